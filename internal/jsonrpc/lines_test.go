@@ -1,0 +1,120 @@
+package jsonrpc
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+)
+
+func TestReader(t *testing.T) {
+	long := strings.Repeat("x", 200_000)
+	exact := strings.Repeat("y", 150_000)
+	input := "a\n\n  \r\nb\r\n" + long + "\n" + exact + "\nc"
+	r := NewReader(strings.NewReader(input), len(exact))
+	var got []string
+	for {
+		line, err := r.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			got = append(got, err.Error())
+			continue
+		}
+		got = append(got, string(line))
+	}
+	want := []string{"a", "b", ErrTooLong.Error(), exact, "c"}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got %d lines %.80q, want %d", len(got), got, len(want))
+	}
+}
+
+func TestReaderEndsInsideALongLine(t *testing.T) {
+	r := NewReader(strings.NewReader(strings.Repeat("x", 1<<20)), 1000)
+	if _, err := r.Read(); !errors.Is(err, ErrTooLong) {
+		t.Fatalf("error %v, want ErrTooLong", err)
+	}
+	if _, err := r.Read(); !errors.Is(err, io.EOF) {
+		t.Fatalf("error %v, want EOF", err)
+	}
+}
+
+func TestReaderPassesErrorsOn(t *testing.T) {
+	broken := errors.New("broken")
+	for _, before := range []string{"", "abc", strings.Repeat("x", 1<<17)} {
+		r := NewReader(io.MultiReader(strings.NewReader(before), &failing{broken}), 1000)
+		if _, err := r.Read(); !errors.Is(err, broken) {
+			t.Errorf("after %d bytes: error %v, want broken", len(before), err)
+		}
+	}
+}
+
+type failing struct{ err error }
+
+func (f *failing) Read([]byte) (int, error)  { return 0, f.err }
+func (f *failing) Write([]byte) (int, error) { return 0, f.err }
+
+func TestWriterKeepsOrderAndBatches(t *testing.T) {
+	var out bytes.Buffer
+	w := NewWriter(&out, 1000)
+	var want strings.Builder
+	for i := range 50 {
+		if err := w.Send(fmt.Appendf(nil, "m%d", i)); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&want, "m%d\n", i)
+	}
+	w.Close()
+	if err := w.Run(); err != nil {
+		t.Fatal(err)
+	}
+	if out.String() != want.String() {
+		t.Errorf("wrote %q", out.String())
+	}
+	if err := w.Send([]byte("late")); err == nil {
+		t.Error("a message after Close was taken")
+	}
+}
+
+func TestWriterNeverWaits(t *testing.T) {
+	w := NewWriter(io.Discard, 100) // Run is not called: nobody reads
+	if err := w.Send(make([]byte, 500)); err != nil {
+		t.Fatalf("one large message: %v", err)
+	}
+	if err := w.Send([]byte("x")); !errors.Is(err, ErrFull) {
+		t.Errorf("error %v, want ErrFull", err)
+	}
+}
+
+func TestWriterReportsABrokenPipe(t *testing.T) {
+	broken := errors.New("broken")
+	w := NewWriter(&failing{broken}, 100)
+	if err := w.Send([]byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Run(); !errors.Is(err, broken) {
+		t.Fatalf("Run: %v", err)
+	}
+	if err := w.Send([]byte("x")); !errors.Is(err, broken) {
+		t.Errorf("Send: %v", err)
+	}
+}
+
+func TestWriterDropsLargeBuffers(t *testing.T) {
+	var out bytes.Buffer
+	w := NewWriter(&out, 10<<20)
+	done := make(chan error)
+	go func() { done <- w.Run() }()
+	for range 3 {
+		if err := w.Send(make([]byte, 2<<20)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.Close()
+	if err := <-done; err != nil || out.Len() != 3*(2<<20+1) {
+		t.Errorf("%d bytes, %v", out.Len(), err)
+	}
+}

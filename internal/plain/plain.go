@@ -1,0 +1,69 @@
+// Package plain makes foreign text safe to show on a line: whatever an upstream
+// writes can neither break a listing nor steer a terminal.
+package plain
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Line returns s on one line: control characters, line breaks, and marks that
+// reorder or hide text are written as escapes, and what is not UTF-8 as U+FFFD.
+func Line(s string) string {
+	if clean(s) {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case r == '\n':
+			b.WriteString(`\n`)
+		case r == '\t':
+			b.WriteByte(' ')
+		case !hidden(r):
+			b.WriteRune(r)
+		case r < 0x10000:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			fmt.Fprintf(&b, `\U%08x`, r)
+		}
+	}
+	return b.String()
+}
+
+func clean(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < 0x20 || c >= 0x7f {
+			return c >= 0x7f && cleanRunes(s[i:]) && clean(s[:i])
+		}
+	}
+	return true
+}
+
+func cleanRunes(s string) bool {
+	return utf8.ValidString(s) && strings.IndexFunc(s, hidden) < 0
+}
+
+// hidden are characters that show nothing of themselves but change what is
+// shown: controls, and the formats among which are bidi and zero-width marks.
+// The joiner of emoji and of Indic scripts is left alone.
+func hidden(r rune) bool {
+	const zeroWidthJoiner = 0x200d
+	return unicode.IsControl(r) || r == 0x2028 || r == 0x2029 || unicode.Is(unicode.Cf, r) && r != zeroWidthJoiner
+}
+
+// Cut shortens s to at most limit bytes, at a rune, and marks the cut with an
+// ellipsis.
+func Cut(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	const mark = "…"
+	end := max(limit-len(mark), 0)
+	for end > 0 && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + mark
+}

@@ -1,0 +1,137 @@
+// Package rawjson reads JSON that stays JSON: it checks a text in one pass and
+// finds the spans of its members without decoding them. encoding/json would
+// fold the case of keys, lose their order and copy every value.
+package rawjson
+
+import (
+	"encoding/json"
+	"errors"
+	"iter"
+	"unicode/utf8"
+)
+
+// MaxDepth is how deep values may nest.
+const MaxDepth = 256
+
+// What can be wrong with a text.
+var (
+	ErrSyntax = errors.New("not valid JSON")
+	ErrDepth  = errors.New("JSON nested too deep")
+)
+
+// Check reports whether b is exactly one JSON value.
+func Check(b []byte) error {
+	s := scanner{b: b}
+	if err := s.value(0); err != nil {
+		return err
+	}
+	return s.end()
+}
+
+// Object checks that b is exactly one JSON object, and calls visit with each
+// of its members: the decoded key and the value's bytes, a part of b.
+func Object(b []byte, visit func(key string, value []byte)) error {
+	s := scanner{b: b}
+	s.space()
+	if s.peek() != '{' {
+		if err := Check(b); err != nil {
+			return err
+		}
+		return errors.New("not an object")
+	}
+	if err := s.object(0, visit); err != nil {
+		return err
+	}
+	return s.end()
+}
+
+// Members are the members of an object that was checked before; none if it is
+// something else.
+func Members(object []byte) iter.Seq2[string, []byte] {
+	return func(yield func(string, []byte) bool) {
+		done := false
+		_ = Object(object, func(key string, value []byte) {
+			done = done || !yield(key, value)
+		})
+	}
+}
+
+// Elements are the elements of an array that was checked before; none if it is
+// something else.
+func Elements(array []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		s := scanner{b: array}
+		s.space()
+		if s.peek() != '[' {
+			return
+		}
+		done := false
+		_ = s.array(0, func(value []byte) { done = done || !yield(value) })
+	}
+}
+
+// Get is the value of an object's member, nil if there is none. Of several
+// members with that key it is the last, as for any decoder.
+func Get(object []byte, key string) []byte {
+	var found []byte
+	_ = Object(object, func(k string, value []byte) {
+		if k == key {
+			found = value
+		}
+	})
+	return found
+}
+
+// String decodes a JSON string; ok is false for anything else.
+func String(value []byte) (s string, ok bool) {
+	if len(value) < 2 || value[0] != '"' {
+		return "", false
+	}
+	inner := value[1 : len(value)-1]
+	if plain(inner) {
+		return string(inner), true
+	}
+	err := json.Unmarshal(value, &s)
+	return s, err == nil
+}
+
+// AppendString appends s to b as a JSON string.
+func AppendString(b []byte, s string) []byte {
+	if plainString(s) {
+		b = append(b, '"')
+		b = append(b, s...)
+		return append(b, '"')
+	}
+	quoted, _ := json.Marshal(s) // a string always marshals
+	return append(b, quoted...)
+}
+
+// Kind is the first character of a value: one of { [ " t f n or a digit or
+// minus; 0 for an empty text.
+func Kind(value []byte) byte {
+	s := scanner{b: value}
+	s.space()
+	return s.peek()
+}
+
+// IsNull reports whether the value is absent or null.
+func IsNull(value []byte) bool { return len(value) == 0 || Kind(value) == 'n' }
+
+// plain reports whether the inside of a JSON string stands for itself.
+func plain(b []byte) bool {
+	for _, c := range b {
+		if c == '\\' || c >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+func plainString(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < 0x20 || c >= utf8.RuneSelf-1 || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,249 @@
+package rawjson
+
+import "encoding/binary"
+
+// scanner walks over a JSON text once. It accepts exactly what encoding/json
+// accepts, but for a lower bound on depth.
+type scanner struct {
+	b []byte
+	i int
+}
+
+func (s *scanner) peek() byte {
+	if s.i < len(s.b) {
+		return s.b[s.i]
+	}
+	return 0
+}
+
+func (s *scanner) space() {
+	for s.i < len(s.b) {
+		switch s.b[s.i] {
+		case ' ', '\t', '\r', '\n':
+			s.i++
+		default:
+			return
+		}
+	}
+}
+
+// end fails if anything but white space follows.
+func (s *scanner) end() error {
+	s.space()
+	if s.i < len(s.b) {
+		return ErrSyntax
+	}
+	return nil
+}
+
+// value moves past one value.
+func (s *scanner) value(depth int) error {
+	s.space()
+	switch c := s.peek(); {
+	case c == '"':
+		return s.text()
+	case c == '{':
+		return s.object(depth, nil)
+	case c == '[':
+		return s.array(depth, nil)
+	case c == '-' || c >= '0' && c <= '9':
+		return s.number()
+	case c == 't':
+		return s.word("true")
+	case c == 'f':
+		return s.word("false")
+	case c == 'n':
+		return s.word("null")
+	}
+	return ErrSyntax
+}
+
+func (s *scanner) object(depth int, visit func(key string, value []byte)) error {
+	if depth >= MaxDepth {
+		return ErrDepth
+	}
+	s.i++ // {
+	s.space()
+	if s.peek() == '}' {
+		s.i++
+		return nil
+	}
+	for {
+		s.space()
+		start := s.i
+		if s.peek() != '"' {
+			return ErrSyntax
+		}
+		if err := s.text(); err != nil {
+			return err
+		}
+		key := s.b[start:s.i]
+		s.space()
+		if s.peek() != ':' {
+			return ErrSyntax
+		}
+		s.i++
+		s.space()
+		start = s.i
+		if err := s.value(depth + 1); err != nil {
+			return err
+		}
+		if visit != nil {
+			name, ok := String(key)
+			if !ok {
+				return ErrSyntax
+			}
+			visit(name, s.b[start:s.i:s.i])
+		}
+		if last, err := s.next('}'); last || err != nil {
+			return err
+		}
+	}
+}
+
+func (s *scanner) array(depth int, visit func(value []byte)) error {
+	if depth >= MaxDepth {
+		return ErrDepth
+	}
+	s.i++ // [
+	s.space()
+	if s.peek() == ']' {
+		s.i++
+		return nil
+	}
+	for {
+		s.space()
+		start := s.i
+		if err := s.value(depth + 1); err != nil {
+			return err
+		}
+		if visit != nil {
+			visit(s.b[start:s.i:s.i])
+		}
+		if last, err := s.next(']'); last || err != nil {
+			return err
+		}
+	}
+}
+
+// next moves past a comma, or past the closing bracket, which is the last.
+func (s *scanner) next(closing byte) (last bool, err error) {
+	s.space()
+	switch s.peek() {
+	case ',':
+		s.i++
+		return false, nil
+	case closing:
+		s.i++
+		return true, nil
+	}
+	return false, ErrSyntax
+}
+
+// text moves past a string.
+func (s *scanner) text() error {
+	b, i := s.b, s.i+1
+	for {
+		// Eight bytes at a time while none of them is a quote, a backslash or a
+		// control character: most of a large result is inside long strings.
+		for i+8 <= len(b) && !special(binary.LittleEndian.Uint64(b[i:])) {
+			i += 8
+		}
+		if i >= len(b) {
+			return ErrSyntax
+		}
+		switch c := b[i]; {
+		case c == '"':
+			s.i = i + 1
+			return nil
+		case c == '\\':
+			n := escape(b[i:])
+			if n == 0 {
+				return ErrSyntax
+			}
+			i += n
+		case c < 0x20:
+			return ErrSyntax
+		default:
+			i++
+		}
+	}
+}
+
+// special reports whether one of eight bytes is a quote, a backslash or below
+// 0x20. It may also say so of a byte above 0x7f next to one: the caller looks
+// at each byte then.
+func special(w uint64) bool {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	quote := w ^ ones*'"'
+	slash := w ^ ones*'\\'
+	return ((quote-ones)&^quote|(slash-ones)&^slash|(w-ones*0x20)&^w)&highs != 0
+}
+
+// escape is the length of the escape sequence at the start of b, 0 if it is none.
+func escape(b []byte) int {
+	if len(b) < 2 {
+		return 0
+	}
+	switch b[1] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return 2
+	case 'u':
+		if len(b) < 6 {
+			return 0
+		}
+		for _, c := range b[2:6] {
+			if !(c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'f') {
+				return 0
+			}
+		}
+		return 6
+	}
+	return 0
+}
+
+func (s *scanner) number() error {
+	if s.peek() == '-' {
+		s.i++
+	}
+	switch c := s.peek(); {
+	case c == '0':
+		s.i++
+	case c >= '1' && c <= '9':
+		s.digits()
+	default:
+		return ErrSyntax
+	}
+	if s.peek() == '.' {
+		s.i++
+		if !s.digits() {
+			return ErrSyntax
+		}
+	}
+	if c := s.peek(); c == 'e' || c == 'E' {
+		s.i++
+		if c := s.peek(); c == '+' || c == '-' {
+			s.i++
+		}
+		if !s.digits() {
+			return ErrSyntax
+		}
+	}
+	return nil
+}
+
+func (s *scanner) digits() bool {
+	start := s.i
+	for c := s.peek(); c >= '0' && c <= '9'; c = s.peek() {
+		s.i++
+	}
+	return s.i > start
+}
+
+func (s *scanner) word(word string) error {
+	if len(s.b)-s.i < len(word) || string(s.b[s.i:s.i+len(word)]) != word {
+		return ErrSyntax
+	}
+	s.i += len(word)
+	return nil
+}
