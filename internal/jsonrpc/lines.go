@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"unicode/utf8"
 )
 
 // ErrTooLong is a line over its reader's limit. The reader is past it and can
@@ -24,16 +25,21 @@ func NewReader(r io.Reader, limit int) *Reader {
 }
 
 // Read returns the next line that is not blank, without its end. The bytes are
-// the caller's to keep. A last line without an end counts as one.
+// the caller's to keep. A last line without an end counts as one. What is not
+// UTF-8 is replaced: passed on, it could end the other side.
 func (r *Reader) Read() ([]byte, error) {
 	for {
 		line, err := r.line()
 		if err != nil {
 			return nil, err
 		}
-		if line = bytes.TrimSpace(line); len(line) > 0 {
-			return line, nil
+		if line = bytes.TrimSpace(line); len(line) == 0 {
+			continue
 		}
+		if !utf8.Valid(line) {
+			line = bytes.ToValidUTF8(line, []byte("\ufffd"))
+		}
+		return line, nil
 	}
 }
 
@@ -68,16 +74,16 @@ func (r *Reader) skip(err error) error {
 
 // Writer sends messages down a pipe, each on a line of its own, in the order in
 // which they were queued. One goroutine writes, and what is queued while it
-// does goes out in one piece. Nothing that queues a message ever waits for the
-// other side to read.
+// does goes out in one piece.
 type Writer struct {
 	w     io.Writer
 	limit int
 	wake  chan struct{} // capacity 1
 
 	mu     sync.Mutex
-	queue  []byte // whole lines
-	err    error  // why nothing more is written
+	room   sync.Cond // the queue got shorter, or the end has come
+	queue  []byte    // whole lines
+	err    error     // why nothing more is written
 	closed bool
 }
 
@@ -90,13 +96,33 @@ var errClosed = errors.New("closed")
 // NewWriter returns a Writer that holds at most limit bytes not yet read by the
 // other side, or one message if that is larger.
 func NewWriter(w io.Writer, limit int) *Writer {
-	return &Writer{w: w, limit: limit, wake: make(chan struct{}, 1)}
+	writer := &Writer{w: w, limit: limit, wake: make(chan struct{}, 1)}
+	writer.room.L = &writer.mu
+	return writer
 }
 
-// Send queues one message. The bytes are copied.
+// Send queues one message. It never waits: it fails with ErrFull when too much
+// is queued. The bytes are copied.
 func (w *Writer) Send(message []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	return w.enqueue(message)
+}
+
+// Push is Send, but it waits while too much is queued.
+func (w *Writer) Push(message []byte) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for {
+		err := w.enqueue(message)
+		if !errors.Is(err, ErrFull) {
+			return err
+		}
+		w.room.Wait()
+	}
+}
+
+func (w *Writer) enqueue(message []byte) error {
 	switch {
 	case w.err != nil:
 		return w.err
@@ -114,6 +140,7 @@ func (w *Writer) Send(message []byte) error {
 func (w *Writer) Close() {
 	w.mu.Lock()
 	w.closed = true
+	w.room.Broadcast()
 	w.mu.Unlock()
 	w.notify()
 }
@@ -133,11 +160,13 @@ func (w *Writer) Run() error {
 		var closed bool
 		w.mu.Lock()
 		out, w.queue, closed = w.queue, out[:0], w.closed
+		w.room.Broadcast()
 		w.mu.Unlock()
 		if len(out) > 0 {
 			if _, err := w.w.Write(out); err != nil {
 				w.mu.Lock()
 				w.err, w.queue = err, nil
+				w.room.Broadcast()
 				w.mu.Unlock()
 				return err
 			}

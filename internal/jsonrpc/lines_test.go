@@ -12,7 +12,7 @@ import (
 func TestReader(t *testing.T) {
 	long := strings.Repeat("x", 200_000)
 	exact := strings.Repeat("y", 150_000)
-	input := "a\n\n  \r\nb\r\n" + long + "\n" + exact + "\nc"
+	input := "a\n\n  \r\nb\xff\r\n" + long + "\n" + exact + "\nc"
 	r := NewReader(strings.NewReader(input), len(exact))
 	var got []string
 	for {
@@ -26,7 +26,7 @@ func TestReader(t *testing.T) {
 		}
 		got = append(got, string(line))
 	}
-	want := []string{"a", "b", ErrTooLong.Error(), exact, "c"}
+	want := []string{"a", "b\ufffd", ErrTooLong.Error(), exact, "c"}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got %d lines %.80q, want %d", len(got), got, len(want))
 	}
@@ -86,6 +86,28 @@ func TestWriterNeverWaits(t *testing.T) {
 	}
 	if err := w.Send([]byte("x")); !errors.Is(err, ErrFull) {
 		t.Errorf("error %v, want ErrFull", err)
+	}
+}
+
+func TestPushWaitsForRoom(t *testing.T) {
+	var out bytes.Buffer
+	w := NewWriter(&out, 10)
+	if err := w.Send([]byte("first one")); err != nil {
+		t.Fatal(err)
+	}
+	pushed := make(chan error)
+	go func() { pushed <- w.Push([]byte("second one")) }()
+	done := make(chan error)
+	go func() { done <- w.Run() }()
+	if err := <-pushed; err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	if err := <-done; err != nil || out.String() != "first one\nsecond one\n" {
+		t.Errorf("wrote %q, %v", out.String(), err)
+	}
+	if err := w.Push([]byte("late")); err == nil {
+		t.Error("a message after Close was taken")
 	}
 }
 

@@ -4,6 +4,7 @@
 package rawjson
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"iter"
@@ -134,4 +135,13 @@ func plainString(s string) bool {
 		}
 	}
 	return true
+}
+
+// Compact returns the value without white space between its tokens.
+func Compact(value []byte) []byte {
+	var b bytes.Buffer
+	if json.Compact(&b, value) != nil {
+		return value
+	}
+	return b.Bytes()
 }

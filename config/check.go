@@ -1,0 +1,79 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// check refuses a string; its error is what the user reads.
+type check func(string) error
+
+// validName checks the name of an upstream or a schema.
+func validName(name string) error {
+	switch {
+	case name == "":
+		return errors.New("a name must not be empty")
+	case utf8.RuneCountInString(name) > 64:
+		return fmt.Errorf("a name has at most 64 characters, this one has %d", utf8.RuneCountInString(name))
+	case strings.TrimSpace(name) != name:
+		return errors.New("a name must not start or end with a space")
+	case strings.Contains(name, "__"):
+		return errors.New(`a name must not hold "__", which parts server and tool in flat schemas`)
+	}
+	for _, c := range name {
+		if !unicode.In(c, unicode.L, unicode.M, unicode.Nd) && !strings.ContainsRune("_-. ", c) {
+			return fmt.Errorf(`a name holds letters, digits, "_", "-", "." and spaces, not %q`, c)
+		}
+	}
+	return nil
+}
+
+func nonEmpty(s string) error {
+	if s == "" {
+		return errors.New("must not be empty")
+	}
+	return nil
+}
+
+var errURL = errors.New(`expected an absolute http or https url, such as "https://example.com/mcp"`)
+
+// webURL never repeats the url, which may hold a secret.
+func webURL(s string) error {
+	u, err := url.Parse(s)
+	if err != nil || u.Hostname() == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		return errURL
+	}
+	return nil
+}
+
+// writtenURL is webURL for a url as written: with references, it is checked
+// once they are expanded.
+func writtenURL(s string) error {
+	if strings.Contains(s, "${") {
+		return nil
+	}
+	return webURL(s)
+}
+
+func environmentName(name string) error {
+	if name == "" || strings.ContainsAny(name, "=\x00") {
+		return errors.New(`a variable's name must not be empty nor hold "="`)
+	}
+	return nil
+}
+
+func headerName(name string) error {
+	for _, c := range name {
+		if c <= ' ' || c > '~' || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, c) {
+			return fmt.Errorf("a header's name must not hold %q", c)
+		}
+	}
+	if name == "" {
+		return errors.New("a header's name must not be empty")
+	}
+	return nil
+}

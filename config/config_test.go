@@ -1,0 +1,113 @@
+package config
+
+import (
+	"errors"
+	"reflect"
+	"testing"
+	"time"
+)
+
+func TestParse(t *testing.T) {
+	got := mustParse(t, `{
+		"schemas": {
+			"work": {"expose": "flat", "mcp_servers": [
+				{"name": "z", "command": "uvx", "args": ["a", "b"], "tools": {"deny": ["x*"]}, "timeout": "20m"},
+				{"name": "off", "command": "x", "disabled": true},
+				{"name": "a", "type": "streamable_http", "url": "https://example.com/mcp", "isolation": "client"},
+				{"name": "any", "url": "https://example.com/mcp", "startup_timeout": 0.5}
+			]},
+			"later": {"enabled": false, "servers": {}}
+		},
+		"server": {"port": 0},
+		"cli": {"stdio": {"encoding": "utf-8", "delimiter": "\r\n", "timeout": 1500}},
+		"limits": {"body_bytes": "1 KiB", "message_bytes": 4096}
+	}`)
+	for i := range got.Profiles {
+		clearPrivate(&got.Profiles[i])
+	}
+	want := &Config{
+		File: "/etc/mcpx/mcpx.json",
+		Profiles: []Profile{{
+			Name: "work", Enabled: true, Expose: Flat, Prefix: true,
+			Upstreams: []Upstream{{
+				Name: "z", Transport: TransportStdio, Command: "uvx", Args: []string{"a", "b"},
+				Tools:          Filter{Deny: []string{"x*"}},
+				StartupTimeout: 30 * time.Second, Timeout: 20 * time.Minute, MaxTimeout: 20 * time.Minute, Isolation: Shared,
+			}, {
+				Name: "a", Transport: TransportHTTP, URL: "https://example.com/mcp",
+				StartupTimeout: 30 * time.Second, Timeout: time.Minute, MaxTimeout: 15 * time.Minute, Isolation: PerClient,
+			}, {
+				Name: "any", Transport: TransportRemote, URL: "https://example.com/mcp",
+				StartupTimeout: 500 * time.Millisecond, Timeout: time.Minute, MaxTimeout: 15 * time.Minute, Isolation: Shared,
+			}},
+		}, {
+			Name: "later", Expose: Lazy, Prefix: true,
+		}},
+		Server:  Server{Host: "127.0.0.1"},
+		Stdio:   Stdio{Encoding: "utf8", Delimiter: "\r\n", Timeout: 1500 * time.Millisecond},
+		Logging: Logging{Level: "info", Format: "console"},
+		Limits: Limits{
+			InspectTokens: 4000, ResultTokens: 20000, Sessions: 1000, SessionIdle: 30 * time.Minute,
+			BodyBytes: 1024, MessageBytes: 4096, ConnectsAtOnce: 8,
+		},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+// clearPrivate leaves what other packages see.
+func clearPrivate(p *Profile) {
+	p.all = nil
+	for i := range p.Upstreams {
+		u := &p.Upstreams[i]
+		u.written, u.secrets = nil, nil
+	}
+}
+
+// What is wrong in cli.stdio leaves the defaults.
+func TestStdioFallsBack(t *testing.T) {
+	for _, cli := range []string{
+		`{"stdio": {"encoding": "latin1", "delimiter": ";", "timeout": -5}}`, `{"stdio": {"encoding": 1, "timeout": "soon"}}`, `{"stdio": []}`, `5`,
+	} {
+		c := mustParse(t, `{"mcpServers": {}, "cli": `+cli+`}`)
+		if c.Stdio != defaults().Stdio || len(c.Warnings) == 0 {
+			t.Errorf("%s: %+v, warnings %v", cli, c.Stdio, c.Warnings)
+		}
+	}
+}
+
+func TestProfile(t *testing.T) {
+	c := mustParse(t, `{"schemas": {
+		"default": {"mcpServers": {}}, "work": {"mcpServers": {}}, "later": {"enabled": false, "mcpServers": {}}
+	}}`)
+	tests := []struct{ name, err string }{
+		{"default", ""},
+		{"work", ""},
+		{"later", `schema "later": not enabled; /etc/mcpx/mcpx.json has: default, work, later (not enabled)`},
+		{"home", `schema "home": no such schema; /etc/mcpx/mcpx.json has: default, work, later (not enabled)`},
+	}
+	for _, test := range tests {
+		p, err := c.Profile(test.name)
+		switch {
+		case test.err != "":
+			if err == nil || err.Error() != test.err {
+				t.Errorf("%s: got %v, want %s", test.name, err, test.err)
+			}
+		case err != nil || p.Name != test.name:
+			t.Errorf("%s: got %+v, %v", test.name, p, err)
+		}
+	}
+}
+
+func TestErrorHoldsWarnings(t *testing.T) {
+	_, err := Parse("x.json", []byte(`{"mcpServers": {"a": {"comand": "x"}}}`), variables())
+	got, ok := errors.AsType[*Error](err)
+	want := &Error{
+		Problems: []Problem{{File: "x.json", Line: 1, Column: 22, Path: "mcpServers.a", Text: "needs command or url"}},
+		Warnings: []Problem{{File: "x.json", Line: 1, Column: 23, Path: "mcpServers.a.comand", Text: `unknown key; did you mean "command"?`}},
+	}
+	if !ok || !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}

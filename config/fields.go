@@ -1,0 +1,152 @@
+package config
+
+import "time"
+
+func defaults() *Config {
+	return &Config{
+		Server:  Server{Host: "127.0.0.1", Port: 8000},
+		Stdio:   Stdio{Encoding: "utf8", Delimiter: "\n"},
+		Logging: Logging{Level: "info", Format: "console"},
+		Limits: Limits{
+			InspectTokens:  4000,
+			ResultTokens:   20000,
+			Sessions:       1000,
+			SessionIdle:    30 * time.Minute,
+			BodyBytes:      8 << 20,
+			MessageBytes:   64 << 20,
+			ConnectsAtOnce: 8,
+		},
+	}
+}
+
+func defaultProfile(name string) Profile {
+	return Profile{Name: name, Enabled: true, Expose: Lazy, Prefix: true}
+}
+
+func defaultUpstream() Upstream {
+	return Upstream{
+		StartupTimeout: 30 * time.Second,
+		Timeout:        time.Minute,
+		MaxTimeout:     15 * time.Minute,
+		Isolation:      Shared,
+	}
+}
+
+// fields are the keys at the top of the file. Servers given there, rather
+// than in schemas, are kept in top.
+func (c *Config) fields(top *Profile) []field {
+	editor := field{"$schema", unshown(text(new(string))), "Where an editor finds this schema."}
+	fields := append(top.group(), c.schemas(), editor)
+	return append(fields, c.sections()...)
+}
+
+func (c *Config) schemas() field {
+	return field{"schemas", profiles(&c.Profiles), "Named groups of servers, each with its own sessions."}
+}
+
+func (c *Config) sections() []field {
+	stdio := []field{{"stdio", section(c.Stdio.fields()), "The stdio front. An invalid value here falls back to its default."}}
+	return []field{
+		{"server", section(c.Server.fields()), "The HTTP front."},
+		{"cli", lenient(section(stdio)), "The command line fronts."},
+		{"logging", section(c.Logging.fields()), "The log of mcpx itself."},
+		{"limits", section(c.Limits.fields()), "Bounds on what mcpx holds and says."},
+	}
+}
+
+func (s *Server) fields() []field {
+	return []field{
+		{"host", text(&s.Host, nonEmpty), "Address to listen on. Anything but loopback needs a token."},
+		{"port", number(&s.Port, 0, 65535), "Port to listen on; 0 takes any free one."},
+		{"token", expanded(&s.Token, nonEmpty), "Bearer token that clients must send. Better a ${VAR} than the token itself."},
+		{"allowed_origins", list(&s.AllowedOrigins, nonEmpty), "Origins that may connect, besides loopback: https://app.example.com."},
+		{"allowed_hosts", list(&s.AllowedHosts, nonEmpty), "Host names that may be asked for, besides loopback."},
+	}
+}
+
+func (s *Stdio) fields() []field {
+	return []field{
+		{"encoding", choice(&s.Encoding, "utf8", "utf-8"), "Encoding of the messages."},
+		{"delimiter", choice(&s.Delimiter, "\n", "\r\n"), "What ends a message."},
+		{"timeout", milliseconds(&s.Timeout), "Time for a request in milliseconds; 0 leaves it to the server's own timeouts."},
+	}
+}
+
+func (l *Logging) fields() []field {
+	return []field{
+		{"level", choice(&l.Level, "debug", "info", "warn", "error"), "The least level that is logged."},
+		{"format", choice(&l.Format, "console", "json"), "For people, or for programs."},
+		{"file", text(&l.File, nonEmpty), "File to log to, relative to the config file; without it, stderr."},
+	}
+}
+
+func (l *Limits) fields() []field {
+	return []field{
+		{"inspect_tokens", number(&l.InspectTokens, 100, 1e6), "Tokens of a listing that inspect answers."},
+		{"result_tokens", number(&l.ResultTokens, 0, 1e8), "Tokens of a result before it is cut; 0 never cuts."},
+		{"sessions", number(&l.Sessions, 1, 1e6), "Client sessions of the HTTP front at once."},
+		{"session_idle", duration(&l.SessionIdle), "How long an idle client session is kept."},
+		{"body_bytes", size(&l.BodyBytes, 1<<10, 1<<30), "Size of an HTTP request."},
+		{"message_bytes", size(&l.MessageBytes, 1<<10, 1<<30), "Size of a message from a server."},
+		{"connects_at_once", number(&l.ConnectsAtOnce, 1, 1000), "Servers that are started at the same time."},
+	}
+}
+
+// fields are the keys of one schema.
+func (p *Profile) fields() []field {
+	enabled := field{"enabled", boolean(&p.Enabled), "Whether the schema is served."}
+	return append([]field{enabled}, p.group()...)
+}
+
+// serverKeys are the spellings of the key that holds the servers.
+var serverKeys = []string{"mcpServers", "mcp_servers", "servers"}
+
+// group are the keys that a schema shares with the top of the file.
+func (p *Profile) group() []field {
+	return []field{
+		{"expose", choice(&p.Expose, Lazy, Flat), "lazy: the tools inspect and exec. flat: every tool as Server__tool."},
+		{"prefix", boolean(&p.Prefix), "false lists the tools of a flat schema with one server under their own names."},
+		{"mcpServers", serverMap(&p.all), "The servers by name, as Claude, Cursor and Windsurf write them."},
+		{"mcp_servers", serverList(&p.all), "The servers as an array."},
+		{"servers", unshown(serverMap(&p.all)), "The servers by name, as VS Code writes them."},
+	}
+}
+
+// synonyms are the other names clients have for Streamable HTTP.
+var synonyms = []Transport{"streamable-http", "streamableHttp", "streamable_http"}
+
+// nameField is the key of a server in an array that elsewhere is its key.
+func (u *Upstream) nameField() field {
+	return field{"name", text(&u.Name), "The name of the server, unlike any other."}
+}
+
+// fields are the keys of one server.
+func (u *Upstream) fields() []field {
+	types := append([]Transport{TransportStdio, TransportHTTP, TransportSSE}, synonyms...)
+	disabled := boolean(&u.disabled)
+	disabled.show = func() any { return present(u.disabled) }
+	return []field{
+		{"type", choice(&u.Transport, types...), "How the server is reached. For a url the default is to try http, then sse."},
+		{"command", text(&u.Command, nonEmpty, wellFormed), "Program to start. ${VAR}, ${VAR:-default} and ${env:VAR} are expanded."},
+		{"args", list(&u.Args, wellFormed), "Its arguments. References are expanded, each into one argument."},
+		{"env", dict(&u.Env, environmentName), "Its environment, besides PATH, HOME and the like. References are expanded."},
+		{"cwd", text(&u.Dir, nonEmpty, wellFormed), "Its working directory, relative to the config file. References are expanded."},
+		{"url", text(&u.URL, wellFormed, writtenURL), "Address of a remote server. References are expanded."},
+		{"headers", dict(&u.Headers, headerName), "HTTP headers for a remote server. References are expanded."},
+		{"description", text(&u.Description), "One line for the directory the agent sees."},
+		{"disabled", disabled, "true switches the server off."},
+		{"enabled", inverse(&u.disabled), "false switches the server off."},
+		{"tools", section(u.Tools.fields()), "Which tools there are. What is hidden cannot be called either."},
+		{"startup_timeout", duration(&u.StartupTimeout), "Time to connect, shake hands and list."},
+		{"timeout", duration(&u.Timeout), "Time for a call without any progress."},
+		{"max_timeout", duration(&u.MaxTimeout), "Time for a call in all."},
+		{"isolation", choice(&u.Isolation, Shared, PerClient), "shared: one session for all clients. client: one for each."},
+	}
+}
+
+func (f *Filter) fields() []field {
+	return []field{
+		{"allow", list(&f.Allow, glob), "Globs of the tools to keep; without any, all."},
+		{"deny", list(&f.Deny, glob), "Globs of the tools to hide. Stronger than allow."},
+	}
+}

@@ -1,0 +1,340 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"mcpx/internal/nearest"
+)
+
+// field is one key of an object of the file, declared once for all three
+// uses: reading it, describing it in the JSON Schema and showing it.
+type field struct {
+	name string
+	kind kind
+	doc  string
+}
+
+// kind is what a key may hold, bound to the variable that keeps it. What the
+// variable holds when the kind is made is the key's default.
+type kind struct {
+	schema object                  // what the JSON Schema says of it
+	read   func(r *reader, n node) // keeps the value if it is right, else fails it
+	show   func() any              // what is kept, as Show writes it; nil leaves the key out
+}
+
+func text(p *string, checks ...check) kind {
+	return kind{
+		schema: object{{"type", "string"}},
+		read: func(r *reader, n node) {
+			if s, ok := r.text(n, checks...); ok {
+				*p = s
+			}
+		},
+		show: func() any { return present(*p) },
+	}
+}
+
+// expanded is a text outside any upstream that may hold references: a missing
+// variable has no one else to fail.
+func expanded(p *string, checks ...check) kind {
+	k := text(p, checks...)
+	k.read = func(r *reader, n node) {
+		s, ok := r.text(n, append(checks, wellFormed)...)
+		if !ok {
+			return
+		}
+		e := expansion{lookup: r.lookup}
+		*p = e.text(n.path, s)
+		if err := e.err(); err != nil {
+			r.fail(n, "%v", err)
+		}
+	}
+	return k
+}
+
+func list(p *[]string, checks ...check) kind {
+	return kind{
+		schema: object{{"type", "array"}, {"items", object{{"type", "string"}}}},
+		read: func(r *reader, n node) {
+			if !r.is(n, '[', "array of strings") {
+				return
+			}
+			*p = make([]string, 0, len(n.elements()))
+			for _, e := range n.elements() {
+				if s, ok := r.text(e, checks...); ok {
+					*p = append(*p, s)
+				}
+			}
+		},
+		show: func() any {
+			if len(*p) == 0 {
+				return nil
+			}
+			return *p
+		},
+	}
+}
+
+// dict is an object of strings; name checks its keys.
+func dict(p *map[string]string, name check) kind {
+	return kind{
+		schema: object{{"type", "object"}, {"additionalProperties", object{{"type", "string"}}}},
+		read: func(r *reader, n node) {
+			if !r.is(n, '{', "object of strings") {
+				return
+			}
+			*p = make(map[string]string)
+			for _, m := range n.members() {
+				if err := name(m.key); err != nil {
+					r.fail(m.name, "%v", err)
+				}
+				if s, ok := r.text(m.value, wellFormed); ok {
+					(*p)[m.key] = s
+				}
+			}
+		},
+		show: func() any {
+			if len(*p) == 0 {
+				return nil
+			}
+			var o object
+			for _, key := range slices.Sorted(maps.Keys(*p)) {
+				o = append(o, pair{key, (*p)[key]})
+			}
+			return o
+		},
+	}
+}
+
+func boolean(p *bool) kind {
+	return kind{
+		schema: object{{"type", "boolean"}},
+		read: func(r *reader, n node) {
+			if k := n.kind(); k != 't' && k != 'f' {
+				r.fail(n, "expected true or false, got %s", n.describe())
+				return
+			}
+			*p = n.literal().Bool()
+		},
+		show: func() any { return *p },
+	}
+}
+
+// inverse is a boolean that keeps the opposite of what is written.
+func inverse(p *bool) kind {
+	k := unshown(boolean(p))
+	read := k.read
+	k.read = func(r *reader, n node) {
+		read(r, n)
+		*p = !*p
+	}
+	return k
+}
+
+// choice is one of a few words.
+func choice[T ~string](p *T, values ...T) kind {
+	words := make([]string, len(values))
+	quoted := make([]string, len(values))
+	for i, v := range values {
+		words[i], quoted[i] = string(v), strconv.Quote(string(v))
+	}
+	want := strings.Join(quoted, ", ")
+	return kind{
+		schema: object{{"type", "string"}, {"enum", words}},
+		read: func(r *reader, n node) {
+			s, ok := r.text(n)
+			switch {
+			case !ok:
+			case slices.Contains(values, T(s)):
+				*p = T(s)
+			case nearest.Word(s, words) != "":
+				r.fail(n, "expected one of %s, got %q; did you mean %q?", want, s, nearest.Word(s, words))
+			default:
+				r.fail(n, "expected one of %s, got %q", want, s)
+			}
+		},
+		show: func() any {
+			if !slices.Contains(values, *p) {
+				return nil
+			}
+			return string(*p)
+		},
+	}
+}
+
+func number(p *int, least, most int) kind {
+	return kind{
+		schema: object{{"type", "integer"}, {"minimum", least}, {"maximum", most}},
+		read: func(r *reader, n node) {
+			i, err := strconv.Atoi(string(n.literal()))
+			if err != nil || i < least || i > most {
+				r.fail(n, "expected an integer from %d to %d, got %s", least, most, n.describe())
+				return
+			}
+			*p = i
+		},
+		show: func() any { return *p },
+	}
+}
+
+// maxDuration keeps sums of durations from overflowing.
+const maxDuration = 30 * 24 * time.Hour
+
+// duration is a string such as "30s", or a number of seconds.
+func duration(p *time.Duration) kind {
+	return kind{
+		schema: object{
+			{"type", []string{"string", "number"}},
+			{"pattern", `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`},
+			{"exclusiveMinimum", 0},
+			{"maximum", maxDuration.Seconds()},
+		},
+		read: func(r *reader, n node) {
+			got, d := n.describe(), time.Duration(0)
+			switch n.kind() {
+			case '"':
+				got = strconv.Quote(n.literal().String())
+				d, _ = time.ParseDuration(n.literal().String())
+			case '0':
+				// Bounded first: a float that no integer can hold converts to anything.
+				seconds := max(0, min(n.literal().Float(), 2*maxDuration.Seconds()))
+				d = time.Duration(seconds * float64(time.Second))
+			}
+			if d <= 0 || d > maxDuration {
+				r.fail(n, `expected a duration of up to 30 days, such as "30s", or a number of seconds, got %s`, got)
+				return
+			}
+			*p = d
+		},
+		show: func() any { return formatDuration(*p) },
+	}
+}
+
+// formatDuration writes 30m where Duration.String has 30m0s.
+func formatDuration(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// milliseconds is a number of them, up to a day; 0 for no limit.
+func milliseconds(p *time.Duration) kind {
+	ms := int(p.Milliseconds())
+	k := number(&ms, 0, 24*60*60*1000)
+	read := k.read
+	k.read = func(r *reader, n node) {
+		read(r, n)
+		*p = time.Duration(ms) * time.Millisecond
+	}
+	return k
+}
+
+var (
+	sizePattern = regexp.MustCompile(`^([0-9]{1,9}) ?([KMG]i?B|B)$`)
+	sizeUnits   = map[string]int{
+		"B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30,
+	}
+)
+
+// size is a number of bytes, or a string such as "8MiB".
+func size(p *int, least, most int) kind {
+	return kind{
+		schema: object{
+			{"type", []string{"integer", "string"}},
+			{"pattern", sizePattern.String()},
+			{"minimum", least},
+			{"maximum", most},
+		},
+		read: func(r *reader, n node) {
+			got, bytes := n.describe(), 0
+			switch n.kind() {
+			case '"':
+				got = strconv.Quote(n.literal().String())
+				bytes = parseSize(n.literal().String())
+			case '0':
+				bytes = int(n.literal().Int())
+			}
+			if bytes < least || bytes > most {
+				r.fail(n, `expected a size from %s to %s, such as "8MiB", or a number of bytes, got %s`,
+					formatSize(least), formatSize(most), got)
+				return
+			}
+			*p = bytes
+		},
+		show: func() any { return formatSize(*p) },
+	}
+}
+
+// parseSize returns 0 for what is no size.
+func parseSize(s string) int {
+	m := sizePattern.FindStringSubmatch(s)
+	if m == nil {
+		return 0
+	}
+	count, _ := strconv.Atoi(m[1])
+	return count * sizeUnits[m[2]]
+}
+
+func formatSize(bytes int) string {
+	for _, unit := range []string{"GiB", "MiB", "KiB"} {
+		if bytes > 0 && bytes%sizeUnits[unit] == 0 {
+			return fmt.Sprintf("%d%s", bytes/sizeUnits[unit], unit)
+		}
+	}
+	return fmt.Sprintf("%dB", bytes)
+}
+
+// section is an object with fields of its own.
+func section(fields []field) kind {
+	return kind{
+		schema: describe(fields),
+		read:   func(r *reader, n node) { r.object(n, fields) },
+		show: func() any {
+			if o := show(fields); len(o) > 0 {
+				return o
+			}
+			return nil
+		},
+	}
+}
+
+// lenient makes warnings of the errors below a key: what could not be read
+// keeps its default.
+func lenient(k kind) kind {
+	read := k.read
+	k.read = func(r *reader, n node) {
+		before := len(r.problems)
+		read(r, n)
+		for _, p := range r.problems[before:] {
+			p.Text += "; using the default"
+			r.warnings = append(r.warnings, p)
+		}
+		r.problems = r.problems[:before]
+	}
+	return k
+}
+
+// unshown leaves a key out of Show: another one says the same.
+func unshown(k kind) kind {
+	k.show = func() any { return nil }
+	return k
+}
+
+func present[T comparable](v T) any {
+	var zero T
+	if v == zero {
+		return nil
+	}
+	return v
+}

@@ -1,0 +1,174 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected files in testdata")
+
+// variables is an environment for tests.
+func variables(pairs ...string) Lookup {
+	values := map[string]string{}
+	for _, p := range pairs {
+		name, value, _ := strings.Cut(p, "=")
+		values[name] = value
+	}
+	return func(name string) (string, bool) {
+		value, ok := values[name]
+		return value, ok
+	}
+}
+
+// mustParse parses a config that has no errors.
+func mustParse(t *testing.T, source string, pairs ...string) *Config {
+	t.Helper()
+	c, err := Parse("/etc/mcpx/mcpx.json", []byte(source), variables(pairs...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// samples returns the files of testdata/NAME, by path.
+func samples(t *testing.T, name string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("testdata", name, "*.jsonc"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no samples in %s: %v", name, err)
+	}
+	return files
+}
+
+// golden compares with the file beside a sample, or rewrites it.
+func golden(t *testing.T, file, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s differs; got\n%s\nwant\n%s", file, got, want)
+	}
+}
+
+func TestProblems(t *testing.T) {
+	for _, file := range samples(t, "bad") {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, err := Parse(filepath.Base(file), data, variables())
+			var got strings.Builder
+			var warnings []Problem
+			if bad, ok := errors.AsType[*Error](err); ok {
+				got.WriteString(bad.Error() + "\n")
+				warnings = bad.Warnings
+			} else {
+				warnings = c.Warnings
+			}
+			for _, w := range warnings {
+				got.WriteString("warning: " + w.String() + "\n")
+			}
+			golden(t, strings.TrimSuffix(file, ".jsonc")+".txt", got.String())
+		})
+	}
+}
+
+func TestLoad(t *testing.T) {
+	t.Setenv("MCPX_TEST_COMMAND", "uvx")
+	file := filepath.Join(t.TempDir(), "mcpx.json")
+	source := `{"mcpServers": {"time": {"command": "${MCPX_TEST_COMMAND}", "cwd": "work"}}}`
+	if err := os.WriteFile(file, []byte(source), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := c.Profiles[0].Upstreams[0]
+	if c.File != file || u.Command != "uvx" || u.Dir != filepath.Join(filepath.Dir(file), "work") {
+		t.Errorf("File %q, Command %q, Dir %q", c.File, u.Command, u.Dir)
+	}
+}
+
+func TestLoadFailures(t *testing.T) {
+	folder := t.TempDir()
+	_, err := Load(folder)
+	if err == nil || err.Error() != folder+" is a folder; name the config file in it" {
+		t.Errorf("folder: %v", err)
+	}
+	_, err = Load(filepath.Join(folder, "none.json"))
+	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), Sample) {
+		t.Errorf("missing: %v", err)
+	}
+	_, err = Load("a\x00b")
+	if err == nil || !strings.HasPrefix(err.Error(), "reading the config: ") {
+		t.Errorf("unreadable: %v", err)
+	}
+}
+
+// The law: Parse never panics, every problem is one line and lies inside the
+// file, and what Parse accepts, Show writes as a config that shows the same.
+func FuzzParse(f *testing.F) {
+	for _, folder := range []string{"good", "bad"} {
+		files, _ := filepath.Glob(filepath.Join("testdata", folder, "*.jsonc"))
+		for _, file := range files {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(data)
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		lookup := variables("TOKEN=secret-token", "EMPTY=")
+		c, err := Parse("x.json", data, lookup)
+		bad, ok := errors.AsType[*Error](err)
+		if err != nil && !ok {
+			t.Fatalf("not an *Error: %v", err)
+		}
+		if !ok {
+			checkInside(t, data, c.Warnings)
+			checkShown(t, c.Show(), lookup)
+			return
+		}
+		checkInside(t, data, append(bad.Problems, bad.Warnings...))
+	})
+}
+
+func checkInside(t *testing.T, data []byte, problems []Problem) {
+	t.Helper()
+	lines := bytes.Split(bytes.TrimPrefix(data, []byte("\ufeff")), []byte("\n"))
+	for _, p := range problems {
+		if p.Line < 1 || p.Line > len(lines) || p.Column < 1 || p.Column > len(bytes.Runes(lines[p.Line-1]))+1 {
+			t.Errorf("outside the file: %s", p)
+		}
+		if strings.ContainsAny(p.String(), "\n\r") {
+			t.Errorf("more than one line: %q", p)
+		}
+	}
+}
+
+func checkShown(t *testing.T, shown []byte, lookup Lookup) {
+	t.Helper()
+	again, err := Parse("x.json", shown, lookup)
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, shown)
+	}
+	if got := again.Show(); !bytes.Equal(got, shown) {
+		t.Errorf("got\n%s\nwant\n%s", got, shown)
+	}
+}

@@ -1,0 +1,102 @@
+package config
+
+import (
+	"fmt"
+	"regexp"
+
+	"github.com/tailscale/hujson"
+)
+
+// node is a value of the file and the path that leads to it.
+type node struct {
+	value hujson.Value
+	path  string
+}
+
+// member is a key of an object and what it holds. Both have the same path.
+type member struct {
+	key         string
+	name, value node
+}
+
+// nodeAt stands for a place in the file where there is no value.
+func nodeAt(offset int) node {
+	return node{value: hujson.Value{StartOffset: offset}}
+}
+
+func (n node) kind() hujson.Kind { return n.value.Value.Kind() }
+
+// literal is the value of a node that is no object and no array.
+func (n node) literal() hujson.Literal {
+	l, _ := n.value.Value.(hujson.Literal)
+	return l
+}
+
+// members returns those of an object, nothing of anything else.
+func (n node) members() []member {
+	object, ok := n.value.Value.(*hujson.Object)
+	if !ok {
+		return nil
+	}
+	members := make([]member, len(object.Members))
+	for i, m := range object.Members {
+		key := m.Name.Value.(hujson.Literal).String()
+		path := n.pathTo(key)
+		members[i] = member{key: key, name: node{m.Name, path}, value: node{m.Value, path}}
+	}
+	return members
+}
+
+// member returns the one with this key.
+func (n node) member(key string) (member, bool) {
+	for _, m := range n.members() {
+		if m.key == key {
+			return m, true
+		}
+	}
+	return member{}, false
+}
+
+// elements returns those of an array, nothing of anything else.
+func (n node) elements() []node {
+	array, ok := n.value.Value.(*hujson.Array)
+	if !ok {
+		return nil
+	}
+	elements := make([]node, len(array.Elements))
+	for i, e := range array.Elements {
+		elements[i] = node{e, fmt.Sprintf("%s[%d]", n.path, i)}
+	}
+	return elements
+}
+
+var plainKey = regexp.MustCompile(`^[\pL\pN_$-]+$`)
+
+// pathTo returns the path of a member; a key that would blur it is quoted.
+func (n node) pathTo(key string) string {
+	switch {
+	case !plainKey.MatchString(key):
+		return fmt.Sprintf("%s[%q]", n.path, key)
+	case n.path == "":
+		return key
+	}
+	return n.path + "." + key
+}
+
+// describe names the value for a message. Strings are left out: where
+// something else is expected, one may well be a secret.
+func (n node) describe() string {
+	switch n.kind() {
+	case '{':
+		return "object"
+	case '[':
+		return "array"
+	case '"':
+		return "string"
+	case '0':
+		return "number " + n.literal().String()
+	case 'n':
+		return "null"
+	}
+	return "boolean " + n.literal().String()
+}

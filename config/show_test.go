@@ -1,0 +1,103 @@
+package config
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/tailscale/hujson"
+)
+
+func TestShow(t *testing.T) {
+	lookup := variables("HOME=/home/me", "API_KEY=expanded-api-key", "TOKEN=expanded-token", "PASSWORD=expanded-password")
+	for _, file := range samples(t, "good") {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, err := Parse("/etc/mcpx/mcpx.json", data, lookup)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.Warnings != nil {
+				t.Errorf("warnings: %v", c.Warnings)
+			}
+			shown := c.Show()
+			golden(t, strings.TrimSuffix(file, ".jsonc")+".json", string(shown))
+			for _, secret := range []string{"expanded-", "literal", "abc", "hunter2"} {
+				if bytes.Contains(shown, []byte(secret)) {
+					t.Errorf("%q is shown", secret)
+				}
+			}
+			checkShown(t, shown, lookup)
+		})
+	}
+}
+
+// A config that was not read from a file has its secrets hidden as well.
+func TestShowMadeByHand(t *testing.T) {
+	p := defaultProfile("default")
+	u := defaultUpstream()
+	u.Name, u.Command, u.Env = "time", "uvx", map[string]string{"API_KEY": "literal"}
+	p.Upstreams = []Upstream{u}
+	c := defaults()
+	c.Profiles = []Profile{p}
+	want := mustParse(t, `{"mcpServers": {"time": {"command": "uvx", "env": {"API_KEY": "other"}}}}`).Show()
+	want = bytes.Replace(want, []byte(`          "type": "stdio",`+"\n"), nil, 1)
+	if got := c.Show(); !bytes.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestSchema(t *testing.T) {
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	compiler := jsonschema.NewCompiler()
+	if err := compiler.AddResource("mcpx.json", document); err != nil {
+		t.Fatal(err)
+	}
+	schema, err := compiler.Compile("mcpx.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	validate := func(t *testing.T, data []byte) error {
+		t.Helper()
+		standard, err := hujson.Standardize(append(data, '\n'))
+		if err != nil {
+			t.Fatal(err)
+		}
+		value, err := jsonschema.UnmarshalJSON(bytes.NewReader(standard))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return schema.Validate(value)
+	}
+	for _, file := range samples(t, "good") {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := validate(t, data); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+	for _, name := range []string{
+		"command_and_url", "durations", "env_must_be_strings", "expose", "limits_section", "list_elements", "logging_section", "no_shape",
+		"schemas_empty", "server_section", "stdio_falls_back", "two_shapes", "wrong_types",
+	} {
+		data, err := os.ReadFile(filepath.Join("testdata", "bad", name+".jsonc"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if validate(t, data) == nil {
+			t.Errorf("%s: valid", name)
+		}
+	}
+	golden(t, "testdata/schema.json", string(Schema()))
+}

@@ -1,0 +1,226 @@
+package config
+
+import (
+	"errors"
+	"slices"
+	"strings"
+)
+
+// config reads the whole file.
+func (r *reader) config(root node, c *Config) {
+	top := defaultProfile("default")
+	r.object(root, c.fields(&top))
+	used := r.oneOf(root, append([]string{"schemas"}, serverKeys...))
+	c.Stdio.Encoding = "utf8" // utf-8 is the same
+	if used != "schemas" {
+		r.prefix(root, &top)
+		c.Profiles = []Profile{top}
+		return
+	}
+	for _, key := range []string{"expose", "prefix"} {
+		if m, ok := root.member(key); ok {
+			r.fail(m.name, "has no effect beside schemas; move it into a schema")
+		}
+	}
+}
+
+// oneOf returns the one key of several that the object has. None, or more
+// than one, is an error.
+func (r *reader) oneOf(n node, keys []string) string {
+	var used []member
+	for _, m := range n.members() {
+		if slices.Contains(keys, m.key) {
+			used = append(used, m)
+		}
+	}
+	if len(used) == 0 {
+		r.fail(n, `no servers; write them as "mcpServers": {"NAME": {"command": "…"}}`)
+		return ""
+	}
+	for _, m := range used[1:] {
+		if m.key != used[0].key { // a plain duplicate is reported as such
+			r.fail(m.name, "excludes %q on line %d; keep one of them", used[0].key, r.line(used[0].name))
+		}
+	}
+	return used[0].key
+}
+
+// profiles is the object of named schemas.
+func profiles(p *[]Profile) kind {
+	return kind{
+		schema: object{
+			{"type", "object"},
+			{"minProperties", 1},
+			{"additionalProperties", object{{"$ref", "#/$defs/schema"}}},
+		},
+		read: func(r *reader, n node) {
+			if !r.is(n, '{', "object of schemas") {
+				return
+			}
+			if len(n.members()) == 0 {
+				r.fail(n, `no schemas; write {"default": {"mcpServers": {}}}`)
+			}
+			for _, m := range n.members() {
+				*p = append(*p, r.profile(m))
+			}
+		},
+		show: func() any { return showProfiles(*p) },
+	}
+}
+
+func (r *reader) profile(m member) Profile {
+	p := defaultProfile(m.key)
+	if err := validName(m.key); err != nil {
+		r.fail(m.name, "%v", err)
+	}
+	r.object(m.value, p.fields())
+	if m.value.kind() == '{' {
+		r.oneOf(m.value, serverKeys)
+		r.prefix(m.value, &p)
+	}
+	return p
+}
+
+// prefix checks that tools without a prefix can belong to one upstream only.
+func (r *reader) prefix(n node, p *Profile) {
+	enabled := 0
+	for _, u := range p.all {
+		if !u.disabled {
+			enabled++
+		}
+	}
+	if m, ok := n.member("prefix"); ok && !p.Prefix && enabled > 1 {
+		r.fail(m.value, "false needs a single server, and %d are enabled; give each its own schema, or leave prefix out", enabled)
+	}
+}
+
+// serverMap is the object of servers by name.
+func serverMap(p *[]Upstream) kind {
+	return kind{
+		schema: object{{"type", "object"}, {"additionalProperties", object{{"$ref", "#/$defs/server"}}}},
+		read: func(r *reader, n node) {
+			if !r.is(n, '{', "object of servers") {
+				return
+			}
+			for _, m := range n.members() {
+				u := defaultUpstream()
+				u.Name = m.key
+				r.name(m.name, u.Name)
+				r.upstream(m.value, &u, u.fields())
+				*p = append(*p, u)
+			}
+		},
+		show: func() any { return showUpstreams(*p) },
+	}
+}
+
+// serverList is the array of servers.
+func serverList(p *[]Upstream) kind {
+	return unshown(kind{
+		schema: object{{"type", "array"}, {"items", append(
+			describe([]field{new(Upstream).nameField()}),
+			pair{"$ref", "#/$defs/server"},
+			pair{"required", []string{"name"}},
+		)}},
+		read: func(r *reader, n node) {
+			if !r.is(n, '[', "array of servers") {
+				return
+			}
+			first := map[string]node{}
+			for _, e := range n.elements() {
+				u := defaultUpstream()
+				r.upstream(e, &u, append(u.fields(), u.nameField()))
+				r.listedName(e, u.Name, first)
+				*p = append(*p, u)
+			}
+		},
+	})
+}
+
+// listedName checks the name of an element, and that no other has it.
+func (r *reader) listedName(n node, name string, first map[string]node) {
+	m, ok := n.member("name")
+	if !ok && n.kind() == '{' {
+		r.fail(node{n.value, n.pathTo("name")}, "required")
+	}
+	if !ok || m.value.kind() != '"' {
+		return
+	}
+	r.name(m.value, name)
+	if f, ok := first[name]; ok {
+		r.fail(m.value, "duplicate name %q; first on line %d", name, r.line(f))
+		return
+	}
+	first[name] = m.value
+}
+
+// name checks what an upstream is called.
+func (r *reader) name(n node, name string) {
+	err := validName(name)
+	if name == "mcpx" {
+		err = errors.New(`"mcpx" is the built-in server; choose another name`)
+	}
+	if err != nil {
+		r.fail(n, "%v", err)
+	}
+}
+
+// upstream reads one server and checks how its keys go together.
+func (r *reader) upstream(n node, u *Upstream, fields []field) {
+	r.object(n, fields)
+	if n.kind() != '{' {
+		return
+	}
+	u.Description = strings.Join(strings.Fields(u.Description), " ")
+	r.transport(n, u)
+	disabled, ok1 := n.member("disabled")
+	enabled, ok2 := n.member("enabled")
+	if ok1 && ok2 && disabled.value.literal().Bool() == enabled.value.literal().Bool() {
+		r.fail(enabled.name, "contradicts disabled on line %d; keep one of them", r.line(disabled.name))
+	}
+	most, ok := n.member("max_timeout")
+	if u.MaxTimeout >= u.Timeout {
+		return
+	}
+	if ok {
+		r.fail(most.value, "shorter than timeout, %s", formatDuration(u.Timeout))
+	}
+	u.MaxTimeout = u.Timeout
+}
+
+// transport checks that an upstream is either started or reached by url.
+func (r *reader) transport(n node, u *Upstream) {
+	command, local := n.member("command")
+	address, remote := n.member("url")
+	if slices.Contains(synonyms, u.Transport) {
+		u.Transport = TransportHTTP
+	}
+	written, _ := n.member("type")
+	switch {
+	case local && remote:
+		r.fail(address.name, "excludes command on line %d; keep one of them", r.line(command.name))
+	case !local && !remote:
+		r.fail(n, "needs command or url")
+	case local && u.Transport != "" && u.Transport != TransportStdio:
+		r.fail(written.value, "%q needs url, but the server has command", u.Transport)
+	case remote && u.Transport == TransportStdio:
+		r.fail(written.value, `"stdio" needs command, but the server has url`)
+	case local:
+		u.Transport = TransportStdio
+		r.idle(n, "command", "headers")
+	case remote:
+		if u.Transport == "" {
+			u.Transport = TransportRemote
+		}
+		r.idle(n, "url", "args", "env", "cwd")
+	}
+}
+
+// idle warns of keys that mean nothing beside the one that is there.
+func (r *reader) idle(n node, beside string, keys ...string) {
+	for _, key := range keys {
+		if m, ok := n.member(key); ok {
+			r.warn(m.name, "has no effect beside %s", beside)
+		}
+	}
+}

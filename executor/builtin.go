@@ -1,0 +1,175 @@
+package executor
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"mcpx/executor/results"
+	"mcpx/internal/plain"
+	"mcpx/internal/rawjson"
+	"mcpx/internal/search"
+	"mcpx/internal/tokens"
+	"mcpx/registry"
+)
+
+// Builtin is the name of the server that mcpx itself is. It is reached through
+// the same two tools as any other, and costs nothing until then.
+const Builtin = "mcpx"
+
+// builtin answers the calls to mcpx's own tools.
+type builtin struct {
+	upstream *registry.Upstream
+	tools    map[string]builtinTool
+	index    atomic.Pointer[index]
+}
+
+type builtinTool func(ctx context.Context, c Call, arguments []byte) (string, error)
+
+// index is the search index of one catalog.
+type index struct {
+	catalog *registry.Catalog
+	search  *search.Index
+	tools   []found
+}
+
+// found is a tool and where it is.
+type found struct {
+	server string
+	tool   *registry.Tool
+}
+
+func newBuiltin(e *Executor) builtin {
+	var definitions []*registry.Tool
+	run := map[string]builtinTool{}
+	for _, t := range []struct {
+		name, description, schema string
+		run                       builtinTool
+	}{
+		{
+			"search", "Find tools of all servers by what they do. Answers server, tool and signature, best first.",
+			`{"type":"object","properties":{"query":{"type":"string"},"limit":{"type":"integer","minimum":1,"maximum":50,"default":10}},"required":["query"]}`,
+			e.searchTools,
+		},
+		{
+			"read_result", "Read on in a result that was cut: by bytes, by JSON Pointer (* stands for every element), or the lines that match an RE2 pattern.",
+			`{"type":"object","properties":{"id":{"type":"string"},"offset":{"type":"integer","minimum":0,"default":0},"limit":{"type":"integer","minimum":1},"path":{"type":"string"},"grep":{"type":"string"}},"required":["id"]}`,
+			e.readResult,
+		},
+		{
+			"servers", "State, number of tools and token cost of every server.",
+			`{"type":"object","properties":{}}`,
+			e.listServers,
+		},
+		{
+			"show_config", "The configuration in use, secrets hidden.",
+			`{"type":"object","properties":{}}`,
+			func(context.Context, Call, []byte) (string, error) { return string(e.config.Show()), nil },
+		},
+	} {
+		definition, _ := json.Marshal(map[string]any{"name": t.name, "description": t.description, "inputSchema": json.RawMessage(t.schema)})
+		tool, _ := registry.NewTool(definition)
+		definitions = append(definitions, tool)
+		run[t.name] = t.run
+	}
+	return builtin{upstream: registry.NewUpstream(Builtin, definitions), tools: run}
+}
+
+// call runs one of mcpx's own tools.
+func (b *builtin) call(ctx context.Context, c Call, arguments []byte) ([]byte, error) {
+	text, err := b.tools[c.Tool](ctx, c, arguments)
+	if err != nil {
+		return nil, err
+	}
+	return TextResult(text), nil
+}
+
+// TextResult is the result of a tool that says one thing.
+func TextResult(text string) []byte {
+	b := rawjson.AppendString([]byte(`{"content":[{"type":"text","text":`), text)
+	return append(b, "}]}"...)
+}
+
+func (e *Executor) readResult(_ context.Context, c Call, arguments []byte) (string, error) {
+	var q struct {
+		ID     string `json:"id"`
+		Offset int    `json:"offset"`
+		Limit  int    `json:"limit"`
+		Path   string `json:"path"`
+		Grep   string `json:"grep"`
+	}
+	if err := json.Unmarshal(arguments, &q); err != nil {
+		return "", err
+	}
+	return e.results.Read(c.Client, results.Query(q))
+}
+
+func (e *Executor) searchTools(_ context.Context, _ Call, arguments []byte) (string, error) {
+	q := struct {
+		Query string `json:"query"`
+		Limit int    `json:"limit"`
+	}{Limit: 10}
+	if err := json.Unmarshal(arguments, &q); err != nil {
+		return "", err
+	}
+	x := e.searchIndex()
+	budget := e.config.Limits.InspectTokens
+	var b strings.Builder
+	for _, hit := range x.search.Search(q.Query, q.Limit) {
+		f := x.tools[hit.Document]
+		line := f.server + ": " + fullLine(f.tool) + "\n"
+		if budget -= tokens.Estimate(line); budget < 0 && b.Len() > 0 {
+			break
+		}
+		b.WriteString(line)
+	}
+	if b.Len() == 0 {
+		return "no tool matches; servers: " + list(e.Servers()), nil
+	}
+	return strings.TrimSuffix(b.String(), "\n"), nil
+}
+
+// searchIndex is the index of the catalog as it is now, made anew when that has
+// changed.
+func (e *Executor) searchIndex() *index {
+	catalog := e.registry.Catalog()
+	if x := e.builtin.index.Load(); x != nil && x.catalog == catalog {
+		return x
+	}
+	x := &index{catalog: catalog}
+	var documents []search.Document
+	for _, u := range e.upstreams(catalog) {
+		for _, t := range u.Tools {
+			x.tools = append(x.tools, found{u.Name, t})
+			documents = append(documents, search.Document{Server: u.Name, Tool: t.Name, Description: t.Description, Schema: t.InputSchema})
+		}
+	}
+	x.search = search.New(documents)
+	e.builtin.index.Store(x)
+	return x
+}
+
+func (e *Executor) listServers(context.Context, Call, []byte) (string, error) {
+	var b strings.Builder
+	for _, u := range e.registry.Catalog().Upstreams {
+		cost := 0
+		for _, t := range u.Tools {
+			cost += tokens.EstimateBytes(t.Raw)
+		}
+		fmt.Fprintf(&b, "%s: %s, %s, ~%d tokens in full", u.Name, u.State, count(len(u.Tools), "tool"), cost)
+		if u.State == registry.Ready {
+			fmt.Fprintf(&b, ", started in %s", u.StartupTime.Round(time.Millisecond))
+		}
+		if u.Reason != "" {
+			fmt.Fprintf(&b, "; %s", u.Reason)
+		}
+		if u.Description != "" {
+			fmt.Fprintf(&b, "; %s", plain.Line(u.Description))
+		}
+		b.WriteByte('\n')
+	}
+	return b.String() + Builtin + ": built in", nil
+}

@@ -1,0 +1,118 @@
+// Package executor takes one call from a name to an answer: it finds the tool,
+// repairs what models are known to get wrong, checks the arguments against the
+// tool's cached schema, sends the call over the upstream's session, and fits
+// the result to the client's budget.
+package executor
+
+import (
+	"context"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"mcpx/config"
+	"mcpx/executor/results"
+	"mcpx/internal/rawjson"
+	"mcpx/registry"
+)
+
+// Executor makes calls to the upstreams of one profile.
+type Executor struct {
+	registry   *registry.Registry
+	config     *config.Config
+	log        zerolog.Logger
+	observe    func(Event)
+	validators validators
+	results    *results.Store
+	builtin    builtin
+}
+
+// Options are what an Executor needs besides its registry and config.
+type Options struct {
+	Log     zerolog.Logger
+	Observe func(Event) // sees every call once it is over; may be nil
+}
+
+// New returns an Executor of calls to the registry's upstreams.
+func New(r *registry.Registry, c *config.Config, o Options) *Executor {
+	e := &Executor{
+		registry: r,
+		config:   c,
+		log:      o.Log,
+		observe:  o.Observe,
+		results:  results.New(c.Limits.ResultTokens),
+	}
+	if e.observe == nil {
+		e.observe = func(Event) {}
+	}
+	e.builtin = newBuiltin(e)
+	return e
+}
+
+// Call is one tool call.
+type Call struct {
+	Client    string // who calls: result handles are a client's own
+	Server    string
+	Tool      string
+	Arguments []byte // as the client sent them, whatever they are; nil if absent
+	Beside    []byte // the object that held them, for arguments that stand beside them; may be nil
+	Meta      []byte // the client's _meta, or nil
+	Notify    func(method string, params []byte)
+}
+
+// Event is what became of a call.
+type Event struct {
+	Client, Server, Tool string
+	Outcome              string // ok, or the kind of failure
+	Took                 time.Duration
+	BytesIn, BytesOut    int
+}
+
+// Do makes the call and returns the upstream's result as it came, unless it
+// must be cut. The error is one a caller can act on; its text says how.
+func (e *Executor) Do(ctx context.Context, c Call) (result []byte, err error) {
+	begin := time.Now()
+	defer func() {
+		e.observe(Event{
+			Client: c.Client, Server: c.Server, Tool: c.Tool, Outcome: outcome(err),
+			Took: time.Since(begin), BytesIn: len(c.Arguments), BytesOut: len(result),
+		})
+	}()
+	upstream, tool, err := e.find(ctx, &c)
+	if err != nil {
+		return nil, err
+	}
+	arguments, err := e.arguments(c, upstream, tool)
+	if err != nil {
+		return nil, err
+	}
+	if upstream == e.builtin.upstream {
+		return e.builtin.call(ctx, c, arguments)
+	}
+	result, err = e.registry.Call(ctx, c.Server, registry.Request{
+		Method: "tools/call",
+		Params: toolParams(tool.Name, arguments),
+		Meta:   orEmpty(c.Meta),
+		Notify: c.Notify,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return e.results.Fit(c.Client, result, e.config.Limits.ResultTokens), nil
+}
+
+// Forget drops what was kept for a client that is gone.
+func (e *Executor) Forget(client string) { e.results.Forget(client) }
+
+func toolParams(name string, arguments []byte) []byte {
+	b := rawjson.AppendString([]byte(`{"name":`), name)
+	b = append(append(b, `,"arguments":`...), arguments...)
+	return append(b, '}')
+}
+
+func orEmpty(object []byte) []byte {
+	if rawjson.Kind(object) != '{' {
+		return []byte("{}")
+	}
+	return object
+}

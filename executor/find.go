@@ -1,0 +1,160 @@
+package executor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"mcpx/internal/nearest"
+	"mcpx/internal/plain"
+	"mcpx/registry"
+)
+
+// NotFound is returned for a server or a tool that does not exist.
+type NotFound struct {
+	text string
+}
+
+func (e *NotFound) Error() string { return e.text }
+
+// Servers are the names of all upstreams in config order, and the built-in one.
+func (e *Executor) Servers() []string {
+	var names []string
+	for _, u := range e.upstreams(e.registry.Catalog()) {
+		names = append(names, u.Name)
+	}
+	return names
+}
+
+// upstreams are those of a catalog, and the built-in one.
+func (e *Executor) upstreams(c *registry.Catalog) []*registry.Upstream {
+	return append(slices.Clone(c.Upstreams), e.builtin.upstream)
+}
+
+// Upstream finds an upstream by name and waits while it starts.
+func (e *Executor) Upstream(ctx context.Context, name string) (*registry.Upstream, error) {
+	if name == Builtin {
+		return e.builtin.upstream, nil
+	}
+	if u := e.registry.Settled(ctx, name); u != nil {
+		return u, nil
+	}
+	return nil, unknownServer(name, e.Servers())
+}
+
+// Locate finds the server that has a tool of that name, or of that name with the
+// server's in front.
+func (e *Executor) Locate(name string) (server, tool string, ok bool) {
+	for _, u := range e.upstreams(e.registry.Catalog()) {
+		if u.Tool(name) != nil {
+			return u.Name, name, true
+		}
+		for _, joint := range joints {
+			if short, cut := strings.CutPrefix(name, u.Name+joint); cut && u.Tool(short) != nil {
+				return u.Name, short, true
+			}
+		}
+	}
+	return "", "", false
+}
+
+// find returns the upstream and the tool of a call. A name written in one of the
+// ways models mix up is put right in the call.
+func (e *Executor) find(ctx context.Context, c *Call) (*registry.Upstream, *registry.Tool, error) {
+	c.splitName(e.Servers())
+	u, err := e.Upstream(ctx, c.Server)
+	if err != nil {
+		return nil, nil, err
+	}
+	if c.Tool == "" {
+		return nil, nil, noTool(u)
+	}
+	if t := u.Tool(c.Tool); t != nil {
+		return u, t, nil
+	}
+	for _, joint := range joints {
+		if name, ok := strings.CutPrefix(c.Tool, c.Server+joint); ok && u.Tool(name) != nil {
+			c.Tool = name
+			return u, u.Tool(name), nil
+		}
+	}
+	if u.State != registry.Ready {
+		return nil, nil, u.Unavailable()
+	}
+	return nil, nil, unknownTool(u, c.Tool)
+}
+
+// joints are what stands between server and tool in names that carry both.
+var joints = []string{"__", ".", "/", ":"}
+
+// splitName takes the server from the tool's name where none is given.
+func (c *Call) splitName(servers []string) {
+	if c.Server != "" {
+		return
+	}
+	for _, server := range servers {
+		for _, joint := range joints {
+			if name, ok := strings.CutPrefix(c.Tool, server+joint); ok {
+				c.Server, c.Tool = server, name
+				return
+			}
+		}
+	}
+}
+
+// nameList is how many bytes of names an error shows.
+const nameList = 1500
+
+func unknownServer(name string, servers []string) error {
+	if name == "" {
+		return &NotFound{"server_name: required; servers: " + list(servers)}
+	}
+	return &NotFound{fmt.Sprintf("unknown server %q%s; servers: %s", plain.Line(name), didYouMean(name, servers), list(servers))}
+}
+
+func noTool(u *registry.Upstream) error {
+	return &NotFound{fmt.Sprintf("tool_name: required; tools of server %q: %s", u.Name, list(toolNames(u)))}
+}
+
+func unknownTool(u *registry.Upstream, name string) error {
+	return &NotFound{fmt.Sprintf("server %q has no tool %q%s; its tools: %s", u.Name, plain.Line(name), didYouMean(name, toolNames(u)), list(toolNames(u)))}
+}
+
+func toolNames(u *registry.Upstream) []string {
+	names := make([]string, len(u.Tools))
+	for i, t := range u.Tools {
+		names[i] = t.Name
+	}
+	return names
+}
+
+func didYouMean(name string, known []string) string {
+	near := nearest.Words(name, known, 3)
+	if len(near) == 0 {
+		return ""
+	}
+	for i, n := range near {
+		near[i] = fmt.Sprintf("%q", plain.Line(n))
+	}
+	return "; did you mean " + strings.Join(near, " or ") + "?"
+}
+
+// list writes names on one line, as many as fit.
+func list(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	var b strings.Builder
+	for i, name := range names {
+		if b.Len() > nameList {
+			fmt.Fprintf(&b, ", … and %d more", len(names)-i)
+			break
+		}
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(plain.Line(name))
+	}
+	return b.String()
+}

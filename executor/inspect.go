@@ -1,0 +1,62 @@
+package executor
+
+import (
+	"context"
+	"strings"
+
+	"mcpx/internal/rawjson"
+	"mcpx/registry"
+)
+
+// Inspect describes a server's tools, or one tool in full, or those that a glob
+// or a comma list names. It waits while the server starts.
+func (e *Executor) Inspect(ctx context.Context, server, tool string) (string, error) {
+	u, err := e.Upstream(ctx, server)
+	if err != nil {
+		return "", err
+	}
+	if len(u.Tools) == 0 && u.State != registry.Ready {
+		return "", u.Unavailable()
+	}
+	if tool == "" {
+		return listing(u, u.Tools, e.config.Limits.InspectTokens), nil
+	}
+	if t := u.Tool(tool); t != nil {
+		return string(describe(t)), nil
+	}
+	for _, joint := range joints {
+		if name, ok := strings.CutPrefix(tool, server+joint); ok && u.Tool(name) != nil {
+			return string(describe(u.Tool(name))), nil
+		}
+	}
+	found := match(u, tool)
+	switch {
+	case len(found) == 0:
+		return "", unknownTool(u, tool)
+	case strings.ContainsAny(tool, "*?["):
+		return listing(u, found, e.config.Limits.InspectTokens), nil
+	}
+	return describeAll(u, found, e.config.Limits.InspectTokens), nil
+}
+
+// describe is a tool's definition as the upstream sent it, minified, without
+// what is for hosts and not for models.
+func describe(t *registry.Tool) []byte {
+	b := []byte("{")
+	for key, value := range rawjson.Members(t.Raw) {
+		if key != "icons" && key != "_meta" {
+			b = appendMember(b, key, rawjson.Compact(value))
+		}
+	}
+	return append(b, '}')
+}
+
+// describeAll shows several tools in full, one a line, or as a listing where
+// that would go over the budget.
+func describeAll(u *registry.Upstream, found []*registry.Tool, budget int) string {
+	full, fits := lines(found, func(t *registry.Tool) string { return string(describe(t)) }, budget)
+	if !fits {
+		return listing(u, found, budget)
+	}
+	return full
+}

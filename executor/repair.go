@@ -1,0 +1,218 @@
+package executor
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"mcpx/executor/validate"
+	"mcpx/internal/rawjson"
+	"mcpx/registry"
+)
+
+// ParseExec reads the arguments of the tool exec. Of what it does not know it
+// makes nothing yet: unwrap does, once the tool is known.
+func ParseExec(raw []byte) Call {
+	c := Call{Beside: raw}
+	for key, value := range rawjson.Members(raw) {
+		switch key {
+		case "server_name":
+			c.Server, _ = rawjson.String(value)
+		case "tool_name":
+			c.Tool, _ = rawjson.String(value)
+		case "arguments":
+			c.Arguments = value
+		}
+	}
+	if c.Tool == "" && c.Server == "" {
+		return c.inner()
+	}
+	return c
+}
+
+// inner reads a call whose envelope was wrapped into another: the names stand
+// inside arguments.
+func (c Call) inner() Call {
+	object := c.Arguments
+	if text, ok := rawjson.String(object); ok {
+		object = []byte(text)
+	}
+	if rawjson.Check(object) != nil || rawjson.Get(object, "tool_name") == nil {
+		return c
+	}
+	return ParseExec(object)
+}
+
+// aliases are other names under which models send arguments.
+var aliases = []string{"args", "parameters", "params", "input"}
+
+// unwrap finds the arguments object in what the client sent. Only what models
+// are known to get wrong is put right, and only where it can mean one thing.
+func unwrap(c Call, t *registry.Tool) ([]byte, error) {
+	known := properties(t)
+	raw, err := object(c.Arguments)
+	if err != nil {
+		return nil, err
+	}
+	if len(raw) <= len("{}") && isEmpty(raw) {
+		return beside(c.Beside, known)
+	}
+	return envelope(raw, known), nil
+}
+
+// object reads an arguments value: an object, or one written as a JSON string;
+// nothing, null and "" are the empty object.
+func object(raw []byte) ([]byte, error) {
+	switch rawjson.Kind(raw) {
+	case '{':
+		return raw, nil
+	case 0, 'n':
+		return []byte("{}"), nil
+	case '"':
+		text, _ := rawjson.String(raw)
+		text = strings.TrimSpace(text)
+		if text == "" || text == "null" {
+			return []byte("{}"), nil
+		}
+		if inner := []byte(text); rawjson.Kind(inner) == '{' && rawjson.Check(inner) == nil {
+			return inner, nil
+		}
+	}
+	return nil, errors.New("expected object, got " + validate.Describe(raw))
+}
+
+func isEmpty(object []byte) bool {
+	for range rawjson.Members(object) {
+		return false
+	}
+	return true
+}
+
+// beside finds arguments that were sent next to tool_name: under another name,
+// with dotted names, or flattened.
+func beside(outer []byte, known map[string]bool) ([]byte, error) {
+	flat, dotted, hit := []byte("{"), []byte("{"), len(known) == 0
+	for key, value := range rawjson.Members(outer) {
+		if key == "server_name" || key == "tool_name" || key == "arguments" {
+			continue
+		}
+		for _, alias := range aliases {
+			if key == alias && !known[key] {
+				return object(value)
+			}
+		}
+		if name, ok := strings.CutPrefix(key, "arguments."); ok && name != "" {
+			dotted = appendMember(dotted, name, value)
+			continue
+		}
+		hit = hit || known[key]
+		flat = appendMember(flat, key, value)
+	}
+	switch {
+	case len(dotted) > 1:
+		return append(dotted, '}'), nil
+	case len(flat) > 1 && hit:
+		return append(flat, '}'), nil
+	}
+	return []byte("{}"), nil
+}
+
+// envelope opens arguments that hold another envelope of exec, or another
+// object named arguments and nothing else.
+func envelope(raw []byte, known map[string]bool) []byte {
+	var inner []byte
+	others := false
+	for key, value := range rawjson.Members(raw) {
+		switch {
+		case known[key]:
+			return raw
+		case key == "arguments":
+			inner = value
+		case key != "server_name" && key != "tool_name":
+			others = true
+		}
+	}
+	if inner == nil || others {
+		return raw
+	}
+	if opened, err := object(inner); err == nil {
+		return opened
+	}
+	return raw
+}
+
+func appendMember(object []byte, key string, value []byte) []byte {
+	if len(object) > 1 {
+		object = append(object, ',')
+	}
+	object = append(rawjson.AppendString(object, key), ':')
+	return append(object, value...)
+}
+
+// parseStrings replaces each string that stands where an object or array is
+// expected by the object or array it spells. ok is false if there is none, or if
+// there are other problems.
+func parseStrings(raw []byte, problems []validate.Problem) (repaired []byte, ok bool) {
+	for _, p := range problems {
+		if raw, ok = parseString(raw, p.Path, p.Want); !ok {
+			return nil, false
+		}
+	}
+	return raw, len(problems) > 0
+}
+
+func parseString(raw []byte, path, want []string) ([]byte, bool) {
+	if len(path) > 0 {
+		return descend(raw, path, want)
+	}
+	text, isString := rawjson.String(raw)
+	inner := []byte(strings.TrimSpace(text))
+	if !isString || rawjson.Check(inner) != nil {
+		return nil, false
+	}
+	for _, w := range want {
+		if w == "object" && rawjson.Kind(inner) == '{' || w == "array" && rawjson.Kind(inner) == '[' {
+			return inner, true
+		}
+	}
+	return nil, false
+}
+
+// descend rewrites the one member or element that the path leads to.
+func descend(raw []byte, path, want []string) ([]byte, bool) {
+	changed := false
+	rewrite := func(value []byte) []byte {
+		if inner, ok := parseString(value, path[1:], want); ok {
+			changed = true
+			return inner
+		}
+		return value
+	}
+	var out []byte
+	switch rawjson.Kind(raw) {
+	case '{':
+		out = append(out, '{')
+		for key, value := range rawjson.Members(raw) {
+			if key == path[0] {
+				value = rewrite(value)
+			}
+			out = appendMember(out, key, value)
+		}
+		out = append(out, '}')
+	case '[':
+		out = append(out, '[')
+		i := 0
+		for value := range rawjson.Elements(raw) {
+			if i > 0 {
+				out = append(out, ',')
+			}
+			if strconv.Itoa(i) == path[0] {
+				value = rewrite(value)
+			}
+			out = append(out, value...)
+			i++
+		}
+		out = append(out, ']')
+	}
+	return out, changed
+}

@@ -1,0 +1,38 @@
+package validate
+
+import (
+	"errors"
+
+	"github.com/xeipuuv/gojsonschema"
+)
+
+var errClosed = errors.New("only references within the schema are followed")
+
+// compileDraft7 compiles a reduced schema of draft 4, 6 or 7 with gojsonschema.
+// All three are compiled as draft 7: what differs is settled by reduce.
+func compileDraft7(root any) (func(any) bool, error) {
+	loader := gojsonschema.NewSchemaLoader()
+	loader.AutoDetect = false
+	loader.Draft = gojsonschema.Draft7
+	// NewGoLoader copies: gojsonschema rewrites the references it is given.
+	schema, err := loader.Compile(closed{gojsonschema.NewGoLoader(root)})
+	if err != nil {
+		return nil, err
+	}
+	return func(arguments any) bool {
+		result, err := schema.Validate(gojsonschema.NewRawLoader(arguments))
+		return err != nil || result.Valid()
+	}, nil
+}
+
+// closed is a schema from which no reference leads to a file or a URL, both of
+// which gojsonschema reads by default.
+type closed struct{ gojsonschema.JSONLoader }
+
+func (closed) LoaderFactory() gojsonschema.JSONLoaderFactory { return refuser{} }
+
+// refuser stands in for every document that a reference asks for.
+type refuser struct{ gojsonschema.JSONLoader }
+
+func (r refuser) New(string) gojsonschema.JSONLoader { return r }
+func (refuser) LoadJSON() (any, error)               { return nil, errClosed }

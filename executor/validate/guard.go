@@ -1,0 +1,182 @@
+package validate
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// maxExponent keeps numbers to a size at which exact arithmetic is cheap: the
+// libraries compute 1e999999 digit by digit, and panic beyond that.
+const maxExponent = 400
+
+var errNumber = errors.New("a number out of range")
+
+// measure counts the values in v. It fails where v is deeper or larger than
+// allowed, or holds what Decode does not produce.
+func measure(v any, depth, limit int) (nodes int, err error) {
+	nodes = 1
+	inside := func(child any) error {
+		n, err := measure(child, depth-1, limit-nodes)
+		nodes += n
+		return err
+	}
+	switch v := v.(type) {
+	case nil, bool, string:
+	case json.Number:
+		err = checkNumber(v.String())
+	case []any:
+		for i := 0; i < len(v) && err == nil; i++ {
+			err = inside(v[i])
+		}
+	case map[string]any:
+		for _, child := range v {
+			if err = inside(child); err != nil {
+				break
+			}
+		}
+	default:
+		err = fmt.Errorf("a %T", v)
+	}
+	switch {
+	case err != nil:
+		return nodes, err
+	case depth <= 0:
+		return nodes, errors.New("nested too deep")
+	case nodes > limit:
+		return nodes, errors.New("too many values")
+	}
+	return nodes, nil
+}
+
+func checkNumber(n string) error {
+	digits, exponent := n, "0"
+	if i := strings.IndexAny(n, "eE"); i >= 0 {
+		digits, exponent = n[:i], n[i+1:]
+	}
+	e, err := strconv.Atoi(exponent)
+	if err != nil || e < -maxExponent || e > maxExponent || len(digits) > maxExponent {
+		return errNumber
+	}
+	return nil
+}
+
+// lookup finds the schema a reference names. Only "#" and "#/…" are followed.
+func lookup(document any, ref string) (any, error) {
+	fragment, local := strings.CutPrefix(ref, "#")
+	if !local || fragment != "" && fragment[0] != '/' {
+		return nil, fmt.Errorf("reference %s leads elsewhere", show(ref))
+	}
+	pointer, err := url.PathUnescape(fragment)
+	if err != nil {
+		return nil, fmt.Errorf("reference %s is malformed", show(ref))
+	}
+	target := document
+	for _, token := range strings.Split(pointer, "/")[1:] {
+		token = strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
+		switch v := target.(type) {
+		case map[string]any:
+			target = v[token]
+		case []any:
+			target = nil
+			if i, err := strconv.Atoi(token); err == nil && i >= 0 && i < len(v) {
+				target = v[i]
+			}
+		default:
+			target = nil
+		}
+	}
+	switch target.(type) {
+	case bool, map[string]any:
+		return target, nil
+	}
+	return nil, fmt.Errorf("reference %s leads nowhere", show(ref))
+}
+
+// inPlaceLoops fails for references that come back to the same schema, or run
+// on for long, without a step into the value: gojsonschema would overflow the
+// stack, which nothing can recover.
+func inPlaceLoops(root any) error {
+	g := loopFinder{root: root, length: map[string]int{}}
+	if g.follow("#"); g.err != nil {
+		return g.err
+	}
+	object, _ := root.(map[string]any)
+	defs, _ := object["$defs"].(map[string]any)
+	for name := range defs {
+		if g.follow(definitions + name); g.err != nil {
+			return g.err
+		}
+	}
+	return nil
+}
+
+type loopFinder struct {
+	root   any
+	length map[string]int // of the longest way on from a reference; -1 while open
+	err    error
+}
+
+func (g *loopFinder) follow(ref string) int {
+	n, met := g.length[ref]
+	if met && n < 0 {
+		g.err = errors.New("a reference loop")
+	}
+	if met || g.err != nil {
+		return n
+	}
+	g.length[ref] = -1
+	n = g.longest(target(g.root, ref))
+	if n > maxSchemaDepth && g.err == nil {
+		g.err = fmt.Errorf("more than %d references in a row", maxSchemaDepth)
+	}
+	g.length[ref] = n
+	return n
+}
+
+// longest is the length of the longest way through schema in place.
+func (g *loopFinder) longest(schema any) int {
+	s, _ := schema.(map[string]any)
+	most := 0
+	for name, value := range s {
+		k := keywords[name]
+		if !k.inPlace {
+			continue
+		}
+		for _, sub := range k.subschemas(value) {
+			most = max(most, 1+g.longest(sub))
+		}
+		if k.shape == reference {
+			most = max(most, 1+g.follow(value.(string)))
+		}
+	}
+	return most
+}
+
+// subschemas are the schemas in a keyword's value.
+func (k keyword) subschemas(value any) []any {
+	switch k.shape {
+	case oneSchema:
+		return []any{value}
+	case schemaList:
+		return value.([]any)
+	case schemaMap, dependentMap:
+		return slices.Collect(maps.Values(value.(map[string]any)))
+	}
+	return nil
+}
+
+// target is the schema a reduced reference names.
+func target(root any, ref string) any {
+	if ref == "#" {
+		return root
+	}
+	object, _ := root.(map[string]any)
+	defs, _ := object["$defs"].(map[string]any)
+	return defs[strings.TrimPrefix(ref, definitions)]
+}

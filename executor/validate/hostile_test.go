@@ -1,0 +1,246 @@
+package validate
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestUnjudged(t *testing.T) {
+	nested := func(n int) string { return strings.Repeat(`{"not":`, n) + `{}` + strings.Repeat(`}`, n) }
+	for _, c := range []struct{ name, schema, want string }{
+		{"no JSON", `{"type":`, `compile: not valid JSON`},
+		{"no schema", `["a"]`, `compile: not a JSON Schema`},
+		{"huge", `"` + strings.Repeat("a", 600<<10) + `"`, `compile: larger than 512 KB`},
+		{"deep", nested(101), `compile: nested too deep`},
+		{"very deep", nested(10_000), `compile: JSON nested too deep`},
+		{"many", `{"enum":[` + strings.Repeat("1,", 20_000) + `1]}`, `compile: too many values`},
+		{"many by reference", manyByReference(), `compile: more than 20000 schemas`},
+		{"large number", `{"minimum":1e999999}`, `compile: a number out of range`},
+		{"file", `{"$ref":"file:///etc/hostname"}`, `compile: reference "file:///etc/hostname" leads elsewhere`},
+		{"URL", `{"$ref":"https://example.com/schema.json#/a"}`, `compile: reference "https://example.com/schema.json#/a" leads elsewhere`},
+		{"relative", `{"$ref":"other.json"}`, `compile: reference "other.json" leads elsewhere`},
+		{"anchor", `{"$ref":"#a","$defs":{"a":{"$anchor":"a"}}}`, `compile: reference "#a" leads elsewhere`},
+		{"nowhere", `{"$ref":"#/$defs/a"}`, `compile: reference "#/$defs/a" leads nowhere`},
+		{"through a leaf", `{"$ref":"#/title/a","title":"b"}`, `compile: reference "#/title/a" leads nowhere`},
+		{"past a list", `{"$ref":"#/allOf/1","allOf":[{}]}`, `compile: reference "#/allOf/1" leads nowhere`},
+		{"no schema there", `{"$ref":"#/title","title":"b"}`, `compile: reference "#/title" leads nowhere`},
+		{"malformed", `{"$ref":"#/%zz"}`, `compile: reference "#/%zz" is malformed`},
+		{"inner id", `{"properties":{"a":{"$id":"b","$ref":"#/c"}},"c":{}}`, `compile: references next to an inner $id`},
+		{"inner id of draft 4", `{"$schema":"http://json-schema.org/draft-04/schema#","allOf":[{"id":"b"},{"$ref":"#/c"}],"c":{}}`, `compile: references next to an inner $id`},
+		{"dynamic", `{"$dynamicRef":"#a"}`, `compile: uses $dynamicRef`},
+		{"recursive", `{"properties":{"a":{"$recursiveRef":"#"}}}`, `compile: uses $recursiveRef`},
+		{"chain", chain(`{"$ref":"#/$defs/%d"}`, 200), `compile: more than 100 references in a row`},
+		{"loop", `{"$ref":"#"}`, `compile: a reference loop`},
+		{"loop of two", `{"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}}`, `compile: a reference loop`},
+		{"loop below", `{"properties":{"p":{"$ref":"#/$defs/a"}},"$defs":{"a":{"$ref":"#/$defs/a"}}}`, `compile: a reference loop`},
+		{"loop in allOf", `{"allOf":[{"$ref":"#"}]}`, `compile: a reference loop`},
+		{"loop in anyOf", `{"anyOf":[{"type":"string"},{"$ref":"#"}]}`, `compile: a reference loop`},
+		{"loop in oneOf", `{"oneOf":[{"$ref":"#"}]}`, `compile: a reference loop`},
+		{"loop in not", `{"not":{"$ref":"#"}}`, `compile: a reference loop`},
+		{"loop in if", `{"if":{"$ref":"#"}}`, `compile: a reference loop`},
+		{"loop in then", `{"if":true,"then":{"$ref":"#"}}`, `compile: a reference loop`},
+		{"loop in else", `{"if":true,"else":{"$ref":"#"}}`, `compile: a reference loop`},
+		{"loop in dependencies", `{"dependencies":{"a":{"$ref":"#"}}}`, `compile: a reference loop`},
+		{"loop in dependentSchemas", `{"dependentSchemas":{"a":{"$ref":"#"}}}`, `compile: a reference loop`},
+	} {
+		for _, schema := range []string{c.schema, strings.Replace(c.schema, "{", "{"+draft7Declared+",", 1)} {
+			if schema != c.schema && (strings.Contains(c.name, "dependentSchemas") || strings.Contains(c.name, "draft") || strings.HasPrefix(c.name, "inner id")) {
+				continue // these keywords are of one draft
+			}
+			t.Run(c.name, func(t *testing.T) {
+				s := patient(schema)
+				if got := s.Unjudged(); got != c.want {
+					t.Errorf("unjudged: %q", got)
+				}
+				if problems := s.Check(decoded(t, `{"p":1}`)); problems != nil {
+					t.Errorf("problems: %v", problems)
+				}
+			})
+		}
+	}
+}
+
+// chain is a schema whose n definitions each name the next.
+func chain(format string, n int) string {
+	var b strings.Builder
+	b.WriteString(`{"$ref":"#/$defs/0","$defs":{`)
+	for i := range n {
+		fmt.Fprintf(&b, `"%d":`+format+`,`, i, i+1)
+	}
+	fmt.Fprintf(&b, `"%d":{"type":"string"}}}`, n)
+	return b.String()
+}
+
+// manyByReference has references to every level of deep schemas, each of which
+// is reduced once for every level above it.
+func manyByReference() string {
+	const towers, depth = 8, 90
+	tower := strings.Repeat(`{"not":`, depth) + `{}` + strings.Repeat(`}`, depth)
+	var members, refs []string
+	for i := range towers {
+		members = append(members, fmt.Sprintf(`"tower%d":%s`, i, tower))
+		for level := range depth {
+			refs = append(refs, fmt.Sprintf(`{"$ref":"#/tower%d%s"}`, i, strings.Repeat("/not", level)))
+		}
+	}
+	return `{` + strings.Join(members, ",") + `,"anyOf":[` + strings.Join(refs, ",") + `]}`
+}
+
+// TestNothingIsFetched goes past the guard, to the libraries' own loaders.
+func TestNothingIsFetched(t *testing.T) {
+	var hits atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		hits.Add(1)
+		fmt.Fprint(w, `{}`)
+	}))
+	defer server.Close()
+	file := filepath.Join(t.TempDir(), "schema.json")
+	if err := os.WriteFile(file, []byte(`{}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, url := range []string{server.URL + "/schema.json", "file://" + filepath.ToSlash(file)} {
+		root := map[string]any{"$ref": url}
+		if _, err := compileDraft7(root); err == nil {
+			t.Errorf("gojsonschema loads %s", url)
+		}
+		if _, err := compileSanthosh(root, modern); err == nil {
+			t.Errorf("santhosh loads %s", url)
+		}
+		if why := Compile([]byte(`{"$ref":"` + url + `"}`)).Unjudged(); why == "" {
+			t.Errorf("%s is followed", url)
+		}
+		if why := Compile([]byte(`{"$schema":"` + url + `"}`)).Unjudged(); why != "" {
+			t.Errorf("$schema %s: %s", url, why)
+		}
+	}
+	if hits.Load() != 0 {
+		t.Errorf("the server was asked %d times", hits.Load())
+	}
+}
+
+// TestExponential has a schema that takes 2^18 steps, more than a microsecond
+// allows.
+func TestExponential(t *testing.T) {
+	schema := chain(`{"anyOf":[{"$ref":"#/$defs/%[2]d"},{"$ref":"#/$defs/%[2]d"}]}`, 18)
+	for _, declared := range []string{"", draft7Declared + ","} {
+		s := patient("{" + declared + schema[1:])
+		if why := s.Unjudged(); why != "" {
+			t.Fatal(why)
+		}
+		s.limit = time.Microsecond
+		if problems := s.Check(decoded(t, `1`)); problems != nil {
+			t.Errorf("problems: %v", problems)
+		}
+		if why := s.Unjudged(); why != "check: took too long" {
+			t.Errorf("unjudged: %q", why)
+		}
+	}
+}
+
+// TestOneRunaway has many callers of a schema whose check does not end: all
+// return within the limit, and one check was started.
+func TestOneRunaway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := Compile([]byte(`{"uniqueItems":true}`))
+		if why := s.Unjudged(); why != "" {
+			t.Fatal(why)
+		}
+		var started atomic.Int32
+		end := make(chan struct{})
+		s.judge.accepts = func(any) bool { started.Add(1); <-end; return false }
+		start := time.Now()
+		var callers sync.WaitGroup
+		for range 10 {
+			callers.Go(func() {
+				if problems := s.Check([]any{}); problems != nil {
+					t.Errorf("problems: %v", problems)
+				}
+			})
+		}
+		callers.Wait()
+		if took := time.Since(start); took != timeLimit {
+			t.Errorf("took %v", took)
+		}
+		if n := started.Load(); n != 1 {
+			t.Errorf("%d checks were started", n)
+		}
+		close(end)
+	})
+}
+
+func TestPanic(t *testing.T) {
+	for _, schema := range []string{`{"type":"object"}`, `{"uniqueItems":true}`} {
+		s := Compile([]byte(schema))
+		if why := s.Unjudged(); why != "" {
+			t.Fatal(why)
+		}
+		s.judge.accepts = func(any) bool { panic("a bug") }
+		if problems := s.Check(map[string]any{}); problems != nil {
+			t.Errorf("problems: %v", problems)
+		}
+		if why := s.Unjudged(); why != "check: panic: a bug" {
+			t.Errorf("unjudged: %q", why)
+		}
+	}
+}
+
+// TestDisagreement has a library that refuses what explain finds nothing wrong
+// with.
+func TestDisagreement(t *testing.T) {
+	s := Compile([]byte(`{"type":"object"}`))
+	if why := s.Unjudged(); why != "" {
+		t.Fatal(why)
+	}
+	s.judge.accepts = func(any) bool { return false }
+	if problems := s.Check(map[string]any{}); problems != nil {
+		t.Errorf("problems: %v", problems)
+	}
+}
+
+func TestConcurrent(t *testing.T) {
+	for _, declared := range []string{"", draft7Declared + ","} {
+		s := patient(`{` + declared + `"properties":{"a":{"$ref":"#/$defs/s"},"b":{"uniqueItems":true}},"required":["a"],"$defs":{"s":{"type":"string"}}}`)
+		good, bad := decoded(t, `{"a":"x","b":[1,2]}`), decoded(t, `{"b":[1,1]}`)
+		var callers sync.WaitGroup
+		for range 8 {
+			callers.Go(func() {
+				for range 50 {
+					if problems := s.Check(good); problems != nil {
+						t.Errorf("good: %v", problems)
+					}
+					if problems := s.Check(bad); len(problems) != 2 {
+						t.Errorf("bad: %v", problems)
+					}
+				}
+			})
+		}
+		callers.Wait()
+		if why := s.Unjudged(); why != "" {
+			t.Error(why)
+		}
+	}
+}
+
+func BenchmarkCheck(b *testing.B) {
+	for name, declared := range map[string]string{"gojsonschema": draft7Declared + ",", "santhosh": ""} {
+		b.Run(name, func(b *testing.B) {
+			s := Compile([]byte(`{` + declared + `"type":"object","properties":{"path":{"type":"string"},"tail":{"type":"integer"},"mode":{"enum":["r","w"]}},"required":["path"],"additionalProperties":false}`))
+			value := decoded(b, `{"path":"/tmp/a","tail":5,"mode":"r"}`)
+			b.ReportAllocs()
+			for b.Loop() {
+				if s.Check(value) != nil {
+					b.Fatal("refused")
+				}
+			}
+		})
+	}
+}

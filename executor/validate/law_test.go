@@ -1,0 +1,208 @@
+package validate
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+)
+
+// FuzzCompile: whatever the bytes, Compile and Check return in time, and a
+// problem is one line.
+func FuzzCompile(f *testing.F) {
+	for _, c := range problemCases {
+		f.Add([]byte(c.schema), []byte(c.value))
+	}
+	f.Add([]byte(`{"$ref":"#"}`), []byte(`{}`))
+	f.Add([]byte(chain(`{"anyOf":[{"$ref":"#/$defs/%[2]d"},{"$ref":"#/$defs/%[2]d"}]}`, 10)), []byte(`[[]]`))
+	f.Fuzz(func(t *testing.T, schema, value []byte) {
+		arguments, err := Decode(value)
+		if err != nil {
+			return
+		}
+		start := time.Now()
+		problems := Compile(schema).Check(arguments)
+		if took := time.Since(start); took > 20*timeLimit {
+			t.Errorf("took %v", took)
+		}
+		if len(problems) > maxProblems {
+			t.Errorf("%d problems", len(problems))
+		}
+		for _, p := range problems {
+			if line := p.String(); line == "" || strings.ContainsAny(line, "\n\r\x00") {
+				t.Errorf("line %q", line)
+			}
+		}
+	})
+}
+
+// FuzzLaws checks the laws with a schema and values made from a seed.
+func FuzzLaws(f *testing.F) {
+	for seed := range uint64(20) {
+		f.Add(seed)
+	}
+	f.Fuzz(checkLaws)
+}
+
+func TestLaws(t *testing.T) {
+	for seed := range uint64(400) {
+		checkLaws(t, seed)
+	}
+}
+
+func checkLaws(t *testing.T, seed uint64) {
+	r := maker{rand.New(rand.NewPCG(seed, 0))}
+	made := r.schema(4)
+	made["$defs"] = map[string]any{"a": r.schema(3), "b": r.schema(2)}
+	raw := encoded(t, made)
+	document := decoded(t, raw).(map[string]any)
+	s := patient(raw)
+	accepts, err := compileSanthosh(document, modern)
+	judges := []judge{}
+	for _, dialect := range []string{"http://json-schema.org/draft-07/schema", "https://json-schema.org/draft/2020-12/schema"} {
+		document["$schema"] = dialect
+		if j, err := compile([]byte(encoded(t, document))); err == nil {
+			judges = append(judges, j)
+		} else if rules, reduceErr := reduce(document); reduceErr == nil {
+			t.Errorf("seed %d: %v does not compile: %v", seed, rules.root, err)
+		}
+	}
+	for range 8 {
+		text := encoded(t, r.value(4))
+		value := decoded(t, text)
+		// What the plain schema accepts is never refused.
+		if problems := s.Check(value); err == nil && problems != nil && accepts(value) {
+			t.Errorf("seed %d: %s refuses %s: %v", seed, raw, text, problems)
+		}
+		// The libraries and the explainer are of one opinion.
+		for _, j := range judges {
+			if found := j.explain.find(j.explain.root, value, nil); j.accepts(value) != (len(found) == 0) {
+				t.Errorf("seed %d: %s on %s: library says %v, found %v", seed, encoded(t, j.explain.root), text, j.accepts(value), found)
+			}
+		}
+	}
+}
+
+func encoded(t testing.TB, value any) string {
+	t.Helper()
+	raw, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+// maker makes random schemas and values from few names and numbers, so that
+// they often meet.
+type maker struct{ *rand.Rand }
+
+func pickOne[T any](r maker, choices ...T) T { return choices[r.IntN(len(choices))] }
+
+func (r maker) name() string { return pickOne(r, "a", "b", "cc") }
+
+func (r maker) value(depth int) any {
+	n := 9
+	if depth <= 0 {
+		n = 7
+	}
+	switch r.IntN(n) {
+	case 0:
+		return nil
+	case 1:
+		return r.IntN(2) == 0
+	case 2, 3:
+		return json.Number(pickOne(r, "0", "1", "2", "1.0", "2.5", "-3", "1e1"))
+	case 4, 5, 6:
+		return pickOne(r, "", "a", "ab", "abc", "x y")
+	case 7:
+		list := []any{}
+		for range r.IntN(4) {
+			list = append(list, r.value(depth-1))
+		}
+		return list
+	}
+	object := map[string]any{}
+	for range r.IntN(4) {
+		object[r.name()] = r.value(depth - 1)
+	}
+	return object
+}
+
+func (r maker) schema(depth int) map[string]any {
+	s := map[string]any{}
+	for range r.IntN(4) {
+		name, value := r.keyword(depth)
+		s[name] = value
+	}
+	return s
+}
+
+func (r maker) schemas(depth int) []any {
+	list := []any{r.sub(depth)}
+	for range r.IntN(3) {
+		list = append(list, r.sub(depth))
+	}
+	return list
+}
+
+func (r maker) sub(depth int) any {
+	if r.IntN(12) == 0 {
+		return r.IntN(2) == 0
+	}
+	return r.schema(depth - 1)
+}
+
+func (r maker) subs(depth int) map[string]any {
+	m := map[string]any{}
+	for range r.IntN(3) {
+		m[r.name()] = r.sub(depth)
+	}
+	return m
+}
+
+func (r maker) keyword(depth int) (name string, value any) {
+	if depth > 0 && r.IntN(3) > 0 {
+		return r.applicator(depth)
+	}
+	switch r.IntN(8) {
+	case 0:
+		return "type", pickOne[any](r, "string", "integer", "object", "array", []any{"null", "number"}, "boolean", "unheard-of")
+	case 1:
+		return "enum", []any{r.value(1), r.value(1), r.value(0)}
+	case 2:
+		return "const", r.value(1)
+	case 3:
+		return pickOne(r, "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"), json.Number(pickOne(r, "1", "2", "0.5"))
+	case 4:
+		limit := pickOne(r, "Length", "Items", "Properties")
+		return pickOne(r, "min", "max") + limit, r.IntN(3)
+	case 5:
+		return pickOne(r, "pattern", "format"), pickOne(r, "^a", "b$", `^\S+$`, "(?=a)", "email")
+	case 6:
+		return "required", []any{r.name()}
+	}
+	return "uniqueItems", true
+}
+
+func (r maker) applicator(depth int) (name string, value any) {
+	switch r.IntN(9) {
+	case 0:
+		return "properties", r.subs(depth)
+	case 1:
+		return pickOne(r, "additionalProperties", "unevaluatedProperties", "items", "unevaluatedItems", "contains"), r.sub(depth)
+	case 2:
+		return pickOne(r, "allOf", "anyOf", "oneOf", "prefixItems"), r.schemas(depth)
+	case 3:
+		return pickOne(r, "not", "if", "then", "else", "propertyNames"), r.sub(depth)
+	case 4:
+		return "patternProperties", map[string]any{pickOne(r, "^a", "c", "(?=b)"): r.sub(depth)}
+	case 5:
+		return pickOne(r, "dependentSchemas", "dependencies"), r.subs(depth)
+	case 6:
+		return pickOne(r, "dependentRequired", "dependencies"), map[string]any{r.name(): []any{r.name()}}
+	case 7:
+		return pickOne(r, "minContains", "maxContains"), r.IntN(3)
+	}
+	return "$ref", pickOne(r, "#", "#/$defs/a", "#/$defs/b")
+}

@@ -1,0 +1,241 @@
+package validate
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+const draft7Declared = `"$schema":"http://json-schema.org/draft-07/schema#"`
+
+// problemCases have one property x with a schema, its value, and the lines that
+// tell what is wrong with it. They are run with both libraries.
+var problemCases = []struct {
+	name, schema, value string
+	want                []string
+}{
+	{"integer", `{"type":"integer"}`, `"three"`, []string{`arguments.x: expected integer, got string "three"`}},
+	{"integer got fraction", `{"type":"integer"}`, `3.5`, []string{`arguments.x: expected integer, got number 3.5`}},
+	{"string got null", `{"type":"string"}`, `null`, []string{`arguments.x: expected string, got null`}},
+	{"string got number", `{"type":"string"}`, `12345678901234567890`, []string{`arguments.x: expected string, got number 12345678901234567890`}},
+	{"string got object", `{"type":"string"}`, `{"b":1,"a":"<"}`, []string{`arguments.x: expected string, got object {"a":"<","b":1}`}},
+	{"boolean got array", `{"type":"boolean"}`, `[1,"two"]`, []string{`arguments.x: expected boolean, got array [1,"two"]`}},
+	{"object got string", `{"type":"object"}`, `"{\"a\":1}"`, []string{`arguments.x: expected object, got string "{\"a\":1}"`}},
+	{"null got boolean", `{"type":"null"}`, `false`, []string{`arguments.x: expected null, got boolean false`}},
+	{"two types", `{"type":["string","null"]}`, `1`, []string{`arguments.x: expected string or null, got number 1`}},
+	{"three types", `{"type":["string","number","null"]}`, `true`, []string{`arguments.x: expected string, number or null, got boolean true`}},
+	{"long value", `{"type":"integer"}`, `"0123456789012345678901234567890123456789x"`,
+		[]string{`arguments.x: expected integer, got string "0123456789012345678901234567890123456789…"`}},
+	{"wide runes", `{"type":"integer"}`, `"` + strings.Repeat("日", 50) + `"`,
+		[]string{`arguments.x: expected integer, got string "` + strings.Repeat("日", 40) + `…"`}},
+	{"control characters", `{"type":"integer"}`, `"a\nb\u0000\u202e"`, []string{`arguments.x: expected integer, got string "a\nb\x00\u202e"`}},
+	{"control characters inside", `{"type":"integer"}`, `["\u202e"]`, []string{`arguments.x: expected integer, got array ["\u202e"]`}},
+	{"long object", `{"type":"integer"}`, `{"key":"0123456789012345678901234567890123456789"}`,
+		[]string{`arguments.x: expected integer, got object {"key":"01234567890123456789012345678901…`}},
+
+	{"enum", `{"enum":["r","w"]}`, `"x"`, []string{`arguments.x: expected "r" or "w", got "x"`}},
+	{"enum far", `{"enum":["read","write"]}`, `"delete"`, []string{`arguments.x: expected "read" or "write", got "delete"`}},
+	{"enum near", `{"enum":["read","write"]}`, `"wirte"`, []string{`arguments.x: expected "read" or "write", got "wirte"; did you mean "write"?`}},
+	{"enum case", `{"enum":["IN_PROGRESS","DONE"]}`, `"in-progress"`,
+		[]string{`arguments.x: expected "IN_PROGRESS" or "DONE", got "in-progress"; did you mean "IN_PROGRESS"?`}},
+	{"enum of numbers", `{"enum":[1,2]}`, `"1"`, []string{`arguments.x: expected 1 or 2, got "1"`}},
+	{"enum of one", `{"enum":["only"]}`, `"onyl"`, []string{`arguments.x: expected "only", got "onyl"`}},
+	{"enum long", `{"enum":[1,2,3,4,5,6,7,8,9,10,11,12]}`, `13`,
+		[]string{`arguments.x: expected 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, … (12 in all), got 13`}},
+	{"enum after type", `{"type":"string","enum":["a1","b2"]}`, `5`, []string{`arguments.x: expected string, got number 5`}},
+	{"const", `{"const":"v1"}`, `"v2"`, []string{`arguments.x: expected "v1", got "v2"`}},
+	{"const null", `{"const":null}`, `0`, []string{`arguments.x: expected null, got 0`}},
+	{"const object", `{"const":{"a":[1]}}`, `{"a":[2]}`, []string{`arguments.x: expected {"a":[1]}, got {"a":[2]}`}},
+
+	{"minimum", `{"minimum":1}`, `0`, []string{`arguments.x: expected at least 1, got 0`}},
+	{"maximum", `{"maximum":100}`, `500`, []string{`arguments.x: expected at most 100, got 500`}},
+	{"maximum exact", `{"maximum":9007199254740992}`, `9007199254740993`, []string{`arguments.x: expected at most 9007199254740992, got 9007199254740993`}},
+	{"exclusiveMinimum", `{"exclusiveMinimum":0}`, `0`, []string{`arguments.x: expected more than 0, got 0`}},
+	{"exclusiveMaximum", `{"exclusiveMaximum":1.5}`, `1.5`, []string{`arguments.x: expected less than 1.5, got 1.5`}},
+	{"exclusive as in draft 4", `{"minimum":0,"exclusiveMinimum":true}`, `0`, []string{`arguments.x: expected more than 0, got 0`}},
+	{"multipleOf", `{"multipleOf":0.01}`, `0.005`, []string{`arguments.x: expected a multiple of 0.01, got 0.005`}},
+	{"two limits", `{"minimum":10,"multipleOf":2}`, `3`,
+		[]string{`arguments.x: expected at least 10, got 3`, `arguments.x: expected a multiple of 2, got 3`}},
+
+	{"minLength", `{"minLength":1}`, `""`, []string{`arguments.x: expected at least 1 character, got 0`}},
+	{"maxLength", `{"maxLength":2}`, `"日本語"`, []string{`arguments.x: expected at most 2 characters, got 3`}},
+	{"pattern", `{"pattern":"^a+$"}`, `"b"`, []string{`arguments.x: expected to match ^a+$, got "b"`}},
+	{"pattern as written", `{"pattern":"^\\S+\\u0041$"}`, `"b"`, []string{`arguments.x: expected to match ^\S+\u0041$, got "b"`}},
+	{"pattern and length", `{"pattern":"^a","minLength":3}`, `"b"`,
+		[]string{`arguments.x: expected at least 3 characters, got 1`, `arguments.x: expected to match ^a, got "b"`}},
+
+	{"minItems", `{"minItems":1}`, `[]`, []string{`arguments.x: expected at least 1 item, got 0`}},
+	{"maxItems", `{"maxItems":2}`, `[1,2,3]`, []string{`arguments.x: expected at most 2 items, got 3`}},
+	{"uniqueItems", `{"uniqueItems":true}`, `["a",1,1.0]`, []string{`arguments.x: expected unique items, got 1 at [1] and [2]`}},
+	{"items", `{"items":{"type":"string"}}`, `["a",1,"b",true]`,
+		[]string{`arguments.x[1]: expected string, got number 1`, `arguments.x[3]: expected string, got boolean true`}},
+	{"items of a list", `{"items":[{"type":"string"},{"type":"integer"}]}`, `[1,2]`, []string{`arguments.x[0]: expected string, got number 1`}},
+	{"additionalItems", `{"items":[{"type":"string"}],"additionalItems":{"type":"integer"}}`, `["a","b"]`, []string{`arguments.x[1]: expected integer, got string "b"`}},
+	{"additionalItems false", `{"items":[true],"additionalItems":false}`, `[1,2,3]`, []string{`arguments.x: expected at most 1 item, got 3`}},
+	{"items false", `{"items":false}`, `[1]`, []string{`arguments.x: expected at most 0 items, got 1`}},
+	{"contains", `{"contains":{"const":3}}`, `[1,2]`, []string{`arguments.x: expected at least 1 item like {"const":3}, got 0`}},
+	{"nested", `{"items":{"required":["name"]}}`, `[{}]`, []string{`arguments.x[0].name: required`}},
+
+	{"required", `{"required":["a","b"]}`, `{"b":1}`, []string{`arguments.x.a: required`}},
+	{"required order", `{"required":["b","a"]}`, `{}`, []string{`arguments.x.b: required`, `arguments.x.a: required`}},
+	{"required first", `{"properties":{"a":{"type":"string"}},"required":["z"]}`, `{"a":1}`,
+		[]string{`arguments.x.z: required`, `arguments.x.a: expected string, got number 1`}},
+	{"properties in order", `{"properties":{"b":{"type":"string"},"a":{"type":"string"}}}`, `{"b":1,"a":2}`,
+		[]string{`arguments.x.a: expected string, got number 2`, `arguments.x.b: expected string, got number 1`}},
+	{"at most five", `{"items":{"type":"string"}}`, `[1,2,3,4,5,6,7]`, []string{
+		`arguments.x[0]: expected string, got number 1`, `arguments.x[1]: expected string, got number 2`, `arguments.x[2]: expected string, got number 3`,
+		`arguments.x[3]: expected string, got number 4`, `arguments.x[4]: expected string, got number 5`}},
+	{"odd keys", `{"additionalProperties":{"type":"string"}}`, `{"odd key":1,"0":2,"007":3,"a-b":4,"":5}`, []string{
+		`arguments.x[""]: expected string, got number 5`, `arguments.x[0]: expected string, got number 2`, `arguments.x["007"]: expected string, got number 3`,
+		`arguments.x.a-b: expected string, got number 4`, `arguments.x["odd key"]: expected string, got number 1`}},
+	{"unknown near", `{"properties":{"path":{},"tail":{}},"additionalProperties":false}`, `{"paht":1}`,
+		[]string{`arguments.x.paht: unknown property; did you mean "path"?`}},
+	{"unknown in another case", `{"properties":{"file_name":{}},"additionalProperties":false}`, `{"fileName":1}`,
+		[]string{`arguments.x.fileName: unknown property; did you mean "file_name"?`}},
+	{"unknown but given", `{"properties":{"path":{},"tail":{}},"additionalProperties":false}`, `{"path":1,"paths":1}`,
+		[]string{`arguments.x.paths: unknown property; known: path, tail`}},
+	{"unknown far", `{"properties":{"path":{},"tail":{}},"additionalProperties":false}`, `{"recursive":1}`,
+		[]string{`arguments.x.recursive: unknown property; known: path, tail`}},
+	{"unknown of many", `{"properties":{"a1":{},"a2":{},"a3":{},"a4":{},"a5":{},"a6":{},"a7":{},"a8":{},"a9":{},"b1":{},"b2":{}},"additionalProperties":false}`, `{"zzzzz":1}`,
+		[]string{`arguments.x.zzzzz: unknown property; known: a1, a2, a3, a4, a5, a6, a7, a8, a9, b1, … (11 in all)`}},
+	{"unknown of none", `{"additionalProperties":false}`, `{"a":1}`, []string{`arguments.x.a: unknown property; none are allowed`}},
+	{"additionalProperties", `{"properties":{"a":{}},"additionalProperties":{"type":"integer"}}`, `{"a":"","b":""}`,
+		[]string{`arguments.x.b: expected integer, got string ""`}},
+	{"patternProperties", `{"patternProperties":{"^n_":{"type":"number"}},"additionalProperties":false}`, `{"n_a":"x","n_b":1}`,
+		[]string{`arguments.x.n_a: expected number, got string "x"`}},
+	{"minProperties", `{"minProperties":1}`, `{}`, []string{`arguments.x: expected at least 1 property, got 0`}},
+	{"maxProperties", `{"maxProperties":1}`, `{"a":1,"b":2}`, []string{`arguments.x: expected at most 1 property, got 2`}},
+	{"propertyNames", `{"propertyNames":{"pattern":"^[a-z]+$"}}`, `{"Bad":1}`, []string{`arguments.x.Bad: as a name: expected to match ^[a-z]+$, got "Bad"`}},
+	{"dependencies of names", `{"dependencies":{"user":["password"]}}`, `{"user":"u"}`, []string{`arguments.x.password: required with "user"`}},
+	{"dependencies of schemas", `{"dependencies":{"user":{"required":["password"]}}}`, `{"user":"u"}`, []string{`arguments.x.password: required`}},
+	{"false property", `{"properties":{"a":false}}`, `{"a":1}`, []string{`arguments.x.a: not allowed`}},
+
+	{"anyOf by type", `{"anyOf":[{"type":"string"},{"type":"integer"}]}`, `true`, []string{`arguments.x: expected string or integer, got boolean true`}},
+	{"anyOf by type, twice", `{"anyOf":[{"type":["string","null"]},{"type":"string","maxLength":1}]}`, `1`, []string{`arguments.x: expected string or null, got number 1`}},
+	{"anyOf one fits", `{"anyOf":[{"type":"string","minLength":3},{"type":"null"}]}`, `"ab"`, []string{`arguments.x: expected at least 3 characters, got 2`}},
+	{"anyOf of consts", `{"anyOf":[{"const":"asc"},{"const":"desc"}]}`, `"up"`, []string{`arguments.x: expected "asc" or "desc", got "up"`}},
+	{"anyOf told by const", `{"anyOf":[{"properties":{"kind":{"const":"a"},"n":{"type":"integer"}}},{"properties":{"kind":{"const":"b"},"n":{"type":"string"}}}]}`,
+		`{"kind":"b","n":1}`, []string{`arguments.x.n: expected string, got number 1`}},
+	{"anyOf told wrong", `{"anyOf":[{"properties":{"kind":{"const":"circle"}}},{"properties":{"kind":{"enum":["square","line"]}}}]}`,
+		`{"kind":"sqare"}`, []string{`arguments.x.kind: expected "circle", "square" or "line", got "sqare"; did you mean "square"?`}},
+	{"anyOf not told", `{"anyOf":[{"required":["url"]},{"required":["path"]}]}`, `{}`,
+		[]string{`arguments.x: expected one of 2 forms: (1) url: required (2) path: required`}},
+	{"anyOf of many", `{"anyOf":[{"required":["a"]},{"required":["b"]},{"required":["c"]},{"required":["d"]}]}`, `{}`,
+		[]string{`arguments.x: expected one of 4 forms: (1) a: required (2) b: required (3) c: required …`}},
+	{"anyOf of values", `{"anyOf":[{"minimum":10},{"multipleOf":5}]}`, `3`,
+		[]string{`arguments.x: expected one of 2 forms: (1) expected at least 10, got 3 (2) expected a multiple of 5, got 3`}},
+	{"anyOf of nothing", `{"anyOf":[false,false]}`, `1`, []string{`arguments.x: not allowed`}},
+	{"anyOf inside anyOf", `{"anyOf":[{"anyOf":[{"type":"string"},{"type":"null"}]},{"type":"array"}]}`, `1`,
+		[]string{`arguments.x: expected string, null or array, got number 1`}},
+	{"oneOf by type", `{"oneOf":[{"type":"string"},{"type":"array"}]}`, `1`, []string{`arguments.x: expected string or array, got number 1`}},
+	{"oneOf twice", `{"oneOf":[{"minimum":1},{"maximum":9}]}`, `5`, []string{`arguments.x: matches more than one form`}},
+	{"allOf", `{"allOf":[{"required":["a"]},{"required":["b"]},{"required":["a"]}]}`, `{}`, []string{`arguments.x.a: required`, `arguments.x.b: required`}},
+	{"not", `{"not":{"const":"x"}}`, `"x"`, []string{`arguments.x: must not match {"const":"x"}`}},
+	{"if then", `{"if":{"properties":{"a":{"const":1}}},"then":{"required":["b"]},"else":{"required":["c"]}}`, `{"a":1}`, []string{`arguments.x.b: required`}},
+	{"if else", `{"if":{"properties":{"a":{"const":1}}},"then":{"required":["b"]},"else":{"required":["c"]}}`, `{"a":2}`, []string{`arguments.x.c: required`}},
+	{"ref", `{"$ref":"#/$defs/name"}`, `""`, []string{`arguments.x: expected at least 1 character, got 0`}},
+	{"ref to an odd place", `{"$ref":"#/components/a~1b%20c/0"}`, `""`, []string{`arguments.x: expected boolean, got string ""`}},
+	{"ref told by const", `{"oneOf":[{"$ref":"#/$defs/cat"},{"$ref":"#/$defs/dog"}]}`, `{"kind":"dog"}`, []string{`arguments.x.bark: required`}},
+	{"ref to itself", `{"$ref":"#/$defs/tree"}`, `{"left":{"left":{"right":1}}}`, []string{`arguments.x.left.left.right: expected object, got number 1`}},
+	{"nullable", `{"type":"string","nullable":true}`, `1`, []string{`arguments.x: expected string or null, got number 1`}},
+	{"false", `false`, `1`, []string{`arguments.x: not allowed`}},
+}
+
+const problemDefs = `,
+	"$defs":{
+		"name":{"type":"string","minLength":1},
+		"cat":{"properties":{"kind":{"const":"cat"}},"required":["meow"]},
+		"dog":{"properties":{"kind":{"const":"dog"}},"required":["bark"]},
+		"tree":{"type":"object","properties":{"left":{"$ref":"#/$defs/tree"},"right":{"$ref":"#/$defs/tree"}}}
+	},
+	"components":{"a/b c":[{"type":"boolean"}]}`
+
+func TestProblems(t *testing.T) {
+	for _, c := range problemCases {
+		for library, declared := range map[string]string{"gojsonschema": draft7Declared + ",", "santhosh": ""} {
+			t.Run(c.name+"/"+library, func(t *testing.T) {
+				schema := `{` + declared + `"properties":{"x":` + c.schema + `}` + problemDefs + `}`
+				checkLines(t, schema, `{"x":`+c.value+`}`, c.want)
+			})
+		}
+	}
+}
+
+// TestModernProblems has the keywords that draft 7 does not know.
+func TestModernProblems(t *testing.T) {
+	for _, c := range []struct {
+		name, schema, value string
+		want                []string
+	}{
+		{"root", `{"type":"object"}`, `[]`, []string{`arguments: expected object, got array []`}},
+		{"false root", `false`, `{}`, []string{`arguments: not allowed`}},
+		{"prefixItems", `{"prefixItems":[{"type":"string"}],"items":{"type":"integer"}}`, `[1,"a"]`,
+			[]string{`arguments[0]: expected string, got number 1`, `arguments[1]: expected integer, got string "a"`}},
+		{"minContains", `{"contains":{"const":1},"minContains":2}`, `[1,2]`, []string{`arguments: expected at least 2 items like {"const":1}, got 1`}},
+		{"maxContains", `{"contains":{"const":1},"maxContains":1}`, `[1,1]`, []string{`arguments: expected at most 1 item like {"const":1}, got 2`}},
+		{"dependentRequired", `{"dependentRequired":{"a":["b"]}}`, `{"a":1}`, []string{`arguments.b: required with "a"`}},
+		{"dependentSchemas", `{"dependentSchemas":{"a":{"required":["b"]}}}`, `{"a":1}`, []string{`arguments.b: required`}},
+		{"ref with neighbours", `{"properties":{"a":{"$ref":"#/$defs/s","maxLength":2}},"$defs":{"s":{"type":"string","pattern":"^x"}}}`, `{"a":"abc"}`,
+			[]string{`arguments.a: expected to match ^x, got "abc"`, `arguments.a: expected at most 2 characters, got 3`}},
+		{"unevaluatedProperties", `{"allOf":[{"properties":{"a":{}}},{"if":{"required":["a"]},"then":{"properties":{"b":{}}},"else":{"properties":{"c":{}}}}],"unevaluatedProperties":false}`,
+			`{"a":1,"b":2,"c":3}`, []string{`arguments.c: not allowed`}},
+		{"unevaluatedProperties by reference", `{"$ref":"#/$defs/base","dependentSchemas":{"a":{"patternProperties":{"^b":{}}}},"unevaluatedProperties":{"type":"string"},"$defs":{"base":{"properties":{"a":{}}}}}`,
+			`{"a":1,"bb":2,"c":3}`, []string{`arguments.c: expected string, got number 3`}},
+		{"unevaluatedItems", `{"prefixItems":[{}],"contains":{"type":"string"},"unevaluatedItems":false}`, `[1,"a",2]`, []string{`arguments[2]: not allowed`}},
+		{"2019-09", `{"$schema":"https://json-schema.org/draft/2019-09/schema","items":[{"type":"string"}],"additionalItems":false}`, `["a",1]`,
+			[]string{`arguments: expected at most 1 item, got 2`}},
+		{"unknown draft", `{"$schema":"https://example.com/own","required":["a"]}`, `{}`, []string{`arguments.a: required`}},
+		{"draft 4", `{"$schema":"http://json-schema.org/draft-04/schema#","id":"http://example.com/a","maximum":5,"exclusiveMaximum":true}`, `5`,
+			[]string{`arguments: expected less than 5, got 5`}},
+		{"draft 6", `{"$schema":"http://json-schema.org/draft-06/schema","const":1}`, `2`, []string{`arguments: expected 1, got 2`}},
+		{"refused by gojsonschema", `{` + draft7Declared + `,"minLength":3,"maxLength":2}`, `"a"`, []string{`arguments: expected at least 3 characters, got 1`}},
+		{"root reference in draft 7", `{` + draft7Declared + `,"$ref":"#/definitions/A","definitions":{"A":{"required":["b"]}}}`, `{}`, []string{`arguments.b: required`}},
+		{"root reference to the root", `{"properties":{"child":{"$ref":"#"}},"required":["name"]}`, `{"name":1,"child":{}}`, []string{`arguments.child.name: required`}},
+		{"properties named like keywords", `{"properties":{"$ref":{"type":"string"},"enum":{"type":"array"},"pattern":{"type":"integer"},"format":{"type":"integer"}}}`,
+			`{"$ref":1,"enum":1,"pattern":"a","format":"b"}`, []string{
+				`arguments.$ref: expected string, got number 1`, `arguments.enum: expected array, got number 1`,
+				`arguments.format: expected integer, got string "b"`, `arguments.pattern: expected integer, got string "a"`}},
+	} {
+		t.Run(c.name, func(t *testing.T) { checkLines(t, c.schema, c.value, c.want) })
+	}
+}
+
+func TestWant(t *testing.T) {
+	s := patient(`{"properties":{"filter":{"anyOf":[{"type":"object"},{"type":"null"}]}},"required":["a"]}`)
+	problems := s.Check(decoded(t, `{"filter":"{}"}`))
+	if len(problems) != 2 || problems[0].Want != nil || !slices.Equal(problems[1].Want, []string{"object", "null"}) || !slices.Equal(problems[1].Path, []string{"filter"}) {
+		t.Errorf("problems are %#v", problems)
+	}
+}
+
+func checkLines(t *testing.T, schema, value string, want []string) {
+	t.Helper()
+	s := patient(schema)
+	if why := s.Unjudged(); why != "" {
+		t.Fatalf("not judged: %s", why)
+	}
+	var got []string
+	for _, p := range s.Check(decoded(t, value)) {
+		got = append(got, p.String())
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n\t%s\nwant\n\t%s", strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
+	}
+}
+
+// patient is Compile for tests that are not about time, on any machine.
+func patient(schema string) *Schema {
+	s := Compile([]byte(schema))
+	s.limit = time.Minute
+	return s
+}
+
+func decoded(t testing.TB, text string) any {
+	t.Helper()
+	value, err := Decode([]byte(text))
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return value
+}

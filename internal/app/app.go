@@ -1,0 +1,100 @@
+// Package app puts the parts together.
+package app
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/rs/zerolog"
+
+	"mcpx/config"
+	"mcpx/executor"
+	"mcpx/internal/logging"
+	"mcpx/registry"
+	"mcpx/server"
+)
+
+// App is one profile of a config, ready to run.
+type App struct {
+	Config   *config.Config
+	Profile  *config.Profile
+	Registry *registry.Registry
+	Executor *executor.Executor
+
+	log     zerolog.Logger
+	level   *logging.Level
+	watcher *registry.Watcher
+	close   func() error
+}
+
+// New puts the parts for a profile together. Nothing runs yet.
+func New(c *config.Config, profile string, stderr io.Writer) (*App, error) {
+	p, err := c.Profile(profile)
+	if err != nil {
+		return nil, err
+	}
+	log, level, closeLog, err := logging.New(c.Logging, stderr)
+	if err != nil {
+		return nil, err
+	}
+	a := &App{Config: c, Profile: p, log: log, level: level, close: closeLog, watcher: registry.NewWatcher(log)}
+	a.Registry = registry.New(p, registry.Options{
+		Log:            log,
+		Version:        Version(),
+		MessageBytes:   c.Limits.MessageBytes,
+		ConnectsAtOnce: c.Limits.ConnectsAtOnce,
+		Watcher:        a.watcher,
+	})
+	a.Executor = executor.New(a.Registry, c, executor.Options{Log: log, Observe: a.logCall})
+	return a, nil
+}
+
+// With runs the upstreams for as long as use does. When it returns, every one
+// of them is stopped.
+func (a *App) With(ctx context.Context, use func(ctx context.Context) error) error {
+	upstreams, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	stopped := make(chan error, 1)
+	go func() { stopped <- a.Registry.Run(upstreams) }()
+	err := use(ctx)
+	stop()
+	<-stopped
+	a.watcher.Close()
+	_ = a.close()
+	return err
+}
+
+// ServeStdio serves one client on a pair of pipes until it goes or ctx ends.
+func (a *App) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
+	for _, w := range a.Config.Warnings {
+		a.log.Warn().Msg(w.String())
+	}
+	a.log.Info().Str("version", Version()).Str("mode", "stdio").Str("schema", a.Profile.Name).
+		Str("servers", a.servers()).Msg("JSON-RPC 2.0 ready on stdin and stdout")
+	front := &server.Stdio{
+		Server:       server.New(a.Profile, a.Executor, server.Options{Log: a.log, Version: Version(), SetLevel: a.level.Set}),
+		In:           in,
+		Out:          out,
+		MessageBytes: a.Config.Limits.MessageBytes,
+	}
+	return a.With(ctx, front.Run)
+}
+
+func (a *App) servers() string {
+	names := make([]string, len(a.Profile.Upstreams))
+	for i, u := range a.Profile.Upstreams {
+		names[i] = u.Name
+	}
+	if len(names) == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("%d (%s)", len(names), strings.Join(names, ", "))
+}
+
+// logCall writes the one line of a call.
+func (a *App) logCall(e executor.Event) {
+	a.log.Info().Str("client", e.Client).Str("server", e.Server).Str("tool", e.Tool).Str("outcome", e.Outcome).
+		Dur("took", e.Took).Int("in", e.BytesIn).Int("out", e.BytesOut).Msg("call")
+}

@@ -1,0 +1,56 @@
+// Package logging makes mcpx's own log.
+package logging
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/mattn/go-isatty"
+	"github.com/rs/zerolog"
+
+	"mcpx/config"
+)
+
+// Level is the least level that is logged. It can change while mcpx runs.
+type Level struct {
+	least atomic.Int32
+}
+
+// Set changes the level to debug, info, warn or error; another word changes
+// nothing.
+func (l *Level) Set(name string) {
+	if level, err := zerolog.ParseLevel(name); err == nil {
+		l.least.Store(int32(level))
+	}
+}
+
+// Sample implements zerolog.Sampler.
+func (l *Level) Sample(level zerolog.Level) bool { return level >= zerolog.Level(l.least.Load()) }
+
+// New returns a logger as configured, its level, and a function that closes its
+// file. Without a file it writes to stderr.
+func New(c config.Logging, stderr io.Writer) (zerolog.Logger, *Level, func() error, error) {
+	level := &Level{}
+	level.Set(c.Level)
+	out, closeFile := stderr, func() error { return nil }
+	if c.File != "" {
+		f, err := os.OpenFile(c.File, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err != nil {
+			return zerolog.Nop(), nil, nil, fmt.Errorf("the log file cannot be opened: %w", err)
+		}
+		out, closeFile = f, f.Close
+	}
+	if c.Format != "json" {
+		out = zerolog.ConsoleWriter{Out: out, NoColor: !colours(out), TimeFormat: time.TimeOnly}
+	}
+	return zerolog.New(out).With().Timestamp().Logger().Sample(level), level, closeFile, nil
+}
+
+// colours reports whether a person looks at the output and wants them.
+func colours(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && isatty.IsTerminal(f.Fd()) && os.Getenv("NO_COLOR") == ""
+}

@@ -1,0 +1,70 @@
+package logging
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mcpx/config"
+)
+
+func TestLevelChangesWhileRunning(t *testing.T) {
+	var out bytes.Buffer
+	log, level, closeFile, err := New(config.Logging{Level: "info", Format: "json"}, &out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log.Debug().Msg("one")
+	log.Info().Msg("two")
+	level.Set("debug")
+	log.Debug().Msg("three")
+	level.Set("error")
+	log.Warn().Msg("four")
+	level.Set("no such level")
+	log.Error().Msg("five")
+	if err := closeFile(); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, word := range []string{"one", "two", "three", "four", "five"} {
+		if strings.Contains(out.String(), `"message":"`+word+`"`) {
+			got = append(got, word)
+		}
+	}
+	if want := "two three five"; strings.Join(got, " ") != want {
+		t.Errorf("logged %q, want %q", got, want)
+	}
+}
+
+func TestConsoleHasNoColoursInAPipe(t *testing.T) {
+	var out bytes.Buffer
+	log, _, _, err := New(config.Logging{Level: "info", Format: "console"}, &out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log.Info().Str("server", "time").Msg("upstream ready")
+	if got := out.String(); !strings.Contains(got, "INF upstream ready server=time") || strings.Contains(got, "\x1b") {
+		t.Errorf("wrote %q", got)
+	}
+}
+
+func TestFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "mcpx.log")
+	log, _, closeFile, err := New(config.Logging{Level: "info", Format: "json", File: file}, os.Stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log.Info().Msg("hello")
+	if err := closeFile(); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil || !strings.Contains(string(text), `"hello"`) {
+		t.Errorf("file has %q, %v", text, err)
+	}
+	if _, _, _, err := New(config.Logging{File: filepath.Join(file, "below")}, os.Stderr); err == nil {
+		t.Error("a log file that cannot be opened is not reported")
+	}
+}

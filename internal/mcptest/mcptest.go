@@ -1,0 +1,218 @@
+// Package mcptest is a real MCP server for tests: the test binary, started
+// again as a child, with every feature and every fault a test asks for. It has
+// its own JSON-RPC on encoding/json, so that it does not share mcpx's mistakes.
+package mcptest
+
+import (
+	"bufio"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// variable tells the test binary that it is to be the server.
+const variable = "MCPTEST_SERVER"
+
+// Main becomes the server if the process was started as one, and then does not
+// return. TestMain calls it first.
+func Main() {
+	if os.Getenv(variable) != "" {
+		os.Exit(serve(os.Args[1:]))
+	}
+}
+
+// Upstream is the config of a server with those flags, as a JSON object.
+func Upstream(t testing.TB, flags ...string) map[string]any {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if flags == nil {
+		flags = []string{}
+	}
+	return map[string]any{"command": self, "args": flags, "env": map[string]string{variable: "1"}}
+}
+
+// server is one run of the server.
+type server struct {
+	startDelay   time.Duration
+	exit         int
+	stderr       string
+	stray        string
+	extraTools   int
+	toolsFile    string
+	pageSize     int
+	instructions string
+	ignoreEOF    bool
+	ignoreTerm   bool
+	noTools      bool
+	refuse       string
+	silent       string
+	long         int
+
+	out     sync.Mutex
+	mu      sync.Mutex
+	lists   int
+	cancels map[string]chan struct{}
+}
+
+// serve returns the exit status.
+func serve(args []string) int {
+	s := &server{cancels: map[string]chan struct{}{}}
+	flags := flag.NewFlagSet("mcptest", flag.ContinueOnError)
+	flags.DurationVar(&s.startDelay, "start-delay", 0, "answer initialize only after this time")
+	flags.IntVar(&s.exit, "exit", -1, "exit at once with this status")
+	flags.StringVar(&s.stderr, "stderr", "", "write this to stderr at the start")
+	flags.StringVar(&s.stray, "stray", "", "write this line to stdout before every answer")
+	flags.IntVar(&s.extraTools, "tools", 0, "have this many more tools")
+	flags.StringVar(&s.toolsFile, "tools-file", "", "have the tools of this JSON array as well")
+	flags.IntVar(&s.pageSize, "page-size", 0, "list this many tools a page")
+	flags.StringVar(&s.instructions, "instructions", "", "say this in initialize")
+	flags.BoolVar(&s.ignoreEOF, "ignore-eof", false, "stay when stdin ends")
+	flags.BoolVar(&s.ignoreTerm, "ignore-term", false, "stay when SIGTERM comes")
+	flags.BoolVar(&s.noTools, "no-tools", false, "declare no tools")
+	flags.StringVar(&s.refuse, "refuse", "", "answer this method with an error")
+	flags.StringVar(&s.silent, "silent", "", "never answer this method")
+	flags.IntVar(&s.long, "long-line", 0, "write a line of this many bytes at the start")
+	if err := flags.Parse(args); err != nil {
+		return 2
+	}
+	if s.stderr != "" {
+		fmt.Fprintln(os.Stderr, s.stderr)
+	}
+	if s.exit >= 0 {
+		return s.exit
+	}
+	if s.ignoreTerm {
+		signal.Ignore(syscall.SIGTERM)
+	}
+	if s.long > 0 {
+		s.write(strings.Repeat("x", s.long))
+	}
+	s.loop()
+	if s.ignoreEOF {
+		select {}
+	}
+	return 0
+}
+
+type message struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params"`
+}
+
+// loop answers requests, each in its own goroutine, until stdin ends.
+func (s *server) loop() {
+	in := bufio.NewReader(os.Stdin)
+	for {
+		line, err := in.ReadBytes('\n')
+		if err != nil {
+			return
+		}
+		var m message
+		if err := json.Unmarshal(line, &m); err != nil {
+			fmt.Fprintln(os.Stderr, "not JSON:", err)
+			continue
+		}
+		switch {
+		case m.Method == "notifications/cancelled":
+			s.cancel(m.Params)
+		case m.ID != nil && m.Method != "":
+			done := make(chan struct{})
+			s.mu.Lock()
+			s.cancels[string(m.ID)] = done
+			s.mu.Unlock()
+			go s.answer(m, done)
+		}
+	}
+}
+
+// cancel ends the call that the notification names.
+func (s *server) cancel(params json.RawMessage) {
+	var p struct {
+		RequestID json.RawMessage `json:"requestId"`
+	}
+	_ = json.Unmarshal(params, &p)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if done := s.cancels[string(p.RequestID)]; done != nil {
+		fmt.Fprintln(os.Stderr, "cancelled", string(p.RequestID))
+		close(done)
+		delete(s.cancels, string(p.RequestID))
+	}
+}
+
+func (s *server) answer(m message, cancelled chan struct{}) {
+	switch m.Method {
+	case s.silent:
+		return
+	case s.refuse:
+		s.fail(m.ID, -32050, "refused on purpose", `{"why":"test"}`)
+		return
+	}
+	switch m.Method {
+	case "initialize":
+		time.Sleep(s.startDelay)
+		s.result(m.ID, s.initialize(m.Params))
+	case "ping":
+		s.result(m.ID, "{}")
+	case "tools/list":
+		s.result(m.ID, s.listTools(m.Params))
+	case "tools/call":
+		s.call(m, cancelled)
+	default:
+		s.fail(m.ID, -32601, "no method "+m.Method, "")
+	}
+}
+
+func (s *server) initialize(params json.RawMessage) string {
+	var p struct {
+		ProtocolVersion string `json:"protocolVersion"`
+	}
+	_ = json.Unmarshal(params, &p)
+	capabilities := `{"tools":{"listChanged":true}}`
+	if s.noTools {
+		capabilities = `{}`
+	}
+	return fmt.Sprintf(`{"protocolVersion":%q,"capabilities":%s,"serverInfo":{"name":"mcptest","version":"1"},"instructions":%s}`,
+		p.ProtocolVersion, capabilities, quote(s.instructions))
+}
+
+// notify sends a notification.
+func (s *server) notify(method, params string) {
+	s.write(fmt.Sprintf(`{"jsonrpc":"2.0","method":%q,"params":%s}`, method, params))
+}
+
+func (s *server) result(id json.RawMessage, result string) {
+	s.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, id, result))
+}
+
+func (s *server) fail(id json.RawMessage, code int, text, data string) {
+	if data != "" {
+		data = `,"data":` + data
+	}
+	s.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%s%s}}`, id, code, quote(text), data))
+}
+
+func (s *server) write(line string) {
+	s.out.Lock()
+	defer s.out.Unlock()
+	if s.stray != "" {
+		fmt.Println(s.stray)
+	}
+	_, _ = os.Stdout.WriteString(line + "\n")
+}
+
+func quote(text string) string {
+	b, _ := json.Marshal(text)
+	return string(b)
+}

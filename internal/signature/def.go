@@ -1,0 +1,102 @@
+package signature
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// def is a schema that references point to.
+type def struct {
+	ref    string // as first written
+	uses   int    // how often it is referred to, or stands in its place
+	built  bool
+	inline bool   // has been put in the place of its only use
+	typ    *typ   // nil while it is being built, which is when a recursion is met
+	name   string // given when first needed
+	part   *part  // nil where the name needs no explanation
+}
+
+// isShort tells whether writing a definition everywhere takes no more room than naming it. An object is always named.
+func (d *def) isShort() bool {
+	if d.name != "" || d.typ == nil || !isFlat(d.typ) {
+		return false
+	}
+	var w writer
+	w.typ(d.typ, 0)
+	const explained = len("; " + " = ")
+	name := len(baseName(d.ref))
+	return d.uses*len(w.buf) <= d.uses*name+explained+name+len(w.buf)
+}
+
+// isFlat tells whether a type neither nests objects nor names a definition.
+func isFlat(t *typ) bool {
+	if t.kind == list && t.rest != nil && !isFlat(t.rest) {
+		return false
+	}
+	return t.kind != object && t.kind != named && !slices.ContainsFunc(t.parts, func(p *typ) bool { return !isFlat(p) })
+}
+
+// short returns the type that is written for t: that of a short definition, or t itself.
+func short(t *typ) *typ {
+	if t.kind == named && t.def.isShort() {
+		return t.def.typ
+	}
+	return t
+}
+
+// names gives definitions names, each its own.
+type names struct{ taken []string }
+
+// maxNames bounds the definitions of a signature; what others say is unknown.
+const maxNames = 64
+
+var reserved = append([]string{rootName, "Record", "unknown", "never", "true", "false", "key"}, jsonTypes...)
+
+// give names a definition unless it has a name. It reports whether there was room for it.
+func (n *names) give(d *def) bool {
+	if d.name != "" {
+		return true
+	}
+	if len(n.taken) == maxNames {
+		return false
+	}
+	base := baseName(d.ref)
+	d.name = base
+	for i := 2; slices.Contains(reserved, d.name) || slices.Contains(n.taken, d.name); i++ {
+		d.name = base + strconv.Itoa(i)
+	}
+	n.taken = append(n.taken, d.name)
+	d.part = &part{head: d.name + " = ", typ: d.typ}
+	return true
+}
+
+// steps are the tokens of a pointer that name a place in a schema and not a thing.
+var steps = []string{"items", "prefixItems", "anyOf", "oneOf", "allOf", "additionalProperties", "properties", "$defs", "definitions"}
+
+// baseName makes an identifier of the last telling token of a reference: Start of "#/properties/start".
+func baseName(ref string) string {
+	tokens := strings.FieldsFunc(ref, func(r rune) bool { return r == '#' || r == '/' || r == '.' })
+	for i, token := range slices.Backward(tokens) {
+		if i > 0 && (slices.Contains(steps, token) || isDigit(token[0])) {
+			continue
+		}
+		name := strings.Map(identifierRune, token[:min(len(token), maxPattern)])
+		if !isIdentifier(name) {
+			break
+		}
+		if !isDefinition(ref) {
+			name = strings.ToUpper(name[:1]) + name[1:]
+		}
+		return name
+	}
+	return "Type"
+}
+
+// identifierRune keeps what may be part of an identifier and drops the rest.
+func identifierRune(r rune) rune {
+	if r < 0x80 && (isLetter(byte(r)) || isDigit(byte(r))) {
+		return r
+	}
+	return -1
+}

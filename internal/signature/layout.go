@@ -1,0 +1,172 @@
+package signature
+
+import (
+	"slices"
+	"strings"
+)
+
+// softLimit is the size in bytes above which a signature loses detail, hardLimit that above which it loses parameters.
+const (
+	softLimit = 1200
+	hardLimit = 2400
+)
+
+// maxParameters are more than ever fit; it bounds the work of fitting them.
+const maxParameters = 256
+
+const separator = ", "
+
+// layout fits parameters and the definitions they use into a line.
+type layout struct {
+	params []*part
+	more   bool // some parameters are left out
+	names  names
+}
+
+// part is one parameter or definition.
+type part struct {
+	head     string // "name?: " or "Name = "
+	typ      *typ
+	value    string // default
+	required bool
+	losses   int // of detail, as of a writer
+	text     string
+	used     []*def
+}
+
+// write writes a part, with fewer details if it is too long.
+func (l *layout) write(p *part) {
+	for ; ; p.losses++ {
+		w := writer{losses: p.losses, names: &l.names}
+		w.put(p.head)
+		if p.losses == typeLost {
+			w.put(unknown.text)
+		} else {
+			w.typ(p.typ, 0)
+		}
+		if p.value != "" {
+			w.put(" = " + p.value)
+		}
+		if !w.full() || p.losses == typeLost {
+			p.text, p.used = string(w.buf), w.used
+			return
+		}
+	}
+}
+
+// parameters lists the properties of the arguments, optional ones only as far as the required ones leave room.
+func (l *layout) parameters(t *typ) {
+	required := 0
+	for _, p := range t.props {
+		if p.required {
+			required++
+		}
+	}
+	room := map[bool]int{true: maxParameters, false: max(maxParameters-required, 0)}
+	for _, p := range t.props {
+		k := key(p.name)
+		if k == "" || room[p.required] == 0 {
+			l.more = true
+			continue
+		}
+		room[p.required]--
+		if !p.required {
+			k += "?"
+		}
+		l.params = append(l.params, &part{head: k + ": ", typ: p.typ, value: p.value, required: p.required})
+	}
+	if t.rest != nil && !l.more {
+		l.params = append(l.params, &part{head: restKey, typ: t.rest})
+	}
+}
+
+// fit returns the line: with all detail if that is short enough.
+func (l *layout) fit() string {
+	for _, p := range l.params {
+		l.write(p)
+	}
+	for l.size() > softLimit && l.shorten(optionalLost) {
+	}
+	for l.size() > hardLimit && (l.drop(false) || l.shorten(typeLost) || l.drop(true)) {
+	}
+	return l.line()
+}
+
+// shorten takes detail from the longest part (the last of several) that has not lost as much as it may, until it is shorter. It reports
+// whether there is such a part.
+func (l *layout) shorten(most int) bool {
+	var longest *part
+	for _, p := range l.parts() {
+		if p.losses < most && (longest == nil || len(p.text) >= len(longest.text)) {
+			longest = p
+		}
+	}
+	if longest == nil {
+		return false
+	}
+	for size := len(longest.text); longest.losses < most && len(longest.text) >= size; {
+		longest.losses++
+		l.write(longest)
+	}
+	return true
+}
+
+// drop leaves out the last parameter that is required or not. It reports whether there is one.
+func (l *layout) drop(required bool) bool {
+	for i, p := range slices.Backward(l.params) {
+		if p.required == required {
+			l.params = slices.Delete(l.params, i, i+1)
+			l.more = true
+			return true
+		}
+	}
+	return false
+}
+
+// definitions returns the definitions that the parameters use, and those that these use, in the order of their use.
+func (l *layout) definitions() []*part {
+	var found []*part
+	add := func(used []*def) {
+		for _, d := range used {
+			if d.part == nil || slices.Contains(found, d.part) {
+				continue
+			}
+			if d.part.text == "" {
+				l.write(d.part)
+			}
+			found = append(found, d.part)
+		}
+	}
+	for _, p := range l.params {
+		add(p.used)
+	}
+	for i := 0; i < len(found); i++ {
+		add(found[i].used)
+	}
+	return found
+}
+
+func (l *layout) parts() []*part { return slices.Concat(l.params, l.definitions()) }
+
+func (l *layout) size() int {
+	size := len(open.text)
+	for _, p := range l.parts() {
+		size += len(p.text) + len(separator)
+	}
+	return size
+}
+
+func (l *layout) line() string {
+	var shown []string
+	for _, p := range l.params {
+		shown = append(shown, p.text)
+	}
+	if l.more {
+		shown = append(shown, open.text)
+	}
+	line := strings.Join(shown, separator)
+	for _, p := range l.definitions() {
+		line += "; " + p.text
+	}
+	return line
+}

@@ -1,0 +1,76 @@
+// Package signature turns the JSON Schema of a tool's input into a list of parameters as TypeScript would write it,
+// short enough for a listing and complete enough to call the tool:
+//
+//	path: string, tail?: integer /*1..1000*/ = 10, mode?: "r" | "w", where?: Filter; Filter = {field: string, not?: Filter}
+//
+// A parameter is "name: type", with "?" if it is optional and "= value" if it has a default. Types are those of
+// TypeScript, and integer. A comment holds bounds, a format or a pattern. What is used more than once, or by itself, is
+// defined after the parameters; Arguments is the object of all parameters. "…" stands for what there was no room for.
+// Objects may have further keys, as in JSON Schema.
+//
+// A signature may be wider than its schema but never narrower: no value that the schema accepts is excluded. A schema
+// without a type but with properties or items is read as one of objects or arrays, as its author meant it.
+//
+// Schemas come from upstreams and may be malformed or hostile. Whatever they hold, a signature is one line of at most
+// 2,400 bytes without control, bidi or invisible characters.
+package signature
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// maxSchema bounds the time a signature takes. No schema that a model could use comes near.
+const maxSchema = 1 << 20
+
+// Of returns the parameters that a schema describes, without parentheses. It is empty for a tool without parameters and
+// "…" for a schema that cannot be read.
+func Of(schema []byte) string {
+	t := argumentsOf(schema)
+	var l layout
+	switch {
+	case t == open:
+		return open.text
+	case t.kind == word && t != never:
+		return ""
+	case t.kind == object:
+		l.parameters(t)
+	default:
+		l.params = []*part{{typ: t, required: true}}
+	}
+	return l.fit()
+}
+
+// Required returns the names of the required parameters, and "…" if there are others.
+func Required(schema []byte) string {
+	t := argumentsOf(schema)
+	var shown []string
+	size, more := 0, t.kind != word || t == open
+	if t.kind == object {
+		more = t.rest != nil
+	}
+	for _, p := range t.props {
+		k := key(p.name)
+		size += len(k) + len(separator)
+		if !p.required || k == "" || size > softLimit {
+			more = true
+			continue
+		}
+		shown = append(shown, k)
+	}
+	if more {
+		shown = append(shown, open.text)
+	}
+	return strings.Join(shown, separator)
+}
+
+// argumentsOf returns the type of the arguments, or open if the schema cannot be read.
+func argumentsOf(schema []byte) *typ {
+	if len(schema) == 0 {
+		return free
+	}
+	if len(schema) > maxSchema || !json.Valid(schema) {
+		return open
+	}
+	return newBuilder(strings.ToValidUTF8(string(schema), "\uFFFD")).arguments()
+}

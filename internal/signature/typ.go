@@ -1,0 +1,139 @@
+package signature
+
+import "slices"
+
+// typ is a type of the signature language. A typ is never changed once it is part of another.
+type typ struct {
+	kind  kind
+	text  string // a word or a literal, as written
+	note  string // shown as a comment
+	parts []*typ // members of a union or an intersection; the leading elements of a list
+	least int    // how many of a list's parts must be there
+	props []prop // of an object
+	rest  *typ   // of an object's other keys, or of a list's further elements; nil if nothing is said, or none are allowed
+	def   *def   // what a name stands for
+}
+
+type kind byte
+
+const (
+	word         kind = iota // string, number, integer, boolean, null, object, unknown, never, …
+	literal                  // a JSON scalar
+	union                    // A | B
+	intersection             // A & B
+	list                     // A[], or a tuple [A, B?, ...C[]]
+	object                   // {a: A, b?: B, [key: string]: C}
+	named                    // a definition that is written once
+)
+
+// prop is a property of an object; at the root, a parameter.
+type prop struct {
+	name     string
+	typ      *typ
+	required bool
+	value    string // default, as written
+}
+
+var (
+	unknown = &typ{text: "unknown"}
+	never   = &typ{text: "never"}
+	null    = &typ{text: "null"}
+	free    = &typ{text: "object"}
+	open    = &typ{text: "…"} // in a union: and others
+)
+
+// A union shows at most maxMembers; one that has more shows only the first.
+const (
+	maxMembers   = 16
+	shownMembers = 12
+)
+
+// unionOf joins types: flat, each once, null last.
+func unionOf(types []*typ) *typ {
+	var kept []*typ
+	nullable, cut := false, false
+	for _, t := range types {
+		for _, m := range members(t) {
+			switch {
+			case m == unknown:
+				return unknown
+			case m == never:
+			case m == null:
+				nullable = true
+			case m == open:
+				cut = true
+			case len(kept) > maxMembers:
+				cut = true
+			case !slices.ContainsFunc(kept, func(k *typ) bool { return same(k, m) }):
+				kept = append(kept, m)
+			}
+		}
+	}
+	if len(kept) > maxMembers || cut {
+		kept = append(slices.Clip(kept[:min(len(kept), shownMembers)]), open)
+	}
+	if nullable {
+		kept = append(kept, null)
+	}
+	switch len(kept) {
+	case 0:
+		return never
+	case 1:
+		return kept[0]
+	}
+	return &typ{kind: union, parts: kept}
+}
+
+// members returns the types a type is the union of: itself, if it is none.
+func members(t *typ) []*typ {
+	if t.kind == union {
+		return t.parts
+	}
+	return []*typ{t}
+}
+
+func same(a, b *typ) bool {
+	if a == b {
+		return true
+	}
+	if a == nil || b == nil {
+		return false
+	}
+	return a.kind == b.kind && a.text == b.text && a.note == b.note && a.least == b.least && a.def == b.def &&
+		slices.EqualFunc(a.parts, b.parts, same) && slices.EqualFunc(a.props, b.props, sameProp) && same(a.rest, b.rest)
+}
+
+func sameProp(a, b prop) bool {
+	return a.name == b.name && a.required == b.required && a.value == b.value && same(a.typ, b.typ)
+}
+
+// base is the JSON type of a type's values, or "" if they may have several.
+func (t *typ) base() string {
+	switch t.kind {
+	case literal:
+		return literalBase(t.text)
+	case list:
+		return "array"
+	case object:
+		return "object"
+	case word:
+		switch t.text {
+		case "integer":
+			return "number"
+		case "unknown", "never", "…":
+			return ""
+		}
+		return t.text
+	}
+	return ""
+}
+
+func literalBase(text string) string {
+	switch text[0] {
+	case '"':
+		return "string"
+	case 't', 'f':
+		return "boolean"
+	}
+	return "number"
+}

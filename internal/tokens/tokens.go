@@ -1,0 +1,219 @@
+// Package tokens estimates how many tokens a text costs a model, cheaply
+// enough to be asked about every answer.
+package tokens
+
+// Estimate is about the number of o200k_base tokens in text: as a rule within
+// 15 % for JSON, prose and source code, less sharp for scripts other than Latin.
+// It never exceeds len(text), and a prefix never costs more than the whole.
+func Estimate(text string) int { return estimate(text) }
+
+// EstimateBytes is Estimate of a text held as bytes.
+func EstimateBytes(text []byte) int { return estimate(text) }
+
+// Cut is the length of the longest prefix of text that is estimated at no more
+// than budget tokens. It does not split a rune.
+func Cut(text string, budget int) int {
+	var m meter
+	for i := range len(text) {
+		// Only the first byte of a rune costs anything, so a budget
+		// runs out between two runes.
+		if m.add(text[i]); m.tokens() > budget {
+			return i
+		}
+	}
+	return len(text)
+}
+
+func estimate[T string | []byte](text T) int {
+	var m meter
+	for i := range len(text) {
+		m.add(text[i])
+	}
+	return m.tokens()
+}
+
+// meter adds up the cost of a text byte by byte. The encoder splits a text into
+// words, numbers of up to three digits, runs of punctuation and of white space,
+// and then each of those into tokens. What one more byte costs on average hangs
+// on its kind, on the run it continues and on what stands before that run. The
+// figures were fitted to tool lists, data, source code and prose in many
+// languages, each against the real encoder.
+type meter struct {
+	cost   int  // in hundredths of a token
+	kind   kind // of the last byte
+	last   byte
+	run    int // how many of that kind in a row
+	breaks int // places inside the word where letters, digits or case change
+}
+
+// tokens rounds up, so that a text which is not empty costs something.
+func (m *meter) tokens() int { return (m.cost + 99) / 100 }
+
+// add charges a rune with its first byte and never with more than 100, or an
+// estimate could exceed the length of the text.
+func (m *meter) add(b byte) {
+	next := kinds[b]
+	switch next {
+	case continuation:
+		return
+	case lower, upper:
+		m.cost += m.letter(next)
+	case digit:
+		m.cost += m.digit()
+	default:
+		m.cost += m.other(next, b)
+		if b != '+' && b != '/' { // the two that base64 uses
+			m.breaks = 0
+		}
+	}
+	if next != m.kind {
+		m.run = 0
+	}
+	m.run++
+	m.kind, m.last = next, b
+}
+
+// letter is the cost of one more ASCII letter.
+func (m *meter) letter(next kind) (cost int) {
+	switch {
+	case m.kind == lower && next == upper: // camelCase
+		cost = 100
+		if m.run <= 3 {
+			m.breaks++
+		}
+	case m.kind == upper && next == lower, m.kind == marked: // the rune before has paid
+	case m.kind == upper:
+		cost = 15
+	case m.kind == lower:
+		cost = longWord(m.run)
+	case m.kind == space:
+		cost = 92
+	case m.kind == digit:
+		cost = 47
+		m.breaks++
+	case m.kind == accented:
+		cost = 65
+	default:
+		cost = 47
+	}
+	if m.breaks >= 3 { // base64, a hash, an id: its letters seldom merge
+		cost += 30
+	}
+	return min(cost, 100)
+}
+
+// longWord is the cost of a letter after that many others: the longer a word,
+// the less likely is it a single token.
+func longWord(letters int) int {
+	switch {
+	case letters < 4:
+		return 0
+	case letters < 8:
+		return 11
+	case letters < 12:
+		return 22
+	}
+	return 45
+}
+
+func (m *meter) digit() int {
+	switch m.kind {
+	case digit:
+		if m.run%3 == 0 {
+			return 100
+		}
+		return 6
+	case lower, upper:
+		m.breaks++
+	}
+	return 100
+}
+
+// other is the cost of a rune that is no ASCII letter or digit.
+func (m *meter) other(next kind, b byte) int {
+	first := next != m.kind
+	switch {
+	case next == space && first:
+		return 0 // a word takes the space before it along
+	case next == space && m.run == 1:
+		return 65
+	case next == space:
+		return 0
+	case next == newline:
+		return 50
+	case next == punct && first:
+		return 100
+	case next == punct && b == m.last:
+		return 12
+	case next == punct && b == '\\': // JSON in JSON: the escape starts anew
+		return 85
+	case next == punct:
+		return 17
+	case next == alphabet && first:
+		return 100
+	}
+	return runes[next]
+}
+
+type kind uint8
+
+const (
+	start kind = iota // of the text
+	lower
+	upper
+	digit
+	space
+	newline
+	punct
+	accented // Latin letters outside ASCII
+	alphabet // Greek, Cyrillic, Hebrew, Arabic …
+	marked   // Vietnamese, Devanagari, Thai …
+	sign     // dashes, quotation marks, arrows
+	wide     // full-width signs
+	kana
+	han
+	hangul
+	emoji
+	continuation // any byte of a rune but the first
+)
+
+// runes holds the cost of one rune of the kinds that do not depend on what
+// stands before.
+var runes = [...]int{
+	accented: 100,
+	alphabet: 16,
+	marked:   35,
+	sign:     100,
+	wide:     100,
+	kana:     76,
+	han:      78,
+	hangul:   80,
+	emoji:    100,
+}
+
+// kinds maps the first byte of a rune to its kind.
+var kinds = func() (k [256]kind) {
+	fill := func(from, to byte, is kind) {
+		for b := int(from); b <= int(to); b++ {
+			k[b] = is
+		}
+	}
+	fill(0x00, 0x7f, punct)
+	fill('a', 'z', lower)
+	fill('A', 'Z', upper)
+	fill('0', '9', digit)
+	k[' '], k['\t'] = space, space
+	k['\n'], k['\r'] = newline, newline
+	fill(0x80, 0xbf, continuation)
+	fill(0xc0, 0xc9, accented)
+	fill(0xca, 0xdf, alphabet)
+	k[0xe0] = marked
+	k[0xe1] = marked
+	k[0xe2] = sign
+	k[0xe3] = kana
+	fill(0xe4, 0xe9, han)
+	fill(0xea, 0xed, hangul)
+	fill(0xee, 0xef, wide)
+	fill(0xf0, 0xff, emoji)
+	return k
+}()

@@ -1,0 +1,144 @@
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"sync"
+	"time"
+
+	"mcpx/config"
+	"mcpx/internal/rawjson"
+	"mcpx/internal/signature"
+)
+
+// Catalog is everything known of a profile's upstreams at one moment. It never
+// changes: a new one takes its place.
+type Catalog struct {
+	Upstreams []*Upstream // in config order
+	byName    map[string]*Upstream
+}
+
+// Upstream finds an upstream by its exact name, nil if there is none.
+func (c *Catalog) Upstream(name string) *Upstream { return c.byName[name] }
+
+// with is the catalog with one upstream replaced.
+func (c *Catalog) with(u *Upstream) *Catalog {
+	next := &Catalog{Upstreams: slices.Clone(c.Upstreams), byName: make(map[string]*Upstream, len(c.byName))}
+	for i, old := range next.Upstreams {
+		if old.Name == u.Name {
+			next.Upstreams[i] = u
+		}
+		next.byName[old.Name] = next.Upstreams[i]
+	}
+	return next
+}
+
+// State is where an upstream is in its life.
+type State string
+
+// The states.
+const (
+	Starting State = "starting" // connecting, or queued to connect
+	Ready    State = "ready"
+	Waiting  State = "waiting" // failed, and will be started again
+	Failed   State = "failed"  // cannot be started as it is configured
+	Stopped  State = "stopped" // mcpx is ending
+)
+
+// Upstream is one upstream at one moment: how it is, and what it offers. What
+// it offered last stays known while it is down.
+type Upstream struct {
+	Name         string
+	Description  string // from the config
+	State        State
+	Reason       string    // why it is not ready
+	Stderr       []string  // the last lines it wrote there, when it failed
+	FailedAt     time.Time // the last failure
+	RetryAt      time.Time // the next start, while waiting
+	StartupTime  time.Duration
+	Instructions string
+	Tools        []*Tool
+
+	config  *config.Upstream
+	tools   map[string]*Tool
+	session *Session
+	changed chan struct{} // closed when a newer Upstream takes this one's place
+}
+
+// NewUpstream returns an upstream that is always ready; its calls are made
+// elsewhere.
+func NewUpstream(name string, tools []*Tool) *Upstream {
+	u := &Upstream{Name: name, State: Ready}
+	u.setTools(tools)
+	return u
+}
+
+// Unavailable is the error of a call to an upstream that is not ready.
+func (u *Upstream) Unavailable() error {
+	return &Unavailable{Server: u.Name, Reason: u.Reason, Stderr: u.Stderr, RetryAt: u.RetryAt}
+}
+
+// Tool finds a tool by its exact name, nil if there is none.
+func (u *Upstream) Tool(name string) *Tool { return u.tools[name] }
+
+// superseded waits until a newer Upstream takes this one's place.
+func (u *Upstream) superseded(ctx context.Context) error {
+	select {
+	case <-u.changed:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// setTools keeps the old value of each tool that did not change, so that what
+// was derived from it is not made again.
+func (u *Upstream) setTools(tools []*Tool) {
+	index := make(map[string]*Tool, len(tools))
+	for i, t := range tools {
+		if old := u.tools[t.Name]; old != nil && string(old.Raw) == string(t.Raw) {
+			tools[i] = old
+		}
+		index[t.Name] = tools[i]
+	}
+	u.Tools, u.tools = tools, index
+}
+
+// Tool is one tool as its upstream described it.
+type Tool struct {
+	Name        string
+	Description string
+	InputSchema json.RawMessage
+	Raw         json.RawMessage // the whole definition, every member
+
+	signature func() string
+	required  func() string
+}
+
+// NewTool reads a tool's definition; ok is false if it has no name. It is
+// otherwise indifferent to what the members hold.
+func NewTool(raw []byte) (t *Tool, ok bool) {
+	t = &Tool{Raw: raw, InputSchema: json.RawMessage(`{"type":"object"}`)}
+	for key, value := range rawjson.Members(raw) {
+		switch key {
+		case "name":
+			t.Name, _ = rawjson.String(value)
+		case "description":
+			t.Description, _ = rawjson.String(value)
+		case "inputSchema":
+			if !rawjson.IsNull(value) {
+				t.InputSchema = value
+			}
+		}
+	}
+	t.signature = sync.OnceValue(func() string { return signature.Of(t.InputSchema) })
+	t.required = sync.OnceValue(func() string { return signature.Required(t.InputSchema) })
+	return t, t.Name != ""
+}
+
+// Signature is the tool's parameters, TypeScript-like.
+func (t *Tool) Signature() string { return t.signature() }
+
+// RequiredParameters is the short form of Signature.
+func (t *Tool) RequiredParameters() string { return t.required() }

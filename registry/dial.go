@@ -1,0 +1,26 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/rs/zerolog"
+
+	"mcpx/config"
+)
+
+// dialer opens a link to an upstream. ctx bounds the opening, not the link's life.
+type dialer func(ctx context.Context, c *config.Upstream, o Options, log zerolog.Logger) (link, error)
+
+// dialers is the table of transports.
+var dialers = map[config.Transport]dialer{
+	config.TransportStdio: dialStdio,
+}
+
+func dial(ctx context.Context, c *config.Upstream, o Options, log zerolog.Logger) (link, error) {
+	open, ok := dialers[c.Transport]
+	if !ok {
+		return nil, &failure{reason: fmt.Sprintf("upstreams reached by %q are not supported yet; give it a command", "url")}
+	}
+	return open(ctx, c, o, log)
+}

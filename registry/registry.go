@@ -1,0 +1,156 @@
+// Package registry keeps the upstreams of a profile alive: it starts them,
+// holds one long-lived session to each, caches what they offer, and starts
+// again what dies.
+package registry
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/sync/semaphore"
+
+	"mcpx/config"
+)
+
+// Registry holds the live upstreams of one profile.
+type Registry struct {
+	supervisors []*supervisor
+	catalog     atomic.Pointer[Catalog]
+	publishing  sync.Mutex // one new catalog at a time
+}
+
+// Options are what a Registry needs besides its profile.
+type Options struct {
+	Log            zerolog.Logger
+	Version        string // of mcpx, told to upstreams
+	MessageBytes   int    // the largest message an upstream may send
+	ConnectsAtOnce int
+	Watcher        *Watcher // ends the children if mcpx is killed; nil: nobody does
+}
+
+// New returns a Registry of the profile's upstreams, none of them started.
+func New(profile *config.Profile, o Options) *Registry {
+	r := &Registry{}
+	slots := semaphore.NewWeighted(int64(max(o.ConnectsAtOnce, 1)))
+	catalog := &Catalog{byName: map[string]*Upstream{}}
+	for i := range profile.Upstreams {
+		c := &profile.Upstreams[i]
+		r.supervisors = append(r.supervisors, &supervisor{
+			config:   c,
+			options:  o,
+			log:      o.Log.With().Str("server", c.Name).Logger(),
+			slots:    slots,
+			registry: r,
+			wake:     make(chan struct{}, 1),
+		})
+		u := &Upstream{Name: c.Name, Description: c.Description, State: Starting, config: c, changed: make(chan struct{})}
+		catalog.Upstreams = append(catalog.Upstreams, u)
+		catalog.byName[c.Name] = u
+	}
+	r.catalog.Store(catalog)
+	return r
+}
+
+// Run starts the upstreams and keeps them alive until ctx ends; it returns when
+// every one of them is stopped and no child is left.
+func (r *Registry) Run(ctx context.Context) error {
+	var wg sync.WaitGroup
+	for _, s := range r.supervisors {
+		wg.Go(func() { s.run(ctx) })
+	}
+	wg.Wait()
+	return nil
+}
+
+// Catalog is what is known now.
+func (r *Registry) Catalog() *Catalog { return r.catalog.Load() }
+
+// Settled returns the upstream once it is no longer starting: with what it
+// offers, or with the reason why it offers nothing. It returns nil for an
+// unknown name, and what is known so far when ctx ends.
+func (r *Registry) Settled(ctx context.Context, name string) *Upstream {
+	for {
+		u := r.Catalog().Upstream(name)
+		if u == nil || u.State != Starting {
+			return u
+		}
+		if u.superseded(ctx) != nil {
+			return u
+		}
+	}
+}
+
+// Call sends a request to an upstream over its session. It waits while the
+// upstream starts; one that waits to be started again is started at once if its
+// last failure is more than a second old. Besides the errors of Session.Call,
+// an *Unavailable says why there is no session. What was once sent is never
+// sent again.
+func (r *Registry) Call(ctx context.Context, name string, request Request) ([]byte, error) {
+	for {
+		u, err := r.ready(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		request.Timeout, request.MaxTimeout = u.config.Timeout, u.config.MaxTimeout
+		result, err := u.session.Call(ctx, request)
+		if !errors.Is(err, errOver) {
+			return result, err
+		}
+		if err := u.superseded(ctx); err != nil { // its end is not published yet
+			return nil, err
+		}
+	}
+}
+
+// ready waits until the upstream has a session.
+func (r *Registry) ready(ctx context.Context, name string) (*Upstream, error) {
+	for {
+		u := r.Settled(ctx, name)
+		switch {
+		case u == nil:
+			return nil, &Unavailable{Server: name, Reason: "no such server"}
+		case u.State == Ready:
+			return u, nil
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case u.State != Waiting || time.Since(u.FailedAt) < retryGrace:
+			return nil, u.Unavailable()
+		}
+		r.wake(name)
+		if err := u.superseded(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// retryGrace keeps calls in a row from starting a broken upstream over and over.
+const retryGrace = time.Second
+
+func (r *Registry) wake(name string) {
+	for _, s := range r.supervisors {
+		if s.config.Name == name {
+			select {
+			case s.wake <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
+
+// publish puts a new state of one upstream into the catalog and tells those who
+// wait for it.
+func (r *Registry) publish(name string, change func(u *Upstream)) {
+	r.publishing.Lock()
+	defer r.publishing.Unlock()
+	catalog := r.Catalog()
+	old := catalog.Upstream(name)
+	next := *old
+	next.changed = make(chan struct{})
+	change(&next)
+	r.catalog.Store(catalog.with(&next))
+	close(old.changed)
+}

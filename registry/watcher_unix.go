@@ -1,0 +1,124 @@
+//go:build unix
+
+package registry
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+	"syscall"
+
+	"github.com/rs/zerolog"
+)
+
+// Watcher is a small process that outlives mcpx by a moment: when mcpx is gone,
+// whatever killed it, the watcher's stdin ends, and it kills the process groups
+// that are left. A parent-death signal would miss the grandchildren.
+type Watcher struct {
+	log   zerolog.Logger
+	start sync.Once
+	mu    sync.Mutex
+	stdin io.WriteCloser // nil if it could not be started
+}
+
+// watcherVariable tells a process that it is the watcher, and of which mark.
+const watcherVariable = "MCPX_WATCHER"
+
+// NewWatcher returns a Watcher whose process is started with the first child.
+// The program must call WatchIfAsked first of all.
+func NewWatcher(log zerolog.Logger) *Watcher { return &Watcher{log: log} }
+
+// WatchIfAsked turns the process into a watcher if it was started as one, and
+// then does not return.
+func WatchIfAsked() {
+	mark := os.Getenv(watcherVariable)
+	if mark == "" {
+		return
+	}
+	watch(os.Stdin, mark)
+	os.Exit(0)
+}
+
+// watch reads process groups as they come (+) and go (-), and kills what is
+// left of them at the end.
+func watch(r io.Reader, mark string) {
+	groups := map[int]bool{}
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
+		group, err := strconv.Atoi(lines.Text())
+		switch {
+		case err != nil:
+		case group > 0:
+			groups[group] = true
+		default:
+			delete(groups, -group)
+		}
+	}
+	for group := range groups {
+		_ = syscall.Kill(-group, syscall.SIGKILL)
+	}
+	const noRoot = -1 // their parent is gone; the mark is what remains
+	findStrays(noRoot, mark).kill()
+}
+
+func (w *Watcher) add(group int)    { w.tell(group) }
+func (w *Watcher) remove(group int) { w.tell(-group) }
+
+func (w *Watcher) tell(group int) {
+	if w == nil {
+		return
+	}
+	w.start.Do(w.launch)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stdin == nil {
+		return
+	}
+	if _, err := fmt.Fprintf(w.stdin, "%d\n", group); err != nil {
+		w.log.Warn().Err(err).Msg("the watcher is gone: children would survive if mcpx is killed")
+		w.stdin = nil
+	}
+}
+
+func (w *Watcher) launch() {
+	stdin, err := w.run()
+	if err != nil {
+		w.log.Warn().Err(err).Msg("no watcher: children would survive if mcpx is killed")
+		return
+	}
+	w.stdin = stdin
+}
+
+func (w *Watcher) run() (io.WriteCloser, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(self)
+	cmd.Env = []string{watcherVariable + "=" + mark, "GOMAXPROCS=1"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // what is sent to mcpx's group does not reach it
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() { _ = cmd.Wait() }()
+	return stdin, nil
+}
+
+// Close ends the watcher. Nothing is left for it to kill if every child was
+// stopped before.
+func (w *Watcher) Close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stdin != nil {
+		_ = w.stdin.Close()
+		w.stdin = nil
+	}
+}

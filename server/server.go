@@ -1,0 +1,149 @@
+// Package server is what clients connect to: the fronts, the two tools, and
+// what is said on the wire.
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	mcpserver "github.com/mark3labs/mcp-go/server"
+	"github.com/rs/zerolog"
+
+	"mcpx/config"
+	"mcpx/executor"
+	"mcpx/internal/jsonrpc"
+	"mcpx/internal/rawjson"
+)
+
+// Server answers the clients of one profile, whatever front they come through.
+// What it relays it answers itself, so that bytes stay bytes; mcp-go's server
+// answers the rest.
+type Server struct {
+	executor *executor.Executor
+	mcp      *mcpserver.MCPServer
+	log      zerolog.Logger
+	setLevel func(level string)
+	lastID   atomic.Int64 // of the requests handed to mcp-go
+}
+
+// Options are what a Server needs besides its profile and executor.
+type Options struct {
+	Log      zerolog.Logger
+	Version  string
+	SetLevel func(level string) // sets the level of mcpx's own log; may be nil
+}
+
+// New returns a Server of the profile's upstreams.
+func New(p *config.Profile, e *executor.Executor, o Options) *Server {
+	s := &Server{
+		executor: e,
+		log:      o.Log,
+		setLevel: o.SetLevel,
+		mcp: mcpserver.NewMCPServer("mcpx", o.Version,
+			mcpserver.WithToolCapabilities(true),
+			mcpserver.WithLogging(),
+		),
+	}
+	s.mcp.AddTools(lazyTools(p)...)
+	return s
+}
+
+// method answers one request with a result, or with an error whose code and data
+// the client hears.
+type method func(s *Server, ctx context.Context, c *Client, m jsonrpc.Message) (result []byte, err error)
+
+// methods is what mcpx understands.
+var methods = map[string]method{
+	"initialize":       (*Server).initialize,
+	"ping":             (*Server).delegate,
+	"server/discover":  (*Server).delegate,
+	"tools/list":       (*Server).delegate,
+	"tools/call":       (*Server).callTool,
+	"logging/setLevel": (*Server).setLogLevel,
+	"shutdown":         (*Server).shutdown,
+}
+
+// Handle takes one message of a client and returns the answer to write, nil if
+// there is none: to a notification, or to a call that the client has cancelled.
+func (s *Server) Handle(ctx context.Context, c *Client, m jsonrpc.Message) []byte {
+	if m.IsNotification() {
+		c.notified(m)
+		return nil
+	}
+	if m.IsResponse() {
+		s.log.Debug().Bytes("id", m.ID).Msg("dropped an answer that nothing waits for")
+		return nil
+	}
+	ctx, done := c.begin(ctx, m.ID)
+	defer done()
+	result, err := s.answer(ctx, c, m)
+	switch {
+	case errors.Is(context.Cause(ctx), errCancelled):
+		return nil
+	case err != nil:
+		return jsonrpc.AppendError(nil, m.ID, wireError(err))
+	}
+	return jsonrpc.AppendResult(make([]byte, 0, len(result)+len(m.ID)+64), m.ID, result)
+}
+
+// answer runs the method. A panic costs the one request.
+func (s *Server) answer(ctx context.Context, c *Client, m jsonrpc.Message) (result []byte, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.log.Error().Str("method", m.Method).Interface("panic", p).Msg("a request failed in a way it never should")
+			err = fmt.Errorf("internal error in %s", m.Method)
+		}
+	}()
+	run, ok := methods[m.Method]
+	if !ok {
+		return nil, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "Method '%s' not found", m.Method)
+	}
+	if k := rawjson.Kind(m.Params); k != 0 && k != '{' {
+		return nil, invalidParams(`"params" must be an object`)
+	}
+	return run(s, ctx, c, m)
+}
+
+// initialize opens the conversation.
+func (s *Server) initialize(ctx context.Context, c *Client, m jsonrpc.Message) ([]byte, error) {
+	version, ok := rawjson.String(rawjson.Get(m.Params, "protocolVersion"))
+	if !ok {
+		return nil, invalidParams(`"protocolVersion" must be a string`)
+	}
+	if version < mcp.ProtocolVersion20241105 {
+		return nil, jsonrpc.Errorf(jsonrpc.CodeServer, "Unsupported protocol version: %s", version)
+	}
+	result, err := s.delegate(ctx, c, m)
+	if err == nil {
+		c.setRevision(mcp.NegotiateLegacyVersion(version))
+	}
+	return result, err
+}
+
+// delegate has mcp-go answer. It gets an id of our own, since it would read the
+// client's as a float64; the client's goes around it.
+func (s *Server) delegate(ctx context.Context, _ *Client, m jsonrpc.Message) ([]byte, error) {
+	request := jsonrpc.AppendRequest(nil, s.lastID.Add(1), m.Method, m.Params)
+	switch answer := s.mcp.HandleMessage(ctx, request).(type) {
+	case mcp.JSONRPCResponse:
+		return json.Marshal(answer.Result)
+	case mcp.JSONRPCError:
+		e := &jsonrpc.Error{Code: answer.Error.Code, Message: answer.Error.Message}
+		if answer.Error.Data != nil {
+			e.Data, _ = json.Marshal(answer.Error.Data)
+		}
+		return nil, e
+	default:
+		return nil, fmt.Errorf("mcp-go has no answer to %s", m.Method)
+	}
+}
+
+// shutdown is asked for by clients that know it from other protocols: the
+// process ends with their notifications/exit.
+func (s *Server) shutdown(context.Context, *Client, jsonrpc.Message) ([]byte, error) {
+	return []byte("{}"), nil
+}
