@@ -37,15 +37,12 @@ const (
 // descendants that left the process group are found again.
 const markVariable = "MCPX_CHILD"
 
-// mark is the same for all children of this process.
-var mark = rand.Text()
-
 func startProcess(c *config.Upstream, w *Watcher, files [3]*os.File) (*process, error) {
 	path, err := lookPath(c)
 	if err != nil {
 		return nil, err
 	}
-	id := mark + "." + rand.Text()
+	id := w.mark() + "." + rand.Text()
 	cmd := exec.Command(path, c.Args...)
 	cmd.Env = environment(c.Env, id)
 	cmd.Dir = c.Dir
@@ -163,10 +160,10 @@ func lookPath(c *config.Upstream) (string, error) {
 
 // startFailure says what to do about a program that could not be started.
 func startFailure(c *config.Upstream, err error) error {
-	var path *fs.PathError
+	if info, statErr := os.Stat(c.Dir); c.Dir != "" && (statErr != nil || !info.IsDir()) {
+		return &failure{reason: fmt.Sprintf("cwd %q is not a folder; check its path", c.Dir)}
+	}
 	switch {
-	case errors.As(err, &path) && path.Op == "chdir":
-		return &failure{reason: fmt.Sprintf("cwd %q cannot be entered: %v", c.Dir, path.Err)}
 	case errors.Is(err, fs.ErrNotExist):
 		return &failure{reason: fmt.Sprintf("command %q does not exist; check its path", c.Command)}
 	case errors.Is(err, fs.ErrPermission):

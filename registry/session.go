@@ -188,7 +188,8 @@ func (s *Session) Call(ctx context.Context, r Request) ([]byte, error) {
 	}
 	m, err := s.wait(ctx, c, r)
 	if err != nil {
-		return nil, s.abandon(id, err)
+		s.abandon(id, r.Method, err)
+		return nil, err
 	}
 	if m.Error != nil {
 		return nil, jsonrpc.ParseError(m.Error)
@@ -249,17 +250,17 @@ func (s *Session) wait(ctx context.Context, c *call, r Request) (*jsonrpc.Messag
 	}
 }
 
-// abandon tells the upstream that nobody waits for the call any more.
-func (s *Session) abandon(id int64, reason error) error {
-	if s.over() {
-		return reason
+// abandon tells the upstream that nobody waits for the call any more. MCP has it
+// that initialize is never cancelled.
+func (s *Session) abandon(id int64, method string, reason error) {
+	if s.over() || method == "initialize" {
+		return
 	}
 	params := strconv.AppendInt([]byte(`{"requestId":`), id, 10)
 	params = rawjson.AppendString(append(params, `,"reason":`...), plain.Line(reason.Error()))
 	if err := s.Notify("notifications/cancelled", append(params, '}')); err != nil {
 		s.log.Debug().Err(err).Msg("could not tell the upstream of a cancelled call")
 	}
-	return reason
 }
 
 // Notify sends a notification.

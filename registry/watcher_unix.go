@@ -4,6 +4,7 @@ package registry
 
 import (
 	"bufio"
+	"crypto/rand"
 	"fmt"
 	"io"
 	"os"
@@ -20,6 +21,7 @@ import (
 // that are left. A parent-death signal would miss the grandchildren.
 type Watcher struct {
 	log   zerolog.Logger
+	id    string // what the marks of its children begin with
 	start sync.Once
 	mu    sync.Mutex
 	stdin io.WriteCloser // nil if it could not be started
@@ -30,7 +32,14 @@ const watcherVariable = "MCPX_WATCHER"
 
 // NewWatcher returns a Watcher whose process is started with the first child.
 // The program must call WatchIfAsked first of all.
-func NewWatcher(log zerolog.Logger) *Watcher { return &Watcher{log: log} }
+func NewWatcher(log zerolog.Logger) *Watcher { return &Watcher{log: log, id: rand.Text()} }
+
+func (w *Watcher) mark() string {
+	if w == nil {
+		return "unwatched"
+	}
+	return w.id
+}
 
 // WatchIfAsked turns the process into a watcher if it was started as one, and
 // then does not return.
@@ -99,7 +108,7 @@ func (w *Watcher) run() (io.WriteCloser, error) {
 		return nil, err
 	}
 	cmd := exec.Command(self)
-	cmd.Env = []string{watcherVariable + "=" + mark, "GOMAXPROCS=1"}
+	cmd.Env = []string{watcherVariable + "=" + w.id, "GOMAXPROCS=1"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // what is sent to mcpx's group does not reach it
 	stdin, err := cmd.StdinPipe()
 	if err != nil {

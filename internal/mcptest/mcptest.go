@@ -38,7 +38,11 @@ func Upstream(t testing.TB, flags ...string) map[string]any {
 	if flags == nil {
 		flags = []string{}
 	}
-	return map[string]any{"command": self, "args": flags, "env": map[string]string{variable: "1"}}
+	return map[string]any{"command": self, "args": flags, "env": map[string]string{
+		variable:     "1",
+		"GOCOVERDIR": t.TempDir(),         // a binary built for coverage would complain on stderr
+		"GORACE":     "atexit_sleep_ms=0", // one built for races would take a second to end
+	}}
 }
 
 // server is one run of the server.
