@@ -107,7 +107,7 @@ func (e *Executor) readResult(_ context.Context, c Call, arguments []byte) (stri
 	return e.results.Read(c.Client, results.Query(q))
 }
 
-func (e *Executor) searchTools(_ context.Context, _ Call, arguments []byte) (string, error) {
+func (e *Executor) searchTools(ctx context.Context, _ Call, arguments []byte) (string, error) {
 	q := struct {
 		Query string `json:"query"`
 		Limit int    `json:"limit"`
@@ -115,6 +115,7 @@ func (e *Executor) searchTools(_ context.Context, _ Call, arguments []byte) (str
 	if err := json.Unmarshal(arguments, &q); err != nil {
 		return "", err
 	}
+	missing := e.settle(ctx)
 	x := e.searchIndex()
 	budget := e.config.Limits.InspectTokens
 	var b strings.Builder
@@ -127,9 +128,31 @@ func (e *Executor) searchTools(_ context.Context, _ Call, arguments []byte) (str
 		b.WriteString(line)
 	}
 	if b.Len() == 0 {
-		return "no tool matches; servers: " + list(e.Servers()), nil
+		b.WriteString("no tool matches; servers: " + list(e.Servers()) + "\n")
+	}
+	if len(missing) > 0 {
+		b.WriteString("not searched, since their tools are not known: " + list(missing) + "\n")
 	}
 	return strings.TrimSuffix(b.String(), "\n"), nil
+}
+
+// settleTime is what a search waits for upstreams in their first start.
+const settleTime = 5 * time.Second
+
+// settle waits for the upstreams that start, and names those of which nothing is
+// known after that.
+func (e *Executor) settle(ctx context.Context) (missing []string) {
+	ctx, cancel := context.WithTimeout(ctx, settleTime)
+	defer cancel()
+	for _, u := range e.registry.Catalog().Upstreams {
+		if len(u.Tools) == 0 {
+			u = e.registry.Settled(ctx, u.Name)
+		}
+		if len(u.Tools) == 0 && u.State != registry.Ready {
+			missing = append(missing, fmt.Sprintf("%s (%s)", u.Name, u.State))
+		}
+	}
+	return missing
 }
 
 // searchIndex is the index of the catalog as it is now, made anew when that has
@@ -144,12 +167,22 @@ func (e *Executor) searchIndex() *index {
 	for _, u := range e.upstreams(catalog) {
 		for _, t := range u.Tools {
 			x.tools = append(x.tools, found{u.Name, t})
-			documents = append(documents, search.Document{Server: u.Name, Tool: t.Name, Description: t.Description, Schema: t.InputSchema})
+			documents = append(documents, search.Document{Name: t.Name, Server: u.Name, Description: t.Description, Parameters: parameters(t)})
 		}
 	}
 	x.search = search.New(documents)
 	e.builtin.index.Store(x)
 	return x
+}
+
+// parameters are the names and descriptions of a tool's parameters.
+func parameters(t *registry.Tool) string {
+	var b strings.Builder
+	for name, schema := range rawjson.Members(rawjson.Get(t.InputSchema, "properties")) {
+		description, _ := rawjson.String(rawjson.Get(schema, "description"))
+		fmt.Fprintf(&b, "%s %s\n", name, description)
+	}
+	return b.String()
 }
 
 func (e *Executor) listServers(context.Context, Call, []byte) (string, error) {

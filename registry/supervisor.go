@@ -162,7 +162,7 @@ func (s *supervisor) greet(ctx context.Context, session *Session, begin time.Tim
 		u.StartupTime, u.Instructions, u.session = took, instructions, session
 		u.setTools(tools)
 	})
-	s.log.Info().Int("tools", len(tools)).Dur("took", took).Msg("upstream ready")
+	s.log.Info().Int("tools", len(tools)).Dur("ms", took.Round(time.Millisecond)).Msg("upstream ready")
 	return nil
 }
 
@@ -220,7 +220,7 @@ func (s *supervisor) fail(state State, err error, wait time.Duration) {
 			u.RetryAt = now.Add(wait)
 		}
 	})
-	s.log.Warn().Str("state", string(state)).Str("reason", reason).Strs("stderr", stderr).Dur("retry_in", wait).Msg("upstream down")
+	s.log.Warn().Str("state", string(state)).Str("reason", reason).Strs("stderr", stderr).Dur("retry_ms", wait.Round(time.Millisecond)).Msg("upstream down")
 }
 
 func (s *supervisor) publish(change func(u *Upstream)) { s.registry.publish(s.config.Name, change) }

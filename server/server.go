@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -146,4 +147,11 @@ func (s *Server) delegate(ctx context.Context, _ *Client, m jsonrpc.Message) ([]
 // process ends with their notifications/exit.
 func (s *Server) shutdown(context.Context, *Client, jsonrpc.Message) ([]byte, error) {
 	return []byte("{}"), nil
+}
+
+// Revisions are the MCP revisions that clients may speak, the oldest first.
+func Revisions() []string {
+	revisions := slices.Clone(mcp.LegacyProtocolVersions())
+	slices.Sort(revisions)
+	return revisions
 }

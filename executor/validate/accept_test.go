@@ -36,6 +36,7 @@ func TestAccepted(t *testing.T) {
 		{"type of schemas", `{"type":[{"type":"string"}]}`, `1`},
 		{"empty enum", `{"enum":[]}`, `1`},
 		{"null keywords", `{"description":null,"enum":null,"default":null,"additionalProperties":null,"type":null,"required":null,"properties":null,"pattern":null}`, `{"a":1}`},
+		{"misshapen properties", `{"properties":["a"],"additionalProperties":false}`, `{"a":1}`},
 		{"null property", `{"properties":{"a":null},"additionalProperties":false}`, `{"a":1}`},
 		{"required as in draft 3", `{"properties":{"a":{"type":"string","required":true}}}`, `{}`},
 		{"misshapen keywords", `{"minLength":"3","maxLength":-1,"minItems":1.5,"multipleOf":0,"minimum":"1","items":3,"allOf":[],"uniqueItems":1,"dependencies":[]}`, `[1,1]`},
@@ -61,7 +62,9 @@ func TestAccepted(t *testing.T) {
 		{"empty tuple", `{"items":[],"additionalItems":false}`, `["a"]`},
 		{"additionalItems alone", `{"additionalItems":false}`, `["a"]`},
 		{"deep recursion", `{"properties":{"a":{"$ref":"#"}}}`, strings.Repeat(`{"a":`, 200) + `{}` + strings.Repeat(`}`, 200)},
-		{"a number too large to judge", `{"minimum":5}`, `1e-999999999`},
+		{"a number too small to judge", `{"minimum":5}`, `1e-999999999`},
+		{"a number too large to judge", `{"enum":[5]}`, `1e400`},
+		{"the largest number", `{"maximum":1.7976931348623157e+308}`, `1.7976931348623157e308`},
 	} {
 		for library, declared := range map[string]string{"gojsonschema": `{` + draft7Declared + `,`, "santhosh": `{"$comment":"",`} {
 			t.Run(c.name+"/"+library, func(t *testing.T) {
@@ -84,6 +87,7 @@ func TestDraftsKnow(t *testing.T) {
 		{"prefixItems in draft 7", `{` + draft7Declared + `,"prefixItems":[false]}`, `[2]`},
 		{"beside a reference in draft 7", `{` + draft7Declared + `,"properties":{"a":{"$ref":"#/definitions/s","maxLength":1}},"definitions":{"s":{"type":"string"}}}`, `{"a":"long"}`},
 		{"additionalItems in 2020-12", `{"$schema":"https://json-schema.org/draft/2020-12/schema","prefixItems":[true],"additionalItems":false}`, `[1,2]`},
+		{"misshapen tuple", `{"prefixItems":"a","items":false}`, `[1]`},
 	} {
 		t.Run(c.name, func(t *testing.T) { checkLines(t, c.schema, c.value, nil) })
 	}
@@ -105,7 +109,7 @@ func TestDecode(t *testing.T) {
 }
 
 func TestOtherValues(t *testing.T) {
-	s := Compile([]byte(`{"type":"string"}`))
+	s := patient(`{"type":"string"}`)
 	for _, v := range []any{1, 1.5, []string{"a"}, map[string]any{"a": struct{}{}}} {
 		if problems := s.Check(v); problems != nil {
 			t.Errorf("%#v: %v", v, problems)

@@ -99,11 +99,7 @@ func isOneOf(types []string, value any) bool {
 }
 
 func wrongType(types []string, value any, at []string) finding {
-	got := typeName(value)
-	if value != nil {
-		got += " " + show(value)
-	}
-	f := problem(at, "expected %s, got %s", orList(types), got)
+	f := problem(at, "expected %s, got %s", orList(types), describe(value))
 	f.Want = types
 	return f
 }

@@ -82,6 +82,9 @@ func (e explainer) noForm(tries []try, v any, at []string) []finding {
 	case len(likely) == 1:
 		return likely[0].found
 	case len(likely) > 1:
+		if common := shared(likely); len(common) > 0 {
+			return common
+		}
 		return []finding{summary(likely, len(tries), at)}
 	case len(types) > 0:
 		return []finding{wrongType(types, v, at)}
@@ -156,6 +159,17 @@ func allowedAt(t try, here []string) []any {
 		}
 	}
 	return nil
+}
+
+// shared are the findings of all forms: right whichever form was meant.
+func shared(tries []try) []finding {
+	common := tries[0].found
+	for _, t := range tries[1:] {
+		common = slices.DeleteFunc(slices.Clone(common), func(f finding) bool {
+			return !slices.ContainsFunc(t.found, func(g finding) bool { return f.String() == g.String() })
+		})
+	}
+	return common
 }
 
 // summary says for the first few forms what each is missing.

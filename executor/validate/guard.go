@@ -11,15 +11,28 @@ import (
 	"strings"
 )
 
-// maxExponent keeps numbers to a size at which exact arithmetic is cheap: the
-// libraries compute 1e999999 digit by digit, and panic beyond that.
-const maxExponent = 400
+// Numbers are kept to a size at which exact arithmetic is cheap, and to the
+// range of float64: beyond it the libraries panic.
+const (
+	maxDigits   = 400
+	maxExponent = len("e-999")
+)
 
-var errNumber = errors.New("a number out of range")
+var (
+	errDeep   = errors.New("nested too deep")
+	errMany   = errors.New("too many values")
+	errNumber = errors.New("a number out of range")
+)
 
 // measure counts the values in v. It fails where v is deeper or larger than
 // allowed, or holds what Decode does not produce.
 func measure(v any, depth, limit int) (nodes int, err error) {
+	if depth < 0 {
+		return 0, errDeep
+	}
+	if limit < 1 {
+		return 0, errMany
+	}
 	nodes = 1
 	inside := func(child any) error {
 		n, err := measure(child, depth-1, limit-nodes)
@@ -29,38 +42,29 @@ func measure(v any, depth, limit int) (nodes int, err error) {
 	switch v := v.(type) {
 	case nil, bool, string:
 	case json.Number:
-		err = checkNumber(v.String())
+		return nodes, checkNumber(v.String())
 	case []any:
-		for i := 0; i < len(v) && err == nil; i++ {
-			err = inside(v[i])
+		for _, child := range v {
+			if err := inside(child); err != nil {
+				return nodes, err
+			}
 		}
 	case map[string]any:
 		for _, child := range v {
-			if err = inside(child); err != nil {
-				break
+			if err := inside(child); err != nil {
+				return nodes, err
 			}
 		}
 	default:
-		err = fmt.Errorf("a %T", v)
-	}
-	switch {
-	case err != nil:
-		return nodes, err
-	case depth <= 0:
-		return nodes, errors.New("nested too deep")
-	case nodes > limit:
-		return nodes, errors.New("too many values")
+		return nodes, fmt.Errorf("a %T", v)
 	}
 	return nodes, nil
 }
 
 func checkNumber(n string) error {
-	digits, exponent := n, "0"
-	if i := strings.IndexAny(n, "eE"); i >= 0 {
-		digits, exponent = n[:i], n[i+1:]
-	}
-	e, err := strconv.Atoi(exponent)
-	if err != nil || e < -maxExponent || e > maxExponent || len(digits) > maxExponent {
+	_, err := strconv.ParseFloat(n, 64)
+	exponent := strings.IndexAny(n, "eE")
+	if err != nil || len(n) > maxDigits || exponent >= 0 && len(n)-exponent > maxExponent {
 		return errNumber
 	}
 	return nil

@@ -121,6 +121,7 @@ var problemCases = []struct {
 		`{"kind":"sqare"}`, []string{`arguments.x.kind: expected "circle", "square" or "line", got "sqare"; did you mean "square"?`}},
 	{"anyOf not told", `{"anyOf":[{"required":["url"]},{"required":["path"]}]}`, `{}`,
 		[]string{`arguments.x: expected one of 2 forms: (1) url: required (2) path: required`}},
+	{"anyOf with one need", `{"anyOf":[{"required":["op","url"]},{"required":["path","op"]}]}`, `{}`, []string{`arguments.x.op: required`}},
 	{"anyOf of many", `{"anyOf":[{"required":["a"]},{"required":["b"]},{"required":["c"]},{"required":["d"]}]}`, `{}`,
 		[]string{`arguments.x: expected one of 4 forms: (1) a: required (2) b: required (3) c: required …`}},
 	{"anyOf of values", `{"anyOf":[{"minimum":10},{"multipleOf":5}]}`, `3`,
@@ -209,6 +210,14 @@ func TestWant(t *testing.T) {
 	}
 }
 
+func TestDescribe(t *testing.T) {
+	for raw, want := range map[string]string{`"three"`: `string "three"`, `null`: `null`, ` [1, 2] `: `array [1,2]`, `{`: `not valid JSON`} {
+		if got := Describe([]byte(raw)); got != want {
+			t.Errorf("%s is %s", raw, got)
+		}
+	}
+}
+
 func checkLines(t *testing.T, schema, value string, want []string) {
 	t.Helper()
 	s := patient(schema)
@@ -218,6 +227,9 @@ func checkLines(t *testing.T, schema, value string, want []string) {
 	var got []string
 	for _, p := range s.Check(decoded(t, value)) {
 		got = append(got, p.String())
+	}
+	if why := s.Unjudged(); why != "" {
+		t.Errorf("no longer judged: %s", why)
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n\t%s\nwant\n\t%s", strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))

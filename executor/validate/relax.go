@@ -53,13 +53,31 @@ func relax(in, out map[string]any, widened map[string]bool) {
 		out["allOf"] = append(all, map[string]any{"anyOf": out["oneOf"]})
 		delete(out, "oneOf")
 	}
-	patterns, _ := in["patternProperties"].(map[string]any)
-	kept, _ := out["patternProperties"].(map[string]any)
-	if len(kept) < len(patterns) {
-		delete(out, "additionalProperties")
+	for named, rest := range map[string]string{
+		"properties":        "additionalProperties",
+		"patternProperties": "additionalProperties",
+		"prefixItems":       "items",
+	} {
+		if widened[named] && size(out[named]) < size(in[named]) {
+			delete(out, rest) // what is not named is no longer known
+		}
 	}
 	if len(widened) > 0 {
 		delete(out, "unevaluatedProperties")
 		delete(out, "unevaluatedItems")
 	}
+}
+
+// size is the number of schemas in a keyword's value; one if it holds none but
+// is not null.
+func size(v any) int {
+	switch v := v.(type) {
+	case nil:
+		return 0
+	case map[string]any:
+		return len(v)
+	case []any:
+		return len(v)
+	}
+	return 1
 }

@@ -15,6 +15,23 @@ const (
 	maxListed = 10 // values of a list
 )
 
+// Describe names a JSON value by its type and beginning, as problems do:
+// `string "three"`.
+func Describe(raw []byte) string {
+	value, err := Decode(raw)
+	if err != nil {
+		return err.Error()
+	}
+	return describe(value)
+}
+
+func describe(v any) string {
+	if v == nil {
+		return "null"
+	}
+	return typeName(v) + " " + show(v)
+}
+
 func typeName(v any) string {
 	switch v.(type) {
 	case nil:

@@ -151,7 +151,7 @@ func compile(raw []byte) (judge, error) {
 func library(rules reduced) (func(any) bool, error) {
 	if rules.draft <= 7 {
 		// It refuses some schemas that are legal, such as minLength > maxLength.
-		if accepts, err := compileDraft7(rules.root); err == nil {
+		if accepts, err := compileGojsonschema(rules.root); err == nil {
 			return accepts, nil
 		}
 	}

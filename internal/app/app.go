@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -96,5 +97,5 @@ func (a *App) servers() string {
 // logCall writes the one line of a call.
 func (a *App) logCall(e executor.Event) {
 	a.log.Info().Str("client", e.Client).Str("server", e.Server).Str("tool", e.Tool).Str("outcome", e.Outcome).
-		Dur("took", e.Took).Int("in", e.BytesIn).Int("out", e.BytesOut).Msg("call")
+		Dur("ms", e.Took.Round(10*time.Microsecond)).Int("in", e.BytesIn).Int("out", e.BytesOut).Msg("call")
 }

@@ -1,6 +1,10 @@
 package app
 
-import "runtime/debug"
+import (
+	"runtime/debug"
+
+	"mcpx/server"
+)
 
 // Version is mcpx's version: what the build says, or what the module is.
 func Version() string {
@@ -15,3 +19,6 @@ func Version() string {
 
 // version is set by the linker in a release.
 var version string
+
+// Revisions are the MCP revisions that clients may speak.
+func Revisions() []string { return server.Revisions() }

@@ -96,15 +96,34 @@ func String(value []byte) (s string, ok bool) {
 	return s, err == nil
 }
 
-// AppendString appends s to b as a JSON string.
+// AppendString appends s to b as a JSON string. Only what must be is escaped:
+// json.Marshal would write < and > as six bytes, which a reader pays for.
 func AppendString(b []byte, s string) []byte {
-	if plainString(s) {
-		b = append(b, '"')
-		b = append(b, s...)
-		return append(b, '"')
+	b = append(b, '"')
+	start := 0
+	for i, r := range s {
+		if r >= 0x20 && r != '"' && r != '\\' && r != utf8.RuneError {
+			continue
+		}
+		b = append(b, s[start:i]...)
+		width := 1
+		switch r {
+		case '"', '\\':
+			b = append(b, '\\', byte(r))
+		case '\n':
+			b = append(b, `\n`...)
+		case '\t':
+			b = append(b, `\t`...)
+		case utf8.RuneError: // bytes that are not UTF-8, or the character itself
+			_, width = utf8.DecodeRuneInString(s[i:])
+			b = append(b, "\ufffd"...)
+		default:
+			const hex = "0123456789abcdef"
+			b = append(b, '\\', 'u', '0', '0', hex[r>>4], hex[r&0xf])
+		}
+		start = i + width
 	}
-	quoted, _ := json.Marshal(s) // a string always marshals
-	return append(b, quoted...)
+	return append(append(b, s[start:]...), '"')
 }
 
 // Kind is the first character of a value: one of { [ " t f n or a digit or
@@ -122,15 +141,6 @@ func IsNull(value []byte) bool { return len(value) == 0 || Kind(value) == 'n' }
 func plain(b []byte) bool {
 	for _, c := range b {
 		if c == '\\' || c >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return true
-}
-
-func plainString(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c < 0x20 || c >= utf8.RuneSelf-1 || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
 			return false
 		}
 	}

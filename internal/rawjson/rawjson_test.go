@@ -130,6 +130,33 @@ func TestStrings(t *testing.T) {
 	}
 }
 
+func TestAppendStringEscapesWhatItMust(t *testing.T) {
+	for in, want := range map[string]string{
+		"<a href=\"x\">&": `"<a href=\"x\">&"`,
+		"a\nb\tc\rd\x01":  `"a\nb\tc\u000dd\u0001"`,
+		"bad\xffbyte\xf0": "\"bad\ufffdbyte\ufffd\"",
+		"\ufffd":          "\"\ufffd\"",
+		"日本語😀":            `"日本語😀"`,
+	} {
+		if got := string(AppendString(nil, in)); got != want {
+			t.Errorf("AppendString(%q) = %s, want %s", in, got, want)
+		}
+	}
+}
+
+// FuzzAppendString: a decoder reads back what was written, made valid.
+func FuzzAppendString(f *testing.F) {
+	for _, s := range []string{"", "a\"b", "\x00\x1f\x7f", "\xff\xfe", "\u2028"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		var got string
+		if err := json.Unmarshal(AppendString(nil, s), &got); err != nil || got != strings.ToValidUTF8(s, "\ufffd") && got != string([]rune(s)) {
+			t.Fatalf("AppendString(%q) reads as %q, %v", s, got, err)
+		}
+	})
+}
+
 func TestKind(t *testing.T) {
 	for text, want := range map[string]byte{"": 0, " {": '{', "\n[1]": '[', "-1": '-'} {
 		if got := Kind([]byte(text)); got != want {

@@ -95,7 +95,7 @@ func (b *builder) resolve(ref string) *node {
 		if pointer != "" {
 			pointer = "/" + pointer
 		}
-		n = n.child(strings.NewReplacer("~1", "/", "~0", "~").Replace(token))
+		n = n.child(strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~"))
 	}
 	return n
 }
@@ -131,6 +131,7 @@ func (b *builder) place(n *node, types []string) *typ {
 	if !d.built {
 		d.built = true
 		d.typ = unalias(b.build(n, nil))
+		d.short = d.isShort()
 	}
 	if d.typ != nil && d.typ.kind == word {
 		return d.typ

@@ -3,10 +3,8 @@ package signature_test
 import (
 	"encoding/json"
 	"fmt"
-	"math/big"
 	"strings"
 	"testing"
-	"unicode/utf8"
 )
 
 // accepts tells whether a value is one. A signature is parsed into such functions, which is all there is of its meaning.
@@ -184,8 +182,7 @@ func (p *parser) primary() accepts {
 		if p.eat("…}") {
 			return words["object"]
 		}
-		is := p.properties("}")
-		return is
+		return p.properties("}")
 	case p.eat("["):
 		return p.tuple()
 	case p.eat("Record<string, "):
@@ -278,57 +275,6 @@ func (p *parser) note(is accepts) accepts {
 		}
 		return is(value)
 	}
-}
-
-func inBound(value any, bound string) bool {
-	unit, size := "", new(big.Rat)
-	switch v := value.(type) {
-	case json.Number:
-		size = rational(v)
-	case string:
-		unit, size = " chars", big.NewRat(int64(utf8.RuneCountInString(v)), 1)
-	case []any:
-		unit, size = " items", big.NewRat(int64(len(v)), 1)
-	}
-	bound, ok := strings.CutSuffix(bound, unit)
-	if !ok {
-		return true // a format or a pattern
-	}
-	least, most, isRange := strings.Cut(bound, "..")
-	if isRange {
-		return compare(size, least) >= 0 && compare(size, most) <= 0
-	}
-	for _, op := range []struct {
-		text string
-		ok   func(int) bool
-	}{
-		{">=", func(c int) bool { return c >= 0 }}, {"<=", func(c int) bool { return c <= 0 }},
-		{">", func(c int) bool { return c > 0 }}, {"<", func(c int) bool { return c < 0 }}, {"", func(c int) bool { return c == 0 }},
-	} {
-		if number, found := strings.CutPrefix(bound, op.text); found {
-			return op.ok(compare(size, number))
-		}
-	}
-	return true
-}
-
-func compare(size *big.Rat, number string) int { return size.Cmp(rational(json.Number(number))) }
-
-func rational(n json.Number) *big.Rat {
-	r, ok := new(big.Rat).SetString(n.String())
-	if !ok {
-		panic("no number: " + n.String())
-	}
-	return r
-}
-
-func equal(a, b any) bool {
-	x, isNumber := a.(json.Number)
-	y, areNumbers := b.(json.Number)
-	if isNumber && areNumbers {
-		return rational(x).Cmp(rational(y)) == 0
-	}
-	return !isNumber && !areNumbers && a == b
 }
 
 func (p *parser) at(s string) bool { return strings.HasPrefix(p.text[p.pos:], s) }

@@ -13,13 +13,14 @@ type def struct {
 	built  bool
 	inline bool   // has been put in the place of its only use
 	typ    *typ   // nil while it is being built, which is when a recursion is met
+	short  bool   // is written out wherever it is used
 	name   string // given when first needed
 	part   *part  // nil where the name needs no explanation
 }
 
-// isShort tells whether writing a definition everywhere takes no more room than naming it. An object is always named.
+// isShort tells whether writing a definition out everywhere takes no more room than naming it. An object is always named.
 func (d *def) isShort() bool {
-	if d.name != "" || d.typ == nil || !isFlat(d.typ) {
+	if !isFlat(d.typ) {
 		return false
 	}
 	var w writer
@@ -37,9 +38,9 @@ func isFlat(t *typ) bool {
 	return t.kind != object && t.kind != named && !slices.ContainsFunc(t.parts, func(p *typ) bool { return !isFlat(p) })
 }
 
-// short returns the type that is written for t: that of a short definition, or t itself.
-func short(t *typ) *typ {
-	if t.kind == named && t.def.isShort() {
+// written returns the type that is written for t: that of a short definition, or t itself.
+func written(t *typ) *typ {
+	if t.kind == named && t.def.short {
 		return t.def.typ
 	}
 	return t
@@ -72,7 +73,9 @@ func (n *names) give(d *def) bool {
 }
 
 // steps are the tokens of a pointer that name a place in a schema and not a thing.
-var steps = []string{"items", "prefixItems", "anyOf", "oneOf", "allOf", "additionalProperties", "properties", "$defs", "definitions"}
+var steps = []string{
+	"properties", "additionalProperties", "items", "prefixItems", "anyOf", "oneOf", "allOf", "$defs", "definitions",
+}
 
 // baseName makes an identifier of the last telling token of a reference: Start of "#/properties/start".
 func baseName(ref string) string {

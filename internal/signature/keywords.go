@@ -5,8 +5,20 @@ import (
 	"strconv"
 )
 
-// typesOf returns the JSON types that a schema allows. Where it names none, the inherited ones hold, and where there are
-// none, its keywords tell what its author had in mind. Without any of these it returns nil.
+var jsonTypes = []string{"string", "number", "integer", "boolean", "null", "object", "array"}
+
+// meant is the type that a schema without one has in its author's mind, by its keywords.
+var meant = []struct {
+	key   string
+	types []string
+}{
+	{"properties", []string{"object"}}, {"required", []string{"object"}},
+	{"additionalProperties", []string{"object"}}, {"patternProperties", []string{"object"}},
+	{"items", []string{"array"}}, {"prefixItems", []string{"array"}},
+}
+
+// typesOf returns the JSON types that a schema allows: those it names, else the inherited ones, else those that are
+// meant. Without any of these it returns nil.
 func typesOf(n *node, inherited []string) []string {
 	if types := namedTypes(n.get("type")); types != nil {
 		return types
@@ -14,34 +26,32 @@ func typesOf(n *node, inherited []string) []string {
 	if inherited != nil {
 		return inherited
 	}
-	for _, k := range []struct{ key, meant string }{
-		{"properties", "object"}, {"required", "object"}, {"additionalProperties", "object"}, {"patternProperties", "object"},
-		{"items", "array"}, {"prefixItems", "array"},
-	} {
-		if v := n.get(k.key); v.isObject() || v.isArray() {
-			return []string{k.meant}
+	for _, m := range meant {
+		if v := n.get(m.key); v.isObject() || v.isArray() {
+			return m.types
 		}
 	}
 	return nil
 }
 
-var jsonTypes = []string{"string", "number", "integer", "boolean", "null", "object", "array"}
-
 // namedTypes returns the types a "type" keyword names, or nil if it names one that does not exist.
 func namedTypes(n *node) []string {
-	var types []string
 	if s, ok := n.str(); ok {
-		types = []string{s}
-	} else if n.isArray() {
-		for _, m := range n.members {
-			s, _ := m.value.str()
-			types = append(types, s)
+		if i := slices.Index(jsonTypes, s); i >= 0 {
+			return jsonTypes[i : i+1]
 		}
+		return nil
 	}
-	for _, t := range types {
-		if !slices.Contains(jsonTypes, t) {
+	if !n.isArray() {
+		return nil
+	}
+	var types []string
+	for _, m := range n.members {
+		s, _ := m.value.str()
+		if !slices.Contains(jsonTypes, s) {
 			return nil
 		}
+		types = append(types, s)
 	}
 	return types
 }
@@ -76,7 +86,15 @@ func (b *builder) ofType(n *node, name string) *typ {
 	case "null":
 		return null
 	}
-	return &typ{text: name, note: noteOf(n, name)}
+	if note := noteOf(n, name); note != "" {
+		return &typ{text: name, note: note}
+	}
+	return words[name]
+}
+
+// words are the types that most parameters have.
+var words = map[string]*typ{
+	"string": {text: "string"}, "number": {text: "number"}, "integer": {text: "integer"}, "boolean": {text: "boolean"},
 }
 
 func (b *builder) object(n *node) *typ {

@@ -17,12 +17,11 @@ import (
 
 func TestNeverNarrower(t *testing.T) {
 	var total tally
-	for seed := range uint64(1500) {
+	for seed := range uint64(1000) {
 		total.add(tryLaw(t, seed))
 	}
-	t.Logf("%+v", total)
 	// Without these, the law would hold for a signature that says nothing, or for want of values.
-	if total.accepted < 4000 || total.excluded*2 < total.rejected {
+	if total.accepted < 3000 || total.excluded*2 < total.rejected {
 		t.Errorf("the test says little: %+v", total)
 	}
 }

@@ -11,7 +11,7 @@ const (
 	hardLimit = 2400
 )
 
-// maxParameters are more than ever fit; it bounds the work of fitting them.
+// maxParameters is more than ever fit; it bounds the work of fitting them.
 const maxParameters = 256
 
 const separator = ", "
@@ -21,6 +21,7 @@ type layout struct {
 	params []*part
 	more   bool // some parameters are left out
 	names  names
+	buf    []byte // for one part after the other
 }
 
 // part is one parameter or definition.
@@ -37,7 +38,7 @@ type part struct {
 // write writes a part, with fewer details if it is too long.
 func (l *layout) write(p *part) {
 	for ; ; p.losses++ {
-		w := writer{losses: p.losses, names: &l.names}
+		w := writer{buf: l.buf[:0], losses: p.losses, names: &l.names}
 		w.put(p.head)
 		if p.losses == typeLost {
 			w.put(unknown.text)
@@ -47,6 +48,7 @@ func (l *layout) write(p *part) {
 		if p.value != "" {
 			w.put(" = " + p.value)
 		}
+		l.buf = w.buf
 		if !w.full() || p.losses == typeLost {
 			p.text, p.used = string(w.buf), w.used
 			return
@@ -54,22 +56,16 @@ func (l *layout) write(p *part) {
 	}
 }
 
-// parameters lists the properties of the arguments, optional ones only as far as the required ones leave room.
+// parameters lists the properties of the arguments.
 func (l *layout) parameters(t *typ) {
-	required := 0
-	for _, p := range t.props {
-		if p.required {
-			required++
-		}
-	}
-	room := map[bool]int{true: maxParameters, false: max(maxParameters-required, 0)}
-	for _, p := range t.props {
+	props := mostImportant(t.props)
+	l.more = len(props) < len(t.props)
+	for _, p := range props {
 		k := key(p.name)
-		if k == "" || room[p.required] == 0 {
+		if k == "" {
 			l.more = true
 			continue
 		}
-		room[p.required]--
 		if !p.required {
 			k += "?"
 		}
@@ -80,6 +76,29 @@ func (l *layout) parameters(t *typ) {
 	}
 }
 
+// mostImportant returns at most maxParameters of props, optional ones only as far as the required ones leave room.
+func mostImportant(props []prop) []prop {
+	if len(props) <= maxParameters {
+		return props
+	}
+	optional := maxParameters
+	for _, p := range props {
+		if p.required {
+			optional--
+		}
+	}
+	var kept []prop
+	for _, p := range props {
+		if !p.required {
+			optional--
+		}
+		if (p.required || optional >= 0) && len(kept) < maxParameters {
+			kept = append(kept, p)
+		}
+	}
+	return kept
+}
+
 // fit returns the line: with all detail if that is short enough.
 func (l *layout) fit() string {
 	for _, p := range l.params {
@@ -87,13 +106,13 @@ func (l *layout) fit() string {
 	}
 	for l.size() > softLimit && l.shorten(optionalLost) {
 	}
-	for l.size() > hardLimit && (l.drop(false) || l.shorten(typeLost) || l.drop(true)) {
+	for l.size() > hardLimit && (l.drop(l.lastOptional()) || l.shorten(typeLost) || l.drop(len(l.params)-1)) {
 	}
 	return l.line()
 }
 
-// shorten takes detail from the longest part (the last of several) that has not lost as much as it may, until it is shorter. It reports
-// whether there is such a part.
+// shorten takes detail from the longest part that has not lost as much as it may (of several, from the last) until it
+// is shorter. It reports whether there is such a part.
 func (l *layout) shorten(most int) bool {
 	var longest *part
 	for _, p := range l.parts() {
@@ -111,16 +130,23 @@ func (l *layout) shorten(most int) bool {
 	return true
 }
 
-// drop leaves out the last parameter that is required or not. It reports whether there is one.
-func (l *layout) drop(required bool) bool {
+// drop leaves out a parameter. It reports whether there is one.
+func (l *layout) drop(i int) bool {
+	if i < 0 {
+		return false
+	}
+	l.params = slices.Delete(l.params, i, i+1)
+	l.more = true
+	return true
+}
+
+func (l *layout) lastOptional() int {
 	for i, p := range slices.Backward(l.params) {
-		if p.required == required {
-			l.params = slices.Delete(l.params, i, i+1)
-			l.more = true
-			return true
+		if !p.required {
+			return i
 		}
 	}
-	return false
+	return -1
 }
 
 // definitions returns the definitions that the parameters use, and those that these use, in the order of their use.

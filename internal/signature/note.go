@@ -50,11 +50,15 @@ func bound(n *node, inclusive, exclusive, op string) limit {
 	return limitOf(number, op+"=")
 }
 
-// count reads a bound of a length. "At least none" says nothing, and neither does "at least one" of a string or a list.
+// count reads a bound of a length. "At least none" says nothing; "at least one" alone, so common that it is noise, is what
+// a caller does anyway.
 func count(n *node, key, op string) limit {
 	number := n.get(key)
-	if op == ">=" && number.isNumber() && (number.raw == "0" || number.raw == "1" && n.get("max"+key[len("min"):]) == nil) {
-		return limit{}
+	if number.isNumber() && (key == "minLength" || key == "minItems") {
+		most := n.get("max" + key[len("min"):])
+		if number.raw == "0" || number.raw == "1" && most == nil {
+			return limit{}
+		}
 	}
 	return limitOf(number, op)
 }
@@ -72,10 +76,9 @@ func limitOf(n *node, op string) limit {
 // shape is the format of a string, or else its pattern if that is short.
 func shape(n *node) string {
 	for _, key := range []string{"format", "pattern"} {
-		if s, ok := n.get(key).str(); ok && s != "" && len(s) <= maxPattern {
-			if s = escape(s); !strings.Contains(s, "*/") {
-				return s
-			}
+		s, _ := n.get(key).str()
+		if s = escape(s); s != "" && len(s) <= maxPattern && !strings.Contains(s, "*/") {
+			return s
 		}
 	}
 	return ""

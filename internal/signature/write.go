@@ -85,7 +85,7 @@ func (w *writer) join(types []*typ, separator string, depth int) {
 			w.put(separator)
 		}
 		member := len(w.buf)
-		if separator == " & " && short(t).kind == union {
+		if separator == " & " && written(t).kind == union {
 			w.grouped(t, depth)
 		} else {
 			w.typ(t, depth)
@@ -138,7 +138,7 @@ func (w *writer) list(t *typ, depth int) {
 
 // element writes a type that a suffix follows.
 func (w *writer) element(t *typ, depth int) {
-	if inner := short(t); inner.kind == union || inner.kind == intersection {
+	if inner := written(t); inner.kind == union || inner.kind == intersection {
 		w.grouped(t, depth)
 		return
 	}
@@ -213,12 +213,12 @@ func (w *writer) property(p *prop, depth int) {
 
 // named writes the name of a definition, or the definition itself if that is shorter.
 func (w *writer) named(d *def, depth int) {
-	if d.isShort() {
+	if d.short {
 		w.typ(d.typ, depth)
 		return
 	}
 	if !w.names.give(d) {
-		w.put("unknown")
+		w.put(unknown.text)
 		return
 	}
 	w.put(d.name)

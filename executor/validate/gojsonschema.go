@@ -8,9 +8,9 @@ import (
 
 var errClosed = errors.New("only references within the schema are followed")
 
-// compileDraft7 compiles a reduced schema of draft 4, 6 or 7 with gojsonschema.
+// compileGojsonschema compiles a reduced schema of draft 4, 6 or 7 with gojsonschema.
 // All three are compiled as draft 7: what differs is settled by reduce.
-func compileDraft7(root any) (func(any) bool, error) {
+func compileGojsonschema(root any) (func(any) bool, error) {
 	loader := gojsonschema.NewSchemaLoader()
 	loader.AutoDetect = false
 	loader.Draft = gojsonschema.Draft7

@@ -1,0 +1,132 @@
+// Command mcpx stands between one agent and many MCP servers: the agent sees two
+// tools, inspect and exec.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"mcpx/config"
+	"mcpx/internal/app"
+	"mcpx/registry"
+)
+
+// cli is the command line.
+type cli struct {
+	Serve   serveCmd   `cmd:"" default:"withargs" help:"Serve on stdin and stdout (the default)."`
+	Inspect inspectCmd `cmd:"" help:"Show what the tool inspect answers."`
+	Exec    execCmd    `cmd:"" help:"Call a tool and print its result."`
+	Config  configCmd  `cmd:"" help:"Check, show or describe the config file."`
+
+	Version kong.VersionFlag `help:"Print the version and the MCP revisions, and exit."`
+}
+
+// terminal is where a command reads and writes.
+type terminal struct {
+	ctx    context.Context
+	stdin  io.Reader
+	stdout io.Writer
+	stderr io.Writer
+}
+
+// usageError is a mistake of the one who started mcpx.
+type usageError struct{ error }
+
+func main() {
+	registry.WatchIfAsked()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(os.Args[1:], &terminal{ctx: ctx, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}))
+}
+
+// Exit codes.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// run is the whole program; it returns the exit code.
+func run(args []string, t *terminal) (code int) {
+	var c cli
+	exited := -1
+	parser, err := kong.New(&c,
+		kong.Name("mcpx"),
+		kong.Description(description),
+		kong.Vars{"version": versionText()},
+		kong.Writers(t.stdout, t.stderr),
+		kong.Exit(func(code int) { exited = code }), // after --help and --version
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 100}),
+		kong.UsageOnError(),
+	)
+	if err != nil {
+		panic(err) // the types above are wrong
+	}
+	k, err := parser.Parse(args)
+	switch {
+	case exited >= 0:
+		return exited
+	case err != nil:
+		return complain(t.stderr, usageError{fmt.Errorf("%w\n\n%s", err, examples)})
+	}
+	return complain(t.stderr, k.Run(t))
+}
+
+// complain prints an error and returns its exit code.
+func complain(stderr io.Writer, err error) int {
+	if err == nil {
+		return exitOK
+	}
+	if text := err.Error(); text != "" {
+		fmt.Fprintf(stderr, "mcpx: %s\n", text)
+	}
+	var usage usageError
+	var file *config.Error
+	if errors.As(err, &usage) || errors.As(err, &file) {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+const description = `mcpx stands between one agent and many MCP servers. The agent sees two tools, inspect and exec, ` +
+	`however many servers there are.
+
+A schema is a named group of servers in the config file. A file that lists servers directly has one, "default".`
+
+const examples = `Examples:
+  mcpx config.json                     serve the schema "default" on stdin and stdout
+  mcpx config.json --schema work       serve another schema of the file
+  mcpx inspect config.json time        what the server "time" offers
+  mcpx exec config.json time get_current_time timezone=UTC
+  mcpx config check config.json        every problem in the file at once`
+
+// Help is shown below the commands.
+func (cli) Help() string { return examples }
+
+func versionText() string {
+	return fmt.Sprintf("mcpx %s\nMCP revisions: %s", app.Version(), strings.Join(app.Revisions(), ", "))
+}
+
+// load reads the config file, or the one that is found where none is named.
+func load(path string) (*config.Config, error) {
+	if path == "" {
+		found, err := config.Find(os.LookupEnv)
+		if err != nil {
+			return nil, usageError{err}
+		}
+		path = found
+	}
+	c, err := config.Load(path)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return c, nil
+}

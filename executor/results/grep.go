@@ -1,0 +1,83 @@
+package results
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"mcpx/internal/tokens"
+)
+
+// maxLine bounds a line in an answer, in bytes; what is shown is around the
+// match.
+const maxLine = 300
+
+// grep answers the lines of a text that match. JSON, which is often one single
+// line, is indented first. Offset and limit count lines: the one to start at,
+// and how many to show.
+func (s *Store) grep(text string, q Query) (string, error) {
+	pattern, err := regexp.Compile(q.Grep)
+	if err != nil {
+		return "", fmt.Errorf("grep: not an RE2 pattern: %w", err)
+	}
+	if isJSON(text) {
+		var indented bytes.Buffer
+		_ = json.Indent(&indented, []byte(text), "", "  ") // text is valid
+		text = indented.String()
+	}
+
+	var b strings.Builder
+	left := s.budget - positionCost
+	number, matched, shown, next := 0, 0, 0, 0
+	for line := range strings.Lines(text) {
+		number++
+		line = strings.TrimRight(line, "\r\n")
+		at := pattern.FindStringIndex(line)
+		if at == nil {
+			continue
+		}
+		matched++
+		if number < q.Offset || next > 0 {
+			continue
+		}
+		entry := fmt.Sprintf("%d: %s", number, around(line, at))
+		if shown == 0 { // something at least, or a reader would never get on
+			entry = entry[:tokens.Cut(entry, left-1)]
+		}
+		left -= tokens.Estimate(entry) + 1
+		if left < 0 || q.Limit > 0 && shown == q.Limit {
+			next = number
+			continue
+		}
+		b.WriteString(entry + "\n")
+		shown++
+	}
+
+	fmt.Fprintf(&b, "[%d of %d matching lines, %d lines in all; ", shown, matched, number)
+	if next > 0 {
+		fmt.Fprintf(&b, "next offset %d]", next)
+	} else {
+		b.WriteString("end]")
+	}
+	return b.String(), nil
+}
+
+// around bounds a line to what is near a match.
+func around(line string, match []int) string {
+	if len(line) <= maxLine {
+		return line
+	}
+	// A third of the room for what stands before the match.
+	start := runeStart(line, max(0, min(match[0]-maxLine/3, len(line)-maxLine)))
+	end := runeStart(line, min(start+maxLine, len(line)))
+	short := line[start:end]
+	if start > 0 {
+		short = "…" + short
+	}
+	if end < len(line) {
+		short += "…"
+	}
+	return short
+}

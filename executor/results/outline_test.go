@@ -1,0 +1,47 @@
+package results
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestOutline(t *testing.T) {
+	wide := `{"k":1` + strings.Repeat(`,"key":1,"kez":2`, 1) + `}`
+	for text, want := range map[string]string{
+		``:                          "0 lines",
+		`one`:                       "1 line",
+		"one\ntwo":                  "2 lines",
+		"# A\ntext\n## B\n#no\n":    "4 lines: # A, ## B",
+		`{}`:                        "{}",
+		`[]`:                        "[0]",
+		`[1,"a",null]`:              "[3]",
+		`{"a":1,"b":{"c":[1,2]}}`:   "a, b{c[2]}",
+		` [ {"a":1}, {"b":2} ] `:    "[2]{a, b}",
+		`[null,{"a":[1]},{"a":[]}]`: "[3]{a[]}",
+		`[[1,2],[3]]`:               "[2][]",
+		`{"items":[{"id":1,"user":{"name":"x","at":{"y":1}}},7]}`: "items[2]{id, user{name, at{…}}}",
+		`{"a b":1,"x\"y":2,"é":3}`:                                `"a b", "x\"y", é`,
+		`{"` + strings.Repeat("k", 50) + `":1}`:                   strings.Repeat("k", 37) + "…",
+		`[[[[[[[[1]]]]]]]]`:                                       "[1][1][1][1][1]",
+		`12345`:                                                   "1 line",
+		wide:                                                      "k, key, kez",
+	} {
+		if got := outline(text); got != want {
+			t.Errorf("outline of %s: %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestOutlineIsBounded(t *testing.T) {
+	var b strings.Builder
+	for i := range 500 {
+		b.WriteString(strings.Repeat("é", i%7+1) + ` `)
+	}
+	keys := `{"` + strings.Join(strings.Fields(b.String()), `":{"x":[{"y":1}]},"`) + `":1}`
+	for _, text := range []string{keys, "# " + strings.ReplaceAll(b.String(), " ", "\n# "), "[" + keys + "]"} {
+		got := outline(text)
+		if len(got) > maxOutline {
+			t.Errorf("%d bytes: %s", len(got), got)
+		}
+	}
+}

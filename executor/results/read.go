@@ -1,0 +1,63 @@
+package results
+
+import (
+	"fmt"
+	"unicode/utf8"
+
+	"mcpx/internal/tokens"
+)
+
+// minBudget leaves room for a line of text and for the position in every answer.
+const minBudget = 100
+
+// positionCost is more than the last line of an answer costs.
+const positionCost = 40
+
+// Query says what to read of a kept text.
+type Query struct {
+	ID     string
+	Offset int    // in bytes, from the end if negative; with Grep the line to start at
+	Limit  int    // in bytes, with Grep in lines; 0 is as much as fits
+	Path   string // a JSON Pointer in which * stands for every element
+	Grep   string // an RE2 pattern: answers the lines that match, with their numbers
+}
+
+// Read answers a part of a text that Fit has cut for the same client. The last
+// line says which part it is and where the next one starts.
+func (s *Store) Read(client string, q Query) (string, error) {
+	text, err := s.load(client, q.ID)
+	if err != nil {
+		return "", err
+	}
+	if q.Path != "" {
+		if text, err = find(text, q.Path); err != nil {
+			return "", fmt.Errorf("path %q of %s: %w", shorten(q.Path, maxLine), q.ID, err)
+		}
+	}
+	if q.Grep != "" {
+		return s.grep(text, q)
+	}
+	return s.window(text, q)
+}
+
+func (s *Store) window(text string, q Query) (string, error) {
+	start := q.Offset
+	if start < 0 {
+		start = max(0, len(text)+start)
+	}
+	if start > 0 && start >= len(text) {
+		return "", fmt.Errorf("offset %d is past the end: there are %d bytes", start, len(text))
+	}
+	start = runeStart(text, start)
+	end := start + tokens.Cut(text[start:], s.budget-positionCost)
+	if q.Limit > 0 && q.Limit < end-start {
+		// One rune at least, or a reader would never get on.
+		_, first := utf8.DecodeRuneInString(text[start:])
+		end = max(runeStart(text, start+q.Limit), start+first)
+	}
+	next := "end"
+	if end < len(text) {
+		next = fmt.Sprintf("next offset %d", end)
+	}
+	return fmt.Sprintf("%s\n[bytes %d-%d of %d; %s]", text[start:end], start, end, len(text), next), nil
+}

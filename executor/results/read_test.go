@@ -1,0 +1,177 @@
+package results
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"mcpx/internal/tokens"
+)
+
+const orders = `{"total": 12345678901234567890, "a/b": {"~": true}, "none": [], "orders": [
+{"id": 1, "note": "first"}, {"id": 2}, {"id": 3, "note": "third"}]}`
+
+func TestRead(t *testing.T) {
+	for _, test := range []struct {
+		name, text string
+		query      Query
+		want       string
+	}{
+		{"the whole", "hello", Query{}, "hello\n[bytes 0-5 of 5; end]"},
+		{"an empty text", "", Query{}, "\n[bytes 0-0 of 0; end]"},
+		{"a window", "hello world", Query{Offset: 2, Limit: 4}, "llo \n[bytes 2-6 of 11; next offset 6]"},
+		{"from the end", "hello world", Query{Offset: -5}, "world\n[bytes 6-11 of 11; end]"},
+		{"from before the start", "hello", Query{Offset: -50, Limit: 1}, "h\n[bytes 0-1 of 5; next offset 1]"},
+		{"between two runes", "价格表", Query{Offset: 4, Limit: 4}, "格\n[bytes 3-6 of 9; next offset 6]"},
+		{"one rune at least", "价格表", Query{Limit: 1}, "价\n[bytes 0-3 of 9; next offset 3]"},
+
+		{"a path", orders, Query{Path: "/orders/1"}, "{\"id\": 2}\n[bytes 0-9 of 9; end]"},
+		{"a large number", orders, Query{Path: "/total"}, "12345678901234567890\n[bytes 0-20 of 20; end]"},
+		{"an escaped path", orders, Query{Path: "/a~1b/~0"}, "true\n[bytes 0-4 of 4; end]"},
+		{"a path without its slash", orders, Query{Path: "orders/0/id"}, "1\n[bytes 0-1 of 1; end]"},
+		{"every element", orders, Query{Path: "/orders/*/note"}, "[\"first\",\"third\"]\n[bytes 0-17 of 17; end]"},
+		{"every member", orders, Query{Path: "/a~1b/*"}, "[true]\n[bytes 0-6 of 6; end]"},
+		{"a window of a path", orders, Query{Path: "/orders/*/id", Offset: 1, Limit: 3}, "1,2\n[bytes 1-4 of 7; next offset 4]"},
+
+		{"grep", "one\r\ntwo\nthree\n", Query{Grep: "^t"}, "2: two\n3: three\n[2 of 2 matching lines, 3 lines in all; end]"},
+		{"grep without a match", "one\ntwo", Query{Grep: "x"}, "[0 of 0 matching lines, 2 lines in all; end]"},
+		{"grep from a line", "one\ntwo\nthree", Query{Grep: "o", Offset: 2}, "2: two\n[1 of 2 matching lines, 3 lines in all; end]"},
+		{"grep with a limit", "one\ntwo\nthree", Query{Grep: "e|o", Limit: 2}, "1: one\n2: two\n[2 of 3 matching lines, 3 lines in all; next offset 3]"},
+		{"grep in JSON", `{"a":[1,{"b":12345678901234567890}]}`, Query{Grep: "b"}, "5:       \"b\": 12345678901234567890\n[1 of 1 matching lines, 8 lines in all; end]"},
+		{"grep in a path", orders, Query{Path: "/orders/*/note", Grep: "ir"}, "2:   \"first\",\n3:   \"third\"\n[2 of 2 matching lines, 4 lines in all; end]"},
+		{"grep in a long line", strings.Repeat("é", 500) + "needle" + strings.Repeat("x", 500), Query{Grep: "needle"},
+			"1: …" + strings.Repeat("é", 50) + "needle" + strings.Repeat("x", 194) + "…\n[1 of 1 matching lines, 1 lines in all; end]"},
+		{"grep at the start of a long line", "needle" + strings.Repeat("x", 500), Query{Grep: "needle"},
+			"1: needle" + strings.Repeat("x", 294) + "…\n[1 of 1 matching lines, 1 lines in all; end]"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := New(1000)
+			test.query.ID = s.save("me", test.text)
+			got, err := s.Read("me", test.query)
+			if err != nil || got != test.want {
+				t.Errorf("got %q, %v\nwant %q", got, err, test.want)
+			}
+		})
+	}
+}
+
+func TestReadFails(t *testing.T) {
+	s := New(1000)
+	for _, text := range []string{"plain", orders, `{"k 1":1,` + strings.Repeat(`"k":1,`, 30) + `"z":1}`} {
+		s.save("me", text)
+	}
+	for _, test := range []struct {
+		query Query
+		want  string
+	}{
+		{Query{ID: "r4"}, `no result "r4": kept are r1, r2, r3; call the tool again for others`},
+		{Query{ID: ""}, `no result "": kept are r1, r2, r3; call the tool again for others`},
+		{Query{ID: "r1", Offset: 5}, `offset 5 is past the end: there are 5 bytes`},
+		{Query{ID: "r1", Path: "/a"}, `path "/a" of r1: the text is not JSON; use offset or grep`},
+		{Query{ID: "r1", Grep: "("}, "grep: not an RE2 pattern: error parsing regexp: missing closing ): `(`"},
+		{Query{ID: "r2", Path: "/order"}, `path "/order" of r2: no "order" here; there are total, "a/b", none, orders`},
+		{Query{ID: "r2", Path: "/"}, `path "/" of r2: no "" here; there are total, "a/b", none, orders`},
+		{Query{ID: "r2", Path: "/orders/3"}, `path "/orders/3" of r2: no "3" in an array; use 0 to 2, or *`},
+		{Query{ID: "r2", Path: "/orders/*/x"}, `path "/orders/*/x" of r2: no "x" here; there are id, note`},
+		{Query{ID: "r2", Path: "/none/*"}, `path "/none/*" of r2: no "*" in []`},
+		{Query{ID: "r2", Path: "/total/x"}, `path "/total/x" of r2: no "x" in 12345678901234567890`},
+		{Query{ID: "r3", Path: "/x"}, `path "/x" of r3: no "x" here; there are "k 1"` + strings.Repeat(", k", 19) + `, …`},
+	} {
+		if got, err := s.Read("me", test.query); err == nil || err.Error() != test.want {
+			t.Errorf("%+v: got %q, %v\nwant %s", test.query, got, err, test.want)
+		}
+	}
+}
+
+var nextOffset = regexp.MustCompile(`; next offset (\d+)\]$`)
+
+// FuzzReadWindows reads a text window by window: together they are the text, and
+// none exceeds its limits.
+func FuzzReadWindows(f *testing.F) {
+	f.Add("hello world", 3, 200)
+	f.Add(strings.Repeat("价格🙂é\n", 200), 5, 0)
+	f.Add(strings.Repeat("a b ", 500), 0, 120)
+	f.Fuzz(func(t *testing.T, text string, limit, budget int) {
+		text = strings.ToValidUTF8(text, "?")
+		s := New(min(budget, 5000))
+		q := Query{ID: s.save("me", text), Limit: limit}
+		var all strings.Builder
+		for {
+			answer, err := s.Read("me", q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if cost := tokens.Estimate(answer); cost > s.budget {
+				t.Fatalf("%d tokens for a budget of %d", cost, s.budget)
+			}
+			end := strings.LastIndexByte(answer, '\n')
+			if !utf8.ValidString(answer) || limit > 0 && end > max(limit, utf8.UTFMax) {
+				t.Fatalf("limit %d: %q", limit, answer)
+			}
+			all.WriteString(answer[:end])
+			next := nextOffset.FindStringSubmatch(answer[end:])
+			if next == nil {
+				break
+			}
+			q.Offset, _ = strconv.Atoi(next[1])
+		}
+		if all.String() != text {
+			t.Errorf("read %q of %q", all.String(), text)
+		}
+	})
+}
+
+// FuzzGrep goes through all matches: each is shown once, within the budget.
+func FuzzGrep(f *testing.F) {
+	f.Add(strings.Repeat("one\ntwo\n", 100), "o", 3, 100)
+	f.Add(strings.Repeat("x价", 500), "价+", 0, 100)
+	f.Add(orders, "note|id", 1, 100)
+	f.Add("{\"a\":\"\xff\"}", ".", 0, 0)
+	f.Fuzz(func(t *testing.T, text, pattern string, limit, budget int) {
+		if _, err := regexp.Compile(pattern); err != nil || pattern == "" {
+			t.Skip()
+		}
+		s := New(min(budget, 5000))
+		q := Query{ID: s.save("me", text), Limit: limit, Grep: pattern}
+		shown, matched := 0, 0
+		for {
+			answer, err := s.Read("me", q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if cost := tokens.Estimate(answer); cost > s.budget {
+				t.Fatalf("%d tokens for a budget of %d: %q", cost, s.budget, answer)
+			}
+			var part, all int
+			last := answer[strings.LastIndexByte(answer, '\n')+1:]
+			if _, err := fmt.Sscanf(last, "[%d of %d matching lines", &part, &all); err != nil {
+				t.Fatalf("%v in %q", err, last)
+			}
+			shown, matched = shown+part, all
+			next := nextOffset.FindStringSubmatch(last)
+			if next == nil {
+				break
+			}
+			q.Offset, _ = strconv.Atoi(next[1])
+		}
+		if shown != matched {
+			t.Errorf("%d of %d matching lines shown", shown, matched)
+		}
+	})
+}
+
+// FuzzPath finds or fails, but never panics.
+func FuzzPath(f *testing.F) {
+	f.Add(orders, "/orders/*/id")
+	f.Add(`[[],{"":"\"]"},-1e5]`, "*/")
+	f.Add(` [ { } ] `, "/0/~1")
+	f.Fuzz(func(t *testing.T, text, path string) {
+		found, err := find(text, path)
+		if err == nil && !strings.Contains(path, "*") && !strings.Contains(text, found) {
+			t.Errorf("%q is not in %q", found, text)
+		}
+	})
+}

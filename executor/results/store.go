@@ -1,0 +1,147 @@
+// Package results keeps what is too long for one answer: Fit cuts a result to
+// its budget and stores the texts it cut, Read reads on in them.
+package results
+
+import (
+	"container/list"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// How much is kept, and how long after it was last used. The newest text is
+// kept whatever its size: it is no longer than the message it came in.
+const (
+	maxBytes       = 64 << 20
+	maxClientBytes = 16 << 20
+	lifetime       = 30 * time.Minute
+)
+
+// Store holds the texts that were cut, each for the client that got the result.
+type Store struct {
+	budget int // tokens of an answer of Read
+
+	mu      sync.Mutex
+	texts   *list.List // of *text, the one not used for longest first
+	clients map[string]*client
+	bytes   int
+}
+
+// client is what one client may read.
+type client struct {
+	texts map[string]*list.Element // by id
+	last  int                      // number of the last id given out
+	bytes int
+}
+
+// text is immutable but for used.
+type text struct {
+	client string
+	id     string
+	text   string
+	used   time.Time
+}
+
+// New returns an empty store whose Read answers with at most budget tokens.
+func New(budget int) *Store {
+	return &Store{budget: max(budget, minBudget), texts: list.New(), clients: map[string]*client{}}
+}
+
+// Forget drops everything that is kept for a client.
+func (s *Store) Forget(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, ok := s.clients[name]
+	if !ok {
+		return
+	}
+	for _, e := range c.texts {
+		s.drop(e)
+	}
+	delete(s.clients, name)
+}
+
+// save keeps a text for a client and returns its id.
+func (s *Store) save(name, content string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.expire()
+	c, ok := s.clients[name]
+	if !ok {
+		c = &client{texts: map[string]*list.Element{}}
+		s.clients[name] = c
+	}
+	c.last++
+	id := "r" + strconv.Itoa(c.last)
+	c.texts[id] = s.texts.PushBack(&text{client: name, id: id, text: content, used: time.Now()})
+	c.bytes += len(content)
+	s.bytes += len(content)
+
+	for c.bytes > maxClientBytes && len(c.texts) > 1 {
+		s.drop(s.oldest(name))
+	}
+	for s.bytes > maxBytes && s.texts.Len() > 1 {
+		s.drop(s.texts.Front())
+	}
+	return id
+}
+
+// load returns a text of a client, which counts as using it.
+func (s *Store) load(name, id string) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.expire()
+	c, ok := s.clients[name]
+	if !ok || len(c.texts) == 0 {
+		return "", fmt.Errorf("no result %q: none is kept any more; call the tool again", id)
+	}
+	e, ok := c.texts[id]
+	if !ok {
+		return "", fmt.Errorf("no result %q: kept are %s; call the tool again for others", id, c.ids())
+	}
+	t := e.Value.(*text)
+	t.used = time.Now()
+	s.texts.MoveToBack(e)
+	return t.text, nil
+}
+
+// ids lists what a client can read, the newest of it if it is much.
+func (c *client) ids() string {
+	var ids []string
+	for n := c.last; n > 0 && len(ids) < min(maxNames, len(c.texts)); n-- {
+		if id := "r" + strconv.Itoa(n); c.texts[id] != nil {
+			ids = append(ids, id)
+		}
+	}
+	slices.Reverse(ids)
+	return strings.Join(ids, ", ")
+}
+
+// expire drops what was not used for too long.
+func (s *Store) expire() {
+	for e := s.texts.Front(); e != nil && time.Since(e.Value.(*text).used) >= lifetime; e = s.texts.Front() {
+		s.drop(e)
+	}
+}
+
+// oldest is the text of a client that was not used for longest.
+func (s *Store) oldest(name string) *list.Element {
+	e := s.texts.Front()
+	for e.Value.(*text).client != name {
+		e = e.Next()
+	}
+	return e
+}
+
+// drop keeps the client, whose ids must go on where they were: an old id must
+// never mean a new text.
+func (s *Store) drop(e *list.Element) {
+	t := s.texts.Remove(e).(*text)
+	c := s.clients[t.client]
+	delete(c.texts, t.id)
+	c.bytes -= len(t.text)
+	s.bytes -= len(t.text)
+}

@@ -1,0 +1,129 @@
+package results
+
+import (
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// kept tells which of the ids a client can read.
+func kept(s *Store, client string, ids ...string) (found []string) {
+	for _, id := range ids {
+		if _, err := s.load(client, id); err == nil {
+			found = append(found, id)
+		}
+	}
+	return found
+}
+
+func TestClientsAreApart(t *testing.T) {
+	s := New(1000)
+	if a, b, c := s.save("a", "of a"), s.save("b", "of b"), s.save("a", "more"); a != "r1" || b != "r1" || c != "r2" {
+		t.Errorf("ids %s %s %s", a, b, c)
+	}
+	if text, err := s.load("b", "r1"); text != "of b" || err != nil {
+		t.Errorf("got %q, %v", text, err)
+	}
+	if _, err := s.load("b", "r2"); err == nil {
+		t.Error("b reads what a has")
+	}
+	const want = `no result "r1": none is kept any more; call the tool again`
+	if _, err := s.load("c", "r1"); err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+func TestForget(t *testing.T) {
+	s := New(1000)
+	s.save("a", "one")
+	s.save("a", "two")
+	s.save("b", "three")
+	s.Forget("a")
+	s.Forget("nobody")
+	if got := kept(s, "a", "r1", "r2"); got != nil {
+		t.Errorf("a still has %v", got)
+	}
+	if got := kept(s, "b", "r1"); len(got) != 1 {
+		t.Error("b lost its text")
+	}
+	if s.bytes != len("three") {
+		t.Errorf("%d bytes counted", s.bytes)
+	}
+}
+
+func TestTextsExpireAfterTheirLastUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(1000)
+		s.save("a", "one")
+		s.save("a", "two")
+		time.Sleep(20 * time.Minute)
+		s.load("a", "r2")
+		time.Sleep(10 * time.Minute)
+		if got := kept(s, "a", "r1", "r2"); len(got) != 1 || got[0] != "r2" {
+			t.Errorf("kept %v, want r2", got)
+		}
+		time.Sleep(30 * time.Minute)
+		if got := kept(s, "a", "r1", "r2"); got != nil {
+			t.Errorf("kept %v", got)
+		}
+		if id := s.save("a", "three"); id != "r3" {
+			t.Errorf("id %s is given out again", id)
+		}
+	})
+}
+
+func TestMemoryIsBounded(t *testing.T) {
+	s := New(1000)
+	big := strings.Repeat("x", maxClientBytes/2)
+	for range 3 {
+		s.save("a", big)
+	}
+	if got := strings.Join(kept(s, "a", "r1", "r2", "r3"), " "); got != "r2 r3" {
+		t.Errorf("kept %q, want the newest", got)
+	}
+	for _, client := range []string{"b", "c", "d", "e"} {
+		s.save(client, big)
+		s.save(client, big)
+	}
+	if got := kept(s, "a", "r2", "r3"); got != nil || s.bytes > maxBytes {
+		t.Errorf("%d bytes with %v", s.bytes, got)
+	}
+	s.save("f", big+big+big)
+	if got := kept(s, "f", "r1"); got == nil {
+		t.Error("a text over the bound of its client is lost")
+	}
+}
+
+func TestErrorsListTheNewestIDs(t *testing.T) {
+	s := New(1000)
+	for range 30 {
+		s.save("a", "text")
+	}
+	_, err := s.load("a", "x")
+	const want = `no result "x": kept are r11, r12, r13, r14, r15, r16, r17, r18, r19, r20, r21, r22, r23, r24, r25, r26, r27, r28, r29, r30; call the tool again for others`
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestStoreFromManyGoroutines(t *testing.T) {
+	s := New(1000)
+	var all sync.WaitGroup
+	for _, client := range []string{"a", "b", "c", "d"} {
+		all.Go(func() {
+			for range 50 {
+				id := s.save(client, client)
+				if answer, err := s.Read(client, Query{ID: id}); err != nil || answer != client+"\n[bytes 0-1 of 1; end]" {
+					t.Errorf("got %q, %v", answer, err)
+				}
+			}
+			s.Forget(client)
+		})
+	}
+	all.Wait()
+	if s.bytes != 0 || s.texts.Len() != 0 {
+		t.Errorf("%d bytes in %d texts are left", s.bytes, s.texts.Len())
+	}
+}
