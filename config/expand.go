@@ -130,7 +130,7 @@ func (x *expansion) part(place string, p part) string {
 func addUse(uses []use, name, place string) []use {
 	for i, u := range uses {
 		if u.name == name {
-			uses[i].places = append(u.places, place)
+			uses[i].places = append(uses[i].places, place)
 			return uses
 		}
 	}

@@ -113,7 +113,7 @@ func callTool(ctx context.Context, r *Registry, server, tool, arguments string) 
 	}
 	var answer struct{ Content []struct{ Text string } }
 	if err := json.Unmarshal(result, &answer); err != nil || len(answer.Content) != 1 {
-		return "", fmt.Errorf("result %s: %v", result, err)
+		return "", fmt.Errorf("result %s: %w", result, err)
 	}
 	return answer.Content[0].Text, nil
 }

@@ -282,7 +282,8 @@ func (s *Session) over() bool {
 
 func (s *Session) lost(err error) error {
 	e := &Lost{Server: s.server, Reason: err.Error()}
-	if f, ok := err.(*failure); ok {
+	var f *failure
+	if errors.As(err, &f) {
 		e.Reason, e.Stderr = f.reason, f.stderr
 	}
 	return e

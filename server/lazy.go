@@ -135,12 +135,11 @@ func (s *Server) exec(ctx context.Context, call executor.Call) ([]byte, error) {
 // an upstream has it, it says how to call it.
 func (s *Server) notListed(name string) error {
 	e := jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "Tool '%s' not found", name)
-	data := rawjson.AppendString([]byte(`{"tool":`), name)
+	e.Data = append(rawjson.AppendString([]byte(`{"tool":`), name), '}')
 	if server, tool, ok := s.executor.Locate(name); ok {
 		call := rawjson.AppendString([]byte(`{"server_name":`), server)
 		call = rawjson.AppendString(append(call, `,"tool_name":`...), tool)
 		e.Message += fmt.Sprintf(`; call it with the tool exec: %s,"arguments":{…}}`, call)
 	}
-	e.Data = append(data, '}')
 	return e
 }

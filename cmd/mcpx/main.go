@@ -43,8 +43,9 @@ type usageError struct{ error }
 func main() {
 	registry.WatchIfAsked()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	os.Exit(run(os.Args[1:], &terminal{ctx: ctx, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}))
+	code := run(os.Args[1:], &terminal{ctx: ctx, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr})
+	stop()
+	os.Exit(code)
 }
 
 // Exit codes.

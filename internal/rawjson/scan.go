@@ -193,7 +193,7 @@ func escape(b []byte) int {
 			return 0
 		}
 		for _, c := range b[2:6] {
-			if !(c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'f') {
+			if (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'f') {
 				return 0
 			}
 		}

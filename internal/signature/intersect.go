@@ -97,7 +97,7 @@ func mergeWords(a, b *typ) *typ {
 }
 
 // mergeLiterals meets different literals. Numbers may be two ways of writing one (1 and 1.0).
-func mergeLiterals(a, b *typ) *typ {
+func mergeLiterals(a, _ *typ) *typ {
 	if a.base() == "number" {
 		return a
 	}

@@ -1,0 +1,49 @@
+# One door to everything. Each recipe is a plain command that also works alone.
+
+lint_version := "v2.11.0"
+
+# everything that must hold before a commit
+check: fmt vet lint race cross
+
+# the two binaries, in bin/
+build:
+    go build -o bin/ ./cmd/...
+
+# the tests, as in the README
+test:
+    go test ./...
+
+# the tests with the race detector, in random order
+race:
+    go test -race -shuffle=on ./...
+
+# fails if a file is not formatted
+fmt:
+    test -z "$(gofmt -l .)"
+
+vet:
+    go vet ./...
+
+lint:
+    go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@{{lint_version}} run ./...
+
+# mcpx builds for the systems it cannot be tested on here
+cross:
+    GOOS=darwin GOARCH=arm64 go build -o /dev/null ./cmd/mcpx
+    GOOS=windows GOARCH=amd64 go build -o /dev/null ./cmd/mcpx
+    GOOS=darwin go vet ./...
+    GOOS=windows go vet ./...
+
+# coverage of the packages a call passes through
+cover:
+    go test -cover ./config ./registry ./executor/... ./server
+
+# every fuzz target, each for that long
+fuzz time="60s":
+    #!/usr/bin/env bash
+    set -euo pipefail
+    for package in $(go list ./...); do
+        for target in $(go test -list '^Fuzz' "$package" | grep '^Fuzz' || true); do
+            go test -run '^$' -fuzz "^$target\$" -fuzztime {{time}} "$package"
+        done
+    done
