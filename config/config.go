@@ -126,7 +126,7 @@ type Server struct {
 // Stdio is the stdio front: cli.stdio.
 type Stdio struct {
 	Encoding  string        // utf8
-	Delimiter string        // what ends a message: \n or \r\n
+	Delimiter string        // what ends a message: \n
 	Timeout   time.Duration // 0: no limit beyond the upstream's own
 }
 

@@ -19,7 +19,7 @@ func TestParse(t *testing.T) {
 			"later": {"enabled": false, "servers": {}}
 		},
 		"server": {"port": 0},
-		"cli": {"stdio": {"encoding": "utf-8", "delimiter": "\r\n", "timeout": 1500}},
+		"cli": {"stdio": {"encoding": "utf-8", "delimiter": "\n", "timeout": 1500}},
 		"limits": {"body_bytes": "1 KiB", "message_bytes": 4096}
 	}`)
 	for i := range got.Profiles {
@@ -44,7 +44,7 @@ func TestParse(t *testing.T) {
 			Name: "later", Expose: Lazy, Prefix: true,
 		}},
 		Server:  Server{Host: "127.0.0.1"},
-		Stdio:   Stdio{Encoding: "utf8", Delimiter: "\r\n", Timeout: 1500 * time.Millisecond},
+		Stdio:   Stdio{Encoding: "utf8", Delimiter: "\n", Timeout: 1500 * time.Millisecond},
 		Logging: Logging{Level: "info", Format: "console"},
 		Limits: Limits{
 			InspectTokens: 4000, ResultTokens: 20000, Sessions: 1000, SessionIdle: 30 * time.Minute,

@@ -67,7 +67,7 @@ func (s *Server) fields() []field {
 func (s *Stdio) fields() []field {
 	return []field{
 		{"encoding", choice(&s.Encoding, "utf8", "utf-8"), "Encoding of the messages."},
-		{"delimiter", choice(&s.Delimiter, "\n", "\r\n"), "What ends a message."},
+		{"delimiter", choice(&s.Delimiter, "\n"), "What ends a message."},
 		{"timeout", milliseconds(&s.Timeout), "Time for a request in milliseconds; 0 leaves it to the server's own timeouts."},
 	}
 }

@@ -42,6 +42,14 @@ type validators struct {
 	schemas sync.Map // weak.Pointer[registry.Tool] to *validate.Schema
 }
 
+// unjudged says why a tool's arguments are sent unchecked, as far as that is known.
+func (v *validators) unjudged(t *registry.Tool) string {
+	if s, ok := v.schemas.Load(weak.Make(t)); ok {
+		return s.(*validate.Schema).Unjudged()
+	}
+	return ""
+}
+
 // of returns the compiled schema of a tool. unjudged is told, once, why it
 // cannot be enforced.
 func (v *validators) of(t *registry.Tool, unjudged func(reason string)) *validate.Schema {

@@ -55,8 +55,8 @@ func newBuiltin(e *Executor) builtin {
 			e.searchTools,
 		},
 		{
-			"read_result", "Read on in a result that was cut: by bytes, by JSON Pointer (* stands for every element), or the lines that match an RE2 pattern.",
-			`{"type":"object","properties":{"id":{"type":"string"},"offset":{"type":"integer","minimum":0,"default":0},"limit":{"type":"integer","minimum":1},"path":{"type":"string"},"grep":{"type":"string"}},"required":["id"]}`,
+			"read_result", "Read on in a result that was cut: by bytes (a negative offset counts from the end), by JSON Pointer (* stands for every element), or the lines that match an RE2 pattern.",
+			`{"type":"object","properties":{"id":{"type":"string"},"offset":{"type":"integer","default":0},"limit":{"type":"integer","minimum":1},"path":{"type":"string"},"grep":{"type":"string"}},"required":["id"]}`,
 			e.readResult,
 		},
 		{
@@ -198,6 +198,11 @@ func (e *Executor) listServers(context.Context, Call, []byte) (string, error) {
 		}
 		if u.Reason != "" {
 			fmt.Fprintf(&b, "; %s", u.Reason)
+		}
+		for _, t := range u.Tools {
+			if reason := e.validators.unjudged(t); reason != "" {
+				fmt.Fprintf(&b, "; %s is not checked: %s", plain.Line(t.Name), plain.Line(reason))
+			}
 		}
 		if u.Description != "" {
 			fmt.Fprintf(&b, "; %s", plain.Line(u.Description))

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"sync"
 	"time"
@@ -17,7 +18,8 @@ type Stdio struct {
 	Server       *Server
 	In           io.Reader
 	Out          io.Writer
-	MessageBytes int // the longest line it takes
+	MessageBytes int           // the longest line it takes
+	Timeout      time.Duration // of a request; 0: only the upstream's own limits
 }
 
 // drainTime is what calls in flight get to be answered when the front ends.
@@ -102,11 +104,21 @@ func (f *Stdio) read(ctx context.Context, out *jsonrpc.Writer, inFlight *sync.Wa
 		case m.IsNotification() && m.Method == "notifications/exit":
 			return nil
 		case m.IsRequest() && m.Method != "initialize":
-			inFlight.Go(func() { f.send(out, f.Server.Handle(ctx, client, m)) })
+			inFlight.Go(func() { f.answer(ctx, out, client, m) })
 		default:
 			f.send(out, f.Server.Handle(ctx, client, m))
 		}
 	}
+}
+
+// answer answers one request, within the front's own limit if it has one.
+func (f *Stdio) answer(ctx context.Context, out *jsonrpc.Writer, client *Client, m jsonrpc.Message) {
+	if f.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, f.Timeout, fmt.Errorf("no answer within %s (cli.stdio.timeout); the call was cancelled", f.Timeout))
+		defer cancel()
+	}
+	f.send(out, f.Server.Handle(ctx, client, m))
 }
 
 func (f *Stdio) send(out *jsonrpc.Writer, message []byte) {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 
 	"mcpx/config"
@@ -23,18 +22,10 @@ type configCheckCmd struct{ configFile }
 // Run implements the command.
 func (c *configCheckCmd) Run(t *terminal) error {
 	file, err := load(c.Path)
-	var bad *config.Error
-	if errors.As(err, &bad) {
-		for _, w := range bad.Warnings {
-			fmt.Fprintln(t.stderr, "warning:", w)
-		}
-	}
 	if err != nil {
 		return err
 	}
-	for _, w := range file.Warnings {
-		fmt.Fprintln(t.stderr, "warning:", w)
-	}
+	warn(t.stderr, file.Warnings)
 	for i := range file.Profiles {
 		p := &file.Profiles[i]
 		fmt.Fprintf(t.stdout, "%s: schema %q, %s, servers: %s\n", file.File, p.Name, p.Expose, names(p))

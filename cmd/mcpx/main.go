@@ -40,6 +40,8 @@ type terminal struct {
 // usageError is a mistake of the one who started mcpx.
 type usageError struct{ error }
 
+func (e usageError) Unwrap() error { return e.error }
+
 func main() {
 	registry.WatchIfAsked()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -86,15 +88,21 @@ func complain(stderr io.Writer, err error) int {
 	if err == nil {
 		return exitOK
 	}
-	if text := err.Error(); text != "" {
-		fmt.Fprintf(stderr, "mcpx: %s\n", text)
-	}
-	var usage usageError
 	var file *config.Error
-	if errors.As(err, &usage) || errors.As(err, &file) {
+	if errors.As(err, &file) {
+		warn(stderr, file.Warnings) // among them may be the cause
+	}
+	fmt.Fprintf(stderr, "mcpx: %s\n", err)
+	if errors.As(err, &usageError{}) {
 		return exitUsage
 	}
 	return exitFailed
+}
+
+func warn(stderr io.Writer, warnings []config.Problem) {
+	for _, w := range warnings {
+		fmt.Fprintf(stderr, "warning: %s\n", w)
+	}
 }
 
 const description = `mcpx stands between one agent and many MCP servers. The agent sees two tools, inspect and exec, ` +

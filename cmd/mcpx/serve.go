@@ -14,6 +14,7 @@ import (
 type serveCmd struct {
 	Path   string `arg:"" optional:"" name:"config" help:"Config file. Without it: $$MCPX_CONFIG, ./mcpx.json, then $$XDG_CONFIG_HOME/mcpx/config.json."`
 	Schema string `default:"default" env:"MCPX_SCHEMA" help:"The schema of the config to serve (${default})."`
+	Stdio  bool   `help:"Serve on stdin and stdout (the default)."`
 	logFlags
 }
 

@@ -94,13 +94,13 @@ func (c *cutter) content(member child) {
 // better shown.
 const noteCost = 80
 
-// affords pays for a text if it is within the budget.
+// affords pays for a text if it is within the budget. It reads no more of the
+// text than that takes.
 func (c *cutter) affords(text string) bool {
-	cost := tokens.Estimate(text)
-	if cost > c.left+noteCost {
+	if tokens.Cut(text, c.left+noteCost) < len(text) {
 		return false
 	}
-	c.left -= cost
+	c.left -= tokens.Estimate(text)
 	return true
 }
 

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"mcpx/internal/nearest"
 )
 
 // maxNames bounds the keys or ids that an error lists.
@@ -73,25 +75,25 @@ func missing(value, step string) error {
 	step = shorten(step, maxKey)
 	switch {
 	case len(there) > 0 && value[0] == '{':
-		return fmt.Errorf("no %q here; there are %s", step, names(there))
+		return fmt.Errorf("no %q here; there are %s", step, names(there, step))
 	case len(there) > 0:
 		return fmt.Errorf("no %q in an array; use 0 to %d, or *", step, len(there)-1)
 	}
 	return fmt.Errorf("no %q in %s", step, shorten(compact(value), maxKey))
 }
 
-// names lists the first keys of an object.
-func names(members []child) string {
-	var b strings.Builder
-	for i, m := range members {
-		if i == maxNames {
-			b.WriteString(", …")
-			break
-		}
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(label(unquote(m.key)))
+// names lists the keys of an object. Of many it lists those like a key, or else
+// the first.
+func names(members []child, like string) string {
+	var keys []string
+	for _, m := range members {
+		keys = append(keys, label(unquote(m.key)))
 	}
-	return b.String()
+	if len(keys) <= maxNames {
+		return strings.Join(keys, ", ")
+	}
+	if near := nearest.Words(like, keys, maxNames); len(near) > 0 {
+		keys = near
+	}
+	return strings.Join(keys[:min(len(keys), maxNames)], ", ") + ", …"
 }

@@ -1,15 +1,17 @@
 package results
 
 import (
-	"bytes"
 	"encoding/json"
 	"iter"
 	"slices"
 	"strings"
+
+	"mcpx/internal/rawjson"
 )
 
-// child is a member of an object or an element of an array, by its place in the
-// JSON text, so that what is around it can be kept as it is.
+// child is a member of an object or an element of an array by its place in the
+// JSON text, which package rawjson does not tell: what is around it can then be
+// kept as it is.
 type child struct {
 	key        string // as written, quotes and all; empty in an array
 	start, end int    // with the key
@@ -107,13 +109,7 @@ func unquote(raw string) string {
 	return text
 }
 
-func quote(text string) string {
-	var b strings.Builder
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(text) // neither a string nor a Builder can fail
-	return strings.TrimSuffix(b.String(), "\n")
-}
+func quote(text string) string { return string(rawjson.AppendString(nil, text)) }
 
 // member is the last member of an object with that key: the one that counts for
 // most parsers.
@@ -160,8 +156,4 @@ func splice(raw string, edits []edit) []byte {
 }
 
 // compact is a JSON text without white space.
-func compact(raw string) string {
-	var b bytes.Buffer
-	_ = json.Compact(&b, []byte(raw)) // raw is valid
-	return b.String()
-}
+func compact(raw string) string { return string(rawjson.Compact([]byte(raw))) }

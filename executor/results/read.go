@@ -49,12 +49,13 @@ func (s *Store) window(text string, q Query) (string, error) {
 		return "", fmt.Errorf("offset %d is past the end: there are %d bytes", start, len(text))
 	}
 	start = runeStart(text, start)
-	end := start + tokens.Cut(text[start:], s.budget-positionCost)
-	if q.Limit > 0 && q.Limit < end-start {
+	rest := text[start:]
+	if q.Limit > 0 && q.Limit < len(rest) {
 		// One rune at least, or a reader would never get on.
-		_, first := utf8.DecodeRuneInString(text[start:])
-		end = max(runeStart(text, start+q.Limit), start+first)
+		_, first := utf8.DecodeRuneInString(rest)
+		rest = rest[:max(runeStart(rest, q.Limit), first)]
 	}
+	end := start + tokens.Cut(rest, s.budget-positionCost)
 	next := "end"
 	if end < len(text) {
 		next = fmt.Sprintf("next offset %d", end)

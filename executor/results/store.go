@@ -25,7 +25,7 @@ type Store struct {
 	budget int // tokens of an answer of Read
 
 	mu      sync.Mutex
-	texts   *list.List // of *text, the one not used for longest first
+	texts   *list.List // of *entry, the one not used for longest first
 	clients map[string]*client
 	bytes   int
 }
@@ -37,8 +37,8 @@ type client struct {
 	bytes int
 }
 
-// text is immutable but for used.
-type text struct {
+// entry is one text.
+type entry struct {
 	client string
 	id     string
 	text   string
@@ -76,7 +76,7 @@ func (s *Store) save(name, content string) string {
 	}
 	c.last++
 	id := "r" + strconv.Itoa(c.last)
-	c.texts[id] = s.texts.PushBack(&text{client: name, id: id, text: content, used: time.Now()})
+	c.texts[id] = s.texts.PushBack(&entry{client: name, id: id, text: content, used: time.Now()})
 	c.bytes += len(content)
 	s.bytes += len(content)
 
@@ -102,10 +102,10 @@ func (s *Store) load(name, id string) (string, error) {
 	if !ok {
 		return "", fmt.Errorf("no result %q: kept are %s; call the tool again for others", id, c.ids())
 	}
-	t := e.Value.(*text)
-	t.used = time.Now()
+	kept := e.Value.(*entry)
+	kept.used = time.Now()
 	s.texts.MoveToBack(e)
-	return t.text, nil
+	return kept.text, nil
 }
 
 // ids lists what a client can read, the newest of it if it is much.
@@ -122,7 +122,7 @@ func (c *client) ids() string {
 
 // expire drops what was not used for too long.
 func (s *Store) expire() {
-	for e := s.texts.Front(); e != nil && time.Since(e.Value.(*text).used) >= lifetime; e = s.texts.Front() {
+	for e := s.texts.Front(); e != nil && time.Since(e.Value.(*entry).used) >= lifetime; e = s.texts.Front() {
 		s.drop(e)
 	}
 }
@@ -130,7 +130,7 @@ func (s *Store) expire() {
 // oldest is the text of a client that was not used for longest.
 func (s *Store) oldest(name string) *list.Element {
 	e := s.texts.Front()
-	for e.Value.(*text).client != name {
+	for e.Value.(*entry).client != name {
 		e = e.Next()
 	}
 	return e
@@ -139,9 +139,9 @@ func (s *Store) oldest(name string) *list.Element {
 // drop keeps the client, whose ids must go on where they were: an old id must
 // never mean a new text.
 func (s *Store) drop(e *list.Element) {
-	t := s.texts.Remove(e).(*text)
-	c := s.clients[t.client]
-	delete(c.texts, t.id)
-	c.bytes -= len(t.text)
-	s.bytes -= len(t.text)
+	gone := s.texts.Remove(e).(*entry)
+	c := s.clients[gone.client]
+	delete(c.texts, gone.id)
+	c.bytes -= len(gone.text)
+	s.bytes -= len(gone.text)
 }

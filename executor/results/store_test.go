@@ -59,7 +59,7 @@ func TestTextsExpireAfterTheirLastUse(t *testing.T) {
 		s.save("a", "one")
 		s.save("a", "two")
 		time.Sleep(20 * time.Minute)
-		s.load("a", "r2")
+		kept(s, "a", "r2")
 		time.Sleep(10 * time.Minute)
 		if got := kept(s, "a", "r1", "r2"); len(got) != 1 || got[0] != "r2" {
 			t.Errorf("kept %v, want r2", got)

@@ -79,6 +79,7 @@ func (a *App) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error
 		In:           in,
 		Out:          out,
 		MessageBytes: a.Config.Limits.MessageBytes,
+		Timeout:      a.Config.Stdio.Timeout,
 	}
 	return a.With(ctx, front.Run)
 }

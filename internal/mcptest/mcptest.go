@@ -103,7 +103,7 @@ func serve(args []string) int {
 	}
 	s.loop()
 	if s.ignoreEOF {
-		select {}
+		<-time.After(time.Hour) // a select without cases would be a deadlock, and the end
 	}
 	return 0
 }

@@ -29,7 +29,7 @@ var tools = []tool{
 	{"pid", `"description":"The server's process id","inputSchema":{"type":"object"}`, (*server).pid},
 	{"env", `"description":"The server's environment","inputSchema":{"type":"object"}`, (*server).env},
 	{"cwd", `"description":"The server's folder","inputSchema":{"type":"object"}`, (*server).cwd},
-	{"spawn", `"description":"Start a process that stays, and say its id","inputSchema":{"type":"object","properties":{"detached":{"type":"boolean"}}}`, (*server).spawn},
+	{"spawn", `"description":"Start a process that stays, and say its id","inputSchema":{"type":"object","properties":{"detached":{"type":"boolean"},"bare":{"type":"boolean"}}}`, (*server).spawn},
 	{"fail", `"description":"Answer with a JSON-RPC error","inputSchema":{"type":"object"}`, (*server).failCall},
 	{"raw", `"description":"Answer with the given result","inputSchema":{"type":"object","properties":{"result":{}}}`, (*server).raw},
 	{"large", `"description":"Answer with this many bytes of text","inputSchema":{"type":"object","properties":{"bytes":{"type":"integer"}}}`, (*server).large},
@@ -172,16 +172,20 @@ func (s *server) cwd(m message, _ json.RawMessage, _ chan struct{}) {
 	s.text(m, fmt.Sprint(dir, err))
 }
 
-// spawn starts this program again as a server that reads a pipe nobody closes,
-// in a session of its own if that is asked for.
+// spawn starts this program again as a server that stays whatever it is asked,
+// in a session of its own or with an empty environment if that is asked for.
 func (s *server) spawn(m message, args json.RawMessage, _ chan struct{}) {
 	a := arguments[struct {
 		Detached bool `json:"detached"`
+		Bare     bool `json:"bare"`
 	}](args)
 	self, _ := os.Executable()
 	cmd := exec.Command(self, "-ignore-eof", "-ignore-term")
 	if a.Detached {
 		cmd.SysProcAttr = detached()
+	}
+	if a.Bare {
+		cmd.Env = []string{variable + "=1"}
 	}
 	if err := cmd.Start(); err != nil {
 		s.fail(m.ID, -32000, err.Error(), "")
