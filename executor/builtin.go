@@ -24,13 +24,13 @@ const Builtin = "mcpx"
 type builtin struct {
 	upstream *registry.Upstream
 	tools    map[string]builtinTool
-	index    atomic.Pointer[index]
+	index    atomic.Pointer[toolIndex]
 }
 
 type builtinTool func(ctx context.Context, c Call, arguments []byte) (string, error)
 
-// index is the search index of one catalog.
-type index struct {
+// toolIndex is the search index of one catalog.
+type toolIndex struct {
 	catalog *registry.Catalog
 	search  *search.Index
 	tools   []found
@@ -43,7 +43,7 @@ type found struct {
 }
 
 func newBuiltin(e *Executor) builtin {
-	var definitions []*registry.Tool
+	var definitions []registry.Item
 	run := map[string]builtinTool{}
 	for _, t := range []struct {
 		name, description, schema string
@@ -71,8 +71,7 @@ func newBuiltin(e *Executor) builtin {
 		},
 	} {
 		definition, _ := json.Marshal(map[string]any{"name": t.name, "description": t.description, "inputSchema": json.RawMessage(t.schema)})
-		tool, _ := registry.NewTool(definition)
-		definitions = append(definitions, tool)
+		definitions = append(definitions, registry.Item{Key: t.name, Raw: definition})
 		run[t.name] = t.run
 	}
 	return builtin{upstream: registry.NewUpstream(Builtin, definitions), tools: run}
@@ -104,7 +103,7 @@ func (e *Executor) readResult(_ context.Context, c Call, arguments []byte) (stri
 	if err := json.Unmarshal(arguments, &q); err != nil {
 		return "", err
 	}
-	return e.results.Read(c.Client, results.Query(q))
+	return e.results.Read(clientID(c.Client), results.Query(q))
 }
 
 func (e *Executor) searchTools(ctx context.Context, _ Call, arguments []byte) (string, error) {
@@ -115,7 +114,7 @@ func (e *Executor) searchTools(ctx context.Context, _ Call, arguments []byte) (s
 	if err := json.Unmarshal(arguments, &q); err != nil {
 		return "", err
 	}
-	missing := e.settle(ctx)
+	e.Settle(ctx, settleTime)
 	x := e.searchIndex()
 	budget := e.config.Limits.InspectTokens
 	var b strings.Builder
@@ -130,7 +129,7 @@ func (e *Executor) searchTools(ctx context.Context, _ Call, arguments []byte) (s
 	if b.Len() == 0 {
 		b.WriteString("no tool matches; servers: " + list(e.Servers()) + "\n")
 	}
-	if len(missing) > 0 {
+	if missing := e.unknown(); len(missing) > 0 {
 		b.WriteString("not searched, since their tools are not known: " + list(missing) + "\n")
 	}
 	return strings.TrimSuffix(b.String(), "\n"), nil
@@ -139,30 +138,38 @@ func (e *Executor) searchTools(ctx context.Context, _ Call, arguments []byte) (s
 // settleTime is what a search waits for upstreams in their first start.
 const settleTime = 5 * time.Second
 
-// settle waits for the upstreams that start, and names those of which nothing is
-// known after that.
-func (e *Executor) settle(ctx context.Context) (missing []string) {
-	ctx, cancel := context.WithTimeout(ctx, settleTime)
+// Settle waits for the upstreams in their first start, that long at most. It
+// reports whether there was one to wait for.
+func (e *Executor) Settle(ctx context.Context, atMost time.Duration) (waited bool) {
+	ctx, cancel := context.WithTimeout(ctx, atMost)
 	defer cancel()
 	for _, u := range e.registry.Catalog().Upstreams {
-		if len(u.Tools) == 0 {
-			u = e.registry.Settled(ctx, u.Name)
-		}
-		if len(u.Tools) == 0 && u.State != registry.Ready {
-			missing = append(missing, fmt.Sprintf("%s (%s)", u.Name, u.State))
+		if u.State == registry.Starting && u.StartupTime == 0 {
+			waited = true
+			e.registry.Settled(ctx, u.Name)
 		}
 	}
-	return missing
+	return waited
+}
+
+// unknown names the servers whose tools are not known.
+func (e *Executor) unknown() (names []string) {
+	for _, u := range e.registry.Catalog().Upstreams {
+		if len(u.Tools) == 0 && u.State != registry.Ready {
+			names = append(names, fmt.Sprintf("%s (%s)", u.Name, u.State))
+		}
+	}
+	return names
 }
 
 // searchIndex is the index of the catalog as it is now, made anew when that has
 // changed.
-func (e *Executor) searchIndex() *index {
+func (e *Executor) searchIndex() *toolIndex {
 	catalog := e.registry.Catalog()
 	if x := e.builtin.index.Load(); x != nil && x.catalog == catalog {
 		return x
 	}
-	x := &index{catalog: catalog}
+	x := &toolIndex{catalog: catalog}
 	var documents []search.Document
 	for _, u := range e.upstreams(catalog) {
 		for _, t := range u.Tools {

@@ -6,6 +6,7 @@ package executor
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -20,10 +21,12 @@ import (
 type Executor struct {
 	registry   *registry.Registry
 	config     *config.Config
+	profile    *config.Profile
 	log        zerolog.Logger
 	observe    func(Event)
 	validators validators
 	results    *results.Store
+	exposure   atomic.Pointer[Exposure]
 	builtin    builtin
 }
 
@@ -33,11 +36,13 @@ type Options struct {
 	Observe func(Event) // sees every call once it is over; may be nil
 }
 
-// New returns an Executor of calls to the registry's upstreams.
-func New(r *registry.Registry, c *config.Config, o Options) *Executor {
+// New returns an Executor of calls to the registry's upstreams, which are those
+// of the profile.
+func New(r *registry.Registry, c *config.Config, p *config.Profile, o Options) *Executor {
 	e := &Executor{
 		registry: r,
 		config:   c,
+		profile:  p,
 		log:      o.Log,
 		observe:  o.Observe,
 		results:  results.New(c.Limits.ResultTokens),
@@ -51,13 +56,13 @@ func New(r *registry.Registry, c *config.Config, o Options) *Executor {
 
 // Call is one tool call.
 type Call struct {
-	Client    string // who calls: result handles are a client's own
+	Client    registry.Client // who calls: result handles are a client's own; nil for a program
 	Server    string
 	Tool      string
-	Arguments []byte // as the client sent them, whatever they are; nil if absent
-	Beside    []byte // the object that held them, for arguments that stand beside them; may be nil
-	Meta      []byte // the client's _meta, or nil
-	Notify    func(method string, params []byte)
+	Arguments []byte              // as the client sent them, whatever they are; nil if absent
+	Beside    []byte              // the object that held them, for arguments that stand beside them; may be nil
+	Meta      []byte              // the client's _meta, or nil
+	Progress  func(params []byte) // as registry.Request has it
 }
 
 // Event is what became of a call.
@@ -74,7 +79,7 @@ func (e *Executor) Do(ctx context.Context, c Call) (result []byte, err error) {
 	begin := time.Now()
 	defer func() {
 		e.observe(Event{
-			Client: c.Client, Server: c.Server, Tool: c.Tool, Outcome: outcome(err),
+			Client: clientID(c.Client), Server: c.Server, Tool: c.Tool, Outcome: outcome(err),
 			Took: time.Since(begin), BytesIn: len(c.Arguments), BytesOut: len(result),
 		})
 	}()
@@ -93,12 +98,12 @@ func (e *Executor) Do(ctx context.Context, c Call) (result []byte, err error) {
 		Method: "tools/call",
 		Params: toolParams(tool.Name, arguments),
 		Meta:   orEmpty(c.Meta),
-		Notify: c.Notify,
+		Client: c.Client, Progress: c.Progress,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return e.results.Fit(c.Client, result, e.config.Limits.ResultTokens), nil
+	return e.results.Fit(clientID(c.Client), result, e.config.Limits.ResultTokens), nil
 }
 
 // Forget drops what was kept for a client that is gone.

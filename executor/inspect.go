@@ -45,7 +45,7 @@ func describe(t *registry.Tool) []byte {
 	b := []byte("{")
 	for key, value := range rawjson.Members(t.Raw) {
 		if key != "icons" && key != "_meta" {
-			b = appendMember(b, key, rawjson.Compact(value))
+			b = rawjson.AppendMember(b, key, rawjson.Compact(value))
 		}
 	}
 	return append(b, '}')

@@ -102,11 +102,11 @@ func beside(outer []byte, known map[string]bool) ([]byte, error) {
 			}
 		}
 		if name, ok := strings.CutPrefix(key, "arguments."); ok && name != "" {
-			dotted = appendMember(dotted, name, value)
+			dotted = rawjson.AppendMember(dotted, name, value)
 			continue
 		}
 		hit = hit || known[key]
-		flat = appendMember(flat, key, value)
+		flat = rawjson.AppendMember(flat, key, value)
 	}
 	switch {
 	case len(dotted) > 1:
@@ -139,14 +139,6 @@ func envelope(raw []byte, known map[string]bool) []byte {
 		return opened
 	}
 	return raw
-}
-
-func appendMember(object []byte, key string, value []byte) []byte {
-	if len(object) > 1 {
-		object = append(object, ',')
-	}
-	object = append(rawjson.AppendString(object, key), ':')
-	return append(object, value...)
 }
 
 // parseStrings replaces each string that stands where an object or array is
@@ -196,7 +188,7 @@ func descend(raw []byte, path, want []string) ([]byte, bool) {
 			if key == path[0] {
 				value = rewrite(value)
 			}
-			out = appendMember(out, key, value)
+			out = rawjson.AppendMember(out, key, value)
 		}
 		out = append(out, '}')
 	case '[':

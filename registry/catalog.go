@@ -58,7 +58,11 @@ type Upstream struct {
 	RetryAt      time.Time // the next start, while waiting
 	StartupTime  time.Duration
 	Instructions string
+	Capabilities []byte // as the upstream declared them
 	Tools        []*Tool
+	Prompts      []Item
+	Resources    []Item
+	Templates    []Item // of resources
 
 	config  *config.Upstream
 	tools   map[string]*Tool
@@ -68,9 +72,9 @@ type Upstream struct {
 
 // NewUpstream returns an upstream that is always ready; its calls are made
 // elsewhere.
-func NewUpstream(name string, tools []*Tool) *Upstream {
+func NewUpstream(name string, tools []Item) *Upstream {
 	u := &Upstream{Name: name, State: Ready}
-	u.setTools(tools)
+	setTools(u, tools)
 	return u
 }
 
@@ -82,6 +86,11 @@ func (u *Upstream) Unavailable() error {
 // Tool finds a tool by its exact name, nil if there is none.
 func (u *Upstream) Tool(name string) *Tool { return u.tools[name] }
 
+// Has reports whether the upstream declared a capability.
+func (u *Upstream) Has(capability string) bool {
+	return !rawjson.IsNull(rawjson.Get(u.Capabilities, capability))
+}
+
 // superseded waits until a newer Upstream takes this one's place.
 func (u *Upstream) superseded(ctx context.Context) error {
 	select {
@@ -92,17 +101,10 @@ func (u *Upstream) superseded(ctx context.Context) error {
 	}
 }
 
-// setTools keeps the old value of each tool that did not change, so that what
-// was derived from it is not made again.
-func (u *Upstream) setTools(tools []*Tool) {
-	index := make(map[string]*Tool, len(tools))
-	for i, t := range tools {
-		if old := u.tools[t.Name]; old != nil && string(old.Raw) == string(t.Raw) {
-			tools[i] = old
-		}
-		index[t.Name] = tools[i]
-	}
-	u.Tools, u.tools = tools, index
+// Item is a prompt, a resource or a template as its upstream described it.
+type Item struct {
+	Key string // its name or URI
+	Raw json.RawMessage
 }
 
 // Tool is one tool as its upstream described it.
@@ -116,14 +118,11 @@ type Tool struct {
 	required  func() string
 }
 
-// NewTool reads a tool's definition; ok is false if it has no name. It is
-// otherwise indifferent to what the members hold.
-func NewTool(raw []byte) (t *Tool, ok bool) {
-	t = &Tool{Raw: raw, InputSchema: json.RawMessage(`{"type":"object"}`)}
+// NewTool reads a tool's definition. It is indifferent to what the members hold.
+func NewTool(name string, raw []byte) *Tool {
+	t := &Tool{Name: name, Raw: raw, InputSchema: json.RawMessage(`{"type":"object"}`)}
 	for key, value := range rawjson.Members(raw) {
 		switch key {
-		case "name":
-			t.Name, _ = rawjson.String(value)
 		case "description":
 			t.Description, _ = rawjson.String(value)
 		case "inputSchema":
@@ -134,7 +133,7 @@ func NewTool(raw []byte) (t *Tool, ok bool) {
 	}
 	t.signature = sync.OnceValue(func() string { return signature.Of(t.InputSchema) })
 	t.required = sync.OnceValue(func() string { return signature.Required(t.InputSchema) })
-	return t, t.Name != ""
+	return t
 }
 
 // Signature is the tool's parameters, TypeScript-like.

@@ -21,7 +21,7 @@ func newLimits(server string, r Request) *limits {
 	return l
 }
 
-// C fires when a limit is reached, or was before the last progress.
+// C fires when a limit may have been reached.
 func (l *limits) C() <-chan time.Time {
 	if l.timer == nil {
 		return nil
@@ -38,6 +38,11 @@ func (l *limits) stop() {
 // progress starts the first limit anew.
 func (l *limits) progress() {
 	l.last = time.Now()
+	l.restart()
+}
+
+// restart sets the timer to the nearer limit.
+func (l *limits) restart() {
 	if l.timer != nil {
 		l.timer.Reset(l.left())
 	}
@@ -45,20 +50,25 @@ func (l *limits) progress() {
 
 // left is the time until the nearer limit.
 func (l *limits) left() time.Duration {
-	idle, all := time.Duration(1<<62), time.Duration(1<<62)
-	if l.request.Timeout > 0 {
-		idle = time.Until(l.last.Add(l.request.Timeout))
+	left := time.Duration(1 << 62)
+	if t := l.request.Timeout; t > 0 {
+		left = time.Until(l.last.Add(t))
 	}
-	if l.request.MaxTimeout > 0 {
-		all = time.Until(l.start.Add(l.request.MaxTimeout))
+	if t := l.request.MaxTimeout; t > 0 {
+		left = min(left, time.Until(l.start.Add(t)))
 	}
-	return min(idle, all)
+	return left
 }
 
-// exceeded names the limit that was reached.
-func (l *limits) exceeded() *Timeout {
-	if m := l.request.MaxTimeout; m > 0 && time.Since(l.start) >= m {
-		return &Timeout{Server: l.server, Key: "max_timeout", Limit: m}
+// over reports whether the call in all has taken too long.
+func (l *limits) over() bool {
+	return l.request.MaxTimeout > 0 && time.Since(l.start) >= l.request.MaxTimeout
+}
+
+// timeout names the limit that was reached.
+func (l *limits) timeout() *Timeout {
+	if l.over() {
+		return &Timeout{Server: l.server, Key: "max_timeout", Limit: l.request.MaxTimeout}
 	}
 	return &Timeout{Server: l.server, Key: "timeout", Limit: l.request.Timeout}
 }

@@ -3,9 +3,28 @@ package registry
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"mcpx/internal/rawjson"
 )
+
+// kind is a list that upstreams have.
+type kind struct {
+	capability string // an upstream that does not declare it is not asked
+	method     string
+	member     string // of the result
+	key        string // of an item: what tells items apart
+	set        func(u *Upstream, items []Item) (changed bool)
+}
+
+// kinds is the table of lists. A notifications/CAPABILITY/list_changed is about
+// all kinds of that capability.
+var kinds = []kind{
+	{"tools", "tools/list", "tools", "name", setTools},
+	{"prompts", "prompts/list", "prompts", "name", func(u *Upstream, items []Item) bool { return setItems(&u.Prompts, items) }},
+	{"resources", "resources/list", "resources", "uri", func(u *Upstream, items []Item) bool { return setItems(&u.Resources, items) }},
+	{"resources", "resources/templates/list", "resourceTemplates", "uriTemplate", func(u *Upstream, items []Item) bool { return setItems(&u.Templates, items) }},
+}
 
 // What an upstream may list, whatever it sends.
 const (
@@ -13,58 +32,71 @@ const (
 	maxItems = 10_000
 )
 
-// list asks the upstream for every page of a list (tools/list and the like) and
-// returns its items as they came.
-func (s *Session) list(ctx context.Context, method, member string) ([][]byte, error) {
-	var items [][]byte
-	var params []byte
-	seen := map[string]bool{}
-	for range maxPages {
-		result, err := s.Call(ctx, Request{Method: method, Params: params})
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", method, err)
+// setTools keeps the old value of each tool that did not change, so that what
+// was derived from it is not made again.
+func setTools(u *Upstream, items []Item) (changed bool) {
+	tools := make([]*Tool, 0, len(items))
+	index := make(map[string]*Tool, len(items))
+	for _, item := range items {
+		if u.config != nil && !u.config.Tools.Allows(item.Key) {
+			continue
 		}
-		for item := range rawjson.Elements(rawjson.Get(result, member)) {
-			if len(items) == maxItems {
-				s.log.Warn().Str("method", method).Int("limit", maxItems).Msg("the list is too long; the rest is left out")
+		t := u.tools[item.Key]
+		if t == nil || string(t.Raw) != string(item.Raw) {
+			t = NewTool(item.Key, item.Raw)
+		}
+		tools = append(tools, t)
+		index[item.Key] = t
+	}
+	changed = !slices.Equal(u.Tools, tools)
+	u.Tools, u.tools = tools, index
+	return changed
+}
+
+func setItems(list *[]Item, items []Item) (changed bool) {
+	changed = !slices.EqualFunc(*list, items, func(a, b Item) bool { return string(a.Raw) == string(b.Raw) })
+	*list = items
+	return changed
+}
+
+// list asks the upstream for every page of a list and returns its items as they
+// came. One that cannot be used costs only itself.
+func (s *Session) list(ctx context.Context, k kind) ([]Item, error) {
+	var items []Item
+	var params []byte
+	keys, cursors := map[string]bool{}, map[string]bool{}
+	warn := func(text string) { s.log.Warn().Str("method", k.method).Msg(text) }
+	for range maxPages {
+		result, err := s.Call(ctx, Request{Method: k.method, Params: params})
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", k.method, err)
+		}
+		for raw := range rawjson.Elements(rawjson.Get(result, k.member)) {
+			key, _ := rawjson.String(rawjson.Get(raw, k.key))
+			switch {
+			case key == "":
+				warn("skipped an item without a " + k.key)
+			case keys[key]:
+				warn("skipped a second item of the same " + k.key)
+			case len(items) == maxItems:
+				warn(fmt.Sprintf("the list has more than %d items; the rest is left out", maxItems))
 				return items, nil
+			default:
+				keys[key] = true
+				items = append(items, Item{key, raw})
 			}
-			items = append(items, item)
 		}
 		cursor := rawjson.Get(result, "nextCursor")
 		if text, ok := rawjson.String(cursor); !ok || text == "" {
 			return items, nil
 		}
-		if seen[string(cursor)] {
-			s.log.Warn().Str("method", method).Msg("the upstream repeats a page cursor; the list ends there")
+		if cursors[string(cursor)] {
+			warn("the upstream repeats a page cursor; the list ends there")
 			return items, nil
 		}
-		seen[string(cursor)] = true
+		cursors[string(cursor)] = true
 		params = append(append([]byte(`{"cursor":`), cursor...), '}')
 	}
-	s.log.Warn().Str("method", method).Int("limit", maxPages).Msg("the list has too many pages; the rest is left out")
+	warn(fmt.Sprintf("the list has more than %d pages; the rest is left out", maxPages))
 	return items, nil
-}
-
-// tools lists the upstream's tools. A tool that cannot be used costs only itself.
-func (s *Session) tools(ctx context.Context, allowed func(name string) bool) ([]*Tool, error) {
-	items, err := s.list(ctx, "tools/list", "tools")
-	if err != nil {
-		return nil, err
-	}
-	tools := make([]*Tool, 0, len(items))
-	names := make(map[string]bool, len(items))
-	for _, raw := range items {
-		t, ok := NewTool(raw)
-		switch {
-		case !ok:
-			s.log.Warn().Msg("skipped a tool without a name")
-		case names[t.Name]:
-			s.log.Warn().Str("tool", t.Name).Msg("skipped a second tool of the same name")
-		case allowed(t.Name):
-			names[t.Name] = true
-			tools = append(tools, t)
-		}
-	}
-	return tools, nil
 }

@@ -18,9 +18,15 @@ import (
 
 // Registry holds the live upstreams of one profile.
 type Registry struct {
-	supervisors []*supervisor
+	log         zerolog.Logger
+	supervisors map[string]*supervisor
 	catalog     atomic.Pointer[Catalog]
 	publishing  sync.Mutex // one new catalog at a time
+	changed     changes    // lists that clients have to hear of
+	clients     clients
+	isolated    isolated
+	ctx         context.Context // of everything that runs
+	stop        context.CancelFunc
 }
 
 // Options are what a Registry needs besides its profile.
@@ -34,19 +40,27 @@ type Options struct {
 
 // New returns a Registry of the profile's upstreams, none of them started.
 func New(profile *config.Profile, o Options) *Registry {
-	r := &Registry{}
+	r := &Registry{
+		log:         o.Log,
+		supervisors: map[string]*supervisor{},
+		changed:     newChanges(),
+		clients:     clients{attached: map[string]Client{}, levels: map[string]string{}, subscribed: map[string]map[string]*subscription{}},
+		isolated:    isolated{sessions: map[owner]*private{}},
+	}
+	r.ctx, r.stop = context.WithCancel(context.Background())
 	slots := semaphore.NewWeighted(int64(max(o.ConnectsAtOnce, 1)))
 	catalog := &Catalog{byName: map[string]*Upstream{}}
 	for i := range profile.Upstreams {
 		c := &profile.Upstreams[i]
-		r.supervisors = append(r.supervisors, &supervisor{
+		r.supervisors[c.Name] = &supervisor{
 			config:   c,
 			options:  o,
 			log:      o.Log.With().Str("server", c.Name).Logger(),
 			slots:    slots,
 			registry: r,
 			wake:     make(chan struct{}, 1),
-		})
+			refresh:  newChanges(),
+		}
 		u := &Upstream{Name: c.Name, Description: c.Description, State: Starting, config: c, changed: make(chan struct{})}
 		catalog.Upstreams = append(catalog.Upstreams, u)
 		catalog.byName[c.Name] = u
@@ -58,10 +72,16 @@ func New(profile *config.Profile, o Options) *Registry {
 // Run starts the upstreams and keeps them alive until ctx ends; it returns when
 // every one of them is stopped and no child is left.
 func (r *Registry) Run(ctx context.Context) error {
+	defer context.AfterFunc(ctx, r.stop)()
 	var wg sync.WaitGroup
 	for _, s := range r.supervisors {
-		wg.Go(func() { s.run(ctx) })
+		wg.Go(func() { s.run(r.ctx) })
 	}
+	wg.Go(func() { r.announce(r.ctx) })
+	wg.Go(func() {
+		<-r.ctx.Done()
+		r.isolated.closeAll()
+	})
 	wg.Wait()
 	return nil
 }
@@ -95,13 +115,25 @@ func (r *Registry) Call(ctx context.Context, name string, request Request) ([]by
 		if err != nil {
 			return nil, err
 		}
+		session := u.session
+		if u.config.Isolation == config.PerClient && request.Client != nil {
+			if session, err = r.private(ctx, r.supervisors[name], request.Client); err != nil {
+				return nil, err
+			}
+		}
 		request.Timeout, request.MaxTimeout = u.config.Timeout, u.config.MaxTimeout
-		result, err := u.session.Call(ctx, request)
+		result, err := session.Call(ctx, request)
 		if !errors.Is(err, errOver) {
 			return result, err
 		}
-		if err := u.superseded(ctx); err != nil { // its end is not published yet
-			return nil, err
+		var ended <-chan struct{} = u.changed // its end is not published yet
+		if session != u.session {
+			ended = session.ctx.Done()
+		}
+		select {
+		case <-ended:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
 		}
 	}
 }
@@ -120,7 +152,10 @@ func (r *Registry) ready(ctx context.Context, name string) (*Upstream, error) {
 		case u.State != Waiting || time.Since(u.FailedAt) < retryGrace:
 			return nil, u.Unavailable()
 		}
-		r.wake(name)
+		select {
+		case r.supervisors[name].wake <- struct{}{}:
+		default:
+		}
 		if err := u.superseded(ctx); err != nil {
 			return nil, err
 		}
@@ -129,17 +164,6 @@ func (r *Registry) ready(ctx context.Context, name string) (*Upstream, error) {
 
 // retryGrace keeps calls in a row from starting a broken upstream over and over.
 const retryGrace = time.Second
-
-func (r *Registry) wake(name string) {
-	for _, s := range r.supervisors {
-		if s.config.Name == name {
-			select {
-			case s.wake <- struct{}{}:
-			default:
-			}
-		}
-	}
-}
 
 // publish puts a new state of one upstream into the catalog and tells those who
 // wait for it.

@@ -79,18 +79,24 @@ func (l *log) Write(p []byte) (int, error) {
 
 func (l *log) wait(t *testing.T, part string) {
 	t.Helper()
+	l.waitFor(t, part, 1)
+}
+
+// waitFor waits until the log has a part that many times.
+func (l *log) waitFor(t *testing.T, part string, times int) {
+	t.Helper()
 	limit := time.After(10 * time.Second)
 	for {
 		l.mu.Lock()
 		text, wrote := l.text.String(), l.wrote
 		l.mu.Unlock()
-		if strings.Contains(text, part) {
+		if strings.Count(text, part) >= times {
 			return
 		}
 		select {
 		case <-wrote:
 		case <-limit:
-			t.Fatalf("the log never had %q:\n%s", part, text)
+			t.Fatalf("the log never had %q %d times:\n%s", part, times, text)
 		}
 	}
 }
@@ -189,18 +195,16 @@ func TestProgressArrivesInOrderBeforeTheResult(t *testing.T) {
 		wg.Go(func() {
 			var got []string
 			_, err := r.Call(t.Context(), "a", Request{
-				Method: "tools/call",
-				Params: []byte(`{"name":"progress","arguments":{"steps":100}}`),
-				Meta:   []byte("{}"),
-				Notify: func(method string, params []byte) {
-					got = append(got, method+" "+string(rawjson.Get(params, "progress")))
-				},
+				Method:   "tools/call",
+				Params:   []byte(`{"name":"progress","arguments":{"steps":100}}`),
+				Meta:     []byte("{}"),
+				Progress: func(params []byte) { got = append(got, string(rawjson.Get(params, "progress"))) },
 			})
 			if err != nil {
 				t.Error(err)
 			}
 			for i, line := range got {
-				if want := fmt.Sprintf("notifications/progress %d", i+1); line != want {
+				if want := strconv.Itoa(i + 1); line != want {
 					t.Errorf("notification %d is %q, want %q", i, line, want)
 				}
 			}
@@ -414,7 +418,7 @@ func TestListChangedIsCoalesced(t *testing.T) {
 	r, l := run(t, map[string]any{"a": mcptest.Upstream(t)})
 	before := r.Settled(t.Context(), "a")
 	mustCall(t, r, "a", "change", `{"notices":200}`)
-	l.wait(t, "tools changed")
+	l.wait(t, "list changed")
 	after := r.Settled(t.Context(), "a")
 	if before.Tool("extra_0") != nil || after.Tool("extra_0") == nil {
 		t.Error("the new tool is not there")

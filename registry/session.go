@@ -21,13 +21,25 @@ type Session struct {
 	server string
 	link   link
 	log    zerolog.Logger
-	notify func(method string, params []byte) // notifications that belong to no call
-	done   chan struct{}                      // closed when the session is over
+	peer   peer
+	ctx    context.Context // ends with the session
+	cancel context.CancelFunc
 
 	mu      sync.Mutex
 	lastID  int64
 	pending map[int64]*call
-	err     error // why it is over
+	asked   map[string]context.CancelFunc // what the upstream asks, by its id
+	err     error                         // why it is over
+}
+
+// peer takes what the upstream says of its own accord. Its methods are called by
+// the goroutine that reads, and never wait.
+type peer interface {
+	// notified takes a notification. from is the client it must be for, nil if
+	// that is not certain.
+	notified(method string, params []byte, from Client)
+	// only is the one client there is, nil if there are none or several.
+	only() Client
 }
 
 // link carries whole JSON-RPC messages to and from one upstream.
@@ -53,40 +65,40 @@ type Request struct {
 	Timeout    time.Duration // without any progress; 0: none
 	MaxTimeout time.Duration // in all; 0: none
 
-	// Notify is called with what the upstream says of this call, in order and
-	// before Call returns; it may be nil.
-	Notify func(method string, params []byte)
+	// Client is whose call it is: the upstream's own requests during the call go
+	// there. Nil: the call is mcpx's own.
+	Client Client
+	// Progress is called with the params of each progress notification of this
+	// call, in order and before Call returns. It must not wait. It may be nil.
+	Progress func(params []byte)
 }
 
 // call is a request that waits for its answer.
 type call struct {
-	signal chan struct{} // capacity 1: there is something new
+	id      int64
+	request Request
+	signal  chan struct{} // capacity 1: there is something new
 
 	// Guarded by the session's mutex.
-	notes []note
 	reply *jsonrpc.Message
-}
-
-type note struct {
-	method string
-	params []byte
+	moved bool // there was progress
+	held  int  // requests of the upstream that its client has not answered
 }
 
 // errOver is returned for a call that was not sent, since the session is over.
 var errOver = errors.New("the session is over")
 
-// maxNotes bounds what is kept of a flood of notifications for one call while
-// its client does not take them.
-const maxNotes = 10_000
-
-func newSession(server string, l link, log zerolog.Logger, notify func(string, []byte)) *Session {
+func newSession(server string, l link, log zerolog.Logger, p peer) *Session {
+	ctx, cancel := context.WithCancel(context.Background())
 	return &Session{
+		ctx:     ctx,
+		cancel:  cancel,
 		server:  server,
 		link:    l,
 		log:     log,
-		notify:  notify,
-		done:    make(chan struct{}),
+		peer:    p,
 		pending: map[int64]*call{},
+		asked:   map[string]context.CancelFunc{},
 	}
 }
 
@@ -113,7 +125,7 @@ func (s *Session) end(err error) {
 	defer s.mu.Unlock()
 	if s.err == nil {
 		s.err = err
-		close(s.done)
+		s.cancel()
 	}
 }
 
@@ -133,37 +145,33 @@ func (s *Session) receive(m jsonrpc.Message) {
 		s.mu.Unlock()
 		c.wake()
 	case m.IsRequest():
-		s.answer(m)
+		s.asks(m)
 	case m.Method == "notifications/progress":
-		s.progress(m)
+		s.progress(m.Params)
+	case m.Method == "notifications/cancelled":
+		s.withdrawn(m.Params)
 	default:
-		s.notify(m.Method, m.Params)
+		from, _, _ := s.addressee()
+		s.peer.notified(m.Method, m.Params, from)
 	}
 }
 
 // progress hands a progress notification to its call. The token mcpx gave the
 // upstream is the id of the call.
-func (s *Session) progress(m jsonrpc.Message) {
-	token, err := strconv.ParseInt(string(rawjson.Get(m.Params, "progressToken")), 10, 64)
+func (s *Session) progress(params []byte) {
+	token, err := strconv.ParseInt(string(rawjson.Get(params, "progressToken")), 10, 64)
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	c := s.pending[token]
-	if err != nil || c == nil || c.reply != nil || len(c.notes) >= maxNotes {
+	if err != nil || c == nil || c.reply != nil {
+		s.mu.Unlock()
 		return
 	}
-	c.notes = append(c.notes, note{m.Method, m.Params})
+	c.moved = true
+	s.mu.Unlock()
+	if c.request.Progress != nil {
+		c.request.Progress(params)
+	}
 	c.wake()
-}
-
-// answer answers a request of the upstream.
-func (s *Session) answer(m jsonrpc.Message) {
-	answer := jsonrpc.AppendResult(nil, m.ID, []byte("{}"))
-	if m.Method != "ping" {
-		answer = jsonrpc.AppendError(nil, m.ID, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "Method '%s' not found", m.Method))
-	}
-	if err := s.link.Send(answer); err != nil {
-		s.log.Debug().Err(err).Str("method", m.Method).Msg("could not answer the upstream")
-	}
 }
 
 func (c *call) wake() {
@@ -177,18 +185,17 @@ func (c *call) wake() {
 // own as a *jsonrpc.Error, a *Lost, a *Timeout, or the cause of ctx; in the last
 // two cases the upstream is told that the call is cancelled.
 func (s *Session) Call(ctx context.Context, r Request) ([]byte, error) {
-	c := &call{signal: make(chan struct{}, 1)}
-	id, err := s.register(c)
-	if err != nil {
+	c := &call{request: r, signal: make(chan struct{}, 1)}
+	if err := s.register(c); err != nil {
 		return nil, err
 	}
-	defer s.forget(id)
-	if err := s.link.Send(appendCall(nil, id, r)); err != nil {
+	defer s.forget(c)
+	if err := s.link.Send(appendCall(nil, c.id, r)); err != nil {
 		return nil, err
 	}
-	m, err := s.wait(ctx, c, r)
+	m, err := s.wait(ctx, c)
 	if err != nil {
-		s.abandon(id, r.Method, err)
+		s.abandon(c, err)
 		return nil, err
 	}
 	if m.Error != nil {
@@ -197,66 +204,65 @@ func (s *Session) Call(ctx context.Context, r Request) ([]byte, error) {
 	return m.Result, nil
 }
 
-func (s *Session) register(c *call) (id int64, err error) {
+func (s *Session) register(c *call) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err != nil {
-		return 0, errOver
+		return errOver
 	}
 	s.lastID++
-	s.pending[s.lastID] = c
-	return s.lastID, nil
+	c.id = s.lastID
+	s.pending[c.id] = c
+	return nil
 }
 
-func (s *Session) forget(id int64) {
+func (s *Session) forget(c *call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.pending, id)
+	delete(s.pending, c.id)
 }
 
-// wait returns the call's answer once its notifications are delivered.
-func (s *Session) wait(ctx context.Context, c *call, r Request) (*jsonrpc.Message, error) {
-	limits := newLimits(s.server, r)
+// wait returns the call's answer. Its notifications were delivered before.
+func (s *Session) wait(ctx context.Context, c *call) (*jsonrpc.Message, error) {
+	limits := newLimits(s.server, c.request)
 	defer limits.stop()
-	done := s.done
+	done := s.ctx.Done()
 	for {
 		select {
 		case <-c.signal:
 		case <-done:
 			done = nil // an answer that came before the end still counts
-			c.wake()
-			continue
 		case <-limits.C():
-			return nil, limits.exceeded()
+			if s.held(c) && !limits.over() {
+				limits.progress() // the client is thinking, not the upstream
+				continue
+			}
+			return nil, limits.timeout()
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
 		s.mu.Lock()
-		notes, reply, err := c.notes, c.reply, s.err
-		c.notes = nil
+		reply, moved, err := c.reply, c.moved, s.err
+		c.moved = false
 		s.mu.Unlock()
-		for _, n := range notes {
-			limits.progress()
-			if r.Notify != nil {
-				r.Notify(n.method, n.params)
-			}
-		}
-		if reply != nil {
+		switch {
+		case reply != nil:
 			return reply, nil
-		}
-		if err != nil {
+		case err != nil:
 			return nil, s.lost(err)
+		case moved:
+			limits.progress()
 		}
 	}
 }
 
 // abandon tells the upstream that nobody waits for the call any more. MCP has it
 // that initialize is never cancelled.
-func (s *Session) abandon(id int64, method string, reason error) {
-	if s.over() || method == "initialize" {
+func (s *Session) abandon(c *call, reason error) {
+	if s.ctx.Err() != nil || c.request.Method == "initialize" {
 		return
 	}
-	params := strconv.AppendInt([]byte(`{"requestId":`), id, 10)
+	params := strconv.AppendInt([]byte(`{"requestId":`), c.id, 10)
 	params = rawjson.AppendString(append(params, `,"reason":`...), plain.Line(reason.Error()))
 	if err := s.Notify("notifications/cancelled", append(params, '}')); err != nil {
 		s.log.Debug().Err(err).Msg("could not tell the upstream of a cancelled call")
@@ -271,15 +277,6 @@ func (s *Session) Notify(method string, params []byte) error {
 // Close ends the session and what it runs on.
 func (s *Session) Close() { s.link.Close() }
 
-func (s *Session) over() bool {
-	select {
-	case <-s.done:
-		return true
-	default:
-		return false
-	}
-}
-
 func (s *Session) lost(err error) error {
 	e := &Lost{Server: s.server, Reason: err.Error()}
 	var f *failure
@@ -292,7 +289,7 @@ func (s *Session) lost(err error) error {
 // appendCall writes a request. Its progress token is its id.
 func appendCall(b []byte, id int64, r Request) []byte {
 	if r.Meta == nil {
-		return jsonrpc.AppendRequest(b, id, r.Method, r.Params)
+		return jsonrpc.AppendRequest(b, strconv.AppendInt(nil, id, 10), r.Method, r.Params)
 	}
 	b = append(b, `{"jsonrpc":"2.0","id":`...)
 	b = strconv.AppendInt(b, id, 10)
@@ -302,8 +299,7 @@ func appendCall(b []byte, id int64, r Request) []byte {
 	b = strconv.AppendInt(b, id, 10)
 	for key, value := range rawjson.Members(r.Meta) {
 		if key != "progressToken" {
-			b = append(rawjson.AppendString(append(b, ','), key), ':')
-			b = append(b, value...)
+			b = rawjson.AppendMember(b, key, value)
 		}
 	}
 	b = append(b, '}')

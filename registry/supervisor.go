@@ -25,6 +25,7 @@ type supervisor struct {
 	slots    *semaphore.Weighted // connects at once
 	registry *Registry
 	wake     chan struct{} // capacity 1: a call asks for a start now
+	refresh  changes       // lists that the upstream says have changed
 }
 
 // slotTime is how long a start holds its slot: a few upstreams that hang must
@@ -77,20 +78,19 @@ func (s *supervisor) pause(ctx context.Context, wait time.Duration) {
 // live is one life of the upstream, from its start to its end. It returns how
 // long it was ready, and why it ended.
 func (s *supervisor) live(ctx context.Context) (healthy time.Duration, err error) {
-	refresh := make(chan struct{}, 1)
-	session, err := s.start(ctx, refresh)
+	session, err := s.start(ctx)
 	if err != nil {
 		return 0, err
 	}
 	defer session.Close()
 	ready := time.Now()
-	err = s.serve(ctx, session, refresh)
+	err = s.serve(ctx, session)
 	return max(time.Since(ready), 1), err
 }
 
-// start connects, shakes hands and lists, all within the upstream's start-up
-// limit, and publishes the session.
-func (s *supervisor) start(ctx context.Context, refresh chan struct{}) (*Session, error) {
+// start opens a session and publishes it with all that the upstream lists, within
+// the upstream's start-up limit.
+func (s *supervisor) start(ctx context.Context) (*Session, error) {
 	if err := s.slots.Acquire(ctx, 1); err != nil {
 		return nil, err
 	}
@@ -98,34 +98,91 @@ func (s *supervisor) start(ctx context.Context, refresh chan struct{}) (*Session
 	defer release()
 	defer time.AfterFunc(slotTime, release).Stop()
 
-	limit := &failure{reason: fmt.Sprintf("not ready within %s (its \"startup_timeout\")", s.config.StartupTimeout)}
-	ctx, cancel := context.WithTimeoutCause(ctx, s.config.StartupTimeout, limit)
-	defer cancel()
 	begin := time.Now()
-	link, err := dial(ctx, s.config, s.options, s.log)
+	ctx, cancel := startupLimit(ctx, s.config)
+	defer cancel()
+	session, hello, err := open(ctx, s.config, s.options, s.log, s)
 	if err != nil {
 		return nil, err
 	}
-	session := newSession(s.config.Name, link, s.log, func(method string, _ []byte) {
-		if method == "notifications/tools/list_changed" {
-			select {
-			case refresh <- struct{}{}:
-			default:
-			}
-		}
-	})
-	go session.run()
-	if err := s.greet(ctx, session, begin); err != nil {
-		session.Close()
-		<-session.done
-		return nil, explain(err, session)
+	if err := s.introduce(ctx, session, hello, begin); err != nil {
+		return nil, session.abort(err)
 	}
 	return session, nil
 }
 
-// explain prefers what the link says of its end to what the call that noticed
-// it says.
-func explain(err error, s *Session) error {
+func startupLimit(ctx context.Context, c *config.Upstream) (context.Context, context.CancelFunc) {
+	limit := &failure{reason: fmt.Sprintf("not ready within %s (its \"startup_timeout\")", c.StartupTimeout)}
+	return context.WithTimeoutCause(ctx, c.StartupTimeout, limit)
+}
+
+// open connects and shakes hands. It returns what the upstream answered to
+// initialize.
+func open(ctx context.Context, c *config.Upstream, o Options, log zerolog.Logger, p peer) (*Session, []byte, error) {
+	link, err := dial(ctx, c, o, log)
+	if err != nil {
+		return nil, nil, err
+	}
+	session := newSession(c.Name, link, log, p)
+	go session.run()
+	hello, err := session.Call(ctx, Request{Method: "initialize", Params: greeting(o.Version)})
+	if err != nil {
+		return nil, nil, session.abort(fmt.Errorf("initialize: %w", err))
+	}
+	if err := session.Notify("notifications/initialized", nil); err != nil {
+		return nil, nil, session.abort(err)
+	}
+	return session, hello, nil
+}
+
+// greeting is what mcpx says of itself. It claims what a client may be able to
+// do, since an upstream's tools may depend on it; a client that cannot is
+// answered for.
+func greeting(version string) []byte {
+	b := []byte(`{"protocolVersion":"` + mcp.LATEST_LEGACY_PROTOCOL_VERSION +
+		`","capabilities":{"roots":{"listChanged":true},"sampling":{},"elicitation":{"form":{},"url":{}}},"clientInfo":{"name":"mcpx","version":`)
+	return append(rawjson.AppendString(b, version), "}}"...)
+}
+
+// introduce lists what the upstream offers and publishes it.
+func (s *supervisor) introduce(ctx context.Context, session *Session, hello []byte, begin time.Time) error {
+	capabilities := rawjson.Get(hello, "capabilities")
+	lists := make([][]Item, len(kinds))
+	for i, k := range kinds {
+		if rawjson.IsNull(rawjson.Get(capabilities, k.capability)) {
+			continue
+		}
+		items, err := session.list(ctx, k)
+		if err != nil && (k.capability == "tools" || session.ctx.Err() != nil || ctx.Err() != nil) {
+			return err
+		}
+		if err != nil {
+			s.log.Warn().Err(err).Msg("a list is left empty")
+		}
+		lists[i] = items
+	}
+	instructions, _ := rawjson.String(rawjson.Get(hello, "instructions"))
+	took := time.Since(begin)
+	s.publish(func(u *Upstream) {
+		u.State, u.Reason, u.Stderr, u.RetryAt = Ready, "", nil, time.Time{}
+		u.StartupTime, u.Instructions, u.Capabilities, u.session = took, instructions, capabilities, session
+		for i, k := range kinds {
+			if k.set(u, lists[i]) {
+				s.registry.changed.note(k.capability)
+			}
+		}
+	})
+	u := s.registry.Catalog().Upstream(s.config.Name)
+	s.log.Info().Int("tools", len(u.Tools)).Int("prompts", len(u.Prompts)).Int("resources", len(u.Resources)).
+		Dur("ms", took.Round(time.Millisecond)).Msg("upstream ready")
+	return nil
+}
+
+// abort ends a session that could not be made ready. It prefers what the link
+// says of its end to what the call that noticed it says.
+func (s *Session) abort(err error) error {
+	s.Close()
+	<-s.ctx.Done()
 	var limit, end *failure
 	if !errors.As(s.err, &end) {
 		return err
@@ -140,87 +197,72 @@ func explain(err error, s *Session) error {
 	return &failure{err.Error(), end.stderr}
 }
 
-// greet makes the session ready for calls and publishes it with its tools.
-func (s *supervisor) greet(ctx context.Context, session *Session, begin time.Time) error {
-	result, err := session.Call(ctx, Request{Method: "initialize", Params: s.hello()})
-	if err != nil {
-		return fmt.Errorf("initialize: %w", err)
-	}
-	if err := session.Notify("notifications/initialized", nil); err != nil {
-		return err
-	}
-	var tools []*Tool
-	if !rawjson.IsNull(rawjson.Get(rawjson.Get(result, "capabilities"), "tools")) {
-		if tools, err = session.tools(ctx, s.config.Tools.Allows); err != nil {
-			return err
-		}
-	}
-	instructions, _ := rawjson.String(rawjson.Get(result, "instructions"))
-	took := time.Since(begin)
-	s.publish(func(u *Upstream) {
-		u.State, u.Reason, u.Stderr, u.RetryAt = Ready, "", nil, time.Time{}
-		u.StartupTime, u.Instructions, u.session = took, instructions, session
-		u.setTools(tools)
-	})
-	s.log.Info().Int("tools", len(tools)).Dur("ms", took.Round(time.Millisecond)).Msg("upstream ready")
-	return nil
-}
-
-func (s *supervisor) hello() []byte {
-	b := []byte(`{"protocolVersion":"` + mcp.LATEST_LEGACY_PROTOCOL_VERSION + `","capabilities":{},"clientInfo":{"name":"mcpx","version":`)
-	return append(rawjson.AppendString(b, s.options.Version), "}}"...)
-}
-
-// serve keeps the tools of a ready upstream up to date until its session ends.
-// It returns why it did.
-func (s *supervisor) serve(ctx context.Context, session *Session, refresh <-chan struct{}) error {
+// serve keeps the lists of a ready upstream up to date until its session ends. It
+// returns why it did.
+func (s *supervisor) serve(ctx context.Context, session *Session) error {
+	s.registry.restore(session, s.config.Name, s.registry.Catalog().Upstream(s.config.Name).Capabilities)
 	for {
-		select {
-		case <-refresh:
-		case <-session.done:
-			return session.err
-		case <-ctx.Done():
+		capabilities, err := s.refresh.wait(ctx, session.ctx.Done())
+		switch {
+		case ctx.Err() != nil:
 			return ctx.Err()
+		case err != nil:
+			return session.err
 		}
-		s.refresh(ctx, session)
+		for _, k := range kinds {
+			if capabilities[k.capability] {
+				s.list(ctx, session, k)
+			}
+		}
 		pause := time.NewTimer(refreshPause)
 		select {
 		case <-pause.C:
-		case <-session.done:
+		case <-session.ctx.Done():
 		case <-ctx.Done():
 		}
 		pause.Stop()
 	}
 }
 
-// refresh lists the tools again; the last good list stays if that fails.
-func (s *supervisor) refresh(ctx context.Context, session *Session) {
+// list lists one kind again; the last good list stays if that fails.
+func (s *supervisor) list(ctx context.Context, session *Session, k kind) {
 	ctx, cancel := context.WithTimeout(ctx, s.config.StartupTimeout)
 	defer cancel()
-	tools, err := session.tools(ctx, s.config.Tools.Allows)
+	items, err := session.list(ctx, k)
 	if err != nil {
-		s.log.Warn().Err(err).Msg("could not list the tools again; the last list stays")
+		s.log.Warn().Err(err).Msg("could not list again; the last list stays")
 		return
 	}
-	s.publish(func(u *Upstream) { u.setTools(tools) })
-	s.log.Info().Int("tools", len(tools)).Msg("tools changed")
+	s.publish(func(u *Upstream) {
+		if k.set(u, items) {
+			s.registry.changed.note(k.capability)
+		}
+	})
+	s.log.Info().Str("method", k.method).Int("items", len(items)).Msg("list changed")
 }
 
 // fail publishes why the upstream is down.
 func (s *supervisor) fail(state State, err error, wait time.Duration) {
-	reason, stderr := plain.Line(s.config.Redact(err.Error())), []string(nil)
-	var f *failure
-	if errors.As(err, &f) {
-		reason, stderr = plain.Line(s.config.Redact(f.reason)), f.stderr
-	}
-	now := time.Now()
 	s.publish(func(u *Upstream) {
-		u.State, u.Reason, u.Stderr, u.FailedAt, u.RetryAt, u.session = state, reason, stderr, now, time.Time{}, nil
+		u.State, u.session, u.RetryAt = state, nil, time.Time{}
+		u.fail(s.config, err)
 		if state == Waiting {
-			u.RetryAt = now.Add(wait)
+			u.RetryAt = u.FailedAt.Add(wait)
 		}
 	})
-	s.log.Warn().Str("state", string(state)).Str("reason", reason).Strs("stderr", stderr).Dur("retry_ms", wait.Round(time.Millisecond)).Msg("upstream down")
+	u := s.registry.Catalog().Upstream(s.config.Name)
+	s.log.Warn().Str("state", string(state)).Str("reason", u.Reason).Strs("stderr", u.Stderr).
+		Dur("retry_ms", wait.Round(time.Millisecond)).Msg("upstream down")
+}
+
+// fail notes why the upstream failed, in words that hold nothing secret.
+func (u *Upstream) fail(c *config.Upstream, err error) {
+	u.Reason, u.Stderr, u.FailedAt = err.Error(), nil, time.Now()
+	var f *failure
+	if errors.As(err, &f) {
+		u.Reason, u.Stderr = f.reason, f.stderr
+	}
+	u.Reason = plain.Line(c.Redact(u.Reason))
 }
 
 func (s *supervisor) publish(change func(u *Upstream)) { s.registry.publish(s.config.Name, change) }

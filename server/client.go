@@ -3,28 +3,49 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"sync"
 
 	"mcpx/internal/jsonrpc"
 	"mcpx/internal/rawjson"
 )
 
-// Client is one client of a front and its conversation.
+// Client is one client of a front and its conversation. It is what upstreams ask
+// and tell things: a registry.Client.
 type Client struct {
-	ID string // tells clients apart
+	id   string
+	lazy bool                       // it sees inspect and exec, which never change
+	send func(message []byte) error // queues a message to the client; never waits
 
-	mu       sync.Mutex
-	revision string                             // negotiated by initialize
-	calls    map[string]context.CancelCauseFunc // in flight, by the id as it was written
+	initialized chan struct{} // closed when the client has said what it can do
+
+	mu           sync.Mutex
+	revision     string // negotiated by initialize
+	capabilities []byte
+	level        string                             // the least level of log messages it wants
+	calls        map[string]context.CancelCauseFunc // in flight, by the id as it was written
+	asked        map[string]chan jsonrpc.Message    // what it was asked, by our id
+	lastID       int
 }
 
 // errCancelled is the cause of a request's end by its client.
 var errCancelled = errors.New("cancelled by the client")
 
-// NewClient returns a Client with that id.
-func NewClient(id string) *Client {
-	return &Client{ID: id, calls: map[string]context.CancelCauseFunc{}}
+// NewClient returns a Client of the server whose messages go through send.
+func (s *Server) NewClient(id string, send func(message []byte) error) *Client {
+	return &Client{
+		id:          id,
+		lazy:        s.lazy,
+		send:        send,
+		initialized: make(chan struct{}),
+		calls:       map[string]context.CancelCauseFunc{},
+		asked:       map[string]chan jsonrpc.Message{},
+	}
 }
+
+// ID implements registry.Client.
+func (c *Client) ID() string { return c.id }
 
 // begin makes a request one that the client can cancel; done ends that.
 func (c *Client) begin(ctx context.Context, id []byte) (_ context.Context, done func()) {
@@ -41,22 +62,146 @@ func (c *Client) begin(ctx context.Context, id []byte) (_ context.Context, done 
 	}
 }
 
-// notified takes a notification of the client.
-func (c *Client) notified(m jsonrpc.Message) {
-	if m.Method != "notifications/cancelled" {
-		return
-	}
-	id := rawjson.Get(m.Params, "requestId")
+// cancelled ends the request that the client's notification names.
+func (c *Client) cancelled(params []byte) {
 	c.mu.Lock()
-	cancel := c.calls[string(id)]
+	cancel := c.calls[string(rawjson.Get(params, "requestId"))]
 	c.mu.Unlock()
 	if cancel != nil {
 		cancel(errCancelled)
 	}
 }
 
-func (c *Client) setRevision(revision string) {
+// opened notes what the client said in initialize.
+func (c *Client) opened(revision string, capabilities []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.capabilities = slices.Clone(capabilities)
+	if c.revision == "" {
+		close(c.initialized)
+	}
 	c.revision = revision
+}
+
+// speaks reports whether the client speaks that revision or a later one.
+func (c *Client) speaks(revision string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.revision >= revision
+}
+
+// answered takes the client's answer to what it was asked; false if it was not
+// asked that.
+func (c *Client) answered(m jsonrpc.Message) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	reply, ok := c.asked[string(m.ID)]
+	if ok {
+		delete(c.asked, string(m.ID))
+		reply <- m
+	}
+	return ok
+}
+
+// abilities are the capabilities a client must have to be asked something.
+var abilities = map[string]string{
+	"sampling/createMessage": "sampling",
+	"elicitation/create":     "elicitation",
+	"roots/list":             "roots",
+}
+
+// Request implements registry.Client: it asks the client, if it is one that can
+// be asked that, and waits for its answer.
+func (c *Client) Request(ctx context.Context, method string, params []byte) ([]byte, error) {
+	select {
+	case <-c.initialized:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if err := c.able(method, params); err != nil {
+		return nil, err
+	}
+	reply := make(chan jsonrpc.Message, 1)
+	c.mu.Lock()
+	c.lastID++
+	id := fmt.Appendf(nil, `"mcpx-%d"`, c.lastID) // strings: no client's own ids look like these
+	c.asked[string(id)] = reply
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		delete(c.asked, string(id))
+		c.mu.Unlock()
+	}()
+	if err := c.send(jsonrpc.AppendRequest(nil, id, method, params)); err != nil {
+		return nil, fmt.Errorf("%s could not be passed to the client: %w", method, err)
+	}
+	select {
+	case m := <-reply:
+		if m.Error != nil {
+			return nil, jsonrpc.ParseError(m.Error)
+		}
+		return m.Result, nil
+	case <-ctx.Done():
+		cause := context.Cause(ctx)
+		params := rawjson.AppendString(append(append([]byte(`{"requestId":`), id...), `,"reason":`...), cause.Error())
+		_ = c.send(jsonrpc.AppendNotification(nil, "notifications/cancelled", append(params, '}')))
+		return nil, cause
+	}
+}
+
+// able says why a client cannot be asked something.
+func (c *Client) able(method string, params []byte) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ability := abilities[method]
+	declared := rawjson.Get(c.capabilities, ability)
+	if rawjson.IsNull(declared) {
+		return jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "%s: the client connected to mcpx has no %q capability", method, ability)
+	}
+	mode, _ := rawjson.String(rawjson.Get(params, "mode"))
+	if method == "elicitation/create" && mode == "url" && rawjson.IsNull(rawjson.Get(declared, "url")) {
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s: the client connected to mcpx has no \"elicitation.url\" capability", method)
+	}
+	return nil
+}
+
+// Notify implements registry.Client. What the client did not ask for, or cannot
+// see, is left out.
+func (c *Client) Notify(method string, params []byte) {
+	select {
+	case <-c.initialized:
+	default:
+		return
+	}
+	if c.lazy && method == "notifications/tools/list_changed" || method == "notifications/message" && !c.wants(params) {
+		return
+	}
+	_ = c.send(jsonrpc.AppendNotification(nil, method, params)) // a client that is gone needs no notice
+}
+
+// wants reports whether a log message is of a level the client wants.
+func (c *Client) wants(params []byte) bool {
+	c.mu.Lock()
+	least := c.level
+	c.mu.Unlock()
+	level, _ := rawjson.String(rawjson.Get(params, "level"))
+	return least == "" || slices.Index(logOrder, level) >= slices.Index(logOrder, least)
+}
+
+func (c *Client) setLevel(level string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.level = level
+}
+
+// progress passes progress on under the token the client gave; nil if it gave
+// none.
+func (c *Client) progress(meta []byte) func(params []byte) {
+	token := rawjson.Get(meta, "progressToken")
+	if rawjson.IsNull(token) {
+		return nil
+	}
+	return func(params []byte) {
+		c.Notify("notifications/progress", rawjson.With(params, "progressToken", token))
+	}
 }

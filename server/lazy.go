@@ -80,7 +80,7 @@ func directory(p *config.Profile) string {
 	return use + strings.Join(append(fit, executor.Builtin+" (lists all)"), ", ")
 }
 
-// callTool answers tools/call.
+// callTool answers tools/call in lazy mode.
 func (s *Server) callTool(ctx context.Context, c *Client, m jsonrpc.Message) ([]byte, error) {
 	var name string
 	var arguments, meta []byte
@@ -106,7 +106,7 @@ func (s *Server) callTool(ctx context.Context, c *Client, m jsonrpc.Message) ([]
 		return s.inspect(ctx, arguments)
 	case "exec":
 		call := executor.ParseExec(arguments)
-		call.Client, call.Meta = c.ID, meta
+		call.Client, call.Meta, call.Progress = c, meta, c.progress(meta)
 		return s.exec(ctx, call)
 	}
 	return nil, s.notListed(name)
@@ -134,8 +134,7 @@ func (s *Server) exec(ctx context.Context, call executor.Call) ([]byte, error) {
 // notListed is the error of a call to a tool that tools/list does not have. If
 // an upstream has it, it says how to call it.
 func (s *Server) notListed(name string) error {
-	e := jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "Tool '%s' not found", name)
-	e.Data = append(rawjson.AppendString([]byte(`{"tool":`), name), '}')
+	e := executor.ToolNotFound(name)
 	if server, tool, ok := s.executor.Locate(name); ok {
 		call := rawjson.AppendString([]byte(`{"server_name":`), server)
 		call = rawjson.AppendString(append(call, `,"tool_name":`...), tool)

@@ -7,24 +7,30 @@ import (
 	"mcpx/internal/rawjson"
 )
 
-// logLevels are the levels a client may set, with the level each means for
-// mcpx's own log.
-var logLevels = map[string]string{
-	"debug": "debug", "info": "info", "notice": "info", "warn": "warn", "warning": "warn",
-	"error": "error", "critical": "error", "alert": "error", "emergency": "error",
+// logOrder are the levels of MCP, the most talkative first.
+var logOrder = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
+
+// logLevels are the levels a client may set, with the level of MCP and the level
+// of mcpx's own log that each means.
+var logLevels = map[string]struct{ level, own string }{
+	"debug": {"debug", "debug"}, "info": {"info", "info"}, "notice": {"notice", "info"},
+	"warn": {"warning", "warn"}, "warning": {"warning", "warn"}, "error": {"error", "error"},
+	"critical": {"critical", "error"}, "alert": {"alert", "error"}, "emergency": {"emergency", "error"},
 }
 
 // setLogLevel answers logging/setLevel.
-func (s *Server) setLogLevel(_ context.Context, _ *Client, m jsonrpc.Message) ([]byte, error) {
+func (s *Server) setLogLevel(_ context.Context, c *Client, m jsonrpc.Message) ([]byte, error) {
 	raw := rawjson.Get(m.Params, "level")
 	level, isString := rawjson.String(raw)
-	own, known := logLevels[level]
+	means, known := logLevels[level]
 	if !isString || !known {
 		return nil, jsonrpc.Errorf(jsonrpc.CodeInternal, "Invalid log level: %s. Valid levels are: debug, info, warn, error", shown(raw, level))
 	}
 	if s.setLevel != nil {
-		s.setLevel(own)
+		s.setLevel(means.own)
 	}
+	c.setLevel(means.level)
+	s.registry.SetLevel(c, means.level)
 	b := rawjson.AppendString([]byte(`{"_meta":{"success":true,"level":`), level)
 	b = rawjson.AppendString(append(b, `,"message":`...), "Log level set to "+level)
 	return append(b, "}}"...), nil

@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"sync/atomic"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -18,15 +20,19 @@ import (
 	"mcpx/executor"
 	"mcpx/internal/jsonrpc"
 	"mcpx/internal/rawjson"
+	"mcpx/registry"
 )
 
 // Server answers the clients of one profile, whatever front they come through.
 // What it relays it answers itself, so that bytes stay bytes; mcp-go's server
 // answers the rest.
 type Server struct {
+	registry *registry.Registry
 	executor *executor.Executor
 	mcp      *mcpserver.MCPServer
 	log      zerolog.Logger
+	methods  map[string]method
+	lazy     bool // two tools instead of all
 	setLevel func(level string)
 	lastID   atomic.Int64 // of the requests handed to mcp-go
 }
@@ -39,17 +45,28 @@ type Options struct {
 }
 
 // New returns a Server of the profile's upstreams.
-func New(p *config.Profile, e *executor.Executor, o Options) *Server {
+func New(p *config.Profile, r *registry.Registry, e *executor.Executor, o Options) *Server {
 	s := &Server{
+		registry: r,
 		executor: e,
 		log:      o.Log,
 		setLevel: o.SetLevel,
+		lazy:     p.Expose == config.Lazy,
+		methods:  methods,
 		mcp: mcpserver.NewMCPServer("mcpx", o.Version,
 			mcpserver.WithToolCapabilities(true),
+			mcpserver.WithResourceCapabilities(true, true),
+			mcpserver.WithPromptCapabilities(true),
+			mcpserver.WithCompletions(),
 			mcpserver.WithLogging(),
 		),
 	}
-	s.mcp.AddTools(lazyTools(p)...)
+	if s.lazy {
+		s.mcp.AddTools(lazyTools(p)...)
+		return s
+	}
+	s.methods = maps.Clone(methods)
+	s.methods["tools/list"], s.methods["tools/call"] = (*Server).list, (*Server).callFlat
 	return s
 }
 
@@ -57,26 +74,37 @@ func New(p *config.Profile, e *executor.Executor, o Options) *Server {
 // the client hears.
 type method func(s *Server, ctx context.Context, c *Client, m jsonrpc.Message) (result []byte, err error)
 
-// methods is what mcpx understands.
+// methods is what mcpx understands. Flat mode has its own tools/list and
+// tools/call.
 var methods = map[string]method{
-	"initialize":       (*Server).initialize,
-	"ping":             (*Server).delegate,
-	"server/discover":  (*Server).delegate,
-	"tools/list":       (*Server).delegate,
-	"tools/call":       (*Server).callTool,
-	"logging/setLevel": (*Server).setLogLevel,
-	"shutdown":         (*Server).shutdown,
+	"initialize":               (*Server).initialize,
+	"ping":                     (*Server).delegate,
+	"tools/list":               (*Server).delegate,
+	"tools/call":               (*Server).callTool,
+	"prompts/list":             (*Server).list,
+	"prompts/get":              (*Server).relay,
+	"resources/list":           (*Server).list,
+	"resources/templates/list": (*Server).list,
+	"resources/read":           (*Server).relay,
+	"resources/subscribe":      (*Server).relay,
+	"resources/unsubscribe":    (*Server).relay,
+	"completion/complete":      (*Server).relay,
+	"logging/setLevel":         (*Server).setLogLevel,
+	"roots/list":               (*Server).listRoots,
+	"shutdown":                 (*Server).shutdown,
 }
 
 // Handle takes one message of a client and returns the answer to write, nil if
 // there is none: to a notification, or to a call that the client has cancelled.
 func (s *Server) Handle(ctx context.Context, c *Client, m jsonrpc.Message) []byte {
 	if m.IsNotification() {
-		c.notified(m)
+		s.notified(c, m)
 		return nil
 	}
 	if m.IsResponse() {
-		s.log.Debug().Bytes("id", m.ID).Msg("dropped an answer that nothing waits for")
+		if !c.answered(m) {
+			s.log.Debug().Bytes("id", m.ID).Msg("dropped an answer that nothing waits for")
+		}
 		return nil
 	}
 	ctx, done := c.begin(ctx, m.ID)
@@ -99,7 +127,7 @@ func (s *Server) answer(ctx context.Context, c *Client, m jsonrpc.Message) (resu
 			err = fmt.Errorf("internal error in %s", m.Method)
 		}
 	}()
-	run, ok := methods[m.Method]
+	run, ok := s.methods[m.Method]
 	if !ok {
 		return nil, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "Method '%s' not found", m.Method)
 	}
@@ -120,15 +148,25 @@ func (s *Server) initialize(ctx context.Context, c *Client, m jsonrpc.Message) (
 	}
 	result, err := s.delegate(ctx, c, m)
 	if err == nil {
-		c.setRevision(mcp.NegotiateLegacyVersion(version))
+		c.opened(mcp.NegotiateLegacyVersion(version), rawjson.Get(m.Params, "capabilities"))
 	}
 	return result, err
+}
+
+// notified takes a notification of the client.
+func (s *Server) notified(c *Client, m jsonrpc.Message) {
+	switch m.Method {
+	case "notifications/cancelled":
+		c.cancelled(m.Params)
+	case "notifications/roots/list_changed":
+		s.registry.Tell(m.Method, m.Params)
+	}
 }
 
 // delegate has mcp-go answer. It gets an id of our own, since it would read the
 // client's as a float64; the client's goes around it.
 func (s *Server) delegate(ctx context.Context, _ *Client, m jsonrpc.Message) ([]byte, error) {
-	request := jsonrpc.AppendRequest(nil, s.lastID.Add(1), m.Method, m.Params)
+	request := jsonrpc.AppendRequest(nil, strconv.AppendInt(nil, s.lastID.Add(1), 10), m.Method, m.Params)
 	switch answer := s.mcp.HandleMessage(ctx, request).(type) {
 	case mcp.JSONRPCResponse:
 		return json.Marshal(answer.Result)

@@ -82,7 +82,8 @@ var errStopping = errors.New("mcpx is stopping; the call was cancelled")
 // a goroutine of its own, so that none waits for another; notifications and
 // initialize are handled at once, since what follows builds on them.
 func (f *Stdio) read(ctx context.Context, out *jsonrpc.Writer, inFlight *sync.WaitGroup) error {
-	client := NewClient("stdio")
+	client := f.Server.NewClient("stdio", out.Send)
+	f.Server.registry.Attach(client)
 	lines := jsonrpc.NewReader(f.In, f.MessageBytes)
 	for {
 		line, err := lines.Read()

@@ -78,7 +78,7 @@ func (c *execCmd) Run(t *terminal) error {
 		return usageError{err}
 	}
 	return c.with(t, func(ctx context.Context, e *executor.Executor) error {
-		result, err := e.Do(ctx, executor.Call{Client: "cli", Server: c.Server, Tool: c.Tool, Arguments: arguments})
+		result, err := e.Do(ctx, executor.Call{Server: c.Server, Tool: c.Tool, Arguments: arguments})
 		if err != nil {
 			return errors.New(executor.Explain(c.Server, err))
 		}
@@ -115,10 +115,7 @@ func pairs(list []string) ([]byte, error) {
 				return nil, fmt.Errorf("the value of %q is not JSON", pair)
 			}
 		}
-		if len(object) > 1 {
-			object = append(object, ',')
-		}
-		object = append(append(rawjson.AppendString(object, key), ':'), raw...)
+		object = rawjson.AppendMember(object, key, raw)
 	}
 	return append(object, '}'), nil
 }

@@ -48,7 +48,7 @@ func New(c *config.Config, profile string, stderr io.Writer) (*App, error) {
 		ConnectsAtOnce: c.Limits.ConnectsAtOnce,
 		Watcher:        a.watcher,
 	})
-	a.Executor = executor.New(a.Registry, c, executor.Options{Log: log, Observe: a.logCall})
+	a.Executor = executor.New(a.Registry, c, p, executor.Options{Log: log, Observe: a.logCall})
 	return a, nil
 }
 
@@ -75,7 +75,7 @@ func (a *App) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error
 	a.log.Info().Str("version", Version()).Str("mode", "stdio").Str("schema", a.Profile.Name).
 		Str("servers", a.servers()).Msg("JSON-RPC 2.0 ready on stdin and stdout")
 	front := &server.Stdio{
-		Server:       server.New(a.Profile, a.Executor, server.Options{Log: a.log, Version: Version(), SetLevel: a.level.Set}),
+		Server:       server.New(a.Profile, a.Registry, a.Executor, server.Options{Log: a.log, Version: Version(), SetLevel: a.level.Set}),
 		In:           in,
 		Out:          out,
 		MessageBytes: a.Config.Limits.MessageBytes,

@@ -158,11 +158,9 @@ func ParseError(raw []byte) *Error {
 	return e
 }
 
-// AppendRequest appends a request with a number of our own as its id.
-func AppendRequest(b []byte, id int64, method string, params []byte) []byte {
-	b = append(b, `{"jsonrpc":"2.0","id":`...)
-	b = strconv.AppendInt(b, id, 10)
-	return appendCall(b, method, params)
+// AppendRequest appends a request.
+func AppendRequest(b, id []byte, method string, params []byte) []byte {
+	return appendCall(appendID(b, id), method, params)
 }
 
 // AppendNotification appends a notification.

@@ -73,12 +73,12 @@ func TestKinds(t *testing.T) {
 func TestAppend(t *testing.T) {
 	data := &Error{Code: -32602, Message: `no "x"`, Data: []byte(`{"a":1}`)}
 	for want, got := range map[string][]byte{
-		`{"jsonrpc":"2.0","id":7,"method":"m","params":{"a":1}}`:                               AppendRequest(nil, 7, "m", []byte(`{"a":1}`)),
+		`{"jsonrpc":"2.0","id":7,"method":"m","params":{"a":1}}`:                               AppendRequest(nil, []byte("7"), "m", []byte(`{"a":1}`)),
 		`{"jsonrpc":"2.0","method":"m"}`:                                                       AppendNotification(nil, "m", nil),
 		`{"jsonrpc":"2.0","id":"a","result":{}}`:                                               AppendResult(nil, []byte(`"a"`), []byte(`{}`)),
 		`{"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":"gone"}}`:                 AppendError(nil, nil, Errorf(CodeMethodNotFound, "gone")),
 		`{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no \"x\"","data":{"a":1}}}`: AppendError(nil, []byte("1"), data),
-		`{"jsonrpc":"2.0","id":8,"method":"café"}`:                                             AppendRequest(nil, 8, "café", nil),
+		`{"jsonrpc":"2.0","id":8,"method":"café"}`:                                             AppendRequest(nil, []byte("8"), "café", nil),
 	} {
 		if string(got) != want {
 			t.Errorf("got %s, want %s", got, want)

@@ -50,6 +50,7 @@ type server struct {
 	startDelay   time.Duration
 	exit         int
 	stderr       string
+	token        string
 	stray        string
 	extraTools   int
 	toolsFile    string
@@ -61,20 +62,29 @@ type server struct {
 	refuse       string
 	silent       string
 	long         int
+	full         bool
+	name         string
+	askRoots     bool
+	countCalls   bool
 
 	out     sync.Mutex
 	mu      sync.Mutex
 	lists   int
+	calls   int
 	cancels map[string]chan struct{}
+	lastID  int
+	answers map[string]chan string // to what the server asked
+	notices map[string]int         // notifications that came, by method
 }
 
 // serve returns the exit status.
 func serve(args []string) int {
-	s := &server{cancels: map[string]chan struct{}{}}
+	s := &server{cancels: map[string]chan struct{}{}, answers: map[string]chan string{}, notices: map[string]int{}}
 	flags := flag.NewFlagSet("mcptest", flag.ContinueOnError)
 	flags.DurationVar(&s.startDelay, "start-delay", 0, "answer initialize only after this time")
 	flags.IntVar(&s.exit, "exit", -1, "exit at once with this status")
 	flags.StringVar(&s.stderr, "stderr", "", "write this to stderr at the start")
+	flags.StringVar(&s.token, "token", "", "complain on stderr about this secret and the one in $API_KEY")
 	flags.StringVar(&s.stray, "stray", "", "write this line to stdout before every answer")
 	flags.IntVar(&s.extraTools, "tools", 0, "have this many more tools")
 	flags.StringVar(&s.toolsFile, "tools-file", "", "have the tools of this JSON array as well")
@@ -85,12 +95,19 @@ func serve(args []string) int {
 	flags.BoolVar(&s.noTools, "no-tools", false, "declare no tools")
 	flags.StringVar(&s.refuse, "refuse", "", "answer this method with an error")
 	flags.StringVar(&s.silent, "silent", "", "never answer this method")
+	flags.BoolVar(&s.full, "full", false, "have prompts, resources, completion and logging")
+	flags.StringVar(&s.name, "name", "test", "what tells the server apart from others")
+	flags.BoolVar(&s.askRoots, "ask-roots", false, "ask for the roots once initialized, and write them to stderr")
 	flags.IntVar(&s.long, "long-line", 0, "write a line of this many bytes at the start")
+	flags.BoolVar(&s.countCalls, "count-calls", false, "have the tool calls, which answers how many calls have come")
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}
 	if s.stderr != "" {
 		fmt.Fprintln(os.Stderr, s.stderr)
+	}
+	if s.token != "" {
+		fmt.Fprintf(os.Stderr, "bad token %s, bad key %s\n", s.token, os.Getenv("API_KEY"))
 	}
 	if s.exit >= 0 {
 		return s.exit
@@ -128,15 +145,31 @@ func (s *server) loop() {
 			continue
 		}
 		switch {
-		case m.Method == "notifications/cancelled":
-			s.cancel(m.Params)
-		case m.ID != nil && m.Method != "":
+		case m.ID == nil:
+			s.notified(m)
+		case m.Method == "":
+			s.answered(line)
+		default:
 			done := make(chan struct{})
 			s.mu.Lock()
 			s.cancels[string(m.ID)] = done
 			s.mu.Unlock()
 			go s.answer(m, done)
 		}
+	}
+}
+
+// notified takes a notification of the client.
+func (s *server) notified(m message) {
+	s.mu.Lock()
+	s.notices[m.Method]++
+	s.mu.Unlock()
+	switch {
+	case m.Method == "notifications/cancelled":
+		s.cancel(m.Params)
+	case m.Method == "notifications/initialized" && s.askRoots:
+		_, answer := s.request("roots/list", nil)
+		go func() { fmt.Fprintln(os.Stderr, "roots:", <-answer) }()
 	}
 }
 
@@ -174,7 +207,9 @@ func (s *server) answer(m message, cancelled chan struct{}) {
 	case "tools/call":
 		s.call(m, cancelled)
 	default:
-		s.fail(m.ID, -32601, "no method "+m.Method, "")
+		if !s.feature(m) {
+			s.fail(m.ID, -32601, "no method "+m.Method, "")
+		}
 	}
 }
 
@@ -184,6 +219,9 @@ func (s *server) initialize(params json.RawMessage) string {
 	}
 	_ = json.Unmarshal(params, &p)
 	capabilities := `{"tools":{"listChanged":true}}`
+	if s.full {
+		capabilities = `{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"completions":{},"logging":{}}`
+	}
 	if s.noTools {
 		capabilities = `{}`
 	}

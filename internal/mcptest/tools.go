@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -42,8 +43,11 @@ func (s *server) listTools(params json.RawMessage) string {
 	s.lists++
 	s.mu.Unlock()
 	var all []string
-	for _, t := range tools {
+	for _, t := range slices.Concat(tools, reverseTools) {
 		all = append(all, fmt.Sprintf(`{"name":%q,%s}`, t.name, t.definition))
+	}
+	if s.countCalls {
+		all = append(all, `{"name":"calls","description":"How many calls have come, this one included","inputSchema":{"type":"object"}}`)
 	}
 	for i := range s.extraTools {
 		all = append(all, fmt.Sprintf(`{"name":"extra_%d","description":"Extra tool number %d of many","inputSchema":{"type":"object","properties":{"query":{"type":"string"},"limit":{"type":"integer","default":10}},"required":["query"]}}`, i, i))
@@ -83,7 +87,15 @@ func (s *server) call(m message, cancelled chan struct{}) {
 		Arguments json.RawMessage `json:"arguments"`
 	}
 	_ = json.Unmarshal(m.Params, &p)
-	for _, t := range tools {
+	s.mu.Lock()
+	s.calls++
+	calls := s.calls
+	s.mu.Unlock()
+	if s.countCalls && p.Name == "calls" {
+		s.text(m, strconv.Itoa(calls))
+		return
+	}
+	for _, t := range slices.Concat(tools, reverseTools) {
 		if t.name == p.Name {
 			t.run(s, m, p.Arguments, cancelled)
 			return

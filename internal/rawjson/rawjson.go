@@ -155,3 +155,36 @@ func Compact(value []byte) []byte {
 	}
 	return b.Bytes()
 }
+
+// With returns the object with one member set, in its old place if it had one. A
+// nil value removes it.
+func With(object []byte, key string, value []byte) []byte {
+	b := append(make([]byte, 0, len(object)+len(key)+len(value)+len(`"":,`)), '{')
+	set := false
+	for k, v := range Members(object) {
+		if k == key {
+			if set {
+				continue
+			}
+			v, set = value, true
+		}
+		b = AppendMember(b, k, v)
+	}
+	if !set {
+		b = AppendMember(b, key, value)
+	}
+	return append(b, '}')
+}
+
+// AppendMember appends a member to an object that is being written, with the
+// comma it needs; nothing if the value is nil.
+func AppendMember(object []byte, key string, value []byte) []byte {
+	if value == nil {
+		return object
+	}
+	if object[len(object)-1] != '{' {
+		object = append(object, ',')
+	}
+	object = append(AppendString(object, key), ':')
+	return append(object, value...)
+}

@@ -113,6 +113,26 @@ func TestGet(t *testing.T) {
 	}
 }
 
+func TestWith(t *testing.T) {
+	for _, c := range []struct{ object, key, value, want string }{
+		{`{}`, "a", "1", `{"a":1}`},
+		{` { "a" : 1 , "b" : [ 2 ] } `, "a", `"x"`, `{"a":"x","b":[ 2 ]}`},
+		{`{"a":1,"b":2}`, "c", "3", `{"a":1,"b":2,"c":3}`},
+		{`{"a":1,"b":2}`, "a", "", `{"b":2}`},
+		{`{"a":1,"b":2,"a":3}`, "a", "4", `{"a":4,"b":2}`},
+		{`{"a":1}`, "c", "", `{"a":1}`},
+		{`null`, "c", "1", `{"c":1}`},
+	} {
+		var value []byte
+		if c.value != "" {
+			value = []byte(c.value)
+		}
+		if got := string(With([]byte(c.object), c.key, value)); got != c.want {
+			t.Errorf("With(%s, %s, %s) = %s, want %s", c.object, c.key, c.value, got, c.want)
+		}
+	}
+}
+
 func TestStrings(t *testing.T) {
 	for _, s := range []string{"", "plain", "quote\"", "back\\slash", "tab\t", "é", "<script>&", "\x7f", "\u2028"} {
 		quoted := AppendString(nil, s)

@@ -1,0 +1,162 @@
+package mcptest
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// feature answers the methods that are not about tools. The server has them with
+// the flag -full: prompts, resources, templates, subscriptions, completion and
+// logging.
+func (s *server) feature(m message) bool {
+	if !s.full {
+		return false
+	}
+	switch m.Method {
+	case "prompts/list":
+		s.result(m.ID, `{"prompts":[`+
+			`{"name":"plain","description":"No arguments"},`+
+			`{"name":"choice","arguments":[{"name":"style"}]},`+
+			`{"name":"needs","title":"Needs one","arguments":[{"name":"context","required":true},{"name":"style"}],"x-extra":9007199254740993}]}`)
+	case "prompts/get":
+		s.result(m.ID, `{"messages":[{"role":"user","content":{"type":"text","text":`+quote(withoutMeta(m.Params))+`}}],"x-kept":true}`)
+	case "resources/list":
+		s.result(m.ID, `{"resources":[{"uri":"test://one","name":"one","mimeType":"text/plain","size":12},{"uri":`+quote(s.ownURI())+`,"name":"own"}]}`)
+	case "resources/templates/list":
+		s.result(m.ID, `{"resourceTemplates":[{"uriTemplate":"item://{id}","name":"item"},{"uriTemplate":`+quote(s.ownURI()+"/{category}/{id}")+`,"name":"nested"}]}`)
+	case "resources/read":
+		s.read(m)
+	case "resources/subscribe", "resources/unsubscribe":
+		fmt.Fprintln(os.Stderr, m.Method, member(m.Params, "uri"))
+		s.result(m.ID, "{}")
+	case "completion/complete":
+		s.result(m.ID, `{"completion":{"values":[`+quote(withoutMeta(m.Params))+`],"total":1,"hasMore":false}}`)
+	case "logging/setLevel":
+		fmt.Fprintln(os.Stderr, m.Method, member(m.Params, "level"))
+		s.result(m.ID, "{}")
+	default:
+		return false
+	}
+	return true
+}
+
+// ownURI is a URI that no other server has.
+func (s *server) ownURI() string { return "own://" + s.name }
+
+func (s *server) read(m message) {
+	uri := member(m.Params, "uri")
+	if strings.Contains(uri, "missing") {
+		s.fail(m.ID, -32002, "no such resource", `{"uri":`+quote(uri)+`}`)
+		return
+	}
+	s.result(m.ID, `{"contents":[{"uri":`+quote(uri)+`,"text":`+quote("this is "+uri+" of "+s.name)+`,"x":9007199254740993},{"uri":"other://part","blob":"AA=="}]}`)
+}
+
+// member is a string member of an object.
+func member(object json.RawMessage, key string) string {
+	var o map[string]any
+	_ = json.Unmarshal(object, &o)
+	text, _ := o[key].(string)
+	return text
+}
+
+// withoutMeta is an object without its _meta, keys sorted.
+func withoutMeta(object json.RawMessage) string {
+	var o map[string]json.RawMessage
+	_ = json.Unmarshal(object, &o)
+	delete(o, "_meta")
+	b, _ := json.Marshal(o)
+	return string(b)
+}
+
+// reverseTools ask or tell the client something.
+var reverseTools = []tool{
+	{"ask", `"description":"Ask the client, and show what it answers","inputSchema":{"type":"object","properties":{"method":{"type":"string"},"params":{"type":"object"}},"required":["method"]}`, (*server).ask},
+	{"say", `"description":"Send notifications, then answer","inputSchema":{"type":"object","properties":{"method":{"type":"string"},"params":{"type":"array"}},"required":["method","params"]}`, (*server).say},
+	{"heard", `"description":"Notifications that came, by method","inputSchema":{"type":"object"}`, (*server).heard},
+}
+
+// ask sends a request to the client and answers with its answer.
+func (s *server) ask(m message, args json.RawMessage, cancelled chan struct{}) {
+	a := arguments[struct {
+		Method string          `json:"method"`
+		Params json.RawMessage `json:"params"`
+	}](args)
+	id, answer := s.request(a.Method, a.Params)
+	select {
+	case reply := <-answer:
+		s.text(m, reply)
+	case <-cancelled:
+		s.notify("notifications/cancelled", fmt.Sprintf(`{"requestId":%q,"reason":"the call was cancelled"}`, id))
+	}
+}
+
+// request sends a request of the server's own.
+func (s *server) request(method string, params json.RawMessage) (id string, answer chan string) {
+	if params == nil {
+		params = json.RawMessage("{}")
+	}
+	s.mu.Lock()
+	s.lastID++
+	id = "ask-" + strconv.Itoa(s.lastID)
+	answer = make(chan string, 1)
+	s.answers[id] = answer
+	s.mu.Unlock()
+	s.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%q,"method":%q,"params":%s}`, id, method, params))
+	return id, answer
+}
+
+// answered takes an answer of the client.
+func (s *server) answered(line []byte) {
+	var m struct {
+		ID     string          `json:"id"`
+		Result json.RawMessage `json:"result"`
+		Error  json.RawMessage `json:"error"`
+	}
+	_ = json.Unmarshal(line, &m)
+	s.mu.Lock()
+	answer := s.answers[m.ID]
+	delete(s.answers, m.ID)
+	s.mu.Unlock()
+	if answer == nil {
+		fmt.Fprintln(os.Stderr, "answer to nothing:", string(line))
+		return
+	}
+	text := string(m.Result)
+	if m.Error != nil {
+		text = "error " + string(m.Error)
+	}
+	answer <- text
+}
+
+// say sends a notification for each of the params.
+func (s *server) say(m message, args json.RawMessage, _ chan struct{}) {
+	a := arguments[struct {
+		Method string            `json:"method"`
+		Params []json.RawMessage `json:"params"`
+	}](args)
+	for _, p := range a.Params {
+		s.notify(a.Method, string(p))
+	}
+	s.text(m, fmt.Sprintf("said %d", len(a.Params)))
+}
+
+// heard tells how often each notification came, waiting for the first.
+func (s *server) heard(m message, args json.RawMessage, _ chan struct{}) {
+	method := member(args, "method")
+	for range 500 {
+		s.mu.Lock()
+		n := s.notices[method]
+		s.mu.Unlock()
+		if n > 0 {
+			s.text(m, strconv.Itoa(n))
+			return
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+	s.text(m, "0")
+}

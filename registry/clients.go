@@ -1,0 +1,204 @@
+package registry
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"mcpx/internal/rawjson"
+)
+
+// clients are the clients of the fronts, and what they asked to hear of.
+type clients struct {
+	mu         sync.Mutex
+	attached   map[string]Client
+	levels     map[string]string                   // of logging, by client
+	subscribed map[string]map[string]*subscription // by scope of a session and URI
+}
+
+// announcePause gathers the changes of lists before clients hear of them: at the
+// start every upstream has some.
+const announcePause = 100 * time.Millisecond
+
+// Attach makes a client one that upstreams can reach.
+func (r *Registry) Attach(c Client) {
+	r.clients.mu.Lock()
+	defer r.clients.mu.Unlock()
+	r.clients.attached[c.ID()] = c
+}
+
+// Detach forgets a client: its subscriptions end, and so do the sessions that
+// are its own.
+func (r *Registry) Detach(ctx context.Context, c Client) {
+	r.clients.mu.Lock()
+	delete(r.clients.attached, c.ID())
+	delete(r.clients.levels, c.ID())
+	held := map[string][]string{}
+	for scope, uris := range r.clients.subscribed {
+		server, _, _ := strings.Cut(scope, "\x00")
+		for uri, s := range uris {
+			if _, ok := s.known[c.ID()]; ok {
+				held[server] = append(held[server], uri)
+			}
+		}
+	}
+	r.clients.mu.Unlock()
+	for server, uris := range held {
+		for _, uri := range uris {
+			if err := r.Unsubscribe(ctx, c, server, uri); err != nil {
+				r.log.Debug().Err(err).Str("server", server).Msg("could not end a subscription")
+			}
+		}
+	}
+	r.isolated.drop(c.ID())
+}
+
+// all are the attached clients.
+func (c *clients) all() []Client {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Collect(maps.Values(c.attached))
+}
+
+// only implements peer.
+func (s *supervisor) only() Client {
+	if all := s.registry.clients.all(); len(all) == 1 {
+		return all[0]
+	}
+	return nil
+}
+
+// announce tells clients which lists have changed, until ctx ends.
+func (r *Registry) announce(ctx context.Context) {
+	for {
+		capabilities, err := r.changed.wait(ctx, nil)
+		if err != nil {
+			return
+		}
+		for capability := range capabilities {
+			for _, c := range r.clients.all() {
+				c.Notify("notifications/"+capability+"/list_changed", nil)
+			}
+		}
+		pause := time.NewTimer(announcePause)
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+		}
+		pause.Stop()
+	}
+}
+
+// notified implements peer.
+func (s *supervisor) notified(method string, params []byte, from Client) {
+	if name, ok := strings.CutSuffix(method, "/list_changed"); ok {
+		s.refresh.note(strings.TrimPrefix(name, "notifications/"))
+		return
+	}
+	s.pass(method, params, from, s.config.Name)
+}
+
+// pass hands a notification to the client it is for, a log message to all where
+// that is not certain, and an update to those who subscribed in that scope.
+func (s *supervisor) pass(method string, params []byte, to Client, scope string) {
+	switch {
+	case method == "notifications/resources/updated":
+		s.registry.updated(scope, params)
+	case method == "notifications/message" && to != nil:
+		to.Notify(method, named(params, s.config.Name))
+	case method == "notifications/message":
+		for _, c := range s.registry.clients.all() {
+			c.Notify(method, named(params, s.config.Name))
+		}
+	case to != nil:
+		to.Notify(method, params)
+	}
+}
+
+// named is a log message with its server as the logger, and the upstream's own
+// logger behind it.
+func named(params []byte, server string) []byte {
+	logger := server
+	if own, ok := rawjson.String(rawjson.Get(params, "logger")); ok && own != "" {
+		logger += "/" + own
+	}
+	return rawjson.With(params, "logger", rawjson.AppendString(nil, logger))
+}
+
+// logOrder are the levels of MCP, the most talkative first.
+var logOrder = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
+
+// SetLevel sets the level of the messages a client wants. Upstreams that have
+// logging are set to the most talkative that any client wants.
+func (r *Registry) SetLevel(c Client, level string) {
+	r.clients.mu.Lock()
+	r.clients.levels[c.ID()] = level
+	r.clients.mu.Unlock()
+	for _, u := range r.Catalog().Upstreams {
+		if u.State == Ready && u.Has("logging") {
+			go r.tellLevel(u.session)
+		}
+	}
+}
+
+// tellTime bounds what mcpx itself asks of an upstream on the side.
+const tellTime = 30 * time.Second
+
+func (r *Registry) tellLevel(s *Session) {
+	if level := r.clients.level(); level != "" {
+		r.tell(s, "logging/setLevel", append(rawjson.AppendString([]byte(`{"level":`), level), '}'))
+	}
+}
+
+// tell makes a request whose answer says nothing.
+func (r *Registry) tell(s *Session, method string, params []byte) {
+	ctx, cancel := context.WithTimeout(s.ctx, tellTime)
+	defer cancel()
+	if _, err := s.Call(ctx, Request{Method: method, Params: params}); err != nil {
+		r.log.Warn().Err(err).Str("server", s.server).Str("method", method).Msg("an upstream could not be told")
+	}
+}
+
+// level is the most talkative level that a client has set, empty if none has.
+func (c *clients) level() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, level := range logOrder {
+		for _, l := range c.levels {
+			if l == level {
+				return level
+			}
+		}
+	}
+	return ""
+}
+
+// restore tells a new session what was asked of the one before: the log level
+// and the subscriptions.
+func (r *Registry) restore(s *Session, scope string, capabilities []byte) {
+	if !rawjson.IsNull(rawjson.Get(capabilities, "logging")) {
+		go r.tellLevel(s)
+	}
+	r.clients.mu.Lock()
+	defer r.clients.mu.Unlock()
+	for uri, subscription := range r.clients.subscribed[scope] {
+		if subscription.made {
+			go r.tell(s, "resources/subscribe", uriParams(uri))
+		}
+	}
+}
+
+// Tell sends a notification of a client to every upstream that is ready, such
+// as that its roots have changed.
+func (r *Registry) Tell(method string, params []byte) {
+	for _, u := range r.Catalog().Upstreams {
+		if u.State == Ready {
+			if err := u.session.Notify(method, params); err != nil {
+				r.log.Debug().Err(err).Str("server", u.Name).Msg("could not pass a notification on")
+			}
+		}
+	}
+}

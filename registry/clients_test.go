@@ -1,0 +1,385 @@
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"mcpx/internal/jsonrpc"
+	"mcpx/internal/mcptest"
+)
+
+// recorder is a client that answers with its own name and notes what it is told.
+type recorder struct {
+	id    string
+	hold  chan struct{} // if not nil, answers wait for it
+	mu    sync.Mutex
+	told  []string
+	asked []string
+	news  chan struct{}
+}
+
+func newRecorder(id string) *recorder { return &recorder{id: id, news: make(chan struct{}, 1000)} }
+
+func (c *recorder) ID() string { return c.id }
+
+func (c *recorder) Request(ctx context.Context, method string, params []byte) ([]byte, error) {
+	c.mu.Lock()
+	c.asked = append(c.asked, method+" "+string(params))
+	c.mu.Unlock()
+	c.news <- struct{}{}
+	if c.hold != nil {
+		select {
+		case <-c.hold:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	if method == "elicitation/create" {
+		return nil, &jsonrpc.Error{Code: -1, Message: "User rejected", Data: []byte(`{"a":1}`)}
+	}
+	return fmt.Appendf(nil, `{"from":%q}`, c.id), nil
+}
+
+func (c *recorder) Notify(method string, params []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.told = append(c.told, strings.TrimSpace(method+" "+string(params)))
+	c.news <- struct{}{}
+}
+
+// heard are the notifications of a method that came.
+func (c *recorder) heard(method string) (params []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, told := range c.told {
+		if text, ok := strings.CutPrefix(told, method+" "); ok {
+			params = append(params, text)
+		}
+	}
+	return params
+}
+
+// wait waits until the client was told all of that.
+func (c *recorder) wait(t *testing.T, want ...string) {
+	t.Helper()
+	limit := time.After(10 * time.Second)
+	for {
+		c.mu.Lock()
+		all := slices.Concat(c.told, c.asked)
+		c.mu.Unlock()
+		missing := slices.DeleteFunc(slices.Clone(want), func(w string) bool { return slices.Contains(all, w) })
+		if len(missing) == 0 {
+			return
+		}
+		select {
+		case <-c.news:
+		case <-limit:
+			t.Fatalf("%s was never told %q, only %q", c.id, missing, all)
+		}
+	}
+}
+
+// callAs calls a tool for a client.
+func callAs(t *testing.T, r *Registry, c Client, tool, arguments string) (string, error) {
+	t.Helper()
+	result, err := r.Call(t.Context(), "a", Request{
+		Method: "tools/call", Params: fmt.Appendf(nil, `{"name":%q,"arguments":%s}`, tool, arguments), Meta: []byte("{}"), Client: c,
+	})
+	if err != nil {
+		return "", err
+	}
+	var answer struct{ Content []struct{ Text string } }
+	if err := json.Unmarshal(result, &answer); err != nil {
+		return "", err
+	}
+	return answer.Content[0].Text, nil
+}
+
+func TestUpstreamAsksTheClientWhoseCallItIs(t *testing.T) {
+	r, _ := run(t, map[string]any{"a": mcptest.Upstream(t)})
+	one, two := newRecorder("one"), newRecorder("two")
+	r.Attach(one)
+	r.Attach(two)
+	for _, c := range []*recorder{one, two} {
+		got, err := callAs(t, r, c, "ask", `{"method":"sampling/createMessage","params":{"temperature":0,"maxTokens":9007199254740993}}`)
+		if want := fmt.Sprintf(`{"from":%q}`, c.id); err != nil || got != want {
+			t.Errorf("got %s, %v, want %s", got, err, want)
+		}
+		c.wait(t, `sampling/createMessage {"temperature":0,"maxTokens":9007199254740993}`)
+	}
+	got, err := callAs(t, r, one, "ask", `{"method":"elicitation/create"}`)
+	if want := `error {"code":-1,"message":"User rejected","data":{"a":1}}`; err != nil || got != want {
+		t.Errorf("got %s, %v, want %s", got, err, want)
+	}
+	got, _ = callAs(t, r, one, "ask", `{"method":"tasks/list"}`)
+	if want := `error {"code":-32601,"message":"Method 'tasks/list' not found"}`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got, _ = callAs(t, r, one, "ask", `{"method":"ping"}`); got != `{}` {
+		t.Errorf("ping was answered with %s", got)
+	}
+}
+
+func TestUncertainRequestsAreRefused(t *testing.T) {
+	r, _ := run(t, map[string]any{"a": mcptest.Upstream(t)})
+	one, two := newRecorder("one"), newRecorder("two")
+	r.Attach(one)
+	r.Attach(two)
+	one.hold = make(chan struct{})
+	first := make(chan string, 1)
+	go func() {
+		got, err := callAs(t, r, one, "ask", `{"method":"roots/list"}`)
+		first <- fmt.Sprint(got, err)
+	}()
+	one.wait(t, "roots/list {}")
+	got, err := callAs(t, r, two, "ask", `{"method":"roots/list"}`)
+	want := `error {"code":-32600,"message":"roots/list was refused: several clients have calls in flight on the shared session of server \"a\"; set \"isolation\": \"client\" for it"}`
+	if err != nil || got != want {
+		t.Errorf("got %s, %v, want %s", got, err, want)
+	}
+	close(one.hold)
+	if got := <-first; got != `{"from":"one"}<nil>` {
+		t.Errorf("the first client's call got %s", got)
+	}
+	two.mu.Lock()
+	defer two.mu.Unlock()
+	if len(two.asked) != 0 {
+		t.Errorf("the second client was asked %q", two.asked)
+	}
+}
+
+func TestRootsAtTheStartGoToTheOnlyClient(t *testing.T) {
+	r, l := run(t, map[string]any{"a": mcptest.Upstream(t, "-ask-roots")})
+	l.wait(t, "roots:")
+	if l.count("no client has a call in flight") != 1 {
+		t.Error("without a client the roots were not refused")
+	}
+	r.Attach(newRecorder("one"))
+	_, _ = callTool(t.Context(), r, "a", "crash", "{}")
+	mustCall(t, r, "a", "pid", "{}")
+	l.wait(t, `roots: {\"from\":\"one\"}`)
+}
+
+func TestAThinkingClientKeepsTheCallAlive(t *testing.T) {
+	quick := mcptest.Upstream(t)
+	quick["timeout"] = 0.2
+	r, _ := run(t, map[string]any{"a": quick})
+	c := newRecorder("one")
+	c.hold = make(chan struct{})
+	time.AfterFunc(700*time.Millisecond, func() { close(c.hold) })
+	got, err := callAs(t, r, c, "ask", `{"method":"roots/list"}`)
+	if err != nil || got != `{"from":"one"}` {
+		t.Errorf("got %s, %v", got, err)
+	}
+}
+
+func TestWithdrawnRequestsEnd(t *testing.T) {
+	r, _ := run(t, map[string]any{"a": mcptest.Upstream(t)})
+	c := newRecorder("one")
+	c.hold = make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		_, err := r.Call(ctx, "a", Request{Method: "tools/call", Params: []byte(`{"name":"ask","arguments":{"method":"roots/list"}}`), Meta: []byte("{}"), Client: c})
+		done <- err
+	}()
+	c.wait(t, "roots/list {}")
+	cancel() // the upstream hears of it and withdraws what it asked
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+	u := r.Catalog().Upstream("a")
+	mustCall(t, r, "a", "pid", "{}")
+	limit := time.After(10 * time.Second)
+	for poll := time.NewTicker(5 * time.Millisecond); ; {
+		u.session.mu.Lock()
+		left := len(u.session.asked)
+		u.session.mu.Unlock()
+		if left == 0 {
+			poll.Stop()
+			return
+		}
+		select {
+		case <-poll.C:
+		case <-limit:
+			t.Fatal("the client is still being asked")
+		}
+	}
+}
+
+func TestLogMessagesCarryTheirServer(t *testing.T) {
+	r, _ := run(t, map[string]any{"a": mcptest.Upstream(t)})
+	one, two := newRecorder("one"), newRecorder("two")
+	r.Attach(one)
+	r.Attach(two)
+	if _, err := callAs(t, r, one, "say", `{"method":"notifications/message","params":[{"level":"info","data":1},{"level":"info","logger":"db","data":{"x":9007199254740993}}]}`); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{`{"level":"info","data":1,"logger":"a"}`, `{"level":"info","logger":"a/db","data":{"x":9007199254740993}}`}
+	if got := one.heard("notifications/message"); !slices.Equal(got, want) {
+		t.Errorf("one was told %q, want %q", got, want)
+	}
+	if got := two.heard("notifications/message"); got != nil {
+		t.Errorf("two was told %q", got)
+	}
+	mustCall(t, r, "a", "say", `{"method":"notifications/message","params":[{"level":"info","data":"to all"}]}`)
+	for _, c := range []*recorder{one, two} {
+		c.wait(t, `notifications/message {"level":"info","data":"to all","logger":"a"}`)
+	}
+}
+
+func TestListsAreAnnounced(t *testing.T) {
+	r, _ := run(t, map[string]any{"a": mcptest.Upstream(t, "-full")})
+	c := newRecorder("one")
+	r.Attach(c)
+	c.wait(t, "notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed")
+	u := r.Settled(t.Context(), "a")
+	for what, keys := range map[string][2][]string{
+		"prompts":   {{"plain", "choice", "needs"}, names(u.Prompts)},
+		"resources": {{"test://one", "own://test"}, names(u.Resources)},
+		"templates": {{"item://{id}", "own://test/{category}/{id}"}, names(u.Templates)},
+	} {
+		if !slices.Equal(keys[0], keys[1]) {
+			t.Errorf("%s are %q, want %q", what, keys[1], keys[0])
+		}
+	}
+	if !u.Has("completions") || u.Has("tasks") {
+		t.Errorf("capabilities %s", u.Capabilities)
+	}
+}
+
+func names(items []Item) (keys []string) {
+	for _, i := range items {
+		keys = append(keys, i.Key)
+	}
+	return keys
+}
+
+func TestSubscriptions(t *testing.T) {
+	r, l := run(t, map[string]any{"a": mcptest.Upstream(t, "-full")})
+	one, two := newRecorder("one"), newRecorder("two")
+	r.Attach(one)
+	r.Attach(two)
+	subscribe := func(c *recorder, uri string) {
+		t.Helper()
+		if err := r.Subscribe(t.Context(), c, "a", uri, "known:"+uri); err != nil {
+			t.Fatal(err)
+		}
+	}
+	subscribe(one, "test://one")
+	subscribe(two, "test://one")
+	subscribe(two, "test://two")
+	update := func(uri string) {
+		mustCall(t, r, "a", "say", fmt.Sprintf(`{"method":"notifications/resources/updated","params":[{"uri":%q}]}`, uri))
+	}
+	for _, uri := range []string{"test://one", "test://two", "test://three", "test://one/part", "test://onemore"} {
+		update(uri)
+	}
+	updates := func(c *recorder) []string { return c.heard("notifications/resources/updated") }
+	if got, want := updates(one), []string{`{"uri":"known:test://one"}`, `{"uri":"known:test://one/part"}`}; !slices.Equal(got, want) {
+		t.Errorf("one heard of %q, want %q", got, want)
+	}
+	if got, want := updates(two), []string{`{"uri":"known:test://one"}`, `{"uri":"known:test://two"}`, `{"uri":"known:test://one/part"}`}; !slices.Equal(got, want) {
+		t.Errorf("two heard of %q, want %q", got, want)
+	}
+	if n := l.count("resources/subscribe test://one"); n != 1 {
+		t.Errorf("the upstream was asked %d times, want once for two clients", n)
+	}
+
+	_, _ = callTool(t.Context(), r, "a", "crash", "{}")
+	mustCall(t, r, "a", "pid", "{}")
+	l.waitFor(t, "resources/subscribe test://one", 2) // subscriptions survive a restart
+
+	if err := r.Unsubscribe(t.Context(), one, "a", "test://one"); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Unsubscribe(t.Context(), one, "a", "test://one"); err != nil {
+		t.Fatal(err) // twice does no harm
+	}
+	if n := l.count("resources/unsubscribe"); n != 0 {
+		t.Errorf("the upstream was told %d times though a subscriber is left", n)
+	}
+	r.Detach(t.Context(), two)
+	l.waitFor(t, "resources/unsubscribe test://one", 1)
+	l.waitFor(t, "resources/unsubscribe test://two", 1)
+	update("test://one")
+	if got := len(updates(one)) + len(updates(two)); got != 5 {
+		t.Errorf("%d updates in all, want the 5 of before", got)
+	}
+}
+
+func TestLevelIsTheMostTalkative(t *testing.T) {
+	r, l := run(t, map[string]any{"a": mcptest.Upstream(t, "-full"), "b": mcptest.Upstream(t)})
+	r.Settled(t.Context(), "a")
+	one, two := newRecorder("one"), newRecorder("two")
+	r.Attach(one)
+	r.Attach(two)
+	r.SetLevel(one, "warning")
+	l.waitFor(t, "logging/setLevel warning", 1)
+	r.SetLevel(two, "debug")
+	l.waitFor(t, "logging/setLevel debug", 1)
+	r.SetLevel(one, "error")
+	l.waitFor(t, "logging/setLevel debug", 2)
+	_, _ = callTool(t.Context(), r, "a", "crash", "{}")
+	mustCall(t, r, "a", "pid", "{}")
+	l.waitFor(t, "logging/setLevel debug", 3)
+}
+
+func TestIsolatedClientsHaveTheirOwnSessions(t *testing.T) {
+	own := mcptest.Upstream(t, "-full")
+	own["isolation"] = "client"
+	r, _ := run(t, map[string]any{"a": own})
+	one, two := newRecorder("one"), newRecorder("two")
+	r.Attach(one)
+	r.Attach(two)
+	pids := map[string]bool{}
+	for _, c := range []*recorder{one, two} {
+		pid, err := callAs(t, r, c, "pid", "{}")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := callAs(t, r, c, "pid", "{}"); err != nil || again != pid {
+			t.Errorf("%s went from process %s to %s, %v", c.id, pid, again, err)
+		}
+		pids[pid] = true
+	}
+	pids[mustCall(t, r, "a", "pid", "{}")] = true // mcpx's own session
+	if len(pids) != 3 {
+		t.Errorf("%d processes, want 3", len(pids))
+	}
+
+	// What is not certain on a shared session is on one's own.
+	if err := r.Subscribe(t.Context(), one, "a", "test://one", "test://one"); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Subscribe(t.Context(), two, "a", "test://one", "test://one"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := callAs(t, r, one, "say", `{"method":"notifications/resources/updated","params":[{"uri":"test://one"}]}`); err != nil {
+		t.Fatal(err)
+	}
+	one.wait(t, `notifications/resources/updated {"uri":"test://one"}`)
+	if got := two.heard("notifications/resources/updated"); got != nil {
+		t.Errorf("two was told %q", got)
+	}
+
+	_, err := callAs(t, r, one, "crash", `{"status":3}`)
+	var lost *Lost
+	if !errors.As(err, &lost) {
+		t.Errorf("error %v, want a *Lost", err)
+	}
+	if _, err := callAs(t, r, one, "pid", "{}"); err != nil {
+		t.Errorf("after its death: %v", err)
+	}
+	r.Detach(t.Context(), one)
+	if len(r.isolated.sessions) != 1 {
+		t.Errorf("%d private sessions after one client has gone, want 1", len(r.isolated.sessions))
+	}
+}

@@ -1,0 +1,122 @@
+package registry
+
+import (
+	"context"
+	"sync"
+
+	"mcpx/config"
+	"mcpx/internal/rawjson"
+)
+
+// isolated are the sessions of clients that do not share one: of upstreams with
+// "isolation": "client". Each is opened on its client's first call, and ends
+// with the client.
+type isolated struct {
+	mu       sync.Mutex
+	sessions map[owner]*private
+	closing  sync.WaitGroup
+}
+
+type owner struct{ client, server string }
+
+// private is a session of one client, or the attempt to open one.
+type private struct {
+	supervisor *supervisor
+	client     Client
+	opened     chan struct{} // closed when session or err is there
+	session    *Session
+	err        error
+}
+
+// private is the client's own session to an upstream. A new one takes the place
+// of one that has ended.
+func (r *Registry) private(ctx context.Context, s *supervisor, c Client) (*Session, error) {
+	key := owner{c.ID(), s.config.Name}
+	r.isolated.mu.Lock()
+	p := r.isolated.sessions[key]
+	if p == nil || p.over() {
+		p = &private{supervisor: s, client: c, opened: make(chan struct{})}
+		r.isolated.sessions[key] = p
+		r.isolated.closing.Go(p.open)
+	}
+	r.isolated.mu.Unlock()
+	select {
+	case <-p.opened:
+		return p.session, p.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// over reports whether the session was opened and is of no more use.
+func (p *private) over() bool {
+	select {
+	case <-p.opened:
+		return p.err != nil || p.session.ctx.Err() != nil
+	default:
+		return false
+	}
+}
+
+func (p *private) open() {
+	defer close(p.opened)
+	s := p.supervisor
+	ctx, cancel := startupLimit(s.registry.ctx, s.config)
+	defer cancel()
+	session, hello, err := open(ctx, s.config, s.options, s.log, p)
+	if err != nil {
+		u := &Upstream{Name: s.config.Name}
+		u.fail(s.config, err)
+		p.err = u.Unavailable()
+		return
+	}
+	p.session = session
+	s.registry.restore(session, scope(s.config, p.client), rawjson.Get(hello, "capabilities"))
+}
+
+// close ends the session once it is open.
+func (p *private) close() {
+	<-p.opened
+	if p.session != nil {
+		p.session.Close()
+	}
+}
+
+// drop ends the sessions of a client.
+func (i *isolated) drop(client string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for key, p := range i.sessions {
+		if key.client == client {
+			delete(i.sessions, key)
+			i.closing.Go(p.close)
+		}
+	}
+}
+
+// closeAll ends every session and waits for it.
+func (i *isolated) closeAll() {
+	i.mu.Lock()
+	for key, p := range i.sessions {
+		delete(i.sessions, key)
+		i.closing.Go(p.close)
+	}
+	i.mu.Unlock()
+	i.closing.Wait()
+}
+
+// scope tells sessions apart for what is remembered of them.
+func scope(c *config.Upstream, client Client) string {
+	if c.Isolation == config.PerClient {
+		return c.Name + "\x00" + client.ID()
+	}
+	return c.Name
+}
+
+// only implements peer.
+func (p *private) only() Client { return p.client }
+
+// notified implements peer. Lists are the business of the shared session.
+func (p *private) notified(method string, params []byte, _ Client) {
+	p.supervisor.pass(method, params, p.client, scope(p.supervisor.config, p.client))
+}

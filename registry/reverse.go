@@ -1,0 +1,138 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"mcpx/internal/jsonrpc"
+	"mcpx/internal/rawjson"
+)
+
+// Client is who an upstream's own requests and notifications go to: a client of
+// a front, by the stream of the call they belong to.
+type Client interface {
+	// ID tells clients apart.
+	ID() string
+	// Request asks the client and waits for its answer.
+	Request(ctx context.Context, method string, params []byte) (result []byte, err error)
+	// Notify tells the client something. It never waits.
+	Notify(method string, params []byte)
+}
+
+// forClients are the methods an upstream may ask a client.
+var forClients = map[string]bool{
+	"sampling/createMessage": true,
+	"elicitation/create":     true,
+	"roots/list":             true,
+}
+
+// maxAsked bounds what an upstream may ask at a time.
+const maxAsked = 100
+
+// asks takes a request of the upstream. What is for a client is asked there, by a
+// goroutine of its own, since a person may have to think about it.
+func (s *Session) asks(m jsonrpc.Message) {
+	switch {
+	case m.Method == "ping":
+		s.reply(m.ID, []byte("{}"), nil)
+		return
+	case !forClients[m.Method]:
+		s.reply(m.ID, nil, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "Method '%s' not found", m.Method))
+		return
+	}
+	client, c, err := s.addressee()
+	if err != nil {
+		s.reply(m.ID, nil, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "%s was refused: %v", m.Method, err))
+		return
+	}
+	ctx, done, err := s.hold(m.ID, c)
+	if err != nil {
+		s.reply(m.ID, nil, err)
+		return
+	}
+	go func() {
+		defer done()
+		result, err := client.Request(ctx, m.Method, m.Params)
+		s.reply(m.ID, result, err)
+	}()
+}
+
+// hold notes that the upstream waits for a client, during which its call does
+// not run into the limit on idle calls.
+func (s *Session) hold(id []byte, c *call) (_ context.Context, done func(), err error) {
+	ctx, cancel := context.WithCancel(s.ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.asked) >= maxAsked {
+		cancel()
+		return nil, nil, fmt.Errorf("refused: %d requests to clients are waiting already", maxAsked)
+	}
+	s.asked[string(id)] = cancel
+	if c != nil {
+		c.held++
+	}
+	return ctx, func() {
+		cancel()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.asked, string(id))
+		if c != nil {
+			c.held--
+		}
+	}, nil
+}
+
+// held reports whether the call's client is being asked something.
+func (s *Session) held(c *call) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return c.held > 0
+}
+
+// withdrawn ends a request that the upstream no longer wants answered.
+func (s *Session) withdrawn(params []byte) {
+	s.mu.Lock()
+	cancel := s.asked[string(rawjson.Get(params, "requestId"))]
+	s.mu.Unlock()
+	if cancel != nil {
+		cancel()
+	}
+}
+
+func (s *Session) reply(id, result []byte, err error) {
+	message := jsonrpc.AppendResult(nil, id, result)
+	if err != nil {
+		e := &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: err.Error()}
+		errors.As(err, &e)
+		message = jsonrpc.AppendError(nil, id, e)
+	}
+	if err := s.link.Send(message); err != nil {
+		s.log.Debug().Err(err).Msg("could not answer the upstream")
+	}
+}
+
+// addressee is the client that what the upstream says of its own accord must be
+// for: the one whose calls are in flight, or the only one there is. The error
+// says why that is not certain.
+func (s *Session) addressee() (Client, *call, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var latest *call
+	for _, c := range s.pending {
+		switch {
+		case c.request.Client == nil:
+		case latest != nil && latest.request.Client.ID() != c.request.Client.ID():
+			return nil, nil, fmt.Errorf(`several clients have calls in flight on the shared session of server %q; set "isolation": "client" for it`, s.server)
+		case latest == nil || latest.id < c.id:
+			latest = c
+		}
+	}
+	if latest != nil {
+		return latest.request.Client, latest, nil
+	}
+	if only := s.peer.only(); only != nil {
+		return only, nil, nil
+	}
+	return nil, nil, fmt.Errorf(`no client has a call in flight on the shared session of server %q; set "isolation": "client" for it`, s.server)
+}
