@@ -3,6 +3,7 @@ package executor
 import (
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"weak"
 
 	"mcpx/executor/validate"
@@ -21,51 +22,59 @@ func (e *Executor) arguments(c Call, u *registry.Upstream, t *registry.Tool) ([]
 	if err != nil {
 		return nil, &Invalid{Problems: []validate.Problem{{Text: err.Error()}}, tool: t}
 	}
-	schema := e.validators.of(t, func(reason string) {
-		e.log.Warn().Str("server", u.Name).Str("tool", t.Name).Str("reason", reason).
-			Msg("the tool's schema cannot be judged; its arguments are sent unchecked")
-	})
+	schema := e.validators.of(t)
+	defer func() {
+		if reason := schema.Unjudged(); reason != "" && !schema.told.Swap(true) {
+			e.log.Warn().Str("server", u.Name).Str("tool", t.Name).Str("reason", reason).
+				Msg("the tool's schema cannot be judged; its arguments are sent unchecked")
+		}
+	}()
 	problems := schema.Check(value)
-	if len(problems) == 0 {
-		return raw, nil
-	}
-	if repaired, ok := parseStrings(raw, problems); ok {
-		if value, err := validate.Decode(repaired); err == nil && len(schema.Check(value)) == 0 {
+	for repaired, left := raw, problems; ; {
+		if len(left) == 0 {
 			return repaired, nil
 		}
+		var ok bool
+		if repaired, ok = parseStrings(repaired, left); !ok {
+			return nil, &Invalid{Problems: problems, tool: t}
+		}
+		if value, err = validate.Decode(repaired); err != nil {
+			return nil, &Invalid{Problems: problems, tool: t}
+		}
+		left = schema.Check(value) // what was inside a string may hold another
 	}
-	return nil, &Invalid{Problems: problems, tool: t}
 }
 
 // validators are the compiled schemas of tools. A schema goes when its tool does.
 type validators struct {
-	schemas sync.Map // weak.Pointer[registry.Tool] to *validate.Schema
+	schemas sync.Map // weak.Pointer[registry.Tool] to *validator
+}
+
+// validator is a compiled schema.
+type validator struct {
+	*validate.Schema
+	told atomic.Bool // that it cannot be enforced
 }
 
 // unjudged says why a tool's arguments are sent unchecked, as far as that is known.
 func (v *validators) unjudged(t *registry.Tool) string {
 	if s, ok := v.schemas.Load(weak.Make(t)); ok {
-		return s.(*validate.Schema).Unjudged()
+		return s.(*validator).Unjudged()
 	}
 	return ""
 }
 
-// of returns the compiled schema of a tool. unjudged is told, once, why it
-// cannot be enforced.
-func (v *validators) of(t *registry.Tool, unjudged func(reason string)) *validate.Schema {
+// of returns the compiled schema of a tool.
+func (v *validators) of(t *registry.Tool) *validator {
 	key := weak.Make(t)
 	if s, ok := v.schemas.Load(key); ok {
-		return s.(*validate.Schema)
+		return s.(*validator)
 	}
-	s, known := v.schemas.LoadOrStore(key, validate.Compile(t.InputSchema))
-	schema := s.(*validate.Schema)
+	s, known := v.schemas.LoadOrStore(key, &validator{Schema: validate.Compile(t.InputSchema)})
 	if !known {
 		runtime.AddCleanup(t, func(key weak.Pointer[registry.Tool]) { v.schemas.Delete(key) }, key)
-		if reason := schema.Unjudged(); reason != "" {
-			unjudged(reason)
-		}
 	}
-	return schema
+	return s.(*validator)
 }
 
 // properties are the parameters that a tool's schema declares, nil if it

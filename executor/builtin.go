@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -55,7 +56,7 @@ func newBuiltin(e *Executor) builtin {
 			e.searchTools,
 		},
 		{
-			"read_result", "Read on in a result that was cut: by bytes (a negative offset counts from the end), by JSON Pointer (* stands for every element), or the lines that match an RE2 pattern.",
+			"read_result", "Read on in a cut result: by bytes, JSON Pointer, or lines matching an RE2 pattern. A negative offset counts from the end; in a path * stands for every element; with grep, offset and limit count lines.",
 			`{"type":"object","properties":{"id":{"type":"string"},"offset":{"type":"integer","default":0},"limit":{"type":"integer","minimum":1},"path":{"type":"string"},"grep":{"type":"string"}},"required":["id"]}`,
 			e.readResult,
 		},
@@ -79,11 +80,27 @@ func newBuiltin(e *Executor) builtin {
 
 // call runs one of mcpx's own tools.
 func (b *builtin) call(ctx context.Context, c Call, arguments []byte) ([]byte, error) {
-	text, err := b.tools[c.Tool](ctx, c, arguments)
+	answer, err := b.tools[c.Tool](ctx, c, arguments)
 	if err != nil {
 		return nil, err
 	}
-	return TextResult(text), nil
+	return TextResult(answer), nil
+}
+
+// text is a string argument, empty if it is not given.
+func text(arguments []byte, key string) string {
+	s, _ := rawjson.String(rawjson.Get(arguments, key))
+	return s
+}
+
+// integer is an integer argument in any way JSON can write one: 6 and 6.0 are
+// the same.
+func integer(arguments []byte, key string, otherwise int) int {
+	f, err := strconv.ParseFloat(string(rawjson.Get(arguments, key)), 64)
+	if err != nil {
+		return otherwise
+	}
+	return int(min(max(f, -1<<50), 1<<50))
 }
 
 // TextResult is the result of a tool that says one thing.
@@ -93,32 +110,21 @@ func TextResult(text string) []byte {
 }
 
 func (e *Executor) readResult(_ context.Context, c Call, arguments []byte) (string, error) {
-	var q struct {
-		ID     string `json:"id"`
-		Offset int    `json:"offset"`
-		Limit  int    `json:"limit"`
-		Path   string `json:"path"`
-		Grep   string `json:"grep"`
-	}
-	if err := json.Unmarshal(arguments, &q); err != nil {
-		return "", err
-	}
-	return e.results.Read(clientID(c.Client), results.Query(q))
+	return e.results.Read(clientID(c.Client), results.Query{
+		ID:     text(arguments, "id"),
+		Offset: integer(arguments, "offset", 0),
+		Limit:  integer(arguments, "limit", 0),
+		Path:   text(arguments, "path"),
+		Grep:   text(arguments, "grep"),
+	})
 }
 
 func (e *Executor) searchTools(ctx context.Context, _ Call, arguments []byte) (string, error) {
-	q := struct {
-		Query string `json:"query"`
-		Limit int    `json:"limit"`
-	}{Limit: 10}
-	if err := json.Unmarshal(arguments, &q); err != nil {
-		return "", err
-	}
 	e.Settle(ctx, settleTime)
 	x := e.searchIndex()
 	budget := e.config.Limits.InspectTokens
 	var b strings.Builder
-	for _, hit := range x.search.Search(q.Query, q.Limit) {
+	for _, hit := range x.search.Search(text(arguments, "query"), integer(arguments, "limit", 10)) {
 		f := x.tools[hit.Document]
 		line := f.server + ": " + fullLine(f.tool) + "\n"
 		if budget -= tokens.Estimate(line); budget < 0 && b.Len() > 0 {

@@ -8,6 +8,7 @@ import (
 
 	"mcpx/executor/validate"
 	"mcpx/internal/jsonrpc"
+	"mcpx/internal/plain"
 	"mcpx/registry"
 )
 
@@ -24,26 +25,32 @@ func (e *Invalid) Error() string {
 		b.WriteString(p.String())
 		b.WriteByte('\n')
 	}
-	fmt.Fprintf(&b, "%s(%s)", e.tool.Name, e.tool.Signature())
+	fmt.Fprintf(&b, "%s(%s)", shown(e.tool.Name), e.tool.Signature())
 	return b.String()
 }
 
-// Explain is the text of an error for the one who made the call: what went
-// wrong, and what to do about it.
-func Explain(server string, err error) string {
-	var own *jsonrpc.Error
-	if !errors.As(err, &own) {
-		return err.Error()
-	}
-	text := fmt.Sprintf("server %q answered with error %d: %s", server, own.Code, own.Message)
-	if len(own.Data) > 0 {
-		text += "\ndata: " + string(own.Data)
+// Refused is returned for a call that the upstream answered with an error.
+type Refused struct {
+	Server string
+	Own    *jsonrpc.Error
+}
+
+// refusedBytes bounds what is told of each part of an upstream's error.
+const refusedBytes = 8 << 10
+
+func (e *Refused) Error() string {
+	text := fmt.Sprintf("server %q answered with error %d: %s", e.Server, e.Own.Code, plain.Cut(e.Own.Message, refusedBytes))
+	if len(e.Own.Data) > 0 {
+		text += "\ndata: " + plain.Cut(string(e.Own.Data), refusedBytes)
 	}
 	return text
 }
 
+// Unwrap returns the upstream's own error.
+func (e *Refused) Unwrap() error { return e.Own }
+
 // outcome is the word for what became of a call.
-func outcome(err error) string {
+func outcome(ctx context.Context, err error) string {
 	var (
 		notFound    *NotFound
 		invalid     *Invalid
@@ -55,6 +62,10 @@ func outcome(err error) string {
 	switch {
 	case err == nil:
 		return "ok"
+	case ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return "timeout"
+	case ctx.Err() != nil:
+		return "cancelled"
 	case errors.As(err, &notFound):
 		return "not_found"
 	case errors.As(err, &invalid):
@@ -67,8 +78,6 @@ func outcome(err error) string {
 		return "timeout"
 	case errors.As(err, &own):
 		return "error"
-	case errors.Is(err, context.Canceled):
-		return "cancelled"
 	}
 	return "failed"
 }

@@ -6,6 +6,7 @@ package executor
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 	"mcpx/config"
 	"mcpx/executor/results"
+	"mcpx/internal/jsonrpc"
 	"mcpx/internal/rawjson"
 	"mcpx/registry"
 )
@@ -79,7 +81,7 @@ func (e *Executor) Do(ctx context.Context, c Call) (result []byte, err error) {
 	begin := time.Now()
 	defer func() {
 		e.observe(Event{
-			Client: clientID(c.Client), Server: c.Server, Tool: c.Tool, Outcome: outcome(err),
+			Client: clientID(c.Client), Server: c.Server, Tool: c.Tool, Outcome: outcome(ctx, err),
 			Took: time.Since(begin), BytesIn: len(c.Arguments), BytesOut: len(result),
 		})
 	}()
@@ -92,14 +94,19 @@ func (e *Executor) Do(ctx context.Context, c Call) (result []byte, err error) {
 		return nil, err
 	}
 	if upstream == e.builtin.upstream {
-		return e.builtin.call(ctx, c, arguments)
+		result, err = e.builtin.call(ctx, c, arguments)
+	} else {
+		result, err = e.registry.Call(ctx, c.Server, registry.Request{
+			Method: "tools/call",
+			Params: toolParams(tool.Name, arguments),
+			Meta:   orEmpty(c.Meta),
+			Client: c.Client, Progress: c.Progress,
+		})
 	}
-	result, err = e.registry.Call(ctx, c.Server, registry.Request{
-		Method: "tools/call",
-		Params: toolParams(tool.Name, arguments),
-		Meta:   orEmpty(c.Meta),
-		Client: c.Client, Progress: c.Progress,
-	})
+	var own *jsonrpc.Error
+	if errors.As(err, &own) {
+		return nil, &Refused{Server: c.Server, Own: own}
+	}
 	if err != nil {
 		return nil, err
 	}

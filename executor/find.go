@@ -32,15 +32,20 @@ func (e *Executor) upstreams(c *registry.Catalog) []*registry.Upstream {
 	return append(slices.Clone(c.Upstreams), e.builtin.upstream)
 }
 
-// Upstream finds an upstream by name and waits while it starts.
-func (e *Executor) Upstream(ctx context.Context, name string) (*registry.Upstream, error) {
+// upstream finds an upstream by name. It waits while that starts, and if nothing
+// is known of its tools, asks for a start.
+func (e *Executor) upstream(ctx context.Context, name string) (*registry.Upstream, error) {
 	if name == Builtin {
 		return e.builtin.upstream, nil
 	}
-	if u := e.registry.Settled(ctx, name); u != nil {
-		return u, nil
+	u := e.registry.Catalog().Upstream(name)
+	switch {
+	case u == nil:
+		return nil, unknownServer(name, e.Servers())
+	case len(u.Tools) == 0:
+		return e.registry.Ready(ctx, name)
 	}
-	return nil, unknownServer(name, e.Servers())
+	return u, nil
 }
 
 // Locate finds the server that has a tool of that name, or of that name with the
@@ -63,7 +68,7 @@ func (e *Executor) Locate(name string) (server, tool string, ok bool) {
 // ways models mix up is put right in the call.
 func (e *Executor) find(ctx context.Context, c *Call) (*registry.Upstream, *registry.Tool, error) {
 	c.splitName(e.Servers())
-	u, err := e.Upstream(ctx, c.Server)
+	u, err := e.upstream(ctx, c.Server)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -93,24 +98,31 @@ func (c *Call) splitName(servers []string) {
 	if c.Server != "" {
 		return
 	}
+	whole := c.Tool
 	for _, server := range servers {
 		for _, joint := range joints {
-			if name, ok := strings.CutPrefix(c.Tool, server+joint); ok {
+			// Of two servers whose names begin alike it is the longer.
+			if name, ok := strings.CutPrefix(whole, server+joint); ok && len(server) > len(c.Server) {
 				c.Server, c.Tool = server, name
-				return
 			}
 		}
 	}
 }
 
-// nameList is how many bytes of names an error shows.
-const nameList = 1500
+// What an error shows of names.
+const (
+	nameList  = 1500 // bytes in all
+	nameBytes = 128  // of one
+)
+
+// shown is a name as an error has it.
+func shown(name string) string { return plain.Cut(plain.Line(name), nameBytes) }
 
 func unknownServer(name string, servers []string) error {
 	if name == "" {
 		return &NotFound{"server_name: required; servers: " + list(servers)}
 	}
-	return &NotFound{fmt.Sprintf("unknown server %q%s; servers: %s", plain.Line(name), didYouMean(name, servers), list(servers))}
+	return &NotFound{fmt.Sprintf("unknown server %q%s; servers: %s", shown(name), didYouMean(name, servers), list(servers))}
 }
 
 func noTool(u *registry.Upstream) error {
@@ -118,7 +130,7 @@ func noTool(u *registry.Upstream) error {
 }
 
 func unknownTool(u *registry.Upstream, name string) error {
-	return &NotFound{fmt.Sprintf("server %q has no tool %q%s; its tools: %s", u.Name, plain.Line(name), didYouMean(name, toolNames(u)), list(toolNames(u)))}
+	return &NotFound{fmt.Sprintf("server %q has no tool %q%s; its tools: %s", u.Name, shown(name), didYouMean(name, toolNames(u)), list(toolNames(u)))}
 }
 
 func toolNames(u *registry.Upstream) []string {
@@ -130,12 +142,15 @@ func toolNames(u *registry.Upstream) []string {
 }
 
 func didYouMean(name string, known []string) string {
+	if len(name) > nameBytes {
+		return ""
+	}
 	near := nearest.Words(name, known, 3)
 	if len(near) == 0 {
 		return ""
 	}
 	for i, n := range near {
-		near[i] = fmt.Sprintf("%q", plain.Line(n))
+		near[i] = fmt.Sprintf("%q", shown(n))
 	}
 	return "; did you mean " + strings.Join(near, " or ") + "?"
 }
@@ -154,7 +169,7 @@ func list(names []string) string {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		b.WriteString(plain.Line(name))
+		b.WriteString(shown(name))
 	}
 	return b.String()
 }

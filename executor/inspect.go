@@ -2,6 +2,7 @@ package executor
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"mcpx/internal/rawjson"
@@ -11,12 +12,9 @@ import (
 // Inspect describes a server's tools, or one tool in full, or those that a glob
 // or a comma list names. It waits while the server starts.
 func (e *Executor) Inspect(ctx context.Context, server, tool string) (string, error) {
-	u, err := e.Upstream(ctx, server)
+	u, err := e.upstream(ctx, server)
 	if err != nil {
 		return "", err
-	}
-	if len(u.Tools) == 0 && u.State != registry.Ready {
-		return "", u.Unavailable()
 	}
 	if tool == "" {
 		return listing(u, u.Tools, e.config.Limits.InspectTokens), nil
@@ -36,7 +34,13 @@ func (e *Executor) Inspect(ctx context.Context, server, tool string) (string, er
 	case strings.ContainsAny(tool, "*?["):
 		return listing(u, found, e.config.Limits.InspectTokens), nil
 	}
-	return describeAll(u, found, e.config.Limits.InspectTokens), nil
+	text := describeAll(u, found, e.config.Limits.InspectTokens)
+	for _, name := range strings.Split(tool, ",") {
+		if name = strings.TrimSpace(name); name != "" && u.Tool(name) == nil {
+			text += fmt.Sprintf("\nno tool %q%s", shown(name), didYouMean(name, toolNames(u)))
+		}
+	}
+	return text, nil
 }
 
 // describe is a tool's definition as the upstream sent it, minified, without

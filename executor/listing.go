@@ -2,9 +2,10 @@ package executor
 
 import (
 	"fmt"
-	"path"
+	"slices"
 	"strings"
 
+	"mcpx/config"
 	"mcpx/internal/plain"
 	"mcpx/internal/tokens"
 	"mcpx/registry"
@@ -20,7 +21,7 @@ const sentenceBytes = 160
 // tokens allows: signatures and sentences; names with required parameters;
 // names; a page of names.
 func listing(u *registry.Upstream, tools []*registry.Tool, budget int) string {
-	head := heading(u, len(tools))
+	head := heading(u, len(tools), budget/4)
 	budget -= tokens.Estimate(head)
 	for _, line := range []func(*registry.Tool) string{fullLine, shortLine, nameLine} {
 		if text, fits := lines(tools, line, budget); fits {
@@ -30,16 +31,20 @@ func listing(u *registry.Upstream, tools []*registry.Tool, budget int) string {
 	return head + page(u, tools, budget)
 }
 
-func heading(u *registry.Upstream, shown int) string {
+// heading says what is listed. It costs a line and at most budget tokens.
+func heading(u *registry.Upstream, shown, budget int) string {
 	head := fmt.Sprintf("%s: %s", u.Name, count(len(u.Tools), "tool"))
 	if shown != len(u.Tools) {
 		head += fmt.Sprintf(", %d shown", shown)
 	}
 	if u.State != registry.Ready {
-		head += fmt.Sprintf(" (%s: %s)", u.State, u.Reason)
+		head += fmt.Sprintf(" (%s: %s)", u.State, plain.Cut(u.Reason, instructionBytes))
 	}
 	if u.Instructions != "" {
 		head += "; " + plain.Cut(plain.Line(u.Instructions), instructionBytes)
+	}
+	if end := tokens.Cut(head, budget-2); end < len(head) {
+		head = head[:end] + "…"
 	}
 	return head + "\n"
 }
@@ -66,7 +71,7 @@ func lines(tools []*registry.Tool, line func(*registry.Tool) string, budget int)
 }
 
 func fullLine(t *registry.Tool) string {
-	line := fmt.Sprintf("%s(%s)", plain.Line(t.Name), t.Signature())
+	line := fmt.Sprintf("%s(%s)", shown(t.Name), t.Signature())
 	if s := sentence(t.Description); s != "" {
 		line += ": " + s
 	}
@@ -74,32 +79,30 @@ func fullLine(t *registry.Tool) string {
 }
 
 func shortLine(t *registry.Tool) string {
-	return fmt.Sprintf("%s(%s)", plain.Line(t.Name), t.RequiredParameters())
+	return fmt.Sprintf("%s(%s)", shown(t.Name), t.RequiredParameters())
 }
 
-func nameLine(t *registry.Tool) string { return plain.Line(t.Name) }
+func nameLine(t *registry.Tool) string { return shown(t.Name) }
 
 // page writes as many names as fit, and how to see the others.
 func page(u *registry.Upstream, tools []*registry.Tool, budget int) string {
+	more := func(left int) string {
+		return fmt.Sprintf("… %d more: inspect(%q, \"word*\"), or exec(%q, \"search\", {\"query\": …})", left, u.Name, Builtin)
+	}
+	budget -= tokens.Estimate(more(len(tools)))
 	var b strings.Builder
 	shown := 0
 	for _, t := range tools {
 		line := nameLine(t)
-		cost := tokens.Estimate(line) + 1
-		if budget-cost < moreTokens {
+		if budget -= tokens.Estimate(line) + 1; budget < 0 {
 			break
 		}
-		budget -= cost
 		shown++
 		b.WriteString(line)
 		b.WriteByte('\n')
 	}
-	fmt.Fprintf(&b, "… %d more: narrow with a glob, inspect(%q, %q), or exec(%q, \"search\", {\"query\": …})", len(tools)-shown, u.Name, "word*", Builtin)
-	return b.String()
+	return b.String() + more(len(tools)-shown)
 }
-
-// moreTokens is what the last line of a page costs.
-const moreTokens = 60
 
 // sentence is the first sentence of a description, on one line.
 func sentence(description string) string {
@@ -135,12 +138,10 @@ func match(u *registry.Upstream, pattern string) []*registry.Tool {
 	for i := range parts {
 		parts[i] = strings.TrimSpace(parts[i])
 	}
+	globs := config.Filter{Allow: parts}
 	for _, t := range u.Tools {
-		for _, p := range parts {
-			if ok, err := path.Match(p, t.Name); t.Name == p || err == nil && ok {
-				found = append(found, t)
-				break
-			}
+		if slices.Contains(parts, t.Name) || globs.Allows(t.Name) {
+			found = append(found, t)
 		}
 	}
 	return found

@@ -44,7 +44,7 @@ func (e *Executor) Relay(ctx context.Context, r Relay) (result []byte, err error
 	begin := time.Now()
 	var to route
 	defer func() {
-		event := Event{Client: clientID(r.Client), Tool: r.Method, Outcome: outcome(err), Took: time.Since(begin), BytesIn: len(r.Params), BytesOut: len(result)}
+		event := Event{Client: clientID(r.Client), Tool: r.Method, Outcome: outcome(ctx, err), Took: time.Since(begin), BytesIn: len(r.Params), BytesOut: len(result)}
 		if to.to != nil {
 			event.Server, event.Tool = to.to.Upstream.Name, r.Method+" "+to.to.Key
 		}

@@ -2,6 +2,8 @@ package executor
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -54,10 +56,10 @@ func unwrap(c Call, t *registry.Tool) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(raw) <= len("{}") && isEmpty(raw) {
+	if isEmpty(raw) {
 		return beside(c.Beside, known)
 	}
-	return envelope(raw, known), nil
+	return envelope(c, raw, known), nil
 }
 
 // object reads an arguments value: an object, or one written as a JSON string;
@@ -89,50 +91,67 @@ func isEmpty(object []byte) bool {
 }
 
 // beside finds arguments that were sent next to tool_name: under another name,
-// with dotted names, or flattened.
+// with dotted names, or flattened. Of what is no parameter of the tool nothing
+// is made.
 func beside(outer []byte, known map[string]bool) ([]byte, error) {
-	flat, dotted, hit := []byte("{"), []byte("{"), len(known) == 0
+	var alias []byte
+	var places []string // where arguments were found
+	flat, given := []byte("{"), map[string]bool{}
+	hit := len(known) == 0
 	for key, value := range rawjson.Members(outer) {
 		if key == "server_name" || key == "tool_name" || key == "arguments" {
 			continue
 		}
-		for _, alias := range aliases {
-			if key == alias && !known[key] {
-				return object(value)
-			}
-		}
-		if name, ok := strings.CutPrefix(key, "arguments."); ok && name != "" {
-			dotted = rawjson.AppendMember(dotted, name, value)
+		if slices.Contains(aliases, key) && !known[key] {
+			alias = value
+			places = append(places, key)
 			continue
 		}
-		hit = hit || known[key]
-		flat = rawjson.AppendMember(flat, key, value)
+		name, dotted := strings.CutPrefix(key, "arguments.")
+		if !dotted || name == "" || known[key] {
+			name = key
+		}
+		if given[name] {
+			return nil, fmt.Errorf("%q is given twice; put it into \"arguments\" once", name)
+		}
+		given[name] = true
+		hit = hit || known[name] || dotted
+		flat = rawjson.AppendMember(flat, name, value)
+	}
+	if hit && len(given) > 0 {
+		places = append(places, "beside tool_name")
 	}
 	switch {
-	case len(dotted) > 1:
-		return append(dotted, '}'), nil
-	case len(flat) > 1 && hit:
+	case len(places) > 1:
+		return nil, fmt.Errorf("arguments are given in several places (%s); put them all into \"arguments\"", strings.Join(places, ", "))
+	case alias != nil:
+		return object(alias)
+	case hit:
 		return append(flat, '}'), nil
 	}
 	return []byte("{}"), nil
 }
 
-// envelope opens arguments that hold another envelope of exec, or another
-// object named arguments and nothing else.
-func envelope(raw []byte, known map[string]bool) []byte {
+// envelope opens arguments that hold the envelope of the same call again, or
+// another object named arguments and nothing else. A tool that declares such a
+// parameter, or takes anything, means what it says.
+func envelope(c Call, raw []byte, known map[string]bool) []byte {
 	var inner []byte
-	others := false
+	named := false
 	for key, value := range rawjson.Members(raw) {
+		text, _ := rawjson.String(value)
 		switch {
 		case known[key]:
 			return raw
 		case key == "arguments":
 			inner = value
-		case key != "server_name" && key != "tool_name":
-			others = true
+		case key == "server_name" && text == c.Server, key == "tool_name" && text == c.Tool:
+			named = true
+		default:
+			return raw
 		}
 	}
-	if inner == nil || others {
+	if inner == nil && !named || !named && len(known) == 0 {
 		return raw
 	}
 	if opened, err := object(inner); err == nil {

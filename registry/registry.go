@@ -104,14 +104,12 @@ func (r *Registry) Settled(ctx context.Context, name string) *Upstream {
 	}
 }
 
-// Call sends a request to an upstream over its session. It waits while the
-// upstream starts; one that waits to be started again is started at once if its
-// last failure is more than a second old. Besides the errors of Session.Call,
-// an *Unavailable says why there is no session. What was once sent is never
+// Call sends a request to an upstream over its session, once it is Ready. Its
+// errors are those of Ready and of Session.Call. What was once sent is never
 // sent again.
 func (r *Registry) Call(ctx context.Context, name string, request Request) ([]byte, error) {
 	for {
-		u, err := r.ready(ctx, name)
+		u, err := r.Ready(ctx, name)
 		if err != nil {
 			return nil, err
 		}
@@ -138,8 +136,10 @@ func (r *Registry) Call(ctx context.Context, name string, request Request) ([]by
 	}
 }
 
-// ready waits until the upstream has a session.
-func (r *Registry) ready(ctx context.Context, name string) (*Upstream, error) {
+// Ready returns the upstream once it has a session. It waits while the upstream
+// starts, and starts at once one that waits for that, if its last failure is
+// more than a second old. An *Unavailable says why there is no session.
+func (r *Registry) Ready(ctx context.Context, name string) (*Upstream, error) {
 	for {
 		u := r.Settled(ctx, name)
 		switch {

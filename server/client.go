@@ -23,9 +23,9 @@ type Client struct {
 	mu           sync.Mutex
 	revision     string // negotiated by initialize
 	capabilities []byte
-	level        string                             // the least level of log messages it wants
-	calls        map[string]context.CancelCauseFunc // in flight, by the id as it was written
-	asked        map[string]chan jsonrpc.Message    // what it was asked, by our id
+	level        string                              // the least level of log messages it wants
+	calls        map[string]*context.CancelCauseFunc // in flight, by the id as it was written
+	asked        map[string]chan jsonrpc.Message     // what it was asked, by our id
 	lastID       int
 }
 
@@ -39,7 +39,7 @@ func (s *Server) NewClient(id string, send func(message []byte) error) *Client {
 		lazy:        s.lazy,
 		send:        send,
 		initialized: make(chan struct{}),
-		calls:       map[string]context.CancelCauseFunc{},
+		calls:       map[string]*context.CancelCauseFunc{},
 		asked:       map[string]chan jsonrpc.Message{},
 	}
 }
@@ -52,11 +52,13 @@ func (c *Client) begin(ctx context.Context, id []byte) (_ context.Context, done 
 	ctx, cancel := context.WithCancelCause(ctx)
 	key := string(id)
 	c.mu.Lock()
-	c.calls[key] = cancel
+	c.calls[key] = &cancel
 	c.mu.Unlock()
 	return ctx, func() {
 		c.mu.Lock()
-		delete(c.calls, key)
+		if c.calls[key] == &cancel { // not that of another with the same id
+			delete(c.calls, key)
+		}
 		c.mu.Unlock()
 		cancel(nil)
 	}
@@ -68,7 +70,7 @@ func (c *Client) cancelled(params []byte) {
 	cancel := c.calls[string(rawjson.Get(params, "requestId"))]
 	c.mu.Unlock()
 	if cancel != nil {
-		cancel(errCancelled)
+		(*cancel)(errCancelled)
 	}
 }
 

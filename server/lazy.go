@@ -44,6 +44,14 @@ func lazyTools(p *config.Profile) []mcpserver.ServerTool {
 	}
 }
 
+// listTwo answers tools/list in lazy mode: two tools, on one page.
+func (s *Server) listTwo(ctx context.Context, c *Client, m jsonrpc.Message) ([]byte, error) {
+	if !rawjson.IsNull(rawjson.Get(m.Params, "cursor")) {
+		return nil, invalidParams(`"cursor" is not one that mcpx gave`)
+	}
+	return s.delegate(ctx, c, jsonrpc.Message{ID: m.ID, Method: m.Method})
+}
+
 // unreachable stands where mcp-go wants a handler: Server.callTool answers every
 // tools/call before mcp-go sees it.
 func unreachable(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -126,7 +134,7 @@ func (s *Server) inspect(ctx context.Context, arguments []byte) ([]byte, error) 
 func (s *Server) exec(ctx context.Context, call executor.Call) ([]byte, error) {
 	result, err := s.executor.Do(ctx, call)
 	if err != nil {
-		return errorResult(executor.Explain(call.Server, err)), nil
+		return errorResult(err.Error()), nil
 	}
 	return result, nil
 }

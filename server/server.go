@@ -79,7 +79,7 @@ type method func(s *Server, ctx context.Context, c *Client, m jsonrpc.Message) (
 var methods = map[string]method{
 	"initialize":               (*Server).initialize,
 	"ping":                     (*Server).delegate,
-	"tools/list":               (*Server).delegate,
+	"tools/list":               (*Server).listTwo,
 	"tools/call":               (*Server).callTool,
 	"prompts/list":             (*Server).list,
 	"prompts/get":              (*Server).relay,
@@ -94,29 +94,33 @@ var methods = map[string]method{
 	"shutdown":                 (*Server).shutdown,
 }
 
-// Handle takes one message of a client and returns the answer to write, nil if
-// there is none: to a notification, or to a call that the client has cancelled.
-func (s *Server) Handle(ctx context.Context, c *Client, m jsonrpc.Message) []byte {
+// Accept takes one message of a client. From then on the client can cancel it.
+// What it returns makes the answer to write, which may take its time: nil if
+// there is none, to a notification or to a call that the client has cancelled.
+func (s *Server) Accept(ctx context.Context, c *Client, m jsonrpc.Message) (answer func() []byte) {
+	none := func() []byte { return nil }
 	if m.IsNotification() {
 		s.notified(c, m)
-		return nil
+		return none
 	}
 	if m.IsResponse() {
 		if !c.answered(m) {
 			s.log.Debug().Bytes("id", m.ID).Msg("dropped an answer that nothing waits for")
 		}
-		return nil
+		return none
 	}
 	ctx, done := c.begin(ctx, m.ID)
-	defer done()
-	result, err := s.answer(ctx, c, m)
-	switch {
-	case errors.Is(context.Cause(ctx), errCancelled):
-		return nil
-	case err != nil:
-		return jsonrpc.AppendError(nil, m.ID, wireError(err))
+	return func() []byte {
+		defer done()
+		result, err := s.answer(ctx, c, m)
+		switch {
+		case errors.Is(context.Cause(ctx), errCancelled):
+			return nil
+		case err != nil:
+			return jsonrpc.AppendError(nil, m.ID, wireError(err))
+		}
+		return jsonrpc.AppendResult(make([]byte, 0, len(result)+len(m.ID)+64), m.ID, result)
 	}
-	return jsonrpc.AppendResult(make([]byte, 0, len(result)+len(m.ID)+64), m.ID, result)
 }
 
 // answer runs the method. A panic costs the one request.
@@ -131,7 +135,11 @@ func (s *Server) answer(ctx context.Context, c *Client, m jsonrpc.Message) (resu
 	if !ok {
 		return nil, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "Method '%s' not found", m.Method)
 	}
-	if k := rawjson.Kind(m.Params); k != 0 && k != '{' {
+	switch rawjson.Kind(m.Params) {
+	case 0, '{':
+	case 'n':
+		m.Params = nil // some clients write what they leave out
+	default:
 		return nil, invalidParams(`"params" must be an object`)
 	}
 	return run(s, ctx, c, m)
@@ -171,6 +179,9 @@ func (s *Server) delegate(ctx context.Context, _ *Client, m jsonrpc.Message) ([]
 	case mcp.JSONRPCResponse:
 		return json.Marshal(answer.Result)
 	case mcp.JSONRPCError:
+		if answer.Error.Code == mcp.INVALID_REQUEST { // it could not read the params
+			return nil, invalidParams("the params of " + m.Method + " are not as MCP has them")
+		}
 		e := &jsonrpc.Error{Code: answer.Error.Code, Message: answer.Error.Message}
 		if answer.Error.Data != nil {
 			e.Data, _ = json.Marshal(answer.Error.Data)

@@ -31,47 +31,89 @@ const drainTime = 5 * time.Second
 // ends it.
 func (f *Stdio) Run(ctx context.Context) error {
 	out := jsonrpc.NewWriter(f.Out, f.MessageBytes)
-	written := make(chan error, 1)
-	go func() { written <- out.Run() }()
+	var writeErr error
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		writeErr = out.Run()
+	}()
 
 	calls, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
-	var inFlight sync.WaitGroup
+	running := &running{idle: make(chan struct{})}
 	ended := make(chan error, 1)
-	go func() { ended <- f.read(calls, out, &inFlight) }()
+	go func() { ended <- f.read(calls, out, running) }()
 
 	var err error
 	select {
 	case err = <-ended:
-	case err = <-written:
+	case <-written:
 	case <-ctx.Done():
 	}
-	f.drain(&inFlight, cancel)
+	drain(running, cancel)
 	out.Close()
 	select {
-	case werr := <-written:
-		err = errors.Join(err, werr)
+	case <-written:
+		return errors.Join(err, writeErr)
 	case <-time.After(time.Second): // the client does not read; nothing more can be told to it
+		return err
 	}
-	return err
 }
 
 // drain waits for the calls in flight, and cancels them when time is up.
-func (f *Stdio) drain(inFlight *sync.WaitGroup, cancel context.CancelCauseFunc) {
-	done := make(chan struct{})
-	go func() {
-		inFlight.Wait()
-		close(done)
-	}()
+func drain(r *running, cancel context.CancelCauseFunc) {
+	r.end()
 	select {
-	case <-done:
+	case <-r.idle:
 		return
 	case <-time.After(drainTime):
 	}
 	cancel(errStopping)
 	select {
-	case <-done:
+	case <-r.idle:
 	case <-time.After(time.Second):
+	}
+}
+
+// running counts the requests in flight. A WaitGroup would not do: more may come
+// while the end is waited for.
+type running struct {
+	idle chan struct{} // closed when the end has come and none is left
+
+	mu    sync.Mutex
+	n     int
+	ended bool
+}
+
+// run runs one more in a goroutine of its own, unless the end has come.
+func (r *running) run(request func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended {
+		return
+	}
+	r.n++
+	go func() {
+		defer r.done()
+		request()
+	}()
+}
+
+func (r *running) done() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.n--
+	if r.ended && r.n == 0 {
+		close(r.idle)
+	}
+}
+
+func (r *running) end() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ended = true
+	if r.n == 0 {
+		close(r.idle)
 	}
 }
 
@@ -81,7 +123,7 @@ var errStopping = errors.New("mcpx is stopping; the call was cancelled")
 // read takes the client's messages until they end. Each request is answered by
 // a goroutine of its own, so that none waits for another; notifications and
 // initialize are handled at once, since what follows builds on them.
-func (f *Stdio) read(ctx context.Context, out *jsonrpc.Writer, inFlight *sync.WaitGroup) error {
+func (f *Stdio) read(ctx context.Context, out *jsonrpc.Writer, r *running) error {
 	client := f.Server.NewClient("stdio", out.Send)
 	f.Server.registry.Attach(client)
 	lines := jsonrpc.NewReader(f.In, f.MessageBytes)
@@ -101,25 +143,30 @@ func (f *Stdio) read(ctx context.Context, out *jsonrpc.Writer, inFlight *sync.Wa
 			f.send(out, jsonrpc.AppendError(nil, m.ID, wireError(err)))
 			continue
 		}
-		switch {
-		case m.IsNotification() && m.Method == "notifications/exit":
+		if m.IsNotification() && m.Method == "notifications/exit" {
 			return nil
-		case m.IsRequest() && m.Method != "initialize":
-			inFlight.Go(func() { f.answer(ctx, out, client, m) })
-		default:
-			f.send(out, f.Server.Handle(ctx, client, m))
 		}
+		// What the client says next may build on this: a cancellation on its
+		// request, everything on initialize.
+		answer := f.Server.Accept(f.limit(ctx), client, m)
+		if m.IsRequest() && m.Method != "initialize" {
+			r.run(func() { f.send(out, answer()) })
+			continue
+		}
+		f.send(out, answer())
 	}
 }
 
-// answer answers one request, within the front's own limit if it has one.
-func (f *Stdio) answer(ctx context.Context, out *jsonrpc.Writer, client *Client, m jsonrpc.Message) {
-	if f.Timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, f.Timeout, fmt.Errorf("no answer within %s (cli.stdio.timeout); the call was cancelled", f.Timeout))
-		defer cancel()
+// limit is the context of one request: within the front's own limit if it has
+// one.
+func (f *Stdio) limit(ctx context.Context) context.Context {
+	if f.Timeout == 0 {
+		return ctx
 	}
-	f.send(out, f.Server.Handle(ctx, client, m))
+	cause := fmt.Errorf("no answer within %s (cli.stdio.timeout); the call was cancelled", f.Timeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, f.Timeout, cause)
+	context.AfterFunc(ctx, cancel)
+	return ctx
 }
 
 func (f *Stdio) send(out *jsonrpc.Writer, message []byte) {

@@ -80,7 +80,7 @@ func (c *execCmd) Run(t *terminal) error {
 	return c.with(t, func(ctx context.Context, e *executor.Executor) error {
 		result, err := e.Do(ctx, executor.Call{Server: c.Server, Tool: c.Tool, Arguments: arguments})
 		if err != nil {
-			return errors.New(executor.Explain(c.Server, err))
+			return err
 		}
 		return c.print(t.stdout, result)
 	})

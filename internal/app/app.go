@@ -36,7 +36,7 @@ func New(c *config.Config, profile string, stderr io.Writer) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	log, level, closeLog, err := logging.New(c.Logging, stderr)
+	log, level, closeLog, err := logging.New(logging.Options(c.Logging), stderr)
 	if err != nil {
 		return nil, err
 	}

@@ -77,7 +77,7 @@ func Parse(line []byte) (Message, error) {
 	case err != nil:
 		return Message{}, &Error{Code: CodeInvalidRequest, Message: "Invalid request: a message is one JSON object"}
 	case twice != "":
-		return m, Errorf(CodeInvalidRequest, "Invalid request: %q is given twice", twice)
+		return m.onlyID(), Errorf(CodeInvalidRequest, "Invalid request: %q is given twice", twice)
 	case version != nil && string(version) != `"2.0"`:
 		return m.onlyID(), &Error{Code: CodeInvalidRequest, Message: `Invalid request: "jsonrpc" must be "2.0"`}
 	}

@@ -10,8 +10,6 @@ import (
 
 	"github.com/mattn/go-isatty"
 	"github.com/rs/zerolog"
-
-	"mcpx/config"
 )
 
 // Level is the least level that is logged. It can change while mcpx runs.
@@ -30,9 +28,15 @@ func (l *Level) Set(name string) {
 // Sample implements zerolog.Sampler.
 func (l *Level) Sample(level zerolog.Level) bool { return level >= zerolog.Level(l.least.Load()) }
 
-// New returns a logger as configured, its level, and a function that closes its
-// file. Without a file it writes to stderr.
-func New(c config.Logging, stderr io.Writer) (zerolog.Logger, *Level, func() error, error) {
+// Options say how mcpx logs.
+type Options struct {
+	Level  string // debug, info, warn, error
+	Format string // json, or for people
+	File   string // empty: stderr
+}
+
+// New returns a logger, its level, and a function that closes its file.
+func New(c Options, stderr io.Writer) (zerolog.Logger, *Level, func() error, error) {
 	level := &Level{}
 	level.Set(c.Level)
 	out, closeFile := stderr, func() error { return nil }

@@ -6,13 +6,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"mcpx/config"
 )
 
 func TestLevelChangesWhileRunning(t *testing.T) {
 	var out bytes.Buffer
-	log, level, closeFile, err := New(config.Logging{Level: "info", Format: "json"}, &out)
+	log, level, closeFile, err := New(Options{Level: "info", Format: "json"}, &out)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +38,7 @@ func TestLevelChangesWhileRunning(t *testing.T) {
 
 func TestConsoleHasNoColoursInAPipe(t *testing.T) {
 	var out bytes.Buffer
-	log, _, _, err := New(config.Logging{Level: "info", Format: "console"}, &out)
+	log, _, _, err := New(Options{Level: "info", Format: "console"}, &out)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +50,7 @@ func TestConsoleHasNoColoursInAPipe(t *testing.T) {
 
 func TestFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "mcpx.log")
-	log, _, closeFile, err := New(config.Logging{Level: "info", Format: "json", File: file}, os.Stderr)
+	log, _, closeFile, err := New(Options{Level: "info", Format: "json", File: file}, os.Stderr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +62,7 @@ func TestFile(t *testing.T) {
 	if err != nil || !strings.Contains(string(text), `"hello"`) {
 		t.Errorf("file has %q, %v", text, err)
 	}
-	if _, _, _, err := New(config.Logging{File: filepath.Join(file, "below")}, os.Stderr); err == nil {
+	if _, _, _, err := New(Options{File: filepath.Join(file, "below")}, os.Stderr); err == nil {
 		t.Error("a log file that cannot be opened is not reported")
 	}
 }

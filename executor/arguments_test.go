@@ -1,0 +1,120 @@
+package executor
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"mcpx/config"
+	"mcpx/registry"
+)
+
+func TestValidationErrors(t *testing.T) {
+	b := start(t, nil, upstream(t, "a", toolsFile(t,
+		`{"name":"wide","inputSchema":{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"},"c":{"type":"integer"},"d":{"type":"integer"},"e":{"type":"integer"},"f":{"type":"integer"},"g":{"type":"integer"}},"required":["f","g"]}}`,
+		`{"name":"draft4","inputSchema":{"$schema":"http://json-schema.org/draft-04/schema#","type":"object","properties":{"count":{"type":"integer"},"query":{"type":"string"}},"required":["query"]}}`,
+		`{"name":"na\nme","inputSchema":{"type":"object","required":["x\ny"],"properties":{"x\ny":{"type":"string"}}}}`)...))
+	const echo = "echo(text: string, times?: integer /*>=1*/)"
+	for _, row := range []struct{ name, tool, arguments, want string }{
+		{"required", "echo", `{}`, "arguments.text: required\n" + echo},
+		{"a wrong type", "echo", `{"text":"a","times":"three"}`, `arguments.times: expected integer, got string "three"` + "\n" + echo},
+		{"both", "echo", `{"times":"three"}`, "arguments.text: required\narguments.times: expected integer, got string \"three\"\n" + echo},
+		{"of an older draft", "draft4", `{"count":"three"}`, "arguments.query: required\narguments.count: expected integer, got string \"three\"\ndraft4(count?: integer, query: string)"},
+		{"five at most", "wide", `{"a":"","b":"","c":"","d":"","e":"","f":1}`, strings.Join([]string{
+			"arguments.g: required",
+			`arguments.a: expected integer, got string ""`,
+			`arguments.b: expected integer, got string ""`,
+			`arguments.c: expected integer, got string ""`,
+			`arguments.d: expected integer, got string ""`,
+			"wide(a?: integer, b?: integer, c?: integer, d?: integer, e?: integer, f: integer, g: integer)",
+		}, "\n")},
+		{"inside", "nested", `{"filter":{"tags":[1]}}`, "arguments.filter.tags[0]: expected string, got number 1\nnested(filter: {tags?: string[]}, ids?: integer[])"},
+		{"hostile values", "echo", `{"text":["\n\u001b[2J"]}`, `arguments.text: expected string, got array ["\n\u001b[2J"]` + "\n" + echo},
+		{"hostile names", "na\\nme", `{}`, `arguments["x\ny"]: required` + "\n" + `na\nme("x\u000ay": string)`},
+	} {
+		got := b.exec(t, fmt.Sprintf(`{"server_name":"a","tool_name":"%s","arguments":%s}`, row.tool, row.arguments))
+		if got != "error: "+row.want {
+			t.Errorf("%s:\n got %s\nwant error: %s", row.name, got, row.want)
+		}
+	}
+}
+
+// What cannot be judged is sent as it is, and the log says so once.
+func TestUnjudgedSchemasAreNotEnforced(t *testing.T) {
+	b := start(t, nil, upstream(t, "a", toolsFile(t,
+		`{"name":"remote","inputSchema":{"$ref":"https://example.com/x.json"}}`,
+		`{"name":"loop","inputSchema":{"$ref":"#"}}`,
+		`{"name":"text","inputSchema":"no schema"}`,
+		`{"name":"null","inputSchema":null}`,
+		`{"name":"absent"}`)...))
+	var wg sync.WaitGroup
+	for _, name := range []string{"remote", "loop", "text", "null", "absent"} {
+		for range 5 {
+			wg.Go(func() {
+				want := name + ` {"any": "thing"}`
+				if got := b.exec(t, `{"server_name":"a","tool_name":"`+name+`","arguments":{"any": "thing"}}`); got != want {
+					t.Errorf("got %s, want %s", got, want)
+				}
+			})
+		}
+	}
+	wg.Wait()
+	for name, want := range map[string]int{"remote": 1, "loop": 1, "text": 1, "null": 0, "absent": 0} {
+		if got := b.log.count(fmt.Sprintf(`"tool":"%s","reason":`, name)); got != want {
+			t.Errorf("the log speaks of %s %d times, want %d", name, got, want)
+		}
+	}
+}
+
+func TestValidatorsAreCompiledOnce(t *testing.T) {
+	e := idle(&config.Config{Profiles: make([]config.Profile, 1)})
+	u := tool(t, `{"name":"a","inputSchema":{"$ref":"https://example.com"}}`)
+	var mu sync.Mutex
+	seen := map[*validator]bool{}
+	var wg sync.WaitGroup
+	for range 32 {
+		wg.Go(func() {
+			s := e.validators.of(u)
+			mu.Lock()
+			defer mu.Unlock()
+			seen[s] = true
+		})
+	}
+	wg.Wait()
+	if len(seen) != 1 {
+		t.Errorf("%d schemas, want one", len(seen))
+	}
+	runtime.KeepAlive(u)
+}
+
+func TestValidatorsGoWithTheirTool(t *testing.T) {
+	e := idle(&config.Config{Profiles: make([]config.Profile, 1)})
+	kept := tool(t, `{"name":"kept","inputSchema":{"type":"object"}}`)
+	use := func(u *registry.Tool) {
+		if _, err := e.arguments(Call{Arguments: []byte(`{"a":1}`)}, e.builtin.upstream, u); err != nil {
+			t.Error(err)
+		}
+		_ = u.Signature()
+	}
+	use(kept)
+	for i := range 20 {
+		use(tool(t, fmt.Sprintf(`{"name":"t%d","inputSchema":{"type":"object"}}`, i)))
+	}
+	for limit := time.Now().Add(10 * time.Second); ; {
+		runtime.GC()
+		size := 0
+		e.validators.schemas.Range(func(any, any) bool { size++; return true })
+		if size == 1 {
+			break
+		}
+		if time.Now().After(limit) {
+			t.Fatalf("%d validators are left", size)
+		}
+		runtime.Gosched()
+	}
+	use(kept)
+	runtime.KeepAlive(kept)
+}

@@ -1,0 +1,168 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"mcpx/internal/jsonrpc"
+	"mcpx/internal/tokens"
+)
+
+func searchFor(query string) string {
+	return fmt.Sprintf(`{"server_name":"mcpx","tool_name":"search","arguments":%s}`, query)
+}
+
+func TestSearch(t *testing.T) {
+	b := start(t, nil,
+		upstream(t, "issues", toolsFile(t,
+			`{"name":"create_issue","description":"Open an issue. Twice.","inputSchema":{"type":"object","properties":{"title":{"type":"string"}},"required":["title"]}}`,
+			`{"name":"hidden\nname","description":"A giraffe\u001b[2J"}`)...),
+		upstream(t, "late", append(toolsFile(t, `{"name":"paint","inputSchema":{"properties":{"colour":{"description":"The hue of a rhinoceros"}}}}`), "-start-delay", "200ms")...),
+		upstream(t, "exits", "-exit", "1"))
+	const missing = "\nnot searched, since their tools are not known: exits (waiting)"
+	for _, row := range []struct{ name, arguments, want string }{
+		{"by name", `{"query":"create issue","limit":1}`, `issues: create_issue(title: string): Open an issue` + missing},
+		{"by a parameter's description, of one that starts", `{"query":"rhinoceros"}`, "late: paint(" + tool(t, `{"name":"paint","inputSchema":{"properties":{"colour":{"description":"The hue of a rhinoceros"}}}}`).Signature() + ")" + missing},
+		{"hostile", `{"query":"giraffe"}`, `issues: hidden\nname(): A giraffe\u001b[2J` + missing},
+		{"mcpx's own", `{"query":"configuration secrets"}`, "mcpx: show_config(): The configuration in use, secrets hidden" + missing},
+		{"nothing", `{"query":"zzzzzz"}`, "no tool matches; servers: issues, late, exits, mcpx" + missing},
+		{"an empty query", `{"query":""}`, "no tool matches; servers: issues, late, exits, mcpx" + missing},
+		{"no query", `{}`, "error: arguments.query: required\nsearch(query: string, limit?: integer /*1..50*/ = 10)"},
+		{"a limit out of bounds", `{"query":"a","limit":0}`, "error: arguments.limit: expected at least 1, got 0\nsearch(query: string, limit?: integer /*1..50*/ = 10)"},
+		{"a limit that is an integer", `{"query":"create issue","limit":1.0}`, `issues: create_issue(title: string): Open an issue` + missing},
+		{"keys are exact", `{"query":"create issue","QUERY":"zzzzzz","limit":1}`, `issues: create_issue(title: string): Open an issue` + missing},
+	} {
+		if got := b.exec(t, searchFor(row.arguments)); got != row.want {
+			t.Errorf("%s:\n got %s\nwant %s", row.name, got, row.want)
+		}
+	}
+	first := b.searchIndex()
+	if b.searchIndex() != first {
+		t.Error("the index of one catalog is made twice")
+	}
+}
+
+func TestSearchDoesNotWaitForever(t *testing.T) {
+	b := start(t, nil, upstream(t, "slow", "-silent", "initialize"))
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	call := ParseExec([]byte(searchFor(`{"query":"echo"}`)))
+	result, err := b.Do(ctx, call)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := textOf(t, result), "no tool matches; servers: slow, mcpx\nnot searched, since their tools are not known: slow (starting)"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestSearchKeepsToTheBudget(t *testing.T) {
+	b := start(t, map[string]any{"inspect_tokens": 200}, upstream(t, "a", "-tools", "100"))
+	text := b.exec(t, searchFor(`{"query":"extra tool","limit":50}`))
+	if lines := strings.Count(text, "\n") + 1; lines < 2 || lines == 50 || tokens.Estimate(text) > 200 {
+		t.Errorf("%d lines, %d tokens", lines, tokens.Estimate(text))
+	}
+}
+
+func TestServers(t *testing.T) {
+	described := upstream(t, "a")
+	described["description"] = "Line one"
+	b := start(t, nil, described, upstream(t, "none", "-no-tools"), upstream(t, "exits", "-exit", "1"))
+	for _, name := range []string{"a", "none", "exits"} {
+		b.registry.Settled(t.Context(), name)
+	}
+	got := b.exec(t, `{"server_name":"mcpx","tool_name":"servers"}`)
+	want := regexp.MustCompile(`^a: ready, [0-9]{2} tools, ~[0-9]{3,4} tokens in full, started in [0-9.]+m?s; Line one
+none: ready, 0 tools, ~0 tokens in full, started in [0-9.]+m?s
+exits: waiting, 0 tools, ~0 tokens in full; exited with status 1
+mcpx: built in$`)
+	if !want.MatchString(got) {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// A schema that cannot be judged is shown in the status.
+func TestServersNamesUnjudgedSchemas(t *testing.T) {
+	b := start(t, nil, upstream(t, "a", toolsFile(t, `{"name":"remote","inputSchema":{"$ref":"https://example.com/x.json"}}`)...))
+	b.exec(t, `{"server_name":"a","tool_name":"remote","arguments":{"any":"thing"}}`)
+	if got := b.exec(t, `{"server_name":"mcpx","tool_name":"servers"}`); !strings.Contains(got, "remote") && !strings.Contains(got, "unchecked") {
+		t.Errorf("nothing says that the arguments of remote are not checked: %s", got)
+	}
+}
+
+func TestShowConfig(t *testing.T) {
+	u := upstream(t, "a")
+	u["env"].(map[string]string)["API_KEY"] = "hunter2-hunter2"
+	b := start(t, nil, u)
+	got := b.exec(t, `{"server_name":"mcpx","tool_name":"show_config"}`)
+	if got != string(b.config.Show()) || !strings.Contains(got, `"API_KEY"`) || strings.Contains(got, "hunter2") {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestReadResultErrors(t *testing.T) {
+	b := start(t, map[string]any{"result_tokens": 300}, upstream(t, "a"))
+	signature := "\nread_result(" + b.builtin.upstream.Tool("read_result").Signature() + ")"
+	read := func(arguments string) string {
+		return b.exec(t, `{"server_name":"mcpx","tool_name":"read_result","arguments":`+arguments+`}`)
+	}
+	if got, want := read(`{"id":"r1"}`), `error: no result "r1": none is kept any more; call the tool again`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	b.exec(t, `{"server_name":"a","tool_name":"large","arguments":{"bytes":10000}}`)
+	for _, row := range []struct{ name, arguments, want string }{
+		{"another id", `{"id":"r2"}`, `error: no result "r2": kept are r1; call the tool again for others`},
+		{"no id", `{}`, "error: arguments.id: required" + signature},
+		{"past the end", `{"id":"r1","offset":10000}`, "error: offset 10000 is past the end: there are 10000 bytes"},
+		{"no JSON", `{"id":"r1","path":"/a"}`, `error: path "/a" of r1: the text is not JSON; use offset or grep`},
+		{"no pattern", `{"id":"r1","grep":"("}`, "error: grep: not an RE2 pattern: error parsing regexp: missing closing ): `(`"},
+		{"a limit of nothing", `{"id":"r1","limit":0}`, "error: arguments.limit: expected at least 1, got 0" + signature},
+		{"read", `{"id":"r1","limit":6}`, "a line\n[bytes 0-6 of 10000; next offset 6]"},
+		{"an integer written otherwise", `{"id":"r1","limit":6.0}`, "a line\n[bytes 0-6 of 10000; next offset 6]"},
+	} {
+		if got := read(row.arguments); got != row.want {
+			t.Errorf("%s:\n got %s\nwant %s", row.name, got, row.want)
+		}
+	}
+}
+
+// What mcpx itself answers is bounded like any other result.
+func TestOwnAnswersAreCutToo(t *testing.T) {
+	var upstreams []map[string]any
+	for i := range 200 {
+		upstreams = append(upstreams, map[string]any{"name": fmt.Sprintf("server-%d", i), "command": "none", "description": "Something that it does"})
+	}
+	c := parse(t, map[string]any{"result_tokens": 500}, upstreams...)
+	e := idle(c)
+	for _, name := range []string{"servers", "show_config"} {
+		result, err := e.Do(t.Context(), Call{Client: client("c"), Server: "mcpx", Tool: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cost := tokens.EstimateBytes(result); cost > 1000 { // with the escapes of JSON, and what says how to read on
+			t.Errorf("%s answers %d tokens, though results are cut at 500", name, cost)
+		}
+	}
+}
+
+func TestRefused(t *testing.T) {
+	for want, own := range map[string]*jsonrpc.Error{
+		`server "a" answered with error -32042: it did not work`:                       {Code: -32042, Message: "it did not work"},
+		`server "a" answered with error 7: no` + "\ndata: " + `{"n":9007199254740993}`: {Code: 7, Message: "no", Data: []byte(`{"n":9007199254740993}`)},
+	} {
+		err := error(&Refused{Server: "a", Own: own})
+		var found *jsonrpc.Error
+		if err.Error() != want || !errors.As(err, &found) || found != own {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+	huge := &Refused{Server: "a", Own: &jsonrpc.Error{Message: strings.Repeat("x", 1<<20), Data: []byte(strings.Repeat("1", 1<<20))}}
+	if n := len(huge.Error()); n > 3*refusedBytes {
+		t.Errorf("an error of %d bytes", n)
+	}
+}

@@ -1,0 +1,131 @@
+package executor
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"mcpx/internal/tokens"
+	"mcpx/registry"
+)
+
+func TestDescribe(t *testing.T) {
+	for _, row := range []struct{ name, raw, want string }{
+		{"small", `{"name":"a"}`, `{"name":"a"}`},
+		{"minified", "{ \"name\" : \"a\" ,\n\t\"inputSchema\": { \"type\" : \"object\" } }", `{"name":"a","inputSchema":{"type":"object"}}`},
+		{"icons and _meta are for hosts", `{"_meta":{"x":1},"name":"a","icons":[{"src":"data:"}],"title":"A"}`, `{"name":"a","title":"A"}`},
+		{"only at the top", `{"name":"a","inputSchema":{"properties":{"icons":{"_meta": 1}}}}`, `{"name":"a","inputSchema":{"properties":{"icons":{"_meta":1}}}}`},
+		{
+			"all else as it is",
+			`{"name":"a","title":"é \u00e9 <b>&","description":"x  y\n","inputSchema":{"$schema":"https://json-schema.org/draft/2020-12/schema","properties":{"n":{"const":9007199254740993,"default":1.0,"minimum":1e-400}},"$defs":{"B":{},"A":{}}},"outputSchema":{"oneOf":[{},true]},"annotations":{"readOnlyHint":true},"execution":{"taskSupport":"optional"},"x-unknown":[null,"  "],"Icons":1}`,
+			`{"name":"a","title":"é \u00e9 <b>&","description":"x  y\n","inputSchema":{"$schema":"https://json-schema.org/draft/2020-12/schema","properties":{"n":{"const":9007199254740993,"default":1.0,"minimum":1e-400}},"$defs":{"B":{},"A":{}}},"outputSchema":{"oneOf":[{},true]},"annotations":{"readOnlyHint":true},"execution":{"taskSupport":"optional"},"x-unknown":[null,"  "],"Icons":1}`,
+		},
+	} {
+		if got := string(describe(tool(t, row.raw))); got != row.want {
+			t.Errorf("%s:\n got %s\nwant %s", row.name, got, row.want)
+		}
+	}
+}
+
+const echoDefinition = `{"name":"echo","description":"Say it again. A second sentence.","inputSchema":{"type":"object","properties":{"text":{"type":"string"},"times":{"type":"integer","minimum":1}},"required":["text"]}}`
+
+const pidDefinition = `{"name":"pid","description":"The server's process id","inputSchema":{"type":"object"}}`
+
+func TestInspect(t *testing.T) {
+	b := start(t, nil, upstream(t, "files", "-instructions", "Read before you write."), upstream(t, "none", "-no-tools"))
+	n, tools := b.toolsOf(t, "files")
+	head := fmt.Sprintf("files: %d tools", n)
+	for _, row := range []struct{ name, server, tool, want string }{
+		{"a tool", "files", "echo", echoDefinition},
+		{"with the server in front", "files", "files.echo", echoDefinition},
+		{"with the server in front, flat", "files", "files__echo", echoDefinition},
+		{"a list", "files", "pid, echo", echoDefinition + "\n" + pidDefinition},
+		{"a list of one", "files", "echo,", echoDefinition},
+		{"a glob", "files", "e*", head + ", 2 shown; Read before you write.\necho(text: string, times?: integer /*>=1*/): Say it again\nenv(): The server's environment"},
+		{"a glob of one", "files", "ech?", head + ", 1 shown; Read before you write.\necho(text: string, times?: integer /*>=1*/): Say it again"},
+		{"globs and names", "files", "e*,pid", head + ", 3 shown; Read before you write.\necho(text: string, times?: integer /*>=1*/): Say it again\npid(): The server's process id\nenv(): The server's environment"},
+		{"no tools", "none", "", "none: 0 tools\n"},
+		{"no such server", "file", "", `error: unknown server "file"; did you mean "files"?; servers: files, none, mcpx`},
+		{"no server", "", "echo", "error: server_name: required; servers: files, none, mcpx"},
+		{"no such tool", "files", "ecko", `error: server "files" has no tool "ecko"; did you mean "echo"?; its tools: ` + tools},
+		{"no such glob", "files", "zz*", `error: server "files" has no tool "zz*"; its tools: ` + tools},
+		{"a tool of no tools", "none", "echo", `error: server "none" has no tool "echo"; its tools: none`},
+	} {
+		got, err := b.Inspect(t.Context(), row.server, row.tool)
+		if err != nil {
+			got = "error: " + err.Error()
+		}
+		if got != row.want {
+			t.Errorf("%s:\n got %s\nwant %s", row.name, got, row.want)
+		}
+	}
+	text, err := b.Inspect(t.Context(), "files", "")
+	if want := head + "; Read before you write.\necho(text: string, times?: integer /*>=1*/): Say it again\narguments(): Show the arguments as they came\n"; err != nil || !strings.HasPrefix(text, want) {
+		t.Errorf("got %s, %v, want it to begin with %s", text, err, want)
+	}
+	// mcpx's own tools are told in full sentences.
+	text, err = b.Inspect(t.Context(), "mcpx", "")
+	if want := regexp.MustCompile(`^mcpx: 4 tools
+search\(query: string, limit\?: integer .*\): .+
+read_result\(id: string, offset\?: integer .*, path\?: string, grep\?: string\): .+
+servers\(\): .+
+show_config\(\): .+$`); err != nil || !want.MatchString(text) || strings.Contains(text, "…") {
+		t.Errorf("got %s, %v, want the like of %s", text, err, want)
+	}
+	// A name of a list that is not there is not passed over in silence.
+	if text, err := b.Inspect(t.Context(), "files", "echo,ecko"); err == nil && !strings.Contains(text, "ecko") {
+		t.Errorf("inspect of echo,ecko says nothing of ecko: %s", text)
+	}
+}
+
+func TestSeveralToolsGoOverToAListing(t *testing.T) {
+	b := start(t, map[string]any{"inspect_tokens": 150}, upstream(t, "files", "-tools", "50"))
+	n, _ := b.toolsOf(t, "files")
+	text, err := b.Inspect(t.Context(), "files", "extra_1,extra_2,extra_3,extra_4")
+	if want := fmt.Sprintf("files: %d tools, 4 shown\nextra_1(query: string, limit?: integer = 10): Extra tool number 1 of many\n", n); err != nil || !strings.HasPrefix(text, want) {
+		t.Errorf("got %s, %v, want it to begin with %s", text, err, want)
+	}
+	if cost := tokens.Estimate(text); cost > 150 {
+		t.Errorf("%d tokens", cost)
+	}
+}
+
+func TestInspectInEveryState(t *testing.T) {
+	dying := upstream(t, "dying")
+	missing := upstream(t, "env")
+	missing["args"] = []string{"${MCPX_NO_SUCH_VARIABLE}"}
+	b := start(t, nil,
+		upstream(t, "slow", "-start-delay", "200ms"),
+		upstream(t, "exits", "-exit", "3", "-stderr", "no API key"),
+		missing, dying)
+	if text, err := b.Inspect(t.Context(), "slow", "pid"); err != nil || text != pidDefinition {
+		t.Errorf("a server that starts: %s, %v", text, err)
+	}
+	_, err := b.Inspect(t.Context(), "exits", "")
+	var unavailable *registry.Unavailable
+	if !errors.As(err, &unavailable) || !strings.HasPrefix(err.Error(), `server "exits" is unavailable: exited with status 3; next try in `) || !strings.HasSuffix(err.Error(), "\nlast lines of its stderr:\n  no API key") {
+		t.Errorf("a server that exits: %v", err)
+	}
+	_, err = b.Inspect(t.Context(), "env", "echo")
+	if !errors.As(err, &unavailable) || !strings.Contains(err.Error(), "MCPX_NO_SUCH_VARIABLE") {
+		t.Errorf("a server that lacks a variable: %v", err)
+	}
+	// What it offered stays known while it is down.
+	n, _ := b.toolsOf(t, "dying")
+	for range 2 { // the first death is answered by a start at once
+		b.exec(t, `{"server_name":"dying","tool_name":"crash","arguments":{"status":7}}`)
+	}
+	for b.registry.Settled(t.Context(), "dying").State != registry.Waiting {
+		<-time.After(time.Millisecond)
+	}
+	text, err := b.Inspect(t.Context(), "dying", "")
+	if want := fmt.Sprintf("dying: %d tools (waiting: exited with status 7)\necho(", n); err != nil || !strings.HasPrefix(text, want) {
+		t.Errorf("a server that is down: %.100s, %v, want it to begin with %s", text, err, want)
+	}
+	if text, err := b.Inspect(t.Context(), "dying", "pid"); err != nil || text != pidDefinition {
+		t.Errorf("a tool of a server that is down: %s, %v", text, err)
+	}
+}

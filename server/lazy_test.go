@@ -1,0 +1,162 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/tiktoken-go/tokenizer"
+
+	"mcpx/config"
+)
+
+var mcpCall mcp.CallToolRequest
+
+// profile has upstreams of these names, each with the description.
+func profile(description string, names ...string) *config.Profile {
+	p := &config.Profile{}
+	for _, name := range names {
+		p.Upstreams = append(p.Upstreams, config.Upstream{Name: name, Description: description})
+	}
+	return p
+}
+
+func numbered(n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("server-%d", i)
+	}
+	return names
+}
+
+func TestDirectory(t *testing.T) {
+	const use = "List a server's tools, or get one's schema. Servers: "
+	for _, row := range []struct {
+		name string
+		p    *config.Profile
+		want string
+	}{
+		{"none", profile(""), use + "mcpx"},
+		{"one", profile("", "time"), use + "time, mcpx"},
+		{"in config order", profile("", "z", "a"), use + "z, a, mcpx"},
+		{"described", profile("Tells the time", "time"), use + "time (Tells the time), mcpx"},
+		{"hostile", profile("a\nb\x1b[31m\u202e", "x"), use + `x (a\nb\u001b[31m\u202e), mcpx`},
+		{"descriptions go before names", profile(strings.Repeat("d", 500), "a", "b", "c", "d"), use + "a, b, c, d, mcpx"},
+		{"one huge description", profile(strings.Repeat("d", 5000), "a"), use + "a, mcpx"},
+	} {
+		if got := directory(row.p); got != row.want {
+			t.Errorf("%s:\n got %s\nwant %s", row.name, got, row.want)
+		}
+	}
+}
+
+// However many servers there are, the directory is short, has whole names in
+// their order, and says how to see the others.
+func TestDirectoryOfMany(t *testing.T) {
+	for _, row := range []struct {
+		names       []string
+		description string
+	}{
+		{numbered(1000), ""},
+		{numbered(1000), "Something that it does"},
+		{numbered(1000), "hostile\n\x1b[2J\u2028"},
+		{numbered(170), "x"},
+		{[]string{strings.Repeat("名", 64), strings.Repeat("é", 64), "b"}, strings.Repeat("描", 2000)},
+	} {
+		text := directory(profile(row.description, row.names...))
+		if len(text) > 2048 || !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
+			t.Errorf("%d servers: %d bytes: %q", len(row.names), len(text), text)
+		}
+		_, list, _ := strings.Cut(text, "Servers: ")
+		shown := strings.Split(list, ", ")
+		last := shown[len(shown)-1]
+		for i, name := range shown[:len(shown)-1] {
+			if name, _, _ := strings.Cut(name, " ("); name != row.names[i] {
+				t.Fatalf("%d servers: number %d is %q, want %q", len(row.names), i, name, row.names[i])
+			}
+		}
+		if all := len(shown)-1 == len(row.names); all && last != "mcpx" || !all && last != "mcpx (lists all)" {
+			t.Errorf("%d servers, %d shown: the last is %q", len(row.names), len(shown)-1, last)
+		}
+		if len(row.names) == 1000 && len(text) < 2000 {
+			t.Errorf("%d bytes of 2048 are used", len(text))
+		}
+	}
+}
+
+// The limit is reached to the byte before anything is dropped.
+func TestDirectoryIsAsFullAsItMayBe(t *testing.T) {
+	base := len(directory(profile("", "a")))
+	fits := profile(strings.Repeat("d", directoryLimit-base-len(" ()")), "a")
+	if got := len(directory(fits)); got != directoryLimit {
+		t.Errorf("%d bytes, want %d", got, directoryLimit)
+	}
+	fits.Upstreams[0].Description += "d"
+	if got := len(directory(fits)); got != base {
+		t.Errorf("%d bytes, want %d", got, base)
+	}
+}
+
+// listTools is the result of tools/list.
+func listTools(t *testing.T, s *Server) string {
+	t.Helper()
+	b := &bench{Server: s, client: client(s)}
+	var answer struct{ Result json.RawMessage }
+	if err := json.Unmarshal([]byte(b.ask(t, request("tools/list", ""))), &answer); err != nil {
+		t.Fatal(err)
+	}
+	return string(answer.Result)
+}
+
+func TestTokensOfTheTwoTools(t *testing.T) {
+	encoder, err := tokenizer.Get(tokenizer.O200kBase)
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := func(text string) int {
+		t.Helper()
+		n, err := encoder.Count(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if cost := count(listTools(t, bare("time"))); cost > 150 {
+		t.Errorf("one server: %d tokens, want at most 150", cost)
+	}
+	names := []string{"time", "github", "filesystem", "brave-search", "my server", "数据库", "postgres_main", "a.b.c"}
+	before := count(listTools(t, bare(names[0])))
+	for i, name := range names[1:] {
+		cost := count(listTools(t, bare(names[:i+2]...)))
+		if most := before + count(" "+name) + 1; cost > most {
+			t.Errorf("%s adds %d tokens, want at most %d", name, cost-before, most-before)
+		}
+		before = cost
+	}
+}
+
+// tools/list is the same bytes from the first answer to the last, whatever
+// upstreams do.
+func TestToolsListNeverChanges(t *testing.T) {
+	b := start(t, upstream(t, "a"), upstream(t, "exits", "-exit", "1"))
+	first := b.ask(t, request("tools/list", "")) // while they start
+	for _, ask := range []string{
+		`{"name":"exec","arguments":{"server_name":"a","tool_name":"change","arguments":{"notices":20}}}`,
+		`{"name":"exec","arguments":{"server_name":"a","tool_name":"crash"}}`,
+		`{"name":"inspect","arguments":{"server_name":"a"}}`,
+	} {
+		b.ask(t, request("tools/call", ask))
+		for range 20 {
+			if again := b.ask(t, request("tools/list", "")); again != first {
+				t.Fatalf("after %s\n got %s\nwant %s", ask, again, first)
+			}
+		}
+	}
+	if again := listTools(t, b.Server); !strings.Contains(first, again) {
+		t.Errorf("another client gets %s", again)
+	}
+}

@@ -1,0 +1,401 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpx/internal/jsonrpc"
+)
+
+// front is a Stdio at work, and its client.
+type front struct {
+	t    *testing.T
+	in   *io.PipeWriter
+	out  *bufio.Reader
+	read *io.PipeReader // what out reads
+	done chan error
+	stop context.CancelFunc
+}
+
+// serve runs a front on pipes until the test ends.
+func serve(t *testing.T, s *Server, limit int) *front {
+	t.Helper()
+	in, toServer := io.Pipe()
+	fromServer, out := io.Pipe()
+	ctx, stop := context.WithCancel(context.Background())
+	f := &front{t: t, in: toServer, out: bufio.NewReader(fromServer), read: fromServer, done: make(chan error, 1), stop: stop}
+	stdio := &Stdio{Server: s, In: in, Out: out, MessageBytes: limit}
+	go func() {
+		f.done <- stdio.Run(ctx)
+		_ = out.Close()
+	}()
+	t.Cleanup(func() {
+		stop()
+		_ = toServer.Close()
+		_ = fromServer.Close()
+	})
+	return f
+}
+
+// say sends lines.
+func (f *front) say(lines ...string) {
+	f.t.Helper()
+	if _, err := io.WriteString(f.in, strings.Join(lines, "\n")+"\n"); err != nil {
+		f.t.Error(err)
+	}
+}
+
+// hear is the next line.
+func (f *front) hear() string {
+	f.t.Helper()
+	line, err := f.out.ReadString('\n')
+	if err != nil {
+		f.t.Errorf("%q, %v", line, err)
+	}
+	return strings.TrimSuffix(line, "\n")
+}
+
+// rest is every line up to the end of the output.
+func (f *front) rest() []string {
+	f.t.Helper()
+	text, err := io.ReadAll(f.out)
+	if err != nil {
+		f.t.Error(err)
+	}
+	if len(text) == 0 {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+}
+
+// hang is a method that is answered only when its request is cancelled.
+var hang method = func(_ *Server, ctx context.Context, _ *Client, _ jsonrpc.Message) ([]byte, error) {
+	<-ctx.Done()
+	return nil, context.Cause(ctx)
+}
+
+func TestStdioConversation(t *testing.T) {
+	f := serve(t, start(t, upstream(t, "a")).Server, 1<<20)
+	for _, row := range []struct{ say, hear string }{
+		{request("initialize", `{"protocolVersion":"2025-06-18"}`), result(`{"protocolVersion":"2025-06-18","capabilities":{"logging":{},"prompts":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"tools":{"listChanged":true},"completions":{}},"serverInfo":{"name":"mcpx","version":"1.2.3"}}`)},
+		{`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n\n  \r\n" + request("ping", ""), result("{}")},
+		{request("tools/list", ""), result(listed)},
+		{`{"jsonrpc":"2.0","id":9007199254740993,"method":"tools/call","params":{"name":"exec","arguments":{"server_name":"a","tool_name":"echo","arguments":{"text":"hi"}}}}`, `{"jsonrpc":"2.0","id":9007199254740993,"result":{"content":[{"type":"text","text":"hi"}]}}`},
+		{`not JSON`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: not valid JSON"}}`},
+		{`{"jsonrpc":"2.0","id":1,"method":"ping"`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: not valid JSON"}}`},
+		{strings.Repeat("[", 300) + strings.Repeat("]", 300), `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: JSON nested too deep"}}`},
+		{`[` + request("ping", "") + `]`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: a message is one JSON object"}}`},
+		{`5`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: a message is one JSON object"}}`},
+		{`{}`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: no \"method\""}}`},
+		{`{"jsonrpc":"1.0","id":5,"method":"ping"}`, `{"jsonrpc":"2.0","id":5,"error":{"code":-32600,"message":"Invalid request: \"jsonrpc\" must be \"2.0\""}}`},
+		{`{"jsonrpc":"2.0","id":5,"method":7}`, `{"jsonrpc":"2.0","id":5,"error":{"code":-32600,"message":"Invalid request: \"method\" must be a string"}}`},
+		{`{"jsonrpc":"2.0","id":{},"method":"ping"}`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: \"id\" must be a string or a number"}}`},
+		{`{"jsonrpc":"2.0","id":null,"method":"ping"}`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: \"id\" must be a string or a number"}}`},
+		{`{"jsonrpc":"2.0","id":5,"method":"ping","method":"tools/list"}`, `{"jsonrpc":"2.0","id":5,"error":{"code":-32600,"message":"Invalid request: \"method\" is given twice"}}`},
+		{`{"jsonrpc":"2.0","id":{},"method":"ping","method":"tools/list"}`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: \"method\" is given twice"}}`},
+		{strings.Repeat("x", 1<<20+1), `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: a message is at most 1048576 bytes (limits.message_bytes)"}}`},
+		{strings.Repeat("x", 5<<20), `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: a message is at most 1048576 bytes (limits.message_bytes)"}}`},
+		{request("ping", "") + "\r", result("{}")},
+		{request("shutdown", ""), result("{}")},
+	} {
+		f.say(row.say)
+		if got := f.hear(); got != row.hear {
+			t.Errorf("%.200s\n got %s\nwant %s", row.say, got, row.hear)
+		}
+	}
+	f.say(`{"jsonrpc":"2.0","method":"notifications/exit"}`)
+	if err := <-f.done; err != nil {
+		t.Errorf("after notifications/exit: %v", err)
+	}
+	if rest := f.rest(); rest != nil {
+		t.Errorf("more was written: %q", rest)
+	}
+}
+
+// No request waits for another: each of 64 is answered only once all have come.
+func TestStdioCallsOverlap(t *testing.T) {
+	const n = 64
+	var all sync.WaitGroup
+	all.Add(n)
+	with(t, "test/meet", func(*Server, context.Context, *Client, jsonrpc.Message) ([]byte, error) {
+		all.Done()
+		all.Wait()
+		return []byte("{}"), nil
+	})
+	f := serve(t, bare(), 1<<20)
+	want := map[string]bool{}
+	for i := range n {
+		f.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"test/meet"}`, i))
+		want[fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{}}`, i)] = true
+	}
+	got := map[string]bool{}
+	for range n {
+		got[f.hear()] = true
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("got %v", got)
+	}
+	_ = f.in.Close()
+	if err := <-f.done; err != nil {
+		t.Error(err)
+	}
+}
+
+// 64 calls over one session at once: each gets its own answer.
+func TestStdioCallsAreNotMixedUp(t *testing.T) {
+	f := serve(t, start(t, upstream(t, "a")).Server, 1<<20)
+	const n = 64
+	go func() {
+		for i := range n {
+			f.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":"%d","method":"tools/call","params":{"name":"exec","arguments":{"server_name":"a","tool_name":"sleep","arguments":{"ms":%d,"text":"answer %d"}}}}`, i, i%9, i))
+		}
+		_ = f.in.Close() // and every one of them is still answered
+	}()
+	seen := map[string]bool{}
+	for _, line := range f.rest() {
+		var m struct {
+			ID     string
+			Result struct{ Content []struct{ Text string } }
+		}
+		if err := json.Unmarshal([]byte(line), &m); err != nil || len(m.Result.Content) != 1 || m.Result.Content[0].Text != "answer "+m.ID {
+			t.Errorf("%s: %v", line, err)
+		}
+		seen[m.ID] = true
+	}
+	if len(seen) != n {
+		t.Errorf("%d answers, want %d", len(seen), n)
+	}
+	if err := <-f.done; err != nil {
+		t.Error(err)
+	}
+}
+
+// When the input ends, what is in flight gets five seconds, and then its cause.
+func TestStdioDrains(t *testing.T) {
+	with(t, "test/hang", hang)
+	with(t, "test/slow", func(*Server, context.Context, *Client, jsonrpc.Message) ([]byte, error) {
+		<-time.After(4 * time.Second)
+		return []byte("{}"), nil
+	})
+	for name, end := range map[string]func(*front){
+		"EOF":  func(f *front) { _ = f.in.Close() },
+		"exit": func(f *front) { f.say(`{"jsonrpc":"2.0","method":"notifications/exit"}`) },
+		"ctx":  func(f *front) { f.stop() },
+		"torn": func(f *front) { _ = f.in.CloseWithError(errors.New("torn")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := serve(t, bare(), 1<<20)
+				begin := time.Now()
+				f.say(`{"jsonrpc":"2.0","id":1,"method":"test/hang"}`, `{"jsonrpc":"2.0","id":2,"method":"test/slow"}`)
+				synctest.Wait() // both are in flight
+				end(f)
+				want := []string{
+					`{"jsonrpc":"2.0","id":2,"result":{}}`,
+					`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"mcpx is stopping; the call was cancelled"}}`,
+				}
+				if got := f.rest(); !slices.Equal(got, want) {
+					t.Errorf("got %q, want %q", got, want)
+				}
+				if err := <-f.done; (err != nil) != (name == "torn") {
+					t.Errorf("error %v", err)
+				}
+				if took := time.Since(begin); took != drainTime {
+					t.Errorf("it took %v, want %v", took, drainTime)
+				}
+			})
+		})
+	}
+}
+
+// A method that does not end when it is cancelled does not hold up the end.
+func TestStdioLeavesBehindWhatDoesNotEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		with(t, "test/stuck", func(*Server, context.Context, *Client, jsonrpc.Message) ([]byte, error) {
+			<-release
+			return nil, errors.New("at last")
+		})
+		f := serve(t, bare(), 1<<20)
+		f.say(request("test/stuck", ""))
+		synctest.Wait()
+		begin := time.Now()
+		_ = f.in.Close()
+		if got := f.rest(); got != nil {
+			t.Errorf("got %q", got)
+		}
+		if err := <-f.done; err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(begin); took > 8*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		close(release)
+		synctest.Wait()
+	})
+}
+
+// A hanging upstream: the end of ctx cancels its call, and nothing is left.
+func TestStdioEndsWithAHangingUpstream(t *testing.T) {
+	b := start(t, upstream(t, "a"))
+	f := serve(t, b.Server, 1<<20)
+	f.say(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"exec","arguments":{"server_name":"a","tool_name":"sleep","arguments":{"ms":60000}}}}`)
+	f.say(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"exec","arguments":{"server_name":"a","tool_name":"echo","arguments":{"text":"up"}}}}`)
+	if got, want := f.hear(), `{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"up"}]}}`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	begin := time.Now()
+	f.stop()
+	want := []string{`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"mcpx is stopping; the call was cancelled"}],"isError":true}}`}
+	if got := f.rest(); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if err := <-f.done; err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(begin); took < drainTime || took > drainTime+3*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
+func TestStdioTimeout(t *testing.T) {
+	with(t, "test/hang", hang)
+	synctest.Test(t, func(t *testing.T) {
+		in, toServer := io.Pipe()
+		fromServer, out := io.Pipe()
+		stdio := &Stdio{Server: bare(), In: in, Out: out, MessageBytes: 1 << 20, Timeout: 2 * time.Second}
+		done := make(chan error, 1)
+		go func() { done <- stdio.Run(t.Context()) }()
+		f := &front{t: t, in: toServer, out: bufio.NewReader(fromServer)}
+		begin := time.Now()
+		f.say(request("test/hang", ""))
+		want := failure(-32603, "no answer within 2s (cli.stdio.timeout); the call was cancelled", "")
+		if got := f.hear(); got != want || time.Since(begin) != 2*time.Second {
+			t.Errorf("after %v: %s, want %s", time.Since(begin), got, want)
+		}
+		_ = toServer.Close()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A client that does not read: what it asks is still taken up to a bound, and
+// the end comes in time.
+func TestStdioClientThatDoesNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		with(t, "test/large", func(*Server, context.Context, *Client, jsonrpc.Message) ([]byte, error) {
+			return []byte(`"` + strings.Repeat("x", 10_000) + `"`), nil
+		})
+		f := serve(t, bare(), 20_000)
+		for range 50 {
+			f.say(request("test/large", ""))
+		}
+		synctest.Wait()
+		begin := time.Now()
+		f.stop()
+		if err := <-f.done; err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(begin); took > 10*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		_ = f.read.Close()
+		_ = f.in.Close()
+		synctest.Wait()
+	})
+}
+
+// A client whose output is gone ends the front at once: there is nobody to
+// answer, and nothing more to be written.
+func TestStdioWriterThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := serve(t, bare(), 1<<20)
+		gone := errors.New("gone")
+		_ = f.read.CloseWithError(gone)
+		begin := time.Now()
+		f.say(request("ping", ""))
+		if err := <-f.done; !errors.Is(err, gone) {
+			t.Errorf("error %v, want %v", err, gone)
+		}
+		if took := time.Since(begin); took > 100*time.Millisecond {
+			t.Errorf("it took %v, with nothing in flight", took)
+		}
+		_ = f.in.Close()
+		synctest.Wait()
+	})
+}
+
+// A cancellation that follows its request at once is not lost.
+func TestStdioCancellationRightBehindTheRequest(t *testing.T) {
+	with(t, "test/hang", hang)
+	synctest.Test(t, func(t *testing.T) {
+		f := serve(t, bare(), 1<<20)
+		var lines []string
+		for i := range 200 {
+			lines = append(lines,
+				fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"test/hang"}`, i),
+				fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}`, i))
+		}
+		f.say(lines...)
+		_ = f.in.Close()
+		if got := f.rest(); got != nil {
+			t.Errorf("%d cancelled requests were answered, the first with %s", len(got), got[0])
+		}
+		if err := <-f.done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestStdioPanicCostsOneRequest(t *testing.T) {
+	with(t, "test/panic", func(*Server, context.Context, *Client, jsonrpc.Message) ([]byte, error) { panic("on purpose") })
+	f := serve(t, bare(), 1<<20)
+	f.say(request("test/panic", ""))
+	if got, want := f.hear(), failure(-32603, "internal error in test/panic", ""); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	f.say(request("ping", ""))
+	if got, want := f.hear(), result("{}"); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// The end of ctx while requests keep coming is no accident: -race finds one in
+// a WaitGroup that is waited for and added to at the same time.
+func TestStdioEndsWhileRequestsCome(t *testing.T) {
+	for range 50 {
+		f := serve(t, bare(), 1<<20)
+		begun := make(chan struct{})
+		go func() {
+			for i := 0; ; i++ {
+				if i == 20 {
+					close(begun)
+				}
+				if _, err := io.WriteString(f.in, request("ping", "")+"\n"); err != nil {
+					return
+				}
+			}
+		}()
+		go func() {
+			<-begun
+			f.stop()
+		}()
+		f.rest()
+		if err := <-f.done; err != nil {
+			t.Error(err)
+		}
+		_ = f.in.Close()
+	}
+}
