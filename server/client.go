@@ -15,8 +15,9 @@ import (
 // and tell things: a registry.Client.
 type Client struct {
 	id   string
-	lazy bool                       // it sees inspect and exec, which never change
-	send func(message []byte) error // queues a message to the client; never waits
+	lazy bool                                                                    // it sees inspect and exec, which never change
+	send func(message []byte) error                                              // queues a message to the client; never waits
+	ask  func(ctx context.Context, method string, params []byte) ([]byte, error) // how it is asked, if not by a request
 
 	initialized chan struct{} // closed when the client has said what it can do
 
@@ -34,9 +35,13 @@ var errCancelled = errors.New("cancelled by the client")
 
 // NewClient returns a Client of the server whose messages go through send.
 func (s *Server) NewClient(id string, send func(message []byte) error) *Client {
+	return newClient(id, s.lazy, send)
+}
+
+func newClient(id string, lazy bool, send func(message []byte) error) *Client {
 	return &Client{
 		id:          id,
-		lazy:        s.lazy,
+		lazy:        lazy,
 		send:        send,
 		initialized: make(chan struct{}),
 		calls:       map[string]*context.CancelCauseFunc{},
@@ -123,6 +128,9 @@ func (c *Client) Request(ctx context.Context, method string, params []byte) ([]b
 	if err := c.able(method, params); err != nil {
 		return nil, err
 	}
+	if c.ask != nil {
+		return c.ask(ctx, method, params)
+	}
 	reply := make(chan jsonrpc.Message, 1)
 	c.mu.Lock()
 	c.lastID++
@@ -187,7 +195,7 @@ func (c *Client) wants(params []byte) bool {
 	least := c.level
 	c.mu.Unlock()
 	level, _ := rawjson.String(rawjson.Get(params, "level"))
-	return least == "" || slices.Index(logOrder, level) >= slices.Index(logOrder, least)
+	return least == "" || least != "none" && slices.Index(logOrder, level) >= slices.Index(logOrder, least)
 }
 
 func (c *Client) setLevel(level string) {

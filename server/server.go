@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"sync/atomic"
@@ -33,6 +34,8 @@ type Server struct {
 	log      zerolog.Logger
 	methods  map[string]method
 	lazy     bool // two tools instead of all
+	version  string
+	rounds   rounds
 	setLevel func(level string)
 	lastID   atomic.Int64 // of the requests handed to mcp-go
 }
@@ -52,6 +55,8 @@ func New(p *config.Profile, r *registry.Registry, e *executor.Executor, o Option
 		log:      o.Log,
 		setLevel: o.SetLevel,
 		lazy:     p.Expose == config.Lazy,
+		version:  o.Version,
+		rounds:   rounds{parked: map[string]*round{}},
 		methods:  methods,
 		mcp: mcpserver.NewMCPServer("mcpx", o.Version,
 			mcpserver.WithToolCapabilities(true),
@@ -123,14 +128,11 @@ func (s *Server) Accept(ctx context.Context, c *Client, m jsonrpc.Message) (answ
 	}
 }
 
-// answer runs the method. A panic costs the one request.
-func (s *Server) answer(ctx context.Context, c *Client, m jsonrpc.Message) (result []byte, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			s.log.Error().Str("method", m.Method).Interface("panic", p).Msg("a request failed in a way it never should")
-			err = fmt.Errorf("internal error in %s", m.Method)
-		}
-	}()
+// answer finds the method and runs it.
+func (s *Server) answer(ctx context.Context, c *Client, m jsonrpc.Message) ([]byte, error) {
+	if isModern(m.Params) {
+		return s.modern(ctx, c, m)
+	}
 	run, ok := s.methods[m.Method]
 	if !ok {
 		return nil, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "Method '%s' not found", m.Method)
@@ -142,6 +144,17 @@ func (s *Server) answer(ctx context.Context, c *Client, m jsonrpc.Message) (resu
 	default:
 		return nil, invalidParams(`"params" must be an object`)
 	}
+	return run.safely(s, ctx, c, m)
+}
+
+// safely runs the method. A panic costs the one request.
+func (run method) safely(s *Server, ctx context.Context, c *Client, m jsonrpc.Message) (result []byte, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.log.Error().Str("method", m.Method).Interface("panic", p).Bytes("stack", debug.Stack()).Msg("a request failed in a way it never should")
+			err = fmt.Errorf("internal error in %s", m.Method)
+		}
+	}()
 	return run(s, ctx, c, m)
 }
 
@@ -200,7 +213,7 @@ func (s *Server) shutdown(context.Context, *Client, jsonrpc.Message) ([]byte, er
 
 // Revisions are the MCP revisions that clients may speak, the oldest first.
 func Revisions() []string {
-	revisions := slices.Clone(mcp.LegacyProtocolVersions())
+	revisions := slices.Clone(mcp.ValidProtocolVersions)
 	slices.Sort(revisions)
 	return revisions
 }

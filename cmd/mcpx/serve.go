@@ -15,6 +15,7 @@ type serveCmd struct {
 	Path   string `arg:"" optional:"" name:"config" help:"Config file. Without it: $$MCPX_CONFIG, ./mcpx.json, then $$XDG_CONFIG_HOME/mcpx/config.json."`
 	Schema string `default:"default" env:"MCPX_SCHEMA" help:"The schema of the config to serve (${default})."`
 	Stdio  bool   `help:"Serve on stdin and stdout (the default)."`
+	Expose string `enum:"lazy,flat," default:"" env:"MCPX_EXPOSE" placeholder:"HOW" help:"lazy: the tools inspect and exec. flat: every tool as Server__tool."`
 	logFlags
 }
 
@@ -42,6 +43,9 @@ func (c *serveCmd) Run(t *terminal) error {
 		return err
 	}
 	c.apply(&file.Logging)
+	if p, err := file.Profile(c.Schema); err == nil && c.Expose != "" {
+		p.Expose = config.Expose(c.Expose)
+	}
 	a, err := app.New(file, c.Schema, t.stderr)
 	if err != nil {
 		return usageError{fmt.Errorf("%w\nexample: mcpx %s --schema %s", err, file.File, file.Profiles[0].Name)}

@@ -1,0 +1,176 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"mcpx/internal/mcptest"
+)
+
+// fourUpstreams are one that does not exist, one that exits at once, one that
+// takes 5 s, and a good one.
+func fourUpstreams(t *testing.T) map[string]any {
+	return map[string]any{
+		"exits": mcptest.Upstream(t, "-exit", "3", "-stderr", "no API key\nset API_KEY"),
+		"gone":  map[string]any{"command": "mcpx-no-such-program"},
+		"good":  mcptest.Upstream(t),
+		"slow":  mcptest.Upstream(t, "-start-delay", "5s"),
+	}
+}
+
+// TestGoodUpstreamServesAtOnce is not parallel, and takes the best of a few
+// runs: what it measures is mcpx and not the load of the machine.
+func TestGoodUpstreamServesAtOnce(t *testing.T) {
+	limit := 300 * time.Millisecond
+	if race {
+		limit = 3 * time.Second
+	}
+	best := time.Hour
+	for range 5 {
+		p := serve(t, fourUpstreams(t))
+		p.initialize()
+		if got := p.exec("good", "echo", `{"text":"hello"}`); got != "hello" {
+			t.Fatalf("got %q", got)
+		}
+		best = min(best, time.Since(p.begin))
+		if best <= limit {
+			return
+		}
+	}
+	within(t, "the first exec after the start", best, limit)
+}
+
+func TestReasonsOfTheOthers(t *testing.T) {
+	t.Parallel()
+	upstreams := fourUpstreams(t)
+	never := mcptest.Upstream(t, "-start-delay", "1h", "-stderr", "thinking")
+	never["startup_timeout"] = "500ms"
+	upstreams["never"] = never
+	p := serve(t, upstreams)
+	p.initialize()
+	for server, want := range map[string]struct{ before, after string }{
+		"exits": {`server "exits" is unavailable: exited with status 3; next try in `, "\nlast lines of its stderr:\n  no API key\n  set API_KEY"},
+		"gone":  {`server "gone" is unavailable: command "mcpx-no-such-program" was not found in PATH; install it, or give its full path; next try in `, "s"},
+		"never": {`server "never" is unavailable: not ready within 500ms (its "startup_timeout"); next try in `, "\nlast lines of its stderr:\n  thinking"},
+	} {
+		for what, got := range map[string]string{
+			"inspect":        p.inspectError(server, ""),
+			"inspect a tool": p.inspectError(server, "echo"),
+			"exec":           p.execError(server, "echo", `{"text":"x"}`),
+		} {
+			if !strings.HasPrefix(got, want.before) || !strings.HasSuffix(got, want.after) || strings.Count(got, "\n") != strings.Count(want.after, "\n") {
+				t.Errorf("%s of %s:\n%s\nwant\n%s…%s", what, server, got, want.before, want.after)
+			}
+		}
+	}
+	if got := p.inspect("slow", ""); !strings.HasPrefix(got, "slow: ") || !strings.Contains(got, " tools\necho(text: string") {
+		t.Errorf("the slow one, once it is up:\n%s", got)
+	}
+	within(t, "waiting for the slow one", time.Since(p.begin), 5*time.Second+patience/2)
+}
+
+func TestFrontAnswersWhileUpstreamsStart(t *testing.T) {
+	t.Parallel()
+	upstreams := map[string]any{}
+	for i := range 20 { // more than connect at once
+		upstreams[fmt.Sprintf("slow%d", i)] = mcptest.Upstream(t, "-start-delay", "1h")
+	}
+	p := serve(t, upstreams)
+	p.initialize()
+	p.result("tools/list", "")
+	p.result("ping", "")
+	p.exec("mcpx", "servers", "{}")
+	limit := 2 * time.Second
+	if race {
+		limit = 10 * time.Second
+	}
+	within(t, "initialize, tools/list, ping and servers", time.Since(p.begin), limit)
+}
+
+// TestToolsListIsAlwaysTheSame compares the answer's bytes before an upstream is
+// up, when all are, when one has died, and in another run.
+func TestToolsListIsAlwaysTheSame(t *testing.T) {
+	t.Parallel()
+	late := mcptest.Upstream(t, "-start-delay", "300ms")
+	late["description"] = "a late one"
+	config := map[string]any{"mcpServers": map[string]any{
+		"good": mcptest.Upstream(t),
+		"gone": map[string]any{"command": "mcpx-no-such-program"},
+		"late": late,
+	}}
+	var want string
+	list := func(p *process, when string) {
+		t.Helper()
+		for _, params := range []string{"", "{}", `{"_meta":{"progressToken":1}}`} {
+			got := p.result("tools/list", params)
+			if want == "" {
+				want = got
+			}
+			if got != want {
+				t.Fatalf("%s, params %q:\n%s\nwant\n%s", when, params, got, want)
+			}
+		}
+	}
+	for run := range 2 {
+		p := start(t, config, options{})
+		list(p, fmt.Sprint("at first, run ", run))
+		p.initialize()
+		p.inspect("late", "")
+		p.inspect("good", "")
+		list(p, "when all are ready")
+		p.exec("good", "change", `{"notices":1}`)
+		settled(t, "the new tool", func() (string, bool) {
+			result := p.result("tools/call", inspectParams("good", "extra_0"))
+			return result, !strings.Contains(result, `"isError":true`)
+		})
+		list(p, "when tools changed")
+		p.execError("good", "crash", `{"status":1}`)
+		list(p, "when one died")
+		p.execError("gone", "x", "{}")
+		list(p, "at last")
+	}
+}
+
+func TestToolsListIsInspectAndExec(t *testing.T) {
+	t.Parallel()
+	described := mcptest.Upstream(t)
+	described["description"] = "does it\nwell"
+	config := `{"mcpServers":{"zebra":%s,"apple":{"command":"mcpx-no-such-program"},"über 9":{"command":"mcpx-no-such-program"}}}`
+	zebra, err := json.Marshal(described)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, json.RawMessage(fmt.Sprintf(config, zebra)), options{})
+	var list struct {
+		Tools []struct {
+			Name        string          `json:"name"`
+			Description string          `json:"description"`
+			InputSchema json.RawMessage `json:"inputSchema"`
+			Annotations struct {
+				ReadOnlyHint bool `json:"readOnlyHint"`
+			} `json:"annotations"`
+		} `json:"tools"`
+	}
+	if err := json.Unmarshal([]byte(p.result("tools/list", "")), &list); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, tool := range list.Tools {
+		got[tool.Name] = fmt.Sprint(tool.Annotations.ReadOnlyHint, " ", string(tool.InputSchema))
+		if directory := "zebra (does it well), apple, über 9, mcpx"; tool.Name == "inspect" && !strings.HasSuffix(tool.Description, directory) {
+			t.Errorf("the description of inspect is %q, want it to end in %q", tool.Description, directory)
+		}
+	}
+	want := map[string]string{
+		"inspect": `true {"type":"object","properties":{"server_name":{"type":"string"},"tool_name":{"type":"string"}},"required":["server_name"]}`,
+		"exec": `false {"type":"object","properties":{"server_name":{"type":"string"},"tool_name":{"type":"string"},` +
+			`"arguments":{"type":"object","properties":{},"additionalProperties":true}},"required":["server_name","tool_name"]}`,
+	}
+	if !maps.Equal(got, want) || len(list.Tools) != 2 {
+		t.Errorf("tools/list has\n%v\nwant\n%v", got, want)
+	}
+}

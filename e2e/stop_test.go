@@ -1,0 +1,252 @@
+//go:build unix
+
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"mcpx/internal/mcptest"
+)
+
+// stops are the ways in which mcpx ends.
+var stops = []struct {
+	name string
+	stop func(p *process)
+	code int
+}{
+	{"stdin ends", func(p *process) { _ = p.stdin.Close() }, 0},
+	{"SIGTERM", func(p *process) { _ = p.cmd.Process.Signal(syscall.SIGTERM) }, 0},
+	{"SIGINT", func(p *process) { _ = p.cmd.Process.Signal(syscall.SIGINT) }, 0},
+	{"exit", func(p *process) { p.notify("notifications/exit", "{}") }, 0},
+	{"SIGKILL", func(p *process) { _ = p.cmd.Process.Kill() }, -1},
+	{"the client is gone", func(p *process) { _ = p.out.Close(); _ = p.stdin.Close() }, anyCode},
+	{"the client no longer reads", func(p *process) { _ = p.out.Close(); p.send("1", "ping", "") }, anyCode},
+}
+
+// relative is a kind of process below mcpx, and the call that starts it.
+type relative struct{ what, tool, arguments string }
+
+// TestStopLeavesNothing has children that ignore what they are asked, and
+// grandchildren inside and outside of their group.
+func TestStopLeavesNothing(t *testing.T) {
+	t.Parallel()
+	kinds := []relative{
+		{"child", "pid", "{}"},
+		{"grandchild", "spawn", "{}"},
+		{"grandchild without environment", "spawn", `{"bare":true}`},
+	}
+	if runtime.GOOS == "linux" {
+		kinds = append(kinds, relative{"detached grandchild", "spawn", `{"detached":true}`})
+	}
+	stopLeavesNothing(t, kinds)
+}
+
+// TestStopLeavesNoStranger has grandchildren that left the process group and do
+// not carry mcpx's mark: what cleans its environment, as sudo does.
+func TestStopLeavesNoStranger(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("descendants that left the group are found on Linux alone")
+	}
+	stopLeavesNothing(t, []relative{{"detached grandchild without environment", "spawn", `{"detached":true,"bare":true}`}})
+}
+
+func stopLeavesNothing(t *testing.T, kinds []relative) {
+	for _, s := range stops {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			p := serve(t, map[string]any{
+				"polite":   mcptest.Upstream(t),
+				"stubborn": mcptest.Upstream(t, "-ignore-eof", "-ignore-term"),
+			})
+			p.wantCode = s.code
+			p.initialize()
+			pids := family(t, p, kinds)
+			begin := time.Now()
+			s.stop(p)
+			p.waitEnd(stopTime)
+			for _, what := range slices.Sorted(maps.Keys(pids)) {
+				gone(t, what, pids[what], begin.Add(stopTime))
+			}
+		})
+	}
+}
+
+// family starts processes of those kinds below both servers and returns the ids
+// of all processes below mcpx. What survives is killed after the test.
+func family(t *testing.T, p *process, kinds []relative) map[string]int {
+	t.Helper()
+	pids := map[string]int{}
+	for _, server := range []string{"polite", "stubborn"} {
+		for _, kind := range kinds {
+			pid, err := strconv.Atoi(p.exec(server, kind.tool, kind.arguments))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !mcptest.Alive(pid) {
+				t.Fatalf("the %s of %s did not even live", kind.what, server)
+			}
+			pids[kind.what+" of "+server] = pid
+		}
+	}
+	for _, pid := range children(p.cmd.Process.Pid) {
+		pids[fmt.Sprint("process ", pid)] = pid // the watcher is one of them
+	}
+	t.Cleanup(func() {
+		for _, pid := range pids {
+			if mcptest.Alive(pid) {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}
+	})
+	return pids
+}
+
+// children are the ids of a process's children; none where there is no /proc.
+func children(parent int) (pids []int) {
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, stat := range stats {
+		text, err := os.ReadFile(stat)
+		if err != nil {
+			continue // it has just ended
+		}
+		fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+		if len(fields) < 2 || fields[1] != strconv.Itoa(parent) {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(stat))); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// gone waits until a process has ended.
+func gone(t *testing.T, what string, pid int, deadline time.Time) {
+	t.Helper()
+	poll := time.NewTicker(5 * time.Millisecond)
+	defer poll.Stop()
+	limit := time.After(time.Until(deadline))
+	for mcptest.Alive(pid) {
+		select {
+		case <-poll.C:
+		case <-limit:
+			t.Errorf("%s (process %d) is still there", what, pid)
+			return
+		}
+	}
+}
+
+// gentle are the ways to stop that let calls in flight finish.
+func gentle() []string { return []string{"stdin ends", "SIGTERM", "SIGINT", "exit"} }
+
+func TestCallsInFlightAreAnswered(t *testing.T) {
+	t.Parallel()
+	for _, s := range stops {
+		if !slices.Contains(gentle(), s.name) {
+			continue
+		}
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			p := serve(t, map[string]any{"a": mcptest.Upstream(t)})
+			p.initialize()
+			for i, ms := range []int{500, 2500} {
+				p.send(fmt.Sprint(i), "tools/call", execParams("a", "sleep", fmt.Sprintf(`{"ms":%d,"text":"slept %d"}`, ms, ms)))
+			}
+			p.exec("a", "echo", `{"text":"the others are on their way"}`)
+			s.stop(p)
+			for i, want := range []string{"slept 500", "slept 2500"} {
+				if got := textOf(t, string(p.answer(fmt.Sprint(i)).Result), false); got != want {
+					t.Errorf("call %d answered %q, want %q", i, got, want)
+				}
+			}
+			begin := time.Now()
+			if code := p.waitEnd(stopTime); code != 0 {
+				t.Errorf("exit code %d", code)
+			}
+			within(t, "the end after the last answer", time.Since(begin), 3*time.Second)
+		})
+	}
+}
+
+// TestCallsThatDoNotEnd are cancelled after 5 s, and told so; the children that
+// do not end either still leave mcpx within its limit.
+func TestCallsThatDoNotEnd(t *testing.T) {
+	t.Parallel()
+	for _, s := range stops {
+		if !slices.Contains(gentle(), s.name) {
+			continue
+		}
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			p := serve(t, map[string]any{"a": mcptest.Upstream(t, "-ignore-eof", "-ignore-term"), "slow": mcptest.Upstream(t, "-start-delay", "1h")})
+			p.initialize()
+			pid, err := strconv.Atoi(p.exec("a", "pid", "{}"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.send(`"forever"`, "tools/call", execParams("a", "sleep", `{"ms":3600000}`))
+			p.send(`"starting"`, "tools/call", execParams("slow", "echo", `{"text":"x"}`))
+			p.send(`"inspecting"`, "tools/call", inspectParams("slow", ""))
+			p.exec("a", "echo", `{"text":"the others are on their way"}`)
+			begin := time.Now()
+			s.stop(p)
+			if code := p.waitEnd(stopTime); code != 0 {
+				t.Errorf("exit code %d", code)
+			}
+			within(t, "the stop", time.Since(begin), stopTime)
+			for _, id := range []string{`"forever"`, `"starting"`, `"inspecting"`} {
+				if got := textOf(t, string(p.answer(id).Result), true); !strings.Contains(got, "mcpx is stopping") {
+					t.Errorf("%s answered %q", id, got)
+				}
+			}
+			gone(t, "the child", pid, time.Now())
+		})
+	}
+}
+
+func TestStopDuringStart(t *testing.T) {
+	t.Parallel()
+	upstreams := map[string]any{"gone": map[string]any{"command": "mcpx-no-such-program"}}
+	for i := range 12 {
+		upstreams[fmt.Sprint("slow", i)] = mcptest.Upstream(t, "-start-delay", "1h")
+	}
+	p := serve(t, upstreams)
+	p.initialize()
+	begin := time.Now()
+	_ = p.stdin.Close()
+	if code := p.waitEnd(stopTime); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	within(t, "the stop", time.Since(begin), 6*time.Second)
+}
+
+// TestDeafClient leaves the client's pipe full: what cannot be told to it must
+// not keep mcpx.
+func TestDeafClient(t *testing.T) {
+	t.Parallel()
+	for _, s := range stops[:2] {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			config := map[string]any{"mcpServers": map[string]any{"a": mcptest.Upstream(t)}, "limits": map[string]any{"result_tokens": 0}}
+			p := start(t, config, options{deaf: true})
+			p.wantCode = anyCode
+			p.send("1", "tools/call", execParams("a", "large", `{"bytes":4000000}`))
+			p.waitStderr("tool=large")
+			begin := time.Now()
+			s.stop(p)
+			p.waitEnd(stopTime)
+			within(t, "the stop", time.Since(begin), stopTime)
+		})
+	}
+}

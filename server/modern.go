@@ -1,0 +1,168 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"mcpx/executor"
+	"mcpx/internal/jsonrpc"
+	"mcpx/internal/rawjson"
+)
+
+// From its revision 2026-07-28 on MCP has no initialize: every request says in
+// its _meta which revision it speaks and what its client can do. One client may
+// mix both ways.
+
+// modernMark stands in every such request and hardly ever elsewhere.
+var modernMark = []byte(mcp.MetaKeyProtocolVersion)
+
+// removed are the methods that 2026-07-28 no longer has.
+var removed = map[string]bool{
+	"initialize": true, "ping": true, "logging/setLevel": true, "resources/subscribe": true,
+	"resources/unsubscribe": true, "roots/list": true, "shutdown": true,
+}
+
+// modernMethods are those it has instead.
+var modernMethods = map[string]method{
+	"server/discover":      (*Server).delegate,
+	"subscriptions/listen": (*Server).listen,
+}
+
+// cacheable are the results that must say how long they keep.
+var cacheable = map[string]bool{
+	"server/discover": true, "tools/list": true, "prompts/list": true, "resources/list": true,
+	"resources/templates/list": true, "resources/read": true,
+}
+
+// isModern reports whether a request speaks 2026-07-28 or later.
+func isModern(params []byte) bool {
+	if !bytes.Contains(params, modernMark) {
+		return false
+	}
+	version, _ := rawjson.String(rawjson.Get(rawjson.Get(params, "_meta"), mcp.MetaKeyProtocolVersion))
+	return mcp.IsModernProtocol(version)
+}
+
+// modern answers a request of 2026-07-28.
+func (s *Server) modern(ctx context.Context, c *Client, m jsonrpc.Message) ([]byte, error) {
+	meta := rawjson.Get(m.Params, "_meta")
+	version, _ := rawjson.String(rawjson.Get(meta, mcp.MetaKeyProtocolVersion))
+	if !mcp.IsValidProtocolVersion(version) {
+		data, _ := json.Marshal(mcp.UnsupportedProtocolVersionData{Supported: mcp.ValidProtocolVersions, Requested: version})
+		return nil, &jsonrpc.Error{Code: mcp.UNSUPPORTED_PROTOCOL_VERSION, Message: "Unsupported protocol version: " + version, Data: data}
+	}
+	capabilities := rawjson.Get(meta, mcp.MetaKeyClientCapabilities)
+	if rawjson.Kind(capabilities) != '{' {
+		return nil, invalidParams(`"_meta" must have ` + mcp.MetaKeyClientCapabilities)
+	}
+	run := modernMethods[m.Method]
+	if run == nil && !removed[m.Method] {
+		run = s.methods[m.Method]
+	}
+	if run == nil {
+		return nil, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "Method '%s' not found", m.Method)
+	}
+	request := c.forRequest(version, capabilities, rawjson.Get(meta, mcp.MetaKeyLogLevel))
+	result, err := s.rounds.run(ctx, request, m, func(ctx context.Context) ([]byte, error) {
+		return run.safely(s, ctx, request, m)
+	})
+	if err != nil {
+		return nil, modernError(err)
+	}
+	return s.decorated(m.Method, result), nil
+}
+
+// forRequest is the client as one request of 2026-07-28 describes it.
+func (c *Client) forRequest(revision string, capabilities, level []byte) *Client {
+	request := newClient(c.id, c.lazy, c.send)
+	request.opened(revision, capabilities)
+	request.level = "none" // no messages unless they are asked for
+	if name, ok := rawjson.String(level); ok && logLevels[name].level != "" {
+		request.level = logLevels[name].level
+	}
+	return request
+}
+
+// decorated is a result with what 2026-07-28 requires of every one.
+func (s *Server) decorated(method string, result []byte) []byte {
+	if rawjson.Get(result, "resultType") == nil {
+		result = rawjson.With(result, "resultType", []byte(`"complete"`))
+	}
+	meta := rawjson.Get(result, "_meta")
+	if rawjson.Get(meta, mcp.MetaKeyServerInfo) == nil {
+		info := rawjson.AppendString([]byte(`{"name":"mcpx","version":`), s.version)
+		result = rawjson.With(result, "_meta", rawjson.With(meta, mcp.MetaKeyServerInfo, append(info, '}')))
+	}
+	if cacheable[method] && rawjson.Get(result, "ttlMs") == nil {
+		result = rawjson.With(rawjson.With(result, "ttlMs", []byte("0")), "cacheScope", []byte(`"private"`))
+	}
+	return result
+}
+
+// modernError is an error in the codes of 2026-07-28.
+func modernError(err error) error {
+	e := wireError(err)
+	if e.Code != executor.CodeResourceNotFound {
+		return err
+	}
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: e.Message, Data: e.Data}
+}
+
+// listen answers subscriptions/listen: it tells the client of what it asked for
+// until the client no longer wants to hear it.
+func (s *Server) listen(ctx context.Context, c *Client, m jsonrpc.Message) ([]byte, error) {
+	filter := rawjson.Get(m.Params, "notifications")
+	tag := rawjson.With([]byte("{}"), mcp.MetaKeySubscriptionID, m.ID)
+	l := &listener{id: c.id + " " + string(m.ID), client: c, tag: tag, wanted: map[string]bool{}}
+	for _, kind := range []string{"tools", "prompts", "resources"} {
+		l.wanted["notifications/"+kind+"/list_changed"] = string(rawjson.Get(filter, kind+"ListChanged")) == "true"
+	}
+	if c.lazy { // its two tools never change
+		filter = rawjson.With(filter, "toolsListChanged", nil)
+		l.wanted["notifications/tools/list_changed"] = false
+	}
+	s.registry.Attach(l)
+	defer s.registry.Detach(context.WithoutCancel(ctx), l)
+	for uri := range rawjson.Elements(rawjson.Get(filter, "resourceSubscriptions")) {
+		params := rawjson.With([]byte("{}"), "uri", uri)
+		if _, err := s.executor.Relay(ctx, executor.Relay{Client: l, Method: "resources/subscribe", Params: params}); err != nil {
+			return nil, err
+		}
+	}
+	c.Notify(mcp.MethodNotificationSubscriptionsAcknowledged, rawjson.With(rawjson.With([]byte("{}"), "_meta", tag), "notifications", orObject(filter)))
+	<-ctx.Done()
+	return rawjson.With([]byte("{}"), "_meta", tag), nil
+}
+
+func orObject(value []byte) []byte {
+	if rawjson.Kind(value) != '{' {
+		return []byte("{}")
+	}
+	return value
+}
+
+// listener is one subscriptions/listen: a client of its own to the registry.
+type listener struct {
+	id     string
+	client *Client
+	tag    []byte // _meta of what it sends
+	wanted map[string]bool
+}
+
+// ID implements registry.Client.
+func (l *listener) ID() string { return l.id }
+
+// Request implements registry.Client: a stream of notifications asks nothing.
+func (l *listener) Request(_ context.Context, method string, _ []byte) ([]byte, error) {
+	return nil, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "%s: no call of the client is in flight", method)
+}
+
+// Notify implements registry.Client.
+func (l *listener) Notify(method string, params []byte) {
+	if method == "notifications/resources/updated" || l.wanted[method] {
+		l.client.Notify(method, rawjson.With(orObject(params), "_meta", l.tag))
+	}
+}

@@ -1,0 +1,142 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"sync"
+	"time"
+
+	"mcpx/internal/jsonrpc"
+	"mcpx/internal/rawjson"
+)
+
+// rounds are the calls of 2026-07-28 that wait for their client. In that revision
+// a server asks nothing of its own accord: it answers a call with what it needs
+// (input_required), and the client makes the call again with the answers. An
+// upstream of the old way asks in the middle of a call, so the call is parked
+// here, upstream and all, until its client comes back.
+type rounds struct {
+	mu     sync.Mutex
+	parked map[string]*round // by requestState
+}
+
+// parkTime is how long a client may think.
+const parkTime = 10 * time.Minute
+
+// round is one call that may take several rounds.
+type round struct {
+	client string
+	method string
+	asks   chan ask
+	result chan outcome
+	cancel context.CancelCauseFunc
+
+	waiting map[string]ask // asked in the last round, by key
+}
+
+// ask is something an upstream wants of the client.
+type ask struct {
+	method string
+	params []byte
+	answer chan []byte
+}
+
+type outcome struct {
+	result []byte
+	err    error
+}
+
+// run runs a call until it is over or needs something of the client.
+func (r *rounds) run(ctx context.Context, c *Client, m jsonrpc.Message, call func(ctx context.Context) ([]byte, error)) ([]byte, error) {
+	state, _ := rawjson.String(rawjson.Get(m.Params, "requestState"))
+	p := r.take(state, c.id, m.Method)
+	switch {
+	case p != nil:
+		p.resume(rawjson.Get(m.Params, "inputResponses"))
+	case state != "":
+		return nil, invalidParams(`"requestState" is unknown, or its call has ended; make the call again without it`)
+	default:
+		p = newRound(ctx, c, m.Method, call)
+	}
+	stop := context.AfterFunc(ctx, func() { p.cancel(context.Cause(ctx)) })
+	defer stop()
+	select {
+	case o := <-p.result:
+		return o.result, o.err
+	case a := <-p.asks:
+		return r.park(p, a), nil
+	}
+}
+
+// newRound starts a call. It goes on when the request that started it is answered.
+func newRound(ctx context.Context, c *Client, method string, call func(ctx context.Context) ([]byte, error)) *round {
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	p := &round{client: c.id, method: method, asks: make(chan ask), result: make(chan outcome, 1), cancel: cancel}
+	c.ask = p.ask
+	go func() {
+		result, err := call(ctx)
+		p.result <- outcome{result, err}
+		cancel(nil)
+	}()
+	return p
+}
+
+// ask has the client answer something in the next round.
+func (p *round) ask(ctx context.Context, method string, params []byte) ([]byte, error) {
+	a := ask{method: method, params: params, answer: make(chan []byte, 1)}
+	select {
+	case p.asks <- a:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	select {
+	case answer := <-a.answer:
+		if answer == nil {
+			return nil, fmt.Errorf("%s: the client did not answer", method)
+		}
+		return answer, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// park keeps a call until its client comes back, and says what is needed. Asks
+// that come meanwhile wait for the round after.
+func (r *rounds) park(p *round, a ask) []byte {
+	const key = "input"
+	p.waiting = map[string]ask{key: a}
+	state := rand.Text()
+	r.mu.Lock()
+	r.parked[state] = p
+	r.mu.Unlock()
+	time.AfterFunc(parkTime, func() {
+		if late := r.take(state, p.client, p.method); late != nil {
+			late.cancel(fmt.Errorf("the client did not come back within %s", parkTime))
+		}
+	})
+	request := rawjson.AppendMember(rawjson.AppendString([]byte(`{"method":`), a.method), "params", a.params)
+	requests := rawjson.With([]byte("{}"), key, append(request, '}'))
+	result := rawjson.AppendMember([]byte(`{"resultType":"input_required"`), "inputRequests", requests)
+	return append(rawjson.AppendMember(result, "requestState", rawjson.AppendString(nil, state)), '}')
+}
+
+// take takes a parked call of that client, nil if there is none.
+func (r *rounds) take(state, client, method string) *round {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.parked[state]
+	if p == nil || p.client != client || p.method != method {
+		return nil
+	}
+	delete(r.parked, state)
+	return p
+}
+
+// resume hands out the client's answers.
+func (p *round) resume(responses []byte) {
+	for key, a := range p.waiting {
+		a.answer <- rawjson.Get(responses, key)
+	}
+	p.waiting = nil
+}
