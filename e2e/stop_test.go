@@ -18,12 +18,15 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// stops are the ways in which mcpx ends.
-var stops = []struct {
+// stop is a way in which mcpx ends.
+type stop struct {
 	name string
 	stop func(p *process)
 	code int
-}{
+}
+
+// stops are all of them.
+var stops = []stop{
 	{"stdin ends", func(p *process) { _ = p.stdin.Close() }, 0},
 	{"SIGTERM", func(p *process) { _ = p.cmd.Process.Signal(syscall.SIGTERM) }, 0},
 	{"SIGINT", func(p *process) { _ = p.cmd.Process.Signal(syscall.SIGINT) }, 0},
@@ -48,20 +51,23 @@ func TestStopLeavesNothing(t *testing.T) {
 	if runtime.GOOS == "linux" {
 		kinds = append(kinds, relative{"detached grandchild", "spawn", `{"detached":true}`})
 	}
-	stopLeavesNothing(t, kinds)
+	stopLeavesNothing(t, stops, kinds)
 }
 
 // TestStopLeavesNoStranger has grandchildren that left the process group and do
-// not carry mcpx's mark: what cleans its environment, as sudo does.
+// not carry mcpx's mark: what cleans its environment, as sudo does. When mcpx is
+// killed, their parents may end before the watcher has looked at the tree, so
+// that end is not among those where mcpx promises to find them.
 func TestStopLeavesNoStranger(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("descendants that left the group are found on Linux alone")
 	}
-	stopLeavesNothing(t, []relative{{"detached grandchild without environment", "spawn", `{"detached":true,"bare":true}`}})
+	asked := slices.DeleteFunc(slices.Clone(stops), func(s stop) bool { return s.name == "SIGKILL" })
+	stopLeavesNothing(t, asked, []relative{{"detached grandchild without environment", "spawn", `{"detached":true,"bare":true}`}})
 }
 
-func stopLeavesNothing(t *testing.T, kinds []relative) {
+func stopLeavesNothing(t *testing.T, stops []stop, kinds []relative) {
 	for _, s := range stops {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()

@@ -118,19 +118,22 @@ const (
 // shown is a name as an error has it.
 func shown(name string) string { return plain.Cut(plain.Line(name), nameBytes) }
 
+// quoted is a name between quotes. Its own escapes are enough.
+func quoted(name string) string { return `"` + shown(name) + `"` }
+
 func unknownServer(name string, servers []string) error {
 	if name == "" {
 		return &NotFound{"server_name: required; servers: " + list(servers)}
 	}
-	return &NotFound{fmt.Sprintf("unknown server %q%s; servers: %s", shown(name), didYouMean(name, servers), list(servers))}
+	return &NotFound{fmt.Sprintf("unknown server %s%s; servers: %s", quoted(name), didYouMean(name, servers), list(servers))}
 }
 
 func noTool(u *registry.Upstream) error {
-	return &NotFound{fmt.Sprintf("tool_name: required; tools of server %q: %s", u.Name, list(toolNames(u)))}
+	return &NotFound{fmt.Sprintf("tool_name: required; tools of server %s: %s", quoted(u.Name), list(toolNames(u)))}
 }
 
 func unknownTool(u *registry.Upstream, name string) error {
-	return &NotFound{fmt.Sprintf("server %q has no tool %q%s; its tools: %s", u.Name, shown(name), didYouMean(name, toolNames(u)), list(toolNames(u)))}
+	return &NotFound{fmt.Sprintf("server %s has no tool %s%s; its tools: %s", quoted(u.Name), quoted(name), didYouMean(name, toolNames(u)), list(toolNames(u)))}
 }
 
 func toolNames(u *registry.Upstream) []string {
@@ -150,7 +153,7 @@ func didYouMean(name string, known []string) string {
 		return ""
 	}
 	for i, n := range near {
-		near[i] = fmt.Sprintf("%q", shown(n))
+		near[i] = quoted(n)
 	}
 	return "; did you mean " + strings.Join(near, " or ") + "?"
 }

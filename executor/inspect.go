@@ -37,7 +37,7 @@ func (e *Executor) Inspect(ctx context.Context, server, tool string) (string, er
 	text := describeAll(u, found, e.config.Limits.InspectTokens)
 	for _, name := range strings.Split(tool, ",") {
 		if name = strings.TrimSpace(name); name != "" && u.Tool(name) == nil {
-			text += fmt.Sprintf("\nno tool %q%s", shown(name), didYouMean(name, toolNames(u)))
+			text += fmt.Sprintf("\nno tool %s%s", quoted(name), didYouMean(name, toolNames(u)))
 		}
 	}
 	return text, nil

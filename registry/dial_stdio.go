@@ -34,6 +34,9 @@ type stdioLink struct {
 // grandchild may hold the pipe open.
 const drainTime = 200 * time.Millisecond
 
+// exitTime is how long a child that has closed its stdout may take to exit.
+const exitTime = 2 * time.Second
+
 func dialStdio(_ context.Context, c *config.Upstream, o Options, log zerolog.Logger) (link, error) {
 	stdin, stdout, stderr, err := startPipes()
 	if err != nil {
@@ -112,7 +115,7 @@ func (l *stdioLink) ended(err error) error {
 	case <-l.process.exited:
 		l.stderr.wait()
 		return &failure{reason: l.process.status(), stderr: l.stderr.lines()}
-	case <-time.After(drainTime):
+	case <-time.After(exitTime):
 	}
 	reason := "closed its stdout but did not exit"
 	switch {
@@ -128,7 +131,8 @@ func (l *stdioLink) Close() { l.close() }
 
 // shut stops the child and everything it started.
 func (l *stdioLink) shut() {
-	l.in.Close() // and with it the child's stdin, once what is queued is written
+	l.process.tree.remember() // while parents still tell whose their children are
+	l.in.Close()              // and with it the child's stdin, once what is queued is written
 	l.process.stop(func() { _ = l.stdin.Close() })
 	_ = l.stdout.Close()
 	l.stderr.stop(0)

@@ -63,7 +63,6 @@ func startProcess(c *config.Upstream, w *Watcher, files [3]*os.File) (*process, 
 // stop ends the child and all its descendants: first gently, its stdin being
 // closed already, then with signals. It returns when none is left.
 func (p *process) stop(closeStdin func()) {
-	p.tree.remember()
 	if !p.gone(stopByStdin) {
 		closeStdin() // the child did not even read what was queued for it
 		p.tree.terminate()

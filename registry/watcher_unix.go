@@ -67,10 +67,20 @@ func watch(r io.Reader, mark string) {
 			delete(groups, -group)
 		}
 	}
+	for group := range groups { // none may end, or start another, while it is looked at
+		_ = syscall.Kill(-group, syscall.SIGSTOP)
+	}
+	var left []strays
+	for group := range groups {
+		left = append(left, findStrays(group, mark))
+	}
 	for group := range groups {
 		_ = syscall.Kill(-group, syscall.SIGKILL)
 	}
-	const noRoot = -1 // their parent is gone; the mark is what remains
+	for _, s := range left {
+		s.kill()
+	}
+	const noRoot = -1 // what has lost its parents is found by its mark
 	findStrays(noRoot, mark).kill()
 }
 

@@ -161,10 +161,8 @@ func (c *Client) Request(ctx context.Context, method string, params []byte) ([]b
 
 // able says why a client cannot be asked something.
 func (c *Client) able(method string, params []byte) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	ability := abilities[method]
-	declared := rawjson.Get(c.capabilities, ability)
+	declared := c.ability(ability)
 	if rawjson.IsNull(declared) {
 		return jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "%s: the client connected to mcpx has no %q capability", method, ability)
 	}
@@ -173,6 +171,13 @@ func (c *Client) able(method string, params []byte) error {
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s: the client connected to mcpx has no \"elicitation.url\" capability", method)
 	}
 	return nil
+}
+
+// ability is a capability as the client declared it.
+func (c *Client) ability(name string) []byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return rawjson.Get(c.capabilities, name)
 }
 
 // Notify implements registry.Client. What the client did not ask for, or cannot

@@ -67,7 +67,7 @@ func (s *Server) modern(ctx context.Context, c *Client, m jsonrpc.Message) ([]by
 	}
 	request := c.forRequest(version, capabilities, rawjson.Get(meta, mcp.MetaKeyLogLevel))
 	result, err := s.rounds.run(ctx, request, m, func(ctx context.Context) ([]byte, error) {
-		return run.safely(s, ctx, request, m)
+		return s.safely(ctx, run, request, m)
 	})
 	if err != nil {
 		return nil, modernError(err)

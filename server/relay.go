@@ -94,7 +94,7 @@ func parseCursor(raw []byte) (int, error) {
 // listRoots answers a client that asks for the roots mcpx hands upstreams: they
 // are its own.
 func (s *Server) listRoots(ctx context.Context, c *Client, _ jsonrpc.Message) ([]byte, error) {
-	if c.able("roots/list", nil) != nil {
+	if rawjson.IsNull(c.ability("roots")) {
 		return []byte(`{"roots":[]}`), nil
 	}
 	return c.Request(ctx, "roots/list", nil)

@@ -138,17 +138,21 @@ func (s *Server) answer(ctx context.Context, c *Client, m jsonrpc.Message) ([]by
 		return nil, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "Method '%s' not found", m.Method)
 	}
 	switch rawjson.Kind(m.Params) {
-	case 0, '{':
+	case 0:
+	case '{':
+		if meta := rawjson.Get(m.Params, "_meta"); !rawjson.IsNull(meta) && rawjson.Kind(meta) != '{' {
+			return nil, invalidParams(`"_meta" must be an object`)
+		}
 	case 'n':
 		m.Params = nil // some clients write what they leave out
 	default:
 		return nil, invalidParams(`"params" must be an object`)
 	}
-	return run.safely(s, ctx, c, m)
+	return s.safely(ctx, run, c, m)
 }
 
-// safely runs the method. A panic costs the one request.
-func (run method) safely(s *Server, ctx context.Context, c *Client, m jsonrpc.Message) (result []byte, err error) {
+// safely runs a method. A panic costs the one request.
+func (s *Server) safely(ctx context.Context, run method, c *Client, m jsonrpc.Message) (result []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.log.Error().Str("method", m.Method).Interface("panic", p).Bytes("stack", debug.Stack()).Msg("a request failed in a way it never should")

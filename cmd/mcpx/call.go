@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"mcpx/executor"
 	"mcpx/internal/app"
@@ -42,8 +43,16 @@ func (c *target) with(t *terminal, use func(ctx context.Context, e *executor.Exe
 	if err != nil {
 		return usageError{err}
 	}
-	return a.With(t.ctx, func(ctx context.Context) error { return use(ctx, a.Executor) })
+	return a.With(t.ctx, func(ctx context.Context) error {
+		if c.Server == executor.Builtin {
+			a.Executor.Settle(ctx, startTime) // it speaks of all the others
+		}
+		return use(ctx, a.Executor)
+	})
 }
+
+// startTime is what a command about all servers gives them to start.
+const startTime = 30 * time.Second
 
 // inspectCmd prints what the tool inspect answers.
 type inspectCmd struct {

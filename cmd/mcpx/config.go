@@ -54,7 +54,7 @@ func (c *configShowCmd) Run(t *terminal) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(t.stdout, "%s\n", file.Show())
+	_, err = t.stdout.Write(file.Show())
 	return err
 }
 

@@ -44,6 +44,8 @@ func (e usageError) Unwrap() error { return e.error }
 
 func main() {
 	registry.WatchIfAsked()
+	// A client that is gone is an error of a write, not the end of the process.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(os.Args[1:], &terminal{ctx: ctx, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr})
 	stop()

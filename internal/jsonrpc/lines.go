@@ -131,9 +131,24 @@ func (w *Writer) enqueue(message []byte) error {
 	case len(w.queue) > 0 && len(w.queue)+len(message) > w.limit:
 		return ErrFull
 	}
+	start := len(w.queue)
 	w.queue = append(append(w.queue, message...), '\n')
+	oneLine(w.queue[start : len(w.queue)-1])
 	w.notify()
 	return nil
+}
+
+// oneLine makes a message one line. In JSON a line break is only ever white space
+// between tokens; sent as it is, what follows it would be a message of its own.
+func oneLine(message []byte) {
+	for {
+		i := bytes.IndexAny(message, "\n\r")
+		if i < 0 {
+			return
+		}
+		message[i] = ' '
+		message = message[i+1:]
+	}
 }
 
 // Close ends Run once what was queued before is written.

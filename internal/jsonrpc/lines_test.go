@@ -79,6 +79,18 @@ func TestWriterKeepsOrderAndBatches(t *testing.T) {
 	}
 }
 
+func TestAMessageIsOneLine(t *testing.T) {
+	var out bytes.Buffer
+	w := NewWriter(&out, 1000)
+	if err := w.Send([]byte("{\"a\":\r\n{\"method\":\"x\"}\n}")); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	if err := w.Run(); err != nil || out.String() != "{\"a\":  {\"method\":\"x\"} }\n" {
+		t.Errorf("wrote %q, %v", out.String(), err)
+	}
+}
+
 func TestWriterNeverWaits(t *testing.T) {
 	w := NewWriter(io.Discard, 100) // Run is not called: nobody reads
 	if err := w.Send(make([]byte, 500)); err != nil {
