@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mark3labs/mcp-go/mcp"
+
 	"mcpx/internal/rawjson"
 )
 
@@ -71,6 +73,12 @@ func (s *supervisor) only() Client {
 	return nil
 }
 
+// subscribed implements peer.
+func (s *supervisor) subscribed() []string { return s.registry.clients.uris(s.config.Name) }
+
+// level implements peer.
+func (s *supervisor) level() string { return s.registry.clients.level() }
+
 // announce tells clients which lists have changed, until ctx ends.
 func (r *Registry) announce(ctx context.Context) {
 	for {
@@ -94,6 +102,9 @@ func (r *Registry) announce(ctx context.Context) {
 
 // notified implements peer.
 func (s *supervisor) notified(method string, params []byte, from Client) {
+	if method == mcp.MethodNotificationSubscriptionsAcknowledged {
+		return // between mcpx and the upstream alone
+	}
 	if name, ok := strings.CutSuffix(method, "/list_changed"); ok {
 		s.refresh.note(strings.TrimPrefix(name, "notifications/"))
 		return
@@ -195,7 +206,7 @@ func (r *Registry) restore(s *Session, scope string, capabilities []byte) {
 // as that its roots have changed.
 func (r *Registry) Tell(method string, params []byte) {
 	for _, u := range r.Catalog().Upstreams {
-		if u.State == Ready {
+		if u.State == Ready && u.session.modern == nil { // the new way has no such notifications
 			if err := u.session.Notify(method, params); err != nil {
 				r.log.Debug().Err(err).Str("server", u.Name).Msg("could not pass a notification on")
 			}

@@ -2,7 +2,10 @@ package registry
 
 import (
 	"context"
+	"strings"
 	"sync"
+
+	"github.com/mark3labs/mcp-go/mcp"
 
 	"mcpx/config"
 	"mcpx/internal/rawjson"
@@ -116,7 +119,17 @@ func scope(c *config.Upstream, client Client) string {
 // only implements peer.
 func (p *private) only() Client { return p.client }
 
+// subscribed implements peer.
+func (p *private) subscribed() []string {
+	return p.supervisor.registry.clients.uris(scope(p.supervisor.config, p.client))
+}
+
+// level implements peer.
+func (p *private) level() string { return p.supervisor.level() }
+
 // notified implements peer. Lists are the business of the shared session.
 func (p *private) notified(method string, params []byte, _ Client) {
-	p.supervisor.pass(method, params, p.client, scope(p.supervisor.config, p.client))
+	if !strings.HasSuffix(method, "/list_changed") && method != mcp.MethodNotificationSubscriptionsAcknowledged {
+		p.supervisor.pass(method, params, p.client, scope(p.supervisor.config, p.client))
+	}
 }

@@ -22,6 +22,7 @@ type Session struct {
 	link   link
 	log    zerolog.Logger
 	peer   peer
+	modern *modern         // of an upstream that speaks 2026-07-28; nil for all others
 	ctx    context.Context // ends with the session
 	cancel context.CancelFunc
 
@@ -40,6 +41,10 @@ type peer interface {
 	notified(method string, params []byte, from Client)
 	// only is the one client there is, nil if there are none or several.
 	only() Client
+	// subscribed are the resources that clients want to hear of.
+	subscribed() []string
+	// level is the log level that clients want, empty if none has said.
+	level() string
 }
 
 // link carries whole JSON-RPC messages to and from one upstream.
@@ -185,6 +190,13 @@ func (c *call) wake() {
 // own as a *jsonrpc.Error, a *Lost, a *Timeout, or the cause of ctx; in the last
 // two cases the upstream is told that the call is cancelled.
 func (s *Session) Call(ctx context.Context, r Request) ([]byte, error) {
+	if s.modern != nil {
+		return s.inRounds(ctx, r)
+	}
+	return s.call(ctx, r)
+}
+
+func (s *Session) call(ctx context.Context, r Request) ([]byte, error) {
 	c := &call{request: r, signal: make(chan struct{}, 1)}
 	if err := s.register(c); err != nil {
 		return nil, err

@@ -2,7 +2,11 @@ package registry
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
+
+	"github.com/mark3labs/mcp-go/mcp"
 
 	"mcpx/internal/rawjson"
 )
@@ -73,6 +77,13 @@ func (c *clients) confirm(scope, uri string) {
 
 func uriParams(uri string) []byte { return append(rawjson.AppendString([]byte(`{"uri":`), uri), '}') }
 
+// uris are the resources that clients want to hear of.
+func (c *clients) uris(scope string) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Sorted(maps.Keys(c.subscribed[scope]))
+}
+
 // unsubscribe reports whether that was the last subscriber.
 func (c *clients) unsubscribe(client, scope, uri string) (last bool) {
 	c.mu.Lock()
@@ -110,7 +121,11 @@ func (r *Registry) updated(scope string, params []byte) {
 		}
 	}
 	r.clients.mu.Unlock()
+	own := params
+	if meta := rawjson.Get(params, "_meta"); meta != nil { // whose stream it came on is between mcpx and the upstream
+		own = rawjson.With(params, "_meta", rawjson.With(meta, mcp.MetaKeySubscriptionID, nil))
+	}
 	for _, n := range notices {
-		n.client.Notify("notifications/resources/updated", rawjson.With(params, "uri", rawjson.AppendString(nil, n.uri)))
+		n.client.Notify("notifications/resources/updated", rawjson.With(own, "uri", rawjson.AppendString(nil, n.uri)))
 	}
 }

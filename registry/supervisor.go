@@ -126,6 +126,10 @@ func open(ctx context.Context, c *config.Upstream, o Options, log zerolog.Logger
 	session := newSession(c.Name, link, log, p)
 	go session.run()
 	hello, err := session.Call(ctx, Request{Method: "initialize", Params: greeting(o.Version)})
+	if wantsModern(err) {
+		_ = session.abort(err)
+		return openModern(ctx, c, o, log, p)
+	}
 	if err != nil {
 		return nil, nil, session.abort(fmt.Errorf("initialize: %w", err))
 	}

@@ -65,6 +65,7 @@ type server struct {
 	full         bool
 	name         string
 	askRoots     bool
+	modern       bool
 	countCalls   bool
 
 	out     sync.Mutex
@@ -98,6 +99,7 @@ func serve(args []string) int {
 	flags.BoolVar(&s.full, "full", false, "have prompts, resources, completion and logging")
 	flags.StringVar(&s.name, "name", "test", "what tells the server apart from others")
 	flags.BoolVar(&s.askRoots, "ask-roots", false, "ask for the roots once initialized, and write them to stderr")
+	flags.BoolVar(&s.modern, "modern", false, "speak 2026-07-28 alone")
 	flags.IntVar(&s.long, "long-line", 0, "write a line of this many bytes at the start")
 	flags.BoolVar(&s.countCalls, "count-calls", false, "have the tool calls, which answers how many calls have come")
 	if err := flags.Parse(args); err != nil {
@@ -194,6 +196,9 @@ func (s *server) answer(m message, cancelled chan struct{}) {
 		return
 	case s.refuse:
 		s.fail(m.ID, -32050, "refused on purpose", `{"why":"test"}`)
+		return
+	}
+	if s.answerModern(m, cancelled) {
 		return
 	}
 	switch m.Method {

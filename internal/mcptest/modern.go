@@ -1,0 +1,57 @@
+package mcptest
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+)
+
+// answerModern is the server with the flag -modern: it speaks 2026-07-28 alone,
+// and refuses what is not in that revision. It reports whether it has answered.
+func (s *server) answerModern(m message, cancelled chan struct{}) bool {
+	if !s.modern {
+		return false
+	}
+	p := arguments[struct {
+		Meta map[string]json.RawMessage `json:"_meta"`
+	}](m.Params)
+	const prefix = "io.modelcontextprotocol/"
+	switch {
+	case m.Method == "initialize" || m.Method == "ping" || m.Method == "logging/setLevel" || m.Method == "resources/subscribe":
+		s.fail(m.ID, -32601, m.Method+" was removed", "")
+	case string(p.Meta[prefix+"protocolVersion"]) != `"2026-07-28"` || p.Meta[prefix+"clientCapabilities"] == nil || p.Meta[prefix+"clientInfo"] == nil:
+		s.fail(m.ID, -32602, "the request does not say what it speaks", "")
+	case m.Method == "server/discover":
+		s.result(m.ID, `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true}},"instructions":"the new way"}`)
+	case m.Method == "subscriptions/listen":
+		fmt.Fprintln(os.Stderr, "listen", withoutMeta(m.Params))
+		s.notify("notifications/subscriptions/acknowledged", fmt.Sprintf(`{"_meta":{"%ssubscriptionId":%s}}`, prefix, m.ID))
+		<-cancelled
+	case m.Method == "tools/call" && member(m.Params, "name") == "ask":
+		s.askInRounds(m)
+	default:
+		return false
+	}
+	return true
+}
+
+// askInRounds asks the client by answering with what is needed.
+func (s *server) askInRounds(m message) {
+	p := arguments[struct {
+		Arguments struct {
+			Method string          `json:"method"`
+			Params json.RawMessage `json:"params"`
+		} `json:"arguments"`
+		RequestState   string          `json:"requestState"`
+		InputResponses json.RawMessage `json:"inputResponses"`
+	}](m.Params)
+	if p.RequestState == "" {
+		request := fmt.Sprintf(`{"method":%q}`, p.Arguments.Method)
+		if p.Arguments.Params != nil {
+			request = fmt.Sprintf(`{"method":%q,"params":%s}`, p.Arguments.Method, p.Arguments.Params)
+		}
+		s.result(m.ID, `{"resultType":"input_required","inputRequests":{"one":`+request+`},"requestState":"state 1"}`)
+		return
+	}
+	s.text(m, p.RequestState+" "+string(p.InputResponses))
+}

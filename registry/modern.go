@@ -1,0 +1,185 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/rs/zerolog"
+
+	"mcpx/config"
+	"mcpx/internal/jsonrpc"
+	"mcpx/internal/rawjson"
+)
+
+// From its revision 2026-07-28 on MCP has no initialize: every request says what
+// it speaks, a server asks its client by answering with what it needs, and tells
+// it of changes in one long answer. An upstream is met in the old way first,
+// which nearly all understand, and in the new way only if it asks for it.
+
+// modern is what a session of the new way has besides.
+type modern struct {
+	meta   []byte // members of every request's _meta
+	listen chan struct{}
+}
+
+// maxRounds bounds how often one call may need something of its client.
+const maxRounds = 10
+
+// wantsModern reports whether an upstream's answer to initialize says that it
+// speaks the new way.
+func wantsModern(err error) bool {
+	var e *jsonrpc.Error
+	return errors.As(err, &e) && (e.Code == jsonrpc.CodeMethodNotFound || e.Code == mcp.UNSUPPORTED_PROTOCOL_VERSION)
+}
+
+// openModern connects anew, since the first message may have spoiled the old
+// connection, and asks the upstream who it is.
+func openModern(ctx context.Context, c *config.Upstream, o Options, log zerolog.Logger, p peer) (*Session, []byte, error) {
+	link, err := dial(ctx, c, o, log)
+	if err != nil {
+		return nil, nil, err
+	}
+	session := newSession(c.Name, link, log, p)
+	session.modern = &modern{meta: modernMeta(o.Version), listen: make(chan struct{}, 1)}
+	go session.run()
+	hello, err := session.Call(ctx, Request{Method: "server/discover", Meta: []byte("{}")})
+	if err != nil {
+		return nil, nil, session.abort(fmt.Errorf("server/discover: %w", err))
+	}
+	versions := rawjson.Get(hello, "supportedVersions")
+	if !slices.ContainsFunc(slices.Collect(rawjson.Elements(versions)), func(v []byte) bool {
+		return string(v) == `"`+mcp.ProtocolVersion20260728+`"`
+	}) {
+		return nil, nil, session.abort(fmt.Errorf("it refuses initialize, and speaks %s, of which mcpx knows none", versions))
+	}
+	go session.listen(rawjson.Get(hello, "capabilities"))
+	return session, hello, nil
+}
+
+func modernMeta(version string) []byte {
+	hello := greeting(version)
+	meta := rawjson.AppendString([]byte(`{"`+mcp.MetaKeyProtocolVersion+`":`), mcp.ProtocolVersion20260728)
+	meta = rawjson.AppendMember(meta, mcp.MetaKeyClientInfo, rawjson.Get(hello, "clientInfo"))
+	return append(rawjson.AppendMember(meta, mcp.MetaKeyClientCapabilities, rawjson.Get(hello, "capabilities")), '}')
+}
+
+// inRounds makes a call in the new way: as often as the upstream needs something
+// of the client.
+func (s *Session) inRounds(ctx context.Context, r Request) ([]byte, error) {
+	switch r.Method {
+	case "resources/subscribe", "resources/unsubscribe": // listen has them all
+		s.modern.relisten()
+		return []byte("{}"), nil
+	case "logging/setLevel":
+		return []byte("{}"), nil
+	}
+	meta := s.modern.meta
+	for key, value := range rawjson.Members(r.Meta) {
+		if !strings.HasPrefix(key, "io.modelcontextprotocol/") { // those are mcpx's own to say
+			meta = rawjson.With(meta, key, value)
+		}
+	}
+	if level := s.peer.level(); level != "" {
+		meta = rawjson.With(meta, mcp.MetaKeyLogLevel, rawjson.AppendString(nil, level))
+	}
+	r.Meta = meta
+	for range maxRounds {
+		result, err := s.call(ctx, r)
+		if err != nil || string(rawjson.Get(result, "resultType")) != `"input_required"` {
+			return result, err
+		}
+		if r.Client == nil {
+			return nil, errors.New("the upstream asks for a client, but the call is mcpx's own")
+		}
+		if r.Params, err = answers(ctx, r, result); err != nil {
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("the upstream asked for more input %d times", maxRounds)
+}
+
+// answers are the params of the next round: those of the call, with what the
+// client answered.
+func answers(ctx context.Context, r Request, result []byte) ([]byte, error) {
+	responses := []byte("{")
+	for key, request := range rawjson.Members(rawjson.Get(result, "inputRequests")) {
+		method, _ := rawjson.String(rawjson.Get(request, "method"))
+		if !forClients[method] {
+			return nil, fmt.Errorf("the upstream asks for %q, which clients do not know", method)
+		}
+		answer, err := r.Client.Request(ctx, method, rawjson.Get(request, "params"))
+		if err != nil {
+			return nil, err
+		}
+		responses = rawjson.AppendMember(responses, key, answer)
+	}
+	params := r.Params
+	if len(params) == 0 {
+		params = []byte("{}")
+	}
+	params = rawjson.With(params, "inputResponses", append(responses, '}'))
+	return rawjson.With(params, "requestState", rawjson.Get(result, "requestState")), nil
+}
+
+// listen keeps one subscriptions/listen open for the lists that can change and
+// the resources that clients want to hear of.
+func (s *Session) listen(capabilities []byte) {
+	for s.ctx.Err() == nil {
+		filter, any := []byte("{"), false
+		for _, kind := range []string{"tools", "prompts", "resources"} {
+			if string(rawjson.Get(rawjson.Get(capabilities, kind), "listChanged")) == "true" {
+				filter, any = rawjson.AppendMember(filter, kind+"ListChanged", []byte("true")), true
+			}
+		}
+		if uris := s.peer.subscribed(); len(uris) > 0 {
+			list := []byte("[")
+			for i, uri := range uris {
+				if i > 0 {
+					list = append(list, ',')
+				}
+				list = rawjson.AppendString(list, uri)
+			}
+			filter, any = rawjson.AppendMember(filter, "resourceSubscriptions", append(list, ']')), true
+		}
+		s.listenFor(append(filter, '}'), any)
+	}
+}
+
+// listenFor listens until what is wanted changes, or the session ends.
+func (s *Session) listenFor(filter []byte, any bool) {
+	ctx, cancel := context.WithCancel(s.ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	if any {
+		go func() {
+			_, err := s.inRounds(ctx, Request{Method: "subscriptions/listen", Params: rawjson.With([]byte("{}"), "notifications", filter)})
+			ended <- err
+		}()
+	}
+	select {
+	case <-s.modern.listen:
+	case <-s.ctx.Done():
+	case err := <-ended:
+		s.log.Debug().Err(err).Msg("subscriptions/listen ended")
+		select { // an upstream that does not know it is not asked in a loop
+		case <-s.modern.listen:
+		case <-time.After(relistenPause):
+		case <-s.ctx.Done():
+		}
+	}
+}
+
+// relistenPause keeps a broken subscriptions/listen from being opened in a loop.
+const relistenPause = 10 * time.Second
+
+func (m *modern) relisten() {
+	select {
+	case m.listen <- struct{}{}:
+	default:
+	}
+}
