@@ -38,6 +38,7 @@ type process struct {
 	mu      sync.Mutex
 	answers map[string][]message // by their ids as they were written
 	order   []message            // the same, as they came
+	all     []message            // requests and notifications too
 	stdout  strings.Builder
 	stderr  strings.Builder
 	faults  []string      // what must never be on stdout
@@ -52,6 +53,8 @@ type message struct {
 	Params  json.RawMessage `json:"params"`
 	Result  json.RawMessage `json:"result"`
 	Error   json.RawMessage `json:"error"`
+
+	line string // as it was written
 }
 
 // options are what a run of mcpx may have besides its config.
@@ -157,8 +160,9 @@ func (p *process) read(stdout io.Reader) {
 
 func (p *process) take(line []byte, whole bool) {
 	p.stdout.Write(line)
-	var m message
+	m := message{line: strings.TrimSuffix(string(line), "\n")}
 	err := json.Unmarshal(line, &m)
+	p.all = append(p.all, m)
 	switch {
 	case err != nil || !whole:
 		p.faults = append(p.faults, "a line that is no message: "+clip(string(line)))

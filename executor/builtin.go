@@ -150,7 +150,7 @@ func (e *Executor) Settle(ctx context.Context, atMost time.Duration) (waited boo
 	ctx, cancel := context.WithTimeout(ctx, atMost)
 	defer cancel()
 	for _, u := range e.registry.Catalog().Upstreams {
-		if u.State == registry.Starting && u.StartupTime == 0 {
+		if u.InFirstStart() {
 			waited = true
 			e.registry.Settled(ctx, u.Name)
 		}

@@ -172,13 +172,15 @@ func (x *Exposure) resource(uri string) *Exposed {
 		return r
 	}
 	var only *registry.Upstream
-	several := false
+	uncertain := false
 	for _, u := range x.catalog.Upstreams {
 		if key, ok := strings.CutPrefix(uri, ownURI(u.Name)); ok {
 			return &Exposed{Name: uri, Key: key, Upstream: u}
 		}
-		if u.Has("resources") {
-			several = only != nil
+		switch {
+		case u.InFirstStart(), u.Has("resources") && only != nil:
+			uncertain = true
+		case u.Has("resources"):
 			only = u
 		}
 	}
@@ -187,7 +189,7 @@ func (x *Exposure) resource(uri string) *Exposed {
 			return &Exposed{Name: uri, Key: strings.TrimPrefix(uri, strings.TrimSuffix(t.Name, t.Key)), Upstream: t.Upstream}
 		}
 	}
-	if only == nil || several {
+	if only == nil || uncertain {
 		return nil
 	}
 	return &Exposed{Name: uri, Key: uri, Upstream: only}

@@ -86,6 +86,10 @@ func (u *Upstream) Unavailable() error {
 // Tool finds a tool by its exact name, nil if there is none.
 func (u *Upstream) Tool(name string) *Tool { return u.tools[name] }
 
+// InFirstStart reports whether nothing is known yet of what the upstream offers,
+// but may be soon.
+func (u *Upstream) InFirstStart() bool { return u.State == Starting && u.StartupTime == 0 }
+
 // Has reports whether the upstream declared a capability.
 func (u *Upstream) Has(capability string) bool {
 	return !rawjson.IsNull(rawjson.Get(u.Capabilities, capability))

@@ -28,6 +28,7 @@ type Client struct {
 	calls        map[string]*context.CancelCauseFunc // in flight, by the id as it was written
 	asked        map[string]chan jsonrpc.Message     // what it was asked, by our id
 	lastID       int
+	left         bool // it has said goodbye
 }
 
 // errCancelled is the cause of a request's end by its client.
@@ -88,6 +89,19 @@ func (c *Client) opened(revision string, capabilities []byte) {
 		close(c.initialized)
 	}
 	c.revision = revision
+}
+
+// exit notes that the client has said goodbye.
+func (c *Client) exit() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.left = true
+}
+
+func (c *Client) exited() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.left
 }
 
 // speaks reports whether the client speaks that revision or a later one.

@@ -99,23 +99,23 @@ var methods = map[string]method{
 	"shutdown":                 (*Server).shutdown,
 }
 
-// Accept takes one message of a client. From then on the client can cancel it.
-// What it returns makes the answer to write, which may take its time: nil if
-// there is none, to a notification or to a call that the client has cancelled.
+// Accept takes one message of a client. What the client says next may build on
+// it: a cancellation on its request, everything on initialize. What Accept
+// returns makes the answer to write, which may take its time, or nil for a call
+// that the client has cancelled. It returns nil for what has no answer.
 func (s *Server) Accept(ctx context.Context, c *Client, m jsonrpc.Message) (answer func() []byte) {
-	none := func() []byte { return nil }
-	if m.IsNotification() {
+	switch {
+	case m.IsNotification():
 		s.notified(c, m)
-		return none
-	}
-	if m.IsResponse() {
+		return nil
+	case m.IsResponse():
 		if !c.answered(m) {
 			s.log.Debug().Bytes("id", m.ID).Msg("dropped an answer that nothing waits for")
 		}
-		return none
+		return nil
 	}
 	ctx, done := c.begin(ctx, m.ID)
-	return func() []byte {
+	answer = func() []byte {
 		defer done()
 		result, err := s.answer(ctx, c, m)
 		switch {
@@ -126,6 +126,11 @@ func (s *Server) Accept(ctx context.Context, c *Client, m jsonrpc.Message) (answ
 		}
 		return jsonrpc.AppendResult(make([]byte, 0, len(result)+len(m.ID)+64), m.ID, result)
 	}
+	if m.Method == "initialize" {
+		opened := answer()
+		return func() []byte { return opened }
+	}
+	return answer
 }
 
 // answer finds the method and runs it.
@@ -185,6 +190,8 @@ func (s *Server) notified(c *Client, m jsonrpc.Message) {
 		c.cancelled(m.Params)
 	case "notifications/roots/list_changed":
 		s.registry.Tell(m.Method, m.Params)
+	case "notifications/exit":
+		c.exit()
 	}
 }
 

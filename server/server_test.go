@@ -73,10 +73,17 @@ func upstream(t *testing.T, name string, flags ...string) map[string]any {
 // start is a Server whose upstreams run until the test ends.
 func start(t *testing.T, upstreams ...map[string]any) *bench {
 	t.Helper()
+	return startAs(t, map[string]any{}, upstreams...)
+}
+
+// startAs is start with more keys in the config.
+func startAs(t *testing.T, file map[string]any, upstreams ...map[string]any) *bench {
+	t.Helper()
+	file["mcp_servers"] = upstreams
 	if upstreams == nil {
-		upstreams = []map[string]any{}
+		file["mcp_servers"] = []any{}
 	}
-	text, err := json.Marshal(map[string]any{"mcp_servers": upstreams})
+	text, err := json.Marshal(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,11 +138,11 @@ func with(t *testing.T, name string, run method) {
 // ask has a message handled, and returns the answer.
 func (b *bench) ask(t *testing.T, message string) string {
 	t.Helper()
-	m, err := jsonrpc.Parse([]byte(message))
-	if err != nil {
-		t.Fatalf("%s: %v", message, err)
+	answer := b.AcceptText(t.Context(), b.client, []byte(message))
+	if answer == nil {
+		return ""
 	}
-	return string(b.Accept(t.Context(), b.client, m)())
+	return string(answer())
 }
 
 // request is a request with the id 1.

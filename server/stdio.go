@@ -121,8 +121,7 @@ func (r *running) end() {
 var errStopping = errors.New("mcpx is stopping; the call was cancelled")
 
 // read takes the client's messages until they end. Each request is answered by
-// a goroutine of its own, so that none waits for another; notifications and
-// initialize are handled at once, since what follows builds on them.
+// a goroutine of its own, so that none waits for another.
 func (f *Stdio) read(ctx context.Context, out *jsonrpc.Writer, r *running) error {
 	client := f.Server.NewClient("stdio", out.Send)
 	f.Server.registry.Attach(client)
@@ -138,22 +137,13 @@ func (f *Stdio) read(ctx context.Context, out *jsonrpc.Writer, r *running) error
 		case err != nil:
 			return err
 		}
-		m, err := jsonrpc.Parse(line)
-		if err != nil {
-			f.send(out, jsonrpc.AppendError(nil, m.ID, wireError(err)))
-			continue
-		}
-		if m.IsNotification() && m.Method == "notifications/exit" {
+		answer := f.Server.AcceptText(f.limit(ctx), client, line)
+		if client.exited() {
 			return nil
 		}
-		// What the client says next may build on this: a cancellation on its
-		// request, everything on initialize.
-		answer := f.Server.Accept(f.limit(ctx), client, m)
-		if m.IsRequest() && m.Method != "initialize" {
+		if answer != nil {
 			r.run(func() { f.send(out, answer()) })
-			continue
 		}
-		f.send(out, answer())
 	}
 }
 

@@ -21,11 +21,11 @@ func (s *server) feature(m message) bool {
 		s.result(m.ID, `{"prompts":[`+
 			`{"name":"plain","description":"No arguments"},`+
 			`{"name":"choice","arguments":[{"name":"style"}]},`+
-			`{"name":"needs","title":"Needs one","arguments":[{"name":"context","required":true},{"name":"style"}],"x-extra":9007199254740993}]}`)
+			`{"name":"needs","title":"Needs one","arguments":[{"name":"context","required":true},{"name":"style"}],"x-extra":9007199254740993}`+s.more("prompts", `,{"name":"more_%d"}`)+`]}`)
 	case "prompts/get":
 		s.result(m.ID, `{"messages":[{"role":"user","content":{"type":"text","text":`+quote(withoutMeta(m.Params))+`}}],"x-kept":true}`)
 	case "resources/list":
-		s.result(m.ID, `{"resources":[{"uri":"test://one","name":"one","mimeType":"text/plain","size":12},{"uri":`+quote(s.ownURI())+`,"name":"own"}]}`)
+		s.result(m.ID, `{"resources":[{"uri":"test://one","name":"one","mimeType":"text/plain","size":12},{"uri":`+quote(s.ownURI())+`,"name":"own"}`+s.more("resources", `,{"uri":"more://%d","name":"more"}`)+`]}`)
 	case "resources/templates/list":
 		s.result(m.ID, `{"resourceTemplates":[{"uriTemplate":"item://{id}","name":"item"},{"uriTemplate":`+quote(s.ownURI()+"/{category}/{id}")+`,"name":"nested"}]}`)
 	case "resources/read":
@@ -44,6 +44,14 @@ func (s *server) feature(m message) bool {
 	return true
 }
 
+// more are the items that change has added to a list.
+func (s *server) more(list, item string) (items string) {
+	for i := range s.added(list) {
+		items += fmt.Sprintf(item, i)
+	}
+	return items
+}
+
 // ownURI is a URI that no other server has.
 func (s *server) ownURI() string { return "own://" + s.name }
 
@@ -51,6 +59,11 @@ func (s *server) read(m message) {
 	uri := member(m.Params, "uri")
 	if strings.Contains(uri, "missing") {
 		s.fail(m.ID, -32002, "no such resource", `{"uri":`+quote(uri)+`}`)
+		return
+	}
+	if size, ok := strings.CutPrefix(uri, "item://large-"); ok {
+		n, _ := strconv.Atoi(size)
+		s.result(m.ID, `{"contents":[{"uri":`+quote(uri)+`,"blob":"`+strings.Repeat("QUJD", n/4)+`"}]}`)
 		return
 	}
 	s.result(m.ID, `{"contents":[{"uri":`+quote(uri)+`,"text":`+quote("this is "+uri+" of "+s.name)+`,"x":9007199254740993},{"uri":"other://part","blob":"AA=="}]}`)

@@ -67,10 +67,12 @@ type server struct {
 	askRoots     bool
 	modern       bool
 	countCalls   bool
+	answersFile  string
 
 	out     sync.Mutex
 	mu      sync.Mutex
-	lists   int
+	lists   map[string]int // lists asked for, by method
+	extra   map[string]int // items that change has added, by list
 	calls   int
 	cancels map[string]chan struct{}
 	lastID  int
@@ -80,7 +82,7 @@ type server struct {
 
 // serve returns the exit status.
 func serve(args []string) int {
-	s := &server{cancels: map[string]chan struct{}{}, answers: map[string]chan string{}, notices: map[string]int{}}
+	s := &server{cancels: map[string]chan struct{}{}, answers: map[string]chan string{}, notices: map[string]int{}, lists: map[string]int{}, extra: map[string]int{}}
 	flags := flag.NewFlagSet("mcptest", flag.ContinueOnError)
 	flags.DurationVar(&s.startDelay, "start-delay", 0, "answer initialize only after this time")
 	flags.IntVar(&s.exit, "exit", -1, "exit at once with this status")
@@ -102,6 +104,7 @@ func serve(args []string) int {
 	flags.BoolVar(&s.modern, "modern", false, "speak 2026-07-28 alone")
 	flags.IntVar(&s.long, "long-line", 0, "write a line of this many bytes at the start")
 	flags.BoolVar(&s.countCalls, "count-calls", false, "have the tool calls, which answers how many calls have come")
+	flags.StringVar(&s.answersFile, "answers", "", "answer what this file has an answer for")
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}
@@ -191,6 +194,11 @@ func (s *server) cancel(params json.RawMessage) {
 }
 
 func (s *server) answer(m message, cancelled chan struct{}) {
+	if strings.HasSuffix(m.Method, "/list") {
+		s.mu.Lock()
+		s.lists[m.Method]++
+		s.mu.Unlock()
+	}
 	switch m.Method {
 	case s.silent:
 		return
@@ -199,6 +207,9 @@ func (s *server) answer(m message, cancelled chan struct{}) {
 		return
 	}
 	if s.answerModern(m, cancelled) {
+		return
+	}
+	if s.scripted(m) {
 		return
 	}
 	switch m.Method {

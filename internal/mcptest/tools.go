@@ -34,14 +34,11 @@ var tools = []tool{
 	{"fail", `"description":"Answer with a JSON-RPC error","inputSchema":{"type":"object"}`, (*server).failCall},
 	{"raw", `"description":"Answer with the given result","inputSchema":{"type":"object","properties":{"result":{}}}`, (*server).raw},
 	{"large", `"description":"Answer with this many bytes of text","inputSchema":{"type":"object","properties":{"bytes":{"type":"integer"}}}`, (*server).large},
-	{"change", `"description":"Say this many times that the tools have changed","inputSchema":{"type":"object","properties":{"notices":{"type":"integer"}}}`, (*server).change},
-	{"lists", `"description":"How often the tools were listed","inputSchema":{"type":"object"}`, (*server).countLists},
+	{"change", `"description":"Add a tool, or a prompt or resource, and say so this many times","inputSchema":{"type":"object","properties":{"notices":{"type":"integer"},"list":{"enum":["tools","prompts","resources"]}}}`, (*server).change},
+	{"lists", `"description":"How often the tools, or what a method lists, were listed","inputSchema":{"type":"object","properties":{"method":{"type":"string"}}}`, (*server).countLists},
 }
 
 func (s *server) listTools(params json.RawMessage) string {
-	s.mu.Lock()
-	s.lists++
-	s.mu.Unlock()
 	var all []string
 	for _, t := range slices.Concat(tools, reverseTools) {
 		all = append(all, fmt.Sprintf(`{"name":%q,%s}`, t.name, t.definition))
@@ -49,7 +46,7 @@ func (s *server) listTools(params json.RawMessage) string {
 	if s.countCalls {
 		all = append(all, `{"name":"calls","description":"How many calls have come, this one included","inputSchema":{"type":"object"}}`)
 	}
-	for i := range s.extraTools {
+	for i := range s.extraTools + s.added("tools") {
 		all = append(all, fmt.Sprintf(`{"name":"extra_%d","description":"Extra tool number %d of many","inputSchema":{"type":"object","properties":{"query":{"type":"string"},"limit":{"type":"integer","default":10}},"required":["query"]}}`, i, i))
 	}
 	if s.toolsFile != "" {
@@ -228,20 +225,37 @@ func (s *server) large(m message, args json.RawMessage, _ chan struct{}) {
 	s.text(m, b.String()[:n])
 }
 
+// change adds an item to a list, and says so.
 func (s *server) change(m message, args json.RawMessage, _ chan struct{}) {
+	a := arguments[struct {
+		Notices int    `json:"notices"`
+		List    string `json:"list"`
+	}](args)
+	if a.List == "" {
+		a.List = "tools"
+	}
 	s.mu.Lock()
-	s.extraTools++
+	s.extra[a.List]++
 	s.mu.Unlock()
-	for range arguments[struct {
-		Notices int `json:"notices"`
-	}](args).Notices {
-		s.notify("notifications/tools/list_changed", "{}")
+	for range a.Notices {
+		s.notify("notifications/"+a.List+"/list_changed", "{}")
 	}
 	s.text(m, "changed")
 }
 
-func (s *server) countLists(m message, _ json.RawMessage, _ chan struct{}) {
+// added is how many items change has added to a list.
+func (s *server) added(list string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.text(m, strconv.Itoa(s.lists))
+	return s.extra[list]
+}
+
+func (s *server) countLists(m message, args json.RawMessage, _ chan struct{}) {
+	method := member(args, "method")
+	if method == "" {
+		method = "tools/list"
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.text(m, strconv.Itoa(s.lists[method]))
 }

@@ -1,0 +1,182 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// bindings are the values that "$names" in a transcript stand for.
+type bindings map[string]any
+
+// match compares a message with what is expected as whole JSON values, numbers as
+// they are written. In what is expected "$any" stands for any value, "$string" for
+// any string and "$number" for any number; another "$name" stands for one value,
+// which is the same wherever the name stands. A member "..." lets an object have
+// more members, and an element "..." at the end lets an array have more elements.
+// The error says where they differ.
+func (b bindings) match(want, got string) error {
+	w, err := decode(want)
+	if err != nil {
+		return fmt.Errorf("what is expected is no JSON: %w", err)
+	}
+	g, err := decode(got)
+	if err != nil {
+		return fmt.Errorf("what came is no JSON: %w", err)
+	}
+	next := maps.Clone(b)
+	if err := next.compare("", w, g); err != nil {
+		return err
+	}
+	maps.Copy(b, next)
+	return nil
+}
+
+// decode reads one JSON value, with its numbers as they are written.
+func decode(text string) (value any, err error) {
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.UseNumber()
+	if err = decoder.Decode(&value); err != nil {
+		return nil, err
+	}
+	if _, err = decoder.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("more than one value")
+	}
+	return value, nil
+}
+
+func (b bindings) compare(path string, want, got any) error {
+	differ := fmt.Errorf("at %s/: want %s, got %s", path, clip(show(want)), clip(show(got)))
+	switch w := want.(type) {
+	case map[string]any:
+		g, ok := got.(map[string]any)
+		if !ok {
+			return differ
+		}
+		return b.compareObjects(path, w, g)
+	case []any:
+		g, ok := got.([]any)
+		more := len(w) > 0 && w[len(w)-1] == "..."
+		if more {
+			w = w[:len(w)-1]
+		}
+		if !ok || len(g) < len(w) || len(g) > len(w) && !more {
+			return differ
+		}
+		for i := range w {
+			if err := b.compare(fmt.Sprintf("%s/%d", path, i), w[i], g[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	case string:
+		if !b.stands(w, got) {
+			return differ
+		}
+		return nil
+	}
+	if want != got {
+		return differ
+	}
+	return nil
+}
+
+func (b bindings) compareObjects(path string, want, got map[string]any) error {
+	_, more := want["..."]
+	for _, key := range slices.Sorted(maps.Keys(want)) {
+		value, ok := got[key]
+		switch {
+		case key == "...":
+		case !ok:
+			return fmt.Errorf("at %s/: no member %q", path, key)
+		default:
+			if err := b.compare(path+"/"+key, want[key], value); err != nil {
+				return err
+			}
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(got)) {
+		if _, ok := want[key]; !ok && !more {
+			return fmt.Errorf("at %s/: unexpected member %q: %s", path, key, clip(show(got[key])))
+		}
+	}
+	return nil
+}
+
+// stands reports whether a string of what is expected stands for a value.
+func (b bindings) stands(want string, got any) bool {
+	switch {
+	case want == "$any":
+		return true
+	case want == "$string":
+		_, ok := got.(string)
+		return ok
+	case want == "$number":
+		_, ok := got.(json.Number)
+		return ok
+	case !strings.HasPrefix(want, "$"):
+		return want == got
+	}
+	if bound, ok := b[want]; ok {
+		return show(bound) == show(got)
+	}
+	b[want] = got
+	return true
+}
+
+// fill puts the bound values in the places of their names.
+func (b bindings) fill(text string) string {
+	for name, value := range b {
+		text = strings.ReplaceAll(text, `"`+name+`"`, show(value))
+	}
+	return text
+}
+
+func show(value any) string {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(value)
+	return strings.TrimSpace(b.String())
+}
+
+func TestMatch(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, want, got, err string }{
+		{"equal", `{"a":[1,{"b":null}],"c":"x"}`, `{"c":"x","a":[1,{"b":null}]}`, ``},
+		{"a number above 2^53", `{"a":9007199254740993}`, `{"a":9007199254740992}`, `at /a/: want 9007199254740993, got 9007199254740992`},
+		{"another spelling of a number", `1.0`, `1`, `at /: want 1.0, got 1`},
+		{"a missing member", `{"a":1,"b":2}`, `{"a":1}`, `at /: no member "b"`},
+		{"one member more", `{"a":1}`, `{"a":1,"b":2}`, `at /: unexpected member "b": 2`},
+		{"more members", `{"a":1,"...":0}`, `{"a":1,"b":2}`, ``},
+		{"more elements", `[1,"..."]`, `[1,2,3]`, ``},
+		{"too few elements", `[1,2,"..."]`, `[1]`, `at /: want [1,2,"..."], got [1]`},
+		{"another order", `[1,2]`, `[2,1]`, `at /0/: want 1, got 2`},
+		{"null for a value", `{"a":{}}`, `{"a":null}`, `at /a/: want {}, got null`},
+		{"any", `{"a":"$any"}`, `{"a":{"b":1}}`, ``},
+		{"a string", `{"a":"$string"}`, `{"a":1}`, `at /a/: want "$string", got 1`},
+		{"a number", `["$number"]`, `["1"]`, `at /0/: want "$number", got "1"`},
+		{"one name, one value", `["$x","$x"]`, `[{"a":1},{"a":1}]`, ``},
+		{"one name, two values", `["$x","$x"]`, `[1,2]`, `at /1/: want "$x", got 2`},
+		{"no JSON", `1`, `1 2`, `what came is no JSON: more than one value`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := fmt.Sprint(bindings{}.match(c.want, c.got)); got != c.err && (c.err != "" || got != "<nil>") {
+				t.Errorf("got %q, want %q", got, c.err)
+			}
+		})
+	}
+	b := bindings{}
+	if err := b.match(`{"id":"$id"}`, `{"id":"mcpx-1"}`); err != nil || b.fill(`{"id":"$id","n":"$other"}`) != `{"id":"mcpx-1","n":"$other"}` {
+		t.Errorf("got %v, %v", b, err)
+	}
+	if err := b.match(`["$new","$id"]`, `[1,2]`); err == nil || b["$new"] != nil {
+		t.Errorf("what does not match has bound %v", b)
+	}
+}

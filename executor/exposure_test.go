@@ -1,0 +1,66 @@
+package executor
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func TestNamesOnTheFront(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		prefix bool
+		in     [][2]string
+		want   []string
+	}{
+		{"plain", true, [][2]string{{"Time", "now"}, {"zhipu-web-search", "web_search"}}, []string{"Time__now", "zhipu-web-search__web_search"}},
+		{"no prefix", false, [][2]string{{"Time", "now"}}, []string{"now"}},
+		{"odd characters", true, [][2]string{{"my server", "a/b.c"}, {"日本", "x"}}, []string{"my_server__a_b_c_5f46fbdc", "____x_1c28a9e8"}},
+		{"collision", true, [][2]string{{"a", "b__c"}, {"a__b", "c"}}, []string{"a__b__c", "a__b__c_f1c4c9f5"}},
+		{"long", true, [][2]string{{"server", strings.Repeat("x", 80)}, {"server", strings.Repeat("x", 81)}}, []string{
+			"server__" + strings.Repeat("x", 47) + "_", "server__" + strings.Repeat("x", 47) + "_",
+		}},
+	} {
+		names := taken{}
+		seen := map[string]bool{}
+		for i, in := range c.in {
+			got := names.take(in[0], in[1], c.prefix)
+			if again := (taken{}).take(in[0], in[1], c.prefix); len(names) == 1 && again != got {
+				t.Errorf("%s: %s the second time, %s the first", c.name, again, got)
+			}
+			if seen[got] {
+				t.Errorf("%s: %s twice", c.name, got)
+			}
+			seen[got] = true
+			if want := regexp.MustCompile("_[0-9a-f]{8}$").ReplaceAllString(c.want[i], "_"); !strings.HasPrefix(got, want) {
+				t.Errorf("%s: %q is %s, want %s", c.name, in, got, c.want[i])
+			}
+		}
+	}
+}
+
+// FuzzNames: whatever servers and tools are called, each gets a name of its own
+// that every client takes, and gets the same again.
+func FuzzNames(f *testing.F) {
+	f.Add("Time", "now", "Time", "now2")
+	f.Add("a", "b__c", "a__b", "c")
+	f.Add("日本", "\x00", strings.Repeat("x", 100), "/")
+	valid := regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+	f.Fuzz(func(t *testing.T, s1, t1, s2, t2 string) {
+		if s1 == s2 && t1 == t2 {
+			t.Skip()
+		}
+		var before []string
+		for range 2 {
+			names := taken{}
+			now := []string{names.take(s1, t1, true), names.take(s2, t2, true)}
+			if now[0] == now[1] || !valid.MatchString(now[0]) || !valid.MatchString(now[1]) {
+				t.Fatalf("%q", now)
+			}
+			if before != nil && (before[0] != now[0] || before[1] != now[1]) {
+				t.Fatalf("%q, then %q", before, now)
+			}
+			before = now
+		}
+	})
+}

@@ -1,0 +1,94 @@
+package server
+
+import (
+	"strings"
+	"testing"
+
+	"mcpx/internal/rawjson"
+)
+
+func flat(t *testing.T, file map[string]any, upstreams ...map[string]any) *bench {
+	t.Helper()
+	file["expose"] = "flat"
+	return startAs(t, file, upstreams...)
+}
+
+func TestFlatTools(t *testing.T) {
+	b := flat(t, map[string]any{}, upstream(t, "Time"), upstream(t, "Zeit 日本"))
+	c := b.connect(t, "2025-06-18", "{}")
+	names := c.keys(t, "tools/list", "tools", "name")
+	for _, want := range []string{"Time__echo", "Time__nested", "Zeit_____echo_"} {
+		if !strings.Contains(names, want) {
+			t.Errorf("no %s among %s", want, names)
+		}
+	}
+	list := c.ask(t, request("tools/list", ""))
+	for _, want := range []string{
+		`{"name":"Time__echo","description":"[Time] Say it again. A second sentence.","inputSchema":{"type":"object","properties":{"text":{"type":"string"},"times":{"type":"integer","minimum":1}},"required":["text"]}}`,
+		`"description":"[Zeit 日本] Say it again. A second sentence."`,
+	} {
+		if !strings.Contains(list, want) {
+			t.Errorf("the list has no %s", want)
+		}
+	}
+	c.want(t, "tools/call", `{"name":"Time__echo","arguments":{"text":"hi"}}`, `{"content":[{"type":"text","text":"hi"}]}`)
+	c.want(t, "tools/call", `{"name":"nonexistent_tool","arguments":{}}`, `{"code":-32601,"message":"Tool 'nonexistent_tool' not found","data":{"tool":"nonexistent_tool"}}`)
+	c.want(t, "tools/call", `{"name":"Time__echo","arguments":{}}`, `{"code":-32602,"message":"Invalid params: Missing required parameter 'text'","data":{"parameter":"text"}}`)
+	c.want(t, "tools/call", `{"name":"Time__echo","arguments":{"text":5}}`, `{"code":-32602,"message":"Invalid params: arguments.text: expected string, got number 5","data":{"parameter":"text"}}`)
+	c.want(t, "tools/call", `{"name":"Time__fail"}`, `{"code":-32042,"message":"it did not work","data":{"detail":9007199254740993,"service":"Time"}}`)
+	c.want(t, "tools/call", `{"arguments":{}}`, `{"code":-32601,"message":"Tool '' not found","data":{"tool":""}}`)
+	big := `{"content":[{"type":"hologram","x":9007199254740993}],"structuredContent":{"a":1.0},"isError":false,"more":[1]}`
+	c.want(t, "tools/call", `{"name":"Time__raw","arguments":{"result":`+big+`}}`, big)
+
+	later := b.connect(t, "2025-11-25", "{}")
+	later.want(t, "tools/call", `{"name":"Time__echo","arguments":{}}`, `{"content":[{"type":"text","text":"arguments.text: required\necho(text: string, times?: integer /*>=1*/)"}],"isError":true}`)
+}
+
+func TestFlatResultsAreNotCut(t *testing.T) {
+	b := flat(t, map[string]any{"limits": map[string]any{"result_tokens": 100}}, upstream(t, "a"))
+	c := b.connect(t, "2025-06-18", "{}")
+	if got := c.ask(t, request("tools/call", `{"name":"a__large","arguments":{"bytes":100000}}`)); len(got) < 100_000 || strings.Contains(got, "read_result") {
+		t.Errorf("a result of %d bytes: %.200s", len(got), got)
+	}
+}
+
+func TestTransparentProxy(t *testing.T) {
+	b := flat(t, map[string]any{"prefix": false}, upstream(t, "a", "-full"))
+	c := b.connect(t, "2025-06-18", "{}")
+	if names := c.keys(t, "tools/list", "tools", "name"); !strings.HasPrefix(names, "echo arguments ") {
+		t.Errorf("names %s", names)
+	}
+	if names := c.keys(t, "prompts/list", "prompts", "name"); names != "plain choice needs" {
+		t.Errorf("prompts %s", names)
+	}
+	c.want(t, "tools/call", `{"name":"echo","arguments":{"text":"hi"}}`, `{"content":[{"type":"text","text":"hi"}]}`)
+}
+
+func TestFlatListChanges(t *testing.T) {
+	c := flat(t, map[string]any{}, upstream(t, "a")).connect(t, "2025-06-18", "{}")
+	c.next(t, "notifications/tools/list_changed")
+	c.ask(t, request("tools/call", `{"name":"a__change","arguments":{"notices":1}}`))
+	c.next(t, "notifications/tools/list_changed")
+	if names := c.keys(t, "tools/list", "tools", "name"); !strings.HasSuffix(names, "a__extra_0") {
+		t.Errorf("names %s", names)
+	}
+}
+
+func TestPages(t *testing.T) {
+	c := flat(t, map[string]any{}, upstream(t, "a", "-tools", "2100")).connect(t, "2025-06-18", "{}")
+	seen, pages := map[string]bool{}, 0
+	for params := ""; ; pages++ {
+		answer := rawjson.Get([]byte(c.ask(t, request("tools/list", params))), "result")
+		for item := range rawjson.Elements(rawjson.Get(answer, "tools")) {
+			seen[string(rawjson.Get(item, "name"))] = true
+		}
+		cursor := rawjson.Get(answer, "nextCursor")
+		if cursor == nil {
+			break
+		}
+		params = `{"cursor":` + string(cursor) + `}`
+	}
+	if len(seen) < 2100 || pages != 2 {
+		t.Errorf("%d tools on %d pages", len(seen), pages+1)
+	}
+}
