@@ -1,0 +1,123 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"mcpx/internal/jsonrpc"
+	"mcpx/registry"
+)
+
+// relay passes a request on; an error is its object.
+func (b *bench) relay(t *testing.T, method, params string) string {
+	t.Helper()
+	result, err := b.Relay(t.Context(), Relay{Client: client("tester"), Method: method, Params: []byte(params)})
+	var own *jsonrpc.Error
+	switch {
+	case errors.As(err, &own):
+		return string(jsonrpc.AppendError(nil, nil, own)[len(`{"jsonrpc":"2.0","id":null,"error":`):])
+	case err != nil:
+		return "error: " + err.Error()
+	}
+	return string(result)
+}
+
+func TestRelay(t *testing.T) {
+	b := start(t, nil, upstream(t, "one", "-full", "-name", "one"), upstream(t, "two", "-full", "-name", "two"), upstream(t, "bare"))
+	for _, row := range []struct{ name, method, params, want string }{
+		{"prompt", "prompts/get", `{"name":"two__needs","arguments":{"context":"c"},"_meta":{"a":1}}`, `{"messages":[{"role":"user","content":{"type":"text","text":"{\"arguments\":{\"context\":\"c\"},\"name\":\"needs\"}"}}],"x-kept":true}`},
+		{"prompt without arguments", "prompts/get", `{"name":"one__plain","arguments":{}}`, `{"messages":[{"role":"user","content":{"type":"text","text":"{\"name\":\"plain\"}"}}],"x-kept":true}`},
+		{"required argument", "prompts/get", `{"name":"one__needs"}`, `{"code":-32602,"message":"Invalid params: Missing required argument 'context'","data":{"argument":"context"}}}`},
+		{"unknown prompt", "prompts/get", `{"name":"needs"}`, `{"code":-32602,"message":"Invalid params: Prompt 'needs' not found","data":{"prompt":"needs"}}}`},
+		{"no prompt", "prompts/get", `{}`, `{"code":-32602,"message":"Invalid params: \"name\" must be the name of a prompt","data":{"detail":"\"name\" must be a string"}}}`},
+		{"odd arguments", "prompts/get", `{"name":"one__plain","arguments":5}`, `{"code":-32602,"message":"Invalid params: \"arguments\" must be an object","data":{"detail":"\"arguments\" must be an object"}}}`},
+
+		{"resource", "resources/read", `{"uri":"own://one"}`, `{"contents":[{"uri":"own://one","text":"this is own://one of one","x":9007199254740993},{"uri":"other://part","blob":"AA=="}]}`},
+		{"clashing resource", "resources/read", `{"uri":"mcpx://two/test://one"}`, `{"contents":[{"uri":"mcpx://two/test://one","text":"this is test://one of two","x":9007199254740993},{"uri":"other://part","blob":"AA=="}]}`},
+		{"template", "resources/read", `{"uri":"own://two/a/b"}`, `{"contents":[{"uri":"own://two/a/b","text":"this is own://two/a/b of two","x":9007199254740993},{"uri":"other://part","blob":"AA=="}]}`},
+		{"unknown resource", "resources/read", `{"uri":"no://one"}`, `{"code":-32002,"message":"Resource not found: no://one","data":{"uri":"no://one"}}}`},
+		{"the upstream's own error", "resources/read", `{"uri":"own://one/missing/x"}`, `{"code":-32002,"message":"no such resource","data":{"uri":"own://one/missing/x","service":"one"}}}`},
+		{"no URI", "resources/read", `{"uri":5}`, `{"code":-32602,"message":"Invalid params: \"uri\" must be the URI of a resource","data":{"detail":"\"uri\" must be a string"}}}`},
+		{"subscribe", "resources/subscribe", `{"uri":"test://one"}`, `{}`},
+		{"unsubscribe", "resources/unsubscribe", `{"uri":"test://one"}`, `{}`},
+		{"subscribe to nothing", "resources/subscribe", `{"uri":"no://one"}`, `{"code":-32002,"message":"Resource not found: no://one","data":{"uri":"no://one"}}}`},
+		{"unsubscribe from nothing", "resources/unsubscribe", `{"uri":"no://one"}`, `{"code":-32002,"message":"Resource not found: no://one","data":{"uri":"no://one"}}}`},
+
+		{"complete a prompt", "completion/complete", `{"ref":{"type":"ref/prompt","name":"one__needs"}}`, `{"completion":{"values":["{\"ref\":{\"type\":\"ref/prompt\",\"name\":\"needs\"}}"],"total":1,"hasMore":false}}`},
+		{"complete a template", "completion/complete", `{"ref":{"type":"ref/resource","uri":"mcpx://two/item://{id}"}}`, `{"completion":{"values":["{\"ref\":{\"type\":\"ref/resource\",\"uri\":\"item://{id}\"}}"],"total":1,"hasMore":false}}`},
+		{"complete nothing", "completion/complete", `{"ref":{"type":"ref/resource","uri":"no://one"}}`, `{"code":-32602,"message":"Invalid params: there is no ref/resource 'no://one' to complete","data":{"ref":"no://one"}}}`},
+		{"complete without a ref", "completion/complete", `{}`, `{"code":-32602,"message":"Invalid params: \"ref.type\" must be \"ref/prompt\" or \"ref/resource\"","data":{"detail":"\"ref.type\""}}}`},
+
+		{"tool", "tools/call", `{"name":"bare__echo","arguments":"{\"text\":\"hi\"}"}`, `{"content":[{"type":"text","text":"hi"}]}`},
+		{"unknown tool", "tools/call", `{"name":"echo"}`, `{"code":-32601,"message":"Tool 'echo' not found","data":{"tool":"echo"}}}`},
+		{"invalid arguments", "tools/call", `{"name":"bare__echo"}`, "error: arguments.text: required\necho(text: string, times?: integer /*>=1*/)"},
+		{"a tool's own error", "tools/call", `{"name":"bare__fail"}`, `{"code":-32042,"message":"it did not work","data":{"detail":9007199254740993,"service":"bare"}}}`},
+		{"a crash", "tools/call", `{"name":"bare__crash","arguments":{"status":3}}`, `{"code":-32603,"message":"server \"bare\" stopped during the call: exited with status 3; whether the call took effect is unknown, and mcpx does not repeat it","data":{"service":"bare"}}}`},
+	} {
+		if got := b.relay(t, row.method, row.params); got != row.want {
+			t.Errorf("%s:\n got %s\nwant %s", row.name, got, row.want)
+		}
+	}
+	if e := b.last(); e.Server != "bare" || e.Tool != "tools/call crash" || e.Outcome != "error" || e.Client != "tester" {
+		t.Errorf("the last event is %+v", e)
+	}
+}
+
+func TestServiceErrorKeepsOddData(t *testing.T) {
+	for data, want := range map[string]string{
+		``:              `{"service":"a"}`,
+		`"text"`:        `{"data":"text","service":"a"}`,
+		`{"service":1}`: `{"service":"a"}`,
+	} {
+		var own *jsonrpc.Error
+		err := serviceError("a", &jsonrpc.Error{Code: 5, Message: "m", Data: []byte(data)})
+		if !errors.As(err, &own) || string(own.Data) != want {
+			t.Errorf("data %s becomes %s, want %s", data, own.Data, want)
+		}
+	}
+	if err := serviceError("a", context.Canceled); !errors.Is(err, context.Canceled) {
+		t.Errorf("a cancelled call is %v", err)
+	}
+}
+
+func TestExposureFollowsTheCatalog(t *testing.T) {
+	b := start(t, nil, upstream(t, "a"))
+	if _, err := b.Inspect(t.Context(), "a", ""); err != nil {
+		t.Fatal(err)
+	}
+	x := b.Exposure()
+	if x != b.Exposure() {
+		t.Error("the exposure is made anew though nothing has changed")
+	}
+	names := func(list []Exposed) (names []string) {
+		for _, e := range list {
+			names = append(names, e.Name)
+		}
+		return names
+	}
+	if got := names(x.Tools); !slices.Contains(got, "a__echo") {
+		t.Errorf("tools %q", got)
+	}
+	b.exec(t, `{"server_name":"a","tool_name":"change","arguments":{"notices":1}}`)
+	for limit := 0; !slices.Contains(names(b.Exposure().Tools), "a__extra_0"); limit++ {
+		if limit > 200 {
+			t.Fatal("the new tool never shows")
+		}
+		b.exec(t, `{"server_name":"a","tool_name":"sleep","arguments":{"ms":20}}`)
+	}
+}
+
+func TestTemplatesThatAreNone(t *testing.T) {
+	u := registry.NewUpstream("a", nil)
+	u.Templates = []registry.Item{{Key: "bad://{", Raw: []byte(`{"uriTemplate":"bad://{"}`)}}
+	x := expose(&registry.Catalog{Upstreams: []*registry.Upstream{u}}, true)
+	if got := x.resource("bad://{"); got != nil {
+		t.Errorf("a URI is found: %+v", got)
+	}
+	if got := x.template("bad://{"); got == nil || !strings.HasPrefix(got.Key, "bad") {
+		t.Errorf("the template is not found: %+v", got)
+	}
+}
