@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"sync/atomic"
-	"time"
 
 	"github.com/mattn/go-isatty"
 	"github.com/rs/zerolog"
@@ -48,7 +47,7 @@ func New(c Options, stderr io.Writer) (zerolog.Logger, *Level, func() error, err
 		out, closeFile = f, f.Close
 	}
 	if c.Format != "json" {
-		out = zerolog.ConsoleWriter{Out: out, NoColor: !colours(out), TimeFormat: time.TimeOnly}
+		out = &console{out: out, colours: colours(out)}
 	}
 	return zerolog.New(out).With().Timestamp().Logger().Sample(level), level, closeFile, nil
 }

@@ -43,7 +43,22 @@ func TestConsoleHasNoColoursInAPipe(t *testing.T) {
 		t.Fatal(err)
 	}
 	log.Info().Str("server", "time").Msg("upstream ready")
-	if got := out.String(); !strings.Contains(got, "INF upstream ready server=time") || strings.Contains(got, "\x1b") {
+	log.Error().Str("reason", "a b").Str("empty", "").Int("n", 5).Strs("lines", []string{"x"}).Msg("upstream down")
+	lines := strings.Split(out.String(), "\n")
+	for i, want := range []string{`INF upstream ready server=time`, `ERR upstream down reason="a b" empty="" n=5 lines=["x"]`, ""} {
+		if _, got, _ := strings.Cut(lines[i], " "); got != want {
+			t.Errorf("line %d is %q, want %q", i, got, want)
+		}
+	}
+}
+
+func TestColours(t *testing.T) {
+	var out bytes.Buffer
+	c := &console{out: &out, colours: true}
+	if _, err := c.Write([]byte(`{"level":"warn","server":"a","message":"m"}`)); err != nil {
+		t.Fatal(err)
+	}
+	if _, got, _ := strings.Cut(out.String(), " "); got != "\x1b[33mWRN\x1b[0m m \x1b[36mserver=\x1b[0ma\n" {
 		t.Errorf("wrote %q", got)
 	}
 }
