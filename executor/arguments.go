@@ -14,7 +14,8 @@ import (
 // arguments returns the arguments to send: as they came where that is right,
 // repaired where it is clear what was meant. They fit the tool's schema.
 func (e *Executor) arguments(c Call, u *registry.Upstream, t *registry.Tool) ([]byte, error) {
-	raw, err := unwrap(c, t)
+	schema := e.validators.of(t)
+	raw, err := unwrap(c, schema.properties)
 	if err != nil {
 		return nil, &Invalid{Problems: []validate.Problem{{Text: err.Error()}}, tool: t}
 	}
@@ -22,7 +23,6 @@ func (e *Executor) arguments(c Call, u *registry.Upstream, t *registry.Tool) ([]
 	if err != nil {
 		return nil, &Invalid{Problems: []validate.Problem{{Text: err.Error()}}, tool: t}
 	}
-	schema := e.validators.of(t)
 	defer func() {
 		if reason := schema.Unjudged(); reason != "" && !schema.told.Swap(true) {
 			e.log.Warn().Str("server", u.Name).Str("tool", t.Name).Str("reason", reason).
@@ -53,7 +53,8 @@ type validators struct {
 // validator is a compiled schema.
 type validator struct {
 	*validate.Schema
-	told atomic.Bool // that it cannot be enforced
+	properties map[string]bool // the parameters it declares
+	told       atomic.Bool     // that it cannot be enforced
 }
 
 // unjudged says why a tool's arguments are sent unchecked, as far as that is known.
@@ -70,7 +71,7 @@ func (v *validators) of(t *registry.Tool) *validator {
 	if s, ok := v.schemas.Load(key); ok {
 		return s.(*validator)
 	}
-	s, known := v.schemas.LoadOrStore(key, &validator{Schema: validate.Compile(t.InputSchema)})
+	s, known := v.schemas.LoadOrStore(key, &validator{Schema: validate.Compile(t.InputSchema), properties: properties(t)})
 	if !known {
 		runtime.AddCleanup(t, func(key weak.Pointer[registry.Tool]) { v.schemas.Delete(key) }, key)
 	}

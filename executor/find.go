@@ -67,7 +67,9 @@ func (e *Executor) Locate(name string) (server, tool string, ok bool) {
 // find returns the upstream and the tool of a call. A name written in one of the
 // ways models mix up is put right in the call.
 func (e *Executor) find(ctx context.Context, c *Call) (*registry.Upstream, *registry.Tool, error) {
-	c.splitName(e.Servers())
+	if c.Server == "" {
+		c.splitName(e.Servers())
+	}
 	u, err := e.upstream(ctx, c.Server)
 	if err != nil {
 		return nil, nil, err
@@ -93,11 +95,8 @@ func (e *Executor) find(ctx context.Context, c *Call) (*registry.Upstream, *regi
 // joints are what stands between server and tool in names that carry both.
 var joints = []string{"__", ".", "/", ":"}
 
-// splitName takes the server from the tool's name where none is given.
+// splitName takes the server from the tool's name.
 func (c *Call) splitName(servers []string) {
-	if c.Server != "" {
-		return
-	}
 	whole := c.Tool
 	for _, server := range servers {
 		for _, joint := range joints {

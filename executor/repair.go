@@ -9,7 +9,6 @@ import (
 
 	"mcpx/executor/validate"
 	"mcpx/internal/rawjson"
-	"mcpx/registry"
 )
 
 // ParseExec reads the arguments of the tool exec. Of what it does not know it
@@ -50,8 +49,7 @@ var aliases = []string{"args", "parameters", "params", "input"}
 
 // unwrap finds the arguments object in what the client sent. Only what models
 // are known to get wrong is put right, and only where it can mean one thing.
-func unwrap(c Call, t *registry.Tool) ([]byte, error) {
-	known := properties(t)
+func unwrap(c Call, known map[string]bool) ([]byte, error) {
 	raw, err := object(c.Arguments)
 	if err != nil {
 		return nil, err
