@@ -115,6 +115,7 @@ func TestPagesOfLists(t *testing.T) {
 	}
 	p := start(t, flat(map[string]any{"one": mcptest.Upstream(t, "-full", "-answers", answersFile(t, answers))}), options{})
 	p.initialize()
+	p.waitStderr("upstream ready") // some lists wait 3 s for that, others 10
 	for method, member := range map[string]string{
 		"tools/list": "tools", "prompts/list": "prompts", "resources/list": "resources", "resources/templates/list": "resourceTemplates",
 	} {

@@ -161,6 +161,10 @@ func (p *process) read(stdout io.Reader) {
 func (p *process) take(line []byte, whole bool) {
 	p.stdout.Write(line)
 	m := message{line: strings.TrimSuffix(string(line), "\n")}
+	if line[0] == '[' {
+		p.takeBatch(m)
+		return
+	}
 	err := json.Unmarshal(line, &m)
 	p.all = append(p.all, m)
 	switch {
@@ -172,6 +176,18 @@ func (p *process) take(line []byte, whole bool) {
 	default:
 		p.answers[string(m.ID)] = append(p.answers[string(m.ID)], m)
 		p.order = append(p.order, m)
+	}
+}
+
+// takeBatch takes the answers of a batch, which only one revision has.
+func (p *process) takeBatch(batch message) {
+	var answers []message
+	if err := json.Unmarshal([]byte(batch.line), &answers); err != nil || len(answers) == 0 {
+		p.faults = append(p.faults, "a batch that is none: "+clip(batch.line))
+	}
+	p.all = append(p.all, batch)
+	for _, m := range answers {
+		p.answers[string(m.ID)] = append(p.answers[string(m.ID)], m)
 	}
 }
 

@@ -138,7 +138,7 @@ func (tr *transcript) run(t *testing.T, f front) {
 	}
 	for _, m := range talk.rest() {
 		if !skippable(m) {
-			t.Errorf("%s: mcpx said more than the transcript has:\n%s", tr.file, clip(string(m.line)))
+			t.Errorf("%s: mcpx said more than the transcript has:\n%s", tr.file, clip(m.line))
 		}
 	}
 }
@@ -226,7 +226,7 @@ func (k *talk) expect(t *testing.T, steps []step) {
 		case found >= 0:
 			wants = slices.Delete(wants, found, found+1)
 		case !skippable(m):
-			t.Fatalf("%s:%d: mcpx says\n%s\n%s", k.file, wants[0].line, clip(string(m.line)), reasons.String())
+			t.Fatalf("%s:%d: mcpx says\n%s\n%s", k.file, wants[0].line, clip(m.line), reasons.String())
 		}
 	}
 }

@@ -30,19 +30,13 @@ func (e *Executor) arguments(c Call, u *registry.Upstream, t *registry.Tool) ([]
 		}
 	}()
 	problems := schema.Check(value)
-	for repaired, left := raw, problems; ; {
-		if len(left) == 0 {
-			return repaired, nil
-		}
-		var ok bool
-		if repaired, ok = parseStrings(repaired, left); !ok {
-			return nil, &Invalid{Problems: problems, tool: t}
-		}
-		if value, err = validate.Decode(repaired); err != nil {
-			return nil, &Invalid{Problems: problems, tool: t}
-		}
-		left = schema.Check(value) // what was inside a string may hold another
+	if len(problems) == 0 {
+		return raw, nil
 	}
+	if repaired, ok := reparse(raw, value, schema); ok {
+		return repaired, nil
+	}
+	return nil, &Invalid{Problems: problems, tool: t}
 }
 
 // validators are the compiled schemas of tools. A schema goes when its tool does.

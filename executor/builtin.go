@@ -144,18 +144,15 @@ func (e *Executor) searchTools(ctx context.Context, _ Call, arguments []byte) (s
 // settleTime is what a search waits for upstreams in their first start.
 const settleTime = 5 * time.Second
 
-// Settle waits for the upstreams in their first start, that long at most. It
-// reports whether there was one to wait for.
-func (e *Executor) Settle(ctx context.Context, atMost time.Duration) (waited bool) {
+// Settle waits for the upstreams in their first start, that long at most.
+func (e *Executor) Settle(ctx context.Context, atMost time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, atMost)
 	defer cancel()
 	for _, u := range e.registry.Catalog().Upstreams {
 		if u.InFirstStart() {
-			waited = true
 			e.registry.Settled(ctx, u.Name)
 		}
 	}
-	return waited
 }
 
 // unknown names the servers whose tools are not known.

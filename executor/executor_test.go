@@ -187,12 +187,21 @@ func TestDoReturnsTheResultAsItCame(t *testing.T) {
 		`{"content":[ {"type":"image","data":"aGk=","mimeType":"image/png"},{"type":"hologram","id":9007199254740993} ],"structuredContent":{"a": 1.0},"isError":false,"_meta":{"x":1},"more":[1e-400]}`,
 		`{"content":[],"isError":true}`,
 		`{}`,
-		`null`,
-		`[1, 2]`,
 	} {
 		got, err := b.Do(t.Context(), Call{Server: "a", Tool: "raw", Arguments: []byte(`{"result":` + result + `}`)})
 		if err != nil || string(got) != result {
 			t.Errorf("got %s, %v, want %s", got, err, result)
+		}
+	}
+}
+
+// Clients never settle a call whose result is no object.
+func TestAResultThatIsNoneIsAnError(t *testing.T) {
+	b := start(t, nil, upstream(t, "a"))
+	for _, result := range []string{"null", "[1]", `"text"`, "5"} {
+		_, err := b.Do(t.Context(), Call{Server: "a", Tool: "raw", Arguments: []byte(`{"result":` + result + `}`)})
+		if want := `server "a" answered with error -32603: it answered tools/call with a result that is no object`; err == nil || err.Error() != want {
+			t.Errorf("%s: error %v, want %s", result, err, want)
 		}
 	}
 }

@@ -156,41 +156,54 @@ func ownURI(server string) string { return "mcpx://" + url.PathEscape(server) + 
 
 // template finds a template by what it is on the front, or the one that a URI
 // was made with.
-func (x *Exposure) template(uri string) *Exposed {
+func (x *Exposure) template(uri string, settled bool) *Exposed {
 	for i := range x.Templates {
 		if x.Templates[i].Name == uri {
 			return &x.Templates[i]
 		}
 	}
-	return x.resource(uri)
+	return x.resource(uri, settled)
 }
 
-// resource finds who has a URI: who lists it; the server it names, if it is one
-// of mcpx; who has a template for it; or the only one with resources at all.
-func (x *Exposure) resource(uri string) *Exposed {
-	if r := x.resources[uri]; r != nil {
-		return r
-	}
+// resource finds who has a URI: the server it names, if it is one of mcpx; who
+// lists it; who has a template for it; or the only one with resources at all.
+// While a server that would come before the one found is in its first start,
+// nobody has it, unless things have settled.
+func (x *Exposure) resource(uri string, settled bool) *Exposed {
 	var only *registry.Upstream
-	uncertain := false
+	starting := false
+	several := false
 	for _, u := range x.catalog.Upstreams {
 		if key, ok := strings.CutPrefix(uri, ownURI(u.Name)); ok {
 			return &Exposed{Name: uri, Key: key, Upstream: u}
 		}
-		switch {
-		case u.InFirstStart(), u.Has("resources") && only != nil:
-			uncertain = true
-		case u.Has("resources"):
+		if found := x.listed(uri, u); found != nil && (settled || !starting) {
+			return found
+		}
+		starting = starting || u.InFirstStart()
+		if u.Has("resources") {
+			several = only != nil
 			only = u
 		}
 	}
-	for _, t := range x.Templates {
-		if re := t.matches(); re != nil && re.MatchString(uri) {
-			return &Exposed{Name: uri, Key: strings.TrimPrefix(uri, strings.TrimSuffix(t.Name, t.Key)), Upstream: t.Upstream}
-		}
-	}
-	if only == nil || uncertain {
+	if only == nil || several || starting && !settled {
 		return nil
 	}
 	return &Exposed{Name: uri, Key: uri, Upstream: only}
+}
+
+// listed finds a URI among what one upstream lists, or in one of its templates.
+func (x *Exposure) listed(uri string, u *registry.Upstream) *Exposed {
+	if r := x.resources[uri]; r != nil && r.Upstream == u {
+		return r
+	}
+	for _, t := range x.Templates {
+		if t.Upstream != u {
+			continue
+		}
+		if re := t.matches(); re != nil && re.MatchString(uri) {
+			return &Exposed{Name: uri, Key: strings.TrimPrefix(uri, strings.TrimSuffix(t.Name, t.Key)), Upstream: u}
+		}
+	}
+	return nil
 }

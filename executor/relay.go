@@ -16,6 +16,8 @@ type Relay struct {
 	Method   string
 	Params   []byte
 	Progress func(params []byte)
+
+	settled bool // what is not known by now will not be
 }
 
 // route is where a relayed request goes: to whom, with what, and what is made of
@@ -51,8 +53,10 @@ func (e *Executor) Relay(ctx context.Context, r Relay) (result []byte, err error
 		e.observe(event)
 	}()
 	find := relayed[r.Method]
-	if to, err = find(e, r); err != nil && e.Settle(ctx, routeTime) {
-		to, err = find(e, r) // it may belong to a server that has just started
+	if to, err = find(e, r); errors.As(err, &unknown{}) {
+		e.Settle(ctx, routeTime) // it may belong to a server that starts
+		r.settled = true
+		to, err = find(e, r)
 	}
 	if err != nil {
 		return nil, err
@@ -78,6 +82,12 @@ func (e *Executor) Relay(ctx context.Context, r Relay) (result []byte, err error
 
 // routeTime is what a request for something unknown waits for servers that start.
 const routeTime = 10 * time.Second
+
+// unknown is the error of a request for something that no server has.
+type unknown struct{ own *jsonrpc.Error }
+
+func (u unknown) Error() string { return u.own.Error() }
+func (u unknown) Unwrap() error { return u.own }
 
 func clientID(c registry.Client) string {
 	if c == nil {
@@ -106,7 +116,7 @@ func serviceError(server string, err error) error {
 }
 
 // invalidParams is the error of a request that cannot be passed on.
-func invalidParams(member, value, text string) error {
+func invalidParams(member, value, text string) *jsonrpc.Error {
 	return &jsonrpc.Error{
 		Code:    jsonrpc.CodeInvalidParams,
 		Message: "Invalid params: " + text,
@@ -121,7 +131,7 @@ func (e *Executor) routePrompt(r Relay) (route, error) {
 	}
 	to := e.Exposure().prompts[name]
 	if to == nil {
-		return route{}, invalidParams("prompt", name, "Prompt '"+name+"' not found")
+		return route{}, unknown{invalidParams("prompt", name, "Prompt '"+name+"' not found")}
 	}
 	arguments := rawjson.Get(r.Params, "arguments")
 	if !rawjson.IsNull(arguments) && rawjson.Kind(arguments) != '{' {
@@ -147,13 +157,13 @@ func (e *Executor) uri(r Relay) (*Exposed, error) {
 	if !ok || uri == "" {
 		return nil, invalidParams("detail", `"uri" must be a string`, `"uri" must be the URI of a resource`)
 	}
-	to := e.Exposure().resource(uri)
+	to := e.Exposure().resource(uri, r.settled)
 	if to == nil {
-		return nil, &jsonrpc.Error{
+		return nil, unknown{&jsonrpc.Error{
 			Code:    CodeResourceNotFound,
 			Message: "Resource not found: " + uri,
 			Data:    rawjson.With([]byte("{}"), "uri", rawjson.AppendString(nil, uri)),
-		}
+		}}
 	}
 	return to, nil
 }
@@ -221,12 +231,12 @@ func (e *Executor) routeCompletion(r Relay) (route, error) {
 	case "ref/resource":
 		member = "uri"
 		name, _ = rawjson.String(rawjson.Get(ref, member))
-		to = e.Exposure().template(name)
+		to = e.Exposure().template(name, r.settled)
 	default:
 		return route{}, invalidParams("detail", `"ref.type"`, `"ref.type" must be "ref/prompt" or "ref/resource"`)
 	}
 	if to == nil {
-		return route{}, invalidParams("ref", name, "there is no "+kind+" '"+name+"' to complete")
+		return route{}, unknown{invalidParams("ref", name, "there is no "+kind+" '"+name+"' to complete")}
 	}
 	ref = rawjson.With(ref, member, rawjson.AppendString(nil, to.Key))
 	if !to.Upstream.Has("completions") { // asked, it could only answer with an error
@@ -237,10 +247,16 @@ func (e *Executor) routeCompletion(r Relay) (route, error) {
 
 // routeTool is flat mode: a tool by its name on the front.
 func (e *Executor) routeTool(r Relay) (route, error) {
-	name, _ := rawjson.String(rawjson.Get(r.Params, "name"))
+	name, ok := rawjson.String(rawjson.Get(r.Params, "name"))
+	if !ok || name == "" {
+		return route{}, invalidParams("detail", `"name" must be a string`, `"name" must be the name of a tool`)
+	}
+	if a := rawjson.Get(r.Params, "arguments"); !rawjson.IsNull(a) && rawjson.Kind(a) != '{' {
+		return route{}, invalidParams("detail", `"arguments" must be an object`, `"arguments" must be an object`)
+	}
 	to := e.Exposure().tools[name]
 	if to == nil {
-		return route{}, ToolNotFound(name)
+		return route{}, unknown{ToolNotFound(name)}
 	}
 	t := to.Upstream.Tool(to.Key)
 	arguments, err := e.arguments(Call{Arguments: rawjson.Get(r.Params, "arguments")}, to.Upstream, t)

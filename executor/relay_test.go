@@ -51,7 +51,9 @@ func TestRelay(t *testing.T) {
 		{"complete nothing", "completion/complete", `{"ref":{"type":"ref/resource","uri":"no://one"}}`, `{"code":-32602,"message":"Invalid params: there is no ref/resource 'no://one' to complete","data":{"ref":"no://one"}}}`},
 		{"complete without a ref", "completion/complete", `{}`, `{"code":-32602,"message":"Invalid params: \"ref.type\" must be \"ref/prompt\" or \"ref/resource\"","data":{"detail":"\"ref.type\""}}}`},
 
-		{"tool", "tools/call", `{"name":"bare__echo","arguments":"{\"text\":\"hi\"}"}`, `{"content":[{"type":"text","text":"hi"}]}`},
+		{"tool", "tools/call", `{"name":"bare__echo","arguments":{"text":"hi"}}`, `{"content":[{"type":"text","text":"hi"}]}`},
+		{"tool without a name", "tools/call", `{"arguments":{}}`, `{"code":-32602,"message":"Invalid params: \"name\" must be the name of a tool","data":{"detail":"\"name\" must be a string"}}}`},
+		{"odd arguments of a tool", "tools/call", `{"name":"bare__echo","arguments":[]}`, `{"code":-32602,"message":"Invalid params: \"arguments\" must be an object","data":{"detail":"\"arguments\" must be an object"}}}`},
 		{"unknown tool", "tools/call", `{"name":"echo"}`, `{"code":-32601,"message":"Tool 'echo' not found","data":{"tool":"echo"}}}`},
 		{"invalid arguments", "tools/call", `{"name":"bare__echo"}`, "error: arguments.text: required\necho(text: string, times?: integer /*>=1*/)"},
 		{"a tool's own error", "tools/call", `{"name":"bare__fail"}`, `{"code":-32042,"message":"it did not work","data":{"detail":9007199254740993,"service":"bare"}}}`},
@@ -114,10 +116,10 @@ func TestTemplatesThatAreNone(t *testing.T) {
 	u := registry.NewUpstream("a", nil)
 	u.Templates = []registry.Item{{Key: "bad://{", Raw: []byte(`{"uriTemplate":"bad://{"}`)}}
 	x := expose(&registry.Catalog{Upstreams: []*registry.Upstream{u}}, true)
-	if got := x.resource("bad://{"); got != nil {
+	if got := x.resource("bad://{", true); got != nil {
 		t.Errorf("a URI is found: %+v", got)
 	}
-	if got := x.template("bad://{"); got == nil || !strings.HasPrefix(got.Key, "bad") {
+	if got := x.template("bad://{", true); got == nil || !strings.HasPrefix(got.Key, "bad") {
 		t.Errorf("the template is not found: %+v", got)
 	}
 }

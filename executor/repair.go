@@ -3,11 +3,13 @@ package executor
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	"mcpx/executor/validate"
+	"mcpx/internal/nearest"
 	"mcpx/internal/rawjson"
 )
 
@@ -57,8 +59,29 @@ func unwrap(c Call, known map[string]bool) ([]byte, error) {
 	if isEmpty(raw) {
 		return beside(c.Beside, known)
 	}
+	for key := range rawjson.Members(c.Beside) {
+		if !envelopeKeys[key] && meant(key, known) {
+			return nil, fmt.Errorf("%s stands beside \"arguments\"; put it into them", quoted(key))
+		}
+	}
 	return envelope(c, raw, known), nil
 }
+
+// meant reports whether something beside the arguments may have been meant as
+// one: left out, a call could do more than it should. Models also add a reason
+// and the like, which is nothing to a tool that declares its parameters.
+func meant(key string, known map[string]bool) bool {
+	name := strings.TrimPrefix(key, "arguments.")
+	return len(known) == 0 || name != key || slices.Contains(aliases, key) || known[key] || near(key, known) != ""
+}
+
+// near is the parameter that a name was probably meant for.
+func near(name string, known map[string]bool) string {
+	return nearest.Word(name, slices.Sorted(maps.Keys(known)))
+}
+
+// envelopeKeys are the parameters of exec.
+var envelopeKeys = map[string]bool{"server_name": true, "tool_name": true, "arguments": true}
 
 // object reads an arguments value: an object, or one written as a JSON string;
 // nothing, null and "" are the empty object.
@@ -89,15 +112,14 @@ func isEmpty(object []byte) bool {
 }
 
 // beside finds arguments that were sent next to tool_name: under another name,
-// with dotted names, or flattened. Of what is no parameter of the tool nothing
-// is made.
+// with dotted names, or flattened.
 func beside(outer []byte, known map[string]bool) ([]byte, error) {
 	var alias []byte
 	var places []string // where arguments were found
 	flat, given := []byte("{"), map[string]bool{}
 	hit := len(known) == 0
 	for key, value := range rawjson.Members(outer) {
-		if key == "server_name" || key == "tool_name" || key == "arguments" {
+		if envelopeKeys[key] {
 			continue
 		}
 		if slices.Contains(aliases, key) && !known[key] {
@@ -110,7 +132,10 @@ func beside(outer []byte, known map[string]bool) ([]byte, error) {
 			name = key
 		}
 		if given[name] {
-			return nil, fmt.Errorf("%q is given twice; put it into \"arguments\" once", name)
+			return nil, fmt.Errorf("%s is given twice; put it into \"arguments\" once", quoted(name))
+		}
+		if word := near(name, known); word != "" && !known[name] {
+			return nil, fmt.Errorf("%s is no parameter of the tool; did you mean %s?", quoted(name), quoted(word))
 		}
 		given[name] = true
 		hit = hit || known[name] || dotted
@@ -127,7 +152,7 @@ func beside(outer []byte, known map[string]bool) ([]byte, error) {
 	case hit:
 		return append(flat, '}'), nil
 	}
-	return []byte("{}"), nil
+	return []byte("{}"), nil // a reason and the like, which is no argument
 }
 
 // envelope opens arguments that hold the envelope of the same call again, or
@@ -156,6 +181,35 @@ func envelope(c Call, raw []byte, known map[string]bool) []byte {
 		return opened
 	}
 	return raw
+}
+
+// What reparse does at most: no model nests deeper or sends more.
+const (
+	maxReparseRounds  = 8
+	maxReparseStrings = 500
+)
+
+// reparse puts objects and arrays in the place of the strings that spell them,
+// wherever the schema wants them; what was inside a string may hold another. ok
+// is false if that does not make the arguments fit.
+func reparse(raw []byte, value any, schema *validator) (repaired []byte, ok bool) {
+	for range maxReparseRounds {
+		problems := schema.All(value)
+		if len(problems) == 0 {
+			return raw, true
+		}
+		if len(problems) > maxReparseStrings {
+			return nil, false
+		}
+		if raw, ok = parseStrings(raw, problems); !ok {
+			return nil, false
+		}
+		var err error
+		if value, err = validate.Decode(raw); err != nil {
+			return nil, false
+		}
+	}
+	return nil, false
 }
 
 // parseStrings replaces each string that stands where an object or array is

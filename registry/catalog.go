@@ -88,7 +88,9 @@ func (u *Upstream) Tool(name string) *Tool { return u.tools[name] }
 
 // InFirstStart reports whether nothing is known yet of what the upstream offers,
 // but may be soon.
-func (u *Upstream) InFirstStart() bool { return u.State == Starting && u.StartupTime == 0 }
+func (u *Upstream) InFirstStart() bool {
+	return u.State == Starting && u.StartupTime == 0 && u.FailedAt.IsZero()
+}
 
 // Has reports whether the upstream declared a capability.
 func (u *Upstream) Has(capability string) bool {

@@ -17,6 +17,7 @@ import (
 type clients struct {
 	mu         sync.Mutex
 	attached   map[string]Client
+	listeners  map[string]Client                   // they are told things, but never asked
 	levels     map[string]string                   // of logging, by client
 	subscribed map[string]map[string]*subscription // by scope of a session and URI
 }
@@ -32,11 +33,19 @@ func (r *Registry) Attach(c Client) {
 	r.clients.attached[c.ID()] = c
 }
 
+// Listen makes a client one that upstreams can tell things, but not ask.
+func (r *Registry) Listen(c Client) {
+	r.clients.mu.Lock()
+	defer r.clients.mu.Unlock()
+	r.clients.listeners[c.ID()] = c
+}
+
 // Detach forgets a client: its subscriptions end, and so do the sessions that
 // are its own.
 func (r *Registry) Detach(ctx context.Context, c Client) {
 	r.clients.mu.Lock()
 	delete(r.clients.attached, c.ID())
+	delete(r.clients.listeners, c.ID())
 	delete(r.clients.levels, c.ID())
 	held := map[string][]string{}
 	for scope, uris := range r.clients.subscribed {
@@ -58,17 +67,30 @@ func (r *Registry) Detach(ctx context.Context, c Client) {
 	r.isolated.drop(c.ID())
 }
 
-// all are the attached clients.
+// all are the clients that can be told something.
 func (c *clients) all() []Client {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.Collect(maps.Values(c.attached))
+	return slices.AppendSeq(slices.Collect(maps.Values(c.attached)), maps.Values(c.listeners))
+}
+
+// find is the client with that id, nil if it is gone. The lock is held.
+func (c *clients) find(id string) Client {
+	if found := c.attached[id]; found != nil {
+		return found
+	}
+	return c.listeners[id]
 }
 
 // only implements peer.
 func (s *supervisor) only() Client {
-	if all := s.registry.clients.all(); len(all) == 1 {
-		return all[0]
+	c := &s.registry.clients
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.attached) == 1 {
+		for _, only := range c.attached {
+			return only
+		}
 	}
 	return nil
 }
@@ -105,9 +127,11 @@ func (s *supervisor) notified(method string, params []byte, from Client) {
 	if method == mcp.MethodNotificationSubscriptionsAcknowledged {
 		return // between mcpx and the upstream alone
 	}
-	if name, ok := strings.CutSuffix(method, "/list_changed"); ok {
-		s.refresh.note(strings.TrimPrefix(name, "notifications/"))
-		return
+	for _, k := range kinds {
+		if method == "notifications/"+k.capability+"/list_changed" {
+			s.refresh.note(k.capability)
+			return
+		}
 	}
 	s.pass(method, params, from, s.config.Name)
 }
@@ -139,8 +163,8 @@ func named(params []byte, server string) []byte {
 	return rawjson.With(params, "logger", rawjson.AppendString(nil, logger))
 }
 
-// logOrder are the levels of MCP, the most talkative first.
-var logOrder = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
+// LogLevels are the levels of MCP, the most talkative first.
+var LogLevels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 
 // SetLevel sets the level of the messages a client wants. Upstreams that have
 // logging are set to the most talkative that any client wants.
@@ -149,10 +173,22 @@ func (r *Registry) SetLevel(c Client, level string) {
 	r.clients.levels[c.ID()] = level
 	r.clients.mu.Unlock()
 	for _, u := range r.Catalog().Upstreams {
-		if u.State == Ready && u.Has("logging") {
-			go r.tellLevel(u.session)
+		if u.Has("logging") {
+			for _, s := range r.sessions(u) {
+				go r.tellLevel(s)
+			}
 		}
 	}
+}
+
+// sessions are those that an upstream has now: the shared one, and those of
+// single clients.
+func (r *Registry) sessions(u *Upstream) []*Session {
+	sessions := r.isolated.of(u.Name)
+	if u.State == Ready {
+		sessions = append(sessions, u.session)
+	}
+	return sessions
 }
 
 // tellTime bounds what mcpx itself asks of an upstream on the side.
@@ -169,7 +205,7 @@ func (r *Registry) tell(s *Session, method string, params []byte) {
 	ctx, cancel := context.WithTimeout(s.ctx, tellTime)
 	defer cancel()
 	if _, err := s.Call(ctx, Request{Method: method, Params: params}); err != nil {
-		r.log.Warn().Err(err).Str("server", s.server).Str("method", method).Msg("an upstream could not be told")
+		r.log.Warn().Str("error", s.redact(err.Error())).Str("server", s.server).Str("method", method).Msg("an upstream could not be told")
 	}
 }
 
@@ -177,7 +213,7 @@ func (r *Registry) tell(s *Session, method string, params []byte) {
 func (c *clients) level() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, level := range logOrder {
+	for _, level := range LogLevels {
 		for _, l := range c.levels {
 			if l == level {
 				return level
@@ -206,8 +242,11 @@ func (r *Registry) restore(s *Session, scope string, capabilities []byte) {
 // as that its roots have changed.
 func (r *Registry) Tell(method string, params []byte) {
 	for _, u := range r.Catalog().Upstreams {
-		if u.State == Ready && u.session.modern == nil { // the new way has no such notifications
-			if err := u.session.Notify(method, params); err != nil {
+		for _, s := range r.sessions(u) {
+			if s.modern != nil {
+				continue // the new way has no such notifications
+			}
+			if err := s.Notify(method, params); err != nil {
 				r.log.Debug().Err(err).Str("server", u.Name).Msg("could not pass a notification on")
 			}
 		}

@@ -13,7 +13,6 @@ import (
 
 	"mcpx/config"
 	"mcpx/internal/jsonrpc"
-	"mcpx/internal/plain"
 )
 
 // stdioLink talks to a child over its stdin and stdout.
@@ -25,6 +24,7 @@ type stdioLink struct {
 	stdout  *os.File
 	stderr  *stderrTail
 	log     zerolog.Logger
+	redact  func(text string) string
 	limit   int
 	stray   sync.Once // warns of the first line that is no message
 	close   func()
@@ -35,7 +35,7 @@ type stdioLink struct {
 const drainTime = 200 * time.Millisecond
 
 // exitTime is how long a child that has closed its stdout may take to exit.
-const exitTime = 2 * time.Second
+const exitTime = 500 * time.Millisecond
 
 func dialStdio(_ context.Context, c *config.Upstream, o Options, log zerolog.Logger) (link, error) {
 	stdin, stdout, stderr, err := startPipes()
@@ -60,6 +60,7 @@ func dialStdio(_ context.Context, c *config.Upstream, o Options, log zerolog.Log
 		stdout:  stdout.ours,
 		stderr:  newStderrTail(c.Redact, log),
 		log:     log,
+		redact:  c.Redact,
 		limit:   o.MessageBytes,
 	}
 	l.close = sync.OnceFunc(l.shut)
@@ -103,9 +104,9 @@ func (l *stdioLink) Receive() ([]byte, error) {
 			return line, nil
 		}
 		l.stray.Do(func() {
-			l.log.Warn().Str("line", plain.Cut(plain.Line(string(line[:min(len(line), 200)])), 200)).
-				Msg("the server writes text that is no message to its stdout; such lines are skipped")
+			l.log.Warn().Msg("the server writes text that is no message to its stdout; such lines are skipped")
 		})
+		l.log.Debug().Str("line", excerpt(l.redact, line)).Msg("skipped a line")
 	}
 }
 

@@ -15,9 +15,11 @@ import (
 // "isolation": "client". Each is opened on its client's first call, and ends
 // with the client.
 type isolated struct {
+	closing sync.WaitGroup
+
 	mu       sync.Mutex
 	sessions map[owner]*private
-	closing  sync.WaitGroup
+	closed   bool
 }
 
 type owner struct{ client, server string }
@@ -36,6 +38,10 @@ type private struct {
 func (r *Registry) private(ctx context.Context, s *supervisor, c Client) (*Session, error) {
 	key := owner{c.ID(), s.config.Name}
 	r.isolated.mu.Lock()
+	if r.isolated.closed {
+		r.isolated.mu.Unlock()
+		return nil, &Unavailable{Server: key.server, Reason: "mcpx is stopping"}
+	}
 	p := r.isolated.sessions[key]
 	if p == nil || p.over() {
 		p = &private{supervisor: s, client: c, opened: make(chan struct{})}
@@ -55,14 +61,34 @@ func (r *Registry) private(ctx context.Context, s *supervisor, c Client) (*Sessi
 func (p *private) over() bool {
 	select {
 	case <-p.opened:
-		return p.err != nil || p.session.ctx.Err() != nil
+		return !p.isOpen()
 	default:
 		return false
 	}
 }
 
+// isOpen reports whether the session can be used.
+func (p *private) isOpen() bool {
+	select {
+	case <-p.opened:
+		return p.err == nil && p.session.ctx.Err() == nil
+	default:
+		return false
+	}
+}
+
+// open opens the session and stays until it has ended, so that nothing of it is
+// left.
 func (p *private) open() {
-	defer close(p.opened)
+	p.connect()
+	close(p.opened)
+	if p.session != nil {
+		<-p.session.ctx.Done()
+		p.session.Close()
+	}
+}
+
+func (p *private) connect() {
 	s := p.supervisor
 	ctx, cancel := startupLimit(s.registry.ctx, s.config)
 	defer cancel()
@@ -92,17 +118,30 @@ func (i *isolated) drop(client string) {
 	for key, p := range i.sessions {
 		if key.client == client {
 			delete(i.sessions, key)
-			i.closing.Go(p.close)
+			go p.close()
 		}
 	}
+}
+
+// of are the open sessions to an upstream.
+func (i *isolated) of(server string) (sessions []*Session) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for key, p := range i.sessions {
+		if key.server == server && p.isOpen() {
+			sessions = append(sessions, p.session)
+		}
+	}
+	return sessions
 }
 
 // closeAll ends every session and waits for it.
 func (i *isolated) closeAll() {
 	i.mu.Lock()
+	i.closed = true
 	for key, p := range i.sessions {
 		delete(i.sessions, key)
-		i.closing.Go(p.close)
+		go p.close()
 	}
 	i.mu.Unlock()
 	i.closing.Wait()

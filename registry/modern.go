@@ -27,6 +27,9 @@ type modern struct {
 	listen chan struct{}
 }
 
+// modernPrefix begins the keys of _meta that the new way has.
+const modernPrefix = "io.modelcontextprotocol/"
+
 // maxRounds bounds how often one call may need something of its client.
 const maxRounds = 10
 
@@ -44,7 +47,7 @@ func openModern(ctx context.Context, c *config.Upstream, o Options, log zerolog.
 	if err != nil {
 		return nil, nil, err
 	}
-	session := newSession(c.Name, link, log, p)
+	session := newSession(c, link, log, p)
 	session.modern = &modern{meta: modernMeta(o.Version), listen: make(chan struct{}, 1)}
 	go session.run()
 	hello, err := session.Call(ctx, Request{Method: "server/discover", Meta: []byte("{}")})
@@ -80,7 +83,7 @@ func (s *Session) inRounds(ctx context.Context, r Request) ([]byte, error) {
 	}
 	meta := s.modern.meta
 	for key, value := range rawjson.Members(r.Meta) {
-		if !strings.HasPrefix(key, "io.modelcontextprotocol/") { // those are mcpx's own to say
+		if !strings.HasPrefix(key, modernPrefix) { // those are mcpx's own to say
 			meta = rawjson.With(meta, key, value)
 		}
 	}

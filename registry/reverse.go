@@ -20,6 +20,10 @@ type Client interface {
 	Notify(method string, params []byte)
 }
 
+// ErrCallOver is returned by a Client that can only be asked during its call, when
+// that is over.
+var ErrCallOver = errors.New("the call is over")
+
 // forClients are the methods an upstream may ask a client.
 var forClients = map[string]bool{
 	"sampling/createMessage": true,
@@ -41,26 +45,34 @@ func (s *Session) asks(m jsonrpc.Message) {
 		s.reply(m.ID, nil, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "Method '%s' not found", m.Method))
 		return
 	}
-	client, c, err := s.addressee()
+	client, err := s.addressee()
 	if err != nil {
 		s.reply(m.ID, nil, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "%s was refused: %v", m.Method, err))
 		return
 	}
-	ctx, done, err := s.hold(m.ID, c)
+	ctx, done, err := s.hold(m.ID, client)
 	if err != nil {
 		s.reply(m.ID, nil, err)
 		return
 	}
 	go func() {
 		defer done()
-		result, err := client.Request(ctx, m.Method, m.Params)
-		s.reply(m.ID, result, err)
+		for {
+			result, err := client.Request(ctx, m.Method, m.Params)
+			if errors.Is(err, ErrCallOver) { // then it was another's question
+				if client, err = s.addressee(); err == nil {
+					continue
+				}
+			}
+			s.reply(m.ID, result, err)
+			return
+		}
 	}()
 }
 
-// hold notes that the upstream waits for a client, during which its call does
-// not run into the limit on idle calls.
-func (s *Session) hold(id []byte, c *call) (_ context.Context, done func(), err error) {
+// hold notes that the upstream waits for a client, during which the client's
+// calls do not run into the limit on idle calls: any of them may be the cause.
+func (s *Session) hold(id []byte, client Client) (_ context.Context, done func(), err error) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,15 +81,19 @@ func (s *Session) hold(id []byte, c *call) (_ context.Context, done func(), err 
 		return nil, nil, fmt.Errorf("refused: %d requests to clients are waiting already", maxAsked)
 	}
 	s.asked[string(id)] = cancel
-	if c != nil {
-		c.held++
+	var held []*call
+	for _, c := range s.pending {
+		if c.request.Client != nil && c.request.Client.ID() == client.ID() {
+			c.held++
+			held = append(held, c)
+		}
 	}
 	return ctx, func() {
 		cancel()
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.asked, string(id))
-		if c != nil {
+		for _, c := range held {
 			c.held--
 		}
 	}, nil
@@ -115,7 +131,7 @@ func (s *Session) reply(id, result []byte, err error) {
 // addressee is the client that what the upstream says of its own accord must be
 // for: the one whose calls are in flight, or the only one there is. The error
 // says why that is not certain.
-func (s *Session) addressee() (Client, *call, error) {
+func (s *Session) addressee() (Client, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var latest *call
@@ -123,16 +139,16 @@ func (s *Session) addressee() (Client, *call, error) {
 		switch {
 		case c.request.Client == nil:
 		case latest != nil && latest.request.Client.ID() != c.request.Client.ID():
-			return nil, nil, fmt.Errorf(`several clients have calls in flight on the shared session of server %q; set "isolation": "client" for it`, s.server)
+			return nil, fmt.Errorf(`several clients have calls in flight on the shared session of server %q; set "isolation": "client" for it`, s.server)
 		case latest == nil || latest.id < c.id:
 			latest = c
 		}
 	}
 	if latest != nil {
-		return latest.request.Client, latest, nil
+		return latest.request.Client, nil
 	}
 	if only := s.peer.only(); only != nil {
-		return only, nil, nil
+		return only, nil
 	}
-	return nil, nil, fmt.Errorf(`no client has a call in flight on the shared session of server %q; set "isolation": "client" for it`, s.server)
+	return nil, fmt.Errorf(`no client has a call in flight on the shared session of server %q; set "isolation": "client" for it`, s.server)
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
 
+	"mcpx/config"
 	"mcpx/internal/jsonrpc"
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
@@ -19,8 +21,10 @@ import (
 // pass as bytes.
 type Session struct {
 	server string
+	redact func(text string) string // hides the upstream's secrets
 	link   link
 	log    zerolog.Logger
+	broken sync.Once // warns of the first message that is none
 	peer   peer
 	modern *modern         // of an upstream that speaks 2026-07-28; nil for all others
 	ctx    context.Context // ends with the session
@@ -93,12 +97,13 @@ type call struct {
 // errOver is returned for a call that was not sent, since the session is over.
 var errOver = errors.New("the session is over")
 
-func newSession(server string, l link, log zerolog.Logger, p peer) *Session {
+func newSession(c *config.Upstream, l link, log zerolog.Logger, p peer) *Session {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Session{
 		ctx:     ctx,
 		cancel:  cancel,
-		server:  server,
+		server:  c.Name,
+		redact:  c.Redact,
 		link:    l,
 		log:     log,
 		peer:    p,
@@ -117,11 +122,29 @@ func (s *Session) run() {
 		}
 		m, err := jsonrpc.Parse(line)
 		if err != nil {
-			s.log.Warn().Str("text", plain.Cut(plain.Line(string(line[:min(len(line), 200)])), 200)).Err(err).Msg("skipped a message that is not JSON-RPC")
+			s.malformed(m.ID, line, err)
 			continue
 		}
 		s.receive(m)
 	}
+}
+
+// malformed takes a message that is no JSON-RPC. If it was the answer to a call,
+// the call fails with that, rather than wait for another.
+func (s *Session) malformed(id, line []byte, err error) {
+	s.broken.Do(func() {
+		s.log.Warn().Err(err).Msg("the server sends messages that are not JSON-RPC; they are skipped")
+	})
+	s.log.Debug().Str("text", excerpt(s.redact, line)).Err(err).Msg("skipped a message")
+	if c := s.waiting(id); c != nil {
+		s.complete(c, &jsonrpc.Message{Error: jsonrpc.AppendErrorObject(nil, jsonrpc.Errorf(jsonrpc.CodeInternal, "it answered with a message that is not JSON-RPC: %v", err))})
+	}
+}
+
+// excerpt is the start of what an upstream wrote, for the log.
+func excerpt(redact func(string) string, line []byte) string {
+	const most = 200
+	return plain.Cut(plain.Line(redact(string(line[:min(len(line), 10*most)]))), most)
 }
 
 // end fails everything that waits, and whatever comes after, with the reason.
@@ -138,17 +161,12 @@ func (s *Session) end(err error) {
 func (s *Session) receive(m jsonrpc.Message) {
 	switch {
 	case m.IsResponse():
-		id, err := strconv.ParseInt(string(m.ID), 10, 64)
-		s.mu.Lock()
-		c := s.pending[id]
-		if err != nil || c == nil || c.reply != nil {
-			s.mu.Unlock()
+		c := s.waiting(m.ID)
+		if c == nil {
 			s.log.Debug().Bytes("id", m.ID).Msg("dropped an answer that nothing waits for")
 			return
 		}
-		c.reply = &m
-		s.mu.Unlock()
-		c.wake()
+		s.complete(c, &m)
 	case m.IsRequest():
 		s.asks(m)
 	case m.Method == "notifications/progress":
@@ -156,9 +174,30 @@ func (s *Session) receive(m jsonrpc.Message) {
 	case m.Method == "notifications/cancelled":
 		s.withdrawn(m.Params)
 	default:
-		from, _, _ := s.addressee()
+		from, _ := s.addressee()
 		s.peer.notified(m.Method, m.Params, from)
 	}
+}
+
+// waiting is the call that an answer's id belongs to, nil if none waits for it.
+// Servers exist that write the number as a string or a float.
+func (s *Session) waiting(id []byte) *call {
+	number, err := strconv.ParseFloat(strings.Trim(string(id), `"`), 64)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.pending[int64(number)]
+	if err != nil || c == nil || c.reply != nil || float64(c.id) != number {
+		return nil
+	}
+	return c
+}
+
+// complete hands a call its answer.
+func (s *Session) complete(c *call, m *jsonrpc.Message) {
+	s.mu.Lock()
+	c.reply = m
+	s.mu.Unlock()
+	c.wake()
 }
 
 // progress hands a progress notification to its call. The token mcpx gave the
@@ -202,7 +241,7 @@ func (s *Session) call(ctx context.Context, r Request) ([]byte, error) {
 		return nil, err
 	}
 	defer s.forget(c)
-	if err := s.link.Send(appendCall(nil, c.id, r)); err != nil {
+	if err := s.link.Send(appendCall(nil, c.id, r, s.modern != nil)); err != nil {
 		return nil, err
 	}
 	m, err := s.wait(ctx, c)
@@ -210,8 +249,11 @@ func (s *Session) call(ctx context.Context, r Request) ([]byte, error) {
 		s.abandon(c, err)
 		return nil, err
 	}
-	if m.Error != nil {
+	switch {
+	case m.Error != nil:
 		return nil, jsonrpc.ParseError(m.Error)
+	case rawjson.Kind(m.Result) != '{': // clients never settle a call whose result is no object
+		return nil, jsonrpc.Errorf(jsonrpc.CodeInternal, "it answered %s with a result that is no object", r.Method)
 	}
 	return m.Result, nil
 }
@@ -245,11 +287,13 @@ func (s *Session) wait(ctx context.Context, c *call) (*jsonrpc.Message, error) {
 		case <-done:
 			done = nil // an answer that came before the end still counts
 		case <-limits.C():
-			if s.held(c) && !limits.over() {
+			switch {
+			case s.held(c) && !limits.over():
 				limits.progress() // the client is thinking, not the upstream
 				continue
-			}
-			return nil, limits.timeout()
+			case len(c.signal) == 0:
+				return nil, limits.timeout()
+			} // else the answer came in the same moment
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
@@ -299,7 +343,7 @@ func (s *Session) lost(err error) error {
 }
 
 // appendCall writes a request. Its progress token is its id.
-func appendCall(b []byte, id int64, r Request) []byte {
+func appendCall(b []byte, id int64, r Request, modern bool) []byte {
 	if r.Meta == nil {
 		return jsonrpc.AppendRequest(b, strconv.AppendInt(nil, id, 10), r.Method, r.Params)
 	}
@@ -310,7 +354,8 @@ func appendCall(b []byte, id int64, r Request) []byte {
 	b = append(b, `,"params":{"_meta":{"progressToken":`...)
 	b = strconv.AppendInt(b, id, 10)
 	for key, value := range rawjson.Members(r.Meta) {
-		if key != "progressToken" {
+		// What a client of the new way says of itself is not for a session of the old.
+		if key != "progressToken" && (modern || !strings.HasPrefix(key, modernPrefix)) {
 			b = rawjson.AppendMember(b, key, value)
 		}
 	}

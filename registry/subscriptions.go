@@ -61,8 +61,9 @@ func (c *clients) subscribe(client, scope, uri, known string) (first bool) {
 		s = &subscription{known: map[string]string{}}
 		c.subscribed[scope][uri] = s
 	}
+	first = len(s.known) == 0
 	s.known[client] = known
-	return len(s.known) == 1
+	return first
 }
 
 // confirm notes that the upstream has taken a subscription: a new session gets
@@ -115,7 +116,7 @@ func (r *Registry) updated(scope string, params []byte) {
 			continue
 		}
 		for id, known := range s.known {
-			if c := r.clients.attached[id]; c != nil {
+			if c := r.clients.find(id); c != nil {
 				notices = append(notices, notice{c, known + rest})
 			}
 		}

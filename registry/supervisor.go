@@ -123,7 +123,7 @@ func open(ctx context.Context, c *config.Upstream, o Options, log zerolog.Logger
 	if err != nil {
 		return nil, nil, err
 	}
-	session := newSession(c.Name, link, log, p)
+	session := newSession(c, link, log, p)
 	go session.run()
 	hello, err := session.Call(ctx, Request{Method: "initialize", Params: greeting(o.Version)})
 	if wantsModern(err) {
@@ -161,7 +161,7 @@ func (s *supervisor) introduce(ctx context.Context, session *Session, hello []by
 			return err
 		}
 		if err != nil {
-			s.log.Warn().Err(err).Msg("a list is left empty")
+			s.log.Warn().Str("error", s.config.Redact(err.Error())).Msg("a list is left empty")
 		}
 		lists[i] = items
 	}
@@ -233,8 +233,11 @@ func (s *supervisor) list(ctx context.Context, session *Session, k kind) {
 	ctx, cancel := context.WithTimeout(ctx, s.config.StartupTimeout)
 	defer cancel()
 	items, err := session.list(ctx, k)
+	if session.ctx.Err() != nil || errors.Is(err, context.Canceled) {
+		return // the end, which is told elsewhere
+	}
 	if err != nil {
-		s.log.Warn().Err(err).Msg("could not list again; the last list stays")
+		s.log.Warn().Str("error", s.config.Redact(err.Error())).Msg("could not list again; the last list stays")
 		return
 	}
 	s.publish(func(u *Upstream) {

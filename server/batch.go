@@ -17,11 +17,20 @@ func (s *Server) AcceptText(ctx context.Context, c *Client, text []byte) (answer
 	if rawjson.Kind(text) == '[' && c.batches() && rawjson.Check(text) == nil {
 		return s.acceptBatch(ctx, c, text)
 	}
+	return s.acceptOne(ctx, c, text)
+}
+
+// acceptOne takes one message.
+func (s *Server) acceptOne(ctx context.Context, c *Client, text []byte) (answer func() []byte) {
 	m, err := jsonrpc.Parse(text)
-	if err != nil {
-		return func() []byte { return jsonrpc.AppendError(nil, m.ID, wireError(err)) }
+	if err == nil {
+		return s.Accept(ctx, c, m)
 	}
-	return s.Accept(ctx, c, m)
+	e := wireError(err)
+	if e.Code == jsonrpc.CodeParse {
+		m.ID = nil // JSON-RPC has it that the id of what cannot be read is not known
+	}
+	return func() []byte { return jsonrpc.AppendError(nil, m.ID, e) }
 }
 
 // batches reports whether the client speaks the revision that has batches.
@@ -36,12 +45,7 @@ func (c *Client) batches() bool {
 func (s *Server) acceptBatch(ctx context.Context, c *Client, batch []byte) (answer func() []byte) {
 	var parts []func() []byte
 	for text := range rawjson.Elements(batch) {
-		m, err := jsonrpc.Parse(text)
-		if err != nil {
-			parts = append(parts, func() []byte { return jsonrpc.AppendError(nil, m.ID, wireError(err)) })
-			continue
-		}
-		if part := s.Accept(ctx, c, m); part != nil {
+		if part := s.acceptOne(ctx, c, text); part != nil {
 			parts = append(parts, part)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"mcpx/internal/jsonrpc"
 	"mcpx/internal/rawjson"
+	"mcpx/registry"
 )
 
 // Client is one client of a front and its conversation. It is what upstreams ask
@@ -19,7 +20,9 @@ type Client struct {
 	send func(message []byte) error                                              // queues a message to the client; never waits
 	ask  func(ctx context.Context, method string, params []byte) ([]byte, error) // how it is asked, if not by a request
 
-	initialized chan struct{} // closed when the client has said what it can do
+	initialized chan struct{} // closed when the client can be asked and told things
+	ended       chan struct{} // closed when its front ends
+	start, stop sync.Once     // guard those
 
 	mu           sync.Mutex
 	revision     string // negotiated by initialize
@@ -45,6 +48,7 @@ func newClient(id string, lazy bool, send func(message []byte) error) *Client {
 		lazy:        lazy,
 		send:        send,
 		initialized: make(chan struct{}),
+		ended:       make(chan struct{}),
 		calls:       map[string]*context.CancelCauseFunc{},
 		asked:       map[string]chan jsonrpc.Message{},
 	}
@@ -85,11 +89,29 @@ func (c *Client) opened(revision string, capabilities []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.capabilities = slices.Clone(capabilities)
-	if c.revision == "" {
-		close(c.initialized)
-	}
 	c.revision = revision
 }
+
+// isOpen reports whether initialize has been answered.
+func (c *Client) isOpen() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.revision != ""
+}
+
+// listens notes that the client may be asked and told things: it has said so, or
+// it goes on after initialize as if it had.
+func (c *Client) listens() {
+	if c.isOpen() {
+		c.start.Do(func() { close(c.initialized) })
+	}
+}
+
+// goodbye is closed when the front ends.
+func (c *Client) goodbye() <-chan struct{} { return c.ended }
+
+// end tells those who wait for nothing but the end that it has come.
+func (c *Client) end() { c.stop.Do(func() { close(c.ended) }) }
 
 // exit notes that the client has said goodbye.
 func (c *Client) exit() {
@@ -214,7 +236,7 @@ func (c *Client) wants(params []byte) bool {
 	least := c.level
 	c.mu.Unlock()
 	level, _ := rawjson.String(rawjson.Get(params, "level"))
-	return least == "" || least != "none" && slices.Index(logOrder, level) >= slices.Index(logOrder, least)
+	return least == "" || least != "none" && slices.Index(registry.LogLevels, level) >= slices.Index(registry.LogLevels, least)
 }
 
 func (c *Client) setLevel(level string) {

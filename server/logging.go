@@ -7,9 +7,6 @@ import (
 	"mcpx/internal/rawjson"
 )
 
-// logOrder are the levels of MCP, the most talkative first.
-var logOrder = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
-
 // logLevels are the levels a client may set, with the level of MCP and the level
 // of mcpx's own log that each means.
 var logLevels = map[string]struct{ level, own string }{

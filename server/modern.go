@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"sync"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
@@ -79,6 +80,8 @@ func (s *Server) modern(ctx context.Context, c *Client, m jsonrpc.Message) ([]by
 func (c *Client) forRequest(revision string, capabilities, level []byte) *Client {
 	request := newClient(c.id, c.lazy, c.send)
 	request.opened(revision, capabilities)
+	request.listens()
+	request.ended = c.ended
 	request.level = "none" // no messages unless they are asked for
 	if name, ok := rawjson.String(level); ok && logLevels[name].level != "" {
 		request.level = logLevels[name].level
@@ -117,14 +120,18 @@ func (s *Server) listen(ctx context.Context, c *Client, m jsonrpc.Message) ([]by
 	filter := rawjson.Get(m.Params, "notifications")
 	tag := rawjson.With([]byte("{}"), mcp.MetaKeySubscriptionID, m.ID)
 	l := &listener{id: c.id + " " + string(m.ID), client: c, tag: tag, wanted: map[string]bool{}}
+	granted := []byte("{")
 	for _, kind := range []string{"tools", "prompts", "resources"} {
-		l.wanted["notifications/"+kind+"/list_changed"] = string(rawjson.Get(filter, kind+"ListChanged")) == "true"
+		if kind == "tools" && c.lazy {
+			continue // its two tools never change
+		}
+		if string(rawjson.Get(filter, kind+"ListChanged")) == "true" {
+			l.wanted["notifications/"+kind+"/list_changed"] = true
+			granted = rawjson.AppendMember(granted, kind+"ListChanged", []byte("true"))
+		}
 	}
-	if c.lazy { // its two tools never change
-		filter = rawjson.With(filter, "toolsListChanged", nil)
-		l.wanted["notifications/tools/list_changed"] = false
-	}
-	s.registry.Attach(l)
+	granted = append(rawjson.AppendMember(granted, "resourceSubscriptions", rawjson.Get(filter, "resourceSubscriptions")), '}')
+	s.registry.Listen(l)
 	defer s.registry.Detach(context.WithoutCancel(ctx), l)
 	for uri := range rawjson.Elements(rawjson.Get(filter, "resourceSubscriptions")) {
 		params := rawjson.With([]byte("{}"), "uri", uri)
@@ -132,8 +139,11 @@ func (s *Server) listen(ctx context.Context, c *Client, m jsonrpc.Message) ([]by
 			return nil, err
 		}
 	}
-	c.Notify(mcp.MethodNotificationSubscriptionsAcknowledged, rawjson.With(rawjson.With([]byte("{}"), "_meta", tag), "notifications", orObject(filter)))
-	<-ctx.Done()
+	l.acknowledge(rawjson.With(rawjson.With([]byte("{}"), "_meta", tag), "notifications", granted))
+	select {
+	case <-ctx.Done():
+	case <-c.goodbye():
+	}
 	return rawjson.With([]byte("{}"), "_meta", tag), nil
 }
 
@@ -150,6 +160,22 @@ type listener struct {
 	client *Client
 	tag    []byte // _meta of what it sends
 	wanted map[string]bool
+
+	mu           sync.Mutex
+	acknowledged bool
+	early        [][2]string // method and params of what came before that
+}
+
+// acknowledge tells the client what it will hear of, before anything else.
+func (l *listener) acknowledge(params []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.client.Notify(mcp.MethodNotificationSubscriptionsAcknowledged, params)
+	l.acknowledged = true
+	for _, n := range l.early {
+		l.client.Notify(n[0], []byte(n[1]))
+	}
+	l.early = nil
 }
 
 // ID implements registry.Client.
@@ -162,7 +188,19 @@ func (l *listener) Request(_ context.Context, method string, _ []byte) ([]byte, 
 
 // Notify implements registry.Client.
 func (l *listener) Notify(method string, params []byte) {
-	if method == "notifications/resources/updated" || l.wanted[method] {
-		l.client.Notify(method, rawjson.With(orObject(params), "_meta", l.tag))
+	if method != "notifications/resources/updated" && !l.wanted[method] {
+		return
+	}
+	params = rawjson.With(orObject(params), "_meta", l.tag)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.acknowledged:
+		l.client.Notify(method, params)
+	case len(l.early) < maxEarly:
+		l.early = append(l.early, [2]string{method, string(params)})
 	}
 }
+
+// maxEarly bounds what is kept of notifications before the acknowledgement.
+const maxEarly = 1000

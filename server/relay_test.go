@@ -30,6 +30,7 @@ func (b *bench) connect(t *testing.T, revision, capabilities string) *talk {
 	if !strings.Contains(answer, `"protocolVersion":"`+revision+`"`) {
 		t.Fatalf("initialize: %s", answer)
 	}
+	b.ask(t, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	return c
 }
 

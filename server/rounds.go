@@ -9,6 +9,7 @@ import (
 
 	"mcpx/internal/jsonrpc"
 	"mcpx/internal/rawjson"
+	"mcpx/registry"
 )
 
 // rounds are the calls of 2026-07-28 that wait for their client. In that revision
@@ -30,6 +31,7 @@ type round struct {
 	method string
 	asks   chan ask
 	result chan outcome
+	over   chan struct{} // closed when the result is there
 	cancel context.CancelCauseFunc
 
 	waiting map[string]ask // asked in the last round, by key
@@ -72,11 +74,12 @@ func (r *rounds) run(ctx context.Context, c *Client, m jsonrpc.Message, call fun
 // newRound starts a call. It goes on when the request that started it is answered.
 func newRound(ctx context.Context, c *Client, method string, call func(ctx context.Context) ([]byte, error)) *round {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	p := &round{client: c.id, method: method, asks: make(chan ask), result: make(chan outcome, 1), cancel: cancel}
+	p := &round{client: c.id, method: method, asks: make(chan ask), result: make(chan outcome, 1), over: make(chan struct{}), cancel: cancel}
 	c.ask = p.ask
 	go func() {
 		result, err := call(ctx)
 		p.result <- outcome{result, err}
+		close(p.over)
 		cancel(nil)
 	}()
 	return p
@@ -87,6 +90,8 @@ func (p *round) ask(ctx context.Context, method string, params []byte) ([]byte, 
 	a := ask{method: method, params: params, answer: make(chan []byte, 1)}
 	select {
 	case p.asks <- a:
+	case <-p.over:
+		return nil, registry.ErrCallOver
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}

@@ -114,6 +114,7 @@ func (s *Server) Accept(ctx context.Context, c *Client, m jsonrpc.Message) (answ
 		}
 		return nil
 	}
+	c.listens()
 	ctx, done := c.begin(ctx, m.ID)
 	answer = func() []byte {
 		defer done()
@@ -160,7 +161,7 @@ func (s *Server) answer(ctx context.Context, c *Client, m jsonrpc.Message) ([]by
 func (s *Server) safely(ctx context.Context, run method, c *Client, m jsonrpc.Message) (result []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.log.Error().Str("method", m.Method).Interface("panic", p).Bytes("stack", debug.Stack()).Msg("a request failed in a way it never should")
+			s.log.Error().Str("method", m.Method).Str("panic", fmt.Sprint(p)).Bytes("stack", debug.Stack()).Msg("a request failed in a way it never should")
 			err = fmt.Errorf("internal error in %s", m.Method)
 		}
 	}()
@@ -186,6 +187,8 @@ func (s *Server) initialize(ctx context.Context, c *Client, m jsonrpc.Message) (
 // notified takes a notification of the client.
 func (s *Server) notified(c *Client, m jsonrpc.Message) {
 	switch m.Method {
+	case "notifications/initialized":
+		c.listens()
 	case "notifications/cancelled":
 		c.cancelled(m.Params)
 	case "notifications/roots/list_changed":

@@ -41,8 +41,10 @@ func (f *Stdio) Run(ctx context.Context) error {
 	calls, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	running := &running{idle: make(chan struct{})}
+	client := f.Server.NewClient("stdio", out.Send)
+	f.Server.registry.Attach(client)
 	ended := make(chan error, 1)
-	go func() { ended <- f.read(calls, out, running) }()
+	go func() { ended <- f.read(calls, out, client, running) }()
 
 	var err error
 	select {
@@ -50,6 +52,7 @@ func (f *Stdio) Run(ctx context.Context) error {
 	case <-written:
 	case <-ctx.Done():
 	}
+	client.end()
 	drain(running, cancel)
 	out.Close()
 	select {
@@ -122,9 +125,7 @@ var errStopping = errors.New("mcpx is stopping; the call was cancelled")
 
 // read takes the client's messages until they end. Each request is answered by
 // a goroutine of its own, so that none waits for another.
-func (f *Stdio) read(ctx context.Context, out *jsonrpc.Writer, r *running) error {
-	client := f.Server.NewClient("stdio", out.Send)
-	f.Server.registry.Attach(client)
+func (f *Stdio) read(ctx context.Context, out *jsonrpc.Writer, client *Client, r *running) error {
 	lines := jsonrpc.NewReader(f.In, f.MessageBytes)
 	for {
 		line, err := lines.Read()
@@ -137,26 +138,34 @@ func (f *Stdio) read(ctx context.Context, out *jsonrpc.Writer, r *running) error
 		case err != nil:
 			return err
 		}
-		answer := f.Server.AcceptText(f.limit(ctx), client, line)
-		if client.exited() {
+		wasOpen := client.isOpen()
+		request, cancel := f.limit(ctx)
+		answer := f.Server.AcceptText(request, client, line)
+		switch {
+		case client.exited():
+			cancel()
 			return nil
-		}
-		if answer != nil {
-			r.run(func() { f.send(out, answer()) })
+		case answer == nil:
+			cancel()
+		case !wasOpen && client.isOpen(): // nothing goes out before the answer to initialize
+			f.send(out, answer())
+			cancel()
+		default:
+			r.run(func() {
+				defer cancel()
+				f.send(out, answer())
+			})
 		}
 	}
 }
 
 // limit is the context of one request: within the front's own limit if it has
 // one.
-func (f *Stdio) limit(ctx context.Context) context.Context {
+func (f *Stdio) limit(ctx context.Context) (context.Context, context.CancelFunc) {
 	if f.Timeout == 0 {
-		return ctx
+		return ctx, func() {}
 	}
-	cause := fmt.Errorf("no answer within %s (cli.stdio.timeout); the call was cancelled", f.Timeout)
-	ctx, cancel := context.WithTimeoutCause(ctx, f.Timeout, cause)
-	context.AfterFunc(ctx, cancel)
-	return ctx
+	return context.WithTimeoutCause(ctx, f.Timeout, fmt.Errorf("no answer within %s (cli.stdio.timeout); the call was cancelled", f.Timeout))
 }
 
 func (f *Stdio) send(out *jsonrpc.Writer, message []byte) {

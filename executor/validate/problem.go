@@ -40,15 +40,15 @@ func joinPath(path []string) string {
 	return b.String()
 }
 
-// pick chooses the problems to report: what is missing before what is wrong,
-// each once, not too many.
+// pick orders the problems to report: what is missing before what is wrong, each
+// once.
 func pick(found []finding) []Problem {
 	slices.SortStableFunc(found, func(a, b finding) int { return a.rank() - b.rank() })
 	seen := map[string]bool{}
 	var problems []Problem
 	for _, f := range found {
 		line := f.String()
-		if len(problems) == maxProblems || seen[line] {
+		if seen[line] {
 			continue
 		}
 		seen[line] = true

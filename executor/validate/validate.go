@@ -81,6 +81,12 @@ func (s *Schema) Unjudged() string {
 // five problems, none if they are valid or cannot be judged. Arguments are only
 // read, but after a timeout they still are when Check has returned.
 func (s *Schema) Check(arguments any) []Problem {
+	problems := s.All(arguments)
+	return problems[:min(len(problems), maxProblems)]
+}
+
+// All is Check without the bound of five.
+func (s *Schema) All(arguments any) []Problem {
 	if s.Unjudged() != "" {
 		return nil
 	}

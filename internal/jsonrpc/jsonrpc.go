@@ -56,7 +56,7 @@ func Errorf(code int, format string, args ...any) *Error {
 // Parse reads one message. Keys are matched exactly, and a key of the envelope
 // given twice is refused: two readers of the same bytes must never disagree
 // about what they say. A returned *Error carries the code to answer with, and
-// then the message has the id, if one could be read.
+// then the message has the id, if one was read before the mistake.
 func Parse(line []byte) (Message, error) {
 	var m Message
 	var version, method []byte
@@ -73,7 +73,7 @@ func Parse(line []byte) (Message, error) {
 	})
 	switch {
 	case errors.Is(err, rawjson.ErrSyntax), errors.Is(err, rawjson.ErrDepth):
-		return Message{}, &Error{Code: CodeParse, Message: "Parse error: " + err.Error()}
+		return m.onlyID(), &Error{Code: CodeParse, Message: "Parse error: " + err.Error()}
 	case err != nil:
 		return Message{}, &Error{Code: CodeInvalidRequest, Message: "Invalid request: a message is one JSON object"}
 	case twice != "":
@@ -118,6 +118,11 @@ func (m Message) checked(method []byte) (Message, error) {
 		}
 		m.Method = name
 		return m, nil
+	}
+	if rawjson.IsNull(m.Error) { // servers write "error":null beside a result
+		m.Error = nil
+	} else if rawjson.IsNull(m.Result) {
+		m.Result = nil
 	}
 	if m.ID == nil || (m.Result == nil) == (m.Error == nil) {
 		return m.onlyID(), &Error{Code: CodeInvalidRequest, Message: `Invalid request: no "method"`}
@@ -190,8 +195,13 @@ func AppendResult(b, id, result []byte) []byte {
 // AppendError appends an error as the answer to the request with that id; a
 // nil id is written as null.
 func AppendError(b, id []byte, e *Error) []byte {
-	b = appendID(b, id)
-	b = append(b, `,"error":{"code":`...)
+	b = append(appendID(b, id), `,"error":`...)
+	return append(AppendErrorObject(b, e), '}')
+}
+
+// AppendErrorObject appends an error as the member of an answer.
+func AppendErrorObject(b []byte, e *Error) []byte {
+	b = append(b, `{"code":`...)
 	b = strconv.AppendInt(b, int64(e.Code), 10)
 	b = append(b, `,"message":`...)
 	b = rawjson.AppendString(b, e.Message)
@@ -199,7 +209,7 @@ func AppendError(b, id []byte, e *Error) []byte {
 		b = append(b, `,"data":`...)
 		b = append(b, e.Data...)
 	}
-	return append(b, "}}"...)
+	return append(b, '}')
 }
 
 func appendID(b, id []byte) []byte {

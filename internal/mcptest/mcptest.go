@@ -68,6 +68,7 @@ type server struct {
 	modern       bool
 	countCalls   bool
 	answersFile  string
+	report       bool
 
 	out     sync.Mutex
 	mu      sync.Mutex
@@ -104,6 +105,7 @@ func serve(args []string) int {
 	flags.BoolVar(&s.modern, "modern", false, "speak 2026-07-28 alone")
 	flags.IntVar(&s.long, "long-line", 0, "write a line of this many bytes at the start")
 	flags.BoolVar(&s.countCalls, "count-calls", false, "have the tool calls, which answers how many calls have come")
+	flags.BoolVar(&s.report, "report", false, "write the method of every request to stderr")
 	flags.StringVar(&s.answersFile, "answers", "", "answer what this file has an answer for")
 	if err := flags.Parse(args); err != nil {
 		return 2
@@ -194,6 +196,9 @@ func (s *server) cancel(params json.RawMessage) {
 }
 
 func (s *server) answer(m message, cancelled chan struct{}) {
+	if s.report {
+		fmt.Fprintln(os.Stderr, "got", m.Method)
+	}
 	if strings.HasSuffix(m.Method, "/list") {
 		s.mu.Lock()
 		s.lists[m.Method]++
