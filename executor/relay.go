@@ -124,10 +124,13 @@ func invalidParams(member, value, text string) *jsonrpc.Error {
 	}
 }
 
+// badRequest is the error of a request that is not as MCP has it.
+func badRequest(text string) *jsonrpc.Error { return invalidParams("detail", text, text) }
+
 func (e *Executor) routePrompt(r Relay) (route, error) {
 	name, ok := rawjson.String(rawjson.Get(r.Params, "name"))
 	if !ok || name == "" {
-		return route{}, invalidParams("detail", `"name" must be a string`, `"name" must be the name of a prompt`)
+		return route{}, badRequest(`"name" must be the name of a prompt`)
 	}
 	to := e.Exposure().prompts[name]
 	if to == nil {
@@ -135,7 +138,7 @@ func (e *Executor) routePrompt(r Relay) (route, error) {
 	}
 	arguments := rawjson.Get(r.Params, "arguments")
 	if !rawjson.IsNull(arguments) && rawjson.Kind(arguments) != '{' {
-		return route{}, invalidParams("detail", `"arguments" must be an object`, `"arguments" must be an object`)
+		return route{}, badRequest(`"arguments" must be an object`)
 	}
 	for argument := range rawjson.Elements(rawjson.Get(to.Raw, "arguments")) {
 		key, _ := rawjson.String(rawjson.Get(argument, "name"))
@@ -155,7 +158,7 @@ func (e *Executor) routePrompt(r Relay) (route, error) {
 func (e *Executor) uri(r Relay) (*Exposed, error) {
 	uri, ok := rawjson.String(rawjson.Get(r.Params, "uri"))
 	if !ok || uri == "" {
-		return nil, invalidParams("detail", `"uri" must be a string`, `"uri" must be the URI of a resource`)
+		return nil, badRequest(`"uri" must be the URI of a resource`)
 	}
 	to := e.Exposure().resource(uri, r.settled)
 	if to == nil {
@@ -233,7 +236,7 @@ func (e *Executor) routeCompletion(r Relay) (route, error) {
 		name, _ = rawjson.String(rawjson.Get(ref, member))
 		to = e.Exposure().template(name, r.settled)
 	default:
-		return route{}, invalidParams("detail", `"ref.type"`, `"ref.type" must be "ref/prompt" or "ref/resource"`)
+		return route{}, badRequest(`"ref.type" must be "ref/prompt" or "ref/resource"`)
 	}
 	if to == nil {
 		return route{}, unknown{invalidParams("ref", name, "there is no "+kind+" '"+name+"' to complete")}
@@ -249,10 +252,10 @@ func (e *Executor) routeCompletion(r Relay) (route, error) {
 func (e *Executor) routeTool(r Relay) (route, error) {
 	name, ok := rawjson.String(rawjson.Get(r.Params, "name"))
 	if !ok || name == "" {
-		return route{}, invalidParams("detail", `"name" must be a string`, `"name" must be the name of a tool`)
+		return route{}, badRequest(`"name" must be the name of a tool`)
 	}
 	if a := rawjson.Get(r.Params, "arguments"); !rawjson.IsNull(a) && rawjson.Kind(a) != '{' {
-		return route{}, invalidParams("detail", `"arguments" must be an object`, `"arguments" must be an object`)
+		return route{}, badRequest(`"arguments" must be an object`)
 	}
 	to := e.Exposure().tools[name]
 	if to == nil {

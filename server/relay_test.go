@@ -126,7 +126,7 @@ func TestPromptArguments(t *testing.T) {
 		`{"name":"one__needs","arguments":{"context":""}}`:   got(`{"arguments":{"context":""},"name":"needs"}`),
 		`{"name":"one__needs","arguments":{"context":"c"}}`:  got(`{"arguments":{"context":"c"},"name":"needs"}`),
 		`{"name":"plain"}`:                                   `{"code":-32602,"message":"Invalid params: Prompt 'plain' not found","data":{"prompt":"plain"}}`,
-		`{"name":5}`:                                         `{"code":-32602,"message":"Invalid params: \"name\" must be the name of a prompt","data":{"detail":"\"name\" must be a string"}}`,
+		`{"name":5}`:                                         `{"code":-32602,"message":"Invalid params: \"name\" must be the name of a prompt","data":{"detail":"\"name\" must be the name of a prompt"}}`,
 		`{"name":"one__choice","arguments":["x"]}`:           `{"code":-32602,"message":"Invalid params: \"arguments\" must be an object","data":{"detail":"\"arguments\" must be an object"}}`,
 	} {
 		c.want(t, "prompts/get", params, want)
@@ -150,7 +150,7 @@ func TestResources(t *testing.T) {
 	} {
 		c.want(t, "resources/read", `{"uri":"`+uri+`"}`, want)
 	}
-	c.want(t, "resources/read", `{}`, `{"code":-32602,"message":"Invalid params: \"uri\" must be the URI of a resource","data":{"detail":"\"uri\" must be a string"}}`)
+	c.want(t, "resources/read", `{}`, `{"code":-32602,"message":"Invalid params: \"uri\" must be the URI of a resource","data":{"detail":"\"uri\" must be the URI of a resource"}}`)
 }
 
 func TestSubscriptions(t *testing.T) {
@@ -168,7 +168,7 @@ func TestSubscriptions(t *testing.T) {
 	}
 	c.want(t, "resources/unsubscribe", `{"uri":"test://one"}`, `{}`)
 	c.want(t, "resources/subscribe", `{"uri":"nobody://knows"}`, `{"code":-32002,"message":"Resource not found: nobody://knows","data":{"uri":"nobody://knows"}}`)
-	c.want(t, "resources/unsubscribe", `{}`, `{"code":-32602,"message":"Invalid params: \"uri\" must be the URI of a resource","data":{"detail":"\"uri\" must be a string"}}`)
+	c.want(t, "resources/unsubscribe", `{}`, `{"code":-32602,"message":"Invalid params: \"uri\" must be the URI of a resource","data":{"detail":"\"uri\" must be the URI of a resource"}}`)
 }
 
 func TestCompletion(t *testing.T) {
@@ -183,7 +183,7 @@ func TestCompletion(t *testing.T) {
 		`{"ref":{"type":"ref/resource","uri":"own://one/{category}/{id}"},"argument":{"name":"id","value":""},"context":{"arguments":{"category":"docs"}}}`: got(`{"argument":{"name":"id","value":""},"context":{"arguments":{"category":"docs"}},"ref":{"type":"ref/resource","uri":"own://one/{category}/{id}"}}`),
 		`{"ref":{"type":"ref/resource","uri":"own://test"},"argument":{"name":"id","value":""}}`:                                                            `{"completion":{"values":[]}}`,
 		`{"ref":{"type":"ref/prompt","name":"nope"},"argument":{"name":"a","value":""}}`:                                                                    `{"code":-32602,"message":"Invalid params: there is no ref/prompt 'nope' to complete","data":{"ref":"nope"}}`,
-		`{"ref":{"type":"ref/other"}}`: `{"code":-32602,"message":"Invalid params: \"ref.type\" must be \"ref/prompt\" or \"ref/resource\"","data":{"detail":"\"ref.type\""}}`,
+		`{"ref":{"type":"ref/other"}}`: `{"code":-32602,"message":"Invalid params: \"ref.type\" must be \"ref/prompt\" or \"ref/resource\"","data":{"detail":"\"ref.type\" must be \"ref/prompt\" or \"ref/resource\""}}`,
 	} {
 		c.want(t, "completion/complete", params, want)
 	}

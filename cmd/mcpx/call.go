@@ -29,6 +29,7 @@ func (c *target) with(t *terminal, use func(ctx context.Context, e *executor.Exe
 		return err
 	}
 	file.Logging.Level = c.LogLevel
+	file.Limits.ResultTokens = 0 // a handle would end with the command
 	p, err := file.Profile(c.Schema)
 	if err != nil {
 		return usageError{err}

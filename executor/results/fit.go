@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"mcpx/internal/rawjson"
 	"mcpx/internal/tokens"
 )
 
@@ -16,11 +17,11 @@ func (s *Store) Fit(client string, result []byte, budget int) []byte {
 	if budget <= 0 || len(result) <= budget { // a token has at least one byte
 		return result
 	}
-	raw := string(result)
-	top := skipSpace(raw, 0)
-	if !json.Valid(result) || raw[top] != '{' {
+	if rawjson.Kind(result) != '{' || !json.Valid(result) {
 		return result
 	}
+	raw := string(once(result))
+	top := skipSpace(raw, 0)
 	c := cutter{store: s, client: client, raw: raw, left: budget}
 	members := slices.Collect(children(raw, top))
 	for _, m := range members {
@@ -41,6 +42,26 @@ func (s *Store) Fit(client string, result []byte, budget int) []byte {
 		return result
 	}
 	return splice(raw, c.edits)
+}
+
+// once is an object without members that stand in it twice: the last counts, as
+// for any decoder.
+func once(object []byte) []byte {
+	last := map[string][]byte{}
+	n := 0
+	for key, value := range rawjson.Members(object) {
+		last[key] = value
+		n++
+	}
+	if n == len(last) {
+		return object
+	}
+	b := []byte("{")
+	for key := range rawjson.Members(object) {
+		b = rawjson.AppendMember(b, key, last[key])
+		delete(last, key)
+	}
+	return append(b, '}')
 }
 
 // cutter collects the edits that bring one result within its budget.

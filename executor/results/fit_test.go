@@ -130,3 +130,13 @@ func FuzzFit(f *testing.F) {
 		}
 	})
 }
+
+// TestMembersGivenTwice: a result in which a member stands twice is cut as well.
+func TestMembersGivenTwice(t *testing.T) {
+	long := strings.Repeat("x ", 5000)
+	raw := `{"content":[{"type":"text","text":"` + long + `"}],"structuredContent":{"a":"` + long + `"},"structuredContent":{"b":"` + long + `"},"content":[]}`
+	got := New(1000).Fit("me", []byte(raw), 1000)
+	if !json.Valid(got) {
+		t.Errorf("not JSON: %.300s", got)
+	}
+}

@@ -38,18 +38,22 @@ type Options struct {
 func New(c Options, stderr io.Writer) (zerolog.Logger, *Level, func() error, error) {
 	level := &Level{}
 	level.Set(c.Level)
-	out, closeFile := stderr, func() error { return nil }
-	if c.File != "" {
+	var out io.Writer
+	var closeLog func() error
+	if c.File == "" {
+		q := newQueue(stderr)
+		out, closeLog = q, q.Close
+	} else {
 		f, err := os.OpenFile(c.File, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 		if err != nil {
 			return zerolog.Nop(), nil, nil, fmt.Errorf("the log file cannot be opened: %w", err)
 		}
-		out, closeFile = f, f.Close
+		out, closeLog = f, f.Close
 	}
 	if c.Format != "json" {
-		out = &console{out: out, colours: colours(out)}
+		out = &console{out: out, colours: c.File == "" && colours(stderr)}
 	}
-	return zerolog.New(out).With().Timestamp().Logger().Sample(level), level, closeFile, nil
+	return zerolog.New(out).With().Timestamp().Logger().Sample(level), level, closeLog, nil
 }
 
 // colours reports whether a person looks at the output and wants them.

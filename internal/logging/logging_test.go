@@ -2,8 +2,11 @@ package logging
 
 import (
 	"bytes"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -38,12 +41,15 @@ func TestLevelChangesWhileRunning(t *testing.T) {
 
 func TestConsoleHasNoColoursInAPipe(t *testing.T) {
 	var out bytes.Buffer
-	log, _, _, err := New(Options{Level: "info", Format: "console"}, &out)
+	log, _, closeLog, err := New(Options{Level: "info", Format: "console"}, &out)
 	if err != nil {
 		t.Fatal(err)
 	}
 	log.Info().Str("server", "time").Msg("upstream ready")
 	log.Error().Str("reason", "a b").Str("empty", "").Int("n", 5).Strs("lines", []string{"x"}).Msg("upstream down")
+	if err := closeLog(); err != nil {
+		t.Fatal(err)
+	}
 	lines := strings.Split(out.String(), "\n")
 	for i, want := range []string{`INF upstream ready server=time`, `ERR upstream down reason="a b" empty="" n=5 lines=["x"]`, ""} {
 		if _, got, _ := strings.Cut(lines[i], " "); got != want {
@@ -79,5 +85,36 @@ func TestFile(t *testing.T) {
 	}
 	if _, _, _, err := New(Options{File: filepath.Join(file, "below")}, os.Stderr); err == nil {
 		t.Error("a log file that cannot be opened is not reported")
+	}
+}
+
+// TestNobodyReads: a log that nobody reads costs lines, and nothing else.
+func TestNobodyReads(t *testing.T) {
+	r, w := io.Pipe()
+	q := newQueue(w)
+	const lines = 2 * queueLines
+	for i := range lines {
+		if _, err := fmt.Fprintf(q, "line %d\n", i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read := make(chan string)
+	go func() {
+		text, _ := io.ReadAll(r)
+		read <- string(text)
+	}()
+	for q.dropped.Load() > 0 { // until the reader has made room
+		runtime.Gosched()
+	}
+	if _, err := io.WriteString(q, "last\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := q.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_ = w.Close()
+	text := <-read
+	if !strings.HasPrefix(text, "line 0\n") || !strings.Contains(text, "lines of the log were dropped") || !strings.HasSuffix(text, "last\n") {
+		t.Errorf("%d bytes: %.100s … %s", len(text), text, text[max(len(text)-100, 0):])
 	}
 }
