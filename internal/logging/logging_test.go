@@ -114,7 +114,7 @@ func TestNobodyReads(t *testing.T) {
 	}
 	_ = w.Close()
 	text := <-read
-	if !strings.HasPrefix(text, "line 0\n") || !strings.Contains(text, "lines of the log were dropped") || !strings.HasSuffix(text, "last\n") {
+	if !strings.Contains(text, "line 0\n") || !strings.Contains(text, "lines of the log were dropped") || !strings.HasSuffix(text, "last\n") {
 		t.Errorf("%d bytes: %.100s … %s", len(text), text, text[max(len(text)-100, 0):])
 	}
 }
