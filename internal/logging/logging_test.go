@@ -103,7 +103,7 @@ func TestNobodyReads(t *testing.T) {
 		text, _ := io.ReadAll(r)
 		read <- string(text)
 	}()
-	for q.dropped.Load() > 0 { // until the reader has made room
+	for len(q.lines) > 0 { // until the reader has made room
 		runtime.Gosched()
 	}
 	if _, err := io.WriteString(q, "last\n"); err != nil {
