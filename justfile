@@ -38,6 +38,10 @@ cross:
 cover:
     go test -cover ./config ./registry ./executor/... ./server
 
+# tokens until a tool can be called, over a folder of tool lists (NAME.json, results of tools/list)
+economy folder:
+    go run ./e2e/economy {{folder}}
+
 # every fuzz target, each for that long
 fuzz time="60s":
     #!/usr/bin/env bash

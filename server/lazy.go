@@ -150,3 +150,9 @@ func (s *Server) notListed(name string) error {
 	}
 	return e
 }
+
+// Tools is the result of tools/list.
+func (s *Server) Tools(ctx context.Context) []byte {
+	result, _ := s.listTwo(ctx, nil, jsonrpc.Message{ID: []byte("1"), Method: "tools/list"})
+	return result
+}

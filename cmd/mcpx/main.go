@@ -24,6 +24,7 @@ type cli struct {
 	Serve   serveCmd   `cmd:"" default:"withargs" help:"Serve on stdin and stdout (the default)."`
 	Inspect inspectCmd `cmd:"" help:"Show what the tool inspect answers."`
 	Exec    execCmd    `cmd:"" help:"Call a tool and print its result."`
+	Tokens  tokensCmd  `cmd:"" help:"Show what the tools cost a client's context, without mcpx and with it."`
 	Config  configCmd  `cmd:"" help:"Check, show or describe the config file."`
 
 	Version kong.VersionFlag `help:"Print the version and the MCP revisions, and exit."`
@@ -117,6 +118,7 @@ const examples = `Examples:
   mcpx config.json --schema work       serve another schema of the file
   mcpx inspect config.json time        what the server "time" offers
   mcpx exec config.json time get_current_time timezone=UTC
+  mcpx tokens config.json              what the tools cost, without mcpx and with it
   mcpx config check config.json        every problem in the file at once`
 
 // Help is shown below the commands.

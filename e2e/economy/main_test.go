@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mcpx/internal/app"
+	"mcpx/internal/tokens/exact"
+	"mcpx/registry"
+)
+
+func TestMain(m *testing.M) {
+	registry.WatchIfAsked()
+	if len(os.Args) == 3 && os.Args[1] == "replay" {
+		if err := replay(os.Args[2]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func TestReport(t *testing.T) {
+	folder := t.TempDir()
+	one := `{"tools":[{"name":"read_file","description":"Read a file.","inputSchema":{"type":"object","properties":{"path":{"type":"string","description":"` + strings.Repeat("where it is ", 20) + `"}},"required":["path"]}}]}`
+	two := `{"tools":[{"name":"send_mail","inputSchema":{"type":"object"}},{"name":"list_mail","inputSchema":{"type":"object"}}]}`
+	for name, list := range map[string]string{"files.json": one, "our__mail.json": two} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(list), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := serve(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := app.New(c, "default", os.Stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := report{}
+	err = a.With(t.Context(), func(ctx context.Context) error {
+		lists := a.ToolLists(ctx)
+		r.with = exact.Count(string(lists.With))
+		for i, u := range lists.Upstreams {
+			if err := r.add(ctx, a.Executor, u, string(lists.Without[i])); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := exact.Count(one) + exact.Count(two); r.without != want || r.servers != 2 || r.tools != 3 || r.found != 3 {
+		t.Errorf("%+v, want %d tokens without mcpx", r, want)
+	}
+	if mean, p95 := stats(r.byTool); mean <= r.with || p95 < mean || len(r.byServer) != 3 || len(r.bySearch) != 3 {
+		t.Errorf("mean %d, p95 %d, %d and %d ways", mean, p95, len(r.byServer), len(r.bySearch))
+	}
+	if _, err := serve(t.TempDir()); err == nil {
+		t.Error("a folder without lists is measured")
+	}
+}

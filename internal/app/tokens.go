@@ -1,0 +1,46 @@
+package app
+
+import (
+	"context"
+
+	"mcpx/config"
+	"mcpx/internal/rawjson"
+	"mcpx/registry"
+	"mcpx/server"
+)
+
+// ToolLists are what a client's context holds of a profile: the list of each
+// upstream without mcpx, and the one list with it.
+type ToolLists struct {
+	Upstreams []*registry.Upstream
+	Without   [][]byte // by upstream; nil if it lists nothing
+	With      []byte
+}
+
+// ToolLists waits until every upstream is ready or has failed.
+func (a *App) ToolLists(ctx context.Context) ToolLists {
+	lazy := *a.Profile
+	lazy.Expose = config.Lazy
+	lists := ToolLists{With: server.New(&lazy, a.Registry, a.Executor, server.Options{Version: Version()}).Tools(ctx)}
+	for _, u := range a.Profile.Upstreams {
+		settled := a.Registry.Settled(ctx, u.Name)
+		lists.Upstreams = append(lists.Upstreams, settled)
+		lists.Without = append(lists.Without, toolList(settled))
+	}
+	return lists
+}
+
+// toolList is the answer of an upstream to tools/list.
+func toolList(u *registry.Upstream) []byte {
+	if len(u.Tools) == 0 {
+		return nil
+	}
+	list := []byte(`{"tools":[`)
+	for i, t := range u.Tools {
+		if i > 0 {
+			list = append(list, ',')
+		}
+		list = append(list, rawjson.Compact(t.Raw)...)
+	}
+	return append(list, "]}"...)
+}
