@@ -12,13 +12,18 @@ import (
 	"mcpx/registry"
 )
 
-// Client is one client of a front and its conversation. It is what upstreams ask
-// and tell things: a registry.Client.
+// Client is one client of a front, as one of its streams reaches it. It is what
+// upstreams ask and tell things: a registry.Client.
 type Client struct {
-	id   string
-	lazy bool                                                                    // it sees inspect and exec, which never change
+	*conversation
 	send func(message []byte) error                                              // queues a message to the client; never waits
 	ask  func(ctx context.Context, method string, params []byte) ([]byte, error) // how it is asked, if not by a request
+}
+
+// conversation is what the streams of a client share.
+type conversation struct {
+	id   string
+	lazy bool // it sees inspect and exec, which never change
 
 	initialized chan struct{} // closed when the client can be asked and told things
 	ended       chan struct{} // closed when its front ends
@@ -34,6 +39,11 @@ type Client struct {
 	left         bool // it has said goodbye
 }
 
+// through is the client by another stream.
+func (c *Client) through(send func(message []byte) error) *Client {
+	return &Client{conversation: c.conversation, send: send}
+}
+
 // errCancelled is the cause of a request's end by its client.
 var errCancelled = errors.New("cancelled by the client")
 
@@ -43,15 +53,14 @@ func (s *Server) NewClient(id string, send func(message []byte) error) *Client {
 }
 
 func newClient(id string, lazy bool, send func(message []byte) error) *Client {
-	return &Client{
+	return &Client{send: send, conversation: &conversation{
 		id:          id,
 		lazy:        lazy,
-		send:        send,
 		initialized: make(chan struct{}),
 		ended:       make(chan struct{}),
 		calls:       map[string]*context.CancelCauseFunc{},
 		asked:       map[string]chan jsonrpc.Message{},
-	}
+	}}
 }
 
 // ID implements registry.Client.

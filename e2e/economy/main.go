@@ -50,12 +50,9 @@ func replay(file string) error {
 	if err != nil {
 		return err
 	}
-	lines := bufio.NewReader(os.Stdin)
-	for {
-		line, err := lines.ReadBytes('\n')
-		if err != nil {
-			return nil
-		}
+	lines := bufio.NewScanner(os.Stdin)
+	for lines.Scan() {
+		line := lines.Bytes()
 		id := rawjson.Get(line, "id")
 		method, _ := rawjson.String(rawjson.Get(line, "method"))
 		switch {
@@ -66,6 +63,7 @@ func replay(file string) error {
 			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", id, rawjson.Compact(list))
 		}
 	}
+	return lines.Err()
 }
 
 // measure serves the lists of a folder and prints what they cost.
