@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -24,6 +25,11 @@ type App struct {
 	Registry *registry.Registry
 	Executor *executor.Executor
 
+	*shared
+}
+
+// shared is what the profiles of one process have in common.
+type shared struct {
 	log     zerolog.Logger
 	level   *logging.Level
 	watcher *registry.Watcher
@@ -36,42 +42,57 @@ func New(c *config.Config, profile string, stderr io.Writer) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
+	s, err := share(c, stderr)
+	if err != nil {
+		return nil, err
+	}
+	return s.app(c, p), nil
+}
+
+func share(c *config.Config, stderr io.Writer) (*shared, error) {
 	log, level, closeLog, err := logging.New(logging.Options(c.Logging), stderr)
 	if err != nil {
 		return nil, err
 	}
-	a := &App{Config: c, Profile: p, log: log, level: level, close: closeLog, watcher: registry.NewWatcher(log)}
-	a.Registry = registry.New(p, registry.Options{
-		Log:            log,
+	return &shared{log: log, level: level, close: closeLog, watcher: registry.NewWatcher(log)}, nil
+}
+
+func (s *shared) app(c *config.Config, p *config.Profile) *App {
+	r := registry.New(p, registry.Options{
+		Log:            s.log,
 		Version:        Version(),
 		MessageBytes:   c.Limits.MessageBytes,
 		ConnectsAtOnce: c.Limits.ConnectsAtOnce,
-		Watcher:        a.watcher,
+		Watcher:        s.watcher,
 	})
-	a.Executor = executor.New(a.Registry, c, p, executor.Options{Log: log, Observe: a.logCall})
-	return a, nil
+	return &App{Config: c, Profile: p, Registry: r, shared: s, Executor: executor.New(r, c, p, executor.Options{Log: s.log, Observe: s.logCall})}
 }
 
 // With runs the upstreams for as long as use does. When it returns, every one
 // of them is stopped.
 func (a *App) With(ctx context.Context, use func(ctx context.Context) error) error {
+	return a.with(ctx, []*App{a}, use)
+}
+
+// with is With for several profiles.
+func (s *shared) with(ctx context.Context, apps []*App, use func(ctx context.Context) error) error {
 	upstreams, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	stopped := make(chan error, 1)
-	go func() { stopped <- a.Registry.Run(upstreams) }()
+	var running sync.WaitGroup
+	for _, a := range apps {
+		running.Go(func() { _ = a.Registry.Run(upstreams) })
+	}
 	err := use(ctx)
 	stop()
-	<-stopped
-	a.watcher.Close()
-	_ = a.close()
+	running.Wait()
+	s.watcher.Close()
+	_ = s.close()
 	return err
 }
 
 // ServeStdio serves one client on a pair of pipes until it goes or ctx ends.
 func (a *App) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
-	for _, w := range a.Config.Warnings {
-		a.log.Warn().Msg(w.String())
-	}
+	a.warn(a.Config)
 	a.log.Info().Str("version", Version()).Str("mode", "stdio").Str("schema", a.Profile.Name).
 		Str("servers", a.servers()).Msg("JSON-RPC 2.0 ready on stdin and stdout")
 	front := &server.Stdio{
@@ -82,6 +103,12 @@ func (a *App) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error
 		Timeout:      a.Config.Stdio.Timeout,
 	}
 	return a.With(ctx, front.Run)
+}
+
+func (s *shared) warn(c *config.Config) {
+	for _, w := range c.Warnings {
+		s.log.Warn().Msg(w.String())
+	}
 }
 
 func (a *App) servers() string {
@@ -96,7 +123,7 @@ func (a *App) servers() string {
 }
 
 // logCall writes the one line of a call.
-func (a *App) logCall(e executor.Event) {
-	a.log.Info().Str("client", e.Client).Str("server", e.Server).Str("tool", e.Tool).Str("outcome", e.Outcome).
+func (s *shared) logCall(e executor.Event) {
+	s.log.Info().Str("client", e.Client).Str("server", e.Server).Str("tool", e.Tool).Str("outcome", e.Outcome).
 		Dur("ms", e.Took.Round(10*time.Microsecond)).Int("in", e.BytesIn).Int("out", e.BytesOut).Msg("call")
 }

@@ -1,0 +1,148 @@
+// Package cli is the command line: a file a command. The two programs differ only
+// in their name and in the front they serve if none is named.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"mcpx/config"
+	"mcpx/internal/app"
+	"mcpx/registry"
+)
+
+// cli is the command line.
+type cli struct {
+	Serve   serveCmd   `cmd:"" default:"withargs" help:"Serve, on stdin and stdout or over HTTP (the default)."`
+	Inspect inspectCmd `cmd:"" help:"Show what the tool inspect answers."`
+	Exec    execCmd    `cmd:"" help:"Call a tool and print its result."`
+	Tokens  tokensCmd  `cmd:"" help:"Show what the tools cost a client's context, without mcpx and with it."`
+	Config  configCmd  `cmd:"" help:"Check, show or describe the config file."`
+
+	Version kong.VersionFlag `help:"Print the version and the MCP revisions, and exit."`
+}
+
+// terminal is where a command reads and writes.
+type terminal struct {
+	ctx    context.Context
+	stdin  io.Reader
+	stdout io.Writer
+	stderr io.Writer
+	http   bool // the front to serve if none is named
+}
+
+// usageError is a mistake of the one who started mcpx.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// Main runs the program and ends the process.
+func Main(name string, http bool) {
+	registry.WatchIfAsked()
+	// A client that is gone is an error of a write, not the end of the process.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(name, os.Args[1:], &terminal{ctx: ctx, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, http: http})
+	stop()
+	os.Exit(code)
+}
+
+// Exit codes.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// run is the whole program; it returns the exit code.
+func run(name string, args []string, t *terminal) (code int) {
+	var c cli
+	exited := -1
+	parser, err := kong.New(&c,
+		kong.Name(name),
+		kong.Description(description),
+		kong.Vars{"version": versionText()},
+		kong.Writers(t.stdout, t.stderr),
+		kong.Exit(func(code int) { exited = code }), // after --help and --version
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 100}),
+		kong.UsageOnError(),
+	)
+	if err != nil {
+		panic(err) // the types above are wrong
+	}
+	k, err := parser.Parse(args)
+	switch {
+	case exited >= 0:
+		return exited
+	case err != nil:
+		return complain(t.stderr, usageError{fmt.Errorf("%w\n\n%s", err, examples)})
+	}
+	return complain(t.stderr, k.Run(t))
+}
+
+// complain prints an error and returns its exit code.
+func complain(stderr io.Writer, err error) int {
+	if err == nil {
+		return exitOK
+	}
+	var file *config.Error
+	if errors.As(err, &file) {
+		warn(stderr, file.Warnings) // among them may be the cause
+	}
+	fmt.Fprintf(stderr, "mcpx: %s\n", err)
+	if errors.As(err, &usageError{}) {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+func warn(stderr io.Writer, warnings []config.Problem) {
+	for _, w := range warnings {
+		fmt.Fprintf(stderr, "warning: %s\n", w)
+	}
+}
+
+const description = `mcpx stands between one agent and many MCP servers. The agent sees two tools, inspect and exec, ` +
+	`however many servers there are.
+
+A schema is a named group of servers in the config file. A file that lists servers directly has one, "default".`
+
+const examples = `Examples:
+  mcpx config.json                     serve the schema "default" on stdin and stdout
+  mcpx config.json --schema work       serve another schema of the file
+  mcpx-sse config.json --port 8000     serve every schema over HTTP: http://127.0.0.1:8000/mcp
+  mcpx inspect config.json time        what the server "time" offers
+  mcpx exec config.json time get_current_time timezone=UTC
+  mcpx tokens config.json              what the tools cost, without mcpx and with it
+  mcpx config check config.json        every problem in the file at once`
+
+// Help is shown below the commands.
+func (cli) Help() string { return examples }
+
+func versionText() string {
+	return fmt.Sprintf("mcpx %s\nMCP revisions: %s", app.Version(), strings.Join(app.Revisions(), ", "))
+}
+
+// load reads the config file, or the one that is found where none is named.
+func load(path string) (*config.Config, error) {
+	if path == "" {
+		found, err := config.Find(os.LookupEnv)
+		if err != nil {
+			return nil, usageError{err}
+		}
+		path = found
+	}
+	c, err := config.Load(path)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return c, nil
+}

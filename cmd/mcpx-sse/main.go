@@ -1,0 +1,7 @@
+// Command mcpx-sse is mcpx that serves over HTTP: Streamable HTTP on /mcp, the
+// older SSE on /sse.
+package main
+
+import "mcpx/cmd/internal/cli"
+
+func main() { cli.Main("mcpx-sse", true) }

@@ -1,0 +1,74 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+
+	"mcpx/config"
+	"mcpx/server"
+)
+
+// HTTPOptions choose what the HTTP front serves besides what the config says.
+type HTTPOptions struct {
+	Schema    string // only this one; empty: every schema that is enabled
+	Stateless bool
+}
+
+// ServeHTTP serves the profiles of a config over HTTP until ctx ends.
+func ServeHTTP(ctx context.Context, c *config.Config, o HTTPOptions, stderr io.Writer) error {
+	if err := server.CheckBind(c.Server.Host, c.Server.Token); err != nil {
+		return err
+	}
+	profiles, err := chosen(c, o.Schema)
+	if err != nil {
+		return err
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(c.Server.Host, strconv.Itoa(c.Server.Port)))
+	if err != nil {
+		return fmt.Errorf("cannot listen: %w; choose another port with --port, 0 for any free one", err)
+	}
+	s, err := share(c, stderr)
+	if err != nil {
+		return err
+	}
+	front := &server.HTTP{
+		Servers:   map[string]*server.Server{},
+		Guard:     server.Guard{Token: c.Server.Token, AllowedHosts: c.Server.AllowedHosts, AllowedOrigins: c.Server.AllowedOrigins, Bind: listener.Addr().String()},
+		Log:       s.log,
+		BodyBytes: c.Limits.BodyBytes,
+		Sessions:  c.Limits.Sessions,
+		Idle:      c.Limits.SessionIdle,
+		Stateless: o.Stateless,
+	}
+	s.warn(c)
+	var apps []*App
+	for _, p := range profiles {
+		a := s.app(c, p)
+		apps = append(apps, a)
+		front.Servers[p.Name] = server.New(p, a.Registry, a.Executor, server.Options{Log: s.log, Version: Version()})
+		s.log.Info().Str("version", Version()).Str("mode", "http").Str("schema", p.Name).Str("servers", a.servers()).
+			Str("url", fmt.Sprintf("http://%s/mcp/%s", listener.Addr(), p.Name)).Msg("JSON-RPC 2.0 ready over HTTP")
+	}
+	return s.with(ctx, apps, func(ctx context.Context) error { return front.Run(ctx, listener) })
+}
+
+// chosen are the profiles to serve.
+func chosen(c *config.Config, name string) ([]*config.Profile, error) {
+	if name != "" {
+		p, err := c.Profile(name)
+		return []*config.Profile{p}, err
+	}
+	var profiles []*config.Profile
+	for i := range c.Profiles {
+		if c.Profiles[i].Enabled {
+			profiles = append(profiles, &c.Profiles[i])
+		}
+	}
+	if len(profiles) == 0 {
+		return nil, fmt.Errorf("%s: no schema is enabled", c.File)
+	}
+	return profiles, nil
+}

@@ -1,0 +1,255 @@
+package server
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"crypto/subtle"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"mcpx/internal/jsonrpc"
+)
+
+// Guard lets only requests through that may reach mcpx: it stands in front of
+// every route and method.
+type Guard struct {
+	Token          string   // bearer token; empty: none is asked for
+	AllowedHosts   []string // besides loopback names; a host, or a host and the one port it may have
+	AllowedOrigins []string // besides loopback origins: https://app.example.com
+	Bind           string   // the address that is listened on, host:port: its host is allowed too unless it is a wildcard
+}
+
+// Wrap returns the handler that calls next for what is let through and for
+// nothing else.
+func (g *Guard) Wrap(next http.Handler) http.Handler {
+	at := &gate{next: next, open: g.Token == "", token: sha256.Sum256([]byte(g.Token))}
+	for _, text := range g.AllowedHosts {
+		if a, ok := configuredHost(text); ok {
+			at.hosts = append(at.hosts, a)
+		}
+	}
+	bind, _, _ := net.SplitHostPort(g.Bind)
+	if a, ok := configuredHost(bind); ok && a.host != "0.0.0.0" && a.host != "::" {
+		at.hosts = append(at.hosts, a)
+	}
+	for _, text := range g.AllowedOrigins {
+		if o, ok := parseOrigin(strings.TrimSuffix(text, "/")); ok {
+			at.origins = append(at.origins, o)
+		}
+	}
+	return at
+}
+
+// CheckBind says why an address may not be bound: anything but loopback needs a
+// token.
+func CheckBind(host, token string) error {
+	if a, ok := configuredHost(host); token != "" || ok && isLoopback(a.host) {
+		return nil
+	}
+	return fmt.Errorf("%q can be reached from other machines, so a token is needed: set server.token, MCPX_TOKEN or --token-file, or bind 127.0.0.1", host)
+}
+
+// gate is a Guard at work.
+type gate struct {
+	next    http.Handler
+	hosts   []authority
+	origins []webOrigin
+	open    bool // without a token
+	token   [sha256.Size]byte
+}
+
+// The headers of CORS: what a page of another origin may send and read.
+const (
+	corsMethods = "GET, POST, DELETE, OPTIONS"
+	corsHeaders = "Content-Type, Accept, Authorization, Mcp-Session-Id, Mcp-Protocol-Version, Mcp-Method, Mcp-Name, Last-Event-ID"
+	corsExposed = "Mcp-Session-Id"
+	corsMaxAge  = "600" // seconds
+)
+
+// ServeHTTP implements http.Handler.
+func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cache-Control", "no-store")
+	h.Add("Vary", "Origin")
+	if reason := cmp.Or(g.hostProblem(r.Host), g.originProblem(r)); reason != "" {
+		forbid(w, http.StatusForbidden, reason)
+		return
+	}
+	if origin := r.Header.Get("Origin"); origin != "" {
+		h.Set("Access-Control-Allow-Origin", origin)
+		h.Set("Access-Control-Expose-Headers", corsExposed)
+	}
+	if isPreflight(r) { // before the token: browsers send none with it
+		h.Set("Access-Control-Allow-Methods", corsMethods)
+		h.Set("Access-Control-Allow-Headers", corsHeaders)
+		h.Set("Access-Control-Max-Age", corsMaxAge)
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	if r.URL.Path != "/health" && !g.open && !g.hasToken(r.Header["Authorization"]) {
+		h.Set("WWW-Authenticate", "Bearer")
+		forbid(w, http.StatusUnauthorized, `Unauthorized: send "Authorization: Bearer TOKEN", where TOKEN is what server.token, MCPX_TOKEN or --token-file gave mcpx`)
+		return
+	}
+	g.next.ServeHTTP(w, r)
+}
+
+// forbid answers with an error in the form that MCP clients read.
+func forbid(w http.ResponseWriter, status int, reason string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	e := jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "%s", reason)
+	_, _ = w.Write(jsonrpc.AppendError(nil, nil, e)) // a client that has gone needs no answer
+}
+
+// hostProblem says why a Host is refused. A page whose own name was made to
+// resolve to this machine (DNS rebinding) is of our origin to its browser: only
+// the Host still tells.
+func (g *gate) hostProblem(text string) string {
+	a, ok := parseAuthority(text)
+	if !ok {
+		return "Forbidden: the Host header is missing or is no host name; connect to localhost, or to a host in server.allowed_hosts"
+	}
+	if isLoopback(a.host) || slices.ContainsFunc(g.hosts, a.isWithin) {
+		return ""
+	}
+	return fmt.Sprintf("Forbidden: the host %q is not allowed; add it to server.allowed_hosts in the config of mcpx, or connect to localhost", a.host)
+}
+
+// originProblem says why a request is refused for the page that makes it.
+// Clients that are no browsers have no Origin.
+func (g *gate) originProblem(r *http.Request) string {
+	values := r.Header["Origin"]
+	if len(values) == 0 {
+		return strayProblem(r)
+	}
+	o, ok := parseOrigin(values[0])
+	if !ok || len(values) > 1 {
+		return "Forbidden: the Origin header is null or no origin; use a page whose origin is on localhost or in server.allowed_origins"
+	}
+	isWeb := o.scheme == "http" || o.scheme == "https"
+	if isWeb && isLoopback(o.host) || slices.Contains(g.origins, o) {
+		return ""
+	}
+	return fmt.Sprintf("Forbidden: the origin %q is not allowed; add it to server.allowed_origins in the config of mcpx", values[0])
+}
+
+// strayProblem refuses what a browser sends without an Origin for a page of
+// another site, images and frames of an event stream among it: only a link that
+// was followed passes.
+func strayProblem(r *http.Request) string {
+	h := r.Header
+	followed := (r.Method == http.MethodGet || r.Method == http.MethodHead) &&
+		h.Get("Sec-Fetch-Mode") == "navigate" && h.Get("Sec-Fetch-Dest") == "document"
+	if h.Get("Sec-Fetch-Site") != "cross-site" || followed {
+		return ""
+	}
+	return "Forbidden: a page of another site made this request without an Origin; use fetch from an origin in server.allowed_origins"
+}
+
+// isPreflight reports whether a browser asks what a page may send.
+func isPreflight(r *http.Request) bool {
+	return r.Method == http.MethodOptions && r.Header.Get("Origin") != "" && r.Header.Get("Access-Control-Request-Method") != ""
+}
+
+// hasToken reports whether the values of Authorization are the token. Hashes are
+// compared, so that the time it takes tells nothing, not even the length.
+func (g *gate) hasToken(values []string) bool {
+	if len(values) != 1 {
+		return false
+	}
+	scheme, given, _ := strings.Cut(values[0], " ")
+	hash := sha256.Sum256([]byte(strings.TrimLeft(given, " ")))
+	return strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(hash[:], g.token[:]) == 1
+}
+
+// authority is a host with its port as a URL has them: the name in lower case
+// without a trailing dot, or the address as netip writes it.
+type authority struct {
+	host string
+	port uint16 // 0: none
+}
+
+// maxAuthority is the longest name there is, a dot, a colon and a port.
+const maxAuthority = 253 + 1 + 1 + 5
+
+// parseAuthority reads host or host:port, an IPv6 address in brackets. It is
+// strict: what could be read in two ways is not read.
+func parseAuthority(s string) (authority, bool) {
+	if len(s) > maxAuthority {
+		return authority{}, false
+	}
+	var port uint64
+	if i := strings.LastIndexByte(s, ':'); i > strings.LastIndexByte(s, ']') {
+		number, err := strconv.ParseUint(s[i+1:], 10, 16)
+		if err != nil || number == 0 {
+			return authority{}, false
+		}
+		s, port = s[:i], number
+	}
+	if inner, ok := strings.CutPrefix(s, "["); ok {
+		inner, closed := strings.CutSuffix(inner, "]")
+		addr, err := netip.ParseAddr(inner)
+		// A zone means something on the client's machine alone (RFC 6874).
+		ok = closed && err == nil && addr.Is6() && addr.Zone() == ""
+		return authority{addr.Unmap().String(), uint16(port)}, ok
+	}
+	name, ok := canonicalName(strings.TrimSuffix(s, "."))
+	return authority{name, uint16(port)}, ok
+}
+
+// canonicalName is a name in lower case. It must be ASCII already: what lies
+// beyond has letters, the Kelvin sign, whose lower case is within.
+func canonicalName(s string) (string, bool) {
+	strange := func(c rune) bool {
+		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '.' && c != '_'
+	}
+	return strings.ToLower(s), s != "" && !strings.ContainsFunc(s, strange)
+}
+
+// configuredHost reads a host as people write it: an IPv6 address needs no
+// brackets and may have a zone.
+func configuredHost(s string) (authority, bool) {
+	if addr, err := netip.ParseAddr(s); err == nil {
+		return authority{host: addr.WithZone("").Unmap().String()}, true
+	}
+	return parseAuthority(s)
+}
+
+// isWithin reports whether an entry of the list allows a Host. One without a port
+// is that of http or https, whichever a proxy in front speaks.
+func (a authority) isWithin(allowed authority) bool {
+	byDefault := a.port == 0 && (allowed.port == 80 || allowed.port == 443)
+	return a.host == allowed.host && (allowed.port == 0 || allowed.port == a.port || byDefault)
+}
+
+func isLoopback(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && addr.IsLoopback()
+}
+
+// webOrigin is where a page comes from. Its port is always there, if its scheme
+// has one by default.
+type webOrigin struct {
+	scheme string
+	authority
+}
+
+var defaultPorts = map[string]uint16{"http": 80, "https": 443}
+
+func parseOrigin(s string) (webOrigin, bool) {
+	scheme, rest, _ := strings.Cut(s, "://")
+	scheme, named := canonicalName(scheme)
+	a, ok := parseAuthority(rest)
+	if a.port == 0 {
+		a.port = defaultPorts[scheme]
+	}
+	return webOrigin{scheme, a}, named && ok
+}

@@ -1,0 +1,390 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"mime"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/rs/zerolog"
+
+	"mcpx/internal/jsonrpc"
+	"mcpx/internal/rawjson"
+)
+
+// HTTP is the front for any number of clients: Streamable HTTP on /mcp, the
+// older SSE on /sse. mcp-go's own is not used: it loses and misplaces a call's
+// notifications, takes invented session ids, and lets one client cancel
+// another's request.
+type HTTP struct {
+	Servers   map[string]*Server // by the name of their schema
+	Guard     Guard
+	Log       zerolog.Logger
+	BodyBytes int
+	Sessions  int
+	Idle      time.Duration
+	Stateless bool // no session is kept, so that any replica can answer
+
+	sessions *sessions
+}
+
+// What a connection gets.
+const (
+	headerTime = 10 * time.Second
+	idleTime   = 2 * time.Minute
+	finishTime = 10 * time.Second // for calls in flight when the front ends
+)
+
+// Run serves on the listener until ctx ends. Calls in flight then have a while
+// to finish.
+func (h *HTTP) Run(ctx context.Context, l net.Listener) error {
+	s := &http.Server{
+		Handler:           h.Handler(),
+		ReadHeaderTimeout: headerTime,
+		IdleTimeout:       idleTime,
+		MaxHeaderBytes:    64 << 10,
+	}
+	expiring, stop := context.WithCancel(ctx)
+	defer stop()
+	go h.sessions.expire(expiring)
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(l) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	finish, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTime)
+	defer cancel()
+	h.closeStreams()
+	err := s.Shutdown(finish)
+	h.sessions.endAll()
+	if err != nil {
+		return s.Close()
+	}
+	return nil
+}
+
+// Handler routes the requests.
+func (h *HTTP) Handler() http.Handler {
+	h.sessions = newSessions(h.Sessions, h.Idle)
+	mux := http.NewServeMux()
+	for _, path := range []string{"/mcp", "/mcp/{schema}"} {
+		mux.HandleFunc("POST "+path, h.withServer(h.post))
+		mux.HandleFunc("GET "+path, h.withServer(h.get))
+		mux.HandleFunc("DELETE "+path, h.withServer(h.delete))
+	}
+	mux.HandleFunc("GET /sse", h.withServer(h.sse))
+	mux.HandleFunc("GET /sse/{schema}", h.withServer(h.sse))
+	mux.HandleFunc("POST /message", h.message)
+	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"status":"ok"}`) })
+	mux.HandleFunc("GET /status", h.status)
+	return h.Guard.Wrap(mux)
+}
+
+// closeStreams ends what would never end by itself.
+func (h *HTTP) closeStreams() {
+	h.sessions.mu.Lock()
+	defer h.sessions.mu.Unlock()
+	for _, n := range h.sessions.byID {
+		n.client.end()
+		n.listen(nil)
+	}
+}
+
+// withServer finds the server of the schema that the path names.
+func (h *HTTP) withServer(handle func(w http.ResponseWriter, r *http.Request, s *Server)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		name := r.PathValue("schema")
+		if name == "" {
+			name = "default"
+		}
+		s := h.Servers[name]
+		if s == nil && r.PathValue("schema") == "" && len(h.Servers) == 1 {
+			for _, only := range h.Servers {
+				s = only
+			}
+		}
+		if s == nil {
+			refuse(w, http.StatusNotFound, fmt.Sprintf("no schema %q is served; there are: %s", name, strings.Join(slices.Sorted(maps.Keys(h.Servers)), ", ")))
+			return
+		}
+		handle(w, r, s)
+	}
+}
+
+// refuse answers with an error that no request can be blamed for.
+func refuse(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(jsonrpc.AppendError(nil, nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: text}))
+}
+
+// sessionHeader names the session of a request.
+const sessionHeader = "Mcp-Session-Id"
+
+// post takes what a client sends.
+func (h *HTTP) post(w http.ResponseWriter, r *http.Request, s *Server) {
+	body, ok := h.body(w, r)
+	if !ok {
+		return
+	}
+	m, err := jsonrpc.Parse(body)
+	switch {
+	case err == nil && isModern(m.Params):
+		h.postModern(w, r, s, m)
+	case h.Stateless:
+		h.postStateless(w, r, s, body)
+	case err == nil && m.IsRequest() && m.Method == "initialize":
+		h.initialize(w, r, s, body)
+	default:
+		h.postInSession(w, r, s, body)
+	}
+}
+
+// body reads the request's body, within its limit.
+func (h *HTTP) body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
+	if kind := r.Header.Get("Content-Type"); kind != "" {
+		if media, _, err := mime.ParseMediaType(kind); err != nil || media != "application/json" {
+			refuse(w, http.StatusUnsupportedMediaType, "Content-Type must be application/json")
+			return nil, false
+		}
+	}
+	if v := r.Header.Get("Mcp-Protocol-Version"); v != "" && !mcp.IsValidProtocolVersion(v) {
+		refuse(w, http.StatusBadRequest, "Unsupported protocol version: "+v)
+		return nil, false
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(h.BodyBytes)))
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		refuse(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("a message is at most %d bytes (limits.body_bytes)", h.BodyBytes))
+		return nil, false
+	case err != nil:
+		refuse(w, http.StatusBadRequest, "the body could not be read")
+		return nil, false
+	}
+	return body, true
+}
+
+// initialize opens a session.
+func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, s *Server, body []byte) {
+	n, err := h.sessions.open(s, r)
+	if err != nil {
+		w.Header().Set("Retry-After", "10")
+		refuse(w, http.StatusServiceUnavailable, err.Error())
+		return
+	}
+	answer := s.AcceptText(n.ctx, n.client, body)()
+	if rawjson.Get(answer, "error") != nil {
+		h.sessions.end(n)
+	} else {
+		w.Header().Set(sessionHeader, n.id)
+	}
+	writeJSON(w, [][]byte{answer})
+}
+
+// session finds the session of a request, or says why there is none.
+func (h *HTTP) session(w http.ResponseWriter, r *http.Request, s *Server) (n *session, done func()) {
+	id := r.Header.Get(sessionHeader)
+	if id == "" {
+		refuse(w, http.StatusBadRequest, "the header "+sessionHeader+" is missing; send initialize first")
+		return nil, nil
+	}
+	n, done = h.sessions.find(id, r)
+	if n == nil || n.server != s {
+		if done != nil {
+			done()
+		}
+		refuse(w, http.StatusNotFound, "there is no such session; send initialize")
+		return nil, nil
+	}
+	return n, done
+}
+
+// postInSession takes a message of a session. A call goes on when its connection
+// breaks: MCP has it that only the client's word cancels it.
+func (h *HTTP) postInSession(w http.ResponseWriter, r *http.Request, s *Server, body []byte) {
+	n, done := h.session(w, r, s)
+	if n == nil {
+		return
+	}
+	defer done()
+	h.answer(n.ctx, w, r, s, n.client, body)
+}
+
+// answer takes a message and writes the answer, with all that belongs to the
+// call on the same stream.
+func (h *HTTP) answer(ctx context.Context, w http.ResponseWriter, r *http.Request, s *Server, c *Client, body []byte) {
+	out := newStream()
+	answer := s.AcceptText(ctx, c.through(out.Send), body)
+	if answer == nil {
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	go func() { out.end(answer()) }()
+	out.serve(w, r)
+}
+
+// postModern takes a request of 2026-07-28, which needs no session. When its
+// connection is closed it is cancelled.
+func (h *HTTP) postModern(w http.ResponseWriter, r *http.Request, s *Server, m jsonrpc.Message) {
+	if text := mismatch(r.Header, m); text != "" {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = w.Write(jsonrpc.AppendError(nil, m.ID, &jsonrpc.Error{Code: mcp.HEADER_MISMATCH, Message: text}))
+		return
+	}
+	ctx, cancel := context.WithCancelCause(r.Context())
+	defer cancel(nil)
+	out := newStream()
+	c := s.NewClient(sender(r), out.Send)
+	answer := s.Accept(ctx, c, m)
+	if answer == nil {
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	go func() { out.end(answer()) }()
+	out.serve(w, r)
+}
+
+// mismatch says where the headers of a request of 2026-07-28 differ from it.
+func mismatch(h http.Header, m jsonrpc.Message) string {
+	if got := h.Get("Mcp-Method"); got != m.Method {
+		return fmt.Sprintf("the header Mcp-Method is %q, but the method is %q", got, m.Method)
+	}
+	for _, member := range []string{"name", "uri"} {
+		want, ok := rawjson.String(rawjson.Get(m.Params, member))
+		if got := h.Get("Mcp-Name"); ok && got != "" && got != want {
+			return fmt.Sprintf("the header Mcp-Name is %q, but the %s is %q", got, member, want)
+		}
+	}
+	return ""
+}
+
+// sender tells clients without a session apart.
+func sender(r *http.Request) string {
+	host, _, _ := net.SplitHostPort(r.RemoteAddr)
+	c := credential(r)
+	return fmt.Sprintf("%s %x", host, c[:8])
+}
+
+// postStateless takes a message of a client for which nothing is kept.
+func (h *HTTP) postStateless(w http.ResponseWriter, r *http.Request, s *Server, body []byte) {
+	c := s.NewClient(sender(r), nil)
+	version := r.Header.Get("Mcp-Protocol-Version")
+	if version == "" {
+		version = mcp.ProtocolVersion20250326 // what MCP has a server assume
+	}
+	c.opened(version, nil)
+	h.answer(r.Context(), w, r, s, c, body)
+}
+
+// get opens the stream for what belongs to no call.
+func (h *HTTP) get(w http.ResponseWriter, r *http.Request, s *Server) {
+	if h.Stateless {
+		w.Header().Set("Allow", http.MethodPost)
+		refuse(w, http.StatusMethodNotAllowed, "no session is kept here (--stateless), so there is no stream")
+		return
+	}
+	n, done := h.session(w, r, s)
+	if n == nil {
+		return
+	}
+	defer done()
+	h.stand(w, r, n, nil)
+}
+
+// stand serves the standing stream of a session.
+func (h *HTTP) stand(w http.ResponseWriter, r *http.Request, n *session, first []byte) {
+	out := newStream()
+	events := &eventWriter{w: w, control: http.NewResponseController(w)}
+	events.start()
+	events.buffer = append(events.buffer, first...)
+	if events.flush() != nil {
+		return
+	}
+	n.listen(out)
+	defer n.unlisten(out)
+	out.serveEvents(events, r)
+}
+
+// delete ends a session.
+func (h *HTTP) delete(w http.ResponseWriter, r *http.Request, s *Server) {
+	n, done := h.session(w, r, s)
+	if n == nil {
+		return
+	}
+	done()
+	h.sessions.end(n)
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// sse opens a session of the older transport: its one stream says where to post.
+func (h *HTTP) sse(w http.ResponseWriter, r *http.Request, s *Server) {
+	n, err := h.sessions.open(s, r)
+	if err != nil {
+		w.Header().Set("Retry-After", "10")
+		refuse(w, http.StatusServiceUnavailable, err.Error())
+		return
+	}
+	defer h.sessions.end(n)
+	h.stand(w, r, n, appendEvent(nil, "endpoint", []byte("/message?sessionId="+n.id)))
+}
+
+// message takes what a client of the older transport posts; the answer comes on
+// its stream.
+func (h *HTTP) message(w http.ResponseWriter, r *http.Request) {
+	n, done := h.sessions.find(r.URL.Query().Get("sessionId"), r)
+	if n == nil {
+		refuse(w, http.StatusNotFound, "there is no such session; open one with GET /sse")
+		return
+	}
+	body, ok := h.body(w, r)
+	if !ok {
+		done()
+		return
+	}
+	answer := n.server.AcceptText(n.ctx, n.client, body)
+	w.WriteHeader(http.StatusAccepted)
+	_, _ = io.WriteString(w, "Accepted")
+	go func() {
+		defer done()
+		if answer != nil {
+			if message := answer(); message != nil {
+				_ = n.tell(message) // without its stream the client has gone
+			}
+		}
+	}()
+}
+
+// status shows what is served.
+func (h *HTTP) status(w http.ResponseWriter, _ *http.Request) {
+	type upstream struct {
+		Name   string `json:"name"`
+		State  string `json:"state"`
+		Reason string `json:"reason,omitempty"`
+		Tools  int    `json:"tools"`
+	}
+	schemas := map[string][]upstream{}
+	for name, s := range h.Servers {
+		schemas[name] = []upstream{}
+		for _, u := range s.registry.Catalog().Upstreams {
+			schemas[name] = append(schemas[name], upstream{u.Name, string(u.State), u.Reason, len(u.Tools)})
+		}
+	}
+	h.sessions.mu.Lock()
+	open := len(h.sessions.byID)
+	h.sessions.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(map[string]any{"schemas": schemas, "sessions": open})
+}

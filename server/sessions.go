@@ -1,0 +1,189 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// sessions are the clients of the HTTP front that have said initialize.
+type sessions struct {
+	most int
+	idle time.Duration
+
+	mu   sync.Mutex
+	byID map[string]*session
+}
+
+// session is one of them: a conversation, and the stream on which the client
+// hears what belongs to no call.
+type session struct {
+	id         string
+	server     *Server
+	client     *Client
+	credential [sha256.Size]byte // of who opened it; nobody else may use it
+	ctx        context.Context   // ends with the session
+	cancel     context.CancelCauseFunc
+
+	mu       sync.Mutex
+	used     time.Time
+	busy     int     // requests and streams that are open
+	standing *stream // nil if the client has none open
+}
+
+var (
+	errTooManySessions = errors.New("too many sessions are open (limits.sessions); try again later, or end some with DELETE")
+	errSessionEnded    = errors.New("the session has ended")
+)
+
+func newSessions(most int, idle time.Duration) *sessions {
+	return &sessions{most: most, idle: idle, byID: map[string]*session{}}
+}
+
+// open starts a session for the sender of a request.
+func (s *sessions) open(server *Server, r *http.Request) (*session, error) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	n := &session{id: rand.Text(), server: server, credential: credential(r), ctx: ctx, cancel: cancel, used: time.Now()}
+	n.client = server.NewClient("http-"+rand.Text()[:8], n.tell) // logs show it; the session's id lets one in
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.byID) >= s.most {
+		cancel(nil)
+		return nil, errTooManySessions
+	}
+	s.byID[n.id] = n
+	server.registry.Attach(n.client)
+	return n, nil
+}
+
+// find is the session that a request names, if its sender may use it. The
+// request counts as open until done.
+func (s *sessions) find(id string, r *http.Request) (n *session, done func()) {
+	s.mu.Lock()
+	n = s.byID[id]
+	s.mu.Unlock()
+	if n == nil || n.credential != credential(r) {
+		return nil, nil
+	}
+	n.mu.Lock()
+	n.busy++
+	n.mu.Unlock()
+	return n, func() {
+		n.mu.Lock()
+		n.busy--
+		n.used = time.Now()
+		n.mu.Unlock()
+	}
+}
+
+// end ends a session: its calls are cancelled, its streams closed, and what was
+// kept for it is dropped.
+func (s *sessions) end(n *session) {
+	s.mu.Lock()
+	_, open := s.byID[n.id]
+	delete(s.byID, n.id)
+	s.mu.Unlock()
+	if !open {
+		return
+	}
+	n.client.end()
+	n.cancel(errSessionEnded)
+	n.listen(nil)
+	n.server.executor.Forget(n.client.id)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), detachTime)
+		defer cancel()
+		n.server.registry.Detach(ctx, n.client)
+	}()
+}
+
+// detachTime bounds what upstreams are told of a client that is gone.
+const detachTime = 30 * time.Second
+
+// endAll ends every session.
+func (s *sessions) endAll() {
+	s.mu.Lock()
+	all := make([]*session, 0, len(s.byID))
+	for _, n := range s.byID {
+		all = append(all, n)
+	}
+	s.mu.Unlock()
+	for _, n := range all {
+		s.end(n)
+	}
+}
+
+// expire ends the sessions that nobody has used for long, until ctx ends.
+func (s *sessions) expire(ctx context.Context) {
+	tick := time.NewTicker(max(s.idle/10, time.Second))
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		s.mu.Lock()
+		var old []*session
+		for _, n := range s.byID {
+			if n.idleFor() > s.idle {
+				old = append(old, n)
+			}
+		}
+		s.mu.Unlock()
+		for _, n := range old {
+			s.end(n)
+		}
+	}
+}
+
+// idleFor is how long nothing of the session was open.
+func (n *session) idleFor() time.Duration {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.busy > 0 {
+		return 0
+	}
+	return time.Since(n.used)
+}
+
+// tell sends a message on the standing stream. Without one it is lost, as MCP has
+// it: what belongs to a call goes on the call's own stream.
+func (n *session) tell(message []byte) error {
+	n.mu.Lock()
+	standing := n.standing
+	n.mu.Unlock()
+	if standing == nil {
+		return errStreamClosed
+	}
+	return standing.Send(message)
+}
+
+// listen makes a stream the standing one, in place of the one before.
+func (n *session) listen(s *stream) {
+	n.mu.Lock()
+	before := n.standing
+	n.standing = s
+	n.mu.Unlock()
+	if before != nil {
+		before.end(nil)
+	}
+}
+
+// unlisten takes a stream back, if it is still the standing one.
+func (n *session) unlisten(s *stream) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.standing == s {
+		n.standing = nil
+	}
+}
+
+// credential tells senders apart without keeping what they sent.
+func credential(r *http.Request) [sha256.Size]byte {
+	return sha256.Sum256([]byte(r.Header.Get("Authorization")))
+}

@@ -1,0 +1,195 @@
+package server
+
+import (
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// stream is what goes to a client in one HTTP answer: messages as they come, and
+// for a call its answer as the last. Whoever sends never waits for the client to
+// read.
+type stream struct {
+	signal chan struct{} // capacity 1: there is something new
+
+	mu     sync.Mutex
+	queue  [][]byte
+	bytes  int
+	ended  bool
+	closed bool // the client is gone; nothing more is taken
+}
+
+// What a stream does with time and memory.
+const (
+	streamBytes = 64 << 20         // unread, before messages are refused
+	writeTime   = 30 * time.Second // for one write
+	keepAlive   = 15 * time.Second // between signs of life
+)
+
+var errStreamFull = errors.New("the client does not read its stream")
+
+// errStreamClosed is returned for messages to a client that is gone.
+var errStreamClosed = errors.New("the client's stream is closed")
+
+func newStream() *stream { return &stream{signal: make(chan struct{}, 1)} }
+
+// Send queues a message. It never waits.
+func (s *stream) Send(message []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed || s.ended:
+		return errStreamClosed
+	case s.bytes > 0 && s.bytes+len(message) > streamBytes:
+		return errStreamFull
+	}
+	s.queue = append(s.queue, message)
+	s.bytes += len(message)
+	s.notify()
+	return nil
+}
+
+// end queues the last message, if there is one.
+func (s *stream) end(last []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return
+	}
+	s.ended = true
+	if last != nil {
+		s.queue = append(s.queue, last)
+	}
+	s.notify()
+}
+
+func (s *stream) notify() {
+	select {
+	case s.signal <- struct{}{}:
+	default:
+	}
+}
+
+// take returns what is queued, and whether that is all there will be.
+func (s *stream) take() (messages [][]byte, ended bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	messages, s.queue, s.bytes = s.queue, nil, 0
+	return messages, s.ended
+}
+
+func (s *stream) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed, s.queue, s.bytes = true, nil, 0
+}
+
+// serve writes the stream as the answer to a request: as one JSON message if that
+// is all there is, else as server-sent events. It returns when the stream has
+// ended or the client is gone.
+func (s *stream) serve(w http.ResponseWriter, r *http.Request) {
+	s.serveEvents(&eventWriter{w: w, control: http.NewResponseController(w)}, r)
+}
+
+// serveEvents is serve for an answer that may have been begun.
+func (s *stream) serveEvents(out *eventWriter, r *http.Request) {
+	defer s.close()
+	tick := time.NewTicker(keepAlive)
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.signal:
+		case <-tick.C:
+			if out.comment() != nil {
+				return
+			}
+			continue
+		case <-r.Context().Done():
+			return
+		}
+		messages, ended := s.take()
+		if ended && !out.started && len(messages) <= 1 {
+			writeJSON(out.w, messages)
+			return
+		}
+		if out.events(messages) != nil || ended {
+			return
+		}
+	}
+}
+
+// writeJSON answers with one message, or with none for a call that was cancelled.
+func writeJSON(w http.ResponseWriter, messages [][]byte) {
+	if len(messages) == 0 {
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime))
+	_, _ = w.Write(messages[0]) // a client that is gone needs no answer
+}
+
+// eventWriter writes server-sent events, each within a deadline of its own.
+type eventWriter struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	started bool
+	buffer  []byte
+}
+
+// start sends the header.
+func (e *eventWriter) start() {
+	if e.started {
+		return
+	}
+	e.started = true
+	h := e.w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Accel-Buffering", "no") // or a proxy in front holds events back
+	e.w.WriteHeader(http.StatusOK)
+}
+
+// events writes messages as events and flushes them.
+func (e *eventWriter) events(messages [][]byte) error {
+	e.start()
+	e.buffer = e.buffer[:0]
+	for _, m := range messages {
+		e.buffer = appendEvent(e.buffer, "message", m)
+	}
+	return e.flush()
+}
+
+// comment shows that the stream is alive.
+func (e *eventWriter) comment() error {
+	e.start()
+	e.buffer = append(e.buffer[:0], ": alive\n\n"...)
+	return e.flush()
+}
+
+func (e *eventWriter) flush() error {
+	_ = e.control.SetWriteDeadline(time.Now().Add(writeTime))
+	if len(e.buffer) > 0 {
+		if _, err := e.w.Write(e.buffer); err != nil {
+			return err
+		}
+	}
+	if cap(e.buffer) > 1<<20 {
+		e.buffer = nil
+	}
+	return e.control.Flush()
+}
+
+// appendEvent appends one event. Its data is one line: a line break in JSON is
+// only ever white space between tokens.
+func appendEvent(b []byte, name string, data []byte) []byte {
+	b = append(append(append(b, "event: "...), name...), "\ndata: "...)
+	for _, c := range data {
+		if c == '\n' || c == '\r' {
+			c = ' '
+		}
+		b = append(b, c)
+	}
+	return append(b, "\n\n"...)
+}
