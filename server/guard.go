@@ -11,8 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"mcpx/internal/jsonrpc"
 )
 
 // Guard lets only requests through that may reach mcpx: it stands in front of
@@ -24,8 +22,7 @@ type Guard struct {
 	Bind           string   // the address that is listened on, host:port: its host is allowed too unless it is a wildcard
 }
 
-// Wrap returns the handler that calls next for what is let through and for
-// nothing else.
+// Wrap returns the handler that calls next for what is let through, and only then.
 func (g *Guard) Wrap(next http.Handler) http.Handler {
 	at := &gate{next: next, open: g.Token == "", token: sha256.Sum256([]byte(g.Token))}
 	for _, text := range g.AllowedHosts {
@@ -63,13 +60,8 @@ type gate struct {
 	token   [sha256.Size]byte
 }
 
-// The headers of CORS: what a page of another origin may send and read.
-const (
-	corsMethods = "GET, POST, DELETE, OPTIONS"
-	corsHeaders = "Content-Type, Accept, Authorization, Mcp-Session-Id, Mcp-Protocol-Version, Mcp-Method, Mcp-Name, Last-Event-ID"
-	corsExposed = "Mcp-Session-Id"
-	corsMaxAge  = "600" // seconds
-)
+// corsHeaders are what a page of an allowed origin may send.
+const corsHeaders = "Content-Type, Accept, Authorization, Mcp-Session-Id, Mcp-Protocol-Version, Mcp-Method, Mcp-Name, Last-Event-ID"
 
 // ServeHTTP implements http.Handler.
 func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -79,34 +71,26 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cache-Control", "no-store")
 	h.Add("Vary", "Origin")
 	if reason := cmp.Or(g.hostProblem(r.Host), g.originProblem(r)); reason != "" {
-		forbid(w, http.StatusForbidden, reason)
+		refuse(w, http.StatusForbidden, reason)
 		return
 	}
 	if origin := r.Header.Get("Origin"); origin != "" {
 		h.Set("Access-Control-Allow-Origin", origin)
-		h.Set("Access-Control-Expose-Headers", corsExposed)
+		h.Set("Access-Control-Expose-Headers", "Mcp-Session-Id")
 	}
 	if isPreflight(r) { // before the token: browsers send none with it
-		h.Set("Access-Control-Allow-Methods", corsMethods)
+		h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS")
 		h.Set("Access-Control-Allow-Headers", corsHeaders)
-		h.Set("Access-Control-Max-Age", corsMaxAge)
+		h.Set("Access-Control-Max-Age", "600")
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
 	if r.URL.Path != "/health" && !g.open && !g.hasToken(r.Header["Authorization"]) {
 		h.Set("WWW-Authenticate", "Bearer")
-		forbid(w, http.StatusUnauthorized, `Unauthorized: send "Authorization: Bearer TOKEN", where TOKEN is what server.token, MCPX_TOKEN or --token-file gave mcpx`)
+		refuse(w, http.StatusUnauthorized, `Unauthorized: send "Authorization: Bearer TOKEN", where TOKEN is what server.token, MCPX_TOKEN or --token-file gave mcpx`)
 		return
 	}
 	g.next.ServeHTTP(w, r)
-}
-
-// forbid answers with an error in the form that MCP clients read.
-func forbid(w http.ResponseWriter, status int, reason string) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	e := jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "%s", reason)
-	_, _ = w.Write(jsonrpc.AppendError(nil, nil, e)) // a client that has gone needs no answer
 }
 
 // hostProblem says why a Host is refused. A page whose own name was made to
@@ -211,7 +195,7 @@ func canonicalName(s string) (string, bool) {
 	strange := func(c rune) bool {
 		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '.' && c != '_'
 	}
-	return strings.ToLower(s), s != "" && !strings.ContainsFunc(s, strange)
+	return strings.ToLower(s), s != "" && len(s) <= maxAuthority && !strings.ContainsFunc(s, strange)
 }
 
 // configuredHost reads a host as people write it: an IPv6 address needs no

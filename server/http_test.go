@@ -1,0 +1,368 @@
+package server
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpx/internal/rawjson"
+)
+
+// site is the HTTP front over running upstreams.
+type site struct {
+	*HTTP
+	url string
+}
+
+func serveHTTP(t *testing.T, upstreams ...map[string]any) *site {
+	t.Helper()
+	b := start(t, upstreams...)
+	h := &HTTP{Servers: map[string]*Server{"default": b.Server, "other": bare("x")}, BodyBytes: 10_000, Sessions: 3, Idle: time.Hour}
+	s := httptest.NewServer(h.Handler())
+	t.Cleanup(func() {
+		h.closeStreams()
+		s.Close()
+		h.sessions.endAll()
+	})
+	return &site{h, s.URL}
+}
+
+// do makes a request; header are pairs of names and values.
+func (s *site) do(t *testing.T, method, path, body string, header ...string) *http.Response {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, s.url+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if method == http.MethodPost {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = answer.Body.Close() })
+	return answer
+}
+
+// whole is a whole answer: status, and body.
+func whole(t *testing.T, r *http.Response) string {
+	t.Helper()
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprint(r.StatusCode, " ", string(body))
+}
+
+// open opens a session and returns its id.
+func (s *site) open(t *testing.T, capabilities string) string {
+	t.Helper()
+	r := s.do(t, "POST", "/mcp", request("initialize", `{"protocolVersion":"2025-06-18","capabilities":`+capabilities+`}`))
+	id := r.Header.Get(sessionHeader)
+	if r.StatusCode != http.StatusOK || id == "" {
+		t.Fatalf("initialize: %s", whole(t, r))
+	}
+	if got := whole(t, s.do(t, "POST", "/mcp", `{"jsonrpc":"2.0","method":"notifications/initialized"}`, sessionHeader, id)); got != "202 " {
+		t.Fatalf("initialized: %s", got)
+	}
+	return id
+}
+
+func TestHTTPSession(t *testing.T) {
+	s := serveHTTP(t, upstream(t, "one"))
+	id := s.open(t, "{}")
+	call := request("tools/call", `{"name":"exec","arguments":{"server_name":"one","tool_name":"echo","arguments":{"text":"hi"}}}`)
+	none := `404 {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"there is no such session; send initialize"}}`
+	for _, row := range []struct {
+		name, method, path, body, want string
+		header                         []string
+	}{
+		{"call", "POST", "/mcp", call, `200 {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"hi"}]}}`, []string{sessionHeader, id}},
+		{"call by the schema's name", "POST", "/mcp/default", call, `200 {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"hi"}]}}`, []string{sessionHeader, id}},
+		{"another schema's session", "POST", "/mcp/other", call, none, []string{sessionHeader, id}},
+		{"invented", "POST", "/mcp", call, none, []string{sessionHeader, "made-up"}},
+		{"another credential", "POST", "/mcp", call, none, []string{sessionHeader, id, "Authorization", "Bearer x"}},
+		{"none", "POST", "/mcp", call, `400 {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"the header Mcp-Session-Id is missing; send initialize first"}}`, nil},
+		{"no schema", "POST", "/mcp/nope", call, `404 {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no schema \"nope\" is served; there are: default, other"}}`, nil},
+		{"not JSON", "POST", "/mcp", "{", `200 {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: not valid JSON"}}`, []string{sessionHeader, id}},
+		{"too large", "POST", "/mcp", strings.Repeat("x", 20_000), `413 {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"a message is at most 10000 bytes (limits.body_bytes)"}}`, []string{sessionHeader, id}},
+		{"not said to be JSON", "POST", "/mcp", call, `415 {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Content-Type must be application/json"}}`, []string{"Content-Type", "text/plain"}},
+		{"unknown revision", "POST", "/mcp", call, `400 {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Unsupported protocol version: 1999-01-01"}}`, []string{"Mcp-Protocol-Version", "1999-01-01"}},
+		{"initialize that fails", "POST", "/mcp", request("initialize", `{"protocolVersion":"1999-01-01"}`), `200 {"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"Unsupported protocol version: 1999-01-01"}}`, nil},
+		{"stream without a session", "GET", "/mcp", "", `400 {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"the header Mcp-Session-Id is missing; send initialize first"}}`, nil},
+		{"message without a session", "POST", "/message", call, `404 {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"there is no such session; open one with GET /sse"}}`, nil},
+		{"end", "DELETE", "/mcp", "", "204 ", []string{sessionHeader, id}},
+		{"after the end", "POST", "/mcp", call, none, []string{sessionHeader, id}},
+		{"health", "GET", "/health", "", `200 {"status":"ok"}`, nil},
+	} {
+		if got := whole(t, s.do(t, row.method, row.path, row.body, row.header...)); got != row.want {
+			t.Errorf("%s:\n got %s\nwant %s", row.name, got, row.want)
+		}
+	}
+	if got := whole(t, s.do(t, "GET", "/status", "")); !strings.Contains(got, `{"name":"one","state":"ready","tools":`) || !strings.HasSuffix(got, `"sessions":0}`+"\n") {
+		t.Errorf("status %s", got)
+	}
+}
+
+func TestSessionsAreBounded(t *testing.T) {
+	s := serveHTTP(t)
+	var last string
+	for range 3 {
+		last = s.open(t, "{}")
+	}
+	for _, method := range [][3]string{{"POST", "/mcp", request("initialize", `{"protocolVersion":"2025-06-18"}`)}, {"GET", "/sse", ""}} {
+		r := s.do(t, method[0], method[1], method[2])
+		if got := whole(t, r); !strings.HasPrefix(got, "503 ") || !strings.Contains(got, "limits.sessions") || r.Header.Get("Retry-After") == "" {
+			t.Errorf("%s: %s", method[1], got)
+		}
+	}
+	if got := whole(t, s.do(t, "POST", "/mcp", request("ping", ""), sessionHeader, last)); got != `200 {"jsonrpc":"2.0","id":1,"result":{}}` {
+		t.Errorf("a live session answers %s", got)
+	}
+}
+
+// events reads the data of server-sent events.
+func events(r *http.Response) *bufio.Scanner {
+	lines := bufio.NewScanner(r.Body)
+	lines.Split(func(data []byte, atEOF bool) (int, []byte, error) {
+		i := bytes.Index(data, []byte("\n\n"))
+		if i < 0 {
+			if atEOF {
+				return len(data), nil, nil
+			}
+			return 0, nil, nil
+		}
+		_, event, _ := bytes.Cut(data[:i], []byte("\ndata: "))
+		return i + 2, event, nil
+	})
+	return lines
+}
+
+func TestACallHasItsOwnStream(t *testing.T) {
+	s := serveHTTP(t, upstream(t, "one"))
+	id := s.open(t, `{"sampling":{}}`)
+	r := s.do(t, "POST", "/mcp", request("tools/call", exec("progress", `{"steps":3}`)), sessionHeader, id)
+	if kind := r.Header.Get("Content-Type"); kind != "text/event-stream" {
+		t.Fatalf("Content-Type %s", kind)
+	}
+	var got []string
+	for e := events(r); e.Scan(); {
+		got = append(got, e.Text())
+	}
+	if len(got) != 4 || !strings.Contains(got[0], `"progressToken":"tok","progress":1`) || !strings.Contains(got[3], `"result"`) {
+		t.Errorf("the stream has %q", got)
+	}
+
+	// What the upstream asks goes on the stream of the call, without any other.
+	r = s.do(t, "POST", "/mcp", request("tools/call", exec("ask", `{"method":"sampling/createMessage"}`)), sessionHeader, id)
+	e := events(r)
+	if !e.Scan() || !strings.Contains(e.Text(), `"method":"sampling/createMessage"`) {
+		t.Fatalf("the stream has %s", e.Text())
+	}
+	asked := string(rawjson.Get(e.Bytes(), "id"))
+	if got := whole(t, s.do(t, "POST", "/mcp", `{"jsonrpc":"2.0","id":`+asked+`,"result":{"x":1}}`, sessionHeader, id)); got != "202 " {
+		t.Errorf("the answer is answered with %s", got)
+	}
+	if !e.Scan() || !strings.Contains(e.Text(), `{\"x\":1}`) {
+		t.Errorf("then the stream has %s", e.Text())
+	}
+}
+
+func TestStandingStream(t *testing.T) {
+	s := serveHTTP(t, upstream(t, "one", "-full"))
+	id := s.open(t, "{}")
+	r := s.do(t, "GET", "/mcp", "", sessionHeader, id)
+	e := events(r)
+	if got := whole(t, s.do(t, "POST", "/mcp", request("resources/subscribe", `{"uri":"test://one"}`), sessionHeader, id)); got != `200 {"jsonrpc":"2.0","id":1,"result":{}}` {
+		t.Fatal(got)
+	}
+	other := s.open(t, "{}")
+	s.do(t, "POST", "/mcp", request("tools/call", exec("say", `{"method":"notifications/resources/updated","params":[{"uri":"test://one"}]}`)), sessionHeader, other)
+	for e.Scan() && !strings.Contains(e.Text(), "resources/updated") {
+	}
+	if want := `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"test://one"}}`; e.Text() != want {
+		t.Errorf("the stream has %s, want %s", e.Text(), want)
+	}
+	// A second one takes the place of the first.
+	again := s.do(t, "GET", "/mcp", "", sessionHeader, id)
+	for e.Scan() {
+	}
+	s.do(t, "DELETE", "/mcp", "", sessionHeader, id)
+	for e := events(again); e.Scan(); {
+	}
+}
+
+func TestSSE(t *testing.T) {
+	s := serveHTTP(t, upstream(t, "one"))
+	r := s.do(t, "GET", "/sse", "")
+	e := events(r)
+	if !e.Scan() || !strings.HasPrefix(e.Text(), "/message?sessionId=") {
+		t.Fatalf("the stream begins with %s", e.Text())
+	}
+	path := e.Text()
+	for body, want := range map[string]string{
+		request("initialize", `{"protocolVersion":"2024-11-05","capabilities":{}}`): `"protocolVersion":"2024-11-05"`,
+	} {
+		if got := whole(t, s.do(t, "POST", path, body)); got != "202 Accepted" {
+			t.Errorf("posting is answered with %s", got)
+		}
+		if !e.Scan() || !strings.Contains(e.Text(), want) {
+			t.Errorf("the stream has %s, want %s", e.Text(), want)
+		}
+	}
+	s.do(t, "POST", path, request("tools/call", exec("progress", `{"steps":2}`)))
+	for _, want := range []string{`"progress":1`, `"progress":2`, `"result"`} {
+		for e.Scan() && strings.Contains(e.Text(), "list_changed") {
+		}
+		if !strings.Contains(e.Text(), want) {
+			t.Errorf("the stream has %s, want %s", e.Text(), want)
+		}
+	}
+	if got := whole(t, s.do(t, "POST", path, strings.Repeat("x", 20_000))); !strings.HasPrefix(got, "413 ") {
+		t.Errorf("a large message is answered with %s", got)
+	}
+	_ = r.Body.Close()
+	for limit := time.Now().Add(10 * time.Second); ; { // the session ends with its stream
+		if got := whole(t, s.do(t, "POST", path, request("ping", ""))); strings.HasPrefix(got, "404 ") {
+			break
+		}
+		if time.Now().After(limit) {
+			t.Fatal("the session outlives its stream")
+		}
+	}
+}
+
+func TestModernOverHTTP(t *testing.T) {
+	s := serveHTTP(t, upstream(t, "one"))
+	body := request("tools/call", `{"name":"exec","arguments":{"server_name":"one","tool_name":"echo","arguments":{"text":"hi"}},`+meta("{}", "")+`}`)
+	for _, row := range []struct {
+		name, want string
+		header     []string
+	}{
+		{"right", `200 {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"hi"}],"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"mcpx","version":"1.2.3"}}}}`, []string{"Mcp-Method", "tools/call", "Mcp-Name", "exec"}},
+		{"no method", `400 {"jsonrpc":"2.0","id":1,"error":{"code":-32020,"message":"the header Mcp-Method is \"\", but the method is \"tools/call\""}}`, nil},
+		{"another name", `400 {"jsonrpc":"2.0","id":1,"error":{"code":-32020,"message":"the header Mcp-Name is \"inspect\", but the name is \"exec\""}}`, []string{"Mcp-Method", "tools/call", "Mcp-Name", "inspect"}},
+	} {
+		if got := whole(t, s.do(t, "POST", "/mcp", body, row.header...)); got != row.want {
+			t.Errorf("%s:\n got %s\nwant %s", row.name, got, row.want)
+		}
+	}
+	note := `{"jsonrpc":"2.0","method":"notifications/x","params":{` + meta("{}", "") + `}}`
+	if got := whole(t, s.do(t, "POST", "/mcp", note, "Mcp-Method", "notifications/x")); got != "202 " {
+		t.Errorf("a notification is answered with %s", got)
+	}
+}
+
+func TestStateless(t *testing.T) {
+	s := serveHTTP(t, upstream(t, "one"))
+	s.Stateless = true
+	call := request("tools/call", exec("progress", `{"steps":1}`))
+	got := whole(t, s.do(t, "POST", "/mcp", call, "Mcp-Protocol-Version", "2025-06-18"))
+	if !strings.Contains(got, `"text":"1 steps"`) || len(s.sessions.byID) != 0 {
+		t.Errorf("got %s", got)
+	}
+	r := s.do(t, "POST", "/mcp", request("initialize", `{"protocolVersion":"2025-06-18"}`))
+	if got := whole(t, r); r.Header.Get(sessionHeader) != "" || !strings.Contains(got, "2025-06-18") {
+		t.Errorf("initialize: %s", got)
+	}
+	if got := whole(t, s.do(t, "GET", "/mcp", "")); !strings.HasPrefix(got, "405 ") {
+		t.Errorf("GET is answered with %s", got)
+	}
+}
+
+func TestIdleSessionsExpire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := newSessions(10, time.Minute)
+		r := httptest.NewRequestWithContext(t.Context(), "POST", "/mcp", nil)
+		idle, err := all.open(bare(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		busy, err := all.open(bare(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, done := all.find(busy.id, r)
+		ctx, cancel := context.WithCancel(t.Context())
+		go all.expire(ctx)
+		<-time.After(2 * time.Minute)
+		if n, _ := all.find(idle.id, r); n != nil || idle.ctx.Err() == nil {
+			t.Error("the idle session is still there")
+		}
+		if n, again := all.find(busy.id, r); n == nil {
+			t.Error("the busy one has gone")
+		} else {
+			again()
+		}
+		done()
+		<-time.After(2 * time.Minute)
+		if n, _ := all.find(busy.id, r); n != nil {
+			t.Error("it stays though it is idle now")
+		}
+		cancel()
+		synctest.Wait()
+	})
+}
+
+func TestHTTPRunEnds(t *testing.T) {
+	b := start(t, upstream(t, "one"))
+	h := &HTTP{Servers: map[string]*Server{"default": b.Server}, BodyBytes: 10_000, Sessions: 3, Idle: time.Hour}
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- h.Run(ctx, l) }()
+	s := &site{h, "http://" + l.Addr().String()}
+	id := s.open(t, "{}")
+	stand := s.do(t, "GET", "/mcp", "", sessionHeader, id)
+	call := s.do(t, "POST", "/mcp", request("tools/call", exec("progress", `{"steps":2,"every_ms":200}`)), sessionHeader, id)
+	cancel()
+	if got := whole(t, call); !strings.Contains(got, `"text":"2 steps"`) {
+		t.Errorf("the call in flight got %s", got)
+	}
+	if got := whole(t, stand); !strings.HasPrefix(got, "200 ") {
+		t.Errorf("the stream ended with %s", got)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("Run: %v", err)
+	}
+	if err := h.Run(t.Context(), l); err == nil {
+		t.Error("a closed listener is served")
+	}
+}
+
+func TestStreamIsBounded(t *testing.T) {
+	s := newStream()
+	if err := s.Send(make([]byte, streamBytes)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Send([]byte("x")); err == nil {
+		t.Error("more than the bound is taken")
+	}
+	s.end([]byte("last"))
+	s.end([]byte("again"))
+	if messages, ended := s.take(); len(messages) != 2 || !ended {
+		t.Errorf("%d messages, ended %v", len(messages), ended)
+	}
+	if err := s.Send([]byte("x")); err == nil {
+		t.Error("a message after the end is taken")
+	}
+	if got := string(appendEvent(nil, "message", []byte("{\n}\r"))); got != "event: message\ndata: { } \n\n" {
+		t.Errorf("event %q", got)
+	}
+}
