@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -14,6 +15,8 @@ type front struct {
 // fronts is the table of them: each transcript is run over every one.
 var fronts = []front{
 	{"stdio", openStdio},
+	{"http", openHTTP},
+	{"sse", openSSE},
 }
 
 // conversation is one client's conversation with a run of mcpx.
@@ -30,23 +33,13 @@ type conversation interface {
 	waitEnd(within time.Duration) (code int)
 }
 
-// overStdio is a conversation on the pipes of a process.
-type overStdio struct {
+// inbox is what a process says, one message after the other.
+type inbox struct {
 	*process
 	received int
 }
 
-func openStdio(t *testing.T, config any, o options) conversation {
-	t.Helper()
-	return &overStdio{process: start(t, config, o)}
-}
-
-func (c *overStdio) send(line string) {
-	c.t.Helper()
-	c.write(line)
-}
-
-func (c *overStdio) receive() (m message, ok bool) {
+func (c *inbox) receive() (m message, ok bool) {
 	ok = c.wait(patience, func() bool { return len(c.all) > c.received })
 	if ok {
 		c.mu.Lock()
@@ -57,8 +50,110 @@ func (c *overStdio) receive() (m message, ok bool) {
 	return m, ok
 }
 
-func (c *overStdio) rest() []message {
-	_ = c.stdin.Close()
+func (c *inbox) rest() []message {
+	c.stop()
 	c.waitEnd(stopTime)
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	return c.all[c.received:]
+}
+
+// overStdio is a conversation on the pipes of a process.
+type overStdio struct{ inbox }
+
+func openStdio(t *testing.T, config any, o options) conversation {
+	t.Helper()
+	return &overStdio{inbox{process: start(t, config, o)}}
+}
+
+func (c *overStdio) send(line string) {
+	c.t.Helper()
+	c.write(line)
+}
+
+// overHTTP is a conversation over Streamable HTTP: every message is posted, what
+// belongs to no call comes on a stream that is open from initialize on.
+type overHTTP struct {
+	inbox
+	*caller
+	asked    []*exchange          // of requests
+	byID     map[string]*exchange // those of 2026-07-28, which end with their connections
+	standing *exchange
+}
+
+func openHTTP(t *testing.T, config any, o options) conversation {
+	t.Helper()
+	s := serveHTTP(t, config, o)
+	c := &overHTTP{inbox: inbox{process: s.process}, caller: s.caller("/mcp"), byID: map[string]*exchange{}}
+	c.hear = func(m message) { s.update(func() { s.takeMessage(m) }) }
+	return c
+}
+
+func (c *overHTTP) send(line string) {
+	t := c.process.t
+	t.Helper()
+	m := parse(line)
+	id := string(m.ID)
+	x := c.byID[memberOf(m.Params, "requestId")]
+	switch {
+	case m.Method == "notifications/cancelled" && x != nil:
+		x.drop() // that is how the revision has it
+		<-x.ended
+	case isModernLine(line):
+		c.byID[id] = c.post(line)
+		c.asked = append(c.asked, c.byID[id])
+	case m.Method == "initialize":
+		if c.open(line) && c.session != "" {
+			c.standing = c.listen()
+		}
+	case (m.Method == "" || id == "") && !strings.HasPrefix(line, "["):
+		c.tell(line)
+	default:
+		c.asked = append(c.asked, c.post(line))
+	}
+}
+
+func (c *overHTTP) rest() []message {
+	c.stop()
+	c.waitEnd(stopTime)
+	if c.standing != nil {
+		c.asked = append(c.asked, c.standing)
+	}
+	for _, x := range c.asked {
+		x.waitEnd()
+		x.check()
+	}
+	return c.inbox.rest()
+}
+
+// overSSE is a conversation over the older transport: every message is posted,
+// and every answer comes on the one stream.
+type overSSE struct {
+	inbox
+	*caller
+	stream *exchange
+}
+
+func openSSE(t *testing.T, config any, o options) conversation {
+	t.Helper()
+	s := serveHTTP(t, config, o)
+	c := &overSSE{inbox: inbox{process: s.process}, caller: s.caller("")}
+	c.hear = func(m message) {
+		m.stream = 0
+		s.update(func() { s.takeMessage(m) })
+	}
+	c.stream = c.openSSE("/sse")
+	return c
+}
+
+func (c *overSSE) send(line string) {
+	c.process.t.Helper()
+	c.tell(line)
+}
+
+func (c *overSSE) rest() []message {
+	c.stop()
+	c.waitEnd(stopTime)
+	c.stream.waitEnd()
+	return c.inbox.rest()
 }

@@ -1,5 +1,5 @@
 // Package e2e tests mcpx from the outside: the built binary, real child
-// processes as upstreams, and a small client of its own on the pipes.
+// processes as upstreams, and small clients of its own on the pipes and over HTTP.
 package e2e
 
 import (
@@ -14,8 +14,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// binary is the built mcpx.
-var binary string
+// binary and binaryHTTP are the built mcpx and mcpx-sse.
+var binary, binaryHTTP string
 
 func TestMain(m *testing.M) {
 	mcptest.Main()
@@ -29,15 +29,16 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	binary = filepath.Join(dir, "mcpx")
+	suffix := ""
 	if runtime.GOOS == "windows" {
-		binary += ".exe"
+		suffix = ".exe"
 	}
-	args := []string{"build", "-o", binary}
+	binary, binaryHTTP = filepath.Join(dir, "mcpx"+suffix), filepath.Join(dir, "mcpx-sse"+suffix)
+	args := []string{"build", "-o", dir}
 	if race {
 		args = append(args, "-race")
 	}
-	build := exec.Command("go", append(args, "mcpx/cmd/mcpx")...)
+	build := exec.Command("go", append(args, "mcpx/cmd/mcpx", "mcpx/cmd/mcpx-sse")...)
 	build.Stderr = os.Stderr
 	if err := build.Run(); err != nil {
 		fmt.Fprintln(os.Stderr, "go build:", err)

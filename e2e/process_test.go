@@ -24,7 +24,7 @@ const stopTime = 10 * time.Second
 // anyCode is the exit code of a process whose exit code does not matter.
 const anyCode = -2
 
-// process is one run of mcpx that serves on stdio, and its client.
+// process is one run of mcpx, and its client if it serves on stdio.
 type process struct {
 	t        *testing.T
 	cmd      *exec.Cmd
@@ -34,6 +34,7 @@ type process struct {
 	ended    chan struct{} // closed when the process is gone and all its output is read
 	lastID   atomic.Int64
 	wantCode int // the exit code that the end of the test checks, or anyCode
+	http     bool
 
 	mu      sync.Mutex
 	answers map[string][]message // by their ids as they were written
@@ -45,7 +46,7 @@ type process struct {
 	changed chan struct{} // closed when any of these changes
 }
 
-// message is a line of stdout.
+// message is what mcpx says: a line of stdout, or an event of a stream.
 type message struct {
 	JSONRPC string          `json:"jsonrpc"`
 	ID      json.RawMessage `json:"id"`
@@ -54,7 +55,8 @@ type message struct {
 	Result  json.RawMessage `json:"result"`
 	Error   json.RawMessage `json:"error"`
 
-	line string // as it was written
+	line   string // as it was written
+	stream int    // the HTTP answer that it came in; 0 where there is one stream for all
 }
 
 // options are what a run of mcpx may have besides its config.
@@ -62,6 +64,7 @@ type options struct {
 	flags []string
 	env   []string // added to the environment
 	deaf  bool     // the client never reads
+	http  bool     // mcpx-sse, on a free port, in place of mcpx
 }
 
 // start runs mcpx on a config, any value that marshals to one, and stops it
@@ -69,8 +72,11 @@ type options struct {
 // no request may be answered twice, and the exit code must be right.
 func start(t *testing.T, config any, o options) *process {
 	t.Helper()
-	p := &process{t: t, ended: make(chan struct{}), answers: map[string][]message{}, changed: make(chan struct{})}
+	p := &process{t: t, http: o.http, ended: make(chan struct{}), answers: map[string][]message{}, changed: make(chan struct{})}
 	p.cmd = exec.Command(binary, append([]string{writeConfig(t, config)}, o.flags...)...)
+	if o.http {
+		p.cmd = exec.Command(binaryHTTP, append([]string{writeConfig(t, config), "--port", "0"}, o.flags...)...)
+	}
 	p.cmd.Env = append(environment(t), o.env...)
 	p.cmd.Stderr = writerFunc(p.addStderr)
 	var err error
@@ -160,18 +166,25 @@ func (p *process) read(stdout io.Reader) {
 
 func (p *process) take(line []byte, whole bool) {
 	p.stdout.Write(line)
-	m := message{line: strings.TrimSuffix(string(line), "\n")}
-	if line[0] == '[' {
+	if !whole || p.http {
+		p.faults = append(p.faults, "stdout has what is no message: "+clip(string(line)))
+	}
+	p.takeMessage(message{line: strings.TrimSuffix(string(line), "\n")})
+}
+
+// takeMessage takes what mcpx says, wherever it says it.
+func (p *process) takeMessage(m message) {
+	if strings.HasPrefix(m.line, "[") {
 		p.takeBatch(m)
 		return
 	}
-	err := json.Unmarshal(line, &m)
+	err := json.Unmarshal([]byte(m.line), &m)
 	p.all = append(p.all, m)
 	switch {
-	case err != nil || !whole:
-		p.faults = append(p.faults, "a line that is no message: "+clip(string(line)))
+	case err != nil:
+		p.faults = append(p.faults, "what is no message: "+clip(m.line))
 	case m.JSONRPC != "2.0" || m.Method == "" && (m.Result == nil) == (m.Error == nil):
-		p.faults = append(p.faults, "a message that is no JSON-RPC: "+clip(string(line)))
+		p.faults = append(p.faults, "a message that is no JSON-RPC: "+clip(m.line))
 	case m.Method != "": // a notification, or a request of an upstream
 	default:
 		p.answers[string(m.ID)] = append(p.answers[string(m.ID)], m)
@@ -259,16 +272,28 @@ func (p *process) waitEnd(within time.Duration) int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// check stops the process if the test has not, and looks at what it left.
-func (p *process) check() {
+// stop has the process end: by the end of its input or, over HTTP, by a signal.
+func (p *process) stop() {
 	if err := p.stdin.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
 		p.t.Error(err)
 	}
+	if !p.http {
+		return
+	}
+	if err := p.cmd.Process.Signal(os.Interrupt); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		p.wantCode = anyCode // there are no signals on Windows
+		_ = p.cmd.Process.Kill()
+	}
+}
+
+// check stops the process if the test has not, and looks at what it left.
+func (p *process) check() {
+	p.stop()
 	if code := p.waitEnd(stopTime); p.wantCode != anyCode && code != p.wantCode {
 		p.t.Errorf("exit code %d, want %d; stderr:\n%s", code, p.wantCode, clip(p.errors()))
 	}
 	for _, fault := range p.faults {
-		p.t.Errorf("stdout has %s", fault)
+		p.t.Errorf("mcpx said %s", fault)
 	}
 	for id, answers := range p.answers {
 		if len(answers) > 1 && id != "null" {

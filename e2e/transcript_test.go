@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -26,7 +27,7 @@ import (
 // and whatever other files the upstreams read. The talk has, one a line:
 //
 //	# a comment
-//	== a section, which becomes a subtest
+//	== a section, which becomes a subtest; "[stdio]" at its end: for that front alone
 //	> what the client sends
 //	< what mcpx says next
 //	<* the same, where the order of such lines in a row does not matter
@@ -35,9 +36,11 @@ import (
 //	ends CODE      mcpx ends by itself
 //
 // A line that starts with a space continues the one before. "jsonrpc" may be left
-// out of messages. What mcpx says is compared as match has it. List changes that no
-// line expects are passed over: upstreams that start have some to tell. When the
-// talk is over mcpx must have nothing more to say.
+// out of messages. What mcpx says is compared as match has it. Over HTTP there are
+// several streams, and the order of what is said on one and another is open: there
+// "next" is the next of any stream. List changes that no line expects are passed
+// over: upstreams that start have some to tell. When the talk is over mcpx must
+// have nothing more to say on any stream.
 type transcript struct {
 	file    string
 	archive *txtar.Archive
@@ -130,13 +133,16 @@ func (tr *transcript) run(t *testing.T, f front) {
 			n = len(section)
 		}
 		steps = section[n:]
+		if _, only, ok := strings.Cut(name, " ["); ok && !slices.Contains(strings.Fields(strings.TrimSuffix(only, "]")), f.name) {
+			continue
+		}
 		if name == "" {
 			talk.have(t, section[:n])
 		} else if !t.Run(name, func(t *testing.T) { talk.have(t, section[:n]) }) {
 			t.FailNow() // what follows builds on it
 		}
 	}
-	for _, m := range talk.rest() {
+	for _, m := range append(talk.waiting, talk.rest()...) {
 		if !skippable(m) {
 			t.Errorf("%s: mcpx said more than the transcript has:\n%s", tr.file, clip(m.line))
 		}
@@ -167,8 +173,9 @@ func upstreams(t *testing.T, value any, dir string) any {
 // talk is a conversation under way.
 type talk struct {
 	conversation
-	file  string
-	bound bindings
+	file    string
+	bound   bindings
+	waiting []message // received, but no step has been about it yet
 }
 
 // have goes through some steps of the conversation.
@@ -210,25 +217,56 @@ func (k *talk) expect(t *testing.T, steps []step) {
 	t.Helper()
 	wants := slices.Clone(steps)
 	for len(wants) > 0 {
-		m, ok := k.receive()
-		if !ok {
-			t.Fatalf("%s:%d: mcpx says nothing, want\n%s\nstderr:\n%s", k.file, wants[0].line, wants[0].text, clip(k.errors()))
+		reasons, found := k.take(&wants)
+		if found {
+			continue
 		}
-		var reasons strings.Builder
-		found := slices.IndexFunc(wants, func(s step) bool {
+		ordered := reasons != "" && k.waiting[0].stream == 0
+		m, ok := message{}, false
+		if !ordered {
+			m, ok = k.receive()
+		}
+		if !ok {
+			t.Fatalf("%s:%d: want\n%s\n%s\nstderr:\n%s", k.file, wants[0].line, clip(wants[0].text), cmp.Or(reasons, "mcpx says nothing"), clip(k.errors()))
+		}
+		k.waiting = append(k.waiting, m)
+	}
+}
+
+// take takes a message that is next on its stream and that one of the steps
+// matches, if there is one, and else says what the next messages are.
+func (k *talk) take(wants *[]step) (reasons string, found bool) {
+	var others strings.Builder
+	blocked := map[int]bool{}
+	for i, m := range k.waiting {
+		if blocked[m.stream] {
+			continue
+		}
+		for n, s := range *wants {
 			err := k.bound.match(envelope(s.text), m.line)
-			if err != nil {
-				fmt.Fprintf(&reasons, "%s:%d: want\n%s\n%v\n", k.file, s.line, clip(s.text), err)
+			if err == nil {
+				*wants = slices.Delete(*wants, n, n+1)
+				k.waiting = dropThrough(k.waiting, i)
+				return "", true
 			}
-			return err == nil
-		})
-		switch {
-		case found >= 0:
-			wants = slices.Delete(wants, found, found+1)
-		case !skippable(m):
-			t.Fatalf("%s:%d: mcpx says\n%s\n%s", k.file, wants[0].line, clip(m.line), reasons.String())
+			if !skippable(m) {
+				fmt.Fprintf(&others, "%s:%d: mcpx says\n%s\n%v\n", k.file, s.line, clip(m.line), err)
+			}
+		}
+		blocked[m.stream] = !skippable(m)
+	}
+	return others.String(), false
+}
+
+// dropThrough is the messages without one of them and those before it on its
+// stream, which were passed over.
+func dropThrough(messages []message, at int) (left []message) {
+	for i, m := range messages {
+		if i > at || m.stream != messages[at].stream {
+			left = append(left, m)
 		}
 	}
+	return left
 }
 
 // skippable reports whether a message is one that upstreams may cause at any time.

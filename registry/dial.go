@@ -14,13 +14,15 @@ type dialer func(ctx context.Context, c *config.Upstream, o Options, log zerolog
 
 // dialers is the table of transports.
 var dialers = map[config.Transport]dialer{
-	config.TransportStdio: dialStdio,
+	config.TransportStdio:  dialStdio,
+	config.TransportHTTP:   dialHTTP,
+	config.TransportRemote: dialHTTP,
 }
 
 func dial(ctx context.Context, c *config.Upstream, o Options, log zerolog.Logger) (link, error) {
 	open, ok := dialers[c.Transport]
 	if !ok {
-		return nil, &failure{reason: fmt.Sprintf("upstreams reached by %q are not supported yet; give it a command", "url")}
+		return nil, &failure{reason: fmt.Sprintf("the transport %q is not supported yet", c.Transport)}
 	}
 	return open(ctx, c, o, log)
 }

@@ -1,0 +1,195 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+const sessionHeader = "Mcp-Session-Id"
+
+// caller is one client of a run of mcpx over HTTP.
+type caller struct {
+	site    *site
+	path    string // where it posts
+	token   string // bearer token; "" for none
+	session string
+	hear    func(m message) // gets every message as it comes; may be nil
+	lastID  atomic.Int64
+}
+
+func (s *site) caller(path string) *caller { return &caller{site: s, path: path} }
+
+// client is a caller that has a session, with the capabilities it can be asked for.
+func (s *site) client(path string) *caller {
+	s.t.Helper()
+	c := s.caller(path)
+	c.initialize()
+	return c
+}
+
+// all are the capabilities of a client that can be asked everything.
+const allCapabilities = `{"sampling":{},"elicitation":{},"roots":{"listChanged":true}}`
+
+func (c *caller) initialize() {
+	c.site.t.Helper()
+	if !c.open(initializeLine("2025-11-25", allCapabilities)) {
+		c.site.t.Fatal("initialize failed")
+	}
+	c.tell(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+}
+
+func initializeLine(revision, capabilities string) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":"init","method":"initialize","params":{"protocolVersion":%q,"capabilities":%s,"clientInfo":{"name":"e2e","version":"1"}}}`, revision, capabilities)
+}
+
+// open posts initialize and keeps the session; false if it was refused.
+func (c *caller) open(line string) bool {
+	c.site.t.Helper()
+	c.session = ""
+	x := c.post(line)
+	m := x.answer()
+	c.session = x.header.Get(sessionHeader)
+	if m.Error != nil && c.session != "" {
+		c.site.t.Errorf("a session was opened in spite of %s", m.Error)
+	}
+	return m.Error == nil
+}
+
+// request is an HTTP request with the headers of this client.
+func (c *caller) request(method, path, body string) *http.Request {
+	r, err := http.NewRequest(method, c.site.url+path, strings.NewReader(body))
+	if err != nil {
+		c.site.t.Fatal(err)
+	}
+	if method == http.MethodPost {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	if c.token != "" {
+		r.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	if c.session != "" {
+		r.Header.Set(sessionHeader, c.session)
+	}
+	return r
+}
+
+const versionMember = "io.modelcontextprotocol/protocolVersion"
+
+func isModernLine(line string) bool { return strings.Contains(line, versionMember) }
+
+// post posts a message. A request of 2026-07-28 has no session, and headers that
+// say what it is.
+func (c *caller) post(line string) *exchange {
+	c.site.t.Helper()
+	r := c.request(http.MethodPost, c.path, line)
+	if isModernLine(line) && strings.HasPrefix(c.path, "/mcp") {
+		r.Header.Del(sessionHeader)
+		describe(r.Header, parse(line))
+	}
+	return c.site.send(r, line, c.hear)
+}
+
+func describe(h http.Header, m message) {
+	h.Set("Mcp-Method", m.Method)
+	var p struct {
+		Name string `json:"name"`
+		URI  string `json:"uri"`
+	}
+	_ = json.Unmarshal(m.Params, &p)
+	for header, value := range map[string]string{"Mcp-Name": p.Name + p.URI, "Mcp-Protocol-Version": unquote(memberOf(json.RawMessage(memberOf(m.Params, "_meta")), versionMember))} {
+		if value != "" {
+			h.Set(header, value)
+		}
+	}
+}
+
+func unquote(text string) (value string) {
+	_ = json.Unmarshal([]byte(text), &value)
+	return value
+}
+
+// tell posts what has no answer.
+func (c *caller) tell(line string) {
+	c.site.t.Helper()
+	x := c.post(line)
+	x.waitEnd()
+	if x.status != http.StatusAccepted || len(x.lines()) > 0 {
+		c.site.t.Fatalf("%s: status %d, %v, %s, want 202", clip(line), x.status, x.err, clip(x.body))
+	}
+}
+
+// listen opens the stream for what belongs to no call.
+func (c *caller) listen() *exchange {
+	c.site.t.Helper()
+	x := c.site.send(c.request(http.MethodGet, c.path, ""), "", c.hear)
+	x.waitBegun()
+	if x.status != http.StatusOK {
+		c.site.t.Fatalf("GET: status %d", x.status)
+	}
+	return x
+}
+
+// openSSE opens a session of the older transport.
+func (c *caller) openSSE(path string) *exchange {
+	c.site.t.Helper()
+	x := c.site.send(c.request(http.MethodGet, path, ""), "", c.hear)
+	x.wait("endpoint", func() bool { return x.endpoint != "" })
+	c.path = x.endpoint
+	return x
+}
+
+// ask posts a request of the session.
+func (c *caller) ask(method, params string) *exchange {
+	c.site.t.Helper()
+	if params != "" {
+		params = `,"params":` + params
+	}
+	return c.post(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":%q%s}`, strconv.FormatInt(c.lastID.Add(1), 10), method, params))
+}
+
+// result is the result of a request that must succeed.
+func (c *caller) result(method, params string) string {
+	c.site.t.Helper()
+	m := c.ask(method, params).answer()
+	if m.Error != nil {
+		c.site.t.Fatalf("%s %s: error %s", method, clip(params), m.Error)
+	}
+	return string(m.Result)
+}
+
+// exec calls an upstream's tool and returns the one text of its result.
+func (c *caller) exec(server, tool, arguments string) string {
+	c.site.t.Helper()
+	return textOf(c.site.t, c.result("tools/call", execParams(server, tool, arguments)), false)
+}
+
+// status makes a request without a body and returns the status of the answer.
+func (c *caller) status(method, path string) int {
+	c.site.t.Helper()
+	x := c.site.send(c.request(method, path, ""), "", nil)
+	x.waitBegun()
+	x.drop()
+	return x.status
+}
+
+// sessions is how many sessions are open, as /status has it.
+func (s *site) sessions(t *testing.T, token string) int {
+	t.Helper()
+	c := s.caller("")
+	c.token = token
+	x := s.send(c.request(http.MethodGet, "/status", ""), "", nil)
+	x.waitEnd()
+	var status struct {
+		Sessions int `json:"sessions"`
+	}
+	if err := json.Unmarshal([]byte(x.body), &status); err != nil || x.status != http.StatusOK {
+		t.Fatalf("/status: %d %s (%v)", x.status, x.body, err)
+	}
+	return status.Sessions
+}

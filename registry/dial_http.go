@@ -1,0 +1,379 @@
+package registry
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"mcpx/config"
+	"mcpx/internal/jsonrpc"
+	"mcpx/internal/rawjson"
+)
+
+// httpLink talks Streamable HTTP to an upstream: a POST a message, whose answer
+// holds the messages that belong to it, and one GET for all others. mcp-go's
+// client is not used: it never tells the upstream of a cancelled call, and gives
+// a client thirty seconds to answer.
+type httpLink struct {
+	config *config.Upstream
+	client *http.Client
+	log    zerolog.Logger
+	limit  int // bytes of a message
+
+	ctx      context.Context
+	cancel   context.CancelCauseFunc
+	outgoing chan []byte
+	incoming chan []byte
+	running  sync.WaitGroup
+	listen   sync.Once
+
+	mu      sync.Mutex
+	session string                        // the id the upstream gave
+	version string                        // the revision that was agreed on
+	posts   map[string]context.CancelFunc // requests that are not answered, by id
+}
+
+// What a connection to a remote upstream gets.
+const (
+	httpQueue     = 1024 // messages that wait to be sent
+	httpPool      = 100  // idle connections to one upstream
+	httpNoteTime  = 30 * time.Second
+	httpRetryTime = 5 * time.Second // between attempts to listen
+	httpErrorBody = 1 << 10
+	httpCancelled = 5 * time.Second // what a cancelled request gets to end by itself
+)
+
+// errSessionLost is why a link ends when the upstream has forgotten it.
+var errSessionLost = errors.New("the server has forgotten the session")
+
+func dialHTTP(_ context.Context, c *config.Upstream, o Options, log zerolog.Logger) (link, error) {
+	l := newHTTPLink(c, o, log)
+	l.running.Go(l.send)
+	return l, nil
+}
+
+func newHTTPLink(c *config.Upstream, o Options, log zerolog.Logger) *httpLink {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	return &httpLink{
+		config: c, log: log, limit: o.MessageBytes, ctx: ctx, cancel: cancel,
+		client:   &http.Client{Transport: newTransport(), CheckRedirect: sameHost},
+		outgoing: make(chan []byte, httpQueue),
+		incoming: make(chan []byte, httpQueue),
+		posts:    map[string]context.CancelFunc{},
+	}
+}
+
+// newTransport has a pool for many calls at once; proxies of the environment are
+// honoured.
+func newTransport() *http.Transport {
+	return &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
+		TLSHandshakeTimeout:   10 * time.Second,
+		MaxIdleConns:          httpPool,
+		MaxIdleConnsPerHost:   httpPool,
+		IdleConnTimeout:       90 * time.Second,
+		ForceAttemptHTTP2:     true,
+		ExpectContinueTimeout: time.Second,
+	}
+}
+
+// sameHost refuses redirects that would carry the configured headers elsewhere.
+func sameHost(r *http.Request, via []*http.Request) error {
+	switch {
+	case len(via) >= 5:
+		return errors.New("too many redirects")
+	case r.URL.Host != via[0].URL.Host || r.URL.Scheme != via[0].URL.Scheme:
+		return fmt.Errorf("it redirects to %s, where its headers must not go; use that url if it is right", r.URL.Host)
+	}
+	return nil
+}
+
+// Send implements link.
+func (l *httpLink) Send(message []byte) error {
+	select {
+	case <-l.ctx.Done():
+		return errOver
+	default:
+	}
+	select {
+	case l.outgoing <- message:
+		return nil
+	default:
+		return &failure{reason: "the call was not sent: the server does not take messages"}
+	}
+}
+
+// Receive implements link.
+func (l *httpLink) Receive() ([]byte, error) {
+	select {
+	case m := <-l.incoming:
+		return m, nil
+	default:
+	}
+	select {
+	case m := <-l.incoming:
+		return m, nil
+	case <-l.ctx.Done():
+		return nil, context.Cause(l.ctx)
+	}
+}
+
+// Close implements link: the upstream is told, and nothing is left running.
+func (l *httpLink) Close() {
+	l.end(&failure{reason: "closed"})
+	l.running.Wait()
+	l.client.CloseIdleConnections()
+}
+
+// end ends the link for a reason; the first counts.
+func (l *httpLink) end(reason error) {
+	if l.ctx.Err() != nil {
+		return
+	}
+	l.cancel(reason)
+	l.goodbye()
+}
+
+// goodbye ends the upstream's session, which it need not allow.
+func (l *httpLink) goodbye() {
+	l.mu.Lock()
+	session := l.session
+	l.mu.Unlock()
+	if session == "" || errors.Is(context.Cause(l.ctx), errSessionLost) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	r, err := l.request(ctx, http.MethodDelete, nil)
+	if err != nil {
+		return
+	}
+	if answer, err := l.client.Do(r); err == nil {
+		_ = answer.Body.Close()
+	}
+}
+
+// send posts the messages in turn. Requests are answered side by side; a
+// notification has arrived before the message after it goes.
+func (l *httpLink) send() {
+	for {
+		select {
+		case message := <-l.outgoing:
+			id := rawjson.Get(message, "id")
+			if id != nil && rawjson.Get(message, "method") != nil {
+				ctx, done := l.begin(id)
+				l.running.Go(func() {
+					defer done()
+					l.post(ctx, message, id)
+				})
+				continue
+			}
+			ctx, cancel := context.WithTimeout(l.ctx, httpNoteTime)
+			l.post(ctx, message, nil)
+			cancel()
+			l.cancelled(message)
+		case <-l.ctx.Done():
+			return
+		}
+	}
+}
+
+// begin notes a request that is on its way.
+func (l *httpLink) begin(id []byte) (ctx context.Context, done func()) {
+	ctx, cancel := context.WithCancel(l.ctx)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.posts[string(id)] = cancel
+	return ctx, func() {
+		cancel()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.posts, string(id))
+	}
+}
+
+// cancelled ends the request that a notification cancels, if the upstream does
+// not: some never answer it.
+func (l *httpLink) cancelled(message []byte) {
+	if method, _ := rawjson.String(rawjson.Get(message, "method")); method != "notifications/cancelled" {
+		return
+	}
+	l.mu.Lock()
+	cancel := l.posts[string(rawjson.Get(rawjson.Get(message, "params"), "requestId"))]
+	l.mu.Unlock()
+	if cancel != nil {
+		time.AfterFunc(httpCancelled, cancel)
+	}
+}
+
+func (l *httpLink) request(ctx context.Context, method string, body []byte) (*http.Request, error) {
+	r, err := http.NewRequestWithContext(ctx, method, l.config.URL, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	for name, value := range l.config.Headers {
+		r.Header.Set(name, value)
+	}
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.session != "" {
+		r.Header.Set("Mcp-Session-Id", l.session)
+	}
+	if l.version != "" {
+		r.Header.Set("Mcp-Protocol-Version", l.version)
+	}
+	return r, nil
+}
+
+// post sends one message and takes what comes back. A request that fails is
+// answered for, unless the failure is the link's end.
+func (l *httpLink) post(ctx context.Context, message, id []byte) {
+	r, err := l.request(ctx, http.MethodPost, message)
+	if err != nil {
+		l.fail(id, err)
+		return
+	}
+	if isModernMessage(message) {
+		setModernHeaders(r.Header, message)
+	}
+	answer, err := l.client.Do(r)
+	if err != nil {
+		l.fail(id, errors.New(l.config.Redact(err.Error())))
+		return
+	}
+	defer func() { _ = answer.Body.Close() }()
+	if answer.StatusCode >= 300 {
+		l.refused(id, answer)
+		return
+	}
+	l.greeted(message, answer.Header)
+	if err := l.take(answer, message); err != nil {
+		l.fail(id, err)
+	}
+}
+
+// take reads the messages of an answer. An answer that ends before the request
+// is answered is a broken one.
+func (l *httpLink) take(answer *http.Response, message []byte) error {
+	id := rawjson.Get(message, "id")
+	body := io.LimitReader(answer.Body, int64(l.limit)+1)
+	kind, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type"))
+	switch {
+	case kind == "text/event-stream":
+		answered := false
+		err := readEvents(answer.Body, l.limit, func(_ string, data []byte) {
+			answered = answered || bytes.Equal(rawjson.Get(data, "id"), id) && rawjson.Get(data, "method") == nil
+			l.receive(data)
+		})
+		if id != nil && !answered && l.ctx.Err() == nil {
+			return fmt.Errorf("its stream ended before the answer came: %w", cmp.Or(err, io.ErrUnexpectedEOF))
+		}
+		return nil
+	case answer.StatusCode == http.StatusAccepted, id == nil:
+		return nil
+	}
+	text, err := io.ReadAll(body)
+	switch {
+	case err != nil:
+		return fmt.Errorf("its answer could not be read: %w", err)
+	case len(text) > l.limit:
+		return fmt.Errorf("its answer has more than %d bytes (limits.message_bytes)", l.limit)
+	case rawjson.Kind(text) != '{':
+		return fmt.Errorf("it answered with %s, which is no message; is this the url of an MCP server?", cmp.Or(kind, "nothing"))
+	}
+	l.receive(text)
+	return nil
+}
+
+// receive hands a message to the session.
+func (l *httpLink) receive(message []byte) {
+	select {
+	case l.incoming <- bytes.Clone(message):
+	case <-l.ctx.Done():
+	}
+}
+
+// greeted notes what the answer to initialize gives: the session, and the
+// revision once it is agreed on. Then mcpx listens.
+func (l *httpLink) greeted(message []byte, h http.Header) {
+	method, _ := rawjson.String(rawjson.Get(message, "method"))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch method {
+	case "initialize":
+		l.session = h.Get("Mcp-Session-Id")
+		l.version, _ = rawjson.String(rawjson.Get(rawjson.Get(message, "params"), "protocolVersion"))
+	case "notifications/initialized":
+		l.listen.Do(func() { l.running.Go(l.stand) })
+	}
+}
+
+// refused takes an answer that is an HTTP error.
+func (l *httpLink) refused(id []byte, answer *http.Response) {
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, httpErrorBody))
+	reason := fmt.Sprintf("HTTP status %s", answer.Status)
+	if message, ok := rawjson.String(rawjson.Get(rawjson.Get(text, "error"), "message")); ok {
+		reason += ": " + message
+	}
+	l.mu.Lock()
+	inSession := l.session != ""
+	l.mu.Unlock()
+	switch {
+	case inSession && (answer.StatusCode == http.StatusNotFound || answer.StatusCode == http.StatusBadRequest && strings.Contains(strings.ToLower(string(text)), "session")):
+		l.end(fmt.Errorf("%w (%s)", errSessionLost, reason))
+	case answer.StatusCode == http.StatusUnauthorized, answer.StatusCode == http.StatusForbidden:
+		l.fail(id, fmt.Errorf("authentication failed: %s; check its headers", reason))
+	default:
+		l.fail(id, errors.New(reason))
+	}
+}
+
+// fail answers a request that the upstream could not be asked.
+func (l *httpLink) fail(id []byte, err error) {
+	if id == nil || l.ctx.Err() != nil {
+		l.log.Debug().Err(err).Msg("a message could not be sent")
+		return
+	}
+	l.receive(jsonrpc.AppendError(nil, id, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: err.Error()}))
+}
+
+// stand listens to what belongs to no call, for as long as the upstream allows.
+func (l *httpLink) stand() {
+	for l.ctx.Err() == nil {
+		r, err := l.request(l.ctx, http.MethodGet, nil)
+		if err != nil {
+			return
+		}
+		r.Header.Set("Accept", "text/event-stream")
+		answer, err := l.client.Do(r)
+		if err == nil {
+			if answer.StatusCode != http.StatusOK {
+				_ = answer.Body.Close()
+				return // it has no such stream
+			}
+			err = readEvents(answer.Body, l.limit, func(_ string, data []byte) { l.receive(data) })
+			_ = answer.Body.Close()
+		}
+		l.log.Debug().Err(err).Msg("the stream has ended; it is opened again")
+		select {
+		case <-time.After(httpRetryTime):
+		case <-l.ctx.Done():
+		}
+	}
+}

@@ -1,0 +1,228 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	mcpserver "github.com/mark3labs/mcp-go/server"
+
+	"mcpx/internal/rawjson"
+)
+
+// remote is a real MCP server over HTTP, and what can be done to it.
+type remote struct {
+	*httptest.Server
+	forgets   atomic.Bool // answers that it knows no session
+	sessions  atomic.Int32
+	cancelled chan string
+}
+
+func newRemote(t *testing.T) *remote {
+	t.Helper()
+	r := &remote{cancelled: make(chan string, 10)}
+	s := mcpserver.NewMCPServer("remote", "1", mcpserver.WithToolCapabilities(true), mcpserver.WithInstructions("from afar"))
+	s.AddTool(mcp.NewTool("echo", mcp.WithString("text", mcp.Required())), func(_ context.Context, c mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return mcp.NewToolResultText(c.GetString("text", "")), nil
+	})
+	s.AddTool(mcp.NewTool("hang"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
+	front := mcpserver.NewStreamableHTTPServer(s)
+	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		switch {
+		case q.Header.Get("Authorization") != "Bearer key-123456":
+			http.Error(w, `{"error":{"message":"no key"}}`, http.StatusUnauthorized)
+			return
+		case r.forgets.Load() && q.Header.Get("Mcp-Session-Id") != "":
+			http.Error(w, "no such session", http.StatusNotFound)
+			return
+		}
+		body, _ := io.ReadAll(q.Body)
+		switch method, _ := rawjson.String(rawjson.Get(body, "method")); method {
+		case "initialize":
+			r.sessions.Add(1)
+			r.forgets.Store(false)
+		case "notifications/cancelled":
+			r.cancelled <- string(body)
+		}
+		q.Body = io.NopCloser(strings.NewReader(string(body)))
+		front.ServeHTTP(w, q)
+	}))
+	t.Cleanup(func() {
+		r.CloseClientConnections()
+		r.Close()
+	})
+	return r
+}
+
+func (r *remote) config() map[string]any {
+	return map[string]any{"url": r.URL, "headers": map[string]string{"Authorization": "Bearer key-123456"}}
+}
+
+func TestRemoteUpstream(t *testing.T) {
+	remote := newRemote(t)
+	r, _ := run(t, map[string]any{"a": remote.config()})
+	u := r.Settled(t.Context(), "a")
+	if u.State != Ready || u.Instructions != "from afar" || u.Tool("echo") == nil {
+		t.Fatalf("%s: %s", u.State, u.Reason)
+	}
+	var wg sync.WaitGroup
+	for i := range 64 {
+		wg.Go(func() {
+			text := fmt.Sprint("call ", i)
+			if got, err := callTool(t.Context(), r, "a", "echo", fmt.Sprintf(`{"text":%q}`, text)); err != nil || got != text {
+				t.Errorf("got %q, %v, want %q", got, err, text)
+			}
+		})
+	}
+	wg.Wait()
+	if n := remote.sessions.Load(); n != 1 {
+		t.Errorf("%d sessions for all calls, want 1", n)
+	}
+}
+
+// TestRemoteProgressComesBeforeTheResult has a server of its own: mcp-go's sends
+// some of a call's notifications on another stream.
+func TestRemoteProgressComesBeforeTheResult(t *testing.T) {
+	remote := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		body, _ := io.ReadAll(q.Body)
+		id, params := rawjson.Get(body, "id"), rawjson.Get(body, "params")
+		method, _ := rawjson.String(rawjson.Get(body, "method"))
+		switch {
+		case q.Method != http.MethodPost:
+			w.WriteHeader(http.StatusMethodNotAllowed)
+		case id == nil:
+			w.WriteHeader(http.StatusAccepted)
+		case method == "initialize":
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}`, id)
+		default:
+			w.Header().Set("Content-Type", "text/event-stream")
+			for i := range 3 {
+				fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progressToken\":%s,\"progress\":%d}}\n\n", rawjson.Get(rawjson.Get(params, "_meta"), "progressToken"), i+1)
+			}
+			fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"content\":[]}}\n\n", id)
+		}
+	}))
+	defer remote.Close()
+	r, _ := run(t, map[string]any{"a": map[string]any{"url": remote.URL}})
+	var got []string
+	_, err := r.Call(t.Context(), "a", Request{
+		Method: "tools/call", Params: []byte(`{"name":"steps"}`), Meta: []byte("{}"),
+		Progress: func(params []byte) { got = append(got, string(rawjson.Get(params, "progress"))) },
+	})
+	if err != nil || strings.Join(got, " ") != "1 2 3" {
+		t.Errorf("progress %q, %v", got, err)
+	}
+}
+
+func TestRemoteForgetsItsSession(t *testing.T) {
+	remote := newRemote(t)
+	r, _ := run(t, map[string]any{"a": remote.config()})
+	mustCall(t, r, "a", "echo", `{"text":"hi"}`)
+	remote.forgets.Store(true)
+	_, err := callTool(t.Context(), r, "a", "echo", `{"text":"hi"}`)
+	var lost *Lost
+	if !errors.As(err, &lost) || !strings.Contains(err.Error(), "the server has forgotten the session") {
+		t.Errorf("error %v, want a *Lost", err)
+	}
+	if got := mustCall(t, r, "a", "echo", `{"text":"again"}`); got != "again" {
+		t.Errorf("got %q", got)
+	}
+	if n := remote.sessions.Load(); n != 2 {
+		t.Errorf("%d sessions, want 2", n)
+	}
+}
+
+func TestRemoteCancel(t *testing.T) {
+	remote := newRemote(t)
+	r, _ := run(t, map[string]any{"a": remote.config()})
+	mustCall(t, r, "a", "echo", `{"text":"hi"}`)
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(50*time.Millisecond, cancel)
+	if _, err := callTool(ctx, r, "a", "hang", "{}"); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+	select {
+	case got := <-remote.cancelled:
+		if !strings.Contains(got, `"requestId":`) {
+			t.Errorf("it heard %s", got)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("the upstream never heard of it")
+	}
+}
+
+func TestRemoteDiesDuringACall(t *testing.T) {
+	remote := newRemote(t)
+	r, _ := run(t, map[string]any{"a": remote.config()})
+	mustCall(t, r, "a", "echo", `{"text":"hi"}`)
+	time.AfterFunc(50*time.Millisecond, func() { remote.CloseClientConnections() })
+	if _, err := callTool(t.Context(), r, "a", "hang", "{}"); err == nil {
+		t.Error("the call did not notice")
+	}
+}
+
+func TestRemoteReasons(t *testing.T) {
+	remote := newRemote(t)
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = io.WriteString(w, "<html>")
+	}))
+	defer page.Close()
+	elsewhere := httptest.NewServer(http.RedirectHandler("http://example.invalid/mcp", http.StatusTemporaryRedirect))
+	defer elsewhere.Close()
+	broken := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+	}))
+	defer broken.Close()
+	r, l := run(t, map[string]any{
+		"nokey":    map[string]any{"url": remote.URL, "headers": map[string]string{"Authorization": "Bearer sentinel-secret"}},
+		"page":     map[string]any{"url": page.URL},
+		"nobody":   map[string]any{"url": "http://127.0.0.1:1/mcp"},
+		"redirect": map[string]any{"url": elsewhere.URL},
+		"broken":   map[string]any{"url": broken.URL},
+	})
+	for server, want := range map[string]string{
+		"nokey":    "authentication failed: HTTP status 401 Unauthorized: no key; check its headers",
+		"page":     "it answered with text/html, which is no message; is this the url of an MCP server?",
+		"nobody":   "connection refused",
+		"redirect": "it redirects to example.invalid, where its headers must not go",
+		"broken":   "its stream ended before the answer came",
+	} {
+		if u := r.Settled(t.Context(), server); u.State != Waiting || !strings.Contains(u.Reason, want) {
+			t.Errorf("%s: %s, %q; want %q", server, u.State, u.Reason, want)
+		}
+	}
+	if l.count("sentinel") != 0 {
+		t.Error("a header's secret is in the log")
+	}
+}
+
+func TestReadEvents(t *testing.T) {
+	var got []string
+	collect := func(name string, data []byte) { got = append(got, name+"="+string(data)) }
+	input := ": comment\n\nevent: endpoint\r\ndata: /x\r\n\r\ndata: a\ndata: b\nid: 5\n\nevent: empty\n\ndata:tight\n\ndata: unfinished"
+	if err := readEvents(strings.NewReader(input), 1000, collect); err != nil {
+		t.Fatal(err)
+	}
+	if want := "endpoint=/x|=a\nb|=tight"; strings.Join(got, "|") != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	for _, endless := range []string{"data: " + strings.Repeat("x", 5000), strings.Repeat("data: "+strings.Repeat("x", 600)+"\n", 5)} {
+		if err := readEvents(strings.NewReader(endless), 1000, collect); err == nil {
+			t.Error("an endless event is read")
+		}
+	}
+}
