@@ -16,7 +16,8 @@ type dialer func(ctx context.Context, c *config.Upstream, o Options, log zerolog
 var dialers = map[config.Transport]dialer{
 	config.TransportStdio:  dialStdio,
 	config.TransportHTTP:   dialHTTP,
-	config.TransportRemote: dialHTTP,
+	config.TransportSSE:    dialSSE,
+	config.TransportRemote: dialRemote,
 }
 
 func dial(ctx context.Context, c *config.Upstream, o Options, log zerolog.Logger) (link, error) {

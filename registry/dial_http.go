@@ -31,6 +31,8 @@ type httpLink struct {
 	log    zerolog.Logger
 	limit  int // bytes of a message
 
+	fallback bool // it may turn out to speak the older transport
+
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
 	outgoing chan []byte
@@ -38,10 +40,11 @@ type httpLink struct {
 	running  sync.WaitGroup
 	listen   sync.Once
 
-	mu      sync.Mutex
-	session string                        // the id the upstream gave
-	version string                        // the revision that was agreed on
-	posts   map[string]context.CancelFunc // requests that are not answered, by id
+	mu       sync.Mutex
+	endpoint string                        // of the older transport: where to post; empty otherwise
+	session  string                        // the id the upstream gave
+	version  string                        // the revision that was agreed on
+	posts    map[string]context.CancelFunc // requests that are not answered, by id
 }
 
 // What a connection to a remote upstream gets.
@@ -219,7 +222,10 @@ func (l *httpLink) cancelled(message []byte) {
 }
 
 func (l *httpLink) request(ctx context.Context, method string, body []byte) (*http.Request, error) {
-	r, err := http.NewRequestWithContext(ctx, method, l.config.URL, bytes.NewReader(body))
+	l.mu.Lock()
+	address := cmp.Or(l.endpoint, l.config.URL)
+	l.mu.Unlock()
+	r, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
@@ -258,14 +264,32 @@ func (l *httpLink) post(ctx context.Context, message, id []byte) {
 		return
 	}
 	defer func() { _ = answer.Body.Close() }()
-	if answer.StatusCode >= 300 {
+	switch {
+	case l.speaksSSE(message, answer.StatusCode):
+		l.fallback = false
+		if err := l.openSSE(ctx); err != nil {
+			l.refused(id, answer)
+			return
+		}
+		l.post(ctx, message, id)
+		return
+	case answer.StatusCode >= 300:
 		l.refused(id, answer)
 		return
+	case l.older():
+		return // the answer comes on the stream
 	}
 	l.greeted(message, answer.Header)
 	if err := l.take(answer, message); err != nil {
 		l.fail(id, err)
 	}
+}
+
+// older reports whether the link speaks the older transport.
+func (l *httpLink) older() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.endpoint != ""
 }
 
 // take reads the messages of an answer. An answer that ends before the request

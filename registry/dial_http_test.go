@@ -210,6 +210,62 @@ func TestRemoteReasons(t *testing.T) {
 	}
 }
 
+func TestOlderTransport(t *testing.T) {
+	s := mcpserver.NewMCPServer("older", "1", mcpserver.WithToolCapabilities(true))
+	s.AddTool(mcp.NewTool("echo", mcp.WithString("text", mcp.Required())), func(_ context.Context, c mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return mcp.NewToolResultText(c.GetString("text", "")), nil
+	})
+	front := mcpserver.NewSSEServer(s)
+	remote := httptest.NewServer(front)
+	t.Cleanup(func() {
+		remote.CloseClientConnections()
+		remote.Close()
+	})
+	r, _ := run(t, map[string]any{
+		"said":  map[string]any{"url": remote.URL + "/sse", "type": "sse"},
+		"found": map[string]any{"url": remote.URL + "/sse"},
+		"wrong": map[string]any{"url": remote.URL + "/nowhere", "type": "sse"},
+	})
+	for _, server := range []string{"said", "found"} {
+		var wg sync.WaitGroup
+		for i := range 20 {
+			wg.Go(func() {
+				text := fmt.Sprint("call ", i)
+				if got, err := callTool(t.Context(), r, server, "echo", fmt.Sprintf(`{"text":%q}`, text)); err != nil || got != text {
+					t.Errorf("%s: got %q, %v, want %q", server, got, err, text)
+				}
+			})
+		}
+		wg.Wait()
+	}
+	if u := r.Settled(t.Context(), "wrong"); !strings.Contains(u.Reason, "its stream cannot be opened: HTTP status 404") {
+		t.Errorf("wrong: %s", u.Reason)
+	}
+	// The end of the stream is noticed, and the next call finds a new one.
+	remote.CloseClientConnections()
+	if err := r.Catalog().Upstream("said").superseded(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := mustCall(t, r, "said", "echo", `{"text":"again"}`); got != "again" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestAnEndpointElsewhereIsRefused(t *testing.T) {
+	evil := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, "event: endpoint\ndata: http://example.invalid/message\n\n")
+		_ = http.NewResponseController(w).Flush()
+		<-q.Context().Done()
+	}))
+	defer evil.Close()
+	r, _ := run(t, map[string]any{"a": map[string]any{"url": evil.URL, "type": "sse"}})
+	if u := r.Settled(t.Context(), "a"); !strings.Contains(u.Reason, "another server") {
+		t.Errorf("%s: %s", u.State, u.Reason)
+	}
+	evil.CloseClientConnections()
+}
+
 func TestReadEvents(t *testing.T) {
 	var got []string
 	collect := func(name string, data []byte) { got = append(got, name+"="+string(data)) }

@@ -1,0 +1,112 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+
+	"github.com/rs/zerolog"
+
+	"mcpx/config"
+	"mcpx/internal/rawjson"
+)
+
+// The older HTTP transport has one stream from the upstream, which begins with
+// the address to post to. mcp-go's client for it takes an upstream's request for
+// an answer, and does not notice the end of the stream.
+
+func dialSSE(ctx context.Context, c *config.Upstream, o Options, log zerolog.Logger) (link, error) {
+	l := newHTTPLink(c, o, log)
+	if err := l.openSSE(ctx); err != nil {
+		l.cancel(err)
+		l.running.Wait()
+		return nil, err
+	}
+	l.running.Go(l.send)
+	return l, nil
+}
+
+// dialRemote is for a url without a type: Streamable HTTP, or the older transport
+// if the upstream does not take that.
+func dialRemote(_ context.Context, c *config.Upstream, o Options, log zerolog.Logger) (link, error) {
+	l := newHTTPLink(c, o, log)
+	l.fallback = true
+	l.running.Go(l.send)
+	return l, nil
+}
+
+// speaksSSE reports whether the answer to initialize asks for the older transport,
+// as MCP has it.
+func (l *httpLink) speaksSSE(message []byte, status int) bool {
+	method, _ := rawjson.String(rawjson.Get(message, "method"))
+	return l.fallback && method == "initialize" &&
+		(status == http.StatusBadRequest || status == http.StatusNotFound || status == http.StatusMethodNotAllowed)
+}
+
+// openSSE opens the stream and waits for the address to post to.
+func (l *httpLink) openSSE(ctx context.Context) error {
+	defer context.AfterFunc(ctx, func() {
+		if l.ctx.Err() == nil {
+			l.cancel(context.Cause(ctx))
+		}
+	})()
+	r, err := l.request(l.ctx, http.MethodGet, nil)
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Accept", "text/event-stream")
+	answer, err := l.client.Do(r)
+	if err != nil {
+		return &failure{reason: l.config.Redact(err.Error())}
+	}
+	if answer.StatusCode != http.StatusOK {
+		_ = answer.Body.Close()
+		return &failure{reason: fmt.Sprintf("its stream cannot be opened: HTTP status %s", answer.Status)}
+	}
+	endpoint := make(chan string, 1)
+	l.running.Go(func() {
+		defer func() { _ = answer.Body.Close() }()
+		err := readEvents(answer.Body, l.limit, func(name string, data []byte) {
+			if name != "endpoint" {
+				l.receive(data)
+				return
+			}
+			select {
+			case endpoint <- string(data):
+			default:
+			}
+		})
+		if err == nil {
+			err = io.EOF
+		}
+		l.end(&failure{reason: "its stream ended: " + err.Error()})
+	})
+	select {
+	case path := <-endpoint:
+		return l.postTo(path)
+	case <-l.ctx.Done():
+		return context.Cause(l.ctx)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// postTo sets the address to post to. It must be on the same server: the
+// configured headers go there.
+func (l *httpLink) postTo(path string) error {
+	base, err := url.Parse(l.config.URL)
+	if err != nil {
+		return err
+	}
+	address, err := base.Parse(path)
+	if err != nil || address.Host != base.Host || address.Scheme != base.Scheme {
+		return errors.New("its stream names an address on another server, where its headers must not go")
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.endpoint = address.String()
+	return nil
+}
