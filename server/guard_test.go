@@ -156,7 +156,7 @@ var hostRows = []struct {
 	{"0.0.0.0", false}, {"0.0.0.0:8000", false}, {"[::]", false}, {"[::]:8000", false}, {"0", false},
 	{"192.168.1.50", false}, {"192.168.1.6", false}, {"128.0.0.1", false}, {"[::2]", false}, {"[::ffff:10.0.0.1]", false}, {"[fe80::1]", false},
 	{"127.1", false}, {"0x7f.0.0.1", false}, {"2130706433", false}, {"0177.0.0.1", false}, {"127.0.0.001", false}, {"127.0.0.256", false}, {"127.0.0.1.1", false},
-	{"::1", false}, {"::1:8000", false}, {"[::1", false}, {"::1]", false}, {"[::1]]", false}, {"[[::1]]", false}, {"[::1]evil.com", false}, {"[::1].", false},
+	{"::1", false}, {"::1:8000", false}, {"[::1", false}, {"[::1:80", false}, {"::1]", false}, {"[::1]]", false}, {"[[::1]]", false}, {"[::1]evil.com", false}, {"[::1].", false},
 	{"[::1]:", false}, {"[::1%25lo]", false}, {"[::1%lo]", false}, {"[127.0.0.1]", false}, {"[localhost]", false}, {"evil.com[::1]", false},
 	{"localhost:", false}, {"localhost:0", false}, {"localhost:65536", false}, {"localhost:-1", false}, {"localhost:+80", false}, {"localhost:8_0", false},
 	{"localhost:80:80", false}, {"localhost:http", false}, {"localhost:80@evil.com", false}, {"localhost: 80", false}, {"localhost:80 ", false},

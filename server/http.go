@@ -52,6 +52,8 @@ func (h *HTTP) Run(ctx context.Context, l net.Listener) error {
 		ReadHeaderTimeout: headerTime,
 		IdleTimeout:       idleTime,
 		MaxHeaderBytes:    64 << 10,
+
+		DisableGeneralOptionsHandler: true, // the guard sees every request
 	}
 	expiring, stop := context.WithCancel(ctx)
 	defer stop()
