@@ -38,6 +38,10 @@ cross:
 cover:
     go test -cover ./config ./registry ./executor/... ./server
 
+# the official conformance suite against mcpx in front of go-sdk's conformance server, that many times
+conformance times="1":
+    e2e/conformance.sh {{times}}
+
 # tokens until a tool can be called, over a folder of tool lists (NAME.json, results of tools/list)
 economy folder:
     go run ./e2e/economy {{folder}}

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -65,6 +66,8 @@ type options struct {
 	env   []string // added to the environment
 	deaf  bool     // the client never reads
 	http  bool     // mcpx-sse, on a free port, in place of mcpx
+
+	program string // instead of those
 }
 
 // start runs mcpx on a config, any value that marshals to one, and stops it
@@ -73,10 +76,11 @@ type options struct {
 func start(t *testing.T, config any, o options) *process {
 	t.Helper()
 	p := &process{t: t, http: o.http, ended: make(chan struct{}), answers: map[string][]message{}, changed: make(chan struct{})}
-	p.cmd = exec.Command(binary, append([]string{writeConfig(t, config)}, o.flags...)...)
+	program := binary
 	if o.http {
-		p.cmd = exec.Command(binaryHTTP, append([]string{writeConfig(t, config), "--port", "0"}, o.flags...)...)
+		program, o.flags = binaryHTTP, append([]string{"--port", "0"}, o.flags...)
 	}
+	p.cmd = exec.Command(cmp.Or(o.program, program), append([]string{writeConfig(t, config)}, o.flags...)...)
 	p.cmd.Env = append(environment(t), o.env...)
 	p.cmd.Stderr = writerFunc(p.addStderr)
 	var err error

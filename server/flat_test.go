@@ -62,6 +62,7 @@ func TestTransparentProxy(t *testing.T) {
 		t.Errorf("prompts %s", names)
 	}
 	c.want(t, "tools/call", `{"name":"echo","arguments":{"text":"hi"}}`, `{"content":[{"type":"text","text":"hi"}]}`)
+	c.want(t, "logging/setLevel", `{"level":"info"}`, `{}`)
 }
 
 func TestFlatListChanges(t *testing.T) {

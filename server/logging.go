@@ -28,6 +28,9 @@ func (s *Server) setLogLevel(_ context.Context, c *Client, m jsonrpc.Message) ([
 	}
 	c.setLevel(means.level)
 	s.registry.SetLevel(c, means.level)
+	if s.bare { // as MCP has it, with nothing added
+		return []byte("{}"), nil
+	}
 	b := rawjson.AppendString([]byte(`{"_meta":{"success":true,"level":`), level)
 	b = rawjson.AppendString(append(b, `,"message":`...), "Log level set to "+level)
 	return append(b, "}}"...), nil

@@ -34,6 +34,7 @@ type Server struct {
 	log      zerolog.Logger
 	methods  map[string]method
 	lazy     bool // two tools instead of all
+	bare     bool // one upstream under its own names: as if it were not behind mcpx
 	version  string
 	rounds   rounds
 	setLevel func(level string)
@@ -55,6 +56,7 @@ func New(p *config.Profile, r *registry.Registry, e *executor.Executor, o Option
 		log:      o.Log,
 		setLevel: o.SetLevel,
 		lazy:     p.Expose == config.Lazy,
+		bare:     p.Expose == config.Flat && !p.Prefix,
 		version:  o.Version,
 		rounds:   rounds{parked: map[string]*round{}},
 		methods:  methods,

@@ -1,0 +1,119 @@
+package e2e
+
+import (
+	"encoding/json"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"mcpx/internal/mcptest"
+)
+
+// threeSchemas have a server of the same name, each its own; the last is off.
+func threeSchemas(t *testing.T) map[string]any {
+	schema := func(name string) map[string]any {
+		return map[string]any{"mcpServers": map[string]any{"a": mcptest.Upstream(t, "-full", "-name", name, "-count-calls")}}
+	}
+	return map[string]any{"schemas": map[string]any{
+		"default": schema("default"), "work": schema("work"), "off": with(schema("off"), "enabled", false),
+	}}
+}
+
+// TestHTTPSchemas: two schemas with a server of the same name never see each other.
+func TestHTTPSchemas(t *testing.T) {
+	t.Parallel()
+	s := serveHTTP(t, threeSchemas(t), options{})
+	clients := map[string]*caller{"": s.client("/mcp"), "default": s.client("/mcp/default"), "work": s.client("/mcp/work")}
+	pids := map[string]string{}
+	for name, c := range clients {
+		pids[name] = c.exec("a", "pid", "")
+	}
+	if pids[""] != pids["default"] || pids["work"] == pids["default"] {
+		t.Errorf("processes by schema: %v, want one each", pids)
+	}
+	for name, want := range map[string]string{"default": "3", "work": "2"} { // those for the ids, and this one
+		if got := clients[name].exec("a", "calls", ""); got != want {
+			t.Errorf("%s: %s calls, want %s", name, got, want)
+		}
+		if got := clients[name].result("resources/read", `{"uri":"own://`+name+`"}`); !strings.Contains(got, "of "+name) {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	if m := clients["work"].ask("resources/read", `{"uri":"own://default"}`).answer(); m.Error == nil {
+		t.Errorf("one schema reads the other's resource: %s", m.Result)
+	}
+	t.Run("updates and list changes stay in their schema", func(t *testing.T) {
+		mine, other := clients["default"].listen(), clients["work"].listen()
+		for _, name := range []string{"default", "work"} {
+			clients[name].result("resources/subscribe", `{"uri":"test://one"}`)
+		}
+		clients["work"].exec("a", "say", `{"method":"notifications/resources/updated","params":[{"uri":"test://one"}]}`)
+		other.next(0)
+		clients["default"].exec("a", "pid", "")
+		if lines := mine.lines(); len(lines) > 0 {
+			t.Errorf("default was told %q", lines)
+		}
+	})
+	for _, path := range []string{"/mcp/nothing", "/mcp/off", "/sse/nothing", "/sse/off"} {
+		for _, method := range []string{"GET", "POST", "DELETE"} {
+			if strings.HasPrefix(path, "/sse") && method != "GET" {
+				continue
+			}
+			x := s.caller("").try(method, path, initializeLine("2025-11-25", "{}"))
+			x.want(t, method+" "+path, 404, "default, work")
+		}
+	}
+	x := s.caller("").try("GET", "/status", "")
+	var status struct {
+		Schemas map[string][]struct {
+			Name, State string
+			Tools       int
+		}
+	}
+	if err := json.Unmarshal([]byte(x.body), &status); err != nil || len(status.Schemas) != 2 || len(status.Schemas["work"]) != 1 || status.Schemas["work"][0].Name != "a" || status.Schemas["work"][0].State != "ready" {
+		t.Errorf("/status: %s (%v)", x.body, err)
+	}
+}
+
+// TestHTTPOneSchema: with --schema that one alone is started and served, also
+// where no schema is named.
+func TestHTTPOneSchema(t *testing.T) {
+	t.Parallel()
+	s := serveHTTP(t, threeSchemas(t), options{flags: []string{"--schema", "work"}})
+	for _, path := range []string{"/mcp", "/mcp/work"} {
+		c := s.client(path)
+		if got := c.result("resources/read", `{"uri":"own://work"}`); !strings.Contains(got, "of work") {
+			t.Errorf("%s: %s", path, got)
+		}
+	}
+	s.caller("").try("POST", "/mcp/default", initializeLine("2025-11-25", "{}")).want(t, "/mcp/default", 404, "work")
+	if log := s.errors(); strings.Contains(log, "schema=default") {
+		t.Errorf("another schema was started:\n%s", log)
+	}
+}
+
+// TestHTTPByFlag: mcpx --http is mcpx-sse.
+func TestHTTPByFlag(t *testing.T) {
+	t.Parallel()
+	text := func(program string) string {
+		out, err := exec.Command(program, "--version").Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rest, _ := strings.Cut(string(out), " ")
+		return rest
+	}
+	if text(binary) != text(binaryHTTP) {
+		t.Errorf("versions: %s and %s", text(binary), text(binaryHTTP))
+	}
+	s := serveHTTP(t, one(t), options{program: binary, flags: []string{"--http"}})
+	if got := s.client("/mcp").exec("a", "echo", `{"text":"x"}`); got != "x" {
+		t.Errorf("got %q", got)
+	}
+	// A client of the network cannot end what is not its own.
+	c := s.client("/mcp")
+	c.tell(`{"jsonrpc":"2.0","method":"notifications/exit"}`)
+	if got := s.client("/mcp").exec("a", "echo", `{"text":"still here"}`); got != "still here" {
+		t.Errorf("got %q", got)
+	}
+}
