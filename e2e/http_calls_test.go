@@ -13,7 +13,7 @@ import (
 // exactly their own answers.
 func TestHTTPManyClients(t *testing.T) {
 	t.Parallel()
-	s := serveHTTP(t, map[string]any{"mcpServers": map[string]any{"a": mcptest.Upstream(t), "b": mcptest.Upstream(t)}}, options{flags: []string{"--log-level", "warn"}})
+	s := serveHTTP(t, map[string]any{"mcpServers": map[string]any{"a": mcptest.Upstream(t), "b": mcptest.Upstream(t)}}, options{})
 	var clients sync.WaitGroup
 	for n := range 64 {
 		clients.Go(func() {

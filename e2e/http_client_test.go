@@ -63,7 +63,7 @@ type exchange struct {
 	mu       sync.Mutex
 	body     string
 	endpoint string
-	messages []message
+	messages []message // but for list changes, which upstreams that start cause
 	changed  chan struct{}
 }
 
@@ -130,10 +130,11 @@ func (x *exchange) take(name, data string, hear func(m message)) {
 	m := parse(data)
 	m.stream = x.number
 	x.mu.Lock()
-	switch name {
-	case "message":
+	switch {
+	case name == "message" && skippable(m):
+	case name == "message":
 		x.messages = append(x.messages, m)
-	case "endpoint":
+	case name == "endpoint":
 		x.endpoint = data
 	default:
 		x.t.Errorf("an event %q: %s", name, clip(data))

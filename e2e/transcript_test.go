@@ -221,9 +221,8 @@ func (k *talk) expect(t *testing.T, steps []step) {
 		if found {
 			continue
 		}
-		ordered := reasons != "" && k.waiting[0].stream == 0
 		m, ok := message{}, false
-		if !ordered {
+		if !k.isOver(wants) {
 			m, ok = k.receive()
 		}
 		if !ok {
@@ -256,6 +255,17 @@ func (k *talk) take(wants *[]step) (reasons string, found bool) {
 		blocked[m.stream] = !skippable(m)
 	}
 	return others.String(), false
+}
+
+// isOver reports whether nothing that may still come can match the steps: what
+// has come is next on the one stream there is, or answers the same request.
+func (k *talk) isOver(wants []step) bool {
+	return slices.ContainsFunc(k.waiting, func(m message) bool {
+		return !skippable(m) && (m.stream == 0 || m.Method == "" && slices.ContainsFunc(wants, func(s step) bool {
+			want := parse(envelope(s.text))
+			return want.Method == "" && want.ID != nil && string(want.ID) == string(m.ID)
+		}))
+	})
 }
 
 // dropThrough is the messages without one of them and those before it on its

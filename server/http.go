@@ -35,13 +35,16 @@ type HTTP struct {
 	Stateless bool // no session is kept, so that any replica can answer
 
 	sessions *sessions
+	ended    chan struct{}   // closed when no more is served
+	calls    context.Context // ends when those in flight have had their time
+	cancel   context.CancelCauseFunc
 }
 
 // What a connection gets.
 const (
 	headerTime = 10 * time.Second
 	idleTime   = 2 * time.Minute
-	finishTime = 10 * time.Second // for calls in flight when the front ends
+	lastTime   = time.Second // for the answers of calls that are cancelled at the end
 )
 
 // Run serves on the listener until ctx ends. Calls in flight then have a while
@@ -65,10 +68,13 @@ func (h *HTTP) Run(ctx context.Context, l net.Listener) error {
 		return err
 	case <-ctx.Done():
 	}
-	finish, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTime)
-	defer cancel()
 	h.closeStreams()
-	err := s.Shutdown(finish)
+	err := shutdown(s, drainTime)
+	if err != nil {
+		h.cancel(errStopping)
+		h.sessions.cancelAll(errStopping)
+		err = shutdown(s, lastTime)
+	}
 	h.sessions.endAll()
 	if err != nil {
 		return s.Close()
@@ -76,9 +82,18 @@ func (h *HTTP) Run(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
+// shutdown waits until every request is answered, that long at most.
+func shutdown(s *http.Server, atMost time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), atMost)
+	defer cancel()
+	return s.Shutdown(ctx)
+}
+
 // Handler routes the requests.
 func (h *HTTP) Handler() http.Handler {
 	h.sessions = newSessions(h.Sessions, h.Idle)
+	h.ended = make(chan struct{})
+	h.calls, h.cancel = context.WithCancelCause(context.Background())
 	mux := http.NewServeMux()
 	for _, path := range []string{"/mcp", "/mcp/{schema}"} {
 		mux.HandleFunc("POST "+path, h.withServer(h.post))
@@ -95,11 +110,12 @@ func (h *HTTP) Handler() http.Handler {
 
 // closeStreams ends what would never end by itself.
 func (h *HTTP) closeStreams() {
+	close(h.ended)
 	h.sessions.mu.Lock()
 	defer h.sessions.mu.Unlock()
 	for _, n := range h.sessions.byID {
 		n.client.end()
-		n.listen(nil)
+		n.leave()
 	}
 }
 
@@ -144,6 +160,8 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request, s *Server) {
 	switch {
 	case err == nil && isModern(m.Params):
 		h.postModern(w, r, s, m)
+	case !knownVersion(r.Header.Get("Mcp-Protocol-Version")):
+		refuse(w, http.StatusBadRequest, "Unsupported protocol version: "+r.Header.Get("Mcp-Protocol-Version"))
 	case h.Stateless:
 		h.postStateless(w, r, s, body)
 	case err == nil && m.IsRequest() && m.Method == "initialize":
@@ -153,6 +171,9 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request, s *Server) {
 	}
 }
 
+// knownVersion reports whether a header may name that revision; it may be absent.
+func knownVersion(version string) bool { return version == "" || mcp.IsValidProtocolVersion(version) }
+
 // body reads the request's body, within its limit.
 func (h *HTTP) body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 	if kind := r.Header.Get("Content-Type"); kind != "" {
@@ -160,10 +181,6 @@ func (h *HTTP) body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 			refuse(w, http.StatusUnsupportedMediaType, "Content-Type must be application/json")
 			return nil, false
 		}
-	}
-	if v := r.Header.Get("Mcp-Protocol-Version"); v != "" && !mcp.IsValidProtocolVersion(v) {
-		refuse(w, http.StatusBadRequest, "Unsupported protocol version: "+v)
-		return nil, false
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(h.BodyBytes)))
 	var large *http.MaxBytesError
@@ -197,6 +214,10 @@ func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, s *Server, bod
 
 // session finds the session of a request, or says why there is none.
 func (h *HTTP) session(w http.ResponseWriter, r *http.Request, s *Server) (n *session, done func()) {
+	if v := r.Header.Get("Mcp-Protocol-Version"); !knownVersion(v) {
+		refuse(w, http.StatusBadRequest, "Unsupported protocol version: "+v)
+		return nil, nil
+	}
 	id := r.Header.Get(sessionHeader)
 	if id == "" {
 		refuse(w, http.StatusBadRequest, "the header "+sessionHeader+" is missing; send initialize first")
@@ -220,20 +241,38 @@ func (h *HTTP) postInSession(w http.ResponseWriter, r *http.Request, s *Server, 
 	if n == nil {
 		return
 	}
-	defer done()
-	h.answer(n.ctx, w, r, s, n.client, body)
+	h.answer(w, r, call{ctx: n.ctx, server: s, client: n.client, body: body, done: done})
+}
+
+// call is a message on its way: done is called when it is over, which may be
+// after its connection is.
+type call struct {
+	ctx    context.Context
+	server *Server
+	client *Client
+	body   []byte
+	done   func()
 }
 
 // answer takes a message and writes the answer, with all that belongs to the
 // call on the same stream.
-func (h *HTTP) answer(ctx context.Context, w http.ResponseWriter, r *http.Request, s *Server, c *Client, body []byte) {
+func (h *HTTP) answer(w http.ResponseWriter, r *http.Request, c call) {
 	out := newStream()
-	answer := s.AcceptText(ctx, c.through(out.Send), body)
+	answer := c.server.AcceptText(c.ctx, c.client.through(func(message []byte) error {
+		if err := out.Send(message); err == nil || c.client.send == nil {
+			return err
+		}
+		return c.client.send(message) // the call is over, but not all that it began
+	}), c.body)
 	if answer == nil {
+		c.done()
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
-	go func() { out.end(answer()) }()
+	go func() {
+		defer c.done()
+		out.end(answer())
+	}()
 	out.serve(w, r)
 }
 
@@ -248,8 +287,10 @@ func (h *HTTP) postModern(w http.ResponseWriter, r *http.Request, s *Server, m j
 	}
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
+	defer context.AfterFunc(h.calls, func() { cancel(context.Cause(h.calls)) })()
 	out := newStream()
 	c := s.NewClient(sender(r), out.Send)
+	c.ended = h.ended
 	answer := s.Accept(ctx, c, m)
 	if answer == nil {
 		w.WriteHeader(http.StatusAccepted)
@@ -264,11 +305,14 @@ func mismatch(h http.Header, m jsonrpc.Message) string {
 	if got := h.Get("Mcp-Method"); got != m.Method {
 		return fmt.Sprintf("the header Mcp-Method is %q, but the method is %q", got, m.Method)
 	}
-	for _, member := range []string{"name", "uri"} {
-		want, ok := rawjson.String(rawjson.Get(m.Params, member))
-		if got := h.Get("Mcp-Name"); ok && got != "" && got != want {
-			return fmt.Sprintf("the header Mcp-Name is %q, but the %s is %q", got, member, want)
-		}
+	version, _ := rawjson.String(rawjson.Get(rawjson.Get(m.Params, "_meta"), mcp.MetaKeyProtocolVersion))
+	if got := h.Get("Mcp-Protocol-Version"); got != "" && got != version {
+		return fmt.Sprintf("the header Mcp-Protocol-Version is %q, but the request says %q", got, version)
+	}
+	member := map[string]string{"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}[m.Method]
+	want, _ := rawjson.String(rawjson.Get(m.Params, member))
+	if got := h.Get("Mcp-Name"); member != "" && got != want {
+		return fmt.Sprintf("the header Mcp-Name is %q, but the %s is %q", got, member, want)
 	}
 	return ""
 }
@@ -288,14 +332,21 @@ func (h *HTTP) postStateless(w http.ResponseWriter, r *http.Request, s *Server, 
 		version = mcp.ProtocolVersion20250326 // what MCP has a server assume
 	}
 	c.opened(version, nil)
-	h.answer(r.Context(), w, r, s, c, body)
+	h.answer(w, r, call{ctx: r.Context(), server: s, client: c, body: body, done: func() {}})
+}
+
+// keepsNone refuses what needs a session where none is kept.
+func (h *HTTP) keepsNone(w http.ResponseWriter) bool {
+	if h.Stateless {
+		w.Header().Set("Allow", http.MethodPost)
+		refuse(w, http.StatusMethodNotAllowed, "no session is kept here (--stateless): there are only calls")
+	}
+	return h.Stateless
 }
 
 // get opens the stream for what belongs to no call.
 func (h *HTTP) get(w http.ResponseWriter, r *http.Request, s *Server) {
-	if h.Stateless {
-		w.Header().Set("Allow", http.MethodPost)
-		refuse(w, http.StatusMethodNotAllowed, "no session is kept here (--stateless), so there is no stream")
+	if h.keepsNone(w) {
 		return
 	}
 	n, done := h.session(w, r, s)
@@ -322,6 +373,9 @@ func (h *HTTP) stand(w http.ResponseWriter, r *http.Request, n *session, first [
 
 // delete ends a session.
 func (h *HTTP) delete(w http.ResponseWriter, r *http.Request, s *Server) {
+	if h.keepsNone(w) {
+		return
+	}
 	n, done := h.session(w, r, s)
 	if n == nil {
 		return
@@ -340,6 +394,9 @@ func (h *HTTP) sse(w http.ResponseWriter, r *http.Request, s *Server) {
 		return
 	}
 	defer h.sessions.end(n)
+	n.older = true
+	_, done := h.sessions.find(n.id, r)
+	defer done()
 	h.stand(w, r, n, appendEvent(nil, "endpoint", []byte("/message?sessionId="+n.id)))
 }
 
@@ -359,13 +416,17 @@ func (h *HTTP) message(w http.ResponseWriter, r *http.Request) {
 	answer := n.server.AcceptText(n.ctx, n.client, body)
 	w.WriteHeader(http.StatusAccepted)
 	_, _ = io.WriteString(w, "Accepted")
+	if answer == nil {
+		done()
+		return
+	}
+	n.begin()
 	go func() {
 		defer done()
-		if answer != nil {
-			if message := answer(); message != nil {
-				_ = n.tell(message) // without its stream the client has gone
-			}
+		if message := answer(); message != nil {
+			_ = n.tell(message) // without its stream the client has gone
 		}
+		n.finish()
 	}()
 }
 

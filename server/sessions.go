@@ -5,7 +5,9 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"errors"
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 )
@@ -33,6 +35,9 @@ type session struct {
 	used     time.Time
 	busy     int     // requests and streams that are open
 	standing *stream // nil if the client has none open
+	older    bool    // the standing stream carries the answers too
+	calls    int     // whose answers will come on it
+	leaving  bool    // it ends with the last of them
 }
 
 var (
@@ -106,15 +111,22 @@ const detachTime = 30 * time.Second
 
 // endAll ends every session.
 func (s *sessions) endAll() {
-	s.mu.Lock()
-	all := make([]*session, 0, len(s.byID))
-	for _, n := range s.byID {
-		all = append(all, n)
-	}
-	s.mu.Unlock()
-	for _, n := range all {
+	for _, n := range s.all() {
 		s.end(n)
 	}
+}
+
+// cancelAll cancels the calls of every session.
+func (s *sessions) cancelAll(cause error) {
+	for _, n := range s.all() {
+		n.cancel(cause)
+	}
+}
+
+func (s *sessions) all() []*session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Values(s.byID))
 }
 
 // expire ends the sessions that nobody has used for long, until ctx ends.
@@ -149,6 +161,35 @@ func (n *session) idleFor() time.Duration {
 		return 0
 	}
 	return time.Since(n.used)
+}
+
+// begin notes a call whose answer comes on the standing stream.
+func (n *session) begin() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.calls++
+}
+
+// finish notes that it has come.
+func (n *session) finish() {
+	n.mu.Lock()
+	n.calls--
+	last := n.leaving && n.calls == 0
+	n.mu.Unlock()
+	if last {
+		n.listen(nil)
+	}
+}
+
+// leave ends the standing stream, once it carries no answers any more.
+func (n *session) leave() {
+	n.mu.Lock()
+	n.leaving = true
+	last := !n.older || n.calls == 0
+	n.mu.Unlock()
+	if last {
+		n.listen(nil)
+	}
 }
 
 // tell sends a message on the standing stream. Without one it is lost, as MCP has

@@ -17,15 +17,28 @@ type HTTPOptions struct {
 	Stateless bool
 }
 
-// ServeHTTP serves the profiles of a config over HTTP until ctx ends.
-func ServeHTTP(ctx context.Context, c *config.Config, o HTTPOptions, stderr io.Writer) error {
+// HTTP is the profiles of a config that are served over HTTP.
+type HTTP struct {
+	config   *config.Config
+	options  HTTPOptions
+	profiles []*config.Profile
+}
+
+// NewHTTP checks what is to be served. Nothing runs yet.
+func NewHTTP(c *config.Config, o HTTPOptions) (*HTTP, error) {
 	if err := server.CheckBind(c.Server.Host, c.Server.Token); err != nil {
-		return err
+		return nil, err
 	}
 	profiles, err := chosen(c, o.Schema)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	return &HTTP{config: c, options: o, profiles: profiles}, nil
+}
+
+// Serve serves until ctx ends.
+func (h *HTTP) Serve(ctx context.Context, stderr io.Writer) error {
+	c := h.config
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(c.Server.Host, strconv.Itoa(c.Server.Port)))
 	if err != nil {
 		return fmt.Errorf("cannot listen: %w; choose another port with --port, 0 for any free one", err)
@@ -41,11 +54,11 @@ func ServeHTTP(ctx context.Context, c *config.Config, o HTTPOptions, stderr io.W
 		BodyBytes: c.Limits.BodyBytes,
 		Sessions:  c.Limits.Sessions,
 		Idle:      c.Limits.SessionIdle,
-		Stateless: o.Stateless,
+		Stateless: h.options.Stateless,
 	}
 	s.warn(c)
 	var apps []*App
-	for _, p := range profiles {
+	for _, p := range h.profiles {
 		a := s.app(c, p)
 		apps = append(apps, a)
 		front.Servers[p.Name] = server.New(p, a.Registry, a.Executor, server.Options{Log: s.log, Version: Version()})

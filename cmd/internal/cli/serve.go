@@ -87,7 +87,11 @@ func (c *serveCmd) Run(t *terminal) error {
 		if err := c.httpFlags.apply(&file.Server); err != nil {
 			return usageError{err}
 		}
-		return app.ServeHTTP(t.ctx, file, app.HTTPOptions{Schema: c.Schema, Stateless: c.Stateless}, t.stderr)
+		web, err := app.NewHTTP(file, app.HTTPOptions{Schema: c.Schema, Stateless: c.Stateless})
+		if err != nil {
+			return usageError{err}
+		}
+		return web.Serve(t.ctx, t.stderr)
 	}
 	return c.stdio(t, file)
 }

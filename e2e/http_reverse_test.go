@@ -1,0 +1,187 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"mcpx/internal/mcptest"
+)
+
+// asks are what an upstream may ask a client, with an answer.
+var asks = []struct{ method, params, answer string }{
+	{"sampling/createMessage", `{"messages":[],"maxTokens":9007199254740993}`, `{"role":"assistant","content":{"type":"text","text":"%s"},"model":"m"}`},
+	{"elicitation/create", `{"message":"?","requestedSchema":{"type":"object","properties":{}}}`, `{"action":"accept","content":{"a":"%s"}}`},
+	{"roots/list", `{}`, `{"roots":[{"uri":"file:///%s"}]}`},
+}
+
+// TestHTTPReverse: what an upstream asks comes on the stream of the call it asks
+// for, whether the client has a standing stream or not.
+func TestHTTPReverse(t *testing.T) {
+	t.Parallel()
+	for _, v := range []struct {
+		name     string
+		standing bool
+	}{{"with a standing stream", true}, {"without one", false}} {
+		t.Run(v.name, func(t *testing.T) {
+			t.Parallel()
+			s := serveHTTP(t, one(t, "-full"), options{})
+			c := s.client("/mcp")
+			var standing *exchange
+			if v.standing {
+				standing = c.listen()
+			}
+			for _, a := range asks {
+				call := c.ask("tools/call", execParams("a", "ask", fmt.Sprintf(`{"method":%q,"params":%s}`, a.method, a.params)))
+				asked := call.next(0)
+				if asked.Method != a.method || string(asked.Params) != a.params {
+					t.Fatalf("the client was asked %s, want %s %s", asked.line, a.method, a.params)
+				}
+				answer := fmt.Sprintf(a.answer, "x")
+				c.tell(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, asked.ID, answer))
+				if got := textOf(t, string(call.answer().Result), false); got != answer {
+					t.Errorf("%s: the upstream got %s, want %s", a.method, got, answer)
+				}
+			}
+			if v.standing && len(standing.lines()) > 0 {
+				t.Errorf("the standing stream has %q", standing.lines())
+			}
+		})
+	}
+}
+
+// TestHTTPReverseOfTwo: two clients at once. On a shared session nobody can know
+// whom an upstream asks, so nobody is; on sessions of their own each is asked what
+// is for its call.
+func TestHTTPReverseOfTwo(t *testing.T) {
+	t.Parallel()
+	t.Run("shared", func(t *testing.T) {
+		t.Parallel()
+		s := serveHTTP(t, one(t, "-full", "-count-calls"), options{})
+		c, other := s.client("/mcp"), s.client("/mcp")
+		standing := other.listen()
+		beside := other.ask("tools/call", execParams("a", "sleep", `{"ms":2000,"text":"x"}`))
+		s.underWay(other, 1)
+		for _, a := range asks {
+			got := c.exec("a", "ask", fmt.Sprintf(`{"method":%q}`, a.method))
+			if !strings.HasPrefix(got, "error ") || !strings.Contains(got, "isolation") {
+				t.Errorf("%s: %s, want an error that names isolation", a.method, got)
+			}
+		}
+		if got := textOf(t, string(beside.answer().Result), false); got != "x" || len(beside.lines()) != 1 || len(standing.lines()) > 0 {
+			t.Errorf("the other client got %q and %q", beside.lines(), standing.lines())
+		}
+	})
+	t.Run("isolated", func(t *testing.T) {
+		t.Parallel()
+		own := mcptest.Upstream(t, "-full")
+		own["isolation"] = "client"
+		s := serveHTTP(t, map[string]any{"mcpServers": map[string]any{"a": own}}, options{})
+		clients := []*caller{s.client("/mcp"), s.client("/mcp"), s.client("/mcp")}
+		pids := map[string]bool{}
+		for _, c := range clients {
+			pids[c.exec("a", "pid", "")] = true
+		}
+		if len(pids) != len(clients) {
+			t.Errorf("%d clients have %d processes", len(clients), len(pids))
+		}
+		for _, a := range asks {
+			calls := make([]*exchange, len(clients))
+			for i, c := range clients {
+				calls[i] = c.ask("tools/call", execParams("a", "ask", fmt.Sprintf(`{"method":%q}`, a.method)))
+			}
+			for i, c := range clients { // all are asked at once
+				answer := fmt.Sprintf(a.answer, fmt.Sprint("client-", i))
+				c.tell(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, calls[i].next(0).ID, answer))
+			}
+			for i := range clients {
+				if got, want := textOf(t, string(calls[i].answer().Result), false), fmt.Sprintf(a.answer, fmt.Sprint("client-", i)); got != want {
+					t.Errorf("%s: client %d got %s, want %s", a.method, i, got, want)
+				}
+			}
+		}
+	})
+}
+
+// TestHTTPAnswersOfStrangers: the id of what a client is asked is no secret, so
+// only that client's answer counts, and only its own calls can be cancelled by it.
+func TestHTTPAnswersOfStrangers(t *testing.T) {
+	t.Parallel()
+	s := serveHTTP(t, one(t, "-full"), options{})
+	c, stranger := s.client("/mcp"), s.client("/mcp")
+	call := c.ask("tools/call", execParams("a", "ask", `{"method":"roots/list"}`))
+	asked := call.next(0)
+	stranger.tell(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"roots":[{"uri":"file:///stranger"}]}}`, asked.ID))
+	stranger.tell(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, call.request.ID))
+	c.tell(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"roots":[]}}`, asked.ID))
+	if got := textOf(t, string(call.answer().Result), false); got != `{"roots":[]}` {
+		t.Errorf("got %s", got)
+	}
+}
+
+// TestHTTPLogLevels: the log messages of a call come on its stream, and each
+// client has a level of its own.
+func TestHTTPLogLevels(t *testing.T) {
+	t.Parallel()
+	s := serveHTTP(t, one(t, "-full"), options{})
+	quiet, chatty := s.client("/mcp"), s.client("/mcp")
+	quiet.result("logging/setLevel", `{"level":"error"}`)
+	chatty.result("logging/setLevel", `{"level":"debug"}`)
+	streams := []*exchange{quiet.listen(), chatty.listen()}
+	const say = `{"method":"notifications/message","params":[{"level":"debug","data":1},{"level":"warning","data":2},{"level":"error","data":3}]}`
+	line := func(level string, data int) string {
+		return fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":%q,"data":%d,"logger":"a"}}`, level, data)
+	}
+	for _, v := range []struct {
+		name string
+		c    *caller
+		want []string
+	}{
+		{"quiet", quiet, []string{line("error", 3)}},
+		{"chatty", chatty, []string{line("debug", 1), line("warning", 2), line("error", 3)}},
+	} {
+		x := v.c.ask("tools/call", execParams("a", "say", say))
+		x.answer()
+		if got := x.lines(); strings.Join(got[:len(got)-1], "\n") != strings.Join(v.want, "\n") {
+			t.Errorf("%s got\n%s\nwant\n%s", v.name, strings.Join(got, "\n"), strings.Join(v.want, "\n"))
+		}
+	}
+	for i, x := range streams {
+		if got := x.lines(); len(got) > 0 {
+			t.Errorf("standing stream %d has messages of a call: %q", i, got)
+		}
+	}
+}
+
+// TestHTTPUpdates: updates of resources reach exactly the clients that are
+// subscribed, of either transport.
+func TestHTTPUpdates(t *testing.T) {
+	t.Parallel()
+	s := serveHTTP(t, one(t, "-full"), options{})
+	first, second, older := s.client("/mcp"), s.client("/mcp"), s.caller("")
+	streams := []*exchange{first.listen(), second.listen(), older.openSSE("/sse")}
+	older.tell(initializeLine("2024-11-05", "{}"))
+	streams[2].next(0)
+	older.tell(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	first.result("resources/subscribe", `{"uri":"test://one"}`)
+	older.tell(`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"own://test"}}`)
+	streams[2].next(1)
+	second.exec("a", "say", `{"method":"notifications/resources/updated","params":[{"uri":"test://one"},{"uri":"own://test"},{"uri":"test://other"}]}`)
+	streams[0].next(0)
+	streams[2].next(2)
+	first.result("resources/unsubscribe", `{"uri":"test://one"}`)
+	second.exec("a", "say", `{"method":"notifications/resources/updated","params":[{"uri":"test://one"},{"uri":"own://test"}]}`)
+	streams[2].next(3)
+	line := func(uri string) string {
+		return fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":%q}}`, uri)
+	}
+	for i, want := range [][]string{{line("test://one")}, nil, {line("own://test"), line("own://test")}} {
+		got := streams[i].lines()
+		if i == 2 {
+			got = got[2:] // after the answers
+		}
+		if strings.Join(got, "\n") != strings.Join(want, "\n") {
+			t.Errorf("client %d was told\n%s\nwant\n%s", i, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+}
