@@ -197,3 +197,23 @@ func TestHTTPStateless(t *testing.T) {
 		}
 	}
 }
+
+// TestHTTPFirstMessages: who posts as soon as the stream of SSE says where to is
+// answered.
+func TestHTTPFirstMessages(t *testing.T) {
+	t.Parallel()
+	s := serveHTTP(t, one(t, "-full"), options{})
+	var clients sync.WaitGroup
+	for range 400 {
+		clients.Go(func() {
+			c := s.caller("")
+			stream := c.openSSE("/sse")
+			c.tell(initializeLine("2024-11-05", "{}"))
+			if m := stream.next(0); m.Error != nil || string(m.ID) != `"init"` {
+				t.Errorf("initialize is answered with %s", m.line)
+			}
+			stream.drop()
+		})
+	}
+	clients.Wait()
+}

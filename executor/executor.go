@@ -58,6 +58,7 @@ func New(r *registry.Registry, c *config.Config, p *config.Profile, o Options) *
 
 // Call is one tool call.
 type Call struct {
+	Request   string          // the client's id of the call, for the log
 	Client    registry.Client // who calls: result handles are a client's own; nil for a program
 	Server    string
 	Tool      string
@@ -69,10 +70,10 @@ type Call struct {
 
 // Event is what became of a call.
 type Event struct {
-	Client, Server, Tool string
-	Outcome              string // ok, or the kind of failure
-	Took                 time.Duration
-	BytesIn, BytesOut    int
+	Client, Request, Server, Tool string
+	Outcome                       string // ok, or the kind of failure
+	Took                          time.Duration
+	BytesIn, BytesOut             int
 }
 
 // Do makes the call and returns the upstream's result as it came, unless it
@@ -81,7 +82,7 @@ func (e *Executor) Do(ctx context.Context, c Call) (result []byte, err error) {
 	begin := time.Now()
 	defer func() {
 		e.observe(Event{
-			Client: clientID(c.Client), Server: c.Server, Tool: c.Tool, Outcome: outcome(ctx, err),
+			Client: clientID(c.Client), Request: c.Request, Server: c.Server, Tool: c.Tool, Outcome: outcome(ctx, err),
 			Took: time.Since(begin), BytesIn: len(c.Arguments), BytesOut: len(result),
 		})
 	}()

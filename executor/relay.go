@@ -12,6 +12,7 @@ import (
 
 // Relay is a request that goes to the upstream that has what it names.
 type Relay struct {
+	Request  string // the client's id of it, for the log
 	Client   registry.Client
 	Method   string
 	Params   []byte
@@ -46,7 +47,7 @@ func (e *Executor) Relay(ctx context.Context, r Relay) (result []byte, err error
 	begin := time.Now()
 	var to route
 	defer func() {
-		event := Event{Client: clientID(r.Client), Tool: r.Method, Outcome: outcome(ctx, err), Took: time.Since(begin), BytesIn: len(r.Params), BytesOut: len(result)}
+		event := Event{Client: clientID(r.Client), Request: r.Request, Tool: r.Method, Outcome: outcome(ctx, err), Took: time.Since(begin), BytesIn: len(r.Params), BytesOut: len(result)}
 		if to.to != nil {
 			event.Server, event.Tool = to.to.Upstream.Name, r.Method+" "+to.to.Key
 		}

@@ -260,7 +260,11 @@ func (l *httpLink) post(ctx context.Context, message, id []byte) {
 	}
 	answer, err := l.client.Do(r)
 	if err != nil {
-		l.fail(id, errors.New(l.config.Redact(err.Error())))
+		reason := l.config.Redact(err.Error())
+		l.fail(id, errors.New(reason))
+		if unreachable(err) {
+			l.end(&failure{reason: reason})
+		}
 		return
 	}
 	defer func() { _ = answer.Body.Close() }()
@@ -283,6 +287,13 @@ func (l *httpLink) post(ctx context.Context, message, id []byte) {
 	if err := l.take(answer, message); err != nil {
 		l.fail(id, err)
 	}
+}
+
+// unreachable reports whether nobody is there to talk to: then the session is
+// over. One connection that breaks costs only its own call.
+func unreachable(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
 }
 
 // older reports whether the link speaks the older transport.
@@ -393,6 +404,10 @@ func (l *httpLink) stand() {
 			}
 			err = readEvents(answer.Body, l.limit, func(_ string, data []byte) { l.receive(data) })
 			_ = answer.Body.Close()
+		}
+		if unreachable(err) {
+			l.end(&failure{reason: l.config.Redact(err.Error())})
+			return
 		}
 		l.log.Debug().Err(err).Msg("the stream has ended; it is opened again")
 		select {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -171,6 +172,38 @@ func TestRemoteDiesDuringACall(t *testing.T) {
 	time.AfterFunc(50*time.Millisecond, func() { remote.CloseClientConnections() })
 	if _, err := callTool(t.Context(), r, "a", "hang", "{}"); err == nil {
 		t.Error("the call did not notice")
+	}
+}
+
+func TestRemoteComesBackOnAnotherRun(t *testing.T) {
+	remote := newRemote(t)
+	r, _ := run(t, map[string]any{"a": remote.config()})
+	mustCall(t, r, "a", "echo", `{"text":"hi"}`)
+	address := remote.Listener.Addr().String()
+	remote.CloseClientConnections()
+	remote.Close()
+	if _, err := callTool(t.Context(), r, "a", "echo", `{"text":"hi"}`); err == nil {
+		t.Fatal("a call to nobody is answered")
+	}
+	again := newRemote(t)
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	back := &http.Server{Handler: again.Config.Handler, ReadHeaderTimeout: time.Minute}
+	go func() { _ = back.Serve(l) }()
+	t.Cleanup(func() { _ = back.Close() })
+	for limit := time.Now().Add(10 * time.Second); ; {
+		got, err := callTool(t.Context(), r, "a", "echo", `{"text":"again"}`)
+		if err == nil && got == "again" {
+			break
+		}
+		if time.Now().After(limit) {
+			t.Fatalf("it is not found again: %v", err)
+		}
+		if u := r.Catalog().Upstream("a"); u.State == Waiting {
+			<-time.After(time.Until(u.FailedAt.Add(retryGrace)))
+		}
 	}
 }
 

@@ -32,7 +32,8 @@ type HTTP struct {
 	BodyBytes int
 	Sessions  int
 	Idle      time.Duration
-	Stateless bool // no session is kept, so that any replica can answer
+	Stateless bool         // no session is kept, so that any replica can answer
+	Metrics   http.Handler // answers /metrics; nil: nothing does
 
 	sessions *sessions
 	ended    chan struct{}   // closed when no more is served
@@ -105,8 +106,14 @@ func (h *HTTP) Handler() http.Handler {
 	mux.HandleFunc("POST /message", h.message)
 	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"status":"ok"}`) })
 	mux.HandleFunc("GET /status", h.status)
+	if h.Metrics != nil {
+		mux.Handle("GET /metrics", h.Metrics)
+	}
 	return h.Guard.Wrap(mux)
 }
+
+// Open is how many sessions are open.
+func (h *HTTP) Open() int { return len(h.sessions.all()) }
 
 // closeStreams ends what would never end by itself.
 func (h *HTTP) closeStreams() {
@@ -445,9 +452,6 @@ func (h *HTTP) status(w http.ResponseWriter, _ *http.Request) {
 			schemas[name] = append(schemas[name], upstream{u.Name, string(u.State), u.Reason, len(u.Tools)})
 		}
 	}
-	h.sessions.mu.Lock()
-	open := len(h.sessions.byID)
-	h.sessions.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]any{"schemas": schemas, "sessions": open})
+	_ = json.NewEncoder(w).Encode(map[string]any{"schemas": schemas, "sessions": h.Open()})
 }

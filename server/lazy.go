@@ -114,7 +114,7 @@ func (s *Server) callTool(ctx context.Context, c *Client, m jsonrpc.Message) ([]
 		return s.inspect(ctx, arguments)
 	case "exec":
 		call := executor.ParseExec(arguments)
-		call.Client, call.Meta, call.Progress = c, meta, c.progress(meta)
+		call.Request, call.Client, call.Meta, call.Progress = string(m.ID), c, meta, c.progress(meta)
 		return s.exec(ctx, call)
 	}
 	return nil, s.notListed(name)

@@ -16,6 +16,7 @@ import (
 // relay passes a request on to the upstream that has what it names.
 func (s *Server) relay(ctx context.Context, c *Client, m jsonrpc.Message) ([]byte, error) {
 	return s.executor.Relay(ctx, executor.Relay{
+		Request:  string(m.ID),
 		Client:   c,
 		Method:   m.Method,
 		Params:   m.Params,

@@ -33,6 +33,7 @@ type shared struct {
 	log     zerolog.Logger
 	level   *logging.Level
 	watcher *registry.Watcher
+	metrics *metrics // nil where nobody asks for them
 	close   func() error
 }
 
@@ -122,8 +123,11 @@ func (a *App) servers() string {
 	return fmt.Sprintf("%d (%s)", len(names), strings.Join(names, ", "))
 }
 
-// logCall writes the one line of a call.
+// logCall writes the one line of a call, and counts it.
 func (s *shared) logCall(e executor.Event) {
-	s.log.Info().Str("client", e.Client).Str("server", e.Server).Str("tool", e.Tool).Str("outcome", e.Outcome).
+	if s.metrics != nil {
+		s.metrics.observe(e)
+	}
+	s.log.Info().Str("client", e.Client).Str("request", e.Request).Str("server", e.Server).Str("tool", e.Tool).Str("outcome", e.Outcome).
 		Dur("ms", e.Took.Round(10*time.Microsecond)).Int("in", e.BytesIn).Int("out", e.BytesOut).Msg("call")
 }

@@ -47,7 +47,9 @@ func (h *HTTP) Serve(ctx context.Context, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	s.metrics = newMetrics()
 	front := &server.HTTP{
+		Metrics:   s.metrics.handler(),
 		Servers:   map[string]*server.Server{},
 		Guard:     server.Guard{Token: c.Server.Token, AllowedHosts: c.Server.AllowedHosts, AllowedOrigins: c.Server.AllowedOrigins, Bind: listener.Addr().String()},
 		Log:       s.log,
@@ -65,6 +67,7 @@ func (h *HTTP) Serve(ctx context.Context, stderr io.Writer) error {
 		s.log.Info().Str("version", Version()).Str("mode", "http").Str("schema", p.Name).Str("servers", a.servers()).
 			Str("url", fmt.Sprintf("http://%s/mcp/%s", listener.Addr(), p.Name)).Msg("JSON-RPC 2.0 ready over HTTP")
 	}
+	s.metrics.watch(front.Open, apps)
 	return s.with(ctx, apps, func(ctx context.Context) error { return front.Run(ctx, listener) })
 }
 

@@ -1,0 +1,101 @@
+package app
+
+import (
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"mcpx/executor"
+	"mcpx/internal/tokens"
+	"mcpx/registry"
+)
+
+// metrics counts what becomes of calls: a reader of events, as the log is.
+type metrics struct {
+	registry *prometheus.Registry
+	calls    *prometheus.CounterVec
+	seconds  *prometheus.HistogramVec
+	bytes    *prometheus.CounterVec
+}
+
+func newMetrics() *metrics {
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mcpx_calls_total", Help: "Calls to upstreams, by what became of them.",
+		}, []string{"server", "outcome"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "mcpx_call_seconds", Help: "How long calls took.", Buckets: prometheus.ExponentialBuckets(0.001, 4, 9),
+		}, []string{"server"}),
+		bytes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mcpx_call_bytes_total", Help: "Bytes of arguments (in) and results (out).",
+		}, []string{"server", "direction"}),
+	}
+	m.registry.MustRegister(m.calls, m.seconds, m.bytes,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// observe takes what became of a call.
+func (m *metrics) observe(e executor.Event) {
+	server := e.Server
+	if e.Outcome == "not_found" {
+		server = "unknown" // a client may ask for any name
+	}
+	m.calls.WithLabelValues(server, e.Outcome).Inc()
+	m.seconds.WithLabelValues(server).Observe(e.Took.Seconds())
+	m.bytes.WithLabelValues(server, "in").Add(float64(e.BytesIn))
+	m.bytes.WithLabelValues(server, "out").Add(float64(e.BytesOut))
+}
+
+func (m *metrics) handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+}
+
+// watch adds what is read when it is asked for: sessions, and the upstreams.
+func (m *metrics) watch(sessions func() int, apps []*App) {
+	m.registry.MustRegister(
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "mcpx_sessions", Help: "Client sessions that are open."}, func() float64 { return float64(sessions()) }),
+		&upstreams{apps: apps},
+	)
+}
+
+// upstreams collects the state of every upstream.
+type upstreams struct{ apps []*App }
+
+var (
+	stateDesc  = prometheus.NewDesc("mcpx_upstream_state", "1 for the state an upstream is in.", []string{"schema", "server", "state"}, nil)
+	toolsDesc  = prometheus.NewDesc("mcpx_upstream_tools", "Tools of an upstream.", []string{"schema", "server"}, nil)
+	tokensDesc = prometheus.NewDesc("mcpx_tokens_saved", "Tokens of tool lists that clients are spared, estimated.", []string{"schema"}, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (*upstreams) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{stateDesc, toolsDesc, tokensDesc} {
+		out <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *upstreams) Collect(out chan<- prometheus.Metric) {
+	states := []registry.State{registry.Starting, registry.Ready, registry.Waiting, registry.Failed, registry.Stopped}
+	for _, a := range c.apps {
+		saved := 0
+		for _, u := range a.Registry.Catalog().Upstreams {
+			for _, s := range states {
+				value := 0.0
+				if u.State == s {
+					value = 1
+				}
+				out <- prometheus.MustNewConstMetric(stateDesc, prometheus.GaugeValue, value, a.Profile.Name, u.Name, string(s))
+			}
+			out <- prometheus.MustNewConstMetric(toolsDesc, prometheus.GaugeValue, float64(len(u.Tools)), a.Profile.Name, u.Name)
+			for _, t := range u.Tools {
+				saved += tokens.EstimateBytes(t.Raw)
+			}
+		}
+		out <- prometheus.MustNewConstMetric(tokensDesc, prometheus.GaugeValue, float64(saved), a.Profile.Name)
+	}
+}

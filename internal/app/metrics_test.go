@@ -1,0 +1,85 @@
+package app
+
+import (
+	"io"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"mcpx/config"
+	"mcpx/executor"
+)
+
+func TestMetrics(t *testing.T) {
+	c, err := config.Parse(filepath.Join(t.TempDir(), "mcpx.json"), []byte(`{"mcpServers":{"a":{"command":"true"}}}`), os.LookupEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := New(c, "default", io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := newMetrics()
+	a.metrics = m
+	m.watch(func() int { return 7 }, []*App{a})
+	a.logCall(executor.Event{Server: "a", Outcome: "ok", Took: 20 * time.Millisecond, BytesIn: 5, BytesOut: 9})
+	a.logCall(executor.Event{Server: "made up by a client", Outcome: "not_found"})
+	w := httptest.NewRecorder()
+	m.handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil))
+	for _, want := range []string{
+		`mcpx_calls_total{outcome="ok",server="a"} 1`,
+		`mcpx_calls_total{outcome="not_found",server="unknown"} 1`,
+		`mcpx_call_seconds_count{server="a"} 1`,
+		`mcpx_call_bytes_total{direction="in",server="a"} 5`,
+		`mcpx_call_bytes_total{direction="out",server="a"} 9`,
+		`mcpx_sessions 7`,
+		`mcpx_upstream_state{schema="default",server="a",state="starting"} 1`,
+		`mcpx_upstream_state{schema="default",server="a",state="ready"} 0`,
+		`mcpx_upstream_tools{schema="default",server="a"} 0`,
+		`mcpx_tokens_saved{schema="default"} 0`,
+	} {
+		if !strings.Contains(w.Body.String(), want+"\n") {
+			t.Errorf("no %s", want)
+		}
+	}
+	if strings.Contains(w.Body.String(), "made up") {
+		t.Error("a client's words are a label")
+	}
+}
+
+func TestNewHTTP(t *testing.T) {
+	parse := func(text string) *config.Config {
+		c, err := config.Parse(filepath.Join(t.TempDir(), "mcpx.json"), []byte(text), os.LookupEnv)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	two := `{"schemas":{"default":{"mcpServers":{}},"work":{"mcpServers":{}},"off":{"enabled":false,"mcpServers":{}}}}`
+	for _, row := range []struct {
+		name, config, schema, want string
+	}{
+		{"all that are enabled", two, "", "default work"},
+		{"one", two, "work", "work"},
+		{"none of that name", two, "nope", "no such schema"},
+		{"one that is off", two, "off", "not enabled"},
+		{"none enabled", `{"schemas":{"off":{"enabled":false,"mcpServers":{}}}}`, "", "no schema is enabled"},
+		{"open to all", `{"server":{"host":"0.0.0.0"},"mcpServers":{}}`, "", "a token is needed"},
+	} {
+		h, err := NewHTTP(parse(row.config), HTTPOptions{Schema: row.schema})
+		got := ""
+		if err != nil {
+			got = err.Error()
+		} else {
+			for _, p := range h.profiles {
+				got = strings.TrimSpace(got + " " + p.Name)
+			}
+		}
+		if !strings.Contains(got, row.want) {
+			t.Errorf("%s: %s, want %s", row.name, got, row.want)
+		}
+	}
+}
