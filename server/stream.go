@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"mcpx/internal/jsonrpc"
 )
 
 // stream is what goes to a client in one HTTP answer: messages as they come, and
@@ -181,15 +183,11 @@ func (e *eventWriter) flush() error {
 	return e.control.Flush()
 }
 
-// appendEvent appends one event. Its data is one line: a line break in JSON is
-// only ever white space between tokens.
+// appendEvent appends one event. Its data is one line.
 func appendEvent(b []byte, name string, data []byte) []byte {
 	b = append(append(append(b, "event: "...), name...), "\ndata: "...)
-	for _, c := range data {
-		if c == '\n' || c == '\r' {
-			c = ' '
-		}
-		b = append(b, c)
-	}
+	start := len(b)
+	b = append(b, data...)
+	jsonrpc.OneLine(b[start:])
 	return append(b, "\n\n"...)
 }

@@ -133,21 +133,23 @@ func (w *Writer) enqueue(message []byte) error {
 	}
 	start := len(w.queue)
 	w.queue = append(append(w.queue, message...), '\n')
-	oneLine(w.queue[start : len(w.queue)-1])
+	OneLine(w.queue[start : len(w.queue)-1])
 	w.notify()
 	return nil
 }
 
-// oneLine makes a message one line. In JSON a line break is only ever white space
+// OneLine makes a message one line. In JSON a line break is only ever white space
 // between tokens; sent as it is, what follows it would be a message of its own.
-func oneLine(message []byte) {
-	for {
-		i := bytes.IndexAny(message, "\n\r")
-		if i < 0 {
-			return
+func OneLine(message []byte) {
+	for _, end := range []byte{'\n', '\r'} {
+		for rest := message; ; {
+			i := bytes.IndexByte(rest, end)
+			if i < 0 {
+				break
+			}
+			rest[i] = ' '
+			rest = rest[i+1:]
 		}
-		message[i] = ' '
-		message = message[i+1:]
 	}
 }
 
