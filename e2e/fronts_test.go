@@ -90,7 +90,7 @@ func openHTTP(t *testing.T, config any, o options) conversation {
 }
 
 func (c *overHTTP) send(line string) {
-	t := c.process.t
+	t := c.t
 	t.Helper()
 	m := parse(line)
 	id := string(m.ID)
@@ -147,7 +147,7 @@ func openSSE(t *testing.T, config any, o options) conversation {
 }
 
 func (c *overSSE) send(line string) {
-	c.process.t.Helper()
+	c.t.Helper()
 	c.tell(line)
 }
 

@@ -370,11 +370,11 @@ func (h *HTTP) stand(w http.ResponseWriter, r *http.Request, n *session, first [
 	events := &eventWriter{w: w, control: http.NewResponseController(w)}
 	events.start()
 	events.buffer = append(events.buffer, first...)
+	n.listen(out) // before the client can know of it: what it posts next is answered here
+	defer n.unlisten(out)
 	if events.flush() != nil {
 		return
 	}
-	n.listen(out)
-	defer n.unlisten(out)
 	out.serveEvents(events, r)
 }
 
@@ -401,9 +401,8 @@ func (h *HTTP) sse(w http.ResponseWriter, r *http.Request, s *Server) {
 		return
 	}
 	defer h.sessions.end(n)
-	n.older = true
-	_, done := h.sessions.find(n.id, r)
-	defer done()
+	defer n.use()()
+	n.carryAnswers()
 	h.stand(w, r, n, appendEvent(nil, "endpoint", []byte("/message?sessionId="+n.id)))
 }
 
@@ -420,20 +419,19 @@ func (h *HTTP) message(w http.ResponseWriter, r *http.Request) {
 		done()
 		return
 	}
+	n.begin()
 	answer := n.server.AcceptText(n.ctx, n.client, body)
 	w.WriteHeader(http.StatusAccepted)
 	_, _ = io.WriteString(w, "Accepted")
-	if answer == nil {
-		done()
-		return
-	}
-	n.begin()
 	go func() {
 		defer done()
+		defer n.finish()
+		if answer == nil {
+			return
+		}
 		if message := answer(); message != nil {
 			_ = n.tell(message) // without its stream the client has gone
 		}
-		n.finish()
 	}()
 }
 

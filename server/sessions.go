@@ -74,15 +74,27 @@ func (s *sessions) find(id string, r *http.Request) (n *session, done func()) {
 	if n == nil || n.credential != credential(r) {
 		return nil, nil
 	}
+	return n, n.use()
+}
+
+// use counts something of the session as open until done.
+func (n *session) use() (done func()) {
 	n.mu.Lock()
+	defer n.mu.Unlock()
 	n.busy++
-	n.mu.Unlock()
-	return n, func() {
+	return func() {
 		n.mu.Lock()
+		defer n.mu.Unlock()
 		n.busy--
 		n.used = time.Now()
-		n.mu.Unlock()
 	}
+}
+
+// carryAnswers notes that answers come on the standing stream too.
+func (n *session) carryAnswers() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.older = true
 }
 
 // end ends a session: its calls are cancelled, its streams closed, and what was
@@ -207,11 +219,14 @@ func (n *session) tell(message []byte) error {
 // listen makes a stream the standing one, in place of the one before.
 func (n *session) listen(s *stream) {
 	n.mu.Lock()
-	before := n.standing
+	before, late := n.standing, n.leaving && s != nil && n.calls == 0
 	n.standing = s
 	n.mu.Unlock()
 	if before != nil {
 		before.end(nil)
+	}
+	if late {
+		s.end(nil)
 	}
 }
 

@@ -68,6 +68,9 @@ func (h *HTTP) Serve(ctx context.Context, stderr io.Writer) error {
 			Str("url", fmt.Sprintf("http://%s/mcp/%s", listener.Addr(), p.Name)).Msg("JSON-RPC 2.0 ready over HTTP")
 	}
 	s.metrics.watch(front.Open, apps)
+	if c.Server.Port == 0 { // whatever is logged, the one who asked for any port must learn it
+		fmt.Fprintf(stderr, "mcpx: listening on http://%s/mcp\n", listener.Addr())
+	}
 	return s.with(ctx, apps, func(ctx context.Context) error { return front.Run(ctx, listener) })
 }
 
