@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"testing"
 
+	_ "mcpx/internal/app" // so that a cached result goes when the program changes
 	"mcpx/internal/mcptest"
 )
 
@@ -46,7 +47,7 @@ func run(m *testing.M) int {
 	}
 	// Most tests wait for a process most of the time.
 	flag.Parse()
-	if err := flag.Set("test.parallel", "16"); err != nil {
+	if err := flag.Set("test.parallel", atOnce); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

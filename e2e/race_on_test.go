@@ -4,3 +4,10 @@ package e2e
 
 // race reports whether the tests, and so the binary, are built with -race.
 const race = true
+
+// largeText is the size of a large content: with the detector every byte of it
+// costs a hundred times as much.
+const largeText = 1 << 20
+
+// atOnce is how many tests run side by side; most of them only wait.
+const atOnce = "6"

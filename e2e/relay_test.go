@@ -107,7 +107,7 @@ func compact(t *testing.T, text string) string {
 // prompts/get and resources/read, with nothing cut.
 func TestLargeContents(t *testing.T) {
 	t.Parallel()
-	const size = 10 << 20
+	const size = largeText
 	p := start(t, flat(map[string]any{"one": mcptest.Upstream(t, "-full", "-name", "one")}), options{})
 	p.initialize()
 	if got := p.call("one__large", fmt.Sprintf(`{"bytes":%d}`, size)); got != large(size) {

@@ -64,7 +64,7 @@ func TestNoLimitNoCut(t *testing.T) {
 	config := map[string]any{"mcpServers": map[string]any{"a": mcptest.Upstream(t)}, "limits": map[string]any{"result_tokens": 0}}
 	p := start(t, config, options{})
 	p.initialize()
-	const size = 10 << 20
+	const size = largeText
 	if got := p.exec("a", "large", fmt.Sprintf(`{"bytes":%d}`, size)); got != large(size) {
 		t.Errorf("%d bytes came back, or others than were sent", len(got))
 	}

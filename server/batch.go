@@ -12,25 +12,27 @@ import (
 
 // AcceptText takes what a client wrote: one message or, in the one revision that
 // has them, a batch. It never fails: what is no message is answered with an
-// error. As for Accept, what it returns makes the answer.
-func (s *Server) AcceptText(ctx context.Context, c *Client, text []byte) (answer func() []byte) {
+// error. As for Accept, what it returns makes the answer; now is true if that
+// takes no time, so that answers to what is wrong come in order, and the one to
+// initialize before all others.
+func (s *Server) AcceptText(ctx context.Context, c *Client, text []byte) (answer func() []byte, now bool) {
 	if rawjson.Kind(text) == '[' && c.batches() && rawjson.Check(text) == nil {
-		return s.acceptBatch(ctx, c, text)
+		return s.acceptBatch(ctx, c, text), false
 	}
 	return s.acceptOne(ctx, c, text)
 }
 
 // acceptOne takes one message.
-func (s *Server) acceptOne(ctx context.Context, c *Client, text []byte) (answer func() []byte) {
+func (s *Server) acceptOne(ctx context.Context, c *Client, text []byte) (answer func() []byte, now bool) {
 	m, err := jsonrpc.Parse(text)
 	if err == nil {
-		return s.Accept(ctx, c, m)
+		return s.Accept(ctx, c, m), m.Method == "initialize"
 	}
 	e := wireError(err)
 	if e.Code == jsonrpc.CodeParse {
 		m.ID = nil // JSON-RPC has it that the id of what cannot be read is not known
 	}
-	return func() []byte { return jsonrpc.AppendError(nil, m.ID, e) }
+	return func() []byte { return jsonrpc.AppendError(nil, m.ID, e) }, true
 }
 
 // batches reports whether the client speaks the revision that has batches.
@@ -45,7 +47,7 @@ func (c *Client) batches() bool {
 func (s *Server) acceptBatch(ctx context.Context, c *Client, batch []byte) (answer func() []byte) {
 	var parts []func() []byte
 	for text := range rawjson.Elements(batch) {
-		if part := s.acceptOne(ctx, c, text); part != nil {
+		if part, _ := s.acceptOne(ctx, c, text); part != nil {
 			parts = append(parts, part)
 		}
 	}

@@ -210,7 +210,8 @@ func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, s *Server, bod
 		refuse(w, http.StatusServiceUnavailable, err.Error())
 		return
 	}
-	answer := s.AcceptText(n.ctx, n.client, body)()
+	accepted, _ := s.AcceptText(n.ctx, n.client, body)
+	answer := accepted()
 	if rawjson.Get(answer, "error") != nil {
 		h.sessions.end(n)
 	} else {
@@ -265,7 +266,7 @@ type call struct {
 // call on the same stream.
 func (h *HTTP) answer(w http.ResponseWriter, r *http.Request, c call) {
 	out := newStream()
-	answer := c.server.AcceptText(c.ctx, c.client.through(func(message []byte) error {
+	answer, _ := c.server.AcceptText(c.ctx, c.client.through(func(message []byte) error {
 		if err := out.Send(message); err == nil || c.client.send == nil {
 			return err
 		}
@@ -420,7 +421,7 @@ func (h *HTTP) message(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	n.begin()
-	answer := n.server.AcceptText(n.ctx, n.client, body)
+	answer, _ := n.server.AcceptText(n.ctx, n.client, body)
 	w.WriteHeader(http.StatusAccepted)
 	_, _ = io.WriteString(w, "Accepted")
 	go func() {

@@ -138,7 +138,7 @@ func with(t *testing.T, name string, run method) {
 // ask has a message handled, and returns the answer.
 func (b *bench) ask(t *testing.T, message string) string {
 	t.Helper()
-	answer := b.AcceptText(t.Context(), b.client, []byte(message))
+	answer, _ := b.AcceptText(t.Context(), b.client, []byte(message))
 	if answer == nil {
 		return ""
 	}

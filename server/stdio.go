@@ -138,16 +138,15 @@ func (f *Stdio) read(ctx context.Context, out *jsonrpc.Writer, client *Client, r
 		case err != nil:
 			return err
 		}
-		wasOpen := client.isOpen()
 		request, cancel := f.limit(ctx)
-		answer := f.Server.AcceptText(request, client, line)
+		answer, now := f.Server.AcceptText(request, client, line)
 		switch {
 		case client.exited():
 			cancel()
 			return nil
 		case answer == nil:
 			cancel()
-		case !wasOpen && client.isOpen(): // nothing goes out before the answer to initialize
+		case now:
 			f.send(out, answer())
 			cancel()
 		default:
