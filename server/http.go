@@ -284,54 +284,6 @@ func (h *HTTP) answer(w http.ResponseWriter, r *http.Request, c call) {
 	out.serve(w, r)
 }
 
-// postModern takes a request of 2026-07-28, which needs no session. When its
-// connection is closed it is cancelled.
-func (h *HTTP) postModern(w http.ResponseWriter, r *http.Request, s *Server, m jsonrpc.Message) {
-	if text := mismatch(r.Header, m); text != "" {
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusBadRequest)
-		_, _ = w.Write(jsonrpc.AppendError(nil, m.ID, &jsonrpc.Error{Code: mcp.HEADER_MISMATCH, Message: text}))
-		return
-	}
-	ctx, cancel := context.WithCancelCause(r.Context())
-	defer cancel(nil)
-	defer context.AfterFunc(h.calls, func() { cancel(context.Cause(h.calls)) })()
-	out := newStream()
-	c := s.NewClient(sender(r), out.Send)
-	c.ended = h.ended
-	answer := s.Accept(ctx, c, m)
-	if answer == nil {
-		w.WriteHeader(http.StatusAccepted)
-		return
-	}
-	go func() { out.end(answer()) }()
-	out.serve(w, r)
-}
-
-// mismatch says where the headers of a request of 2026-07-28 differ from it.
-func mismatch(h http.Header, m jsonrpc.Message) string {
-	if got := h.Get("Mcp-Method"); got != m.Method {
-		return fmt.Sprintf("the header Mcp-Method is %q, but the method is %q", got, m.Method)
-	}
-	version, _ := rawjson.String(rawjson.Get(rawjson.Get(m.Params, "_meta"), mcp.MetaKeyProtocolVersion))
-	if got := h.Get("Mcp-Protocol-Version"); got != "" && got != version {
-		return fmt.Sprintf("the header Mcp-Protocol-Version is %q, but the request says %q", got, version)
-	}
-	member := map[string]string{"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}[m.Method]
-	want, _ := rawjson.String(rawjson.Get(m.Params, member))
-	if got := h.Get("Mcp-Name"); member != "" && got != want {
-		return fmt.Sprintf("the header Mcp-Name is %q, but the %s is %q", got, member, want)
-	}
-	return ""
-}
-
-// sender tells clients without a session apart.
-func sender(r *http.Request) string {
-	host, _, _ := net.SplitHostPort(r.RemoteAddr)
-	c := credential(r)
-	return fmt.Sprintf("%s %x", host, c[:8])
-}
-
 // postStateless takes a message of a client for which nothing is kept.
 func (h *HTTP) postStateless(w http.ResponseWriter, r *http.Request, s *Server, body []byte) {
 	c := s.NewClient(sender(r), nil)
@@ -391,49 +343,6 @@ func (h *HTTP) delete(w http.ResponseWriter, r *http.Request, s *Server) {
 	done()
 	h.sessions.end(n)
 	w.WriteHeader(http.StatusNoContent)
-}
-
-// sse opens a session of the older transport: its one stream says where to post.
-func (h *HTTP) sse(w http.ResponseWriter, r *http.Request, s *Server) {
-	n, err := h.sessions.open(s, r)
-	if err != nil {
-		w.Header().Set("Retry-After", "10")
-		refuse(w, http.StatusServiceUnavailable, err.Error())
-		return
-	}
-	defer h.sessions.end(n)
-	defer n.use()()
-	n.carryAnswers()
-	h.stand(w, r, n, appendEvent(nil, "endpoint", []byte("/message?sessionId="+n.id)))
-}
-
-// message takes what a client of the older transport posts; the answer comes on
-// its stream.
-func (h *HTTP) message(w http.ResponseWriter, r *http.Request) {
-	n, done := h.sessions.find(r.URL.Query().Get("sessionId"), r)
-	if n == nil {
-		refuse(w, http.StatusNotFound, "there is no such session; open one with GET /sse")
-		return
-	}
-	body, ok := h.body(w, r)
-	if !ok {
-		done()
-		return
-	}
-	n.begin()
-	answer, _ := n.server.AcceptText(n.ctx, n.client, body)
-	w.WriteHeader(http.StatusAccepted)
-	_, _ = io.WriteString(w, "Accepted")
-	go func() {
-		defer done()
-		defer n.finish()
-		if answer == nil {
-			return
-		}
-		if message := answer(); message != nil {
-			_ = n.tell(message) // without its stream the client has gone
-		}
-	}()
 }
 
 // status shows what is served.

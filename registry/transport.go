@@ -1,0 +1,42 @@
+package registry
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+)
+
+// newTransport has a pool for many calls at once; proxies of the environment are
+// honoured.
+func newTransport() *http.Transport {
+	return &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
+		TLSHandshakeTimeout:   10 * time.Second,
+		MaxIdleConns:          httpPool,
+		MaxIdleConnsPerHost:   httpPool,
+		IdleConnTimeout:       90 * time.Second,
+		ForceAttemptHTTP2:     true,
+		ExpectContinueTimeout: time.Second,
+	}
+}
+
+// sameHost refuses redirects that would carry the configured headers elsewhere.
+func sameHost(r *http.Request, via []*http.Request) error {
+	switch {
+	case len(via) >= 5:
+		return errors.New("too many redirects")
+	case r.URL.Host != via[0].URL.Host || r.URL.Scheme != via[0].URL.Scheme:
+		return fmt.Errorf("it redirects to %s, where its headers must not go; use that url if it is right", r.URL.Host)
+	}
+	return nil
+}
+
+// unreachable reports whether nobody is there to talk to: then the session is
+// over. One connection that breaks costs only its own call.
+func unreachable(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
+}

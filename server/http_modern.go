@@ -1,0 +1,61 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"mcpx/internal/jsonrpc"
+	"mcpx/internal/rawjson"
+)
+
+// postModern takes a request of 2026-07-28, which needs no session. When its
+// connection is closed it is cancelled.
+func (h *HTTP) postModern(w http.ResponseWriter, r *http.Request, s *Server, m jsonrpc.Message) {
+	if text := mismatch(r.Header, m); text != "" {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = w.Write(jsonrpc.AppendError(nil, m.ID, &jsonrpc.Error{Code: mcp.HEADER_MISMATCH, Message: text}))
+		return
+	}
+	ctx, cancel := context.WithCancelCause(r.Context())
+	defer cancel(nil)
+	defer context.AfterFunc(h.calls, func() { cancel(context.Cause(h.calls)) })()
+	out := newStream()
+	c := s.NewClient(sender(r), out.Send)
+	c.ended = h.ended
+	answer := s.Accept(ctx, c, m)
+	if answer == nil {
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	go func() { out.end(answer()) }()
+	out.serve(w, r)
+}
+
+// mismatch says where the headers of a request of 2026-07-28 differ from it.
+func mismatch(h http.Header, m jsonrpc.Message) string {
+	if got := h.Get("Mcp-Method"); got != m.Method {
+		return fmt.Sprintf("the header Mcp-Method is %q, but the method is %q", got, m.Method)
+	}
+	version, _ := rawjson.String(rawjson.Get(rawjson.Get(m.Params, "_meta"), mcp.MetaKeyProtocolVersion))
+	if got := h.Get("Mcp-Protocol-Version"); got != "" && got != version {
+		return fmt.Sprintf("the header Mcp-Protocol-Version is %q, but the request says %q", got, version)
+	}
+	member := map[string]string{"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}[m.Method]
+	want, _ := rawjson.String(rawjson.Get(m.Params, member))
+	if got := h.Get("Mcp-Name"); member != "" && got != want {
+		return fmt.Sprintf("the header Mcp-Name is %q, but the %s is %q", got, member, want)
+	}
+	return ""
+}
+
+// sender tells clients without a session apart.
+func sender(r *http.Request) string {
+	host, _, _ := net.SplitHostPort(r.RemoteAddr)
+	c := credential(r)
+	return fmt.Sprintf("%s %x", host, c[:8])
+}

@@ -1,0 +1,49 @@
+package server
+
+import (
+	"io"
+	"net/http"
+)
+
+// sse opens a session of the older transport: its one stream says where to post.
+func (h *HTTP) sse(w http.ResponseWriter, r *http.Request, s *Server) {
+	n, err := h.sessions.open(s, r)
+	if err != nil {
+		w.Header().Set("Retry-After", "10")
+		refuse(w, http.StatusServiceUnavailable, err.Error())
+		return
+	}
+	defer h.sessions.end(n)
+	defer n.use()()
+	n.carryAnswers()
+	h.stand(w, r, n, appendEvent(nil, "endpoint", []byte("/message?sessionId="+n.id)))
+}
+
+// message takes what a client of the older transport posts; the answer comes on
+// its stream.
+func (h *HTTP) message(w http.ResponseWriter, r *http.Request) {
+	n, done := h.sessions.find(r.URL.Query().Get("sessionId"), r)
+	if n == nil {
+		refuse(w, http.StatusNotFound, "there is no such session; open one with GET /sse")
+		return
+	}
+	body, ok := h.body(w, r)
+	if !ok {
+		done()
+		return
+	}
+	n.begin()
+	answer, _ := n.server.AcceptText(n.ctx, n.client, body)
+	w.WriteHeader(http.StatusAccepted)
+	_, _ = io.WriteString(w, "Accepted")
+	go func() {
+		defer done()
+		defer n.finish()
+		if answer == nil {
+			return
+		}
+		if message := answer(); message != nil {
+			_ = n.tell(message) // without its stream the client has gone
+		}
+	}()
+}
