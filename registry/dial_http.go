@@ -302,16 +302,22 @@ func (l *httpLink) take(answer *http.Response, message []byte) error {
 	return nil
 }
 
-// receive hands a message to the session.
+// receive hands a message to the session. The answer to initialize says which
+// revision later requests have to name.
 func (l *httpLink) receive(message []byte) {
+	l.mu.Lock()
+	if l.version == "" {
+		l.version, _ = rawjson.String(rawjson.Get(rawjson.Get(message, "result"), "protocolVersion"))
+	}
+	l.mu.Unlock()
 	select {
 	case l.incoming <- bytes.Clone(message):
 	case <-l.ctx.Done():
 	}
 }
 
-// greeted notes what the answer to initialize gives: the session, and the
-// revision once it is agreed on. Then mcpx listens.
+// greeted notes the session that the answer to initialize gives. Once the
+// handshake is over, mcpx listens.
 func (l *httpLink) greeted(message []byte, h http.Header) {
 	method, _ := rawjson.String(rawjson.Get(message, "method"))
 	l.mu.Lock()
@@ -319,7 +325,6 @@ func (l *httpLink) greeted(message []byte, h http.Header) {
 	switch method {
 	case "initialize":
 		l.session = h.Get("Mcp-Session-Id")
-		l.version, _ = rawjson.String(rawjson.Get(rawjson.Get(message, "params"), "protocolVersion"))
 	case "notifications/initialized":
 		l.listen.Do(func() { l.running.Go(l.stand) })
 	}

@@ -103,11 +103,13 @@ func TestRemoteProgressComesBeforeTheResult(t *testing.T) {
 		switch {
 		case q.Method != http.MethodPost:
 			w.WriteHeader(http.StatusMethodNotAllowed)
-		case id == nil:
-			w.WriteHeader(http.StatusAccepted)
 		case method == "initialize":
 			w.Header().Set("Content-Type", "application/json")
-			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}`, id)
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}`, id)
+		case q.Header.Get("Mcp-Protocol-Version") != "2025-06-18": // the one that was agreed on
+			http.Error(w, "unsupported version "+q.Header.Get("Mcp-Protocol-Version"), http.StatusBadRequest)
+		case id == nil:
+			w.WriteHeader(http.StatusAccepted)
 		default:
 			w.Header().Set("Content-Type", "text/event-stream")
 			for i := range 3 {

@@ -102,7 +102,7 @@ func (c *serveCmd) stdio(t *terminal, file *config.Config) error {
 		return usageError{fmt.Errorf("%w\nexample: mcpx %s --schema %s", err, file.File, file.Profiles[0].Name)}
 	}
 	if f, ok := t.stdin.(*os.File); ok && isatty.IsTerminal(f.Fd()) {
-		fmt.Fprintln(t.stderr, "mcpx: waiting for JSON-RPC on stdin. An MCP client starts it like this: see \"mcpx --help\"; Ctrl-D ends it.")
+		fmt.Fprintln(t.stderr, "mcpx: waiting for JSON-RPC on stdin, as an MCP client sends it; \"mcpx inspect CONFIG SERVER\" is for people. Ctrl-D ends it.")
 	}
 	return a.ServeStdio(t.ctx, t.stdin, t.stdout)
 }
