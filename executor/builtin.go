@@ -198,11 +198,7 @@ func parameters(t *registry.Tool) string {
 func (e *Executor) listServers(context.Context, Call, []byte) (string, error) {
 	var b strings.Builder
 	for _, u := range e.registry.Catalog().Upstreams {
-		cost := 0
-		for _, t := range u.Tools {
-			cost += tokens.EstimateBytes(t.Raw)
-		}
-		fmt.Fprintf(&b, "%s: %s, %s, ~%d tokens in full", u.Name, u.State, count(len(u.Tools), "tool"), cost)
+		fmt.Fprintf(&b, "%s: %s, %s, ~%d tokens in full", u.Name, u.State, count(len(u.Tools), "tool"), u.Tokens())
 		if u.State == registry.Ready {
 			fmt.Fprintf(&b, ", started in %s", u.StartupTime.Round(time.Millisecond))
 		}

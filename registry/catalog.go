@@ -10,6 +10,7 @@ import (
 	"mcpx/config"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/signature"
+	"mcpx/internal/tokens"
 )
 
 // Catalog is everything known of a profile's upstreams at one moment. It never
@@ -78,6 +79,18 @@ func NewUpstream(name string, tools []Item) *Upstream {
 	return u
 }
 
+// Transport is how the upstream is reached.
+func (u *Upstream) Transport() config.Transport { return u.config.Transport }
+
+// Tokens is about what its tools would take of a client's context, in full.
+func (u *Upstream) Tokens() int {
+	sum := 0
+	for _, t := range u.Tools {
+		sum += t.Tokens()
+	}
+	return sum
+}
+
 // Unavailable is the error of a call to an upstream that is not ready.
 func (u *Upstream) Unavailable() error {
 	return &Unavailable{Server: u.Name, Reason: u.Reason, Stderr: u.Stderr, RetryAt: u.RetryAt}
@@ -122,6 +135,7 @@ type Tool struct {
 
 	signature func() string
 	required  func() string
+	tokens    func() int
 }
 
 // NewTool reads a tool's definition. It is indifferent to what the members hold.
@@ -138,12 +152,16 @@ func NewTool(name string, raw []byte) *Tool {
 		}
 	}
 	t.signature = sync.OnceValue(func() string { return signature.Of(t.InputSchema) })
+	t.tokens = sync.OnceValue(func() int { return tokens.EstimateBytes(t.Raw) })
 	t.required = sync.OnceValue(func() string { return signature.Required(t.InputSchema) })
 	return t
 }
 
 // Signature is the tool's parameters, TypeScript-like.
 func (t *Tool) Signature() string { return t.signature() }
+
+// Tokens is about what its definition would take of a client's context.
+func (t *Tool) Tokens() int { return t.tokens() }
 
 // RequiredParameters is the short form of Signature.
 func (t *Tool) RequiredParameters() string { return t.required() }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/base64"
 	"fmt"
 	"net"
 	"net/http"
@@ -87,6 +88,9 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.URL.Path != "/health" && !g.open && !g.hasToken(r.Header["Authorization"]) {
 		h.Set("WWW-Authenticate", "Bearer")
+		if r.Header.Get("Sec-Fetch-Mode") == "navigate" { // a person in a browser, which can send no Bearer
+			h.Add("WWW-Authenticate", `Basic realm="mcpx: any name, the token as password", charset="UTF-8"`)
+		}
 		refuse(w, http.StatusUnauthorized, `Unauthorized: send "Authorization: Bearer TOKEN", where TOKEN is what server.token, MCPX_TOKEN or --token-file gave mcpx`)
 		return
 	}
@@ -119,7 +123,7 @@ func (g *gate) originProblem(r *http.Request) string {
 		return "Forbidden: the Origin header is null or no origin; use a page whose origin is on localhost or in server.allowed_origins"
 	}
 	isWeb := o.scheme == "http" || o.scheme == "https"
-	if isWeb && isLoopback(o.host) || slices.Contains(g.origins, o) {
+	if isWeb && (isLoopback(o.host) || o.isOf(r.Host)) || slices.Contains(g.origins, o) {
 		return ""
 	}
 	return fmt.Sprintf("Forbidden: the origin %q is not allowed; add it to server.allowed_origins in the config of mcpx", values[0])
@@ -143,15 +147,22 @@ func isPreflight(r *http.Request) bool {
 	return r.Method == http.MethodOptions && r.Header.Get("Origin") != "" && r.Header.Get("Access-Control-Request-Method") != ""
 }
 
-// hasToken reports whether the values of Authorization are the token. Hashes are
-// compared, so that the time it takes tells nothing, not even the length.
+// hasToken reports whether the values of Authorization are the token: as Bearer,
+// or as the password of Basic, which is what a browser asks a person for. Hashes
+// are compared, so that the time it takes tells nothing, not even the length.
 func (g *gate) hasToken(values []string) bool {
 	if len(values) != 1 {
 		return false
 	}
 	scheme, given, _ := strings.Cut(values[0], " ")
-	hash := sha256.Sum256([]byte(strings.TrimLeft(given, " ")))
-	return strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(hash[:], g.token[:]) == 1
+	given = strings.TrimLeft(given, " ")
+	isBasic := strings.EqualFold(scheme, "Basic")
+	if isBasic {
+		pair, _ := base64.StdEncoding.DecodeString(given)
+		_, given, _ = strings.Cut(string(pair), ":")
+	}
+	hash := sha256.Sum256([]byte(given))
+	return (isBasic || strings.EqualFold(scheme, "Bearer")) && subtle.ConstantTimeCompare(hash[:], g.token[:]) == 1
 }
 
 // authority is a host with its port as a URL has them: the name in lower case
@@ -236,4 +247,14 @@ func parseOrigin(s string) (webOrigin, bool) {
 		a.port = defaultPorts[scheme]
 	}
 	return webOrigin{scheme, a}, named && ok
+}
+
+// isOf reports whether the page comes from the host it sends its request to: its
+// own console, under a name that the guard has allowed.
+func (o webOrigin) isOf(host string) bool {
+	a, ok := parseAuthority(host)
+	if a.port == 0 { // whichever a proxy in front speaks
+		a.port = defaultPorts[o.scheme]
+	}
+	return ok && a == o.authority
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"bufio"
 	"cmp"
+	"encoding/base64"
 	"fmt"
 	"maps"
 	"net"
@@ -264,6 +265,11 @@ func TestGuardTokens(t *testing.T) {
 		{[]string{"Bearer " + guardToken}, true},
 		{[]string{"bearer " + guardToken}, true},
 		{[]string{"BEARER   " + guardToken}, true},
+		{[]string{"Basic " + base64.StdEncoding.EncodeToString([]byte("me:"+guardToken))}, true},
+		{[]string{"basic " + base64.StdEncoding.EncodeToString([]byte(":"+guardToken))}, true},
+		{[]string{"Basic " + base64.StdEncoding.EncodeToString([]byte(guardToken))}, false},
+		{[]string{"Basic " + base64.StdEncoding.EncodeToString([]byte(guardToken+":"))}, false},
+		{[]string{"Basic " + base64.StdEncoding.EncodeToString([]byte("me:x"+guardToken))}, false},
 		{nil, false},
 		{[]string{""}, false},
 		{[]string{"Bearer"}, false},
@@ -541,4 +547,37 @@ func FuzzGuardOrigin(f *testing.F) {
 			t.Errorf("Origin %q passed", origin)
 		}
 	})
+}
+
+// A person who opens a page is asked for the token, in the one way browsers have.
+func TestGuardAsksAPerson(t *testing.T) {
+	b := strictGuard()
+	got := b.ask("GET", "/", "localhost", headersOf("Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"))
+	if all := got.header.Values("WWW-Authenticate"); got.status != http.StatusUnauthorized || len(all) != 2 || !strings.HasPrefix(all[1], "Basic ") {
+		t.Errorf("%d %q", got.status, all)
+	}
+}
+
+// The console's own page passes under any name that the guard allows; a page of
+// another port or name of the machine does not.
+func TestGuardOwnOrigin(t *testing.T) {
+	b := strictGuard()
+	for _, row := range []struct {
+		host, origin string
+		want         bool
+	}{
+		{"mcp.example.com", "https://mcp.example.com", true},
+		{"mcp.example.com", "http://mcp.example.com", true},
+		{"mcp.example.com:9000", "http://mcp.example.com:9000", true},
+		{"mcp.example.com:9000", "http://mcp.example.com", false},
+		{"mcp.example.com", "https://mcp.example.com:8443", false},
+		{"mcp.example.com", "https://other.example.com", false},
+		{"evil.com", "https://evil.com", false},
+		{"mcp.example.com", "ftp://mcp.example.com", false},
+	} {
+		got := b.ask("POST", "/mcp", row.host, headersOf("Origin", row.origin, "Authorization", "Bearer "+guardToken))
+		if got.reached != row.want {
+			t.Errorf("Host %s, Origin %s: %d, reached %t", row.host, row.origin, got.status, got.reached)
+		}
+	}
 }

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +16,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/rs/zerolog"
 
+	"mcpx/config"
 	"mcpx/internal/jsonrpc"
 	"mcpx/internal/rawjson"
 )
@@ -35,6 +35,7 @@ type HTTP struct {
 	Stateless bool         // no session is kept, so that any replica can answer
 	Metrics   http.Handler // answers /metrics; nil: nothing does
 
+	views    map[string]map[string]*Server // of each schema, by how tools are shown
 	sessions *sessions
 	ended    chan struct{}   // closed when no more is served
 	calls    context.Context // ends when those in flight have had their time
@@ -92,6 +93,10 @@ func shutdown(s *http.Server, atMost time.Duration) error {
 
 // Handler routes the requests.
 func (h *HTTP) Handler() http.Handler {
+	h.views = map[string]map[string]*Server{}
+	for name, s := range h.Servers {
+		h.views[name] = map[string]*Server{asConfigured: s, string(config.Lazy): s.exposing(config.Lazy), string(config.Flat): s.exposing(config.Flat)}
+	}
 	h.sessions = newSessions(h.Sessions, h.Idle)
 	h.ended = make(chan struct{})
 	h.calls, h.cancel = context.WithCancelCause(context.Background())
@@ -126,21 +131,30 @@ func (h *HTTP) closeStreams() {
 	}
 }
 
-// withServer finds the server of the schema that the path names.
+// asConfigured is how tools are shown to clients that do not choose it.
+const asConfigured = ""
+
+// withServer finds the server of the schema that the path names. A client may
+// choose how it sees the tools: /mcp?expose=flat.
 func (h *HTTP) withServer(handle func(w http.ResponseWriter, r *http.Request, s *Server)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		name := r.PathValue("schema")
 		if name == "" {
 			name = "default"
 		}
-		s := h.Servers[name]
-		if s == nil && r.PathValue("schema") == "" && len(h.Servers) == 1 {
-			for _, only := range h.Servers {
-				s = only
+		views := h.views[name]
+		if views == nil && r.PathValue("schema") == "" && len(h.views) == 1 {
+			for _, only := range h.views {
+				views = only
 			}
 		}
-		if s == nil {
+		if views == nil {
 			refuse(w, http.StatusNotFound, fmt.Sprintf("no schema %q is served; there are: %s", name, strings.Join(slices.Sorted(maps.Keys(h.Servers)), ", ")))
+			return
+		}
+		s := views[r.URL.Query().Get("expose")]
+		if s == nil {
+			refuse(w, http.StatusBadRequest, `"expose" is lazy or flat`)
 			return
 		}
 		handle(w, r, s)
@@ -343,23 +357,4 @@ func (h *HTTP) delete(w http.ResponseWriter, r *http.Request, s *Server) {
 	done()
 	h.sessions.end(n)
 	w.WriteHeader(http.StatusNoContent)
-}
-
-// status shows what is served.
-func (h *HTTP) status(w http.ResponseWriter, _ *http.Request) {
-	type upstream struct {
-		Name   string `json:"name"`
-		State  string `json:"state"`
-		Reason string `json:"reason,omitempty"`
-		Tools  int    `json:"tools"`
-	}
-	schemas := map[string][]upstream{}
-	for name, s := range h.Servers {
-		schemas[name] = []upstream{}
-		for _, u := range s.registry.Catalog().Upstreams {
-			schemas[name] = append(schemas[name], upstream{u.Name, string(u.State), u.Reason, len(u.Tools)})
-		}
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]any{"schemas": schemas, "sessions": h.Open()})
 }

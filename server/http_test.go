@@ -112,8 +112,42 @@ func TestHTTPSession(t *testing.T) {
 			t.Errorf("%s:\n got %s\nwant %s", row.name, got, row.want)
 		}
 	}
-	if got := whole(t, s.do(t, "GET", "/status", "")); !strings.Contains(got, `{"name":"one","state":"ready","tools":`) || !strings.HasSuffix(got, `"sessions":0}`+"\n") {
-		t.Errorf("status %s", got)
+}
+
+func TestStatus(t *testing.T) {
+	s := serveHTTP(t, upstream(t, "one"))
+	s.Servers["default"].registry.Settled(t.Context(), "one")
+	got := whole(t, s.do(t, "GET", "/status", ""))
+	for _, want := range []string{
+		`200 {"version":"1.2.3","sessions":0,"schemas":{"default":[{"name":"one","transport":"stdio","state":"ready","startup_ms":`,
+		`"other":[{"name":"x","transport":"","state":"starting","tools":0,"prompts":0,"resources":0,"tokens":0}]},"context":{"default":{"without":`,
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("status has no %s: %s", want, got)
+		}
+	}
+}
+
+// A client may choose how it sees the tools, and then hears whose they are.
+func TestClientChoosesExposure(t *testing.T) {
+	s := serveHTTP(t, upstream(t, "one"))
+	listed := func(query string) string {
+		r := s.do(t, "POST", "/mcp"+query, request("initialize", `{"protocolVersion":"2025-06-18"}`))
+		id := r.Header.Get(sessionHeader)
+		defer s.do(t, "DELETE", "/mcp"+query, "", sessionHeader, id)
+		return whole(t, s.do(t, "POST", "/mcp"+query, request("tools/list", "{}"), sessionHeader, id))
+	}
+	origin := `"_meta":{"mcpx/server":"one","mcpx/name":"echo"}`
+	if got := listed("?expose=flat"); !strings.Contains(got, `"name":"one__echo"`) || !strings.Contains(got, origin) {
+		t.Errorf("flat: %.300s", got)
+	}
+	for _, query := range []string{"", "?expose=lazy"} {
+		if got := listed(query); strings.Count(got, `"inputSchema"`) != 2 || strings.Contains(got, "_meta") {
+			t.Errorf("%q: %.300s", query, got)
+		}
+	}
+	if got := whole(t, s.do(t, "POST", "/mcp?expose=x", request("ping", "{}"))); !strings.HasPrefix(got, "400 ") || !strings.Contains(got, "lazy or flat") {
+		t.Errorf("unknown: %s", got)
 	}
 }
 

@@ -23,8 +23,8 @@ func (s *Server) setLogLevel(_ context.Context, c *Client, m jsonrpc.Message) ([
 	if !isString || !known {
 		return nil, jsonrpc.Errorf(jsonrpc.CodeInternal, "Invalid log level: %s. Valid levels are: debug, info, warn, error", shown(raw, level))
 	}
-	if s.setLevel != nil {
-		s.setLevel(means.own)
+	if s.options.SetLevel != nil {
+		s.options.SetLevel(means.own)
 	}
 	c.setLevel(means.level)
 	s.registry.SetLevel(c, means.level)

@@ -60,13 +60,22 @@ func (s *Server) list(ctx context.Context, _ *Client, m jsonrpc.Message) ([]byte
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(b, item.Raw...)
+		b = append(b, s.listed(item)...)
 	}
 	b = append(b, ']')
 	if to < len(items) {
 		b = rawjson.AppendString(append(b, `,"nextCursor":`...), cursor(to))
 	}
 	return append(b, '}'), nil
+}
+
+// listed is an item of a list as this server's clients see it.
+func (s *Server) listed(x executor.Exposed) []byte {
+	if !s.origins {
+		return x.Raw
+	}
+	meta := rawjson.With(rawjson.Get(x.Raw, "_meta"), "mcpx/server", rawjson.AppendString(nil, x.Upstream.Name))
+	return rawjson.With(x.Raw, "_meta", rawjson.With(meta, "mcpx/name", rawjson.AppendString(nil, x.Key)))
 }
 
 const cursorMark = "mcpx:"

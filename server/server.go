@@ -35,9 +35,10 @@ type Server struct {
 	methods  map[string]method
 	lazy     bool // two tools instead of all
 	bare     bool // one upstream under its own names: as if it were not behind mcpx
-	version  string
+	origins  bool // lists say whose each thing is
+	profile  *config.Profile
+	options  Options
 	rounds   rounds
-	setLevel func(level string)
 	lastID   atomic.Int64 // of the requests handed to mcp-go
 }
 
@@ -54,10 +55,10 @@ func New(p *config.Profile, r *registry.Registry, e *executor.Executor, o Option
 		registry: r,
 		executor: e,
 		log:      o.Log,
-		setLevel: o.SetLevel,
+		profile:  p,
+		options:  o,
 		lazy:     p.Expose == config.Lazy,
 		bare:     p.Expose == config.Flat && !p.Prefix,
-		version:  o.Version,
 		rounds:   rounds{parked: map[string]*round{}},
 		methods:  methods,
 		mcp: mcpserver.NewMCPServer("mcpx", o.Version,
@@ -75,6 +76,16 @@ func New(p *config.Profile, r *registry.Registry, e *executor.Executor, o Option
 	s.methods = maps.Clone(methods)
 	s.methods["tools/list"], s.methods["tools/call"] = (*Server).list, (*Server).callFlat
 	return s
+}
+
+// exposing is the server for clients that choose themselves how tools are shown,
+// whatever the config says: the console is one. They hear whose each thing is.
+func (s *Server) exposing(how config.Expose) *Server {
+	p := *s.profile
+	p.Expose = how
+	view := New(&p, s.registry, s.executor, s.options)
+	view.origins = p.Prefix
+	return view
 }
 
 // method answers one request with a result, or with an error whose code and data

@@ -8,7 +8,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"mcpx/executor"
-	"mcpx/internal/tokens"
 	"mcpx/registry"
 )
 
@@ -92,9 +91,7 @@ func (c *upstreams) Collect(out chan<- prometheus.Metric) {
 				out <- prometheus.MustNewConstMetric(stateDesc, prometheus.GaugeValue, value, a.Profile.Name, u.Name, string(s))
 			}
 			out <- prometheus.MustNewConstMetric(toolsDesc, prometheus.GaugeValue, float64(len(u.Tools)), a.Profile.Name, u.Name)
-			for _, t := range u.Tools {
-				saved += tokens.EstimateBytes(t.Raw)
-			}
+			saved += u.Tokens()
 		}
 		out <- prometheus.MustNewConstMetric(tokensDesc, prometheus.GaugeValue, float64(saved), a.Profile.Name)
 	}

@@ -1,0 +1,75 @@
+package server
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"mcpx/internal/tokens"
+	"mcpx/registry"
+)
+
+// status is what /status answers: what is served, and how it is.
+type status struct {
+	Version  string                      `json:"version"`
+	Sessions int                         `json:"sessions"` // open ones
+	Schemas  map[string][]upstreamStatus `json:"schemas"`  // their upstreams, in config order
+	Context  map[string]contextStatus    `json:"context"`
+}
+
+type upstreamStatus struct {
+	Name        string    `json:"name"`
+	Description string    `json:"description,omitempty"`
+	Transport   string    `json:"transport"`
+	State       string    `json:"state"`
+	Reason      string    `json:"reason,omitempty"`
+	Stderr      []string  `json:"stderr,omitempty"`
+	RetryAt     time.Time `json:"retry_at,omitzero"`
+	StartupMS   int64     `json:"startup_ms,omitempty"`
+	Tools       int       `json:"tools"`
+	Prompts     int       `json:"prompts"`
+	Resources   int       `json:"resources"`
+	Tokens      int       `json:"tokens"` // of its tools in full
+}
+
+// contextStatus is what a client's context holds of a schema's tools, in tokens:
+// every one of them, and the two of mcpx.
+type contextStatus struct {
+	Without int `json:"without"`
+	With    int `json:"with"`
+}
+
+func statusOf(u *registry.Upstream) upstreamStatus {
+	return upstreamStatus{
+		Name:        u.Name,
+		Description: u.Description,
+		Transport:   string(u.Transport()),
+		State:       string(u.State),
+		Reason:      u.Reason,
+		Stderr:      u.Stderr,
+		RetryAt:     u.RetryAt,
+		StartupMS:   u.StartupTime.Milliseconds(),
+		Tools:       len(u.Tools),
+		Prompts:     len(u.Prompts),
+		Resources:   len(u.Resources) + len(u.Templates),
+		Tokens:      u.Tokens(),
+	}
+}
+
+// status shows what is served.
+func (h *HTTP) status(w http.ResponseWriter, r *http.Request) {
+	answer := status{Sessions: h.Open(), Schemas: map[string][]upstreamStatus{}, Context: map[string]contextStatus{}}
+	for name, views := range h.views {
+		s := views[asConfigured]
+		answer.Version = s.options.Version
+		list := []upstreamStatus{}
+		context := contextStatus{With: tokens.EstimateBytes(views["lazy"].Tools(r.Context()))}
+		for _, u := range s.registry.Catalog().Upstreams {
+			list = append(list, statusOf(u))
+			context.Without += u.Tokens()
+		}
+		answer.Schemas[name], answer.Context[name] = list, context
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(answer)
+}
