@@ -19,6 +19,9 @@ func (e *Executor) arguments(c Call, u *registry.Upstream, t *registry.Tool) ([]
 	if err != nil {
 		return nil, &Invalid{Problems: []validate.Problem{{Text: err.Error()}}, tool: t}
 	}
+	if schema.Accepts(raw) {
+		return raw, nil
+	}
 	value, err := validate.Decode(raw)
 	if err != nil {
 		return nil, &Invalid{Problems: []validate.Problem{{Text: err.Error()}}, tool: t}

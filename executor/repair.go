@@ -20,9 +20,9 @@ func ParseExec(raw []byte) Call {
 	for key, value := range rawjson.Members(raw) {
 		switch key {
 		case "server_name":
-			c.Server, _ = rawjson.String(value)
+			c.Server, _ = rawjson.View(value)
 		case "tool_name":
-			c.Tool, _ = rawjson.String(value)
+			c.Tool, _ = rawjson.View(value)
 		case "arguments":
 			c.Arguments = value
 		}

@@ -96,7 +96,7 @@ func (s *Server) callTool(ctx context.Context, c *Client, m jsonrpc.Message) ([]
 	for key, value := range rawjson.Members(m.Params) {
 		switch key {
 		case "name":
-			name, named = rawjson.String(value)
+			name, named = rawjson.View(value)
 		case "arguments":
 			arguments = value
 		case "_meta":

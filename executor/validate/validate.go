@@ -51,6 +51,7 @@ type Schema struct {
 
 // judge is a compiled schema.
 type judge struct {
+	quick   *quick                   // nil for most schemas that are not flat
 	accepts func(arguments any) bool // the library
 	explain explainer
 	plain   bool // a check takes at most size of schema × size of arguments
@@ -75,6 +76,12 @@ func (s *Schema) Unjudged() string {
 		return *why
 	}
 	return ""
+}
+
+// Accepts reports whether raw arguments are surely valid, at a glance. If it does
+// not, Check says what they are.
+func (s *Schema) Accepts(raw []byte) bool {
+	return s.Unjudged() == "" && s.judge.quick.accepts(raw)
 }
 
 // Check returns what is wrong with arguments, as Decode returns them: at most
@@ -150,7 +157,7 @@ func compile(raw []byte) (judge, error) {
 	if err != nil {
 		return judge{}, err
 	}
-	return judge{accepts, explainer{rules.root, rules.draft <= 7}, rules.plain}, nil
+	return judge{quickly(rules.root), accepts, explainer{rules.root, rules.draft <= 7}, rules.plain}, nil
 }
 
 // library compiles the rules with the library made for their draft.

@@ -112,7 +112,7 @@ func (m Message) checked(method []byte) (Message, error) {
 		}
 	}
 	if method != nil {
-		name, ok := rawjson.String(method)
+		name, ok := rawjson.View(method)
 		if !ok || name == "" {
 			return m.onlyID(), &Error{Code: CodeInvalidRequest, Message: `Invalid request: "method" must be a string`}
 		}

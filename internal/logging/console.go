@@ -1,69 +1,83 @@
 package logging
 
 import (
-	"io"
-	"strings"
-	"sync"
-	"time"
+	"bytes"
 
 	"mcpx/internal/rawjson"
 )
 
-// console writes log events for people, one a line. zerolog's own ConsoleWriter
-// decodes each event into a map, which costs more than a whole relayed call.
-type console struct {
-	out     io.Writer
-	colours bool
+// format appends one event to what is written. An event is JSON, as zerolog makes
+// it.
+type format func(out, event []byte) []byte
 
-	mu   sync.Mutex
-	line []byte
-}
+// asIs leaves events as they are.
+func asIs(out, event []byte) []byte { return append(append(out, event...), '\n') }
+
+// console shows events to people, one a line. zerolog's own ConsoleWriter decodes
+// each into a map, which costs more than a whole relayed call.
+type console struct{ colours bool }
 
 // levels are the short names of zerolog's levels, and their colours.
 var levels = map[string]struct{ name, colour string }{
 	"debug": {"DBG", "\x1b[90m"}, "info": {"INF", "\x1b[32m"}, "warn": {"WRN", "\x1b[33m"}, "error": {"ERR", "\x1b[31m"},
 }
 
-// Write takes one event as JSON: time LEVEL message key=value …
-func (c *console) Write(event []byte) (int, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.line = time.Now().AppendFormat(c.line[:0], time.TimeOnly)
-	level, message := text(event, "level"), text(event, "message")
-	c.line = append(c.line, ' ')
-	c.line = c.paint(c.line, levels[level].colour, levels[level].name)
-	c.line = append(append(c.line, ' '), message...)
+// format writes an event as: time LEVEL message key=value …
+func (c console) format(out, event []byte) []byte {
+	var clock, message string
+	level := levels["info"]
+	for key, value := range rawjson.Members(event) {
+		text, _ := rawjson.View(value)
+		switch key {
+		case "time":
+			clock = timeOfDay(text)
+		case "level":
+			level = levels[text]
+		case "message":
+			message = text
+		}
+	}
+	out = append(append(out, clock...), ' ')
+	out = c.paint(out, level.colour, level.name)
+	out = append(append(out, ' '), message...)
 	for key, value := range rawjson.Members(event) {
 		if key == "level" || key == "message" || key == "time" {
 			continue
 		}
-		c.line = append(c.line, ' ')
-		c.line = c.paint(c.line, "\x1b[36m", key+"=")
-		c.line = append(c.line, shown(value)...)
+		out = append(out, ' ')
+		out = c.paint(out, "\x1b[36m", key, "=")
+		out = append(out, shown(value)...)
 	}
-	c.line = append(c.line, '\n')
-	if _, err := c.out.Write(c.line); err != nil {
-		return 0, err
-	}
-	return len(event), nil
+	return append(out, '\n')
 }
 
-func text(event []byte, key string) string {
-	s, _ := rawjson.String(rawjson.Get(event, key))
-	return s
+// timeOfDay is that part of a time as RFC 3339 has it.
+func timeOfDay(time string) string {
+	const from, to = len("2006-01-02T"), len("2006-01-02T15:04:05")
+	if len(time) < to {
+		return time
+	}
+	return time[from:to]
 }
 
 // shown is a value: a string without its quotes, if it needs none.
 func shown(value []byte) []byte {
-	if len(value) > 2 && value[0] == '"' && !strings.ContainsAny(string(value), " \\=") {
+	if len(value) > 2 && value[0] == '"' && !bytes.ContainsAny(value, " \\=") {
 		return value[1 : len(value)-1]
 	}
 	return value
 }
 
-func (c *console) paint(line []byte, colour, s string) []byte {
-	if !c.colours || colour == "" {
-		return append(line, s...)
+func (c console) paint(out []byte, colour string, parts ...string) []byte {
+	if !c.colours {
+		colour = ""
 	}
-	return append(append(append(line, colour...), s...), "\x1b[0m"...)
+	out = append(out, colour...)
+	for _, p := range parts {
+		out = append(out, p...)
+	}
+	if colour != "" {
+		out = append(out, "\x1b[0m"...)
+	}
+	return out
 }

@@ -2,6 +2,7 @@
 package logging
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -38,20 +39,22 @@ type Options struct {
 func New(c Options, stderr io.Writer) (zerolog.Logger, *Level, func() error, error) {
 	level := &Level{}
 	level.Set(c.Level)
+	format := asIs
+	if c.Format != "json" {
+		format = console{colours: c.File == "" && colours(stderr)}.format
+	}
 	var out io.Writer
 	var closeLog func() error
 	if c.File == "" {
-		q := newQueue(stderr)
+		q := newQueue(stderr, format)
 		out, closeLog = q, q.Close
 	} else {
 		f, err := os.OpenFile(c.File, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 		if err != nil {
 			return zerolog.Nop(), nil, nil, fmt.Errorf("the log file cannot be opened: %w", err)
 		}
-		out, closeLog = f, f.Close
-	}
-	if c.Format != "json" {
-		out = &console{out: out, colours: c.File == "" && colours(stderr)}
+		q := newQueue(f, format)
+		out, closeLog = q, func() error { return errors.Join(q.Close(), f.Close()) }
 	}
 	return zerolog.New(out).With().Timestamp().Logger().Sample(level), level, closeLog, nil
 }

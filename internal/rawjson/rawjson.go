@@ -8,7 +8,9 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"strings"
 	"unicode/utf8"
+	"unsafe"
 )
 
 // MaxDepth is how deep values may nest.
@@ -30,7 +32,9 @@ func Check(b []byte) error {
 }
 
 // Object checks that b is exactly one JSON object, and calls visit with each
-// of its members: the decoded key and the value's bytes, a part of b.
+// of its members: the decoded key and the value's bytes. Both are parts of b,
+// unless the key has escapes: who keeps one for long keeps all of b, and who
+// changes b changes them.
 func Object(b []byte, visit func(key string, value []byte)) error {
 	s := scanner{b: b}
 	s.space()
@@ -40,7 +44,7 @@ func Object(b []byte, visit func(key string, value []byte)) error {
 		}
 		return errors.New("not an object")
 	}
-	if err := s.object(0, visit); err != nil {
+	if err := s.members(visit); err != nil {
 		return err
 	}
 	return s.end()
@@ -67,7 +71,7 @@ func Elements(array []byte) iter.Seq[[]byte] {
 			return
 		}
 		done := false
-		_ = s.array(0, func(value []byte) { done = done || !yield(value) })
+		_ = s.elements(func(value []byte) { done = done || !yield(value) })
 	}
 }
 
@@ -85,13 +89,25 @@ func Get(object []byte, key string) []byte {
 
 // String decodes a JSON string; ok is false for anything else.
 func String(value []byte) (s string, ok bool) {
+	s, ok = View(value)
+	return strings.Clone(s), ok
+}
+
+// View is String without a copy: the text is a part of value, unless it has
+// escapes.
+func View(value []byte) (s string, ok bool) {
 	if len(value) < 2 || value[0] != '"' {
 		return "", false
 	}
 	inner := value[1 : len(value)-1]
 	if plain(inner) {
-		return string(inner), true
+		return unsafe.String(unsafe.SliceData(inner), len(inner)), true
 	}
+	return unescape(value)
+}
+
+// unescape is apart from View so that what has no escapes stays off the heap.
+func unescape(value []byte) (s string, ok bool) {
 	err := json.Unmarshal(value, &s)
 	return s, err == nil
 }

@@ -43,9 +43,9 @@ func (s *scanner) value(depth int) error {
 	case c == '"':
 		return s.text()
 	case c == '{':
-		return s.object(depth, nil)
+		return s.object(depth)
 	case c == '[':
-		return s.array(depth, nil)
+		return s.array(depth)
 	case c == '-' || c >= '0' && c <= '9':
 		return s.number()
 	case c == 't':
@@ -58,72 +58,98 @@ func (s *scanner) value(depth int) error {
 	return ErrSyntax
 }
 
-func (s *scanner) object(depth int, visit func(key string, value []byte)) error {
-	if depth >= MaxDepth {
-		return ErrDepth
-	}
-	s.i++ // {
-	s.space()
-	if s.peek() == '}' {
-		s.i++
-		return nil
-	}
-	for {
-		s.space()
-		start := s.i
-		if s.peek() != '"' {
-			return ErrSyntax
-		}
-		if err := s.text(); err != nil {
-			return err
-		}
-		key := s.b[start:s.i]
-		s.space()
-		if s.peek() != ':' {
-			return ErrSyntax
-		}
-		s.i++
-		s.space()
-		start = s.i
-		if err := s.value(depth + 1); err != nil {
-			return err
-		}
-		if visit != nil {
-			name, ok := String(key)
-			if !ok {
-				return ErrSyntax
-			}
-			visit(name, s.b[start:s.i:s.i])
-		}
-		if last, err := s.next('}'); last || err != nil {
-			return err
+// object moves past an object. members does the same and shows what it passes: it
+// is apart because what a function that calls itself is given goes to the heap.
+func (s *scanner) object(depth int) error {
+	last, err := s.open(depth, '}')
+	for !last && err == nil {
+		if _, _, err = s.member(depth); err == nil {
+			last, err = s.next('}')
 		}
 	}
+	return err
 }
 
-func (s *scanner) array(depth int, visit func(value []byte)) error {
-	if depth >= MaxDepth {
-		return ErrDepth
+// members moves past an object that is in no other value.
+func (s *scanner) members(visit func(key string, value []byte)) error {
+	last, err := s.open(0, '}')
+	for !last && err == nil {
+		key, value, err := s.member(0)
+		if err != nil {
+			return err
+		}
+		name, ok := View(key)
+		if !ok {
+			return ErrSyntax
+		}
+		visit(name, value)
+		if last, err = s.next('}'); err != nil {
+			return err
+		}
 	}
-	s.i++ // [
+	return err
+}
+
+// member moves past a key and its value.
+func (s *scanner) member(depth int) (key, value []byte, err error) {
 	s.space()
-	if s.peek() == ']' {
-		s.i++
-		return nil
+	start := s.i
+	if s.peek() != '"' {
+		return nil, nil, ErrSyntax
 	}
-	for {
+	if err := s.text(); err != nil {
+		return nil, nil, err
+	}
+	key = s.b[start:s.i]
+	s.space()
+	if s.peek() != ':' {
+		return nil, nil, ErrSyntax
+	}
+	s.i++
+	s.space()
+	start = s.i
+	err = s.value(depth + 1)
+	return key, s.b[start:s.i:s.i], err
+}
+
+// array moves past an array; elements also shows what it passes.
+func (s *scanner) array(depth int) error {
+	last, err := s.open(depth, ']')
+	for !last && err == nil {
+		if err = s.value(depth + 1); err == nil {
+			last, err = s.next(']')
+		}
+	}
+	return err
+}
+
+func (s *scanner) elements(visit func(value []byte)) error {
+	last, err := s.open(0, ']')
+	for !last && err == nil {
 		s.space()
 		start := s.i
-		if err := s.value(depth + 1); err != nil {
+		if err = s.value(1); err != nil {
 			return err
 		}
-		if visit != nil {
-			visit(s.b[start:s.i:s.i])
-		}
-		if last, err := s.next(']'); last || err != nil {
-			return err
-		}
+		visit(s.b[start:s.i:s.i])
+		last, err = s.next(']')
 	}
+	return err
+}
+
+// open moves past an opening bracket, and past the closing one if nothing is
+// between them.
+func (s *scanner) open(depth int, closing byte) (empty bool, err error) {
+	if depth >= MaxDepth {
+		return false, ErrDepth
+	}
+	s.i++
+	s.space()
+	if s.peek() != closing {
+		return false, nil
+	}
+	s.i++
+	return true, nil
 }
 
 // next moves past a comma, or past the closing bracket, which is the last.

@@ -1,0 +1,96 @@
+// Package bench measures mcpx beside what it stands in front of, in the same
+// run: a direct upstream, and a relay that does nothing but rewrite ids. Figures
+// of their own mean little on a busy machine; the ratios to the relay do.
+//
+//	go test -run '^$' -bench . -benchtime 30x mcpx/e2e/bench
+package bench
+
+import (
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Arguments of the calls.
+const (
+	small = `{"message":"hello"}`
+	large = `{"message":"hello","size":1000000}`
+	slow  = `{"message":"hello","delay_ms":50}`
+)
+
+func BenchmarkStdioSmall(b *testing.B)    { latency(b, stdioTargets(b, 1), small, 50) }
+func BenchmarkStdioLarge(b *testing.B)    { latency(b, stdioTargets(b, 1), large, 5) }
+func BenchmarkStdioInFlight(b *testing.B) { throughput(b, stdioTargets(b, 1), small, 64, 2000) }
+func BenchmarkStdioSlow(b *testing.B)     { throughput(b, stdioTargets(b, 1), slow, 64, 640) }
+func BenchmarkHTTPSmall(b *testing.B)     { latency(b, httpTargets(b, 1), small, 50) }
+func BenchmarkHTTPClients(b *testing.B)   { throughput(b, httpTargets(b, 64), small, 64, 2000) }
+func BenchmarkHTTPSlow(b *testing.B)      { throughput(b, httpTargets(b, 64), slow, 64, 640) }
+
+// latency measures serial calls, in turns of a few.
+func latency(b *testing.B, targets []*target, arguments string, calls int) {
+	takeTurns(b, targets, "µs", func(t *target) float64 {
+		took := make([]float64, calls)
+		for i := range took {
+			begin := time.Now()
+			if err := t.call(0, arguments); err != nil {
+				b.Fatal(err)
+			}
+			took[i] = float64(time.Since(begin).Nanoseconds()) / 1000
+		}
+		return median(took)
+	})
+}
+
+// throughput measures calls per second with that many in flight.
+func throughput(b *testing.B, targets []*target, arguments string, inFlight, calls int) {
+	takeTurns(b, targets, "calls/s", func(t *target) float64 {
+		begin := time.Now()
+		var wg sync.WaitGroup
+		for worker := range inFlight {
+			wg.Go(func() {
+				for range calls / inFlight {
+					if err := t.call(worker, arguments); err != nil {
+						b.Error(err)
+						return
+					}
+				}
+			})
+		}
+		wg.Wait()
+		return float64(calls/inFlight*inFlight) / time.Since(begin).Seconds()
+	})
+}
+
+// takeTurns measures the targets in turns, in random order, once a round, and
+// reports the median of each, and the median of the ratios to the relay of the
+// same round.
+func takeTurns(b *testing.B, targets []*target, unit string, measure func(t *target) float64) {
+	for _, t := range targets {
+		if err := t.call(0, small); err != nil { // and it is warm
+			b.Fatal(err)
+		}
+	}
+	figures := map[string][]float64{}
+	for b.Loop() {
+		round := map[string]float64{}
+		for _, i := range rand.Perm(len(targets)) {
+			round[targets[i].name] = measure(targets[i])
+		}
+		for name, figure := range round {
+			figures[name] = append(figures[name], figure)
+			figures[name+"/relay"] = append(figures[name+"/relay"], figure/round["relay"])
+		}
+	}
+	b.ReportMetric(0, "ns/op")
+	for _, t := range targets {
+		b.ReportMetric(median(figures[t.name]), unit+"-"+t.name)
+	}
+	b.ReportMetric(median(figures["mcpx/relay"]), "×relay")
+}
+
+func median(figures []float64) float64 {
+	slices.Sort(figures)
+	return figures[len(figures)/2]
+}

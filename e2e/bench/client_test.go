@@ -1,0 +1,261 @@
+package bench
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"mcpx/internal/jsonrpc"
+	"mcpx/internal/rawjson"
+)
+
+// programs is where the built mcpx is.
+var programs string
+
+func build(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "mcpx-bench-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	programs = dir
+	if given := os.Getenv("MCPX_BENCH_PROGRAMS"); given != "" {
+		programs = given
+		return m.Run()
+	}
+	compile := exec.Command("go", "build", "-o", dir, "mcpx/cmd/mcpx", "mcpx/cmd/mcpx-sse")
+	compile.Stderr = os.Stderr
+	if err := compile.Run(); err != nil {
+		return 1
+	}
+	return m.Run()
+}
+
+// client is an MCP client that can have any number of calls in flight.
+type client interface {
+	do(method, params string) ([]byte, error)
+}
+
+// target is one way to the upstream.
+type target struct {
+	name    string
+	clients []client // over stdio one, over HTTP as many as there are calls at a time
+	tool    string   // the params of a call; %s are its arguments
+}
+
+func (t *target) call(i int, arguments string) error {
+	answer, err := t.clients[i%len(t.clients)].do("tools/call", fmt.Sprintf(t.tool, arguments))
+	if err == nil && rawjson.Get(answer, "result") == nil {
+		err = fmt.Errorf("%s: %.300s", t.name, answer)
+	}
+	return err
+}
+
+const (
+	plainCall = `{"name":"t0","arguments":%s}`
+	execCall  = `{"name":"exec","arguments":{"server_name":"s0","tool_name":"t0","arguments":%s}}`
+)
+
+// stdioTargets are the upstream itself, behind the relay, and behind mcpx.
+func stdioTargets(b *testing.B, upstreams int) []*target {
+	return []*target{
+		{"direct", []client{startStdio(b, self("upstream"))}, plainCall},
+		{"relay", []client{startStdio(b, self("relay"))}, plainCall},
+		{"mcpx", []client{startStdio(b, mcpx("mcpx", configFile(b, upstreams)))}, execCall},
+	}
+}
+
+// httpTargets are the upstream behind the relay and behind mcpx, with that many
+// clients each.
+func httpTargets(b *testing.B, clients int) []*target {
+	relayAddress, mcpxAddress := freeAddress(b), freeAddress(b)
+	startHTTP(b, self("relay", "MCPX_BENCH_ADDRESS="+relayAddress), relayAddress)
+	_, port, _ := net.SplitHostPort(mcpxAddress)
+	startHTTP(b, mcpx("mcpx-sse", configFile(b, 1), "--port", port), mcpxAddress)
+	relayed, proxied := &target{name: "relay", tool: plainCall}, &target{name: "mcpx", tool: execCall}
+	for range clients {
+		relayed.clients = append(relayed.clients, openHTTP(b, relayAddress))
+		proxied.clients = append(proxied.clients, openHTTP(b, mcpxAddress))
+	}
+	return []*target{relayed, proxied}
+}
+
+func mcpx(program string, args ...string) *exec.Cmd {
+	return exec.Command(filepath.Join(programs, program), args...)
+}
+
+// configFile has that many upstreams, s0 and so on. Results are not cut.
+func configFile(b *testing.B, upstreams int, env ...string) string {
+	servers := map[string]any{}
+	for i := range upstreams {
+		environment := map[string]string{role: "upstream"}
+		for j := 0; j < len(env); j += 2 {
+			environment[env[j]] = env[j+1]
+		}
+		servers["s"+strconv.Itoa(i)] = map[string]any{"command": os.Args[0], "env": environment}
+	}
+	text, err := json.Marshal(map[string]any{"limits": map[string]int{"result_tokens": 0}, "mcpServers": servers})
+	if err != nil {
+		b.Fatal(err)
+	}
+	file := filepath.Join(b.TempDir(), "mcpx.json")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		b.Fatal(err)
+	}
+	return file
+}
+
+// stdioClient speaks to a child.
+type stdioClient struct {
+	out *pipe
+
+	mu      sync.Mutex
+	last    int64
+	waiting map[int64]chan []byte
+}
+
+func startStdio(b *testing.B, c *exec.Cmd) *stdioClient {
+	b.Helper()
+	stdin, err := c.StdinPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	stdout, err := c.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		_ = stdin.Close()
+		_ = c.Wait()
+	})
+	s := &stdioClient{out: &pipe{w: stdin}, waiting: map[int64]chan []byte{}}
+	go s.read(stdout)
+	s.open(b)
+	return s
+}
+
+const hello = `{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}`
+
+func (s *stdioClient) open(b *testing.B) {
+	b.Helper()
+	if _, err := s.do("initialize", hello); err != nil {
+		b.Fatal(err)
+	}
+	s.out.add(jsonrpc.AppendNotification(nil, "notifications/initialized", nil))
+	s.out.flush()
+}
+
+func (s *stdioClient) read(stdout io.Reader) {
+	for line := range newLines(stdout).all() {
+		from, to := idSpan(line)
+		id, _ := strconv.ParseInt(string(line[from:to]), 10, 64)
+		s.mu.Lock()
+		reply := s.waiting[id]
+		delete(s.waiting, id)
+		s.mu.Unlock()
+		if reply != nil {
+			reply <- bytes.Clone(line)
+		}
+	}
+}
+
+func (s *stdioClient) do(method, params string) ([]byte, error) {
+	reply := make(chan []byte, 1)
+	s.mu.Lock()
+	s.last++
+	id := s.last
+	s.waiting[id] = reply
+	s.mu.Unlock()
+	s.out.add(jsonrpc.AppendRequest(nil, strconv.AppendInt(nil, id, 10), method, []byte(params)))
+	s.out.flush()
+	select {
+	case answer := <-reply:
+		return answer, nil
+	case <-time.After(time.Minute):
+		return nil, fmt.Errorf("no answer to %s", method)
+	}
+}
+
+// httpClient speaks Streamable HTTP on a connection of its own.
+type httpClient struct {
+	http    *http.Client
+	url     string
+	session string
+	last    int64
+}
+
+func startHTTP(b *testing.B, c *exec.Cmd, address string) {
+	b.Helper()
+	if err := c.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		_ = c.Process.Signal(os.Interrupt)
+		_ = c.Wait()
+	})
+	for range 500 {
+		if conn, err := net.Dial("tcp", address); err == nil {
+			_ = conn.Close()
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	b.Fatalf("nothing listens on %s", address)
+}
+
+func openHTTP(b *testing.B, address string) *httpClient {
+	b.Helper()
+	c := &httpClient{http: &http.Client{Transport: &http.Transport{}}, url: "http://" + address + "/mcp"}
+	b.Cleanup(c.http.CloseIdleConnections)
+	if _, err := c.do("initialize", hello); err != nil {
+		b.Fatal(err)
+	}
+	return c
+}
+
+func (c *httpClient) do(method, params string) ([]byte, error) {
+	c.last++
+	body := jsonrpc.AppendRequest(nil, strconv.AppendInt(nil, c.last, 10), method, []byte(params))
+	r, err := http.NewRequest(http.MethodPost, c.url, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	if c.session != "" {
+		r.Header.Set("Mcp-Session-Id", c.session)
+	}
+	answer, err := c.http.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	if id := answer.Header.Get("Mcp-Session-Id"); id != "" {
+		c.session = id
+	}
+	return io.ReadAll(answer.Body)
+}
+
+func freeAddress(b *testing.B) string {
+	b.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}

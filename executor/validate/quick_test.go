@@ -1,0 +1,75 @@
+package validate
+
+import "testing"
+
+func TestQuick(t *testing.T) {
+	const schema = `{"type":"object","additionalProperties":false,"required":["path"],"properties":{
+		"path":{"type":"string","description":"where"},"count":{"type":"integer","minimum":1,"maximum":10},"ratio":{"type":"number"},
+		"all":{"type":["boolean","null"]},"mode":{"type":"string","enum":["r","w"]},"tags":{"type":"array","items":{"type":"string"}},
+		"any":{},"deep":{"type":"object"},"short":{"type":"string","maxLength":3}}}`
+	for value, want := range map[string]bool{
+		`{"path":"x"}`:                              true,
+		`{"path":"x","count":3,"ratio":1.5e3}`:      true,
+		`{"path":"x","all":null,"mode":"w"}`:        true,
+		`{"path":"x","tags":["a","b"],"any":[1,2]}`: true,
+		`{"path":"x","tags":[]}`:                    true,
+		`{}`:                                        false,
+		`{"path":1}`:                                false,
+		`{"path":"x","path":"y"}`:                   false, // which one is meant?
+		`{"path":"x","count":11}`:                   false,
+		`{"path":"x","count":3.0}`:                  false, // valid, but that takes a closer look
+		`{"path":"x","mode":"a"}`:                   false,
+		`{"path":"x","tags":["a",1]}`:               false,
+		`{"path":"x","any":[[1]]}`:                  false,
+		`{"path":"x","deep":{}}`:                    false,
+		`{"path":"x","short":"abc"}`:                false,
+		`{"path":"x","other":1}`:                    false,
+		`[]`:                                        false,
+		`{"path":"x"`:                               false,
+	} {
+		if got := Compile([]byte(schema)).Accepts([]byte(value)); got != want {
+			t.Errorf("%s: %t", value, got)
+		}
+	}
+}
+
+// FuzzQuick: what is accepted at a glance is accepted by the whole check.
+func FuzzQuick(f *testing.F) {
+	for _, c := range problemCases {
+		f.Add([]byte(c.schema), []byte(c.value))
+	}
+	f.Add([]byte(`{"properties":{"a":{"type":"array","items":{"type":"integer","minimum":2}},"b":{"enum":["x",1]}}}`), []byte(`{"a":[2,3],"b":"x"}`))
+	f.Fuzz(func(t *testing.T, schema, value []byte) {
+		s := Compile(schema)
+		if !s.Accepts(value) {
+			return
+		}
+		arguments, err := Decode(value)
+		if err != nil {
+			t.Fatalf("accepted what is not JSON: %v", err)
+		}
+		if problems := s.All(arguments); len(problems) > 0 {
+			t.Errorf("%s accepts %s at a glance, but: %v", schema, value, problems)
+		}
+	})
+}
+
+func BenchmarkAccepts(b *testing.B) {
+	s := Compile([]byte(`{"type":"object","properties":{"message":{"type":"string"},"size":{"type":"integer","minimum":0},"mode":{"enum":["r","w"]}},"required":["message"]}`))
+	value := []byte(`{"message":"hello","size":5,"mode":"w"}`)
+	b.Run("glance", func(b *testing.B) {
+		for b.Loop() {
+			if !s.Accepts(value) {
+				b.Fatal("refused")
+			}
+		}
+	})
+	b.Run("whole", func(b *testing.B) {
+		for b.Loop() {
+			arguments, err := Decode(value)
+			if err != nil || len(s.Check(arguments)) > 0 {
+				b.Fatal("refused")
+			}
+		}
+	})
+}

@@ -1,0 +1,125 @@
+package jsonrpc
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"unicode/utf8"
+)
+
+// ErrTooLong is a line over its reader's limit. The reader is past it and can
+// go on with the next line.
+var ErrTooLong = errors.New("message too long")
+
+// Reader reads messages that end with a newline, of bounded length. A bufio
+// Reader would copy a long line twice more.
+type Reader struct {
+	r     io.Reader
+	limit int
+
+	buffer     []byte // all of it can be read into
+	start, end int    // what of it was read and not returned
+	seen       int    // up to here there is no end of a line
+	err        error  // of the last read
+}
+
+// readSize is how much is read at a time, unless a line is longer.
+const readSize = 1 << 16
+
+// NewReader returns a Reader of lines of at most limit bytes.
+func NewReader(r io.Reader, limit int) *Reader {
+	return &Reader{r: r, limit: limit}
+}
+
+// Read returns the next line that is not blank, without its end. The bytes are
+// the caller's to keep. A last line without an end counts as one. What is not
+// UTF-8 is replaced: passed on, it could end the other side.
+func (r *Reader) Read() ([]byte, error) {
+	for {
+		line, err := r.line()
+		if err != nil {
+			return nil, err
+		}
+		if line = bytes.TrimSpace(line); len(line) == 0 {
+			continue
+		}
+		if !utf8.Valid(line) {
+			line = bytes.ToValidUTF8(line, []byte("\ufffd"))
+		}
+		return line, nil
+	}
+}
+
+func (r *Reader) line() ([]byte, error) {
+	for {
+		if i := bytes.IndexByte(r.buffer[r.seen:r.end], '\n'); i >= 0 {
+			return r.take(r.seen+i, r.seen+i+1)
+		}
+		r.seen = r.end
+		switch {
+		case r.end-r.start > r.limit:
+			return nil, r.skip()
+		case r.err == io.EOF && r.end > r.start:
+			return r.take(r.end, r.end)
+		case r.err != nil:
+			return nil, r.err
+		}
+		r.fill()
+	}
+}
+
+// take returns what is there up to end, and goes on at next.
+func (r *Reader) take(end, next int) ([]byte, error) {
+	line := r.buffer[r.start:end]
+	if len(line) > r.limit {
+		r.start, r.seen = next, next
+		return nil, ErrTooLong
+	}
+	if len(r.buffer) <= readSize {
+		line = bytes.Clone(line)
+		r.start, r.seen = next, next
+		return line, nil
+	}
+	// A line that needed a larger buffer takes it along.
+	rest := r.buffer[next:r.end]
+	r.buffer = make([]byte, max(readSize, len(rest)))
+	r.start, r.seen, r.end = 0, 0, copy(r.buffer, rest)
+	return line, nil
+}
+
+// fill reads more, into a larger buffer if this one is full of one line.
+func (r *Reader) fill() {
+	switch {
+	case r.start == r.end:
+		r.start, r.seen, r.end = 0, 0, 0
+	case r.end == len(r.buffer) && r.start > 0:
+		r.end = copy(r.buffer, r.buffer[r.start:r.end])
+		r.start, r.seen = 0, r.end
+	}
+	if r.end == len(r.buffer) {
+		larger := make([]byte, max(readSize, 2*len(r.buffer)))
+		copy(larger, r.buffer)
+		r.buffer = larger
+	}
+	n, err := r.r.Read(r.buffer[r.end:])
+	r.end += n
+	r.err = err
+}
+
+// skip moves to the end of a line that is too long, in constant memory.
+func (r *Reader) skip() error {
+	for {
+		r.buffer, r.start, r.end, r.seen = r.buffer[:min(len(r.buffer), readSize)], 0, 0, 0
+		if r.err != nil && r.err != io.EOF {
+			return r.err
+		}
+		if r.err == io.EOF {
+			return ErrTooLong
+		}
+		r.fill()
+		if i := bytes.IndexByte(r.buffer[:r.end], '\n'); i >= 0 {
+			r.start, r.seen = i+1, i+1
+			return ErrTooLong
+		}
+	}
+}
