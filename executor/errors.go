@@ -51,6 +51,13 @@ func (e *Refused) Unwrap() error { return e.Own }
 
 // outcome is the word for what became of a call.
 func outcome(ctx context.Context, err error) string {
+	if err == nil {
+		return "ok"
+	}
+	return failed(ctx, err)
+}
+
+func failed(ctx context.Context, err error) string {
 	var (
 		notFound    *NotFound
 		invalid     *Invalid
@@ -60,8 +67,6 @@ func outcome(ctx context.Context, err error) string {
 		own         *jsonrpc.Error
 	)
 	switch {
-	case err == nil:
-		return "ok"
 	case ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return "timeout"
 	case ctx.Err() != nil:

@@ -118,7 +118,8 @@ func (e *Executor) Do(ctx context.Context, c Call) (result []byte, err error) {
 func (e *Executor) Forget(client string) { e.results.Forget(client) }
 
 func toolParams(name string, arguments []byte) []byte {
-	b := rawjson.AppendString([]byte(`{"name":`), name)
+	b := make([]byte, 0, len(`{"name":"","arguments":}`)+len(name)+len(arguments))
+	b = rawjson.AppendString(append(b, `{"name":`...), name)
 	b = append(append(b, `,"arguments":`...), arguments...)
 	return append(b, '}')
 }

@@ -104,12 +104,7 @@ func object(raw []byte) ([]byte, error) {
 	return nil, errors.New("expected object, got " + validate.Describe(raw))
 }
 
-func isEmpty(object []byte) bool {
-	for range rawjson.Members(object) {
-		return false
-	}
-	return true
-}
+func isEmpty(object []byte) bool { return rawjson.Kind(object[1:]) == '}' }
 
 // beside finds arguments that were sent next to tool_name: under another name,
 // with dotted names, or flattened.

@@ -1,6 +1,9 @@
 package registry
 
-import "time"
+import (
+	"sync"
+	"time"
+)
 
 // limits watches the two limits of a call with one timer: a call without any
 // progress, and a call in all.
@@ -12,11 +15,15 @@ type limits struct {
 	timer   *time.Timer
 }
 
-func newLimits(server string, r Request) *limits {
+// timers are those that no call uses. A stopped one has nothing in its channel.
+var timers = sync.Pool{New: func() any { return time.NewTimer(time.Hour) }}
+
+func newLimits(server string, r Request) limits {
 	now := time.Now()
-	l := &limits{server: server, request: r, start: now, last: now}
+	l := limits{server: server, request: r, start: now, last: now}
 	if r.Timeout > 0 || r.MaxTimeout > 0 {
-		l.timer = time.NewTimer(l.left())
+		l.timer = timers.Get().(*time.Timer)
+		l.restart()
 	}
 	return l
 }
@@ -32,6 +39,7 @@ func (l *limits) C() <-chan time.Time {
 func (l *limits) stop() {
 	if l.timer != nil {
 		l.timer.Stop()
+		timers.Put(l.timer)
 	}
 }
 

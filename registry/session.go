@@ -241,7 +241,8 @@ func (s *Session) call(ctx context.Context, r Request) ([]byte, error) {
 		return nil, err
 	}
 	defer s.forget(c)
-	if err := s.link.Send(appendCall(nil, c.id, r, s.modern != nil)); err != nil {
+	message := make([]byte, 0, 128+len(r.Method)+len(r.Meta)+len(r.Params)) // 128: the envelope
+	if err := s.link.Send(appendCall(message, c.id, r, s.modern != nil)); err != nil {
 		return nil, err
 	}
 	m, err := s.wait(ctx, c)

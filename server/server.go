@@ -3,6 +3,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -159,8 +160,10 @@ func (s *Server) answer(ctx context.Context, c *Client, m jsonrpc.Message) ([]by
 	switch rawjson.Kind(m.Params) {
 	case 0:
 	case '{':
-		if meta := rawjson.Get(m.Params, "_meta"); !rawjson.IsNull(meta) && rawjson.Kind(meta) != '{' {
-			return nil, invalidParams(`"_meta" must be an object`)
+		if bytes.Contains(m.Params, []byte("_meta")) { // seldom: it need not be looked for
+			if meta := rawjson.Get(m.Params, "_meta"); !rawjson.IsNull(meta) && rawjson.Kind(meta) != '{' {
+				return nil, invalidParams(`"_meta" must be an object`)
+			}
 		}
 	case 'n':
 		m.Params = nil // some clients write what they leave out

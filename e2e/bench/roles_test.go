@@ -3,6 +3,7 @@ package bench
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -97,7 +98,7 @@ func (l *lines) all() func(yield func([]byte) bool) {
 		for {
 			part, err := l.r.ReadSlice('\n')
 			switch {
-			case err == bufio.ErrBufferFull:
+			case errors.Is(err, bufio.ErrBufferFull):
 				long = append(long, part...)
 				continue
 			case err != nil:

@@ -125,15 +125,16 @@ func (q *quick) find(name string) int {
 // accepts reports whether the arguments are surely valid. A property that is not
 // declared, or is given twice, is for others to judge.
 func (q *quick) accepts(raw []byte) bool {
+	if q == nil {
+		return false
+	}
 	var given uint64
-	ok := q != nil
-	err := rawjson.Object(raw, func(key string, value []byte) {
-		if !ok {
-			return
-		}
+	ok := true
+	err := rawjson.Object(raw, func(key string, value []byte) bool {
 		i := q.find(key)
 		ok = i >= 0 && given&(1<<i) == 0 && q.properties[i].rule.accepts(value)
 		given |= 1 << max(i, 0)
+		return ok
 	})
 	return ok && err == nil && given&q.required == q.required
 }

@@ -61,15 +61,16 @@ func Parse(line []byte) (Message, error) {
 	var m Message
 	var version, method []byte
 	var twice string
-	err := rawjson.Object(line, func(key string, value []byte) {
+	err := rawjson.Object(line, func(key string, value []byte) bool {
 		field := m.field(key, &version, &method)
 		if field == nil {
-			return
+			return true
 		}
 		if *field != nil {
 			twice = key
 		}
 		*field = value
+		return true
 	})
 	switch {
 	case errors.Is(err, rawjson.ErrSyntax), errors.Is(err, rawjson.ErrDepth):

@@ -59,7 +59,7 @@ func (r *Reader) line() ([]byte, error) {
 		switch {
 		case r.end-r.start > r.limit:
 			return nil, r.skip()
-		case r.err == io.EOF && r.end > r.start:
+		case errors.Is(r.err, io.EOF) && r.end > r.start:
 			return r.take(r.end, r.end)
 		case r.err != nil:
 			return nil, r.err
@@ -110,11 +110,11 @@ func (r *Reader) fill() {
 func (r *Reader) skip() error {
 	for {
 		r.buffer, r.start, r.end, r.seen = r.buffer[:min(len(r.buffer), readSize)], 0, 0, 0
-		if r.err != nil && r.err != io.EOF {
-			return r.err
-		}
-		if r.err == io.EOF {
+		switch {
+		case errors.Is(r.err, io.EOF):
 			return ErrTooLong
+		case r.err != nil:
+			return r.err
 		}
 		r.fill()
 		if i := bytes.IndexByte(r.buffer[:r.end], '\n'); i >= 0 {

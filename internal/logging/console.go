@@ -24,9 +24,15 @@ var levels = map[string]struct{ name, colour string }{
 
 // format writes an event as: time LEVEL message key=value …
 func (c console) format(out, event []byte) []byte {
+	type field struct {
+		key   string
+		value []byte
+	}
+	var room [16]field
+	fields := room[:0]
 	var clock, message string
 	level := levels["info"]
-	for key, value := range rawjson.Members(event) {
+	_ = rawjson.Object(event, func(key string, value []byte) bool {
 		text, _ := rawjson.View(value)
 		switch key {
 		case "time":
@@ -35,18 +41,18 @@ func (c console) format(out, event []byte) []byte {
 			level = levels[text]
 		case "message":
 			message = text
+		default:
+			fields = append(fields, field{key, value})
 		}
-	}
+		return true
+	})
 	out = append(append(out, clock...), ' ')
 	out = c.paint(out, level.colour, level.name)
 	out = append(append(out, ' '), message...)
-	for key, value := range rawjson.Members(event) {
-		if key == "level" || key == "message" || key == "time" {
-			continue
-		}
+	for _, f := range fields {
 		out = append(out, ' ')
-		out = c.paint(out, "\x1b[36m", key, "=")
-		out = append(out, shown(value)...)
+		out = c.paint(out, "\x1b[36m", f.key, "=")
+		out = append(out, shown(f.value)...)
 	}
 	return append(out, '\n')
 }

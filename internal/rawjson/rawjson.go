@@ -32,10 +32,10 @@ func Check(b []byte) error {
 }
 
 // Object checks that b is exactly one JSON object, and calls visit with each
-// of its members: the decoded key and the value's bytes. Both are parts of b,
-// unless the key has escapes: who keeps one for long keeps all of b, and who
-// changes b changes them.
-func Object(b []byte, visit func(key string, value []byte)) error {
+// of its members, until it returns false: the decoded key and the value's bytes.
+// Both are parts of b, unless the key has escapes: who keeps one for long keeps
+// all of b, and who changes b changes them.
+func Object(b []byte, visit func(key string, value []byte) (more bool)) error {
 	s := scanner{b: b}
 	s.space()
 	if s.peek() != '{' {
@@ -44,7 +44,7 @@ func Object(b []byte, visit func(key string, value []byte)) error {
 		}
 		return errors.New("not an object")
 	}
-	if err := s.members(visit); err != nil {
+	if stopped, err := s.members(visit); stopped || err != nil {
 		return err
 	}
 	return s.end()
@@ -54,10 +54,7 @@ func Object(b []byte, visit func(key string, value []byte)) error {
 // something else.
 func Members(object []byte) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
-		done := false
-		_ = Object(object, func(key string, value []byte) {
-			done = done || !yield(key, value)
-		})
+		_ = Object(object, yield)
 	}
 }
 
@@ -70,8 +67,7 @@ func Elements(array []byte) iter.Seq[[]byte] {
 		if s.peek() != '[' {
 			return
 		}
-		done := false
-		_ = s.elements(func(value []byte) { done = done || !yield(value) })
+		_ = s.elements(yield)
 	}
 }
 
@@ -79,10 +75,11 @@ func Elements(array []byte) iter.Seq[[]byte] {
 // members with that key it is the last, as for any decoder.
 func Get(object []byte, key string) []byte {
 	var found []byte
-	_ = Object(object, func(k string, value []byte) {
+	_ = Object(object, func(k string, value []byte) bool {
 		if k == key {
 			found = value
 		}
+		return true
 	})
 	return found
 }

@@ -38,7 +38,7 @@ func FuzzCheck(f *testing.F) {
 			return
 		}
 		got := map[string]json.RawMessage{}
-		if err := Object(text, func(key string, value []byte) { got[key] = value }); err != nil {
+		if err := Object(text, func(key string, value []byte) bool { got[key] = value; return true }); err != nil {
 			t.Fatalf("Object(%q): %v", text, err)
 		}
 		if !maps.EqualFunc(got, want, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }) {
@@ -69,7 +69,7 @@ func TestDepth(t *testing.T) {
 
 func TestObjectRefusesOthers(t *testing.T) {
 	for _, text := range []string{``, `[]`, `"x"`, `{"a":1} 2`, `{"a"`} {
-		if err := Object([]byte(text), func(string, []byte) {}); err == nil {
+		if err := Object([]byte(text), func(string, []byte) bool { return true }); err == nil {
 			t.Errorf("Object(%q) succeeded", text)
 		}
 	}

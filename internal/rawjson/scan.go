@@ -70,24 +70,27 @@ func (s *scanner) object(depth int) error {
 	return err
 }
 
-// members moves past an object that is in no other value.
-func (s *scanner) members(visit func(key string, value []byte)) error {
+// members moves past an object that is in no other value, or stops where visit
+// wants no more.
+func (s *scanner) members(visit func(key string, value []byte) (more bool)) (stopped bool, err error) {
 	last, err := s.open(0, '}')
 	for !last && err == nil {
 		key, value, err := s.member(0)
 		if err != nil {
-			return err
+			return false, err
 		}
 		name, ok := View(key)
-		if !ok {
-			return ErrSyntax
+		switch {
+		case !ok:
+			return false, ErrSyntax
+		case !visit(name, value):
+			return true, nil
 		}
-		visit(name, value)
 		if last, err = s.next('}'); err != nil {
-			return err
+			return false, err
 		}
 	}
-	return err
+	return false, err
 }
 
 // member moves past a key and its value.
@@ -123,15 +126,14 @@ func (s *scanner) array(depth int) error {
 	return err
 }
 
-func (s *scanner) elements(visit func(value []byte)) error {
+func (s *scanner) elements(visit func(value []byte) (more bool)) error {
 	last, err := s.open(0, ']')
 	for !last && err == nil {
 		s.space()
 		start := s.i
-		if err = s.value(1); err != nil {
+		if err = s.value(1); err != nil || !visit(s.b[start:s.i:s.i]) {
 			return err
 		}
-		visit(s.b[start:s.i:s.i])
 		last, err = s.next(']')
 	}
 	return err
