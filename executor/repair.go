@@ -16,7 +16,7 @@ import (
 // ParseExec reads the arguments of the tool exec. Of what it does not know it
 // makes nothing yet: unwrap does, once the tool is known.
 func ParseExec(raw []byte) Call {
-	c := Call{Beside: raw}
+	var c Call
 	for key, value := range rawjson.Members(raw) {
 		switch key {
 		case "server_name":
@@ -25,6 +25,8 @@ func ParseExec(raw []byte) Call {
 			c.Tool, _ = rawjson.View(value)
 		case "arguments":
 			c.Arguments = value
+		default:
+			c.Beside = raw
 		}
 	}
 	if c.Tool == "" && c.Server == "" {

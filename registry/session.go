@@ -154,6 +154,9 @@ func (s *Session) end(err error) {
 	if s.err == nil {
 		s.err = err
 		s.cancel()
+		for _, c := range s.pending {
+			c.wake()
+		}
 	}
 }
 
@@ -281,12 +284,9 @@ func (s *Session) forget(c *call) {
 func (s *Session) wait(ctx context.Context, c *call) (*jsonrpc.Message, error) {
 	limits := newLimits(s.server, c.request)
 	defer limits.stop()
-	done := s.ctx.Done()
 	for {
 		select {
 		case <-c.signal:
-		case <-done:
-			done = nil // an answer that came before the end still counts
 		case <-limits.C():
 			switch {
 			case s.held(c) && !limits.over():

@@ -10,10 +10,13 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 
 	"github.com/rs/zerolog"
+
+	"mcpx/internal/footprint"
 )
 
 // Watcher is a small process that outlives mcpx by a moment: when mcpx is gone,
@@ -27,8 +30,30 @@ type Watcher struct {
 	stdin io.WriteCloser // nil if it could not be started
 }
 
-// watcherVariable tells a process that it is the watcher, and of which mark.
-const watcherVariable = "MCPX_WATCHER"
+// watcherVariable tells a process that it is the watcher, and of which mark;
+// groupsVariable what it has to kill, if mcpx is gone already.
+const (
+	watcherVariable = "MCPX_WATCHER"
+	groupsVariable  = "MCPX_WATCHER_GROUPS"
+)
+
+// waiter does the waiting in a shell, which takes a tenth of the memory: it keeps
+// the list of groups as watch does, and when its stdin ends with groups left,
+// becomes mcpx, which knows how to end them. If mcpx's file is gone, it kills
+// what it can.
+const waiter = `l=" "
+while read -r g; do
+	case $g in
+	-*) g=${g#-}; case $l in *" $g "*) l="${l%%" $g "*} ${l#*" $g "}" ;; esac ;;
+	*) l="$l$g " ;;
+	esac
+done
+[ "$l" = " " ] && exit 0
+export ` + groupsVariable + `="$l"
+[ -x "$0" ] && exec "$0"
+for g in $l; do kill -9 "-$g"; done`
+
+const shell = "/bin/sh"
 
 // NewWatcher returns a Watcher whose process is started with the first child.
 // The program must call WatchIfAsked first of all.
@@ -48,7 +73,13 @@ func WatchIfAsked() {
 	if mark == "" {
 		return
 	}
-	watch(os.Stdin, mark)
+	groups, ended := os.LookupEnv(groupsVariable)
+	if ended {
+		watch(strings.NewReader(strings.ReplaceAll(groups, " ", "\n")), mark)
+	} else {
+		footprint.Trim()
+		watch(os.Stdin, mark)
+	}
 	os.Exit(0)
 }
 
@@ -117,7 +148,10 @@ func (w *Watcher) run() (io.WriteCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(self)
+	cmd := exec.Command(shell, "-c", waiter, self)
+	if _, err := os.Stat(shell); err != nil {
+		cmd = exec.Command(self)
+	}
 	cmd.Env = []string{watcherVariable + "=" + w.id, "GOMAXPROCS=1"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // what is sent to mcpx's group does not reach it
 	stdin, err := cmd.StdinPipe()

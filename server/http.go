@@ -46,7 +46,6 @@ type HTTP struct {
 const (
 	headerTime = 10 * time.Second
 	idleTime   = 2 * time.Minute
-	lastTime   = time.Second // for the answers of calls that are cancelled at the end
 )
 
 // Run serves on the listener until ctx ends. Calls in flight then have a while

@@ -5,9 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/mark3labs/mcp-go/mcp"
-	mcpserver "github.com/mark3labs/mcp-go/server"
-
 	"mcpx/config"
 	"mcpx/executor"
 	"mcpx/internal/jsonrpc"
@@ -26,36 +23,22 @@ const (
 	execSchema    = `{"type":"object","properties":{"server_name":{"type":"string"},"tool_name":{"type":"string"},"arguments":{"type":"object","properties":{},"additionalProperties":true}},"required":["server_name","tool_name"]}`
 )
 
-// lazyTools are inspect and exec. Nothing in them changes while mcpx runs.
-func lazyTools(p *config.Profile) []mcpserver.ServerTool {
-	readOnly := true
-	return []mcpserver.ServerTool{
-		{Handler: unreachable, Tool: mcp.Tool{
-			Name:           "inspect",
-			Description:    directory(p),
-			RawInputSchema: []byte(inspectSchema),
-			Annotations:    mcp.ToolAnnotation{ReadOnlyHint: &readOnly},
-		}},
-		{Handler: unreachable, Tool: mcp.Tool{
-			Name:           "exec",
-			Description:    "Call a tool. Inspect it first.",
-			RawInputSchema: []byte(execSchema),
-		}},
-	}
+// lazyTools is the list of inspect and exec. Nothing in it changes while mcpx
+// runs. It is written by hand, since mcp-go's Tool always has annotations, which
+// a client's context would pay for.
+func lazyTools(p *config.Profile) []byte {
+	b := rawjson.AppendString([]byte(`{"tools":[{"name":"inspect","description":`), directory(p))
+	b = append(b, `,"inputSchema":`+inspectSchema+`,"annotations":{"readOnlyHint":true}},`...)
+	b = append(b, `{"name":"exec","description":"Call a tool. Inspect it first.","inputSchema":`+execSchema+`}]}`...)
+	return b
 }
 
 // listTwo answers tools/list in lazy mode: two tools, on one page.
-func (s *Server) listTwo(ctx context.Context, c *Client, m jsonrpc.Message) ([]byte, error) {
+func (s *Server) listTwo(_ context.Context, _ *Client, m jsonrpc.Message) ([]byte, error) {
 	if !rawjson.IsNull(rawjson.Get(m.Params, "cursor")) {
 		return nil, invalidParams(`"cursor" is not one that mcpx gave`)
 	}
-	return s.delegate(ctx, c, jsonrpc.Message{ID: m.ID, Method: m.Method})
-}
-
-// unreachable stands where mcp-go wants a handler: Server.callTool answers every
-// tools/call before mcp-go sees it.
-func unreachable(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	return nil, fmt.Errorf("tools/call is not for mcp-go")
+	return s.two, nil
 }
 
 // directory is the description of inspect: what it does, and every server. If it
@@ -151,8 +134,5 @@ func (s *Server) notListed(name string) error {
 	return e
 }
 
-// Tools is the result of tools/list.
-func (s *Server) Tools(ctx context.Context) []byte {
-	result, _ := s.listTwo(ctx, nil, jsonrpc.Message{ID: []byte("1"), Method: "tools/list"})
-	return result
-}
+// TwoTools is the result of tools/list in lazy mode.
+func (s *Server) TwoTools() []byte { return s.two }

@@ -8,13 +8,10 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/tiktoken-go/tokenizer"
 
 	"mcpx/config"
 )
-
-var mcpCall mcp.CallToolRequest
 
 // profile has upstreams of these names, each with the description.
 func profile(description string, names ...string) *config.Profile {

@@ -28,7 +28,7 @@ var removed = map[string]bool{
 
 // modernMethods are those it has instead.
 var modernMethods = map[string]method{
-	"server/discover":      (*Server).delegate,
+	"server/discover":      (*Server).discover,
 	"subscriptions/listen": (*Server).listen,
 }
 
@@ -45,6 +45,11 @@ func isModern(params []byte) bool {
 	}
 	version, _ := rawjson.String(rawjson.Get(rawjson.Get(params, "_meta"), mcp.MetaKeyProtocolVersion))
 	return mcp.IsModernProtocol(version)
+}
+
+// discover says what mcpx speaks and can do.
+func (s *Server) discover(context.Context, *Client, jsonrpc.Message) ([]byte, error) {
+	return json.Marshal(mcp.DiscoverResult{SupportedVersions: mcp.ValidProtocolVersions, Capabilities: capabilities})
 }
 
 // modern answers a request of 2026-07-28.

@@ -11,11 +11,8 @@ import (
 	"maps"
 	"runtime/debug"
 	"slices"
-	"strconv"
-	"sync/atomic"
 
 	"github.com/mark3labs/mcp-go/mcp"
-	mcpserver "github.com/mark3labs/mcp-go/server"
 	"github.com/rs/zerolog"
 
 	"mcpx/config"
@@ -26,12 +23,10 @@ import (
 )
 
 // Server answers the clients of one profile, whatever front they come through.
-// What it relays it answers itself, so that bytes stay bytes; mcp-go's server
-// answers the rest.
+// The types are mcp-go's; its server is not used (ADR 5).
 type Server struct {
 	registry *registry.Registry
 	executor *executor.Executor
-	mcp      *mcpserver.MCPServer
 	log      zerolog.Logger
 	methods  map[string]method
 	lazy     bool // two tools instead of all
@@ -40,7 +35,7 @@ type Server struct {
 	profile  *config.Profile
 	options  Options
 	rounds   rounds
-	lastID   atomic.Int64 // of the requests handed to mcp-go
+	two      []byte // the answer to tools/list in lazy mode
 }
 
 // Options are what a Server needs besides its profile and executor.
@@ -62,16 +57,9 @@ func New(p *config.Profile, r *registry.Registry, e *executor.Executor, o Option
 		bare:     p.Expose == config.Flat && !p.Prefix,
 		rounds:   rounds{parked: map[string]*round{}},
 		methods:  methods,
-		mcp: mcpserver.NewMCPServer("mcpx", o.Version,
-			mcpserver.WithToolCapabilities(true),
-			mcpserver.WithResourceCapabilities(true, true),
-			mcpserver.WithPromptCapabilities(true),
-			mcpserver.WithCompletions(),
-			mcpserver.WithLogging(),
-		),
+		two:      lazyTools(p),
 	}
 	if s.lazy {
-		s.mcp.AddTools(lazyTools(p)...)
 		return s
 	}
 	s.methods = maps.Clone(methods)
@@ -97,7 +85,7 @@ type method func(s *Server, ctx context.Context, c *Client, m jsonrpc.Message) (
 // tools/call.
 var methods = map[string]method{
 	"initialize":               (*Server).initialize,
-	"ping":                     (*Server).delegate,
+	"ping":                     (*Server).ping,
 	"tools/list":               (*Server).listTwo,
 	"tools/call":               (*Server).callTool,
 	"prompts/list":             (*Server).list,
@@ -185,19 +173,20 @@ func (s *Server) safely(ctx context.Context, run method, c *Client, m jsonrpc.Me
 }
 
 // initialize opens the conversation.
-func (s *Server) initialize(ctx context.Context, c *Client, m jsonrpc.Message) ([]byte, error) {
+func (s *Server) initialize(_ context.Context, c *Client, m jsonrpc.Message) ([]byte, error) {
 	version, ok := rawjson.String(rawjson.Get(m.Params, "protocolVersion"))
 	if !ok {
 		return nil, invalidParams(`"protocolVersion" must be a string`)
 	}
+	if err := json.Unmarshal(m.Params, &mcp.InitializeParams{}); err != nil {
+		return nil, invalidParams("the params of initialize are not as MCP has them")
+	}
 	if version < mcp.ProtocolVersion20241105 {
 		return nil, jsonrpc.Errorf(jsonrpc.CodeServer, "Unsupported protocol version: %s", version)
 	}
-	result, err := s.delegate(ctx, c, m)
-	if err == nil {
-		c.opened(mcp.NegotiateLegacyVersion(version), rawjson.Get(m.Params, "capabilities"))
-	}
-	return result, err
+	version = mcp.NegotiateLegacyVersion(version)
+	c.opened(version, rawjson.Get(m.Params, "capabilities"))
+	return json.Marshal(mcp.InitializeResult{ProtocolVersion: version, Capabilities: capabilities, ServerInfo: s.implementation()})
 }
 
 // notified takes a notification of the client.
@@ -214,25 +203,30 @@ func (s *Server) notified(c *Client, m jsonrpc.Message) {
 	}
 }
 
-// delegate has mcp-go answer. It gets an id of our own, since it would read the
-// client's as a float64; the client's goes around it.
-func (s *Server) delegate(ctx context.Context, _ *Client, m jsonrpc.Message) ([]byte, error) {
-	request := jsonrpc.AppendRequest(nil, strconv.AppendInt(nil, s.lastID.Add(1), 10), m.Method, m.Params)
-	switch answer := s.mcp.HandleMessage(ctx, request).(type) {
-	case mcp.JSONRPCResponse:
-		return json.Marshal(answer.Result)
-	case mcp.JSONRPCError:
-		if answer.Error.Code == mcp.INVALID_REQUEST { // it could not read the params
-			return nil, invalidParams("the params of " + m.Method + " are not as MCP has them")
-		}
-		e := &jsonrpc.Error{Code: answer.Error.Code, Message: answer.Error.Message}
-		if answer.Error.Data != nil {
-			e.Data, _ = json.Marshal(answer.Error.Data)
-		}
-		return nil, e
-	default:
-		return nil, fmt.Errorf("mcp-go has no answer to %s", m.Method)
-	}
+// ping answers that mcpx is there.
+func (s *Server) ping(context.Context, *Client, jsonrpc.Message) ([]byte, error) {
+	return []byte("{}"), nil
+}
+
+// capabilities are what every client may use, whatever the upstreams can do.
+var capabilities = mcp.ServerCapabilities{
+	Tools: &struct {
+		ListChanged bool `json:"listChanged,omitempty"`
+	}{true},
+	Resources: &struct {
+		Subscribe   bool `json:"subscribe,omitempty"`
+		ListChanged bool `json:"listChanged,omitempty"`
+	}{true, true},
+	Prompts: &struct {
+		ListChanged bool `json:"listChanged,omitempty"`
+	}{true},
+	Logging:     &struct{}{},
+	Completions: &struct{}{},
+}
+
+// implementation is mcpx as it says of itself.
+func (s *Server) implementation() mcp.Implementation {
+	return mcp.Implementation{Name: "mcpx", Version: s.options.Version}
 }
 
 // shutdown is asked for by clients that know it from other protocols: the

@@ -57,13 +57,13 @@ func statusOf(u *registry.Upstream) upstreamStatus {
 }
 
 // status shows what is served.
-func (h *HTTP) status(w http.ResponseWriter, r *http.Request) {
+func (h *HTTP) status(w http.ResponseWriter, _ *http.Request) {
 	answer := status{Sessions: h.Open(), Schemas: map[string][]upstreamStatus{}, Context: map[string]contextStatus{}}
 	for name, views := range h.views {
 		s := views[asConfigured]
 		answer.Version = s.options.Version
 		list := []upstreamStatus{}
-		context := contextStatus{With: tokens.EstimateBytes(views["lazy"].Tools(r.Context()))}
+		context := contextStatus{With: tokens.EstimateBytes(s.TwoTools())}
 		for _, u := range s.registry.Catalog().Upstreams {
 			list = append(list, statusOf(u))
 			context.Without += u.Tokens()

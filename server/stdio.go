@@ -22,8 +22,12 @@ type Stdio struct {
 	Timeout      time.Duration // of a request; 0: only the upstream's own limits
 }
 
-// drainTime is what calls in flight get to be answered when the front ends.
-const drainTime = 5 * time.Second
+// What a front that ends gives: upstreams need four more seconds to stop, and all
+// of it is to take ten at most.
+const (
+	drainTime = 5 * time.Second        // to calls in flight, to be answered
+	lastTime  = 500 * time.Millisecond // to those that are then cancelled
+)
 
 // Run serves until the input ends, the client asks for the exit, or ctx ends.
 // Calls in flight then have a while to finish before they are cancelled. The
@@ -58,7 +62,7 @@ func (f *Stdio) Run(ctx context.Context) error {
 	select {
 	case <-written:
 		return errors.Join(err, writeErr)
-	case <-time.After(time.Second): // the client does not read; nothing more can be told to it
+	case <-time.After(lastTime): // the client does not read; nothing more can be told to it
 		return err
 	}
 }
@@ -74,7 +78,7 @@ func drain(r *running, cancel context.CancelCauseFunc) {
 	cancel(errStopping)
 	select {
 	case <-r.idle:
-	case <-time.After(time.Second):
+	case <-time.After(lastTime):
 	}
 }
 
@@ -88,6 +92,7 @@ type running struct {
 
 	mu    sync.Mutex
 	n     int
+	spare int // goroutines that have nothing to do
 	ended bool
 }
 
@@ -101,47 +106,47 @@ func (r *running) run(request func()) {
 		return
 	}
 	r.n++
-	select {
-	case r.next <- request:
-	default:
+	if r.spare == 0 {
 		go r.work(request)
+		return
 	}
+	r.spare--
+	r.next <- request
 }
 
-// work runs requests, until there has been none for a while.
+// work runs requests for as long as it is wanted.
 func (r *running) work(request func()) {
-	spare := time.NewTimer(spareTime)
-	defer spare.Stop()
-	for {
+	for wanted := true; wanted; {
 		request()
-		r.done()
-		spare.Reset(spareTime)
-		select {
-		case request = <-r.next:
-		case <-r.idle:
-			return
-		case <-spare.C:
-			return
+		if wanted = r.done(); wanted {
+			request, wanted = <-r.next
 		}
 	}
 }
 
-// spareTime is how long a goroutine waits for another request.
-const spareTime = 5 * time.Second
+// maxSpare is how many goroutines wait for another request.
+const maxSpare = 64
 
-func (r *running) done() {
+// done ends a request. It reports whether its goroutine is to wait for another.
+func (r *running) done() (wait bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.n--
 	if r.ended && r.n == 0 {
 		close(r.idle)
 	}
+	if r.ended || r.spare == maxSpare {
+		return false
+	}
+	r.spare++
+	return true
 }
 
 func (r *running) end() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ended = true
+	close(r.next)
 	if r.n == 0 {
 		close(r.idle)
 	}

@@ -8,8 +8,8 @@ import (
 
 var errClosed = errors.New("only references within the schema are followed")
 
-// compileGojsonschema compiles a reduced schema of draft 4, 6 or 7 with gojsonschema.
-// All three are compiled as draft 7: what differs is settled by reduce.
+// compileGojsonschema compiles a reduced schema in the words of draft 7. What
+// differs between the drafts is settled before.
 func compileGojsonschema(root any) (func(any) bool, error) {
 	loader := gojsonschema.NewSchemaLoader()
 	loader.AutoDetect = false

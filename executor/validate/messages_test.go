@@ -154,8 +154,8 @@ const problemDefs = `,
 
 func TestProblems(t *testing.T) {
 	for _, c := range problemCases {
-		for library, declared := range map[string]string{"gojsonschema": draft7Declared + ",", "santhosh": ""} {
-			t.Run(c.name+"/"+library, func(t *testing.T) {
+		for dialect, declared := range map[string]string{"draft 7": draft7Declared + ",", "modern": ""} {
+			t.Run(c.name+"/"+dialect, func(t *testing.T) {
 				schema := `{` + declared + `"properties":{"x":` + c.schema + `}` + problemDefs + `}`
 				checkLines(t, schema, `{"x":`+c.value+`}`, c.want)
 			})

@@ -3,10 +3,10 @@
 //
 // A valid call must never be refused, so a refusal takes two opinions. The
 // schema is first reduced to the keywords that are judged, which only ever
-// makes it accept more (reduce.go). A library then says yes or no: gojsonschema
-// for drafts 4 to 7, santhosh-tekuri/jsonschema for all others. Only after a no
-// does explain.go look for the reasons, in one form for both libraries; where
-// it finds none, the call passes.
+// makes it accept more (reduce.go). gojsonschema then says yes or no, to the
+// same schema in the words of draft 7 (older.go). Only after a no does explain.go
+// look for the reasons; where it finds none, the call passes. Its opinion alone
+// counts for the few schemas that draft 7 cannot express.
 package validate
 
 import (
@@ -52,7 +52,7 @@ type Schema struct {
 // judge is a compiled schema.
 type judge struct {
 	quick   *quick                   // nil for most schemas that are not flat
-	accepts func(arguments any) bool // the library
+	accepts func(arguments any) bool // the library; nil: it cannot judge this schema
 	explain explainer
 	plain   bool // a check takes at most size of schema × size of arguments
 }
@@ -129,7 +129,7 @@ func (s *Schema) giveUp(err error) {
 }
 
 func (j judge) check(arguments any) []Problem {
-	if j.accepts(arguments) {
+	if j.accepts != nil && j.accepts(arguments) {
 		return nil
 	}
 	return pick(j.explain.find(j.explain.root, arguments, nil))
@@ -153,22 +153,20 @@ func compile(raw []byte) (judge, error) {
 	if err != nil {
 		return judge{}, err
 	}
-	accepts, err := library(rules)
-	if err != nil {
-		return judge{}, err
-	}
-	return judge{quickly(rules.root), accepts, explainer{rules.root, rules.draft <= 7}, rules.plain}, nil
+	return judge{quickly(rules.root), library(rules), explainer{rules.root, rules.draft <= 7}, rules.plain}, nil
 }
 
-// library compiles the rules with the library made for their draft.
-func library(rules reduced) (func(any) bool, error) {
-	if rules.draft <= 7 {
-		// It refuses some schemas that are legal, such as minLength > maxLength.
-		if accepts, err := compileGojsonschema(rules.root); err == nil {
-			return accepts, nil
-		}
+// library compiles the rules with gojsonschema; nil if that cannot judge them.
+func library(rules reduced) func(arguments any) bool {
+	root, ok := older(rules.root)
+	if !ok {
+		return nil
 	}
-	return compileSanthosh(rules.root, rules.draft)
+	accepts, err := compileGojsonschema(root)
+	if err != nil { // it refuses some that are legal, such as minLength > maxLength
+		return nil
+	}
+	return accepts
 }
 
 // Decode decodes one JSON value, its numbers as json.Number. Anything after the

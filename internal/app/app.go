@@ -13,6 +13,7 @@ import (
 
 	"mcpx/config"
 	"mcpx/executor"
+	"mcpx/internal/footprint"
 	"mcpx/internal/logging"
 	"mcpx/registry"
 	"mcpx/server"
@@ -35,6 +36,8 @@ type shared struct {
 	watcher *registry.Watcher
 	metrics *metrics // nil where nobody asks for them
 	close   func() error
+
+	footprint *footprint.Keeper
 }
 
 // New puts the parts for a profile together. Nothing runs yet.
@@ -55,7 +58,7 @@ func share(c *config.Config, stderr io.Writer) (*shared, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &shared{log: log, level: level, close: closeLog, watcher: registry.NewWatcher(log)}, nil
+	return &shared{log: log, level: level, close: closeLog, watcher: registry.NewWatcher(log), footprint: footprint.NewKeeper()}, nil
 }
 
 func (s *shared) app(c *config.Config, p *config.Profile) *App {
@@ -83,6 +86,7 @@ func (s *shared) with(ctx context.Context, apps []*App, use func(ctx context.Con
 	for _, a := range apps {
 		running.Go(func() { _ = a.Registry.Run(upstreams) })
 	}
+	running.Go(func() { s.footprint.Run(upstreams) })
 	err := use(ctx)
 	stop()
 	running.Wait()
@@ -125,6 +129,7 @@ func (a *App) servers() string {
 
 // logCall writes the one line of a call, and counts it.
 func (s *shared) logCall(e executor.Event) {
+	s.footprint.Moved()
 	if s.metrics != nil {
 		s.metrics.observe(e)
 	}

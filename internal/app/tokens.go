@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 
-	"mcpx/config"
 	"mcpx/internal/rawjson"
 	"mcpx/registry"
 	"mcpx/server"
@@ -19,9 +18,7 @@ type ToolLists struct {
 
 // ToolLists waits until every upstream is ready or has failed.
 func (a *App) ToolLists(ctx context.Context) ToolLists {
-	lazy := *a.Profile
-	lazy.Expose = config.Lazy
-	lists := ToolLists{With: server.New(&lazy, a.Registry, a.Executor, server.Options{Version: Version()}).Tools(ctx)}
+	lists := ToolLists{With: server.New(a.Profile, a.Registry, a.Executor, server.Options{Version: Version()}).TwoTools()}
 	for _, u := range a.Profile.Upstreams {
 		settled := a.Registry.Settled(ctx, u.Name)
 		lists.Upstreams = append(lists.Upstreams, settled)

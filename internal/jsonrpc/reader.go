@@ -24,7 +24,7 @@ type Reader struct {
 }
 
 // readSize is how much is read at a time, unless a line is longer.
-const readSize = 1 << 16
+const readSize = 1 << 14
 
 // NewReader returns a Reader of lines of at most limit bytes.
 func NewReader(r io.Reader, limit int) *Reader {

@@ -2,7 +2,8 @@ package validate
 
 import "github.com/santhosh-tekuri/jsonschema/v6"
 
-// compileSanthosh compiles a reduced schema with santhosh-tekuri/jsonschema.
+// compileSanthosh compiles a schema with santhosh-tekuri/jsonschema, which the tests
+// hold mcpx against.
 func compileSanthosh(root any, draft int) (func(any) bool, error) {
 	const here = "mcpx:///input-schema"
 	compiler := jsonschema.NewCompiler()

@@ -1,0 +1,74 @@
+// Package footprint keeps what an idle mcpx holds of a machine's memory small.
+// Starting and working touch most of the program and leave garbage behind; a
+// process that then waits for hours need not hold on to either.
+package footprint
+
+import (
+	"context"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+)
+
+// Trim gives back what is not needed now: free memory, and the pages of the
+// program itself, which come back from its file when they are used again.
+func Trim() {
+	debug.FreeOSMemory()
+	dropPages()
+}
+
+// quiet is how long nothing must have moved.
+const quiet = time.Second
+
+// Keeper trims the process whenever it has become quiet. While it is, the keeper
+// costs nothing.
+type Keeper struct {
+	moves atomic.Int64
+	still atomic.Bool   // it has trimmed, and waits for a move
+	wake  chan struct{} // capacity 1
+}
+
+// NewKeeper returns a Keeper that does nothing until Run.
+func NewKeeper() *Keeper { return &Keeper{wake: make(chan struct{}, 1)} }
+
+// Moved notes that the process has something to do.
+func (k *Keeper) Moved() {
+	k.moves.Add(1)
+	if k.still.Load() && k.still.CompareAndSwap(true, false) {
+		k.wake <- struct{}{}
+	}
+}
+
+// Run trims until ctx ends.
+func (k *Keeper) Run(ctx context.Context) {
+	for {
+		if !k.rest(ctx) {
+			return
+		}
+		Trim()
+		k.still.Store(true)
+		select {
+		case <-k.wake:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// rest waits until nothing has moved for a while; false if ctx ends before.
+func (k *Keeper) rest(ctx context.Context) bool {
+	tick := time.NewTicker(quiet)
+	defer tick.Stop()
+	for last := int64(-1); ; {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return false
+		}
+		moves := k.moves.Load()
+		if moves == last {
+			return true
+		}
+		last = moves
+	}
+}

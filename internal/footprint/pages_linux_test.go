@@ -1,0 +1,58 @@
+package footprint
+
+import (
+	"bufio"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+func TestUnchanged(t *testing.T) {
+	const smaps = `00400000-00404000 r-xp 00000000 fd:00 17 /bin/prog
+Rss:                  16 kB
+Anonymous:             0 kB
+VmFlags: rd ex mr mw me
+00404000-00405000 r--p 00004000 fd:00 17 /bin/prog
+Anonymous:             4 kB
+00405000-00409000 r--p 00005000 fd:00 17 /bin/prog
+Anonymous:             0 kB
+00409000-0040a000 rw-p 00009000 fd:00 17 /bin/prog
+Anonymous:             0 kB
+7f0000000000-7f0000001000 r-xp 00000000 fd:00 18 /lib/libc.so
+Anonymous:             0 kB
+`
+	got := unchanged(strings.NewReader(smaps), "/bin/prog")
+	if len(got) != 2 || got[0] != (region{0x400000, 0x404000}) || got[1] != (region{0x405000, 0x409000}) {
+		t.Errorf("regions %x", got)
+	}
+}
+
+// TestTrim: less of the program is in memory, and it still runs.
+func TestTrim(t *testing.T) {
+	before := fileRSS(t)
+	dropPages()
+	if after := fileRSS(t); after > before*3/4 {
+		t.Errorf("%d kB of files in memory, %d before", after, before)
+	}
+}
+
+func fileRSS(t *testing.T) int {
+	t.Helper()
+	f, err := os.Open("/proc/self/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		if fields := strings.Fields(lines.Text()); len(fields) > 1 && fields[0] == "RssFile:" {
+			n, err := strconv.Atoi(fields[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+	}
+	t.Fatal("no RssFile")
+	return 0
+}

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package footprint
+
+// dropPages knows no way.
+func dropPages() {}
