@@ -40,7 +40,7 @@ func unchanged(smaps io.Reader, file string) (regions []region) {
 		switch {
 		case len(fields) < 2:
 		case strings.Contains(fields[0], "-"): // a region begins
-			current, candidate = parseRegion(fields[0]), false
+			current = parseRegion(fields[0])
 			candidate = len(fields) == 6 && fields[5] == file && strings.HasPrefix(fields[1], "r-") && current.to > current.from
 		case fields[0] == "Anonymous:" && fields[1] == "0" && candidate:
 			regions = append(regions, current)
