@@ -1,6 +1,9 @@
 package rawjson
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math/bits"
+)
 
 // scanner walks over a JSON text once. It accepts exactly what encoding/json
 // accepts, but for a lower bound on depth.
@@ -172,40 +175,59 @@ func (s *scanner) next(closing byte) (last bool, err error) {
 func (s *scanner) text() error {
 	b, i := s.b, s.i+1
 	for {
-		// Eight bytes at a time while none of them is a quote, a backslash or a
-		// control character: most of a large result is inside long strings.
-		for i+8 <= len(b) && !special(binary.LittleEndian.Uint64(b[i:])) {
-			i += 8
-		}
+		i += plainRun(b[i:])
 		if i >= len(b) {
 			return ErrSyntax
 		}
-		switch c := b[i]; {
-		case c == '"':
+		switch b[i] {
+		case '"':
 			s.i = i + 1
 			return nil
-		case c == '\\':
+		case '\\':
 			n := escape(b[i:])
 			if n == 0 {
 				return ErrSyntax
 			}
 			i += n
-		case c < 0x20:
-			return ErrSyntax
 		default:
-			i++
+			return ErrSyntax
 		}
 	}
 }
 
-// special reports whether one of eight bytes is a quote, a backslash or below
-// 0x20. It may also say so of a byte above 0x7f next to one: the caller looks
-// at each byte then.
-func special(w uint64) bool {
+// plainRun is how many bytes from the start of b are neither a quote, a backslash
+// nor a control character. Most of a large result is such bytes: it looks at
+// many at a time.
+func plainRun(b []byte) int {
+	i := 0
+	for i+32 <= len(b) {
+		w := b[i : i+32 : i+32]
+		if special(w)|special(w[8:])|special(w[16:])|special(w[24:]) != 0 {
+			break
+		}
+		i += 32
+	}
+	for ; i+8 <= len(b); i += 8 {
+		if found := special(b[i:]); found != 0 {
+			return i + bits.TrailingZeros64(found)/8
+		}
+	}
+	for ; i < len(b); i++ {
+		if c := b[i]; c == '"' || c == '\\' || c < 0x20 {
+			return i
+		}
+	}
+	return i
+}
+
+// special has a bit set in the first of eight bytes that is a quote, a backslash
+// or below 0x20, and perhaps in others after it.
+func special(b []byte) uint64 {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	w := binary.LittleEndian.Uint64(b)
 	quote := w ^ ones*'"'
 	slash := w ^ ones*'\\'
-	return ((quote-ones)&^quote|(slash-ones)&^slash|(w-ones*0x20)&^w)&highs != 0
+	return ((quote-ones)&^quote | (slash-ones)&^slash | (w-ones*0x20)&^w) & highs
 }
 
 // escape is the length of the escape sequence at the start of b, 0 if it is none.
