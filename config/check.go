@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"mcpx/internal/origin"
 )
 
 // check refuses a string; its error is what the user reads.
@@ -74,6 +76,22 @@ func headerName(name string) error {
 	}
 	if name == "" {
 		return errors.New("a header's name must not be empty")
+	}
+	return nil
+}
+
+// allowedHost refuses what no Host header can match.
+func allowedHost(s string) error {
+	if _, ok := origin.ParseWrittenHost(s); !ok {
+		return fmt.Errorf(`%q matches no host; write a name or an address, with a port or without, such as "mcpx.example.com"`, s)
+	}
+	return nil
+}
+
+// allowedOrigin refuses what no Origin header can match.
+func allowedOrigin(s string) error {
+	if _, ok := origin.ParseWritten(s); !ok {
+		return fmt.Errorf(`%q matches no origin; write scheme and host without a path, such as "https://app.example.com"`, s)
 	}
 	return nil
 }

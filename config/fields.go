@@ -59,8 +59,8 @@ func (s *Server) fields() []field {
 		{"host", text(&s.Host, nonEmpty), "Address to listen on. Anything but loopback needs a token."},
 		{"port", number(&s.Port, 0, 65535), "Port to listen on; 0 takes any free one."},
 		{"token", expanded(&s.Token, nonEmpty), "Bearer token that clients must send. Better a ${VAR} than the token itself."},
-		{"allowed_origins", list(&s.AllowedOrigins, nonEmpty), "Origins that may connect, besides loopback: https://app.example.com."},
-		{"allowed_hosts", list(&s.AllowedHosts, nonEmpty), "Host names that may be asked for, besides loopback."},
+		{"allowed_origins", list(&s.AllowedOrigins, nonEmpty, allowedOrigin), "Origins that may connect, besides loopback: https://app.example.com."},
+		{"allowed_hosts", list(&s.AllowedHosts, nonEmpty, allowedHost), "Host names that may be asked for, besides loopback."},
 	}
 }
 

@@ -8,10 +8,10 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
+
+	"mcpx/internal/origin"
 )
 
 // Guard lets only requests through that may reach mcpx: it stands in front of
@@ -27,16 +27,16 @@ type Guard struct {
 func (g *Guard) Wrap(next http.Handler) http.Handler {
 	at := &gate{next: next, open: g.Token == "", token: sha256.Sum256([]byte(g.Token))}
 	for _, text := range g.AllowedHosts {
-		if a, ok := configuredHost(text); ok {
+		if a, ok := origin.ParseWrittenHost(text); ok {
 			at.hosts = append(at.hosts, a)
 		}
 	}
 	bind, _, _ := net.SplitHostPort(g.Bind)
-	if a, ok := configuredHost(bind); ok && a.host != "0.0.0.0" && a.host != "::" {
+	if a, ok := origin.ParseWrittenHost(bind); ok && a.Name != "0.0.0.0" && a.Name != "::" {
 		at.hosts = append(at.hosts, a)
 	}
 	for _, text := range g.AllowedOrigins {
-		if o, ok := parseOrigin(strings.TrimSuffix(text, "/")); ok {
+		if o, ok := origin.ParseWritten(text); ok {
 			at.origins = append(at.origins, o)
 		}
 	}
@@ -46,7 +46,7 @@ func (g *Guard) Wrap(next http.Handler) http.Handler {
 // CheckBind says why an address may not be bound: anything but loopback needs a
 // token.
 func CheckBind(host, token string) error {
-	if a, ok := configuredHost(host); token != "" || ok && isLoopback(a.host) {
+	if a, ok := origin.ParseWrittenHost(host); token != "" || ok && a.IsLoopback() {
 		return nil
 	}
 	return fmt.Errorf("%q can be reached from other machines, so a token is needed: set server.token, MCPX_TOKEN or --token-file, or bind 127.0.0.1", host)
@@ -55,8 +55,8 @@ func CheckBind(host, token string) error {
 // gate is a Guard at work.
 type gate struct {
 	next    http.Handler
-	hosts   []authority
-	origins []webOrigin
+	hosts   []origin.Host
+	origins []origin.Origin
 	open    bool // without a token
 	token   [sha256.Size]byte
 }
@@ -75,8 +75,8 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusForbidden, reason)
 		return
 	}
-	if origin := r.Header.Get("Origin"); origin != "" {
-		h.Set("Access-Control-Allow-Origin", origin)
+	if from := r.Header.Get("Origin"); from != "" {
+		h.Set("Access-Control-Allow-Origin", from)
 		h.Set("Access-Control-Expose-Headers", "Mcp-Session-Id")
 	}
 	if isPreflight(r) { // before the token: browsers send none with it
@@ -101,14 +101,14 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // resolve to this machine (DNS rebinding) is of our origin to its browser: only
 // the Host still tells.
 func (g *gate) hostProblem(text string) string {
-	a, ok := parseAuthority(text)
+	a, ok := origin.ParseHost(text)
 	if !ok {
 		return "Forbidden: the Host header is missing or is no host name; connect to localhost, or to a host in server.allowed_hosts"
 	}
-	if isLoopback(a.host) || slices.ContainsFunc(g.hosts, a.isWithin) {
+	if a.IsLoopback() || slices.ContainsFunc(g.hosts, a.IsWithin) {
 		return ""
 	}
-	return fmt.Sprintf("Forbidden: the host %q is not allowed; add it to server.allowed_hosts in the config of mcpx, or connect to localhost", a.host)
+	return fmt.Sprintf("Forbidden: the host %q is not allowed; add it to server.allowed_hosts in the config of mcpx, or connect to localhost", a.Name)
 }
 
 // originProblem says why a request is refused for the page that makes it.
@@ -118,12 +118,12 @@ func (g *gate) originProblem(r *http.Request) string {
 	if len(values) == 0 {
 		return strayProblem(r)
 	}
-	o, ok := parseOrigin(values[0])
+	o, ok := origin.Parse(values[0])
 	if !ok || len(values) > 1 {
 		return "Forbidden: the Origin header is null or no origin; use a page whose origin is on localhost or in server.allowed_origins"
 	}
-	isWeb := o.scheme == "http" || o.scheme == "https"
-	if isWeb && (isLoopback(o.host) || o.isOf(r.Host)) || slices.Contains(g.origins, o) {
+	isWeb := o.Scheme == "http" || o.Scheme == "https"
+	if isWeb && (o.IsLoopback() || o.IsOf(r.Host)) || slices.Contains(g.origins, o) {
 		return ""
 	}
 	return fmt.Sprintf("Forbidden: the origin %q is not allowed; add it to server.allowed_origins in the config of mcpx", values[0])
@@ -163,98 +163,4 @@ func (g *gate) hasToken(values []string) bool {
 	}
 	hash := sha256.Sum256([]byte(given))
 	return (isBasic || strings.EqualFold(scheme, "Bearer")) && subtle.ConstantTimeCompare(hash[:], g.token[:]) == 1
-}
-
-// authority is a host with its port as a URL has them: the name in lower case
-// without a trailing dot, or the address as netip writes it.
-type authority struct {
-	host string
-	port uint16 // 0: none
-}
-
-// maxAuthority is the longest name there is, a dot, a colon and a port.
-const maxAuthority = 253 + 1 + 1 + 5
-
-// parseAuthority reads host or host:port, an IPv6 address in brackets. It is
-// strict: what could be read in two ways is not read.
-func parseAuthority(s string) (authority, bool) {
-	if len(s) > maxAuthority {
-		return authority{}, false
-	}
-	var port uint64
-	if i := strings.LastIndexByte(s, ':'); i > strings.LastIndexByte(s, ']') {
-		number, err := strconv.ParseUint(s[i+1:], 10, 16)
-		if err != nil || number == 0 {
-			return authority{}, false
-		}
-		s, port = s[:i], number
-	}
-	if inner, ok := strings.CutPrefix(s, "["); ok {
-		inner, closed := strings.CutSuffix(inner, "]")
-		addr, err := netip.ParseAddr(inner)
-		// A zone means something on the client's machine alone (RFC 6874).
-		ok = closed && err == nil && addr.Is6() && addr.Zone() == ""
-		return authority{addr.Unmap().String(), uint16(port)}, ok
-	}
-	name, ok := canonicalName(strings.TrimSuffix(s, "."))
-	return authority{name, uint16(port)}, ok
-}
-
-// canonicalName is a name in lower case. It must be ASCII already: what lies
-// beyond has letters, the Kelvin sign, whose lower case is within.
-func canonicalName(s string) (string, bool) {
-	strange := func(c rune) bool {
-		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '.' && c != '_'
-	}
-	return strings.ToLower(s), s != "" && len(s) <= maxAuthority && !strings.ContainsFunc(s, strange)
-}
-
-// configuredHost reads a host as people write it: an IPv6 address needs no
-// brackets and may have a zone.
-func configuredHost(s string) (authority, bool) {
-	if addr, err := netip.ParseAddr(s); err == nil {
-		return authority{host: addr.WithZone("").Unmap().String()}, true
-	}
-	return parseAuthority(s)
-}
-
-// isWithin reports whether an entry of the list allows a Host. One without a port
-// is that of http or https, whichever a proxy in front speaks.
-func (a authority) isWithin(allowed authority) bool {
-	byDefault := a.port == 0 && (allowed.port == 80 || allowed.port == 443)
-	return a.host == allowed.host && (allowed.port == 0 || allowed.port == a.port || byDefault)
-}
-
-func isLoopback(host string) bool {
-	addr, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && addr.IsLoopback()
-}
-
-// webOrigin is where a page comes from. Its port is always there, if its scheme
-// has one by default.
-type webOrigin struct {
-	scheme string
-	authority
-}
-
-var defaultPorts = map[string]uint16{"http": 80, "https": 443}
-
-func parseOrigin(s string) (webOrigin, bool) {
-	scheme, rest, _ := strings.Cut(s, "://")
-	scheme, named := canonicalName(scheme)
-	a, ok := parseAuthority(rest)
-	if a.port == 0 {
-		a.port = defaultPorts[scheme]
-	}
-	return webOrigin{scheme, a}, named && ok
-}
-
-// isOf reports whether the page comes from the host it sends its request to: its
-// own console, under a name that the guard has allowed.
-func (o webOrigin) isOf(host string) bool {
-	a, ok := parseAuthority(host)
-	if a.port == 0 { // whichever a proxy in front speaks
-		a.port = defaultPorts[o.scheme]
-	}
-	return ok && a == o.authority
 }
