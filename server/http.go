@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -36,25 +37,23 @@ type HTTP struct {
 	Metrics   http.Handler // answers /metrics; nil: nothing does
 
 	views    map[string]map[string]*Server // of each schema, by how tools are shown
+	times    times                         // what clients get for their part; zero: the usual
 	sessions *sessions
 	ended    chan struct{}   // closed when no more is served
 	calls    context.Context // ends when those in flight have had their time
 	cancel   context.CancelCauseFunc
 }
 
-// What a connection gets.
-const (
-	headerTime = 10 * time.Second
-	idleTime   = 2 * time.Minute
-)
-
 // Run serves on the listener until ctx ends. Calls in flight then have a while
 // to finish.
 func (h *HTTP) Run(ctx context.Context, l net.Listener) error {
+	handler := h.Handler()
 	s := &http.Server{
-		Handler:           h.Handler(),
-		ReadHeaderTimeout: headerTime,
-		IdleTimeout:       idleTime,
+		Handler:           handler,
+		ReadHeaderTimeout: h.times.header,
+		ReadTimeout:       h.times.body,                 // net/http lifts it when the body is there
+		WriteTimeout:      h.times.body + h.times.write, // what writes later sets a deadline before every write
+		IdleTimeout:       h.times.idle,
 		MaxHeaderBytes:    64 << 10,
 
 		DisableGeneralOptionsHandler: true, // the guard sees every request
@@ -70,11 +69,11 @@ func (h *HTTP) Run(ctx context.Context, l net.Listener) error {
 	case <-ctx.Done():
 	}
 	h.closeStreams()
-	err := shutdown(s, drainTime)
+	err := shutdown(s, h.times.drain)
 	if err != nil {
 		h.cancel(errStopping)
 		h.sessions.cancelAll(errStopping)
-		err = shutdown(s, lastTime)
+		err = shutdown(s, h.times.last)
 	}
 	h.sessions.endAll()
 	if err != nil {
@@ -92,6 +91,9 @@ func shutdown(s *http.Server, atMost time.Duration) error {
 
 // Handler routes the requests.
 func (h *HTTP) Handler() http.Handler {
+	if h.times == (times{}) {
+		h.times = usualTimes
+	}
 	h.views = map[string]map[string]*Server{}
 	for name, s := range h.Servers {
 		h.views[name] = map[string]*Server{asConfigured: s, string(config.Lazy): s.exposing(config.Lazy), string(config.Flat): s.exposing(config.Flat)}
@@ -208,6 +210,9 @@ func (h *HTTP) body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 	case errors.As(err, &large):
 		refuse(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("a message is at most %d bytes (limits.body_bytes)", h.BodyBytes))
 		return nil, false
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		refuse(w, http.StatusRequestTimeout, fmt.Sprintf("the body did not come within %s", h.times.body))
+		return nil, false
 	case err != nil:
 		refuse(w, http.StatusBadRequest, "the body could not be read")
 		return nil, false
@@ -230,7 +235,7 @@ func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, s *Server, bod
 	} else {
 		w.Header().Set(sessionHeader, n.id)
 	}
-	writeJSON(w, [][]byte{answer})
+	h.times.writeJSON(w, [][]byte{answer})
 }
 
 // session finds the session of a request, or says why there is none.
@@ -278,7 +283,7 @@ type call struct {
 // answer takes a message and writes the answer, with all that belongs to the
 // call on the same stream.
 func (h *HTTP) answer(w http.ResponseWriter, r *http.Request, c call) {
-	out := newStream()
+	out := newStream(h.times)
 	answer, _ := c.server.AcceptText(c.ctx, c.client.through(func(message []byte) error {
 		if err := out.Send(message); err == nil || c.client.send == nil {
 			return err
@@ -305,7 +310,9 @@ func (h *HTTP) postStateless(w http.ResponseWriter, r *http.Request, s *Server, 
 		version = mcp.ProtocolVersion20250326 // what MCP has a server assume
 	}
 	c.opened(version, nil)
-	h.answer(w, r, call{ctx: r.Context(), server: s, client: c, body: body, done: func() {}})
+	ctx, done := h.connected(r)
+	defer done()
+	h.answer(w, r, call{ctx: ctx, server: s, client: c, body: body, done: func() {}})
 }
 
 // keepsNone refuses what needs a session where none is kept.
@@ -332,8 +339,8 @@ func (h *HTTP) get(w http.ResponseWriter, r *http.Request, s *Server) {
 
 // stand serves the standing stream of a session.
 func (h *HTTP) stand(w http.ResponseWriter, r *http.Request, n *session, first []byte) {
-	out := newStream()
-	events := &eventWriter{w: w, control: http.NewResponseController(w)}
+	out := newStream(h.times)
+	events := h.times.events(w)
 	events.start()
 	events.buffer = append(events.buffer, first...)
 	n.listen(out) // before the client can know of it: what it posts next is answered here

@@ -21,10 +21,9 @@ func (h *HTTP) postModern(w http.ResponseWriter, r *http.Request, s *Server, m j
 		_, _ = w.Write(jsonrpc.AppendError(nil, m.ID, &jsonrpc.Error{Code: mcp.HEADER_MISMATCH, Message: text}))
 		return
 	}
-	ctx, cancel := context.WithCancelCause(r.Context())
-	defer cancel(nil)
-	defer context.AfterFunc(h.calls, func() { cancel(context.Cause(h.calls)) })()
-	out := newStream()
+	ctx, done := h.connected(r)
+	defer done()
+	out := newStream(h.times)
 	c := s.NewClient(sender(r), out.Send)
 	c.ended = h.ended
 	answer := s.Accept(ctx, c, m)
@@ -34,6 +33,17 @@ func (h *HTTP) postModern(w http.ResponseWriter, r *http.Request, s *Server, m j
 	}
 	go func() { out.end(answer()) }()
 	out.serve(w, r)
+}
+
+// connected is the context of a call without a session: it ends with its
+// connection, or when mcpx stops and the call has had its time.
+func (h *HTTP) connected(r *http.Request) (_ context.Context, done func()) {
+	ctx, cancel := context.WithCancelCause(r.Context())
+	stop := context.AfterFunc(h.calls, func() { cancel(context.Cause(h.calls)) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
 }
 
 // mismatch says where the headers of a request of 2026-07-28 differ from it.

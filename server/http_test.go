@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -351,37 +352,56 @@ func TestIdleSessionsExpire(t *testing.T) {
 	})
 }
 
-func TestHTTPRunEnds(t *testing.T) {
-	b := start(t, upstream(t, "one"))
-	h := &HTTP{Servers: map[string]*Server{"default": b.Server}, BodyBytes: 10_000, Sessions: 3, Idle: time.Hour}
+// listening is the HTTP front on a listener of its own.
+type listening struct {
+	*site
+	listener net.Listener
+	stop     context.CancelFunc
+	wait     func() error // for the end of Run
+}
+
+// listenHTTP runs a front over upstreams until the test ends.
+func listenHTTP(t *testing.T, h *HTTP, upstreams ...map[string]any) *listening {
+	t.Helper()
+	h.Servers = map[string]*Server{"default": start(t, upstreams...).Server}
+	h.BodyBytes, h.Sessions, h.Idle = 8<<20, 10, time.Hour
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- h.Run(ctx, l) }()
-	s := &site{h, "http://" + l.Addr().String()}
+	wait := sync.OnceValue(func() error { return <-ended })
+	t.Cleanup(func() {
+		cancel()
+		_ = wait()
+	})
+	return &listening{&site{h, "http://" + l.Addr().String()}, l, cancel, wait}
+}
+
+func TestHTTPRunEnds(t *testing.T) {
+	s := listenHTTP(t, &HTTP{}, upstream(t, "one"))
 	id := s.open(t, "{}")
 	stand := s.do(t, "GET", "/mcp", "", sessionHeader, id)
 	call := s.do(t, "POST", "/mcp", request("tools/call", exec("progress", `{"steps":2,"every_ms":200}`)), sessionHeader, id)
-	cancel()
+	s.stop()
 	if got := whole(t, call); !strings.Contains(got, `"text":"2 steps"`) {
 		t.Errorf("the call in flight got %s", got)
 	}
 	if got := whole(t, stand); !strings.HasPrefix(got, "200 ") {
 		t.Errorf("the stream ended with %s", got)
 	}
-	if err := <-ended; err != nil {
+	if err := s.wait(); err != nil {
 		t.Errorf("Run: %v", err)
 	}
-	if err := h.Run(t.Context(), l); err == nil {
+	if err := s.Run(t.Context(), s.listener); err == nil {
 		t.Error("a closed listener is served")
 	}
 }
 
 func TestStreamIsBounded(t *testing.T) {
-	s := newStream()
+	s := newStream(usualTimes)
 	if err := s.Send(make([]byte, streamBytes)); err != nil {
 		t.Fatal(err)
 	}

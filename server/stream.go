@@ -13,6 +13,7 @@ import (
 // for a call its answer as the last. Whoever sends never waits for the client to
 // read.
 type stream struct {
+	times  times
 	signal chan struct{} // capacity 1: there is something new
 
 	mu     sync.Mutex
@@ -22,19 +23,15 @@ type stream struct {
 	closed bool // the client is gone; nothing more is taken
 }
 
-// What a stream does with time and memory.
-const (
-	streamBytes = 64 << 20         // unread, before messages are refused
-	writeTime   = 30 * time.Second // for one write
-	keepAlive   = 15 * time.Second // between signs of life
-)
+// streamBytes is what may be unread before messages are refused.
+const streamBytes = 64 << 20
 
 var errStreamFull = errors.New("the client does not read its stream")
 
 // errStreamClosed is returned for messages to a client that is gone.
 var errStreamClosed = errors.New("the client's stream is closed")
 
-func newStream() *stream { return &stream{signal: make(chan struct{}, 1)} }
+func newStream(t times) *stream { return &stream{times: t, signal: make(chan struct{}, 1)} }
 
 // Send queues a message. It never waits.
 func (s *stream) Send(message []byte) error {
@@ -91,13 +88,13 @@ func (s *stream) close() {
 // is all there is, else as server-sent events. It returns when the stream has
 // ended or the client is gone.
 func (s *stream) serve(w http.ResponseWriter, r *http.Request) {
-	s.serveEvents(&eventWriter{w: w, control: http.NewResponseController(w)}, r)
+	s.serveEvents(s.times.events(w), r)
 }
 
 // serveEvents is serve for an answer that may have been begun.
 func (s *stream) serveEvents(out *eventWriter, r *http.Request) {
 	defer s.close()
-	tick := time.NewTicker(keepAlive)
+	tick := time.NewTicker(s.times.alive)
 	defer tick.Stop()
 	for {
 		select {
@@ -112,7 +109,7 @@ func (s *stream) serveEvents(out *eventWriter, r *http.Request) {
 		}
 		messages, ended := s.take()
 		if ended && !out.started && len(messages) <= 1 {
-			writeJSON(out.w, messages)
+			s.times.writeJSON(out.w, messages)
 			return
 		}
 		if out.events(messages) != nil || ended {
@@ -122,13 +119,13 @@ func (s *stream) serveEvents(out *eventWriter, r *http.Request) {
 }
 
 // writeJSON answers with one message, or with none for a call that was cancelled.
-func writeJSON(w http.ResponseWriter, messages [][]byte) {
+func (t times) writeJSON(w http.ResponseWriter, messages [][]byte) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(t.write))
 	if len(messages) == 0 {
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime))
 	_, _ = w.Write(messages[0]) // a client that is gone needs no answer
 }
 
@@ -136,8 +133,14 @@ func writeJSON(w http.ResponseWriter, messages [][]byte) {
 type eventWriter struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
+	limit   time.Duration // for one write
 	started bool
 	buffer  []byte
+}
+
+// events begins an answer of events.
+func (t times) events(w http.ResponseWriter) *eventWriter {
+	return &eventWriter{w: w, control: http.NewResponseController(w), limit: t.write}
 }
 
 // start sends the header.
@@ -171,7 +174,7 @@ func (e *eventWriter) comment() error {
 }
 
 func (e *eventWriter) flush() error {
-	_ = e.control.SetWriteDeadline(time.Now().Add(writeTime))
+	_ = e.control.SetWriteDeadline(time.Now().Add(e.limit))
 	if len(e.buffer) > 0 {
 		if _, err := e.w.Write(e.buffer); err != nil {
 			return err

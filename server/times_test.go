@@ -1,0 +1,210 @@
+package server
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// short are times that a test can wait for. What takes its time in a right way takes
+// many of them.
+func short() times {
+	t := usualTimes
+	t.header, t.body, t.write, t.alive = 200*time.Millisecond, 200*time.Millisecond, 200*time.Millisecond, 20*time.Millisecond
+	return t
+}
+
+// patience is what anything that must happen may take on a loaded machine.
+const patience = 20 * time.Second
+
+// raw opens a connection and writes the start of a request.
+func (l *listening) raw(t *testing.T, text string) *net.TCPConn {
+	t.Helper()
+	c, err := new(net.Dialer).DialContext(t.Context(), "tcp", l.listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	if _, err := io.WriteString(c, text); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	return c.(*net.TCPConn)
+}
+
+// ends reads a connection until the server closes it.
+func ends(t *testing.T, what string, c net.Conn) string {
+	t.Helper()
+	text, err := io.ReadAll(c)
+	if e, ok := err.(net.Error); ok && e.Timeout() {
+		t.Fatalf("%s: the connection stays open; it has %.200q", what, text)
+	}
+	return string(text)
+}
+
+// TestSlowRequests: who sends a header or a body slowly does not keep a connection.
+func TestSlowRequests(t *testing.T) {
+	s := listenHTTP(t, &HTTP{times: short(), Guard: Guard{Token: "tok"}})
+	const post = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n"
+	for _, v := range []struct{ name, text, want string }{
+		{"nothing", "", ""},
+		{"a part of the header", "POST /mcp HTTP/1.1\r\nHost: localhost\r\nX: ", ""},
+		{"a part of the body", post + "Authorization: Bearer tok\r\n\r\n{", "HTTP/1.1 408 "},
+		{"a part of the body of a stranger", post + "\r\n{", "HTTP/1.1 401 "},
+		{"a part of the body elsewhere", strings.Replace(post, "POST /mcp", "POST /health", 1) + "\r\n{", "HTTP/1.1 405 "},
+	} {
+		begin := time.Now()
+		if got := ends(t, v.name, s.raw(t, v.text)); !strings.HasPrefix(got, v.want) || v.want == "" && got != "" {
+			t.Errorf("%s: got %q, want %q", v.name, got, v.want)
+		}
+		if took := time.Since(begin); took < s.times.header/2 {
+			t.Errorf("%s: it was not given its time, but %s", v.name, took)
+		}
+	}
+}
+
+// TestLongCallsOutliveTheTimes: no time of a request is that of its call.
+func TestLongCallsOutliveTheTimes(t *testing.T) {
+	limits := short()
+	limits.alive = time.Hour // so that the answer comes as one message
+	s := listenHTTP(t, &HTTP{times: limits}, upstream(t, "one"))
+	id := s.open(t, "{}")
+	long := 3 * (s.times.body + s.times.write)
+	call := request("tools/call", exec("sleep", fmt.Sprintf(`{"ms":%d,"text":"slept"}`, long.Milliseconds())))
+	for _, header := range [][]string{{sessionHeader, id}, {"Mcp-Method", "tools/call", "Mcp-Name", "exec"}} {
+		body := call
+		if header[0] != sessionHeader {
+			body = strings.Replace(call, `"_meta":{"progressToken":"tok"}`, meta("{}", ""), 1)
+		}
+		r := s.do(t, "POST", "/mcp", body, header...)
+		if got := whole(t, r); !strings.Contains(got, `"text":"slept"`) || r.Header.Get("Content-Type") != "application/json" {
+			t.Errorf("%s: %s", header[0], got)
+		}
+	}
+}
+
+// TestQuietStreamsStay: a stream on which nothing is said shows that it is alive,
+// and stays.
+func TestQuietStreamsStay(t *testing.T) {
+	s := listenHTTP(t, &HTTP{times: short()}, upstream(t, "one"))
+	id := s.open(t, "{}")
+	for path, header := range map[string][]string{"/mcp": {sessionHeader, id}, "/sse": nil} {
+		r := s.do(t, "GET", path, "", header...)
+		lines := bufio.NewScanner(r.Body)
+		begin, signs := time.Now(), 0
+		for time.Since(begin) < 3*(s.times.body+s.times.write) && lines.Scan() {
+			if lines.Text() == ": alive" {
+				signs++
+			}
+		}
+		if signs < 10 || lines.Err() != nil {
+			t.Errorf("%s: %d signs of life in %s, then %v", path, signs, time.Since(begin), lines.Err())
+		}
+	}
+}
+
+// TestAClientThatDoesNotRead is dropped, and the others notice nothing.
+func TestAClientThatDoesNotRead(t *testing.T) {
+	s := listenHTTP(t, &HTTP{times: short()}, upstream(t, "one", "-full"))
+	deaf, other := s.open(t, "{}"), s.open(t, "{}")
+	c := s.raw(t, "GET /mcp HTTP/1.1\r\nHost: localhost\r\nMcp-Session-Id: "+deaf+"\r\n\r\n")
+	if err := c.SetReadBuffer(4096); err != nil {
+		t.Fatal(err)
+	}
+	if got := whole(t, s.do(t, "POST", "/mcp", request("resources/subscribe", `{"uri":"test://one"}`), sessionHeader, deaf)); !strings.HasPrefix(got, "200 ") {
+		t.Fatal(got)
+	}
+	n := s.sessions.byID[deaf]
+	listens := func() bool {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		return n.standing != nil
+	}
+	for begin := time.Now(); !listens(); {
+		if time.Since(begin) > patience {
+			t.Fatal("the stream does not open")
+		}
+	}
+	update := `{"uri":"test://one","pad":"` + strings.Repeat("x", 100_000) + `"}`
+	flood := request("tools/call", exec("say", `{"method":"notifications/resources/updated","params":[`+update+strings.Repeat(","+update, 9)+`]}`))
+	begin := time.Now()
+	for listens() {
+		asked := time.Now()
+		if got := whole(t, s.do(t, "POST", "/mcp", flood, sessionHeader, other)); !strings.Contains(got, "said 10") {
+			t.Fatalf("the other client got %.200s", got)
+		}
+		if took := time.Since(asked); took > patience/4 {
+			t.Errorf("the other client waited %s", took)
+		}
+		if time.Since(begin) > patience {
+			t.Fatal("the client that does not read keeps its stream")
+		}
+	}
+	status := make([]byte, len("HTTP/1.1 200"))
+	if _, err := io.ReadFull(c, status); err != nil || string(status) != "HTTP/1.1 200" {
+		t.Errorf("the stream began with %q, %v", status, err)
+	}
+	if got := whole(t, s.do(t, "POST", "/mcp", request("ping", ""), sessionHeader, deaf)); got != `200 {"jsonrpc":"2.0","id":1,"result":{}}` {
+		t.Errorf("its session answers %s", got)
+	}
+}
+
+// TestAPageThatIsNotRead: what is no stream is bounded too.
+func TestAPageThatIsNotRead(t *testing.T) {
+	ended := make(chan error, 1)
+	s := listenHTTP(t, &HTTP{times: short(), Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		var err error
+		for chunk := bytes.Repeat([]byte("x"), 1<<20); err == nil; {
+			_, err = w.Write(chunk)
+		}
+		ended <- err
+	})})
+	s.raw(t, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	select {
+	case <-ended:
+	case <-time.After(patience):
+		t.Error("the answer is never given up")
+	}
+}
+
+// TestCallsWithoutASessionAreCancelledAtTheEnd: they too have their time, and are
+// told why it is over.
+func TestCallsWithoutASessionAreCancelledAtTheEnd(t *testing.T) {
+	for _, v := range []struct {
+		name, params string
+		stateless    bool
+		header       []string
+	}{
+		{"stateless", exec("sleep", `{"ms":3600000}`), true, nil},
+		{"2026-07-28", strings.Replace(exec("sleep", `{"ms":3600000}`), `"_meta":{"progressToken":"tok"}`, meta("{}", ""), 1), false, []string{"Mcp-Method", "tools/call", "Mcp-Name", "exec"}},
+	} {
+		t.Run(v.name, func(t *testing.T) {
+			limits := short()
+			limits.drain, limits.last = 500*time.Millisecond, patience
+			s := listenHTTP(t, &HTTP{times: limits, Stateless: v.stateless}, upstream(t, "one"))
+			s.do(t, "GET", "/health", "") // it runs
+			s.Servers["default"].registry.Settled(t.Context(), "one")
+			r := s.do(t, "POST", "/mcp", request("tools/call", v.params), v.header...) // the first sign of life begins the answer
+			begin := time.Now()
+			s.stop()
+			got := whole(t, r)
+			if took := time.Since(begin); took < limits.drain || took > patience/2 {
+				t.Errorf("the call ended after %s", took)
+			}
+			if !strings.Contains(got, errStopping.Error()) {
+				t.Errorf("the call got %s, want the reason %q", got, errStopping)
+			}
+			if err := s.wait(); err != nil {
+				t.Errorf("Run: %v", err)
+			}
+		})
+	}
+}
