@@ -35,7 +35,7 @@ type httpLink struct {
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
 	outgoing chan []byte
-	incoming chan []byte
+	incoming chan delivery
 	running  sync.WaitGroup
 	listen   sync.Once
 
@@ -44,6 +44,12 @@ type httpLink struct {
 	session  string                        // the id the upstream gave
 	version  string                        // the revision that was agreed on
 	posts    map[string]context.CancelFunc // requests that are not answered, by id
+}
+
+// delivery is what Receive returns: a message, or the end of one call.
+type delivery struct {
+	message []byte
+	err     error
 }
 
 // What a connection to a remote upstream gets.
@@ -55,6 +61,9 @@ const (
 	httpErrorBody = 1 << 10
 	httpCancelled = 5 * time.Second // what a cancelled request gets to end by itself
 )
+
+// errBroken is of an answer that has begun and does not end as it should.
+var errBroken = errors.New("the connection broke")
 
 // errSessionLost is why a link ends when the upstream has forgotten it.
 var errSessionLost = errors.New("the server has forgotten the session")
@@ -71,7 +80,7 @@ func newHTTPLink(c *config.Upstream, o Options, log zerolog.Logger) *httpLink {
 		config: c, log: log, limit: o.MessageBytes, ctx: ctx, cancel: cancel,
 		client:   &http.Client{Transport: newTransport(), CheckRedirect: sameHost},
 		outgoing: make(chan []byte, httpQueue),
-		incoming: make(chan []byte, httpQueue),
+		incoming: make(chan delivery, httpQueue),
 		posts:    map[string]context.CancelFunc{},
 	}
 }
@@ -94,13 +103,13 @@ func (l *httpLink) Send(message []byte) error {
 // Receive implements link.
 func (l *httpLink) Receive() ([]byte, error) {
 	select {
-	case m := <-l.incoming:
-		return m, nil
+	case d := <-l.incoming:
+		return d.message, d.err
 	default:
 	}
 	select {
-	case m := <-l.incoming:
-		return m, nil
+	case d := <-l.incoming:
+		return d.message, d.err
 	case <-l.ctx.Done():
 		return nil, context.Cause(l.ctx)
 	}
@@ -233,9 +242,9 @@ func (l *httpLink) post(ctx context.Context, message, id []byte) {
 	}
 	answer, err := l.client.Do(r)
 	if err != nil {
-		reason := l.config.Redact(err.Error())
-		l.fail(id, errors.New(reason))
-		if unreachable(err) {
+		reason, isUnsent := l.config.Redact(err.Error()), unreachable(err)
+		l.lose(id, reason, isUnsent)
+		if isUnsent {
 			l.end(&failure{reason: reason})
 		}
 		return
@@ -257,7 +266,9 @@ func (l *httpLink) post(ctx context.Context, message, id []byte) {
 		return // the answer comes on the stream
 	}
 	l.greeted(message, answer.Header)
-	if err := l.take(answer, message); err != nil {
+	if err := l.take(answer, message); errors.Is(err, errBroken) {
+		l.lose(id, l.config.Redact(err.Error()), false)
+	} else if err != nil {
 		l.fail(id, err)
 	}
 }
@@ -283,7 +294,7 @@ func (l *httpLink) take(answer *http.Response, message []byte) error {
 			l.receive(data)
 		})
 		if id != nil && !answered && l.ctx.Err() == nil {
-			return fmt.Errorf("its stream ended before the answer came: %w", cmp.Or(err, io.ErrUnexpectedEOF))
+			return fmt.Errorf("%w: its stream ended before the answer came: %w", errBroken, cmp.Or(err, io.ErrUnexpectedEOF))
 		}
 		return nil
 	case answer.StatusCode == http.StatusAccepted, id == nil:
@@ -292,7 +303,7 @@ func (l *httpLink) take(answer *http.Response, message []byte) error {
 	text, err := io.ReadAll(body)
 	switch {
 	case err != nil:
-		return fmt.Errorf("its answer could not be read: %w", err)
+		return fmt.Errorf("%w: its answer could not be read: %w", errBroken, err)
 	case len(text) > l.limit:
 		return fmt.Errorf("its answer has more than %d bytes (limits.message_bytes)", l.limit)
 	case rawjson.Kind(text) != '{':
@@ -310,8 +321,12 @@ func (l *httpLink) receive(message []byte) {
 		l.version, _ = rawjson.String(rawjson.Get(rawjson.Get(message, "result"), "protocolVersion"))
 	}
 	l.mu.Unlock()
+	l.deliver(delivery{message: bytes.Clone(message)})
+}
+
+func (l *httpLink) deliver(d delivery) {
 	select {
-	case l.incoming <- bytes.Clone(message):
+	case l.incoming <- d:
 	case <-l.ctx.Done():
 	}
 }
@@ -359,9 +374,18 @@ func (l *httpLink) fail(id []byte, err error) {
 	l.receive(jsonrpc.AppendError(nil, id, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: err.Error()}))
 }
 
+// lose ends a request whose connection broke. Others are not concerned.
+func (l *httpLink) lose(id []byte, reason string, isUnsent bool) {
+	if id == nil || l.ctx.Err() != nil {
+		l.log.Debug().Str("error", reason).Msg("a message could not be sent")
+		return
+	}
+	l.deliver(delivery{err: &brokenCall{id: id, reason: reason, isUnsent: isUnsent}})
+}
+
 // stand listens to what belongs to no call, for as long as the upstream allows.
 func (l *httpLink) stand() {
-	for l.ctx.Err() == nil {
+	for before := false; l.ctx.Err() == nil; {
 		r, err := l.request(l.ctx, http.MethodGet, nil)
 		if err != nil {
 			return
@@ -370,9 +394,13 @@ func (l *httpLink) stand() {
 		answer, err := l.client.Do(r)
 		if err == nil {
 			if answer.StatusCode != http.StatusOK {
+				if before { // it had one, so it may have forgotten the session
+					l.refused(nil, answer)
+				}
 				_ = answer.Body.Close()
 				return // it has no such stream
 			}
+			before = true
 			err = readEvents(answer.Body, l.limit, func(_ string, data []byte) { l.receive(data) })
 			_ = answer.Body.Close()
 		}

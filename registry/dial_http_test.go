@@ -25,6 +25,7 @@ type remote struct {
 	*httptest.Server
 	forgets   atomic.Bool // answers that it knows no session
 	sessions  atomic.Int32
+	pings     atomic.Int32
 	cancelled chan string
 }
 
@@ -54,6 +55,8 @@ func newRemote(t *testing.T) *remote {
 		case "initialize":
 			r.sessions.Add(1)
 			r.forgets.Store(false)
+		case "ping":
+			r.pings.Add(1)
 		case "notifications/cancelled":
 			r.cancelled <- string(body)
 		}
@@ -172,8 +175,9 @@ func TestRemoteDiesDuringACall(t *testing.T) {
 	r, _ := run(t, map[string]any{"a": remote.config()})
 	mustCall(t, r, "a", "echo", `{"text":"hi"}`)
 	time.AfterFunc(50*time.Millisecond, func() { remote.CloseClientConnections() })
-	if _, err := callTool(t.Context(), r, "a", "hang", "{}"); err == nil {
-		t.Error("the call did not notice")
+	_, err := callTool(t.Context(), r, "a", "hang", "{}")
+	if lost := (*Lost)(nil); !errors.As(err, &lost) || !strings.Contains(err.Error(), "whether the call took effect is unknown") {
+		t.Errorf("error %v, want a *Lost", err)
 	}
 }
 
@@ -218,6 +222,8 @@ func TestRemoteReasons(t *testing.T) {
 	defer page.Close()
 	elsewhere := httptest.NewServer(http.RedirectHandler("http://example.invalid/mcp", http.StatusTemporaryRedirect))
 	defer elsewhere.Close()
+	moved := httptest.NewServer(http.RedirectHandler("/elsewhere", http.StatusMovedPermanently))
+	defer moved.Close()
 	broken := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 	}))
@@ -228,13 +234,15 @@ func TestRemoteReasons(t *testing.T) {
 		"nobody":   map[string]any{"url": "http://127.0.0.1:1/mcp"},
 		"redirect": map[string]any{"url": elsewhere.URL},
 		"broken":   map[string]any{"url": broken.URL},
+		"moved":    map[string]any{"url": moved.URL},
 	})
 	for server, want := range map[string]string{
 		"nokey":    "authentication failed: HTTP status 401 Unauthorized: no key; check its headers",
 		"page":     "it answered with text/html, which is no message; is this the url of an MCP server?",
 		"nobody":   "connection refused",
 		"redirect": "it redirects to example.invalid, where its headers must not go",
-		"broken":   "its stream ended before the answer came",
+		"moved":    "it redirects to /elsewhere in a way that loses the message; use that url",
+		"broken":   "the connection broke: its stream ended before the answer came",
 	} {
 		if u := r.Settled(t.Context(), server); u.State != Waiting || !strings.Contains(u.Reason, want) {
 			t.Errorf("%s: %s, %q; want %q", server, u.State, u.Reason, want)
@@ -277,8 +285,9 @@ func TestOlderTransport(t *testing.T) {
 		t.Errorf("wrong: %s", u.Reason)
 	}
 	// The end of the stream is noticed, and the next call finds a new one.
+	before := r.Catalog().Upstream("said")
 	remote.CloseClientConnections()
-	if err := r.Catalog().Upstream("said").superseded(t.Context()); err != nil {
+	if err := before.superseded(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if got := mustCall(t, r, "said", "echo", `{"text":"again"}`); got != "again" {

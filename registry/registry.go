@@ -35,7 +35,8 @@ type Options struct {
 	Version        string // of mcpx, told to upstreams
 	MessageBytes   int    // the largest message an upstream may send
 	ConnectsAtOnce int
-	Watcher        *Watcher // ends the children if mcpx is killed; nil: nobody does
+	PingEvery      time.Duration // of idle sessions over a network; 0: the usual
+	Watcher        *Watcher      // ends the children if mcpx is killed; nil: nobody does
 }
 
 // New returns a Registry of the profile's upstreams, none of them started.

@@ -30,6 +30,12 @@ func TestMain(m *testing.M) {
 // run starts a registry of the given upstreams and stops it after the test.
 func run(t *testing.T, upstreams map[string]any) (*Registry, *log) {
 	t.Helper()
+	return runWith(t, Options{}, upstreams)
+}
+
+// runWith is run with options of the test's own.
+func runWith(t *testing.T, o Options, upstreams map[string]any) (*Registry, *log) {
+	t.Helper()
 	text, err := json.Marshal(map[string]any{"mcpServers": upstreams})
 	if err != nil {
 		t.Fatal(err)
@@ -40,7 +46,8 @@ func run(t *testing.T, upstreams map[string]any) (*Registry, *log) {
 	}
 	l := newLog()
 	w := NewWatcher(zerolog.New(l))
-	r := New(&c.Profiles[0], Options{Log: zerolog.New(l), Version: "1.2.3", MessageBytes: 1 << 20, ConnectsAtOnce: 2, Watcher: w})
+	o.Log, o.Version, o.MessageBytes, o.ConnectsAtOnce, o.Watcher = zerolog.New(l), "1.2.3", 1<<20, 2, w
+	r := New(&c.Profiles[0], o)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
 	go func() { done <- r.Run(ctx) }()

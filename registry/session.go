@@ -56,7 +56,8 @@ type link interface {
 	// Send queues a message; it never waits for the upstream to read. It fails
 	// with errOver when the connection has ended.
 	Send(message []byte) error
-	// Receive waits for the next message. Its error says why there are no more.
+	// Receive waits for the next message. Its error says why there are no more,
+	// but for a *brokenCall, which is the end of one call alone.
 	Receive() ([]byte, error)
 	// Close ends the connection and returns when nothing of it is left. It is
 	// safe to call twice, and makes a Receive under way return.
@@ -90,8 +91,9 @@ type call struct {
 
 	// Guarded by the session's mutex.
 	reply *jsonrpc.Message
-	moved bool // there was progress
-	held  int  // requests of the upstream that its client has not answered
+	end   *brokenCall // there will be no reply
+	moved bool        // there was progress
+	held  int         // requests of the upstream that its client has not answered
 }
 
 // errOver is returned for a call that was not sent, since the session is over.
@@ -116,6 +118,10 @@ func newSession(c *config.Upstream, l link, log zerolog.Logger, p peer) *Session
 func (s *Session) run() {
 	for {
 		line, err := s.link.Receive()
+		if b := (*brokenCall)(nil); errors.As(err, &b) {
+			s.broke(b)
+			continue
+		}
 		if err != nil {
 			s.end(err)
 			return
@@ -126,6 +132,26 @@ func (s *Session) run() {
 			continue
 		}
 		s.receive(m)
+	}
+}
+
+// brokenCall is the end of a call whose connection broke, where the session has
+// others.
+type brokenCall struct {
+	id       []byte
+	reason   string
+	isUnsent bool // the upstream cannot have got it
+}
+
+func (e *brokenCall) Error() string { return e.reason }
+
+// broke ends a call whose connection broke.
+func (s *Session) broke(b *brokenCall) {
+	if c := s.waiting(b.id); c != nil {
+		s.mu.Lock()
+		c.end = b
+		s.mu.Unlock()
+		c.wake()
 	}
 }
 
@@ -299,12 +325,16 @@ func (s *Session) wait(ctx context.Context, c *call) (*jsonrpc.Message, error) {
 			return nil, context.Cause(ctx)
 		}
 		s.mu.Lock()
-		reply, moved, err := c.reply, c.moved, s.err
+		reply, end, moved, err := c.reply, c.end, c.moved, s.err
 		c.moved = false
 		s.mu.Unlock()
 		switch {
 		case reply != nil:
 			return reply, nil
+		case end != nil && end.isUnsent:
+			return nil, errOver
+		case end != nil:
+			return nil, s.lost(end)
 		case err != nil:
 			return nil, s.lost(err)
 		case moved:
@@ -316,7 +346,7 @@ func (s *Session) wait(ctx context.Context, c *call) (*jsonrpc.Message, error) {
 // abandon tells the upstream that nobody waits for the call any more. MCP has it
 // that initialize is never cancelled.
 func (s *Session) abandon(c *call, reason error) {
-	if s.ctx.Err() != nil || c.request.Method == "initialize" {
+	if s.ctx.Err() != nil || c.end != nil && c.end.isUnsent || c.request.Method == "initialize" {
 		return
 	}
 	params := strconv.AppendInt([]byte(`{"requestId":`), c.id, 10)

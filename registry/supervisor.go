@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -136,6 +137,9 @@ func open(ctx context.Context, c *config.Upstream, o Options, log zerolog.Logger
 	if err := session.Notify("notifications/initialized", nil); err != nil {
 		return nil, nil, session.abort(err)
 	}
+	if needsWatch(c) {
+		go session.watch(cmp.Or(o.PingEvery, pingEvery))
+	}
 	return session, hello, nil
 }
 
@@ -185,6 +189,10 @@ func (s *supervisor) introduce(ctx context.Context, session *Session, hello []by
 // abort ends a session that could not be made ready. It prefers what the link
 // says of its end to what the call that noticed it says.
 func (s *Session) abort(err error) error {
+	var broke *Lost
+	if errors.As(err, &broke) && s.ctx.Err() == nil {
+		err = errors.New(broke.Reason) // of one call, but without it there is no session
+	}
 	s.Close()
 	<-s.ctx.Done()
 	var limit, end *failure

@@ -13,15 +13,20 @@ import (
 func newTransport() *http.Transport {
 	return &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
-		DialContext:           (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
+		DialContext:           (&net.Dialer{Timeout: 10 * time.Second, KeepAliveConfig: probes}).DialContext,
 		TLSHandshakeTimeout:   10 * time.Second,
 		MaxIdleConns:          httpPool,
 		MaxIdleConnsPerHost:   httpPool,
 		IdleConnTimeout:       90 * time.Second,
 		ForceAttemptHTTP2:     true,
 		ExpectContinueTimeout: time.Second,
+		HTTP2:                 &http.HTTP2Config{SendPingTimeout: probes.Idle, PingTimeout: probes.Interval},
 	}
 }
+
+// probes find a connection whose other end is gone without a word, as after a
+// laptop's sleep, within a minute.
+var probes = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 15 * time.Second, Count: 3}
 
 // sameHost refuses redirects that would carry the configured headers elsewhere.
 func sameHost(r *http.Request, via []*http.Request) error {
@@ -30,6 +35,8 @@ func sameHost(r *http.Request, via []*http.Request) error {
 		return errors.New("too many redirects")
 	case r.URL.Host != via[0].URL.Host || r.URL.Scheme != via[0].URL.Scheme:
 		return fmt.Errorf("it redirects to %s, where its headers must not go; use that url if it is right", r.URL.Host)
+	case r.Method != via[0].Method: // by 301, 302 or 303, which turn a POST into a GET
+		return fmt.Errorf("it redirects to %s in a way that loses the message; use that url", r.URL.Path)
 	}
 	return nil
 }
@@ -38,5 +45,5 @@ func sameHost(r *http.Request, via []*http.Request) error {
 // over. One connection that breaks costs only its own call.
 func unreachable(err error) bool {
 	var op *net.OpError
-	return errors.As(err, &op) && op.Op == "dial"
+	return errors.As(err, &op) && (op.Op == "dial" || op.Op == "proxyconnect")
 }
