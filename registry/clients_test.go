@@ -383,3 +383,53 @@ func TestIsolatedClientsHaveTheirOwnSessions(t *testing.T) {
 		t.Errorf("%d private sessions after one client has gone, want 1", len(r.isolated.sessions))
 	}
 }
+
+// TestTheEndOfAVisitReachesWhoWasSent: a client that was sent to a url hears that
+// the visit is over, whoever else uses the session then.
+func TestTheEndOfAVisitReachesWhoWasSent(t *testing.T) {
+	r, _ := run(t, map[string]any{"a": mcptest.Upstream(t)})
+	one, two := newRecorder("one"), newRecorder("two")
+	r.Attach(one)
+	r.Attach(two)
+	visit := func(c *recorder, mode, id string) {
+		t.Helper()
+		params := fmt.Sprintf(`{"mode":%q,"elicitationId":%q,"url":"https://example.com","message":"?"}`, mode, id)
+		if _, err := callAs(t, r, c, "ask", `{"method":"elicitation/create","params":`+params+`}`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	complete := func(by *recorder, id string) {
+		t.Helper()
+		if _, err := callAs(t, r, by, "say", fmt.Sprintf(`{"method":"notifications/elicitation/complete","params":[{"elicitationId":%q}]}`, id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	visit(one, "url", "first")
+	visit(two, "url", "second")
+	complete(two, "first")
+	complete(one, "second")
+	complete(one, "unknown") // goes to the one whose call it is
+	one.wait(t, `notifications/elicitation/complete {"elicitationId":"first"}`, `notifications/elicitation/complete {"elicitationId":"unknown"}`)
+	two.wait(t, `notifications/elicitation/complete {"elicitationId":"second"}`)
+	if a, b := one.heard(elicitationComplete), two.heard(elicitationComplete); len(a) != 2 || len(b) != 1 {
+		t.Errorf("one heard %q, two heard %q", a, b)
+	}
+	for i := range maxElicited {
+		visit(two, "url", fmt.Sprint("more ", i))
+	}
+	complete(two, "first")
+	two.wait(t, `notifications/elicitation/complete {"elicitationId":"first"}`) // it is forgotten: there are too many
+}
+
+// TestAnErrorThatSendsToAURL: the visit may also be what a failed call asks for.
+func TestAnErrorThatSendsToAURL(t *testing.T) {
+	s := &Session{}
+	c := newRecorder("one")
+	s.elicitsBy(&jsonrpc.Error{Code: -32042, Data: []byte(`{"elicitations":[{"mode":"url","elicitationId":"x","url":"https://example.com"},{"mode":"form","elicitationId":"y"}]}`)}, c)
+	s.elicitsBy(&jsonrpc.Error{Code: -32603, Data: []byte(`{"elicitations":[{"mode":"url","elicitationId":"z"}]}`)}, c)
+	for id, want := range map[string]Client{"x": c, "y": nil, "z": nil} {
+		if got := s.sentTo(fmt.Appendf(nil, `{"elicitationId":%q}`, id)); got != want {
+			t.Errorf("%s: %v, want %v", id, got, want)
+		}
+	}
+}

@@ -99,7 +99,7 @@ func (s *Session) inRounds(ctx context.Context, r Request) ([]byte, error) {
 		if r.Client == nil {
 			return nil, errors.New("the upstream asks for a client, but the call is mcpx's own")
 		}
-		if r.Params, err = answers(ctx, r, result); err != nil {
+		if r.Params, err = s.answers(ctx, r, result); err != nil {
 			return nil, err
 		}
 	}
@@ -108,14 +108,18 @@ func (s *Session) inRounds(ctx context.Context, r Request) ([]byte, error) {
 
 // answers are the params of the next round: those of the call, with what the
 // client answered.
-func answers(ctx context.Context, r Request, result []byte) ([]byte, error) {
+func (s *Session) answers(ctx context.Context, r Request, result []byte) ([]byte, error) {
 	responses := []byte("{")
 	for key, request := range rawjson.Members(rawjson.Get(result, "inputRequests")) {
 		method, _ := rawjson.String(rawjson.Get(request, "method"))
 		if !forClients[method] {
 			return nil, fmt.Errorf("the upstream asks for %q, which clients do not know", method)
 		}
-		answer, err := r.Client.Request(ctx, method, rawjson.Get(request, "params"))
+		params := rawjson.Get(request, "params")
+		if method == "elicitation/create" {
+			s.elicits(params, r.Client)
+		}
+		answer, err := r.Client.Request(ctx, method, params)
 		if err != nil {
 			return nil, err
 		}

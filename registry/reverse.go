@@ -50,6 +50,9 @@ func (s *Session) asks(m jsonrpc.Message) {
 		s.reply(m.ID, nil, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "%s was refused: %v", m.Method, err))
 		return
 	}
+	if m.Method == "elicitation/create" {
+		s.elicits(m.Params, client)
+	}
 	ctx, done, err := s.hold(m.ID, client)
 	if err != nil {
 		s.reply(m.ID, nil, err)

@@ -35,6 +35,8 @@ type Session struct {
 	pending map[int64]*call
 	asked   map[string]context.CancelFunc // what the upstream asks, by its id
 	err     error                         // why it is over
+
+	elicited elicited
 }
 
 // peer takes what the upstream says of its own accord. Its methods are called by
@@ -204,6 +206,11 @@ func (s *Session) receive(m jsonrpc.Message) {
 		s.withdrawn(m.Params)
 	default:
 		from, _ := s.addressee()
+		if m.Method == elicitationComplete {
+			if to := s.sentTo(m.Params); to != nil {
+				from = to
+			}
+		}
 		s.peer.notified(m.Method, m.Params, from)
 	}
 }
@@ -281,7 +288,9 @@ func (s *Session) call(ctx context.Context, r Request) ([]byte, error) {
 	}
 	switch {
 	case m.Error != nil:
-		return nil, jsonrpc.ParseError(m.Error)
+		err := jsonrpc.ParseError(m.Error)
+		s.elicitsBy(err, r.Client)
+		return nil, err
 	case rawjson.Kind(m.Result) != '{': // clients never settle a call whose result is no object
 		return nil, jsonrpc.Errorf(jsonrpc.CodeInternal, "it answered %s with a result that is no object", r.Method)
 	}
