@@ -9,7 +9,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestHTTPManyClients: 64 clients with 50 calls each, all with the same ids, get
+// TestHTTPManyClients: 64 clients with 100 calls each, all with the same ids, get
 // exactly their own answers.
 func TestHTTPManyClients(t *testing.T) {
 	t.Parallel()
@@ -19,7 +19,7 @@ func TestHTTPManyClients(t *testing.T) {
 		clients.Go(func() {
 			c := s.caller("/mcp")
 			c.initialize()
-			calls := make([]*exchange, 50)
+			calls := make([]*exchange, manyCalls)
 			for i := range calls {
 				server := []string{"a", "b"}[i%2]
 				calls[i] = c.ask("tools/call", execParams(server, "echo", fmt.Sprintf(`{"text":"client %d call %d"}`, n, i)))

@@ -185,3 +185,23 @@ func TestHTTPUpdates(t *testing.T) {
 		}
 	}
 }
+
+// TestHTTPVisits: the client that an upstream sent to a url hears that the visit is
+// over, though the session is shared and another's call is in flight.
+func TestHTTPVisits(t *testing.T) {
+	t.Parallel()
+	s := serveHTTP(t, one(t, "-full"), options{})
+	c, other := s.client("/mcp"), s.client("/mcp")
+	streams := []*exchange{c.listen(), other.listen()}
+	call := c.ask("tools/call", execParams("a", "ask", `{"method":"elicitation/create","params":{"mode":"url","elicitationId":"v1","url":"https://example.com","message":"?"}}`))
+	c.tell(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"action":"accept"}}`, call.next(0).ID))
+	call.answer()
+	beside := other.ask("tools/call", execParams("a", "say", `{"method":"notifications/elicitation/complete","params":[{"elicitationId":"v1"}]}`))
+	beside.answer()
+	if got, want := streams[0].next(0).line, `{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{"elicitationId":"v1"}}`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got := append(beside.lines()[1:], streams[1].lines()...); len(got) > 0 {
+		t.Errorf("the other client was told %q", got)
+	}
+}

@@ -9,5 +9,9 @@ const race = true
 // costs a hundred times as much.
 const largeText = 1 << 20
 
+// manyCalls is how many calls each of many clients has in flight: with the detector
+// they take ten times as long.
+const manyCalls = 20
+
 // atOnce is how many tests run side by side; most of them only wait.
 const atOnce = "6"

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"mcpx/config"
 	"mcpx/executor"
 	"mcpx/registry"
 )
@@ -27,10 +28,10 @@ func newMetrics() *metrics {
 		}, []string{"server", "outcome"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "mcpx_call_seconds", Help: "How long calls took.", Buckets: prometheus.ExponentialBuckets(0.001, 4, 9),
-		}, []string{"server"}),
+		}, []string{"server", "outcome"}),
 		bytes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mcpx_call_bytes_total", Help: "Bytes of arguments (in) and results (out).",
-		}, []string{"server", "direction"}),
+		}, []string{"server", "outcome", "direction"}),
 	}
 	m.registry.MustRegister(m.calls, m.seconds, m.bytes,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -44,9 +45,9 @@ func (m *metrics) observe(e executor.Event) {
 		server = "unknown" // a client may ask for any name
 	}
 	m.calls.WithLabelValues(server, e.Outcome).Inc()
-	m.seconds.WithLabelValues(server).Observe(e.Took.Seconds())
-	m.bytes.WithLabelValues(server, "in").Add(float64(e.BytesIn))
-	m.bytes.WithLabelValues(server, "out").Add(float64(e.BytesOut))
+	m.seconds.WithLabelValues(server, e.Outcome).Observe(e.Took.Seconds())
+	m.bytes.WithLabelValues(server, e.Outcome, "in").Add(float64(e.BytesIn))
+	m.bytes.WithLabelValues(server, e.Outcome, "out").Add(float64(e.BytesOut))
 }
 
 func (m *metrics) handler() http.Handler {
@@ -91,7 +92,9 @@ func (c *upstreams) Collect(out chan<- prometheus.Metric) {
 				out <- prometheus.MustNewConstMetric(stateDesc, prometheus.GaugeValue, value, a.Profile.Name, u.Name, string(s))
 			}
 			out <- prometheus.MustNewConstMetric(toolsDesc, prometheus.GaugeValue, float64(len(u.Tools)), a.Profile.Name, u.Name)
-			saved += u.Tokens()
+			if a.Profile.Expose == config.Lazy { // clients of a flat one are spared nothing
+				saved += u.Tokens()
+			}
 		}
 		out <- prometheus.MustNewConstMetric(tokensDesc, prometheus.GaugeValue, float64(saved), a.Profile.Name)
 	}

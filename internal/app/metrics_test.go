@@ -32,9 +32,9 @@ func TestMetrics(t *testing.T) {
 	for _, want := range []string{
 		`mcpx_calls_total{outcome="ok",server="a"} 1`,
 		`mcpx_calls_total{outcome="not_found",server="unknown"} 1`,
-		`mcpx_call_seconds_count{server="a"} 1`,
-		`mcpx_call_bytes_total{direction="in",server="a"} 5`,
-		`mcpx_call_bytes_total{direction="out",server="a"} 9`,
+		`mcpx_call_seconds_count{outcome="ok",server="a"} 1`,
+		`mcpx_call_bytes_total{direction="in",outcome="ok",server="a"} 5`,
+		`mcpx_call_bytes_total{direction="out",outcome="ok",server="a"} 9`,
 		`mcpx_sessions 7`,
 		`mcpx_upstream_state{schema="default",server="a",state="starting"} 1`,
 		`mcpx_upstream_state{schema="default",server="a",state="ready"} 0`,
