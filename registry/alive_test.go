@@ -2,10 +2,11 @@ package registry
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http/httptest"
-	"strings"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -68,10 +69,8 @@ func newWire(t *testing.T, to string) *wire {
 
 // copy passes bytes on. A deadline in the past, by cut, leaves both ends open.
 func (p *pair) copy(from, to net.Conn) {
-	if _, err := io.Copy(to, from); err != nil {
-		if e, ok := err.(net.Error); ok && e.Timeout() {
-			return
-		}
+	if _, err := io.Copy(to, from); errors.Is(err, os.ErrDeadlineExceeded) {
+		return
 	}
 	_ = p.from.Close()
 	_ = p.to.Close()
@@ -84,7 +83,7 @@ func (w *wire) cut(t *testing.T) {
 	defer w.mu.Unlock()
 	for _, p := range w.pairs {
 		for _, c := range []net.Conn{p.from, p.to} {
-			if err := c.SetReadDeadline(time.Unix(1, 0)); err != nil && !strings.Contains(err.Error(), "closed") {
+			if err := c.SetReadDeadline(time.Unix(1, 0)); err != nil && !errors.Is(err, net.ErrClosed) {
 				t.Error(err)
 			}
 		}

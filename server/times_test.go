@@ -3,10 +3,12 @@ package server
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -44,7 +46,7 @@ func (l *listening) raw(t *testing.T, text string) *net.TCPConn {
 func ends(t *testing.T, what string, c net.Conn) string {
 	t.Helper()
 	text, err := io.ReadAll(c)
-	if e, ok := err.(net.Error); ok && e.Timeout() {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Fatalf("%s: the connection stays open; it has %.200q", what, text)
 	}
 	return string(text)
