@@ -25,8 +25,8 @@ func (p *process) resident() int {
 
 // TestHTTPIdleSessions: a thousand idle sessions, every other one with its stream
 // open, cost less than 100 MB; one more is refused, and those that live are unhurt.
+// It runs alone: others would have to wait.
 func TestHTTPIdleSessions(t *testing.T) {
-	t.Parallel()
 	s := serveHTTP(t, one(t), options{})
 	first := s.client("/mcp")
 	first.exec("a", "echo", `{"text":"x"}`)
