@@ -14,6 +14,14 @@ import (
 // check refuses a string; its error is what the user reads.
 type check func(string) error
 
+// CheckName says what is wrong with the name of an upstream, nil if nothing is.
+func CheckName(name string) error {
+	if name == "mcpx" {
+		return errors.New(`"mcpx" is the built-in server; choose another name`)
+	}
+	return validName(name)
+}
+
 // validName checks the name of an upstream or a schema.
 func validName(name string) error {
 	switch {

@@ -40,14 +40,15 @@ func showProfiles(profiles []Profile) any {
 func showUpstreams(upstreams []Upstream) any {
 	o := object{}
 	for _, u := range upstreams {
-		u = u.public()
+		u = u.Public()
 		o = append(o, pair{u.Name, show(u.fields())})
 	}
 	return o
 }
 
-// public returns the upstream as it may be shown.
-func (u Upstream) public() Upstream {
+// Public returns the upstream as it may be shown: as it was written, its
+// references not expanded, its secrets hidden.
+func (u Upstream) Public() Upstream {
 	if u.written != nil {
 		u = *u.written
 	}

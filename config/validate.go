@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"slices"
 	"strings"
 )
@@ -156,11 +155,7 @@ func (r *reader) listedName(n node, name string, first map[string]node) {
 
 // name checks what an upstream is called.
 func (r *reader) name(n node, name string) {
-	err := validName(name)
-	if name == "mcpx" {
-		err = errors.New(`"mcpx" is the built-in server; choose another name`)
-	}
-	if err != nil {
+	if err := CheckName(name); err != nil {
 		r.fail(n, "%v", err)
 	}
 }

@@ -48,6 +48,18 @@ func (e *Executor) upstream(ctx context.Context, name string) (*registry.Upstrea
 	return u, nil
 }
 
+// Upstream finds an upstream by its name, the built-in one too. It waits while
+// that starts.
+func (e *Executor) Upstream(ctx context.Context, name string) (*registry.Upstream, error) {
+	return e.upstream(ctx, name)
+}
+
+// Tool finds a tool the way a call does.
+func (e *Executor) Tool(ctx context.Context, server, tool string) (*registry.Tool, error) {
+	_, t, err := e.find(ctx, &Call{Server: server, Tool: tool})
+	return t, err
+}
+
 // Locate finds the server that has a tool of that name, or of that name with the
 // server's in front.
 func (e *Executor) Locate(name string) (server, tool string, ok bool) {

@@ -43,6 +43,27 @@ func (e *Executor) Inspect(ctx context.Context, server, tool string) (string, er
 	return text, nil
 }
 
+// Tools are the tools that a name, a glob or a comma list means, as Inspect
+// takes them; without one, all. One is said of a single tool, by its name.
+func (e *Executor) Tools(ctx context.Context, server, tool string) (tools []*registry.Tool, one bool, err error) {
+	u, err := e.upstream(ctx, server)
+	if err != nil {
+		return nil, false, err
+	}
+	if tool == "" {
+		return u.Tools, false, nil
+	}
+	if t, err := e.Tool(ctx, server, tool); err == nil {
+		return []*registry.Tool{t}, true, nil
+	}
+	for _, name := range strings.Split(tool, ",") {
+		if name = strings.TrimSpace(name); name != "" && len(match(u, name)) == 0 {
+			return nil, false, unknownTool(u, name)
+		}
+	}
+	return match(u, tool), false, nil
+}
+
 // describe is a tool's definition as the upstream sent it, minified, without
 // what is for hosts and not for models.
 func describe(t *registry.Tool) []byte {

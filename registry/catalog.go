@@ -54,6 +54,7 @@ type Upstream struct {
 	Description  string // from the config
 	State        State
 	Reason       string    // why it is not ready
+	Cause        Cause     // the kind of that
 	Stderr       []string  // the last lines it wrote there, when it failed
 	FailedAt     time.Time // the last failure
 	RetryAt      time.Time // the next start, while waiting

@@ -43,6 +43,7 @@ type httpLink struct {
 	endpoint string                        // of the older transport: where to post; empty otherwise
 	session  string                        // the id the upstream gave
 	version  string                        // the revision that was agreed on
+	cause    Cause                         // why it refuses to talk, if it does
 	posts    map[string]context.CancelFunc // requests that are not answered, by id
 }
 
@@ -117,7 +118,10 @@ func (l *httpLink) Receive() ([]byte, error) {
 
 // Close implements link: the upstream is told, and nothing is left running.
 func (l *httpLink) Close() {
-	l.end(&failure{reason: "closed"})
+	l.mu.Lock()
+	cause := l.cause
+	l.mu.Unlock()
+	l.end(&failure{reason: "closed", cause: cause})
 	l.running.Wait()
 	l.client.CloseIdleConnections()
 }
@@ -243,9 +247,12 @@ func (l *httpLink) post(ctx context.Context, message, id []byte) {
 	answer, err := l.client.Do(r)
 	if err != nil {
 		reason, isUnsent := l.config.Redact(err.Error()), unreachable(err)
+		if isUnsent {
+			l.note(CauseUnreachable)
+		}
 		l.lose(id, reason, isUnsent)
 		if isUnsent {
-			l.end(&failure{reason: reason})
+			l.end(&failure{reason: reason, cause: CauseUnreachable})
 		}
 		return
 	}
@@ -359,10 +366,18 @@ func (l *httpLink) refused(id []byte, answer *http.Response) {
 	case inSession && (answer.StatusCode == http.StatusNotFound || answer.StatusCode == http.StatusBadRequest && strings.Contains(strings.ToLower(string(text)), "session")):
 		l.end(fmt.Errorf("%w (%s)", errSessionLost, reason))
 	case answer.StatusCode == http.StatusUnauthorized, answer.StatusCode == http.StatusForbidden:
+		l.note(CauseAuth)
 		l.fail(id, fmt.Errorf("authentication failed: %s; check its headers", reason))
 	default:
 		l.fail(id, errors.New(reason))
 	}
+}
+
+// note keeps the kind of a failure for those who close the link because of it.
+func (l *httpLink) note(cause Cause) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cause = cause
 }
 
 // fail answers a request that the upstream could not be asked.

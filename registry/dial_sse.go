@@ -60,11 +60,19 @@ func (l *httpLink) openSSE(ctx context.Context) error {
 	r.Header.Set("Accept", "text/event-stream")
 	answer, err := l.client.Do(r)
 	if err != nil {
-		return &failure{reason: l.config.Redact(err.Error())}
+		f := &failure{reason: l.config.Redact(err.Error())}
+		if unreachable(err) {
+			f.cause = CauseUnreachable
+		}
+		return f
 	}
 	if answer.StatusCode != http.StatusOK {
 		_ = answer.Body.Close()
-		return &failure{reason: fmt.Sprintf("its stream cannot be opened: HTTP status %s", answer.Status)}
+		f := &failure{reason: fmt.Sprintf("its stream cannot be opened: HTTP status %s", answer.Status)}
+		if answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden {
+			f.cause = CauseAuth
+		}
+		return f
 	}
 	endpoint := make(chan string, 1)
 	l.running.Go(func() {

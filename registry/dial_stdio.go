@@ -115,7 +115,7 @@ func (l *stdioLink) ended(err error) error {
 	select {
 	case <-l.process.exited:
 		l.stderr.wait()
-		return &failure{reason: l.process.status(), stderr: l.stderr.lines()}
+		return &failure{cause: CauseExit, reason: l.process.status(), stderr: l.stderr.lines()}
 	case <-time.After(exitTime):
 	}
 	reason := "closed its stdout but did not exit"

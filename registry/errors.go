@@ -58,10 +58,25 @@ func tail(lines []string) string {
 	return "\nlast lines of its stderr:\n  " + strings.Join(lines, "\n  ")
 }
 
+// Cause is the kind of failure that keeps an upstream from being ready, for
+// those who say what to do about it.
+type Cause string
+
+// The causes. What has none of them is told by its reason alone.
+const (
+	CauseConfig      Cause = "config"      // it cannot be started as it is configured
+	CauseCommand     Cause = "command"     // its program is missing or cannot be started
+	CauseExit        Cause = "exit"        // its program ended
+	CauseTimeout     Cause = "timeout"     // it was not ready in time
+	CauseUnreachable Cause = "unreachable" // nobody answers at its url
+	CauseAuth        Cause = "auth"        // it does not accept the headers
+)
+
 // failure is why a link or a session ended, in words for a person.
 type failure struct {
 	reason string
 	stderr []string
+	cause  Cause
 }
 
 func (e *failure) Error() string { return e.reason + tail(e.stderr) }

@@ -148,11 +148,11 @@ func lookPath(c *config.Upstream) (string, error) {
 				return path, nil
 			}
 		}
-		return "", &failure{reason: fmt.Sprintf("command %q was not found in the PATH of its env; install it, or give its full path", c.Command)}
+		return "", &failure{cause: CauseCommand, reason: fmt.Sprintf("command %q was not found in the PATH of its env; install it, or give its full path", c.Command)}
 	}
 	path, err := exec.LookPath(c.Command)
 	if err != nil {
-		return "", &failure{reason: fmt.Sprintf("command %q was not found in PATH; install it, or give its full path", c.Command)}
+		return "", &failure{cause: CauseCommand, reason: fmt.Sprintf("command %q was not found in PATH; install it, or give its full path", c.Command)}
 	}
 	return path, nil
 }
@@ -160,13 +160,13 @@ func lookPath(c *config.Upstream) (string, error) {
 // startFailure says what to do about a program that could not be started.
 func startFailure(c *config.Upstream, err error) error {
 	if info, statErr := os.Stat(c.Dir); c.Dir != "" && (statErr != nil || !info.IsDir()) {
-		return &failure{reason: fmt.Sprintf("cwd %q is not a folder; check its path", c.Dir)}
+		return &failure{cause: CauseConfig, reason: fmt.Sprintf("cwd %q is not a folder; check its path", c.Dir)}
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return &failure{reason: fmt.Sprintf("command %q does not exist; check its path", c.Command)}
+		return &failure{cause: CauseCommand, reason: fmt.Sprintf("command %q does not exist; check its path", c.Command)}
 	case errors.Is(err, fs.ErrPermission):
-		return &failure{reason: fmt.Sprintf("command %q may not be executed; check its permissions", c.Command)}
+		return &failure{cause: CauseCommand, reason: fmt.Sprintf("command %q may not be executed; check its permissions", c.Command)}
 	}
-	return &failure{reason: fmt.Sprintf("command %q could not be started: %v", c.Command, err)}
+	return &failure{cause: CauseCommand, reason: fmt.Sprintf("command %q could not be started: %v", c.Command, err)}
 }

@@ -113,7 +113,7 @@ func (s *supervisor) start(ctx context.Context) (*Session, error) {
 }
 
 func startupLimit(ctx context.Context, c *config.Upstream) (context.Context, context.CancelFunc) {
-	limit := &failure{reason: fmt.Sprintf("not ready within %s (its \"startup_timeout\")", c.StartupTimeout)}
+	limit := &failure{cause: CauseTimeout, reason: fmt.Sprintf("not ready within %s (its \"startup_timeout\")", c.StartupTimeout)}
 	return context.WithTimeoutCause(ctx, c.StartupTimeout, limit)
 }
 
@@ -172,7 +172,7 @@ func (s *supervisor) introduce(ctx context.Context, session *Session, hello []by
 	instructions, _ := rawjson.String(rawjson.Get(hello, "instructions"))
 	took := time.Since(begin)
 	s.publish(func(u *Upstream) {
-		u.State, u.Reason, u.Stderr, u.RetryAt = Ready, "", nil, time.Time{}
+		u.State, u.Reason, u.Cause, u.Stderr, u.RetryAt = Ready, "", "", nil, time.Time{}
 		u.StartupTime, u.Instructions, u.Capabilities, u.session = took, instructions, capabilities, session
 		for i, k := range kinds {
 			if k.set(u, lists[i]) {
@@ -204,9 +204,9 @@ func (s *Session) abort(err error) error {
 	case errors.As(err, &lost), errors.Is(err, errOver):
 		return end
 	case errors.As(err, &limit):
-		return &failure{limit.reason, end.stderr}
+		return &failure{limit.reason, end.stderr, limit.cause}
 	}
-	return &failure{err.Error(), end.stderr}
+	return &failure{err.Error(), end.stderr, end.cause}
 }
 
 // serve keeps the lists of a ready upstream up to date until its session ends. It
@@ -272,10 +272,13 @@ func (s *supervisor) fail(state State, err error, wait time.Duration) {
 
 // fail notes why the upstream failed, in words that hold nothing secret.
 func (u *Upstream) fail(c *config.Upstream, err error) {
-	u.Reason, u.Stderr, u.FailedAt = err.Error(), nil, time.Now()
+	u.Reason, u.Cause, u.Stderr, u.FailedAt = err.Error(), "", nil, time.Now()
 	var f *failure
 	if errors.As(err, &f) {
-		u.Reason, u.Stderr = f.reason, f.stderr
+		u.Reason, u.Cause, u.Stderr = f.reason, f.cause, f.stderr
+	}
+	if c.Err != nil {
+		u.Cause = CauseConfig
 	}
 	u.Reason = plain.Line(c.Redact(u.Reason))
 }

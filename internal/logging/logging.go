@@ -61,6 +61,6 @@ func New(c Options, stderr io.Writer) (zerolog.Logger, *Level, func() error, err
 
 // colours reports whether a person looks at the output and wants them.
 func colours(w io.Writer) bool {
-	f, ok := w.(*os.File)
+	f, ok := w.(interface{ Fd() uintptr })
 	return ok && isatty.IsTerminal(f.Fd()) && os.Getenv("NO_COLOR") == ""
 }

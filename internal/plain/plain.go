@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -52,6 +53,42 @@ func cleanRunes(s string) bool {
 func hidden(r rune) bool {
 	const zeroWidthJoiner = 0x200d
 	return unicode.IsControl(r) || r == 0x2028 || r == 0x2029 || unicode.Is(unicode.Cf, r) && r != zeroWidthJoiner
+}
+
+// Text is Line for a text of several lines, which keep their breaks and tabs.
+func Text(s string) string {
+	if clean(s) {
+		return s
+	}
+	lines := strings.Split(strings.ReplaceAll(s, "\r\n", "\n"), "\n")
+	for i, line := range lines {
+		cells := strings.Split(line, "\t")
+		for j, cell := range cells {
+			cells[j] = Line(cell)
+		}
+		lines[i] = strings.Join(cells, "\t")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// JSON is a JSON text in which nothing is hidden: what Line would escape is
+// written as an escape of JSON, so that it stays the same value. Line breaks
+// between its tokens stay.
+func JSON(text []byte) []byte {
+	if clean(strings.ReplaceAll(string(text), "\n", "")) {
+		return text
+	}
+	b := make([]byte, 0, len(text)+64)
+	for _, r := range string(text) {
+		if r == '\n' || r == '\t' || r == '\r' || !hidden(r) {
+			b = utf8.AppendRune(b, r)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			b = fmt.Appendf(b, `\u%04x`, unit)
+		}
+	}
+	return b
 }
 
 // Cut shortens s to at most limit bytes, at a rune, and marks the cut with an

@@ -16,27 +16,25 @@ import (
 
 	"mcpx/config"
 	"mcpx/internal/app"
+	"mcpx/internal/plain"
 	"mcpx/registry"
 )
 
 // cli is the command line.
 type cli struct {
-	Serve   serveCmd   `cmd:"" default:"withargs" help:"Serve, on stdin and stdout or over HTTP (the default)."`
-	Inspect inspectCmd `cmd:"" help:"Show what the tool inspect answers."`
-	Exec    execCmd    `cmd:"" help:"Call a tool and print its result."`
-	Tokens  tokensCmd  `cmd:"" help:"Show what the tools cost a client's context, without mcpx and with it."`
-	Config  configCmd  `cmd:"" help:"Check, show or describe the config file."`
+	Serve      serveCmd      `cmd:"" default:"withargs" help:"Serve, on stdin and stdout or over HTTP (the default)."`
+	Inspect    inspectCmd    `cmd:"" help:"Show what the tool inspect answers."`
+	Exec       execCmd       `cmd:"" help:"Call a tool and print its result."`
+	Check      checkCmd      `cmd:"" help:"Connect to every server, and say what is wrong with those that fail."`
+	Tokens     tokensCmd     `cmd:"" help:"Show what the tools cost a client's context, without mcpx and with it."`
+	Prompts    promptsCmd    `cmd:"" help:"List the prompts of a server, or get one."`
+	Resources  resourcesCmd  `cmd:"" help:"List the resources of a server, or read one."`
+	Import     importCmd     `cmd:"" help:"Make a config of those that MCP clients have."`
+	Config     configCmd     `cmd:"" help:"Check, show or describe the config file."`
+	Completion completionCmd `cmd:"" help:"Print a script that completes commands in a shell."`
+	Complete   completeCmd   `cmd:"" name:"__complete" hidden:"" passthrough:"" help:"Answer the script of completion."`
 
 	Version kong.VersionFlag `help:"Print the version and the MCP revisions, and exit."`
-}
-
-// terminal is where a command reads and writes.
-type terminal struct {
-	ctx    context.Context
-	stdin  io.Reader
-	stdout io.Writer
-	stderr io.Writer
-	http   bool // the front to serve if none is named
 }
 
 // usageError is a mistake of the one who started mcpx.
@@ -50,7 +48,7 @@ func Main(name string, http bool) {
 	// A client that is gone is an error of a write, not the end of the process.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(name, os.Args[1:], &terminal{ctx: ctx, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, http: http})
+	code := run(name, os.Args[1:], &terminal{ctx: ctx, release: stop, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, http: http})
 	stop()
 	os.Exit(code)
 }
@@ -97,7 +95,7 @@ func complain(stderr io.Writer, err error) int {
 	if errors.As(err, &file) {
 		warn(stderr, file.Warnings) // among them may be the cause
 	}
-	fmt.Fprintf(stderr, "mcpx: %s\n", err)
+	fmt.Fprintf(stderr, "mcpx: %s\n", plain.Text(err.Error())) // upstreams have a say in it
 	if errors.As(err, &usageError{}) {
 		return exitUsage
 	}
@@ -119,6 +117,8 @@ const examples = `Examples:
   mcpx config.json                     serve the schema "default" on stdin and stdout
   mcpx config.json --schema work       serve another schema of the file
   mcpx-sse config.json --port 8000     serve every schema over HTTP: http://127.0.0.1:8000/mcp
+  mcpx import --output config.json     a config of the servers your MCP clients have
+  mcpx check config.json               which servers work, and what to do about the others
   mcpx inspect config.json time        what the server "time" offers
   mcpx exec config.json time get_current_time timezone=UTC
   mcpx tokens config.json              what the tools cost, without mcpx and with it

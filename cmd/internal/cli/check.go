@@ -1,0 +1,216 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"mcpx/config"
+	"mcpx/internal/app"
+	"mcpx/internal/tokens/exact"
+	"mcpx/registry"
+)
+
+// checkCmd connects to every server and says how that went.
+type checkCmd struct {
+	configFile
+	Schema   string `env:"MCPX_SCHEMA" placeholder:"NAME" help:"Only this schema of the config; without it, all that are enabled."`
+	JSON     bool   `help:"Print the report as JSON."`
+	LogLevel string `enum:"debug,info,warn,error" default:"error" env:"MCPX_LOG_LEVEL" help:"debug, info, warn or error (${default})."`
+}
+
+// Help is shown below the flags.
+func (checkCmd) Help() string {
+	return `Each server is started, or connected to, and asked what it offers; what it was asked for is stopped again. No tool is called.
+
+Examples:
+  mcpx check                            the config that is found without naming one
+  mcpx check mcpx.json --schema work    one schema of it
+  mcpx check mcpx.json --json | jq -r '.servers[] | select(.state != "ready") | .name'
+
+Exit code: 0 if every server is ready, 1 if one is not, 2 if the command line or the config is wrong.`
+}
+
+// checkReport is what became of every server.
+type checkReport struct {
+	Ready   int             `json:"ready"`
+	Failed  int             `json:"failed"`
+	Servers []checkedServer `json:"servers"`
+}
+
+// checkedServer is what became of one.
+type checkedServer struct {
+	Schema    string   `json:"schema"`
+	Name      string   `json:"name"`
+	State     string   `json:"state"`
+	Transport string   `json:"transport"`
+	Tools     int      `json:"tools"`
+	Prompts   int      `json:"prompts"`
+	Resources int      `json:"resources"`
+	Tokens    int      `json:"tokens"`
+	StartupMS int64    `json:"startup_ms"`
+	Reason    string   `json:"reason,omitempty"`
+	Next      string   `json:"next,omitempty"`
+	Stderr    []string `json:"stderr,omitempty"`
+}
+
+// ready reports whether the server can be used.
+func (s checkedServer) ready() bool { return s.State == string(registry.Ready) }
+
+// Run implements the command.
+func (c *checkCmd) Run(t *terminal) error {
+	file, err := load(c.Path)
+	if err != nil {
+		return err
+	}
+	file.Logging.Level = c.LogLevel
+	line := newStatus(t.stderr)
+	group, err := app.NewGroup(file, c.Schema, line)
+	if err != nil {
+		return usageError{err}
+	}
+	warn(t.stderr, file.Warnings)
+	defer context.AfterFunc(t.ctx, t.release)()
+	return group.With(t.ctx, func(ctx context.Context) error {
+		stop := line.show(func() string { return startingOf(group) })
+		report := c.report(ctx, group)
+		stop()
+		switch {
+		case ctx.Err() != nil:
+			return errInterrupted
+		case c.JSON:
+			err = t.encode(report)
+		default:
+			err = report.print(t, len(group.Apps) > 1)
+		}
+		if err == nil && report.Failed > 0 {
+			return fmt.Errorf("%d of %s failed", report.Failed, plural(len(report.Servers), "server"))
+		}
+		return err
+	})
+}
+
+// startingOf says which servers of all schemas start.
+func startingOf(group *app.Group) string {
+	var all []*registry.Upstream
+	for _, a := range group.Apps {
+		all = append(all, a.Registry.Catalog().Upstreams...)
+	}
+	return starting(all, "")
+}
+
+// report waits until every server is ready or has failed.
+func (c *checkCmd) report(ctx context.Context, group *app.Group) checkReport {
+	r := checkReport{Servers: []checkedServer{}}
+	for _, a := range group.Apps {
+		lists := a.ToolLists(ctx)
+		for i, u := range lists.Upstreams {
+			s := checked(u, &a.Profile.Upstreams[i])
+			s.Schema = a.Profile.Name
+			s.Tokens = exact.Count(string(lists.Without[i]))
+			r.Servers = append(r.Servers, s)
+			if s.ready() {
+				r.Ready++
+			} else {
+				r.Failed++
+			}
+		}
+	}
+	return r
+}
+
+func checked(u *registry.Upstream, c *config.Upstream) checkedServer {
+	s := checkedServer{
+		Name: u.Name, State: string(u.State), Transport: string(c.Transport),
+		Tools: len(u.Tools), Prompts: len(u.Prompts), Resources: len(u.Resources) + len(u.Templates),
+		StartupMS: u.StartupTime.Milliseconds(), Reason: u.Reason, Stderr: u.Stderr,
+	}
+	if c.Transport == config.TransportRemote {
+		s.Transport = "http" // or what the server asks for instead
+	}
+	if u.State == registry.Waiting {
+		s.State = string(registry.Failed) // nobody will start it again
+	}
+	if !s.ready() {
+		s.Next = next(u, c)
+	}
+	return s
+}
+
+// print shows the report as a table, and below it what to do about each server
+// that failed.
+func (r checkReport) print(t *terminal, schemas bool) error {
+	if len(r.Servers) == 0 {
+		_, err := fmt.Fprintln(t.stdout, "no servers are enabled")
+		return err
+	}
+	list := table{colours: t.colours(), width: width(t.stdout)}
+	titles := []string{"server", "state", "transport", "tools", "tokens", "start-up", "reason"}
+	if schemas {
+		titles = append([]string{"schema"}, titles...)
+	}
+	list.head(titles...)
+	for _, s := range r.Servers {
+		row := s.row()
+		if schemas {
+			row = append([]cell{{text: s.Schema}}, row...)
+		}
+		list.add(row...)
+	}
+	if err := list.writeTo(t.stdout); err != nil {
+		return err
+	}
+	for _, s := range r.Servers {
+		if !s.ready() {
+			s.explain(t)
+		}
+	}
+	return nil
+}
+
+// row is the server's row of the table.
+func (s checkedServer) row() []cell {
+	if !s.ready() {
+		none := cell{text: "–", right: true}
+		return []cell{{text: s.Name, colour: named}, {text: s.State, colour: bad}, {text: s.Transport}, none, none, none, {text: s.Reason}}
+	}
+	return []cell{
+		{text: s.Name, colour: named}, {text: s.State, colour: good}, {text: s.Transport},
+		{text: strconv.Itoa(s.Tools), right: true}, {text: thousands(s.Tokens), right: true}, {text: took(s.StartupMS), right: true}, {},
+	}
+}
+
+// explain says what failed and what to do next.
+func (s checkedServer) explain(t *terminal) {
+	paint := t.colours().paint
+	fmt.Fprintf(t.stdout, "\n%s: %s\n", paint(bad, s.Name), s.Reason)
+	if len(s.Stderr) > 0 {
+		fmt.Fprintln(t.stdout, "  last lines of its stderr:")
+		for _, line := range s.Stderr {
+			fmt.Fprintf(t.stdout, "    %s\n", paint(faint, line))
+		}
+	}
+	if s.Next != "" {
+		fmt.Fprintf(t.stdout, "  %s %s\n", paint(bold, "next:"), s.Next)
+	}
+}
+
+// took is a time in three figures or so.
+func took(ms int64) string {
+	switch seconds := float64(ms) / 1000; {
+	case ms < 1000:
+		return fmt.Sprintf("%d ms", ms)
+	case ms < 10_000:
+		return fmt.Sprintf("%.2f s", seconds)
+	default:
+		return fmt.Sprintf("%.1f s", seconds)
+	}
+}
+
+// plural is a number of things.
+func plural(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return thousands(n) + " " + thing + "s"
+}

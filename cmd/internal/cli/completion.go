@@ -1,0 +1,239 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"mcpx/cmd/internal/clients"
+	"mcpx/config"
+	"mcpx/executor"
+)
+
+// completionCmd prints the script of a shell.
+type completionCmd struct {
+	Shell string `arg:"" enum:"bash,zsh,fish,powershell" help:"bash, zsh, fish or powershell."`
+}
+
+// Help is shown below the flags.
+func (completionCmd) Help() string {
+	return `Examples:
+  source <(mcpx completion bash)                                  in ~/.bashrc
+  source <(mcpx completion zsh)                                   in ~/.zshrc, after compinit
+  mcpx completion fish > ~/.config/fish/completions/mcpx.fish
+  mcpx completion powershell | Out-String | Invoke-Expression     in $PROFILE`
+}
+
+// Run implements the command.
+func (c *completionCmd) Run(t *terminal) error {
+	_, err := fmt.Fprint(t.stdout, completionScripts[c.Shell])
+	return err
+}
+
+// completionScripts ask mcpx itself what may stand next: the words so far, the
+// last one being the one that is completed. Where it has no answer, files are
+// offered.
+var completionScripts = map[string]string{
+	"bash": `# bash completion of mcpx
+_mcpx() {
+    local word="${COMP_WORDS[COMP_CWORD]}"
+    mapfile -t COMPREPLY < <("${COMP_WORDS[0]}" __complete "${COMP_WORDS[@]:1:COMP_CWORD-1}" "$word" 2>/dev/null | cut -f1)
+}
+complete -o bashdefault -o default -F _mcpx mcpx mcpx-sse
+`,
+	"zsh": `#compdef mcpx mcpx-sse
+_mcpx() {
+    local -a found
+    local line
+    for line in "${(@f)$("${words[1]}" __complete "${(@)words[2,CURRENT]}" 2>/dev/null)}"; do
+        [[ -n "$line" ]] && found+=("${${line%%$'\t'*}//:/\\:}:${line#*$'\t'}")
+    done
+    if (( ${#found} )); then
+        _describe 'mcpx' found
+    else
+        _files
+    fi
+}
+compdef _mcpx mcpx mcpx-sse
+`,
+	"fish": `# fish completion of mcpx
+function __mcpx_complete
+    set -l words (commandline -opc)
+    set -l found ($words[1] __complete $words[2..-1] (commandline -ct) 2>/dev/null)
+    if test (count $found) -gt 0
+        printf '%s\n' $found
+    else
+        __fish_complete_path (commandline -ct)
+    end
+end
+complete -c mcpx -f -a '(__mcpx_complete)'
+complete -c mcpx-sse -f -a '(__mcpx_complete)'
+`,
+	"powershell": `# PowerShell completion of mcpx
+Register-ArgumentCompleter -Native -CommandName mcpx, mcpx-sse -ScriptBlock {
+    param($word, $line, $position)
+    $words = @($line.CommandElements | ForEach-Object { $_.ToString() })
+    $program, $words = $words
+    $words = @($words)
+    if ($word -eq '') { $words += '""' }
+    & $program __complete @words 2>$null | ForEach-Object {
+        $text, $help = $_ -split "` + "`t" + `", 2
+        [System.Management.Automation.CompletionResult]::new($text, $text, 'ParameterValue', $(if ($help) { $help } else { $text }))
+    }
+}
+`,
+}
+
+// completeCmd answers what may stand next.
+type completeCmd struct {
+	Words []string `arg:"" optional:"" help:"The words after the program's name; the last is completed."`
+}
+
+// Run implements the command.
+func (c *completeCmd) Run(t *terminal, k *kong.Kong) error {
+	for _, s := range complete(k.Model.Node, c.Words) {
+		if _, err := fmt.Fprintf(t.stdout, "%s\t%s\n", s.text, s.help); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// suggestion is what may stand next, and a word on it.
+type suggestion struct{ text, help string }
+
+// complete finds what may stand in the place of the last word.
+func complete(root *kong.Node, words []string) []suggestion {
+	if len(words) == 0 {
+		words = []string{""}
+	}
+	last := words[len(words)-1]
+	at := &position{node: root}
+	for _, word := range words[:len(words)-1] {
+		at.pass(word)
+	}
+	var found []suggestion
+	for _, s := range at.next(last) {
+		if strings.HasPrefix(s.text, last) {
+			s.help, _, _ = strings.Cut(s.help, "\n")
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+// position is where a command line has got to.
+type position struct {
+	node *kong.Node
+	args []string   // positional arguments so far
+	flag *kong.Flag // whose value comes next
+}
+
+// pass goes past a word.
+func (p *position) pass(word string) {
+	switch {
+	case p.flag != nil:
+		p.flag = nil
+	case strings.HasPrefix(word, "-") && word != "-":
+		if f := p.find(word); f != nil && !f.IsBool() && !strings.Contains(word, "=") {
+			p.flag = f
+		}
+	default:
+		for _, child := range p.node.Children {
+			if child.Name == word && len(p.args) == 0 {
+				p.node = child
+				return
+			}
+		}
+		p.args = append(p.args, word)
+	}
+}
+
+// find is the flag that a word names.
+func (p *position) find(word string) *kong.Flag {
+	name, _, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
+	for _, f := range p.flags() {
+		if f.Name == name || len(name) == 1 && string(f.Short) == name {
+			return f
+		}
+	}
+	return nil
+}
+
+// flags are those of the command, and of the ones it may be.
+func (p *position) flags() []*kong.Flag {
+	node := p.node
+	if node.DefaultCmd != nil {
+		node = node.DefaultCmd
+	}
+	var flags []*kong.Flag
+	for _, group := range node.AllFlags(true) {
+		flags = append(flags, group...)
+	}
+	return flags
+}
+
+// next is everything that may come next. Nothing means a file.
+func (p *position) next(word string) (found []suggestion) {
+	if p.flag != nil {
+		return values(p.flag.Value)
+	}
+	if strings.HasPrefix(word, "-") {
+		for _, f := range p.flags() {
+			found = append(found, suggestion{"--" + f.Name, f.Help})
+		}
+		return found
+	}
+	if len(p.args) == 0 {
+		for _, child := range p.node.Children {
+			if !child.Hidden {
+				found = append(found, suggestion{child.Name, child.Help})
+			}
+		}
+	}
+	if len(p.args) >= len(p.node.Positional) {
+		return found
+	}
+	switch arg := p.node.Positional[len(p.args)]; arg.Name {
+	case "server":
+		return servers(p.args[0])
+	default:
+		return append(found, values(arg)...)
+	}
+}
+
+// values are those that a flag or an argument may have, if they are few.
+func values(v *kong.Value) (found []suggestion) {
+	if v.Name == "from" {
+		for _, name := range clients.Names() {
+			found = append(found, suggestion{text: name})
+		}
+		return found
+	}
+	for _, word := range v.EnumSlice() {
+		if word != "" {
+			found = append(found, suggestion{text: word})
+		}
+	}
+	return found
+}
+
+// servers are those of a config file. Nothing is started.
+func servers(file string) (found []suggestion) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil
+	}
+	c, err := config.Parse(file, data, os.LookupEnv)
+	if err != nil {
+		return nil
+	}
+	for _, p := range c.Profiles {
+		for _, u := range p.Upstreams {
+			found = append(found, suggestion{u.Name, u.Description})
+		}
+	}
+	return append(found, suggestion{executor.Builtin, "the built-in tools"})
+}

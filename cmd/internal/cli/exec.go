@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+
+	"mcpx/executor"
+	"mcpx/internal/rawjson"
+)
+
+// execCmd calls a tool.
+type execCmd struct {
+	target
+	Tool      string   `arg:"" help:"Name of the tool."`
+	Arguments []string `arg:"" optional:"" help:"A JSON object, @FILE, - for stdin, or key=value and key:=json pairs."`
+	Output    string   `short:"o" xor:"form" placeholder:"FILE|DIR" help:"Save images, audio and files of the result there, or its text if it has none."`
+	JSON      bool     `xor:"form" help:"Print the whole result as JSON, as the server sent it."`
+}
+
+// Help is shown below the flags.
+func (execCmd) Help() string {
+	return `The types of key=value come from the tool's schema: count=3 is a number where the tool wants a number, and text where it
+wants text. A key given several times makes an array. A dot reaches into an object: filter.state=open.
+
+key:=json is taken as it is; key:=@FILE takes the JSON of a file.
+
+Examples:
+  mcpx exec mcpx.json time get_current_time timezone=Europe/Paris
+  mcpx exec mcpx.json github list_issues owner=me repo=mine labels=bug labels=urgent limit=5
+  mcpx exec mcpx.json db query '{"sql": "select 1"}'
+  mcpx exec mcpx.json db query @query.json
+  echo '{"sql": "select 1"}' | mcpx exec mcpx.json db query -
+  mcpx exec mcpx.json browser screenshot url=https://example.com --output page.png
+  mcpx exec mcpx.json db query sql='select 1' --json | jq .structuredContent
+
+Exit code: 0 if the tool answered, 1 if it or the call failed, 2 if the command line or the config is wrong. Ctrl-C cancels the call.`
+}
+
+// Run implements the command.
+func (c *execCmd) Run(t *terminal) error {
+	arguments, err := c.arguments(t)
+	if err != nil {
+		return err
+	}
+	return c.with(t, func(ctx context.Context, s *talk) error {
+		result, err := c.call(ctx, s, arguments)
+		if err != nil {
+			return err
+		}
+		return c.print(t, result)
+	})
+}
+
+// call makes the call, and shows how it goes.
+func (c *execCmd) call(ctx context.Context, s *talk, arguments arguments) ([]byte, error) {
+	tool, err := s.Executor.Tool(ctx, c.Server, c.Tool)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := arguments.fit(tool.InputSchema)
+	if err != nil {
+		return nil, err
+	}
+	var news progress
+	stop := s.status.show(func() string { return news.text(c.Tool) })
+	defer stop()
+	return s.Executor.Do(ctx, executor.Call{
+		Client: program{}, Server: c.Server, Tool: c.Tool, Arguments: raw, Progress: news.note,
+	})
+}
+
+// arguments reads them from where the command line says. A mistake in them is
+// found before anything is started.
+func (c *execCmd) arguments(t *terminal) (arguments, error) {
+	if len(c.Arguments) != 1 {
+		return parsePairs(c.Arguments)
+	}
+	only := c.Arguments[0]
+	switch {
+	case only == "-":
+		raw, err := t.read()
+		return arguments{raw: raw}, err
+	case strings.HasPrefix(only, "@"):
+		raw, err := os.ReadFile(only[1:])
+		if err != nil {
+			return arguments{}, usageError{err}
+		}
+		return arguments{raw: raw}, nil
+	case strings.HasPrefix(strings.TrimSpace(only), "{"):
+		return arguments{raw: []byte(only)}, nil
+	}
+	return parsePairs(c.Arguments)
+}
+
+// print shows a result. One that says of itself that it is an error fails the
+// command.
+func (c *execCmd) print(t *terminal, result []byte) error {
+	var err error
+	if c.JSON {
+		err = t.printJSON(result)
+	} else {
+		p := newPrinter(t, c.Output, c.Tool)
+		p.link = "mcpx resources " + c.Path + " " + c.Server
+		err = p.result(result)
+	}
+	if err == nil && string(rawjson.Get(result, "isError")) == "true" {
+		return errors.New("the tool reports an error")
+	}
+	return err
+}

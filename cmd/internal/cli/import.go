@@ -1,0 +1,176 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"mcpx/cmd/internal/clients"
+	"mcpx/internal/plain"
+)
+
+// importCmd makes a config of those that MCP clients have.
+type importCmd struct {
+	From   []string `placeholder:"CLIENT|FILE" help:"Only this client: claude-desktop, claude-code, cursor, vscode, windsurf or codex; or any file. May be given several times. Without it, every client."`
+	Output string   `short:"o" placeholder:"FILE" help:"Write the config to this file, which only you can read, instead of stdout."`
+	Force  bool     `help:"Overwrite the file."`
+}
+
+// Help is shown below the flags.
+func (importCmd) Help() string {
+	return `The files are looked for where the clients keep them, for you and for the project in this folder. References such as
+${TOKEN} are kept. What the clients have is not changed.
+
+Examples:
+  mcpx import                                    show what there is, and the config
+  mcpx import --output mcpx.json                 write it
+  mcpx import --from cursor --from codex         of these two alone
+  mcpx import --from ~/project/.mcp.json -o mcpx.json --force
+
+Exit code: 0 if servers were found, 1 if none were or the file exists, 2 if the command line or a named file is wrong.`
+}
+
+// Run implements the command.
+func (c *importCmd) Run(t *terminal) error {
+	if c.Output != "" && !c.Force {
+		if _, err := os.Lstat(c.Output); err == nil {
+			return fmt.Errorf("%s exists; --force overwrites it", c.Output)
+		}
+	}
+	found := &clients.Collection{System: thisSystem()}
+	places, err := c.places(found.System)
+	if err != nil {
+		return err
+	}
+	found.Add(places, os.ReadFile)
+	if err := c.tell(t, found); err != nil {
+		return err
+	}
+	if found.Len() == 0 {
+		return nothing(found, places)
+	}
+	var config bytes.Buffer
+	if err := json.Indent(&config, found.Config(), "", "  "); err != nil {
+		return err
+	}
+	config.WriteByte('\n')
+	if c.Output == "" {
+		_, err := t.stdout.Write(config.Bytes())
+		return err
+	}
+	if err := c.write(config.Bytes()); err != nil {
+		return err
+	}
+	fmt.Fprintf(t.stderr, "wrote %s to %s; next: mcpx check %s\n", plural(found.Len(), "server"), c.Output, quoteShell(c.Output))
+	return nil
+}
+
+func thisSystem() clients.System {
+	home, _ := os.UserHomeDir()
+	dir, _ := os.Getwd()
+	return clients.System{OS: runtime.GOOS, Home: home, Dir: dir, Lookup: os.LookupEnv}
+}
+
+// places are where to look.
+func (c *importCmd) places(system clients.System) ([]clients.Place, error) {
+	if len(c.From) == 0 {
+		return system.Places(""), nil
+	}
+	var places []clients.Place
+	for _, from := range c.From {
+		if slices.Contains(clients.Names(), from) {
+			places = append(places, system.Places(from)...)
+			continue
+		}
+		if info, err := os.Stat(from); err != nil || info.IsDir() {
+			return nil, usageError{fmt.Errorf("--from %s is neither a file nor one of %s", from, strings.Join(clients.Names(), ", "))}
+		}
+		path, err := filepath.Abs(from)
+		if err != nil {
+			return nil, usageError{err}
+		}
+		places = append(places, system.Place(path))
+	}
+	return places, nil
+}
+
+// tell says on stderr what was found, and what is not as it was. A file that was
+// named and cannot be read is a mistake.
+func (c *importCmd) tell(t *terminal, found *clients.Collection) error {
+	for _, f := range found.Files {
+		switch {
+		case f.Err != nil && c.names(f.Path):
+			return usageError{fmt.Errorf("%s: %w", f.Path, f.Err)}
+		case f.Err != nil:
+			fmt.Fprintf(t.stderr, "warning: %s: %s: %s\n", f.Title, f.Path, plain.Line(f.Err.Error()))
+		case len(f.Servers) == 0:
+			fmt.Fprintf(t.stderr, "%s: %s: no servers\n", f.Title, f.Path)
+		default:
+			fmt.Fprintf(t.stderr, "%s: %s: %s\n", f.Title, f.Path, plain.Line(strings.Join(f.Servers, ", ")))
+		}
+	}
+	for _, note := range found.Notes {
+		fmt.Fprintf(t.stderr, "note: %s\n", plain.Line(note))
+	}
+	return nil
+}
+
+// names reports whether the command line names that file.
+func (c *importCmd) names(path string) bool {
+	return slices.ContainsFunc(c.From, func(from string) bool {
+		absolute, err := filepath.Abs(from)
+		return err == nil && absolute == path && !slices.Contains(clients.Names(), from)
+	})
+}
+
+// nothing is the error of a search that found no server.
+func nothing(found *clients.Collection, places []clients.Place) error {
+	if len(found.Files) > 0 {
+		return errors.New("no server to import")
+	}
+	var b strings.Builder
+	b.WriteString("no config of an MCP client was found; looked at:")
+	for _, p := range places {
+		fmt.Fprintf(&b, "\n  %s: %s", p.Title, p.Path)
+	}
+	b.WriteString("\nname any other file with --from FILE")
+	return errors.New(b.String())
+}
+
+// write puts the config where it is wanted. It may hold keys, so that it is for
+// its owner alone. What was there is replaced whole, or not at all.
+func (c *importCmd) write(config []byte) error {
+	if err := os.MkdirAll(filepath.Dir(c.Output), 0o700); err != nil {
+		return err
+	}
+	if !c.Force {
+		f, err := os.OpenFile(c.Output, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		if errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("%s exists; --force overwrites it", c.Output)
+		}
+		if err != nil {
+			return err
+		}
+		_, err = f.Write(config)
+		return errors.Join(err, f.Close())
+	}
+	f, err := os.CreateTemp(filepath.Dir(c.Output), ".mcpx-*") // for its owner alone
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(config)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), c.Output)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+	}
+	return err
+}

@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"path/filepath"
+	"strings"
+
+	"mcpx/config"
+	"mcpx/internal/plain"
+	"mcpx/registry"
+)
+
+// launchers are the programs that start other people's servers, and where they
+// come from.
+var launchers = map[string]string{
+	"uvx": "uv: https://docs.astral.sh/uv", "uv": "uv: https://docs.astral.sh/uv",
+	"npx": "Node.js: https://nodejs.org", "node": "Node.js: https://nodejs.org", "npm": "Node.js: https://nodejs.org",
+	"bunx": "Bun: https://bun.sh", "bun": "Bun: https://bun.sh", "deno": "Deno: https://deno.com",
+	"docker": "Docker: https://docs.docker.com/get-docker", "pipx": "pipx: https://pipx.pypa.io",
+	"python": "Python: https://www.python.org", "python3": "Python: https://www.python.org",
+}
+
+// next says what to do about a server that is not ready. Where its reason says
+// that already, it is empty.
+func next(u *registry.Upstream, c *config.Upstream) string {
+	local := c.Transport == config.TransportStdio
+	switch {
+	case u.Cause == registry.CauseConfig:
+		return ""
+	case u.Cause == registry.CauseCommand:
+		if from, ok := launchers[filepath.Base(c.Command)]; ok {
+			return filepath.Base(c.Command) + " comes with " + from
+		}
+		return ""
+	case u.Cause == registry.CauseTimeout && local:
+		return `raise its "startup_timeout" if it is only slow (a first run of npx or uvx downloads it), or run it yourself: ` + commandLine(c)
+	case u.Cause == registry.CauseTimeout:
+		return `raise its "startup_timeout" if it is only slow, or check its url: ` + address(c)
+	case u.Cause == registry.CauseUnreachable:
+		return "check that it runs, and its url: " + address(c)
+	case u.Cause == registry.CauseAuth && len(c.Headers) == 0:
+		return `it wants to know who asks; give it "headers": {"Authorization": "Bearer ${TOKEN}"}`
+	case u.Cause == registry.CauseAuth:
+		return `check its "headers": is the key right, and still valid?`
+	case local:
+		return "run it yourself to see more: " + commandLine(c)
+	}
+	return "check that its url is that of an MCP server: " + address(c)
+}
+
+// commandLine is how a person starts the server in a shell. Nothing secret is in
+// it.
+func commandLine(c *config.Upstream) string {
+	public := c.Public()
+	words := []string{quoteShell(public.Command)}
+	for _, arg := range public.Args {
+		words = append(words, quoteShell(arg))
+	}
+	line := strings.Join(words, " ")
+	if c.Dir != "" {
+		line = "cd " + quoteShell(c.Dir) + " && " + line
+	}
+	return plain.Cut(plain.Line(line), 500)
+}
+
+func address(c *config.Upstream) string { return plain.Line(c.Public().URL) }

@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+
+	"mcpx/internal/rawjson"
+)
+
+// arguments are those of a call as the command line has them: whole, or pairs
+// that only the tool's schema gives their types.
+type arguments struct {
+	raw   []byte
+	pairs []pair
+}
+
+// pair is key=value, or key:=json.
+type pair struct {
+	key  string
+	text string
+	json []byte // nil: text is the value
+}
+
+// parsePairs reads key=value, key:=json and key:=@FILE.
+func parsePairs(list []string) (arguments, error) {
+	var a arguments
+	for _, text := range list {
+		key, value, ok := strings.Cut(text, "=")
+		if !ok || strings.TrimSuffix(key, ":") == "" {
+			return a, usageError{fmt.Errorf("%q is neither key=value nor key:=json; the arguments can also be one JSON object, @FILE, or - for stdin", text)}
+		}
+		p := pair{key: key, text: value}
+		if name, isJSON := strings.CutSuffix(key, ":"); isJSON {
+			p.key, p.json = name, []byte(value)
+			if file, ok := strings.CutPrefix(value, "@"); ok {
+				content, err := os.ReadFile(file)
+				if err != nil {
+					return a, usageError{err}
+				}
+				p.json = bytes.TrimSpace(content)
+			}
+			if rawjson.Check(p.json) != nil {
+				return a, usageError{fmt.Errorf("the value of %q is not JSON; write %s=VALUE for text", text, name)}
+			}
+		}
+		a.pairs = append(a.pairs, p)
+	}
+	return a, nil
+}
+
+// fit returns the arguments as a tool with that input schema wants them. What
+// does not fit stays text: the check of the call says what is wrong with it.
+func (a arguments) fit(schema []byte) ([]byte, error) {
+	if a.pairs == nil {
+		return a.raw, nil
+	}
+	return object(parameter{root: schema, schema: schema}, a.pairs)
+}
+
+// object makes an object of pairs: of several with the same key an array, and of
+// those whose keys have dots an object within.
+func object(of parameter, pairs []pair) ([]byte, error) {
+	var order []string
+	direct, within := map[string][]pair{}, map[string][]pair{}
+	for _, p := range pairs {
+		head, rest, nested := strings.Cut(p.key, ".")
+		if nested = nested && rest != "" && !of.has(p.key) && of.member(head).is("object"); !nested {
+			head = p.key
+		}
+		if direct[head] == nil && within[head] == nil {
+			order = append(order, head)
+		}
+		if nested {
+			p.key = rest
+			within[head] = append(within[head], p)
+		} else {
+			direct[head] = append(direct[head], p)
+		}
+	}
+	b := []byte("{")
+	for _, key := range order {
+		var value []byte
+		var err error
+		switch {
+		case direct[key] != nil && within[key] != nil:
+			err = usageError{fmt.Errorf("%q is given both whole and in parts", key)}
+		case within[key] != nil:
+			value, err = object(of.member(key), within[key])
+		default:
+			value, err = of.member(key).value(key, direct[key])
+		}
+		if err != nil {
+			return nil, err
+		}
+		b = rawjson.AppendMember(b, key, value)
+	}
+	return append(b, '}'), nil
+}
+
+// value is the value of a key, given once or several times.
+func (p parameter) value(key string, given []pair) ([]byte, error) {
+	isArray := p.is("array") && !p.is("string")
+	if len(given) == 1 {
+		switch {
+		case given[0].json != nil:
+			return given[0].json, nil
+		case isArray && given[0].text == "":
+			return []byte("[]"), nil
+		case !isArray || rawjson.Kind([]byte(given[0].text)) == '[' && rawjson.Check([]byte(given[0].text)) == nil:
+			return p.scalar(given[0].text), nil
+		}
+	}
+	if !p.unknown() && !p.is("array") {
+		return nil, usageError{fmt.Errorf("%q is given %d times, but takes one value", key, len(given))}
+	}
+	items := []byte("[")
+	for i, g := range given {
+		if i > 0 {
+			items = append(items, ',')
+		}
+		if g.json != nil {
+			items = append(items, g.json...)
+			continue
+		}
+		items = append(items, p.items().scalar(g.text)...)
+	}
+	return append(items, ']'), nil
+}

@@ -1,0 +1,228 @@
+package cli
+
+import (
+	"cmp"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"mime"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"mcpx/internal/plain"
+	"mcpx/internal/rawjson"
+)
+
+// printer shows what a server answered the way a person wants it: text as text,
+// and what is not text by name, or saved.
+type printer struct {
+	t      *terminal
+	output string // a file or a folder; empty: nothing is saved
+	name   string // of files in a folder
+	link   string // the command that reads a resource; empty: none is named
+
+	texts []string // what is to be printed, or saved if there is nothing else
+	blobs int      // what was saved, or could be
+}
+
+func newPrinter(t *terminal, output, name string) *printer {
+	return &printer{t: t, output: output, name: name}
+}
+
+// result shows the result of a tool.
+func (p *printer) result(result []byte) error {
+	for item := range rawjson.Elements(rawjson.Get(result, "content")) {
+		if err := p.content(item); err != nil {
+			return err
+		}
+	}
+	structured := rawjson.Get(result, "structuredContent")
+	if len(p.texts) == 0 && p.blobs == 0 && !rawjson.IsNull(structured) {
+		if p.output == "" {
+			return p.t.writeJSON(structured)
+		}
+		p.texts = append(p.texts, string(structured))
+	}
+	return p.flush()
+}
+
+// content shows one item of a result or of a prompt.
+func (p *printer) content(item []byte) error {
+	kind := member(item, "type")
+	switch kind {
+	case "text":
+		p.texts = append(p.texts, member(item, "text"))
+		return nil
+	case "image", "audio":
+		return p.blob(kind, member(item, "mimeType"), member(item, "data"))
+	case "resource":
+		return p.resource(rawjson.Get(item, "resource"))
+	case "resource_link":
+		p.texts = append(p.texts, p.linked(item))
+		return nil
+	}
+	return p.tell(fmt.Sprintf("[%s, %s bytes; --json shows it]", plain.Line(cmp.Or(kind, "content without a type")), thousands(len(item))))
+}
+
+// resource shows the contents of a resource.
+func (p *printer) resource(contents []byte) error {
+	if text, ok := rawjson.String(rawjson.Get(contents, "text")); ok {
+		p.texts = append(p.texts, text)
+		return nil
+	}
+	return p.blob("resource "+member(contents, "uri"), member(contents, "mimeType"), member(contents, "blob"))
+}
+
+// linked is a link to a resource, with the command that reads it.
+func (p *printer) linked(item []byte) string {
+	text := "link " + member(item, "uri")
+	for _, key := range []string{"name", "mimeType"} {
+		if more := member(item, key); more != "" {
+			text += ", " + more
+		}
+	}
+	if p.link != "" {
+		text += "; read it with: " + p.link + " " + quoteShell(member(item, "uri"))
+	}
+	return "[" + plain.Line(text) + "]"
+}
+
+// blob saves something that is no text, or names it.
+func (p *printer) blob(kind, mimeType, data string) error {
+	content, err := base64.StdEncoding.DecodeString(data)
+	if err != nil {
+		content, err = base64.RawStdEncoding.DecodeString(data)
+	}
+	p.blobs++
+	what := strings.TrimSpace(plain.Line(kind + " " + mimeType))
+	size := thousands(len(content)) + " bytes"
+	switch {
+	case err != nil:
+		return p.tell(fmt.Sprintf("[%s, which is not valid base64; --json shows it]", what))
+	case p.output == "":
+		return p.tell(fmt.Sprintf("[%s, %s; save with --output]", what, size))
+	}
+	file, err := p.save(mimeType, content)
+	if err != nil {
+		return err
+	}
+	return p.tell(fmt.Sprintf("[%s, %s, saved as %s]", what, size, file))
+}
+
+// tell prints a line of ours after the texts before it.
+func (p *printer) tell(line string) error {
+	if err := p.printTexts(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(p.t.stdout, line)
+	return err
+}
+
+func (p *printer) printTexts() error {
+	for _, text := range p.texts {
+		if err := p.t.printText(text); err != nil {
+			return err
+		}
+	}
+	p.texts = nil
+	return nil
+}
+
+// flush prints the texts that are left, or saves them if a file is wanted and
+// there was nothing else to save.
+func (p *printer) flush() error {
+	if p.output == "" || p.blobs > 0 {
+		return p.printTexts()
+	}
+	text := strings.Join(p.texts, "\n") + "\n"
+	file, err := p.save("text/plain", []byte(text))
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(p.t.stdout, "[text, %s bytes, saved as %s]\n", thousands(len(text)), file)
+	return err
+}
+
+// save writes a file: the one that is named, the next beside it, or a new one in
+// the folder that is named.
+func (p *printer) save(mimeType string, content []byte) (string, error) {
+	if !isFolder(p.output) {
+		file := p.output
+		if p.blobs > 1 {
+			ending := filepath.Ext(file)
+			file = strings.TrimSuffix(file, ending) + "-" + strconv.Itoa(p.blobs) + ending
+		}
+		return file, os.WriteFile(file, content, 0o644)
+	}
+	if err := os.MkdirAll(p.output, 0o755); err != nil {
+		return "", err
+	}
+	for n := 1; ; n++ {
+		file := filepath.Join(p.output, fmt.Sprintf("%s-%d%s", fileName(p.name), n, ending(mimeType)))
+		f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+		if errors.Is(err, fs.ErrExist) {
+			continue // what is there stays
+		}
+		if err != nil {
+			return "", err
+		}
+		_, err = f.Write(content)
+		return file, errors.Join(err, f.Close())
+	}
+}
+
+// isFolder reports whether a path is one, or is to be one.
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir() || strings.HasSuffix(path, "/") || strings.HasSuffix(path, string(filepath.Separator))
+}
+
+// fileName is a name that can only be that of a file.
+func fileName(name string) string {
+	name = strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
+			return r
+		}
+		return '_'
+	}, name)
+	return name[:min(len(name), 64)]
+}
+
+// endings are those of the types that are most used; a system's own table may
+// know several, and gives them in any order.
+var endings = map[string]string{
+	"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp", "image/svg+xml": ".svg",
+	"audio/wav": ".wav", "audio/mpeg": ".mp3", "audio/ogg": ".ogg",
+	"application/pdf": ".pdf", "application/json": ".json", "application/zip": ".zip", "text/plain": ".txt", "text/html": ".html",
+}
+
+// ending is that of files of a type.
+func ending(mimeType string) string {
+	kind, _, _ := mime.ParseMediaType(mimeType)
+	if known, ok := endings[kind]; ok {
+		return known
+	}
+	if all, err := mime.ExtensionsByType(kind); err == nil && len(all) > 0 {
+		return all[0]
+	}
+	return ".bin"
+}
+
+// member is a string member of an object, empty if there is none.
+func member(object []byte, key string) string {
+	s, _ := rawjson.String(rawjson.Get(object, key))
+	return s
+}
+
+// quoteShell writes a word so that a shell takes it as one.
+func quoteShell(word string) string {
+	if word != "" && !strings.ContainsFunc(word, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:=@%+,", r))
+	}) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

@@ -1,0 +1,184 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"mcpx/internal/nearest"
+	"mcpx/internal/plain"
+	"mcpx/internal/rawjson"
+	"mcpx/registry"
+)
+
+// promptsCmd lists the prompts of a server, or gets one.
+type promptsCmd struct {
+	target
+	Prompt    string   `arg:"" optional:"" help:"Name of the prompt to get; without it, all are listed."`
+	Arguments []string `arg:"" optional:"" help:"Its arguments, as key=value pairs."`
+	Output    string   `short:"o" xor:"form" placeholder:"FILE|DIR" help:"Save images, audio and files of the prompt there, or its text if it has none."`
+	JSON      bool     `xor:"form" help:"Print JSON, as the server sent it."`
+}
+
+// Help is shown below the flags.
+func (promptsCmd) Help() string {
+	return `Examples:
+  mcpx prompts mcpx.json github                               which prompts there are
+  mcpx prompts mcpx.json github review_pr number=12 style=short
+  mcpx prompts mcpx.json github --json | jq '.[].name'`
+}
+
+// Run implements the command.
+func (c *promptsCmd) Run(t *terminal) error {
+	arguments, err := parsePairs(c.Arguments)
+	if err != nil {
+		return err
+	}
+	return c.with(t, func(ctx context.Context, s *talk) error {
+		u, err := s.Executor.Upstream(ctx, c.Server)
+		if err != nil {
+			return err
+		}
+		if c.Prompt == "" {
+			return c.list(t, u)
+		}
+		params, err := promptParams(u, c.Prompt, arguments.pairs)
+		if err != nil {
+			return err
+		}
+		result, err := s.ask(ctx, "prompts/get", params)
+		if err != nil {
+			return err
+		}
+		return c.print(t, result)
+	})
+}
+
+// list shows the prompts and their arguments.
+func (c *promptsCmd) list(t *terminal, u *registry.Upstream) error {
+	if c.JSON {
+		return t.writeJSON(items(u.Prompts))
+	}
+	if len(u.Prompts) == 0 {
+		_, err := fmt.Fprintf(t.stdout, "%s has no prompts\n", u.Name)
+		return err
+	}
+	list := table{colours: t.colours(), width: width(t.stdout)}
+	list.head("prompt", "arguments", "description")
+	for _, p := range u.Prompts {
+		var names []string
+		for argument := range rawjson.Elements(rawjson.Get(p.Raw, "arguments")) {
+			name := member(argument, "name")
+			if string(rawjson.Get(argument, "required")) != "true" {
+				name += "?"
+			}
+			names = append(names, name)
+		}
+		list.add(cell{text: p.Key, colour: named}, cell{text: strings.Join(names, ", ")}, cell{text: about(p.Raw)})
+	}
+	return list.writeTo(t.stdout)
+}
+
+// promptParams are the params of prompts/get. What is missing or was never
+// declared is found before anything is sent.
+func promptParams(u *registry.Upstream, name string, pairs []pair) ([]byte, error) {
+	at := slices.IndexFunc(u.Prompts, func(p registry.Item) bool { return p.Key == name })
+	if at < 0 {
+		return nil, fmt.Errorf("server %q has no prompt %q%s", u.Name, name, known("prompts", name, keys(u.Prompts)))
+	}
+	arguments := []byte("{")
+	given := map[string]bool{}
+	for _, p := range pairs {
+		if given[p.key] {
+			return nil, usageError{fmt.Errorf("%q is given twice", p.key)}
+		}
+		given[p.key] = true
+		value := rawjson.AppendString(nil, p.text)
+		if _, isText := rawjson.String(p.json); isText {
+			value = p.json
+		} else if p.json != nil { // a prompt's arguments are strings, whatever they hold
+			value = rawjson.AppendString(nil, string(p.json))
+		}
+		arguments = rawjson.AppendMember(arguments, p.key, value)
+	}
+	for argument := range rawjson.Elements(rawjson.Get(u.Prompts[at].Raw, "arguments")) {
+		if key := member(argument, "name"); string(rawjson.Get(argument, "required")) == "true" && !given[key] {
+			return nil, fmt.Errorf("prompt %q needs the argument %q; write %s=VALUE", name, plain.Line(key), plain.Line(key))
+		}
+	}
+	params := rawjson.AppendMember([]byte("{"), "name", rawjson.AppendString(nil, name))
+	if len(pairs) > 0 { // servers exist that take {} for arguments that are missing
+		params = rawjson.AppendMember(params, "arguments", append(arguments, '}'))
+	}
+	return append(params, '}'), nil
+}
+
+// print shows the messages of a prompt, each below who says it.
+func (c *promptsCmd) print(t *terminal, result []byte) error {
+	if c.JSON {
+		return t.printJSON(result)
+	}
+	p := newPrinter(t, c.Output, c.Prompt)
+	p.link = "mcpx resources " + quoteShell(c.Path) + " " + quoteShell(c.Server)
+	for message := range rawjson.Elements(rawjson.Get(result, "messages")) {
+		if c.Output == "" {
+			if err := p.tell(t.colours().paint(bold, plain.Line(member(message, "role"))+":")); err != nil {
+				return err
+			}
+		}
+		if err := p.content(rawjson.Get(message, "content")); err != nil {
+			return err
+		}
+	}
+	return p.flush()
+}
+
+// about is what a definition says of itself, on one line.
+func about(raw []byte) string {
+	text := member(raw, "description")
+	if text == "" {
+		text = member(raw, "title")
+	}
+	return strings.Join(strings.Fields(text), " ")
+}
+
+// items are definitions as an array.
+func items(list []registry.Item) []byte {
+	b := []byte("[")
+	for i, item := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, item.Raw...)
+	}
+	return append(b, ']')
+}
+
+func keys(list []registry.Item) []string {
+	names := make([]string, len(list))
+	for i, item := range list {
+		names[i] = plain.Line(item.Key)
+	}
+	return names
+}
+
+// knownNames is how many names an error shows.
+const knownNames = 30
+
+// known says what there is instead of what was asked for.
+func known(what, name string, names []string) string {
+	if len(names) == 0 {
+		return "; it has none"
+	}
+	text := ""
+	if near := nearest.Words(name, names, 1); len(near) > 0 {
+		text = fmt.Sprintf("; did you mean %q?", near[0])
+	}
+	more := ""
+	if len(names) > knownNames {
+		more = fmt.Sprintf(" and %d more", len(names)-knownNames)
+		names = names[:knownNames]
+	}
+	return text + "; its " + what + ": " + strings.Join(names, ", ") + more
+}

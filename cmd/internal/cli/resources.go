@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"mcpx/internal/rawjson"
+	"mcpx/registry"
+)
+
+// resourcesCmd lists the resources of a server, or reads one.
+type resourcesCmd struct {
+	target
+	URI    string `arg:"" optional:"" name:"uri" help:"URI of the resource to read; without it, all are listed, and the templates."`
+	Output string `short:"o" xor:"form" placeholder:"FILE|DIR" help:"Save what is read there."`
+	JSON   bool   `xor:"form" help:"Print JSON, as the server sent it."`
+}
+
+// Help is shown below the flags.
+func (resourcesCmd) Help() string {
+	return `A template's URI has parts to fill in: of repo://{owner}/{name} read repo://me/mine.
+
+Examples:
+  mcpx resources mcpx.json files                              which resources and templates there are
+  mcpx resources mcpx.json files file:///notes.txt            read one
+  mcpx resources mcpx.json files file:///logo.png --output logo.png
+  mcpx resources mcpx.json files --json | jq '.resources[].uri'`
+}
+
+// Run implements the command.
+func (c *resourcesCmd) Run(t *terminal) error {
+	return c.with(t, func(ctx context.Context, s *talk) error {
+		u, err := s.Executor.Upstream(ctx, c.Server)
+		switch {
+		case err != nil:
+			return err
+		case c.URI == "":
+			return c.list(t, u)
+		case !u.Has("resources"):
+			return fmt.Errorf("server %q has no resources", u.Name)
+		}
+		params := rawjson.AppendMember([]byte("{"), "uri", rawjson.AppendString(nil, c.URI))
+		result, err := s.ask(ctx, "resources/read", append(params, '}'))
+		if err != nil {
+			return err
+		}
+		return c.print(t, result)
+	})
+}
+
+// list shows the resources, and the templates of further ones.
+func (c *resourcesCmd) list(t *terminal, u *registry.Upstream) error {
+	if c.JSON {
+		b := rawjson.AppendMember([]byte("{"), "resources", items(u.Resources))
+		return t.writeJSON(append(rawjson.AppendMember(b, "resourceTemplates", items(u.Templates)), '}'))
+	}
+	if len(u.Resources)+len(u.Templates) == 0 {
+		_, err := fmt.Fprintf(t.stdout, "%s has no resources\n", u.Name)
+		return err
+	}
+	for i, kind := range []struct {
+		title string
+		items []registry.Item
+	}{{"resource", u.Resources}, {"template", u.Templates}} {
+		if len(kind.items) == 0 {
+			continue
+		}
+		if i > 0 && len(u.Resources) > 0 {
+			fmt.Fprintln(t.stdout)
+		}
+		list := table{colours: t.colours(), width: width(t.stdout)}
+		list.head(kind.title, "name", "type", "description")
+		for _, item := range kind.items {
+			list.add(cell{text: item.Key, colour: named}, cell{text: member(item.Raw, "name")}, cell{text: member(item.Raw, "mimeType")}, cell{text: about(item.Raw)})
+		}
+		if err := list.writeTo(t.stdout); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// print shows what was read.
+func (c *resourcesCmd) print(t *terminal, result []byte) error {
+	if c.JSON {
+		return t.printJSON(result)
+	}
+	p := newPrinter(t, c.Output, c.Server)
+	for contents := range rawjson.Elements(rawjson.Get(result, "contents")) {
+		if err := p.resource(contents); err != nil {
+			return err
+		}
+	}
+	return p.flush()
+}

@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"mcpx/config"
+	"mcpx/executor"
+	"mcpx/internal/app"
+	"mcpx/internal/jsonrpc"
+	"mcpx/registry"
+)
+
+// target is what commands about one server have in common: a server of a config.
+type target struct {
+	Path     string `arg:"" name:"config" help:"Config file."`
+	Server   string `arg:"" help:"Name of a server, or mcpx for the built-in one."`
+	Schema   string `default:"default" env:"MCPX_SCHEMA" help:"The schema of the config to use (${default})."`
+	LogLevel string `enum:"debug,info,warn,error" default:"error" env:"MCPX_LOG_LEVEL" help:"debug, info, warn or error (${default})."`
+}
+
+// talk is a command's time with its server.
+type talk struct {
+	*app.App
+	server string
+	status *status
+}
+
+// errInterrupted is the end of a command that a person did not wait for.
+var errInterrupted = errors.New("interrupted")
+
+// with runs use with the one server of the config that is asked for.
+func (c *target) with(t *terminal, use func(ctx context.Context, s *talk) error) error {
+	file, err := load(c.Path)
+	if err != nil {
+		return err
+	}
+	file.Logging.Level = c.LogLevel
+	file.Limits.ResultTokens = 0 // a handle would end with the command
+	p, err := file.Profile(c.Schema)
+	if err != nil {
+		return usageError{err}
+	}
+	for i := range p.Upstreams {
+		if c.Server == p.Upstreams[i].Name {
+			p.Upstreams = p.Upstreams[i : i+1] // the others need not start
+			p.Upstreams[0].Isolation = config.Shared
+			break
+		}
+	}
+	s := &talk{server: c.Server, status: newStatus(t.stderr)}
+	if s.App, err = app.New(file, c.Schema, s.status); err != nil {
+		return usageError{err}
+	}
+	return s.run(t, use)
+}
+
+func (s *talk) run(t *terminal, use func(ctx context.Context, s *talk) error) error {
+	defer context.AfterFunc(t.ctx, t.release)()
+	return s.With(t.ctx, func(ctx context.Context) error {
+		err := s.started(ctx)
+		if err == nil {
+			err = use(ctx, s)
+		}
+		if ctx.Err() != nil && err != nil {
+			return errInterrupted
+		}
+		return err
+	})
+}
+
+// startTime is what a command about all servers gives them to start.
+const startTime = 30 * time.Second
+
+// started waits while the server starts, and says so. Only the end of ctx is an
+// error here: what the server is asked tells why it is not there.
+func (s *talk) started(ctx context.Context) error {
+	stop := s.status.show(func() string { return starting(s.Registry.Catalog().Upstreams, s.server) })
+	defer stop()
+	if s.server == executor.Builtin {
+		s.Executor.Settle(ctx, startTime) // it speaks of all the others
+		return ctx.Err()
+	}
+	if s.Registry.Catalog().Upstream(s.server) != nil {
+		s.Registry.Settled(ctx, s.server)
+	}
+	return ctx.Err()
+}
+
+// ask sends the server a request of MCP.
+func (s *talk) ask(ctx context.Context, method string, params []byte) ([]byte, error) {
+	stop := s.status.show(func() string { return "waiting for " + s.server + "…" })
+	defer stop()
+	result, err := s.Registry.Call(ctx, s.server, registry.Request{Method: method, Params: params, Meta: []byte("{}")})
+	var own *jsonrpc.Error
+	if errors.As(err, &own) {
+		return nil, &executor.Refused{Server: s.server, Own: own}
+	}
+	return result, err
+}

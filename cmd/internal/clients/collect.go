@@ -1,0 +1,190 @@
+package clients
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"mcpx/config"
+	"mcpx/internal/rawjson"
+)
+
+// Collection is the servers of several files, each once.
+type Collection struct {
+	System System
+	Files  []File   // those that there are
+	Notes  []string // what could not be kept as it was
+
+	servers []server
+}
+
+// File is a config file that was found.
+type File struct {
+	Place
+	Servers []string // the names it has
+	Err     error    // why it could not be read
+}
+
+// server is one as mcpx's config has it.
+type server struct {
+	name string
+	raw  []byte
+}
+
+// Add reads the files at the places. Where there is none is no error.
+func (c *Collection) Add(places []Place, readFile func(path string) ([]byte, error)) {
+	for _, p := range places {
+		data, err := readFile(p.Path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		file := File{Place: p, Err: err}
+		if err == nil {
+			file.Servers, file.Err = c.file(p, data)
+		}
+		c.Files = append(c.Files, file)
+	}
+}
+
+// Len is how many servers there are.
+func (c *Collection) Len() int { return len(c.servers) }
+
+// Config is an mcpx config of all the servers.
+func (c *Collection) Config() []byte {
+	servers := []byte("{")
+	for _, s := range c.servers {
+		servers = rawjson.AppendMember(servers, s.name, s.raw)
+	}
+	return append(rawjson.AppendMember([]byte("{"), "mcpServers", append(servers, '}')), '}')
+}
+
+// file takes the servers of one file and returns their names.
+func (c *Collection) file(p Place, data []byte) ([]string, error) {
+	found, err := read(p.Path, data, p.Project)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, e := range found.servers {
+		names = append(names, e.name)
+		c.add(p, e, found.inputs)
+	}
+	return names, nil
+}
+
+// add takes one server.
+func (c *Collection) add(p Place, e entry, inputs map[string]string) {
+	note := func(format string, args ...any) {
+		text := fmt.Sprintf("%s, %q: %s", p.Title, e.name, fmt.Sprintf(format, args...))
+		if !slices.Contains(c.Notes, text) {
+			c.Notes = append(c.Notes, text)
+		}
+	}
+	if isMcpx(e.raw) {
+		note("this is mcpx itself; left out")
+		return
+	}
+	convert := conversion{system: c.System, project: e.project, inputs: inputs, note: note}
+	raw := convert.server(e.raw)
+	if problem := check(raw); problem != "" {
+		note("left out: %s", problem)
+		return
+	}
+	name := validName(e.name)
+	if name != e.name {
+		note("called %q here: %v", name, config.CheckName(e.name))
+	}
+	free, known := c.place(name, p.Client, raw)
+	if known {
+		return
+	}
+	if free != name {
+		note("another server has this name; called %q here", free)
+	}
+	c.servers = append(c.servers, server{free, raw})
+}
+
+// place finds the name for a server: its own, or one that tells it from another
+// of that name. It is known if the same server is there already.
+func (c *Collection) place(name, client string, raw []byte) (free string, known bool) {
+	for n := 0; ; n++ {
+		suffix := ""
+		switch {
+		case n == 1:
+			suffix = "-" + client
+		case n > 1:
+			suffix = fmt.Sprintf("-%s-%d", client, n)
+		}
+		free = cut(name, longestName-len(suffix)) + suffix
+		at := slices.IndexFunc(c.servers, func(s server) bool { return s.name == free })
+		if at < 0 {
+			return free, false
+		}
+		if canonical(c.servers[at].raw) == canonical(raw) {
+			return free, true
+		}
+	}
+}
+
+// canonical is a server without the order of its members.
+func canonical(raw []byte) string {
+	var value any
+	d := json.NewDecoder(strings.NewReader(string(raw)))
+	d.UseNumber()
+	_ = d.Decode(&value)
+	text, _ := json.Marshal(value)
+	return string(text)
+}
+
+// check says why mcpx would not take a server, empty if it would.
+func check(raw []byte) string {
+	file := rawjson.AppendMember([]byte("{"), "s", raw)
+	file = rawjson.AppendMember([]byte("{"), "mcpServers", append(file, '}'))
+	_, err := config.Parse("server", append(file, '}'), func(string) (string, bool) { return "", true })
+	var problems *config.Error
+	if !errors.As(err, &problems) {
+		return ""
+	}
+	var texts []string
+	for _, p := range problems.Problems {
+		texts = append(texts, strings.TrimPrefix(strings.TrimPrefix(p.Path, "mcpServers.s"), ".")+" "+p.Text)
+	}
+	return strings.TrimSpace(strings.Join(texts, "; "))
+}
+
+// longestName is what mcpx allows.
+const longestName = 64
+
+// validName is the nearest name that mcpx takes.
+func validName(name string) string {
+	if config.CheckName(name) == nil {
+		return name
+	}
+	name = strings.Map(func(r rune) rune {
+		if unicode.In(r, unicode.L, unicode.M, unicode.Nd) || strings.ContainsRune("_-. ", r) {
+			return r
+		}
+		return '-'
+	}, name)
+	for strings.Contains(name, "__") {
+		name = strings.ReplaceAll(name, "__", "_")
+	}
+	name = strings.TrimSpace(cut(strings.TrimSpace(name), longestName))
+	if config.CheckName(name) != nil { // empty, or mcpx
+		name = strings.TrimSpace(name + " server")
+	}
+	return name
+}
+
+// cut shortens a name to that many characters.
+func cut(name string, characters int) string {
+	if utf8.RuneCountInString(name) <= characters {
+		return name
+	}
+	return string([]rune(name)[:characters])
+}
