@@ -47,6 +47,7 @@ type checkedServer struct {
 	Tools     int      `json:"tools"`
 	Prompts   int      `json:"prompts"`
 	Resources int      `json:"resources"`
+	Templates int      `json:"templates"`
 	Tokens    int      `json:"tokens"`
 	StartupMS int64    `json:"startup_ms"`
 	Reason    string   `json:"reason,omitempty"`
@@ -122,7 +123,7 @@ func (c *checkCmd) report(ctx context.Context, group *app.Group) checkReport {
 func checked(u *registry.Upstream, c *config.Upstream) checkedServer {
 	s := checkedServer{
 		Name: u.Name, State: string(u.State), Transport: string(c.Transport),
-		Tools: len(u.Tools), Prompts: len(u.Prompts), Resources: len(u.Resources) + len(u.Templates),
+		Tools: len(u.Tools), Prompts: len(u.Prompts), Resources: len(u.Resources), Templates: len(u.Templates),
 		StartupMS: u.StartupTime.Milliseconds(), Reason: u.Reason, Stderr: u.Stderr,
 	}
 	if c.Transport == config.TransportRemote {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -177,7 +176,10 @@ func (p *position) flags() []*kong.Flag {
 
 // next is everything that may come next. Nothing means a file.
 func (p *position) next(word string) (found []suggestion) {
-	if p.flag != nil {
+	switch {
+	case p.flag != nil && p.flag.Name == "schema" && len(p.args) > 0:
+		return inConfig(p.args[0], func(c *config.Profile) []suggestion { return []suggestion{{text: c.Name}} })
+	case p.flag != nil:
 		return values(p.flag.Value)
 	}
 	if strings.HasPrefix(word, "-") {
@@ -196,12 +198,11 @@ func (p *position) next(word string) (found []suggestion) {
 	if len(p.args) >= len(p.node.Positional) {
 		return found
 	}
-	switch arg := p.node.Positional[len(p.args)]; arg.Name {
-	case "server":
-		return servers(p.args[0])
-	default:
+	arg := p.node.Positional[len(p.args)]
+	if arg.Name != "server" {
 		return append(found, values(arg)...)
 	}
+	return append(inConfig(p.args[0], servers), suggestion{executor.Builtin, "the built-in tools"})
 }
 
 // values are those that a flag or an argument may have, if they are few.
@@ -220,20 +221,22 @@ func values(v *kong.Value) (found []suggestion) {
 	return found
 }
 
-// servers are those of a config file. Nothing is started.
-func servers(file string) (found []suggestion) {
-	data, err := os.ReadFile(file)
+// servers are those of a schema.
+func servers(p *config.Profile) (found []suggestion) {
+	for _, u := range p.Upstreams {
+		found = append(found, suggestion{u.Name, u.Description})
+	}
+	return found
+}
+
+// inConfig is what the schemas of a config file have. Nothing is started.
+func inConfig(file string, take func(p *config.Profile) []suggestion) (found []suggestion) {
+	c, err := config.Load(file)
 	if err != nil {
 		return nil
 	}
-	c, err := config.Parse(file, data, os.LookupEnv)
-	if err != nil {
-		return nil
+	for i := range c.Profiles {
+		found = append(found, take(&c.Profiles[i])...)
 	}
-	for _, p := range c.Profiles {
-		for _, u := range p.Upstreams {
-			found = append(found, suggestion{u.Name, u.Description})
-		}
-	}
-	return append(found, suggestion{executor.Builtin, "the built-in tools"})
+	return found
 }

@@ -45,7 +45,7 @@ func (c *execCmd) Run(t *terminal) error {
 		return err
 	}
 	return c.with(t, func(ctx context.Context, s *talk) error {
-		result, err := c.call(ctx, s, arguments)
+		result, err := c.call(ctx, s, newCaller(t, s), arguments)
 		if err != nil {
 			return err
 		}
@@ -54,7 +54,7 @@ func (c *execCmd) Run(t *terminal) error {
 }
 
 // call makes the call, and shows how it goes.
-func (c *execCmd) call(ctx context.Context, s *talk, arguments arguments) ([]byte, error) {
+func (c *execCmd) call(ctx context.Context, s *talk, who *caller, arguments arguments) ([]byte, error) {
 	tool, err := s.Executor.Tool(ctx, c.Server, c.Tool)
 	if err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func (c *execCmd) call(ctx context.Context, s *talk, arguments arguments) ([]byt
 	stop := s.status.show(func() string { return news.text(c.Tool) })
 	defer stop()
 	return s.Executor.Do(ctx, executor.Call{
-		Client: program{}, Server: c.Server, Tool: c.Tool, Arguments: raw, Progress: news.note,
+		Client: who, Server: c.Server, Tool: c.Tool, Arguments: raw, Progress: news.note,
 	})
 }
 

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -56,16 +54,11 @@ func (c *importCmd) Run(t *terminal) error {
 	if found.Len() == 0 {
 		return nothing(found, places)
 	}
-	var config bytes.Buffer
-	if err := json.Indent(&config, found.Config(), "", "  "); err != nil {
-		return err
-	}
-	config.WriteByte('\n')
 	if c.Output == "" {
-		_, err := t.stdout.Write(config.Bytes())
+		_, err := t.stdout.Write(found.Config())
 		return err
 	}
-	if err := c.write(config.Bytes()); err != nil {
+	if err := c.write(found.Config()); err != nil {
 		return err
 	}
 	fmt.Fprintf(t.stderr, "wrote %s to %s; next: mcpx check %s\n", plural(found.Len(), "server"), c.Output, quoteShell(c.Output))

@@ -64,7 +64,7 @@ func (p *printer) content(item []byte) error {
 		p.texts = append(p.texts, p.linked(item))
 		return nil
 	}
-	return p.tell(fmt.Sprintf("[%s, %s bytes; --json shows it]", plain.Line(cmp.Or(kind, "content without a type")), thousands(len(item))))
+	return p.tell(fmt.Sprintf("[%s, %s; --json shows it]", plain.Line(cmp.Or(kind, "content without a type")), plural(len(item), "byte")))
 }
 
 // resource shows the contents of a resource.
@@ -98,7 +98,7 @@ func (p *printer) blob(kind, mimeType, data string) error {
 	}
 	p.blobs++
 	what := strings.TrimSpace(plain.Line(kind + " " + mimeType))
-	size := thousands(len(content)) + " bytes"
+	size := plural(len(content), "byte")
 	switch {
 	case err != nil:
 		return p.tell(fmt.Sprintf("[%s, which is not valid base64; --json shows it]", what))
@@ -142,7 +142,7 @@ func (p *printer) flush() error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(p.t.stdout, "[text, %s bytes, saved as %s]\n", thousands(len(text)), file)
+	_, err = fmt.Fprintf(p.t.stdout, "[text, %s, saved as %s]\n", plural(len(text), "byte"), file)
 	return err
 }
 

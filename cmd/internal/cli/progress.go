@@ -1,12 +1,11 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 
-	"mcpx/internal/jsonrpc"
 	"mcpx/internal/rawjson"
 )
 
@@ -25,7 +24,7 @@ func (p *progress) note(params []byte) {
 	switch {
 	case err != nil:
 	case total > 0:
-		text = fmt.Sprintf("%s %s/%s (%.0f %%)", message, figure(done), figure(total), 100*done/total)
+		text = strings.TrimSpace(fmt.Sprintf("%s %s/%s (%.0f %%)", message, figure(done), figure(total), 100*done/total))
 	case message == "":
 		text = figure(done)
 	}
@@ -46,21 +45,3 @@ func (p *progress) text(tool string) string {
 
 // figure is a number as a person writes it.
 func figure(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
-
-// program is who calls: a command that ends with its call, and that a server can
-// ask nothing.
-type program struct{}
-
-// ID implements registry.Client.
-func (program) ID() string { return "command line" }
-
-// Request implements registry.Client.
-func (program) Request(_ context.Context, method string, _ []byte) ([]byte, error) {
-	if method == "roots/list" {
-		return []byte(`{"roots":[]}`), nil
-	}
-	return nil, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "%s: mcpx exec cannot answer this; use a client that can, or the console of mcpx-sse", method)
-}
-
-// Notify implements registry.Client.
-func (program) Notify(string, []byte) {}

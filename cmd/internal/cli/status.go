@@ -19,6 +19,7 @@ type status struct {
 
 	mu   sync.Mutex
 	line string // what stands there now
+	held bool   // the terminal is needed for something else
 }
 
 // Times of the line.
@@ -83,6 +84,19 @@ func (s *status) show(what func() string) (stop func()) {
 	})
 }
 
+// hold takes the line away until it is released.
+func (s *status) hold() (release func()) {
+	s.draw("")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held = true
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.held = false
+	}
+}
+
 // draw puts a text in the line's place.
 func (s *status) draw(text string) {
 	text = plain.Line(text)
@@ -91,7 +105,7 @@ func (s *status) draw(text string) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if text == s.line {
+	if text == s.line || s.held {
 		return
 	}
 	s.line = text

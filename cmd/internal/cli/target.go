@@ -28,7 +28,7 @@ type talk struct {
 }
 
 // errInterrupted is the end of a command that a person did not wait for.
-var errInterrupted = errors.New("interrupted")
+var errInterrupted = errors.New("interrupted; what was under way was cancelled")
 
 // with runs use with the one server of the config that is asked for.
 func (c *target) with(t *terminal, use func(ctx context.Context, s *talk) error) error {
@@ -58,11 +58,14 @@ func (c *target) with(t *terminal, use func(ctx context.Context, s *talk) error)
 
 func (s *talk) run(t *terminal, use func(ctx context.Context, s *talk) error) error {
 	defer context.AfterFunc(t.ctx, t.release)()
+	stop := func() {}
+	defer func() { stop() }()
 	return s.With(t.ctx, func(ctx context.Context) error {
 		err := s.started(ctx)
 		if err == nil {
 			err = use(ctx, s)
 		}
+		stop = s.status.show(func() string { return "stopping " + s.server + "…" })
 		if ctx.Err() != nil && err != nil {
 			return errInterrupted
 		}

@@ -47,6 +47,9 @@ func (c *Collection) Add(places []Place, readFile func(path string) ([]byte, err
 		if err == nil {
 			file.Servers, file.Err = c.file(p, data)
 		}
+		if strings.HasSuffix(p.Path, "settings.json") && len(file.Servers) == 0 {
+			continue // every editor has one, for other things
+		}
 		c.Files = append(c.Files, file)
 	}
 }
@@ -54,13 +57,47 @@ func (c *Collection) Add(places []Place, readFile func(path string) ([]byte, err
 // Len is how many servers there are.
 func (c *Collection) Len() int { return len(c.servers) }
 
-// Config is an mcpx config of all the servers.
+// Config is an mcpx config of all the servers, laid out for people who edit it.
 func (c *Collection) Config() []byte {
-	servers := []byte("{")
-	for _, s := range c.servers {
-		servers = rawjson.AppendMember(servers, s.name, s.raw)
+	b := []byte("{\n  \"mcpServers\": {")
+	for i, s := range c.servers {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(rawjson.AppendString(append(b, "\n    "...), s.name), ": {"...)
+		first := true
+		for key, value := range rawjson.Members(s.raw) {
+			if !first {
+				b = append(b, ',')
+			}
+			first = false
+			b = append(rawjson.AppendString(append(b, "\n      "...), key), ": "...)
+			b = appendSpaced(b, value)
+		}
+		b = append(b, "\n    }"...)
 	}
-	return append(rawjson.AppendMember([]byte("{"), "mcpServers", append(servers, '}')), '}')
+	return append(b, "\n  }\n}\n"...)
+}
+
+// appendSpaced appends a value on one line, with spaces where people put them.
+func appendSpaced(b, value []byte) []byte {
+	comma := ""
+	switch rawjson.Kind(value) {
+	case '{':
+		b = append(b, '{')
+		for key, inner := range rawjson.Members(value) {
+			b = append(rawjson.AppendString(append(b, comma...), key), ": "...)
+			b, comma = appendSpaced(b, inner), ", "
+		}
+		return append(b, '}')
+	case '[':
+		b = append(b, '[')
+		for inner := range rawjson.Elements(value) {
+			b, comma = appendSpaced(append(b, comma...), inner), ", "
+		}
+		return append(b, ']')
+	}
+	return append(b, value...)
 }
 
 // file takes the servers of one file and returns their names.

@@ -74,7 +74,24 @@ func (c *conversion) server(raw []byte) []byte {
 		}
 	}
 	c.home()
-	return append(c.out, '}')
+	return ordered(append(c.out, '}'))
+}
+
+// order is that of the keys in what is written.
+var order = []string{"command", "args", "env", "cwd", "type", "url", "headers"}
+
+// ordered is a server with the keys that matter most in front.
+func ordered(raw []byte) []byte {
+	b := []byte("{")
+	for _, key := range order {
+		b = rawjson.AppendMember(b, key, rawjson.Get(raw, key))
+	}
+	for key, value := range rawjson.Members(raw) {
+		if !slices.Contains(order, key) {
+			b = rawjson.AppendMember(b, key, value)
+		}
+	}
+	return append(b, '}')
 }
 
 func (c *conversion) get(key string) []byte {
