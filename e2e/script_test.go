@@ -3,6 +3,8 @@ package e2e
 import (
 	"encoding/json"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,28 +17,63 @@ import (
 )
 
 // TestScripts runs the commands as a person does. Each script has mcpx in its
-// PATH, and a config.json with the upstream "t" and one that does not exist.
+// PATH, and the configs of scriptConfigs.
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	upstream := mcptest.Upstream(t)
-	upstream["timeout"] = "5s"
-	config, err := json.MarshalIndent(map[string]any{"mcpServers": map[string]any{
-		"t":    upstream,
-		"gone": map[string]any{"command": "mcpx-no-such-program"},
-	}}, "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	configs := scriptConfigs(t)
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"),
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", filepath.Dir(binary)+string(os.PathListSeparator)+env.Getenv("PATH"))
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
 			env.Setenv("HOME", env.WorkDir)
-			return os.WriteFile(filepath.Join(env.WorkDir, "config.json"), config, 0o600)
+			for name, servers := range configs {
+				config, err := json.MarshalIndent(map[string]any{"mcpServers": servers}, "", "  ")
+				if err != nil {
+					return err
+				}
+				if err := os.WriteFile(filepath.Join(env.WorkDir, name), config, 0o600); err != nil {
+					return err
+				}
+			}
+			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"exits": exits},
 	})
+}
+
+// scriptConfigs are the servers of the files that scripts find: config.json with
+// "t" and one that does not exist, full.json with one that has all of MCP, and
+// broken.json with every way to fail.
+func scriptConfigs(t *testing.T) map[string]map[string]any {
+	locked := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "who are you?", http.StatusUnauthorized)
+	}))
+	t.Cleanup(locked.Close)
+	impatient, slow, leaky := mcptest.Upstream(t), mcptest.Upstream(t, "-start-delay", "1h"), mcptest.Upstream(t, "-token", "sentinel-in-args", "-exit", "4")
+	impatient["timeout"] = "5s"
+	slow["startup_timeout"] = "300ms"
+	leaky["env"].(map[string]string)["API_KEY"] = "sentinel-in-env"
+	homeless := mcptest.Upstream(t)
+	homeless["cwd"] = "nowhere"
+	gone := map[string]any{"command": "mcpx-no-such-program"}
+	return map[string]map[string]any{
+		"config.json": {"t": impatient, "gone": gone},
+		"full.json":   {"f": mcptest.Upstream(t, "-full", "-instructions", "Ask me anything.")},
+		"broken.json": {
+			"good":     mcptest.Upstream(t),
+			"gone":     gone,
+			"uvx":      map[string]any{"command": "uvx", "env": map[string]string{"PATH": t.TempDir()}},
+			"unset":    map[string]any{"command": "x", "args": []string{"${E2E_NO_SUCH_VARIABLE}"}},
+			"dies":     mcptest.Upstream(t, "-stderr", "no \x1b[31mlicence", "-exit", "3"),
+			"slow":     slow,
+			"leaky":    leaky,
+			"locked":   map[string]any{"url": locked.URL, "headers": map[string]string{"Authorization": "Bearer sentinel-in-header"}},
+			"open":     map[string]any{"url": locked.URL},
+			"nobody":   map[string]any{"url": "http://127.0.0.1:9/mcp?key=sentinel-in-url"},
+			"homeless": homeless,
+		},
+	}
 }
 
 // exits runs a command that must end with the given code: exits 2 mcpx --bogus.
