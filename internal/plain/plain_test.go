@@ -1,6 +1,8 @@
 package plain
 
 import (
+	"encoding/json"
+	"reflect"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -25,6 +27,38 @@ func TestLine(t *testing.T) {
 	} {
 		if got := Line(in); got != want {
 			t.Errorf("Line(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestText(t *testing.T) {
+	for in, want := range map[string]string{
+		"plain":                     "plain",
+		"two\r\nlines\n\tand tab\n": "two\nlines\n\tand tab\n",
+		"a\x1b[2Jb\nc\rd":           `a\u001b[2Jb` + "\n" + `c\u000dd`,
+		"evil\u202etxt\n":           `evil\u202etxt` + "\n",
+		"\u009b31m":                 `\u009b31m`,
+	} {
+		if got := Text(in); got != want {
+			t.Errorf("Text(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+// What JSON returns shows everything, and means the same.
+func TestJSON(t *testing.T) {
+	for in, want := range map[string]string{
+		"{\n  \"a\": 1\n}":                   "{\n  \"a\": 1\n}",
+		"[\"\u009b31m\", \"\u202e\", \"é\"]": `["\u009b31m", "\u202e", "é"]`,
+		"\"tag\U000e0041 del\x7f\"":          `"tag\udb40\udc41 del\u007f"`,
+	} {
+		got := string(JSON([]byte(in)))
+		if got != want {
+			t.Errorf("JSON(%q) = %q, want %q", in, got, want)
+		}
+		var before, after any
+		if json.Unmarshal([]byte(in), &before) != nil || json.Unmarshal([]byte(got), &after) != nil || !reflect.DeepEqual(before, after) {
+			t.Errorf("%q means %v, %q means %v", in, before, got, after)
 		}
 	}
 }

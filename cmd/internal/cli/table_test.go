@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+)
+
+// A cell stays on its line and in its column, whatever it holds.
+func TestTable(t *testing.T) {
+	list := table{}
+	list.head("name", "n", "about")
+	list.add(cell{text: "日本"}, cell{text: "7", right: true}, cell{text: "two\nlines\x1b[2J"})
+	list.add(cell{text: "longer"}, cell{text: "1,000", right: true}, cell{})
+	var b strings.Builder
+	if err := list.writeTo(&b); err != nil {
+		t.Fatal(err)
+	}
+	want := "name    n      about\n" +
+		"日本          7  two\\nlines\\u001b[2J\n" +
+		"longer  1,000\n"
+	if b.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
+	}
+}
+
+func TestTableFitsItsWidth(t *testing.T) {
+	list := table{colours: true, width: 30}
+	list.add(cell{text: "a", colour: good}, cell{text: strings.Repeat("x", 100)})
+	var b strings.Builder
+	if err := list.writeTo(&b); err != nil {
+		t.Fatal(err)
+	}
+	if want := "\x1b[32ma\x1b[0m  " + strings.Repeat("x", 26) + "…\n"; b.String() != want {
+		t.Errorf("got %q, want %q", b.String(), want)
+	}
+}
+
+func TestProgressText(t *testing.T) {
+	for params, want := range map[string]string{
+		`{"progress":1}`:                                "tool: 1",
+		`{"progress":0.5,"total":2}`:                    "tool: 0.5/2 (25 %)",
+		`{"progress":3,"total":4,"message":"indexing"}`: "tool: indexing 3/4 (75 %)",
+		`{"progress":3,"message":"indexing"}`:           "tool: indexing",
+		`{"message":5}`:                                 "calling tool…",
+	} {
+		var p progress
+		p.note([]byte(params))
+		if got := p.text("tool"); got != want {
+			t.Errorf("%s: got %q, want %q", params, got, want)
+		}
+	}
+}
+
+func TestQuoteShell(t *testing.T) {
+	for word, want := range map[string]string{
+		"":           "''",
+		"plain-1.2":  "plain-1.2",
+		"two words":  "'two words'",
+		"it's":       `'it'\''s'`,
+		"$(rm -rf)":  "'$(rm -rf)'",
+		"a://b?c=d":  "'a://b?c=d'",
+		"./a/b:c=@d": "./a/b:c=@d",
+	} {
+		if got := quoteShell(word); got != want {
+			t.Errorf("%q: got %s, want %s", word, got, want)
+		}
+	}
+}

@@ -1,0 +1,234 @@
+package clients
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"mcpx/config"
+)
+
+// collect imports files of one client each.
+func collect(t *testing.T, system System, files ...string) *Collection {
+	t.Helper()
+	c := &Collection{System: system}
+	for i, text := range files {
+		path := []string{"a.json", "b.json", "c.json"}[i]
+		if strings.HasPrefix(strings.TrimSpace(text), "[") {
+			path = "a.toml"
+		}
+		place := Place{Client: []string{"one", "two", "three"}[i], Title: []string{"One", "Two", "Three"}[i], Path: path, Project: system.Dir}
+		c.Add([]Place{place}, func(string) ([]byte, error) { return []byte(text), nil })
+	}
+	return c
+}
+
+// servers are those of the config that was made, which must load without a word.
+func servers(t *testing.T, c *Collection) map[string]any {
+	t.Helper()
+	file, err := config.Parse("mcpx.json", c.Config(), func(string) (string, bool) { return "x", true })
+	if err != nil || len(file.Warnings) > 0 {
+		t.Fatalf("%v %v\n%s", err, file, c.Config())
+	}
+	var made struct{ MCPServers map[string]any }
+	if err := json.Unmarshal(c.Config(), &made); err != nil {
+		t.Fatal(err)
+	}
+	return made.MCPServers
+}
+
+// TestConvert has a server as a client writes it, and as mcpx's config has it.
+func TestConvert(t *testing.T) {
+	system := System{OS: "linux", Home: "/home/me", Dir: "/work/p", Lookup: lookup(nil)}
+	for _, c := range []struct {
+		name, server, want string
+		notes              []string
+	}{
+		{"what both have", `{"command":"npx","args":["-y","x"],"env":{"A":"${A}","B":"${env:B}","C":"${C:-d}"},"cwd":"/w","description":"d"}`,
+			`{"command":"npx","args":["-y","x"],"env":{"A":"${A}","B":"${env:B}","C":"${C:-d}"},"cwd":"/w","description":"d"}`, nil},
+		{"what goes without saying", `{"type":"stdio","command":"x","args":[],"env":{},"disabled":false,"enabled":true,"cwd":null}`, `{"command":"x"}`, nil},
+		{"switched off", `{"command":"x","disabled":true}`, `{"command":"x","disabled":true}`, nil},
+		{"not switched on", `{"command":"x","enabled":false}`, `{"command":"x","disabled":true}`, nil},
+		{"remote", `{"type":"streamableHttp","url":"https://a.b/mcp","headers":{"K":"${K}"}}`, `{"type":"http","url":"https://a.b/mcp","headers":{"K":"${K}"}}`, nil},
+		{"sse", `{"transport":"SSE","url":"https://a.b/sse"}`, `{"type":"sse","url":"https://a.b/sse"}`, nil},
+		{"another transport", `{"type":"ws","url":"https://a.b"}`, `{"url":"https://a.b"}`, []string{`type "ws" is none that mcpx has, and is left out`}},
+		{"Windsurf", `{"serverUrl":"https://a.b","disabledTools":["rm"]}`, `{"url":"https://a.b","tools":{"deny":["rm"]}}`, nil},
+		{"Gemini", `{"httpUrl":"https://a.b","includeTools":["a"],"excludeTools":["b"],"timeout":60000}`,
+			`{"url":"https://a.b","tools":{"allow":["a"],"deny":["b"]},"timeout":60}`, []string{"timeout 60000 is taken for milliseconds"}},
+		{"seconds", `{"command":"x","timeout":90}`, `{"command":"x","timeout":90}`, nil},
+		{"all tools", `{"command":"x","tools":["*"]}`, `{"command":"x"}`, nil},
+		{"a command with its arguments", `{"command":["npx","-y","x"]}`, `{"command":"npx","args":["-y","x"]}`, nil},
+		{"numbers for texts", `{"command":"x","args":[1,true],"env":{"PORT":8080,"NONE":null}}`, `{"command":"x","args":["1","true"],"env":{"PORT":"8080"}}`, nil},
+		{"keys that mcpx has not", `{"command":"x","alwaysAllow":["a"],"envFile":".env"}`, `{"command":"x"}`,
+			[]string{`"alwaysAllow" means nothing to mcpx and is left out`, `"envFile" means nothing to mcpx and is left out`}},
+		{"an editor's words", `{"command":"${workspaceFolder}/run","args":["${userHome}","a${/}b","${workspaceFolderBasename}"]}`,
+			`{"command":"/work/p/run","args":["/home/me","a/b","p"]}`, nil},
+		{"an editor's questions", `{"url":"https://a.b","headers":{"A":"Bearer ${input:my-key}","B":"${input:other}"}}`,
+			`{"url":"https://a.b","headers":{"A":"Bearer ${MY_KEY}","B":"${OTHER}"}}`,
+			[]string{"${input:my-key} is now ${MY_KEY}: set that variable (The key)", "${input:other} is now ${OTHER}: set that variable"}},
+		{"files of the project", `{"command":"node","args":["./server.js"]}`, `{"command":"node","args":["./server.js"],"cwd":"/work/p"}`,
+			[]string{"it is started in /work/p, since its command line names files there"}},
+		{"a folder of the project", `{"command":"./run","cwd":"sub"}`, `{"command":"./run","cwd":"/work/p/sub"}`, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			found := collect(t, system, `{"inputs":[{"id":"my-key","description":"The key"}],"servers":{"s":`+c.server+`}}`)
+			var want any
+			if err := json.Unmarshal([]byte(c.want), &want); err != nil {
+				t.Fatal(err)
+			}
+			if got := servers(t, found)["s"]; !reflect.DeepEqual(got, want) {
+				t.Errorf("got\n%v\nwant\n%v", got, want)
+			}
+			for i := range c.notes {
+				c.notes[i] = `One, "s": ` + c.notes[i]
+			}
+			if !slices.Equal(found.Notes, c.notes) {
+				t.Errorf("notes:\n%s\nwant\n%s", strings.Join(found.Notes, "\n"), strings.Join(c.notes, "\n"))
+			}
+		})
+	}
+}
+
+func TestCodex(t *testing.T) {
+	found := collect(t, System{OS: "linux"}, `
+[mcp_servers.local]
+command = "npx"
+args = ["-y", "x"]
+env = { A = "b" }
+env_vars = ["HOME_KEY"]
+startup_timeout_sec = 20
+tool_timeout_sec = 45.5
+enabled_tools = ["a"]
+disabled_tools = ["b"]
+
+[mcp_servers.remote]
+url = "https://a.b/mcp"
+bearer_token_env_var = "TOKEN"
+http_headers = { X = "1" }
+env_http_headers = { Y = "Y_VAR" }
+startup_timeout_ms = 1500
+enabled = false
+`)
+	want := map[string]any{
+		"local": map[string]any{
+			"command": "npx", "args": []any{"-y", "x"}, "env": map[string]any{"A": "b", "HOME_KEY": "${HOME_KEY:-}"},
+			"startup_timeout": 20.0, "timeout": 45.5, "tools": map[string]any{"allow": []any{"a"}, "deny": []any{"b"}},
+		},
+		"remote": map[string]any{
+			"url": "https://a.b/mcp", "headers": map[string]any{"Authorization": "Bearer ${TOKEN}", "X": "1", "Y": "${Y_VAR}"},
+			"startup_timeout": 1.5, "disabled": true,
+		},
+	}
+	if got := servers(t, found); !reflect.DeepEqual(got, want) || len(found.Notes) > 0 {
+		t.Errorf("got\n%v\n%v\nwant\n%v", got, found.Notes, want)
+	}
+}
+
+// The places within a file where clients keep servers.
+func TestWhereServersAre(t *testing.T) {
+	for name, file := range map[string]string{
+		"map":         `{"mcpServers":{"a":{"command":"x"}}}`,
+		"VS Code":     `{"servers":{"a":{"command":"x"}},}`,
+		"its setting": `{"editor.x":1,/* here */"mcp":{"servers":{"a":{"command":"x"}}}}`,
+		"array":       `{"mcp_servers":[{"name":"a","command":"x"}]}`,
+		"project":     `{"projects":{"/p":{"mcpServers":{"a":{"command":"x"}}}}}`,
+		"schema":      `{"schemas":{"s":{"mcpServers":{"a":{"command":"x"}}}}}`,
+		"BOM":         "\ufeff" + `{"mcpServers":{"a":{"command":"x"}}}`,
+	} {
+		if got := servers(t, collect(t, System{}, file)); !reflect.DeepEqual(got, map[string]any{"a": map[string]any{"command": "x"}}) {
+			t.Errorf("%s: got %v", name, got)
+		}
+	}
+}
+
+// The same server of two clients is one; another of that name gets another name.
+func TestSameAndOther(t *testing.T) {
+	found := collect(t, System{},
+		`{"mcpServers":{"a":{"command":"x","args":["1"]},"mcpx":{"command":"mcpx"},"own":{"command":"C:\\bin\\MCPX.exe"}}}`,
+		`{"mcpServers":{"a":{"args":["1"],"command":"x","type":"stdio"}}}`,
+		`{"mcpServers":{"a":{"command":"y"},"a-three":{"command":"z"}},"projects":{"/p":{"mcpServers":{"a":{"command":"y"}}},"/q":{"mcpServers":{"a":{"command":"w"}}}}}`,
+	)
+	want := map[string]any{
+		"a":             map[string]any{"command": "x", "args": []any{"1"}},
+		"a-three":       map[string]any{"command": "y"},
+		"a-three-three": map[string]any{"command": "z"},
+		"a-three-2":     map[string]any{"command": "w"},
+	}
+	if got := servers(t, found); !reflect.DeepEqual(got, want) {
+		t.Errorf("got\n%v\nwant\n%v", got, want)
+	}
+	notes := []string{
+		`One, "mcpx": this is mcpx itself; left out`,
+		`One, "own": this is mcpx itself; left out`,
+		`Three, "a": another server has this name; called "a-three" here`,
+		`Three, "a-three": another server has this name; called "a-three-three" here`,
+		`Three, "a": another server has this name; called "a-three-2" here`,
+	}
+	if !slices.Equal(found.Notes, notes) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(found.Notes, "\n"), strings.Join(notes, "\n"))
+	}
+}
+
+func TestNames(t *testing.T) {
+	long := strings.Repeat("é", 80)
+	for name, want := range map[string]string{
+		"plain":     "plain",
+		"日本 1.a-b_": "日本 1.a-b_",
+		"a/b@c":     "a-b-c",
+		"a____b":    "a_b",
+		"  a ":      "a",
+		"":          "server",
+		"mcpx":      "mcpx server",
+		long:        long[:2*64],
+		"a\nb":      "a-b",
+	} {
+		if got := validName(name); got != want || config.CheckName(got) != nil {
+			t.Errorf("%q: got %q, want %q", name, got, want)
+		}
+	}
+}
+
+// What mcpx would refuse is left out, so that the rest loads.
+func TestLeftOut(t *testing.T) {
+	found := collect(t, System{}, `{"mcpServers":{"good":{"command":"x"},"none":{},"both":{"command":"x","url":"https://a.b"},"odd":{"command":"x","args":["${"]},"text":"x"}}`)
+	if got := servers(t, found); len(got) != 1 || got["good"] == nil {
+		t.Errorf("got %v", got)
+	}
+	if len(found.Notes) != 4 || !slices.ContainsFunc(found.Notes, func(n string) bool { return n == `One, "none": left out: needs command or url` }) {
+		t.Errorf("got\n%s", strings.Join(found.Notes, "\n"))
+	}
+}
+
+// A file that cannot be read is told of; one that is not there is not.
+func TestFilesThatCannotBeRead(t *testing.T) {
+	c := &Collection{}
+	c.Add([]Place{{Path: "gone"}, {Path: "locked"}, {Path: "torn"}, {Path: "list"}, {Path: "x.toml"}}, func(path string) ([]byte, error) {
+		switch path {
+		case "gone":
+			return nil, fs.ErrNotExist
+		case "locked":
+			return nil, fs.ErrPermission
+		case "list":
+			return []byte(`[]`), nil
+		}
+		return []byte(`{"a":`), nil
+	})
+	var got []string
+	for _, f := range c.Files {
+		if f.Err == nil {
+			t.Errorf("%s: no error", f.Path)
+			continue
+		}
+		got = append(got, f.Path)
+	}
+	if want := []string{"locked", "torn", "list", "x.toml"}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if !errors.Is(c.Files[0].Err, fs.ErrPermission) || c.Len() != 0 {
+		t.Errorf("%v, %d servers", c.Files[0].Err, c.Len())
+	}
+}
