@@ -26,11 +26,11 @@ func (e *Error) Error() string {
 
 // Problem is one thing in the file that is wrong or odd, and where it is.
 type Problem struct {
-	File   string // as it was given
-	Line   int    // from 1
-	Column int    // from 1, in characters
-	Path   string // mcp_servers[1].command; empty for the file as a whole
-	Text   string // what is wrong and what to do; one line
+	File   string `json:"file"`           // as it was given
+	Line   int    `json:"line"`           // from 1
+	Column int    `json:"column"`         // from 1, in characters
+	Path   string `json:"path,omitempty"` // mcp_servers[1].command; empty for the file as a whole
+	Text   string `json:"text"`           // what is wrong and what to do; one line
 }
 
 // String returns FILE:LINE:COLUMN: PATH: TEXT, which editors and terminals

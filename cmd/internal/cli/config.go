@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 
 	"mcpx/config"
@@ -13,15 +14,49 @@ type configCmd struct {
 	Show   configShowCmd   `cmd:"" help:"Print the file resolved, secrets hidden."`
 }
 
+// Help is shown below the commands.
+func (configCmd) Help() string {
+	return `Examples:
+  mcpx config check mcpx.json             every problem, with line, column and hint
+  mcpx config show mcpx.json              what mcpx makes of it
+  mcpx config schema > mcpx.schema.json   for an editor that completes and checks`
+}
+
 type configFile struct {
 	Path string `arg:"" optional:"" name:"config" help:"Config file."`
 }
 
-type configCheckCmd struct{ configFile }
+type configCheckCmd struct {
+	configFile
+	JSON bool `help:"Print the problems, and what the file has, as JSON."`
+}
+
+// configReport is what is known of a config file.
+type configReport struct {
+	File     string           `json:"file,omitempty"`
+	Problems []config.Problem `json:"problems"`
+	Warnings []config.Problem `json:"warnings"`
+	Schemas  []configSchema   `json:"schemas"`
+}
+
+type configSchema struct {
+	Name    string         `json:"name"`
+	Enabled bool           `json:"enabled"`
+	Expose  string         `json:"expose"`
+	Servers []configServer `json:"servers"`
+}
+
+type configServer struct {
+	Name    string `json:"name"`
+	Problem string `json:"problem,omitempty"` // why it will not start
+}
 
 // Run implements the command.
 func (c *configCheckCmd) Run(t *terminal) error {
 	file, err := load(c.Path)
+	if c.JSON {
+		return c.json(t, file, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -36,6 +71,35 @@ func (c *configCheckCmd) Run(t *terminal) error {
 		}
 	}
 	return nil
+}
+
+// json prints the report of a file that could be read, though it may not be used.
+func (c *configCheckCmd) json(t *terminal, file *config.Config, err error) error {
+	r := configReport{File: c.Path, Problems: []config.Problem{}, Warnings: []config.Problem{}, Schemas: []configSchema{}}
+	var wrong *config.Error
+	switch {
+	case errors.As(err, &wrong):
+		r.Problems, r.Warnings = wrong.Problems, append(r.Warnings, wrong.Warnings...)
+		if err := t.encode(r); err != nil {
+			return err
+		}
+		return usageError{fmt.Errorf("%s in %s", plural(len(r.Problems), "problem"), wrong.Problems[0].File)}
+	case err != nil:
+		return err
+	}
+	r.File, r.Warnings = file.File, append(r.Warnings, file.Warnings...)
+	for _, p := range file.Profiles {
+		s := configSchema{Name: p.Name, Enabled: p.Enabled, Expose: string(p.Expose), Servers: []configServer{}}
+		for _, u := range p.Upstreams {
+			server := configServer{Name: u.Name}
+			if u.Err != nil {
+				server.Problem = u.Err.Error()
+			}
+			s.Servers = append(s.Servers, server)
+		}
+		r.Schemas = append(r.Schemas, s)
+	}
+	return t.encode(r)
 }
 
 type configSchemaCmd struct{}

@@ -183,7 +183,7 @@ func isFolder(path string) bool {
 // fileName is a name that can only be that of a file.
 func fileName(name string) string {
 	name = strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
+		if alphanumeric(r) || r == '-' || r == '_' {
 			return r
 		}
 		return '_'
@@ -219,10 +219,13 @@ func member(object []byte, key string) string {
 
 // quoteShell writes a word so that a shell takes it as one.
 func quoteShell(word string) string {
-	if word != "" && !strings.ContainsFunc(word, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:=@%+,", r))
-	}) {
+	odd := func(r rune) bool { return !alphanumeric(r) && !strings.ContainsRune("-_./:=@%+,", r) }
+	if word != "" && !strings.ContainsFunc(word, odd) {
 		return word
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+func alphanumeric(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
 }

@@ -2,12 +2,9 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"mcpx/internal/app"
 	"mcpx/internal/tokens/exact"
@@ -37,6 +34,14 @@ type serverTokens struct {
 	Tokens int    `json:"tokens"`
 }
 
+// Help is shown below the flags.
+func (tokensCmd) Help() string {
+	return `Examples:
+  mcpx tokens mcpx.json                   a bar for each server, and what mcpx saves
+  mcpx tokens mcpx.json --schema work     another schema of the file
+  mcpx tokens mcpx.json --json | jq .saved`
+}
+
 // Run implements the command.
 func (c *tokensCmd) Run(t *terminal) error {
 	file, err := load(c.Path)
@@ -44,21 +49,23 @@ func (c *tokensCmd) Run(t *terminal) error {
 		return err
 	}
 	file.Logging.Level = c.LogLevel
-	a, err := app.New(file, c.Schema, t.stderr)
+	line := newStatus(t.stderr)
+	a, err := app.New(file, c.Schema, line)
 	if err != nil {
 		return usageError{err}
 	}
+	defer context.AfterFunc(t.ctx, t.release)()
 	return a.With(t.ctx, func(ctx context.Context) error {
+		stop := line.show(func() string { return starting(a.Registry.Catalog().Upstreams, "") })
 		report := count(a.ToolLists(ctx))
-		if !c.JSON {
-			return report.print(t.stdout)
+		stop()
+		switch {
+		case ctx.Err() != nil:
+			return errInterrupted
+		case c.JSON:
+			return t.encode(report)
 		}
-		text, err := json.MarshalIndent(report, "", "  ")
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(t.stdout, "%s\n", text)
-		return err
+		return report.print(t)
 	})
 }
 
@@ -77,32 +84,34 @@ func count(lists app.ToolLists) tokenReport {
 const barWidth = 40
 
 // print shows the figures with a bar for each server.
-func (r tokenReport) print(w io.Writer) error {
+func (r tokenReport) print(t *terminal) error {
 	longest, tools := max(r.With, 1), 0
 	for _, s := range r.Servers {
 		longest = max(longest, s.Tokens)
 		tools += s.Tools
 	}
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "server\ttools\ttokens\t")
+	number := func(n int) cell { return cell{text: thousands(n), right: true} }
+	list := table{colours: t.colours(), width: width(t.stdout)}
+	list.head("server", "tools", "tokens")
 	for _, s := range r.Servers {
 		if s.State != "ready" {
-			fmt.Fprintf(table, "%s\t–\t–\t%s: %s\n", s.Name, s.State, s.Reason)
+			none := cell{text: "–", right: true}
+			list.add(cell{text: s.Name, colour: named}, none, none, cell{text: s.State + ": " + s.Reason, colour: bad})
 			continue
 		}
-		fmt.Fprintf(table, "%s\t%d\t%s\t%s\n", s.Name, s.Tools, thousands(s.Tokens), bar(s.Tokens, longest))
+		list.add(cell{text: s.Name, colour: named}, number(s.Tools), number(s.Tokens), cell{text: bar(s.Tokens, longest), colour: doubt})
 	}
-	fmt.Fprintln(table, "\t\t\t")
-	fmt.Fprintf(table, "without mcpx\t%d\t%s\t\n", tools, thousands(r.Without))
-	fmt.Fprintf(table, "with mcpx\t2\t%s\t%s\n", thousands(r.With), bar(r.With, longest))
-	if err := table.Flush(); err != nil {
+	list.add(cell{})
+	list.add(cell{text: "without mcpx", colour: bold}, number(tools), number(r.Without))
+	list.add(cell{text: "with mcpx", colour: bold}, number(2), number(r.With), cell{text: bar(r.With, longest), colour: good})
+	if err := list.writeTo(t.stdout); err != nil {
 		return err
 	}
 	if r.Saved <= 0 {
-		_, err := fmt.Fprintln(w, "so few tools that mcpx saves nothing yet")
+		_, err := fmt.Fprintln(t.stdout, "so few tools that mcpx saves nothing yet")
 		return err
 	}
-	_, err := fmt.Fprintf(w, "saves %s tokens, %.1f %%\n", thousands(r.Saved), 100*float64(r.Saved)/float64(r.Without))
+	_, err := fmt.Fprintf(t.stdout, "saves %s tokens, %.1f %%\n", thousands(r.Saved), 100*float64(r.Saved)/float64(r.Without))
 	return err
 }
 

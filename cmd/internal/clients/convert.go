@@ -271,8 +271,8 @@ func (c *conversion) cwd(key string, value []byte) {
 
 // relative reports whether a path depends on the folder it is used in.
 func relative(folder string) bool {
-	return !strings.HasPrefix(folder, "/") && !strings.HasPrefix(folder, `\`) && !strings.HasPrefix(folder, "~") &&
-		!strings.HasPrefix(folder, "${") && !(len(folder) > 1 && folder[1] == ':')
+	drive := len(folder) > 1 && folder[1] == ':'
+	return !drive && !slices.ContainsFunc([]string{"/", `\`, "~", "${"}, func(start string) bool { return strings.HasPrefix(folder, start) })
 }
 
 // home gives a server of a project that folder, if its command line names files
