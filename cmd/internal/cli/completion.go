@@ -109,6 +109,9 @@ func complete(root *kong.Node, words []string) []suggestion {
 		words = []string{""}
 	}
 	last := words[len(words)-1]
+	if last == `""` { // PowerShell cannot always pass on an empty word
+		last = ""
+	}
 	at := &position{node: root}
 	for _, word := range words[:len(words)-1] {
 		at.pass(word)

@@ -3,7 +3,9 @@ package cli
 import (
 	"io"
 	"strings"
-	"unicode/utf8"
+	"unicode"
+
+	wide "golang.org/x/text/width"
 
 	"mcpx/internal/plain"
 )
@@ -54,7 +56,7 @@ func (t *table) writeTo(w io.Writer) error {
 			if last && t.width > 0 {
 				c.text = fit(c.text, max(t.width-used, minCell))
 			}
-			pad := strings.Repeat(" ", max(widths[i]-utf8.RuneCountInString(c.text), 0))
+			pad := strings.Repeat(" ", max(widths[i]-cells(c.text), 0))
 			switch painted := t.colours.paint(c.colour, c.text); {
 			case c.right:
 				line.WriteString(pad + painted)
@@ -85,16 +87,44 @@ func (t *table) widths() []int {
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}
-			widths[i] = max(widths[i], utf8.RuneCountInString(c.text))
+			widths[i] = max(widths[i], cells(c.text))
 		}
 	}
 	return widths
 }
 
-// fit cuts a text to that many characters.
-func fit(text string, characters int) string {
-	if utf8.RuneCountInString(text) <= characters {
+// fit cuts a text to that many columns.
+func fit(text string, columns int) string {
+	if cells(text) <= columns {
 		return text
 	}
-	return string([]rune(text)[:max(characters-1, 0)]) + "…"
+	used := 0
+	for i, r := range text {
+		if used += cellsOf(r); used > columns-1 {
+			return text[:i] + "…"
+		}
+	}
+	return text
+}
+
+// cells is how many columns a text takes on a terminal.
+func cells(text string) int {
+	n := 0
+	for _, r := range text {
+		n += cellsOf(r)
+	}
+	return n
+}
+
+func cellsOf(r rune) int {
+	if r < 0x300 { // nothing below is wide, or joins another
+		return 1
+	}
+	switch k := wide.LookupRune(r).Kind(); {
+	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
+		return 0
+	case k == wide.EastAsianWide, k == wide.EastAsianFullwidth:
+		return 2
+	}
+	return 1
 }

@@ -16,7 +16,7 @@ func TestTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := "name    n      about\n" +
-		"日本          7  two\\nlines\\u001b[2J\n" +
+		"日本        7  two\\nlines\\u001b[2J\n" +
 		"longer  1,000\n"
 	if b.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
