@@ -198,13 +198,14 @@ func TestTerminalProgress(t *testing.T) {
 func TestTerminalCannotBeSteered(t *testing.T) {
 	t.Parallel()
 	const evil = "\u001b[2J\u009b2J"
-	upstreams := map[string]any{"t": mcptest.Upstream(t, "-instructions", evil)}
+	upstreams := map[string]any{"t": mcptest.Upstream(t, "-full", "-instructions", evil)}
 	hostile := `result:={"content":[{"type":"text","text":"line\n\u001b[2J\u009b2J"},{"type":"image","mimeType":"\u001b[2J\u009b2J","data":"aGk="}]}`
 	for name, args := range map[string][]string{
 		"text":    {"exec", "CONFIG", "t", "raw", hostile},
 		"JSON":    {"exec", "CONFIG", "t", "raw", hostile, "--json"},
 		"inspect": {"inspect", "CONFIG", "t"},
 		"all":     {"inspect", "CONFIG", "t", "--json"},
+		"refusal": {"resources", "CONFIG", "t", "x://missing" + evil},
 		"error":   {"exec", "CONFIG", "t", "raw", `result:={"isError":true,"content":[{"type":"text","text":"\u001b[2J\u009b2J"}]}`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -263,21 +264,6 @@ func TestCtrlCAtAnyTime(t *testing.T) {
 				t.Errorf("exit code %d", code)
 			}
 		})
-	}
-}
-
-// While stdin is read there is nothing to see, and Ctrl-C works all the same.
-func TestCtrlCWhileStdinIsRead(t *testing.T) {
-	t.Parallel()
-	s := look(t, map[string]any{"t": mcptest.Upstream(t)}, nil, "exec", "CONFIG", "t", "arguments", "-")
-	s.typed("{}\n")
-	s.see("{}") // its echo: by now nobody has read to the end
-	s.typed(ctrlC)
-	s.end()
-	state := s.cmd.ProcessState
-	status, _ := state.Sys().(syscall.WaitStatus)
-	if code := state.ExitCode(); code != 1 && status.Signal() != syscall.SIGINT { // it may not have come far enough to catch it
-		t.Errorf("%s", state)
 	}
 }
 

@@ -37,11 +37,6 @@ Exit code: 0 if servers were found, 1 if none were or the file exists, 2 if the 
 
 // Run implements the command.
 func (c *importCmd) Run(t *terminal) error {
-	if c.Output != "" && !c.Force {
-		if _, err := os.Lstat(c.Output); err == nil {
-			return fmt.Errorf("%s exists; --force overwrites it", c.Output)
-		}
-	}
 	found := &clients.Collection{System: thisSystem()}
 	places, err := c.places(found.System)
 	if err != nil {
