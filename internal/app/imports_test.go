@@ -19,6 +19,7 @@ var only = map[string][]string{
 	"github.com/mark3labs/mcp-go":      {"registry", "server", "examples"},
 	"github.com/xeipuuv/gojsonschema":  {"executor/validate"},
 	"github.com/alecthomas/kong":       {"cmd"},
+	"github.com/pelletier/go-toml":     {"cmd/internal/clients"},
 	"github.com/rs/zerolog/log":        nil,                       // the global logger
 	"github.com/tiktoken-go/tokenizer": {"internal/tokens/exact"}, // what serves calls estimates
 }

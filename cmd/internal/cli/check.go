@@ -21,7 +21,7 @@ type checkCmd struct {
 
 // Help is shown below the flags.
 func (checkCmd) Help() string {
-	return `Each server is started, or connected to, and asked what it offers; what it was asked for is stopped again. No tool is called.
+	return `Each server is started or connected to, asked what it offers, and stopped again. No tool is called.
 
 Examples:
   mcpx check                            the config that is found without naming one

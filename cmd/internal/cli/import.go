@@ -16,7 +16,7 @@ import (
 
 // importCmd makes a config of those that MCP clients have.
 type importCmd struct {
-	From   []string `placeholder:"CLIENT|FILE" help:"Only this client: claude-desktop, claude-code, cursor, vscode, windsurf or codex; or any file. May be given several times. Without it, every client."`
+	From   []string `sep:"none" placeholder:"CLIENT|FILE" help:"Only this client: claude-desktop, claude-code, cursor, vscode, windsurf or codex; or any file. May be given several times. Without it, every client."`
 	Output string   `short:"o" placeholder:"FILE" help:"Write the config to this file, which only you can read, instead of stdout."`
 	Force  bool     `help:"Overwrite the file."`
 }

@@ -23,6 +23,16 @@ type serveCmd struct {
 	logFlags
 }
 
+// Help is shown below the flags.
+func (serveCmd) Help() string {
+	return `Examples:
+  mcpx mcpx.json                            on stdin and stdout, as an MCP client starts it
+  mcpx mcpx.json --schema work              another schema of the file
+  mcpx mcpx.json --expose flat              every tool by its name, instead of inspect and exec
+  mcpx-sse mcpx.json --port 8000            over HTTP: http://127.0.0.1:8000/mcp
+  mcpx-sse mcpx.json --host 0.0.0.0 --token-file token.txt`
+}
+
 // httpFlags are the flags of the HTTP front; what is given wins over the config.
 type httpFlags struct {
 	Host      string `env:"MCPX_HOST" placeholder:"HOST" help:"Address to listen on (127.0.0.1)."`
