@@ -18,6 +18,7 @@ func TestIsolation(t *testing.T) {
 	p.initializeAs("2025-11-25", `{"roots":{}}`)
 	p.inspect("own", "") // lists come from the session that all share
 	const greeted = `line="got initialize"`
+	p.waitStderrCount(greeted, 1)
 	if n := p.stderrCount(greeted); n != 1 {
 		t.Errorf("%d sessions before the first call, want 1", n)
 	}
