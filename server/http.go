@@ -235,7 +235,7 @@ func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, s *Server, bod
 	} else {
 		w.Header().Set(sessionHeader, n.id)
 	}
-	h.times.writeJSON(w, [][]byte{answer})
+	h.times.writeJSON(w, answer)
 }
 
 // session finds the session of a request, or says why there is none.
@@ -295,11 +295,10 @@ func (h *HTTP) answer(w http.ResponseWriter, r *http.Request, c call) {
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
-	go func() {
+	out.respond(w, r, func() []byte {
 		defer c.done()
-		out.end(answer())
-	}()
-	out.serve(w, r)
+		return answer()
+	})
 }
 
 // postStateless takes a message of a client for which nothing is kept.
@@ -348,7 +347,7 @@ func (h *HTTP) stand(w http.ResponseWriter, r *http.Request, n *session, first [
 	if events.flush() != nil {
 		return
 	}
-	out.serveEvents(events, r)
+	out.serve(events, r)
 }
 
 // delete ends a session.

@@ -31,8 +31,7 @@ func (h *HTTP) postModern(w http.ResponseWriter, r *http.Request, s *Server, m j
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
-	go func() { out.end(answer()) }()
-	out.serve(w, r)
+	out.respond(w, r, answer)
 }
 
 // connected is the context of a call without a session: it ends with its

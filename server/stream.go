@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
@@ -20,7 +21,8 @@ type stream struct {
 	queue  [][]byte
 	bytes  int
 	ended  bool
-	closed bool // the client is gone; nothing more is taken
+	closed bool   // the client is gone; nothing more is taken
+	start  func() // writes what is queued, as events; nil: somebody does, or nobody will
 }
 
 // streamBytes is what may be unread before messages are refused.
@@ -45,8 +47,17 @@ func (s *stream) Send(message []byte) error {
 	}
 	s.queue = append(s.queue, message)
 	s.bytes += len(message)
-	s.notify()
+	s.stir()
 	return nil
+}
+
+// stir has what is queued written.
+func (s *stream) stir() {
+	if s.start != nil {
+		go s.start()
+		s.start = nil
+	}
+	s.notify()
 }
 
 // end queues the last message, if there is one.
@@ -84,15 +95,39 @@ func (s *stream) close() {
 	s.closed, s.queue, s.bytes = true, nil, 0
 }
 
-// serve writes the stream as the answer to a request: as one JSON message if that
-// is all there is, else as server-sent events. It returns when the stream has
-// ended or the client is gone.
-func (s *stream) serve(w http.ResponseWriter, r *http.Request) {
-	s.serveEvents(s.times.events(w), r)
+// respond makes the answer to a request and writes it: as one JSON message if
+// nothing comes before it, else all of it as server-sent events. Nearly every
+// call has nothing but its answer, which then takes no goroutine and no waking.
+func (s *stream) respond(w http.ResponseWriter, r *http.Request, answer func() []byte) {
+	written := make(chan struct{})
+	s.mu.Lock()
+	s.start = func() {
+		defer close(written)
+		s.serve(s.times.events(w), r)
+	}
+	s.mu.Unlock()
+	alive := time.AfterFunc(s.times.alive, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.stir()
+	})
+	last := answer()
+	alive.Stop()
+	s.mu.Lock()
+	isAll := s.start != nil
+	s.start, s.closed = nil, s.closed || isAll
+	s.mu.Unlock()
+	if isAll {
+		s.times.writeJSON(w, last)
+		return
+	}
+	s.end(last)
+	<-written
 }
 
-// serveEvents is serve for an answer that may have been begun.
-func (s *stream) serveEvents(out *eventWriter, r *http.Request) {
+// serve writes the stream as server-sent events. It returns when the stream has
+// ended or the client is gone.
+func (s *stream) serve(out *eventWriter, r *http.Request) {
 	defer s.close()
 	tick := time.NewTicker(s.times.alive)
 	defer tick.Stop()
@@ -108,10 +143,6 @@ func (s *stream) serveEvents(out *eventWriter, r *http.Request) {
 			return
 		}
 		messages, ended := s.take()
-		if ended && !out.started && len(messages) <= 1 {
-			s.times.writeJSON(out.w, messages)
-			return
-		}
 		if out.events(messages) != nil || ended {
 			return
 		}
@@ -119,14 +150,15 @@ func (s *stream) serveEvents(out *eventWriter, r *http.Request) {
 }
 
 // writeJSON answers with one message, or with none for a call that was cancelled.
-func (t times) writeJSON(w http.ResponseWriter, messages [][]byte) {
+func (t times) writeJSON(w http.ResponseWriter, message []byte) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(t.write))
-	if len(messages) == 0 {
+	if message == nil {
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(messages[0]) // a client that is gone needs no answer
+	w.Header().Set("Content-Length", strconv.Itoa(len(message))) // or a long one is sent in chunks
+	_, _ = w.Write(message)                                      // a client that is gone needs no answer
 }
 
 // eventWriter writes server-sent events, each within a deadline of its own.
