@@ -27,6 +27,7 @@ type Executor struct {
 	log        zerolog.Logger
 	observe    func(Event)
 	validators validators
+	listings   listings
 	results    *results.Store
 	exposure   atomic.Pointer[Exposure]
 	builtin    builtin

@@ -17,7 +17,7 @@ func (e *Executor) Inspect(ctx context.Context, server, tool string) (string, er
 		return "", err
 	}
 	if tool == "" {
-		return listing(u, u.Tools, e.config.Limits.InspectTokens), nil
+		return e.listings.of(u, e.config.Limits.InspectTokens), nil
 	}
 	if t := u.Tool(tool); t != nil {
 		return string(describe(t)), nil

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"mcpx/config"
 	"mcpx/internal/plain"
@@ -29,6 +30,24 @@ func listing(u *registry.Upstream, tools []*registry.Tool, budget int) string {
 		}
 	}
 	return head + page(u, tools, budget)
+}
+
+// listings are the listings of whole upstreams, made once for each state that an
+// upstream is in.
+type listings struct{ made sync.Map } // by name: *listed
+
+type listed struct {
+	upstream *registry.Upstream
+	text     string
+}
+
+func (l *listings) of(u *registry.Upstream, budget int) string {
+	if last, ok := l.made.Load(u.Name); ok && last.(*listed).upstream == u {
+		return last.(*listed).text
+	}
+	text := listing(u, u.Tools, budget)
+	l.made.Store(u.Name, &listed{u, text})
+	return text
 }
 
 // heading says what is listed. It costs a line and at most budget tokens.

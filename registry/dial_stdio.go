@@ -32,7 +32,7 @@ type stdioLink struct {
 
 // drainTime is how long the rest of a dead child's output is waited for: a
 // grandchild may hold the pipe open.
-const drainTime = 200 * time.Millisecond
+const drainTime = 500 * time.Millisecond
 
 // exitTime is how long a child that has closed its stdout may take to exit.
 const exitTime = 500 * time.Millisecond
@@ -52,6 +52,7 @@ func dialStdio(_ context.Context, c *config.Upstream, o Options, log zerolog.Log
 		}
 		return nil, err
 	}
+	widen(stdout.ours)
 	l := &stdioLink{
 		process: p,
 		in:      jsonrpc.NewWriter(stdin.ours, o.MessageBytes),

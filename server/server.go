@@ -127,7 +127,7 @@ func (s *Server) Accept(ctx context.Context, c *Client, m jsonrpc.Message) (answ
 		case err != nil:
 			return jsonrpc.AppendError(nil, m.ID, wireError(err))
 		}
-		return jsonrpc.AppendResult(make([]byte, 0, len(result)+len(m.ID)+64), m.ID, result)
+		return jsonrpc.AppendResult(jsonrpc.Buffer(len(result)+len(m.ID)+64), m.ID, result)
 	}
 	if m.Method == "initialize" {
 		opened := answer()

@@ -20,6 +20,7 @@ type Reader struct {
 	buffer     []byte // all of it can be read into
 	start, end int    // what of it was read and not returned
 	seen       int    // up to here there is no end of a line
+	long       int    // the buffer that the last long line needed
 	err        error  // of the last read
 }
 
@@ -81,6 +82,7 @@ func (r *Reader) take(end, next int) ([]byte, error) {
 		return line, nil
 	}
 	// A line that needed a larger buffer takes it along.
+	r.long = min(len(r.buffer), maxKept)
 	rest := r.buffer[next:r.end]
 	r.buffer = make([]byte, max(readSize, len(rest)))
 	r.start, r.seen, r.end = 0, 0, copy(r.buffer, rest)
@@ -97,7 +99,11 @@ func (r *Reader) fill() {
 		r.start, r.seen = 0, r.end
 	}
 	if r.end == len(r.buffer) {
-		larger := make([]byte, max(readSize, 2*len(r.buffer)))
+		size := max(readSize, 2*len(r.buffer))
+		if len(r.buffer) > 0 { // the next long line is likely to be like the last
+			size = max(size, r.long)
+		}
+		larger := make([]byte, size)
 		copy(larger, r.buffer)
 		r.buffer = larger
 	}

@@ -85,6 +85,9 @@ func (w *Writer) write(piece []byte, write func(b []byte) (int, error)) error {
 	w.busy = true
 	w.mu.Unlock()
 	n, err := write(piece)
+	if n == len(piece) {
+		recycle(piece)
+	}
 	w.mu.Lock()
 	w.busy = false
 	switch {
@@ -145,7 +148,7 @@ func (w *Writer) Run() error {
 			piece := w.queue
 			w.queue, w.spare = w.spare[:0], nil
 			_ = w.write(piece, w.w.Write)
-			if cap(piece) <= keepBuffer {
+			if cap(piece) < minKept { // else it is kept elsewhere
 				w.spare = piece[:0]
 			}
 			continue
@@ -157,6 +160,3 @@ func (w *Writer) Run() error {
 		w.mu.Lock()
 	}
 }
-
-// keepBuffer is the size up to which a buffer is kept for the next messages.
-const keepBuffer = 1 << 20
