@@ -43,6 +43,7 @@ type Options struct {
 	Log      zerolog.Logger
 	Version  string
 	SetLevel func(level string) // sets the level of mcpx's own log; may be nil
+	Listed   func()             // is told that a client has the list of tools; may be nil
 }
 
 // New returns a Server of the profile's upstreams.
@@ -121,6 +122,9 @@ func (s *Server) Accept(ctx context.Context, c *Client, m jsonrpc.Message) (answ
 	answer = func() []byte {
 		defer done()
 		result, err := s.answer(ctx, c, m)
+		if m.Method == "tools/list" && s.options.Listed != nil {
+			s.options.Listed()
+		}
 		switch {
 		case errors.Is(context.Cause(ctx), errCancelled):
 			return nil

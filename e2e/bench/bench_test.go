@@ -8,6 +8,7 @@ package bench
 import (
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -27,6 +28,95 @@ func BenchmarkStdioSlow(b *testing.B)     { throughput(b, stdioTargets(b, 1), sl
 func BenchmarkHTTPSmall(b *testing.B)     { latency(b, httpTargets(b, 1), small, 50) }
 func BenchmarkHTTPClients(b *testing.B)   { throughput(b, httpTargets(b, 64), small, 64, 2000) }
 func BenchmarkHTTPSlow(b *testing.B)      { throughput(b, httpTargets(b, 64), slow, 64, 640) }
+
+// What a call costs does not depend on how much mcpx has to keep.
+func BenchmarkUpstreams(b *testing.B) {
+	for _, n := range []int{1, 10, 100} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) { latency(b, stdioTargets(b, n), small, 50) })
+	}
+}
+
+func BenchmarkTools(b *testing.B) {
+	for _, n := range []int{10, 1000, 10000} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			latency(b, stdioTargets(b, 1, "MCPX_BENCH_TOOLS", strconv.Itoa(n)), small, 50)
+		})
+	}
+}
+
+func BenchmarkSessions(b *testing.B) {
+	for _, n := range []int{1, 900} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) { latency(b, httpTargets(b, n), small, 50) })
+	}
+}
+
+// BenchmarkInspect measures the listing of a server with a thousand tools.
+func BenchmarkInspect(b *testing.B) {
+	c := startStdio(b, mcpx("mcpx", configFile(b, 1, "MCPX_BENCH_TOOLS", "1000")))
+	var took []float64
+	for b.Loop() {
+		begin := time.Now()
+		if _, err := c.do("tools/call", `{"name":"inspect","arguments":{"server_name":"s0"}}`); err != nil {
+			b.Fatal(err)
+		}
+		took = append(took, time.Since(begin).Seconds()*1000)
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(median(took), "ms-p50")
+}
+
+// BenchmarkStart measures the time from the start of the process to the answer to
+// tools/list, with one upstream that takes three seconds to start.
+func BenchmarkStart(b *testing.B) {
+	for _, n := range []int{10, 100} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			file := configFile(b, n, "MCPX_BENCH_SLOW", "s1")
+			var took []float64
+			for b.Loop() {
+				begin := time.Now()
+				c := startStdio(b, mcpx("mcpx", file))
+				if _, err := c.do("tools/list", "{}"); err != nil {
+					b.Fatal(err)
+				}
+				took = append(took, time.Since(begin).Seconds()*1000)
+				b.StopTimer()
+				c.stop()
+				b.StartTimer()
+			}
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(median(took), "ms-p50")
+		})
+	}
+}
+
+// BenchmarkMemory measures what mcpx and its watcher hold, upstreams left out:
+// idle in front of ten of them, and after 10,000 calls and 100 results of a
+// megabyte.
+func BenchmarkMemory(b *testing.B) {
+	for b.Loop() {
+		t := &target{"mcpx", []client{startStdio(b, mcpx("mcpx", configFile(b, 10)))}, execCall}
+		process := t.clients[0].(*stdioClient).process.Pid
+		for range 10 {
+			if err := t.call(0, small); err != nil {
+				b.Fatal(err)
+			}
+		}
+		time.Sleep(3 * time.Second) // it gives back what it does not need when it is quiet
+		b.ReportMetric(memory(b, process), "MB-idle")
+		for range 10_000 {
+			if err := t.call(0, small); err != nil {
+				b.Fatal(err)
+			}
+		}
+		for range 100 {
+			if err := t.call(0, large); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.ReportMetric(memory(b, process), "MB-loaded")
+	}
+	b.ReportMetric(0, "ns/op")
+}
 
 // latency measures serial calls, in turns of a few.
 func latency(b *testing.B, targets []*target, arguments string, calls int) {

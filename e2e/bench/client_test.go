@@ -68,11 +68,11 @@ const (
 )
 
 // stdioTargets are the upstream itself, behind the relay, and behind mcpx.
-func stdioTargets(b *testing.B, upstreams int) []*target {
+func stdioTargets(b *testing.B, upstreams int, env ...string) []*target {
 	return []*target{
 		{"direct", []client{startStdio(b, self("upstream"))}, plainCall},
 		{"relay", []client{startStdio(b, self("relay"))}, plainCall},
-		{"mcpx", []client{startStdio(b, mcpx("mcpx", configFile(b, upstreams)))}, execCall},
+		{"mcpx", []client{startStdio(b, mcpx("mcpx", configFile(b, upstreams, env...)))}, execCall},
 	}
 }
 
@@ -99,7 +99,7 @@ func mcpx(program string, args ...string) *exec.Cmd {
 func configFile(b *testing.B, upstreams int, env ...string) string {
 	servers := map[string]any{}
 	for i := range upstreams {
-		environment := map[string]string{role: "upstream"}
+		environment := map[string]string{role: "upstream", "MCPX_BENCH_NAME": "s" + strconv.Itoa(i)}
 		for j := 0; j < len(env); j += 2 {
 			environment[env[j]] = env[j+1]
 		}
@@ -118,7 +118,9 @@ func configFile(b *testing.B, upstreams int, env ...string) string {
 
 // stdioClient speaks to a child.
 type stdioClient struct {
-	out *pipe
+	out     *pipe
+	process *os.Process
+	stop    func()
 
 	mu      sync.Mutex
 	last    int64
@@ -138,11 +140,12 @@ func startStdio(b *testing.B, c *exec.Cmd) *stdioClient {
 	if err := c.Start(); err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(func() {
+	stop := sync.OnceFunc(func() {
 		_ = stdin.Close()
 		_ = c.Wait()
 	})
-	s := &stdioClient{out: &pipe{w: stdin}, waiting: map[int64]chan []byte{}}
+	b.Cleanup(stop)
+	s := &stdioClient{out: &pipe{w: stdin}, process: c.Process, stop: stop, waiting: map[int64]chan []byte{}}
 	go s.read(stdout)
 	s.open(b)
 	return s

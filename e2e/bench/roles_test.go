@@ -36,8 +36,8 @@ func TestMain(m *testing.M) {
 // upstream is an MCP server that does next to nothing for a call. Its tools take
 // the size of the answer and the time it takes.
 func upstream(in io.Reader, out io.Writer) {
-	if d, err := time.ParseDuration(os.Getenv("MCPX_BENCH_DELAY")); err == nil {
-		time.Sleep(d)
+	if slow := os.Getenv("MCPX_BENCH_SLOW"); slow != "" && slow == os.Getenv("MCPX_BENCH_NAME") {
+		time.Sleep(3 * time.Second)
 	}
 	count, _ := strconv.Atoi(os.Getenv("MCPX_BENCH_TOOLS"))
 	lines := newLines(in)

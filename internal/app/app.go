@@ -38,6 +38,7 @@ type shared struct {
 	close   func() error
 
 	footprint *footprint.Keeper
+	headStart chan struct{} // closed when the front has had it; nil if there is none
 }
 
 // New puts the parts for a profile together. Nothing runs yet.
@@ -84,7 +85,10 @@ func (s *shared) with(ctx context.Context, apps []*App, use func(ctx context.Con
 	defer stop()
 	var running sync.WaitGroup
 	for _, a := range apps {
-		running.Go(func() { _ = a.Registry.Run(upstreams) })
+		running.Go(func() {
+			s.wait()
+			_ = a.Registry.Run(upstreams)
+		})
 	}
 	running.Go(func() { s.footprint.Run(upstreams) })
 	err := use(ctx)
@@ -95,13 +99,34 @@ func (s *shared) with(ctx context.Context, apps []*App, use func(ctx context.Con
 	return err
 }
 
+// giveHeadStart lets the front answer the first tools/list before the upstreams
+// are started: a hundred processes that start at once leave it no processor. It
+// returns what ends that.
+func (s *shared) giveHeadStart() (listed func()) {
+	s.headStart = make(chan struct{})
+	return sync.OnceFunc(func() { close(s.headStart) })
+}
+
+// headStartTime is the most that the upstreams wait.
+const headStartTime = 25 * time.Millisecond
+
+func (s *shared) wait() {
+	if s.headStart == nil {
+		return
+	}
+	select {
+	case <-s.headStart:
+	case <-time.After(headStartTime):
+	}
+}
+
 // ServeStdio serves one client on a pair of pipes until it goes or ctx ends.
 func (a *App) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	a.warn(a.Config)
 	a.log.Info().Str("version", Version()).Str("mode", "stdio").Str("schema", a.Profile.Name).
 		Str("servers", a.servers()).Msg("JSON-RPC 2.0 ready on stdin and stdout")
 	front := &server.Stdio{
-		Server:       server.New(a.Profile, a.Registry, a.Executor, server.Options{Log: a.log, Version: Version(), SetLevel: a.level.Set}),
+		Server:       server.New(a.Profile, a.Registry, a.Executor, server.Options{Log: a.log, Version: Version(), SetLevel: a.level.Set, Listed: a.giveHeadStart()}),
 		In:           in,
 		Out:          out,
 		MessageBytes: a.Config.Limits.MessageBytes,

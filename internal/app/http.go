@@ -59,11 +59,12 @@ func (h *HTTP) Serve(ctx context.Context, stderr io.Writer) error {
 		Stateless: h.options.Stateless,
 	}
 	s.warn(c)
+	listed := s.giveHeadStart()
 	var apps []*App
 	for _, p := range h.profiles {
 		a := s.app(c, p)
 		apps = append(apps, a)
-		front.Servers[p.Name] = server.New(p, a.Registry, a.Executor, server.Options{Log: s.log, Version: Version()})
+		front.Servers[p.Name] = server.New(p, a.Registry, a.Executor, server.Options{Log: s.log, Version: Version(), Listed: listed})
 		s.log.Info().Str("version", Version()).Str("mode", "http").Str("schema", p.Name).Str("servers", a.servers()).
 			Str("url", fmt.Sprintf("http://%s/mcp/%s", listener.Addr(), p.Name)).Msg("JSON-RPC 2.0 ready over HTTP")
 	}
