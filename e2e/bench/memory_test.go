@@ -1,0 +1,38 @@
+package bench
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// memory is what a process and its children hold, without those that are
+// upstreams, in megabytes. It needs /proc.
+func memory(b *testing.B, process int) float64 {
+	b.Helper()
+	sum := 0
+	stats, err := filepath.Glob("/proc/[0-9]*/status")
+	if err != nil || len(stats) == 0 {
+		b.Skip("there is no /proc here")
+	}
+	for _, file := range stats {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue // it is gone
+		}
+		fields := map[string]string{}
+		for line := range strings.Lines(string(text)) {
+			name, value, _ := strings.Cut(line, ":")
+			fields[name], _, _ = strings.Cut(strings.TrimSpace(value), " ")
+		}
+		environment, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "environ"))
+		isChild := fields["PPid"] == strconv.Itoa(process) && !strings.Contains(string(environment), role+"=upstream")
+		if fields["Pid"] == strconv.Itoa(process) || isChild {
+			kilobytes, _ := strconv.Atoi(fields["VmRSS"])
+			sum += kilobytes
+		}
+	}
+	return float64(sum) / 1000
+}
