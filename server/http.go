@@ -35,6 +35,7 @@ type HTTP struct {
 	Idle      time.Duration
 	Stateless bool         // no session is kept, so that any replica can answer
 	Metrics   http.Handler // answers /metrics; nil: nothing does
+	Console   http.Handler // answers / and what is below /assets/; nil: nothing does
 
 	views    map[string]map[string]*Server // of each schema, by how tools are shown
 	times    times                         // what clients get for their part; zero: the usual
@@ -114,6 +115,10 @@ func (h *HTTP) Handler() http.Handler {
 	mux.HandleFunc("GET /status", h.status)
 	if h.Metrics != nil {
 		mux.Handle("GET /metrics", h.Metrics)
+	}
+	if h.Console != nil {
+		mux.Handle("GET /{$}", h.Console)
+		mux.Handle("GET /assets/", h.Console)
 	}
 	return h.Guard.Wrap(mux)
 }

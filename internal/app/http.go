@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"mcpx/config"
+	"mcpx/internal/console"
 	"mcpx/server"
 )
 
@@ -50,6 +51,7 @@ func (h *HTTP) Serve(ctx context.Context, stderr io.Writer) error {
 	s.metrics = newMetrics()
 	front := &server.HTTP{
 		Metrics:   s.metrics.handler(),
+		Console:   console.Handler(),
 		Servers:   map[string]*server.Server{},
 		Guard:     server.Guard{Token: c.Server.Token, AllowedHosts: c.Server.AllowedHosts, AllowedOrigins: c.Server.AllowedOrigins, Bind: listener.Addr().String()},
 		Log:       s.log,

@@ -1,0 +1,82 @@
+/** Calls: under way, over, and remembered. */
+
+import { announce, duration } from './dom.js';
+import { stringify } from './json.js';
+import { Cancelled } from './mcp.js';
+import { request } from './session.js';
+import { emit, itemLink, remember, state } from './store.js';
+
+/** A browser has six connections to a server; one is left to cancel with. */
+const AT_ONCE = 4;
+
+const METHODS = {
+  tools: (item, args) => ['tools/call', { name: item.key, arguments: args }],
+  prompts: (item, args) => ['prompts/get', Object.keys(args).length > 0 ? { name: item.key, arguments: args } : { name: item.key }],
+  resources: (item) => ['resources/read', { uri: item.key }],
+};
+
+/** @type {Map<string, Run>} the last call of each thing, by its address */
+const last = new Map();
+const running = new Set();
+
+/**
+ * @typedef {object} Run
+ * @property {import('./store.js').Item} item @property {object} args
+ * @property {'running' | 'ok' | 'error' | 'failed' | 'cancelled'} outcome error: the server says so; failed: there is no result
+ * @property {number} began @property {number} ms @property {any} [result] @property {Error} [error] @property {any} [progress]
+ * @property {number} size @property {() => void} cancel
+ */
+
+export const lastRun = (item) => last.get(itemLink(item));
+
+/** Calls a tool, gets a prompt or reads a resource. Changes are told as 'run'. @returns {Run} */
+export function start(item, args = {}) {
+  const stop = new AbortController();
+  const run = { item, args, outcome: 'running', began: Date.now(), ms: 0, size: 0, cancel: () => stop.abort() };
+  last.delete(itemLink(item));
+  last.set(itemLink(item), run);
+  if (last.size > 50) last.delete(last.keys().next().value);
+  emit('run', run);
+  perform(run, stop.signal);
+  return run;
+}
+
+async function perform(run, signal) {
+  const { item } = run;
+  const begin = performance.now();
+  const schema = state.schema;
+  try {
+    if (running.size >= AT_ONCE) throw new Error(`${AT_ONCE} calls are under way already; cancel one of them first`);
+    running.add(run);
+    const [method, params] = METHODS[item.kind](item, run.args);
+    const progress = (p) => {
+      run.progress = p;
+      emit('run', run);
+    };
+    run.result = await request(method, params, { signal, progress, label: `${item.server}/${item.name}` });
+    run.size = (stringify(run.result) ?? '').length;
+    run.outcome = run.result?.isError ? 'error' : 'ok';
+  } catch (error) {
+    run.error = error;
+    run.outcome = error instanceof Cancelled ? 'cancelled' : 'failed';
+  }
+  running.delete(run);
+  run.ms = performance.now() - begin;
+  announce(`${item.name}: ${OUTCOMES[run.outcome]} after ${duration(run.ms)}`);
+  emit('run', run);
+  remember({
+    at: run.began, schema, server: item.server, kind: item.kind, name: item.name, key: item.key, arguments: withoutSecrets(item, run.args),
+    outcome: run.outcome, ms: Math.round(run.ms), ...run.error ? { error: run.error.message } : { result: run.result },
+  });
+}
+
+/** Arguments as they may be kept: without those that the schema says are secret. */
+function withoutSecrets({ raw }, args) {
+  const properties = raw.inputSchema?.properties ?? {};
+  return Object.fromEntries(Object.entries(args).filter(([name]) => !Object.hasOwn(properties, name) || properties[name]?.format !== 'password' && !properties[name]?.writeOnly));
+}
+
+export const OUTCOMES = { running: 'Running', ok: 'Success', error: 'Tool error', failed: 'Failed', cancelled: 'Cancelled' };
+
+/** What the next view of a thing starts with, and whether it runs at once. */
+export const prepared = new Map();

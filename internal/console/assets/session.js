@@ -1,0 +1,209 @@
+/** The page's session with mcpx: what is listed, what changes, and how it is going. */
+
+import { Client, HTTPError, RPCError } from './mcp.js';
+import { emit, note, once, schemas, servers, state } from './store.js';
+import { answer } from './views/asked.js';
+
+const POLL = 2000;
+const REST = 30_000; // hidden for so long, the page listens no more
+const LISTS = { // by kind: method, member of its result, and what its items are known by
+  tools: ['tools/list', 'tools', 'name'],
+  prompts: ['prompts/list', 'prompts', 'name'],
+  resources: ['resources/list', 'resources', 'uri'],
+  templates: ['resources/templates/list', 'resourceTemplates', 'uriTemplate'],
+};
+
+/** @type {Client | null} */
+let client = null;
+let lastStatus = '';
+
+/** Sends a request on the session of the schema that is shown. */
+export async function request(method, params, options) {
+  while (!state.schema) await new Promise((resolve) => once('status', resolve)); // the page has just been opened
+  if (!client?.isOpen) await openSchema(state.schema);
+  return client.request(method, params, options);
+}
+
+/** Opens the session of a schema, in place of that of another. */
+export async function openSchema(schema) {
+  if (state.schema !== schema || !client) {
+    client?.close();
+    const mine = client = new Client(`mcp/${encodeURIComponent(schema)}?expose=flat`, {
+      request: answer,
+      notification,
+      opened: () => (mine === client ? opened() : mine.close()), // another schema may have been chosen meanwhile
+    });
+    state.schema = schema;
+    state.items = { tools: null, prompts: null, resources: null, templates: null };
+    state.subscriptions.clear();
+    emit('status');
+    emit('items');
+  }
+  try {
+    await client.open();
+  } catch (error) {
+    lost(error);
+    throw error;
+  }
+}
+
+/** A session stands: read what there is, and hear again what was heard before. */
+function opened() {
+  connected('open');
+  note({ kind: 'session', from: 'mcpx', text: `session opened for the schema ${state.schema}` });
+  for (const kind of Object.keys(LISTS)) reload(kind);
+  for (const uri of state.subscriptions.keys()) client.request('resources/subscribe', { uri }).catch(() => state.subscriptions.delete(uri));
+  if (state.level) client.request('logging/setLevel', { level: state.level }).catch(() => {});
+}
+
+const reloading = new Map(); // kind → whether it is to be read once more
+
+/** Reads a list; what is asked for meanwhile is read once, after it. */
+async function reload(kind) {
+  if (reloading.has(kind)) return void reloading.set(kind, true);
+  const [method, member, id] = LISTS[kind];
+  const from = client;
+  do {
+    reloading.set(kind, false);
+    try {
+      const list = await from.list(method, member);
+      if (from === client) {
+        state.items[kind] = list.filter((raw) => typeof raw?.[id] === 'string').map((raw) => item(kind, raw, raw[id]));
+        emit('items', kind);
+      }
+    } catch (error) {
+      if (from === client) state.items[kind] ??= [];
+      lost(error);
+    }
+  } while (reloading.get(kind) && from === client);
+  reloading.delete(kind);
+  if (from !== client && client.isOpen) reload(kind);
+}
+
+/** @returns {import('./store.js').Item} */
+function item(kind, raw, key) {
+  const meta = raw._meta ?? {};
+  const own = kind === 'tools' || kind === 'prompts' ? meta['mcpx/name'] ?? key : raw.name ?? key;
+  const server = meta['mcpx/server'] ?? servers()[0]?.name ?? '';
+  const mark = `[${server}] `; // flat mode puts it before the descriptions of tools
+  const description = typeof raw.description === 'string' && raw.description.startsWith(mark) ? raw.description.slice(mark.length) : raw.description;
+  return { kind, key, name: own, server, raw: { ...raw, description } };
+}
+
+function notification(method, params = {}, label) {
+  const short = method.replace('notifications/', '');
+  if (method === 'notifications/message') {
+    const text = typeof params.data === 'string' ? params.data : JSON.stringify(params.data, (_, v) => (typeof v === 'bigint' ? String(v) : v));
+    note({ kind: 'log', level: params.level, from: params.logger ?? label, text });
+  } else if (method === 'notifications/progress') {
+    const of = params.total === undefined ? '' : ` of ${params.total}`;
+    note({ kind: 'progress', from: label, text: [`${params.progress}${of}`, params.message].filter(Boolean).join(': ') });
+  } else {
+    note({ kind: 'notice', from: label, text: params.uri ? `${short} ${params.uri}` : short });
+  }
+  const list = /^notifications\/(tools|prompts|resources)\/list_changed$/.exec(method)?.[1];
+  if (list) reload(list);
+  if (list === 'resources') reload('templates');
+  if (method === 'notifications/resources/updated' && state.subscriptions.has(params.uri)) {
+    state.subscriptions.set(params.uri, { count: state.subscriptions.get(params.uri).count + 1, at: Date.now() });
+    emit('updated', params.uri);
+  }
+}
+
+export async function subscribe(uri) {
+  await request('resources/subscribe', { uri });
+  state.subscriptions.set(uri, { count: 0, at: Date.now() });
+  note({ kind: 'notice', from: 'mcpx', text: `subscribed to ${uri}` });
+  emit('subscriptions');
+}
+
+export async function unsubscribe(uri) {
+  await request('resources/unsubscribe', { uri });
+  state.subscriptions.delete(uri);
+  emit('subscriptions');
+}
+
+/** Values that may complete an argument; none if the server has no idea. */
+export async function complete(ref, name, value, others) {
+  try {
+    const context = Object.keys(others).length > 0 ? { context: { arguments: others } } : {};
+    const result = await request('completion/complete', { ref, argument: { name, value }, ...context });
+    return (result.completion?.values ?? []).slice(0, 100);
+  } catch {
+    return [];
+  }
+}
+
+export async function setLevel(level) {
+  state.level = level || 'debug';
+  await request('logging/setLevel', { level: state.level });
+  note({ kind: 'session', from: 'mcpx', text: `log messages from level ${state.level} on` });
+}
+
+function connected(connection, problem = '') {
+  if (state.connection === connection && state.problem === problem) return;
+  Object.assign(state, { connection, problem });
+  emit('connection');
+}
+
+function lost(error) {
+  if (error instanceof RPCError) return note({ kind: 'session', level: 'error', from: 'mcpx', text: error.message });
+  if (!(error instanceof HTTPError)) return connected('offline'); // fetch has no more to say
+  connected(error.status === 401 ? 'unauthorized' : 'failed', error.message);
+}
+
+/** Asks for the state of the upstreams for as long as somebody looks. */
+export async function watch() {
+  for (;;) {
+    if (document.visibilityState === 'visible') await poll();
+    await new Promise((done) => setTimeout(done, POLL));
+  }
+}
+
+export async function poll() {
+  try {
+    const response = await fetch('status', { signal: AbortSignal.timeout(10_000) });
+    const text = await response.text();
+    if (!response.ok) throw new HTTPError(response.status, response.status === 401 ? 'a token is needed' : text.slice(0, 300));
+    if (text !== lastStatus) {
+      const before = state.status;
+      lastStatus = text;
+      state.status = JSON.parse(text);
+      compare(before);
+      emit('status');
+    }
+  } catch (error) {
+    lost(error);
+    return;
+  }
+  if (state.connection === 'open') return;
+  const schema = schemas().includes(state.schema) ? state.schema : '';
+  if (schema && client) await (client.isOpen ? client.request('ping').then(() => connected('open')) : client.open()).catch(lost);
+}
+
+/** Notes what became of servers since the last look, and reads their lists again. */
+function compare(before) {
+  const old = new Map((before?.schemas?.[state.schema] ?? []).map((s) => [s.name, s]));
+  let changed = false;
+  for (const now of servers()) {
+    const was = old.get(now.name);
+    if (!was) continue;
+    if (was.state !== now.state) {
+      note({ kind: 'state', level: now.state === 'ready' ? 'info' : 'warning', from: now.name, text: `${was.state} → ${now.state}${now.reason ? `: ${now.reason}` : ''}` });
+    }
+    changed ||= was.state !== now.state || ['tools', 'prompts', 'resources'].some((k) => was[k] !== now[k]);
+  }
+  if (changed && client?.isOpen) for (const kind of Object.keys(LISTS)) reload(kind);
+}
+
+let resting;
+document.addEventListener('visibilitychange', () => {
+  clearTimeout(resting);
+  if (document.visibilityState === 'hidden') resting = setTimeout(() => client?.pause(), REST);
+  else {
+    client?.resume();
+    poll();
+  }
+});
+addEventListener('pagehide', () => client?.close());
+addEventListener('pageshow', (event) => { if (event.persisted && client) openSchema(state.schema).catch(() => {}); });

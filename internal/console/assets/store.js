@@ -1,0 +1,101 @@
+/** What the page knows, and who wants to hear that it changed. */
+
+import { stringify } from './json.js';
+
+/**
+ * @typedef {{kind: Kind, key: string, name: string, server: string, raw: any}} Item something an upstream has
+ * @typedef {'tools' | 'prompts' | 'resources' | 'templates'} Kind
+ */
+export const state = {
+  connection: 'connecting', // open, offline, unauthorized, failed
+  problem: '',
+  status: null, // the last answer of /status
+  schema: '',
+  /** @type {Record<Kind, Item[] | null>} null: not known yet */
+  items: { tools: null, prompts: null, resources: null, templates: null },
+  /** @type {Map<string, {count: number, at: number}>} by URI */
+  subscriptions: new Map(),
+  log: [],
+  level: '', // of log messages; empty: whatever servers send
+  history: [],
+};
+
+const listeners = new Map();
+
+/** Calls f on every change of a topic until the signal is aborted. */
+export function on(topic, f, signal) {
+  const set = listeners.get(topic) ?? new Set();
+  listeners.set(topic, set.add(f));
+  signal?.addEventListener('abort', () => set.delete(f));
+}
+
+/** Calls f on the next change. */
+export function once(topic, f) {
+  const done = new AbortController();
+  on(topic, (detail) => { done.abort(); f(detail); }, done.signal);
+}
+
+export function emit(topic, detail) {
+  for (const f of [...listeners.get(topic) ?? []]) f(detail);
+}
+
+export const schemas = () => Object.keys(state.status?.schemas ?? {});
+export const servers = () => state.status?.schemas[state.schema] ?? [];
+export const serverNamed = (name) => servers().find((s) => s.name === name);
+export const itemsOf = (server, kind) => (state.items[kind] ?? []).filter((i) => i.server === server);
+export const itemNamed = (server, kind, name) => (state.items[kind] ?? []).find((i) => i.server === server && (i.name === name || i.key === name));
+
+/** The address of a view: link('time', 'tools', 'get_time'). */
+export const link = (...parts) => `#/${[state.schema, ...parts].map(encodeURIComponent).join('/')}`;
+export const itemLink = (i) => link(i.server, i.kind, i.kind === 'tools' || i.kind === 'prompts' ? i.name : i.key);
+
+// The log.
+
+const LOG_LENGTH = 1000;
+
+/** @param {{kind: string, level?: string, from?: string, text: string}} entry */
+export function note(entry) {
+  const line = { at: Date.now(), ...entry };
+  state.log.push(line);
+  if (state.log.length > LOG_LENGTH) state.log.splice(0, state.log.length - LOG_LENGTH);
+  emit('log', line);
+}
+
+// What is kept in the browser. Storage may be full or forbidden: then it is kept as long as the page lives.
+
+const HISTORY = 'mcpx.history';
+const HISTORY_LENGTH = 200;
+const RESULT_LENGTH = 8192;
+
+export function load(key, otherwise) {
+  try {
+    return JSON.parse(localStorage.getItem(key)) ?? otherwise;
+  } catch {
+    return otherwise;
+  }
+}
+
+function save(key, text) {
+  try {
+    localStorage.setItem(key, text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+export function setHistory(entries) {
+  state.history = entries.slice(0, HISTORY_LENGTH);
+  for (let n = state.history.length; !save(HISTORY, stringify(state.history.slice(0, n))) && n > 0;) n = Math.floor(n / 2);
+  emit('history');
+}
+
+/** Remembers a call; results that are long are remembered by their beginning. */
+export function remember(entry) {
+  const text = stringify(entry.result) ?? '';
+  const result = text.length > RESULT_LENGTH ? { cut: true, beginning: text.slice(0, RESULT_LENGTH) } : entry.result;
+  setHistory([{ ...entry, result }, ...state.history]);
+}
+
+const stored = load(HISTORY, []);
+state.history = Array.isArray(stored) ? stored.filter((e) => e && typeof e.name === 'string' && typeof e.kind === 'string') : [];

@@ -1,0 +1,169 @@
+/** A tool or a prompt: its form, the call, the result. */
+
+import { announce, bytes, button, copyButton, duration, fill, h, icon, number } from '../dom.js';
+import { createForm, createJSONEditor } from '../form.js';
+import { stringify } from '../json.js';
+import { promptResult, raw, resourceResult, toolResult, tree } from '../render.js';
+import { lastRun, OUTCOMES, prepared, start } from '../runs.js';
+import { validate } from '../schema.js';
+import { complete } from '../session.js';
+import { itemLink, itemNamed, on, state } from '../store.js';
+import { crumbs, empty, overviewCrumb } from './parts.js';
+
+const RENDER = { tools: toolResult, prompts: promptResult, resources: resourceResult };
+const HINTS = [['readOnlyHint', true, 'Read-only', 'good'], ['destructiveHint', true, 'Destructive', 'bad'], ['idempotentHint', true, 'Idempotent', ''], ['openWorldHint', true, 'Open world', '']];
+
+export function call(main, route, signal) {
+  document.title = `${route.name} · mcpx`;
+  let shown = '';
+  const draw = () => {
+    const item = itemNamed(route.server, route.kind, route.name);
+    const now = item ? stringify(item.raw) : String(state.items[route.kind] === null);
+    if (now === shown) return; // a list was read again, and this has not changed
+    shown = now;
+    if (item) page(main, item, signal);
+    else fill(main, crumbs(overviewCrumb(), [route.server, route.server], [route.name]), missing(route));
+  };
+  on('items', draw, signal);
+  draw();
+}
+
+export const missing = (route) => (state.items[route.kind] === null ? h('p', { class: 'empty' }, 'Reading the list…')
+  : empty(`${route.name} is not there`, `The server ${route.server} does not list it now. It may be starting again.`));
+
+function page(main, item, signal) {
+  const { raw: definition } = item;
+  const input = panel(item);
+  const output = h('section', { class: 'output', 'aria-label': 'Result' });
+  const draw = (run) => {
+    if (run?.item.key !== item.key || run.item.kind !== item.kind) return;
+    drawRun(output, run);
+    input.busy(run.outcome === 'running' ? run : null);
+    const below = input.el.getBoundingClientRect().bottom <= output.getBoundingClientRect().top; // one column: the result may be out of sight
+    if (below && run.outcome !== 'running') output.scrollIntoView({ block: 'nearest' });
+  };
+  fill(main,
+    crumbs(overviewCrumb(), [item.server, item.server], [item.kind === 'tools' ? 'Tools' : 'Prompts', item.server, item.kind], [item.name]),
+    h('div', { class: 'head' }, h('div', { class: 'title' }, h('h1', {}, item.name), definition.title && h('span', { class: 'muted' }, definition.title), badges(definition.annotations)),
+      description(definition.description)),
+    h('div', { class: 'bench' }, input.el, output));
+  fill(output, empty('No result yet', 'Fill in the form and run it.', h('p', {}, h('kbd', {}, 'Ctrl'), ' ', h('kbd', {}, 'Enter'))));
+  on('run', draw, signal);
+  draw(lastRun(item));
+  const ready = prepared.get(itemLink(item));
+  prepared.delete(itemLink(item));
+  if (ready) input.use(ready);
+  else if (lastRun(item)) input.use({ args: lastRun(item).args });
+}
+
+function description(text = '') {
+  if (text.length < 400) return text && h('p', { class: 'lead pre' }, text);
+  return h('details', { class: 'long' }, h('summary', {}, h('span', { class: 'lead' }, `${text.slice(0, 200).trimEnd()}…`)), h('p', { class: 'lead pre' }, text));
+}
+
+const badges = (annotations = {}) => HINTS.filter(([key, value]) => annotations[key] === value).map(([, , text, kind]) => h('span', { class: `badge ${kind}` }, text));
+
+/** The arguments: a form, or the same as JSON. */
+function panel(item) {
+  const schema = item.kind === 'tools' ? item.raw.inputSchema ?? {} : promptSchema(item.raw);
+  const suggest = item.kind === 'prompts' ? (name, value, others) => complete({ type: 'ref/prompt', name: item.key }, name, value, others) : undefined;
+  const form = createForm(schema, { suggest });
+  const editor = createJSONEditor();
+  let json = false;
+  let run = null;
+  const body = h('div', { class: 'panel-body' });
+  const anyway = button('Send anyway', () => go(true), { kind: 'small', hidden: true });
+  const runButton = h('button', { type: 'submit', class: 'button primary' });
+  const cancel = button('Cancel', () => run?.cancel(), { kind: 'danger', symbol: 'stop', hidden: true });
+  const toggles = ['Form', 'JSON'].map((text) => h('button', { type: 'button', class: 'tab', 'aria-pressed': 'false', onclick: () => choose(text === 'JSON') }, text));
+
+  const choose = (wantJSON) => {
+    if (wantJSON !== json) {
+      if (wantJSON) editor.set(form.get());
+      else {
+        const value = editor.get();
+        if (value === undefined) return;
+        form.set(value);
+      }
+      json = wantJSON;
+    }
+    toggles.forEach((t, i) => t.setAttribute('aria-pressed', String((i === 1) === json)));
+    fill(body, json ? editor.el : form.isEmpty ? h('p', { class: 'empty' }, `This ${item.kind === 'tools' ? 'tool' : 'prompt'} takes no arguments.`) : form.el);
+  };
+  const go = (unchecked = false) => {
+    if (run) return;
+    const args = json ? editor.get() : form.get();
+    if (args === undefined) return;
+    const errors = json ? validate(schema, args) : form.check();
+    if (json) editor.show(errors);
+    anyway.hidden = errors.length === 0;
+    if (errors.length > 0 && !unchecked) {
+      announce(`${errors.length === 1 ? 'One problem' : `${errors.length} problems`} in the arguments`);
+      if (!json) form.focusError();
+      return;
+    }
+    anyway.hidden = true;
+    start(item, args);
+  };
+  const busy = (now) => {
+    run = now;
+    runButton.disabled = Boolean(now);
+    cancel.hidden = !now;
+    fill(runButton, icon('play'), h('span', {}, now ? 'Running…' : item.kind === 'tools' ? 'Run' : 'Get prompt'));
+  };
+  const el = h('form', {
+    class: 'panel', novalidate: true, onsubmit: (event) => { event.preventDefault(); go(); },
+    onkeydown: (event) => { if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) { event.preventDefault(); go(); } },
+  }, h('header', {}, h('h2', {}, 'Arguments'), h('span', { class: 'spring' }), h('div', { class: 'switch', role: 'group', 'aria-label': 'Edit as' }, toggles)),
+  body, h('footer', {}, runButton, cancel, anyway));
+  busy(null);
+  choose(false);
+  return {
+    el, busy,
+    use({ args, now }) {
+      form.set(args);
+      if (json) editor.set(args);
+      if (now) go();
+    },
+  };
+}
+
+/** Prompts name their arguments; all are text. */
+function promptSchema(prompt) {
+  const list = prompt.arguments ?? [];
+  const properties = Object.fromEntries(list.map((a) => [a.name, { type: 'string', description: a.description, title: a.title }]));
+  return { type: 'object', properties, required: list.filter((a) => a.required).map((a) => a.name), additionalProperties: false };
+}
+
+/** Draws a call into its place: how it goes, or what became of it. */
+export function drawRun(place, run) {
+  if (run.outcome === 'running') return fill(place, h('header', { class: 'result-head' }, outcome(run),
+    h('span', { class: 'muted' }, `since ${new Date(run.began).toLocaleTimeString('en-GB')}`)), progress(run.progress));
+  const body = h('div', { class: 'result-body' });
+  let isRaw = false;
+  const toggle = h('button', { type: 'button', class: 'button small', 'aria-pressed': 'false', onclick: () => { isRaw = !isRaw; draw(); } }, 'Raw JSON');
+  const draw = () => {
+    toggle.setAttribute('aria-pressed', String(isRaw));
+    fill(body, run.error ? failure(run.error) : isRaw ? raw(run.result) : RENDER[run.item.kind](run.result, run.item.server));
+  };
+  draw();
+  return fill(place,
+    h('header', { class: 'result-head' }, outcome(run),
+      h('span', { class: 'muted' }, [duration(run.ms), run.result && bytes(run.size), run.result && `≈ ${number(Math.ceil(run.size / 4))} tokens`].filter(Boolean).join(' · ')),
+      h('span', { class: 'spring' }), run.result && [toggle, copyButton(() => stringify(run.result, 2), 'Copy the result')]),
+    body);
+}
+
+const outcome = (run) => h('span', { class: `outcome ${run.outcome}` },
+  run.outcome === 'running' ? h('span', { class: 'spinner', 'aria-hidden': 'true' }) : icon(run.outcome === 'ok' ? 'check' : 'alert'), OUTCOMES[run.outcome]);
+
+function failure(error) {
+  return h('div', { class: 'failure' }, h('p', {}, error.message), error.code !== undefined && h('p', { class: 'muted' }, `JSON-RPC error ${error.code}`), error.data !== undefined && tree(error.data));
+}
+
+function progress(p) {
+  if (!p) return h('div', { class: 'progress' }, h('progress', { 'aria-label': 'Progress' }));
+  const share = p.total > 0 ? `${Math.round(p.progress / p.total * 100)} %` : String(p.progress);
+  const bar = p.total > 0 ? { max: p.total, value: Math.min(p.progress, p.total) } : {};
+  return h('div', { class: 'progress' }, h('progress', { 'aria-label': 'Progress', ...bar }), h('span', {}, [share, p.message].filter(Boolean).join(' · ')));
+}
