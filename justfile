@@ -46,6 +46,10 @@ conformance times="1":
 economy folder:
     go run ./e2e/economy {{folder}}
 
+# the pictures in docs/images, taken by the tests of the console; they look best with the font Inter installed
+screenshots:
+    go test -count=1 ./e2e/console -run '^TestScreenshots$' -screenshots ../../docs/images
+
 # every fuzz target, each for that long
 fuzz time="60s":
     #!/usr/bin/env bash

@@ -26,6 +26,7 @@ var routes = []struct{ method, path, body string }{
 	{"GET", "/status", ""},
 	{"GET", "/metrics", ""},
 	{"GET", "/", ""},
+	{"GET", "/assets/main.js", ""},
 	{"GET", "/no/such/path", ""},
 }
 

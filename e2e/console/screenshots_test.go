@@ -1,0 +1,82 @@
+package console
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"mcpx/internal/mcptest"
+)
+
+// TestScreenshots writes the pictures that the documentation shows. The views
+// themselves are checked without the flag too.
+func TestScreenshots(t *testing.T) {
+	shown := func(name string, more map[string]any, flags ...string) map[string]any {
+		u := mcptest.Upstream(t, append(flags, "-full", "-answers", testdata(t, name))...)
+		for key, value := range more {
+			u[key] = value
+		}
+		return u
+	}
+	s := config{"mcp_servers": []any{
+		shown("issues.json", map[string]any{"name": "issues", "description": "issues, projects and comments"}),
+		shown("files.json", map[string]any{"name": "files", "description": "read and write the files of this project"}),
+		shown("time.json", map[string]any{"name": "time", "description": "current time and time zones"}),
+		map[string]any{"name": "browser", "command": "mcp-server-browser", "description": "drive a web browser"},
+	}}.serve(t)
+	p := s.open(t, "#/default")
+	p.waitText(".servers", "Waiting")
+	p.waitFor(`document.querySelectorAll('.servers .state.ready').length === 3`)
+	p.picture("overview")
+
+	p.click("issues")
+	p.waitText(".items", "create_issue")
+	p.click("create_issue")
+	p.waitText(".panel", "Story points")
+	p.fill("project", "WEB")
+	p.fill("body", "1. Sign in, sign out\n2. Press the button again\n\nNothing happens; the log has a 403.")
+	p.choose("priority", "high")
+	p.fill("estimate", "40")
+	p.click("Run")
+	p.waitText(".field-error", "At most 13")
+	p.do(chromedp.EmulateViewport(1280, 960))
+	p.picture("form")
+	p.do(chromedp.EmulateViewport(1280, 860))
+
+	p.fill("title", "Sign-in button does nothing on the second visit")
+	p.fill("estimate", "3")
+	p.click("Run")
+	p.waitText(".output", "WEB-482")
+	p.waitFor(`(() => { const r = document.querySelector('.result-head').getBoundingClientRect(); return r.top >= 0 && r.bottom <= innerHeight; })()`) // beside the end of the form
+	p.picture("result")
+
+	p.click("Tokens")
+	p.waitText(".saved", "less")
+	p.picture("tokens")
+
+	p.eval(`document.documentElement.dataset.theme = 'dark'`)
+	p.do(chromedp.Navigate(s.url + "/#/default/issues/tools/create_issue"))
+	p.waitText(".output", "WEB-482")
+	p.picture("dark")
+
+	p.eval(`delete document.documentElement.dataset.theme`)
+	p.do(chromedp.EmulateViewport(390, 844, chromedp.EmulateScale(1.5)), chromedp.Navigate(s.url+"/#/default/issues"))
+	p.waitText(".items", "create_issue")
+	p.waitFor(`getComputedStyle(document.getElementById('sidebar')).visibility === 'hidden'`)
+	p.picture("phone")
+}
+
+// picture writes what the page shows, if pictures are wanted.
+func (p *page) picture(name string) {
+	p.t.Helper()
+	if *screenshots == "" {
+		return
+	}
+	p.eval(`document.activeElement.blur(); document.getElementById('main').scrollTop = 0`)
+	png := result(p, chromedp.CaptureScreenshot())
+	if err := os.WriteFile(filepath.Join(*screenshots, name+".png"), png, 0o600); err != nil {
+		p.t.Fatal(err)
+	}
+}
