@@ -28,7 +28,7 @@ function content() {
       ['Servers ready', `${ready} of ${all.length}`],
       ['Tools', all.reduce((n, s) => n + s.tools, 0)],
       ['Tokens with mcpx', withMCPX, `of ${number(without)}`],
-      ['Clients', state.status.sessions, 'this page included'],
+      ['Clients', Math.max(state.status.sessions, 1), 'this page included'], // its own session may be younger than the status
     ),
     all.length === 0 ? empty('No servers', 'Add some to the config file and start mcpx again.') : table(all),
     h('section', { class: 'connect' }, h('h2', {}, 'Connect an agent'), h('p', { class: 'muted' }, 'Streamable HTTP, with two tools in place of all:'),
