@@ -115,7 +115,6 @@ func TestNotRepaired(t *testing.T) {
 		{"a tool with a dot in its name", `{"server_name":"t","tool_name":"a.b"}`, `a.b {}`},
 		{"a tool that looks like server__tool", `{"server_name":"t","tool_name":"t__x"}`, `t__x {}`},
 		{"two spellings of one key", `{"server_name":"t","tool_name":"free","arguments":{"Text":"a","text":"b"}}`, `free {"Text":"a","text":"b"}`},
-		{"a key twice", `{"server_name":"t","tool_name":"free","arguments":{"a":1,"a":2}}`, `free {"a":1,"a":2}`},
 		{"odd escapes", `{"server_name":"t","tool_name":"free","arguments":{"a":"\u00e9\/\ud83d\ude00"}}`, `free {"a":"\u00e9\/\ud83d\ude00"}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

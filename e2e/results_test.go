@@ -33,7 +33,7 @@ func TestResultsStayBytes(t *testing.T) {
 		"a large image": `{"content":[{"type":"image","data":"` + strings.Repeat("QUJD", 300_000) + `","mimeType":"image/png"}]}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := p.result("tools/call", execParams("a", "raw", `{"result":`+result+`}`)); got != result {
+			if got := p.result("tools/call", execParams("a", "raw", `{"result":`+quote(result)+`}`)); got != result {
 				t.Errorf("got\n%s\nwant\n%s", clip(got), clip(result))
 			}
 		})

@@ -26,6 +26,9 @@ func (e *Executor) arguments(c Call, u *registry.Upstream, t *registry.Tool) ([]
 	if err != nil {
 		return nil, &Invalid{Problems: []validate.Problem{{Text: err.Error()}}, tool: t}
 	}
+	if err := twice(raw, t); err != nil {
+		return nil, err
+	}
 	defer func() {
 		if reason := schema.Unjudged(); reason != "" && !schema.told.Swap(true) {
 			e.log.Warn().Str("server", u.Name).Str("tool", t.Name).Str("reason", reason).
@@ -37,9 +40,18 @@ func (e *Executor) arguments(c Call, u *registry.Upstream, t *registry.Tool) ([]
 		return raw, nil
 	}
 	if repaired, ok := reparse(raw, value, schema); ok {
-		return repaired, nil
+		return repaired, twice(repaired, t) // what was in a string may give a key twice
 	}
 	return nil, &Invalid{Problems: problems, tool: t}
+}
+
+// twice refuses arguments that give a key twice: what is checked is the last
+// value, and the upstream may take the first.
+func twice(raw []byte, t *registry.Tool) error {
+	if path := rawjson.Twice(raw); path != nil {
+		return &Invalid{Problems: []validate.Problem{{Path: path, Text: "given twice"}}, tool: t}
+	}
+	return nil
 }
 
 // validators are the compiled schemas of tools. A schema goes when its tool does.

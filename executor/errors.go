@@ -9,6 +9,7 @@ import (
 	"mcpx/executor/validate"
 	"mcpx/internal/jsonrpc"
 	"mcpx/internal/plain"
+	"mcpx/internal/rawjson"
 	"mcpx/registry"
 )
 
@@ -39,9 +40,9 @@ type Refused struct {
 const refusedBytes = 8 << 10
 
 func (e *Refused) Error() string {
-	text := fmt.Sprintf("server %q answered with error %d: %s", e.Server, e.Own.Code, plain.Cut(e.Own.Message, refusedBytes))
+	text := fmt.Sprintf("server %q answered with error %d: %s", e.Server, e.Own.Code, plain.Cut(plain.Line(e.Own.Message), refusedBytes))
 	if len(e.Own.Data) > 0 {
-		text += "\ndata: " + plain.Cut(string(e.Own.Data), refusedBytes)
+		text += "\ndata: " + plain.Cut(plain.Line(string(rawjson.Compact(e.Own.Data))), refusedBytes)
 	}
 	return text
 }

@@ -64,6 +64,7 @@ type Call struct {
 	Server    string
 	Tool      string
 	Arguments []byte              // as the client sent them, whatever they are; nil if absent
+	Twice     string              // a key of the object that held them, if it gave one twice: such a call is not made
 	Beside    []byte              // the object that held them, for arguments that stand beside them; may be nil
 	Meta      []byte              // the client's _meta, or nil
 	Progress  func(params []byte) // as registry.Request has it

@@ -17,18 +17,27 @@ import (
 // makes nothing yet: unwrap does, once the tool is known.
 func ParseExec(raw []byte) Call {
 	var c Call
+	var server, tool []byte
 	for key, value := range rawjson.Members(raw) {
+		var field *[]byte
 		switch key {
 		case "server_name":
-			c.Server, _ = rawjson.View(value)
+			field = &server
 		case "tool_name":
-			c.Tool, _ = rawjson.View(value)
+			field = &tool
 		case "arguments":
-			c.Arguments = value
+			field = &c.Arguments
 		default:
 			c.Beside = raw
+			continue
 		}
+		if *field != nil {
+			c.Twice = key
+		}
+		*field = value
 	}
+	c.Server, _ = rawjson.View(server)
+	c.Tool, _ = rawjson.View(tool)
 	if c.Tool == "" && c.Server == "" {
 		return c.inner()
 	}

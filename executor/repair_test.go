@@ -31,6 +31,7 @@ const (
 	needPath   = "error: arguments.path: required\n"
 	signRead   = "read(path: string, tail?: integer)"
 	signStrict = "strict(path: string)"
+	signDeep   = `deep(filter?: {tags?: string[], by?: {n?: integer}[]}, ids?: integer[], text?: string, any?: unknown, both?: string | object, n?: integer)`
 	refused    = "an error, whatever it says"
 )
 
@@ -111,7 +112,14 @@ func TestRepair(t *testing.T) {
 		{"two aliases", `{@,"tool_name":"read","args":{"path":"a"},"input":{"path":"b"}}`, refused},
 		{"an alias and a parameter", `{@,"tool_name":"read","path":"a","args":{"path":"b"}}`, refused},
 		{"flattened twice", `{@,"tool_name":"read","path":"a","arguments.path":"b"}`, refused},
-		{"a duplicate, byte for byte", `{@,"tool_name":"read","arguments":{"path":"a","path":"b"}}`, `read {"path":"a","path":"b"}`},
+		{"a key twice", `{@,"tool_name":"read","arguments":{"path":"a","path":"b"}}`, "error: arguments.path: given twice\n" + signRead},
+		{"a key twice, once escaped", `{@,"tool_name":"read","arguments":{"path":"a","p\u0061th":"b"}}`, "error: arguments.path: given twice\n" + signRead},
+		{"a key twice, inside a JSON string", `{@,"tool_name":"read","arguments":"{\"path\":\"a\",\"path\":\"b\"}"}`, "error: arguments.path: given twice\n" + signRead},
+		{"a key twice, under another name", `{@,"tool_name":"read","args":{"path":"a","path":"b"}}`, "error: arguments.path: given twice\n" + signRead},
+		{"a key twice, deep inside", `{@,"tool_name":"free","arguments":{"a":[0,{"b":{"c":1,"c":2}}]}}`, "error: arguments.a[1].b.c: given twice\nfree()"},
+		{"a key twice, in a string that is put right", `{@,"tool_name":"deep","arguments":{"filter":"{\"tags\":[],\"tags\":[\"a\"]}"}}`, "error: arguments.filter.tags: given twice\n" + signDeep},
+		{"the same key in two objects", `{@,"tool_name":"free","arguments":{"a":{"c":1},"b":{"c":2},"c":[{"c":1},{"c":1}]}}`, `free {"a":{"c":1},"b":{"c":2},"c":[{"c":1},{"c":1}]}`},
+		{"two spellings of one key", `{@,"tool_name":"read","arguments":{"path":"a","PATH":"b"}}`, `read {"path":"a","PATH":"b"}`},
 		{"an alias inside arguments", `{@,"tool_name":"strict","arguments":{"args":{"path":"a"}}}`, "error: arguments.path: required\narguments.args: unknown property; known: path\n" + signStrict},
 		{"a parameter of another case", `{@,"tool_name":"read","Path":"a"}`, `error: arguments: "Path" is no parameter of the tool; did you mean "path"?` + "\n" + signRead},
 		{"a parameter beside arguments", `{@,"tool_name":"read","arguments":{"path":"a"},"tail":5}`, `error: arguments: "tail" stands beside "arguments"; put it into them` + "\n" + signRead},
@@ -202,14 +210,14 @@ func TestParseExec(t *testing.T) {
 }
 
 // FuzzRepair: whatever the arguments of exec are, nothing panics; what is sent
-// is one JSON object; and arguments that fit the schema and are no envelope are
+// is one JSON object that gives no key twice; and arguments that fit the schema and are no envelope are
 // sent byte for byte.
 func FuzzRepair(f *testing.F) {
 	for _, raw := range []string{
 		``, `{}`, `null`, `[]`, `{"arguments":{"path":"a"}}`, `{"arguments":"{\"path\":1}"}`, `{"arguments":""}`, `{"path":"a","tail":1}`,
 		`{"arguments.path":"a"}`, `{"args":{"path":"a"}}`, `{"arguments":{"arguments":{"path":"a"}}}`, `{"arguments":{"filter":"{\"tags\":\"[]\"}"}}`,
 		`{"arguments":{"ids":"[1]","filter":{"by":["{}",1]}}}`, `{"arguments":{ },"input":"{}"}`, `{"a\u0000":1,"\ud800":"\udfff","arguments":null}`,
-		`{"server_name":"x","tool_name":"y","arguments":{"tool_name":"z"}}`,
+		`{"server_name":"x","tool_name":"y","arguments":{"tool_name":"z"}}`, `{"arguments":{"a":1,"\u0061":2}}`, `{"arguments":"{\"ids\":[],\"ids\":[{\"b\":1,\"b\":2}]}"}`,
 	} {
 		for i := range byte(len(repairTools)) {
 			f.Add([]byte(raw), i)
@@ -236,6 +244,9 @@ func FuzzRepair(f *testing.F) {
 		var object map[string]json.RawMessage
 		if err := json.Unmarshal(sent, &object); err != nil || object == nil {
 			t.Fatalf("%s of %s: sent %s: %v", u.Name, raw, sent, err)
+		}
+		if path := rawjson.Twice(sent); path != nil {
+			t.Fatalf("%s of %s: sent %s, which gives %q twice", u.Name, raw, sent, path)
 		}
 		if needsNone(t, e, call, u) && !bytes.Equal(sent, call.Arguments) {
 			t.Fatalf("%s of %s: sent %s, want %s", u.Name, raw, sent, call.Arguments)

@@ -17,6 +17,7 @@ import (
 
 	"mcpx/config"
 	"mcpx/internal/jsonrpc"
+	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
 )
 
@@ -359,6 +360,7 @@ func (l *httpLink) refused(id []byte, answer *http.Response) {
 	if message, ok := rawjson.String(rawjson.Get(rawjson.Get(text, "error"), "message")); ok {
 		reason += ": " + message
 	}
+	reason = plain.Line(l.config.Redact(reason)) // servers repeat the key that they refuse
 	l.mu.Lock()
 	inSession := l.session != ""
 	l.mu.Unlock()
@@ -382,11 +384,12 @@ func (l *httpLink) note(cause Cause) {
 
 // fail answers a request that the upstream could not be asked.
 func (l *httpLink) fail(id []byte, err error) {
+	text := l.config.Redact(err.Error())
 	if id == nil || l.ctx.Err() != nil {
-		l.log.Debug().Err(err).Msg("a message could not be sent")
+		l.log.Debug().Str("error", text).Msg("a message could not be sent")
 		return
 	}
-	l.receive(jsonrpc.AppendError(nil, id, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: err.Error()}))
+	l.receive(jsonrpc.AppendError(nil, id, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: text}))
 }
 
 // lose ends a request whose connection broke. Others are not concerned.
@@ -423,7 +426,10 @@ func (l *httpLink) stand() {
 			l.end(&failure{reason: l.config.Redact(err.Error())})
 			return
 		}
-		l.log.Debug().Err(err).Msg("the stream has ended; it is opened again")
+		if err != nil {
+			l.log.Debug().Str("error", l.config.Redact(err.Error())).Msg("its stream broke")
+		}
+		l.log.Debug().Msg("the stream has ended; it is opened again")
 		select {
 		case <-time.After(httpRetryTime):
 		case <-l.ctx.Done():

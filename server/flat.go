@@ -15,6 +15,9 @@ import (
 // callFlat answers tools/call in flat mode: the tool is an upstream's, under the
 // name it has on the front.
 func (s *Server) callFlat(ctx context.Context, c *Client, m jsonrpc.Message) ([]byte, error) {
+	if _, err := readCall(m.Params); err != nil {
+		return nil, err
+	}
 	result, err := s.relay(ctx, c, m)
 	var invalid *executor.Invalid
 	if !errors.As(err, &invalid) {

@@ -73,37 +73,63 @@ func directory(p *config.Profile) string {
 
 // callTool answers tools/call in lazy mode.
 func (s *Server) callTool(ctx context.Context, c *Client, m jsonrpc.Message) ([]byte, error) {
-	var name string
-	var arguments, meta []byte
-	named := false
-	for key, value := range rawjson.Members(m.Params) {
-		switch key {
-		case "name":
-			name, named = rawjson.View(value)
-		case "arguments":
-			arguments = value
-		case "_meta":
-			meta = value
-		}
+	p, err := readCall(m.Params)
+	if err != nil {
+		return nil, err
 	}
+	name, named := rawjson.View(p.name)
 	if !named || name == "" {
 		return nil, invalidParams(`"name" must be the name of a tool`)
 	}
-	if k := rawjson.Kind(arguments); k != 0 && k != '{' && k != 'n' {
+	if k := rawjson.Kind(p.arguments); k != 0 && k != '{' && k != 'n' {
 		return nil, invalidParams(`"arguments" must be an object`)
 	}
 	switch name {
 	case "inspect":
-		return s.inspect(ctx, arguments)
+		return s.inspect(ctx, p.arguments)
 	case "exec":
-		call := executor.ParseExec(arguments)
-		call.Request, call.Client, call.Meta, call.Progress = string(m.ID), c, meta, c.progress(meta)
+		call := executor.ParseExec(p.arguments)
+		if call.Twice != "" {
+			return errorResult(fmt.Sprintf("%q is given twice", call.Twice)), nil
+		}
+		call.Request, call.Client, call.Meta, call.Progress = string(m.ID), c, p.meta, c.progress(p.meta)
 		return s.exec(ctx, call)
 	}
 	return nil, s.notListed(name)
 }
 
+// callParams are the params of tools/call that mcpx looks at.
+type callParams struct{ name, arguments, meta []byte }
+
+// readCall reads the params of tools/call. Each may be given once.
+func readCall(params []byte) (p callParams, err error) {
+	for key, value := range rawjson.Members(params) {
+		var field *[]byte
+		switch key {
+		case "name":
+			field = &p.name
+		case "arguments":
+			field = &p.arguments
+		case "_meta":
+			field = &p.meta
+		default:
+			continue
+		}
+		if *field != nil {
+			return p, givenTwice(key)
+		}
+		*field = value
+	}
+	if path := rawjson.Twice(p.meta); path != nil {
+		return p, givenTwice(append([]string{"_meta"}, path...)...)
+	}
+	return p, nil
+}
+
 func (s *Server) inspect(ctx context.Context, arguments []byte) ([]byte, error) {
+	if path := rawjson.Twice(arguments); path != nil {
+		return errorResult(fmt.Sprintf("%q is given twice", strings.Join(path, "."))), nil
+	}
 	server, _ := rawjson.String(rawjson.Get(arguments, "server_name"))
 	tool, _ := rawjson.String(rawjson.Get(arguments, "tool_name"))
 	text, err := s.executor.Inspect(ctx, server, tool)

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"runtime/debug"
 	"slices"
+	"strings"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/rs/zerolog"
@@ -142,6 +143,11 @@ func (s *Server) Accept(ctx context.Context, c *Client, m jsonrpc.Message) (answ
 
 // answer finds the method and runs it.
 func (s *Server) answer(ctx context.Context, c *Client, m jsonrpc.Message) ([]byte, error) {
+	if m.Method != "tools/call" { // which looks itself, on its way
+		if err := givenTwice(rawjson.Twice(m.Params)...); err != nil {
+			return nil, err
+		}
+	}
 	if isModern(m.Params) {
 		return s.modern(ctx, c, m)
 	}
@@ -163,6 +169,16 @@ func (s *Server) answer(ctx context.Context, c *Client, m jsonrpc.Message) ([]by
 		return nil, invalidParams(`"params" must be an object`)
 	}
 	return s.safely(ctx, run, c, m)
+}
+
+// givenTwice is the error of params that give a key twice: two readers of them
+// could take different values. What is inside the arguments of a tool is left to
+// whoever knows the tool.
+func givenTwice(path ...string) error {
+	if len(path) == 0 {
+		return nil
+	}
+	return invalidParams(fmt.Sprintf("%q is given twice", strings.Join(path, ".")))
 }
 
 // safely runs a method. A panic costs the one request.

@@ -163,6 +163,7 @@ func (f *Stdio) read(ctx context.Context, out *jsonrpc.Writer, client *Client, r
 		line, err := lines.Read()
 		switch {
 		case errors.Is(err, jsonrpc.ErrTooLong):
+			_ = lines.Skip() // a client may write all of it before it reads; Read has the error
 			f.send(out, jsonrpc.AppendError(nil, nil, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "Invalid request: a message is at most %d bytes (limits.message_bytes)", f.MessageBytes)))
 			continue
 		case errors.Is(err, io.EOF):

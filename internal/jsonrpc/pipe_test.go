@@ -42,11 +42,33 @@ func TestReaderEndsInsideALongLine(t *testing.T) {
 	}
 }
 
+// endless is a line without an end.
+type endless struct{ read int }
+
+func (e *endless) Read(p []byte) (int, error) {
+	e.read += len(p)
+	return copy(p, bytes.Repeat([]byte("x"), len(p))), nil
+}
+
+func TestReaderDoesNotWaitForTheEndOfALongLine(t *testing.T) {
+	line := &endless{}
+	if _, err := NewReader(line, 1000).Read(); !errors.Is(err, ErrTooLong) {
+		t.Fatalf("error %v, want ErrTooLong", err)
+	}
+	if line.read > 1<<20 {
+		t.Errorf("it read %d bytes", line.read)
+	}
+}
+
 func TestReaderPassesErrorsOn(t *testing.T) {
 	broken := errors.New("broken")
 	for _, before := range []string{"", "abc", strings.Repeat("x", 1<<17)} {
 		r := NewReader(io.MultiReader(strings.NewReader(before), &failing{broken}), 1000)
-		if _, err := r.Read(); !errors.Is(err, broken) {
+		_, err := r.Read()
+		if errors.Is(err, ErrTooLong) {
+			_, err = r.Read()
+		}
+		if !errors.Is(err, broken) {
 			t.Errorf("after %d bytes: error %v, want broken", len(before), err)
 		}
 	}

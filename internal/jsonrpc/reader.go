@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// ErrTooLong is a line over its reader's limit. The reader is past it and can
-// go on with the next line.
+// ErrTooLong is a line over its reader's limit. The reader can go on with the
+// next line.
 var ErrTooLong = errors.New("message too long")
 
 // Reader reads messages that end with a newline, of bounded length. A bufio
@@ -22,6 +22,7 @@ type Reader struct {
 	seen       int    // up to here there is no end of a line
 	long       int    // the buffer that the last long line needed
 	err        error  // of the last read
+	over       bool   // it is inside a line that is too long
 }
 
 // readSize is how much is read at a time, unless a line is longer.
@@ -34,8 +35,13 @@ func NewReader(r io.Reader, limit int) *Reader {
 
 // Read returns the next line that is not blank, without its end. The bytes are
 // the caller's to keep. A last line without an end counts as one. What is not
-// UTF-8 is replaced: passed on, it could end the other side.
+// UTF-8 is replaced: passed on, it could end the other side. A line that is too
+// long is told of as soon as it is, since it may never end, and skipped by the
+// next Read, or by Skip.
 func (r *Reader) Read() ([]byte, error) {
+	if err := r.Skip(); err != nil {
+		return nil, err
+	}
 	for {
 		line, err := r.line()
 		if err != nil {
@@ -59,7 +65,8 @@ func (r *Reader) line() ([]byte, error) {
 		r.seen = r.end
 		switch {
 		case r.end-r.start > r.limit:
-			return nil, r.skip()
+			r.over = true
+			return nil, ErrTooLong
 		case errors.Is(r.err, io.EOF) && r.end > r.start:
 			return r.take(r.end, r.end)
 		case r.err != nil:
@@ -112,20 +119,18 @@ func (r *Reader) fill() {
 	r.err = err
 }
 
-// skip moves to the end of a line that is too long, in constant memory.
-func (r *Reader) skip() error {
-	for {
+// Skip moves to the end of a line that was too long, in constant memory. Its error
+// is that of the next Read too.
+func (r *Reader) Skip() error {
+	for r.over {
 		r.buffer, r.start, r.end, r.seen = r.buffer[:min(len(r.buffer), readSize)], 0, 0, 0
-		switch {
-		case errors.Is(r.err, io.EOF):
-			return ErrTooLong
-		case r.err != nil:
+		if r.err != nil {
 			return r.err
 		}
 		r.fill()
 		if i := bytes.IndexByte(r.buffer[:r.end], '\n'); i >= 0 {
-			r.start, r.seen = i+1, i+1
-			return ErrTooLong
+			r.start, r.seen, r.over = i+1, i+1, false
 		}
 	}
+	return nil
 }

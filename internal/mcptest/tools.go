@@ -207,10 +207,16 @@ func (s *server) failCall(m message, _ json.RawMessage, _ chan struct{}) {
 	s.fail(m.ID, -32042, "it did not work", `{"detail":9007199254740993}`)
 }
 
+// raw answers with its argument, or with the JSON that it spells.
 func (s *server) raw(m message, args json.RawMessage, _ chan struct{}) {
-	s.result(m.ID, string(arguments[struct {
+	result := arguments[struct {
 		Result json.RawMessage `json:"result"`
-	}](args).Result))
+	}](args).Result
+	var text string
+	if json.Unmarshal(result, &text) == nil {
+		result = json.RawMessage(text)
+	}
+	s.result(m.ID, string(result))
 }
 
 func (s *server) large(m message, args json.RawMessage, _ chan struct{}) {
