@@ -50,6 +50,10 @@ economy folder:
 screenshots:
     go test -count=1 ./e2e/console -run '^TestScreenshots$' -screenshots ../../docs/images
 
+# kills upstreams at random under load from many clients over both fronts, and checks every answer
+soak time="60s":
+    go run ./e2e/soak -for {{time}}
+
 # every fuzz target, each for that long
 fuzz time="60s":
     #!/usr/bin/env bash

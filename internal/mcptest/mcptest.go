@@ -45,6 +45,9 @@ func Upstream(t testing.TB, flags ...string) map[string]any {
 	}}
 }
 
+// Environment is what makes the program a server, if it calls Main.
+func Environment() map[string]string { return map[string]string{variable: "1"} }
+
 // server is one run of the server.
 type server struct {
 	startDelay   time.Duration
@@ -69,7 +72,10 @@ type server struct {
 	countCalls   bool
 	answersFile  string
 	report       bool
+	recordFile   string
+	address      string
 
+	sink    func(line string) // in place of stdout; nil: stdout
 	out     sync.Mutex
 	mu      sync.Mutex
 	lists   map[string]int // lists asked for, by method
@@ -81,8 +87,8 @@ type server struct {
 	notices map[string]int         // notifications that came, by method
 }
 
-// serve returns the exit status.
-func serve(args []string) int {
+// parse makes a server of its flags.
+func parse(args []string) (*server, error) {
 	s := &server{cancels: map[string]chan struct{}{}, answers: map[string]chan string{}, notices: map[string]int{}, lists: map[string]int{}, extra: map[string]int{}}
 	flags := flag.NewFlagSet("mcptest", flag.ContinueOnError)
 	flags.DurationVar(&s.startDelay, "start-delay", 0, "answer initialize only after this time")
@@ -107,7 +113,15 @@ func serve(args []string) int {
 	flags.BoolVar(&s.countCalls, "count-calls", false, "have the tool calls, which answers how many calls have come")
 	flags.BoolVar(&s.report, "report", false, "write the method of every request to stderr")
 	flags.StringVar(&s.answersFile, "answers", "", "answer what this file has an answer for")
-	if err := flags.Parse(args); err != nil {
+	flags.StringVar(&s.recordFile, "record", "", "have the tools work and fault, and note the calls of work in this file")
+	flags.StringVar(&s.address, "http", "", "serve Streamable HTTP on this address")
+	return s, flags.Parse(args)
+}
+
+// serve returns the exit status.
+func serve(args []string) int {
+	s, err := parse(args)
+	if err != nil {
 		return 2
 	}
 	if s.stderr != "" {
@@ -121,6 +135,12 @@ func serve(args []string) int {
 	}
 	if s.ignoreTerm {
 		signal.Ignore(syscall.SIGTERM)
+	}
+	if s.address != "" {
+		return serveHTTP(s.address, func() *server {
+			fresh, _ := parse(args)
+			return fresh
+		})
 	}
 	if s.long > 0 {
 		s.write(strings.Repeat("x", s.long))
@@ -151,18 +171,23 @@ func (s *server) loop() {
 			fmt.Fprintln(os.Stderr, "not JSON:", err)
 			continue
 		}
-		switch {
-		case m.ID == nil:
-			s.notified(m)
-		case m.Method == "":
-			s.answered(line)
-		default:
-			done := make(chan struct{})
-			s.mu.Lock()
-			s.cancels[string(m.ID)] = done
-			s.mu.Unlock()
-			go s.answer(m, done)
-		}
+		s.take(m, line)
+	}
+}
+
+// take takes one message, which was written as line.
+func (s *server) take(m message, line []byte) {
+	switch {
+	case m.ID == nil:
+		s.notified(m)
+	case m.Method == "":
+		s.answered(line)
+	default:
+		done := make(chan struct{})
+		s.mu.Lock()
+		s.cancels[string(m.ID)] = done
+		s.mu.Unlock()
+		go s.answer(m, done)
 	}
 }
 
@@ -267,6 +292,10 @@ func (s *server) fail(id json.RawMessage, code int, text, data string) {
 }
 
 func (s *server) write(line string) {
+	if s.sink != nil {
+		s.sink(line)
+		return
+	}
 	s.out.Lock()
 	defer s.out.Unlock()
 	if s.stray != "" {

@@ -38,9 +38,18 @@ var tools = []tool{
 	{"lists", `"description":"How often the tools, or what a method lists, were listed","inputSchema":{"type":"object","properties":{"method":{"type":"string"}}}`, (*server).countLists},
 }
 
+// tools are those that the server has.
+func (s *server) tools() []tool {
+	all := slices.Concat(tools, reverseTools)
+	if s.recordFile != "" {
+		all = append(all, workTools...)
+	}
+	return all
+}
+
 func (s *server) listTools(params json.RawMessage) string {
 	var all []string
-	for _, t := range slices.Concat(tools, reverseTools) {
+	for _, t := range s.tools() {
 		all = append(all, fmt.Sprintf(`{"name":%q,%s}`, t.name, t.definition))
 	}
 	if s.countCalls {
@@ -92,7 +101,7 @@ func (s *server) call(m message, cancelled chan struct{}) {
 		s.text(m, strconv.Itoa(calls))
 		return
 	}
-	for _, t := range slices.Concat(tools, reverseTools) {
+	for _, t := range s.tools() {
 		if t.name == p.Name {
 			t.run(s, m, p.Arguments, cancelled)
 			return

@@ -1,0 +1,171 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// stdio is a run of mcpx on stdio, and the client on its pipes.
+type stdio struct {
+	*program
+	soak *soak
+	in   io.WriteCloser
+	out  io.ReadCloser
+
+	writing sync.Mutex
+
+	mu      sync.Mutex
+	lastID  int
+	waiting map[string]*exchange
+	over    map[string]bool // answered; false: given up, so that one answer may still come
+	ended   chan struct{}   // closed when stdout has ended
+}
+
+// exchange is a request that waits for its answer.
+type exchange struct {
+	answer   answer
+	answered chan struct{}
+}
+
+func startStdio(s *soak, name string, servers []string) (*stdio, error) {
+	cmd, err := s.command("mcpx", name, servers)
+	if err != nil {
+		return nil, err
+	}
+	p := &stdio{soak: s, waiting: map[string]*exchange{}, over: map[string]bool{}, ended: make(chan struct{})}
+	if p.in, err = cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	if p.out, err = cmd.StdoutPipe(); err != nil {
+		return nil, err
+	}
+	if p.program, err = s.begin(name, cmd); err != nil {
+		return nil, err
+	}
+	go p.read(p.out)
+	if _, err := p.request(`"initialize"`, `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"soak","version":"1"}}`, 0); err != nil {
+		return nil, fmt.Errorf("initialize: %w", err)
+	}
+	return p, p.write(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+}
+
+// read takes the lines of stdout.
+func (p *stdio) read(out io.Reader) {
+	defer close(p.ended)
+	lines := bufio.NewReaderSize(out, 1<<16)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			return
+		}
+		p.take(line)
+	}
+}
+
+func (p *stdio) take(line []byte) {
+	var m struct {
+		answer
+		ID     json.RawMessage `json:"id"`
+		Method string          `json:"method"`
+		Params struct {
+			ProgressToken json.RawMessage `json:"progressToken"`
+			Message       string          `json:"message"`
+		} `json:"params"`
+	}
+	if err := json.Unmarshal(line, &m); err != nil {
+		p.soak.ledger.violation("stdout has %.200q", line)
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	x := p.waiting[string(m.ID)]
+	switch answered, known := p.over[string(m.ID)]; {
+	case m.Method == "notifications/progress":
+		if x := p.waiting[string(m.Params.ProgressToken)]; x != nil {
+			x.answer.progress = append(x.answer.progress, m.Params.Message)
+		}
+	case m.Method != "":
+	case x != nil:
+		delete(p.waiting, string(m.ID))
+		p.over[string(m.ID)] = true
+		x.answer.Result, x.answer.Error = m.Result, m.Error
+		close(x.answered)
+	case known && !answered:
+		p.over[string(m.ID)] = true // it was on its way when the client gave up
+	default:
+		p.soak.ledger.twice(string(m.ID))
+	}
+}
+
+func (p *stdio) write(line string) error {
+	p.writing.Lock()
+	defer p.writing.Unlock()
+	_, err := io.WriteString(p.in, line+"\n")
+	return err
+}
+
+// request sends a request and waits for its answer, or gives up after a while.
+func (p *stdio) request(method, params string, giveUp time.Duration) (answer, error) {
+	p.mu.Lock()
+	p.lastID++
+	id := strconv.Itoa(p.lastID)
+	x := &exchange{answered: make(chan struct{})}
+	p.waiting[id] = x
+	p.mu.Unlock()
+	params = strings.ReplaceAll(params, tokenPlace, id)
+	if p.write(`{"jsonrpc":"2.0","id":`+id+`,"method":`+method+`,"params":`+params+`}`) != nil {
+		return answer{}, errDropped
+	}
+	limit, err := patience, errNone
+	if giveUp > 0 {
+		limit, err = giveUp, errGivenUp
+	}
+	select {
+	case <-x.answered:
+		return x.answer, nil
+	case <-p.ended:
+		select {
+		case <-x.answered: // in the same moment
+			return x.answer, nil
+		default:
+			return answer{}, errDropped
+		}
+	case <-time.After(limit):
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.waiting[id] == nil {
+		return x.answer, nil
+	}
+	delete(p.waiting, id)
+	p.over[id] = false
+	if giveUp > 0 {
+		go func() {
+			_ = p.write(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + id + `}}`)
+		}()
+	}
+	return answer{}, err
+}
+
+// tokenPlace stands for the progress token, which is the request's id.
+const tokenPlace = "@TOKEN@"
+
+func (p *stdio) call(c call) (answer, error) {
+	return p.request(`"tools/call"`, c.params(tokenPlace), c.cancel)
+}
+
+func (p *stdio) exec(server, tool, arguments string) (answer, error) {
+	return p.request(`"tools/call"`, execParams(server, tool, arguments), 0)
+}
+
+func execParams(server, tool, arguments string) string {
+	return fmt.Sprintf(`{"name":"exec","arguments":{"server_name":%q,"tool_name":%q,"arguments":%s}}`, server, tool, arguments)
+}

@@ -1,0 +1,199 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// web is a run of mcpx-sse.
+type web struct {
+	*program
+	soak *soak
+	url  string
+	http *http.Client
+}
+
+func freeAddress() string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+var urlInLog = regexp.MustCompile(`url=(http://[^/]+)/mcp/`)
+
+func startHTTP(s *soak, name string) (*web, error) {
+	cmd, err := s.command("mcpx-sse", name, allServers, "--port", "0")
+	if err != nil {
+		return nil, err
+	}
+	w := &web{soak: s, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}
+	if w.program, err = s.begin(name, cmd); err != nil {
+		return nil, err
+	}
+	for begin := time.Now(); time.Since(begin) < stopTime; <-time.After(10 * time.Millisecond) {
+		log, _ := os.ReadFile(filepath.Join(s.dir, name+".log"))
+		if found := urlInLog.FindSubmatch(log); found != nil {
+			w.url = string(found[1])
+			return w, nil
+		}
+	}
+	return nil, errors.New("mcpx-sse does not say where to connect")
+}
+
+// webClient is one client over HTTP. A worker of its own uses it.
+type webClient struct {
+	web     *web
+	lastID  atomic.Int64
+	session string
+	opening sync.Mutex
+}
+
+func (w *web) client() *webClient { return &webClient{web: w} }
+
+// open opens a session, if there is none.
+func (c *webClient) open() (session string, err error) {
+	c.opening.Lock()
+	defer c.opening.Unlock()
+	if c.session != "" && rand.IntN(50) > 0 {
+		return c.session, nil // else it is left behind, as by a client that has crashed
+	}
+	c.session = ""
+	_, c.session, err = c.post(context.Background(), "", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"soak","version":"1"}}}`, "0")
+	return c.session, err
+}
+
+func (c *webClient) call(k call) (answer, error) {
+	id := fmt.Sprint(c.lastID.Add(1))
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	session, err := c.open()
+	if err != nil {
+		return answer{}, err
+	}
+	if k.cancel > 0 {
+		stop := time.AfterFunc(k.cancel, func() {
+			if k.drop {
+				cancel()
+				return
+			}
+			_, _, _ = c.post(context.Background(), session, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`+id+`}}`, "")
+		})
+		defer stop.Stop()
+	}
+	a, _, err := c.post(ctx, session, `{"jsonrpc":"2.0","id":`+id+`,"method":"tools/call","params":`+k.params(id)+`}`, id)
+	switch {
+	case err == nil:
+		return a, nil
+	case k.drop && ctx.Err() != nil:
+		return a, errDropped
+	case k.cancel > 0 && errors.Is(err, errNone):
+		return a, errGivenUp
+	}
+	return a, err
+}
+
+func (c *webClient) exec(server, tool, arguments string) (answer, error) {
+	id := fmt.Sprint(c.lastID.Add(1))
+	session, err := c.open()
+	if err != nil {
+		return answer{}, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	a, _, err := c.post(ctx, session, `{"jsonrpc":"2.0","id":`+id+`,"method":"tools/call","params":`+execParams(server, tool, arguments)+`}`, id)
+	return a, err
+}
+
+// post sends a message and reads the answer to it, if it has an id.
+func (c *webClient) post(ctx context.Context, session, body, id string) (a answer, opened string, err error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.web.url+"/mcp", strings.NewReader(body))
+	if err != nil {
+		return a, "", err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	if session != "" {
+		r.Header.Set("Mcp-Session-Id", session)
+	}
+	response, err := c.web.http.Do(r)
+	if err != nil {
+		return a, "", err
+	}
+	defer func() { _ = response.Body.Close() }()
+	opened = response.Header.Get("Mcp-Session-Id")
+	if id == "" {
+		return a, opened, nil
+	}
+	if response.StatusCode != http.StatusOK {
+		return a, opened, fmt.Errorf("%w: HTTP status %s", errNone, response.Status)
+	}
+	answered := false
+	lines := bufio.NewReaderSize(response.Body, 1<<16)
+	for {
+		line, err := lines.ReadString('\n')
+		data, isData := strings.CutPrefix(line, "data: ")
+		if !isData && strings.HasPrefix(line, "{") {
+			data, isData = line, true // the whole body is the answer
+		}
+		if isData {
+			answered = c.take(&a, data, id, answered)
+		}
+		switch {
+		case errors.Is(err, io.EOF) && answered:
+			return a, opened, nil
+		case errors.Is(err, io.EOF):
+			return a, opened, errNone
+		case err != nil:
+			return a, opened, err
+		}
+	}
+}
+
+// take takes one message of a stream, and reports whether the answer is there.
+func (c *webClient) take(a *answer, data, id string, answered bool) bool {
+	var m struct {
+		answer
+		ID     json.RawMessage `json:"id"`
+		Method string          `json:"method"`
+		Params struct {
+			ProgressToken json.RawMessage `json:"progressToken"`
+			Message       string          `json:"message"`
+		} `json:"params"`
+	}
+	if err := json.Unmarshal([]byte(data), &m); err != nil {
+		c.web.soak.ledger.violation("a stream has %.200q", data)
+		return answered
+	}
+	switch {
+	case m.Method == "notifications/progress" && string(m.Params.ProgressToken) == id:
+		a.progress = append(a.progress, m.Params.Message)
+	case m.Method == "notifications/progress":
+		c.web.soak.ledger.violation("the stream of %s has the progress of %s", id, m.Params.ProgressToken)
+	case m.Method != "":
+	case answered || string(m.ID) != id:
+		c.web.soak.ledger.twice(string(m.ID) + " in the stream of " + id)
+	default:
+		a.Result, a.Error = m.Result, m.Error
+		return true
+	}
+	return answered
+}

@@ -1,0 +1,107 @@
+package mcptest
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+)
+
+// workTools are what a server with the flag -record has besides: a tool that
+// notes every call in a file before it does anything, and one that misbehaves.
+var workTools = []tool{
+	{"work", `"description":"Note the call, then do as it says","inputSchema":{"type":"object","properties":{"nonce":{"type":"string"},"ms":{"type":"integer"},"bytes":{"type":"integer"},"steps":{"type":"integer"},"how":{"enum":["text","isError","error"]}},"required":["nonce"]}`, (*server).work},
+	{"fault", `"description":"Misbehave","inputSchema":{"type":"object","properties":{"kind":{"type":"string"}},"required":["kind"]}`, (*server).fault},
+}
+
+// record appends a line to the file of -record, in one write: other processes
+// append to it too.
+func (s *server) record(nonce string) {
+	f, err := os.OpenFile(s.recordFile, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "record:", err)
+		return
+	}
+	_, _ = f.WriteString(nonce + "\n")
+	_ = f.Close()
+}
+
+// work answers with its nonce, after a while, with progress, and with that many
+// bytes more.
+func (s *server) work(m message, args json.RawMessage, cancelled chan struct{}) {
+	a := arguments[struct {
+		Nonce string `json:"nonce"`
+		MS    int    `json:"ms"`
+		Bytes int    `json:"bytes"`
+		Steps int    `json:"steps"`
+		How   string `json:"how"`
+	}](args)
+	s.record(a.Nonce)
+	p := arguments[struct {
+		Meta struct {
+			ProgressToken json.RawMessage `json:"progressToken"`
+		} `json:"_meta"`
+	}](m.Params)
+	for i := range max(a.Steps, 1) {
+		select {
+		case <-time.After(time.Duration(a.MS) * time.Millisecond / time.Duration(max(a.Steps, 1))):
+		case <-cancelled:
+			return
+		}
+		if i < a.Steps {
+			s.notify("notifications/progress", fmt.Sprintf(`{"progressToken":%s,"progress":%d,"message":%q}`, p.Meta.ProgressToken, i+1, a.Nonce))
+		}
+	}
+	text := quote(a.Nonce + strings.Repeat(".", a.Bytes))
+	switch a.How {
+	case "error":
+		s.fail(m.ID, -32042, a.Nonce, "")
+	case "isError":
+		s.result(m.ID, `{"content":[{"type":"text","text":`+text+`}],"isError":true}`)
+	default:
+		s.result(m.ID, `{"content":[{"type":"text","text":`+text+`}]}`)
+	}
+}
+
+// Faults are the kinds that the tool fault knows.
+var Faults = []string{"exit", "close stdin", "close stdout", "garbage", "endless line", "answer twice", "foreign ids", "log flood", "stderr flood"}
+
+// fault does what no server should.
+func (s *server) fault(m message, args json.RawMessage, _ chan struct{}) {
+	switch member(args, "kind") {
+	case "exit":
+		os.Exit(3)
+	case "close stdin":
+		_ = os.Stdin.Close()
+	case "close stdout":
+		_ = os.Stdout.Close()
+		return
+	case "garbage":
+		for _, line := range []string{"not a message", `{"jsonrpc":"2.0","id":`, "{}", "[]", "\x00\xff\xfe", `{"id":1,"id":2,"result":{}}`} {
+			s.write(line)
+		}
+	case "endless line":
+		s.out.Lock() // whoever else writes waits forever
+		for {
+			if _, err := os.Stdout.WriteString(strings.Repeat("x", 1<<16)); err != nil {
+				os.Exit(4)
+			}
+		}
+	case "answer twice":
+		s.text(m, "the first answer")
+	case "foreign ids":
+		for _, id := range []string{"-1", "0", "999999999", `"x"`, "null", "1.5"} {
+			s.result(json.RawMessage(id), `{"content":[{"type":"text","text":"an answer to nothing"}]}`)
+		}
+	case "log flood":
+		for i := range 2000 {
+			s.notify("notifications/message", fmt.Sprintf(`{"level":"info","data":"message %d"}`, i))
+		}
+	case "stderr flood":
+		for i := range 5000 {
+			fmt.Fprintln(os.Stderr, "line", i, strings.Repeat("z", 200))
+		}
+	}
+	s.text(m, "done")
+}
