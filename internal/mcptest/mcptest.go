@@ -82,6 +82,7 @@ type server struct {
 	extra   map[string]int // items that change has added, by list
 	calls   int
 	cancels map[string]chan struct{}
+	deaf    bool // it no longer reads
 	lastID  int
 	answers map[string]chan string // to what the server asked
 	notices map[string]int         // notifications that came, by method
@@ -172,6 +173,20 @@ func (s *server) loop() {
 			continue
 		}
 		s.take(m, line)
+		s.rest()
+	}
+}
+
+// rest returns at once, unless the server has gone deaf.
+func (s *server) rest() {
+	for begin := time.Now(); ; {
+		s.mu.Lock()
+		deaf := s.deaf
+		s.mu.Unlock()
+		if !deaf || time.Since(begin) > time.Hour {
+			return
+		}
+		<-time.After(100 * time.Millisecond)
 	}
 }
 

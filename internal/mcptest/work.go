@@ -64,7 +64,8 @@ func (s *server) work(m message, args json.RawMessage, cancelled chan struct{}) 
 	}
 }
 
-// Faults are the kinds that the tool fault knows.
+// Faults are the kinds that the tool fault knows and that a server survives, or
+// dies of at once. There are others, which never end.
 var Faults = []string{"exit", "close stdin", "close stdout", "garbage", "endless line", "answer twice", "foreign ids", "log flood", "stderr flood"}
 
 // fault does what no server should.
@@ -94,6 +95,15 @@ func (s *server) fault(m message, args json.RawMessage, _ chan struct{}) {
 		for _, id := range []string{"-1", "0", "999999999", `"x"`, "null", "1.5"} {
 			s.result(json.RawMessage(id), `{"content":[{"type":"text","text":"an answer to nothing"}]}`)
 		}
+	case "deep answer":
+		s.result(m.ID, `{"content":`+strings.Repeat("[", 300)+strings.Repeat("]", 300)+"}")
+		return
+	case "deaf":
+		s.mu.Lock()
+		s.deaf = true
+		s.mu.Unlock()
+	case "endless notifications", "endless log messages", "endless progress", "endless requests", "endless stderr", "endless stray lines":
+		s.flood(member(args, "kind"), m)
 	case "log flood":
 		for i := range 2000 {
 			s.notify("notifications/message", fmt.Sprintf(`{"level":"info","data":"message %d"}`, i))
@@ -104,4 +114,31 @@ func (s *server) fault(m message, args json.RawMessage, _ chan struct{}) {
 		}
 	}
 	s.text(m, "done")
+}
+
+// flood sends one thing forever.
+func (s *server) flood(kind string, m message) {
+	p := arguments[struct {
+		Meta struct {
+			ProgressToken json.RawMessage `json:"progressToken"`
+		} `json:"_meta"`
+	}](m.Params)
+	for i := 0; ; i++ {
+		switch kind {
+		case "endless notifications":
+			s.notify("notifications/tools/list_changed", "{}")
+			s.notify("notifications/unheard/of", `{"filler":"`+strings.Repeat("y", 1000)+`"}`)
+			s.notify("notifications/resources/updated", `{"uri":"test://one"}`)
+		case "endless log messages":
+			s.notify("notifications/message", fmt.Sprintf(`{"level":"emergency","data":"%s %d"}`, strings.Repeat("m", 1000), i))
+		case "endless progress":
+			s.notify("notifications/progress", fmt.Sprintf(`{"progressToken":%s,"progress":%d}`, p.Meta.ProgressToken, i))
+		case "endless requests":
+			s.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":"flood-%d","method":%q,"params":{}}`, i, []string{"ping", "roots/list", "no/such"}[i%3]))
+		case "endless stderr":
+			fmt.Fprintln(os.Stderr, "line", i, strings.Repeat("z", 1000))
+		case "endless stray lines":
+			s.write("Listening on port 8000")
+		}
+	}
 }

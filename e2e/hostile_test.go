@@ -1,0 +1,178 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"mcpx/internal/mcptest"
+)
+
+// What mcpx may cost while an upstream does its worst, with messages of 1 MiB at
+// most: the answers of the others stay quick, and its memory small.
+const (
+	hostileCalls = 100
+	hostileMiB   = 100
+	hostileP99   = time.Second // other tests run beside this one; alone it is a few milliseconds
+)
+
+// hostile is an upstream that misbehaves, and what is said of it.
+type hostile struct {
+	name   string
+	flags  []string
+	keys   map[string]any // of its config, besides
+	limits map[string]any // of the config, besides
+	tool   string         // called, or
+	args   string
+	list   bool   // inspected
+	want   string // the text must have this
+	log    string // stderr must have this
+	well   bool   // the text is no error
+}
+
+func fault(kind string) string { return fmt.Sprintf(`{"kind":%q}`, kind) }
+
+// hostiles are all of them. Those that never end run into their own limits.
+func hostiles(t *testing.T) []hostile {
+	record := []string{"-record", t.TempDir() + "/record"}
+	quick := map[string]any{"timeout": "1s", "max_timeout": "2s"}
+	const tooLong = `server "bad" stopped during the call: sent a message of more than 1048576 bytes (limits.message_bytes)`
+	const silent = `server "bad": timed out: no answer and no progress within 1s (its "timeout"); the call was cancelled`
+	const tooSlow = `server "bad": timed out: no answer within 2s (its "max_timeout"); the call was cancelled`
+	repeated := answersFile(t, map[string]any{"tools/list": map[string]any{"result": map[string]any{"tools": []any{map[string]any{"name": "only"}}, "nextCursor": "same"}}})
+	return []hostile{
+		{name: "a message that is too long", tool: "large", args: `{"bytes":2000000}`, want: tooLong},
+		{name: "an endless line", flags: record, tool: "fault", args: fault("endless line"), want: tooLong},
+		{name: "an endless line at the start", flags: []string{"-long-line", "40000000"}, list: true, want: "sent a message of more than 1048576 bytes (limits.message_bytes)"},
+		{name: "an answer nested too deep", flags: record, tool: "fault", args: fault("deep answer"), want: `server "bad" answered with error -32603: it answered with a message that is not JSON-RPC: Parse error: JSON nested too deep (-32700)`},
+		{name: "lines that are no messages", flags: record, tool: "fault", args: fault("garbage"), want: "done", well: true, log: "they are skipped"},
+		{name: "two answers to one request", flags: record, tool: "fault", args: fault("answer twice"), want: "the first answer", well: true},
+		{name: "answers to nothing", flags: record, tool: "fault", args: fault("foreign ids"), want: "done", well: true},
+		{name: "an answer that comes too late", keys: quick, tool: "sleep", args: `{"ms":1500,"text":"late"}`, want: silent},
+		{name: "an upstream that never answers", flags: []string{"-silent", "tools/call"}, keys: quick, tool: "echo", args: `{"text":"x"}`, want: silent},
+		{name: "endless notifications", flags: record, keys: quick, tool: "fault", args: fault("endless notifications"), want: silent},
+		{name: "endless log messages", flags: record, keys: quick, tool: "fault", args: fault("endless log messages"), want: silent},
+		{name: "endless requests", flags: record, keys: quick, tool: "fault", args: fault("endless requests"), want: tooSlow},
+		{name: "endless stray lines", flags: record, keys: quick, tool: "fault", args: fault("endless stray lines"), want: silent, log: "such lines are skipped"},
+		{name: "endless stderr", flags: record, keys: quick, tool: "fault", args: fault("endless stderr"), want: silent},
+		{name: "endless progress", flags: record, keys: quick, tool: "fault", args: fault("endless progress"), want: tooSlow},
+		{name: "too many tools", flags: []string{"-tools", "10500"}, limits: map[string]any{"message_bytes": 8 << 20}, list: true, want: "bad: 10000 tools", well: true, log: "the list has more than 10000 items; the rest is left out"},
+		{name: "too many pages", flags: []string{"-tools", "150", "-page-size", "1"}, list: true, want: "bad: 100 tools", well: true, log: "the list has more than 100 pages; the rest is left out"},
+		{name: "a cursor again and again", flags: []string{"-answers", repeated}, list: true, want: "bad: 1 tool\n", well: true, log: "the upstream repeats a page cursor"},
+	}
+}
+
+// TestHostileUpstreams has one upstream do its worst while another one is called.
+func TestHostileUpstreams(t *testing.T) {
+	t.Parallel()
+	for _, c := range hostiles(t) {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			bad := mcptest.Upstream(t, c.flags...)
+			for key, value := range c.keys {
+				bad[key] = value
+			}
+			limits := map[string]any{"message_bytes": 1 << 20}
+			for key, value := range c.limits {
+				limits[key] = value
+			}
+			p := start(t, map[string]any{"mcpServers": map[string]any{"good": mcptest.Upstream(t), "bad": bad}, "limits": limits}, options{})
+			p.initialize()
+			p.exec("good", "pid", "")
+			params := execParams("bad", c.tool, c.args)
+			if c.list {
+				params = inspectParams("bad", "")
+			}
+			id := p.nextID()
+			p.send(id, "tools/call", params)
+			p.staysWell("good")
+			if got := textOf(t, string(p.answer(id).Result), !c.well); !strings.Contains(got, c.want) {
+				t.Errorf("got\n%s\nwant\n%s", clip(got), c.want)
+			}
+			p.waitStderr(c.log)
+		})
+	}
+}
+
+// staysWell calls an upstream many times, which must be as quick as ever, and then
+// looks at the memory of mcpx.
+func (p *process) staysWell(server string) {
+	p.t.Helper()
+	var took []time.Duration
+	for i := range hostileCalls {
+		begin := time.Now()
+		text := fmt.Sprint("call ", i)
+		if got := p.exec(server, "echo", fmt.Sprintf(`{"text":%q}`, text)); got != text {
+			p.t.Errorf("got %q, want %q", got, text)
+		}
+		took = append(took, time.Since(begin))
+	}
+	slices.Sort(took)
+	limit := hostileP99
+	if race {
+		limit *= 4
+	}
+	within(p.t, "a call to the other upstream, p99,", took[len(took)*99/100-1], limit)
+	if peak := p.peakMiB(); peak > hostileMiB && !race {
+		p.t.Errorf("mcpx took %d MiB, want %d at most", peak, hostileMiB)
+	}
+}
+
+var peakLine = regexp.MustCompile(`VmHWM:\s+(\d+) kB`)
+
+// peakMiB is the most memory that mcpx has had; 0 where that is not known.
+func (p *process) peakMiB() int {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	found := peakLine.FindSubmatch(text)
+	if found == nil {
+		return 0
+	}
+	kib, _ := strconv.Atoi(string(found[1]))
+	return kib >> 10
+}
+
+// TestDeafUpstream has an upstream that no longer reads: what does not fit in its
+// queue is refused at once, what does runs into its limit.
+func TestDeafUpstream(t *testing.T) {
+	t.Parallel()
+	bad := mcptest.Upstream(t, "-record", t.TempDir()+"/record", "-ignore-eof", "-ignore-term")
+	bad["timeout"] = "2s"
+	p := start(t, map[string]any{"mcpServers": map[string]any{"good": mcptest.Upstream(t), "bad": bad}, "limits": map[string]any{"message_bytes": 1 << 20}}, options{})
+	p.initialize()
+	p.exec("good", "pid", "")
+	pid, err := strconv.Atoi(p.exec("bad", "pid", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.exec("bad", "fault", fault("deaf"))
+	p.send(p.nextID(), "tools/call", execParams("bad", "pid", "")) // it may hear this one yet
+	var ids []string
+	text := strings.Repeat("t", 400_000)
+	for range 8 {
+		id := p.nextID()
+		ids = append(ids, id)
+		p.send(id, "tools/call", execParams("bad", "echo", fmt.Sprintf(`{"text":%q}`, text)))
+	}
+	p.staysWell("good")
+	count := map[string]int{}
+	for _, id := range ids {
+		got, _, _ := strings.Cut(textOf(t, string(p.answer(id).Result), true), "\n")
+		count[got]++
+	}
+	const full, slow = "the call was not sent: the server does not read its input", `server "bad": timed out: no answer and no progress within 2s (its "timeout"); the call was cancelled`
+	if count[full] < 3 || count[slow] < 2 || count[full]+count[slow] != len(ids) {
+		t.Errorf("the calls ended with %v", count)
+	}
+	begin := time.Now()
+	p.stop()
+	p.waitEnd(stopTime)
+	within(t, "the stop", time.Since(begin), stopTime)
+	if mcptest.Alive(pid) {
+		t.Error("the deaf upstream is still there")
+	}
+}
