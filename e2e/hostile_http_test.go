@@ -1,0 +1,124 @@
+package e2e
+
+import (
+	"compress/gzip"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"mcpx/internal/mcptest"
+)
+
+// remoteUpstream is an MCP server over HTTP with one tool, whose calls are answered
+// by the test.
+func remoteUpstream(t *testing.T, call func(w http.ResponseWriter, r *http.Request, id string)) (url string) {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		text, _ := io.ReadAll(r.Body)
+		m := parse(string(text))
+		answer := func(result string) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result)
+		}
+		switch {
+		case r.Method != http.MethodPost:
+			w.WriteHeader(http.StatusMethodNotAllowed)
+		case m.Method == "initialize":
+			answer(`{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"remote","version":"1"}}`)
+		case m.Method == "tools/list":
+			answer(`{"tools":[{"name":"go","inputSchema":{"type":"object"}}]}`)
+		case m.Method == "tools/call":
+			call(w, r, string(m.ID))
+		default:
+			w.WriteHeader(http.StatusAccepted)
+		}
+	}))
+	t.Cleanup(func() {
+		s.CloseClientConnections()
+		s.Close()
+	})
+	return s.URL
+}
+
+// repeat writes a text until nobody takes it any more.
+func repeat(w io.Writer, text string) {
+	for {
+		if _, err := io.WriteString(w, text); err != nil {
+			return
+		}
+	}
+}
+
+// TestHostileRemotes has an upstream over HTTP do its worst.
+func TestHostileRemotes(t *testing.T) {
+	t.Parallel()
+	filler := strings.Repeat("x", 1<<16)
+	stream := func(w http.ResponseWriter) { w.Header().Set("Content-Type", "text/event-stream") }
+	const quick = `server "bad": timed out: no answer and no progress within 1s (its "timeout"); the call was cancelled`
+	const tooLong = "has more than 1048576 bytes (limits.message_bytes)"
+	for _, c := range []struct {
+		name, want string
+		call       func(w http.ResponseWriter, r *http.Request, id string)
+	}{
+		{"a gzip bomb", "its answer " + tooLong, func(w http.ResponseWriter, _ *http.Request, id string) {
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Content-Encoding", "gzip")
+			z := gzip.NewWriter(w)
+			_, _ = fmt.Fprintf(z, `{"jsonrpc":"2.0","id":%s,"result":{"text":"`, id)
+			for range 16_000 { // 1 GB
+				if _, err := io.WriteString(z, filler); err != nil {
+					return
+				}
+			}
+			_ = z.Close()
+		}},
+		{"an endless body", "its answer " + tooLong, func(w http.ResponseWriter, _ *http.Request, id string) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"text":"`, id)
+			repeat(w, filler)
+		}},
+		{"an endless line of an event", "its stream ended before the answer came: a line " + tooLong, func(w http.ResponseWriter, _ *http.Request, _ string) {
+			stream(w)
+			_, _ = io.WriteString(w, "data: ")
+			repeat(w, filler)
+		}},
+		{"an endless event", "its stream ended before the answer came: an event " + tooLong, func(w http.ResponseWriter, _ *http.Request, _ string) {
+			stream(w)
+			repeat(w, "data: "+filler+"\n")
+		}},
+		{"endless events", quick, func(w http.ResponseWriter, _ *http.Request, _ string) {
+			stream(w)
+			repeat(w, "event: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/unheard/of\",\"params\":{}}\n\n: a comment\n\n")
+		}},
+		{"events that are no messages", quick, func(w http.ResponseWriter, _ *http.Request, _ string) {
+			stream(w)
+			repeat(w, "data: nonsense\n\ndata: {\n\nid: 5\nretry: 1\n\n")
+		}},
+		{"no answer", quick, func(_ http.ResponseWriter, r *http.Request, _ string) { <-r.Context().Done() }},
+		{"an answer nested too deep", "it answered with a message that is not JSON-RPC: Parse error: JSON nested too deep", func(w http.ResponseWriter, _ *http.Request, id string) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s%s}`, id, strings.Repeat("[", 300), strings.Repeat("]", 300))
+		}},
+		{"an endless error", "HTTP status 500 Internal Server Error", func(w http.ResponseWriter, _ *http.Request, _ string) {
+			w.WriteHeader(http.StatusInternalServerError)
+			repeat(w, filler)
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			bad := map[string]any{"url": remoteUpstream(t, c.call), "timeout": "1s", "max_timeout": "3s"}
+			p := start(t, map[string]any{"mcpServers": map[string]any{"good": mcptest.Upstream(t), "bad": bad}, "limits": map[string]any{"message_bytes": 1 << 20}}, options{})
+			p.initialize()
+			p.exec("good", "pid", "")
+			id := p.nextID()
+			p.send(id, "tools/call", execParams("bad", "go", "{}"))
+			p.staysWell("good")
+			if got := textOf(t, string(p.answer(id).Result), true); !strings.Contains(got, c.want) {
+				t.Errorf("got\n%s\nwant\n%s", clip(got), c.want)
+			}
+		})
+	}
+}
