@@ -2,7 +2,9 @@ package logging
 
 import (
 	"bytes"
+	"slices"
 
+	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
 )
 
@@ -66,8 +68,12 @@ func timeOfDay(time string) string {
 	return time[from:to]
 }
 
-// shown is a value: a string without its quotes, if it needs none.
+// shown is a value: a string without its quotes, if it needs none. JSON escapes
+// only some of what steers a terminal.
 func shown(value []byte) []byte {
+	if slices.ContainsFunc(value, func(c byte) bool { return c >= 0x7f }) {
+		value = []byte(plain.Line(string(value)))
+	}
 	if len(value) > 2 && value[0] == '"' && !bytes.ContainsAny(value, " \\=") {
 		return value[1 : len(value)-1]
 	}
