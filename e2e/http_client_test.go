@@ -24,7 +24,7 @@ type site struct {
 	made atomic.Int64 // exchanges
 }
 
-var urlInLog = regexp.MustCompile(`url=(http://[^/]+)/mcp/`)
+var urlInLog = regexp.MustCompile(`url"?[=:]"?(http://[^/]+)/mcp/`)
 
 // serveHTTP runs mcpx-sse on a free port.
 func serveHTTP(t *testing.T, config any, o options) *site {

@@ -21,6 +21,9 @@ var sentinels = map[string]string{
 	"server token":  "sentinel-server-4711",
 	"mcpx's own":    "sentinel-own-4711",
 	"failing start": "sentinel-failing-4711",
+	"remote header": "sentinel-remote-header-4711",
+	"remote query":  "sentinel-remote-query-4711",
+	"remote user":   "sentinel-remote-user-4711",
 }
 
 func secretConfig(t *testing.T) map[string]any {

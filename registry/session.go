@@ -288,13 +288,26 @@ func (s *Session) call(ctx context.Context, r Request) ([]byte, error) {
 	}
 	switch {
 	case m.Error != nil:
-		err := jsonrpc.ParseError(m.Error)
+		err := s.own(m.Error)
 		s.elicitsBy(err, r.Client)
 		return nil, err
 	case rawjson.Kind(m.Result) != '{': // clients never settle a call whose result is no object
 		return nil, jsonrpc.Errorf(jsonrpc.CodeInternal, "it answered %s with a result that is no object", r.Method)
 	}
 	return m.Result, nil
+}
+
+// own is the upstream's own error. Servers repeat the key that they refuse, and an
+// error is shown and logged where a result is not.
+func (s *Session) own(raw []byte) *jsonrpc.Error {
+	e := jsonrpc.ParseError(raw)
+	e.Message = s.redact(e.Message)
+	if data := []byte(s.redact(string(e.Data))); rawjson.Check(data) == nil {
+		e.Data = data
+	} else {
+		e.Data = nil
+	}
+	return e
 }
 
 func (s *Session) register(c *call) error {
