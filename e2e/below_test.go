@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -34,18 +33,4 @@ func pidsBelow(root int) (pids []int) {
 		}
 	}
 	return pids
-}
-
-// startOf tells a process from another that has got its id later.
-func startOf(pid int) string {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return ""
-	}
-	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
-	const started = 19
-	if len(fields) <= started || fields[0] == "Z" {
-		return ""
-	}
-	return fields[started]
 }

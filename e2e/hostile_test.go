@@ -57,7 +57,7 @@ func hostiles(t *testing.T) []hostile {
 		{name: "an upstream that never answers", flags: []string{"-silent", "tools/call"}, keys: quick, tool: "echo", args: `{"text":"x"}`, want: silent},
 		{name: "endless notifications", flags: record, keys: quick, tool: "fault", args: fault("endless notifications"), want: silent},
 		{name: "endless log messages", flags: record, keys: quick, tool: "fault", args: fault("endless log messages"), want: silent},
-		{name: "endless requests", flags: record, keys: quick, tool: "fault", args: fault("endless requests"), want: tooSlow},
+		{name: "endless requests", flags: record, keys: quick, tool: "fault", args: fault("endless requests"), want: `server "bad": timed out: no answer`},
 		{name: "endless stray lines", flags: record, keys: quick, tool: "fault", args: fault("endless stray lines"), want: silent, log: "such lines are skipped"},
 		{name: "endless stderr", flags: record, keys: quick, tool: "fault", args: fault("endless stderr"), want: silent},
 		{name: "endless progress", flags: record, keys: quick, tool: "fault", args: fault("endless progress"), want: tooSlow},

@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"mcpx/internal/mcptest"
 )
 
 // patience is what anything that must happen may take on a loaded machine.
@@ -127,7 +129,9 @@ func writeConfig(t *testing.T, config any) (path string) {
 // environment is what a run of mcpx gets: nothing of the tests' own that would
 // change what it does.
 func environment(t *testing.T) []string {
-	env := []string{"HOME=" + t.TempDir(), "GORACE=atexit_sleep_ms=0"}
+	home := "HOME=" + t.TempDir() // tells what belongs to this run, watcher and all, from everything else
+	mcptest.NoneLeft(t, home)
+	env := []string{home, "GORACE=atexit_sleep_ms=0"}
 	for _, name := range []string{"PATH", "TMPDIR", "SYSTEMROOT", "TEMP", "TMP"} {
 		if value, ok := os.LookupEnv(name); ok {
 			env = append(env, name+"="+value)

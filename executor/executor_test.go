@@ -97,6 +97,7 @@ func idle(c *config.Config) *Executor {
 // start is an Executor whose upstreams run until the test ends.
 func start(t *testing.T, limits map[string]any, upstreams ...map[string]any) *bench {
 	t.Helper()
+	mcptest.NothingLeft(t)
 	c := parse(t, limits, upstreams...)
 	b := &bench{}
 	log := zerolog.New(&b.log)

@@ -36,6 +36,7 @@ func run(t *testing.T, upstreams map[string]any) (*Registry, *log) {
 // runWith is run with options of the test's own.
 func runWith(t *testing.T, o Options, upstreams map[string]any) (*Registry, *log) {
 	t.Helper()
+	mcptest.NothingLeft(t)
 	text, err := json.Marshal(map[string]any{"mcpServers": upstreams})
 	if err != nil {
 		t.Fatal(err)

@@ -79,6 +79,7 @@ func start(t *testing.T, upstreams ...map[string]any) *bench {
 // startAs is start with more keys in the config.
 func startAs(t *testing.T, file map[string]any, upstreams ...map[string]any) *bench {
 	t.Helper()
+	mcptest.NothingLeft(t)
 	file["mcp_servers"] = upstreams
 	if upstreams == nil {
 		file["mcp_servers"] = []any{}

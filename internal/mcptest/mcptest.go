@@ -5,6 +5,7 @@ package mcptest
 
 import (
 	"bufio"
+	"crypto/rand"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -28,7 +29,11 @@ func Main() {
 	}
 }
 
-// Upstream is the config of a server with those flags, as a JSON object.
+// markVariable tells the children of one test from all others.
+const markVariable = "MCPTEST_MARK"
+
+// Upstream is the config of a server with those flags, as a JSON object. The test
+// fails if it leaves the server, or what that has started, behind.
 func Upstream(t testing.TB, flags ...string) map[string]any {
 	t.Helper()
 	self, err := os.Executable()
@@ -38,8 +43,11 @@ func Upstream(t testing.TB, flags ...string) map[string]any {
 	if flags == nil {
 		flags = []string{}
 	}
+	mark := rand.Text()
+	NoneLeft(t, markVariable+"="+mark)
 	return map[string]any{"command": self, "args": flags, "env": map[string]string{
 		variable:     "1",
+		markVariable: mark,
 		"GOCOVERDIR": t.TempDir(),         // a binary built for coverage would complain on stderr
 		"GORACE":     "atexit_sleep_ms=0", // one built for races would take a second to end
 	}}

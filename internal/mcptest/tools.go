@@ -216,13 +216,13 @@ func (s *server) failCall(m message, _ json.RawMessage, _ chan struct{}) {
 	s.fail(m.ID, -32042, "it did not work", `{"detail":9007199254740993}`)
 }
 
-// raw answers with its argument, or with the JSON that it spells.
+// raw answers with its argument, or with the object that it spells.
 func (s *server) raw(m message, args json.RawMessage, _ chan struct{}) {
 	result := arguments[struct {
 		Result json.RawMessage `json:"result"`
 	}](args).Result
 	var text string
-	if json.Unmarshal(result, &text) == nil {
+	if json.Unmarshal(result, &text) == nil && strings.HasPrefix(text, "{") {
 		result = json.RawMessage(text)
 	}
 	s.result(m.ID, string(result))

@@ -1,0 +1,80 @@
+package mcptest
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// settleTime is what the end of things may take on a loaded machine.
+const settleTime = 10 * time.Second
+
+// NothingLeft compares the goroutines and open files of the process after the test
+// with those of now. It is for tests that do not run side by side.
+func NothingLeft(t testing.TB) {
+	t.Helper()
+	goroutines, files := runtime.NumGoroutine(), openFiles()
+	t.Cleanup(func() {
+		t.Helper()
+		var g, f int
+		if poll(func() bool { g, f = runtime.NumGoroutine(), openFiles(); return g <= goroutines && f <= files }) {
+			return
+		}
+		stacks := make([]byte, 1<<16)
+		t.Errorf("%d goroutines and %d open files after the test, %d and %d before it:\n%s", g, f, goroutines, files, stacks[:runtime.Stack(stacks, true)])
+	})
+}
+
+// NoneLeft fails the test if, after it, a process still has that entry in its
+// environment. It looks nowhere but on Linux.
+func NoneLeft(t testing.TB, entry string) {
+	t.Helper()
+	t.Cleanup(func() {
+		t.Helper()
+		var left []string
+		if !poll(func() bool { left = processesWith(entry); return len(left) == 0 }) {
+			t.Errorf("processes that the test left behind: %q", left)
+		}
+	})
+}
+
+// poll waits until done says so, and reports whether it did in time.
+func poll(done func() bool) bool {
+	for begin := time.Now(); ; <-time.After(5 * time.Millisecond) {
+		if done() {
+			return true
+		}
+		if time.Since(begin) > settleTime {
+			return false
+		}
+	}
+}
+
+// openFiles is the number of the process's open files, 0 where that is not known.
+func openFiles() int {
+	entries, _ := os.ReadDir("/proc/self/fd")
+	return len(entries)
+}
+
+// processesWith are the live processes that have an entry in their environment.
+func processesWith(entry string) (found []string) {
+	entries, _ := os.ReadDir("/proc")
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		environ, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid)) // that of one that has ended is empty
+		for has := range bytes.SplitSeq(environ, []byte{0}) {
+			if string(has) == entry {
+				line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+				found = append(found, fmt.Sprintf("%d %s", pid, bytes.ReplaceAll(line, []byte{0}, []byte(" "))))
+			}
+		}
+	}
+	return found
+}
