@@ -1,0 +1,300 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"mcpx/config"
+	"mcpx/internal/mcptest"
+	"mcpx/internal/rawjson"
+)
+
+// transportFake is a transport that only the tests of this file have.
+const transportFake config.Transport = "fake"
+
+// fake is an upstream inside the test, whose clock is the test's.
+type fake struct {
+	mu       sync.Mutex
+	down     bool        // it cannot be dialled
+	silent   bool        // it never answers
+	dialled  []time.Time // attempts
+	current  *fakeLink
+	progress time.Duration // between two notices of a call; 0: none
+	takes    time.Duration // to answer a call
+}
+
+// fakeLink is one connection to it.
+type fakeLink struct {
+	fake     *fake
+	messages chan []byte
+	ended    chan struct{}
+	end      func(reason error)
+	reason   error
+}
+
+func (f *fake) dial(context.Context, *config.Upstream, Options, zerolog.Logger) (link, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.dialled = append(f.dialled, time.Now())
+	if f.down {
+		return nil, &failure{reason: "down on purpose"}
+	}
+	l := &fakeLink{fake: f, messages: make(chan []byte, 1000), ended: make(chan struct{})}
+	var once sync.Once
+	l.end = func(reason error) {
+		once.Do(func() {
+			l.reason = reason
+			close(l.ended)
+		})
+	}
+	f.current = l
+	return l, nil
+}
+
+// set changes the upstream.
+func (f *fake) set(change func(f *fake)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change(f)
+}
+
+// die ends the connection there is.
+func (f *fake) die() {
+	f.mu.Lock()
+	l := f.current
+	f.mu.Unlock()
+	l.end(&failure{reason: "died on purpose"})
+}
+
+// times are the attempts so far, in seconds after the first.
+func (f *fake) times() (seconds []float64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, at := range f.dialled {
+		seconds = append(seconds, at.Sub(f.dialled[0]).Seconds())
+	}
+	return seconds
+}
+
+func (l *fakeLink) Send(message []byte) error {
+	id := string(rawjson.Get(message, "id"))
+	method, _ := rawjson.String(rawjson.Get(message, "method"))
+	l.fake.mu.Lock()
+	silent, every, takes := l.fake.silent, l.fake.progress, l.fake.takes
+	l.fake.mu.Unlock()
+	switch {
+	case id == "" || silent:
+	case method == "initialize":
+		l.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{"capabilities":{"tools":{}}}}`)
+	case method == "tools/list":
+		l.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{"tools":[]}}`)
+	default:
+		go l.answer(id, every, takes)
+	}
+	return nil
+}
+
+// answer answers a call after a while, with progress meanwhile.
+func (l *fakeLink) answer(id string, every, takes time.Duration) {
+	if every == 0 {
+		every = takes + 1
+	}
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	done := time.NewTimer(takes)
+	defer done.Stop()
+	for {
+		select {
+		case <-tick.C:
+			l.say(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":` + id + `,"progress":1}}`)
+		case <-done.C:
+			l.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{}}`)
+			return
+		case <-l.ended:
+			return
+		}
+	}
+}
+
+func (l *fakeLink) say(message string) {
+	select {
+	case l.messages <- []byte(message):
+	case <-l.ended:
+	}
+}
+
+func (l *fakeLink) Receive() ([]byte, error) {
+	select {
+	case m := <-l.messages:
+		return m, nil
+	case <-l.ended:
+		return nil, l.reason
+	}
+}
+
+func (l *fakeLink) Close() { l.end(errors.New("closed")) }
+
+// inTime runs a test of a registry with one fake upstream in a bubble, where an
+// hour takes no time. Limits are those of the defaults.
+func inTime(t *testing.T, f *fake, test func(t *testing.T, r *Registry)) {
+	t.Helper()
+	mcptest.NothingLeft(t)
+	dialers[transportFake] = f.dial
+	defer delete(dialers, transportFake)
+	synctest.Test(t, func(t *testing.T) {
+		r := New(&config.Profile{Upstreams: []config.Upstream{{
+			Name: "a", Transport: transportFake, StartupTimeout: 30 * time.Second, Timeout: time.Minute, MaxTimeout: 15 * time.Minute,
+		}}}, Options{Log: zerolog.Nop(), MessageBytes: 1 << 20, ConnectsAtOnce: 2})
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = r.Run(ctx) })
+		synctest.Wait()
+		test(t, r)
+		cancel()
+		wg.Wait()
+		if u := r.Catalog().Upstream("a"); u.State != Stopped {
+			t.Errorf("it is %s after the end", u.State)
+		}
+		attempts := len(f.times())
+		<-time.After(10 * time.Minute)
+		if n := len(f.times()); n != attempts {
+			t.Errorf("it was started %d times after the end", n-attempts)
+		}
+	})
+}
+
+// after waits, and then until everybody has done what there was to do.
+func after(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+func TestAnUpstreamThatNeverStarts(t *testing.T) {
+	f := &fake{down: true}
+	inTime(t, f, func(t *testing.T, _ *Registry) {
+		after(200 * time.Second)
+		got := f.times()
+		least, most := 0.0, 0.0
+		for i, wait := range []float64{0, 1, 2, 4, 8, 16, 32, 60} { // each may be a fifth shorter
+			least, most = least+wait*0.8, most+wait
+			if i >= len(got) || got[i] < least || got[i] > most+0.001 {
+				t.Fatalf("attempt %d of %v, want one between %g and %g", i, got, least, most)
+			}
+		}
+	})
+}
+
+func TestAHealthyUpstreamIsStartedAgainAtOnce(t *testing.T) {
+	f := &fake{}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		ready := func() bool { return r.Catalog().Upstream("a").State == Ready }
+		after(10 * time.Second)
+		f.die()
+		after(0)
+		if !ready() || len(f.times()) != 2 {
+			t.Errorf("after the first death: ready %v, attempts at %v", ready(), f.times())
+		}
+		f.die()
+		after(700 * time.Millisecond)
+		if u := r.Catalog().Upstream("a"); u.State != Waiting || u.Reason != "died on purpose" {
+			t.Errorf("after the second death it is %s (%s), want it to wait", u.State, u.Reason)
+		}
+		after(300 * time.Millisecond)
+		if !ready() {
+			t.Error("it does not come back within a second")
+		}
+		after(time.Minute) // of health, which forgives everything
+		f.die()
+		after(0)
+		if !ready() {
+			t.Error("after a minute of health it is not started again at once")
+		}
+	})
+}
+
+func TestACallStartsAWaitingUpstreamAfterTheGrace(t *testing.T) {
+	f := &fake{down: true}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		after(20 * time.Second) // attempts at about 0, 1, 3, 7 and 15
+		u := r.Catalog().Upstream("a")
+		after(time.Until(u.RetryAt)) // the next attempt fails now
+		f.set(func(f *fake) { f.down = false })
+		attempts := len(f.times())
+		after(900 * time.Millisecond)
+		_, err := r.Call(t.Context(), "a", Request{Method: "tools/call"})
+		var none *Unavailable
+		if !errors.As(err, &none) || none.Reason != "down on purpose" || len(f.times()) != attempts {
+			t.Errorf("a call within the grace: %v, attempts at %v", err, f.times())
+		}
+		after(200 * time.Millisecond)
+		if _, err := r.Call(t.Context(), "a", Request{Method: "tools/call"}); err != nil || len(f.times()) != attempts+1 {
+			t.Errorf("a call after the grace: %v, attempts at %v", err, f.times())
+		}
+	})
+}
+
+func TestTheStartupLimit(t *testing.T) {
+	f := &fake{silent: true}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		after(30*time.Second - time.Millisecond)
+		if u := r.Catalog().Upstream("a"); u.State != Starting {
+			t.Errorf("before its limit it is %s (%s)", u.State, u.Reason)
+		}
+		after(2 * time.Millisecond)
+		if u := r.Catalog().Upstream("a"); u.State != Waiting || u.Reason != `not ready within 30s (its "startup_timeout")` {
+			t.Errorf("after its limit it is %s (%s)", u.State, u.Reason)
+		}
+	})
+}
+
+// TestTheLimitsOfACall: an idle call ends after a minute, one with progress after a
+// quarter of an hour, and not a moment earlier.
+func TestTheLimitsOfACall(t *testing.T) {
+	for _, c := range []struct {
+		name            string
+		progress, takes time.Duration
+		want            time.Duration
+		err             string
+	}{
+		{"just in time", 0, time.Minute - 1, time.Minute - 1, ""},
+		{"idle", 0, time.Hour, time.Minute, `server "a": timed out: no answer and no progress within 1m0s (its "timeout"); the call was cancelled`},
+		{"progress", 59 * time.Second, 10 * time.Minute, 10 * time.Minute, ""},
+		{"progress that is too rare", 61 * time.Second, 10 * time.Minute, time.Minute, `(its "timeout")`},
+		{"progress forever", 10 * time.Second, time.Hour, 15 * time.Minute, `server "a": timed out: no answer within 15m0s (its "max_timeout"); the call was cancelled`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := &fake{progress: c.progress, takes: c.takes}
+			inTime(t, f, func(t *testing.T, r *Registry) {
+				begin := time.Now()
+				_, err := r.Call(t.Context(), "a", Request{Method: "tools/call", Meta: []byte("{}")})
+				if took := time.Since(begin); took != c.want {
+					t.Errorf("it took %s, want %s", took, c.want)
+				}
+				if got := fmt.Sprint(err); c.err == "" && err != nil || !strings.Contains(got, c.err) {
+					t.Errorf("error %v, want %s", err, c.err)
+				}
+			})
+		})
+	}
+}
+
+// TestAShutdownStartsNothing ends the registry while the upstream waits for its
+// next start; inTime looks whether that comes.
+func TestAShutdownStartsNothing(t *testing.T) {
+	f := &fake{down: true}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		after(4 * time.Second)
+		if u := r.Catalog().Upstream("a"); u.State != Waiting {
+			t.Errorf("it is %s", u.State)
+		}
+		f.set(func(f *fake) { f.down = false })
+	})
+}
