@@ -53,6 +53,7 @@ func hostiles(t *testing.T) []hostile {
 		{name: "lines that are no messages", flags: record, tool: "fault", args: fault("garbage"), want: "done", well: true, log: "they are skipped"},
 		{name: "two answers to one request", flags: record, tool: "fault", args: fault("answer twice"), want: "the first answer", well: true},
 		{name: "answers to nothing", flags: record, tool: "fault", args: fault("foreign ids"), want: "done", well: true},
+		{name: "answers for the calls of another", flags: record, tool: "fault", args: fault("answers for others"), want: "done", well: true},
 		{name: "an answer that comes too late", keys: quick, tool: "sleep", args: `{"ms":1500,"text":"late"}`, want: silent},
 		{name: "an upstream that never answers", flags: []string{"-silent", "tools/call"}, keys: quick, tool: "echo", args: `{"text":"x"}`, want: silent},
 		{name: "endless notifications", flags: record, keys: quick, tool: "fault", args: fault("endless notifications"), want: silent},
@@ -174,5 +175,26 @@ func TestDeafUpstream(t *testing.T) {
 	within(t, "the stop", time.Since(begin), stopTime)
 	if mcptest.Alive(pid) {
 		t.Error("the deaf upstream is still there")
+	}
+}
+
+// TestFloodToADeafClient: what a client does not read is not kept for it.
+func TestFloodToADeafClient(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"endless log messages", "endless progress", "endless requests"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			bad := mcptest.Upstream(t, "-record", t.TempDir()+"/record")
+			bad["timeout"], bad["max_timeout"] = "2s", "2s"
+			p := start(t, map[string]any{"mcpServers": map[string]any{"bad": bad}, "limits": map[string]any{"message_bytes": 1 << 20}}, options{deaf: true})
+			p.wantCode = anyCode
+			p.send("1", "initialize", `{"protocolVersion":"2025-11-25","capabilities":{"roots":{}},"clientInfo":{"name":"e2e","version":"1"}}`)
+			p.notify("notifications/initialized", "{}")
+			p.send("2", "tools/call", `{"name":"exec","arguments":{"server_name":"bad","tool_name":"fault","arguments":`+fault(kind)+`},"_meta":{"progressToken":"x"}}`)
+			p.waitStderr("tool=fault outcome=timeout")
+			if peak := p.peakMiB(); peak > hostileMiB && !race {
+				t.Errorf("mcpx took %d MiB, want %d at most", peak, hostileMiB)
+			}
+		})
 	}
 }

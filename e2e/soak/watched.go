@@ -98,7 +98,11 @@ func (f *watched) goroutines() int {
 	if f.url == "" {
 		return 0
 	}
-	response, err := http.Get(f.url + "/metrics")
+	r, err := http.NewRequestWithContext(context.Background(), http.MethodGet, f.url+"/metrics", nil)
+	if err != nil {
+		return 0
+	}
+	response, err := http.DefaultClient.Do(r)
 	if err != nil {
 		return 0
 	}

@@ -1,6 +1,7 @@
 package mcptest
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
@@ -31,7 +32,7 @@ type webSession struct {
 
 // serveHTTP serves until the process is killed.
 func serveHTTP(address string, fresh func() *server) int {
-	l, err := net.Listen("tcp", address)
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", address)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

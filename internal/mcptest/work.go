@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -104,6 +105,12 @@ func (s *server) fault(m message, args json.RawMessage, _ chan struct{}) {
 		s.mu.Unlock()
 	case "endless notifications", "endless log messages", "endless progress", "endless requests", "endless stderr", "endless stray lines":
 		s.flood(member(args, "kind"), m)
+	case "answers for others":
+		for id := range 1000 {
+			if strconv.Itoa(id) != string(m.ID) {
+				s.result(json.RawMessage(strconv.Itoa(id)), `{"content":[{"type":"text","text":"an answer for another"}]}`)
+			}
+		}
 	case "log flood":
 		for i := range 2000 {
 			s.notify("notifications/message", fmt.Sprintf(`{"level":"info","data":"message %d"}`, i))
