@@ -109,7 +109,10 @@ func TestHostileRemotes(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			bad := map[string]any{"url": remoteUpstream(t, c.call), "timeout": "1s", "max_timeout": "3s"}
+			bad := map[string]any{"url": remoteUpstream(t, c.call)}
+			if c.want == quick {
+				bad["timeout"], bad["max_timeout"] = "1s", "3s"
+			}
 			p := start(t, map[string]any{"mcpServers": map[string]any{"good": mcptest.Upstream(t), "bad": bad}, "limits": map[string]any{"message_bytes": 1 << 20}}, options{})
 			p.initialize()
 			p.exec("good", "pid", "")
