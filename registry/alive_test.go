@@ -13,6 +13,8 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 	mcpserver "github.com/mark3labs/mcp-go/server"
+
+	"mcpx/internal/mcptest"
 )
 
 // wire forwards connections until it is cut: then those that are open stay so, and
@@ -104,6 +106,7 @@ func TestASilentStreamIsNoticed(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			defer handler.Close()
 			defer handler.CloseClientConnections()
+			mcptest.NothingLeft(t)
 			w := newWire(t, handler.Listener.Addr().String())
 			path := map[string]string{"http": "/mcp", "sse": "/sse"}[kind]
 			r, l := runWith(t, Options{PingEvery: 200 * time.Millisecond}, map[string]any{
