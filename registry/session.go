@@ -342,7 +342,10 @@ func (s *Session) wait(ctx context.Context, c *call) (*jsonrpc.Message, error) {
 				continue
 			case len(c.signal) == 0:
 				return nil, limits.timeout()
-			} // else the answer came in the same moment
+			}
+			// Something came in the same moment. If it is not the answer, the limits
+			// still hold.
+			limits.restart()
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
