@@ -18,7 +18,7 @@ import (
 const (
 	hostileCalls = 100
 	hostileMiB   = 100
-	hostileP99   = 2 * time.Second // other tests run beside this one; alone it is a few milliseconds
+	hostileP99   = time.Second // on a loaded machine; on an idle one it is a few milliseconds
 )
 
 // hostile is an upstream that misbehaves, and what is said of it.
@@ -68,12 +68,19 @@ func hostiles(t *testing.T) []hostile {
 	}
 }
 
+// besideOthers lets a test run beside others, unless it is one of those that keep
+// a processor busy: then the others would have to wait.
+func besideOthers(t *testing.T, name string) {
+	if !strings.HasPrefix(name, "endless") {
+		t.Parallel()
+	}
+}
+
 // TestHostileUpstreams has one upstream do its worst while another one is called.
 func TestHostileUpstreams(t *testing.T) {
-	t.Parallel()
 	for _, c := range hostiles(t) {
 		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
+			besideOthers(t, c.name)
 			bad := mcptest.Upstream(t, c.flags...)
 			for key, value := range c.keys {
 				bad[key] = value
@@ -179,10 +186,9 @@ func TestDeafUpstream(t *testing.T) {
 
 // TestFloodToADeafClient: what a client does not read is not kept for it.
 func TestFloodToADeafClient(t *testing.T) {
-	t.Parallel()
 	for _, kind := range []string{"endless log messages", "endless progress", "endless requests"} {
 		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
+			besideOthers(t, kind)
 			bad := mcptest.Upstream(t, "-record", t.TempDir()+"/record")
 			bad["timeout"], bad["max_timeout"] = "2s", "2s"
 			p := start(t, map[string]any{"mcpServers": map[string]any{"bad": bad}, "limits": map[string]any{"message_bytes": 1 << 20}}, options{deaf: true})
