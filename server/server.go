@@ -198,7 +198,8 @@ func (s *Server) initialize(_ context.Context, c *Client, m jsonrpc.Message) ([]
 	if !ok {
 		return nil, invalidParams(`"protocolVersion" must be a string`)
 	}
-	if err := json.Unmarshal(m.Params, &mcp.InitializeParams{}); err != nil {
+	params := exactly(m.Params, "protocolVersion", "capabilities", "clientInfo")
+	if err := json.Unmarshal(params, &mcp.InitializeParams{}); err != nil {
 		return nil, invalidParams("the params of initialize are not as MCP has them")
 	}
 	if version < mcp.ProtocolVersion20241105 {
@@ -207,6 +208,18 @@ func (s *Server) initialize(_ context.Context, c *Client, m jsonrpc.Message) ([]
 	version = mcp.NegotiateLegacyVersion(version)
 	c.opened(version, rawjson.Get(m.Params, "capabilities"))
 	return json.Marshal(mcp.InitializeResult{ProtocolVersion: version, Capabilities: capabilities, ServerInfo: s.implementation()})
+}
+
+// exactly is an object with those of its members alone. encoding/json folds the
+// case of keys: another spelling of one must not take its place.
+func exactly(object []byte, keys ...string) []byte {
+	b := []byte("{")
+	for key, value := range rawjson.Members(object) {
+		if slices.Contains(keys, key) {
+			b = rawjson.AppendMember(b, key, value)
+		}
+	}
+	return append(b, '}')
 }
 
 // notified takes a notification of the client.
