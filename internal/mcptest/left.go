@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -30,11 +31,16 @@ func NothingLeft(t testing.TB) {
 	t.Cleanup(func() {
 		t.Helper()
 		var g, f int
-		if poll(func() bool { g, f = runtime.NumGoroutine(), openFiles(); return g <= goroutines && f <= files }) {
+		if poll(func() bool {
+			if g, f = runtime.NumGoroutine(), openFiles(); f > files {
+				runtime.GC() // which closes the pipes that net keeps to copy between connections
+			}
+			return g <= goroutines && f <= files
+		}) {
 			return
 		}
 		stacks := make([]byte, 1<<16)
-		t.Errorf("%d goroutines and %d open files after the test, %d and %d before it:\n%s", g, f, goroutines, files, stacks[:runtime.Stack(stacks, true)])
+		t.Errorf("%d goroutines and %d open files after the test, %d and %d before it:\n%s\n%s", g, f, goroutines, files, fileNames(), stacks[:runtime.Stack(stacks, true)])
 	})
 }
 
@@ -67,6 +73,17 @@ func poll(done func() bool) bool {
 func openFiles() int {
 	entries, _ := os.ReadDir("/proc/self/fd")
 	return len(entries)
+}
+
+// fileNames says what the open files are.
+func fileNames() string {
+	var names []string
+	entries, _ := os.ReadDir("/proc/self/fd")
+	for _, e := range entries {
+		name, _ := os.Readlink("/proc/self/fd/" + e.Name())
+		names = append(names, name)
+	}
+	return strings.Join(names, " ")
 }
 
 // processesWith are the live processes that have an entry in their environment.
