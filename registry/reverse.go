@@ -102,13 +102,6 @@ func (s *Session) hold(id []byte, client Client) (_ context.Context, done func()
 	}, nil
 }
 
-// held reports whether the call's client is being asked something.
-func (s *Session) held(c *call) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return c.held > 0
-}
-
 // withdrawn ends a request that the upstream no longer wants answered.
 func (s *Session) withdrawn(params []byte) {
 	s.mu.Lock()

@@ -149,8 +149,6 @@ func inTime(t *testing.T, f *fake, test func(t *testing.T, r *Registry)) {
 	mcptest.NothingLeft(t)
 	dialers[transportFake] = f.dial
 	defer delete(dialers, transportFake)
-	freshTimers() // a timer belongs to the bubble it was made in
-	defer freshTimers()
 	synctest.Test(t, func(t *testing.T) {
 		r := New(&config.Profile{Upstreams: []config.Upstream{{
 			Name: "a", Transport: transportFake, StartupTimeout: 30 * time.Second, Timeout: time.Minute, MaxTimeout: 15 * time.Minute,
@@ -172,8 +170,6 @@ func inTime(t *testing.T, f *fake, test func(t *testing.T, r *Registry)) {
 		}
 	})
 }
-
-func freshTimers() { timers = sync.Pool{New: timers.New} }
 
 // after waits, and then until everybody has done what there was to do.
 func after(d time.Duration) {
