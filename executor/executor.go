@@ -82,12 +82,7 @@ type Event struct {
 // must be cut. The error is one a caller can act on; its text says how.
 func (e *Executor) Do(ctx context.Context, c Call) (result []byte, err error) {
 	begin := time.Now()
-	defer func() {
-		e.observe(Event{
-			Client: clientID(c.Client), Request: c.Request, Server: c.Server, Tool: c.Tool, Outcome: outcome(ctx, err),
-			Took: time.Since(begin), BytesIn: len(c.Arguments), BytesOut: len(result),
-		})
-	}()
+	defer func() { e.observe(c.event(begin, outcome(ctx, err), len(result))) }()
 	upstream, tool, err := e.find(ctx, &c)
 	if err != nil {
 		return nil, err
@@ -99,21 +94,34 @@ func (e *Executor) Do(ctx context.Context, c Call) (result []byte, err error) {
 	if upstream == e.builtin.upstream {
 		result, err = e.builtin.call(ctx, c, arguments)
 	} else {
-		result, err = e.registry.Call(ctx, c.Server, registry.Request{
-			Method: "tools/call",
-			Params: toolParams(tool.Name, arguments),
-			Meta:   orEmpty(c.Meta),
-			Client: c.Client, Progress: c.Progress,
-		})
+		result, err = e.registry.Call(ctx, c.Server, e.request(c, tool.Name, arguments))
+	}
+	return e.settle(c, result, err)
+}
+
+// event is what became of the call.
+func (c Call) event(begin time.Time, outcome string, size int) Event {
+	return Event{
+		Client: clientID(c.Client), Request: c.Request, Server: c.Server, Tool: c.Tool, Outcome: outcome,
+		Took: time.Since(begin), BytesIn: len(c.Arguments), BytesOut: size,
+	}
+}
+
+// settle makes of an upstream's answer what the client is given.
+func (e *Executor) settle(c Call, result []byte, err error) ([]byte, error) {
+	if err == nil {
+		return e.fit(c, result), nil
 	}
 	var own *jsonrpc.Error
 	if errors.As(err, &own) {
 		return nil, &Refused{Server: c.Server, Own: own}
 	}
-	if err != nil {
-		return nil, err
-	}
-	return e.results.Fit(clientID(c.Client), result, e.config.Limits.ResultTokens), nil
+	return nil, err
+}
+
+// fit cuts a result that is too long.
+func (e *Executor) fit(c Call, result []byte) []byte {
+	return e.results.Fit(clientID(c.Client), result, e.config.Limits.ResultTokens)
 }
 
 // Forget drops what was kept for a client that is gone.

@@ -137,6 +137,23 @@ func (r *Registry) Call(ctx context.Context, name string, request Request) ([]by
 	}
 }
 
+// Start is Call for an upstream that is ready, and waits for nothing: done is told
+// what Call would return, by the goroutine that reads the upstream's messages,
+// and must not wait either. cancel ends the call as the end of a context would.
+// ok is false, and nothing is sent, where Call might have to wait first.
+func (r *Registry) Start(name string, request Request, done func(result []byte, err error)) (cancel func(cause error), ok bool) {
+	u := r.Catalog().Upstream(name)
+	if u == nil || u.State != Ready || u.config.Transport != config.TransportStdio || u.config.Isolation == config.PerClient || u.session.modern != nil {
+		return nil, false
+	}
+	request.Timeout, request.MaxTimeout = u.config.Timeout, u.config.MaxTimeout
+	c, err := u.session.begin(request, done)
+	if err != nil {
+		return nil, false
+	}
+	return func(cause error) { u.session.abandon(c, cause) }, true
+}
+
 // Ready returns the upstream once it has a session. It waits while the upstream
 // starts, and starts at once one that waits for that, if its last failure is
 // more than a second old. An *Unavailable says why there is no session.

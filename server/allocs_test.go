@@ -16,7 +16,7 @@ func TestAllocationsOfACall(t *testing.T) {
 	client := b.NewClient("one", func([]byte) error { return nil })
 	line := []byte(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"exec","arguments":{"server_name":"one","tool_name":"echo","arguments":{"text":"hello"}}}}`)
 	call := func() {
-		answer, _ := b.AcceptText(t.Context(), client, line)
+		answer, _ := b.AcceptText(t.Context(), client, line, nil)
 		if result := rawjson.Get(answer(), "result"); rawjson.Get(result, "isError") != nil || result == nil {
 			t.Fatalf("result %s", result)
 		}

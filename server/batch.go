@@ -12,27 +12,47 @@ import (
 
 // AcceptText takes what a client wrote: one message or, in the one revision that
 // has them, a batch. It never fails: what is no message is answered with an
-// error. As for Accept, what it returns makes the answer; now is true if that
-// takes no time, so that answers to what is wrong come in order, and the one to
-// initialize before all others.
-func (s *Server) AcceptText(ctx context.Context, c *Client, text []byte) (answer func() []byte, now bool) {
+// error. As for Accept, what it returns makes the answer, unless that comes by
+// itself: through reply, which may be nil.
+func (s *Server) AcceptText(ctx context.Context, c *Client, text []byte, reply func(answer []byte)) (answer func() []byte, due due) {
 	if rawjson.Kind(text) == '[' && c.batches() && rawjson.Check(text) == nil {
-		return s.acceptBatch(ctx, c, text), false
+		return s.acceptBatch(ctx, c, text), later
 	}
-	return s.acceptOne(ctx, c, text)
+	m, err := jsonrpc.Parse(text)
+	if err == nil && reply != nil && m.IsRequest() {
+		if c.listens(); s.start(c, m, reply) {
+			return nil, begun
+		}
+	}
+	return s.acceptOne(ctx, c, m, err)
 }
 
-// acceptOne takes one message.
-func (s *Server) acceptOne(ctx context.Context, c *Client, text []byte) (answer func() []byte, now bool) {
-	m, err := jsonrpc.Parse(text)
-	if err == nil {
-		return s.Accept(ctx, c, m), m.Method == "initialize"
+// due says when the answer to a message is due.
+type due int
+
+const (
+	never due = iota // nothing answers it
+	now              // it takes no time: answers to what is wrong come in order, and that to initialize before all others
+	later            // it may take its time
+	begun            // it comes by itself
+)
+
+// acceptOne takes one message, or what is wrong with it.
+func (s *Server) acceptOne(ctx context.Context, c *Client, m jsonrpc.Message, err error) (answer func() []byte, due due) {
+	if err != nil {
+		e := wireError(err)
+		if e.Code == jsonrpc.CodeParse {
+			m.ID = nil // JSON-RPC has it that the id of what cannot be read is not known
+		}
+		return func() []byte { return jsonrpc.AppendError(nil, m.ID, e) }, now
 	}
-	e := wireError(err)
-	if e.Code == jsonrpc.CodeParse {
-		m.ID = nil // JSON-RPC has it that the id of what cannot be read is not known
+	switch answer = s.Accept(ctx, c, m); {
+	case answer == nil:
+		return nil, never
+	case m.Method == "initialize":
+		return answer, now
 	}
-	return func() []byte { return jsonrpc.AppendError(nil, m.ID, e) }, true
+	return answer, later
 }
 
 // batches reports whether the client speaks the revision that has batches.
@@ -47,7 +67,8 @@ func (c *Client) batches() bool {
 func (s *Server) acceptBatch(ctx context.Context, c *Client, batch []byte) (answer func() []byte) {
 	var parts []func() []byte
 	for text := range rawjson.Elements(batch) {
-		if part, _ := s.acceptOne(ctx, c, text); part != nil {
+		m, err := jsonrpc.Parse(text)
+		if part, _ := s.acceptOne(ctx, c, m, err); part != nil {
 			parts = append(parts, part)
 		}
 	}

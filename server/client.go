@@ -70,26 +70,51 @@ func (c *Client) ID() string { return c.id }
 func (c *Client) begin(ctx context.Context, id []byte) (_ context.Context, done func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	key := string(id)
-	c.mu.Lock()
-	c.calls[key] = &cancel
-	c.mu.Unlock()
+	c.hold(key, &cancel)
 	return ctx, func() {
-		c.mu.Lock()
-		if c.calls[key] == &cancel { // not that of another with the same id
-			delete(c.calls, key)
-		}
-		c.mu.Unlock()
+		c.release(key, &cancel)
 		cancel(nil)
+	}
+}
+
+// hold keeps what cancels a request, until release.
+func (c *Client) hold(id string, cancel *context.CancelCauseFunc) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.calls[id] = cancel
+}
+
+func (c *Client) release(id string, cancel *context.CancelCauseFunc) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.calls[id] == cancel { // not that of another with the same id
+		delete(c.calls, id)
 	}
 }
 
 // cancelled ends the request that the client's notification names.
 func (c *Client) cancelled(params []byte) {
 	c.mu.Lock()
-	cancel := c.calls[string(rawjson.Get(params, "requestId"))]
+	var cancel context.CancelCauseFunc
+	if held := c.calls[string(rawjson.Get(params, "requestId"))]; held != nil {
+		cancel = *held
+	}
 	c.mu.Unlock()
 	if cancel != nil {
-		(*cancel)(errCancelled)
+		cancel(errCancelled)
+	}
+}
+
+// cancelAll ends every request.
+func (c *Client) cancelAll(cause error) {
+	c.mu.Lock()
+	var all []context.CancelCauseFunc
+	for _, cancel := range c.calls {
+		all = append(all, *cancel)
+	}
+	c.mu.Unlock()
+	for _, cancel := range all {
+		cancel(cause)
 	}
 }
 

@@ -233,7 +233,7 @@ func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, s *Server, bod
 		refuse(w, http.StatusServiceUnavailable, err.Error())
 		return
 	}
-	accepted, _ := s.AcceptText(n.ctx, n.client, body)
+	accepted, _ := s.AcceptText(n.ctx, n.client, body, nil)
 	answer := accepted()
 	if rawjson.Get(answer, "error") != nil {
 		h.sessions.end(n)
@@ -294,7 +294,7 @@ func (h *HTTP) answer(w http.ResponseWriter, r *http.Request, c call) {
 			return err
 		}
 		return c.client.send(message) // the call is over, but not all that it began
-	}), c.body)
+	}), c.body, nil)
 	if answer == nil {
 		c.done()
 		w.WriteHeader(http.StatusAccepted)

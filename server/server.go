@@ -132,7 +132,7 @@ func (s *Server) Accept(ctx context.Context, c *Client, m jsonrpc.Message) (answ
 		case err != nil:
 			return jsonrpc.AppendError(nil, m.ID, wireError(err))
 		}
-		return jsonrpc.AppendResult(jsonrpc.Buffer(len(result)+len(m.ID)+64), m.ID, result)
+		return appendAnswer(m.ID, result)
 	}
 	if m.Method == "initialize" {
 		opened := answer()

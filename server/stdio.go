@@ -57,7 +57,10 @@ func (f *Stdio) Run(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	client.end()
-	drain(running, cancel)
+	drain(running, func(cause error) {
+		cancel(cause)
+		client.cancelAll(cause)
+	})
 	out.Close()
 	select {
 	case <-written:
@@ -68,7 +71,7 @@ func (f *Stdio) Run(ctx context.Context) error {
 }
 
 // drain waits for the calls in flight, and cancels them when time is up.
-func drain(r *running, cancel context.CancelCauseFunc) {
+func drain(r *running, cancel func(cause error)) {
 	r.end()
 	select {
 	case <-r.idle:
@@ -98,14 +101,30 @@ type running struct {
 
 func newRunning() *running { return &running{idle: make(chan struct{}), next: make(chan func())} }
 
-// run runs one more in a goroutine of its own, unless the end has come.
+// add counts one more; false if the end has come.
+func (r *running) add() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.ended {
+		r.n++
+	}
+	return !r.ended
+}
+
+// done takes one off.
+func (r *running) done() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.n--
+	if r.ended && r.n == 0 {
+		close(r.idle)
+	}
+}
+
+// run runs a request that was counted, in a goroutine of its own.
 func (r *running) run(request func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.ended {
-		return
-	}
-	r.n++
 	if r.spare == 0 {
 		go r.work(request)
 		return
@@ -118,8 +137,10 @@ func (r *running) run(request func()) {
 func (r *running) work(request func()) {
 	for wanted := true; wanted; {
 		request()
-		if wanted = r.done(); wanted {
-			request, wanted = <-r.next
+		r.done()
+		if wanted = r.wait(); wanted {
+			request = <-r.next
+			wanted = request != nil
 		}
 	}
 }
@@ -127,14 +148,10 @@ func (r *running) work(request func()) {
 // maxSpare is how many goroutines wait for another request.
 const maxSpare = 64
 
-// done ends a request. It reports whether its goroutine is to wait for another.
-func (r *running) done() (wait bool) {
+// wait reports whether a goroutine is to wait for another request.
+func (r *running) wait() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.n--
-	if r.ended && r.n == 0 {
-		close(r.idle)
-	}
 	if r.ended || r.spare == maxSpare {
 		return false
 	}
@@ -142,11 +159,15 @@ func (r *running) done() (wait bool) {
 	return true
 }
 
+// end lets no more requests begin.
 func (r *running) end() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ended = true
-	close(r.next)
+	for range r.spare {
+		r.next <- nil
+	}
+	r.spare = 0
 	if r.n == 0 {
 		close(r.idle)
 	}
@@ -159,6 +180,10 @@ var errStopping = errors.New("mcpx is stopping; the call was cancelled")
 // a goroutine of its own, so that none waits for another.
 func (f *Stdio) read(ctx context.Context, out *jsonrpc.Writer, client *Client, r *running) error {
 	lines := jsonrpc.NewReader(f.In, f.MessageBytes)
+	var reply func(answer []byte)
+	if f.Timeout == 0 { // what comes by itself has no limit but the upstream's
+		reply = func(answer []byte) { f.reply(out, answer, r.done) }
+	}
 	for {
 		line, err := lines.Read()
 		switch {
@@ -171,22 +196,29 @@ func (f *Stdio) read(ctx context.Context, out *jsonrpc.Writer, client *Client, r
 		case err != nil:
 			return err
 		}
+		if !r.add() {
+			return nil
+		}
 		request, cancel := f.limit(ctx)
-		answer, now := f.Server.AcceptText(request, client, line)
+		answer, due := f.Server.AcceptText(request, client, line, reply)
 		switch {
 		case client.exited():
 			cancel()
+			r.done()
 			return nil
-		case answer == nil:
+		case due == begun:
 			cancel()
-		case now:
-			f.send(out, answer())
-			cancel()
-		default:
+		case due == later:
 			r.run(func() {
 				defer cancel()
 				f.send(out, answer())
 			})
+		default:
+			if answer != nil {
+				f.send(out, answer())
+			}
+			cancel()
+			r.done()
 		}
 	}
 }
@@ -207,4 +239,17 @@ func (f *Stdio) send(out *jsonrpc.Writer, message []byte) {
 	if err := out.Push(message); err != nil {
 		f.Server.log.Debug().Err(err).Msg("an answer could not be written")
 	}
+}
+
+// reply is send for those who must not wait: if the client does not read, it is
+// waited for elsewhere.
+func (f *Stdio) reply(out *jsonrpc.Writer, message []byte, done func()) {
+	if message == nil || !errors.Is(out.Send(message), jsonrpc.ErrFull) {
+		done()
+		return
+	}
+	go func() {
+		defer done()
+		f.send(out, message)
+	}()
 }

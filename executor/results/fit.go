@@ -14,7 +14,7 @@ import (
 // stays as it came, byte for byte. What was cut is kept for the client, and a
 // note in its place says how to read it.
 func (s *Store) Fit(client string, result []byte, budget int) []byte {
-	if budget <= 0 || len(result) <= budget { // a token has at least one byte
+	if Fits(result, budget) {
 		return result
 	}
 	if rawjson.Kind(result) != '{' || !json.Valid(result) {
@@ -42,6 +42,11 @@ func (s *Store) Fit(client string, result []byte, budget int) []byte {
 		return result
 	}
 	return splice(raw, c.edits)
+}
+
+// Fits reports whether a result is within its budget at a glance.
+func Fits(result []byte, budget int) bool {
+	return budget <= 0 || len(result) <= budget // a token has at least one byte
 }
 
 // once is an object without members that stand in it twice: the last counts, as

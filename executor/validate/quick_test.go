@@ -27,7 +27,12 @@ func TestQuick(t *testing.T) {
 		`[]`:                                        false,
 		`{"path":"x"`:                               false,
 	} {
-		if got := Compile([]byte(schema)).Accepts([]byte(value)); got != want {
+		s := Compile([]byte(schema))
+		if s.Accepts([]byte(value)) {
+			t.Errorf("%s is accepted before the schema is compiled", value)
+		}
+		s.Unjudged()
+		if got := s.Accepts([]byte(value)); got != want {
 			t.Errorf("%s: %t", value, got)
 		}
 	}
@@ -41,6 +46,7 @@ func FuzzQuick(f *testing.F) {
 	f.Add([]byte(`{"properties":{"a":{"type":"array","items":{"type":"integer","minimum":2}},"b":{"enum":["x",1]}}}`), []byte(`{"a":[2,3],"b":"x"}`))
 	f.Fuzz(func(t *testing.T, schema, value []byte) {
 		s := Compile(schema)
+		s.Unjudged()
 		if !s.Accepts(value) {
 			return
 		}
@@ -56,6 +62,7 @@ func FuzzQuick(f *testing.F) {
 
 func BenchmarkAccepts(b *testing.B) {
 	s := Compile([]byte(`{"type":"object","properties":{"message":{"type":"string"},"size":{"type":"integer","minimum":0},"mode":{"enum":["r","w"]}},"required":["message"]}`))
+	s.Unjudged()
 	value := []byte(`{"message":"hello","size":5,"mode":"w"}`)
 	b.Run("glance", func(b *testing.B) {
 		for b.Loop() {

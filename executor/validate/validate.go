@@ -40,6 +40,7 @@ type Schema struct {
 
 	once  sync.Once
 	judge judge
+	ready atomic.Bool // judge is there
 
 	// why is set once the schema is no longer enforced.
 	why atomic.Pointer[string]
@@ -71,6 +72,7 @@ func (s *Schema) Unjudged() string {
 		if err != nil {
 			s.giveUp(fmt.Errorf("compile: %w", err))
 		}
+		s.ready.Store(true)
 	})
 	if why := s.why.Load(); why != nil {
 		return *why
@@ -79,9 +81,10 @@ func (s *Schema) Unjudged() string {
 }
 
 // Accepts reports whether raw arguments are surely valid, at a glance. If it does
-// not, Check says what they are.
+// not, Check says what they are. It never waits: before the first Check it
+// accepts nothing.
 func (s *Schema) Accepts(raw []byte) bool {
-	return s.Unjudged() == "" && s.judge.quick.accepts(raw)
+	return s.ready.Load() && s.why.Load() == nil && s.judge.quick.accepts(raw)
 }
 
 // Check returns what is wrong with arguments, as Decode returns them: at most

@@ -1,0 +1,53 @@
+package server
+
+import (
+	"context"
+	"errors"
+
+	"mcpx/executor"
+	"mcpx/internal/jsonrpc"
+	"mcpx/internal/rawjson"
+)
+
+// start begins a call of exec that waits for nothing before it is sent: nearly
+// every one, and all that has to be fast. reply is given the answer when it is
+// there, nil for a call that the client has cancelled; it must not wait. Where
+// start returns false nothing was done.
+func (s *Server) start(c *Client, m jsonrpc.Message, reply func(answer []byte)) bool {
+	if !s.lazy || m.Method != "tools/call" || isModern(m.Params) {
+		return false
+	}
+	p, err := readCall(m.Params)
+	if name, _ := rawjson.View(p.name); err != nil || name != "exec" || p.meta != nil && rawjson.Kind(p.meta) != '{' {
+		return false
+	}
+	call := executor.ParseExec(p.arguments)
+	call.Request, call.Client, call.Meta, call.Progress = string(m.ID), c, p.meta, c.progress(p.meta)
+	nothing := context.CancelCauseFunc(func(error) {})
+	cancel := &nothing
+	c.hold(call.Request, cancel)
+	stop, ok := s.executor.Start(call, func(result []byte, err error) {
+		c.release(call.Request, cancel)
+		if errors.Is(err, errCancelled) {
+			reply(nil)
+			return
+		}
+		if err != nil {
+			result = errorResult(err.Error())
+		}
+		reply(appendAnswer(m.ID, result))
+	})
+	if !ok {
+		c.release(call.Request, cancel)
+		return false
+	}
+	c.mu.Lock()
+	*cancel = stop
+	c.mu.Unlock()
+	return true
+}
+
+// appendAnswer is the answer with a result.
+func appendAnswer(id, result []byte) []byte {
+	return jsonrpc.AppendResult(jsonrpc.Buffer(len(result)+len(id)+64), id, result)
+}
