@@ -4,13 +4,15 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"runtime"
 	"sync"
+	"time"
 )
 
 // Writer sends messages down a pipe, each on a line of its own, in the order in
-// which they came. A message that finds nobody writing is written at once, by
-// whoever sends it, as far as that takes no waiting. Everything else is queued:
-// one goroutine writes it, and what is queued meanwhile goes out in one piece.
+// which they came. A message that comes alone is written at once, by whoever
+// sends it, as far as that takes no waiting. Everything else is queued: one
+// goroutine writes it, and what is queued meanwhile goes out in one piece.
 type Writer struct {
 	w     io.Writer
 	try   func(b []byte) (int, error) // writes what goes without waiting; nil: nobody knows how
@@ -22,6 +24,7 @@ type Writer struct {
 	queue  []byte    // whole lines
 	spare  []byte    // for the queue
 	busy   bool      // somebody writes
+	last   time.Time // when the last message came
 	err    error     // why nothing more is written
 	closed bool
 }
@@ -71,12 +74,24 @@ func (w *Writer) send(message []byte, write func(b []byte) (int, error)) error {
 		return ErrFull
 	}
 	OneLine(message)
-	if write == nil || w.busy || len(w.queue) > 0 {
+	if write == nil || w.busy || len(w.queue) > 0 || w.isRush() {
 		w.queue = append(append(w.queue, message...), '\n')
 		w.notify()
 		return nil
 	}
 	return w.write(append(message, '\n'), write)
+}
+
+// rush is how close to each other messages come that are better gathered: about
+// what it takes to write one.
+const rush = 20 * time.Microsecond
+
+// isRush reports whether another message has just come.
+func (w *Writer) isRush() bool {
+	now := time.Now()
+	since := now.Sub(w.last)
+	w.last = now
+	return since < rush
 }
 
 // write writes a piece and puts back what did not go. The mutex is free
@@ -157,6 +172,7 @@ func (w *Writer) Run() error {
 		}
 		w.mu.Unlock()
 		<-w.wake
+		runtime.Gosched() // who is about to send, too, does so first
 		w.mu.Lock()
 	}
 }

@@ -2,7 +2,6 @@ package logging
 
 import (
 	"bytes"
-	"slices"
 
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
@@ -35,20 +34,20 @@ func (c console) format(out, event []byte) []byte {
 	var clock, message string
 	level := levels["info"]
 	_ = rawjson.Object(event, func(key string, value []byte) bool {
-		text, _ := rawjson.View(value)
 		switch key {
 		case "time":
-			clock = timeOfDay(text)
+			clock, _ = rawjson.View(value)
 		case "level":
-			level = levels[text]
+			name, _ := rawjson.View(value)
+			level = levels[name]
 		case "message":
-			message = text
+			message, _ = rawjson.View(value)
 		default:
 			fields = append(fields, field{key, value})
 		}
 		return true
 	})
-	out = append(append(out, clock...), ' ')
+	out = append(append(out, timeOfDay(clock)...), ' ')
 	out = c.paint(out, level.colour, level.name)
 	out = append(append(out, ' '), message...)
 	for _, f := range fields {
@@ -71,10 +70,16 @@ func timeOfDay(time string) string {
 // shown is a value: a string without its quotes, if it needs none. JSON escapes
 // only some of what steers a terminal.
 func shown(value []byte) []byte {
-	if slices.ContainsFunc(value, func(c byte) bool { return c >= 0x7f }) {
-		value = []byte(plain.Line(string(value)))
+	isWord, isPlain := len(value) > 2 && value[0] == '"', true
+	for _, c := range value {
+		isWord = isWord && c != ' ' && c != '\\' && c != '='
+		isPlain = isPlain && c < 0x7f
 	}
-	if len(value) > 2 && value[0] == '"' && !bytes.ContainsAny(value, " \\=") {
+	if !isPlain {
+		value = []byte(plain.Line(string(value)))
+		isWord = isWord && !bytes.ContainsRune(value, '\\')
+	}
+	if isWord {
 		return value[1 : len(value)-1]
 	}
 	return value
