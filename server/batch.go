@@ -15,16 +15,27 @@ import (
 // error. As for Accept, what it returns makes the answer, unless that comes by
 // itself: through reply, which may be nil.
 func (s *Server) AcceptText(ctx context.Context, c *Client, text []byte, reply func(answer []byte)) (answer func() []byte, due due) {
-	if rawjson.Kind(text) == '[' && c.batches() && rawjson.Check(text) == nil {
-		return s.acceptBatch(ctx, c, text), later
-	}
 	m, err := jsonrpc.Parse(text)
-	if err == nil && reply != nil && m.IsRequest() {
-		if c.listens(); s.start(c, m, reply) {
+	return s.accept(ctx, c, parsed{text, m, err}, reply)
+}
+
+// parsed is what a client wrote, and what it was read as.
+type parsed struct {
+	text    []byte
+	message jsonrpc.Message
+	err     error
+}
+
+func (s *Server) accept(ctx context.Context, c *Client, p parsed, reply func(answer []byte)) (answer func() []byte, due due) {
+	switch {
+	case p.err == nil && reply != nil && p.message.IsRequest():
+		if c.listens(); s.start(c, p.message, reply) {
 			return nil, begun
 		}
+	case p.err != nil && rawjson.Kind(p.text) == '[' && c.batches() && rawjson.Check(p.text) == nil:
+		return s.acceptBatch(ctx, c, p.text), later
 	}
-	return s.acceptOne(ctx, c, m, err)
+	return s.acceptOne(ctx, c, p.message, p.err)
 }
 
 // due says when the answer to a message is due.

@@ -6,6 +6,7 @@ import (
 	"crypto/subtle"
 	"encoding/base64"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"slices"
@@ -64,13 +65,18 @@ type gate struct {
 // corsHeaders are what a page of an allowed origin may send.
 const corsHeaders = "Content-Type, Accept, Authorization, Mcp-Session-Id, Mcp-Protocol-Version, Mcp-Method, Mcp-Name, Last-Event-ID"
 
+// always are the headers of every answer. Nobody changes their values.
+var always = http.Header{
+	"X-Content-Type-Options": {"nosniff"},
+	"Referrer-Policy":        {"no-referrer"},
+	"Cache-Control":          {"no-store"},
+	"Vary":                   {"Origin"},
+}
+
 // ServeHTTP implements http.Handler.
 func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("Cache-Control", "no-store")
-	h.Add("Vary", "Origin")
+	maps.Copy(h, always)
 	if reason := cmp.Or(g.hostProblem(r.Host), g.originProblem(r)); reason != "" {
 		refuse(w, http.StatusForbidden, reason)
 		return

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -158,7 +159,10 @@ func (h *HTTP) withServer(handle func(w http.ResponseWriter, r *http.Request, s 
 			refuse(w, http.StatusNotFound, fmt.Sprintf("no schema %q is served; there are: %s", name, strings.Join(slices.Sorted(maps.Keys(h.Servers)), ", ")))
 			return
 		}
-		s := views[r.URL.Query().Get("expose")]
+		s := views[asConfigured]
+		if r.URL.RawQuery != "" {
+			s = views[r.URL.Query().Get("expose")]
+		}
 		if s == nil {
 			refuse(w, http.StatusBadRequest, `"expose" is lazy or flat`)
 			return
@@ -190,11 +194,11 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request, s *Server) {
 	case !knownVersion(r.Header.Get("Mcp-Protocol-Version")):
 		refuse(w, http.StatusBadRequest, "Unsupported protocol version: "+r.Header.Get("Mcp-Protocol-Version"))
 	case h.Stateless:
-		h.postStateless(w, r, s, body)
+		h.postStateless(w, r, s, parsed{body, m, err})
 	case err == nil && m.IsRequest() && m.Method == "initialize":
 		h.initialize(w, r, s, body)
 	default:
-		h.postInSession(w, r, s, body)
+		h.postInSession(w, r, s, parsed{body, m, err})
 	}
 }
 
@@ -203,13 +207,13 @@ func knownVersion(version string) bool { return version == "" || mcp.IsValidProt
 
 // body reads the request's body, within its limit.
 func (h *HTTP) body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
-	if kind := r.Header.Get("Content-Type"); kind != "" {
+	if kind := r.Header.Get("Content-Type"); kind != "" && kind != "application/json" {
 		if media, _, err := mime.ParseMediaType(kind); err != nil || media != "application/json" {
 			refuse(w, http.StatusUnsupportedMediaType, "Content-Type must be application/json")
 			return nil, false
 		}
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(h.BodyBytes)))
+	body, err := readBody(http.MaxBytesReader(w, r.Body, int64(h.BodyBytes)), int(min(r.ContentLength, int64(h.BodyBytes))))
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
@@ -223,6 +227,13 @@ func (h *HTTP) body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 		return nil, false
 	}
 	return body, true
+}
+
+// readBody reads all of a body that is about that long, -1 if that is not known.
+func readBody(r io.Reader, size int) ([]byte, error) {
+	b := bytes.NewBuffer(make([]byte, 0, max(size, 0)+bytes.MinRead))
+	_, err := b.ReadFrom(r)
+	return b.Bytes(), err
 }
 
 // initialize opens a session.
@@ -267,7 +278,7 @@ func (h *HTTP) session(w http.ResponseWriter, r *http.Request, s *Server) (n *se
 
 // postInSession takes a message of a session. A call goes on when its connection
 // breaks: MCP has it that only the client's word cancels it.
-func (h *HTTP) postInSession(w http.ResponseWriter, r *http.Request, s *Server, body []byte) {
+func (h *HTTP) postInSession(w http.ResponseWriter, r *http.Request, s *Server, body parsed) {
 	n, done := h.session(w, r, s)
 	if n == nil {
 		return
@@ -281,7 +292,7 @@ type call struct {
 	ctx    context.Context
 	server *Server
 	client *Client
-	body   []byte
+	body   parsed
 	done   func()
 }
 
@@ -289,7 +300,7 @@ type call struct {
 // call on the same stream.
 func (h *HTTP) answer(w http.ResponseWriter, r *http.Request, c call) {
 	out := newStream(h.times)
-	answer, _ := c.server.AcceptText(c.ctx, c.client.through(func(message []byte) error {
+	answer, _ := c.server.accept(c.ctx, c.client.through(func(message []byte) error {
 		if err := out.Send(message); err == nil || c.client.send == nil {
 			return err
 		}
@@ -307,7 +318,7 @@ func (h *HTTP) answer(w http.ResponseWriter, r *http.Request, c call) {
 }
 
 // postStateless takes a message of a client for which nothing is kept.
-func (h *HTTP) postStateless(w http.ResponseWriter, r *http.Request, s *Server, body []byte) {
+func (h *HTTP) postStateless(w http.ResponseWriter, r *http.Request, s *Server, body parsed) {
 	c := s.NewClient(sender(r), nil)
 	version := r.Header.Get("Mcp-Protocol-Version")
 	if version == "" {
