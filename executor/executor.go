@@ -87,6 +87,7 @@ func (e *Executor) Do(ctx context.Context, c Call) (result []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
+	c.Server, c.Tool = upstream.Name, tool.Name // what is kept of the call keeps nothing of the message
 	arguments, err := e.arguments(c, upstream, tool)
 	if err != nil {
 		return nil, err

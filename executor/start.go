@@ -31,6 +31,7 @@ func (e *Executor) Start(c Call, done func(result []byte, err error)) (cancel fu
 	if tool == nil || !e.validators.of(tool).Accepts(c.Arguments) {
 		return nil, false
 	}
+	c.Server, c.Tool = u.Name, tool.Name
 	var cancelled atomic.Bool
 	finish := func(result []byte, err error) {
 		result, err = e.settleSafely(c, result, err)

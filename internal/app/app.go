@@ -37,6 +37,7 @@ type shared struct {
 	metrics *metrics // nil where nobody asks for them
 	close   func() error
 
+	journal   *journal
 	footprint *footprint.Keeper
 	headStart chan struct{} // closed when the front has had it; nil if there is none
 }
@@ -59,7 +60,9 @@ func share(c *config.Config, stderr io.Writer) (*shared, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &shared{log: log, level: level, close: closeLog, watcher: registry.NewWatcher(log), footprint: footprint.NewKeeper()}, nil
+	s := &shared{log: log, level: level, close: closeLog, watcher: registry.NewWatcher(log), footprint: footprint.NewKeeper()}
+	s.journal = newJournal(s.logCall)
+	return s, nil
 }
 
 func (s *shared) app(c *config.Config, p *config.Profile) *App {
@@ -70,7 +73,7 @@ func (s *shared) app(c *config.Config, p *config.Profile) *App {
 		ConnectsAtOnce: c.Limits.ConnectsAtOnce,
 		Watcher:        s.watcher,
 	})
-	return &App{Config: c, Profile: p, Registry: r, shared: s, Executor: executor.New(r, c, p, executor.Options{Log: s.log, Observe: s.logCall})}
+	return &App{Config: c, Profile: p, Registry: r, shared: s, Executor: executor.New(r, c, p, executor.Options{Log: s.log, Observe: s.journal.note})}
 }
 
 // With runs the upstreams for as long as use does. When it returns, every one
@@ -91,6 +94,7 @@ func (s *shared) with(ctx context.Context, apps []*App, use func(ctx context.Con
 		})
 	}
 	running.Go(func() { s.footprint.Run(upstreams) })
+	running.Go(func() { s.journal.run(upstreams) })
 	err := use(ctx)
 	stop()
 	running.Wait()

@@ -50,7 +50,7 @@ func (h *HTTP) Serve(ctx context.Context, stderr io.Writer) error {
 	}
 	s.metrics = newMetrics()
 	front := &server.HTTP{
-		Metrics:   s.metrics.handler(),
+		Metrics:   s.metrics.handler(s.journal.flush),
 		Console:   console.Handler(),
 		Servers:   map[string]*server.Server{},
 		Guard:     server.Guard{Token: c.Server.Token, AllowedHosts: c.Server.AllowedHosts, AllowedOrigins: c.Server.AllowedOrigins, Bind: listener.Addr().String()},

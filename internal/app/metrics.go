@@ -50,8 +50,13 @@ func (m *metrics) observe(e executor.Event) {
 	m.bytes.WithLabelValues(server, e.Outcome, "out").Add(float64(e.BytesOut))
 }
 
-func (m *metrics) handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+// handler answers with all that was counted; flush has the last calls counted too.
+func (m *metrics) handler(flush func()) http.Handler {
+	answer := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		flush()
+		answer.ServeHTTP(w, r)
+	})
 }
 
 // watch adds what is read when it is asked for: sessions, and the upstreams.

@@ -28,7 +28,7 @@ func TestMetrics(t *testing.T) {
 	a.logCall(executor.Event{Server: "a", Outcome: "ok", Took: 20 * time.Millisecond, BytesIn: 5, BytesOut: 9})
 	a.logCall(executor.Event{Server: "made up by a client", Outcome: "not_found"})
 	w := httptest.NewRecorder()
-	m.handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil))
+	m.handler(func() {}).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil))
 	for _, want := range []string{
 		`mcpx_calls_total{outcome="ok",server="a"} 1`,
 		`mcpx_calls_total{outcome="not_found",server="unknown"} 1`,
