@@ -130,13 +130,19 @@ func (a *App) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error
 	a.log.Info().Str("version", Version()).Str("mode", "stdio").Str("schema", a.Profile.Name).
 		Str("servers", a.servers()).Msg("JSON-RPC 2.0 ready on stdin and stdout")
 	front := &server.Stdio{
-		Server:       server.New(a.Profile, a.Registry, a.Executor, server.Options{Log: a.log, Version: Version(), SetLevel: a.level.Set, Listed: a.giveHeadStart()}),
+		Server:       server.New(a.Profile, a.Registry, a.Executor, server.Options{Log: a.log, Version: Version(), SetLevel: a.setLevel, Listed: a.giveHeadStart()}),
 		In:           in,
 		Out:          out,
 		MessageBytes: a.Config.Limits.MessageBytes,
 		Timeout:      a.Config.Stdio.Timeout,
 	}
 	return a.With(ctx, front.Run)
+}
+
+// setLevel changes what is logged, of calls too: not of those before.
+func (s *shared) setLevel(level string) {
+	s.journal.flush()
+	s.level.Set(level)
 }
 
 func (s *shared) warn(c *config.Config) {

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"strconv"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,8 +15,21 @@ import (
 // the rest at the end; too much of it by the one who notes it.
 func TestJournal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
 		var written []string
-		j := newJournal(func(e executor.Event) { written = append(written, e.Tool) })
+		j := newJournal(func(e executor.Event) {
+			mu.Lock()
+			defer mu.Unlock()
+			written = append(written, e.Tool)
+		})
+		expect := func(n int, when string) {
+			t.Helper()
+			mu.Lock()
+			defer mu.Unlock()
+			if len(written) != n {
+				t.Errorf("%s %d are written, want %d", when, len(written), n)
+			}
+		}
 		ctx, cancel := context.WithCancel(t.Context())
 		go j.run(ctx)
 		noted := 0
@@ -26,28 +40,20 @@ func TestJournal(t *testing.T) {
 			}
 		}
 		note(3)
-		if len(written) != 0 {
-			t.Errorf("%d were written while a call waited", len(written))
-		}
+		expect(0, "while the calls wait")
 		time.Sleep(2 * journalTime)
 		synctest.Wait()
-		if len(written) != noted {
-			t.Errorf("%d of %d are written", len(written), noted)
-		}
+		expect(noted, "soon after")
 		note(journalSize)
-		if len(written) != noted {
-			t.Errorf("%d of %d are written, though too many waited", len(written), noted)
-		}
+		expect(noted, "when too many wait")
 		note(1)
 		cancel()
 		synctest.Wait()
+		expect(noted, "at the end")
 		for i, tool := range written {
 			if tool != strconv.Itoa(i) {
 				t.Fatalf("number %d is %s", i, tool)
 			}
-		}
-		if len(written) != noted {
-			t.Errorf("%d of %d are written at the end", len(written), noted)
 		}
 	})
 }
