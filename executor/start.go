@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"runtime/debug"
@@ -19,8 +20,8 @@ const startBytes = 16 << 10
 // Start makes the usual call: to an upstream that is ready, with arguments that
 // are right at a glance. Nothing of it waits, so it needs no goroutine of its
 // own: done is told what Do would return, by the goroutine that reads the
-// upstream's messages, and must not wait either. ok is false for every other
-// call, of which nothing was done: Do makes it.
+// upstream's messages, must not wait either, and must not keep the result. ok is
+// false for every other call, of which nothing was done: Do makes it.
 func (e *Executor) Start(c Call, done func(result []byte, err error)) (cancel func(cause error), ok bool) {
 	begin := time.Now()
 	u := e.registry.Catalog().Upstream(c.Server)
@@ -42,12 +43,14 @@ func (e *Executor) Start(c Call, done func(result []byte, err error)) (cancel fu
 		e.observe(c.event(begin, what, len(result)))
 		done(result, err)
 	}
-	stop, ok := e.registry.Start(c.Server, e.request(c, tool.Name, c.Arguments), func(result []byte, err error) {
+	request := e.request(c, tool.Name, c.Arguments)
+	request.Borrows = true
+	stop, ok := e.registry.Start(c.Server, request, func(result []byte, err error) {
 		if results.Fits(result, e.config.Limits.ResultTokens) {
 			finish(result, err)
 			return
 		}
-		go finish(result, err) // to cut it takes its time
+		go finish(bytes.Clone(result), err) // to cut it takes its time
 	})
 	return func(cause error) {
 		cancelled.Store(true)

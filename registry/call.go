@@ -26,6 +26,9 @@ type Request struct {
 	// Client is whose call it is: the upstream's own requests during the call go
 	// there. Nil: the call is mcpx's own.
 	Client Client
+	// Borrows says that the result is not used any more when done returns: its
+	// memory is then used again.
+	Borrows bool
 	// Progress is called with the params of each progress notification of this
 	// call, in order and before Call returns. It must not wait. It may be nil.
 	Progress func(params []byte)

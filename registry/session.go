@@ -96,7 +96,9 @@ func (s *Session) run() {
 			s.malformed(m.ID, line, err)
 			continue
 		}
-		s.receive(m)
+		if s.receive(m) {
+			jsonrpc.Recycle(line)
+		}
 	}
 }
 
@@ -156,17 +158,19 @@ func (s *Session) end(err error) {
 	}
 }
 
-// receive hands a message to the call it belongs to.
-func (s *Session) receive(m jsonrpc.Message) {
+// receive hands a message to the call it belongs to. It reports whether nobody
+// has kept anything of it.
+func (s *Session) receive(m jsonrpc.Message) (isFree bool) {
 	switch {
 	case m.IsResponse():
 		c := s.waiting(m.ID)
 		if c == nil {
 			s.log.Debug().Bytes("id", m.ID).Msg("dropped an answer that nothing waits for")
-			return
+			return true
 		}
 		result, err := s.resultOf(c, m)
 		s.finish(c, result, err)
+		return c.request.Borrows && err == nil
 	case m.IsRequest():
 		s.asks(m)
 	case m.Method == "notifications/progress":
@@ -182,6 +186,7 @@ func (s *Session) receive(m jsonrpc.Message) {
 		}
 		s.peer.notified(m.Method, m.Params, from)
 	}
+	return false
 }
 
 // Notify sends a notification.

@@ -283,7 +283,7 @@ func (h *HTTP) postInSession(w http.ResponseWriter, r *http.Request, s *Server, 
 	if n == nil {
 		return
 	}
-	h.answer(w, r, call{ctx: n.ctx, server: s, client: n.client, body: body, done: done})
+	h.answer(w, r, call{ctx: n.ctx, server: s, client: n.client, body: body, done: done, isLasting: true})
 }
 
 // call is a message on its way: done is called when it is over, which may be
@@ -294,18 +294,28 @@ type call struct {
 	client *Client
 	body   parsed
 	done   func()
+
+	isLasting bool // it has a session, whose end ends it
 }
 
 // answer takes a message and writes the answer, with all that belongs to the
 // call on the same stream.
 func (h *HTTP) answer(w http.ResponseWriter, r *http.Request, c call) {
 	out := newStream(h.times)
-	answer, _ := c.server.accept(c.ctx, c.client.through(func(message []byte) error {
+	var reply func(answer []byte)
+	replied := make(chan []byte, 1)
+	if c.isLasting {
+		reply = func(answer []byte) { replied <- answer }
+	}
+	answer, due := c.server.accept(c.ctx, c.client.through(func(message []byte) error {
 		if err := out.Send(message); err == nil || c.client.send == nil {
 			return err
 		}
 		return c.client.send(message) // the call is over, but not all that it began
-	}), c.body, nil)
+	}), c.body, reply)
+	if due == begun {
+		answer = func() []byte { return <-replied }
+	}
 	if answer == nil {
 		c.done()
 		w.WriteHeader(http.StatusAccepted)

@@ -53,7 +53,8 @@ func newSessions(most int, idle time.Duration) *sessions {
 func (s *sessions) open(server *Server, r *http.Request) (*session, error) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	n := &session{id: rand.Text(), server: server, credential: credential(r), ctx: ctx, cancel: cancel, used: time.Now()}
-	n.client = server.NewClient("http-"+rand.Text()[:8], n.tell) // logs show it; the session's id lets one in
+	n.client = server.NewClient("http-"+rand.Text()[:8], n.tell)              // logs show it; the session's id lets one in
+	context.AfterFunc(ctx, func() { n.client.cancelAll(context.Cause(ctx)) }) // what was begun does not see the end
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.byID) >= s.most {

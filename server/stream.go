@@ -105,6 +105,9 @@ func (s *stream) respond(w http.ResponseWriter, r *http.Request, answer func() [
 		defer close(written)
 		s.serve(s.times.events(w), r)
 	}
+	if len(s.queue) > 0 { // the call was begun before
+		s.stir()
+	}
 	s.mu.Unlock()
 	alive := time.AfterFunc(s.times.alive, func() {
 		s.mu.Lock()
@@ -159,6 +162,7 @@ func (t times) writeJSON(w http.ResponseWriter, message []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(message))) // or a long one is sent in chunks
 	_, _ = w.Write(message)                                      // a client that is gone needs no answer
+	jsonrpc.Recycle(message)
 }
 
 // eventWriter writes server-sent events, each within a deadline of its own.

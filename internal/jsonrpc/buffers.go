@@ -21,8 +21,8 @@ func Buffer(size int) []byte {
 	return make([]byte, 0, size)
 }
 
-// recycle takes a buffer that nobody uses any more.
-func recycle(b []byte) {
+// Recycle takes a buffer that nobody uses any more.
+func Recycle(b []byte) {
 	if cap(b) >= minKept && cap(b) <= maxKept {
 		buffers.Put(&b)
 	}

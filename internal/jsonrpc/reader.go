@@ -110,8 +110,8 @@ func (r *Reader) fill() {
 		if len(r.buffer) > 0 { // the next long line is likely to be like the last
 			size = max(size, r.long)
 		}
-		larger := make([]byte, size)
-		copy(larger, r.buffer)
+		larger := Buffer(size)[:size]
+		copy(larger, r.buffer[:r.end])
 		r.buffer = larger
 	}
 	n, err := r.r.Read(r.buffer[r.end:])

@@ -101,7 +101,7 @@ func (w *Writer) write(piece []byte, write func(b []byte) (int, error)) error {
 	w.mu.Unlock()
 	n, err := write(piece)
 	if n == len(piece) {
-		recycle(piece)
+		Recycle(piece)
 	}
 	w.mu.Lock()
 	w.busy = false
