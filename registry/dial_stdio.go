@@ -37,6 +37,10 @@ const drainTime = 500 * time.Millisecond
 // exitTime is how long a child that has closed its stdout may take to exit.
 const exitTime = 500 * time.Millisecond
 
+// stdoutBytes is what a child's stdout holds unread. Users have 64 MiB for all
+// their pipes, and may have a hundred servers.
+const stdoutBytes = 256 << 10
+
 func dialStdio(_ context.Context, c *config.Upstream, o Options, log zerolog.Logger) (link, error) {
 	stdin, stdout, stderr, err := startPipes()
 	if err != nil {
@@ -52,7 +56,7 @@ func dialStdio(_ context.Context, c *config.Upstream, o Options, log zerolog.Log
 		}
 		return nil, err
 	}
-	widen(stdout.ours)
+	jsonrpc.Widen(stdout.ours, stdoutBytes)
 	l := &stdioLink{
 		process: p,
 		in:      jsonrpc.NewWriter(stdin.ours, o.MessageBytes),

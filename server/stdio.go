@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"sync"
 	"time"
 
@@ -29,11 +30,17 @@ const (
 	lastTime  = 500 * time.Millisecond // to those that are then cancelled
 )
 
+// stdoutBytes is what the client may leave unread before mcpx has to wait.
+const stdoutBytes = 1 << 20
+
 // Run serves until the input ends, the client asks for the exit, or ctx ends.
 // Calls in flight then have a while to finish before they are cancelled. The
 // reader of a pipe that never ends is left behind: only the end of the process
 // ends it.
 func (f *Stdio) Run(ctx context.Context) error {
+	if pipe, ok := f.Out.(*os.File); ok {
+		jsonrpc.Widen(pipe, stdoutBytes)
+	}
 	out := jsonrpc.NewWriter(f.Out, f.MessageBytes)
 	var writeErr error
 	written := make(chan struct{})

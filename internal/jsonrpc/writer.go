@@ -109,7 +109,7 @@ func (w *Writer) write(piece []byte, write func(b []byte) (int, error)) error {
 	case err != nil:
 		w.err, w.queue = err, nil
 	case n < len(piece):
-		w.queue = append(piece[n:len(piece):len(piece)], w.queue...)
+		w.queue = append(piece[n:], w.queue...)
 	}
 	w.room.Broadcast()
 	if len(w.queue) > 0 || w.closed || err != nil {
