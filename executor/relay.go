@@ -3,6 +3,7 @@ package executor
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"mcpx/internal/jsonrpc"
@@ -59,6 +60,12 @@ func (e *Executor) Relay(ctx context.Context, r Relay) (result []byte, err error
 		r.settled = true
 		to, err = find(e, r)
 	}
+	if owner := e.absent(r); owner != "" && errors.As(err, &unknown{}) {
+		if _, reason := e.registry.Ready(ctx, owner); reason != nil {
+			return nil, serviceError(owner, reason)
+		}
+		to, err = find(e, r)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -83,6 +90,19 @@ func (e *Executor) Relay(ctx context.Context, r Relay) (result []byte, err error
 
 // routeTime is what a request for something unknown waits for servers that start.
 const routeTime = 10 * time.Second
+
+// absent is the server that would have the tool or the prompt of a request by its
+// name on the front, but has no session that could tell; "" if there is none.
+func (e *Executor) absent(r Relay) (owner string) {
+	name, _ := rawjson.String(rawjson.Get(r.Params, "name"))
+	for _, u := range e.registry.Catalog().Upstreams {
+		theirs := !e.profile.Prefix || strings.HasPrefix(name, strings.Map(plainName, u.Name)+"__")
+		if theirs && u.State != registry.Ready && len(u.Name) >= len(owner) {
+			owner = u.Name
+		}
+	}
+	return owner
+}
 
 // unknown is the error of a request for something that no server has.
 type unknown struct{ own *jsonrpc.Error }
