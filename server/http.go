@@ -193,6 +193,8 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request, s *Server) {
 		h.postModern(w, r, s, m)
 	case !knownVersion(r.Header.Get("Mcp-Protocol-Version")):
 		refuse(w, http.StatusBadRequest, "Unsupported protocol version: "+r.Header.Get("Mcp-Protocol-Version"))
+	case err == nil && lacksMeta(r, m):
+		h.postModern(w, r, s, m)
 	case h.Stateless:
 		h.postStateless(w, r, s, parsed{body, m, err})
 	case err == nil && m.IsRequest() && m.Method == "initialize":

@@ -15,10 +15,14 @@ import (
 // postModern takes a request of 2026-07-28, which needs no session. When its
 // connection is closed it is cancelled.
 func (h *HTTP) postModern(w http.ResponseWriter, r *http.Request, s *Server, m jsonrpc.Message) {
-	if text := mismatch(r.Header, m); text != "" {
+	if wrong := h.refusal(r, s, m); wrong != nil {
+		status := http.StatusBadRequest
+		if wrong.Code == jsonrpc.CodeMethodNotFound {
+			status = http.StatusNotFound
+		}
 		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusBadRequest)
-		_, _ = w.Write(jsonrpc.AppendError(nil, m.ID, &jsonrpc.Error{Code: mcp.HEADER_MISMATCH, Message: text}))
+		w.WriteHeader(status)
+		_, _ = w.Write(jsonrpc.AppendError(nil, m.ID, wrong))
 		return
 	}
 	ctx, done := h.connected(r)
@@ -32,6 +36,24 @@ func (h *HTTP) postModern(w http.ResponseWriter, r *http.Request, s *Server, m j
 		return
 	}
 	out.respond(w, r, answer)
+}
+
+// refusal says what is wrong with a request of 2026-07-28 before anything is done
+// for it. From then on a status of 200 has gone out.
+func (h *HTTP) refusal(r *http.Request, s *Server, m jsonrpc.Message) *jsonrpc.Error {
+	if text := mismatch(r.Header, m); text != "" {
+		return &jsonrpc.Error{Code: mcp.HEADER_MISMATCH, Message: text}
+	}
+	if !m.IsRequest() {
+		return nil
+	}
+	_, wrong := s.modernMethod(m)
+	return wrong
+}
+
+// lacksMeta reports whether a request is of 2026-07-28 by its header alone.
+func lacksMeta(r *http.Request, m jsonrpc.Message) bool {
+	return m.IsRequest() && m.Method != "initialize" && mcp.IsModernProtocol(r.Header.Get("Mcp-Protocol-Version"))
 }
 
 // connected is the context of a call without a session: it ends with its
@@ -51,7 +73,7 @@ func mismatch(h http.Header, m jsonrpc.Message) string {
 		return fmt.Sprintf("the header Mcp-Method is %q, but the method is %q", got, m.Method)
 	}
 	version, _ := rawjson.String(rawjson.Get(rawjson.Get(m.Params, "_meta"), mcp.MetaKeyProtocolVersion))
-	if got := h.Get("Mcp-Protocol-Version"); got != "" && got != version {
+	if got := h.Get("Mcp-Protocol-Version"); got != "" && version != "" && got != version {
 		return fmt.Sprintf("the header Mcp-Protocol-Version is %q, but the request says %q", got, version)
 	}
 	member := map[string]string{"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}[m.Method]

@@ -301,6 +301,35 @@ func TestModernOverHTTP(t *testing.T) {
 	}
 }
 
+// What is wrong with a request of 2026-07-28 is its status too.
+func TestHTTPModernRefusals(t *testing.T) {
+	s := serveHTTP(t, upstream(t, "one"))
+	const revision = `"io.modelcontextprotocol/protocolVersion":"2026-07-28"`
+	capable := `{` + meta("{}", "") + `}`
+	tests := []struct{ name, method, params, want string }{
+		{"removed method", "ping", capable, `404 {"jsonrpc":"2.0","id":7,"error":{"code":-32601,"message":"Method 'ping' not found"}}`},
+		{"unknown method", "no/such", capable, `404 {"jsonrpc":"2.0","id":7,"error":{"code":-32601,"message":"Method 'no/such' not found"}}`},
+		{"no _meta", "tools/list", `{}`, `400 {"jsonrpc":"2.0","id":7,"error":{"code":-32602,"message":"Invalid params: \"_meta\" must have io.modelcontextprotocol/protocolVersion"`},
+		{"no revision", "tools/list", `{"_meta":{"io.modelcontextprotocol/clientCapabilities":{}}}`, `400 {"jsonrpc":"2.0","id":7,"error":{"code":-32602,`},
+		{"no capabilities", "tools/list", `{"_meta":{` + revision + `}}`, `400 {"jsonrpc":"2.0","id":7,"error":{"code":-32602,`},
+		{"unknown revision", "tools/list", strings.Replace(capable, "2026-07-28", "2027-01-01", 1), `400 {"jsonrpc":"2.0","id":7,"error":{"code":-32022,`},
+		{"another revision than the header's", "tools/list", strings.Replace(capable, "2026-07-28", "2026-12-31", 1), `400 {"jsonrpc":"2.0","id":7,"error":{"code":-32020,`},
+		{"fine", "tools/list", capable, `200 {"jsonrpc":"2.0","id":7,"result":`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			headers := []string{"Mcp-Method", tt.method, "Mcp-Protocol-Version", "2026-07-28"}
+			if strings.Contains(tt.params, "2027-01-01") {
+				headers = headers[:2]
+			}
+			body := fmt.Sprintf(`{"jsonrpc":"2.0","id":7,"method":%q,"params":%s}`, tt.method, tt.params)
+			if got := whole(t, s.do(t, "POST", "/mcp", body, headers...)); !strings.HasPrefix(got, tt.want) {
+				t.Errorf("got %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
 func TestStateless(t *testing.T) {
 	s := serveHTTP(t, upstream(t, "one"))
 	s.Stateless = true

@@ -54,14 +54,36 @@ func (s *Server) discover(context.Context, *Client, jsonrpc.Message) ([]byte, er
 
 // modern answers a request of 2026-07-28.
 func (s *Server) modern(ctx context.Context, c *Client, m jsonrpc.Message) ([]byte, error) {
+	run, wrong := s.modernMethod(m)
+	if wrong != nil {
+		return nil, wrong
+	}
 	meta := rawjson.Get(m.Params, "_meta")
 	version, _ := rawjson.String(rawjson.Get(meta, mcp.MetaKeyProtocolVersion))
+	capabilities := rawjson.Get(meta, mcp.MetaKeyClientCapabilities)
+	request := c.forRequest(version, capabilities, rawjson.Get(meta, mcp.MetaKeyLogLevel))
+	result, err := s.rounds.run(ctx, request, m, func(ctx context.Context) ([]byte, error) {
+		return s.safely(ctx, run, request, m)
+	})
+	if err != nil {
+		return nil, modernError(err)
+	}
+	return s.decorated(m.Method, result), nil
+}
+
+// modernMethod finds what answers a request of 2026-07-28, or says what is wrong
+// with it.
+func (s *Server) modernMethod(m jsonrpc.Message) (method, *jsonrpc.Error) {
+	meta := rawjson.Get(m.Params, "_meta")
+	version, ok := rawjson.String(rawjson.Get(meta, mcp.MetaKeyProtocolVersion))
+	if !ok {
+		return nil, invalidParams(`"_meta" must have ` + mcp.MetaKeyProtocolVersion)
+	}
 	if !mcp.IsValidProtocolVersion(version) {
 		data, _ := json.Marshal(mcp.UnsupportedProtocolVersionData{Supported: mcp.ValidProtocolVersions, Requested: version})
 		return nil, &jsonrpc.Error{Code: mcp.UNSUPPORTED_PROTOCOL_VERSION, Message: "Unsupported protocol version: " + version, Data: data}
 	}
-	capabilities := rawjson.Get(meta, mcp.MetaKeyClientCapabilities)
-	if rawjson.Kind(capabilities) != '{' {
+	if rawjson.Kind(rawjson.Get(meta, mcp.MetaKeyClientCapabilities)) != '{' {
 		return nil, invalidParams(`"_meta" must have ` + mcp.MetaKeyClientCapabilities)
 	}
 	run := modernMethods[m.Method]
@@ -71,14 +93,7 @@ func (s *Server) modern(ctx context.Context, c *Client, m jsonrpc.Message) ([]by
 	if run == nil {
 		return nil, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "Method '%s' not found", m.Method)
 	}
-	request := c.forRequest(version, capabilities, rawjson.Get(meta, mcp.MetaKeyLogLevel))
-	result, err := s.rounds.run(ctx, request, m, func(ctx context.Context) ([]byte, error) {
-		return s.safely(ctx, run, request, m)
-	})
-	if err != nil {
-		return nil, modernError(err)
-	}
-	return s.decorated(m.Method, result), nil
+	return run, nil
 }
 
 // forRequest is the client as one request of 2026-07-28 describes it.
