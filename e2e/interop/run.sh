@@ -105,16 +105,16 @@ part_shapes() {
     python shapes shapes.py
 }
 
-# go_part builds a client of its own module and runs it.
+# go_part builds a Go client, which is of a module of its own, and runs it.
 go_part() {
-    local part=$1
+    local part=$1 module=$INTEROP_DIR/goclients
     [ -n "$have_npm" ] || { not_run "$part" "its npm upstream cannot be installed"; return; }
-    rm -rf "$INTEROP_DIR/$part" && cp -r "$here/$part" "$INTEROP_DIR/$part"
-    if ! (cd "$INTEROP_DIR/$part" && go mod download >>"$log" 2>&1); then
+    rm -rf "$module" && cp -r "$here/goclients" "$module"
+    if ! (cd "$module" && go mod download >>"$log" 2>&1); then
         not_run "$part" "its Go modules cannot be downloaded"
         return
     fi
-    if ! (cd "$INTEROP_DIR/$part" && go build -o "$INTEROP_DIR/bin/$part" .); then
+    if ! (cd "$module" && go build -o "$INTEROP_DIR/bin/$part" "./$part"); then
         printf '%s\tbuilds\tFAIL\tsee above\n' "$part" >>"$results"
         return
     fi
