@@ -51,9 +51,11 @@ func (h *HTTP) refusal(r *http.Request, s *Server, m jsonrpc.Message) *jsonrpc.E
 	return wrong
 }
 
-// lacksMeta reports whether a request is of 2026-07-28 by its header alone.
+// lacksMeta reports whether a message is of 2026-07-28 by its header alone.
+// Notifications are: go-sdk's client sends its cancellations that way, and takes
+// a refusal for the end of its connection.
 func lacksMeta(r *http.Request, m jsonrpc.Message) bool {
-	return m.IsRequest() && m.Method != "initialize" && mcp.IsModernProtocol(r.Header.Get("Mcp-Protocol-Version"))
+	return !m.IsResponse() && m.Method != "initialize" && r.Header.Get(sessionHeader) == "" && mcp.IsModernProtocol(r.Header.Get("Mcp-Protocol-Version"))
 }
 
 // connected is the context of a call without a session: it ends with its

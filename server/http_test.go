@@ -299,6 +299,10 @@ func TestModernOverHTTP(t *testing.T) {
 	if got := whole(t, s.do(t, "POST", "/mcp", note, "Mcp-Method", "notifications/x")); got != "202 " {
 		t.Errorf("a notification is answered with %s", got)
 	}
+	bare := `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`
+	if got := whole(t, s.do(t, "POST", "/mcp", bare, "Mcp-Method", "notifications/cancelled", "Mcp-Protocol-Version", "2026-07-28")); got != "202 " {
+		t.Errorf("a notification without _meta is answered with %s", got)
+	}
 }
 
 // What is wrong with a request of 2026-07-28 is its status too.

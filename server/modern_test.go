@@ -95,6 +95,9 @@ func TestARoundWithoutAnAnswerFails(t *testing.T) {
 	c := modernTalk(t, start(t, upstream(t, "one")))
 	params := `{"name":"exec","arguments":{"server_name":"one","tool_name":"ask","arguments":{"method":"roots/list"}},` + meta(`{"roots":{}}`, "")
 	asked := rawjson.Get([]byte(c.ask(t, request("tools/call", params+"}"))), "result")
+	if got := string(rawjson.Get(asked, "inputRequests")); got != `{"input":{"method":"roots/list","params":{}}}` {
+		t.Errorf("asked for %s", got) // some clients cannot read a request without params
+	}
 	got := c.ask(t, request("tools/call", params+`,"requestState":`+string(rawjson.Get(asked, "requestState"))+`}`))
 	if !strings.Contains(got, "roots/list: the client did not answer") {
 		t.Errorf("got %s", got)

@@ -124,7 +124,12 @@ func converse(on, revision string, to func() (transport.Interface, error)) {
 		}
 		return nil
 	})
-	part.Check(on+": sampling, elicitation, roots", func(ctx context.Context) error {
+	asked := on + ": sampling, elicitation, roots"
+	check := part.Check
+	if strings.HasPrefix(on, "sse") {
+		check = part.NotRun("mcp-go's SSE client takes a server's request for the answer to one of its own")
+	}
+	check(asked, func(ctx context.Context) error {
 		return errors.Join(
 			says(ctx, "trigger-sampling-request", map[string]any{"prompt": "say so"}, "sampled by the client"),
 			says(ctx, "trigger-elicitation-request", nil, "Ada"),

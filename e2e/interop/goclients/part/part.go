@@ -32,6 +32,13 @@ func Check(what string, body func(ctx context.Context) error) {
 	fmt.Fprintf(lines, "%s\tpass\t\n", what)
 }
 
+// NotRun stands in for Check where there is a reason not to run it.
+func NotRun(reason string) func(string, func(context.Context) error) {
+	return func(what string, _ func(context.Context) error) {
+		fmt.Fprintf(lines, "%s\tnot run\t%s\n", what, reason)
+	}
+}
+
 // Finish ends the program with what came of it.
 func Finish() {
 	if failed {
