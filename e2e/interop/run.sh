@@ -9,7 +9,7 @@
 # "not run", which is not "pass".
 set -uo pipefail
 
-all=(upstreams cold seed typescript typescript2 python fastmcp gosdk mcpgo inspector mcporter shapes)
+all=(upstreams cold seed typescript typescript2 python fastmcp gosdk mcpgo inspector mcporter shapes conformance)
 parts=("$@")
 [ ${#parts[@]} -gt 0 ] || parts=("${all[@]}")
 
@@ -36,6 +36,8 @@ npm_packages=(
     @modelcontextprotocol/server-filesystem
     @modelcontextprotocol/server-memory
     @modelcontextprotocol/server-sequential-thinking
+    supergateway@4.0.0
+    mcp-remote@0.15.1
 )
 python_packages=(uv==0.13.7 mcp==2.3.0 fastmcp==4.1.2)
 
@@ -71,7 +73,7 @@ program() {
     local part=$1 lines code
     shift
     echo "== $part" >&2
-    lines=$(cd "$INTEROP_DIR/work" && timeout 600 "$@" 3>&1 1>&2)
+    lines=$(cd "$INTEROP_DIR/work" && timeout "${limit:-600}" "$@" 3>&1 1>&2)
     code=$?
     [ -z "$lines" ] || printf '%s\n' "$lines" | sed "s/^/$part\t/" >>"$results"
     if [ $code -ne 0 ] && ! grep -q $'\tFAIL\t' <<<"$lines" || [ -z "$lines" ]; then
@@ -122,6 +124,22 @@ go_part() {
 }
 part_gosdk() { go_part gosdk; }
 part_mcpgo() { go_part mcpgo; }
+
+# part_conformance installs the suites, each in a folder of its own, the bridges
+# and go-sdk's conformance server.
+part_conformance() {
+    [ -n "$have_npm" ] || { not_run conformance "its npm packages cannot be installed"; return; }
+    local suites=$INTEROP_DIR/conformance
+    mkdir -p "$suites/0.1" "$suites/0.2"
+    if ! { npm install --no-audit --no-fund --no-save --prefix "$suites/0.1" @modelcontextprotocol/conformance@0.1.16 &&
+        npm install --no-audit --no-fund --no-save --prefix "$suites/0.2" @modelcontextprotocol/conformance@0.2.0-alpha.12 &&
+        GOBIN=$INTEROP_DIR/bin go install github.com/modelcontextprotocol/go-sdk/conformance/everything-server@v1.8.0; } >>"$log" 2>&1; then
+        not_run conformance "the suites or their server cannot be installed"
+        return
+    fi
+    cp "$here"/*.mjs "$INTEROP_DIR/work/"
+    limit=1200 program conformance "$here/conformance.sh"
+}
 
 # table prints the lines as Markdown.
 table() {
