@@ -1,6 +1,7 @@
 # One door to everything. Each recipe is a plain command that also works alone.
 
 lint_version := "v2.11.0"
+goreleaser_version := "v2.13.0"
 
 # everything that must hold before a commit
 check: fmt vet lint race cross
@@ -41,6 +42,14 @@ cover:
 # the official conformance suite against mcpx in front of go-sdk's conformance server, that many times
 conformance times="1":
     e2e/conformance.sh {{times}}
+
+# real servers and real clients with mcpx between them, from the package registries; parts can be named
+interop *parts:
+    e2e/interop/run.sh {{parts}}
+
+# the binaries, archives, checksums and SBOMs of a release, in dist/, without publishing
+snapshot:
+    go run github.com/goreleaser/goreleaser/v2@{{goreleaser_version}} release --snapshot --clean
 
 # tokens until a tool can be called, over a folder of tool lists (NAME.json, results of tools/list)
 economy folder:
