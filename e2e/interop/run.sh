@@ -152,12 +152,17 @@ table() {
     awk -F'\t' '{n[$3]++} END {printf "\n%d passed, %d failed, %d not run\n", n["pass"], n["FAIL"], n["not run"]}' "$results"
 }
 
-for part in "${parts[@]}"; do
-    declare -F "part_$part" >/dev/null || { echo "run.sh: no part \"$part\"; there are: ${all[*]}" >&2; exit 2; }
-done
-install
-for part in "${parts[@]}"; do
-    "part_$part"
-done
-table
-! grep -q $'\tFAIL\t' "$results"
+main() {
+    local part
+    for part in "${parts[@]}"; do
+        declare -F "part_$part" >/dev/null || { echo "run.sh: no part \"$part\"; there are: ${all[*]}" >&2; exit 2; }
+    done
+    install
+    for part in "${parts[@]}"; do
+        "part_$part"
+    done
+    table
+    ! grep -q $'\tFAIL\t' "$results"
+    exit
+}
+main

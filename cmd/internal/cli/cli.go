@@ -33,6 +33,7 @@ type cli struct {
 	Config     configCmd     `cmd:"" help:"Check, show or describe the config file."`
 	Completion completionCmd `cmd:"" help:"Print a script that completes commands in a shell."`
 	Complete   completeCmd   `cmd:"" name:"__complete" hidden:"" passthrough:"" help:"Answer the script of completion."`
+	Man        manCmd        `cmd:"" hidden:"" help:"Print the manual page."`
 
 	Version kong.VersionFlag `help:"Print the version and the MCP revisions, and exit."`
 }

@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// manCmd prints the manual page, made from what --help is made from.
+type manCmd struct{}
+
+// Run implements the command.
+func (manCmd) Run(t *terminal, k *kong.Context) error {
+	_, err := fmt.Fprint(t.stdout, manual(k.Model.Node))
+	return err
+}
+
+// manual is the page of the program in the language of man.
+func manual(program *kong.Node) string {
+	var page strings.Builder
+	line := func(format string, values ...any) { fmt.Fprintf(&page, format+"\n", values...) }
+	line(`.TH MCPX 1 "" "mcpx" "User Commands"`)
+	line(".SH NAME\n%s", roff("mcpx, mcpx-sse - stand between one agent and many MCP servers"))
+	line(".SH SYNOPSIS\n.B mcpx\n%s\n.br\n.B mcpx-sse\n%s", roff("[COMMAND] [CONFIG] [flags]"), roff("[CONFIG] [flags]"))
+	line(".SH DESCRIPTION\n%s", roff(description))
+	line(".SH COMMANDS")
+	for _, command := range program.Leaves(true) {
+		line(".SS %s", roff(program.Name+" "+command.Summary()))
+		line("%s", roff(command.Help))
+		for _, group := range command.AllFlags(true) {
+			for _, flag := range group {
+				if flag.Name == "help" || flag.Name == "version" { // every command has them
+					continue
+				}
+				line(".TP\n.B %s\n%s", roff(flag.String()), roff(flag.Help))
+			}
+		}
+		if command.Detail != "" {
+			line(".PP\n.nf\n%s\n.fi", roff(command.Detail))
+		}
+	}
+	line(".SH FILES\n%s", roff("Without CONFIG: $MCPX_CONFIG, ./mcpx.json, then ~/.config/mcpx/config.json."))
+	line(".SH EXIT STATUS\n%s", roff("0 fine, 1 failed, 2 usage or config."))
+	line(".SH EXAMPLES\n.nf\n%s\n.fi", roff(examples))
+	return page.String()
+}
+
+// roff is text as man takes it: nothing in it is a command or an escape.
+func roff(text string) string {
+	text = strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(text)
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if strings.HasPrefix(line, ".") || strings.HasPrefix(line, "'") {
+			lines[i] = `\&` + line
+		}
+	}
+	return strings.Join(lines, "\n")
+}
