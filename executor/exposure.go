@@ -49,6 +49,14 @@ func (e *Executor) Exposure() *Exposure {
 	return x
 }
 
+// Definition is the definition of a tool by its name on the front, nil if there is none.
+func (x *Exposure) Definition(name string) []byte {
+	if t := x.tools[name]; t != nil {
+		return t.Raw
+	}
+	return nil
+}
+
 func expose(c *registry.Catalog, prefix bool) *Exposure {
 	x := &Exposure{catalog: c}
 	tools, prompts, resources, templates := taken{}, taken{}, taken{}, taken{}

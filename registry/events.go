@@ -8,6 +8,8 @@ import (
 	"io"
 	"net/http"
 
+	"github.com/mark3labs/mcp-go/mcp"
+
 	"mcpx/internal/rawjson"
 )
 
@@ -79,7 +81,8 @@ func setModernHeaders(h http.Header, message []byte) {
 	h.Set("Mcp-Protocol-Version", version)
 	for _, member := range []string{"name", "uri"} {
 		if name, ok := rawjson.String(rawjson.Get(params, member)); ok {
-			h.Set("Mcp-Name", name)
+			encoded, _ := mcp.EncodeHeaderValue(name) // in Base64, if it is not plain ASCII
+			h.Set("Mcp-Name", encoded)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net"
@@ -47,8 +48,13 @@ func (h *HTTP) refusal(r *http.Request, s *Server, m jsonrpc.Message) *jsonrpc.E
 	if !m.IsRequest() {
 		return nil
 	}
-	_, wrong := s.modernMethod(m)
-	return wrong
+	if _, wrong := s.modernMethod(m); wrong != nil {
+		return wrong
+	}
+	if err := s.parameterMismatch(r.Header, m); err != nil {
+		return &jsonrpc.Error{Code: mcp.HEADER_MISMATCH, Message: err.Error()}
+	}
+	return nil
 }
 
 // lacksMeta reports whether a message is of 2026-07-28 by its header alone.
@@ -80,10 +86,28 @@ func mismatch(h http.Header, m jsonrpc.Message) string {
 	}
 	member := map[string]string{"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}[m.Method]
 	want, _ := rawjson.String(rawjson.Get(m.Params, member))
-	if got := h.Get("Mcp-Name"); member != "" && got != want {
+	// What is not plain ASCII comes in Base64.
+	if got, ok := mcp.DecodeHeaderValue(h.Get("Mcp-Name")); member != "" && (!ok || got != want) {
 		return fmt.Sprintf("the header Mcp-Name is %q, but the %s is %q", got, member, want)
 	}
 	return ""
+}
+
+// parameterMismatch says where the headers of a call differ from those of its
+// arguments that the tool wants repeated there. Only flat mode shows such tools.
+func (s *Server) parameterMismatch(h http.Header, m jsonrpc.Message) error {
+	if s.lazy || m.Method != "tools/call" {
+		return nil
+	}
+	name, _ := rawjson.String(rawjson.Get(m.Params, "name"))
+	schema := rawjson.Get(s.executor.Exposure().Definition(name), "inputSchema")
+	if !bytes.Contains(schema, []byte(`"x-mcp-header"`)) {
+		return nil
+	}
+	return mcp.ValidateParamHeadersLookup(func(name string) (string, bool) {
+		values := h.Values(name)
+		return h.Get(name), len(values) > 0
+	}, &mcp.Tool{RawInputSchema: schema}, m.Params)
 }
 
 // sender tells clients without a session apart.

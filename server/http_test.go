@@ -9,12 +9,15 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"mcpx/config"
 	"mcpx/internal/rawjson"
 )
 
@@ -302,6 +305,39 @@ func TestModernOverHTTP(t *testing.T) {
 	bare := `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`
 	if got := whole(t, s.do(t, "POST", "/mcp", bare, "Mcp-Method", "notifications/cancelled", "Mcp-Protocol-Version", "2026-07-28")); got != "202 " {
 		t.Errorf("a notification without _meta is answered with %s", got)
+	}
+}
+
+// A name that is not plain ASCII comes in Base64, and so do arguments that a tool
+// wants repeated in headers.
+func TestModernHeaders(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "tools.json")
+	tools := `[{"name":"query","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}}]`
+	if err := os.WriteFile(file, []byte(tools), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := serveHTTP(t, upstream(t, "one", "-tools-file", file))
+	s.views["default"][string(config.Flat)].executor.Settle(t.Context(), time.Minute)
+	const mismatched = `400 {"jsonrpc":"2.0","id":1,"error":{"code":-32020,`
+	uri := fmt.Sprintf(`{"uri":"no://ü",%s}`, meta("{}", ""))
+	call := fmt.Sprintf(`{"name":"one__query","arguments":{"region":"Süd"},%s}`, meta("{}", ""))
+	for _, row := range []struct {
+		name, method, params, want string
+		header                     []string
+	}{
+		{"name in Base64", "resources/read", uri, `200 {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"Resource not found: no://ü"`, []string{"Mcp-Name", "=?base64?bm86Ly/DvA==?="}},
+		{"another name in Base64", "resources/read", uri, mismatched, []string{"Mcp-Name", "=?base64?bm86Ly8=?="}},
+		{"no Base64", "resources/read", uri, mismatched, []string{"Mcp-Name", "=?base64?!?="}},
+		{"argument", "tools/call", call, `200 {"jsonrpc":"2.0","id":1,"result":`, []string{"Mcp-Name", "one__query", "Mcp-Param-Region", "=?base64?U8O8ZA==?="}},
+		{"another argument", "tools/call", call, mismatched, []string{"Mcp-Name", "one__query", "Mcp-Param-Region", "Nord"}},
+		{"no argument", "tools/call", call, mismatched, []string{"Mcp-Name", "one__query"}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			header := append(row.header, "Mcp-Method", row.method)
+			if got := whole(t, s.do(t, "POST", "/mcp?expose=flat", request(row.method, row.params), header...)); !strings.HasPrefix(got, row.want) {
+				t.Errorf("got %s, want %s", got, row.want)
+			}
+		})
 	}
 }
 
