@@ -274,7 +274,7 @@ func (l *httpLink) post(ctx context.Context, message, id []byte) {
 		return // the answer comes on the stream
 	}
 	l.greeted(message, answer.Header)
-	if err := l.take(answer, message); errors.Is(err, errBroken) {
+	if err := l.take(ctx, answer, message); errors.Is(err, errBroken) {
 		l.lose(id, l.config.Redact(err.Error()), false)
 	} else if err != nil {
 		l.fail(id, err)
@@ -290,21 +290,13 @@ func (l *httpLink) older() bool {
 
 // take reads the messages of an answer. An answer that ends before the request
 // is answered is a broken one.
-func (l *httpLink) take(answer *http.Response, message []byte) error {
+func (l *httpLink) take(ctx context.Context, answer *http.Response, message []byte) error {
 	id := rawjson.Get(message, "id")
 	body := io.LimitReader(answer.Body, int64(l.limit)+1)
 	kind, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type"))
 	switch {
 	case kind == "text/event-stream":
-		answered := false
-		err := readEvents(answer.Body, l.limit, func(_ string, data []byte) {
-			answered = answered || bytes.Equal(rawjson.Get(data, "id"), id) && rawjson.Get(data, "method") == nil
-			l.receive(data)
-		})
-		if id != nil && !answered && l.ctx.Err() == nil {
-			return fmt.Errorf("%w: its stream ended before the answer came: %w", errBroken, cmp.Or(err, io.ErrUnexpectedEOF))
-		}
-		return nil
+		return l.follow(ctx, answer.Body, id)
 	case answer.StatusCode == http.StatusAccepted, id == nil:
 		return nil
 	}
@@ -419,7 +411,7 @@ func (l *httpLink) stand() {
 				return // it has no such stream
 			}
 			before = true
-			err = readEvents(answer.Body, l.limit, func(_ string, data []byte) { l.receive(data) })
+			err = readEvents(answer.Body, l.limit, &place{}, func(_ string, data []byte) { l.receive(data) })
 			_ = answer.Body.Close()
 		}
 		if unreachable(err) {

@@ -7,15 +7,20 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
+	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"mcpx/internal/rawjson"
 )
 
+// errTooLong is of a stream that is not worth reading on.
+var errTooLong = errors.New("has more than")
+
 // readEvents reads server-sent events until they end, each of at most limit
-// bytes. Those without data are left out.
-func readEvents(r io.Reader, limit int, event func(name string, data []byte)) error {
+// bytes. Those without data are left out. Where the reader is then, is noted in at.
+func readEvents(r io.Reader, limit int, at *place, event func(name string, data []byte)) error {
 	lines := bufio.NewReaderSize(r, 1<<16)
 	var name string
 	var data []byte
@@ -37,9 +42,15 @@ func readEvents(r io.Reader, limit int, event func(name string, data []byte)) er
 			name, data = "", nil
 		case string(field) == "event":
 			name = string(value)
+		case string(field) == "id":
+			at.id = string(value)
+		case string(field) == "retry":
+			if ms, err := strconv.ParseUint(string(value), 10, 31); err == nil {
+				at.retry = time.Duration(ms) * time.Millisecond
+			}
 		case string(field) == "data":
 			if len(data)+len(value) > limit {
-				return fmt.Errorf("an event has more than %d bytes (limits.message_bytes)", limit)
+				return fmt.Errorf("an event %w %d bytes (limits.message_bytes)", errTooLong, limit)
 			}
 			if len(data) > 0 {
 				data = append(data, '\n')
@@ -55,7 +66,7 @@ func readEventLine(r *bufio.Reader, limit int) ([]byte, error) {
 	for {
 		part, err := r.ReadSlice('\n')
 		if len(line)+len(part) > limit+64 {
-			return nil, fmt.Errorf("a line has more than %d bytes (limits.message_bytes)", limit)
+			return nil, fmt.Errorf("a line %w %d bytes (limits.message_bytes)", errTooLong, limit)
 		}
 		line = append(line, part...)
 		switch {
