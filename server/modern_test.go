@@ -1,10 +1,13 @@
 package server
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
+	"mcpx/internal/jsonrpc"
 	"mcpx/internal/rawjson"
 )
 
@@ -89,6 +92,32 @@ func TestRounds(t *testing.T) {
 		t.Errorf("the second round answers %s", got)
 	}
 	c.want(t, "tools/call", retry, unknown)
+}
+
+// Only some answers may ask for something: an upstream that asks during another
+// request is refused, and the request goes on.
+func TestRequestsThatCannotAsk(t *testing.T) {
+	for _, method := range []string{"completion/complete", "tools/list", "tools/call"} {
+		c := newClient("modern", true, nil).forRequest("2026-07-28", []byte(`{"roots":{}}`), nil)
+		r := rounds{parked: map[string]*round{}}
+		result, err := r.run(t.Context(), c, jsonrpc.Message{ID: []byte("1"), Method: method}, func(ctx context.Context) ([]byte, error) {
+			if _, err := c.Request(ctx, "roots/list", nil); err != nil {
+				return rawjson.AppendString(nil, err.Error()), nil
+			}
+			return nil, errors.New("the client was asked")
+		})
+		want := `"roots/list: the client cannot be asked during ` + method
+		if method == "tools/call" {
+			want = `{"resultType":"input_required"`
+		}
+		if err != nil || !strings.HasPrefix(string(result), want) {
+			t.Errorf("%s: %s, %v; want %s", method, result, err, want)
+		}
+		for _, p := range r.parked {
+			p.cancel(nil)
+			<-p.over
+		}
+	}
 }
 
 func TestARoundWithoutAnAnswerFails(t *testing.T) {

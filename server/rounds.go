@@ -22,6 +22,10 @@ type rounds struct {
 	parked map[string]*round // by requestState
 }
 
+// asking are the methods whose answer may be that something is needed. Clients do
+// not look for it in others.
+var asking = map[string]bool{"tools/call": true, "prompts/get": true, "resources/read": true}
+
 // parkTime is how long a client may think.
 const parkTime = 10 * time.Minute
 
@@ -51,6 +55,12 @@ type outcome struct {
 
 // run runs a call until it is over or needs something of the client.
 func (r *rounds) run(ctx context.Context, c *Client, m jsonrpc.Message, call func(ctx context.Context) ([]byte, error)) ([]byte, error) {
+	if !asking[m.Method] {
+		c.ask = func(_ context.Context, method string, _ []byte) ([]byte, error) {
+			return nil, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "%s: the client cannot be asked during %s", method, m.Method)
+		}
+		return call(ctx)
+	}
 	state, _ := rawjson.String(rawjson.Get(m.Params, "requestState"))
 	p := r.take(state, c.id, m.Method)
 	switch {

@@ -89,10 +89,10 @@ client() {
     fi
 }
 for scenario in initialize tools_call elicitation-sep1034-client-defaults sse-retry; do client "$stable" $scenario; done >"$out"
-judge "0.1.16, client suite, mcpx as the client" sse-retry
+judge "0.1.16, client suite, mcpx as the client"
 for scenario in initialize tools_call elicitation-sep1034-client-defaults sse-retry request-metadata sep-2322-client-request-state \
     http-standard-headers http-custom-headers http-invalid-tool-headers json-schema-ref-no-deref json-schema-2020-12-preservation; do
     client "$next" $scenario
 done >"$out"
-judge "0.2.0-alpha.12, client suite, mcpx as the client" sse-retry request-metadata http-standard-headers http-custom-headers http-invalid-tool-headers
+judge "0.2.0-alpha.12, client suite, mcpx as the client" request-metadata http-standard-headers http-custom-headers http-invalid-tool-headers
 printf 'client suite, auth/*\tnot run\tmcpx has no OAuth: upstreams take their credentials from headers\n' >&3

@@ -56,7 +56,7 @@ const calls = (front) => [
   ["memory", "search_nodes", { query: "ada" }, /counts/],
   ["thinking", "sequentialthinking", { thought: "so", nextThoughtNeeded: false, thoughtNumber: 1, totalThoughts: 1 }, /thoughtHistoryLength/],
   ["time", "convert_time", { source_timezone: "UTC", time: "12:00", target_timezone: "Asia/Tokyo" }, /21:00/],
-  ["fetch", "fetch", { url: pageURL }, /paragraph of words/],
+  ["fetch", "fetch", { url: pageURL, raw: true }, /paragraph of words/],
   ["git", "git_log", { repo_path: repository, max_count: 1 }, /the first commit/],
 ];
 

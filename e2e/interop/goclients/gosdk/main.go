@@ -127,12 +127,19 @@ func converse(front string, to mcp.Transport) {
 		if err := says(ctx, "trigger-long-running-operation", map[string]any{"duration": 0.3, "steps": 3}, "completed"); err != nil {
 			return err
 		}
-		mu.Lock()
-		defer mu.Unlock()
-		if got := fmt.Sprint(progress); got != "[1 2 3]" {
-			return fmt.Errorf("progress: %s", got)
+		// Its handler runs beside the call, and may be behind it.
+		seen := func() string {
+			mu.Lock()
+			defer mu.Unlock()
+			return fmt.Sprint(progress)
 		}
-		return nil
+		for range 100 {
+			if seen() == "[1 2 3]" {
+				return nil
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		return fmt.Errorf("progress: %s", seen())
 	})
 	part.Check(front+": cancel", func(ctx context.Context) error {
 		short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
