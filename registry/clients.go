@@ -167,18 +167,20 @@ func named(params []byte, server string) []byte {
 var LogLevels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 
 // SetLevel sets the level of the messages a client wants. Upstreams that have
-// logging are set to the most talkative that any client wants.
+// logging are set to the most talkative that any client wants. They have been
+// told when it returns, unless they are slow: the client's next call may be what
+// it wants to hear of.
 func (r *Registry) SetLevel(c Client, level string) {
 	r.clients.mu.Lock()
 	r.clients.levels[c.ID()] = level
 	r.clients.mu.Unlock()
+	var sessions []*Session
 	for _, u := range r.Catalog().Upstreams {
 		if u.Has("logging") {
-			for _, s := range r.sessions(u) {
-				go r.tellLevel(s)
-			}
+			sessions = append(sessions, r.sessions(u)...)
 		}
 	}
+	r.tellLevel(sessions...)
 }
 
 // sessions are those that an upstream has now: the shared one, and those of
@@ -194,9 +196,41 @@ func (r *Registry) sessions(u *Upstream) []*Session {
 // tellTime bounds what mcpx itself asks of an upstream on the side.
 const tellTime = 30 * time.Second
 
-func (r *Registry) tellLevel(s *Session) {
-	if level := r.clients.level(); level != "" {
-		r.tell(s, "logging/setLevel", append(rawjson.AppendString([]byte(`{"level":`), level), '}'))
+// levelTime is what upstreams get to take a log level before others go on.
+const levelTime = time.Second
+
+// tellLevel tells upstreams which messages are wanted. It waits for them, but not
+// for long.
+func (r *Registry) tellLevel(sessions ...*Session) {
+	level := r.clients.level()
+	if level == "" {
+		return
+	}
+	var telling sync.WaitGroup
+	for _, s := range sessions {
+		telling.Go(func() {
+			s.level.Store(&level)
+			r.tell(s, "logging/setLevel", append(rawjson.AppendString([]byte(`{"level":`), level), '}'))
+		})
+	}
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		telling.Wait()
+	}()
+	patience := time.NewTimer(levelTime)
+	defer patience.Stop()
+	select {
+	case <-told:
+	case <-patience.C:
+	}
+}
+
+// tellFirst tells a session that is new which messages are wanted, before its
+// first call.
+func (r *Registry) tellFirst(s *Session, capabilities []byte) {
+	if !rawjson.IsNull(rawjson.Get(capabilities, "logging")) {
+		r.tellLevel(s)
 	}
 }
 
@@ -226,8 +260,8 @@ func (c *clients) level() string {
 // restore tells a new session what was asked of the one before: the log level
 // and the subscriptions.
 func (r *Registry) restore(s *Session, scope string, capabilities []byte) {
-	if !rawjson.IsNull(rawjson.Get(capabilities, "logging")) {
-		go r.tellLevel(s)
+	if told := s.level.Load(); told == nil || *told != r.clients.level() { // it was set meanwhile
+		go r.tellFirst(s, capabilities)
 	}
 	r.clients.mu.Lock()
 	defer r.clients.mu.Unlock()

@@ -100,6 +100,7 @@ func (p *private) connect() {
 		return
 	}
 	p.session = session
+	s.registry.tellFirst(session, rawjson.Get(hello, "capabilities"))
 	s.registry.restore(session, scope(s.config, p.client), rawjson.Get(hello, "capabilities"))
 }
 

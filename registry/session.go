@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/rs/zerolog"
 
@@ -27,6 +28,7 @@ type Session struct {
 	modern *modern         // of an upstream that speaks 2026-07-28; nil for all others
 	ctx    context.Context // ends with the session
 	cancel context.CancelFunc
+	level  atomic.Pointer[string] // the log level it was told last
 
 	mu      sync.Mutex
 	lastID  int64

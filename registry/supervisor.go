@@ -169,6 +169,7 @@ func (s *supervisor) introduce(ctx context.Context, session *Session, hello []by
 		}
 		lists[i] = items
 	}
+	s.registry.tellFirst(session, capabilities)
 	instructions, _ := rawjson.String(rawjson.Get(hello, "instructions"))
 	took := time.Since(begin)
 	s.publish(func(u *Upstream) {

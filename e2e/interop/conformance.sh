@@ -69,11 +69,11 @@ server() { node "$1" server --url "http://127.0.0.1:$2/mcp" "${@:3}" >"$out" 2>&
 
 server "$stable" "$front" --suite all
 judge "0.1.16, all, HTTP"
-# The bridge checks no Host, and sends a call's notifications apart from its answer.
+# The bridge checks no Host.
 server "$stable" "$stdio" --suite all
-judge "0.1.16, all, stdio by supergateway" dns-rebinding-protection tools-call-with-logging tools-call-with-progress
+judge "0.1.16, all, stdio by supergateway" dns-rebinding-protection
 server "$stable" "$sse" --suite all
-judge "0.1.16, all, SSE by mcp-remote and supergateway" dns-rebinding-protection tools-call-with-logging tools-call-with-progress
+judge "0.1.16, all, SSE by mcp-remote and supergateway" dns-rebinding-protection
 server "$next" "$front" --requirements 2025-11-25
 judge "0.2.0-alpha.12, requirements of 2025-11-25, HTTP"
 server "$next" "$front" --requirements 2026-07-28
