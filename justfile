@@ -47,7 +47,7 @@ conformance times="1":
 interop *parts:
     e2e/interop/run.sh {{parts}}
 
-# the binaries, archives, checksums and SBOMs of a release, in dist/, without publishing
+# the binaries, archives, checksums and SBOMs (by syft) of a release, in dist/, without publishing
 snapshot:
     go run github.com/goreleaser/goreleaser/v2@{{goreleaser_version}} release --snapshot --clean
 
