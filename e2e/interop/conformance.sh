@@ -78,7 +78,7 @@ server "$next" "$front" --requirements 2025-11-25
 judge "0.2.0-alpha.12, requirements of 2025-11-25, HTTP"
 server "$next" "$front" --requirements 2026-07-28
 judge "0.2.0-alpha.12, requirements of 2026-07-28, HTTP" server-stateless input-required-result-basic-elicitation \
-    input-required-result-multiple-input-requests input-required-result-multi-round
+    input-required-result-multiple-input-requests input-required-result-multi-round input-required-result-capability-check
 
 # client runs one scenario of the client suite: mcpx is the client of the suite's server.
 client() {
