@@ -1,14 +1,17 @@
 // Cold npx and uvx starts install for many seconds; the front answers meanwhile.
 import assert from "node:assert/strict";
-import { mkdtempSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { check, finish, text } from "./report.mjs";
-import { config, serve, work } from "./mcpx.mjs";
+import { config, serve } from "./mcpx.mjs";
 
 for (const name of ["stdio", "http"]) {
-  const caches = mkdtempSync(`${work}/cold-`);
+  // Elsewhere than the other packages: npx would find the server among them.
+  const caches = mkdtempSync(join(tmpdir(), "interop-cold-"));
   const path = config({
     mcpServers: {
       npx: { command: "npx", args: ["-y", "@modelcontextprotocol/server-everything@2026.8.31"], env: { npm_config_cache: `${caches}/npm` }, startup_timeout: "240s", cwd: caches },
@@ -39,5 +42,6 @@ for (const name of ["stdio", "http"]) {
   }
   await client.close();
   await front?.stop();
+  rmSync(caches, { recursive: true, force: true });
 }
 finish();
