@@ -63,6 +63,10 @@ screenshots:
 soak time="60s":
     go run ./e2e/soak -for {{time}}
 
+# mcpx beside a direct upstream and a relay that only rewrites ids: times and ratios, in the same run
+bench rounds="30":
+    go test -run '^$' -bench . -benchtime {{rounds}}x mcpx/e2e/bench
+
 # every fuzz target, each for that long
 fuzz time="60s":
     #!/usr/bin/env bash

@@ -185,12 +185,18 @@ func givenTwice(path ...string) error {
 func (s *Server) safely(ctx context.Context, run method, c *Client, m jsonrpc.Message) (result []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.log.Error().Str("method", m.Method).Str("panic", fmt.Sprint(p)).Bytes("stack", debug.Stack()).Msg("a request failed in a way it never should")
-			err = fmt.Errorf("internal error in %s", m.Method)
+			s.panicked(m.Method, p)
+			err = internalError(m.Method)
 		}
 	}()
 	return run(s, ctx, c, m)
 }
+
+func (s *Server) panicked(method string, p any) {
+	s.log.Error().Str("method", method).Str("panic", fmt.Sprint(p)).Bytes("stack", debug.Stack()).Msg("a request failed in a way it never should")
+}
+
+func internalError(method string) error { return fmt.Errorf("internal error in %s", method) }
 
 // initialize opens the conversation.
 func (s *Server) initialize(_ context.Context, c *Client, m jsonrpc.Message) ([]byte, error) {

@@ -13,7 +13,14 @@ import (
 // every one, and all that has to be fast. reply is given the answer when it is
 // there, nil for a call that the client has cancelled; it must not wait. Where
 // start returns false nothing was done.
-func (s *Server) start(c *Client, m jsonrpc.Message, reply func(answer []byte)) bool {
+func (s *Server) start(c *Client, m jsonrpc.Message, reply func(answer []byte)) (started bool) {
+	defer func() {
+		if p := recover(); p != nil { // it costs the one call, as in safely
+			s.panicked(m.Method, p)
+			reply(jsonrpc.AppendError(nil, m.ID, wireError(internalError(m.Method))))
+			started = true
+		}
+	}()
 	if !s.lazy || m.Method != "tools/call" || isModern(m.Params) {
 		return false
 	}

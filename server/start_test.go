@@ -26,3 +26,17 @@ func TestAllocationsOfACall(t *testing.T) {
 		t.Errorf("a call takes %v allocations, want at most %d", got, callAllocations)
 	}
 }
+
+// TestAPanicCostsOneCall: also on the short path, where the reader of all messages
+// is who panics.
+func TestAPanicCostsOneCall(t *testing.T) {
+	s := bare("one")
+	s.executor = nil // so that the call runs into it
+	var answers []string
+	line := []byte(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"exec","arguments":{"server_name":"one","tool_name":"echo","arguments":{}}}}`)
+	_, due := s.AcceptText(t.Context(), client(s), line, func(answer []byte) { answers = append(answers, string(answer)) })
+	want := `{"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"internal error in tools/call"}}`
+	if due != begun || len(answers) != 1 || answers[0] != want {
+		t.Errorf("due %d, answers %q", due, answers)
+	}
+}
