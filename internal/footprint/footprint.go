@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"sync/atomic"
 	"time"
 )
@@ -18,6 +19,18 @@ func Trim() {
 	runtime.GC() // pools give up what they hold at the second collection
 	debug.FreeOSMemory()
 	dropPages()
+}
+
+// spare is how much free memory a process that works may hold on to.
+const spare = 2 << 20
+
+// ease gives back free memory, if it is worth the trouble: the runtime does so by
+// itself, but takes minutes.
+func ease() {
+	free := []metrics.Sample{{Name: "/memory/classes/heap/free:bytes"}}
+	if metrics.Read(free); free[0].Value.Kind() == metrics.KindUint64 && free[0].Value.Uint64() > spare {
+		debug.FreeOSMemory()
+	}
 }
 
 // quiet is how long nothing must have moved.
@@ -81,5 +94,6 @@ func (k *Keeper) rest(ctx context.Context) bool {
 			return true
 		}
 		last = moves
+		ease()
 	}
 }
