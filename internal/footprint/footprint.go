@@ -79,10 +79,16 @@ func (k *Keeper) Run(ctx context.Context) {
 	}
 }
 
+// often is after how many times that it is not quiet the pages of the program are
+// dropped all the same: what it used to start it will not use again, and what it
+// works with is back at once.
+const often = 5
+
 // rest waits until nothing has moved for a while; false if ctx ends before.
 func (k *Keeper) rest(ctx context.Context) bool {
 	tick := time.NewTicker(quiet)
 	defer tick.Stop()
+	busy := 0
 	for last := int64(-1); ; {
 		select {
 		case <-tick.C:
@@ -95,5 +101,8 @@ func (k *Keeper) rest(ctx context.Context) bool {
 		}
 		last = moves
 		ease()
+		if busy++; busy%often == 0 {
+			dropPages()
+		}
 	}
 }
