@@ -43,7 +43,7 @@ func servers(t *testing.T, c *Collection) map[string]any {
 
 // TestConvert has a server as a client writes it, and as mcpx's config has it.
 func TestConvert(t *testing.T) {
-	system := System{OS: "linux", Home: "/home/me", Dir: "/work/p", Lookup: lookup(nil)}
+	system := System{OS: "linux", Home: "/home/me", Dir: "/src/p", Lookup: lookup(nil)}
 	for _, c := range []struct {
 		name, server, want string
 		notes              []string
@@ -66,13 +66,13 @@ func TestConvert(t *testing.T) {
 		{"keys that mcpx has not", `{"command":"x","alwaysAllow":["a"],"envFile":".env"}`, `{"command":"x"}`,
 			[]string{`"alwaysAllow" means nothing to mcpx and is left out`, `"envFile" means nothing to mcpx and is left out`}},
 		{"an editor's words", `{"command":"${workspaceFolder}/run","args":["${userHome}","a${/}b","${workspaceFolderBasename}"]}`,
-			`{"command":"/work/p/run","args":["/home/me","a/b","p"]}`, nil},
+			`{"command":"/src/p/run","args":["/home/me","a/b","p"]}`, nil},
 		{"an editor's questions", `{"url":"https://a.b","headers":{"A":"Bearer ${input:my-key}","B":"${input:other}"}}`,
 			`{"url":"https://a.b","headers":{"A":"Bearer ${MY_KEY}","B":"${OTHER}"}}`,
 			[]string{"${input:my-key} is now ${MY_KEY}: set that variable (The key)", "${input:other} is now ${OTHER}: set that variable"}},
-		{"files of the project", `{"command":"node","args":["./server.js"]}`, `{"command":"node","args":["./server.js"],"cwd":"/work/p"}`,
-			[]string{"it is started in /work/p, since its command line names files there"}},
-		{"a folder of the project", `{"command":"./run","cwd":"sub"}`, `{"command":"./run","cwd":"/work/p/sub"}`, nil},
+		{"files of the project", `{"command":"node","args":["./server.js"]}`, `{"command":"node","args":["./server.js"],"cwd":"/src/p"}`,
+			[]string{"it is started in /src/p, since its command line names files there"}},
+		{"a folder of the project", `{"command":"./run","cwd":"sub"}`, `{"command":"./run","cwd":"/src/p/sub"}`, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			found := collect(t, system, `{"inputs":[{"id":"my-key","description":"The key"}],"servers":{"s":`+c.server+`}}`)
