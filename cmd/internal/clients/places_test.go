@@ -96,7 +96,7 @@ func TestPlacesAreLookedAtOnce(t *testing.T) {
 func TestPlaceOfAnyFile(t *testing.T) {
 	system := System{OS: "linux", Home: "/home/me", Dir: "/src/p", Lookup: lookup(nil)}
 	for file, want := range map[string]string{
-		"/home/me/.cursor/mcp.json":   "cursor Cursor ",
+		"/home/me/.cursor/mcp.json":  "cursor Cursor ",
 		"/src/p/.mcp.json":           "claude-code Claude Code /src/p",
 		"/src/q/.mcp.json":           "file .mcp.json /src/q",
 		"/src/q/.vscode/mcp.json":    "file mcp.json /src/q",
