@@ -30,7 +30,7 @@ func TestGoodUpstreamServesAtOnce(t *testing.T) {
 		limit = 3 * time.Second
 	}
 	best := time.Hour
-	for range 5 {
+	for range 20 {
 		p := serve(t, fourUpstreams(t))
 		p.initialize()
 		if got := p.exec("good", "echo", `{"text":"hello"}`); got != "hello" {
