@@ -49,7 +49,7 @@ func (s *soak) command(binary, name string, servers []string, flags ...string) (
 			upstreams[server] = map[string]any{"url": s.remote.url, "timeout": "3s", "max_timeout": "10s", "startup_timeout": "5s"}
 		}
 	}
-	text, err := json.Marshal(map[string]any{"mcpServers": upstreams, "limits": map[string]any{"result_tokens": 0, "message_bytes": 4 << 20}})
+	text, err := json.Marshal(map[string]any{"mcpServers": upstreams, "limits": map[string]any{"result_tokens": 0, "message_bytes": 4 << 20, "session_idle": "20s"}})
 	if err != nil {
 		return nil, err
 	}

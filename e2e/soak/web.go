@@ -74,7 +74,7 @@ func (c *webClient) open() (session string, err error) {
 	c.opening.Lock()
 	defer c.opening.Unlock()
 	if c.session != "" && rand.IntN(50) > 0 {
-		return c.session, nil // else it is left behind, as by a client that has crashed
+		return c.session, nil // else it is left behind, as by a client that has crashed, until it expires
 	}
 	c.session = ""
 	_, c.session, err = c.post(context.Background(), "", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"soak","version":"1"}}}`, "0")
