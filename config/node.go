@@ -1,8 +1,10 @@
 package config
 
 import (
+	"bytes"
 	"fmt"
-	"regexp"
+	"strings"
+	"unicode"
 
 	"github.com/tailscale/hujson"
 )
@@ -40,7 +42,7 @@ func (n node) members() []member {
 	}
 	members := make([]member, len(object.Members))
 	for i, m := range object.Members {
-		key := m.Name.Value.(hujson.Literal).String()
+		key := keyOf(m)
 		path := n.pathTo(key)
 		members[i] = member{key: key, name: node{m.Name, path}, value: node{m.Value, path}}
 	}
@@ -49,12 +51,23 @@ func (n node) members() []member {
 
 // member returns the one with this key.
 func (n node) member(key string) (member, bool) {
-	for _, m := range n.members() {
-		if m.key == key {
-			return m, true
+	object, _ := n.value.Value.(*hujson.Object)
+	for i := 0; object != nil && i < len(object.Members); i++ {
+		if m := object.Members[i]; keyOf(m) == key {
+			path := n.pathTo(key)
+			return member{key: key, name: node{m.Name, path}, value: node{m.Value, path}}, true
 		}
 	}
 	return member{}, false
+}
+
+// keyOf is the key of a member. Most need no decoding.
+func keyOf(m hujson.ObjectMember) string {
+	raw := m.Name.Value.(hujson.Literal)
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return string(raw[1 : len(raw)-1])
+	}
+	return raw.String()
 }
 
 // elements returns those of an array, nothing of anything else.
@@ -70,17 +83,20 @@ func (n node) elements() []node {
 	return elements
 }
 
-var plainKey = regexp.MustCompile(`^[\pL\pN_$-]+$`)
-
 // pathTo returns the path of a member; a key that would blur it is quoted.
 func (n node) pathTo(key string) string {
 	switch {
-	case !plainKey.MatchString(key):
+	case key == "" || strings.ContainsFunc(key, isOddInPath):
 		return fmt.Sprintf("%s[%q]", n.path, key)
 	case n.path == "":
 		return key
 	}
 	return n.path + "." + key
+}
+
+// isOddInPath reports whether a character would blur a path.
+func isOddInPath(c rune) bool {
+	return !unicode.IsLetter(c) && !unicode.IsNumber(c) && c != '_' && c != '$' && c != '-'
 }
 
 // describe names the value for a message. Strings are left out: where

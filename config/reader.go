@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -46,8 +45,40 @@ func (r *reader) line(n node) int {
 // overflows cannot be recovered from.
 const maxDepth = 200
 
-// bracket finds what opens or closes a level, stepping over strings and comments.
-var bracket = regexp.MustCompile(`(?s)"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/|[\[\]{}]`)
+// tooDeep finds where the file nests deeper than that, stepping over strings and
+// comments; -1 if it does not.
+func tooDeep(src []byte) int {
+	depth := 0
+	for i := 0; i < len(src); i++ {
+		switch c := src[i]; {
+		case c == '"':
+			for i++; i < len(src) && src[i] != '"'; i++ {
+				if src[i] == '\\' {
+					i++
+				}
+			}
+		case c == '/' && bytes.HasPrefix(src[i:], []byte("//")):
+			i = past(src, i, "\n")
+		case c == '/' && bytes.HasPrefix(src[i:], []byte("/*")):
+			i = past(src, i+2, "*/") + 1
+		case c == '[' || c == '{':
+			if depth++; depth > maxDepth {
+				return i
+			}
+		case c == ']' || c == '}':
+			depth--
+		}
+	}
+	return -1
+}
+
+// past is where the next of these begins, or the end.
+func past(src []byte, from int, what string) int {
+	if i := bytes.Index(src[from:], []byte(what)); i >= 0 {
+		return from + i
+	}
+	return len(src)
+}
 
 // parse returns the file's root, which is an object.
 func (r *reader) parse() (node, bool) {
@@ -55,18 +86,9 @@ func (r *reader) parse() (node, bool) {
 		r.fail(nodeAt(at), "not UTF-8; save the file as UTF-8")
 		return node{}, false
 	}
-	depth := 0
-	for _, span := range bracket.FindAllIndex(r.src, -1) {
-		switch r.src[span[0]] {
-		case '[', '{':
-			depth++
-		case ']', '}':
-			depth--
-		}
-		if depth > maxDepth {
-			r.fail(nodeAt(span[0]), "nested deeper than %d levels", maxDepth)
-			return node{}, false
-		}
+	if at := tooDeep(r.src); at >= 0 {
+		r.fail(nodeAt(at), "nested deeper than %d levels", maxDepth)
+		return node{}, false
 	}
 	// The parser wants a line comment to end in a line break, even the last one.
 	padded := append(slices.Clip(r.src), '\n')
@@ -80,8 +102,29 @@ func (r *reader) parse() (node, bool) {
 		r.fail(root, `expected an object such as {"mcpServers": {}}, got %s`, root.describe())
 		return node{}, false
 	}
-	r.duplicates(root)
+	if anyTwice(value) {
+		r.duplicates(root)
+	}
 	return root, true
+}
+
+// anyTwice reports whether any object of the file may give a key twice. Nearly none
+// does, and to name the places of all keys takes longer than to read the file.
+func anyTwice(v hujson.Value) bool {
+	switch v := v.Value.(type) {
+	case *hujson.Object:
+		seen := make(map[string]bool, len(v.Members))
+		for _, m := range v.Members {
+			key := keyOf(m)
+			if seen[key] || anyTwice(m.Value) {
+				return true
+			}
+			seen[key] = true
+		}
+	case *hujson.Array:
+		return slices.ContainsFunc(v.Elements, anyTwice)
+	}
+	return false
 }
 
 func invalidUTF8(src []byte) int {
