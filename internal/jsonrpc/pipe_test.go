@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -172,5 +173,31 @@ func TestWriterDropsLargeBuffers(t *testing.T) {
 	w.Close()
 	if err := <-done; err != nil || out.Len() != 3*(2<<20+1) {
 		t.Errorf("%d bytes, %v", out.Len(), err)
+	}
+}
+
+// TestManyLinesBehindALongOne: what a long line brings along is not copied again
+// for every line of it.
+func TestManyLinesBehindALongOne(t *testing.T) {
+	const lines = 20_000
+	long := strings.Repeat("x", 1<<20)
+	input := long + "\n" + strings.Repeat("short\n", lines)
+	r := NewReader(strings.NewReader(input), len(long))
+	if line, err := r.Read(); err != nil || len(line) != len(long) {
+		t.Fatalf("%d bytes, %v", len(line), err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range lines {
+		if line, err := r.Read(); err != nil || string(line) != "short" {
+			t.Fatalf("%.80q, %v", line, err)
+		}
+	}
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; took > 10<<20 {
+		t.Errorf("%d bytes of memory for %d short lines", took, lines)
+	}
+	if _, err := r.Read(); !errors.Is(err, io.EOF) {
+		t.Errorf("error %v, want EOF", err)
 	}
 }

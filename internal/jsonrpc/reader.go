@@ -83,12 +83,13 @@ func (r *Reader) take(end, next int) ([]byte, error) {
 		r.start, r.seen = next, next
 		return nil, ErrTooLong
 	}
-	if len(r.buffer) <= readSize {
+	if len(line) <= readSize {
 		line = bytes.Clone(line)
 		r.start, r.seen = next, next
 		return line, nil
 	}
-	// A line that needed a larger buffer takes it along.
+	// A line that needed a larger buffer takes it along. What came with it is
+	// copied once, not with every line that it has.
 	r.long = min(len(r.buffer), maxKept)
 	rest := r.buffer[next:r.end]
 	r.buffer = make([]byte, max(readSize, len(rest)))
@@ -101,6 +102,9 @@ func (r *Reader) fill() {
 	switch {
 	case r.start == r.end:
 		r.start, r.seen, r.end = 0, 0, 0
+		if len(r.buffer) > readSize { // it was needed once
+			r.buffer = nil
+		}
 	case r.end == len(r.buffer) && r.start > 0:
 		r.end = copy(r.buffer, r.buffer[r.start:r.end])
 		r.start, r.seen = 0, r.end
