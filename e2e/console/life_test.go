@@ -2,7 +2,6 @@ package console
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -96,7 +95,12 @@ func TestSessionLost(t *testing.T) {
 	if answer.StatusCode != http.StatusNoContent {
 		t.Fatalf("DELETE: %s", answer.Status)
 	}
-	p.waitFor(fmt.Sprintf(`$t.session !== %q`, first))
+	p.eval(`document.activeElement.blur()`)
+	p.keys("l")
+	p.waitText(".log-line", "subscribed again to test://one")
+	if second := value[string](p, `$t.session`); second == first {
+		t.Errorf("the session is still %s", first)
+	}
 	p.do(chromedp.Navigate(p.url + "/#/default/demo/tools/say"))
 	p.click("JSON")
 	p.fill("Arguments as JSON", `{"method": "notifications/resources/updated", "params": [{"uri": "test://one"}]}`)

@@ -33,6 +33,7 @@ export class Cancelled extends Error {
  * @property {(method: string, params: any, about: {label?: string, signal: AbortSignal}) => Promise<any>} request what a server asks
  * @property {(method: string, params: any, label?: string) => void} notification
  * @property {() => void} opened a session stands, the first or a new one
+ * @property {() => void} listening its stream stands, the first or a new one: what it tells of is heard from now on
  */
 
 export class Client {
@@ -168,11 +169,12 @@ export class Client {
     const stop = this.#stream = new AbortController();
     for (let failures = 0; !stop.signal.aborted;) {
       try {
-        const response = await fetch(this.#url, { headers: this.#headers(), signal: stop.signal });
+        const response = await fetch(this.#url, { headers: this.#headers(), signal: stop.signal, cache: 'no-store' }); // or it waits for the one before it
         if (response.status === 405) return; // there is none to have
         if (response.status === 404) return await this.open();
         if (!response.ok) throw new HTTPError(response.status, response.statusText);
         failures = 0;
+        this.#hooks.listening();
         for await (const m of messages(response)) this.#take(m);
       } catch {
         if (stop.signal.aborted) return;

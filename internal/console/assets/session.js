@@ -32,6 +32,7 @@ export async function openSchema(schema) {
       request: answer,
       notification,
       opened: () => (mine === client ? opened() : mine.close()), // another schema may have been chosen meanwhile
+      listening: () => { if (mine === client) [...state.subscriptions.keys()].forEach(resubscribe); },
     });
     state.schema = schema;
     state.items = { tools: null, prompts: null, resources: null, templates: null };
@@ -47,12 +48,11 @@ export async function openSchema(schema) {
   }
 }
 
-/** A session stands: read what there is, and hear again what was heard before. */
+/** A session stands: read what there is. */
 function opened() {
   connected('open');
   note({ kind: 'session', from: 'mcpx', text: `session opened for the schema ${state.schema}` });
   for (const kind of Object.keys(LISTS)) reload(kind);
-  for (const uri of state.subscriptions.keys()) client.request('resources/subscribe', { uri }).catch(() => state.subscriptions.delete(uri));
   if (state.level) client.request('logging/setLevel', { level: state.level }).catch(() => {});
 }
 
@@ -115,6 +115,18 @@ export async function subscribe(uri) {
   state.subscriptions.set(uri, { count: 0, at: Date.now() });
   note({ kind: 'notice', from: 'mcpx', text: `subscribed to ${uri}` });
   emit('subscriptions');
+}
+
+/** Hears of a resource on a new stream again; what changed between the two nobody has heard of. */
+async function resubscribe(uri) {
+  try {
+    await client.request('resources/subscribe', { uri });
+    note({ kind: 'notice', from: 'mcpx', text: `subscribed again to ${uri}` });
+  } catch (error) {
+    state.subscriptions.delete(uri);
+    note({ kind: 'notice', level: 'warning', from: 'mcpx', text: `no longer subscribed to ${uri}: ${error.message}` });
+    emit('subscriptions');
+  }
 }
 
 export async function unsubscribe(uri) {
