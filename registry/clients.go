@@ -266,7 +266,7 @@ func (r *Registry) restore(s *Session, scope string, capabilities []byte) {
 	r.clients.mu.Lock()
 	defer r.clients.mu.Unlock()
 	for uri, subscription := range r.clients.subscribed[scope] {
-		if subscription.made {
+		if subscription.made.Load() {
 			go r.tell(s, "resources/subscribe", uriParams(uri))
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -312,6 +313,49 @@ func TestSubscriptions(t *testing.T) {
 	update("test://one")
 	if got := len(updates(one)) + len(updates(two)); got != 5 {
 		t.Errorf("%d updates in all, want the 5 of before", got)
+	}
+}
+
+// TestSubscribersChange: while one client leaves and another comes, the upstream
+// hears of ends and begins in their order, so that the last word is right.
+func TestSubscribersChange(t *testing.T) {
+	r, l := run(t, map[string]any{"a": mcptest.Upstream(t, "-full")})
+	r.Settled(t.Context(), "a")
+	here, other := newRecorder("one"), newRecorder("two")
+	r.Attach(here)
+	r.Attach(other)
+	subscribe := func(c Client) error { return r.Subscribe(t.Context(), c, "a", "test://one", "test://one") }
+	if err := subscribe(here); err != nil {
+		t.Fatal(err)
+	}
+	for range 1000 {
+		var left, came error
+		var both sync.WaitGroup
+		both.Go(func() { left = r.Unsubscribe(t.Context(), here, "a", "test://one") })
+		both.Go(func() { came = subscribe(other) })
+		both.Wait()
+		if left != nil || came != nil {
+			t.Fatal(left, came)
+		}
+		here, other = other, here
+	}
+	r.Detach(t.Context(), here)
+	if err := r.Subscribe(t.Context(), other, "a", "test://end", "test://end"); err != nil {
+		t.Fatal(err)
+	}
+	r.Detach(t.Context(), other)
+	l.wait(t, "resources/unsubscribe test://end") // the log has all of it
+	told := regexp.MustCompile(`resources/(un)?subscribe test://one`).FindAllString(l.String(), -1)
+	for i, got := range told {
+		if want := []string{"resources/subscribe test://one", "resources/unsubscribe test://one"}[i%2]; got != want {
+			t.Fatalf("the upstream was told %q, want them to alternate", told)
+		}
+	}
+	if len(told)%2 != 0 {
+		t.Errorf("the upstream was told %q last, and nobody is left", told[len(told)-1])
+	}
+	if n := len(r.clients.subscribed); n != 0 {
+		t.Errorf("%d scopes have subscriptions, want none", n)
 	}
 }
 

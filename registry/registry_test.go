@@ -109,10 +109,12 @@ func (l *log) waitFor(t *testing.T, part string, times int) {
 	}
 }
 
-func (l *log) count(part string) int {
+func (l *log) count(part string) int { return strings.Count(l.String(), part) }
+
+func (l *log) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return strings.Count(l.text.String(), part)
+	return l.text.String()
 }
 
 // callTool calls a tool and returns the text it answers.
