@@ -80,6 +80,9 @@ type use struct {
 // text expands a text; place is where it is written, for messages. A value
 // that is filled in is not looked at again.
 func (x *expansion) text(place, text string) string {
+	if !strings.Contains(text, "${") {
+		return text
+	}
 	parts, err := split(text)
 	if err != nil {
 		return text
@@ -226,6 +229,9 @@ func reference(text string) (part, error) {
 
 // wellFormed checks the references of a text as it is read.
 func wellFormed(text string) error {
+	if !strings.Contains(text, "${") {
+		return nil
+	}
 	_, err := split(text)
 	return err
 }

@@ -61,9 +61,10 @@ func (n node) member(key string) (member, bool) {
 	return member{}, false
 }
 
-// keyOf is the key of a member. Most need no decoding.
-func keyOf(m hujson.ObjectMember) string {
-	raw := m.Name.Value.(hujson.Literal)
+func keyOf(m hujson.ObjectMember) string { return decoded(m.Name.Value.(hujson.Literal)) }
+
+// decoded is the text of a string. Most need no decoding.
+func decoded(raw hujson.Literal) string {
 	if bytes.IndexByte(raw, '\\') < 0 {
 		return string(raw[1 : len(raw)-1])
 	}

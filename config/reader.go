@@ -222,7 +222,7 @@ func (r *reader) text(n node, checks ...check) (string, bool) {
 		r.fail(n, "expected string, got %s", n.describe())
 		return "", false
 	}
-	s := n.literal().String()
+	s := decoded(n.literal())
 	for _, check := range checks {
 		if err := check(s); err != nil {
 			r.fail(n, "%v", err)

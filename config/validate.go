@@ -101,11 +101,13 @@ func serverMap(p *[]Upstream) kind {
 			if !r.is(n, '{', "object of servers") {
 				return
 			}
+			var u Upstream
+			fields := u.fields() // one table reads them all, one after the other
 			for _, m := range n.members() {
-				u := defaultUpstream()
+				u = defaultUpstream()
 				u.Name = m.key
 				r.name(m.name, u.Name)
-				r.upstream(m.value, &u, u.fields())
+				r.upstream(m.value, &u, fields)
 				*p = append(*p, u)
 			}
 		},
@@ -125,10 +127,12 @@ func serverList(p *[]Upstream) kind {
 			if !r.is(n, '[', "array of servers") {
 				return
 			}
+			var u Upstream
+			fields := append(u.fields(), u.nameField())
 			first := map[string]node{}
 			for _, e := range n.elements() {
-				u := defaultUpstream()
-				r.upstream(e, &u, append(u.fields(), u.nameField()))
+				u = defaultUpstream()
+				r.upstream(e, &u, fields)
 				r.listedName(e, u.Name, first)
 				*p = append(*p, u)
 			}
