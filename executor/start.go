@@ -1,7 +1,6 @@
 package executor
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"runtime/debug"
@@ -20,9 +19,9 @@ const startBytes = 16 << 10
 // Start makes the usual call: to an upstream that is ready, with arguments that
 // are right at a glance. Nothing of it waits, so it needs no goroutine of its
 // own: done is told what Do would return, by the goroutine that reads the
-// upstream's messages, must not wait either, and must not keep the result. ok is
-// false for every other call, of which nothing was done: Do makes it.
-func (e *Executor) Start(c Call, done func(result []byte, err error)) (cancel func(cause error), ok bool) {
+// upstream's messages, and must not wait either. ok is false for every other call,
+// of which nothing was done: Do makes it.
+func (e *Executor) Start(c Call, done registry.Done) (cancel func(cause error), ok bool) {
 	begin := time.Now()
 	u := e.registry.Catalog().Upstream(c.Server)
 	if u == nil || c.Twice != "" || c.Beside != nil || len(c.Arguments) > startBytes || rawjson.Kind(c.Arguments) != '{' {
@@ -34,23 +33,21 @@ func (e *Executor) Start(c Call, done func(result []byte, err error)) (cancel fu
 	}
 	c.Server, c.Tool = u.Name, tool.Name
 	var cancelled atomic.Bool
-	finish := func(result []byte, err error) {
+	finish := func(result, line []byte, err error) {
 		result, err = e.settleSafely(c, result, err)
 		what := outcome(context.Background(), err)
 		if cancelled.Load() && err != nil {
 			what = "cancelled"
 		}
 		e.observe(c.event(begin, what, len(result)))
-		done(result, err)
+		done(result, line, err)
 	}
-	request := e.request(c, tool.Name, c.Arguments)
-	request.Borrows = true
-	stop, ok := e.registry.Start(c.Server, request, func(result []byte, err error) {
+	stop, ok := e.registry.Start(c.Server, e.request(c, tool.Name, c.Arguments), func(result, line []byte, err error) {
 		if results.Fits(result, e.config.Limits.ResultTokens) {
-			finish(result, err)
+			finish(result, line, err)
 			return
 		}
-		go finish(bytes.Clone(result), err) // to cut it takes its time
+		go finish(result, line, err) // to cut it takes its time
 	})
 	return func(cause error) {
 		cancelled.Store(true)

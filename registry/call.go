@@ -26,19 +26,20 @@ type Request struct {
 	// Client is whose call it is: the upstream's own requests during the call go
 	// there. Nil: the call is mcpx's own.
 	Client Client
-	// Borrows says that the result is not used any more when done returns: its
-	// memory is then used again.
-	Borrows bool
 	// Progress is called with the params of each progress notification of this
 	// call, in order and before Call returns. It must not wait. It may be nil.
 	Progress func(params []byte)
 }
 
+// Done is told the end of a call, once, and must not wait. The line is what the
+// result came in, nil if there is none: its memory is Done's own.
+type Done func(result, line []byte, err error)
+
 // call is a request that waits for its answer.
 type call struct {
 	id      int64
 	request Request
-	done    func(result []byte, err error) // is told the end, once; it must not wait
+	done    Done
 	begun   time.Time
 	limits  *time.Timer // nil if it has none
 
@@ -68,7 +69,7 @@ func (s *Session) call(ctx context.Context, r Request) ([]byte, error) {
 		err    error
 	}
 	ended := make(chan end, 1)
-	c, err := s.begin(r, func(result []byte, err error) { ended <- end{result, err} })
+	c, err := s.begin(r, func(result, _ []byte, err error) { ended <- end{result, err} })
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +85,7 @@ func (s *Session) call(ctx context.Context, r Request) ([]byte, error) {
 
 // begin sends a request. Unless it fails, done is told what Call would return: by
 // the goroutine that reads, as a rule, before or after begin returns.
-func (s *Session) begin(r Request, done func(result []byte, err error)) (*call, error) {
+func (s *Session) begin(r Request, done Done) (*call, error) {
 	now := time.Now()
 	c := &call{request: r, done: done, begun: now, moved: now}
 	s.mu.Lock()
@@ -130,9 +131,9 @@ func (s *Session) take(c *call) bool {
 }
 
 // finish ends a call.
-func (s *Session) finish(c *call, result []byte, err error) {
+func (s *Session) finish(c *call, result, line []byte, err error) {
 	if s.take(c) {
-		c.done(result, err)
+		c.done(result, line, err)
 	}
 }
 
@@ -140,7 +141,7 @@ func (s *Session) finish(c *call, result []byte, err error) {
 func (s *Session) abandon(c *call, reason error) {
 	if s.take(c) {
 		s.withdraw(c, reason)
-		c.done(nil, reason)
+		c.done(nil, nil, reason)
 	}
 }
 
@@ -151,7 +152,7 @@ func (s *Session) lose(c *call) {
 	sent, err := c.sent, s.err
 	s.mu.Unlock()
 	if sent {
-		s.finish(c, nil, s.lost(err))
+		s.finish(c, nil, nil, s.lost(err))
 	}
 }
 

@@ -141,7 +141,7 @@ func (r *Registry) Call(ctx context.Context, name string, request Request) ([]by
 // what Call would return, by the goroutine that reads the upstream's messages,
 // and must not wait either. cancel ends the call as the end of a context would.
 // ok is false, and nothing is sent, where Call might have to wait first.
-func (r *Registry) Start(name string, request Request, done func(result []byte, err error)) (cancel func(cause error), ok bool) {
+func (r *Registry) Start(name string, request Request, done Done) (cancel func(cause error), ok bool) {
 	u := r.Catalog().Upstream(name)
 	if u == nil || u.State != Ready || u.config.Transport != config.TransportStdio || u.config.Isolation == config.PerClient || u.session.modern != nil {
 		return nil, false

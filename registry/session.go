@@ -98,9 +98,7 @@ func (s *Session) run() {
 			s.malformed(m.ID, line, err)
 			continue
 		}
-		if s.receive(m) {
-			jsonrpc.Recycle(line)
-		}
+		s.receive(m, line)
 	}
 }
 
@@ -120,9 +118,9 @@ func (s *Session) broke(b *brokenCall) {
 	switch {
 	case c == nil:
 	case b.isUnsent:
-		s.finish(c, nil, errOver)
+		s.finish(c, nil, nil, errOver)
 	default:
-		s.finish(c, nil, s.lost(b))
+		s.finish(c, nil, nil, s.lost(b))
 	}
 }
 
@@ -134,7 +132,7 @@ func (s *Session) malformed(id, line []byte, err error) {
 	})
 	s.log.Debug().Str("text", excerpt(s.redact, line)).Err(err).Msg("skipped a message")
 	if c := s.waiting(id); c != nil {
-		s.finish(c, nil, jsonrpc.Errorf(jsonrpc.CodeInternal, "it answered with a message that is not JSON-RPC: %v", err))
+		s.finish(c, nil, nil, jsonrpc.Errorf(jsonrpc.CodeInternal, "it answered with a message that is not JSON-RPC: %v", err))
 	}
 }
 
@@ -160,19 +158,20 @@ func (s *Session) end(err error) {
 	}
 }
 
-// receive hands a message to the call it belongs to. It reports whether nobody
-// has kept anything of it.
-func (s *Session) receive(m jsonrpc.Message) (isFree bool) {
+// receive hands a message, and the line it came in, to the call it belongs to.
+func (s *Session) receive(m jsonrpc.Message, line []byte) {
 	switch {
 	case m.IsResponse():
 		c := s.waiting(m.ID)
 		if c == nil {
 			s.log.Debug().Bytes("id", m.ID).Msg("dropped an answer that nothing waits for")
-			return true
+			return
 		}
 		result, err := s.resultOf(c, m)
-		s.finish(c, result, err)
-		return c.request.Borrows && err == nil
+		if err != nil {
+			line = nil // parts of it may be in the error
+		}
+		s.finish(c, result, line, err)
 	case m.IsRequest():
 		s.asks(m)
 	case m.Method == "notifications/progress":
@@ -188,7 +187,6 @@ func (s *Session) receive(m jsonrpc.Message) (isFree bool) {
 		}
 		s.peer.notified(m.Method, m.Params, from)
 	}
-	return false
 }
 
 // Notify sends a notification.

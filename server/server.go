@@ -132,7 +132,7 @@ func (s *Server) Accept(ctx context.Context, c *Client, m jsonrpc.Message) (answ
 		case err != nil:
 			return jsonrpc.AppendError(nil, m.ID, wireError(err))
 		}
-		return appendAnswer(m.ID, result)
+		return jsonrpc.AnswerIn(nil, m.ID, result)
 	}
 	if m.Method == "initialize" {
 		opened := answer()

@@ -33,7 +33,7 @@ func (s *Server) start(c *Client, m jsonrpc.Message, reply func(answer []byte)) 
 	nothing := context.CancelCauseFunc(func(error) {})
 	cancel := &nothing
 	c.hold(call.Request, cancel)
-	stop, ok := s.executor.Start(call, func(result []byte, err error) {
+	stop, ok := s.executor.Start(call, func(result, line []byte, err error) {
 		c.release(call.Request, cancel)
 		if errors.Is(err, errCancelled) {
 			reply(nil)
@@ -42,7 +42,7 @@ func (s *Server) start(c *Client, m jsonrpc.Message, reply func(answer []byte)) 
 		if err != nil {
 			result = errorResult(err.Error())
 		}
-		reply(appendAnswer(m.ID, result))
+		reply(jsonrpc.AnswerIn(line, m.ID, result))
 	})
 	if !ok {
 		c.release(call.Request, cancel)
@@ -52,9 +52,4 @@ func (s *Server) start(c *Client, m jsonrpc.Message, reply func(answer []byte)) 
 	*cancel = stop
 	c.mu.Unlock()
 	return true
-}
-
-// appendAnswer is the answer with a result.
-func appendAnswer(id, result []byte) []byte {
-	return jsonrpc.AppendResult(jsonrpc.Buffer(len(result)+len(id)+64), id, result)
 }

@@ -14,6 +14,7 @@ import (
 	"mcpx/config"
 	"mcpx/executor"
 	"mcpx/internal/footprint"
+	"mcpx/internal/jsonrpc"
 	"mcpx/internal/logging"
 	"mcpx/registry"
 	"mcpx/server"
@@ -60,7 +61,7 @@ func share(c *config.Config, stderr io.Writer) (*shared, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &shared{log: log, level: level, close: closeLog, watcher: registry.NewWatcher(log), footprint: footprint.NewKeeper()}
+	s := &shared{log: log, level: level, close: closeLog, watcher: registry.NewWatcher(log), footprint: footprint.NewKeeper(jsonrpc.DropBuffers)}
 	s.journal = newJournal(s.logCall)
 	return s, nil
 }

@@ -42,10 +42,12 @@ type Keeper struct {
 	moves atomic.Int64
 	still atomic.Bool   // it has trimmed, and waits for a move
 	wake  chan struct{} // capacity 1
+	drop  func()        // drops what is kept for later
 }
 
-// NewKeeper returns a Keeper that does nothing until Run.
-func NewKeeper() *Keeper { return &Keeper{wake: make(chan struct{}, 1)} }
+// NewKeeper returns a Keeper that does nothing until Run. Before it trims, it
+// calls drop.
+func NewKeeper(drop func()) *Keeper { return &Keeper{wake: make(chan struct{}, 1), drop: drop} }
 
 // Moved notes that the process has something to do.
 func (k *Keeper) Moved() {
@@ -69,6 +71,7 @@ func (k *Keeper) Run(ctx context.Context) {
 		if !k.rest(ctx) {
 			return
 		}
+		k.drop()
 		Trim()
 		k.still.Store(true)
 		select {

@@ -12,7 +12,7 @@ import (
 func TestKeeper(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		k := NewKeeper()
+		k := NewKeeper(func() {})
 		go k.Run(ctx)
 		for range 10 {
 			k.Moved()

@@ -10,18 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dropPages drops the pages of the program's text and constants.
+// dropPages drops the pages of the text and constants of the program, and of the
+// libraries it may be linked with.
 func dropPages() {
-	self, err := os.Readlink("/proc/self/exe")
-	if err != nil {
-		return
-	}
 	maps, err := os.Open("/proc/self/smaps")
 	if err != nil {
 		return
 	}
 	defer func() { _ = maps.Close() }()
-	for _, r := range unchanged(maps, self) {
+	for _, r := range unchanged(maps) {
 		// Where it fails the pages stay, which harms nothing.
 		_, _, _ = unix.Syscall(unix.SYS_MADVISE, r.from, r.to-r.from, unix.MADV_DONTNEED)
 	}
@@ -30,9 +27,9 @@ func dropPages() {
 // region is a part of the address space.
 type region struct{ from, to uintptr }
 
-// unchanged are the regions of a file that cannot be written to and hold nothing
-// but what the file has: a loader may have written before it forbade it.
-func unchanged(smaps io.Reader, file string) (regions []region) {
+// unchanged are the regions of files that cannot be written to and hold nothing but
+// what the file has: a loader may have written before it forbade it.
+func unchanged(smaps io.Reader) (regions []region) {
 	var current region
 	candidate := false
 	for lines := bufio.NewScanner(smaps); lines.Scan(); {
@@ -41,7 +38,7 @@ func unchanged(smaps io.Reader, file string) (regions []region) {
 		case len(fields) < 2:
 		case strings.Contains(fields[0], "-"): // a region begins
 			current = parseRegion(fields[0])
-			candidate = len(fields) == 6 && fields[5] == file && strings.HasPrefix(fields[1], "r-") && current.to > current.from
+			candidate = len(fields) == 6 && strings.HasPrefix(fields[5], "/") && strings.HasPrefix(fields[1], "r-") && current.to > current.from
 		case fields[0] == "Anonymous:" && fields[1] == "0" && candidate:
 			regions = append(regions, current)
 		}

@@ -3,6 +3,7 @@ package footprint
 import (
 	"bufio"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,10 +22,14 @@ Anonymous:             0 kB
 Anonymous:             0 kB
 7f0000000000-7f0000001000 r-xp 00000000 fd:00 18 /lib/libc.so
 Anonymous:             0 kB
+7f0000002000-7f0000003000 r--p 00000000 00:00 0
+Anonymous:             0 kB
+7f0000004000-7f0000005000 r-xp 00000000 00:00 0 [vdso]
+Anonymous:             0 kB
 `
-	got := unchanged(strings.NewReader(smaps), "/bin/prog")
-	if len(got) != 2 || got[0] != (region{0x400000, 0x404000}) || got[1] != (region{0x405000, 0x409000}) {
-		t.Errorf("regions %x", got)
+	got := unchanged(strings.NewReader(smaps))
+	if want := []region{{0x400000, 0x404000}, {0x405000, 0x409000}, {0x7f0000000000, 0x7f0000001000}}; !slices.Equal(got, want) {
+		t.Errorf("regions %x, want %x", got, want)
 	}
 }
 

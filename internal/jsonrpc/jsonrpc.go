@@ -187,10 +187,29 @@ func appendCall(b []byte, method string, params []byte) []byte {
 
 // AppendResult appends the answer to the request with that id.
 func AppendResult(b, id, result []byte) []byte {
-	b = appendID(b, id)
-	b = append(b, `,"result":`...)
-	b = append(b, result...)
+	b = append(appendHead(b, id), result...)
 	return append(b, '}')
+}
+
+func appendHead(b, id []byte) []byte { return append(appendID(b, id), `,"result":`...) }
+
+// room is what a line has beyond its end, so that a result in it can become an
+// answer: an envelope with an id of usual length, and the end of a line.
+const room = 64
+
+// AnswerIn is AppendResult in a memory that is AnswerIn's own, and that the result
+// may lie in. One that is too small is left for another.
+func AnswerIn(memory, id, result []byte) []byte {
+	head := len(`{"jsonrpc":"2.0","id":,"result":`) + len(id)
+	size := head + len(result) + len("}\n")
+	if cap(memory) < size {
+		answer := AppendResult(Buffer(size), id, result)
+		Recycle(memory)
+		return answer
+	}
+	copy(memory[head:size], result) // before the head is written: it may be over the result
+	answer := appendHead(memory[:0], id)
+	return append(answer[:head+len(result)], '}')
 }
 
 // AppendError appends an error as the answer to the request with that id; a

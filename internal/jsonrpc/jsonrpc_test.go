@@ -91,6 +91,53 @@ func TestAppend(t *testing.T) {
 	}
 }
 
+// TestAnswerIn: it is AppendResult, wherever in the memory the result lies.
+func TestAnswerIn(t *testing.T) {
+	const result = `{"content":[{"type":"text","text":"the result"}]}`
+	for _, id := range []string{"7", `"an id that is longer than what came before the result"`} {
+		want := string(AppendResult(nil, []byte(id), []byte(result)))
+		for before := range 100 {
+			for _, after := range []int{0, 1, 20, 200} {
+				memory := make([]byte, before+len(result), before+len(result)+after)
+				copy(memory[before:], result)
+				isRoom := cap(memory) > len(want) // with the end of the line
+				got := AnswerIn(memory, []byte(id), memory[before:])
+				if string(got) != want {
+					t.Fatalf("%d bytes before the result and %d after: %s, want %s", before, after, got, want)
+				}
+				if isSame := &got[0] == &memory[0]; isSame != isRoom {
+					t.Fatalf("%d bytes before the result and %d after: same memory %v, want %v", before, after, isSame, isRoom)
+				}
+				if cap(got) == len(got) {
+					t.Fatal("no room for the end of the line")
+				}
+			}
+		}
+		if got := AnswerIn(nil, []byte(id), []byte(result)); string(got) != want {
+			t.Fatalf("%s, want %s", got, want)
+		}
+	}
+}
+
+// TestLinesHaveRoom: what an upstream answers becomes mcpx's answer where it lies.
+func TestLinesHaveRoom(t *testing.T) {
+	for _, size := range []int{10, 1000, readSize, 100_000, 1_000_000} {
+		line := AppendResult(nil, []byte("1"), []byte(`{"text":"`+strings.Repeat("x", size)+`"}`))
+		r := NewReader(strings.NewReader(string(line)+"\n"), 2<<20)
+		read, err := r.Read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := Parse(read)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := AnswerIn(read, []byte(`"id-of-20-characters"`), m.Result); &got[0] != &read[0] {
+			t.Errorf("%d bytes were copied", len(line))
+		}
+	}
+}
+
 func TestParseError(t *testing.T) {
 	for raw, want := range map[string]Error{
 		`{"code":5,"message":"m","data":[1]}`: {Code: 5, Message: "m", Data: []byte(`[1]`)},

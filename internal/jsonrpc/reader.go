@@ -34,7 +34,8 @@ func NewReader(r io.Reader, limit int) *Reader {
 }
 
 // Read returns the next line that is not blank, without its end. The bytes are
-// the caller's to keep. A last line without an end counts as one. What is not
+// the caller's to keep, with all the
+// capacity they have. A last line without an end counts as one. What is not
 // UTF-8 is replaced: passed on, it could end the other side. A line that is too
 // long is told of as soon as it is, since it may never end, and skipped by the
 // next Read, or by Skip.
@@ -84,13 +85,13 @@ func (r *Reader) take(end, next int) ([]byte, error) {
 		return nil, ErrTooLong
 	}
 	if len(line) <= readSize {
-		line = bytes.Clone(line)
+		line = append(make([]byte, 0, len(line)+room), line...)
 		r.start, r.seen = next, next
 		return line, nil
 	}
 	// A line that needed a larger buffer takes it along. What came with it is
 	// copied once, not with every line that it has.
-	r.long = min(len(r.buffer), maxKept)
+	r.long = min(len(line)+room, maxKept)
 	rest := r.buffer[next:r.end]
 	r.buffer = make([]byte, max(readSize, len(rest)))
 	r.start, r.seen, r.end = 0, 0, copy(r.buffer, rest)
@@ -114,9 +115,8 @@ func (r *Reader) fill() {
 		if len(r.buffer) > 0 { // the next long line is likely to be like the last
 			size = max(size, r.long)
 		}
-		larger := Buffer(size)[:size]
-		copy(larger, r.buffer[:r.end])
-		r.buffer = larger
+		larger := Buffer(size)
+		r.buffer = append(larger, r.buffer[:r.end]...)[:cap(larger)]
 	}
 	n, err := r.r.Read(r.buffer[r.end:])
 	r.end += n
