@@ -82,16 +82,13 @@ func (k *Keeper) Run(ctx context.Context) {
 	}
 }
 
-// often is after how many times that it is not quiet the pages of the program are
-// dropped all the same: what it used to start it will not use again, and what it
-// works with is back at once.
-const often = 5
-
-// rest waits until nothing has moved for a while; false if ctx ends before.
+// rest waits until nothing has moved for a while; false if ctx ends before. The
+// pages of the program are dropped meanwhile, too: what it has used once it may
+// not use again, and what it works with is back at once. That costs less than a
+// thousandth of the time.
 func (k *Keeper) rest(ctx context.Context) bool {
 	tick := time.NewTicker(quiet)
 	defer tick.Stop()
-	busy := 0
 	for last := int64(-1); ; {
 		select {
 		case <-tick.C:
@@ -104,8 +101,6 @@ func (k *Keeper) rest(ctx context.Context) bool {
 		}
 		last = moves
 		ease()
-		if busy++; busy%often == 0 {
-			dropPages()
-		}
+		dropPages()
 	}
 }
