@@ -1,0 +1,111 @@
+package registry
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"time"
+
+	"mcpx/internal/rawjson"
+)
+
+// errBroken is of an answer that has begun and does not end as it should.
+var errBroken = errors.New("the connection broke")
+
+// take reads the messages of an answer. An answer that ends before the request
+// is answered is a broken one.
+func (l *httpLink) take(ctx context.Context, answer *http.Response, message []byte) error {
+	id := rawjson.Get(message, "id")
+	body := io.LimitReader(answer.Body, int64(l.limit)+1)
+	kind, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type"))
+	switch {
+	case kind == "text/event-stream":
+		return l.follow(ctx, answer.Body, id)
+	case answer.StatusCode == http.StatusAccepted, id == nil:
+		return nil
+	}
+	text, err := io.ReadAll(body)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: its answer could not be read: %w", errBroken, err)
+	case len(text) > l.limit:
+		return fmt.Errorf("its answer has more than %d bytes (limits.message_bytes)", l.limit)
+	case rawjson.Kind(text) != '{':
+		return fmt.Errorf("it answered with %s, which is no message; is this the url of an MCP server?", cmp.Or(kind, "nothing"))
+	}
+	l.receive(text)
+	return nil
+}
+
+// receive hands a message to the session. The answer to initialize says which
+// revision later requests have to name.
+func (l *httpLink) receive(message []byte) {
+	l.mu.Lock()
+	if l.version == "" {
+		l.version, _ = rawjson.String(rawjson.Get(rawjson.Get(message, "result"), "protocolVersion"))
+	}
+	l.mu.Unlock()
+	l.deliver(delivery{message: bytes.Clone(message)})
+}
+
+func (l *httpLink) deliver(d delivery) {
+	select {
+	case l.incoming <- d:
+	case <-l.ctx.Done():
+	}
+}
+
+// greeted notes the session that the answer to initialize gives. Once the
+// handshake is over, mcpx listens.
+func (l *httpLink) greeted(message []byte, h http.Header) {
+	method, _ := rawjson.String(rawjson.Get(message, "method"))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch method {
+	case "initialize":
+		l.session = h.Get("Mcp-Session-Id")
+	case "notifications/initialized":
+		l.listen.Do(func() { l.running.Go(l.stand) })
+	}
+}
+
+// stand listens to what belongs to no call, for as long as the upstream allows.
+func (l *httpLink) stand() {
+	for before := false; l.ctx.Err() == nil; {
+		r, err := l.request(l.ctx, http.MethodGet, nil)
+		if err != nil {
+			return
+		}
+		r.Header.Set("Accept", "text/event-stream")
+		answer, err := l.client.Do(r)
+		if err == nil {
+			if answer.StatusCode != http.StatusOK {
+				if before { // it had one, so it may have forgotten the session
+					l.refused(nil, answer)
+				}
+				_ = answer.Body.Close()
+				return // it has no such stream
+			}
+			before = true
+			err = readEvents(answer.Body, l.limit, &place{}, func(_ string, data []byte) { l.receive(data) })
+			_ = answer.Body.Close()
+		}
+		if unreachable(err) {
+			l.end(&failure{reason: l.config.Redact(err.Error())})
+			return
+		}
+		if err != nil {
+			l.log.Debug().Str("error", l.config.Redact(err.Error())).Msg("its stream broke")
+		}
+		l.log.Debug().Msg("the stream has ended; it is opened again")
+		select {
+		case <-time.After(httpRetryTime):
+		case <-l.ctx.Done():
+		}
+	}
+}

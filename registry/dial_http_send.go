@@ -1,0 +1,170 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"mcpx/internal/jsonrpc"
+	"mcpx/internal/plain"
+	"mcpx/internal/rawjson"
+)
+
+// send posts the messages in turn. Requests are answered side by side; a
+// notification has arrived before the message after it goes.
+func (l *httpLink) send() {
+	for {
+		select {
+		case message := <-l.outgoing:
+			id := rawjson.Get(message, "id")
+			if id != nil && rawjson.Get(message, "method") != nil {
+				ctx, done := l.begin(id)
+				l.running.Go(func() {
+					defer done()
+					l.post(ctx, message, id)
+				})
+				continue
+			}
+			ctx, cancel := context.WithTimeout(l.ctx, httpNoteTime)
+			l.post(ctx, message, nil)
+			cancel()
+			l.cancelled(message)
+		case <-l.ctx.Done():
+			return
+		}
+	}
+}
+
+// begin notes a request that is on its way.
+func (l *httpLink) begin(id []byte) (ctx context.Context, done func()) {
+	ctx, cancel := context.WithCancel(l.ctx)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.posts[string(id)] = cancel
+	return ctx, func() {
+		cancel()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.posts, string(id))
+	}
+}
+
+// cancelled ends the request that a notification cancels, if the upstream does
+// not: some never answer it.
+func (l *httpLink) cancelled(message []byte) {
+	if method, _ := rawjson.String(rawjson.Get(message, "method")); method != "notifications/cancelled" {
+		return
+	}
+	l.mu.Lock()
+	cancel := l.posts[string(rawjson.Get(rawjson.Get(message, "params"), "requestId"))]
+	l.mu.Unlock()
+	if cancel != nil {
+		time.AfterFunc(httpCancelled, cancel)
+	}
+}
+
+// post sends one message and takes what comes back. A request that fails is
+// answered for, unless the failure is the link's end.
+func (l *httpLink) post(ctx context.Context, message, id []byte) {
+	r, err := l.request(ctx, http.MethodPost, message)
+	if err != nil {
+		l.fail(id, err)
+		return
+	}
+	if isModernMessage(message) {
+		setModernHeaders(r.Header, message)
+	}
+	answer, err := l.client.Do(r)
+	if err != nil {
+		reason, isUnsent := l.config.Redact(err.Error()), unreachable(err)
+		if isUnsent {
+			l.note(CauseUnreachable)
+		}
+		l.lose(id, reason, isUnsent)
+		if isUnsent {
+			l.end(&failure{reason: reason, cause: CauseUnreachable})
+		}
+		return
+	}
+	defer func() { _ = answer.Body.Close() }()
+	switch {
+	case l.speaksSSE(message, answer.StatusCode):
+		l.fallback = false
+		if err := l.openSSE(ctx); err != nil {
+			l.refused(id, answer)
+			return
+		}
+		l.post(ctx, message, id)
+		return
+	case answer.StatusCode >= 300:
+		l.refused(id, answer)
+		return
+	case l.older():
+		return // the answer comes on the stream
+	}
+	l.greeted(message, answer.Header)
+	if err := l.take(ctx, answer, message); errors.Is(err, errBroken) {
+		l.lose(id, l.config.Redact(err.Error()), false)
+	} else if err != nil {
+		l.fail(id, err)
+	}
+}
+
+// older reports whether the link speaks the older transport.
+func (l *httpLink) older() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.endpoint != ""
+}
+
+// refused takes an answer that is an HTTP error.
+func (l *httpLink) refused(id []byte, answer *http.Response) {
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, httpErrorBody))
+	reason := fmt.Sprintf("HTTP status %s", answer.Status)
+	if message, ok := rawjson.String(rawjson.Get(rawjson.Get(text, "error"), "message")); ok {
+		reason += ": " + message
+	}
+	reason = plain.Line(l.config.Redact(reason)) // servers repeat the key that they refuse
+	l.mu.Lock()
+	inSession := l.session != ""
+	l.mu.Unlock()
+	switch {
+	case inSession && (answer.StatusCode == http.StatusNotFound || answer.StatusCode == http.StatusBadRequest && strings.Contains(strings.ToLower(string(text)), "session")):
+		l.end(fmt.Errorf("%w (%s)", errSessionLost, reason))
+	case answer.StatusCode == http.StatusUnauthorized, answer.StatusCode == http.StatusForbidden:
+		l.note(CauseAuth)
+		l.fail(id, fmt.Errorf("authentication failed: %s; check its headers", reason))
+	default:
+		l.fail(id, errors.New(reason))
+	}
+}
+
+// note keeps the kind of a failure for those who close the link because of it.
+func (l *httpLink) note(cause Cause) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cause = cause
+}
+
+// fail answers a request that the upstream could not be asked.
+func (l *httpLink) fail(id []byte, err error) {
+	text := l.config.Redact(err.Error())
+	if id == nil || l.ctx.Err() != nil {
+		l.log.Debug().Str("error", text).Msg("a message could not be sent")
+		return
+	}
+	l.receive(jsonrpc.AppendError(nil, id, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: text}))
+}
+
+// lose ends a request whose connection broke. Others are not concerned.
+func (l *httpLink) lose(id []byte, reason string, isUnsent bool) {
+	if id == nil || l.ctx.Err() != nil {
+		l.log.Debug().Str("error", reason).Msg("a message could not be sent")
+		return
+	}
+	l.deliver(delivery{err: &brokenCall{id: id, reason: reason, isUnsent: isUnsent}})
+}
