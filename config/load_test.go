@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"flag"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -170,5 +171,19 @@ func checkShown(t *testing.T, shown []byte, lookup Lookup) {
 	}
 	if got := again.Show(); !bytes.Equal(got, shown) {
 		t.Errorf("got\n%s\nwant\n%s", got, shown)
+	}
+}
+
+// BenchmarkParse reads what a person with a hundred servers has.
+func BenchmarkParse(b *testing.B) {
+	var servers strings.Builder
+	for i := range 100 {
+		fmt.Fprintf(&servers, `%q: {"command": "npx", "args": ["-y", "server-%d", "--root", "${HOME}"], "env": {"TOKEN": "${TOKEN:-none}"}, "timeout": "30s"},`, fmt.Sprint("server ", i), i)
+	}
+	text := []byte(`{"mcpServers": {` + servers.String() + `}}`)
+	for b.Loop() {
+		if _, err := Parse("mcpx.json", text, os.LookupEnv); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
