@@ -46,8 +46,11 @@ type Keeper struct {
 }
 
 // NewKeeper returns a Keeper that does nothing until Run. Before it trims, it
-// calls drop.
-func NewKeeper(drop func()) *Keeper { return &Keeper{wake: make(chan struct{}, 1), drop: drop} }
+// calls drop. It is made before anything is loaded beside the program.
+func NewKeeper(drop func()) *Keeper {
+	lookForPages()
+	return &Keeper{wake: make(chan struct{}, 1), drop: drop}
+}
 
 // Moved notes that the process has something to do.
 func (k *Keeper) Moved() {
@@ -84,8 +87,7 @@ func (k *Keeper) Run(ctx context.Context) {
 
 // rest waits until nothing has moved for a while; false if ctx ends before. The
 // pages of the program are dropped meanwhile, too: what it has used once it may
-// not use again, and what it works with is back at once. That costs less than a
-// thousandth of the time.
+// not use again, and what it works with is back at once.
 func (k *Keeper) rest(ctx context.Context) bool {
 	tick := time.NewTicker(quiet)
 	defer tick.Stop()
