@@ -27,6 +27,7 @@ func (b *bench) relay(t *testing.T, method, params string) string {
 
 func TestRelay(t *testing.T) {
 	b := start(t, nil, upstream(t, "one", "-full", "-name", "one"), upstream(t, "two", "-full", "-name", "two"), upstream(t, "bare"))
+	b.registry.Attach(client("tester"))
 	for _, row := range []struct{ name, method, params, want string }{
 		{"prompt", "prompts/get", `{"name":"two__needs","arguments":{"context":"c"},"_meta":{"a":1}}`, `{"messages":[{"role":"user","content":{"type":"text","text":"{\"arguments\":{\"context\":\"c\"},\"name\":\"needs\"}"}}],"x-kept":true}`},
 		{"prompt without arguments", "prompts/get", `{"name":"one__plain","arguments":{}}`, `{"messages":[{"role":"user","content":{"type":"text","text":"{\"name\":\"plain\"}"}}],"x-kept":true}`},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -356,6 +357,88 @@ func TestSubscribersChange(t *testing.T) {
 	}
 	if n := len(r.clients.subscribed); n != 0 {
 		t.Errorf("%d scopes have subscriptions, want none", n)
+	}
+}
+
+// TestSubscribeTwice: of two attempts of one client, one that fails takes nothing
+// from the other, nor from what stands.
+func TestSubscribeTwice(t *testing.T) {
+	r, l := run(t, map[string]any{"a": mcptest.Upstream(t, "-full")})
+	r.Settled(t.Context(), "a")
+	c := newRecorder("one")
+	r.Attach(c)
+	subscribe := func(ctx context.Context) error { return r.Subscribe(ctx, c, "a", "test://one", "test://one") }
+	update := func(want int) {
+		t.Helper()
+		mustCall(t, r, "a", "say", `{"method":"notifications/resources/updated","params":[{"uri":"test://one"}]}`)
+		if got := len(c.heard("notifications/resources/updated")); got != want {
+			t.Fatalf("%d updates, want %d", got, want)
+		}
+	}
+	s := r.clients.subscription("a", "test://one")
+	s.turn <- struct{}{} // somebody is at it
+	waiting, cancel := context.WithCancel(t.Context())
+	var first, second error
+	var both sync.WaitGroup
+	both.Go(func() { first = subscribe(waiting) })
+	both.Go(func() { second = subscribe(t.Context()) })
+	for limit := time.Now().Add(10 * time.Second); ; runtime.Gosched() {
+		r.clients.mu.Lock()
+		using := s.using
+		r.clients.mu.Unlock()
+		if using == 3 {
+			break
+		}
+		if time.Now().After(limit) {
+			t.Fatalf("%d are at it, want 3", using)
+		}
+	}
+	cancel()
+	<-s.turn
+	both.Wait()
+	r.clients.release("a", "test://one", s)
+	if second != nil {
+		t.Fatal(first, second)
+	}
+	update(1)
+	for range 20 { // which of two reasons to end is seen first is a matter of luck
+		if err := subscribe(waiting); !errors.Is(err, context.Canceled) {
+			t.Fatalf("error %v, want that it was cancelled", err)
+		}
+	}
+	update(2)
+	r.Detach(t.Context(), c)
+	l.waitFor(t, "resources/unsubscribe test://one", 1)
+	if err := subscribe(t.Context()); !errors.Is(err, errNoStream) {
+		t.Errorf("error %v for a client that has left, want %v", err, errNoStream)
+	}
+	if n := len(r.clients.subscribed); n != 0 {
+		t.Errorf("%d scopes have subscriptions, want none", n)
+	}
+}
+
+// TestSubscribersWaitNoLonger: an upstream that never answers holds each of many
+// subscribers for as long as one call, and one turn before it.
+func TestSubscribersWaitNoLonger(t *testing.T) {
+	upstream := mcptest.Upstream(t, "-full", "-silent", "resources/subscribe")
+	upstream["timeout"] = "300ms"
+	r, _ := run(t, map[string]any{"a": upstream})
+	r.Settled(t.Context(), "a")
+	var all sync.WaitGroup
+	begin := time.Now()
+	for i := range 20 {
+		c := newRecorder(fmt.Sprint("client ", i))
+		r.Attach(c)
+		all.Go(func() {
+			var late *Timeout
+			if err := r.Subscribe(t.Context(), c, "a", "test://one", "test://one"); !errors.As(err, &late) {
+				t.Errorf("error %v, want a *Timeout", err)
+			}
+		})
+	}
+	all.Wait()
+	if took := time.Since(begin); took > 3*time.Second { // one after the other they would take 6 s
+		t.Errorf("it took %s", took)
 	}
 }
 

@@ -124,6 +124,14 @@ func (i *isolated) drop(client string) {
 	}
 }
 
+// has reports whether a client has an open session to an upstream.
+func (i *isolated) has(c Client, server string) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	p := i.sessions[owner{c.ID(), server}]
+	return p != nil && p.isOpen()
+}
+
 // of are the open sessions to an upstream.
 func (i *isolated) of(server string) (sessions []*Session) {
 	i.mu.Lock()

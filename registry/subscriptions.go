@@ -8,6 +8,8 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"mcpx/config"
+	"mcpx/internal/jsonrpc"
 	"mcpx/internal/rawjson"
 )
 
@@ -19,48 +21,64 @@ type subscription struct {
 	using int               // who has a turn or waits for one
 }
 
+// errNoStream is of a client that would never hear of an update.
+var errNoStream = jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "resources/subscribe needs a session: without one there is no stream to tell of updates on")
+
 // Subscribe makes a client hear of updates of a resource, which it knows by the
 // URI known. The upstream is asked only for the first of its subscribers.
 func (r *Registry) Subscribe(ctx context.Context, c Client, server, uri, known string) error {
 	scope := r.scope(server, c)
-	s := r.clients.join(scope, uri, c, known) // before the upstream is asked: it may have news at once
+	s := r.clients.subscription(scope, uri)
 	defer r.clients.release(scope, uri, s)
-	err := s.inTurn(ctx, func() error {
-		if s.made.Load() {
+	return r.inTurn(ctx, server, s, func() error {
+		again, ok := r.clients.join(s, c, known) // before the upstream is asked: it may have news at once
+		switch {
+		case !ok:
+			return errNoStream
+		case s.made.Load():
 			return nil
 		}
 		_, err := r.Call(ctx, server, Request{Method: "resources/subscribe", Params: uriParams(uri), Meta: []byte("{}"), Client: c})
-		if err == nil {
+		switch {
+		case err == nil:
 			s.made.Store(true)
+		case !again:
+			r.clients.leave(s, c)
 		}
 		return err
 	})
-	if err != nil {
-		r.clients.drop(s, c)
-	}
-	return err
 }
 
-// Unsubscribe ends that. The upstream is told when nobody is left.
+// Unsubscribe ends that at once. The upstream is told when nobody is left, unless
+// it would have to be started for it.
 func (r *Registry) Unsubscribe(ctx context.Context, c Client, server, uri string) error {
 	scope := r.scope(server, c)
-	s := r.clients.leave(scope, uri, c)
-	if s == nil {
+	s := r.clients.subscription(scope, uri)
+	defer r.clients.release(scope, uri, s)
+	if !r.clients.leave(s, c) {
 		return nil
 	}
-	defer r.clients.release(scope, uri, s)
-	return s.inTurn(ctx, func() error {
-		if r.clients.isWanted(s) || !s.made.Load() {
+	return r.inTurn(ctx, server, s, func() error {
+		if r.clients.isWanted(s) || !s.made.Swap(false) || !r.isUp(server, c) {
 			return nil
 		}
-		s.made.Store(false)
 		_, err := r.Call(ctx, server, Request{Method: "resources/unsubscribe", Params: uriParams(uri), Meta: []byte("{}"), Client: c})
 		return err
 	})
 }
 
-// inTurn waits until nobody else asks the upstream for this resource.
-func (s *subscription) inTurn(ctx context.Context, do func() error) error {
+// inTurn does something when nobody else asks the upstream for this resource. It
+// waits for that as long as a call would.
+func (r *Registry) inTurn(ctx context.Context, server string, s *subscription, do func() error) error {
+	if u := r.Catalog().Upstream(server); u != nil && u.config.Timeout > 0 {
+		var cancel context.CancelFunc
+		wait := u.config.Timeout
+		ctx, cancel = context.WithTimeoutCause(ctx, wait, &Timeout{Server: server, Key: "timeout", Limit: wait})
+		defer cancel()
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	select {
 	case s.turn <- struct{}{}:
 		defer func() { <-s.turn }()
@@ -70,6 +88,12 @@ func (s *subscription) inTurn(ctx context.Context, do func() error) error {
 	}
 }
 
+// isUp reports whether a call of the client would start nothing.
+func (r *Registry) isUp(server string, c Client) bool {
+	u := r.Catalog().Upstream(server)
+	return u != nil && u.State == Ready && (u.config.Isolation != config.PerClient || r.isolated.has(c, server))
+}
+
 func (r *Registry) scope(server string, c Client) string {
 	if u := r.Catalog().Upstream(server); u != nil {
 		return scope(u.config, c)
@@ -77,8 +101,9 @@ func (r *Registry) scope(server string, c Client) string {
 	return server
 }
 
-// join adds a subscriber of a resource.
-func (c *clients) join(scope, uri string, client Client, known string) *subscription {
+// subscription is that of a resource, a new one if there is none. It is kept until
+// release at least.
+func (c *clients) subscription(scope, uri string) *subscription {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.subscribed[scope] == nil {
@@ -89,20 +114,6 @@ func (c *clients) join(scope, uri string, client Client, known string) *subscrip
 		s = &subscription{known: map[string]string{}, turn: make(chan struct{}, 1)}
 		c.subscribed[scope][uri] = s
 	}
-	s.known[client.ID()] = known
-	s.using++
-	return s
-}
-
-// leave takes a subscriber out. It returns nil if it was none.
-func (c *clients) leave(scope, uri string, client Client) *subscription {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s := c.subscribed[scope][uri]
-	if s == nil || s.known[client.ID()] == "" {
-		return nil
-	}
-	delete(s.known, client.ID())
 	s.using++
 	return s
 }
@@ -120,10 +131,26 @@ func (c *clients) release(scope, uri string, s *subscription) {
 	}
 }
 
-func (c *clients) drop(s *subscription, client Client) {
+// join adds a subscriber, and reports whether it was one. It is not ok for one
+// that could not be told, or has just left.
+func (c *clients) join(s *subscription, client Client, known string) (again, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.find(client.ID()) == nil {
+		return false, false
+	}
+	_, again = s.known[client.ID()]
+	s.known[client.ID()] = known
+	return again, true
+}
+
+// leave takes a subscriber out, and reports whether it was one.
+func (c *clients) leave(s *subscription, client Client) (was bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, was = s.known[client.ID()]
 	delete(s.known, client.ID())
+	return was
 }
 
 func (c *clients) isWanted(s *subscription) bool {

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"maps"
+	"mcpx/registry"
 	"net/http"
 	"slices"
 	"sync"
@@ -112,11 +113,14 @@ func (s *sessions) end(n *session) {
 	n.cancel(errSessionEnded)
 	n.listen(nil)
 	n.server.executor.Forget(n.client.id)
-	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), detachTime)
-		defer cancel()
-		n.server.registry.Detach(ctx, n.client)
-	}()
+	go n.server.detach(n.client)
+}
+
+// detach ends what upstreams keep for a client that is gone.
+func (s *Server) detach(c registry.Client) {
+	ctx, cancel := context.WithTimeout(context.Background(), detachTime)
+	defer cancel()
+	s.registry.Detach(ctx, c)
 }
 
 // detachTime bounds what upstreams are told of a client that is gone.

@@ -200,6 +200,9 @@ const room = 64
 // AnswerIn is AppendResult in a memory that is AnswerIn's own, and that the result
 // may lie in. One that is too small is left for another.
 func AnswerIn(memory, id, result []byte) []byte {
+	if id == nil {
+		id = []byte("null")
+	}
 	head := len(`{"jsonrpc":"2.0","id":,"result":`) + len(id)
 	size := head + len(result) + len("}\n")
 	if cap(memory) < size {

@@ -94,14 +94,14 @@ func TestAppend(t *testing.T) {
 // TestAnswerIn: it is AppendResult, wherever in the memory the result lies.
 func TestAnswerIn(t *testing.T) {
 	const result = `{"content":[{"type":"text","text":"the result"}]}`
-	for _, id := range []string{"7", `"an id that is longer than what came before the result"`} {
-		want := string(AppendResult(nil, []byte(id), []byte(result)))
+	for _, id := range [][]byte{nil, []byte("7"), []byte(`"an id that is longer than what came before the result"`)} {
+		want := string(AppendResult(nil, id, []byte(result)))
 		for before := range 100 {
 			for _, after := range []int{0, 1, 20, 200} {
 				memory := make([]byte, before+len(result), before+len(result)+after)
 				copy(memory[before:], result)
 				isRoom := cap(memory) > len(want) // with the end of the line
-				got := AnswerIn(memory, []byte(id), memory[before:])
+				got := AnswerIn(memory, id, memory[before:])
 				if string(got) != want {
 					t.Fatalf("%d bytes before the result and %d after: %s, want %s", before, after, got, want)
 				}
@@ -113,7 +113,7 @@ func TestAnswerIn(t *testing.T) {
 				}
 			}
 		}
-		if got := AnswerIn(nil, []byte(id), []byte(result)); string(got) != want {
+		if got := AnswerIn(nil, id, []byte(result)); string(got) != want {
 			t.Fatalf("%s, want %s", got, want)
 		}
 	}

@@ -119,10 +119,14 @@ export async function subscribe(uri) {
 
 /** Hears of a resource on a new stream again; what changed between the two nobody has heard of. */
 async function resubscribe(uri) {
+  const mine = client;
+  const isOld = () => mine !== client || !state.subscriptions.has(uri); // another schema, or no longer wanted
   try {
-    await client.request('resources/subscribe', { uri });
+    await mine.request('resources/subscribe', { uri });
+    if (isOld()) return;
     note({ kind: 'notice', from: 'mcpx', text: `subscribed again to ${uri}` });
   } catch (error) {
+    if (isOld()) return;
     state.subscriptions.delete(uri);
     note({ kind: 'notice', level: 'warning', from: 'mcpx', text: `no longer subscribed to ${uri}: ${error.message}` });
     emit('subscriptions');
