@@ -110,7 +110,7 @@ func TextResult(text string) []byte {
 }
 
 func (e *Executor) readResult(_ context.Context, c Call, arguments []byte) (string, error) {
-	return e.results.Read(clientID(c.Client), results.Query{
+	return e.results.Read(ownerOf(c.Client), results.Query{
 		ID:     text(arguments, "id"),
 		Offset: integer(arguments, "offset", 0),
 		Limit:  integer(arguments, "limit", 0),

@@ -103,7 +103,7 @@ func (e *Executor) Do(ctx context.Context, c Call) (result []byte, err error) {
 // event is what became of the call.
 func (c Call) event(begin time.Time, outcome string, size int) Event {
 	return Event{
-		Client: clientID(c.Client), Request: c.Request, Server: c.Server, Tool: c.Tool, Outcome: outcome,
+		Client: ownerOf(c.Client), Request: c.Request, Server: c.Server, Tool: c.Tool, Outcome: outcome,
 		Took: time.Since(begin), BytesIn: len(c.Arguments), BytesOut: size,
 	}
 }
@@ -122,7 +122,7 @@ func (e *Executor) settle(c Call, result []byte, err error) ([]byte, error) {
 
 // fit cuts a result that is too long.
 func (e *Executor) fit(c Call, result []byte) []byte {
-	return e.results.Fit(clientID(c.Client), result, e.config.Limits.ResultTokens)
+	return e.results.Fit(ownerOf(c.Client), result, e.config.Limits.ResultTokens)
 }
 
 // Forget drops what was kept for a client that is gone.

@@ -156,6 +156,8 @@ type client string
 
 func (c client) ID() string { return string(c) }
 
+func (c client) Owner() string { return string(c) }
+
 func (c client) Request(context.Context, string, []byte) ([]byte, error) {
 	return nil, errors.New("not to be asked")
 }

@@ -48,7 +48,7 @@ func (e *Executor) Relay(ctx context.Context, r Relay) (result []byte, err error
 	begin := time.Now()
 	var to route
 	defer func() {
-		event := Event{Client: clientID(r.Client), Request: r.Request, Tool: r.Method, Outcome: outcome(ctx, err), Took: time.Since(begin), BytesIn: len(r.Params), BytesOut: len(result)}
+		event := Event{Client: ownerOf(r.Client), Request: r.Request, Tool: r.Method, Outcome: outcome(ctx, err), Took: time.Since(begin), BytesIn: len(r.Params), BytesOut: len(result)}
 		if to.to != nil {
 			event.Server, event.Tool = to.to.Upstream.Name, r.Method+" "+to.to.Key
 		}
@@ -110,11 +110,11 @@ type unknown struct{ own *jsonrpc.Error }
 func (u unknown) Error() string { return u.own.Error() }
 func (u unknown) Unwrap() error { return u.own }
 
-func clientID(c registry.Client) string {
+func ownerOf(c registry.Client) string {
 	if c == nil {
 		return ""
 	}
-	return c.ID()
+	return c.Owner()
 }
 
 // serviceError is an error of an upstream as the client hears it: its own code

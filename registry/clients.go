@@ -74,6 +74,13 @@ func (c *clients) all() []Client {
 	return slices.AppendSeq(slices.Collect(maps.Values(c.attached)), maps.Values(c.listeners))
 }
 
+// has reports whether a client is one whose end is heard of.
+func (c *clients) has(client Client) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.find(client.ID()) != nil
+}
+
 // find is the client with that id, nil if it is gone. The lock is held.
 func (c *clients) find(id string) Client {
 	if found := c.attached[id]; found != nil {

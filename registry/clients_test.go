@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,6 +21,7 @@ import (
 // recorder is a client that answers with its own name and notes what it is told.
 type recorder struct {
 	id    string
+	owner string        // if it is another
 	hold  chan struct{} // if not nil, answers wait for it
 	mu    sync.Mutex
 	told  []string
@@ -30,6 +32,8 @@ type recorder struct {
 func newRecorder(id string) *recorder { return &recorder{id: id, news: make(chan struct{}, 1000)} }
 
 func (c *recorder) ID() string { return c.id }
+
+func (c *recorder) Owner() string { return cmp.Or(c.owner, c.id) }
 
 func (c *recorder) Request(ctx context.Context, method string, params []byte) ([]byte, error) {
 	c.mu.Lock()
@@ -558,5 +562,68 @@ func TestAnErrorThatSendsToAURL(t *testing.T) {
 		if got := s.sentTo(fmt.Appendf(nil, `{"elicitationId":%q}`, id)); got != want {
 			t.Errorf("%s: %v, want %v", id, got, want)
 		}
+	}
+}
+
+// TestPassingClientsHaveSessionsForAWhile: of clients without a session nobody
+// hears when they leave.
+func TestPassingClientsHaveSessionsForAWhile(t *testing.T) {
+	own := mcptest.Upstream(t)
+	own["isolation"] = "client"
+	r, _ := run(t, map[string]any{"a": own})
+	r.isolated.idle = 300 * time.Millisecond
+	pid := func(c *recorder) string {
+		t.Helper()
+		pid, err := callAs(t, r, c, "pid", "{}")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pid
+	}
+	count := func() int {
+		r.isolated.mu.Lock()
+		defer r.isolated.mu.Unlock()
+		return len(r.isolated.sessions)
+	}
+	stays := newRecorder("stays")
+	r.Attach(stays)
+	first := pid(stays)
+	one, again := newRecorder("1"), newRecorder("2")
+	one.owner, again.owner = "sender", "sender"
+	if a, b := pid(one), pid(again); a != b || a == first {
+		t.Errorf("processes %s, %s and %s, want one for the sender and another for the client with a session", a, b, first)
+	}
+	if _, err := callAs(t, r, again, "sleep", `{"ms":1000}`); err != nil { // longer than it may be idle
+		t.Fatal(err)
+	}
+	for limit := time.Now().Add(10 * time.Second); count() > 1; {
+		if time.Now().After(limit) {
+			t.Fatalf("%d private sessions are open, want that of the client with a session", count())
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+	if again := pid(stays); again != first {
+		t.Errorf("process %s, and %s before", again, first)
+	}
+
+	r.isolated.idle = time.Hour
+	for i := range maxPassing {
+		c := newRecorder(fmt.Sprint("passing ", i))
+		key := owner{c.Owner(), "a"}
+		if _, err := r.isolated.take(t.Context(), key, func() *private {
+			return &private{supervisor: r.supervisors["a"], client: c, opened: make(chan struct{}), err: nil}
+		}, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := callAs(t, r, newRecorder("one more"), "pid", "{}")
+	var unavailable *Unavailable
+	if !errors.As(err, &unavailable) || !strings.Contains(err.Error(), "clients without a session use it already") {
+		t.Errorf("error %v, want that there are too many", err)
+	}
+	left, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := r.private(left, r.supervisors["a"], stays); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v for a client that has left", err)
 	}
 }

@@ -2,8 +2,10 @@ package registry
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
@@ -13,14 +15,22 @@ import (
 
 // isolated are the sessions of clients that do not share one: of upstreams with
 // "isolation": "client". Each is opened on its client's first call, and ends
-// with the client.
+// with the client; that of clients without a session of their own, of whose end
+// nobody hears, when it is not used for a while.
 type isolated struct {
 	closing sync.WaitGroup
+	idle    time.Duration // that while
 
 	mu       sync.Mutex
 	sessions map[owner]*private
 	closed   bool
 }
+
+// What clients without a session get.
+const (
+	passingIdle = time.Minute
+	maxPassing  = 32 // sessions of theirs at a time
+)
 
 type owner struct{ client, server string }
 
@@ -28,6 +38,7 @@ type owner struct{ client, server string }
 type private struct {
 	supervisor *supervisor
 	client     Client
+	idle       *time.Timer   // ends it; nil if its client does
 	opened     chan struct{} // closed when session or err is there
 	session    *Session
 	err        error
@@ -36,24 +47,70 @@ type private struct {
 // private is the client's own session to an upstream. A new one takes the place
 // of one that has ended.
 func (r *Registry) private(ctx context.Context, s *supervisor, c Client) (*Session, error) {
-	key := owner{c.ID(), s.config.Name}
-	r.isolated.mu.Lock()
-	if r.isolated.closed {
-		r.isolated.mu.Unlock()
-		return nil, &Unavailable{Server: key.server, Reason: "mcpx is stopping"}
+	p, err := r.isolated.take(ctx, owner{c.Owner(), s.config.Name}, func() *private {
+		return &private{supervisor: s, client: c, opened: make(chan struct{})}
+	}, r.clients.has(c))
+	if err != nil {
+		return nil, err
 	}
-	p := r.isolated.sessions[key]
-	if p == nil || p.over() {
-		p = &private{supervisor: s, client: c, opened: make(chan struct{})}
-		r.isolated.sessions[key] = p
-		r.isolated.closing.Go(p.open)
-	}
-	r.isolated.mu.Unlock()
 	select {
 	case <-p.opened:
 		return p.session, p.err
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
+	}
+}
+
+// take is the session of an owner, or the attempt to open one.
+func (i *isolated) take(ctx context.Context, key owner, fresh func() *private, isAttached bool) (*private, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	switch {
+	case i.closed:
+		return nil, &Unavailable{Server: key.server, Reason: "mcpx is stopping"}
+	case ctx.Err() != nil: // a client that has just left, perhaps: nobody would end it
+		return nil, context.Cause(ctx)
+	}
+	p := i.sessions[key]
+	if p != nil && !p.over() {
+		if p.idle != nil {
+			p.idle.Reset(i.idle)
+		}
+		return p, nil
+	}
+	if !isAttached && i.passing() >= maxPassing {
+		return nil, &Unavailable{Server: key.server, Reason: fmt.Sprintf(`%d clients without a session use it already; open a session (initialize), or set "isolation": "shared"`, maxPassing)}
+	}
+	p = fresh()
+	if !isAttached {
+		p.idle = time.AfterFunc(i.idle, func() { i.expire(key, p) })
+	}
+	i.sessions[key] = p
+	i.closing.Go(p.open)
+	return p, nil
+}
+
+// passing counts the sessions that end by themselves.
+func (i *isolated) passing() (n int) {
+	for _, p := range i.sessions {
+		if p.idle != nil && !p.over() {
+			n++
+		}
+	}
+	return n
+}
+
+// expire ends a session that was not used for a while.
+func (i *isolated) expire(key owner, p *private) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	switch {
+	case i.sessions[key] != p:
+	case p.isOpen() && p.session.isBusy():
+		p.idle.Reset(i.idle)
+	default:
+		delete(i.sessions, key)
+		go p.close()
 	}
 }
 
@@ -90,6 +147,10 @@ func (p *private) open() {
 
 func (p *private) connect() {
 	s := p.supervisor
+	if p.err = s.slots.Acquire(s.registry.ctx, 1); p.err != nil {
+		return
+	}
+	defer s.slots.Release(1)
 	ctx, cancel := startupLimit(s.registry.ctx, s.config)
 	defer cancel()
 	session, hello, err := open(ctx, s.config, s.options, s.log, p)
@@ -128,7 +189,7 @@ func (i *isolated) drop(client string) {
 func (i *isolated) has(c Client, server string) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	p := i.sessions[owner{c.ID(), server}]
+	p := i.sessions[owner{c.Owner(), server}]
 	return p != nil && p.isOpen()
 }
 
@@ -159,7 +220,7 @@ func (i *isolated) closeAll() {
 // scope tells sessions apart for what is remembered of them.
 func scope(c *config.Upstream, client Client) string {
 	if c.Isolation == config.PerClient {
-		return c.Name + "\x00" + client.ID()
+		return c.Name + "\x00" + client.Owner()
 	}
 	return c.Name
 }

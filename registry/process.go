@@ -69,6 +69,7 @@ func (p *process) stop(closeStdin func()) {
 		p.gone(stopBySignal)
 	}
 	p.tree.kill()
+	_ = p.cmd.Process.Kill() // where it has no tree
 	<-p.exited
 	p.watcher.remove(p.cmd.Process.Pid)
 }

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"errors"
 	"os"
 	"syscall"
 	"unsafe"
@@ -29,7 +30,9 @@ func newTree(p *os.Process, _ string) tree {
 	info.BasicLimitInformation.LimitFlags = windows.JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE
 	_, err = windows.SetInformationJobObject(job, windows.JobObjectExtendedLimitInformation, uintptr(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)))
 	if err == nil {
-		err = p.WithHandle(func(handle uintptr) { err = windows.AssignProcessToJobObject(job, windows.Handle(handle)) })
+		var refused error
+		err = p.WithHandle(func(handle uintptr) { refused = windows.AssignProcessToJobObject(job, windows.Handle(handle)) })
+		err = errors.Join(err, refused)
 	}
 	if err != nil {
 		_ = windows.CloseHandle(job)

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,9 @@ import (
 type Client interface {
 	// ID tells clients apart.
 	ID() string
+	// Owner is whom things are kept for between calls: the ID, but for a client
+	// without a session, which is another one with each call.
+	Owner() string
 	// Request asks the client and waits for its answer.
 	Request(ctx context.Context, method string, params []byte) (result []byte, err error)
 	// Notify tells the client something. It never waits.
@@ -63,9 +67,12 @@ func (s *Session) asks(m jsonrpc.Message) {
 		for {
 			result, err := client.Request(ctx, m.Method, m.Params)
 			if errors.Is(err, ErrCallOver) { // then it was another's question
-				if client, err = s.addressee(); err == nil {
+				var next Client
+				if next, err = s.addressee(); err == nil && next != client {
+					client = next
 					continue
 				}
+				err = cmp.Or(err, ErrCallOver)
 			}
 			s.reply(m.ID, result, err)
 			return
@@ -131,20 +138,25 @@ func (s *Session) addressee() (Client, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var latest *call
+	uncertain := fmt.Errorf(`several clients have calls in flight on the shared session of server %q; set "isolation": "client" for it`, s.server)
 	for _, c := range s.pending {
 		switch {
 		case c.request.Client == nil:
 		case latest != nil && latest.request.Client.ID() != c.request.Client.ID():
-			return nil, fmt.Errorf(`several clients have calls in flight on the shared session of server %q; set "isolation": "client" for it`, s.server)
+			return nil, uncertain
 		case latest == nil || latest.id < c.id:
 			latest = c
 		}
 	}
+	client := s.peer.only()
 	if latest != nil {
-		return latest.request.Client, nil
+		client = latest.request.Client
 	}
-	if only := s.peer.only(); only != nil {
-		return only, nil
+	if client != nil {
+		if s.mayBeOfAnother(client) {
+			return nil, uncertain
+		}
+		return client, nil
 	}
 	return nil, fmt.Errorf(`no client has a call in flight on the shared session of server %q; set "isolation": "client" for it`, s.server)
 }

@@ -30,11 +30,12 @@ type Session struct {
 	cancel context.CancelFunc
 	level  atomic.Pointer[string] // the log level it was told last
 
-	mu      sync.Mutex
-	lastID  int64
-	pending map[int64]*call
-	asked   map[string]context.CancelFunc // what the upstream asks, by its id
-	err     error                         // why it is over
+	mu        sync.Mutex
+	lastID    int64
+	pending   map[int64]*call
+	abandoned map[int64]abandoned           // that are not answered
+	asked     map[string]context.CancelFunc // what the upstream asks, by its id
+	err       error                         // why it is over
 
 	elicited elicited
 }
@@ -78,6 +79,8 @@ func newSession(c *config.Upstream, l link, log zerolog.Logger, p peer) *Session
 		peer:    p,
 		pending: map[int64]*call{},
 		asked:   map[string]context.CancelFunc{},
+
+		abandoned: map[int64]abandoned{},
 	}
 }
 
@@ -192,6 +195,13 @@ func (s *Session) receive(m jsonrpc.Message, line []byte) {
 // Notify sends a notification.
 func (s *Session) Notify(method string, params []byte) error {
 	return s.link.Send(jsonrpc.AppendNotification(nil, method, params))
+}
+
+// isBusy reports whether a call is in flight.
+func (s *Session) isBusy() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.pending) > 0
 }
 
 // Close ends the session and what it runs on.

@@ -298,3 +298,44 @@ func TestAShutdownStartsNothing(t *testing.T) {
 		f.set(func(f *fake) { f.down = false })
 	})
 }
+
+// TestAQuestionThatMayBeOfAnAbandonedCall: what an upstream asks right after a call
+// was cancelled may be for its sake, and is not put to another client.
+func TestAQuestionThatMayBeOfAnAbandonedCall(t *testing.T) {
+	f := &fake{takes: 10 * time.Minute}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		one, two := newRecorder("one"), newRecorder("two")
+		r.Attach(one)
+		r.Attach(two)
+		call := func(ctx context.Context, c Client) {
+			go func() {
+				_, _ = r.Call(ctx, "a", Request{Method: "tools/call", Meta: []byte("{}"), Client: c})
+			}()
+			synctest.Wait()
+		}
+		asked := func() int {
+			f.current.say(`{"jsonrpc":"2.0","id":"q","method":"roots/list","params":{}}`)
+			synctest.Wait()
+			two.mu.Lock()
+			defer two.mu.Unlock()
+			return len(two.asked)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		call(ctx, one)
+		cancel()
+		synctest.Wait()
+		ending, end := context.WithCancel(t.Context())
+		defer end()
+		call(ending, two)
+		if n := asked(); n != 0 {
+			t.Errorf("two was asked %d times, just after the call of one was cancelled", n)
+		}
+		after(abandonedTime + time.Second)
+		if n := asked(); n != 1 {
+			t.Errorf("two was asked %d times in all, want once", n)
+		}
+		if n := len(one.asked); n != 0 {
+			t.Errorf("one was asked %d times", n)
+		}
+	})
+}

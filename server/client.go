@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -22,8 +23,9 @@ type Client struct {
 
 // conversation is what the streams of a client share.
 type conversation struct {
-	id   string
-	lazy bool // it sees inspect and exec, which never change
+	id    string
+	owner string // whom things are kept for between calls
+	lazy  bool   // it sees inspect and exec, which never change
 
 	initialized chan struct{} // closed when the client can be asked and told things
 	ended       chan struct{} // closed when its front ends
@@ -32,9 +34,9 @@ type conversation struct {
 	mu           sync.Mutex
 	revision     string // negotiated by initialize
 	capabilities []byte
-	level        string                              // the least level of log messages it wants
-	calls        map[string]*context.CancelCauseFunc // in flight, by the id as it was written
-	asked        map[string]chan jsonrpc.Message     // what it was asked, by our id
+	level        string                          // the least level of log messages it wants
+	calls        map[string]*inFlight            // by the id as it was written
+	asked        map[string]chan jsonrpc.Message // what it was asked, by our id
 	lastID       int
 	left         bool // it has said goodbye
 }
@@ -55,10 +57,11 @@ func (s *Server) NewClient(id string, send func(message []byte) error) *Client {
 func newClient(id string, lazy bool, send func(message []byte) error) *Client {
 	return &Client{send: send, conversation: &conversation{
 		id:          id,
+		owner:       id,
 		lazy:        lazy,
 		initialized: make(chan struct{}),
 		ended:       make(chan struct{}),
-		calls:       map[string]*context.CancelCauseFunc{},
+		calls:       map[string]*inFlight{},
 		asked:       map[string]chan jsonrpc.Message{},
 	}}
 }
@@ -66,28 +69,37 @@ func newClient(id string, lazy bool, send func(message []byte) error) *Client {
 // ID implements registry.Client.
 func (c *Client) ID() string { return c.id }
 
+// Owner implements registry.Client.
+func (c *Client) Owner() string { return c.owner }
+
+// inFlight is a request that the client can cancel.
+type inFlight struct {
+	cancel context.CancelCauseFunc // nil as long as there is nothing to cancel
+	cause  error                   // why it was cancelled before
+}
+
 // begin makes a request one that the client can cancel; done ends that.
 func (c *Client) begin(ctx context.Context, id []byte) (_ context.Context, done func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	key := string(id)
-	c.hold(key, &cancel)
+	key, held := string(id), &inFlight{cancel: cancel}
+	c.hold(key, held)
 	return ctx, func() {
-		c.release(key, &cancel)
+		c.release(key, held)
 		cancel(nil)
 	}
 }
 
-// hold keeps what cancels a request, until release.
-func (c *Client) hold(id string, cancel *context.CancelCauseFunc) {
+// hold keeps a request until release.
+func (c *Client) hold(id string, held *inFlight) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.calls[id] = cancel
+	c.calls[id] = held
 }
 
-func (c *Client) release(id string, cancel *context.CancelCauseFunc) {
+func (c *Client) release(id string, held *inFlight) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.calls[id] == cancel { // not that of another with the same id
+	if c.calls[id] == held { // not another with the same id
 		delete(c.calls, id)
 	}
 }
@@ -95,25 +107,29 @@ func (c *Client) release(id string, cancel *context.CancelCauseFunc) {
 // cancelled ends the request that the client's notification names.
 func (c *Client) cancelled(params []byte) {
 	c.mu.Lock()
-	var cancel context.CancelCauseFunc
-	if held := c.calls[string(rawjson.Get(params, "requestId"))]; held != nil {
-		cancel = *held
-	}
+	held := c.calls[string(rawjson.Get(params, "requestId"))]
 	c.mu.Unlock()
-	if cancel != nil {
-		cancel(errCancelled)
+	if held != nil {
+		c.cancel(held, errCancelled)
 	}
 }
 
 // cancelAll ends every request.
 func (c *Client) cancelAll(cause error) {
 	c.mu.Lock()
-	var all []context.CancelCauseFunc
-	for _, cancel := range c.calls {
-		all = append(all, *cancel)
-	}
+	all := slices.Collect(maps.Values(c.calls))
 	c.mu.Unlock()
-	for _, cancel := range all {
+	for _, held := range all {
+		c.cancel(held, cause)
+	}
+}
+
+func (c *Client) cancel(held *inFlight, cause error) {
+	c.mu.Lock()
+	held.cause = cause
+	cancel := held.cancel
+	c.mu.Unlock()
+	if cancel != nil {
 		cancel(cause)
 	}
 }
@@ -178,6 +194,16 @@ func (c *Client) answered(m jsonrpc.Message) bool {
 		reply <- m
 	}
 	return ok
+}
+
+// gone answers what a client was asked that has left.
+func (c *Client) gone() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id, reply := range c.asked {
+		delete(c.asked, id)
+		reply <- jsonrpc.Message{Error: []byte(`{"code":-32603,"message":"the client has left"}`)}
+	}
 }
 
 // abilities are the capabilities a client must have to be asked something.

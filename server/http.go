@@ -331,7 +331,7 @@ func (h *HTTP) answer(w http.ResponseWriter, r *http.Request, c call) {
 
 // postStateless takes a message of a client for which nothing is kept.
 func (h *HTTP) postStateless(w http.ResponseWriter, r *http.Request, s *Server, body parsed) {
-	c := s.NewClient(sender(r), nil)
+	c := s.passing(r, nil)
 	version := r.Header.Get("Mcp-Protocol-Version")
 	if version == "" {
 		version = mcp.ProtocolVersion20250326 // what MCP has a server assume

@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"fmt"
 	"net"
 	"net/http"
@@ -29,7 +30,7 @@ func (h *HTTP) postModern(w http.ResponseWriter, r *http.Request, s *Server, m j
 	ctx, done := h.connected(r)
 	defer done()
 	out := newStream(h.times)
-	c := s.NewClient(sender(r), out.Send)
+	c := s.passing(r, out.Send)
 	c.ended = h.ended
 	answer := s.Accept(ctx, c, m)
 	if answer == nil {
@@ -110,7 +111,16 @@ func (s *Server) parameterMismatch(h http.Header, m jsonrpc.Message) error {
 	}, &mcp.Tool{RawInputSchema: schema}, m.Params)
 }
 
-// sender tells clients without a session apart.
+// passing is a client without a session: another one with each request, since
+// programs of one machine are not to be told apart, but what is kept between
+// requests is kept for their sender.
+func (s *Server) passing(r *http.Request, send func(message []byte) error) *Client {
+	c := s.NewClient("http-"+rand.Text()[:8], send)
+	c.owner = sender(r)
+	return c
+}
+
+// sender is what is known of who sends a request.
 func sender(r *http.Request) string {
 	host, _, _ := net.SplitHostPort(r.RemoteAddr)
 	c := credential(r)

@@ -308,6 +308,76 @@ func TestModernOverHTTP(t *testing.T) {
 	}
 }
 
+// TestListenersOfOneMachine: programs that send no credential look alike, and each
+// hears what it asked for, and is asked what is for it.
+func TestListenersOfOneMachine(t *testing.T) {
+	s := serveHTTP(t, upstream(t, "one", "-full", "-name", "one"))
+	whole(t, s.do(t, "POST", "/mcp", request("tools/call", `{"name":"inspect","arguments":{"server_name":"one"},`+meta("{}", "")+`}`), "Mcp-Method", "tools/call", "Mcp-Name", "inspect"))
+	listen := func(uri string) *bufio.Scanner {
+		t.Helper()
+		e := events(s.do(t, "POST", "/mcp", request("subscriptions/listen", `{"notifications":{"resourceSubscriptions":["`+uri+`"]},`+meta("{}", "")+`}`), "Mcp-Method", "subscriptions/listen"))
+		if !e.Scan() || !strings.Contains(e.Text(), "acknowledged") {
+			t.Fatalf("the stream begins with %s", e.Text())
+		}
+		return e
+	}
+	one, own := listen("test://one"), listen("own://one")
+	say := exec("say", `{"method":"notifications/resources/updated","params":[{"uri":"test://one"},{"uri":"own://one"}]}`)
+	say = strings.Replace(say, `"_meta":{"progressToken":"tok"}`, meta("{}", ""), 1)
+	whole(t, s.do(t, "POST", "/mcp", request("tools/call", say), "Mcp-Method", "tools/call", "Mcp-Name", "exec"))
+	for uri, e := range map[string]*bufio.Scanner{"test://one": one, "own://one": own} {
+		if !e.Scan() || !strings.Contains(e.Text(), `"uri":"`+uri+`"`) {
+			t.Errorf("who listens to %s hears %s", uri, e.Text())
+		}
+	}
+
+	// Of two calls at once it is not certain whose question it is.
+	modern := func(tool, arguments string) chan string {
+		params := strings.Replace(exec(tool, arguments), `"_meta":{"progressToken":"tok"}`, meta(`{"roots":{}}`, ""), 1)
+		answer := make(chan string, 1)
+		go func() {
+			answer <- whole(t, s.do(t, "POST", "/mcp", request("tools/call", params), "Mcp-Method", "tools/call", "Mcp-Name", "exec"))
+		}()
+		return answer
+	}
+	sleeps := modern("sleep", `{"ms":3000}`)
+	for limit := time.Now().Add(10 * time.Second); ; {
+		got := <-modern("ask", `{"method":"roots/list"}`)
+		if strings.Contains(got, "several clients have calls in flight") {
+			break
+		}
+		if time.Now().After(limit) {
+			t.Fatalf("the question was answered with %s", got)
+		}
+	}
+	if got := <-sleeps; strings.Contains(got, "input_required") || !strings.Contains(got, `"resultType":"complete"`) {
+		t.Errorf("the other call is answered with %s", got)
+	}
+}
+
+// TestAskedClientLeaves: an upstream is not left waiting for a client that has gone.
+func TestAskedClientLeaves(t *testing.T) {
+	s := serveHTTP(t, upstream(t, "one", "-full"))
+	asked := s.open(t, `{"roots":{}}`)
+	standing := events(s.do(t, "GET", "/mcp", "", sessionHeader, asked))
+	e := events(s.do(t, "POST", "/mcp", request("tools/call", exec("ask", `{"method":"roots/list"}`)), sessionHeader, asked))
+	if !e.Scan() || !strings.Contains(e.Text(), `"method":"roots/list"`) {
+		t.Fatalf("the stream has %s", e.Text())
+	}
+	n, done := s.sessions.find(asked, httptest.NewRequest("GET", "/", nil))
+	done()
+	if got := whole(t, s.do(t, "DELETE", "/mcp", "", sessionHeader, asked)); got != "204 " {
+		t.Fatal(got)
+	}
+	for standing.Scan() {
+	}
+	n.client.mu.Lock()
+	defer n.client.mu.Unlock()
+	if len(n.client.asked) > 0 {
+		t.Errorf("%d questions wait for a client that has left", len(n.client.asked))
+	}
+}
+
 // A name that is not plain ASCII comes in Base64, and so do arguments that a tool
 // wants repeated in headers.
 func TestModernHeaders(t *testing.T) {

@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"sync"
 
@@ -99,6 +100,7 @@ func (s *Server) modernMethod(m jsonrpc.Message) (method, *jsonrpc.Error) {
 // forRequest is the client as one request of 2026-07-28 describes it.
 func (c *Client) forRequest(revision string, capabilities, level []byte) *Client {
 	request := newClient(c.id, c.lazy, c.send)
+	request.owner = c.owner
 	request.opened(revision, capabilities)
 	request.listens()
 	request.ended = c.ended
@@ -139,7 +141,7 @@ func modernError(err error) error {
 func (s *Server) listen(ctx context.Context, c *Client, m jsonrpc.Message) ([]byte, error) {
 	filter := rawjson.Get(m.Params, "notifications")
 	tag := rawjson.With([]byte("{}"), mcp.MetaKeySubscriptionID, m.ID)
-	l := &listener{id: c.id + " " + string(m.ID), client: c, tag: tag, wanted: map[string]bool{}}
+	l := &listener{id: c.id + " " + rand.Text(), client: c, tag: tag, wanted: map[string]bool{}}
 	granted := []byte("{")
 	for _, kind := range []string{"tools", "prompts", "resources"} {
 		if kind == "tools" && c.lazy {
@@ -200,6 +202,9 @@ func (l *listener) acknowledge(params []byte) {
 
 // ID implements registry.Client.
 func (l *listener) ID() string { return l.id }
+
+// Owner implements registry.Client.
+func (l *listener) Owner() string { return l.id }
 
 // Request implements registry.Client: a stream of notifications asks nothing.
 func (l *listener) Request(_ context.Context, method string, _ []byte) ([]byte, error) {

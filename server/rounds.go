@@ -31,7 +31,7 @@ const parkTime = 10 * time.Minute
 
 // round is one call that may take several rounds.
 type round struct {
-	client string
+	owner  string // who may come back to it
 	method string
 	asks   chan ask
 	result chan outcome
@@ -62,7 +62,7 @@ func (r *rounds) run(ctx context.Context, c *Client, m jsonrpc.Message, call fun
 		return call(ctx)
 	}
 	state, _ := rawjson.String(rawjson.Get(m.Params, "requestState"))
-	p := r.take(state, c.id, m.Method)
+	p := r.take(state, c.owner, m.Method)
 	switch {
 	case p != nil:
 		p.resume(rawjson.Get(m.Params, "inputResponses"))
@@ -84,7 +84,7 @@ func (r *rounds) run(ctx context.Context, c *Client, m jsonrpc.Message, call fun
 // newRound starts a call. It goes on when the request that started it is answered.
 func newRound(ctx context.Context, c *Client, method string, call func(ctx context.Context) ([]byte, error)) *round {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	p := &round{client: c.id, method: method, asks: make(chan ask), result: make(chan outcome, 1), over: make(chan struct{}), cancel: cancel}
+	p := &round{owner: c.owner, method: method, asks: make(chan ask), result: make(chan outcome, 1), over: make(chan struct{}), cancel: cancel}
 	c.ask = p.ask
 	go func() {
 		result, err := call(ctx)
@@ -111,6 +111,8 @@ func (p *round) ask(ctx context.Context, method string, params []byte) ([]byte, 
 			return nil, fmt.Errorf("%s: the client did not answer", method)
 		}
 		return answer, nil
+	case <-p.over:
+		return nil, fmt.Errorf("%s: the call it was asked in is over", method)
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
@@ -126,7 +128,7 @@ func (r *rounds) park(p *round, a ask) []byte {
 	r.parked[state] = p
 	r.mu.Unlock()
 	time.AfterFunc(parkTime, func() {
-		if late := r.take(state, p.client, p.method); late != nil {
+		if late := r.take(state, p.owner, p.method); late != nil {
 			late.cancel(fmt.Errorf("the client did not come back within %s", parkTime))
 		}
 	})
@@ -136,12 +138,12 @@ func (r *rounds) park(p *round, a ask) []byte {
 	return append(rawjson.AppendMember(result, "requestState", rawjson.AppendString(nil, state)), '}')
 }
 
-// take takes a parked call of that client, nil if there is none.
-func (r *rounds) take(state, client, method string) *round {
+// take takes a parked call of that owner, nil if there is none.
+func (r *rounds) take(state, owner, method string) *round {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.parked[state]
-	if p == nil || p.client != client || p.method != method {
+	if p == nil || p.owner != owner || p.method != method {
 		return nil
 	}
 	delete(r.parked, state)

@@ -6,11 +6,12 @@ import (
 	"crypto/sha256"
 	"errors"
 	"maps"
-	"mcpx/registry"
 	"net/http"
 	"slices"
 	"sync"
 	"time"
+
+	"mcpx/registry"
 )
 
 // sessions are the clients of the HTTP front that have said initialize.
@@ -111,6 +112,7 @@ func (s *sessions) end(n *session) {
 	}
 	n.client.end()
 	n.cancel(errSessionEnded)
+	n.client.gone()
 	n.listen(nil)
 	n.server.executor.Forget(n.client.id)
 	go n.server.detach(n.client)

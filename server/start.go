@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"errors"
 
 	"mcpx/executor"
@@ -30,11 +29,10 @@ func (s *Server) start(c *Client, m jsonrpc.Message, reply func(answer []byte)) 
 	}
 	call := executor.ParseExec(p.arguments)
 	call.Request, call.Client, call.Meta, call.Progress = string(m.ID), c, p.meta, c.progress(p.meta)
-	nothing := context.CancelCauseFunc(func(error) {})
-	cancel := &nothing
-	c.hold(call.Request, cancel)
+	held := new(inFlight)
+	c.hold(call.Request, held)
 	stop, ok := s.executor.Start(call, func(result, line []byte, err error) {
-		c.release(call.Request, cancel)
+		c.release(call.Request, held)
 		if errors.Is(err, errCancelled) {
 			reply(nil)
 			return
@@ -45,11 +43,15 @@ func (s *Server) start(c *Client, m jsonrpc.Message, reply func(answer []byte)) 
 		reply(jsonrpc.AnswerIn(line, m.ID, result))
 	})
 	if !ok {
-		c.release(call.Request, cancel)
+		c.release(call.Request, held)
 		return false
 	}
 	c.mu.Lock()
-	*cancel = stop
+	held.cancel = stop
+	cause := held.cause
 	c.mu.Unlock()
+	if cause != nil {
+		stop(cause)
+	}
 	return true
 }

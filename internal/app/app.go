@@ -99,6 +99,7 @@ func (s *shared) with(ctx context.Context, apps []*App, use func(ctx context.Con
 	err := use(ctx)
 	stop()
 	running.Wait()
+	s.journal.flush() // of calls that ended with their upstream
 	s.watcher.Close()
 	_ = s.close()
 	return err

@@ -37,6 +37,9 @@ func newCaller(t *terminal, s *talk) *caller {
 // ID implements registry.Client.
 func (c *caller) ID() string { return "command line" }
 
+// Owner implements registry.Client.
+func (c *caller) Owner() string { return c.ID() }
+
 // Notify implements registry.Client.
 func (c *caller) Notify(string, []byte) {}
 
