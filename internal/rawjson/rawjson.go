@@ -150,6 +150,14 @@ func Kind(value []byte) byte {
 // IsNull reports whether the value is absent or null.
 func IsNull(value []byte) bool { return len(value) == 0 || Kind(value) == 'n' }
 
+// OrObject returns the value if it is an object, and an empty one if it is not.
+func OrObject(value []byte) []byte {
+	if Kind(value) != '{' {
+		return []byte("{}")
+	}
+	return value
+}
+
 // plain reports whether the inside of a JSON string stands for itself.
 func plain(b []byte) bool {
 	for _, c := range b {

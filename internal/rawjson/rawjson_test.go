@@ -188,6 +188,14 @@ func TestKind(t *testing.T) {
 	}
 }
 
+func TestOrObject(t *testing.T) {
+	for text, want := range map[string]string{"": "{}", "null": "{}", `"{"`: "{}", "[{}]": "{}", "{}": "{}", ` {"a": 1} `: ` {"a": 1} `} {
+		if got := string(OrObject([]byte(text))); got != want {
+			t.Errorf("OrObject(%q) = %q, want %q", text, got, want)
+		}
+	}
+}
+
 func BenchmarkCheck(b *testing.B) {
 	text := []byte(`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"` + strings.Repeat("some text of a result, ", 45_000) + `"}]}}`)
 	b.SetBytes(int64(len(text)))
