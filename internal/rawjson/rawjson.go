@@ -178,7 +178,7 @@ func Compact(value []byte) []byte {
 }
 
 // With returns the object with one member set, in its old place if it had one. A
-// nil value removes it.
+// nil value removes it. A nil object counts as an empty one.
 func With(object []byte, key string, value []byte) []byte {
 	b := append(make([]byte, 0, len(object)+len(key)+len(value)+len(`"":,`)), '{')
 	set := false
