@@ -130,9 +130,7 @@ func (h *HTTP) Open() int { return len(h.sessions.all()) }
 // closeStreams ends what would never end by itself.
 func (h *HTTP) closeStreams() {
 	close(h.ended)
-	h.sessions.mu.Lock()
-	defer h.sessions.mu.Unlock()
-	for _, n := range h.sessions.byID {
+	for _, n := range h.sessions.all() {
 		n.client.end()
 		n.leave()
 	}
