@@ -121,7 +121,7 @@ func (h *HTTP) Handler() http.Handler {
 		mux.Handle("GET /{$}", h.Console)
 		mux.Handle("GET /assets/", h.Console)
 	}
-	return h.Guard.Wrap(mux)
+	return h.Guard.wrap(mux)
 }
 
 // Open is how many sessions are open.
@@ -244,7 +244,7 @@ func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, s *Server, bod
 		refuse(w, http.StatusServiceUnavailable, err.Error())
 		return
 	}
-	accepted, _ := s.AcceptText(n.ctx, n.client, body, nil)
+	accepted, _ := s.acceptText(n.ctx, n.client, body, nil)
 	answer := accepted()
 	if rawjson.Get(answer, "error") != nil {
 		h.sessions.end(n)
