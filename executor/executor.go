@@ -134,10 +134,3 @@ func toolParams(name string, arguments []byte) []byte {
 	b = append(append(b, `,"arguments":`...), arguments...)
 	return append(b, '}')
 }
-
-func orEmpty(object []byte) []byte {
-	if rawjson.Kind(object) != '{' {
-		return []byte("{}")
-	}
-	return object
-}

@@ -32,9 +32,9 @@ func (e *Executor) upstreams(c *registry.Catalog) []*registry.Upstream {
 	return append(slices.Clone(c.Upstreams), e.builtin.upstream)
 }
 
-// upstream finds an upstream by name. It waits while that starts, and if nothing
-// is known of its tools, asks for a start.
-func (e *Executor) upstream(ctx context.Context, name string) (*registry.Upstream, error) {
+// Upstream finds an upstream by its name, the built-in one too. It waits while
+// that starts, and if nothing is known of its tools, asks for a start.
+func (e *Executor) Upstream(ctx context.Context, name string) (*registry.Upstream, error) {
 	if name == Builtin {
 		return e.builtin.upstream, nil
 	}
@@ -46,12 +46,6 @@ func (e *Executor) upstream(ctx context.Context, name string) (*registry.Upstrea
 		return e.registry.Ready(ctx, name)
 	}
 	return u, nil
-}
-
-// Upstream finds an upstream by its name, the built-in one too. It waits while
-// that starts.
-func (e *Executor) Upstream(ctx context.Context, name string) (*registry.Upstream, error) {
-	return e.upstream(ctx, name)
 }
 
 // Tool finds a tool the way a call does.
@@ -82,7 +76,7 @@ func (e *Executor) find(ctx context.Context, c *Call) (*registry.Upstream, *regi
 	if c.Server == "" {
 		c.splitName(e.Servers())
 	}
-	u, err := e.upstream(ctx, c.Server)
+	u, err := e.Upstream(ctx, c.Server)
 	if err != nil {
 		return nil, nil, err
 	}

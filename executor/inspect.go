@@ -12,7 +12,7 @@ import (
 // Inspect describes a server's tools, or one tool in full, or those that a glob
 // or a comma list names. It waits while the server starts.
 func (e *Executor) Inspect(ctx context.Context, server, tool string) (string, error) {
-	u, err := e.upstream(ctx, server)
+	u, err := e.Upstream(ctx, server)
 	if err != nil {
 		return "", err
 	}
@@ -46,7 +46,7 @@ func (e *Executor) Inspect(ctx context.Context, server, tool string) (string, er
 // Tools are the tools that a name, a glob or a comma list means, as Inspect
 // takes them; without one, all. One is said of a single tool, by its name.
 func (e *Executor) Tools(ctx context.Context, server, tool string) (tools []*registry.Tool, one bool, err error) {
-	u, err := e.upstream(ctx, server)
+	u, err := e.Upstream(ctx, server)
 	if err != nil {
 		return nil, false, err
 	}

@@ -75,7 +75,7 @@ func (e *Executor) Relay(ctx context.Context, r Relay) (result []byte, err error
 		result, err = e.registry.Call(ctx, to.to.Upstream.Name, registry.Request{
 			Method: r.Method,
 			Params: rawjson.With(to.params, "_meta", nil),
-			Meta:   orEmpty(rawjson.Get(r.Params, "_meta")),
+			Meta:   rawjson.OrObject(rawjson.Get(r.Params, "_meta")),
 			Client: r.Client, Progress: r.Progress,
 		})
 	}

@@ -71,7 +71,7 @@ func (e *Executor) request(c Call, tool string, arguments []byte) registry.Reque
 	return registry.Request{
 		Method: "tools/call",
 		Params: toolParams(tool, arguments),
-		Meta:   orEmpty(c.Meta),
+		Meta:   rawjson.OrObject(c.Meta),
 		Client: c.Client, Progress: c.Progress,
 	}
 }

@@ -137,10 +137,10 @@ func (s *Session) answers(ctx context.Context, r Request, result []byte) ([]byte
 // the resources that clients want to hear of.
 func (s *Session) listen(capabilities []byte) {
 	for s.ctx.Err() == nil {
-		filter, any := []byte("{"), false
+		var filter []byte
 		for _, kind := range []string{"tools", "prompts", "resources"} {
 			if string(rawjson.Get(rawjson.Get(capabilities, kind), "listChanged")) == "true" {
-				filter, any = rawjson.AppendMember(filter, kind+"ListChanged", []byte("true")), true
+				filter = rawjson.With(filter, kind+"ListChanged", []byte("true"))
 			}
 		}
 		if uris := s.peer.subscribed(); len(uris) > 0 {
@@ -151,18 +151,19 @@ func (s *Session) listen(capabilities []byte) {
 				}
 				list = rawjson.AppendString(list, uri)
 			}
-			filter, any = rawjson.AppendMember(filter, "resourceSubscriptions", append(list, ']')), true
+			filter = rawjson.With(filter, "resourceSubscriptions", append(list, ']'))
 		}
-		s.listenFor(append(filter, '}'), any)
+		s.listenFor(filter)
 	}
 }
 
-// listenFor listens until what is wanted changes, or the session ends.
-func (s *Session) listenFor(filter []byte, any bool) {
+// listenFor listens until what is wanted changes, or the session ends. A nil
+// filter is for nothing: the upstream is not asked.
+func (s *Session) listenFor(filter []byte) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
 	ended := make(chan error, 1)
-	if any {
+	if filter != nil {
 		go func() {
 			_, err := s.inRounds(ctx, Request{Method: "subscriptions/listen", Params: rawjson.With([]byte("{}"), "notifications", filter)})
 			ended <- err

@@ -10,11 +10,11 @@ import (
 	"mcpx/internal/rawjson"
 )
 
-// AcceptText takes what a client wrote: one message or, in the one revision that
+// acceptText takes what a client wrote: one message or, in the one revision that
 // has them, a batch. It never fails: what is no message is answered with an
 // error. As for Accept, what it returns makes the answer, unless that comes by
 // itself: through reply, which may be nil.
-func (s *Server) AcceptText(ctx context.Context, c *Client, text []byte, reply func(answer []byte)) (answer func() []byte, due due) {
+func (s *Server) acceptText(ctx context.Context, c *Client, text []byte, reply func(answer []byte)) (answer func() []byte, due due) {
 	m, err := jsonrpc.Parse(text)
 	return s.accept(ctx, c, parsed{text, m, err}, reply)
 }

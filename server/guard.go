@@ -24,8 +24,8 @@ type Guard struct {
 	Bind           string   // the address that is listened on, host:port: its host is allowed too unless it is a wildcard
 }
 
-// Wrap returns the handler that calls next for what is let through, and only then.
-func (g *Guard) Wrap(next http.Handler) http.Handler {
+// wrap returns the handler that calls next for what is let through, and only then.
+func (g *Guard) wrap(next http.Handler) http.Handler {
 	at := &gate{next: next, open: g.Token == "", token: sha256.Sum256([]byte(g.Token))}
 	for _, text := range g.AllowedHosts {
 		if a, ok := origin.ParseWrittenHost(text); ok {

@@ -28,7 +28,7 @@ type guarded struct {
 
 func guard(g Guard) *guarded {
 	b := &guarded{}
-	b.Handler = g.Wrap(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	b.Handler = g.wrap(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		b.reached++
 		w.WriteHeader(http.StatusTeapot)
 	}))
@@ -397,7 +397,7 @@ func TestGuardAnswers(t *testing.T) {
 
 // A handler has the last word on how long its answer may be kept.
 func TestGuardHeadersOfAnswers(t *testing.T) {
-	h := (&Guard{}).Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	h := (&Guard{}).wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/kept" {
 			w.Header().Set("Cache-Control", "max-age=60")
 		}

@@ -121,7 +121,7 @@ func (h *HTTP) Handler() http.Handler {
 		mux.Handle("GET /{$}", h.Console)
 		mux.Handle("GET /assets/", h.Console)
 	}
-	return h.Guard.Wrap(mux)
+	return h.Guard.wrap(mux)
 }
 
 // Open is how many sessions are open.
@@ -130,9 +130,7 @@ func (h *HTTP) Open() int { return len(h.sessions.all()) }
 // closeStreams ends what would never end by itself.
 func (h *HTTP) closeStreams() {
 	close(h.ended)
-	h.sessions.mu.Lock()
-	defer h.sessions.mu.Unlock()
-	for _, n := range h.sessions.byID {
+	for _, n := range h.sessions.all() {
 		n.client.end()
 		n.leave()
 	}
@@ -246,7 +244,7 @@ func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, s *Server, bod
 		refuse(w, http.StatusServiceUnavailable, err.Error())
 		return
 	}
-	accepted, _ := s.AcceptText(n.ctx, n.client, body, nil)
+	accepted, _ := s.acceptText(n.ctx, n.client, body, nil)
 	answer := accepted()
 	if rawjson.Get(answer, "error") != nil {
 		h.sessions.end(n)

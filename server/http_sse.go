@@ -33,7 +33,7 @@ func (h *HTTP) message(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	n.begin()
-	answer, _ := n.server.AcceptText(n.ctx, n.client, body, nil)
+	answer, _ := n.server.acceptText(n.ctx, n.client, body, nil)
 	w.WriteHeader(http.StatusAccepted)
 	_, _ = io.WriteString(w, "Accepted")
 	go func() {

@@ -207,7 +207,7 @@ func (f *Stdio) read(ctx context.Context, out *jsonrpc.Writer, client *Client, r
 			return nil
 		}
 		request, cancel := f.limit(ctx)
-		answer, due := f.Server.AcceptText(request, client, line, reply)
+		answer, due := f.Server.acceptText(request, client, line, reply)
 		switch {
 		case client.exited():
 			cancel()

@@ -111,7 +111,7 @@ func TestPoints(t *testing.T) {
 		{"cmd/mcpx", "internal/app", true},
 		{"internal/app", "server", true},
 		{"server", "executor", true},
-		{"server", "server/console", true},
+		{"internal/app", "internal/console", true},
 		{"executor", "executor/validate", true},
 		{"executor/validate", "internal/rawjson", true},
 		{"config", "internal/nearest", true},
@@ -124,7 +124,7 @@ func TestPoints(t *testing.T) {
 		{"internal/tokens", "internal/app", false},
 		{"cmd/mcpx", "cmd/mcpx-sse", false},
 		{"examples/demo", "internal/rawjson", false},
-		{"server/console", "server", false},
+		{"internal/console", "server", false},
 	} {
 		if got := points(row.from, row.to); got != row.want {
 			t.Errorf("%s to %s: %v, want %v", row.from, row.to, got, row.want)

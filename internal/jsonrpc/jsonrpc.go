@@ -219,11 +219,11 @@ func AnswerIn(memory, id, result []byte) []byte {
 // nil id is written as null.
 func AppendError(b, id []byte, e *Error) []byte {
 	b = append(appendID(b, id), `,"error":`...)
-	return append(AppendErrorObject(b, e), '}')
+	return append(appendErrorObject(b, e), '}')
 }
 
-// AppendErrorObject appends an error as the member of an answer.
-func AppendErrorObject(b []byte, e *Error) []byte {
+// appendErrorObject appends an error as the member of an answer.
+func appendErrorObject(b []byte, e *Error) []byte {
 	b = append(b, `{"code":`...)
 	b = strconv.AppendInt(b, int64(e.Code), 10)
 	b = append(b, `,"message":`...)

@@ -34,11 +34,10 @@ func NewReader(r io.Reader, limit int) *Reader {
 }
 
 // Read returns the next line that is not blank, without its end. The bytes are
-// the caller's to keep, with all the
-// capacity they have. A last line without an end counts as one. What is not
-// UTF-8 is replaced: passed on, it could end the other side. A line that is too
-// long is told of as soon as it is, since it may never end, and skipped by the
-// next Read, or by Skip.
+// the caller's to keep, with all the capacity they have. A last line without an
+// end counts as one. What is not UTF-8 is replaced: passed on, it could end the
+// other side. A line that is too long is told of as soon as it is, since it may
+// never end, and skipped by the next Read, or by Skip.
 func (r *Reader) Read() ([]byte, error) {
 	if err := r.Skip(); err != nil {
 		return nil, err

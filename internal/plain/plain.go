@@ -37,7 +37,7 @@ func Line(s string) string {
 func clean(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < 0x20 || c >= 0x7f {
-			return c >= 0x7f && cleanRunes(s[i:]) && clean(s[:i])
+			return c >= 0x7f && cleanRunes(s[i:])
 		}
 	}
 	return true

@@ -150,6 +150,14 @@ func Kind(value []byte) byte {
 // IsNull reports whether the value is absent or null.
 func IsNull(value []byte) bool { return len(value) == 0 || Kind(value) == 'n' }
 
+// OrObject returns the value if it is an object, and an empty one if it is not.
+func OrObject(value []byte) []byte {
+	if Kind(value) != '{' {
+		return []byte("{}")
+	}
+	return value
+}
+
 // plain reports whether the inside of a JSON string stands for itself.
 func plain(b []byte) bool {
 	for _, c := range b {
@@ -170,7 +178,7 @@ func Compact(value []byte) []byte {
 }
 
 // With returns the object with one member set, in its old place if it had one. A
-// nil value removes it.
+// nil value removes it. A nil object counts as an empty one.
 func With(object []byte, key string, value []byte) []byte {
 	b := append(make([]byte, 0, len(object)+len(key)+len(value)+len(`"":,`)), '{')
 	set := false

@@ -122,6 +122,7 @@ func TestWith(t *testing.T) {
 		{`{"a":1,"b":2,"a":3}`, "a", "4", `{"a":4,"b":2}`},
 		{`{"a":1}`, "c", "", `{"a":1}`},
 		{`null`, "c", "1", `{"c":1}`},
+		{``, "c", "1", `{"c":1}`},
 	} {
 		var value []byte
 		if c.value != "" {
@@ -185,6 +186,14 @@ func TestKind(t *testing.T) {
 	}
 	if !IsNull(nil) || !IsNull([]byte("null")) || IsNull([]byte(`""`)) {
 		t.Error("IsNull")
+	}
+}
+
+func TestOrObject(t *testing.T) {
+	for text, want := range map[string]string{"": "{}", "null": "{}", `"{"`: "{}", "[{}]": "{}", "{}": "{}", ` {"a": 1} `: ` {"a": 1} `} {
+		if got := string(OrObject([]byte(text))); got != want {
+			t.Errorf("OrObject(%q) = %q, want %q", text, got, want)
+		}
 	}
 }
 
