@@ -357,24 +357,24 @@ func TestListenersOfOneMachine(t *testing.T) {
 
 // TestAskedClientLeaves: an upstream is not left waiting for a client that has gone.
 func TestAskedClientLeaves(t *testing.T) {
-	s := serveHTTP(t, upstream(t, "one", "-full"))
-	asked := s.open(t, `{"roots":{}}`)
-	standing := events(s.do(t, "GET", "/mcp", "", sessionHeader, asked))
-	e := events(s.do(t, "POST", "/mcp", request("tools/call", exec("ask", `{"method":"roots/list"}`)), sessionHeader, asked))
-	if !e.Scan() || !strings.Contains(e.Text(), `"method":"roots/list"`) {
-		t.Fatalf("the stream has %s", e.Text())
-	}
-	n, done := s.sessions.find(asked, httptest.NewRequest("GET", "/", nil))
+	s := serveHTTP(t, upstream(t, "one"))
+	id := s.open(t, `{"roots":{}}`)
+	standing := events(s.do(t, "GET", "/mcp", "", sessionHeader, id))
+	n, done := s.sessions.find(id, httptest.NewRequest("GET", "/", nil))
 	done()
-	if got := whole(t, s.do(t, "DELETE", "/mcp", "", sessionHeader, asked)); got != "204 " {
+	asked := make(chan error, 1)
+	go func() {
+		_, err := n.client.Request(t.Context(), "roots/list", nil)
+		asked <- err
+	}()
+	if !standing.Scan() || !strings.Contains(standing.Text(), `"method":"roots/list"`) {
+		t.Fatalf("the stream has %s", standing.Text())
+	}
+	if got := whole(t, s.do(t, "DELETE", "/mcp", "", sessionHeader, id)); got != "204 " {
 		t.Fatal(got)
 	}
-	for standing.Scan() {
-	}
-	n.client.mu.Lock()
-	defer n.client.mu.Unlock()
-	if len(n.client.asked) > 0 {
-		t.Errorf("%d questions wait for a client that has left", len(n.client.asked))
+	if err := <-asked; err == nil || !strings.Contains(err.Error(), "the client has left") {
+		t.Errorf("the question ends with %v", err)
 	}
 }
 

@@ -169,13 +169,6 @@ func (s *Server) listen(ctx context.Context, c *Client, m jsonrpc.Message) ([]by
 	return rawjson.With([]byte("{}"), "_meta", tag), nil
 }
 
-func orObject(value []byte) []byte {
-	if rawjson.Kind(value) != '{' {
-		return []byte("{}")
-	}
-	return value
-}
-
 // listener is one subscriptions/listen: a client of its own to the registry.
 type listener struct {
 	id     string

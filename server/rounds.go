@@ -132,7 +132,7 @@ func (r *rounds) park(p *round, a ask) []byte {
 			late.cancel(fmt.Errorf("the client did not come back within %s", parkTime))
 		}
 	})
-	request := rawjson.AppendMember(rawjson.AppendString([]byte(`{"method":`), a.method), "params", orObject(a.params)) // go-sdk's client cannot read one without
+	request := rawjson.AppendMember(rawjson.AppendString([]byte(`{"method":`), a.method), "params", rawjson.OrObject(a.params)) // go-sdk's client cannot read one without
 	requests := rawjson.With([]byte("{}"), key, append(request, '}'))
 	result := rawjson.AppendMember([]byte(`{"resultType":"input_required"`), "inputRequests", requests)
 	return append(rawjson.AppendMember(result, "requestState", rawjson.AppendString(nil, state)), '}')
