@@ -209,7 +209,7 @@ func (l *listener) Notify(method string, params []byte) {
 	if method != "notifications/resources/updated" && !l.wanted[method] {
 		return
 	}
-	params = rawjson.With(orObject(params), "_meta", l.tag)
+	params = rawjson.With(rawjson.OrObject(params), "_meta", l.tag)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
