@@ -179,7 +179,9 @@ var LogLevels = []string{"debug", "info", "notice", "warning", "error", "critica
 // it wants to hear of.
 func (r *Registry) SetLevel(c Client, level string) {
 	r.clients.mu.Lock()
-	r.clients.levels[c.ID()] = level
+	if r.clients.find(c.ID()) != nil { // one without a session is gone after this
+		r.clients.levels[c.ID()] = level
+	}
 	r.clients.mu.Unlock()
 	var sessions []*Session
 	for _, u := range r.Catalog().Upstreams {

@@ -21,6 +21,7 @@ const (
 	resumeTime  = time.Second // before the rest is asked for, if the server does not say
 	resumeLimit = time.Minute // the longest that it may say
 	resumeTries = 3           // in a row that bring nothing
+	afterAnswer = time.Second // what a stream gets to end by itself once the call is answered
 )
 
 // place is where in a stream of events its reader is.
@@ -31,11 +32,21 @@ type place struct {
 
 // follow takes the messages of a call's stream, and of those that go on with it,
 // until the call is answered.
-func (l *httpLink) follow(ctx context.Context, body io.Reader, id []byte) error {
+func (l *httpLink) follow(ctx context.Context, body io.ReadCloser, id []byte) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	at := place{retry: resumeTime}
 	answered := false
 	hear := func(_ string, data []byte) {
-		answered = answered || bytes.Equal(rawjson.Get(data, "id"), id) && rawjson.Get(data, "method") == nil
+		if !answered && bytes.Equal(rawjson.Get(data, "id"), id) && rawjson.Get(data, "method") == nil {
+			answered = true
+			// One that ends leaves a connection for the next call; one that does not would hold it for ever.
+			end := time.AfterFunc(afterAnswer, func() {
+				cancel()
+				_ = body.Close()
+			})
+			context.AfterFunc(ctx, func() { end.Stop() })
+		}
 		l.receive(data)
 	}
 	err := readEvents(body, l.limit, &at, hear)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"mcpx/internal/rawjson"
 )
@@ -18,7 +19,8 @@ type early struct {
 	calls  atomic.Int64
 	asked  atomic.Int64
 	resume func(w http.ResponseWriter, last string, answer string)
-	id     atomic.Value // of the call
+	id     atomic.Value  // of the call
+	held   chan struct{} // closed when the stream of a call, which then is answered on it and stays open, is ended from afar
 }
 
 func (e *early) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -45,6 +47,13 @@ func (e *early) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case method == "tools/call":
 		e.calls.Add(1)
 		e.id.Store(string(rawjson.Get(body, "id")))
+		if e.held != nil {
+			events(w, fmt.Sprintf("data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"all of it\"}]}}\n\n", e.id.Load()))
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+			close(e.held)
+			return
+		}
 		events(w, "id: 1\nretry: 1\ndata:\n\n")
 	default:
 		w.WriteHeader(http.StatusAccepted)
@@ -93,5 +102,21 @@ func TestAStreamThatEndsEarlyIsResumed(t *testing.T) {
 				t.Errorf("%d calls sent, the rest asked for %d times; want 1 and %d", calls, asked, tt.asked)
 			}
 		})
+	}
+}
+
+// TestAStreamThatDoesNotEndIsEnded: after the answer nothing holds its connection.
+func TestAStreamThatDoesNotEndIsEnded(t *testing.T) {
+	server := &early{held: make(chan struct{})}
+	remote := httptest.NewServer(server)
+	t.Cleanup(remote.Close)
+	r, _ := run(t, map[string]any{"a": map[string]any{"url": remote.URL, "type": "http"}})
+	if got := mustCall(t, r, "a", "work", "{}"); got != "all of it" {
+		t.Errorf("got %q", got)
+	}
+	select {
+	case <-server.held:
+	case <-time.After(20 * time.Second):
+		t.Error("the stream is still open")
 	}
 }

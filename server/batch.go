@@ -73,19 +73,31 @@ func (c *Client) batches() bool {
 	return c.revision == mcp.ProtocolVersion20250326
 }
 
+// maxBatch is how many messages a batch may have: all of them are in work at once.
+const maxBatch = 1000
+
 // acceptBatch takes every message of a batch. They are answered side by side,
 // and their answers are one array, in the order of the requests.
 func (s *Server) acceptBatch(ctx context.Context, c *Client, batch []byte) (answer func() []byte) {
+	refused := func(format string, a ...any) func() []byte {
+		return func() []byte {
+			return jsonrpc.AppendError(nil, nil, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, format, a...))
+		}
+	}
+	switch n := count(batch); {
+	case n == 0:
+		return refused("Invalid request: an empty batch")
+	case n > maxBatch:
+		return refused("Invalid request: a batch has at most %d messages, this one has %d; send it in parts", maxBatch, n)
+	}
 	var parts []func() []byte
 	for text := range rawjson.Elements(batch) {
 		m, err := jsonrpc.Parse(text)
+		if err == nil && m.Method == "initialize" {
+			err = jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "Invalid request: initialize must not be part of a batch")
+		}
 		if part, _ := s.acceptOne(ctx, c, m, err); part != nil {
 			parts = append(parts, part)
-		}
-	}
-	if isEmptyArray(batch) {
-		return func() []byte {
-			return jsonrpc.AppendError(nil, nil, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "Invalid request: an empty batch"))
 		}
 	}
 	return func() []byte {
@@ -99,11 +111,11 @@ func (s *Server) acceptBatch(ctx context.Context, c *Client, batch []byte) (answ
 	}
 }
 
-func isEmptyArray(array []byte) bool {
+func count(array []byte) (n int) {
 	for range rawjson.Elements(array) {
-		return false
+		n++
 	}
-	return true
+	return n
 }
 
 // joined is an array of the answers that there are, nil if there are none.

@@ -107,10 +107,13 @@ func (h *HTTP) Handler() http.Handler {
 	for _, path := range []string{"/mcp", "/mcp/{schema}"} {
 		mux.HandleFunc("POST "+path, h.withServer(h.post))
 		mux.HandleFunc("GET "+path, h.withServer(h.get))
+		mux.HandleFunc("HEAD "+path, noHead)
 		mux.HandleFunc("DELETE "+path, h.withServer(h.delete))
 	}
 	mux.HandleFunc("GET /sse", h.withServer(h.sse))
 	mux.HandleFunc("GET /sse/{schema}", h.withServer(h.sse))
+	mux.HandleFunc("HEAD /sse", noHead)
+	mux.HandleFunc("HEAD /sse/{schema}", noHead)
 	mux.HandleFunc("POST /message", h.message)
 	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"status":"ok"}`) })
 	mux.HandleFunc("GET /status", h.status)
@@ -141,6 +144,13 @@ const asConfigured = ""
 
 // withServer finds the server of the schema that the path names. A client may
 // choose how it sees the tools: /mcp?expose=flat.
+// noHead refuses HEAD where GET opens a stream: nothing is ever written to it, so
+// its end would not be noticed.
+func noHead(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Allow", "GET, POST, DELETE")
+	w.WriteHeader(http.StatusMethodNotAllowed)
+}
+
 func (h *HTTP) withServer(handle func(w http.ResponseWriter, r *http.Request, s *Server)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		name := r.PathValue("schema")

@@ -172,6 +172,26 @@ func TestSessionsAreBounded(t *testing.T) {
 	}
 }
 
+// TestHeadOpensNothing: a stream that nothing is written to would never be seen to
+// end.
+func TestHeadOpensNothing(t *testing.T) {
+	s := serveHTTP(t, upstream(t, "one"))
+	id := s.open(t, "{}")
+	standing := events(s.do(t, "GET", "/mcp", "", sessionHeader, id))
+	for _, path := range []string{"/mcp", "/mcp/default", "/sse", "/sse/default"} {
+		if got := whole(t, s.do(t, "HEAD", path, "", sessionHeader, id)); got != "405 " {
+			t.Errorf("HEAD %s: %s", path, got)
+		}
+	}
+	if n := len(s.sessions.all()); n != 1 {
+		t.Errorf("%d sessions, want 1", n)
+	}
+	n := s.sessions.all()[0]
+	if err := n.tell([]byte(`{"still":"there"}`)); err != nil || !standing.Scan() || standing.Text() != `{"still":"there"}` {
+		t.Errorf("the standing stream has %q: %v", standing.Text(), err)
+	}
+}
+
 // events reads the data of server-sent events.
 func events(r *http.Response) *bufio.Scanner {
 	lines := bufio.NewScanner(r.Body)

@@ -282,7 +282,9 @@ func TestBatches(t *testing.T) {
 	for text, want := range map[string]string{
 		batch: `[{"jsonrpc":"2.0","id":1,"result":{}},{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: a message is one JSON object"}},{"jsonrpc":"2.0","id":"x","error":{"code":-32601,"message":"Method 'nope' not found"}}]`,
 		`[]`:  `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: an empty batch"}}`,
-		`[{`:  `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: not valid JSON"}}`,
+		`[` + strings.Repeat(`{"jsonrpc":"2.0","id":1,"method":"ping"},`, maxBatch) + `5]`:           `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: a batch has at most 1000 messages, this one has 1001; send it in parts"}}`,
+		`[{"jsonrpc":"2.0","id":3,"method":"initialize","params":{"protocolVersion":"2024-11-05"}}]`: `[{"jsonrpc":"2.0","id":3,"error":{"code":-32600,"message":"Invalid request: initialize must not be part of a batch"}}]`,
+		`[{`: `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: not valid JSON"}}`,
 		`[{"jsonrpc":"2.0","method":"notifications/initialized"}]`: ``,
 	} {
 		if got := c.ask(t, text); got != want {
