@@ -63,7 +63,11 @@ func (c *importCmd) Run(t *terminal) error {
 func thisSystem() clients.System {
 	home, _ := os.UserHomeDir()
 	dir, _ := os.Getwd()
-	return clients.System{OS: runtime.GOOS, Home: home, Dir: dir, Lookup: os.LookupEnv}
+	exists := func(path string) bool {
+		_, err := os.Stat(path)
+		return err == nil
+	}
+	return clients.System{OS: runtime.GOOS, Home: home, Dir: dir, Lookup: os.LookupEnv, Exists: exists}
 }
 
 // places are where to look.

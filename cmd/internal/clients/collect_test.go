@@ -93,6 +93,36 @@ func TestConvert(t *testing.T) {
 	}
 }
 
+// A server of a project is started there if its command line names what is there.
+func TestFilesOfTheProject(t *testing.T) {
+	there := []string{"server.py", "dist/index.js", ".venv/bin/python", "sub", "time", "run.sh"}
+	system := System{OS: "linux", Dir: "/src/p", Exists: func(path string) bool {
+		below, ok := strings.CutPrefix(path, "/src/p/")
+		return ok && slices.Contains(there, below)
+	}}
+	for server, want := range map[string]bool{
+		`{"command":"python","args":["server.py"]}`:                         true,
+		`{"command":"node","args":["--inspect","dist/index.js"]}`:           true,
+		`{"command":".venv/bin/python","args":["-m","x"]}`:                  true,
+		`{"command":"uv","args":["--directory","sub","run","x"]}`:           true,
+		`{"command":"uv","args":["--directory=sub","run","x"]}`:             true,
+		`{"command":"x","args":["--config=dist/index.js"]}`:                 true,
+		`{"command":"x","args":[".."]}`:                                     true,
+		`{"command":"uvx","args":["time"]}`:                                 false, // a package
+		`{"command":"run.sh"}`:                                              false, // of the PATH
+		`{"command":"npx","args":["-y","@scope/pkg","mcp-server@1.2.3"]}`:   false,
+		`{"command":"python","args":["other.py"]}`:                          false,
+		`{"command":"python","args":["/src/p/server.py"]}`:                  false,
+		`{"command":"npx","args":["mcp-remote","https://example.com/mcp"]}`: false,
+		`{"command":"x","args":["--directory"]}`:                            false,
+	} {
+		made, _ := servers(t, collect(t, system, `{"mcpServers":{"s":`+server+`}}`))["s"].(map[string]any)
+		if got := made["cwd"]; got != nil != want || want && got != "/src/p" {
+			t.Errorf("%s: cwd %v, want one: %v", server, got, want)
+		}
+	}
+}
+
 func TestCodex(t *testing.T) {
 	found := collect(t, System{OS: "linux"}, `
 [mcp_servers.local]

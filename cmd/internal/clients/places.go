@@ -14,6 +14,7 @@ type System struct {
 	Home   string // of the user
 	Dir    string // the folder mcpx was started in
 	Lookup func(name string) (value string, ok bool)
+	Exists func(path string) bool // whether a file or folder is there; without it, none is
 }
 
 // Place is where a client keeps a config file.
