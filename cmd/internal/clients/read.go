@@ -18,12 +18,14 @@ type entry struct {
 	name    string
 	raw     []byte
 	project string // the folder it is for; empty: it is the user's
+	off     bool   // switched off, though not in what it says of itself
 }
 
 // contents are what a file says.
 type contents struct {
 	servers []entry
-	inputs  map[string]string // what VS Code asks the user for: description by id
+	inputs  map[string]string   // what VS Code asks the user for: description by id
+	off     map[string][]string // what Claude Code has switched off, by project
 }
 
 // read finds the servers of a file, wherever clients write them.
@@ -35,7 +37,7 @@ func read(path string, data []byte, project string) (contents, error) {
 	if rawjson.Kind(raw) != '{' {
 		return contents{}, errors.New("expected an object with servers")
 	}
-	c := contents{inputs: map[string]string{}}
+	c := contents{inputs: map[string]string{}, off: offByProject(raw, "disabledMcpServers")}
 	c.object(raw, project)
 	c.object(rawjson.Get(raw, "mcp"), project) // VS Code's settings
 	for folder, settings := range rawjson.Members(rawjson.Get(raw, "projects")) {
@@ -52,11 +54,11 @@ func (c *contents) object(raw []byte, project string) {
 	for _, key := range []string{"mcpServers", "mcp_servers", "servers"} {
 		list := rawjson.Get(raw, key)
 		for name, server := range rawjson.Members(list) {
-			c.servers = append(c.servers, entry{name, server, project})
+			c.servers = append(c.servers, entry{name: name, raw: server, project: project})
 		}
 		for server := range rawjson.Elements(list) {
 			name, _ := rawjson.String(rawjson.Get(server, "name"))
-			c.servers = append(c.servers, entry{name, rawjson.With(server, "name", nil), project})
+			c.servers = append(c.servers, entry{name: name, raw: rawjson.With(server, "name", nil), project: project})
 		}
 	}
 	for input := range rawjson.Elements(rawjson.Get(raw, "inputs")) {
