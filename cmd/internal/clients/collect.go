@@ -133,15 +133,21 @@ func (c *Collection) add(p Place, e entry, inputs map[string]string) {
 		note("this is mcpx itself; left out")
 		return
 	}
-	convert := conversion{system: c.System, project: e.project, inputs: inputs, note: note}
+	var changes []string
+	convert := conversion{system: c.System, project: e.project, inputs: inputs, note: func(format string, args ...any) {
+		changes = append(changes, fmt.Sprintf(format, args...))
+	}}
 	raw := convert.server(e.raw)
+	if problem := check(raw); problem != "" {
+		note("left out: %s", problem) // what was changed does not matter then
+		return
+	}
+	for _, text := range changes {
+		note("%s", text)
+	}
 	if e.off && rawjson.Get(raw, "disabled") == nil {
 		raw = rawjson.With(raw, "disabled", []byte("true"))
 		note("it is switched off in Claude Code, and stays so")
-	}
-	if problem := check(raw); problem != "" {
-		note("left out: %s", problem)
-		return
 	}
 	name := validName(e.name)
 	if name != e.name {

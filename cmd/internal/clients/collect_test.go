@@ -233,6 +233,36 @@ func TestLeftOut(t *testing.T) {
 	}
 }
 
+// A server that is left out has one note, whatever else was wrong with it.
+func TestLeftOutOnce(t *testing.T) {
+	found := collect(t, System{}, `{"mcpServers":{"socket":{"type":"ws","url":"ws://a.b","odd":1}}}`)
+	if len(found.Notes) != 1 || !strings.HasPrefix(found.Notes[0], `One, "socket": left out: url `) {
+		t.Errorf("got %q", found.Notes)
+	}
+}
+
+// What is wrong with a file is said in plain words; TOML may have any name.
+func TestReadFile(t *testing.T) {
+	for _, c := range []struct{ path, text, want string }{
+		{"config", "[mcp_servers.a]\ncommand = \"x\"\n", ""},
+		{"config", "model = \"m\"\n[mcp_servers.a]\ncommand = \"x\"\n", ""},
+		{"a.json", "", "the file is empty"},
+		{"a.json", "\ufeff \n", "the file is empty"},
+		{"a.toml", "", "the file is empty"},
+		{"a.json", "\n{\"mcpServers\":", "not valid JSON: line 2, column 15: "},
+		{"a.toml", "[mcp_servers", "not valid TOML: "},
+		{"a.json", "hello", "not valid JSON: line 1, column 1: "},
+	} {
+		found, err := read(c.path, []byte(c.text), "")
+		switch {
+		case c.want == "" && (err != nil || len(found.servers) != 1):
+			t.Errorf("%s %q: %v %v", c.path, c.text, found, err)
+		case c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), c.want) || strings.Contains(err.Error(), "toml: ")):
+			t.Errorf("%s %q: got %v, want %s", c.path, c.text, err, c.want)
+		}
+	}
+}
+
 // A file that cannot be read is told of; one that is not there is not.
 func TestFilesThatCannotBeRead(t *testing.T) {
 	c := &Collection{}

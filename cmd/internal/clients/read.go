@@ -67,19 +67,39 @@ func (c *contents) object(raw []byte, project string) {
 	}
 }
 
-// standardize makes plain JSON of TOML, and of JSON with comments.
+// standardize makes plain JSON of TOML, and of JSON with comments. A file that is
+// no JSON may be TOML under any name.
 func standardize(path string, data []byte) ([]byte, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
-	if !strings.HasSuffix(strings.ToLower(path), ".toml") {
-		raw, err := hujson.Standardize(data)
+	if len(bytes.TrimSpace(data)) == 0 {
+		return nil, errors.New("the file is empty")
+	}
+	if strings.HasSuffix(strings.ToLower(path), ".toml") {
+		raw, err := fromTOML(data)
 		if err != nil {
-			return nil, fmt.Errorf("not valid JSON: %w", err)
+			return nil, fmt.Errorf("not valid TOML: %s", reason(err))
 		}
 		return raw, nil
 	}
+	raw, err := hujson.Standardize(data)
+	if err == nil {
+		return raw, nil
+	}
+	if raw, err := fromTOML(data); err == nil {
+		return raw, nil
+	}
+	return nil, fmt.Errorf("not valid JSON: %s", reason(err))
+}
+
+func fromTOML(data []byte) ([]byte, error) {
 	var value map[string]any
 	if err := toml.Unmarshal(data, &value); err != nil {
-		return nil, fmt.Errorf("not valid TOML: %w", err)
+		return nil, err
 	}
 	return json.Marshal(map[string]any{"mcp_servers": value["mcp_servers"]})
+}
+
+// reason is what a parser says, without its own name.
+func reason(err error) string {
+	return strings.TrimPrefix(strings.TrimPrefix(err.Error(), "hujson: "), "toml: ")
 }
