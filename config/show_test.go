@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -50,6 +51,21 @@ func TestShowMadeByHand(t *testing.T) {
 	want = bytes.Replace(want, []byte(`          "type": "stdio",`+"\n"), nil, 1)
 	if got := c.Show(); !bytes.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// Every value of env and headers is hidden, however plain: what is short and
+// simple may be a PIN.
+func TestShowHidesPlainValues(t *testing.T) {
+	c := mustParse(t, `{"mcpServers": {
+		"a": {"command": "x", "env": {"TZ": "UTC", "MODE": "production", "PIN": "1234", "REGION": "${REGION}"}},
+		"b": {"url": "https://example.com", "headers": {"X-Mode": "production"}}}}`, "REGION=north")
+	a, b := c.Profiles[0].Upstreams[0].Public(), c.Profiles[0].Upstreams[1].Public()
+	if want := map[string]string{"TZ": "***", "MODE": "***", "PIN": "***", "REGION": "${REGION}"}; !maps.Equal(a.Env, want) {
+		t.Errorf("got %v, want %v", a.Env, want)
+	}
+	if want := map[string]string{"X-Mode": "***"}; !maps.Equal(b.Headers, want) {
+		t.Errorf("got %v, want %v", b.Headers, want)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 type configCmd struct {
 	Check  configCheckCmd  `cmd:"" help:"Report every problem in the file."`
 	Schema configSchemaCmd `cmd:"" help:"Print the JSON Schema of the file, for editors."`
-	Show   configShowCmd   `cmd:"" help:"Print the file resolved, secrets hidden."`
+	Show   configShowCmd   `cmd:"" help:"Print the file as mcpx understood it: defaults filled in, secrets hidden."`
 }
 
 // Help is shown below the commands.
