@@ -69,7 +69,9 @@ func TestShowHidesPlainValues(t *testing.T) {
 	}
 }
 
-func TestSchema(t *testing.T) {
+// validator checks files against the JSON Schema.
+func validator(t *testing.T) func(data []byte) error {
+	t.Helper()
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +84,7 @@ func TestSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	validate := func(t *testing.T, data []byte) error {
+	return func(data []byte) error {
 		t.Helper()
 		standard, err := hujson.Standardize(append(data, '\n'))
 		if err != nil {
@@ -94,26 +96,69 @@ func TestSchema(t *testing.T) {
 		}
 		return schema.Validate(value)
 	}
+}
+
+func TestSchema(t *testing.T) {
+	validate := validator(t)
 	for _, file := range samples(t, "good") {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := validate(t, data); err != nil {
+		if err := validate(data); err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
 	}
 	for _, name := range []string{
 		"command_and_url", "durations", "env_must_be_strings", "expose", "limits_section", "list_elements", "logging_section", "no_shape",
-		"schemas_empty", "server_section", "stdio_falls_back", "two_shapes", "wrong_types",
+		"names", "schema_names", "schemas_empty", "server_section", "stdio_falls_back", "two_shapes", "urls", "wrong_types",
 	} {
 		data, err := os.ReadFile(filepath.Join("testdata", "bad", name+".jsonc"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if validate(t, data) == nil {
+		if validate(data) == nil {
 			t.Errorf("%s: valid", name)
 		}
 	}
 	golden(t, "testdata/schema.json", string(Schema()))
+}
+
+// What the reader refuses for its name or its text, an editor refuses too.
+func TestSchemaOfTexts(t *testing.T) {
+	validate := validator(t)
+	for _, file := range []string{
+		`{"mcpServers": {"NAME": {"command": "x"}}}`,
+		`{"servers": {"NAME": {"command": "x"}}}`,
+		`{"mcp_servers": [{"name": "NAME", "command": "x"}]}`,
+		`{"schemas": {"d": {"mcpServers": {"NAME": {"command": "x"}}}}}`,
+	} {
+		for _, name := range []string{"mcpx", "a__b", "", " a", "a ", "a/b", strings.Repeat("é", 65)} {
+			if err := validate([]byte(strings.ReplaceAll(file, "NAME", name))); err == nil {
+				t.Errorf("%q in %s: valid", name, file)
+			}
+		}
+		for _, name := range []string{"mcpx2", "a_b", "日本 1.a-b_", strings.Repeat("é", 64)} {
+			if err := validate([]byte(strings.ReplaceAll(file, "NAME", name))); err != nil {
+				t.Errorf("%q in %s: %v", name, file, err)
+			}
+		}
+	}
+	for server, want := range map[string]bool{
+		`"command": ""`:                       false,
+		`"command": "x", "cwd": ""`:           false,
+		`"url": "ftp://example.com/mcp"`:      false,
+		`"url": "example.com"`:                false,
+		`"url": "https:///mcp"`:               false,
+		`"url": ""`:                           false,
+		`"url": "HTTPS://example.com"`:        true,
+		`"url": "http://${HOST:-a.b}:80/mcp"`: true,
+		`"url": "${BASE}/mcp"`:                true,
+	} {
+		file := []byte(`{"mcpServers": {"a": {` + server + `}}}`)
+		_, refused := Parse("x.json", file, variables())
+		if err := validate(file); err == nil != want || refused == nil != want {
+			t.Errorf("%s: %v; when read: %v", server, err, refused)
+		}
+	}
 }
