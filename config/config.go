@@ -48,6 +48,17 @@ type Profile struct {
 	all []Upstream // the disabled ones too, for Show
 }
 
+// Disabled are the names of the upstreams that the file has and switches off.
+func (p *Profile) Disabled() []string {
+	var names []string
+	for _, u := range p.all {
+		if u.disabled {
+			names = append(names, u.Name)
+		}
+	}
+	return names
+}
+
 func (p *Profile) describe() string {
 	if p.Enabled {
 		return p.Name

@@ -117,7 +117,7 @@ var synonyms = []Transport{"streamable-http", "streamableHttp", "streamable_http
 
 // nameField is the key of a server in an array that elsewhere is its key.
 func (u *Upstream) nameField() field {
-	return field{"name", text(&u.Name), "The name of the server, unlike any other."}
+	return field{"name", text(&u.Name).also(serverName), "The name of the server, unlike any other."}
 }
 
 // fields are the keys of one server.
@@ -127,11 +127,11 @@ func (u *Upstream) fields() []field {
 	disabled.show = func() any { return present(u.disabled) }
 	return []field{
 		{"type", choice(&u.Transport, types...), "How the server is reached. For a url the default is to try http, then sse."},
-		{"command", text(&u.Command, nonEmpty, wellFormed), "Program to start. ${VAR}, ${VAR:-default} and ${env:VAR} are expanded."},
+		{"command", text(&u.Command, nonEmpty, wellFormed).also(notEmpty), "Program to start. ${VAR}, ${VAR:-default} and ${env:VAR} are expanded."},
 		{"args", list(&u.Args, wellFormed), "Its arguments. References are expanded, each into one argument."},
 		{"env", dict(&u.Env, environmentName), "Its environment, besides PATH, HOME and the like. References are expanded."},
-		{"cwd", text(&u.Dir, nonEmpty, wellFormed), "Its working directory, relative to the config file. References are expanded."},
-		{"url", text(&u.URL, wellFormed, writtenURL), "Address of a remote server. References are expanded."},
+		{"cwd", text(&u.Dir, nonEmpty, wellFormed).also(notEmpty), "Its working directory, relative to the config file. References are expanded."},
+		{"url", text(&u.URL, wellFormed, writtenURL).also(webAddress), "Address of a remote server. References are expanded."},
 		{"headers", dict(&u.Headers, headerName), "HTTP headers for a remote server. References are expanded."},
 		{"description", text(&u.Description), "One line for the directory the agent sees."},
 		{"disabled", disabled, "true switches the server off."},

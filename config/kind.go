@@ -28,6 +28,13 @@ type kind struct {
 	show   func() any              // what is kept, as Show writes it; nil leaves the key out
 }
 
+// also is the kind with more said of it in the JSON Schema: what a check of its
+// own refuses, where that is simple to say there.
+func (k kind) also(rules ...pair) kind {
+	k.schema = append(slices.Clone(k.schema), rules...)
+	return k
+}
+
 func text(p *string, checks ...check) kind {
 	return kind{
 		schema: object{{"type", "string"}},

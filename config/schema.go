@@ -12,6 +12,8 @@ func Schema() []byte {
 	return indent(append(file,
 		requireOne(append([]string{"schemas"}, serverKeys...)),
 		pair{"$defs", object{
+			{"name", anyNameRule},
+			{"serverName", serverNameRule},
 			{"schema", append(describe(profile.fields()), requireOne(serverKeys))},
 			{"server", append(describe(upstream.fields()), requireOne([]string{"command", "url"}))},
 		}},
@@ -39,3 +41,20 @@ func requireOne(keys []string) pair {
 	}
 	return pair{"oneOf", rules}
 }
+
+// What checks refuse, in the words of JSON Schema. No pattern looks ahead, since
+// not every engine can.
+var (
+	notEmpty = pair{"minLength", 1}
+	// webAddress is an absolute http or https url, or one that has references.
+	webAddress = pair{"pattern", `^[hH][tT][tT][pP][sS]?://[^/?#]|\$\{`}
+
+	anyName     = pair{"$ref", "#/$defs/name"}
+	serverName  = pair{"$ref", "#/$defs/serverName"}
+	anyNameRule = object{
+		{"maxLength", 64},
+		{"pattern", `^[\p{L}\p{M}\p{Nd}_.-]([\p{L}\p{M}\p{Nd} _.-]*[\p{L}\p{M}\p{Nd}_.-])?$`},
+		{"not", object{{"pattern", "__"}}},
+	}
+	serverNameRule = object{anyName, {"not", object{{"const", "mcpx"}}}}
+)

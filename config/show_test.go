@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -53,7 +54,24 @@ func TestShowMadeByHand(t *testing.T) {
 	}
 }
 
-func TestSchema(t *testing.T) {
+// Every value of env and headers is hidden, however plain: what is short and
+// simple may be a PIN.
+func TestShowHidesPlainValues(t *testing.T) {
+	c := mustParse(t, `{"mcpServers": {
+		"a": {"command": "x", "env": {"TZ": "UTC", "MODE": "production", "PIN": "1234", "REGION": "${REGION}"}},
+		"b": {"url": "https://example.com", "headers": {"X-Mode": "production"}}}}`, "REGION=north")
+	a, b := c.Profiles[0].Upstreams[0].Public(), c.Profiles[0].Upstreams[1].Public()
+	if want := map[string]string{"TZ": "***", "MODE": "***", "PIN": "***", "REGION": "${REGION}"}; !maps.Equal(a.Env, want) {
+		t.Errorf("got %v, want %v", a.Env, want)
+	}
+	if want := map[string]string{"X-Mode": "***"}; !maps.Equal(b.Headers, want) {
+		t.Errorf("got %v, want %v", b.Headers, want)
+	}
+}
+
+// validator checks files against the JSON Schema.
+func validator(t *testing.T) func(data []byte) error {
+	t.Helper()
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +84,7 @@ func TestSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	validate := func(t *testing.T, data []byte) error {
+	return func(data []byte) error {
 		t.Helper()
 		standard, err := hujson.Standardize(append(data, '\n'))
 		if err != nil {
@@ -78,26 +96,69 @@ func TestSchema(t *testing.T) {
 		}
 		return schema.Validate(value)
 	}
+}
+
+func TestSchema(t *testing.T) {
+	validate := validator(t)
 	for _, file := range samples(t, "good") {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := validate(t, data); err != nil {
+		if err := validate(data); err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
 	}
 	for _, name := range []string{
 		"command_and_url", "durations", "env_must_be_strings", "expose", "limits_section", "list_elements", "logging_section", "no_shape",
-		"schemas_empty", "server_section", "stdio_falls_back", "two_shapes", "wrong_types",
+		"names", "schema_names", "schemas_empty", "server_section", "stdio_falls_back", "two_shapes", "urls", "wrong_types",
 	} {
 		data, err := os.ReadFile(filepath.Join("testdata", "bad", name+".jsonc"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if validate(t, data) == nil {
+		if validate(data) == nil {
 			t.Errorf("%s: valid", name)
 		}
 	}
 	golden(t, "testdata/schema.json", string(Schema()))
+}
+
+// What the reader refuses for its name or its text, an editor refuses too.
+func TestSchemaOfTexts(t *testing.T) {
+	validate := validator(t)
+	for _, file := range []string{
+		`{"mcpServers": {"NAME": {"command": "x"}}}`,
+		`{"servers": {"NAME": {"command": "x"}}}`,
+		`{"mcp_servers": [{"name": "NAME", "command": "x"}]}`,
+		`{"schemas": {"d": {"mcpServers": {"NAME": {"command": "x"}}}}}`,
+	} {
+		for _, name := range []string{"mcpx", "a__b", "", " a", "a ", "a/b", strings.Repeat("é", 65)} {
+			if err := validate([]byte(strings.ReplaceAll(file, "NAME", name))); err == nil {
+				t.Errorf("%q in %s: valid", name, file)
+			}
+		}
+		for _, name := range []string{"mcpx2", "a_b", "日本 1.a-b_", strings.Repeat("é", 64)} {
+			if err := validate([]byte(strings.ReplaceAll(file, "NAME", name))); err != nil {
+				t.Errorf("%q in %s: %v", name, file, err)
+			}
+		}
+	}
+	for server, want := range map[string]bool{
+		`"command": ""`:                       false,
+		`"command": "x", "cwd": ""`:           false,
+		`"url": "ftp://example.com/mcp"`:      false,
+		`"url": "example.com"`:                false,
+		`"url": "https:///mcp"`:               false,
+		`"url": ""`:                           false,
+		`"url": "HTTPS://example.com"`:        true,
+		`"url": "http://${HOST:-a.b}:80/mcp"`: true,
+		`"url": "${BASE}/mcp"`:                true,
+	} {
+		file := []byte(`{"mcpServers": {"a": {` + server + `}}}`)
+		_, refused := Parse("x.json", file, variables())
+		if err := validate(file); err == nil != want || refused == nil != want {
+			t.Errorf("%s: %v; when read: %v", server, err, refused)
+		}
+	}
 }

@@ -50,6 +50,7 @@ func profiles(p *[]Profile) kind {
 		schema: object{
 			{"type", "object"},
 			{"minProperties", 1},
+			{"propertyNames", object{anyName}},
 			{"additionalProperties", object{{"$ref", "#/$defs/schema"}}},
 		},
 		read: func(r *reader, n node) {
@@ -96,7 +97,11 @@ func (r *reader) prefix(n node, p *Profile) {
 // serverMap is the object of servers by name.
 func serverMap(p *[]Upstream) kind {
 	return kind{
-		schema: object{{"type", "object"}, {"additionalProperties", object{{"$ref", "#/$defs/server"}}}},
+		schema: object{
+			{"type", "object"},
+			{"propertyNames", object{serverName}},
+			{"additionalProperties", object{{"$ref", "#/$defs/server"}}},
+		},
 		read: func(r *reader, n node) {
 			if !r.is(n, '{', "object of servers") {
 				return

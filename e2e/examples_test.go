@@ -21,6 +21,7 @@ func TestExamples(t *testing.T) {
 		{"inspect time", []string{"inspect", config, "time"}, "time: 2 tools\nconvert_time(source_timezone: string"},
 		{"inspect files", []string{"inspect", config, "files"}, "files: 2 tools\nlist_directory(path?: string"},
 		{"inspect echo", []string{"inspect", config, "echo"}, "echo: 1 tool\necho("},
+		{"inspect tool", []string{"inspect", config, "time", "get_current_time"}, `{"annotations":{"readOnlyHint":true,"openWorldHint":false},"description":"Get the current time`},
 		{"exec time", []string{"exec", config, "time", "get_current_time", "timezone=UTC"}, "20"},
 		{"exec convert", []string{"exec", config, "time", "convert_time", "source_timezone=UTC", "time=12:00", "target_timezone=Asia/Tokyo"}, "20"},
 		{"exec files", []string{"exec", config, "files", "read_file", "path=mcpx.json", "lines:=1"}, "{\n"},

@@ -32,10 +32,16 @@ func run(args []string) error {
 	return server.ServeStdio(s)
 }
 
+// readOnly says that a tool changes nothing and reaches for nothing outside, so
+// that a client need not ask before each call. Unsaid, mcp-go says the contrary.
+func readOnly() mcp.ToolOption {
+	return mcp.WithToolAnnotation(mcp.ToolAnnotation{ReadOnlyHint: mcp.ToBoolPtr(true), OpenWorldHint: mcp.ToBoolPtr(false)})
+}
+
 func timeTools(s *server.MCPServer) {
 	zone := mcp.WithString("timezone", mcp.Required(), mcp.Description("IANA time zone, such as Europe/Paris"))
 	s.AddTool(mcp.NewTool("get_current_time",
-		mcp.WithDescription("Get the current time in a time zone. The answer is in RFC 3339."), zone,
+		mcp.WithDescription("Get the current time in a time zone. The answer is in RFC 3339."), readOnly(), zone,
 	), func(_ context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		location, err := time.LoadLocation(r.GetString("timezone", ""))
 		if err != nil {
@@ -44,7 +50,7 @@ func timeTools(s *server.MCPServer) {
 		return mcp.NewToolResultText(time.Now().In(location).Format(time.RFC3339)), nil
 	})
 	s.AddTool(mcp.NewTool("convert_time",
-		mcp.WithDescription("Convert a time of today to another time zone."),
+		mcp.WithDescription("Convert a time of today to another time zone."), readOnly(),
 		mcp.WithString("source_timezone", mcp.Required(), mcp.Description("IANA time zone of the time")),
 		mcp.WithString("time", mcp.Required(), mcp.Description("Time as HH:MM"), mcp.Pattern("^[0-2][0-9]:[0-5][0-9]$")),
 		mcp.WithString("target_timezone", mcp.Required(), mcp.Description("IANA time zone to convert to")),
@@ -77,7 +83,7 @@ func fileTools(s *server.MCPServer) {
 		os.Exit(1)
 	}
 	s.AddTool(mcp.NewTool("list_directory",
-		mcp.WithDescription("List the files of a folder."),
+		mcp.WithDescription("List the files of a folder."), readOnly(),
 		mcp.WithString("path", mcp.Description("Folder, relative to the server's own"), mcp.DefaultString(".")),
 	), func(_ context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		entries, err := fs.ReadDir(root.FS(), path.Clean(r.GetString("path", ".")))
@@ -95,7 +101,7 @@ func fileTools(s *server.MCPServer) {
 		return mcp.NewToolResultText(strings.Join(names, "\n")), nil
 	})
 	s.AddTool(mcp.NewTool("read_file",
-		mcp.WithDescription("Read a text file."),
+		mcp.WithDescription("Read a text file."), readOnly(),
 		mcp.WithString("path", mcp.Required(), mcp.Description("File, relative to the server's folder")),
 		mcp.WithNumber("lines", mcp.Description("Read only this many lines"), mcp.Min(1)),
 	), func(_ context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -113,7 +119,7 @@ func fileTools(s *server.MCPServer) {
 
 func echoTools(s *server.MCPServer) {
 	s.AddTool(mcp.NewTool("echo",
-		mcp.WithDescription("Say it again."),
+		mcp.WithDescription("Say it again."), readOnly(),
 		mcp.WithString("text", mcp.Required()),
 		mcp.WithNumber("times", mcp.Description("How often"), mcp.DefaultNumber(1), mcp.Min(1), mcp.Max(10)),
 		mcp.WithString("style", mcp.Enum("plain", "loud")),

@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"strings"
 
 	"mcpx/config"
 )
@@ -11,7 +13,7 @@ import (
 type configCmd struct {
 	Check  configCheckCmd  `cmd:"" help:"Report every problem in the file."`
 	Schema configSchemaCmd `cmd:"" help:"Print the JSON Schema of the file, for editors."`
-	Show   configShowCmd   `cmd:"" help:"Print the file resolved, secrets hidden."`
+	Show   configShowCmd   `cmd:"" help:"Print the file as mcpx understood it: defaults filled in, secrets hidden."`
 }
 
 // Help is shown below the commands.
@@ -40,10 +42,11 @@ type configReport struct {
 }
 
 type configSchema struct {
-	Name    string         `json:"name"`
-	Enabled bool           `json:"enabled"`
-	Expose  string         `json:"expose"`
-	Servers []configServer `json:"servers"`
+	Name     string         `json:"name"`
+	Enabled  bool           `json:"enabled"`
+	Expose   string         `json:"expose"`
+	Servers  []configServer `json:"servers"`
+	Disabled []string       `json:"disabled"` // the servers that the file switches off
 }
 
 type configServer struct {
@@ -63,7 +66,7 @@ func (c *configCheckCmd) Run(t *terminal) error {
 	warn(t.stderr, file.Warnings)
 	for i := range file.Profiles {
 		p := &file.Profiles[i]
-		fmt.Fprintf(t.stdout, "%s: schema %q, %s, servers: %s\n", file.File, p.Name, p.Expose, names(p))
+		fmt.Fprintf(t.stdout, "%s: schema %q, %s\n", file.File, p.Name, summary(p))
 		for _, u := range p.Upstreams {
 			if u.Err != nil {
 				fmt.Fprintf(t.stderr, "warning: server %q will not start: %v\n", u.Name, u.Err)
@@ -89,7 +92,7 @@ func (c *configCheckCmd) json(t *terminal, file *config.Config, err error) error
 	}
 	r.File, r.Warnings = file.File, append(r.Warnings, file.Warnings...)
 	for _, p := range file.Profiles {
-		s := configSchema{Name: p.Name, Enabled: p.Enabled, Expose: string(p.Expose), Servers: []configServer{}}
+		s := configSchema{Name: p.Name, Enabled: p.Enabled, Expose: string(p.Expose), Servers: []configServer{}, Disabled: append([]string{}, p.Disabled()...)}
 		for _, u := range p.Upstreams {
 			server := configServer{Name: u.Name}
 			if u.Err != nil {
@@ -122,14 +125,18 @@ func (c *configShowCmd) Run(t *terminal) error {
 	return err
 }
 
-func names(p *config.Profile) string {
-	text := "none"
+// summary is what a schema has, in a few words.
+func summary(p *config.Profile) string {
+	names := make([]string, len(p.Upstreams))
 	for i, u := range p.Upstreams {
-		if i == 0 {
-			text = u.Name
-			continue
-		}
-		text += ", " + u.Name
+		names[i] = u.Name
+	}
+	text := fmt.Sprintf("%s, servers: %s", p.Expose, cmp.Or(strings.Join(names, ", "), "none"))
+	if !p.Enabled {
+		text = "not enabled, " + text
+	}
+	if off := p.Disabled(); len(off) > 0 {
+		text += "; disabled: " + strings.Join(off, ", ")
 	}
 	return text
 }

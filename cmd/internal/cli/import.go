@@ -53,6 +53,9 @@ func (c *importCmd) Run(t *terminal) error {
 		_, err := t.stdout.Write(found.Config())
 		return err
 	}
+	if err := c.folder(t); err != nil {
+		return err
+	}
 	if err := c.write(found.Config()); err != nil {
 		return err
 	}
@@ -63,7 +66,11 @@ func (c *importCmd) Run(t *terminal) error {
 func thisSystem() clients.System {
 	home, _ := os.UserHomeDir()
 	dir, _ := os.Getwd()
-	return clients.System{OS: runtime.GOOS, Home: home, Dir: dir, Lookup: os.LookupEnv}
+	exists := func(path string) bool {
+		_, err := os.Stat(path)
+		return err == nil
+	}
+	return clients.System{OS: runtime.GOOS, Home: home, Dir: dir, Lookup: os.LookupEnv, Exists: exists}
 }
 
 // places are where to look.
@@ -132,12 +139,26 @@ func nothing(found *clients.Collection, places []clients.Place) error {
 	return errors.New(b.String())
 }
 
+// folder makes sure that the file can be where it is wanted, and says what it made
+// for that.
+func (c *importCmd) folder(t *terminal) error {
+	if info, err := os.Stat(c.Output); err == nil && info.IsDir() {
+		return usageError{fmt.Errorf("--output %s is a folder; name a file, such as %s", c.Output, filepath.Join(c.Output, "mcpx.json"))}
+	}
+	folder := filepath.Dir(c.Output)
+	if _, err := os.Stat(folder); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return err
+	}
+	fmt.Fprintf(t.stderr, "made the folder %s\n", folder)
+	return nil
+}
+
 // write puts the config where it is wanted. It may hold keys, so that it is for
 // its owner alone. What was there is replaced whole, or not at all.
 func (c *importCmd) write(config []byte) error {
-	if err := os.MkdirAll(filepath.Dir(c.Output), 0o700); err != nil {
-		return err
-	}
 	if !c.Force {
 		f, err := os.OpenFile(c.Output, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 		if errors.Is(err, fs.ErrExist) {

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -40,10 +42,37 @@ func manual(program *kong.Node) string {
 			line(".PP\n.nf\n%s\n.fi", roff(command.Detail))
 		}
 	}
-	line(".SH FILES\n%s", roff("Without CONFIG: $MCPX_CONFIG, ./mcpx.json, then ~/.config/mcpx/config.json."))
+	line(".SH ENVIRONMENT\n%s", roff("What the command line says wins over these, and these win over the config file."))
+	for _, v := range variables(program) {
+		line(".TP\n.B %s\n%s", roff(v.name), roff(v.help))
+	}
+	line(".SH FILES\n%s", roff("Where CONFIG may be left out: $MCPX_CONFIG, ./mcpx.json, then $XDG_CONFIG_HOME/mcpx/config.json (~/.config/mcpx/config.json)."))
 	line(".SH EXIT STATUS\n%s", roff("0 fine, 1 failed, 2 usage or config."))
 	line(".SH EXAMPLES\n.nf\n%s\n.fi", roff(examples))
 	return page.String()
+}
+
+// variable is one of the environment.
+type variable struct{ name, help string }
+
+// variables are those that mcpx looks at, by name: those of flags, and two that
+// have none.
+func variables(program *kong.Node) []variable {
+	found := []variable{
+		{"MCPX_CONFIG", "The config file, where none is named."},
+		{"MCPX_TOKEN", "The bearer token that clients of the HTTP front must send. A token file wins."},
+	}
+	for _, command := range program.Leaves(true) {
+		for _, flag := range command.Flags {
+			for _, name := range flag.Envs {
+				if !slices.ContainsFunc(found, func(v variable) bool { return v.name == name }) {
+					found = append(found, variable{name, flag.Help})
+				}
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b variable) int { return cmp.Compare(a.name, b.name) })
+	return found
 }
 
 // roff is text as man takes it: nothing in it is a command or an escape.

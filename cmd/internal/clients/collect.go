@@ -1,10 +1,12 @@
 package clients
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"slices"
 	"strings"
 	"unicode"
@@ -45,7 +47,7 @@ func (c *Collection) Add(places []Place, readFile func(path string) ([]byte, err
 		}
 		file := File{Place: p, Err: err}
 		if err == nil {
-			file.Servers, file.Err = c.file(p, data)
+			file.Servers, file.Err = c.file(p, data, readFile)
 		}
 		if strings.HasSuffix(p.Path, "settings.json") && len(file.Servers) == 0 {
 			continue // every editor has one, for other things
@@ -101,14 +103,19 @@ func appendSpaced(b, value []byte) []byte {
 }
 
 // file takes the servers of one file and returns their names.
-func (c *Collection) file(p Place, data []byte) ([]string, error) {
+func (c *Collection) file(p Place, data []byte, readFile func(path string) ([]byte, error)) ([]string, error) {
 	found, err := read(p.Path, data, p.Project)
 	if err != nil {
 		return nil, err
 	}
+	if path.Base(slashed(p.Path)) == ".mcp.json" {
+		found.off[slashed(p.Project)] = c.System.offInShared(p.Project, readFile)
+	}
 	var names []string
 	for _, e := range found.servers {
 		names = append(names, e.name)
+		folder := cmp.Or(e.project, c.System.Dir) // a server of the user's is used here
+		e.off = slices.Contains(found.off[slashed(folder)], e.name)
 		c.add(p, e, found.inputs)
 	}
 	return names, nil
@@ -126,11 +133,21 @@ func (c *Collection) add(p Place, e entry, inputs map[string]string) {
 		note("this is mcpx itself; left out")
 		return
 	}
-	convert := conversion{system: c.System, project: e.project, inputs: inputs, note: note}
+	var changes []string
+	convert := conversion{system: c.System, project: e.project, inputs: inputs, note: func(format string, args ...any) {
+		changes = append(changes, fmt.Sprintf(format, args...))
+	}}
 	raw := convert.server(e.raw)
 	if problem := check(raw); problem != "" {
-		note("left out: %s", problem)
+		note("left out: %s", problem) // what was changed does not matter then
 		return
+	}
+	for _, text := range changes {
+		note("%s", text)
+	}
+	if e.off && rawjson.Get(raw, "disabled") == nil {
+		raw = rawjson.With(raw, "disabled", []byte("true"))
+		note("it is switched off in Claude Code, and stays so")
 	}
 	name := validName(e.name)
 	if name != e.name {

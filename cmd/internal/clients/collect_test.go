@@ -93,6 +93,36 @@ func TestConvert(t *testing.T) {
 	}
 }
 
+// A server of a project is started there if its command line names what is there.
+func TestFilesOfTheProject(t *testing.T) {
+	there := []string{"server.py", "dist/index.js", ".venv/bin/python", "sub", "time", "run.sh"}
+	system := System{OS: "linux", Dir: "/src/p", Exists: func(path string) bool {
+		below, ok := strings.CutPrefix(path, "/src/p/")
+		return ok && slices.Contains(there, below)
+	}}
+	for server, want := range map[string]bool{
+		`{"command":"python","args":["server.py"]}`:                         true,
+		`{"command":"node","args":["--inspect","dist/index.js"]}`:           true,
+		`{"command":".venv/bin/python","args":["-m","x"]}`:                  true,
+		`{"command":"uv","args":["--directory","sub","run","x"]}`:           true,
+		`{"command":"uv","args":["--directory=sub","run","x"]}`:             true,
+		`{"command":"x","args":["--config=dist/index.js"]}`:                 true,
+		`{"command":"x","args":[".."]}`:                                     true,
+		`{"command":"uvx","args":["time"]}`:                                 false, // a package
+		`{"command":"run.sh"}`:                                              false, // of the PATH
+		`{"command":"npx","args":["-y","@scope/pkg","mcp-server@1.2.3"]}`:   false,
+		`{"command":"python","args":["other.py"]}`:                          false,
+		`{"command":"python","args":["/src/p/server.py"]}`:                  false,
+		`{"command":"npx","args":["mcp-remote","https://example.com/mcp"]}`: false,
+		`{"command":"x","args":["--directory"]}`:                            false,
+	} {
+		made, _ := servers(t, collect(t, system, `{"mcpServers":{"s":`+server+`}}`))["s"].(map[string]any)
+		if got := made["cwd"]; got != nil != want || want && got != "/src/p" {
+			t.Errorf("%s: cwd %v, want one: %v", server, got, want)
+		}
+	}
+}
+
 func TestCodex(t *testing.T) {
 	found := collect(t, System{OS: "linux"}, `
 [mcp_servers.local]
@@ -200,6 +230,36 @@ func TestLeftOut(t *testing.T) {
 	}
 	if len(found.Notes) != 4 || !slices.ContainsFunc(found.Notes, func(n string) bool { return n == `One, "none": left out: needs command or url` }) {
 		t.Errorf("got\n%s", strings.Join(found.Notes, "\n"))
+	}
+}
+
+// A server that is left out has one note, whatever else was wrong with it.
+func TestLeftOutOnce(t *testing.T) {
+	found := collect(t, System{}, `{"mcpServers":{"socket":{"type":"ws","url":"ws://a.b","odd":1}}}`)
+	if len(found.Notes) != 1 || !strings.HasPrefix(found.Notes[0], `One, "socket": left out: url `) {
+		t.Errorf("got %q", found.Notes)
+	}
+}
+
+// What is wrong with a file is said in plain words; TOML may have any name.
+func TestReadFile(t *testing.T) {
+	for _, c := range []struct{ path, text, want string }{
+		{"config", "[mcp_servers.a]\ncommand = \"x\"\n", ""},
+		{"config", "model = \"m\"\n[mcp_servers.a]\ncommand = \"x\"\n", ""},
+		{"a.json", "", "the file is empty"},
+		{"a.json", "\ufeff \n", "the file is empty"},
+		{"a.toml", "", "the file is empty"},
+		{"a.json", "\n{\"mcpServers\":", "not valid JSON: line 2, column 15: "},
+		{"a.toml", "[mcp_servers", "not valid TOML: "},
+		{"a.json", "hello", "not valid JSON: line 1, column 1: "},
+	} {
+		found, err := read(c.path, []byte(c.text), "")
+		switch {
+		case c.want == "" && (err != nil || len(found.servers) != 1):
+			t.Errorf("%s %q: %v %v", c.path, c.text, found, err)
+		case c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), c.want) || strings.Contains(err.Error(), "toml: ")):
+			t.Errorf("%s %q: got %v, want %s", c.path, c.text, err, c.want)
+		}
 	}
 }
 

@@ -281,15 +281,47 @@ func (c *conversion) home() {
 	if c.project == "" || c.get("command") == nil || c.get("cwd") != nil {
 		return
 	}
-	words := append([][]byte{c.get("command")}, slices.Collect(rawjson.Elements(c.get("args")))...)
-	if slices.ContainsFunc(words, func(w []byte) bool {
-		text, _ := rawjson.String(w)
-		return text == "." || text == ".." || strings.HasPrefix(text, "./") || strings.HasPrefix(text, "../") ||
-			strings.HasPrefix(text, `.\`) || strings.HasPrefix(text, `..\`)
-	}) {
+	if c.namesFiles() {
 		c.set("cwd", rawjson.AppendString(nil, c.project))
 		c.note("it is started in %s, since its command line names files there", c.project)
 	}
+}
+
+// namesFiles reports whether the command line names files of the project.
+func (c *conversion) namesFiles() bool {
+	command, _ := rawjson.String(c.get("command"))
+	if dotted(command) || strings.ContainsAny(command, `/\`) && c.inProject(command) {
+		return true // a bare name is looked for in the PATH
+	}
+	flag := ""
+	for element := range rawjson.Elements(c.get("args")) {
+		word, _ := rawjson.String(element)
+		if name, value, ok := strings.Cut(word, "="); ok && strings.HasPrefix(name, "-") {
+			flag, word = name, value
+		}
+		// A plain word may well be a package that is called as a folder is.
+		file := strings.ContainsAny(word, `/\`) || path.Ext(word) != "" || slices.Contains(folderFlags, flag)
+		if dotted(word) || file && c.inProject(word) {
+			return true
+		}
+		flag = word
+	}
+	return false
+}
+
+// folderFlags are the flags of uv, npm and others whose value is a folder.
+var folderFlags = []string{"--directory", "--dir", "--project", "--cwd", "--prefix", "-C"}
+
+// dotted reports whether a word can only be a path from where it is used.
+func dotted(word string) bool {
+	return word == "." || word == ".." || slices.ContainsFunc([]string{"./", "../", `.\`, `..\`}, func(start string) bool {
+		return strings.HasPrefix(word, start)
+	})
+}
+
+// inProject reports whether the word names something that is there.
+func (c *conversion) inProject(word string) bool {
+	return word != "" && relative(word) && c.system.Exists != nil && c.system.Exists(c.system.join(c.project, word))
 }
 
 // isMcpx reports whether a server is mcpx itself, which needs no mcpx in front.

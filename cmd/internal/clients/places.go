@@ -14,6 +14,7 @@ type System struct {
 	Home   string // of the user
 	Dir    string // the folder mcpx was started in
 	Lookup func(name string) (value string, ok bool)
+	Exists func(path string) bool // whether a file or folder is there; without it, none is
 }
 
 // Place is where a client keeps a config file.
@@ -41,10 +42,7 @@ var all = []client{
 		return places
 	}, nil},
 	{"claude-code", "Claude Code", func(s System) []string {
-		if folder := s.value("CLAUDE_CONFIG_DIR"); folder != "" {
-			return []string{s.join(folder, ".claude.json")}
-		}
-		return []string{s.join(s.Home, ".claude.json")}
+		return []string{s.claudeFile()}
 	}, []string{".mcp.json"}},
 	{"cursor", "Cursor", func(s System) []string {
 		return []string{s.join(s.Home, ".cursor", "mcp.json")}
@@ -137,6 +135,9 @@ func (s System) data() string {
 }
 
 func (s System) value(name string) string {
+	if s.Lookup == nil {
+		return ""
+	}
 	value, _ := s.Lookup(name)
 	return value
 }

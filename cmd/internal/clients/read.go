@@ -18,12 +18,14 @@ type entry struct {
 	name    string
 	raw     []byte
 	project string // the folder it is for; empty: it is the user's
+	off     bool   // switched off, though not in what it says of itself
 }
 
 // contents are what a file says.
 type contents struct {
 	servers []entry
-	inputs  map[string]string // what VS Code asks the user for: description by id
+	inputs  map[string]string   // what VS Code asks the user for: description by id
+	off     map[string][]string // what Claude Code has switched off, by project
 }
 
 // read finds the servers of a file, wherever clients write them.
@@ -35,7 +37,7 @@ func read(path string, data []byte, project string) (contents, error) {
 	if rawjson.Kind(raw) != '{' {
 		return contents{}, errors.New("expected an object with servers")
 	}
-	c := contents{inputs: map[string]string{}}
+	c := contents{inputs: map[string]string{}, off: offByProject(raw, "disabledMcpServers")}
 	c.object(raw, project)
 	c.object(rawjson.Get(raw, "mcp"), project) // VS Code's settings
 	for folder, settings := range rawjson.Members(rawjson.Get(raw, "projects")) {
@@ -52,11 +54,11 @@ func (c *contents) object(raw []byte, project string) {
 	for _, key := range []string{"mcpServers", "mcp_servers", "servers"} {
 		list := rawjson.Get(raw, key)
 		for name, server := range rawjson.Members(list) {
-			c.servers = append(c.servers, entry{name, server, project})
+			c.servers = append(c.servers, entry{name: name, raw: server, project: project})
 		}
 		for server := range rawjson.Elements(list) {
 			name, _ := rawjson.String(rawjson.Get(server, "name"))
-			c.servers = append(c.servers, entry{name, rawjson.With(server, "name", nil), project})
+			c.servers = append(c.servers, entry{name: name, raw: rawjson.With(server, "name", nil), project: project})
 		}
 	}
 	for input := range rawjson.Elements(rawjson.Get(raw, "inputs")) {
@@ -65,19 +67,39 @@ func (c *contents) object(raw []byte, project string) {
 	}
 }
 
-// standardize makes plain JSON of TOML, and of JSON with comments.
+// standardize makes plain JSON of TOML, and of JSON with comments. A file that is
+// no JSON may be TOML under any name.
 func standardize(path string, data []byte) ([]byte, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
-	if !strings.HasSuffix(strings.ToLower(path), ".toml") {
-		raw, err := hujson.Standardize(data)
+	if len(bytes.TrimSpace(data)) == 0 {
+		return nil, errors.New("the file is empty")
+	}
+	if strings.HasSuffix(strings.ToLower(path), ".toml") {
+		raw, err := fromTOML(data)
 		if err != nil {
-			return nil, fmt.Errorf("not valid JSON: %w", err)
+			return nil, fmt.Errorf("not valid TOML: %s", reason(err))
 		}
 		return raw, nil
 	}
+	raw, err := hujson.Standardize(data)
+	if err == nil {
+		return raw, nil
+	}
+	if raw, err := fromTOML(data); err == nil {
+		return raw, nil
+	}
+	return nil, fmt.Errorf("not valid JSON: %s", reason(err))
+}
+
+func fromTOML(data []byte) ([]byte, error) {
 	var value map[string]any
 	if err := toml.Unmarshal(data, &value); err != nil {
-		return nil, fmt.Errorf("not valid TOML: %w", err)
+		return nil, err
 	}
 	return json.Marshal(map[string]any{"mcp_servers": value["mcp_servers"]})
+}
+
+// reason is what a parser says, without its own name.
+func reason(err error) string {
+	return strings.TrimPrefix(strings.TrimPrefix(err.Error(), "hujson: "), "toml: ")
 }
