@@ -58,16 +58,16 @@ func TestHTTPMetrics(t *testing.T) {
 	c.exec("a", "sleep", `{"ms":300,"text":"x"}`)
 	got := s.metrics(t, c.token)
 	for sample, want := range map[string]float64{
-		`mcpx_calls_total{outcome="ok",server="a"}`:                                  4,
-		`mcpx_calls_total{outcome="invalid",server="a"}`:                             1,
-		`mcpx_calls_total{outcome="error",server="a"}`:                               1,
-		`mcpx_calls_total{outcome="lost",server="a"}`:                                1,
-		`mcpx_calls_total{outcome="unavailable",server="dead"}`:                      1,
-		`mcpx_calls_total{outcome="not_found",server="unknown"}`:                     1,
-		`mcpx_call_seconds_count{outcome="ok",server="a"}`:                           4,
-		`mcpx_call_seconds_bucket{outcome="ok",server="a",le="+Inf"}`:                4,
-		`mcpx_call_bytes_total{direction="in",outcome="invalid",server="a"}`:         2,
-		`mcpx_call_bytes_total{direction="out",outcome="unavailable",server="dead"}`: 0,
+		`mcpx_calls_total{outcome="ok",schema="default",server="a"}`:                                  4,
+		`mcpx_calls_total{outcome="invalid",schema="default",server="a"}`:                             1,
+		`mcpx_calls_total{outcome="error",schema="default",server="a"}`:                               1,
+		`mcpx_calls_total{outcome="lost",schema="default",server="a"}`:                                1,
+		`mcpx_calls_total{outcome="unavailable",schema="default",server="dead"}`:                      1,
+		`mcpx_calls_total{outcome="not_found",schema="default",server="unknown"}`:                     1,
+		`mcpx_call_seconds_count{outcome="ok",schema="default",server="a"}`:                           4,
+		`mcpx_call_seconds_bucket{outcome="ok",schema="default",server="a",le="+Inf"}`:                4,
+		`mcpx_call_bytes_total{direction="in",outcome="invalid",schema="default",server="a"}`:         2,
+		`mcpx_call_bytes_total{direction="out",outcome="unavailable",schema="default",server="dead"}`: 0,
 		`mcpx_sessions`: 1,
 		`mcpx_upstream_state{schema="default",server="a",state="ready"}`:    1,
 		`mcpx_upstream_state{schema="default",server="a",state="waiting"}`:  0,
@@ -78,12 +78,12 @@ func TestHTTPMetrics(t *testing.T) {
 		}
 	}
 	for sample, least := range map[string]float64{
-		`mcpx_call_seconds_sum{outcome="ok",server="a"}`:                 0.3,
-		`mcpx_call_bytes_total{direction="in",outcome="ok",server="a"}`:  float64(3 * len(text)),
-		`mcpx_call_bytes_total{direction="out",outcome="ok",server="a"}`: float64(3 * len(text)),
-		`mcpx_upstream_tools{schema="default",server="a"}`:               5,
-		`mcpx_tokens_saved{schema="default"}`:                            200,
-		`process_resident_memory_bytes`:                                  1 << 20,
+		`mcpx_call_seconds_sum{outcome="ok",schema="default",server="a"}`:                 0.3,
+		`mcpx_call_bytes_total{direction="in",outcome="ok",schema="default",server="a"}`:  float64(3 * len(text)),
+		`mcpx_call_bytes_total{direction="out",outcome="ok",schema="default",server="a"}`: float64(3 * len(text)),
+		`mcpx_upstream_tools{schema="default",server="a"}`:                                5,
+		`mcpx_tokens_saved{schema="default"}`:                                             200,
+		`process_resident_memory_bytes`:                                                   1 << 20,
 	} {
 		if got[sample] < least {
 			t.Errorf("%s is %v, want at least %v", sample, got[sample], least)

@@ -47,11 +47,13 @@ func New(r *registry.Registry, c *config.Config, p *config.Profile, o Options) *
 		config:   c,
 		profile:  p,
 		log:      o.Log,
-		observe:  o.Observe,
 		results:  results.New(c.Limits.ResultTokens),
 	}
-	if e.observe == nil {
-		e.observe = func(Event) {}
+	e.observe = func(event Event) {
+		if o.Observe != nil {
+			event.Schema = p.Name
+			o.Observe(event)
+		}
 	}
 	e.builtin = newBuiltin(e)
 	return e
@@ -72,10 +74,10 @@ type Call struct {
 
 // Event is what became of a call.
 type Event struct {
-	Client, Request, Server, Tool string
-	Outcome                       string // ok, or the kind of failure
-	Took                          time.Duration
-	BytesIn, BytesOut             int
+	Schema, Client, Request, Server, Tool string
+	Outcome                               string // ok, or the kind of failure
+	Took                                  time.Duration
+	BytesIn, BytesOut                     int
 }
 
 // Do makes the call and returns the upstream's result as it came, unless it

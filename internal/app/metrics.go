@@ -25,13 +25,13 @@ func newMetrics() *metrics {
 		registry: prometheus.NewRegistry(),
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mcpx_calls_total", Help: "Calls to upstreams, by what became of them.",
-		}, []string{"server", "outcome"}),
+		}, []string{"schema", "server", "outcome"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "mcpx_call_seconds", Help: "How long calls took.", Buckets: prometheus.ExponentialBuckets(0.001, 4, 9),
-		}, []string{"server", "outcome"}),
+		}, []string{"schema", "server", "outcome"}),
 		bytes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mcpx_call_bytes_total", Help: "Bytes of arguments (in) and results (out).",
-		}, []string{"server", "outcome", "direction"}),
+		}, []string{"schema", "server", "outcome", "direction"}),
 	}
 	m.registry.MustRegister(m.calls, m.seconds, m.bytes,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -44,10 +44,10 @@ func (m *metrics) observe(e executor.Event) {
 	if e.Outcome == "not_found" {
 		server = "unknown" // a client may ask for any name
 	}
-	m.calls.WithLabelValues(server, e.Outcome).Inc()
-	m.seconds.WithLabelValues(server, e.Outcome).Observe(e.Took.Seconds())
-	m.bytes.WithLabelValues(server, e.Outcome, "in").Add(float64(e.BytesIn))
-	m.bytes.WithLabelValues(server, e.Outcome, "out").Add(float64(e.BytesOut))
+	m.calls.WithLabelValues(e.Schema, server, e.Outcome).Inc()
+	m.seconds.WithLabelValues(e.Schema, server, e.Outcome).Observe(e.Took.Seconds())
+	m.bytes.WithLabelValues(e.Schema, server, e.Outcome, "in").Add(float64(e.BytesIn))
+	m.bytes.WithLabelValues(e.Schema, server, e.Outcome, "out").Add(float64(e.BytesOut))
 }
 
 // handler answers with all that was counted; flush has the last calls counted too.

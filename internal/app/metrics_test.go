@@ -25,16 +25,16 @@ func TestMetrics(t *testing.T) {
 	m := newMetrics()
 	a.metrics = m
 	m.watch(func() int { return 7 }, []*App{a})
-	a.logCall(executor.Event{Server: "a", Outcome: "ok", Took: 20 * time.Millisecond, BytesIn: 5, BytesOut: 9})
-	a.logCall(executor.Event{Server: "made up by a client", Outcome: "not_found"})
+	a.logCall(executor.Event{Schema: "default", Server: "a", Outcome: "ok", Took: 20 * time.Millisecond, BytesIn: 5, BytesOut: 9})
+	a.logCall(executor.Event{Schema: "default", Server: "made up by a client", Outcome: "not_found"})
 	w := httptest.NewRecorder()
 	m.handler(func() {}).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil))
 	for _, want := range []string{
-		`mcpx_calls_total{outcome="ok",server="a"} 1`,
-		`mcpx_calls_total{outcome="not_found",server="unknown"} 1`,
-		`mcpx_call_seconds_count{outcome="ok",server="a"} 1`,
-		`mcpx_call_bytes_total{direction="in",outcome="ok",server="a"} 5`,
-		`mcpx_call_bytes_total{direction="out",outcome="ok",server="a"} 9`,
+		`mcpx_calls_total{outcome="ok",schema="default",server="a"} 1`,
+		`mcpx_calls_total{outcome="not_found",schema="default",server="unknown"} 1`,
+		`mcpx_call_seconds_count{outcome="ok",schema="default",server="a"} 1`,
+		`mcpx_call_bytes_total{direction="in",outcome="ok",schema="default",server="a"} 5`,
+		`mcpx_call_bytes_total{direction="out",outcome="ok",schema="default",server="a"} 9`,
 		`mcpx_sessions 7`,
 		`mcpx_upstream_state{schema="default",server="a",state="starting"} 1`,
 		`mcpx_upstream_state{schema="default",server="a",state="ready"} 0`,
