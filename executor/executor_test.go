@@ -292,6 +292,7 @@ func TestEveryCallIsOneEvent(t *testing.T) {
 		if row.want.BytesOut < 0 {
 			row.want.BytesOut = len(result)
 		}
+		row.want.Schema = "default"
 		if got != row.want {
 			t.Errorf("%s: event %+v, want %+v (%v)", row.name, got, row.want, err)
 		}
