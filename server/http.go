@@ -112,7 +112,7 @@ func (h *HTTP) Handler() http.Handler {
 	mux.HandleFunc("GET /sse", h.withServer(h.sse))
 	mux.HandleFunc("GET /sse/{schema}", h.withServer(h.sse))
 	mux.HandleFunc("POST /message", h.message)
-	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"status":"ok"}`) })
+	mux.HandleFunc("GET /health", health)
 	mux.HandleFunc("GET /status", h.status)
 	if h.Metrics != nil {
 		mux.Handle("GET /metrics", h.Metrics)

@@ -132,6 +132,15 @@ func TestStatus(t *testing.T) {
 	}
 }
 
+func TestWhatIsJSONSaysSo(t *testing.T) {
+	s := serveHTTP(t)
+	for _, path := range []string{"/health", "/status", "/mcp", "/mcp/nope"} {
+		if got := s.do(t, "GET", path, "").Header.Get("Content-Type"); got != "application/json" {
+			t.Errorf("%s: Content-Type %q", path, got)
+		}
+	}
+}
+
 // A client may choose how it sees the tools, and then hears whose they are.
 func TestClientChoosesExposure(t *testing.T) {
 	s := serveHTTP(t, upstream(t, "one"))
