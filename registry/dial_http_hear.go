@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"time"
 
+	"mcpx/internal/jsonrpc"
 	"mcpx/internal/rawjson"
 )
 
@@ -45,6 +46,7 @@ func (l *httpLink) take(ctx context.Context, answer *http.Response, message []by
 // receive hands a message to the session. The answer to initialize says which
 // revision later requests have to name.
 func (l *httpLink) receive(message []byte) {
+	message = jsonrpc.UTF8(message)
 	l.mu.Lock()
 	if l.version == "" {
 		l.version, _ = rawjson.String(rawjson.Get(rawjson.Get(message, "result"), "protocolVersion"))

@@ -207,7 +207,7 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request, s *Server) {
 // knownVersion reports whether a header may name that revision; it may be absent.
 func knownVersion(version string) bool { return version == "" || mcp.IsValidProtocolVersion(version) }
 
-// body reads the request's body, within its limit.
+// body reads the request's body, within its limit, as UTF-8.
 func (h *HTTP) body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 	if kind := r.Header.Get("Content-Type"); kind != "" && kind != "application/json" {
 		if media, _, err := mime.ParseMediaType(kind); err != nil || media != "application/json" {
@@ -228,7 +228,7 @@ func (h *HTTP) body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 		refuse(w, http.StatusBadRequest, "the body could not be read")
 		return nil, false
 	}
-	return body, true
+	return jsonrpc.UTF8(body), true
 }
 
 // readBody reads all of a body that is about that long, -1 if that is not known.

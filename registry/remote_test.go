@@ -1,0 +1,81 @@
+package registry
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"mcpx/internal/rawjson"
+)
+
+// scripted is a remote upstream that does what a test says; the rest is as plain
+// as can be.
+type scripted struct {
+	call  func(w http.ResponseWriter, id []byte)       // answers tools/call
+	reply func(w http.ResponseWriter, body []byte)     // takes what answers its own requests
+	stand func(w http.ResponseWriter, r *http.Request) // serves the standing stream
+}
+
+func (s *scripted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	id := rawjson.Get(body, "id")
+	method, _ := rawjson.String(rawjson.Get(body, "method"))
+	results := map[string]string{
+		"initialize": `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"scripted","version":"1"}}`,
+		"tools/list": `{"tools":[{"name":"work","inputSchema":{"type":"object"}}]}`,
+		"ping":       `{}`,
+	}
+	switch {
+	case r.Method == http.MethodGet && s.stand != nil:
+		s.stand(w, r)
+	case r.Method != http.MethodPost:
+		w.WriteHeader(http.StatusMethodNotAllowed)
+	case results[method] != "":
+		w.Header().Set("Mcp-Session-Id", "s")
+		jsonAnswer(w, id, results[method])
+	case method == "tools/call":
+		s.call(w, id)
+	case method == "" && s.reply != nil:
+		s.reply(w, body)
+	default:
+		w.WriteHeader(http.StatusAccepted)
+	}
+}
+
+// start runs a registry with the upstream as "a".
+func (s *scripted) start(t *testing.T) *Registry {
+	t.Helper()
+	remote := httptest.NewServer(s)
+	t.Cleanup(func() {
+		remote.CloseClientConnections()
+		remote.Close()
+	})
+	r, _ := run(t, map[string]any{"a": map[string]any{"url": remote.URL, "type": "http"}})
+	return r
+}
+
+func jsonAnswer(w http.ResponseWriter, id []byte, result string) {
+	w.Header().Set("Content-Type", "application/json")
+	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, id, result)
+}
+
+// textResult is the result of a call, with a text.
+func textResult(text string) string { return `{"content":[{"type":"text","text":"` + text + `"}]}` }
+
+// What a remote upstream sends that is not UTF-8 reaches no client: it could end it.
+func TestRemoteMessagesAreUTF8(t *testing.T) {
+	for name, call := range map[string]func(w http.ResponseWriter, id []byte){
+		"one message": func(w http.ResponseWriter, id []byte) { jsonAnswer(w, id, textResult("a\xffb")) },
+		"events": func(w http.ResponseWriter, id []byte) {
+			events(w, fmt.Sprintf("data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":%s}\n\n", id, textResult("a\xffb")))
+		},
+	} {
+		r := (&scripted{call: call}).start(t)
+		result, err := r.Call(t.Context(), "a", Request{Method: "tools/call", Params: []byte(`{"name":"work"}`)})
+		if want := textResult("a\ufffdb"); err != nil || string(result) != want {
+			t.Errorf("%s: %q, %v; want %q", name, result, err, want)
+		}
+	}
+}
