@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -18,11 +17,9 @@ import (
 // errBroken is of an answer that has begun and does not end as it should.
 var errBroken = errors.New("the connection broke")
 
-// take reads the messages of an answer. An answer that ends before the request
-// is answered is a broken one.
-func (l *httpLink) take(ctx context.Context, answer *http.Response, message []byte) error {
-	id := rawjson.Get(message, "id")
-	body := io.LimitReader(answer.Body, int64(l.limit)+1)
+// take reads the messages of an answer to the request with that id, nil for what
+// has none. An answer that ends before the request is answered is a broken one.
+func (l *httpLink) take(ctx context.Context, answer *http.Response, id []byte) error {
 	kind, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type"))
 	switch {
 	case kind == "text/event-stream":
@@ -30,7 +27,7 @@ func (l *httpLink) take(ctx context.Context, answer *http.Response, message []by
 	case answer.StatusCode == http.StatusAccepted, id == nil:
 		return nil
 	}
-	text, err := io.ReadAll(body)
+	text, err := io.ReadAll(io.LimitReader(answer.Body, int64(l.limit)+1))
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w: its answer could not be read: %w", errBroken, err)
@@ -43,7 +40,7 @@ func (l *httpLink) take(ctx context.Context, answer *http.Response, message []by
 	return nil
 }
 
-// receive hands a message to the session. The answer to initialize says which
+// receive hands a message to the session, whose memory it is then. The answer to initialize says which
 // revision later requests have to name.
 func (l *httpLink) receive(message []byte) {
 	message = jsonrpc.UTF8(message)
@@ -52,7 +49,7 @@ func (l *httpLink) receive(message []byte) {
 		l.version, _ = rawjson.String(rawjson.Get(rawjson.Get(message, "result"), "protocolVersion"))
 	}
 	l.mu.Unlock()
-	l.deliver(delivery{message: bytes.Clone(message)})
+	l.deliver(delivery{message: message})
 }
 
 func (l *httpLink) deliver(d delivery) {

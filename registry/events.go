@@ -19,7 +19,8 @@ import (
 var errTooLong = errors.New("has more than")
 
 // readEvents reads server-sent events until they end, each of at most limit
-// bytes. Those without data are left out. Where the reader is then, is noted in at.
+// bytes. Those without data are left out. The data is memory of its own. Where the
+// reader is then, is noted in at.
 func readEvents(r io.Reader, limit int, at *place, event func(name string, data []byte)) error {
 	lines := bufio.NewReaderSize(r, 1<<16)
 	var name string

@@ -6,7 +6,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
+	"github.com/rs/zerolog"
+
+	"mcpx/config"
 	"mcpx/internal/rawjson"
 )
 
@@ -77,5 +81,67 @@ func TestRemoteMessagesAreUTF8(t *testing.T) {
 		if want := textResult("a\ufffdb"); err != nil || string(result) != want {
 			t.Errorf("%s: %q, %v; want %q", name, result, err, want)
 		}
+	}
+}
+
+// Both sides count their requests: what comes back for an answer to the upstream's
+// request is not the answer to mcpx's request with the same id.
+func TestWhatAnswersAReplyIsNoAnswer(t *testing.T) {
+	for name, back := range map[string]func(w http.ResponseWriter, id []byte){
+		"a message": func(w http.ResponseWriter, id []byte) { jsonAnswer(w, id, textResult("not this")) },
+		"nothing":   func(http.ResponseWriter, []byte) {},
+		"a stream that goes on elsewhere": func(w http.ResponseWriter, _ []byte) {
+			events(w, "id: 7\nretry: 1\ndata:\n\n")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			replies := make(chan []byte, 2)
+			resumed := make(chan string, 10)
+			s := &scripted{
+				reply: func(w http.ResponseWriter, body []byte) {
+					id := rawjson.Get(body, "id")
+					back(w, id)
+					replies <- id
+				},
+				call: func(w http.ResponseWriter, id []byte) {
+					// The second reply is sent when what came for the first was taken.
+					for _, own := range []string{string(id), `"second"`} {
+						events(w, `data: {"jsonrpc":"2.0","id":`+own+`,"method":"ping"}`+"\n\n")
+						_ = http.NewResponseController(w).Flush()
+						select {
+						case got := <-replies:
+							if string(got) != own {
+								t.Errorf("a reply to %s, want %s", got, own)
+							}
+						case <-time.After(10 * time.Second):
+							t.Error("no reply")
+						}
+					}
+					events(w, fmt.Sprintf("data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":%s}\n\n", id, textResult("this")))
+				},
+				stand: func(w http.ResponseWriter, r *http.Request) {
+					if last := r.Header.Get("Last-Event-ID"); last != "" {
+						resumed <- last
+					}
+					w.WriteHeader(http.StatusMethodNotAllowed)
+				},
+			}
+			if got := mustCall(t, s.start(t), "a", "work", "{}"); got != "this" {
+				t.Errorf("got %q", got)
+			}
+			if len(resumed) > 0 {
+				t.Errorf("the rest after event %s was asked for", <-resumed)
+			}
+		})
+	}
+}
+
+func TestWhatIsReceivedIsNotCopied(t *testing.T) {
+	l := newHTTPLink(&config.Upstream{}, Options{}, zerolog.Nop())
+	defer l.Close()
+	message := []byte(`{"jsonrpc":"2.0","method":"notifications/x"}`)
+	l.receive(message)
+	if got, err := l.Receive(); err != nil || &got[0] != &message[0] {
+		t.Errorf("received %q, %v", got, err)
 	}
 }

@@ -30,10 +30,10 @@ type place struct {
 }
 
 // follow takes the messages of a call's stream, and of those that go on with it,
-// until the call is answered.
+// until the call is answered; a nil id is of what has no answer.
 func (l *httpLink) follow(ctx context.Context, body io.Reader, id []byte) error {
 	at := place{retry: resumeTime}
-	answered := false
+	answered := id == nil
 	hear := func(_ string, data []byte) {
 		answered = answered || bytes.Equal(rawjson.Get(data, "id"), id) && rawjson.Get(data, "method") == nil
 		l.receive(data)
@@ -48,7 +48,7 @@ func (l *httpLink) follow(ctx context.Context, body io.Reader, id []byte) error 
 			tries = 0
 		}
 	}
-	if id != nil && !answered && l.ctx.Err() == nil {
+	if !answered && l.ctx.Err() == nil {
 		return fmt.Errorf("%w: its stream ended before the answer came: %w", errBroken, cmp.Or(err, io.ErrUnexpectedEOF))
 	}
 	return nil
