@@ -32,6 +32,7 @@ type httpLink struct {
 	incoming chan delivery
 	running  sync.WaitGroup
 	listen   sync.Once
+	ended    sync.Once
 
 	mu       sync.Mutex
 	endpoint string                        // of the older transport: where to post; empty otherwise
@@ -117,13 +118,13 @@ func (l *httpLink) Close() {
 	l.client.CloseIdleConnections()
 }
 
-// end ends the link for a reason; the first counts.
+// end ends the link for a reason; the first counts. It returns when the upstream
+// was told.
 func (l *httpLink) end(reason error) {
-	if l.ctx.Err() != nil {
-		return
-	}
-	l.cancel(reason)
-	l.goodbye()
+	l.ended.Do(func() {
+		l.cancel(reason)
+		l.goodbye()
+	})
 }
 
 // goodbye ends the upstream's session, which it need not allow.

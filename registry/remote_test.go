@@ -5,6 +5,9 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -143,5 +146,42 @@ func TestWhatIsReceivedIsNotCopied(t *testing.T) {
 	l.receive(message)
 	if got, err := l.Receive(); err != nil || &got[0] != &message[0] {
 		t.Errorf("received %q, %v", got, err)
+	}
+}
+
+type roundTripper func(r *http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// However many end a link at once, the upstream hears it once, and before Close
+// returns.
+func TestGoodbyeIsSaidOnce(t *testing.T) {
+	for range 2000 {
+		var said atomic.Int32
+		l := newHTTPLink(&config.Upstream{URL: "http://127.0.0.1/"}, Options{}, zerolog.Nop())
+		l.session = "s"
+		l.client.Transport = roundTripper(func(*http.Request) (*http.Response, error) {
+			runtime.Gosched()
+			said.Add(1)
+			return nil, io.ErrUnexpectedEOF
+		})
+		var ready, all sync.WaitGroup
+		ready.Add(4)
+		for range 4 {
+			all.Go(func() {
+				ready.Done()
+				ready.Wait()
+				l.end(io.EOF)
+			})
+		}
+		ready.Wait()
+		l.Close()
+		if n := said.Load(); n != 1 {
+			t.Errorf("when it was closed it had been told %d times", n)
+		}
+		all.Wait()
+		if n := said.Load(); n != 1 {
+			t.Fatalf("it was told %d times", n)
+		}
 	}
 }
