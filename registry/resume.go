@@ -63,13 +63,7 @@ func (l *httpLink) resume(ctx context.Context, at *place, hear func(name string,
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	r, err := l.request(ctx, http.MethodGet, nil)
-	if err != nil {
-		return err
-	}
-	r.Header.Set("Accept", "text/event-stream")
-	r.Header.Set("Last-Event-ID", at.id)
-	answer, err := l.client.Do(r)
+	answer, err := l.get(ctx, at.id)
 	if err != nil {
 		return err
 	}
