@@ -198,7 +198,7 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request, s *Server) {
 	case h.Stateless:
 		h.postStateless(w, r, s, parsed{body, m, err})
 	case err == nil && m.IsRequest() && m.Method == "initialize":
-		h.initialize(w, r, s, body)
+		h.initialize(w, r, s, m)
 	default:
 		h.postInSession(w, r, s, parsed{body, m, err})
 	}
@@ -239,21 +239,29 @@ func readBody(r io.Reader, size int) ([]byte, error) {
 }
 
 // initialize opens a session.
-func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, s *Server, body []byte) {
-	n, err := h.sessions.open(s, r)
-	if err != nil {
-		w.Header().Set("Retry-After", "10")
-		refuse(w, http.StatusServiceUnavailable, err.Error())
+func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, s *Server, m jsonrpc.Message) {
+	n := h.open(w, r, s)
+	if n == nil {
 		return
 	}
-	accepted, _ := s.AcceptText(n.ctx, n.client, body, nil)
-	answer := accepted()
+	answer := s.Accept(n.ctx, n.client, m)()
 	if rawjson.Get(answer, "error") != nil {
 		h.sessions.end(n)
 	} else {
 		w.Header().Set(sessionHeader, n.id)
 	}
 	h.times.writeJSON(w, answer)
+}
+
+// open opens a session, or says that there are too many.
+func (h *HTTP) open(w http.ResponseWriter, r *http.Request, s *Server) *session {
+	n, err := h.sessions.open(s, r)
+	if err != nil {
+		w.Header().Set("Retry-After", "10")
+		refuse(w, http.StatusServiceUnavailable, err.Error())
+		return nil
+	}
+	return n
 }
 
 // session finds the session of a request, or says why there is none.
