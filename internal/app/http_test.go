@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -19,10 +20,10 @@ import (
 
 // What mcpx says at its start of where to connect is true, whatever it is bound to.
 func TestWhereToConnect(t *testing.T) {
-	where := regexp.MustCompile(`(?:url=|listening on )(http://\S+)`)
+	where := regexp.MustCompile(`(?:url=|listening on )(http://[^\s"]+)`)
 	for _, host := range []string{"127.0.0.1", "localhost", "0.0.0.0"} {
 		t.Run(host, func(t *testing.T) {
-			text := `{"server":{"host":"` + host + `","port":0,"token":"a-token-of-the-test"},"schemas":{"default":{"mcpServers":{}},"work":{"mcpServers":{}}}}`
+			text := `{"server":{"host":"` + host + `","port":0,"token":"a-token-of-the-test"},"schemas":{"default":{"mcpServers":{}},"my work":{"mcpServers":{}}}}`
 			c, err := config.Parse(filepath.Join(t.TempDir(), "mcpx.json"), []byte(text), os.LookupEnv)
 			if err != nil {
 				t.Fatal(err)
@@ -52,7 +53,7 @@ func TestWhereToConnect(t *testing.T) {
 				}
 			}
 			slices.Sort(paths) // the log is written in its own time
-			if want := []string{"/ 200", "/mcp 400", "/mcp/default 400", "/mcp/work 400"}; !slices.Equal(paths, want) {
+			if want := []string{"/ 200", "/mcp 400", "/mcp/default 400", "/mcp/my work 400"}; !slices.Equal(paths, want) {
 				t.Errorf("it says %q, want %q", paths, want)
 			}
 		})
@@ -94,6 +95,33 @@ func TestAddress(t *testing.T) {
 		h.config.Server.Host = row.host
 		if got := h.address(bound); got != row.want {
 			t.Errorf("host %q, bound to %s: %s, want %s", row.host, row.bound, got, row.want)
+		}
+	}
+}
+
+// Who binds a name can be called by it.
+func TestGuardOfABoundName(t *testing.T) {
+	h := &HTTP{config: &config.Config{}}
+	bound := &net.TCPAddr{IP: net.IPv4(192, 168, 1, 5), Port: 80}
+	for _, row := range []struct {
+		bind, host string
+		want       int
+	}{
+		{"box.lan", "box.lan", http.StatusOK},
+		{"box.lan", "192.168.1.5", http.StatusOK},
+		{"box.lan", "lan", http.StatusForbidden},
+		{"192.168.1.5", "192.168.1.5", http.StatusOK},
+		{"192.168.1.5", "box.lan", http.StatusForbidden},
+		{"0.0.0.0", "0.0.0.0", http.StatusForbidden},
+		{"", "box.lan", http.StatusForbidden},
+	} {
+		h.config.Server.Host = row.bind
+		guard := h.guard(bound)
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+row.host+"/", nil)
+		w := httptest.NewRecorder()
+		guard.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(w, r)
+		if w.Code != row.want {
+			t.Errorf("bound to %q, called %q: %d, want %d", row.bind, row.host, w.Code, row.want)
 		}
 	}
 }
