@@ -88,8 +88,6 @@ func TestHTTPToken(t *testing.T) {
 				config["server"] = v.server
 			}
 			s := serveHTTP(t, config, v.o)
-			s.url = strings.Replace(s.url, "0.0.0.0", "127.0.0.1", 1)
-			s.url = strings.Replace(s.url, "[::]", "127.0.0.1", 1)
 			c := s.caller("/mcp")
 			for _, given := range []string{"", "Bearer", "Bearer ", "Bearer wrong", "Bearer s3cret", "Bearer s3cret-token2", "Basic s3cret-token", "s3cret-token"} {
 				for _, r := range routes {

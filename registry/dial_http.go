@@ -32,6 +32,7 @@ type httpLink struct {
 	incoming chan delivery
 	running  sync.WaitGroup
 	listen   sync.Once
+	ended    sync.Once
 
 	mu       sync.Mutex
 	endpoint string                        // of the older transport: where to post; empty otherwise
@@ -49,12 +50,13 @@ type delivery struct {
 
 // What a connection to a remote upstream gets.
 const (
-	httpQueue     = 1024 // messages that wait to be sent
-	httpPool      = 100  // idle connections to one upstream
-	httpNoteTime  = 30 * time.Second
-	httpRetryTime = 5 * time.Second // between attempts to listen
-	httpErrorBody = 1 << 10
-	httpCancelled = 5 * time.Second // what a cancelled request gets to end by itself
+	httpQueue      = 1024 // messages that wait to be sent
+	httpPool       = 100  // idle connections to one upstream
+	httpNoteTime   = 30 * time.Second
+	httpRetryTime  = 5 * time.Second // between attempts to listen, if the upstream does not say
+	httpErrorBody  = 1 << 10
+	httpRetryLeast = 100 * time.Millisecond // whatever it says
+	httpCancelled  = 5 * time.Second        // what a cancelled request gets to end by itself
 )
 
 // errSessionLost is why a link ends when the upstream has forgotten it.
@@ -117,13 +119,13 @@ func (l *httpLink) Close() {
 	l.client.CloseIdleConnections()
 }
 
-// end ends the link for a reason; the first counts.
+// end ends the link for a reason; the first counts. It returns when the upstream
+// was told.
 func (l *httpLink) end(reason error) {
-	if l.ctx.Err() != nil {
-		return
-	}
-	l.cancel(reason)
-	l.goodbye()
+	l.ended.Do(func() {
+		l.cancel(reason)
+		l.goodbye()
+	})
 }
 
 // goodbye ends the upstream's session, which it need not allow.
@@ -169,4 +171,17 @@ func (l *httpLink) request(ctx context.Context, method string, body []byte) (*ht
 		r.Header.Set("Mcp-Protocol-Version", l.version)
 	}
 	return r, nil
+}
+
+// get opens a stream of events: what came after the last, if there was one.
+func (l *httpLink) get(ctx context.Context, last string) (*http.Response, error) {
+	r, err := l.request(ctx, http.MethodGet, nil)
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Accept", "text/event-stream")
+	if last != "" {
+		r.Header.Set("Last-Event-ID", last)
+	}
+	return l.client.Do(r)
 }

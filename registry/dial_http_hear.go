@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -11,17 +10,16 @@ import (
 	"net/http"
 	"time"
 
+	"mcpx/internal/jsonrpc"
 	"mcpx/internal/rawjson"
 )
 
 // errBroken is of an answer that has begun and does not end as it should.
 var errBroken = errors.New("the connection broke")
 
-// take reads the messages of an answer. An answer that ends before the request
-// is answered is a broken one.
-func (l *httpLink) take(ctx context.Context, answer *http.Response, message []byte) error {
-	id := rawjson.Get(message, "id")
-	body := io.LimitReader(answer.Body, int64(l.limit)+1)
+// take reads the messages of an answer to the request with that id, nil for what
+// has none. An answer that ends before the request is answered is a broken one.
+func (l *httpLink) take(ctx context.Context, answer *http.Response, id []byte) error {
 	kind, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type"))
 	switch {
 	case kind == "text/event-stream":
@@ -29,7 +27,7 @@ func (l *httpLink) take(ctx context.Context, answer *http.Response, message []by
 	case answer.StatusCode == http.StatusAccepted, id == nil:
 		return nil
 	}
-	text, err := io.ReadAll(body)
+	text, err := io.ReadAll(io.LimitReader(answer.Body, int64(l.limit)+1))
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w: its answer could not be read: %w", errBroken, err)
@@ -42,15 +40,16 @@ func (l *httpLink) take(ctx context.Context, answer *http.Response, message []by
 	return nil
 }
 
-// receive hands a message to the session. The answer to initialize says which
+// receive hands a message to the session, whose memory it is then. The answer to initialize says which
 // revision later requests have to name.
 func (l *httpLink) receive(message []byte) {
+	message = jsonrpc.UTF8(message)
 	l.mu.Lock()
 	if l.version == "" {
 		l.version, _ = rawjson.String(rawjson.Get(rawjson.Get(message, "result"), "protocolVersion"))
 	}
 	l.mu.Unlock()
-	l.deliver(delivery{message: bytes.Clone(message)})
+	l.deliver(delivery{message: message})
 }
 
 func (l *httpLink) deliver(d delivery) {
@@ -76,36 +75,50 @@ func (l *httpLink) greeted(message []byte, h http.Header) {
 
 // stand listens to what belongs to no call, for as long as the upstream allows.
 func (l *httpLink) stand() {
+	at := place{retry: httpRetryTime}
 	for before := false; l.ctx.Err() == nil; {
-		r, err := l.request(l.ctx, http.MethodGet, nil)
-		if err != nil {
-			return
-		}
-		r.Header.Set("Accept", "text/event-stream")
-		answer, err := l.client.Do(r)
-		if err == nil {
-			if answer.StatusCode != http.StatusOK {
-				if before { // it had one, so it may have forgotten the session
-					l.refused(nil, answer)
-				}
-				_ = answer.Body.Close()
-				return // it has no such stream
-			}
-			before = true
-			err = readEvents(answer.Body, l.limit, &place{}, func(_ string, data []byte) { l.receive(data) })
-			_ = answer.Body.Close()
-		}
-		if unreachable(err) {
+		answer, err := l.get(l.ctx, at.id)
+		switch {
+		case unreachable(err):
 			l.end(&failure{reason: l.config.Redact(err.Error())})
 			return
+		case err != nil:
+		case answer.StatusCode == http.StatusOK:
+			before = true
+			err = readEvents(answer.Body, l.limit, &at, func(_ string, data []byte) { l.receive(data) })
+		case before && isPassing(answer.StatusCode):
+			err = errors.New(answer.Status)
+		case before && at.id != "": // it may know no more of that event, or of the session
+			l.refused(nil, answer)
+			at.id = ""
+		default:
+			if before {
+				l.refused(nil, answer)
+			}
+			_ = answer.Body.Close()
+			return // it has no such stream
 		}
+		if answer != nil {
+			_ = answer.Body.Close()
+		}
+		wait := min(max(at.retry, httpRetryLeast), resumeLimit)
 		if err != nil {
+			wait = max(wait, httpRetryTime)
 			l.log.Debug().Str("error", l.config.Redact(err.Error())).Msg("its stream broke")
+		}
+		if errors.Is(err, errTooLong) {
+			at.id = "" // what comes after it would be the same again
 		}
 		l.log.Debug().Msg("the stream has ended; it is opened again")
 		select {
-		case <-time.After(httpRetryTime):
+		case <-time.After(wait):
 		case <-l.ctx.Done():
 		}
 	}
+}
+
+// isPassing reports whether a status is of a server, or of a proxy before it, that
+// is not itself for the moment.
+func isPassing(status int) bool {
+	return status >= http.StatusInternalServerError || status == http.StatusTooManyRequests
 }

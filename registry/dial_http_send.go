@@ -107,7 +107,7 @@ func (l *httpLink) post(ctx context.Context, message, id []byte) {
 		return // the answer comes on the stream
 	}
 	l.greeted(message, answer.Header)
-	if err := l.take(ctx, answer, message); errors.Is(err, errBroken) {
+	if err := l.take(ctx, answer, id); errors.Is(err, errBroken) {
 		l.lose(id, l.config.Redact(err.Error()), false)
 	} else if err != nil {
 		l.fail(id, err)

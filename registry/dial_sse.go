@@ -53,12 +53,7 @@ func (l *httpLink) openSSE(ctx context.Context) error {
 			l.cancel(context.Cause(ctx))
 		}
 	})()
-	r, err := l.request(l.ctx, http.MethodGet, nil)
-	if err != nil {
-		return err
-	}
-	r.Header.Set("Accept", "text/event-stream")
-	answer, err := l.client.Do(r)
+	answer, err := l.get(l.ctx, "")
 	if err != nil {
 		f := &failure{reason: l.config.Redact(err.Error())}
 		if unreachable(err) {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+	"unicode"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
@@ -19,11 +20,13 @@ import (
 var errTooLong = errors.New("has more than")
 
 // readEvents reads server-sent events until they end, each of at most limit
-// bytes. Those without data are left out. Where the reader is then, is noted in at.
+// bytes. Those without data are left out. The data is memory of its own. Where the
+// reader is then, is noted in at.
 func readEvents(r io.Reader, limit int, at *place, event func(name string, data []byte)) error {
 	lines := bufio.NewReaderSize(r, 1<<16)
 	var name string
 	var data []byte
+	id := at.id
 	for {
 		line, err := readEventLine(lines, limit)
 		if err != nil {
@@ -40,10 +43,13 @@ func readEvents(r io.Reader, limit int, at *place, event func(name string, data 
 				event(name, data)
 			}
 			name, data = "", nil
+			at.id = id // not before: an event that broke off can be had again
 		case string(field) == "event":
 			name = string(value)
 		case string(field) == "id":
-			at.id = string(value)
+			if !bytes.ContainsFunc(value, unicode.IsControl) { // which no header can say
+				id = string(value)
+			}
 		case string(field) == "retry":
 			if ms, err := strconv.ParseUint(string(value), 10, 31); err == nil {
 				at.retry = time.Duration(ms) * time.Millisecond

@@ -31,12 +31,12 @@ type place struct {
 }
 
 // follow takes the messages of a call's stream, and of those that go on with it,
-// until the call is answered.
+// until the call is answered; a nil id is of what has no answer.
 func (l *httpLink) follow(ctx context.Context, body io.ReadCloser, id []byte) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	at := place{retry: resumeTime}
-	answered := false
+	answered := id == nil
 	hear := func(_ string, data []byte) {
 		if !answered && bytes.Equal(rawjson.Get(data, "id"), id) && rawjson.Get(data, "method") == nil {
 			answered = true
@@ -59,7 +59,7 @@ func (l *httpLink) follow(ctx context.Context, body io.ReadCloser, id []byte) er
 			tries = 0
 		}
 	}
-	if id != nil && !answered && l.ctx.Err() == nil {
+	if !answered && l.ctx.Err() == nil {
 		return fmt.Errorf("%w: its stream ended before the answer came: %w", errBroken, cmp.Or(err, io.ErrUnexpectedEOF))
 	}
 	return nil
@@ -74,13 +74,7 @@ func (l *httpLink) resume(ctx context.Context, at *place, hear func(name string,
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	r, err := l.request(ctx, http.MethodGet, nil)
-	if err != nil {
-		return err
-	}
-	r.Header.Set("Accept", "text/event-stream")
-	r.Header.Set("Last-Event-ID", at.id)
-	answer, err := l.client.Do(r)
+	answer, err := l.get(ctx, at.id)
 	if err != nil {
 		return err
 	}

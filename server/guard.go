@@ -7,9 +7,11 @@ import (
 	"encoding/base64"
 	"fmt"
 	"maps"
+	"mime"
 	"net"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"mcpx/internal/origin"
@@ -24,8 +26,8 @@ type Guard struct {
 	Bind           string   // the address that is listened on, host:port: its host is allowed too unless it is a wildcard
 }
 
-// wrap returns the handler that calls next for what is let through, and only then.
-func (g *Guard) wrap(next http.Handler) http.Handler {
+// Wrap returns the handler that calls next for what is let through, and only then.
+func (g *Guard) Wrap(next http.Handler) http.Handler {
 	at := &gate{next: next, open: g.Token == "", token: sha256.Sum256([]byte(g.Token))}
 	for _, text := range g.AllowedHosts {
 		if a, ok := origin.ParseWrittenHost(text); ok {
@@ -94,7 +96,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.URL.Path != "/health" && !g.open && !g.hasToken(r.Header["Authorization"]) {
 		h.Set("WWW-Authenticate", "Bearer")
-		if r.Header.Get("Sec-Fetch-Mode") == "navigate" { // a person in a browser, which can send no Bearer
+		if isPerson(r) { // in a browser, which can send no Bearer
 			h.Add("WWW-Authenticate", `Basic realm="mcpx: any name, the token as password", charset="UTF-8"`)
 		}
 		refuse(w, http.StatusUnauthorized, `Unauthorized: send "Authorization: Bearer TOKEN", where TOKEN is what server.token, MCPX_TOKEN or --token-file gave mcpx`)
@@ -151,6 +153,33 @@ func strayProblem(r *http.Request) string {
 // isPreflight reports whether a browser asks what a page may send.
 func isPreflight(r *http.Request) bool {
 	return r.Method == http.MethodOptions && r.Header.Get("Origin") != "" && r.Header.Get("Access-Control-Request-Method") != ""
+}
+
+// isPerson reports whether a browser opens a page for somebody. It says so itself
+// to loopback and over https alone; elsewhere only what it likes to get tells.
+func isPerson(r *http.Request) bool {
+	mode := r.Header.Get("Sec-Fetch-Mode")
+	return mode == "navigate" || mode == "" && r.Method == http.MethodGet && favourite(r.Header["Accept"]) == "text/html"
+}
+
+// favourite is the media type that the values of Accept like best: of those with
+// the highest weight the first.
+func favourite(accept []string) (best string) {
+	highest := 0.0
+	for text := range strings.SplitSeq(strings.Join(accept, ","), ",") {
+		kind, parameters, err := mime.ParseMediaType(text)
+		if err != nil {
+			continue
+		}
+		weight := 1.0
+		if q, ok := parameters["q"]; ok {
+			weight, _ = strconv.ParseFloat(q, 64)
+		}
+		if weight > highest {
+			best, highest = kind, weight
+		}
+	}
+	return best
 }
 
 // hasToken reports whether the values of Authorization are the token: as Bearer,

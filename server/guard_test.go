@@ -28,7 +28,7 @@ type guarded struct {
 
 func guard(g Guard) *guarded {
 	b := &guarded{}
-	b.Handler = g.wrap(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	b.Handler = g.Wrap(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		b.reached++
 		w.WriteHeader(http.StatusTeapot)
 	}))
@@ -397,7 +397,7 @@ func TestGuardAnswers(t *testing.T) {
 
 // A handler has the last word on how long its answer may be kept.
 func TestGuardHeadersOfAnswers(t *testing.T) {
-	h := (&Guard{}).wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	h := (&Guard{}).Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/kept" {
 			w.Header().Set("Cache-Control", "max-age=60")
 		}
@@ -550,34 +550,53 @@ func FuzzGuardOrigin(f *testing.F) {
 }
 
 // A person who opens a page is asked for the token, in the one way browsers have.
+// Programs are not: some would take it for the only way.
 func TestGuardAsksAPerson(t *testing.T) {
 	b := strictGuard()
-	got := b.ask("GET", "/", "localhost", headersOf("Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"))
-	if all := got.header.Values("WWW-Authenticate"); got.status != http.StatusUnauthorized || len(all) != 2 || !strings.HasPrefix(all[1], "Basic ") {
-		t.Errorf("%d %q", got.status, all)
-	}
-}
-
-// The console's own page passes under any name that the guard allows; a page of
-// another port or name of the machine does not.
-func TestGuardOwnOrigin(t *testing.T) {
-	b := strictGuard()
+	const (
+		firefox = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+		chrome  = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,*/*;q=0.8,application/signed-exchange;v=b3;q=0.7"
+	)
 	for _, row := range []struct {
-		host, origin string
+		method, mode string
+		accept       []string
 		want         bool
 	}{
-		{"mcp.example.com", "https://mcp.example.com", true},
-		{"mcp.example.com", "http://mcp.example.com", true},
-		{"mcp.example.com:9000", "http://mcp.example.com:9000", true},
-		{"mcp.example.com:9000", "http://mcp.example.com", false},
-		{"mcp.example.com", "https://mcp.example.com:8443", false},
-		{"mcp.example.com", "https://other.example.com", false},
-		{"evil.com", "https://evil.com", false},
-		{"mcp.example.com", "ftp://mcp.example.com", false},
+		{"GET", "navigate", nil, true},
+		{"GET", "navigate", []string{chrome}, true},
+		{"GET", "", []string{firefox}, true},
+		{"GET", "", []string{chrome}, true},
+		{"GET", "", []string{"Text/HTML"}, true},
+		{"GET", "", []string{"application/json;q=0.9", "text/html"}, true},
+		{"GET", "", []string{"text/html;q=0.2, */*;q=0.1"}, true},
+
+		{"GET", "", nil, false},
+		{"GET", "", []string{""}, false},
+		{"GET", "", []string{"*/*"}, false},
+		{"GET", "", []string{"text/*"}, false},
+		{"GET", "", []string{"text/event-stream"}, false},
+		{"GET", "", []string{"application/json, text/event-stream"}, false},
+		{"GET", "", []string{"application/json, text/event-stream, text/html"}, false},
+		{"GET", "", []string{"application/json, text/event-stream", "text/html"}, false},
+		{"GET", "", []string{"text/html;q=0.9, application/json"}, false},
+		{"GET", "", []string{"text/html;q=0"}, false},
+		{"GET", "", []string{"text/html;q=x"}, false},
+		{"GET", "", []string{"text/htmlx, x/text/html"}, false},
+		{"GET", "cors", []string{firefox}, false},
+		{"POST", "", []string{firefox}, false},
+		{"POST", "", []string{"application/json, text/event-stream"}, false},
 	} {
-		got := b.ask("POST", "/mcp", row.host, headersOf("Origin", row.origin, "Authorization", "Bearer "+guardToken))
-		if got.reached != row.want {
-			t.Errorf("Host %s, Origin %s: %d, reached %t", row.host, row.origin, got.status, got.reached)
+		h := http.Header{"Accept": row.accept}
+		if row.mode != "" {
+			h.Set("Sec-Fetch-Mode", row.mode)
+		}
+		want := []string{"Bearer"}
+		if row.want {
+			want = append(want, `Basic realm="mcpx: any name, the token as password", charset="UTF-8"`)
+		}
+		got := b.ask(row.method, "/", "192.168.1.5:8000", h)
+		if all := got.header.Values("WWW-Authenticate"); got.status != http.StatusUnauthorized || !slices.Equal(all, want) {
+			t.Errorf("%s, %q, Accept %q: %d %q, want %q", row.method, row.mode, row.accept, got.status, all, want)
 		}
 	}
 }

@@ -115,7 +115,7 @@ func (h *HTTP) Handler() http.Handler {
 	mux.HandleFunc("HEAD /sse", noHead)
 	mux.HandleFunc("HEAD /sse/{schema}", noHead)
 	mux.HandleFunc("POST /message", h.message)
-	mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"status":"ok"}`) })
+	mux.HandleFunc("GET /health", health)
 	mux.HandleFunc("GET /status", h.status)
 	if h.Metrics != nil {
 		mux.Handle("GET /metrics", h.Metrics)
@@ -124,7 +124,7 @@ func (h *HTTP) Handler() http.Handler {
 		mux.Handle("GET /{$}", h.Console)
 		mux.Handle("GET /assets/", h.Console)
 	}
-	return h.Guard.wrap(mux)
+	return h.Guard.Wrap(mux)
 }
 
 // Open is how many sessions are open.
@@ -206,7 +206,7 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request, s *Server) {
 	case h.Stateless:
 		h.postStateless(w, r, s, parsed{body, m, err})
 	case err == nil && m.IsRequest() && m.Method == "initialize":
-		h.initialize(w, r, s, body)
+		h.initialize(w, r, s, m)
 	default:
 		h.postInSession(w, r, s, parsed{body, m, err})
 	}
@@ -215,7 +215,7 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request, s *Server) {
 // knownVersion reports whether a header may name that revision; it may be absent.
 func knownVersion(version string) bool { return version == "" || mcp.IsValidProtocolVersion(version) }
 
-// body reads the request's body, within its limit.
+// body reads the request's body, within its limit, as UTF-8.
 func (h *HTTP) body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 	if kind := r.Header.Get("Content-Type"); kind != "" && kind != "application/json" {
 		if media, _, err := mime.ParseMediaType(kind); err != nil || media != "application/json" {
@@ -236,7 +236,7 @@ func (h *HTTP) body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 		refuse(w, http.StatusBadRequest, "the body could not be read")
 		return nil, false
 	}
-	return body, true
+	return jsonrpc.UTF8(body), true
 }
 
 // readBody reads all of a body that is about that long, -1 if that is not known.
@@ -247,21 +247,29 @@ func readBody(r io.Reader, size int) ([]byte, error) {
 }
 
 // initialize opens a session.
-func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, s *Server, body []byte) {
-	n, err := h.sessions.open(s, r)
-	if err != nil {
-		w.Header().Set("Retry-After", "10")
-		refuse(w, http.StatusServiceUnavailable, err.Error())
+func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, s *Server, m jsonrpc.Message) {
+	n := h.open(w, r, s)
+	if n == nil {
 		return
 	}
-	accepted, _ := s.acceptText(n.ctx, n.client, body, nil)
-	answer := accepted()
+	answer := s.Accept(n.ctx, n.client, m)()
 	if rawjson.Get(answer, "error") != nil {
 		h.sessions.end(n)
 	} else {
 		w.Header().Set(sessionHeader, n.id)
 	}
 	h.times.writeJSON(w, answer)
+}
+
+// open opens a session, or says that there are too many.
+func (h *HTTP) open(w http.ResponseWriter, r *http.Request, s *Server) *session {
+	n, err := h.sessions.open(s, r)
+	if err != nil {
+		w.Header().Set("Retry-After", "10")
+		refuse(w, http.StatusServiceUnavailable, err.Error())
+		return nil
+	}
+	return n
 }
 
 // session finds the session of a request, or says why there is none.

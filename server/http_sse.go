@@ -7,10 +7,8 @@ import (
 
 // sse opens a session of the older transport: its one stream says where to post.
 func (h *HTTP) sse(w http.ResponseWriter, r *http.Request, s *Server) {
-	n, err := h.sessions.open(s, r)
-	if err != nil {
-		w.Header().Set("Retry-After", "10")
-		refuse(w, http.StatusServiceUnavailable, err.Error())
+	n := h.open(w, r, s)
+	if n == nil {
 		return
 	}
 	defer h.sessions.end(n)

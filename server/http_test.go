@@ -132,6 +132,25 @@ func TestStatus(t *testing.T) {
 	}
 }
 
+func TestWhatIsJSONSaysSo(t *testing.T) {
+	s := serveHTTP(t)
+	for _, path := range []string{"/health", "/status", "/mcp", "/mcp/nope"} {
+		if got := s.do(t, "GET", path, "").Header.Get("Content-Type"); got != "application/json" {
+			t.Errorf("%s: Content-Type %q", path, got)
+		}
+	}
+}
+
+// What a client sends that is not UTF-8 is replaced before anything is made of it:
+// an upstream that gets it could end.
+func TestHTTPBodyIsUTF8(t *testing.T) {
+	s := serveHTTP(t)
+	got := whole(t, s.do(t, "POST", "/mcp", `{"jsonrpc":"2.0","id":"`+"a\xffb"+`","method":"ping"}`, sessionHeader, s.open(t, "{}")))
+	if want := `200 {"jsonrpc":"2.0","id":"` + "a\ufffdb" + `","result":{}}`; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // A client may choose how it sees the tools, and then hears whose they are.
 func TestClientChoosesExposure(t *testing.T) {
 	s := serveHTTP(t, upstream(t, "one"))

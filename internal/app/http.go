@@ -5,7 +5,11 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
+	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 
 	"mcpx/config"
 	"mcpx/internal/console"
@@ -53,7 +57,7 @@ func (h *HTTP) Serve(ctx context.Context, stderr io.Writer) error {
 		Metrics:   s.metrics.handler(s.journal.flush),
 		Console:   console.Handler(),
 		Servers:   map[string]*server.Server{},
-		Guard:     server.Guard{Token: c.Server.Token, AllowedHosts: c.Server.AllowedHosts, AllowedOrigins: c.Server.AllowedOrigins, Bind: listener.Addr().String()},
+		Guard:     h.guard(listener.Addr()),
 		Log:       s.log,
 		BodyBytes: c.Limits.BodyBytes,
 		Sessions:  c.Limits.Sessions,
@@ -62,19 +66,47 @@ func (h *HTTP) Serve(ctx context.Context, stderr io.Writer) error {
 	}
 	s.warn(c)
 	listed := s.giveHeadStart()
+	address := h.address(listener.Addr())
 	var apps []*App
 	for _, p := range h.profiles {
 		a := s.app(c, p)
 		apps = append(apps, a)
 		front.Servers[p.Name] = server.New(p, a.Registry, a.Executor, server.Options{Log: s.log, Version: Version(), Listed: listed})
 		s.log.Info().Str("version", Version()).Str("mode", "http").Str("schema", p.Name).Str("servers", a.servers()).
-			Str("url", fmt.Sprintf("http://%s/mcp/%s", listener.Addr(), p.Name)).Msg("JSON-RPC 2.0 ready over HTTP")
+			Str("url", fmt.Sprintf("http://%s/mcp/%s", address, url.PathEscape(p.Name))).Msg("JSON-RPC 2.0 ready over HTTP")
 	}
+	s.log.Info().Str("url", fmt.Sprintf("http://%s/", address)).Msg("console ready for people")
 	s.metrics.watch(front.Open, apps)
 	if c.Server.Port == 0 { // whatever is logged, the one who asked for any port must learn it
-		fmt.Fprintf(stderr, "mcpx: listening on http://%s/mcp\n", listener.Addr())
+		fmt.Fprintf(stderr, "mcpx: listening on http://%s/mcp\n", address)
 	}
 	return s.with(ctx, apps, func(ctx context.Context) error { return front.Run(ctx, listener) })
+}
+
+// guard lets those through who name the address that is listened on, or the name
+// that it was found by.
+func (h *HTTP) guard(bound net.Addr) server.Guard {
+	s := h.config.Server
+	g := server.Guard{Token: s.Token, AllowedHosts: s.AllowedHosts, AllowedOrigins: s.AllowedOrigins, Bind: bound.String()}
+	if _, err := netip.ParseAddr(s.Host); err != nil {
+		g.AllowedHosts = append(slices.Clip(g.AllowedHosts), s.Host)
+	}
+	return g
+}
+
+// address is where a client on this machine can connect to. What listens on every
+// address has none to show; loopback is the one that the guard lets through
+// whatever the config says.
+func (h *HTTP) address(bound net.Addr) string {
+	at, err := netip.ParseAddrPort(bound.String())
+	if err != nil || !at.Addr().Unmap().IsUnspecified() {
+		return bound.String()
+	}
+	loopback := netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	if strings.Contains(h.config.Server.Host, ":") { // bound is IPv6 for 0.0.0.0 too
+		loopback = netip.IPv6Loopback()
+	}
+	return netip.AddrPortFrom(loopback, at.Port()).String()
 }
 
 // chosen are the profiles to serve.

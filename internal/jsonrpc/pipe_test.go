@@ -201,3 +201,23 @@ func TestManyLinesBehindALongOne(t *testing.T) {
 		t.Errorf("error %v, want EOF", err)
 	}
 }
+
+func TestUTF8(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                       "",
+		"plain":                  "plain",
+		"\u00fc\ufffd\U0001f600": "\u00fc\ufffd\U0001f600",
+		"a\xffb":                 "a\ufffdb",
+		"cut \xe2\x82":           "cut \ufffd",
+		"\xed\xa0\x80":           "\ufffd", // half of a pair
+		"\xc0\xaf":               "\ufffd", // longer than it need be
+	} {
+		if got := string(UTF8([]byte(text))); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+	valid := []byte("valid \u00fc")
+	if got := UTF8(valid); &got[0] != &valid[0] || testing.AllocsPerRun(10, func() { UTF8(valid) }) != 0 {
+		t.Error("what is valid is copied")
+	}
+}

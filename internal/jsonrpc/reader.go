@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"unicode/utf8"
 )
 
 // ErrTooLong is a line over its reader's limit. The reader can go on with the
@@ -33,11 +32,10 @@ func NewReader(r io.Reader, limit int) *Reader {
 	return &Reader{r: r, limit: limit}
 }
 
-// Read returns the next line that is not blank, without its end. The bytes are
-// the caller's to keep, with all the capacity they have. A last line without an
-// end counts as one. What is not UTF-8 is replaced: passed on, it could end the
-// other side. A line that is too long is told of as soon as it is, since it may
-// never end, and skipped by the next Read, or by Skip.
+// Read returns the next line that is not blank, without its end, as UTF8 has it.
+// The bytes are the caller's to keep, with all the capacity they have. A last
+// line without an end counts as one. A line that is too long is told of as soon
+// as it is, since it may never end, and skipped by the next Read, or by Skip.
 func (r *Reader) Read() ([]byte, error) {
 	if err := r.Skip(); err != nil {
 		return nil, err
@@ -50,10 +48,7 @@ func (r *Reader) Read() ([]byte, error) {
 		if line = bytes.TrimSpace(line); len(line) == 0 {
 			continue
 		}
-		if !utf8.Valid(line) {
-			line = bytes.ToValidUTF8(line, []byte("\ufffd"))
-		}
-		return line, nil
+		return UTF8(line), nil
 	}
 }
 

@@ -1,0 +1,127 @@
+package app
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"testing"
+	"time"
+
+	"mcpx/config"
+)
+
+// What mcpx says at its start of where to connect is true, whatever it is bound to.
+func TestWhereToConnect(t *testing.T) {
+	where := regexp.MustCompile(`(?:url=|listening on )(http://[^\s"]+)`)
+	for _, host := range []string{"127.0.0.1", "localhost", "0.0.0.0"} {
+		t.Run(host, func(t *testing.T) {
+			text := `{"server":{"host":"` + host + `","port":0,"token":"a-token-of-the-test"},"schemas":{"default":{"mcpServers":{}},"my work":{"mcpServers":{}}}}`
+			c, err := config.Parse(filepath.Join(t.TempDir(), "mcpx.json"), []byte(text), os.LookupEnv)
+			if err != nil {
+				t.Fatal(err)
+			}
+			h, err := NewHTTP(c, HTTPOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			said, stderr := io.Pipe()
+			served := make(chan error, 1)
+			go func() {
+				served <- h.Serve(ctx, stderr)
+				_ = stderr.Close()
+			}()
+			defer func() {
+				cancel()
+				_, _ = io.Copy(io.Discard, said)
+				if err := <-served; err != nil {
+					t.Error(err)
+				}
+			}()
+			var paths []string
+			for lines := bufio.NewScanner(said); len(paths) < 4 && lines.Scan(); {
+				if found := where.FindStringSubmatch(lines.Text()); found != nil {
+					paths = append(paths, visit(t, found[1]))
+				}
+			}
+			slices.Sort(paths) // the log is written in its own time
+			if want := []string{"/ 200", "/mcp 400", "/mcp/default 400", "/mcp/my work 400"}; !slices.Equal(paths, want) {
+				t.Errorf("it says %q, want %q", paths, want)
+			}
+		})
+	}
+}
+
+// visit opens a url, and returns its path and what came of it.
+func visit(t *testing.T, url string) string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer a-token-of-the-test")
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	http.DefaultClient.CloseIdleConnections()
+	return fmt.Sprint(r.URL.Path, " ", answer.StatusCode)
+}
+
+func TestAddress(t *testing.T) {
+	for _, row := range []struct{ host, bound, want string }{
+		{"127.0.0.1", "127.0.0.1:80", "127.0.0.1:80"},
+		{"box.lan", "192.168.1.5:80", "192.168.1.5:80"},
+		{"2001:db8::1", "[2001:db8::1]:80", "[2001:db8::1]:80"},
+		{"0.0.0.0", "0.0.0.0:80", "127.0.0.1:80"},
+		{"0.0.0.0", "[::]:80", "127.0.0.1:80"},
+		{"::", "[::]:80", "[::1]:80"},
+		{"", "[::]:80", "127.0.0.1:80"},
+	} {
+		bound, err := net.ResolveTCPAddr("tcp", row.bound)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := &HTTP{config: &config.Config{}}
+		h.config.Server.Host = row.host
+		if got := h.address(bound); got != row.want {
+			t.Errorf("host %q, bound to %s: %s, want %s", row.host, row.bound, got, row.want)
+		}
+	}
+}
+
+// Who binds a name can be called by it.
+func TestGuardOfABoundName(t *testing.T) {
+	h := &HTTP{config: &config.Config{}}
+	bound := &net.TCPAddr{IP: net.IPv4(192, 168, 1, 5), Port: 80}
+	for _, row := range []struct {
+		bind, host string
+		want       int
+	}{
+		{"box.lan", "box.lan", http.StatusOK},
+		{"box.lan", "192.168.1.5", http.StatusOK},
+		{"box.lan", "lan", http.StatusForbidden},
+		{"192.168.1.5", "192.168.1.5", http.StatusOK},
+		{"192.168.1.5", "box.lan", http.StatusForbidden},
+		{"0.0.0.0", "0.0.0.0", http.StatusForbidden},
+		{"", "box.lan", http.StatusForbidden},
+	} {
+		h.config.Server.Host = row.bind
+		guard := h.guard(bound)
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+row.host+"/", nil)
+		w := httptest.NewRecorder()
+		guard.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(w, r)
+		if w.Code != row.want {
+			t.Errorf("bound to %q, called %q: %d, want %d", row.bind, row.host, w.Code, row.want)
+		}
+	}
+}
