@@ -44,8 +44,8 @@ type httpLink struct {
 
 // delivery is what Receive returns: a message, or the end of one call.
 type delivery struct {
-	message []byte
-	err     error
+	message, of []byte
+	err         error
 }
 
 // What a connection to a remote upstream gets.
@@ -54,7 +54,8 @@ const (
 	httpPool       = 100  // idle connections to one upstream
 	httpNoteTime   = 30 * time.Second
 	httpRetryTime  = 5 * time.Second // between attempts to listen, if the upstream does not say
-	httpErrorBody  = 1 << 10
+	httpErrorBody  = 64 << 10
+	httpNotes      = 16                     // notifications and replies that are on their way
 	httpRetryLeast = 100 * time.Millisecond // whatever it says
 	httpCancelled  = 5 * time.Second        // what a cancelled request gets to end by itself
 )
@@ -95,17 +96,17 @@ func (l *httpLink) Send(message []byte) error {
 }
 
 // Receive implements link.
-func (l *httpLink) Receive() ([]byte, error) {
+func (l *httpLink) Receive() (message, of []byte, err error) {
 	select {
 	case d := <-l.incoming:
-		return d.message, d.err
+		return d.message, d.of, d.err
 	default:
 	}
 	select {
 	case d := <-l.incoming:
-		return d.message, d.err
+		return d.message, d.of, d.err
 	case <-l.ctx.Done():
-		return nil, context.Cause(l.ctx)
+		return nil, nil, context.Cause(l.ctx)
 	}
 }
 

@@ -36,20 +36,24 @@ func (l *httpLink) take(ctx context.Context, answer *http.Response, id []byte) e
 	case rawjson.Kind(text) != '{':
 		return fmt.Errorf("it answered with %s, which is no message; is this the url of an MCP server?", cmp.Or(kind, "nothing"))
 	}
-	l.receive(text)
+	if own := rawjson.Get(text, "error"); own != nil && rawjson.IsNull(rawjson.Get(text, "id")) {
+		text = rawjson.With(text, "id", id) // whose it is shows by what it answers
+	}
+	l.receive(text, id)
 	return nil
 }
 
-// receive hands a message to the session, whose memory it is then. The answer to initialize says which
-// revision later requests have to name.
-func (l *httpLink) receive(message []byte) {
+// receive hands a message to the session, whose memory it is then, with the id of
+// the request on whose stream it came. The answer to initialize says which revision
+// later requests have to name.
+func (l *httpLink) receive(message, of []byte) {
 	message = jsonrpc.UTF8(message)
 	l.mu.Lock()
 	if l.version == "" {
 		l.version, _ = rawjson.String(rawjson.Get(rawjson.Get(message, "result"), "protocolVersion"))
 	}
 	l.mu.Unlock()
-	l.deliver(delivery{message: message})
+	l.deliver(delivery{message: message, of: of})
 }
 
 func (l *httpLink) deliver(d delivery) {
@@ -85,7 +89,7 @@ func (l *httpLink) stand() {
 		case err != nil:
 		case answer.StatusCode == http.StatusOK:
 			before = true
-			err = readEvents(answer.Body, l.limit, &at, func(_ string, data []byte) { l.receive(data) })
+			err = readEvents(answer.Body, l.limit, &at, func(_ string, data []byte) { l.receive(data, nil) })
 		case before && isPassing(answer.StatusCode):
 			err = errors.New(answer.Status)
 		case before && at.id != "": // it may know no more of that event, or of the session

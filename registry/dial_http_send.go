@@ -14,9 +14,11 @@ import (
 	"mcpx/internal/rawjson"
 )
 
-// send posts the messages in turn. Requests are answered side by side; a
-// notification has arrived before the message after it goes.
+// send posts the messages. Requests are answered side by side; notifications and
+// replies wait for each other only where there are many, but for that which ends
+// the handshake: it has arrived before the message after it goes.
 func (l *httpLink) send() {
+	notes := make(chan struct{}, httpNotes)
 	for {
 		select {
 		case message := <-l.outgoing:
@@ -29,14 +31,34 @@ func (l *httpLink) send() {
 				})
 				continue
 			}
-			ctx, cancel := context.WithTimeout(l.ctx, httpNoteTime)
-			l.post(ctx, message, nil)
-			cancel()
-			l.cancelled(message)
+			method, _ := rawjson.String(rawjson.Get(message, "method"))
+			if method == "notifications/initialized" {
+				l.tell(message)
+				continue
+			}
+			if method == "notifications/cancelled" {
+				l.cancelled(message)
+			}
+			select {
+			case notes <- struct{}{}:
+			case <-l.ctx.Done():
+				return
+			}
+			l.running.Go(func() {
+				defer func() { <-notes }()
+				l.tell(message)
+			})
 		case <-l.ctx.Done():
 			return
 		}
 	}
+}
+
+// tell posts what has no answer.
+func (l *httpLink) tell(message []byte) {
+	ctx, cancel := context.WithTimeout(l.ctx, httpNoteTime)
+	defer cancel()
+	l.post(ctx, message, nil)
 }
 
 // begin notes a request that is on its way.
@@ -56,9 +78,6 @@ func (l *httpLink) begin(id []byte) (ctx context.Context, done func()) {
 // cancelled ends the request that a notification cancels, if the upstream does
 // not: some never answer it.
 func (l *httpLink) cancelled(message []byte) {
-	if method, _ := rawjson.String(rawjson.Get(message, "method")); method != "notifications/cancelled" {
-		return
-	}
 	l.mu.Lock()
 	cancel := l.posts[string(rawjson.Get(rawjson.Get(message, "params"), "requestId"))]
 	l.mu.Unlock()
@@ -80,6 +99,11 @@ func (l *httpLink) post(ctx context.Context, message, id []byte) {
 	}
 	answer, err := l.client.Do(r)
 	if err != nil {
+		var away *redirected
+		if errors.As(err, &away) {
+			l.fail(id, away)
+			return
+		}
 		reason, isUnsent := l.config.Redact(err.Error()), unreachable(err)
 		if isUnsent {
 			l.note(CauseUnreachable)
@@ -125,7 +149,8 @@ func (l *httpLink) older() bool {
 func (l *httpLink) refused(id []byte, answer *http.Response) {
 	text, _ := io.ReadAll(io.LimitReader(answer.Body, httpErrorBody))
 	reason := fmt.Sprintf("HTTP status %s", answer.Status)
-	if message, ok := rawjson.String(rawjson.Get(rawjson.Get(text, "error"), "message")); ok {
+	own := rawjson.Get(text, "error")
+	if message, ok := rawjson.String(rawjson.Get(own, "message")); ok {
 		reason += ": " + message
 	}
 	reason = plain.Line(l.config.Redact(reason)) // servers repeat the key that they refuse
@@ -138,6 +163,8 @@ func (l *httpLink) refused(id []byte, answer *http.Response) {
 	case answer.StatusCode == http.StatusUnauthorized, answer.StatusCode == http.StatusForbidden:
 		l.note(CauseAuth)
 		l.fail(id, fmt.Errorf("authentication failed: %s; check its headers", reason))
+	case rawjson.Kind(own) == '{' && id != nil:
+		l.receive(jsonrpc.AppendError(nil, id, jsonrpc.ParseError(own)), id)
 	default:
 		l.fail(id, errors.New(reason))
 	}
@@ -157,7 +184,7 @@ func (l *httpLink) fail(id []byte, err error) {
 		l.log.Debug().Str("error", text).Msg("a message could not be sent")
 		return
 	}
-	l.receive(jsonrpc.AppendError(nil, id, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: text}))
+	l.receive(jsonrpc.AppendError(nil, id, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: text}), id)
 }
 
 // lose ends a request whose connection broke. Others are not concerned.

@@ -74,7 +74,7 @@ func (l *httpLink) openSSE(ctx context.Context) error {
 		defer func() { _ = answer.Body.Close() }()
 		err := readEvents(answer.Body, l.limit, &place{}, func(name string, data []byte) {
 			if name != "endpoint" {
-				l.receive(data)
+				l.receive(data, nil)
 				return
 			}
 			select {

@@ -97,16 +97,16 @@ func (l *stdioLink) Send(message []byte) error {
 	return errOver
 }
 
-func (l *stdioLink) Receive() ([]byte, error) {
+func (l *stdioLink) Receive() (message, of []byte, err error) {
 	for {
 		line, err := l.out.Read()
 		switch {
 		case errors.Is(err, jsonrpc.ErrTooLong):
-			return nil, &failure{reason: fmt.Sprintf("sent a message of more than %d bytes (limits.message_bytes)", l.limit)}
+			return nil, nil, &failure{reason: fmt.Sprintf("sent a message of more than %d bytes (limits.message_bytes)", l.limit)}
 		case err != nil:
-			return nil, l.ended(err)
+			return nil, nil, l.ended(err)
 		case line[0] == '{':
-			return line, nil
+			return line, nil, nil
 		}
 		l.stray.Do(func() {
 			l.log.Warn().Msg("the server writes text that is no message to its stdout; such lines are skipped")

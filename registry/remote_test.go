@@ -143,8 +143,8 @@ func TestWhatIsReceivedIsNotCopied(t *testing.T) {
 	l := newHTTPLink(&config.Upstream{}, Options{}, zerolog.Nop())
 	defer l.Close()
 	message := []byte(`{"jsonrpc":"2.0","method":"notifications/x"}`)
-	l.receive(message)
-	if got, err := l.Receive(); err != nil || &got[0] != &message[0] {
+	l.receive(message, nil)
+	if got, _, err := l.Receive(); err != nil || &got[0] != &message[0] {
 		t.Errorf("received %q, %v", got, err)
 	}
 }

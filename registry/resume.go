@@ -47,7 +47,7 @@ func (l *httpLink) follow(ctx context.Context, body io.ReadCloser, id []byte) er
 			})
 			context.AfterFunc(ctx, func() { end.Stop() })
 		}
-		l.receive(data)
+		l.receive(data, id)
 	}
 	err := readEvents(body, l.limit, &at, hear)
 	for tries := 0; !answered && at.id != "" && tries < resumeTries && !errors.Is(err, errTooLong); tries++ {

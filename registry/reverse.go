@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"mcpx/internal/jsonrpc"
 	"mcpx/internal/rawjson"
@@ -40,7 +41,7 @@ const maxAsked = 100
 
 // asks takes a request of the upstream. What is for a client is asked there, by a
 // goroutine of its own, since a person may have to think about it.
-func (s *Session) asks(m jsonrpc.Message) {
+func (s *Session) asks(m jsonrpc.Message, of []byte) {
 	switch {
 	case m.Method == "ping":
 		s.reply(m.ID, []byte("{}"), nil)
@@ -49,7 +50,7 @@ func (s *Session) asks(m jsonrpc.Message) {
 		s.reply(m.ID, nil, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "Method '%s' not found", m.Method))
 		return
 	}
-	client, err := s.addressee()
+	client, err := s.addressee(of)
 	if err != nil {
 		s.reply(m.ID, nil, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "%s was refused: %v", m.Method, err))
 		return
@@ -68,7 +69,7 @@ func (s *Session) asks(m jsonrpc.Message) {
 			result, err := client.Request(ctx, m.Method, m.Params)
 			if errors.Is(err, ErrCallOver) { // then it was another's question
 				var next Client
-				if next, err = s.addressee(); err == nil && next != client {
+				if next, err = s.addressee(of); err == nil && next != client {
 					client = next
 					continue
 				}
@@ -132,11 +133,19 @@ func (s *Session) reply(id, result []byte, err error) {
 }
 
 // addressee is the client that what the upstream says of its own accord must be
-// for: the one whose calls are in flight, or the only one there is. The error
-// says why that is not certain.
-func (s *Session) addressee() (Client, error) {
+// for: the one whose call the link says it is of, or whose calls are in flight, or
+// the only one there is. The error says why that is not certain.
+func (s *Session) addressee(of []byte) (Client, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if id, err := strconv.ParseInt(string(of), 10, 64); err == nil {
+		switch c := s.pending[id]; {
+		case c == nil:
+			return nil, errors.New("the call that it is of is over")
+		case c.request.Client != nil:
+			return c.request.Client, nil
+		}
+	}
 	var latest *call
 	uncertain := fmt.Errorf(`several clients have calls in flight on the shared session of server %q; set "isolation": "client" for it`, s.server)
 	for _, c := range s.pending {

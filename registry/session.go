@@ -59,9 +59,10 @@ type link interface {
 	// Send queues a message; it never waits for the upstream to read. It fails
 	// with errOver when the connection has ended.
 	Send(message []byte) error
-	// Receive waits for the next message. Its error says why there are no more,
-	// but for a *brokenCall, which is the end of one call alone.
-	Receive() ([]byte, error)
+	// Receive waits for the next message, and says by the id of which call it is,
+	// nil if the link does not know. Its error says why there are no more, but for
+	// a *brokenCall, which is the end of one call alone.
+	Receive() (message, of []byte, err error)
 	// Close ends the connection and returns when nothing of it is left. It is
 	// safe to call twice, and makes a Receive under way return.
 	Close()
@@ -87,7 +88,7 @@ func newSession(c *config.Upstream, l link, log zerolog.Logger, p peer) *Session
 // run reads what the upstream sends until the link ends.
 func (s *Session) run() {
 	for {
-		line, err := s.link.Receive()
+		line, of, err := s.link.Receive()
 		if b := (*brokenCall)(nil); errors.As(err, &b) {
 			s.broke(b)
 			continue
@@ -101,7 +102,7 @@ func (s *Session) run() {
 			s.malformed(m.ID, line, err)
 			continue
 		}
-		s.receive(m, line)
+		s.receive(m, line, of)
 	}
 }
 
@@ -161,8 +162,9 @@ func (s *Session) end(err error) {
 	}
 }
 
-// receive hands a message, and the line it came in, to the call it belongs to.
-func (s *Session) receive(m jsonrpc.Message, line []byte) {
+// receive hands a message, and the line it came in, to the call it belongs to,
+// which the link may know by its id.
+func (s *Session) receive(m jsonrpc.Message, line, of []byte) {
 	switch {
 	case m.IsResponse():
 		c := s.waiting(m.ID)
@@ -176,13 +178,13 @@ func (s *Session) receive(m jsonrpc.Message, line []byte) {
 		}
 		s.finish(c, result, line, err)
 	case m.IsRequest():
-		s.asks(m)
+		s.asks(m, of)
 	case m.Method == "notifications/progress":
 		s.progress(m.Params)
 	case m.Method == "notifications/cancelled":
 		s.withdrawn(m.Params)
 	default:
-		from, _ := s.addressee()
+		from, _ := s.addressee(of)
 		if m.Method == elicitationComplete {
 			if to := s.sentTo(m.Params); to != nil {
 				from = to

@@ -131,12 +131,12 @@ func (l *fakeLink) say(message string) {
 	}
 }
 
-func (l *fakeLink) Receive() ([]byte, error) {
+func (l *fakeLink) Receive() (message, of []byte, err error) {
 	select {
 	case m := <-l.messages:
-		return m, nil
+		return m, nil, nil
 	case <-l.ended:
-		return nil, l.reason
+		return nil, nil, l.reason
 	}
 }
 

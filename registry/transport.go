@@ -28,15 +28,20 @@ func newTransport() *http.Transport {
 // laptop's sleep, within a minute.
 var probes = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 15 * time.Second, Count: 3}
 
+// redirected is a redirect that is not followed.
+type redirected struct{ reason string }
+
+func (e *redirected) Error() string { return e.reason }
+
 // sameHost refuses redirects that would carry the configured headers elsewhere.
 func sameHost(r *http.Request, via []*http.Request) error {
 	switch {
 	case len(via) >= 5:
-		return errors.New("too many redirects")
+		return &redirected{"too many redirects"}
 	case r.URL.Host != via[0].URL.Host || r.URL.Scheme != via[0].URL.Scheme:
-		return fmt.Errorf("it redirects to %s, where its headers must not go; use that url if it is right", r.URL.Host)
+		return &redirected{fmt.Sprintf("it redirects to %s, where its headers must not go; use that url if it is right", r.URL.Host)}
 	case r.Method != via[0].Method: // by 301, 302 or 303, which turn a POST into a GET
-		return fmt.Errorf("it redirects to %s in a way that loses the message; use that url", r.URL.Path)
+		return &redirected{fmt.Sprintf("it redirects to %s in a way that loses the message; use that url", r.URL.Path)}
 	}
 	return nil
 }

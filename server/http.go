@@ -283,7 +283,7 @@ func (h *HTTP) session(w http.ResponseWriter, r *http.Request, s *Server) (n *se
 		refuse(w, http.StatusBadRequest, "the header "+sessionHeader+" is missing; send initialize first")
 		return nil, nil
 	}
-	n, done = h.sessions.find(id, r)
+	n, done = h.sessions.find(id, false, r)
 	if n == nil || n.server != s {
 		if done != nil {
 			done()

@@ -7,6 +7,9 @@ import (
 
 // sse opens a session of the older transport: its one stream says where to post.
 func (h *HTTP) sse(w http.ResponseWriter, r *http.Request, s *Server) {
+	if h.keepsNone(w) {
+		return
+	}
 	n := h.open(w, r, s)
 	if n == nil {
 		return
@@ -20,7 +23,7 @@ func (h *HTTP) sse(w http.ResponseWriter, r *http.Request, s *Server) {
 // message takes what a client of the older transport posts; the answer comes on
 // its stream.
 func (h *HTTP) message(w http.ResponseWriter, r *http.Request) {
-	n, done := h.sessions.find(r.URL.Query().Get("sessionId"), r)
+	n, done := h.sessions.find(r.URL.Query().Get("sessionId"), true, r)
 	if n == nil {
 		refuse(w, http.StatusNotFound, "there is no such session; open one with GET /sse")
 		return

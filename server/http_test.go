@@ -191,6 +191,29 @@ func TestSessionsAreBounded(t *testing.T) {
 	}
 }
 
+// TestTransportsAreApart: a session belongs to the transport that opened it.
+func TestTransportsAreApart(t *testing.T) {
+	s := serveHTTP(t, upstream(t, "one"))
+	id := s.open(t, "{}")
+	if got := whole(t, s.do(t, "POST", "/message?sessionId="+id, request("ping", ""))); !strings.HasPrefix(got, "404 ") {
+		t.Errorf("a session of /mcp on /message: %s", got)
+	}
+	e := events(s.do(t, "GET", "/sse", ""))
+	if !e.Scan() {
+		t.Fatal("no endpoint")
+	}
+	_, older, _ := strings.Cut(e.Text(), "sessionId=")
+	for _, method := range []string{"POST", "GET", "DELETE"} {
+		if got := whole(t, s.do(t, method, "/mcp", request("ping", ""), sessionHeader, older)); !strings.HasPrefix(got, "404 ") {
+			t.Errorf("a session of /sse on %s /mcp: %s", method, got)
+		}
+	}
+	s.Stateless = true
+	if got := whole(t, s.do(t, "GET", "/sse", "")); !strings.HasPrefix(got, "405 ") {
+		t.Errorf("/sse where no session is kept: %s", got)
+	}
+}
+
 // TestHeadOpensNothing: a stream that nothing is written to would never be seen to
 // end.
 func TestHeadOpensNothing(t *testing.T) {
@@ -399,7 +422,7 @@ func TestAskedClientLeaves(t *testing.T) {
 	s := serveHTTP(t, upstream(t, "one"))
 	id := s.open(t, `{"roots":{}}`)
 	standing := events(s.do(t, "GET", "/mcp", "", sessionHeader, id))
-	n, done := s.sessions.find(id, httptest.NewRequest("GET", "/", nil))
+	n, done := s.sessions.find(id, false, httptest.NewRequest("GET", "/", nil))
 	done()
 	asked := make(chan error, 1)
 	go func() {
@@ -508,21 +531,21 @@ func TestIdleSessionsExpire(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, done := all.find(busy.id, r)
+		_, done := all.find(busy.id, false, r)
 		ctx, cancel := context.WithCancel(t.Context())
 		go all.expire(ctx)
 		<-time.After(2 * time.Minute)
-		if n, _ := all.find(idle.id, r); n != nil || idle.ctx.Err() == nil {
+		if n, _ := all.find(idle.id, false, r); n != nil || idle.ctx.Err() == nil {
 			t.Error("the idle session is still there")
 		}
-		if n, again := all.find(busy.id, r); n == nil {
+		if n, again := all.find(busy.id, false, r); n == nil {
 			t.Error("the busy one has gone")
 		} else {
 			again()
 		}
 		done()
 		<-time.After(2 * time.Minute)
-		if n, _ := all.find(busy.id, r); n != nil {
+		if n, _ := all.find(busy.id, false, r); n != nil {
 			t.Error("it stays though it is idle now")
 		}
 		cancel()

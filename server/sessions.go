@@ -68,13 +68,13 @@ func (s *sessions) open(server *Server, r *http.Request) (*session, error) {
 	return n, nil
 }
 
-// find is the session that a request names, if its sender may use it. The
-// request counts as open until done.
-func (s *sessions) find(id string, r *http.Request) (n *session, done func()) {
+// find is the session of a transport that a request names, if its sender may use
+// it. The request counts as open until done.
+func (s *sessions) find(id string, older bool, r *http.Request) (n *session, done func()) {
 	s.mu.Lock()
 	n = s.byID[id]
 	s.mu.Unlock()
-	if n == nil || n.credential != credential(r) {
+	if n == nil || n.credential != credential(r) || n.isOlder() != older {
 		return nil, nil
 	}
 	return n, n.use()
@@ -91,6 +91,13 @@ func (n *session) use() (done func()) {
 		n.busy--
 		n.used = time.Now()
 	}
+}
+
+// isOlder reports whether the session is of the older transport.
+func (n *session) isOlder() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.older
 }
 
 // carryAnswers notes that answers come on the standing stream too.
