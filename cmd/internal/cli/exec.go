@@ -97,15 +97,17 @@ func (c *execCmd) arguments(t *terminal) (arguments, error) {
 // print shows a result. One that says of itself that it is an error fails the
 // command.
 func (c *execCmd) print(t *terminal, result []byte) error {
+	failed := string(rawjson.Get(result, "isError")) == "true"
 	var err error
 	if c.JSON {
 		err = t.printJSON(result)
 	} else {
 		p := newPrinter(t, c.Output, c.Tool)
-		p.link = "mcpx resources " + c.Path + " " + c.Server
+		p.link = "mcpx resources " + quoteShell(c.Path) + " " + quoteShell(c.Server)
+		p.failed = failed
 		err = p.result(result)
 	}
-	if err == nil && string(rawjson.Get(result, "isError")) == "true" {
+	if err == nil && failed {
 		return errors.New("the tool reports an error")
 	}
 	return err
