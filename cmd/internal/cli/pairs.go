@@ -9,13 +9,6 @@ import (
 	"mcpx/internal/rawjson"
 )
 
-// arguments are those of a call as the command line has them: whole, or pairs
-// that only the tool's schema gives their types.
-type arguments struct {
-	raw   []byte
-	pairs []pair
-}
-
 // pair is key=value, or key:=json.
 type pair struct {
 	key  string
@@ -38,6 +31,9 @@ func parsePairs(list []string) (arguments, error) {
 				content, err := os.ReadFile(file)
 				if err != nil {
 					return a, usageError{err}
+				}
+				if err := checkJSON(file, content); err != nil {
+					return a, err
 				}
 				p.json = bytes.TrimSpace(content)
 			}
