@@ -46,6 +46,9 @@ func (f httpFlags) apply(s *config.Server) error {
 		s.Host = f.Host
 	}
 	if f.Port != nil {
+		if *f.Port < 0 || *f.Port > 65535 {
+			return fmt.Errorf("--port %d: a port is a number from 0 to 65535; 0 takes any free one", *f.Port)
+		}
 		s.Port = *f.Port
 	}
 	if token := os.Getenv("MCPX_TOKEN"); token != "" {
