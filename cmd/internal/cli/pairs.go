@@ -104,6 +104,8 @@ func (p parameter) value(key string, given []pair) ([]byte, error) {
 			return given[0].json, nil
 		case isArray && given[0].text == "":
 			return []byte("[]"), nil
+		case isArray && given[0].text == "null" && p.is("null"):
+			return []byte("null"), nil
 		case !isArray || rawjson.Kind([]byte(given[0].text)) == '[' && rawjson.Check([]byte(given[0].text)) == nil:
 			return p.scalar(given[0].text), nil
 		}
