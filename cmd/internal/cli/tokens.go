@@ -8,6 +8,7 @@ import (
 
 	"mcpx/internal/app"
 	"mcpx/internal/tokens/exact"
+	"mcpx/registry"
 )
 
 // tokensCmd shows what the tools of the config cost a client's context.
@@ -20,10 +21,11 @@ type tokensCmd struct {
 
 // tokenReport are the figures, in tokens of o200k_base.
 type tokenReport struct {
-	Servers []serverTokens `json:"servers"`
-	Without int            `json:"without"` // every tool of every server
-	With    int            `json:"with"`    // inspect and exec
-	Saved   int            `json:"saved"`
+	Servers    []serverTokens `json:"servers"`
+	NotCounted int            `json:"not_counted"` // servers that are not ready
+	Without    int            `json:"without"`     // every tool of every server that is
+	With       int            `json:"with"`        // inspect and exec
+	Saved      int            `json:"saved"`
 }
 
 type serverTokens struct {
@@ -72,8 +74,11 @@ func (c *tokensCmd) Run(t *terminal) error {
 func count(lists app.ToolLists) tokenReport {
 	r := tokenReport{Servers: []serverTokens{}, With: exact.Count(string(lists.With))}
 	for i, u := range lists.Upstreams {
-		s := serverTokens{Name: u.Name, State: string(u.State), Reason: u.Reason, Tools: len(u.Tools), Tokens: exact.Count(string(lists.Without[i]))}
+		s := serverTokens{Name: u.Name, State: finalState(u), Reason: u.Reason, Tools: len(u.Tools), Tokens: exact.Count(string(lists.Without[i]))}
 		r.Servers = append(r.Servers, s)
+		if u.State != registry.Ready {
+			r.NotCounted++
+		}
 		r.Without += s.Tokens
 	}
 	r.Saved = r.Without - r.With
@@ -106,6 +111,11 @@ func (r tokenReport) print(t *terminal) error {
 	list.add(cell{text: "with mcpx", colour: bold}, number(2), number(r.With), cell{text: bar(r.With, longest), colour: good})
 	if err := list.writeTo(t.stdout); err != nil {
 		return err
+	}
+	if r.NotCounted > 0 {
+		if _, err := fmt.Fprintf(t.stdout, "not counted: %d of %s, not ready\n", r.NotCounted, plural(len(r.Servers), "server")); err != nil {
+			return err
+		}
 	}
 	if r.Saved <= 0 {
 		_, err := fmt.Fprintln(t.stdout, "so few tools that mcpx saves nothing yet")
