@@ -85,7 +85,7 @@ func count(lists app.ToolLists) tokenReport {
 	return r
 }
 
-// barWidth is the width of the longest bar.
+// barWidth is the width of the longest bar, where there is room.
 const barWidth = 40
 
 // print shows the figures with a bar for each server.
@@ -98,17 +98,24 @@ func (r tokenReport) print(t *terminal) error {
 	number := func(n int) cell { return cell{text: thousands(n), right: true} }
 	list := table{colours: t.colours(), width: width(t.stdout)}
 	list.head("server", "tools", "tokens")
+	bars := map[int]int{} // what the bar of a row stands for
 	for _, s := range r.Servers {
 		if s.State != "ready" {
 			none := cell{text: "–", right: true}
 			list.add(cell{text: s.Name, colour: named}, none, none, cell{text: s.State + ": " + s.Reason, colour: bad})
 			continue
 		}
-		list.add(cell{text: s.Name, colour: named}, number(s.Tools), number(s.Tokens), cell{text: bar(s.Tokens, longest), colour: doubt})
+		bars[len(list.rows)] = s.Tokens
+		list.add(cell{text: s.Name, colour: named}, number(s.Tools), number(s.Tokens), cell{colour: doubt})
 	}
 	list.add(cell{})
 	list.add(cell{text: "without mcpx", colour: bold}, number(tools), number(r.Without))
-	list.add(cell{text: "with mcpx", colour: bold}, number(2), number(r.With), cell{text: bar(r.With, longest), colour: good})
+	bars[len(list.rows)] = r.With
+	list.add(cell{text: "with mcpx", colour: bold}, number(2), number(r.With), cell{colour: good})
+	room := min(barWidth, list.room(3))
+	for row, n := range bars {
+		list.rows[row][3].text = bar(n, longest, room)
+	}
 	if err := list.writeTo(t.stdout); err != nil {
 		return err
 	}
@@ -126,8 +133,8 @@ func (r tokenReport) print(t *terminal) error {
 }
 
 // bar is a part of the longest bar, in eighths of a character.
-func bar(n, longest int) string {
-	eighths := (n*barWidth*8 + longest - 1) / longest
+func bar(n, longest, width int) string {
+	eighths := (n*width*8 + longest - 1) / longest
 	rest := []string{"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"}[eighths%8]
 	return strings.Repeat("█", eighths/8) + rest
 }
