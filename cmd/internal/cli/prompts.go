@@ -176,14 +176,14 @@ func known(what, name string, names []string) string {
 	if len(names) == 0 {
 		return "; it has none"
 	}
-	text := ""
+	text := "; its "
 	if near := nearest.Words(name, names, 1); len(near) > 0 {
-		text = fmt.Sprintf("; did you mean %q?", near[0])
+		text = fmt.Sprintf("; did you mean %q? Its ", near[0])
 	}
 	more := ""
 	if len(names) > knownNames {
 		more = fmt.Sprintf(" and %d more", len(names)-knownNames)
 		names = names[:knownNames]
 	}
-	return text + "; its " + what + ": " + strings.Join(names, ", ") + more
+	return text + what + ": " + strings.Join(names, ", ") + more
 }
