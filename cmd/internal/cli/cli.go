@@ -77,12 +77,15 @@ func run(name string, args []string, t *terminal) (code int) {
 	if err != nil {
 		panic(err) // the types above are wrong
 	}
+	if err := misspelt(parser.Model, args); err != nil {
+		return complain(t.stderr, err)
+	}
 	k, err := parser.Parse(args)
 	switch {
 	case exited >= 0:
 		return exited
 	case err != nil:
-		return complain(t.stderr, usageError{fmt.Errorf("%w\n\n%s", err, examples)})
+		return complain(t.stderr, misused(err))
 	}
 	return complain(t.stderr, k.Run(t))
 }
