@@ -137,7 +137,8 @@ func versionText() string {
 
 // load reads the config file, or the one that is found where none is named.
 func load(path string) (*config.Config, error) {
-	if path == "" {
+	named := path != ""
+	if !named {
 		found, err := config.Find(os.LookupEnv)
 		if err != nil {
 			return nil, usageError{err}
@@ -145,6 +146,9 @@ func load(path string) (*config.Config, error) {
 		path = found
 	}
 	c, err := config.Load(path)
+	if err != nil && !named && path == os.Getenv("MCPX_CONFIG") {
+		return nil, usageError{fmt.Errorf("$MCPX_CONFIG is %s:\n%w", path, err)}
+	}
 	if err != nil {
 		return nil, usageError{err}
 	}
