@@ -358,6 +358,29 @@ func TestElicitationAtTheTerminal(t *testing.T) {
 	}
 }
 
+// Whoever reads only the beginning, as head does, hears no complaint about it.
+func TestReaderIsGone(t *testing.T) {
+	t.Parallel()
+	config := writeConfig(t, map[string]any{"mcpServers": map[string]any{"t": mcptest.Upstream(t)}})
+	for _, args := range [][]string{{"exec", config, "t", "echo", "text=x"}, {"inspect", config, "t"}, {"check", config}} {
+		out, in, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = out.Close()
+		cmd := exec.Command(binary, args...)
+		cmd.Env = environment(t)
+		var stderr strings.Builder
+		cmd.Stdout, cmd.Stderr = in, &stderr
+		err = cmd.Run()
+		_ = in.Close()
+		var failed *exec.ExitError
+		if !errors.As(err, &failed) || failed.ExitCode() != 1 || stderr.Len() > 0 {
+			t.Errorf("%s: %v, %q", args[0], err, stderr.String())
+		}
+	}
+}
+
 // Where nobody looks, there is no line that comes and goes.
 func TestNoLineInAPipe(t *testing.T) {
 	t.Parallel()

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"strings"
@@ -95,6 +96,9 @@ func complain(stderr io.Writer, err error) int {
 	if err == nil {
 		return exitOK
 	}
+	if readerGone(err) {
+		return exitFailed
+	}
 	var file *config.Error
 	if errors.As(err, &file) {
 		warn(stderr, file.Warnings) // among them may be the cause
@@ -104,6 +108,13 @@ func complain(stderr io.Writer, err error) int {
 		return exitUsage
 	}
 	return exitFailed
+}
+
+// readerGone reports whether whoever reads stdout has seen enough, as head does:
+// nothing that a person wants to hear of.
+func readerGone(err error) bool {
+	var write *fs.PathError
+	return errors.As(err, &write) && write.Path == os.Stdout.Name() && errors.Is(err, syscall.EPIPE)
 }
 
 func warn(stderr io.Writer, warnings []config.Problem) {
