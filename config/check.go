@@ -42,6 +42,17 @@ func validName(name string) error {
 	return nil
 }
 
+// CommandWords is the first word of a command, and whether the words after it look
+// like arguments: what a shell would part, mcpx takes as the name of one program.
+// A path may well have spaces.
+func CommandWords(command string) (program string, more bool) {
+	program, rest, more := strings.Cut(strings.TrimSpace(command), " ")
+	if !more || strings.Contains(program, "${") {
+		return program, false
+	}
+	return program, !strings.ContainsAny(program, `/\`) || strings.HasPrefix(strings.TrimSpace(rest), "-")
+}
+
 func nonEmpty(s string) error {
 	if s == "" {
 		return errors.New("must not be empty")

@@ -211,6 +211,9 @@ func (r *reader) transport(n node, u *Upstream) {
 		r.fail(written.value, `"stdio" needs command, but the server has url`)
 	case local:
 		u.Transport = TransportStdio
+		if program, more := CommandWords(u.Command); more {
+			r.warn(command.value, `is the program alone; move the words after %q to "args"`, program)
+		}
 		r.idle(n, "command", "headers")
 	case remote:
 		if u.Transport == "" {

@@ -139,12 +139,12 @@ func TestMessages(t *testing.T) {
 	const tools = "echo, nested, pid"
 	const echo = "echo(text: string, times?: integer /*>=1*/)"
 	for _, c := range []struct{ name, outer, want string }{
-		{"unknown server", `{"server_name":"tiem","tool_name":"echo","arguments":{"text":"x"}}`, `unknown server "tiem"; did you mean "time"?; servers: files, time, mcpx`},
+		{"unknown server", `{"server_name":"tiem","tool_name":"echo","arguments":{"text":"x"}}`, `unknown server "tiem"; did you mean "time"? Servers: files, time, mcpx`},
 		{"unknown server, nothing near", `{"server_name":"postgres","tool_name":"echo"}`, `unknown server "postgres"; servers: files, time, mcpx`},
 		{"no server", `{"tool_name":"echo"}`, `server_name: required; servers: files, time, mcpx`},
 		{"a server of the wrong type", `{"server_name":5,"tool_name":"echo"}`, `server_name: required; servers: files, time, mcpx`},
 		{"no arguments at all", `{}`, `server_name: required; servers: files, time, mcpx`},
-		{"unknown tool", `{"server_name":"time","tool_name":"ecoh","arguments":{}}`, `server "time" has no tool "ecoh"; did you mean "echo"?; its tools: ` + tools},
+		{"unknown tool", `{"server_name":"time","tool_name":"ecoh","arguments":{}}`, `server "time" has no tool "ecoh"; did you mean "echo"? Its tools: ` + tools},
 		{"unknown tool, nothing near", `{"server_name":"time","tool_name":"xyzzy"}`, `server "time" has no tool "xyzzy"; its tools: ` + tools},
 		{"a hidden tool", `{"server_name":"time","tool_name":"crash"}`, `server "time" has no tool "crash"; its tools: ` + tools},
 		{"no tool", `{"server_name":"time"}`, `tool_name: required; tools of server "time": ` + tools},

@@ -63,8 +63,8 @@ func TestInspectMistakes(t *testing.T) {
 	for _, c := range []struct{ name, arguments, want string }{
 		{"no server", `{}`, "server_name: required; servers: files, time, mcpx"},
 		{"an empty server", `{"server_name":""}`, "server_name: required; servers: files, time, mcpx"},
-		{"an unknown server", `{"server_name":"tmie"}`, `unknown server "tmie"; did you mean "time"?; servers: files, time, mcpx`},
-		{"an unknown tool", `{"server_name":"time","tool_name":"ehco"}`, `server "time" has no tool "ehco"; did you mean "echo"?; its tools: echo`},
+		{"an unknown server", `{"server_name":"tmie"}`, `unknown server "tmie"; did you mean "time"? Servers: files, time, mcpx`},
+		{"an unknown tool", `{"server_name":"time","tool_name":"ehco"}`, `server "time" has no tool "ehco"; did you mean "echo"? Its tools: echo`},
 		{"a glob without matches", `{"server_name":"time","tool_name":"x*"}`, `server "time" has no tool "x*"; its tools: echo`},
 		{"an unknown server with a line break", `{"server_name":"a\nb\u001b[1m"}`, `unknown server "a\nb\u001b[1m"; servers: files, time, mcpx`},
 	} {

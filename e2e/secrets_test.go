@@ -167,7 +167,7 @@ func TestBuiltin(t *testing.T) {
 	if err := json.Unmarshal([]byte(p.exec("mcpx", "show_config", "")), &shown); err != nil || shown["schemas"] == nil || shown["limits"] == nil {
 		t.Errorf("show_config is no config: %v, %v", shown, err)
 	}
-	if got, want := p.execError("mcpx", "serach", "{}"), `server "mcpx" has no tool "serach"; did you mean "search"?; its tools: search, read_result, servers, show_config`; got != want {
+	if got, want := p.execError("mcpx", "serach", "{}"), `server "mcpx" has no tool "serach"; did you mean "search"? Its tools: search, read_result, servers, show_config`; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if got := p.execError("mcpx", "search", "{}"); !strings.HasPrefix(got, "arguments.query: required\nsearch(") {

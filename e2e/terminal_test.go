@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/creack/pty"
 
@@ -35,6 +36,12 @@ const columns = 100
 // look starts mcpx at a terminal; CONFIG among the arguments stands for the
 // config of those upstreams.
 func look(t *testing.T, upstreams map[string]any, env []string, args ...string) *screen {
+	t.Helper()
+	return lookAt(t, columns, upstreams, env, args...)
+}
+
+// lookAt is look at a terminal of another width.
+func lookAt(t *testing.T, columns uint16, upstreams map[string]any, env []string, args ...string) *screen {
 	t.Helper()
 	config := writeConfig(t, map[string]any{"mcpServers": upstreams})
 	for i, arg := range args {
@@ -152,6 +159,38 @@ func TestTerminalTable(t *testing.T) {
 	}
 	if code := s.exitCode(); code != 1 {
 		t.Errorf("exit code %d", code)
+	}
+}
+
+// On a narrow terminal no line of a table wraps, and bars keep their proportions.
+func TestNarrowTerminal(t *testing.T) {
+	t.Parallel()
+	upstreams := map[string]any{
+		"few": mcptest.Upstream(t, "-no-tools"), "many": mcptest.Upstream(t), "more": mcptest.Upstream(t, "-tools", "100"),
+		"gone": map[string]any{"command": "mcpx-no-such-program"},
+	}
+	for command, last := range map[string]string{"tokens": "with mcpx", "check": "gone"} {
+		t.Run(command, func(t *testing.T) {
+			t.Parallel()
+			text := lookAt(t, 40, upstreams, []string{"NO_COLOR=1"}, command, "CONFIG").end()
+			_, shown, _ := strings.Cut(text, "server ")
+			lines, bars, end := strings.Split("server "+shown, "\r\n"), map[int]bool{}, false
+			for _, line := range lines {
+				if n := utf8.RuneCountInString(line); n > 40 {
+					t.Errorf("%d columns: %q", n, line)
+				}
+				bars[strings.Count(line, "█")] = true
+				if end = strings.HasPrefix(line, last); end {
+					break
+				}
+			}
+			if !end {
+				t.Errorf("no line of %q in\n%s", last, text)
+			}
+			if command == "tokens" && len(bars) < 3 {
+				t.Errorf("the bars are all alike:\n%s", text)
+			}
+		})
 	}
 }
 
@@ -316,6 +355,29 @@ func TestElicitationAtTheTerminal(t *testing.T) {
 				t.Errorf("exit code %d", code)
 			}
 		})
+	}
+}
+
+// Whoever reads only the beginning, as head does, hears no complaint about it.
+func TestReaderIsGone(t *testing.T) {
+	t.Parallel()
+	config := writeConfig(t, map[string]any{"mcpServers": map[string]any{"t": mcptest.Upstream(t)}})
+	for _, args := range [][]string{{"exec", config, "t", "echo", "text=x"}, {"inspect", config, "t"}, {"check", config}} {
+		out, in, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = out.Close()
+		cmd := exec.Command(binary, args...)
+		cmd.Env = environment(t)
+		var stderr strings.Builder
+		cmd.Stdout, cmd.Stderr = in, &stderr
+		err = cmd.Run()
+		_ = in.Close()
+		var failed *exec.ExitError
+		if !errors.As(err, &failed) || failed.ExitCode() != 1 || stderr.Len() > 0 {
+			t.Errorf("%s: %v, %q", args[0], err, stderr.String())
+		}
 	}
 }
 

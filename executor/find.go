@@ -40,6 +40,8 @@ func (e *Executor) Upstream(ctx context.Context, name string) (*registry.Upstrea
 	}
 	u := e.registry.Catalog().Upstream(name)
 	switch {
+	case u == nil && slices.Contains(e.profile.Disabled(), name):
+		return nil, &NotFound{fmt.Sprintf("server %s is disabled in the config; servers: %s", quoted(name), list(e.Servers()))}
 	case u == nil:
 		return nil, unknownServer(name, e.Servers())
 	case len(u.Tools) == 0:
@@ -130,7 +132,7 @@ func unknownServer(name string, servers []string) error {
 	if name == "" {
 		return &NotFound{"server_name: required; servers: " + list(servers)}
 	}
-	return &NotFound{fmt.Sprintf("unknown server %s%s; servers: %s", quoted(name), didYouMean(name, servers), list(servers))}
+	return &NotFound{fmt.Sprintf("unknown server %s%s: %s", quoted(name), then(didYouMean(name, servers), "servers"), list(servers))}
 }
 
 func noTool(u *registry.Upstream) error {
@@ -138,7 +140,7 @@ func noTool(u *registry.Upstream) error {
 }
 
 func unknownTool(u *registry.Upstream, name string) error {
-	return &NotFound{fmt.Sprintf("server %s has no tool %s%s; its tools: %s", quoted(u.Name), quoted(name), didYouMean(name, toolNames(u)), list(toolNames(u)))}
+	return &NotFound{fmt.Sprintf("server %s has no tool %s%s: %s", quoted(u.Name), quoted(name), then(didYouMean(name, toolNames(u)), "its tools"), list(toolNames(u)))}
 }
 
 func toolNames(u *registry.Upstream) []string {
@@ -161,6 +163,14 @@ func didYouMean(name string, known []string) string {
 		near[i] = quoted(n)
 	}
 	return "; did you mean " + strings.Join(near, " or ") + "?"
+}
+
+// then goes on with what there is, in a sentence of its own after a question.
+func then(question, what string) string {
+	if question == "" {
+		return "; " + what
+	}
+	return question + " " + strings.ToUpper(what[:1]) + what[1:]
 }
 
 // list writes names on one line, as many as fit.

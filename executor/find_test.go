@@ -27,18 +27,18 @@ func TestNamesThatAreNot(t *testing.T) {
 		{"no server", `{}`, "server_name: required; servers: " + servers},
 		{"no server but a tool", `{"tool_name":"echo"}`, "server_name: required; servers: " + servers},
 		{"a server of another type", `{"server_name":5,"tool_name":"echo"}`, "server_name: required; servers: " + servers},
-		{"a near server", `{"server_name":"Files","tool_name":"echo"}`, `unknown server "Files"; did you mean "files" or "fil es"?; servers: ` + servers},
+		{"a near server", `{"server_name":"Files","tool_name":"echo"}`, `unknown server "Files"; did you mean "files" or "fil es"? Servers: ` + servers},
 		{"a far server", `{"server_name":"weather","tool_name":"echo"}`, `unknown server "weather"; servers: ` + servers},
 		{"a hostile server", `{"server_name":"x\n\u001b[31mred\u202e","tool_name":"echo"}`, `unknown server "x\n\u001b[31mred\u202e"; servers: ` + servers},
 		{"no tool", `{"server_name":"files"}`, `tool_name: required; tools of server "files": ` + tools},
 		{"no tool where none is", `{"server_name":"time"}`, `tool_name: required; tools of server "time": none`},
-		{"a near tool", `{"server_name":"files","tool_name":"ecko"}`, `server "files" has no tool "ecko"; did you mean "echo"?; its tools: ` + tools},
-		{"near tools", `{"server_name":"files","tool_name":"list"}`, `server "files" has no tool "list"; did you mean "lists"?; its tools: ` + tools},
+		{"a near tool", `{"server_name":"files","tool_name":"ecko"}`, `server "files" has no tool "ecko"; did you mean "echo"? Its tools: ` + tools},
+		{"near tools", `{"server_name":"files","tool_name":"list"}`, `server "files" has no tool "list"; did you mean "lists"? Its tools: ` + tools},
 		{"a far tool", `{"server_name":"files","tool_name":"xylophone"}`, `server "files" has no tool "xylophone"; its tools: ` + tools},
 		{"a tool of no tools", `{"server_name":"time","tool_name":"now"}`, `server "time" has no tool "now"; its tools: none`},
 		{"a hostile tool", `{"server_name":"files","tool_name":"a\r\nb\u2028"}`, `server "files" has no tool "a\u000d\nb\u2028"; its tools: ` + tools},
-		{"mcpx's own", `{"server_name":"mcpx","tool_name":"serve"}`, `server "mcpx" has no tool "serve"; did you mean "servers"?; its tools: search, read_result, servers, show_config`},
-		{"another case", `{"server_name":"files","tool_name":"Echo"}`, `server "files" has no tool "Echo"; did you mean "echo"?; its tools: ` + tools},
+		{"mcpx's own", `{"server_name":"mcpx","tool_name":"serve"}`, `server "mcpx" has no tool "serve"; did you mean "servers"? Its tools: search, read_result, servers, show_config`},
+		{"another case", `{"server_name":"files","tool_name":"Echo"}`, `server "files" has no tool "Echo"; did you mean "echo"? Its tools: ` + tools},
 	} {
 		if got := b.exec(t, row.arguments); got != "error: "+row.want {
 			t.Errorf("%s:\n got %s\nwant error: %s", row.name, got, row.want)
@@ -168,7 +168,7 @@ func TestErrorsOfManyHostileNamesStaySmallAndOnOneLine(t *testing.T) {
 		}
 	}
 	near := unknownTool(upstreamOf("u", []*registry.Tool{tool(t, `{"name":"list\nissues"}`), tool(t, `{"name":"list_issues"}`)}), "list_issue")
-	want := `server "u" has no tool "list_issue"; did you mean "list_issues" or "list\nissues"?; its tools: list\nissues, list_issues`
+	want := `server "u" has no tool "list_issue"; did you mean "list_issues" or "list\nissues"? Its tools: list\nissues, list_issues`
 	if near.Error() != want {
 		t.Errorf("error %s, want %s", near, want)
 	}

@@ -10,12 +10,38 @@ import (
 )
 
 // Inspect describes a server's tools, or one tool in full, or those that a glob
-// or a comma list names. It waits while the server starts.
+// or a comma list names, and says which of a list are absent. It waits while the
+// server starts.
 func (e *Executor) Inspect(ctx context.Context, server, tool string) (string, error) {
+	text, absent, err := e.Describe(ctx, server, tool)
+	return strings.Join(append([]string{text}, absent...), "\n"), err
+}
+
+// Describe is Inspect with what is said of absent tools apart, a line each.
+func (e *Executor) Describe(ctx context.Context, server, tool string) (text string, absent []string, err error) {
 	u, err := e.Upstream(ctx, server)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
+	text, err = e.describe(u, tool)
+	return text, Absent(u, tool), err
+}
+
+// Absent says of each part of a comma list that means no tool of u that there is
+// none, and what may have been meant.
+func Absent(u *registry.Upstream, tool string) (lines []string) {
+	if !strings.Contains(tool, ",") || u.Tool(tool) != nil || len(match(u, tool)) == 0 { // of the last speaks the error
+		return nil
+	}
+	for _, name := range strings.Split(tool, ",") {
+		if name = strings.TrimSpace(name); name != "" && len(match(u, name)) == 0 {
+			lines = append(lines, fmt.Sprintf("no tool %s%s", quoted(name), didYouMean(name, toolNames(u))))
+		}
+	}
+	return lines
+}
+
+func (e *Executor) describe(u *registry.Upstream, tool string) (string, error) {
 	if tool == "" {
 		return e.listings.of(u, e.config.Limits.InspectTokens), nil
 	}
@@ -23,7 +49,7 @@ func (e *Executor) Inspect(ctx context.Context, server, tool string) (string, er
 		return string(describe(t)), nil
 	}
 	for _, joint := range joints {
-		if name, ok := strings.CutPrefix(tool, server+joint); ok && u.Tool(name) != nil {
+		if name, ok := strings.CutPrefix(tool, u.Name+joint); ok && u.Tool(name) != nil {
 			return string(describe(u.Tool(name))), nil
 		}
 	}
@@ -34,17 +60,12 @@ func (e *Executor) Inspect(ctx context.Context, server, tool string) (string, er
 	case strings.ContainsAny(tool, "*?["):
 		return listing(u, found, e.config.Limits.InspectTokens), nil
 	}
-	text := describeAll(u, found, e.config.Limits.InspectTokens)
-	for _, name := range strings.Split(tool, ",") {
-		if name = strings.TrimSpace(name); name != "" && u.Tool(name) == nil {
-			text += fmt.Sprintf("\nno tool %s%s", quoted(name), didYouMean(name, toolNames(u)))
-		}
-	}
-	return text, nil
+	return describeAll(u, found, e.config.Limits.InspectTokens), nil
 }
 
 // Tools are the tools that a name, a glob or a comma list means, as Inspect
-// takes them; without one, all. One is said of a single tool, by its name.
+// takes them; without one, all. One is said of a single tool, by its name. What
+// of a list is missing is left to Absent.
 func (e *Executor) Tools(ctx context.Context, server, tool string) (tools []*registry.Tool, one bool, err error) {
 	u, err := e.Upstream(ctx, server)
 	if err != nil {
@@ -56,12 +77,10 @@ func (e *Executor) Tools(ctx context.Context, server, tool string) (tools []*reg
 	if t, err := e.Tool(ctx, server, tool); err == nil {
 		return []*registry.Tool{t}, true, nil
 	}
-	for _, name := range strings.Split(tool, ",") {
-		if name = strings.TrimSpace(name); name != "" && len(match(u, name)) == 0 {
-			return nil, false, unknownTool(u, name)
-		}
+	if tools = match(u, tool); len(tools) == 0 {
+		return nil, false, unknownTool(u, tool)
 	}
-	return match(u, tool), false, nil
+	return tools, false, nil
 }
 
 // describe is a tool's definition as the upstream sent it, minified, without

@@ -48,9 +48,9 @@ func TestInspect(t *testing.T) {
 		{"a glob of one", "files", "ech?", head + ", 1 shown; Read before you write.\necho(text: string, times?: integer /*>=1*/): Say it again"},
 		{"globs and names", "files", "e*,pid", head + ", 3 shown; Read before you write.\necho(text: string, times?: integer /*>=1*/): Say it again\npid(): The server's process id\nenv(): The server's environment"},
 		{"no tools", "none", "", "none: 0 tools\n"},
-		{"no such server", "file", "", `error: unknown server "file"; did you mean "files"?; servers: files, none, mcpx`},
+		{"no such server", "file", "", `error: unknown server "file"; did you mean "files"? Servers: files, none, mcpx`},
 		{"no server", "", "echo", "error: server_name: required; servers: files, none, mcpx"},
-		{"no such tool", "files", "ecko", `error: server "files" has no tool "ecko"; did you mean "echo"?; its tools: ` + tools},
+		{"no such tool", "files", "ecko", `error: server "files" has no tool "ecko"; did you mean "echo"? Its tools: ` + tools},
 		{"no such glob", "files", "zz*", `error: server "files" has no tool "zz*"; its tools: ` + tools},
 		{"a tool of no tools", "none", "echo", `error: server "none" has no tool "echo"; its tools: none`},
 	} {

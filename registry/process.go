@@ -149,13 +149,22 @@ func lookPath(c *config.Upstream) (string, error) {
 				return path, nil
 			}
 		}
-		return "", &failure{cause: CauseCommand, reason: fmt.Sprintf("command %q was not found in the PATH of its env; install it, or give its full path", c.Command)}
+		return "", notFound(c.Command, "was not found in the PATH of its env; install it, or give its full path")
 	}
 	path, err := exec.LookPath(c.Command)
 	if err != nil {
-		return "", &failure{cause: CauseCommand, reason: fmt.Sprintf("command %q was not found in PATH; install it, or give its full path", c.Command)}
+		return "", notFound(c.Command, "was not found in PATH; install it, or give its full path")
 	}
 	return path, nil
+}
+
+// notFound is for a program that is not there, and above all for one that is
+// written together with its arguments.
+func notFound(command, problem string) error {
+	if program, more := config.CommandWords(command); more {
+		problem = fmt.Sprintf(`does not exist: it is the program alone; move the words after %q to "args"`, program)
+	}
+	return &failure{cause: CauseCommand, reason: fmt.Sprintf("command %q %s", command, problem)}
 }
 
 // startFailure says what to do about a program that could not be started.
@@ -163,9 +172,16 @@ func startFailure(c *config.Upstream, err error) error {
 	if info, statErr := os.Stat(c.Dir); c.Dir != "" && (statErr != nil || !info.IsDir()) {
 		return &failure{cause: CauseConfig, reason: fmt.Sprintf("cwd %q is not a folder; check its path", c.Dir)}
 	}
+	path := c.Command
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(c.Dir, path)
+	}
+	info, statErr := os.Stat(path)
 	switch {
+	case statErr == nil && info.IsDir():
+		return &failure{cause: CauseCommand, reason: fmt.Sprintf("command %q is a folder, not a program; give the path of the program in it", c.Command)}
 	case errors.Is(err, fs.ErrNotExist):
-		return &failure{cause: CauseCommand, reason: fmt.Sprintf("command %q does not exist; check its path", c.Command)}
+		return notFound(c.Command, "does not exist; check its path")
 	case errors.Is(err, fs.ErrPermission):
 		return &failure{cause: CauseCommand, reason: fmt.Sprintf("command %q may not be executed; check its permissions", c.Command)}
 	}

@@ -51,7 +51,7 @@ func New(c Options, stderr io.Writer) (zerolog.Logger, *Level, func() error, err
 	} else {
 		f, err := os.OpenFile(c.File, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 		if err != nil {
-			return zerolog.Nop(), nil, nil, fmt.Errorf("the log file cannot be opened: %w", err)
+			return zerolog.Nop(), nil, nil, fmt.Errorf("the log file cannot be opened: %w; its folder must exist, and mcpx must be allowed to write there", err)
 		}
 		q := newQueue(f, format)
 		out, closeLog = q, func() error { return errors.Join(q.Close(), f.Close()) }

@@ -122,20 +122,25 @@ func (c *checkCmd) report(ctx context.Context, group *app.Group) checkReport {
 
 func checked(u *registry.Upstream, c *config.Upstream) checkedServer {
 	s := checkedServer{
-		Name: u.Name, State: string(u.State), Transport: string(c.Transport),
+		Name: u.Name, State: finalState(u), Transport: string(c.Transport),
 		Tools: len(u.Tools), Prompts: len(u.Prompts), Resources: len(u.Resources), Templates: len(u.Templates),
 		StartupMS: u.StartupTime.Milliseconds(), Reason: u.Reason, Stderr: u.Stderr,
 	}
 	if c.Transport == config.TransportRemote {
 		s.Transport = "http" // or what the server asks for instead
 	}
-	if u.State == registry.Waiting {
-		s.State = string(registry.Failed) // nobody will start it again
-	}
 	if !s.ready() {
 		s.Next = next(u, c)
 	}
 	return s
+}
+
+// finalState is the state of a server in a command that ends.
+func finalState(u *registry.Upstream) string {
+	if u.State == registry.Waiting {
+		return string(registry.Failed) // nobody will start it again
+	}
+	return string(u.State)
 }
 
 // print shows the report as a table, and below it what to do about each server

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"strings"
@@ -77,12 +78,15 @@ func run(name string, args []string, t *terminal) (code int) {
 	if err != nil {
 		panic(err) // the types above are wrong
 	}
+	if err := misspelt(parser.Model, args); err != nil {
+		return complain(t.stderr, err)
+	}
 	k, err := parser.Parse(args)
 	switch {
 	case exited >= 0:
 		return exited
 	case err != nil:
-		return complain(t.stderr, usageError{fmt.Errorf("%w\n\n%s", err, examples)})
+		return complain(t.stderr, misused(err))
 	}
 	return complain(t.stderr, k.Run(t))
 }
@@ -91,6 +95,9 @@ func run(name string, args []string, t *terminal) (code int) {
 func complain(stderr io.Writer, err error) int {
 	if err == nil {
 		return exitOK
+	}
+	if readerGone(err) {
+		return exitFailed
 	}
 	var file *config.Error
 	if errors.As(err, &file) {
@@ -101,6 +108,13 @@ func complain(stderr io.Writer, err error) int {
 		return exitUsage
 	}
 	return exitFailed
+}
+
+// readerGone reports whether whoever reads stdout has seen enough, as head does:
+// nothing that a person wants to hear of.
+func readerGone(err error) bool {
+	var write *fs.PathError
+	return errors.As(err, &write) && write.Path == os.Stdout.Name() && errors.Is(err, syscall.EPIPE)
 }
 
 func warn(stderr io.Writer, warnings []config.Problem) {
@@ -134,7 +148,8 @@ func versionText() string {
 
 // load reads the config file, or the one that is found where none is named.
 func load(path string) (*config.Config, error) {
-	if path == "" {
+	named := path != ""
+	if !named {
 		found, err := config.Find(os.LookupEnv)
 		if err != nil {
 			return nil, usageError{err}
@@ -142,6 +157,9 @@ func load(path string) (*config.Config, error) {
 		path = found
 	}
 	c, err := config.Load(path)
+	if err != nil && !named && path == os.Getenv("MCPX_CONFIG") {
+		return nil, usageError{fmt.Errorf("$MCPX_CONFIG is %s:\n%w", path, err)}
+	}
 	if err != nil {
 		return nil, usageError{err}
 	}

@@ -3,8 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"os"
-	"strings"
 
 	"mcpx/executor"
 	"mcpx/internal/rawjson"
@@ -40,7 +38,7 @@ Exit code: 0 if the tool answered, 1 if it or the call failed, 2 if the command 
 
 // Run implements the command.
 func (c *execCmd) Run(t *terminal) error {
-	arguments, err := c.arguments(t)
+	arguments, err := readArguments(t, c.Arguments)
 	if err != nil {
 		return err
 	}
@@ -71,41 +69,20 @@ func (c *execCmd) call(ctx context.Context, s *talk, who *caller, arguments argu
 	})
 }
 
-// arguments reads them from where the command line says. A mistake in them is
-// found before anything is started.
-func (c *execCmd) arguments(t *terminal) (arguments, error) {
-	if len(c.Arguments) != 1 {
-		return parsePairs(c.Arguments)
-	}
-	only := c.Arguments[0]
-	switch {
-	case only == "-":
-		raw, err := t.read()
-		return arguments{raw: raw}, err
-	case strings.HasPrefix(only, "@"):
-		raw, err := os.ReadFile(only[1:])
-		if err != nil {
-			return arguments{}, usageError{err}
-		}
-		return arguments{raw: raw}, nil
-	case strings.HasPrefix(strings.TrimSpace(only), "{"):
-		return arguments{raw: []byte(only)}, nil
-	}
-	return parsePairs(c.Arguments)
-}
-
 // print shows a result. One that says of itself that it is an error fails the
 // command.
 func (c *execCmd) print(t *terminal, result []byte) error {
+	failed := string(rawjson.Get(result, "isError")) == "true"
 	var err error
 	if c.JSON {
 		err = t.printJSON(result)
 	} else {
 		p := newPrinter(t, c.Output, c.Tool)
-		p.link = "mcpx resources " + c.Path + " " + c.Server
+		p.link = "mcpx resources " + quoteShell(c.Path) + " " + quoteShell(c.Server)
+		p.failed = failed
 		err = p.result(result)
 	}
-	if err == nil && string(rawjson.Get(result, "isError")) == "true" {
+	if err == nil && failed {
 		return errors.New("the tool reports an error")
 	}
 	return err

@@ -1,10 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
+	"mcpx/executor"
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
 	"mcpx/registry"
@@ -33,16 +36,25 @@ func (c *inspectCmd) Run(t *terminal) error {
 		if c.JSON {
 			return c.json(ctx, t, s)
 		}
-		text, err := s.Executor.Inspect(ctx, c.Server, c.Tool)
+		text, absent, err := s.Executor.Describe(ctx, c.Server, c.Tool)
 		if err != nil {
 			return err
 		}
-		if !t.person() {
+		if t.person() {
+			err = c.show(t, text)
+		} else {
 			_, err = fmt.Fprintln(t.stdout, text)
-			return err
 		}
-		return c.show(t, text)
+		return cmp.Or(err, missing(absent))
 	})
+}
+
+// missing is the failure of a command that showed only some of what was asked for.
+func missing(absent []string) error {
+	if len(absent) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(absent, "\n"))
 }
 
 // show is for a person: definitions over several lines, names in colour.
@@ -80,7 +92,7 @@ func (c *inspectCmd) json(ctx context.Context, t *terminal, s *talk) error {
 	case one:
 		return t.writeJSON(tools[0].Raw)
 	case c.Tool != "":
-		return t.writeJSON(definitions(tools))
+		return cmp.Or(t.writeJSON(definitions(tools)), missing(executor.Absent(u, c.Tool)))
 	}
 	b := rawjson.AppendMember([]byte("{"), "name", rawjson.AppendString(nil, u.Name))
 	b = rawjson.AppendMember(b, "state", rawjson.AppendString(nil, string(u.State)))

@@ -9,13 +9,6 @@ import (
 	"mcpx/internal/rawjson"
 )
 
-// arguments are those of a call as the command line has them: whole, or pairs
-// that only the tool's schema gives their types.
-type arguments struct {
-	raw   []byte
-	pairs []pair
-}
-
 // pair is key=value, or key:=json.
 type pair struct {
 	key  string
@@ -38,6 +31,9 @@ func parsePairs(list []string) (arguments, error) {
 				content, err := os.ReadFile(file)
 				if err != nil {
 					return a, usageError{err}
+				}
+				if err := checkJSON(file, content); err != nil {
+					return a, err
 				}
 				p.json = bytes.TrimSpace(content)
 			}
@@ -108,6 +104,8 @@ func (p parameter) value(key string, given []pair) ([]byte, error) {
 			return given[0].json, nil
 		case isArray && given[0].text == "":
 			return []byte("[]"), nil
+		case isArray && given[0].text == "null" && p.is("null"):
+			return []byte("null"), nil
 		case !isArray || rawjson.Kind([]byte(given[0].text)) == '[' && rawjson.Check([]byte(given[0].text)) == nil:
 			return p.scalar(given[0].text), nil
 		}

@@ -9,7 +9,6 @@ import (
 	"mime"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"mcpx/internal/plain"
@@ -23,14 +22,19 @@ type printer struct {
 	output string // a file or a folder; empty: nothing is saved
 	name   string // of files in a folder
 	link   string // the command that reads a resource; empty: none is named
+	failed bool   // it is an error that is shown: nothing of it is saved
 
 	texts []string // what is to be printed, or saved if there is nothing else
 	blobs int      // what was saved, or could be
+	saved int
 }
 
 func newPrinter(t *terminal, output, name string) *printer {
 	return &printer{t: t, output: output, name: name}
 }
+
+// saves reports whether files are written.
+func (p *printer) saves() bool { return p.output != "" && !p.failed }
 
 // result shows the result of a tool.
 func (p *printer) result(result []byte) error {
@@ -41,7 +45,7 @@ func (p *printer) result(result []byte) error {
 	}
 	structured := rawjson.Get(result, "structuredContent")
 	if len(p.texts) == 0 && p.blobs == 0 && !rawjson.IsNull(structured) {
-		if p.output == "" {
+		if !p.saves() {
 			return p.t.writeJSON(structured)
 		}
 		p.texts = append(p.texts, string(structured))
@@ -102,7 +106,9 @@ func (p *printer) blob(kind, mimeType, data string) error {
 	switch {
 	case err != nil:
 		return p.tell(fmt.Sprintf("[%s, which is not valid base64; --json shows it]", what))
-	case p.output == "":
+	case p.failed:
+		return p.tell(fmt.Sprintf("[%s, %s; --json shows it]", what, size))
+	case !p.saves():
 		return p.tell(fmt.Sprintf("[%s, %s; save with --output]", what, size))
 	}
 	file, err := p.save(mimeType, content)
@@ -134,8 +140,12 @@ func (p *printer) printTexts() error {
 // flush prints the texts that are left, or saves them if a file is wanted and
 // there was nothing else to save.
 func (p *printer) flush() error {
-	if p.output == "" || p.blobs > 0 {
+	if !p.saves() || p.blobs > 0 {
 		return p.printTexts()
+	}
+	if len(p.texts) == 0 {
+		_, err := fmt.Fprintln(p.t.stdout, "[nothing came back, and nothing was saved]")
+		return err
 	}
 	text := strings.Join(p.texts, "\n") + "\n"
 	file, err := p.save("text/plain", []byte(text))
@@ -146,22 +156,33 @@ func (p *printer) flush() error {
 	return err
 }
 
-// save writes a file: the one that is named, the next beside it, or a new one in
-// the folder that is named.
+// save writes a file: the one that is named, further ones beside it, or new ones
+// in the folder that is named. But for the one that is named, none is overwritten.
 func (p *printer) save(mimeType string, content []byte) (string, error) {
-	if !isFolder(p.output) {
-		file := p.output
-		if p.blobs > 1 {
-			ending := filepath.Ext(file)
-			file = strings.TrimSuffix(file, ending) + "-" + strconv.Itoa(p.blobs) + ending
+	p.saved++
+	if isFolder(p.output) {
+		if err := os.MkdirAll(p.output, 0o755); err != nil {
+			return "", err
 		}
-		return file, os.WriteFile(file, content, 0o644)
+		return saveNew(filepath.Join(p.output, fileName(p.name)), 1, ending(mimeType), content)
 	}
-	if err := os.MkdirAll(p.output, 0o755); err != nil {
-		return "", err
+	if p.saved == 1 {
+		return p.output, os.WriteFile(p.output, content, 0o644)
 	}
-	for n := 1; ; n++ {
-		file := filepath.Join(p.output, fmt.Sprintf("%s-%d%s", fileName(p.name), n, ending(mimeType)))
+	named := filepath.Ext(p.output)
+	kind, _, _ := mime.ParseMediaType(mimeType)
+	wanted := named
+	if of, _, _ := mime.ParseMediaType(mime.TypeByExtension(named)); of != kind {
+		wanted = ending(mimeType)
+	}
+	return saveNew(strings.TrimSuffix(p.output, named), p.saved, wanted, content)
+}
+
+// saveNew writes a file that was not there: the first free number from n on
+// makes its name.
+func saveNew(base string, n int, ending string, content []byte) (string, error) {
+	for ; ; n++ {
+		file := fmt.Sprintf("%s-%d%s", base, n, ending)
 		f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 		if errors.Is(err, fs.ErrExist) {
 			continue // what is there stays

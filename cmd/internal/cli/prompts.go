@@ -16,7 +16,7 @@ import (
 type promptsCmd struct {
 	target
 	Prompt    string   `arg:"" optional:"" help:"Name of the prompt to get; without it, all are listed."`
-	Arguments []string `arg:"" optional:"" help:"Its arguments, as key=value pairs."`
+	Arguments []string `arg:"" optional:"" help:"Its arguments: key=value pairs, a JSON object of strings, @FILE, or - for stdin."`
 	Output    string   `short:"o" xor:"form" placeholder:"FILE|DIR" help:"Save images, audio and files of the prompt there, or its text if it has none."`
 	JSON      bool     `xor:"form" help:"Print JSON, as the server sent it."`
 }
@@ -26,12 +26,17 @@ func (promptsCmd) Help() string {
 	return `Examples:
   mcpx prompts mcpx.json github                               which prompts there are
   mcpx prompts mcpx.json github review_pr number=12 style=short
+  mcpx prompts mcpx.json github review_pr '{"number": "12"}'
   mcpx prompts mcpx.json github --json | jq '.[].name'`
 }
 
 // Run implements the command.
 func (c *promptsCmd) Run(t *terminal) error {
-	arguments, err := parsePairs(c.Arguments)
+	arguments, err := readArguments(t, c.Arguments)
+	if err != nil {
+		return err
+	}
+	pairs, err := arguments.texts()
 	if err != nil {
 		return err
 	}
@@ -43,7 +48,7 @@ func (c *promptsCmd) Run(t *terminal) error {
 		if c.Prompt == "" {
 			return c.list(t, u)
 		}
-		params, err := promptParams(u, c.Prompt, arguments.pairs)
+		params, err := promptParams(u, c.Prompt, pairs)
 		if err != nil {
 			return err
 		}
@@ -171,14 +176,14 @@ func known(what, name string, names []string) string {
 	if len(names) == 0 {
 		return "; it has none"
 	}
-	text := ""
+	text := "; its "
 	if near := nearest.Words(name, names, 1); len(near) > 0 {
-		text = fmt.Sprintf("; did you mean %q?", near[0])
+		text = fmt.Sprintf("; did you mean %q? Its ", near[0])
 	}
 	more := ""
 	if len(names) > knownNames {
 		more = fmt.Sprintf(" and %d more", len(names)-knownNames)
 		names = names[:knownNames]
 	}
-	return text + "; its " + what + ": " + strings.Join(names, ", ") + more
+	return text + what + ": " + strings.Join(names, ", ") + more
 }

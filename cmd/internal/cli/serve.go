@@ -46,6 +46,9 @@ func (f httpFlags) apply(s *config.Server) error {
 		s.Host = f.Host
 	}
 	if f.Port != nil {
+		if *f.Port < 0 || *f.Port > 65535 {
+			return fmt.Errorf("--port %d: a port is a number from 0 to 65535; 0 takes any free one", *f.Port)
+		}
 		s.Port = *f.Port
 	}
 	if token := os.Getenv("MCPX_TOKEN"); token != "" {
@@ -107,9 +110,13 @@ func (c *serveCmd) Run(t *terminal) error {
 }
 
 func (c *serveCmd) stdio(t *terminal, file *config.Config) error {
-	a, err := app.New(file, cmp.Or(c.Schema, "default"), t.stderr)
-	if err != nil {
+	schema := cmp.Or(c.Schema, "default")
+	if _, err := file.Profile(schema); err != nil {
 		return usageError{fmt.Errorf("%w\nexample: mcpx %s --schema %s", err, file.File, file.Profiles[0].Name)}
+	}
+	a, err := app.New(file, schema, t.stderr)
+	if err != nil {
+		return usageError{err}
 	}
 	if f, ok := t.stdin.(*os.File); ok && isatty.IsTerminal(f.Fd()) {
 		fmt.Fprintln(t.stderr, "mcpx: waiting for JSON-RPC on stdin, as an MCP client sends it; \"mcpx inspect CONFIG SERVER\" is for people. Ctrl-D ends it.")

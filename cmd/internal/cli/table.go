@@ -2,6 +2,7 @@ package cli
 
 import (
 	"io"
+	"math"
 	"strings"
 	"unicode"
 
@@ -44,41 +45,58 @@ func (t *table) head(titles ...string) {
 // gap parts the columns.
 const gap = "  "
 
-// writeTo writes the table. The last column is cut where a line would be too wide.
+// writeTo writes the table. A line that would be too wide is cut.
 func (t *table) writeTo(w io.Writer) error {
 	widths := t.widths()
 	var b strings.Builder
 	for _, row := range t.rows {
-		var line strings.Builder
-		used := 0
-		for i, c := range row {
-			last := i == len(row)-1
-			if last && t.width > 0 {
-				c.text = fit(c.text, max(t.width-used, minCell))
-			}
-			pad := strings.Repeat(" ", max(widths[i]-cells(c.text), 0))
-			switch painted := t.colours.paint(c.colour, c.text); {
-			case c.right:
-				line.WriteString(pad + painted)
-			case last:
-				line.WriteString(painted)
-			default:
-				line.WriteString(painted + pad)
-			}
-			if !last {
-				line.WriteString(gap)
-			}
-			used += widths[i] + len(gap)
+		used, parts := 0, line(row, widths)
+		all := 0
+		for _, part := range parts {
+			all += cells(part.text)
 		}
-		b.WriteString(strings.TrimRight(line.String(), " "))
+		for _, part := range parts {
+			room := t.width - used
+			if used += cells(part.text); t.width > 0 && all > t.width && used >= t.width {
+				b.WriteString(t.colours.paint(part.colour, fit(part.text+" ", room))) // with an ellipsis, even if only what follows is cut
+				break
+			}
+			b.WriteString(t.colours.paint(part.colour, part.text))
+		}
 		b.WriteByte('\n')
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// minCell is what the last column has at least, though the line gets too wide.
-const minCell = 20
+// line is a row with the space between its cells, and none at its end.
+func line(row []cell, widths []int) (parts []cell) {
+	space := 0
+	for i, c := range row {
+		pad := widths[i] - cells(c.text)
+		if c.right {
+			space, pad = space+pad, 0
+		}
+		if c.text != "" {
+			parts = append(parts, cell{text: strings.Repeat(" ", space)}, c)
+			space = 0
+		}
+		space += pad + len(gap)
+	}
+	return parts
+}
+
+// room is what a line has left behind its first columns.
+func (t *table) room(columns int) int {
+	if t.width == 0 {
+		return math.MaxInt
+	}
+	left := t.width
+	for _, n := range t.widths()[:columns] {
+		left -= n + len(gap)
+	}
+	return max(left, 0)
+}
 
 func (t *table) widths() []int {
 	var widths []int

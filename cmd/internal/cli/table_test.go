@@ -35,6 +35,27 @@ func TestTableFitsItsWidth(t *testing.T) {
 	}
 }
 
+// A table whose first columns are too wide already is cut there, and says so.
+func TestTableIsCutInAnyColumn(t *testing.T) {
+	for width, want := range map[int]string{
+		11: "name  12  a\nb      3  c\n",
+		10: "name  12 …\nb      3 …\n",
+		8:  "name  1…\nb      …\n",
+		4:  "nam…\nb  …\n",
+	} {
+		list := table{width: width}
+		list.add(cell{text: "name"}, cell{text: "12", right: true}, cell{text: "a"})
+		list.add(cell{text: "b"}, cell{text: "3", right: true}, cell{text: "c"})
+		var b strings.Builder
+		if err := list.writeTo(&b); err != nil {
+			t.Fatal(err)
+		}
+		if b.String() != want {
+			t.Errorf("%d columns: got\n%s\nwant\n%s", width, b.String(), want)
+		}
+	}
+}
+
 func TestProgressText(t *testing.T) {
 	for params, want := range map[string]string{
 		`{"progress":1}`:                                "tool: 1",

@@ -69,6 +69,9 @@ func (s *talk) run(t *terminal, use func(ctx context.Context, s *talk) error) er
 		if ctx.Err() != nil && err != nil {
 			return errInterrupted
 		}
+		if down := new(registry.Unavailable); errors.As(err, &down) {
+			down.RetryAt = time.Time{} // the command ends before any further try
+		}
 		return err
 	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"mcpx/internal/app"
 	"mcpx/internal/tokens/exact"
+	"mcpx/registry"
 )
 
 // tokensCmd shows what the tools of the config cost a client's context.
@@ -20,10 +21,11 @@ type tokensCmd struct {
 
 // tokenReport are the figures, in tokens of o200k_base.
 type tokenReport struct {
-	Servers []serverTokens `json:"servers"`
-	Without int            `json:"without"` // every tool of every server
-	With    int            `json:"with"`    // inspect and exec
-	Saved   int            `json:"saved"`
+	Servers    []serverTokens `json:"servers"`
+	NotCounted int            `json:"not_counted"` // servers that are not ready
+	Without    int            `json:"without"`     // every tool of every server that is
+	With       int            `json:"with"`        // inspect and exec
+	Saved      int            `json:"saved"`
 }
 
 type serverTokens struct {
@@ -72,15 +74,18 @@ func (c *tokensCmd) Run(t *terminal) error {
 func count(lists app.ToolLists) tokenReport {
 	r := tokenReport{Servers: []serverTokens{}, With: exact.Count(string(lists.With))}
 	for i, u := range lists.Upstreams {
-		s := serverTokens{Name: u.Name, State: string(u.State), Reason: u.Reason, Tools: len(u.Tools), Tokens: exact.Count(string(lists.Without[i]))}
+		s := serverTokens{Name: u.Name, State: finalState(u), Reason: u.Reason, Tools: len(u.Tools), Tokens: exact.Count(string(lists.Without[i]))}
 		r.Servers = append(r.Servers, s)
+		if u.State != registry.Ready {
+			r.NotCounted++
+		}
 		r.Without += s.Tokens
 	}
 	r.Saved = r.Without - r.With
 	return r
 }
 
-// barWidth is the width of the longest bar.
+// barWidth is the width of the longest bar, where there is room.
 const barWidth = 40
 
 // print shows the figures with a bar for each server.
@@ -93,19 +98,31 @@ func (r tokenReport) print(t *terminal) error {
 	number := func(n int) cell { return cell{text: thousands(n), right: true} }
 	list := table{colours: t.colours(), width: width(t.stdout)}
 	list.head("server", "tools", "tokens")
+	bars := map[int]int{} // what the bar of a row stands for
 	for _, s := range r.Servers {
 		if s.State != "ready" {
 			none := cell{text: "–", right: true}
 			list.add(cell{text: s.Name, colour: named}, none, none, cell{text: s.State + ": " + s.Reason, colour: bad})
 			continue
 		}
-		list.add(cell{text: s.Name, colour: named}, number(s.Tools), number(s.Tokens), cell{text: bar(s.Tokens, longest), colour: doubt})
+		bars[len(list.rows)] = s.Tokens
+		list.add(cell{text: s.Name, colour: named}, number(s.Tools), number(s.Tokens), cell{colour: doubt})
 	}
 	list.add(cell{})
 	list.add(cell{text: "without mcpx", colour: bold}, number(tools), number(r.Without))
-	list.add(cell{text: "with mcpx", colour: bold}, number(2), number(r.With), cell{text: bar(r.With, longest), colour: good})
+	bars[len(list.rows)] = r.With
+	list.add(cell{text: "with mcpx", colour: bold}, number(2), number(r.With), cell{colour: good})
+	room := min(barWidth, list.room(3))
+	for row, n := range bars {
+		list.rows[row][3].text = bar(n, longest, room)
+	}
 	if err := list.writeTo(t.stdout); err != nil {
 		return err
+	}
+	if r.NotCounted > 0 {
+		if _, err := fmt.Fprintf(t.stdout, "not counted: %d of %s, not ready\n", r.NotCounted, plural(len(r.Servers), "server")); err != nil {
+			return err
+		}
 	}
 	if r.Saved <= 0 {
 		_, err := fmt.Fprintln(t.stdout, "so few tools that mcpx saves nothing yet")
@@ -116,8 +133,8 @@ func (r tokenReport) print(t *terminal) error {
 }
 
 // bar is a part of the longest bar, in eighths of a character.
-func bar(n, longest int) string {
-	eighths := (n*barWidth*8 + longest - 1) / longest
+func bar(n, longest, width int) string {
+	eighths := (n*width*8 + longest - 1) / longest
 	rest := []string{"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"}[eighths%8]
 	return strings.Repeat("█", eighths/8) + rest
 }
