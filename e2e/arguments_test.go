@@ -177,7 +177,7 @@ func TestMessages(t *testing.T) {
 func TestLineBreaksInsideArguments(t *testing.T) {
 	t.Parallel()
 	quick := mcptest.Upstream(t)
-	quick["timeout"] = "2s"
+	quick["timeout"] = "10s"
 	quick["tools"] = map[string]any{"deny": []string{"crash"}}
 	p := start(t, map[string]any{"mcpServers": map[string]any{"t": quick}}, options{flags: []string{"--log-level", "debug"}})
 	p.initialize()

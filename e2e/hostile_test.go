@@ -148,7 +148,7 @@ func (p *process) peakMiB() int {
 func TestDeafUpstream(t *testing.T) {
 	t.Parallel()
 	bad := mcptest.Upstream(t, "-record", t.TempDir()+"/record", "-ignore-eof", "-ignore-term")
-	bad["timeout"] = "2s"
+	bad["timeout"] = "5s"
 	p := start(t, map[string]any{"mcpServers": map[string]any{"good": mcptest.Upstream(t), "bad": bad}, "limits": map[string]any{"message_bytes": 1 << 20}}, options{})
 	p.initialize()
 	p.exec("good", "pid", "")
@@ -171,7 +171,7 @@ func TestDeafUpstream(t *testing.T) {
 		got, _, _ := strings.Cut(textOf(t, string(p.answer(id).Result), true), "\n")
 		count[got]++
 	}
-	const full, slow = "the call was not sent: the server does not read its input", `server "bad": timed out: no answer and no progress within 2s (its "timeout"); the call was cancelled`
+	const full, slow = "the call was not sent: the server does not read its input", `server "bad": timed out: no answer and no progress within 5s (its "timeout"); the call was cancelled`
 	if count[full] < 3 || count[slow] < 2 || count[full]+count[slow] != len(ids) {
 		t.Errorf("the calls ended with %v", count)
 	}

@@ -89,7 +89,7 @@ func TestHTTPStopWithOpenStreams(t *testing.T) {
 			if code := s.waitEnd(stopTime); code != 0 {
 				t.Errorf("exit code %d", code)
 			}
-			within(t, "the stop", time.Since(begin), 5*time.Second)
+			within(t, "the stop", time.Since(begin), stopTime)
 		})
 	}
 }
@@ -108,9 +108,9 @@ func TestHTTPStopWithEndlessCalls(t *testing.T) {
 	if lines := call.lines(); len(lines) != 1 {
 		t.Errorf("the call was not told that mcpx is stopping: %q", lines)
 	}
-	if code := s.waitEnd(2 * stopTime); code != 0 {
+	if code := s.waitEnd(longStop); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
-	within(t, "the stop", time.Since(begin), stopTime)
+	within(t, "the stop", time.Since(begin), longStop)
 	gone(t, "the child", pid, time.Now())
 }

@@ -144,7 +144,7 @@ func TestPagesOfLists(t *testing.T) {
 		if got = slices.Compact(got); len(got) != items || strings.Join(sizes, " ") != "1000 1000 345" {
 			t.Errorf("%s: %d different items in pages of %v, want %d in 1000 1000 345", method, len(got), sizes, items)
 		}
-		within(t, method, time.Since(begin), 5*time.Second)
+		within(t, method, time.Since(begin), patience/2)
 		for _, cursor := range []string{`"no such page"`, `""`, `"bWNweDotMQ"`, `"bWNweDp4"`, `5`, `{}`} { // mcpx:-1 and mcpx:x are among them
 			m := p.request(method, `{"cursor":`+cursor+`}`)
 			if want := `{"code":-32602,"message":"Invalid params: \"cursor\" is not one that mcpx gave","data":{"detail":"\"cursor\" is not one that mcpx gave"}}`; string(m.Error) != want {

@@ -24,6 +24,10 @@ const patience = 30 * time.Second
 // stopTime is what mcpx may take to stop.
 const stopTime = 10 * time.Second
 
+// longStop is what it may take on a loaded machine when calls and children use up
+// their time, which is 9 s in all.
+const longStop = stopTime + 2*time.Second
+
 // anyCode is the exit code of a process whose exit code does not matter.
 const anyCode = -2
 

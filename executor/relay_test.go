@@ -106,7 +106,7 @@ func TestExposureFollowsTheCatalog(t *testing.T) {
 	}
 	b.exec(t, `{"server_name":"a","tool_name":"change","arguments":{"notices":1}}`)
 	for limit := 0; !slices.Contains(names(b.Exposure().Tools), "a__extra_0"); limit++ {
-		if limit > 200 {
+		if limit > 1000 {
 			t.Fatal("the new tool never shows")
 		}
 		b.exec(t, `{"server_name":"a","tool_name":"sleep","arguments":{"ms":20}}`)

@@ -173,19 +173,6 @@ func TestRootsAtTheStartGoToTheOnlyClient(t *testing.T) {
 	l.wait(t, `roots: {\"from\":\"one\"}`)
 }
 
-func TestAThinkingClientKeepsTheCallAlive(t *testing.T) {
-	quick := mcptest.Upstream(t)
-	quick["timeout"] = 0.2
-	r, _ := run(t, map[string]any{"a": quick})
-	c := newRecorder("one")
-	c.hold = make(chan struct{})
-	time.AfterFunc(700*time.Millisecond, func() { close(c.hold) })
-	got, err := callAs(t, r, c, "ask", `{"method":"roots/list"}`)
-	if err != nil || got != `{"from":"one"}` {
-		t.Errorf("got %s, %v", got, err)
-	}
-}
-
 func TestWithdrawnRequestsEnd(t *testing.T) {
 	r, _ := run(t, map[string]any{"a": mcptest.Upstream(t)})
 	c := newRecorder("one")

@@ -25,18 +25,20 @@ type remote struct {
 	*httptest.Server
 	forgets   atomic.Bool // answers that it knows no session
 	sessions  atomic.Int32
-	pings     atomic.Int32
+	pings     chan struct{}
+	hangs     chan struct{} // calls of the tool that never answers
 	cancelled chan string
 }
 
 func newRemote(t *testing.T) *remote {
 	t.Helper()
-	r := &remote{cancelled: make(chan string, 10)}
+	r := &remote{cancelled: make(chan string, 10), pings: make(chan struct{}, 100), hangs: make(chan struct{}, 10)}
 	s := mcpserver.NewMCPServer("remote", "1", mcpserver.WithToolCapabilities(true), mcpserver.WithInstructions("from afar"))
 	s.AddTool(mcp.NewTool("echo", mcp.WithString("text", mcp.Required())), func(_ context.Context, c mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return mcp.NewToolResultText(c.GetString("text", "")), nil
 	})
 	s.AddTool(mcp.NewTool("hang"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		r.hangs <- struct{}{}
 		<-ctx.Done()
 		return nil, ctx.Err()
 	})
@@ -56,7 +58,7 @@ func newRemote(t *testing.T) *remote {
 			r.sessions.Add(1)
 			r.forgets.Store(false)
 		case "ping":
-			r.pings.Add(1)
+			r.pings <- struct{}{}
 		case "notifications/cancelled":
 			r.cancelled <- string(body)
 		}
@@ -72,6 +74,24 @@ func newRemote(t *testing.T) *remote {
 
 func (r *remote) config() map[string]any {
 	return map[string]any{"url": r.URL, "headers": map[string]string{"Authorization": "Bearer key-123456"}}
+}
+
+// hang calls the tool that never answers, and returns when the call has come.
+func (r *remote) hang(ctx context.Context, t *testing.T, by *Registry) (ended <-chan error) {
+	t.Helper()
+	end := make(chan error, 1)
+	go func() {
+		_, err := callTool(ctx, by, "a", "hang", "{}")
+		end <- err
+	}()
+	select {
+	case <-r.hangs:
+	case err := <-end:
+		t.Fatalf("the call has ended: %v", err)
+	case <-time.After(20 * time.Second):
+		t.Fatal("the call never came")
+	}
+	return end
 }
 
 func TestRemoteUpstream(t *testing.T) {
@@ -154,10 +174,10 @@ func TestRemoteForgetsItsSession(t *testing.T) {
 func TestRemoteCancel(t *testing.T) {
 	remote := newRemote(t)
 	r, _ := run(t, map[string]any{"a": remote.config()})
-	mustCall(t, r, "a", "echo", `{"text":"hi"}`)
 	ctx, cancel := context.WithCancel(t.Context())
-	time.AfterFunc(50*time.Millisecond, cancel)
-	if _, err := callTool(ctx, r, "a", "hang", "{}"); !errors.Is(err, context.Canceled) {
+	ended := remote.hang(ctx, t, r)
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
 	select {
@@ -173,9 +193,9 @@ func TestRemoteCancel(t *testing.T) {
 func TestRemoteDiesDuringACall(t *testing.T) {
 	remote := newRemote(t)
 	r, _ := run(t, map[string]any{"a": remote.config()})
-	mustCall(t, r, "a", "echo", `{"text":"hi"}`)
-	time.AfterFunc(50*time.Millisecond, func() { remote.CloseClientConnections() })
-	_, err := callTool(t.Context(), r, "a", "hang", "{}")
+	ended := remote.hang(t.Context(), t, r)
+	remote.CloseClientConnections()
+	err := <-ended
 	if lost := (*Lost)(nil); !errors.As(err, &lost) || !strings.Contains(err.Error(), "whether the call took effect is unknown") {
 		t.Errorf("error %v, want a *Lost", err)
 	}

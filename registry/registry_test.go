@@ -237,7 +237,7 @@ func TestUpstreamsOwnErrorIsKept(t *testing.T) {
 
 func TestOneBadUpstreamCostsOnlyItself(t *testing.T) {
 	slow := mcptest.Upstream(t, "-silent", "initialize", "-stderr", "still thinking")
-	slow["startup_timeout"] = 0.3
+	slow["startup_timeout"] = 2 // it has said what it thinks by then
 	missing := mcptest.Upstream(t)
 	missing["args"] = []string{"${MCPX_NO_SUCH_VARIABLE}"}
 	nowhere := mcptest.Upstream(t)
@@ -276,7 +276,7 @@ func TestOneBadUpstreamCostsOnlyItself(t *testing.T) {
 		"exits":   {Waiting, "exited with status 3", []string{"no API key", "set API_KEY"}},
 		"refuses": {Waiting, "initialize: refused on purpose (-32050)", nil},
 		"lists":   {Waiting, "tools/list: refused on purpose (-32050)", nil},
-		"slow":    {Waiting, `not ready within 300ms (its "startup_timeout")`, []string{"still thinking"}},
+		"slow":    {Waiting, `not ready within 2s (its "startup_timeout")`, []string{"still thinking"}},
 		"env":     {Failed, "", nil},
 		"nowhere": {Waiting, "", nil},
 	} {
@@ -326,61 +326,32 @@ func TestDeathDuringACallAndAfter(t *testing.T) {
 	}
 }
 
-func TestACallCutsTheWaitShort(t *testing.T) {
-	flag := filepath.Join(t.TempDir(), "ready")
-	script := fmt.Sprintf("test -e %s && exec %q; exit 1", flag, os.Args[0])
-	r, l := run(t, map[string]any{"a": map[string]any{"command": "sh", "args": []string{"-c", script}, "env": map[string]string{"MCPTEST_SERVER": "1"}}})
-	for range 3 { // the third wait is 4 s less a fifth at most
-		u := r.Settled(t.Context(), "a")
-		l.wait(t, "upstream down")
-		if u.RetryAt.Sub(u.FailedAt) > 3*time.Second {
-			break
-		}
-		if err := u.superseded(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	u := r.Settled(t.Context(), "a")
-	if err := os.WriteFile(flag, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	<-time.After(time.Until(u.FailedAt.Add(retryGrace)))
-	if got := mustCall(t, r, "a", "echo", `{"text":"back"}`); got != "back" {
-		t.Errorf("got %q", got)
-	}
-	if time.Now().After(u.RetryAt) {
-		t.Error("the call waited for the next try")
-	}
-}
-
 func TestCancelReachesTheUpstream(t *testing.T) {
-	r, l := run(t, map[string]any{"a": mcptest.Upstream(t)})
-	mustCall(t, r, "a", "pid", "{}")
+	r, l := run(t, map[string]any{"a": mcptest.Upstream(t, "-report")})
 	ctx, cancel := context.WithCancelCause(t.Context())
 	enough := errors.New("enough")
-	time.AfterFunc(50*time.Millisecond, func() { cancel(enough) })
-	if _, err := callTool(ctx, r, "a", "sleep", `{"ms":60000}`); !errors.Is(err, enough) {
+	ended := make(chan error, 1)
+	go func() {
+		_, err := callTool(ctx, r, "a", "sleep", `{"ms":3600000}`)
+		ended <- err
+	}()
+	l.wait(t, "got tools/call")
+	cancel(enough)
+	if err := <-ended; !errors.Is(err, enough) {
 		t.Errorf("error %v, want the cause", err)
 	}
 	l.wait(t, "cancelled ")
 }
 
-func TestTimeouts(t *testing.T) {
+func TestATimeoutReachesTheUpstream(t *testing.T) {
 	quick := mcptest.Upstream(t)
-	quick["timeout"], quick["max_timeout"] = 0.3, 1.5
+	quick["timeout"] = 0.3
 	r, l := run(t, map[string]any{"a": quick})
-	_, err := callTool(t.Context(), r, "a", "sleep", `{"ms":60000}`)
+	_, err := callTool(t.Context(), r, "a", "sleep", `{"ms":3600000}`)
 	if want := `server "a": timed out: no answer and no progress within 300ms (its "timeout"); the call was cancelled`; err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
 	l.wait(t, "cancelled ")
-	if _, err := callTool(t.Context(), r, "a", "progress", `{"steps":8,"every_ms":100}`); err != nil {
-		t.Errorf("progress did not keep the call alive: %v", err)
-	}
-	_, err = callTool(t.Context(), r, "a", "progress", `{"steps":1000,"every_ms":50}`)
-	if want := `server "a": timed out: no answer within 1.5s (its "max_timeout"); the call was cancelled`; err == nil || err.Error() != want {
-		t.Errorf("error %v, want %s", err, want)
-	}
 }
 
 func TestEveryToolIsCached(t *testing.T) {

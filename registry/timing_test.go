@@ -29,6 +29,10 @@ type fake struct {
 	current  *fakeLink
 	progress time.Duration // between two notices of a call; 0: none
 	takes    time.Duration // to answer a call
+	asks     bool          // the client, and answers a call when it has its answer
+
+	pinged    int // how often it was asked for a sign of life
+	cancelled int // how often it was told that a call is
 }
 
 // fakeLink is one connection to it.
@@ -66,6 +70,13 @@ func (f *fake) set(change func(f *fake)) {
 	change(f)
 }
 
+// count is one of the numbers that the upstream keeps.
+func (f *fake) count(n *int) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return *n
+}
+
 // die ends the connection there is.
 func (f *fake) die() {
 	f.mu.Lock()
@@ -88,10 +99,22 @@ func (l *fakeLink) Send(message []byte) error {
 	id := string(rawjson.Get(message, "id"))
 	method, _ := rawjson.String(rawjson.Get(message, "method"))
 	l.fake.mu.Lock()
-	silent, every, takes := l.fake.silent, l.fake.progress, l.fake.takes
+	silent, every, takes, asks := l.fake.silent, l.fake.progress, l.fake.takes, l.fake.asks
+	switch method {
+	case "ping":
+		l.fake.pinged++
+	case "notifications/cancelled":
+		l.fake.cancelled++
+	}
 	l.fake.mu.Unlock()
 	switch {
 	case id == "" || silent:
+	case method == "": // the client's answer, under the id of the call
+		l.say(`{"jsonrpc":"2.0","id":` + strings.Trim(id, `"`) + `,"result":` + string(rawjson.Get(message, "result")) + `}`)
+	case method == "ping":
+		l.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{}}`)
+	case method == "tools/call" && asks:
+		l.say(`{"jsonrpc":"2.0","id":"` + id + `","method":"roots/list"}`)
 	case method == "initialize":
 		l.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{"capabilities":{"tools":{}}}}`)
 	case method == "tools/list":
@@ -235,8 +258,12 @@ func TestACallStartsAWaitingUpstreamAfterTheGrace(t *testing.T) {
 			t.Errorf("a call within the grace: %v, attempts at %v", err, f.times())
 		}
 		after(200 * time.Millisecond)
+		begin := time.Now()
 		if _, err := r.Call(t.Context(), "a", Request{Method: "tools/call"}); err != nil || len(f.times()) != attempts+1 {
 			t.Errorf("a call after the grace: %v, attempts at %v", err, f.times())
+		}
+		if waited := time.Since(begin); waited != 0 {
+			t.Errorf("the call waited %s, want it to cut the wait short", waited)
 		}
 	})
 }
@@ -281,9 +308,73 @@ func TestTheLimitsOfACall(t *testing.T) {
 				if got := fmt.Sprint(err); c.err == "" && err != nil || !strings.Contains(got, c.err) {
 					t.Errorf("error %v, want %s", err, c.err)
 				}
+				synctest.Wait()
+				if told := f.count(&f.cancelled); (told == 1) != (c.err != "") || told > 1 {
+					t.Errorf("it was told %d times that the call is cancelled", told)
+				}
 			})
 		})
 	}
+}
+
+// TestAThinkingClientKeepsTheCallAlive: while a client is asked, the time is its
+// own.
+func TestAThinkingClientKeepsTheCallAlive(t *testing.T) {
+	f := &fake{asks: true}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		c := newRecorder("one")
+		c.hold = make(chan struct{})
+		const thinks = 10 * time.Minute // ten times what an idle call has
+		time.AfterFunc(thinks, func() { close(c.hold) })
+		begin := time.Now()
+		got, err := r.Call(t.Context(), "a", Request{Method: "tools/call", Meta: []byte("{}"), Client: c})
+		if err != nil || string(got) != `{"from":"one"}` || time.Since(begin) != thinks {
+			t.Errorf("got %s, %v, after %s", got, err, time.Since(begin))
+		}
+	})
+}
+
+// TestPingsAreForIdleSessions: during a call the upstream is not asked for a sign
+// of life.
+func TestPingsAreForIdleSessions(t *testing.T) {
+	f := &fake{progress: 10 * time.Second, takes: 10 * time.Minute}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		after(3*pingEvery + time.Second)
+		if n := f.count(&f.pinged); n != 3 {
+			t.Errorf("an idle session was asked %d times, want 3", n)
+		}
+		if _, err := r.Call(t.Context(), "a", Request{Method: "tools/call", Meta: []byte("{}")}); err != nil {
+			t.Error(err)
+		}
+		if n := f.count(&f.pinged); n != 3 {
+			t.Errorf("it was asked %d times during a call", n-3)
+		}
+		after(pingEvery)
+		if n := f.count(&f.pinged); n != 4 {
+			t.Errorf("it was asked %d times in all, want once more after the call", n)
+		}
+		if times := f.times(); len(times) != 1 {
+			t.Errorf("it was started at %v, though it answers", times)
+		}
+	})
+}
+
+// TestASilentSessionEnds: it is asked when it is idle, and has as long to answer.
+func TestASilentSessionEnds(t *testing.T) {
+	f := &fake{}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		after(pingEvery + time.Second)
+		u := r.Catalog().Upstream("a")
+		f.set(func(f *fake) { f.silent, f.down = true, true })
+		after(2*pingEvery - 2*time.Second)
+		if now := r.Catalog().Upstream("a"); now != u {
+			t.Errorf("before its time is over it is %s (%s)", now.State, now.Reason)
+		}
+		after(time.Second)
+		if dialled := f.times(); len(dialled) != 2 || dialled[1] != 3*pingEvery.Seconds() {
+			t.Errorf("it was started at %v, want its end to be noticed", dialled)
+		}
+	})
 }
 
 // TestAShutdownStartsNothing ends the registry while the upstream waits for its

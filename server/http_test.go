@@ -335,7 +335,9 @@ func TestSSE(t *testing.T) {
 		t.Errorf("a large message is answered with %s", got)
 	}
 	_ = r.Body.Close()
-	for limit := time.Now().Add(10 * time.Second); ; { // the session ends with its stream
+	poll := time.NewTicker(5 * time.Millisecond)
+	defer poll.Stop()
+	for limit := time.Now().Add(patience); ; <-poll.C { // the session ends with its stream
 		if got := whole(t, s.do(t, "POST", path, request("ping", ""))); strings.HasPrefix(got, "404 ") {
 			break
 		}
@@ -581,20 +583,34 @@ func listenHTTP(t *testing.T, h *HTTP, upstreams ...map[string]any) *listening {
 	return &listening{&site{h, "http://" + l.Addr().String()}, l, cancel, wait}
 }
 
+// TestHTTPRunEnds when the calls in flight do, whatever streams are open.
 func TestHTTPRunEnds(t *testing.T) {
-	s := listenHTTP(t, &HTTP{}, upstream(t, "one"))
+	limits := usualTimes
+	limits.drain = 2 * patience
+	s := listenHTTP(t, &HTTP{times: limits}, upstream(t, "one"))
 	id := s.open(t, "{}")
-	stand := s.do(t, "GET", "/mcp", "", sessionHeader, id)
+	streams := map[string]*http.Response{
+		"a standing stream": s.do(t, "GET", "/mcp", "", sessionHeader, id),
+		"a stream of SSE":   s.do(t, "GET", "/sse", ""),
+		"subscriptions/listen": s.do(t, "POST", "/mcp", request("subscriptions/listen", `{"notifications":{"promptsListChanged":true},`+meta("{}", "")+`}`),
+			"Mcp-Method", "subscriptions/listen"),
+	}
 	call := s.do(t, "POST", "/mcp", request("tools/call", exec("progress", `{"steps":2,"every_ms":200}`)), sessionHeader, id)
+	begin := time.Now()
 	s.stop()
 	if got := whole(t, call); !strings.Contains(got, `"text":"2 steps"`) {
 		t.Errorf("the call in flight got %s", got)
 	}
-	if got := whole(t, stand); !strings.HasPrefix(got, "200 ") {
-		t.Errorf("the stream ended with %s", got)
+	for name, stream := range streams {
+		if got := whole(t, stream); !strings.HasPrefix(got, "200 ") {
+			t.Errorf("%s ended with %s", name, got)
+		}
 	}
 	if err := s.wait(); err != nil {
 		t.Errorf("Run: %v", err)
+	}
+	if took := time.Since(begin); took > patience {
+		t.Errorf("it took %s, though nothing was in flight any more", took)
 	}
 	if err := s.Run(t.Context(), s.listener); err == nil {
 		t.Error("a closed listener is served")

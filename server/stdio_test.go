@@ -219,6 +219,28 @@ func TestStdioDrains(t *testing.T) {
 	}
 }
 
+// The last answer is the end: what is left of the five seconds is not waited for.
+func TestStdioEndsWithTheLastAnswer(t *testing.T) {
+	const takes = 3 * time.Second
+	with(t, "test/slow", func(*Server, context.Context, *Client, jsonrpc.Message) ([]byte, error) {
+		<-time.After(takes)
+		return []byte("{}"), nil
+	})
+	synctest.Test(t, func(t *testing.T) {
+		f := serve(t, bare(), 1<<20)
+		begin := time.Now()
+		f.say(request("test/slow", ""))
+		synctest.Wait()
+		_ = f.in.Close()
+		if got, want := f.rest(), []string{`{"jsonrpc":"2.0","id":1,"result":{}}`}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if err := <-f.done; err != nil || time.Since(begin) != takes {
+			t.Errorf("it took %s, want %s: %v", time.Since(begin), takes, err)
+		}
+	})
+}
+
 // A method that does not end when it is cancelled does not hold up the end.
 func TestStdioLeavesBehindWhatDoesNotEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -264,7 +286,7 @@ func TestStdioEndsWithAHangingUpstream(t *testing.T) {
 	if err := <-f.done; err != nil {
 		t.Error(err)
 	}
-	if took := time.Since(begin); took < drainTime || took > drainTime+3*time.Second {
+	if took := time.Since(begin); took < drainTime || took > drainTime+patience/4 {
 		t.Errorf("it took %v", took)
 	}
 }

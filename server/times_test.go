@@ -14,13 +14,19 @@ import (
 	"time"
 )
 
-// short are times that a test can wait for. What takes its time in a right way takes
-// many of them.
-func short() times {
+// brief is a time that a test can wait for, and in which a client that does its
+// part does it, on a loaded machine too.
+const brief = time.Second
+
+// impatient are times of which a client's part is brief.
+func impatient() times {
 	t := usualTimes
-	t.header, t.body, t.write, t.alive = 200*time.Millisecond, 200*time.Millisecond, 200*time.Millisecond, 20*time.Millisecond
+	t.header, t.body, t.write = brief, brief, brief
 	return t
 }
+
+// long is more than all of them.
+const long = 3*brief + brief/2
 
 // patience is what anything that must happen may take on a loaded machine.
 const patience = 20 * time.Second
@@ -43,18 +49,18 @@ func (l *listening) raw(t *testing.T, text string) *net.TCPConn {
 }
 
 // ends reads a connection until the server closes it.
-func ends(t *testing.T, what string, c net.Conn) string {
+func ends(t *testing.T, c net.Conn) string {
 	t.Helper()
 	text, err := io.ReadAll(c)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Fatalf("%s: the connection stays open; it has %.200q", what, text)
+		t.Fatalf("the connection stays open; it has %.200q", text)
 	}
 	return string(text)
 }
 
 // TestSlowRequests: who sends a header or a body slowly does not keep a connection.
 func TestSlowRequests(t *testing.T) {
-	s := listenHTTP(t, &HTTP{times: short(), Guard: Guard{Token: "tok"}})
+	s := listenHTTP(t, &HTTP{times: impatient(), Guard: Guard{Token: "tok"}})
 	const post = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n"
 	for _, v := range []struct{ name, text, want string }{
 		{"nothing", "", ""},
@@ -63,59 +69,69 @@ func TestSlowRequests(t *testing.T) {
 		{"a part of the body of a stranger", post + "\r\n{", "HTTP/1.1 401 "},
 		{"a part of the body elsewhere", strings.Replace(post, "POST /mcp", "POST /health", 1) + "\r\n{", "HTTP/1.1 405 "},
 	} {
-		begin := time.Now()
-		if got := ends(t, v.name, s.raw(t, v.text)); !strings.HasPrefix(got, v.want) || v.want == "" && got != "" {
-			t.Errorf("%s: got %q, want %q", v.name, got, v.want)
-		}
-		if took := time.Since(begin); took < s.times.header/2 {
-			t.Errorf("%s: it was not given its time, but %s", v.name, took)
-		}
+		t.Run(v.name, func(t *testing.T) {
+			t.Parallel()
+			begin := time.Now()
+			if got := ends(t, s.raw(t, v.text)); !strings.HasPrefix(got, v.want) || v.want == "" && got != "" {
+				t.Errorf("got %q, want %q", got, v.want)
+			}
+			if took := time.Since(begin); took < brief/2 {
+				t.Errorf("it was not given its time, but %s", took)
+			}
+		})
 	}
 }
 
 // TestLongCallsOutliveTheTimes: no time of a request is that of its call.
 func TestLongCallsOutliveTheTimes(t *testing.T) {
-	limits := short()
-	limits.alive = time.Hour // so that the answer comes as one message
-	s := listenHTTP(t, &HTTP{times: limits}, upstream(t, "one"))
+	s := listenHTTP(t, &HTTP{times: impatient()}, upstream(t, "one")) // the first sign of life is far off: the answer comes as one message
 	id := s.open(t, "{}")
-	long := 3 * (s.times.body + s.times.write)
 	call := request("tools/call", exec("sleep", fmt.Sprintf(`{"ms":%d,"text":"slept"}`, long.Milliseconds())))
 	for _, header := range [][]string{{sessionHeader, id}, {"Mcp-Method", "tools/call", "Mcp-Name", "exec"}} {
 		body := call
 		if header[0] != sessionHeader {
 			body = strings.Replace(call, `"_meta":{"progressToken":"tok"}`, meta("{}", ""), 1)
 		}
-		r := s.do(t, "POST", "/mcp", body, header...)
-		if got := whole(t, r); !strings.Contains(got, `"text":"slept"`) || r.Header.Get("Content-Type") != "application/json" {
-			t.Errorf("%s: %s", header[0], got)
-		}
+		t.Run(header[0], func(t *testing.T) {
+			t.Parallel()
+			r := s.do(t, "POST", "/mcp", body, header...)
+			if got := whole(t, r); !strings.Contains(got, `"text":"slept"`) || r.Header.Get("Content-Type") != "application/json" {
+				t.Error(got)
+			}
+		})
 	}
 }
 
 // TestQuietStreamsStay: a stream on which nothing is said shows that it is alive,
 // and stays.
 func TestQuietStreamsStay(t *testing.T) {
-	s := listenHTTP(t, &HTTP{times: short()}, upstream(t, "one"))
+	limits := impatient()
+	limits.alive = brief / 50
+	s := listenHTTP(t, &HTTP{times: limits}, upstream(t, "one"))
 	id := s.open(t, "{}")
 	for path, header := range map[string][]string{"/mcp": {sessionHeader, id}, "/sse": nil} {
-		r := s.do(t, "GET", path, "", header...)
-		lines := bufio.NewScanner(r.Body)
-		begin, signs := time.Now(), 0
-		for time.Since(begin) < 3*(s.times.body+s.times.write) && lines.Scan() {
-			if lines.Text() == ": alive" {
-				signs++
+		t.Run(path, func(t *testing.T) {
+			t.Parallel()
+			r := s.do(t, "GET", path, "", header...)
+			lines := bufio.NewScanner(r.Body)
+			begin, signs := time.Now(), 0
+			for time.Since(begin) < long && lines.Scan() {
+				if lines.Text() == ": alive" {
+					signs++
+				}
 			}
-		}
-		if signs < 10 || lines.Err() != nil {
-			t.Errorf("%s: %d signs of life in %s, then %v", path, signs, time.Since(begin), lines.Err())
-		}
+			if took := time.Since(begin); signs < 10 || took < long {
+				t.Errorf("%d signs of life in %s, then %v", signs, took, lines.Err())
+			}
+		})
 	}
 }
 
 // TestAClientThatDoesNotRead is dropped, and the others notice nothing.
 func TestAClientThatDoesNotRead(t *testing.T) {
-	s := listenHTTP(t, &HTTP{times: short()}, upstream(t, "one", "-full"))
+	limits := usualTimes
+	limits.write = brief
+	s := listenHTTP(t, &HTTP{times: limits}, upstream(t, "one", "-full"))
 	deaf, other := s.open(t, "{}"), s.open(t, "{}")
 	c := s.raw(t, "GET /mcp HTTP/1.1\r\nHost: localhost\r\nMcp-Session-Id: "+deaf+"\r\n\r\n")
 	if err := c.SetReadBuffer(4096); err != nil {
@@ -130,7 +146,9 @@ func TestAClientThatDoesNotRead(t *testing.T) {
 		defer n.mu.Unlock()
 		return n.standing != nil
 	}
-	for begin := time.Now(); !listens(); {
+	poll := time.NewTicker(5 * time.Millisecond)
+	defer poll.Stop()
+	for begin := time.Now(); !listens(); <-poll.C {
 		if time.Since(begin) > patience {
 			t.Fatal("the stream does not open")
 		}
@@ -162,7 +180,7 @@ func TestAClientThatDoesNotRead(t *testing.T) {
 // TestAPageThatIsNotRead: what is no stream is bounded too.
 func TestAPageThatIsNotRead(t *testing.T) {
 	ended := make(chan error, 1)
-	s := listenHTTP(t, &HTTP{times: short(), Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	s := listenHTTP(t, &HTTP{times: impatient(), Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		var err error
 		for chunk := bytes.Repeat([]byte("x"), 1<<20); err == nil; {
 			_, err = w.Write(chunk)
@@ -189,8 +207,8 @@ func TestCallsWithoutASessionAreCancelledAtTheEnd(t *testing.T) {
 		{"2026-07-28", strings.Replace(exec("sleep", `{"ms":3600000}`), `"_meta":{"progressToken":"tok"}`, meta("{}", ""), 1), false, []string{"Mcp-Method", "tools/call", "Mcp-Name", "exec"}},
 	} {
 		t.Run(v.name, func(t *testing.T) {
-			limits := short()
-			limits.drain, limits.last = 500*time.Millisecond, patience
+			limits := usualTimes
+			limits.alive, limits.drain, limits.last = 20*time.Millisecond, 500*time.Millisecond, patience
 			s := listenHTTP(t, &HTTP{times: limits, Stateless: v.stateless}, upstream(t, "one"))
 			s.do(t, "GET", "/health", "") // it runs
 			s.Servers["default"].registry.Settled(t.Context(), "one")
