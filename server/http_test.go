@@ -424,7 +424,7 @@ func TestAskedClientLeaves(t *testing.T) {
 	s := serveHTTP(t, upstream(t, "one"))
 	id := s.open(t, `{"roots":{}}`)
 	standing := events(s.do(t, "GET", "/mcp", "", sessionHeader, id))
-	n, done := s.sessions.find(id, false, httptest.NewRequest("GET", "/", nil))
+	n, done := s.sessions.find(id, false, httptest.NewRequest(http.MethodGet, "/", nil))
 	done()
 	asked := make(chan error, 1)
 	go func() {

@@ -111,8 +111,6 @@ func (p *round) ask(ctx context.Context, method string, params []byte) ([]byte, 
 			return nil, fmt.Errorf("%s: the client did not answer", method)
 		}
 		return answer, nil
-	case <-p.over:
-		return nil, fmt.Errorf("%s: the call it was asked in is over", method)
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
@@ -129,6 +127,7 @@ func (r *rounds) park(p *round, a ask) []byte {
 	r.mu.Unlock()
 	time.AfterFunc(parkTime, func() {
 		if late := r.take(state, p.owner, p.method); late != nil {
+			late.resume(nil)
 			late.cancel(fmt.Errorf("the client did not come back within %s", parkTime))
 		}
 	})
@@ -150,7 +149,7 @@ func (r *rounds) take(state, owner, method string) *round {
 	return p
 }
 
-// resume hands out the client's answers.
+// resume hands out the client's answers, nil where there is none.
 func (p *round) resume(responses []byte) {
 	for key, a := range p.waiting {
 		a.answer <- rawjson.Get(responses, key)
