@@ -104,16 +104,16 @@ func (h *HTTP) Handler() http.Handler {
 	h.ended = make(chan struct{})
 	h.calls, h.cancel = context.WithCancelCause(context.Background())
 	mux := http.NewServeMux()
-	for _, path := range []string{"/mcp", "/mcp/{schema}"} {
+	for _, path := range []string{"/mcp", "/mcp/{$}", "/mcp/{schema}"} {
 		mux.HandleFunc("POST "+path, h.withServer(h.post))
 		mux.HandleFunc("GET "+path, h.withServer(h.get))
 		mux.HandleFunc("HEAD "+path, noHead)
 		mux.HandleFunc("DELETE "+path, h.withServer(h.delete))
 	}
-	mux.HandleFunc("GET /sse", h.withServer(h.sse))
-	mux.HandleFunc("GET /sse/{schema}", h.withServer(h.sse))
-	mux.HandleFunc("HEAD /sse", noHead)
-	mux.HandleFunc("HEAD /sse/{schema}", noHead)
+	for _, path := range []string{"/sse", "/sse/{$}", "/sse/{schema}"} {
+		mux.HandleFunc("GET "+path, h.withServer(h.sse))
+		mux.HandleFunc("HEAD "+path, noHead)
+	}
 	mux.HandleFunc("POST /message", h.message)
 	mux.HandleFunc("GET /health", health)
 	mux.HandleFunc("GET /status", h.status)
@@ -142,8 +142,6 @@ func (h *HTTP) closeStreams() {
 // asConfigured is how tools are shown to clients that do not choose it.
 const asConfigured = ""
 
-// withServer finds the server of the schema that the path names. A client may
-// choose how it sees the tools: /mcp?expose=flat.
 // noHead refuses HEAD where GET opens a stream: nothing is ever written to it, so
 // its end would not be noticed.
 func noHead(w http.ResponseWriter, _ *http.Request) {
@@ -151,6 +149,8 @@ func noHead(w http.ResponseWriter, _ *http.Request) {
 	w.WriteHeader(http.StatusMethodNotAllowed)
 }
 
+// withServer finds the server of the schema that the path names. A client may
+// choose how it sees the tools: /mcp?expose=flat.
 func (h *HTTP) withServer(handle func(w http.ResponseWriter, r *http.Request, s *Server)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		name := r.PathValue("schema")

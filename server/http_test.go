@@ -96,6 +96,7 @@ func TestHTTPSession(t *testing.T) {
 	}{
 		{"call", "POST", "/mcp", call, `200 {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"hi"}]}}`, []string{sessionHeader, id}},
 		{"call by the schema's name", "POST", "/mcp/default", call, `200 {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"hi"}]}}`, []string{sessionHeader, id}},
+		{"call with a slash at the end", "POST", "/mcp/", call, `200 {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"hi"}]}}`, []string{sessionHeader, id}},
 		{"another schema's session", "POST", "/mcp/other", call, none, []string{sessionHeader, id}},
 		{"invented", "POST", "/mcp", call, none, []string{sessionHeader, "made-up"}},
 		{"another credential", "POST", "/mcp", call, none, []string{sessionHeader, id, "Authorization", "Bearer x"}},
