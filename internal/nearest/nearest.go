@@ -11,15 +11,24 @@ import (
 // most, fewer in short words. Case and separators are no slips, so
 // startupTimeout is near startup_timeout.
 func Word(word string, known []string) string {
-	best, least := "", 3
+	best, least := "", maxSlips+1
 	a := fold(word)
 	for _, k := range known {
 		b := fold(k)
-		if d := distance(a, b); d < least && d <= max(len(a), len(b))/2-1 {
+		if d := distance(a, b); d < least && d <= slips(a, b) {
 			best, least = k, d
 		}
 	}
 	return best
+}
+
+const maxSlips = 2
+
+// slips is how many there may be between two words: one in three letters, none in
+// fewer, two in six.
+func slips(a, b []rune) int {
+	n := max(len(a), len(b))
+	return min(maxSlips, max(n/2-1, min(n/3, 1)))
 }
 
 // Words are at most limit known words that may have been meant, the likeliest
@@ -36,7 +45,7 @@ func Words(word string, known []string, limit int) []string {
 		b := fold(k)
 		cost := distance(a, b)
 		switch {
-		case cost <= 2 && cost <= max(len(a), len(b))/2-1:
+		case cost <= slips(a, b):
 		case len(a) > 2 && strings.Contains(string(b), string(a)), len(b) > 2 && strings.Contains(string(a), string(b)):
 			cost = 10 + cost
 		case sharesPart(word, k):
