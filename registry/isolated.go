@@ -147,10 +147,12 @@ func (p *private) open() {
 
 func (p *private) connect() {
 	s := p.supervisor
-	if p.err = s.slots.Acquire(s.registry.ctx, 1); p.err != nil {
+	release, err := s.slot(s.registry.ctx)
+	if err != nil {
+		p.err = &Unavailable{Server: s.config.Name, Reason: "mcpx is stopping"}
 		return
 	}
-	defer s.slots.Release(1)
+	defer release()
 	ctx, cancel := startupLimit(s.registry.ctx, s.config)
 	defer cancel()
 	session, hello, err := open(ctx, s.config, s.options, s.log, p)

@@ -92,13 +92,11 @@ func (s *supervisor) live(ctx context.Context) (healthy time.Duration, err error
 // start opens a session and publishes it with all that the upstream lists, within
 // the upstream's start-up limit.
 func (s *supervisor) start(ctx context.Context) (*Session, error) {
-	if err := s.slots.Acquire(ctx, 1); err != nil {
+	release, err := s.slot(ctx)
+	if err != nil {
 		return nil, err
 	}
-	release := sync.OnceFunc(func() { s.slots.Release(1) })
 	defer release()
-	defer time.AfterFunc(slotTime, release).Stop()
-
 	begin := time.Now()
 	ctx, cancel := startupLimit(ctx, s.config)
 	defer cancel()
@@ -110,6 +108,19 @@ func (s *supervisor) start(ctx context.Context) (*Session, error) {
 		return nil, session.abort(err)
 	}
 	return session, nil
+}
+
+// slot waits until a start may begin.
+func (s *supervisor) slot(ctx context.Context) (release func(), err error) {
+	if err := s.slots.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	free := sync.OnceFunc(func() { s.slots.Release(1) })
+	early := time.AfterFunc(slotTime, free)
+	return func() {
+		early.Stop()
+		free()
+	}, nil
 }
 
 func startupLimit(ctx context.Context, c *config.Upstream) (context.Context, context.CancelFunc) {
