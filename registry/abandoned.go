@@ -2,8 +2,10 @@ package registry
 
 import "time"
 
-// abandoned is a call that nobody waits for any more. Until the upstream has
-// answered it, it may still ask something for its sake.
+// abandoned is a call that nobody waits for any more. The upstream may not have
+// heard of that yet, and ask something for its sake. One that goes on with it all
+// the same, and asks much later, is not found out: to refuse all other clients for
+// so long would cost more than it saves.
 type abandoned struct {
 	client string
 	at     time.Time
@@ -11,7 +13,7 @@ type abandoned struct {
 
 // What is remembered of such calls.
 const (
-	abandonedTime = 5 * time.Second // it was told, and need not answer
+	abandonedTime = time.Second // what it was told by then it has heard
 	maxAbandoned  = 1000
 )
 
