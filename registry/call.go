@@ -140,7 +140,6 @@ func (s *Session) finish(c *call, result, line []byte, err error) {
 // abandon ends a call that nobody waits for any more, and tells the upstream.
 func (s *Session) abandon(c *call, reason error) {
 	if s.take(c) {
-		s.remember(c)
 		s.withdraw(c, reason)
 		c.done(nil, nil, reason)
 	}
@@ -199,9 +198,6 @@ func (s *Session) waiting(id []byte) *call {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.pending[int64(number)]
-	if len(s.abandoned) > 0 {
-		delete(s.abandoned, int64(number))
-	}
 	if err != nil || c == nil || float64(c.id) != number {
 		return nil
 	}

@@ -614,3 +614,26 @@ func TestPassingClientsHaveSessionsForAWhile(t *testing.T) {
 		t.Errorf("error %v for a client that has left", err)
 	}
 }
+
+// TestAClientThatThinksHoldsUpNoOther: one without a session comes back with its
+// answer when it has one; until then others can be asked.
+func TestAClientThatThinksHoldsUpNoOther(t *testing.T) {
+	r, _ := run(t, map[string]any{"a": mcptest.Upstream(t)})
+	r.Settled(t.Context(), "a")
+	thinks, other := newRecorder("1"), newRecorder("2")
+	thinks.owner, other.owner = "sender", "sender"
+	thinks.hold = make(chan struct{})
+	first := make(chan string, 1)
+	go func() {
+		answer, err := callAs(t, r, thinks, "ask", `{"method":"roots/list"}`)
+		first <- fmt.Sprint(answer, err)
+	}()
+	thinks.wait(t, "roots/list {}")
+	if got, err := callAs(t, r, other, "ask", `{"method":"roots/list"}`); err != nil || !strings.Contains(got, `"from":"2"`) {
+		t.Errorf("the other was answered %s, %v", got, err)
+	}
+	close(thinks.hold)
+	if got := <-first; !strings.Contains(got, `"from":"1"`) {
+		t.Errorf("the first was answered %s", got)
+	}
+}

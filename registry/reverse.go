@@ -146,26 +146,45 @@ func (s *Session) addressee(of []byte) (Client, error) {
 			return c.request.Client, nil
 		}
 	}
-	var latest *call
-	uncertain := fmt.Errorf(`several clients have calls in flight on the shared session of server %q; set "isolation": "client" for it`, s.server)
-	for _, c := range s.pending {
-		switch {
-		case c.request.Client == nil:
-		case latest != nil && latest.request.Client.ID() != c.request.Client.ID():
-			return nil, uncertain
-		case latest == nil || latest.id < c.id:
-			latest = c
-		}
+	several := fmt.Errorf(`several clients have calls in flight on the shared session of server %q; set "isolation": "client" for it`, s.server)
+	busy, asked := s.latest(isFree), s.latest(isAsked)
+	switch {
+	case busy.several || busy.call == nil && asked.several:
+		return nil, several
+	case busy.call != nil:
+		return busy.call.request.Client, nil
+	case asked.call != nil:
+		return asked.call.request.Client, nil
 	}
-	client := s.peer.only()
-	if latest != nil {
-		client = latest.request.Client
-	}
-	if client != nil {
-		if s.mayBeOfAnother(client) {
-			return nil, uncertain
-		}
-		return client, nil
+	if only := s.peer.only(); only != nil {
+		return only, nil
 	}
 	return nil, fmt.Errorf(`no client has a call in flight on the shared session of server %q; set "isolation": "client" for it`, s.server)
 }
+
+// latest is the last of the calls in flight that are so, and whether they are of
+// several clients. The mutex is held.
+func (s *Session) latest(is func(c *call) bool) (last struct {
+	call    *call
+	several bool
+}) {
+	for _, c := range s.pending {
+		if c.request.Client == nil || !is(c) {
+			continue
+		}
+		last.several = last.several || last.call != nil && last.call.request.Client.ID() != c.request.Client.ID()
+		if last.call == nil || last.call.id < c.id {
+			last.call = c
+		}
+	}
+	return last
+}
+
+// isAsked reports whether a call waits for its client, which has no session and
+// comes back with the answer when it has one. It will hardly ask more meanwhile,
+// and that may take minutes.
+func isAsked(c *call) bool {
+	return c.held > 0 && c.request.Client.Owner() != c.request.Client.ID()
+}
+
+func isFree(c *call) bool { return !isAsked(c) }

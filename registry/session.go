@@ -30,12 +30,11 @@ type Session struct {
 	cancel context.CancelFunc
 	level  atomic.Pointer[string] // the log level it was told last
 
-	mu        sync.Mutex
-	lastID    int64
-	pending   map[int64]*call
-	abandoned map[int64]abandoned           // that are not answered
-	asked     map[string]context.CancelFunc // what the upstream asks, by its id
-	err       error                         // why it is over
+	mu      sync.Mutex
+	lastID  int64
+	pending map[int64]*call
+	asked   map[string]context.CancelFunc // what the upstream asks, by its id
+	err     error                         // why it is over
 
 	elicited elicited
 }
@@ -80,8 +79,6 @@ func newSession(c *config.Upstream, l link, log zerolog.Logger, p peer) *Session
 		peer:    p,
 		pending: map[int64]*call{},
 		asked:   map[string]context.CancelFunc{},
-
-		abandoned: map[int64]abandoned{},
 	}
 }
 
