@@ -18,8 +18,10 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"mcpx/internal/mcptest"
@@ -113,7 +115,9 @@ func run(dir string, o options) (violations int, err error) {
 // load runs everything at once until the time is over, and then until every call
 // is answered.
 func (s *soak) load(pipe *stdio, web *web, fronts []*watched) {
-	ctx, cancel := context.WithTimeout(context.Background(), s.duration)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM) // nothing is left behind then, either
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, s.duration)
 	defer cancel()
 	var wg sync.WaitGroup
 	for range s.stdioWorkers {
