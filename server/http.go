@@ -6,19 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"mime"
 	"net"
 	"net/http"
 	"os"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/rs/zerolog"
 
-	"mcpx/config"
 	"mcpx/internal/jsonrpc"
 	"mcpx/internal/rawjson"
 )
@@ -91,42 +87,6 @@ func shutdown(s *http.Server, atMost time.Duration) error {
 	return s.Shutdown(ctx)
 }
 
-// Handler routes the requests.
-func (h *HTTP) Handler() http.Handler {
-	if h.times == (times{}) {
-		h.times = usualTimes
-	}
-	h.views = map[string]map[string]*Server{}
-	for name, s := range h.Servers {
-		h.views[name] = map[string]*Server{asConfigured: s, string(config.Lazy): s.exposing(config.Lazy), string(config.Flat): s.exposing(config.Flat)}
-	}
-	h.sessions = newSessions(h.Sessions, h.Idle)
-	h.ended = make(chan struct{})
-	h.calls, h.cancel = context.WithCancelCause(context.Background())
-	mux := http.NewServeMux()
-	for _, path := range []string{"/mcp", "/mcp/{$}", "/mcp/{schema}"} {
-		mux.HandleFunc("POST "+path, h.withServer(h.post))
-		mux.HandleFunc("GET "+path, h.withServer(h.get))
-		mux.HandleFunc("HEAD "+path, noHead)
-		mux.HandleFunc("DELETE "+path, h.withServer(h.delete))
-	}
-	for _, path := range []string{"/sse", "/sse/{$}", "/sse/{schema}"} {
-		mux.HandleFunc("GET "+path, h.withServer(h.sse))
-		mux.HandleFunc("HEAD "+path, noHead)
-	}
-	mux.HandleFunc("POST /message", h.message)
-	mux.HandleFunc("GET /health", health)
-	mux.HandleFunc("GET /status", h.status)
-	if h.Metrics != nil {
-		mux.Handle("GET /metrics", h.Metrics)
-	}
-	if h.Console != nil {
-		mux.Handle("GET /{$}", h.Console)
-		mux.Handle("GET /assets/", h.Console)
-	}
-	return h.Guard.Wrap(mux)
-}
-
 // Open is how many sessions are open.
 func (h *HTTP) Open() int { return len(h.sessions.all()) }
 
@@ -136,46 +96,6 @@ func (h *HTTP) closeStreams() {
 	for _, n := range h.sessions.all() {
 		n.client.end()
 		n.leave()
-	}
-}
-
-// asConfigured is how tools are shown to clients that do not choose it.
-const asConfigured = ""
-
-// noHead refuses HEAD where GET opens a stream: nothing is ever written to it, so
-// its end would not be noticed.
-func noHead(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Allow", "GET, POST, DELETE")
-	w.WriteHeader(http.StatusMethodNotAllowed)
-}
-
-// withServer finds the server of the schema that the path names. A client may
-// choose how it sees the tools: /mcp?expose=flat.
-func (h *HTTP) withServer(handle func(w http.ResponseWriter, r *http.Request, s *Server)) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		name := r.PathValue("schema")
-		if name == "" {
-			name = "default"
-		}
-		views := h.views[name]
-		if views == nil && r.PathValue("schema") == "" && len(h.views) == 1 {
-			for _, only := range h.views {
-				views = only
-			}
-		}
-		if views == nil {
-			refuse(w, http.StatusNotFound, fmt.Sprintf("no schema %q is served; there are: %s", name, strings.Join(slices.Sorted(maps.Keys(h.Servers)), ", ")))
-			return
-		}
-		s := views[asConfigured]
-		if r.URL.RawQuery != "" {
-			s = views[r.URL.Query().Get("expose")]
-		}
-		if s == nil {
-			refuse(w, http.StatusBadRequest, `"expose" is lazy or flat`)
-			return
-		}
-		handle(w, r, s)
 	}
 }
 
@@ -359,9 +279,9 @@ func (h *HTTP) postStateless(w http.ResponseWriter, r *http.Request, s *Server, 
 }
 
 // keepsNone refuses what needs a session where none is kept.
-func (h *HTTP) keepsNone(w http.ResponseWriter) bool {
+func (h *HTTP) keepsNone(w http.ResponseWriter, allowed string) bool {
 	if h.Stateless {
-		w.Header().Set("Allow", http.MethodPost)
+		w.Header().Set("Allow", allowed)
 		refuse(w, http.StatusMethodNotAllowed, "no session is kept here (--stateless): there are only calls")
 	}
 	return h.Stateless
@@ -369,7 +289,7 @@ func (h *HTTP) keepsNone(w http.ResponseWriter) bool {
 
 // get opens the stream for what belongs to no call.
 func (h *HTTP) get(w http.ResponseWriter, r *http.Request, s *Server) {
-	if h.keepsNone(w) {
+	if h.keepsNone(w, http.MethodPost) {
 		return
 	}
 	n, done := h.session(w, r, s)
@@ -396,7 +316,7 @@ func (h *HTTP) stand(w http.ResponseWriter, r *http.Request, n *session, first [
 
 // delete ends a session.
 func (h *HTTP) delete(w http.ResponseWriter, r *http.Request, s *Server) {
-	if h.keepsNone(w) {
+	if h.keepsNone(w, http.MethodPost) {
 		return
 	}
 	n, done := h.session(w, r, s)

@@ -7,7 +7,7 @@ import (
 
 // sse opens a session of the older transport: its one stream says where to post.
 func (h *HTTP) sse(w http.ResponseWriter, r *http.Request, s *Server) {
-	if h.keepsNone(w) {
+	if h.keepsNone(w, "") {
 		return
 	}
 	n := h.open(w, r, s)

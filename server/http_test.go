@@ -221,9 +221,10 @@ func TestHeadOpensNothing(t *testing.T) {
 	s := serveHTTP(t, upstream(t, "one"))
 	id := s.open(t, "{}")
 	standing := events(s.do(t, "GET", "/mcp", "", sessionHeader, id))
-	for _, path := range []string{"/mcp", "/mcp/default", "/sse", "/sse/default"} {
-		if got := whole(t, s.do(t, "HEAD", path, "", sessionHeader, id)); got != "405 " {
-			t.Errorf("HEAD %s: %s", path, got)
+	for path, allowed := range map[string]string{"/mcp": "GET, POST, DELETE", "/mcp/default": "GET, POST, DELETE", "/sse": "GET", "/sse/default": "GET"} {
+		r := s.do(t, "HEAD", path, "", sessionHeader, id)
+		if got := whole(t, r); got != "405 " || r.Header.Get("Allow") != allowed {
+			t.Errorf("HEAD %s: %s, allowed %s", path, got, r.Header.Get("Allow"))
 		}
 	}
 	if n := len(s.sessions.all()); n != 1 {

@@ -7,7 +7,7 @@
 set -uo pipefail
 stable=$INTEROP_DIR/conformance/0.1/node_modules/@modelcontextprotocol/conformance/dist/index.js
 next=$INTEROP_DIR/conformance/0.2/node_modules/@modelcontextprotocol/conformance/dist/index.js
-out=$INTEROP_DIR/work/conformance.out
+out=$INTEROP_DIR/parts/conformance.out
 pids=()
 trap 'for pid in "${pids[@]}"; do kill -- "-$pid" 2>/dev/null; done; wait' EXIT
 
@@ -82,7 +82,7 @@ judge "0.2.0-alpha.12, requirements of 2026-07-28, HTTP" server-stateless input-
 
 # client runs one scenario of the client suite: mcpx is the client of the suite's server.
 client() {
-    if node "$1" client --command "node $INTEROP_DIR/work/client_driver.mjs" --scenario "$2" >>"$out.client" 2>&1; then
+    if node "$1" client --command "node $INTEROP_DIR/parts/client_driver.mjs" --scenario "$2" >>"$out.client" 2>&1; then
         echo "✓ $2: passed"
     else
         echo "✗ $2: failed"

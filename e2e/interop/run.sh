@@ -22,7 +22,7 @@ if [ -z "${INTEROP_DIR:-}" ]; then
 fi
 export INTEROP_DIR
 trap '[ -z "$own" ] || { chmod -R u+w "$own"; rm -rf "$own"; }' EXIT
-mkdir -p "$INTEROP_DIR/bin" "$INTEROP_DIR/work"
+mkdir -p "$INTEROP_DIR/bin" "$INTEROP_DIR/parts"
 results=$INTEROP_DIR/results.tsv
 : >"$results"
 
@@ -73,7 +73,7 @@ program() {
     local part=$1 lines code
     shift
     echo "== $part" >&2
-    lines=$(cd "$INTEROP_DIR/work" && timeout "${limit:-600}" "$@" 3>&1 1>&2)
+    lines=$(cd "$INTEROP_DIR/parts" && timeout "${limit:-600}" "$@" 3>&1 1>&2)
     code=$?
     [ -z "$lines" ] || printf '%s\n' "$lines" | sed "s/^/$part\t/" >>"$results"
     if [ $code -ne 0 ] && ! grep -q $'\tFAIL\t' <<<"$lines" || [ -z "$lines" ]; then
@@ -84,8 +84,8 @@ program() {
 # javascript, python: the part's program, if there is something to run it with.
 javascript() {
     [ -n "$have_npm" ] || { not_run "$1" "its npm packages cannot be installed"; return; }
-    cp "$here"/*.mjs "$here"/*.json "$INTEROP_DIR/work/" # imports are looked for from the file up
-    program "$1" node "$INTEROP_DIR/work/$1.mjs"
+    cp "$here"/*.mjs "$here"/*.json "$INTEROP_DIR/parts/" # imports are looked for from the file up
+    program "$1" node "$INTEROP_DIR/parts/$1.mjs"
 }
 python() {
     [ -n "$have_python" ] || { not_run "$1" "its PyPI packages cannot be installed"; return; }
@@ -137,7 +137,7 @@ part_conformance() {
         not_run conformance "the suites or their server cannot be installed"
         return
     fi
-    cp "$here"/*.mjs "$INTEROP_DIR/work/"
+    cp "$here"/*.mjs "$INTEROP_DIR/parts/"
     limit=1200 program conformance "$here/conformance.sh"
 }
 

@@ -1,0 +1,90 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"mcpx/config"
+)
+
+// Handler routes the requests.
+func (h *HTTP) Handler() http.Handler {
+	if h.times == (times{}) {
+		h.times = usualTimes
+	}
+	h.views = map[string]map[string]*Server{}
+	for name, s := range h.Servers {
+		h.views[name] = map[string]*Server{asConfigured: s, string(config.Lazy): s.exposing(config.Lazy), string(config.Flat): s.exposing(config.Flat)}
+	}
+	h.sessions = newSessions(h.Sessions, h.Idle)
+	h.ended = make(chan struct{})
+	h.calls, h.cancel = context.WithCancelCause(context.Background())
+	mux := http.NewServeMux()
+	for _, path := range []string{"/mcp", "/mcp/{$}", "/mcp/{schema}"} {
+		mux.HandleFunc("POST "+path, h.withServer(h.post))
+		mux.HandleFunc("GET "+path, h.withServer(h.get))
+		mux.HandleFunc("HEAD "+path, noHead("GET, POST, DELETE"))
+		mux.HandleFunc("DELETE "+path, h.withServer(h.delete))
+	}
+	for _, path := range []string{"/sse", "/sse/{$}", "/sse/{schema}"} {
+		mux.HandleFunc("GET "+path, h.withServer(h.sse))
+		mux.HandleFunc("HEAD "+path, noHead("GET"))
+	}
+	mux.HandleFunc("POST /message", h.message)
+	mux.HandleFunc("GET /health", health)
+	mux.HandleFunc("GET /status", h.status)
+	if h.Metrics != nil {
+		mux.Handle("GET /metrics", h.Metrics)
+	}
+	if h.Console != nil {
+		mux.Handle("GET /{$}", h.Console)
+		mux.Handle("GET /assets/", h.Console)
+	}
+	return h.Guard.Wrap(mux)
+}
+
+// asConfigured is how tools are shown to clients that do not choose it.
+const asConfigured = ""
+
+// noHead refuses HEAD where GET opens a stream: nothing is ever written to it, so
+// its end would not be noticed.
+func noHead(allowed string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Allow", allowed)
+		w.WriteHeader(http.StatusMethodNotAllowed)
+	}
+}
+
+// withServer finds the server of the schema that the path names. A client may
+// choose how it sees the tools: /mcp?expose=flat.
+func (h *HTTP) withServer(handle func(w http.ResponseWriter, r *http.Request, s *Server)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		name := r.PathValue("schema")
+		if name == "" {
+			name = "default"
+		}
+		views := h.views[name]
+		if views == nil && r.PathValue("schema") == "" && len(h.views) == 1 {
+			for _, only := range h.views {
+				views = only
+			}
+		}
+		if views == nil {
+			refuse(w, http.StatusNotFound, fmt.Sprintf("no schema %q is served; there are: %s", name, strings.Join(slices.Sorted(maps.Keys(h.Servers)), ", ")))
+			return
+		}
+		s := views[asConfigured]
+		if r.URL.RawQuery != "" {
+			s = views[r.URL.Query().Get("expose")]
+		}
+		if s == nil {
+			refuse(w, http.StatusBadRequest, `"expose" is lazy or flat`)
+			return
+		}
+		handle(w, r, s)
+	}
+}
