@@ -20,31 +20,58 @@ func dropPages() {
 	}
 }
 
-// unchanging are the regions that dropPages drops. They are looked for once, when
-// the process starts: what is loaded later may be gone again, and something else
-// in its place, when its pages are dropped.
+// unchanging are the regions that dropPages drops: of those that the process
+// started with, what holds nothing but what its file has.
 var unchanging = sync.OnceValue(func() []region {
+	smaps, err := os.Open("/proc/self/smaps")
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = smaps.Close() }()
+	return unchanged(smaps, files())
+})
+
+// files are the regions of files that cannot be written to: of the program's own,
+// and the text of others. They are looked for when the process starts, since what
+// is loaded later may be gone again, and something else in its place, when its
+// pages are dropped. What they hold is looked at later: that takes longer.
+var files = sync.OnceValue(func() map[region]bool {
 	self, err := os.Readlink("/proc/self/exe")
 	if err != nil {
 		return nil
 	}
-	maps, err := os.Open("/proc/self/smaps")
+	maps, err := os.Open("/proc/self/maps")
 	if err != nil {
 		return nil
 	}
 	defer func() { _ = maps.Close() }()
-	return unchanged(maps, self)
+	return unwritable(maps, self)
 })
 
-func lookForPages() { unchanging() }
+func lookForPages() { files() }
 
 // region is a part of the address space.
 type region struct{ from, to uintptr }
 
-// unchanged are the regions of the program's own file that cannot be written to,
-// and those of others that are text, as far as they hold nothing but what the file
-// has: a loader may have written before it forbade it.
-func unchanged(smaps io.Reader, self string) (regions []region) {
+// unwritable are the regions of the program's own file that cannot be written to,
+// and those of others that are text.
+func unwritable(maps io.Reader, self string) map[region]bool {
+	regions := map[region]bool{}
+	for lines := bufio.NewScanner(maps); lines.Scan(); {
+		fields := strings.Fields(lines.Text())
+		if len(fields) != 6 || !strings.HasPrefix(fields[5], "/") {
+			continue
+		}
+		if strings.HasPrefix(fields[1], "r-x") || fields[5] == self && strings.HasPrefix(fields[1], "r-") {
+			regions[parseRegion(fields[0])] = true
+		}
+	}
+	return regions
+}
+
+// unchanged are those of the regions that hold nothing but what their file has: a
+// loader may have written before it forbade it.
+func unchanged(smaps io.Reader, among map[region]bool) (regions []region) {
 	var current region
 	candidate := false
 	for lines := bufio.NewScanner(smaps); lines.Scan(); {
@@ -53,8 +80,7 @@ func unchanged(smaps io.Reader, self string) (regions []region) {
 		case len(fields) < 2:
 		case strings.Contains(fields[0], "-"): // a region begins
 			current = parseRegion(fields[0])
-			isFile := len(fields) == 6 && strings.HasPrefix(fields[5], "/") && current.to > current.from
-			candidate = isFile && (strings.HasPrefix(fields[1], "r-x") || fields[5] == self && strings.HasPrefix(fields[1], "r-"))
+			candidate = among[current]
 		case fields[0] == "Anonymous:" && fields[1] != "0":
 			candidate = false
 		case fields[0] == "Swap:" && fields[1] == "0" && candidate: // it comes later

@@ -40,7 +40,12 @@ Swap:                  0 kB
 Anonymous:             0 kB
 Swap:                  0 kB
 `
-	got := unchanged(strings.NewReader(smaps), "/bin/prog")
+	among := unwritable(strings.NewReader(smaps), "/bin/prog")
+	if len(among) != 5 { // whatever it holds: the program's own, and text
+		t.Errorf("regions that cannot be written to: %v", among)
+	}
+	const later = "7f0000006000-7f0000007000 r-xp 00000000 fd:00 19 /lib/loaded-later.so\nAnonymous: 0 kB\nSwap: 0 kB\n"
+	got := unchanged(strings.NewReader(smaps+later), among)
 	if want := []region{{0x400000, 0x404000}, {0x405000, 0x409000}, {0x7f0000000000, 0x7f0000001000}}; !slices.Equal(got, want) {
 		t.Errorf("regions %x, want %x", got, want)
 	}
