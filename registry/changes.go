@@ -17,10 +17,15 @@ type changes struct {
 
 func newChanges() changes { return changes{signal: make(chan struct{}, 1), names: map[string]bool{}} }
 
-// note adds a name. It never waits.
-func (c *changes) note(name string) {
+// note adds names. It never waits.
+func (c *changes) note(names ...string) {
+	if len(names) == 0 {
+		return
+	}
 	c.mu.Lock()
-	c.names[name] = true
+	for _, name := range names {
+		c.names[name] = true
+	}
 	c.mu.Unlock()
 	select {
 	case c.signal <- struct{}{}:

@@ -38,7 +38,7 @@ type httpLink struct {
 	endpoint string                        // of the older transport: where to post; empty otherwise
 	session  string                        // the id the upstream gave
 	version  string                        // the revision that was agreed on
-	cause    Cause                         // why it refuses to talk, if it does
+	failure  *failure                      // why it refuses to talk, if it does
 	posts    map[string]context.CancelFunc // requests that are not answered, by id
 }
 
@@ -113,9 +113,9 @@ func (l *httpLink) Receive() (message, of []byte, err error) {
 // Close implements link: the upstream is told, and nothing is left running.
 func (l *httpLink) Close() {
 	l.mu.Lock()
-	cause := l.cause
+	reason := cmp.Or(l.failure, &failure{reason: "closed"})
 	l.mu.Unlock()
-	l.end(&failure{reason: "closed", cause: cause})
+	l.end(reason)
 	l.running.Wait()
 	l.client.CloseIdleConnections()
 }

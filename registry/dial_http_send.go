@@ -105,13 +105,14 @@ func (l *httpLink) post(ctx context.Context, message, id []byte) {
 			return
 		}
 		reason, isUnsent := l.config.Redact(err.Error()), unreachable(err)
-		if isUnsent {
-			l.note(CauseUnreachable)
+		if !isUnsent {
+			l.lose(id, reason, false)
+			return
 		}
-		l.lose(id, reason, isUnsent)
-		if isUnsent {
-			l.end(&failure{reason: reason, cause: CauseUnreachable})
-		}
+		gone := &failure{reason: reason, cause: CauseUnreachable}
+		l.note(gone)
+		l.lose(id, reason, true) // before the end, which cannot tell that it was not sent
+		l.end(gone)
 		return
 	}
 	defer func() { _ = answer.Body.Close() }()
@@ -161,8 +162,9 @@ func (l *httpLink) refused(id []byte, answer *http.Response) {
 	case inSession && (answer.StatusCode == http.StatusNotFound || answer.StatusCode == http.StatusBadRequest && strings.Contains(strings.ToLower(string(text)), "session")):
 		l.end(fmt.Errorf("%w (%s)", errSessionLost, reason))
 	case answer.StatusCode == http.StatusUnauthorized, answer.StatusCode == http.StatusForbidden:
-		l.note(CauseAuth)
-		l.fail(id, fmt.Errorf("authentication failed: %s; check its headers", reason))
+		denied := &failure{reason: fmt.Sprintf("authentication failed: %s; check its headers", reason), cause: CauseAuth}
+		l.note(denied)
+		l.fail(id, denied)
 	case rawjson.Kind(own) == '{' && id != nil:
 		l.receive(jsonrpc.AppendError(nil, id, jsonrpc.ParseError(own)), id)
 	default:
@@ -170,11 +172,11 @@ func (l *httpLink) refused(id []byte, answer *http.Response) {
 	}
 }
 
-// note keeps the kind of a failure for those who close the link because of it.
-func (l *httpLink) note(cause Cause) {
+// note keeps a failure for those who close the link because of it.
+func (l *httpLink) note(f *failure) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.cause = cause
+	l.failure = f
 }
 
 // fail answers a request that the upstream could not be asked.

@@ -1,13 +1,17 @@
 package registry
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -152,6 +156,29 @@ func TestWhatIsReceivedIsNotCopied(t *testing.T) {
 type roundTripper func(r *http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// Who closes a link because nobody is there says so, even before the link does.
+func TestWhyALinkWasClosed(t *testing.T) {
+	for range 2000 {
+		l := newHTTPLink(&config.Upstream{URL: "http://127.0.0.1/"}, Options{}, zerolog.Nop())
+		l.client.Transport = roundTripper(func(*http.Request) (*http.Response, error) {
+			return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+		})
+		l.running.Go(l.send)
+		if err := l.Send([]byte(`{"jsonrpc":"2.0","id":1,"method":"initialize"}`)); err != nil {
+			t.Fatal(err)
+		}
+		var call *brokenCall
+		if _, _, err := l.Receive(); !errors.As(err, &call) || !call.isUnsent {
+			t.Fatalf("the call ends with %v", err)
+		}
+		l.Close()
+		var end *failure
+		if _, _, err := l.Receive(); !errors.As(err, &end) || end.cause != CauseUnreachable || !strings.Contains(end.reason, "connection refused") {
+			t.Fatalf("the link ends with %v", err)
+		}
+	}
+}
 
 // However many end a link at once, the upstream hears it once, and before Close
 // returns.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"mcpx/internal/jsonrpc"
 	"mcpx/internal/rawjson"
@@ -106,6 +107,7 @@ func (s *Session) hold(id []byte, client Client) (_ context.Context, done func()
 		delete(s.asked, string(id))
 		for _, c := range held {
 			c.held--
+			c.moved = time.Now() // from here on it is the upstream that takes its time
 		}
 	}, nil
 }

@@ -183,15 +183,17 @@ func (s *supervisor) introduce(ctx context.Context, session *Session, hello []by
 	s.registry.tellFirst(session, capabilities)
 	instructions, _ := rawjson.String(rawjson.Get(hello, "instructions"))
 	took := time.Since(begin)
+	var changed []string
 	s.publish(func(u *Upstream) {
 		u.State, u.Reason, u.Cause, u.Stderr, u.RetryAt = Ready, "", "", nil, time.Time{}
 		u.StartupTime, u.Instructions, u.Capabilities, u.session = took, instructions, capabilities, session
 		for i, k := range kinds {
 			if k.set(u, lists[i]) {
-				s.registry.changed.note(k.capability)
+				changed = append(changed, k.capability)
 			}
 		}
 	})
+	s.registry.changed.note(changed...)
 	u := s.registry.Catalog().Upstream(s.config.Name)
 	s.log.Info().Int("tools", len(u.Tools)).Int("prompts", len(u.Prompts)).Int("resources", len(u.Resources)).
 		Dur("ms", took.Round(time.Millisecond)).Msg("upstream ready")
@@ -260,11 +262,11 @@ func (s *supervisor) list(ctx context.Context, session *Session, k kind) {
 		s.log.Warn().Str("error", s.config.Redact(err.Error())).Msg("could not list again; the last list stays")
 		return
 	}
-	s.publish(func(u *Upstream) {
-		if k.set(u, items) {
-			s.registry.changed.note(k.capability)
-		}
-	})
+	changed := false
+	s.publish(func(u *Upstream) { changed = k.set(u, items) })
+	if changed { // clients are told of what the catalog has: they list at once
+		s.registry.changed.note(k.capability)
+	}
 	s.log.Info().Str("method", k.method).Int("items", len(items)).Msg("list changed")
 }
 

@@ -29,8 +29,9 @@ type fake struct {
 	current  *fakeLink
 	progress time.Duration // between two notices of a call; 0: none
 	takes    time.Duration // to answer a call
-	asks     bool          // the client, and answers a call when it has its answer
+	asks     bool          // the client first, as soon as it is called
 
+	listed    int // how often its tools were; the one it has is named after that
 	pinged    int // how often it was asked for a sign of life
 	cancelled int // how often it was told that a call is
 }
@@ -101,16 +102,21 @@ func (l *fakeLink) Send(message []byte) error {
 	l.fake.mu.Lock()
 	silent, every, takes, asks := l.fake.silent, l.fake.progress, l.fake.takes, l.fake.asks
 	switch method {
+	case "tools/list":
+		l.fake.listed++
 	case "ping":
 		l.fake.pinged++
 	case "notifications/cancelled":
 		l.fake.cancelled++
 	}
+	tool := fmt.Sprintf(`{"name":"t%d"}`, l.fake.listed)
 	l.fake.mu.Unlock()
 	switch {
 	case id == "" || silent:
 	case method == "": // the client's answer, under the id of the call
-		l.say(`{"jsonrpc":"2.0","id":` + strings.Trim(id, `"`) + `,"result":` + string(rawjson.Get(message, "result")) + `}`)
+		time.AfterFunc(takes, func() {
+			l.say(`{"jsonrpc":"2.0","id":` + strings.Trim(id, `"`) + `,"result":` + string(rawjson.Get(message, "result")) + `}`)
+		})
 	case method == "ping":
 		l.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{}}`)
 	case method == "tools/call" && asks:
@@ -118,7 +124,7 @@ func (l *fakeLink) Send(message []byte) error {
 	case method == "initialize":
 		l.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{"capabilities":{"tools":{}}}}`)
 	case method == "tools/list":
-		l.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{"tools":[]}}`)
+		l.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{"tools":[` + tool + `]}}`)
 	default:
 		go l.answer(id, every, takes)
 	}
@@ -320,18 +326,20 @@ func TestTheLimitsOfACall(t *testing.T) {
 // TestAThinkingClientKeepsTheCallAlive: while a client is asked, the time is its
 // own.
 func TestAThinkingClientKeepsTheCallAlive(t *testing.T) {
-	f := &fake{asks: true}
-	inTime(t, f, func(t *testing.T, r *Registry) {
-		c := newRecorder("one")
-		c.hold = make(chan struct{})
-		const thinks = 10 * time.Minute // ten times what an idle call has
-		time.AfterFunc(thinks, func() { close(c.hold) })
-		begin := time.Now()
-		got, err := r.Call(t.Context(), "a", Request{Method: "tools/call", Meta: []byte("{}"), Client: c})
-		if err != nil || string(got) != `{"from":"one"}` || time.Since(begin) != thinks {
-			t.Errorf("got %s, %v, after %s", got, err, time.Since(begin))
-		}
-	})
+	const takes = 59 * time.Second // the upstream, once it has its answer; an idle call has a minute
+	for _, thinks := range []time.Duration{time.Second, 59 * time.Second, time.Minute, 10 * time.Minute} {
+		f := &fake{asks: true, takes: takes}
+		inTime(t, f, func(t *testing.T, r *Registry) {
+			c := newRecorder("one")
+			c.hold = make(chan struct{})
+			time.AfterFunc(thinks, func() { close(c.hold) })
+			begin := time.Now()
+			got, err := r.Call(t.Context(), "a", Request{Method: "tools/call", Meta: []byte("{}"), Client: c})
+			if err != nil || string(got) != `{"from":"one"}` || time.Since(begin) != thinks+takes {
+				t.Errorf("thinks for %s: got %s, %v, after %s", thinks, got, err, time.Since(begin))
+			}
+		})
+	}
 }
 
 // TestPingsAreForIdleSessions: during a call the upstream is not asked for a sign

@@ -81,6 +81,11 @@ func run(name string, args []string, t *terminal) (code int) {
 	if err := misspelt(parser.Model, args); err != nil {
 		return complain(t.stderr, err)
 	}
+	for _, v := range variables(parser.Model.Node) {
+		if os.Getenv(v.name) == "" { // as MCPX_PORT=${PORT} of a compose file may leave it
+			_ = os.Unsetenv(v.name)
+		}
+	}
 	k, err := parser.Parse(args)
 	switch {
 	case exited >= 0:

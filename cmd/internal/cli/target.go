@@ -53,6 +53,10 @@ func (c *target) with(t *terminal, use func(ctx context.Context, s *talk) error)
 	if s.App, err = app.New(file, c.Schema, s.status); err != nil {
 		return usageError{err}
 	}
+	if c.Server != executor.Builtin && s.Registry.Catalog().Upstream(c.Server) == nil {
+		_, err := s.Executor.Upstream(t.ctx, c.Server) // nothing needs to start to say so
+		return err
+	}
 	return s.run(t, use)
 }
 
@@ -64,6 +68,9 @@ func (s *talk) run(t *terminal, use func(ctx context.Context, s *talk) error) er
 		err := s.started(ctx)
 		if err == nil {
 			err = use(ctx, s)
+		}
+		if ctx.Err() != nil {
+			t.release() // before the person can see that there is something to end
 		}
 		stop = s.status.show(func() string { return "stopping " + s.server + "…" })
 		if ctx.Err() != nil && err != nil {
@@ -88,9 +95,7 @@ func (s *talk) started(ctx context.Context) error {
 		s.Executor.Settle(ctx, startTime) // it speaks of all the others
 		return ctx.Err()
 	}
-	if s.Registry.Catalog().Upstream(s.server) != nil {
-		s.Registry.Settled(ctx, s.server)
-	}
+	s.Registry.Settled(ctx, s.server)
 	return ctx.Err()
 }
 

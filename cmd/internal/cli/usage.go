@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -56,12 +57,19 @@ func misused(err error) error {
 		help, usage = name, name+strings.TrimPrefix(node.Summary(), node.Name)
 	}
 	text += "\nusage: " + usage
-	for line := range strings.Lines(node.Detail) {
-		if example, ok := strings.CutPrefix(line, "  mcpx "); ok {
-			command, _, _ := strings.Cut(strings.TrimSpace(example), "   ") // what it does comes after it
-			text += "\nexample: mcpx " + command
-			break
-		}
+	if example := cmp.Or(exampleOf(node, name), exampleOf(node, "mcpx")); example != "" {
+		text += "\nexample: " + example
 	}
 	return usageError{fmt.Errorf("%s\n%s --help has more", text, help)}
+}
+
+// exampleOf is the first of a command's examples that begins with that program.
+func exampleOf(node *kong.Node, program string) string {
+	for line := range strings.Lines(node.Detail) {
+		if strings.HasPrefix(line, "  "+program+" ") {
+			example, _, _ := strings.Cut(strings.TrimSpace(line), "   ") // what it does comes after it
+			return example
+		}
+	}
+	return ""
 }
