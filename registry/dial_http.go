@@ -100,12 +100,12 @@ func (l *httpLink) Receive() (message, of []byte, err error) {
 	select {
 	case d := <-l.incoming:
 		return d.message, d.of, d.err
-	default:
+	case <-l.ctx.Done():
 	}
-	select {
+	select { // what came before the end
 	case d := <-l.incoming:
 		return d.message, d.of, d.err
-	case <-l.ctx.Done():
+	default:
 		return nil, nil, context.Cause(l.ctx)
 	}
 }
