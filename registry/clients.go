@@ -243,6 +243,13 @@ func (r *Registry) tellFirst(s *Session, capabilities []byte) {
 	}
 }
 
+// tellAgain tells a session the level, if that was set meanwhile.
+func (r *Registry) tellAgain(s *Session, capabilities []byte) {
+	if told := s.level.Load(); told == nil || *told != r.clients.level() {
+		r.tellFirst(s, capabilities)
+	}
+}
+
 // tell makes a request whose answer says nothing.
 func (r *Registry) tell(s *Session, method string, params []byte) {
 	ctx, cancel := context.WithTimeout(s.ctx, tellTime)
@@ -264,21 +271,6 @@ func (c *clients) level() string {
 		}
 	}
 	return ""
-}
-
-// restore tells a new session what was asked of the one before: the log level
-// and the subscriptions.
-func (r *Registry) restore(s *Session, scope string, capabilities []byte) {
-	if told := s.level.Load(); told == nil || *told != r.clients.level() { // it was set meanwhile
-		go r.tellFirst(s, capabilities)
-	}
-	r.clients.mu.Lock()
-	defer r.clients.mu.Unlock()
-	for uri, subscription := range r.clients.subscribed[scope] {
-		if subscription.made.Load() {
-			go r.tell(s, "resources/subscribe", uriParams(uri))
-		}
-	}
 }
 
 // Tell sends a notification of a client to every upstream that is ready, such

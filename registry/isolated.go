@@ -164,7 +164,8 @@ func (p *private) connect() {
 	}
 	p.session = session
 	s.registry.tellFirst(session, rawjson.Get(hello, "capabilities"))
-	s.registry.restore(session, scope(s.config, p.client), rawjson.Get(hello, "capabilities"))
+	s.registry.restore(session, scope(s.config, p.client))()
+	go s.registry.tellAgain(session, rawjson.Get(hello, "capabilities"))
 }
 
 // close ends the session once it is open.

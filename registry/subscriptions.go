@@ -67,6 +67,37 @@ func (r *Registry) Unsubscribe(ctx context.Context, c Client, server, uri string
 	})
 }
 
+// restore returns what subscribes a new session to all that the one before it was
+// subscribed to. It is asked for before clients can reach the session, and done
+// when they can.
+func (r *Registry) restore(s *Session, scope string) (restore func()) {
+	r.clients.mu.Lock()
+	defer r.clients.mu.Unlock()
+	taken := map[string]*subscription{}
+	for uri, subscription := range r.clients.subscribed[scope] {
+		if subscription.made.Load() {
+			subscription.using++
+			taken[uri] = subscription
+		}
+	}
+	return func() {
+		for uri, subscription := range taken {
+			go func() {
+				defer r.clients.release(scope, uri, subscription)
+				select {
+				case subscription.turn <- struct{}{}:
+					defer func() { <-subscription.turn }()
+				case <-s.ctx.Done():
+					return
+				}
+				if subscription.made.Load() { // still
+					r.tell(s, "resources/subscribe", uriParams(uri))
+				}
+			}()
+		}
+	}
+}
+
 // inTurn does something when nobody else asks the upstream for this resource. It
 // waits for that as long as a call would.
 func (r *Registry) inTurn(ctx context.Context, server string, s *subscription, do func() error) error {

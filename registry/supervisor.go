@@ -183,6 +183,7 @@ func (s *supervisor) introduce(ctx context.Context, session *Session, hello []by
 	s.registry.tellFirst(session, capabilities)
 	instructions, _ := rawjson.String(rawjson.Get(hello, "instructions"))
 	took := time.Since(begin)
+	restore := s.registry.restore(session, s.config.Name)
 	var changed []string
 	s.publish(func(u *Upstream) {
 		u.State, u.Reason, u.Cause, u.Stderr, u.RetryAt = Ready, "", "", nil, time.Time{}
@@ -194,6 +195,8 @@ func (s *supervisor) introduce(ctx context.Context, session *Session, hello []by
 		}
 	})
 	s.registry.changed.note(changed...)
+	go s.registry.tellAgain(session, capabilities)
+	restore()
 	u := s.registry.Catalog().Upstream(s.config.Name)
 	s.log.Info().Int("tools", len(u.Tools)).Int("prompts", len(u.Prompts)).Int("resources", len(u.Resources)).
 		Dur("ms", took.Round(time.Millisecond)).Msg("upstream ready")
@@ -226,7 +229,6 @@ func (s *Session) abort(err error) error {
 // serve keeps the lists of a ready upstream up to date until its session ends. It
 // returns why it did.
 func (s *supervisor) serve(ctx context.Context, session *Session) error {
-	s.registry.restore(session, s.config.Name, s.registry.Catalog().Upstream(s.config.Name).Capabilities)
 	for {
 		capabilities, err := s.refresh.wait(ctx, session.ctx.Done())
 		switch {
