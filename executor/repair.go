@@ -168,13 +168,12 @@ func envelope(c Call, raw []byte, known map[string]bool) []byte {
 	var inner []byte
 	named := false
 	for key, value := range rawjson.Members(raw) {
-		text, _ := rawjson.String(value)
 		switch {
 		case known[key]:
 			return raw
 		case key == "arguments":
 			inner = value
-		case key == "server_name" && text == c.Server, key == "tool_name" && text == c.Tool:
+		case key == "server_name" && spells(value, c.Server), key == "tool_name" && spells(value, c.Tool):
 			named = true
 		default:
 			return raw
@@ -187,6 +186,12 @@ func envelope(c Call, raw []byte, known map[string]bool) []byte {
 		return opened
 	}
 	return raw
+}
+
+// spells reports whether a value is that string.
+func spells(value []byte, text string) bool {
+	got, ok := rawjson.String(value)
+	return ok && got == text
 }
 
 // What reparse does at most: no model nests deeper or sends more.
