@@ -40,10 +40,13 @@ func fault(kind string) string { return fmt.Sprintf(`{"kind":%q}`, kind) }
 // hostiles are all of them. Those that never end run into their own limits.
 func hostiles(t *testing.T) []hostile {
 	record := []string{"-record", t.TempDir() + "/record"}
-	quick := map[string]any{"timeout": "1s", "max_timeout": "2s"}
+	// Far enough apart that a machine which stands still for a while mistakes none for another.
+	quick := map[string]any{"timeout": "1s", "max_timeout": "1m"}
+	steady := map[string]any{"timeout": "4s", "max_timeout": "6s"}
+	either := map[string]any{"timeout": "1s", "max_timeout": "2s"}
 	const tooLong = `server "bad" stopped during the call: sent a message of more than 1048576 bytes (limits.message_bytes)`
 	const silent = `server "bad": timed out: no answer and no progress within 1s (its "timeout"); the call was cancelled`
-	const tooSlow = `server "bad": timed out: no answer within 2s (its "max_timeout"); the call was cancelled`
+	const tooSlow = `server "bad": timed out: no answer within 6s (its "max_timeout"); the call was cancelled`
 	repeated := answersFile(t, map[string]any{"tools/list": map[string]any{"result": map[string]any{"tools": []any{map[string]any{"name": "only"}}, "nextCursor": "same"}}})
 	return []hostile{
 		{name: "a message that is too long", tool: "large", args: `{"bytes":2000000}`, want: tooLong},
@@ -58,10 +61,10 @@ func hostiles(t *testing.T) []hostile {
 		{name: "an upstream that never answers", flags: []string{"-silent", "tools/call"}, keys: quick, tool: "echo", args: `{"text":"x"}`, want: silent},
 		{name: "endless notifications", flags: record, keys: quick, tool: "fault", args: fault("endless notifications"), want: silent},
 		{name: "endless log messages", flags: record, keys: quick, tool: "fault", args: fault("endless log messages"), want: silent},
-		{name: "endless requests", flags: record, keys: quick, tool: "fault", args: fault("endless requests"), want: `server "bad": timed out: no answer`},
+		{name: "endless requests", flags: record, keys: either, tool: "fault", args: fault("endless requests"), want: `server "bad": timed out: no answer`},
 		{name: "endless stray lines", flags: record, keys: quick, tool: "fault", args: fault("endless stray lines"), want: silent, log: "such lines are skipped"},
 		{name: "endless stderr", flags: record, keys: quick, tool: "fault", args: fault("endless stderr"), want: silent},
-		{name: "endless progress", flags: record, keys: quick, tool: "fault", args: fault("endless progress"), want: tooSlow},
+		{name: "endless progress", flags: record, keys: steady, tool: "fault", args: fault("endless progress"), want: tooSlow},
 		{name: "too many tools", flags: []string{"-tools", "10500"}, limits: map[string]any{"message_bytes": 8 << 20}, list: true, want: "bad: 10000 tools", well: true, log: "the list has more than 10000 items; the rest is left out"},
 		{name: "too many pages", flags: []string{"-tools", "150", "-page-size", "1"}, list: true, want: "bad: 100 tools", well: true, log: "the list has more than 100 pages; the rest is left out"},
 		{name: "a cursor again and again", flags: []string{"-answers", repeated}, list: true, want: "bad: 1 tool\n", well: true, log: "the upstream repeats a page cursor"},
