@@ -110,7 +110,7 @@ func TestHostileRemotes(t *testing.T) {
 			besideOthers(t, c.name)
 			bad := map[string]any{"url": remoteUpstream(t, c.call)}
 			if c.want == quick {
-				bad["timeout"], bad["max_timeout"] = "1s", "3s"
+				bad["timeout"], bad["max_timeout"] = "1s", "1m"
 			}
 			p := start(t, map[string]any{"mcpServers": map[string]any{"good": mcptest.Upstream(t), "bad": bad}, "limits": map[string]any{"message_bytes": 1 << 20}}, options{})
 			p.initialize()
