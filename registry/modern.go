@@ -91,8 +91,18 @@ func (s *Session) inRounds(ctx context.Context, r Request) ([]byte, error) {
 		meta = rawjson.With(meta, mcp.MetaKeyLogLevel, rawjson.AppendString(nil, level))
 	}
 	r.Meta = meta
-	for range maxRounds {
+	if most := r.MaxTimeout; most > 0 { // of all rounds, and of what the client thinks between them
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, most, &Timeout{Server: s.server, Key: "max_timeout", Limit: most})
+		defer cancel()
+		r.MaxTimeout = 0
+	}
+	for round := range maxRounds {
 		result, err := s.call(ctx, r)
+		if round > 0 && errors.Is(err, errOver) { // this round was not sent, but those before were
+			<-s.ctx.Done()
+			return nil, s.lost(s.err)
+		}
 		if err != nil || string(rawjson.Get(result, "resultType")) != `"input_required"` {
 			return result, err
 		}
@@ -109,6 +119,9 @@ func (s *Session) inRounds(ctx context.Context, r Request) ([]byte, error) {
 // answers are the params of the next round: those of the call, with what the
 // client answered.
 func (s *Session) answers(ctx context.Context, r Request, result []byte) ([]byte, error) {
+	asking, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.ctx, cancel)() // nobody would take the answer
 	responses := []byte("{")
 	for key, request := range rawjson.Members(rawjson.Get(result, "inputRequests")) {
 		method, _ := rawjson.String(rawjson.Get(request, "method"))
@@ -119,8 +132,13 @@ func (s *Session) answers(ctx context.Context, r Request, result []byte) ([]byte
 		if method == "elicitation/create" {
 			s.elicits(params, r.Client)
 		}
-		answer, err := r.Client.Request(ctx, method, params)
-		if err != nil {
+		answer, err := r.Client.Request(asking, method, params)
+		switch {
+		case s.ctx.Err() != nil:
+			return nil, s.lost(s.err)
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case err != nil:
 			return nil, err
 		}
 		responses = rawjson.AppendMember(responses, key, answer)

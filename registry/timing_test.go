@@ -30,11 +30,17 @@ type fake struct {
 	progress time.Duration // between two notices of a call; 0: none
 	takes    time.Duration // to answer a call
 	asks     bool          // the client first, as soon as it is called
+	starts   time.Duration // to be dialled
+	script   script        // what it does otherwise; nil: nothing
 
 	listed    int // how often its tools were; the one it has is named after that
 	pinged    int // how often it was asked for a sign of life
 	cancelled int // how often it was told that a call is
 }
+
+// script answers a message in a way of its own, or reports that it does not. Its
+// error is that of Send.
+type script func(l *fakeLink, method, id string, message []byte) (done bool, err error)
 
 // fakeLink is one connection to it.
 type fakeLink struct {
@@ -46,6 +52,9 @@ type fakeLink struct {
 }
 
 func (f *fake) dial(context.Context, *config.Upstream, Options, zerolog.Logger) (link, error) {
+	if f.starts > 0 {
+		<-time.After(f.starts)
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.dialled = append(f.dialled, time.Now())
@@ -110,7 +119,13 @@ func (l *fakeLink) Send(message []byte) error {
 		l.fake.cancelled++
 	}
 	tool := fmt.Sprintf(`{"name":"t%d"}`, l.fake.listed)
+	script := l.fake.script
 	l.fake.mu.Unlock()
+	if script != nil {
+		if done, err := script(l, method, id, message); done {
+			return err
+		}
+	}
 	switch {
 	case id == "" || silent:
 	case method == "": // the client's answer, under the id of the call
@@ -173,15 +188,19 @@ func (l *fakeLink) Close() { l.end(errors.New("closed")) }
 
 // inTime runs a test of a registry with one fake upstream in a bubble, where an
 // hour takes no time. Limits are those of the defaults.
-func inTime(t *testing.T, f *fake, test func(t *testing.T, r *Registry)) {
+func inTime(t *testing.T, f *fake, test func(t *testing.T, r *Registry), changes ...func(c *config.Upstream)) {
 	t.Helper()
 	mcptest.NothingLeft(t)
 	dialers[transportFake] = f.dial
 	defer delete(dialers, transportFake)
 	synctest.Test(t, func(t *testing.T) {
-		r := New(&config.Profile{Upstreams: []config.Upstream{{
+		upstream := config.Upstream{
 			Name: "a", Transport: transportFake, StartupTimeout: 30 * time.Second, Timeout: time.Minute, MaxTimeout: 15 * time.Minute,
-		}}}, Options{Log: zerolog.Nop(), MessageBytes: 1 << 20, ConnectsAtOnce: 2})
+		}
+		for _, change := range changes {
+			change(&upstream)
+		}
+		r := New(&config.Profile{Upstreams: []config.Upstream{upstream}}, Options{Log: zerolog.Nop(), MessageBytes: 1 << 20, ConnectsAtOnce: 2})
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() { _ = r.Run(ctx) })
@@ -204,6 +223,118 @@ func inTime(t *testing.T, f *fake, test func(t *testing.T, r *Registry)) {
 func after(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
+}
+
+// modernFake is an upstream of 2026-07-28 that needs its client that many times in a
+// call.
+func modernFake(rounds int, calls *int) *fake {
+	f := &fake{}
+	f.script = func(l *fakeLink, method, id string, message []byte) (bool, error) {
+		answer := func(result string) { l.say(`{"jsonrpc":"2.0","id":` + id + `,"result":` + result + `}`) }
+		state, _ := rawjson.String(rawjson.Get(rawjson.Get(message, "params"), "requestState"))
+		switch {
+		case method == "initialize":
+			l.say(`{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32601,"message":"it was removed"}}`)
+		case method == "server/discover":
+			answer(`{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}}}`)
+		case method == "subscriptions/listen": // it stays open
+		case method == "tools/call" && len(state) < rounds:
+			if state == "" {
+				f.set(func(*fake) { *calls++ })
+			}
+			answer(fmt.Sprintf(`{"resultType":"input_required","inputRequests":{"one":{"method":"roots/list"}},"requestState":"%s."}`, state))
+		case method == "tools/call" && rounds > 0:
+			answer("{}")
+		default:
+			return false, nil
+		}
+		return true, nil
+	}
+	return f
+}
+
+// TestModernRoundsAreOneCall: what was begun is not begun again when the upstream
+// dies, and is known to be lost at once.
+func TestModernRoundsAreOneCall(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		die  func(f *fake, thinks chan struct{})
+	}{
+		{"while its client thinks", func(f *fake, _ chan struct{}) { f.die() }},
+		{"as the next round is sent", func(f *fake, thinks chan struct{}) {
+			usual := f.script
+			f.set(func(f *fake) {
+				f.script = func(l *fakeLink, method, id string, message []byte) (bool, error) {
+					if method != "tools/call" {
+						return usual(l, method, id, message)
+					}
+					f.set(func(f *fake) { f.script = usual })
+					go f.die()
+					return true, errOver
+				}
+			})
+			close(thinks)
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			calls := 0
+			f := modernFake(1, &calls)
+			inTime(t, f, func(t *testing.T, r *Registry) {
+				client := newRecorder("one")
+				client.hold = make(chan struct{})
+				ended := make(chan error, 1)
+				go func() {
+					_, err := r.Call(t.Context(), "a", Request{Method: "tools/call", Meta: []byte("{}"), Client: client})
+					ended <- err
+				}()
+				synctest.Wait()
+				c.die(f, client.hold)
+				synctest.Wait()
+				var lost *Lost
+				select {
+				case err := <-ended:
+					if !errors.As(err, &lost) || lost.Reason != "died on purpose" {
+						t.Errorf("error %v, want that it was lost", err)
+					}
+				default:
+					t.Error("the call goes on without its session")
+					close(client.hold)
+					<-ended
+				}
+				if n := f.count(&calls); n != 1 {
+					t.Errorf("the call was made %d times", n)
+				}
+			})
+		})
+	}
+}
+
+// TestModernRoundsHaveOneLimit: the limit of a call in all is not that of a round.
+func TestModernRoundsHaveOneLimit(t *testing.T) {
+	calls := 0
+	inTime(t, modernFake(3, &calls), func(t *testing.T, r *Registry) {
+		begin := time.Now()
+		_, err := r.Call(t.Context(), "a", Request{Method: "tools/call", Meta: []byte("{}"), Client: slowClient{newRecorder("one"), 8 * time.Minute}})
+		var late *Timeout
+		if took := time.Since(begin); took != 15*time.Minute || !errors.As(err, &late) || late.Key != "max_timeout" {
+			t.Errorf("it ended after %s: %v", took, err)
+		}
+	})
+}
+
+// slowClient takes its time for each answer.
+type slowClient struct {
+	*recorder
+	takes time.Duration
+}
+
+func (c slowClient) Request(ctx context.Context, method string, params []byte) ([]byte, error) {
+	select {
+	case <-time.After(c.takes):
+		return c.recorder.Request(ctx, method, params)
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 func TestAnUpstreamThatNeverStarts(t *testing.T) {
