@@ -498,6 +498,25 @@ func TestPingsAreForIdleSessions(t *testing.T) {
 	})
 }
 
+// TestACallAfterAPing: an upstream that does one thing at a time may take a call
+// before the ping that was sent first, and is not dead while it is at it.
+func TestACallAfterAPing(t *testing.T) {
+	f := &fake{takes: 50 * time.Second}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		f.set(func(f *fake) {
+			f.script = func(_ *fakeLink, method, _ string, _ []byte) (bool, error) { return method == "ping", nil }
+		})
+		after(pingEvery)
+		if _, err := r.Call(t.Context(), "a", Request{Method: "tools/call", Meta: []byte("{}")}); err != nil {
+			t.Error(err)
+		}
+		after(3 * pingEvery) // it answers no ping now either, with nothing to do
+		if times := f.times(); len(times) != 2 {
+			t.Errorf("it was started at %v, want its end to be noticed", times)
+		}
+	})
+}
+
 // TestASilentSessionEnds: it is asked when it is idle, and has as long to answer.
 func TestASilentSessionEnds(t *testing.T) {
 	f := &fake{}
