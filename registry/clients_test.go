@@ -610,7 +610,7 @@ func TestPassingClientsHaveSessionsForAWhile(t *testing.T) {
 	}
 	left, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := r.private(left, r.supervisors["a"], stays); !errors.Is(err, context.Canceled) {
+	if _, _, err := r.private(left, r.supervisors["a"], stays); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v for a client that has left", err)
 	}
 }

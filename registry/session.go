@@ -196,12 +196,5 @@ func (s *Session) Notify(method string, params []byte) error {
 	return s.link.Send(jsonrpc.AppendNotification(nil, method, params))
 }
 
-// isBusy reports whether a call is in flight.
-func (s *Session) isBusy() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.pending) > 0
-}
-
 // Close ends the session and what it runs on.
 func (s *Session) Close() { s.link.Close() }

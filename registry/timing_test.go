@@ -52,7 +52,7 @@ type fakeLink struct {
 }
 
 func (f *fake) dial(context.Context, *config.Upstream, Options, zerolog.Logger) (link, error) {
-	if f.starts > 0 {
+	if f.starts > 0 { // from the beginning
 		<-time.After(f.starts)
 	}
 	f.mu.Lock()
@@ -515,6 +515,43 @@ func TestACallAfterAPing(t *testing.T) {
 			t.Errorf("it was started at %v, want its end to be noticed", times)
 		}
 	})
+}
+
+// TestAPassingClientsSessionHasItsWhile: that begins when its last call is over.
+func TestAPassingClientsSessionHasItsWhile(t *testing.T) {
+	calls := 0
+	for _, c := range []struct {
+		name   string
+		f      *fake
+		dialed int // for a call, 50 s, a call, and the session's end
+	}{
+		{"a short call", &fake{}, 2},
+		{"a call of nearly a minute", &fake{takes: passingIdle - time.Second}, 2},
+		{"a slow start", &fake{starts: passingIdle + 10*time.Second}, 2},
+		{"a stream that stays open", modernFake(0, &calls), 4}, // each is met in the old way first
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inTime(t, c.f, func(t *testing.T, r *Registry) {
+				for i := range 2 {
+					client := newRecorder(fmt.Sprint("call ", i))
+					client.owner = "sender"
+					if _, err := r.Call(t.Context(), "a", Request{Method: "tools/call", Meta: []byte("{}"), Client: client}); err != nil {
+						t.Error(err)
+					}
+					after(passingIdle - 10*time.Second)
+				}
+				if n := len(c.f.times()); n != c.dialed {
+					t.Errorf("it was dialled %d times, want %d", n, c.dialed)
+				}
+				after(11 * time.Second)
+				r.isolated.mu.Lock()
+				defer r.isolated.mu.Unlock()
+				if n := len(r.isolated.sessions); n != 0 {
+					t.Errorf("%d sessions are left", n)
+				}
+			}, func(c *config.Upstream) { c.Isolation, c.StartupTimeout = config.PerClient, 5*time.Minute })
+		})
+	}
 }
 
 // TestASilentSessionEnds: it is asked when it is idle, and has as long to answer.
