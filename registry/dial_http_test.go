@@ -346,3 +346,19 @@ func TestReadEvents(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatCameBeforeTheEndIsReceived: the end does not overtake an answer, however
+// close they are.
+func TestWhatCameBeforeTheEndIsReceived(t *testing.T) {
+	for i := range 100_000 {
+		l := &httpLink{incoming: make(chan delivery, 1)}
+		l.ctx, l.cancel = context.WithCancelCause(context.Background())
+		go func() {
+			l.deliver(delivery{message: []byte("answer")})
+			l.cancel(errSessionLost)
+		}()
+		if message, _, err := l.Receive(); string(message) != "answer" {
+			t.Fatalf("link %d received %q, %v", i, message, err)
+		}
+	}
+}
