@@ -249,9 +249,13 @@ func (p *private) subscribed() []string {
 // level implements peer.
 func (p *private) level() string { return p.supervisor.level() }
 
-// notified implements peer. Lists are the business of the shared session.
-func (p *private) notified(method string, params []byte, _ Client) {
+// notified implements peer. Lists are the business of the shared session. A client
+// without a session of its own is another one with each call.
+func (p *private) notified(method string, params []byte, from Client) {
+	if from == nil {
+		from = p.client
+	}
 	if !strings.HasSuffix(method, "/list_changed") && method != mcp.MethodNotificationSubscriptionsAcknowledged {
-		p.supervisor.pass(method, params, p.client, scope(p.supervisor.config, p.client))
+		p.supervisor.pass(method, params, from, scope(p.supervisor.config, p.client))
 	}
 }
