@@ -211,16 +211,12 @@ const levelTime = time.Second
 // tellLevel tells upstreams which messages are wanted. It waits for them, but not
 // for long.
 func (r *Registry) tellLevel(sessions ...*Session) {
-	level := r.clients.level()
-	if level == "" {
+	if r.clients.level() == "" {
 		return
 	}
 	var telling sync.WaitGroup
 	for _, s := range sessions {
-		telling.Go(func() {
-			s.level.Store(&level)
-			r.tell(s, "logging/setLevel", append(rawjson.AppendString([]byte(`{"level":`), level), '}'))
-		})
+		telling.Go(func() { r.tellLevelTo(s) })
 	}
 	told := make(chan struct{})
 	go func() {
@@ -233,6 +229,27 @@ func (r *Registry) tellLevel(sessions ...*Session) {
 	case <-told:
 	case <-patience.C:
 	}
+}
+
+// tellLevelTo tells one session, when nobody else does: so the last that it hears is
+// what is wanted in the end.
+func (r *Registry) tellLevelTo(s *Session) {
+	patience := time.NewTimer(tellTime)
+	defer patience.Stop()
+	select {
+	case s.leveling <- struct{}{}:
+		defer func() { <-s.leveling }()
+	case <-patience.C: // who is next tells the level as it is then
+		return
+	case <-s.ctx.Done():
+		return
+	}
+	level := r.clients.level()
+	if level == "" {
+		return
+	}
+	s.level.Store(&level)
+	r.tell(s, "logging/setLevel", append(rawjson.AppendString([]byte(`{"level":`), level), '}'))
 }
 
 // tellFirst tells a session that is new which messages are wanted, before its

@@ -30,6 +30,8 @@ type Session struct {
 	cancel context.CancelFunc
 	level  atomic.Pointer[string] // the log level it was told last
 
+	leveling chan struct{} // holds one while it is told a log level
+
 	mu      sync.Mutex
 	lastID  int64
 	pending map[int64]*call
@@ -70,15 +72,16 @@ type link interface {
 func newSession(c *config.Upstream, l link, log zerolog.Logger, p peer) *Session {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Session{
-		ctx:     ctx,
-		cancel:  cancel,
-		server:  c.Name,
-		redact:  c.Redact,
-		link:    l,
-		log:     log,
-		peer:    p,
-		pending: map[int64]*call{},
-		asked:   map[string]context.CancelFunc{},
+		ctx:      ctx,
+		cancel:   cancel,
+		server:   c.Name,
+		redact:   c.Redact,
+		link:     l,
+		log:      log,
+		peer:     p,
+		leveling: make(chan struct{}, 1),
+		pending:  map[int64]*call{},
+		asked:    map[string]context.CancelFunc{},
 	}
 }
 

@@ -554,6 +554,44 @@ func TestAPassingClientsSessionHasItsWhile(t *testing.T) {
 	}
 }
 
+// TestLevelsOfTwoClients: when two set theirs in the same moment, the upstream's last
+// word is what both want.
+func TestLevelsOfTwoClients(t *testing.T) {
+	f := &fake{}
+	last := ""
+	f.script = func(l *fakeLink, method, id string, message []byte) (bool, error) {
+		switch method {
+		case "initialize":
+			l.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{"capabilities":{"tools":{},"logging":{}}}}`)
+		case "logging/setLevel":
+			f.set(func(*fake) { last, _ = rawjson.String(rawjson.Get(rawjson.Get(message, "params"), "level")) })
+			l.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{}}`)
+		default:
+			return false, nil
+		}
+		return true, nil
+	}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		one, two := newRecorder("one"), newRecorder("two")
+		r.Attach(one)
+		r.Attach(two)
+		for i := range 3000 {
+			r.SetLevel(one, "error")
+			r.SetLevel(two, "error")
+			var both sync.WaitGroup
+			both.Go(func() { r.SetLevel(one, "info") })
+			both.Go(func() { r.SetLevel(two, "debug") })
+			both.Wait()
+			f.mu.Lock()
+			got := last
+			f.mu.Unlock()
+			if got != "debug" {
+				t.Fatalf("time %d: the upstream is left with %s", i, got)
+			}
+		}
+	})
+}
+
 // TestASilentSessionEnds: it is asked when it is idle, and has as long to answer.
 func TestASilentSessionEnds(t *testing.T) {
 	f := &fake{}
