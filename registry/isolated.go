@@ -148,20 +148,23 @@ func (p *private) isOpen() bool {
 // open opens the session and stays until it has ended, so that nothing of it is
 // left.
 func (p *private) open() {
-	p.connect()
+	capabilities := p.connect()
 	close(p.opened)
-	if p.session != nil {
+	if p.session != nil { // what is asked of clients' sessions from now on is asked of it, too
+		s := p.supervisor
+		s.registry.restore(p.session, scope(s.config, p.client), capabilities)
 		<-p.session.ctx.Done()
 		p.session.Close()
 	}
 }
 
-func (p *private) connect() {
+// connect opens the session, or says why not. It returns what the upstream can do.
+func (p *private) connect() (capabilities []byte) {
 	s := p.supervisor
 	release, err := s.slot(s.registry.ctx)
 	if err != nil {
 		p.err = &Unavailable{Server: s.config.Name, Reason: "mcpx is stopping"}
-		return
+		return nil
 	}
 	defer release()
 	ctx, cancel := startupLimit(s.registry.ctx, s.config)
@@ -171,11 +174,12 @@ func (p *private) connect() {
 		u := &Upstream{Name: s.config.Name}
 		u.fail(s.config, err)
 		p.err = u.Unavailable()
-		return
+		return nil
 	}
 	p.session = session
-	s.registry.tellFirst(session, rawjson.Get(hello, "capabilities"))
-	s.registry.restore(session, scope(s.config, p.client), rawjson.Get(hello, "capabilities"))
+	capabilities = rawjson.Get(hello, "capabilities")
+	s.registry.tellFirst(session, capabilities)
+	return capabilities
 }
 
 // close ends the session once it is open.

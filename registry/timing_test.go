@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -554,23 +555,64 @@ func TestAPassingClientsSessionHasItsWhile(t *testing.T) {
 	}
 }
 
-// TestLevelsOfTwoClients: when two set theirs in the same moment, the upstream's last
-// word is what both want.
-func TestLevelsOfTwoClients(t *testing.T) {
+// loggingFake is an upstream with logging, which keeps the last level that it was told.
+func loggingFake(last *string) *fake {
 	f := &fake{}
-	last := ""
 	f.script = func(l *fakeLink, method, id string, message []byte) (bool, error) {
 		switch method {
 		case "initialize":
 			l.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{"capabilities":{"tools":{},"logging":{}}}}`)
 		case "logging/setLevel":
-			f.set(func(*fake) { last, _ = rawjson.String(rawjson.Get(rawjson.Get(message, "params"), "level")) })
+			f.set(func(*fake) { *last, _ = rawjson.String(rawjson.Get(rawjson.Get(message, "params"), "level")) })
 			l.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{}}`)
 		default:
 			return false, nil
 		}
 		return true, nil
 	}
+	return f
+}
+
+// TestALevelWhileASessionOpens: a client's own session hears of what is set while
+// it is opened.
+func TestALevelWhileASessionOpens(t *testing.T) {
+	last := ""
+	f := loggingFake(&last)
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		for i := range 3000 {
+			c := newRecorder(fmt.Sprint(i))
+			r.Attach(c)
+			r.SetLevel(c, "error")
+			var both sync.WaitGroup
+			both.Go(func() {
+				if _, err := r.Call(t.Context(), "a", Request{Method: "tools/call", Meta: []byte("{}"), Client: c}); err != nil {
+					t.Error(err)
+				}
+			})
+			both.Go(func() {
+				for range i % 400 { // about what it takes to open it
+					runtime.Gosched()
+				}
+				r.SetLevel(c, "debug")
+			})
+			both.Wait()
+			synctest.Wait()
+			for _, s := range r.isolated.of("a") {
+				if got := *s.level.Load(); got != "debug" {
+					t.Fatalf("time %d: its session is left with %s", i, got)
+				}
+			}
+			r.Detach(t.Context(), c)
+			synctest.Wait()
+		}
+	}, func(c *config.Upstream) { c.Isolation = config.PerClient })
+}
+
+// TestLevelsOfTwoClients: when two set theirs in the same moment, the upstream's last
+// word is what both want.
+func TestLevelsOfTwoClients(t *testing.T) {
+	last := ""
+	f := loggingFake(&last)
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		one, two := newRecorder("one"), newRecorder("two")
 		r.Attach(one)
