@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mark3labs/mcp-go/mcp"
-
 	"mcpx/internal/rawjson"
 )
 
@@ -131,9 +129,6 @@ func (r *Registry) announce(ctx context.Context) {
 
 // notified implements peer.
 func (s *supervisor) notified(method string, params []byte, from Client) {
-	if method == mcp.MethodNotificationSubscriptionsAcknowledged {
-		return // between mcpx and the upstream alone
-	}
 	for _, k := range kinds {
 		if method == "notifications/"+k.capability+"/list_changed" {
 			s.refresh.note(k.capability)

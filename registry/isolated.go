@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mark3labs/mcp-go/mcp"
-
 	"mcpx/config"
 	"mcpx/internal/rawjson"
 )
@@ -259,7 +257,7 @@ func (p *private) notified(method string, params []byte, from Client) {
 	if from == nil {
 		from = p.client
 	}
-	if !strings.HasSuffix(method, "/list_changed") && method != mcp.MethodNotificationSubscriptionsAcknowledged {
+	if !strings.HasSuffix(method, "/list_changed") {
 		p.supervisor.pass(method, params, from, scope(p.supervisor.config, p.client))
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/rs/zerolog"
 
 	"mcpx/config"
@@ -183,6 +184,8 @@ func (s *Session) receive(m jsonrpc.Message, line, of []byte) {
 		s.progress(m.Params)
 	case m.Method == "notifications/cancelled":
 		s.withdrawn(m.Params)
+	case m.Method == mcp.MethodNotificationSubscriptionsAcknowledged:
+		s.acknowledged(m.Params, of)
 	default:
 		from, _ := s.addressee(of)
 		if m.Method == elicitationComplete {

@@ -34,6 +34,9 @@ type fake struct {
 	starts   time.Duration // to be dialled
 	script   script        // what it does otherwise; nil: nothing
 
+	acknowledges time.Duration // how long it takes to listen
+	listens      string        // for what it does
+
 	listed    int // how often its tools were; the one it has is named after that
 	pinged    int // how often it was asked for a sign of life
 	cancelled int // how often it was told that a call is
@@ -239,6 +242,10 @@ func modernFake(rounds int, calls *int) *fake {
 		case method == "server/discover":
 			answer(`{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}}}`)
 		case method == "subscriptions/listen": // it stays open
+			time.AfterFunc(f.acknowledges, func() {
+				f.set(func(f *fake) { f.listens = string(rawjson.Get(rawjson.Get(message, "params"), "notifications")) })
+				l.say(`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":` + id + `}}}`)
+			})
 		case method == "tools/call" && len(state) < rounds:
 			if state == "" {
 				f.set(func(*fake) { *calls++ })
@@ -308,6 +315,36 @@ func TestModernRoundsAreOneCall(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestAModernSubscriptionIsMade: a client that is told so misses nothing from then on.
+func TestAModernSubscriptionIsMade(t *testing.T) {
+	calls := 0
+	f := modernFake(0, &calls)
+	f.acknowledges = time.Second
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		c := newRecorder("one")
+		r.Attach(c)
+		var all sync.WaitGroup
+		for _, uri := range []string{"test://one", "test://two"} {
+			all.Go(func() {
+				if err := r.Subscribe(t.Context(), c, "a", uri, uri); err != nil {
+					t.Error(err)
+				}
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				if !strings.Contains(f.listens, uri) {
+					t.Errorf("%s counts as subscribed to, but the upstream listens for %s", uri, f.listens)
+				}
+			})
+		}
+		all.Wait()
+		f.set(func(f *fake) { f.acknowledges = time.Hour })
+		begin := time.Now()
+		if err := r.Subscribe(t.Context(), c, "a", "test://slow", "test://slow"); err != nil || time.Since(begin) != listenTime {
+			t.Errorf("an upstream that does not say so was waited for for %s, %v", time.Since(begin), err)
+		}
+	})
 }
 
 // TestModernRoundsHaveOneLimit: the limit of a call in all is not that of a round.
