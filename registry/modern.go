@@ -188,14 +188,16 @@ func (s *Session) listen(capabilities []byte) {
 // filter is for nothing: the upstream is not asked.
 func (s *Session) listenFor(filter []byte, wanted int) {
 	ctx, cancel := context.WithCancel(s.ctx)
-	defer cancel()
 	ended := make(chan error, 1)
 	listens := func() { s.modern.listens(wanted) }
+	var asking sync.WaitGroup
+	defer asking.Wait() // the end of this one is told before the next begins
+	defer cancel()
 	if filter != nil {
-		go func() {
+		asking.Go(func() {
 			_, err := s.inRounds(ctx, Request{Method: "subscriptions/listen", Params: rawjson.With([]byte("{}"), "notifications", filter), acknowledged: listens})
 			ended <- err
-		}()
+		})
 	} else {
 		listens()
 	}

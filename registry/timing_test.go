@@ -35,6 +35,7 @@ type fake struct {
 	script   script        // what it does otherwise; nil: nothing
 
 	acknowledges time.Duration // how long it takes to listen
+	listen       string        // the id of the last request for that
 	listens      string        // for what it does
 
 	listed    int // how often its tools were; the one it has is named after that
@@ -242,10 +243,21 @@ func modernFake(rounds int, calls *int) *fake {
 		case method == "server/discover":
 			answer(`{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}}}`)
 		case method == "subscriptions/listen": // it stays open
-			time.AfterFunc(f.acknowledges, func() {
-				f.set(func(f *fake) { f.listens = string(rawjson.Get(rawjson.Get(message, "params"), "notifications")) })
+			f.mu.Lock()
+			takes := f.acknowledges
+			f.listen = id
+			f.mu.Unlock()
+			time.AfterFunc(takes, func() {
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				if f.listen != id {
+					return // it was cancelled
+				}
+				f.listens = string(rawjson.Get(rawjson.Get(message, "params"), "notifications"))
 				l.say(`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":` + id + `}}}`)
 			})
+		case method == "notifications/cancelled": // the end of one ends all, as mcp-go has it
+			f.set(func(f *fake) { f.listen, f.listens = "", "" })
 		case method == "tools/call" && len(state) < rounds:
 			if state == "" {
 				f.set(func(*fake) { *calls++ })
@@ -339,6 +351,18 @@ func TestAModernSubscriptionIsMade(t *testing.T) {
 			})
 		}
 		all.Wait()
+		for i := range 100 { // what is heard last is what is wanted
+			uri := fmt.Sprint("test://", i)
+			if err := r.Subscribe(t.Context(), c, "a", uri, uri); err != nil {
+				t.Error(err)
+			}
+			f.mu.Lock()
+			listens := f.listens
+			f.mu.Unlock()
+			if !strings.Contains(listens, uri) {
+				t.Fatalf("%s counts as subscribed to, but the upstream listens for %q", uri, listens)
+			}
+		}
 		f.set(func(f *fake) { f.acknowledges = time.Hour })
 		begin := time.Now()
 		if err := r.Subscribe(t.Context(), c, "a", "test://slow", "test://slow"); err != nil || time.Since(begin) != listenTime {
