@@ -278,12 +278,17 @@ func (c *clients) level() string {
 	return ""
 }
 
-// restore tells a new session what was asked of the one before: the log level
-// and the subscriptions.
-func (r *Registry) restore(s *Session, scope string, capabilities []byte) {
-	if told := s.level.Load(); told == nil || *told != r.clients.level() { // it was set meanwhile
+// relevel tells a session that can be found from now on which log level was set
+// while it could not.
+func (r *Registry) relevel(s *Session, capabilities []byte) {
+	if told := s.level.Load(); told == nil || *told != r.clients.level() {
 		go r.tellFirst(s, capabilities)
 	}
+}
+
+// resubscribe tells a new session of the subscriptions that the one before had. It
+// does so before clients can use it: what they ask for then they ask themselves.
+func (r *Registry) resubscribe(s *Session, scope string) {
 	r.clients.mu.Lock()
 	defer r.clients.mu.Unlock()
 	for uri, subscription := range r.clients.subscribed[scope] {

@@ -148,9 +148,8 @@ func (p *private) isOpen() bool {
 func (p *private) open() {
 	capabilities := p.connect()
 	close(p.opened)
-	if p.session != nil { // what is asked of clients' sessions from now on is asked of it, too
-		s := p.supervisor
-		s.registry.restore(p.session, scope(s.config, p.client), capabilities)
+	if p.session != nil {
+		p.supervisor.registry.relevel(p.session, capabilities)
 		<-p.session.ctx.Done()
 		p.session.Close()
 	}
@@ -177,6 +176,7 @@ func (p *private) connect() (capabilities []byte) {
 	p.session = session
 	capabilities = rawjson.Get(hello, "capabilities")
 	s.registry.tellFirst(session, capabilities)
+	s.registry.resubscribe(session, scope(s.config, p.client))
 	return capabilities
 }
 

@@ -181,6 +181,7 @@ func (s *supervisor) introduce(ctx context.Context, session *Session, hello []by
 		lists[i] = items
 	}
 	s.registry.tellFirst(session, capabilities)
+	s.registry.resubscribe(session, s.config.Name)
 	instructions, _ := rawjson.String(rawjson.Get(hello, "instructions"))
 	took := time.Since(begin)
 	var changed []string
@@ -226,7 +227,7 @@ func (s *Session) abort(err error) error {
 // serve keeps the lists of a ready upstream up to date until its session ends. It
 // returns why it did.
 func (s *supervisor) serve(ctx context.Context, session *Session) error {
-	s.registry.restore(session, s.config.Name, s.registry.Catalog().Upstream(s.config.Name).Capabilities)
+	s.registry.relevel(session, s.registry.Catalog().Upstream(s.config.Name).Capabilities)
 	for {
 		capabilities, err := s.refresh.wait(ctx, session.ctx.Done())
 		switch {

@@ -616,6 +616,40 @@ func TestAPassingClientsSessionHasItsWhile(t *testing.T) {
 	}
 }
 
+// TestASubscriptionAtTheStart: what was asked of the new session already is not asked
+// of it again, as what was asked of the one before is.
+func TestASubscriptionAtTheStart(t *testing.T) {
+	for i := range 300 {
+		asked := 0
+		f := &fake{starts: time.Second}
+		f.script = func(_ *fakeLink, method, _ string, _ []byte) (bool, error) {
+			if method == "resources/subscribe" {
+				f.set(func(*fake) { asked++ })
+			}
+			return false, nil
+		}
+		inTime(t, f, func(t *testing.T, r *Registry) {
+			c := newRecorder("one")
+			r.Attach(c)
+			if err := r.Subscribe(t.Context(), c, "a", "test://one", "test://one"); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+			if n := f.count(&asked); n != 1 {
+				t.Errorf("time %d: the upstream was asked %d times", i, n)
+			}
+			f.die()
+			after(time.Second)
+			if n := f.count(&asked); n != 2 {
+				t.Errorf("time %d: the upstream was asked %d times in all after a restart, want 2", i, n)
+			}
+		})
+		if t.Failed() {
+			return
+		}
+	}
+}
+
 // loggingFake is an upstream with logging, which keeps the last level that it was told.
 func loggingFake(last *string) *fake {
 	f := &fake{}
