@@ -535,6 +535,47 @@ func TestAThinkingClientKeepsTheCallAlive(t *testing.T) {
 	}
 }
 
+// TestAQuestionThatWasAnothersKeepsThatCallAlive: when the one who was asked first has
+// no call any more, the time is that of the one who is asked then.
+func TestAQuestionThatWasAnothersKeepsThatCallAlive(t *testing.T) {
+	f := &fake{takes: time.Hour}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		first, second := overClient{newRecorder("one"), make(chan struct{})}, newRecorder("two")
+		second.hold = make(chan struct{})
+		ctx, cancel := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		all.Go(func() { _, _ = r.Call(ctx, "a", Request{Method: "tools/call", Meta: []byte("{}"), Client: first}) })
+		synctest.Wait()
+		f.current.say(`{"jsonrpc":"2.0","id":"q","method":"roots/list"}`)
+		synctest.Wait()
+		begin := time.Now()
+		all.Go(func() {
+			_, err := r.Call(t.Context(), "a", Request{Method: "tools/call", Meta: []byte("{}"), Client: second})
+			if took := time.Since(begin); took != 4*time.Minute {
+				t.Errorf("the call of who was asked then ended after %s: %v", took, err)
+			}
+		})
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		close(first.over)
+		after(3 * time.Minute) // it thinks
+		close(second.hold)
+		all.Wait()
+	})
+}
+
+// overClient says that its call is over when it is.
+type overClient struct {
+	*recorder
+	over chan struct{}
+}
+
+func (c overClient) Request(context.Context, string, []byte) ([]byte, error) {
+	<-c.over
+	return nil, ErrCallOver
+}
+
 // TestPingsAreForIdleSessions: during a call the upstream is not asked for a sign
 // of life.
 func TestPingsAreForIdleSessions(t *testing.T) {
