@@ -211,13 +211,12 @@ func (s *Session) abort(err error) error {
 	s.Close()
 	<-s.ctx.Done()
 	var limit, end *failure
-	if !errors.As(s.err, &end) {
-		return err
-	}
 	var lost *Lost
-	switch {
+	switch isEnd := errors.As(s.err, &end); {
 	case errors.As(err, &lost), errors.Is(err, errOver):
-		return end
+		return s.err
+	case !isEnd:
+		return err
 	case errors.As(err, &limit):
 		return &failure{limit.reason, end.stderr, limit.cause}
 	}
