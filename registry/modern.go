@@ -271,7 +271,7 @@ func (s *Session) listening(ctx context.Context, wanted int) error {
 		case <-patience.C:
 			return nil
 		case <-s.ctx.Done():
-			return s.lost(s.err)
+			return errOver // the next session listens for it, too
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

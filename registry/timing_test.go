@@ -363,6 +363,10 @@ func TestAModernSubscriptionIsMade(t *testing.T) {
 				t.Fatalf("%s counts as subscribed to, but the upstream listens for %q", uri, listens)
 			}
 		}
+		time.AfterFunc(f.acknowledges/2, f.die)
+		if err := r.Subscribe(t.Context(), c, "a", "test://dead", "test://dead"); err != nil {
+			t.Errorf("while the upstream dies: %v", err)
+		}
 		f.set(func(f *fake) { f.acknowledges = time.Hour })
 		begin := time.Now()
 		if err := r.Subscribe(t.Context(), c, "a", "test://slow", "test://slow"); err != nil || time.Since(begin) != listenTime {
