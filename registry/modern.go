@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -162,11 +163,16 @@ func (s *Session) answers(ctx context.Context, r Request, result []byte) ([]byte
 // listen keeps one subscriptions/listen open for the lists that can change and
 // the resources that clients want to hear of.
 func (s *Session) listen(capabilities []byte) {
+	broke := false
 	for s.ctx.Err() == nil {
 		wanted := s.modern.latest() // before it is looked what that is
 		var filter []byte
+		var missed []string // lists that may have changed while nobody listened
 		for _, kind := range []string{"tools", "prompts", "resources"} {
 			if string(rawjson.Get(rawjson.Get(capabilities, kind), "listChanged")) == "true" {
+				if broke {
+					missed = append(missed, "notifications/"+kind+"/list_changed")
+				}
 				filter = rawjson.With(filter, kind+"ListChanged", []byte("true"))
 			}
 		}
@@ -180,22 +186,31 @@ func (s *Session) listen(capabilities []byte) {
 			}
 			filter = rawjson.With(filter, "resourceSubscriptions", append(list, ']'))
 		}
-		s.listenFor(filter, wanted)
+		broke = s.listenFor(filter, wanted, missed)
 	}
 }
 
-// listenFor listens until what is wanted changes, or the session ends. A nil
-// filter is for nothing: the upstream is not asked.
-func (s *Session) listenFor(filter []byte, wanted int) {
+// listenFor listens until what is wanted changes, or the session ends, or it broke:
+// then lists may have changed that nobody told of. A nil filter is for nothing: the upstream is not asked.
+func (s *Session) listenFor(filter []byte, wanted int, missed []string) (broke bool) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	ended := make(chan error, 1)
 	listens := func() { s.modern.listens(wanted) }
+	var isHeard atomic.Bool
+	heard := func() {
+		listens()
+		if !isHeard.Swap(true) {
+			for _, method := range missed {
+				s.peer.notified(method, nil, nil)
+			}
+		}
+	}
 	var asking sync.WaitGroup
 	defer asking.Wait() // the end of this one is told before the next begins
 	defer cancel()
 	if filter != nil {
 		asking.Go(func() {
-			_, err := s.inRounds(ctx, Request{Method: "subscriptions/listen", Params: rawjson.With([]byte("{}"), "notifications", filter), acknowledged: listens})
+			_, err := s.inRounds(ctx, Request{Method: "subscriptions/listen", Params: rawjson.With([]byte("{}"), "notifications", filter), acknowledged: heard})
 			ended <- err
 		})
 	} else {
@@ -212,7 +227,9 @@ func (s *Session) listenFor(filter []byte, wanted int) {
 		case <-time.After(relistenPause):
 		case <-s.ctx.Done():
 		}
+		return isHeard.Load() || len(missed) > 0
 	}
+	return len(missed) > 0 && !isHeard.Load() // then it is still to be looked for
 }
 
 // relistenPause keeps a broken subscriptions/listen from being opened in a loop.

@@ -375,6 +375,42 @@ func TestAModernSubscriptionIsMade(t *testing.T) {
 	})
 }
 
+// TestListsAfterAModernStreamBroke: what changed while nobody listened is looked for.
+func TestListsAfterAModernStreamBroke(t *testing.T) {
+	calls := 0
+	f := modernFake(0, &calls)
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		after(time.Minute)
+		if n := f.count(&f.listed); n != 1 {
+			t.Errorf("its tools were listed %d times while it listens", n)
+		}
+		f.mu.Lock()
+		id := f.listen
+		f.mu.Unlock()
+		f.current.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{}}`)
+		after(relistenPause)
+		if n := f.count(&f.listed); n != 2 || r.Catalog().Upstream("a").Tool("t2") == nil {
+			t.Errorf("its tools were listed %d times, want once more after the stream broke", n)
+		}
+		usual := f.script
+		f.set(func(f *fake) {
+			f.script = func(l *fakeLink, method, id string, message []byte) (bool, error) {
+				if method != "subscriptions/listen" {
+					return usual(l, method, id, message)
+				}
+				l.say(`{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32601,"message":"not any more"}}`)
+				return true, nil
+			}
+			id = f.listen
+		})
+		f.current.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{}}`)
+		after(10 * relistenPause)
+		if n := f.count(&f.listed); n != 2 {
+			t.Errorf("its tools were listed %d times, want no more while it does not listen", n)
+		}
+	})
+}
+
 // TestModernRoundsHaveOneLimit: the limit of a call in all is not that of a round.
 func TestModernRoundsHaveOneLimit(t *testing.T) {
 	calls := 0
