@@ -29,7 +29,7 @@ func (s *Session) watch(every time.Duration) {
 		if !s.isIdle() {
 			continue
 		}
-		if err := s.ping(every); err != nil {
+		if err := s.ping(every); err != nil && s.isIdle() { // else a call has come, which may have overtaken the ping
 			s.log.Debug().Err(err).Msg("no sign of life")
 			s.end(&failure{reason: fmt.Sprintf("it gave no sign of life within %s", every)})
 			return

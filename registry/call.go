@@ -29,6 +29,8 @@ type Request struct {
 	// Progress is called with the params of each progress notification of this
 	// call, in order and before Call returns. It must not wait. It may be nil.
 	Progress func(params []byte)
+
+	acknowledged func() // the upstream says that it listens; may be nil
 }
 
 // Done is told the end of a call, once, and must not wait. The line is what the

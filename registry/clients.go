@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mark3labs/mcp-go/mcp"
-
 	"mcpx/internal/rawjson"
 )
 
@@ -131,9 +129,6 @@ func (r *Registry) announce(ctx context.Context) {
 
 // notified implements peer.
 func (s *supervisor) notified(method string, params []byte, from Client) {
-	if method == mcp.MethodNotificationSubscriptionsAcknowledged {
-		return // between mcpx and the upstream alone
-	}
 	for _, k := range kinds {
 		if method == "notifications/"+k.capability+"/list_changed" {
 			s.refresh.note(k.capability)
@@ -211,16 +206,12 @@ const levelTime = time.Second
 // tellLevel tells upstreams which messages are wanted. It waits for them, but not
 // for long.
 func (r *Registry) tellLevel(sessions ...*Session) {
-	level := r.clients.level()
-	if level == "" {
+	if r.clients.level() == "" {
 		return
 	}
 	var telling sync.WaitGroup
 	for _, s := range sessions {
-		telling.Go(func() {
-			s.level.Store(&level)
-			r.tell(s, "logging/setLevel", append(rawjson.AppendString([]byte(`{"level":`), level), '}'))
-		})
+		telling.Go(func() { r.tellLevelTo(s) })
 	}
 	told := make(chan struct{})
 	go func() {
@@ -235,18 +226,32 @@ func (r *Registry) tellLevel(sessions ...*Session) {
 	}
 }
 
+// tellLevelTo tells one session, when nobody else does: so the last that it hears is
+// what is wanted in the end.
+func (r *Registry) tellLevelTo(s *Session) {
+	patience := time.NewTimer(tellTime)
+	defer patience.Stop()
+	select {
+	case s.leveling <- struct{}{}:
+		defer func() { <-s.leveling }()
+	case <-patience.C: // who is next tells the level as it is then
+		return
+	case <-s.ctx.Done():
+		return
+	}
+	level := r.clients.level()
+	if level == "" {
+		return
+	}
+	s.level.Store(&level)
+	r.tell(s, "logging/setLevel", append(rawjson.AppendString([]byte(`{"level":`), level), '}'))
+}
+
 // tellFirst tells a session that is new which messages are wanted, before its
 // first call.
 func (r *Registry) tellFirst(s *Session, capabilities []byte) {
 	if !rawjson.IsNull(rawjson.Get(capabilities, "logging")) {
 		r.tellLevel(s)
-	}
-}
-
-// tellAgain tells a session the level, if that was set meanwhile.
-func (r *Registry) tellAgain(s *Session, capabilities []byte) {
-	if told := s.level.Load(); told == nil || *told != r.clients.level() {
-		r.tellFirst(s, capabilities)
 	}
 }
 
@@ -271,6 +276,14 @@ func (c *clients) level() string {
 		}
 	}
 	return ""
+}
+
+// relevel tells a session that can be found from now on which log level was set
+// while it could not.
+func (r *Registry) relevel(s *Session, capabilities []byte) {
+	if told := s.level.Load(); told == nil || *told != r.clients.level() {
+		go r.tellFirst(s, capabilities)
+	}
 }
 
 // Tell sends a notification of a client to every upstream that is ready, such

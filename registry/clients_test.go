@@ -580,6 +580,15 @@ func TestPassingClientsHaveSessionsForAWhile(t *testing.T) {
 	if a, b := pid(one), pid(again); a != b || a == first {
 		t.Errorf("processes %s, %s and %s, want one for the sender and another for the client with a session", a, b, first)
 	}
+	for _, c := range []*recorder{again, one} { // each hears of its own call, whoever opened the session
+		params := fmt.Sprintf(`{"level":"info","data":%q,"logger":"a"}`, c.id)
+		if _, err := callAs(t, r, c, "say", `{"method":"notifications/message","params":[`+params+`]}`); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := c.heard("notifications/message"), fmt.Sprintf(`{"level":"info","data":%q,"logger":"a/a"}`, c.id); !slices.Equal(got, []string{want}) {
+			t.Errorf("%s heard %q, want %s", c.id, got, want)
+		}
+	}
 	if _, err := callAs(t, r, again, "sleep", `{"ms":1000}`); err != nil { // longer than it may be idle
 		t.Fatal(err)
 	}
@@ -610,7 +619,7 @@ func TestPassingClientsHaveSessionsForAWhile(t *testing.T) {
 	}
 	left, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := r.private(left, r.supervisors["a"], stays); !errors.Is(err, context.Canceled) {
+	if _, _, err := r.private(left, r.supervisors["a"], stays); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v for a client that has left", err)
 	}
 }

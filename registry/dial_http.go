@@ -97,17 +97,17 @@ func (l *httpLink) Send(message []byte) error {
 
 // Receive implements link.
 func (l *httpLink) Receive() (message, of []byte, err error) {
+	var d delivery
 	select {
-	case d := <-l.incoming:
-		return d.message, d.of, d.err
+	case d = <-l.incoming:
 	case <-l.ctx.Done():
+		select { // what came before the end comes first
+		case d = <-l.incoming:
+		default:
+			return nil, nil, context.Cause(l.ctx)
+		}
 	}
-	select { // what came before the end
-	case d := <-l.incoming:
-		return d.message, d.of, d.err
-	default:
-		return nil, nil, context.Cause(l.ctx)
-	}
+	return d.message, d.of, d.err
 }
 
 // Close implements link: the upstream is told, and nothing is left running.

@@ -346,3 +346,50 @@ func TestReadEvents(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatCameBeforeTheEndIsReceived: the end does not overtake an answer, however
+// close they are.
+func TestWhatCameBeforeTheEndIsReceived(t *testing.T) {
+	for i := range 100_000 {
+		l := &httpLink{incoming: make(chan delivery, 1)}
+		l.ctx, l.cancel = context.WithCancelCause(context.Background())
+		go func() {
+			l.deliver(delivery{message: []byte("answer")})
+			l.cancel(errSessionLost)
+		}()
+		if message, _, err := l.Receive(); string(message) != "answer" {
+			t.Fatalf("link %d received %q, %v", i, message, err)
+		}
+	}
+}
+
+// TestASessionForgottenAtTheStart: the reason is that, whichever list notices it.
+func TestASessionForgottenAtTheStart(t *testing.T) {
+	for _, forgotten := range []string{"notifications/initialized", "tools/list", "prompts/list"} {
+		t.Run(forgotten, func(t *testing.T) {
+			remote := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				body, _ := io.ReadAll(r.Body)
+				method, _ := rawjson.String(rawjson.Get(body, "method"))
+				result := `{"tools":[]}`
+				switch {
+				case method == forgotten:
+					http.Error(w, "no such session", http.StatusNotFound)
+					return
+				case method == "initialize":
+					w.Header().Set("Mcp-Session-Id", "one")
+					result = `{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"prompts":{},"resources":{}}}`
+				case rawjson.Get(body, "id") == nil:
+					w.WriteHeader(http.StatusMethodNotAllowed)
+					return
+				}
+				w.Header().Set("Content-Type", "application/json")
+				fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, rawjson.Get(body, "id"), result)
+			}))
+			t.Cleanup(remote.Close)
+			r, _ := run(t, map[string]any{"a": map[string]any{"url": remote.URL, "type": "http"}})
+			if u := r.Settled(t.Context(), "a"); u.Reason != "the server has forgotten the session (HTTP status 404 Not Found)" {
+				t.Errorf("%s: %s", u.State, u.Reason)
+			}
+		})
+	}
+}

@@ -54,6 +54,12 @@ func (l *httpLink) openSSE(ctx context.Context) error {
 		}
 	})()
 	answer, err := l.get(l.ctx, "")
+	if l.ctx.Err() != nil {
+		if err == nil {
+			_ = answer.Body.Close()
+		}
+		return context.Cause(l.ctx) // which says more than the request that it ended
+	}
 	if err != nil {
 		f := &failure{reason: l.config.Redact(err.Error())}
 		if unreachable(err) {

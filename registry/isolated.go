@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mark3labs/mcp-go/mcp"
-
 	"mcpx/config"
 	"mcpx/internal/rawjson"
 )
@@ -39,29 +37,36 @@ type private struct {
 	supervisor *supervisor
 	client     Client
 	idle       *time.Timer   // ends it; nil if its client does
+	using      int           // calls that have it, or wait for it; guarded by isolated's mutex
 	opened     chan struct{} // closed when session or err is there
 	session    *Session
 	err        error
 }
 
-// private is the client's own session to an upstream. A new one takes the place
-// of one that has ended.
-func (r *Registry) private(ctx context.Context, s *supervisor, c Client) (*Session, error) {
+// private is the client's own session to an upstream, in use until release. A new
+// one takes the place of one that has ended.
+func (r *Registry) private(ctx context.Context, s *supervisor, c Client) (_ *Session, release func(), err error) {
 	p, err := r.isolated.take(ctx, owner{c.Owner(), s.config.Name}, func() *private {
 		return &private{supervisor: s, client: c, opened: make(chan struct{})}
 	}, r.clients.has(c))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	select {
 	case <-p.opened:
-		return p.session, p.err
+		err = p.err
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		err = context.Cause(ctx)
 	}
+	if err != nil {
+		r.isolated.release(p)
+		return nil, nil, err
+	}
+	return p.session, func() { r.isolated.release(p) }, nil
 }
 
-// take is the session of an owner, or the attempt to open one.
+// take is the session of an owner, or the attempt to open one, in use until
+// release.
 func (i *isolated) take(ctx context.Context, key owner, fresh func() *private, isAttached bool) (*private, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -73,21 +78,29 @@ func (i *isolated) take(ctx context.Context, key owner, fresh func() *private, i
 	}
 	p := i.sessions[key]
 	if p != nil && !p.over() {
-		if p.idle != nil {
-			p.idle.Reset(i.idle)
-		}
+		p.using++
 		return p, nil
 	}
 	if !isAttached && i.passing() >= maxPassing {
 		return nil, &Unavailable{Server: key.server, Reason: fmt.Sprintf(`%d clients without a session use it already; open a session (initialize), or set "isolation": "shared"`, maxPassing)}
 	}
 	p = fresh()
+	p.using = 1
 	if !isAttached {
 		p.idle = time.AfterFunc(i.idle, func() { i.expire(key, p) })
 	}
 	i.sessions[key] = p
 	i.closing.Go(p.open)
 	return p, nil
+}
+
+// release ends a use. The while of a session that nobody uses begins then.
+func (i *isolated) release(p *private) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if p.using--; p.using == 0 && p.idle != nil {
+		p.idle.Reset(i.idle)
+	}
 }
 
 // passing counts the sessions that end by themselves.
@@ -104,11 +117,7 @@ func (i *isolated) passing() (n int) {
 func (i *isolated) expire(key owner, p *private) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	switch {
-	case i.sessions[key] != p:
-	case p.isOpen() && p.session.isBusy():
-		p.idle.Reset(i.idle)
-	default:
+	if i.sessions[key] == p && p.using == 0 {
 		delete(i.sessions, key)
 		go p.close()
 	}
@@ -137,20 +146,22 @@ func (p *private) isOpen() bool {
 // open opens the session and stays until it has ended, so that nothing of it is
 // left.
 func (p *private) open() {
-	p.connect()
+	capabilities := p.connect()
 	close(p.opened)
 	if p.session != nil {
+		p.supervisor.registry.relevel(p.session, capabilities)
 		<-p.session.ctx.Done()
 		p.session.Close()
 	}
 }
 
-func (p *private) connect() {
+// connect opens the session, or says why not. It returns what the upstream can do.
+func (p *private) connect() (capabilities []byte) {
 	s := p.supervisor
 	release, err := s.slot(s.registry.ctx)
 	if err != nil {
 		p.err = &Unavailable{Server: s.config.Name, Reason: "mcpx is stopping"}
-		return
+		return nil
 	}
 	defer release()
 	ctx, cancel := startupLimit(s.registry.ctx, s.config)
@@ -160,12 +171,13 @@ func (p *private) connect() {
 		u := &Upstream{Name: s.config.Name}
 		u.fail(s.config, err)
 		p.err = u.Unavailable()
-		return
+		return nil
 	}
 	p.session = session
-	s.registry.tellFirst(session, rawjson.Get(hello, "capabilities"))
+	capabilities = rawjson.Get(hello, "capabilities")
+	s.registry.tellFirst(session, capabilities)
 	s.registry.restore(session, scope(s.config, p.client))()
-	go s.registry.tellAgain(session, rawjson.Get(hello, "capabilities"))
+	return capabilities
 }
 
 // close ends the session once it is open.
@@ -239,9 +251,13 @@ func (p *private) subscribed() []string {
 // level implements peer.
 func (p *private) level() string { return p.supervisor.level() }
 
-// notified implements peer. Lists are the business of the shared session.
-func (p *private) notified(method string, params []byte, _ Client) {
-	if !strings.HasSuffix(method, "/list_changed") && method != mcp.MethodNotificationSubscriptionsAcknowledged {
-		p.supervisor.pass(method, params, p.client, scope(p.supervisor.config, p.client))
+// notified implements peer. Lists are the business of the shared session. A client
+// without a session of its own is another one with each call.
+func (p *private) notified(method string, params []byte, from Client) {
+	if from == nil {
+		from = p.client
+	}
+	if !strings.HasSuffix(method, "/list_changed") {
+		p.supervisor.pass(method, params, from, scope(p.supervisor.config, p.client))
 	}
 }

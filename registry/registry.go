@@ -114,14 +114,15 @@ func (r *Registry) Call(ctx context.Context, name string, request Request) ([]by
 		if err != nil {
 			return nil, err
 		}
-		session := u.session
+		session, release := u.session, func() {}
 		if u.config.Isolation == config.PerClient && request.Client != nil {
-			if session, err = r.private(ctx, r.supervisors[name], request.Client); err != nil {
+			if session, release, err = r.private(ctx, r.supervisors[name], request.Client); err != nil {
 				return nil, err
 			}
 		}
 		request.Timeout, request.MaxTimeout = u.config.Timeout, u.config.MaxTimeout
 		result, err := session.Call(ctx, request)
+		release()
 		if !errors.Is(err, errOver) {
 			return result, err
 		}

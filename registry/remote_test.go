@@ -212,3 +212,24 @@ func TestGoodbyeIsSaidOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestAStreamThatDoesNotOpenInTime: the reason is the limit, whoever notices it.
+func TestAStreamThatDoesNotOpenInTime(t *testing.T) {
+	for name, begin := range map[string]func(w http.ResponseWriter){
+		"no answer":   func(http.ResponseWriter) {},
+		"no endpoint": func(w http.ResponseWriter) { w.(http.Flusher).Flush() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			remote := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				begin(w)
+				<-r.Context().Done()
+			}))
+			t.Cleanup(remote.Close)
+			r, _ := run(t, map[string]any{"a": map[string]any{"url": remote.URL, "type": "sse", "startup_timeout": 0.2}})
+			u := r.Settled(t.Context(), "a")
+			if u.Cause != CauseTimeout || u.Reason != `not ready within 200ms (its "startup_timeout")` {
+				t.Errorf("cause %q, reason %s", u.Cause, u.Reason)
+			}
+		})
+	}
+}

@@ -59,19 +59,22 @@ func (s *Session) asks(m jsonrpc.Message, of []byte) {
 	if m.Method == "elicitation/create" {
 		s.elicits(m.Params, client)
 	}
-	ctx, done, err := s.hold(m.ID, client)
+	ctx, done, err := s.note(m.ID)
 	if err != nil {
 		s.reply(m.ID, nil, err)
 		return
 	}
+	release := s.hold(client)
 	go func() {
 		defer done()
+		defer func() { release() }()
 		for {
 			result, err := client.Request(ctx, m.Method, m.Params)
 			if errors.Is(err, ErrCallOver) { // then it was another's question
 				var next Client
 				if next, err = s.addressee(of); err == nil && next != client {
-					client = next
+					release()
+					client, release = next, s.hold(next)
 					continue
 				}
 				err = cmp.Or(err, ErrCallOver)
@@ -82,9 +85,8 @@ func (s *Session) asks(m jsonrpc.Message, of []byte) {
 	}()
 }
 
-// hold notes that the upstream waits for a client, during which the client's
-// calls do not run into the limit on idle calls: any of them may be the cause.
-func (s *Session) hold(id []byte, client Client) (_ context.Context, done func(), err error) {
+// note keeps what the upstream asks until done, so that it can be withdrawn.
+func (s *Session) note(id []byte) (_ context.Context, done func(), err error) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,6 +95,19 @@ func (s *Session) hold(id []byte, client Client) (_ context.Context, done func()
 		return nil, nil, fmt.Errorf("refused: %d requests to clients are waiting already", maxAsked)
 	}
 	s.asked[string(id)] = cancel
+	return ctx, func() {
+		cancel()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.asked, string(id))
+	}, nil
+}
+
+// hold notes that the upstream waits for a client, during which the client's
+// calls do not run into the limit on idle calls: any of them may be the cause.
+func (s *Session) hold(client Client) (release func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var held []*call
 	for _, c := range s.pending {
 		if c.request.Client != nil && c.request.Client.ID() == client.ID() {
@@ -100,16 +115,14 @@ func (s *Session) hold(id []byte, client Client) (_ context.Context, done func()
 			held = append(held, c)
 		}
 	}
-	return ctx, func() {
-		cancel()
+	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		delete(s.asked, string(id))
 		for _, c := range held {
 			c.held--
 			c.moved = time.Now() // from here on it is the upstream that takes its time
 		}
-	}, nil
+	}
 }
 
 // withdrawn ends a request that the upstream no longer wants answered.

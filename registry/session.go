@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/rs/zerolog"
 
 	"mcpx/config"
@@ -29,6 +30,8 @@ type Session struct {
 	ctx    context.Context // ends with the session
 	cancel context.CancelFunc
 	level  atomic.Pointer[string] // the log level it was told last
+
+	leveling chan struct{} // holds one while it is told a log level
 
 	mu      sync.Mutex
 	lastID  int64
@@ -70,15 +73,16 @@ type link interface {
 func newSession(c *config.Upstream, l link, log zerolog.Logger, p peer) *Session {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Session{
-		ctx:     ctx,
-		cancel:  cancel,
-		server:  c.Name,
-		redact:  c.Redact,
-		link:    l,
-		log:     log,
-		peer:    p,
-		pending: map[int64]*call{},
-		asked:   map[string]context.CancelFunc{},
+		ctx:      ctx,
+		cancel:   cancel,
+		server:   c.Name,
+		redact:   c.Redact,
+		link:     l,
+		log:      log,
+		peer:     p,
+		leveling: make(chan struct{}, 1),
+		pending:  map[int64]*call{},
+		asked:    map[string]context.CancelFunc{},
 	}
 }
 
@@ -180,6 +184,8 @@ func (s *Session) receive(m jsonrpc.Message, line, of []byte) {
 		s.progress(m.Params)
 	case m.Method == "notifications/cancelled":
 		s.withdrawn(m.Params)
+	case m.Method == mcp.MethodNotificationSubscriptionsAcknowledged:
+		s.acknowledged(m.Params, of)
 	default:
 		from, _ := s.addressee(of)
 		if m.Method == elicitationComplete {
@@ -194,13 +200,6 @@ func (s *Session) receive(m jsonrpc.Message, line, of []byte) {
 // Notify sends a notification.
 func (s *Session) Notify(method string, params []byte) error {
 	return s.link.Send(jsonrpc.AppendNotification(nil, method, params))
-}
-
-// isBusy reports whether a call is in flight.
-func (s *Session) isBusy() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.pending) > 0
 }
 
 // Close ends the session and what it runs on.

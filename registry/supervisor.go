@@ -195,7 +195,7 @@ func (s *supervisor) introduce(ctx context.Context, session *Session, hello []by
 		}
 	})
 	s.registry.changed.note(changed...)
-	go s.registry.tellAgain(session, capabilities)
+	s.registry.relevel(session, capabilities)
 	restore()
 	u := s.registry.Catalog().Upstream(s.config.Name)
 	s.log.Info().Int("tools", len(u.Tools)).Int("prompts", len(u.Prompts)).Int("resources", len(u.Resources)).
@@ -213,13 +213,12 @@ func (s *Session) abort(err error) error {
 	s.Close()
 	<-s.ctx.Done()
 	var limit, end *failure
-	if !errors.As(s.err, &end) {
-		return err
-	}
 	var lost *Lost
-	switch {
+	switch isEnd := errors.As(s.err, &end); {
 	case errors.As(err, &lost), errors.Is(err, errOver):
-		return end
+		return s.err
+	case !isEnd:
+		return err
 	case errors.As(err, &limit):
 		return &failure{limit.reason, end.stderr, limit.cause}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -30,11 +31,21 @@ type fake struct {
 	progress time.Duration // between two notices of a call; 0: none
 	takes    time.Duration // to answer a call
 	asks     bool          // the client first, as soon as it is called
+	starts   time.Duration // to be dialled
+	script   script        // what it does otherwise; nil: nothing
+
+	acknowledges time.Duration // how long it takes to listen
+	listen       string        // the id of the last request for that
+	listens      string        // for what it does
 
 	listed    int // how often its tools were; the one it has is named after that
 	pinged    int // how often it was asked for a sign of life
 	cancelled int // how often it was told that a call is
 }
+
+// script answers a message in a way of its own, or reports that it does not. Its
+// error is that of Send.
+type script func(l *fakeLink, method, id string, message []byte) (done bool, err error)
 
 // fakeLink is one connection to it.
 type fakeLink struct {
@@ -46,6 +57,9 @@ type fakeLink struct {
 }
 
 func (f *fake) dial(context.Context, *config.Upstream, Options, zerolog.Logger) (link, error) {
+	if f.starts > 0 { // from the beginning
+		<-time.After(f.starts)
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.dialled = append(f.dialled, time.Now())
@@ -110,7 +124,13 @@ func (l *fakeLink) Send(message []byte) error {
 		l.fake.cancelled++
 	}
 	tool := fmt.Sprintf(`{"name":"t%d"}`, l.fake.listed)
+	script := l.fake.script
 	l.fake.mu.Unlock()
+	if script != nil {
+		if done, err := script(l, method, id, message); done {
+			return err
+		}
+	}
 	switch {
 	case id == "" || silent:
 	case method == "": // the client's answer, under the id of the call
@@ -173,15 +193,19 @@ func (l *fakeLink) Close() { l.end(errors.New("closed")) }
 
 // inTime runs a test of a registry with one fake upstream in a bubble, where an
 // hour takes no time. Limits are those of the defaults.
-func inTime(t *testing.T, f *fake, test func(t *testing.T, r *Registry)) {
+func inTime(t *testing.T, f *fake, test func(t *testing.T, r *Registry), changes ...func(c *config.Upstream)) {
 	t.Helper()
 	mcptest.NothingLeft(t)
 	dialers[transportFake] = f.dial
 	defer delete(dialers, transportFake)
 	synctest.Test(t, func(t *testing.T) {
-		r := New(&config.Profile{Upstreams: []config.Upstream{{
+		upstream := config.Upstream{
 			Name: "a", Transport: transportFake, StartupTimeout: 30 * time.Second, Timeout: time.Minute, MaxTimeout: 15 * time.Minute,
-		}}}, Options{Log: zerolog.Nop(), MessageBytes: 1 << 20, ConnectsAtOnce: 2})
+		}
+		for _, change := range changes {
+			change(&upstream)
+		}
+		r := New(&config.Profile{Upstreams: []config.Upstream{upstream}}, Options{Log: zerolog.Nop(), MessageBytes: 1 << 20, ConnectsAtOnce: 2})
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() { _ = r.Run(ctx) })
@@ -204,6 +228,215 @@ func inTime(t *testing.T, f *fake, test func(t *testing.T, r *Registry)) {
 func after(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
+}
+
+// modernFake is an upstream of 2026-07-28 that needs its client that many times in a
+// call.
+func modernFake(rounds int, calls *int) *fake {
+	f := &fake{}
+	f.script = func(l *fakeLink, method, id string, message []byte) (bool, error) {
+		answer := func(result string) { l.say(`{"jsonrpc":"2.0","id":` + id + `,"result":` + result + `}`) }
+		state, _ := rawjson.String(rawjson.Get(rawjson.Get(message, "params"), "requestState"))
+		switch {
+		case method == "initialize":
+			l.say(`{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32601,"message":"it was removed"}}`)
+		case method == "server/discover":
+			answer(`{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}}}`)
+		case method == "subscriptions/listen": // it stays open
+			f.mu.Lock()
+			takes := f.acknowledges
+			f.listen = id
+			f.mu.Unlock()
+			time.AfterFunc(takes, func() {
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				if f.listen != id {
+					return // it was cancelled
+				}
+				f.listens = string(rawjson.Get(rawjson.Get(message, "params"), "notifications"))
+				l.say(`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":` + id + `}}}`)
+			})
+		case method == "notifications/cancelled": // the end of one ends all, as mcp-go has it
+			f.set(func(f *fake) { f.listen, f.listens = "", "" })
+		case method == "tools/call" && len(state) < rounds:
+			if state == "" {
+				f.set(func(*fake) { *calls++ })
+			}
+			answer(fmt.Sprintf(`{"resultType":"input_required","inputRequests":{"one":{"method":"roots/list"}},"requestState":"%s."}`, state))
+		case method == "tools/call" && rounds > 0:
+			answer("{}")
+		default:
+			return false, nil
+		}
+		return true, nil
+	}
+	return f
+}
+
+// TestModernRoundsAreOneCall: what was begun is not begun again when the upstream
+// dies, and is known to be lost at once.
+func TestModernRoundsAreOneCall(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		die  func(f *fake, thinks chan struct{})
+	}{
+		{"while its client thinks", func(f *fake, _ chan struct{}) { f.die() }},
+		{"as the next round is sent", func(f *fake, thinks chan struct{}) {
+			usual := f.script
+			f.set(func(f *fake) {
+				f.script = func(l *fakeLink, method, id string, message []byte) (bool, error) {
+					if method != "tools/call" {
+						return usual(l, method, id, message)
+					}
+					f.set(func(f *fake) { f.script = usual })
+					go f.die()
+					return true, errOver
+				}
+			})
+			close(thinks)
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			calls := 0
+			f := modernFake(1, &calls)
+			inTime(t, f, func(t *testing.T, r *Registry) {
+				client := newRecorder("one")
+				client.hold = make(chan struct{})
+				ended := make(chan error, 1)
+				go func() {
+					_, err := r.Call(t.Context(), "a", Request{Method: "tools/call", Meta: []byte("{}"), Client: client})
+					ended <- err
+				}()
+				synctest.Wait()
+				c.die(f, client.hold)
+				synctest.Wait()
+				var lost *Lost
+				select {
+				case err := <-ended:
+					if !errors.As(err, &lost) || lost.Reason != "died on purpose" {
+						t.Errorf("error %v, want that it was lost", err)
+					}
+				default:
+					t.Error("the call goes on without its session")
+					close(client.hold)
+					<-ended
+				}
+				if n := f.count(&calls); n != 1 {
+					t.Errorf("the call was made %d times", n)
+				}
+			})
+		})
+	}
+}
+
+// TestAModernSubscriptionIsMade: a client that is told so misses nothing from then on.
+func TestAModernSubscriptionIsMade(t *testing.T) {
+	calls := 0
+	f := modernFake(0, &calls)
+	f.acknowledges = time.Second
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		c := newRecorder("one")
+		r.Attach(c)
+		var all sync.WaitGroup
+		for _, uri := range []string{"test://one", "test://two"} {
+			all.Go(func() {
+				if err := r.Subscribe(t.Context(), c, "a", uri, uri); err != nil {
+					t.Error(err)
+				}
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				if !strings.Contains(f.listens, uri) {
+					t.Errorf("%s counts as subscribed to, but the upstream listens for %s", uri, f.listens)
+				}
+			})
+		}
+		all.Wait()
+		for i := range 100 { // what is heard last is what is wanted
+			uri := fmt.Sprint("test://", i)
+			if err := r.Subscribe(t.Context(), c, "a", uri, uri); err != nil {
+				t.Error(err)
+			}
+			f.mu.Lock()
+			listens := f.listens
+			f.mu.Unlock()
+			if !strings.Contains(listens, uri) {
+				t.Fatalf("%s counts as subscribed to, but the upstream listens for %q", uri, listens)
+			}
+		}
+		time.AfterFunc(f.acknowledges/2, f.die)
+		if err := r.Subscribe(t.Context(), c, "a", "test://dead", "test://dead"); err != nil {
+			t.Errorf("while the upstream dies: %v", err)
+		}
+		f.set(func(f *fake) { f.acknowledges = time.Hour })
+		begin := time.Now()
+		if err := r.Subscribe(t.Context(), c, "a", "test://slow", "test://slow"); err != nil || time.Since(begin) != listenTime {
+			t.Errorf("an upstream that does not say so was waited for for %s, %v", time.Since(begin), err)
+		}
+	})
+}
+
+// TestListsAfterAModernStreamBroke: what changed while nobody listened is looked for.
+func TestListsAfterAModernStreamBroke(t *testing.T) {
+	calls := 0
+	f := modernFake(0, &calls)
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		after(time.Minute)
+		if n := f.count(&f.listed); n != 1 {
+			t.Errorf("its tools were listed %d times while it listens", n)
+		}
+		f.mu.Lock()
+		id := f.listen
+		f.mu.Unlock()
+		f.current.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{}}`)
+		after(relistenPause)
+		if n := f.count(&f.listed); n != 2 || r.Catalog().Upstream("a").Tool("t2") == nil {
+			t.Errorf("its tools were listed %d times, want once more after the stream broke", n)
+		}
+		usual := f.script
+		f.set(func(f *fake) {
+			f.script = func(l *fakeLink, method, id string, message []byte) (bool, error) {
+				if method != "subscriptions/listen" {
+					return usual(l, method, id, message)
+				}
+				l.say(`{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32601,"message":"not any more"}}`)
+				return true, nil
+			}
+			id = f.listen
+		})
+		f.current.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{}}`)
+		after(10 * relistenPause)
+		if n := f.count(&f.listed); n != 2 {
+			t.Errorf("its tools were listed %d times, want no more while it does not listen", n)
+		}
+	})
+}
+
+// TestModernRoundsHaveOneLimit: the limit of a call in all is not that of a round.
+func TestModernRoundsHaveOneLimit(t *testing.T) {
+	calls := 0
+	inTime(t, modernFake(3, &calls), func(t *testing.T, r *Registry) {
+		begin := time.Now()
+		_, err := r.Call(t.Context(), "a", Request{Method: "tools/call", Meta: []byte("{}"), Client: slowClient{newRecorder("one"), 8 * time.Minute}})
+		var late *Timeout
+		if took := time.Since(begin); took != 15*time.Minute || !errors.As(err, &late) || late.Key != "max_timeout" {
+			t.Errorf("it ended after %s: %v", took, err)
+		}
+	})
+}
+
+// slowClient takes its time for each answer.
+type slowClient struct {
+	*recorder
+	takes time.Duration
+}
+
+func (c slowClient) Request(ctx context.Context, method string, params []byte) ([]byte, error) {
+	select {
+	case <-time.After(c.takes):
+		return c.recorder.Request(ctx, method, params)
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 func TestAnUpstreamThatNeverStarts(t *testing.T) {
@@ -342,6 +575,47 @@ func TestAThinkingClientKeepsTheCallAlive(t *testing.T) {
 	}
 }
 
+// TestAQuestionThatWasAnothersKeepsThatCallAlive: when the one who was asked first has
+// no call any more, the time is that of the one who is asked then.
+func TestAQuestionThatWasAnothersKeepsThatCallAlive(t *testing.T) {
+	f := &fake{takes: time.Hour}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		first, second := overClient{newRecorder("one"), make(chan struct{})}, newRecorder("two")
+		second.hold = make(chan struct{})
+		ctx, cancel := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		all.Go(func() { _, _ = r.Call(ctx, "a", Request{Method: "tools/call", Meta: []byte("{}"), Client: first}) })
+		synctest.Wait()
+		f.current.say(`{"jsonrpc":"2.0","id":"q","method":"roots/list"}`)
+		synctest.Wait()
+		begin := time.Now()
+		all.Go(func() {
+			_, err := r.Call(t.Context(), "a", Request{Method: "tools/call", Meta: []byte("{}"), Client: second})
+			if took := time.Since(begin); took != 4*time.Minute {
+				t.Errorf("the call of who was asked then ended after %s: %v", took, err)
+			}
+		})
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		close(first.over)
+		after(3 * time.Minute) // it thinks
+		close(second.hold)
+		all.Wait()
+	})
+}
+
+// overClient says that its call is over when it is.
+type overClient struct {
+	*recorder
+	over chan struct{}
+}
+
+func (c overClient) Request(context.Context, string, []byte) ([]byte, error) {
+	<-c.over
+	return nil, ErrCallOver
+}
+
 // TestPingsAreForIdleSessions: during a call the upstream is not asked for a sign
 // of life.
 func TestPingsAreForIdleSessions(t *testing.T) {
@@ -363,6 +637,175 @@ func TestPingsAreForIdleSessions(t *testing.T) {
 		}
 		if times := f.times(); len(times) != 1 {
 			t.Errorf("it was started at %v, though it answers", times)
+		}
+	})
+}
+
+// TestACallAfterAPing: an upstream that does one thing at a time may take a call
+// before the ping that was sent first, and is not dead while it is at it.
+func TestACallAfterAPing(t *testing.T) {
+	f := &fake{takes: 50 * time.Second}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		f.set(func(f *fake) {
+			f.script = func(_ *fakeLink, method, _ string, _ []byte) (bool, error) { return method == "ping", nil }
+		})
+		after(pingEvery)
+		if _, err := r.Call(t.Context(), "a", Request{Method: "tools/call", Meta: []byte("{}")}); err != nil {
+			t.Error(err)
+		}
+		after(3 * pingEvery) // it answers no ping now either, with nothing to do
+		if times := f.times(); len(times) != 2 {
+			t.Errorf("it was started at %v, want its end to be noticed", times)
+		}
+	})
+}
+
+// TestAPassingClientsSessionHasItsWhile: that begins when its last call is over.
+func TestAPassingClientsSessionHasItsWhile(t *testing.T) {
+	calls := 0
+	for _, c := range []struct {
+		name   string
+		f      *fake
+		dialed int // for a call, 50 s, a call, and the session's end
+	}{
+		{"a short call", &fake{}, 2},
+		{"a call of nearly a minute", &fake{takes: passingIdle - time.Second}, 2},
+		{"a slow start", &fake{starts: passingIdle + 10*time.Second}, 2},
+		{"a stream that stays open", modernFake(0, &calls), 4}, // each is met in the old way first
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inTime(t, c.f, func(t *testing.T, r *Registry) {
+				for i := range 2 {
+					client := newRecorder(fmt.Sprint("call ", i))
+					client.owner = "sender"
+					if _, err := r.Call(t.Context(), "a", Request{Method: "tools/call", Meta: []byte("{}"), Client: client}); err != nil {
+						t.Error(err)
+					}
+					after(passingIdle - 10*time.Second)
+				}
+				if n := len(c.f.times()); n != c.dialed {
+					t.Errorf("it was dialled %d times, want %d", n, c.dialed)
+				}
+				after(11 * time.Second)
+				r.isolated.mu.Lock()
+				defer r.isolated.mu.Unlock()
+				if n := len(r.isolated.sessions); n != 0 {
+					t.Errorf("%d sessions are left", n)
+				}
+			}, func(c *config.Upstream) { c.Isolation, c.StartupTimeout = config.PerClient, 5*time.Minute })
+		})
+	}
+}
+
+// TestASubscriptionAtTheStart: what was asked of the new session already is not asked
+// of it again, as what was asked of the one before is.
+func TestASubscriptionAtTheStart(t *testing.T) {
+	for i := range 300 {
+		asked := 0
+		f := &fake{starts: time.Second}
+		f.script = func(_ *fakeLink, method, _ string, _ []byte) (bool, error) {
+			if method == "resources/subscribe" {
+				f.set(func(*fake) { asked++ })
+			}
+			return false, nil
+		}
+		inTime(t, f, func(t *testing.T, r *Registry) {
+			c := newRecorder("one")
+			r.Attach(c)
+			if err := r.Subscribe(t.Context(), c, "a", "test://one", "test://one"); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+			if n := f.count(&asked); n != 1 {
+				t.Errorf("time %d: the upstream was asked %d times", i, n)
+			}
+			f.die()
+			after(time.Second)
+			if n := f.count(&asked); n != 2 {
+				t.Errorf("time %d: the upstream was asked %d times in all after a restart, want 2", i, n)
+			}
+		})
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+// loggingFake is an upstream with logging, which keeps the last level that it was told.
+func loggingFake(last *string) *fake {
+	f := &fake{}
+	f.script = func(l *fakeLink, method, id string, message []byte) (bool, error) {
+		switch method {
+		case "initialize":
+			l.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{"capabilities":{"tools":{},"logging":{}}}}`)
+		case "logging/setLevel":
+			f.set(func(*fake) { *last, _ = rawjson.String(rawjson.Get(rawjson.Get(message, "params"), "level")) })
+			l.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{}}`)
+		default:
+			return false, nil
+		}
+		return true, nil
+	}
+	return f
+}
+
+// TestALevelWhileASessionOpens: a client's own session hears of what is set while
+// it is opened.
+func TestALevelWhileASessionOpens(t *testing.T) {
+	last := ""
+	f := loggingFake(&last)
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		for i := range 3000 {
+			c := newRecorder(fmt.Sprint(i))
+			r.Attach(c)
+			r.SetLevel(c, "error")
+			var both sync.WaitGroup
+			both.Go(func() {
+				if _, err := r.Call(t.Context(), "a", Request{Method: "tools/call", Meta: []byte("{}"), Client: c}); err != nil {
+					t.Error(err)
+				}
+			})
+			both.Go(func() {
+				for range i % 400 { // about what it takes to open it
+					runtime.Gosched()
+				}
+				r.SetLevel(c, "debug")
+			})
+			both.Wait()
+			synctest.Wait()
+			for _, s := range r.isolated.of("a") {
+				if got := *s.level.Load(); got != "debug" {
+					t.Fatalf("time %d: its session is left with %s", i, got)
+				}
+			}
+			r.Detach(t.Context(), c)
+			synctest.Wait()
+		}
+	}, func(c *config.Upstream) { c.Isolation = config.PerClient })
+}
+
+// TestLevelsOfTwoClients: when two set theirs in the same moment, the upstream's last
+// word is what both want.
+func TestLevelsOfTwoClients(t *testing.T) {
+	last := ""
+	f := loggingFake(&last)
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		one, two := newRecorder("one"), newRecorder("two")
+		r.Attach(one)
+		r.Attach(two)
+		for i := range 3000 {
+			r.SetLevel(one, "error")
+			r.SetLevel(two, "error")
+			var both sync.WaitGroup
+			both.Go(func() { r.SetLevel(one, "info") })
+			both.Go(func() { r.SetLevel(two, "debug") })
+			both.Wait()
+			f.mu.Lock()
+			got := last
+			f.mu.Unlock()
+			if got != "debug" {
+				t.Fatalf("time %d: the upstream is left with %s", i, got)
+			}
 		}
 	})
 }
