@@ -244,7 +244,7 @@ func (r *Registry) tellLevelTo(s *Session) {
 		return
 	}
 	s.level.Store(&level)
-	r.tell(s, "logging/setLevel", append(rawjson.AppendString([]byte(`{"level":`), level), '}'))
+	_ = r.tell(s, "logging/setLevel", append(rawjson.AppendString([]byte(`{"level":`), level), '}'))
 }
 
 // tellFirst tells a session that is new which messages are wanted, before its
@@ -256,12 +256,14 @@ func (r *Registry) tellFirst(s *Session, capabilities []byte) {
 }
 
 // tell makes a request whose answer says nothing.
-func (r *Registry) tell(s *Session, method string, params []byte) {
+func (r *Registry) tell(s *Session, method string, params []byte) error {
 	ctx, cancel := context.WithTimeout(s.ctx, tellTime)
 	defer cancel()
-	if _, err := s.Call(ctx, Request{Method: method, Params: params}); err != nil {
+	_, err := s.Call(ctx, Request{Method: method, Params: params})
+	if err != nil {
 		r.log.Warn().Str("error", s.redact(err.Error())).Str("server", s.server).Str("method", method).Msg("an upstream could not be told")
 	}
+	return err
 }
 
 // level is the most talkative level that a client has set, empty if none has.

@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
-	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/rs/zerolog"
@@ -25,13 +22,8 @@ import (
 
 // modern is what a session of the new way has besides.
 type modern struct {
-	meta   []byte        // members of every request's _meta
-	listen chan struct{} // capacity 1: what is wanted has changed
-
-	mu     sync.Mutex
-	wanted int           // how often it has
-	heard  int           // up to which of these the upstream listens
-	news   chan struct{} // closed when that changes
+	meta []byte // members of every request's _meta
+	listener
 }
 
 // modernPrefix begins the keys of _meta that the new way has.
@@ -55,7 +47,7 @@ func openModern(ctx context.Context, c *config.Upstream, o Options, log zerolog.
 		return nil, nil, err
 	}
 	session := newSession(c, link, log, p)
-	session.modern = &modern{meta: modernMeta(o.Version), listen: make(chan struct{}, 1), news: make(chan struct{})}
+	session.modern = &modern{modernMeta(o.Version), newListener()}
 	go session.run()
 	hello, err := session.Call(ctx, Request{Method: "server/discover", Meta: []byte("{}")})
 	if err != nil {
@@ -83,9 +75,9 @@ func modernMeta(version string) []byte {
 func (s *Session) inRounds(ctx context.Context, r Request) ([]byte, error) {
 	switch r.Method {
 	case "resources/subscribe": // listen has them all
-		return []byte("{}"), s.listening(ctx, s.modern.relisten())
+		return []byte("{}"), s.listens(ctx, s.modern.want())
 	case "resources/unsubscribe":
-		s.modern.relisten()
+		s.modern.want()
 		return []byte("{}"), nil
 	case "logging/setLevel":
 		return []byte("{}"), nil
@@ -158,150 +150,4 @@ func (s *Session) answers(ctx context.Context, r Request, result []byte) ([]byte
 	}
 	params = rawjson.With(params, "inputResponses", append(responses, '}'))
 	return rawjson.With(params, "requestState", rawjson.Get(result, "requestState")), nil
-}
-
-// listen keeps one subscriptions/listen open for the lists that can change and
-// the resources that clients want to hear of.
-func (s *Session) listen(capabilities []byte) {
-	broke := false
-	for s.ctx.Err() == nil {
-		wanted := s.modern.latest() // before it is looked what that is
-		var filter []byte
-		var missed []string // lists that may have changed while nobody listened
-		for _, kind := range []string{"tools", "prompts", "resources"} {
-			if string(rawjson.Get(rawjson.Get(capabilities, kind), "listChanged")) == "true" {
-				if broke {
-					missed = append(missed, "notifications/"+kind+"/list_changed")
-				}
-				filter = rawjson.With(filter, kind+"ListChanged", []byte("true"))
-			}
-		}
-		if uris := s.peer.subscribed(); len(uris) > 0 {
-			list := []byte("[")
-			for i, uri := range uris {
-				if i > 0 {
-					list = append(list, ',')
-				}
-				list = rawjson.AppendString(list, uri)
-			}
-			filter = rawjson.With(filter, "resourceSubscriptions", append(list, ']'))
-		}
-		broke = s.listenFor(filter, wanted, missed)
-	}
-}
-
-// listenFor listens until what is wanted changes, or the session ends, or it broke:
-// then lists may have changed that nobody told of. A nil filter is for nothing: the upstream is not asked.
-func (s *Session) listenFor(filter []byte, wanted int, missed []string) (broke bool) {
-	ctx, cancel := context.WithCancel(s.ctx)
-	ended := make(chan error, 1)
-	listens := func() { s.modern.listens(wanted) }
-	var isHeard atomic.Bool
-	heard := func() {
-		listens()
-		if !isHeard.Swap(true) {
-			for _, method := range missed {
-				s.peer.notified(method, nil, nil)
-			}
-		}
-	}
-	var asking sync.WaitGroup
-	defer asking.Wait() // the end of this one is told before the next begins
-	defer cancel()
-	if filter != nil {
-		asking.Go(func() {
-			_, err := s.inRounds(ctx, Request{Method: "subscriptions/listen", Params: rawjson.With([]byte("{}"), "notifications", filter), acknowledged: heard})
-			ended <- err
-		})
-	} else {
-		listens()
-	}
-	select {
-	case <-s.modern.listen:
-	case <-s.ctx.Done():
-	case err := <-ended:
-		s.log.Debug().Err(err).Msg("subscriptions/listen ended")
-		listens() // as far as it ever will
-		select {  // an upstream that does not know it is not asked in a loop
-		case <-s.modern.listen:
-		case <-time.After(relistenPause):
-		case <-s.ctx.Done():
-		}
-		return isHeard.Load() || len(missed) > 0
-	}
-	return len(missed) > 0 && !isHeard.Load() // then it is still to be looked for
-}
-
-// relistenPause keeps a broken subscriptions/listen from being opened in a loop.
-const relistenPause = 10 * time.Second
-
-// relisten has the upstream listen for what is wanted now. It returns what listens
-// will say then.
-func (m *modern) relisten() (wanted int) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.wanted++
-	select {
-	case m.listen <- struct{}{}:
-	default:
-	}
-	return m.wanted
-}
-
-// latest is what relisten has returned last, which is then taken care of.
-func (m *modern) latest() (wanted int) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	select {
-	case <-m.listen:
-	default:
-	}
-	return m.wanted
-}
-
-// listens notes that the upstream listens for what was wanted.
-func (m *modern) listens(wanted int) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.heard = max(m.heard, wanted)
-	close(m.news)
-	m.news = make(chan struct{})
-}
-
-// listenTime is what an upstream gets to say that it listens: it must, but may not.
-const listenTime = 5 * time.Second
-
-// listening waits until the upstream listens: a client that is told so may change
-// what it wants to hear of at once.
-func (s *Session) listening(ctx context.Context, wanted int) error {
-	patience := time.NewTimer(listenTime)
-	defer patience.Stop()
-	for m := s.modern; ; {
-		m.mu.Lock()
-		heard, news := m.heard, m.news
-		m.mu.Unlock()
-		if heard >= wanted {
-			return nil
-		}
-		select {
-		case <-news:
-		case <-patience.C:
-			return nil
-		case <-s.ctx.Done():
-			return errOver // the next session listens for it, too
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-}
-
-// acknowledged takes what an upstream says when it listens, with the id of the
-// request on whose stream it came, if that is known.
-func (s *Session) acknowledged(params, of []byte) {
-	if id := rawjson.Get(rawjson.Get(params, "_meta"), mcp.MetaKeySubscriptionID); id != nil {
-		of = id
-	}
-	if c := s.waiting(of); c != nil && c.request.acknowledged != nil {
-		c.request.acknowledged()
-	}
 }

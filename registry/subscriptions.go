@@ -90,8 +90,11 @@ func (r *Registry) restore(s *Session, scope string) (restore func()) {
 				case <-s.ctx.Done():
 					return
 				}
-				if subscription.made.Load() { // still
-					r.tell(s, "resources/subscribe", uriParams(uri))
+				if !subscription.made.Load() { // any more
+					return
+				}
+				if err := r.tell(s, "resources/subscribe", uriParams(uri)); err != nil && s.ctx.Err() == nil {
+					subscription.made.Store(false) // the next subscriber asks again
 				}
 			}()
 		}
