@@ -230,10 +230,11 @@ func (n *session) tell(message []byte) error {
 	return standing.Send(message)
 }
 
-// listen makes a stream the standing one, in place of the one before.
+// listen makes a stream the standing one, in place of the one before. One that
+// comes when the session has ended, or is about to, ends at once.
 func (n *session) listen(s *stream) {
 	n.mu.Lock()
-	before, late := n.standing, n.leaving && s != nil && n.calls == 0
+	before, late := n.standing, s != nil && (n.ctx.Err() != nil || n.leaving && n.calls == 0)
 	n.standing = s
 	n.mu.Unlock()
 	if before != nil {
