@@ -93,10 +93,7 @@ func (h *HTTP) Open() int { return len(h.sessions.all()) }
 // closeStreams ends what would never end by itself.
 func (h *HTTP) closeStreams() {
 	close(h.ended)
-	for _, n := range h.sessions.all() {
-		n.client.end()
-		n.leave()
-	}
+	h.sessions.leave()
 }
 
 // refuse answers with an error that no request can be blamed for.

@@ -19,8 +19,9 @@ type sessions struct {
 	most int
 	idle time.Duration
 
-	mu   sync.Mutex
-	byID map[string]*session
+	mu      sync.Mutex
+	byID    map[string]*session
+	leaving bool // the end has begun
 }
 
 // session is one of them: a conversation, and the stream on which the client
@@ -65,6 +66,9 @@ func (s *sessions) open(server *Server, r *http.Request) (*session, error) {
 	}
 	s.byID[n.id] = n
 	server.registry.Attach(n.client)
+	if s.leaving {
+		n.leave()
+	}
 	return n, nil
 }
 
@@ -207,8 +211,20 @@ func (n *session) finish() {
 	}
 }
 
-// leave ends the standing stream, once it carries no answers any more.
+// leave ends what would never end by itself, of sessions to come, too.
+func (s *sessions) leave() {
+	s.mu.Lock()
+	s.leaving = true
+	s.mu.Unlock()
+	for _, n := range s.all() {
+		n.leave()
+	}
+}
+
+// leave ends the client's subscriptions, and the standing stream once it carries
+// no answers any more.
 func (n *session) leave() {
+	n.client.end()
 	n.mu.Lock()
 	n.leaving = true
 	last := !n.older || n.calls == 0

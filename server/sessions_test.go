@@ -37,3 +37,20 @@ func TestAStreamComesTooLate(t *testing.T) {
 		t.Error("a stream of a session that has ended stands")
 	}
 }
+
+// TestASessionOpensDuringTheEnd: its stream would hold up the end, which waits for
+// all that is open.
+func TestASessionOpensDuringTheEnd(t *testing.T) {
+	h := &HTTP{Servers: map[string]*Server{"default": bare()}, Sessions: 10, Idle: time.Hour}
+	h.Handler()
+	h.closeStreams()
+	n := one(t, h.sessions)
+	if stands(n) {
+		t.Error("its stream stands")
+	}
+	select {
+	case <-n.client.goodbye():
+	default:
+		t.Error("its subscriptions do not end")
+	}
+}
