@@ -193,11 +193,16 @@ func (n *session) idleFor() time.Duration {
 	return time.Since(n.used)
 }
 
-// begin notes a call whose answer comes on the standing stream.
-func (n *session) begin() {
+// begin notes a call whose answer comes on the standing stream; false if that has
+// ended.
+func (n *session) begin() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.ctx.Err() != nil || n.leaving && n.calls == 0 {
+		return false
+	}
 	n.calls++
+	return true
 }
 
 // finish notes that it has come.

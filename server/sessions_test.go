@@ -1,6 +1,8 @@
 package server
 
 import (
+	"io"
+	"net/http"
 	"net/http/httptest"
 	"testing"
 	"time"
@@ -52,5 +54,31 @@ func TestASessionOpensDuringTheEnd(t *testing.T) {
 	case <-n.client.goodbye():
 	default:
 		t.Error("its subscriptions do not end")
+	}
+}
+
+// TestAMessageComesDuringTheEnd: it is not accepted if its answer has no stream
+// to come on any more.
+func TestAMessageComesDuringTheEnd(t *testing.T) {
+	h := &HTTP{Servers: map[string]*Server{"default": bare()}, BodyBytes: 1000, Sessions: 10, Idle: time.Hour}
+	handler := h.Handler()
+	n := one(t, h.sessions)
+	n.carryAnswers()
+	n.listen(newStream(usualTimes))
+	body, client := io.Pipe()
+	go func() {
+		message := request("ping", "")
+		_, _ = io.WriteString(client, message[:1]) // it is read when the session was found
+		h.closeStreams()
+		_, _ = io.WriteString(client, message[1:])
+		_ = client.Close()
+	}()
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "POST", "http://localhost/message?sessionId="+n.id, body))
+	if w.Code != http.StatusNotFound {
+		t.Errorf("answered with %d %s", w.Code, w.Body)
+	}
+	if n.idleFor() == 0 {
+		t.Error("the session stays busy")
 	}
 }
