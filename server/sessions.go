@@ -73,12 +73,14 @@ func (s *sessions) open(server *Server, r *http.Request) (*session, error) {
 }
 
 // find is the session of a transport that a request names, if its sender may use
-// it. The request counts as open until done.
+// it. The request counts as open until done: from the moment on in which the
+// session is found, or it could expire in between.
 func (s *sessions) find(id string, older bool, r *http.Request) (n *session, done func()) {
+	sender := credential(r)
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	n = s.byID[id]
-	s.mu.Unlock()
-	if n == nil || n.credential != credential(r) || n.isOlder() != older {
+	if n == nil || n.credential != sender || n.isOlder() != older {
 		return nil, nil
 	}
 	return n, n.use()
@@ -118,9 +120,13 @@ func (s *sessions) end(n *session) {
 	_, open := s.byID[n.id]
 	delete(s.byID, n.id)
 	s.mu.Unlock()
-	if !open {
-		return
+	if open {
+		n.end()
 	}
+}
+
+// end is the end of a session that nobody can find any more.
+func (n *session) end() {
 	n.client.end()
 	n.cancel(errSessionEnded)
 	n.client.gone()
@@ -174,11 +180,12 @@ func (s *sessions) expire(ctx context.Context) {
 		for _, n := range s.byID {
 			if n.idleFor() > s.idle {
 				old = append(old, n)
+				delete(s.byID, n.id)
 			}
 		}
 		s.mu.Unlock()
 		for _, n := range old {
-			s.end(n)
+			n.end()
 		}
 	}
 }

@@ -1,10 +1,12 @@
 package server
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -81,4 +83,38 @@ func TestAMessageComesDuringTheEnd(t *testing.T) {
 	if n.idleFor() == 0 {
 		t.Error("the session stays busy")
 	}
+}
+
+// TestASessionIsFoundAsItExpires: it has either gone, or stays for the request
+// that found it.
+func TestASessionIsFoundAsItExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := newSessions(1000, time.Millisecond)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go all.expire(ctx)
+		var ids []string
+		for range 1000 {
+			ids = append(ids, one(t, all).id)
+		}
+		r := httptest.NewRequestWithContext(t.Context(), "POST", "/mcp", nil)
+		<-time.After(time.Second) // which is when they expire
+		found := map[*session]func(){}
+		for _, id := range ids {
+			if n, done := all.find(id, false, r); n != nil {
+				found[n] = done
+			}
+		}
+		synctest.Wait()
+		lost := 0
+		for n, done := range found {
+			if n.ctx.Err() != nil {
+				lost++
+			}
+			done()
+		}
+		if lost > 0 {
+			t.Errorf("of %d sessions that were found %d have ended", len(found), lost)
+		}
+	})
 }
