@@ -49,7 +49,7 @@ func (h *HTTP) message(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		if message := answer(); message != nil {
-			_ = n.tell(message) // without its stream the client has gone
+			n.reply(message)
 		}
 	}()
 }

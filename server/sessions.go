@@ -249,13 +249,24 @@ func (n *session) leave() {
 // tell sends a message on the standing stream. Without one it is lost, as MCP has
 // it: what belongs to a call goes on the call's own stream.
 func (n *session) tell(message []byte) error {
-	n.mu.Lock()
-	standing := n.standing
-	n.mu.Unlock()
-	if standing == nil {
-		return errStreamClosed
+	if standing := n.stream(); standing != nil {
+		return standing.Send(message)
 	}
-	return standing.Send(message)
+	return errStreamClosed
+}
+
+// reply sends an answer on it, and waits if the client has too much to read. Without
+// its stream the client has gone.
+func (n *session) reply(answer []byte) {
+	if standing := n.stream(); standing != nil {
+		_ = standing.Push(answer)
+	}
+}
+
+func (n *session) stream() *stream {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.standing
 }
 
 // listen makes a stream the standing one, in place of the one before. One that

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -80,7 +81,7 @@ func TestAMessageComesDuringTheEnd(t *testing.T) {
 	if w.Code != http.StatusNotFound {
 		t.Errorf("answered with %d %s", w.Code, w.Body)
 	}
-	if n.idleFor() == 0 {
+	if n.busy > 0 {
 		t.Error("the session stays busy")
 	}
 }
@@ -115,6 +116,45 @@ func TestASessionIsFoundAsItExpires(t *testing.T) {
 		}
 		if lost > 0 {
 			t.Errorf("of %d sessions that were found %d have ended", len(found), lost)
+		}
+	})
+}
+
+// TestAnswersWaitForTheirStream: a client of the older transport that reads slowly
+// gets every answer.
+func TestAnswersWaitForTheirStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &HTTP{Servers: map[string]*Server{"default": bare()}, BodyBytes: 1000, Sessions: 10, Idle: time.Hour}
+		handler := h.Handler()
+		n := one(t, h.sessions)
+		n.carryAnswers()
+		out := newStream(usualTimes)
+		n.listen(out)
+		if err := n.tell(make([]byte, streamBytes)); err != nil {
+			t.Fatal(err)
+		}
+		post := func() {
+			w := httptest.NewRecorder()
+			handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "POST", "http://localhost/message?sessionId="+n.id, strings.NewReader(request("ping", ""))))
+			if w.Code != http.StatusAccepted {
+				t.Errorf("answered with %d %s", w.Code, w.Body)
+			}
+			synctest.Wait()
+		}
+		post()
+		out.take()
+		synctest.Wait()
+		if got, _ := out.take(); len(got) != 1 || string(got[0]) != result("{}") {
+			t.Errorf("the stream has %q, want the answer", got)
+		}
+		if err := n.tell(make([]byte, streamBytes)); err != nil {
+			t.Fatal(err)
+		}
+		post()
+		h.sessions.end(n) // which nobody who waits outlives
+		synctest.Wait()
+		if n.busy > 0 {
+			t.Error("the session stays busy")
 		}
 	})
 }
