@@ -158,3 +158,28 @@ func TestAnswersWaitForTheirStream(t *testing.T) {
 		}
 	})
 }
+
+// TestACallKeepsToItsStream: what there is no room for on it comes on no other, as
+// long as the call is under way.
+func TestACallKeepsToItsStream(t *testing.T) {
+	n := one(t, newSessions(10, time.Hour))
+	standing, own := newStream(usualTimes), newStream(usualTimes)
+	n.listen(standing)
+	c := call{client: n.client}
+	if err := own.Send(make([]byte, streamBytes)); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.send(own, []byte("one too many")); err == nil {
+		t.Error("it was sent")
+	}
+	if got, _ := standing.take(); len(got) != 0 {
+		t.Errorf("the standing stream has %q", got)
+	}
+	own.close()
+	if err := c.send(own, []byte("after the end")); err != nil {
+		t.Error(err)
+	}
+	if got, _ := standing.take(); len(got) != 1 {
+		t.Errorf("the standing stream has %q", got)
+	}
+}
