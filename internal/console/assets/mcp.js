@@ -67,8 +67,9 @@ export class Client {
     this.pause();
     this.session = this.#version = '';
     const params = { protocolVersion: VERSION, capabilities: CAPABILITIES, clientInfo: { name: 'mcpx console', version: '1' } };
-    const response = await this.#post({ jsonrpc: '2.0', id: ++this.#lastID, method: 'initialize', params });
-    const result = await this.#answer(response, this.#lastID);
+    const id = ++this.#lastID;
+    const response = await this.#post({ jsonrpc: '2.0', id, method: 'initialize', params });
+    const result = await this.#answer(response, id);
     this.session = response.headers.get('Mcp-Session-Id') ?? '';
     this.#version = result.protocolVersion;
     await this.notify('notifications/initialized');
@@ -132,9 +133,10 @@ export class Client {
   }
 
   async #exchange(message, label, again = true) {
+    const { session } = this;
     const response = await this.#post(message);
-    if (response.status === 404 && this.session && again) { // forgotten: nothing was done yet
-      await this.open();
+    if (response.status === 404 && session && again) { // forgotten: nothing was done yet
+      if (this.session === session || !this.isOpen) await this.open(); // unless another request has done so
       return this.#exchange(message, label, false);
     }
     return this.#answer(response, message.id, label);
