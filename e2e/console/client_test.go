@@ -85,3 +85,28 @@ func TestRequestDuringInitialize(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
+
+// TestCancelledBeforeItIsSent: a call that is cancelled while its session opens is
+// never made.
+func TestCancelledBeforeItIsSent(t *testing.T) {
+	t.Parallel()
+	got := runClient(t, `
+		const stop = new AbortController();
+		stop.abort();
+		const first = await outcome(client.request('never', {}, { signal: stop.signal }));
+		await client.open();
+		forgotten = 's1';
+		hold('initialize');
+		const again = new AbortController();
+		const call = outcome(client.request('once', {}, { signal: again.signal }));
+		await until(() => held.get('initialize').length === 1);
+		again.abort();
+		const opening = client.open();
+		release('initialize');
+		await opening;
+		await client.request('after');
+		return [first, await call, sent.filter((s) => s.startsWith('once') || s.startsWith('never'))].join(', ');`)
+	if want := "Cancelled, Cancelled, once s1"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}

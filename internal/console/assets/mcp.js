@@ -83,12 +83,13 @@ export class Client {
    * @param {{progress?: (p: any) => void, signal?: AbortSignal, label?: string}} [options]
    */
   async request(method, params = {}, { progress, signal, label } = {}) {
+    if (signal?.aborted) throw new Cancelled();
     const id = ++this.#lastID;
     if (progress) {
       params = { ...params, _meta: { ...params._meta, progressToken: id } };
       this.#progress.set(id, progress);
     }
-    const call = this.#exchange({ jsonrpc: '2.0', id, method, params }, label).finally(() => this.#progress.delete(id));
+    const call = this.#exchange({ jsonrpc: '2.0', id, method, params }, { label, signal }).finally(() => this.#progress.delete(id));
     if (!signal) return call;
     call.catch(() => {}); // after a cancel nobody waits for it
     return Promise.race([call, new Promise((_, reject) => {
@@ -132,12 +133,13 @@ export class Client {
     this.session = this.#version = '';
   }
 
-  async #exchange(message, label, again = true) {
+  async #exchange(message, { label, signal }, again = true) {
     const { session } = this;
     const response = await this.#post(message);
     if (response.status === 404 && session && again) { // forgotten: nothing was done yet
       if (this.session === session || !this.isOpen) await this.open(); // unless another request has done so
-      return this.#exchange(message, label, false);
+      if (signal?.aborted) throw new Cancelled();
+      return this.#exchange(message, { label, signal }, false);
     }
     return this.#answer(response, message.id, label);
   }
