@@ -23,6 +23,7 @@ window.fetch = async (url, { method, body, headers, signal }) => {
 	sent.push(name + ' ' + session);
 	const reply = name === 'initialize' ? answer(200, { id: m.id, result: { protocolVersion: '2025-11-25' } }, { 'Mcp-Session-Id': 's' + ++sessions })
 		: session === forgotten ? answer(404, { error: { message: 'there is no such session' } })
+		: name === 'ask' ? new Response('data: {"id":"mcpx-1","method":"elicitation/create"}\n\n', { headers: { 'Content-Type': 'text/event-stream' } })
 		: m.id === undefined || !m.method ? new Response(null, { status: 202 })
 		: answer(200, { id: m.id, result: { method: m.method } });
 	if (held.has(name)) await new Promise((go) => held.get(name).push(go));
@@ -107,6 +108,29 @@ func TestCancelledBeforeItIsSent(t *testing.T) {
 		await client.request('after');
 		return [first, await call, sent.filter((s) => s.startsWith('once') || s.startsWith('never'))].join(', ');`)
 	if want := "Cancelled, Cancelled, once s1"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// TestAskedBefore: what a session asked that has gone is not answered in the next
+// one, where the same id is another question's.
+func TestAskedBefore(t *testing.T) {
+	t.Parallel()
+	got := runClient(t, `
+		await client.open();
+		outcome(client.request('ask'));
+		await until(() => asked.length === 1);
+		forgotten = 's1';
+		await client.request('other');
+		outcome(client.request('ask'));
+		await until(() => asked.length === 2);
+		asked[0]({ action: 'accept' });
+		await settled();
+		const before = sent.filter((s) => s.startsWith('answer')).length;
+		asked[1]({ action: 'decline' });
+		await settled();
+		return [before, sent.filter((s) => s.startsWith('answer'))].join(' ');`)
+	if want := "0 answer to mcpx-1 s2"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

@@ -65,6 +65,7 @@ export class Client {
 
   async #initialize() {
     this.pause();
+    this.#withdraw();
     this.session = this.#version = '';
     const params = { protocolVersion: VERSION, capabilities: CAPABILITIES, clientInfo: { name: 'mcpx console', version: '1' } };
     const id = ++this.#lastID;
@@ -129,8 +130,15 @@ export class Client {
   /** Ends the session, also while the page goes away. */
   close() {
     this.pause();
+    this.#withdraw();
     if (this.session) fetch(this.#url, { method: 'DELETE', headers: this.#headers(), keepalive: true }).catch(() => {});
     this.session = this.#version = '';
+  }
+
+  /** What the session asked that ends here is not asked any more: the next one has the same ids for other questions. */
+  #withdraw() {
+    for (const asked of this.#asked.values()) asked.abort();
+    this.#asked.clear();
   }
 
   async #exchange(message, { label, signal }, again = true) {
@@ -209,7 +217,7 @@ export class Client {
     } catch (error) {
       reply = { error: { code: error.code ?? -32603, message: error.message } };
     }
-    this.#asked.delete(id);
+    if (this.#asked.get(id) === ended) this.#asked.delete(id);
     if (!ended.signal.aborted) await this.#post({ jsonrpc: '2.0', id, ...reply }).catch(() => {});
   }
 }
