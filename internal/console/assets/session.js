@@ -104,17 +104,27 @@ function notification(method, params = {}, label) {
   const list = /^notifications\/(tools|prompts|resources)\/list_changed$/.exec(method)?.[1];
   if (list) reload(list);
   if (list === 'resources') reload('templates');
-  if (method === 'notifications/resources/updated' && state.subscriptions.has(params.uri)) {
+  if (method !== 'notifications/resources/updated') return;
+  if (subscribing.has(params.uri)) subscribing.set(params.uri, subscribing.get(params.uri) + 1);
+  if (state.subscriptions.has(params.uri)) {
     state.subscriptions.set(params.uri, { count: state.subscriptions.get(params.uri).count + 1, at: Date.now() });
     emit('updated', params.uri);
   }
 }
 
+const subscribing = new Map(); // URI → updates that came before the answer did
+
 export async function subscribe(uri) {
-  await request('resources/subscribe', { uri });
-  state.subscriptions.set(uri, { count: 0, at: Date.now() });
+  subscribing.set(uri, 0);
+  try {
+    await request('resources/subscribe', { uri });
+    state.subscriptions.set(uri, { count: subscribing.get(uri), at: Date.now() });
+  } finally {
+    subscribing.delete(uri);
+  }
   note({ kind: 'notice', from: 'mcpx', text: `subscribed to ${uri}` });
   emit('subscriptions');
+  if (state.subscriptions.get(uri).count > 0) emit('updated', uri);
 }
 
 /** Hears of a resource on a new stream again; what changed between the two nobody has heard of. */

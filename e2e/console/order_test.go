@@ -1,0 +1,85 @@
+package console
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// keeping lets a test keep answers back, make them itself, or change them:
+// $keep[method] takes what lets each go, $change(text, method) is the text of each.
+const keeping = `
+window.$keep = {};
+window.$change = (text) => text;
+const before = window.fetch;
+window.fetch = async (...request) => {
+	const { method } = JSON.parse(request[1]?.body ?? '{}');
+	const response = await before(...request);
+	if ($keep[method]) {
+		const made = await new Promise((go) => $keep[method].push(go));
+		if (made) return made;
+	}
+	if (!method || response.headers.get('Content-Type') !== 'application/json') return response;
+	return new Response($change(await response.text(), method), response);
+};`
+
+// keeper is a page whose answers can be kept back.
+func (s *site) keeper(t *testing.T, route string) *page {
+	t.Helper()
+	p := s.tab(t)
+	p.script(keeping)
+	p.do(chromedp.Navigate(s.url + "/" + route))
+	return p
+}
+
+// keep keeps the answers to a method back from now on.
+func (p *page) keep(method string) { p.eval(fmt.Sprintf(`$keep[%q] = []`, method)) }
+
+// kept waits until that many answers are kept back.
+func (p *page) kept(method string, n int) {
+	p.waitFor(fmt.Sprintf(`$keep[%q].length === %d`, method, n))
+}
+
+// release lets them go, and the ones after.
+func (p *page) release(method string) {
+	p.eval(fmt.Sprintf(`const all = $keep[%q]; delete $keep[%q]; all.forEach((go) => go())`, method, method))
+}
+
+// updates has the server tell that often that test://one has changed.
+func (s *site) updates(t *testing.T, n int) {
+	t.Helper()
+	list := `{"uri": "test://one"}`
+	for range n - 1 {
+		list += `, {"uri": "test://one"}`
+	}
+	p := s.open(t, "#/default/demo/tools/say")
+	p.click("JSON")
+	p.fill("Arguments as JSON", `{"method": "notifications/resources/updated", "params": [`+list+`]}`)
+	p.click("Run")
+	p.waitText(".output", fmt.Sprintf("said %d", n))
+}
+
+const resourceOne = "#/default/demo/resources/test%3A%2F%2Fone"
+
+// TestUpdatedAtOnce: what changes before the page has heard that it is subscribed
+// counts.
+func TestUpdatedAtOnce(t *testing.T) {
+	t.Parallel()
+	s := full(t).serve(t)
+	p := s.keeper(t, resourceOne)
+	p.waitText(".nav-server", "Ready")
+	p.keep("resources/subscribe")
+	p.click("Subscribe")
+	p.kept("resources/subscribe", 1)
+	s.updates(t, 1)
+	p.eval(`document.activeElement.blur()`)
+	p.keys("l")
+	p.waitText(".log-line", "resources/updated test://one")
+	if got := p.text(".actions"); got != "Read\nSubscribe" {
+		t.Errorf("before the answer the page has %q", got)
+	}
+	p.release("resources/subscribe")
+	p.waitText(".actions", "1 update so far")
+	p.waitText(".output", "this is test://one of test")
+}
