@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -82,4 +83,48 @@ func TestUpdatedAtOnce(t *testing.T) {
 	p.release("resources/subscribe")
 	p.waitText(".actions", "1 update so far")
 	p.waitText(".output", "this is test://one of test")
+}
+
+// contents answers the nth read that was kept back with a text.
+func (p *page) contents(n int, text string) {
+	p.eval(fmt.Sprintf(`const id = $t.posted.filter((m) => m.method === 'resources/read')[%d].id;
+		$keep['resources/read'][%d](new Response(JSON.stringify({ id, result: { contents: [{ uri: 'test://one', text: %q }] } }), { headers: { 'Content-Type': 'application/json' } }))`, n, n, text))
+}
+
+// TestReadsOutOfOrder: an older read that is answered after a newer one does not
+// take its place.
+func TestReadsOutOfOrder(t *testing.T) {
+	t.Parallel()
+	p := full(t).serve(t).keeper(t, resourceOne)
+	p.waitText(".nav-server", "Ready")
+	p.keep("resources/read")
+	p.click("Read")
+	p.kept("resources/read", 1)
+	p.click("Read")
+	p.kept("resources/read", 2)
+	p.contents(1, "as it is now")
+	p.waitText(".output", "as it is now")
+	p.contents(0, "as it was before")
+	p.waitFor(`JSON.parse(localStorage.getItem('mcpx.history')).length === 2`)
+	if got := p.text(".output"); !strings.Contains(got, "as it is now") {
+		t.Errorf("the page shows %q", got)
+	}
+}
+
+// TestManyUpdates: changes that come while the page still reads are read once,
+// after that.
+func TestManyUpdates(t *testing.T) {
+	t.Parallel()
+	s := full(t).serve(t)
+	p := s.keeper(t, resourceOne)
+	p.click("Subscribe")
+	p.waitText(".actions", "Subscribed")
+	p.keep("resources/read")
+	s.updates(t, 6)
+	p.waitText(".actions", "6 updates so far")
+	p.kept("resources/read", 1)
+	p.contents(0, "as it was before")
+	p.kept("resources/read", 2)
+	p.contents(1, "as it is now")
+	p.waitText(".output", "as it is now")
 }
