@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"mcpx/internal/mcptest"
 )
 
 // keeping lets a test keep answers back, make them itself, or change them:
@@ -127,4 +129,28 @@ func TestManyUpdates(t *testing.T) {
 	p.kept("resources/read", 2)
 	p.contents(1, "as it is now")
 	p.waitText(".output", "as it is now")
+}
+
+// TestLeftSchema: what goes wrong with a schema that was left is no trouble of the
+// one that is shown.
+func TestLeftSchema(t *testing.T) {
+	t.Parallel()
+	p := config{"schemas": map[string]any{
+		"default": servers(map[string]any{"one": mcptest.Upstream(t)}),
+		"work":    servers(map[string]any{"two": mcptest.Upstream(t)}),
+	}}.serve(t).tab(t)
+	p.script(keeping + `
+		$keep['tools/list'] = [];
+		$t.banners = '';
+		addEventListener('DOMContentLoaded', () => new MutationObserver(() => { $t.banners += document.getElementById('banner').innerText; }).observe(document.getElementById('banner'), { childList: true }));`)
+	p.do(chromedp.Navigate(p.url + "/"))
+	p.kept("tools/list", 1)
+	p.choose("Schema", "work")
+	p.eval(`const [go] = $keep['tools/list']; delete $keep['tools/list'];
+		go(new Response('{"error":{"message":"there is no such session"}}', { status: 404, headers: { 'Content-Type': 'application/json' } }))`)
+	p.click("two")
+	p.waitText(".items", "echo")
+	if got := value[string](p, `$t.banners`); got != "" {
+		t.Errorf("the page said %q", got)
+	}
 }

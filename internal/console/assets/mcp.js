@@ -145,9 +145,9 @@ export class Client {
     const { session } = this;
     const response = await this.#post(message);
     if (response.status === 404 && session && again) { // forgotten: nothing was done yet
-      if (this.session === session || !this.isOpen) await this.open(); // unless another request has done so
+      if (this.session === session || this.#opening) await this.open(); // unless another request has done so
       if (signal?.aborted) throw new Cancelled();
-      return this.#exchange(message, { label, signal }, false);
+      if (this.isOpen) return this.#exchange(message, { label, signal }, false);
     }
     return this.#answer(response, message.id, label);
   }

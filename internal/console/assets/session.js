@@ -40,10 +40,11 @@ export async function openSchema(schema) {
     emit('status');
     emit('items');
   }
+  const mine = client;
   try {
-    await client.open();
+    await mine.open();
   } catch (error) {
-    lost(error);
+    lost(error, mine);
     throw error;
   }
 }
@@ -73,7 +74,7 @@ async function reload(kind) {
       }
     } catch (error) {
       if (from === client) state.items[kind] ??= [];
-      lost(error);
+      lost(error, from);
     }
   } while (reloading.get(kind) && from === client);
   reloading.delete(kind);
@@ -172,7 +173,9 @@ function connected(connection, problem = '') {
   emit('connection');
 }
 
-function lost(error) {
+/** Says that something failed, unless it did so to a schema that is not shown any more. */
+function lost(error, of = client) {
+  if (of !== client) return;
   if (error instanceof RPCError) return note({ kind: 'session', level: 'error', from: 'mcpx', text: error.message });
   if (!(error instanceof HTTPError)) return connected('offline'); // fetch has no more to say
   connected(error.status === 401 ? 'unauthorized' : 'failed', error.message);
