@@ -131,6 +131,29 @@ func TestManyUpdates(t *testing.T) {
 	p.waitText(".output", "as it is now")
 }
 
+// TestResultOfAnotherSchema: a call's result is not shown where another schema has
+// a tool of the same name.
+func TestResultOfAnotherSchema(t *testing.T) {
+	t.Parallel()
+	s := config{"schemas": map[string]any{
+		"default": servers(map[string]any{"demo": mcptest.Upstream(t)}),
+		"work":    servers(map[string]any{"demo": mcptest.Upstream(t)}),
+	}}.serve(t)
+	p := s.keeper(t, "#/default/demo/tools/pid")
+	p.waitFor(`$t.action('Run')`)
+	p.keep("tools/call")
+	p.click("Run")
+	p.kept("tools/call", 1)
+	p.do(chromedp.Navigate(p.url + "/#/work/demo/tools/pid"))
+	p.waitText(".output", "No result yet")
+	p.waitFor(`$t.action('Run')`)
+	p.release("tools/call")
+	p.waitFor(`JSON.parse(localStorage.getItem('mcpx.history'))?.length === 1`)
+	if got := p.text(".output"); !strings.Contains(got, "No result yet") {
+		t.Errorf("the page shows %q", got)
+	}
+}
+
 // TestLeftSchema: what goes wrong with a schema that was left is no trouble of the
 // one that is shown.
 func TestLeftSchema(t *testing.T) {

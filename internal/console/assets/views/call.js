@@ -36,7 +36,7 @@ function page(main, item, signal) {
   const input = panel(item);
   const output = h('section', { class: 'output', 'aria-label': 'Result' });
   const draw = (run) => {
-    if (run?.item.key !== item.key || run.item.kind !== item.kind) return;
+    if (!run || run !== lastRun(item)) return; // another's, perhaps of the same name in another schema
     drawRun(output, run);
     input.busy(run.outcome === 'running' ? run : null);
     const below = input.el.getBoundingClientRect().bottom <= output.getBoundingClientRect().top; // one column: the result may be out of sight
