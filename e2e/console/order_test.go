@@ -177,3 +177,18 @@ func TestLeftSchema(t *testing.T) {
 		t.Errorf("the page said %q", got)
 	}
 }
+
+// TestRefusedOnce: a session that cannot be opened again at first is tried again.
+func TestRefusedOnce(t *testing.T) {
+	t.Parallel()
+	p := full(t).serve(t).keeper(t, "")
+	p.waitFor(`$t.streams === 1`)
+	first := value[string](p, `$t.session`)
+	p.keep("initialize")
+	p.drop(first)
+	p.kept("initialize", 1)
+	p.eval(`const [go] = $keep.initialize; delete $keep.initialize;
+		go(new Response('{"error":{"message":"too many sessions are open"}}', { status: 503, headers: { 'Content-Type': 'application/json' } }))`)
+	p.waitFor(`$t.streams > 2`)
+	p.forgive("404")
+}

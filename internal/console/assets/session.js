@@ -205,9 +205,9 @@ export async function poll() {
     lost(error);
     return;
   }
-  if (state.connection === 'open') return;
-  const schema = schemas().includes(state.schema) ? state.schema : '';
-  if (schema && client) await (client.isOpen ? client.request('ping').then(() => connected('open')) : client.open()).catch(lost);
+  const mine = schemas().includes(state.schema) ? client : null;
+  if (!mine || state.connection === 'open' && mine.isOpen) return;
+  await (mine.isOpen ? mine.request('ping').then(() => connected('open')) : mine.open()).catch((error) => lost(error, mine));
 }
 
 /** Notes what became of servers since the last look, and reads their lists again. */
