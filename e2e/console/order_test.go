@@ -192,3 +192,34 @@ func TestRefusedOnce(t *testing.T) {
 	p.waitFor(`$t.streams > 2`)
 	p.forgive("404")
 }
+
+// TestChangedWhileTyping: what a person has typed stays when the tool is described
+// in another way, or is away for a moment.
+func TestChangedWhileTyping(t *testing.T) {
+	t.Parallel()
+	s := full(t).serve(t)
+	p := s.keeper(t, "#/default/demo/tools/echo")
+	change := func(to string) {
+		t.Helper()
+		p.eval(`$change = (text, method) => (method === 'tools/list' ? ` + to + ` : text)`)
+		other := s.open(t, "#/default/demo/tools/change")
+		other.fill("notices", "1")
+		other.click("Run")
+		other.waitText(".outcome", "Success")
+	}
+	p.fill("text", "half a sent")
+	change(`text.replaceAll('"description":"', '"description":"Now: ')`)
+	p.waitText(".lead", "Now: ")
+	if got := value[string](p, `$t.field('text').value`); got != "half a sent" {
+		t.Errorf("the field has %q", got)
+	}
+	p.click("JSON")
+	p.fill("Arguments as JSON", `{"text": "half a sentence"}`)
+	change(`'{"id":' + JSON.parse(text).id + ',"result":{"tools":[]}}'`)
+	p.waitText("main", "echo is not there")
+	change(`text`)
+	p.waitFor(`$t.field('Arguments as JSON')`)
+	if got := value[string](p, `$t.field('Arguments as JSON').value`); !strings.Contains(got, "half a sentence") {
+		t.Errorf("the editor has %q", got)
+	}
+}
