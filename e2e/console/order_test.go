@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -222,4 +223,26 @@ func TestChangedWhileTyping(t *testing.T) {
 	if got := value[string](p, `$t.field('Arguments as JSON').value`); !strings.Contains(got, "half a sentence") {
 		t.Errorf("the editor has %q", got)
 	}
+}
+
+// TestChangedWithoutAStream: what changes while the page hears nothing is read when
+// it does again.
+func TestChangedWithoutAStream(t *testing.T) {
+	t.Parallel()
+	p := full(t).serve(t).keeper(t, "#/default/demo/tools/echo")
+	p.waitText(".lead", " ")
+	p.waitFor(`$t.streams === 1`)
+	p.eval(`$change = (text) => text.replaceAll('"description":"', '"description":"Now: ')`)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.url+"/mcp/default?expose=flat", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Mcp-Session-Id", value[string](p, `$t.session`))
+	answer, err := http.DefaultClient.Do(r) // in place of the page's own
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	p.waitFor(`$t.streams === 2`)
+	p.waitText(".lead", "Now: ")
 }

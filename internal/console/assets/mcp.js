@@ -33,7 +33,7 @@ export class Cancelled extends Error {
  * @property {(method: string, params: any, about: {label?: string, signal: AbortSignal}) => Promise<any>} request what a server asks
  * @property {(method: string, params: any, label?: string) => void} notification
  * @property {() => void} opened a session stands, the first or a new one
- * @property {() => void} listening its stream stands, the first or a new one: what it tells of is heard from now on
+ * @property {(again: boolean) => void} listening its stream stands, the first or, again, a new one: what it tells of is heard from now on
  */
 
 export class Client {
@@ -46,6 +46,7 @@ export class Client {
   #progress = new Map(); // progress token → who hears of it
   #asked = new Map(); // id of a server's request → its AbortController
   #stream = null; // AbortController of the standing stream
+  #heard = ''; // the session that had a stream last
 
   /** @param {string} url @param {Hooks} hooks */
   constructor(url, hooks) {
@@ -186,7 +187,8 @@ export class Client {
         if (response.status === 404) return await this.open();
         if (!response.ok) throw new HTTPError(response.status, response.statusText);
         failures = 0;
-        this.#hooks.listening();
+        this.#hooks.listening(this.#heard === this.session);
+        this.#heard = this.session;
         for await (const m of messages(response)) this.#take(m);
       } catch {
         if (stop.signal.aborted) return;

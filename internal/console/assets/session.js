@@ -32,7 +32,7 @@ export async function openSchema(schema) {
       request: answer,
       notification,
       opened: () => (mine === client ? opened() : mine.close()), // another schema may have been chosen meanwhile
-      listening: () => { if (mine === client) [...state.subscriptions.keys()].forEach(resubscribe); },
+      listening: (again) => { if (mine === client) listening(again); },
     });
     state.schema = schema;
     state.items = { tools: null, prompts: null, resources: null, templates: null };
@@ -53,10 +53,17 @@ export async function openSchema(schema) {
 function opened() {
   connected('open');
   note({ kind: 'session', from: 'mcpx', text: `session opened for the schema ${state.schema}` });
-  for (const kind of Object.keys(LISTS)) reload(kind);
+  reloadAll();
   if (state.level) client.request('logging/setLevel', { level: state.level }).catch(() => {});
 }
 
+/** Its stream stands: hear of what was followed. What changed while there was none nobody has heard of. */
+function listening(again) {
+  [...state.subscriptions.keys()].forEach(resubscribe);
+  if (again) reloadAll();
+}
+
+const reloadAll = () => Object.keys(LISTS).forEach(reload);
 const reloading = new Map(); // kind → whether it is to be read once more
 
 /** Reads a list; what is asked for meanwhile is read once, after it. */
@@ -222,7 +229,7 @@ function compare(before) {
     }
     changed ||= was.state !== now.state || ['tools', 'prompts', 'resources'].some((k) => was[k] !== now[k]);
   }
-  if (changed && client?.isOpen) for (const kind of Object.keys(LISTS)) reload(kind);
+  if (changed && client?.isOpen) reloadAll();
 }
 
 let resting;
