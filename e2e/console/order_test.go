@@ -246,3 +246,17 @@ func TestChangedWithoutAStream(t *testing.T) {
 	p.waitFor(`$t.streams === 2`)
 	p.waitText(".lead", "Now: ")
 }
+
+// TestTwoPages: the calls of one page are not lost when another remembers its own.
+func TestTwoPages(t *testing.T) {
+	t.Parallel()
+	p := full(t).serve(t).open(t, "#/default/demo/tools/pid")
+	p.waitFor(`$t.action('Run')`)
+	p.eval(`localStorage.setItem('mcpx.history', JSON.stringify([{ at: 1, schema: 'default', server: 'demo', kind: 'tools', name: 'of_another_page', outcome: 'ok' }]));
+		dispatchEvent(new StorageEvent('storage', { key: 'mcpx.history' }))`)
+	p.click("Run")
+	p.waitText(".outcome", "Success")
+	p.click("History")
+	p.waitText(".history", "pid")
+	p.waitText(".history", "of_another_page")
+}
