@@ -19,6 +19,8 @@ type Client struct {
 	*conversation
 	send func(message []byte) error                                              // queues a message to the client; never waits
 	ask  func(ctx context.Context, method string, params []byte) ([]byte, error) // how it is asked, if not by a request
+
+	token func() []byte // of progress, if that may change during a call
 }
 
 // conversation is what the streams of a client share.
@@ -309,10 +311,16 @@ func (c *Client) setLevel(level string) {
 // none.
 func (c *Client) progress(meta []byte) func(params []byte) {
 	token := rawjson.Get(meta, "progressToken")
-	if rawjson.IsNull(token) {
+	if c.token == nil && rawjson.IsNull(token) {
 		return nil
 	}
 	return func(params []byte) {
-		c.Notify("notifications/progress", rawjson.With(params, "progressToken", token))
+		now := token
+		if c.token != nil {
+			now = c.token()
+		}
+		if !rawjson.IsNull(now) {
+			c.Notify("notifications/progress", rawjson.With(params, "progressToken", now))
+		}
 	}
 }

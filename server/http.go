@@ -93,10 +93,7 @@ func (h *HTTP) Open() int { return len(h.sessions.all()) }
 // closeStreams ends what would never end by itself.
 func (h *HTTP) closeStreams() {
 	close(h.ended)
-	for _, n := range h.sessions.all() {
-		n.client.end()
-		n.leave()
-	}
+	h.sessions.leave()
 }
 
 // refuse answers with an error that no request can be blamed for.
@@ -236,6 +233,16 @@ type call struct {
 	isLasting bool // it has a session, whose end ends it
 }
 
+// send sends a message on the call's own stream. Where that has ended, the call is
+// over, but not all that it began: the standing stream has the rest.
+func (c call) send(own *stream, message []byte) error {
+	err := own.Send(message)
+	if !errors.Is(err, errStreamClosed) || c.client.send == nil {
+		return err
+	}
+	return c.client.send(message)
+}
+
 // answer takes a message and writes the answer, with all that belongs to the
 // call on the same stream.
 func (h *HTTP) answer(w http.ResponseWriter, r *http.Request, c call) {
@@ -245,12 +252,7 @@ func (h *HTTP) answer(w http.ResponseWriter, r *http.Request, c call) {
 	if c.isLasting {
 		reply = func(answer []byte) { replied <- answer }
 	}
-	answer, due := c.server.accept(c.ctx, c.client.through(func(message []byte) error {
-		if err := out.Send(message); err == nil || c.client.send == nil {
-			return err
-		}
-		return c.client.send(message) // the call is over, but not all that it began
-	}), c.body, reply)
+	answer, due := c.server.accept(c.ctx, c.client.through(func(message []byte) error { return c.send(out, message) }), c.body, reply)
 	if due == begun {
 		answer = func() []byte { return <-replied }
 	}

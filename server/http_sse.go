@@ -23,9 +23,10 @@ func (h *HTTP) sse(w http.ResponseWriter, r *http.Request, s *Server) {
 // message takes what a client of the older transport posts; the answer comes on
 // its stream.
 func (h *HTTP) message(w http.ResponseWriter, r *http.Request) {
+	const none = "there is no such session; open one with GET /sse"
 	n, done := h.sessions.find(r.URL.Query().Get("sessionId"), true, r)
 	if n == nil {
-		refuse(w, http.StatusNotFound, "there is no such session; open one with GET /sse")
+		refuse(w, http.StatusNotFound, none)
 		return
 	}
 	body, ok := h.body(w, r)
@@ -33,7 +34,11 @@ func (h *HTTP) message(w http.ResponseWriter, r *http.Request) {
 		done()
 		return
 	}
-	n.begin()
+	if !n.begin() { // it has ended meanwhile, and its stream with it
+		done()
+		refuse(w, http.StatusNotFound, none)
+		return
+	}
 	answer, _ := n.server.acceptText(n.ctx, n.client, body, nil)
 	w.WriteHeader(http.StatusAccepted)
 	_, _ = io.WriteString(w, "Accepted")
@@ -44,7 +49,7 @@ func (h *HTTP) message(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		if message := answer(); message != nil {
-			_ = n.tell(message) // without its stream the client has gone
+			n.reply(message)
 		}
 	}()
 }

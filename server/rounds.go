@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"mcpx/internal/jsonrpc"
@@ -37,8 +38,15 @@ type round struct {
 	result chan outcome
 	over   chan struct{} // closed when the result is there
 	cancel context.CancelCauseFunc
+	stream atomic.Pointer[roundStream]
 
 	waiting map[string]ask // asked in the last round, by key
+}
+
+// roundStream is where the client hears of a call in one of its rounds.
+type roundStream struct {
+	send  func(message []byte) error
+	token []byte // of progress; null if it wants none
 }
 
 // ask is something an upstream wants of the client.
@@ -65,11 +73,12 @@ func (r *rounds) run(ctx context.Context, c *Client, m jsonrpc.Message, call fun
 	p := r.take(state, c.owner, m.Method)
 	switch {
 	case p != nil:
+		p.stream.Store(streamOf(c, m))
 		p.resume(rawjson.Get(m.Params, "inputResponses"))
 	case state != "":
 		return nil, invalidParams(`"requestState" is unknown, or its call has ended; make the call again without it`)
 	default:
-		p = newRound(ctx, c, m.Method, call)
+		p = newRound(ctx, c, m, call)
 	}
 	stop := context.AfterFunc(ctx, func() { p.cancel(context.Cause(ctx)) })
 	defer stop()
@@ -81,10 +90,18 @@ func (r *rounds) run(ctx context.Context, c *Client, m jsonrpc.Message, call fun
 	}
 }
 
-// newRound starts a call. It goes on when the request that started it is answered.
-func newRound(ctx context.Context, c *Client, method string, call func(ctx context.Context) ([]byte, error)) *round {
+func streamOf(c *Client, m jsonrpc.Message) *roundStream {
+	return &roundStream{c.send, rawjson.Get(rawjson.Get(m.Params, "_meta"), "progressToken")}
+}
+
+// newRound starts a call. It goes on when the request that started it is answered:
+// the client then hears of it by the request with which it came back.
+func newRound(ctx context.Context, c *Client, m jsonrpc.Message, call func(ctx context.Context) ([]byte, error)) *round {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	p := &round{owner: c.owner, method: method, asks: make(chan ask), result: make(chan outcome, 1), over: make(chan struct{}), cancel: cancel}
+	p := &round{owner: c.owner, method: m.Method, asks: make(chan ask), result: make(chan outcome, 1), over: make(chan struct{}), cancel: cancel}
+	p.stream.Store(streamOf(c, m))
+	c.send = func(message []byte) error { return p.stream.Load().send(message) }
+	c.token = func() []byte { return p.stream.Load().token }
 	c.ask = p.ask
 	go func() {
 		result, err := call(ctx)

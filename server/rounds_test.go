@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -42,4 +43,51 @@ func TestAClientThatDoesNotComeBack(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestARoundHasItsOwnStream: what a call says after its client came back goes where
+// the client came back from, under the token it gave there.
+func TestARoundHasItsOwnStream(t *testing.T) {
+	r := &rounds{parked: map[string]*round{}}
+	var sent [3][]string
+	say := func(round int, params string, call func(c *Client) ([]byte, error)) []byte {
+		c := newClient("one", true, func(message []byte) error {
+			sent[round] = append(sent[round], string(message))
+			return nil
+		}).forRequest("2026-07-28", []byte(`{"roots":{}}`), []byte(`"info"`))
+		result, err := r.run(t.Context(), c, jsonrpc.Message{Method: "tools/call", Params: []byte(params)}, func(context.Context) ([]byte, error) { return call(c) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result
+	}
+	asked := say(0, `{"_meta":{"progressToken":"a"}}`, func(c *Client) ([]byte, error) {
+		progress := c.progress([]byte(`{"progressToken":"a"}`))
+		for i := range 2 {
+			progress(fmt.Appendf(nil, `{"progress":%d}`, i))
+			if _, err := c.Request(t.Context(), "roots/list", nil); err != nil {
+				return nil, err
+			}
+		}
+		progress([]byte(`{"progress":2}`))
+		c.Notify("notifications/message", []byte(`{"level":"info"}`))
+		return []byte("{}"), nil
+	})
+	again := func(meta string) string {
+		return `{"inputResponses":{"input":{"roots":[]}},"requestState":` + string(rawjson.Get(asked, "requestState")) + meta + `}`
+	}
+	asked = say(1, again(`,"_meta":{"progressToken":"b"}`), nil)
+	asked = say(2, again(""), nil)
+	if string(asked) != "{}" {
+		t.Errorf("the call ends with %s", asked)
+	}
+	for round, want := range [3]string{
+		`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":0,"progressToken":"a"}}`,
+		`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1,"progressToken":"b"}}`,
+		`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info"}}`,
+	} {
+		if got := strings.Join(sent[round], "\n"); got != want {
+			t.Errorf("round %d has\n%s\nwant\n%s", round+1, got, want)
+		}
+	}
 }

@@ -19,8 +19,9 @@ type sessions struct {
 	most int
 	idle time.Duration
 
-	mu   sync.Mutex
-	byID map[string]*session
+	mu      sync.Mutex
+	byID    map[string]*session
+	leaving bool // the end has begun
 }
 
 // session is one of them: a conversation, and the stream on which the client
@@ -65,16 +66,21 @@ func (s *sessions) open(server *Server, r *http.Request) (*session, error) {
 	}
 	s.byID[n.id] = n
 	server.registry.Attach(n.client)
+	if s.leaving {
+		n.leave()
+	}
 	return n, nil
 }
 
 // find is the session of a transport that a request names, if its sender may use
-// it. The request counts as open until done.
+// it. The request counts as open until done: from the moment on in which the
+// session is found, or it could expire in between.
 func (s *sessions) find(id string, older bool, r *http.Request) (n *session, done func()) {
+	sender := credential(r)
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	n = s.byID[id]
-	s.mu.Unlock()
-	if n == nil || n.credential != credential(r) || n.isOlder() != older {
+	if n == nil || n.credential != sender || n.isOlder() != older {
 		return nil, nil
 	}
 	return n, n.use()
@@ -114,9 +120,13 @@ func (s *sessions) end(n *session) {
 	_, open := s.byID[n.id]
 	delete(s.byID, n.id)
 	s.mu.Unlock()
-	if !open {
-		return
+	if open {
+		n.end()
 	}
+}
+
+// end is the end of a session that nobody can find any more.
+func (n *session) end() {
 	n.client.end()
 	n.cancel(errSessionEnded)
 	n.client.gone()
@@ -170,11 +180,12 @@ func (s *sessions) expire(ctx context.Context) {
 		for _, n := range s.byID {
 			if n.idleFor() > s.idle {
 				old = append(old, n)
+				delete(s.byID, n.id)
 			}
 		}
 		s.mu.Unlock()
 		for _, n := range old {
-			s.end(n)
+			n.end()
 		}
 	}
 }
@@ -189,11 +200,16 @@ func (n *session) idleFor() time.Duration {
 	return time.Since(n.used)
 }
 
-// begin notes a call whose answer comes on the standing stream.
-func (n *session) begin() {
+// begin notes a call whose answer comes on the standing stream; false if that has
+// ended.
+func (n *session) begin() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.ctx.Err() != nil || n.leaving && n.calls == 0 {
+		return false
+	}
 	n.calls++
+	return true
 }
 
 // finish notes that it has come.
@@ -207,8 +223,20 @@ func (n *session) finish() {
 	}
 }
 
-// leave ends the standing stream, once it carries no answers any more.
+// leave ends what would never end by itself, of sessions to come, too.
+func (s *sessions) leave() {
+	s.mu.Lock()
+	s.leaving = true
+	s.mu.Unlock()
+	for _, n := range s.all() {
+		n.leave()
+	}
+}
+
+// leave ends the client's subscriptions, and the standing stream once it carries
+// no answers any more.
 func (n *session) leave() {
+	n.client.end()
 	n.mu.Lock()
 	n.leaving = true
 	last := !n.older || n.calls == 0
@@ -221,19 +249,31 @@ func (n *session) leave() {
 // tell sends a message on the standing stream. Without one it is lost, as MCP has
 // it: what belongs to a call goes on the call's own stream.
 func (n *session) tell(message []byte) error {
-	n.mu.Lock()
-	standing := n.standing
-	n.mu.Unlock()
-	if standing == nil {
-		return errStreamClosed
+	if standing := n.stream(); standing != nil {
+		return standing.Send(message)
 	}
-	return standing.Send(message)
+	return errStreamClosed
 }
 
-// listen makes a stream the standing one, in place of the one before.
+// reply sends an answer on it, and waits if the client has too much to read. Without
+// its stream the client has gone.
+func (n *session) reply(answer []byte) {
+	if standing := n.stream(); standing != nil {
+		_ = standing.Push(answer)
+	}
+}
+
+func (n *session) stream() *stream {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.standing
+}
+
+// listen makes a stream the standing one, in place of the one before. One that
+// comes when the session has ended, or is about to, ends at once.
 func (n *session) listen(s *stream) {
 	n.mu.Lock()
-	before, late := n.standing, n.leaving && s != nil && n.calls == 0
+	before, late := n.standing, s != nil && (n.ctx.Err() != nil || n.leaving && n.calls == 0)
 	n.standing = s
 	n.mu.Unlock()
 	if before != nil {

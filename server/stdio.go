@@ -183,8 +183,9 @@ func (r *running) end() {
 // errStopping is the cause of the end of calls that outlast the front.
 var errStopping = errors.New("mcpx is stopping; the call was cancelled")
 
-// read takes the client's messages until they end. Each request is answered by
-// a goroutine of its own, so that none waits for another.
+// read takes the client's messages until they end, requests only until the front
+// does. Each request is answered by a goroutine of its own, so that none waits for
+// another.
 func (f *Stdio) read(ctx context.Context, out *jsonrpc.Writer, client *Client, r *running) error {
 	lines := jsonrpc.NewReader(f.In, f.MessageBytes)
 	var reply func(answer []byte)
@@ -204,7 +205,8 @@ func (f *Stdio) read(ctx context.Context, out *jsonrpc.Writer, client *Client, r
 			return err
 		}
 		if !r.add() {
-			return nil
+			f.late(client, line)
+			continue
 		}
 		request, cancel := f.limit(ctx)
 		answer, due := f.Server.acceptText(request, client, line, reply)
@@ -227,6 +229,14 @@ func (f *Stdio) read(ctx context.Context, out *jsonrpc.Writer, client *Client, r
 			cancel()
 			r.done()
 		}
+	}
+}
+
+// late takes what comes when no more requests begin: calls in flight may wait for
+// an answer of the client, or be cancelled by it.
+func (f *Stdio) late(client *Client, line []byte) {
+	if m, err := jsonrpc.Parse(line); err == nil && !m.IsRequest() {
+		f.Server.Accept(context.Background(), client, m)
 	}
 }
 

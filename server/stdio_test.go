@@ -421,3 +421,29 @@ func TestStdioEndsWhileRequestsCome(t *testing.T) {
 		_ = f.in.Close()
 	}
 }
+
+// A call that is in flight at the end gets what it has asked the client for.
+func TestStdioIsAnsweredWhileItEnds(t *testing.T) {
+	with(t, "test/ask", func(_ *Server, ctx context.Context, c *Client, _ jsonrpc.Message) ([]byte, error) {
+		return c.Request(ctx, "roots/list", nil)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		f := serve(t, bare(), 1<<20)
+		begin := time.Now()
+		f.say(request("initialize", `{"protocolVersion":"2025-06-18","capabilities":{"roots":{}}}`))
+		f.hear()
+		f.say(`{"jsonrpc":"2.0","id":2,"method":"test/ask"}`)
+		if got, want := f.hear(), `{"jsonrpc":"2.0","id":"mcpx-1","method":"roots/list"}`; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		f.stop()
+		synctest.Wait()
+		f.say(request("ping", ""), `{"jsonrpc":"2.0","id":"mcpx-1","result":{"roots":[]}}`)
+		if got, want := f.rest(), []string{`{"jsonrpc":"2.0","id":2,"result":{"roots":[]}}`}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if took := time.Since(begin); took != 0 {
+			t.Errorf("it took %v", took)
+		}
+	})
+}

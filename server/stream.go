@@ -12,12 +12,13 @@ import (
 
 // stream is what goes to a client in one HTTP answer: messages as they come, and
 // for a call its answer as the last. Whoever sends never waits for the client to
-// read.
+// read; only the answers of the older transport do.
 type stream struct {
 	times  times
 	signal chan struct{} // capacity 1: there is something new
 
 	mu     sync.Mutex
+	room   sync.Cond // there may be some again
 	queue  [][]byte
 	bytes  int
 	ended  bool
@@ -33,12 +34,33 @@ var errStreamFull = errors.New("the client does not read its stream")
 // errStreamClosed is returned for messages to a client that is gone.
 var errStreamClosed = errors.New("the client's stream is closed")
 
-func newStream(t times) *stream { return &stream{times: t, signal: make(chan struct{}, 1)} }
+func newStream(t times) *stream {
+	s := &stream{times: t, signal: make(chan struct{}, 1)}
+	s.room.L = &s.mu
+	return s
+}
 
 // Send queues a message. It never waits.
 func (s *stream) Send(message []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.send(message)
+}
+
+// Push is Send, but it waits until the client has read enough.
+func (s *stream) Push(message []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for {
+		err := s.send(message)
+		if !errors.Is(err, errStreamFull) {
+			return err
+		}
+		s.room.Wait()
+	}
+}
+
+func (s *stream) send(message []byte) error {
 	switch {
 	case s.closed || s.ended:
 		return errStreamClosed
@@ -71,6 +93,7 @@ func (s *stream) end(last []byte) {
 	if last != nil {
 		s.queue = append(s.queue, last)
 	}
+	s.room.Broadcast()
 	s.notify()
 }
 
@@ -86,6 +109,7 @@ func (s *stream) take() (messages [][]byte, ended bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	messages, s.queue, s.bytes = s.queue, nil, 0
+	s.room.Broadcast()
 	return messages, s.ended
 }
 
@@ -93,6 +117,7 @@ func (s *stream) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed, s.queue, s.bytes = true, nil, 0
+	s.room.Broadcast()
 }
 
 // respond makes the answer to a request and writes it: as one JSON message if

@@ -82,19 +82,7 @@ func TestSessionLost(t *testing.T) {
 	p.click("Subscribe")
 	p.waitText(".actions", "Subscribed")
 	first := value[string](p, `$t.session`)
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, p.url+"/mcp/default?expose=flat", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Mcp-Session-Id", first)
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = answer.Body.Close()
-	if answer.StatusCode != http.StatusNoContent {
-		t.Fatalf("DELETE: %s", answer.Status)
-	}
+	p.drop(first)
 	p.eval(`document.activeElement.blur()`)
 	p.keys("l")
 	p.waitText(".log-line", "subscribed again to test://one")
@@ -109,6 +97,24 @@ func TestSessionLost(t *testing.T) {
 	p.do(chromedp.Navigate(p.url + "/#/default/demo/resources/test%3A%2F%2Fone"))
 	p.waitText(".actions", "1 update so far")
 	p.forgive("404")
+}
+
+// drop has mcpx forget a session.
+func (p *page) drop(session string) {
+	p.t.Helper()
+	r, err := http.NewRequestWithContext(p.t.Context(), http.MethodDelete, p.url+"/mcp/default?expose=flat", nil)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	r.Header.Set("Mcp-Session-Id", session)
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	if answer.StatusCode != http.StatusNoContent {
+		p.t.Fatalf("DELETE: %s", answer.Status)
+	}
 }
 
 // TestOffline: a page whose mcpx is gone says so.

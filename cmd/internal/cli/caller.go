@@ -23,7 +23,13 @@ type caller struct {
 	out    io.Writer
 	in     *bufio.Reader // nil: nobody is there to answer
 
-	mu sync.Mutex // one question at a time
+	mu   sync.Mutex    // one question at a time
+	next chan lineRead // what the person writes, if it is being read
+}
+
+type lineRead struct {
+	text string
+	err  error
 }
 
 func newCaller(t *terminal, s *talk) *caller {
@@ -60,23 +66,22 @@ func (c *caller) Request(ctx context.Context, method string, params []byte) ([]b
 func (c *caller) elicit(ctx context.Context, params []byte) ([]byte, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	defer c.status.hold()()
-	answered := make(chan []byte, 1)
-	go func() {
-		content, err := c.form(params)
-		if err != nil {
-			fmt.Fprintln(c.out)
-			answered <- []byte(`{"action":"decline"}`)
-			return
-		}
-		answered <- append(rawjson.AppendMember([]byte(`{"action":"accept"`), "content", content), '}')
-	}()
-	select {
-	case result := <-answered:
-		return result, nil
-	case <-ctx.Done():
+	if ctx.Err() != nil { // while another question was
 		return nil, ctx.Err()
 	}
+	defer c.status.hold()()
+	c.forget()
+	content, err := c.form(ctx, params)
+	if err != nil {
+		fmt.Fprintln(c.out)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil:
+		return []byte(`{"action":"decline"}`), nil
+	}
+	return append(rawjson.AppendMember([]byte(`{"action":"accept"`), "content", content), '}'), nil
 }
 
 // errNoAnswer is for a question that the person does not answer.
@@ -84,16 +89,16 @@ var errNoAnswer = errors.New("no answer")
 
 // form asks for every field of a form, or for leave to go on once a page was
 // visited. The content of the latter is nil.
-func (c *caller) form(params []byte) ([]byte, error) {
+func (c *caller) form(ctx context.Context, params []byte) ([]byte, error) {
 	fmt.Fprintf(c.out, "%s asks: %s\n", c.server, plain.Text(member(params, "message")))
 	if page := member(params, "url"); page != "" {
 		fmt.Fprintf(c.out, "  open %s\n", plain.Line(page))
-		return nil, c.agree("done?")
+		return nil, c.agree(ctx, "done?")
 	}
 	schema := rawjson.Get(params, "requestedSchema")
 	properties := rawjson.Get(schema, "properties")
 	if rawjson.IsNull(properties) || string(rawjson.Compact(properties)) == "{}" {
-		return []byte("{}"), c.agree("agree?")
+		return []byte("{}"), c.agree(ctx, "agree?")
 	}
 	fmt.Fprintln(c.out, "  (Ctrl-D declines)")
 	var required []string
@@ -103,7 +108,7 @@ func (c *caller) form(params []byte) ([]byte, error) {
 	}
 	content := []byte("{")
 	for name, field := range rawjson.Members(properties) {
-		value, err := c.field(name, parameter{schema, field}, slices.Contains(required, name))
+		value, err := c.field(ctx, name, parameter{schema, field}, slices.Contains(required, name))
 		if err != nil {
 			return nil, err
 		}
@@ -113,9 +118,9 @@ func (c *caller) form(params []byte) ([]byte, error) {
 }
 
 // agree asks for a yes.
-func (c *caller) agree(question string) error {
+func (c *caller) agree(ctx context.Context, question string) error {
 	fmt.Fprintf(c.out, "  %s [y/N] ", question)
-	answer, err := c.line()
+	answer, err := c.line(ctx)
 	if err != nil || !strings.HasPrefix(strings.ToLower(answer), "y") {
 		return errNoAnswer
 	}
@@ -124,11 +129,11 @@ func (c *caller) agree(question string) error {
 
 // field asks for one value until there is one, if there must be; nil if there is
 // none.
-func (c *caller) field(name string, p parameter, required bool) ([]byte, error) {
+func (c *caller) field(ctx context.Context, name string, p parameter, required bool) ([]byte, error) {
 	fallback := rawjson.Get(p.schema, "default")
 	for {
 		fmt.Fprintf(c.out, "  %s%s: ", plain.Line(name), c.hint(p, fallback, required))
-		answer, err := c.line()
+		answer, err := c.line(ctx)
 		switch {
 		case err != nil:
 			return nil, err
@@ -204,7 +209,31 @@ func truth(answer string) []byte {
 	return rawjson.AppendString(nil, answer)
 }
 
-func (c *caller) line() (string, error) {
-	text, err := c.in.ReadString('\n')
-	return strings.TrimSpace(text), err
+// line is what the person writes next, unless the question is withdrawn first. A
+// read cannot be ended: the next question has what comes of it.
+func (c *caller) line(ctx context.Context) (string, error) {
+	if c.next == nil {
+		next := make(chan lineRead, 1)
+		c.next = next
+		go func() {
+			text, err := c.in.ReadString('\n')
+			next <- lineRead{text, err}
+		}()
+	}
+	select {
+	case l := <-c.next:
+		c.next = nil
+		return strings.TrimSpace(l.text), l.err
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
+// forget drops what was written before the question was asked.
+func (c *caller) forget() {
+	select {
+	case <-c.next:
+		c.next = nil
+	default:
+	}
 }

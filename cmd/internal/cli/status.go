@@ -86,9 +86,9 @@ func (s *status) show(what func() string) (stop func()) {
 
 // hold takes the line away until it is released.
 func (s *status) hold() (release func()) {
-	s.draw("")
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.put("")
 	s.held = true
 	return func() {
 		s.mu.Lock()
@@ -105,6 +105,10 @@ func (s *status) draw(text string) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.put(text)
+}
+
+func (s *status) put(text string) {
 	if text == s.line || s.held {
 		return
 	}

@@ -33,7 +33,7 @@ export class Cancelled extends Error {
  * @property {(method: string, params: any, about: {label?: string, signal: AbortSignal}) => Promise<any>} request what a server asks
  * @property {(method: string, params: any, label?: string) => void} notification
  * @property {() => void} opened a session stands, the first or a new one
- * @property {() => void} listening its stream stands, the first or a new one: what it tells of is heard from now on
+ * @property {(again: boolean) => void} listening its stream stands, the first or, again, a new one: what it tells of is heard from now on
  */
 
 export class Client {
@@ -46,6 +46,7 @@ export class Client {
   #progress = new Map(); // progress token → who hears of it
   #asked = new Map(); // id of a server's request → its AbortController
   #stream = null; // AbortController of the standing stream
+  #heard = ''; // the session that had a stream last
 
   /** @param {string} url @param {Hooks} hooks */
   constructor(url, hooks) {
@@ -65,10 +66,12 @@ export class Client {
 
   async #initialize() {
     this.pause();
+    this.#withdraw();
     this.session = this.#version = '';
     const params = { protocolVersion: VERSION, capabilities: CAPABILITIES, clientInfo: { name: 'mcpx console', version: '1' } };
-    const response = await this.#post({ jsonrpc: '2.0', id: ++this.#lastID, method: 'initialize', params });
-    const result = await this.#answer(response, this.#lastID);
+    const id = ++this.#lastID;
+    const response = await this.#post({ jsonrpc: '2.0', id, method: 'initialize', params });
+    const result = await this.#answer(response, id);
     this.session = response.headers.get('Mcp-Session-Id') ?? '';
     this.#version = result.protocolVersion;
     await this.notify('notifications/initialized');
@@ -82,12 +85,13 @@ export class Client {
    * @param {{progress?: (p: any) => void, signal?: AbortSignal, label?: string}} [options]
    */
   async request(method, params = {}, { progress, signal, label } = {}) {
+    if (signal?.aborted) throw new Cancelled();
     const id = ++this.#lastID;
     if (progress) {
       params = { ...params, _meta: { ...params._meta, progressToken: id } };
       this.#progress.set(id, progress);
     }
-    const call = this.#exchange({ jsonrpc: '2.0', id, method, params }, label).finally(() => this.#progress.delete(id));
+    const call = this.#exchange({ jsonrpc: '2.0', id, method, params }, { label, signal }).finally(() => this.#progress.delete(id));
     if (!signal) return call;
     call.catch(() => {}); // after a cancel nobody waits for it
     return Promise.race([call, new Promise((_, reject) => {
@@ -127,15 +131,24 @@ export class Client {
   /** Ends the session, also while the page goes away. */
   close() {
     this.pause();
+    this.#withdraw();
     if (this.session) fetch(this.#url, { method: 'DELETE', headers: this.#headers(), keepalive: true }).catch(() => {});
     this.session = this.#version = '';
   }
 
-  async #exchange(message, label, again = true) {
+  /** What the session asked that ends here is not asked any more: the next one has the same ids for other questions. */
+  #withdraw() {
+    for (const asked of this.#asked.values()) asked.abort();
+    this.#asked.clear();
+  }
+
+  async #exchange(message, { label, signal }, again = true) {
+    const { session } = this;
     const response = await this.#post(message);
-    if (response.status === 404 && this.session && again) { // forgotten: nothing was done yet
-      await this.open();
-      return this.#exchange(message, label, false);
+    if (response.status === 404 && session && again) { // forgotten: nothing was done yet
+      if (this.session === session || this.#opening) await this.open(); // unless another request has done so
+      if (signal?.aborted) throw new Cancelled();
+      if (this.isOpen) return this.#exchange(message, { label, signal }, false);
     }
     return this.#answer(response, message.id, label);
   }
@@ -174,7 +187,8 @@ export class Client {
         if (response.status === 404) return await this.open();
         if (!response.ok) throw new HTTPError(response.status, response.statusText);
         failures = 0;
-        this.#hooks.listening();
+        this.#hooks.listening(this.#heard === this.session);
+        this.#heard = this.session;
         for await (const m of messages(response)) this.#take(m);
       } catch {
         if (stop.signal.aborted) return;
@@ -205,7 +219,7 @@ export class Client {
     } catch (error) {
       reply = { error: { code: error.code ?? -32603, message: error.message } };
     }
-    this.#asked.delete(id);
+    if (this.#asked.get(id) === ended) this.#asked.delete(id);
     if (!ended.signal.aborted) await this.#post({ jsonrpc: '2.0', id, ...reply }).catch(() => {});
   }
 }

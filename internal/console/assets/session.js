@@ -32,7 +32,7 @@ export async function openSchema(schema) {
       request: answer,
       notification,
       opened: () => (mine === client ? opened() : mine.close()), // another schema may have been chosen meanwhile
-      listening: () => { if (mine === client) [...state.subscriptions.keys()].forEach(resubscribe); },
+      listening: (again) => { if (mine === client) listening(again); },
     });
     state.schema = schema;
     state.items = { tools: null, prompts: null, resources: null, templates: null };
@@ -40,10 +40,11 @@ export async function openSchema(schema) {
     emit('status');
     emit('items');
   }
+  const mine = client;
   try {
-    await client.open();
+    await mine.open();
   } catch (error) {
-    lost(error);
+    lost(error, mine);
     throw error;
   }
 }
@@ -52,10 +53,17 @@ export async function openSchema(schema) {
 function opened() {
   connected('open');
   note({ kind: 'session', from: 'mcpx', text: `session opened for the schema ${state.schema}` });
-  for (const kind of Object.keys(LISTS)) reload(kind);
+  reloadAll();
   if (state.level) client.request('logging/setLevel', { level: state.level }).catch(() => {});
 }
 
+/** Its stream stands: hear of what was followed. What changed while there was none nobody has heard of. */
+function listening(again) {
+  [...state.subscriptions.keys()].forEach(resubscribe);
+  if (again) reloadAll();
+}
+
+const reloadAll = () => Object.keys(LISTS).forEach(reload);
 const reloading = new Map(); // kind → whether it is to be read once more
 
 /** Reads a list; what is asked for meanwhile is read once, after it. */
@@ -73,7 +81,7 @@ async function reload(kind) {
       }
     } catch (error) {
       if (from === client) state.items[kind] ??= [];
-      lost(error);
+      lost(error, from);
     }
   } while (reloading.get(kind) && from === client);
   reloading.delete(kind);
@@ -104,17 +112,27 @@ function notification(method, params = {}, label) {
   const list = /^notifications\/(tools|prompts|resources)\/list_changed$/.exec(method)?.[1];
   if (list) reload(list);
   if (list === 'resources') reload('templates');
-  if (method === 'notifications/resources/updated' && state.subscriptions.has(params.uri)) {
+  if (method !== 'notifications/resources/updated') return;
+  if (subscribing.has(params.uri)) subscribing.set(params.uri, subscribing.get(params.uri) + 1);
+  if (state.subscriptions.has(params.uri)) {
     state.subscriptions.set(params.uri, { count: state.subscriptions.get(params.uri).count + 1, at: Date.now() });
     emit('updated', params.uri);
   }
 }
 
+const subscribing = new Map(); // URI → updates that came before the answer did
+
 export async function subscribe(uri) {
-  await request('resources/subscribe', { uri });
-  state.subscriptions.set(uri, { count: 0, at: Date.now() });
+  subscribing.set(uri, 0);
+  try {
+    await request('resources/subscribe', { uri });
+    state.subscriptions.set(uri, { count: subscribing.get(uri), at: Date.now() });
+  } finally {
+    subscribing.delete(uri);
+  }
   note({ kind: 'notice', from: 'mcpx', text: `subscribed to ${uri}` });
   emit('subscriptions');
+  if (state.subscriptions.get(uri).count > 0) emit('updated', uri);
 }
 
 /** Hears of a resource on a new stream again; what changed between the two nobody has heard of. */
@@ -162,7 +180,9 @@ function connected(connection, problem = '') {
   emit('connection');
 }
 
-function lost(error) {
+/** Says that something failed, unless it did so to a schema that is not shown any more. */
+function lost(error, of = client) {
+  if (of !== client) return;
   if (error instanceof RPCError) return note({ kind: 'session', level: 'error', from: 'mcpx', text: error.message });
   if (!(error instanceof HTTPError)) return connected('offline'); // fetch has no more to say
   connected(error.status === 401 ? 'unauthorized' : 'failed', error.message);
@@ -192,9 +212,9 @@ export async function poll() {
     lost(error);
     return;
   }
-  if (state.connection === 'open') return;
-  const schema = schemas().includes(state.schema) ? state.schema : '';
-  if (schema && client) await (client.isOpen ? client.request('ping').then(() => connected('open')) : client.open()).catch(lost);
+  const mine = schemas().includes(state.schema) ? client : null;
+  if (!mine || state.connection === 'open' && mine.isOpen) return;
+  await (mine.isOpen ? mine.request('ping').then(() => connected('open')) : mine.open()).catch((error) => lost(error, mine));
 }
 
 /** Notes what became of servers since the last look, and reads their lists again. */
@@ -209,7 +229,7 @@ function compare(before) {
     }
     changed ||= was.state !== now.state || ['tools', 'prompts', 'resources'].some((k) => was[k] !== now[k]);
   }
-  if (changed && client?.isOpen) for (const kind of Object.keys(LISTS)) reload(kind);
+  if (changed && client?.isOpen) reloadAll();
 }
 
 let resting;

@@ -97,5 +97,14 @@ export function remember(entry) {
   setHistory([{ ...entry, result }, ...state.history]);
 }
 
-const stored = load(HISTORY, []);
-state.history = Array.isArray(stored) ? stored.filter((e) => e && typeof e.name === 'string' && typeof e.kind === 'string') : [];
+function remembered() {
+  const stored = load(HISTORY, []);
+  return Array.isArray(stored) ? stored.filter((e) => e && typeof e.name === 'string' && typeof e.kind === 'string') : [];
+}
+
+state.history = remembered();
+addEventListener('storage', ({ key }) => { // another page of this browser has made a call
+  if (key !== HISTORY) return;
+  state.history = remembered();
+  emit('history');
+});

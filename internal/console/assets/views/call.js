@@ -16,12 +16,13 @@ const HINTS = [['readOnlyHint', true, 'Read-only', 'good'], ['destructiveHint', 
 export function call(main, route, signal) {
   document.title = `${route.name} · mcpx`;
   let shown = '';
+  let input;
   const draw = () => {
     const item = itemNamed(route.server, route.kind, route.name);
     const now = item ? stringify(item.raw) : String(state.items[route.kind] === null);
     if (now === shown) return; // a list was read again, and this has not changed
     shown = now;
-    if (item) page(main, item, signal);
+    if (item) input = page(main, item, signal, input?.typed());
     else fill(main, crumbs(overviewCrumb(), [route.server, route.server], [route.name]), missing(route));
   };
   on('items', draw, signal);
@@ -31,12 +32,13 @@ export function call(main, route, signal) {
 export const missing = (route) => (state.items[route.kind] === null ? h('p', { class: 'empty' }, 'Reading the list…')
   : empty(`${route.name} is not there`, `The server ${route.server} does not list it now. It may be starting again.`));
 
-function page(main, item, signal) {
+/** Draws the page, with what was typed into the one before. */
+function page(main, item, signal, typed) {
   const { raw: definition } = item;
   const input = panel(item);
   const output = h('section', { class: 'output', 'aria-label': 'Result' });
   const draw = (run) => {
-    if (run?.item.key !== item.key || run.item.kind !== item.kind) return;
+    if (!run || run !== lastRun(item)) return; // another's, perhaps of the same name in another schema
     drawRun(output, run);
     input.busy(run.outcome === 'running' ? run : null);
     const below = input.el.getBoundingClientRect().bottom <= output.getBoundingClientRect().top; // one column: the result may be out of sight
@@ -52,8 +54,9 @@ function page(main, item, signal) {
   draw(lastRun(item));
   const ready = prepared.get(itemLink(item));
   prepared.delete(itemLink(item));
-  if (ready) input.use(ready);
+  if (ready ?? typed) input.use(ready ?? typed);
   else if (lastRun(item)) input.use({ args: lastRun(item).args });
+  return input;
 }
 
 function description(text = '') {
@@ -120,7 +123,13 @@ function panel(item) {
   choose(false);
   return {
     el, busy,
-    use({ args, now }) {
+    /** What is typed now; undefined if it cannot be read. */
+    typed() {
+      const args = json ? editor.get() : form.get();
+      return args && { args, inJSON: json };
+    },
+    use({ args, inJSON = json, now }) {
+      choose(inJSON);
       form.set(args);
       if (json) editor.set(args);
       if (now) go();

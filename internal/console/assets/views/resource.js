@@ -40,9 +40,18 @@ export function resource(main, route, signal) {
   on('items', drawTop, signal);
   drawTop();
   fill(output, empty('Not read yet', 'Read it once, or subscribe and see it change.'));
-  on('run', (run) => run.item.key === item.key && run.item.kind === 'resources' && drawRun(output, run), signal);
+  let again = false; // it has changed since the last read began
+  const refresh = () => {
+    again = lastRun(item)?.outcome === 'running';
+    if (!again) start(item);
+  };
+  on('run', (run) => {
+    if (run !== lastRun(item)) return; // another's, or an older one whose answer took longer
+    drawRun(output, run);
+    if (again && run.outcome !== 'running') refresh();
+  }, signal);
   on('subscriptions', draw, signal);
-  on('updated', (uri) => { if (uri === item.key) { draw(); start(item); } }, signal);
+  on('updated', (uri) => { if (uri === item.key) { draw(); refresh(); } }, signal);
   if (lastRun(item)) drawRun(output, lastRun(item));
   if (prepared.get(itemLink(item))?.now) start(item);
   prepared.delete(itemLink(item));

@@ -1,0 +1,136 @@
+package console
+
+import "testing"
+
+// fake is an mcpx of which a test says when it answers: session counts those that
+// were opened, hold keeps the answers to a method back until release is called.
+const fake = `
+const { Client, Cancelled } = await import('/assets/mcp.js');
+const sent = []; // method or id of each message, with the session it was sent in
+const held = new Map();
+let sessions = 0;
+let forgotten = 'none';
+const hold = (method) => held.set(method, []);
+const release = (method) => { const all = held.get(method); held.delete(method); all.forEach((go) => go()); };
+const until = async (is) => { while (!is()) await new Promise((r) => setTimeout(r, 1)); };
+const settled = () => new Promise((r) => setTimeout(r)); // what was let go has been taken
+const answer = (status, body, headers) => new Response(JSON.stringify(body), { status, headers: { 'Content-Type': 'application/json', ...headers } });
+window.fetch = async (url, { method, body, headers, signal }) => {
+	const session = headers['Mcp-Session-Id'] ?? '';
+	if (method !== 'POST') return new Response(null, { status: 405 });
+	const m = JSON.parse(body);
+	const name = m.method ?? 'answer to ' + m.id;
+	sent.push(name + ' ' + session);
+	const reply = name === 'initialize' ? answer(200, { id: m.id, result: { protocolVersion: '2025-11-25' } }, { 'Mcp-Session-Id': 's' + ++sessions })
+		: session === forgotten ? answer(404, { error: { message: 'there is no such session' } })
+		: name === 'ask' ? new Response('data: {"id":"mcpx-1","method":"elicitation/create"}\n\n', { headers: { 'Content-Type': 'text/event-stream' } })
+		: m.id === undefined || !m.method ? new Response(null, { status: 202 })
+		: answer(200, { id: m.id, result: { method: m.method } });
+	if (held.has(name)) await new Promise((go) => held.get(name).push(go));
+	return reply;
+};
+const asked = [];
+const client = new Client('/mcp', {
+	request: (method, params, { signal }) => new Promise((resolve, reject) => {
+		signal.addEventListener('abort', () => reject(new Error('not asked any more')));
+		asked.push(resolve);
+	}),
+	notification() {}, opened() {}, listening() {},
+});
+const outcome = (promise) => promise.then((r) => r.method, (e) => e.message);
+`
+
+// runClient runs a script with a client of the fake, and returns what it does.
+func runClient(t *testing.T, script string) string {
+	t.Helper()
+	p := full(t).serve(t).open(t, "health")
+	p.forgive("favicon")
+	return value[string](p, `(async () => {`+fake+script+`})()`)
+}
+
+// TestForgottenAtOnce: requests that learn at the same time that their session has
+// gone have one new session, and all are answered.
+func TestForgottenAtOnce(t *testing.T) {
+	t.Parallel()
+	got := runClient(t, `
+		await client.open();
+		forgotten = 's1';
+		for (const m of ['early', 'late', 'last']) hold(m);
+		const all = ['early', 'late', 'last'].map((m) => outcome(client.request(m)));
+		hold('initialize');
+		release('early');
+		await until(() => held.get('initialize').length === 1);
+		release('late'); // while the new session opens
+		await settled();
+		release('initialize');
+		all.splice(0, 2, await all[0], await all[1]);
+		release('last'); // when it is there
+		return [...await Promise.all(all), sessions].join(' ');`)
+	if want := "early late last 2"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// TestRequestDuringInitialize: a request that is made while a session opens does not
+// take the place of the answer to initialize.
+func TestRequestDuringInitialize(t *testing.T) {
+	t.Parallel()
+	got := runClient(t, `
+		hold('initialize');
+		const opened = client.open().then(() => 'opened', (e) => e.message);
+		await until(() => held.get('initialize').length === 1);
+		const other = outcome(client.request('other'));
+		release('initialize');
+		return [await opened, await other].join(' ');`)
+	if want := "opened other"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// TestCancelledBeforeItIsSent: a call that is cancelled while its session opens is
+// never made.
+func TestCancelledBeforeItIsSent(t *testing.T) {
+	t.Parallel()
+	got := runClient(t, `
+		const stop = new AbortController();
+		stop.abort();
+		const first = await outcome(client.request('never', {}, { signal: stop.signal }));
+		await client.open();
+		forgotten = 's1';
+		hold('initialize');
+		const again = new AbortController();
+		const call = outcome(client.request('once', {}, { signal: again.signal }));
+		await until(() => held.get('initialize').length === 1);
+		again.abort();
+		const opening = client.open();
+		release('initialize');
+		await opening;
+		await client.request('after');
+		return [first, await call, sent.filter((s) => s.startsWith('once') || s.startsWith('never'))].join(', ');`)
+	if want := "Cancelled, Cancelled, once s1"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// TestAskedBefore: what a session asked that has gone is not answered in the next
+// one, where the same id is another question's.
+func TestAskedBefore(t *testing.T) {
+	t.Parallel()
+	got := runClient(t, `
+		await client.open();
+		outcome(client.request('ask'));
+		await until(() => asked.length === 1);
+		forgotten = 's1';
+		await client.request('other');
+		outcome(client.request('ask'));
+		await until(() => asked.length === 2);
+		asked[0]({ action: 'accept' });
+		await settled();
+		const before = sent.filter((s) => s.startsWith('answer')).length;
+		asked[1]({ action: 'decline' });
+		await settled();
+		return [before, sent.filter((s) => s.startsWith('answer'))].join(' ');`)
+	if want := "0 answer to mcpx-1 s2"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}

@@ -1,0 +1,262 @@
+package console
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"mcpx/internal/mcptest"
+)
+
+// keeping lets a test keep answers back, make them itself, or change them:
+// $keep[method] takes what lets each go, $change(text, method) is the text of each.
+const keeping = `
+window.$keep = {};
+window.$change = (text) => text;
+const before = window.fetch;
+window.fetch = async (...request) => {
+	const { method } = JSON.parse(request[1]?.body ?? '{}');
+	const response = await before(...request);
+	if ($keep[method]) {
+		const made = await new Promise((go) => $keep[method].push(go));
+		if (made) return made;
+	}
+	if (!method || response.headers.get('Content-Type') !== 'application/json') return response;
+	return new Response($change(await response.text(), method), response);
+};`
+
+// keeper is a page whose answers can be kept back.
+func (s *site) keeper(t *testing.T, route string) *page {
+	t.Helper()
+	p := s.tab(t)
+	p.script(keeping)
+	p.do(chromedp.Navigate(s.url + "/" + route))
+	return p
+}
+
+// keep keeps the answers to a method back from now on.
+func (p *page) keep(method string) { p.eval(fmt.Sprintf(`$keep[%q] = []`, method)) }
+
+// kept waits until that many answers are kept back.
+func (p *page) kept(method string, n int) {
+	p.waitFor(fmt.Sprintf(`$keep[%q].length === %d`, method, n))
+}
+
+// release lets them go, and the ones after.
+func (p *page) release(method string) {
+	p.eval(fmt.Sprintf(`const all = $keep[%q]; delete $keep[%q]; all.forEach((go) => go())`, method, method))
+}
+
+// updates has the server tell that often that test://one has changed.
+func (s *site) updates(t *testing.T, n int) {
+	t.Helper()
+	list := `{"uri": "test://one"}`
+	for range n - 1 {
+		list += `, {"uri": "test://one"}`
+	}
+	p := s.open(t, "#/default/demo/tools/say")
+	p.click("JSON")
+	p.fill("Arguments as JSON", `{"method": "notifications/resources/updated", "params": [`+list+`]}`)
+	p.click("Run")
+	p.waitText(".output", fmt.Sprintf("said %d", n))
+}
+
+const resourceOne = "#/default/demo/resources/test%3A%2F%2Fone"
+
+// TestUpdatedAtOnce: what changes before the page has heard that it is subscribed
+// counts.
+func TestUpdatedAtOnce(t *testing.T) {
+	t.Parallel()
+	s := full(t).serve(t)
+	p := s.keeper(t, resourceOne)
+	p.waitText(".nav-server", "Ready")
+	p.keep("resources/subscribe")
+	p.click("Subscribe")
+	p.kept("resources/subscribe", 1)
+	s.updates(t, 1)
+	p.eval(`document.activeElement.blur()`)
+	p.keys("l")
+	p.waitText(".log-line", "resources/updated test://one")
+	if got := p.text(".actions"); got != "Read\nSubscribe" {
+		t.Errorf("before the answer the page has %q", got)
+	}
+	p.release("resources/subscribe")
+	p.waitText(".actions", "1 update so far")
+	p.waitText(".output", "this is test://one of test")
+}
+
+// contents answers the nth read that was kept back with a text.
+func (p *page) contents(n int, text string) {
+	p.eval(fmt.Sprintf(`const id = $t.posted.filter((m) => m.method === 'resources/read')[%d].id;
+		$keep['resources/read'][%d](new Response(JSON.stringify({ id, result: { contents: [{ uri: 'test://one', text: %q }] } }), { headers: { 'Content-Type': 'application/json' } }))`, n, n, text))
+}
+
+// TestReadsOutOfOrder: an older read that is answered after a newer one does not
+// take its place.
+func TestReadsOutOfOrder(t *testing.T) {
+	t.Parallel()
+	p := full(t).serve(t).keeper(t, resourceOne)
+	p.waitText(".nav-server", "Ready")
+	p.keep("resources/read")
+	p.click("Read")
+	p.kept("resources/read", 1)
+	p.click("Read")
+	p.kept("resources/read", 2)
+	p.contents(1, "as it is now")
+	p.waitText(".output", "as it is now")
+	p.contents(0, "as it was before")
+	p.waitFor(`JSON.parse(localStorage.getItem('mcpx.history')).length === 2`)
+	if got := p.text(".output"); !strings.Contains(got, "as it is now") {
+		t.Errorf("the page shows %q", got)
+	}
+}
+
+// TestManyUpdates: changes that come while the page still reads are read once,
+// after that.
+func TestManyUpdates(t *testing.T) {
+	t.Parallel()
+	s := full(t).serve(t)
+	p := s.keeper(t, resourceOne)
+	p.click("Subscribe")
+	p.waitText(".actions", "Subscribed")
+	p.keep("resources/read")
+	s.updates(t, 6)
+	p.waitText(".actions", "6 updates so far")
+	p.kept("resources/read", 1)
+	p.contents(0, "as it was before")
+	p.kept("resources/read", 2)
+	p.contents(1, "as it is now")
+	p.waitText(".output", "as it is now")
+}
+
+// TestResultOfAnotherSchema: a call's result is not shown where another schema has
+// a tool of the same name.
+func TestResultOfAnotherSchema(t *testing.T) {
+	t.Parallel()
+	s := config{"schemas": map[string]any{
+		"default": servers(map[string]any{"demo": mcptest.Upstream(t)}),
+		"work":    servers(map[string]any{"demo": mcptest.Upstream(t)}),
+	}}.serve(t)
+	p := s.keeper(t, "#/default/demo/tools/pid")
+	p.waitFor(`$t.action('Run')`)
+	p.keep("tools/call")
+	p.click("Run")
+	p.kept("tools/call", 1)
+	p.do(chromedp.Navigate(p.url + "/#/work/demo/tools/pid"))
+	p.waitText(".output", "No result yet")
+	p.waitFor(`$t.action('Run')`)
+	p.release("tools/call")
+	p.waitFor(`JSON.parse(localStorage.getItem('mcpx.history'))?.length === 1`)
+	if got := p.text(".output"); !strings.Contains(got, "No result yet") {
+		t.Errorf("the page shows %q", got)
+	}
+}
+
+// TestLeftSchema: what goes wrong with a schema that was left is no trouble of the
+// one that is shown.
+func TestLeftSchema(t *testing.T) {
+	t.Parallel()
+	p := config{"schemas": map[string]any{
+		"default": servers(map[string]any{"one": mcptest.Upstream(t)}),
+		"work":    servers(map[string]any{"two": mcptest.Upstream(t)}),
+	}}.serve(t).tab(t)
+	p.script(keeping + `
+		$keep['tools/list'] = [];
+		$t.banners = '';
+		addEventListener('DOMContentLoaded', () => new MutationObserver(() => { $t.banners += document.getElementById('banner').innerText; }).observe(document.getElementById('banner'), { childList: true }));`)
+	p.do(chromedp.Navigate(p.url + "/"))
+	p.kept("tools/list", 1)
+	p.choose("Schema", "work")
+	p.eval(`const [go] = $keep['tools/list']; delete $keep['tools/list'];
+		go(new Response('{"error":{"message":"there is no such session"}}', { status: 404, headers: { 'Content-Type': 'application/json' } }))`)
+	p.click("two")
+	p.waitText(".items", "echo")
+	if got := value[string](p, `$t.banners`); got != "" {
+		t.Errorf("the page said %q", got)
+	}
+}
+
+// TestRefusedOnce: a session that cannot be opened again at first is tried again.
+func TestRefusedOnce(t *testing.T) {
+	t.Parallel()
+	p := full(t).serve(t).keeper(t, "")
+	p.waitFor(`$t.streams === 1`)
+	first := value[string](p, `$t.session`)
+	p.keep("initialize")
+	p.drop(first)
+	p.kept("initialize", 1)
+	p.eval(`const [go] = $keep.initialize; delete $keep.initialize;
+		go(new Response('{"error":{"message":"too many sessions are open"}}', { status: 503, headers: { 'Content-Type': 'application/json' } }))`)
+	p.waitFor(`$t.streams > 2`)
+	p.forgive("404")
+}
+
+// TestChangedWhileTyping: what a person has typed stays when the tool is described
+// in another way, or is away for a moment.
+func TestChangedWhileTyping(t *testing.T) {
+	t.Parallel()
+	s := full(t).serve(t)
+	p := s.keeper(t, "#/default/demo/tools/echo")
+	change := func(to string) {
+		t.Helper()
+		p.eval(`$change = (text, method) => (method === 'tools/list' ? ` + to + ` : text)`)
+		other := s.open(t, "#/default/demo/tools/change")
+		other.fill("notices", "1")
+		other.click("Run")
+		other.waitText(".outcome", "Success")
+	}
+	p.fill("text", "half a sent")
+	change(`text.replaceAll('"description":"', '"description":"Now: ')`)
+	p.waitText(".lead", "Now: ")
+	if got := value[string](p, `$t.field('text').value`); got != "half a sent" {
+		t.Errorf("the field has %q", got)
+	}
+	p.click("JSON")
+	p.fill("Arguments as JSON", `{"text": "half a sentence"}`)
+	change(`'{"id":' + JSON.parse(text).id + ',"result":{"tools":[]}}'`)
+	p.waitText("main", "echo is not there")
+	change(`text`)
+	p.waitFor(`$t.field('Arguments as JSON')`)
+	if got := value[string](p, `$t.field('Arguments as JSON').value`); !strings.Contains(got, "half a sentence") {
+		t.Errorf("the editor has %q", got)
+	}
+}
+
+// TestChangedWithoutAStream: what changes while the page hears nothing is read when
+// it does again.
+func TestChangedWithoutAStream(t *testing.T) {
+	t.Parallel()
+	p := full(t).serve(t).keeper(t, "#/default/demo/tools/echo")
+	p.waitText(".lead", " ")
+	p.waitFor(`$t.streams === 1`)
+	p.eval(`$change = (text) => text.replaceAll('"description":"', '"description":"Now: ')`)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.url+"/mcp/default?expose=flat", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Mcp-Session-Id", value[string](p, `$t.session`))
+	answer, err := http.DefaultClient.Do(r) // in place of the page's own
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	p.waitFor(`$t.streams === 2`)
+	p.waitText(".lead", "Now: ")
+}
+
+// TestTwoPages: the calls of one page are not lost when another remembers its own.
+func TestTwoPages(t *testing.T) {
+	t.Parallel()
+	p := full(t).serve(t).open(t, "#/default/demo/tools/pid")
+	p.waitFor(`$t.action('Run')`)
+	p.eval(`localStorage.setItem('mcpx.history', JSON.stringify([{ at: 1, schema: 'default', server: 'demo', kind: 'tools', name: 'of_another_page', outcome: 'ok' }]));
+		dispatchEvent(new StorageEvent('storage', { key: 'mcpx.history' }))`)
+	p.click("Run")
+	p.waitText(".outcome", "Success")
+	p.click("History")
+	p.waitText(".history", "pid")
+	p.waitText(".history", "of_another_page")
+}

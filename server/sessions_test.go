@@ -1,0 +1,183 @@
+package server
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// one opens a session to look at.
+func one(t *testing.T, all *sessions) *session {
+	t.Helper()
+	n, err := all.open(bare(), httptest.NewRequestWithContext(t.Context(), "POST", "/mcp", nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// stands reports whether a stream that is opened now stays open.
+func stands(n *session) bool {
+	out := newStream(usualTimes)
+	n.listen(out)
+	_, ended := out.take()
+	return !ended
+}
+
+// TestAStreamComesTooLate: one whose request found the session just before that
+// ended would never end, and nobody would say anything on it.
+func TestAStreamComesTooLate(t *testing.T) {
+	all := newSessions(10, time.Hour)
+	n := one(t, all)
+	if !stands(n) {
+		t.Error("a stream of an open session does not stand")
+	}
+	all.end(n)
+	if stands(n) {
+		t.Error("a stream of a session that has ended stands")
+	}
+}
+
+// TestASessionOpensDuringTheEnd: its stream would hold up the end, which waits for
+// all that is open.
+func TestASessionOpensDuringTheEnd(t *testing.T) {
+	h := &HTTP{Servers: map[string]*Server{"default": bare()}, Sessions: 10, Idle: time.Hour}
+	h.Handler()
+	h.closeStreams()
+	n := one(t, h.sessions)
+	if stands(n) {
+		t.Error("its stream stands")
+	}
+	select {
+	case <-n.client.goodbye():
+	default:
+		t.Error("its subscriptions do not end")
+	}
+}
+
+// TestAMessageComesDuringTheEnd: it is not accepted if its answer has no stream
+// to come on any more.
+func TestAMessageComesDuringTheEnd(t *testing.T) {
+	h := &HTTP{Servers: map[string]*Server{"default": bare()}, BodyBytes: 1000, Sessions: 10, Idle: time.Hour}
+	handler := h.Handler()
+	n := one(t, h.sessions)
+	n.carryAnswers()
+	n.listen(newStream(usualTimes))
+	body, client := io.Pipe()
+	go func() {
+		message := request("ping", "")
+		_, _ = io.WriteString(client, message[:1]) // it is read when the session was found
+		h.closeStreams()
+		_, _ = io.WriteString(client, message[1:])
+		_ = client.Close()
+	}()
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "POST", "http://localhost/message?sessionId="+n.id, body))
+	if w.Code != http.StatusNotFound {
+		t.Errorf("answered with %d %s", w.Code, w.Body)
+	}
+	if n.busy > 0 {
+		t.Error("the session stays busy")
+	}
+}
+
+// TestASessionIsFoundAsItExpires: it has either gone, or stays for the request
+// that found it.
+func TestASessionIsFoundAsItExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := newSessions(10_000, time.Millisecond)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go all.expire(ctx)
+		r := httptest.NewRequestWithContext(t.Context(), "POST", "/mcp", nil)
+		for range 20 { // who comes first is left to chance
+			var ids []string
+			for range 200 {
+				ids = append(ids, one(t, all).id)
+			}
+			<-time.After(time.Second) // which is when they expire
+			found := map[*session]func(){}
+			for _, id := range ids {
+				if n, done := all.find(id, false, r); n != nil {
+					found[n] = done
+				}
+			}
+			synctest.Wait()
+			for n, done := range found {
+				if n.ctx.Err() != nil {
+					t.Fatal("a session has ended that was found")
+				}
+				done()
+			}
+		}
+	})
+}
+
+// TestAnswersWaitForTheirStream: a client of the older transport that reads slowly
+// gets every answer.
+func TestAnswersWaitForTheirStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &HTTP{Servers: map[string]*Server{"default": bare()}, BodyBytes: 1000, Sessions: 10, Idle: time.Hour}
+		handler := h.Handler()
+		n := one(t, h.sessions)
+		n.carryAnswers()
+		out := newStream(usualTimes)
+		n.listen(out)
+		if err := n.tell(make([]byte, streamBytes)); err != nil {
+			t.Fatal(err)
+		}
+		post := func() {
+			w := httptest.NewRecorder()
+			handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "POST", "http://localhost/message?sessionId="+n.id, strings.NewReader(request("ping", ""))))
+			if w.Code != http.StatusAccepted {
+				t.Errorf("answered with %d %s", w.Code, w.Body)
+			}
+			synctest.Wait()
+		}
+		post()
+		out.take()
+		synctest.Wait()
+		if got, _ := out.take(); len(got) != 1 || string(got[0]) != result("{}") {
+			t.Errorf("the stream has %q, want the answer", got)
+		}
+		if err := n.tell(make([]byte, streamBytes)); err != nil {
+			t.Fatal(err)
+		}
+		post()
+		h.sessions.end(n) // which nobody who waits outlives
+		synctest.Wait()
+		if n.busy > 0 {
+			t.Error("the session stays busy")
+		}
+	})
+}
+
+// TestACallKeepsToItsStream: what there is no room for on it comes on no other, as
+// long as the call is under way.
+func TestACallKeepsToItsStream(t *testing.T) {
+	n := one(t, newSessions(10, time.Hour))
+	standing, own := newStream(usualTimes), newStream(usualTimes)
+	n.listen(standing)
+	c := call{client: n.client}
+	if err := own.Send(make([]byte, streamBytes)); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.send(own, []byte("one too many")); err == nil {
+		t.Error("it was sent")
+	}
+	if got, _ := standing.take(); len(got) != 0 {
+		t.Errorf("the standing stream has %q", got)
+	}
+	own.close()
+	if err := c.send(own, []byte("after the end")); err != nil {
+		t.Error(err)
+	}
+	if got, _ := standing.take(); len(got) != 1 {
+		t.Errorf("the standing stream has %q", got)
+	}
+}
