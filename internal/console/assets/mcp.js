@@ -46,6 +46,7 @@ export class Client {
   #progress = new Map(); // progress token → who hears of it
   #asked = new Map(); // id of a server's request → its AbortController
   #stream = null; // AbortController of the standing stream
+  #calls = new AbortController(); // of all requests: nobody waits for them when the session is closed
   #heard = ''; // the session that had a stream last
 
   /** @param {string} url @param {Hooks} hooks */
@@ -132,6 +133,8 @@ export class Client {
   close() {
     this.pause();
     this.#withdraw();
+    this.#calls.abort(new Cancelled());
+    this.#calls = new AbortController();
     if (this.session) fetch(this.#url, { method: 'DELETE', headers: this.#headers(), keepalive: true }).catch(() => {});
     this.session = this.#version = '';
   }
@@ -144,7 +147,7 @@ export class Client {
 
   async #exchange(message, { label, signal }, again = true) {
     const { session } = this;
-    const response = await this.#post(message);
+    const response = await this.#post(message, this.#calls.signal);
     if (response.status === 404 && session && again) { // forgotten: nothing was done yet
       if (this.session === session || this.#opening) await this.open(); // unless another request has done so
       if (signal?.aborted) throw new Cancelled();
@@ -173,8 +176,8 @@ export class Client {
     };
   }
 
-  #post(message) {
-    return fetch(this.#url, { method: 'POST', headers: this.#headers(), body: stringify(message) });
+  #post(message, signal) {
+    return fetch(this.#url, { method: 'POST', headers: this.#headers(), body: stringify(message), signal });
   }
 
   /** Keeps the stream open for what belongs to no call. */

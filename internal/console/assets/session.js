@@ -1,6 +1,6 @@
 /** The page's session with mcpx: what is listed, what changes, and how it is going. */
 
-import { Client, HTTPError, RPCError } from './mcp.js';
+import { Cancelled, Client, HTTPError, RPCError } from './mcp.js';
 import { emit, note, once, schemas, servers, state } from './store.js';
 import { answer } from './views/asked.js';
 
@@ -59,7 +59,7 @@ function opened() {
 
 /** Its stream stands: hear of what was followed. What changed while there was none nobody has heard of. */
 function listening(again) {
-  [...state.subscriptions.keys()].forEach(resubscribe);
+  for (const [uri, { session }] of state.subscriptions) if (session !== client.session) resubscribe(uri);
   if (again) reloadAll();
 }
 
@@ -115,7 +115,8 @@ function notification(method, params = {}, label) {
   if (method !== 'notifications/resources/updated') return;
   if (subscribing.has(params.uri)) subscribing.set(params.uri, subscribing.get(params.uri) + 1);
   if (state.subscriptions.has(params.uri)) {
-    state.subscriptions.set(params.uri, { count: state.subscriptions.get(params.uri).count + 1, at: Date.now() });
+    const before = state.subscriptions.get(params.uri);
+    state.subscriptions.set(params.uri, { ...before, count: before.count + 1, at: Date.now() });
     emit('updated', params.uri);
   }
 }
@@ -123,10 +124,12 @@ function notification(method, params = {}, label) {
 const subscribing = new Map(); // URI → updates that came before the answer did
 
 export async function subscribe(uri) {
+  const mine = client;
   subscribing.set(uri, 0);
   try {
     await request('resources/subscribe', { uri });
-    state.subscriptions.set(uri, { count: subscribing.get(uri), at: Date.now() });
+    if (mine !== client) return; // another schema was chosen meanwhile
+    state.subscriptions.set(uri, { count: subscribing.get(uri), at: Date.now(), session: mine.session });
   } finally {
     subscribing.delete(uri);
   }
@@ -142,6 +145,7 @@ async function resubscribe(uri) {
   try {
     await mine.request('resources/subscribe', { uri });
     if (isOld()) return;
+    state.subscriptions.get(uri).session = mine.session;
     note({ kind: 'notice', from: 'mcpx', text: `subscribed again to ${uri}` });
   } catch (error) {
     if (isOld()) return;
@@ -182,7 +186,7 @@ function connected(connection, problem = '') {
 
 /** Says that something failed, unless it did so to a schema that is not shown any more. */
 function lost(error, of = client) {
-  if (of !== client) return;
+  if (of !== client || error instanceof Cancelled) return;
   if (error instanceof RPCError) return note({ kind: 'session', level: 'error', from: 'mcpx', text: error.message });
   if (!(error instanceof HTTPError)) return connected('offline'); // fetch has no more to say
   connected(error.status === 401 ? 'unauthorized' : 'failed', error.message);
