@@ -142,6 +142,7 @@ func (s *Session) finish(c *call, result, line []byte, err error) {
 // abandon ends a call that nobody waits for any more, and tells the upstream.
 func (s *Session) abandon(c *call, reason error) {
 	if s.take(c) {
+		s.giveUp(c, reason)
 		s.withdraw(c, reason)
 		c.done(nil, nil, reason)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -59,22 +60,21 @@ func (s *Session) asks(m jsonrpc.Message, of []byte) {
 	if m.Method == "elicitation/create" {
 		s.elicits(m.Params, client)
 	}
-	ctx, done, err := s.note(m.ID)
+	q, err := s.note(m.ID)
 	if err != nil {
 		s.reply(m.ID, nil, err)
 		return
 	}
-	release := s.hold(client)
+	s.hold(q, client)
 	go func() {
-		defer done()
-		defer func() { release() }()
+		defer s.forget(m.ID, q)
 		for {
-			result, err := client.Request(ctx, m.Method, m.Params)
+			result, err := client.Request(q.ctx, m.Method, m.Params)
 			if errors.Is(err, ErrCallOver) { // then it was another's question
 				var next Client
 				if next, err = s.addressee(of); err == nil && next != client {
-					release()
-					client, release = next, s.hold(next)
+					client = next
+					s.hold(q, client)
 					continue
 				}
 				err = cmp.Or(err, ErrCallOver)
@@ -85,53 +85,90 @@ func (s *Session) asks(m jsonrpc.Message, of []byte) {
 	}()
 }
 
-// note keeps what the upstream asks until done, so that it can be withdrawn.
-func (s *Session) note(id []byte) (_ context.Context, done func(), err error) {
-	ctx, cancel := context.WithCancel(s.ctx)
+// question is what the upstream asks of a client.
+type question struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+
+	// Guarded by the session's mutex.
+	causes []*call // calls that it may be of, and were not given up
+	held   []*call // calls of the client that is asked
+}
+
+// note keeps what the upstream asks until it is forgotten.
+func (s *Session) note(id []byte) (*question, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.asked) >= maxAsked {
-		cancel()
-		return nil, nil, fmt.Errorf("refused: %d requests to clients are waiting already", maxAsked)
+		return nil, fmt.Errorf("refused: %d requests to clients are waiting already", maxAsked)
 	}
-	s.asked[string(id)] = cancel
-	return ctx, func() {
-		cancel()
-		s.mu.Lock()
-		defer s.mu.Unlock()
+	q := &question{}
+	q.ctx, q.cancel = context.WithCancelCause(s.ctx)
+	for _, c := range s.pending {
+		if c.request.Client != nil {
+			q.causes = append(q.causes, c)
+		}
+	}
+	s.asked[string(id)] = q
+	return q, nil
+}
+
+func (s *Session) forget(id []byte, q *question) {
+	q.cancel(nil)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q.release()
+	if s.asked[string(id)] == q {
 		delete(s.asked, string(id))
-	}, nil
+	}
 }
 
 // hold notes that the upstream waits for a client, during which the client's
-// calls do not run into the limit on idle calls: any of them may be the cause.
-func (s *Session) hold(client Client) (release func()) {
+// calls do not run into the limit on idle calls.
+func (s *Session) hold(q *question, client Client) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var held []*call
+	q.release()
 	for _, c := range s.pending {
 		if c.request.Client != nil && c.request.Client.ID() == client.ID() {
 			c.held++
-			held = append(held, c)
+			q.held = append(q.held, c)
 		}
 	}
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		for _, c := range held {
-			c.held--
-			c.moved = time.Now() // from here on it is the upstream that takes its time
+}
+
+// release ends that: from here on it is the upstream that takes its time.
+func (q *question) release() {
+	for _, c := range q.held {
+		c.held--
+		c.moved = time.Now()
+	}
+	q.held = nil
+}
+
+// giveUp withdraws what can only be asked for calls that nobody waits for any
+// more: a dialog would stand there for nothing.
+func (s *Session) giveUp(c *call, reason error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, q := range s.asked {
+		i := slices.Index(q.causes, c)
+		if i < 0 {
+			continue
+		}
+		if q.causes = slices.Delete(q.causes, i, i+1); len(q.causes) == 0 {
+			q.cancel(reason)
 		}
 	}
 }
 
 // withdrawn ends a request that the upstream no longer wants answered.
 func (s *Session) withdrawn(params []byte) {
+	reason, _ := rawjson.String(rawjson.Get(params, "reason"))
 	s.mu.Lock()
-	cancel := s.asked[string(rawjson.Get(params, "requestId"))]
-	s.mu.Unlock()
-	if cancel != nil {
-		cancel()
+	defer s.mu.Unlock()
+	if q := s.asked[string(rawjson.Get(params, "requestId"))]; q != nil {
+		q.cancel(errors.New(cmp.Or(s.redact(reason), "the server does not ask any more")))
 	}
 }
 

@@ -36,8 +36,8 @@ type Session struct {
 	mu      sync.Mutex
 	lastID  int64
 	pending map[int64]*call
-	asked   map[string]context.CancelFunc // what the upstream asks, by its id
-	err     error                         // why it is over
+	asked   map[string]*question // what the upstream asks, by its id
+	err     error                // why it is over
 
 	elicited elicited
 }
@@ -82,7 +82,7 @@ func newSession(c *config.Upstream, l link, log zerolog.Logger, p peer) *Session
 		peer:     p,
 		leveling: make(chan struct{}, 1),
 		pending:  map[int64]*call{},
-		asked:    map[string]context.CancelFunc{},
+		asked:    map[string]*question{},
 	}
 }
 

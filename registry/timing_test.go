@@ -582,10 +582,10 @@ func TestAQuestionThatWasAnothersKeepsThatCallAlive(t *testing.T) {
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		first, second := overClient{newRecorder("one"), make(chan struct{})}, newRecorder("two")
 		second.hold = make(chan struct{})
-		ctx, cancel := context.WithCancel(t.Context())
 		var all sync.WaitGroup
-		all.Go(func() { _, _ = r.Call(ctx, "a", Request{Method: "tools/call", Meta: []byte("{}"), Client: first}) })
+		all.Go(func() { _, _ = r.Call(t.Context(), "a", Request{Method: "tools/call", Meta: []byte("{}"), Client: first}) })
 		synctest.Wait()
+		call := r.Catalog().Upstream("a").session.lastID
 		f.current.say(`{"jsonrpc":"2.0","id":"q","method":"roots/list"}`)
 		synctest.Wait()
 		begin := time.Now()
@@ -596,7 +596,7 @@ func TestAQuestionThatWasAnothersKeepsThatCallAlive(t *testing.T) {
 			}
 		})
 		synctest.Wait()
-		cancel()
+		f.current.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{}}`, call))
 		synctest.Wait()
 		close(first.over)
 		after(3 * time.Minute) // it thinks
@@ -614,6 +614,45 @@ type overClient struct {
 func (c overClient) Request(context.Context, string, []byte) ([]byte, error) {
 	<-c.over
 	return nil, ErrCallOver
+}
+
+// TestAQuestionEndsWithItsCalls: what an upstream asks, and does not withdraw, is
+// withdrawn when every call that may be its cause was given up.
+func TestAQuestionEndsWithItsCalls(t *testing.T) {
+	f := &fake{asks: true}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		c := newRecorder("one")
+		c.hold = make(chan struct{})
+		call := func() (cancel func()) {
+			ctx, stop := context.WithCancelCause(t.Context())
+			enough := errors.New("enough")
+			var ended sync.WaitGroup
+			ended.Go(func() {
+				if _, err := r.Call(ctx, "a", Request{Method: "tools/call", Meta: []byte("{}"), Client: c}); !errors.Is(err, enough) {
+					t.Errorf("the call ends with %v", err)
+				}
+			})
+			after(0)
+			return func() {
+				stop(enough)
+				ended.Wait()
+				after(0)
+			}
+		}
+		waiting := func() int {
+			s := r.Catalog().Upstream("a").session
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return len(s.asked)
+		}
+		first, second := call(), call()
+		for i, cancel := range []func(){func() {}, first, second} {
+			cancel()
+			if got, want := waiting(), 2-i; got != want { // the second question may be of either call
+				t.Errorf("%d calls given up: %d questions wait, want %d", i, got, want)
+			}
+		}
+	})
 }
 
 // TestPingsAreForIdleSessions: during a call the upstream is not asked for a sign

@@ -252,7 +252,7 @@ func TestACancelledCallWithdrawsWhatItAsked(t *testing.T) {
 	if got := <-done; got != nil {
 		t.Errorf("a cancelled call was answered with %s", got)
 	}
-	if got, want := c.next(t, "cancelled"), `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"mcpx-1","reason":"context canceled"}}`; got != want {
+	if got, want := c.next(t, "cancelled"), `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"mcpx-1","reason":"cancelled by the client"}}`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
