@@ -583,7 +583,9 @@ func TestAQuestionThatWasAnothersKeepsThatCallAlive(t *testing.T) {
 		first, second := overClient{newRecorder("one"), make(chan struct{})}, newRecorder("two")
 		second.hold = make(chan struct{})
 		var all sync.WaitGroup
-		all.Go(func() { _, _ = r.Call(t.Context(), "a", Request{Method: "tools/call", Meta: []byte("{}"), Client: first}) })
+		all.Go(func() {
+			_, _ = r.Call(t.Context(), "a", Request{Method: "tools/call", Meta: []byte("{}"), Client: first})
+		})
 		synctest.Wait()
 		call := r.Catalog().Upstream("a").session.lastID
 		f.current.say(`{"jsonrpc":"2.0","id":"q","method":"roots/list"}`)
