@@ -558,7 +558,6 @@ func TestPassingClientsHaveSessionsForAWhile(t *testing.T) {
 	own := mcptest.Upstream(t)
 	own["isolation"] = "client"
 	r, _ := run(t, map[string]any{"a": own})
-	r.isolated.idle = 300 * time.Millisecond
 	pid := func(c *recorder) string {
 		t.Helper()
 		pid, err := callAs(t, r, c, "pid", "{}")
@@ -580,15 +579,28 @@ func TestPassingClientsHaveSessionsForAWhile(t *testing.T) {
 	if a, b := pid(one), pid(again); a != b || a == first {
 		t.Errorf("processes %s, %s and %s, want one for the sender and another for the client with a session", a, b, first)
 	}
-	if _, err := callAs(t, r, again, "sleep", `{"ms":1000}`); err != nil { // longer than it may be idle
-		t.Fatal(err)
+	key := owner{"sender", "a"}
+	r.isolated.mu.Lock()
+	p := r.isolated.sessions[key]
+	r.isolated.mu.Unlock()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := r.Call(ctx, "a", Request{Method: "tools/call", Params: []byte(`{"name":"sleep","arguments":{"ms":3600000}}`), Client: again})
+		ended <- err
+	}()
+	eventually(t, "the session is in use", func() bool { return p.session.isBusy() })
+	r.isolated.expire(key, p) // in the middle of a call that takes longer than it may be idle
+	if n := count(); n != 2 {
+		t.Errorf("%d private sessions are open during a call, want 2", n)
 	}
-	for limit := time.Now().Add(10 * time.Second); count() > 1; {
-		if time.Now().After(limit) {
-			t.Fatalf("%d private sessions are open, want that of the client with a session", count())
-		}
-		<-time.After(10 * time.Millisecond)
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("the call ends with %v", err)
 	}
+	eventually(t, "the session is idle", func() bool { return !p.session.isBusy() })
+	p.idle.Reset(0)
+	eventually(t, "only the session of the client that stays is open", func() bool { return count() == 1 })
 	if again := pid(stays); again != first {
 		t.Errorf("process %s, and %s before", again, first)
 	}
@@ -612,6 +624,33 @@ func TestPassingClientsHaveSessionsForAWhile(t *testing.T) {
 	cancel()
 	if _, err := r.private(left, r.supervisors["a"], stays); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v for a client that has left", err)
+	}
+}
+
+// TestASlowStartIsNoIdleness: a session that is being opened is waited for.
+func TestASlowStartIsNoIdleness(t *testing.T) {
+	key := owner{"sender", "a"}
+	p := &private{opened: make(chan struct{}), idle: time.NewTimer(time.Hour)}
+	i := &isolated{idle: time.Hour, sessions: map[owner]*private{key: p}}
+	i.expire(key, p)
+	if i.sessions[key] != p {
+		t.Error("it has ended before it was open")
+	}
+	p.err = errors.New("it cannot be opened")
+	close(p.opened)
+	i.expire(key, p)
+	if i.sessions[key] != nil {
+		t.Error("one that could not be opened is kept")
+	}
+}
+
+// eventually waits until something is so.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for limit := time.Now().Add(20 * time.Second); !is(); <-time.After(5 * time.Millisecond) {
+		if time.Now().After(limit) {
+			t.Fatalf("never: %s", what)
+		}
 	}
 }
 

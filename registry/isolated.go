@@ -100,13 +100,14 @@ func (i *isolated) passing() (n int) {
 	return n
 }
 
-// expire ends a session that was not used for a while.
+// expire ends a session that was not used for a while. While it is being opened
+// somebody waits for it, however long that takes.
 func (i *isolated) expire(key owner, p *private) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	switch {
 	case i.sessions[key] != p:
-	case p.isOpen() && p.session.isBusy():
+	case !p.over() && (!p.isOpen() || p.session.isBusy()):
 		p.idle.Reset(i.idle)
 	default:
 		delete(i.sessions, key)
