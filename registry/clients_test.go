@@ -282,6 +282,7 @@ func TestSubscriptions(t *testing.T) {
 	if got, want := updates(two), []string{`{"uri":"known:test://one"}`, `{"uri":"known:test://two"}`, `{"uri":"known:test://one/part"}`}; !slices.Equal(got, want) {
 		t.Errorf("two heard of %q, want %q", got, want)
 	}
+	l.wait(t, "resources/subscribe test://two") // which came after it
 	if n := l.count("resources/subscribe test://one"); n != 1 {
 		t.Errorf("the upstream was asked %d times, want once for two clients", n)
 	}
