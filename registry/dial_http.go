@@ -95,17 +95,17 @@ func (l *httpLink) Send(message []byte) error {
 	}
 }
 
-// Receive implements link.
+// Receive implements link. What came before the end is received before it.
 func (l *httpLink) Receive() (message, of []byte, err error) {
 	select {
 	case d := <-l.incoming:
 		return d.message, d.of, d.err
-	default:
+	case <-l.ctx.Done():
 	}
 	select {
 	case d := <-l.incoming:
 		return d.message, d.of, d.err
-	case <-l.ctx.Done():
+	default:
 		return nil, nil, context.Cause(l.ctx)
 	}
 }
