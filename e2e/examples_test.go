@@ -13,6 +13,12 @@ import (
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	config := filepath.Join("..", "examples", "mcpx.json")
+	env := append(os.Environ(), "GORACE=atexit_sleep_ms=0", "XDG_CONFIG_HOME="+goSettings(t)) // go run needs its caches
+	build := exec.Command("go", "run", "./demo", "time")                                      // which takes longer than a start may, if it is the first
+	build.Dir = filepath.Dir(config)
+	if text, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("go run: %v\n%s", err, text)
+	}
 	for _, c := range []struct {
 		name   string
 		args   []string
@@ -31,7 +37,7 @@ func TestExamples(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cmd := exec.Command(binary, c.args...)
-			cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0") // go run needs its caches
+			cmd.Env = env
 			var stderr strings.Builder
 			cmd.Stderr = &stderr
 			stdout, err := cmd.Output()
@@ -40,4 +46,26 @@ func TestExamples(t *testing.T) {
 			}
 		})
 	}
+}
+
+// goSettings is a folder of settings that has those of go, wherever they come from:
+// a server's environment has none of them.
+func goSettings(t *testing.T) (folder string) {
+	t.Helper()
+	var settings strings.Builder
+	for _, name := range []string{"GOCACHE", "GOFLAGS", "GOMODCACHE", "GOPATH", "GOPROXY", "GOSUMDB", "GOTOOLCHAIN"} {
+		value, err := exec.Command("go", "env", name).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		settings.WriteString(name + "=" + strings.TrimSpace(string(value)) + "\n")
+	}
+	folder = t.TempDir()
+	if err := os.MkdirAll(filepath.Join(folder, "go"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "go", "env"), []byte(settings.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return folder
 }

@@ -56,7 +56,7 @@ func repeat(w io.Writer, text string) {
 func TestHostileRemotes(t *testing.T) {
 	filler := strings.Repeat("x", 1<<16)
 	stream := func(w http.ResponseWriter) { w.Header().Set("Content-Type", "text/event-stream") }
-	const quick = `server "bad": timed out: no answer and no progress within 1s (its "timeout"); the call was cancelled`
+	const quick = `server "bad": timed out: no answer and no progress within 2s (its "timeout"); the call was cancelled`
 	const tooLong = "has more than 1048576 bytes (limits.message_bytes)"
 	for _, c := range []struct {
 		name, want string
@@ -110,7 +110,7 @@ func TestHostileRemotes(t *testing.T) {
 			besideOthers(t, c.name)
 			bad := map[string]any{"url": remoteUpstream(t, c.call)}
 			if c.want == quick {
-				bad["timeout"], bad["max_timeout"] = "1s", "1m"
+				bad["timeout"], bad["max_timeout"] = "2s", "1m"
 			}
 			p := start(t, map[string]any{"mcpServers": map[string]any{"good": mcptest.Upstream(t), "bad": bad}, "limits": map[string]any{"message_bytes": 1 << 20}}, options{})
 			p.initialize()

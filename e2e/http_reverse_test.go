@@ -57,18 +57,19 @@ func TestHTTPReverseOfTwo(t *testing.T) {
 	t.Parallel()
 	t.Run("shared", func(t *testing.T) {
 		t.Parallel()
-		s := serveHTTP(t, one(t, "-full", "-count-calls"), options{})
+		s := serveHTTP(t, one(t, "-full"), options{})
 		c, other := s.client("/mcp"), s.client("/mcp")
 		standing := other.listen()
-		beside := other.ask("tools/call", execParams("a", "sleep", `{"ms":2000,"text":"x"}`))
-		s.underWay(other, 1)
+		beside := other.ask("tools/call", execParams("a", "ask", `{"method":"roots/list"}`))
+		asked := beside.next(0) // it has the answer when all is over
 		for _, a := range asks {
 			got := c.exec("a", "ask", fmt.Sprintf(`{"method":%q}`, a.method))
 			if !strings.HasPrefix(got, "error ") || !strings.Contains(got, "isolation") {
 				t.Errorf("%s: %s, want an error that names isolation", a.method, got)
 			}
 		}
-		if got := textOf(t, string(beside.answer().Result), false); got != "x" || len(beside.lines()) != 1 || len(standing.lines()) > 0 {
+		other.tell(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"roots":[]}}`, asked.ID))
+		if got := textOf(t, string(beside.answer().Result), false); got != `{"roots":[]}` || len(beside.lines()) != 2 || len(standing.lines()) > 0 {
 			t.Errorf("the other client got %q and %q", beside.lines(), standing.lines())
 		}
 	})

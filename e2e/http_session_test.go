@@ -213,12 +213,17 @@ func TestHTTPSessionCap(t *testing.T) {
 // a call is open, be its connection broken.
 func TestHTTPSessionIdle(t *testing.T) {
 	t.Parallel()
-	s := serveHTTP(t, with(one(t), "limits", map[string]any{"session_idle": "1s"}), options{flags: []string{"--log-level", "debug"}})
-	idle, listening, calling, lost, older := s.client("/mcp"), s.client("/mcp"), s.client("/mcp"), s.client("/mcp"), s.caller("")
-	stream, standing := older.openSSE("/sse"), listening.listen()
-	const slow = `{"ms":4000,"text":"slept"}`
-	call, gone := calling.ask("tools/call", execParams("a", "sleep", slow)), lost.ask("tools/call", execParams("a", "sleep", slow))
+	s := serveHTTP(t, with(one(t), "limits", map[string]any{"session_idle": "4s"}), options{flags: []string{"--log-level", "debug"}})
+	older := s.caller("")
+	stream := older.openSSE("/sse")
+	listening := s.client("/mcp")
+	standing := listening.listen()
+	const slow = `{"ms":9000,"text":"slept"}`
+	lost := s.client("/mcp")
+	gone := lost.ask("tools/call", execParams("a", "sleep", slow))
 	lost.exec("a", "pid", "")
+	idle, calling := s.client("/mcp"), s.client("/mcp")
+	call := calling.ask("tools/call", execParams("a", "sleep", slow))
 	gone.drop()
 	if got := textOf(t, string(call.answer().Result), false); got != "slept" {
 		t.Errorf("the call got %q", got)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -81,27 +82,30 @@ func (s *screen) read() {
 	}
 }
 
-// see waits for a text on the screen.
-func (s *screen) see(part string) {
+// see waits for a text on the screen, or for any of several.
+func (s *screen) see(parts ...string) {
 	s.t.Helper()
+	there := func(text string) bool {
+		return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })
+	}
 	limit := time.After(patience)
 	for {
 		s.mu.Lock()
 		text, changed := s.text.String(), s.changed
 		s.mu.Unlock()
-		if strings.Contains(text, part) {
+		if there(text) {
 			return
 		}
 		select {
 		case <-changed:
 		case <-s.ended:
-			if s.mu.Lock(); !strings.Contains(s.text.String(), part) {
-				s.t.Errorf("the screen never had %q:\n%q", part, s.text.String())
+			if s.mu.Lock(); !there(s.text.String()) {
+				s.t.Errorf("the screen never had %q:\n%q", parts, s.text.String())
 			}
 			s.mu.Unlock()
 			return
 		case <-limit:
-			s.t.Fatalf("the screen never had %q:\n%q", part, text)
+			s.t.Fatalf("the screen never had %q:\n%q", parts, text)
 		}
 	}
 }
@@ -144,7 +148,7 @@ func TestTerminalTable(t *testing.T) {
 	}
 	s := look(t, upstreams, nil, "check", "CONFIG")
 	s.see("starting good… ")
-	s.see("starting good… 1s")
+	s.see("starting good… 1s", "starting good… 2s") // the line is drawn when there is time
 	text := s.end()
 	for _, part := range []string{
 		"\r\x1b[K\x1b[1mserver\x1b[0m", // the line is gone before the table comes
@@ -224,7 +228,7 @@ func TestTerminalWithoutColours(t *testing.T) {
 func TestTerminalProgress(t *testing.T) {
 	t.Parallel()
 	s := look(t, map[string]any{"t": mcptest.Upstream(t)}, nil, "exec", "CONFIG", "t", "progress", "steps=4", "every_ms=1000")
-	s.see("progress: 2/4 (50 %) ")
+	s.see("progress: 1/4 (25 %) ", "progress: 2/4 (50 %) ", "progress: 3/4 (75 %) ")
 	if text := s.end(); !strings.HasSuffix(text, "\r\x1b[K4 steps\r\n") {
 		t.Errorf("%q", text)
 	}

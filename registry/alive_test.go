@@ -151,8 +151,8 @@ func TestASilentStreamIsNoticed(t *testing.T) {
 // TestPingsAreAnswered: a server that lives keeps its session.
 func TestPingsAreAnswered(t *testing.T) {
 	remote := newRemote(t)
-	_, l := runWith(t, Options{PingEvery: time.Second}, map[string]any{"a": remote.config()})
-	for range 2 { // the second is not asked for before the first is answered
+	_, l := runWith(t, Options{PingEvery: 4 * time.Second}, map[string]any{"a": remote.config()}) // it has as long to answer
+	for range 2 {                                                                                 // the second is not asked for before the first is answered
 		select {
 		case <-remote.pings:
 		case <-time.After(20 * time.Second):

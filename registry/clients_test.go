@@ -282,6 +282,7 @@ func TestSubscriptions(t *testing.T) {
 	if got, want := updates(two), []string{`{"uri":"known:test://one"}`, `{"uri":"known:test://two"}`, `{"uri":"known:test://one/part"}`}; !slices.Equal(got, want) {
 		t.Errorf("two heard of %q, want %q", got, want)
 	}
+	l.wait(t, "resources/subscribe test://two") // which came after it
 	if n := l.count("resources/subscribe test://one"); n != 1 {
 		t.Errorf("the upstream was asked %d times, want once for two clients", n)
 	}
@@ -558,7 +559,6 @@ func TestPassingClientsHaveSessionsForAWhile(t *testing.T) {
 	own := mcptest.Upstream(t)
 	own["isolation"] = "client"
 	r, _ := run(t, map[string]any{"a": own})
-	r.isolated.idle = 300 * time.Millisecond
 	pid := func(c *recorder) string {
 		t.Helper()
 		pid, err := callAs(t, r, c, "pid", "{}")
@@ -589,15 +589,33 @@ func TestPassingClientsHaveSessionsForAWhile(t *testing.T) {
 			t.Errorf("%s heard %q, want %s", c.id, got, want)
 		}
 	}
-	if _, err := callAs(t, r, again, "sleep", `{"ms":1000}`); err != nil { // longer than it may be idle
-		t.Fatal(err)
+	key := owner{"sender", "a"}
+	r.isolated.mu.Lock()
+	p := r.isolated.sessions[key]
+	r.isolated.mu.Unlock()
+	uses := func(p *private) int {
+		r.isolated.mu.Lock()
+		defer r.isolated.mu.Unlock()
+		return p.using
 	}
-	for limit := time.Now().Add(10 * time.Second); count() > 1; {
-		if time.Now().After(limit) {
-			t.Fatalf("%d private sessions are open, want that of the client with a session", count())
-		}
-		<-time.After(10 * time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := r.Call(ctx, "a", Request{Method: "tools/call", Params: []byte(`{"name":"sleep","arguments":{"ms":3600000}}`), Client: again})
+		ended <- err
+	}()
+	eventually(t, "the session is in use", func() bool { return uses(p) > 0 })
+	r.isolated.expire(key, p) // in the middle of a call that takes longer than it may be idle
+	if n := count(); n != 2 {
+		t.Errorf("%d private sessions are open during a call, want 2", n)
 	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("the call ends with %v", err)
+	}
+	eventually(t, "the session is idle", func() bool { return uses(p) == 0 })
+	p.idle.Reset(0)
+	eventually(t, "only the session of the client that stays is open", func() bool { return count() == 1 })
 	if again := pid(stays); again != first {
 		t.Errorf("process %s, and %s before", again, first)
 	}
@@ -621,6 +639,16 @@ func TestPassingClientsHaveSessionsForAWhile(t *testing.T) {
 	cancel()
 	if _, _, err := r.private(left, r.supervisors["a"], stays); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v for a client that has left", err)
+	}
+}
+
+// eventually waits until something is so.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for limit := time.Now().Add(20 * time.Second); !is(); <-time.After(5 * time.Millisecond) {
+		if time.Now().After(limit) {
+			t.Fatalf("never: %s", what)
+		}
 	}
 }
 

@@ -95,7 +95,7 @@ func (l *httpLink) Send(message []byte) error {
 	}
 }
 
-// Receive implements link.
+// Receive implements link. What came before the end is received before it.
 func (l *httpLink) Receive() (message, of []byte, err error) {
 	var d delivery
 	select {

@@ -205,17 +205,19 @@ func TestRemoteComesBackOnAnotherRun(t *testing.T) {
 	remote := newRemote(t)
 	r, _ := run(t, map[string]any{"a": remote.config()})
 	mustCall(t, r, "a", "echo", `{"text":"hi"}`)
+	again := newRemote(t)
 	address := remote.Listener.Addr().String()
 	remote.CloseClientConnections()
 	remote.Close()
 	if _, err := callTool(t.Context(), r, "a", "echo", `{"text":"hi"}`); err == nil {
 		t.Fatal("a call to nobody is answered")
 	}
-	again := newRemote(t)
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var l net.Listener
+	eventually(t, "the port is free", func() (ok bool) { // a connection of somebody else may have it for a moment
+		var err error
+		l, err = new(net.ListenConfig).Listen(t.Context(), "tcp", address)
+		return err == nil
+	})
 	back := &http.Server{Handler: again.Config.Handler, ReadHeaderTimeout: time.Minute}
 	go func() { _ = back.Serve(l) }()
 	t.Cleanup(func() { _ = back.Close() })

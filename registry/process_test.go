@@ -21,6 +21,7 @@ import (
 func TestEnvironmentIsBuiltByUs(t *testing.T) {
 	t.Setenv("SECRET_OF_ANOTHER", "sentinel-value")
 	t.Setenv("LC_TIME", "C")
+	t.Setenv("HOME", t.TempDir())
 	a := mcptest.Upstream(t)
 	a["env"].(map[string]string)["OWN"] = "mine"
 	r, _ := run(t, map[string]any{"a": a})

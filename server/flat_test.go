@@ -69,9 +69,11 @@ func TestFlatListChanges(t *testing.T) {
 	c := flat(t, map[string]any{}, upstream(t, "a")).connect(t, "2025-06-18", "{}")
 	c.next(t, "notifications/tools/list_changed")
 	c.ask(t, request("tools/call", `{"name":"a__change","arguments":{"notices":1}}`))
-	c.next(t, "notifications/tools/list_changed")
-	if names := c.keys(t, "tools/list", "tools", "name"); !strings.HasSuffix(names, "a__extra_0") {
-		t.Errorf("names %s", names)
+	for { // a notice may be about what was before
+		c.next(t, "notifications/tools/list_changed")
+		if strings.HasSuffix(c.keys(t, "tools/list", "tools", "name"), "a__extra_0") {
+			break
+		}
 	}
 }
 

@@ -81,8 +81,15 @@ func (c *talk) keys(t *testing.T, method, list, key string) string {
 	return strings.Join(keys, " ")
 }
 
+// two is a bench with two upstreams that are ready: some lists wait for that, but
+// not for as long as it may take.
 func two(t *testing.T) *bench {
-	return start(t, upstream(t, "one", "-full", "-name", "one"), upstream(t, "two", "-full", "-name", "two"))
+	t.Helper()
+	b := start(t, upstream(t, "one", "-full", "-name", "one"), upstream(t, "two", "-full", "-name", "two"))
+	for _, name := range []string{"one", "two"} {
+		b.registry.Settled(t.Context(), name)
+	}
+	return b
 }
 
 func TestLists(t *testing.T) {

@@ -161,12 +161,15 @@ func TestAClientThatDoesNotRead(t *testing.T) {
 		if got := whole(t, s.do(t, "POST", "/mcp", flood, sessionHeader, other)); !strings.Contains(got, "said 10") {
 			t.Fatalf("the other client got %.200s", got)
 		}
-		if took := time.Since(asked); took > patience/4 {
+		if took := time.Since(asked); took > patience {
 			t.Errorf("the other client waited %s", took)
 		}
-		if time.Since(begin) > patience {
+		if time.Since(begin) > 3*patience { // what is on its way has to fill first
 			t.Fatal("the client that does not read keeps its stream")
 		}
+	}
+	if err := c.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
 	}
 	status := make([]byte, len("HTTP/1.1 200"))
 	if _, err := io.ReadFull(c, status); err != nil || string(status) != "HTTP/1.1 200" {

@@ -47,7 +47,8 @@ func (c *chromium) start(t *testing.T) {
 			c.reason = "no Chromium in the PATH; install it, on Debian with: apt-get install chromium"
 			return
 		}
-		options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.Flag("disable-gpu", true), chromedp.Flag("force-color-profile", "srgb"))
+		options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.Flag("disable-gpu", true), chromedp.Flag("force-color-profile", "srgb"),
+			chromedp.WSURLReadTimeout(4*patience))
 		if runtime.GOOS != "windows" && os.Geteuid() == 0 {
 			options = append(options, chromedp.NoSandbox) // it refuses to run as root with one
 		}

@@ -185,8 +185,13 @@ func Decode(raw []byte) (any, error) {
 	return value, err
 }
 
+// looks is how often bounded looks at the clock.
+const looks = 10
+
 // bounded runs f on a goroutine of its own and waits for it no longer than
-// limit. The libraries take no context: f itself runs on to its end.
+// limit. The libraries take no context: f itself runs on to its end. The limit
+// is waited for in parts: a machine that stands still, be it for long, costs f
+// no more than two of them.
 func bounded[T any](limit time.Duration, f func() (T, error)) (T, error) {
 	type outcome struct {
 		result T
@@ -197,15 +202,17 @@ func bounded[T any](limit time.Duration, f func() (T, error)) (T, error) {
 		result, err := recovered(f)
 		done <- outcome{result, err}
 	}()
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	select {
-	case o := <-done:
-		return o.result, o.err
-	case <-timer.C:
-		var none T
-		return none, errTimeout
+	tick := time.NewTicker(max(limit/looks, 1))
+	defer tick.Stop()
+	for range looks {
+		select {
+		case o := <-done:
+			return o.result, o.err
+		case <-tick.C:
+		}
 	}
+	var none T
+	return none, errTimeout
 }
 
 func recovered[T any](f func() (T, error)) (result T, err error) {

@@ -252,8 +252,9 @@ func (s *server) change(m message, args json.RawMessage, _ chan struct{}) {
 	s.mu.Lock()
 	s.extra[a.List]++
 	s.mu.Unlock()
-	for range a.Notices {
-		s.notify("notifications/"+a.List+"/list_changed", "{}")
+	if a.Notices > 0 { // all at once: on a loaded machine they would take their time
+		notice := fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/%s/list_changed","params":{}}`, a.List)
+		s.write(notice + strings.Repeat("\n"+notice, a.Notices-1))
 	}
 	s.text(m, "changed")
 }
