@@ -80,6 +80,7 @@ func (l *httpLink) greeted(message []byte, h http.Header) {
 // stand listens to what belongs to no call, for as long as the upstream allows.
 func (l *httpLink) stand() {
 	at := place{retry: httpRetryTime}
+	broke := false
 	for before := false; l.ctx.Err() == nil; {
 		answer, err := l.get(l.ctx, at.id)
 		switch {
@@ -89,6 +90,10 @@ func (l *httpLink) stand() {
 		case err != nil:
 		case answer.StatusCode == http.StatusOK:
 			before = true
+			if broke && at.id == "" {
+				l.missed()
+			}
+			broke = false
 			err = readEvents(answer.Body, l.limit, &at, func(_ string, data []byte) { l.receive(data, nil) })
 		case before && isPassing(answer.StatusCode):
 			err = errors.New(answer.Status)
@@ -107,6 +112,7 @@ func (l *httpLink) stand() {
 		}
 		wait := min(max(at.retry, httpRetryLeast), resumeLimit)
 		if err != nil {
+			broke = true
 			wait = max(wait, httpRetryTime)
 			l.log.Debug().Str("error", l.config.Redact(err.Error())).Msg("its stream broke")
 		}
@@ -118,6 +124,14 @@ func (l *httpLink) stand() {
 		case <-time.After(wait):
 		case <-l.ctx.Done():
 		}
+	}
+}
+
+// missed has all lists read again, since nobody told of what changed while the
+// stream was broken: a laptop may have slept for hours.
+func (l *httpLink) missed() {
+	for _, list := range []string{"tools", "prompts", "resources"} {
+		l.receive(jsonrpc.AppendNotification(nil, "notifications/"+list+"/list_changed", nil), nil)
 	}
 }
 

@@ -48,6 +48,15 @@ func TestStandingStreamIsOpenedAgain(t *testing.T) {
 			ended:   errSessionLost,
 		},
 		{
+			name:    "it breaks, and its events have no ids",
+			answers: []answer{{200, "data: {\"n\":1}\n\n"}, {502, ""}, {200, "data: {\"n\":2}\n\n"}, {405, ""}},
+			asked:   []string{"0s", "5s", "10s", "15s"},
+			heard: []string{
+				`{"n":1}`, `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`, `{"jsonrpc":"2.0","method":"notifications/prompts/list_changed"}`,
+				`{"jsonrpc":"2.0","method":"notifications/resources/list_changed"}`, `{"n":2}`,
+			},
+		},
+		{
 			name:    "it says when",
 			answers: []answer{{200, "retry: 700\n" + event(1)}, {200, "retry: 0\n" + event(2)}, {200, "retry: 999999999\n" + event(3)}, {405, ""}, {405, ""}},
 			asked:   []string{"0s", "700ms 1", "800ms 2", "1m0.8s 3", "2m0.8s"},

@@ -229,15 +229,16 @@ func (s *Session) abort(err error) error {
 // returns why it did.
 func (s *supervisor) serve(ctx context.Context, session *Session) error {
 	for {
-		capabilities, err := s.refresh.wait(ctx, session.ctx.Done())
+		changed, err := s.refresh.wait(ctx, session.ctx.Done())
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil:
 			return session.err
 		}
+		declared := s.registry.Catalog().Upstream(s.config.Name).Capabilities
 		for _, k := range kinds {
-			if capabilities[k.capability] {
+			if changed[k.capability] && !rawjson.IsNull(rawjson.Get(declared, k.capability)) {
 				s.list(ctx, session, k)
 			}
 		}
