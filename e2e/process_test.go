@@ -19,7 +19,7 @@ import (
 )
 
 // patience is what anything that must happen may take on a loaded machine.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // stopTime is what mcpx may take to stop.
 const stopTime = 10 * time.Second

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -33,7 +34,25 @@ var stops = []stop{
 	{"exit", func(p *process) { p.notify("notifications/exit", "{}") }, 0},
 	{"SIGKILL", func(p *process) { _ = p.cmd.Process.Kill() }, -1},
 	{"the client is gone", func(p *process) { _ = p.out.Close(); _ = p.stdin.Close() }, anyCode},
-	{"the client no longer reads", func(p *process) { _ = p.out.Close(); p.send("1", "ping", "") }, anyCode},
+	{"the client no longer reads", (*process).readNoMore, anyCode},
+}
+
+// readNoMore closes the end of stdout that is the test's own, and goes on writing:
+// processes that other tests are just starting may have it open for a moment.
+func (p *process) readNoMore() {
+	_ = p.out.Close()
+	go func() {
+		tick := time.NewTicker(50 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			_, _ = io.WriteString(p.stdin, `{"jsonrpc":"2.0","id":1,"method":"ping"}`+"\n")
+			select {
+			case <-p.ended:
+				return
+			case <-tick.C:
+			}
+		}
+	}()
 }
 
 // relative is a kind of process below mcpx, and the call that starts it.
