@@ -115,7 +115,7 @@ func (r *Registry) announce(ctx context.Context) {
 		}
 		for capability := range capabilities {
 			for _, c := range r.clients.all() {
-				c.Notify("notifications/"+capability+"/list_changed", nil)
+				c.Notify(listChanged(capability), nil)
 			}
 		}
 		pause := time.NewTimer(announcePause)
@@ -130,7 +130,7 @@ func (r *Registry) announce(ctx context.Context) {
 // notified implements peer.
 func (s *supervisor) notified(method string, params []byte, from Client) {
 	for _, k := range kinds {
-		if method == "notifications/"+k.capability+"/list_changed" {
+		if method == listChanged(k.capability) {
 			s.refresh.note(k.capability)
 			return
 		}

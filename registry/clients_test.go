@@ -620,7 +620,6 @@ func TestPassingClientsHaveSessionsForAWhile(t *testing.T) {
 		t.Errorf("process %s, and %s before", again, first)
 	}
 
-	r.isolated.idle = time.Hour
 	for i := range maxPassing {
 		c := newRecorder(fmt.Sprint("passing ", i))
 		key := owner{c.Owner(), "a"}

@@ -101,7 +101,7 @@ func (l *httpLink) Receive() (message, of []byte, err error) {
 	select {
 	case d = <-l.incoming:
 	case <-l.ctx.Done():
-		select { // what came before the end comes first
+		select {
 		case d = <-l.incoming:
 		default:
 			return nil, nil, context.Cause(l.ctx)

@@ -85,7 +85,7 @@ func (l *httpLink) stand() {
 		answer, err := l.get(l.ctx, at.id)
 		switch {
 		case unreachable(err):
-			l.end(&failure{reason: l.config.Redact(err.Error())})
+			l.end(&failure{reason: l.config.Redact(err.Error()), cause: CauseUnreachable})
 			return
 		case err != nil:
 		case answer.StatusCode == http.StatusOK:
@@ -130,8 +130,8 @@ func (l *httpLink) stand() {
 // missed has all lists read again, since nobody told of what changed while the
 // stream was broken: a laptop may have slept for hours.
 func (l *httpLink) missed() {
-	for _, list := range []string{"tools", "prompts", "resources"} {
-		l.receive(jsonrpc.AppendNotification(nil, "notifications/"+list+"/list_changed", nil), nil)
+	for _, list := range listable {
+		l.receive(jsonrpc.AppendNotification(nil, listChanged(list), nil), nil)
 	}
 }
 

@@ -17,7 +17,6 @@ import (
 // nobody hears, when it is not used for a while.
 type isolated struct {
 	closing sync.WaitGroup
-	idle    time.Duration // that while
 
 	mu       sync.Mutex
 	sessions map[owner]*private
@@ -87,7 +86,7 @@ func (i *isolated) take(ctx context.Context, key owner, fresh func() *private, i
 	p = fresh()
 	p.using = 1
 	if !isAttached {
-		p.idle = time.AfterFunc(i.idle, func() { i.expire(key, p) })
+		p.idle = time.AfterFunc(passingIdle, func() { i.expire(key, p) })
 	}
 	i.sessions[key] = p
 	i.closing.Go(p.open)
@@ -99,7 +98,7 @@ func (i *isolated) release(p *private) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if p.using--; p.using == 0 && p.idle != nil {
-		p.idle.Reset(i.idle)
+		p.idle.Reset(passingIdle)
 	}
 }
 

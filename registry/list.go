@@ -26,6 +26,12 @@ var kinds = []kind{
 	{"resources", "resources/templates/list", "resourceTemplates", "uriTemplate", func(u *Upstream, items []Item) bool { return setItems(&u.Templates, items) }},
 }
 
+// listable are the capabilities that have lists.
+var listable = []string{"tools", "prompts", "resources"}
+
+// listChanged is the notification that a list of the capability has changed.
+func listChanged(capability string) string { return "notifications/" + capability + "/list_changed" }
+
 // What an upstream may list, whatever it sends.
 const (
 	maxPages = 100

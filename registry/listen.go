@@ -117,7 +117,7 @@ func (s *Session) listen(capabilities []byte) {
 // filter is what is wanted: the lists that can change, and the resources that
 // clients want to hear of. It is nil if that is nothing.
 func (s *Session) filter(capabilities []byte) (filter []byte) {
-	for _, list := range []string{"tools", "prompts", "resources"} {
+	for _, list := range listable {
 		if string(rawjson.Get(rawjson.Get(capabilities, list), "listChanged")) == "true" {
 			filter = rawjson.With(filter, list+"ListChanged", []byte("true"))
 		}
@@ -173,9 +173,9 @@ func (s *Session) hears(filter []byte, wanted int) {
 	if !s.modern.hears(wanted) {
 		return
 	}
-	for _, list := range []string{"tools", "prompts", "resources"} {
+	for _, list := range listable {
 		if rawjson.Get(filter, list+"ListChanged") != nil {
-			s.peer.notified("notifications/"+list+"/list_changed", nil, nil)
+			s.peer.notified(listChanged(list), nil, nil)
 		}
 	}
 }

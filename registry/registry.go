@@ -46,7 +46,7 @@ func New(profile *config.Profile, o Options) *Registry {
 		supervisors: map[string]*supervisor{},
 		changed:     newChanges(),
 		clients:     clients{attached: map[string]Client{}, listeners: map[string]Client{}, levels: map[string]string{}, subscribed: map[string]map[string]*subscription{}},
-		isolated:    isolated{sessions: map[owner]*private{}, idle: passingIdle},
+		isolated:    isolated{sessions: map[owner]*private{}},
 	}
 	r.ctx, r.stop = context.WithCancel(context.Background())
 	slots := semaphore.NewWeighted(int64(max(o.ConnectsAtOnce, 1)))

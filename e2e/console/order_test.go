@@ -138,14 +138,14 @@ func TestResultOfAnotherSchema(t *testing.T) {
 	t.Parallel()
 	s := config{"schemas": map[string]any{
 		"default": servers(map[string]any{"demo": mcptest.Upstream(t)}),
-		"work":    servers(map[string]any{"demo": mcptest.Upstream(t)}),
+		"second":  servers(map[string]any{"demo": mcptest.Upstream(t)}),
 	}}.serve(t)
 	p := s.keeper(t, "#/default/demo/tools/pid")
 	p.waitFor(`$t.action('Run')`)
 	p.keep("tools/call")
 	p.click("Run")
 	p.kept("tools/call", 1)
-	p.do(chromedp.Navigate(p.url + "/#/work/demo/tools/pid"))
+	p.do(chromedp.Navigate(p.url + "/#/second/demo/tools/pid"))
 	p.waitText(".output", "No result yet")
 	p.waitFor(`$t.action('Run')`)
 	p.release("tools/call")
