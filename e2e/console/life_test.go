@@ -258,6 +258,35 @@ func TestSwitchAtOnce(t *testing.T) {
 	p.waitText(".figures", "1 this page included")
 }
 
+// TestSwitchDuringHandshake: what a session is still told when its schema is
+// left is not told after its end.
+func TestSwitchDuringHandshake(t *testing.T) {
+	t.Parallel()
+	p := config{"schemas": map[string]any{
+		"default": servers(map[string]any{"one": mcptest.Upstream(t)}),
+		"work":    servers(map[string]any{"two": mcptest.Upstream(t)}),
+	}}.serve(t).tab(t)
+	p.script(`const sent = window.fetch;
+window.fetch = async (...request) => {
+	const [, options] = request;
+	const isFirst = !$t.held && options?.body?.includes('notifications/initialized');
+	if (isFirst) await new Promise((resolve) => { $t.held = resolve; });
+	try {
+		return await sent(...request);
+	} finally {
+		$t.arrived ||= isFirst;
+		$t.deleted ||= options?.method === 'DELETE';
+	}
+};`)
+	p.do(chromedp.Navigate(p.url + "/"))
+	p.waitFor(`$t.held`)
+	p.choose("Schema", "work")
+	p.waitFor(`$t.deleted`)
+	p.eval(`$t.held()`)
+	p.waitFor(`$t.arrived`) // a 404 would be a fault of the page
+	p.waitText(".nav-server", "two")
+}
+
 // TestLog: what servers say is shown, at the level that is chosen.
 func TestLog(t *testing.T) {
 	t.Parallel()

@@ -46,7 +46,7 @@ export class Client {
   #progress = new Map(); // progress token → who hears of it
   #asked = new Map(); // id of a server's request → its AbortController
   #stream = null; // AbortController of the standing stream
-  #calls = new AbortController(); // of all requests: nobody waits for them when the session is closed
+  #posts = new AbortController(); // of all that is posted: a session that is closed knows no more of it
   #heard = ''; // the session that had a stream last
 
   /** @param {string} url @param {Hooks} hooks */
@@ -71,7 +71,7 @@ export class Client {
     this.session = this.#version = '';
     const params = { protocolVersion: VERSION, capabilities: CAPABILITIES, clientInfo: { name: 'mcpx console', version: '1' } };
     const id = ++this.#lastID;
-    const response = await this.#post({ jsonrpc: '2.0', id, method: 'initialize', params });
+    const response = await this.#post({ jsonrpc: '2.0', id, method: 'initialize', params }, null); // or nobody would end the session
     const result = await this.#answer(response, id);
     this.session = response.headers.get('Mcp-Session-Id') ?? '';
     this.#version = result.protocolVersion;
@@ -133,8 +133,8 @@ export class Client {
   close() {
     this.pause();
     this.#withdraw();
-    this.#calls.abort(new Cancelled());
-    this.#calls = new AbortController();
+    this.#posts.abort(new Cancelled());
+    this.#posts = new AbortController();
     if (this.session) fetch(this.#url, { method: 'DELETE', headers: this.#headers(), keepalive: true }).catch(() => {});
     this.session = this.#version = '';
   }
@@ -147,7 +147,7 @@ export class Client {
 
   async #exchange(message, { label, signal }, again = true) {
     const { session } = this;
-    const response = await this.#post(message, this.#calls.signal);
+    const response = await this.#post(message);
     if (response.status === 404 && session && again) { // forgotten: nothing was done yet
       if (this.session === session || this.#opening) await this.open(); // unless another request has done so
       if (signal?.aborted) throw new Cancelled();
@@ -176,7 +176,7 @@ export class Client {
     };
   }
 
-  #post(message, signal) {
+  #post(message, signal = this.#posts.signal) {
     return fetch(this.#url, { method: 'POST', headers: this.#headers(), body: stringify(message), signal });
   }
 
