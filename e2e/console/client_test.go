@@ -10,6 +10,8 @@ const sent = []; // method or id of each message, with the session it was sent i
 const held = new Map();
 let sessions = 0;
 let forgotten = 'none';
+let broken = 'none'; // the method whose messages do not arrive
+let streams = 0; // that stand
 const hold = (method) => held.set(method, []);
 const release = (method) => { const all = held.get(method); held.delete(method); all.forEach((go) => go()); };
 const until = async (is) => { while (!is()) await new Promise((r) => setTimeout(r, 1)); };
@@ -17,10 +19,15 @@ const settled = () => new Promise((r) => setTimeout(r)); // what was let go has 
 const answer = (status, body, headers) => new Response(JSON.stringify(body), { status, headers: { 'Content-Type': 'application/json', ...headers } });
 window.fetch = async (url, { method, body, headers, signal }) => {
 	const session = headers['Mcp-Session-Id'] ?? '';
-	if (method !== 'POST') return new Response(null, { status: 405 });
-	const m = JSON.parse(body);
-	const name = m.method ?? 'answer to ' + m.id;
+	if (!method) {
+		streams++;
+		signal.addEventListener('abort', () => streams--);
+		return new Response(new ReadableStream(), { headers: { 'Content-Type': 'text/event-stream' } });
+	}
+	const m = JSON.parse(body ?? '{}');
+	const name = method === 'DELETE' ? method : m.method ?? 'answer to ' + m.id;
 	sent.push(name + ' ' + session);
+	if (name === broken) throw new TypeError('Failed to fetch');
 	const reply = name === 'initialize' ? answer(200, { id: m.id, result: { protocolVersion: '2025-11-25' } }, { 'Mcp-Session-Id': 's' + ++sessions })
 		: session === forgotten ? answer(404, { error: { message: 'there is no such session' } })
 		: name === 'ask' ? new Response('data: {"id":"mcpx-1","method":"elicitation/create"}\n\n', { headers: { 'Content-Type': 'text/event-stream' } })
@@ -131,6 +138,59 @@ func TestAskedBefore(t *testing.T) {
 		await settled();
 		return [before, sent.filter((s) => s.startsWith('answer'))].join(' ');`)
 	if want := "0 answer to mcpx-1 s2"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// TestBetweenSessions: nothing is sent while one session has gone and the next is
+// not there: it would be of none.
+func TestBetweenSessions(t *testing.T) {
+	t.Parallel()
+	got := runClient(t, `
+		await client.open();
+		forgotten = 's1';
+		hold('initialize');
+		const stop = new AbortController();
+		const first = outcome(client.request('first', {}, { signal: stop.signal }));
+		await until(() => held.get('initialize').length === 1);
+		const second = outcome(client.request('second'));
+		stop.abort();
+		await settled();
+		release('initialize');
+		return [await first, await second, ...sent.filter((s) => s.endsWith(' ') && s !== 'initialize ')].join(', ');`)
+	if want := "Cancelled, second"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// TestOneStream: a page that is looked at again while its session opens has one
+// stream.
+func TestOneStream(t *testing.T) {
+	t.Parallel()
+	got := runClient(t, `
+		hold('notifications/initialized');
+		const opened = client.open();
+		await until(() => held.get('notifications/initialized').length === 1);
+		client.resume();
+		release('notifications/initialized');
+		await opened;
+		return String(streams);`)
+	if got != "1" {
+		t.Errorf("%s streams stand", got)
+	}
+}
+
+// TestHalfOpen: a session whose handshake breaks off is none, and is ended.
+func TestHalfOpen(t *testing.T) {
+	t.Parallel()
+	got := runClient(t, `
+		broken = 'notifications/initialized';
+		const first = await client.open().catch((e) => e.message);
+		broken = 'none';
+		const isOpen = client.isOpen;
+		await client.open();
+		return [first, isOpen, ...sent].join(', ');`)
+	if want := "Failed to fetch, false, initialize , notifications/initialized s1, DELETE s1, initialize , notifications/initialized s2"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

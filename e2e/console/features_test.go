@@ -23,6 +23,7 @@ func TestPrompts(t *testing.T) {
 		t.Errorf("the page sent the arguments %s, want none", got)
 	}
 	p.do(chromedp.Navigate(p.url + "/#/default/demo/prompts/needs"))
+	p.waitText("h1", "needs")
 	p.click("Get prompt")
 	p.waitFor(`$t.message('context') === 'Required'`)
 	if got := p.text(".output"); !strings.Contains(got, "No result yet") {
@@ -112,6 +113,7 @@ func TestElicitation(t *testing.T) {
 	p.eval(`window.open = (url) => { window.$opened = url; }`)
 	p.ask(`{"method": "elicitation/create", "params": {"mode": "url", "message": "Sign in", "url": "https://example.com/sign-in", "elicitationId": "1"}}`)
 	p.waitText("dialog", "https://example.com/sign-in")
+	p.keys("\r") // on its way to something else
 	if value[bool](p, `'$opened' in window`) {
 		t.Error("the page was opened without a click")
 	}

@@ -30,6 +30,7 @@ func TestServerDies(t *testing.T) {
 	link()
 	upstream["command"] = command
 	p := servers(map[string]any{"demo": upstream}).serve(t).open(t, "#/default/demo/tools/crash")
+	p.waitText(".nav-server", "Ready") // or the page may never have seen it so
 	p.fill("status", "3")
 	p.fill("stderr", "out of memory")
 	if err := os.Remove(command); err != nil { // so that it cannot start again
@@ -68,7 +69,8 @@ func TestListChanges(t *testing.T) {
 	other.fill("notices", "1")
 	other.click("Run")
 	p.waitText(".items", "extra_0")
-	typing.waitText(".nav-server", "20 tools")
+	typing.eval(`const s = document.getElementById('search'); s.value = 'extra_0'; s.dispatchEvent(new Event('input'))`)
+	typing.waitText(".nav-item", "extra_0") // it has read the list too
 	if got := value[string](typing, `$t.field('text').value`); got != "half a sent" {
 		t.Errorf("the field has %q", got)
 	}
@@ -150,6 +152,7 @@ func TestHistory(t *testing.T) {
 	p.click("Run")
 	p.waitText(".output", "first")
 	p.do(chromedp.Navigate(p.url + "/#/default/demo/resources/test%3A%2F%2Fone"))
+	p.waitFor(`$t.text('h1') === 'one'`) // the list is read
 	p.click("Read")
 	p.waitText(".output", "this is")
 	p.do(chromedp.Reload())
@@ -197,6 +200,7 @@ func TestHidden(t *testing.T) {
 	t.Parallel()
 	p := full(t).serve(t).open(t, "#/default/demo/tools")
 	p.waitText(".items", "echo")
+	p.waitFor(`$t.standing === 1`)
 	p.eval(`
 		const later = window.setTimeout;
 		window.setTimeout = (f, ms, ...more) => later(f, ms > 20000 ? 0 : ms, ...more);
@@ -204,7 +208,7 @@ func TestHidden(t *testing.T) {
 		document.dispatchEvent(new Event('visibilitychange'))`)
 	p.waitFor(`$t.ended === 1`)
 	p.eval(`window.$look = 'visible'; document.dispatchEvent(new Event('visibilitychange'))`)
-	p.waitFor(`$t.streams === 2`)
+	p.waitFor(`$t.standing === 2`)
 }
 
 // TestFullStorage: a browser that keeps nothing more is no reason to fail.
@@ -249,7 +253,7 @@ func TestSwitchAtOnce(t *testing.T) {
 	p.do(chromedp.Navigate(p.url + "/"))
 	p.waitFor(`$t.held`)
 	p.choose("Schema", "work")
-	p.waitFor(`$t.posted.filter((m) => m.method === 'tools/list').length === 1`)
+	p.waitFor(`$t.posted.some((m) => m.method === 'tools/list')`)
 	p.eval(`$t.held()`)
 	p.waitText(".nav-server", "two")
 	p.click("two")

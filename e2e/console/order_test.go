@@ -73,6 +73,7 @@ func TestUpdatedAtOnce(t *testing.T) {
 	s := full(t).serve(t)
 	p := s.keeper(t, resourceOne)
 	p.waitText(".nav-server", "Ready")
+	p.waitFor(`$t.standing === 1`)
 	p.keep("resources/subscribe")
 	p.click("Subscribe")
 	p.kept("resources/subscribe", 1)
@@ -120,6 +121,7 @@ func TestManyUpdates(t *testing.T) {
 	t.Parallel()
 	s := full(t).serve(t)
 	p := s.keeper(t, resourceOne)
+	p.waitFor(`$t.standing === 1`)
 	p.click("Subscribe")
 	p.waitText(".actions", "Subscribed")
 	p.keep("resources/read")
@@ -183,7 +185,7 @@ func TestLeftSchema(t *testing.T) {
 func TestRefusedOnce(t *testing.T) {
 	t.Parallel()
 	p := full(t).serve(t).keeper(t, "")
-	p.waitFor(`$t.streams === 1`)
+	p.waitFor(`$t.standing === 1`)
 	first := value[string](p, `$t.session`)
 	p.keep("initialize")
 	p.drop(first)
@@ -215,8 +217,11 @@ func TestChangedWhileTyping(t *testing.T) {
 	if got := value[string](p, `$t.field('text').value`); got != "half a sent" {
 		t.Errorf("the field has %q", got)
 	}
+	if !value[bool](p, `document.activeElement === $t.field('text')`) {
+		t.Error("the field has lost the focus")
+	}
 	p.click("JSON")
-	p.fill("Arguments as JSON", `{"text": "half a sentence"}`)
+	p.fill("Arguments as JSON", `{"text": "half a sentence`)
 	change(`'{"id":' + JSON.parse(text).id + ',"result":{"tools":[]}}'`)
 	p.waitText("main", "echo is not there")
 	change(`text`)
@@ -232,7 +237,7 @@ func TestChangedWithoutAStream(t *testing.T) {
 	t.Parallel()
 	p := full(t).serve(t).keeper(t, "#/default/demo/tools/echo")
 	p.waitText(".lead", " ")
-	p.waitFor(`$t.streams === 1`)
+	p.waitFor(`$t.standing === 1`)
 	p.eval(`$change = (text) => text.replaceAll('"description":"', '"description":"Now: ')`)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.url+"/mcp/default?expose=flat", nil)
 	if err != nil {
@@ -244,7 +249,7 @@ func TestChangedWithoutAStream(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = answer.Body.Close() }()
-	p.waitFor(`$t.streams === 2`)
+	p.waitFor(`$t.standing === 2`)
 	p.waitText(".lead", "Now: ")
 }
 
@@ -260,4 +265,111 @@ func TestTwoPages(t *testing.T) {
 	p.click("History")
 	p.waitText(".history", "pid")
 	p.waitText(".history", "of_another_page")
+}
+
+// TestMeantForAnotherSchema: what was asked of a schema that is left before its
+// session stands is not asked of the next.
+func TestMeantForAnotherSchema(t *testing.T) {
+	t.Parallel()
+	p := config{"schemas": map[string]any{
+		"default": servers(map[string]any{"demo": mcptest.Upstream(t, "-full")}),
+		"second":  servers(map[string]any{"demo": mcptest.Upstream(t, "-full")}),
+	}}.serve(t).tab(t)
+	p.script(keeping + `$keep.initialize = [];`)
+	p.do(chromedp.Navigate(p.url + "/" + resourceOne))
+	p.kept("initialize", 1)
+	p.click("Read")
+	p.choose("Schema", "second")
+	p.kept("initialize", 2)
+	p.release("initialize")
+	p.waitFor(`JSON.parse(localStorage.getItem('mcpx.history'))?.[0].outcome === 'cancelled'`)
+	if value[bool](p, `$t.posted.some((m) => m.method === 'resources/read')`) {
+		t.Error("it was read in the other schema")
+	}
+}
+
+// TestRunAgainIsNotRunLater: a call that is to be made again, and left before it
+// could be, is not made when its tool is opened the next time.
+func TestRunAgainIsNotRunLater(t *testing.T) {
+	t.Parallel()
+	p := full(t).serve(t).tab(t)
+	p.script(keeping + `
+		$keep['tools/list'] = [];
+		localStorage.setItem('mcpx.history', JSON.stringify([{ at: 1, schema: 'default', server: 'demo', kind: 'tools', name: 'pid', arguments: {}, outcome: 'ok' }]));`)
+	p.do(chromedp.Navigate(p.url + "/#/default/~history"))
+	p.click("Run again")
+	p.waitText("main", "Reading the list")
+	p.click("Overview")
+	p.waitText("h1", "Overview")
+	p.release("tools/list")
+	p.do(chromedp.Navigate(p.url + "/#/default/demo/tools/pid"))
+	p.waitFor(`$t.action('Run')`)
+	if value[bool](p, `$t.posted.some((m) => m.method === 'tools/call')`) {
+		t.Error("the tool was called")
+	}
+}
+
+// TestSubscribeTwice: a subscription that is asked for twice counts from nothing.
+func TestSubscribeTwice(t *testing.T) {
+	t.Parallel()
+	p := full(t).serve(t).keeper(t, resourceOne)
+	p.waitText(".nav-server", "Ready")
+	p.keep("resources/subscribe")
+	p.click("Subscribe")
+	p.kept("resources/subscribe", 1)
+	p.click("Overview")
+	p.waitText("h1", "Overview")
+	p.do(chromedp.Navigate(p.url + "/" + resourceOne))
+	p.click("Subscribe")
+	p.kept("resources/subscribe", 2)
+	p.release("resources/subscribe")
+	p.waitFor(`$t.posted.filter((m) => m.method === 'resources/subscribe').length === 2 && $t.action('Unsubscribe')?.disabled === false`)
+	if got, want := p.text(".actions .muted"), "Subscribed. Nothing has changed since."; got != want {
+		t.Errorf("the page says %q, want %q", got, want)
+	}
+}
+
+// TestUpdatedElsewhere: what changes while another view is open is read when one
+// comes back.
+func TestUpdatedElsewhere(t *testing.T) {
+	t.Parallel()
+	s := full(t).serve(t)
+	p := s.open(t, resourceOne)
+	p.waitFor(`$t.standing === 1`)
+	p.click("Subscribe")
+	p.waitText(".actions", "Subscribed")
+	p.click("Overview")
+	p.waitText("h1", "Overview")
+	s.updates(t, 1)
+	p.eval(`document.activeElement.blur()`)
+	p.keys("l")
+	p.waitText(".log-line", "resources/updated test://one")
+	p.do(chromedp.Navigate(p.url + "/" + resourceOne))
+	p.waitText(".output", "this is test://one of test")
+}
+
+// TestListFailsOnce: a list that could not be read is read once mcpx answers again.
+func TestListFailsOnce(t *testing.T) {
+	t.Parallel()
+	s := full(t).serve(t)
+	s.open(t, "").waitText(".nav-server", "Ready") // so that nothing else has it read again
+	p := s.tab(t)
+	p.script(keeping + `
+		let failed = false;
+		$change = (text, method) => {
+			if (method !== 'tools/list' || failed) return text;
+			failed = true;
+			throw new TypeError('Failed to fetch');
+		};`)
+	p.do(chromedp.Navigate(p.url + "/#/default/demo/tools"))
+	p.waitText(".items", "echo")
+}
+
+// TestExactHistory: integers that a browser would round stay what they are.
+func TestExactHistory(t *testing.T) {
+	t.Parallel()
+	p := full(t).serve(t).tab(t)
+	p.script(`localStorage.setItem('mcpx.history', '[{"at":1,"schema":"default","server":"demo","kind":"tools","name":"echo","arguments":{"n":9007199254740993},"outcome":"ok"}]')`)
+	p.do(chromedp.Navigate(p.url + "/#/default/~history"))
+	p.waitText(".history-args", `{"n":9007199254740993}`)
 }

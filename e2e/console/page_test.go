@@ -101,18 +101,20 @@ const finders = `window.$t = {
 	message: (name) => $t.field(name)?.closest('.field').querySelector('.field-error:not([hidden])')?.innerText ?? '',
 	session: '', // of the page
 	posted: [], // messages
-	streams: 0, ended: 0, // standing ones
+	streams: 0, standing: 0, ended: 0, // asked for, heard, given back
 	text: (selector) => $t.shown(selector).map((e) => e.innerText).join('\n'),
 };
 const fetched = window.fetch;
 window.fetch = async (...request) => {
 	const [, options] = request;
 	if (options?.body) $t.posted.push(JSON.parse(options.body));
-	if (options?.headers?.Accept && !options.method) {
+	const isStream = options?.headers?.Accept && !options.method;
+	if (isStream) {
 		$t.streams++;
 		options.signal.addEventListener('abort', () => $t.ended++);
 	}
 	const response = await fetched(...request);
+	if (isStream && response.ok) $t.standing++;
 	if (window.$hold && options?.body?.includes('"initialize"')) {
 		delete window.$hold;
 		await new Promise((resolve) => { $t.held = resolve; });
@@ -204,7 +206,9 @@ func result[T any](p *page, action chromedp.Action[T]) T {
 	defer cancel()
 	r, err := chromedp.Run(ctx, action)
 	if err != nil {
-		text, _ := chromedp.Run(p.ctx, chromedp.Evaluate[string](`document.body.innerText`))
+		last, stop := context.WithTimeout(p.ctx, patience/10)
+		defer stop()
+		text, _ := chromedp.Run(last, chromedp.Evaluate[string](`document.body.innerText`))
 		p.t.Fatalf("%v; the page has:\n%s", err, text)
 	}
 	return r

@@ -17,7 +17,7 @@ import (
 )
 
 // patience is what anything that must happen may take on a loaded machine.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // site is a run of mcpx-sse.
 type site struct {

@@ -145,7 +145,7 @@ func TestResults(t *testing.T) {
 	t.Parallel()
 	p := full(t).serve(t).open(t, "#/default/demo/tools/raw")
 	const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-	const silence = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA="
+	const silence = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQEAAACAAA=="
 	p.fill("result", `{"content": [`+
 		`{"type": "text", "text": "plain <b>text</b>"},{"type": "text", "text": "{\"a\": [1, null]}"},`+
 		`{"type": "image", "mimeType": "image/png", "data": "`+pixel+`"},{"type": "audio", "mimeType": "audio/wav", "data": "`+silence+`"},`+
@@ -194,6 +194,7 @@ func TestProgress(t *testing.T) {
 	p.keys("l")
 	p.waitText(".log-line", "of 1000")
 	p.do(chromedp.Navigate(p.url + "/#/default/demo/tools/heard"))
+	p.waitText("h1", "heard")
 	p.click("JSON")
 	p.fill("Arguments as JSON", `{"method": "notifications/cancelled"}`)
 	p.click("Run")

@@ -28,12 +28,19 @@ export function add(element, ...children) {
   return element;
 }
 
-/** Puts new children in the place of the old ones, keeping the focus on what has the same data-key. */
-export function fill(element, ...children) {
+/** Changes what is in an element, keeping the focus on what has the same data-key. */
+export function keepFocus(element, change) {
   const focused = element.contains(document.activeElement) ? document.activeElement.dataset?.key : undefined;
-  element.replaceChildren();
-  add(element, ...children);
+  change();
   if (focused) element.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus();
+}
+
+/** Puts new children in the place of the old ones. */
+export function fill(element, ...children) {
+  keepFocus(element, () => {
+    element.replaceChildren();
+    add(element, ...children);
+  });
   return element;
 }
 
@@ -92,7 +99,7 @@ export function copyButton(text, label = 'Copy') {
     b.replaceChildren(icon('check'));
     announce('Copied');
     setTimeout(() => b.replaceChildren(icon('copy')), 1200);
-  }, { kind: 'ghost small', symbol: 'copy', label });
+  }, { kind: 'ghost small', symbol: 'copy', label, data: { key: label } });
   return b;
 }
 

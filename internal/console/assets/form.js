@@ -83,6 +83,7 @@ function frame(s, about, control, { group = false, action } = {}) {
   const target = group ? null : control.matches('input, select, textarea') ? control : control.querySelector('input, select, textarea');
   if (target) {
     target.id ||= id;
+    target.dataset.key = about.name;
     target.setAttribute('aria-describedby', described);
     if (about.required) target.setAttribute('aria-required', 'true');
   }
@@ -146,10 +147,11 @@ function suggestions(control, examples, about) {
   h('div', { class: 'suggested' }, control, list);
   if (!about.suggest) return;
   let timer;
+  let asked = 0;
   const ask = async () => {
-    const typed = control.value;
-    const values = await about.suggest(about.name, typed, about.others?.() ?? {});
-    if (control.value === typed) fill(list, values.map((value) => h('option', { value })));
+    const turn = ++asked;
+    const values = await about.suggest(about.name, control.value, about.others?.() ?? {});
+    if (turn === asked) fill(list, values.map((value) => h('option', { value })));
   };
   for (const event of ['input', 'focus']) {
     control.addEventListener(event, () => {
@@ -392,18 +394,22 @@ const FIELDS = { string: stringField, number: numberField, integer: numberField,
 
 /** A text area for the whole value as JSON. */
 export function createJSONEditor() {
-  const area = h('textarea', { class: 'code json-editor', spellcheck: 'false', rows: 8, id: nextID(), 'aria-label': 'Arguments as JSON' });
+  const area = h('textarea', { class: 'code json-editor', spellcheck: 'false', rows: 8, id: nextID(), data: { key: 'json' }, 'aria-label': 'Arguments as JSON' });
   const error = h('div', { class: 'field-error', role: 'alert', hidden: true });
   const show = (lines) => {
     error.hidden = lines.length === 0;
     fill(error, lines.map((l) => h('p', {}, l)));
   };
+  const write = (text) => {
+    area.value = text;
+    show([]);
+  };
   return {
     el: add(h('div', { class: 'json-edit' }), area, error),
-    set(value) {
-      area.value = stringify(value, 2);
-      show([]);
-    },
+    write,
+    set: (value) => write(stringify(value, 2)),
+    /** What is typed, JSON or not yet. */
+    text: () => area.value,
     /** The value, or undefined with a message if there is none. */
     get() {
       try {

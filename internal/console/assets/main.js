@@ -2,6 +2,7 @@
 
 import { button, fill, h } from './dom.js';
 import { openSchema, poll, watch } from './session.js';
+import { prepared } from './runs.js';
 import { emit, on, schemas, state } from './store.js';
 import { showShortcuts } from './views/asked.js';
 import { call } from './views/call.js';
@@ -77,7 +78,7 @@ function toggleTheme() {
 // Keys.
 
 function keydown(event) {
-  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]')) return;
+  if (!event.key || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]')) return;
   const typing = event.target.matches?.('input:not([type=radio], [type=checkbox]), textarea, select');
   const search = byID('search');
   if (event.key === 'Escape') byID('sidebar').classList.remove('open');
@@ -107,6 +108,7 @@ sidebar(byID('sidebar'), { current: () => route, toggleTheme, themeName, showSho
 fill(byID('topbar'), button('', () => byID('sidebar').classList.toggle('open'), { kind: 'ghost', symbol: 'menu', label: 'Servers and search' }), h('a', { class: 'brand', href: '#/' }, 'mcpx'));
 byID('skip').addEventListener('click', () => byID('main').focus());
 addEventListener('hashchange', () => {
+  for (const address of prepared.keys()) if (address !== location.hash) prepared.delete(address); // left before it was there
   const from = document.activeElement;
   show();
   // What had the focus is gone, or has led here: the view is next.

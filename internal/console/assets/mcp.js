@@ -4,6 +4,7 @@ import { parse, stringify } from './json.js';
 
 const VERSION = '2025-11-25';
 const CAPABILITIES = { sampling: {}, elicitation: { form: {}, url: {} } };
+const PATIENCE = 30_000; // for a session to open
 const RECONNECT = [500, 1000, 2000, 5000, 15_000];
 
 /** What a server answers in place of a result. */
@@ -71,11 +72,16 @@ export class Client {
     this.session = this.#version = '';
     const params = { protocolVersion: VERSION, capabilities: CAPABILITIES, clientInfo: { name: 'mcpx console', version: '1' } };
     const id = ++this.#lastID;
-    const response = await this.#post({ jsonrpc: '2.0', id, method: 'initialize', params }, null); // or nobody would end the session
+    const response = await this.#post({ jsonrpc: '2.0', id, method: 'initialize', params }, AbortSignal.timeout(PATIENCE)); // close() leaves it alone, or nobody would end the session
     const result = await this.#answer(response, id);
     this.session = response.headers.get('Mcp-Session-Id') ?? '';
     this.#version = result.protocolVersion;
-    await this.notify('notifications/initialized');
+    try {
+      await this.notify('notifications/initialized');
+    } catch (error) {
+      this.close(); // half open is not open
+      throw error;
+    }
     if (this.session) this.#listen();
     this.#hooks.opened();
   }
@@ -97,7 +103,7 @@ export class Client {
     call.catch(() => {}); // after a cancel nobody waits for it
     return Promise.race([call, new Promise((_, reject) => {
       signal.addEventListener('abort', () => {
-        this.notify('notifications/cancelled', { requestId: id, reason: 'cancelled in the console' }).catch(() => {});
+        if (this.isOpen) this.notify('notifications/cancelled', { requestId: id, reason: 'cancelled in the console' }).catch(() => {});
         reject(new Cancelled());
       });
     })]);
@@ -146,12 +152,13 @@ export class Client {
   }
 
   async #exchange(message, { label, signal }, again = true) {
+    await this.#opening; // between two sessions it would be of none
+    if (signal?.aborted || !this.isOpen) throw new Cancelled();
     const { session } = this;
     const response = await this.#post(message);
     if (response.status === 404 && session && again) { // forgotten: nothing was done yet
       if (this.session === session || this.#opening) await this.open(); // unless another request has done so
-      if (signal?.aborted) throw new Cancelled();
-      if (this.isOpen) return this.#exchange(message, { label, signal }, false);
+      return this.#exchange(message, { label, signal }, false);
     }
     return this.#answer(response, message.id, label);
   }
@@ -182,6 +189,7 @@ export class Client {
 
   /** Keeps the stream open for what belongs to no call. */
   async #listen() {
+    this.pause(); // there is one
     const stop = this.#stream = new AbortController();
     for (let failures = 0; !stop.signal.aborted;) {
       try {

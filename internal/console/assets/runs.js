@@ -35,7 +35,7 @@ export function start(item, args = {}) {
   const run = { item, args, outcome: 'running', began: Date.now(), ms: 0, size: 0, cancel: () => stop.abort() };
   last.delete(itemLink(item));
   last.set(itemLink(item), run);
-  if (last.size > 50) last.delete(last.keys().next().value);
+  if (last.size > 50) last.delete([...last].find(([, { outcome }]) => outcome !== 'running')[0]);
   emit('run', run);
   perform(run, stop.signal);
   return run;
@@ -65,7 +65,7 @@ async function perform(run, signal) {
   announce(`${item.name}: ${OUTCOMES[run.outcome]} after ${duration(run.ms)}`);
   emit('run', run);
   remember({
-    at: run.began, schema, server: item.server, kind: item.kind, name: item.name, key: item.key, arguments: withoutSecrets(item, run.args),
+    at: run.began, schema: schema || state.schema, server: item.server, kind: item.kind, name: item.name, key: item.key, arguments: withoutSecrets(item, run.args),
     outcome: run.outcome, ms: Math.round(run.ms), ...run.error ? { error: run.error.message } : { result: run.result },
   });
 }

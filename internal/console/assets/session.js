@@ -20,7 +20,9 @@ let lastStatus = '';
 /** Sends a request on the session of the schema that is shown. */
 export async function request(method, params, options) {
   while (!state.schema) await new Promise((resolve) => once('status', resolve)); // the page has just been opened
-  if (!client?.isOpen) await openSchema(state.schema);
+  const { schema } = state;
+  if (!client?.isOpen) await openSchema(schema);
+  if (state.schema !== schema) throw new Cancelled(); // it was meant for the one that was left
   return client.request(method, params, options);
 }
 
@@ -80,7 +82,10 @@ async function reload(kind) {
         emit('items', kind);
       }
     } catch (error) {
-      if (from === client) state.items[kind] ??= [];
+      if (from === client) {
+        state.items[kind] ??= [];
+        emit('items', kind);
+      }
       lost(error, from);
     }
   } while (reloading.get(kind) && from === client);
@@ -125,11 +130,11 @@ const subscribing = new Map(); // URI → updates that came before the answer di
 
 export async function subscribe(uri) {
   const mine = client;
-  subscribing.set(uri, 0);
+  subscribing.set(uri, subscribing.get(uri) ?? 0);
   try {
     await request('resources/subscribe', { uri });
     if (mine !== client) return; // another schema was chosen meanwhile
-    state.subscriptions.set(uri, { count: subscribing.get(uri), at: Date.now(), session: mine.session });
+    state.subscriptions.set(uri, { count: subscribing.get(uri) ?? state.subscriptions.get(uri)?.count ?? 0, at: Date.now(), session: mine.session });
   } finally {
     subscribing.delete(uri);
   }
@@ -172,10 +177,14 @@ export async function complete(ref, name, value, others) {
   }
 }
 
-export async function setLevel(level) {
-  state.level = level || 'debug';
-  await request('logging/setLevel', { level: state.level });
-  note({ kind: 'session', from: 'mcpx', text: `log messages from level ${state.level} on` });
+let leveling = Promise.resolve();
+
+/** Sets the level of log messages: the last that is chosen is the last that is sent. */
+export async function setLevel(chosen) {
+  const level = state.level = chosen || 'debug';
+  leveling = leveling.catch(() => {}).then(() => request('logging/setLevel', { level }));
+  await leveling;
+  note({ kind: 'session', from: 'mcpx', text: `log messages from level ${level} on` });
 }
 
 function connected(connection, problem = '') {
@@ -200,11 +209,15 @@ export async function watch() {
   }
 }
 
+let polls = 0;
+
 export async function poll() {
+  const turn = ++polls;
   try {
     const response = await fetch('status', { signal: AbortSignal.timeout(10_000) });
     const text = await response.text();
     if (!response.ok) throw new HTTPError(response.status, response.status === 401 ? 'a token is needed' : text.slice(0, 300));
+    if (turn !== polls) return; // a later one knows better
     if (text !== lastStatus) {
       const before = state.status;
       lastStatus = text;
@@ -213,12 +226,18 @@ export async function poll() {
       emit('status');
     }
   } catch (error) {
-    lost(error);
+    if (turn === polls) lost(error);
     return;
   }
   const mine = schemas().includes(state.schema) ? client : null;
   if (!mine || state.connection === 'open' && mine.isOpen) return;
-  await (mine.isOpen ? mine.request('ping').then(() => connected('open')) : mine.open()).catch((error) => lost(error, mine));
+  await (mine.isOpen ? mine.request('ping').then(found) : mine.open()).catch((error) => lost(error, mine));
+}
+
+/** What did not answer does again; what it did not answer meanwhile is asked once more. */
+function found() {
+  connected('open');
+  reloadAll();
 }
 
 /** Notes what became of servers since the last look, and reads their lists again. */

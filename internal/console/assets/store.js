@@ -1,6 +1,6 @@
 /** What the page knows, and who wants to hear that it changed. */
 
-import { stringify } from './json.js';
+import { parse, stringify } from './json.js';
 
 /**
  * @typedef {{kind: Kind, key: string, name: string, server: string, raw: any}} Item something an upstream has
@@ -69,7 +69,7 @@ const RESULT_LENGTH = 8192;
 
 export function load(key, otherwise) {
   try {
-    return JSON.parse(localStorage.getItem(key)) ?? otherwise;
+    return parse(localStorage.getItem(key)) ?? otherwise;
   } catch {
     return otherwise;
   }
@@ -84,9 +84,13 @@ function save(key, text) {
   }
 }
 
+let isStored = true; // all of the history is
+
 export function setHistory(entries) {
   state.history = entries.slice(0, HISTORY_LENGTH);
-  for (let n = state.history.length; !save(HISTORY, stringify(state.history.slice(0, n))) && n > 0;) n = Math.floor(n / 2);
+  let n = state.history.length;
+  while (!(isStored = save(HISTORY, stringify(state.history.slice(0, n)))) && n > 0) n = Math.floor(n / 2);
+  isStored &&= n === state.history.length;
   emit('history');
 }
 
@@ -94,7 +98,7 @@ export function setHistory(entries) {
 export function remember(entry) {
   const text = stringify(entry.result) ?? '';
   const result = text.length > RESULT_LENGTH ? { cut: true, beginning: text.slice(0, RESULT_LENGTH) } : entry.result;
-  setHistory([{ ...entry, result }, ...state.history]);
+  setHistory([{ ...entry, result }, ...isStored ? remembered() : state.history]); // another page may have made a call just now
 }
 
 function remembered() {

@@ -44,7 +44,7 @@ function ask({ title, body, answers, dismissed }, label, signal) {
       onsubmit: (event) => { event.preventDefault(); finish(main[1]); },
       onkeydown: (event) => { if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) form.requestSubmit(); },
     },
-      h('header', {}, h('h2', { id: 'asked' }, title), label && h('p', { class: 'muted' }, `Asked by ${label}`)), h('div', { class: 'dialog-body' }, body),
+      h('header', {}, h('h2', { id: 'asked', tabIndex: -1 }, title), label && h('p', { class: 'muted' }, `Asked by ${label}`)), h('div', { class: 'dialog-body' }, body),
       h('footer', {}, h('button', { type: 'submit', class: 'button primary' }, main[0]), others.map(([text, result]) => button(text, () => finish(result)))));
     add(dialog, form);
     dialog.addEventListener('cancel', (event) => { event.preventDefault(); finish(dismissed); });
@@ -53,7 +53,8 @@ function ask({ title, body, answers, dismissed }, label, signal) {
     if (signal.aborted) return reject(new Error('not asked any more'));
     document.body.append(dialog);
     dialog.showModal();
-    dialog.querySelector('.dialog-body input, .dialog-body select, .dialog-body textarea')?.focus();
+    // Never on a button: a key on its way to something else would press it.
+    (dialog.querySelector('.dialog-body :is(input, select, textarea)') ?? dialog.querySelector('h2')).focus();
   });
 }
 

@@ -1,6 +1,6 @@
 /** A tool or a prompt: its form, the call, the result. */
 
-import { announce, bytes, button, copyButton, duration, fill, h, icon, number } from '../dom.js';
+import { announce, bytes, button, copyButton, duration, fill, h, icon, keepFocus, number } from '../dom.js';
 import { createForm, createJSONEditor } from '../form.js';
 import { stringify } from '../json.js';
 import { promptResult, raw, resourceResult, toolResult, tree } from '../render.js';
@@ -22,7 +22,7 @@ export function call(main, route, signal) {
     const now = item ? stringify(item.raw) : String(state.items[route.kind] === null);
     if (now === shown) return; // a list was read again, and this has not changed
     shown = now;
-    if (item) input = page(main, item, signal, input?.typed());
+    if (item) keepFocus(main, () => { input = page(main, item, signal, input?.typed()); });
     else fill(main, crumbs(overviewCrumb(), [route.server, route.server], [route.name]), missing(route));
   };
   on('items', draw, signal);
@@ -123,15 +123,12 @@ function panel(item) {
   choose(false);
   return {
     el, busy,
-    /** What is typed now; undefined if it cannot be read. */
-    typed() {
-      const args = json ? editor.get() : form.get();
-      return args && { args, inJSON: json };
-    },
-    use({ args, inJSON = json, now }) {
-      choose(inJSON);
+    /** What is typed now, as far as it has come. */
+    typed: () => (json ? { text: editor.text() } : { args: form.get() }),
+    use({ args, text, now }) {
+      choose(text !== undefined);
+      if (json) return editor.write(text);
       form.set(args);
-      if (json) editor.set(args);
       if (now) go();
     },
   };

@@ -21,6 +21,12 @@ function open(entry, now) {
   location.hash = hash;
 }
 
+/** Deletes a call; the focus goes to the one after it. */
+function drop(entry, i) {
+  setHistory(state.history.filter((e) => e !== entry));
+  document.querySelectorAll('.history-name')[i]?.focus();
+}
+
 function content() {
   const all = state.history;
   const head = [crumbs(overviewCrumb(), ['History']), h('div', { class: 'head' }, h('div', { class: 'title' }, h('h1', {}, 'History'), h('span', { class: 'spring' }),
@@ -33,11 +39,11 @@ function content() {
   return [head, h('ol', { class: 'history', data: { list: 'history' } }, all.map((entry, i) => {
     const args = stringify(entry.arguments ?? {});
     return h('li', {}, h('span', { class: `outcome ${entry.outcome}` }, OUTCOMES[entry.outcome] ?? entry.outcome),
-      h('button', { type: 'button', class: 'history-name', data: { key: `h${i}` }, onclick: () => open(entry, false) },
+      h('button', { type: 'button', class: 'history-name', data: { key: `open ${entry.at}` }, onclick: () => open(entry, false) },
         h('strong', {}, entry.name), h('span', { class: 'muted' }, ` ${entry.server}${entry.schema === state.schema ? '' : ` · ${entry.schema}`}`)),
       h('code', { class: 'history-args' }, args === '{}' ? '' : args),
       h('span', { class: 'history-when muted' }, `${new Date(entry.at).toLocaleString('en-GB', { dateStyle: 'medium', timeStyle: 'short' })} · ${duration(entry.ms ?? 0)}`),
-      h('span', { class: 'history-actions' }, button('Run again', () => open(entry, true), { kind: 'small', symbol: 'play' }),
-        button('', () => setHistory(all.filter((e) => e !== entry)), { kind: 'ghost small', symbol: 'close', label: `Delete the call of ${entry.name}` })));
+      h('span', { class: 'history-actions' }, button('Run again', () => open(entry, true), { kind: 'small', symbol: 'play', data: { key: `run ${entry.at}` } }),
+        button('', () => drop(entry, i), { kind: 'ghost small', symbol: 'close', label: `Delete the call of ${entry.name}` })));
   }))];
 }

@@ -22,7 +22,7 @@ export function facts(s) {
 /** Where one is, and the way back. */
 export function crumbs(...parts) {
   return h('nav', { class: 'crumbs', 'aria-label': 'Path' }, parts.map(([text, ...to], i) =>
-    i === parts.length - 1 ? h('span', { 'aria-current': 'page' }, text) : [h('a', { href: link(...to) }, text), h('span', { 'aria-hidden': 'true' }, '/')]));
+    i === parts.length - 1 ? h('span', { 'aria-current': 'page' }, text) : [h('a', { href: link(...to), data: { key: `crumb ${i}` } }, text), h('span', { 'aria-hidden': 'true' }, '/')]));
 }
 
 export const overviewCrumb = () => [state.schema || 'mcpx'];

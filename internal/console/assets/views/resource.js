@@ -4,19 +4,19 @@ import { button, clock, fill, h, plural } from '../dom.js';
 import { createForm } from '../form.js';
 import { lastRun, prepared, start } from '../runs.js';
 import { complete, subscribe, unsubscribe } from '../session.js';
-import { itemLink, itemNamed, on, state } from '../store.js';
+import { itemLink, itemNamed, itemsOf, on, state } from '../store.js';
 import { drawRun, missing } from './call.js';
 import { crumbs, empty, overviewCrumb } from './parts.js';
 
 export function resource(main, route, signal) {
   document.title = `${route.name} · mcpx`;
   // A URI need not be listed to be read: templates and links lead to others.
-  const known = () => itemNamed(route.server, 'resources', route.name) ?? { kind: 'resources', key: route.name, name: route.name, server: route.server, raw: {} };
+  const known = () => itemsOf(route.server, 'resources').find((i) => i.key === route.name) ?? { kind: 'resources', key: route.name, name: route.name, server: route.server, raw: {} };
   const item = known();
   const output = h('section', { class: 'output', 'aria-label': 'Contents' });
   const live = h('p', { class: 'muted', role: 'status' });
   const trouble = h('p', { class: 'field-error', role: 'alert', hidden: true });
-  const read = button('Read', () => start(item), { kind: 'primary', symbol: 'play' });
+  const read = button('Read', () => start(known()), { kind: 'primary', symbol: 'play' });
   const follow = button('', async () => {
     follow.disabled = true;
     trouble.hidden = true;
@@ -43,7 +43,7 @@ export function resource(main, route, signal) {
   let again = false; // it has changed since the last read began
   const refresh = () => {
     again = lastRun(item)?.outcome === 'running';
-    if (!again) start(item);
+    if (!again) start(known());
   };
   on('run', (run) => {
     if (run !== lastRun(item)) return; // another's, or an older one whose answer took longer
@@ -53,9 +53,11 @@ export function resource(main, route, signal) {
   on('subscriptions', draw, signal);
   on('updated', (uri) => { if (uri === item.key) { draw(); refresh(); } }, signal);
   if (lastRun(item)) drawRun(output, lastRun(item));
-  if (prepared.get(itemLink(item))?.now) start(item);
+  if (prepared.get(itemLink(item))?.now) start(known());
   prepared.delete(itemLink(item));
   draw();
+  const followed = state.subscriptions.get(item.key);
+  if (followed?.count > 0 && followed.at > (lastRun(item)?.began ?? 0)) refresh(); // it changed while nobody looked
 }
 
 const head = (item) => [

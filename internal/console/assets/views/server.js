@@ -1,6 +1,7 @@
 /** One server: how it is, and what it has. */
 
 import { clock, duration, fill, firstLine, h, number, plural, short } from '../dom.js';
+import { stringify } from '../json.js';
 import { itemLink, itemsOf, link, on, serverNamed, state } from '../store.js';
 import { crumbs, empty, figures, overviewCrumb, stateMark } from './parts.js';
 
@@ -12,7 +13,13 @@ export function server(main, route, signal) {
   const top = h('div', {});
   const body = h('div', {});
   fill(main, top, body);
-  const drawBody = () => fill(body, serverNamed(route.server) && [tabs(route.server, tab), lists(route.server, tab)]);
+  let listed;
+  const drawBody = () => {
+    const now = stringify([serverNamed(route.server)?.state, Object.entries(state.items).map(([kind, all]) => all && itemsOf(route.server, kind))]);
+    if (now === listed) return; // a click must find what it was aimed at
+    listed = now;
+    fill(body, serverNamed(route.server) && [tabs(route.server, tab), lists(route.server, tab)]);
+  };
   let shown;
   const draw = () => {
     const now = JSON.stringify([state.status === null, serverNamed(route.server)]);

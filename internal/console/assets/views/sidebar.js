@@ -31,14 +31,21 @@ export function sidebar(element, { current, toggleTheme, themeName, showShortcut
     theme.setAttribute('aria-label', `Theme: ${name}. Change it`);
   };
 
+  let offered = '';
+  const drawChooser = (names) => {
+    const now = JSON.stringify([names, state.schema]);
+    if (now === offered) return; // somebody may have it open
+    offered = now;
+    schemaRow.hidden = names.length < 2;
+    fill(chooser, names.map((n) => h('option', { value: n, selected: n === state.schema }, n)));
+  };
   let drawn = '';
   const draw = () => {
     const names = schemas();
     const now = JSON.stringify([names, state.schema, servers(), current(), search.value, search.value && Object.values(state.items).map((l) => l?.length)]);
     if (now === drawn) return; // a click must find what it was aimed at
     drawn = now;
-    schemaRow.hidden = names.length < 2;
-    fill(chooser, names.map((n) => h('option', { value: n, selected: n === state.schema }, n)));
+    drawChooser(names);
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
     fill(list, words.length > 0 ? results(words) : [
       h('h2', { class: 'nav-title' }, 'Servers'),

@@ -26,7 +26,7 @@ function content() {
         ? [h('strong', {}, `${(saved * 100).toFixed(saved > 0.99 ? 1 : 0)} % less`), ` – ${number(without - withMCPX)} tokens saved in every conversation.`]
         : 'So few tools cost less listed in full.')),
     h('h2', {}, 'By server'),
-    h('div', { class: 'bars', data: { list: 'tokens' } }, costs.map((s) => bar(h('a', { href: link(s.name) }, s.name), s.tokens, costs[0].tokens, 'plain', s.tools === 1 ? '1 tool' : `${number(s.tools)} tools`))),
+    h('div', { class: 'bars', data: { list: 'tokens' } }, costs.map((s) => bar(h('a', { href: link(s.name), data: { key: `bar ${s.name}` } }, s.name), s.tokens, costs[0].tokens, 'plain', s.tools === 1 ? '1 tool' : `${number(s.tools)} tools`))),
     h('p', { class: 'muted fine' }, 'Estimated as models of the o200k family count. “mcpx tokens” counts exactly.'),
   ];
 }
