@@ -152,15 +152,15 @@ func callText(result string) string {
 func TestTimeoutsAreNamed(t *testing.T) {
 	t.Parallel()
 	quick := mcptest.Upstream(t)
-	quick["timeout"], quick["max_timeout"] = "3s", 7
+	quick["timeout"], quick["max_timeout"] = "5s", 11
 	p := serve(t, map[string]any{"a": quick})
 	p.initialize()
 	pid := p.exec("a", "pid", "")
 	for _, c := range []struct {
 		name, tool, arguments, want string
 	}{
-		{"no progress", "sleep", `{"ms":3600000}`, `server "a": timed out: no answer and no progress within 3s (its "timeout"); the call was cancelled`},
-		{"in all", "progress", `{"steps":100000,"every_ms":50}`, `server "a": timed out: no answer within 7s (its "max_timeout"); the call was cancelled`},
+		{"no progress", "sleep", `{"ms":3600000}`, `server "a": timed out: no answer and no progress within 5s (its "timeout"); the call was cancelled`},
+		{"in all", "progress", `{"steps":100000,"every_ms":50}`, `server "a": timed out: no answer within 11s (its "max_timeout"); the call was cancelled`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := p.execError("a", c.tool, c.arguments); got != c.want {
@@ -168,7 +168,7 @@ func TestTimeoutsAreNamed(t *testing.T) {
 			}
 		})
 	}
-	if got := p.exec("a", "progress", `{"steps":5,"every_ms":1000}`); got != "5 steps" {
+	if got := p.exec("a", "progress", `{"steps":7,"every_ms":1000}`); got != "7 steps" {
 		t.Errorf("progress did not keep the call alive: %q", got)
 	}
 	if again := p.exec("a", "pid", ""); again != pid {

@@ -42,7 +42,7 @@ func hostiles(t *testing.T) []hostile {
 	record := []string{"-record", t.TempDir() + "/record"}
 	// Far enough apart that a machine which stands still for a while mistakes none for another.
 	quick := map[string]any{"timeout": "2s", "max_timeout": "1m"}
-	steady := map[string]any{"timeout": "4s", "max_timeout": "6s"}
+	steady := map[string]any{"timeout": "6s", "max_timeout": "6s"}
 	either := map[string]any{"timeout": "2s", "max_timeout": "4s"}
 	const tooLong = `server "bad" stopped during the call: sent a message of more than 1048576 bytes (limits.message_bytes)`
 	const silent = `server "bad": timed out: no answer and no progress within 2s (its "timeout"); the call was cancelled`
@@ -57,7 +57,7 @@ func hostiles(t *testing.T) []hostile {
 		{name: "two answers to one request", flags: record, tool: "fault", args: fault("answer twice"), want: "the first answer", well: true},
 		{name: "answers to nothing", flags: record, tool: "fault", args: fault("foreign ids"), want: "done", well: true},
 		{name: "answers for the calls of another", flags: record, tool: "fault", args: fault("answers for others"), want: "done", well: true},
-		{name: "an answer that comes too late", keys: quick, tool: "progress", args: `{"steps":1,"every_ms":4000}`, want: silent},
+		{name: "an answer that comes too late", keys: quick, tool: "progress", args: `{"steps":1,"every_ms":60000}`, want: silent},
 		{name: "an upstream that never answers", flags: []string{"-silent", "tools/call"}, keys: quick, tool: "echo", args: `{"text":"x"}`, want: silent},
 		{name: "endless notifications", flags: record, keys: quick, tool: "fault", args: fault("endless notifications"), want: silent},
 		{name: "endless log messages", flags: record, keys: quick, tool: "fault", args: fault("endless log messages"), want: silent},

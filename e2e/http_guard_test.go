@@ -132,7 +132,7 @@ func fails(t *testing.T, program string, args ...string) (code int, stderr strin
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Env = environment(t)
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = 10 * time.Second
 	var text bytes.Buffer
 	cmd.Stderr = &text
 	if out, err := cmd.Output(); err == nil || len(out) > 0 {

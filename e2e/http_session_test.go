@@ -213,12 +213,12 @@ func TestHTTPSessionCap(t *testing.T) {
 // a call is open, be its connection broken.
 func TestHTTPSessionIdle(t *testing.T) {
 	t.Parallel()
-	s := serveHTTP(t, with(one(t), "limits", map[string]any{"session_idle": "4s"}), options{flags: []string{"--log-level", "debug"}})
+	s := serveHTTP(t, with(one(t), "limits", map[string]any{"session_idle": "6s"}), options{flags: []string{"--log-level", "debug"}})
 	older := s.caller("")
 	stream := older.openSSE("/sse")
 	listening := s.client("/mcp")
 	standing := listening.listen()
-	const slow = `{"ms":9000,"text":"slept"}`
+	const slow = `{"ms":13000,"text":"slept"}`
 	lost := s.client("/mcp")
 	gone := lost.ask("tools/call", execParams("a", "sleep", slow))
 	lost.exec("a", "pid", "")

@@ -50,15 +50,14 @@ func scriptConfigs(t *testing.T) map[string]map[string]any {
 		http.Error(w, "who are you?", http.StatusUnauthorized)
 	}))
 	t.Cleanup(locked.Close)
-	impatient, slow, leaky := mcptest.Upstream(t), mcptest.Upstream(t, "-start-delay", "1h"), mcptest.Upstream(t, "-token", "sentinel-in-args", "-exit", "4")
-	impatient["timeout"] = "5s"
+	slow, leaky := mcptest.Upstream(t, "-start-delay", "1h"), mcptest.Upstream(t, "-token", "sentinel-in-args", "-exit", "4")
 	slow["startup_timeout"] = "300ms"
 	leaky["env"].(map[string]string)["API_KEY"] = "sentinel-in-env"
 	homeless := mcptest.Upstream(t)
 	homeless["cwd"] = "nowhere"
 	gone := map[string]any{"command": "mcpx-no-such-program"}
 	return map[string]map[string]any{
-		"config.json": {"t": impatient, "gone": gone},
+		"config.json": {"t": mcptest.Upstream(t), "gone": gone},
 		"full.json":   {"f": mcptest.Upstream(t, "-full", "-instructions", "Ask me anything.")},
 		"broken.json": {
 			"good":     mcptest.Upstream(t),

@@ -48,14 +48,14 @@ func TestReasonsOfTheOthers(t *testing.T) {
 	t.Parallel()
 	upstreams := fourUpstreams(t)
 	never := mcptest.Upstream(t, "-start-delay", "1h", "-stderr", "thinking")
-	never["startup_timeout"] = "3s" // it has said what it thinks by then
+	never["startup_timeout"] = "5s" // it has said what it thinks by then
 	upstreams["never"] = never
 	p := serve(t, upstreams)
 	p.initialize()
 	for server, want := range map[string]struct{ before, after string }{
 		"exits": {`server "exits" is unavailable: exited with status 3; next try in `, "\nlast lines of its stderr:\n  no API key\n  set API_KEY"},
 		"gone":  {`server "gone" is unavailable: command "mcpx-no-such-program" was not found in PATH; install it, or give its full path; next try in `, "s"},
-		"never": {`server "never" is unavailable: not ready within 3s (its "startup_timeout"); next try in `, "\nlast lines of its stderr:\n  thinking"},
+		"never": {`server "never" is unavailable: not ready within 5s (its "startup_timeout"); next try in `, "\nlast lines of its stderr:\n  thinking"},
 	} {
 		for what, got := range map[string]string{
 			"inspect":        p.inspectError(server, ""),

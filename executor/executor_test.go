@@ -326,8 +326,8 @@ func TestACallCutsTheWaitShortOfOneThatNeverWasUp(t *testing.T) {
 	u["command"] = "sh"
 	b := start(t, nil, u)
 	var a *registry.Upstream
-	for a = b.registry.Settled(t.Context(), "a"); a.RetryAt.Sub(a.FailedAt) < 3*time.Second; a = b.registry.Settled(t.Context(), "a") {
-		<-time.After(time.Until(a.RetryAt)) // the third wait is between 3.2 and 4 s
+	for a = b.registry.Settled(t.Context(), "a"); a.RetryAt.Sub(a.FailedAt) < 6*time.Second; a = b.registry.Settled(t.Context(), "a") {
+		<-time.After(time.Until(a.RetryAt)) // the fourth wait is between 6.4 and 8 s
 	}
 	if err := os.WriteFile(flag, nil, 0o600); err != nil {
 		t.Fatal(err)

@@ -138,12 +138,16 @@ func TestASilentStreamIsNoticed(t *testing.T) {
 				"a": map[string]any{"url": "http://" + w.Addr().String() + path, "type": kind},
 			})
 			mustCall(t, r, "a", "echo", `{"text":"hi"}`)
-			u := r.Catalog().Upstream("a")
+			u, err := r.Ready(t.Context(), "a")
+			if err != nil {
+				t.Fatal(err)
+			}
 			silence(t, w, u.changed)
 			l.wait(t, "it gave no sign of life within 1s")
-			if got := mustCall(t, r, "a", "echo", `{"text":"again"}`); got != "again" {
-				t.Errorf("got %q", got)
-			}
+			eventually(t, "the next call finds a new session", func() bool {
+				got, err := callTool(t.Context(), r, "a", "echo", `{"text":"again"}`)
+				return err == nil && got == "again"
+			})
 		})
 	}
 }

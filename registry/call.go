@@ -98,9 +98,6 @@ func (s *Session) begin(r Request, done Done) (*call, error) {
 	s.lastID++
 	c.id = s.lastID
 	s.pending[c.id] = c
-	if left, limited := c.left(now); limited {
-		c.limits = time.AfterFunc(left, func() { s.expire(c) })
-	}
 	s.mu.Unlock()
 	message := make([]byte, 0, 128+len(r.Method)+len(r.Meta)+len(r.Params)) // 128: the envelope
 	err := s.link.Send(appendCall(message, c.id, r, s.modern != nil))
@@ -110,6 +107,9 @@ func (s *Session) begin(r Request, done Done) (*call, error) {
 	s.mu.Lock()
 	c.sent = true
 	isOver := s.err != nil
+	if left, limited := c.left(time.Now()); limited && !c.over { // not before: a cancellation must not overtake its call
+		c.limits = time.AfterFunc(left, func() { s.expire(c) })
+	}
 	s.mu.Unlock()
 	if isOver { // the end came while it was sent, and has left it alone
 		s.lose(c)

@@ -119,9 +119,13 @@ func (l *stdioLink) Receive() (message, of []byte, err error) {
 func (l *stdioLink) ended(err error) error {
 	select {
 	case <-l.process.exited:
+	case <-time.After(exitTime):
+	}
+	select {
+	case <-l.process.exited: // perhaps in the same moment
 		l.stderr.wait()
 		return &failure{cause: CauseExit, reason: l.process.status(), stderr: l.stderr.lines()}
-	case <-time.After(exitTime):
+	default:
 	}
 	reason := "closed its stdout but did not exit"
 	switch {

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"mcpx/config"
 	"mcpx/internal/mcptest"
 )
@@ -120,4 +122,25 @@ func TestWatcherKillsWhatIsLeft(t *testing.T) {
 	}
 	_ = spared.Process.Kill()
 	_ = spared.Wait()
+}
+
+// TestLastWords: what a child has written by the time that nobody waits for it any
+// more is kept.
+func TestLastWords(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = w.Close() }()
+	if _, err := w.WriteString("the last words\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.SetReadDeadline(time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	tail := newStderrTail(func(s string) string { return s }, zerolog.Nop())
+	tail.drain(r)
+	if got := tail.lines(); !slices.Equal(got, []string{"the last words"}) {
+		t.Errorf("kept %q", got)
+	}
 }

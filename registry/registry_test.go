@@ -237,7 +237,7 @@ func TestUpstreamsOwnErrorIsKept(t *testing.T) {
 
 func TestOneBadUpstreamCostsOnlyItself(t *testing.T) {
 	slow := mcptest.Upstream(t, "-silent", "initialize", "-stderr", "still thinking")
-	slow["startup_timeout"] = 2 // it has said what it thinks by then
+	slow["startup_timeout"] = 5 // it has said what it thinks by then
 	missing := mcptest.Upstream(t)
 	missing["args"] = []string{"${MCPX_NO_SUCH_VARIABLE}"}
 	nowhere := mcptest.Upstream(t)
@@ -276,7 +276,7 @@ func TestOneBadUpstreamCostsOnlyItself(t *testing.T) {
 		"exits":   {Waiting, "exited with status 3", []string{"no API key", "set API_KEY"}},
 		"refuses": {Waiting, "initialize: refused on purpose (-32050)", nil},
 		"lists":   {Waiting, "tools/list: refused on purpose (-32050)", nil},
-		"slow":    {Waiting, `not ready within 2s (its "startup_timeout")`, []string{"still thinking"}},
+		"slow":    {Waiting, `not ready within 5s (its "startup_timeout")`, []string{"still thinking"}},
 		"env":     {Failed, "", nil},
 		"nowhere": {Waiting, "", nil},
 	} {

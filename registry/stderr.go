@@ -43,7 +43,7 @@ func (t *stderrTail) drain(f *os.File) {
 	t.file = f
 	t.mu.Unlock()
 	r := bufio.NewReaderSize(f, 4096)
-	for {
+	for late := false; ; {
 		line, err := r.ReadSlice('\n')
 		if len(line) > 0 {
 			t.add(line)
@@ -51,7 +51,11 @@ func (t *stderrTail) drain(f *os.File) {
 		for errors.Is(err, bufio.ErrBufferFull) { // the rest of a long line
 			_, err = r.ReadSlice('\n')
 		}
-		if err != nil {
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded) && !late:
+			late = true // what was written by now is read still
+			_ = f.SetReadDeadline(time.Now().Add(stopPoll))
+		case err != nil:
 			return
 		}
 	}

@@ -67,7 +67,6 @@ func TestTransparentProxy(t *testing.T) {
 
 func TestFlatListChanges(t *testing.T) {
 	c := flat(t, map[string]any{}, upstream(t, "a")).connect(t, "2025-06-18", "{}")
-	c.next(t, "notifications/tools/list_changed")
 	c.ask(t, request("tools/call", `{"name":"a__change","arguments":{"notices":1}}`))
 	for { // a notice may be about what was before
 		c.next(t, "notifications/tools/list_changed")

@@ -60,7 +60,9 @@ func ends(t *testing.T, c net.Conn) string {
 
 // TestSlowRequests: who sends a header or a body slowly does not keep a connection.
 func TestSlowRequests(t *testing.T) {
-	s := listenHTTP(t, &HTTP{times: impatient(), Guard: Guard{Token: "tok"}})
+	limits := impatient()
+	limits.write = patience // an answer is not cut short by a machine that stood still
+	s := listenHTTP(t, &HTTP{times: limits, Guard: Guard{Token: "tok"}})
 	const post = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n"
 	for _, v := range []struct{ name, text, want string }{
 		{"nothing", "", ""},
@@ -115,7 +117,9 @@ func TestQuietStreamsStay(t *testing.T) {
 			r := s.do(t, "GET", path, "", header...)
 			lines := bufio.NewScanner(r.Body)
 			begin, signs := time.Now(), 0
-			for time.Since(begin) < long && lines.Scan() {
+			stuck := time.AfterFunc(patience, func() { _ = r.Body.Close() })
+			defer stuck.Stop()
+			for (time.Since(begin) < long || signs < 10) && lines.Scan() {
 				if lines.Text() == ": alive" {
 					signs++
 				}

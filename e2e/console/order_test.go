@@ -172,7 +172,7 @@ func TestLeftSchema(t *testing.T) {
 	p.do(chromedp.Navigate(p.url + "/"))
 	p.kept("tools/list", 1)
 	p.choose("Schema", "work")
-	p.eval(`const [go] = $keep['tools/list']; delete $keep['tools/list'];
+	p.eval(`const [go, ...others] = $keep['tools/list']; delete $keep['tools/list']; others.forEach((f) => f());
 		go(new Response('{"error":{"message":"there is no such session"}}', { status: 404, headers: { 'Content-Type': 'application/json' } }))`)
 	p.click("two")
 	p.waitText(".items", "echo")

@@ -119,6 +119,7 @@ var reasons = []struct {
 	{`server "%s" stopped during the call: `, stopped},
 	{`server "%s": timed out: `, timedOut},
 	{`the call was not sent: `, unavailable},
+	{`mcpx is stopping; the call was cancelled`, stopped},
 	{`server "%s" answered with error -32603: `, broken},
 }
 

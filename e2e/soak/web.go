@@ -63,8 +63,9 @@ func startHTTP(s *soak, name string) (*web, error) {
 type webClient struct {
 	web     *web
 	lastID  atomic.Int64
-	session string
 	opening sync.Mutex
+	session string
+	used    time.Time
 }
 
 func (w *web) client() *webClient { return &webClient{web: w} }
@@ -73,7 +74,9 @@ func (w *web) client() *webClient { return &webClient{web: w} }
 func (c *webClient) open() (session string, err error) {
 	c.opening.Lock()
 	defer c.opening.Unlock()
-	if c.session != "" && rand.IntN(50) > 0 {
+	rested := time.Since(c.used)
+	c.used = time.Now()
+	if c.session != "" && rested < sessionIdle/2 && rand.IntN(50) > 0 {
 		return c.session, nil // else it is left behind, as by a client that has crashed, until it expires
 	}
 	c.session = ""

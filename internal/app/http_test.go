@@ -46,11 +46,14 @@ func TestWhereToConnect(t *testing.T) {
 					t.Error(err)
 				}
 			}()
-			var paths []string
-			for lines := bufio.NewScanner(said); len(paths) < 4 && lines.Scan(); {
+			var urls, paths []string
+			for lines := bufio.NewScanner(said); len(urls) < 4 && lines.Scan(); {
 				if found := where.FindStringSubmatch(lines.Text()); found != nil {
-					paths = append(paths, visit(t, found[1]))
+					urls = append(urls, found[1])
 				}
+			}
+			for _, url := range urls { // not before: Serve says all of it first, and somebody must read it
+				paths = append(paths, visit(t, url))
 			}
 			slices.Sort(paths) // the log is written in its own time
 			if want := []string{"/ 200", "/mcp 400", "/mcp/default 400", "/mcp/my work 400"}; !slices.Equal(paths, want) {
