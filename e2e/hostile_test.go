@@ -57,7 +57,6 @@ func hostiles(t *testing.T) []hostile {
 		{name: "two answers to one request", flags: record, tool: "fault", args: fault("answer twice"), want: "the first answer", well: true},
 		{name: "answers to nothing", flags: record, tool: "fault", args: fault("foreign ids"), want: "done", well: true},
 		{name: "answers for the calls of another", flags: record, tool: "fault", args: fault("answers for others"), want: "done", well: true},
-		{name: "an answer that comes too late", keys: quick, tool: "progress", args: `{"steps":1,"every_ms":60000}`, want: silent},
 		{name: "an upstream that never answers", flags: []string{"-silent", "tools/call"}, keys: quick, tool: "echo", args: `{"text":"x"}`, want: silent},
 		{name: "endless notifications", flags: record, keys: quick, tool: "fault", args: fault("endless notifications"), want: silent},
 		{name: "endless log messages", flags: record, keys: quick, tool: "fault", args: fault("endless log messages"), want: silent},
@@ -144,6 +143,23 @@ func (p *process) peakMiB() int {
 	}
 	kib, _ := strconv.Atoi(string(found[1]))
 	return kib >> 10
+}
+
+// TestLateAnswer: an answer that comes after its call was given up is nobody's.
+func TestLateAnswer(t *testing.T) {
+	t.Parallel()
+	bad := mcptest.Upstream(t, "-record", t.TempDir()+"/record")
+	bad["timeout"] = "2s"
+	p := serve(t, map[string]any{"bad": bad})
+	p.initialize()
+	pid := p.exec("bad", "pid", "")
+	if got, want := p.execError("bad", "fault", fault("answer late")), `server "bad": timed out: no answer and no progress within 2s (its "timeout"); the call was cancelled`; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	p.waitTold("notifications/message", 1) // which it says after its answer
+	if got := p.exec("bad", "pid", ""); got != pid {
+		t.Error("the late answer cost the session")
+	}
 }
 
 // TestDeafUpstream has an upstream that no longer reads: what does not fit in its

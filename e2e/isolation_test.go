@@ -90,6 +90,7 @@ func TestIsolatedSessionsAreTold(t *testing.T) {
 	t.Run("logging/setLevel", func(t *testing.T) {
 		t.Parallel()
 		p := open(t)
+		p.waitStderr("upstream ready")
 		p.result("logging/setLevel", `{"level":"debug"}`)
 		settled(t, "sessions that were told the level, want 2", func() (string, bool) {
 			n := p.stderrCount(`line="logging/setLevel debug"`)

@@ -43,13 +43,13 @@ type call struct {
 	request Request
 	done    Done
 	begun   time.Time
-	limits  *time.Timer // nil if it has none
 
 	// Guarded by the session's mutex.
-	moved time.Time // the last sign of life
-	held  int       // requests of the upstream that its client has not answered
-	sent  bool
-	over  bool
+	limits *time.Timer // nil if it has none, or is not sent yet
+	moved  time.Time   // the last sign of life
+	held   int         // requests of the upstream that its client has not answered
+	sent   bool
+	over   bool
 }
 
 // errOver is returned for a call that was not sent, since the session is over.

@@ -229,7 +229,7 @@ func TestLogMessagesCarryTheirServer(t *testing.T) {
 }
 
 func TestListsAreAnnounced(t *testing.T) {
-	r, _ := run(t, map[string]any{"a": mcptest.Upstream(t, "-full", "-start-delay", "1s")}) // not ready before the client is there
+	r, _ := run(t, map[string]any{"a": mcptest.Upstream(t, "-full", "-start-delay", "3s")}) // not ready before the client is there
 	c := newRecorder("one")
 	r.Attach(c)
 	c.wait(t, "notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed")

@@ -197,6 +197,22 @@ func TestRefusedOnce(t *testing.T) {
 	p.forgive("404")
 }
 
+// lists has what tools/list answers changed from now on.
+func (p *page) lists(to string) {
+	p.eval(`$change = (text, method) => (method === 'tools/list' ? ` + to + ` : text)`)
+}
+
+const noTools = `'{"id":' + JSON.parse(text).id + ',"result":{"tools":[]}}'`
+
+// change has the server change its tools.
+func (s *site) change(t *testing.T) {
+	t.Helper()
+	p := s.open(t, "#/default/demo/tools/change")
+	p.fill("notices", "1")
+	p.click("Run")
+	p.waitText(".outcome", "Success")
+}
+
 // TestChangedWhileTyping: what a person has typed stays when the tool is described
 // in another way, or is away for a moment.
 func TestChangedWhileTyping(t *testing.T) {
@@ -205,11 +221,8 @@ func TestChangedWhileTyping(t *testing.T) {
 	p := s.keeper(t, "#/default/demo/tools/echo")
 	change := func(to string) {
 		t.Helper()
-		p.eval(`$change = (text, method) => (method === 'tools/list' ? ` + to + ` : text)`)
-		other := s.open(t, "#/default/demo/tools/change")
-		other.fill("notices", "1")
-		other.click("Run")
-		other.waitText(".outcome", "Success")
+		p.lists(to)
+		s.change(t)
 	}
 	p.fill("text", "half a sent")
 	change(`text.replaceAll('"description":"', '"description":"Now: ')`)
@@ -222,7 +235,7 @@ func TestChangedWhileTyping(t *testing.T) {
 	}
 	p.click("JSON")
 	p.fill("Arguments as JSON", `{"text": "half a sentence`)
-	change(`'{"id":' + JSON.parse(text).id + ',"result":{"tools":[]}}'`)
+	change(noTools)
 	p.waitText("main", "echo is not there")
 	change(`text`)
 	p.waitFor(`$t.field('Arguments as JSON')`)
@@ -292,7 +305,8 @@ func TestMeantForAnotherSchema(t *testing.T) {
 // could be, is not made when its tool is opened the next time.
 func TestRunAgainIsNotRunLater(t *testing.T) {
 	t.Parallel()
-	p := full(t).serve(t).tab(t)
+	s := full(t).serve(t)
+	p := s.tab(t)
 	p.script(keeping + `
 		$keep['tools/list'] = [];
 		localStorage.setItem('mcpx.history', JSON.stringify([{ at: 1, schema: 'default', server: 'demo', kind: 'tools', name: 'pid', arguments: {}, outcome: 'ok' }]));`)
@@ -302,10 +316,25 @@ func TestRunAgainIsNotRunLater(t *testing.T) {
 	p.click("Overview")
 	p.waitText("h1", "Overview")
 	p.release("tools/list")
+	called := func() bool {
+		p.waitFor(`$t.action('Run')`)
+		return value[bool](p, `$t.posted.some((m) => m.method === 'tools/call')`)
+	}
 	p.do(chromedp.Navigate(p.url + "/#/default/demo/tools/pid"))
-	p.waitFor(`$t.action('Run')`)
-	if value[bool](p, `$t.posted.some((m) => m.method === 'tools/call')`) {
+	if called() {
 		t.Error("the tool was called")
+	}
+
+	p.lists(noTools)
+	s.change(t)
+	p.waitText("main", "pid is not there")
+	p.click("History")
+	p.click("Run again")
+	p.waitText("main", "pid is not there")
+	p.lists(`text`)
+	s.change(t)
+	if called() {
+		t.Error("the tool was called when it was there again")
 	}
 }
 

@@ -78,7 +78,7 @@ var (
 	errNone    = errors.New("no answer")
 )
 
-// patience is what an answer may take: the upstreams' limits are far below.
+// patience is what an answer may take: the upstreams' limits are below.
 const patience = 40 * time.Second
 
 // work calls until ctx ends, and notes what comes back.

@@ -70,7 +70,7 @@ func (s *server) work(m message, args json.RawMessage, cancelled chan struct{}) 
 var Faults = []string{"exit", "close stdin", "close stdout", "garbage", "endless line", "answer twice", "foreign ids", "log flood", "stderr flood"}
 
 // fault does what no server should.
-func (s *server) fault(m message, args json.RawMessage, _ chan struct{}) {
+func (s *server) fault(m message, args json.RawMessage, cancelled chan struct{}) {
 	switch member(args, "kind") {
 	case "exit":
 		os.Exit(3)
@@ -92,6 +92,11 @@ func (s *server) fault(m message, args json.RawMessage, _ chan struct{}) {
 		}
 	case "answer twice":
 		s.text(m, "the first answer")
+	case "answer late":
+		<-cancelled
+		s.text(m, "too late")
+		s.notify("notifications/message", `{"level":"info","data":"answered late"}`)
+		return
 	case "foreign ids":
 		for _, id := range []string{"-1", "0", "999999999", `"x"`, "null", "1.5"} {
 			s.result(json.RawMessage(id), `{"content":[{"type":"text","text":"an answer to nothing"}]}`)

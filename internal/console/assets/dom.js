@@ -28,11 +28,13 @@ export function add(element, ...children) {
   return element;
 }
 
-/** Changes what is in an element, keeping the focus on what has the same data-key. */
+/** Changes what is in an element, keeping the focus on what has the same data-key, and the same place among those. */
 export function keepFocus(element, change) {
   const focused = element.contains(document.activeElement) ? document.activeElement.dataset?.key : undefined;
+  const alike = () => [...element.querySelectorAll(`[data-key="${CSS.escape(focused)}"]`)];
+  const place = focused ? alike().indexOf(document.activeElement) : -1;
   change();
-  if (focused) element.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus();
+  if (place >= 0) alike()[place]?.focus();
 }
 
 /** Puts new children in the place of the old ones. */

@@ -4,7 +4,7 @@ import { parse, stringify } from './json.js';
 
 const VERSION = '2025-11-25';
 const CAPABILITIES = { sampling: {}, elicitation: { form: {}, url: {} } };
-const PATIENCE = 30_000; // for a session to open
+const PATIENCE = 60_000; // for a session to open
 const RECONNECT = [500, 1000, 2000, 5000, 15_000];
 
 /** What a server answers in place of a result. */

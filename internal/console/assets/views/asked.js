@@ -42,7 +42,11 @@ function ask({ title, body, answers, dismissed }, label, signal) {
     const form = h('form', {
       novalidate: true,
       onsubmit: (event) => { event.preventDefault(); finish(main[1]); },
-      onkeydown: (event) => { if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) form.requestSubmit(); },
+      onkeydown: (event) => {
+        if (event.key !== 'Enter') return;
+        if (event.repeat) event.preventDefault(); // it was pressed before the question came
+        else if ((event.ctrlKey || event.metaKey) && event.target.id !== 'asked') form.requestSubmit();
+      },
     },
       h('header', {}, h('h2', { id: 'asked', tabIndex: -1 }, title), label && h('p', { class: 'muted' }, `Asked by ${label}`)), h('div', { class: 'dialog-body' }, body),
       h('footer', {}, h('button', { type: 'submit', class: 'button primary' }, main[0]), others.map(([text, result]) => button(text, () => finish(result)))));

@@ -23,7 +23,11 @@ export function call(main, route, signal) {
     if (now === shown) return; // a list was read again, and this has not changed
     shown = now;
     if (item) keepFocus(main, () => { input = page(main, item, signal, input?.typed()); });
-    else fill(main, crumbs(overviewCrumb(), [route.server, route.server], [route.name]), missing(route));
+    else {
+      const again = prepared.get(location.hash);
+      if (again && state.items[route.kind] !== null) again.now = false; // now or never
+      fill(main, crumbs(overviewCrumb(), [route.server, route.server], [route.name]), missing(route));
+    }
   };
   on('items', draw, signal);
   draw();
@@ -123,7 +127,7 @@ function panel(item) {
   choose(false);
   return {
     el, busy,
-    /** What is typed now, as far as it has come. */
+    /** What is typed now: in JSON as far as it has come, in the form what can be read. */
     typed: () => (json ? { text: editor.text() } : { args: form.get() }),
     use({ args, text, now }) {
       choose(text !== undefined);
