@@ -22,7 +22,7 @@ import (
 const patience = time.Minute
 
 // stopTime is what mcpx may take to stop.
-const stopTime = 10 * time.Second
+const stopTime = slower * 10 * time.Second
 
 // longStop is what it may take on a loaded machine when calls and children use up
 // their time, which is 9 s in all.
