@@ -36,6 +36,9 @@ const slotTime = 3 * time.Second
 // refreshPause keeps a flood of list_changed from becoming a flood of lists.
 const refreshPause = time.Second
 
+// relistTime is when a list that could not be read again is tried once more.
+const relistTime = 30 * time.Second
+
 func (s *supervisor) run(ctx context.Context) {
 	if s.config.Err != nil {
 		s.fail(Failed, s.config.Err, 0)
@@ -252,7 +255,8 @@ func (s *supervisor) serve(ctx context.Context, session *Session) error {
 	}
 }
 
-// list lists one kind again; the last good list stays if that fails.
+// list lists one kind again. If that fails the last good list stays, until a later
+// try brings a better one: the upstream need not tell of the change twice.
 func (s *supervisor) list(ctx context.Context, session *Session, k kind) {
 	ctx, cancel := context.WithTimeout(ctx, s.config.StartupTimeout)
 	defer cancel()
@@ -261,7 +265,8 @@ func (s *supervisor) list(ctx context.Context, session *Session, k kind) {
 		return // the end, which is told elsewhere
 	}
 	if err != nil {
-		s.log.Warn().Str("error", s.config.Redact(err.Error())).Msg("could not list again; the last list stays")
+		s.log.Warn().Str("error", s.config.Redact(err.Error())).Msg("could not list again; the last list stays until a later try")
+		time.AfterFunc(relistTime, func() { s.refresh.note(k.capability) })
 		return
 	}
 	changed := false

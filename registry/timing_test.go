@@ -881,3 +881,33 @@ func TestAShutdownStartsNothing(t *testing.T) {
 		f.set(func(f *fake) { f.down = false })
 	})
 }
+
+// TestAListThatFailsIsTriedAgain: an upstream tells of a change once, also when it
+// cannot be asked what has changed.
+func TestAListThatFailsIsTriedAgain(t *testing.T) {
+	f := &fake{}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		f.set(func(f *fake) {
+			f.script = func(l *fakeLink, method, id string, _ []byte) (bool, error) {
+				if method == "tools/list" {
+					l.say(`{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32603,"message":"not now"}}`)
+				}
+				return method == "tools/list", nil
+			}
+		})
+		f.current.say(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+		after(relistTime)
+		if n := f.count(&f.listed); n != 3 {
+			t.Errorf("it was asked for its tools %d times in %s, want 3", n, relistTime)
+		}
+		f.set(func(f *fake) { f.script = nil })
+		after(relistTime)
+		if tools := r.Catalog().Upstream("a").Tools; len(tools) != 1 || tools[0].Name != "t4" {
+			t.Errorf("its tools are %+v, want the fourth list", tools)
+		}
+		after(time.Hour)
+		if n := f.count(&f.listed); n != 4 {
+			t.Errorf("it was asked for its tools %d times in all, want 4", n)
+		}
+	})
+}
