@@ -42,7 +42,7 @@ func hostiles(t *testing.T) []hostile {
 	record := []string{"-record", t.TempDir() + "/record"}
 	// Far enough apart that a machine which stands still for a while mistakes none for another.
 	quick := map[string]any{"timeout": "2s", "max_timeout": "1m"}
-	steady := map[string]any{"timeout": "6s", "max_timeout": "6s"}
+	steady := map[string]any{"timeout": "4s", "max_timeout": "6s"}
 	either := map[string]any{"timeout": "2s", "max_timeout": "4s"}
 	const tooLong = `server "bad" stopped during the call: sent a message of more than 1048576 bytes (limits.message_bytes)`
 	const silent = `server "bad": timed out: no answer and no progress within 2s (its "timeout"); the call was cancelled`

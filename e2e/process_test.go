@@ -22,11 +22,11 @@ import (
 const patience = time.Minute
 
 // stopTime is what mcpx may take to stop.
-const stopTime = slower * 10 * time.Second
+const stopTime = 10 * time.Second
 
 // longStop is what it may take on a loaded machine when calls and children use up
 // their time, which is 9 s in all.
-const longStop = stopTime + 5*time.Second
+const longStop = stopTime + 2*time.Second
 
 // anyCode is the exit code of a process whose exit code does not matter.
 const anyCode = -2
@@ -301,7 +301,7 @@ func (p *process) stop() {
 // check stops the process if the test has not, and looks at what it left.
 func (p *process) check() {
 	p.stop()
-	if code := p.waitEnd(longStop); p.wantCode != anyCode && code != p.wantCode {
+	if code := p.waitEnd(stopTime); p.wantCode != anyCode && code != p.wantCode {
 		p.t.Errorf("exit code %d, want %d; stderr:\n%s", code, p.wantCode, clip(p.errors()))
 	}
 	for _, fault := range p.faults {

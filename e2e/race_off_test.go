@@ -5,9 +5,6 @@ package e2e
 // race reports whether the tests, and so the binary, are built with -race.
 const race = false
 
-// slower is how much more time things may take.
-const slower = 1
-
 // largeText is the size of a large content.
 const largeText = 10 << 20
 

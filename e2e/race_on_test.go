@@ -5,9 +5,6 @@ package e2e
 // race reports whether the tests, and so the binary, are built with -race.
 const race = true
 
-// slower is how much more time things may take.
-const slower = 3
-
 // largeText is the size of a large content: with the detector every byte of it
 // costs a hundred times as much.
 const largeText = 1 << 20

@@ -185,13 +185,13 @@ func TestCallsInFlightAreAnswered(t *testing.T) {
 			t.Parallel()
 			p := serve(t, map[string]any{"a": mcptest.Upstream(t)})
 			p.initialize()
-			for i, ms := range []int{500, 1500} {
+			for i, ms := range []int{500, 2500} {
 				p.send(fmt.Sprint(i), "tools/call", execParams("a", "sleep", fmt.Sprintf(`{"ms":%d,"text":"slept %d"}`, ms, ms)))
 			}
 			p.exec("a", "echo", `{"text":"the others are on their way"}`)
 			begin := time.Now()
 			s.stop(p)
-			for i, want := range []string{"slept 500", "slept 1500"} {
+			for i, want := range []string{"slept 500", "slept 2500"} {
 				if got := textOf(t, string(p.answer(fmt.Sprint(i)).Result), false); got != want {
 					t.Errorf("call %d answered %q, want %q", i, got, want)
 				}

@@ -144,10 +144,9 @@ func TestASilentStreamIsNoticed(t *testing.T) {
 			}
 			silence(t, w, u.changed)
 			l.wait(t, "it gave no sign of life within 1s")
-			eventually(t, "the next call finds a new session", func() bool {
-				got, err := callTool(t.Context(), r, "a", "echo", `{"text":"again"}`)
-				return err == nil && got == "again"
-			})
+			if got := mustCall(t, r, "a", "echo", `{"text":"again"}`); got != "again" {
+				t.Errorf("got %q", got)
+			}
 		})
 	}
 }

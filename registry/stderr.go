@@ -53,8 +53,10 @@ func (t *stderrTail) drain(f *os.File) {
 		}
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded) && !late:
-			late = true                                          // what was written by now is read still
-			_ = f.SetReadDeadline(time.Now().Add(drainTime / 2)) // the end comes at once, unless a stranger holds the pipe
+			// What was written by now is read still; then the end comes at once,
+			// unless a stranger holds the pipe.
+			late = true
+			_ = f.SetReadDeadline(time.Now().Add(drainTime / 2))
 		case err != nil:
 			return
 		}

@@ -154,9 +154,7 @@ func TestStdioCallsOverlap(t *testing.T) {
 
 // 64 calls over one session at once: each gets its own answer.
 func TestStdioCallsAreNotMixedUp(t *testing.T) {
-	b := start(t, upstream(t, "a"))
-	b.registry.Settled(t.Context(), "a") // the time at the end is for calls, not for its start
-	f := serve(t, b.Server, 1<<20)
+	f := serve(t, start(t, upstream(t, "a")).Server, 1<<20)
 	const n = 64
 	go func() {
 		for i := range n {
@@ -288,7 +286,7 @@ func TestStdioEndsWithAHangingUpstream(t *testing.T) {
 	if err := <-f.done; err != nil {
 		t.Error(err)
 	}
-	if took := time.Since(begin); took < drainTime || took > drainTime+patience {
+	if took := time.Since(begin); took < drainTime || took > drainTime+patience/4 {
 		t.Errorf("it took %v", took)
 	}
 }

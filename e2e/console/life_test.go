@@ -245,10 +245,7 @@ func TestSchemas(t *testing.T) {
 // behind.
 func TestSwitchAtOnce(t *testing.T) {
 	t.Parallel()
-	p := config{"schemas": map[string]any{
-		"default": servers(map[string]any{"one": mcptest.Upstream(t)}),
-		"work":    servers(map[string]any{"two": mcptest.Upstream(t)}),
-	}}.serve(t).tab(t)
+	p := twoSchemas(t).serve(t).tab(t)
 	p.script(`window.$hold = true`) // the answer to the first initialize
 	p.do(chromedp.Navigate(p.url + "/"))
 	p.waitFor(`$t.held`)
@@ -266,10 +263,7 @@ func TestSwitchAtOnce(t *testing.T) {
 // left is not told after its end.
 func TestSwitchDuringHandshake(t *testing.T) {
 	t.Parallel()
-	p := config{"schemas": map[string]any{
-		"default": servers(map[string]any{"one": mcptest.Upstream(t)}),
-		"work":    servers(map[string]any{"two": mcptest.Upstream(t)}),
-	}}.serve(t).tab(t)
+	p := twoSchemas(t).serve(t).tab(t)
 	p.script(`const sent = window.fetch;
 window.fetch = async (...request) => {
 	const [, options] = request;

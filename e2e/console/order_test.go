@@ -161,10 +161,7 @@ func TestResultOfAnotherSchema(t *testing.T) {
 // one that is shown.
 func TestLeftSchema(t *testing.T) {
 	t.Parallel()
-	p := config{"schemas": map[string]any{
-		"default": servers(map[string]any{"one": mcptest.Upstream(t)}),
-		"work":    servers(map[string]any{"two": mcptest.Upstream(t)}),
-	}}.serve(t).tab(t)
+	p := twoSchemas(t).serve(t).tab(t)
 	p.script(keeping + `
 		$keep['tools/list'] = [];
 		$t.banners = '';

@@ -110,6 +110,15 @@ func servers(upstreams map[string]any) config {
 	return config{"mcpServers": upstreams}
 }
 
+// twoSchemas has the server one in the schema default, and two in work.
+func twoSchemas(t *testing.T) config {
+	t.Helper()
+	return config{"schemas": map[string]any{
+		"default": servers(map[string]any{"one": mcptest.Upstream(t)}),
+		"work":    servers(map[string]any{"two": mcptest.Upstream(t)}),
+	}}
+}
+
 // testdata is the path of a file of testdata, all of it on one line: that is how
 // a server writes it.
 func testdata(t *testing.T, name string) string {

@@ -78,7 +78,7 @@ var (
 	errNone    = errors.New("no answer")
 )
 
-// patience is what an answer may take: the upstreams' limits are below.
+// patience is what an answer may take: the upstreams' limits are far below.
 const patience = 40 * time.Second
 
 // work calls until ctx ends, and notes what comes back.
@@ -119,7 +119,6 @@ var reasons = []struct {
 	{`server "%s" stopped during the call: `, stopped},
 	{`server "%s": timed out: `, timedOut},
 	{`the call was not sent: `, unavailable},
-	{`mcpx is stopping; the call was cancelled`, stopped},
 	{`server "%s" answered with error -32603: `, broken},
 }
 

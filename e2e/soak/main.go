@@ -101,10 +101,6 @@ func run(dir string, o options) (violations int, err error) {
 		f.measureBefore()
 	}
 	s.load(pipe, web, fronts)
-	s.remote.stop() // and with it the idle connections to it
-	if err := s.remote.start(); err != nil {
-		return 0, err
-	}
 	for _, f := range fronts {
 		if err := s.settle(f); err != nil {
 			s.ledger.violation("%s did not come back to life: %v", f.name, err)

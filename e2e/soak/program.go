@@ -44,17 +44,13 @@ func (s *soak) command(binary, name string, servers []string, flags ...string) (
 	for _, server := range servers {
 		env := mcptest.Environment()
 		env["SOAK_RUN"], env["SOAK_SERVER"] = s.mark+" "+name, server
-		upstream := map[string]any{
+		upstreams[server] = map[string]any{
 			"command": self, "args": []string{"-record", filepath.Join(s.dir, "record")}, "env": env,
 			"timeout": "3s", "max_timeout": "10s", "startup_timeout": "5s",
 		}
-		switch server {
-		case steady: // nothing is done to it, but the machine may stand still
-			upstream["timeout"], upstream["max_timeout"], upstream["startup_timeout"] = "30s", "35s", "30s"
-		case remoteServer:
-			upstream = map[string]any{"url": s.remote.url, "timeout": "3s", "max_timeout": "10s", "startup_timeout": "5s"}
+		if server == remoteServer {
+			upstreams[server] = map[string]any{"url": s.remote.url, "timeout": "3s", "max_timeout": "10s", "startup_timeout": "5s"}
 		}
-		upstreams[server] = upstream
 	}
 	text, err := json.Marshal(map[string]any{"mcpServers": upstreams, "limits": map[string]any{"result_tokens": 0, "message_bytes": 4 << 20, "session_idle": sessionIdle.String()}})
 	if err != nil {
