@@ -98,6 +98,9 @@ func (s *Session) begin(r Request, done Done) (*call, error) {
 	s.lastID++
 	c.id = s.lastID
 	s.pending[c.id] = c
+	if r.Client != nil {
+		s.callers.add(s.peer.caller(r.Client))
+	}
 	s.mu.Unlock()
 	message := make([]byte, 0, 128+len(r.Method)+len(r.Meta)+len(r.Params)) // 128: the envelope
 	err := s.link.Send(appendCall(message, c.id, r, s.modern != nil))
@@ -121,6 +124,24 @@ func (s *Session) begin(r Request, done Done) (*call, error) {
 func (s *Session) take(c *call) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.takeLocked(c)
+}
+
+// drop is take for a call that the upstream has not answered and may still work
+// on: its client is remembered.
+func (s *Session) drop(c *call) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.takeLocked(c) {
+		return false
+	}
+	if c.request.Client != nil {
+		s.callers.abandon(c.id, s.peer.caller(c.request.Client))
+	}
+	return true
+}
+
+func (s *Session) takeLocked(c *call) bool {
 	if c.over {
 		return false
 	}
@@ -141,7 +162,7 @@ func (s *Session) finish(c *call, result, line []byte, err error) {
 
 // abandon ends a call that nobody waits for any more, and tells the upstream.
 func (s *Session) abandon(c *call, reason error) {
-	if s.take(c) {
+	if s.drop(c) {
 		s.giveUp(c, reason)
 		s.withdraw(c, reason)
 		c.done(nil, nil, reason)
@@ -194,17 +215,34 @@ func (s *Session) own(raw []byte) *jsonrpc.Error {
 	return e
 }
 
-// waiting is the call that an answer's id belongs to, nil if none waits for it.
-// Servers exist that write the number as a string or a float.
+// waiting returns the call that an answer's ID belongs to, or nil if none waits
+// for it.
 func (s *Session) waiting(id []byte) *call {
-	number, err := strconv.ParseFloat(strings.Trim(string(id), `"`), 64)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c := s.pending[int64(number)]
-	if err != nil || c == nil || float64(c.id) != number {
+	number, ok := callID(id)
+	if !ok {
 		return nil
 	}
-	return c
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.pending[number]
+}
+
+// late takes an answer that nothing waits for. It may be to an abandoned call,
+// which the upstream is then done with.
+func (s *Session) late(id []byte) {
+	s.log.Debug().Bytes("id", id).Msg("dropped an answer that nothing waits for")
+	if number, ok := callID(id); ok {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.callers.answered(number)
+	}
+}
+
+// callID reads the ID of a call. Some servers write the number as a string or a
+// float.
+func callID(id []byte) (int64, bool) {
+	number, err := strconv.ParseFloat(strings.Trim(string(id), `"`), 64)
+	return int64(number), err == nil && float64(int64(number)) == number
 }
 
 // progress hands a progress notification to its call. The token mcpx gave the

@@ -127,31 +127,35 @@ func (r *Registry) announce(ctx context.Context) {
 	}
 }
 
+// caller implements peer. Clients without a session that share an address and a
+// credential may be different programs, so they count as different callers.
+func (s *supervisor) caller(c Client) string { return c.ID() }
+
 // notified implements peer.
-func (s *supervisor) notified(method string, params []byte, from Client) {
+func (s *supervisor) notified(method string, params []byte, to []Client) {
 	for _, k := range kinds {
 		if method == listChanged(k.capability) {
 			s.refresh.note(k.capability)
 			return
 		}
 	}
-	s.pass(method, params, from, s.config.Name)
+	s.pass(method, params, to, s.config.Name)
 }
 
-// pass hands a notification to the client it is for, a log message to all where
-// that is not certain, and an update to those who subscribed in that scope.
-func (s *supervisor) pass(method string, params []byte, to Client, scope string) {
-	switch {
-	case method == "notifications/resources/updated":
+// pass hands a notification to the clients it concerns, and an update to the
+// subscribers in that scope.
+func (s *supervisor) pass(method string, params []byte, to []Client, scope string) {
+	switch method {
+	case "notifications/resources/updated":
 		s.registry.updated(scope, params)
-	case method == "notifications/message" && to != nil:
-		to.Notify(method, named(params, s.config.Name))
-	case method == "notifications/message":
-		for _, c := range s.registry.clients.all() {
-			c.Notify(method, named(params, s.config.Name))
+		return
+	case "notifications/message":
+		if len(to) > 0 {
+			params = named(params, s.config.Name)
 		}
-	case to != nil:
-		to.Notify(method, params)
+	}
+	for _, c := range to {
+		c.Notify(method, params)
 	}
 }
 

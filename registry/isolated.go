@@ -250,13 +250,16 @@ func (p *private) subscribed() []string {
 // level implements peer.
 func (p *private) level() string { return p.supervisor.level() }
 
+// caller implements peer. All calls on the session come from one owner.
+func (p *private) caller(c Client) string { return c.Owner() }
+
 // notified implements peer. Lists are the business of the shared session. A client
 // without a session of its own is another one with each call.
-func (p *private) notified(method string, params []byte, from Client) {
-	if from == nil {
-		from = p.client
+func (p *private) notified(method string, params []byte, to []Client) {
+	if len(to) == 0 {
+		to = []Client{p.client}
 	}
 	if !strings.HasSuffix(method, "/list_changed") {
-		p.supervisor.pass(method, params, from, scope(p.supervisor.config, p.client))
+		p.supervisor.pass(method, params, to, scope(p.supervisor.config, p.client))
 	}
 }

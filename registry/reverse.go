@@ -184,10 +184,11 @@ func (s *Session) reply(id, result []byte, err error) {
 	}
 }
 
-// addressee is the client that what the upstream says of its own accord must be
-// for: the one whose call the link says it is of, or whose calls are in flight, or
-// the only one there is. The error says why that is not certain.
+// addressee picks the client that should receive an upstream-initiated message:
+// the client whose call's stream carried it (of), the only client with calls in
+// flight, or the only client there is. The error says why that is not certain.
 func (s *Session) addressee(of []byte) (Client, error) {
+	only := s.peer.only()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if id, err := strconv.ParseInt(string(of), 10, 64); err == nil {
@@ -198,24 +199,71 @@ func (s *Session) addressee(of []byte) (Client, error) {
 			return c.request.Client, nil
 		}
 	}
-	several := fmt.Errorf(`several clients have calls in flight on the shared session of server %q; set "isolation": "client" for it`, s.server)
 	busy, asked := s.latest(isFree), s.latest(isAsked)
-	switch {
-	case busy.several || busy.call == nil && asked.several:
-		return nil, several
-	case busy.call != nil:
-		return busy.call.request.Client, nil
-	case asked.call != nil:
-		return asked.call.request.Client, nil
+	if busy.several || busy.call == nil && asked.several {
+		return nil, s.uncertain("several clients have calls in flight on")
 	}
-	if only := s.peer.only(); only != nil {
+	if busy.call == nil {
+		busy = asked
+	}
+	if busy.call != nil {
+		client := busy.call.request.Client
+		if s.callers.others(s.peer.caller(client)) {
+			return nil, s.uncertain("another client has abandoned a call on")
+		}
+		return client, nil
+	}
+	if only != nil && s.callers.only(s.peer.caller(only)) {
 		return only, nil
 	}
-	return nil, fmt.Errorf(`no client has a call in flight on the shared session of server %q; set "isolation": "client" for it`, s.server)
+	return nil, s.uncertain("no client has a call in flight on")
 }
 
-// latest is the last of the calls in flight that are so, and whether they are of
-// several clients. The mutex is held.
+// uncertain is the error for a message that cannot be assigned to one client.
+func (s *Session) uncertain(why string) error {
+	return fmt.Errorf(`%s the shared session of server %q; set "isolation": "client" for it`, why, s.server)
+}
+
+// recipients returns the clients that a notification concerns.
+func (s *Session) recipients(m jsonrpc.Message, of []byte) []Client {
+	if m.Method == elicitationComplete {
+		if to := s.sentTo(m.Params); to != nil {
+			return []Client{to}
+		}
+	}
+	client, err := s.addressee(of)
+	switch {
+	case err == nil:
+		return []Client{client}
+	case m.Method == "notifications/message":
+		return s.busy()
+	}
+	return nil
+}
+
+// busy returns the clients with calls in flight, each by the stream of its newest
+// call.
+func (s *Session) busy() []Client {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	newest := map[string]*call{}
+	for _, c := range s.pending {
+		if c.request.Client == nil {
+			continue
+		}
+		if n := newest[c.request.Client.ID()]; n == nil || n.id < c.id {
+			newest[c.request.Client.ID()] = c
+		}
+	}
+	clients := make([]Client, 0, len(newest))
+	for _, c := range newest {
+		clients = append(clients, c.request.Client)
+	}
+	return clients
+}
+
+// latest returns the newest call in flight for which is holds, and whether such
+// calls belong to several clients. The caller holds s.mu.
 func (s *Session) latest(is func(c *call) bool) (last struct {
 	call    *call
 	several bool

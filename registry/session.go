@@ -39,15 +39,19 @@ type Session struct {
 	asked   map[string]*question // what the upstream asks, by its id
 	err     error                // why it is over
 
+	callers  callers
 	elicited elicited
 }
 
 // peer takes what the upstream says of its own accord. Its methods are called by
 // the goroutine that reads, and never wait.
 type peer interface {
-	// notified takes a notification. from is the client it must be for, nil if
-	// that is not certain.
-	notified(method string, params []byte, from Client)
+	// notified takes a notification and the clients it concerns: one if that is
+	// certain, and for a log message otherwise every client with a call in flight.
+	notified(method string, params []byte, to []Client)
+	// caller identifies the client of a call. Calls with the same caller may
+	// receive each other's requests.
+	caller(c Client) string
 	// only is the one client there is, nil if there are none or several.
 	only() Client
 	// subscribed are the resources that clients want to hear of.
@@ -124,8 +128,8 @@ func (s *Session) broke(b *brokenCall) {
 	case c == nil:
 	case b.isUnsent:
 		s.finish(c, nil, nil, errOver)
-	default:
-		s.finish(c, nil, nil, s.lost(b))
+	case s.drop(c):
+		c.done(nil, nil, s.lost(b))
 	}
 }
 
@@ -170,7 +174,7 @@ func (s *Session) receive(m jsonrpc.Message, line, of []byte) {
 	case m.IsResponse():
 		c := s.waiting(m.ID)
 		if c == nil {
-			s.log.Debug().Bytes("id", m.ID).Msg("dropped an answer that nothing waits for")
+			s.late(m.ID)
 			return
 		}
 		result, err := s.resultOf(c, m)
@@ -187,13 +191,7 @@ func (s *Session) receive(m jsonrpc.Message, line, of []byte) {
 	case m.Method == mcp.MethodNotificationSubscriptionsAcknowledged:
 		s.acknowledged(m.Params, of)
 	default:
-		from, _ := s.addressee(of)
-		if m.Method == elicitationComplete {
-			if to := s.sentTo(m.Params); to != nil {
-				from = to
-			}
-		}
-		s.peer.notified(m.Method, m.Params, from)
+		s.peer.notified(m.Method, m.Params, s.recipients(m, of))
 	}
 }
 

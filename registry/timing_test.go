@@ -51,6 +51,7 @@ type script func(l *fakeLink, method, id string, message []byte) (done bool, err
 type fakeLink struct {
 	fake     *fake
 	messages chan []byte
+	broken   chan *brokenCall
 	ended    chan struct{}
 	end      func(reason error)
 	reason   error
@@ -66,7 +67,7 @@ func (f *fake) dial(context.Context, *config.Upstream, Options, zerolog.Logger) 
 	if f.down {
 		return nil, &failure{reason: "down on purpose"}
 	}
-	l := &fakeLink{fake: f, messages: make(chan []byte, 1000), ended: make(chan struct{})}
+	l := &fakeLink{fake: f, messages: make(chan []byte, 1000), broken: make(chan *brokenCall, 10), ended: make(chan struct{})}
 	var once sync.Once
 	l.end = func(reason error) {
 		once.Do(func() {
@@ -184,6 +185,8 @@ func (l *fakeLink) Receive() (message, of []byte, err error) {
 	select {
 	case m := <-l.messages:
 		return m, nil, nil
+	case b := <-l.broken:
+		return nil, nil, b
 	case <-l.ended:
 		return nil, nil, l.reason
 	}

@@ -89,6 +89,7 @@ func withoutMeta(object json.RawMessage) string {
 // reverseTools ask or tell the client something.
 var reverseTools = []tool{
 	{"ask", `"description":"Ask the client, and show what it answers","inputSchema":{"type":"object","properties":{"method":{"type":"string"},"params":{"type":"object"}},"required":["method"]}`, (*server).ask},
+	{"ask_late", `"description":"Write FILE.begun, wait until FILE exists, whatever is cancelled meanwhile; then ask the client, write its answer to FILE.answer, and never answer the call","inputSchema":{"type":"object","properties":{"method":{"type":"string"},"file":{"type":"string"}},"required":["method","file"]}`, (*server).askLate},
 	{"say", `"description":"Send notifications, then answer","inputSchema":{"type":"object","properties":{"method":{"type":"string"},"params":{"type":"array"}},"required":["method","params"]}`, (*server).say},
 	{"heard", `"description":"Notifications that came, by method","inputSchema":{"type":"object"}`, (*server).heard},
 }
@@ -105,6 +106,20 @@ func (s *server) ask(m message, args json.RawMessage, cancelled chan struct{}) {
 		s.text(m, reply)
 	case <-cancelled:
 		s.notify("notifications/cancelled", fmt.Sprintf(`{"requestId":%q,"reason":"the call was cancelled"}`, id))
+	}
+}
+
+// askLate goes on with a call that was cancelled, as some servers do.
+func (s *server) askLate(_ message, args json.RawMessage, _ chan struct{}) {
+	file := member(args, "file")
+	_ = os.WriteFile(file+".begun", nil, 0o600)
+	for range 3000 {
+		if _, err := os.Stat(file); err == nil {
+			_, answer := s.request(member(args, "method"), nil)
+			_ = os.WriteFile(file+".answer", []byte(<-answer), 0o600)
+			return
+		}
+		<-time.After(10 * time.Millisecond)
 	}
 }
 

@@ -26,8 +26,9 @@ type web struct {
 type webSession struct {
 	server *server
 
-	mu      sync.Mutex
-	waiting map[string]chan string // by the id of the request
+	mu       sync.Mutex
+	waiting  map[string]chan string // by the id of the request
+	standing chan string            // what belongs to no request
 }
 
 // serveHTTP serves until the process is killed.
@@ -52,7 +53,7 @@ func (w *web) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	w.mu.Lock()
 	session := w.sessions[r.Header.Get(header)]
 	if session == nil && m.Method == "initialize" {
-		session = &webSession{server: w.fresh(), waiting: map[string]chan string{}}
+		session = &webSession{server: w.fresh(), waiting: map[string]chan string{}, standing: make(chan string, 100)}
 		session.server.sink = session.deliver
 		id := rand.Text()
 		w.sessions[id] = session
@@ -66,6 +67,8 @@ func (w *web) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	case session == nil:
 		http.Error(out, "no such session", http.StatusNotFound)
 	case r.Method == http.MethodDelete:
+	case r.Method == http.MethodGet && session.server.standing:
+		session.stand(out, r)
 	case r.Method != http.MethodPost:
 		out.WriteHeader(http.StatusMethodNotAllowed)
 	case m.ID != nil && m.Method != "":
@@ -104,8 +107,24 @@ func (s *webSession) answer(out http.ResponseWriter, r *http.Request, m message)
 	}
 }
 
+// stand streams what belongs to no request.
+func (s *webSession) stand(out http.ResponseWriter, r *http.Request) {
+	out.Header().Set("Content-Type", "text/event-stream")
+	_ = http.NewResponseController(out).Flush()
+	for {
+		select {
+		case line := <-s.standing:
+			_, _ = fmt.Fprintf(out, "data: %s\n\n", line)
+			_ = http.NewResponseController(out).Flush()
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
 // deliver finds the request that a line belongs to: by its id, or by the token of
-// its progress, which mcpx makes the id of the request.
+// its progress, which mcpx makes the id of the request. All other lines go to the
+// standing stream, if the server has one.
 func (s *webSession) deliver(line string) {
 	var m struct {
 		message
@@ -121,7 +140,10 @@ func (s *webSession) deliver(line string) {
 	s.mu.Lock()
 	lines := s.waiting[string(id)]
 	s.mu.Unlock()
-	if lines != nil {
+	switch {
+	case lines != nil:
 		lines <- line
+	case s.server.standing:
+		s.standing <- line
 	}
 }

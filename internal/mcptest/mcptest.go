@@ -82,6 +82,7 @@ type server struct {
 	report       bool
 	recordFile   string
 	address      string
+	standing     bool
 
 	sink    func(line string) // in place of stdout; nil: stdout
 	out     sync.Mutex
@@ -124,6 +125,7 @@ func parse(args []string) (*server, error) {
 	flags.StringVar(&s.answersFile, "answers", "", "answer what this file has an answer for")
 	flags.StringVar(&s.recordFile, "record", "", "have the tools work and fault, and note the calls of work in this file")
 	flags.StringVar(&s.address, "http", "", "serve Streamable HTTP on this address")
+	flags.BoolVar(&s.standing, "standing", false, "over HTTP, have a stream for what belongs to no request")
 	return s, flags.Parse(args)
 }
 

@@ -1,0 +1,127 @@
+package e2e
+
+import (
+	"bufio"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mcpx/internal/mcptest"
+)
+
+// remoteChild starts a test server over Streamable HTTP as a child, and returns
+// its config.
+func remoteChild(t *testing.T, flags ...string) map[string]any {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self, append([]string{"-http", "127.0.0.1:0"}, flags...)...)
+	cmd.Env = environment(t)
+	for key, value := range mcptest.Environment() {
+		cmd.Env = append(cmd.Env, key+"="+value)
+	}
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	lines := bufio.NewScanner(stderr)
+	if !lines.Scan() {
+		t.Fatal("the server does not say its address")
+	}
+	return map[string]any{"url": lines.Text(), "type": "http"}
+}
+
+// TestRequestsOfAbandonedCalls: A's call is cancelled, times out, or ends with A's
+// session, and the upstream asks something for it later. B, which has a call in
+// flight or connected only afterwards, is not asked.
+func TestRequestsOfAbandonedCalls(t *testing.T) {
+	t.Parallel()
+	upstreams := map[string]func(t *testing.T) map[string]any{
+		"stdio": func(t *testing.T) map[string]any { return mcptest.Upstream(t) },
+		"http":  func(t *testing.T) map[string]any { return remoteChild(t, "-standing") },
+	}
+	for name, upstream := range upstreams {
+		for _, how := range []string{"cancel", "timeout", "delete"} {
+			t.Run(name+" "+how, func(t *testing.T) {
+				t.Parallel()
+				config := upstream(t)
+				if how == "timeout" {
+					config["timeout"] = "1s"
+				}
+				s := serveHTTP(t, map[string]any{"mcpServers": map[string]any{"a": config}}, options{})
+				for _, a := range asks {
+					abandonAndAsk(t, s, how, a.method)
+				}
+			})
+		}
+	}
+}
+
+func abandonAndAsk(t *testing.T, s *site, how, method string) {
+	t.Helper()
+	askLate := func(c *caller) (call *exchange, file string) {
+		file = filepath.Join(t.TempDir(), "go")
+		call = c.ask("tools/call", execParams("a", "ask_late", fmt.Sprintf(`{"method":%q,"file":%q}`, method, file)))
+		settled(t, "the call is under way", func() (string, bool) {
+			_, err := os.Stat(file + ".begun")
+			return fmt.Sprint(err), err == nil
+		})
+		return call, file
+	}
+	first := s.client("/mcp")
+	call, file := askLate(first)
+	switch how {
+	case "cancel":
+		first.tell(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, call.request.ID))
+		call.waitEnd()
+	case "timeout":
+		if got := textOf(t, string(call.answer().Result), true); !strings.Contains(got, "timed out") {
+			t.Fatalf("got %s", got)
+		}
+	case "delete":
+		if got := first.status(http.MethodDelete, "/mcp"); got != http.StatusNoContent {
+			t.Fatalf("DELETE: status %d", got)
+		}
+	}
+	second := s.client("/mcp")
+	streams := []*exchange{second.listen()}
+	if how != "delete" {
+		beside, _ := askLate(second)
+		streams = append(streams, beside)
+	}
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var answer string
+	settled(t, "the upstream has its answer", func() (string, bool) {
+		text, err := os.ReadFile(file + ".answer")
+		answer = string(text)
+		return fmt.Sprintf("%v; the second client got %q", err, streams[len(streams)-1].lines()), len(text) > 0
+	})
+	if !strings.HasPrefix(answer, "error ") || !strings.Contains(answer, "isolation") {
+		t.Errorf("%s: the upstream got %s, want an error that names isolation", method, answer)
+	}
+	for _, x := range streams {
+		for _, line := range x.lines() {
+			if strings.Contains(line, method) {
+				t.Errorf("%s: the second client was asked %s", method, line)
+			}
+		}
+	}
+	if got := second.status(http.MethodDelete, "/mcp"); got != http.StatusNoContent {
+		t.Fatalf("DELETE: status %d", got)
+	}
+}
