@@ -203,7 +203,7 @@ func TestAResultThatIsNoneIsAnError(t *testing.T) {
 	b := start(t, nil, upstream(t, "a"))
 	for _, result := range []string{"null", "[1]", `"text"`, "5"} {
 		_, err := b.Do(t.Context(), Call{Server: "a", Tool: "raw", Arguments: []byte(`{"result":` + result + `}`)})
-		if want := `server "a" answered with error -32603: it answered tools/call with a result that is no object`; err == nil || err.Error() != want {
+		if want := `the call to server "a" failed: it answered tools/call with a result that is not an object`; err == nil || err.Error() != want {
 			t.Errorf("%s: error %v, want %s", result, err, want)
 		}
 	}

@@ -56,8 +56,8 @@ type call struct {
 var errOver = errors.New("the session is over")
 
 // Call sends a request and waits for its result. The error is the upstream's
-// own as a *jsonrpc.Error, a *Lost, a *Timeout, or the cause of ctx; in the last
-// two cases the upstream is told that the call is cancelled.
+// own as a *jsonrpc.Error, a *Lost, an *Unanswered, a *Timeout, or the cause of ctx; in
+// the last two cases the call is cancelled at the upstream.
 func (s *Session) Call(ctx context.Context, r Request) ([]byte, error) {
 	if s.modern != nil {
 		return s.inRounds(ctx, r)
@@ -197,7 +197,7 @@ func (s *Session) resultOf(c *call, m jsonrpc.Message) ([]byte, error) {
 		s.elicitsBy(err, c.request.Client)
 		return nil, err
 	case rawjson.Kind(m.Result) != '{': // clients never settle a call whose result is no object
-		return nil, jsonrpc.Errorf(jsonrpc.CodeInternal, "it answered %s with a result that is no object", c.request.Method)
+		return nil, &Unanswered{Server: s.server, Reason: "it answered " + c.request.Method + " with a result that is not an object"}
 	}
 	return m.Result, nil
 }

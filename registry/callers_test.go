@@ -32,7 +32,7 @@ var abandonments = []struct {
 	{"cancelled", func(_ *fake, _ int64, cancel func()) { cancel() }},
 	{"timed out", func(*fake, int64, func()) { after(time.Minute) }},
 	{"connection broke", func(f *fake, id int64, _ func()) {
-		f.current.broken <- &brokenCall{id: fmt.Append(nil, id), reason: "broke on purpose"}
+		f.current.broken <- &endedCall{id: fmt.Append(nil, id), err: &Lost{Server: "a", Reason: "broke on purpose"}}
 	}},
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -157,7 +158,7 @@ func (l *httpLink) request(ctx context.Context, method string, body []byte) (*ht
 		return nil, err
 	}
 	for name, value := range l.config.Headers {
-		r.Header.Set(name, value)
+		setHeader(r.Header, name, value)
 	}
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
@@ -172,6 +173,19 @@ func (l *httpLink) request(ctx context.Context, method string, body []byte) (*ht
 		r.Header.Set("Mcp-Protocol-Version", l.version)
 	}
 	return r, nil
+}
+
+// setHeader sets a configured header. When a reused connection breaks, net/http
+// sends a POST again if it has one of these two headers in their canonical
+// spelling. No call may be sent twice, so they are spelled in lower case, which
+// means the same to the upstream.
+func setHeader(h http.Header, name, value string) {
+	switch key := http.CanonicalHeaderKey(name); key {
+	case "Idempotency-Key", "X-Idempotency-Key":
+		h[strings.ToLower(key)] = []string{value}
+	default:
+		h.Set(name, value)
+	}
 }
 
 // get opens a stream of events: what came after the last, if there was one.

@@ -86,8 +86,8 @@ func (l *httpLink) cancelled(message []byte) {
 	}
 }
 
-// post sends one message and takes what comes back. A request that fails is
-// answered for, unless the failure is the link's end.
+// post sends one message and takes what comes back. A request that fails ends its
+// call, unless the failure is the link's end.
 func (l *httpLink) post(ctx context.Context, message, id []byte) {
 	r, err := l.request(ctx, http.MethodPost, message)
 	if err != nil {
@@ -104,14 +104,13 @@ func (l *httpLink) post(ctx context.Context, message, id []byte) {
 			l.fail(id, away)
 			return
 		}
-		reason, isUnsent := l.config.Redact(err.Error()), unreachable(err)
-		if !isUnsent {
-			l.lose(id, reason, false)
+		if !unreachable(err) {
+			l.lose(id, err)
 			return
 		}
-		gone := &failure{reason: reason, cause: CauseUnreachable}
+		gone := &failure{reason: l.config.Redact(err.Error()), cause: CauseUnreachable}
 		l.note(gone)
-		l.lose(id, reason, true) // before the end, which cannot tell that it was not sent
+		l.endCall(id, errOver) // before the end, which cannot tell that it was not sent
 		l.end(gone)
 		return
 	}
@@ -133,7 +132,7 @@ func (l *httpLink) post(ctx context.Context, message, id []byte) {
 	}
 	l.greeted(message, answer.Header)
 	if err := l.take(ctx, answer, id); errors.Is(err, errBroken) {
-		l.lose(id, l.config.Redact(err.Error()), false)
+		l.lose(id, err)
 	} else if err != nil {
 		l.fail(id, err)
 	}
@@ -168,7 +167,7 @@ func (l *httpLink) refused(id []byte, answer *http.Response) {
 	case rawjson.Kind(own) == '{' && id != nil:
 		l.receive(jsonrpc.AppendError(nil, id, jsonrpc.ParseError(own)), id)
 	default:
-		l.fail(id, errors.New(reason))
+		l.endCall(id, &Unanswered{Server: l.config.Name, Reason: reason, Unknown: answer.StatusCode >= http.StatusInternalServerError})
 	}
 }
 
@@ -179,21 +178,21 @@ func (l *httpLink) note(f *failure) {
 	l.failure = f
 }
 
-// fail answers a request that the upstream could not be asked.
+// fail ends a call that got no usable answer.
 func (l *httpLink) fail(id []byte, err error) {
-	text := l.config.Redact(err.Error())
-	if id == nil || l.ctx.Err() != nil {
-		l.log.Debug().Str("error", text).Msg("a message could not be sent")
-		return
-	}
-	l.receive(jsonrpc.AppendError(nil, id, &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: text}), id)
+	l.endCall(id, &Unanswered{Server: l.config.Name, Reason: l.config.Redact(err.Error())})
 }
 
-// lose ends a request whose connection broke. Others are not concerned.
-func (l *httpLink) lose(id []byte, reason string, isUnsent bool) {
+// lose ends a call whose connection broke.
+func (l *httpLink) lose(id []byte, err error) {
+	l.endCall(id, &Lost{Server: l.config.Name, Reason: l.config.Redact(err.Error())})
+}
+
+// endCall ends one call; a nil id means that the message was not a request.
+func (l *httpLink) endCall(id []byte, err error) {
 	if id == nil || l.ctx.Err() != nil {
-		l.log.Debug().Str("error", reason).Msg("a message could not be sent")
+		l.log.Debug().Err(err).Msg("a message could not be sent")
 		return
 	}
-	l.deliver(delivery{err: &brokenCall{id: id, reason: reason, isUnsent: isUnsent}})
+	l.deliver(delivery{err: &endedCall{id, err}})
 }

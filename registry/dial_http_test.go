@@ -263,7 +263,7 @@ func TestRemoteReasons(t *testing.T) {
 		"page":     "it answered with text/html, which is no message; is this the url of an MCP server?",
 		"nobody":   "connection refused",
 		"redirect": "it redirects to example.invalid, where its headers must not go",
-		"moved":    "it redirects to /elsewhere in a way that loses the message; use that url",
+		"moved":    "it redirects POST to /elsewhere as GET; configure that url directly",
 		"broken":   "the connection broke: its stream ended before the answer came",
 	} {
 		if u := r.Settled(t.Context(), server); u.State != Waiting || !strings.Contains(u.Reason, want) {

@@ -13,6 +13,7 @@ import (
 
 	"mcpx/config"
 	"mcpx/internal/jsonrpc"
+	"mcpx/internal/rawjson"
 )
 
 // stdioLink talks to a child over its stdin and stdout.
@@ -105,6 +106,8 @@ func (l *stdioLink) Receive() (message, of []byte, err error) {
 			return nil, nil, &failure{reason: fmt.Sprintf("sent a message of more than %d bytes (limits.message_bytes)", l.limit)}
 		case err != nil:
 			return nil, nil, l.ended(err)
+		case l.out.Partial() && rawjson.Check(line) != nil: // a server that dies in the middle of a line has not answered
+			return nil, nil, l.ended(io.EOF)
 		case line[0] == '{':
 			return line, nil, nil
 		}

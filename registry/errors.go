@@ -31,9 +31,27 @@ type Lost struct {
 }
 
 func (e *Lost) Error() string {
-	return fmt.Sprintf("server %q stopped during the call: %s; whether the call took effect is unknown, and mcpx does not repeat it",
-		e.Server, e.Reason) + tail(e.Stderr)
+	return fmt.Sprintf("server %q stopped during the call: %s%s", e.Server, e.Reason, unknownEffect) + tail(e.Stderr)
 }
+
+// Unanswered is returned for a call that got no usable answer: the transport to
+// the upstream refused it, or what came back is not an answer.
+type Unanswered struct {
+	Server  string
+	Reason  string
+	Unknown bool // the upstream may work on the call
+}
+
+func (e *Unanswered) Error() string {
+	text := fmt.Sprintf("the call to server %q failed: %s", e.Server, e.Reason)
+	if e.Unknown {
+		text += unknownEffect
+	}
+	return text
+}
+
+// unknownEffect ends the text of errors after which nobody knows what a call did.
+const unknownEffect = "; whether the call took effect is unknown, and mcpx does not repeat it"
 
 // Timeout is returned for a call that ran into one of its limits.
 type Timeout struct {

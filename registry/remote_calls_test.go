@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"mcpx/internal/jsonrpc"
@@ -71,19 +72,27 @@ func TestErrorsOfARemoteUpstream(t *testing.T) {
 		}, `-32029 slow down {"x":1}`},
 		"an HTTP status alone": {func(w http.ResponseWriter, _ *http.Request, _, _ string) {
 			w.WriteHeader(http.StatusTooManyRequests)
-		}, "-32603 HTTP status 429 Too Many Requests "},
+		}, `the call to server "a" failed: HTTP status 429 Too Many Requests`},
+		"a server that is busy": {func(w http.ResponseWriter, _ *http.Request, _, _ string) {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}, `the call to server "a" failed: HTTP status 503 Service Unavailable; whether the call took effect is unknown, and mcpx does not repeat it`},
+		"a page": {func(w http.ResponseWriter, _ *http.Request, _, _ string) {
+			w.Header().Set("Content-Type", "text/html")
+			_, _ = io.WriteString(w, "<html>")
+		}, `the call to server "a" failed: it answered with text/html, which is no message; is this the url of an MCP server?`},
 		"a redirect": {func(w http.ResponseWriter, r *http.Request, _, _ string) {
 			http.Redirect(w, r, "/elsewhere", http.StatusFound)
-		}, "-32603 it redirects to /elsewhere in a way that loses the message; use that url "},
+		}, `the call to server "a" failed: it redirects POST to /elsewhere as GET; configure that url directly`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := runOdd(t, &odd{call: tt.answer})
 			_, err := callTool(t.Context(), r, "a", "a", "{}")
-			var e *jsonrpc.Error
-			if !errors.As(err, &e) {
-				t.Fatalf("error %v, want a *jsonrpc.Error", err)
+			got := fmt.Sprint(err)
+			var own *jsonrpc.Error
+			if errors.As(err, &own) {
+				got = fmt.Sprintf("%d %s %s", own.Code, own.Message, own.Data)
 			}
-			if got := fmt.Sprintf("%d %s %s", e.Code, e.Message, e.Data); got != tt.want {
+			if got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
@@ -153,5 +162,33 @@ func TestWhatComesOnTheStreamOfACallIsOfIt(t *testing.T) {
 		if got := c.heard("notifications/message"); len(got) != 1 {
 			t.Errorf("the client of %s heard %q", name, got)
 		}
+	}
+}
+
+// TestACallIsNeverReplayed: net/http sends a POST again over a new connection if it
+// has a header that says it is idempotent. A call must not be.
+func TestACallIsNeverReplayed(t *testing.T) {
+	for _, header := range []string{"Idempotency-Key", "X-Idempotency-Key", "x-idempotency-key"} {
+		t.Run(header, func(t *testing.T) {
+			var calls atomic.Int32
+			server := httptest.NewServer(&odd{call: func(w http.ResponseWriter, r *http.Request, id, _ string) {
+				if r.Header.Get(header) != "abc" {
+					t.Errorf("the header is %q", r.Header.Get(header))
+				}
+				if calls.Add(1)%2 == 1 { // a good answer leaves a connection for the next call
+					jsonAnswer(w, []byte(id), textResult("well"))
+					return
+				}
+				panic(http.ErrAbortHandler) // closes the connection
+			}})
+			t.Cleanup(server.Close)
+			r, _ := run(t, map[string]any{"a": map[string]any{"url": server.URL, "type": "http", "headers": map[string]string{header: "abc"}}})
+			for range 4 {
+				_, _ = callTool(t.Context(), r, "a", "a", "{}")
+			}
+			if got := calls.Load(); got != 4 {
+				t.Errorf("4 calls reached the server %d times", got)
+			}
+		})
 	}
 }

@@ -168,8 +168,8 @@ func TestWhyALinkWasClosed(t *testing.T) {
 		if err := l.Send([]byte(`{"jsonrpc":"2.0","id":1,"method":"initialize"}`)); err != nil {
 			t.Fatal(err)
 		}
-		var call *brokenCall
-		if _, _, err := l.Receive(); !errors.As(err, &call) || !call.isUnsent {
+		var call *endedCall
+		if _, _, err := l.Receive(); !errors.As(err, &call) || !errors.Is(call.err, errOver) {
 			t.Fatalf("the call ends with %v", err)
 		}
 		l.Close()

@@ -65,9 +65,9 @@ type link interface {
 	// Send queues a message; it never waits for the upstream to read. It fails
 	// with errOver when the connection has ended.
 	Send(message []byte) error
-	// Receive waits for the next message, and says by the id of which call it is,
-	// nil if the link does not know. Its error says why there are no more, but for
-	// a *brokenCall, which is the end of one call alone.
+	// Receive returns the next message and, if known, the ID of the call whose
+	// stream carried it. An *endedCall error ends one call; any other error ends
+	// the link.
 	Receive() (message, of []byte, err error)
 	// Close ends the connection and returns when nothing of it is left. It is
 	// safe to call twice, and makes a Receive under way return.
@@ -94,8 +94,8 @@ func newSession(c *config.Upstream, l link, log zerolog.Logger, p peer) *Session
 func (s *Session) run() {
 	for {
 		line, of, err := s.link.Receive()
-		if b := (*brokenCall)(nil); errors.As(err, &b) {
-			s.broke(b)
+		if e := (*endedCall)(nil); errors.As(err, &e) {
+			s.ended(e)
 			continue
 		}
 		if err != nil {
@@ -111,25 +111,27 @@ func (s *Session) run() {
 	}
 }
 
-// brokenCall is the end of a call whose connection broke, where the session has
-// others.
-type brokenCall struct {
-	id       []byte
-	reason   string
-	isUnsent bool // the upstream cannot have got it
+// endedCall ends one call without an answer; the link lives on.
+type endedCall struct {
+	id  []byte
+	err error // what the call returns; errOver if it was never sent
 }
 
-func (e *brokenCall) Error() string { return e.reason }
+func (e *endedCall) Error() string { return e.err.Error() }
 
-// broke ends a call whose connection broke.
-func (s *Session) broke(b *brokenCall) {
-	c := s.waiting(b.id)
-	switch {
-	case c == nil:
-	case b.isUnsent:
-		s.finish(c, nil, nil, errOver)
-	case s.drop(c):
-		c.done(nil, nil, s.lost(b))
+// ended ends a call that its link could not finish.
+func (s *Session) ended(e *endedCall) {
+	c := s.waiting(e.id)
+	if c == nil {
+		return
+	}
+	end := s.drop
+	var u *Unanswered
+	if errors.Is(e.err, errOver) || errors.As(e.err, &u) && !u.Unknown {
+		end = s.take
+	}
+	if end(c) {
+		c.done(nil, nil, e.err)
 	}
 }
 
@@ -141,7 +143,7 @@ func (s *Session) malformed(id, line []byte, err error) {
 	})
 	s.log.Debug().Str("text", excerpt(s.redact, line)).Err(err).Msg("skipped a message")
 	if c := s.waiting(id); c != nil {
-		s.finish(c, nil, nil, jsonrpc.Errorf(jsonrpc.CodeInternal, "it answered with a message that is not JSON-RPC: %v", err))
+		s.finish(c, nil, nil, &Unanswered{Server: s.server, Reason: "it answered with a message that is not JSON-RPC: " + err.Error()})
 	}
 }
 

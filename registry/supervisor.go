@@ -209,9 +209,14 @@ func (s *supervisor) introduce(ctx context.Context, session *Session, hello []by
 // abort ends a session that could not be made ready. It prefers what the link
 // says of its end to what the call that noticed it says.
 func (s *Session) abort(err error) error {
+	// One call ended, but without it there is no session.
 	var broke *Lost
-	if errors.As(err, &broke) && s.ctx.Err() == nil {
-		err = errors.New(broke.Reason) // of one call, but without it there is no session
+	var failed *Unanswered
+	switch {
+	case errors.As(err, &failed):
+		err = errors.New(failed.Reason)
+	case errors.As(err, &broke) && s.ctx.Err() == nil:
+		err = errors.New(broke.Reason)
 	}
 	s.Close()
 	<-s.ctx.Done()

@@ -51,7 +51,7 @@ type script func(l *fakeLink, method, id string, message []byte) (done bool, err
 type fakeLink struct {
 	fake     *fake
 	messages chan []byte
-	broken   chan *brokenCall
+	broken   chan *endedCall
 	ended    chan struct{}
 	end      func(reason error)
 	reason   error
@@ -67,7 +67,7 @@ func (f *fake) dial(context.Context, *config.Upstream, Options, zerolog.Logger) 
 	if f.down {
 		return nil, &failure{reason: "down on purpose"}
 	}
-	l := &fakeLink{fake: f, messages: make(chan []byte, 1000), broken: make(chan *brokenCall, 10), ended: make(chan struct{})}
+	l := &fakeLink{fake: f, messages: make(chan []byte, 1000), broken: make(chan *endedCall, 10), ended: make(chan struct{})}
 	var once sync.Once
 	l.end = func(reason error) {
 		once.Do(func() {

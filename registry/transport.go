@@ -41,7 +41,7 @@ func sameHost(r *http.Request, via []*http.Request) error {
 	case r.URL.Host != via[0].URL.Host || r.URL.Scheme != via[0].URL.Scheme:
 		return &redirected{fmt.Sprintf("it redirects to %s, where its headers must not go; use that url if it is right", r.URL.Host)}
 	case r.Method != via[0].Method: // by 301, 302 or 303, which turn a POST into a GET
-		return &redirected{fmt.Sprintf("it redirects to %s in a way that loses the message; use that url", r.URL.Path)}
+		return &redirected{fmt.Sprintf("it redirects POST to %s as GET; configure that url directly", r.URL.Path)}
 	}
 	return nil
 }

@@ -119,7 +119,7 @@ var reasons = []struct {
 	{`server "%s" stopped during the call: `, stopped},
 	{`server "%s": timed out: `, timedOut},
 	{`the call was not sent: `, unavailable},
-	{`server "%s" answered with error -32603: `, broken},
+	{`the call to server "%s" failed: `, broken},
 }
 
 // judge says what became of a call. Whatever is not foreseen is wrong.

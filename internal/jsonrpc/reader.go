@@ -22,6 +22,7 @@ type Reader struct {
 	long       int    // the buffer that the last long line needed
 	err        error  // of the last read
 	over       bool   // it is inside a line that is too long
+	partial    bool   // the last line had no end
 }
 
 // readSize is how much is read at a time, unless a line is longer.
@@ -52,6 +53,10 @@ func (r *Reader) Read() ([]byte, error) {
 	}
 }
 
+// Partial reports whether the line that Read returned last was cut off by the end of
+// the input.
+func (r *Reader) Partial() bool { return r.partial }
+
 func (r *Reader) line() ([]byte, error) {
 	for {
 		if i := bytes.IndexByte(r.buffer[r.seen:r.end], '\n'); i >= 0 {
@@ -63,6 +68,7 @@ func (r *Reader) line() ([]byte, error) {
 			r.over = true
 			return nil, ErrTooLong
 		case errors.Is(r.err, io.EOF) && r.end > r.start:
+			r.partial = true
 			return r.take(r.end, r.end)
 		case r.err != nil:
 			return nil, r.err

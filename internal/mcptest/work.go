@@ -104,6 +104,9 @@ func (s *server) fault(m message, args json.RawMessage, cancelled chan struct{})
 	case "deep answer":
 		s.result(m.ID, `{"content":`+strings.Repeat("[", 300)+strings.Repeat("]", 300)+"}")
 		return
+	case "half an answer":
+		_, _ = os.Stdout.WriteString(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{"content":[{"type":"te`)
+		os.Exit(7)
 	case "deaf":
 		s.mu.Lock()
 		s.deaf = true
