@@ -6,6 +6,7 @@ package registry
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -109,14 +110,16 @@ func (r *Registry) Settled(ctx context.Context, name string) *Upstream {
 // errors are those of Ready and of Session.Call. What was once sent is never
 // sent again.
 func (r *Registry) Call(ctx context.Context, name string, request Request) ([]byte, error) {
+	starting, cancel := r.startLimit(ctx, name)
+	defer cancel()
 	for {
-		u, err := r.Ready(ctx, name)
+		u, err := r.ready(starting, name)
 		if err != nil {
 			return nil, err
 		}
 		session, release := u.session, func() {}
 		if u.config.Isolation == config.PerClient && request.Client != nil {
-			if session, release, err = r.private(ctx, r.supervisors[name], request.Client); err != nil {
+			if session, release, err = r.private(starting, r.supervisors[name], request.Client); err != nil {
 				return nil, err
 			}
 		}
@@ -132,10 +135,24 @@ func (r *Registry) Call(ctx context.Context, name string, request Request) ([]by
 		}
 		select {
 		case <-ended:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+		case <-starting.Done():
+			return nil, context.Cause(starting)
 		}
 	}
+}
+
+// startLimit bounds how long a call waits for an upstream to start, whatever it
+// waits for: a place among the starts, the start itself, or the end of the process
+// before it.
+func (r *Registry) startLimit(ctx context.Context, name string) (context.Context, context.CancelFunc) {
+	s := r.supervisors[name]
+	if s == nil {
+		return context.WithCancel(ctx)
+	}
+	limit := s.config.StartupTimeout
+	return context.WithTimeoutCause(ctx, limit, &Unavailable{
+		Server: name, Reason: fmt.Sprintf(`still starting after %s (its "startup_timeout"); try again later`, limit),
+	})
 }
 
 // Start is Call for an upstream that is ready, and waits for nothing: done is told
@@ -156,9 +173,17 @@ func (r *Registry) Start(name string, request Request, done Done) (cancel func(c
 }
 
 // Ready returns the upstream once it has a session. It waits while the upstream
-// starts, and starts at once one that waits for that, if its last failure is
-// more than a second old. An *Unavailable says why there is no session.
+// starts, for its start-up limit at most, and starts at once one that waits for
+// that, if its last failure is more than a second old. An *Unavailable says why
+// there is no session.
 func (r *Registry) Ready(ctx context.Context, name string) (*Upstream, error) {
+	ctx, cancel := r.startLimit(ctx, name)
+	defer cancel()
+	return r.ready(ctx, name)
+}
+
+// ready is Ready within the limit of ctx.
+func (r *Registry) ready(ctx context.Context, name string) (*Upstream, error) {
 	for {
 		u := r.Settled(ctx, name)
 		switch {

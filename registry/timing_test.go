@@ -32,6 +32,7 @@ type fake struct {
 	takes    time.Duration // to answer a call
 	asks     bool          // the client first, as soon as it is called
 	starts   time.Duration // to be dialled
+	stops    time.Duration // to be closed
 	script   script        // what it does otherwise; nil: nothing
 
 	acknowledges time.Duration // how long it takes to listen
@@ -192,7 +193,12 @@ func (l *fakeLink) Receive() (message, of []byte, err error) {
 	}
 }
 
-func (l *fakeLink) Close() { l.end(errors.New("closed")) }
+func (l *fakeLink) Close() {
+	if l.fake.stops > 0 {
+		<-time.After(l.fake.stops)
+	}
+	l.end(errors.New("closed"))
+}
 
 // inTime runs a test of a registry with one fake upstream in a bubble, where an
 // hour takes no time. Limits are those of the defaults.
