@@ -516,6 +516,46 @@ func TestACallStartsAWaitingUpstreamAfterTheGrace(t *testing.T) {
 	})
 }
 
+// TestACallWaitsNoLongerThanAStart: many upstreams hang at their start and take
+// long to stop. A call to any of them waits for the start-up limit at most, though
+// the starts wait for each other.
+func TestACallWaitsNoLongerThanAStart(t *testing.T) {
+	f := &fake{silent: true, stops: 4 * time.Second}
+	dialers[transportFake] = f.dial
+	defer delete(dialers, transportFake)
+	const limit = 5 * time.Second
+	synctest.Test(t, func(t *testing.T) {
+		p := &config.Profile{}
+		for i := range 20 {
+			isolation := config.Shared
+			if i%2 == 1 {
+				isolation = config.PerClient
+			}
+			p.Upstreams = append(p.Upstreams, config.Upstream{Name: fmt.Sprint("u", i), Transport: transportFake, StartupTimeout: limit, Timeout: time.Minute, Isolation: isolation})
+		}
+		r := New(p, Options{Log: zerolog.Nop(), MessageBytes: 1 << 20, ConnectsAtOnce: 2})
+		ctx, cancel := context.WithCancel(t.Context())
+		var running, calls sync.WaitGroup
+		running.Go(func() { _ = r.Run(ctx) })
+		for range 8 { // some during the first start, some during a stop or a later start
+			for _, u := range p.Upstreams {
+				calls.Go(func() {
+					begin := time.Now()
+					_, err := r.Call(t.Context(), u.Name, Request{Method: "tools/call", Client: newRecorder("one")})
+					var unavailable *Unavailable
+					if took := time.Since(begin); took > limit || !errors.As(err, &unavailable) {
+						t.Errorf("%s: %v after %s", u.Name, err, took)
+					}
+				})
+			}
+			after(1500 * time.Millisecond)
+		}
+		calls.Wait()
+		cancel()
+		running.Wait()
+	})
+}
+
 func TestTheStartupLimit(t *testing.T) {
 	f := &fake{silent: true}
 	inTime(t, f, func(t *testing.T, r *Registry) {
