@@ -156,5 +156,7 @@ type Limits struct {
 	SessionIdle    time.Duration
 	BodyBytes      int
 	MessageBytes   int
+	CallsPerClient int
+	UnreadBytes    int
 	ConnectsAtOnce int
 }

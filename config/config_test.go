@@ -48,7 +48,7 @@ func TestParse(t *testing.T) {
 		Logging: Logging{Level: "info", Format: "console"},
 		Limits: Limits{
 			InspectTokens: 4000, ResultTokens: 20000, Sessions: 1000, SessionIdle: 30 * time.Minute,
-			BodyBytes: 1024, MessageBytes: 4096, ConnectsAtOnce: 8,
+			BodyBytes: 1024, MessageBytes: 4096, ConnectsAtOnce: 8, CallsPerClient: 256, UnreadBytes: 64 << 20,
 		},
 	}
 	if !reflect.DeepEqual(got, want) {

@@ -15,6 +15,8 @@ func defaults() *Config {
 			BodyBytes:      8 << 20,
 			MessageBytes:   64 << 20,
 			ConnectsAtOnce: 8,
+			CallsPerClient: 256,
+			UnreadBytes:    64 << 20,
 		},
 	}
 }
@@ -89,6 +91,8 @@ func (l *Limits) fields() []field {
 		{"body_bytes", size(&l.BodyBytes, 1<<10, 1<<30), "Size of an HTTP request."},
 		{"message_bytes", size(&l.MessageBytes, 1<<10, 1<<30), "Size of a message from a server."},
 		{"connects_at_once", number(&l.ConnectsAtOnce, 1, 1000), "Servers that are started at the same time."},
+		{"calls_per_client", number(&l.CallsPerClient, 1, 1e6), "Calls of one client session that are in flight at the same time."},
+		{"unread_bytes", size(&l.UnreadBytes, 1<<10, 1<<30), "Answers that wait until one client session reads them."},
 	}
 }
 

@@ -156,8 +156,14 @@ func (s *Session) takeLocked(c *call) bool {
 // finish ends a call.
 func (s *Session) finish(c *call, result, line []byte, err error) {
 	if s.take(c) {
-		c.done(result, line, err)
+		s.complete(c, result, line, err)
 	}
+}
+
+// complete reports the end of a call that was taken.
+func (s *Session) complete(c *call, result, line []byte, err error) {
+	defer s.guard()
+	c.done(result, line, err)
 }
 
 // abandon ends a call that nobody waits for any more, and tells the upstream.
@@ -165,7 +171,7 @@ func (s *Session) abandon(c *call, reason error) {
 	if s.drop(c) {
 		s.giveUp(c, reason)
 		s.withdraw(c, reason)
-		c.done(nil, nil, reason)
+		s.complete(c, nil, nil, reason)
 	}
 }
 

@@ -213,20 +213,23 @@ func (r *Registry) tellLevel(sessions ...*Session) {
 	if r.clients.level() == "" {
 		return
 	}
-	var telling sync.WaitGroup
+	told := make(chan struct{}, len(sessions))
 	for _, s := range sessions {
-		telling.Go(func() { r.tellLevelTo(s) })
+		if !s.tasks.Go(func() {
+			r.tellLevelTo(s)
+			told <- struct{}{}
+		}) {
+			told <- struct{}{} // it is over
+		}
 	}
-	told := make(chan struct{})
-	go func() {
-		defer close(told)
-		telling.Wait()
-	}()
 	patience := time.NewTimer(levelTime)
 	defer patience.Stop()
-	select {
-	case <-told:
-	case <-patience.C:
+	for range sessions {
+		select {
+		case <-told:
+		case <-patience.C:
+			return
+		}
 	}
 }
 
@@ -288,7 +291,7 @@ func (c *clients) level() string {
 // while it could not.
 func (r *Registry) relevel(s *Session, capabilities []byte) {
 	if told := s.level.Load(); told == nil || *told != r.clients.level() {
-		go r.tellFirst(s, capabilities)
+		s.tasks.Go(func() { r.tellFirst(s, capabilities) })
 	}
 }
 

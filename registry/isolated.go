@@ -118,7 +118,7 @@ func (i *isolated) expire(key owner, p *private) {
 	defer i.mu.Unlock()
 	if i.sessions[key] == p && p.using == 0 {
 		delete(i.sessions, key)
-		go p.close()
+		i.closing.Go(p.close)
 	}
 }
 
@@ -194,7 +194,7 @@ func (i *isolated) drop(client string) {
 	for key, p := range i.sessions {
 		if key.client == client {
 			delete(i.sessions, key)
-			go p.close()
+			i.closing.Go(p.close)
 		}
 	}
 }
@@ -225,7 +225,7 @@ func (i *isolated) closeAll() {
 	i.closed = true
 	for key, p := range i.sessions {
 		delete(i.sessions, key)
-		go p.close()
+		i.closing.Go(p.close)
 	}
 	i.mu.Unlock()
 	i.closing.Wait()

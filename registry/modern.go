@@ -48,7 +48,7 @@ func openModern(ctx context.Context, c *config.Upstream, o Options, log zerolog.
 	}
 	session := newSession(c, link, log, p)
 	session.modern = &modern{modernMeta(o.Version), newListener()}
-	go session.run()
+	session.tasks.Go(session.run)
 	hello, err := session.Call(ctx, Request{Method: "server/discover", Meta: []byte("{}")})
 	if err != nil {
 		return nil, nil, session.abort(fmt.Errorf("server/discover: %w", err))
@@ -59,7 +59,7 @@ func openModern(ctx context.Context, c *config.Upstream, o Options, log zerolog.
 	}) {
 		return nil, nil, session.abort(fmt.Errorf("it refuses initialize, and speaks %s, of which mcpx knows none", versions))
 	}
-	go session.listen(rawjson.Get(hello, "capabilities"))
+	session.tasks.Go(func() { session.listen(rawjson.Get(hello, "capabilities")) })
 	return session, hello, nil
 }
 

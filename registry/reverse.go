@@ -66,23 +66,26 @@ func (s *Session) asks(m jsonrpc.Message, of []byte) {
 		return
 	}
 	s.hold(q, client)
-	go func() {
-		defer s.forget(m.ID, q)
-		for {
-			result, err := client.Request(q.ctx, m.Method, m.Params)
-			if errors.Is(err, ErrCallOver) { // then it was another's question
-				var next Client
-				if next, err = s.addressee(of); err == nil && next != client {
-					client = next
-					s.hold(q, client)
-					continue
-				}
-				err = cmp.Or(err, ErrCallOver)
+	s.tasks.Go(func() { s.ask(m, of, q, client) })
+}
+
+// ask asks the client and replies to the upstream.
+func (s *Session) ask(m jsonrpc.Message, of []byte, q *question, client Client) {
+	defer s.forget(m.ID, q)
+	for {
+		result, err := client.Request(q.ctx, m.Method, m.Params)
+		if errors.Is(err, ErrCallOver) { // then it was another's question
+			var next Client
+			if next, err = s.addressee(of); err == nil && next != client {
+				client = next
+				s.hold(q, client)
+				continue
 			}
-			s.reply(m.ID, result, err)
-			return
+			err = cmp.Or(err, ErrCallOver)
 		}
-	}()
+		s.reply(m.ID, result, err)
+		return
+	}
 }
 
 // question is what the upstream asks of a client.

@@ -3,7 +3,9 @@ package registry
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -14,6 +16,7 @@ import (
 	"mcpx/config"
 	"mcpx/internal/jsonrpc"
 	"mcpx/internal/plain"
+	"mcpx/internal/tasks"
 )
 
 // Session is a live connection to an upstream. It carries any number of calls
@@ -29,6 +32,7 @@ type Session struct {
 	modern *modern         // of an upstream that speaks 2026-07-28; nil for all others
 	ctx    context.Context // ends with the session
 	cancel context.CancelFunc
+	tasks  tasks.Group // what runs for the session; Close waits for it
 	level  atomic.Pointer[string] // the log level it was told last
 
 	leveling chan struct{} // holds one while it is told a log level
@@ -102,12 +106,26 @@ func (s *Session) run() {
 			s.end(err)
 			return
 		}
-		m, err := jsonrpc.Parse(line)
-		if err != nil {
-			s.malformed(m.ID, line, err)
-			continue
-		}
-		s.receive(m, line, of)
+		s.accept(line, of)
+	}
+}
+
+// accept takes one message.
+func (s *Session) accept(line, of []byte) {
+	defer s.guard()
+	m, err := jsonrpc.Parse(line)
+	if err != nil {
+		s.malformed(m.ID, line, err)
+		return
+	}
+	s.receive(m, line, of)
+}
+
+// guard, when deferred, keeps a panic from ending the process: it costs one message
+// or one call.
+func (s *Session) guard() {
+	if p := recover(); p != nil {
+		s.log.Error().Str("panic", fmt.Sprint(p)).Bytes("stack", debug.Stack()).Msg("panic in the handling of a message")
 	}
 }
 
@@ -131,7 +149,7 @@ func (s *Session) ended(e *endedCall) {
 		end = s.take
 	}
 	if end(c) {
-		c.done(nil, nil, e.err)
+		s.complete(c, nil, nil, e.err)
 	}
 }
 
@@ -202,5 +220,9 @@ func (s *Session) Notify(method string, params []byte) error {
 	return s.link.Send(jsonrpc.AppendNotification(nil, method, params))
 }
 
-// Close ends the session and what it runs on.
-func (s *Session) Close() { s.link.Close() }
+// Close ends the session and what it runs on. It returns when nothing of it runs
+// any more.
+func (s *Session) Close() {
+	s.link.Close()
+	s.tasks.Close()
+}

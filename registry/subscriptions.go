@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/mark3labs/mcp-go/mcp"
+	"golang.org/x/sync/errgroup"
 
 	"mcpx/config"
 	"mcpx/internal/jsonrpc"
@@ -81,24 +82,38 @@ func (r *Registry) restore(s *Session, scope string) (restore func()) {
 		}
 	}
 	return func() {
-		for uri, subscription := range taken {
-			go func() {
-				defer r.clients.release(scope, uri, subscription)
-				select {
-				case subscription.turn <- struct{}{}:
-					defer func() { <-subscription.turn }()
-				case <-s.ctx.Done():
-					return
-				}
-				if !subscription.made.Load() { // any more
-					return
-				}
-				if err := r.tell(s, "resources/subscribe", uriParams(uri)); err != nil && s.ctx.Err() == nil {
-					subscription.made.Store(false) // the next subscriber asks again
-				}
-			}()
+		if !s.tasks.Go(func() { r.resubscribe(s, scope, taken) }) {
+			r.resubscribe(s, scope, taken) // the session is over: they are only released
 		}
 	}
+}
+
+// resubscribeAtOnce bounds the requests with which a new session is subscribed.
+const resubscribeAtOnce = 8
+
+// resubscribe subscribes a session to resources, a few at a time.
+func (r *Registry) resubscribe(s *Session, scope string, taken map[string]*subscription) {
+	var group errgroup.Group
+	group.SetLimit(resubscribeAtOnce)
+	for uri, subscription := range taken {
+		group.Go(func() error {
+			defer r.clients.release(scope, uri, subscription)
+			select {
+			case subscription.turn <- struct{}{}:
+				defer func() { <-subscription.turn }()
+			case <-s.ctx.Done():
+				return nil
+			}
+			if !subscription.made.Load() { // any more
+				return nil
+			}
+			if err := r.tell(s, "resources/subscribe", uriParams(uri)); err != nil && s.ctx.Err() == nil {
+				subscription.made.Store(false) // the next subscriber asks again
+			}
+			return nil
+		})
+	}
+	_ = group.Wait()
 }
 
 // inTurn does something when nobody else asks the upstream for this resource. It

@@ -139,7 +139,7 @@ func open(ctx context.Context, c *config.Upstream, o Options, log zerolog.Logger
 		return nil, nil, err
 	}
 	session := newSession(c, link, log, p)
-	go session.run()
+	session.tasks.Go(session.run)
 	hello, err := session.Call(ctx, Request{Method: "initialize", Params: greeting(o.Version)})
 	if wantsModern(err) {
 		_ = session.abort(err)
@@ -152,7 +152,7 @@ func open(ctx context.Context, c *config.Upstream, o Options, log zerolog.Logger
 		return nil, nil, session.abort(err)
 	}
 	if needsWatch(c) {
-		go session.watch(cmp.Or(o.PingEvery, pingEvery))
+		session.tasks.Go(func() { session.watch(cmp.Or(o.PingEvery, pingEvery)) })
 	}
 	return session, hello, nil
 }

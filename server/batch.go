@@ -10,15 +10,6 @@ import (
 	"mcpx/internal/rawjson"
 )
 
-// acceptText takes what a client wrote: one message or, in the one revision that
-// has them, a batch. It never fails: what is no message is answered with an
-// error. As for Accept, what it returns makes the answer, unless that comes by
-// itself: through reply, which may be nil.
-func (s *Server) acceptText(ctx context.Context, c *Client, text []byte, reply func(answer []byte)) (answer func() []byte, due due) {
-	m, err := jsonrpc.Parse(text)
-	return s.accept(ctx, c, parsed{text, m, err}, reply)
-}
-
 // parsed is what a client wrote, and what it was read as.
 type parsed struct {
 	text    []byte
@@ -26,6 +17,21 @@ type parsed struct {
 	err     error
 }
 
+func parse(text []byte) parsed {
+	m, err := jsonrpc.Parse(text)
+	return parsed{text, m, err}
+}
+
+// wantsAnswer reports whether the answer to a message may take its time: it is a
+// request, or an array, which may be a batch of requests.
+func (p *parsed) wantsAnswer() bool {
+	return p.err == nil && p.message.IsRequest() || p.err != nil && rawjson.Kind(p.text) == '['
+}
+
+// accept takes what a client wrote: one message or, in the one revision that has
+// them, a batch. It never fails: what is no message is answered with an error. As
+// for Accept, what it returns makes the answer, unless that comes by itself:
+// through reply, which may be nil.
 func (s *Server) accept(ctx context.Context, c *Client, p parsed, reply func(answer []byte)) (answer func() []byte, due due) {
 	switch {
 	case p.err == nil && reply != nil && p.message.IsRequest():

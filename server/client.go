@@ -106,6 +106,14 @@ func (c *Client) release(id string, held *inFlight) {
 	}
 }
 
+// begun sets what cancels a request, and returns why it was cancelled before.
+func (c *Client) begun(held *inFlight, cancel context.CancelCauseFunc) (cause error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	held.cancel = cancel
+	return held.cause
+}
+
 // cancelled ends the request that the client's notification names.
 func (c *Client) cancelled(params []byte) {
 	c.mu.Lock()
@@ -189,11 +197,11 @@ func (c *Client) speaks(revision string) bool {
 // asked that.
 func (c *Client) answered(m jsonrpc.Message) bool {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	reply, ok := c.asked[string(m.ID)]
+	delete(c.asked, string(m.ID))
+	c.mu.Unlock()
 	if ok {
-		delete(c.asked, string(m.ID))
-		reply <- m
+		reply <- m // it has room for one
 	}
 	return ok
 }
@@ -201,9 +209,10 @@ func (c *Client) answered(m jsonrpc.Message) bool {
 // gone answers what a client was asked that has left.
 func (c *Client) gone() {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	for id, reply := range c.asked {
-		delete(c.asked, id)
+	asked := c.asked
+	c.asked = map[string]chan jsonrpc.Message{}
+	c.mu.Unlock()
+	for _, reply := range asked {
 		reply <- jsonrpc.Message{Error: []byte(`{"code":-32603,"message":"the client has left"}`)}
 	}
 }

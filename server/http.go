@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -17,6 +18,7 @@ import (
 
 	"mcpx/internal/jsonrpc"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/tasks"
 )
 
 // HTTP is the front for any number of clients: Streamable HTTP on /mcp, the
@@ -30,17 +32,24 @@ type HTTP struct {
 	BodyBytes int
 	Sessions  int
 	Idle      time.Duration
+	Calls     int          // of one session in flight at a time; 0: no limit
+	Unread    int          // bytes of answers that one session may leave unread; 0: the usual
 	Stateless bool         // no session is kept, so that any replica can answer
 	Metrics   http.Handler // answers /metrics; nil: nothing does
 	Console   http.Handler // answers / and what is below /assets/; nil: nothing does
 
-	views    map[string]map[string]*Server // of each schema, by how tools are shown
+	build     sync.Once
+	handler   http.Handler
+	answering tasks.Group                   // answers of the older transport
+	views     map[string]map[string]*Server // of each schema, by how tools are shown
 	times    times                         // what clients get for their part; zero: the usual
 	sessions *sessions
 	ended    chan struct{}   // closed when no more is served
 	calls    context.Context // ends when those in flight have had their time
 	cancel   context.CancelCauseFunc
 }
+
+const usualUnread = 64 << 20
 
 // Run serves on the listener until ctx ends. Calls in flight then have a while
 // to finish.
@@ -56,9 +65,8 @@ func (h *HTTP) Run(ctx context.Context, l net.Listener) error {
 
 		DisableGeneralOptionsHandler: true, // the guard sees every request
 	}
-	expiring, stop := context.WithCancel(ctx)
-	defer stop()
-	go h.sessions.expire(expiring)
+	h.sessions.tasks.Go(h.sessions.expire)
+	defer h.close()
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(l) }()
 	select {
@@ -78,6 +86,13 @@ func (h *HTTP) Run(ctx context.Context, l net.Listener) error {
 		return s.Close()
 	}
 	return nil
+}
+
+// close waits for what still runs for clients that are gone.
+func (h *HTTP) close() {
+	h.sessions.endAll()
+	h.answering.Close()
+	h.sessions.close()
 }
 
 // shutdown waits until every request is answered, that long at most.
@@ -218,7 +233,21 @@ func (h *HTTP) postInSession(w http.ResponseWriter, r *http.Request, s *Server, 
 	if n == nil {
 		return
 	}
-	h.answer(w, r, call{ctx: n.ctx, server: s, client: n.client, body: body, done: done, isLasting: true})
+	if body.wantsAnswer() {
+		if !n.quota.enter() {
+			done()
+			tooMany(w)
+			return
+		}
+		defer n.quota.leave()
+	}
+	h.answer(w, r, call{ctx: n.ctx, server: s, client: n.client, body: body, done: done, quota: n.quota})
+}
+
+// tooMany refuses a call of a session that has too many in flight.
+func tooMany(w http.ResponseWriter) {
+	w.Header().Set("Retry-After", "1")
+	refuse(w, http.StatusTooManyRequests, "too many calls are in flight (limits.calls_per_client), or too many answers unread (limits.unread_bytes); read answers, then try again")
 }
 
 // call is a message on its way: done is called when it is over, which may be
@@ -229,8 +258,7 @@ type call struct {
 	client *Client
 	body   parsed
 	done   func()
-
-	isLasting bool // it has a session, whose end ends it
+	quota  *quota // of its session, whose end ends it; nil if it has none
 }
 
 // send sends a message on the call's own stream. Where that has ended, the call is
@@ -246,10 +274,10 @@ func (c call) send(own *stream, message []byte) error {
 // answer takes a message and writes the answer, with all that belongs to the
 // call on the same stream.
 func (h *HTTP) answer(w http.ResponseWriter, r *http.Request, c call) {
-	out := newStream(h.times)
+	out := newStream(h.times, h.Unread)
 	var reply func(answer []byte)
 	replied := make(chan []byte, 1)
-	if c.isLasting {
+	if c.quota != nil {
 		reply = func(answer []byte) { replied <- answer }
 	}
 	answer, due := c.server.accept(c.ctx, c.client.through(func(message []byte) error { return c.send(out, message) }), c.body, reply)
@@ -261,10 +289,16 @@ func (h *HTTP) answer(w http.ResponseWriter, r *http.Request, c call) {
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
+	release := func() {}
 	out.respond(w, r, func() []byte {
 		defer c.done()
-		return answer()
+		last := answer()
+		if c.quota != nil {
+			release = c.quota.hold(last)
+		}
+		return last
 	})
+	release()
 }
 
 // postStateless takes a message of a client for which nothing is kept.
@@ -304,7 +338,7 @@ func (h *HTTP) get(w http.ResponseWriter, r *http.Request, s *Server) {
 
 // stand serves the standing stream of a session.
 func (h *HTTP) stand(w http.ResponseWriter, r *http.Request, n *session, first []byte) {
-	out := newStream(h.times)
+	out := newStream(h.times, h.Unread)
 	events := h.times.events(w)
 	events.start()
 	events.buffer = append(events.buffer, first...)

@@ -29,7 +29,7 @@ func (h *HTTP) postModern(w http.ResponseWriter, r *http.Request, s *Server, m j
 	}
 	ctx, done := h.connected(r)
 	defer done()
-	out := newStream(h.times)
+	out := newStream(h.times, h.Unread)
 	c := s.passing(r, out.Send)
 	c.ended = h.ended
 	answer := s.Accept(ctx, c, m)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"io"
 	"net/http"
 )
@@ -34,16 +35,30 @@ func (h *HTTP) message(w http.ResponseWriter, r *http.Request) {
 		done()
 		return
 	}
-	if !n.begin() { // it has ended meanwhile, and its stream with it
+	message := parse(body)
+	if message.wantsAnswer() {
+		if err := h.room(n, len(body)); err != nil {
+			done()
+			tooMany(w)
+			return
+		}
+	}
+	leave := func() {
+		if message.wantsAnswer() {
+			n.quota.leave()
+		}
 		done()
+	}
+	if !n.begin() { // it has ended meanwhile, and its stream with it
+		leave()
 		refuse(w, http.StatusNotFound, none)
 		return
 	}
-	answer, _ := n.server.acceptText(n.ctx, n.client, body, nil)
+	answer, _ := n.server.accept(n.ctx, n.client, message, nil)
 	w.WriteHeader(http.StatusAccepted)
 	_, _ = io.WriteString(w, "Accepted")
-	go func() {
-		defer done()
+	h.answering.Go(func() {
+		defer leave()
 		defer n.finish()
 		if answer == nil {
 			return
@@ -51,5 +66,13 @@ func (h *HTTP) message(w http.ResponseWriter, r *http.Request) {
 		if message := answer(); message != nil {
 			n.reply(message)
 		}
-	}()
+	})
+}
+
+// room waits until another call of a session may begin. Meanwhile the client's POST
+// is not answered, so a client that does not read its stream is slowed down.
+func (h *HTTP) room(n *session, size int) error {
+	ctx, cancel := context.WithTimeout(n.ctx, h.times.write)
+	defer cancel()
+	return n.quota.wait(ctx, size)
 }

@@ -540,8 +540,7 @@ func TestIdleSessionsExpire(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, done := all.find(busy.id, false, r)
-		ctx, cancel := context.WithCancel(t.Context())
-		go all.expire(ctx)
+		all.tasks.Go(all.expire)
 		<-time.After(2 * time.Minute)
 		if n, _ := all.find(idle.id, false, r); n != nil || idle.ctx.Err() == nil {
 			t.Error("the idle session is still there")
@@ -556,7 +555,7 @@ func TestIdleSessionsExpire(t *testing.T) {
 		if n, _ := all.find(busy.id, false, r); n != nil {
 			t.Error("it stays though it is idle now")
 		}
-		cancel()
+		all.close()
 		synctest.Wait()
 	})
 }
@@ -624,7 +623,7 @@ func TestHTTPRunEnds(t *testing.T) {
 }
 
 func TestStreamIsBounded(t *testing.T) {
-	s := newStream(usualTimes)
+	s := newStream(usualTimes, streamBytes)
 	if err := s.Send(make([]byte, streamBytes)); err != nil {
 		t.Fatal(err)
 	}
@@ -633,8 +632,10 @@ func TestStreamIsBounded(t *testing.T) {
 	}
 	s.end([]byte("last"))
 	s.end([]byte("again"))
-	if messages, ended := s.take(); len(messages) != 2 || !ended {
-		t.Errorf("%d messages, ended %v", len(messages), ended)
+	for i, want := range []int{streamBytes, len("last")} {
+		if messages, ended := s.take(); len(messages) != 1 || len(messages[0]) != want || ended != (i == 1) {
+			t.Errorf("%d messages, ended %v", len(messages), ended)
+		}
 	}
 	if err := s.Send([]byte("x")); err == nil {
 		t.Error("a message after the end is taken")

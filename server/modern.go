@@ -154,7 +154,7 @@ func (s *Server) listen(ctx context.Context, c *Client, m jsonrpc.Message) ([]by
 	}
 	granted = append(rawjson.AppendMember(granted, "resourceSubscriptions", rawjson.Get(filter, "resourceSubscriptions")), '}')
 	s.registry.Listen(l)
-	defer s.detach(l)
+	defer s.detach(context.WithoutCancel(ctx), l)
 	for uri := range rawjson.Elements(rawjson.Get(filter, "resourceSubscriptions")) {
 		params := rawjson.With([]byte("{}"), "uri", uri)
 		if _, err := s.executor.Relay(ctx, executor.Relay{Client: l, Method: "resources/subscribe", Params: params}); err != nil {
@@ -181,16 +181,23 @@ type listener struct {
 	early        [][2]string // method and params of what came before that
 }
 
-// acknowledge tells the client what it will hear of, before anything else.
+// acknowledge sends the acknowledgement, and then what came before it. Only then
+// does Notify send by itself.
 func (l *listener) acknowledge(params []byte) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.client.Notify(mcp.MethodNotificationSubscriptionsAcknowledged, params)
-	l.acknowledged = true
-	for _, n := range l.early {
-		l.client.Notify(n[0], []byte(n[1]))
+	for {
+		l.mu.Lock()
+		early := l.early
+		l.early = nil
+		l.acknowledged = len(early) == 0
+		l.mu.Unlock()
+		if len(early) == 0 {
+			return
+		}
+		for _, n := range early {
+			l.client.Notify(n[0], []byte(n[1]))
+		}
 	}
-	l.early = nil
 }
 
 // ID implements registry.Client.
@@ -210,14 +217,20 @@ func (l *listener) Notify(method string, params []byte) {
 		return
 	}
 	params = rawjson.With(rawjson.OrObject(params), "_meta", l.tag)
+	if l.keepsEarly(method, params) {
+		return
+	}
+	l.client.Notify(method, params)
+}
+
+// keepsEarly keeps a notification that comes before the acknowledgement.
+func (l *listener) keepsEarly(method string, params []byte) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch {
-	case l.acknowledged:
-		l.client.Notify(method, params)
-	case len(l.early) < maxEarly:
+	if !l.acknowledged && len(l.early) < maxEarly {
 		l.early = append(l.early, [2]string{method, string(params)})
 	}
+	return !l.acknowledged
 }
 
 // maxEarly bounds what is kept of notifications before the acknowledgement.

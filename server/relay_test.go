@@ -251,7 +251,7 @@ func TestRoots(t *testing.T) {
 
 func TestACancelledCallWithdrawsWhatItAsked(t *testing.T) {
 	c := start(t, upstream(t, "one")).connect(t, "2025-06-18", `{"roots":{}}`)
-	answer, _ := c.acceptText(t.Context(), c.client, []byte(request("tools/call", exec("ask", `{"method":"roots/list"}`))), nil)
+	answer, _ := c.accept(t.Context(), c.client, parse([]byte(request("tools/call", exec("ask", `{"method":"roots/list"}`)))), nil)
 	done := make(chan []byte, 1)
 	go func() { done <- answer() }()
 	c.next(t, `"roots/list"`)

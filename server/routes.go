@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -11,16 +12,23 @@ import (
 	"mcpx/config"
 )
 
-// Handler routes the requests.
+// Handler routes the requests. It is the same handler at every call.
 func (h *HTTP) Handler() http.Handler {
+	h.build.Do(func() { h.handler = h.newHandler() })
+	return h.handler
+}
+
+func (h *HTTP) newHandler() http.Handler {
 	if h.times == (times{}) {
 		h.times = usualTimes
 	}
+	h.Unread = cmp.Or(h.Unread, usualUnread)
 	h.views = map[string]map[string]*Server{}
 	for name, s := range h.Servers {
 		h.views[name] = map[string]*Server{asConfigured: s, string(config.Lazy): s.exposing(config.Lazy), string(config.Flat): s.exposing(config.Flat)}
 	}
 	h.sessions = newSessions(h.Sessions, h.Idle)
+	h.sessions.calls, h.sessions.unread = h.Calls, h.Unread
 	h.ended = make(chan struct{})
 	h.calls, h.cancel = context.WithCancelCause(context.Background())
 	mux := http.NewServeMux()

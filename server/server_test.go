@@ -139,7 +139,7 @@ func with(t *testing.T, name string, run method) {
 // ask has a message handled, and returns the answer.
 func (b *bench) ask(t *testing.T, message string) string {
 	t.Helper()
-	answer, _ := b.acceptText(t.Context(), b.client, []byte(message), nil)
+	answer, _ := b.accept(t.Context(), b.client, parse([]byte(message)), nil)
 	if answer == nil {
 		return ""
 	}

@@ -11,13 +11,19 @@ import (
 	"sync"
 	"time"
 
+	"mcpx/internal/tasks"
 	"mcpx/registry"
 )
 
 // sessions are the clients of the HTTP front that have said initialize.
 type sessions struct {
-	most int
-	idle time.Duration
+	most   int
+	idle   time.Duration
+	calls  int // of each in flight
+	unread int // bytes of answers
+	tasks  tasks.Group
+	ctx    context.Context // of what is told upstreams of clients that are gone
+	cancel context.CancelFunc
 
 	mu      sync.Mutex
 	byID    map[string]*session
@@ -33,6 +39,7 @@ type session struct {
 	credential [sha256.Size]byte // of who opened it; nobody else may use it
 	ctx        context.Context   // ends with the session
 	cancel     context.CancelCauseFunc
+	quota      *quota
 
 	mu       sync.Mutex
 	used     time.Time
@@ -49,27 +56,43 @@ var (
 )
 
 func newSessions(most int, idle time.Duration) *sessions {
-	return &sessions{most: most, idle: idle, byID: map[string]*session{}}
+	ctx, cancel := context.WithCancel(context.Background())
+	return &sessions{most: most, idle: idle, ctx: ctx, cancel: cancel, byID: map[string]*session{}}
 }
 
 // open starts a session for the sender of a request.
 func (s *sessions) open(server *Server, r *http.Request) (*session, error) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	n := &session{id: rand.Text(), server: server, credential: credential(r), ctx: ctx, cancel: cancel, used: time.Now()}
+	n.quota = newQuota(s.calls, s.unread)
 	n.client = server.NewClient("http-"+rand.Text()[:8], n.tell)              // logs show it; the session's id lets one in
 	context.AfterFunc(ctx, func() { n.client.cancelAll(context.Cause(ctx)) }) // what was begun does not see the end
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.byID) >= s.most {
+	if err := s.add(n); err != nil {
 		cancel(nil)
-		return nil, errTooManySessions
+		return nil, err
 	}
-	s.byID[n.id] = n
 	server.registry.Attach(n.client)
-	if s.leaving {
+	if s.isLeaving() {
 		n.leave()
 	}
 	return n, nil
+}
+
+// add makes a session one that requests can name.
+func (s *sessions) add(n *session) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.byID) >= s.most {
+		return errTooManySessions
+	}
+	s.byID[n.id] = n
+	return nil
+}
+
+func (s *sessions) isLeaving() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.leaving
 }
 
 // find is the session of a transport that a request names, if its sender may use
@@ -83,7 +106,7 @@ func (s *sessions) find(id string, older bool, r *http.Request) (n *session, don
 	if n == nil || n.credential != sender || n.isOlder() != older {
 		return nil, nil
 	}
-	return n, n.use()
+	return n, n.use() // a session's mutex is always taken after this one
 }
 
 // use counts something of the session as open until done.
@@ -106,11 +129,14 @@ func (n *session) isOlder() bool {
 	return n.older
 }
 
-// carryAnswers notes that answers come on the standing stream too.
+// carryAnswers notes that answers come on the standing stream too. What is unread
+// there is bounded by the stream: an answer that does not fit waits, and no call
+// begins meanwhile.
 func (n *session) carryAnswers() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.older = true
+	n.quota = newQuota(n.quota.most, 0)
 }
 
 // end ends a session: its calls are cancelled, its streams closed, and what was
@@ -121,23 +147,29 @@ func (s *sessions) end(n *session) {
 	delete(s.byID, n.id)
 	s.mu.Unlock()
 	if open {
-		n.end()
+		s.forget(n)
 	}
 }
 
-// end is the end of a session that nobody can find any more.
-func (n *session) end() {
+// forget ends a session that nobody can find any more.
+func (s *sessions) forget(n *session) {
 	n.client.end()
 	n.cancel(errSessionEnded)
 	n.client.gone()
 	n.listen(nil)
 	n.server.executor.Forget(n.client.id)
-	go n.server.detach(n.client)
+	s.tasks.Go(func() { n.server.detach(s.ctx, n.client) })
+}
+
+// close waits for what still runs for sessions that have ended.
+func (s *sessions) close() {
+	s.cancel()
+	s.tasks.Close()
 }
 
 // detach ends what upstreams keep for a client that is gone.
-func (s *Server) detach(c registry.Client) {
-	ctx, cancel := context.WithTimeout(context.Background(), detachTime)
+func (s *Server) detach(ctx context.Context, c registry.Client) {
+	ctx, cancel := context.WithTimeout(ctx, detachTime)
 	defer cancel()
 	s.registry.Detach(ctx, c)
 }
@@ -165,14 +197,14 @@ func (s *sessions) all() []*session {
 	return slices.Collect(maps.Values(s.byID))
 }
 
-// expire ends the sessions that nobody has used for long, until ctx ends.
-func (s *sessions) expire(ctx context.Context) {
+// expire ends the sessions that nobody has used for long, until close.
+func (s *sessions) expire() {
 	tick := time.NewTicker(max(s.idle/10, time.Second))
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-		case <-ctx.Done():
+		case <-s.ctx.Done():
 			return
 		}
 		s.mu.Lock()
@@ -185,7 +217,7 @@ func (s *sessions) expire(ctx context.Context) {
 		}
 		s.mu.Unlock()
 		for _, n := range old {
-			n.end()
+			s.forget(n)
 		}
 	}
 }
@@ -259,6 +291,7 @@ func (n *session) tell(message []byte) error {
 // its stream the client has gone.
 func (n *session) reply(answer []byte) {
 	if standing := n.stream(); standing != nil {
+		defer n.quota.hold(answer)()
 		_ = standing.Push(answer)
 	}
 }

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -10,6 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 )
+
+// streamBytes is what a client may leave unread in these tests.
+const streamBytes = usualUnread
 
 // one opens a session to look at.
 func one(t *testing.T, all *sessions) *session {
@@ -23,7 +25,7 @@ func one(t *testing.T, all *sessions) *session {
 
 // stands reports whether a stream that is opened now stays open.
 func stands(n *session) bool {
-	out := newStream(usualTimes)
+	out := newStream(usualTimes, streamBytes)
 	n.listen(out)
 	_, ended := out.take()
 	return !ended
@@ -63,11 +65,11 @@ func TestASessionOpensDuringTheEnd(t *testing.T) {
 // TestAMessageComesDuringTheEnd: it is not accepted if its answer has no stream
 // to come on any more.
 func TestAMessageComesDuringTheEnd(t *testing.T) {
-	h := &HTTP{Servers: map[string]*Server{"default": bare()}, BodyBytes: 1000, Sessions: 10, Idle: time.Hour}
+	h := &HTTP{Servers: map[string]*Server{"default": bare()}, BodyBytes: 1000, Sessions: 10, Idle: time.Hour, Unread: streamBytes}
 	handler := h.Handler()
 	n := one(t, h.sessions)
 	n.carryAnswers()
-	n.listen(newStream(usualTimes))
+	n.listen(newStream(usualTimes, streamBytes))
 	body, client := io.Pipe()
 	go func() {
 		message := request("ping", "")
@@ -91,9 +93,8 @@ func TestAMessageComesDuringTheEnd(t *testing.T) {
 func TestASessionIsFoundAsItExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := newSessions(10_000, time.Millisecond)
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		go all.expire(ctx)
+		defer all.close()
+		all.tasks.Go(all.expire)
 		r := httptest.NewRequestWithContext(t.Context(), "POST", "/mcp", nil)
 		for range 20 { // who comes first is left to chance
 			var ids []string
@@ -122,11 +123,11 @@ func TestASessionIsFoundAsItExpires(t *testing.T) {
 // gets every answer.
 func TestAnswersWaitForTheirStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &HTTP{Servers: map[string]*Server{"default": bare()}, BodyBytes: 1000, Sessions: 10, Idle: time.Hour}
+		h := &HTTP{Servers: map[string]*Server{"default": bare()}, BodyBytes: 1000, Sessions: 10, Idle: time.Hour, Unread: streamBytes}
 		handler := h.Handler()
 		n := one(t, h.sessions)
 		n.carryAnswers()
-		out := newStream(usualTimes)
+		out := newStream(usualTimes, streamBytes)
 		n.listen(out)
 		if err := n.tell(make([]byte, streamBytes)); err != nil {
 			t.Fatal(err)
@@ -140,11 +141,14 @@ func TestAnswersWaitForTheirStream(t *testing.T) {
 			synctest.Wait()
 		}
 		post()
-		out.take()
+		read, _ := out.take()
+		out.written(read)
 		synctest.Wait()
-		if got, _ := out.take(); len(got) != 1 || string(got[0]) != result("{}") {
-			t.Errorf("the stream has %q, want the answer", got)
+		read, _ = out.take()
+		if len(read) != 1 || string(read[0]) != result("{}") {
+			t.Errorf("the stream has %q, want the answer", read)
 		}
+		out.written(read)
 		if err := n.tell(make([]byte, streamBytes)); err != nil {
 			t.Fatal(err)
 		}
@@ -161,7 +165,7 @@ func TestAnswersWaitForTheirStream(t *testing.T) {
 // long as the call is under way.
 func TestACallKeepsToItsStream(t *testing.T) {
 	n := one(t, newSessions(10, time.Hour))
-	standing, own := newStream(usualTimes), newStream(usualTimes)
+	standing, own := newStream(usualTimes, streamBytes), newStream(usualTimes, streamBytes)
 	n.listen(standing)
 	c := call{client: n.client}
 	if err := own.Send(make([]byte, streamBytes)); err != nil {

@@ -13,9 +13,11 @@ import (
 // there, nil for a call that the client has cancelled; it must not wait. Where
 // start returns false nothing was done.
 func (s *Server) start(c *Client, m jsonrpc.Message, reply func(answer []byte)) (started bool) {
+	key, held := string(m.ID), new(inFlight)
 	defer func() {
 		if p := recover(); p != nil { // it costs the one call, as in safely
 			s.panicked(m.Method, p)
+			c.release(key, held)
 			reply(jsonrpc.AppendError(nil, m.ID, wireError(internalError(m.Method))))
 			started = true
 		}
@@ -28,30 +30,40 @@ func (s *Server) start(c *Client, m jsonrpc.Message, reply func(answer []byte)) 
 		return false
 	}
 	call := executor.ParseExec(p.arguments)
-	call.Request, call.Client, call.Meta, call.Progress = string(m.ID), c, p.meta, c.progress(p.meta)
-	held := new(inFlight)
-	c.hold(call.Request, held)
+	call.Request, call.Client, call.Meta, call.Progress = key, c, p.meta, c.progress(p.meta)
+	c.hold(key, held)
 	stop, ok := s.executor.Start(call, func(result, line []byte, err error) {
-		c.release(call.Request, held)
-		if errors.Is(err, errCancelled) {
-			reply(nil)
-			return
-		}
-		if err != nil {
-			result = errorResult(err.Error())
-		}
-		reply(jsonrpc.AnswerIn(line, m.ID, result))
+		c.release(key, held)
+		reply(s.execAnswer(m, result, line, err))
 	})
 	if !ok {
-		c.release(call.Request, held)
+		c.release(key, held)
+		if c.begun(held, nil) != nil { // cancelled meanwhile
+			reply(nil)
+			return true
+		}
 		return false
 	}
-	c.mu.Lock()
-	held.cancel = stop
-	cause := held.cause
-	c.mu.Unlock()
-	if cause != nil {
+	if cause := c.begun(held, stop); cause != nil {
 		stop(cause)
 	}
 	return true
+}
+
+// execAnswer is the answer to a call of exec; nil if the client has cancelled it. It
+// runs where a panic would end the process.
+func (s *Server) execAnswer(m jsonrpc.Message, result, line []byte, err error) (answer []byte) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.panicked(m.Method, p)
+			answer = jsonrpc.AppendError(nil, m.ID, wireError(internalError(m.Method)))
+		}
+	}()
+	if errors.Is(err, errCancelled) {
+		return nil
+	}
+	if err != nil {
+		result = errorResult(err.Error())
+	}
+	return jsonrpc.AnswerIn(line, m.ID, result)
 }

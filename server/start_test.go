@@ -18,14 +18,14 @@ func TestAllocationsOfACall(t *testing.T) {
 	answers := make(chan []byte, 1)
 	reply := func(answer []byte) { answers <- answer }
 	call := func() {
-		if _, due := b.acceptText(t.Context(), client, line, reply); due != begun {
+		if _, due := b.accept(t.Context(), client, parse(line), reply); due != begun {
 			t.Fatalf("due %v", due)
 		}
 		if result := rawjson.Get(<-answers, "result"); rawjson.Get(result, "isError") != nil || result == nil {
 			t.Fatalf("result %s", result)
 		}
 	}
-	if answer, _ := b.acceptText(t.Context(), client, line, nil); answer() == nil { // it waits until the upstream is ready
+	if answer, _ := b.accept(t.Context(), client, parse(line), nil); answer() == nil { // it waits until the upstream is ready
 		t.Fatal("no answer")
 	}
 	if got := testing.AllocsPerRun(500, call); got > callAllocations {
@@ -40,7 +40,7 @@ func TestAPanicCostsOneCall(t *testing.T) {
 	s.executor = nil // so that the call runs into it
 	var answers []string
 	line := []byte(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"exec","arguments":{"server_name":"one","tool_name":"echo","arguments":{}}}}`)
-	_, due := s.acceptText(t.Context(), client(s), line, func(answer []byte) { answers = append(answers, string(answer)) })
+	_, due := s.accept(t.Context(), client(s), parse(line), func(answer []byte) { answers = append(answers, string(answer)) })
 	want := `{"jsonrpc":"2.0","id":7,"error":{"code":-32603,"message":"internal error in tools/call"}}`
 	if due != begun || len(answers) != 1 || answers[0] != want {
 		t.Errorf("due %d, answers %q", due, answers)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"mcpx/internal/jsonrpc"
+	"mcpx/internal/rawjson"
 )
 
 // Stdio is the front for one client on a pair of pipes. mcp-go's own loop is
@@ -20,6 +22,8 @@ type Stdio struct {
 	In           io.Reader
 	Out          io.Writer
 	MessageBytes int           // the longest line it takes
+	Calls        int           // in flight at a time; 0: no limit
+	UnreadBytes  int           // what the client may leave unread; 0: MessageBytes
 	Timeout      time.Duration // of a request; 0: only the upstream's own limits
 }
 
@@ -41,7 +45,7 @@ func (f *Stdio) Run(ctx context.Context) error {
 	if pipe, ok := f.Out.(*os.File); ok {
 		jsonrpc.Widen(pipe, stdoutBytes)
 	}
-	out := jsonrpc.NewWriter(f.Out, f.MessageBytes)
+	out := jsonrpc.NewWriter(f.Out, cmp.Or(f.UnreadBytes, f.MessageBytes))
 	var writeErr error
 	written := make(chan struct{})
 	go func() {
@@ -51,11 +55,19 @@ func (f *Stdio) Run(ctx context.Context) error {
 
 	calls, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
-	running := newRunning()
-	client := f.Server.NewClient("stdio", out.Send)
-	f.Server.registry.Attach(client)
+	c := &stdioRun{Stdio: f, ctx: calls, out: out, running: newRunning(), quota: newQuota(f.Calls, 0), backlog: newBacklog()}
+	c.client = f.Server.NewClient("stdio", out.Send)
+	if f.Timeout == 0 {
+		c.onReply = c.reply
+	}
+	f.Server.registry.Attach(c.client)
 	ended := make(chan error, 1)
-	go func() { ended <- f.read(calls, out, client, running) }()
+	go func() { ended <- c.read() }()
+	dispatched := make(chan struct{})
+	go func() {
+		defer close(dispatched)
+		c.dispatch()
+	}()
 
 	var err error
 	select {
@@ -63,18 +75,22 @@ func (f *Stdio) Run(ctx context.Context) error {
 	case <-written:
 	case <-ctx.Done():
 	}
-	client.end()
-	drain(running, func(cause error) {
+	c.client.end()
+	drain(c.running, func(cause error) {
 		cancel(cause)
-		client.cancelAll(cause)
+		c.client.cancelAll(cause)
 	})
 	out.Close()
-	select {
-	case <-written:
-		return errors.Join(err, writeErr)
-	case <-time.After(lastTime): // the client does not read; nothing more can be told to it
-		return err
+	c.backlog.close()
+	last := time.After(lastTime)
+	for _, ended := range []chan struct{}{dispatched, written} {
+		select {
+		case <-ended:
+		case <-last: // the client does not read; nothing more can be told to it
+			return err
+		}
 	}
+	return errors.Join(err, writeErr)
 }
 
 // drain waits for the calls in flight, and cancels them when time is up.
@@ -92,21 +108,17 @@ func drain(r *running, cancel func(cause error)) {
 	}
 }
 
-// running counts the requests in flight. A WaitGroup would not do: more may come
-// while the end is waited for. The goroutine of a request that is over takes the
-// next one: its stack has grown to what a request needs, which costs a new one a
-// fifth of its time.
+// running counts the requests that are not answered. A WaitGroup would not do: more
+// may come while the end is waited for.
 type running struct {
 	idle chan struct{} // closed when the end has come and none is left
-	next chan func()   // to a goroutine that has nothing to do
 
 	mu    sync.Mutex
 	n     int
-	spare int // goroutines that have nothing to do
 	ended bool
 }
 
-func newRunning() *running { return &running{idle: make(chan struct{}), next: make(chan func())} }
+func newRunning() *running { return &running{idle: make(chan struct{})} }
 
 // add counts one more; false if the end has come.
 func (r *running) add() bool {
@@ -128,53 +140,11 @@ func (r *running) done() {
 	}
 }
 
-// run runs a request that was counted, in a goroutine of its own.
-func (r *running) run(request func()) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.spare == 0 {
-		go r.work(request)
-		return
-	}
-	r.spare--
-	r.next <- request
-}
-
-// work runs requests for as long as it is wanted.
-func (r *running) work(request func()) {
-	for wanted := true; wanted; {
-		request()
-		r.done()
-		if wanted = r.wait(); wanted {
-			request = <-r.next
-			wanted = request != nil
-		}
-	}
-}
-
-// maxSpare is how many goroutines wait for another request.
-const maxSpare = 64
-
-// wait reports whether a goroutine is to wait for another request.
-func (r *running) wait() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.ended || r.spare == maxSpare {
-		return false
-	}
-	r.spare++
-	return true
-}
-
 // end lets no more requests begin.
 func (r *running) end() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ended = true
-	for range r.spare {
-		r.next <- nil
-	}
-	r.spare = 0
 	if r.n == 0 {
 		close(r.idle)
 	}
@@ -183,90 +153,147 @@ func (r *running) end() {
 // errStopping is the cause of the end of calls that outlast the front.
 var errStopping = errors.New("mcpx is stopping; the call was cancelled")
 
+// stdioRun is one run of the front.
+type stdioRun struct {
+	*Stdio
+	ctx     context.Context // of requests; ends when those in flight have had their time
+	client  *Client
+	out     *jsonrpc.Writer
+	running *running
+	quota    *quota
+	backlog *backlog
+	onReply func(answer []byte) // reply; nil if requests have a limit of the front's own
+}
+
 // read takes the client's messages until they end, requests only until the front
 // does. Each request is answered by a goroutine of its own, so that none waits for
-// another.
-func (f *Stdio) read(ctx context.Context, out *jsonrpc.Writer, client *Client, r *running) error {
-	lines := jsonrpc.NewReader(f.In, f.MessageBytes)
-	var reply func(answer []byte)
-	if f.Timeout == 0 { // what comes by itself has no limit but the upstream's
-		reply = func(answer []byte) { f.reply(out, answer, r.done) }
-	}
+// another. When too many are in flight, or the client does not read the answers,
+// read pauses.
+func (c *stdioRun) read() error {
+	lines := jsonrpc.NewReader(c.In, c.MessageBytes)
 	for {
 		line, err := lines.Read()
 		switch {
 		case errors.Is(err, jsonrpc.ErrTooLong):
 			_ = lines.Skip() // a client may write all of it before it reads; Read has the error
-			f.send(out, jsonrpc.AppendError(nil, nil, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "Invalid request: a message is at most %d bytes (limits.message_bytes)", f.MessageBytes)))
+			c.send(jsonrpc.AppendError(nil, nil, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "Invalid request: a message is at most %d bytes (limits.message_bytes)", c.MessageBytes)))
 			continue
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
 			return err
 		}
-		if !r.add() {
-			f.late(client, line)
+		p := parse(line)
+		if !c.running.add() {
+			c.late(p)
 			continue
 		}
-		request, cancel := f.limit(ctx)
-		answer, due := f.Server.acceptText(request, client, line, reply)
 		switch {
-		case client.exited():
-			cancel()
-			r.done()
-			return nil
-		case due == begun:
-			cancel()
-		case due == later:
-			r.run(func() {
-				defer cancel()
-				f.send(out, answer())
-			})
+		case !p.wantsAnswer():
+			c.notified(p)
+			c.running.done()
+		case c.backlog.isEmpty() && c.quota.enter():
+			c.begin(p)
 		default:
-			if answer != nil {
-				f.send(out, answer())
-			}
-			cancel()
-			r.done()
+			c.backlog.add(p)
+		}
+		if c.client.exited() {
+			return nil
 		}
 	}
 }
 
+// notified takes a notification, an answer of the client, or what is neither.
+func (c *stdioRun) notified(p parsed) {
+	if p.err == nil && p.message.Method == "notifications/cancelled" && c.backlog.cancel(rawjson.Get(p.message.Params, "requestId")) {
+		c.running.done()
+		return
+	}
+	if answer, _ := c.Server.accept(c.ctx, c.client, p, nil); answer != nil {
+		c.send(answer())
+	}
+}
+
+// dispatch begins the requests of the backlog as there is room for them.
+func (c *stdioRun) dispatch() {
+	for c.backlog.wait() {
+		err := c.quota.wait(c.ctx, 0)
+		p, ok := c.backlog.first()
+		switch {
+		case err == nil && ok:
+			c.begin(p)
+		case err == nil: // it was cancelled meanwhile
+			c.quota.leave()
+		case ok:
+			c.send(jsonrpc.AppendError(nil, p.message.ID, wireError(err)))
+			c.running.done()
+		}
+	}
+}
+
+// begin begins a request that is counted and has passed the quota.
+func (c *stdioRun) begin(p parsed) {
+	ctx, cancel := c.limit()
+	answer, due := c.Server.accept(ctx, c.client, p, c.onReply)
+	switch due {
+	case begun:
+		cancel()
+	case later:
+		go func() {
+			defer c.finish()
+			defer cancel()
+			c.send(answer())
+		}()
+	default:
+		c.send(answer())
+		cancel()
+		c.finish()
+	}
+}
+
+// finish ends a request.
+func (c *stdioRun) finish() {
+	c.quota.leave()
+	c.running.done()
+}
+
 // late takes what comes when no more requests begin: calls in flight may wait for
 // an answer of the client, or be cancelled by it.
-func (f *Stdio) late(client *Client, line []byte) {
-	if m, err := jsonrpc.Parse(line); err == nil && !m.IsRequest() {
-		f.Server.Accept(context.Background(), client, m)
+func (c *stdioRun) late(p parsed) {
+	if p.err == nil && !p.message.IsRequest() {
+		c.Server.Accept(context.Background(), c.client, p.message)
 	}
 }
 
 // limit is the context of one request: within the front's own limit if it has
 // one.
-func (f *Stdio) limit(ctx context.Context) (context.Context, context.CancelFunc) {
-	if f.Timeout == 0 {
-		return ctx, func() {}
+func (c *stdioRun) limit() (context.Context, context.CancelFunc) {
+	if c.Timeout == 0 {
+		return c.ctx, func() {}
 	}
-	return context.WithTimeoutCause(ctx, f.Timeout, fmt.Errorf("no answer within %s (cli.stdio.timeout); the call was cancelled", f.Timeout))
+	return context.WithTimeoutCause(c.ctx, c.Timeout, fmt.Errorf("no answer within %s (cli.stdio.timeout); the call was cancelled", c.Timeout))
 }
 
-func (f *Stdio) send(out *jsonrpc.Writer, message []byte) {
+func (c *stdioRun) send(message []byte) {
 	if message == nil {
 		return
 	}
-	if err := out.Push(message); err != nil {
-		f.Server.log.Debug().Err(err).Msg("an answer could not be written")
+	if err := c.out.Push(message); err != nil {
+		c.Server.log.Debug().Err(err).Msg("an answer could not be written")
 	}
 }
 
-// reply is send for those who must not wait: if the client does not read, it is
-// waited for elsewhere.
-func (f *Stdio) reply(out *jsonrpc.Writer, message []byte, done func()) {
-	if message == nil || !errors.Is(out.Send(message), jsonrpc.ErrFull) {
-		done()
+// reply sends the answer of a request and ends the request. It never waits: if the
+// client does not read, a goroutine waits for that.
+func (c *stdioRun) reply(answer []byte) {
+	if answer == nil || !errors.Is(c.out.Send(answer), jsonrpc.ErrFull) {
+		c.finish()
 		return
 	}
+	release := c.quota.hold(answer)
 	go func() {
-		defer done()
-		f.send(out, message)
+		defer c.finish()
+		defer release()
+		c.send(answer)
 	}()
 }

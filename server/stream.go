@@ -15,27 +15,25 @@ import (
 // read; only the answers of the older transport do.
 type stream struct {
 	times  times
+	limit  int           // bytes that may be unread
 	signal chan struct{} // capacity 1: there is something new
 
 	mu     sync.Mutex
 	room   sync.Cond // there may be some again
 	queue  [][]byte
-	bytes  int
+	bytes  int // of what is queued, and of what is being written
 	ended  bool
 	closed bool   // the client is gone; nothing more is taken
 	start  func() // writes what is queued, as events; nil: somebody does, or nobody will
 }
-
-// streamBytes is what may be unread before messages are refused.
-const streamBytes = 64 << 20
 
 var errStreamFull = errors.New("the client does not read its stream")
 
 // errStreamClosed is returned for messages to a client that is gone.
 var errStreamClosed = errors.New("the client's stream is closed")
 
-func newStream(t times) *stream {
-	s := &stream{times: t, signal: make(chan struct{}, 1)}
+func newStream(t times, limit int) *stream {
+	s := &stream{times: t, limit: limit, signal: make(chan struct{}, 1)}
 	s.room.L = &s.mu
 	return s
 }
@@ -64,7 +62,7 @@ func (s *stream) send(message []byte) error {
 	switch {
 	case s.closed || s.ended:
 		return errStreamClosed
-	case s.bytes > 0 && s.bytes+len(message) > streamBytes:
+	case s.bytes > 0 && s.bytes+len(message) > s.limit:
 		return errStreamFull
 	}
 	s.queue = append(s.queue, message)
@@ -92,6 +90,7 @@ func (s *stream) end(last []byte) {
 	s.ended = true
 	if last != nil {
 		s.queue = append(s.queue, last)
+		s.bytes += len(last)
 	}
 	s.room.Broadcast()
 	s.notify()
@@ -104,13 +103,35 @@ func (s *stream) notify() {
 	}
 }
 
-// take returns what is queued, and whether that is all there will be.
+// pieceBytes is about how much is written at a time.
+const pieceBytes = 64 << 10
+
+// take returns the next messages to write, which count as unread until written, and
+// whether they are the last.
 func (s *stream) take() (messages [][]byte, ended bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	messages, s.queue, s.bytes = s.queue, nil, 0
-	s.room.Broadcast()
+	for size := 0; len(s.queue) > 0 && size < pieceBytes; s.queue = s.queue[1:] {
+		messages = append(messages, s.queue[0])
+		size += len(s.queue[0])
+		s.queue[0] = nil
+	}
+	if len(s.queue) > 0 {
+		s.notify()
+		return messages, false
+	}
+	s.queue = nil
 	return messages, s.ended
+}
+
+// written makes room for others.
+func (s *stream) written(messages [][]byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range messages {
+		s.bytes -= len(m)
+	}
+	s.room.Broadcast()
 }
 
 func (s *stream) close() {
@@ -174,6 +195,7 @@ func (s *stream) serve(out *eventWriter, r *http.Request) {
 		if out.events(messages) != nil || ended {
 			return
 		}
+		s.written(messages)
 	}
 }
 

@@ -136,6 +136,8 @@ func (a *App) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error
 		In:           in,
 		Out:          out,
 		MessageBytes: a.Config.Limits.MessageBytes,
+		Calls:        a.Config.Limits.CallsPerClient,
+		UnreadBytes:  a.Config.Limits.UnreadBytes,
 		Timeout:      a.Config.Stdio.Timeout,
 	}
 	return a.With(ctx, front.Run)

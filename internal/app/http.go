@@ -62,6 +62,8 @@ func (h *HTTP) Serve(ctx context.Context, stderr io.Writer) error {
 		BodyBytes: c.Limits.BodyBytes,
 		Sessions:  c.Limits.Sessions,
 		Idle:      c.Limits.SessionIdle,
+		Calls:     c.Limits.CallsPerClient,
+		Unread:    c.Limits.UnreadBytes,
 		Stateless: h.options.Stateless,
 	}
 	s.warn(c)

@@ -1,0 +1,204 @@
+package e2e
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"mcpx/internal/mcptest"
+)
+
+// unreadLimits are small, so that a client reaches them quickly.
+var unreadLimits = map[string]any{"result_tokens": 0, "calls_per_client": 32, "unread_bytes": 1 << 20}
+
+// stalled waits until a counter has stood still for half a second.
+func stalled(t *testing.T, count *atomic.Int64) {
+	t.Helper()
+	last, same := int64(-1), 0
+	settled(t, "the counter stands still", func() (string, bool) {
+		now := count.Load()
+		if same++; now != last {
+			last, same = now, 0
+		}
+		return fmt.Sprint(now), same == 25
+	})
+}
+
+// TestUnreadAnswers: a client on stdio writes many calls and reads nothing. mcpx
+// stops reading, holds little, and answers all of them once the client reads.
+func TestUnreadAnswers(t *testing.T) {
+	const calls, size = 12_000, 10_000
+	p := start(t, map[string]any{"mcpServers": map[string]any{"a": mcptest.Upstream(t)}, "limits": unreadLimits}, options{deaf: true})
+	p.send("0", "initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"e2e","version":"1"}}`)
+	var written atomic.Int64
+	var writing sync.WaitGroup
+	writing.Go(func() {
+		for i := range calls {
+			line := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":%s}`, i+1, execParams("a", "large", fmt.Sprintf(`{"bytes":%d}`, size)))
+			if _, err := io.WriteString(p.stdin, line+"\n"); err != nil {
+				t.Error(err)
+				return
+			}
+			written.Add(1)
+		}
+	})
+	stalled(t, &written)
+	if n := written.Load(); n == calls {
+		t.Error("mcpx has read all calls, though no answer was read")
+	}
+	answers := map[string]int{}
+	lines := bufio.NewReader(p.out)
+	for range calls + 1 {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			t.Fatalf("after %d answers: %v", len(answers), err)
+		}
+		m := parse(line)
+		answers[string(m.ID)]++
+		if string(m.ID) != "0" && len(textOf(t, string(m.Result), false)) != size {
+			t.Fatalf("answer %s: %s", m.ID, clip(line))
+		}
+	}
+	writing.Wait()
+	if len(answers) != calls+1 {
+		t.Errorf("%d of %d requests were answered", len(answers), calls+1)
+	}
+	if peak := p.peakMiB(); peak > hostileMiB && !race {
+		t.Errorf("mcpx took %d MiB, want %d at most", peak, hostileMiB)
+	}
+	p.wantCode = anyCode
+	_ = p.stdin.Close()
+	_, _ = io.Copy(io.Discard, p.out)
+}
+
+// TestUnreadAnswersOfLegacySSE: the same for a client of the legacy transport that
+// does not read its stream. Its posts wait until it does.
+func TestUnreadAnswersOfLegacySSE(t *testing.T) {
+	const calls, size = 150, 1_000_000
+	s := serveHTTP(t, map[string]any{"mcpServers": map[string]any{"a": mcptest.Upstream(t)}, "limits": unreadLimits}, options{})
+	answer, err := s.http.Get(s.url + "/sse")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	lines := bufio.NewReader(answer.Body)
+	next := func() string {
+		for {
+			line, err := lines.ReadString('\n')
+			if err != nil {
+				t.Fatal(err)
+			}
+			if data, ok := strings.CutPrefix(line, "data: "); ok {
+				return strings.TrimSpace(data)
+			}
+		}
+	}
+	c := s.caller(next())
+	c.tell(initializeLine("2024-11-05", "{}"))
+	next()
+	c.tell(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	var accepted atomic.Int64
+	var posting sync.WaitGroup
+	for range calls {
+		posting.Go(func() {
+			x := c.ask("tools/call", execParams("a", "large", fmt.Sprintf(`{"bytes":%d}`, size)))
+			x.waitEnd()
+			if x.status != http.StatusAccepted {
+				t.Errorf("status %d, %s", x.status, x.body)
+			}
+			accepted.Add(1)
+		})
+	}
+	stalled(t, &accepted)
+	if n := accepted.Load(); n == calls {
+		t.Error("mcpx has accepted all calls, though no answer was read")
+	}
+	answers := map[string]int{}
+	for range calls {
+		m := parse(next())
+		answers[string(m.ID)]++
+		if len(textOf(t, string(m.Result), false)) != size {
+			t.Fatalf("answer %s: %s", m.ID, clip(m.line))
+		}
+	}
+	posting.Wait()
+	if len(answers) != calls {
+		t.Errorf("%d of %d calls were answered", len(answers), calls)
+	}
+	if peak := s.peakMiB(); peak > hostileMiB && !race {
+		t.Errorf("mcpx took %d MiB, want %d at most", peak, hostileMiB)
+	}
+}
+
+// TestTooManyCalls: a call beyond limits.calls_per_client of a session is answered
+// with 429 over HTTP; other sessions, and the client's own messages that are no
+// calls, are not concerned.
+func TestTooManyCalls(t *testing.T) {
+	t.Parallel()
+	s := serveHTTP(t, map[string]any{"mcpServers": map[string]any{"a": mcptest.Upstream(t, "-full")}, "limits": map[string]any{"calls_per_client": 3}}, options{})
+	c, other := s.client("/mcp"), s.client("/mcp")
+	var waiting []*exchange
+	for range 3 {
+		x := c.ask("tools/call", execParams("a", "ask", `{"method":"roots/list"}`))
+		x.next(0) // its question
+		waiting = append(waiting, x)
+	}
+	x := c.ask("tools/call", execParams("a", "pid", ""))
+	x.waitEnd()
+	if x.status != http.StatusTooManyRequests || x.header.Get("Retry-After") == "" || !strings.Contains(x.body, "limits.calls_per_client") {
+		t.Errorf("status %d, Retry-After %q, %s", x.status, x.header.Get("Retry-After"), x.body)
+	}
+	other.exec("a", "pid", "")
+	c.tell(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"roots":[]}}`, waiting[0].next(0).ID))
+	waiting[0].answer()
+	c.exec("a", "pid", "")
+	for _, x := range waiting[1:] {
+		c.tell(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"roots":[]}}`, x.next(0).ID))
+		x.answer()
+	}
+}
+
+// TestAnswersToQuestionsAreRead: a client on stdio has as many calls in flight as it
+// may, each waits for an answer of the client, and more calls are written. The
+// answers are read all the same, and a call that waits can be cancelled.
+func TestAnswersToQuestionsAreRead(t *testing.T) {
+	t.Parallel()
+	const most = 4
+	p := start(t, map[string]any{"mcpServers": map[string]any{"a": mcptest.Upstream(t, "-full", "-count-calls")}, "limits": map[string]any{"calls_per_client": most}}, options{})
+	p.initializeAs("2025-11-25", allCapabilities)
+	var asking, after []string
+	for range most {
+		asking = append(asking, p.nextID())
+		p.send(asking[len(asking)-1], "tools/call", execParams("a", "ask", `{"method":"roots/list"}`))
+	}
+	questions := p.waitTold("roots/list", most)
+	for range 2 * most {
+		after = append(after, p.nextID())
+		p.send(after[len(after)-1], "tools/call", execParams("a", "calls", ""))
+	}
+	cancelled := after[0]
+	p.notify("notifications/cancelled", fmt.Sprintf(`{"requestId":%s}`, cancelled))
+	for _, q := range questions {
+		p.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"roots":[]}}`, q.ID))
+	}
+	for _, id := range asking {
+		textOf(t, string(p.answer(id).Result), false)
+	}
+	seen := map[string]bool{}
+	for _, id := range after[1:] {
+		seen[textOf(t, string(p.answer(id).Result), false)] = true
+	}
+	if want := fmt.Sprint(most + len(after) - 1); !seen[want] || len(seen) != len(after)-1 {
+		t.Errorf("the upstream counted %v, want %s at last: the cancelled call must not reach it", seen, want)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.answers[cancelled]) > 0 {
+		t.Error("the cancelled call was answered")
+	}
+}
