@@ -18,6 +18,8 @@ type clients struct {
 	listeners  map[string]Client                   // they are told things, but never asked
 	levels     map[string]string                   // of logging, by client
 	subscribed map[string]map[string]*subscription // by scope of a session and URI
+
+	subscriptions map[string]int // of each client that has any
 }
 
 // announcePause gathers the changes of lists before clients hear of them: at the

@@ -46,7 +46,7 @@ func New(profile *config.Profile, o Options) *Registry {
 		log:         o.Log,
 		supervisors: map[string]*supervisor{},
 		changed:     newChanges(),
-		clients:     clients{attached: map[string]Client{}, listeners: map[string]Client{}, levels: map[string]string{}, subscribed: map[string]map[string]*subscription{}},
+		clients:     clients{attached: map[string]Client{}, listeners: map[string]Client{}, levels: map[string]string{}, subscribed: map[string]map[string]*subscription{}, subscriptions: map[string]int{}},
 		isolated:    isolated{sessions: map[owner]*private{}},
 	}
 	r.ctx, r.stop = context.WithCancel(context.Background())

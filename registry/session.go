@@ -32,7 +32,7 @@ type Session struct {
 	modern *modern         // of an upstream that speaks 2026-07-28; nil for all others
 	ctx    context.Context // ends with the session
 	cancel context.CancelFunc
-	tasks  tasks.Group // what runs for the session; Close waits for it
+	tasks  tasks.Group            // what runs for the session; Close waits for it
 	level  atomic.Pointer[string] // the log level it was told last
 
 	leveling chan struct{} // holds one while it is told a log level

@@ -25,21 +25,32 @@ type subscription struct {
 // errNoStream is of a client that would never hear of an update.
 var errNoStream = jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "resources/subscribe needs a session: without one there is no stream to tell of updates on")
 
+// What one client may subscribe to.
+const (
+	maxSubscriptions = 1000
+	maxURI           = 8 << 10 // bytes
+)
+
+var (
+	errTooManySubscriptions = jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "a client can subscribe to %d resources; unsubscribe from some first", maxSubscriptions)
+	errLongURI              = jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the URI of a subscription has at most %d bytes", maxURI)
+)
+
 // Subscribe makes a client hear of updates of a resource, which it knows by the
 // URI known. The upstream is asked only for the first of its subscribers.
 func (r *Registry) Subscribe(ctx context.Context, c Client, server, uri, known string) error {
+	if len(uri) > maxURI {
+		return errLongURI
+	}
 	scope := r.scope(server, c)
 	s := r.clients.subscription(scope, uri)
 	defer r.clients.release(scope, uri, s)
 	return r.inTurn(ctx, server, s, func() error {
-		again, ok := r.clients.join(s, c, known) // before the upstream is asked: it may have news at once
-		switch {
-		case !ok:
-			return errNoStream
-		case s.made.Load():
-			return nil
+		again, err := r.clients.join(s, c, known) // before the upstream is asked: it may have news at once
+		if err != nil || s.made.Load() {
+			return err
 		}
-		_, err := r.Call(ctx, server, Request{Method: "resources/subscribe", Params: uriParams(uri), Meta: []byte("{}"), Client: c})
+		_, err = r.Call(ctx, server, Request{Method: "resources/subscribe", Params: uriParams(uri), Meta: []byte("{}"), Client: c})
 		switch {
 		case err == nil:
 			s.made.Store(true)
@@ -180,26 +191,38 @@ func (c *clients) release(scope, uri string, s *subscription) {
 	}
 }
 
-// join adds a subscriber, and reports whether it was one. It is not ok for one
-// that could not be told, or has just left.
-func (c *clients) join(s *subscription, client Client, known string) (again, ok bool) {
+// join adds a subscriber, and reports whether it was one. It fails for a client
+// that could not be told, or has just left, or has too many subscriptions.
+func (c *clients) join(s *subscription, client Client, known string) (again bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.find(client.ID()) == nil {
-		return false, false
+	id := client.ID()
+	_, again = s.known[id]
+	switch {
+	case c.find(id) == nil:
+		return again, errNoStream
+	case !again && c.subscriptions[id] >= maxSubscriptions:
+		return again, errTooManySubscriptions
+	case !again:
+		c.subscriptions[id]++
 	}
-	_, again = s.known[client.ID()]
-	s.known[client.ID()] = known
-	return again, true
+	s.known[id] = known
+	return again, nil
 }
 
 // leave takes a subscriber out, and reports whether it was one.
 func (c *clients) leave(s *subscription, client Client) (was bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_, was = s.known[client.ID()]
-	delete(s.known, client.ID())
-	return was
+	id := client.ID()
+	if _, was = s.known[id]; !was {
+		return false
+	}
+	delete(s.known, id)
+	if c.subscriptions[id]--; c.subscriptions[id] == 0 {
+		delete(c.subscriptions, id)
+	}
+	return true
 }
 
 func (c *clients) isWanted(s *subscription) bool {

@@ -42,11 +42,11 @@ type HTTP struct {
 	handler   http.Handler
 	answering tasks.Group                   // answers of the older transport
 	views     map[string]map[string]*Server // of each schema, by how tools are shown
-	times    times                         // what clients get for their part; zero: the usual
-	sessions *sessions
-	ended    chan struct{}   // closed when no more is served
-	calls    context.Context // ends when those in flight have had their time
-	cancel   context.CancelCauseFunc
+	times     times                         // what clients get for their part; zero: the usual
+	sessions  *sessions
+	ended     chan struct{}   // closed when no more is served
+	calls     context.Context // ends when those in flight have had their time
+	cancel    context.CancelCauseFunc
 }
 
 const usualUnread = 64 << 20

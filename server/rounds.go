@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,8 +29,12 @@ type rounds struct {
 // not look for it in others.
 var asking = map[string]bool{"tools/call": true, "prompts/get": true, "resources/read": true}
 
-// parkTime is how long a client may think.
-const parkTime = 10 * time.Minute
+// What is parked.
+const (
+	parkTime       = 10 * time.Minute // how long a client may think
+	maxParked      = 1000             // calls in all
+	maxOwnerParked = 100              // calls of one owner
+)
 
 // round is one call that may take several rounds.
 type round struct {
@@ -41,6 +47,7 @@ type round struct {
 	stream atomic.Pointer[roundStream]
 
 	waiting map[string]ask // asked in the last round, by key
+	late    *time.Timer    // ends it if the client does not come back
 }
 
 // roundStream is where the client hears of a call in one of its rounds.
@@ -82,23 +89,30 @@ func (r *rounds) run(ctx context.Context, c *Client, m jsonrpc.Message, call fun
 	}
 	stop := context.AfterFunc(ctx, func() { p.cancel(context.Cause(ctx)) })
 	defer stop()
-	select {
-	case o := <-p.result:
-		return o.result, o.err
-	case a := <-p.asks:
-		return r.park(p, a), nil
+	for {
+		select {
+		case o := <-p.result:
+			return o.result, o.err
+		case a := <-p.asks:
+			if result := r.park(p, a); result != nil {
+				return result, nil
+			}
+			a.answer <- nil
+		}
 	}
 }
 
+// streamOf is where the client hears of a call. It keeps nothing of the request's
+// memory.
 func streamOf(c *Client, m jsonrpc.Message) *roundStream {
-	return &roundStream{c.send, rawjson.Get(rawjson.Get(m.Params, "_meta"), "progressToken")}
+	return &roundStream{c.send, slices.Clone(rawjson.Get(rawjson.Get(m.Params, "_meta"), "progressToken"))}
 }
 
 // newRound starts a call. It goes on when the request that started it is answered:
 // the client then hears of it by the request with which it came back.
 func newRound(ctx context.Context, c *Client, m jsonrpc.Message, call func(ctx context.Context) ([]byte, error)) *round {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	p := &round{owner: c.owner, method: m.Method, asks: make(chan ask), result: make(chan outcome, 1), over: make(chan struct{}), cancel: cancel}
+	p := &round{owner: c.owner, method: strings.Clone(m.Method), asks: make(chan ask), result: make(chan outcome, 1), over: make(chan struct{}), cancel: cancel}
 	p.stream.Store(streamOf(c, m))
 	c.send = func(message []byte) error { return p.stream.Load().send(message) }
 	c.token = func() []byte { return p.stream.Load().token }
@@ -134,24 +148,42 @@ func (p *round) ask(ctx context.Context, method string, params []byte) ([]byte, 
 }
 
 // park keeps a call until its client comes back, and says what is needed. Asks
-// that come meanwhile wait for the round after.
+// that come meanwhile wait for the round after. It returns nil if too many calls
+// are parked.
 func (r *rounds) park(p *round, a ask) []byte {
 	const key = "input"
-	p.waiting = map[string]ask{key: a}
 	state := rand.Text()
+	p.waiting = map[string]ask{key: a}
+	if !r.add(state, p) {
+		return nil
+	}
+	request := rawjson.AppendMember(rawjson.AppendString([]byte(`{"method":`), a.method), "params", rawjson.OrObject(a.params)) // go-sdk's client cannot read one without
+	requests := rawjson.With([]byte("{}"), key, append(request, '}'))
+	result := rawjson.AppendMember([]byte(`{"resultType":"input_required"`), "inputRequests", requests)
+	return append(rawjson.AppendMember(result, "requestState", rawjson.AppendString(nil, state)), '}')
+}
+
+// add parks a call until its time is up; false if there are too many.
+func (r *rounds) add(state string, p *round) bool {
 	r.mu.Lock()
+	defer r.mu.Unlock()
+	own := 0
+	for _, other := range r.parked {
+		if other.owner == p.owner {
+			own++
+		}
+	}
+	if len(r.parked) >= maxParked || own >= maxOwnerParked {
+		return false
+	}
 	r.parked[state] = p
-	r.mu.Unlock()
-	time.AfterFunc(parkTime, func() {
+	p.late = time.AfterFunc(parkTime, func() {
 		if late := r.take(state, p.owner, p.method); late != nil {
 			late.resume(nil)
 			late.cancel(fmt.Errorf("the client did not come back within %s", parkTime))
 		}
 	})
-	request := rawjson.AppendMember(rawjson.AppendString([]byte(`{"method":`), a.method), "params", rawjson.OrObject(a.params)) // go-sdk's client cannot read one without
-	requests := rawjson.With([]byte("{}"), key, append(request, '}'))
-	result := rawjson.AppendMember([]byte(`{"resultType":"input_required"`), "inputRequests", requests)
-	return append(rawjson.AppendMember(result, "requestState", rawjson.AppendString(nil, state)), '}')
+	return true
 }
 
 // take takes a parked call of that owner, nil if there is none.
@@ -168,6 +200,7 @@ func (r *rounds) take(state, owner, method string) *round {
 
 // resume hands out the client's answers, nil where there is none.
 func (p *round) resume(responses []byte) {
+	p.late.Stop()
 	for key, a := range p.waiting {
 		a.answer <- rawjson.Get(responses, key)
 	}

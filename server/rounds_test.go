@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"strings"
@@ -89,5 +90,66 @@ func TestARoundHasItsOwnStream(t *testing.T) {
 		if got := strings.Join(sent[round], "\n"); got != want {
 			t.Errorf("round %d has\n%s\nwant\n%s", round+1, got, want)
 		}
+	}
+}
+
+// TestParkedCallsAreBounded: an owner can park so many calls, all of them together
+// so many. Whoever asks for one more is told that the client did not answer, and a
+// call that goes on leaves nothing behind.
+func TestParkedCallsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &rounds{parked: map[string]*round{}}
+		park := func(owner string) (state []byte) {
+			c := newClient(owner, true, func([]byte) error { return nil })
+			result, err := r.run(t.Context(), c, jsonrpc.Message{Method: "tools/call", Params: []byte("{}")}, func(ctx context.Context) ([]byte, error) {
+				return c.ask(ctx, "roots/list", nil)
+			})
+			if err != nil && !strings.Contains(err.Error(), "did not answer") {
+				t.Fatal(err)
+			}
+			return rawjson.Get(result, "requestState")
+		}
+		for i := range maxParked + 10 {
+			owner := fmt.Sprint("owner ", i/maxOwnerParked)
+			if parked := park(owner) != nil; parked != (i < maxParked) {
+				t.Fatalf("call %d: parked is %v", i, parked)
+			}
+		}
+		back := func(owner string) {
+			for state, p := range r.parked {
+				if p.owner == owner {
+					c := newClient(owner, true, func([]byte) error { return nil })
+					params := fmt.Appendf(nil, `{"requestState":%q,"inputResponses":{"input":{}}}`, state)
+					if _, err := r.run(t.Context(), c, jsonrpc.Message{Method: "tools/call", Params: params}, nil); err != nil {
+						t.Fatal(err)
+					}
+					return
+				}
+			}
+		}
+		back("owner 0")
+		if park("owner 1") != nil {
+			t.Error("an owner has parked more than its share")
+		}
+		if park("owner 0") == nil {
+			t.Error("there is room again, but a call is not parked")
+		}
+		time.Sleep(parkTime)
+		synctest.Wait()
+		if len(r.parked) > 0 {
+			t.Errorf("%d calls are parked for ever", len(r.parked))
+		}
+	})
+}
+
+// TestAParkedCallKeepsNoRequest: what is kept of a call between its rounds is not
+// the body of the request, which may be large.
+func TestAParkedCallKeepsNoRequest(t *testing.T) {
+	body := []byte(`{"method":"tools/call","_meta":{"progressToken":"a"}}`)
+	m := jsonrpc.Message{Method: "tools/call", Params: body}
+	p := newRound(t.Context(), newClient("one", true, nil), m, func(context.Context) ([]byte, error) { return nil, nil })
+	copy(body, bytes.Repeat([]byte("x"), len(body)))
+	if got := string(p.stream.Load().token); got != `"a"` {
+		t.Errorf("the token is now %s", got)
 	}
 }

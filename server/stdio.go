@@ -160,7 +160,7 @@ type stdioRun struct {
 	client  *Client
 	out     *jsonrpc.Writer
 	running *running
-	quota    *quota
+	quota   *quota
 	backlog *backlog
 	onReply func(answer []byte) // reply; nil if requests have a limit of the front's own
 }

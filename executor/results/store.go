@@ -18,6 +18,7 @@ const (
 	maxBytes       = 64 << 20
 	maxClientBytes = 16 << 20
 	lifetime       = 30 * time.Minute
+	maxClients     = 10_000
 )
 
 // Store holds the texts that were cut, each for the client that got the result.
@@ -27,6 +28,7 @@ type Store struct {
 	mu      sync.Mutex
 	texts   *list.List // of *entry, the one not used for longest first
 	clients map[string]*client
+	floor   int // numbers up to here may have been given out to clients that are forgotten
 	bytes   int
 }
 
@@ -71,7 +73,8 @@ func (s *Store) save(name, content string) string {
 	s.expire()
 	c, ok := s.clients[name]
 	if !ok {
-		c = &client{texts: map[string]*list.Element{}}
+		s.makeRoom()
+		c = &client{texts: map[string]*list.Element{}, last: s.floor}
 		s.clients[name] = c
 	}
 	c.last++
@@ -87,6 +90,38 @@ func (s *Store) save(name, content string) string {
 		s.drop(s.texts.Front())
 	}
 	return id
+}
+
+// makeRoom forgets clients when there are too many: those without texts, or else
+// some of those whose texts were not used for longest. Nobody says when a client
+// without a session is gone. Numbers that were given out are not given out again.
+func (s *Store) makeRoom() {
+	if len(s.clients) < maxClients {
+		return
+	}
+	if len(s.clients) == s.withTexts() {
+		for range maxClients / 10 {
+			for _, e := range s.clients[s.texts.Front().Value.(*entry).client].texts {
+				s.drop(e)
+			}
+		}
+	}
+	for name, c := range s.clients {
+		if len(c.texts) == 0 {
+			s.floor = max(s.floor, c.last)
+			delete(s.clients, name)
+		}
+	}
+}
+
+// withTexts counts the clients that have texts.
+func (s *Store) withTexts() (n int) {
+	for _, c := range s.clients {
+		if len(c.texts) > 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // load returns a text of a client, which counts as using it.

@@ -1,6 +1,8 @@
 package results
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -126,4 +128,31 @@ func TestStoreFromManyGoroutines(t *testing.T) {
 	if s.bytes != 0 || s.texts.Len() != 0 {
 		t.Errorf("%d bytes in %d texts are left", s.bytes, s.texts.Len())
 	}
+}
+
+// TestClientsAreBounded: senders without a session come and go unnoticed. What is
+// kept of them is bounded, and no id ever means another text.
+func TestClientsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(1000)
+		for range 5 {
+			s.save("first", "text")
+		}
+		time.Sleep(lifetime)
+		for i := range 3 * maxClients {
+			s.save(fmt.Sprint("sender ", i), "text")
+			if i == maxClients {
+				time.Sleep(lifetime) // those so far have no texts any more
+			}
+		}
+		if len(s.clients) > maxClients {
+			t.Errorf("%d clients are kept, want %d at most", len(s.clients), maxClients)
+		}
+		if id := s.save("first", "another text"); slices.Contains([]string{"r1", "r2", "r3", "r4", "r5"}, id) {
+			t.Errorf("id %s is given out again", id)
+		}
+		if s.texts.Len() > maxClients || s.bytes > maxClients*len("another text") {
+			t.Errorf("%d texts of %d bytes are kept", s.texts.Len(), s.bytes)
+		}
+	})
 }
