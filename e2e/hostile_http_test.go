@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bytes"
 	"compress/gzip"
 	"fmt"
 	"io"
@@ -122,5 +123,40 @@ func TestHostileRemotes(t *testing.T) {
 				t.Errorf("got\n%s\nwant\n%s", clip(got), c.want)
 			}
 		})
+	}
+}
+
+// TestManyLargeAnswers: the answers of one remote upstream that are read at the same
+// time are bounded together, however many calls are in flight.
+func TestManyLargeAnswers(t *testing.T) {
+	const calls, most = 24, 512 // MiB; each answer would take 64 and more
+	var bomb bytes.Buffer
+	z := gzip.NewWriter(&bomb)
+	_, _ = io.WriteString(z, `{"jsonrpc":"2.0","result":{"text":"`)
+	for range 80 << 20 >> 16 {
+		_, _ = z.Write(bytes.Repeat([]byte("x"), 1<<16))
+	}
+	_ = z.Close()
+	bad := remoteUpstream(t, func(w http.ResponseWriter, _ *http.Request, _ string) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Encoding", "gzip")
+		_, _ = w.Write(bomb.Bytes())
+	})
+	p := start(t, map[string]any{"mcpServers": map[string]any{"bad": map[string]any{"url": bad}}}, options{})
+	p.initialize()
+	var ids []string
+	for range calls {
+		ids = append(ids, p.nextID())
+		p.send(ids[len(ids)-1], "tools/call", execParams("bad", "go", "{}"))
+	}
+	for _, id := range ids {
+		if got := textOf(t, string(p.answer(id).Result), true); !strings.Contains(got, "its answer has more than 67108864 bytes (limits.message_bytes)") {
+			t.Fatalf("got %s", clip(got))
+		}
+	}
+	peak := p.peakMiB()
+	t.Logf("%d answers at once: %d MiB", calls, peak)
+	if peak > most && !race {
+		t.Errorf("mcpx took %d MiB, want %d at most", peak, most)
 	}
 }

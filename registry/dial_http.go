@@ -24,6 +24,7 @@ type httpLink struct {
 	client *http.Client
 	log    zerolog.Logger
 	limit  int // bytes of a message
+	intake *intake
 
 	fallback bool // it may turn out to speak the older transport
 
@@ -52,6 +53,7 @@ type delivery struct {
 // What a connection to a remote upstream gets.
 const (
 	httpQueue      = 1024 // messages that wait to be sent
+	httpIncoming   = 64   // messages that wait to be handled
 	httpPool       = 100  // idle connections to one upstream
 	httpNoteTime   = 30 * time.Second
 	httpRetryTime  = 5 * time.Second // between attempts to listen, if the upstream does not say
@@ -73,10 +75,10 @@ func dialHTTP(_ context.Context, c *config.Upstream, o Options, log zerolog.Logg
 func newHTTPLink(c *config.Upstream, o Options, log zerolog.Logger) *httpLink {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	return &httpLink{
-		config: c, log: log, limit: o.MessageBytes, ctx: ctx, cancel: cancel,
+		config: c, log: log, limit: o.MessageBytes, intake: o.intake, ctx: ctx, cancel: cancel,
 		client:   &http.Client{Transport: newTransport(), CheckRedirect: sameHost},
 		outgoing: make(chan []byte, httpQueue),
-		incoming: make(chan delivery, httpQueue),
+		incoming: make(chan delivery, httpIncoming),
 		posts:    map[string]context.CancelFunc{},
 	}
 }

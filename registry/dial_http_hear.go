@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
 	"time"
@@ -27,7 +26,9 @@ func (l *httpLink) take(ctx context.Context, answer *http.Response, id []byte) e
 	case answer.StatusCode == http.StatusAccepted, id == nil:
 		return nil
 	}
-	text, err := io.ReadAll(io.LimitReader(answer.Body, int64(l.limit)+1))
+	memory := l.intake.reserve(ctx)
+	defer memory.release()
+	text, err := memory.readAll(answer.Body, l.limit, int(min(answer.ContentLength, int64(l.limit))))
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w: its answer could not be read: %w", errBroken, err)
@@ -94,7 +95,7 @@ func (l *httpLink) stand() {
 				l.missed()
 			}
 			broke = false
-			err = readEvents(answer.Body, l.limit, &at, func(_ string, data []byte) { l.receive(data, nil) })
+			err = l.readEvents(l.ctx, answer.Body, &at, func(_ string, data []byte) { l.receive(data, nil) })
 		case before && isPassing(answer.StatusCode):
 			err = errors.New(answer.Status)
 		case before && at.id != "": // it may know no more of that event, or of the session

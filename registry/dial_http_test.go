@@ -333,17 +333,18 @@ func TestAnEndpointElsewhereIsRefused(t *testing.T) {
 }
 
 func TestReadEvents(t *testing.T) {
+	limits := eventLimits{1000, func(int) error { return nil }}
 	var got []string
 	collect := func(name string, data []byte) { got = append(got, name+"="+string(data)) }
 	input := ": comment\n\nevent: endpoint\r\ndata: /x\r\n\r\ndata: a\ndata: b\nid: 5\n\nevent: empty\n\ndata:tight\n\ndata: unfinished"
-	if err := readEvents(strings.NewReader(input), 1000, &place{}, collect); err != nil {
+	if err := readEvents(strings.NewReader(input), limits, &place{}, collect); err != nil {
 		t.Fatal(err)
 	}
 	if want := "endpoint=/x|=a\nb|=tight"; strings.Join(got, "|") != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	for _, endless := range []string{"data: " + strings.Repeat("x", 5000), strings.Repeat("data: "+strings.Repeat("x", 600)+"\n", 5)} {
-		if err := readEvents(strings.NewReader(endless), 1000, &place{}, collect); err == nil {
+		if err := readEvents(strings.NewReader(endless), limits, &place{}, collect); err == nil {
 			t.Error("an endless event is read")
 		}
 	}

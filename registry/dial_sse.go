@@ -78,7 +78,7 @@ func (l *httpLink) openSSE(ctx context.Context) error {
 	endpoint := make(chan string, 1)
 	l.running.Go(func() {
 		defer func() { _ = answer.Body.Close() }()
-		err := readEvents(answer.Body, l.limit, &place{}, func(name string, data []byte) {
+		err := l.readEvents(l.ctx, answer.Body, &place{}, func(name string, data []byte) {
 			if name != "endpoint" {
 				l.receive(data, nil)
 				return

@@ -28,6 +28,7 @@ type stdioLink struct {
 	redact  func(text string) string
 	limit   int
 	stray   sync.Once // warns of the first line that is no message
+	cancel  context.CancelFunc
 	close   func()
 }
 
@@ -69,6 +70,8 @@ func dialStdio(_ context.Context, c *config.Upstream, o Options, log zerolog.Log
 		redact:  c.Redact,
 		limit:   o.MessageBytes,
 	}
+	ctx, cancel := context.WithCancel(context.Background())
+	l.out.Reserve, l.cancel = o.intake.reserve(ctx).grow, cancel
 	l.close = sync.OnceFunc(l.shut)
 	go l.stderr.drain(stderr.ours)
 	go func() {
@@ -101,6 +104,9 @@ func (l *stdioLink) Send(message []byte) error {
 func (l *stdioLink) Receive() (message, of []byte, err error) {
 	for {
 		line, err := l.out.Read()
+		if err != nil {
+			_ = l.out.Reserve(0) // of a message that broke off
+		}
 		switch {
 		case errors.Is(err, jsonrpc.ErrTooLong):
 			return nil, nil, &failure{reason: fmt.Sprintf("sent a message of more than %d bytes (limits.message_bytes)", l.limit)}
@@ -147,6 +153,7 @@ func (l *stdioLink) shut() {
 	l.process.tree.remember() // while parents still tell whose their children are
 	l.in.Close()              // and with it the child's stdin, once what is queued is written
 	l.process.stop(func() { _ = l.stdin.Close() })
+	l.cancel()
 	_ = l.stdout.Close()
 	l.stderr.stop(0)
 }

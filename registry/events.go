@@ -3,6 +3,7 @@ package registry
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -19,16 +20,28 @@ import (
 // errTooLong is of a stream that is not worth reading on.
 var errTooLong = errors.New("has more than")
 
-// readEvents reads server-sent events until they end, each of at most limit
-// bytes. Those without data are left out. The data is memory of its own. Where the
-// reader is then, is noted in at.
-func readEvents(r io.Reader, limit int, at *place, event func(name string, data []byte)) error {
+// readEvents reads the events of a stream within the bounds of the link.
+func (l *httpLink) readEvents(ctx context.Context, r io.Reader, at *place, event func(name string, data []byte)) error {
+	memory := l.intake.reserve(ctx)
+	defer memory.release()
+	return readEvents(r, eventLimits{l.limit, memory.grow}, at, event)
+}
+
+// eventLimits are the bounds of a stream of events.
+type eventLimits struct {
+	bytes   int                  // of one event
+	reserve func(size int) error // is called before an event takes that much memory, and with 0 when it was handed on
+}
+
+// readEvents reads server-sent events until they end. Those without data are left
+// out. The data is memory of its own. at is where the reader is then.
+func readEvents(r io.Reader, limits eventLimits, at *place, event func(name string, data []byte)) error {
 	lines := bufio.NewReaderSize(r, 1<<16)
 	var name string
 	var data []byte
 	id := at.id
 	for {
-		line, err := readEventLine(lines, limit)
+		line, err := readEventLine(lines, limits, len(data))
 		if err != nil {
 			if errors.Is(err, io.EOF) {
 				return nil
@@ -43,6 +56,7 @@ func readEvents(r io.Reader, limit int, at *place, event func(name string, data 
 				event(name, data)
 			}
 			name, data = "", nil
+			_ = limits.reserve(0)
 			at.id = id // not before: an event that broke off can be had again
 		case string(field) == "event":
 			name = string(value)
@@ -55,8 +69,8 @@ func readEvents(r io.Reader, limit int, at *place, event func(name string, data 
 				at.retry = time.Duration(ms) * time.Millisecond
 			}
 		case string(field) == "data":
-			if len(data)+len(value) > limit {
-				return fmt.Errorf("an event %w %d bytes (limits.message_bytes)", errTooLong, limit)
+			if len(data)+len(value) > limits.bytes {
+				return fmt.Errorf("an event %w %d bytes (limits.message_bytes)", errTooLong, limits.bytes)
 			}
 			if len(data) > 0 {
 				data = append(data, '\n')
@@ -66,13 +80,17 @@ func readEvents(r io.Reader, limit int, at *place, event func(name string, data 
 	}
 }
 
-// readEventLine reads a line without its end.
-func readEventLine(r *bufio.Reader, limit int) ([]byte, error) {
+// readEventLine reads a line without its end. The event has that many bytes so far.
+func readEventLine(r *bufio.Reader, limits eventLimits, soFar int) ([]byte, error) {
 	var line []byte
 	for {
 		part, err := r.ReadSlice('\n')
-		if len(line)+len(part) > limit+64 {
-			return nil, fmt.Errorf("a line %w %d bytes (limits.message_bytes)", errTooLong, limit)
+		size := len(line) + len(part)
+		if size > limits.bytes+64 {
+			return nil, fmt.Errorf("a line %w %d bytes (limits.message_bytes)", errTooLong, limits.bytes)
+		}
+		if err := limits.reserve(min(soFar+size, limits.bytes)); err != nil {
+			return nil, err
 		}
 		line = append(line, part...)
 		switch {

@@ -38,6 +38,8 @@ type Options struct {
 	ConnectsAtOnce int
 	PingEvery      time.Duration // of idle sessions over a network; 0: the usual
 	Watcher        *Watcher      // ends the children if mcpx is killed; nil: nobody does
+
+	intake *intake // of the one upstream that is dialled
 }
 
 // New returns a Registry of the profile's upstreams, none of them started.
@@ -54,6 +56,7 @@ func New(profile *config.Profile, o Options) *Registry {
 	catalog := &Catalog{byName: map[string]*Upstream{}}
 	for i := range profile.Upstreams {
 		c := &profile.Upstreams[i]
+		o.intake = newIntake(o.MessageBytes)
 		r.supervisors[c.Name] = &supervisor{
 			config:   c,
 			options:  o,

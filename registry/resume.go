@@ -49,7 +49,7 @@ func (l *httpLink) follow(ctx context.Context, body io.ReadCloser, id []byte) er
 		}
 		l.receive(data, id)
 	}
-	err := readEvents(body, l.limit, &at, hear)
+	err := l.readEvents(ctx, body, &at, hear)
 	for tries := 0; !answered && at.id != "" && tries < resumeTries && !errors.Is(err, errTooLong); tries++ {
 		before := at.id
 		if err = l.resume(ctx, &at, hear); err != nil {
@@ -82,7 +82,7 @@ func (l *httpLink) resume(ctx context.Context, at *place, hear func(name string,
 	if answer.StatusCode != http.StatusOK {
 		return fmt.Errorf("the rest of it: HTTP status %s", answer.Status)
 	}
-	err = readEvents(answer.Body, l.limit, at, hear)
+	err = l.readEvents(ctx, answer.Body, at, hear)
 	if errors.Is(err, errTooLong) {
 		return err
 	}

@@ -13,6 +13,10 @@ var ErrTooLong = errors.New("message too long")
 // Reader reads messages that end with a newline, of bounded length. A bufio
 // Reader would copy a long line twice more.
 type Reader struct {
+	// Reserve is called before a line takes that much memory, and with 0 when the
+	// line is handed out. It may wait; its error ends the input. It may be nil.
+	Reserve func(size int) error
+
 	r     io.Reader
 	limit int
 
@@ -89,6 +93,9 @@ func (r *Reader) take(end, next int) ([]byte, error) {
 		r.start, r.seen = next, next
 		return line, nil
 	}
+	if r.Reserve != nil {
+		_ = r.Reserve(0)
+	}
 	// A line that needed a larger buffer takes it along. What came with it is
 	// copied once, not with every line that it has.
 	r.long = min(len(line)+room, maxKept)
@@ -114,6 +121,11 @@ func (r *Reader) fill() {
 		size := max(readSize, 2*len(r.buffer))
 		if len(r.buffer) > 0 { // the next long line is likely to be like the last
 			size = max(size, r.long)
+		}
+		if r.Reserve != nil {
+			if r.err = r.Reserve(size); r.err != nil {
+				return
+			}
 		}
 		larger := Buffer(size)
 		r.buffer = append(larger, r.buffer[:r.end]...)[:cap(larger)]
