@@ -1,50 +1,14 @@
 package config
 
 import (
-	"cmp"
 	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 )
-
-const hidden = "***"
-
-// Redact returns the text without the upstream's secrets: what its env,
-// headers, args and url hold, literal or expanded, is replaced by ***. Values
-// too plain to be secrets are left.
-func (u *Upstream) Redact(text string) string {
-	type span struct{ start, end int }
-	var spans []span
-	for _, s := range u.secrets {
-		for from := 0; ; {
-			i := strings.Index(text[from:], s)
-			if i < 0 {
-				break
-			}
-			spans = append(spans, span{from + i, from + i + len(s)})
-			from += i + 1
-		}
-	}
-	if spans == nil {
-		return text
-	}
-	// Secrets may overlap: what is hidden is the union of all finds.
-	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.start, b.start) })
-	var b strings.Builder
-	done := 0
-	for _, s := range spans {
-		if s.start >= done {
-			b.WriteString(text[done:s.start])
-			b.WriteString(hidden)
-		}
-		done = max(done, s.end)
-	}
-	b.WriteString(text[done:])
-	return b.String()
-}
 
 // secrets collects what Redact hides of an upstream; values are what its
 // references stood for.
@@ -52,6 +16,9 @@ func secrets(u *Upstream, values []variable) []string {
 	var h hider
 	h.args(u.Args)
 	h.url(u.URL)
+	for _, found := range h.found {
+		values = append(values, variable{"secret", found})
+	}
 	for name, value := range u.Headers {
 		values = append(values, variable{name, value})
 		if _, credentials, ok := strings.Cut(value, " "); ok { // Bearer …
@@ -63,14 +30,45 @@ func secrets(u *Upstream, values []variable) []string {
 	}
 	for _, v := range values {
 		h.url(v.value)
-		if secretName(v.name) || !plain(v.value) {
-			h.hide(v.value)
+		for _, text := range withLines(v.value) {
+			if secretName(v.name) || !plain(text) {
+				h.hide(text)
+			}
 		}
 	}
 	found := slices.DeleteFunc(h.found, trivial)
+	for _, secret := range found {
+		if strings.Contains(secret, " ") { // as a query has it
+			found = append(found, strings.ReplaceAll(secret, " ", "+"))
+		}
+	}
 	slices.Sort(found)
 	return slices.Compact(found)
 }
+
+// withLines returns a value and what programs print of one that has several
+// lines: each line, also if the line breaks are written as \n.
+func withLines(value string) []string {
+	texts := []string{value}
+	if trivial(value) {
+		return texts
+	}
+	decoded := escapings[0].decode(value)
+	if trimmed := strings.TrimSpace(decoded); trimmed != value {
+		texts = append(texts, decoded, trimmed)
+	}
+	if !strings.Contains(decoded, "\n") {
+		return texts
+	}
+	for line := range strings.Lines(decoded) {
+		if strings.ContainsFunc(line, isLetterOrDigit) { // not a line that only separates others
+			texts = append(texts, strings.TrimSpace(line))
+		}
+	}
+	return texts
+}
+
+func isLetterOrDigit(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
 // hider replaces secrets in texts and keeps what it has found.
 type hider struct{ found []string }
@@ -227,10 +225,13 @@ var ordinary = []string{
 	"warning", "verbose", "latest", "localhost", "bearer", "oauth2",
 }
 
+// shortest is the length of the shortest secret, in bytes.
+const shortest = 6
+
 // trivial reports whether hiding a value would only blank out ordinary text:
 // it is short, a common word, or a path that exists.
 func trivial(value string) bool {
-	if len(value) < 6 || slices.Contains(ordinary, strings.ToLower(value)) {
+	if len(value) < shortest || slices.Contains(ordinary, strings.ToLower(value)) {
 		return true
 	}
 	for _, path := range filepath.SplitList(value) {
