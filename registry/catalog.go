@@ -92,6 +92,19 @@ func (u *Upstream) Tokens() int {
 	return sum
 }
 
+// LatestStderr returns the last lines that the upstream's process wrote to stderr
+// until now, redacted; if none runs, those before its last failure. Processes of
+// "isolation": "client" are not among them: their lines are for their client.
+func (u *Upstream) LatestStderr() []string {
+	if u.session == nil {
+		return u.Stderr
+	}
+	if l, ok := u.session.link.(*stdioLink); ok {
+		return l.stderr.lines()
+	}
+	return nil
+}
+
 // Unavailable is the error of a call to an upstream that is not ready.
 func (u *Upstream) Unavailable() error {
 	return &Unavailable{Server: u.Name, Reason: u.Reason, Stderr: u.Stderr, RetryAt: u.RetryAt}
