@@ -42,6 +42,7 @@ func escapedConfig(t *testing.T) map[string]any {
 	file := filepath.Join(t.TempDir(), "answers.json")
 	answers := `{
 		"tools/list": {"result": {"tools": [
+			{"name": "echo", "inputSchema": {"type": "object", "properties": {"text": {"type": "string", "default": ` + text + `}}}},
 			{"name": "crash", "description": "Die during the call", "inputSchema": {"type": "object"}},
 			{"name": "fail", "title": ` + text + `, "description": ` + text + `, "inputSchema": {"type": "object", "properties": {"key": {"type": "string", "description": ` + text + `, "default": ` + text + `}}}}]}},
 		"tools/call fail": {"error": {"code": -32001, "message": ` + text + `, "data": {"told": ` + text + `, "again": ` + quote(text) + `}}},
@@ -113,6 +114,9 @@ func TestSecretsOfSeveralLines(t *testing.T) {
 	said["prompts"] = flat.result("prompts/list", "{}")
 	said["resources"] = flat.result("resources/list", "{}")
 	said["templates"] = flat.result("resources/templates/list", "{}")
+	if got := c.exec("talks", "echo", `{"text":`+quote(secretPassword)+`}`); got != secretPassword {
+		t.Errorf("arguments and results must stay as they are, got %q", got)
+	}
 	asJSON, err := json.Marshal(secretPassword)
 	if err != nil {
 		t.Fatal(err)
