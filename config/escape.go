@@ -16,11 +16,12 @@ type escaping struct {
 	read func(text string) (decoded string, length int)
 }
 
-// escapings is the table of escapings that Redact sees through.
-var escapings = []escaping{
-	{'\\', readBackslash}, // JSON, Python, Go, C, shells
-	{'%', readPercent},    // URLs
-}
+// The escapings that Redact decodes.
+var (
+	backslashes = escaping{'\\', readBackslash} // JSON, Python, Go, C, shells
+	percents    = escaping{'%', readPercent}    // URLs
+	escapings   = []escaping{backslashes, percents}
+)
 
 // piece is a part of a text: an escape, or text without escapes.
 type piece struct {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// hidden is shown in place of a secret.
-const hidden = "***"
+// Hidden is shown in place of a secret.
+const Hidden = "***"
 
 // Redact returns the text with the upstream's secrets replaced by ***: the
 // values of its env, headers, args and url, literal or expanded, and every line
@@ -80,7 +80,7 @@ func (r *redactor) redact(text string) string {
 	done := 0
 	for _, s := range spans {
 		b.WriteString(text[done:s.start])
-		b.WriteString(hidden)
+		b.WriteString(Hidden)
 		done = s.end
 	}
 	b.WriteString(text[done:])

@@ -35,6 +35,7 @@ func TestRedactLines(t *testing.T) {
 		{"line of letters", "PRIVATE_KEY", pem, "abcdefgh", "***"},
 		{"line of under six characters", "PRIVATE_KEY", pem, "A==", "A=="},
 		{"carriage returns", "PRIVATE_KEY", "first-line-1\r\nsecond-line-2\r\n", "first-line-1\nsecond-line-2", "***\n***"},
+		{"line with a backslash", "PASSWORDS", "first-1\nC:\\new-2", "at C:\\new-2", "at ***"},
 		{"indented line", "NOTES", "a:\n    s3cret-value\n", "s3cret-value", "***"},
 		{"line breaks written as \\n", "PRIVATE_KEY", strings.ReplaceAll(pem, "\n", `\n`), "BKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj", "***"},
 		{"in JSON in a variable", "ACCOUNT", `{"type": "service", "private_key": "-----BEGIN KEY-----\nMIIEvQIBADANBgkq4\n-----END KEY-----"}`, "MIIEvQIBADANBgkq4", "***"},
@@ -92,7 +93,7 @@ func TestRedactEscaped(t *testing.T) {
 			u := upstreamWith(t, "PASSWORD", test.secret)
 			for _, around := range []string{"", " ", "x", `\n`, "ö", `\u00f6`, `"`, "%41"} {
 				text := around + test.text + around
-				if got, want := u.Redact(text), around+hidden+around; got != want {
+				if got, want := u.Redact(text), around+Hidden+around; got != want {
 					t.Errorf("Redact(%q) = %q, want %q", text, got, want)
 				}
 			}
@@ -105,7 +106,7 @@ func TestRedactKeepsOtherEscapes(t *testing.T) {
 	u := upstreamWith(t, "PASSWORD", "s3cret-value")
 	for _, text := range []string{`C:\new\table`, `\`, `\u`, `\u00`, `\ud83d`, `\ud83d\u0041`, `\x`, `\xc3`, `\xc3\x`, `\U0001f6`, `\U99999999`, `\303`, `%`, `%4`, `%zz`, `100%`} {
 		for _, secret := range []string{"", "s3cret-value"} {
-			want := text + strings.ReplaceAll(secret, "s3cret-value", hidden) + text
+			want := text + strings.ReplaceAll(secret, "s3cret-value", Hidden) + text
 			if got := u.Redact(text + secret + text); got != want {
 				t.Errorf("Redact(%q) = %q, want %q", text+secret+text, got, want)
 			}
@@ -131,7 +132,7 @@ func FuzzRedactEscaped(f *testing.F) {
 		}
 		for _, escaped := range []string{string(asJSON), fmt.Sprintf("%q", secret), fmt.Sprintf("%+q", secret), url.QueryEscape(secret), url.PathEscape(secret)} {
 			escaped = strings.TrimSuffix(strings.TrimPrefix(escaped, `"`), `"`)
-			if got := u.Redact(before + escaped + after); len(before+after)+len(hidden) < len(got) {
+			if got := u.Redact(before + escaped + after); len(before+after)+len(Hidden) < len(got) {
 				t.Errorf("%q, written as %q, is shown in %q", secret, escaped, got)
 			}
 		}

@@ -17,7 +17,7 @@ func secrets(u *Upstream, values []variable) []string {
 	h.args(u.Args)
 	h.url(u.URL)
 	for _, found := range h.found {
-		values = append(values, variable{"secret", found})
+		values = append(values, variable{"secret", found}) // for its lines
 	}
 	for name, value := range u.Headers {
 		values = append(values, variable{name, value})
@@ -53,16 +53,12 @@ func withLines(value string) []string {
 	if trivial(value) {
 		return texts
 	}
-	decoded := escapings[0].decode(value)
-	if trimmed := strings.TrimSpace(decoded); trimmed != value {
-		texts = append(texts, decoded, trimmed)
-	}
-	if !strings.Contains(decoded, "\n") {
-		return texts
-	}
-	for line := range strings.Lines(decoded) {
-		if strings.ContainsFunc(line, isLetterOrDigit) { // not a line that only separates others
-			texts = append(texts, strings.TrimSpace(line))
+	for _, text := range []string{value, backslashes.decode(value)} {
+		texts = append(texts, text, strings.TrimSpace(text))
+		for line := range strings.Lines(text) {
+			if line != text && strings.ContainsFunc(line, isLetterOrDigit) { // not a line that only separates others
+				texts = append(texts, strings.TrimSpace(line))
+			}
 		}
 	}
 	return texts
@@ -167,13 +163,13 @@ var schemeWord = regexp.MustCompile(`^(Bearer|Basic|Token) $`)
 func mask(text string) string {
 	parts, err := split(text)
 	if err != nil {
-		return hidden
+		return Hidden
 	}
 	var b strings.Builder
 	for _, p := range parts {
 		switch {
 		case p.name == "" && !p.foreign && !schemeWord.MatchString(p.text):
-			b.WriteString(hidden)
+			b.WriteString(Hidden)
 		case !trivial(p.fallback):
 			b.WriteString(p.withoutFallback())
 		default:
@@ -199,7 +195,7 @@ func maskFallbacks(text string) string {
 	return b.String()
 }
 
-func (p part) withoutFallback() string { return "${" + p.name + ":-" + hidden + "}" }
+func (p part) withoutFallback() string { return "${" + p.name + ":-" + Hidden + "}" }
 
 var secretWords = []string{"key", "token", "secret", "pass", "pwd", "auth", "credential", "cookie"}
 

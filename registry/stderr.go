@@ -10,6 +10,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"mcpx/config"
 	"mcpx/internal/plain"
 )
 
@@ -94,6 +95,9 @@ func (t *stderrTail) add(line []byte) {
 func (t *stderrTail) keep(text string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if n := len(t.last); text == config.Hidden && n > 0 && t.last[n-1] == text {
+		return // the lines of a key must not push out what is said about it
+	}
 	if len(t.last) == stderrLines {
 		t.last = slices.Delete(t.last, 0, 1)
 	}
