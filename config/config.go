@@ -102,7 +102,7 @@ type Upstream struct {
 
 	disabled bool
 	written  *Upstream // itself as the file has it, before expansion; for Show
-	secrets  []string  // what Redact hides
+	redactor *redactor // nil: there is nothing to hide
 }
 
 // Transport is how an upstream is reached.

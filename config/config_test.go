@@ -61,7 +61,7 @@ func clearPrivate(p *Profile) {
 	p.all = nil
 	for i := range p.Upstreams {
 		u := &p.Upstreams[i]
-		u.written, u.secrets = nil, nil
+		u.written, u.redactor = nil, nil
 	}
 }
 

@@ -36,7 +36,7 @@ func (e environment) resolve(written Upstream) Upstream {
 	if u.Err == nil {
 		u.Err = unusable(&u)
 	}
-	u.secrets = secrets(&u, x.values)
+	u.redactor = newRedactor(secrets(&u, x.values))
 	return u
 }
 

@@ -1,50 +1,14 @@
 package config
 
 import (
-	"cmp"
 	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 )
-
-const hidden = "***"
-
-// Redact returns the text without the upstream's secrets: what its env,
-// headers, args and url hold, literal or expanded, is replaced by ***. Values
-// too plain to be secrets are left.
-func (u *Upstream) Redact(text string) string {
-	type span struct{ start, end int }
-	var spans []span
-	for _, s := range u.secrets {
-		for from := 0; ; {
-			i := strings.Index(text[from:], s)
-			if i < 0 {
-				break
-			}
-			spans = append(spans, span{from + i, from + i + len(s)})
-			from += i + 1
-		}
-	}
-	if spans == nil {
-		return text
-	}
-	// Secrets may overlap: what is hidden is the union of all finds.
-	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.start, b.start) })
-	var b strings.Builder
-	done := 0
-	for _, s := range spans {
-		if s.start >= done {
-			b.WriteString(text[done:s.start])
-			b.WriteString(hidden)
-		}
-		done = max(done, s.end)
-	}
-	b.WriteString(text[done:])
-	return b.String()
-}
 
 // secrets collects what Redact hides of an upstream; values are what its
 // references stood for.
@@ -52,6 +16,9 @@ func secrets(u *Upstream, values []variable) []string {
 	var h hider
 	h.args(u.Args)
 	h.url(u.URL)
+	for _, found := range h.found {
+		values = append(values, variable{"secret", found}) // for its lines
+	}
 	for name, value := range u.Headers {
 		values = append(values, variable{name, value})
 		if _, credentials, ok := strings.Cut(value, " "); ok { // Bearer …
@@ -63,14 +30,41 @@ func secrets(u *Upstream, values []variable) []string {
 	}
 	for _, v := range values {
 		h.url(v.value)
-		if secretName(v.name) || !plain(v.value) {
-			h.hide(v.value)
+		for _, text := range withLines(v.value) {
+			if secretName(v.name) || !plain(text) {
+				h.hide(text)
+			}
 		}
 	}
 	found := slices.DeleteFunc(h.found, trivial)
+	for _, secret := range found {
+		if strings.Contains(secret, " ") { // as a query has it
+			found = append(found, strings.ReplaceAll(secret, " ", "+"))
+		}
+	}
 	slices.Sort(found)
 	return slices.Compact(found)
 }
+
+// withLines returns a value and what programs print of one that has several
+// lines: each line, also if the line breaks are written as \n.
+func withLines(value string) []string {
+	texts := []string{value}
+	if trivial(value) {
+		return texts
+	}
+	for _, text := range []string{value, backslashes.decode(value)} {
+		texts = append(texts, text, strings.TrimSpace(text))
+		for line := range strings.Lines(text) {
+			if line != text && strings.ContainsFunc(line, isLetterOrDigit) { // not a line that only separates others
+				texts = append(texts, strings.TrimSpace(line))
+			}
+		}
+	}
+	return texts
+}
+
+func isLetterOrDigit(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
 // hider replaces secrets in texts and keeps what it has found.
 type hider struct{ found []string }
@@ -169,13 +163,13 @@ var schemeWord = regexp.MustCompile(`^(Bearer|Basic|Token) $`)
 func mask(text string) string {
 	parts, err := split(text)
 	if err != nil {
-		return hidden
+		return Hidden
 	}
 	var b strings.Builder
 	for _, p := range parts {
 		switch {
 		case p.name == "" && !p.foreign && !schemeWord.MatchString(p.text):
-			b.WriteString(hidden)
+			b.WriteString(Hidden)
 		case !trivial(p.fallback):
 			b.WriteString(p.withoutFallback())
 		default:
@@ -201,7 +195,7 @@ func maskFallbacks(text string) string {
 	return b.String()
 }
 
-func (p part) withoutFallback() string { return "${" + p.name + ":-" + hidden + "}" }
+func (p part) withoutFallback() string { return "${" + p.name + ":-" + Hidden + "}" }
 
 var secretWords = []string{"key", "token", "secret", "pass", "pwd", "auth", "credential", "cookie"}
 
@@ -227,10 +221,13 @@ var ordinary = []string{
 	"warning", "verbose", "latest", "localhost", "bearer", "oauth2",
 }
 
+// shortest is the length of the shortest secret, in bytes.
+const shortest = 6
+
 // trivial reports whether hiding a value would only blank out ordinary text:
 // it is short, a common word, or a path that exists.
 func trivial(value string) bool {
-	if len(value) < 6 || slices.Contains(ordinary, strings.ToLower(value)) {
+	if len(value) < shortest || slices.Contains(ordinary, strings.ToLower(value)) {
 		return true
 	}
 	for _, path := range filepath.SplitList(value) {

@@ -11,7 +11,7 @@ import (
 func (c *Config) Show() []byte {
 	shown := *c
 	if shown.Server.Token != "" {
-		shown.Server.Token = hidden
+		shown.Server.Token = Hidden
 	}
 	return indent(show(append([]field{shown.schemas()}, shown.sections()...)))
 }

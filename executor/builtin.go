@@ -188,7 +188,7 @@ func (e *Executor) searchIndex() *toolIndex {
 // parameters are the names and descriptions of a tool's parameters.
 func parameters(t *registry.Tool) string {
 	var b strings.Builder
-	for name, schema := range rawjson.Members(rawjson.Get(t.InputSchema, "properties")) {
+	for name, schema := range rawjson.Members(rawjson.Get(t.ShownSchema(), "properties")) {
 		description, _ := rawjson.String(rawjson.Get(schema, "description"))
 		fmt.Fprintf(&b, "%s %s\n", name, description)
 	}

@@ -213,11 +213,7 @@ func (s *Session) resultOf(c *call, m jsonrpc.Message) ([]byte, error) {
 func (s *Session) own(raw []byte) *jsonrpc.Error {
 	e := jsonrpc.ParseError(raw)
 	e.Message = s.redact(e.Message)
-	if data := []byte(s.redact(string(e.Data))); rawjson.Check(data) == nil {
-		e.Data = data
-	} else {
-		e.Data = nil
-	}
+	e.Data = redactJSON(s.redact, e.Data)
 	return e
 }
 

@@ -92,6 +92,19 @@ func (u *Upstream) Tokens() int {
 	return sum
 }
 
+// LatestStderr returns the last lines that the upstream's process wrote to stderr
+// until now, redacted; if none runs, those before its last failure. Processes of
+// "isolation": "client" are not among them: their lines are for their client.
+func (u *Upstream) LatestStderr() []string {
+	if u.session == nil {
+		return u.Stderr
+	}
+	if l, ok := u.session.link.(*stdioLink); ok {
+		return l.stderr.lines()
+	}
+	return nil
+}
+
 // Unavailable is the error of a call to an upstream that is not ready.
 func (u *Upstream) Unavailable() error {
 	return &Unavailable{Server: u.Name, Reason: u.Reason, Stderr: u.Stderr, RetryAt: u.RetryAt}
@@ -121,42 +134,56 @@ func (u *Upstream) superseded(ctx context.Context) error {
 	}
 }
 
-// Item is a prompt, a resource or a template as its upstream described it.
+// Item is an item of a list: a tool, a prompt, a resource or a template.
 type Item struct {
-	Key string // its name or URI
-	Raw json.RawMessage
+	Key string          // its name or URI
+	Raw json.RawMessage // the whole definition, every member, redacted
+
+	sent json.RawMessage // the definition as the upstream sent it; nil: the same as Raw
 }
 
 // Tool is one tool as its upstream described it.
 type Tool struct {
 	Name        string
-	Description string
-	InputSchema json.RawMessage
-	Raw         json.RawMessage // the whole definition, every member
+	Description string          // redacted
+	InputSchema json.RawMessage // as the upstream sent it: arguments are checked against it
+	Raw         json.RawMessage // the whole definition, every member, redacted
 
+	sent      json.RawMessage // the definition as the upstream sent it
 	signature func() string
 	required  func() string
 	tokens    func() int
 }
 
 // NewTool reads a tool's definition. It is indifferent to what the members hold.
-func NewTool(name string, raw []byte) *Tool {
-	t := &Tool{Name: name, Raw: raw, InputSchema: json.RawMessage(`{"type":"object"}`)}
-	for key, value := range rawjson.Members(raw) {
-		switch key {
-		case "description":
-			t.Description, _ = rawjson.String(value)
-		case "inputSchema":
-			if !rawjson.IsNull(value) {
-				t.InputSchema = value
-			}
-		}
-	}
-	t.signature = sync.OnceValue(func() string { return signature.Of(t.InputSchema) })
+func NewTool(name string, raw []byte) *Tool { return newTool(Item{Key: name, Raw: raw}) }
+
+func newTool(item Item) *Tool {
+	t := &Tool{Name: item.Key, Raw: item.Raw, sent: item.asSent()}
+	t.Description, _ = rawjson.String(rawjson.Get(t.Raw, "description"))
+	t.InputSchema = inputSchema(t.sent)
+	t.signature = sync.OnceValue(func() string { return signature.Of(t.ShownSchema()) })
 	t.tokens = sync.OnceValue(func() int { return tokens.EstimateBytes(t.Raw) })
-	t.required = sync.OnceValue(func() string { return signature.Required(t.InputSchema) })
+	t.required = sync.OnceValue(func() string { return signature.Required(t.ShownSchema()) })
 	return t
 }
+
+func (i Item) asSent() json.RawMessage {
+	if i.sent == nil {
+		return i.Raw
+	}
+	return i.sent
+}
+
+func inputSchema(definition []byte) json.RawMessage {
+	if schema := rawjson.Get(definition, "inputSchema"); !rawjson.IsNull(schema) {
+		return schema
+	}
+	return json.RawMessage(`{"type":"object"}`)
+}
+
+// ShownSchema is the input schema, redacted.
+func (t *Tool) ShownSchema() json.RawMessage { return inputSchema(t.Raw) }
 
 // Signature is the tool's parameters, TypeScript-like.
 func (t *Tool) Signature() string { return t.signature() }

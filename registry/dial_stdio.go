@@ -120,7 +120,7 @@ func (l *stdioLink) Receive() (message, of []byte, err error) {
 		l.stray.Do(func() {
 			l.log.Warn().Msg("the server writes text that is no message to its stdout; such lines are skipped")
 		})
-		l.log.Debug().Str("line", excerpt(l.redact, line)).Msg("skipped a line")
+		l.log.Debug().Func(func(e *zerolog.Event) { e.Str("line", excerpt(l.redact, line)) }).Msg("skipped a line")
 	}
 }
 

@@ -48,8 +48,8 @@ func setTools(u *Upstream, items []Item) (changed bool) {
 			continue
 		}
 		t := u.tools[item.Key]
-		if t == nil || string(t.Raw) != string(item.Raw) {
-			t = NewTool(item.Key, item.Raw)
+		if t == nil || string(t.sent) != string(item.asSent()) {
+			t = newTool(item)
 		}
 		tools = append(tools, t)
 		index[item.Key] = t
@@ -65,8 +65,8 @@ func setItems(list *[]Item, items []Item) (changed bool) {
 	return changed
 }
 
-// list asks the upstream for every page of a list and returns its items as they
-// came. One that cannot be used costs only itself.
+// list asks the upstream for every page of a list and returns its items,
+// redacted. One that cannot be used costs only itself.
 func (s *Session) list(ctx context.Context, k kind) ([]Item, error) {
 	var items []Item
 	var params []byte
@@ -89,7 +89,7 @@ func (s *Session) list(ctx context.Context, k kind) ([]Item, error) {
 				return items, nil
 			default:
 				keys[key] = true
-				items = append(items, Item{key, raw})
+				items = append(items, Item{Key: key, Raw: redactDefinition(s.redact, raw), sent: raw})
 			}
 		}
 		cursor := rawjson.Get(result, "nextCursor")

@@ -159,7 +159,7 @@ func (s *Session) malformed(id, line []byte, err error) {
 	s.broken.Do(func() {
 		s.log.Warn().Err(err).Msg("the server sends messages that are not JSON-RPC; they are skipped")
 	})
-	s.log.Debug().Str("text", excerpt(s.redact, line)).Err(err).Msg("skipped a message")
+	s.log.Debug().Func(func(e *zerolog.Event) { e.Str("text", excerpt(s.redact, line)) }).Err(err).Msg("skipped a message")
 	if c := s.waiting(id); c != nil {
 		s.finish(c, nil, nil, &Unanswered{Server: s.server, Reason: "it answered with a message that is not JSON-RPC: " + err.Error()})
 	}
@@ -168,7 +168,7 @@ func (s *Session) malformed(id, line []byte, err error) {
 // excerpt is the start of what an upstream wrote, for the log.
 func excerpt(redact func(string) string, line []byte) string {
 	const most = 200
-	return plain.Cut(plain.Line(redact(string(line[:min(len(line), 10*most)]))), most)
+	return plain.Cut(plain.Line(redact(string(line[:min(len(line), redactBytes)]))), most)
 }
 
 // end fails everything that waits, and whatever comes after, with the reason.

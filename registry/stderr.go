@@ -10,6 +10,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"mcpx/config"
 	"mcpx/internal/plain"
 )
 
@@ -18,6 +19,10 @@ const (
 	stderrLines     = 10
 	stderrLineBytes = 300
 )
+
+// redactBytes is how much of a line is redacted before it is cut to what is kept
+// of it: the rest of a secret that was cut first would not be found.
+const redactBytes = 64 << 10
 
 // stderrTail drains a child's stderr, so that the child never blocks on it, and
 // keeps its last lines.
@@ -45,10 +50,13 @@ func (t *stderrTail) drain(f *os.File) {
 	r := bufio.NewReaderSize(f, 4096)
 	for late := false; ; {
 		line, err := r.ReadSlice('\n')
+		if errors.Is(err, bufio.ErrBufferFull) {
+			line, err = longLine(r, line)
+		}
 		if len(line) > 0 {
 			t.add(line)
 		}
-		for errors.Is(err, bufio.ErrBufferFull) { // the rest of a long line
+		for errors.Is(err, bufio.ErrBufferFull) { // what is too much of a long line
 			_, err = r.ReadSlice('\n')
 		}
 		switch {
@@ -63,14 +71,33 @@ func (t *stderrTail) drain(f *os.File) {
 	}
 }
 
+// longLine reads on in a line that did not fit into the reader's buffer. The error
+// is bufio.ErrBufferFull if there is still more of it.
+func longLine(r *bufio.Reader, start []byte) (line []byte, err error) {
+	line = slices.Clone(start)
+	for err = bufio.ErrBufferFull; errors.Is(err, bufio.ErrBufferFull) && len(line) < redactBytes; {
+		var more []byte
+		more, err = r.ReadSlice('\n')
+		line = append(line, more...)
+	}
+	return line, err
+}
+
 func (t *stderrTail) add(line []byte) {
 	text := plain.Cut(plain.Line(t.redact(trimEnd(line))), stderrLineBytes)
 	if text == "" {
 		return
 	}
+	t.keep(text)
 	t.log.Debug().Str("line", text).Msg("stderr")
+}
+
+func (t *stderrTail) keep(text string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if n := len(t.last); text == config.Hidden && n > 0 && t.last[n-1] == text {
+		return // the lines of a key must not push out what is said about it
+	}
 	if len(t.last) == stderrLines {
 		t.last = slices.Delete(t.last, 0, 1)
 	}

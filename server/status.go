@@ -47,7 +47,7 @@ func statusOf(u *registry.Upstream) upstreamStatus {
 		Transport:   string(u.Transport()),
 		State:       string(u.State),
 		Reason:      u.Reason,
-		Stderr:      u.Stderr,
+		Stderr:      u.LatestStderr(),
 		RetryAt:     u.RetryAt,
 		StartupMS:   u.StartupTime.Milliseconds(),
 		Tools:       len(u.Tools),

@@ -25,7 +25,10 @@ export function server(main, route, signal) {
     const now = JSON.stringify([state.status === null, serverNamed(route.server)]);
     if (now === shown) return; // something else has changed: what is open here stays open
     shown = now;
+    const isOpen = top.querySelector('.stderr-box')?.open;
     fill(top, head(route.server));
+    const box = top.querySelector('.stderr-box');
+    if (box) box.open = isOpen === true; // new lines do not close it
     drawBody();
   };
   on('status', draw, signal);

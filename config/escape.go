@@ -1,0 +1,202 @@
+package config
+
+import (
+	"iter"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// escaping is a way to write characters as others.
+type escaping struct {
+	mark byte // what every escape begins with
+	// read decodes the escape at the start of a text. It returns the length of
+	// the escape, 0 if there is none.
+	read func(text string) (decoded string, length int)
+}
+
+// The escapings that Redact decodes.
+var (
+	backslashes = escaping{'\\', readBackslash} // JSON, Python, Go, C, shells
+	percents    = escaping{'%', readPercent}    // URLs
+	escapings   = []escaping{backslashes, percents}
+)
+
+// piece is a part of a text: an escape, or text without escapes.
+type piece struct {
+	span
+	decoded  string
+	isEscape bool
+}
+
+// pieces splits a text into escapes and the text between them.
+func (e escaping) pieces(text string) iter.Seq[piece] {
+	return func(yield func(piece) bool) {
+		start := 0 // of the text that has no escapes so far
+		for i := 0; i < len(text); {
+			next := strings.IndexByte(text[i:], e.mark)
+			if next < 0 {
+				break
+			}
+			i += next
+			decoded, length := e.read(text[i:])
+			if length == 0 {
+				i++
+				continue
+			}
+			if start < i && !yield(piece{span{start, i}, text[start:i], false}) {
+				return
+			}
+			if !yield(piece{span{i, i + length}, decoded, true}) {
+				return
+			}
+			i += length
+			start = i
+		}
+		if start < len(text) {
+			yield(piece{span{start, len(text)}, text[start:], false})
+		}
+	}
+}
+
+// decode returns the text with its escapes decoded, which is shorter unless
+// there are none.
+func (e escaping) decode(text string) string {
+	if strings.IndexByte(text, e.mark) < 0 {
+		return text
+	}
+	var b strings.Builder
+	b.Grow(len(text))
+	for p := range e.pieces(text) {
+		b.WriteString(p.decoded)
+	}
+	return b.String()
+}
+
+// origin returns the parts of the text that spans of the decoded text come from.
+// The spans must be in order and must not overlap; they are changed in place.
+func (e escaping) origin(text string, spans []span) []span {
+	if len(spans) == 0 {
+		return nil
+	}
+	at, i, isOpen := 0, 0, false // at: the place in the decoded text; isOpen: spans[i] has begun
+	for p := range e.pieces(text) {
+		next := at + len(p.decoded)
+		for i < len(spans) && (isOpen || spans[i].start < next) {
+			s := &spans[i]
+			if !isOpen {
+				s.start, isOpen = p.origin(s.start-at).start, true
+			}
+			if s.end > next {
+				break
+			}
+			s.end, isOpen = p.origin(s.end-1-at).end, false
+			i++
+		}
+		at = next
+	}
+	return spans
+}
+
+// origin returns where a byte of the decoded piece comes from.
+func (p piece) origin(offset int) span {
+	if p.isEscape {
+		return p.span
+	}
+	return span{p.start + offset, p.start + offset + 1}
+}
+
+// controls are the letters that stand for control characters after a backslash.
+var controls = map[byte]string{'a': "\a", 'b': "\b", 'f': "\f", 'n': "\n", 'r': "\r", 't': "\t", 'v': "\v"}
+
+// readBackslash reads an escape of a programming language.
+func readBackslash(text string) (decoded string, length int) {
+	if len(text) < 2 {
+		return "", 0
+	}
+	switch c := text[1]; {
+	case c == 'u':
+		return readUTF16(text)
+	case c == 'U':
+		code, ok := digits(text, 2, 8, 16)
+		if !ok || code > utf8.MaxRune {
+			return "", 0
+		}
+		return string(rune(code)), 10
+	case c == 'x', c >= '0' && c <= '7':
+		return readBytes(text)
+	case controls[c] != "":
+		return controls[c], 2
+	case c >= ' ' && c < utf8.RuneSelf && !isLetterOrDigit(rune(c)): // a quote, another backslash, what a shell would interpret
+		return text[1:2], 2
+	}
+	return "", 0
+}
+
+// readUTF16 reads \u00f6 or a surrogate pair.
+func readUTF16(text string) (decoded string, length int) {
+	code, ok := digits(text, 2, 4, 16)
+	if !ok {
+		return "", 0
+	}
+	if r := rune(code); !utf16.IsSurrogate(r) {
+		return string(r), 6
+	}
+	if low, ok := digits(text, 8, 4, 16); ok && text[6:8] == `\u` {
+		if r := utf16.DecodeRune(rune(code), rune(low)); r != utf8.RuneError {
+			return string(r), 12
+		}
+	}
+	return string(utf8.RuneError), 6
+}
+
+// readBytes reads \xf6 or \366. Several that are the UTF-8 of a character are
+// that character. Any other is a character itself, as in Python.
+func readBytes(text string) (decoded string, length int) {
+	first, n := readByte(text)
+	if n == 0 || first < utf8.RuneSelf {
+		return string(rune(first)), n
+	}
+	bytes := []byte{first}
+	for rest := text[n:]; len(bytes) < utf8.UTFMax && !utf8.FullRune(bytes); rest = rest[n:] {
+		next, ok := readByte(rest)
+		if ok != n {
+			break
+		}
+		bytes = append(bytes, next)
+	}
+	if r, _ := utf8.DecodeRune(bytes); r != utf8.RuneError {
+		return string(r), n * len(bytes)
+	}
+	return string(rune(first)), n
+}
+
+// readByte reads one byte written as \xf6 or \366.
+func readByte(text string) (b byte, length int) {
+	if code, ok := digits(text, 2, 2, 16); ok && text[:2] == `\x` {
+		return byte(code), 4
+	}
+	if code, ok := digits(text, 1, 3, 8); ok && text[0] == '\\' && code <= 0xff {
+		return byte(code), 4
+	}
+	return 0, 0
+}
+
+// readPercent reads %c3.
+func readPercent(text string) (decoded string, length int) {
+	code, ok := digits(text, 1, 2, 16)
+	if !ok {
+		return "", 0
+	}
+	return string([]byte{byte(code)}), 3
+}
+
+// digits reads a number of exactly count digits at a place of the text.
+func digits(text string, at, count, base int) (number uint64, ok bool) {
+	if len(text) < at+count {
+		return 0, false
+	}
+	number, err := strconv.ParseUint(text[at:at+count], base, 32)
+	return number, err == nil
+}
