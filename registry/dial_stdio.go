@@ -70,6 +70,9 @@ func dialStdio(_ context.Context, c *config.Upstream, o Options, log zerolog.Log
 		redact:  c.Redact,
 		limit:   o.MessageBytes,
 	}
+	if o.stderr != nil {
+		o.stderr.Store(l.stderr)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	l.out.Reserve, l.cancel = o.intake.reserve(ctx).grow, cancel
 	l.close = sync.OnceFunc(l.shut)

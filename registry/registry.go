@@ -39,7 +39,9 @@ type Options struct {
 	PingEvery      time.Duration // of idle sessions over a network; 0: the usual
 	Watcher        *Watcher      // ends the children if mcpx is killed; nil: nobody does
 
-	intake *intake // of the one upstream that is dialled
+	// Of the one upstream that is dialled.
+	intake *intake
+	stderr *atomic.Pointer[stderrTail] // is set to that of the child; nil: nobody wants to see it
 }
 
 // New returns a Registry of the profile's upstreams, none of them started.
@@ -116,15 +118,9 @@ func (r *Registry) Call(ctx context.Context, name string, request Request) ([]by
 	starting, cancel := r.startLimit(ctx, name)
 	defer cancel()
 	for {
-		u, err := r.ready(starting, name)
+		u, session, release, err := r.session(starting, name, request.Client)
 		if err != nil {
-			return nil, err
-		}
-		session, release := u.session, func() {}
-		if u.config.Isolation == config.PerClient && request.Client != nil {
-			if session, release, err = r.private(starting, r.supervisors[name], request.Client); err != nil {
-				return nil, err
-			}
+			return nil, r.explain(name, err)
 		}
 		request.Timeout, request.MaxTimeout = u.config.Timeout, u.config.MaxTimeout
 		result, err := session.Call(ctx, request)
@@ -139,10 +135,27 @@ func (r *Registry) Call(ctx context.Context, name string, request Request) ([]by
 		select {
 		case <-ended:
 		case <-starting.Done():
-			return nil, context.Cause(starting)
+			return nil, r.explain(name, context.Cause(starting))
 		}
 	}
 }
+
+// session returns the session for a call of a client, in use until release, and the
+// upstream it belongs to.
+func (r *Registry) session(ctx context.Context, name string, c Client) (u *Upstream, s *Session, release func(), err error) {
+	u, err = r.ready(ctx, name)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if u.config.Isolation != config.PerClient || c == nil {
+		return u, u.session, func() {}, nil
+	}
+	s, release, err = r.private(ctx, r.supervisors[name], c)
+	return u, s, release, err
+}
+
+// errStillStarting ends the wait for an upstream to start.
+var errStillStarting = errors.New("still starting")
 
 // startLimit bounds how long a call waits for an upstream to start, whatever it
 // waits for: a place among the starts, the start itself, or the end of the process
@@ -152,10 +165,20 @@ func (r *Registry) startLimit(ctx context.Context, name string) (context.Context
 	if s == nil {
 		return context.WithCancel(ctx)
 	}
-	limit := s.config.StartupTimeout
-	return context.WithTimeoutCause(ctx, limit, &Unavailable{
-		Server: name, Reason: fmt.Sprintf(`still starting after %s (its "startup_timeout"); try again later`, limit),
-	})
+	return context.WithTimeoutCause(ctx, s.config.StartupTimeout, errStillStarting)
+}
+
+// explain says what is known of an upstream that is still starting.
+func (r *Registry) explain(name string, err error) error {
+	if !errors.Is(err, errStillStarting) {
+		return err
+	}
+	s := r.supervisors[name]
+	e := &Unavailable{Server: name, Reason: fmt.Sprintf(`still starting after %s (its "startup_timeout"); try again later`, s.config.StartupTimeout)}
+	if tail := s.stderr.Load(); tail != nil {
+		e.Stderr = tail.lines()
+	}
+	return e
 }
 
 // Start is Call for an upstream that is ready, and waits for nothing: done is told
@@ -182,7 +205,8 @@ func (r *Registry) Start(name string, request Request, done Done) (cancel func(c
 func (r *Registry) Ready(ctx context.Context, name string) (*Upstream, error) {
 	ctx, cancel := r.startLimit(ctx, name)
 	defer cancel()
-	return r.ready(ctx, name)
+	u, err := r.ready(ctx, name)
+	return u, r.explain(name, err)
 }
 
 // ready is Ready within the limit of ctx.

@@ -1,10 +1,12 @@
 package registry
 
 import (
+	"errors"
 	"os"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -71,5 +73,22 @@ func TestStderrOfAReadyUpstream(t *testing.T) {
 	_, err = callTool(t.Context(), r, "a", "crash", `{"status":7,"stderr":"out of memory"}`)
 	if got := u.LatestStderr(); err == nil || got[len(got)-1] != "out of memory" {
 		t.Errorf("kept %q after %v", got, err)
+	}
+}
+
+// TestStderrOfAServerThatStarts: a call that has waited for as long as it may shows
+// what the server has written so far, and does not wait until the server is stopped.
+func TestStderrOfAServerThatStarts(t *testing.T) {
+	a := mcptest.Upstream(t, "-start-delay", "1h", "-stderr", "loading the model", "-ignore-eof", "-ignore-term")
+	a["startup_timeout"] = "1s"
+	r, _ := run(t, map[string]any{"a": a})
+	begin := time.Now()
+	_, err := callTool(t.Context(), r, "a", "echo", `{"text":"x"}`)
+	var unavailable *Unavailable
+	if !errors.As(err, &unavailable) || !strings.Contains(err.Error(), "startup_timeout") || !strings.Contains(err.Error(), "loading the model") {
+		t.Errorf("error %v", err)
+	}
+	if took := time.Since(begin); took > stopByStdin+time.Second {
+		t.Errorf("the call waited for %s", took)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -27,6 +28,8 @@ type supervisor struct {
 	registry *Registry
 	wake     chan struct{} // capacity 1: a call asks for a start now
 	refresh  changes       // lists that the upstream says have changed
+
+	stderr atomic.Pointer[stderrTail] // of the child of the shared session; nil before its first start, and for a remote upstream
 }
 
 // slotTime is how long a start holds its slot: a few upstreams that hang must
@@ -103,7 +106,9 @@ func (s *supervisor) start(ctx context.Context) (*Session, error) {
 	begin := time.Now()
 	ctx, cancel := startupLimit(ctx, s.config)
 	defer cancel()
-	session, hello, err := open(ctx, s.config, s.options, s.log, s)
+	options := s.options
+	options.stderr = &s.stderr
+	session, hello, err := open(ctx, s.config, options, s.log, s)
 	if err != nil {
 		return nil, err
 	}
