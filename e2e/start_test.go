@@ -179,3 +179,28 @@ func TestToolsListIsInspectAndExec(t *testing.T) {
 		t.Errorf("tools/list has\n%v\nwant\n%v", got, want)
 	}
 }
+
+// TestEveryRequestIsLogged: from logging/setLevel debug on, mcpx logs every request,
+// lists too.
+func TestEveryRequestIsLogged(t *testing.T) {
+	t.Parallel()
+	p := serve(t, map[string]any{"a": mcptest.Upstream(t, "-full")})
+	p.initialize()
+	p.result("prompts/list", "")
+	if n := p.stderrCount("method=prompts/list"); n != 0 {
+		t.Errorf("at level info a list is logged %d times", n)
+	}
+	p.result("logging/setLevel", `{"level":"debug"}`)
+	for _, method := range []string{"ping", "tools/list", "prompts/list", "resources/list", "resources/templates/list"} {
+		p.result(method, "")
+		p.waitStderr("method=" + method)
+	}
+	for range 2 { // the first call takes another path than those after it
+		before := p.stderrCount("method=tools/call")
+		p.exec("a", "pid", "")
+		p.waitStderrCount("method=tools/call", before+1)
+	}
+	before := p.stderrCount("method=tools/call")
+	p.inspect("a", "")
+	p.waitStderrCount("method=tools/call", before+1)
+}

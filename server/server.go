@@ -119,6 +119,7 @@ func (s *Server) Accept(ctx context.Context, c *Client, m jsonrpc.Message) (answ
 		return nil
 	}
 	c.listens()
+	s.logRequest(c, m)
 	ctx, done := c.begin(ctx, m.ID)
 	answer = func() []byte {
 		defer done()
@@ -139,6 +140,12 @@ func (s *Server) Accept(ctx context.Context, c *Client, m jsonrpc.Message) (answ
 		return func() []byte { return opened }
 	}
 	return answer
+}
+
+// logRequest logs a request as it comes in. Calls are logged once more when they are
+// over, with what became of them.
+func (s *Server) logRequest(c *Client, m jsonrpc.Message) {
+	s.log.Debug().Str("client", c.id).Bytes("request", m.ID).Str("method", m.Method).Msg("request")
 }
 
 // answer finds the method and runs it.

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -184,4 +186,59 @@ func TestACallKeepsToItsStream(t *testing.T) {
 	if got, _ := standing.take(); len(got) != 1 {
 		t.Errorf("the standing stream has %q", got)
 	}
+}
+
+// TestHandlerTwice: a second call of Handler returns the same handler, with the
+// sessions there are.
+func TestHandlerTwice(t *testing.T) {
+	h := &HTTP{Servers: map[string]*Server{"default": bare()}, Sessions: 10, Idle: time.Hour}
+	h.Handler()
+	n := one(t, h.sessions)
+	h.Handler()
+	found, done := h.sessions.find(n.id, false, httptest.NewRequestWithContext(t.Context(), "POST", "/mcp", nil))
+	if found != n {
+		t.Fatal("the session is gone")
+	}
+	done()
+}
+
+// TestQuota: calls and unread answers are bounded, and so are the calls that wait.
+func TestQuota(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQuota(2, 100)
+		if !q.enter() || !q.enter() || q.enter() {
+			t.Error("two calls can begin, not more")
+		}
+		q.leave()
+		release := q.hold(make([]byte, 101))
+		if q.enter() {
+			t.Error("a call begins though too much is unread")
+		}
+		release()
+		if !q.enter() {
+			t.Error("no call begins though there is room")
+		}
+		const waiting = 3
+		ended := make(chan error, waiting)
+		for range waiting {
+			go func() { ended <- q.wait(t.Context(), maxQueuedBytes/waiting) }()
+		}
+		synctest.Wait()
+		if err := q.wait(t.Context(), maxQueuedBytes/waiting); !errors.Is(err, errNoRoom) {
+			t.Errorf("more bytes wait than may: %v", err)
+		}
+		for range waiting {
+			q.leave()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { ended <- q.wait(ctx, 0) }()
+		synctest.Wait()
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) || q.queued != 0 || q.bytes != 0 || q.calls != 2 {
+			t.Errorf("%v, and the quota has %d and %d waiting, %d calls", err, q.queued, q.bytes, q.calls)
+		}
+	})
 }

@@ -44,6 +44,7 @@ func (s *Server) start(c *Client, m jsonrpc.Message, reply func(answer []byte)) 
 		}
 		return false
 	}
+	s.logRequest(c, m)
 	if cause := c.begun(held, stop); cause != nil {
 		stop(cause)
 	}
