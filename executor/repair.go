@@ -203,21 +203,20 @@ const (
 // reparse puts objects and arrays in the place of the strings that spell them,
 // wherever the schema wants them; what was inside a string may hold another. ok
 // is false if that does not make the arguments fit.
-func reparse(raw []byte, value any, schema *validator) (repaired []byte, ok bool) {
+func reparse(raw []byte, problems []validate.Problem, schema *validator) (repaired []byte, ok bool) {
 	for range maxReparseRounds {
-		problems := schema.All(value)
-		if len(problems) == 0 {
-			return raw, true
-		}
 		if len(problems) > maxReparseStrings {
 			return nil, false
 		}
 		if raw, ok = parseStrings(raw, problems); !ok {
 			return nil, false
 		}
-		var err error
-		if value, err = validate.Decode(raw); err != nil {
+		value, err := validate.Decode(raw)
+		if err != nil {
 			return nil, false
+		}
+		if problems = schema.Check(value); len(problems) == 0 {
+			return raw, true
 		}
 	}
 	return nil, false

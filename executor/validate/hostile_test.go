@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -124,10 +125,10 @@ func TestNothingIsFetched(t *testing.T) {
 	}
 }
 
-// TestExponential has a schema that takes 2^18 steps, more than a microsecond
+// TestExponential has a schema that takes 2^12 steps, more than a microsecond
 // allows.
 func TestExponential(t *testing.T) {
-	schema := chain(`{"anyOf":[{"$ref":"#/$defs/%[2]d"},{"$ref":"#/$defs/%[2]d"}]}`, 18)
+	schema := chain(`{"anyOf":[{"$ref":"#/$defs/%[2]d"},{"$ref":"#/$defs/%[2]d"}]}`, 12)
 	for _, declared := range []string{"", draft7Declared + ","} {
 		s := patient("{" + declared + schema[1:])
 		if why := s.Unjudged(); why != "" {
@@ -137,9 +138,57 @@ func TestExponential(t *testing.T) {
 		if problems := s.Check(decoded(t, `1`)); problems != nil {
 			t.Errorf("problems: %v", problems)
 		}
-		if why := s.Unjudged(); why != "check: took too long" {
-			t.Errorf("unjudged: %q", why)
+		if why := s.Skipped(); why != "check: took too long" {
+			t.Errorf("skipped: %q", why)
 		}
+		for s.state.Load() != idle { // it must not run on into other tests
+			runtime.Gosched()
+		}
+	}
+}
+
+// blocked is a schema whose checks wait until end is closed. started counts them.
+func blocked(t *testing.T) (s *Schema, started *atomic.Int32, end chan struct{}) {
+	s = Compile([]byte(`{"uniqueItems":true}`))
+	if why := s.Unjudged(); why != "" {
+		t.Fatal(why)
+	}
+	started, end = new(atomic.Int32), make(chan struct{})
+	real := s.judge.accepts
+	s.judge.accepts = func(arguments any) bool {
+		started.Add(1)
+		<-end
+		return real(arguments)
+	}
+	return s, started, end
+}
+
+// TestSlowCheckCostsOneCall has one check that takes too long: that call passes,
+// and the next one is judged again.
+func TestSlowCheckCostsOneCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _, end := blocked(t)
+		bad := []any{"a", "a"}
+		if problems := s.Check(bad); problems != nil {
+			t.Errorf("the slow call: %v", problems)
+		}
+		if why := s.Unjudged(); why != "" {
+			t.Errorf("the schema is no longer judged: %s", why)
+		}
+		close(end)
+		synctest.Wait()
+		if problems := s.Check(bad); len(problems) != 1 {
+			t.Errorf("the next call: %v", problems)
+		}
+	})
+}
+
+// TestSlowCompileCostsOneCall has a schema that is not compiled in time.
+func TestSlowCompileCostsOneCall(t *testing.T) {
+	s := Compile([]byte(`{"type":"object","required":["a"]}`))
+	s.limit = 0
+	for len(s.Check(map[string]any{})) == 0 {
+		runtime.Gosched()
 	}
 }
 
@@ -147,14 +196,8 @@ func TestExponential(t *testing.T) {
 // return within the limit, and one check was started.
 func TestOneRunaway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := Compile([]byte(`{"uniqueItems":true}`))
-		if why := s.Unjudged(); why != "" {
-			t.Fatal(why)
-		}
-		var started atomic.Int32
-		end := make(chan struct{})
-		s.judge.accepts = func(any) bool { started.Add(1); <-end; return false }
-		start := time.Now()
+		s, started, end := blocked(t)
+		begin := time.Now()
 		var callers sync.WaitGroup
 		for range 10 {
 			callers.Go(func() {
@@ -164,7 +207,7 @@ func TestOneRunaway(t *testing.T) {
 			})
 		}
 		callers.Wait()
-		if took := time.Since(start); took != timeLimit {
+		if took := time.Since(begin); took != timeLimit {
 			t.Errorf("took %v", took)
 		}
 		if n := started.Load(); n != 1 {
@@ -174,19 +217,67 @@ func TestOneRunaway(t *testing.T) {
 	})
 }
 
+// TestFewRunaways has more schemas than may have an overdue check at a time.
+func TestFewRunaways(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		started := 0
+		var ends []chan struct{}
+		for range 3 * maxOverdue {
+			s, n, end := blocked(t)
+			s.Check([]any{})
+			started += int(n.Load())
+			ends = append(ends, end)
+		}
+		if started != maxOverdue {
+			t.Errorf("%d checks run on, want %d", started, maxOverdue)
+		}
+		for _, end := range ends {
+			close(end)
+		}
+		synctest.Wait()
+		s, n, end := blocked(t)
+		close(end)
+		if problems := s.Check([]any{"a", "a"}); len(problems) != 1 || n.Load() != 1 {
+			t.Errorf("after they have ended: %v", problems)
+		}
+	})
+}
+
+// TestPanic has a check that panics: it costs that call its check.
 func TestPanic(t *testing.T) {
-	for _, schema := range []string{`{"type":"object"}`, `{"uniqueItems":true}`} {
+	for _, schema := range []string{`{"type":"object"}`, `{"type":"object","uniqueItems":true}`} {
 		s := patient(schema)
 		if why := s.Unjudged(); why != "" {
 			t.Fatal(why)
 		}
+		real := s.judge.accepts
 		s.judge.accepts = func(any) bool { panic("a bug") }
-		if problems := s.Check(map[string]any{}); problems != nil {
+		if problems := s.Check("no object"); problems != nil {
 			t.Errorf("problems: %v", problems)
 		}
-		if why := s.Unjudged(); why != "check: panic: a bug" {
-			t.Errorf("unjudged: %q", why)
+		if why := s.Skipped(); why != "check: panic: a bug" {
+			t.Errorf("skipped: %q", why)
 		}
+		s.judge.accepts = real
+		if problems := s.Check("no object"); len(problems) != 1 {
+			t.Errorf("the next call: %v", problems)
+		}
+	}
+}
+
+// TestPatternBudget has more patterns than fit: the rest is not judged, and no
+// check is left to compile one.
+func TestPatternBudget(t *testing.T) {
+	var properties []string
+	for i := range 200 {
+		properties = append(properties, fmt.Sprintf(`"p%03d":{"pattern":"^[a-z]{900}%d$"}`, i, i))
+	}
+	s := patient(`{"properties":{` + strings.Join(properties, ",") + `}}`)
+	if problems := s.Check(decoded(t, `{"p000":"no"}`)); len(problems) != 1 {
+		t.Errorf("the first pattern: %v", problems)
+	}
+	if problems := s.Check(decoded(t, `{"p199":"no"}`)); problems != nil {
+		t.Errorf("the last pattern: %v", problems)
 	}
 }
 

@@ -26,9 +26,6 @@ func FuzzCompile(f *testing.F) {
 		if took := time.Since(start); took > 20*timeLimit {
 			t.Errorf("took %v", took)
 		}
-		if len(problems) > maxProblems {
-			t.Errorf("%d problems", len(problems))
-		}
 		for _, p := range problems {
 			if line := p.String(); line == "" || strings.ContainsAny(line, "\n\r\x00") {
 				t.Errorf("line %q", line)

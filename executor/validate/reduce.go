@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,9 +13,10 @@ import (
 // reduced is a schema in which nothing is left but what is judged: known
 // keywords with values of the right shape, and references to its own $defs.
 type reduced struct {
-	root  any // bool or map[string]any
-	draft int // 4, 6, 7 or modern
-	plain bool
+	root     any // bool or map[string]any
+	patterns map[string]*regexp.Regexp
+	draft    int // 4, 6, 7 or modern
+	plain    bool
 }
 
 const definitions = "#/$defs/"
@@ -44,7 +46,7 @@ func reduce(document any) (reduced, error) {
 	if err := inPlaceLoops(root); err != nil {
 		return reduced{}, err
 	}
-	return reduced{root, r.draft, !r.costly && r.nodes <= maxInlineNodes}, nil
+	return reduced{root, r.patterns, r.draft, !r.costly && r.nodes <= maxInlineNodes}, nil
 }
 
 type reducer struct {
@@ -55,6 +57,9 @@ type reducer struct {
 	defs  map[string]any    // reduced targets of references
 	weak  map[string]bool   // names whose target was widened
 	open  map[string]bool   // names met while their target was not finished
+
+	patterns     map[string]*regexp.Regexp // by their text in the reduced schema
+	patternSteps int
 
 	suspicious bool // take unfinished targets to be widened
 	innerID    bool
@@ -71,6 +76,7 @@ func newReducer(document any) *reducer {
 		defs:     map[string]any{},
 		weak:     map[string]bool{},
 		open:     map[string]bool{},
+		patterns: map[string]*regexp.Regexp{},
 	}
 	if root, ok := document.(map[string]any); ok {
 		dialect, _ := root["$schema"].(string)
@@ -213,7 +219,7 @@ func (r *reducer) read(s shape, v any) (value any, ok, weak bool) {
 		return v, true, false
 	case pattern:
 		text, _ := v.(string)
-		re, ok := goPattern(text)
+		re, ok := r.pattern(text)
 		return re, ok, false
 	case number:
 		return v, rational(v) != nil, false
@@ -246,7 +252,7 @@ func (r *reducer) mapping(s shape, v any) (value any, ok, weak bool) {
 	for _, key := range slices.Sorted(maps.Keys(in)) {
 		name := key
 		if s == patternMap {
-			re, ok := goPattern(key)
+			re, ok := r.pattern(key)
 			if !ok {
 				weak = true
 				continue
