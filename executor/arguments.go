@@ -31,7 +31,7 @@ func (e *Executor) arguments(c Call, u *registry.Upstream, t *registry.Tool) ([]
 	}
 	defer e.reportUnchecked(schema, u, t)
 	problems := schema.Check(value)
-	if len(problems) == 0 {
+	if len(problems) == 0 || rawjson.HasLoneSurrogate(raw) { // Decode makes different strings equal then
 		return raw, nil
 	}
 	if repaired, ok := reparse(raw, problems, schema); ok {

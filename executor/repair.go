@@ -124,7 +124,8 @@ func beside(outer []byte, known map[string]bool) ([]byte, error) {
 	var places []string // where arguments were found
 	flat, given := []byte("{"), map[string]bool{}
 	hit := len(known) == 0
-	for key, value := range rawjson.Members(outer) {
+	for rawKey, value := range rawjson.RawMembers(outer) {
+		key, _ := rawjson.View(rawKey)
 		if envelopeKeys[key] {
 			continue
 		}
@@ -136,16 +137,18 @@ func beside(outer []byte, known map[string]bool) ([]byte, error) {
 		name, dotted := strings.CutPrefix(key, "arguments.")
 		if !dotted || name == "" || known[key] {
 			name = key
+		} else {
+			rawKey = rawjson.AppendString(nil, name)
 		}
-		if given[name] {
+		if given[string(rawKey)] { // a key in two spellings is found later
 			return nil, fmt.Errorf("%s is given twice; put it into \"arguments\" once", quoted(name))
 		}
 		if word := near(name, known); word != "" && !known[name] {
 			return nil, fmt.Errorf("%s is no parameter of the tool; did you mean %s?", quoted(name), quoted(word))
 		}
-		given[name] = true
+		given[string(rawKey)] = true
 		hit = hit || known[name] || dotted
-		flat = rawjson.AppendMember(flat, name, value)
+		flat = rawjson.AppendRawMember(flat, rawKey, value)
 	}
 	if hit && len(given) > 0 {
 		places = append(places, "beside tool_name")
@@ -265,11 +268,11 @@ func descend(raw []byte, path, want []string) ([]byte, bool) {
 	switch rawjson.Kind(raw) {
 	case '{':
 		out = append(out, '{')
-		for key, value := range rawjson.Members(raw) {
-			if key == path[0] {
+		for key, value := range rawjson.RawMembers(raw) {
+			if name, _ := rawjson.View(key); name == path[0] {
 				value = rewrite(value)
 			}
-			out = rawjson.AppendMember(out, key, value)
+			out = rawjson.AppendRawMember(out, key, value)
 		}
 		out = append(out, '}')
 	case '[':

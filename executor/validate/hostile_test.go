@@ -26,6 +26,7 @@ func TestUnjudged(t *testing.T) {
 		{"many", `{"enum":[` + strings.Repeat("1,", 20_000) + `1]}`, `compile: too many values`},
 		{"many by reference", manyByReference(), `compile: more than 20000 schemas`},
 		{"large number", `{"minimum":1e999999}`, `compile: a number out of range`},
+		{"lone surrogate", `{"properties":{"\ud800":{"type":"string"}}}`, `compile: half of a surrogate pair`},
 		{"file", `{"$ref":"file:///etc/hostname"}`, `compile: reference "file:///etc/hostname" leads elsewhere`},
 		{"URL", `{"$ref":"https://example.com/schema.json#/a"}`, `compile: reference "https://example.com/schema.json#/a" leads elsewhere`},
 		{"relative", `{"$ref":"other.json"}`, `compile: reference "other.json" leads elsewhere`},

@@ -197,6 +197,9 @@ func compile(raw []byte) (judge, error) {
 	if err != nil {
 		return judge{}, err
 	}
+	if rawjson.HasLoneSurrogate(raw) { // Decode makes different names equal then
+		return judge{}, errors.New("half of a surrogate pair")
+	}
 	if _, err := measure(document, maxSchemaDepth, maxSchemaNodes); err != nil {
 		return judge{}, err
 	}
@@ -226,7 +229,8 @@ func library(rules reduced) func(arguments any) bool {
 }
 
 // Decode decodes one JSON value, its numbers as json.Number. Anything after the
-// value and nesting beyond 256 are errors.
+// value and nesting beyond 256 are errors. Half of a surrogate pair becomes
+// U+FFFD.
 func Decode(raw []byte) (any, error) {
 	if err := rawjson.Check(raw); err != nil {
 		return nil, err
