@@ -52,6 +52,8 @@ func reduce(document any) (reduced, error) {
 type reducer struct {
 	document any
 	draft    int
+	is2019   bool // the document declares 2019-09, which has no $dynamicAnchor
+	anchored *anchors
 
 	names map[string]string // reference as written → name in defs
 	defs  map[string]any    // reduced targets of references
@@ -84,6 +86,7 @@ func newReducer(document any) *reducer {
 		if draft, ok := drafts[dialect]; ok {
 			r.draft = draft
 		}
+		r.is2019 = dialect == "json-schema.org/draft/2019-09/schema"
 	}
 	return r
 }
@@ -136,6 +139,7 @@ func (r *reducer) schema(v any, isRoot bool) (out any, weak bool) {
 		return true, true
 	}
 	r.refuse(in, isRoot)
+	in = r.withoutDynamic(in)
 	if in["format"] != nil {
 		weak = true // an annotation here, an assertion elsewhere
 	}
@@ -164,18 +168,20 @@ func (r *reducer) schema(v any, isRoot bool) (out any, weak bool) {
 
 // refuse gives the schema up for keywords that change what references mean.
 func (r *reducer) refuse(in map[string]any, isRoot bool) {
-	for _, name := range []string{"$dynamicRef", "$recursiveRef"} {
-		if _, ok := in[name].(string); ok {
-			r.fail("uses %s", name)
-		}
+	if _, ok := in["$recursiveRef"].(string); ok {
+		r.fail("uses $recursiveRef")
 	}
-	id := "$id"
-	if r.draft == 4 {
-		id = "id"
-	}
-	if _, ok := in[id].(string); ok && !isRoot {
+	if _, ok := in[r.idKeyword()].(string); ok && !isRoot {
 		r.innerID = true
 	}
+}
+
+// idKeyword is the keyword that makes a schema a resource of its own.
+func (r *reducer) idKeyword() string {
+	if r.draft == 4 {
+		return "id"
+	}
+	return "$id"
 }
 
 // hidden reports that a keyword has no effect: up to draft 7 a $ref hides all
@@ -284,17 +290,17 @@ func (r *reducer) reference(v any) (value any, ok, weak bool) {
 	}
 	name, met := r.names[ref]
 	if !met {
-		target, err := lookup(r.document, ref)
+		target, isRoot, err := r.lookup(ref)
 		if err != nil {
 			r.fail("%w", err)
 			return nil, false, true
 		}
 		name = definitions + strconv.Itoa(len(r.names))
-		if ref == "#" {
+		if isRoot {
 			name = "#"
 		}
 		r.names[ref] = name
-		if ref != "#" {
+		if !isRoot {
 			schema, weakened := r.schema(target, false)
 			r.defs[strings.TrimPrefix(name, definitions)] = schema
 			r.weak[name] = weakened
