@@ -15,7 +15,7 @@ import (
 // error. As for Accept, what it returns makes the answer, unless that comes by
 // itself: through reply, which may be nil.
 func (s *Server) acceptText(ctx context.Context, c *Client, text []byte, reply func(answer []byte)) (answer func() []byte, due due) {
-	m, err := jsonrpc.Parse(text)
+	m, err := jsonrpc.ParseStrict(text)
 	return s.accept(ctx, c, parsed{text, m, err}, reply)
 }
 
@@ -51,11 +51,7 @@ const (
 // acceptOne takes one message, or what is wrong with it.
 func (s *Server) acceptOne(ctx context.Context, c *Client, m jsonrpc.Message, err error) (answer func() []byte, due due) {
 	if err != nil {
-		e := wireError(err)
-		if e.Code == jsonrpc.CodeParse {
-			m.ID = nil // JSON-RPC has it that the id of what cannot be read is not known
-		}
-		return func() []byte { return jsonrpc.AppendError(nil, m.ID, e) }, now
+		return func() []byte { return invalidMessage(m, err) }, now
 	}
 	switch answer = s.Accept(ctx, c, m); {
 	case answer == nil:
@@ -64,6 +60,16 @@ func (s *Server) acceptOne(ctx context.Context, c *Client, m jsonrpc.Message, er
 		return answer, now
 	}
 	return answer, later
+}
+
+// invalidMessage is the answer to a message that could not be read: err says why, and m
+// has its id, if it has a valid one.
+func invalidMessage(m jsonrpc.Message, err error) []byte {
+	e := wireError(err)
+	if e.Code == jsonrpc.CodeParse {
+		m.ID = nil // JSON-RPC has it that the id of what cannot be read is not known
+	}
+	return jsonrpc.AppendError(nil, m.ID, e)
 }
 
 // batches reports whether the client speaks the revision that has batches.
@@ -92,7 +98,7 @@ func (s *Server) acceptBatch(ctx context.Context, c *Client, batch []byte) (answ
 	}
 	var parts []func() []byte
 	for text := range rawjson.Elements(batch) {
-		m, err := jsonrpc.Parse(text)
+		m, err := jsonrpc.ParseStrict(text)
 		if err == nil && m.Method == "initialize" {
 			err = jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "Invalid request: initialize must not be part of a batch")
 		}

@@ -235,7 +235,7 @@ func (f *Stdio) read(ctx context.Context, out *jsonrpc.Writer, client *Client, r
 // late takes what comes when no more requests begin: calls in flight may wait for
 // an answer of the client, or be cancelled by it.
 func (f *Stdio) late(client *Client, line []byte) {
-	if m, err := jsonrpc.Parse(line); err == nil && !m.IsRequest() {
+	if m, err := jsonrpc.ParseStrict(line); err == nil && !m.IsRequest() {
 		f.Server.Accept(context.Background(), client, m)
 	}
 }
