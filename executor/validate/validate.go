@@ -245,9 +245,9 @@ func Decode(raw []byte) (any, error) {
 // looks is how often wait looks at the clock.
 const looks = 10
 
-// wait waits until done is closed, but no longer than limit; it reports whether
-// done was closed. The limit is waited for in parts: a machine that stands still,
-// be it for long, takes up no more than two of them.
+// wait waits until done is closed, but no longer than limit, and reports whether it
+// was closed. It waits in parts: when the whole machine stops for a while, no more
+// than two parts pass.
 func wait(done <-chan struct{}, limit time.Duration) bool {
 	tick := time.NewTicker(max(limit/looks, 1))
 	defer tick.Stop()
