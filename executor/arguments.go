@@ -46,12 +46,13 @@ const maxProblems = 5
 // reportUnchecked logs, once per tool, that its arguments are never checked, and
 // once that a call was not.
 func (e *Executor) reportUnchecked(v *validator, u *registry.Upstream, t *registry.Tool) {
-	log := e.log.With().Str("server", u.Name).Str("tool", t.Name).Logger()
 	if reason := v.Unjudged(); reason != "" && !v.toldUnjudged.Swap(true) {
-		log.Warn().Str("reason", reason).Msg("the tool's schema cannot be judged; its arguments are sent unchecked")
+		e.log.Warn().Str("server", u.Name).Str("tool", t.Name).Str("reason", reason).
+			Msg("the tool's schema cannot be judged; its arguments are sent unchecked")
 	}
 	if reason := v.Skipped(); reason != "" && !v.toldSkipped.Swap(true) {
-		log.Warn().Str("reason", reason).Msg("a call's arguments could not be checked in time and were sent unchecked")
+		e.log.Warn().Str("server", u.Name).Str("tool", t.Name).Str("reason", reason).
+			Msg("a call's arguments could not be checked; the call was sent unchecked")
 	}
 }
 
