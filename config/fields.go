@@ -109,7 +109,7 @@ var serverKeys = []string{"mcpServers", "mcp_servers", "servers"}
 func (p *Profile) group() []field {
 	return []field{
 		{"expose", choice(&p.Expose, Lazy, Flat), "lazy: the tools inspect and exec. flat: every tool as Server__tool."},
-		{"prefix", boolean(&p.Prefix), "false lists the tools of a flat schema with one server under their own names."},
+		{"prefix", boolean(&p.Prefix), "false makes a flat schema with one server a transparent proxy: every name stays as it is."},
 		{"mcpServers", serverMap(&p.all), "The servers by name, as Claude, Cursor and Windsurf write them."},
 		{"mcp_servers", serverList(&p.all), "The servers as an array."},
 		{"servers", unshown(serverMap(&p.all)), "The servers by name, as VS Code writes them."},

@@ -150,8 +150,10 @@ func TestHTTPBadRequests(t *testing.T) {
 		{"an unknown version", "POST", "/mcp", fits, []string{"Mcp-Protocol-Version", "1999-01-01"}, 400, "1999-01-01"},
 		{"an unknown version", "GET", "/mcp", "", []string{"Mcp-Protocol-Version", "1999-01-01"}, 400, "1999-01-01"},
 		{"a known version", "POST", "/mcp", fits, []string{"Mcp-Protocol-Version", "2025-06-18"}, 200, ""},
-		{"not JSON", "POST", "/mcp", "hello", nil, 0, "-32700"},
-		{"nothing", "POST", "/mcp", "", nil, 0, "-32700"},
+		{"not JSON", "POST", "/mcp", "hello", nil, 400, "-32700"},
+		{"not JSON, no session", "POST", "/mcp", "hello", []string{"Mcp-Session-Id", ""}, 400, "-32700"},
+		{"nothing", "POST", "/mcp", "", nil, 400, "-32700"},
+		{"no version", "POST", "/mcp", `{"id":7,"method":"ping"}`, nil, 400, `"id":7,"error":{"code":-32600`},
 	} {
 		t.Run(v.name+" "+v.method, func(t *testing.T) {
 			c.try(v.method, v.path, v.body, v.headers...).want(t, v.name, v.status, v.part)

@@ -159,6 +159,8 @@ func TestLines(t *testing.T) {
 		{"an empty method", `{"jsonrpc":"2.0","id":"empty","method":""}`, `"empty"`, -32600},
 		{"a method that is a number", `{"jsonrpc":"2.0","id":"number","method":5}`, `"number"`, -32600},
 		{"another version", `{"jsonrpc":"1.0","id":"version","method":"ping"}`, `"version"`, -32600},
+		{"no version", `{"id":"bare","method":"ping"}`, `"bare"`, -32600},
+		{"a notification without a version", `{"method":"notifications/exit"}`, `null`, -32600},
 		{"an id that is null", `{"jsonrpc":"2.0","id":null,"method":"ping"}`, `null`, -32600},
 		{"an id that is an object", `{"jsonrpc":"2.0","id":{},"method":"ping"}`, `null`, -32600},
 		{"an id that is a boolean", `{"jsonrpc":"2.0","id":true,"method":"ping"}`, `null`, -32600},

@@ -29,20 +29,31 @@ func (e *Executor) arguments(c Call, u *registry.Upstream, t *registry.Tool) ([]
 	if err := twice(raw, t); err != nil {
 		return nil, err
 	}
-	defer func() {
-		if reason := schema.Unjudged(); reason != "" && !schema.told.Swap(true) {
-			e.log.Warn().Str("server", u.Name).Str("tool", t.Name).Str("reason", reason).
-				Msg("the tool's schema cannot be judged; its arguments are sent unchecked")
-		}
-	}()
+	defer e.reportUnchecked(schema, u, t)
 	problems := schema.Check(value)
-	if len(problems) == 0 {
+	if len(problems) == 0 || rawjson.HasLoneSurrogate(raw) { // Decode makes different strings equal then
 		return raw, nil
 	}
-	if repaired, ok := reparse(raw, value, schema); ok {
+	if repaired, ok := reparse(raw, problems, schema); ok {
 		return repaired, twice(repaired, t) // what was in a string may give a key twice
 	}
-	return nil, &Invalid{Problems: problems, tool: t}
+	return nil, &Invalid{Problems: problems[:min(len(problems), maxProblems)], tool: t}
+}
+
+// maxProblems is how many problems of a call are reported.
+const maxProblems = 5
+
+// reportUnchecked logs, once per tool, that its arguments are never checked, and
+// once that a call was not.
+func (e *Executor) reportUnchecked(v *validator, u *registry.Upstream, t *registry.Tool) {
+	if reason := v.Unjudged(); reason != "" && !v.toldUnjudged.Swap(true) {
+		e.log.Warn().Str("server", u.Name).Str("tool", t.Name).Str("reason", reason).
+			Msg("the tool's schema cannot be judged; its arguments are sent unchecked")
+	}
+	if reason := v.Skipped(); reason != "" && !v.toldSkipped.Swap(true) {
+		e.log.Warn().Str("server", u.Name).Str("tool", t.Name).Str("reason", reason).
+			Msg("a call's arguments could not be checked; the call was sent unchecked")
+	}
 }
 
 // twice refuses arguments that give a key twice: what is checked is the last
@@ -63,7 +74,9 @@ type validators struct {
 type validator struct {
 	*validate.Schema
 	properties map[string]bool // the parameters it declares
-	told       atomic.Bool     // that it cannot be enforced
+
+	// What the log has said already.
+	toldUnjudged, toldSkipped atomic.Bool
 }
 
 // unjudged says why a tool's arguments are sent unchecked, as far as that is known.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -24,6 +25,7 @@ const Builtin = "mcpx"
 // builtin answers the calls to mcpx's own tools.
 type builtin struct {
 	upstream *registry.Upstream
+	flat     *registry.Upstream // the same with the tools that flat mode lists
 	tools    map[string]builtinTool
 	index    atomic.Pointer[toolIndex]
 }
@@ -43,8 +45,12 @@ type found struct {
 	tool   *registry.Tool
 }
 
+// flatTools are those of mcpx's own tools that flat mode lists. Its clients see all
+// tools already, and no result of theirs is cut: they need no others.
+var flatTools = []string{"servers", "show_config"}
+
 func newBuiltin(e *Executor) builtin {
-	var definitions []registry.Item
+	var definitions, flat []registry.Item
 	run := map[string]builtinTool{}
 	for _, t := range []struct {
 		name, description, schema string
@@ -73,9 +79,12 @@ func newBuiltin(e *Executor) builtin {
 	} {
 		definition, _ := json.Marshal(map[string]any{"name": t.name, "description": t.description, "inputSchema": json.RawMessage(t.schema)})
 		definitions = append(definitions, registry.Item{Key: t.name, Raw: definition})
+		if slices.Contains(flatTools, t.name) {
+			flat = append(flat, registry.Item{Key: t.name, Raw: definition})
+		}
 		run[t.name] = t.run
 	}
-	return builtin{upstream: registry.NewUpstream(Builtin, definitions), tools: run}
+	return builtin{upstream: registry.NewUpstream(Builtin, definitions), flat: registry.NewUpstream(Builtin, flat), tools: run}
 }
 
 // call runs one of mcpx's own tools.

@@ -44,7 +44,7 @@ func (e *Executor) Exposure() *Exposure {
 	if x := e.exposure.Load(); x != nil && x.catalog == catalog {
 		return x
 	}
-	x := expose(catalog, e.profile.Prefix)
+	x := expose(catalog, e.builtin.flat, e.profile.Prefix)
 	e.exposure.Store(x)
 	return x
 }
@@ -57,14 +57,19 @@ func (x *Exposure) Definition(name string) []byte {
 	return nil
 }
 
-func expose(c *registry.Catalog, prefix bool) *Exposure {
+// expose lists what a catalog has, and builtin, which is mcpx's own server. Without
+// a prefix mcpx is a transparent proxy: it changes no name and adds nothing.
+func expose(c *registry.Catalog, builtin *registry.Upstream, prefix bool) *Exposure {
 	x := &Exposure{catalog: c}
 	tools, prompts, resources, templates := taken{}, taken{}, taken{}, taken{}
-	for _, u := range c.Upstreams {
+	addTools := func(u *registry.Upstream) {
 		for _, t := range u.Tools {
 			name := tools.take(u.Name, t.Name, prefix)
 			x.Tools = append(x.Tools, Exposed{Name: name, Key: t.Name, Upstream: u, Raw: flatTool(u.Name, name, t, prefix)})
 		}
+	}
+	for _, u := range c.Upstreams {
+		addTools(u)
 		for _, p := range u.Prompts {
 			name := prompts.take(u.Name, p.Key, prefix)
 			x.Prompts = append(x.Prompts, Exposed{Name: name, Key: p.Key, Upstream: u, Raw: rename(p.Raw, "name", name, p.Key)})
@@ -77,6 +82,9 @@ func expose(c *registry.Catalog, prefix bool) *Exposure {
 			uri := templates.takeURI(u.Name, t.Key)
 			x.Templates = append(x.Templates, Exposed{Name: uri, Key: t.Key, Upstream: u, Raw: rename(t.Raw, "uriTemplate", uri, t.Key), matches: matcher(uri)})
 		}
+	}
+	if prefix {
+		addTools(builtin)
 	}
 	x.tools, x.prompts, x.resources = byName(x.Tools), byName(x.Prompts), byName(x.Resources)
 	return x
@@ -127,12 +135,13 @@ const longestName = 64
 
 // take is the name of something of a server on the front: Server__name. A name
 // that is too long, has characters that clients refuse, or is taken, is shortened
-// and told apart by a hash of the whole, so that it is the same every time.
+// and told apart by a hash of the whole, so that it is the same every time. Without
+// a prefix it stays as it is.
 func (n taken) take(server, name string, prefix bool) string {
-	whole := name
-	if prefix {
-		whole = server + "__" + name
+	if !prefix {
+		return name
 	}
+	whole := server + "__" + name
 	short := strings.Map(plainName, whole)
 	if short != whole || len(short) > longestName || n[short] {
 		sum := sha256.Sum256([]byte(server + "\x00" + name))

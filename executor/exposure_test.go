@@ -14,7 +14,8 @@ func TestNamesOnTheFront(t *testing.T) {
 		want   []string
 	}{
 		{"plain", true, [][2]string{{"Time", "now"}, {"zhipu-web-search", "web_search"}}, []string{"Time__now", "zhipu-web-search__web_search"}},
-		{"no prefix", false, [][2]string{{"Time", "now"}}, []string{"now"}},
+		{"no prefix", false, [][2]string{{"Time", "now"}, {"Time", "dotted.name"}, {"Time", "a/b c"}, {"Time", "日本"}, {"Time", strings.Repeat("x", 80)}},
+			[]string{"now", "dotted.name", "a/b c", "日本", strings.Repeat("x", 80)}},
 		{"odd characters", true, [][2]string{{"my server", "a/b.c"}, {"日本", "x"}}, []string{"my_server__a_b_c_5f46fbdc", "____x_1c28a9e8"}},
 		{"collision", true, [][2]string{{"a", "b__c"}, {"a__b", "c"}}, []string{"a__b__c", "a__b__c_f1c4c9f5"}},
 		{"long", true, [][2]string{{"server", strings.Repeat("x", 80)}, {"server", strings.Repeat("x", 81)}}, []string{

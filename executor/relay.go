@@ -287,6 +287,11 @@ func (e *Executor) routeTool(r Relay) (route, error) {
 	if err != nil {
 		return route{}, err
 	}
+	if to.Upstream == e.builtin.flat {
+		return route{to: to, own: func(ctx context.Context) ([]byte, error) {
+			return e.builtin.call(ctx, Call{Client: r.Client, Tool: to.Key}, arguments)
+		}}, nil
+	}
 	params := rawjson.With(r.Params, "name", rawjson.AppendString(nil, to.Key))
 	return route{to: to, params: rawjson.With(params, "arguments", arguments)}, nil
 }

@@ -116,7 +116,7 @@ func TestExposureFollowsTheCatalog(t *testing.T) {
 func TestTemplatesThatAreNone(t *testing.T) {
 	u := registry.NewUpstream("a", nil)
 	u.Templates = []registry.Item{{Key: "bad://{", Raw: []byte(`{"uriTemplate":"bad://{"}`)}}
-	x := expose(&registry.Catalog{Upstreams: []*registry.Upstream{u}}, true)
+	x := expose(&registry.Catalog{Upstreams: []*registry.Upstream{u}}, nil, false)
 	if got := x.resource("bad://{", true); got != nil {
 		t.Errorf("a URI is found: %+v", got)
 	}

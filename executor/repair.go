@@ -124,7 +124,8 @@ func beside(outer []byte, known map[string]bool) ([]byte, error) {
 	var places []string // where arguments were found
 	flat, given := []byte("{"), map[string]bool{}
 	hit := len(known) == 0
-	for key, value := range rawjson.Members(outer) {
+	for rawKey, value := range rawjson.RawMembers(outer) {
+		key, _ := rawjson.View(rawKey)
 		if envelopeKeys[key] {
 			continue
 		}
@@ -136,16 +137,18 @@ func beside(outer []byte, known map[string]bool) ([]byte, error) {
 		name, dotted := strings.CutPrefix(key, "arguments.")
 		if !dotted || name == "" || known[key] {
 			name = key
+		} else {
+			rawKey = rawjson.AppendString(nil, name)
 		}
-		if given[name] {
+		if given[string(rawKey)] { // a key in two spellings is found later
 			return nil, fmt.Errorf("%s is given twice; put it into \"arguments\" once", quoted(name))
 		}
 		if word := near(name, known); word != "" && !known[name] {
 			return nil, fmt.Errorf("%s is no parameter of the tool; did you mean %s?", quoted(name), quoted(word))
 		}
-		given[name] = true
+		given[string(rawKey)] = true
 		hit = hit || known[name] || dotted
-		flat = rawjson.AppendMember(flat, name, value)
+		flat = rawjson.AppendRawMember(flat, rawKey, value)
 	}
 	if hit && len(given) > 0 {
 		places = append(places, "beside tool_name")
@@ -203,21 +206,20 @@ const (
 // reparse puts objects and arrays in the place of the strings that spell them,
 // wherever the schema wants them; what was inside a string may hold another. ok
 // is false if that does not make the arguments fit.
-func reparse(raw []byte, value any, schema *validator) (repaired []byte, ok bool) {
+func reparse(raw []byte, problems []validate.Problem, schema *validator) (repaired []byte, ok bool) {
 	for range maxReparseRounds {
-		problems := schema.All(value)
-		if len(problems) == 0 {
-			return raw, true
-		}
 		if len(problems) > maxReparseStrings {
 			return nil, false
 		}
 		if raw, ok = parseStrings(raw, problems); !ok {
 			return nil, false
 		}
-		var err error
-		if value, err = validate.Decode(raw); err != nil {
+		value, err := validate.Decode(raw)
+		if err != nil {
 			return nil, false
+		}
+		if problems = schema.Check(value); len(problems) == 0 {
+			return raw, true
 		}
 	}
 	return nil, false
@@ -266,11 +268,11 @@ func descend(raw []byte, path, want []string) ([]byte, bool) {
 	switch rawjson.Kind(raw) {
 	case '{':
 		out = append(out, '{')
-		for key, value := range rawjson.Members(raw) {
-			if key == path[0] {
+		for key, value := range rawjson.RawMembers(raw) {
+			if name, _ := rawjson.View(key); name == path[0] {
 				value = rewrite(value)
 			}
-			out = rawjson.AppendMember(out, key, value)
+			out = rawjson.AppendRawMember(out, key, value)
 		}
 		out = append(out, '}')
 	case '[':

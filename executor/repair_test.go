@@ -17,6 +17,7 @@ var repairTools = map[string]string{
 	"strict": `{"type":"object","properties":{"path":{"type":"string"}},"required":["path"],"additionalProperties":false}`,
 	"free":   `{"type":"object"}`,
 	"none":   `{"type":"object","properties":{}}`,
+	"unique": `{"type":"object","additionalProperties":{"uniqueItems":true},"not":{"maxProperties":1,"required":["\ufffd"]}}`,
 	"opt":    `{"type":"object","properties":{"path":{"type":"string"}}}`,
 	// Their parameters have the names of envelopes.
 	"run":    `{"type":"object","properties":{"arguments":{"type":"object"}},"required":["arguments"]}`,
@@ -48,6 +49,11 @@ func TestRepair(t *testing.T) {
 	}{
 		{"right", `{@,"tool_name":"read","arguments":{"path":"a"}}`, `read {"path":"a"}`},
 		{"right, byte for byte", `{@,"tool_name":"read","arguments": { "path" : "\u0061" , "tail":1e0,"big":9007199254740993} }`, `read { "path" : "\u0061" , "tail":1e0,"big":9007199254740993}`},
+		{"keys that differ in lone surrogates", `{@,"tool_name":"read","arguments":{"path":"a","\ud800":1,"\ud801":2}}`, `read {"path":"a","\ud800":1,"\ud801":2}`},
+		{"keys that differ in lone surrogates, flattened", `{@,"tool_name":"free","\ud800":1,"\ud801":2,"\ufffd":3}`, `free {"\ud800":1,"\ud801":2,"\ufffd":3}`},
+		{"a lone surrogate twice", `{@,"tool_name":"free","arguments":{"\ud800":1,"\uD800":2}}`, "error: arguments[\"\ufffd\"]: given twice\nfree()"},
+		{"strings that differ in lone surrogates", `{@,"tool_name":"unique","arguments":{"a":["\ud800","\ud801"]}}`, `unique {"a":["\ud800","\ud801"]}`},
+		{"as many properties as keys", `{@,"tool_name":"unique","arguments":{"\ud800":1,"\ud801":2}}`, `unique {"\ud800":1,"\ud801":2}`},
 		{"right and empty", `{@,"tool_name":"free","arguments":{}}`, `free {}`},
 		{"absent", `{@,"tool_name":"free"}`, `free {}`},
 

@@ -18,7 +18,7 @@ type parsed struct {
 }
 
 func parse(text []byte) parsed {
-	m, err := jsonrpc.Parse(text)
+	m, err := jsonrpc.ParseStrict(text)
 	return parsed{text, m, err}
 }
 
@@ -57,11 +57,7 @@ const (
 // acceptOne takes one message, or what is wrong with it.
 func (s *Server) acceptOne(ctx context.Context, c *Client, m jsonrpc.Message, err error) (answer func() []byte, due due) {
 	if err != nil {
-		e := wireError(err)
-		if e.Code == jsonrpc.CodeParse {
-			m.ID = nil // JSON-RPC has it that the id of what cannot be read is not known
-		}
-		return func() []byte { return jsonrpc.AppendError(nil, m.ID, e) }, now
+		return func() []byte { return invalidMessage(m, err) }, now
 	}
 	switch answer = s.Accept(ctx, c, m); {
 	case answer == nil:
@@ -70,6 +66,16 @@ func (s *Server) acceptOne(ctx context.Context, c *Client, m jsonrpc.Message, er
 		return answer, now
 	}
 	return answer, later
+}
+
+// invalidMessage is the answer to a message that could not be read: err says why, and m
+// has its id, if it has a valid one.
+func invalidMessage(m jsonrpc.Message, err error) []byte {
+	e := wireError(err)
+	if e.Code == jsonrpc.CodeParse {
+		m.ID = nil // JSON-RPC has it that the id of what cannot be read is not known
+	}
+	return jsonrpc.AppendError(nil, m.ID, e)
 }
 
 // batches reports whether the client speaks the revision that has batches.
@@ -98,7 +104,7 @@ func (s *Server) acceptBatch(ctx context.Context, c *Client, batch []byte) (answ
 	}
 	var parts []func() []byte
 	for text := range rawjson.Elements(batch) {
-		m, err := jsonrpc.Parse(text)
+		m, err := jsonrpc.ParseStrict(text)
 		if err == nil && m.Method == "initialize" {
 			err = jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "Invalid request: initialize must not be part of a batch")
 		}

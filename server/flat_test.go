@@ -1,6 +1,8 @@
 package server
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -44,6 +46,31 @@ func TestFlatTools(t *testing.T) {
 	later.want(t, "tools/call", `{"name":"Time__echo","arguments":{}}`, `{"content":[{"type":"text","text":"arguments.text: required\necho(text: string, times?: integer /*>=1*/)"}],"isError":true}`)
 }
 
+// TestFlatBuiltinTools: flat mode lists two of mcpx's own tools, after all others.
+func TestFlatBuiltinTools(t *testing.T) {
+	b := flat(t, map[string]any{}, upstream(t, "Time"))
+	c := b.connect(t, "2025-06-18", "{}")
+	if names := c.keys(t, "tools/list", "tools", "name"); !strings.HasSuffix(names, " mcpx__servers mcpx__show_config") || strings.Count(names, "mcpx__") != 2 {
+		t.Errorf("names %s", names)
+	}
+	const described = `"description":"[mcpx] State, number of tools and token cost of every server."`
+	if list := c.ask(t, request("tools/list", "")); !strings.Contains(list, described) {
+		t.Errorf("the list has no %s", described)
+	}
+	if got := c.ask(t, request("tools/call", `{"name":"mcpx__servers"}`)); !strings.Contains(got, `"result":{"content":[{"type":"text","text":"Time: ready, `) {
+		t.Errorf("mcpx__servers answers %s", got)
+	}
+	if got := c.ask(t, request("tools/call", `{"name":"mcpx__show_config","arguments":{}}`)); !strings.Contains(got, `"result":{"content":[{"type":"text","text":"{`) {
+		t.Errorf("mcpx__show_config answers %s", got)
+	}
+	for _, name := range []string{"mcpx__search", "mcpx__read_result"} {
+		c.want(t, "tools/call", `{"name":"`+name+`"}`, `{"code":-32601,"message":"Tool '`+name+`' not found","data":{"tool":"`+name+`"}}`)
+	}
+	if n := b.outcomes()["ok"]; n != 2 {
+		t.Errorf("%d calls were counted, want 2", n)
+	}
+}
+
 func TestFlatResultsAreNotCut(t *testing.T) {
 	b := flat(t, map[string]any{"limits": map[string]any{"result_tokens": 100}}, upstream(t, "a"))
 	c := b.connect(t, "2025-06-18", "{}")
@@ -65,12 +92,31 @@ func TestTransparentProxy(t *testing.T) {
 	c.want(t, "logging/setLevel", `{"level":"info"}`, `{}`)
 }
 
+// TestTransparentNames: without a prefix every name stays as it is, whatever it is.
+func TestTransparentNames(t *testing.T) {
+	long := strings.Repeat("x", 100)
+	file := filepath.Join(t.TempDir(), "tools.json")
+	if err := os.WriteFile(file, []byte(`[{"name":"dotted.name","inputSchema":{"type":"object"}},{"name":"日本/a b","inputSchema":{"type":"object"}},{"name":"`+long+`","inputSchema":{"type":"object"}}]`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := flat(t, map[string]any{"prefix": false}, upstream(t, "a", "-tools-file", file)).connect(t, "2025-06-18", "{}")
+	names := c.keys(t, "tools/list", "tools", "name")
+	if want := " dotted.name 日本/a b " + long; !strings.HasSuffix(names, want) || strings.Contains(names, "mcpx__") {
+		t.Errorf("names %s, want …%s", names, want)
+	}
+	for _, name := range []string{"dotted.name", "日本/a b", long} {
+		if got := c.ask(t, request("tools/call", `{"name":"`+name+`","arguments":{}}`)); !strings.Contains(got, `"result"`) {
+			t.Errorf("%s answers %s", name, got)
+		}
+	}
+}
+
 func TestFlatListChanges(t *testing.T) {
 	c := flat(t, map[string]any{}, upstream(t, "a")).connect(t, "2025-06-18", "{}")
 	c.ask(t, request("tools/call", `{"name":"a__change","arguments":{"notices":1}}`))
 	for { // a notice may be about what was before
 		c.next(t, "notifications/tools/list_changed")
-		if strings.HasSuffix(c.keys(t, "tools/list", "tools", "name"), "a__extra_0") {
+		if strings.Contains(c.keys(t, "tools/list", "tools", "name"), "a__extra_0") {
 			break
 		}
 	}

@@ -127,8 +127,12 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request, s *Server) {
 	if !ok {
 		return
 	}
-	m, err := jsonrpc.Parse(body)
+	m, err := jsonrpc.ParseStrict(body)
 	switch {
+	case err != nil && !isArray(body, err):
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = w.Write(invalidMessage(m, err))
 	case err == nil && isModern(m.Params):
 		h.postModern(w, r, s, m)
 	case !knownVersion(r.Header.Get("Mcp-Protocol-Version")):
@@ -142,6 +146,12 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request, s *Server) {
 	default:
 		h.postInSession(w, r, s, parsed{body, m, err})
 	}
+}
+
+// isArray reports whether a body that is no message is a JSON array. Whether it is
+// a batch depends on the client's session.
+func isArray(body []byte, err error) bool {
+	return rawjson.Kind(body) == '[' && wireError(err).Code != jsonrpc.CodeParse
 }
 
 // knownVersion reports whether a header may name that revision; it may be absent.

@@ -102,7 +102,7 @@ func TestHTTPSession(t *testing.T) {
 		{"another credential", "POST", "/mcp", call, none, []string{sessionHeader, id, "Authorization", "Bearer x"}},
 		{"none", "POST", "/mcp", call, `400 {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"the header Mcp-Session-Id is missing; send initialize first"}}`, nil},
 		{"no schema", "POST", "/mcp/nope", call, `404 {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no schema \"nope\" is served; there are: default, other"}}`, nil},
-		{"not JSON", "POST", "/mcp", "{", `200 {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: not valid JSON"}}`, []string{sessionHeader, id}},
+		{"not JSON", "POST", "/mcp", "{", `400 {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: not valid JSON"}}`, []string{sessionHeader, id}},
 		{"too large", "POST", "/mcp", strings.Repeat("x", 20_000), `413 {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"a message is at most 10000 bytes (limits.body_bytes)"}}`, []string{sessionHeader, id}},
 		{"not said to be JSON", "POST", "/mcp", call, `415 {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Content-Type must be application/json"}}`, []string{"Content-Type", "text/plain"}},
 		{"unknown revision", "POST", "/mcp", call, `400 {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Unsupported protocol version: 1999-01-01"}}`, []string{"Mcp-Protocol-Version", "1999-01-01"}},
@@ -116,6 +116,41 @@ func TestHTTPSession(t *testing.T) {
 		if got := whole(t, s.do(t, row.method, row.path, row.body, row.header...)); got != row.want {
 			t.Errorf("%s:\n got %s\nwant %s", row.name, got, row.want)
 		}
+	}
+}
+
+// TestHTTPInvalidMessages: what is no message of JSON-RPC is refused as such, with a
+// session and without one, and the session lives on.
+func TestHTTPInvalidMessages(t *testing.T) {
+	s := serveHTTP(t)
+	id := s.open(t, "{}")
+	refused := func(id string, code int, message string) string {
+		return fmt.Sprintf(`400 {"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%s}}`, id, code, rawjson.AppendString(nil, message))
+	}
+	const version = `Invalid request: "jsonrpc" must be "2.0"`
+	for _, row := range []struct{ name, body, want string }{
+		{"text", `hello`, refused("null", -32700, "Parse error: not valid JSON")},
+		{"nothing", ``, refused("null", -32700, "Parse error: not valid JSON")},
+		{"half a request", `{"jsonrpc":"2.0","id":1,"method":"ping"`, refused("null", -32700, "Parse error: not valid JSON")},
+		{"half a batch", `[{"jsonrpc":"2.0"`, refused("null", -32700, "Parse error: not valid JSON")},
+		{"no version", `{"id":5,"method":"ping"}`, refused("5", -32600, version)},
+		{"no version, initialize", `{"id":"a","method":"initialize","params":{"protocolVersion":"2025-06-18"}}`, refused(`"a"`, -32600, version)},
+		{"no version, notification", `{"method":"notifications/initialized"}`, refused("null", -32600, version)},
+		{"no version, response", `{"id":5,"result":{}}`, refused("5", -32600, version)},
+		{"no version and no valid id", `{"id":[],"method":"ping"}`, refused("null", -32600, `Invalid request: "id" must be a string or a number`)},
+		{"no version, 2026-07-28", `{"id":5,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`, refused("5", -32600, version)},
+		{"another version", `{"jsonrpc":"1.0","id":5,"method":"ping"}`, refused("5", -32600, version)},
+		{"no method", `{"jsonrpc":"2.0","id":5}`, refused("5", -32600, `Invalid request: no "method"`)},
+		{"a number", `5`, refused("null", -32600, "Invalid request: a message is one JSON object")},
+	} {
+		for name, header := range map[string][]string{"session": {sessionHeader, id}, "no session": nil} {
+			if got := whole(t, s.do(t, "POST", "/mcp", row.body, header...)); got != row.want {
+				t.Errorf("%s, %s:\n got %s\nwant %s", row.name, name, got, row.want)
+			}
+		}
+	}
+	if got := whole(t, s.do(t, "POST", "/mcp", request("ping", ""), sessionHeader, id)); got != "200 "+result("{}") {
+		t.Errorf("the session is gone: %s", got)
 	}
 }
 
@@ -323,6 +358,17 @@ func TestSSE(t *testing.T) {
 		}
 		if !e.Scan() || !strings.Contains(e.Text(), want) {
 			t.Errorf("the stream has %s, want %s", e.Text(), want)
+		}
+	}
+	for _, row := range [][2]string{
+		{`hello`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: not valid JSON"}}`},
+		{`{"id":5,"method":"ping"}`, `{"jsonrpc":"2.0","id":5,"error":{"code":-32600,"message":"Invalid request: \"jsonrpc\" must be \"2.0\""}}`},
+	} {
+		s.do(t, "POST", path, row[0])
+		for e.Scan() && strings.Contains(e.Text(), "list_changed") {
+		}
+		if e.Text() != row[1] {
+			t.Errorf("%s: the stream has %s, want %s", row[0], e.Text(), row[1])
 		}
 	}
 	s.do(t, "POST", path, request("tools/call", exec("progress", `{"steps":2}`)))

@@ -77,7 +77,7 @@ async def steps(mode, key, path):
         if not flat:
             want(names == ["inspect", "exec"], names)
             return
-        expected = {"Time__get_current_time", "Time__convert_time"} | ({"zhipu-web-search__web_search"} if key == KEY else set())
+        expected = {"Time__get_current_time", "Time__convert_time", "mcpx__servers", "mcpx__show_config"} | ({"zhipu-web-search__web_search"} if key == KEY else set())
         want(set(names) == expected, names)
         time_tool = next(t for t in answer["result"]["tools"] if t["name"] == "Time__get_current_time")
         want(time_tool["description"].startswith("[Time] "), time_tool)

@@ -15,8 +15,9 @@ const enough = 50
 // explainer finds what is wrong with a value that a library has refused. It
 // reads the same reduced schema, so that both libraries get the same words.
 type explainer struct {
-	root   any
-	hiding bool // $ref hides the keywords beside it, as up to draft 7
+	root     any
+	patterns map[string]*regexp.Regexp // every pattern in root, compiled
+	hiding   bool                      // $ref hides the keywords beside it, as up to draft 7
 }
 
 // finding is a problem and what is needed to merge it with those of other
@@ -70,7 +71,7 @@ func (e explainer) find(schema, value any, at []string) (found []finding) {
 	}
 	switch v := value.(type) {
 	case string:
-		found = append(found, text(s, v, at)...)
+		found = append(found, e.text(s, v, at)...)
 	case json.Number:
 		found = append(found, numeric(s, v, at)...)
 	case []any:
@@ -138,16 +139,22 @@ func wrongValue(allowed []any, value any, at []string) finding {
 	return f
 }
 
-func text(s map[string]any, v string, at []string) []finding {
+func (e explainer) text(s map[string]any, v string, at []string) []finding {
 	found := counted(s, "Length", utf8.RuneCountInString(v), at)
 	re, ok := s["pattern"].(string)
-	if !ok || regexp.MustCompile(re).MatchString(v) {
+	if !ok || e.patternMatches(re, v) {
 		return found
 	}
 	if original, ok := s["$comment"].(string); ok {
 		re = original
 	}
 	return append(found, problem(at, "expected to match %s, got %s", clip(re, 100), show(v)))
+}
+
+// patternMatches reports whether a pattern of the schema matches a text.
+func (e explainer) patternMatches(pattern, text string) bool {
+	re := e.patterns[pattern]
+	return re != nil && re.MatchString(text)
 }
 
 // units are what min… and max… count.

@@ -2,7 +2,6 @@ package validate
 
 import (
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 )
@@ -55,7 +54,7 @@ func (e explainer) declared(s map[string]any, key string) (schemas []any) {
 	}
 	patterns, _ := s["patternProperties"].(map[string]any)
 	for _, re := range slices.Sorted(maps.Keys(patterns)) {
-		if regexp.MustCompile(re).MatchString(key) {
+		if e.patternMatches(re, key) {
 			schemas = append(schemas, patterns[re])
 		}
 	}

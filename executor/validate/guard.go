@@ -70,21 +70,44 @@ func checkNumber(n string) error {
 	return nil
 }
 
-// lookup finds the schema a reference names. Only "#" and "#/…" are followed.
-func lookup(document any, ref string) (any, error) {
+// lookup finds the schema a reference names: by "#", a JSON Pointer or an anchor.
+// Nothing outside of the document is looked for.
+func (r *reducer) lookup(ref string) (schema any, isRoot bool, err error) {
 	fragment, local := strings.CutPrefix(ref, "#")
-	if !local || fragment != "" && fragment[0] != '/' {
-		return nil, fmt.Errorf("reference %s leads elsewhere", show(ref))
+	if !local {
+		return nil, false, fmt.Errorf("reference %s leads elsewhere", show(ref))
 	}
-	pointer, err := url.PathUnescape(fragment)
+	fragment, err = url.PathUnescape(fragment)
+	switch {
+	case err != nil:
+		return nil, false, fmt.Errorf("reference %s is malformed", show(ref))
+	case fragment == "":
+		return r.document, true, nil
+	case fragment[0] == '/':
+		schema, err = r.follow(fragment)
+	default:
+		anchored, isRoot, ok := r.anchors().find(fragment)
+		if ok {
+			return anchored, isRoot, nil
+		}
+		err = errors.New("names no anchor, or one of several")
+	}
 	if err != nil {
-		return nil, fmt.Errorf("reference %s is malformed", show(ref))
+		return nil, false, fmt.Errorf("reference %s %w", show(ref), err)
 	}
-	target := document
-	for _, token := range strings.Split(pointer, "/")[1:] {
+	return schema, false, nil
+}
+
+// follow finds the schema that a JSON Pointer leads to.
+func (r *reducer) follow(pointer string) (any, error) {
+	target := r.document
+	for i, token := range strings.Split(pointer, "/")[1:] {
 		token = strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
 		switch v := target.(type) {
 		case map[string]any:
+			if _, isResource := v[r.idKeyword()].(string); isResource && i > 0 {
+				return nil, errors.New("leads through an inner " + r.idKeyword())
+			}
 			target = v[token]
 		case []any:
 			target = nil
@@ -99,7 +122,7 @@ func lookup(document any, ref string) (any, error) {
 	case bool, map[string]any:
 		return target, nil
 	}
-	return nil, fmt.Errorf("reference %s leads nowhere", show(ref))
+	return nil, errors.New("leads nowhere")
 }
 
 // inPlaceLoops fails for references that come back to the same schema, or run

@@ -3,15 +3,52 @@ package validate
 import (
 	"fmt"
 	"regexp"
+	"regexp/syntax"
 	"strconv"
 	"strings"
 	"unicode/utf16"
 )
 
-const maxPatternBytes = 2 << 10
+const (
+	maxPatternBytes = 2 << 10
+	maxPatternSteps = 50_000 // of all patterns of a schema together: a short one can compile to a large program
+)
 
 // What \s means in ECMA-262 beyond what it means in Go, to stand inside [].
 const moreSpace = `\s\v\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}\x{feff}`
+
+// pattern rewrites a pattern with goPattern and compiles it. ok is false where
+// that is not possible, or where the patterns of the schema get too large.
+func (r *reducer) pattern(ecma string) (text string, ok bool) {
+	text, ok = goPattern(ecma)
+	if !ok || r.patterns[text] != nil {
+		return text, ok
+	}
+	steps, err := patternSteps(text)
+	if err != nil || r.patternSteps+steps > maxPatternSteps {
+		return "", false
+	}
+	re, err := regexp.Compile(text)
+	if err != nil {
+		return "", false
+	}
+	r.patterns[text] = re
+	r.patternSteps += steps
+	return text, true
+}
+
+// patternSteps is the size of the program that a pattern compiles to.
+func patternSteps(text string) (int, error) {
+	parsed, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return 0, err
+	}
+	program, err := syntax.Compile(parsed.Simplify())
+	if err != nil {
+		return 0, err
+	}
+	return len(program.Inst), nil
+}
 
 // goPattern rewrites an ECMA-262 pattern, which is what JSON Schema uses, for
 // Go's regexp. ok is false where Go has no such pattern (look-ahead), or where
@@ -27,7 +64,7 @@ func goPattern(ecma string) (re string, ok bool) {
 		}
 	}
 	re = p.out.String()
-	_, err := regexp.Compile(re)
+	_, err := syntax.Parse(re, syntax.Perl)
 	return re, err == nil
 }
 

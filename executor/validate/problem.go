@@ -6,8 +6,6 @@ import (
 	"strings"
 )
 
-const maxProblems = 5
-
 // Problem is one thing that is wrong with a call's arguments.
 type Problem struct {
 	Path []string // keys and array indexes, from the arguments down

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,9 +13,10 @@ import (
 // reduced is a schema in which nothing is left but what is judged: known
 // keywords with values of the right shape, and references to its own $defs.
 type reduced struct {
-	root  any // bool or map[string]any
-	draft int // 4, 6, 7 or modern
-	plain bool
+	root     any // bool or map[string]any
+	patterns map[string]*regexp.Regexp
+	draft    int // 4, 6, 7 or modern
+	plain    bool
 }
 
 const definitions = "#/$defs/"
@@ -44,17 +46,22 @@ func reduce(document any) (reduced, error) {
 	if err := inPlaceLoops(root); err != nil {
 		return reduced{}, err
 	}
-	return reduced{root, r.draft, !r.costly && r.nodes <= maxInlineNodes}, nil
+	return reduced{root, r.patterns, r.draft, !r.costly && r.nodes <= maxInlineNodes}, nil
 }
 
 type reducer struct {
 	document any
 	draft    int
+	is2019   bool // the document declares 2019-09, which has no $dynamicAnchor
+	anchored *anchors
 
 	names map[string]string // reference as written → name in defs
 	defs  map[string]any    // reduced targets of references
 	weak  map[string]bool   // names whose target was widened
 	open  map[string]bool   // names met while their target was not finished
+
+	patterns     map[string]*regexp.Regexp // by their text in the reduced schema
+	patternSteps int
 
 	suspicious bool // take unfinished targets to be widened
 	innerID    bool
@@ -71,6 +78,7 @@ func newReducer(document any) *reducer {
 		defs:     map[string]any{},
 		weak:     map[string]bool{},
 		open:     map[string]bool{},
+		patterns: map[string]*regexp.Regexp{},
 	}
 	if root, ok := document.(map[string]any); ok {
 		dialect, _ := root["$schema"].(string)
@@ -78,6 +86,7 @@ func newReducer(document any) *reducer {
 		if draft, ok := drafts[dialect]; ok {
 			r.draft = draft
 		}
+		r.is2019 = dialect == "json-schema.org/draft/2019-09/schema"
 	}
 	return r
 }
@@ -130,6 +139,7 @@ func (r *reducer) schema(v any, isRoot bool) (out any, weak bool) {
 		return true, true
 	}
 	r.refuse(in, isRoot)
+	in = r.withoutDynamic(in)
 	if in["format"] != nil {
 		weak = true // an annotation here, an assertion elsewhere
 	}
@@ -158,18 +168,20 @@ func (r *reducer) schema(v any, isRoot bool) (out any, weak bool) {
 
 // refuse gives the schema up for keywords that change what references mean.
 func (r *reducer) refuse(in map[string]any, isRoot bool) {
-	for _, name := range []string{"$dynamicRef", "$recursiveRef"} {
-		if _, ok := in[name].(string); ok {
-			r.fail("uses %s", name)
-		}
+	if _, ok := in["$recursiveRef"].(string); ok {
+		r.fail("uses $recursiveRef")
 	}
-	id := "$id"
-	if r.draft == 4 {
-		id = "id"
-	}
-	if _, ok := in[id].(string); ok && !isRoot {
+	if _, ok := in[r.idKeyword()].(string); ok && !isRoot {
 		r.innerID = true
 	}
+}
+
+// idKeyword is the keyword that makes a schema a resource of its own.
+func (r *reducer) idKeyword() string {
+	if r.draft == 4 {
+		return "id"
+	}
+	return "$id"
 }
 
 // hidden reports that a keyword has no effect: up to draft 7 a $ref hides all
@@ -213,7 +225,7 @@ func (r *reducer) read(s shape, v any) (value any, ok, weak bool) {
 		return v, true, false
 	case pattern:
 		text, _ := v.(string)
-		re, ok := goPattern(text)
+		re, ok := r.pattern(text)
 		return re, ok, false
 	case number:
 		return v, rational(v) != nil, false
@@ -246,7 +258,7 @@ func (r *reducer) mapping(s shape, v any) (value any, ok, weak bool) {
 	for _, key := range slices.Sorted(maps.Keys(in)) {
 		name := key
 		if s == patternMap {
-			re, ok := goPattern(key)
+			re, ok := r.pattern(key)
 			if !ok {
 				weak = true
 				continue
@@ -278,17 +290,17 @@ func (r *reducer) reference(v any) (value any, ok, weak bool) {
 	}
 	name, met := r.names[ref]
 	if !met {
-		target, err := lookup(r.document, ref)
+		target, isRoot, err := r.lookup(ref)
 		if err != nil {
 			r.fail("%w", err)
 			return nil, false, true
 		}
 		name = definitions + strconv.Itoa(len(r.names))
-		if ref == "#" {
+		if isRoot {
 			name = "#"
 		}
 		r.names[ref] = name
-		if ref != "#" {
+		if !isRoot {
 			schema, weakened := r.schema(target, false)
 			r.defs[strings.TrimPrefix(name, definitions)] = schema
 			r.weak[name] = weakened

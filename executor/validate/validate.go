@@ -29,26 +29,46 @@ const (
 	maxSchemaNodes    = 20_000
 	maxArgumentsNodes = 200_000
 	maxInlineNodes    = 2_000 // schema and arguments this small need no timer
+
+	// maxOverdue is how many checks may run on after their limit, over all
+	// schemas. While so many do, no further costly check starts.
+	maxOverdue = 4
 )
 
-var errTimeout = errors.New("took too long")
+var (
+	errTimeout = errors.New("took too long")
+	errBusy    = errors.New("earlier checks that took too long are still running")
+)
+
+// overdue counts the checks that run on after their limit.
+var overdue atomic.Int32
 
 // Schema is one tool's input schema. It is safe for concurrent use.
 type Schema struct {
 	raw   []byte
 	limit time.Duration
 
-	once  sync.Once
-	judge judge
-	ready atomic.Bool // judge is there
+	once     sync.Once
+	compiled chan struct{} // closed when judge and err are set
+	judge    judge
+	err      error       // why the schema cannot be judged
+	ready    atomic.Bool // compiled is closed
 
-	// why is set once the schema is no longer enforced.
-	why atomic.Pointer[string]
+	skipped atomic.Pointer[string] // why a call passed unchecked for the first time
 
-	// turn is held during a check that might not end: a schema can cost one
-	// runaway goroutine, never two.
-	turn chan struct{}
+	// A costly check cannot be stopped. Its caller holds turn while it waits;
+	// state says whether the check still runs after that. So a schema has one
+	// costly check at a time.
+	turn  chan struct{}
+	state atomic.Int32
 }
+
+// The states of a schema's costly check.
+const (
+	idle int32 = iota
+	running
+	late // it runs, and its caller has stopped waiting
+)
 
 // judge is a compiled schema.
 type judge struct {
@@ -61,74 +81,102 @@ type judge struct {
 // Compile makes a Schema of a tool's inputSchema, empty if it has none. The
 // work is done on first use. The bytes are kept and must not change.
 func Compile(raw []byte) *Schema {
-	return &Schema{raw: raw, limit: timeLimit, turn: make(chan struct{}, 1)}
+	return &Schema{raw: raw, limit: timeLimit, compiled: make(chan struct{}), turn: make(chan struct{}, 1)}
 }
 
-// Unjudged says why the schema is not enforced. It is empty while it is.
+// Unjudged returns why the schema is never enforced, "" if it is. The first call
+// compiles the schema and waits for that no longer than the limit. A schema that
+// takes longer is enforced once it is compiled.
 func (s *Schema) Unjudged() string {
 	s.once.Do(func() {
-		var err error
-		s.judge, err = bounded(s.limit, func() (judge, error) { return compile(s.raw) })
-		if err != nil {
-			s.giveUp(fmt.Errorf("compile: %w", err))
-		}
-		s.ready.Store(true)
+		go func() {
+			defer close(s.compiled)
+			s.judge, s.err = recovered(func() (judge, error) { return compile(s.raw) })
+			s.ready.Store(true)
+		}()
+		wait(s.compiled, s.limit)
 	})
-	if why := s.why.Load(); why != nil {
+	if s.ready.Load() && s.err != nil {
+		return "compile: " + s.err.Error()
+	}
+	return ""
+}
+
+// Skipped returns why a call passed unchecked for the first time although the
+// schema is enforced, "" if none did.
+func (s *Schema) Skipped() string {
+	if why := s.skipped.Load(); why != nil {
 		return *why
 	}
 	return ""
+}
+
+func (s *Schema) skip(during string, err error) {
+	why := during + ": " + err.Error()
+	s.skipped.CompareAndSwap(nil, &why)
 }
 
 // Accepts reports whether raw arguments are surely valid, at a glance. If it does
 // not, Check says what they are. It never waits: before the first Check it
 // accepts nothing.
 func (s *Schema) Accepts(raw []byte) bool {
-	return s.ready.Load() && s.why.Load() == nil && s.judge.quick.accepts(raw)
+	return s.ready.Load() && s.judge.quick.accepts(raw)
 }
 
-// Check returns what is wrong with arguments, as Decode returns them: at most
-// five problems, none if they are valid or cannot be judged. Arguments are only
+// Check returns what is wrong with arguments, as Decode returns them: nothing if
+// they are valid, cannot be judged, or take too long to judge. Arguments are only
 // read, but after a timeout they still are when Check has returned.
 func (s *Schema) Check(arguments any) []Problem {
-	problems := s.All(arguments)
-	return problems[:min(len(problems), maxProblems)]
-}
-
-// All is Check without the bound of five.
-func (s *Schema) All(arguments any) []Problem {
 	if s.Unjudged() != "" {
+		return nil
+	}
+	if !s.ready.Load() {
+		s.skip("compile", errTimeout)
 		return nil
 	}
 	nodes, err := measure(arguments, rawjson.MaxDepth, maxArgumentsNodes)
 	if err != nil {
 		return nil
 	}
-	check := func() ([]Problem, error) { return s.judge.check(arguments), nil }
+	run := s.checkWithin
 	if s.judge.plain && nodes <= maxInlineNodes {
-		problems, err := recovered(check)
-		return s.settle(problems, err)
+		run = recovered[[]Problem]
 	}
-	s.turn <- struct{}{}
-	defer func() { <-s.turn }()
-	if s.Unjudged() != "" {
-		return nil
-	}
-	problems, err := bounded(s.limit, check)
-	return s.settle(problems, err)
-}
-
-func (s *Schema) settle(problems []Problem, err error) []Problem {
+	problems, err := run(func() ([]Problem, error) { return s.judge.check(arguments), nil })
 	if err != nil {
-		s.giveUp(fmt.Errorf("check: %w", err))
+		s.skip("check", err)
 		return nil
 	}
 	return problems
 }
 
-func (s *Schema) giveUp(err error) {
-	why := err.Error()
-	s.why.Store(&why)
+// checkWithin runs a check that might take long and waits for it no longer than
+// the limit. The libraries take no context, so the check itself runs on to its
+// end. Until then no other starts for this schema: errBusy.
+func (s *Schema) checkWithin(check func() ([]Problem, error)) ([]Problem, error) {
+	s.turn <- struct{}{}
+	defer func() { <-s.turn }()
+	if s.state.Load() != idle || overdue.Load() >= maxOverdue {
+		return nil, errBusy
+	}
+	var problems []Problem
+	var err error
+	done := make(chan struct{})
+	s.state.Store(running)
+	go func() {
+		defer close(done)
+		problems, err = recovered(check)
+		if s.state.Swap(idle) == late {
+			overdue.Add(-1)
+		}
+	}()
+	if wait(done, s.limit) {
+		return problems, err
+	}
+	if s.state.CompareAndSwap(running, late) {
+		overdue.Add(1)
+	}
+	return nil, errTimeout
 }
 
 func (j judge) check(arguments any) []Problem {
@@ -149,6 +197,9 @@ func compile(raw []byte) (judge, error) {
 	if err != nil {
 		return judge{}, err
 	}
+	if rawjson.HasLoneSurrogate(raw) { // Decode makes different names equal then
+		return judge{}, errors.New("half of a surrogate pair")
+	}
 	if _, err := measure(document, maxSchemaDepth, maxSchemaNodes); err != nil {
 		return judge{}, err
 	}
@@ -156,7 +207,12 @@ func compile(raw []byte) (judge, error) {
 	if err != nil {
 		return judge{}, err
 	}
-	return judge{quickly(rules.root), library(rules), explainer{rules.root, rules.draft <= 7}, rules.plain}, nil
+	return judge{
+		quick:   quickly(rules.root),
+		accepts: library(rules),
+		explain: explainer{root: rules.root, patterns: rules.patterns, hiding: rules.draft <= 7},
+		plain:   rules.plain,
+	}, nil
 }
 
 // library compiles the rules with gojsonschema; nil if that cannot judge them.
@@ -173,7 +229,8 @@ func library(rules reduced) func(arguments any) bool {
 }
 
 // Decode decodes one JSON value, its numbers as json.Number. Anything after the
-// value and nesting beyond 256 are errors.
+// value and nesting beyond 256 are errors. Half of a surrogate pair becomes
+// U+FFFD.
 func Decode(raw []byte) (any, error) {
 	if err := rawjson.Check(raw); err != nil {
 		return nil, err
@@ -185,34 +242,23 @@ func Decode(raw []byte) (any, error) {
 	return value, err
 }
 
-// looks is how often bounded looks at the clock.
+// looks is how often wait looks at the clock.
 const looks = 10
 
-// bounded runs f on a goroutine of its own and waits for it no longer than
-// limit. The libraries take no context: f itself runs on to its end. The limit
-// is waited for in parts: a machine that stands still, be it for long, costs f
-// no more than two of them.
-func bounded[T any](limit time.Duration, f func() (T, error)) (T, error) {
-	type outcome struct {
-		result T
-		err    error
-	}
-	done := make(chan outcome, 1)
-	go func() {
-		result, err := recovered(f)
-		done <- outcome{result, err}
-	}()
+// wait waits until done is closed, but no longer than limit, and reports whether it
+// was closed. It waits in parts: when the whole machine stops for a while, no more
+// than two parts pass.
+func wait(done <-chan struct{}, limit time.Duration) bool {
 	tick := time.NewTicker(max(limit/looks, 1))
 	defer tick.Stop()
 	for range looks {
 		select {
-		case o := <-done:
-			return o.result, o.err
+		case <-done:
+			return true
 		case <-tick.C:
 		}
 	}
-	var none T
-	return none, errTimeout
+	return false
 }
 
 func recovered[T any](f func() (T, error)) (result T, err error) {

@@ -53,15 +53,32 @@ func Errorf(code int, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// Parse reads one message. Keys are matched exactly, and a key of the envelope
-// given twice is refused: two readers of the same bytes must never disagree
-// about what they say. A returned *Error carries the code to answer with, and
+// errVersion refuses a message that is not of JSON-RPC 2.0.
+var errVersion = &Error{Code: CodeInvalidRequest, Message: `Invalid request: "jsonrpc" must be "2.0"`}
+
+// Parse reads one message of an upstream. Keys are matched exactly, and a key of
+// the envelope given twice is refused: two readers of the same bytes must never
+// disagree about what they say. A message without "jsonrpc" is taken: some
+// upstreams leave it out. A returned *Error carries the code to answer with, and
 // then the message has the id, if one was read before the mistake.
 func Parse(line []byte) (Message, error) {
-	var m Message
-	var version, method []byte
+	m, _, err := parse(line)
+	return m, err
+}
+
+// ParseStrict is Parse for the messages of clients, which must have "jsonrpc".
+func ParseStrict(line []byte) (Message, error) {
+	m, version, err := parse(line)
+	if err == nil && version == nil {
+		return m.onlyID(), errVersion
+	}
+	return m, err
+}
+
+func parse(line []byte) (m Message, version []byte, err error) {
+	var method []byte
 	var twice string
-	err := rawjson.Object(line, func(key string, value []byte) bool {
+	err = rawjson.Object(line, func(key string, value []byte) bool {
 		field := m.field(key, &version, &method)
 		if field == nil {
 			return true
@@ -74,15 +91,16 @@ func Parse(line []byte) (Message, error) {
 	})
 	switch {
 	case errors.Is(err, rawjson.ErrSyntax), errors.Is(err, rawjson.ErrDepth):
-		return m.onlyID(), &Error{Code: CodeParse, Message: "Parse error: " + err.Error()}
+		return m.onlyID(), nil, &Error{Code: CodeParse, Message: "Parse error: " + err.Error()}
 	case err != nil:
-		return Message{}, &Error{Code: CodeInvalidRequest, Message: "Invalid request: a message is one JSON object"}
+		return Message{}, nil, &Error{Code: CodeInvalidRequest, Message: "Invalid request: a message is one JSON object"}
 	case twice != "":
-		return m.onlyID(), Errorf(CodeInvalidRequest, "Invalid request: %q is given twice", twice)
+		return m.onlyID(), nil, Errorf(CodeInvalidRequest, "Invalid request: %q is given twice", twice)
 	case version != nil && string(version) != `"2.0"`:
-		return m.onlyID(), &Error{Code: CodeInvalidRequest, Message: `Invalid request: "jsonrpc" must be "2.0"`}
+		return m.onlyID(), version, errVersion
 	}
-	return m.checked(method)
+	m, err = m.checked(method)
+	return m, version, err
 }
 
 func (m *Message) field(key string, version, method *[]byte) *[]byte {

@@ -56,6 +56,27 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// TestParseStrict has messages that an upstream may send and a client may not.
+func TestParseStrict(t *testing.T) {
+	for line, id := range map[string]string{
+		`{"id":2,"method":"m"}`:  "2",
+		`{"method":"m"}`:         "",
+		`{"id":"x","result":{}}`: `"x"`,
+		`{"id":null,"error":{}}`: "",
+	} {
+		if _, err := Parse([]byte(line)); err != nil {
+			t.Errorf("Parse(%s): %v", line, err)
+		}
+		m, err := ParseStrict([]byte(line))
+		if err != errVersion || string(m.ID) != id || m.Method != "" {
+			t.Errorf("ParseStrict(%s) = %+v, %v", line, m, err)
+		}
+	}
+	if m, err := ParseStrict([]byte(`{"jsonrpc":"2.0","id":2,"method":"m"}`)); err != nil || m.Method != "m" {
+		t.Errorf("a request: %+v, %v", m, err)
+	}
+}
+
 func TestKinds(t *testing.T) {
 	for line, want := range map[string][3]bool{
 		`{"id":1,"method":"m"}`: {true, false, false},

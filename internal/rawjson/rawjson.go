@@ -58,6 +58,26 @@ func Members(object []byte) iter.Seq2[string, []byte] {
 	}
 }
 
+// RawMembers are Members with each key as it was written, in its quotes. Who writes
+// an object again needs them: a key can have characters that Go strings have not.
+func RawMembers(object []byte) iter.Seq2[[]byte, []byte] {
+	return func(yield func(key, value []byte) bool) {
+		s := scanner{b: object}
+		s.space()
+		if s.peek() != '{' {
+			return
+		}
+		last, err := s.open(0, '}')
+		for !last && err == nil {
+			var key, value []byte
+			if key, value, err = s.member(0); err != nil || !yield(key, value) {
+				return
+			}
+			last, err = s.next('}')
+		}
+	}
+}
+
 // Elements are the elements of an array that was checked before; none if it is
 // something else.
 func Elements(array []byte) iter.Seq[[]byte] {
@@ -182,14 +202,14 @@ func Compact(value []byte) []byte {
 func With(object []byte, key string, value []byte) []byte {
 	b := append(make([]byte, 0, len(object)+len(key)+len(value)+len(`"":,`)), '{')
 	set := false
-	for k, v := range Members(object) {
-		if k == key {
+	for k, v := range RawMembers(object) {
+		if name, _ := View(k); name == key {
 			if set {
 				continue
 			}
 			v, set = value, true
 		}
-		b = AppendMember(b, k, v)
+		b = AppendRawMember(b, k, v)
 	}
 	if !set {
 		b = AppendMember(b, key, value)
@@ -203,9 +223,23 @@ func AppendMember(object []byte, key string, value []byte) []byte {
 	if value == nil {
 		return object
 	}
-	if object[len(object)-1] != '{' {
-		object = append(object, ',')
-	}
-	object = append(AppendString(object, key), ':')
+	object = append(AppendString(appendComma(object), key), ':')
 	return append(object, value...)
+}
+
+// AppendRawMember is AppendMember with a key as RawMembers has it.
+func AppendRawMember(object, key, value []byte) []byte {
+	if value == nil {
+		return object
+	}
+	object = append(append(appendComma(object), key...), ':')
+	return append(object, value...)
+}
+
+// appendComma appends the comma that the next member of an object needs.
+func appendComma(object []byte) []byte {
+	if object[len(object)-1] == '{' {
+		return object
+	}
+	return append(object, ',')
 }

@@ -104,6 +104,44 @@ func TestMembersAndElements(t *testing.T) {
 	}
 }
 
+func TestRawMembers(t *testing.T) {
+	var got []string
+	for key, value := range RawMembers([]byte(` {"\u0062" : [1, 2] , "a":"x"}`)) {
+		got = append(got, string(key)+"="+string(value))
+	}
+	if want := []string{`"\u0062"=[1, 2]`, `"a"="x"`}; !slices.Equal(got, want) {
+		t.Errorf("members %q, want %q", got, want)
+	}
+	for range RawMembers([]byte(`{"a":1,"b":2}`)) {
+		break
+	}
+	for _, text := range []string{``, `[]`, `{}`, `{"a"`} {
+		for range RawMembers([]byte(text)) {
+			t.Errorf("%s has a member", text)
+		}
+	}
+}
+
+func TestHasLoneSurrogate(t *testing.T) {
+	for text, want := range map[string]bool{
+		``:                             false,
+		`{"a":"\u00e9\n"}`:             false,
+		`"\ud83d\ude00"`:               false,
+		`["\ud83d"]`:                   true,
+		`"\ude00\ud83d"`:               true,
+		`"\ud83d\ud83d\ude00"`:         true,
+		`"\ud83d\n"`:                   true,
+		`{"\uDFFF":1}`:                 true,
+		`"\\ud800"`:                    false,
+		`"\\\ud800"`:                   true,
+		"\"\xed\xa0\x80 is no UTF-8\"": false,
+	} {
+		if got := HasLoneSurrogate([]byte(text)); got != want {
+			t.Errorf("HasLoneSurrogate(%s) = %v", text, got)
+		}
+	}
+}
+
 func TestGet(t *testing.T) {
 	object := []byte(`{"a":1,"A":2,"a":3,"\u0062":4}`)
 	for key, want := range map[string]string{"a": "3", "A": "2", "b": "4", "c": ""} {
@@ -121,6 +159,7 @@ func TestWith(t *testing.T) {
 		{`{"a":1,"b":2}`, "a", "", `{"b":2}`},
 		{`{"a":1,"b":2,"a":3}`, "a", "4", `{"a":4,"b":2}`},
 		{`{"a":1}`, "c", "", `{"a":1}`},
+		{`{"\ud800":1,"\u0061":2}`, "a", "3", `{"\ud800":1,"\u0061":3}`},
 		{`null`, "c", "1", `{"c":1}`},
 		{``, "c", "1", `{"c":1}`},
 	} {

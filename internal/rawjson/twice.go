@@ -8,8 +8,9 @@ import (
 
 // Twice is the path to the first key that an object in b gives twice, nil if
 // there is none, or if b is no JSON value. Keys are compared as they read: an
-// escape makes no other key of one. Two readers of such an object may take
-// different values for the same key.
+// escape makes no other key of one, and keys that differ only in halves of
+// surrogate pairs are different. Two readers of such an object may take different
+// values for the same key.
 func Twice(b []byte) []string {
 	if len(b) == 0 {
 		return nil
@@ -69,7 +70,7 @@ func (s *twiceScanner) object(depth int) []string {
 			many = names(many, s.keys[base:])
 			s.keys = s.keys[:base]
 		}
-		if among(key, s.keys[base:]) || many != nil && many[name(key)] {
+		if among(key, s.keys[base:]) || many != nil && many[exactKey(key)] {
 			return []string{name(key)}
 		}
 		s.keys = append(s.keys, key)
@@ -109,7 +110,7 @@ func (s *twiceScanner) array(depth int) []string {
 func among(key []byte, keys [][]byte) bool {
 	escaped := bytes.IndexByte(key, '\\') >= 0
 	for _, k := range keys {
-		if bytes.Equal(k, key) || (escaped || bytes.IndexByte(k, '\\') >= 0) && name(k) == name(key) {
+		if bytes.Equal(k, key) || (escaped || bytes.IndexByte(k, '\\') >= 0) && exactKey(k) == exactKey(key) {
 			return true
 		}
 	}
@@ -122,12 +123,12 @@ func names(known map[string]bool, keys [][]byte) map[string]bool {
 		known = map[string]bool{}
 	}
 	for _, key := range keys {
-		known[name(key)] = true
+		known[exactKey(key)] = true
 	}
 	return known
 }
 
-// name is a key as it reads.
+// name is a key as it is shown.
 func name(key []byte) string {
 	text, _ := String(key)
 	return text

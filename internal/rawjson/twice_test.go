@@ -4,8 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 func TestTwice(t *testing.T) {
@@ -14,26 +18,37 @@ func TestTwice(t *testing.T) {
 		many = append(many, fmt.Sprintf(`"k%d":{"k%d":1}`, i, i))
 	}
 	for text, want := range map[string]string{
-		``:                                  "",
-		`{}`:                                "",
-		` { "a" : 1 , "b" : { "a" : 2 } }`:  "",
-		`{"a":1,"a":2}`:                     "a",
-		`{"a":1,"A":2}`:                     "",
-		`{"a":1,"\u0061":2}`:                "a",
-		`{"\u0061":1,"a":2}`:                "a",
-		`{"\u0061":1,"\u0061":2}`:           "a",
-		`{"":1,"":2}`:                       "",
-		`[1,{"x":[{},{"y":1,"y":1}]}]`:      "1/x/1/y",
-		`{"a":{"b":1},"b":{"b":1}}`:         "",
-		`{"a":{"c":{}},"b":{"c":1,"c":2}}`:  "b/c",
+		``:                                     "",
+		`{}`:                                   "",
+		` { "a" : 1 , "b" : { "a" : 2 } }`:     "",
+		`{"a":1,"a":2}`:                        "a",
+		`{"a":1,"A":2}`:                        "",
+		`{"a":1,"\u0061":2}`:                   "a",
+		`{"\u0061":1,"a":2}`:                   "a",
+		`{"\u0061":1,"\u0061":2}`:              "a",
+		`{"":1,"":2}`:                          "",
+		`[1,{"x":[{},{"y":1,"y":1}]}]`:         "1/x/1/y",
+		`{"a":{"b":1},"b":{"b":1}}`:            "",
+		`{"a":{"c":{}},"b":{"c":1,"c":2}}`:     "b/c",
+		`{"\ud800":1,"\ud801":2}`:              "",
+		`{"\ud800":1,"\udc00":2}`:              "",
+		`{"\ud800":1,"\ufffd":2}`:              "",
+		`{"\ud800":1,"�":2}`:                   "",
+		`{"\ud800x":1,"\ud800\u0078":2}`:       "�x",
+		`{"\uD800":1,"\ud800":2}`:              "�",
+		`{"\ud83d\ude00":1,"😀":2}`:             "😀",
+		`{"\ud83d\ud83d\ude00":1,"\ud83d😀":2}`: "�😀",
+		`{"\n\b\f\r\t\/\\\"":1,"\u000a\u0008\u000c\u000d\u0009/\u005c\u0022":2}`: "\n\b\f\r\t/\\\"",
 		`"a"`:                               "",
 		`{"a":1,"a"`:                        "",
 		`{"a" 1,"a":2}`:                     "",
 		`{"a":tru,"a":2}`:                   "",
 		`{` + strings.Join(many, ",") + `}`: "",
-		`{` + strings.Join(many, ",") + `,"k17":0}`:           "k17",
-		`{` + strings.Join(many, ",") + `,"x":{"y":1,"y":1}}`: "x/y",
-		strings.Repeat("[", 300) + strings.Repeat("]", 300):   "",
+		`{` + strings.Join(many, ",") + `,"k17":0}`:               "k17",
+		`{"\ud800":1,` + strings.Join(many, ",") + `,"\ud801":0}`: "",
+		`{"\ud800":1,` + strings.Join(many, ",") + `,"\uD800":0}`: "�",
+		`{` + strings.Join(many, ",") + `,"x":{"y":1,"y":1}}`:     "x/y",
+		strings.Repeat("[", 300) + strings.Repeat("]", 300):       "",
 	} {
 		path := Twice([]byte(text))
 		if got := strings.Join(path, "/"); got != want || want != "" && path == nil {
@@ -58,45 +73,76 @@ func TestTwiceAllocatesOnce(t *testing.T) {
 }
 
 // FuzzTwice: encoding/json's tokens show a key twice in one object exactly where
-// Twice says so.
+// Twice says so, keys compared as UTF-16.
 func FuzzTwice(f *testing.F) {
 	for _, text := range samples {
 		f.Add([]byte(text))
 	}
-	for _, text := range []string{`{"a":1,"\u0061":2}`, `[{"a":{"b":1,"b":1}}]`, `{"a":[{"a":1},{"a":1}],"b":{"a":{}}}`} {
+	for _, text := range []string{
+		`{"a":1,"\u0061":2}`, `[{"a":{"b":1,"b":1}}]`, `{"a":[{"a":1},{"a":1}],"b":{"a":{}}}`,
+		`{"\ud800":1,"\ud801":2}`, `{"\ud83d\ude00":1,"😀":2}`, `{"\\ud800":1,"\\ud801":{"\uDC00":1,"\udc00":2}}`,
+	} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if Check(text) != nil {
+		if Check(text) != nil || !utf8.Valid(text) {
 			_ = Twice(text) // it only must not panic
 			return
 		}
 		got := Twice(text)
-		if want := repeats(json.NewDecoder(bytes.NewReader(text))); (got != nil) != want {
+		r := keyReader{text, json.NewDecoder(bytes.NewReader(text))}
+		if want := r.repeats(); (got != nil) != want {
 			t.Fatalf("Twice(%q) = %q, encoding/json sees one: %v", text, got, want)
 		}
 	})
 }
 
+// keyReader reads a JSON text with encoding/json.
+type keyReader struct {
+	text []byte
+	*json.Decoder
+}
+
 // repeats reports whether the next value gives a key twice.
-func repeats(d *json.Decoder) (found bool) {
-	start, _ := d.Token()
+func (r keyReader) repeats() (found bool) {
+	start, _ := r.Token()
 	keys := map[string]bool{}
 	switch start {
 	case json.Delim('{'):
-		for d.More() {
-			key, _ := d.Token()
-			found = found || keys[key.(string)]
-			keys[key.(string)] = true
-			found = repeats(d) || found
+		for r.More() {
+			key := r.key()
+			found = found || keys[key]
+			keys[key] = true
+			found = r.repeats() || found
 		}
 	case json.Delim('['):
-		for d.More() {
-			found = repeats(d) || found
+		for r.More() {
+			found = r.repeats() || found
 		}
 	default:
 		return false
 	}
-	_, _ = d.Token()
+	_, _ = r.Token()
 	return found
+}
+
+var keyParts = regexp.MustCompile(`\\u[0-9a-fA-F]{4}|\\.|[^\\]+`)
+
+// key reads a key and returns its UTF-16 units, printed.
+func (r keyReader) key() string {
+	before := r.InputOffset()
+	_, _ = r.Token()
+	raw := strings.TrimLeft(string(r.text[before:r.InputOffset()]), ", \t\r\n")
+	var units []uint16
+	for _, part := range keyParts.FindAllString(raw[1:len(raw)-1], -1) {
+		if hex, ok := strings.CutPrefix(part, `\u`); ok {
+			unit, _ := strconv.ParseUint(hex, 16, 16)
+			units = append(units, uint16(unit))
+			continue
+		}
+		var text string
+		_ = json.Unmarshal([]byte(`"`+part+`"`), &text)
+		units = append(units, utf16.Encode([]rune(text))...)
+	}
+	return fmt.Sprint(units)
 }

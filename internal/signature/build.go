@@ -12,8 +12,10 @@ type builder struct {
 	defs  map[*node]*def // what references point to
 	refs  map[string]*node
 	depth int
-	// Up to draft-07, a $ref replaces whatever stands beside it.
+	// Up to draft-07, a $ref replaces whatever stands beside it, and there are no anchors.
 	refAlone bool
+	dynamic  bool // $dynamicRef and $dynamicAnchor are keywords
+	anchors  map[string]*anchor
 }
 
 const (
@@ -42,6 +44,7 @@ func newBuilder(text string) *builder {
 	b := &builder{root: root}
 	dialect, _ := root.get("$schema").str()
 	b.refAlone = strings.Contains(dialect, "/draft-0")
+	b.dynamic = !b.refAlone && !strings.Contains(dialect, "/2019-09/")
 	if len(refs) > 0 {
 		b.defs = make(map[*node]*def)
 		b.refs = make(map[string]*node, len(refs))
@@ -63,6 +66,9 @@ func (b *builder) register(ref string) {
 	}
 	d := b.defs[target]
 	if d == nil {
+		if a := b.anchors[strings.TrimPrefix(ref, "#")]; a != nil {
+			ref = a.pointer
+		}
 		d = &def{ref: ref}
 		if !isDefinition(ref) {
 			d.uses++
@@ -78,11 +84,14 @@ func isDefinition(ref string) bool {
 	return strings.HasSuffix(parent, "/$defs") || strings.HasSuffix(parent, "/definitions")
 }
 
-// resolve follows a JSON Pointer in a URI fragment. Nothing is looked up outside of the document.
+// resolve follows a JSON Pointer or an anchor in a URI fragment. Nothing is looked up outside of the document.
 func (b *builder) resolve(ref string) *node {
 	pointer, local := strings.CutPrefix(ref, "#")
-	if !local || pointer != "" && pointer[0] != '/' {
+	if !local {
 		return nil
+	}
+	if pointer != "" && pointer[0] != '/' {
+		return b.anchored(pointer)
 	}
 	pointer, err := url.PathUnescape(pointer)
 	if err != nil {
@@ -166,6 +175,9 @@ func (b *builder) build(n *node, types []string) *typ {
 	ref, isRef := n.get("$ref").str()
 	if isRef {
 		t = b.reference(ref)
+	}
+	if ref, ok := n.get("$dynamicRef").str(); ok && b.dynamic {
+		t = intersect(t, b.reference(ref)) // no inner $id: it means what a $ref means
 	}
 	if !isRef || !b.refAlone {
 		t = b.constrain(t, n, types)

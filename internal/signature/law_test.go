@@ -127,7 +127,12 @@ func (g *generator) document() object {
 		g.root = object{"$ref": "#/definitions/A"}
 	}
 	g.root["$schema"] = g.dialect
-	g.root["definitions"] = object{"A": g.ofType("object", 3), "B": g.schema(2), "C": g.schema(1)}
+	a, b := g.ofType("object", 3), g.schema(2)
+	g.root["definitions"] = object{"A": a, "B": b, "C": g.schema(1)}
+	a["$anchor"] = "a"
+	if b, ok := b.(object); ok {
+		b["$dynamicAnchor"] = "b"
+	}
 	return g.root
 }
 
@@ -139,6 +144,9 @@ func (g *generator) schema(depth int) any {
 	switch n := g.IntN(20); {
 	case n < 3:
 		s := object{"$ref": pick(g, "#/definitions/A", "#/definitions/B", "#/definitions/C", "#")}
+		if g.dialect == draft2020 && g.chance(30) {
+			s = pick(g, object{"$ref": "#a"}, object{"$ref": "#b"}, object{"$dynamicRef": "#b"})
+		}
 		if g.chance(20) {
 			s["type"] = pick(g, "string", "object", "integer")
 		}
@@ -292,8 +300,10 @@ func (g *generator) value(schema any, depth int) any {
 	if !ok || depth == 0 || g.chance(5) {
 		return g.any(2)
 	}
-	if ref, ok := s["$ref"].(string); ok {
-		return g.value(g.target(ref), depth-1)
+	for _, key := range []string{"$ref", "$dynamicRef"} {
+		if ref, ok := s[key].(string); ok {
+			return g.value(g.target(ref), depth-1)
+		}
 	}
 	if v, ok := s["const"]; ok {
 		return v
@@ -316,6 +326,9 @@ func (g *generator) target(ref string) any {
 		return g.root
 	}
 	definitions, _ := g.root["definitions"].(object)
+	if place, ok := map[string]string{"#a": "A", "#b": "B"}[ref]; ok {
+		return definitions[place]
+	}
 	return definitions[strings.TrimPrefix(ref, "#/definitions/")]
 }
 

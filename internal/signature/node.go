@@ -18,7 +18,7 @@ type member struct {
 	value *node
 }
 
-// parse reads text, which must be JSON, and returns the "$ref" strings found anywhere in it beside its root.
+// parse reads text, which must be JSON, and returns the "$ref" and "$dynamicRef" strings found anywhere in it beside its root.
 func parse(text string) (*node, []string) {
 	r := reader{text: text}
 	root := r.value()
@@ -82,13 +82,13 @@ func (r *reader) container(n *node) {
 
 // remember keeps what decides how references resolve.
 func (r *reader) remember(key string, value *node) {
-	if key != "$ref" && key != "$id" {
+	if key != "$ref" && key != "$dynamicRef" && key != "$id" {
 		return
 	}
 	s, ok := value.str()
 	switch {
 	case !ok:
-	case key == "$ref":
+	case key != "$id":
 		r.refs = append(r.refs, s)
 	case r.depth > 1 && !strings.HasPrefix(s, "#"):
 		r.rebased = true

@@ -24,7 +24,7 @@ func (p parameter) schemas() [][]byte {
 	for i := 0; i < len(found) && len(found) < maxSchemas; i++ {
 		for key, value := range rawjson.Members(found[i]) {
 			switch key {
-			case "$ref":
+			case "$ref", "$dynamicRef":
 				if text, ok := rawjson.String(value); ok {
 					found = append(found, p.resolve(text))
 				}
@@ -42,12 +42,32 @@ func (p parameter) resolve(reference string) []byte {
 	if !ok {
 		return nil
 	}
+	if path != "" && path[0] != '/' {
+		if found := anchored(p.root, path); len(found) == 1 {
+			return found[0]
+		}
+		return nil
+	}
 	at := p.root
 	for _, key := range strings.Split(path, "/")[1:] {
 		key = strings.ReplaceAll(strings.ReplaceAll(key, "~1", "/"), "~0", "~")
 		at = rawjson.Get(at, key)
 	}
 	return at
+}
+
+// anchored are the objects in a schema that an anchor names: one, if it is right.
+func anchored(value []byte, name string) (found [][]byte) {
+	for key, member := range rawjson.Members(value) {
+		if text, _ := rawjson.String(member); text == name && (key == "$anchor" || key == "$dynamicAnchor") {
+			found = append(found, value)
+		}
+		found = append(found, anchored(member, name)...)
+	}
+	for element := range rawjson.Elements(value) {
+		found = append(found, anchored(element, name)...)
+	}
+	return found
 }
 
 // has reports whether the value is an object with that member declared.

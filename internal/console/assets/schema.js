@@ -5,9 +5,20 @@ import { isObject, stringify } from './json.js';
 /** A place in a value, as a JSON Pointer. */
 export const join = (path, key) => `${path}/${String(key).replaceAll('~', '~0').replaceAll('/', '~1')}`;
 
+/** The objects in a schema that an anchor names. Below an $id, names belong to another schema. */
+function anchored(value, name) {
+  if (typeof value !== 'object' || value === null) return [];
+  const own = [value.$anchor, value.$dynamicAnchor].filter((n) => n === name).map(() => value);
+  return own.concat(...Object.values(value).filter((v) => typeof v?.$id !== 'string').map((v) => anchored(v, name)));
+}
+
 /** What a local $ref points to. */
 function follow(ref, root) {
   if (typeof ref !== 'string' || !ref.startsWith('#')) return {};
+  if (/^#[^/]/.test(ref)) {
+    const found = anchored(root, ref.slice(1));
+    return found.length === 1 ? found[0] : {};
+  }
   let at = root;
   for (const part of ref.slice(1).split('/').slice(1)) at = at?.[decodeURIComponent(part).replaceAll('~1', '/').replaceAll('~0', '~')];
   return at ?? {};

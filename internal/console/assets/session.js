@@ -5,6 +5,7 @@ import { emit, note, once, schemas, servers, state } from './store.js';
 import { answer } from './views/asked.js';
 
 const POLL = 2000;
+const BUILTIN = 'mcpx'; // its tools are in flat mode's list, but it is no server: the page itself shows what they say
 const REST = 30_000; // hidden for so long, the page listens no more
 const LISTS = { // by kind: method, member of its result, and what its items are known by
   tools: ['tools/list', 'tools', 'name'],
@@ -78,7 +79,7 @@ async function reload(kind) {
     try {
       const list = await from.list(method, member);
       if (from === client) {
-        state.items[kind] = list.filter((raw) => typeof raw?.[id] === 'string').map((raw) => item(kind, raw, raw[id]));
+        state.items[kind] = list.filter((raw) => typeof raw?.[id] === 'string').map((raw) => item(kind, raw, raw[id])).filter((i) => i.server !== BUILTIN);
         emit('items', kind);
       }
     } catch (error) {
