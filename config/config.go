@@ -17,6 +17,9 @@ type Config struct {
 	Stdio    Stdio // cli.stdio
 	Logging  Logging
 	Limits   Limits
+
+	AlwaysLoad bool // clients that defer tools are asked to show the two tools from the start
+
 	Warnings []Problem // what was odd but did not stop the start
 }
 

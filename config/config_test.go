@@ -46,6 +46,7 @@ func TestParse(t *testing.T) {
 		Server:  Server{Host: "127.0.0.1"},
 		Stdio:   Stdio{Encoding: "utf8", Delimiter: "\n", Timeout: 1500 * time.Millisecond},
 		Logging: Logging{Level: "info", Format: "console"},
+		AlwaysLoad: true,
 		Limits: Limits{
 			InspectTokens: 4000, ResultTokens: 20000, Sessions: 1000, SessionIdle: 30 * time.Minute,
 			BodyBytes: 1024, MessageBytes: 4096, ConnectsAtOnce: 8, CallsPerClient: 256, UnreadBytes: 64 << 20,

@@ -4,6 +4,8 @@ import "time"
 
 func defaults() *Config {
 	return &Config{
+		AlwaysLoad: true,
+
 		Server:  Server{Host: "127.0.0.1", Port: 8000},
 		Stdio:   Stdio{Encoding: "utf8", Delimiter: "\n"},
 		Logging: Logging{Level: "info", Format: "console"},
@@ -53,6 +55,7 @@ func (c *Config) sections() []field {
 		{"cli", lenient(section(stdio)), "The command line fronts."},
 		{"logging", section(c.Logging.fields()), "The log of mcpx itself."},
 		{"limits", section(c.Limits.fields()), "Bounds on what mcpx holds and says."},
+		{"always_load", boolean(&c.AlwaysLoad), "false lets clients that defer tools hide inspect and exec until the model searches for them."},
 	}
 }
 

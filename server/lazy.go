@@ -26,10 +26,14 @@ const (
 // lazyTools is the list of inspect and exec. Nothing in it changes while mcpx
 // runs. It is written by hand, since mcp-go's Tool always has annotations, which
 // a client's context would pay for.
-func lazyTools(p *config.Profile) []byte {
+func lazyTools(p *config.Profile, alwaysLoad bool) []byte {
+	meta := ""
+	if alwaysLoad { // clients that defer tools show these from the start; the model does not see it
+		meta = `,"_meta":{"anthropic/alwaysLoad":true}`
+	}
 	b := rawjson.AppendString([]byte(`{"tools":[{"name":"inspect","description":`), directory(p))
-	b = append(b, `,"inputSchema":`+inspectSchema+`,"annotations":{"readOnlyHint":true}},`...)
-	b = append(b, `{"name":"exec","description":"Call a tool. Inspect it first.","inputSchema":`+execSchema+`}]}`...)
+	b = append(b, `,"inputSchema":`+inspectSchema+`,"annotations":{"readOnlyHint":true}`+meta+`},`...)
+	b = append(b, `{"name":"exec","description":"Call a tool. Inspect it first.","inputSchema":`+execSchema+meta+`}]}`...)
 	return b
 }
 
@@ -160,5 +164,5 @@ func (s *Server) notListed(name string) error {
 	return e
 }
 
-// TwoTools is the result of tools/list in lazy mode.
-func (s *Server) TwoTools() []byte { return s.two }
+// TwoTools is the result of tools/list in lazy mode, as a model sees it.
+func (s *Server) TwoTools() []byte { return lazyTools(s.profile, false) }

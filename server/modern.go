@@ -50,7 +50,7 @@ func isModern(params []byte) bool {
 
 // discover says what mcpx speaks and can do.
 func (s *Server) discover(context.Context, *Client, jsonrpc.Message) ([]byte, error) {
-	return json.Marshal(mcp.DiscoverResult{SupportedVersions: mcp.ValidProtocolVersions, Capabilities: capabilities})
+	return json.Marshal(mcp.DiscoverResult{SupportedVersions: mcp.ValidProtocolVersions, Capabilities: capabilities, Instructions: s.instructions()})
 }
 
 // modern answers a request of 2026-07-28.

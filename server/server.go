@@ -37,14 +37,17 @@ type Server struct {
 	options  Options
 	rounds   rounds
 	two      []byte // the answer to tools/list in lazy mode
+
+	lazyInstructions string
 }
 
 // Options are what a Server needs besides its profile and executor.
 type Options struct {
-	Log      zerolog.Logger
-	Version  string
-	SetLevel func(level string) // sets the level of mcpx's own log; may be nil
-	Listed   func()             // is told that a client has the list of tools; may be nil
+	Log        zerolog.Logger
+	Version    string
+	AlwaysLoad bool               // asks clients that defer tools to show the two tools from the start
+	SetLevel   func(level string) // sets the level of mcpx's own log; may be nil
+	Listed     func()             // is told that a client has the list of tools; may be nil
 }
 
 // New returns a Server of the profile's upstreams.
@@ -59,7 +62,9 @@ func New(p *config.Profile, r *registry.Registry, e *executor.Executor, o Option
 		bare:     p.Expose == config.Flat && !p.Prefix,
 		rounds:   rounds{parked: map[string]*round{}},
 		methods:  methods,
-		two:      lazyTools(p),
+		two:      lazyTools(p, o.AlwaysLoad),
+
+		lazyInstructions: lazyInstructions(p),
 	}
 	if s.lazy {
 		return s
@@ -220,7 +225,7 @@ func (s *Server) initialize(_ context.Context, c *Client, m jsonrpc.Message) ([]
 	}
 	version = mcp.NegotiateLegacyVersion(version)
 	c.opened(version, rawjson.Get(m.Params, "capabilities"))
-	return json.Marshal(mcp.InitializeResult{ProtocolVersion: version, Capabilities: capabilities, ServerInfo: s.implementation()})
+	return json.Marshal(mcp.InitializeResult{ProtocolVersion: version, Capabilities: capabilities, ServerInfo: s.implementation(), Instructions: s.instructions()})
 }
 
 // exactly is an object with those of its members alone. encoding/json folds the

@@ -184,12 +184,15 @@ const listed = `{"tools":[` +
 	`{"name":"inspect","description":"List a server's tools, or get one's schema. Servers: a, mcpx","inputSchema":{"type":"object","properties":{"server_name":{"type":"string"},"tool_name":{"type":"string"}},"required":["server_name"]},"annotations":{"readOnlyHint":true}},` +
 	`{"name":"exec","description":"Call a tool. Inspect it first.","inputSchema":{"type":"object","properties":{"server_name":{"type":"string"},"tool_name":{"type":"string"},"arguments":{"type":"object","properties":{},"additionalProperties":true}},"required":["server_name","tool_name"]}}]}`
 
+// instructed are the instructions in front of one upstream, a.
+const instructed = `"MCP servers behind two tools: a. inspect(server_name) lists a server's tools, exec calls one. exec(\"mcpx\", \"search\", {\"query\": …}) searches the tools of all servers."`
+
 func TestHandle(t *testing.T) {
 	b := start(t, upstream(t, "a"))
 	b.ask(t, request("tools/call", `{"name":"inspect","arguments":{"server_name":"a"}}`)) // it is ready then
 	hello := func(version string) string { return request("initialize", `{"protocolVersion":`+version+`}`) }
 	welcome := func(version string) string {
-		return result(`{"protocolVersion":"` + version + `","capabilities":{"logging":{},"prompts":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"tools":{"listChanged":true},"completions":{}},"serverInfo":{"name":"mcpx","version":"1.2.3"}}`)
+		return result(`{"protocolVersion":"` + version + `","capabilities":{"logging":{},"prompts":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"tools":{"listChanged":true},"completions":{}},"serverInfo":{"name":"mcpx","version":"1.2.3"},"instructions":` + instructed + `}`)
 	}
 	badParams := func(detail string) string {
 		data, _ := json.Marshal(map[string]string{"detail": detail})

@@ -88,7 +88,7 @@ var hang method = func(_ *Server, ctx context.Context, _ *Client, _ jsonrpc.Mess
 func TestStdioConversation(t *testing.T) {
 	f := serve(t, start(t, upstream(t, "a")).Server, 1<<20)
 	for _, row := range []struct{ say, hear string }{
-		{request("initialize", `{"protocolVersion":"2025-06-18"}`), result(`{"protocolVersion":"2025-06-18","capabilities":{"logging":{},"prompts":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"tools":{"listChanged":true},"completions":{}},"serverInfo":{"name":"mcpx","version":"1.2.3"}}`)},
+		{request("initialize", `{"protocolVersion":"2025-06-18"}`), result(`{"protocolVersion":"2025-06-18","capabilities":{"logging":{},"prompts":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"tools":{"listChanged":true},"completions":{}},"serverInfo":{"name":"mcpx","version":"1.2.3"},"instructions":` + instructed + `}`)},
 		{`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n\n  \r\n" + request("ping", ""), result("{}")},
 		{request("tools/list", ""), result(listed)},
 		{`{"jsonrpc":"2.0","id":9007199254740993,"method":"tools/call","params":{"name":"exec","arguments":{"server_name":"a","tool_name":"echo","arguments":{"text":"hi"}}}}`, `{"jsonrpc":"2.0","id":9007199254740993,"result":{"content":[{"type":"text","text":"hi"}]}}`},

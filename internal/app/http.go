@@ -73,7 +73,7 @@ func (h *HTTP) Serve(ctx context.Context, stderr io.Writer) error {
 	for _, p := range h.profiles {
 		a := s.app(c, p)
 		apps = append(apps, a)
-		front.Servers[p.Name] = server.New(p, a.Registry, a.Executor, server.Options{Log: s.log, Version: Version(), Listed: listed})
+		front.Servers[p.Name] = server.New(p, a.Registry, a.Executor, server.Options{Log: s.log, Version: Version(), AlwaysLoad: c.AlwaysLoad, Listed: listed})
 		s.log.Info().Str("version", Version()).Str("mode", "http").Str("schema", p.Name).Str("servers", a.servers()).
 			Str("url", fmt.Sprintf("http://%s/mcp/%s", address, url.PathEscape(p.Name))).Msg("JSON-RPC 2.0 ready over HTTP")
 	}

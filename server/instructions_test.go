@@ -1,0 +1,91 @@
+package server
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"mcpx/config"
+	"mcpx/internal/rawjson"
+)
+
+func profileOf(names ...string) *config.Profile {
+	p := &config.Profile{Name: "default", Expose: config.Lazy, Prefix: true}
+	for _, name := range names {
+		p.Upstreams = append(p.Upstreams, config.Upstream{Name: name})
+	}
+	return p
+}
+
+// TestLazyInstructions: every server is named as long as there is room; then it says
+// how many are left out, and where they are listed.
+func TestLazyInstructions(t *testing.T) {
+	var names []string
+	for i := range 200 {
+		names = append(names, fmt.Sprintf("server number %d", i))
+	}
+	long := strings.Repeat("日", 64)
+	for _, c := range []struct {
+		names []string
+		want  []string
+	}{
+		{nil, []string{"inspect(server_name)", "search"}},
+		{[]string{"time", "日本"}, []string{"time, 日本. ", "inspect(server_name)", "exec", `"search"`}},
+		{names, []string{"server number 0, server number 1, ", ` more, which inspect("mcpx") lists`, `"search"`}},
+		{[]string{long, long, long, long, long, long, long, long, long, long, long, long, long, long, long}, []string{long, "more"}},
+	} {
+		got := lazyInstructions(profileOf(c.names...))
+		if n := utf8.RuneCountInString(got); n > instructionsLimit {
+			t.Errorf("%d servers: %d characters", len(c.names), n)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(got, want) {
+				t.Errorf("%d servers: %q is missing in %s", len(c.names), want, got)
+			}
+		}
+	}
+	left := strings.Count(lazyInstructions(profileOf(names...)), "server number")
+	if want := fmt.Sprintf(" and %d more", len(names)-left); !strings.Contains(lazyInstructions(profileOf(names...)), want) {
+		t.Errorf("%d servers are named, but it does not say%s", left, want)
+	}
+}
+
+// TestFlatInstructions: flat mode repeats what the upstreams say of themselves, each
+// in its share; a transparent proxy has its one upstream's instructions as they are.
+func TestFlatInstructions(t *testing.T) {
+	long := strings.Repeat("Use this server for everything. ", 100)
+	b := flat(t, map[string]any{}, upstream(t, "a", "-instructions", "Say\nhello first."), upstream(t, "b", "-instructions", long), upstream(t, "c"))
+	for _, name := range []string{"a", "b", "c"} {
+		if _, err := b.Server.registry.Ready(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := b.Server.instructions()
+	lines := strings.Split(got, "\n")
+	if len(lines) != 3 || !strings.HasPrefix(lines[0], "a: Say") || !strings.HasPrefix(lines[1], "b: Use this server") || lines[2] != "c" {
+		t.Errorf("got %s", got)
+	}
+	if n := utf8.RuneCountInString(got); n > instructionsLimit || utf8.RuneCountInString(lines[1]) < instructionsLimit/4 {
+		t.Errorf("%d characters", n)
+	}
+	single := flat(t, map[string]any{"prefix": false}, upstream(t, "a", "-instructions", long))
+	if _, err := single.Server.registry.Ready(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	hello := single.ask(t, request("initialize", `{"protocolVersion":"2025-06-18"}`))
+	if text, _ := rawjson.String(rawjson.Get(rawjson.Get([]byte(hello), "result"), "instructions")); text != long {
+		t.Errorf("a transparent proxy says %s", hello)
+	}
+}
+
+// TestAlwaysLoad: both tools ask to be loaded at once, unless the config says
+// otherwise; what a model sees of them is the same.
+func TestAlwaysLoad(t *testing.T) {
+	const meta = `,"_meta":{"anthropic/alwaysLoad":true}`
+	p := profileOf("a")
+	loaded, deferred := string(lazyTools(p, true)), string(lazyTools(p, false))
+	if strings.Count(loaded, meta) != 2 || strings.ReplaceAll(loaded, meta, "") != deferred {
+		t.Errorf("got %s", loaded)
+	}
+}
