@@ -10,13 +10,13 @@ import (
 	"slices"
 )
 
-// Load reads a config file. References are expanded from the environment.
+// Load reads a config file of at most [MaxBytes]. References are expanded from the environment.
 // The error of a file that was read but cannot be used is an [*Error].
 func Load(path string) (*Config, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return nil, fmt.Errorf("%s is a folder; name the config file in it", path)
 	}
-	data, err := os.ReadFile(path)
+	data, err := ReadFile(path, MaxBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w\ncheck the path, or save this there to start:\n\n%s", err, Sample)
 	}

@@ -23,12 +23,26 @@ type reader struct {
 	warnings []Problem
 }
 
+// maxProblems bounds the problems and the warnings that are kept. A file can have
+// a problem every few bytes, and finding the line of each takes time.
+const maxProblems = 200
+
 func (r *reader) fail(n node, format string, args ...any) {
-	r.problems = append(r.problems, r.problem(n, fmt.Sprintf(format, args...)))
+	r.problems = r.add(r.problems, n, format, args)
 }
 
 func (r *reader) warn(n node, format string, args ...any) {
-	r.warnings = append(r.warnings, r.problem(n, fmt.Sprintf(format, args...)))
+	r.warnings = r.add(r.warnings, n, format, args)
+}
+
+func (r *reader) add(list []Problem, n node, format string, args []any) []Problem {
+	switch {
+	case len(list) < maxProblems:
+		return append(list, r.problem(n, fmt.Sprintf(format, args...)))
+	case len(list) == maxProblems:
+		return append(list, r.problem(n, "there are more problems than are shown; fix these first"))
+	}
+	return list
 }
 
 func (r *reader) problem(n node, text string) Problem {
@@ -36,7 +50,11 @@ func (r *reader) problem(n node, text string) Problem {
 	return Problem{File: r.file, Line: line, Column: column, Path: n.path, Text: text}
 }
 
+// line returns the line of a node, for the text of a problem.
 func (r *reader) line(n node) int {
+	if len(r.problems) > maxProblems {
+		return 0 // the problem is not kept
+	}
 	line, _ := position(r.src, n.value.StartOffset)
 	return line
 }
@@ -189,6 +207,9 @@ func (r *reader) object(n node, fields []field) {
 		if i >= 0 {
 			fields[i].kind.read(r, m.value)
 			continue
+		}
+		if len(r.warnings) > maxProblems {
+			continue // the warning would not be kept
 		}
 		names := make([]string, len(fields))
 		for i, f := range fields {
