@@ -52,6 +52,8 @@ func (h *HTTP) Serve(ctx context.Context, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	ctx, stop := s.handleHangup(ctx)
+	defer stop()
 	s.metrics = newMetrics(h.profiles)
 	front := &server.HTTP{
 		Metrics:   s.metrics.handler(s.journal.flush),
