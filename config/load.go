@@ -33,7 +33,7 @@ func Parse(file string, data []byte, lookup Lookup) (*Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("config file %s: %w", file, err)
 	}
-	r := &reader{file: file, src: bytes.TrimPrefix(data, []byte("\ufeff")), lookup: lookup}
+	r := &reader{file: file, src: withoutMark(data), lookup: lookup}
 	c := defaults()
 	c.File = abs
 	if root, ok := r.parse(); ok {
@@ -48,6 +48,19 @@ func Parse(file string, data []byte, lookup Lookup) (*Config, error) {
 	c.resolve(lookup)
 	return c, nil
 }
+
+// DuplicateKeys returns the keys that any JSON file with comments gives twice in
+// one object. A file that cannot be parsed has none.
+func DuplicateKeys(file string, data []byte) []Problem {
+	r := &reader{file: file, src: withoutMark(data)}
+	if _, ok := r.parse(); !ok {
+		return nil
+	}
+	return r.problems
+}
+
+// withoutMark returns the text without a byte order mark.
+func withoutMark(data []byte) []byte { return bytes.TrimPrefix(data, []byte("\ufeff")) }
 
 // resolve fills in what lies outside the file: variables and folders.
 func (c *Config) resolve(lookup Lookup) {
