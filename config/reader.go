@@ -63,6 +63,14 @@ func (r *reader) line(n node) int {
 // overflows cannot be recovered from.
 const maxDepth = 200
 
+// CheckDepth returns an error for JSON that is nested too deeply to be parsed.
+func CheckDepth(src []byte) error {
+	if tooDeep(src) < 0 {
+		return nil
+	}
+	return fmt.Errorf("nested deeper than %d levels", maxDepth)
+}
+
 // tooDeep finds where the file nests deeper than that, stepping over strings and
 // comments; -1 if it does not.
 func tooDeep(src []byte) int {
@@ -105,7 +113,7 @@ func (r *reader) parse() (node, bool) {
 		return node{}, false
 	}
 	if at := tooDeep(r.src); at >= 0 {
-		r.fail(nodeAt(at), "nested deeper than %d levels", maxDepth)
+		r.fail(nodeAt(at), "%v", CheckDepth(r.src))
 		return node{}, false
 	}
 	// The parser wants a line comment to end in a line break, even the last one.

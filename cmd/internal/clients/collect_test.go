@@ -1,6 +1,7 @@
 package clients
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -294,7 +295,7 @@ func TestReadFile(t *testing.T) {
 // A file that cannot be read is told of; one that is not there is not.
 func TestFilesThatCannotBeRead(t *testing.T) {
 	c := &Collection{}
-	c.Add([]Place{{Path: "gone"}, {Path: "locked"}, {Path: "torn"}, {Path: "list"}, {Path: "x.toml"}}, func(path string) ([]byte, error) {
+	c.Add([]Place{{Path: "gone"}, {Path: "locked"}, {Path: "torn"}, {Path: "list"}, {Path: "deep"}, {Path: "x.toml"}}, func(path string) ([]byte, error) {
 		switch path {
 		case "gone":
 			return nil, fs.ErrNotExist
@@ -302,6 +303,8 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 			return nil, fs.ErrPermission
 		case "list":
 			return []byte(`[]`), nil
+		case "deep": // a parser that recurses would overflow its stack
+			return bytes.Repeat([]byte("["), 16<<20), nil
 		}
 		return []byte(`{"a":`), nil
 	})
@@ -313,7 +316,7 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 		}
 		got = append(got, f.Path)
 	}
-	if want := []string{"locked", "torn", "list", "x.toml"}; !slices.Equal(got, want) {
+	if want := []string{"locked", "torn", "list", "deep", "x.toml"}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	if !errors.Is(c.Files[0].Err, fs.ErrPermission) || c.Len() != 0 {
