@@ -151,6 +151,9 @@ var ranges = []span{
 // text says which values lie between the bounds, empty if there are none.
 func (s span) text(schema []byte) string {
 	least, most := string(rawjson.Get(schema, s.least)), string(rawjson.Get(schema, s.most))
+	if most == "1" || most == "" && least == "1" {
+		s.unit = strings.TrimSuffix(s.unit, "s")
+	}
 	switch {
 	case least != "" && most != "":
 		return least + " to " + most + s.unit

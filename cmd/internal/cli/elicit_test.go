@@ -49,6 +49,7 @@ func TestElicitationAnswers(t *testing.T) {
 		{"value of a title", colors, []string{"green", "r"}, `"r"`, []string{`    expected "r" or "b", got "green"`}},
 
 		{"several", several, []string{"r, blue"}, `["r","b"]`, []string{"(r: Red | g: Green | b: Blue; separate several with commas; 1 to 2 items) [r, b]: "}},
+		{"one of several", `{"type":"array","maxItems":1,"items":{"enum":["a","b"]}}`, []string{"a"}, `["a"]`, []string{"at most 1 item)"}},
 		{"several by default", several, []string{""}, `["r","b"]`, nil},
 		{"too many", several, []string{"r,g,b", "g"}, `["g"]`, []string{"    expected at most 2 items, got 3\n"}},
 		{"one of several is wrong", several, []string{"r,x", "g,r"}, `["g","r"]`, []string{`    expected "r", "g" or "b", got "x"`}},
