@@ -10,13 +10,13 @@ import (
 	"slices"
 )
 
-// Load reads a config file. References are expanded from the environment.
+// Load reads a config file of at most [MaxBytes]. References are expanded from the environment.
 // The error of a file that was read but cannot be used is an [*Error].
 func Load(path string) (*Config, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return nil, fmt.Errorf("%s is a folder; name the config file in it", path)
 	}
-	data, err := os.ReadFile(path)
+	data, err := ReadFile(path, MaxBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w\ncheck the path, or save this there to start:\n\n%s", err, Sample)
 	}
@@ -33,7 +33,7 @@ func Parse(file string, data []byte, lookup Lookup) (*Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("config file %s: %w", file, err)
 	}
-	r := &reader{file: file, src: bytes.TrimPrefix(data, []byte("\ufeff")), lookup: lookup}
+	r := &reader{file: file, src: withoutMark(data), lookup: lookup}
 	c := defaults()
 	c.File = abs
 	if root, ok := r.parse(); ok {
@@ -48,6 +48,19 @@ func Parse(file string, data []byte, lookup Lookup) (*Config, error) {
 	c.resolve(lookup)
 	return c, nil
 }
+
+// DuplicateKeys returns the keys that any JSON file with comments gives twice in
+// one object. A file that cannot be parsed has none.
+func DuplicateKeys(file string, data []byte) []Problem {
+	r := &reader{file: file, src: withoutMark(data)}
+	if _, ok := r.parse(); !ok {
+		return nil
+	}
+	return r.problems
+}
+
+// withoutMark returns the text without a byte order mark.
+func withoutMark(data []byte) []byte { return bytes.TrimPrefix(data, []byte("\ufeff")) }
 
 // resolve fills in what lies outside the file: variables and folders.
 func (c *Config) resolve(lookup Lookup) {

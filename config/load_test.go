@@ -121,6 +121,57 @@ func TestLoadFailures(t *testing.T) {
 	}
 }
 
+// TestLoadSize: a config may have 4 MiB and not a byte more.
+func TestLoadSize(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "mcpx.json")
+	config := []byte(`{"mcpServers": {}}`)
+	for _, row := range []struct {
+		name string
+		size int
+		want string
+	}{
+		{"largest", 4 << 20, ""},
+		{"too large", 4<<20 + 1, "reading the config: " + file + ": larger than 4 MiB; check that this is the right file"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			text := append(bytes.Clone(config), bytes.Repeat([]byte(" "), row.size-len(config))...)
+			if err := os.WriteFile(file, text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			if _, err := Load(file); err != nil {
+				got = err.Error()
+			}
+			if got != row.want {
+				t.Errorf("got %q, want %q", got, row.want)
+			}
+		})
+	}
+}
+
+// TestManyProblems: a file can have a problem every few bytes. Only so many are
+// reported, since finding the line of each takes time.
+func TestManyProblems(t *testing.T) {
+	for _, row := range []struct{ name, before, part, after string }{
+		{"duplicate keys", `{"mcpServers":{}`, `,"a":1`, `}`},
+		{"wrong elements", `{"mcpServers":{"a":{"command":"x","args":[1`, `,1`, `]}}}`},
+		{"servers without a name", `{"mcp_servers":[{}`, `,{}`, `]}`},
+		{"unknown keys", `{"mcpServers":{"a":{"x":1`, `},"a":{"x":1`, `}}}`},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			text := row.before + strings.Repeat(row.part, 1000) + row.after
+			_, err := Parse("mcpx.json", []byte(text), variables())
+			bad, ok := errors.AsType[*Error](err)
+			if !ok || len(bad.Problems) != maxProblems+1 || len(bad.Warnings) > maxProblems+1 {
+				t.Fatalf("got %d bytes of %T", len(fmt.Sprint(err)), err)
+			}
+			if !strings.Contains(err.Error(), "there are more problems than are shown; fix these first") {
+				t.Error("the error does not say that there are more problems")
+			}
+		})
+	}
+}
+
 // The law: Parse never panics, every problem is one line and lies inside the
 // file, and what Parse accepts, Show writes as a config that shows the same.
 func FuzzParse(f *testing.F) {

@@ -23,12 +23,26 @@ type reader struct {
 	warnings []Problem
 }
 
+// maxProblems bounds the problems and the warnings that are kept. A file can have
+// a problem every few bytes, and finding the line of each takes time.
+const maxProblems = 200
+
 func (r *reader) fail(n node, format string, args ...any) {
-	r.problems = append(r.problems, r.problem(n, fmt.Sprintf(format, args...)))
+	r.problems = r.add(r.problems, n, format, args)
 }
 
 func (r *reader) warn(n node, format string, args ...any) {
-	r.warnings = append(r.warnings, r.problem(n, fmt.Sprintf(format, args...)))
+	r.warnings = r.add(r.warnings, n, format, args)
+}
+
+func (r *reader) add(list []Problem, n node, format string, args []any) []Problem {
+	switch {
+	case len(list) < maxProblems:
+		return append(list, r.problem(n, fmt.Sprintf(format, args...)))
+	case len(list) == maxProblems:
+		return append(list, r.problem(n, "there are more problems than are shown; fix these first"))
+	}
+	return list
 }
 
 func (r *reader) problem(n node, text string) Problem {
@@ -36,7 +50,11 @@ func (r *reader) problem(n node, text string) Problem {
 	return Problem{File: r.file, Line: line, Column: column, Path: n.path, Text: text}
 }
 
+// line returns the line of a node, for the text of a problem.
 func (r *reader) line(n node) int {
+	if len(r.problems) > maxProblems {
+		return 0 // the problem is not kept
+	}
 	line, _ := position(r.src, n.value.StartOffset)
 	return line
 }
@@ -44,6 +62,14 @@ func (r *reader) line(n node) int {
 // maxDepth is far above any config: the parser recurses, and a stack that
 // overflows cannot be recovered from.
 const maxDepth = 200
+
+// CheckDepth returns an error for JSON that is nested too deeply to be parsed.
+func CheckDepth(src []byte) error {
+	if tooDeep(src) < 0 {
+		return nil
+	}
+	return fmt.Errorf("nested deeper than %d levels", maxDepth)
+}
 
 // tooDeep finds where the file nests deeper than that, stepping over strings and
 // comments; -1 if it does not.
@@ -87,7 +113,7 @@ func (r *reader) parse() (node, bool) {
 		return node{}, false
 	}
 	if at := tooDeep(r.src); at >= 0 {
-		r.fail(nodeAt(at), "nested deeper than %d levels", maxDepth)
+		r.fail(nodeAt(at), "%v", CheckDepth(r.src))
 		return node{}, false
 	}
 	// The parser wants a line comment to end in a line break, even the last one.
@@ -189,6 +215,9 @@ func (r *reader) object(n node, fields []field) {
 		if i >= 0 {
 			fields[i].kind.read(r, m.value)
 			continue
+		}
+		if len(r.warnings) > maxProblems {
+			continue // the warning would not be kept
 		}
 		names := make([]string, len(fields))
 		for i, f := range fields {

@@ -32,6 +32,15 @@ type builtin struct {
 
 type builtinTool func(ctx context.Context, c Call, arguments []byte) (string, error)
 
+// NeedsUpstreams reports whether the answer of a tool of the built-in server
+// depends on the other servers, so that they must have been started.
+func NeedsUpstreams(tool string) bool {
+	for _, joint := range joints { // as find takes it
+		tool = strings.TrimPrefix(tool, Builtin+joint)
+	}
+	return tool == "search" || tool == "servers"
+}
+
 // toolIndex is the search index of one catalog.
 type toolIndex struct {
 	catalog *registry.Catalog

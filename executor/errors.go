@@ -68,14 +68,14 @@ func failed(ctx context.Context, err error) string {
 		own         *jsonrpc.Error
 	)
 	switch {
+	case errors.As(err, &notFound): // no upstream was called, so a cancellation changes nothing
+		return "not_found"
+	case errors.As(err, &invalid): // likewise
+		return "invalid"
 	case ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return "timeout"
 	case ctx.Err() != nil:
 		return "cancelled"
-	case errors.As(err, &notFound):
-		return "not_found"
-	case errors.As(err, &invalid):
-		return "invalid"
 	case errors.As(err, &unavailable):
 		return "unavailable"
 	case errors.As(err, &lost):

@@ -267,6 +267,7 @@ func TestEveryCallIsOneEvent(t *testing.T) {
 		{"timeout", nil, Call{Server: "slow", Tool: "sleep", Arguments: []byte(`{"ms":60000}`)}, Event{Outcome: "timeout", Server: "slow", Tool: "sleep", BytesIn: 12}},
 		{"cancelled", cancelled, Call{Server: "a", Tool: "sleep", Arguments: []byte(`{"ms":60000}`)}, Event{Outcome: "cancelled", Server: "a", Tool: "sleep", BytesIn: 12}},
 		{"cancelled for a reason", ofClient, Call{Server: "a", Tool: "sleep", Arguments: []byte(`{"ms":60000}`)}, Event{Outcome: "cancelled", Server: "a", Tool: "sleep", BytesIn: 12}},
+		{"cancelled, of an unknown server", cancelled, Call{Server: "b", Tool: "echo"}, Event{Outcome: "not_found", Server: "b", Tool: "echo"}},
 		{"out of time", late, Call{Server: "a", Tool: "sleep", Arguments: []byte(`{"ms":60000}`)}, Event{Outcome: "timeout", Server: "a", Tool: "sleep", BytesIn: 12}},
 		{"no such handle", nil, Call{Server: "mcpx", Tool: "read_result", Arguments: []byte(`{"id":"r1"}`)}, Event{Outcome: "failed", Server: "mcpx", Tool: "read_result", BytesIn: 11}},
 		{"lost", nil, Call{Server: "a", Tool: "crash"}, Event{Outcome: "lost", Server: "a", Tool: "crash"}},

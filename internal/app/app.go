@@ -128,6 +128,8 @@ func (s *shared) wait() {
 
 // ServeStdio serves one client on a pair of pipes until it goes or ctx ends.
 func (a *App) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
+	ctx, stop := a.handleHangup(ctx)
+	defer stop()
 	a.warn(a.Config)
 	a.log.Info().Str("version", Version()).Str("mode", "stdio").Str("schema", a.Profile.Name).
 		Str("servers", a.servers()).Msg("JSON-RPC 2.0 ready on stdin and stdout")

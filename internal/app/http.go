@@ -52,7 +52,9 @@ func (h *HTTP) Serve(ctx context.Context, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	s.metrics = newMetrics()
+	ctx, stop := s.handleHangup(ctx)
+	defer stop()
+	s.metrics = newMetrics(h.profiles)
 	front := &server.HTTP{
 		Metrics:   s.metrics.handler(s.journal.flush),
 		Console:   console.Handler(),

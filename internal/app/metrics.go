@@ -12,17 +12,26 @@ import (
 	"mcpx/registry"
 )
 
+// serverLabel is a server of the config, as labels name it.
+type serverLabel struct{ schema, server string }
+
+// unknownServer is the server label of calls to servers that the config does not
+// have. Clients can invent names without end; each would be a new time series.
+const unknownServer = "unknown"
+
 // metrics counts what becomes of calls: a reader of events, as the log is.
 type metrics struct {
 	registry *prometheus.Registry
+	servers  map[serverLabel]bool // the servers of the config
 	calls    *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
 	bytes    *prometheus.CounterVec
 }
 
-func newMetrics() *metrics {
+func newMetrics(profiles []*config.Profile) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
+		servers:  map[serverLabel]bool{},
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mcpx_calls_total", Help: "Calls to upstreams, by what became of them.",
 		}, []string{"schema", "server", "outcome"}),
@@ -33,16 +42,23 @@ func newMetrics() *metrics {
 			Name: "mcpx_call_bytes_total", Help: "Bytes of arguments (in) and results (out).",
 		}, []string{"schema", "server", "outcome", "direction"}),
 	}
+	for _, p := range profiles {
+		m.servers[serverLabel{p.Name, executor.Builtin}] = true
+		for _, u := range p.Upstreams {
+			m.servers[serverLabel{p.Name, u.Name}] = true
+		}
+	}
 	m.registry.MustRegister(m.calls, m.seconds, m.bytes,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 
-// observe takes what became of a call.
+// observe counts a call. Its labels come from the config and from mcpx itself,
+// never from a client.
 func (m *metrics) observe(e executor.Event) {
 	server := e.Server
-	if e.Outcome == "not_found" {
-		server = "unknown" // a client may ask for any name
+	if !m.servers[serverLabel{e.Schema, server}] {
+		server = unknownServer
 	}
 	m.calls.WithLabelValues(e.Schema, server, e.Outcome).Inc()
 	m.seconds.WithLabelValues(e.Schema, server, e.Outcome).Observe(e.Took.Seconds())

@@ -1,10 +1,12 @@
 package app
 
 import (
+	"context"
 	"io"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,16 +24,18 @@ func TestMetrics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := newMetrics()
+	m := newMetrics([]*config.Profile{a.Profile})
 	a.metrics = m
 	m.watch(func() int { return 7 }, []*App{a})
 	a.logCall(executor.Event{Schema: "default", Server: "a", Outcome: "ok", Took: 20 * time.Millisecond, BytesIn: 5, BytesOut: 9})
 	a.logCall(executor.Event{Schema: "default", Server: "made up by a client", Outcome: "not_found"})
+	a.logCall(executor.Event{Schema: "default", Server: "a", Outcome: "not_found"})
 	w := httptest.NewRecorder()
 	m.handler(func() {}).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil))
 	for _, want := range []string{
 		`mcpx_calls_total{outcome="ok",schema="default",server="a"} 1`,
 		`mcpx_calls_total{outcome="not_found",schema="default",server="unknown"} 1`,
+		`mcpx_calls_total{outcome="not_found",schema="default",server="a"} 1`, // it has no such tool
 		`mcpx_call_seconds_count{outcome="ok",schema="default",server="a"} 1`,
 		`mcpx_call_bytes_total{direction="in",outcome="ok",schema="default",server="a"} 5`,
 		`mcpx_call_bytes_total{direction="out",outcome="ok",schema="default",server="a"} 9`,
@@ -47,6 +51,49 @@ func TestMetrics(t *testing.T) {
 	}
 	if strings.Contains(w.Body.String(), "made up") {
 		t.Error("a client's words are a label")
+	}
+}
+
+// TestMetricLabels: label values come from the config and from mcpx itself. Names
+// that clients invent must not become time series, however their calls end.
+func TestMetricLabels(t *testing.T) {
+	c, err := config.Parse(filepath.Join(t.TempDir(), "mcpx.json"), []byte(`{"mcpServers":{"a":{"command":"true"}}}`), os.LookupEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := New(c, "default", io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := newMetrics([]*config.Profile{a.Profile})
+	a.metrics = m
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	late, stop := context.WithTimeout(t.Context(), -1)
+	defer stop()
+	for _, ctx := range []context.Context{t.Context(), cancelled, late} {
+		_, _ = a.Executor.Do(ctx, executor.Call{Server: "invented", Tool: "invented"})
+		_, _ = a.Executor.Do(ctx, executor.Call{Tool: "invented__invented"})
+		_, _ = a.Executor.Do(ctx, executor.Call{Server: executor.Builtin, Tool: "invented"})
+		_, _ = a.Executor.Do(ctx, executor.Call{Server: executor.Builtin, Tool: "servers"})
+	}
+	for _, outcome := range []string{"ok", "error", "failed", "invalid", "lost", "timeout", "cancelled", "unavailable"} {
+		a.logCall(executor.Event{Schema: "default", Server: "invented", Outcome: outcome})
+	}
+	a.journal.flush()
+	families, err := m.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string][]string{"schema": {"default"}, "server": {"a", "mcpx", "unknown"}, "direction": {"in", "out"}}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			for _, label := range metric.GetLabel() {
+				if values := known[label.GetName()]; values != nil && !slices.Contains(values, label.GetValue()) {
+					t.Errorf("%s has the label %s=%q", family.GetName(), label.GetName(), label.GetValue())
+				}
+			}
+		}
 	}
 }
 

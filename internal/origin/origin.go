@@ -15,8 +15,10 @@ type Host struct {
 	Port uint16 // 0: none
 }
 
-// maxHost is the longest name there is, a dot, a colon and a port.
-const maxHost = 253 + 1 + 1 + 5
+const (
+	maxName = 253                 // the longest name that DNS allows
+	maxHost = maxName + 1 + 1 + 5 // with a dot, a colon and a port
+)
 
 // ParseHost reads host or host:port, an IPv6 address in brackets. It is
 // strict: what could be read in two ways is not read.
@@ -43,13 +45,15 @@ func ParseHost(s string) (Host, bool) {
 	return Host{name, uint16(port)}, ok
 }
 
-// canonicalName is a name in lower case. It must be ASCII already: what lies
-// beyond has letters, the Kelvin sign, whose lower case is within.
+// canonicalName returns a name in lower case. It must be ASCII already: the lower
+// case of some other letters, such as the Kelvin sign, is ASCII. Its labels must not
+// be empty: readers disagree on how many dots at the end of a name mean nothing.
 func canonicalName(s string) (string, bool) {
 	strange := func(c rune) bool {
 		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '.' && c != '_'
 	}
-	return strings.ToLower(s), s != "" && len(s) <= maxHost && !strings.ContainsFunc(s, strange)
+	emptyLabel := strings.Contains("."+s+".", "..")
+	return strings.ToLower(s), !emptyLabel && len(s) <= maxName && !strings.ContainsFunc(s, strange)
 }
 
 // ParseWrittenHost reads a host as people write it: an IPv6 address needs no

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"sync"
 
@@ -101,18 +100,13 @@ func (c *caller) form(ctx context.Context, params []byte) ([]byte, error) {
 		return []byte("{}"), c.agree(ctx, "agree?")
 	}
 	fmt.Fprintln(c.out, "  (Ctrl-D declines)")
-	var required []string
-	for name := range rawjson.Elements(rawjson.Get(schema, "required")) {
-		text, _ := rawjson.String(name)
-		required = append(required, text)
-	}
 	content := []byte("{")
-	for name, field := range rawjson.Members(properties) {
-		value, err := c.field(ctx, name, parameter{schema, field}, slices.Contains(required, name))
+	for _, q := range questions(schema) {
+		value, err := c.ask(ctx, q)
 		if err != nil {
 			return nil, err
 		}
-		content = rawjson.AppendMember(content, name, value)
+		content = rawjson.AppendMember(content, q.name, value)
 	}
 	return append(content, '}'), nil
 }
@@ -127,86 +121,21 @@ func (c *caller) agree(ctx context.Context, question string) error {
 	return nil
 }
 
-// field asks for one value until there is one, if there must be; nil if there is
-// none.
-func (c *caller) field(ctx context.Context, name string, p parameter, required bool) ([]byte, error) {
-	fallback := rawjson.Get(p.schema, "default")
+// ask asks one question until the answer fits, and returns its value, nil if the
+// field is left out. The end of the input is an error.
+func (c *caller) ask(ctx context.Context, q question) ([]byte, error) {
 	for {
-		fmt.Fprintf(c.out, "  %s%s: ", plain.Line(name), c.hint(p, fallback, required))
+		fmt.Fprint(c.out, "  "+q.prompt())
 		answer, err := c.line(ctx)
-		switch {
-		case err != nil:
+		if err != nil {
 			return nil, err
-		case answer != "" && p.is("boolean") && !p.is("string"):
-			return truth(answer), nil
-		case answer != "" && p.is("array"):
-			list := []byte("[")
-			for i, part := range strings.Split(answer, ",") {
-				if i > 0 {
-					list = append(list, ',')
-				}
-				list = append(list, p.items().scalar(strings.TrimSpace(part))...)
-			}
-			return append(list, ']'), nil
-		case answer != "":
-			return p.scalar(answer), nil
-		case fallback != nil || !required:
-			return fallback, nil
 		}
-	}
-}
-
-// hint says what a field takes.
-func (c *caller) hint(p parameter, fallback []byte, required bool) string {
-	var parts []string
-	if text := member(p.schema, "description"); text != "" {
-		parts = append(parts, text)
-	}
-	choices := rawjson.Get(p.schema, "enum")
-	switch types := p.types(); {
-	case choices != nil:
-		var words []string
-		for choice := range rawjson.Elements(choices) {
-			words = append(words, bare(choice))
+		value, problem := q.read(answer)
+		if problem == "" {
+			return value, nil
 		}
-		parts = append(parts, strings.Join(words, " | "))
-	case p.is("boolean"):
-		parts = append(parts, "y/n")
-	case p.is("array"):
-		parts = append(parts, "several parted by commas")
-	case len(types) > 0 && types[0] != "string":
-		parts = append(parts, types[0])
+		fmt.Fprintf(c.out, "    %s\n", plain.Line(problem))
 	}
-	if !required {
-		parts = append(parts, "optional")
-	}
-	text := ""
-	if len(parts) > 0 {
-		text = " (" + strings.Join(parts, "; ") + ")"
-	}
-	if fallback != nil {
-		text += " [" + bare(fallback) + "]"
-	}
-	return plain.Line(text)
-}
-
-// bare is a value without quotes.
-func bare(value []byte) string {
-	if text, ok := rawjson.String(value); ok {
-		return text
-	}
-	return string(value)
-}
-
-// truth is a boolean as people write it. What it is not stays text.
-func truth(answer string) []byte {
-	switch strings.ToLower(answer) {
-	case "y", "yes", "true", "1":
-		return []byte("true")
-	case "n", "no", "false", "0":
-		return []byte("false")
-	}
-	return rawjson.AppendString(nil, answer)
 }
 
 // line is what the person writes next, unless the question is withdrawn first. A

@@ -42,6 +42,7 @@ func (c *execCmd) Run(t *terminal) error {
 	if err != nil {
 		return err
 	}
+	c.startAll = executor.NeedsUpstreams(c.Tool)
 	return c.with(t, func(ctx context.Context, s *talk) error {
 		result, err := c.call(ctx, s, newCaller(t, s), arguments)
 		if err != nil {

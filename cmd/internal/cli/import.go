@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"mcpx/cmd/internal/clients"
+	"mcpx/config"
 	"mcpx/internal/plain"
 )
 
@@ -42,7 +43,7 @@ func (c *importCmd) Run(t *terminal) error {
 	if err != nil {
 		return err
 	}
-	found.Add(places, os.ReadFile)
+	found.Add(places, readClientFile)
 	if err := c.tell(t, found); err != nil {
 		return err
 	}
@@ -62,6 +63,12 @@ func (c *importCmd) Run(t *terminal) error {
 	fmt.Fprintf(t.stderr, "wrote %s to %s; next: mcpx check %s\n", plural(found.Len(), "server"), c.Output, quoteShell(c.Output))
 	return nil
 }
+
+// maxClientFile is far above a list of servers: Claude Code keeps much else in the
+// same file.
+const maxClientFile = 64 << 20
+
+func readClientFile(path string) ([]byte, error) { return config.ReadFile(path, maxClientFile) }
 
 func thisSystem() clients.System {
 	home, _ := os.UserHomeDir()
@@ -158,7 +165,7 @@ func (c *importCmd) folder(t *terminal) error {
 
 // write puts the config where it is wanted. It may hold keys, so that it is for
 // its owner alone. What was there is replaced whole, or not at all.
-func (c *importCmd) write(config []byte) error {
+func (c *importCmd) write(text []byte) error {
 	if !c.Force {
 		f, err := os.OpenFile(c.Output, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 		if errors.Is(err, fs.ErrExist) {
@@ -167,14 +174,14 @@ func (c *importCmd) write(config []byte) error {
 		if err != nil {
 			return err
 		}
-		_, err = f.Write(config)
+		_, err = f.Write(text)
 		return errors.Join(err, f.Close())
 	}
 	f, err := os.CreateTemp(filepath.Dir(c.Output), ".mcpx-*") // for its owner alone
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(config)
+	_, err = f.Write(text)
 	if err = errors.Join(err, f.Close()); err == nil {
 		err = os.Rename(f.Name(), c.Output)
 	}

@@ -57,7 +57,7 @@ func (f httpFlags) apply(s *config.Server) error {
 	if f.TokenFile == "" {
 		return nil
 	}
-	text, err := os.ReadFile(f.TokenFile)
+	text, err := config.ReadFile(f.TokenFile, config.MaxBytes)
 	if err != nil {
 		return fmt.Errorf("the token file cannot be read: %w", err)
 	}

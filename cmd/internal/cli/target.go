@@ -18,6 +18,8 @@ type target struct {
 	Server   string `arg:"" help:"Name of a server, or mcpx for the built-in one."`
 	Schema   string `default:"default" env:"MCPX_SCHEMA" help:"The schema of the config to use (${default})."`
 	LogLevel string `enum:"debug,info,warn,error" default:"error" env:"MCPX_LOG_LEVEL" help:"debug, info, warn or error (${default})."`
+
+	startAll bool // the built-in server is asked about the other servers
 }
 
 // talk is a command's time with its server.
@@ -42,13 +44,7 @@ func (c *target) with(t *terminal, use func(ctx context.Context, s *talk) error)
 	if err != nil {
 		return usageError{err}
 	}
-	for i := range p.Upstreams {
-		if c.Server == p.Upstreams[i].Name {
-			p.Upstreams = p.Upstreams[i : i+1] // the others need not start
-			p.Upstreams[0].Isolation = config.Shared
-			break
-		}
-	}
+	c.startOnly(p)
 	s := &talk{server: c.Server, status: newStatus(t.stderr)}
 	if s.App, err = app.New(file, c.Schema, s.status); err != nil {
 		return usageError{err}
@@ -58,6 +54,20 @@ func (c *target) with(t *terminal, use func(ctx context.Context, s *talk) error)
 		return err
 	}
 	return s.run(t, use)
+}
+
+// startOnly removes the upstreams that the command does not need.
+func (c *target) startOnly(p *config.Profile) {
+	if c.Server == executor.Builtin && !c.startAll {
+		p.Upstreams = nil
+	}
+	for i := range p.Upstreams {
+		if c.Server == p.Upstreams[i].Name {
+			p.Upstreams = p.Upstreams[i : i+1]
+			p.Upstreams[0].Isolation = config.Shared
+			return
+		}
+	}
 }
 
 func (s *talk) run(t *terminal, use func(ctx context.Context, s *talk) error) error {

@@ -108,6 +108,9 @@ func (c *Collection) file(p Place, data []byte, readFile func(path string) ([]by
 	if err != nil {
 		return nil, err
 	}
+	for _, duplicate := range config.DuplicateKeys(p.Path, data) {
+		c.Notes = append(c.Notes, fmt.Sprintf("%s: %s; remove one of them", p.Title, duplicate))
+	}
 	if path.Base(slashed(p.Path)) == ".mcp.json" {
 		found.off[slashed(p.Project)] = c.System.offInShared(p.Project, readFile)
 	}

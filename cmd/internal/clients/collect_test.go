@@ -1,6 +1,7 @@
 package clients
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -242,6 +243,34 @@ func TestLeftOutOnce(t *testing.T) {
 }
 
 // What is wrong with a file is said in plain words; TOML may have any name.
+// TestDuplicateKeys: a key that a file gives twice is reported, wherever it is.
+func TestDuplicateKeys(t *testing.T) {
+	for _, row := range []struct {
+		name, file string
+		notes      []string
+	}{
+		{"none", `{"mcpServers":{"a":{"command":"x"},"b":{"command":"x"}}}`, nil},
+		{"a server", "{\"mcpServers\":{\n\"a\":{\"command\":\"x\"},\n\"a\":{\"command\":\"x\"}}}",
+			[]string{"One: a.json:3:1: mcpServers.a: duplicate key; first on line 2; remove one of them"}},
+		{"in a server, with comments", "// mine\n{\"mcpServers\":{\"a\":{\"command\":\"x\",\n\"command\":\"y\",},},}",
+			[]string{"One: a.json:3:1: mcpServers.a.command: duplicate key; first on line 2; remove one of them"}},
+		{"the list of servers", "{\"mcpServers\":{},\n\"mcpServers\":{\"a\":{\"command\":\"x\"}}}",
+			[]string{"One: a.json:2:1: mcpServers: duplicate key; first on line 1; remove one of them"}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			c := collect(t, System{}, row.file)
+			if !slices.Equal(c.Notes, row.notes) {
+				t.Errorf("notes %q, want %q", c.Notes, row.notes)
+			}
+			servers(t, c)
+		})
+	}
+	toml := collect(t, System{}, "[mcp_servers.a]\ncommand='x'\n[mcp_servers.a]\ncommand='y'")
+	if err := toml.Files[0].Err; err == nil || !strings.Contains(err.Error(), "not valid TOML") {
+		t.Errorf("TOML: %v", err)
+	}
+}
+
 func TestReadFile(t *testing.T) {
 	for _, c := range []struct{ path, text, want string }{
 		{"config", "[mcp_servers.a]\ncommand = \"x\"\n", ""},
@@ -266,7 +295,7 @@ func TestReadFile(t *testing.T) {
 // A file that cannot be read is told of; one that is not there is not.
 func TestFilesThatCannotBeRead(t *testing.T) {
 	c := &Collection{}
-	c.Add([]Place{{Path: "gone"}, {Path: "locked"}, {Path: "torn"}, {Path: "list"}, {Path: "x.toml"}}, func(path string) ([]byte, error) {
+	c.Add([]Place{{Path: "gone"}, {Path: "locked"}, {Path: "torn"}, {Path: "list"}, {Path: "deep"}, {Path: "x.toml"}}, func(path string) ([]byte, error) {
 		switch path {
 		case "gone":
 			return nil, fs.ErrNotExist
@@ -274,6 +303,8 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 			return nil, fs.ErrPermission
 		case "list":
 			return []byte(`[]`), nil
+		case "deep": // a parser that recurses would overflow its stack
+			return bytes.Repeat([]byte("["), 16<<20), nil
 		}
 		return []byte(`{"a":`), nil
 	})
@@ -285,7 +316,7 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 		}
 		got = append(got, f.Path)
 	}
-	if want := []string{"locked", "torn", "list", "x.toml"}; !slices.Equal(got, want) {
+	if want := []string{"locked", "torn", "list", "deep", "x.toml"}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	if !errors.Is(c.Files[0].Err, fs.ErrPermission) || c.Len() != 0 {

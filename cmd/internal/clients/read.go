@@ -10,6 +10,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 	"github.com/tailscale/hujson"
 
+	"mcpx/config"
 	"mcpx/internal/rawjson"
 )
 
@@ -80,6 +81,9 @@ func standardize(path string, data []byte) ([]byte, error) {
 			return nil, fmt.Errorf("not valid TOML: %s", reason(err))
 		}
 		return raw, nil
+	}
+	if err := config.CheckDepth(data); err != nil {
+		return nil, fmt.Errorf("not valid JSON: %w", err)
 	}
 	raw, err := hujson.Standardize(data)
 	if err == nil {

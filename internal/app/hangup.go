@@ -1,0 +1,52 @@
+package app
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+)
+
+// handleHangup keeps SIGHUP from ending the process until stop is called: the
+// signal is logged and ignored. The exception is a SIGHUP because the terminal was
+// closed that mcpx was started from. It ends the returned context, so that mcpx
+// does not run on without anyone to stop it.
+func (s *shared) handleHangup(ctx context.Context) (_ context.Context, stop func()) {
+	detached := signal.Ignored(syscall.SIGHUP) || !hasTerminal() // nohup ignores the signal
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGHUP)
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-signals:
+			}
+			if !detached && !hasTerminal() {
+				s.log.Info().Msg("the terminal was closed; stopping")
+				cancel()
+				return
+			}
+			s.log.Info().Msg("SIGHUP is ignored; restart mcpx to apply changes to the config")
+		}
+	})
+	return ctx, func() {
+		cancel()
+		running.Wait()
+		signal.Stop(signals)
+	}
+}
+
+// hasTerminal reports whether the process has a controlling terminal. Windows has
+// none of this name.
+func hasTerminal() bool {
+	f, err := os.Open("/dev/tty")
+	if err != nil {
+		return false
+	}
+	_ = f.Close()
+	return true
+}
