@@ -37,7 +37,7 @@ func (h *HTTP) message(w http.ResponseWriter, r *http.Request) {
 	}
 	message := parse(body)
 	if message.wantsAnswer() {
-		if err := h.room(n, len(body)); err != nil {
+		if err := n.room(r.Context(), len(body)); err != nil {
 			done()
 			tooMany(w)
 			return
@@ -55,6 +55,7 @@ func (h *HTTP) message(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer, _ := n.server.accept(n.ctx, n.client, message, nil)
+	h.times.mayWrite(w) // the wait may have been long
 	w.WriteHeader(http.StatusAccepted)
 	_, _ = io.WriteString(w, "Accepted")
 	h.answering.Go(func() {
@@ -69,10 +70,13 @@ func (h *HTTP) message(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// room waits until another call of a session may begin. Meanwhile the client's POST
-// is not answered, so a client that does not read its stream is slowed down.
-func (h *HTTP) room(n *session, size int) error {
-	ctx, cancel := context.WithTimeout(n.ctx, h.times.write)
+// room waits until another call of the session may begin. Meanwhile the client's
+// POST is not answered, so a client that does not read its stream is slowed down.
+// The wait ends with the POST or with the session, which ends when the client reads
+// nothing for long.
+func (n *session) room(ctx context.Context, size int) error {
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	defer context.AfterFunc(n.ctx, cancel)()
 	return n.quota.wait(ctx, size)
 }

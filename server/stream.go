@@ -199,9 +199,14 @@ func (s *stream) serve(out *eventWriter, r *http.Request) {
 	}
 }
 
+// mayWrite gives the client its time to take what is written next.
+func (t times) mayWrite(w http.ResponseWriter) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(t.write))
+}
+
 // writeJSON answers with one message, or with none for a call that was cancelled.
 func (t times) writeJSON(w http.ResponseWriter, message []byte) {
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(t.write))
+	t.mayWrite(w)
 	if message == nil {
 		w.WriteHeader(http.StatusAccepted)
 		return
