@@ -5,16 +5,20 @@
 //
 //	go run ./e2e/soak [-for 15m]
 //
-// Every call has a nonce, which its answer must carry and the upstream notes in a
-// file: an answer with another nonce is wrong, a call without an answer is lost, a
-// nonce that was noted twice is doubled. It exits with 1 if there was any of them,
-// if an upstream that was left alone ever failed, or if something was left behind.
+// Every call has a nonce. Its answer must carry the nonce and the payload that
+// follows from it, byte for byte. Upstreams record in a file when a call arrives,
+// when its answer is written, and when they misbehave. At the end every failure is
+// compared with the recorded faults (law.go): an answer that is missing although it
+// was written, or a failure that no fault explains, is a broken promise. The soak
+// exits with 1 if there was any, or if something was left behind.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -28,24 +32,32 @@ import (
 )
 
 func main() {
+	relayMain()
 	mcptest.Main()
-	var o options
+	o := options{output: os.Stdout}
 	flag.DurationVar(&o.duration, "for", time.Minute, "how long")
-	flag.IntVar(&o.stdioWorkers, "stdio", 12, "calls at a time over stdio")
-	flag.IntVar(&o.httpClients, "http", 12, "clients over HTTP")
 	flag.DurationVar(&o.pause, "pause", 80*time.Millisecond, "between two calls of a client, on average")
 	flag.DurationVar(&o.faultEvery, "fault", 600*time.Millisecond, "between two faults, on average")
+	stdioWorkers := flag.Int("stdio", 12, "calls at a time over stdio")
+	httpClients := flag.Int("http", 12, "clients over HTTP")
+	cutWorkers := flag.Int("cut", 4, "calls at a time over stdio with results cut")
+	ownClients := flag.Int("own", 4, "clients over HTTP with upstream sessions of their own, and results cut")
 	flag.Parse()
+	o.parts = allParts(*stdioWorkers, *httpClients, *cutWorkers, *ownClients)
 	dir, err := os.MkdirTemp("", "mcpx-soak-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "soak:", err)
 		os.Exit(1)
 	}
-	violations, err := run(dir, o)
+	err = build(dir)
+	var broken []violation
+	if err == nil {
+		broken, err = run(dir, o)
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "soak:", err)
 	}
-	if err != nil || violations > 0 {
+	if err != nil || len(broken) > 0 {
 		fmt.Fprintln(os.Stderr, "the logs are in", dir)
 		os.Exit(1)
 	}
@@ -53,83 +65,103 @@ func main() {
 }
 
 type options struct {
-	duration     time.Duration
-	stdioWorkers int
-	httpClients  int
-	pause        time.Duration
-	faultEvery   time.Duration
+	duration   time.Duration
+	pause      time.Duration
+	faultEvery time.Duration
+	parts      []part
+	bug        plantedBug // only the tests of the soak have one
+	output     io.Writer  // of the report
 }
 
 // soak is one run.
 type soak struct {
 	options
-	dir    string
-	mark   string // in the environment of every process of the run
-	ledger *ledger
-	faults counter
-	remote *remote
-	left   int // processes that survived
+	dir     string
+	mark    string // in the environment of every process of the run
+	record  string // the file in which upstreams record events
+	ledger  *ledger
+	faults  faultLog
+	remotes map[string]*remote // by server name
+	left    int                // processes that survived
 }
 
-// run returns how many promises were broken.
-func run(dir string, o options) (violations int, err error) {
-	build := exec.Command("go", "build", "-o", dir, "mcpx/cmd/mcpx", "mcpx/cmd/mcpx-sse")
-	build.Stderr = os.Stderr
-	if err := build.Run(); err != nil {
-		return 0, fmt.Errorf("go build: %w", err)
+// build puts mcpx and mcpx-sse into dir.
+func build(dir string) error {
+	command := exec.Command("go", "build", "-o", dir, "mcpx/cmd/mcpx", "mcpx/cmd/mcpx-sse")
+	command.Stderr = os.Stderr
+	if err := command.Run(); err != nil {
+		return fmt.Errorf("go build: %w", err)
 	}
-	s := &soak{options: o, dir: dir, mark: fmt.Sprintf("%d", os.Getpid()), ledger: newLedger()}
+	return nil
+}
+
+// run runs the soak with the binaries in dir, and returns the broken promises.
+func run(dir string, o options) (broken []violation, err error) {
+	s := &soak{
+		options: o, dir: dir, mark: filepath.Base(dir), record: filepath.Join(dir, "record"),
+		ledger: newLedger(), remotes: map[string]*remote{},
+	}
 	defer s.killSurvivors()
-	if s.remote, err = startRemote(s); err != nil {
-		return 0, err
+	defer s.stopRemotes()
+	if err := s.startRemotes(); err != nil {
+		return nil, err
 	}
-	defer s.remote.stop()
-	pipe, err := startStdio(s, "stdio", allServers)
-	if err != nil {
-		return 0, err
+	var fronts []*front
+	for _, p := range o.parts {
+		f, err := s.startFront(p)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", p.title, err)
+		}
+		fronts = append(fronts, f)
 	}
-	web, err := startHTTP(s, "http")
-	if err != nil {
-		return 0, err
-	}
-	control := web.client()
-	fronts := []*watched{{name: "mcpx on stdio", program: pipe.program, caller: pipe}, {name: "mcpx-sse", program: web.program, caller: control, url: web.url}}
 	for _, f := range fronts {
 		if err := s.settle(f); err != nil {
-			return 0, err
+			return nil, err
 		}
+	}
+	for _, f := range fronts {
 		f.measureBefore()
 	}
-	s.load(pipe, web, fronts)
+	s.load(fronts)
 	for _, f := range fronts {
 		if err := s.settle(f); err != nil {
-			s.ledger.violation("%s did not come back to life: %v", f.name, err)
+			s.ledger.violation(other, "%s did not come back to life: %v", f.title, err)
 		}
+	}
+	for _, f := range fronts {
 		f.measureAfter()
 	}
-	s.stop(fronts, pipe)
-	s.ledger.audit(filepath.Join(dir, "record"))
+	for _, f := range fronts {
+		s.stopProgram(f.program, f.end, 0)
+	}
+	events, err := readRecord(s.record)
+	if err != nil {
+		return nil, errors.Join(errors.New("the record of the upstreams"), err)
+	}
+	s.ledger.audit(newEvidence(events, s.faults.all()))
 	return s.report(fronts), nil
 }
 
 // load runs everything at once until the time is over, and then until every call
 // is answered.
-func (s *soak) load(pipe *stdio, web *web, fronts []*watched) {
+func (s *soak) load(fronts []*front) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM) // nothing is left behind then, either
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, s.duration)
 	defer cancel()
 	var wg sync.WaitGroup
-	for range s.stdioWorkers {
-		wg.Go(func() { s.work(ctx, pipe) })
-	}
-	for range s.httpClients {
-		wg.Go(func() { s.work(ctx, web.client()) })
-	}
-	wg.Go(func() { s.visit(ctx) })
 	for _, f := range fronts {
-		wg.Go(func() { s.breakThings(ctx, f) })
+		for range f.workers {
+			wg.Go(func() { s.work(ctx, f) })
+		}
 		wg.Go(func() { f.watch(ctx) })
+		if s.faultEvery > 0 {
+			wg.Go(func() { s.breakUpstreams(ctx, f) })
+		}
+	}
+	if s.faultEvery > 0 {
+		wg.Go(func() { s.breakRemotes(ctx) })
+		wg.Go(func() { s.visit(ctx) })
 	}
 	wg.Wait()
 }
