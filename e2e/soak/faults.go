@@ -144,7 +144,7 @@ func (s *soak) breakRemotes(ctx context.Context) {
 		case 1:
 			r.misbehave(mcptest.CutConnections, 0)
 		case 2:
-			r.misbehave(mcptest.HoldAnswers, callTimeout/2+rand.N(callTimeout))
+			r.misbehave(mcptest.HoldAnswers, s.timeout/2+rand.N(s.timeout))
 		}
 	}
 }

@@ -80,7 +80,11 @@ func (f *front) measureAfter() {
 	if f.web != nil {
 		f.web.http.CloseIdleConnections()
 	}
-	for begin := time.Now(); time.Since(begin) < 10*time.Second; <-time.After(100 * time.Millisecond) {
+	limit := 10 * time.Second
+	if f.isolated {
+		limit += f.sessionIdle // sessions that were left behind have upstream sessions
+	}
+	for begin := time.Now(); time.Since(begin) < limit; <-time.After(100 * time.Millisecond) {
 		f.filesAfter, f.goroutinesAfter = openFiles(f.program.cmd.Process.Pid), f.goroutines()
 		if f.filesAfter <= f.filesBefore+slack && f.goroutinesAfter <= f.goroutinesBefore+3*slack {
 			break

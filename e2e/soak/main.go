@@ -34,7 +34,7 @@ import (
 func main() {
 	relayMain()
 	mcptest.Main()
-	o := options{output: os.Stdout}
+	o := options{output: os.Stdout, visits: true, timeout: 3 * time.Second}
 	flag.DurationVar(&o.duration, "for", time.Minute, "how long")
 	flag.DurationVar(&o.pause, "pause", 80*time.Millisecond, "between two calls of a client, on average")
 	flag.DurationVar(&o.faultEvery, "fault", 600*time.Millisecond, "between two faults, on average")
@@ -49,10 +49,13 @@ func main() {
 		fmt.Fprintln(os.Stderr, "soak:", err)
 		os.Exit(1)
 	}
-	err = build(dir)
+	o.binaries = dir
+	err = build(o.binaries)
 	var broken []violation
 	if err == nil {
-		broken, err = run(dir, o)
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		broken, err = run(ctx, dir, o)
+		stop()
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "soak:", err)
@@ -68,7 +71,10 @@ type options struct {
 	duration   time.Duration
 	pause      time.Duration
 	faultEvery time.Duration
+	timeout    time.Duration // of a call without progress
 	parts      []part
+	visits     bool       // clients come and go
+	binaries   string     // the folder with mcpx and mcpx-sse
 	bug        plantedBug // only the tests of the soak have one
 	output     io.Writer  // of the report
 }
@@ -95,8 +101,9 @@ func build(dir string) error {
 	return nil
 }
 
-// run runs the soak with the binaries in dir, and returns the broken promises.
-func run(dir string, o options) (broken []violation, err error) {
+// run runs the soak with its files in dir, and returns the broken promises. If ctx
+// ends, the load does: nothing is left behind then, either.
+func run(ctx context.Context, dir string, o options) (broken []violation, err error) {
 	s := &soak{
 		options: o, dir: dir, mark: filepath.Base(dir), record: filepath.Join(dir, "record"),
 		ledger: newLedger(), remotes: map[string]*remote{},
@@ -107,22 +114,18 @@ func run(dir string, o options) (broken []violation, err error) {
 		return nil, err
 	}
 	var fronts []*front
-	for _, p := range o.parts {
+	for _, p := range o.parts { // one after the other: dozens of processes start
 		f, err := s.startFront(p)
+		if err == nil {
+			err = s.settle(f)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", p.title, err)
 		}
+		f.measureBefore()
 		fronts = append(fronts, f)
 	}
-	for _, f := range fronts {
-		if err := s.settle(f); err != nil {
-			return nil, err
-		}
-	}
-	for _, f := range fronts {
-		f.measureBefore()
-	}
-	s.load(fronts)
+	s.load(ctx, fronts)
 	for _, f := range fronts {
 		if err := s.settle(f); err != nil {
 			s.ledger.violation(other, "%s did not come back to life: %v", f.title, err)
@@ -144,12 +147,14 @@ func run(dir string, o options) (broken []violation, err error) {
 
 // load runs everything at once until the time is over, and then until every call
 // is answered.
-func (s *soak) load(fronts []*front) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM) // nothing is left behind then, either
-	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, s.duration)
+func (s *soak) load(ctx context.Context, fronts []*front) {
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wg sync.WaitGroup
+	wg.Go(func() {
+		defer cancel()
+		s.waitForEnd(ctx)
+	})
 	for _, f := range fronts {
 		for range f.workers {
 			wg.Go(func() { s.work(ctx, f) })
@@ -161,9 +166,28 @@ func (s *soak) load(fronts []*front) {
 	}
 	if s.faultEvery > 0 {
 		wg.Go(func() { s.breakRemotes(ctx) })
+	}
+	if s.visits {
 		wg.Go(func() { s.visit(ctx) })
 	}
 	wg.Wait()
+}
+
+// waitForEnd waits until the time of the load is over, and until a planted bug has
+// happened.
+func (s *soak) waitForEnd(ctx context.Context) {
+	end := time.NewTimer(s.duration)
+	defer end.Stop()
+	select {
+	case <-end.C:
+	case <-ctx.Done():
+	}
+	for begin := time.Now(); s.bug.kind != "" && !s.bug.hasHappened(s.record); <-time.After(10 * time.Millisecond) {
+		if time.Since(begin) > patience {
+			s.ledger.violation(other, "the planted bug did not happen")
+			return
+		}
+	}
 }
 
 // sleep waits for about that time, or until ctx ends.

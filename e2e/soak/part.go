@@ -21,13 +21,6 @@ var (
 	allServers = append([]string{steady, remoteServer, legacyServer}, victims...)
 )
 
-// The limits of every upstream in the configs of the soak.
-const (
-	callTimeout    = 3 * time.Second
-	maxCallTimeout = 10 * time.Second
-	startupTimeout = 5 * time.Second
-)
-
 // part is one run of mcpx under load: its front, its settings and its upstreams.
 type part struct {
 	name    string // of its files and in the environment of its processes
@@ -82,7 +75,7 @@ func (p part) victims(bug plantedBug) (names []string) {
 func (s *soak) config(p part, self string) map[string]any {
 	upstreams := map[string]any{}
 	for _, server := range p.servers {
-		u := map[string]any{"timeout": callTimeout.String(), "max_timeout": maxCallTimeout.String(), "startup_timeout": startupTimeout.String()}
+		u := map[string]any{"timeout": s.timeout.String(), "max_timeout": "10s", "startup_timeout": "15s"}
 		if p.isolated {
 			u["isolation"] = "client"
 		}
@@ -95,7 +88,7 @@ func (s *soak) config(p part, self string) map[string]any {
 			env := s.upstreamEnv()
 			env["SOAK_RUN"], env["SOAK_SERVER"] = s.mark+" "+p.name, server
 			if s.bug.concerns(p, server) {
-				env[relayVariable], env[onceVariable] = s.bug.kind, s.record+".bug"
+				env[relayVariable], env[onceVariable] = s.bug.kind, s.record
 			}
 			u["command"], u["args"], u["env"] = self, []string{"-record", s.record, "-name", p.upstream(server)}, env
 		}

@@ -39,12 +39,20 @@ func (b plantedBug) concerns(p part, server string) bool {
 	return b.kind != "" && b.part == p.name && b.server == server
 }
 
-// relayVariable tells this program to be the relay, with which bug. onceVariable
-// names a file: the relay that creates it misbehaves, all others of the run do not.
+// relayVariable tells this program to be the relay, with which bug; onceVariable is
+// the record of the run, beside which the relays leave two files.
 const (
 	relayVariable = "SOAK_RELAY"
 	onceVariable  = "SOAK_RELAY_ONCE"
+	claimed       = ".claimed" // the relay that creates it misbehaves, all others of the run do not
+	happened      = ".happened"
 )
+
+// hasHappened reports whether the relay has misbehaved.
+func (b plantedBug) hasHappened(record string) bool {
+	_, err := os.Stat(record + happened)
+	return err == nil
+}
 
 // relayMain becomes the relay if the process was started as one, and then does not
 // return. main calls it first.
@@ -106,7 +114,7 @@ func eachLine(from io.Reader, take func(line []byte)) {
 // its client does not give up.
 type relay struct {
 	bug      string
-	once     string // the file of onceVariable
+	once     string // the value of onceVariable
 	down, up io.Writer
 
 	mu    sync.Mutex
@@ -134,8 +142,10 @@ func (r *relay) request(line []byte) {
 		r.calls[string(m.ID)] = m.Params.Arguments
 		switch {
 		case r.bug == bugRepeat && r.isDue():
+			r.create(happened)
 			_, _ = r.down.Write(bytes.Replace(line, append([]byte(`"id":`), m.ID...), []byte(`"id":`+repeatedID), 1))
 		case r.bug == bugStop && r.isDue():
+			r.create(happened)
 			os.Exit(0)
 		}
 	}
@@ -152,10 +162,13 @@ func (r *relay) suits(w mcptest.Work) bool {
 // isDue reports whether the relay is to misbehave now, which it says once in a run.
 // The first call is left alone: with it the soak waits for the upstream to start.
 func (r *relay) isDue() bool {
-	if r.seen++; r.seen == 1 {
-		return false
-	}
-	f, err := os.OpenFile(r.once, os.O_CREATE|os.O_EXCL, 0o600)
+	r.seen++
+	return r.seen > 1 && r.create(claimed)
+}
+
+// create creates one of the files beside the record, and reports whether it is new.
+func (r *relay) create(suffix string) bool {
+	f, err := os.OpenFile(r.once+suffix, os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return false
 	}
@@ -179,6 +192,7 @@ func (r *relay) answer(line []byte) {
 	switch {
 	case !suits || r.bug == bugRepeat || r.bug == bugStop:
 	case r.held != nil:
+		r.create(happened)
 		line, r.held = swapped(r.held, line), nil
 	case r.isDue():
 		line = r.misbehave(line, m.ID, work)
@@ -188,12 +202,15 @@ func (r *relay) answer(line []byte) {
 
 // misbehave returns what is passed on in place of an answer.
 func (r *relay) misbehave(line []byte, id json.RawMessage, w mcptest.Work) []byte {
+	if r.bug != bugSwap { // which needs a second answer
+		r.create(happened)
+	}
 	text := w.Text()
 	switch r.bug {
 	case bugDrop:
 		return nil
 	case bugSwap:
-		r.held = bytes.Clone(line)
+		r.held = line
 		return nil
 	case bugChange:
 		return resultLine(id, text[:len(text)-1]+"~")

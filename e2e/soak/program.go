@@ -35,7 +35,7 @@ func (s *soak) command(p part, flags ...string) (*exec.Cmd, error) {
 	if p.isHTTP {
 		binary = "mcpx-sse"
 	}
-	cmd := exec.Command(filepath.Join(s.dir, binary), append([]string{config}, flags...)...)
+	cmd := exec.Command(filepath.Join(s.binaries, binary), append([]string{config}, flags...)...)
 	cmd.Env = append(os.Environ(), "SOAK_RUN="+s.mark+" "+p.name)
 	return cmd, nil
 }
