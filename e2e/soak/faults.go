@@ -129,8 +129,10 @@ func (s *soak) breakUpstreams(ctx context.Context, f *front) {
 // breakRemotes harms the upstreams over HTTP until ctx ends.
 func (s *soak) breakRemotes(ctx context.Context) {
 	var names []string
-	for name := range s.remotes {
-		names = append(names, name)
+	for name, r := range s.remotes {
+		if r.relay == nil {
+			names = append(names, name)
+		}
 	}
 	if len(names) == 0 {
 		return

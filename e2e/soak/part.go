@@ -81,9 +81,9 @@ func (s *soak) config(p part, self string) map[string]any {
 		}
 		switch server {
 		case remoteServer:
-			u["url"] = s.remotes[server].url
+			u["url"] = s.remotes[server].address()
 		case legacyServer:
-			u["type"], u["url"] = "sse", s.remotes[server].url+"/sse"
+			u["type"], u["url"] = "sse", s.remotes[server].address()+"/sse"
 		default:
 			env := s.upstreamEnv()
 			env["SOAK_RUN"], env["SOAK_SERVER"] = s.mark+" "+p.name, server

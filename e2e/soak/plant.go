@@ -3,13 +3,11 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 
@@ -25,7 +23,7 @@ type plantedBug struct {
 	server string
 }
 
-// The planted bugs.
+// The planted bugs. Over HTTP the relay can play only those that change one answer.
 const (
 	bugDrop   = "drop"   // an answer is dropped
 	bugSwap   = "swap"   // two answers are swapped
@@ -54,68 +52,11 @@ func (b plantedBug) hasHappened(record string) bool {
 	return err == nil
 }
 
-// relayMain becomes the relay if the process was started as one, and then does not
-// return. main calls it first.
-func relayMain() {
-	kind := os.Getenv(relayVariable)
-	if kind == "" {
-		return
-	}
-	if err := relayAs(kind); err != nil {
-		fmt.Fprintln(os.Stderr, "relay:", err)
-		os.Exit(1)
-	}
-	os.Exit(0)
-}
-
-// relayAs starts this program again as the upstream, and relays until it ends.
-func relayAs(kind string) error {
-	if err := os.Unsetenv(relayVariable); err != nil {
-		return err
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	child := exec.Command(self, os.Args[1:]...)
-	child.Stderr = os.Stderr
-	in, err := child.StdinPipe()
-	if err != nil {
-		return err
-	}
-	out, err := child.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	if err := child.Start(); err != nil {
-		return err
-	}
-	r := &relay{bug: kind, once: os.Getenv(onceVariable), calls: map[string]mcptest.Work{}, down: in, up: os.Stdout}
-	go func() { // ends with the process
-		eachLine(os.Stdin, r.request)
-		_ = in.Close()
-	}()
-	eachLine(out, r.answer)
-	return child.Wait()
-}
-
-// eachLine calls take for every line.
-func eachLine(from io.Reader, take func(line []byte)) {
-	for lines := bufio.NewReaderSize(from, 1<<16); ; {
-		line, err := lines.ReadBytes('\n')
-		if err != nil {
-			return
-		}
-		take(line)
-	}
-}
-
 // relay passes lines on, and misbehaves once: at a call that suits the bug and that
 // its client does not give up.
 type relay struct {
-	bug      string
-	once     string // the value of onceVariable
-	down, up io.Writer
+	bug  string
+	once string // the value of onceVariable
 
 	mu    sync.Mutex
 	seen  int                     // calls that suit
@@ -123,11 +64,15 @@ type relay struct {
 	held  []byte                  // the first of two answers to swap
 }
 
+func newRelay(bug, once string) *relay {
+	return &relay{bug: bug, once: once, calls: map[string]mcptest.Work{}}
+}
+
 // repeatedID is the id of the request that is sent in addition.
 const repeatedID = `"repeated"`
 
-// request takes a line of mcpx.
-func (r *relay) request(line []byte) {
+// request returns what the upstream gets for a message of mcpx.
+func (r *relay) request(line []byte) []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var m struct {
@@ -143,13 +88,14 @@ func (r *relay) request(line []byte) {
 		switch {
 		case r.bug == bugRepeat && r.isDue():
 			r.create(happened)
-			_, _ = r.down.Write(bytes.Replace(line, append([]byte(`"id":`), m.ID...), []byte(`"id":`+repeatedID), 1))
+			again := bytes.Replace(line, append([]byte(`"id":`), m.ID...), []byte(`"id":`+repeatedID), 1)
+			return slices.Concat(again, line)
 		case r.bug == bugStop && r.isDue():
 			r.create(happened)
 			os.Exit(0)
 		}
 	}
-	_, _ = r.down.Write(line)
+	return line
 }
 
 // suits reports whether the relay may misbehave at a call. Clients give up only
@@ -176,18 +122,18 @@ func (r *relay) create(suffix string) bool {
 	return true
 }
 
-// answer takes a line of the upstream.
-func (r *relay) answer(line []byte) {
+// answer returns what mcpx gets for a message of the upstream.
+func (r *relay) answer(line []byte) []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var m struct{ ID json.RawMessage }
 	if json.Unmarshal(line, &m) != nil {
-		return
+		return line
 	}
 	work, suits := r.calls[string(m.ID)]
 	delete(r.calls, string(m.ID))
 	if string(m.ID) == repeatedID {
-		return
+		return nil
 	}
 	switch {
 	case !suits || r.bug == bugRepeat || r.bug == bugStop:
@@ -197,7 +143,7 @@ func (r *relay) answer(line []byte) {
 	case r.isDue():
 		line = r.misbehave(line, m.ID, work)
 	}
-	_, _ = r.up.Write(line)
+	return line
 }
 
 // misbehave returns what is passed on in place of an answer.

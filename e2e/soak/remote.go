@@ -28,6 +28,8 @@ type remote struct {
 	url  string
 	cmd  *exec.Cmd
 	logs sync.WaitGroup
+
+	relay *httpRelay // with a planted bug; nil: none
 }
 
 // startRemotes starts the remote upstreams that a part has.
@@ -43,14 +45,33 @@ func (s *soak) startRemotes() error {
 			if err := r.start(); err != nil {
 				return err
 			}
+			if !s.bug.concerns(p, server) {
+				continue
+			}
+			relay, err := startHTTPRelay(newRelay(s.bug.kind, s.record), r.url)
+			if err != nil {
+				return err
+			}
+			r.relay = relay
 		}
 	}
 	return nil
 }
 
+// address is the url that mcpx is given.
+func (r *remote) address() string {
+	if r.relay != nil {
+		return r.relay.url
+	}
+	return r.url
+}
+
 func (s *soak) stopRemotes() {
 	for _, r := range s.remotes {
 		r.stop()
+		if r.relay != nil {
+			r.relay.stop()
+		}
 	}
 }
 

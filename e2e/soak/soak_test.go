@@ -74,29 +74,32 @@ func TestSoakWithoutABug(t *testing.T) {
 func TestPlantedBugs(t *testing.T) {
 	mcptest.NothingLeft(t)
 	for _, test := range []struct {
-		bug, part string
-		times     int
-		want      []promise
+		bug, part, server string
+		times             int
+		want              []promise
 	}{
-		{bugDrop, "stdio", 1, []promise{lostAnswer}},
-		{bugDrop, "own", 1, []promise{lostAnswer}},
-		{bugSwap, "stdio", 2, []promise{wrongAnswer}},
-		{bugRepeat, "http", 1, []promise{doneTwice}},
-		{bugChange, "stdio", 1, []promise{wrongAnswer}},
-		{bugChange, "cut", 1, []promise{wrongAnswer}},
-		{bugTail, "http", 1, []promise{wrongAnswer}},
-		{bugStop, "cut", 1, []promise{unexplained, lostAnswer}}, // others may be in flight, answered or not
+		{bugDrop, "stdio", "anna", 1, []promise{lostAnswer}},
+		{bugDrop, "own", "anna", 1, []promise{lostAnswer}},
+		{bugDrop, "http", legacyServer, 1, []promise{lostAnswer}},
+		{bugDrop, "cut", remoteServer, 1, []promise{lostAnswer}},
+		{bugSwap, "stdio", "anna", 2, []promise{wrongAnswer}},
+		{bugRepeat, "http", "anna", 1, []promise{doneTwice}},
+		{bugChange, "stdio", "anna", 1, []promise{wrongAnswer}},
+		{bugChange, "cut", "anna", 1, []promise{wrongAnswer}},
+		{bugTail, "http", "anna", 1, []promise{wrongAnswer}},
+		{bugStop, "cut", "anna", 1, []promise{unexplained, lostAnswer}}, // others may be in flight, answered or not
 	} {
-		t.Run(test.bug+" "+test.part, func(t *testing.T) {
+		t.Run(test.bug+" "+test.part+" "+test.server, func(t *testing.T) {
 			t.Parallel()
-			bug := plantedBug{kind: test.bug, part: test.part, server: victims[0]}
+			bug := plantedBug{test.bug, test.part, test.server}
 			broken, report := soakFor(t, options{
 				duration: 500 * time.Millisecond, pause: 20 * time.Millisecond, faultEvery: 100 * time.Millisecond,
-				parts: partNamed(t, test.part), bug: bug,
+				parts: []part{smallPart(t, bug)}, bug: bug,
 			})
+			planted := part{name: test.part}.upstream(test.server)
 			found := 0
 			for _, v := range broken {
-				if v.upstream != test.part+"/"+bug.server {
+				if v.upstream != planted {
 					continue
 				}
 				found++
@@ -111,16 +114,16 @@ func TestPlantedBugs(t *testing.T) {
 	}
 }
 
-// partNamed is a part with few workers and upstreams: one that is left alone, one
-// with the bug, and one for the faults.
-func partNamed(t *testing.T, name string) []part {
+// smallPart is the part of the bug with three upstreams: one that is left alone,
+// the one with the bug, and one for the faults.
+func smallPart(t *testing.T, bug plantedBug) part {
 	t.Helper()
 	for _, p := range allParts(6, 6, 6, 6) {
-		if p.name == name {
-			p.servers = []string{steady, victims[0], victims[1]}
-			return []part{p}
+		if p.name == bug.part {
+			p.servers = []string{steady, bug.server, "bert"}
+			return p
 		}
 	}
-	t.Fatalf("no part %q", name)
-	return nil
+	t.Fatalf("no part %q", bug.part)
+	return part{}
 }
