@@ -16,10 +16,16 @@ import (
 // recorded fault explains. What one call alone shows is judged when it ends (judge);
 // this file compares all calls with the record of the upstreams and with the faults.
 
-// margin is what an answer may take from the upstream to mcpx, and what mcpx may
-// take to notice a fault. An answer that was written less than this before the call
-// timed out, or before the upstream was hit, may be lost.
-const margin = time.Second
+// What is legal because two things happen at about the same time.
+const (
+	// margin is what an answer may take from the upstream to mcpx, and what mcpx may
+	// take to notice a fault: a call may time out if its answer was written less than
+	// this before.
+	margin = time.Second
+	// hitMargin is the same for an upstream that is hit after it has answered: the
+	// answer may be lost if it was written less than this before the fault.
+	hitMargin = 500 * time.Millisecond
+)
 
 // effect is what a fault can do to calls.
 type effect struct {
@@ -157,7 +163,7 @@ func (v *evidence) isLost(e entry) bool {
 	}
 	for _, f := range v.faults[a.Server] {
 		mayLose := effects[f.kind].ends && f.pid == a.PID || effects[f.kind].cuts && f.to.Add(margin).After(e.begin) || effects[f.kind].garbles
-		if mayLose && f.from.Before(written.Add(margin)) && f.from.Before(e.end) {
+		if mayLose && f.from.Before(written.Add(hitMargin)) && f.from.Before(e.end) {
 			return false
 		}
 	}

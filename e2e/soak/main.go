@@ -38,12 +38,13 @@ func main() {
 	flag.DurationVar(&o.duration, "for", time.Minute, "how long")
 	flag.DurationVar(&o.pause, "pause", 80*time.Millisecond, "between two calls of a client, on average")
 	flag.DurationVar(&o.faultEvery, "fault", 600*time.Millisecond, "between two faults, on average")
-	stdioWorkers := flag.Int("stdio", 12, "calls at a time over stdio")
-	httpClients := flag.Int("http", 12, "clients over HTTP")
-	cutWorkers := flag.Int("cut", 4, "calls at a time over stdio with results cut")
-	ownClients := flag.Int("own", 4, "clients over HTTP with upstream sessions of their own, and results cut")
+	var n workers
+	flag.IntVar(&n.stdio, "stdio", 12, "calls at a time over stdio")
+	flag.IntVar(&n.http, "http", 12, "clients over HTTP")
+	flag.IntVar(&n.cut, "cut", 4, "calls at a time over stdio with results cut")
+	flag.IntVar(&n.own, "own", 4, "clients over HTTP with upstream sessions of their own, and results cut")
 	flag.Parse()
-	o.parts = allParts(*stdioWorkers, *httpClients, *cutWorkers, *ownClients)
+	o.parts = allParts(n)
 	dir, err := os.MkdirTemp("", "mcpx-soak-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "soak:", err)

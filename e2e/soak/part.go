@@ -34,17 +34,20 @@ type part struct {
 	sessionIdle  time.Duration // when mcpx forgets a session over HTTP that nobody uses
 }
 
+// workers is how many calls at a time, or clients, each part has.
+type workers struct{ stdio, http, cut, own int }
+
 // allParts are the parts of a full run.
-func allParts(stdioWorkers, httpClients, cutWorkers, ownClients int) []part {
+func allParts(n workers) []part {
 	return []part{
-		{name: "stdio", title: "mcpx on stdio", workers: stdioWorkers, servers: allServers},
-		{name: "http", title: "mcpx-sse", isHTTP: true, workers: httpClients, servers: allServers, sessionIdle: 20 * time.Second},
+		{name: "stdio", title: "mcpx on stdio", workers: n.stdio, servers: allServers},
+		{name: "http", title: "mcpx-sse", isHTTP: true, workers: n.http, servers: allServers, sessionIdle: 20 * time.Second},
 		{
-			name: "cut", title: "mcpx on stdio, results cut", workers: cutWorkers,
+			name: "cut", title: "mcpx on stdio, results cut", workers: n.cut,
 			servers: []string{steady, remoteServer, legacyServer, "anna"}, resultTokens: 2000,
 		},
 		{
-			name: "own", title: "mcpx-sse, results cut, a session per client", isHTTP: true, workers: ownClients,
+			name: "own", title: "mcpx-sse, results cut, a session per client", isHTTP: true, workers: n.own,
 			servers: []string{steady, remoteServer, legacyServer, "anna"}, resultTokens: 2000, isolated: true, sessionIdle: 5 * time.Second,
 		},
 	}

@@ -61,7 +61,7 @@ func TestSoakWithoutABug(t *testing.T) {
 	mcptest.NothingLeft(t)
 	broken, report := soakFor(t, options{
 		duration: 4 * time.Second, pause: 40 * time.Millisecond, faultEvery: 300 * time.Millisecond,
-		parts: allParts(4, 4, 2, 2), visits: true,
+		parts: allParts(workers{4, 4, 2, 2}), visits: true,
 	})
 	if len(broken) > 0 {
 		t.Errorf("broken promises:\n%s", report)
@@ -118,7 +118,7 @@ func TestPlantedBugs(t *testing.T) {
 // the one with the bug, and one for the faults.
 func smallPart(t *testing.T, bug plantedBug) part {
 	t.Helper()
-	for _, p := range allParts(6, 6, 6, 6) {
+	for _, p := range allParts(workers{6, 6, 6, 6}) {
 		if p.name == bug.part {
 			p.servers = []string{steady, bug.server, "bert"}
 			return p
