@@ -144,8 +144,10 @@ func (s *soak) breakRemotes(ctx context.Context) {
 			s.faults.count(remoteKilled)
 			r.restart(ctx)
 		case 1:
+			s.faults.count(mcptest.CutConnections)
 			r.misbehave(mcptest.CutConnections, 0)
 		case 2:
+			s.faults.count(mcptest.HoldAnswers)
 			r.misbehave(mcptest.HoldAnswers, s.timeout/2+rand.N(s.timeout))
 		}
 	}

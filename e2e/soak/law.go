@@ -44,6 +44,7 @@ var effects = map[string]effect{
 	"close stdout":         {ends: true},
 	"endless line":         {ends: true},
 	mcptest.CutConnections: {cuts: true},
+	mcptest.CloseIdle:      {cuts: true}, // a call may be on its way
 	mcptest.HoldAnswers:    {silences: true},
 	paused:                 {silences: true},
 	"garbage":              {garbles: true},

@@ -133,7 +133,7 @@ func run(ctx context.Context, dir string, o options) (broken []violation, err er
 		}
 	}
 	for _, f := range fronts {
-		f.measureAfter()
+		s.measureAfter(f)
 	}
 	for _, f := range fronts {
 		s.stopProgram(f.program, f.end, 0)

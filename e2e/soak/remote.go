@@ -135,9 +135,16 @@ func (r *remote) restart(ctx context.Context) {
 	r.soak.faults.end(down)
 }
 
+// closeIdle has the remote upstreams close the connections that mcpx keeps for later
+// calls. Those that a call still has stay.
+func (s *soak) closeIdle() {
+	for _, r := range s.remotes {
+		r.misbehave(mcptest.CloseIdle, 0)
+	}
+}
+
 // misbehave has the upstream do a fault, which it records itself.
 func (r *remote) misbehave(kind string, held time.Duration) {
-	r.soak.faults.count(kind)
 	query := url.Values{"kind": {kind}, "ms": {fmt.Sprint(held.Milliseconds())}}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

@@ -22,12 +22,12 @@ type web struct {
 
 	mu          sync.Mutex
 	sessions    map[string]*webSession
-	connections map[net.Conn]bool
+	connections map[net.Conn]http.ConnState
 	heldUntil   time.Time // no answer is written before
 }
 
 func newWeb(base *server, fresh func() *server) *web {
-	return &web{base: base, fresh: fresh, sessions: map[string]*webSession{}, connections: map[net.Conn]bool{}}
+	return &web{base: base, fresh: fresh, sessions: map[string]*webSession{}, connections: map[net.Conn]http.ConnState{}}
 }
 
 // webSession hands what its server writes to the request it belongs to.
@@ -66,10 +66,8 @@ func serveHTTP(address string, h webHandler) int {
 func (w *web) track(c net.Conn, state http.ConnState) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	switch state {
-	case http.StateNew:
-		w.connections[c] = true
-	case http.StateClosed, http.StateHijacked:
+	w.connections[c] = state
+	if state == http.StateClosed || state == http.StateHijacked {
 		delete(w.connections, c)
 	}
 }
@@ -81,6 +79,7 @@ const FaultPath = "/fault"
 // The faults of a server over HTTP.
 const (
 	CutConnections = "connections cut"
+	CloseIdle      = "idle connections closed" // as servers do at any time
 	HoldAnswers    = "answers held"
 )
 
@@ -96,6 +95,12 @@ func (w *web) fault(out http.ResponseWriter, r *http.Request) {
 	switch kind {
 	case HoldAnswers:
 		w.heldUntil = until
+	case CloseIdle:
+		for c, state := range w.connections {
+			if state == http.StateIdle {
+				_ = c.Close()
+			}
+		}
 	case CutConnections:
 		for c := range w.connections {
 			if c.RemoteAddr().String() == r.RemoteAddr {
