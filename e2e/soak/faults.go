@@ -20,13 +20,14 @@ const (
 	paused       = "SIGSTOP, later SIGCONT"
 	remoteKilled = "remote upstream killed"
 	mcpxEnds     = "mcpx is ended"
+	stalled      = "the machine stalls" // nobody's fault: the soak itself did not run
 )
 
 // fault is one fault and what it hit.
 type fault struct {
 	kind     string
 	part     string // of mcpxEnds; empty for all others
-	upstream string // as upstreams record their events
+	upstream string // as upstreams record their events; empty for stalled
 	pid      int    // of the upstream's process
 	from, to time.Time
 }
@@ -91,6 +92,29 @@ func (l *faultLog) all() (faults []fault) {
 	return faults
 }
 
+// stallTime is how late the soak must be to call it a stall.
+const stallTime = 300 * time.Millisecond
+
+// watchStalls records when the soak itself was not run for a while, until ctx ends.
+// Then mcpx and the upstreams were not run either, as a rule, but the limits of calls
+// go on.
+func (s *soak) watchStalls(ctx context.Context) {
+	tick := time.NewTicker(stallTime / 10)
+	defer tick.Stop()
+	for last := time.Now(); ; {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		now := time.Now()
+		if now.Sub(last) > stallTime {
+			s.faults.add(fault{kind: stalled, from: last, to: now})
+		}
+		last = now
+	}
+}
+
 // breakUpstreams harms the upstreams that one mcpx has started, until ctx ends.
 func (s *soak) breakUpstreams(ctx context.Context, f *front) {
 	servers := f.victims(s.bug)
@@ -148,7 +172,7 @@ func (s *soak) breakRemotes(ctx context.Context) {
 			r.misbehave(mcptest.CutConnections, 0)
 		case 2:
 			s.faults.count(mcptest.HoldAnswers)
-			r.misbehave(mcptest.HoldAnswers, s.timeout/2+rand.N(s.timeout))
+			r.misbehave(mcptest.HoldAnswers, 1500*time.Millisecond+rand.N(3*time.Second))
 		}
 	}
 }

@@ -56,6 +56,7 @@ type evidence struct {
 	answered map[string]mcptest.Event   // by nonce
 	faults   map[string][]fault         // by upstream
 	ended    map[string]time.Time       // when a part's mcpx was told to end
+	stalls   []fault
 }
 
 func readRecord(file string) (events []mcptest.Event, err error) {
@@ -95,6 +96,8 @@ func newEvidence(events []mcptest.Event, faults []fault) *evidence {
 		switch {
 		case f.kind == mcpxEnds:
 			v.ended[f.part] = f.from
+		case f.kind == stalled:
+			v.stalls = append(v.stalls, f)
 		case f.kind == killed:
 			f.to = f.from
 		case f.to.IsZero():
@@ -160,15 +163,40 @@ func (v *evidence) isLost(e entry) bool {
 	}
 	written := at(a.Time)
 	if e.outcome == timedOut { // only a late answer excuses that: a process that dies ends the call in another way
-		return written.Add(margin).Before(e.end)
+		return v.awake(written, e.end) > margin
 	}
 	for _, f := range v.faults[a.Server] {
 		mayLose := effects[f.kind].ends && f.pid == a.PID || effects[f.kind].cuts && f.to.Add(margin).After(e.begin) || effects[f.kind].garbles
-		if mayLose && f.from.Before(written.Add(hitMargin)) && f.from.Before(e.end) {
+		if mayLose && v.awake(written, f.from) < hitMargin && f.from.Before(e.end) {
 			return false
 		}
 	}
 	return true
+}
+
+// awake is how long the machine ran between two moments.
+func (v *evidence) awake(from, to time.Time) time.Duration {
+	ran := to.Sub(from)
+	for _, f := range v.stalls {
+		if f.from.Before(to) && f.to.After(from) {
+			ran -= earlier(f.to, to).Sub(later(f.from, from))
+		}
+	}
+	return ran
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
 }
 
 // isEnding reports whether mcpx was told to end before the call was over.
@@ -188,7 +216,7 @@ type last struct {
 // before the last call that went well is no explanation, unless that call was
 // answered by a process that was about to end.
 func (v *evidence) explains(e entry, before last) bool {
-	if v.isEnding(e) {
+	if v.isEnding(e) || e.outcome == timedOut && v.awake(e.begin, e.end) < margin {
 		return true
 	}
 	pid, lastPID := v.pid(e.call.Nonce), v.pid(before.nonce)

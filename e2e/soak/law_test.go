@@ -39,6 +39,11 @@ func TestLaw(t *testing.T) {
 		{name: "an answer just before the timeout, after a pause", outcome: timedOut, got: 1, answered: 12.5, faults: []fault{during(paused, 1, 9, 12.4)}},
 		{name: "an answer just before the timeout, without a pause", outcome: timedOut, got: 1, answered: 12.5, want: unexplained},
 		{name: "an answer and a timeout over HTTP", outcome: timedOut, server: legacyServer, got: 1, answered: 10.1, faults: []fault{during(mcptest.CutConnections, 1, 10.2, 10.2)}, want: lostAnswer},
+		{name: "an answer and a timeout, the machine stalled for a part of the time", outcome: timedOut, got: 1, answered: 10.1, faults: []fault{during(stalled, 0, 10.2, 11)}, want: lostAnswer},
+		{name: "an answer and a timeout, the machine stalled in between", outcome: timedOut, got: 1, answered: 10.1, faults: []fault{during(stalled, 0, 10.2, 12.9)}},
+		{name: "a timeout, the machine stalled for a part of the time", outcome: timedOut, got: 1, answered: never, faults: []fault{during(stalled, 0, 10.1, 11.9)}, want: unexplained},
+		{name: "a timeout, the machine stalled for nearly all of the time", outcome: timedOut, got: 1, answered: never, faults: []fault{during(stalled, 0, 9, 12.5)}},
+		{name: "stopped, the machine stalled", outcome: stopped, got: 1, answered: never, faults: []fault{during(stalled, 0, 9, 12.9)}, want: unexplained},
 
 		{name: "stopped without any fault", outcome: stopped, got: 1, answered: never, want: unexplained},
 		{name: "stopped by SIGKILL", outcome: stopped, got: 1, answered: never, faults: []fault{during(killed, 1, 11, 11)}},
@@ -88,7 +93,7 @@ func TestLaw(t *testing.T) {
 				events = append(events, event(mcptest.Answered, c.Nonce, name, test.got, test.answered))
 			}
 			for i := range test.faults {
-				if test.faults[i].part == "" {
+				if test.faults[i].part == "" && test.faults[i].kind != stalled {
 					test.faults[i].upstream = name
 				}
 			}

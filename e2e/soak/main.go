@@ -111,6 +111,8 @@ func run(ctx context.Context, dir string, o options) (broken []violation, err er
 	}
 	defer s.killSurvivors()
 	defer s.stopRemotes()
+	stopWatching := s.background(ctx, s.watchStalls)
+	defer stopWatching()
 	if err := s.startRemotes(); err != nil {
 		return nil, err
 	}
@@ -172,6 +174,17 @@ func (s *soak) load(ctx context.Context, fronts []*front) {
 		wg.Go(func() { s.visit(ctx) })
 	}
 	wg.Wait()
+}
+
+// background runs something until stop, which waits for its end.
+func (s *soak) background(ctx context.Context, run func(ctx context.Context)) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { run(ctx) })
+	return func() {
+		cancel()
+		wg.Wait()
+	}
 }
 
 // waitForEnd waits until the time of the load is over, and until a planted bug has

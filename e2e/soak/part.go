@@ -78,7 +78,7 @@ func (p part) victims(bug plantedBug) (names []string) {
 func (s *soak) config(p part, self string) map[string]any {
 	upstreams := map[string]any{}
 	for _, server := range p.servers {
-		u := map[string]any{"timeout": s.timeout.String(), "max_timeout": "10s", "startup_timeout": "15s"}
+		u := map[string]any{"timeout": s.timeout.String(), "max_timeout": (s.timeout + 7*time.Second).String(), "startup_timeout": "15s"}
 		if p.isolated {
 			u["isolation"] = "client"
 		}

@@ -72,6 +72,14 @@ func (s *soak) reportFaults() {
 		s.row("fault: "+kind, "%d", s.faults.counts[kind])
 	}
 	s.row("faults", "%d", total)
+	stalls, longest := 0, time.Duration(0)
+	for _, f := range s.faults.all() {
+		if f.kind == stalled {
+			stalls++
+			longest = max(longest, f.to.Sub(f.from))
+		}
+	}
+	s.row("stalls of the machine", "%d, the longest %s", stalls, longest.Round(time.Millisecond))
 }
 
 // reportCalls reports what became of the calls. The caller holds the mutex of the

@@ -47,7 +47,6 @@ func soakFor(t *testing.T, o options) ([]violation, string) {
 	}
 	var report bytes.Buffer
 	o.binaries, o.output = binaries, &report
-	o.timeout = 4 * time.Second // the machine may be busy with other tests
 	broken, err := run(t.Context(), dir, o)
 	if err != nil {
 		t.Fatal(err)
@@ -62,6 +61,7 @@ func TestSoakWithoutABug(t *testing.T) {
 	broken, report := soakFor(t, options{
 		duration: 4 * time.Second, pause: 40 * time.Millisecond, faultEvery: 300 * time.Millisecond,
 		parts: allParts(workers{4, 4, 2, 2}), visits: true,
+		timeout: 12 * time.Second, // the machine may be busy with other tests
 	})
 	if len(broken) > 0 {
 		t.Errorf("broken promises:\n%s", report)
@@ -94,7 +94,7 @@ func TestPlantedBugs(t *testing.T) {
 			bug := plantedBug{test.bug, test.part, test.server}
 			broken, report := soakFor(t, options{
 				duration: 500 * time.Millisecond, pause: 20 * time.Millisecond, faultEvery: 100 * time.Millisecond,
-				parts: []part{smallPart(t, bug)}, bug: bug,
+				timeout: 4 * time.Second, parts: []part{smallPart(t, bug)}, bug: bug,
 			})
 			planted := part{name: test.part}.upstream(test.server)
 			found := 0
