@@ -166,8 +166,9 @@ func (v *evidence) isLost(e entry) bool {
 		return v.awake(written, e.end) > margin
 	}
 	for _, f := range v.faults[a.Server] {
-		mayLose := effects[f.kind].ends && f.pid == a.PID || effects[f.kind].cuts && f.to.Add(margin).After(e.begin) || effects[f.kind].garbles
-		if mayLose && v.awake(written, f.from) < hitMargin && f.from.Before(e.end) {
+		does, isRecent := effects[f.kind], f.to.Add(margin).After(e.begin)
+		mayLose := does.ends || does.cuts && isRecent || does.garbles && isRecent && e.outcome == broken
+		if mayLose && f.pid == a.PID && v.awake(written, f.from) < hitMargin && f.from.Before(e.end) {
 			return false
 		}
 	}

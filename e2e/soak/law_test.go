@@ -64,6 +64,9 @@ func TestLaw(t *testing.T) {
 		{name: "an answer, stopped by a cut just after", outcome: stopped, server: remoteServer, got: 1, answered: 10.1, faults: []fault{during(mcptest.CutConnections, 1, 10.2, 10.2)}},
 		{name: "an answer, stopped by a cut long before", outcome: stopped, server: remoteServer, got: 1, answered: 10.1, faults: []fault{during(mcptest.CutConnections, 1, 5, 5)}, want: lostAnswer},
 
+		{name: "an answer, stopped by garbage", outcome: stopped, got: 1, answered: 10.1, faults: []fault{during("garbage", 1, 10, 10)}, want: lostAnswer},
+		{name: "an answer, broken by garbage of another process", outcome: broken, got: 1, answered: 10.1, faults: []fault{during("garbage", 2, 10, 10)}, want: lostAnswer},
+
 		{name: "broken without any fault", outcome: broken, got: 1, answered: never, want: unexplained},
 		{name: "broken by garbage", outcome: broken, got: 1, answered: never, faults: []fault{during("garbage", 1, 11, 11)}},
 		{name: "stopped by garbage", outcome: stopped, got: 1, answered: never, faults: []fault{during("garbage", 1, 11, 11)}, want: unexplained},
