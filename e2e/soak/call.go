@@ -11,49 +11,59 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"mcpx/internal/mcptest"
 )
 
 // call is one call of the tool work.
 type call struct {
-	nonce  string
+	mcptest.Work
+	part   part
 	server string
-	ms     int
-	bytes  int
-	steps  int
-	how    string
 	cancel time.Duration // after which the client gives up; 0: it does not
 	drop   bool          // it gives up by cutting the connection
+	probe  bool          // waits for an upstream that starts; its time does not count
 }
 
 var lastNonce atomic.Int64
 
-// randomCall is one of many shapes.
-func randomCall() call {
-	c := call{nonce: fmt.Sprintf("nonce-%d-", lastNonce.Add(1)), server: allServers[rand.IntN(len(allServers))], how: "text"}
+// plainCall is a call with a small result.
+func plainCall(p part, server string) call {
+	return call{part: p, server: server, Work: mcptest.Work{Nonce: fmt.Sprintf("nonce-%d-", lastNonce.Add(1)), How: "text"}}
+}
+
+// randomCall is one of many shapes. A part that cuts results has more long ones.
+func randomCall(p part) call {
+	c := plainCall(p, p.servers[rand.IntN(len(p.servers))])
 	switch n := rand.IntN(100); {
+	case p.resultTokens > 0 && n < 40:
+		c.Bytes = 1 << (10 + rand.IntN(7))
 	case n < 50:
 	case n < 68:
-		c.ms = 10 + rand.IntN(300)
+		c.MS = 10 + rand.IntN(300)
 	case n < 78:
-		c.bytes = 1 << (10 + rand.IntN(10))
+		c.Bytes = 1 << (10 + rand.IntN(10))
+		if p.resultTokens > 0 {
+			c.Bytes = min(c.Bytes, 1<<16)
+		}
 	case n < 86:
-		c.ms, c.steps = 50, 5
+		c.MS, c.Steps = 50, 5
 	case n < 90:
-		c.how = "isError"
+		c.How = "isError"
 	case n < 94:
-		c.how = "error"
+		c.How = "error"
 	case n < 98:
-		c.ms, c.cancel = 300, rand.N(150*time.Millisecond)
+		c.MS, c.cancel = 300, rand.N(150*time.Millisecond)
 	default:
-		c.ms, c.cancel, c.drop = 300, rand.N(150*time.Millisecond), true
+		c.MS, c.cancel, c.drop = 300, rand.N(150*time.Millisecond), true
 	}
 	return c
 }
 
 // params are those of tools/call; the progress token is for the caller to choose.
 func (c call) params(token string) string {
-	return fmt.Sprintf(`{"name":"exec","arguments":{"server_name":%q,"tool_name":"work","arguments":{"nonce":%q,"ms":%d,"bytes":%d,"steps":%d,"how":%q}},"_meta":{"progressToken":%s}}`,
-		c.server, c.nonce, c.ms, c.bytes, c.steps, c.how, token)
+	work, _ := json.Marshal(c.Work) // of strings and numbers alone
+	return fmt.Sprintf(`{"name":"exec","arguments":{"server_name":%q,"tool_name":"work","arguments":%s},"_meta":{"progressToken":%s}}`, c.server, work, token)
 }
 
 // answer is what came back.
@@ -61,12 +71,22 @@ type answer struct {
 	Result   json.RawMessage `json:"result"`
 	Error    json.RawMessage `json:"error"`
 	progress []string        // the messages of the call's progress
+	session  session
+	rest     *rest // of a result that was cut
 }
 
-// caller makes calls over one front.
+// session is the client session that made a call, as far as its upstream sessions
+// are its own.
+type session struct {
+	id     string
+	opened time.Time
+}
+
+// caller makes calls over one front. Any number at a time may use it.
 type caller interface {
-	// call sends tools/call and waits for the answer. A call that the client gave
-	// up returns errGivenUp, one whose connection is gone errDropped.
+	// call sends tools/call and waits for the answer; a result that was cut is read
+	// to its end. A call that the client gave up returns errGivenUp, one whose
+	// connection is gone errDropped.
 	call(c call) (answer, error)
 	// exec calls any tool of a server.
 	exec(server, tool, arguments string) (answer, error)
@@ -82,17 +102,23 @@ var (
 const patience = 40 * time.Second
 
 // work calls until ctx ends, and notes what comes back.
-func (s *soak) work(ctx context.Context, by caller) {
+func (s *soak) work(ctx context.Context, f *front) {
+	by := f.newCaller()
 	for ctx.Err() == nil {
-		s.one(by, randomCall())
+		s.one(by, randomCall(f.part))
 		sleep(ctx, s.pause)
+	}
+	if c, ok := by.(*webClient); ok && f.isolated {
+		c.close()
 	}
 }
 
-func (s *soak) one(by caller, c call) {
+func (s *soak) one(by caller, c call) outcome {
 	begin := time.Now()
 	a, err := by.call(c)
-	s.ledger.note(c, judge(c, a, err), a, time.Since(begin))
+	e := entry{call: c, outcome: judge(c, a, err), session: a.session, begin: begin, end: time.Now()}
+	s.ledger.note(e, a, err)
+	return e.outcome
 }
 
 // outcome is what became of a call.
@@ -141,12 +167,9 @@ func judge(c call, a answer, err error) outcome {
 	}
 	text := r.Content[0].Text
 	switch {
-	case c.how == "error" && r.IsError && text == fmt.Sprintf("server %q answered with error -32042: %s", c.server, c.nonce):
+	case c.How == "error" && r.IsError && text == fmt.Sprintf("server %q answered with error %d: %s", c.server, mcptest.WorkError, c.Nonce):
 		return ok
-	case r.IsError == (c.how == "isError") && text == c.nonce+strings.Repeat(".", c.bytes):
-		if len(a.progress) != c.steps {
-			return wrong
-		}
+	case c.How != "error" && c.isWhole(a):
 		return ok
 	case !r.IsError:
 		return wrong
@@ -161,4 +184,22 @@ func judge(c call, a answer, err error) outcome {
 		}
 	}
 	return wrong
+}
+
+// isWhole reports whether the answer has every byte of the result, cut only where
+// it must be, and every progress notification.
+func (c call) isWhole(a answer) bool {
+	for _, message := range a.progress {
+		if message != c.Nonce {
+			return false
+		}
+	}
+	if len(a.progress) != c.Steps {
+		return false
+	}
+	want := c.Result()
+	if a.rest == nil {
+		return string(a.Result) == want && !c.mustCut()
+	}
+	return c.mayCut() && a.rest.err == nil && a.rest.text == c.Text() && isCutFrom(string(a.Result), want, c.Text())
 }

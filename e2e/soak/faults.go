@@ -13,58 +13,203 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// breakThings harms the upstreams of one run of mcpx until ctx ends.
-func (s *soak) breakThings(ctx context.Context, f *watched) {
+// Faults that the soak causes itself. All others are recorded by the upstream that
+// misbehaves.
+const (
+	killed       = "SIGKILL"
+	paused       = "SIGSTOP, later SIGCONT"
+	remoteKilled = "remote upstream killed"
+	mcpxEnds     = "mcpx is ended"
+	stalled      = "the machine stalls" // nobody's fault: the soak itself did not run
+)
+
+// fault is one fault and what it hit.
+type fault struct {
+	kind     string
+	part     string // of mcpxEnds; empty for all others
+	upstream string // as upstreams record their events; empty for stalled
+	pid      int    // of the upstream's process
+	from, to time.Time
+}
+
+// faultLog holds the faults of the soak. Any goroutine may use it.
+type faultLog struct {
+	mu     sync.Mutex
+	faults []*fault
+	counts map[string]int
+}
+
+// count counts a fault for the report.
+func (l *faultLog) count(kind string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.counts == nil {
+		l.counts = map[string]int{}
+	}
+	l.counts[kind]++
+}
+
+// add records a fault that is about to begin. Without end it lasts until the end
+// of the run.
+func (l *faultLog) add(f fault) *fault {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.faults = append(l.faults, &f)
+	return &f
+}
+
+// end records that a fault is over.
+func (l *faultLog) end(f *fault) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f.to = time.Now()
+}
+
+// cancel takes back a fault that did not happen.
+func (l *faultLog) cancel(f *fault) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f.kind = ""
+}
+
+// resumed records that a process runs again.
+func (l *faultLog) resumed(pid int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, f := range l.faults {
+		if f.kind == paused && f.pid == pid && f.to.IsZero() {
+			f.to = time.Now()
+		}
+	}
+}
+
+func (l *faultLog) all() (faults []fault) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, f := range l.faults {
+		faults = append(faults, *f)
+	}
+	return faults
+}
+
+// stallTime is how late the soak must be to call it a stall.
+const stallTime = 300 * time.Millisecond
+
+// watchStalls records when the soak itself was not run for a while, until ctx ends.
+// Then mcpx and the upstreams were not run either, as a rule, but the limits of calls
+// go on.
+func (s *soak) watchStalls(ctx context.Context) {
+	tick := time.NewTicker(stallTime / 10)
+	defer tick.Stop()
+	for last := time.Now(); ; {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		now := time.Now()
+		if now.Sub(last) > stallTime {
+			s.faults.add(fault{kind: stalled, from: last, to: now})
+		}
+		last = now
+	}
+}
+
+// breakUpstreams harms the upstreams that one mcpx has started, until ctx ends.
+func (s *soak) breakUpstreams(ctx context.Context, f *front) {
+	servers := f.victims(s.bug)
+	if len(servers) == 0 {
+		return
+	}
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	for sleep(ctx, 2*s.faultEvery); ctx.Err() == nil; sleep(ctx, 2*s.faultEvery) {
-		server := victims[rand.IntN(len(victims))]
+		server := servers[rand.IntN(len(servers))]
 		switch n := rand.IntN(10); {
 		case n < 3:
-			s.signal(f, server, syscall.SIGKILL)
+			s.harm(f, server, syscall.SIGKILL)
 		case n < 5:
-			if s.signal(f, server, syscall.SIGSTOP) {
+			if pid := s.harm(f, server, syscall.SIGSTOP); pid != 0 {
 				wg.Go(func() {
 					sleep(ctx, 3*time.Second)
-					s.signal(f, server, syscall.SIGCONT)
+					s.resume(pid)
 				})
 			}
 		case n < 6:
-			s.faults.add("grandchild that left its group")
-			wg.Go(func() { _, _ = f.caller.exec(server, "spawn", `{"detached":true}`) })
-		case n < 7 && f.url != "": // one of the two is enough
-			s.faults.add("remote upstream killed")
-			s.remote.stop()
-			sleep(ctx, 500*time.Millisecond)
-			if err := s.remote.start(); err != nil {
-				s.ledger.violation("%v", err)
-			}
+			s.faults.count("grandchild that left its group")
+			wg.Go(func() { _, _ = f.control.exec(server, "spawn", `{"detached":true}`) })
 		default:
 			kind := mcptest.Faults[rand.IntN(len(mcptest.Faults))]
-			s.faults.add(kind)
+			s.faults.count(kind)
 			wg.Go(func() {
-				if _, err := f.caller.exec(server, "fault", fmt.Sprintf(`{"kind":%q}`, kind)); err != nil {
-					s.ledger.violation("the call of the fault %q got no answer: %v", kind, err)
+				if _, err := f.control.exec(server, "fault", fmt.Sprintf(`{"kind":%q}`, kind)); err != nil {
+					s.ledger.violation(noAnswer, "the call of the fault %q: %v", kind, err)
 				}
 			})
 		}
 	}
 }
 
-// signal sends a signal to the process of an upstream, if it has one.
-func (s *soak) signal(f *watched, server string, signal syscall.Signal) bool {
-	for _, pid := range s.processes(f.program.name) {
-		if environ(pid, "SOAK_SERVER") == server && parent(pid) == f.program.cmd.Process.Pid {
-			if syscall.Kill(pid, signal) == nil && signal != syscall.SIGCONT {
-				s.faults.add(signalName[signal])
-				return true
-			}
+// breakRemotes harms the upstreams over HTTP until ctx ends.
+func (s *soak) breakRemotes(ctx context.Context) {
+	var names []string
+	for name, r := range s.remotes {
+		if r.relay == nil {
+			names = append(names, name)
 		}
 	}
-	return false
+	if len(names) == 0 {
+		return
+	}
+	for sleep(ctx, 4*s.faultEvery); ctx.Err() == nil; sleep(ctx, 4*s.faultEvery) {
+		r := s.remotes[names[rand.IntN(len(names))]]
+		switch rand.IntN(3) {
+		case 0:
+			s.faults.count(remoteKilled)
+			r.restart(ctx)
+		case 1:
+			s.faults.count(mcptest.CutConnections)
+			r.misbehave(mcptest.CutConnections, 0)
+		case 2:
+			s.faults.count(mcptest.HoldAnswers)
+			r.misbehave(mcptest.HoldAnswers, 1500*time.Millisecond+rand.N(3*time.Second))
+		}
+	}
 }
 
-var signalName = map[syscall.Signal]string{syscall.SIGKILL: "SIGKILL", syscall.SIGSTOP: "SIGSTOP, later SIGCONT"}
+// harm sends SIGKILL or SIGSTOP to a process of an upstream, and returns its id, 0
+// if there was none. With a session per client the upstream has several.
+func (s *soak) harm(f *front, server string, signal syscall.Signal) (pid int) {
+	pids := s.upstreams(f, server)
+	if len(pids) == 0 {
+		return 0
+	}
+	pid = pids[rand.IntN(len(pids))]
+	kinds := map[syscall.Signal]string{syscall.SIGKILL: killed, syscall.SIGSTOP: paused}
+	entry := s.faults.add(fault{kind: kinds[signal], upstream: f.upstream(server), pid: pid, from: time.Now()})
+	if syscall.Kill(pid, signal) != nil {
+		s.faults.cancel(entry)
+		return 0
+	}
+	s.faults.count(kinds[signal])
+	return pid
+}
+
+// resume sends SIGCONT.
+func (s *soak) resume(pid int) {
+	_ = syscall.Kill(pid, syscall.SIGCONT)
+	s.faults.resumed(pid)
+}
+
+// upstreams are the processes of a server that mcpx itself has started.
+func (s *soak) upstreams(f *front, server string) (pids []int) {
+	for _, pid := range s.processes(f.name) {
+		if environ(pid, "SOAK_SERVER") == server && parent(pid) == f.program.cmd.Process.Pid {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
 
 // visit is a client that comes, calls, and is gone without a word, again and
 // again. Each time nothing may be left of its mcpx.
@@ -80,17 +225,18 @@ func (s *soak) visit(ctx context.Context) {
 		{"mcpx gets SIGKILL", -1, func(p *stdio) { _ = p.cmd.Process.Kill() }},
 	}
 	for i := 0; ctx.Err() == nil; i++ {
-		p, err := startStdio(s, fmt.Sprint("visit-", i), []string{victims[0], victims[1]})
+		visitor := part{name: fmt.Sprint("visit-", i), title: "a visit", servers: victims[:2]}
+		p, err := startStdio(s, visitor)
 		if err != nil {
-			s.ledger.violation("visit %d: %v", i, err)
+			s.ledger.violation(other, "visit %d: %v", i, err)
 			return
 		}
 		end := ends[i%len(ends)]
-		s.faults.add(end.name)
+		s.faults.count(end.name)
 		var wg sync.WaitGroup
 		for range 10 {
-			c := randomCall()
-			c.server, c.cancel = victims[rand.IntN(2)], 0
+			c := randomCall(visitor)
+			c.cancel = 0
 			wg.Go(func() { s.one(p, c) })
 		}
 		wg.Go(func() { _, _ = p.exec(victims[0], "spawn", `{"detached":true}`) })

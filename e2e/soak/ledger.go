@@ -4,108 +4,113 @@ package main
 
 import (
 	"fmt"
-	"maps"
-	"os"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 )
 
-// ledger notes what became of every call.
+// promise is one that mcpx can break.
+type promise string
+
+// The promises, each by the way it was broken.
+const (
+	wrongAnswer  promise = "wrong answer"
+	noAnswer     promise = "no answer"
+	doneTwice    promise = "done twice"
+	lostAnswer   promise = "answer lost in mcpx"
+	unexplained  promise = "failure without a fault"
+	saidUnsent   promise = "said not to be sent, but was"
+	harmedSteady promise = "failure of the upstream that is left alone"
+	leftBehind   promise = "left behind"
+	other        promise = "other"
+)
+
+// violation is a broken promise.
+type violation struct {
+	promise  promise
+	upstream string // if it is one upstream's
+	text     string
+}
+
+func (v violation) String() string { return string(v.promise) + ": " + v.text }
+
+// entry is a call and what became of it, as its client saw it.
+type entry struct {
+	call       call
+	outcome    outcome
+	session    session
+	begin, end time.Time
+	text       string // the failure
+}
+
+func (e entry) String() string {
+	return fmt.Sprintf("%s to %s: %s after %s: %.300s", e.call.Nonce, e.call.part.upstream(e.call.server), e.outcome, e.end.Sub(e.begin).Round(time.Millisecond), e.text)
+}
+
+// ledger notes what became of every call. Any goroutine may use it.
 type ledger struct {
 	mu         sync.Mutex
-	outcomes   map[string]outcome // by nonce
+	entries    []entry
 	count      map[outcome]int
-	doubled    int
-	steady     []time.Duration // of the quick calls to the upstream that is left alone
+	cut        int             // results that were cut and read to their end
+	reads      int             // calls of read_result
+	answered   int             // answers that upstreams recorded
+	explained  int             // failures that a fault explains
+	quick      []time.Duration // of the small calls to the upstream that is left alone
 	slowest    time.Duration
-	violations []string
+	violations []violation
 }
 
-func newLedger() *ledger {
-	return &ledger{outcomes: map[string]outcome{}, count: map[outcome]int{}}
-}
+func newLedger() *ledger { return &ledger{count: map[outcome]int{}} }
 
-func (l *ledger) note(c call, o outcome, a answer, took time.Duration) {
+// note takes a call that is over.
+func (l *ledger) note(e entry, a answer, err error) {
+	took := e.end.Sub(e.begin)
+	if e.outcome != ok && e.outcome != cancelled && e.outcome != dropped {
+		e.text = fmt.Sprintf("%.300s%.300s", a.Result, a.Error)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.outcomes[c.nonce] = o
-	l.count[o]++
-	l.slowest = max(l.slowest, took)
-	harmed := o != ok && o != cancelled && o != dropped
+	l.entries = append(l.entries, e)
+	l.count[e.outcome]++
+	if !e.call.probe {
+		l.slowest = max(l.slowest, took)
+	}
+	if a.rest != nil {
+		l.cut++
+		l.reads += a.rest.reads
+	}
 	switch {
-	case o == wrong || o == lost:
-		l.fault("%s: %s after %s: %.300s%.300s, %d notices", o, c.nonce, took, a.Result, a.Error, len(a.progress))
-	case c.server == steady && harmed:
-		l.fault("the upstream that was left alone: %s: %.300s", o, a.Result)
-	case c.server == steady && o == ok && c.ms == 0 && c.bytes == 0:
-		l.steady = append(l.steady, took)
+	case e.outcome == wrong && a.rest != nil:
+		l.broke(wrongAnswer, e, "%s, which was cut; %d reads, %v", e, a.rest.reads, a.rest.err)
+	case e.outcome == wrong:
+		l.broke(wrongAnswer, e, "%s, %d progress notifications", e, len(a.progress))
+	case e.outcome == lost:
+		l.broke(noAnswer, e, "%s %v", e, err)
+	case e.call.server == steady && e.text != "":
+		l.broke(harmedSteady, e, "%s", e)
+	case e.call.server == steady && e.outcome == ok && e.call.MS == 0 && e.call.Bytes == 0 && !e.call.probe:
+		l.quick = append(l.quick, took)
 	}
 }
 
-// violation notes a broken promise.
-func (l *ledger) violation(format string, args ...any) {
+// violation notes a broken promise that is not about one call.
+func (l *ledger) violation(p promise, format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.fault(format, args...)
+	l.violations = append(l.violations, violation{p, "", fmt.Sprintf(format, args...)})
 }
 
-func (l *ledger) fault(format string, args ...any) {
-	l.violations = append(l.violations, fmt.Sprintf(format, args...))
+// broke notes a promise that a call shows to be broken. The caller holds the mutex.
+func (l *ledger) broke(p promise, e entry, format string, args ...any) {
+	l.violations = append(l.violations, violation{p, e.call.part.upstream(e.call.server), fmt.Sprintf(format, args...)})
 }
 
-// twice notes a second answer to one request.
-func (l *ledger) twice(id string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.doubled++
-	l.fault("request %s was answered twice", id)
-}
-
-// audit compares what was answered with what the upstreams have noted.
-func (l *ledger) audit(record string) {
-	text, err := os.ReadFile(record)
-	if err != nil {
-		l.violation("%v", err)
-		return
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	done := map[string]int{}
-	for nonce := range strings.FieldsSeq(string(text)) {
-		done[nonce]++
-	}
-	for _, nonce := range slices.Sorted(maps.Keys(done)) {
-		if done[nonce] > 1 {
-			l.doubled++
-			l.fault("%s reached an upstream %d times", nonce, done[nonce])
-		}
-		if _, known := l.outcomes[nonce]; !known {
-			l.fault("%s reached an upstream, but was never sent", nonce)
+// broken counts the violations of a promise. The caller holds the mutex.
+func (l *ledger) broken(p promise) (n int) {
+	for _, v := range l.violations {
+		if v.promise == p {
+			n++
 		}
 	}
-	for nonce, o := range l.outcomes {
-		switch {
-		case o == ok && done[nonce] == 0:
-			l.fault("%s was answered, but never reached an upstream", nonce)
-		case o == unavailable && done[nonce] > 0:
-			l.fault("%s reached an upstream, but was said not to be sent", nonce)
-		}
-	}
-}
-
-// counter counts by name.
-type counter struct {
-	mu sync.Mutex
-	n  map[string]int
-}
-
-func (c *counter) add(name string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.n == nil {
-		c.n = map[string]int{}
-	}
-	c.n[name]++
+	return n
 }

@@ -5,16 +5,20 @@
 //
 //	go run ./e2e/soak [-for 15m]
 //
-// Every call has a nonce, which its answer must carry and the upstream notes in a
-// file: an answer with another nonce is wrong, a call without an answer is lost, a
-// nonce that was noted twice is doubled. It exits with 1 if there was any of them,
-// if an upstream that was left alone ever failed, or if something was left behind.
+// Every call has a nonce. Its answer must carry the nonce and the payload that
+// follows from it, byte for byte. Upstreams record in a file when a call arrives,
+// when its answer is written, and when they misbehave. At the end every failure is
+// compared with the recorded faults (law.go): an answer that is missing although it
+// was written, or a failure that no fault explains, is a broken promise. The soak
+// exits with 1 if there was any, or if something was left behind.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -28,24 +32,36 @@ import (
 )
 
 func main() {
+	relayMain()
 	mcptest.Main()
-	var o options
+	o := options{output: os.Stdout, visits: true, timeout: 3 * time.Second}
 	flag.DurationVar(&o.duration, "for", time.Minute, "how long")
-	flag.IntVar(&o.stdioWorkers, "stdio", 12, "calls at a time over stdio")
-	flag.IntVar(&o.httpClients, "http", 12, "clients over HTTP")
 	flag.DurationVar(&o.pause, "pause", 80*time.Millisecond, "between two calls of a client, on average")
 	flag.DurationVar(&o.faultEvery, "fault", 600*time.Millisecond, "between two faults, on average")
+	var n workers
+	flag.IntVar(&n.stdio, "stdio", 12, "calls at a time over stdio")
+	flag.IntVar(&n.http, "http", 12, "clients over HTTP")
+	flag.IntVar(&n.cut, "cut", 4, "calls at a time over stdio with results cut")
+	flag.IntVar(&n.own, "own", 4, "clients over HTTP with upstream sessions of their own, and results cut")
 	flag.Parse()
+	o.parts = allParts(n)
 	dir, err := os.MkdirTemp("", "mcpx-soak-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "soak:", err)
 		os.Exit(1)
 	}
-	violations, err := run(dir, o)
+	o.binaries = dir
+	err = build(o.binaries)
+	var broken []violation
+	if err == nil {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		broken, err = run(ctx, dir, o)
+		stop()
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "soak:", err)
 	}
-	if err != nil || violations > 0 {
+	if err != nil || len(broken) > 0 {
 		fmt.Fprintln(os.Stderr, "the logs are in", dir)
 		os.Exit(1)
 	}
@@ -53,85 +69,139 @@ func main() {
 }
 
 type options struct {
-	duration     time.Duration
-	stdioWorkers int
-	httpClients  int
-	pause        time.Duration
-	faultEvery   time.Duration
+	duration   time.Duration
+	pause      time.Duration
+	faultEvery time.Duration
+	timeout    time.Duration // of a call without progress
+	parts      []part
+	visits     bool       // clients come and go
+	binaries   string     // the folder with mcpx and mcpx-sse
+	bug        plantedBug // only the tests of the soak have one
+	output     io.Writer  // of the report
 }
 
 // soak is one run.
 type soak struct {
 	options
-	dir    string
-	mark   string // in the environment of every process of the run
-	ledger *ledger
-	faults counter
-	remote *remote
-	left   int // processes that survived
+	dir     string
+	mark    string // in the environment of every process of the run
+	record  string // the file in which upstreams record events
+	ledger  *ledger
+	faults  faultLog
+	remotes map[string]*remote // by server name
+	left    int                // processes that survived
 }
 
-// run returns how many promises were broken.
-func run(dir string, o options) (violations int, err error) {
-	build := exec.Command("go", "build", "-o", dir, "mcpx/cmd/mcpx", "mcpx/cmd/mcpx-sse")
-	build.Stderr = os.Stderr
-	if err := build.Run(); err != nil {
-		return 0, fmt.Errorf("go build: %w", err)
+// build puts mcpx and mcpx-sse into dir.
+func build(dir string) error {
+	command := exec.Command("go", "build", "-o", dir, "mcpx/cmd/mcpx", "mcpx/cmd/mcpx-sse")
+	command.Stderr = os.Stderr
+	if err := command.Run(); err != nil {
+		return fmt.Errorf("go build: %w", err)
 	}
-	s := &soak{options: o, dir: dir, mark: fmt.Sprintf("%d", os.Getpid()), ledger: newLedger()}
+	return nil
+}
+
+// run runs the soak with its files in dir, and returns the broken promises. If ctx
+// ends, the load does: nothing is left behind then, either.
+func run(ctx context.Context, dir string, o options) (broken []violation, err error) {
+	s := &soak{
+		options: o, dir: dir, mark: filepath.Base(dir), record: filepath.Join(dir, "record"),
+		ledger: newLedger(), remotes: map[string]*remote{},
+	}
 	defer s.killSurvivors()
-	if s.remote, err = startRemote(s); err != nil {
-		return 0, err
+	defer s.stopRemotes()
+	stopWatching := s.background(ctx, s.watchStalls)
+	defer stopWatching()
+	if err := s.startRemotes(); err != nil {
+		return nil, err
 	}
-	defer s.remote.stop()
-	pipe, err := startStdio(s, "stdio", allServers)
-	if err != nil {
-		return 0, err
-	}
-	web, err := startHTTP(s, "http")
-	if err != nil {
-		return 0, err
-	}
-	control := web.client()
-	fronts := []*watched{{name: "mcpx on stdio", program: pipe.program, caller: pipe}, {name: "mcpx-sse", program: web.program, caller: control, url: web.url}}
-	for _, f := range fronts {
-		if err := s.settle(f); err != nil {
-			return 0, err
+	var fronts []*front
+	for _, p := range o.parts { // one after the other: dozens of processes start
+		f, err := s.startFront(p)
+		if err == nil {
+			err = s.settle(f)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", p.title, err)
 		}
 		f.measureBefore()
+		fronts = append(fronts, f)
 	}
-	s.load(pipe, web, fronts)
+	s.load(ctx, fronts)
 	for _, f := range fronts {
 		if err := s.settle(f); err != nil {
-			s.ledger.violation("%s did not come back to life: %v", f.name, err)
+			s.ledger.violation(other, "%s did not come back to life: %v", f.title, err)
 		}
-		f.measureAfter()
 	}
-	s.stop(fronts, pipe)
-	s.ledger.audit(filepath.Join(dir, "record"))
+	for _, f := range fronts {
+		s.measureAfter(f)
+	}
+	for _, f := range fronts {
+		s.stopProgram(f.program, f.end, 0)
+	}
+	events, err := readRecord(s.record)
+	if err != nil {
+		return nil, errors.Join(errors.New("the record of the upstreams"), err)
+	}
+	s.ledger.audit(newEvidence(events, s.faults.all()))
 	return s.report(fronts), nil
 }
 
 // load runs everything at once until the time is over, and then until every call
 // is answered.
-func (s *soak) load(pipe *stdio, web *web, fronts []*watched) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM) // nothing is left behind then, either
-	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, s.duration)
+func (s *soak) load(ctx context.Context, fronts []*front) {
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wg sync.WaitGroup
-	for range s.stdioWorkers {
-		wg.Go(func() { s.work(ctx, pipe) })
-	}
-	for range s.httpClients {
-		wg.Go(func() { s.work(ctx, web.client()) })
-	}
-	wg.Go(func() { s.visit(ctx) })
+	wg.Go(func() {
+		defer cancel()
+		s.waitForEnd(ctx)
+	})
 	for _, f := range fronts {
-		wg.Go(func() { s.breakThings(ctx, f) })
+		for range f.workers {
+			wg.Go(func() { s.work(ctx, f) })
+		}
 		wg.Go(func() { f.watch(ctx) })
+		if s.faultEvery > 0 {
+			wg.Go(func() { s.breakUpstreams(ctx, f) })
+		}
+	}
+	if s.faultEvery > 0 {
+		wg.Go(func() { s.breakRemotes(ctx) })
+	}
+	if s.visits {
+		wg.Go(func() { s.visit(ctx) })
 	}
 	wg.Wait()
+}
+
+// background runs something until stop, which waits for its end.
+func (s *soak) background(ctx context.Context, run func(ctx context.Context)) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { run(ctx) })
+	return func() {
+		cancel()
+		wg.Wait()
+	}
+}
+
+// waitForEnd waits until the time of the load is over, and until a planted bug has
+// happened.
+func (s *soak) waitForEnd(ctx context.Context) {
+	end := time.NewTimer(s.duration)
+	defer end.Stop()
+	select {
+	case <-end.C:
+	case <-ctx.Done():
+	}
+	for begin := time.Now(); s.bug.kind != "" && !s.bug.hasHappened(s.record); <-time.After(10 * time.Millisecond) {
+		if time.Since(begin) > patience {
+			s.ledger.violation(other, "the planted bug did not happen")
+			return
+		}
+	}
 }
 
 // sleep waits for about that time, or until ctx ends.

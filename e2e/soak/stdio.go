@@ -35,8 +35,8 @@ type exchange struct {
 	answered chan struct{}
 }
 
-func startStdio(s *soak, name string, servers []string) (*stdio, error) {
-	cmd, err := s.command("mcpx", name, servers)
+func startStdio(s *soak, run part) (*stdio, error) {
+	cmd, err := s.command(run)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func startStdio(s *soak, name string, servers []string) (*stdio, error) {
 	if p.out, err = cmd.StdoutPipe(); err != nil {
 		return nil, err
 	}
-	if p.program, err = s.begin(name, cmd); err != nil {
+	if p.program, err = s.begin(run, cmd); err != nil {
 		return nil, err
 	}
 	go p.read(p.out)
@@ -81,7 +81,7 @@ func (p *stdio) take(line []byte) {
 		} `json:"params"`
 	}
 	if err := json.Unmarshal(line, &m); err != nil {
-		p.soak.ledger.violation("stdout has %.200q", line)
+		p.soak.ledger.violation(wrongAnswer, "stdout has %.200q", line)
 		return
 	}
 	p.mu.Lock()
@@ -101,7 +101,7 @@ func (p *stdio) take(line []byte) {
 	case known && !answered:
 		p.over[string(m.ID)] = true // it was on its way when the client gave up
 	default:
-		p.soak.ledger.twice(string(m.ID))
+		p.soak.ledger.violation(doneTwice, "request %s of %s was answered twice", m.ID, p.part.name)
 	}
 }
 
@@ -159,7 +159,11 @@ func (p *stdio) request(method, params string, giveUp time.Duration) (answer, er
 const tokenPlace = "@TOKEN@"
 
 func (p *stdio) call(c call) (answer, error) {
-	return p.request(`"tools/call"`, c.params(tokenPlace), c.cancel)
+	a, err := p.request(`"tools/call"`, c.params(tokenPlace), c.cancel)
+	if err == nil && c.part.resultTokens > 0 {
+		a.rest = readOn(a, p.exec)
+	}
+	return a, err
 }
 
 func (p *stdio) exec(server, tool, arguments string) (answer, error) {

@@ -40,17 +40,17 @@ func freeAddress() string {
 
 var urlInLog = regexp.MustCompile(`url=(http://[^/]+)/mcp/`)
 
-func startHTTP(s *soak, name string) (*web, error) {
-	cmd, err := s.command("mcpx-sse", name, allServers, "--port", "0")
+func startHTTP(s *soak, p part) (*web, error) {
+	cmd, err := s.command(p, "--port", "0")
 	if err != nil {
 		return nil, err
 	}
 	w := &web{soak: s, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}
-	if w.program, err = s.begin(name, cmd); err != nil {
+	if w.program, err = s.begin(p, cmd); err != nil {
 		return nil, err
 	}
 	for begin := time.Now(); time.Since(begin) < stopTime; <-time.After(10 * time.Millisecond) {
-		log, _ := os.ReadFile(filepath.Join(s.dir, name+".log"))
+		log, _ := os.ReadFile(filepath.Join(s.dir, p.name+".log"))
 		if found := urlInLog.FindSubmatch(log); found != nil {
 			w.url = string(found[1])
 			return w, nil
@@ -64,31 +64,52 @@ type webClient struct {
 	web     *web
 	lastID  atomic.Int64
 	opening sync.Mutex
-	session string
+	session session
 	used    time.Time
 }
 
 func (w *web) client() *webClient { return &webClient{web: w} }
 
 // open opens a session, if there is none.
-func (c *webClient) open() (session string, err error) {
+func (c *webClient) open() (session, error) {
 	c.opening.Lock()
 	defer c.opening.Unlock()
 	rested := time.Since(c.used)
 	c.used = time.Now()
-	if c.session != "" && rested < sessionIdle/2 && rand.IntN(50) > 0 {
+	if c.session.id != "" && rested < c.web.part.sessionIdle/2 && rand.IntN(50) > 0 {
 		return c.session, nil // else it is left behind, as by a client that has crashed, until it expires
 	}
-	c.session = ""
-	_, c.session, err = c.post(context.Background(), "", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"soak","version":"1"}}}`, "0")
+	opened := time.Now()
+	_, id, err := c.post(context.Background(), "", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"soak","version":"1"}}}`, "0")
+	c.session = session{id, opened}
 	return c.session, err
+}
+
+// close ends the session.
+func (c *webClient) close() {
+	c.opening.Lock()
+	defer c.opening.Unlock()
+	if c.session.id == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodDelete, c.web.url+"/mcp", nil)
+	if err != nil {
+		return
+	}
+	r.Header.Set("Mcp-Session-Id", c.session.id)
+	if response, err := c.web.http.Do(r); err == nil {
+		_ = response.Body.Close()
+	}
+	c.session = session{}
 }
 
 func (c *webClient) call(k call) (answer, error) {
 	id := fmt.Sprint(c.lastID.Add(1))
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	session, err := c.open()
+	in, err := c.open()
 	if err != nil {
 		return answer{}, err
 	}
@@ -98,12 +119,18 @@ func (c *webClient) call(k call) (answer, error) {
 				cancel()
 				return
 			}
-			_, _, _ = c.post(context.Background(), session, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`+id+`}}`, "")
+			_, _, _ = c.post(context.Background(), in.id, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`+id+`}}`, "")
 		})
 		defer stop.Stop()
 	}
-	a, _, err := c.post(ctx, session, `{"jsonrpc":"2.0","id":`+id+`,"method":"tools/call","params":`+k.params(id)+`}`, id)
+	a, _, err := c.post(ctx, in.id, `{"jsonrpc":"2.0","id":`+id+`,"method":"tools/call","params":`+k.params(id)+`}`, id)
+	if k.part.isolated {
+		a.session = in
+	}
 	switch {
+	case err == nil && k.part.resultTokens > 0:
+		a.rest = readOn(a, func(server, tool, arguments string) (answer, error) { return c.execIn(in, server, tool, arguments) })
+		return a, nil
 	case err == nil:
 		return a, nil
 	case k.drop && ctx.Err() != nil:
@@ -115,14 +142,18 @@ func (c *webClient) call(k call) (answer, error) {
 }
 
 func (c *webClient) exec(server, tool, arguments string) (answer, error) {
-	id := fmt.Sprint(c.lastID.Add(1))
-	session, err := c.open()
+	in, err := c.open()
 	if err != nil {
 		return answer{}, err
 	}
+	return c.execIn(in, server, tool, arguments)
+}
+
+func (c *webClient) execIn(in session, server, tool, arguments string) (answer, error) {
+	id := fmt.Sprint(c.lastID.Add(1))
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	a, _, err := c.post(ctx, session, `{"jsonrpc":"2.0","id":`+id+`,"method":"tools/call","params":`+execParams(server, tool, arguments)+`}`, id)
+	a, _, err := c.post(ctx, in.id, `{"jsonrpc":"2.0","id":`+id+`,"method":"tools/call","params":`+execParams(server, tool, arguments)+`}`, id)
 	return a, err
 }
 
@@ -183,17 +214,17 @@ func (c *webClient) take(a *answer, data, id string, answered bool) bool {
 		} `json:"params"`
 	}
 	if err := json.Unmarshal([]byte(data), &m); err != nil {
-		c.web.soak.ledger.violation("a stream has %.200q", data)
+		c.web.soak.ledger.violation(wrongAnswer, "a stream has %.200q", data)
 		return answered
 	}
 	switch {
 	case m.Method == "notifications/progress" && string(m.Params.ProgressToken) == id:
 		a.progress = append(a.progress, m.Params.Message)
 	case m.Method == "notifications/progress":
-		c.web.soak.ledger.violation("the stream of %s has the progress of %s", id, m.Params.ProgressToken)
+		c.web.soak.ledger.violation(wrongAnswer, "the stream of %s has the progress of %s", id, m.Params.ProgressToken)
 	case m.Method != "":
 	case answered || string(m.ID) != id:
-		c.web.soak.ledger.twice(string(m.ID) + " in the stream of " + id)
+		c.web.soak.ledger.violation(doneTwice, "the stream of %s has another answer, to %s", id, m.ID)
 	default:
 		a.Result, a.Error = m.Result, m.Error
 		return true

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strconv"
 	"sync"
 	"time"
 )
@@ -16,10 +17,17 @@ import (
 // web is the server with the flag -http: Streamable HTTP, where each session has
 // a server of its own, and every answer is a stream.
 type web struct {
+	base  *server // what the flags say
 	fresh func() *server
 
-	mu       sync.Mutex
-	sessions map[string]*webSession
+	mu          sync.Mutex
+	sessions    map[string]*webSession
+	connections map[net.Conn]http.ConnState
+	heldUntil   time.Time // no answer is written before
+}
+
+func newWeb(base *server, fresh func() *server) *web {
+	return &web{base: base, fresh: fresh, sessions: map[string]*webSession{}, connections: map[net.Conn]http.ConnState{}}
 }
 
 // webSession hands what its server writes to the request it belongs to.
@@ -27,25 +35,109 @@ type webSession struct {
 	server *server
 
 	mu       sync.Mutex
-	waiting  map[string]chan string // by the id of the request
-	standing chan string            // what belongs to no request
+	waiting  map[string]chan outgoing // by the id of the request
+	standing chan outgoing            // what belongs to no request
+}
+
+// outgoing is a line to write, and what to call once it is flushed.
+type outgoing struct {
+	line    string
+	written func()
+}
+
+// webHandler is a server over HTTP whose connections are tracked.
+type webHandler interface {
+	http.Handler
+	track(c net.Conn, state http.ConnState)
 }
 
 // serveHTTP serves until the process is killed.
-func serveHTTP(address string, fresh func() *server) int {
+func serveHTTP(address string, h webHandler) int {
 	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", address)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	w := &web{fresh: fresh, sessions: map[string]*webSession{}}
-	s := &http.Server{Handler: w, ReadHeaderTimeout: 10 * time.Second}
+	s := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, ConnState: h.track}
 	fmt.Fprintln(os.Stderr, "http://"+l.Addr().String())
 	fmt.Fprintln(os.Stderr, s.Serve(l))
 	return 1
 }
 
+func (w *web) track(c net.Conn, state http.ConnState) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.connections[c] = state
+	if state == http.StateClosed || state == http.StateHijacked {
+		delete(w.connections, c)
+	}
+}
+
+// FaultPath is where a server over HTTP takes a fault: a POST with the kind, and
+// for HoldAnswers the milliseconds.
+const FaultPath = "/fault"
+
+// The faults of a server over HTTP.
+const (
+	CutConnections = "connections cut"
+	CloseIdle      = "idle connections closed" // as servers do at any time
+	HoldAnswers    = "answers held"
+)
+
+// fault answers a POST to FaultPath: 204 once the fault is in effect.
+func (w *web) fault(out http.ResponseWriter, r *http.Request) {
+	kind := r.URL.Query().Get("kind")
+	ms, _ := strconv.Atoi(r.URL.Query().Get("ms"))
+	until := time.Now().Add(time.Duration(ms) * time.Millisecond)
+	w.base.record(Event{Kind: Fault, Subject: kind, Until: until.UnixNano()})
+	out.WriteHeader(http.StatusNoContent)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch kind {
+	case HoldAnswers:
+		w.heldUntil = until
+	case CloseIdle:
+		for c, state := range w.connections {
+			if state == http.StateIdle {
+				_ = c.Close()
+			}
+		}
+	case CutConnections:
+		for c := range w.connections {
+			if c.RemoteAddr().String() == r.RemoteAddr {
+				continue
+			}
+			if tcp, ok := c.(*net.TCPConn); ok {
+				_ = tcp.SetLinger(0) // a reset, as by a proxy that died
+			}
+			_ = c.Close()
+		}
+	}
+}
+
+// write writes one event and flushes it, unless the request ends first. Answers
+// that are held wait here.
+func (w *web) write(out http.ResponseWriter, r *http.Request, o outgoing) {
+	w.mu.Lock()
+	held := time.NewTimer(time.Until(w.heldUntil))
+	w.mu.Unlock()
+	defer held.Stop()
+	select {
+	case <-held.C:
+	case <-r.Context().Done():
+		return
+	}
+	_, err := fmt.Fprintf(out, "data: %s\n\n", o.line)
+	if err == nil && http.NewResponseController(out).Flush() == nil {
+		o.written()
+	}
+}
+
 func (w *web) ServeHTTP(out http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == FaultPath {
+		w.fault(out, r)
+		return
+	}
 	const header = "Mcp-Session-Id"
 	body, _ := io.ReadAll(r.Body)
 	var m message
@@ -53,7 +145,7 @@ func (w *web) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	w.mu.Lock()
 	session := w.sessions[r.Header.Get(header)]
 	if session == nil && m.Method == "initialize" {
-		session = &webSession{server: w.fresh(), waiting: map[string]chan string{}, standing: make(chan string, 100)}
+		session = &webSession{server: w.fresh(), waiting: map[string]chan outgoing{}, standing: make(chan outgoing, 100)}
 		session.server.sink = session.deliver
 		id := rand.Text()
 		w.sessions[id] = session
@@ -68,11 +160,11 @@ func (w *web) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 		http.Error(out, "no such session", http.StatusNotFound)
 	case r.Method == http.MethodDelete:
 	case r.Method == http.MethodGet && session.server.standing:
-		session.stand(out, r)
+		w.stand(session, out, r)
 	case r.Method != http.MethodPost:
 		out.WriteHeader(http.StatusMethodNotAllowed)
 	case m.ID != nil && m.Method != "":
-		session.answer(out, r, m)
+		w.answer(session, out, r, m)
 	default:
 		session.server.take(m, body)
 		out.WriteHeader(http.StatusAccepted)
@@ -80,8 +172,8 @@ func (w *web) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 }
 
 // answer streams what belongs to a request, until it is answered.
-func (s *webSession) answer(out http.ResponseWriter, r *http.Request, m message) {
-	lines := make(chan string, 100)
+func (w *web) answer(s *webSession, out http.ResponseWriter, r *http.Request, m message) {
+	lines := make(chan outgoing, 100)
 	s.mu.Lock()
 	s.waiting[string(m.ID)] = lines
 	s.mu.Unlock()
@@ -94,11 +186,10 @@ func (s *webSession) answer(out http.ResponseWriter, r *http.Request, m message)
 	s.server.take(m, nil)
 	for {
 		select {
-		case line := <-lines:
-			_, _ = fmt.Fprintf(out, "data: %s\n\n", line)
-			_ = http.NewResponseController(out).Flush()
+		case o := <-lines:
+			w.write(out, r, o)
 			var answer message
-			if json.Unmarshal([]byte(line), &answer) == nil && answer.Method == "" {
+			if json.Unmarshal([]byte(o.line), &answer) == nil && answer.Method == "" {
 				return
 			}
 		case <-r.Context().Done():
@@ -108,14 +199,13 @@ func (s *webSession) answer(out http.ResponseWriter, r *http.Request, m message)
 }
 
 // stand streams what belongs to no request.
-func (s *webSession) stand(out http.ResponseWriter, r *http.Request) {
+func (w *web) stand(s *webSession, out http.ResponseWriter, r *http.Request) {
 	out.Header().Set("Content-Type", "text/event-stream")
 	_ = http.NewResponseController(out).Flush()
 	for {
 		select {
-		case line := <-s.standing:
-			_, _ = fmt.Fprintf(out, "data: %s\n\n", line)
-			_ = http.NewResponseController(out).Flush()
+		case o := <-s.standing:
+			w.write(out, r, o)
 		case <-r.Context().Done():
 			return
 		}
@@ -125,7 +215,7 @@ func (s *webSession) stand(out http.ResponseWriter, r *http.Request) {
 // deliver finds the request that a line belongs to: by its id, or by the token of
 // its progress, which mcpx makes the id of the request. All other lines go to the
 // standing stream, if the server has one.
-func (s *webSession) deliver(line string) {
+func (s *webSession) deliver(line string, written func()) {
 	var m struct {
 		message
 		Params struct {
@@ -142,8 +232,8 @@ func (s *webSession) deliver(line string) {
 	s.mu.Unlock()
 	switch {
 	case lines != nil:
-		lines <- line
+		lines <- outgoing{line, written}
 	case s.server.standing:
-		s.standing <- line
+		s.standing <- outgoing{line, written}
 	}
 }

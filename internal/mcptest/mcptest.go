@@ -83,8 +83,9 @@ type server struct {
 	recordFile   string
 	address      string
 	standing     bool
+	sseAddress   string
 
-	sink    func(line string) // in place of stdout; nil: stdout
+	sink    func(line string, written func()) // in place of stdout; nil: stdout
 	out     sync.Mutex
 	mu      sync.Mutex
 	lists   map[string]int // lists asked for, by method
@@ -123,9 +124,10 @@ func parse(args []string) (*server, error) {
 	flags.BoolVar(&s.countCalls, "count-calls", false, "have the tool calls, which answers how many calls have come")
 	flags.BoolVar(&s.report, "report", false, "write the method of every request to stderr")
 	flags.StringVar(&s.answersFile, "answers", "", "answer what this file has an answer for")
-	flags.StringVar(&s.recordFile, "record", "", "have the tools work and fault, and note the calls of work in this file")
+	flags.StringVar(&s.recordFile, "record", "", "have the tools work and fault, and record calls, answers and faults in this file")
 	flags.StringVar(&s.address, "http", "", "serve Streamable HTTP on this address")
 	flags.BoolVar(&s.standing, "standing", false, "over HTTP, have a stream for what belongs to no request")
+	flags.StringVar(&s.sseAddress, "sse", "", "serve the legacy HTTP+SSE transport on this address")
 	return s, flags.Parse(args)
 }
 
@@ -147,11 +149,15 @@ func serve(args []string) int {
 	if s.ignoreTerm {
 		signal.Ignore(syscall.SIGTERM)
 	}
-	if s.address != "" {
-		return serveHTTP(s.address, func() *server {
-			fresh, _ := parse(args)
-			return fresh
-		})
+	fresh := func() *server {
+		session, _ := parse(args)
+		return session
+	}
+	switch {
+	case s.address != "":
+		return serveHTTP(s.address, newWeb(s, fresh))
+	case s.sseAddress != "":
+		return serveHTTP(s.sseAddress, &legacy{web: newWeb(s, fresh), streams: map[string]*stream{}})
 	}
 	if s.long > 0 {
 		s.write(strings.Repeat("x", s.long))
@@ -305,28 +311,45 @@ func (s *server) notify(method, params string) {
 	s.write(fmt.Sprintf(`{"jsonrpc":"2.0","method":%q,"params":%s}`, method, params))
 }
 
-func (s *server) result(id json.RawMessage, result string) {
-	s.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, id, result))
-}
+func (s *server) result(id json.RawMessage, result string) { s.write(resultLine(id, result)) }
 
 func (s *server) fail(id json.RawMessage, code int, text, data string) {
+	s.write(errorLine(id, code, text, data))
+}
+
+func resultLine(id json.RawMessage, result string) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, id, result)
+}
+
+func errorLine(id json.RawMessage, code int, text, data string) string {
 	if data != "" {
 		data = `,"data":` + data
 	}
-	s.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%s%s}}`, id, code, quote(text), data))
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%s%s}}`, id, code, quote(text), data)
 }
 
-func (s *server) write(line string) {
+func (s *server) write(line string) { s.send(line, func() {}) }
+
+// send writes a line and calls written once the whole line is in the pipe, or
+// flushed to the connection. A write that fails does not call it.
+func (s *server) send(line string, written func()) {
 	if s.sink != nil {
-		s.sink(line)
+		s.sink(line, written)
 		return
 	}
+	if s.writeStdout(line) == nil {
+		written()
+	}
+}
+
+func (s *server) writeStdout(line string) error {
 	s.out.Lock()
 	defer s.out.Unlock()
 	if s.stray != "" {
 		fmt.Println(s.stray)
 	}
-	_, _ = os.Stdout.WriteString(line + "\n")
+	_, err := os.Stdout.WriteString(line + "\n")
+	return err
 }
 
 func quote(text string) string {

@@ -10,59 +10,36 @@ import (
 )
 
 // workTools are what a server with the flag -record has besides: a tool that
-// notes every call in a file before it does anything, and one that misbehaves.
+// records every call in a file before it does anything, and one that misbehaves.
 var workTools = []tool{
-	{"work", `"description":"Note the call, then do as it says","inputSchema":{"type":"object","properties":{"nonce":{"type":"string"},"ms":{"type":"integer"},"bytes":{"type":"integer"},"steps":{"type":"integer"},"how":{"enum":["text","isError","error"]}},"required":["nonce"]}`, (*server).work},
+	{"work", `"description":"Record the call, then do as it says","inputSchema":{"type":"object","properties":{"nonce":{"type":"string"},"ms":{"type":"integer"},"bytes":{"type":"integer"},"steps":{"type":"integer"},"how":{"enum":["text","isError","error"]}},"required":["nonce"]}`, (*server).work},
 	{"fault", `"description":"Misbehave","inputSchema":{"type":"object","properties":{"kind":{"type":"string"}},"required":["kind"]}`, (*server).fault},
 }
 
-// record appends a line to the file of -record, in one write: other processes
-// append to it too.
-func (s *server) record(nonce string) {
-	f, err := os.OpenFile(s.recordFile, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "record:", err)
-		return
-	}
-	_, _ = f.WriteString(nonce + "\n")
-	_ = f.Close()
-}
-
-// work answers with its nonce, after a while, with progress, and with that many
-// bytes more.
+// work waits, reports progress and answers as its arguments say.
 func (s *server) work(m message, args json.RawMessage, cancelled chan struct{}) {
-	a := arguments[struct {
-		Nonce string `json:"nonce"`
-		MS    int    `json:"ms"`
-		Bytes int    `json:"bytes"`
-		Steps int    `json:"steps"`
-		How   string `json:"how"`
-	}](args)
-	s.record(a.Nonce)
+	w := arguments[Work](args)
+	s.record(Event{Kind: Got, Subject: w.Nonce})
 	p := arguments[struct {
 		Meta struct {
 			ProgressToken json.RawMessage `json:"progressToken"`
 		} `json:"_meta"`
 	}](m.Params)
-	for i := range max(a.Steps, 1) {
+	for i := range max(w.Steps, 1) {
 		select {
-		case <-time.After(time.Duration(a.MS) * time.Millisecond / time.Duration(max(a.Steps, 1))):
+		case <-time.After(time.Duration(w.MS) * time.Millisecond / time.Duration(max(w.Steps, 1))):
 		case <-cancelled:
 			return
 		}
-		if i < a.Steps {
-			s.notify("notifications/progress", fmt.Sprintf(`{"progressToken":%s,"progress":%d,"message":%q}`, p.Meta.ProgressToken, i+1, a.Nonce))
+		if i < w.Steps {
+			s.notify("notifications/progress", fmt.Sprintf(`{"progressToken":%s,"progress":%d,"message":%q}`, p.Meta.ProgressToken, i+1, w.Nonce))
 		}
 	}
-	text := quote(a.Nonce + strings.Repeat(".", a.Bytes))
-	switch a.How {
-	case "error":
-		s.fail(m.ID, -32042, a.Nonce, "")
-	case "isError":
-		s.result(m.ID, `{"content":[{"type":"text","text":`+text+`}],"isError":true}`)
-	default:
-		s.result(m.ID, `{"content":[{"type":"text","text":`+text+`}]}`)
+	line := resultLine(m.ID, w.Result())
+	if w.How == "error" {
+		line = errorLine(m.ID, WorkError, w.Nonce, "")
 	}
+	s.send(line, func() { s.record(Event{Kind: Answered, Subject: w.Nonce}) })
 }
 
 // Faults are the kinds that the tool fault knows and that a server survives, or
@@ -71,6 +48,7 @@ var Faults = []string{"exit", "close stdin", "close stdout", "garbage", "endless
 
 // fault does what no server should.
 func (s *server) fault(m message, args json.RawMessage, cancelled chan struct{}) {
+	s.record(Event{Kind: Fault, Subject: member(args, "kind")})
 	switch member(args, "kind") {
 	case "exit":
 		os.Exit(3)

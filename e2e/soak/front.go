@@ -16,33 +16,53 @@ import (
 	"time"
 )
 
-// watched is a run of mcpx under load, and what it costs.
-type watched struct {
-	name    string
-	program *program
-	caller  caller
-	url     string // of mcpx-sse
+// front is a part that runs, and what it costs.
+type front struct {
+	part
+	program   *program
+	control   caller        // for the soak itself
+	newCaller func() caller // for a worker
+	end       func()        // asks mcpx to end
+	url       string        // of mcpx-sse
+	web       *web          // nil on stdio
 
 	filesBefore, filesAfter           int
 	goroutinesBefore, goroutinesAfter int // 0: not told
 	peak                              int // KiB
 }
 
+func (s *soak) startFront(p part) (*front, error) {
+	if p.isHTTP {
+		w, err := startHTTP(s, p)
+		if err != nil {
+			return nil, err
+		}
+		end := func() { _ = w.cmd.Process.Signal(syscall.SIGTERM) }
+		return &front{part: p, program: w.program, control: w.client(), newCaller: func() caller { return w.client() }, end: end, url: w.url, web: w}, nil
+	}
+	pipe, err := startStdio(s, p)
+	if err != nil {
+		return nil, err
+	}
+	return &front{part: p, program: pipe.program, control: pipe, newCaller: func() caller { return pipe }, end: func() { _ = pipe.in.Close() }}, nil
+}
+
 // settle waits until every upstream answers.
-func (s *soak) settle(f *watched) error {
-	for _, server := range allServers {
-		s.signal(f, server, syscall.SIGCONT)
+func (s *soak) settle(f *front) error {
+	for _, server := range f.servers {
+		for _, pid := range s.upstreams(f, server) {
+			s.resume(pid)
+		}
 		begin := time.Now()
 		for {
-			c := call{nonce: fmt.Sprintf("nonce-%d-", lastNonce.Add(1)), server: server, how: "text"}
-			a, err := f.caller.call(c)
-			o := judge(c, a, err)
-			s.ledger.note(c, o, a, 0)
+			c := plainCall(f.part, server)
+			c.probe = true
+			o := s.one(f.control, c)
 			if o == ok {
 				break
 			}
 			if time.Since(begin) > time.Minute {
-				return fmt.Errorf("%s: %s %s %w", server, o, a.Result, err)
+				return fmt.Errorf("%s: %s is still %s", f.title, server, o)
 			}
 			<-time.After(100 * time.Millisecond)
 		}
@@ -50,17 +70,22 @@ func (s *soak) settle(f *watched) error {
 	return nil
 }
 
-func (f *watched) measureBefore() {
+func (f *front) measureBefore() {
 	f.filesBefore, f.goroutinesBefore = openFiles(f.program.cmd.Process.Pid), f.goroutines()
 }
 
-// measureAfter waits until what the load has opened is closed again: idle
-// connections need a while.
-func (f *watched) measureAfter() {
-	if w, ok := f.caller.(*webClient); ok {
-		w.web.http.CloseIdleConnections()
+// measureAfter waits until what the load has opened is closed again. mcpx keeps idle
+// connections to remote upstreams for a while; these are closed from the other end.
+func (s *soak) measureAfter(f *front) {
+	if f.web != nil {
+		f.web.http.CloseIdleConnections()
 	}
-	for begin := time.Now(); time.Since(begin) < 10*time.Second; <-time.After(100 * time.Millisecond) {
+	limit := 10 * time.Second
+	if f.isolated {
+		limit += f.sessionIdle // sessions that were left behind have upstream sessions
+	}
+	for begin := time.Now(); time.Since(begin) < limit; <-time.After(100 * time.Millisecond) {
+		s.closeIdle()
 		f.filesAfter, f.goroutinesAfter = openFiles(f.program.cmd.Process.Pid), f.goroutines()
 		if f.filesAfter <= f.filesBefore+slack && f.goroutinesAfter <= f.goroutinesBefore+3*slack {
 			break
@@ -73,14 +98,14 @@ func (f *watched) measureAfter() {
 const slack = 4
 
 // watch samples the memory until ctx ends.
-func (f *watched) watch(ctx context.Context) {
+func (f *front) watch(ctx context.Context) {
 	for ctx.Err() == nil {
 		f.sample()
 		sleep(ctx, time.Second)
 	}
 }
 
-func (f *watched) sample() {
+func (f *front) sample() {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", f.program.cmd.Process.Pid))
 	if found := peakLine.FindSubmatch(text); found != nil {
 		kib, _ := strconv.Atoi(string(found[1]))
@@ -94,7 +119,7 @@ var (
 )
 
 // goroutines is what mcpx-sse says of itself.
-func (f *watched) goroutines() int {
+func (f *front) goroutines() int {
 	if f.url == "" {
 		return 0
 	}
@@ -102,6 +127,7 @@ func (f *watched) goroutines() int {
 	if err != nil {
 		return 0
 	}
+	r.Close = true // no connection is kept, which would count
 	response, err := http.DefaultClient.Do(r)
 	if err != nil {
 		return 0
@@ -164,15 +190,4 @@ func parent(pid int) int {
 	}
 	ppid, _ := strconv.Atoi(fields[1])
 	return ppid
-}
-
-// stop ends both runs.
-func (s *soak) stop(fronts []*watched, pipe *stdio) {
-	for _, f := range fronts {
-		ask := func() { _ = f.program.cmd.Process.Signal(syscall.SIGTERM) }
-		if f.program == pipe.program {
-			ask = func() { _ = pipe.in.Close() }
-		}
-		s.stopProgram(f.program, ask, 0)
-	}
 }

@@ -1,0 +1,113 @@
+//go:build linux
+
+package main
+
+import (
+	"slices"
+	"time"
+
+	"mcpx/internal/mcptest"
+)
+
+// The upstreams. One is never harmed; two are reached over HTTP.
+const (
+	steady       = "steady"
+	remoteServer = "remote" // Streamable HTTP
+	legacyServer = "legacy" // HTTP+SSE
+)
+
+var (
+	victims    = []string{"anna", "bert", "carl"}
+	allServers = append([]string{steady, remoteServer, legacyServer}, victims...)
+)
+
+// part is one run of mcpx under load: its front, its settings and its upstreams.
+type part struct {
+	name    string // of its files and in the environment of its processes
+	title   string // in the report
+	isHTTP  bool
+	workers int // calls at a time, or clients over HTTP
+	servers []string
+
+	resultTokens int           // limits.result_tokens; 0: results are never cut
+	isolated     bool          // every client has its own session to each upstream
+	sessionIdle  time.Duration // when mcpx forgets a session over HTTP that nobody uses
+}
+
+// workers is how many calls at a time, or clients, each part has.
+type workers struct{ stdio, http, cut, own int }
+
+// allParts are the parts of a full run.
+func allParts(n workers) []part {
+	return []part{
+		{name: "stdio", title: "mcpx on stdio", workers: n.stdio, servers: allServers},
+		{name: "http", title: "mcpx-sse", isHTTP: true, workers: n.http, servers: allServers, sessionIdle: 20 * time.Second},
+		{
+			name: "cut", title: "mcpx on stdio, results cut", workers: n.cut,
+			servers: []string{steady, remoteServer, legacyServer, "anna"}, resultTokens: 2000,
+		},
+		{
+			name: "own", title: "mcpx-sse, results cut, a session per client", isHTTP: true, workers: n.own,
+			servers: []string{steady, remoteServer, legacyServer, "anna"}, resultTokens: 2000, isolated: true, sessionIdle: 5 * time.Second,
+		},
+	}
+}
+
+func isRemote(server string) bool { return server == remoteServer || server == legacyServer }
+
+// upstream is the name under which a server of the part records its events. The
+// remote servers are shared by all parts.
+func (p part) upstream(server string) string {
+	if isRemote(server) {
+		return server
+	}
+	return p.name + "/" + server
+}
+
+// victims are the servers of the part that mcpx starts and that may be harmed.
+func (p part) victims(bug plantedBug) (names []string) {
+	for _, server := range p.servers {
+		if slices.Contains(victims, server) && !bug.concerns(p, server) {
+			names = append(names, server)
+		}
+	}
+	return names
+}
+
+// config is the config file of the part.
+func (s *soak) config(p part, self string) map[string]any {
+	upstreams := map[string]any{}
+	for _, server := range p.servers {
+		u := map[string]any{"timeout": s.timeout.String(), "max_timeout": (s.timeout + 7*time.Second).String(), "startup_timeout": "15s"}
+		if p.isolated {
+			u["isolation"] = "client"
+		}
+		switch server {
+		case remoteServer:
+			u["url"] = s.remotes[server].address()
+		case legacyServer:
+			u["type"], u["url"] = "sse", s.remotes[server].address()+"/sse"
+		default:
+			env := s.upstreamEnv()
+			env["SOAK_RUN"], env["SOAK_SERVER"] = s.mark+" "+p.name, server
+			if s.bug.concerns(p, server) {
+				env[relayVariable], env[onceVariable] = s.bug.kind, s.record
+			}
+			u["command"], u["args"], u["env"] = self, []string{"-record", s.record, "-name", p.upstream(server)}, env
+		}
+		upstreams[server] = u
+	}
+	limits := map[string]any{"result_tokens": p.resultTokens, "message_bytes": 4 << 20}
+	if p.sessionIdle > 0 {
+		limits["session_idle"] = p.sessionIdle.String()
+	}
+	return map[string]any{"mcpServers": upstreams, "limits": limits}
+}
+
+// upstreamEnv makes this program an upstream.
+func (s *soak) upstreamEnv() map[string]string {
+	env := mcptest.Environment()
+	env["GOCOVERDIR"] = s.dir           // a binary built for coverage would complain on stderr
+	env["GORACE"] = "atexit_sleep_ms=0" // one built for races would take a second to end
+	return env
+}

@@ -1,0 +1,83 @@
+package mcptest
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"time"
+)
+
+// Event is one line of the file that the flag -record names. Many processes append
+// to the same file.
+type Event struct {
+	Time    int64  `json:"time"` // Unix nanoseconds
+	PID     int    `json:"pid"`
+	Server  string `json:"server"` // the flag -name
+	Kind    string `json:"kind"`
+	Subject string `json:"subject"`         // the nonce of the call, or the kind of the fault
+	Until   int64  `json:"until,omitempty"` // when a fault ends by itself
+}
+
+// The kinds of events.
+const (
+	Got      = "got"      // a call of the tool work has arrived
+	Answered = "answered" // the whole answer is in the pipe, or flushed to the connection
+	Fault    = "fault"    // the server is about to misbehave
+)
+
+// record appends an event to the file of -record, in one write: other processes
+// append to it too.
+func (s *server) record(e Event) {
+	e.Time, e.PID, e.Server = time.Now().UnixNano(), os.Getpid(), s.name
+	line, _ := json.Marshal(e)
+	f, err := os.OpenFile(s.recordFile, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "record:", err)
+		return
+	}
+	_, _ = f.Write(append(line, '\n'))
+	_ = f.Close()
+}
+
+// Work are the arguments of the tool work.
+type Work struct {
+	Nonce string `json:"nonce"`
+	MS    int    `json:"ms"`    // before the answer
+	Bytes int    `json:"bytes"` // of the answer after the nonce, about
+	Steps int    `json:"steps"` // progress notifications
+	How   string `json:"how"`   // text, isError or error
+}
+
+// WorkError is the code of the JSON-RPC error that work answers with if How is
+// error. Its message is the nonce.
+const WorkError = -32042
+
+// Text is the nonce and a payload that follows from it: no two nonces have the
+// same one.
+func (w Work) Text() string {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(w.Nonce))
+	random := rand.NewPCG(h.Sum64(), 0)
+	var b strings.Builder
+	b.WriteString(w.Nonce)
+	for range w.Bytes {
+		b.WriteString(pieces[random.Uint64()%uint64(len(pieces))])
+	}
+	return b.String()
+}
+
+// pieces are what payloads consist of: besides letters and digits, what JSON
+// escapes, and what has several bytes.
+var pieces = append(strings.Split(`abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 .,:;-_/\"'<>&[]{}`, ""), " ", " ", "\n", "\t", "é", "日", "😀", "\u2028")
+
+// Result is the result of work, byte for byte. If How is error there is none.
+func (w Work) Result() string {
+	result := `{"content":[{"type":"text","text":` + quote(w.Text()) + `}]`
+	if w.How == "isError" {
+		result += `,"isError":true`
+	}
+	return result + "}"
+}
