@@ -43,9 +43,9 @@ func TestParse(t *testing.T) {
 		}, {
 			Name: "later", Expose: Lazy, Prefix: true,
 		}},
-		Server:  Server{Host: "127.0.0.1"},
-		Stdio:   Stdio{Encoding: "utf8", Delimiter: "\n", Timeout: 1500 * time.Millisecond},
-		Logging: Logging{Level: "info", Format: "console"},
+		Server:     Server{Host: "127.0.0.1"},
+		Stdio:      Stdio{Encoding: "utf8", Delimiter: "\n", Timeout: 1500 * time.Millisecond},
+		Logging:    Logging{Level: "info", Format: "console"},
 		AlwaysLoad: true,
 		Limits: Limits{
 			InspectTokens: 4000, ResultTokens: 20000, Sessions: 1000, SessionIdle: 30 * time.Minute,
