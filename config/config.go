@@ -89,6 +89,8 @@ type Upstream struct {
 	Env     map[string]string
 	Dir     string // absolute; empty without cwd: the folder mcpx was started in
 
+	InheritAll bool // it gets the whole environment of mcpx, not only PATH, HOME and the like
+
 	URL     string // http, sse
 	Headers map[string]string
 

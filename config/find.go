@@ -22,8 +22,7 @@ func Find(lookup Lookup) (string, error) {
 			return file, nil
 		}
 	}
-	return "", fmt.Errorf("no config file: $MCPX_CONFIG is not set, and there is no %s\nsave this as mcpx.json to start:\n\n%s",
-		strings.Join(places, " and no "), Sample)
+	return "", fmt.Errorf("no config file: $MCPX_CONFIG is not set, and there is no %s", strings.Join(places, " and no "))
 }
 
 func userFolder(lookup Lookup) string {

@@ -21,12 +21,17 @@ import (
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	configs := scriptConfigs(t)
+	server, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"),
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", filepath.Dir(binary)+string(os.PathListSeparator)+env.Getenv("PATH"))
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
 			env.Setenv("HOME", env.WorkDir)
+			env.Setenv("SERVER", server) // with MCPTEST_SERVER=1 it is a server
 			for name, servers := range configs {
 				config, err := json.MarshalIndent(map[string]any{"mcpServers": servers}, "", "  ")
 				if err != nil {
@@ -43,7 +48,7 @@ func TestScripts(t *testing.T) {
 }
 
 // scriptConfigs are the servers of the files that scripts find: config.json with
-// "t" and one that does not exist, full.json with one that has all of MCP, and
+// "t" and one that does not exist, one.json with "t" alone, full.json with one that has all of MCP, and
 // broken.json with every way to fail.
 func scriptConfigs(t *testing.T) map[string]map[string]any {
 	locked := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -58,6 +63,7 @@ func scriptConfigs(t *testing.T) map[string]map[string]any {
 	gone := map[string]any{"command": "mcpx-no-such-program"}
 	return map[string]map[string]any{
 		"config.json": {"t": mcptest.Upstream(t), "gone": gone},
+		"one.json":    {"t": mcptest.Upstream(t)},
 		"full.json":   {"f": mcptest.Upstream(t, "-full", "-instructions", "Ask me anything.")},
 		"broken.json": {
 			"good":     mcptest.Upstream(t),

@@ -281,7 +281,7 @@ func TestCtrlCCancelsTheCall(t *testing.T) {
 	if !strings.Contains(text, `line="cancelled `) {
 		t.Errorf("the server was not told:\n%q", text)
 	}
-	if !strings.Contains(text, "mcpx: interrupted; what was under way was cancelled\r\n") {
+	if !strings.Contains(text, "error: interrupted; what was under way was cancelled\r\n") {
 		t.Errorf("%q", text)
 	}
 	if code := s.exitCode(); code != 1 {
@@ -305,7 +305,7 @@ func TestCtrlCAtAnyTime(t *testing.T) {
 			s := look(t, upstreams, nil, c.args...)
 			s.see(c.see)
 			s.typed(ctrlC)
-			s.see("mcpx: interrupted")
+			s.see("error: interrupted")
 			if code := s.exitCode(); code != 1 {
 				t.Errorf("exit code %d", code)
 			}

@@ -86,7 +86,7 @@ func (l *httpLink) stand() {
 		answer, err := l.get(l.ctx, at.id)
 		switch {
 		case unreachable(err):
-			l.end(&failure{reason: l.config.Redact(err.Error()), cause: CauseUnreachable})
+			l.end(&failure{reason: l.config.Redact(plainReason(err)), cause: CauseUnreachable})
 			return
 		case err != nil:
 		case answer.StatusCode == http.StatusOK:

@@ -108,7 +108,7 @@ func (l *httpLink) post(ctx context.Context, message, id []byte) {
 			l.lose(id, err)
 			return
 		}
-		gone := &failure{reason: l.config.Redact(err.Error()), cause: CauseUnreachable}
+		gone := &failure{reason: l.config.Redact(plainReason(err)), cause: CauseUnreachable}
 		l.note(gone)
 		l.endCall(id, errOver) // before the end, which cannot tell that it was not sent
 		l.end(gone)
@@ -157,11 +157,11 @@ func (l *httpLink) refused(id []byte, answer *http.Response) {
 	l.mu.Lock()
 	inSession := l.session != ""
 	l.mu.Unlock()
+	denied := l.denied(answer, reason)
 	switch {
 	case inSession && (answer.StatusCode == http.StatusNotFound || answer.StatusCode == http.StatusBadRequest && strings.Contains(strings.ToLower(string(text)), "session")):
 		l.end(fmt.Errorf("%w (%s)", errSessionLost, reason))
-	case answer.StatusCode == http.StatusUnauthorized, answer.StatusCode == http.StatusForbidden:
-		denied := &failure{reason: fmt.Sprintf("authentication failed: %s; check its headers", reason), cause: CauseAuth}
+	case denied != nil:
 		l.note(denied)
 		l.fail(id, denied)
 	case rawjson.Kind(own) == '{' && id != nil:
@@ -180,12 +180,12 @@ func (l *httpLink) note(f *failure) {
 
 // fail ends a call that got no usable answer.
 func (l *httpLink) fail(id []byte, err error) {
-	l.endCall(id, &Unanswered{Server: l.config.Name, Reason: l.config.Redact(err.Error())})
+	l.endCall(id, &Unanswered{Server: l.config.Name, Reason: l.config.Redact(plainReason(err))})
 }
 
 // lose ends a call whose connection broke.
 func (l *httpLink) lose(id []byte, err error) {
-	l.endCall(id, &Lost{Server: l.config.Name, Reason: l.config.Redact(err.Error())})
+	l.endCall(id, &Lost{Server: l.config.Name, Reason: l.config.Redact(plainReason(err))})
 }
 
 // endCall ends one call; a nil id means that the message was not a request.

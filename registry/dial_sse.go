@@ -61,7 +61,7 @@ func (l *httpLink) openSSE(ctx context.Context) error {
 		return context.Cause(l.ctx) // which says more than the request that it ended
 	}
 	if err != nil {
-		f := &failure{reason: l.config.Redact(err.Error())}
+		f := &failure{reason: l.config.Redact(plainReason(err))}
 		if unreachable(err) {
 			f.cause = CauseUnreachable
 		}
@@ -69,11 +69,10 @@ func (l *httpLink) openSSE(ctx context.Context) error {
 	}
 	if answer.StatusCode != http.StatusOK {
 		_ = answer.Body.Close()
-		f := &failure{reason: fmt.Sprintf("its stream cannot be opened: HTTP status %s", answer.Status)}
-		if answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden {
-			f.cause = CauseAuth
+		if denied := l.denied(answer, "HTTP status "+answer.Status); denied != nil {
+			return denied
 		}
-		return f
+		return &failure{reason: fmt.Sprintf("its stream cannot be opened: HTTP status %s", answer.Status)}
 	}
 	endpoint := make(chan string, 1)
 	l.running.Go(func() {

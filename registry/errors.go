@@ -88,6 +88,7 @@ const (
 	CauseTimeout     Cause = "timeout"     // it was not ready in time
 	CauseUnreachable Cause = "unreachable" // nobody answers at its url
 	CauseAuth        Cause = "auth"        // it does not accept the headers
+	CauseSignIn      Cause = "sign-in"     // it wants OAuth
 )
 
 // failure is why a link or a session ended, in words for a person.

@@ -44,7 +44,7 @@ func startProcess(c *config.Upstream, w *Watcher, files [3]*os.File) (*process, 
 	}
 	id := w.mark() + "." + rand.Text()
 	cmd := exec.Command(path, c.Args...)
-	cmd.Env = environment(c.Env, id)
+	cmd.Env = environment(c, id)
 	cmd.Dir = c.Dir
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = files[0], files[1], files[2]
 	cmd.SysProcAttr = ownGroup()
@@ -119,16 +119,16 @@ var inherited = []string{
 // inheritedPrefixes stand for families of such variables.
 var inheritedPrefixes = []string{"LC_", "XDG_"}
 
-func environment(own map[string]string, id string) []string {
+func environment(c *config.Upstream, id string) []string {
 	env := map[string]string{}
 	for _, entry := range os.Environ() {
 		name, value, _ := strings.Cut(entry, "=")
-		known := slices.Contains(inherited, name) || runtime.GOOS == "windows" && slices.Contains(inherited, strings.ToUpper(name))
+		known := c.InheritAll || slices.Contains(inherited, name) || runtime.GOOS == "windows" && slices.Contains(inherited, strings.ToUpper(name))
 		if known || slices.ContainsFunc(inheritedPrefixes, func(p string) bool { return strings.HasPrefix(name, p) }) {
 			env[name] = value
 		}
 	}
-	maps.Copy(env, own)
+	maps.Copy(env, c.Env)
 	env[markVariable] = id
 	list := make([]string, 0, len(env))
 	for _, name := range slices.Sorted(maps.Keys(env)) {

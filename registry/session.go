@@ -161,7 +161,7 @@ func (s *Session) malformed(id, line []byte, err error) {
 	})
 	s.log.Debug().Func(func(e *zerolog.Event) { e.Str("text", excerpt(s.redact, line)) }).Err(err).Msg("skipped a message")
 	if c := s.waiting(id); c != nil {
-		s.finish(c, nil, nil, &Unanswered{Server: s.server, Reason: "it answered with a message that is not JSON-RPC: " + err.Error()})
+		s.finish(c, nil, nil, &Unanswered{Server: s.server, Reason: "it answered with a message that is not JSON-RPC: " + jsonrpc.Text(err)})
 	}
 }
 

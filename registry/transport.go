@@ -1,19 +1,26 @@
 package registry
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
+	"strings"
+	"syscall"
 	"time"
 )
+
+// dialTime bounds how long a connection takes.
+const dialTime = 10 * time.Second
 
 // newTransport has a pool for many calls at once; proxies of the environment are
 // honoured.
 func newTransport() *http.Transport {
 	return &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
-		DialContext:           (&net.Dialer{Timeout: 10 * time.Second, KeepAliveConfig: probes}).DialContext,
+		DialContext:           (&net.Dialer{Timeout: dialTime, KeepAliveConfig: probes}).DialContext,
 		TLSHandshakeTimeout:   10 * time.Second,
 		MaxIdleConns:          httpPool,
 		MaxIdleConnsPerHost:   httpPool,
@@ -51,4 +58,54 @@ func sameHost(r *http.Request, via []*http.Request) error {
 func unreachable(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && (op.Op == "dial" || op.Op == "proxyconnect")
+}
+
+// plainReason says in plain words why a request over a network failed.
+func plainReason(err error) string {
+	var (
+		refused = errors.Is(err, syscall.ECONNREFUSED)
+		dns     *net.DNSError
+		op      *net.OpError
+		sent    *url.Error
+		cert    *tls.CertificateVerificationError
+	)
+	errors.As(err, &op)
+	switch {
+	case refused && op != nil && op.Addr != nil:
+		return fmt.Sprintf("nothing listens on %s (connection refused)", op.Addr)
+	case errors.As(err, &dns) && dns.IsNotFound:
+		return fmt.Sprintf("host %s was not found", dns.Name)
+	case errors.As(err, &cert):
+		return "its certificate is not trusted: " + cert.Err.Error()
+	case op != nil && op.Op == "dial" && op.Timeout() && op.Addr != nil:
+		return fmt.Sprintf("no connection to %s within %s", op.Addr, dialTime)
+	case errors.As(err, &sent) && sent.Error() == err.Error():
+		return sent.Err.Error() // without the method and the address
+	}
+	return err.Error()
+}
+
+// needsSignIn reports whether an answer asks for OAuth: a 401 that names where to
+// sign in, from a server that got no Authorization header.
+func (l *httpLink) needsSignIn(answer *http.Response) bool {
+	if answer.StatusCode != http.StatusUnauthorized || answer.Request.Header.Get("Authorization") != "" {
+		return false
+	}
+	for _, challenge := range answer.Header.Values("WWW-Authenticate") {
+		if strings.Contains(strings.ToLower(challenge), "resource_metadata") {
+			return true
+		}
+	}
+	return false
+}
+
+// denied is the failure of an upstream that does not let mcpx in; nil if it does.
+func (l *httpLink) denied(answer *http.Response, reason string) *failure {
+	switch {
+	case l.needsSignIn(answer):
+		return &failure{reason: "needs sign-in (OAuth), which mcpx cannot do yet", cause: CauseSignIn}
+	case answer.StatusCode == http.StatusUnauthorized, answer.StatusCode == http.StatusForbidden:
+		return &failure{reason: fmt.Sprintf("authentication failed: %s; check its headers", reason), cause: CauseAuth}
+	}
+	return nil
 }

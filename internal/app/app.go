@@ -131,7 +131,7 @@ func (a *App) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error
 	ctx, stop := a.handleHangup(ctx)
 	defer stop()
 	a.warn(a.Config)
-	a.log.Info().Str("version", Version()).Str("mode", "stdio").Str("schema", a.Profile.Name).
+	a.log.Info().Str("version", Version()).Str("mode", "stdio").Str("config", a.Config.File).Str("schema", a.Profile.Name).
 		Str("servers", a.servers()).Msg("JSON-RPC 2.0 ready on stdin and stdout")
 	front := &server.Stdio{
 		Server:       server.New(a.Profile, a.Registry, a.Executor, server.Options{Log: a.log, Version: Version(), AlwaysLoad: a.Config.AlwaysLoad, SetLevel: a.setLevel, Listed: a.giveHeadStart()}),

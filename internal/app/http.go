@@ -76,7 +76,7 @@ func (h *HTTP) Serve(ctx context.Context, stderr io.Writer) error {
 		a := s.app(c, p)
 		apps = append(apps, a)
 		front.Servers[p.Name] = server.New(p, a.Registry, a.Executor, server.Options{Log: s.log, Version: Version(), AlwaysLoad: c.AlwaysLoad, Listed: listed})
-		s.log.Info().Str("version", Version()).Str("mode", "http").Str("schema", p.Name).Str("servers", a.servers()).
+		s.log.Info().Str("version", Version()).Str("mode", "http").Str("config", c.File).Str("schema", p.Name).Str("servers", a.servers()).
 			Str("url", fmt.Sprintf("http://%s/mcp/%s", address, url.PathEscape(p.Name))).Msg("JSON-RPC 2.0 ready over HTTP")
 	}
 	s.log.Info().Str("url", fmt.Sprintf("http://%s/", address)).Msg("console ready for people")

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"strconv"
 
 	"mcpx/config"
 	"mcpx/internal/app"
@@ -14,6 +13,7 @@ import (
 // checkCmd connects to every server and says how that went.
 type checkCmd struct {
 	configFile
+	adHocFlags
 	Schema   string `env:"MCPX_SCHEMA" placeholder:"NAME" help:"Only this schema of the config; without it, all that are enabled."`
 	JSON     bool   `help:"Print the report as JSON."`
 	LogLevel string `enum:"debug,info,warn,error" default:"error" env:"MCPX_LOG_LEVEL" help:"debug, info, warn or error (${default})."`
@@ -60,8 +60,11 @@ func (s checkedServer) ready() bool { return s.State == string(registry.Ready) }
 
 // Run implements the command.
 func (c *checkCmd) Run(t *terminal) error {
-	file, err := load(c.Path)
+	file, err := t.load(c.Path)
 	if err != nil {
+		return err
+	}
+	if err := c.adHocFlags.apply(t); err != nil {
 		return err
 	}
 	file.Logging.Level = c.LogLevel
@@ -182,7 +185,7 @@ func (s checkedServer) row() []cell {
 	}
 	return []cell{
 		{text: s.Name, colour: named}, {text: s.State, colour: good}, {text: s.Transport},
-		{text: strconv.Itoa(s.Tools), right: true}, {text: thousands(s.Tokens), right: true}, {text: took(s.StartupMS), right: true}, {},
+		{text: thousands(s.Tools), right: true}, {text: thousands(s.Tokens), right: true}, {text: took(s.StartupMS), right: true}, {},
 	}
 }
 

@@ -23,16 +23,16 @@ import (
 
 // cli is the command line.
 type cli struct {
-	Serve      serveCmd      `cmd:"" default:"withargs" help:"Serve, on stdin and stdout or over HTTP (the default)."`
-	Inspect    inspectCmd    `cmd:"" help:"Show what the tool inspect answers."`
+	Serve      serveCmd      `cmd:"" default:"withargs" help:"Serve on stdin and stdout, or over HTTP (the default command)."`
+	Inspect    inspectCmd    `cmd:"" help:"Print the output of the inspect tool."`
 	Exec       execCmd       `cmd:"" help:"Call a tool and print its result."`
-	Check      checkCmd      `cmd:"" help:"Connect to every server, and say what is wrong with those that fail."`
+	Check      checkCmd      `cmd:"" help:"Connect to every server and explain what fails."`
 	Tokens     tokensCmd     `cmd:"" help:"Show what the tools cost a client's context, without mcpx and with it."`
 	Prompts    promptsCmd    `cmd:"" help:"List the prompts of a server, or get one."`
 	Resources  resourcesCmd  `cmd:"" help:"List the resources of a server, or read one."`
-	Import     importCmd     `cmd:"" help:"Make a config of those that MCP clients have."`
+	Import     importCmd     `cmd:"" help:"Create a config from your MCP clients' configs."`
 	Config     configCmd     `cmd:"" help:"Check, show or describe the config file."`
-	Completion completionCmd `cmd:"" help:"Print a script that completes commands in a shell."`
+	Completion completionCmd `cmd:"" help:"Print a completion script for a shell."`
 	Complete   completeCmd   `cmd:"" name:"__complete" hidden:"" passthrough:"" help:"Answer the script of completion."`
 	Man        manCmd        `cmd:"" hidden:"" help:"Print the manual page."`
 
@@ -57,14 +57,16 @@ func Main(name string, http bool) {
 
 // Exit codes.
 const (
-	exitOK     = 0
-	exitFailed = 1
-	exitUsage  = 2
+	exitOK          = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitInterrupted = 130 // as shells expect it after Ctrl-C
 )
 
 // run is the whole program; it returns the exit code.
 func run(name string, args []string, t *terminal) (code int) {
 	var c cli
+	t.args = args
 	exited := -1
 	parser, err := kong.New(&c,
 		kong.Name(name),
@@ -74,11 +76,12 @@ func run(name string, args []string, t *terminal) (code int) {
 		kong.Exit(func(code int) { exited = code }), // after --help and --version
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 100}),
 		kong.UsageOnError(),
+		kong.Help(printHelp),
 	)
 	if err != nil {
 		panic(err) // the types above are wrong
 	}
-	if err := misspelt(parser.Model, args); err != nil {
+	if args, err = t.ordered(parser.Model, args); err != nil {
 		return complain(t.stderr, err)
 	}
 	for _, v := range variables(parser.Model.Node) {
@@ -108,8 +111,14 @@ func complain(stderr io.Writer, err error) int {
 	if errors.As(err, &file) {
 		warn(stderr, file.Warnings) // among them may be the cause
 	}
-	fmt.Fprintf(stderr, "mcpx: %s\n", plain.Text(err.Error())) // upstreams have a say in it
-	if errors.As(err, &usageError{}) {
+	fmt.Fprintf(stderr, "error: %s\n", plain.Text(err.Error())) // servers have a say in it
+	if hint := hintOf(err); hint != "" {
+		fmt.Fprintf(stderr, "hint: %s\n", plain.Text(hint))
+	}
+	switch {
+	case errors.Is(err, errInterrupted):
+		return exitInterrupted
+	case errors.As(err, &usageError{}):
 		return exitUsage
 	}
 	return exitFailed
@@ -128,21 +137,22 @@ func warn(stderr io.Writer, warnings []config.Problem) {
 	}
 }
 
-const description = `mcpx stands between one agent and many MCP servers. The agent sees two tools, inspect and exec, ` +
+const description = `mcpx sits between an agent and many MCP servers. The agent sees two tools, inspect and exec, ` +
 	`however many servers there are.
 
 A schema is a named group of servers in the config file. A file that lists servers directly has one, "default".`
 
 const examples = `Examples:
-  mcpx config.json                     serve the schema "default" on stdin and stdout
-  mcpx config.json --schema work       serve another schema of the file
-  mcpx-sse config.json --port 8000     serve every schema over HTTP: http://127.0.0.1:8000/mcp
-  mcpx import --output config.json     a config of the servers your MCP clients have
-  mcpx check config.json               which servers work, and what to do about the others
-  mcpx inspect config.json time        what the server "time" offers
-  mcpx exec config.json time get_current_time timezone=UTC
-  mcpx tokens config.json              what the tools cost, without mcpx and with it
-  mcpx config check config.json        every problem in the file at once`
+  mcpx                                        serve your default config on stdin and stdout
+  mcpx config.json --schema work              serve one schema of a file on stdin and stdout
+  mcpx config.json --port 8000                serve every schema over HTTP: http://127.0.0.1:8000/mcp
+  mcpx import --output config.json            create a config from your MCP clients' configs
+  mcpx check config.json                      which servers work, and what to do about the others
+  mcpx inspect time                           what the server "time" offers
+  mcpx exec time get_current_time timezone=UTC
+  mcpx inspect https://example.com/mcp        a server that is in no config
+  mcpx exec echo message=hi -- npx -y @modelcontextprotocol/server-everything
+  mcpx tokens                                 what the tools cost, without mcpx and with it`
 
 // Help is shown below the commands.
 func (cli) Help() string { return examples }
@@ -152,12 +162,15 @@ func versionText() string {
 }
 
 // load reads the config file, or the one that is found where none is named.
-func load(path string) (*config.Config, error) {
+func (t *terminal) load(path string) (*config.Config, error) {
+	if t.adhoc != nil {
+		return t.adhoc, nil
+	}
 	named := path != ""
 	if !named {
-		found, err := config.Find(os.LookupEnv)
+		found, err := findConfig()
 		if err != nil {
-			return nil, usageError{err}
+			return nil, err
 		}
 		path = found
 	}
@@ -169,4 +182,13 @@ func load(path string) (*config.Config, error) {
 		return nil, usageError{err}
 	}
 	return c, nil
+}
+
+// findConfig returns the config file to use when none is named.
+func findConfig() (string, error) {
+	file, err := config.Find(os.LookupEnv)
+	if err != nil {
+		return "", usageError{withHint(err, "mcpx import --output mcpx.json takes over the servers of your MCP clients; or save this as mcpx.json:\n\n%s", config.Sample)}
+	}
+	return file, nil
 }

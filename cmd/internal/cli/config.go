@@ -24,8 +24,10 @@ func (configCmd) Help() string {
   mcpx config schema > mcpx.schema.json   for an editor that completes and checks`
 }
 
+// configFile is the config of a command. The flag is read before kong sees it.
 type configFile struct {
-	Path string `arg:"" optional:"" name:"config" help:"Config file."`
+	Path string `arg:"" optional:"" name:"config" help:"Config file. Without it: $$MCPX_CONFIG, ./mcpx.json, then ~/.config/mcpx/config.json."`
+	Flag string `name:"config" placeholder:"FILE" help:"The config file, if it is not the first argument."`
 }
 
 type configCheckCmd struct {
@@ -56,7 +58,7 @@ type configServer struct {
 
 // Run implements the command.
 func (c *configCheckCmd) Run(t *terminal) error {
-	file, err := load(c.Path)
+	file, err := t.load(c.Path)
 	if c.JSON {
 		return c.json(t, file, err)
 	}
@@ -117,7 +119,7 @@ type configShowCmd struct{ configFile }
 
 // Run implements the command.
 func (c *configShowCmd) Run(t *terminal) error {
-	file, err := load(c.Path)
+	file, err := t.load(c.Path)
 	if err != nil {
 		return err
 	}

@@ -37,8 +37,10 @@ func next(u *registry.Upstream, c *config.Upstream) string {
 		return `raise its "startup_timeout" if it is only slow, or check its url: ` + address(c)
 	case u.Cause == registry.CauseUnreachable:
 		return "check that it runs, and its url: " + address(c)
+	case u.Cause == registry.CauseSignIn:
+		return `if the service has API keys, set "headers": {"Authorization": "Bearer ${TOKEN}"}; otherwise let mcp-remote sign in: "command": "npx", "args": ["-y", "mcp-remote", "` + address(c) + `"]`
 	case u.Cause == registry.CauseAuth && len(c.Headers) == 0:
-		return `it wants to know who asks; give it "headers": {"Authorization": "Bearer ${TOKEN}"}`
+		return `the server requires authentication; set "headers", for example {"Authorization": "Bearer ${TOKEN}"}`
 	case u.Cause == registry.CauseAuth:
 		return `check its "headers": is the key right, and still valid?`
 	case local:

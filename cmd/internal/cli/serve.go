@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/mattn/go-isatty"
@@ -14,10 +15,10 @@ import (
 
 // serveCmd serves one client on stdin and stdout, or any number over HTTP.
 type serveCmd struct {
-	Path   string `arg:"" optional:"" name:"config" help:"Config file. Without it: $$MCPX_CONFIG, ./mcpx.json, then $$XDG_CONFIG_HOME/mcpx/config.json."`
-	Schema string `env:"MCPX_SCHEMA" placeholder:"NAME" help:"The schema of the config to serve: on stdin and stdout \"default\" if none is named, over HTTP all that are enabled."`
-	Stdio  bool   `xor:"front" help:"Serve on stdin and stdout."`
-	HTTP   bool   `xor:"front" name:"http" help:"Serve over HTTP."`
+	configFile
+	Schema string `env:"MCPX_SCHEMA" placeholder:"NAME" help:"The schema to serve. Default: \"default\" on stdin and stdout, every enabled schema over HTTP."`
+	Stdio  bool   `xor:"front" help:"Serve on stdin and stdout (the default of mcpx)."`
+	HTTP   bool   `xor:"front" name:"http" help:"Serve over HTTP (the default of mcpx-sse, and with --port or --host)."`
 	httpFlags
 	Expose string `enum:"lazy,flat," default:"" env:"MCPX_EXPOSE" placeholder:"HOW" help:"lazy: the tools inspect and exec. flat: every tool as Server__tool."`
 	logFlags
@@ -36,9 +37,22 @@ func (serveCmd) Help() string {
 // httpFlags are the flags of the HTTP front; what is given wins over the config.
 type httpFlags struct {
 	Host      string `env:"MCPX_HOST" placeholder:"HOST" help:"Address to listen on (127.0.0.1)."`
-	Port      *int   `env:"MCPX_PORT" placeholder:"PORT" help:"Port to listen on (8000); 0 takes any free one."`
+	Port      *port  `env:"MCPX_PORT" placeholder:"PORT" help:"Port to listen on (8000); 0 takes any free one."`
 	TokenFile string `env:"MCPX_TOKEN_FILE" placeholder:"FILE" help:"File with the bearer token that clients must send; or set MCPX_TOKEN."`
 	Stateless bool   `env:"MCPX_STATELESS" help:"Keep no sessions, so that any replica can answer."`
+}
+
+// port is the number of a port.
+type port uint16
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (p *port) UnmarshalText(text []byte) error {
+	n, err := strconv.ParseUint(string(text), 10, 16)
+	if err != nil {
+		return fmt.Errorf("%q is not a port: a number from 0 to 65535; 0 takes any free one", text)
+	}
+	*p = port(n)
+	return nil
 }
 
 func (f httpFlags) apply(s *config.Server) error {
@@ -46,10 +60,7 @@ func (f httpFlags) apply(s *config.Server) error {
 		s.Host = f.Host
 	}
 	if f.Port != nil {
-		if *f.Port < 0 || *f.Port > 65535 {
-			return fmt.Errorf("--port %d: a port is a number from 0 to 65535; 0 takes any free one", *f.Port)
-		}
-		s.Port = *f.Port
+		s.Port = int(*f.Port)
 	}
 	if token := os.Getenv("MCPX_TOKEN"); token != "" {
 		s.Token = token
@@ -86,7 +97,7 @@ func (f logFlags) apply(l *config.Logging) {
 
 // Run implements the command.
 func (c *serveCmd) Run(t *terminal) error {
-	file, err := load(c.Path)
+	file, err := t.load(c.Path)
 	if err != nil {
 		return err
 	}
@@ -96,7 +107,10 @@ func (c *serveCmd) Run(t *terminal) error {
 			file.Profiles[i].Expose = config.Expose(c.Expose)
 		}
 	}
-	if c.HTTP || t.http && !c.Stdio {
+	switch named := t.namesAddress(); {
+	case named != "" && c.Stdio:
+		fmt.Fprintf(t.stderr, "warning: %s has no effect with --stdio\n", named)
+	case c.HTTP, named != "", t.http && !c.Stdio:
 		if err := c.httpFlags.apply(&file.Server); err != nil {
 			return usageError{err}
 		}
@@ -109,6 +123,19 @@ func (c *serveCmd) Run(t *terminal) error {
 	return c.stdio(t, file)
 }
 
+// namesAddress returns the flag that names an address to listen on, "" if none does.
+// Variables of the environment do not count: they may be there for another program.
+func (t *terminal) namesAddress() string {
+	for _, word := range t.args {
+		for _, flag := range []string{"--port", "--host"} {
+			if word == flag || strings.HasPrefix(word, flag+"=") {
+				return flag
+			}
+		}
+	}
+	return ""
+}
+
 func (c *serveCmd) stdio(t *terminal, file *config.Config) error {
 	schema := cmp.Or(c.Schema, "default")
 	if _, err := file.Profile(schema); err != nil {
@@ -119,7 +146,7 @@ func (c *serveCmd) stdio(t *terminal, file *config.Config) error {
 		return usageError{err}
 	}
 	if f, ok := t.stdin.(*os.File); ok && isatty.IsTerminal(f.Fd()) {
-		fmt.Fprintln(t.stderr, "mcpx: waiting for JSON-RPC on stdin, as an MCP client sends it; \"mcpx inspect CONFIG SERVER\" is for people. Ctrl-D ends it.")
+		fmt.Fprintln(t.stderr, "mcpx: waiting for JSON-RPC on stdin, as an MCP client sends it. To try a server yourself: mcpx inspect SERVER. Ctrl-D ends mcpx.")
 	}
 	return a.ServeStdio(t.ctx, t.stdin, t.stdout)
 }

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mattn/go-isatty"
+
 	"mcpx/internal/plain"
 )
 
@@ -16,6 +18,7 @@ import (
 type status struct {
 	out  io.Writer
 	live bool // a person looks at it
+	dumb bool // on a terminal that cannot clear a line: each wait is told once
 
 	mu   sync.Mutex
 	line string // what stands there now
@@ -31,7 +34,9 @@ const (
 const clearLine = "\r\x1b[K"
 
 func newStatus(stderr io.Writer) *status {
-	return &status{out: stderr, live: looksAt(stderr)}
+	f, ok := stderr.(*os.File)
+	live := looksAt(stderr)
+	return &status{out: stderr, live: live, dumb: !live && ok && isatty.IsTerminal(f.Fd())}
 }
 
 // Fd lets others see that a person looks at what they write here.
@@ -57,7 +62,10 @@ func (s *status) Write(b []byte) (int, error) {
 
 // show says what is waited for, and for how long, until stop is called.
 func (s *status) show(what func() string) (stop func()) {
-	if !s.live {
+	switch {
+	case s.dumb:
+		return s.tellOnce(what)
+	case !s.live:
 		return func() {}
 	}
 	begin, over := time.Now(), make(chan struct{})
@@ -82,6 +90,24 @@ func (s *status) show(what func() string) (stop func()) {
 		close(over)
 		drawing.Wait()
 	})
+}
+
+// tellOnce says what is waited for on a line of its own, unless the wait is short.
+func (s *status) tellOnce(what func() string) (stop func()) {
+	over := false
+	time.AfterFunc(statusDelay, func() {
+		text := what()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if text != "" && !s.held && !over {
+			fmt.Fprintln(s.out, plain.Line(text))
+		}
+	})
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		over = true
+	}
 }
 
 // hold takes the line away until it is released.

@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"time"
 
 	"mcpx/config"
@@ -14,8 +16,10 @@ import (
 
 // target is what commands about one server have in common: a server of a config.
 type target struct {
-	Path     string `arg:"" name:"config" help:"Config file."`
-	Server   string `arg:"" help:"Name of a server, or mcpx for the built-in one."`
+	Path   string `arg:"" name:"config" help:"Config file. Without it: $$MCPX_CONFIG, ./mcpx.json, then ~/.config/mcpx/config.json."`
+	Server string `arg:"" help:"Name of a server, or mcpx for the built-in one. Not for a server given by its url or, after --, its command."`
+	Flag   string `name:"config" placeholder:"FILE" help:"The config file, if it is not the first argument."`
+	adHocFlags
 	Schema   string `default:"default" env:"MCPX_SCHEMA" help:"The schema of the config to use (${default})."`
 	LogLevel string `enum:"debug,info,warn,error" default:"error" env:"MCPX_LOG_LEVEL" help:"debug, info, warn or error (${default})."`
 
@@ -34,8 +38,11 @@ var errInterrupted = errors.New("interrupted; what was under way was cancelled")
 
 // with runs use with the one server of the config that is asked for.
 func (c *target) with(t *terminal, use func(ctx context.Context, s *talk) error) error {
-	file, err := load(c.Path)
+	file, err := t.load(c.Path)
 	if err != nil {
+		return err
+	}
+	if err := c.adHocFlags.apply(t); err != nil {
 		return err
 	}
 	file.Logging.Level = c.LogLevel
@@ -119,4 +126,28 @@ func (s *talk) ask(ctx context.Context, method string, params []byte) ([]byte, e
 		return nil, &executor.Refused{Server: s.server, Own: own}
 	}
 	return result, err
+}
+
+// adHocFlags are for a server that is in no config.
+type adHocFlags struct {
+	Header []string `sep:"none" placeholder:"'NAME: VALUE'" help:"A header for a server given by its url. May be given several times."`
+}
+
+func (f adHocFlags) apply(t *terminal) error {
+	if len(f.Header) == 0 {
+		return nil
+	}
+	if t.adhoc == nil || t.adhoc.Profiles[0].Upstreams[0].URL == "" {
+		return usageError{withHint(errors.New("--header is only for a server given by its url"), `in a config, use "headers"`)}
+	}
+	headers := map[string]string{}
+	for _, header := range f.Header {
+		name, value, ok := strings.Cut(header, ":")
+		if name = strings.TrimSpace(name); !ok || name == "" {
+			return usageError{withHint(fmt.Errorf("--header %q has no name", header), "example: --header 'Authorization: Bearer TOKEN'")}
+		}
+		headers[name] = strings.TrimSpace(value)
+	}
+	t.adhoc.Profiles[0].Upstreams[0].SetHeaders(headers)
+	return nil
 }

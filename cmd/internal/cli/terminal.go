@@ -7,6 +7,8 @@ import (
 
 	"github.com/mattn/go-isatty"
 	"golang.org/x/term"
+
+	"mcpx/config"
 )
 
 // terminal is where a command reads and writes, and who looks at it.
@@ -17,6 +19,9 @@ type terminal struct {
 	stdout  io.Writer
 	stderr  io.Writer
 	http    bool // the front to serve if none is named
+	args    []string
+
+	adhoc *config.Config // of a server that the command line gives; nil if it is in a config
 }
 
 // looksAt reports whether a person looks at what is written there, on something

@@ -14,6 +14,7 @@ import (
 // tokensCmd shows what the tools of the config cost a client's context.
 type tokensCmd struct {
 	configFile
+	adHocFlags
 	Schema   string `default:"default" env:"MCPX_SCHEMA" help:"The schema of the config to count (${default})."`
 	JSON     bool   `help:"Print the figures as JSON."`
 	LogLevel string `enum:"debug,info,warn,error" default:"error" env:"MCPX_LOG_LEVEL" help:"debug, info, warn or error (${default})."`
@@ -46,8 +47,11 @@ func (tokensCmd) Help() string {
 
 // Run implements the command.
 func (c *tokensCmd) Run(t *terminal) error {
-	file, err := load(c.Path)
+	file, err := t.load(c.Path)
 	if err != nil {
+		return err
+	}
+	if err := c.adHocFlags.apply(t); err != nil {
 		return err
 	}
 	file.Logging.Level = c.LogLevel

@@ -3,36 +3,10 @@ package cli
 import (
 	"cmp"
 	"errors"
-	"fmt"
-	"os"
 	"strings"
 
 	"github.com/alecthomas/kong"
-
-	"mcpx/internal/nearest"
 )
-
-// misspelt is for a first word that is neither a command nor a file, but nearly
-// a command; nil for anything else.
-func misspelt(model *kong.Application, args []string) error {
-	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
-		return nil
-	}
-	var commands []string
-	for _, command := range model.Children {
-		if command.Name == args[0] {
-			return nil
-		}
-		if !command.Hidden {
-			commands = append(commands, command.Name)
-		}
-	}
-	near := nearest.Word(args[0], commands)
-	if _, err := os.Stat(args[0]); err == nil || near == "" {
-		return nil
-	}
-	return usageError{fmt.Errorf("%q is neither a command nor a file; did you mean %q?", args[0], near)}
-}
 
 // misused is a command line that cannot be read, with how the command it names
 // is used.
@@ -52,15 +26,20 @@ func misused(err error) error {
 	if node.DefaultCmd != nil {
 		node = node.DefaultCmd
 	}
-	help, usage := name+" "+node.Path(), name+" "+node.Summary()
+	help, usage := name+" "+node.Path(), name+" "+usageOf(node)
 	if parse.Context.Model.DefaultCmd == node { // its name need not be written
-		help, usage = name, name+strings.TrimPrefix(node.Summary(), node.Name)
+		help, usage = name, name+strings.TrimPrefix(usageOf(node), node.Name)
 	}
 	text += "\nusage: " + usage
 	if example := cmp.Or(exampleOf(node, name), exampleOf(node, "mcpx")); example != "" {
 		text += "\nexample: " + example
 	}
-	return usageError{fmt.Errorf("%s\n%s --help has more", text, help)}
+	return usageError{withHint(errors.New(text), "%s --help says more", help)}
+}
+
+// usageOf is how a command is used. The config may be left out everywhere.
+func usageOf(node *kong.Node) string {
+	return strings.Replace(node.Summary(), "<config> ", "[<config>] ", 1)
 }
 
 // exampleOf is the first of a command's examples that begins with that program.

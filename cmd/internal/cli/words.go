@@ -1,0 +1,222 @@
+package cli
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"mcpx/config"
+	"mcpx/internal/nearest"
+)
+
+// The config is optional in every command, which kong cannot express: it comes
+// first if it is there. So the words are put in order before kong reads them: the
+// config that was named or found comes first, and a server that is given as a URL
+// or as a command after "--" gets a name.
+
+// withoutConfig are the commands that read no config. All others do.
+var withoutConfig = []string{"import", "completion", "__complete", "man"}
+
+// ordered returns the words of a command line with the config in its place. A server
+// that needs no config is kept in t.
+func (t *terminal) ordered(model *kong.Application, args []string) ([]string, error) {
+	if err := unknownCommand(model, args); err != nil {
+		return nil, err
+	}
+	line := readWords(model, args)
+	isAboutServer := len(line.node.Positional) > 1 && line.node.Positional[0].Name == "config" && line.node.Positional[1].Name == "server"
+	takesConfig := len(line.node.Positional) > 0 && line.node.Positional[0].Name == "config"
+	if !takesConfig || line.wantsHelp {
+		return args, nil
+	}
+	file, err := line.takeConfig()
+	if err != nil {
+		return nil, err
+	}
+	if line.after != nil || isURL(line.first()) {
+		return t.adHoc(line, file, isAboutServer)
+	}
+	if file == "" && isAboutServer {
+		if file, err = findConfig(); err != nil {
+			return nil, err
+		}
+	}
+	if file != "" {
+		line.insert(file)
+	}
+	return line.words(), nil
+}
+
+// adHoc orders the words of a command about a server that is in no config.
+func (t *terminal) adHoc(line *words, file string, isAboutServer bool) ([]string, error) {
+	switch {
+	case line.node.Name == "serve" || !line.startsServers():
+		return nil, usageError{withHint(errors.New("this command needs a config file, not a url or a command"), `mcpx add NAME URL, or mcpx add NAME -- COMMAND, puts a server into your config`)}
+	case file != "", line.after != nil && isURL(line.first()):
+		return nil, usageError{withHint(errors.New("a config, a url and a command exclude each other"), "give one of them")}
+	case len(line.after) > 0:
+		t.adhoc = config.ForCommand(line.after)
+	case line.after != nil:
+		return nil, usageError{withHint(errors.New(`no command after "--"`), "example: mcpx inspect -- npx -y @modelcontextprotocol/server-memory")}
+	default:
+		t.adhoc = config.ForURL(line.take())
+	}
+	if isAboutServer {
+		line.insert(t.adhoc.Profiles[0].Upstreams[0].Name)
+	}
+	line.insert(t.adhoc.File)
+	line.after = nil
+	return line.words(), nil
+}
+
+// words is a command line as far as its order matters.
+type words struct {
+	node      *kong.Node
+	before    []string // up to the command's name
+	rest      []string
+	isFree    []bool   // for each of the rest: it is neither a flag nor the value of one
+	after     []string // the words after "--"; nil if there is none
+	wantsHelp bool
+}
+
+// readWords finds the command and its positional arguments.
+func readWords(model *kong.Application, args []string) *words {
+	w := &words{node: model.Node}
+	if i := slices.Index(args, "--"); i >= 0 {
+		args, w.after = args[:i], append([]string{}, args[i+1:]...)
+	}
+	at := &position{node: model.Node}
+	for i, word := range args {
+		isValue := at.flag != nil
+		before := at.node
+		at.pass(word)
+		w.wantsHelp = w.wantsHelp || word == "--help" || word == "-h"
+		if at.node != before {
+			w.before, w.rest, w.isFree = args[:i+1], nil, nil
+			continue
+		}
+		w.rest = append(w.rest, word)
+		w.isFree = append(w.isFree, !isValue && (!strings.HasPrefix(word, "-") || word == "-"))
+	}
+	w.node = at.node
+	if w.node.DefaultCmd != nil {
+		w.node = w.node.DefaultCmd
+	}
+	return w
+}
+
+// words is the command line.
+func (w *words) words() []string {
+	all := slices.Concat(w.before, w.rest)
+	if w.after != nil {
+		all = append(append(all, "--"), w.after...)
+	}
+	return all
+}
+
+// place is where the first positional argument is, or would be.
+func (w *words) place() int {
+	if i := slices.Index(w.isFree, true); i >= 0 {
+		return i
+	}
+	return len(w.rest)
+}
+
+// first is the first positional argument, "" if there is none.
+func (w *words) first() string {
+	if i := w.place(); i < len(w.rest) {
+		return w.rest[i]
+	}
+	return ""
+}
+
+// take removes the first positional argument.
+func (w *words) take() string {
+	i := w.place()
+	word := w.rest[i]
+	w.rest, w.isFree = slices.Delete(slices.Clone(w.rest), i, i+1), slices.Delete(w.isFree, i, i+1)
+	return word
+}
+
+// insert puts a positional argument before the others.
+func (w *words) insert(word string) {
+	i := w.place()
+	w.rest, w.isFree = slices.Insert(slices.Clone(w.rest), i, word), slices.Insert(w.isFree, i, true)
+}
+
+// takeConfig removes the config that the command line names, as its first argument
+// or with --config; "" if it names none.
+func (w *words) takeConfig() (string, error) {
+	named := ""
+	for i := 0; i < len(w.rest); i++ {
+		value, isFlag := strings.CutPrefix(w.rest[i], "--config=")
+		count := 1
+		if w.rest[i] == "--config" && i+1 < len(w.rest) {
+			value, isFlag, count = w.rest[i+1], true, 2
+		}
+		if isFlag {
+			named = value
+			w.rest, w.isFree = slices.Delete(slices.Clone(w.rest), i, i+count), slices.Delete(w.isFree, i, i+count)
+			i--
+		}
+	}
+	if !isConfig(w.first()) {
+		return named, nil
+	}
+	if named != "" {
+		return "", usageError{withHint(errors.New("two configs are given: "+w.first()+" and "+named), "leave one of them out")}
+	}
+	return w.take(), nil
+}
+
+// startsServers reports whether the command connects to servers.
+func (w *words) startsServers() bool {
+	return slices.Contains([]string{"inspect", "exec", "prompts", "resources", "check", "tokens"}, w.node.Name) && w.node.Parent.Type == kong.ApplicationNode
+}
+
+// isConfig reports whether a word names a config file: a regular file, or any name
+// that ends like one.
+func isConfig(word string) bool {
+	if word == "" || isURL(word) {
+		return false
+	}
+	info, err := os.Stat(word)
+	return strings.HasSuffix(word, ".json") || strings.HasSuffix(word, ".jsonc") ||
+		err == nil && (info.Mode().IsRegular() || info.Mode()&(os.ModeNamedPipe|os.ModeCharDevice) != 0)
+}
+
+func isURL(word string) bool {
+	return strings.HasPrefix(word, "http://") || strings.HasPrefix(word, "https://")
+}
+
+// unknownCommand is the error of a first word that is neither a command nor a config.
+func unknownCommand(model *kong.Application, args []string) error {
+	if len(args) == 0 || strings.HasPrefix(args[0], "-") || isConfig(args[0]) {
+		return nil
+	}
+	var commands []string
+	for _, command := range model.Children {
+		if command.Name == args[0] {
+			return nil
+		}
+		if !command.Hidden {
+			commands = append(commands, command.Name)
+		}
+	}
+	if info, err := os.Stat(args[0]); err == nil && info.IsDir() {
+		return nil // whoever reads it says that it is a folder
+	}
+	err := errors.New("unknown command " + quoteWord(args[0]))
+	if isURL(args[0]) {
+		return usageError{withHint(errors.New("a url is not a command"), "mcpx inspect %s lists the server's tools; mcpx add NAME %s puts it into your config", args[0], args[0])}
+	}
+	if near := nearest.Word(args[0], commands); near != "" {
+		return usageError{withHint(err, "did you mean %s?", near)}
+	}
+	return usageError{withHint(err, "mcpx --help lists the commands; a config file is named like mcpx.json")}
+}
+
+func quoteWord(word string) string { return `"` + word + `"` }
