@@ -48,7 +48,7 @@ func TestScripts(t *testing.T) {
 }
 
 // scriptConfigs are the servers of the files that scripts find: config.json with
-// "t" and one that does not exist, one.json with "t" alone, full.json with one that has all of MCP, and
+// "t" and one that does not exist, single.json with "t" alone, full.json with one that has all of MCP, and
 // broken.json with every way to fail.
 func scriptConfigs(t *testing.T) map[string]map[string]any {
 	locked := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -63,7 +63,7 @@ func scriptConfigs(t *testing.T) map[string]map[string]any {
 	gone := map[string]any{"command": "mcpx-no-such-program"}
 	return map[string]map[string]any{
 		"config.json": {"t": mcptest.Upstream(t), "gone": gone},
-		"one.json":    {"t": mcptest.Upstream(t)},
+		"single.json": {"t": mcptest.Upstream(t)},
 		"full.json":   {"f": mcptest.Upstream(t, "-full", "-instructions", "Ask me anything.")},
 		"broken.json": {
 			"good":     mcptest.Upstream(t),
