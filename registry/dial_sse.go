@@ -23,6 +23,7 @@ func dialSSE(ctx context.Context, c *config.Upstream, o Options, log zerolog.Log
 	if err := l.openSSE(ctx); err != nil {
 		l.cancel(err)
 		l.running.Wait()
+		l.client.CloseIdleConnections()
 		return nil, err
 	}
 	l.running.Go(l.send)

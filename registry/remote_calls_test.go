@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	stdlog "log"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -190,5 +192,47 @@ func TestACallIsNeverReplayed(t *testing.T) {
 				t.Errorf("4 calls reached the server %d times", got)
 			}
 		})
+	}
+}
+
+// TestPlainReasons: why a server cannot be reached is said without the words of Go.
+func TestPlainReasons(t *testing.T) {
+	denied := func(challenge string) string {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("WWW-Authenticate", challenge)
+			w.WriteHeader(http.StatusUnauthorized)
+		}))
+		t.Cleanup(s.Close)
+		return s.URL
+	}
+	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
+	secure.Config.ErrorLog = stdlog.New(io.Discard, "", 0) // it complains of who does not trust it
+	secure.StartTLS()
+	t.Cleanup(secure.Close)
+	const challenge = `Bearer resource_metadata="https://example.com/.well-known/oauth-protected-resource"`
+	r, _ := run(t, map[string]any{
+		"nobody": map[string]any{"url": "http://127.0.0.1:1/mcp"},
+		"host":   map[string]any{"url": "http://nowhere.invalid/mcp"},
+		"secure": map[string]any{"url": secure.URL},
+		"oauth":  map[string]any{"url": denied(challenge)},
+		"sse":    map[string]any{"url": denied(challenge), "type": "sse"},
+		"key":    map[string]any{"url": denied(challenge), "headers": map[string]string{"Authorization": "Bearer old"}},
+		"basic":  map[string]any{"url": denied("Basic")},
+	})
+	for server, want := range map[string]struct {
+		reason string
+		cause  Cause
+	}{
+		"nobody": {"nothing listens on 127.0.0.1:1 (connection refused)", CauseUnreachable},
+		"host":   {"host nowhere.invalid was not found", CauseUnreachable},
+		"secure": {"its certificate is not trusted: ", ""},
+		"oauth":  {"needs sign-in (OAuth), which mcpx cannot do yet", CauseSignIn},
+		"sse":    {"needs sign-in (OAuth), which mcpx cannot do yet", CauseSignIn},
+		"key":    {"authentication failed: HTTP status 401 Unauthorized; check its headers", CauseAuth},
+		"basic":  {"authentication failed: HTTP status 401 Unauthorized; check its headers", CauseAuth},
+	} {
+		if u := r.Settled(t.Context(), server); !strings.HasPrefix(u.Reason, want.reason) || u.Cause != want.cause {
+			t.Errorf("%s: %q (%s), want %q (%s)", server, u.Reason, u.Cause, want.reason, want.cause)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -180,8 +181,9 @@ func (p *position) flags() []*kong.Flag {
 // next is everything that may come next. Nothing means a file.
 func (p *position) next(word string) (found []suggestion) {
 	switch {
-	case p.flag != nil && p.flag.Name == "schema" && len(p.args) > 0:
-		return inConfig(p.args[0], func(c *config.Profile) []suggestion { return []suggestion{{text: c.Name}} })
+	case p.flag != nil && p.flag.Name == "schema":
+		file, _ := p.config()
+		return inConfig(file, func(c *config.Profile) []suggestion { return []suggestion{{text: c.Name}} })
 	case p.flag != nil:
 		return values(p.flag.Value)
 	}
@@ -198,14 +200,30 @@ func (p *position) next(word string) (found []suggestion) {
 			}
 		}
 	}
-	if len(p.args) >= len(p.node.Positional) {
+	file, args := p.config()
+	if len(args) >= len(p.node.Positional) {
 		return found
 	}
-	arg := p.node.Positional[len(p.args)]
+	arg := p.node.Positional[len(args)]
 	if arg.Name != "server" {
 		return append(found, values(arg)...)
 	}
-	return append(inConfig(p.args[0], servers), suggestion{executor.Builtin, "the built-in tools"})
+	return append(inConfig(file, servers), suggestion{executor.Builtin, "the built-in tools"})
+}
+
+// config returns the config of the command line and the positional arguments with
+// it as the first. In a command about a server it is the one that is found if none
+// is named.
+func (p *position) config() (file string, args []string) {
+	isAboutServer := len(p.node.Positional) > 1 && p.node.Positional[1].Name == "server"
+	if len(p.args) > 0 && (isConfig(p.args[0]) || !isAboutServer) {
+		return p.args[0], p.args
+	}
+	file, err := config.Find(os.LookupEnv)
+	if err != nil || !isAboutServer {
+		return "", p.args
+	}
+	return file, append([]string{file}, p.args...)
 }
 
 // values are those that a flag or an argument may have, if they are few.

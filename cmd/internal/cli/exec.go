@@ -79,7 +79,9 @@ func (c *execCmd) print(t *terminal, result []byte) error {
 		err = t.printJSON(result)
 	} else {
 		p := newPrinter(t, c.Output, c.Tool)
-		p.link = "mcpx resources " + quoteShell(c.Path) + " " + quoteShell(c.Server)
+		if t.adhoc == nil {
+			p.link = "mcpx resources " + quoteShell(c.Path) + " " + quoteShell(c.Server)
+		}
 		p.failed = failed
 		err = p.result(result)
 	}
