@@ -57,11 +57,11 @@ func TestFlatInstructions(t *testing.T) {
 	long := strings.Repeat("Use this server for everything. ", 100)
 	b := flat(t, map[string]any{}, upstream(t, "a", "-instructions", "Say\nhello first."), upstream(t, "b", "-instructions", long), upstream(t, "c"))
 	for _, name := range []string{"a", "b", "c"} {
-		if _, err := b.Server.registry.Ready(t.Context(), name); err != nil {
+		if _, err := b.registry.Ready(t.Context(), name); err != nil {
 			t.Fatal(err)
 		}
 	}
-	got := b.Server.instructions()
+	got := b.instructions()
 	lines := strings.Split(got, "\n")
 	if len(lines) != 3 || !strings.HasPrefix(lines[0], "a: Say") || !strings.HasPrefix(lines[1], "b: Use this server") || lines[2] != "c" {
 		t.Errorf("got %s", got)
@@ -70,7 +70,7 @@ func TestFlatInstructions(t *testing.T) {
 		t.Errorf("%d characters", n)
 	}
 	single := flat(t, map[string]any{"prefix": false}, upstream(t, "a", "-instructions", long))
-	if _, err := single.Server.registry.Ready(t.Context(), "a"); err != nil {
+	if _, err := single.registry.Ready(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}
 	hello := single.ask(t, request("initialize", `{"protocolVersion":"2025-06-18"}`))

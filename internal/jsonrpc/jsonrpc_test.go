@@ -68,7 +68,7 @@ func TestParseStrict(t *testing.T) {
 			t.Errorf("Parse(%s): %v", line, err)
 		}
 		m, err := ParseStrict([]byte(line))
-		if err != errVersion || string(m.ID) != id || m.Method != "" {
+		if !errors.Is(err, errVersion) || string(m.ID) != id || m.Method != "" {
 			t.Errorf("ParseStrict(%s) = %+v, %v", line, m, err)
 		}
 	}
