@@ -64,7 +64,7 @@ func (c *checkCmd) Run(t *terminal) error {
 	if err != nil {
 		return err
 	}
-	if err := c.adHocFlags.apply(t); err != nil {
+	if err := c.apply(t); err != nil {
 		return err
 	}
 	file.Logging.Level = c.LogLevel

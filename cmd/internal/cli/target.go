@@ -42,7 +42,7 @@ func (c *target) with(t *terminal, use func(ctx context.Context, s *talk) error)
 	if err != nil {
 		return err
 	}
-	if err := c.adHocFlags.apply(t); err != nil {
+	if err := c.apply(t); err != nil {
 		return err
 	}
 	file.Logging.Level = c.LogLevel

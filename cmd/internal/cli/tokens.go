@@ -51,7 +51,7 @@ func (c *tokensCmd) Run(t *terminal) error {
 	if err != nil {
 		return err
 	}
-	if err := c.adHocFlags.apply(t); err != nil {
+	if err := c.apply(t); err != nil {
 		return err
 	}
 	file.Logging.Level = c.LogLevel

@@ -17,9 +17,6 @@ import (
 // config that was named or found comes first, and a server that is given as a URL
 // or as a command after "--" gets a name.
 
-// withoutConfig are the commands that read no config. All others do.
-var withoutConfig = []string{"import", "completion", "__complete", "man"}
-
 // ordered returns the words of a command line with the config in its place. A server
 // that needs no config is kept in t.
 func (t *terminal) ordered(model *kong.Application, args []string) ([]string, error) {
