@@ -22,10 +22,10 @@ const servers = (folder) => ({
   "step-thinker": { command: "mcp-server-sequential-thinking", args: [folder] },
 });
 const serverNames = Object.keys(servers(""));
-const secret = "the harbor opens at nine";
+const noteText = "the harbor opens at nine";
 
 // inspectCall and execCall are what the model asks for.
-const inspectCall = () => ({ server_name: "harbor-files", tool_name: undefined });
+const inspectCall = { server_name: "harbor-files" };
 const execCall = (folder) => ({ server_name: "harbor-files", tool_name: "read_text_file", arguments: { path: `${folder}/note.txt` } });
 
 const folders = [];
@@ -36,14 +36,14 @@ function newRun(mcpxConfig = {}) {
   const folder = realpathSync(mkdtempSync(join(work, "agent-")));
   folders.push(folder);
   for (const name of ["home", "cwd"]) mkdirSync(join(folder, name));
-  writeFileSync(join(folder, "note.txt"), secret + "\n");
+  writeFileSync(join(folder, "note.txt"), noteText + "\n");
   const config = join(folder, "mcpx.json");
   writeFileSync(config, JSON.stringify({ mcpServers: servers(folder), ...mcpxConfig }));
   return { folder, config };
 }
 
 // environment is all that an agent gets. Its proxy is the stand-in, which refuses
-// to connect to anything: an agent reaches loopback only.
+// every connection, so an agent that uses proxies reaches loopback only.
 const environment = (folder, api) => ({
   PATH: process.env.PATH,
   HOME: join(folder, "home"),
@@ -56,7 +56,7 @@ const environment = (folder, api) => ({
   NO_PROXY: "127.0.0.1,localhost",
 });
 
-// running holds the process groups to kill if this program is ended early.
+// running holds the process groups of the agents.
 const running = new Set();
 const killGroup = (pid) => {
   try {
@@ -114,8 +114,9 @@ async function leftOf(folder) {
   return left;
 }
 
-// The agents. write prepares a run and returns the program's arguments and further
-// environment; inspect, exec and the like are a model's calls of that kind.
+// The agents. write writes an agent's config for one run and returns its arguments
+// and environment. call, search and script are a model's calls. loaded returns the
+// definition of a tool that the model can call at once.
 const claude = {
   name: "Claude Code",
   program: join(process.env.INTEROP_DIR, "agents/claude/node_modules/.bin/claude"),
@@ -127,7 +128,6 @@ const claude = {
   },
   call: (tool, input) => ({ type: "tool_use", name: `mcp__mcpx__${tool}`, input }),
   search: (...tools) => ({ type: "tool_use", name: "ToolSearch", input: { query: "select:" + tools.map((tool) => `mcp__mcpx__${tool}`).join(","), max_results: 5 } }),
-  // loaded is the definition of a tool that the model can call at once.
   loaded(body, tool) {
     const found = offeredTools(body).find((t) => t.name === `mcp__mcpx__${tool}` && !t.defer_loading);
     return found && { description: found.description, schema: found.input_schema };
@@ -157,7 +157,7 @@ const codex = {
     return { args: ["exec", "--skip-git-repo-check", "hello"], env: { STANDIN_KEY: "dummy", CODEX_HOME: home, RUST_LOG: "warn" } };
   },
   call: (tool, input) => ({ type: "function_call", namespace: "mcp__mcpx", name: tool, arguments: JSON.stringify(input) }),
-  // script is the call as a program, the way models in code mode make it.
+  // Models in code mode call tools from a script.
   script: (tool, input) => ({ type: "custom_tool_call", name: "exec", input: `text(JSON.stringify(await tools.mcp__mcpx__${tool}(${JSON.stringify(input)})));` }),
   search: (query) => ({ type: "tool_search_call", execution: "client", arguments: { query } }),
   loaded(body, tool) {
@@ -186,7 +186,7 @@ async function run(agent, { calls = () => [], env = {}, http, mcpx, ...options }
     done = {
       ...ended,
       first,
-      bytes: first && JSON.stringify(first).length,
+      bytes: first && Buffer.byteLength(JSON.stringify(first)),
       results: toolResults(api.agentRequests.at(-1) ?? {}),
       log: existsSync(log) ? readFileSync(log, "utf8") : ended.output,
       outside: [...new Set(api.outside)],
@@ -232,7 +232,7 @@ function checkResults({ results, output }) {
   const [listing, file] = results.slice(-2);
   assert.ok(file, `the model got ${results.length} results: ${output.slice(-300)}`);
   assert.match(listing, /read_text_file\(path: string/);
-  assert.ok(file.includes(secret), file.slice(0, 300));
+  assert.ok(file.includes(noteText), file.slice(0, 300));
 }
 
 // checkEnd: the agent succeeded, and everything it started ended.
@@ -242,15 +242,15 @@ function checkEnd({ code, output, left }) {
 }
 
 // checkLog: the agent's log has no error or warning about mcpx. What mcpx writes to
-// stderr is logged as an error by Claude Code, whatever it is.
+// stderr does not count: Claude Code logs all of it as errors.
 function checkLog({ log }) {
-  const bad = log.split("\n").filter((l) => /mcpx|mcp_|rmcp/.test(l) && /\b(ERROR|WARN)\b/.test(l) && !/Server stderr/.test(l));
-  assert.deepEqual(bad, []);
+  const complaints = log.split("\n").filter((l) => /mcpx|mcp_|rmcp/.test(l) && /\b(ERROR|WARN)\b/.test(l) && !/Server stderr/.test(l));
+  assert.deepEqual(complaints, []);
 }
 
 // checkAll is every check of a run in which mcpx must be loaded.
 async function checkAll(agent, title, options) {
-  const calls = (folder) => [agent.call("inspect", inspectCall()), agent.call("exec", execCall(folder))];
+  const calls = (folder) => [agent.call("inspect", inspectCall), agent.call("exec", execCall(folder))];
   const done = await tryRun(agent, title, { calls, ...options });
   if (!done) return undefined;
   await check(`${title}: both tools are loaded, as mcpx describes them`, async () => checkLoaded(agent, done));
@@ -277,7 +277,7 @@ async function tryRun(agent, title, options) {
   return undefined;
 }
 
-// note tells what the model is shown, without a verdict.
+// note reports what the model is shown, without a verdict.
 function note(agent, title, done) {
   const text = JSON.stringify(done.first);
   const loaded = ["inspect", "exec"].filter((tool) => agent.loaded(done.first, tool));
@@ -309,7 +309,7 @@ async function claudeChecks(title) {
     if (done) await check(`${name}: both tools are loaded`, async () => checkLoaded(claude, done));
   }
   const deferred = `${title}, "always_load": false`;
-  const calls = (folder) => [claude.search("inspect", "exec"), claude.call("inspect", inspectCall()), claude.call("exec", execCall(folder))];
+  const calls = (folder) => [claude.search("inspect", "exec"), claude.call("inspect", inspectCall), claude.call("exec", execCall(folder))];
   const off = await tryRun(claude, deferred, { calls, mcpx: { always_load: false } });
   if (off) {
     note(claude, deferred, off);
@@ -326,10 +326,10 @@ async function codexChecks(title) {
   await checkAll(codex, `${title}, http, direct`, { direct: true, http: true });
 
   const asks = await tryRun(codex, `${title}, approval not set`, { direct: true, ask: true, calls: (folder) => [codex.call("exec", execCall(folder))] });
-  if (asks) say(`${title}, approval not set: exec`, "note", asks.results[0]?.includes(secret) ? "is called" : `is refused: ${asks.results[0]}`);
+  if (asks) say(`${title}, approval not set: exec`, "note", asks.results[0]?.includes(noteText) ? "is called" : `is refused: ${asks.results[0]}`);
 
   const code = `${title}, code mode`;
-  const scripts = (folder) => [codex.script("inspect", inspectCall()), codex.script("exec", execCall(folder))];
+  const scripts = (folder) => [codex.script("inspect", inspectCall), codex.script("exec", execCall(folder))];
   const coded = await tryRun(codex, code, { calls: scripts });
   if (coded) {
     note(codex, code, coded);
@@ -337,7 +337,7 @@ async function codexChecks(title) {
   }
 
   const search = `${title}, tool search`;
-  const searches = (folder) => [codex.search("inspect harbor-files"), codex.call("inspect", inspectCall()), codex.call("exec", execCall(folder))];
+  const searches = (folder) => [codex.search("inspect harbor-files"), codex.call("inspect", inspectCall), codex.call("exec", execCall(folder))];
   const found = await tryRun(codex, search, { model: "gpt-5.5", calls: searches });
   if (found) {
     note(codex, search, found);
