@@ -6,10 +6,10 @@
 #
 # INTEROP_DIR=FOLDER keeps what is installed for the next run. It prints one
 # table and exits with 1 if a line of it failed. What cannot be installed is
-# "not run", which is not "pass".
+# "not run", which is not "pass". A "note" is a measured fact without a verdict.
 set -uo pipefail
 
-all=(upstreams cold seed typescript typescript2 python fastmcp gosdk mcpgo inspector mcporter shapes conformance)
+all=(upstreams cold seed typescript typescript2 python fastmcp gosdk mcpgo inspector mcporter agents shapes conformance)
 parts=("$@")
 [ ${#parts[@]} -gt 0 ] || parts=("${all[@]}")
 
@@ -22,7 +22,7 @@ if [ -z "${INTEROP_DIR:-}" ]; then
 fi
 export INTEROP_DIR
 trap '[ -z "$own" ] || { chmod -R u+w "$own"; rm -rf "$own"; }' EXIT
-mkdir -p "$INTEROP_DIR/bin" "$INTEROP_DIR/parts"
+mkdir -p "$INTEROP_DIR/bin" "$INTEROP_DIR/parts" "$INTEROP_DIR/work"
 results=$INTEROP_DIR/results.tsv
 : >"$results"
 
@@ -39,6 +39,8 @@ npm_packages=(
     supergateway@4.0.0
     mcp-remote@0.15.1
 )
+claude_code=@anthropic-ai/claude-code@2.1.325
+codex=@openai/codex@0.166.0
 python_packages=(uv==0.13.7 mcp==2.3.0 fastmcp==4.1.2)
 
 log=$INTEROP_DIR/install.log
@@ -105,6 +107,27 @@ part_mcporter() { javascript mcporter; }
 part_shapes() {
     javascript shapes
     python shapes shapes.py
+}
+
+# part_agents installs each agent in a folder of its own, so that one can be missing.
+part_agents() {
+    if [ -n "$have_npm" ]; then
+        echo "installing the agents ..." >&2
+        npm_folder "$INTEROP_DIR/agents/claude" "$claude_code"
+        npm_folder "$INTEROP_DIR/agents/codex" "$codex"
+    fi
+    javascript agents
+}
+
+# npm_folder installs one package into a folder, which is gone if that fails.
+npm_folder() {
+    [ ! -e "$1/npm.done" ] || return 0
+    mkdir -p "$1"
+    if timeout 300 npm install --no-audit --no-fund --no-save --prefix "$1" "$2" >>"$log" 2>&1; then
+        touch "$1/npm.done"
+    else
+        rm -rf "$1"
+    fi
 }
 
 # go_part builds a Go client, which is of a module of its own, and runs it.
