@@ -141,13 +141,17 @@ func (r *Registry) Call(ctx context.Context, name string, request Request) ([]by
 }
 
 // session returns the session for a call of a client, in use until release, and the
-// upstream it belongs to.
+// upstream it belongs to. A client's own session is used whatever becomes of the
+// shared one.
 func (r *Registry) session(ctx context.Context, name string, c Client) (u *Upstream, s *Session, release func(), err error) {
-	u, err = r.ready(ctx, name)
-	if err != nil {
-		return nil, nil, nil, err
+	u = r.Catalog().Upstream(name)
+	isOwn := u != nil && u.config.Isolation == config.PerClient && c != nil
+	if !isOwn || !r.isolated.has(c, name) {
+		if u, err = r.ready(ctx, name); err != nil {
+			return nil, nil, nil, err
+		}
 	}
-	if u.config.Isolation != config.PerClient || c == nil {
+	if !isOwn {
 		return u, u.session, func() {}, nil
 	}
 	s, release, err = r.private(ctx, r.supervisors[name], c)

@@ -787,6 +787,36 @@ func TestAPassingClientsSessionHasItsWhile(t *testing.T) {
 	}
 }
 
+// TestAnOwnSessionOutlivesTheSharedOne: a client that has a session of its own goes
+// on with it while the shared session is down.
+func TestAnOwnSessionOutlivesTheSharedOne(t *testing.T) {
+	f := &fake{}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		shared := f.current
+		call := func(c Client) error {
+			_, err := r.Call(t.Context(), "a", Request{Method: "tools/call", Meta: []byte("{}"), Client: c})
+			return err
+		}
+		one, two := newRecorder("one"), newRecorder("two")
+		r.Attach(one)
+		r.Attach(two)
+		if err := call(one); err != nil {
+			t.Fatal(err)
+		}
+		f.set(func(f *fake) { f.down = true })
+		shared.end(&failure{reason: "died on purpose"})
+		after(0)
+		if err := call(one); err != nil {
+			t.Errorf("with a session of its own: %v", err)
+		}
+		var unavailable *Unavailable
+		if err := call(two); !errors.As(err, &unavailable) {
+			t.Errorf("without one: %v", err)
+		}
+		r.Detach(t.Context(), one)
+	}, func(c *config.Upstream) { c.Isolation = config.PerClient })
+}
+
 // TestASubscriptionAtTheStart: what was asked of the new session already is not asked
 // of it again, as what was asked of the one before is.
 func TestASubscriptionAtTheStart(t *testing.T) {
