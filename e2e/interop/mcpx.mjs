@@ -13,8 +13,8 @@ export function config(content) {
   return path;
 }
 
-// everything is the upstream that most clients are tried on.
-export const everything = { mcpServers: { everything: { command: "mcp-server-everything", args: ["stdio"] } } };
+// everything is the upstream that most clients are tried on. Several clients use one mcpx, and each cancels a call and is asked things: with a session each, mcpx knows whom to ask.
+export const everything = { mcpServers: { everything: { command: "mcp-server-everything", args: ["stdio"], isolation: "client" } } };
 
 const running = new Set();
 process.on("exit", () => running.forEach((child) => child.kill()));

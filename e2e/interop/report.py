@@ -10,7 +10,7 @@ import tempfile
 import traceback
 
 WORK = os.path.join(os.environ["INTEROP_DIR"], "work")
-EVERYTHING = {"mcpServers": {"everything": {"command": "mcp-server-everything", "args": ["stdio"]}}}
+EVERYTHING = {"mcpServers": {"everything": {"command": "mcp-server-everything", "args": ["stdio"], "isolation": "client"}}}
 failed = 0
 
 

@@ -49,7 +49,7 @@ func Finish() {
 // Config writes a config file with the upstream that clients are tried on.
 func Config() string {
 	path := filepath.Join(os.Getenv("INTEROP_DIR"), "work", filepath.Base(os.Args[0])+".json")
-	config := `{"mcpServers": {"everything": {"command": "mcp-server-everything", "args": ["stdio"]}}}`
+	config := `{"mcpServers": {"everything": {"command": "mcp-server-everything", "args": ["stdio"], "isolation": "client"}}}`
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 		panic(err)
 	}
