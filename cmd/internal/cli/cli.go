@@ -24,6 +24,7 @@ import (
 // cli is the command line.
 type cli struct {
 	Serve      serveCmd      `cmd:"" default:"withargs" help:"Serve, on stdin and stdout or over HTTP (the default)."`
+	Demo       demoCmd       `cmd:"" help:"Take a short tour with built-in servers, or serve one of them."`
 	Inspect    inspectCmd    `cmd:"" help:"Show what the tool inspect answers."`
 	Exec       execCmd       `cmd:"" help:"Call a tool and print its result."`
 	Check      checkCmd      `cmd:"" help:"Connect to every server, and say what is wrong with those that fail."`
