@@ -140,7 +140,7 @@ func drawBars(_ context.Context, c *call) (*result, error) {
 	}}, nil
 }
 
-// chart draws bars on white; the highest fills the height but for a margin.
+// chart draws blue bars on white. The highest bar reaches up to the margin.
 func chart(values []float64, highest float64) image.Image {
 	picture := image.NewPaletted(image.Rect(0, 0, barGap+len(values)*(barWidth+barGap), chartHeight),
 		color.Palette{color.White, color.RGBA{0x2f, 0x6f, 0xd0, 0xff}})

@@ -71,7 +71,7 @@ func tour(t *terminal) error {
 		case t.ctx.Err() != nil:
 			return errInterrupted
 		case code != step.code:
-			return fmt.Errorf("the tour ends here: exit code %d instead of %d of the command above", code, step.code)
+			return fmt.Errorf("the tour stops: this command ended with exit code %d instead of %d: %s", code, step.code, command)
 		}
 	}
 	_, err = fmt.Fprintf(t.stdout, "\n%s\n%s\n%s\n", paint(bold, "Next: your own servers."),
@@ -80,8 +80,8 @@ func tour(t *terminal) error {
 	return err
 }
 
-// run runs the command with everything it prints on stdout, and returns its exit
-// code.
+// run runs the command and returns its exit code. Its errors go to stdout too, so
+// that they appear in their place.
 func (s tourStep) run(t *terminal) int {
 	own := *t
 	own.stdin, own.stderr = strings.NewReader(""), t.stdout
