@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -67,6 +68,7 @@ type expansion struct {
 	values  []variable // what references stood for
 	missing []use      // variables that are not set
 	foreign []use      // references that only an editor can resolve
+	selfErr error      // why mcpx's own path is unknown
 }
 
 type variable struct{ name, value string }
@@ -119,6 +121,13 @@ func (x *expansion) part(place string, p part) string {
 	if p.name == "" {
 		return p.text
 	}
+	if p.self {
+		path, err := executable()
+		if err != nil {
+			x.selfErr = err
+		}
+		return path
+	}
 	value, ok := x.lookup(p.name)
 	switch {
 	case value == "" && p.hasFallback: // as in a shell, empty counts as unset
@@ -128,6 +137,15 @@ func (x *expansion) part(place string, p part) string {
 	}
 	x.values = append(x.values, variable{p.name, value})
 	return value
+}
+
+// executable returns the absolute path of the running program.
+func executable() (string, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Abs(path)
 }
 
 func addUse(uses []use, name, place string) []use {
@@ -154,6 +172,9 @@ func (x *expansion) err() error {
 		texts = append(texts, fmt.Sprintf("%s cannot be resolved outside the editor it was written for; write ${VAR} and set VAR",
 			listUses(x.foreign)))
 	}
+	if x.selfErr != nil {
+		texts = append(texts, fmt.Sprintf("${%s}: the path of mcpx is unknown (%v); write the path instead", selfName, x.selfErr))
+	}
 	if texts == nil {
 		return nil
 	}
@@ -175,7 +196,12 @@ type part struct {
 	fallback    string // what follows :-
 	hasFallback bool
 	foreign     bool // ${input:token} and the like
+	self        bool // ${MCPX}
 }
+
+// selfName is the reference to mcpx's own executable. A variable of that name is
+// only reached as ${env:MCPX}.
+const selfName = "MCPX"
 
 var (
 	referenceBody = regexp.MustCompile(`(?s)^(?:env:)?([A-Za-z_][\w()]*)(:-(.*))?$`)
@@ -219,7 +245,8 @@ func reference(text string) (part, error) {
 	case m != nil && strings.Contains(m[3], "${"):
 		return part{}, fmt.Errorf("the default of ${%s} cannot hold another reference", m[1])
 	case m != nil:
-		return part{text: text, name: m[1], fallback: m[3], hasFallback: m[2] != ""}, nil
+		self := m[1] == selfName && !strings.HasPrefix(body, "env:")
+		return part{text: text, name: m[1], fallback: m[3], hasFallback: m[2] != "", self: self}, nil
 	case foreignBody.MatchString(body) && !strings.HasPrefix(body, "env:"):
 		return part{text: text, foreign: true}, nil
 	}

@@ -3,6 +3,8 @@ package config
 import (
 	"encoding/json"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 )
@@ -78,6 +80,42 @@ func TestExpandEverywhere(t *testing.T) {
 	for _, check := range checks {
 		if check.got != check.want {
 			t.Errorf("%s: got %q, want %q", check.name, check.got, check.want)
+		}
+	}
+}
+
+// TestExpandSelf: ${MCPX} is the running program, whatever the environment says,
+// and is no secret.
+func TestExpandSelf(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil || !filepath.IsAbs(self) {
+		t.Fatalf("%q: %v", self, err)
+	}
+	c := mustParse(t, `{"mcpServers": {
+		"local": {"command": "${MCPX}", "args": ["${MCPX}", "--at=${MCPX}", "${MCPX:-x}", "${env:MCPX}"], "env": {"A": "${MCPX}"}, "cwd": "${MCPX}.d"},
+		"remote": {"url": "https://example.com/${MCPX}", "headers": {"A": "b ${MCPX}"}},
+	}, "server": {"token": "${MCPX}"}}`, "MCPX=/elsewhere")
+	us := c.Profiles[0].Upstreams
+	for _, check := range []struct{ name, got, want string }{
+		{"command", us[0].Command, self},
+		{"args[0]", us[0].Args[0], self},
+		{"args[1]", us[0].Args[1], "--at=" + self},
+		{"with a default", us[0].Args[2], self},
+		{"the variable", us[0].Args[3], "/elsewhere"},
+		{"env", us[0].Env["A"], self},
+		{"cwd", us[0].Dir, self + ".d"},
+		{"url", us[1].URL, "https://example.com/" + self},
+		{"headers", us[1].Headers["A"], "b " + self},
+		{"server.token", c.Server.Token, self},
+		{"redacted", us[0].Redact("no such file: " + self), "no such file: " + self},
+	} {
+		if check.got != check.want {
+			t.Errorf("%s: got %q, want %q", check.name, check.got, check.want)
+		}
+	}
+	for _, u := range us {
+		if u.Err != nil {
+			t.Errorf("%s: %v", u.Name, u.Err)
 		}
 	}
 }

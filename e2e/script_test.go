@@ -13,11 +13,12 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"mcpx/examples"
 	"mcpx/internal/mcptest"
 )
 
 // TestScripts runs the commands as a person does. Each script has mcpx in its
-// PATH, and the configs of scriptConfigs.
+// PATH, the configs of scriptConfigs, and examples/mcpx.json.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	configs := scriptConfigs(t)
@@ -41,10 +42,18 @@ func TestScripts(t *testing.T) {
 					return err
 				}
 			}
-			return nil
+			return writeExamples(env.WorkDir)
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"exits": exits},
 	})
+}
+
+// writeExamples copies examples/mcpx.json to a folder.
+func writeExamples(folder string) error {
+	if err := os.Mkdir(filepath.Join(folder, "examples"), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(folder, "examples", "mcpx.json"), examples.Config, 0o600)
 }
 
 // scriptConfigs are the servers of the files that scripts find: config.json with

@@ -365,11 +365,45 @@ func TestElicitationAtTheTerminal(t *testing.T) {
 	}
 }
 
+// TestDemoAtTheTerminal: the tour has colors, and what it writes itself fits into
+// 80 columns. A demo that asks something gets its answer from the person.
+func TestDemoAtTheTerminal(t *testing.T) {
+	t.Parallel()
+	s := lookAt(t, 80, nil, nil, "demo")
+	text := s.end()
+	if code := s.exitCode(); code != 0 || !strings.Contains(text, "\x1b[1m1. The agent's context, in tokens.") || !strings.Contains(text, "\x1b[2m$\x1b[0m \x1b[36m") {
+		t.Errorf("exit code %d\n%q", code, text)
+	}
+	for line := range strings.SplitSeq(regexp.MustCompile("\x1b\\[[0-9;]*[mK]").ReplaceAllString(text, ""), "\r\n") {
+		if isOwn := regexp.MustCompile(`^[0-9]\. |^A tour|^Next`).MatchString(line); isOwn && utf8.RuneCountInString(line) > 80 {
+			t.Errorf("over 80 columns: %s", line)
+		}
+	}
+	plain := lookAt(t, 80, nil, []string{"NO_COLOR=1"}, "demo")
+	if text := plain.end(); strings.Contains(text, "\x1b[1m") {
+		t.Errorf("colors in %q", text)
+	}
+	asks := look(t, map[string]any{"show": map[string]any{"command": "${MCPX}", "args": []string{"demo", "show"}}}, nil, "exec", "CONFIG", "show", "order_coffee")
+	for _, step := range [][2]string{
+		{"show asks: Which coffee would you like?\r\n", ""},
+		{"Drink (espresso | cappuccino | latte): ", "latte\n"},
+		{"Size (small | medium | large; optional) [medium]: ", "\n"},
+		{"Sugar (Spoons of sugar; integer; 0 to 3; optional) [0]: ", "2\n"},
+		{"One medium latte, sugar: 2. (A demo: nothing was ordered.)", ""},
+	} {
+		asks.see(step[0])
+		asks.typed(step[1])
+	}
+	if code := asks.exitCode(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
 // Whoever reads only the beginning, as head does, hears no complaint about it.
 func TestReaderIsGone(t *testing.T) {
 	t.Parallel()
 	config := writeConfig(t, map[string]any{"mcpServers": map[string]any{"t": mcptest.Upstream(t)}})
-	for _, args := range [][]string{{"exec", config, "t", "echo", "text=x"}, {"inspect", config, "t"}, {"check", config}} {
+	for _, args := range [][]string{{"exec", config, "t", "echo", "text=x"}, {"inspect", config, "t"}, {"check", config}, {"demo"}} {
 		out, in, err := os.Pipe()
 		if err != nil {
 			t.Fatal(err)

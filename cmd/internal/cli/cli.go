@@ -24,6 +24,7 @@ import (
 // cli is the command line.
 type cli struct {
 	Serve      serveCmd      `cmd:"" default:"withargs" help:"Serve on stdin and stdout, or over HTTP (the default command)."`
+	Demo       demoCmd       `cmd:"" help:"Take a short tour with built-in servers, or serve one of them."`
 	Inspect    inspectCmd    `cmd:"" help:"Print the output of the inspect tool."`
 	Exec       execCmd       `cmd:"" help:"Call a tool and print its result."`
 	Check      checkCmd      `cmd:"" help:"Connect to every server and explain what fails."`

@@ -10,6 +10,7 @@ import (
 	"mcpx/cmd/internal/clients"
 	"mcpx/config"
 	"mcpx/executor"
+	"mcpx/internal/demo"
 )
 
 // completionCmd prints the script of a shell.
@@ -230,6 +231,12 @@ func (p *position) config() (file string, args []string) {
 func values(v *kong.Value) (found []suggestion) {
 	if v.Name == "from" {
 		for _, name := range clients.Names() {
+			found = append(found, suggestion{text: name})
+		}
+		return found
+	}
+	if v.Name == "demo" {
+		for _, name := range demo.Names() {
 			found = append(found, suggestion{text: name})
 		}
 		return found

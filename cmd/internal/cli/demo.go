@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"mcpx/internal/app"
+	"mcpx/internal/demo"
+	"mcpx/internal/nearest"
+)
+
+// demoCmd serves one of the built-in MCP servers, or gives a tour of mcpx with
+// all of them.
+type demoCmd struct {
+	Demo   string `arg:"" optional:"" help:"Serve this one on stdin and stdout: time, files or show. Without it: the tour."`
+	Folder string `arg:"" optional:"" help:"For files: the folder to show; without it, the working directory."`
+}
+
+// Help is shown below the flags.
+func (demoCmd) Help() string {
+	return `The tour takes a few seconds. It starts the built-in servers, runs real commands, and shows each command so that you can repeat it.
+
+Examples:
+  mcpx demo                   the tour
+  mcpx demo time              serve the server "time", as an MCP client starts it
+  mcpx demo files ~/notes     serve the files of a folder, read-only
+
+In a config, ${MCPX} is mcpx itself: {"mcpServers": {"time": {"command": "${MCPX}", "args": ["demo", "time"]}}}`
+}
+
+// Run implements the command.
+func (c *demoCmd) Run(t *terminal) error {
+	switch {
+	case c.Demo == "":
+		return tour(t)
+	case !slices.Contains(demo.Names(), c.Demo):
+		return usageError{unknownDemo(c.Demo)}
+	case c.Folder != "" && c.Demo != "files":
+		return usageError{fmt.Errorf("the demo %s takes no folder; only files does", c.Demo)}
+	}
+	if looksAt(t.stdin) {
+		fmt.Fprintln(t.stderr, "mcpx: waiting for JSON-RPC on stdin, as an MCP client sends it; \"mcpx demo\" is for people. Ctrl-D ends it.")
+	}
+	return demo.Serve(t.ctx, c.Demo, demo.Options{Version: app.Version(), Folder: c.Folder}, t.stdin, t.stdout)
+}
+
+// unknownDemo says which demos there are, and which one may have been meant.
+func unknownDemo(name string) error {
+	hint := "demos: " + strings.Join(demo.Names(), ", ")
+	if near := nearest.Word(name, demo.Names()); near != "" {
+		hint = "did you mean " + near + "? " + hint
+	}
+	return fmt.Errorf("unknown demo %q\nhint: %s", name, hint)
+}

@@ -1,0 +1,177 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	example "mcpx/examples"
+)
+
+// tourStep is a command of the tour and what it shows. Each is run exactly as a
+// person would run it, so that repeating it gives the same.
+type tourStep struct {
+	title string // lines of at most 77 columns; a number comes before the first
+	args  []string
+	code  int // the exit code it must have
+}
+
+// tourSteps returns the steps with a config.
+func tourSteps(config string) []tourStep {
+	return []tourStep{{
+		title: "The agent's context, in tokens. Without mcpx it holds every tool of every\n" +
+			"server. With mcpx it holds two tools, inspect and exec.",
+		args: []string{"tokens", config},
+	}, {
+		title: `The agent lists a server's tools when it needs them: inspect("time").`,
+		args:  []string{"inspect", config, "time"},
+	}, {
+		title: `It calls one: exec("time", "get_current_time", {"timezone": "Asia/Tokyo"}).`,
+		args:  []string{"exec", config, "time", "get_current_time", "timezone=Asia/Tokyo"},
+	}, {
+		title: "A wrong call is stopped before it reaches the server. The error says what to\n" +
+			"change, so that the next try works.",
+		args: []string{"exec", config, "time", "get_current_time", "zone=Asia/Tokyo"},
+		code: exitFailed,
+	}, {
+		title: "Not sure which server can do it? Search the tools of all servers.",
+		args:  []string{"exec", config, "mcpx", "search", "query=draw a chart"},
+	}}
+}
+
+// tour runs the steps, one after the other.
+func tour(t *terminal) error {
+	config, err := tourConfig()
+	if err != nil {
+		return fmt.Errorf("writing the config of the tour: %w", err)
+	}
+	paint := t.colours().paint
+	program := programName()
+	steps := tourSteps(config)
+	if os.Getenv("MCPX_SCHEMA") != "" { // it would be the schema of another config
+		for i := range steps {
+			steps[i].args = append(steps[i].args, "--schema=default")
+		}
+	}
+	fmt.Fprintf(t.stdout, "A tour of mcpx in %d steps, with three small MCP servers that are part of it.\nTheir config: %s\n",
+		len(steps), paint(named, config))
+	for i, step := range steps {
+		command := shellLine(program, step.args)
+		if _, err := fmt.Fprintf(t.stdout, "\n%s\n%s %s\n", paint(bold, fmt.Sprintf("%d. %s", i+1, step.title)),
+			paint(faint, "$"), paint(named, command)); err != nil {
+			return err
+		}
+		code := step.run(t)
+		switch {
+		case t.ctx.Err() != nil:
+			return errInterrupted
+		case code != step.code:
+			return fmt.Errorf("the tour stops: this command ended with exit code %d instead of %d: %s", code, step.code, command)
+		}
+	}
+	_, err = fmt.Fprintf(t.stdout, "\n%s\n%s\n%s\n", paint(bold, "Next: your own servers."),
+		"  "+program+" import --output mcpx.json   # from the configs of your MCP clients",
+		"  "+program+" check mcpx.json             # which of them work")
+	return err
+}
+
+// run runs the command and returns its exit code. Its errors go to stdout too, so
+// that they appear in their place.
+func (s tourStep) run(t *terminal) int {
+	own := *t
+	own.stdin, own.stderr = strings.NewReader(""), t.stdout
+	return run("mcpx", s.args, &own)
+}
+
+// tourConfig returns the path of a file with the example config: the one of the
+// clone that mcpx was started in, or a copy in the user's cache.
+func tourConfig() (string, error) {
+	clone := filepath.Join("examples", "mcpx.json")
+	if text, err := os.ReadFile(clone); err == nil && bytes.Equal(text, example.Config) {
+		return clone, nil
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil { // there is no home
+		return tourConfigIn(os.MkdirTemp("", "mcpx-demo-"))
+	}
+	folder := filepath.Join(cache, "mcpx", "demo")
+	path, err := tourConfigIn(folder, os.MkdirAll(folder, 0o755))
+	if err != nil { // it cannot be written to
+		return tourConfigIn(os.MkdirTemp("", "mcpx-demo-"))
+	}
+	return path, nil
+}
+
+// tourConfigIn writes the config to a folder, unless it is there already.
+func tourConfigIn(folder string, err error) (string, error) {
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(folder, "mcpx.json")
+	if text, err := os.ReadFile(path); err == nil && bytes.Equal(text, example.Config) {
+		return path, nil
+	}
+	file, err := os.CreateTemp(folder, "mcpx-*.json")
+	if err != nil {
+		return "", err
+	}
+	_, err = file.Write(example.Config)
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = os.Rename(file.Name(), path) // another tour never sees half of it
+	}
+	if err != nil {
+		_ = os.Remove(file.Name())
+		return "", err
+	}
+	return path, nil
+}
+
+// shellLine is a command as a person types it.
+func shellLine(program string, args []string) string {
+	line := program
+	for _, arg := range args {
+		if key, value, isPair := strings.Cut(arg, "="); isPair {
+			line += " " + key + "=" + quoteShell(value)
+			continue
+		}
+		line += " " + quoteShell(arg)
+	}
+	return line
+}
+
+// programName is how a person starts this program.
+func programName() string {
+	self, err := os.Executable()
+	if err != nil {
+		return "mcpx"
+	}
+	name := strings.TrimSuffix(filepath.Base(self), ".exe")
+	if underGoRun(self) {
+		if _, err := os.Stat(filepath.Join("cmd", name)); err == nil {
+			return "go run ./cmd/" + name
+		}
+		return "go run mcpx/cmd/" + name
+	}
+	if found, err := exec.LookPath(name); err == nil && sameFile(found, self) {
+		return name
+	}
+	return quoteShell(os.Args[0])
+}
+
+// underGoRun reports whether go run started the program. Its executable is then
+// in a temporary folder or in the build cache, and has no path worth typing.
+func underGoRun(self string) bool {
+	folders := regexp.MustCompile(`[/\\](go-build[0-9]+[/\\]b[0-9]+[/\\]exe|[0-9a-f]{64}-d)$`)
+	return folders.MatchString(filepath.Dir(self))
+}
+
+func sameFile(a, b string) bool {
+	x, errX := os.Stat(a)
+	y, errY := os.Stat(b)
+	return errX == nil && errY == nil && os.SameFile(x, y)
+}

@@ -1,0 +1,153 @@
+// Package demo has the small MCP servers that are part of mcpx, so that mcpx can
+// be tried with nothing else installed:
+//
+//   - time: the current time, and conversions between time zones
+//   - files: lists and reads the files of one folder
+//   - show: progress, an image, a structured result, a question to the person, a
+//     prompt and a resource
+//
+// conversation.go has the exchange of messages, methods.go the requests of MCP,
+// and each server has its own file. The protocol is written by hand because mcp-go's server would cost every start of mcpx 6 ms
+// (docs/adr/0005), and sends progress after the result it belongs to.
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+)
+
+// Options configure a server.
+type Options struct {
+	Version string // reported to clients
+	Folder  string // the folder of the server files; empty: the working directory
+}
+
+// servers is a table instead of an init function: it costs nothing until a demo
+// is served.
+var servers = []struct {
+	name string
+	open func(o Options) (*server, error)
+}{
+	{"time", timeServer},
+	{"files", filesServer},
+	{"show", showServer},
+}
+
+// Names returns the names of the servers.
+func Names() []string {
+	names := make([]string, len(servers))
+	for i, s := range servers {
+		names[i] = s.name
+	}
+	return names
+}
+
+// Serve serves the named server to one client until in ends or ctx is done. When
+// ctx is done first, a goroutine may still be blocked reading in: the process is
+// expected to exit.
+func Serve(ctx context.Context, name string, o Options, in io.Reader, out io.Writer) error {
+	for _, entry := range servers {
+		if entry.name != name {
+			continue
+		}
+		s, err := entry.open(o)
+		if err != nil {
+			return err
+		}
+		s.name, s.version = "mcpx-demo-"+name, o.Version
+		return s.serve(ctx, in, out)
+	}
+	return fmt.Errorf("unknown demo %q", name)
+}
+
+// server is what a demo offers. Its methods may run concurrently.
+type server struct {
+	name, version string
+	instructions  string // for the model: how the tools are meant to be used
+	tools         []tool
+	prompts       []prompt
+	resources     []resource
+}
+
+// tool is a tool and what it does. Every tool only reads.
+type tool struct {
+	name, title, description string
+	input                    string // JSON Schema of the arguments
+	output                   string // JSON Schema of the structured result; empty: it has none
+	run                      func(ctx context.Context, c *call) (*result, error)
+}
+
+// MarshalJSON writes the tool as tools/list returns it.
+func (t tool) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Name         string          `json:"name"`
+		Title        string          `json:"title"`
+		Description  string          `json:"description"`
+		InputSchema  json.RawMessage `json:"inputSchema"`
+		OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
+		Annotations  json.RawMessage `json:"annotations"`
+	}{
+		t.name, t.title, t.description, json.RawMessage(t.input), json.RawMessage(t.output),
+		// A client need not ask the person before such a call.
+		json.RawMessage(`{"readOnlyHint":true,"openWorldHint":false}`),
+	})
+}
+
+// result is the result of a call.
+type result struct {
+	Content    []content `json:"content"`
+	Structured any       `json:"structuredContent,omitempty"`
+	IsError    bool      `json:"isError,omitempty"`
+}
+
+// content is one item of a result or a prompt: text, or an image.
+type content struct {
+	Type     string `json:"type"`
+	Text     string `json:"text,omitempty"`
+	Data     []byte `json:"data,omitempty"` // written as base64
+	MIMEType string `json:"mimeType,omitempty"`
+}
+
+// text returns a result of one text.
+func text(format string, values ...any) *result {
+	return &result{Content: []content{{Type: "text", Text: fmt.Sprintf(format, values...)}}}
+}
+
+// structured returns a result that fits an output schema, and the same as text
+// for clients that do not know structured results.
+func structured(value any) (*result, error) {
+	plain, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	return &result{Content: []content{{Type: "text", Text: string(plain)}}, Structured: value}, nil
+}
+
+// prompt is a message that a person can choose to send.
+type prompt struct {
+	Name        string           `json:"name"`
+	Title       string           `json:"title"`
+	Description string           `json:"description"`
+	Arguments   []promptArgument `json:"arguments"`
+
+	write func(arguments map[string]string) string
+}
+
+type promptArgument struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	Required    bool   `json:"required,omitempty"`
+}
+
+// resource is a text that clients can read.
+type resource struct {
+	URI         string `json:"uri"`
+	Name        string `json:"name"`
+	Title       string `json:"title"`
+	Description string `json:"description"`
+	MIMEType    string `json:"mimeType"`
+
+	text string
+}

@@ -1,0 +1,231 @@
+package demo
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"mcpx/internal/jsonrpc"
+	"mcpx/internal/rawjson"
+)
+
+// methods are the requests that the server answers.
+var methods = []struct {
+	name   string
+	handle func(c *conversation, ctx context.Context, params []byte) (any, error)
+}{
+	{"initialize", (*conversation).initialize},
+	{"ping", func(*conversation, context.Context, []byte) (any, error) { return struct{}{}, nil }},
+	{"tools/list", func(c *conversation, _ context.Context, _ []byte) (any, error) { return list("tools", c.tools), nil }},
+	{"tools/call", (*conversation).callTool},
+	{"prompts/list", func(c *conversation, _ context.Context, _ []byte) (any, error) {
+		return list("prompts", c.prompts), nil
+	}},
+	{"prompts/get", (*conversation).getPrompt},
+	{"resources/list", func(c *conversation, _ context.Context, _ []byte) (any, error) {
+		return list("resources", c.resources), nil
+	}},
+	{"resources/templates/list", func(*conversation, context.Context, []byte) (any, error) {
+		return list("resourceTemplates", []resource{}), nil
+	}},
+	{"resources/read", (*conversation).readResource},
+}
+
+func list[T any](key string, items []T) map[string][]T {
+	return map[string][]T{key: append([]T{}, items...)} // an empty list, not null
+}
+
+// respond returns the response to a request.
+func (c *conversation) respond(ctx context.Context, m jsonrpc.Message) []byte {
+	for _, method := range methods {
+		if method.name != m.Method {
+			continue
+		}
+		value, err := method.handle(c, ctx, m.Params)
+		if err != nil {
+			return jsonrpc.AppendError(nil, m.ID, asError(err))
+		}
+		raw, err := encode(value)
+		if err != nil {
+			return jsonrpc.AppendError(nil, m.ID, asError(err))
+		}
+		return jsonrpc.AppendResult(nil, m.ID, raw)
+	}
+	return jsonrpc.AppendError(nil, m.ID, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "method not found: %s", m.Method))
+}
+
+func asError(err error) *jsonrpc.Error {
+	var own *jsonrpc.Error
+	if errors.As(err, &own) {
+		return own
+	}
+	return jsonrpc.Errorf(jsonrpc.CodeInternal, "%v", err)
+}
+
+// encode writes a value as JSON, and leaves <, > and & readable.
+func encode(value any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(value)
+	return bytes.TrimSpace(b.Bytes()), err
+}
+
+// revisions are the protocol revisions a client may choose, the newest first.
+var revisions = []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
+
+func (c *conversation) initialize(_ context.Context, params []byte) (any, error) {
+	elicitation := rawjson.Get(rawjson.Get(params, "capabilities"), "elicitation")
+	c.mu.Lock()
+	c.elicits = !rawjson.IsNull(elicitation)
+	c.mu.Unlock()
+	version, _ := rawjson.String(rawjson.Get(params, "protocolVersion"))
+	if !slices.Contains(revisions, version) {
+		version = revisions[0]
+	}
+	capabilities := map[string]any{"tools": struct{}{}}
+	if len(c.prompts) > 0 {
+		capabilities["prompts"] = struct{}{}
+	}
+	if len(c.resources) > 0 {
+		capabilities["resources"] = struct{}{}
+	}
+	return map[string]any{
+		"protocolVersion": version,
+		"capabilities":    capabilities,
+		"serverInfo":      map[string]string{"name": c.name, "version": c.version},
+		"instructions":    c.instructions,
+	}, nil
+}
+
+// call is one call of a tool.
+type call struct {
+	*conversation
+	arguments json.RawMessage
+	token     []byte // the client's progress token; nil: it wants no progress
+}
+
+func (c *conversation) callTool(ctx context.Context, params []byte) (any, error) {
+	name, _ := rawjson.String(rawjson.Get(params, "name"))
+	at := slices.IndexFunc(c.tools, func(t tool) bool { return t.name == name })
+	if at < 0 {
+		names := make([]string, len(c.tools))
+		for i, t := range c.tools {
+			names[i] = t.name
+		}
+		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "unknown tool %q; tools: %s", name, strings.Join(names, ", "))
+	}
+	token := rawjson.Get(rawjson.Get(params, "_meta"), "progressToken")
+	if rawjson.IsNull(token) {
+		token = nil
+	}
+	arguments := rawjson.OrObject(rawjson.Get(params, "arguments"))
+	r, err := c.tools[at].run(ctx, &call{conversation: c, arguments: arguments, token: token})
+	if err != nil { // the model can act on it
+		r = text("%v", err)
+		r.IsError = true
+	}
+	return r, nil
+}
+
+// decode reads the arguments of a call into a struct with their defaults.
+func decode[T any](c *call, defaults T) (T, error) {
+	err := json.Unmarshal(c.arguments, &defaults)
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) {
+		return defaults, fmt.Errorf("arguments.%s: expected %s, got %s", strings.ToLower(wrong.Field), jsonType(wrong.Type.Kind()), wrong.Value)
+	}
+	return defaults, err
+}
+
+// jsonType is what JSON calls the type of a parameter.
+func jsonType(kind reflect.Kind) string {
+	switch kind {
+	case reflect.Int:
+		return "integer"
+	case reflect.Float64:
+		return "number"
+	case reflect.Slice:
+		return "array"
+	case reflect.Struct:
+		return "object"
+	}
+	return kind.String()
+}
+
+// progress reports how far the call is, if the client wants to know.
+func (c *call) progress(done, total int, message string) {
+	if c.token == nil {
+		return
+	}
+	params := rawjson.AppendMember([]byte("{"), "progressToken", c.token)
+	params = rawjson.AppendMember(params, "progress", strconv.AppendInt(nil, int64(done), 10))
+	params = rawjson.AppendMember(params, "total", strconv.AppendInt(nil, int64(total), 10))
+	params = rawjson.AppendMember(params, "message", rawjson.AppendString(nil, message))
+	c.send(jsonrpc.AppendNotification(nil, "notifications/progress", append(params, '}')))
+}
+
+// errNobody is returned if the client cannot ask a person.
+var errNobody = errors.New("this tool asks a person, and this client cannot; call it from a terminal (mcpx exec) or from a client with elicitation")
+
+// elicit has the client's person fill in a form. content is nil if they do not.
+func (c *call) elicit(ctx context.Context, message, schema string) (content []byte, err error) {
+	c.mu.Lock()
+	able := c.elicits
+	c.mu.Unlock()
+	if !able {
+		return nil, errNobody
+	}
+	params := rawjson.AppendMember([]byte("{"), "message", rawjson.AppendString(nil, message))
+	params = append(rawjson.AppendMember(params, "requestedSchema", []byte(schema)), '}')
+	r, err := c.request(ctx, "elicitation/create", params)
+	switch {
+	case err != nil:
+		return nil, err
+	case r.failure != nil:
+		return nil, fmt.Errorf("the question was not answered: %s", jsonrpc.ParseError(r.failure).Message)
+	}
+	if action, _ := rawjson.String(rawjson.Get(r.result, "action")); action != "accept" {
+		return nil, nil
+	}
+	return rawjson.OrObject(rawjson.Get(r.result, "content")), nil
+}
+
+func (c *conversation) getPrompt(_ context.Context, params []byte) (any, error) {
+	name, _ := rawjson.String(rawjson.Get(params, "name"))
+	at := slices.IndexFunc(c.prompts, func(p prompt) bool { return p.Name == name })
+	if at < 0 {
+		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "unknown prompt %q", name)
+	}
+	p := c.prompts[at]
+	var arguments map[string]string
+	if raw := rawjson.OrObject(rawjson.Get(params, "arguments")); json.Unmarshal(raw, &arguments) != nil {
+		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the arguments of a prompt are strings")
+	}
+	for _, a := range p.Arguments {
+		if a.Required && arguments[a.Name] == "" {
+			return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "prompt %q needs the argument %q: %s", name, a.Name, a.Description)
+		}
+	}
+	message := map[string]any{"role": "user", "content": content{Type: "text", Text: p.write(arguments)}}
+	return map[string]any{"description": p.Description, "messages": []any{message}}, nil
+}
+
+// codeNoResource is MCP's code for a resource that does not exist.
+const codeNoResource = -32002
+
+func (c *conversation) readResource(_ context.Context, params []byte) (any, error) {
+	uri, _ := rawjson.String(rawjson.Get(params, "uri"))
+	at := slices.IndexFunc(c.resources, func(r resource) bool { return r.URI == uri })
+	if at < 0 {
+		return nil, jsonrpc.Errorf(codeNoResource, "no resource %q; resources/list names those there are", uri)
+	}
+	r := c.resources[at]
+	return list("contents", []map[string]string{{"uri": r.URI, "mimeType": r.MIMEType, "text": r.text}}), nil
+}
