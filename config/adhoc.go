@@ -48,7 +48,7 @@ func (u *Upstream) SetHeaders(headers map[string]string) {
 	u.redactor = newRedactor(secrets(u, nil))
 }
 
-// launchers start other people's programs: what follows them has the better name.
+// launchers run another program; the server is named after that program.
 var launchers = []string{"npx", "bunx", "uvx", "pipx", "node", "deno", "bun", "python", "python3", "uv", "docker", "go"}
 
 // nameOf makes a server's name from its command.
@@ -68,7 +68,7 @@ func nameOf(words []string) string {
 	return serverNameFrom(name)
 }
 
-// serverNameFrom is a text as the name of a server.
+// serverNameFrom turns text into a valid server name.
 func serverNameFrom(text string) string {
 	name := strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) || r == '-' || r == '.' || r == '_' {

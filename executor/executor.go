@@ -70,6 +70,8 @@ type Call struct {
 	Beside    []byte              // the object that held them, for arguments that stand beside them; may be nil
 	Meta      []byte              // the client's _meta, or nil
 	Progress  func(params []byte) // as registry.Request has it
+
+	begun time.Time // when the call came in
 }
 
 // Event is what became of a call.
@@ -83,8 +85,8 @@ type Event struct {
 // Do makes the call and returns the upstream's result as it came, unless it
 // must be cut. The error is one a caller can act on; its text says how.
 func (e *Executor) Do(ctx context.Context, c Call) (result []byte, err error) {
-	begin := time.Now()
-	defer func() { e.observe(c.event(begin, outcome(ctx, err), len(result))) }()
+	c.begun = time.Now()
+	defer func() { e.observe(c.event(c.begun, outcome(ctx, err), len(result))) }()
 	upstream, tool, err := e.find(ctx, &c)
 	if err != nil {
 		return nil, err

@@ -76,7 +76,7 @@ func (e *Executor) Relay(ctx context.Context, r Relay) (result []byte, err error
 			Method: r.Method,
 			Params: rawjson.With(to.params, "_meta", nil),
 			Meta:   rawjson.OrObject(rawjson.Get(r.Params, "_meta")),
-			Client: r.Client, Progress: r.Progress,
+			Client: r.Client, Progress: r.Progress, Begun: begin,
 		})
 	}
 	if err != nil {

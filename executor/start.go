@@ -59,7 +59,7 @@ func (e *Executor) Start(c Call, done registry.Done) (cancel func(cause error), 
 func (e *Executor) settleSafely(c Call, result []byte, err error) (_ []byte, failed error) {
 	defer func() {
 		if p := recover(); p != nil {
-			e.log.Error().Str("server", c.Server).Str("tool", c.Tool).Str("panic", fmt.Sprint(p)).Bytes("stack", debug.Stack()).Msg("a result failed in a way it never should")
+			e.log.Error().Str("server", c.Server).Str("tool", c.Tool).Str("panic", fmt.Sprint(p)).Bytes("stack", debug.Stack()).Msg("panic in the handling of a result")
 			failed = fmt.Errorf("internal error in the result of %s", c.Tool)
 		}
 	}()
@@ -72,6 +72,6 @@ func (e *Executor) request(c Call, tool string, arguments []byte) registry.Reque
 		Method: "tools/call",
 		Params: toolParams(tool, arguments),
 		Meta:   rawjson.OrObject(c.Meta),
-		Client: c.Client, Progress: c.Progress,
+		Client: c.Client, Progress: c.Progress, Begun: c.begun,
 	}
 }

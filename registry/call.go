@@ -22,6 +22,7 @@ type Request struct {
 
 	Timeout    time.Duration // without any progress; 0: none
 	MaxTimeout time.Duration // in all; 0: none
+	Begun      time.Time     // when the client's call came in: a wait for a start counts from there; zero: now
 
 	// Client is whose call it is: the upstream's own requests during the call go
 	// there. Nil: the call is mcpx's own.
@@ -31,6 +32,12 @@ type Request struct {
 	Progress func(params []byte)
 
 	acknowledged func() // the upstream says that it listens; may be nil
+}
+
+// isCall reports whether the request is a call of a client, during which the
+// upstream may ask the client something. Subscriptions are not.
+func (r *Request) isCall() bool {
+	return r.Client != nil && r.Method != "resources/subscribe" && r.Method != "resources/unsubscribe"
 }
 
 // Done is told the end of a call, once, and must not wait. The line is what the
@@ -98,7 +105,7 @@ func (s *Session) begin(r Request, done Done) (*call, error) {
 	s.lastID++
 	c.id = s.lastID
 	s.pending[c.id] = c
-	if r.Client != nil {
+	if r.isCall() {
 		s.callers.add(s.peer.caller(r.Client))
 	}
 	s.mu.Unlock()
@@ -135,7 +142,7 @@ func (s *Session) drop(c *call) bool {
 	if !s.takeLocked(c) {
 		return false
 	}
-	if c.request.Client != nil {
+	if c.request.isCall() {
 		s.callers.abandon(c.id, s.peer.caller(c.request.Client))
 	}
 	return true

@@ -147,3 +147,39 @@ func TestLogMessagesOfSharedSessions(t *testing.T) {
 		}
 	})
 }
+
+// TestSubscriptionsAreNoCalls: a subscription that is given up makes nothing
+// uncertain: the upstream asks nothing for it.
+func TestSubscriptionsAreNoCalls(t *testing.T) {
+	replies := make(chan string, 10)
+	f := silentFake(replies)
+	quiet := f.script
+	f.script = func(l *fakeLink, method, id string, message []byte) (bool, error) {
+		if method == "resources/subscribe" {
+			return true, nil
+		}
+		return quiet(l, method, id, message)
+	}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		listener, client := newRecorder("listener"), newRecorder("client")
+		r.Attach(listener)
+		r.Attach(client)
+		ctx, cancel := context.WithCancel(t.Context())
+		var calls sync.WaitGroup
+		calls.Go(func() { _ = r.Subscribe(ctx, listener, "a", "test://one", "test://one") })
+		synctest.Wait()
+		cancel()
+		calls.Wait()
+		ctx, cancel = context.WithCancel(t.Context())
+		calls.Go(func() {
+			_, _ = r.Call(ctx, "a", Request{Method: "tools/call", Meta: []byte("{}"), Client: client})
+		})
+		synctest.Wait()
+		f.current.say(`{"jsonrpc":"2.0","id":"q","method":"roots/list"}`)
+		if got := <-replies; !strings.Contains(got, `{"from":"client"}`) {
+			t.Errorf("the upstream got %s", got)
+		}
+		cancel()
+		calls.Wait()
+	})
+}

@@ -8,27 +8,27 @@ import (
 
 // intake bounds the memory for messages that one upstream is sending at the same
 // time, over all its sessions and streams. A message that grows beyond a size of
-// the table below needs one of the places there, and waits for it: the upstream
-// then has to wait, too. Whoever has a place waits only for one of a larger size,
-// and nobody who has one of the largest waits, so there is no deadlock.
+// the table below needs a slot of the next size and waits for it; the upstream then
+// has to wait, too. A message that holds a slot waits only for a larger one, and the
+// largest never waits, so waits cannot form a cycle.
 type intake struct {
 	sizes []intakeSize
 }
 
-// intakeSize is the places for messages of up to that many bytes.
+// intakeSize limits how many messages of up to this size are read at once.
 type intakeSize struct {
-	bytes  int
-	places chan struct{} // holds one for each message that has a place
+	bytes int
+	slots chan struct{} // one element for each slot in use
 }
 
-// smallMessage is what needs no place.
+// Messages of up to smallMessage bytes need no slot.
 const smallMessage = 64 << 10
 
 // newIntake returns an intake for messages of at most limit bytes.
 func newIntake(limit int) *intake {
 	in := &intake{}
-	for _, size := range []struct{ bytes, places int }{{1 << 20, 32}, {8 << 20, 4}, {limit, 1}} {
-		in.sizes = append(in.sizes, intakeSize{size.bytes, make(chan struct{}, size.places)})
+	for _, size := range []struct{ bytes, slots int }{{1 << 20, 32}, {8 << 20, 4}, {limit, 1}} {
+		in.sizes = append(in.sizes, intakeSize{size.bytes, make(chan struct{}, size.slots)})
 	}
 	return in
 }
@@ -39,12 +39,12 @@ func (in *intake) reserve(ctx context.Context) *reservation {
 	return &reservation{ctx: ctx, intake: in}
 }
 
-// reservation is what the message that is being read has of the intake. It is used
-// by one goroutine.
+// reservation holds the slots of the message being read. It is used by one
+// goroutine.
 type reservation struct {
 	ctx    context.Context
 	intake *intake
-	have   int // places of the first sizes in the table
+	held   int // slots held, counted from the smallest size
 }
 
 // grow waits until the message may have that many bytes; 0 releases what it has. It
@@ -60,12 +60,12 @@ func (r *reservation) grow(size int) error {
 		if i > 0 && size <= r.intake.sizes[i-1].bytes {
 			return nil
 		}
-		if i < r.have {
+		if i < r.held {
 			continue
 		}
 		select {
-		case s.places <- struct{}{}:
-			r.have++
+		case s.slots <- struct{}{}:
+			r.held++
 		case <-r.ctx.Done():
 			return context.Cause(r.ctx)
 		}
@@ -75,8 +75,8 @@ func (r *reservation) grow(size int) error {
 
 // release gives everything back: the message was handed on, or given up.
 func (r *reservation) release() {
-	for ; r.have > 0; r.have-- {
-		<-r.intake.sizes[r.have-1].places
+	for ; r.held > 0; r.held-- {
+		<-r.intake.sizes[r.held-1].slots
 	}
 }
 

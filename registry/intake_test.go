@@ -43,8 +43,8 @@ func TestIntake(t *testing.T) {
 		t.Errorf("%d MiB at a time", got>>20)
 	}
 	for i, s := range in.sizes {
-		if len(s.places) != 0 {
-			t.Errorf("%d places of size %d are never given back", len(s.places), i)
+		if len(s.slots) != 0 {
+			t.Errorf("%d slots of size %d are never released", len(s.slots), i)
 		}
 	}
 }

@@ -115,7 +115,7 @@ func (r *Registry) Settled(ctx context.Context, name string) *Upstream {
 // errors are those of Ready and of Session.Call. What was once sent is never
 // sent again.
 func (r *Registry) Call(ctx context.Context, name string, request Request) ([]byte, error) {
-	starting, cancel := r.startLimit(ctx, name)
+	starting, cancel := r.startLimit(ctx, name, request.Begun)
 	defer cancel()
 	for {
 		u, session, release, err := r.session(starting, name, request.Client)
@@ -164,12 +164,15 @@ var errStillStarting = errors.New("still starting")
 // startLimit bounds how long a call waits for an upstream to start, whatever it
 // waits for: a place among the starts, the start itself, or the end of the process
 // before it.
-func (r *Registry) startLimit(ctx context.Context, name string) (context.Context, context.CancelFunc) {
+func (r *Registry) startLimit(ctx context.Context, name string, begun time.Time) (context.Context, context.CancelFunc) {
 	s := r.supervisors[name]
 	if s == nil {
 		return context.WithCancel(ctx)
 	}
-	return context.WithTimeoutCause(ctx, s.config.StartupTimeout, errStillStarting)
+	if begun.IsZero() {
+		begun = time.Now()
+	}
+	return context.WithDeadlineCause(ctx, begun.Add(s.config.StartupTimeout), errStillStarting)
 }
 
 // explain says what is known of an upstream that is still starting.
@@ -207,7 +210,7 @@ func (r *Registry) Start(name string, request Request, done Done) (cancel func(c
 // that, if its last failure is more than a second old. An *Unavailable says why
 // there is no session.
 func (r *Registry) Ready(ctx context.Context, name string) (*Upstream, error) {
-	ctx, cancel := r.startLimit(ctx, name)
+	ctx, cancel := r.startLimit(ctx, name, time.Time{})
 	defer cancel()
 	u, err := r.ready(ctx, name)
 	return u, r.explain(name, err)

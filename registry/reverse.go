@@ -74,9 +74,9 @@ func (s *Session) ask(m jsonrpc.Message, of []byte, q *question, client Client) 
 	defer s.forget(m.ID, q)
 	for {
 		result, err := client.Request(q.ctx, m.Method, m.Params)
-		if errors.Is(err, ErrCallOver) { // then it was another's question
+		if errors.Is(err, ErrCallOver) { // the call ended first; look for another owner
 			var next Client
-			if next, err = s.addressee(of); err == nil && next != client {
+			if next, err = s.addressee(of); err == nil && next != client && s.mayOwn(q, next) {
 				client = next
 				s.hold(q, client)
 				continue
@@ -86,6 +86,16 @@ func (s *Session) ask(m jsonrpc.Message, of []byte, q *question, client Client) 
 		s.reply(m.ID, result, err)
 		return
 	}
+}
+
+// mayOwn reports whether a client had a call in flight when the upstream asked, and
+// still has it.
+func (s *Session) mayOwn(q *question, client Client) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(q.causes, func(c *call) bool {
+		return !c.over && c.request.Client.ID() == client.ID()
+	})
 }
 
 // question is what the upstream asks of a client.

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -115,10 +116,11 @@ func (r *Registry) resubscribe(s *Session, scope string, taken map[string]*subsc
 			case <-s.ctx.Done():
 				return nil
 			}
-			if !subscription.made.Load() { // any more
+			if !subscription.made.Load() { // unsubscribed meanwhile
 				return nil
 			}
-			if err := r.tell(s, "resources/subscribe", uriParams(uri)); err != nil && s.ctx.Err() == nil {
+			var lost *Lost
+			if err := r.tell(s, "resources/subscribe", uriParams(uri)); err != nil && !errors.Is(err, errOver) && !errors.As(err, &lost) && s.ctx.Err() == nil {
 				subscription.made.Store(false) // the next subscriber asks again
 			}
 			return nil

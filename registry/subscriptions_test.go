@@ -66,3 +66,38 @@ func TestSubscriptionsAreBounded(t *testing.T) {
 		}
 	})
 }
+
+// TestASubscriptionSurvivesTwoDeaths: the upstream dies again while it is subscribed
+// anew, and only the write notices. The session after that one is subscribed.
+func TestASubscriptionSurvivesTwoDeaths(t *testing.T) {
+	asked, dying := 0, false
+	f := &fake{}
+	f.script = func(_ *fakeLink, method, _ string, _ []byte) (bool, error) {
+		if method != "resources/subscribe" {
+			return false, nil
+		}
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		asked++
+		if dying {
+			return true, errOver
+		}
+		return false, nil
+	}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		c := newRecorder("one")
+		r.Attach(c)
+		if err := r.Subscribe(t.Context(), c, "a", "test://one", "test://one"); err != nil {
+			t.Fatal(err)
+		}
+		f.set(func(*fake) { dying = true })
+		f.die()
+		after(time.Second)
+		f.set(func(*fake) { asked, dying = 0, false })
+		f.die()
+		after(2 * time.Second)
+		if n := f.count(&asked); n != 1 {
+			t.Errorf("the third session was asked %d times, want once", n)
+		}
+	})
+}

@@ -551,6 +551,12 @@ func TestACallWaitsNoLongerThanAStart(t *testing.T) {
 			after(1500 * time.Millisecond)
 		}
 		calls.Wait()
+		// What a call waited before it came here counts, too.
+		begin := time.Now()
+		_, _ = r.Call(t.Context(), "u0", Request{Method: "tools/call", Begun: begin.Add(-4 * time.Second)})
+		if took := time.Since(begin); took > limit-4*time.Second {
+			t.Errorf("a call that came 4 s ago waited for another %s", took)
+		}
 		cancel()
 		running.Wait()
 	})
@@ -624,36 +630,59 @@ func TestAThinkingClientKeepsTheCallAlive(t *testing.T) {
 	}
 }
 
-// TestAQuestionThatWasAnothersKeepsThatCallAlive: when the one who was asked first has
-// no call any more, the time is that of the one who is asked then.
-func TestAQuestionThatWasAnothersKeepsThatCallAlive(t *testing.T) {
-	f := &fake{takes: time.Hour}
-	inTime(t, f, func(t *testing.T, r *Registry) {
-		first, second := overClient{newRecorder("one"), make(chan struct{})}, newRecorder("two")
-		second.hold = make(chan struct{})
-		var all sync.WaitGroup
-		all.Go(func() {
-			_, _ = r.Call(t.Context(), "a", Request{Method: "tools/call", Meta: []byte("{}"), Client: first})
-		})
-		synctest.Wait()
-		call := r.Catalog().Upstream("a").session.lastID
-		f.current.say(`{"jsonrpc":"2.0","id":"q","method":"roots/list"}`)
-		synctest.Wait()
-		begin := time.Now()
-		all.Go(func() {
-			_, err := r.Call(t.Context(), "a", Request{Method: "tools/call", Meta: []byte("{}"), Client: second})
-			if took := time.Since(begin); took != 4*time.Minute {
-				t.Errorf("the call of who was asked then ended after %s: %v", took, err)
+// TestAQuestionOfAnotherCall: the client that was asked has no call any more. The
+// question then goes to the client whose call was in flight when it came, whose limit
+// rests meanwhile, and never to a client that came later.
+func TestAQuestionOfAnotherCall(t *testing.T) {
+	for _, comesLater := range []bool{false, true} {
+		replies := make(chan string, 10)
+		f := silentFake(replies)
+		inTime(t, f, func(t *testing.T, r *Registry) {
+			thinking, over, last := newRecorder("thinking"), overClient{newRecorder("over"), make(chan struct{})}, newRecorder("last")
+			thinking.owner, thinking.hold = "a sender without a session", make(chan struct{})
+			ctx, cancel := context.WithCancel(t.Context())
+			var calls sync.WaitGroup
+			call := func(c Client) (id int64) {
+				calls.Go(func() {
+					_, _ = r.Call(ctx, "a", Request{Method: "tools/call", Meta: []byte("{}"), Client: c})
+				})
+				synctest.Wait()
+				return r.Catalog().Upstream("a").session.lastID
 			}
+			ask := func(id string) {
+				f.current.say(`{"jsonrpc":"2.0","id":"` + id + `","method":"roots/list"}`)
+				synctest.Wait()
+			}
+			if !comesLater {
+				call(thinking)
+				ask("q1") // it is thinking about this when the next question comes
+			}
+			id := call(over)
+			ask("q2")
+			if comesLater {
+				call(last)
+			}
+			f.current.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{}}`, id))
+			synctest.Wait()
+			close(over.over)
+			synctest.Wait()
+			if comesLater {
+				if got := <-replies; !strings.Contains(got, "the call is over") || len(last.asked) > 0 {
+					t.Errorf("the upstream got %s, the client that came later was asked %q", got, last.asked)
+				}
+			} else {
+				after(3 * time.Minute) // longer than an idle call may take
+				close(thinking.hold)
+				for range 2 {
+					if got := <-replies; !strings.Contains(got, `{"from":"thinking"}`) {
+						t.Errorf("the upstream got %s", got)
+					}
+				}
+			}
+			cancel()
+			calls.Wait()
 		})
-		synctest.Wait()
-		f.current.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{}}`, call))
-		synctest.Wait()
-		close(first.over)
-		after(3 * time.Minute) // it thinks
-		close(second.hold)
-		all.Wait()
-	})
+	}
 }
 
 // overClient says that its call is over when it is.

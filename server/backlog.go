@@ -6,18 +6,22 @@ import (
 	"sync"
 )
 
-// backlogBytes bounds the requests that wait for room in the quota. Some have to be
-// read: the answer that a call in flight waits for may come after them.
-const backlogBytes = 1 << 20
+// Limits of a backlog. mcpx reads past the requests in it because a response that a
+// pending call needs may follow them.
+const (
+	backlogBytes   = 1 << 20 // a single larger request may wait alone
+	backlogEntries = 10_000
+)
 
 // backlog holds requests that the quota has no room for, in the order in which they
 // came. Its methods may be called concurrently.
 type backlog struct {
-	mu      sync.Mutex
-	changed sync.Cond
-	queue   []parsed
-	bytes   int
-	closed  bool
+	mu       sync.Mutex
+	changed  sync.Cond
+	queue    []parsed
+	bytes    int
+	starting *parsed // the request that is being started: no longer queued, not yet known to the client
+	closed   bool
 }
 
 func newBacklog() *backlog {
@@ -30,7 +34,7 @@ func newBacklog() *backlog {
 func (b *backlog) add(p parsed) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for b.bytes > 0 && b.bytes+len(p.text) > backlogBytes && !b.closed {
+	for len(b.queue) > 0 && (b.bytes+len(p.text) > backlogBytes || len(b.queue) >= backlogEntries) && !b.closed {
 		b.changed.Wait()
 	}
 	b.queue = append(b.queue, p)
@@ -38,10 +42,11 @@ func (b *backlog) add(p parsed) {
 	b.changed.Broadcast()
 }
 
+// isEmpty reports whether every request that was added has started.
 func (b *backlog) isEmpty() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return len(b.queue) == 0
+	return len(b.queue) == 0 && b.starting == nil
 }
 
 // wait waits until there is a request; false if there will be none.
@@ -54,34 +59,51 @@ func (b *backlog) wait() bool {
 	return !b.closed
 }
 
-// first removes the first request; false if there is none.
-func (b *backlog) first() (parsed, bool) {
+// pop removes the first request; false if there is none. The request counts as
+// starting until started.
+func (b *backlog) pop() (parsed, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.queue) == 0 {
 		return parsed{}, false
 	}
-	return b.remove(0), true
+	p := b.queue[0]
+	b.queue[0] = parsed{}
+	b.queue = b.queue[1:]
+	b.bytes -= len(p.text)
+	b.starting = &p
+	b.changed.Broadcast()
+	return p, true
 }
 
-// cancel removes the request with that ID; false if it is not queued.
+// started notes that the request that was popped is known to the client, which can
+// cancel it from now on.
+func (b *backlog) started() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.starting = nil
+	b.changed.Broadcast()
+}
+
+// cancel removes the request with that ID; false if it is not queued. It waits while
+// the request is starting.
 func (b *backlog) cancel(id []byte) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if len(id) == 0 {
+		return false // a batch has no ID
+	}
+	for b.starting != nil && bytes.Equal(b.starting.message.ID, id) {
+		b.changed.Wait()
+	}
 	i := slices.IndexFunc(b.queue, func(p parsed) bool { return bytes.Equal(p.message.ID, id) })
 	if i < 0 {
 		return false
 	}
-	b.remove(i)
-	return true
-}
-
-func (b *backlog) remove(i int) parsed {
-	p := b.queue[i]
+	b.bytes -= len(b.queue[i].text)
 	b.queue = slices.Delete(b.queue, i, i+1)
-	b.bytes -= len(p.text)
 	b.changed.Broadcast()
-	return p
+	return true
 }
 
 // close ends every wait.

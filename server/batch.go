@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
@@ -112,16 +113,42 @@ func (s *Server) acceptBatch(ctx context.Context, c *Client, batch []byte) (answ
 			parts = append(parts, part)
 		}
 	}
-	return func() []byte {
-		answers := make([][]byte, len(parts))
-		var wg sync.WaitGroup
-		for i, part := range parts {
-			wg.Go(func() { answers[i] = part() })
-		}
-		wg.Wait()
-		return joined(answers)
-	}
+	return func() []byte { return joined(c.runBatch(parts)) }
 }
+
+// runBatch answers the requests of a batch. The batch has entered the client's quota
+// once, so that one request at a time can always run. Further ones run at the same
+// time as far as the quota has room for them.
+func (c *Client) runBatch(parts []func() []byte) [][]byte {
+	answers := make([][]byte, len(parts))
+	var next atomic.Int64
+	work := func() {
+		for i := int(next.Add(1)) - 1; i < len(parts); i = int(next.Add(1)) - 1 {
+			answers[i] = parts[i]()
+		}
+	}
+	var workers sync.WaitGroup
+	for n := 1; n < len(parts); n++ {
+		switch {
+		case c.quota.enter():
+			workers.Go(func() {
+				defer c.quota.leave()
+				work()
+			})
+		case c.quota == nil && n < sessionlessBatch:
+			workers.Go(work)
+		default:
+			n = len(parts)
+		}
+	}
+	work()
+	workers.Wait()
+	return answers
+}
+
+// sessionlessBatch is how many requests of a batch run at the same time for a client
+// without a session, which has no quota.
+const sessionlessBatch = 16
 
 func count(array []byte) (n int) {
 	for range rawjson.Elements(array) {

@@ -28,6 +28,7 @@ type conversation struct {
 	id    string
 	owner string // whom things are kept for between calls
 	lazy  bool   // it sees inspect and exec, which never change
+	quota *quota // bounds its calls; nil for a client without a session
 
 	initialized chan struct{} // closed when the client can be asked and told things
 	ended       chan struct{} // closed when its front ends

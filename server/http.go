@@ -40,7 +40,7 @@ type HTTP struct {
 
 	build     sync.Once
 	handler   http.Handler
-	answering tasks.Group                   // answers of the older transport
+	answering tasks.Group                   // goroutines that answer legacy SSE clients
 	views     map[string]map[string]*Server // of each schema, by how tools are shown
 	times     times                         // what clients get for their part; zero: the usual
 	sessions  *sessions
@@ -268,7 +268,7 @@ type call struct {
 	client *Client
 	body   parsed
 	done   func()
-	quota  *quota // of its session, whose end ends it; nil if it has none
+	quota  *quota // the session's; nil for a call without a session
 }
 
 // send sends a message on the call's own stream. Where that has ended, the call is

@@ -4,6 +4,8 @@ import (
 	"context"
 	"io"
 	"net/http"
+
+	"mcpx/internal/rawjson"
 )
 
 // sse opens a session of the older transport: its one stream says where to post.
@@ -36,18 +38,30 @@ func (h *HTTP) message(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	message := parse(body)
+	if message.err == nil && message.message.Method == "notifications/cancelled" {
+		n.cancelWaiting(rawjson.Get(message.message.Params, "requestId"))
+	}
+	leave := done
 	if message.wantsAnswer() {
-		if err := n.room(r.Context(), len(body)); err != nil {
+		isCancelled, err := n.room(r.Context(), message)
+		switch {
+		case n.ctx.Err() != nil:
+			done()
+			refuse(w, http.StatusNotFound, none)
+			return
+		case isCancelled:
+			done()
+			h.accepted(w)
+			return
+		case err != nil:
 			done()
 			tooMany(w)
 			return
 		}
-	}
-	leave := func() {
-		if message.wantsAnswer() {
+		leave = func() {
 			n.quota.leave()
+			done()
 		}
-		done()
 	}
 	if !n.begin() { // it has ended meanwhile, and its stream with it
 		leave()
@@ -55,10 +69,8 @@ func (h *HTTP) message(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer, _ := n.server.accept(n.ctx, n.client, message, nil)
-	h.times.mayWrite(w) // the wait may have been long
-	w.WriteHeader(http.StatusAccepted)
-	_, _ = io.WriteString(w, "Accepted")
-	h.answering.Go(func() {
+	h.accepted(w)
+	answering := func() {
 		defer leave()
 		defer n.finish()
 		if answer == nil {
@@ -67,16 +79,51 @@ func (h *HTTP) message(w http.ResponseWriter, r *http.Request) {
 		if message := answer(); message != nil {
 			n.reply(message)
 		}
-	})
+	}
+	if !h.answering.Go(answering) { // mcpx stops: the call is cancelled already
+		answering()
+	}
+}
+
+// accepted says that a message was taken. The wait for that may have been long.
+func (h *HTTP) accepted(w http.ResponseWriter) {
+	h.times.mayWrite(w)
+	w.WriteHeader(http.StatusAccepted)
+	_, _ = io.WriteString(w, "Accepted")
 }
 
 // room waits until another call of the session may begin. Meanwhile the client's
 // POST is not answered, so a client that does not read its stream is slowed down.
-// The wait ends with the POST or with the session, which ends when the client reads
-// nothing for long.
-func (n *session) room(ctx context.Context, size int) error {
+// The wait ends with the POST, with the session, which ends when the client reads
+// nothing for long, or when the client cancels the call.
+func (n *session) room(ctx context.Context, message parsed) (isCancelled bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(n.ctx, cancel)()
-	return n.quota.wait(ctx, size)
+	id := string(message.message.ID)
+	n.mu.Lock()
+	if n.waiting == nil {
+		n.waiting = map[string]context.CancelFunc{}
+	}
+	if id != "" {
+		n.waiting[id] = func() {
+			isCancelled = true
+			cancel()
+		}
+	}
+	n.mu.Unlock()
+	err = n.quota.wait(ctx, len(message.text))
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.waiting, id)
+	return isCancelled && err != nil, err
+}
+
+// cancelWaiting cancels a call that waits for room.
+func (n *session) cancelWaiting(id []byte) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if cancel := n.waiting[string(id)]; cancel != nil {
+		cancel()
+	}
 }

@@ -21,7 +21,10 @@ func (s *Server) instructions() string {
 	case s.lazy:
 		return s.lazyInstructions
 	case s.bare:
-		return s.registry.Catalog().Upstreams[0].Instructions
+		for _, only := range s.registry.Catalog().Upstreams {
+			return only.Instructions
+		}
+		return ""
 	}
 	return s.flatInstructions()
 }

@@ -69,6 +69,9 @@ func TestFlatInstructions(t *testing.T) {
 	if n := utf8.RuneCountInString(got); n > instructionsLimit || utf8.RuneCountInString(lines[1]) < instructionsLimit/4 {
 		t.Errorf("%d characters", n)
 	}
+	if none := flat(t, map[string]any{"prefix": false}); none.instructions() != "" {
+		t.Errorf("without servers: %q", none.instructions())
+	}
 	single := flat(t, map[string]any{"prefix": false}, upstream(t, "a", "-instructions", long))
 	if _, err := single.registry.Ready(t.Context(), "a"); err != nil {
 		t.Fatal(err)

@@ -154,7 +154,7 @@ func (s *Server) listen(ctx context.Context, c *Client, m jsonrpc.Message) ([]by
 	}
 	granted = append(rawjson.AppendMember(granted, "resourceSubscriptions", rawjson.Get(filter, "resourceSubscriptions")), '}')
 	s.registry.Listen(l)
-	defer s.detach(context.WithoutCancel(ctx), l)
+	defer s.detachLater(l)
 	for uri := range rawjson.Elements(rawjson.Get(filter, "resourceSubscriptions")) {
 		params := rawjson.With([]byte("{}"), "uri", uri)
 		if _, err := s.executor.Relay(ctx, executor.Relay{Client: l, Method: "resources/subscribe", Params: params}); err != nil {

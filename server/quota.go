@@ -17,22 +17,25 @@ type quota struct {
 	calls   int
 	waiting int           // bytes of answers that wait to be written
 	queued  int           // calls that wait for room
-	bytes   int           // of those calls
+	bytes   int           // size of the queued calls
 	freed   chan struct{} // closed when there may be room; nil if nobody waits for that
 }
 
-// What may wait for room.
+// Limits on calls that wait for room.
 const (
 	maxQueued      = 1000
-	maxQueuedBytes = 1 << 20 // or one call
+	maxQueuedBytes = 1 << 20 // a single larger call may wait alone
 )
 
 var errNoRoom = errors.New("too many calls wait already")
 
 func newQuota(most, unread int) *quota { return &quota{most: most, unread: unread} }
 
-// enter begins a call; false if there is no room for it.
+// enter begins a call; false if there is no room for it, or q is nil.
 func (q *quota) enter() bool {
+	if q == nil {
+		return false
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.enterLocked()
@@ -51,6 +54,9 @@ func (q *quota) enterLocked() bool {
 func (q *quota) wait(ctx context.Context, size int) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	if q.queued >= maxQueued || q.queued > 0 && q.bytes+size > maxQueuedBytes {
 		return errNoRoom
 	}
@@ -71,7 +77,7 @@ func (q *quota) wait(ctx context.Context, size int) error {
 		case <-ctx.Done():
 		}
 		q.mu.Lock()
-		if ctx.Err() != nil {
+		if ctx.Err() != nil { // first: what ends the context may also make room
 			return context.Cause(ctx)
 		}
 	}

@@ -29,17 +29,20 @@ type rounds struct {
 // not look for it in others.
 var asking = map[string]bool{"tools/call": true, "prompts/get": true, "resources/read": true}
 
-// What is parked.
+// Limits on parked calls.
 const (
 	parkTime       = 10 * time.Minute // how long a client may think
 	maxParked      = 1000             // calls in all
 	maxOwnerParked = 100              // calls of one owner
+	maxParkedBytes = 64 << 20         // requests in all; a parked call holds its request
+	maxOwnerBytes  = 16 << 20         // requests of one owner
 )
 
 // round is one call that may take several rounds.
 type round struct {
 	owner  string // who may come back to it
 	method string
+	size   int // bytes of its request
 	asks   chan ask
 	result chan outcome
 	over   chan struct{} // closed when the result is there
@@ -112,7 +115,7 @@ func streamOf(c *Client, m jsonrpc.Message) *roundStream {
 // the client then hears of it by the request with which it came back.
 func newRound(ctx context.Context, c *Client, m jsonrpc.Message, call func(ctx context.Context) ([]byte, error)) *round {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	p := &round{owner: c.owner, method: strings.Clone(m.Method), asks: make(chan ask), result: make(chan outcome, 1), over: make(chan struct{}), cancel: cancel}
+	p := &round{owner: c.owner, method: strings.Clone(m.Method), size: len(m.Params), asks: make(chan ask), result: make(chan outcome, 1), over: make(chan struct{}), cancel: cancel}
 	p.stream.Store(streamOf(c, m))
 	c.send = func(message []byte) error { return p.stream.Load().send(message) }
 	c.token = func() []byte { return p.stream.Load().token }
@@ -167,13 +170,15 @@ func (r *rounds) park(p *round, a ask) []byte {
 func (r *rounds) add(state string, p *round) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	own := 0
+	own, ownBytes, bytes := 0, p.size, p.size
 	for _, other := range r.parked {
+		bytes += other.size
 		if other.owner == p.owner {
 			own++
+			ownBytes += other.size
 		}
 	}
-	if len(r.parked) >= maxParked || own >= maxOwnerParked {
+	if len(r.parked) >= maxParked || own >= maxOwnerParked || bytes > maxParkedBytes || ownBytes > maxOwnerBytes {
 		return false
 	}
 	r.parked[state] = p

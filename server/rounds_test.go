@@ -99,9 +99,11 @@ func TestARoundHasItsOwnStream(t *testing.T) {
 func TestParkedCallsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &rounds{parked: map[string]*round{}}
+		size := 0
 		park := func(owner string) (state []byte) {
 			c := newClient(owner, true, func([]byte) error { return nil })
-			result, err := r.run(t.Context(), c, jsonrpc.Message{Method: "tools/call", Params: []byte("{}")}, func(ctx context.Context) ([]byte, error) {
+			params := append([]byte("{}"), bytes.Repeat([]byte(" "), size)...)
+			result, err := r.run(t.Context(), c, jsonrpc.Message{Method: "tools/call", Params: params}, func(ctx context.Context) ([]byte, error) {
 				return c.ask(ctx, "roots/list", nil)
 			})
 			if err != nil && !strings.Contains(err.Error(), "did not answer") {
@@ -139,6 +141,14 @@ func TestParkedCallsAreBounded(t *testing.T) {
 		if len(r.parked) > 0 {
 			t.Errorf("%d calls are parked for ever", len(r.parked))
 		}
+		size = maxOwnerBytes - 100
+		for i, owner := range []string{"a", "a", "b", "c", "d", "e"} {
+			if parked := park(owner) != nil; parked != (i != 1 && i < 5) {
+				t.Errorf("large call %d: parked is %v", i, parked)
+			}
+		}
+		time.Sleep(parkTime)
+		synctest.Wait()
 	})
 }
 

@@ -23,12 +23,15 @@ func (h *HTTP) newHandler() http.Handler {
 		h.times = usualTimes
 	}
 	h.Unread = cmp.Or(h.Unread, usualUnread)
+	h.sessions = newSessions(h.Sessions, h.Idle)
+	h.sessions.calls, h.sessions.unread = h.Calls, h.Unread
 	h.views = map[string]map[string]*Server{}
 	for name, s := range h.Servers {
 		h.views[name] = map[string]*Server{asConfigured: s, string(config.Lazy): s.exposing(config.Lazy), string(config.Flat): s.exposing(config.Flat)}
+		for _, view := range h.views[name] {
+			view.later = h.sessions.later
+		}
 	}
-	h.sessions = newSessions(h.Sessions, h.Idle)
-	h.sessions.calls, h.sessions.unread = h.Calls, h.Unread
 	h.ended = make(chan struct{})
 	h.calls, h.cancel = context.WithCancelCause(context.Background())
 	mux := http.NewServeMux()

@@ -39,6 +39,7 @@ type Server struct {
 	two      []byte // the answer to tools/list in lazy mode
 
 	lazyInstructions string
+	later            func(task func(ctx context.Context)) // runs a task that the front ends when it stops; nil: at once
 }
 
 // Options are what a Server needs besides its profile and executor.
@@ -205,7 +206,7 @@ func (s *Server) safely(ctx context.Context, run method, c *Client, m jsonrpc.Me
 }
 
 func (s *Server) panicked(method string, p any) {
-	s.log.Error().Str("method", method).Str("panic", fmt.Sprint(p)).Bytes("stack", debug.Stack()).Msg("a request failed in a way it never should")
+	s.log.Error().Str("method", method).Str("panic", fmt.Sprint(p)).Bytes("stack", debug.Stack()).Msg("panic in request handler")
 }
 
 func internalError(method string) error { return fmt.Errorf("internal error in %s", method) }

@@ -19,10 +19,10 @@ import (
 type sessions struct {
 	most   int
 	idle   time.Duration
-	calls  int // of each in flight
-	unread int // bytes of answers
+	calls  int // limit per session: calls in flight
+	unread int // limit per session: bytes of unread answers
 	tasks  tasks.Group
-	ctx    context.Context // of what is told upstreams of clients that are gone
+	ctx    context.Context // context for detaching closed sessions
 	cancel context.CancelFunc
 
 	mu      sync.Mutex
@@ -48,6 +48,8 @@ type session struct {
 	older    bool    // the standing stream carries the answers too
 	calls    int     // whose answers will come on it
 	leaving  bool    // it ends with the last of them
+
+	waiting map[string]context.CancelFunc // calls of the legacy transport that wait for room, by request ID
 }
 
 var (
@@ -65,7 +67,8 @@ func (s *sessions) open(server *Server, r *http.Request) (*session, error) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	n := &session{id: rand.Text(), server: server, credential: credential(r), ctx: ctx, cancel: cancel, used: time.Now()}
 	n.quota = newQuota(s.calls, s.unread)
-	n.client = server.NewClient("http-"+rand.Text()[:8], n.tell)              // logs show it; the session's id lets one in
+	n.client = server.NewClient("http-"+rand.Text()[:8], n.tell) // logs show it; the session's id lets one in
+	n.client.quota = n.quota
 	context.AfterFunc(ctx, func() { n.client.cancelAll(context.Cause(ctx)) }) // what was begun does not see the end
 	if err := s.add(n); err != nil {
 		cancel(nil)
@@ -137,6 +140,7 @@ func (n *session) carryAnswers() {
 	defer n.mu.Unlock()
 	n.older = true
 	n.quota = newQuota(n.quota.most, 0)
+	n.client.quota = n.quota
 }
 
 // end ends a session: its calls are cancelled, its streams closed, and what was
@@ -158,7 +162,12 @@ func (s *sessions) forget(n *session) {
 	n.client.gone()
 	n.listen(nil)
 	n.server.executor.Forget(n.client.id)
-	s.tasks.Go(func() { n.server.detach(s.ctx, n.client) })
+	s.later(func(ctx context.Context) { n.server.detach(ctx, n.client) })
+}
+
+// later runs a task that close ends.
+func (s *sessions) later(task func(ctx context.Context)) {
+	s.tasks.Go(func() { task(s.ctx) })
 }
 
 // close waits for what still runs for sessions that have ended.
@@ -172,6 +181,15 @@ func (s *Server) detach(ctx context.Context, c registry.Client) {
 	ctx, cancel := context.WithTimeout(ctx, detachTime)
 	defer cancel()
 	s.registry.Detach(ctx, c)
+}
+
+// detachLater is detach for those who must not wait for upstreams.
+func (s *Server) detachLater(c registry.Client) {
+	if s.later == nil {
+		s.detach(context.Background(), c)
+		return
+	}
+	s.later(func(ctx context.Context) { s.detach(ctx, c) })
 }
 
 // detachTime bounds what upstreams are told of a client that is gone.

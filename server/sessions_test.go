@@ -3,13 +3,17 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"mcpx/internal/rawjson"
 )
 
 // streamBytes is what a client may leave unread in these tests.
@@ -236,6 +240,12 @@ func TestQuota(t *testing.T) {
 			}
 		}
 		ctx, cancel := context.WithCancel(t.Context())
+		roomy, over := newQuota(2, 100), context.Canceled
+		cancelled, stop := context.WithCancelCause(t.Context())
+		stop(over)
+		if err := roomy.wait(cancelled, 0); !errors.Is(err, over) || roomy.calls != 0 {
+			t.Errorf("a call begins though its context has ended: %v", err)
+		}
 		go func() { ended <- q.wait(ctx, 0) }()
 		synctest.Wait()
 		cancel()
@@ -243,4 +253,55 @@ func TestQuota(t *testing.T) {
 			t.Errorf("%v, and the quota has %d and %d waiting, %d calls", err, q.queued, q.bytes, q.calls)
 		}
 	})
+}
+
+// TestBacklog: requests come out in their order; one that is queued can be
+// cancelled, a batch, which has no ID, cannot.
+func TestBacklog(t *testing.T) {
+	b := newBacklog()
+	for i := range 5 {
+		b.add(parse([]byte(request("ping", fmt.Sprintf(`{"n":%d}`, i)))))
+	}
+	b.queue[2].message.ID, b.queue[3].message.ID = []byte("7"), nil
+	if b.cancel(nil) || b.cancel([]byte("8")) || !b.cancel([]byte("7")) || b.cancel([]byte("7")) {
+		t.Error("the wrong request is cancelled")
+	}
+	var order []string
+	for !b.isEmpty() {
+		p, ok := b.pop()
+		if !ok || b.isEmpty() {
+			t.Fatal("a request that starts counts as started")
+		}
+		order = append(order, string(rawjson.Get(p.message.Params, "n")))
+		b.started()
+	}
+	if got := strings.Join(order, " "); got != "0 1 3 4" || b.bytes != 0 {
+		t.Errorf("the order is %s, %d bytes are left", got, b.bytes)
+	}
+}
+
+// TestABatchKeepsToTheQuota: the requests of a batch run at the same time as far as
+// the client's quota allows, and at least one does.
+func TestABatchKeepsToTheQuota(t *testing.T) {
+	for most, want := range map[int]int{1: 1, 3: 3, 100: 20} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newClient("one", true, nil)
+			c.quota = newQuota(most, 0)
+			c.quota.enter() // the batch itself
+			running, peak := atomic.Int32{}, int32(0)
+			var parts []func() []byte
+			for range 20 {
+				parts = append(parts, func() []byte {
+					now := running.Add(1)
+					<-time.After(time.Second)
+					peak = max(peak, now)
+					running.Add(-1)
+					return []byte("{}")
+				})
+			}
+			if n := len(c.runBatch(parts)); n != 20 || peak != int32(want) || c.quota.calls != 1 {
+				t.Errorf("quota %d: %d answers, %d at the same time, %d calls are left", most, n, peak, c.quota.calls)
+			}
+		})
+	}
 }

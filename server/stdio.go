@@ -57,6 +57,7 @@ func (f *Stdio) Run(ctx context.Context) error {
 	defer cancel(nil)
 	c := &stdioRun{Stdio: f, ctx: calls, out: out, running: newRunning(), quota: newQuota(f.Calls, 0), backlog: newBacklog()}
 	c.client = f.Server.NewClient("stdio", out.Send)
+	c.client.quota = c.quota
 	if f.Timeout == 0 {
 		c.onReply = c.reply
 	}
@@ -203,10 +204,9 @@ func (c *stdioRun) read() error {
 	}
 }
 
-// notified takes a notification, an answer of the client, or what is neither.
+// notified handles notifications, responses and invalid messages.
 func (c *stdioRun) notified(p parsed) {
-	if p.err == nil && p.message.Method == "notifications/cancelled" && c.backlog.cancel(rawjson.Get(p.message.Params, "requestId")) {
-		c.running.done()
+	if c.unqueue(p) {
 		return
 	}
 	if answer, _ := c.Server.accept(c.ctx, c.client, p, nil); answer != nil {
@@ -214,20 +214,30 @@ func (c *stdioRun) notified(p parsed) {
 	}
 }
 
+// unqueue cancels a request of the backlog; false if p does not cancel one.
+func (c *stdioRun) unqueue(p parsed) bool {
+	if p.err != nil || p.message.Method != "notifications/cancelled" || !c.backlog.cancel(rawjson.Get(p.message.Params, "requestId")) {
+		return false
+	}
+	c.running.done()
+	return true
+}
+
 // dispatch begins the requests of the backlog as there is room for them.
 func (c *stdioRun) dispatch() {
 	for c.backlog.wait() {
 		err := c.quota.wait(c.ctx, 0)
-		p, ok := c.backlog.first()
+		p, ok := c.backlog.pop()
 		switch {
-		case err == nil && ok:
-			c.begin(p)
-		case err == nil: // it was cancelled meanwhile
+		case !ok && err == nil: // it was cancelled meanwhile
 			c.quota.leave()
+		case ok && err == nil:
+			c.begin(p)
 		case ok:
 			c.send(jsonrpc.AppendError(nil, p.message.ID, wireError(err)))
 			c.running.done()
 		}
+		c.backlog.started()
 	}
 }
 
@@ -257,9 +267,12 @@ func (c *stdioRun) finish() {
 	c.running.done()
 }
 
-// late takes what comes when no more requests begin: calls in flight may wait for
-// an answer of the client, or be cancelled by it.
+// late handles messages that arrive during shutdown: responses and cancellations
+// only.
 func (c *stdioRun) late(p parsed) {
+	if c.unqueue(p) {
+		return
+	}
 	if p.err == nil && !p.message.IsRequest() {
 		c.Server.Accept(context.Background(), c.client, p.message)
 	}

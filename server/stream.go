@@ -19,7 +19,7 @@ type stream struct {
 	signal chan struct{} // capacity 1: there is something new
 
 	mu     sync.Mutex
-	room   sync.Cond // there may be some again
+	room   sync.Cond // signaled when bytes shrinks or the stream closes
 	queue  [][]byte
 	bytes  int // of what is queued, and of what is being written
 	ended  bool
@@ -67,12 +67,12 @@ func (s *stream) send(message []byte) error {
 	}
 	s.queue = append(s.queue, message)
 	s.bytes += len(message)
-	s.stir()
+	s.flushLocked()
 	return nil
 }
 
-// stir has what is queued written.
-func (s *stream) stir() {
+// flushLocked starts or wakes the writer.
+func (s *stream) flushLocked() {
 	if s.start != nil {
 		go s.start()
 		s.start = nil
@@ -152,13 +152,13 @@ func (s *stream) respond(w http.ResponseWriter, r *http.Request, answer func() [
 		s.serve(s.times.events(w), r)
 	}
 	if len(s.queue) > 0 { // the call was begun before
-		s.stir()
+		s.flushLocked()
 	}
 	s.mu.Unlock()
 	alive := time.AfterFunc(s.times.alive, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.stir()
+		s.flushLocked()
 	})
 	last := answer()
 	alive.Stop()

@@ -27,6 +27,7 @@ type Reader struct {
 	err        error  // of the last read
 	over       bool   // it is inside a line that is too long
 	partial    bool   // the last line had no end
+	reserved   bool   // Reserve was called for the line that is being read
 }
 
 // readSize is how much is read at a time, unless a line is longer.
@@ -84,6 +85,10 @@ func (r *Reader) line() ([]byte, error) {
 // take returns what is there up to end, and goes on at next.
 func (r *Reader) take(end, next int) ([]byte, error) {
 	line := r.buffer[r.start:end]
+	if r.reserved {
+		r.reserved = false
+		_ = r.Reserve(0)
+	}
 	if len(line) > r.limit {
 		r.start, r.seen = next, next
 		return nil, ErrTooLong
@@ -92,9 +97,6 @@ func (r *Reader) take(end, next int) ([]byte, error) {
 		line = append(make([]byte, 0, len(line)+room), line...)
 		r.start, r.seen = next, next
 		return line, nil
-	}
-	if r.Reserve != nil {
-		_ = r.Reserve(0)
 	}
 	// A line that needed a larger buffer takes it along. What came with it is
 	// copied once, not with every line that it has.
@@ -123,6 +125,7 @@ func (r *Reader) fill() {
 			size = max(size, r.long)
 		}
 		if r.Reserve != nil {
+			r.reserved = true
 			if r.err = r.Reserve(size); r.err != nil {
 				return
 			}

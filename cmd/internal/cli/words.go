@@ -44,11 +44,11 @@ func (t *terminal) ordered(model *kong.Application, args []string) ([]string, er
 	if file != "" {
 		line.insert(file)
 	}
-	return line.words(), nil
+	return line.join(), nil
 }
 
 // adHoc orders the words of a command about a server that is in no config.
-func (t *terminal) adHoc(line *words, file string, isAboutServer bool) ([]string, error) {
+func (t *terminal) adHoc(line *argumentLine, file string, isAboutServer bool) ([]string, error) {
 	switch {
 	case line.node.Name == "serve" || !line.startsServers():
 		return nil, usageError{withHint(errors.New("this command needs a config file, not a url or a command"), `mcpx add NAME URL, or mcpx add NAME -- COMMAND, puts a server into your config`)}
@@ -66,11 +66,11 @@ func (t *terminal) adHoc(line *words, file string, isAboutServer bool) ([]string
 	}
 	line.insert(t.adhoc.File)
 	line.after = nil
-	return line.words(), nil
+	return line.join(), nil
 }
 
-// words is a command line as far as its order matters.
-type words struct {
+// argumentLine splits the arguments into command, flags and positional arguments.
+type argumentLine struct {
 	node      *kong.Node
 	before    []string // up to the command's name
 	rest      []string
@@ -80,8 +80,8 @@ type words struct {
 }
 
 // readWords finds the command and its positional arguments.
-func readWords(model *kong.Application, args []string) *words {
-	w := &words{node: model.Node}
+func readWords(model *kong.Application, args []string) *argumentLine {
+	w := &argumentLine{node: model.Node}
 	if i := slices.Index(args, "--"); i >= 0 {
 		args, w.after = args[:i], append([]string{}, args[i+1:]...)
 	}
@@ -105,8 +105,8 @@ func readWords(model *kong.Application, args []string) *words {
 	return w
 }
 
-// words is the command line.
-func (w *words) words() []string {
+// join puts the arguments together again.
+func (w *argumentLine) join() []string {
 	all := slices.Concat(w.before, w.rest)
 	if w.after != nil {
 		all = append(append(all, "--"), w.after...)
@@ -115,7 +115,7 @@ func (w *words) words() []string {
 }
 
 // place is where the first positional argument is, or would be.
-func (w *words) place() int {
+func (w *argumentLine) place() int {
 	if i := slices.Index(w.isFree, true); i >= 0 {
 		return i
 	}
@@ -123,7 +123,7 @@ func (w *words) place() int {
 }
 
 // first is the first positional argument, "" if there is none.
-func (w *words) first() string {
+func (w *argumentLine) first() string {
 	if i := w.place(); i < len(w.rest) {
 		return w.rest[i]
 	}
@@ -131,7 +131,7 @@ func (w *words) first() string {
 }
 
 // take removes the first positional argument.
-func (w *words) take() string {
+func (w *argumentLine) take() string {
 	i := w.place()
 	word := w.rest[i]
 	w.rest, w.isFree = slices.Delete(slices.Clone(w.rest), i, i+1), slices.Delete(w.isFree, i, i+1)
@@ -139,26 +139,17 @@ func (w *words) take() string {
 }
 
 // insert puts a positional argument before the others.
-func (w *words) insert(word string) {
+func (w *argumentLine) insert(word string) {
 	i := w.place()
 	w.rest, w.isFree = slices.Insert(slices.Clone(w.rest), i, word), slices.Insert(w.isFree, i, true)
 }
 
 // takeConfig removes the config that the command line names, as its first argument
 // or with --config; "" if it names none.
-func (w *words) takeConfig() (string, error) {
-	named := ""
-	for i := 0; i < len(w.rest); i++ {
-		value, isFlag := strings.CutPrefix(w.rest[i], "--config=")
-		count := 1
-		if w.rest[i] == "--config" && i+1 < len(w.rest) {
-			value, isFlag, count = w.rest[i+1], true, 2
-		}
-		if isFlag {
-			named = value
-			w.rest, w.isFree = slices.Delete(slices.Clone(w.rest), i, i+count), slices.Delete(w.isFree, i, i+count)
-			i--
-		}
+func (w *argumentLine) takeConfig() (string, error) {
+	named, err := w.takeFlag()
+	if err != nil {
+		return "", err
 	}
 	if !isConfig(w.first()) {
 		return named, nil
@@ -169,8 +160,37 @@ func (w *words) takeConfig() (string, error) {
 	return w.take(), nil
 }
 
+// takeFlag removes --config and returns its value, "" if it is not there. The flag
+// may also come before the command.
+func (w *argumentLine) takeFlag() (value string, err error) {
+	isFree := slices.Repeat([]bool{false}, len(w.before))
+	for _, part := range []struct {
+		words  *[]string
+		isFree *[]bool
+	}{{&w.before, &isFree}, {&w.rest, &w.isFree}} {
+		for i := 0; i < len(*part.words); {
+			word, count := (*part.words)[i], 1
+			given, isFlag := strings.CutPrefix(word, "--config=")
+			if word == "--config" {
+				if i+1 == len(*part.words) {
+					return "", usageError{withHint(errors.New("--config needs a value"), "example: --config mcpx.json")}
+				}
+				given, isFlag, count = (*part.words)[i+1], true, 2
+			}
+			if !isFlag {
+				i++
+				continue
+			}
+			value = given
+			*part.words = slices.Delete(slices.Clone(*part.words), i, i+count)
+			*part.isFree = slices.Delete(*part.isFree, i, i+count)
+		}
+	}
+	return value, nil
+}
+
 // startsServers reports whether the command connects to servers.
-func (w *words) startsServers() bool {
+func (w *argumentLine) startsServers() bool {
 	return slices.Contains([]string{"inspect", "exec", "prompts", "resources", "check", "tokens"}, w.node.Name) && w.node.Parent.Type == kong.ApplicationNode
 }
 
