@@ -73,11 +73,20 @@ func checkEdited(path string, old, changed []byte) error {
 	if _, err := Parse(path, old, anyValue); err != nil {
 		return err
 	}
-	var texts []string
-	for _, p := range problems.Problems {
-		texts = append(texts, strings.TrimPrefix(p.Path+": "+p.Text, ": "))
+	return &ChangeError{problems.Problems}
+}
+
+// ChangeError reports that a change would make the config invalid.
+type ChangeError struct{ Problems []Problem }
+
+// Error returns the problems, one a line, without their places: nobody has seen the
+// text.
+func (e *ChangeError) Error() string {
+	texts := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		texts[i] = strings.TrimPrefix(p.Path+": "+p.Text, ": ")
 	}
-	return errors.New(strings.Join(texts, "\n"))
+	return strings.Join(texts, "\n")
 }
 
 // Editor changes the servers in the text of a config file. An empty schema name means

@@ -18,24 +18,32 @@ type style struct {
 }
 
 func (d *Document) style() style {
-	s := style{newline: "\n", unit: "  ", space: " "}
+	s := style{newline: "\n", space: " "}
 	first := bytes.IndexByte(d.src, '\n')
 	if first > 0 && d.src[first-1] == '\r' {
 		s.newline = "\r\n"
 	}
 	s.lines = bytes.ContainsRune(bytes.TrimSpace(d.src), '\n')
-	root, ok := newContainer(&d.root)
-	if !ok || len(root.items) == 0 {
-		return s
-	}
-	at := root.items[0]
-	if indent := d.lineIndent(at.start); d.startsLine(at.start) && indent != "" {
-		s.unit = indent
-	}
-	if root.isObject && len(at.value.BeforeExtra) == 0 {
+	s.unit = d.unit()
+	if root, ok := d.root.Value.(*hujson.Object); ok && len(root.Members) > 0 && len(root.Members[0].Value.BeforeExtra) == 0 {
 		s.space = ""
 	}
 	return s
+}
+
+// unit returns one level of indentation: that of the first item on a line of its own.
+func (d *Document) unit() string {
+	for v := range d.root.All() {
+		c, ok := newContainer(v)
+		if !ok || len(c.items) == 0 || !d.startsLine(c.items[0].start) {
+			continue
+		}
+		inner, outer := d.lineIndent(c.items[0].start), d.lineIndent(c.start)
+		if unit, deeper := strings.CutPrefix(inner, outer); deeper && unit != "" {
+			return unit
+		}
+	}
+	return "  "
 }
 
 // neighborLevels returns over how many levels a new value is spread: as many as its

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -180,8 +181,8 @@ func (p *position) flags() []*kong.Flag {
 // next is everything that may come next. Nothing means a file.
 func (p *position) next(word string) (found []suggestion) {
 	switch {
-	case p.flag != nil && p.flag.Name == "schema" && len(p.args) > 0:
-		return inConfig(p.args[0], func(c *config.Profile) []suggestion { return []suggestion{{text: c.Name}} })
+	case p.flag != nil && p.flag.Name == "schema":
+		return inConfig(p.config(), func(c *config.Profile) []suggestion { return []suggestion{{text: c.Name}} })
 	case p.flag != nil:
 		return values(p.flag.Value)
 	}
@@ -202,15 +203,27 @@ func (p *position) next(word string) (found []suggestion) {
 		return found
 	}
 	arg := p.node.Positional[len(p.args)]
-	if arg.Name != "server" {
+	switch {
+	case arg.Name == "config-or-server", arg.Name == "server" && p.node.Positional[0].Name == "config-or-server":
+		return append(found, inConfig(p.config(), allServers)...)
+	case arg.Name != "server":
 		return append(found, values(arg)...)
 	}
-	return append(inConfig(p.args[0], servers), suggestion{executor.Builtin, "the built-in tools"})
+	return append(inConfig(p.config(), servers), suggestion{executor.Builtin, "the built-in tools"})
+}
+
+// config returns the config file that the command line names, or the one that is found.
+func (p *position) config() string {
+	if len(p.args) > 0 && namesConfig(p.args[0]) {
+		return p.args[0]
+	}
+	file, _ := config.Find(os.LookupEnv)
+	return file
 }
 
 // values are those that a flag or an argument may have, if they are few.
 func values(v *kong.Value) (found []suggestion) {
-	if v.Name == "from" {
+	if v.Name == "from" || v.Name == "client" {
 		for _, name := range clients.Names() {
 			found = append(found, suggestion{text: name})
 		}
@@ -227,6 +240,14 @@ func values(v *kong.Value) (found []suggestion) {
 // servers are those of a schema.
 func servers(p *config.Profile) (found []suggestion) {
 	for _, u := range p.Upstreams {
+		found = append(found, suggestion{u.Name, u.Description})
+	}
+	return found
+}
+
+// allServers returns the servers of a schema, including those that are switched off.
+func allServers(p *config.Profile) (found []suggestion) {
+	for _, u := range p.All() {
 		found = append(found, suggestion{u.Name, u.Description})
 	}
 	return found
