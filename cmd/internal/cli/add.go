@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -87,6 +88,9 @@ func (c *addCmd) failed(err error, file string) error {
 	var schema *config.UnknownSchemaError
 	if errors.As(err, &schema) && c.Schema == "" {
 		return usageError{withHint(fmt.Errorf("%s has no schema %q", file, schema.Name), "choose one with --schema: %s", strings.Join(schema.Known, ", "))}
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return usageError{withHint(fmt.Errorf("%s cannot be created: its folder does not exist", file), "check the path, or make the folder first")}
 	}
 	return editError(err, file)
 }
