@@ -62,6 +62,9 @@ func (p *Profile) Disabled() []string {
 	return names
 }
 
+// All returns the upstreams in file order, including those that are switched off.
+func (p *Profile) All() []Upstream { return p.all }
+
 func (p *Profile) describe() string {
 	if p.Enabled {
 		return p.Name
@@ -109,6 +112,9 @@ type Upstream struct {
 	written  *Upstream // itself as the file has it, before expansion; for Show
 	redactor *redactor // nil: there is nothing to hide
 }
+
+// Disabled reports whether the file switches the upstream off.
+func (u *Upstream) Disabled() bool { return u.disabled }
 
 // Transport is how an upstream is reached.
 type Transport string

@@ -14,8 +14,8 @@ func Find(lookup Lookup) (string, error) {
 		return file, nil
 	}
 	places := []string{"mcpx.json"}
-	if folder := userFolder(lookup); folder != "" {
-		places = append(places, filepath.Join(folder, "mcpx", "config.json"))
+	if file := UserFile(lookup); file != "" {
+		places = append(places, file)
 	}
 	for _, file := range places {
 		if info, err := os.Stat(file); err == nil && !info.IsDir() {
@@ -23,6 +23,15 @@ func Find(lookup Lookup) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("no config file: $MCPX_CONFIG is not set, and there is no %s", strings.Join(places, " and no "))
+}
+
+// UserFile returns the path of the user's own config, which need not exist; empty if
+// the user has no home folder.
+func UserFile(lookup Lookup) string {
+	if folder := userFolder(lookup); folder != "" {
+		return filepath.Join(folder, "mcpx", "config.json")
+	}
+	return ""
 }
 
 func userFolder(lookup Lookup) string {

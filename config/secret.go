@@ -1,6 +1,8 @@
 package config
 
 import (
+	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -44,6 +46,36 @@ func secrets(u *Upstream, values []variable) []string {
 	}
 	slices.Sort(found)
 	return slices.Compact(found)
+}
+
+// LiteralSecrets returns where the file has what looks like a secret of the upstream
+// in plain text rather than as a reference, such as env.API_KEY or args[1].
+func (u *Upstream) LiteralSecrets() (places []string) {
+	if u.written != nil {
+		u = u.written
+	}
+	for _, dict := range []struct {
+		key    string
+		values map[string]string
+	}{{"env", u.Env}, {"headers", u.Headers}} {
+		for _, name := range slices.Sorted(maps.Keys(dict.values)) {
+			value := dict.values[name]
+			_, credentials, _ := strings.Cut(value, " ") // Bearer …
+			likely := secretName(name) || looksLikeToken(value) || looksLikeToken(credentials)
+			if likely && !trivial(value) && strings.Contains(mask(value), Hidden) {
+				places = append(places, dict.key+"."+name)
+			}
+		}
+	}
+	for i, shown := range new(hider).args(u.Args) {
+		if shown != u.Args[i] {
+			places = append(places, fmt.Sprintf("args[%d]", i))
+		}
+	}
+	if new(hider).url(u.URL) != u.URL {
+		places = append(places, "url")
+	}
+	return places
 }
 
 // withLines returns a value and what programs print of one that has several

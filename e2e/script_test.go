@@ -22,17 +22,15 @@ import (
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	configs := scriptConfigs(t)
-	server, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := mcptest.Upstream(t)
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"),
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", filepath.Dir(binary)+string(os.PathListSeparator)+env.Getenv("PATH"))
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
 			env.Setenv("HOME", env.WorkDir)
-			env.Setenv("SERVER", server) // with MCPTEST_SERVER=1 it is a server
+			env.Setenv("SERVER", server["command"].(string)) // a real server, with --env MCPTEST_SERVER=1 and this mark
+			env.Setenv("SERVER_MARK", "MCPTEST_MARK="+server["env"].(map[string]string)["MCPTEST_MARK"])
 			for name, servers := range configs {
 				config, err := json.MarshalIndent(map[string]any{"mcpServers": servers}, "", "  ")
 				if err != nil {

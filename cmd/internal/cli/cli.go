@@ -31,7 +31,13 @@ type cli struct {
 	Tokens     tokensCmd     `cmd:"" help:"Show what the tools cost a client's context, without mcpx and with it."`
 	Prompts    promptsCmd    `cmd:"" help:"List the prompts of a server, or get one."`
 	Resources  resourcesCmd  `cmd:"" help:"List the resources of a server, or read one."`
+	List       listCmd       `cmd:"" help:"List the servers of the config."`
+	Add        addCmd        `cmd:"" help:"Add a server to the config."`
+	Remove     removeCmd     `cmd:"" help:"Remove a server from the config."`
+	Enable     enableCmd     `cmd:"" help:"Switch a server of the config on."`
+	Disable    disableCmd    `cmd:"" help:"Switch a server of the config off."`
 	Import     importCmd     `cmd:"" help:"Create a config from your MCP clients' configs."`
+	Install    installCmd    `cmd:"" help:"Add mcpx to the config of an MCP client."`
 	Config     configCmd     `cmd:"" help:"Check, show or describe the config file."`
 	Completion completionCmd `cmd:"" help:"Print a completion script for a shell."`
 	Complete   completeCmd   `cmd:"" name:"__complete" hidden:"" passthrough:"" help:"Answer the script of completion."`

@@ -206,30 +206,31 @@ func (p *position) next(word string) (found []suggestion) {
 		return found
 	}
 	arg := p.node.Positional[len(args)]
-	if arg.Name != "server" {
+	switch {
+	case arg.Name == "config-or-server", arg.Name == "server" && p.node.Positional[0].Name == "config-or-server":
+		return append(found, inConfig(file, allServers)...)
+	case arg.Name != "server":
 		return append(found, values(arg)...)
 	}
 	return append(inConfig(file, servers), suggestion{executor.Builtin, "the built-in tools"})
 }
 
-// config returns the config of the command line and the positional arguments with
-// it as the first. In a command about a server it is the one that is found if none
-// is named.
+// config returns the config of the command line, or the one that is found, and the
+// positional arguments with the config in its place.
 func (p *position) config() (file string, args []string) {
-	isAboutServer := len(p.node.Positional) > 1 && p.node.Positional[1].Name == "server"
-	if len(p.args) > 0 && (isConfig(p.args[0]) || !isAboutServer) {
+	if len(p.args) > 0 && isConfig(p.args[0]) {
 		return p.args[0], p.args
 	}
-	file, err := config.Find(os.LookupEnv)
-	if err != nil || !isAboutServer {
-		return "", p.args
+	file, _ = config.Find(os.LookupEnv)
+	if len(p.node.Positional) > 1 && p.node.Positional[1].Name == "server" && p.node.Positional[0].Name == "config" {
+		return file, append([]string{file}, p.args...)
 	}
-	return file, append([]string{file}, p.args...)
+	return file, p.args
 }
 
 // values are those that a flag or an argument may have, if they are few.
 func values(v *kong.Value) (found []suggestion) {
-	if v.Name == "from" {
+	if v.Name == "from" || v.Name == "client" {
 		for _, name := range clients.Names() {
 			found = append(found, suggestion{text: name})
 		}
@@ -252,6 +253,14 @@ func values(v *kong.Value) (found []suggestion) {
 // servers are those of a schema.
 func servers(p *config.Profile) (found []suggestion) {
 	for _, u := range p.Upstreams {
+		found = append(found, suggestion{u.Name, u.Description})
+	}
+	return found
+}
+
+// allServers returns the servers of a schema, including those that are switched off.
+func allServers(p *config.Profile) (found []suggestion) {
+	for _, u := range p.All() {
 		found = append(found, suggestion{u.Name, u.Description})
 	}
 	return found

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	example "mcpx/examples"
@@ -151,7 +150,7 @@ func programName() string {
 		return "mcpx"
 	}
 	name := strings.TrimSuffix(filepath.Base(self), ".exe")
-	if underGoRun(self) {
+	if temporary(self) {
 		if _, err := os.Stat(filepath.Join("cmd", name)); err == nil {
 			return "go run ./cmd/" + name
 		}
@@ -161,17 +160,4 @@ func programName() string {
 		return name
 	}
 	return quoteShell(os.Args[0])
-}
-
-// underGoRun reports whether go run started the program. Its executable is then
-// in a temporary folder or in the build cache, and has no path worth typing.
-func underGoRun(self string) bool {
-	folders := regexp.MustCompile(`[/\\](go-build[0-9]+[/\\]b[0-9]+[/\\]exe|[0-9a-f]{64}-d)$`)
-	return folders.MatchString(filepath.Dir(self))
-}
-
-func sameFile(a, b string) bool {
-	x, errX := os.Stat(a)
-	y, errY := os.Stat(b)
-	return errX == nil && errY == nil && os.SameFile(x, y)
 }

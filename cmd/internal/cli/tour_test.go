@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-func TestUnderGoRun(t *testing.T) {
+func TestTemporary(t *testing.T) {
 	hash := strings.Repeat("0123456789abcdef", 4)
 	for path, want := range map[string]bool{
 		"/tmp/go-build4026602037/b001/exe/mcpx":          true,
@@ -20,7 +20,7 @@ func TestUnderGoRun(t *testing.T) {
 		"/home/me/go-build4026602037/b001/exe/bin/mcpx":  false,
 		"/root/.cache/go-build/01/" + hash + "-d/x/mcpx": false,
 	} {
-		if got := underGoRun(filepath.FromSlash(path)); got != want {
+		if got := temporary(filepath.FromSlash(path)); got != want {
 			t.Errorf("%s: %v", path, got)
 		}
 	}

@@ -23,6 +23,44 @@ type Collection struct {
 	Notes  []string // what could not be kept as it was
 
 	servers []server
+	known   int // how many of the servers were there before
+}
+
+// Know tells the collection of a server that there is already. It is not added again.
+func (c *Collection) Know(name string, raw []byte) {
+	c.servers = slices.Insert(c.servers, c.known, server{name, raw})
+	c.known++
+}
+
+// Each calls use for every server that was added, in order.
+func (c *Collection) Each(use func(name string, raw []byte) error) error {
+	for _, s := range c.servers[c.known:] {
+		if err := use(s.name, s.raw); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Take adds the servers that the user has in a client's own config. It returns the
+// names, in that file, of those that mcpx can use. mcpx itself, which may have another
+// name as the command own, is none of them.
+func (c *Collection) Take(p Place, text []byte, own string) (taken []string, err error) {
+	f, err := openClientFile(p, text)
+	if err != nil {
+		return nil, err
+	}
+	inputs := map[string]string{}
+	if found, err := read(p.Path, text, ""); err == nil {
+		inputs = found.inputs
+	}
+	for _, name := range f.names() {
+		raw := f.server(name)
+		if !isMcpx(raw) && member(raw, "command") != own && c.add(p, entry{name: name, raw: raw}, inputs) {
+			taken = append(taken, name)
+		}
+	}
+	return taken, nil
 }
 
 // File is a config file that was found.
@@ -124,8 +162,8 @@ func (c *Collection) file(p Place, data []byte, readFile func(path string) ([]by
 	return names, nil
 }
 
-// add takes one server.
-func (c *Collection) add(p Place, e entry, inputs map[string]string) {
+// add takes one server, and reports whether it is among the servers now.
+func (c *Collection) add(p Place, e entry, inputs map[string]string) bool {
 	note := func(format string, args ...any) {
 		text := fmt.Sprintf("%s, %q: %s", p.Title, e.name, fmt.Sprintf(format, args...))
 		if !slices.Contains(c.Notes, text) {
@@ -134,7 +172,7 @@ func (c *Collection) add(p Place, e entry, inputs map[string]string) {
 	}
 	if isMcpx(e.raw) {
 		note("this is mcpx itself; left out")
-		return
+		return false
 	}
 	var changes []string
 	convert := conversion{system: c.System, project: e.project, inputs: inputs, note: func(format string, args ...any) {
@@ -143,7 +181,7 @@ func (c *Collection) add(p Place, e entry, inputs map[string]string) {
 	raw := convert.server(e.raw)
 	if problem := check(raw); problem != "" {
 		note("left out: %s", problem) // what was changed does not matter then
-		return
+		return false
 	}
 	for _, text := range changes {
 		note("%s", text)
@@ -158,12 +196,13 @@ func (c *Collection) add(p Place, e entry, inputs map[string]string) {
 	}
 	free, known := c.place(name, p.Client, raw)
 	if known {
-		return
+		return true
 	}
 	if free != name {
 		note("another server has this name; called %q here", free)
 	}
 	c.servers = append(c.servers, server{free, raw})
+	return true
 }
 
 // place finds the name for a server: its own, or one that tells it from another

@@ -287,6 +287,12 @@ func (c *conversion) home() {
 	}
 }
 
+// NamesFiles reports whether the command line of a server, a JSON object, names files
+// in the folder.
+func (s System) NamesFiles(folder string, server []byte) bool {
+	return (&conversion{system: s, project: folder, out: server[:len(server)-1]}).namesFiles()
+}
+
 // namesFiles reports whether the command line names files of the project.
 func (c *conversion) namesFiles() bool {
 	command, _ := rawjson.String(c.get("command"))

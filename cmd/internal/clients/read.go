@@ -85,7 +85,7 @@ func standardize(path string, data []byte) ([]byte, error) {
 	if err := config.CheckDepth(data); err != nil {
 		return nil, fmt.Errorf("not valid JSON: %w", err)
 	}
-	raw, err := hujson.Standardize(data)
+	raw, err := hujson.Standardize(bytes.Clone(data)) // it blanks out comments in place
 	if err == nil {
 		return raw, nil
 	}

@@ -1,0 +1,266 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"mcpx/config"
+	"mcpx/internal/rawjson"
+)
+
+// addCmd adds a server to the config.
+type addCmd struct {
+	First       string   `arg:"" name:"name" help:"Name of the new server. A config file may precede it."`
+	Second      *string  `arg:"" optional:"" name:"url-or-command" help:"URL of a remote server; or, after --, a command."`
+	Rest        []string `arg:"" optional:"" name:"args" help:"Arguments of the command."`
+	Env         []string `sep:"none" placeholder:"K=V" help:"Variable for the command's environment. May be given several times."`
+	Cwd         string   `placeholder:"DIR" help:"Folder to start the command in."`
+	Header      []string `sep:"none" placeholder:"K: V" help:"HTTP header for the URL. May be given several times."`
+	Type        string   `enum:"http,sse," default:"" placeholder:"HOW" help:"http or sse; without it, http is tried first."`
+	Description string   `placeholder:"TEXT" help:"One line about the server, for the agent."`
+	configFlag
+	Schema  string `env:"MCPX_SCHEMA" placeholder:"NAME" help:"The schema to add it to (default). A new one is created if the file has schemas."`
+	Force   bool   `help:"Replace a server of the same name."`
+	NoCheck bool   `help:"Do not connect to the server."`
+}
+
+// Help is shown below the flags.
+func (addCmd) Help() string {
+	return `Comments and formatting of the file stay as they are. If there is no config, ~/.config/mcpx/config.json is created. mcpx then
+connects to the server once and prints what "mcpx check" would say. If that fails, the server stays in the config.
+
+Examples:
+  mcpx add time -- uvx mcp-server-time
+  mcpx add github --env 'GITHUB_TOKEN=${GITHUB_TOKEN}' -- npx -y @modelcontextprotocol/server-github
+  mcpx add docs https://docs.example.com/mcp --header 'Authorization: Bearer ${DOCS_TOKEN}'
+  mcpx add mcpx.json notes --description 'My notes' -- ./notes-server --dir ~/notes
+
+In single quotes, ${TOKEN} is stored as it is and read from the environment when mcpx starts.`
+}
+
+// Run implements the command.
+func (c *addCmd) Run(t *terminal, k *kong.Context) error {
+	file, name, server, err := c.read(k.Args)
+	if err != nil {
+		return err
+	}
+	if file == "" {
+		if file, err = config.Find(os.LookupEnv); err != nil {
+			if file, err = newUserConfig(); err != nil {
+				return err
+			}
+		}
+	}
+	result, err := config.Edit(file, config.EditOptions{Create: true}, func(e *config.Editor) error {
+		return c.add(e, name, server)
+	})
+	if err != nil {
+		return c.failed(err, file)
+	}
+	if result.Created {
+		fmt.Fprintf(t.stderr, "created %s\n", file)
+	}
+	if !result.Changed {
+		fmt.Fprintf(t.stderr, "%s is already in %s\n", name, file)
+	} else {
+		fmt.Fprintf(t.stderr, "added %s to %s\n", name, file)
+	}
+	if folder, ok := rawjson.String(rawjson.Get(server, "cwd")); ok && c.Cwd == "" {
+		fmt.Fprintf(t.stderr, "note: it is started in %s, since its command line names files there\n", folder)
+	}
+	added := edited{path: file, schema: c.Schema, name: name}
+	if err := warnOfSecrets(t, added); err != nil || c.NoCheck {
+		return err
+	}
+	return connectOnce(t, added)
+}
+
+// failed explains why the server was not added.
+func (c *addCmd) failed(err error, file string) error {
+	var schema *config.UnknownSchemaError
+	if errors.As(err, &schema) && c.Schema == "" {
+		return usageError{withHint(fmt.Errorf("%s has no schema %q", file, schema.Name), "choose one with --schema: %s", strings.Join(schema.Known, ", "))}
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return usageError{withHint(fmt.Errorf("%s cannot be created: its folder does not exist", file), "check the path, or make the folder first")}
+	}
+	return editError(err, file)
+}
+
+// add adds or replaces the server.
+func (c *addCmd) add(e *config.Editor, name string, server []byte) error {
+	if c.Schema != "" {
+		if err := e.AddSchema(c.Schema); err != nil {
+			return err
+		}
+	}
+	err := e.Add(c.Schema, name, server)
+	var exists *config.ExistsError
+	if errors.As(err, &exists) && c.Force {
+		return e.Replace(c.Schema, name, server)
+	}
+	return err
+}
+
+// read returns the config file, the name and the server that the command line names.
+func (c *addCmd) read(args []string) (file, name string, server []byte, err error) {
+	words := []string{c.First}
+	if c.Second != nil {
+		words = append(words, *c.Second)
+	}
+	words = append(words, c.Rest...)
+	var command []string
+	needed := 2
+	if at := slices.Index(args, "--"); at >= 0 {
+		split := max(0, len(words)-(len(args)-at-1))
+		words, command, needed = words[:split], words[split:], 1
+	}
+	file, words, err = splitConfig(c.Config, words, needed)
+	if err != nil {
+		return "", "", nil, err
+	}
+	if len(words) < 1 {
+		return "", "", nil, usageError{withHint(errors.New("the name of the server is missing"), "mcpx add NAME -- COMMAND")}
+	}
+	name = words[0]
+	if len(command) > 0 && len(words) == 1 {
+		server, err = c.local(command)
+	} else {
+		server, err = c.remote(words, command)
+	}
+	return file, name, server, err
+}
+
+// remote returns a server that is reached by URL.
+func (c *addCmd) remote(words, command []string) ([]byte, error) {
+	name := words[0]
+	switch {
+	case len(command) > 0:
+		return nil, usageError{withHint(fmt.Errorf("unexpected argument %s", words[1]), "name one server and its command: mcpx add %s -- %s", name, quoteShell(command[0]))}
+	case len(words) == 1:
+		return nil, usageError{withHint(fmt.Errorf("%s needs a command or a URL", name), "mcpx add %s -- COMMAND, or mcpx add %[1]s https://…", quoteShell(name))}
+	case !strings.Contains(words[1], "://") && !strings.Contains(words[1], "${"):
+		return nil, usageError{withHint(fmt.Errorf("%s is not a URL", words[1]), "write -- before a command: mcpx add %s -- %s", quoteShell(name), quoteWords(words[1:]))}
+	case len(words) > 2:
+		return nil, usageError{fmt.Errorf("unexpected argument %s", words[2])}
+	case len(c.Env) > 0 || c.Cwd != "":
+		return nil, usageError{withHint(errors.New("--env and --cwd are for commands"), "a URL takes --header")}
+	}
+	headers := []byte("{")
+	for _, header := range c.Header {
+		key, value, ok := strings.Cut(header, ":")
+		if !ok || strings.TrimSpace(key) == "" {
+			return nil, usageError{withHint(errors.New("--header needs a name and a value"), "--header 'NAME: VALUE'")}
+		}
+		headers = withMember(headers, strings.TrimSpace(key), strings.TrimSpace(value))
+	}
+	b := []byte("{")
+	if c.Type != "" {
+		b = withMember(b, "type", c.Type)
+	}
+	b = withMember(b, "url", words[1])
+	if len(headers) > 1 {
+		b = rawjson.AppendMember(b, "headers", append(headers, '}'))
+	}
+	return c.described(b), nil
+}
+
+// local returns a server that is started by a command.
+func (c *addCmd) local(command []string) ([]byte, error) {
+	if len(c.Header) > 0 || c.Type != "" {
+		return nil, usageError{withHint(errors.New("--header and --type are for URLs"), "a command takes --env and --cwd")}
+	}
+	env := []byte("{")
+	for _, pair := range c.Env {
+		key, value, ok := strings.Cut(pair, "=")
+		if !ok || key == "" {
+			return nil, usageError{withHint(errors.New("--env needs a name and a value"), "--env NAME=VALUE, or --env 'NAME=${NAME}' to read it from the environment")}
+		}
+		env = withMember(env, key, value)
+	}
+	b := withMember([]byte("{"), "command", command[0])
+	if len(command) > 1 {
+		args := []byte("[")
+		for i, arg := range command[1:] {
+			if i > 0 {
+				args = append(args, ',')
+			}
+			args = rawjson.AppendString(args, arg)
+		}
+		b = rawjson.AppendMember(b, "args", append(args, ']'))
+	}
+	if len(env) > 1 {
+		b = rawjson.AppendMember(b, "env", append(env, '}'))
+	}
+	if folder := c.folder(append(slices.Clone(b), '}')); folder != "" {
+		b = withMember(b, "cwd", folder)
+	}
+	return c.described(b), nil
+}
+
+// folder returns the folder to start the command in: the one that is named, or this one
+// if the command line names files in it.
+func (c *addCmd) folder(server []byte) string {
+	system := thisSystem()
+	folder := c.Cwd
+	switch {
+	case folder == "" && !system.NamesFiles(system.Dir, server):
+		return ""
+	case folder == "" || strings.HasPrefix(folder, "~") || strings.Contains(folder, "${"):
+		return cmp.Or(folder, system.Dir)
+	}
+	if absolute, err := filepath.Abs(folder); err == nil {
+		return absolute
+	}
+	return folder
+}
+
+// described ends the object of a server with its description.
+func (c *addCmd) described(b []byte) []byte {
+	if c.Description != "" {
+		b = withMember(b, "description", c.Description)
+	}
+	return append(b, '}')
+}
+
+// withMember sets a member of an object whose end is not written yet.
+func withMember(object []byte, key, value string) []byte {
+	object = rawjson.With(append(object, '}'), key, rawjson.AppendString(nil, value))
+	return object[:len(object)-1]
+}
+
+func quoteWords(words []string) string {
+	quoted := make([]string, len(words))
+	for i, word := range words {
+		quoted[i] = quoteShell(word)
+	}
+	return strings.Join(quoted, " ")
+}
+
+// warnOfSecrets says how to keep secrets out of the file.
+func warnOfSecrets(t *terminal, added edited) error {
+	file, err := t.load(added.path)
+	if err != nil {
+		return nil // the connection reports it
+	}
+	for i := range file.Profiles {
+		p := &file.Profiles[i]
+		for _, u := range p.All() {
+			if u.Name != added.name || p.Name != cmp.Or(added.schema, "default") {
+				continue
+			}
+			if places := u.LiteralSecrets(); len(places) > 0 {
+				_, err = fmt.Fprintf(t.stderr, "hint: the file now has what looks like a secret (%s); to keep it out, write a reference in single quotes: '${NAME}'\n", strings.Join(places, ", "))
+			}
+		}
+	}
+	return err
+}

@@ -1,0 +1,250 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"mcpx/config"
+	"mcpx/internal/app"
+	"mcpx/internal/editfile"
+	"mcpx/internal/nearest"
+)
+
+// configFlag names the config file of a command.
+type configFlag struct {
+	Config string `placeholder:"FILE" help:"Config file. Without it: the first argument if that is a file, $$MCPX_CONFIG, ./mcpx.json, then $$XDG_CONFIG_HOME/mcpx/config.json."`
+}
+
+// removeCmd removes a server from the config.
+type removeCmd struct{ serverEdit }
+
+// Help is shown below the flags.
+func (removeCmd) Help() string {
+	return `Comments and formatting of the file stay as they are. A comment on the last line of the server goes with it.
+
+Examples:
+  mcpx remove time                     from the config that is found without naming one
+  mcpx remove mcpx.json time           from this one
+  mcpx remove time --schema work       from another schema of it`
+}
+
+// Run implements the command.
+func (c *removeCmd) Run(t *terminal) error {
+	_, err := c.edit(t, "removed %s from %s", (*config.Editor).Remove)
+	return err
+}
+
+// enableCmd switches a server of the config on.
+type enableCmd struct {
+	serverEdit
+	NoCheck bool `help:"Do not connect to the server."`
+}
+
+// Help is shown below the flags.
+func (enableCmd) Help() string {
+	return `mcpx connects to the server once and prints what "mcpx check" would say. If that fails, the server stays enabled.
+
+Examples:
+  mcpx enable time
+  mcpx enable mcpx.json time --no-check`
+}
+
+// Run implements the command.
+func (c *enableCmd) Run(t *terminal) error {
+	done, err := c.edit(t, "enabled %s in %s", (*config.Editor).Enable)
+	if err != nil || !done.changed || c.NoCheck {
+		return err
+	}
+	return connectOnce(t, done)
+}
+
+// disableCmd switches a server of the config off.
+type disableCmd struct{ serverEdit }
+
+// Help is shown below the flags.
+func (disableCmd) Help() string {
+	return `The server stays in the file, with "disabled": true. A running mcpx is not affected until it is started again.
+
+Examples:
+  mcpx disable time
+  mcpx disable mcpx.json time --schema work`
+}
+
+// Run implements the command.
+func (c *disableCmd) Run(t *terminal) error {
+	_, err := c.edit(t, "disabled %s in %s", (*config.Editor).Disable)
+	return err
+}
+
+// serverEdit is what the commands that change one server of a config have in common.
+type serverEdit struct {
+	First  string  `arg:"" name:"config-or-server" help:"Name of the server; or a config file, and then the name."`
+	Second *string `arg:"" optional:"" name:"server" help:"Name of the server, after a config file."`
+	configFlag
+	Schema string `env:"MCPX_SCHEMA" placeholder:"NAME" help:"The schema of the server (default)."`
+}
+
+// edited is a server that a command has changed.
+type edited struct {
+	path, schema, name string
+	changed            bool
+}
+
+// edit changes the server and says so. done has places for its name and for the file.
+func (c *serverEdit) edit(t *terminal, done string, change func(e *config.Editor, schema, name string) error) (edited, error) {
+	words := []string{c.First}
+	if c.Second != nil {
+		words = append(words, *c.Second)
+	}
+	file, rest, err := splitConfig(c.Config, words, 1)
+	if err != nil {
+		return edited{}, err
+	}
+	if len(rest) > 1 {
+		return edited{}, usageError{withHint(fmt.Errorf("unexpected argument %s", rest[1]), "%s is not a config file; name one server at a time", rest[0])}
+	}
+	path, err := configToEdit(file)
+	if err != nil {
+		return edited{}, err
+	}
+	e := edited{path: path, schema: c.Schema, name: rest[0]}
+	result, err := config.Edit(path, config.EditOptions{}, func(editor *config.Editor) error {
+		return change(editor, e.schema, e.name)
+	})
+	if err != nil {
+		return e, editError(err, path)
+	}
+	if e.changed = result.Changed; !e.changed {
+		state, _, _ := strings.Cut(done, " ")
+		done = "%s is already " + state + " in %s"
+	}
+	_, err = fmt.Fprintf(t.stderr, done+"\n", e.name, path)
+	return e, err
+}
+
+// configToEdit returns the config that is named, or the one that is found.
+func configToEdit(named string) (string, error) {
+	if named != "" {
+		return named, nil
+	}
+	path, err := config.Find(os.LookupEnv)
+	if err != nil {
+		return "", usageError{err}
+	}
+	return path, nil
+}
+
+// editError says what to do about a config that could not be changed.
+func editError(err error, path string) error {
+	var (
+		problems *config.Error
+		change   *config.ChangeError
+		exists   *config.ExistsError
+		server   *config.UnknownServerError
+		schema   *config.UnknownSchemaError
+	)
+	switch {
+	case errors.As(err, &problems):
+		return usageError{withHint(err, "fix the file first; nothing was changed")}
+	case errors.As(err, &change):
+		return usageError{err}
+	case errors.As(err, &exists):
+		return withHint(fmt.Errorf("%w in %s", err, path), "--force replaces it")
+	case errors.As(err, &server):
+		return unknownServer(server, path)
+	case errors.As(err, &schema):
+		return usageError{unknownSchema(schema, path)}
+	case errors.Is(err, fs.ErrNotExist):
+		return usageError{withHint(fmt.Errorf("%s does not exist", path), "mcpx add NAME -- COMMAND creates a config")}
+	}
+	return writeError(err)
+}
+
+// writeError says what to do about a file that could not be written.
+func writeError(err error) error {
+	switch {
+	case errors.Is(err, editfile.ErrChanged):
+		return withHint(err, "nothing was changed; run the command again")
+	case errors.Is(err, fs.ErrPermission):
+		return withHint(err, "nothing was changed; check the permissions of the file and its folder")
+	}
+	return err
+}
+
+// unknownServer names the servers that may be meant.
+func unknownServer(err *config.UnknownServerError, path string) error {
+	text := fmt.Errorf("%w in %s", err, path)
+	near := nearest.Word(err.Name, err.Known)
+	switch {
+	case len(err.Elsewhere) > 0:
+		return withHint(text, "schema %s has it: --schema %s", err.Elsewhere[0], quoteShell(err.Elsewhere[0]))
+	case near != "":
+		return withHint(text, "did you mean %s?", near)
+	case len(err.Known) > 0:
+		return withHint(text, "servers: %s", strings.Join(err.Known, ", "))
+	}
+	return withHint(text, "schema %s has no servers", err.Schema)
+}
+
+// unknownSchema names the schemas that there are.
+func unknownSchema(err *config.UnknownSchemaError, path string) error {
+	text := fmt.Errorf("%w in %s", err, path)
+	if err.Only {
+		return withHint(text, `the file lists its servers directly, so its only schema is "default"; put them below "schemas" to have several`)
+	}
+	return withHint(text, "schemas: %s", strings.Join(err.Known, ", "))
+}
+
+// connectOnce connects to one server of the config and prints what check would say. A
+// server that fails is only a warning.
+func connectOnce(t *terminal, e edited) error {
+	file, err := t.load(e.path)
+	if err != nil {
+		return err
+	}
+	file.Logging.Level = "error"
+	schema := e.schema
+	if schema == "" {
+		schema = "default"
+	}
+	p, err := file.Profile(schema)
+	if err != nil {
+		fmt.Fprintf(t.stderr, "warning: %s was not started: schema %s is not enabled\n", e.name, schema)
+		return nil
+	}
+	p.Upstreams = slices.DeleteFunc(p.Upstreams, func(u config.Upstream) bool { return u.Name != e.name })
+	line := newStatus(t.stderr)
+	group, err := app.NewGroup(file, schema, line)
+	if err != nil {
+		return err
+	}
+	defer context.AfterFunc(t.ctx, t.release)()
+	return group.With(t.ctx, func(ctx context.Context) error {
+		stop := line.show(func() string { return startingOf(group) })
+		report := new(checkCmd).report(ctx, group)
+		stop()
+		if ctx.Err() != nil {
+			return errInterrupted
+		}
+		err := report.print(t, false)
+		if err == nil && report.Failed > 0 {
+			_, err = fmt.Fprintf(t.stderr, "warning: %s is in the config, but does not work yet\n", e.name)
+		}
+		return err
+	})
+}
+
+// newUserConfig returns the path of the user's own config and makes its folder.
+func newUserConfig() (string, error) {
+	path := config.UserFile(os.LookupEnv)
+	if path == "" {
+		return "", usageError{withHint(errors.New("there is no config, and no home folder to create one in"), "name a file: --config mcpx.json")}
+	}
+	return path, os.MkdirAll(filepath.Dir(path), 0o700)
+}

@@ -1,0 +1,309 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"mcpx/cmd/internal/clients"
+	"mcpx/config"
+	"mcpx/internal/editfile"
+	"mcpx/internal/nearest"
+	"mcpx/internal/plain"
+)
+
+// installCmd adds mcpx to the config of an MCP client.
+type installCmd struct {
+	Client string `arg:"" help:"claude-desktop, claude-code, cursor, vscode, windsurf or codex."`
+	Config string `placeholder:"FILE" help:"Config file that the client gets. Without it: $$MCPX_CONFIG, ./mcpx.json, then $$XDG_CONFIG_HOME/mcpx/config.json."`
+	Schema string `placeholder:"NAME" help:"The schema that the client gets (default)."`
+	Name   string `default:"mcpx" placeholder:"NAME" help:"What the client calls mcpx (${default})."`
+	Move   bool   `xor:"change" help:"Also move the client's other servers into the config of mcpx."`
+	Remove bool   `xor:"change" help:"Take mcpx out of the client's config again."`
+	DryRun bool   `help:"Only show the change."`
+}
+
+// Help is shown below the flags.
+func (installCmd) Help() string {
+	return `The client's own config gets an entry that starts mcpx with your config; both are named by their full paths. The old file is kept
+beside it as FILE.bak. Comments and all other settings stay as they are. To install twice changes nothing.
+
+Examples:
+  mcpx install cursor                   add mcpx to Cursor
+  mcpx install cursor --dry-run         only show what would change
+  mcpx install claude-desktop --move    and move its other servers into the config of mcpx
+  mcpx install codex --config ~/work.json --name work
+  mcpx install cursor --remove          take mcpx out again`
+}
+
+// Run implements the command.
+func (c *installCmd) Run(t *terminal) error {
+	if !slices.Contains(clients.Names(), c.Client) {
+		return unknownClient(c.Client)
+	}
+	if c.Name == "" {
+		return usageError{errors.New("--name must not be empty")}
+	}
+	place := thisSystem().UserFile(c.Client)
+	before, err := readIfExists(place.Path)
+	if err != nil {
+		return err
+	}
+	if c.Remove {
+		change, err := clients.Uninstall(place, before, c.Name)
+		return c.finish(t, change, clientError(err, place), "mcpx is not in the config of "+place.Title)
+	}
+	entry, err := c.entry(t)
+	if err != nil {
+		return err
+	}
+	m := &move{schema: c.Schema, path: entry.Args[0], place: place, text: before, own: entry.Command}
+	if c.Move {
+		if err := m.plan(t); err != nil {
+			return err
+		}
+	}
+	change, err := clients.Install(place, before, entry, m.taken, m.path)
+	if err == nil && len(m.taken) > 0 && !c.DryRun {
+		if err := m.write(); err != nil { // before the client loses them
+			return err
+		}
+	}
+	return c.finish(t, change, clientError(err, place), "mcpx is already in the config of "+place.Title)
+}
+
+// unknownClient names the clients that there are.
+func unknownClient(name string) error {
+	hint := "clients: " + strings.Join(clients.Names(), ", ")
+	if near := nearest.Word(name, clients.Names()); near != "" {
+		hint = fmt.Sprintf("did you mean %s? %s", near, hint)
+	}
+	return usageError{withHint(fmt.Errorf("unknown client %q", name), "%s", hint)}
+}
+
+// clientError says which client's config could not be changed, and what to do.
+func clientError(err error, place clients.Place) error {
+	var other *clients.NotMcpxError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &other):
+		return withHint(fmt.Errorf("%s: %w", place.Path, err), "choose another name with --name")
+	}
+	return withHint(fmt.Errorf("%s: %w", place.Path, err), "nothing was changed")
+}
+
+// readIfExists returns the text of a client's config, nil if there is none.
+func readIfExists(path string) ([]byte, error) {
+	text, err := editfile.Read(path, maxClientFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return text, err
+}
+
+// entry returns how the client starts mcpx.
+func (c *installCmd) entry(t *terminal) (clients.Entry, error) {
+	program, err := ownProgram()
+	if err != nil {
+		return clients.Entry{}, err
+	}
+	path, err := c.configFile(t)
+	if err != nil {
+		return clients.Entry{}, err
+	}
+	args := []string{path}
+	if t.http {
+		args = append(args, "--stdio")
+	}
+	if c.Schema != "" {
+		args = append(args, "--schema", c.Schema)
+	}
+	return clients.Entry{Name: c.Name, Command: program, Args: args}, nil
+}
+
+// configFile returns the full path of the config that the client gets. Only --move can
+// do without one.
+func (c *installCmd) configFile(t *terminal) (string, error) {
+	path := c.Config
+	if path == "" {
+		found, err := config.Find(os.LookupEnv)
+		switch {
+		case err == nil:
+			path = found
+		case c.Move:
+			if path = config.UserFile(os.LookupEnv); path == "" {
+				return "", usageError{err}
+			}
+		default:
+			return "", usageError{withHint(errors.New("there is no config for mcpx yet"),
+				"mcpx add NAME -- COMMAND creates one; mcpx install %s --move fills it with the servers of the client", c.Client)}
+		}
+	}
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(absolute); errors.Is(err, fs.ErrNotExist) && c.Move {
+		return absolute, nil
+	}
+	file, err := t.load(absolute)
+	if err != nil {
+		return "", err
+	}
+	schema := c.Schema
+	if schema == "" {
+		schema = "default"
+	}
+	if _, err := file.Profile(schema); err != nil {
+		return "", usageError{withHint(err, "choose a schema with --schema")}
+	}
+	return absolute, nil
+}
+
+// move brings the servers of a client's config into the config of mcpx.
+type move struct {
+	schema, path string        // of mcpx
+	place        clients.Place // of the client
+	text         []byte        // the client's config
+	own          string        // the command of mcpx itself
+
+	taken []string // the names of the servers in the client's config
+	notes []string
+}
+
+// plan finds out which servers can be moved, and says what becomes of them.
+func (m *move) plan(t *terminal) error {
+	old, err := readIfExists(m.path)
+	if err != nil {
+		return err
+	}
+	if _, err := config.EditText(m.path, old, m.edit); err != nil {
+		return editError(err, m.path)
+	}
+	for _, note := range m.notes {
+		fmt.Fprintf(t.stderr, "note: %s\n", plain.Line(note))
+	}
+	return nil
+}
+
+// write adds the servers to the config of mcpx.
+func (m *move) write() error {
+	if err := os.MkdirAll(filepath.Dir(m.path), 0o700); err != nil {
+		return err
+	}
+	if _, err := config.Edit(m.path, config.EditOptions{Create: true}, m.edit); err != nil {
+		return editError(err, m.path)
+	}
+	return nil
+}
+
+// edit adds the servers that the config of mcpx does not have.
+func (m *move) edit(e *config.Editor) error {
+	names, servers, err := e.Servers(m.schema)
+	if err != nil {
+		return err
+	}
+	found := &clients.Collection{System: thisSystem()}
+	for _, name := range names {
+		found.Know(name, servers[name])
+	}
+	if m.taken, err = found.Take(m.place, m.text, m.own); err != nil {
+		return clientError(err, m.place)
+	}
+	m.notes = found.Notes
+	return found.Each(func(name string, raw []byte) error { return e.Add(m.schema, name, raw) })
+}
+
+// finish shows a change and writes it.
+func (c *installCmd) finish(t *terminal, change *clients.Change, err error, nothing string) error {
+	if err != nil {
+		return err
+	}
+	path := change.Place.Path
+	if change.IsEmpty() {
+		_, err := fmt.Fprintf(t.stdout, "%s (%s); nothing to do\n", nothing, path)
+		return err
+	}
+	fmt.Fprintf(t.stdout, "%s: %s\n", change.Place.Title, path)
+	for _, line := range change.Lines {
+		colour := good
+		if strings.HasPrefix(line, "-") {
+			colour = bad
+		}
+		fmt.Fprintln(t.stdout, "  "+t.colours().paint(colour, plain.Line(line)))
+	}
+	if c.DryRun {
+		_, err := fmt.Fprintln(t.stdout, "nothing was changed (--dry-run)")
+		return err
+	}
+	if err := makeFolder(t, change.Place); err != nil {
+		return err
+	}
+	result, err := editfile.Edit(path, editfile.Options{Limit: maxClientFile, Create: 0o600, Backup: true}, func(old []byte) ([]byte, error) {
+		if !bytes.Equal(old, change.Before) {
+			return nil, fmt.Errorf("%s: %w", path, editfile.ErrChanged)
+		}
+		return change.After, nil
+	})
+	if err != nil {
+		return writeError(err)
+	}
+	if result.Backup != "" {
+		fmt.Fprintf(t.stdout, "backup: %s\n", result.Backup)
+	}
+	_, err = fmt.Fprintf(t.stdout, "next: %s\n", change.Next)
+	return err
+}
+
+// makeFolder makes sure that a client's config can be written. A client without its
+// folder is probably not installed.
+func makeFolder(t *terminal, place clients.Place) error {
+	folder := filepath.Dir(place.Path)
+	if _, err := os.Stat(folder); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	fmt.Fprintf(t.stderr, "note: %s does not seem to be installed: there was no folder %s\n", place.Title, folder)
+	return os.MkdirAll(folder, 0o700)
+}
+
+// ownProgram returns the full path of mcpx as it was started: through a symbolic link
+// if there is one, since that stays when mcpx is updated.
+func ownProgram() (string, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	if temporary(program) {
+		return "", usageError{withHint(errors.New("this mcpx is temporary: go run deletes it"), "run go install ./cmd/... first, then mcpx install")}
+	}
+	started, err := exec.LookPath(os.Args[0])
+	if err != nil {
+		return program, nil
+	}
+	if started, err = filepath.Abs(started); err == nil && sameFile(started, program) {
+		return started, nil
+	}
+	return program, nil
+}
+
+func sameFile(a, b string) bool {
+	one, err1 := os.Stat(a)
+	two, err2 := os.Stat(b)
+	return err1 == nil && err2 == nil && os.SameFile(one, two)
+}
+
+// runFolder is the folder of a program that go run has built: a temporary one, or one
+// in the build cache.
+var runFolder = regexp.MustCompile(`[/\\](go-build[0-9]+[/\\]b[0-9]+[/\\]exe|[0-9a-f]{64}-d)$`)
+
+// temporary reports whether go run started the program, whose path is then not worth
+// keeping.
+func temporary(program string) bool { return runFolder.MatchString(filepath.Dir(program)) }

@@ -1,0 +1,259 @@
+package clients
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"regexp"
+	"slices"
+
+	"github.com/pelletier/go-toml/v2"
+	"github.com/pelletier/go-toml/v2/unstable"
+
+	"mcpx/internal/rawjson"
+)
+
+// tomlFile is Codex's config. It is edited line by line, and every edit is checked: if
+// anything but the named server has changed, the edit is refused.
+type tomlFile struct{ src []byte }
+
+// errTOML reports that a server is written in a way that cannot be edited.
+var errTOML = errors.New("mcp_servers is written in a way that mcpx cannot edit safely; edit the file yourself")
+
+const tomlServers = "mcp_servers"
+
+func newTOMLFile(text []byte) (*tomlFile, error) {
+	f := &tomlFile{text}
+	values, err := f.values()
+	if err != nil {
+		return nil, fmt.Errorf("not valid TOML: %s", reason(err))
+	}
+	if servers, ok := values[tomlServers]; ok {
+		if _, ok := servers.(map[string]any); !ok {
+			return nil, fmt.Errorf("expected a table %q", tomlServers)
+		}
+	}
+	return f, nil
+}
+
+func (f *tomlFile) text() []byte { return f.src }
+
+func (f *tomlFile) names() (names []string) {
+	for _, x := range f.expressions() {
+		if len(x.path) > 1 && x.path[0] == tomlServers && !slices.Contains(names, x.path[1]) {
+			names = append(names, x.path[1])
+		}
+	}
+	if values, err := f.values(); err == nil { // inline tables
+		servers, _ := values[tomlServers].(map[string]any)
+		for _, name := range slices.Sorted(maps.Keys(servers)) {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+func (f *tomlFile) server(name string) []byte {
+	raw, err := fromTOML(f.src)
+	if err != nil {
+		return nil
+	}
+	return rawjson.Get(rawjson.Get(raw, tomlServers), name)
+}
+
+// add appends a table to the file.
+func (f *tomlFile) add(name string, server []byte) error {
+	newline := f.newline()
+	b := slices.Clone(f.src)
+	if len(b) > 0 && b[len(b)-1] != '\n' {
+		b = append(b, newline...)
+	}
+	if len(b) > 0 {
+		b = append(b, newline...)
+	}
+	table := bytes.ReplaceAll([]byte(f.show(name, server)), []byte("\n"), []byte(newline))
+	return f.edit(append(b, table...), func(servers map[string]any) {
+		servers[name] = map[string]any{"command": member(server, "command"), "args": stringsOf(server)}
+	})
+}
+
+func (f *tomlFile) update(name string, server []byte) error {
+	b := slices.Clone(f.src)
+	xs := f.expressions()
+	for i := len(xs) - 1; i >= 0; i-- {
+		x := xs[i]
+		key := x.keyBelow(name)
+		if key == "command" && !slices.ContainsFunc(xs, func(x expression) bool { return x.keyBelow(name) == "args" }) {
+			args := append([]byte("args = "), rawjson.Get(server, "args")...)
+			b = slices.Insert(b, x.end, append(args, f.newline()...)...)
+		}
+		if key == "command" || key == "args" {
+			value := appendSpaced([]byte(" = "), rawjson.Get(server, key))
+			b = slices.Replace(b, x.keyEnd, x.end, append(value, f.newline()...)...)
+		}
+	}
+	return f.edit(b, func(servers map[string]any) {
+		if old, ok := servers[name].(map[string]any); ok {
+			old["command"], old["args"] = member(server, "command"), stringsOf(server)
+		}
+	})
+}
+
+// remove deletes the lines of a server: its tables and the keys in them.
+func (f *tomlFile) remove(name string) error {
+	b := slices.Clone(f.src)
+	xs := f.expressions()
+	for i := len(xs) - 1; i >= 0; i-- {
+		x := xs[i]
+		if len(x.path) < 2 || x.path[0] != tomlServers || x.path[1] != name {
+			continue
+		}
+		start := x.start
+		// A blank line before a table goes with it, if another follows or the file ends.
+		if x.isTable && start > 0 && (len(bytes.TrimSpace(b[x.end:])) == 0 || isBlankLine(b[x.end:])) {
+			start = len(bytes.TrimSuffix(bytes.TrimSuffix(b[:start], []byte("\n")), []byte("\r")))
+			if start > 0 && b[start-1] != '\n' { // the line before it is not blank
+				start = x.start
+			}
+		}
+		b = slices.Delete(b, start, x.end)
+	}
+	return f.edit(b, func(servers map[string]any) { delete(servers, name) })
+}
+
+func isBlankLine(b []byte) bool {
+	line, _, _ := bytes.Cut(b, []byte("\n"))
+	return len(bytes.TrimSpace(line)) == 0
+}
+
+var bareKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+
+func (f *tomlFile) show(name string, server []byte) string {
+	if !bareKey.MatchString(name) {
+		name = string(rawjson.AppendString(nil, name))
+	}
+	b := []byte("[" + tomlServers + "." + name + "]\n")
+	for key, value := range rawjson.Members(server) { // strings and arrays are written as in JSON
+		b = append(appendSpaced(append(b, key+" = "...), value), '\n')
+	}
+	return string(b)
+}
+
+// edit replaces the text, if the servers are then what change makes of them and nothing
+// else is different.
+func (f *tomlFile) edit(text []byte, change func(servers map[string]any)) error {
+	want, err := f.values()
+	if err != nil {
+		return err
+	}
+	servers, _ := want[tomlServers].(map[string]any)
+	if servers == nil {
+		servers = map[string]any{}
+	}
+	change(servers)
+	want[tomlServers] = servers
+	got, err := (&tomlFile{text}).values()
+	if err != nil {
+		return errTOML
+	}
+	if got[tomlServers] == nil {
+		got[tomlServers] = map[string]any{}
+	}
+	if !reflect.DeepEqual(got, want) {
+		return errTOML
+	}
+	f.src = text
+	return nil
+}
+
+func (f *tomlFile) values() (values map[string]any, err error) {
+	values = map[string]any{}
+	return values, toml.Unmarshal(f.src, &values)
+}
+
+func (f *tomlFile) newline() string {
+	if bytes.Contains(f.src, []byte("\r\n")) {
+		return "\r\n"
+	}
+	return "\n"
+}
+
+// stringsOf returns the arguments of a server as TOML decodes them.
+func stringsOf(server []byte) []any {
+	list := []any{}
+	for _, text := range texts(rawjson.Get(server, "args")) {
+		list = append(list, text)
+	}
+	return list
+}
+
+// expression is the header of a table, or a key with its value.
+type expression struct {
+	isTable    bool
+	path       []string // from the root
+	start, end int      // of its lines
+	keyEnd     int
+}
+
+// keyBelow returns the key of an expression that is a direct member of a server, else
+// nothing.
+func (x expression) keyBelow(server string) string {
+	if x.isTable || len(x.path) != 3 || x.path[0] != tomlServers || x.path[1] != server {
+		return ""
+	}
+	return x.path[2]
+}
+
+// expressions returns those of the file, in their order.
+func (f *tomlFile) expressions() (all []expression) {
+	var p unstable.Parser
+	p.Reset(f.src)
+	var table []string
+	for p.NextExpression() {
+		node := p.Expression()
+		if node.Kind != unstable.KeyValue && node.Kind != unstable.Table && node.Kind != unstable.ArrayTable {
+			continue
+		}
+		x := expression{isTable: node.Kind != unstable.KeyValue, start: -1}
+		for it := node.Key(); it.Next(); {
+			key := it.Node()
+			if x.start < 0 {
+				x.start = bytes.LastIndexByte(f.src[:key.Raw.Offset], '\n') + 1
+			}
+			x.path = append(x.path, string(key.Data))
+			x.keyEnd = int(key.Raw.Offset + key.Raw.Length)
+		}
+		if x.isTable {
+			table = x.path
+		} else {
+			x.path = slices.Concat(table, x.path)
+		}
+		x.end = f.endOf(x.start)
+		all = append(all, x)
+	}
+	return all
+}
+
+// endOf returns where the lines of an expression end: it is complete with the first
+// line that makes it valid.
+func (f *tomlFile) endOf(start int) int {
+	for end := start; end < len(f.src); {
+		next := bytes.IndexByte(f.src[end:], '\n')
+		if next < 0 {
+			break
+		}
+		end += next + 1
+		var p unstable.Parser
+		p.Reset(f.src[start:end])
+		for p.NextExpression() {
+		}
+		if p.Error() == nil {
+			return end
+		}
+	}
+	return len(f.src)
+}
