@@ -51,3 +51,43 @@ func hasTest(t *testing.T, path, test string) bool {
 	}
 	return false
 }
+
+// docsLink is a link, or a picture, of a page.
+var docsLink = regexp.MustCompile(`\]\(([^)\s]+)\)|(?:src)="([^"]+)"`)
+
+// TestDocsLinks: what the docs link to in this repository exists, headings too.
+func TestDocsLinks(t *testing.T) {
+	t.Parallel()
+	for _, page := range docsPages(t) {
+		for _, found := range docsLink.FindAllStringSubmatch(readFile(t, page), -1) {
+			link := found[1] + found[2]
+			if strings.Contains(link, "://") {
+				continue
+			}
+			path, heading, _ := strings.Cut(link, "#")
+			target := page
+			if path != "" {
+				target = filepath.Join(filepath.Dir(page), path)
+			}
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s links to %s, which does not exist", page, link)
+			} else if heading != "" && !hasHeading(readFile(t, target), heading) {
+				t.Errorf("%s links to %s, which has no such heading", page, link)
+			}
+		}
+	}
+}
+
+// hasHeading reports whether a page has a heading with this anchor.
+func hasHeading(text, anchor string) bool {
+	dropped := regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
+	for _, line := range strings.Split(text, "\n") {
+		if title := strings.TrimLeft(line, "#"); title != line {
+			title = dropped.ReplaceAllString(strings.ToLower(strings.TrimSpace(title)), "")
+			if strings.ReplaceAll(title, " ", "-") == anchor {
+				return true
+			}
+		}
+	}
+	return false
+}

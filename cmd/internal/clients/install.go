@@ -46,8 +46,15 @@ var targets = map[string]target{
 	"cursor":         {"mcpServers", "", "restart Cursor; Settings > MCP shows the servers"},
 	"vscode":         {"servers", "stdio", `run "MCP: List Servers" in the Command Palette of VS Code and start it`},
 	"windsurf":       {"mcpServers", "", "restart Windsurf, or refresh its list of MCP servers"},
-	"codex":          {"", "", "start a new session of codex; /mcp shows the servers"},
+	"codex":          {"", "", codexNext},
 }
+
+// codexNext also says what Codex needs to show the two tools to its newest models at
+// once. mcpx does not write it: older versions of Codex do not know the key.
+const codexNext = `start a new session of codex; /mcp shows the servers
+note: newer models of Codex see MCP tools only after a search. To show the tools of mcpx at once, add this to the same file:
+  [features.code_mode]
+  direct_only_tool_namespaces = ["mcp__mcpx"]`
 
 // UserFile returns the file in which a client keeps the user's servers: one that
 // exists, or the one that it would create. The client must be known.
