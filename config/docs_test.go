@@ -59,7 +59,7 @@ func TestDocsProblems(t *testing.T) {
 	for _, w := range problems.Warnings {
 		fmt.Fprintf(&got, "warning: %s\n", w)
 	}
-	fmt.Fprintf(&got, "mcpx: %v\n", problems)
+	fmt.Fprintf(&got, "error: %v\n", problems)
 	if got.String() != want {
 		t.Errorf("the docs have\n%s\nand it is\n%s", want, got.String())
 	}
