@@ -284,7 +284,7 @@ func TestCtrlCCancelsTheCall(t *testing.T) {
 	if !strings.Contains(text, "error: interrupted; what was under way was cancelled\r\n") {
 		t.Errorf("%q", text)
 	}
-	if code := s.exitCode(); code != 1 {
+	if code := s.exitCode(); code != 130 {
 		t.Errorf("exit code %d", code)
 	}
 }
@@ -306,7 +306,7 @@ func TestCtrlCAtAnyTime(t *testing.T) {
 			s.see(c.see)
 			s.typed(ctrlC)
 			s.see("error: interrupted")
-			if code := s.exitCode(); code != 1 {
+			if code := s.exitCode(); code != 130 {
 				t.Errorf("exit code %d", code)
 			}
 		})
@@ -436,5 +436,16 @@ func TestNoLineInAPipe(t *testing.T) {
 		if errors.As(err, &failed) || stderr.Len() > 0 || strings.ContainsAny(string(stdout), "\x1b\r") {
 			t.Errorf("%v: %v\n%q\n%q", args[0], err, stdout, stderr.String())
 		}
+	}
+}
+
+// TestDumbTerminal: a terminal that cannot clear a line shows what is waited for
+// once, on a line of its own, and no escapes.
+func TestDumbTerminal(t *testing.T) {
+	t.Parallel()
+	s := look(t, map[string]any{"slow": mcptest.Upstream(t, "-start-delay", "1500ms")}, []string{"TERM=dumb"}, "check", "CONFIG")
+	text := s.end()
+	if strings.Count(text, "starting slow…\r\n") != 1 || !strings.Contains(text, "ready") || strings.Contains(text, "\x1b") {
+		t.Errorf("the screen has\n%q", text)
 	}
 }
