@@ -119,6 +119,11 @@ func (u *Upstream) InFirstStart() bool {
 	return u.State == Starting && u.StartupTime == 0 && u.FailedAt.IsZero()
 }
 
+// isListed reports whether the upstream was ready before, and may be again.
+func (u *Upstream) isListed() bool {
+	return u.StartupTime > 0 && u.State != Failed && u.State != Stopped
+}
+
 // Has reports whether the upstream declared a capability.
 func (u *Upstream) Has(capability string) bool {
 	return !rawjson.IsNull(rawjson.Get(u.Capabilities, capability))

@@ -40,6 +40,7 @@ type private struct {
 	opened     chan struct{} // closed when session or err is there
 	session    *Session
 	err        error
+	failed     time.Time // when it could not be opened
 }
 
 // private is the client's own session to an upstream, in use until release. A new
@@ -76,9 +77,12 @@ func (i *isolated) take(ctx context.Context, key owner, fresh func() *private, i
 		return nil, context.Cause(ctx)
 	}
 	p := i.sessions[key]
-	if p != nil && !p.over() {
+	switch {
+	case p != nil && !p.over():
 		p.using++
 		return p, nil
+	case p != nil && p.err != nil && time.Since(p.failed) < retryGrace: // calls in a row do not start it over and over
+		return nil, p.err
 	}
 	if !isAttached && i.passing() >= maxPassing {
 		return nil, &Unavailable{Server: key.server, Reason: fmt.Sprintf(`%d clients without a session use it already; open a session (initialize), or set "isolation": "shared"`, maxPassing)}
@@ -169,7 +173,7 @@ func (p *private) connect() (capabilities []byte) {
 	if err != nil {
 		u := &Upstream{Name: s.config.Name}
 		u.fail(s.config, err)
-		p.err = u.Unavailable()
+		p.err, p.failed = u.Unavailable(), time.Now()
 		return nil
 	}
 	p.session = session

@@ -141,12 +141,12 @@ func (r *Registry) Call(ctx context.Context, name string, request Request) ([]by
 }
 
 // session returns the session for a call of a client, in use until release, and the
-// upstream it belongs to. A client's own session is used whatever becomes of the
-// shared one.
+// upstream it belongs to. A client's own session does not need the shared one, once
+// that has listed what the upstream offers.
 func (r *Registry) session(ctx context.Context, name string, c Client) (u *Upstream, s *Session, release func(), err error) {
 	u = r.Catalog().Upstream(name)
 	isOwn := u != nil && u.config.Isolation == config.PerClient && c != nil
-	if !isOwn || !r.isolated.has(c, name) {
+	if !isOwn || !u.isListed() {
 		if u, err = r.ready(ctx, name); err != nil {
 			return nil, nil, nil, err
 		}

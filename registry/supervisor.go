@@ -191,7 +191,7 @@ func (s *supervisor) introduce(ctx context.Context, session *Session, hello []by
 	s.registry.tellFirst(session, capabilities)
 	instructions, _ := rawjson.String(rawjson.Get(hello, "instructions"))
 	instructions = s.config.Redact(instructions)
-	took := time.Since(begin)
+	took := max(time.Since(begin), 1) // 0: it was never ready
 	restore := s.registry.restore(session, s.config.Name)
 	var changed []string
 	s.publish(func(u *Upstream) {

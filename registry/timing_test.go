@@ -816,9 +816,10 @@ func TestAPassingClientsSessionHasItsWhile(t *testing.T) {
 	}
 }
 
-// TestAnOwnSessionOutlivesTheSharedOne: a client that has a session of its own goes
-// on with it while the shared session is down.
-func TestAnOwnSessionOutlivesTheSharedOne(t *testing.T) {
+// TestOwnSessionsDoNotNeedTheSharedOne: while the shared session is down, a client
+// goes on with its own session, and another one opens its own as soon as the
+// upstream can be reached again. Calls in a row do not dial over and over.
+func TestOwnSessionsDoNotNeedTheSharedOne(t *testing.T) {
 	f := &fake{}
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		shared := f.current
@@ -838,11 +839,24 @@ func TestAnOwnSessionOutlivesTheSharedOne(t *testing.T) {
 		if err := call(one); err != nil {
 			t.Errorf("with a session of its own: %v", err)
 		}
+		dialled := len(f.times())
 		var unavailable *Unavailable
-		if err := call(two); !errors.As(err, &unavailable) {
-			t.Errorf("without one: %v", err)
+		for range 10 {
+			if err := call(two); !errors.As(err, &unavailable) {
+				t.Errorf("without one: %v", err)
+			}
 		}
-		r.Detach(t.Context(), one)
+		if n := len(f.times()) - dialled; n != 1 {
+			t.Errorf("10 calls in a row dialled %d times", n)
+		}
+		f.set(func(f *fake) { f.down = false })
+		f.mu.Lock()
+		f.dialled = f.dialled[:0]
+		f.mu.Unlock()
+		<-time.After(retryGrace)
+		if err := call(two); err != nil {
+			t.Errorf("once it can be reached: %v", err)
+		}
 	}, func(c *config.Upstream) { c.Isolation = config.PerClient })
 }
 
