@@ -24,6 +24,14 @@ func silentFake(replies chan<- string) *fake {
 	}}
 }
 
+// lastCall returns the ID of the newest call to the upstream a.
+func lastCall(r *Registry) int64 {
+	s := r.Catalog().Upstream("a").session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lastID
+}
+
 // abandonments are the ways in which nobody waits for a call any more.
 var abandonments = []struct {
 	name    string
@@ -60,7 +68,7 @@ func TestRequestsOfAbandonedCalls(t *testing.T) {
 							_, _ = r.Call(ctx, "a", Request{Method: "tools/call", Meta: []byte("{}"), Client: c})
 						})
 						synctest.Wait()
-						return r.Catalog().Upstream("a").session.lastID, func() { stop(errors.New("enough")) }
+						return lastCall(r), func() { stop(errors.New("enough")) }
 					}
 					id, cancel := call(a)
 					how.abandon(f, id, cancel)

@@ -647,7 +647,7 @@ func TestAQuestionOfAnotherCall(t *testing.T) {
 					_, _ = r.Call(ctx, "a", Request{Method: "tools/call", Meta: []byte("{}"), Client: c})
 				})
 				synctest.Wait()
-				return r.Catalog().Upstream("a").session.lastID
+				return lastCall(r)
 			}
 			ask := func(id string) {
 				f.current.say(`{"jsonrpc":"2.0","id":"` + id + `","method":"roots/list"}`)
