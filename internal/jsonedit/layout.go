@@ -213,7 +213,7 @@ func (d *Document) restOfLine(at, limit int) int {
 // comment returns the length of the comment that the text starts with, a line comment
 // including its line break; 0 if there is none.
 func comment(text []byte) int {
-	closing := ""
+	var closing string
 	switch {
 	case bytes.HasPrefix(text, []byte("//")):
 		closing = "\n"

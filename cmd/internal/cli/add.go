@@ -249,7 +249,7 @@ func quoteWords(words []string) string {
 func warnOfSecrets(t *terminal, added edited) error {
 	file, err := t.load(added.path)
 	if err != nil {
-		return nil // the connection reports it
+		return err
 	}
 	for i := range file.Profiles {
 		p := &file.Profiles[i]

@@ -284,12 +284,10 @@ func ownProgram() (string, error) {
 	if temporary(program) {
 		return "", usageError{withHint(errors.New("this mcpx is temporary: go run deletes it"), "run go install ./cmd/... first, then mcpx install")}
 	}
-	started, err := exec.LookPath(os.Args[0])
-	if err != nil {
-		return program, nil
-	}
-	if started, err = filepath.Abs(started); err == nil && sameFile(started, program) {
-		return started, nil
+	if started, err := exec.LookPath(os.Args[0]); err == nil {
+		if started, err = filepath.Abs(started); err == nil && sameFile(started, program) {
+			return started, nil
+		}
 	}
 	return program, nil
 }

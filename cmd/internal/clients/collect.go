@@ -56,7 +56,7 @@ func (c *Collection) Take(p Place, text []byte, own string) (taken []string, err
 	}
 	for _, name := range f.names() {
 		raw := f.server(name)
-		if !isMcpx(raw) && member(raw, "command") != own && c.add(p, entry{name: name, raw: raw}, inputs) {
+		if !isMcpx(raw) && programOf(raw) != own && c.add(p, entry{name: name, raw: raw}, inputs) {
 			taken = append(taken, name)
 		}
 	}

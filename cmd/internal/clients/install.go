@@ -106,7 +106,7 @@ func Install(p Place, before []byte, e Entry, moved []string, into string) (*Cha
 	case old == nil:
 		c.add("+", f.show(e.Name, wanted))
 		err = f.add(e.Name, wanted)
-	case !isMcpx(old) && member(old, "command") != e.Command:
+	case !isMcpx(old) && programOf(old) != e.Command:
 		return nil, &NotMcpxError{e.Name}
 	case canonical(commandOf(old)) != canonical(commandOf(wanted)):
 		c.add("-", f.show(e.Name, commandOf(old)))
@@ -173,8 +173,9 @@ func commandOf(server []byte) []byte {
 	return append(b, '}')
 }
 
-func member(object []byte, key string) string {
-	text, _ := rawjson.String(rawjson.Get(object, key))
+// programOf returns the command of a server as text.
+func programOf(server []byte) string {
+	text, _ := rawjson.String(rawjson.Get(server, "command"))
 	return text
 }
 

@@ -77,7 +77,7 @@ func (f *tomlFile) add(name string, server []byte) error {
 	}
 	table := bytes.ReplaceAll([]byte(f.show(name, server)), []byte("\n"), []byte(newline))
 	return f.edit(append(b, table...), func(servers map[string]any) {
-		servers[name] = map[string]any{"command": member(server, "command"), "args": stringsOf(server)}
+		servers[name] = map[string]any{"command": programOf(server), "args": stringsOf(server)}
 	})
 }
 
@@ -98,7 +98,7 @@ func (f *tomlFile) update(name string, server []byte) error {
 	}
 	return f.edit(b, func(servers map[string]any) {
 		if old, ok := servers[name].(map[string]any); ok {
-			old["command"], old["args"] = member(server, "command"), stringsOf(server)
+			old["command"], old["args"] = programOf(server), stringsOf(server)
 		}
 	})
 }
