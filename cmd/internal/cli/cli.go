@@ -195,7 +195,7 @@ func (t *terminal) load(path string) (*config.Config, error) {
 func findConfig() (string, error) {
 	file, err := config.Find(os.LookupEnv)
 	if err != nil {
-		return "", usageError{withHint(err, "mcpx import --output mcpx.json takes over the servers of your MCP clients; or save this as mcpx.json:\n\n%s", config.Sample)}
+		return "", usageError{withHint(err, "mcpx add NAME -- COMMAND creates one; mcpx import --output mcpx.json takes over the servers of your MCP clients; or save this as mcpx.json:\n\n%s", config.Sample)}
 	}
 	return file, nil
 }
