@@ -179,7 +179,7 @@ func TestTooManyCalls(t *testing.T) {
 
 // TestAnswersToQuestionsAreRead: a client on stdio has as many calls in flight as it
 // may, each waits for an answer of the client, and more calls are written. The
-// answers are read all the same, and a call that waits can be cancelled.
+// answers are still read, and a call that waits can be cancelled.
 func TestAnswersToQuestionsAreRead(t *testing.T) {
 	t.Parallel()
 	const most = 4

@@ -175,7 +175,7 @@ func (r *Registry) startLimit(ctx context.Context, name string, begun time.Time)
 	return context.WithDeadlineCause(ctx, begun.Add(s.config.StartupTimeout), errStillStarting)
 }
 
-// explain says what is known of an upstream that is still starting.
+// explain turns errStillStarting into an error with what is known so far.
 func (r *Registry) explain(name string, err error) error {
 	if !errors.Is(err, errStillStarting) {
 		return err

@@ -74,7 +74,7 @@ func (s *Server) acceptOne(ctx context.Context, c *Client, m jsonrpc.Message, er
 func invalidMessage(m jsonrpc.Message, err error) []byte {
 	e := wireError(err)
 	if e.Code == jsonrpc.CodeParse {
-		m.ID = nil // JSON-RPC has it that the id of what cannot be read is not known
+		m.ID = nil // JSON-RPC requires a null id for text that is not JSON
 	}
 	return jsonrpc.AppendError(nil, m.ID, e)
 }

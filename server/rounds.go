@@ -105,8 +105,8 @@ func (r *rounds) run(ctx context.Context, c *Client, m jsonrpc.Message, call fun
 	}
 }
 
-// streamOf is where the client hears of a call. It keeps nothing of the request's
-// memory.
+// streamOf returns where notifications of a call go in this round. It copies what it
+// needs of the request.
 func streamOf(c *Client, m jsonrpc.Message) *roundStream {
 	return &roundStream{c.send, slices.Clone(rawjson.Get(rawjson.Get(m.Params, "_meta"), "progressToken"))}
 }

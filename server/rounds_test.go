@@ -94,7 +94,7 @@ func TestARoundHasItsOwnStream(t *testing.T) {
 }
 
 // TestParkedCallsAreBounded: an owner can park so many calls, all of them together
-// so many. Whoever asks for one more is told that the client did not answer, and a
+// so many. A further question gets the error that the client did not answer, and a
 // call that goes on leaves nothing behind.
 func TestParkedCallsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -152,9 +152,9 @@ func TestParkedCallsAreBounded(t *testing.T) {
 	})
 }
 
-// TestAParkedCallKeepsNoRequest: what is kept of a call between its rounds is not
-// the body of the request, which may be large.
-func TestAParkedCallKeepsNoRequest(t *testing.T) {
+// TestAParkedCallOwnsItsToken: the progress token of a call is a copy, not a part of
+// the first request, which later rounds do not need.
+func TestAParkedCallOwnsItsToken(t *testing.T) {
 	body := []byte(`{"method":"tools/call","_meta":{"progressToken":"a"}}`)
 	m := jsonrpc.Message{Method: "tools/call", Params: body}
 	p := newRound(t.Context(), newClient("one", true, nil), m, func(context.Context) ([]byte, error) { return nil, nil })

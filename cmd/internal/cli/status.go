@@ -18,7 +18,7 @@ import (
 type status struct {
 	out  io.Writer
 	live bool // a person looks at it
-	dumb bool // on a terminal that cannot clear a line: each wait is told once
+	dumb bool // the terminal cannot clear a line: each wait is printed once
 
 	mu   sync.Mutex
 	line string // what stands there now
