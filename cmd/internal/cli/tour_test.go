@@ -10,14 +10,14 @@ import (
 func TestTemporary(t *testing.T) {
 	hash := strings.Repeat("0123456789abcdef", 4)
 	for path, want := range map[string]bool{
-		"/tmp/go-build4026602037/b001/exe/mcpx":          true,
+		"/tmp/go-build4026602037/b001/exe/mcpx":             true,
 		"/home/me/.cache/go-build/01/" + hash + "-d/mcpx":   true,
-		"/ci/cache/01/" + hash + "-d/mcpx":               true, // any GOCACHE
-		"/home/me/go/bin/mcpx":                           false,
-		"/home/me/go-build1/mcpx":                        false,
-		"/usr/local/bin/mcpx":                            false,
-		`C:\Users\me\AppData\Local\Programs\bin\mcpx`:    false,
-		"/home/me/go-build4026602037/b001/exe/bin/mcpx":  false,
+		"/ci/cache/01/" + hash + "-d/mcpx":                  true, // any GOCACHE
+		"/home/me/go/bin/mcpx":                              false,
+		"/home/me/go-build1/mcpx":                           false,
+		"/usr/local/bin/mcpx":                               false,
+		`C:\Users\me\AppData\Local\Programs\bin\mcpx`:       false,
+		"/home/me/go-build4026602037/b001/exe/bin/mcpx":     false,
 		"/home/me/.cache/go-build/01/" + hash + "-d/x/mcpx": false,
 	} {
 		if got := temporary(filepath.FromSlash(path)); got != want {
