@@ -211,7 +211,7 @@ func TestFloodToADeafClient(t *testing.T) {
 			besideOthers(t, kind)
 			bad := mcptest.Upstream(t, "-record", t.TempDir()+"/record")
 			bad["timeout"], bad["max_timeout"] = "2s", "2s"
-			p := start(t, map[string]any{"mcpServers": map[string]any{"bad": bad}, "limits": map[string]any{"message_bytes": 1 << 20}}, options{deaf: true})
+			p := start(t, map[string]any{"mcpServers": map[string]any{"bad": bad}, "limits": map[string]any{"message_bytes": 1 << 20, "unread_bytes": 1 << 20}}, options{deaf: true})
 			p.wantCode = anyCode
 			p.send("1", "initialize", `{"protocolVersion":"2025-11-25","capabilities":{"roots":{}},"clientInfo":{"name":"e2e","version":"1"}}`)
 			p.notify("notifications/initialized", "{}")
