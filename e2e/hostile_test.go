@@ -88,7 +88,7 @@ func TestHostileUpstreams(t *testing.T) {
 			for key, value := range c.keys {
 				bad[key] = value
 			}
-			limits := map[string]any{"message_bytes": 1 << 20}
+			limits := map[string]any{"message_bytes": 1 << 20, "unread_bytes": 1 << 20}
 			for key, value := range c.limits {
 				limits[key] = value
 			}
