@@ -48,7 +48,7 @@ type Options struct {
 	Version    string
 	AlwaysLoad bool               // asks clients that defer tools to show the two tools from the start
 	SetLevel   func(level string) // sets the level of mcpx's own log; may be nil
-	Listed     func()             // is told that a client has the list of tools; may be nil
+	Listed     func()             // is called when a client has received the list of tools; may be nil
 }
 
 // New returns a Server of the profile's upstreams.
