@@ -11,10 +11,13 @@ import (
 	"mcpx/registry"
 )
 
-// arguments returns the arguments to send: as they came where that is right,
-// repaired where it is clear what was meant. They fit the tool's schema.
+// arguments returns the arguments to send, which fit the tool's schema: as they came,
+// or repaired where they have one meaning.
 func (e *Executor) arguments(c Call, u *registry.Upstream, t *registry.Tool) ([]byte, error) {
 	schema := e.validators.of(t)
+	if c.isFlat {
+		c = Call{Arguments: c.Arguments} // without the names that exec's arguments may repeat
+	}
 	raw, err := unwrap(c, schema.properties)
 	if err != nil {
 		return nil, &Invalid{Problems: []validate.Problem{{Text: err.Error()}}, tool: t}
@@ -26,16 +29,16 @@ func (e *Executor) arguments(c Call, u *registry.Upstream, t *registry.Tool) ([]
 	if err != nil {
 		return nil, &Invalid{Problems: []validate.Problem{{Text: err.Error()}}, tool: t}
 	}
-	if err := twice(raw, t); err != nil {
+	if err := refuseDuplicates(raw, t); err != nil {
 		return nil, err
 	}
 	defer e.reportUnchecked(schema, u, t)
 	problems := schema.Check(value)
-	if len(problems) == 0 || rawjson.HasLoneSurrogate(raw) { // Decode makes different strings equal then
+	if len(problems) == 0 || rawjson.HasLoneSurrogate(raw) { // Decode would make different strings equal
 		return raw, nil
 	}
 	if repaired, ok := reparse(raw, problems, schema); ok {
-		return repaired, twice(repaired, t) // what was in a string may give a key twice
+		return repaired, refuseDuplicates(repaired, t) // a string may have held duplicates
 	}
 	return nil, &Invalid{Problems: problems[:min(len(problems), maxProblems)], tool: t}
 }
@@ -43,8 +46,8 @@ func (e *Executor) arguments(c Call, u *registry.Upstream, t *registry.Tool) ([]
 // maxProblems is how many problems of a call are reported.
 const maxProblems = 5
 
-// reportUnchecked logs, once per tool, that its arguments are never checked, and
-// once that a call was not.
+// reportUnchecked logs once per tool that its arguments cannot be checked, and once
+// that a call was not checked.
 func (e *Executor) reportUnchecked(v *validator, u *registry.Upstream, t *registry.Tool) {
 	if reason := v.Unjudged(); reason != "" && !v.toldUnjudged.Swap(true) {
 		e.log.Warn().Str("server", u.Name).Str("tool", t.Name).Str("reason", reason).
@@ -56,11 +59,14 @@ func (e *Executor) reportUnchecked(v *validator, u *registry.Upstream, t *regist
 	}
 }
 
-// twice refuses arguments that give a key twice: what is checked is the last
-// value, and the upstream may take the first.
-func twice(raw []byte, t *registry.Tool) error {
+// givenTwice is the problem of a key that is given twice: mcpx checks the last value,
+// and the upstream may take the first.
+const givenTwice = "given twice"
+
+// refuseDuplicates refuses arguments that give a key twice.
+func refuseDuplicates(raw []byte, t *registry.Tool) error {
 	if path := rawjson.Twice(raw); path != nil {
-		return &Invalid{Problems: []validate.Problem{{Path: path, Text: "given twice"}}, tool: t}
+		return &Invalid{Problems: []validate.Problem{{Path: path, Text: givenTwice}}, tool: t}
 	}
 	return nil
 }
@@ -75,11 +81,11 @@ type validator struct {
 	*validate.Schema
 	properties map[string]bool // the parameters it declares
 
-	// What the log has said already.
+	// Whether the log has it already.
 	toldUnjudged, toldSkipped atomic.Bool
 }
 
-// unjudged says why a tool's arguments are sent unchecked, as far as that is known.
+// unjudged returns why a tool's arguments are sent unchecked, as far as that is known.
 func (v *validators) unjudged(t *registry.Tool) string {
 	if s, ok := v.schemas.Load(weak.Make(t)); ok {
 		return s.(*validator).Unjudged()
@@ -100,8 +106,8 @@ func (v *validators) of(t *registry.Tool) *validator {
 	return s.(*validator)
 }
 
-// properties are the parameters that a tool's schema declares, nil if it
-// declares none.
+// properties returns the parameters that a tool's schema declares, nil if there are
+// none.
 func properties(t *registry.Tool) map[string]bool {
 	var names map[string]bool
 	for name := range rawjson.Members(rawjson.Get(t.InputSchema, "properties")) {

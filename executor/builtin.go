@@ -96,9 +96,10 @@ func newBuiltin(e *Executor) builtin {
 	return builtin{upstream: registry.NewUpstream(Builtin, definitions), flat: registry.NewUpstream(Builtin, flat), tools: run}
 }
 
-// call runs one of mcpx's own tools.
-func (b *builtin) call(ctx context.Context, c Call, arguments []byte) ([]byte, error) {
-	answer, err := b.tools[c.Tool](ctx, c, arguments)
+// callBuiltin runs one of mcpx's own tools.
+func (e *Executor) callBuiltin(ctx context.Context, c Call, arguments []byte) (_ []byte, err error) {
+	defer e.recovered(&c, &err)
+	answer, err := e.builtin.tools[c.Tool](ctx, c, arguments)
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ import (
 // was sent.
 type Invalid struct {
 	Problems []validate.Problem
-	tool     *registry.Tool
+	tool     *registry.Tool // nil if it is not known yet
 }
 
 func (e *Invalid) Error() string {
@@ -26,8 +26,10 @@ func (e *Invalid) Error() string {
 		b.WriteString(p.String())
 		b.WriteByte('\n')
 	}
-	fmt.Fprintf(&b, "%s(%s)", shown(e.tool.Name), e.tool.Signature())
-	return b.String()
+	if e.tool != nil {
+		fmt.Fprintf(&b, "%s(%s)", shown(e.tool.Name), e.tool.Signature())
+	}
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 // Refused is returned for a call that the upstream answered with an error.
@@ -36,7 +38,7 @@ type Refused struct {
 	Own    *jsonrpc.Error
 }
 
-// refusedBytes bounds what is told of each part of an upstream's error.
+// refusedBytes bounds each part of an upstream's error.
 const refusedBytes = 8 << 10
 
 func (e *Refused) Error() string {
@@ -50,7 +52,7 @@ func (e *Refused) Error() string {
 // Unwrap returns the upstream's own error.
 func (e *Refused) Unwrap() error { return e.Own }
 
-// outcome is the word for what became of a call.
+// outcome returns the word for what became of a call.
 func outcome(ctx context.Context, err error) string {
 	if err == nil {
 		return "ok"

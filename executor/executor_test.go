@@ -15,13 +15,14 @@ import (
 	"github.com/rs/zerolog"
 
 	"mcpx/config"
+	"mcpx/internal/child"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/rawjson"
 	"mcpx/registry"
 )
 
 func TestMain(m *testing.M) {
-	registry.WatchIfAsked()
+	child.WatchIfAsked()
 	mcptest.Main()
 	os.Exit(m.Run())
 }
@@ -101,7 +102,7 @@ func start(t *testing.T, limits map[string]any, upstreams ...map[string]any) *be
 	c := parse(t, limits, upstreams...)
 	b := &bench{}
 	log := zerolog.New(&b.log)
-	w := registry.NewWatcher(log)
+	w := child.NewWatcher(log)
 	r := registry.New(&c.Profiles[0], registry.Options{Log: log, Version: "1.2.3", MessageBytes: 8 << 20, ConnectsAtOnce: 4, Watcher: w})
 	b.Executor = New(r, c, &c.Profiles[0], Options{Log: log, Observe: func(e Event) {
 		b.mu.Lock()

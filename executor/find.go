@@ -18,7 +18,7 @@ type NotFound struct {
 
 func (e *NotFound) Error() string { return e.text }
 
-// Servers are the names of all upstreams in config order, and the built-in one.
+// Servers returns the names of all upstreams in config order, and the built-in one.
 func (e *Executor) Servers() []string {
 	var names []string
 	for _, u := range e.upstreams(e.registry.Catalog()) {
@@ -27,13 +27,13 @@ func (e *Executor) Servers() []string {
 	return names
 }
 
-// upstreams are those of a catalog, and the built-in one.
+// upstreams returns those of a catalog, and the built-in one.
 func (e *Executor) upstreams(c *registry.Catalog) []*registry.Upstream {
 	return append(slices.Clone(c.Upstreams), e.builtin.upstream)
 }
 
-// Upstream finds an upstream by its name, the built-in one too. It waits while
-// that starts, and if nothing is known of its tools, asks for a start.
+// Upstream finds an upstream by its name, also the built-in one. If none of its tools
+// is known, it waits until the upstream is ready.
 func (e *Executor) Upstream(ctx context.Context, name string) (*registry.Upstream, error) {
 	if name == Builtin {
 		return e.builtin.upstream, nil
@@ -72,9 +72,12 @@ func (e *Executor) Locate(name string) (server, tool string, ok bool) {
 	return "", "", false
 }
 
-// find returns the upstream and the tool of a call. A name written in one of the
-// ways models mix up is put right in the call.
+// find returns the upstream and the tool of a call. It repairs names in the call that
+// models are known to mix up.
 func (e *Executor) find(ctx context.Context, c *Call) (*registry.Upstream, *registry.Tool, error) {
+	if c.isFlat {
+		return e.findFlat(ctx, c)
+	}
 	if c.Server == "" {
 		c.splitName(e.Servers())
 	}
@@ -100,15 +103,15 @@ func (e *Executor) find(ctx context.Context, c *Call) (*registry.Upstream, *regi
 	return nil, nil, unknownTool(u, c.Tool)
 }
 
-// joints are what stands between server and tool in names that carry both.
+// joints are the separators in names that carry both server and tool.
 var joints = []string{"__", ".", "/", ":"}
 
-// splitName takes the server from the tool's name.
+// splitName splits a tool's name that begins with the server.
 func (c *Call) splitName(servers []string) {
 	whole := c.Tool
 	for _, server := range servers {
 		for _, joint := range joints {
-			// Of two servers whose names begin alike it is the longer.
+			// If two server names fit, the longer one is meant.
 			if name, ok := strings.CutPrefix(whole, server+joint); ok && len(server) > len(c.Server) {
 				c.Server, c.Tool = server, name
 			}
@@ -116,16 +119,16 @@ func (c *Call) splitName(servers []string) {
 	}
 }
 
-// What an error shows of names.
+// Limits of the names in an error.
 const (
 	nameList  = 1500 // bytes in all
 	nameBytes = 128  // of one
 )
 
-// shown is a name as an error has it.
+// shown returns a name for an error.
 func shown(name string) string { return plain.Cut(plain.Line(name), nameBytes) }
 
-// quoted is a name between quotes. Its own escapes are enough.
+// quoted returns a name in quotes. shown has escaped it.
 func quoted(name string) string { return `"` + shown(name) + `"` }
 
 func unknownServer(name string, servers []string) error {
@@ -165,7 +168,7 @@ func didYouMean(name string, known []string) string {
 	return "; did you mean " + strings.Join(near, " or ") + "?"
 }
 
-// then goes on with what there is, in a sentence of its own after a question.
+// then continues an error with a list, after a question in a new sentence.
 func then(question, what string) string {
 	if question == "" {
 		return "; " + what

@@ -11,30 +11,28 @@ import (
 	"mcpx/registry"
 )
 
-// Relay is a request that goes to the upstream that has what it names.
+// Relay is a request to the upstream that has the thing it names.
 type Relay struct {
-	Request  string // the client's id of it, for the log
+	Request  string // the client's ID of the request, for the log
 	Client   registry.Client
 	Method   string
 	Params   []byte
 	Progress func(params []byte)
 
-	settled bool // what is not known by now will not be
+	settled bool // servers in their first start were waited for
 }
 
-// route is where a relayed request goes: to whom, with what, and what is made of
-// the answer.
+// route is where a request goes, with which params, and how its result changes.
 type route struct {
 	to     *Exposed
 	params []byte
-	answer func(result []byte) []byte                // nil: the result stays as it came
-	own    func(ctx context.Context) ([]byte, error) // how mcpx answers itself; nil: the upstream is asked
+	answer func(result []byte) []byte                // changes the result; nil: it stays as it came
+	own    func(ctx context.Context) ([]byte, error) // answers without the upstream; nil: the request is sent
 }
 
-// relayed is the table of methods that are passed on. Each finds the route of a
+// relayed is the table of forwarded methods. Each function finds the route of a
 // request; the rest is the same for all.
 var relayed = map[string]func(e *Executor, r Relay) (route, error){
-	"tools/call":            (*Executor).routeTool,
 	"prompts/get":           (*Executor).routePrompt,
 	"resources/read":        (*Executor).routeRead,
 	"resources/subscribe":   (*Executor).routeSubscribe,
@@ -42,8 +40,8 @@ var relayed = map[string]func(e *Executor, r Relay) (route, error){
 	"completion/complete":   (*Executor).routeCompletion,
 }
 
-// Relay passes a request on and returns its result. Its errors are those of the
-// wire: a *jsonrpc.Error with the code and the data that the client hears.
+// Relay forwards a request and returns its result. Its errors are a *jsonrpc.Error
+// with the code and the data that the client gets.
 func (e *Executor) Relay(ctx context.Context, r Relay) (result []byte, err error) {
 	begin := time.Now()
 	var to route
@@ -54,19 +52,7 @@ func (e *Executor) Relay(ctx context.Context, r Relay) (result []byte, err error
 		}
 		e.observe(event)
 	}()
-	find := relayed[r.Method]
-	if to, err = find(e, r); errors.As(err, &unknown{}) {
-		e.Settle(ctx, routeTime) // it may belong to a server that starts
-		r.settled = true
-		to, err = find(e, r)
-	}
-	if owner := e.absent(r); owner != "" && errors.As(err, &unknown{}) {
-		if _, reason := e.registry.Ready(ctx, owner); reason != nil {
-			return nil, serviceError(owner, reason)
-		}
-		to, err = find(e, r)
-	}
-	if err != nil {
+	if to, err = e.findRoute(ctx, r, relayed[r.Method]); err != nil {
 		return nil, err
 	}
 	if to.own != nil {
@@ -88,11 +74,28 @@ func (e *Executor) Relay(ctx context.Context, r Relay) (result []byte, err error
 	return result, nil
 }
 
-// routeTime is what a request for something unknown waits for servers that start.
+// findRoute finds where a request goes. If no server is known to have what it names,
+// it waits for those that start.
+func (e *Executor) findRoute(ctx context.Context, r Relay, find func(e *Executor, r Relay) (route, error)) (to route, err error) {
+	if to, err = find(e, r); errors.As(err, &unknown{}) {
+		e.Settle(ctx, routeTime)
+		r.settled = true
+		to, err = find(e, r)
+	}
+	if owner := e.absent(r); owner != "" && errors.As(err, &unknown{}) {
+		if _, reason := e.registry.Ready(ctx, owner); reason != nil {
+			return route{}, serviceError(owner, reason)
+		}
+		to, err = find(e, r)
+	}
+	return to, err
+}
+
+// routeTime is how long a request for something unknown waits for servers that start.
 const routeTime = 10 * time.Second
 
-// absent is the server that would have the tool or the prompt of a request by its
-// name on the front, but has no session that could tell; "" if there is none.
+// absent returns the server whose prefix the name in a request has, if that server is
+// not ready; "" if there is none.
 func (e *Executor) absent(r Relay) (owner string) {
 	name, _ := rawjson.String(rawjson.Get(r.Params, "name"))
 	for _, u := range e.registry.Catalog().Upstreams {
@@ -104,7 +107,7 @@ func (e *Executor) absent(r Relay) (owner string) {
 	return owner
 }
 
-// unknown is the error of a request for something that no server has.
+// unknown is the error for something that no server has.
 type unknown struct{ own *jsonrpc.Error }
 
 func (u unknown) Error() string { return u.own.Error() }
@@ -117,8 +120,8 @@ func ownerOf(c registry.Client) string {
 	return c.Owner()
 }
 
-// serviceError is an error of an upstream as the client hears it: its own code
-// and message, or that of an internal error, and whose it is.
+// serviceError returns an error of an upstream as the client gets it: with its own
+// code and message, or those of an internal error, and the name of the server.
 func serviceError(server string, err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
@@ -136,7 +139,7 @@ func serviceError(server string, err error) error {
 	return e
 }
 
-// invalidParams is the error of a request that cannot be passed on.
+// invalidParams returns the error for a request that cannot be forwarded.
 func invalidParams(member, value, text string) *jsonrpc.Error {
 	return &jsonrpc.Error{
 		Code:    jsonrpc.CodeInvalidParams,
@@ -145,7 +148,7 @@ func invalidParams(member, value, text string) *jsonrpc.Error {
 	}
 }
 
-// badRequest is the error of a request that is not as MCP has it.
+// badRequest returns the error for a request that does not follow MCP.
 func badRequest(text string) *jsonrpc.Error { return invalidParams("detail", text, text) }
 
 func (e *Executor) routePrompt(r Relay) (route, error) {
@@ -169,13 +172,13 @@ func (e *Executor) routePrompt(r Relay) (route, error) {
 	}
 	params := rawjson.With(r.Params, "name", rawjson.AppendString(nil, to.Key))
 	if rawjson.IsNull(arguments) || isEmpty(arguments) {
-		// Servers exist that take {} for arguments that are missing.
+		// Some servers treat {} as missing arguments.
 		params = rawjson.With(params, "arguments", nil)
 	}
 	return route{to: to, params: params}, nil
 }
 
-// uri finds who has the resource that a request names.
+// uri finds the resource that a request names.
 func (e *Executor) uri(r Relay) (*Exposed, error) {
 	uri, ok := rawjson.String(rawjson.Get(r.Params, "uri"))
 	if !ok || uri == "" {
@@ -192,7 +195,7 @@ func (e *Executor) uri(r Relay) (*Exposed, error) {
 	return to, nil
 }
 
-// CodeResourceNotFound is MCP's, up to the revision 2025-11-25.
+// CodeResourceNotFound is MCP's code up to revision 2025-11-25.
 const CodeResourceNotFound = -32002
 
 func (e *Executor) routeRead(r Relay) (route, error) {
@@ -207,7 +210,7 @@ func (e *Executor) routeRead(r Relay) (route, error) {
 	return found, nil
 }
 
-// renameContents gives the contents of a resource the URI they were read by.
+// renameContents gives the contents of a resource the URI that the client used.
 func renameContents(result []byte, key, name string) []byte {
 	contents := []byte("[")
 	for content := range rawjson.Elements(rawjson.Get(result, "contents")) {
@@ -263,40 +266,61 @@ func (e *Executor) routeCompletion(r Relay) (route, error) {
 		return route{}, unknown{invalidParams("ref", name, "there is no "+kind+" '"+name+"' to complete")}
 	}
 	ref = rawjson.With(ref, member, rawjson.AppendString(nil, to.Key))
-	if !to.Upstream.Has("completions") { // asked, it could only answer with an error
+	if !to.Upstream.Has("completions") { // it could only answer with an error
 		return route{to: to, own: func(context.Context) ([]byte, error) { return []byte(`{"completion":{"values":[]}}`), nil }}, nil
 	}
 	return route{to: to, params: rawjson.With(r.Params, "ref", ref)}, nil
 }
 
-// routeTool is flat mode: a tool by its name on the front.
+// resolveQuickly sets server and tool of a flat call, if the exposure is up to date
+// and has the name.
+func (e *Executor) resolveQuickly(c *Call) bool {
+	name, ok := rawjson.View(c.FlatName)
+	x := e.exposure.Load()
+	if !ok || x == nil || x.catalog != e.registry.Catalog() || x.tools[name] == nil {
+		return false
+	}
+	c.Server, c.Tool = x.tools[name].Upstream.Name, x.tools[name].Key
+	return true
+}
+
+// findFlat finds the upstream and the tool of a flat call, whose tool has its name on
+// the front.
+func (e *Executor) findFlat(ctx context.Context, c *Call) (*registry.Upstream, *registry.Tool, error) {
+	c.Server, c.Tool = "", "" // an error before the tool is found belongs to no server
+	if a := c.Arguments; !rawjson.IsNull(a) && rawjson.Kind(a) != '{' {
+		return nil, nil, badRequest(`"arguments" must be an object`)
+	}
+	to, err := e.findRoute(ctx, Relay{Params: rawjson.With([]byte("{}"), "name", c.FlatName)}, (*Executor).routeTool)
+	if err != nil {
+		return nil, nil, err
+	}
+	return to.to.Upstream, to.to.Upstream.Tool(to.to.Key), nil
+}
+
 func (e *Executor) routeTool(r Relay) (route, error) {
 	name, ok := rawjson.String(rawjson.Get(r.Params, "name"))
 	if !ok || name == "" {
 		return route{}, badRequest(`"name" must be the name of a tool`)
 	}
-	if a := rawjson.Get(r.Params, "arguments"); !rawjson.IsNull(a) && rawjson.Kind(a) != '{' {
-		return route{}, badRequest(`"arguments" must be an object`)
-	}
 	to := e.Exposure().tools[name]
 	if to == nil {
 		return route{}, unknown{ToolNotFound(name)}
 	}
-	t := to.Upstream.Tool(to.Key)
-	arguments, err := e.arguments(Call{Arguments: rawjson.Get(r.Params, "arguments")}, to.Upstream, t)
-	if err != nil {
-		return route{}, err
-	}
-	if to.Upstream == e.builtin.flat {
-		return route{to: to, own: func(ctx context.Context) ([]byte, error) {
-			return e.builtin.call(ctx, Call{Client: r.Client, Tool: to.Key}, arguments)
-		}}, nil
-	}
-	params := rawjson.With(r.Params, "name", rawjson.AppendString(nil, to.Key))
-	return route{to: to, params: rawjson.With(params, "arguments", arguments)}, nil
+	return route{to: to}, nil
 }
 
-// ToolNotFound is the error of a call to a tool that is not listed.
+// flatError returns the error of a flat call as the client gets it. Errors about the
+// call itself, which no server has seen, stay as they are.
+func flatError(server string, err error) error {
+	var invalid *Invalid
+	if server == "" || errors.As(err, &invalid) {
+		return err
+	}
+	return serviceError(server, err)
+}
+
+// ToolNotFound returns the error for a tool that is not listed.
 func ToolNotFound(name string) *jsonrpc.Error {
 	return &jsonrpc.Error{
 		Code:    jsonrpc.CodeMethodNotFound,

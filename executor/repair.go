@@ -13,8 +13,8 @@ import (
 	"mcpx/internal/rawjson"
 )
 
-// ParseExec reads the arguments of the tool exec. Of what it does not know it
-// makes nothing yet: unwrap does, once the tool is known.
+// ParseExec reads the arguments of the tool exec. Unknown members are left to unwrap,
+// which runs once the tool is known.
 func ParseExec(raw []byte) Call {
 	var c Call
 	var server, tool []byte
@@ -28,11 +28,11 @@ func ParseExec(raw []byte) Call {
 		case "arguments":
 			field = &c.Arguments
 		default:
-			c.Beside = raw
+			c.Siblings = raw
 			continue
 		}
 		if *field != nil {
-			c.Twice = key
+			c.DuplicateKey = key
 		}
 		*field = value
 	}
@@ -44,8 +44,7 @@ func ParseExec(raw []byte) Call {
 	return c
 }
 
-// inner reads a call whose envelope was wrapped into another: the names stand
-// inside arguments.
+// inner reads a call whose names are inside its arguments.
 func (c Call) inner() Call {
 	object := c.Arguments
 	if text, ok := rawjson.String(object); ok {
@@ -60,33 +59,33 @@ func (c Call) inner() Call {
 // aliases are other names under which models send arguments.
 var aliases = []string{"args", "parameters", "params", "input"}
 
-// unwrap finds the arguments object in what the client sent. Only what models
-// are known to get wrong is put right, and only where it can mean one thing.
+// unwrap finds the arguments object in the client's call. It repairs only mistakes
+// that models are known to make, and only if they have one meaning.
 func unwrap(c Call, known map[string]bool) ([]byte, error) {
 	raw, err := object(c.Arguments)
 	if err != nil {
 		return nil, err
 	}
 	if isEmpty(raw) {
-		return beside(c.Beside, known)
+		return siblings(c.Siblings, known)
 	}
-	for key := range rawjson.Members(c.Beside) {
-		if !envelopeKeys[key] && meant(key, known) {
-			return nil, fmt.Errorf("%s stands beside \"arguments\"; put it into them", quoted(key))
+	for key := range rawjson.Members(c.Siblings) {
+		if !envelopeKeys[key] && isArgument(key, known) {
+			return nil, fmt.Errorf("%s is beside \"arguments\"; put it into them", quoted(key))
 		}
 	}
 	return envelope(c, raw, known), nil
 }
 
-// meant reports whether something beside the arguments may have been meant as
-// one: left out, a call could do more than it should. Models also add a reason
-// and the like, which is nothing to a tool that declares its parameters.
-func meant(key string, known map[string]bool) bool {
+// isArgument reports whether a member beside the arguments may be an argument.
+// Without it, a call could do more than it should. Models also add a reason and the
+// like, which a tool that declares its parameters does not need.
+func isArgument(key string, known map[string]bool) bool {
 	name := strings.TrimPrefix(key, "arguments.")
 	return len(known) == 0 || name != key || slices.Contains(aliases, key) || known[key] || near(key, known) != ""
 }
 
-// near is the parameter that a name was probably meant for.
+// near returns the parameter that a name probably means.
 func near(name string, known map[string]bool) string {
 	return nearest.Word(name, slices.Sorted(maps.Keys(known)))
 }
@@ -117,9 +116,9 @@ func object(raw []byte) ([]byte, error) {
 
 func isEmpty(object []byte) bool { return rawjson.Kind(object[1:]) == '}' }
 
-// beside finds arguments that were sent next to tool_name: under another name,
-// with dotted names, or flattened.
-func beside(outer []byte, known map[string]bool) ([]byte, error) {
+// siblings finds arguments that were sent next to tool_name: under another name, with
+// dotted names, or flattened.
+func siblings(outer []byte, known map[string]bool) ([]byte, error) {
 	var alias []byte
 	var places []string // where arguments were found
 	flat, given := []byte("{"), map[string]bool{}
@@ -161,12 +160,12 @@ func beside(outer []byte, known map[string]bool) ([]byte, error) {
 	case hit:
 		return append(flat, '}'), nil
 	}
-	return []byte("{}"), nil // a reason and the like, which is no argument
+	return []byte("{}"), nil // a reason and the like, not an argument
 }
 
-// envelope opens arguments that hold the envelope of the same call again, or
-// another object named arguments and nothing else. A tool that declares such a
-// parameter, or takes anything, means what it says.
+// envelope opens arguments that hold the envelope of the same call again, or only an
+// object named arguments. If the tool declares such a parameter, or accepts anything,
+// they stay as they are.
 func envelope(c Call, raw []byte, known map[string]bool) []byte {
 	var inner []byte
 	named := false
@@ -197,15 +196,15 @@ func spells(value []byte, text string) bool {
 	return ok && got == text
 }
 
-// What reparse does at most: no model nests deeper or sends more.
+// Limits of reparse: no model nests deeper or sends more.
 const (
 	maxReparseRounds  = 8
 	maxReparseStrings = 500
 )
 
-// reparse puts objects and arrays in the place of the strings that spell them,
-// wherever the schema wants them; what was inside a string may hold another. ok
-// is false if that does not make the arguments fit.
+// reparse replaces strings that contain JSON objects and arrays by these, wherever the
+// schema expects them. They may contain such strings again. ok is false if that does
+// not make the arguments valid.
 func reparse(raw []byte, problems []validate.Problem, schema *validator) (repaired []byte, ok bool) {
 	for range maxReparseRounds {
 		if len(problems) > maxReparseStrings {
@@ -225,9 +224,8 @@ func reparse(raw []byte, problems []validate.Problem, schema *validator) (repair
 	return nil, false
 }
 
-// parseStrings replaces each string that stands where an object or array is
-// expected by the object or array it spells. ok is false if there is none, or if
-// there are other problems.
+// parseStrings replaces each string where an object or array is expected by the one
+// it contains. ok is false if there is none, or if there are other problems.
 func parseStrings(raw []byte, problems []validate.Problem) (repaired []byte, ok bool) {
 	for _, p := range problems {
 		if raw, ok = parseString(raw, p.Path, p.Want); !ok {
@@ -254,7 +252,7 @@ func parseString(raw []byte, path, want []string) ([]byte, bool) {
 	return nil, false
 }
 
-// descend rewrites the one member or element that the path leads to.
+// descend rewrites the member or element at the path.
 func descend(raw []byte, path, want []string) ([]byte, bool) {
 	changed := false
 	rewrite := func(value []byte) []byte {

@@ -143,7 +143,7 @@ func TestASilentStreamIsNoticed(t *testing.T) {
 				t.Fatal(err)
 			}
 			silence(t, w, u.changed)
-			l.wait(t, "it gave no sign of life within 1s")
+			l.wait(t, "no response to ping within 1s")
 			if got := mustCall(t, r, "a", "echo", `{"text":"again"}`); got != "again" {
 				t.Errorf("got %q", got)
 			}
@@ -162,7 +162,7 @@ func TestPingsAreAnswered(t *testing.T) {
 			t.Fatal("an idle session is not asked for a sign of life")
 		}
 	}
-	if n := remote.sessions.Load(); n != 1 || l.count("no sign of life") > 0 {
+	if n := remote.sessions.Load(); n != 1 || l.count("no response to ping") > 0 {
 		t.Errorf("%d sessions, want 1:\n%s", n, l)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"mcpx/internal/jsonrpc"
+	"mcpx/internal/link"
 	"mcpx/internal/rawjson"
 )
 
@@ -26,10 +28,8 @@ func silentFake(replies chan<- string) *fake {
 
 // lastCall returns the ID of the newest call to the upstream a.
 func lastCall(r *Registry) int64 {
-	s := r.Catalog().Upstream("a").session
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.lastID
+	calls := r.Catalog().Upstream("a").session.conn.Snapshot().Calls
+	return calls[len(calls)-1].ID
 }
 
 // abandonments are the ways in which nobody waits for a call any more.
@@ -40,7 +40,7 @@ var abandonments = []struct {
 	{"cancelled", func(_ *fake, _ int64, cancel func()) { cancel() }},
 	{"timed out", func(*fake, int64, func()) { after(time.Minute) }},
 	{"connection broke", func(f *fake, id int64, _ func()) {
-		f.current.broken <- &endedCall{id: fmt.Append(nil, id), err: &Lost{Server: "a", Reason: "broke on purpose"}}
+		f.current.broken <- &link.CallEnd{ID: fmt.Append(nil, id), Outcome: link.CutOff, Reason: "broke on purpose"}
 	}},
 }
 
@@ -103,24 +103,48 @@ func TestRequestsOfAbandonedCalls(t *testing.T) {
 // TestAbandonedCallsAreBounded: what is remembered has a bound. Beyond it a
 // request is refused where another client may be its owner, and only there.
 func TestAbandonedCallsAreBounded(t *testing.T) {
-	var c callers
-	for id := range int64(2 * maxAbandoned) {
-		c.add("A")
-		c.abandon(id, "A")
-	}
-	if len(c.abandoned) != maxAbandoned {
-		t.Errorf("%d calls are remembered, want %d", len(c.abandoned), maxAbandoned)
-	}
-	if c.others("A") {
-		t.Error("A is the only client, but its request counts as another's")
-	}
-	c.add("B")
-	for id := range int64(2 * maxAbandoned) {
-		c.answered(id)
-	}
-	if !c.others("A") || !c.others("B") {
-		t.Error("calls that were not remembered are forgotten")
-	}
+	replies := make(chan string, 10)
+	f := silentFake(replies)
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		a, b := newRecorder("A"), newRecorder("B")
+		r.Attach(a)
+		call := func(ctx context.Context, c *recorder) {
+			_, _ = r.Call(ctx, "a", Request{Method: "tools/call", Meta: []byte("{}"), Client: c})
+		}
+		for range 2 * jsonrpc.MaxAbandoned {
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(time.Millisecond, cancel)
+			call(ctx, a)
+		}
+		conn := r.Catalog().Upstream("a").session.conn
+		if n := len(conn.Snapshot().Abandoned); n != jsonrpc.MaxAbandoned {
+			t.Errorf("%d calls are remembered, want %d", n, jsonrpc.MaxAbandoned)
+		}
+		ask := func(c *recorder) string {
+			ctx, cancel := context.WithCancel(t.Context())
+			var calling sync.WaitGroup
+			calling.Go(func() { call(ctx, c) })
+			synctest.Wait()
+			f.current.say(`{"jsonrpc":"2.0","id":"q","method":"roots/list","params":{}}`)
+			reply := <-replies
+			cancel()
+			calling.Wait()
+			return reply
+		}
+		if got := ask(a); strings.Contains(got, "isolation") {
+			t.Errorf("A is the only client, but got %s", got)
+		}
+		for _, c := range conn.Snapshot().Abandoned {
+			f.current.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{}}`, c.ID))
+			synctest.Wait()
+		}
+		r.Attach(b)
+		for _, c := range []*recorder{b, a} {
+			if got := ask(c); !strings.Contains(got, "isolation") {
+				t.Errorf("%s: calls that were not remembered are forgotten: %s", c.id, got)
+			}
+		}
+	})
 }
 
 // TestLogMessagesOfSharedSessions: a log message that may belong to one of several

@@ -5,16 +5,19 @@ import (
 	"encoding/json"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"mcpx/config"
+	"mcpx/internal/child"
+	"mcpx/internal/link"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/signature"
 	"mcpx/internal/tokens"
 )
 
-// Catalog is everything known of a profile's upstreams at one moment. It never
-// changes: a new one takes its place.
+// Catalog is everything known about a profile's upstreams at one moment. It never
+// changes: a new one replaces it.
 type Catalog struct {
 	Upstreams []*Upstream // in config order
 	byName    map[string]*Upstream
@@ -23,7 +26,7 @@ type Catalog struct {
 // Upstream finds an upstream by its exact name, nil if there is none.
 func (c *Catalog) Upstream(name string) *Upstream { return c.byName[name] }
 
-// with is the catalog with one upstream replaced.
+// with returns the catalog with one upstream replaced.
 func (c *Catalog) with(u *Upstream) *Catalog {
 	next := &Catalog{Upstreams: slices.Clone(c.Upstreams), byName: make(map[string]*Upstream, len(c.byName))}
 	for i, old := range next.Upstreams {
@@ -35,7 +38,7 @@ func (c *Catalog) with(u *Upstream) *Catalog {
 	return next
 }
 
-// State is where an upstream is in its life.
+// State is the state of an upstream.
 type State string
 
 // The states.
@@ -43,21 +46,21 @@ const (
 	Starting State = "starting" // connecting, or queued to connect
 	Ready    State = "ready"
 	Waiting  State = "waiting" // failed, and will be started again
-	Failed   State = "failed"  // cannot be started as it is configured
+	Failed   State = "failed"  // its configuration cannot work
 	Stopped  State = "stopped" // mcpx is ending
 )
 
-// Upstream is one upstream at one moment: how it is, and what it offers. What
-// it offered last stays known while it is down.
+// Upstream is the state of one upstream at one moment, and the lists of what it
+// offers. The last lists stay known while it is down.
 type Upstream struct {
 	Name         string
 	Description  string // from the config
 	State        State
-	Reason       string    // why it is not ready
-	Cause        Cause     // the kind of that
-	Stderr       []string  // the last lines it wrote there, when it failed
-	FailedAt     time.Time // the last failure
-	RetryAt      time.Time // the next start, while waiting
+	Reason       string     // why it is not ready
+	Cause        link.Cause // the kind of failure
+	Stderr       []string   // the last lines it wrote there, when it failed
+	FailedAt     time.Time  // the last failure
+	RetryAt      time.Time  // the next start, while waiting
 	StartupTime  time.Duration
 	Instructions string
 	Capabilities []byte // as the upstream declared them
@@ -69,21 +72,22 @@ type Upstream struct {
 	config  *config.Upstream
 	tools   map[string]*Tool
 	session *Session
-	changed chan struct{} // closed when a newer Upstream takes this one's place
+	stderr  *atomic.Pointer[child.Stderr] // of its process, which may change; nil for mcpx's own upstream
+	changed chan struct{}                 // closed when a newer Upstream replaces this one
 }
 
-// NewUpstream returns an upstream that is always ready; its calls are made
-// elsewhere.
+// NewUpstream returns an upstream without a session that is always ready. Its user
+// handles the calls.
 func NewUpstream(name string, tools []Item) *Upstream {
 	u := &Upstream{Name: name, State: Ready}
 	setTools(u, tools)
 	return u
 }
 
-// Transport is how the upstream is reached.
+// Transport returns how the upstream is connected.
 func (u *Upstream) Transport() config.Transport { return u.config.Transport }
 
-// Tokens is about what its tools would take of a client's context, in full.
+// Tokens estimates how much of a client's context its tools would take in full.
 func (u *Upstream) Tokens() int {
 	sum := 0
 	for _, t := range u.Tools {
@@ -99,13 +103,13 @@ func (u *Upstream) LatestStderr() []string {
 	if u.session == nil {
 		return u.Stderr
 	}
-	if l, ok := u.session.link.(*stdioLink); ok {
-		return l.stderr.lines()
+	if stderr := u.stderr.Load(); stderr != nil {
+		return stderr.Lines()
 	}
 	return nil
 }
 
-// Unavailable is the error of a call to an upstream that is not ready.
+// Unavailable returns the error for a call to an upstream that is not ready.
 func (u *Upstream) Unavailable() error {
 	return &Unavailable{Server: u.Name, Reason: u.Reason, Stderr: u.Stderr, RetryAt: u.RetryAt}
 }
@@ -113,8 +117,8 @@ func (u *Upstream) Unavailable() error {
 // Tool finds a tool by its exact name, nil if there is none.
 func (u *Upstream) Tool(name string) *Tool { return u.tools[name] }
 
-// InFirstStart reports whether nothing is known yet of what the upstream offers,
-// but may be soon.
+// InFirstStart reports whether the upstream starts for the first time, so that its
+// lists may be known soon.
 func (u *Upstream) InFirstStart() bool {
 	return u.State == Starting && u.StartupTime == 0 && u.FailedAt.IsZero()
 }
@@ -129,7 +133,7 @@ func (u *Upstream) Has(capability string) bool {
 	return !rawjson.IsNull(rawjson.Get(u.Capabilities, capability))
 }
 
-// superseded waits until a newer Upstream takes this one's place.
+// superseded waits until a newer Upstream replaces this one.
 func (u *Upstream) superseded(ctx context.Context) error {
 	select {
 	case <-u.changed:
@@ -160,7 +164,7 @@ type Tool struct {
 	tokens    func() int
 }
 
-// NewTool reads a tool's definition. It is indifferent to what the members hold.
+// NewTool reads a tool's definition. It accepts members of any type.
 func NewTool(name string, raw []byte) *Tool { return newTool(Item{Key: name, Raw: raw}) }
 
 func newTool(item Item) *Tool {
@@ -187,14 +191,14 @@ func inputSchema(definition []byte) json.RawMessage {
 	return json.RawMessage(`{"type":"object"}`)
 }
 
-// ShownSchema is the input schema, redacted.
+// ShownSchema returns the input schema, redacted.
 func (t *Tool) ShownSchema() json.RawMessage { return inputSchema(t.Raw) }
 
-// Signature is the tool's parameters, TypeScript-like.
+// Signature returns the tool's parameters in the style of TypeScript.
 func (t *Tool) Signature() string { return t.signature() }
 
-// Tokens is about what its definition would take of a client's context.
+// Tokens estimates how much of a client's context its definition would take.
 func (t *Tool) Tokens() int { return t.tokens() }
 
-// RequiredParameters is the short form of Signature.
+// RequiredParameters returns the short form of Signature.
 func (t *Tool) RequiredParameters() string { return t.required() }

@@ -8,6 +8,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"mcpx/config"
+	"mcpx/internal/link"
 )
 
 // A client that is told of a change lists at once: the catalog has it by then.
@@ -16,18 +17,18 @@ func TestWhoIsToldOfAChangeFindsIt(t *testing.T) {
 	c := config.Upstream{Name: "a", StartupTimeout: time.Minute}
 	r := New(&config.Profile{Upstreams: []config.Upstream{c}}, Options{Log: zerolog.Nop()})
 	s := r.supervisors["a"]
-	l, err := f.dial(t.Context(), &c, Options{}, zerolog.Nop())
+	l, err := f.dial(t.Context(), link.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	session := newSession(&c, l, zerolog.Nop(), s)
+	session := newSession(s, nil, l)
 	go session.run()
 	defer session.Close()
 	told := make(chan string)
 	go func() {
 		defer close(told)
 		for {
-			if _, err := r.changed.wait(t.Context(), session.ctx.Done()); err != nil {
+			if _, err := r.changed.wait(t.Context(), session.done()); err != nil {
 				return
 			}
 			name := ""

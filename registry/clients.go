@@ -11,48 +11,55 @@ import (
 	"mcpx/internal/rawjson"
 )
 
-// clients are the clients of the fronts, and what they asked to hear of.
+// clients holds the clients of the fronts and what they subscribed to.
 type clients struct {
-	mu         sync.Mutex
-	attached   map[string]Client
-	listeners  map[string]Client                   // they are told things, but never asked
-	levels     map[string]string                   // of logging, by client
-	subscribed map[string]map[string]*subscription // by scope of a session and URI
-
-	subscriptions map[string]int // of each client that has any
+	mu            sync.Mutex
+	attached      map[string]Client                       // by ID
+	listeners     map[string]Client                       // get notifications, but no requests
+	levels        map[string]string                       // log level, by client
+	subscribed    map[sessionKey]map[string]*subscription // by upstream session and URI
+	subscriptions map[string]int                          // number of subscriptions, by client
 }
 
-// announcePause gathers the changes of lists before clients hear of them: at the
-// start every upstream has some.
+func newClients() clients {
+	return clients{
+		attached:      map[string]Client{},
+		listeners:     map[string]Client{},
+		levels:        map[string]string{},
+		subscribed:    map[sessionKey]map[string]*subscription{},
+		subscriptions: map[string]int{},
+	}
+}
+
+// announcePause gathers changes of lists before clients are notified. When mcpx
+// starts, every upstream has some.
 const announcePause = 100 * time.Millisecond
 
-// Attach makes a client one that upstreams can reach.
+// Attach makes a client known, so that upstreams can reach it until Detach.
 func (r *Registry) Attach(c Client) {
 	r.clients.mu.Lock()
 	defer r.clients.mu.Unlock()
 	r.clients.attached[c.ID()] = c
 }
 
-// Listen makes a client one that upstreams can tell things, but not ask.
+// Listen makes a client known that gets notifications, but no requests.
 func (r *Registry) Listen(c Client) {
 	r.clients.mu.Lock()
 	defer r.clients.mu.Unlock()
 	r.clients.listeners[c.ID()] = c
 }
 
-// Detach forgets a client: its subscriptions end, and so do the sessions that
-// are its own.
+// Detach forgets a client: its subscriptions and its own upstream sessions end.
 func (r *Registry) Detach(ctx context.Context, c Client) {
 	r.clients.mu.Lock()
 	delete(r.clients.attached, c.ID())
 	delete(r.clients.listeners, c.ID())
 	delete(r.clients.levels, c.ID())
 	held := map[string][]string{}
-	for scope, uris := range r.clients.subscribed {
-		server, _, _ := strings.Cut(scope, "\x00")
+	for key, uris := range r.clients.subscribed {
 		for uri, s := range uris {
 			if _, ok := s.known[c.ID()]; ok {
-				held[server] = append(held[server], uri)
+				held[key.server] = append(held[key.server], uri)
 			}
 		}
 	}
@@ -64,24 +71,24 @@ func (r *Registry) Detach(ctx context.Context, c Client) {
 			}
 		}
 	}
-	r.isolated.drop(c.ID())
+	r.sessions.removeClient(c.ID())
 }
 
-// all are the clients that can be told something.
+// all returns the clients that get notifications.
 func (c *clients) all() []Client {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.AppendSeq(slices.Collect(maps.Values(c.attached)), maps.Values(c.listeners))
 }
 
-// has reports whether a client is one whose end is heard of.
+// has reports whether a client is known, which means that Detach will be called.
 func (c *clients) has(client Client) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.find(client.ID()) != nil
 }
 
-// find is the client with that id, nil if it is gone. The lock is held.
+// find returns the client with that ID, nil if it is gone. The caller holds c.mu.
 func (c *clients) find(id string) Client {
 	if found := c.attached[id]; found != nil {
 		return found
@@ -89,9 +96,8 @@ func (c *clients) find(id string) Client {
 	return c.listeners[id]
 }
 
-// only implements peer.
-func (s *supervisor) only() Client {
-	c := &s.registry.clients
+// only returns the attached client if there is exactly one.
+func (c *clients) only() Client {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.attached) == 1 {
@@ -102,13 +108,16 @@ func (s *supervisor) only() Client {
 	return nil
 }
 
-// subscribed implements peer.
-func (s *supervisor) subscribed() []string { return s.registry.clients.uris(s.config.Name) }
+// onlyClient returns the only client that could use the session, nil if there are
+// none or several.
+func (s *Session) onlyClient() Client {
+	if s.owner != nil {
+		return s.owner
+	}
+	return s.supervisor.registry.clients.only()
+}
 
-// level implements peer.
-func (s *supervisor) level() string { return s.registry.clients.level() }
-
-// announce tells clients which lists have changed, until ctx ends.
+// announce notifies clients of changed lists until ctx ends.
 func (r *Registry) announce(ctx context.Context) {
 	for {
 		capabilities, err := r.changed.wait(ctx, nil)
@@ -129,31 +138,30 @@ func (r *Registry) announce(ctx context.Context) {
 	}
 }
 
-// caller implements peer. Clients without a session that share an address and a
-// credential may be different programs, so they count as different callers.
-func (s *supervisor) caller(c Client) string { return c.ID() }
-
-// notified implements peer.
-func (s *supervisor) notified(method string, params []byte, to []Client) {
-	for _, k := range kinds {
-		if method == listChanged(k.capability) {
-			s.refresh.note(k.capability)
-			return
+// notified handles a notification of the upstream. Changes of lists concern the
+// shared session only; all clients see the same lists.
+func (s *Session) notified(method string, params []byte, to []Client) {
+	isList := strings.HasSuffix(method, "/list_changed")
+	switch {
+	case s.owner == nil && isList:
+		for _, k := range kinds {
+			if method == listChanged(k.capability) {
+				s.supervisor.refresh.note(k.capability)
+				return
+			}
 		}
+	case s.owner != nil && isList:
+		return
+	case s.owner != nil && len(to) == 0:
+		to = []Client{s.owner}
 	}
-	s.pass(method, params, to, s.config.Name)
-}
-
-// pass hands a notification to the clients it concerns, and an update to the
-// subscribers in that scope.
-func (s *supervisor) pass(method string, params []byte, to []Client, scope string) {
 	switch method {
 	case "notifications/resources/updated":
-		s.registry.updated(scope, params)
+		s.supervisor.registry.updated(s.key(), params)
 		return
 	case "notifications/message":
 		if len(to) > 0 {
-			params = named(params, s.config.Name)
+			params = withLogger(params, s.config.Name)
 		}
 	}
 	for _, c := range to {
@@ -161,9 +169,11 @@ func (s *supervisor) pass(method string, params []byte, to []Client, scope strin
 	}
 }
 
-// named is a log message with its server as the logger, and the upstream's own
-// logger behind it.
-func named(params []byte, server string) []byte {
+// key returns the key of the session.
+func (s *Session) key() sessionKey { return keyOf(s.config, s.owner) }
+
+// withLogger returns a log message whose logger begins with the server's name.
+func withLogger(params []byte, server string) []byte {
 	logger := server
 	if own, ok := rawjson.String(rawjson.Get(params, "logger")); ok && own != "" {
 		logger += "/" + own
@@ -171,141 +181,25 @@ func named(params []byte, server string) []byte {
 	return rawjson.With(params, "logger", rawjson.AppendString(nil, logger))
 }
 
-// LogLevels are the levels of MCP, the most talkative first.
-var LogLevels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
-
-// SetLevel sets the level of the messages a client wants. Upstreams that have
-// logging are set to the most talkative that any client wants. They have been
-// told when it returns, unless they are slow: the client's next call may be what
-// it wants to hear of.
-func (r *Registry) SetLevel(c Client, level string) {
-	r.clients.mu.Lock()
-	if r.clients.find(c.ID()) != nil { // one without a session is gone after this
-		r.clients.levels[c.ID()] = level
-	}
-	r.clients.mu.Unlock()
-	var sessions []*Session
-	for _, u := range r.Catalog().Upstreams {
-		if u.Has("logging") {
-			sessions = append(sessions, r.sessions(u)...)
-		}
-	}
-	r.tellLevel(sessions...)
-}
-
-// sessions are those that an upstream has now: the shared one, and those of
-// single clients.
-func (r *Registry) sessions(u *Upstream) []*Session {
-	sessions := r.isolated.of(u.Name)
+// openSessions returns the sessions that an upstream has now: the shared one, and
+// those of single clients.
+func (r *Registry) openSessions(u *Upstream) []*Session {
+	sessions := r.sessions.of(u.Name)
 	if u.State == Ready {
 		sessions = append(sessions, u.session)
 	}
 	return sessions
 }
 
-// tellTime bounds what mcpx itself asks of an upstream on the side.
-const tellTime = 30 * time.Second
-
-// levelTime is what upstreams get to take a log level before others go on.
-const levelTime = time.Second
-
-// tellLevel tells upstreams which messages are wanted. It waits for them, but not
-// for long.
-func (r *Registry) tellLevel(sessions ...*Session) {
-	if r.clients.level() == "" {
-		return
-	}
-	told := make(chan struct{}, len(sessions))
-	for _, s := range sessions {
-		if !s.tasks.Go(func() {
-			r.tellLevelTo(s)
-			told <- struct{}{}
-		}) {
-			told <- struct{}{} // it is over
-		}
-	}
-	patience := time.NewTimer(levelTime)
-	defer patience.Stop()
-	for range sessions {
-		select {
-		case <-told:
-		case <-patience.C:
-			return
-		}
-	}
-}
-
-// tellLevelTo tells one session, when nobody else does: so the last that it hears is
-// what is wanted in the end.
-func (r *Registry) tellLevelTo(s *Session) {
-	patience := time.NewTimer(tellTime)
-	defer patience.Stop()
-	select {
-	case s.leveling <- struct{}{}:
-		defer func() { <-s.leveling }()
-	case <-patience.C: // who is next tells the level as it is then
-		return
-	case <-s.ctx.Done():
-		return
-	}
-	level := r.clients.level()
-	if level == "" {
-		return
-	}
-	s.level.Store(&level)
-	_ = r.tell(s, "logging/setLevel", append(rawjson.AppendString([]byte(`{"level":`), level), '}'))
-}
-
-// tellFirst tells a session that is new which messages are wanted, before its
-// first call.
-func (r *Registry) tellFirst(s *Session, capabilities []byte) {
-	if !rawjson.IsNull(rawjson.Get(capabilities, "logging")) {
-		r.tellLevel(s)
-	}
-}
-
-// tell makes a request whose answer says nothing.
-func (r *Registry) tell(s *Session, method string, params []byte) error {
-	ctx, cancel := context.WithTimeout(s.ctx, tellTime)
-	defer cancel()
-	_, err := s.Call(ctx, Request{Method: method, Params: params})
-	if err != nil {
-		r.log.Warn().Str("error", s.redact(err.Error())).Str("server", s.server).Str("method", method).Msg("an upstream could not be told")
-	}
-	return err
-}
-
-// level is the most talkative level that a client has set, empty if none has.
-func (c *clients) level() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, level := range LogLevels {
-		for _, l := range c.levels {
-			if l == level {
-				return level
-			}
-		}
-	}
-	return ""
-}
-
-// relevel tells a session that can be found from now on which log level was set
-// while it could not.
-func (r *Registry) relevel(s *Session, capabilities []byte) {
-	if told := s.level.Load(); told == nil || *told != r.clients.level() {
-		s.tasks.Go(func() { r.tellFirst(s, capabilities) })
-	}
-}
-
-// Tell sends a notification of a client to every upstream that is ready, such
-// as that its roots have changed.
-func (r *Registry) Tell(method string, params []byte) {
+// Broadcast sends a notification of a client to every upstream that is ready, such
+// as a change of its roots. 2026-07-28 has no such notifications.
+func (r *Registry) Broadcast(method string, params []byte) {
 	for _, u := range r.Catalog().Upstreams {
-		for _, s := range r.sessions(u) {
+		for _, s := range r.openSessions(u) {
 			if s.modern != nil {
-				continue // the new way has no such notifications
+				continue
 			}
-			if err := s.Notify(method, params); err != nil {
+			if err := s.conn.Notify(method, params); err != nil {
 				r.log.Debug().Err(err).Str("server", u.Name).Msg("could not pass a notification on")
 			}
 		}

@@ -192,9 +192,7 @@ func TestWithdrawnRequestsEnd(t *testing.T) {
 	mustCall(t, r, "a", "pid", "{}")
 	limit := time.After(10 * time.Second)
 	for poll := time.NewTicker(5 * time.Millisecond); ; {
-		u.session.mu.Lock()
-		left := len(u.session.asked)
-		u.session.mu.Unlock()
+		left := u.session.conn.Incoming()
 		if left == 0 {
 			poll.Stop()
 			return
@@ -363,7 +361,7 @@ func TestSubscribeTwice(t *testing.T) {
 			t.Fatalf("%d updates, want %d", got, want)
 		}
 	}
-	s := r.clients.subscription("a", "test://one")
+	s := r.clients.subscription(sessionKey{server: "a"}, "test://one")
 	s.turn <- struct{}{} // somebody is at it
 	waiting, cancel := context.WithCancel(t.Context())
 	var first, second error
@@ -384,7 +382,7 @@ func TestSubscribeTwice(t *testing.T) {
 	cancel()
 	<-s.turn
 	both.Wait()
-	r.clients.release("a", "test://one", s)
+	r.clients.release(sessionKey{server: "a"}, "test://one", s)
 	if second != nil {
 		t.Fatal(first, second)
 	}
@@ -494,8 +492,8 @@ func TestIsolatedClientsHaveTheirOwnSessions(t *testing.T) {
 		t.Errorf("after its death: %v", err)
 	}
 	r.Detach(t.Context(), one)
-	if len(r.isolated.sessions) != 1 {
-		t.Errorf("%d private sessions after one client has gone, want 1", len(r.isolated.sessions))
+	if len(r.sessions.byKey) != 1 {
+		t.Errorf("%d private sessions after one client has gone, want 1", len(r.sessions.byKey))
 	}
 }
 
@@ -540,10 +538,10 @@ func TestTheEndOfAVisitReachesWhoWasSent(t *testing.T) {
 func TestAnErrorThatSendsToAURL(t *testing.T) {
 	s := &Session{}
 	c := newRecorder("one")
-	s.elicitsBy(&jsonrpc.Error{Code: -32042, Data: []byte(`{"elicitations":[{"mode":"url","elicitationId":"x","url":"https://example.com"},{"mode":"form","elicitationId":"y"}]}`)}, c)
-	s.elicitsBy(&jsonrpc.Error{Code: -32603, Data: []byte(`{"elicitations":[{"mode":"url","elicitationId":"z"}]}`)}, c)
+	s.rememberURLs(&jsonrpc.Error{Code: -32042, Data: []byte(`{"elicitations":[{"mode":"url","elicitationId":"x","url":"https://example.com"},{"mode":"form","elicitationId":"y"}]}`)}, c)
+	s.rememberURLs(&jsonrpc.Error{Code: -32603, Data: []byte(`{"elicitations":[{"mode":"url","elicitationId":"z"}]}`)}, c)
 	for id, want := range map[string]Client{"x": c, "y": nil, "z": nil} {
-		if got := s.sentTo(fmt.Appendf(nil, `{"elicitationId":%q}`, id)); got != want {
+		if got := s.visitor(fmt.Appendf(nil, `{"elicitationId":%q}`, id)); got != want {
 			t.Errorf("%s: %v, want %v", id, got, want)
 		}
 	}
@@ -564,9 +562,9 @@ func TestPassingClientsHaveSessionsForAWhile(t *testing.T) {
 		return pid
 	}
 	count := func() int {
-		r.isolated.mu.Lock()
-		defer r.isolated.mu.Unlock()
-		return len(r.isolated.sessions)
+		r.sessions.mu.Lock()
+		defer r.sessions.mu.Unlock()
+		return len(r.sessions.byKey)
 	}
 	stays := newRecorder("stays")
 	r.Attach(stays)
@@ -585,13 +583,13 @@ func TestPassingClientsHaveSessionsForAWhile(t *testing.T) {
 			t.Errorf("%s heard %q, want %s", c.id, got, want)
 		}
 	}
-	key := owner{"sender", "a"}
-	r.isolated.mu.Lock()
-	p := r.isolated.sessions[key]
-	r.isolated.mu.Unlock()
-	uses := func(p *private) int {
-		r.isolated.mu.Lock()
-		defer r.isolated.mu.Unlock()
+	key := sessionKey{"a", "sender"}
+	r.sessions.mu.Lock()
+	p := r.sessions.byKey[key]
+	r.sessions.mu.Unlock()
+	uses := func(p *clientSession) int {
+		r.sessions.mu.Lock()
+		defer r.sessions.mu.Unlock()
 		return p.using
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -601,7 +599,7 @@ func TestPassingClientsHaveSessionsForAWhile(t *testing.T) {
 		ended <- err
 	}()
 	eventually(t, "the session is in use", func() bool { return uses(p) > 0 })
-	r.isolated.expire(key, p) // in the middle of a call that takes longer than it may be idle
+	r.sessions.expire(key, p) // in the middle of a call that takes longer than it may be idle
 	if n := count(); n != 2 {
 		t.Errorf("%d private sessions are open during a call, want 2", n)
 	}
@@ -616,12 +614,9 @@ func TestPassingClientsHaveSessionsForAWhile(t *testing.T) {
 		t.Errorf("process %s, and %s before", again, first)
 	}
 
-	for i := range maxPassing {
+	for i := range maxSessionless {
 		c := newRecorder(fmt.Sprint("passing ", i))
-		key := owner{c.Owner(), "a"}
-		if _, err := r.isolated.take(t.Context(), key, func() *private {
-			return &private{supervisor: r.supervisors["a"], client: c, opened: make(chan struct{}), err: nil}
-		}, false); err != nil {
+		if _, err := r.sessions.acquire(t.Context(), r.supervisors["a"], c, false); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -632,7 +627,7 @@ func TestPassingClientsHaveSessionsForAWhile(t *testing.T) {
 	}
 	left, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, err := r.private(left, r.supervisors["a"], stays); !errors.Is(err, context.Canceled) {
+	if _, _, err := r.clientSession(left, r.supervisors["a"], stays); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v for a client that has left", err)
 	}
 }

@@ -2,12 +2,12 @@ package registry
 
 import (
 	"fmt"
-	"strings"
+	"mcpx/internal/link"
 	"time"
 )
 
-// Unavailable is returned for an upstream that has no session: it does not
-// start, or waits to be started again.
+// Unavailable is returned for an upstream that has no session: it cannot be started,
+// or waits for its next start.
 type Unavailable struct {
 	Server  string
 	Reason  string
@@ -20,7 +20,7 @@ func (e *Unavailable) Error() string {
 	if !e.RetryAt.IsZero() {
 		text += fmt.Sprintf("; next try in %s", max(time.Until(e.RetryAt), 0).Round(time.Second))
 	}
-	return text + tail(e.Stderr)
+	return text + link.Tail(e.Stderr)
 }
 
 // Lost is returned for a call whose session ended before the answer came.
@@ -31,11 +31,11 @@ type Lost struct {
 }
 
 func (e *Lost) Error() string {
-	return fmt.Sprintf("server %q stopped during the call: %s%s", e.Server, e.Reason, unknownEffect) + tail(e.Stderr)
+	return fmt.Sprintf("server %q stopped during the call: %s%s", e.Server, e.Reason, unknownEffect) + link.Tail(e.Stderr)
 }
 
-// Unanswered is returned for a call that got no usable answer: the transport to
-// the upstream refused it, or what came back is not an answer.
+// Unanswered is returned for a call without a usable answer: the transport refused
+// the call, or the response is not an answer.
 type Unanswered struct {
 	Server  string
 	Reason  string
@@ -50,7 +50,7 @@ func (e *Unanswered) Error() string {
 	return text
 }
 
-// unknownEffect ends the text of errors after which nobody knows what a call did.
+// unknownEffect ends the text of errors that leave open whether a call was done.
 const unknownEffect = "; whether the call took effect is unknown, and mcpx does not repeat it"
 
 // Timeout is returned for a call that ran into one of its limits.
@@ -67,35 +67,3 @@ func (e *Timeout) Error() string {
 	}
 	return fmt.Sprintf("server %q: timed out: %s within %s (its %q); the call was cancelled", e.Server, what, e.Limit, e.Key)
 }
-
-// tail shows the last lines of a child's stderr below an error.
-func tail(lines []string) string {
-	if len(lines) == 0 {
-		return ""
-	}
-	return "\nlast lines of its stderr:\n  " + strings.Join(lines, "\n  ")
-}
-
-// Cause is the kind of failure that keeps an upstream from being ready, for
-// those who say what to do about it.
-type Cause string
-
-// The causes. What has none of them is told by its reason alone.
-const (
-	CauseConfig      Cause = "config"      // it cannot be started as it is configured
-	CauseCommand     Cause = "command"     // its program is missing or cannot be started
-	CauseExit        Cause = "exit"        // its program ended
-	CauseTimeout     Cause = "timeout"     // it was not ready in time
-	CauseUnreachable Cause = "unreachable" // nobody answers at its url
-	CauseAuth        Cause = "auth"        // it does not accept the headers
-	CauseSignIn      Cause = "sign-in"     // it wants OAuth
-)
-
-// failure is why a link or a session ended, in words for a person.
-type failure struct {
-	reason string
-	stderr []string
-	cause  Cause
-}
-
-func (e *failure) Error() string { return e.reason + tail(e.stderr) }

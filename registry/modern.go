@@ -1,55 +1,58 @@
 package registry
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
-	"github.com/rs/zerolog"
 
-	"mcpx/config"
 	"mcpx/internal/jsonrpc"
+	"mcpx/internal/link"
 	"mcpx/internal/rawjson"
 )
 
-// From its revision 2026-07-28 on MCP has no initialize: every request says what
-// it speaks, a server asks its client by answering with what it needs, and tells
-// it of changes in one long answer. An upstream is met in the old way first,
-// which nearly all understand, and in the new way only if it asks for it.
+// Since revision 2026-07-28 MCP has no initialize. Every request names its revision
+// and capabilities, a server requests something of its client by answering the call
+// with what it needs (input_required), and changes are reported in one long response
+// to subscriptions/listen. mcpx tries initialize first, which nearly all upstreams
+// understand, and switches to 2026-07-28 only if the upstream asks for it.
 
-// modern is what a session of the new way has besides.
+// modern is the additional state of a session that speaks 2026-07-28.
 type modern struct {
 	meta []byte // members of every request's _meta
-	listener
+	filterState
 }
 
-// modernPrefix begins the keys of _meta that the new way has.
+// modernPrefix begins the keys of _meta that 2026-07-28 defines.
 const modernPrefix = "io.modelcontextprotocol/"
 
-// maxRounds bounds how often one call may need something of its client.
+// maxRounds bounds how often one call may require input of its client.
 const maxRounds = 10
 
-// wantsModern reports whether an upstream's answer to initialize says that it
-// speaks the new way.
+// wantsModern reports whether the answer to initialize means that the upstream
+// speaks 2026-07-28.
 func wantsModern(err error) bool {
 	var e *jsonrpc.Error
 	return errors.As(err, &e) && (e.Code == jsonrpc.CodeMethodNotFound || e.Code == mcp.UNSUPPORTED_PROTOCOL_VERSION)
 }
 
-// openModern connects anew, since the first message may have spoiled the old
-// connection, and asks the upstream who it is.
-func openModern(ctx context.Context, c *config.Upstream, o Options, log zerolog.Logger, p peer) (*Session, []byte, error) {
-	link, err := dial(ctx, c, o, log)
+// openModern connects anew, since initialize may have spoiled the first connection,
+// and asks the upstream for its revisions and capabilities.
+func (s *supervisor) openModern(ctx context.Context, owner Client, o link.Options) (*Session, []byte, error) {
+	l, err := link.Dial(ctx, o)
 	if err != nil {
 		return nil, nil, err
 	}
-	session := newSession(c, link, log, p)
-	session.modern = &modern{modernMeta(o.Version), newListener()}
+	session := newSession(s, owner, l)
+	session.modern = &modern{modernMeta(s.options.Version), newFilterState()}
 	session.tasks.Go(session.run)
-	hello, err := session.Call(ctx, Request{Method: "server/discover", Meta: []byte("{}")})
+	hello, err := session.ask(ctx, "server/discover", nil)
 	if err != nil {
 		return nil, nil, session.abort(fmt.Errorf("server/discover: %w", err))
 	}
@@ -70,73 +73,90 @@ func modernMeta(version string) []byte {
 	return append(rawjson.AppendMember(meta, mcp.MetaKeyClientCapabilities, rawjson.Get(hello, "capabilities")), '}')
 }
 
-// inRounds makes a call in the new way: as often as the upstream needs something
-// of the client.
-func (s *Session) inRounds(ctx context.Context, r Request) ([]byte, error) {
+// withoutModernKeys returns the _meta of a client's request without the keys of
+// 2026-07-28, which are between the client and mcpx.
+func withoutModernKeys(meta []byte) []byte {
+	if !bytes.Contains(meta, []byte(modernPrefix)) {
+		return meta
+	}
+	for key := range rawjson.Members(meta) {
+		if strings.HasPrefix(key, modernPrefix) {
+			meta = rawjson.With(meta, key, nil)
+		}
+	}
+	return meta
+}
+
+// requestMeta returns the _meta of a request: the client's own keys, and those of
+// 2026-07-28 as mcpx sets them.
+func (s *Session) requestMeta(own []byte) []byte {
+	meta := s.modern.meta
+	for key, value := range rawjson.Members(withoutModernKeys(own)) {
+		meta = rawjson.With(meta, key, value)
+	}
+	if level := s.supervisor.registry.clients.level(); level != "" {
+		meta = rawjson.With(meta, mcp.MetaKeyLogLevel, rawjson.AppendString(nil, level))
+	}
+	return meta
+}
+
+// callInRounds makes a call in as many rounds as the upstream requires input.
+func (s *Session) callInRounds(ctx context.Context, r Request, l limits) ([]byte, error) {
 	switch r.Method {
-	case "resources/subscribe": // listen has them all
-		return []byte("{}"), s.listens(ctx, s.modern.want())
+	case "resources/subscribe": // the filter of listen has all URIs
+		return []byte("{}"), s.waitListening(ctx, s.modern.request())
 	case "resources/unsubscribe":
-		s.modern.want()
+		s.modern.request()
 		return []byte("{}"), nil
 	case "logging/setLevel":
 		return []byte("{}"), nil
 	}
-	meta := s.modern.meta
-	for key, value := range rawjson.Members(r.Meta) {
-		if !strings.HasPrefix(key, modernPrefix) { // those are mcpx's own to say
-			meta = rawjson.With(meta, key, value)
-		}
-	}
-	if level := s.peer.level(); level != "" {
-		meta = rawjson.With(meta, mcp.MetaKeyLogLevel, rawjson.AppendString(nil, level))
-	}
-	r.Meta = meta
-	if most := r.MaxTimeout; most > 0 { // of all rounds, and of what the client thinks between them
+	r.Meta = s.requestMeta(r.Meta)
+	if l.total > 0 { // for all rounds, and the client's time between them
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, most, &Timeout{Server: s.server, Key: "max_timeout", Limit: most})
+		ctx, cancel = context.WithTimeoutCause(ctx, l.total, &Timeout{Server: s.config.Name, Key: "max_timeout", Limit: l.total})
 		defer cancel()
-		r.MaxTimeout = 0
+		l.total = 0
 	}
 	for round := range maxRounds {
-		result, err := s.call(ctx, r)
-		if round > 0 && errors.Is(err, errOver) { // this round was not sent, but those before were
-			<-s.ctx.Done()
-			return nil, s.lost(s.err)
+		result, err := s.callOnce(ctx, r, l)
+		if round > 0 && errors.Is(err, jsonrpc.ErrClosed) { // this round was not sent, but the first was
+			<-s.done()
+			return nil, s.Lost(s.conn.Err())
 		}
 		if err != nil || string(rawjson.Get(result, "resultType")) != `"input_required"` {
 			return result, err
 		}
 		if r.Client == nil {
-			return nil, errors.New("the upstream asks for a client, but the call is mcpx's own")
+			return nil, errors.New("the upstream requires input of a client, but mcpx made the call")
 		}
-		if r.Params, err = s.answers(ctx, r, result); err != nil {
+		if r.Params, err = s.collectInput(ctx, r, result); err != nil {
 			return nil, err
 		}
 	}
-	return nil, fmt.Errorf("the upstream asked for more input %d times", maxRounds)
+	return nil, fmt.Errorf("the upstream required input more than %d times", maxRounds)
 }
 
-// answers are the params of the next round: those of the call, with what the
-// client answered.
-func (s *Session) answers(ctx context.Context, r Request, result []byte) ([]byte, error) {
+// collectInput sends the upstream's requests to the client and returns the params of
+// the next round, with the answers.
+func (s *Session) collectInput(ctx context.Context, r Request, result []byte) ([]byte, error) {
 	asking, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(s.ctx, cancel)() // nobody would take the answer
+	defer context.AfterFunc(s.conn.Context(), cancel)() // nobody would take the answer
 	responses := []byte("{")
 	for key, request := range rawjson.Members(rawjson.Get(result, "inputRequests")) {
 		method, _ := rawjson.String(rawjson.Get(request, "method"))
 		if !forClients[method] {
-			return nil, fmt.Errorf("the upstream asks for %q, which clients do not know", method)
+			return nil, fmt.Errorf("the upstream requests %q, which clients do not know", method)
 		}
 		params := rawjson.Get(request, "params")
 		if method == "elicitation/create" {
-			s.elicits(params, r.Client)
+			s.rememberURL(params, r.Client)
 		}
 		answer, err := r.Client.Request(asking, method, params)
 		switch {
-		case s.ctx.Err() != nil:
-			return nil, s.lost(s.err)
+		case s.isOver():
+			return nil, s.Lost(s.conn.Err())
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
 		case err != nil:
@@ -144,10 +164,197 @@ func (s *Session) answers(ctx context.Context, r Request, result []byte) ([]byte
 		}
 		responses = rawjson.AppendMember(responses, key, answer)
 	}
-	params := r.Params
-	if len(params) == 0 {
-		params = []byte("{}")
-	}
-	params = rawjson.With(params, "inputResponses", append(responses, '}'))
+	params := rawjson.With(rawjson.OrObject(r.Params), "inputResponses", append(responses, '}'))
 	return rawjson.With(params, "requestState", rawjson.Get(result, "requestState")), nil
+}
+
+// filterState tracks the filter of subscriptions/listen: which notifications are
+// wanted, and which of them the upstream has acknowledged. Every change of the
+// filter has a generation.
+type filterState struct {
+	changed chan struct{} // capacity 1: a newer generation is requested
+
+	mu           sync.Mutex
+	requested    int           // newest generation
+	acknowledged int           // newest generation that the upstream acknowledged, or that failed
+	news         chan struct{} // closed when acknowledged changes
+	missed       bool          // lists may have changed while no request was open
+}
+
+// Times for subscriptions/listen.
+const (
+	listenTime    = 5 * time.Second  // for the acknowledgment, which some upstreams do not send
+	relistenPause = 10 * time.Second // before a request that failed is sent again
+)
+
+func newFilterState() filterState {
+	return filterState{changed: make(chan struct{}, 1), news: make(chan struct{})}
+}
+
+// request requests a new filter and returns its generation; waitListening waits
+// until the upstream has acknowledged it.
+func (f *filterState) request() (generation int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.requested++
+	select {
+	case f.changed <- struct{}{}:
+	default:
+	}
+	return f.requested
+}
+
+// newest returns the newest requested generation and clears the signal.
+func (f *filterState) newest() (generation int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	select {
+	case <-f.changed:
+	default:
+	}
+	return f.requested
+}
+
+// acknowledge records that the upstream has acknowledged a generation. It reports
+// whether changes of lists may have been missed before.
+func (f *filterState) acknowledge(generation int) (missed bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.advance(generation)
+	missed, f.missed = f.missed, false
+	return missed
+}
+
+// fail records that the request for a generation has ended. Nobody need wait for it.
+func (f *filterState) fail(generation int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.advance(generation)
+	f.missed = true
+}
+
+func (f *filterState) advance(generation int) {
+	f.acknowledged = max(f.acknowledged, generation)
+	close(f.news)
+	f.news = make(chan struct{})
+}
+
+// waitListening waits until the upstream has acknowledged a generation: a client
+// that got the answer to its subscription may change the resource at once.
+func (s *Session) waitListening(ctx context.Context, generation int) error {
+	limit := time.NewTimer(listenTime)
+	defer limit.Stop()
+	for f := &s.modern.filterState; ; {
+		f.mu.Lock()
+		acknowledged, news := f.acknowledged, f.news
+		f.mu.Unlock()
+		if acknowledged >= generation {
+			return nil
+		}
+		select {
+		case <-news:
+		case <-limit.C:
+			return nil
+		case <-s.done():
+			return jsonrpc.ErrClosed // the next session listens for it, too
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// listen keeps a subscriptions/listen request open until the session ends, and
+// replaces it when the filter changes.
+func (s *Session) listen(capabilities []byte) {
+	for !s.isOver() {
+		generation := s.modern.newest() // before the filter is read
+		s.listenTo(s.filter(capabilities), generation)
+	}
+}
+
+// filter returns the wanted notifications: the lists that can change, and the
+// resources that clients subscribed to. It is nil if there are none.
+func (s *Session) filter(capabilities []byte) (filter []byte) {
+	for _, list := range listable {
+		if string(rawjson.Get(rawjson.Get(capabilities, list), "listChanged")) == "true" {
+			filter = rawjson.With(filter, list+"ListChanged", []byte("true"))
+		}
+	}
+	uris := s.supervisor.registry.clients.uris(s.key())
+	if len(uris) == 0 {
+		return filter
+	}
+	list := []byte("[")
+	for i, uri := range uris {
+		if i > 0 {
+			list = append(list, ',')
+		}
+		list = rawjson.AppendString(list, uri)
+	}
+	return rawjson.With(filter, "resourceSubscriptions", append(list, ']'))
+}
+
+// acknowledgment is the tag of a subscriptions/listen request. It is called when the
+// upstream acknowledges the request.
+type acknowledgment func()
+
+// listenTo keeps one request open until the filter changes, or the session or the
+// request ends. For a nil filter nothing is sent.
+func (s *Session) listenTo(filter []byte, generation int) {
+	ctx, cancel := context.WithCancel(s.conn.Context())
+	ended := make(chan error, 1)
+	var request sync.WaitGroup
+	defer request.Wait() // its cancellation is sent before the next request
+	defer cancel()
+	if filter == nil {
+		s.modern.acknowledge(generation)
+	} else {
+		request.Go(func() {
+			_, err := s.conn.Call(ctx, jsonrpc.Request{
+				Method: "subscriptions/listen",
+				Params: rawjson.With([]byte("{}"), "notifications", filter),
+				Meta:   s.requestMeta(nil),
+				Tag:    acknowledgment(func() { s.listening(filter, generation) }),
+			})
+			ended <- err
+		})
+	}
+	select {
+	case <-s.modern.changed:
+	case <-s.done():
+	case err := <-ended:
+		s.log.Debug().Err(err).Msg("subscriptions/listen ended")
+		s.modern.fail(generation)
+		select {
+		case <-s.modern.changed:
+		case <-time.After(relistenPause):
+		case <-s.done():
+		}
+	}
+}
+
+// listening records that the upstream has acknowledged a filter. Lists that may have
+// changed before are read again.
+func (s *Session) listening(filter []byte, generation int) {
+	if !s.modern.acknowledge(generation) {
+		return
+	}
+	for _, list := range listable {
+		if rawjson.Get(filter, list+"ListChanged") != nil {
+			s.notified(listChanged(list), nil, nil)
+		}
+	}
+}
+
+// acknowledged handles the acknowledgment of a subscriptions/listen request. Its
+// _meta names the request; otherwise the stream that carried it does.
+func (s *Session) acknowledged(params, of []byte) {
+	if id := rawjson.Get(rawjson.Get(params, "_meta"), mcp.MetaKeySubscriptionID); id != nil {
+		of = id
+	}
+	if c := s.conn.Pending(of); c != nil {
+		if acknowledge, ok := c.Tag.(acknowledgment); ok {
+			acknowledge()
+		}
+	}
 }

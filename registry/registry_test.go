@@ -16,13 +16,14 @@ import (
 	"github.com/rs/zerolog"
 
 	"mcpx/config"
+	"mcpx/internal/child"
 	"mcpx/internal/jsonrpc"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/rawjson"
 )
 
 func TestMain(m *testing.M) {
-	WatchIfAsked()
+	child.WatchIfAsked()
 	mcptest.Main()
 	os.Exit(m.Run())
 }
@@ -46,7 +47,7 @@ func runWith(t *testing.T, o Options, upstreams map[string]any) (*Registry, *log
 		t.Fatal(err)
 	}
 	l := newLog()
-	w := NewWatcher(zerolog.New(l))
+	w := child.NewWatcher(zerolog.New(l))
 	o.Log, o.Version, o.MessageBytes, o.ConnectsAtOnce, o.Watcher = zerolog.New(l), "1.2.3", 1<<20, 2, w
 	r := New(&c.Profiles[0], o)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -434,7 +435,7 @@ func TestStrayOutputIsSkippedWithOneWarning(t *testing.T) {
 	for range 3 {
 		mustCall(t, r, "a", "echo", `{"text":"x"}`)
 	}
-	if n := l.count("text that is no message"); n != 1 {
+	if n := l.count("text that is not a message"); n != 1 {
 		t.Errorf("%d warnings, want 1", n)
 	}
 }

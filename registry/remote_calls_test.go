@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"mcpx/internal/jsonrpc"
+	"mcpx/internal/link"
 	"mcpx/internal/rawjson"
 )
 
@@ -81,7 +82,7 @@ func TestErrorsOfARemoteUpstream(t *testing.T) {
 		"a page": {func(w http.ResponseWriter, _ *http.Request, _, _ string) {
 			w.Header().Set("Content-Type", "text/html")
 			_, _ = io.WriteString(w, "<html>")
-		}, `the call to server "a" failed: it answered with text/html, which is no message; is this the url of an MCP server?`},
+		}, `the call to server "a" failed: it answered with text/html, which is not a message; is this the url of an MCP server?`},
 		"a redirect": {func(w http.ResponseWriter, r *http.Request, _, _ string) {
 			http.Redirect(w, r, "/elsewhere", http.StatusFound)
 		}, `the call to server "a" failed: it redirects POST to /elsewhere as GET; configure that url directly`},
@@ -221,15 +222,15 @@ func TestPlainReasons(t *testing.T) {
 	})
 	for server, want := range map[string]struct {
 		reason string
-		cause  Cause
+		cause  link.Cause
 	}{
-		"nobody": {"nothing listens on 127.0.0.1:1 (connection refused)", CauseUnreachable},
-		"host":   {"host nowhere.invalid was not found", CauseUnreachable},
+		"nobody": {"nothing listens on 127.0.0.1:1 (connection refused)", link.CauseUnreachable},
+		"host":   {"host nowhere.invalid was not found", link.CauseUnreachable},
 		"secure": {"its certificate is not trusted: ", ""},
-		"oauth":  {"needs sign-in (OAuth), which mcpx cannot do yet", CauseSignIn},
-		"sse":    {"needs sign-in (OAuth), which mcpx cannot do yet", CauseSignIn},
-		"key":    {"authentication failed: HTTP status 401 Unauthorized; check its headers", CauseAuth},
-		"basic":  {"authentication failed: HTTP status 401 Unauthorized; check its headers", CauseAuth},
+		"oauth":  {"needs sign-in (OAuth), which mcpx cannot do yet", link.CauseSignIn},
+		"sse":    {"needs sign-in (OAuth), which mcpx cannot do yet", link.CauseSignIn},
+		"key":    {"authentication failed: HTTP status 401 Unauthorized; check its headers", link.CauseAuth},
+		"basic":  {"authentication failed: HTTP status 401 Unauthorized; check its headers", link.CauseAuth},
 	} {
 		if u := r.Settled(t.Context(), server); !strings.HasPrefix(u.Reason, want.reason) || u.Cause != want.cause {
 			t.Errorf("%s: %q (%s), want %q (%s)", server, u.Reason, u.Cause, want.reason, want.cause)

@@ -1,23 +1,14 @@
 package registry
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
-	"strings"
-	"sync"
-	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/rs/zerolog"
-
-	"mcpx/config"
+	"mcpx/internal/link"
 	"mcpx/internal/rawjson"
 )
 
@@ -143,76 +134,6 @@ func TestWhatAnswersAReplyIsNoAnswer(t *testing.T) {
 	}
 }
 
-func TestWhatIsReceivedIsNotCopied(t *testing.T) {
-	l := newHTTPLink(&config.Upstream{}, Options{}, zerolog.Nop())
-	defer l.Close()
-	message := []byte(`{"jsonrpc":"2.0","method":"notifications/x"}`)
-	l.receive(message, nil)
-	if got, _, err := l.Receive(); err != nil || &got[0] != &message[0] {
-		t.Errorf("received %q, %v", got, err)
-	}
-}
-
-type roundTripper func(r *http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-// Who closes a link because nobody is there says so, even before the link does.
-func TestWhyALinkWasClosed(t *testing.T) {
-	for range 2000 {
-		l := newHTTPLink(&config.Upstream{URL: "http://127.0.0.1/"}, Options{}, zerolog.Nop())
-		l.client.Transport = roundTripper(func(*http.Request) (*http.Response, error) {
-			return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
-		})
-		l.running.Go(l.send)
-		if err := l.Send([]byte(`{"jsonrpc":"2.0","id":1,"method":"initialize"}`)); err != nil {
-			t.Fatal(err)
-		}
-		var call *endedCall
-		if _, _, err := l.Receive(); !errors.As(err, &call) || !errors.Is(call.err, errOver) {
-			t.Fatalf("the call ends with %v", err)
-		}
-		l.Close()
-		var end *failure
-		if _, _, err := l.Receive(); !errors.As(err, &end) || end.cause != CauseUnreachable || !strings.Contains(end.reason, "connection refused") {
-			t.Fatalf("the link ends with %v", err)
-		}
-	}
-}
-
-// However many end a link at once, the upstream hears it once, and before Close
-// returns.
-func TestGoodbyeIsSaidOnce(t *testing.T) {
-	for range 2000 {
-		var said atomic.Int32
-		l := newHTTPLink(&config.Upstream{URL: "http://127.0.0.1/"}, Options{}, zerolog.Nop())
-		l.session = "s"
-		l.client.Transport = roundTripper(func(*http.Request) (*http.Response, error) {
-			runtime.Gosched()
-			said.Add(1)
-			return nil, io.ErrUnexpectedEOF
-		})
-		var ready, all sync.WaitGroup
-		ready.Add(4)
-		for range 4 {
-			all.Go(func() {
-				ready.Done()
-				ready.Wait()
-				l.end(io.EOF)
-			})
-		}
-		ready.Wait()
-		l.Close()
-		if n := said.Load(); n != 1 {
-			t.Errorf("when it was closed it had been told %d times", n)
-		}
-		all.Wait()
-		if n := said.Load(); n != 1 {
-			t.Fatalf("it was told %d times", n)
-		}
-	}
-}
-
 // TestAStreamThatDoesNotOpenInTime: the reason is the limit, whoever notices it.
 func TestAStreamThatDoesNotOpenInTime(t *testing.T) {
 	for name, begin := range map[string]func(w http.ResponseWriter){
@@ -227,7 +148,7 @@ func TestAStreamThatDoesNotOpenInTime(t *testing.T) {
 			t.Cleanup(remote.Close)
 			r, _ := run(t, map[string]any{"a": map[string]any{"url": remote.URL, "type": "sse", "startup_timeout": 0.2}})
 			u := r.Settled(t.Context(), "a")
-			if u.Cause != CauseTimeout || u.Reason != `not ready within 200ms (its "startup_timeout")` {
+			if u.Cause != link.CauseTimeout || u.Reason != `not ready within 200ms (its "startup_timeout")` {
 				t.Errorf("cause %q, reason %s", u.Cause, u.Reason)
 			}
 		})

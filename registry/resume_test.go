@@ -82,7 +82,7 @@ func TestAStreamThatEndsEarlyIsResumed(t *testing.T) {
 			}
 			events(w, "data: "+answer+"\n\n")
 		}, "the rest", 10},
-		{"never", func(w http.ResponseWriter, _, _ string) { events(w, ": nothing\n\n") }, "its stream ended before the answer came", resumeTries},
+		{"never", func(w http.ResponseWriter, _, _ string) { events(w, ": nothing\n\n") }, "its stream ended before the answer came", 3},
 		{"refused", func(w http.ResponseWriter, _, _ string) { w.WriteHeader(http.StatusBadRequest) }, "the rest of it: HTTP status 400", 1},
 	}
 	for _, tt := range tests {

@@ -1,228 +1,281 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"runtime/debug"
-	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/rs/zerolog"
 
 	"mcpx/config"
 	"mcpx/internal/jsonrpc"
-	"mcpx/internal/plain"
+	"mcpx/internal/link"
+	"mcpx/internal/rawjson"
 	"mcpx/internal/tasks"
 )
 
-// Session is a live connection to an upstream. It carries any number of calls
-// at a time: each has an id of mcpx's own, and its parameters and its result
-// pass as bytes.
+// Session is a live connection to an upstream, shared by all clients or owned by
+// one. It carries any number of calls at a time, whose parameters and results pass
+// as bytes.
 type Session struct {
-	server string
-	redact func(text string) string // hides the upstream's secrets
-	link   link
-	log    zerolog.Logger
-	broken sync.Once // warns of the first message that is none
-	peer   peer
-	modern *modern         // of an upstream that speaks 2026-07-28; nil for all others
-	ctx    context.Context // ends with the session
-	cancel context.CancelFunc
-	tasks  tasks.Group            // what runs for the session; Close waits for it
-	level  atomic.Pointer[string] // the log level it was told last
+	supervisor *supervisor
+	owner      Client // nil for the shared session
+	config     *config.Upstream
+	link       link.Link
+	conn       *jsonrpc.Conn
+	log        zerolog.Logger
+	modern     *modern     // of an upstream that speaks 2026-07-28; nil for all others
+	tasks      tasks.Group // goroutines of the session; Close waits for them
+	warned     sync.Once   // for the first message that is not JSON-RPC
 
-	leveling chan struct{} // holds one while it is told a log level
+	level   atomic.Pointer[string] // the log level that was set last
+	setting chan struct{}          // holds one while a log level is set
 
-	mu      sync.Mutex
-	lastID  int64
-	pending map[int64]*call
-	asked   map[string]*question // what the upstream asks, by its id
-	err     error                // why it is over
-
+	mu       sync.Mutex
 	callers  callers
 	elicited elicited
 }
 
-// peer takes what the upstream says of its own accord. Its methods are called by
-// the goroutine that reads, and never wait.
-type peer interface {
-	// notified takes a notification and the clients it concerns: one if that is
-	// certain, and for a log message otherwise every client with a call in flight.
-	notified(method string, params []byte, to []Client)
-	// caller identifies the client of a call. Calls with the same caller may
-	// receive each other's requests.
-	caller(c Client) string
-	// only is the one client there is, nil if there are none or several.
-	only() Client
-	// subscribed are the resources that clients want to hear of.
-	subscribed() []string
-	// level is the log level that clients want, empty if none has said.
-	level() string
+func newSession(s *supervisor, owner Client, l link.Link) *Session {
+	session := &Session{supervisor: s, owner: owner, config: s.config, link: l, log: s.log, setting: make(chan struct{}, 1)}
+	session.conn = jsonrpc.NewConn(jsonrpc.ConnOptions{Handler: session, Send: l.Send, Log: s.log})
+	return session
 }
 
-// link carries whole JSON-RPC messages to and from one upstream.
-type link interface {
-	// Send queues a message; it never waits for the upstream to read. It fails
-	// with errOver when the connection has ended.
-	Send(message []byte) error
-	// Receive returns the next message and, if known, the ID of the call whose
-	// stream carried it. An *endedCall error ends one call; any other error ends
-	// the link.
-	Receive() (message, of []byte, err error)
-	// Close ends the connection and returns when nothing of it is left. It is
-	// safe to call twice, and makes a Receive under way return.
-	Close()
+// Request is a request to an upstream.
+type Request struct {
+	Method string
+	Params []byte // an object without _meta, or nil
+	// Meta is the _meta object to send, to which a progress token is added. Nil: no
+	// _meta is sent, and the upstream sends no progress.
+	Meta     []byte
+	Client   Client              // who makes the call: the upstream's requests during the call go there; nil: mcpx itself
+	Progress func(params []byte) // gets each progress notification, in order and before the answer; must not wait; may be nil
+	Begun    time.Time           // when the client's call came in, from which a wait for a start counts; zero: now
 }
 
-func newSession(c *config.Upstream, l link, log zerolog.Logger, p peer) *Session {
-	ctx, cancel := context.WithCancel(context.Background())
-	return &Session{
-		ctx:      ctx,
-		cancel:   cancel,
-		server:   c.Name,
-		redact:   c.Redact,
-		link:     l,
-		log:      log,
-		peer:     p,
-		leveling: make(chan struct{}, 1),
-		pending:  map[int64]*call{},
-		asked:    map[string]*question{},
+// isCall reports whether the request is a call of a client, during which the
+// upstream may send requests to the client. Subscriptions are not.
+func (r *Request) isCall() bool {
+	return r.Client != nil && r.Method != "resources/subscribe" && r.Method != "resources/unsubscribe"
+}
+
+// limits are the time limits of a client's request.
+type limits struct{ idle, total time.Duration }
+
+// send sends a request; done gets its end, unless send fails. The end has one of
+// these errors: the upstream's own as a *jsonrpc.Error, a *Lost, an *Unanswered, a
+// *Timeout, or the cause of ctx. In the last two cases the call is cancelled at the
+// upstream.
+func (s *Session) send(ctx context.Context, r Request, l limits, done jsonrpc.Done) error {
+	if r.isCall() {
+		s.mu.Lock()
+		s.callers.add(s.callerID(r.Client))
+		s.mu.Unlock()
+	}
+	return s.conn.Go(ctx, s.wireRequest(r, l), done)
+}
+
+// wireRequest returns the request as it is sent.
+func (s *Session) wireRequest(r Request, l limits) jsonrpc.Request {
+	meta := r.Meta
+	if s.modern == nil {
+		meta = withoutModernKeys(meta)
+	}
+	return jsonrpc.Request{
+		Method: r.Method, Params: r.Params, Meta: meta, Progress: r.Progress,
+		Timeout: l.idle, MaxTimeout: l.total,
+		Tag: r.Client, Remember: r.isCall(),
 	}
 }
 
-// run reads what the upstream sends until the link ends.
+// call sends a request and waits for its end. A *jsonrpc.ErrClosed means that it was
+// not sent.
+func (s *Session) call(ctx context.Context, r Request, l limits) ([]byte, error) {
+	if s.modern != nil {
+		return s.callInRounds(ctx, r, l)
+	}
+	return s.callOnce(ctx, r, l)
+}
+
+func (s *Session) callOnce(ctx context.Context, r Request, l limits) ([]byte, error) {
+	return jsonrpc.Wait(func(done jsonrpc.Done) {
+		if err := s.send(ctx, r, l, done); err != nil {
+			done(nil, nil, err)
+		}
+	})
+}
+
+// ask sends a request of mcpx itself and waits for its end.
+func (s *Session) ask(ctx context.Context, method string, params []byte) ([]byte, error) {
+	return s.call(ctx, Request{Method: method, Params: params}, limits{})
+}
+
+// clientOf returns the client of a call, nil for mcpx itself.
+func clientOf(c *jsonrpc.Call) Client {
+	client, _ := c.Tag.(Client)
+	return client
+}
+
+// done is closed when the session has ended.
+func (s *Session) done() <-chan struct{} { return s.conn.Context().Done() }
+
+// isOver reports whether the session has ended.
+func (s *Session) isOver() bool { return s.conn.Context().Err() != nil }
+
+// run reads the upstream's messages until the link ends.
 func (s *Session) run() {
 	for {
 		line, of, err := s.link.Receive()
-		if e := (*endedCall)(nil); errors.As(err, &e) {
-			s.ended(e)
-			continue
-		}
-		if err != nil {
-			s.end(err)
+		var ended *link.CallEnd
+		switch {
+		case errors.As(err, &ended):
+			s.endCall(ended)
+		case errors.Is(err, link.ErrGap):
+			for _, list := range listable {
+				s.notified(listChanged(list), nil, nil)
+			}
+		case err != nil:
+			s.conn.Close(err)
 			return
+		default:
+			s.accept(line, of)
 		}
-		s.accept(line, of)
 	}
 }
 
-// accept takes one message.
+// endCall ends a call that the link could not finish.
+func (s *Session) endCall(e *link.CallEnd) {
+	switch e.Outcome {
+	case link.NotSent:
+		s.conn.Refuse(e.ID, jsonrpc.ErrClosed)
+	case link.Refused:
+		s.conn.Refuse(e.ID, &Unanswered{Server: s.config.Name, Reason: e.Reason})
+	case link.Unknown:
+		s.conn.Abandon(e.ID, &Unanswered{Server: s.config.Name, Reason: e.Reason, Unknown: true})
+	case link.CutOff:
+		s.conn.Abandon(e.ID, &Lost{Server: s.config.Name, Reason: e.Reason})
+	}
+}
+
+// accept handles one message. of is the ID of the request whose stream carried it,
+// if the link knows that. A panic costs only this message.
 func (s *Session) accept(line, of []byte) {
-	defer s.guard()
+	defer s.conn.Recover()
 	m, err := jsonrpc.Parse(line)
-	if err != nil {
-		s.malformed(m.ID, line, err)
-		return
-	}
-	s.receive(m, line, of)
-}
-
-// guard, when deferred, keeps a panic from ending the process: it costs one message
-// or one call.
-func (s *Session) guard() {
-	if p := recover(); p != nil {
-		s.log.Error().Str("panic", fmt.Sprint(p)).Bytes("stack", debug.Stack()).Msg("panic in the handling of a message")
-	}
-}
-
-// endedCall ends one call without an answer; the link lives on.
-type endedCall struct {
-	id  []byte
-	err error // what the call returns; errOver if it was never sent
-}
-
-func (e *endedCall) Error() string { return e.err.Error() }
-
-// ended ends a call that its link could not finish.
-func (s *Session) ended(e *endedCall) {
-	c := s.waiting(e.id)
-	if c == nil {
-		return
-	}
-	end := s.drop
-	var u *Unanswered
-	if errors.Is(e.err, errOver) || errors.As(e.err, &u) && !u.Unknown {
-		end = s.take
-	}
-	if end(c) {
-		s.complete(c, nil, nil, e.err)
-	}
-}
-
-// malformed takes a message that is no JSON-RPC. If it was the answer to a call,
-// the call fails with that, rather than wait for another.
-func (s *Session) malformed(id, line []byte, err error) {
-	s.broken.Do(func() {
-		s.log.Warn().Err(err).Msg("the server sends messages that are not JSON-RPC; they are skipped")
-	})
-	s.log.Debug().Func(func(e *zerolog.Event) { e.Str("text", excerpt(s.redact, line)) }).Err(err).Msg("skipped a message")
-	if c := s.waiting(id); c != nil {
-		s.finish(c, nil, nil, &Unanswered{Server: s.server, Reason: "it answered with a message that is not JSON-RPC: " + jsonrpc.Text(err)})
-	}
-}
-
-// excerpt is the start of what an upstream wrote, for the log.
-func excerpt(redact func(string) string, line []byte) string {
-	const most = 200
-	return plain.Cut(plain.Line(redact(string(line[:min(len(line), redactBytes)]))), most)
-}
-
-// end fails everything that waits, and whatever comes after, with the reason.
-func (s *Session) end(err error) {
-	s.mu.Lock()
-	if s.err != nil {
-		s.mu.Unlock()
-		return
-	}
-	s.err = err
-	s.cancel()
-	waiting := slices.Collect(maps.Values(s.pending))
-	s.mu.Unlock()
-	for _, c := range waiting {
-		s.lose(c)
-	}
-}
-
-// receive hands a message, and the line it came in, to the call it belongs to,
-// which the link may know by its id.
-func (s *Session) receive(m jsonrpc.Message, line, of []byte) {
 	switch {
-	case m.IsResponse():
-		c := s.waiting(m.ID)
-		if c == nil {
-			s.late(m.ID)
-			return
-		}
-		result, err := s.resultOf(c, m)
-		if err != nil {
-			line = nil // parts of it may be in the error
-		}
-		s.finish(c, result, line, err)
+	case err != nil:
+		s.malformed(m.ID, line, err)
+	case s.conn.Receive(m, line):
 	case m.IsRequest():
-		s.asks(m, of)
-	case m.Method == "notifications/progress":
-		s.progress(m.Params)
-	case m.Method == "notifications/cancelled":
-		s.withdrawn(m.Params)
+		s.asked(m, of)
 	case m.Method == mcp.MethodNotificationSubscriptionsAcknowledged:
 		s.acknowledged(m.Params, of)
 	default:
-		s.peer.notified(m.Method, m.Params, s.recipients(m, of))
+		s.notified(m.Method, m.Params, s.recipients(m, of))
 	}
 }
 
-// Notify sends a notification.
-func (s *Session) Notify(method string, params []byte) error {
-	return s.link.Send(jsonrpc.AppendNotification(nil, method, params))
+// malformed handles a message that is not JSON-RPC. If it has the ID of a call, the
+// call fails with that, rather than wait for another answer.
+func (s *Session) malformed(id, line []byte, err error) {
+	s.warned.Do(func() {
+		s.log.Warn().Err(err).Msg("the server sends messages that are not JSON-RPC; they are skipped")
+	})
+	s.log.Debug().Func(func(e *zerolog.Event) { e.Str("text", link.Excerpt(s.config.Redact, line)) }).Err(err).Msg("skipped a message")
+	s.conn.Refuse(id, &Unanswered{Server: s.config.Name, Reason: "it answered with a message that is not JSON-RPC: " + jsonrpc.Text(err)})
 }
 
-// Close ends the session and what it runs on. It returns when nothing of it runs
-// any more.
+// Result implements jsonrpc.Handler.
+func (s *Session) Result(c *jsonrpc.Call, m jsonrpc.Message) ([]byte, error) {
+	if m.Error != nil {
+		err := s.ownError(m.Error)
+		s.rememberURLs(err, clientOf(c))
+		return nil, err
+	}
+	if rawjson.Kind(m.Result) != '{' { // no client could use it
+		return nil, &Unanswered{Server: s.config.Name, Reason: "it answered " + c.Method + " with a result that is not an object"}
+	}
+	return m.Result, nil
+}
+
+// ownError returns the upstream's own error, redacted: servers repeat the key that
+// they refuse, and errors are shown and logged.
+func (s *Session) ownError(raw []byte) *jsonrpc.Error {
+	e := jsonrpc.ParseError(raw)
+	e.Message = s.config.Redact(e.Message)
+	e.Data = redactJSON(s.config.Redact, e.Data)
+	return e
+}
+
+// TimedOut implements jsonrpc.Handler.
+func (s *Session) TimedOut(c *jsonrpc.Call, isTotal bool) error {
+	if isTotal {
+		return &Timeout{Server: s.config.Name, Key: "max_timeout", Limit: c.MaxTimeout}
+	}
+	return &Timeout{Server: s.config.Name, Key: "timeout", Limit: c.Timeout}
+}
+
+// Lost implements jsonrpc.Handler.
+func (s *Session) Lost(reason error) error {
+	e := &Lost{Server: s.config.Name, Reason: reason.Error()}
+	var f *link.Failure
+	if errors.As(reason, &f) {
+		e.Reason, e.Stderr = f.Reason, f.Stderr
+	}
+	return e
+}
+
+// Cancelled implements jsonrpc.Handler.
+func (s *Session) Cancelled(reason string) error {
+	return errors.New(cmp.Or(s.config.Redact(reason), "the server has cancelled its request"))
+}
+
+// Close ends the session and its link, and returns when nothing of it runs.
 func (s *Session) Close() {
 	s.link.Close()
 	s.tasks.Close()
+}
+
+// pingEvery is how often an idle network session is pinged, and how long the ping
+// may take. It finds streams that went silent, as after a laptop's sleep.
+const pingEvery = 30 * time.Second
+
+// keepAlive ends a session that does not answer a ping. It does not ping during
+// calls: they have limits of their own, and the upstream may be busy with them.
+func (s *Session) keepAlive(every time.Duration) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-s.done():
+			return
+		}
+		if s.conn.Len() > 0 {
+			continue
+		}
+		if err := s.ping(every); err != nil && s.conn.Len() == 0 { // a call that came meanwhile may have delayed the ping
+			s.log.Debug().Err(err).Msg("no answer to a ping")
+			s.conn.Close(&link.Failure{Reason: fmt.Sprintf("no response to ping within %s", every)})
+			return
+		}
+	}
+}
+
+// ping fails if the upstream does not answer within limit. Any answer will do, and a
+// connection that breaks is noticed elsewhere.
+func (s *Session) ping(limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(s.conn.Context(), limit)
+	defer cancel()
+	_, err := s.ask(ctx, "ping", nil)
+	if s.isOver() || !errors.Is(err, context.DeadlineExceeded) {
+		return nil
+	}
+	return err
 }

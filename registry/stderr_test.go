@@ -2,49 +2,16 @@ package registry
 
 import (
 	"errors"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/rs/zerolog"
-
-	"mcpx/config"
 	"mcpx/internal/mcptest"
 )
 
-// TestLongLinesOfStderr: a line is redacted before it is cut, also if it is much
-// longer than what is kept.
-func TestLongLinesOfStderr(t *testing.T) {
-	secret := strings.Repeat("abc123", 5000)
-	c, err := config.Parse("x.json", []byte(`{"mcpServers":{"a":{"command":"x","env":{"API_KEY":"`+secret+`"}}}}`), os.LookupEnv)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	tail := newStderrTail(c.Profiles[0].Upstreams[0].Redact, zerolog.Nop())
-	go tail.drain(r)
-	for _, text := range []string{"bad key: ", secret, ".\nnext\n", strings.Repeat("x", 1<<20), "\nlast"} {
-		if _, err := w.WriteString(text); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	<-tail.drained
-	want := []string{"bad key: ***.", "next", strings.Repeat("x", stderrLineBytes-len("…")) + "…", "last"}
-	if got := tail.lines(); !slices.Equal(got, want) {
-		t.Errorf("kept %q, want %q", got, want)
-	}
-	if got := excerpt(tail.redact, []byte("a stray "+secret+" line")); got != "a stray *** line" {
-		t.Errorf("an excerpt is %q", got)
-	}
-}
+// stderrLines is how many lines of a child's stderr are kept.
+const stderrLines = 10
 
 // TestStderrOfAReadyUpstream: the last lines are there while it runs, redacted,
 // and change as it writes more. Lines that are all secret are kept as one.
@@ -88,7 +55,7 @@ func TestStderrOfAServerThatStarts(t *testing.T) {
 	if !errors.As(err, &unavailable) || !strings.Contains(err.Error(), "startup_timeout") || !strings.Contains(err.Error(), "loading the model") {
 		t.Errorf("error %v", err)
 	}
-	if took := time.Since(begin); took > stopByStdin+time.Second {
+	if took := time.Since(begin); took > 3*time.Second {
 		t.Errorf("the call waited for %s", took)
 	}
 }

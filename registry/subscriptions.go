@@ -10,23 +10,22 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"golang.org/x/sync/errgroup"
 
-	"mcpx/config"
 	"mcpx/internal/jsonrpc"
 	"mcpx/internal/rawjson"
 )
 
-// subscription is one resource that clients want to hear of.
+// subscription is a resource that clients subscribed to on one upstream session.
 type subscription struct {
-	known map[string]string // its URI as each client knows it
-	made  atomic.Bool       // the upstream has taken it: a new session gets it again
-	turn  chan struct{}     // holds one while the upstream is asked, which so hears of begins and ends in their order
-	using int               // who has a turn or waits for one
+	known map[string]string // the URI as each client knows it, by client ID
+	made  atomic.Bool       // the upstream has accepted it; a new session subscribes again
+	turn  chan struct{}     // serializes subscribe and unsubscribe requests for this URI
+	using int               // who has the turn or waits for it
 }
 
-// errNoStream is of a client that would never hear of an update.
-var errNoStream = jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "resources/subscribe needs a session: without one there is no stream to tell of updates on")
+// errNoStream is returned to clients that have no stream for updates.
+var errNoStream = jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "resources/subscribe needs a session: without one there is no stream for updates")
 
-// What one client may subscribe to.
+// Limits of one client.
 const (
 	maxSubscriptions = 1000
 	maxURI           = 8 << 10 // bytes
@@ -37,17 +36,17 @@ var (
 	errLongURI              = jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the URI of a subscription has at most %d bytes", maxURI)
 )
 
-// Subscribe makes a client hear of updates of a resource, which it knows by the
-// URI known. The upstream is asked only for the first of its subscribers.
+// Subscribe subscribes a client to updates of a resource, which the client knows by
+// the URI known. The upstream gets a request only for the first subscriber.
 func (r *Registry) Subscribe(ctx context.Context, c Client, server, uri, known string) error {
 	if len(uri) > maxURI {
 		return errLongURI
 	}
-	scope := r.scope(server, c)
-	s := r.clients.subscription(scope, uri)
-	defer r.clients.release(scope, uri, s)
+	key := r.keyFor(server, c)
+	s := r.clients.subscription(key, uri)
+	defer r.clients.release(key, uri, s)
 	return r.inTurn(ctx, server, s, func() error {
-		again, err := r.clients.join(s, c, known) // before the upstream is asked: it may have news at once
+		again, err := r.clients.join(s, c, known) // before the request: an update may follow at once
 		if err != nil || s.made.Load() {
 			return err
 		}
@@ -62,12 +61,12 @@ func (r *Registry) Subscribe(ctx context.Context, c Client, server, uri, known s
 	})
 }
 
-// Unsubscribe ends that at once. The upstream is told when nobody is left, unless
-// it would have to be started for it.
+// Unsubscribe ends a subscription at once. When no subscriber is left, the upstream
+// gets a request, unless it would have to be started for that.
 func (r *Registry) Unsubscribe(ctx context.Context, c Client, server, uri string) error {
-	scope := r.scope(server, c)
-	s := r.clients.subscription(scope, uri)
-	defer r.clients.release(scope, uri, s)
+	key := r.keyFor(server, c)
+	s := r.clients.subscription(key, uri)
+	defer r.clients.release(key, uri, s)
 	if !r.clients.leave(s, c) {
 		return nil
 	}
@@ -80,48 +79,49 @@ func (r *Registry) Unsubscribe(ctx context.Context, c Client, server, uri string
 	})
 }
 
-// restore returns what subscribes a new session to all that the one before it was
-// subscribed to. It is asked for before clients can reach the session, and done
-// when they can.
-func (r *Registry) restore(s *Session, scope string) (restore func()) {
+// restoreSubscriptions returns a function that subscribes a new session to all that
+// the one before it was subscribed to. It is called before clients can reach the
+// session; the function is called when they can.
+func (r *Registry) restoreSubscriptions(s *Session) (restore func()) {
+	key := s.key()
 	r.clients.mu.Lock()
 	defer r.clients.mu.Unlock()
 	taken := map[string]*subscription{}
-	for uri, subscription := range r.clients.subscribed[scope] {
+	for uri, subscription := range r.clients.subscribed[key] {
 		if subscription.made.Load() {
 			subscription.using++
 			taken[uri] = subscription
 		}
 	}
 	return func() {
-		if !s.tasks.Go(func() { r.resubscribe(s, scope, taken) }) {
-			r.resubscribe(s, scope, taken) // the session is over: they are only released
+		if !s.tasks.Go(func() { r.resubscribe(s, key, taken) }) {
+			r.resubscribe(s, key, taken) // the session is over: they are only released
 		}
 	}
 }
 
-// resubscribeAtOnce bounds the requests with which a new session is subscribed.
+// resubscribeAtOnce bounds the requests in flight that subscribe a new session.
 const resubscribeAtOnce = 8
 
 // resubscribe subscribes a session to resources, a few at a time.
-func (r *Registry) resubscribe(s *Session, scope string, taken map[string]*subscription) {
+func (r *Registry) resubscribe(s *Session, key sessionKey, taken map[string]*subscription) {
 	var group errgroup.Group
 	group.SetLimit(resubscribeAtOnce)
 	for uri, subscription := range taken {
 		group.Go(func() error {
-			defer r.clients.release(scope, uri, subscription)
+			defer r.clients.release(key, uri, subscription)
 			select {
 			case subscription.turn <- struct{}{}:
 				defer func() { <-subscription.turn }()
-			case <-s.ctx.Done():
+			case <-s.done():
 				return nil
 			}
 			if !subscription.made.Load() { // unsubscribed meanwhile
 				return nil
 			}
 			var lost *Lost
-			if err := r.tell(s, "resources/subscribe", uriParams(uri)); err != nil && !errors.Is(err, errOver) && !errors.As(err, &lost) && s.ctx.Err() == nil {
-				subscription.made.Store(false) // the next subscriber asks again
+			if err := r.askAside(s, "resources/subscribe", uriParams(uri)); err != nil && !errors.Is(err, jsonrpc.ErrClosed) && !errors.As(err, &lost) && !s.isOver() {
+				subscription.made.Store(false) // the next subscriber sends the request again
 			}
 			return nil
 		})
@@ -129,8 +129,8 @@ func (r *Registry) resubscribe(s *Session, scope string, taken map[string]*subsc
 	_ = group.Wait()
 }
 
-// inTurn does something when nobody else asks the upstream for this resource. It
-// waits for that as long as a call would.
+// inTurn runs do when no other request for this resource is in flight. It waits for
+// that as long as a call would.
 func (r *Registry) inTurn(ctx context.Context, server string, s *subscription, do func() error) error {
 	if u := r.Catalog().Upstream(server); u != nil && u.config.Timeout > 0 {
 		var cancel context.CancelFunc
@@ -153,48 +153,42 @@ func (r *Registry) inTurn(ctx context.Context, server string, s *subscription, d
 // isUp reports whether a call of the client would start nothing.
 func (r *Registry) isUp(server string, c Client) bool {
 	u := r.Catalog().Upstream(server)
-	return u != nil && u.State == Ready && (u.config.Isolation != config.PerClient || r.isolated.has(c, server))
+	key := r.keyFor(server, c)
+	return u != nil && u.State == Ready && (key.client == "" || r.sessions.has(key))
 }
 
-func (r *Registry) scope(server string, c Client) string {
-	if u := r.Catalog().Upstream(server); u != nil {
-		return scope(u.config, c)
-	}
-	return server
-}
-
-// subscription is that of a resource, a new one if there is none. It is kept until
-// release at least.
-func (c *clients) subscription(scope, uri string) *subscription {
+// subscription returns the subscription to a resource, which may be new. It is kept
+// until release at least.
+func (c *clients) subscription(key sessionKey, uri string) *subscription {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.subscribed[scope] == nil {
-		c.subscribed[scope] = map[string]*subscription{}
+	if c.subscribed[key] == nil {
+		c.subscribed[key] = map[string]*subscription{}
 	}
-	s := c.subscribed[scope][uri]
+	s := c.subscribed[key][uri]
 	if s == nil {
 		s = &subscription{known: map[string]string{}, turn: make(chan struct{}, 1)}
-		c.subscribed[scope][uri] = s
+		c.subscribed[key][uri] = s
 	}
 	s.using++
 	return s
 }
 
-// release forgets a subscription that nobody has, once nobody is at it.
-func (c *clients) release(scope, uri string, s *subscription) {
+// release forgets a subscription without subscribers that nobody uses.
+func (c *clients) release(key sessionKey, uri string, s *subscription) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s.using--; s.using > 0 || len(s.known) > 0 {
 		return
 	}
-	delete(c.subscribed[scope], uri)
-	if len(c.subscribed[scope]) == 0 {
-		delete(c.subscribed, scope)
+	delete(c.subscribed[key], uri)
+	if len(c.subscribed[key]) == 0 {
+		delete(c.subscribed, key)
 	}
 }
 
-// join adds a subscriber, and reports whether it was one. It fails for a client
-// that could not be told, or has just left, or has too many subscriptions.
+// join adds a subscriber and reports whether it was one already. It fails for a
+// client that has no stream, has just left, or has too many subscriptions.
 func (c *clients) join(s *subscription, client Client, known string) (again bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -212,7 +206,7 @@ func (c *clients) join(s *subscription, client Client, known string) (again bool
 	return again, nil
 }
 
-// leave takes a subscriber out, and reports whether it was one.
+// leave removes a subscriber and reports whether it was one.
 func (c *clients) leave(s *subscription, client Client) (was bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -235,12 +229,12 @@ func (c *clients) isWanted(s *subscription) bool {
 
 func uriParams(uri string) []byte { return append(rawjson.AppendString([]byte(`{"uri":`), uri), '}') }
 
-// uris are the resources that clients want to hear of.
-func (c *clients) uris(scope string) []string {
+// uris returns the resources with subscribers on an upstream session.
+func (c *clients) uris(key sessionKey) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var uris []string
-	for uri, s := range c.subscribed[scope] {
+	for uri, s := range c.subscribed[key] {
 		if len(s.known) > 0 {
 			uris = append(uris, uri)
 		}
@@ -249,9 +243,9 @@ func (c *clients) uris(scope string) []string {
 	return uris
 }
 
-// updated tells the subscribers of a resource that it has changed. An upstream
-// may name a part of what was subscribed to.
-func (r *Registry) updated(scope string, params []byte) {
+// updated notifies the subscribers of a resource. An upstream may name a part of the
+// resource that was subscribed to.
+func (r *Registry) updated(key sessionKey, params []byte) {
 	uri, _ := rawjson.String(rawjson.Get(params, "uri"))
 	type notice struct {
 		client Client
@@ -259,7 +253,7 @@ func (r *Registry) updated(scope string, params []byte) {
 	}
 	var notices []notice
 	r.clients.mu.Lock()
-	for subscribed, s := range r.clients.subscribed[scope] {
+	for subscribed, s := range r.clients.subscribed[key] {
 		rest, ok := strings.CutPrefix(uri, subscribed)
 		if !ok || rest != "" && !strings.HasSuffix(subscribed, "/") && !strings.ContainsAny(rest[:1], "/?#") {
 			continue
@@ -272,7 +266,7 @@ func (r *Registry) updated(scope string, params []byte) {
 	}
 	r.clients.mu.Unlock()
 	own := params
-	if meta := rawjson.Get(params, "_meta"); meta != nil { // whose stream it came on is between mcpx and the upstream
+	if meta := rawjson.Get(params, "_meta"); meta != nil { // the subscription ID is between mcpx and the upstream
 		own = rawjson.With(params, "_meta", rawjson.With(meta, mcp.MetaKeySubscriptionID, nil))
 	}
 	for _, n := range notices {

@@ -3,6 +3,7 @@ package registry
 import (
 	"errors"
 	"fmt"
+	"mcpx/internal/jsonrpc"
 	"strings"
 	"testing"
 	"time"
@@ -80,7 +81,7 @@ func TestASubscriptionSurvivesTwoDeaths(t *testing.T) {
 		defer f.mu.Unlock()
 		asked++
 		if dying {
-			return true, errOver
+			return true, jsonrpc.ErrClosed
 		}
 		return false, nil
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,22 +15,26 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"mcpx/config"
+	"mcpx/internal/child"
+	"mcpx/internal/jsonrpc"
+	"mcpx/internal/link"
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
 )
 
-// supervisor starts one upstream, and starts it again when it dies. Its run is
-// the only one to say what state the upstream is in.
+// supervisor starts one upstream, and starts it again when it dies. Only its run
+// changes the state of the upstream.
 type supervisor struct {
 	config   *config.Upstream
 	options  Options
 	log      zerolog.Logger
 	slots    *semaphore.Weighted // connects at once
 	registry *Registry
-	wake     chan struct{} // capacity 1: a call asks for a start now
-	refresh  changes       // lists that the upstream says have changed
+	wake     chan struct{} // capacity 1: a call needs the upstream now
+	refresh  changes       // lists that have changed, as the upstream reported
 
-	stderr atomic.Pointer[stderrTail] // of the child of the shared session; nil before its first start, and for a remote upstream
+	intake *link.Intake                 // of all its sessions
+	stderr atomic.Pointer[child.Stderr] // of the child of the shared session; nil before its first start, and for a remote upstream
 }
 
 // slotTime is how long a start holds its slot: a few upstreams that hang must
@@ -39,7 +44,7 @@ const slotTime = 3 * time.Second
 // refreshPause keeps a flood of list_changed from becoming a flood of lists.
 const refreshPause = time.Second
 
-// relistTime is when a list that could not be read again is tried once more.
+// relistTime is the time until a list that could not be read is read again.
 const relistTime = 30 * time.Second
 
 func (s *supervisor) run(ctx context.Context) {
@@ -67,9 +72,9 @@ func (s *supervisor) run(ctx context.Context) {
 	}
 }
 
-// pause waits for the next start, or until a call asks for it.
+// pause waits until the next start is due, or a call needs it.
 func (s *supervisor) pause(ctx context.Context, wait time.Duration) {
-	select { // what was asked before the failure does not count
+	select { // a request from before the failure does not count
 	case <-s.wake:
 	default:
 	}
@@ -106,9 +111,7 @@ func (s *supervisor) start(ctx context.Context) (*Session, error) {
 	begin := time.Now()
 	ctx, cancel := startupLimit(ctx, s.config)
 	defer cancel()
-	options := s.options
-	options.stderr = &s.stderr
-	session, hello, err := open(ctx, s.config, options, s.log, s)
+	session, hello, err := s.open(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -132,39 +135,43 @@ func (s *supervisor) slot(ctx context.Context) (release func(), err error) {
 }
 
 func startupLimit(ctx context.Context, c *config.Upstream) (context.Context, context.CancelFunc) {
-	limit := &failure{cause: CauseTimeout, reason: fmt.Sprintf("not ready within %s (its \"startup_timeout\")", c.StartupTimeout)}
+	limit := &link.Failure{Cause: link.CauseTimeout, Reason: fmt.Sprintf("not ready within %s (its \"startup_timeout\")", c.StartupTimeout)}
 	return context.WithTimeoutCause(ctx, c.StartupTimeout, limit)
 }
 
-// open connects and shakes hands. It returns what the upstream answered to
-// initialize.
-func open(ctx context.Context, c *config.Upstream, o Options, log zerolog.Logger, p peer) (*Session, []byte, error) {
-	link, err := dial(ctx, c, o, log)
+// open opens a session: for all clients, or for its owner if that is not nil. It
+// returns the upstream's answer to initialize.
+func (s *supervisor) open(ctx context.Context, owner Client) (*Session, []byte, error) {
+	o := link.Options{Upstream: s.config, Log: s.log, MessageBytes: s.options.MessageBytes, Intake: s.intake, Watcher: s.options.Watcher}
+	if owner == nil {
+		o.Stderr = &s.stderr
+	}
+	l, err := link.Dial(ctx, o)
 	if err != nil {
 		return nil, nil, err
 	}
-	session := newSession(c, link, log, p)
+	session := newSession(s, owner, l)
 	session.tasks.Go(session.run)
-	hello, err := session.Call(ctx, Request{Method: "initialize", Params: greeting(o.Version)})
+	hello, err := session.ask(ctx, "initialize", greeting(s.options.Version))
 	if wantsModern(err) {
 		_ = session.abort(err)
-		return openModern(ctx, c, o, log, p)
+		return s.openModern(ctx, owner, o)
 	}
 	if err != nil {
 		return nil, nil, session.abort(fmt.Errorf("initialize: %w", err))
 	}
-	if err := session.Notify("notifications/initialized", nil); err != nil {
+	if err := session.conn.Notify("notifications/initialized", nil); err != nil {
 		return nil, nil, session.abort(err)
 	}
-	if needsWatch(c) {
-		session.tasks.Go(func() { session.watch(cmp.Or(o.PingEvery, pingEvery)) })
+	if s.config.Transport != config.TransportStdio { // the end of a process is noticed without pings
+		session.tasks.Go(func() { session.keepAlive(cmp.Or(s.options.PingEvery, pingEvery)) })
 	}
 	return session, hello, nil
 }
 
-// greeting is what mcpx says of itself. It claims what a client may be able to
-// do, since an upstream's tools may depend on it; a client that cannot is
-// answered for.
+// greeting returns the params of initialize. It claims every capability that a client
+// may have, since an upstream's tools may depend on it. For a client without one,
+// mcpx answers itself.
 func greeting(version string) []byte {
 	b := []byte(`{"protocolVersion":"` + mcp.LATEST_LEGACY_PROTOCOL_VERSION +
 		`","capabilities":{"roots":{"listChanged":true},"sampling":{},"elicitation":{"form":{},"url":{}}},"clientInfo":{"name":"mcpx","version":`)
@@ -180,7 +187,7 @@ func (s *supervisor) introduce(ctx context.Context, session *Session, hello []by
 			continue
 		}
 		items, err := session.list(ctx, k)
-		if err != nil && (k.capability == "tools" || session.ctx.Err() != nil || ctx.Err() != nil) {
+		if err != nil && (k.capability == "tools" || session.isOver() || ctx.Err() != nil) {
 			return err
 		}
 		if err != nil {
@@ -188,11 +195,11 @@ func (s *supervisor) introduce(ctx context.Context, session *Session, hello []by
 		}
 		lists[i] = items
 	}
-	s.registry.tellFirst(session, capabilities)
+	s.registry.setFirstLevel(session, capabilities)
 	instructions, _ := rawjson.String(rawjson.Get(hello, "instructions"))
 	instructions = s.config.Redact(instructions)
 	took := max(time.Since(begin), 1) // 0: it was never ready
-	restore := s.registry.restore(session, s.config.Name)
+	restore := s.registry.restoreSubscriptions(session)
 	var changed []string
 	s.publish(func(u *Upstream) {
 		u.State, u.Reason, u.Cause, u.Stderr, u.RetryAt = Ready, "", "", nil, time.Time{}
@@ -204,7 +211,7 @@ func (s *supervisor) introduce(ctx context.Context, session *Session, hello []by
 		}
 	})
 	s.registry.changed.note(changed...)
-	s.registry.relevel(session, capabilities)
+	s.registry.updateLevel(session, capabilities)
 	restore()
 	u := s.registry.Catalog().Upstream(s.config.Name)
 	s.log.Info().Int("tools", len(u.Tools)).Int("prompts", len(u.Prompts)).Int("resources", len(u.Resources)).
@@ -212,43 +219,43 @@ func (s *supervisor) introduce(ctx context.Context, session *Session, hello []by
 	return nil
 }
 
-// abort ends a session that could not be made ready. It prefers what the link
-// says of its end to what the call that noticed it says.
+// abort ends a session that could not be made ready, and returns why. If the link
+// ended, its reason is better than the error of the call that noticed it.
 func (s *Session) abort(err error) error {
-	// One call ended, but without it there is no session.
+	// One call failed, but without it there is no session.
 	var broke *Lost
 	var failed *Unanswered
 	switch {
 	case errors.As(err, &failed):
 		err = errors.New(failed.Reason)
-	case errors.As(err, &broke) && s.ctx.Err() == nil:
+	case errors.As(err, &broke) && !s.isOver():
 		err = errors.New(broke.Reason)
 	}
 	s.Close()
-	<-s.ctx.Done()
-	var limit, end *failure
+	<-s.done()
+	var limit, end *link.Failure
 	var lost *Lost
-	switch isEnd := errors.As(s.err, &end); {
-	case errors.As(err, &lost), errors.Is(err, errOver):
-		return s.err
-	case !isEnd:
+	switch reason := s.conn.Err(); {
+	case errors.As(err, &lost), errors.Is(err, jsonrpc.ErrClosed):
+		return reason
+	case !errors.As(reason, &end):
 		return err
 	case errors.As(err, &limit):
-		return &failure{limit.reason, end.stderr, limit.cause}
+		return &link.Failure{Reason: limit.Reason, Stderr: end.Stderr, Cause: limit.Cause}
 	}
-	return &failure{err.Error(), end.stderr, end.cause}
+	return &link.Failure{Reason: err.Error(), Stderr: end.Stderr, Cause: end.Cause}
 }
 
-// serve keeps the lists of a ready upstream up to date until its session ends. It
-// returns why it did.
+// serve keeps the lists of a ready upstream up to date until its session ends, and
+// returns why it ended.
 func (s *supervisor) serve(ctx context.Context, session *Session) error {
 	for {
-		changed, err := s.refresh.wait(ctx, session.ctx.Done())
+		changed, err := s.refresh.wait(ctx, session.done())
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil:
-			return session.err
+			return session.conn.Err()
 		}
 		declared := s.registry.Catalog().Upstream(s.config.Name).Capabilities
 		for _, k := range kinds {
@@ -259,30 +266,30 @@ func (s *supervisor) serve(ctx context.Context, session *Session) error {
 		pause := time.NewTimer(refreshPause)
 		select {
 		case <-pause.C:
-		case <-session.ctx.Done():
+		case <-session.done():
 		case <-ctx.Done():
 		}
 		pause.Stop()
 	}
 }
 
-// list lists one kind again. If that fails the last good list stays, until a later
-// try brings a better one: the upstream need not tell of the change twice.
+// list reads one kind of list again. If that fails, the last good list stays and the
+// list is read again later: the upstream reports a change only once.
 func (s *supervisor) list(ctx context.Context, session *Session, k kind) {
 	ctx, cancel := context.WithTimeout(ctx, s.config.StartupTimeout)
 	defer cancel()
 	items, err := session.list(ctx, k)
-	if session.ctx.Err() != nil || errors.Is(err, context.Canceled) {
-		return // the end, which is told elsewhere
+	if session.isOver() || errors.Is(err, context.Canceled) {
+		return // the end of the session is reported elsewhere
 	}
 	if err != nil {
-		s.log.Warn().Str("error", s.config.Redact(err.Error())).Msg("could not list again; the last list stays until a later try")
+		s.log.Warn().Str("error", s.config.Redact(err.Error())).Msg("a list could not be read again; the last one stays until a later try")
 		time.AfterFunc(relistTime, func() { s.refresh.note(k.capability) })
 		return
 	}
 	changed := false
 	s.publish(func(u *Upstream) { changed = k.set(u, items) })
-	if changed { // clients are told of what the catalog has: they list at once
+	if changed { // after publish: notified clients list at once
 		s.registry.changed.note(k.capability)
 	}
 	s.log.Info().Str("method", k.method).Int("items", len(items)).Msg("list changed")
@@ -302,17 +309,44 @@ func (s *supervisor) fail(state State, err error, wait time.Duration) {
 		Dur("retry_ms", wait.Round(time.Millisecond)).Msg("upstream down")
 }
 
-// fail notes why the upstream failed, in words that hold nothing secret.
+// fail records why the upstream failed, redacted.
 func (u *Upstream) fail(c *config.Upstream, err error) {
 	u.Reason, u.Cause, u.Stderr, u.FailedAt = err.Error(), "", nil, time.Now()
-	var f *failure
+	var f *link.Failure
 	if errors.As(err, &f) {
-		u.Reason, u.Cause, u.Stderr = f.reason, f.cause, f.stderr
+		u.Reason, u.Cause, u.Stderr = f.Reason, f.Cause, f.Stderr
 	}
 	if c.Err != nil {
-		u.Cause = CauseConfig
+		u.Cause = link.CauseConfig
 	}
 	u.Reason = plain.Line(c.Redact(u.Reason))
 }
 
 func (s *supervisor) publish(change func(u *Upstream)) { s.registry.publish(s.config.Name, change) }
+
+// backoff decides how long to wait before an upstream is started again: not at all
+// when a healthy one dies, after that 1, 2, 4 … 60 s. A minute of health resets it.
+type backoff struct {
+	restarted bool // the first restart, without a wait, was used
+	failures  int
+}
+
+const (
+	backoffMax   = time.Minute
+	backoffReset = time.Minute
+)
+
+// next returns the wait after a failure of an upstream that was ready for that long,
+// 0 if it never was.
+func (b *backoff) next(healthy time.Duration) time.Duration {
+	if healthy >= backoffReset {
+		*b = backoff{}
+	}
+	if healthy > 0 && !b.restarted {
+		b.restarted = true
+		return 0
+	}
+	wait := min(time.Second<<b.failures, backoffMax)
+	b.failures = min(b.failures+1, 6)
+	return wait - rand.N(wait/5) // so that many do not start at once
+}

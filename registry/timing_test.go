@@ -14,6 +14,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"mcpx/config"
+	"mcpx/internal/jsonrpc"
+	"mcpx/internal/link"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/rawjson"
 )
@@ -52,13 +54,13 @@ type script func(l *fakeLink, method, id string, message []byte) (done bool, err
 type fakeLink struct {
 	fake     *fake
 	messages chan []byte
-	broken   chan *endedCall
+	broken   chan *link.CallEnd
 	ended    chan struct{}
 	end      func(reason error)
 	reason   error
 }
 
-func (f *fake) dial(context.Context, *config.Upstream, Options, zerolog.Logger) (link, error) {
+func (f *fake) dial(context.Context, link.Options) (link.Link, error) {
 	if f.starts > 0 { // from the beginning
 		<-time.After(f.starts)
 	}
@@ -66,9 +68,9 @@ func (f *fake) dial(context.Context, *config.Upstream, Options, zerolog.Logger) 
 	defer f.mu.Unlock()
 	f.dialled = append(f.dialled, time.Now())
 	if f.down {
-		return nil, &failure{reason: "down on purpose"}
+		return nil, &link.Failure{Reason: "down on purpose"}
 	}
-	l := &fakeLink{fake: f, messages: make(chan []byte, 1000), broken: make(chan *endedCall, 10), ended: make(chan struct{})}
+	l := &fakeLink{fake: f, messages: make(chan []byte, 1000), broken: make(chan *link.CallEnd, 10), ended: make(chan struct{})}
 	var once sync.Once
 	l.end = func(reason error) {
 		once.Do(func() {
@@ -99,7 +101,7 @@ func (f *fake) die() {
 	f.mu.Lock()
 	l := f.current
 	f.mu.Unlock()
-	l.end(&failure{reason: "died on purpose"})
+	l.end(&link.Failure{Reason: "died on purpose"})
 }
 
 // times are the attempts so far, in seconds after the first.
@@ -205,8 +207,8 @@ func (l *fakeLink) Close() {
 func inTime(t *testing.T, f *fake, test func(t *testing.T, r *Registry), changes ...func(c *config.Upstream)) {
 	t.Helper()
 	mcptest.NothingLeft(t)
-	dialers[transportFake] = f.dial
-	defer delete(dialers, transportFake)
+	link.Transports[transportFake] = f.dial
+	defer delete(link.Transports, transportFake)
 	synctest.Test(t, func(t *testing.T) {
 		upstream := config.Upstream{
 			Name: "a", Transport: transportFake, StartupTimeout: 30 * time.Second, Timeout: time.Minute, MaxTimeout: 15 * time.Minute,
@@ -299,7 +301,7 @@ func TestModernRoundsAreOneCall(t *testing.T) {
 					}
 					f.set(func(f *fake) { f.script = usual })
 					go f.die()
-					return true, errOver
+					return true, jsonrpc.ErrClosed
 				}
 			})
 			close(thinks)
@@ -521,8 +523,8 @@ func TestACallStartsAWaitingUpstreamAfterTheGrace(t *testing.T) {
 // the starts wait for each other.
 func TestACallWaitsNoLongerThanAStart(t *testing.T) {
 	f := &fake{silent: true, stops: 4 * time.Second}
-	dialers[transportFake] = f.dial
-	defer delete(dialers, transportFake)
+	link.Transports[transportFake] = f.dial
+	defer delete(link.Transports, transportFake)
 	const limit = 5 * time.Second
 	synctest.Test(t, func(t *testing.T) {
 		p := &config.Profile{}
@@ -720,10 +722,7 @@ func TestAQuestionEndsWithItsCalls(t *testing.T) {
 			}
 		}
 		waiting := func() int {
-			s := r.Catalog().Upstream("a").session
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			return len(s.asked)
+			return r.Catalog().Upstream("a").session.conn.Incoming()
 		}
 		first, second := call(), call()
 		for i, cancel := range []func(){func() {}, first, second} {
@@ -788,8 +787,8 @@ func TestAPassingClientsSessionHasItsWhile(t *testing.T) {
 		dialed int // for a call, 50 s, a call, and the session's end
 	}{
 		{"a short call", &fake{}, 2},
-		{"a call of nearly a minute", &fake{takes: passingIdle - time.Second}, 2},
-		{"a slow start", &fake{starts: passingIdle + 10*time.Second}, 2},
+		{"a call of nearly a minute", &fake{takes: sessionlessIdle - time.Second}, 2},
+		{"a slow start", &fake{starts: sessionlessIdle + 10*time.Second}, 2},
 		{"a stream that stays open", modernFake(0, &calls), 4}, // each is met in the old way first
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -800,15 +799,15 @@ func TestAPassingClientsSessionHasItsWhile(t *testing.T) {
 					if _, err := r.Call(t.Context(), "a", Request{Method: "tools/call", Meta: []byte("{}"), Client: client}); err != nil {
 						t.Error(err)
 					}
-					after(passingIdle - 10*time.Second)
+					after(sessionlessIdle - 10*time.Second)
 				}
 				if n := len(c.f.times()); n != c.dialed {
 					t.Errorf("it was dialled %d times, want %d", n, c.dialed)
 				}
 				after(11 * time.Second)
-				r.isolated.mu.Lock()
-				defer r.isolated.mu.Unlock()
-				if n := len(r.isolated.sessions); n != 0 {
+				r.sessions.mu.Lock()
+				defer r.sessions.mu.Unlock()
+				if n := len(r.sessions.byKey); n != 0 {
 					t.Errorf("%d sessions are left", n)
 				}
 			}, func(c *config.Upstream) { c.Isolation, c.StartupTimeout = config.PerClient, 5*time.Minute })
@@ -834,7 +833,7 @@ func TestOwnSessionsDoNotNeedTheSharedOne(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.set(func(f *fake) { f.down = true })
-		shared.end(&failure{reason: "died on purpose"})
+		shared.end(&link.Failure{Reason: "died on purpose"})
 		after(0)
 		if err := call(one); err != nil {
 			t.Errorf("with a session of its own: %v", err)
@@ -936,7 +935,7 @@ func TestALevelWhileASessionOpens(t *testing.T) {
 			})
 			both.Wait()
 			synctest.Wait()
-			for _, s := range r.isolated.of("a") {
+			for _, s := range r.sessions.of("a") {
 				if got := *s.level.Load(); got != "debug" {
 					t.Fatalf("time %d: its session is left with %s", i, got)
 				}

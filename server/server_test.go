@@ -18,13 +18,14 @@ import (
 
 	"mcpx/config"
 	"mcpx/executor"
+	"mcpx/internal/child"
 	"mcpx/internal/jsonrpc"
 	"mcpx/internal/mcptest"
 	"mcpx/registry"
 )
 
 func TestMain(m *testing.M) {
-	registry.WatchIfAsked()
+	child.WatchIfAsked()
 	mcptest.Main()
 	os.Exit(m.Run())
 }
@@ -94,7 +95,7 @@ func startAs(t *testing.T, file map[string]any, upstreams ...map[string]any) *be
 	}
 	b := &bench{}
 	log := zerolog.New(b)
-	w := registry.NewWatcher(log)
+	w := child.NewWatcher(log)
 	r := registry.New(&c.Profiles[0], registry.Options{Log: log, Version: "1.2.3", MessageBytes: 8 << 20, ConnectsAtOnce: 4, Watcher: w})
 	e := executor.New(r, c, &c.Profiles[0], executor.Options{Log: log, Observe: b.observe})
 	b.Server = New(&c.Profiles[0], r, e, Options{Log: log, Version: "1.2.3", SetLevel: func(level string) { b.levels = append(b.levels, level) }})

@@ -21,6 +21,7 @@ import (
 	"mcpx/config"
 	"mcpx/executor"
 	"mcpx/internal/app"
+	"mcpx/internal/child"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/tokens"
 	"mcpx/internal/tokens/exact"
@@ -28,7 +29,7 @@ import (
 )
 
 func main() {
-	registry.WatchIfAsked()
+	child.WatchIfAsked()
 	var err error
 	switch {
 	case len(os.Args) == 3 && os.Args[1] == "replay":

@@ -9,12 +9,12 @@ import (
 	"testing"
 
 	"mcpx/internal/app"
+	"mcpx/internal/child"
 	"mcpx/internal/tokens/exact"
-	"mcpx/registry"
 )
 
 func TestMain(m *testing.M) {
-	registry.WatchIfAsked()
+	child.WatchIfAsked()
 	if len(os.Args) == 3 && os.Args[1] == "replay" {
 		if err := replay(os.Args[2]); err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -13,6 +13,7 @@ import (
 
 	"mcpx/config"
 	"mcpx/executor"
+	"mcpx/internal/child"
 	"mcpx/internal/footprint"
 	"mcpx/internal/jsonrpc"
 	"mcpx/internal/logging"
@@ -34,7 +35,7 @@ type App struct {
 type shared struct {
 	log     zerolog.Logger
 	level   *logging.Level
-	watcher *registry.Watcher
+	watcher *child.Watcher
 	metrics *metrics // nil where nobody asks for them
 	close   func() error
 
@@ -61,7 +62,7 @@ func share(c *config.Config, stderr io.Writer) (*shared, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &shared{log: log, level: level, close: closeLog, watcher: registry.NewWatcher(log), footprint: footprint.NewKeeper(jsonrpc.DropBuffers)}
+	s := &shared{log: log, level: level, close: closeLog, watcher: child.NewWatcher(log), footprint: footprint.NewKeeper(jsonrpc.DropBuffers)}
 	s.journal = newJournal(s.logCall)
 	return s, nil
 }

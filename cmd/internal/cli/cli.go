@@ -17,8 +17,8 @@ import (
 
 	"mcpx/config"
 	"mcpx/internal/app"
+	"mcpx/internal/child"
 	"mcpx/internal/plain"
-	"mcpx/registry"
 )
 
 // cli is the command line.
@@ -53,7 +53,7 @@ func (e usageError) Unwrap() error { return e.error }
 
 // Main runs the program and ends the process.
 func Main(name string, http bool) {
-	registry.WatchIfAsked()
+	child.WatchIfAsked()
 	// A client that is gone is an error of a write, not the end of the process.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

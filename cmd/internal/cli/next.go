@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"mcpx/config"
+	"mcpx/internal/link"
 	"mcpx/internal/plain"
 	"mcpx/registry"
 )
@@ -24,24 +25,24 @@ var launchers = map[string]string{
 func next(u *registry.Upstream, c *config.Upstream) string {
 	local := c.Transport == config.TransportStdio
 	switch {
-	case u.Cause == registry.CauseConfig:
+	case u.Cause == link.CauseConfig:
 		return ""
-	case u.Cause == registry.CauseCommand:
+	case u.Cause == link.CauseCommand:
 		if from, ok := launchers[filepath.Base(c.Command)]; ok {
 			return filepath.Base(c.Command) + " comes with " + from
 		}
 		return ""
-	case u.Cause == registry.CauseTimeout && local:
+	case u.Cause == link.CauseTimeout && local:
 		return `raise its "startup_timeout" if it is only slow (a first run of npx or uvx downloads it), or run it yourself: ` + commandLine(c)
-	case u.Cause == registry.CauseTimeout:
+	case u.Cause == link.CauseTimeout:
 		return `raise its "startup_timeout" if it is only slow, or check its url: ` + address(c)
-	case u.Cause == registry.CauseUnreachable:
+	case u.Cause == link.CauseUnreachable:
 		return "check that it runs, and its url: " + address(c)
-	case u.Cause == registry.CauseSignIn:
+	case u.Cause == link.CauseSignIn:
 		return `if the service has API keys, set "headers": {"Authorization": "Bearer ${TOKEN}"}; otherwise let mcp-remote sign in: "command": "npx", "args": ["-y", "mcp-remote", "` + address(c) + `"]`
-	case u.Cause == registry.CauseAuth && len(c.Headers) == 0:
+	case u.Cause == link.CauseAuth && len(c.Headers) == 0:
 		return `the server requires authentication; set "headers", for example {"Authorization": "Bearer ${TOKEN}"}`
-	case u.Cause == registry.CauseAuth:
+	case u.Cause == link.CauseAuth:
 		return `check its "headers": is the key right, and still valid?`
 	case local:
 		return "run it yourself to see more: " + commandLine(c)

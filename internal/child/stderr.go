@@ -1,0 +1,141 @@
+package child
+
+import (
+	"bufio"
+	"errors"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"mcpx/config"
+	"mcpx/internal/plain"
+)
+
+// Limits of the lines kept from a child's stderr.
+const (
+	stderrLines     = 10
+	stderrLineBytes = 300
+)
+
+// DrainTime is how long the output of a dead child is read: a grandchild may hold
+// the pipe open.
+const DrainTime = 500 * time.Millisecond
+
+// RedactBytes is how much of a line is searched for secrets before the line is cut.
+// Cutting first could leave a part of a secret that no longer matches.
+const RedactBytes = 64 << 10
+
+// Stderr drains a child's stderr, so that the child never blocks on it, and keeps
+// the last lines. Its methods may be called concurrently.
+type Stderr struct {
+	redact  func(string) string
+	log     zerolog.Logger
+	drained chan struct{}
+
+	mu   sync.Mutex
+	file *os.File
+	last []string
+}
+
+// NewStderr returns a Stderr that redacts lines before it keeps and logs them.
+func NewStderr(redact func(string) string, log zerolog.Logger) *Stderr {
+	return &Stderr{redact: redact, log: log, drained: make(chan struct{})}
+}
+
+// Drain reads f until its end, or until Stop, and closes it.
+func (t *Stderr) Drain(f *os.File) {
+	defer close(t.drained)
+	defer func() { _ = f.Close() }()
+	t.mu.Lock()
+	t.file = f
+	t.mu.Unlock()
+	r := bufio.NewReaderSize(f, 4096)
+	for late := false; ; {
+		line, err := r.ReadSlice('\n')
+		if errors.Is(err, bufio.ErrBufferFull) {
+			line, err = longLine(r, line)
+		}
+		if len(line) > 0 {
+			t.add(line)
+		}
+		for errors.Is(err, bufio.ErrBufferFull) { // skip the rest of a long line
+			_, err = r.ReadSlice('\n')
+		}
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded) && !late:
+			// Read what is already in the pipe. The end follows at once, unless
+			// another process holds the pipe open.
+			late = true
+			_ = f.SetReadDeadline(time.Now().Add(DrainTime / 2))
+		case err != nil:
+			return
+		}
+	}
+}
+
+// longLine reads more of a line that did not fit into the reader's buffer. The error
+// is bufio.ErrBufferFull if the line continues.
+func longLine(r *bufio.Reader, start []byte) (line []byte, err error) {
+	line = slices.Clone(start)
+	for err = bufio.ErrBufferFull; errors.Is(err, bufio.ErrBufferFull) && len(line) < RedactBytes; {
+		var more []byte
+		more, err = r.ReadSlice('\n')
+		line = append(line, more...)
+	}
+	return line, err
+}
+
+func (t *Stderr) add(line []byte) {
+	text := plain.Cut(plain.Line(t.redact(trimEnd(line))), stderrLineBytes)
+	if text == "" {
+		return
+	}
+	t.keep(text)
+	t.log.Debug().Str("line", text).Msg("stderr")
+}
+
+func (t *Stderr) keep(text string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if n := len(t.last); text == config.Hidden && n > 0 && t.last[n-1] == text {
+		return // many hidden lines of a key must not push out the lines about it
+	}
+	if len(t.last) == stderrLines {
+		t.last = slices.Delete(t.last, 0, 1)
+	}
+	t.last = append(t.last, text)
+}
+
+func trimEnd(line []byte) string {
+	for len(line) > 0 && (line[len(line)-1] == '\n' || line[len(line)-1] == '\r') {
+		line = line[:len(line)-1]
+	}
+	return string(line)
+}
+
+// Stop ends Drain after that time, even if another process holds the pipe open.
+func (t *Stderr) Stop(after time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.file != nil {
+		_ = t.file.SetReadDeadline(time.Now().Add(after))
+	}
+}
+
+// Wait waits until everything that a dead child wrote is read.
+func (t *Stderr) Wait() {
+	select {
+	case <-t.drained:
+	case <-time.After(2 * DrainTime):
+	}
+}
+
+// Lines returns the last lines, redacted.
+func (t *Stderr) Lines() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.last)
+}

@@ -1,0 +1,176 @@
+//go:build unix
+
+package child
+
+import (
+	"bufio"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/rs/zerolog"
+
+	"mcpx/internal/footprint"
+)
+
+// Watcher controls a small process that outlives mcpx by a moment. When mcpx ends
+// for any reason, the watcher's stdin ends, and it kills the process groups that are
+// left. A parent-death signal would miss grandchildren.
+type Watcher struct {
+	log   zerolog.Logger
+	id    string // prefix of the marks of its children
+	start sync.Once
+	mu    sync.Mutex
+	stdin io.WriteCloser // nil if it could not be started
+}
+
+// watcherVariable tells a process that it is the watcher, and which mark to look
+// for; groupsVariable has the groups to kill, if mcpx is gone already.
+const (
+	watcherVariable = "MCPX_WATCHER"
+	groupsVariable  = "MCPX_WATCHER_GROUPS"
+)
+
+// waiter waits in a shell, which takes a tenth of the memory. It keeps the list of
+// groups as watch does. When its stdin ends with groups left, it executes mcpx,
+// which ends them. If mcpx's file is gone, it kills what it can.
+const waiter = `l=" "
+while read -r g; do
+	case $g in
+	-*) g=${g#-}; case $l in *" $g "*) l="${l%%" $g "*} ${l#*" $g "}" ;; esac ;;
+	*) l="$l$g " ;;
+	esac
+done
+[ "$l" = " " ] && exit 0
+export ` + groupsVariable + `="$l"
+[ -x "$0" ] && exec "$0"
+for g in $l; do kill -9 "-$g"; done`
+
+const shell = "/bin/sh"
+
+// NewWatcher returns a Watcher whose process starts with the first child. main must
+// call WatchIfAsked before anything else.
+func NewWatcher(log zerolog.Logger) *Watcher { return &Watcher{log: log, id: rand.Text()} }
+
+func (w *Watcher) mark() string {
+	if w == nil {
+		return "unwatched"
+	}
+	return w.id
+}
+
+// WatchIfAsked turns the process into a watcher if it was started as one, and
+// then does not return.
+func WatchIfAsked() {
+	mark := os.Getenv(watcherVariable)
+	if mark == "" {
+		return
+	}
+	groups, ended := os.LookupEnv(groupsVariable)
+	if ended {
+		watch(strings.NewReader(strings.ReplaceAll(groups, " ", "\n")), mark)
+	} else {
+		footprint.Trim()
+		watch(os.Stdin, mark)
+	}
+	os.Exit(0)
+}
+
+// watch reads process groups as they come (+) and go (-), and kills what is
+// left of them at the end.
+func watch(r io.Reader, mark string) {
+	groups := map[int]bool{}
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
+		group, err := strconv.Atoi(lines.Text())
+		switch {
+		case err != nil:
+		case group > 0:
+			groups[group] = true
+		default:
+			delete(groups, -group)
+		}
+	}
+	for group := range groups { // so that none ends or starts another during the search
+		_ = syscall.Kill(-group, syscall.SIGSTOP)
+	}
+	var left []strays
+	for group := range groups {
+		left = append(left, findStrays(group, mark))
+	}
+	for group := range groups {
+		_ = syscall.Kill(-group, syscall.SIGKILL)
+	}
+	for _, s := range left {
+		s.kill()
+	}
+	const noRoot = -1 // processes that lost their parents are found by the mark
+	findStrays(noRoot, mark).kill()
+}
+
+func (w *Watcher) add(group int)    { w.tell(group) }
+func (w *Watcher) remove(group int) { w.tell(-group) }
+
+func (w *Watcher) tell(group int) {
+	if w == nil {
+		return
+	}
+	w.start.Do(w.launch)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stdin == nil {
+		return
+	}
+	if _, err := fmt.Fprintf(w.stdin, "%d\n", group); err != nil {
+		w.log.Warn().Err(err).Msg("the watcher is gone: children would survive if mcpx is killed")
+		w.stdin = nil
+	}
+}
+
+func (w *Watcher) launch() {
+	stdin, err := w.run()
+	if err != nil {
+		w.log.Warn().Err(err).Msg("no watcher: children would survive if mcpx is killed")
+		return
+	}
+	w.stdin = stdin
+}
+
+func (w *Watcher) run() (io.WriteCloser, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(shell, "-c", waiter, self)
+	if _, err := os.Stat(shell); err != nil {
+		cmd = exec.Command(self)
+	}
+	cmd.Env = []string{watcherVariable + "=" + w.id, "GOMAXPROCS=1"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // signals to mcpx's group do not reach it
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() { _ = cmd.Wait() }()
+	return stdin, nil
+}
+
+// Close ends the watcher. Nothing is left for it to kill if every child was
+// stopped before.
+func (w *Watcher) Close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stdin != nil {
+		_ = w.stdin.Close()
+		w.stdin = nil
+	}
+}

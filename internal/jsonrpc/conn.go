@@ -1,0 +1,354 @@
+package jsonrpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"mcpx/internal/plain"
+	"mcpx/internal/rawjson"
+)
+
+// Conn is one end of a JSON-RPC connection. Both ends of JSON-RPC are alike: each
+// sends requests, answers those of the other end, and cancels. A Conn matches
+// answers to requests, enforces time limits, passes progress on, and cancels in both
+// directions. Reading and writing messages is left to its user, since an HTTP client
+// is reached over many streams. The methods may be called concurrently.
+type Conn struct {
+	handler Handler
+	send    func(message []byte) error // queues a message; never waits
+	prefix  string                     // of the IDs of our requests; empty: they are numbers
+	log     zerolog.Logger
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+
+	mu       sync.Mutex
+	inFlight inFlight
+}
+
+// Handler is the user of a Conn.
+type Handler interface {
+	// Result interprets the answer to a call.
+	Result(c *Call, m Message) (result []byte, err error)
+	// TimedOut returns the error for a call that reached its idle or total limit.
+	TimedOut(c *Call, isTotal bool) error
+	// Lost returns the error for a call whose connection was closed for that reason.
+	Lost(reason error) error
+	// Cancelled returns the cause for a request that the peer cancelled.
+	Cancelled(reason string) error
+}
+
+// ConnOptions are what a Conn needs.
+type ConnOptions struct {
+	Handler Handler
+	Send    func(message []byte) error // queues a message; it must not wait
+	Prefix  string                     // makes the IDs of our requests strings, so that they differ from the peer's
+	Log     zerolog.Logger
+}
+
+// NewConn returns an open Conn.
+func NewConn(o ConnOptions) *Conn {
+	c := &Conn{handler: o.Handler, send: o.Send, prefix: o.Prefix, log: o.Log}
+	c.ctx, c.cancel = context.WithCancelCause(context.Background())
+	c.inFlight.calls = map[int64]*Call{}
+	c.inFlight.incoming = map[string]*Incoming{}
+	return c
+}
+
+// ErrClosed is returned for a request that was not sent because the connection is
+// closed.
+var ErrClosed = errors.New("the session is over")
+
+// Request is a request to the peer.
+type Request struct {
+	Method string
+	Params []byte // an object without _meta, or nil
+	// Meta is the _meta object to send, to which a progress token is added. Nil: no
+	// _meta is sent, and the peer sends no progress.
+	Meta     []byte
+	Progress func(params []byte)        // gets each progress notification, in order and before the answer; must not wait; may be nil
+	Send     func(message []byte) error // queues a message, if not as the connection does; may be nil
+
+	Timeout    time.Duration // the longest time without progress; 0: no limit
+	MaxTimeout time.Duration // the longest time in all; 0: no limit
+
+	Tag      any  // anything that the user wants to find in the Call
+	Remember bool // if the call is abandoned, keep it until the peer answers it
+}
+
+// Done receives the end of a call, once. It runs on the goroutine that reads the
+// peer's messages and must not wait. line is the message that held the result, nil
+// if there is none; its memory passes to Done.
+type Done func(result, line []byte, err error)
+
+// Call is a request that was sent and is not answered.
+type Call struct {
+	Request
+	ID int64
+
+	done  Done
+	begun time.Time
+
+	// Guarded by the connection's mutex.
+	sent      bool
+	over      bool
+	held      int         // requests of the peer that wait for our user during this call
+	moved     time.Time   // the last sign of progress
+	timer     *time.Timer // enforces the limits; nil if there are none
+	stopWatch func() bool // stops watching the context of the call
+}
+
+// Go sends a request. Unless it fails, done gets the end of the call, perhaps before
+// Go returns. The call is cancelled at the peer when ctx ends.
+func (c *Conn) Go(ctx context.Context, r Request, done Done) error {
+	now := time.Now()
+	call := &Call{Request: r, done: done, begun: now, moved: now}
+	if call.Send == nil {
+		call.Send = c.send
+	}
+	if !c.add(call) {
+		return ErrClosed
+	}
+	message := make([]byte, 0, 128+len(r.Method)+len(r.Meta)+len(r.Params)) // 128: the envelope
+	err := call.Send(c.appendCall(message, call))
+	if err != nil && c.take(call) {
+		return err
+	}
+	c.watch(ctx, call)
+	return nil
+}
+
+// Call sends a request and waits for its end.
+func (c *Conn) Call(ctx context.Context, r Request) ([]byte, error) {
+	return Wait(func(done Done) {
+		if err := c.Go(ctx, r, done); err != nil {
+			done(nil, nil, err)
+		}
+	})
+}
+
+// Wait runs a function that reports to a Done, and waits for that.
+func Wait(start func(done Done)) ([]byte, error) {
+	type end struct {
+		result []byte
+		err    error
+	}
+	ended := make(chan end, 1)
+	start(func(result, _ []byte, err error) { ended <- end{result, err} })
+	e := <-ended
+	return e.result, e.err
+}
+
+// watch arms what ends a call that was sent: its limits, its context, and the end of
+// the connection. It does so only now: a cancellation must not overtake its call.
+func (c *Conn) watch(ctx context.Context, call *Call) {
+	c.mu.Lock()
+	call.sent = true
+	closed := c.inFlight.err
+	if !call.over {
+		if left, limited := call.left(time.Now()); limited {
+			call.timer = time.AfterFunc(left, func() { c.expire(call) })
+		}
+		if ctx.Done() != nil {
+			call.stopWatch = context.AfterFunc(ctx, func() { c.Cancel(call, context.Cause(ctx)) })
+		}
+	}
+	c.mu.Unlock()
+	if closed != nil { // Close left it alone, because it was not sent yet
+		c.finish(call, nil, nil, c.handler.Lost(closed))
+	}
+}
+
+// Notify sends a notification.
+func (c *Conn) Notify(method string, params []byte) error {
+	return c.send(AppendNotification(nil, method, params))
+}
+
+// Cancel gives a call up and tells the peer, unless the call is over. MCP forbids to
+// cancel initialize.
+func (c *Conn) Cancel(call *Call, cause error) {
+	if !c.abandon(call, cause) {
+		return
+	}
+	if c.ctx.Err() == nil && call.Method != "initialize" {
+		params := append([]byte(`{"requestId":`), c.id(call.ID)...)
+		params = rawjson.AppendString(append(params, `,"reason":`...), plain.Line(cause.Error()))
+		if err := call.Send(AppendNotification(nil, "notifications/cancelled", append(params, '}'))); err != nil {
+			c.log.Debug().Err(err).Msg("could not send a cancellation")
+		}
+	}
+	c.complete(call, nil, nil, cause)
+}
+
+// Refuse ends the call with that ID. The peer does not work on it.
+func (c *Conn) Refuse(id []byte, err error) {
+	if call := c.Pending(id); call != nil {
+		c.finish(call, nil, nil, err)
+	}
+}
+
+// Abandon ends the call with that ID. The peer may still work on it.
+func (c *Conn) Abandon(id []byte, err error) {
+	if call := c.Pending(id); call != nil && c.abandon(call, err) {
+		c.complete(call, nil, nil, err)
+	}
+}
+
+// Receive handles answers, progress and cancellations. It returns false for other
+// messages, which are left to the user. line is the text of the message.
+func (c *Conn) Receive(m Message, line []byte) bool {
+	switch {
+	case m.IsResponse():
+		c.answered(m, line)
+	case m.Method == "notifications/progress":
+		c.progressed(m.Params)
+	case m.Method == "notifications/cancelled":
+		c.cancelled(m.Params)
+	default:
+		return false
+	}
+	return true
+}
+
+// answered ends the call that an answer belongs to.
+func (c *Conn) answered(m Message, line []byte) {
+	call := c.Pending(m.ID)
+	if call == nil {
+		c.log.Debug().Bytes("id", m.ID).Msg("dropped an answer that nothing waits for")
+		c.forget(m.ID)
+		return
+	}
+	result, err := c.handler.Result(call, m)
+	if err != nil {
+		line = nil // the error may hold parts of it
+	}
+	c.finish(call, result, line, err)
+}
+
+// progressed passes progress to its call. The token is the ID of the call.
+func (c *Conn) progressed(params []byte) {
+	token, err := strconv.ParseInt(string(rawjson.Get(params, "progressToken")), 10, 64)
+	c.mu.Lock()
+	call := c.inFlight.calls[token]
+	if err == nil && call != nil {
+		call.moved = time.Now() // expire looks at it when the limit is reached
+	}
+	c.mu.Unlock()
+	if err == nil && call != nil && call.Progress != nil {
+		call.Progress(params)
+	}
+}
+
+// cancelled cancels the peer's request that a notification names.
+func (c *Conn) cancelled(params []byte) {
+	reason, _ := rawjson.String(rawjson.Get(params, "reason"))
+	c.mu.Lock()
+	in := c.inFlight.incoming[string(rawjson.Get(params, "requestId"))]
+	c.mu.Unlock()
+	if in != nil {
+		in.Cancel(c.handler.Cancelled(reason))
+	}
+}
+
+// finish ends a call, unless it is over.
+func (c *Conn) finish(call *Call, result, line []byte, err error) {
+	if c.take(call) {
+		c.complete(call, result, line, err)
+	}
+}
+
+// complete reports the end of a call that was taken. A panic costs only this call.
+func (c *Conn) complete(call *Call, result, line []byte, err error) {
+	defer c.Recover()
+	call.done(result, line, err)
+}
+
+// Recover, when deferred, logs a panic: it costs one message instead of the process.
+func (c *Conn) Recover() {
+	if p := recover(); p != nil {
+		c.log.Error().Str("panic", fmt.Sprint(p)).Bytes("stack", debug.Stack()).Msg("panic in the handling of a message")
+	}
+}
+
+// expire ends a call that has reached a limit, or sets the timer anew.
+func (c *Conn) expire(call *Call) {
+	now := time.Now()
+	c.mu.Lock()
+	if call.held > 0 {
+		call.moved = now // a person is thinking, not the peer
+	}
+	left, _ := call.left(now)
+	if call.over || left > 0 {
+		if !call.over {
+			call.timer.Reset(left)
+		}
+		c.mu.Unlock()
+		return
+	}
+	c.mu.Unlock()
+	isTotal := call.MaxTimeout > 0 && now.Sub(call.begun) >= call.MaxTimeout
+	c.Cancel(call, c.handler.TimedOut(call, isTotal))
+}
+
+// left returns the time until the nearer limit; limited is false without limits.
+func (c *Call) left(now time.Time) (left time.Duration, limited bool) {
+	left = 1 << 62
+	if c.Timeout > 0 {
+		left = c.moved.Add(c.Timeout).Sub(now)
+	}
+	if c.MaxTimeout > 0 {
+		left = min(left, c.begun.Add(c.MaxTimeout).Sub(now))
+	}
+	return left, c.Timeout > 0 || c.MaxTimeout > 0
+}
+
+// id returns the ID of our request as it is written.
+func (c *Conn) id(number int64) []byte {
+	if c.prefix == "" {
+		return strconv.AppendInt(nil, number, 10)
+	}
+	return append(strconv.AppendInt([]byte(`"`+c.prefix), number, 10), '"')
+}
+
+// number reads the ID of our request. Some peers write a number as a string or a
+// float.
+func (c *Conn) number(id []byte) (int64, bool) {
+	text := strings.Trim(string(id), `"`)
+	if c.prefix != "" {
+		rest, ok := strings.CutPrefix(text, c.prefix)
+		number, err := strconv.ParseInt(rest, 10, 64)
+		return number, ok && err == nil
+	}
+	number, err := strconv.ParseFloat(text, 64)
+	return int64(number), err == nil && float64(int64(number)) == number
+}
+
+// appendCall appends a request. Its progress token is its ID.
+func (c *Conn) appendCall(b []byte, call *Call) []byte {
+	id := c.id(call.ID)
+	if call.Meta == nil {
+		return AppendRequest(b, id, call.Method, call.Params)
+	}
+	b = append(appendID(b, id), `,"method":`...)
+	b = rawjson.AppendString(b, call.Method)
+	b = append(b, `,"params":{"_meta":{"progressToken":`...)
+	b = append(b, id...)
+	for key, value := range rawjson.Members(call.Meta) {
+		if key != "progressToken" {
+			b = rawjson.AppendMember(b, key, value)
+		}
+	}
+	b = append(b, '}')
+	if len(call.Params) > len("{}") {
+		b = append(b, ',')
+		b = append(b, call.Params[1:len(call.Params)-1]...)
+	}
+	return append(b, "}}"...)
+}

@@ -1,0 +1,283 @@
+package jsonrpc
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+)
+
+// inFlight is everything that is unfinished on a connection. Only the functions in
+// this file change it, under the connection's mutex.
+//
+// The closing rule: once err is set no call and no request of the peer is added.
+// Close ends every call that was sent and cancels every request of the peer. A call
+// that is just being sent is ended by its sender, which knows whether it was sent.
+type inFlight struct {
+	lastID    int64
+	calls     map[int64]*Call      // our requests that the peer has not answered
+	abandoned map[int64]*Call      // calls that we gave up and the peer has not answered
+	overflow  bool                 // more calls were abandoned than are remembered
+	incoming  map[string]*Incoming // requests of the peer that we have not answered, by ID as written
+	err       error                // why the connection is closed
+}
+
+// MaxAbandoned bounds how many abandoned calls are remembered.
+const MaxAbandoned = 1000
+
+// Context ends when the connection is closed. Its cause is the reason.
+func (c *Conn) Context() context.Context { return c.ctx }
+
+// Err returns why the connection is closed, nil while it is open.
+func (c *Conn) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.inFlight.err
+}
+
+// Close ends the connection: every call fails, and every request of the peer is
+// cancelled. The first reason counts.
+func (c *Conn) Close(reason error) {
+	c.mu.Lock()
+	if c.inFlight.err != nil {
+		c.mu.Unlock()
+		return
+	}
+	c.inFlight.err = reason
+	var sent []*Call
+	for _, call := range c.inFlight.calls {
+		if call.sent {
+			sent = append(sent, call)
+		}
+	}
+	c.mu.Unlock()
+	c.cancel(reason)
+	c.CancelIncoming(reason)
+	for _, call := range sent {
+		c.finish(call, nil, nil, c.handler.Lost(reason))
+	}
+}
+
+// add registers a call and gives it an ID; false if the connection is closed.
+func (c *Conn) add(call *Call) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.inFlight.err != nil {
+		return false
+	}
+	c.inFlight.lastID++
+	call.ID = c.inFlight.lastID
+	c.inFlight.calls[call.ID] = call
+	return true
+}
+
+// take removes a call, which makes the caller the one who reports its end; false if
+// it is over already.
+func (c *Conn) take(call *Call) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.inFlight.take(call)
+}
+
+func (f *inFlight) take(call *Call) bool {
+	if call.over {
+		return false
+	}
+	call.over = true
+	delete(f.calls, call.ID)
+	if call.timer != nil {
+		call.timer.Stop()
+	}
+	if call.stopWatch != nil {
+		call.stopWatch()
+	}
+	return true
+}
+
+// abandon is take for a call that the peer may still work on. Requests of the peer
+// that can belong to no other call are cancelled: nobody needs the answer.
+func (c *Conn) abandon(call *Call, cause error) bool {
+	c.mu.Lock()
+	if !c.inFlight.take(call) {
+		c.mu.Unlock()
+		return false
+	}
+	if call.Remember {
+		c.inFlight.remember(call)
+	}
+	var orphans []*Incoming
+	for _, in := range c.inFlight.incoming {
+		if i := slices.Index(in.causes, call); i >= 0 {
+			if in.causes = slices.Delete(in.causes, i, i+1); len(in.causes) == 0 {
+				orphans = append(orphans, in)
+			}
+		}
+	}
+	c.mu.Unlock()
+	for _, in := range orphans {
+		in.Cancel(cause)
+	}
+	return true
+}
+
+func (f *inFlight) remember(call *Call) {
+	if len(f.abandoned) == MaxAbandoned {
+		f.overflow = true
+		return
+	}
+	if f.abandoned == nil {
+		f.abandoned = map[int64]*Call{}
+	}
+	f.abandoned[call.ID] = call
+}
+
+// forget removes an abandoned call, because the peer has answered it.
+func (c *Conn) forget(id []byte) {
+	if number, ok := c.number(id); ok {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.inFlight.abandoned, number)
+	}
+}
+
+// Pending returns the call with that ID, nil if there is none.
+func (c *Conn) Pending(id []byte) *Call {
+	number, ok := c.number(id)
+	if !ok {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.inFlight.calls[number]
+}
+
+// Snapshot is the state of the calls at one moment.
+type Snapshot struct {
+	Calls     []*Call // pending, in the order in which they were sent
+	Held      []*Call // those of them during which the peer waits for our user
+	Abandoned []*Call // given up, and not answered by the peer
+	Overflow  bool    // some abandoned calls are missing
+}
+
+// Snapshot returns the state of the calls now.
+func (c *Conn) Snapshot() Snapshot {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := Snapshot{Overflow: c.inFlight.overflow, Abandoned: slices.Collect(maps.Values(c.inFlight.abandoned))}
+	for _, id := range slices.Sorted(maps.Keys(c.inFlight.calls)) {
+		call := c.inFlight.calls[id]
+		s.Calls = append(s.Calls, call)
+		if call.held > 0 {
+			s.Held = append(s.Held, call)
+		}
+	}
+	return s
+}
+
+// Len returns the number of pending calls.
+func (c *Conn) Len() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.inFlight.calls)
+}
+
+// Incoming is a request of the peer that is not answered.
+type Incoming struct {
+	conn   *Conn
+	id     string
+	cancel context.CancelCauseFunc
+
+	// Guarded by the connection's mutex.
+	causes []*Call // calls that it may belong to and that were not abandoned
+	held   []*Call // calls whose idle limit it suspends
+}
+
+// ErrTooMany is returned when the peer has too many unanswered requests.
+var ErrTooMany = errors.New("too many requests are unanswered")
+
+// Begin registers a request of the peer until End. The returned context ends when
+// the peer cancels the request, or the connection is closed. At most limit requests
+// are registered; 0 means no limit. causes are the calls that the request may belong
+// to: when all of them are abandoned, it is cancelled.
+func (c *Conn) Begin(ctx context.Context, id []byte, limit int, causes ...*Call) (context.Context, *Incoming, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	in := &Incoming{conn: c, id: string(id), cancel: cancel, causes: causes}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if limit > 0 && len(c.inFlight.incoming) >= limit {
+		cancel(nil)
+		return ctx, nil, ErrTooMany
+	}
+	if c.inFlight.err != nil {
+		cancel(c.inFlight.err)
+		return ctx, in, nil
+	}
+	isOver := func(call *Call) bool { return call.over }
+	if in.causes = slices.DeleteFunc(in.causes, isOver); len(causes) > 0 && len(in.causes) == 0 {
+		cancel(nil)
+	}
+	c.inFlight.incoming[in.id] = in
+	return ctx, in, nil
+}
+
+// Cancel ends the context of the request.
+func (in *Incoming) Cancel(cause error) { in.cancel(cause) }
+
+// CancelIncoming cancels every request of the peer.
+func (c *Conn) CancelIncoming(cause error) {
+	c.mu.Lock()
+	all := slices.Collect(maps.Values(c.inFlight.incoming))
+	c.mu.Unlock()
+	for _, in := range all {
+		in.Cancel(cause)
+	}
+}
+
+// End forgets the request: it was answered.
+func (in *Incoming) End() {
+	in.conn.mu.Lock()
+	if in.conn.inFlight.incoming[in.id] == in { // the peer may have used the ID again
+		delete(in.conn.inFlight.incoming, in.id)
+	}
+	in.release()
+	in.conn.mu.Unlock()
+	in.cancel(nil)
+}
+
+// Hold suspends the idle limit of the pending calls that match, until End or the
+// next Hold: meanwhile the peer waits for our user.
+func (in *Incoming) Hold(matches func(c *Call) bool) {
+	in.conn.mu.Lock()
+	defer in.conn.mu.Unlock()
+	in.release()
+	for _, call := range in.conn.inFlight.calls {
+		if matches(call) {
+			call.held++
+			in.held = append(in.held, call)
+		}
+	}
+}
+
+// release lets the idle limits run again.
+func (in *Incoming) release() {
+	for _, call := range in.held {
+		call.held--
+		call.moved = time.Now()
+	}
+	in.held = nil
+}
+
+// MayBelongTo reports whether the request may belong to a pending call that matches.
+func (in *Incoming) MayBelongTo(matches func(c *Call) bool) bool {
+	in.conn.mu.Lock()
+	defer in.conn.mu.Unlock()
+	return slices.ContainsFunc(in.causes, func(c *Call) bool { return !c.over && matches(c) })
+}
+
+// Incoming returns the number of requests of the peer that are not answered.
+func (c *Conn) Incoming() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.inFlight.incoming)
+}

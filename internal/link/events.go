@@ -1,0 +1,122 @@
+package link
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+	"unicode"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"mcpx/internal/rawjson"
+)
+
+// errTooLong ends a stream with an event over the limit.
+var errTooLong = errors.New("an event is too long (limits.message_bytes)")
+
+// readEvents reads the events of a stream within the limits of the link.
+func (l *httpLink) readEvents(ctx context.Context, r io.Reader, at *position, event func(name string, data []byte)) error {
+	memory := l.Intake.reserve(ctx)
+	defer memory.release()
+	return readEvents(r, eventLimits{l.MessageBytes, memory.grow}, at, event)
+}
+
+// eventLimits are the limits of an event stream.
+type eventLimits struct {
+	bytes   int                  // of one event
+	reserve func(size int) error // called before an event takes that much memory, and with 0 after it was delivered
+}
+
+// readEvents reads server-sent events until the stream ends and calls event for each
+// one with data, which passes to event. It keeps at up to date.
+func readEvents(r io.Reader, limits eventLimits, at *position, event func(name string, data []byte)) error {
+	lines := bufio.NewReaderSize(r, 1<<16)
+	var name string
+	var data []byte
+	id := at.id
+	for {
+		line, err := readEventLine(lines, limits, len(data))
+		if err != nil {
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		}
+		field, value, _ := bytes.Cut(line, []byte(":"))
+		value = bytes.TrimPrefix(value, []byte(" "))
+		switch {
+		case len(line) == 0:
+			if len(data) > 0 {
+				event(name, data)
+			}
+			name, data = "", nil
+			_ = limits.reserve(0)
+			at.id = id // only now: an unfinished event can be resumed
+		case string(field) == "event":
+			name = string(value)
+		case string(field) == "id":
+			if !bytes.ContainsFunc(value, unicode.IsControl) { // a header cannot carry these
+				id = string(value)
+			}
+		case string(field) == "retry":
+			if ms, err := strconv.ParseUint(string(value), 10, 31); err == nil {
+				at.retry = time.Duration(ms) * time.Millisecond
+			}
+		case string(field) == "data":
+			if len(data)+len(value) > limits.bytes {
+				return errTooLong
+			}
+			if len(data) > 0 {
+				data = append(data, '\n')
+			}
+			data = append(data, value...)
+		}
+	}
+}
+
+// readEventLine reads a line without its end. soFar is the size of the event before it.
+func readEventLine(r *bufio.Reader, limits eventLimits, soFar int) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := r.ReadSlice('\n')
+		size := len(line) + len(part)
+		if size > limits.bytes+64 {
+			return nil, errTooLong
+		}
+		if err := limits.reserve(min(soFar+size, limits.bytes)); err != nil {
+			return nil, err
+		}
+		line = append(line, part...)
+		switch {
+		case err == nil:
+			return bytes.TrimRight(line, "\r\n"), nil
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return nil, err
+		}
+	}
+}
+
+// isModernMessage reports whether a message is a request of 2026-07-28.
+func isModernMessage(message []byte) bool {
+	return bytes.Contains(message, []byte(mcp.MetaKeyProtocolVersion))
+}
+
+// setModernHeaders sets the headers that 2026-07-28 requires.
+func setModernHeaders(h http.Header, message []byte) {
+	method, _ := rawjson.String(rawjson.Get(message, "method"))
+	params := rawjson.Get(message, "params")
+	version, _ := rawjson.String(rawjson.Get(rawjson.Get(params, "_meta"), mcp.MetaKeyProtocolVersion))
+	h.Set("Mcp-Method", method)
+	h.Set("Mcp-Protocol-Version", version)
+	for _, member := range []string{"name", "uri"} {
+		if name, ok := rawjson.String(rawjson.Get(params, member)); ok {
+			encoded, _ := mcp.EncodeHeaderValue(name) // in Base64, if it is not plain ASCII
+			h.Set("Mcp-Name", encoded)
+		}
+	}
+}

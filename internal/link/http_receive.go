@@ -1,0 +1,137 @@
+package link
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"time"
+
+	"mcpx/internal/jsonrpc"
+	"mcpx/internal/rawjson"
+)
+
+// errBroken marks a response that was cut off.
+var errBroken = errors.New("the connection broke")
+
+// readResponse reads the messages in the HTTP response to a POST. id is the ID of the
+// posted request, nil for other messages. A response that ends without the answer to
+// the request is broken.
+func (l *httpLink) readResponse(ctx context.Context, answer *http.Response, id []byte) error {
+	kind, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type"))
+	switch {
+	case kind == "text/event-stream":
+		return l.follow(ctx, answer.Body, id)
+	case answer.StatusCode == http.StatusAccepted, id == nil:
+		return nil
+	}
+	memory := l.Intake.reserve(ctx)
+	defer memory.release()
+	text, err := memory.readAll(answer.Body, l.MessageBytes, int(min(answer.ContentLength, int64(l.MessageBytes))))
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: its answer could not be read: %w", errBroken, err)
+	case len(text) > l.MessageBytes:
+		return fmt.Errorf("its answer has more than %d bytes (limits.message_bytes)", l.MessageBytes)
+	case rawjson.Kind(text) != '{':
+		return fmt.Errorf("it answered with %s, which is not a message; is this the url of an MCP server?", cmp.Or(kind, "nothing"))
+	}
+	if own := rawjson.Get(text, "error"); own != nil && rawjson.IsNull(rawjson.Get(text, "id")) {
+		text = rawjson.With(text, "id", id) // the response is to this request, so restore its ID
+	}
+	l.receive(text, id)
+	return nil
+}
+
+// receive delivers a message, whose memory passes to the receiver, with the ID of the
+// request whose stream carried it. The answer to initialize has the revision that
+// later requests must name.
+func (l *httpLink) receive(message, of []byte) {
+	message = jsonrpc.UTF8(message)
+	l.mu.Lock()
+	if l.version == "" {
+		l.version, _ = rawjson.String(rawjson.Get(rawjson.Get(message, "result"), "protocolVersion"))
+	}
+	l.mu.Unlock()
+	l.deliver(delivery{message: message, of: of})
+}
+
+func (l *httpLink) deliver(d delivery) {
+	select {
+	case l.incoming <- d:
+	case <-l.ctx.Done():
+	}
+}
+
+// shakeHands records the session ID in the answer to initialize, and opens the GET
+// stream after the handshake.
+func (l *httpLink) shakeHands(message []byte, h http.Header) {
+	method, _ := rawjson.String(rawjson.Get(message, "method"))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch method {
+	case "initialize":
+		l.session = h.Get("Mcp-Session-Id")
+	case "notifications/initialized":
+		l.listen.Do(func() { l.running.Go(l.readStream) })
+	}
+}
+
+// readStream reads the GET stream, which carries the messages that belong to no call,
+// and opens it again for as long as the upstream allows.
+func (l *httpLink) readStream() {
+	at := position{retry: httpRetryTime}
+	broke := false
+	for opened := false; l.ctx.Err() == nil; {
+		answer, err := l.get(l.ctx, at.id)
+		switch {
+		case unreachable(err):
+			l.end(&Failure{Reason: l.Upstream.Redact(plainReason(err)), Cause: CauseUnreachable})
+			return
+		case err != nil:
+		case answer.StatusCode == http.StatusOK:
+			opened = true
+			if broke && at.id == "" {
+				l.deliver(delivery{err: ErrGap}) // for hours, if a laptop slept
+			}
+			broke = false
+			err = l.readEvents(l.ctx, answer.Body, &at, func(_ string, data []byte) { l.receive(data, nil) })
+		case opened && isTemporary(answer.StatusCode):
+			err = errors.New(answer.Status)
+		case opened && at.id != "": // it may have forgotten the event, or the session
+			l.refused(nil, answer)
+			at.id = ""
+		default:
+			if opened {
+				l.refused(nil, answer)
+			}
+			_ = answer.Body.Close()
+			return // it has no GET stream
+		}
+		if answer != nil {
+			_ = answer.Body.Close()
+		}
+		wait := min(max(at.retry, httpRetryLeast), resumeLimit)
+		if err != nil {
+			broke = true
+			wait = max(wait, httpRetryTime)
+			l.Log.Debug().Str("error", l.Upstream.Redact(err.Error())).Msg("the GET stream broke")
+		}
+		if errors.Is(err, errTooLong) {
+			at.id = "" // resuming would bring the same event again
+		}
+		l.Log.Debug().Msg("the GET stream has ended and is opened again")
+		select {
+		case <-time.After(wait):
+		case <-l.ctx.Done():
+		}
+	}
+}
+
+// isTemporary reports whether a status means that the server, or a proxy in front of
+// it, may answer later.
+func isTemporary(status int) bool {
+	return status >= http.StatusInternalServerError || status == http.StatusTooManyRequests
+}

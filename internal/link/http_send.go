@@ -1,0 +1,206 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"mcpx/internal/jsonrpc"
+	"mcpx/internal/plain"
+	"mcpx/internal/rawjson"
+)
+
+// send posts the queued messages. Each request gets a goroutine; notifications and
+// responses are posted at most httpNotes at a time. notifications/initialized must
+// have arrived before the next message is posted.
+func (l *httpLink) send() {
+	notes := make(chan struct{}, httpNotes)
+	for {
+		select {
+		case message := <-l.outgoing:
+			id := rawjson.Get(message, "id")
+			if id != nil && rawjson.Get(message, "method") != nil {
+				ctx, done := l.begin(id)
+				l.running.Go(func() {
+					defer done()
+					l.post(ctx, message, id)
+				})
+				continue
+			}
+			method, _ := rawjson.String(rawjson.Get(message, "method"))
+			if method == "notifications/initialized" {
+				l.postNote(message)
+				continue
+			}
+			if method == "notifications/cancelled" {
+				l.endCancelled(message)
+			}
+			select {
+			case notes <- struct{}{}:
+			case <-l.ctx.Done():
+				return
+			}
+			l.running.Go(func() {
+				defer func() { <-notes }()
+				l.postNote(message)
+			})
+		case <-l.ctx.Done():
+			return
+		}
+	}
+}
+
+// postNote posts a notification or a response.
+func (l *httpLink) postNote(message []byte) {
+	ctx, cancel := context.WithTimeout(l.ctx, httpNoteTime)
+	defer cancel()
+	l.post(ctx, message, nil)
+}
+
+// begin registers a request until done.
+func (l *httpLink) begin(id []byte) (ctx context.Context, done func()) {
+	ctx, cancel := context.WithCancel(l.ctx)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.posts[string(id)] = cancel
+	return ctx, func() {
+		cancel()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.posts, string(id))
+	}
+}
+
+// endCancelled ends the request that a notification cancels, if the upstream does
+// not end it in time.
+func (l *httpLink) endCancelled(message []byte) {
+	l.mu.Lock()
+	cancel := l.posts[string(rawjson.Get(rawjson.Get(message, "params"), "requestId"))]
+	l.mu.Unlock()
+	if cancel != nil {
+		time.AfterFunc(httpCancelled, cancel)
+	}
+}
+
+// post posts one message and reads the response. A failure ends the call of a
+// request, or the whole link.
+func (l *httpLink) post(ctx context.Context, message, id []byte) {
+	r, err := l.request(ctx, http.MethodPost, message)
+	if err != nil {
+		l.fail(id, err)
+		return
+	}
+	if isModernMessage(message) {
+		setModernHeaders(r.Header, message)
+	}
+	answer, err := l.client.Do(r)
+	if err != nil {
+		l.postFailed(id, err)
+		return
+	}
+	defer func() { _ = answer.Body.Close() }()
+	switch {
+	case l.speaksSSE(message, answer.StatusCode):
+		l.fallback = false
+		if err := l.openSSE(ctx); err != nil {
+			l.refused(id, answer)
+			return
+		}
+		l.post(ctx, message, id)
+		return
+	case answer.StatusCode >= 300:
+		l.refused(id, answer)
+		return
+	case l.isLegacy():
+		return // the answer comes on the stream
+	}
+	l.shakeHands(message, answer.Header)
+	if err := l.readResponse(ctx, answer, id); errors.Is(err, errBroken) {
+		l.cutOff(id, err)
+	} else if err != nil {
+		l.fail(id, err)
+	}
+}
+
+// postFailed handles a POST that got no HTTP response.
+func (l *httpLink) postFailed(id []byte, err error) {
+	var redirect *redirected
+	switch {
+	case errors.As(err, &redirect):
+		l.fail(id, redirect)
+	case !unreachable(err):
+		l.cutOff(id, err)
+	default:
+		failure := &Failure{Reason: l.Upstream.Redact(plainReason(err)), Cause: CauseUnreachable}
+		l.setFailure(failure)
+		l.endCall(CallEnd{ID: id, Outcome: NotSent}) // first: the end of the link cannot say that it was not sent
+		l.end(failure)
+	}
+}
+
+// isLegacy reports whether the link uses legacy SSE.
+func (l *httpLink) isLegacy() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.endpoint != ""
+}
+
+// refused handles a response with an HTTP error.
+func (l *httpLink) refused(id []byte, answer *http.Response) {
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, httpErrorBody))
+	reason := fmt.Sprintf("HTTP status %s", answer.Status)
+	own := rawjson.Get(text, "error")
+	if message, ok := rawjson.String(rawjson.Get(own, "message")); ok {
+		reason += ": " + message
+	}
+	reason = plain.Line(l.Upstream.Redact(reason)) // servers repeat the key that they refuse
+	l.mu.Lock()
+	inSession := l.session != ""
+	l.mu.Unlock()
+	denied := l.denied(answer, reason)
+	switch {
+	case inSession && (answer.StatusCode == http.StatusNotFound || answer.StatusCode == http.StatusBadRequest && strings.Contains(strings.ToLower(string(text)), "session")):
+		l.end(fmt.Errorf("%w (%s)", errSessionLost, reason))
+	case denied != nil:
+		l.setFailure(denied)
+		l.fail(id, denied)
+	case rawjson.Kind(own) == '{' && id != nil:
+		l.receive(jsonrpc.AppendError(nil, id, jsonrpc.ParseError(own)), id)
+	default:
+		outcome := Refused
+		if answer.StatusCode >= http.StatusInternalServerError {
+			outcome = Unknown
+		}
+		l.endCall(CallEnd{id, outcome, reason})
+	}
+}
+
+// setFailure records why the link cannot be used, for a Close that follows from it.
+func (l *httpLink) setFailure(f *Failure) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.failure = f
+}
+
+// fail ends a call that got no usable answer.
+func (l *httpLink) fail(id []byte, err error) {
+	l.endCall(CallEnd{id, Refused, l.Upstream.Redact(plainReason(err))})
+}
+
+// cutOff ends a call whose connection broke.
+func (l *httpLink) cutOff(id []byte, err error) {
+	l.endCall(CallEnd{id, CutOff, l.Upstream.Redact(plainReason(err))})
+}
+
+// endCall ends one call. Without an ID the message was not a request.
+func (l *httpLink) endCall(e CallEnd) {
+	if e.ID == nil || l.ctx.Err() != nil {
+		l.Log.Debug().Str("reason", e.Reason).Msg("a message could not be sent")
+		return
+	}
+	l.deliver(delivery{err: &e})
+}

@@ -1,0 +1,241 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpx/config"
+)
+
+// TestStandingStreamIsOpenedAgain: each row is what an upstream answers when its
+// standing stream is asked for, in turn. With the last, mcpx gives up.
+func TestStandingStreamIsOpenedAgain(t *testing.T) {
+	type answer struct {
+		status int
+		body   string
+	}
+	event := func(id int) string { return fmt.Sprintf("id: %d\ndata: {\"n\":%d}\n\n", id, id) }
+	for _, row := range []struct {
+		name    string
+		answers []answer
+		asked   []string // when, and after which event
+		heard   []string
+		ended   error // why the link was; nil: it was not
+	}{
+		{name: "it has none", answers: []answer{{405, ""}}, asked: []string{"0s"}},
+		{name: "it never had one", answers: []answer{{503, ""}}, asked: []string{"0s"}},
+		{
+			name:    "it ends",
+			answers: []answer{{200, "data: {\"n\":1}\n\n"}, {200, "data: {\"n\":2}\n\n"}, {200, ""}, {405, ""}},
+			asked:   []string{"0s", "5s", "10s", "15s"},
+			heard:   []string{`{"n":1}`, `{"n":2}`},
+		},
+		{
+			name:    "a proxy before it restarts",
+			answers: []answer{{200, event(1)}, {502, ""}, {503, ""}, {429, ""}, {500, ""}, {200, event(2)}, {404, ""}},
+			asked:   []string{"0s", "5s 1", "10s 1", "15s 1", "20s 1", "25s 1", "30s 2"},
+			heard:   []string{`{"n":1}`, `{"n":2}`},
+			ended:   errSessionLost,
+		},
+		{
+			name:    "it breaks, and its events have no ids",
+			answers: []answer{{200, "data: {\"n\":1}\n\n"}, {502, ""}, {200, "data: {\"n\":2}\n\n"}, {405, ""}},
+			asked:   []string{"0s", "5s", "10s", "15s"},
+			heard: []string{
+				`{"n":1}`, ErrGap.Error(), `{"n":2}`,
+			},
+		},
+		{
+			name:    "it says when",
+			answers: []answer{{200, "retry: 700\n" + event(1)}, {200, "retry: 0\n" + event(2)}, {200, "retry: 999999999\n" + event(3)}, {405, ""}, {405, ""}},
+			asked:   []string{"0s", "700ms 1", "800ms 2", "1m0.8s 3", "2m0.8s"},
+			heard:   []string{`{"n":1}`, `{"n":2}`, `{"n":3}`},
+		},
+		{
+			name:    "a failure is not asked for faster than usual",
+			answers: []answer{{200, "retry: 1\n" + event(1)}, {503, ""}, {200, ""}, {405, ""}, {405, ""}},
+			asked:   []string{"0s", "100ms 1", "5.1s 1", "5.2s 1", "5.3s"},
+			heard:   []string{`{"n":1}`},
+		},
+		{
+			name:    "an event breaks off",
+			answers: []answer{{200, event(1) + "id: 2\ndata: {\"n\":"}, {200, event(2)}, {405, ""}, {405, ""}},
+			asked:   []string{"0s", "5s 1", "10s 2", "15s"},
+			heard:   []string{`{"n":1}`, `{"n":2}`},
+		},
+		{
+			name:    "it has forgotten the event",
+			answers: []answer{{200, event(1)}, {400, "unknown event"}, {200, event(7)}, {400, "unknown event"}, {400, ""}},
+			asked:   []string{"0s", "5s 1", "10s", "15s 7", "20s"},
+			heard:   []string{`{"n":1}`, `{"n":7}`},
+		},
+		{
+			name:    "an event is too long",
+			answers: []answer{{200, event(1) + "id: 2\ndata: " + strings.Repeat("x", 2000) + "\n\n"}, {405, ""}},
+			asked:   []string{"0s", "5s"},
+			heard:   []string{`{"n":1}`},
+		},
+		{
+			name:    "an id that no header can say",
+			answers: []answer{{200, event(1) + "id: \x01\ndata: {}\n\n"}, {405, ""}, {405, ""}},
+			asked:   []string{"0s", "5s 1", "10s"},
+			heard:   []string{`{"n":1}`, `{}`},
+		},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newHTTPLink(Options{Upstream: &config.Upstream{URL: "http://127.0.0.1/"}, MessageBytes: 1000, Intake: NewIntake(1000)})
+				l.session = "s"
+				start, left := time.Now(), row.answers
+				var asked []string
+				l.client.Transport = roundTripper(func(r *http.Request) (*http.Response, error) {
+					if r.Method != http.MethodGet {
+						return nil, io.ErrUnexpectedEOF
+					}
+					asked = append(asked, strings.TrimSpace(fmt.Sprint(time.Since(start), " ", r.Header.Get("Last-Event-ID"))))
+					a := answer{status: http.StatusMethodNotAllowed} // once too often
+					if len(left) > 0 {
+						a, left = left[0], left[1:]
+					}
+					return &http.Response{StatusCode: a.status, Body: io.NopCloser(strings.NewReader(a.body))}, nil
+				})
+				l.readStream()
+				if !slices.Equal(asked, row.asked) {
+					t.Errorf("asked for it\n at %q\nwant %q", asked, row.asked)
+				}
+				if got := context.Cause(l.ctx); !errors.Is(got, row.ended) {
+					t.Errorf("the link has ended for %v, want %v", got, row.ended)
+				}
+				var heard []string
+				for range len(l.incoming) {
+					d := <-l.incoming
+					if d.err != nil {
+						d.message = []byte(d.err.Error())
+					}
+					heard = append(heard, string(d.message))
+				}
+				if !slices.Equal(heard, row.heard) {
+					t.Errorf("heard %q, want %q", heard, row.heard)
+				}
+				l.Close()
+			})
+		})
+	}
+}
+
+func TestReadEvents(t *testing.T) {
+	limits := eventLimits{1000, func(int) error { return nil }}
+	var got []string
+	collect := func(name string, data []byte) { got = append(got, name+"="+string(data)) }
+	input := ": comment\n\nevent: endpoint\r\ndata: /x\r\n\r\ndata: a\ndata: b\nid: 5\n\nevent: empty\n\ndata:tight\n\ndata: unfinished"
+	if err := readEvents(strings.NewReader(input), limits, &position{}, collect); err != nil {
+		t.Fatal(err)
+	}
+	if want := "endpoint=/x|=a\nb|=tight"; strings.Join(got, "|") != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	for _, endless := range []string{"data: " + strings.Repeat("x", 5000), strings.Repeat("data: "+strings.Repeat("x", 600)+"\n", 5)} {
+		if err := readEvents(strings.NewReader(endless), limits, &position{}, collect); err == nil {
+			t.Error("an endless event is read")
+		}
+	}
+}
+
+// TestWhatCameBeforeTheEndIsReceived: the end does not overtake an answer, however
+// close they are.
+func TestWhatCameBeforeTheEndIsReceived(t *testing.T) {
+	for i := range 100_000 {
+		l := &httpLink{incoming: make(chan delivery, 1)}
+		l.ctx, l.cancel = context.WithCancelCause(context.Background())
+		go func() {
+			l.deliver(delivery{message: []byte("answer")})
+			l.cancel(errSessionLost)
+		}()
+		if message, _, err := l.Receive(); string(message) != "answer" {
+			t.Fatalf("link %d received %q, %v", i, message, err)
+		}
+	}
+}
+
+func TestWhatIsReceivedIsNotCopied(t *testing.T) {
+	l := newHTTPLink(Options{Upstream: &config.Upstream{}})
+	defer l.Close()
+	message := []byte(`{"jsonrpc":"2.0","method":"notifications/x"}`)
+	l.receive(message, nil)
+	if got, _, err := l.Receive(); err != nil || &got[0] != &message[0] {
+		t.Errorf("received %q, %v", got, err)
+	}
+}
+
+type roundTripper func(r *http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// Who closes a link because nobody is there says so, even before the link does.
+func TestWhyALinkWasClosed(t *testing.T) {
+	for range 2000 {
+		l := newHTTPLink(Options{Upstream: &config.Upstream{URL: "http://127.0.0.1/"}})
+		l.client.Transport = roundTripper(func(*http.Request) (*http.Response, error) {
+			return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+		})
+		l.running.Go(l.send)
+		if err := l.Send([]byte(`{"jsonrpc":"2.0","id":1,"method":"initialize"}`)); err != nil {
+			t.Fatal(err)
+		}
+		var call *CallEnd
+		if _, _, err := l.Receive(); !errors.As(err, &call) || call.Outcome != NotSent {
+			t.Fatalf("the call ends with %v", err)
+		}
+		l.Close()
+		var end *Failure
+		if _, _, err := l.Receive(); !errors.As(err, &end) || end.Cause != CauseUnreachable || !strings.Contains(end.Reason, "connection refused") {
+			t.Fatalf("the link ends with %v", err)
+		}
+	}
+}
+
+// However many end a link at once, the upstream hears it once, and before Close
+// returns.
+func TestGoodbyeIsSaidOnce(t *testing.T) {
+	for range 2000 {
+		var said atomic.Int32
+		l := newHTTPLink(Options{Upstream: &config.Upstream{URL: "http://127.0.0.1/"}})
+		l.session = "s"
+		l.client.Transport = roundTripper(func(*http.Request) (*http.Response, error) {
+			runtime.Gosched()
+			said.Add(1)
+			return nil, io.ErrUnexpectedEOF
+		})
+		var ready, all sync.WaitGroup
+		ready.Add(4)
+		for range 4 {
+			all.Go(func() {
+				ready.Done()
+				ready.Wait()
+				l.end(io.EOF)
+			})
+		}
+		ready.Wait()
+		l.Close()
+		if n := said.Load(); n != 1 {
+			t.Errorf("when it was closed it had been told %d times", n)
+		}
+		all.Wait()
+		if n := said.Load(); n != 1 {
+			t.Fatalf("it was told %d times", n)
+		}
+	}
+}

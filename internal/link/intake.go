@@ -1,0 +1,105 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"io"
+)
+
+// Intake bounds the memory for messages that one upstream is sending at the same
+// time, over all its sessions and streams. A message that grows beyond a size of
+// the table below needs a slot of the next size and waits for it; the upstream then
+// has to wait, too. A message that holds a slot waits only for a larger one, and the
+// largest never waits, so waits cannot form a cycle.
+type Intake struct {
+	sizes []intakeSize
+}
+
+// intakeSize limits how many messages of up to this size are read at once.
+type intakeSize struct {
+	bytes int
+	slots chan struct{} // one element for each slot in use
+}
+
+// Messages of up to smallMessage bytes need no slot.
+const smallMessage = 64 << 10
+
+// NewIntake returns an Intake for messages of at most limit bytes.
+func NewIntake(limit int) *Intake {
+	in := &Intake{}
+	for _, size := range []struct{ bytes, slots int }{{1 << 20, 32}, {8 << 20, 4}, {limit, 1}} {
+		in.sizes = append(in.sizes, intakeSize{size.bytes, make(chan struct{}, size.slots)})
+	}
+	return in
+}
+
+// reserve returns a reservation for the messages of one stream, which come one
+// after the other. ctx ends every wait.
+func (in *Intake) reserve(ctx context.Context) *reservation {
+	return &reservation{ctx: ctx, intake: in}
+}
+
+// reservation holds the slots of the message being read. It is used by one
+// goroutine.
+type reservation struct {
+	ctx    context.Context
+	intake *Intake
+	held   int // slots held, counted from the smallest size
+}
+
+// grow waits until the message may have that many bytes; 0 releases what it has. It
+// fails with the cause of the context.
+func (r *reservation) grow(size int) error {
+	if size == 0 {
+		r.release()
+	}
+	if size <= smallMessage {
+		return nil
+	}
+	for i, s := range r.intake.sizes {
+		if i > 0 && size <= r.intake.sizes[i-1].bytes {
+			return nil
+		}
+		if i < r.held {
+			continue
+		}
+		select {
+		case s.slots <- struct{}{}:
+			r.held++
+		case <-r.ctx.Done():
+			return context.Cause(r.ctx)
+		}
+	}
+	return nil
+}
+
+// release gives everything back: the message was handed on, or given up.
+func (r *reservation) release() {
+	for ; r.held > 0; r.held-- {
+		<-r.intake.sizes[r.held-1].slots
+	}
+}
+
+// readAll reads everything from r into one buffer, at most limit bytes and one more.
+// size is about how much that is, -1 if it is not known.
+func (r *reservation) readAll(from io.Reader, limit, size int) ([]byte, error) {
+	b := make([]byte, 0, min(max(size+1, 512), smallMessage))
+	for len(b) <= limit {
+		if len(b) == cap(b) {
+			next := min(max(2*cap(b), min(size+1, limit+1)), limit+1)
+			if err := r.grow(min(next, limit)); err != nil {
+				return nil, err
+			}
+			b = append(make([]byte, 0, next), b...)
+		}
+		n, err := from.Read(b[len(b):cap(b)])
+		b = b[:len(b)+n]
+		if errors.Is(err, io.EOF) {
+			return b, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
+}

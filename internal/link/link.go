@@ -1,0 +1,126 @@
+// Package link has the transports to upstreams: the stdin and stdout of a child,
+// Streamable HTTP, and the legacy HTTP transport with server-sent events (SSE). A
+// Link carries whole JSON-RPC messages as bytes and reports failures by type. What
+// the messages mean is the business of its user.
+package link
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	"github.com/rs/zerolog"
+
+	"mcpx/config"
+	"mcpx/internal/child"
+	"mcpx/internal/plain"
+)
+
+// Link is a connection to one upstream. Send and Close may be called concurrently
+// with each other and with Receive; Receive is called by one goroutine.
+type Link interface {
+	// Send queues a message; it never waits for the upstream to read. It fails with
+	// jsonrpc.ErrClosed after the end of the connection.
+	Send(message []byte) error
+	// Receive returns the next message and, if known, the ID of the request whose
+	// stream carried it. A *CallEnd error ends one call, ErrGap means that messages
+	// may have been missed; any other error ends the link.
+	Receive() (message, of []byte, err error)
+	// Close ends the connection and returns when nothing of it is left. It is safe
+	// to call twice, and makes a pending Receive return.
+	Close()
+}
+
+// Options are what a Link needs.
+type Options struct {
+	Upstream     *config.Upstream
+	Log          zerolog.Logger
+	MessageBytes int                           // the largest message that is accepted
+	Intake       *Intake                       // bounds the memory of messages being read
+	Watcher      *child.Watcher                // ends children if mcpx is killed; may be nil
+	Stderr       *atomic.Pointer[child.Stderr] // set to the stderr of a started child; may be nil
+}
+
+// Dialer opens a Link. ctx bounds the opening, not the life of the link.
+type Dialer func(ctx context.Context, o Options) (Link, error)
+
+// Transports is the table of transports.
+var Transports = map[config.Transport]Dialer{
+	config.TransportStdio:  dialStdio,
+	config.TransportHTTP:   dialHTTP,
+	config.TransportSSE:    dialSSE,
+	config.TransportRemote: dialRemote,
+}
+
+// Dial opens a Link to an upstream. Errors that a person can act on are a *Failure.
+func Dial(ctx context.Context, o Options) (Link, error) {
+	open, ok := Transports[o.Upstream.Transport]
+	if !ok {
+		return nil, &Failure{Reason: fmt.Sprintf("the transport %q is not supported yet", o.Upstream.Transport)}
+	}
+	return open(ctx, o)
+}
+
+// ErrGap is returned by Receive after a break in which the upstream may have sent
+// messages, such as changes of its lists. The link goes on.
+var ErrGap = errors.New("messages may have been missed")
+
+// Cause is the kind of failure that keeps an upstream from being ready. It decides
+// which advice a person gets.
+type Cause string
+
+// The causes. A failure without a cause is explained by its reason alone.
+const (
+	CauseConfig      Cause = "config"      // its configuration cannot work
+	CauseCommand     Cause = "command"     // its program is missing or cannot be started
+	CauseExit        Cause = "exit"        // its program ended
+	CauseTimeout     Cause = "timeout"     // it was not ready in time
+	CauseUnreachable Cause = "unreachable" // nobody answers at its URL
+	CauseAuth        Cause = "auth"        // it refuses the configured headers
+	CauseSignIn      Cause = "sign-in"     // it requires OAuth
+)
+
+// Failure is why a link could not be opened or has ended, in words for a person.
+type Failure struct {
+	Reason string
+	Stderr []string // last lines of the child's stderr
+	Cause  Cause
+}
+
+func (e *Failure) Error() string { return e.Reason + Tail(e.Stderr) }
+
+// Tail shows the last lines of a child's stderr below an error.
+func Tail(lines []string) string {
+	if len(lines) == 0 {
+		return ""
+	}
+	return "\nlast lines of its stderr:\n  " + strings.Join(lines, "\n  ")
+}
+
+// CallEnd ends one call without an answer. The link lives on.
+type CallEnd struct {
+	ID      []byte // of the request
+	Outcome Outcome
+	Reason  string // in words for a person; empty for NotSent
+}
+
+// Outcome says what is known about a call that ended without an answer.
+type Outcome int
+
+// The outcomes.
+const (
+	NotSent Outcome = iota // the upstream never got it
+	Refused                // the upstream or its transport refused it
+	Unknown                // the upstream may be working on it
+	CutOff                 // the connection broke after it was sent
+)
+
+func (e *CallEnd) Error() string { return e.Reason }
+
+// Excerpt returns the start of a text that an upstream wrote, redacted, for the log.
+func Excerpt(redact func(string) string, text []byte) string {
+	const most = 200
+	return plain.Cut(plain.Line(redact(string(text[:min(len(text), child.RedactBytes)]))), most)
+}

@@ -1,0 +1,90 @@
+package link
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"mcpx/internal/rawjson"
+)
+
+// A server may end the stream of a call before it has the answer, to hold no
+// connection while it works. If its events had IDs, the link reads the rest with a
+// GET. The call is not sent again.
+
+const (
+	resumeTime  = time.Second // before the GET, unless the server sets it
+	resumeLimit = time.Minute // the most that the server can set
+	resumeTries = 3           // in a row without a new event
+	afterAnswer = time.Second // how long a stream may stay open after the answer
+)
+
+// position is how far an event stream was read.
+type position struct {
+	id    string        // of the last event
+	retry time.Duration // the pause that the server wants before the next connection
+}
+
+// follow reads the stream of a call, and the streams that continue it, until the
+// call is answered. A nil id means that there is no call.
+func (l *httpLink) follow(ctx context.Context, body io.ReadCloser, id []byte) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	at := position{retry: resumeTime}
+	answered := id == nil
+	receive := func(_ string, data []byte) {
+		if !answered && bytes.Equal(rawjson.Get(data, "id"), id) && rawjson.Get(data, "method") == nil {
+			answered = true
+			// A stream that ends leaves its connection for the next call. One that does not would hold it for ever.
+			end := time.AfterFunc(afterAnswer, func() {
+				cancel()
+				_ = body.Close()
+			})
+			context.AfterFunc(ctx, func() { end.Stop() })
+		}
+		l.receive(data, id)
+	}
+	err := l.readEvents(ctx, body, &at, receive)
+	for tries := 0; !answered && at.id != "" && tries < resumeTries && !errors.Is(err, errTooLong); tries++ {
+		before := at.id
+		if err = l.resume(ctx, &at, receive); err != nil {
+			break
+		}
+		if at.id != before {
+			tries = 0
+		}
+	}
+	if !answered && l.ctx.Err() == nil {
+		return fmt.Errorf("%w: its stream ended before the answer came: %w", errBroken, cmp.Or(err, io.ErrUnexpectedEOF))
+	}
+	return nil
+}
+
+// resume reads the rest of a stream. It fails if the server has none.
+func (l *httpLink) resume(ctx context.Context, at *position, receive func(name string, data []byte)) error {
+	wait := time.NewTimer(min(at.retry, resumeLimit))
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	answer, err := l.get(ctx, at.id)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("the rest of it: HTTP status %s", answer.Status)
+	}
+	err = l.readEvents(ctx, answer.Body, at, receive)
+	if errors.Is(err, errTooLong) {
+		return err
+	}
+	return nil // a connection that breaks again is resumed again
+}

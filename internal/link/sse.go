@@ -1,0 +1,118 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+
+	"mcpx/internal/rawjson"
+)
+
+// Legacy SSE, the HTTP transport before Streamable HTTP, has one stream from the
+// upstream. Its first event has the address to post to. mcp-go's client for it
+// mistakes an upstream's request for an answer and misses the end of the stream.
+
+func dialSSE(ctx context.Context, o Options) (Link, error) {
+	l := newHTTPLink(o)
+	if err := l.openSSE(ctx); err != nil {
+		l.cancel(err)
+		l.running.Wait()
+		l.client.CloseIdleConnections()
+		return nil, err
+	}
+	l.running.Go(l.send)
+	return l, nil
+}
+
+// dialRemote is for a URL without a type: it tries Streamable HTTP first, then legacy
+// SSE.
+func dialRemote(_ context.Context, o Options) (Link, error) {
+	l := newHTTPLink(o)
+	l.fallback = true
+	l.running.Go(l.send)
+	return l, nil
+}
+
+// speaksSSE reports whether the answer to initialize means that the upstream only
+// knows legacy SSE. MCP names these status codes.
+func (l *httpLink) speaksSSE(message []byte, status int) bool {
+	method, _ := rawjson.String(rawjson.Get(message, "method"))
+	return l.fallback && method == "initialize" &&
+		(status == http.StatusBadRequest || status == http.StatusNotFound || status == http.StatusMethodNotAllowed)
+}
+
+// openSSE opens the stream and waits for the address to post to.
+func (l *httpLink) openSSE(ctx context.Context) error {
+	defer context.AfterFunc(ctx, func() {
+		if l.ctx.Err() == nil {
+			l.cancel(context.Cause(ctx))
+		}
+	})()
+	answer, err := l.get(l.ctx, "")
+	if l.ctx.Err() != nil {
+		if err == nil {
+			_ = answer.Body.Close()
+		}
+		return context.Cause(l.ctx) // it explains more than the error of the request
+	}
+	if err != nil {
+		f := &Failure{Reason: l.Upstream.Redact(plainReason(err))}
+		if unreachable(err) {
+			f.Cause = CauseUnreachable
+		}
+		return f
+	}
+	if answer.StatusCode != http.StatusOK {
+		_ = answer.Body.Close()
+		if denied := l.denied(answer, "HTTP status "+answer.Status); denied != nil {
+			return denied
+		}
+		return &Failure{Reason: fmt.Sprintf("its stream cannot be opened: HTTP status %s", answer.Status)}
+	}
+	endpoint := make(chan string, 1)
+	l.running.Go(func() {
+		defer func() { _ = answer.Body.Close() }()
+		err := l.readEvents(l.ctx, answer.Body, &position{}, func(name string, data []byte) {
+			if name != "endpoint" {
+				l.receive(data, nil)
+				return
+			}
+			select {
+			case endpoint <- string(data):
+			default:
+			}
+		})
+		if err == nil {
+			err = io.EOF
+		}
+		l.end(&Failure{Reason: "its stream ended: " + err.Error()})
+	})
+	select {
+	case path := <-endpoint:
+		return l.postTo(path)
+	case <-l.ctx.Done():
+		return context.Cause(l.ctx)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// postTo sets the address to post to. It must be on the same server: the
+// configured headers go there.
+func (l *httpLink) postTo(path string) error {
+	base, err := url.Parse(l.Upstream.URL)
+	if err != nil {
+		return err
+	}
+	address, err := base.Parse(path)
+	if err != nil || address.Host != base.Host || address.Scheme != base.Scheme {
+		return errors.New("its stream names an address on another server, where its headers must not go")
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.endpoint = address.String()
+	return nil
+}

@@ -1,0 +1,188 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"mcpx/internal/child"
+	"mcpx/internal/jsonrpc"
+	"mcpx/internal/rawjson"
+)
+
+// stdioLink is the Link to a child over its stdin and stdout.
+type stdioLink struct {
+	Options
+	process *child.Process
+	in      *jsonrpc.Writer
+	out     *jsonrpc.Reader
+	stdin   *os.File
+	stdout  *os.File
+	stderr  *child.Stderr
+	warned  sync.Once // for the first line that is not a message
+	cancel  context.CancelFunc
+	close   func()
+}
+
+// exitTime is how long a child that has closed its stdout may take to exit.
+const exitTime = 500 * time.Millisecond
+
+// stdoutBytes is the size of the pipe from a child. A user may have 64 MiB of pipes
+// in all, and a hundred servers.
+const stdoutBytes = 256 << 10
+
+func dialStdio(_ context.Context, o Options) (Link, error) {
+	stdin, stdout, stderr, err := startPipes()
+	if err != nil {
+		return nil, fmt.Errorf("pipes: %w", err)
+	}
+	p, err := child.Start(o.Upstream, o.Watcher, [3]*os.File{stdin.child, stdout.child, stderr.child})
+	for _, end := range []*os.File{stdin.child, stdout.child, stderr.child} {
+		_ = end.Close() // the child has its own copy
+	}
+	if err != nil {
+		for _, end := range []*os.File{stdin.ours, stdout.ours, stderr.ours} {
+			_ = end.Close()
+		}
+		return nil, startFailure(err)
+	}
+	jsonrpc.Widen(stdout.ours, stdoutBytes)
+	l := &stdioLink{
+		Options: o,
+		process: p,
+		in:      jsonrpc.NewWriter(stdin.ours, o.MessageBytes),
+		out:     jsonrpc.NewReader(stdout.ours, o.MessageBytes),
+		stdin:   stdin.ours,
+		stdout:  stdout.ours,
+		stderr:  child.NewStderr(o.Upstream.Redact, o.Log),
+	}
+	if o.Stderr != nil {
+		o.Stderr.Store(l.stderr)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	l.out.Reserve, l.cancel = o.Intake.reserve(ctx).grow, cancel
+	l.close = sync.OnceFunc(l.shut)
+	go l.stderr.Drain(stderr.ours)
+	go func() {
+		if err := l.in.Run(); err != nil {
+			// The child closed its stdin. A server that reads nothing is of no use,
+			// even if its process lives.
+			_ = l.stdout.SetReadDeadline(time.Now().Add(child.DrainTime))
+		}
+		_ = l.stdin.Close()
+	}()
+	go func() {
+		<-p.Exited
+		_ = l.stdout.SetReadDeadline(time.Now().Add(child.DrainTime))
+		l.stderr.Stop(child.DrainTime)
+	}()
+	return l, nil
+}
+
+// startFailure returns the Failure for a child that could not be started.
+func startFailure(err error) error {
+	var e *child.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	cause := CauseCommand
+	if e.IsConfig {
+		cause = CauseConfig
+	}
+	return &Failure{Reason: e.Reason, Cause: cause}
+}
+
+// Send implements Link.
+func (l *stdioLink) Send(message []byte) error {
+	err := l.in.Send(message)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, jsonrpc.ErrFull):
+		return &Failure{Reason: "the call was not sent: the server does not read its input", Stderr: l.stderr.Lines()}
+	}
+	return jsonrpc.ErrClosed
+}
+
+// Receive implements Link.
+func (l *stdioLink) Receive() (message, of []byte, err error) {
+	for {
+		line, err := l.out.Read()
+		if err != nil {
+			_ = l.out.Reserve(0) // release what an unfinished message holds
+		}
+		switch {
+		case errors.Is(err, jsonrpc.ErrTooLong):
+			return nil, nil, &Failure{Reason: fmt.Sprintf("sent a message of more than %d bytes (limits.message_bytes)", l.MessageBytes)}
+		case err != nil:
+			return nil, nil, l.ended(err)
+		case l.out.Partial() && rawjson.Check(line) != nil: // it died in the middle of a line
+			return nil, nil, l.ended(io.EOF)
+		case line[0] == '{':
+			return line, nil, nil
+		}
+		l.warned.Do(func() {
+			l.Log.Warn().Msg("the server writes text that is not a message to its stdout; such lines are skipped")
+		})
+		l.Log.Debug().Func(func(e *zerolog.Event) { e.Str("line", Excerpt(l.Upstream.Redact, line)) }).Msg("skipped a line")
+	}
+}
+
+// ended returns why no more messages come.
+func (l *stdioLink) ended(err error) error {
+	select {
+	case <-l.process.Exited:
+	case <-time.After(exitTime):
+	}
+	select {
+	case <-l.process.Exited: // also if both were ready
+		l.stderr.Wait()
+		return &Failure{Cause: CauseExit, Reason: l.process.Status(), Stderr: l.stderr.Lines()}
+	default:
+	}
+	reason := "closed its stdout but did not exit"
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		reason = "closed its stdin but did not exit"
+	case !errors.Is(err, io.EOF):
+		reason = "its stdout could not be read: " + err.Error()
+	}
+	return &Failure{Reason: reason, Stderr: l.stderr.Lines()}
+}
+
+// Close implements Link.
+func (l *stdioLink) Close() { l.close() }
+
+// shut stops the child and everything it started.
+func (l *stdioLink) shut() {
+	l.process.FindDescendants()
+	l.in.Close() // closes the child's stdin once everything queued is written
+	l.process.Stop(func() { _ = l.stdin.Close() })
+	l.cancel()
+	_ = l.stdout.Close()
+	l.stderr.Stop(0)
+}
+
+// pipe has one end for mcpx and one for the child.
+type pipe struct{ ours, child *os.File }
+
+func startPipes() (stdin, stdout, stderr pipe, err error) {
+	var all []*os.File
+	for range 3 {
+		r, w, err := os.Pipe()
+		if err != nil {
+			for _, f := range all {
+				_ = f.Close()
+			}
+			return stdin, stdout, stderr, err
+		}
+		all = append(all, r, w)
+	}
+	return pipe{all[1], all[0]}, pipe{all[2], all[3]}, pipe{all[4], all[5]}, nil
+}

@@ -1,0 +1,111 @@
+package link
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// dialTime bounds how long a connection takes.
+const dialTime = 10 * time.Second
+
+// newTransport returns a transport with a pool for many calls at once. It honors the
+// proxies of the environment.
+func newTransport() *http.Transport {
+	return &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           (&net.Dialer{Timeout: dialTime, KeepAliveConfig: probes}).DialContext,
+		TLSHandshakeTimeout:   10 * time.Second,
+		MaxIdleConns:          httpPool,
+		MaxIdleConnsPerHost:   httpPool,
+		IdleConnTimeout:       90 * time.Second,
+		ForceAttemptHTTP2:     true,
+		ExpectContinueTimeout: time.Second,
+		HTTP2:                 &http.HTTP2Config{SendPingTimeout: probes.Idle, PingTimeout: probes.Interval},
+	}
+}
+
+// probes detect within a minute a connection whose other end vanished silently, as
+// after a laptop's sleep.
+var probes = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 15 * time.Second, Count: 3}
+
+// redirected is a redirect that is not followed.
+type redirected struct{ reason string }
+
+func (e *redirected) Error() string { return e.reason }
+
+// sameHost refuses redirects that would carry the configured headers elsewhere.
+func sameHost(r *http.Request, via []*http.Request) error {
+	switch {
+	case len(via) >= 5:
+		return &redirected{"too many redirects"}
+	case r.URL.Host != via[0].URL.Host || r.URL.Scheme != via[0].URL.Scheme:
+		return &redirected{fmt.Sprintf("it redirects to %s, where its headers must not go; use that url if it is right", r.URL.Host)}
+	case r.Method != via[0].Method: // by 301, 302 or 303, which turn a POST into a GET
+		return &redirected{fmt.Sprintf("it redirects POST to %s as GET; configure that url directly", r.URL.Path)}
+	}
+	return nil
+}
+
+// unreachable reports whether no connection could be made, which ends the session. A
+// connection that breaks ends only its own call.
+func unreachable(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && (op.Op == "dial" || op.Op == "proxyconnect")
+}
+
+// plainReason says in plain words why a network request failed.
+func plainReason(err error) string {
+	var (
+		refused = errors.Is(err, syscall.ECONNREFUSED)
+		dns     *net.DNSError
+		op      *net.OpError
+		sent    *url.Error
+		cert    *tls.CertificateVerificationError
+	)
+	errors.As(err, &op)
+	switch {
+	case refused && op != nil && op.Addr != nil:
+		return fmt.Sprintf("nothing listens on %s (connection refused)", op.Addr)
+	case errors.As(err, &dns) && dns.IsNotFound:
+		return fmt.Sprintf("host %s was not found", dns.Name)
+	case errors.As(err, &cert):
+		return "its certificate is not trusted: " + cert.Err.Error()
+	case op != nil && op.Op == "dial" && op.Timeout() && op.Addr != nil:
+		return fmt.Sprintf("no connection to %s within %s", op.Addr, dialTime)
+	case errors.As(err, &sent) && sent.Error() == err.Error():
+		return sent.Err.Error() // without the method and the address
+	}
+	return err.Error()
+}
+
+// needsSignIn reports whether a response asks for OAuth: a 401 with protected resource
+// metadata, to a request without an Authorization header.
+func (l *httpLink) needsSignIn(answer *http.Response) bool {
+	if answer.StatusCode != http.StatusUnauthorized || answer.Request.Header.Get("Authorization") != "" {
+		return false
+	}
+	for _, challenge := range answer.Header.Values("WWW-Authenticate") {
+		if strings.Contains(strings.ToLower(challenge), "resource_metadata") {
+			return true
+		}
+	}
+	return false
+}
+
+// denied returns the Failure for a response that refuses access, nil for others.
+func (l *httpLink) denied(answer *http.Response, reason string) *Failure {
+	switch {
+	case l.needsSignIn(answer):
+		return &Failure{Reason: "needs sign-in (OAuth), which mcpx cannot do yet", Cause: CauseSignIn}
+	case answer.StatusCode == http.StatusUnauthorized, answer.StatusCode == http.StatusForbidden:
+		return &Failure{Reason: fmt.Sprintf("authentication failed: %s; check its headers", reason), Cause: CauseAuth}
+	}
+	return nil
+}

@@ -1,0 +1,123 @@
+package registry
+
+import (
+	"context"
+	"time"
+
+	"mcpx/internal/rawjson"
+)
+
+// LogLevels are the log levels of MCP, the most verbose first.
+var LogLevels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
+
+// Limits for requests of mcpx itself.
+const (
+	sideTime  = 30 * time.Second // for the answer to one
+	levelTime = time.Second      // how long others wait until upstreams have taken a log level
+)
+
+// SetLevel sets the log level that a client wants. Upstreams with logging are set to
+// the most verbose level that any client wants. SetLevel waits until they have taken
+// it, but not for slow ones: the client's next call may be the one it wants messages
+// about.
+func (r *Registry) SetLevel(c Client, level string) {
+	r.clients.mu.Lock()
+	if r.clients.find(c.ID()) != nil { // a client without a session is gone after this request
+		r.clients.levels[c.ID()] = level
+	}
+	r.clients.mu.Unlock()
+	var sessions []*Session
+	for _, u := range r.Catalog().Upstreams {
+		if u.Has("logging") {
+			sessions = append(sessions, r.openSessions(u)...)
+		}
+	}
+	r.sendLevel(sessions...)
+}
+
+// level returns the most verbose level that a client has set, empty if none has.
+func (c *clients) level() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, level := range LogLevels {
+		for _, l := range c.levels {
+			if l == level {
+				return level
+			}
+		}
+	}
+	return ""
+}
+
+// sendLevel sends the wanted level to sessions and waits for them, for levelTime at
+// most.
+func (r *Registry) sendLevel(sessions ...*Session) {
+	if r.clients.level() == "" {
+		return
+	}
+	done := make(chan struct{}, len(sessions))
+	for _, s := range sessions {
+		if !s.tasks.Go(func() {
+			r.sendLevelTo(s)
+			done <- struct{}{}
+		}) {
+			done <- struct{}{} // the session is over
+		}
+	}
+	limit := time.NewTimer(levelTime)
+	defer limit.Stop()
+	for range sessions {
+		select {
+		case <-done:
+		case <-limit.C:
+			return
+		}
+	}
+}
+
+// sendLevelTo sends the wanted level to one session. Only one goroutine does so at a
+// time, so that the last level sent is the one that is wanted in the end.
+func (r *Registry) sendLevelTo(s *Session) {
+	limit := time.NewTimer(sideTime)
+	defer limit.Stop()
+	select {
+	case s.setting <- struct{}{}:
+		defer func() { <-s.setting }()
+	case <-limit.C: // the next sender sends the level as it is then
+		return
+	case <-s.done():
+		return
+	}
+	level := r.clients.level()
+	if level == "" {
+		return
+	}
+	s.level.Store(&level)
+	_ = r.askAside(s, "logging/setLevel", append(rawjson.AppendString([]byte(`{"level":`), level), '}'))
+}
+
+// setFirstLevel sends the wanted level to a new session before its first call.
+func (r *Registry) setFirstLevel(s *Session, capabilities []byte) {
+	if !rawjson.IsNull(rawjson.Get(capabilities, "logging")) {
+		r.sendLevel(s)
+	}
+}
+
+// updateLevel sends the level again if it has changed between setFirstLevel and the
+// moment from which SetLevel can find the session.
+func (r *Registry) updateLevel(s *Session, capabilities []byte) {
+	if sent := s.level.Load(); sent == nil || *sent != r.clients.level() {
+		s.tasks.Go(func() { r.setFirstLevel(s, capabilities) })
+	}
+}
+
+// askAside sends a request of mcpx itself whose result has no content.
+func (r *Registry) askAside(s *Session, method string, params []byte) error {
+	ctx, cancel := context.WithTimeout(s.conn.Context(), sideTime)
+	defer cancel()
+	_, err := s.ask(ctx, method, params)
+	if err != nil {
+		r.log.Warn().Str("error", s.config.Redact(err.Error())).Str("server", s.config.Name).Str("method", method).Msg("a request to an upstream failed")
+	}
+	return err
+}

@@ -1,0 +1,156 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"mcpx/internal/rawjson"
+)
+
+// kind is a kind of list that upstreams have.
+type kind struct {
+	capability string // an upstream without it has no such list
+	method     string
+	member     string // of the result
+	key        string // the member that identifies an item
+	set        func(u *Upstream, items []Item) (changed bool)
+}
+
+// kinds is the table of lists. A notifications/CAPABILITY/list_changed is about all
+// kinds of that capability.
+var kinds = []kind{
+	{"tools", "tools/list", "tools", "name", setTools},
+	{"prompts", "prompts/list", "prompts", "name", func(u *Upstream, items []Item) bool { return setItems(&u.Prompts, items) }},
+	{"resources", "resources/list", "resources", "uri", func(u *Upstream, items []Item) bool { return setItems(&u.Resources, items) }},
+	{"resources", "resources/templates/list", "resourceTemplates", "uriTemplate", func(u *Upstream, items []Item) bool { return setItems(&u.Templates, items) }},
+}
+
+// listable are the capabilities that have lists.
+var listable = []string{"tools", "prompts", "resources"}
+
+// listChanged returns the notification that a list of the capability has changed.
+func listChanged(capability string) string { return "notifications/" + capability + "/list_changed" }
+
+// Limits of a list, whatever the upstream sends.
+const (
+	maxPages = 100
+	maxItems = 10_000
+)
+
+// setTools keeps the old value of each unchanged tool, with everything derived from
+// it.
+func setTools(u *Upstream, items []Item) (changed bool) {
+	tools := make([]*Tool, 0, len(items))
+	index := make(map[string]*Tool, len(items))
+	for _, item := range items {
+		if u.config != nil && !u.config.Tools.Allows(item.Key) {
+			continue
+		}
+		t := u.tools[item.Key]
+		if t == nil || string(t.sent) != string(item.asSent()) {
+			t = newTool(item)
+		}
+		tools = append(tools, t)
+		index[item.Key] = t
+	}
+	changed = !slices.Equal(u.Tools, tools)
+	u.Tools, u.tools = tools, index
+	return changed
+}
+
+func setItems(list *[]Item, items []Item) (changed bool) {
+	changed = !slices.EqualFunc(*list, items, func(a, b Item) bool { return string(a.Raw) == string(b.Raw) })
+	*list = items
+	return changed
+}
+
+// list reads every page of a list and returns its items, redacted. An item that
+// cannot be used costs only itself.
+func (s *Session) list(ctx context.Context, k kind) ([]Item, error) {
+	var items []Item
+	var params []byte
+	keys, cursors := map[string]bool{}, map[string]bool{}
+	warn := func(text string) { s.log.Warn().Str("method", k.method).Msg(text) }
+	for range maxPages {
+		result, err := s.ask(ctx, k.method, params)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", k.method, err)
+		}
+		for raw := range rawjson.Elements(rawjson.Get(result, k.member)) {
+			key, _ := rawjson.String(rawjson.Get(raw, k.key))
+			switch {
+			case key == "":
+				warn("skipped an item without a " + k.key)
+			case keys[key]:
+				warn("skipped a second item with the same " + k.key)
+			case len(items) == maxItems:
+				warn(fmt.Sprintf("the list has more than %d items; the rest is left out", maxItems))
+				return items, nil
+			default:
+				keys[key] = true
+				items = append(items, Item{Key: key, Raw: redactDefinition(s.config.Redact, raw), sent: raw})
+			}
+		}
+		cursor := rawjson.Get(result, "nextCursor")
+		if text, ok := rawjson.String(cursor); !ok || text == "" {
+			return items, nil
+		}
+		if cursors[string(cursor)] {
+			warn("the upstream repeats a page cursor; the list ends there")
+			return items, nil
+		}
+		cursors[string(cursor)] = true
+		params = append(append([]byte(`{"cursor":`), cursor...), '}')
+	}
+	warn(fmt.Sprintf("the list has more than %d pages; the rest is left out", maxPages))
+	return items, nil
+}
+
+// changes collects the names of changed lists until somebody looks. Any number of
+// changes become one.
+type changes struct {
+	signal chan struct{} // capacity 1
+
+	mu    sync.Mutex
+	names map[string]bool
+}
+
+func newChanges() changes { return changes{signal: make(chan struct{}, 1), names: map[string]bool{}} }
+
+// note adds names. It never waits.
+func (c *changes) note(names ...string) {
+	if len(names) == 0 {
+		return
+	}
+	c.mu.Lock()
+	for _, name := range names {
+		c.names[name] = true
+	}
+	c.mu.Unlock()
+	select {
+	case c.signal <- struct{}{}:
+	default:
+	}
+}
+
+// errDone is returned by wait when done was closed.
+var errDone = errors.New("done")
+
+// wait returns the changed names, once there are any.
+func (c *changes) wait(ctx context.Context, done <-chan struct{}) (map[string]bool, error) {
+	select {
+	case <-c.signal:
+	case <-done:
+		return nil, errDone
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	names := c.names
+	c.names = map[string]bool{}
+	return names, nil
+}

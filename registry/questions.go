@@ -1,0 +1,283 @@
+package registry
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"mcpx/internal/jsonrpc"
+	"mcpx/internal/rawjson"
+)
+
+// Client is a client of a front, which gets the requests and notifications of
+// upstreams. Its methods may be called concurrently.
+type Client interface {
+	// ID tells clients apart.
+	ID() string
+	// Owner is the key for things kept between calls. It is the ID, except for a
+	// client without a session, which has a new ID with each call.
+	Owner() string
+	// Request sends a request to the client and waits for the answer.
+	Request(ctx context.Context, method string, params []byte) (result []byte, err error)
+	// Notify sends a notification to the client. It never waits.
+	Notify(method string, params []byte)
+}
+
+// ErrCallOver is returned by Client.Request if the client can only be asked during
+// its call, and the call is over.
+var ErrCallOver = errors.New("the call is over")
+
+// forClients lists the methods that an upstream may request of a client.
+var forClients = map[string]bool{
+	"sampling/createMessage": true,
+	"elicitation/create":     true,
+	"roots/list":             true,
+}
+
+// maxAsked bounds how many requests of one upstream wait for clients.
+const maxAsked = 100
+
+// asked handles a request of the upstream. One for a client gets a goroutine, since
+// a person may have to think about the answer.
+func (s *Session) asked(m jsonrpc.Message, of []byte) {
+	switch {
+	case m.Method == "ping":
+		s.reply(m.ID, []byte("{}"), nil)
+		return
+	case !forClients[m.Method]:
+		s.reply(m.ID, nil, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "Method '%s' not found", m.Method))
+		return
+	}
+	client, err := s.addressee(of)
+	if err != nil {
+		s.reply(m.ID, nil, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "%s was refused: %v", m.Method, err))
+		return
+	}
+	if m.Method == "elicitation/create" {
+		s.rememberURL(m.Params, client)
+	}
+	causes := slices.DeleteFunc(s.conn.Snapshot().Calls, func(c *jsonrpc.Call) bool { return clientOf(c) == nil })
+	ctx, question, err := s.conn.Begin(s.conn.Context(), m.ID, maxAsked, causes...)
+	if err != nil {
+		s.reply(m.ID, nil, fmt.Errorf("refused: %d requests to clients are waiting already", maxAsked))
+		return
+	}
+	question.Hold(callsOf(client))
+	s.tasks.Go(func() { s.forward(ctx, question, m, of, client) })
+}
+
+// callsOf returns a test for the calls of a client.
+func callsOf(client Client) func(c *jsonrpc.Call) bool {
+	return func(c *jsonrpc.Call) bool { return clientOf(c) != nil && clientOf(c).ID() == client.ID() }
+}
+
+// forward sends a request of the upstream to the client and returns the answer.
+func (s *Session) forward(ctx context.Context, question *jsonrpc.Incoming, m jsonrpc.Message, of []byte, client Client) {
+	defer question.End()
+	for {
+		result, err := client.Request(ctx, m.Method, m.Params)
+		if errors.Is(err, ErrCallOver) { // look for another call that it may belong to
+			var next Client
+			if next, err = s.addressee(of); err == nil && next != client && question.MayBelongTo(callsOf(next)) {
+				client = next
+				question.Hold(callsOf(client))
+				continue
+			}
+			err = cmp.Or(err, ErrCallOver)
+		}
+		s.reply(m.ID, result, err)
+		return
+	}
+}
+
+// reply answers a request of the upstream.
+func (s *Session) reply(id, result []byte, err error) {
+	message := jsonrpc.AppendResult(nil, id, result)
+	if err != nil {
+		e := &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: err.Error()}
+		errors.As(err, &e)
+		message = jsonrpc.AppendError(nil, id, e)
+	}
+	if err := s.link.Send(message); err != nil {
+		s.log.Debug().Err(err).Msg("could not answer the upstream")
+	}
+}
+
+// addressee picks the client that should receive an upstream-initiated message: the
+// client of the call whose stream carried it, the only client with calls in flight,
+// or the only client there is. The error says why that is not certain.
+func (s *Session) addressee(of []byte) (Client, error) {
+	only := s.onlyClient()
+	if of != nil {
+		switch c := s.conn.Pending(of); {
+		case c == nil:
+			return nil, errors.New("the call that it belongs to is over")
+		case clientOf(c) != nil:
+			return clientOf(c), nil
+		}
+	}
+	now := s.conn.Snapshot()
+	busy, parked := clientsOf(now)
+	if len(busy) == 0 {
+		busy = parked
+	}
+	if len(busy) > 1 {
+		return nil, s.uncertain("several clients have calls in flight on")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, client := range busy {
+		if s.callers.several && (now.Overflow || s.hasAbandoned(now, client)) {
+			return nil, s.uncertain("another client has abandoned a call on")
+		}
+		return client, nil
+	}
+	if only != nil && s.callers.isOnly(s.callerID(only)) {
+		return only, nil
+	}
+	return nil, s.uncertain("no client has a call in flight on")
+}
+
+// uncertain is the error for a message that cannot be assigned to one client.
+func (s *Session) uncertain(why string) error {
+	return fmt.Errorf(`%s the shared session of server %q; set "isolation": "client" for it`, why, s.config.Name)
+}
+
+// hasAbandoned reports whether a client other than this one has abandoned a call.
+func (s *Session) hasAbandoned(now jsonrpc.Snapshot, client Client) bool {
+	return slices.ContainsFunc(now.Abandoned, func(c *jsonrpc.Call) bool { return s.callerID(clientOf(c)) != s.callerID(client) })
+}
+
+// clientsOf returns the clients with pending calls by ID, each as the stream of its
+// newest call reaches it. parked are the sessionless clients that were sent a
+// question: they come back with the answer, perhaps in minutes, and can hardly cause
+// another question meanwhile.
+func clientsOf(now jsonrpc.Snapshot) (busy, parked map[string]Client) {
+	busy, parked = map[string]Client{}, map[string]Client{}
+	for _, c := range now.Calls {
+		client := clientOf(c)
+		switch {
+		case client == nil:
+		case slices.Contains(now.Held, c) && client.Owner() != client.ID():
+			parked[client.ID()] = client
+		default:
+			busy[client.ID()] = client
+		}
+	}
+	return busy, parked
+}
+
+// recipients returns the clients that a notification concerns: one if that is
+// certain; for a log message otherwise every client with a call in flight.
+func (s *Session) recipients(m jsonrpc.Message, of []byte) (clients []Client) {
+	if m.Method == elicitationComplete {
+		if to := s.visitor(m.Params); to != nil {
+			return []Client{to}
+		}
+	}
+	client, err := s.addressee(of)
+	if err == nil {
+		return []Client{client}
+	}
+	if m.Method == "notifications/message" {
+		busy, parked := clientsOf(s.conn.Snapshot())
+		for _, c := range busy {
+			clients = append(clients, c)
+		}
+		for id, c := range parked {
+			if busy[id] == nil {
+				clients = append(clients, c)
+			}
+		}
+	}
+	return clients
+}
+
+// callers records which clients have used a session. An upstream may go on with an
+// abandoned call and send a request for it much later, when another client's call is
+// the only one in flight.
+type callers struct {
+	first   string // the first client that made a call
+	several bool   // more than one client has made calls
+}
+
+// add records that a client makes a call.
+func (c *callers) add(client string) {
+	if c.first == "" {
+		c.first = client
+	}
+	c.several = c.several || c.first != client
+}
+
+// isOnly reports whether no other client has made a call.
+func (c *callers) isOnly(client string) bool {
+	return c.first == "" || c.first == client && !c.several
+}
+
+// callerID identifies the client of a call. Calls with the same caller may receive
+// each other's requests. On the shared session, clients without a session that share
+// an address and a credential may be different programs, so each is its own caller.
+func (s *Session) callerID(c Client) string {
+	if s.owner != nil {
+		return c.Owner()
+	}
+	return c.ID()
+}
+
+// maxElicited bounds how many unfinished visits to a URL are remembered.
+const maxElicited = 256
+
+// elicited remembers which client was sent to which URL, because the notification
+// that the visit is complete carries no call ID.
+type elicited struct {
+	clients map[string]Client // by elicitationId
+	order   []string          // the oldest first
+}
+
+const (
+	elicitationComplete = "notifications/elicitation/complete"
+	codeElicitationURL  = -32042 // error: the call needs a visit to a URL first
+)
+
+// rememberURL remembers the client of an elicitation that sends it to a URL.
+func (s *Session) rememberURL(params []byte, client Client) {
+	id, ok := rawjson.String(rawjson.Get(params, "elicitationId"))
+	if mode, _ := rawjson.String(rawjson.Get(params, "mode")); mode != "url" || !ok || client == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := &s.elicited
+	if e.clients == nil {
+		e.clients = map[string]Client{}
+	}
+	if _, known := e.clients[id]; !known {
+		e.order = append(e.order, id)
+	}
+	e.clients[id] = client
+	if len(e.order) > maxElicited {
+		delete(e.clients, e.order[0])
+		e.order = e.order[1:]
+	}
+}
+
+// rememberURLs does the same for an error that asks for visits.
+func (s *Session) rememberURLs(err *jsonrpc.Error, client Client) {
+	if err.Code != codeElicitationURL {
+		return
+	}
+	for e := range rawjson.Elements(rawjson.Get(err.Data, "elicitations")) {
+		s.rememberURL(e, client)
+	}
+}
+
+// visitor returns the client whose visit to a URL is complete, nil if it is unknown.
+// It stays remembered: an upstream may send the notification twice.
+func (s *Session) visitor(params []byte) Client {
+	id, _ := rawjson.String(rawjson.Get(params, "elicitationId"))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.elicited.clients[id]
+}

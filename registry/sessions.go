@@ -1,0 +1,361 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"mcpx/config"
+	"mcpx/internal/jsonrpc"
+	"mcpx/internal/rawjson"
+)
+
+// sessionKey names an upstream session: the shared one of a server, or the one of a
+// client.
+type sessionKey struct {
+	server string
+	client string // owner; empty for the shared session
+}
+
+// keyOf is the rule of "isolation": it returns which session carries the requests of
+// a client. A nil client is mcpx itself.
+func keyOf(u *config.Upstream, c Client) sessionKey {
+	if u.Isolation == config.PerClient && c != nil {
+		return sessionKey{u.Name, c.Owner()}
+	}
+	return sessionKey{server: u.Name}
+}
+
+// keyFor is keyOf for a server by its name.
+func (r *Registry) keyFor(server string, c Client) sessionKey {
+	if s := r.supervisors[server]; s != nil {
+		return keyOf(s.config, c)
+	}
+	return sessionKey{server: server}
+}
+
+// sessionNow returns the session for a client's request if it can be used without
+// waiting; nil otherwise.
+func (r *Registry) sessionNow(server string, c Client) *Session {
+	u := r.Catalog().Upstream(server)
+	if u == nil || u.config == nil {
+		return nil
+	}
+	if key := keyOf(u.config, c); key.client != "" {
+		return r.sessions.attached(key)
+	}
+	if u.State != Ready {
+		return nil
+	}
+	return u.session
+}
+
+// sessionFor returns the session for a client's request, in use until release, and
+// waits until it is open. A client's own session does not need the shared one, once
+// that has listed what the upstream offers.
+func (r *Registry) sessionFor(ctx context.Context, server string, c Client) (s *Session, release func(), err error) {
+	u := r.Catalog().Upstream(server)
+	isOwn := u != nil && keyOf(u.config, c).client != ""
+	if !isOwn || !u.isListed() {
+		if u, err = r.ready(ctx, server); err != nil {
+			return nil, nil, err
+		}
+	}
+	if !isOwn {
+		return u.session, func() {}, nil
+	}
+	return r.clientSession(ctx, r.supervisors[server], c)
+}
+
+// clientSessions holds the upstream sessions of single clients. Each is opened by
+// the client's first call, and closed when the client disconnects. A client without
+// a session of its own never disconnects: its upstream session is closed when it was
+// idle for a minute.
+type clientSessions struct {
+	closing sync.WaitGroup
+
+	mu     sync.Mutex
+	byKey  map[sessionKey]*clientSession
+	closed bool
+}
+
+// Limits for clients without a session.
+const (
+	sessionlessIdle = time.Minute
+	maxSessionless  = 32 // upstream sessions at a time
+)
+
+// clientSession is the session of one client, or the attempt to open it.
+type clientSession struct {
+	supervisor *supervisor
+	client     Client
+	idle       *time.Timer   // closes it; nil if the client's end does
+	using      int           // calls that use it or wait for it; guarded by the mutex of clientSessions
+	opened     chan struct{} // closed when session or err is set
+	session    *Session
+	err        error
+	failed     time.Time // when it could not be opened
+}
+
+// clientSession returns the client's own session to an upstream, in use until
+// release. A new one replaces one that has ended.
+func (r *Registry) clientSession(ctx context.Context, s *supervisor, c Client) (_ *Session, release func(), err error) {
+	p, err := r.sessions.acquire(ctx, s, c, r.clients.has(c))
+	if err != nil {
+		return nil, nil, err
+	}
+	select {
+	case <-p.opened:
+		err = p.err
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		r.sessions.release(p)
+		return nil, nil, err
+	}
+	return p.session, func() { r.sessions.release(p) }, nil
+}
+
+// acquire returns the session of a client, or starts to open one. It is in use until
+// release.
+func (t *clientSessions) acquire(ctx context.Context, s *supervisor, c Client, isAttached bool) (*clientSession, error) {
+	key := keyOf(s.config, c)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.closed:
+		return nil, &Unavailable{Server: key.server, Reason: "mcpx is stopping"}
+	case ctx.Err() != nil: // the client may have left, and nobody would close the session
+		return nil, context.Cause(ctx)
+	}
+	p := t.byKey[key]
+	switch {
+	case p != nil && !p.isOver():
+		p.using++
+		return p, nil
+	case p != nil && p.err != nil && time.Since(p.failed) < retryGrace: // calls in a row do not start it over and over
+		return nil, p.err
+	}
+	if !isAttached && t.sessionless() >= maxSessionless {
+		return nil, &Unavailable{Server: key.server, Reason: fmt.Sprintf(`%d clients without a session use it already; open a session (initialize), or set "isolation": "shared"`, maxSessionless)}
+	}
+	p = &clientSession{supervisor: s, client: c, using: 1, opened: make(chan struct{})}
+	if !isAttached {
+		p.idle = time.AfterFunc(sessionlessIdle, func() { t.expire(key, p) })
+	}
+	t.byKey[key] = p
+	t.closing.Go(p.run)
+	return p, nil
+}
+
+// release drops one use. When none remain, the idle timer starts.
+func (t *clientSessions) release(p *clientSession) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if p.using--; p.using == 0 && p.idle != nil {
+		p.idle.Reset(sessionlessIdle)
+	}
+}
+
+// attached returns the open session of a client that is told when it disconnects;
+// nil if there is none.
+func (t *clientSessions) attached(key sessionKey) *Session {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if p := t.byKey[key]; p != nil && p.idle == nil && p.isOpen() {
+		return p.session
+	}
+	return nil
+}
+
+// sessionless counts the sessions of clients without a session.
+func (t *clientSessions) sessionless() (n int) {
+	for _, p := range t.byKey {
+		if p.idle != nil && !p.isOver() {
+			n++
+		}
+	}
+	return n
+}
+
+// expire closes a session that was idle for long.
+func (t *clientSessions) expire(key sessionKey, p *clientSession) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.byKey[key] == p && p.using == 0 {
+		t.remove(key)
+	}
+}
+
+// remove forgets a session and closes it.
+func (t *clientSessions) remove(key sessionKey) {
+	p := t.byKey[key]
+	delete(t.byKey, key)
+	t.closing.Go(p.close)
+}
+
+// removeClient closes the sessions of a client.
+func (t *clientSessions) removeClient(client string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for key := range t.byKey {
+		if key.client == client {
+			t.remove(key)
+		}
+	}
+}
+
+// closeAll closes every session and waits for it.
+func (t *clientSessions) closeAll() {
+	t.mu.Lock()
+	t.closed = true
+	for key := range t.byKey {
+		t.remove(key)
+	}
+	t.mu.Unlock()
+	t.closing.Wait()
+}
+
+// has reports whether there is an open session with that key.
+func (t *clientSessions) has(key sessionKey) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p := t.byKey[key]
+	return p != nil && p.isOpen()
+}
+
+// of returns the open sessions to a server.
+func (t *clientSessions) of(server string) (sessions []*Session) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for key, p := range t.byKey {
+		if key.server == server && p.isOpen() {
+			sessions = append(sessions, p.session)
+		}
+	}
+	return sessions
+}
+
+// isOver reports whether the attempt to open the session failed, or the session has
+// ended.
+func (p *clientSession) isOver() bool {
+	select {
+	case <-p.opened:
+		return !p.isOpen()
+	default:
+		return false
+	}
+}
+
+// isOpen reports whether the session can be used.
+func (p *clientSession) isOpen() bool {
+	select {
+	case <-p.opened:
+		return p.err == nil && !p.session.isOver()
+	default:
+		return false
+	}
+}
+
+// run opens the session and returns when nothing of it is left.
+func (p *clientSession) run() {
+	capabilities := p.open()
+	close(p.opened)
+	if p.session != nil {
+		p.supervisor.registry.updateLevel(p.session, capabilities)
+		<-p.session.done()
+		p.session.Close()
+	}
+}
+
+// open opens the session, or sets err. It returns the upstream's capabilities.
+func (p *clientSession) open() (capabilities []byte) {
+	s := p.supervisor
+	release, err := s.slot(s.registry.ctx)
+	if err != nil {
+		p.err = &Unavailable{Server: s.config.Name, Reason: "mcpx is stopping"}
+		return nil
+	}
+	defer release()
+	ctx, cancel := startupLimit(s.registry.ctx, s.config)
+	defer cancel()
+	session, hello, err := s.open(ctx, p.client)
+	if err != nil {
+		u := &Upstream{Name: s.config.Name}
+		u.fail(s.config, err)
+		p.err, p.failed = u.Unavailable(), time.Now()
+		return nil
+	}
+	p.session = session
+	capabilities = rawjson.Get(hello, "capabilities")
+	s.registry.setFirstLevel(session, capabilities)
+	s.registry.restoreSubscriptions(session)()
+	return capabilities
+}
+
+// close closes the session once it is open.
+func (p *clientSession) close() {
+	<-p.opened
+	if p.session != nil {
+		p.session.Close()
+	}
+}
+
+// Send sends a request to an upstream. It never waits: if the session is not open
+// yet, a goroutine waits for it. done gets the end, once: the result, or an error of
+// Session.send or *Unavailable. A request that was sent is never sent again.
+func (r *Registry) Send(ctx context.Context, server string, q Request, done jsonrpc.Done) {
+	s := r.sessionNow(server, q.Client)
+	if s != nil && s.modern == nil && s.send(ctx, q, r.limits(server), done) == nil {
+		return
+	}
+	go func() {
+		result, err := r.Call(ctx, server, q)
+		done(result, nil, err)
+	}()
+}
+
+// Call is Send for callers that wait.
+func (r *Registry) Call(ctx context.Context, server string, q Request) ([]byte, error) {
+	starting, cancel := r.startLimit(ctx, server, q.Begun)
+	defer cancel()
+	for {
+		s, release, err := r.sessionFor(starting, server, q.Client)
+		if err != nil {
+			return nil, r.explain(server, err)
+		}
+		result, err := s.call(ctx, q, r.limits(server))
+		release()
+		if !errors.Is(err, jsonrpc.ErrClosed) {
+			return result, err
+		}
+		if err := r.waitForEnd(starting, s); err != nil {
+			return nil, r.explain(server, err)
+		}
+	}
+}
+
+// waitForEnd waits until the end of a session is known to those who look for one.
+func (r *Registry) waitForEnd(ctx context.Context, s *Session) error {
+	ended := s.done()
+	if u := r.Catalog().Upstream(s.config.Name); u.session == s { // its end is not published yet
+		ended = u.changed
+	}
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// limits returns the limits of a request to a server.
+func (r *Registry) limits(server string) limits {
+	if s := r.supervisors[server]; s != nil {
+		return limits{s.config.Timeout, s.config.MaxTimeout}
+	}
+	return limits{}
+}
