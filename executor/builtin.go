@@ -97,8 +97,7 @@ func newBuiltin(e *Executor) builtin {
 }
 
 // callBuiltin runs one of mcpx's own tools.
-func (e *Executor) callBuiltin(ctx context.Context, c Call, arguments []byte) (_ []byte, err error) {
-	defer e.recovered(&c, &err)
+func (e *Executor) callBuiltin(ctx context.Context, c Call, arguments []byte) ([]byte, error) {
 	answer, err := e.builtin.tools[c.Tool](ctx, c, arguments)
 	if err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ import (
 // was sent.
 type Invalid struct {
 	Problems []validate.Problem
-	tool     *registry.Tool // nil if it is not known yet
+	tool     *registry.Tool
 }
 
 func (e *Invalid) Error() string {
@@ -26,11 +26,14 @@ func (e *Invalid) Error() string {
 		b.WriteString(p.String())
 		b.WriteByte('\n')
 	}
-	if e.tool != nil {
-		fmt.Fprintf(&b, "%s(%s)", shown(e.tool.Name), e.tool.Signature())
-	}
-	return strings.TrimSuffix(b.String(), "\n")
+	fmt.Fprintf(&b, "%s(%s)", shown(e.tool.Name), e.tool.Signature())
+	return b.String()
 }
+
+// duplicateKey is returned for a call that gives a key twice.
+type duplicateKey struct{ key string }
+
+func (e *duplicateKey) Error() string { return fmt.Sprintf("%q is given twice", e.key) }
 
 // Refused is returned for a call that the upstream answered with an error.
 type Refused struct {
@@ -64,6 +67,7 @@ func failed(ctx context.Context, err error) string {
 	var (
 		notFound    *NotFound
 		invalid     *Invalid
+		duplicate   *duplicateKey
 		unavailable *registry.Unavailable
 		lost        *registry.Lost
 		timeout     *registry.Timeout
@@ -72,7 +76,7 @@ func failed(ctx context.Context, err error) string {
 	switch {
 	case errors.As(err, &notFound): // no upstream was called, so a cancellation changes nothing
 		return "not_found"
-	case errors.As(err, &invalid): // likewise
+	case errors.As(err, &invalid), errors.As(err, &duplicate): // likewise
 		return "invalid"
 	case ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return "timeout"

@@ -17,7 +17,6 @@ import (
 
 	"mcpx/config"
 	"mcpx/executor/results"
-	"mcpx/executor/validate"
 	"mcpx/internal/jsonrpc"
 	"mcpx/internal/rawjson"
 	"mcpx/registry"
@@ -85,6 +84,7 @@ type Call struct {
 	begun      time.Time
 	isFlat     bool
 	isAccepted bool // the arguments are known to fit the schema
+	isOver     bool // its end was reported
 }
 
 // Event is what became of a call.
@@ -107,12 +107,34 @@ func (e *Executor) Do(ctx context.Context, c Call) (result []byte, err error) {
 func (e *Executor) Go(ctx context.Context, c Call, done jsonrpc.Done) {
 	c.begun = time.Now()
 	c.isFlat = c.FlatName != nil
+	defer e.recoverCall(&c, done)
 	if e.isQuick(&c) {
-		e.run(ctx, c, done)
+		e.run(ctx, &c, done)
 		return
 	}
-	go e.run(ctx, c, done)
+	go func() {
+		defer e.recoverCall(&c, done)
+		e.run(ctx, &c, done)
+	}()
 }
+
+// recoverCall, when deferred, ends a call that panicked: a panic costs only the call.
+func (e *Executor) recoverCall(c *Call, done jsonrpc.Done) {
+	p := recover()
+	if p == nil {
+		return
+	}
+	e.logPanic(c, p)
+	if !c.isOver {
+		done(nil, nil, internalError(c))
+	}
+}
+
+func (e *Executor) logPanic(c *Call, p any) {
+	e.log.Error().Str("server", c.Server).Str("tool", c.Tool).Str("panic", fmt.Sprint(p)).Bytes("stack", debug.Stack()).Msg("panic in a call")
+}
+
+func internalError(c *Call) error { return fmt.Errorf("internal error in a call of %s", c.Tool) }
 
 // quickBytes bounds the arguments that are checked by the goroutine that reads the
 // client's messages: the next message waits for that.
@@ -135,21 +157,21 @@ func (e *Executor) isQuick(c *Call) bool {
 }
 
 // run takes a call from its names to its end.
-func (e *Executor) run(ctx context.Context, c Call, done jsonrpc.Done) {
-	arguments, err := e.prepare(ctx, &c)
+func (e *Executor) run(ctx context.Context, c *Call, done jsonrpc.Done) {
+	arguments, err := e.prepare(ctx, c)
 	switch {
 	case err != nil:
-		e.finish(ctx, &c, end{err: err}, done)
+		e.finish(ctx, c, end{err: err}, done)
 	case c.Server == Builtin:
-		result, err := e.callBuiltin(ctx, c, arguments)
-		e.finish(ctx, &c, end{result: result, err: err}, done)
+		result, err := e.callBuiltin(ctx, *c, arguments)
+		e.finish(ctx, c, end{result: result, err: err}, done)
 	default:
 		e.registry.Send(ctx, c.Server, c.request(arguments), func(result, line []byte, err error) {
 			if c.isFlat || results.Fits(result, e.config.Limits.ResultTokens) {
-				e.finish(ctx, &c, end{result, line, err}, done)
+				e.finish(ctx, c, end{result, line, err}, done)
 				return
 			}
-			go e.finish(ctx, &c, end{result, line, err}, done) // cutting takes time
+			go e.finish(ctx, c, end{result, line, err}, done) // cutting takes time
 		})
 	}
 }
@@ -163,9 +185,8 @@ type end struct {
 // prepare finds the tool and returns the arguments to send, repaired and checked. It
 // may wait. Whatever decides whether a call may be made is a line here.
 func (e *Executor) prepare(ctx context.Context, c *Call) (arguments []byte, err error) {
-	defer e.recovered(c, &err)
 	if c.DuplicateKey != "" {
-		return nil, &Invalid{Problems: []validate.Problem{{Path: []string{c.DuplicateKey}, Text: givenTwice}}}
+		return nil, &duplicateKey{c.DuplicateKey}
 	}
 	u, t, err := e.find(ctx, c)
 	if err != nil {
@@ -188,13 +209,19 @@ func (e *Executor) prepare(ctx context.Context, c *Call) (arguments []byte, err 
 func (e *Executor) finish(ctx context.Context, c *Call, end end, done jsonrpc.Done) {
 	result, err := e.settle(c, end)
 	e.observe(c.event(outcome(ctx, cmp.Or(end.err, err)), len(result))) // settle may hide what kind of error it was
+	c.isOver = true
 	done(result, end.line, err)
 }
 
 // settle turns an upstream's answer into the client's. Flat mode passes results on
 // whole, and errors as MCP errors.
 func (e *Executor) settle(c *Call, end end) (result []byte, err error) {
-	defer e.recovered(c, &err)
+	defer func() {
+		if p := recover(); p != nil { // nobody else would end the call
+			e.logPanic(c, p)
+			err = internalError(c)
+		}
+	}()
 	var own *jsonrpc.Error
 	switch {
 	case c.isFlat:
@@ -205,14 +232,6 @@ func (e *Executor) settle(c *Call, end end) (result []byte, err error) {
 		return nil, &Refused{Server: c.Server, Own: own}
 	}
 	return nil, end.err
-}
-
-// recovered, when deferred, turns a panic into an error: it costs the one call.
-func (e *Executor) recovered(c *Call, err *error) {
-	if p := recover(); p != nil {
-		e.log.Error().Str("server", c.Server).Str("tool", c.Tool).Str("panic", fmt.Sprint(p)).Bytes("stack", debug.Stack()).Msg("panic in a call")
-		*err = fmt.Errorf("internal error in %s", c.Tool)
-	}
 }
 
 // event returns what became of the call.

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"errors"
 	"strings"
 
@@ -12,25 +11,21 @@ import (
 	"mcpx/internal/rawjson"
 )
 
-// callFlat answers tools/call in flat mode: the tool is an upstream's, under the
-// name it has on the front.
-func (s *Server) callFlat(ctx context.Context, c *Client, m jsonrpc.Message) ([]byte, error) {
-	if _, err := readCall(m.Params); err != nil {
-		return nil, err
-	}
-	result, err := s.relay(ctx, c, m)
+// flatAnswer returns the answer to a tool call in flat mode. Arguments that do not
+// fit the tool's schema are an error in the result since 2025-11-25, and an MCP error
+// before.
+func flatAnswer(c *Client, result, line []byte, err error) (_, _ []byte, _ error) {
 	var invalid *executor.Invalid
-	if !errors.As(err, &invalid) {
-		return result, err
+	switch {
+	case !errors.As(err, &invalid):
+		return result, line, err
+	case c.speaks(mcp.ProtocolVersion20251125):
+		return errorResult(invalid.Error()), nil, nil
 	}
-	if c.speaks(mcp.ProtocolVersion20251125) {
-		return errorResult(invalid.Error()), nil
-	}
-	return nil, invalidArguments(invalid)
+	return nil, nil, invalidArguments(invalid)
 }
 
-// invalidArguments is what clients up to 2025-06-18 hear of arguments that do not
-// fit the tool's schema.
+// invalidArguments returns the MCP error for arguments that do not fit the schema.
 func invalidArguments(e *executor.Invalid) *jsonrpc.Error {
 	p := e.Problems[0]
 	parameter, text := strings.Join(p.Path, "."), p.String()

@@ -194,7 +194,8 @@ func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, s *Server, m j
 	if n == nil {
 		return
 	}
-	answer := s.Accept(n.ctx, n.client, m)()
+	var answer []byte
+	s.Accept(n.ctx, n.client, m, func(a []byte) { answer = a }) // initialize is answered at once
 	if rawjson.Get(answer, "error") != nil {
 		h.sessions.end(n)
 	} else {
@@ -243,7 +244,7 @@ func (h *HTTP) postInSession(w http.ResponseWriter, r *http.Request, s *Server, 
 	if n == nil {
 		return
 	}
-	if body.wantsAnswer() {
+	if body.isRequest() {
 		if !n.quota.enter() {
 			done()
 			tooMany(w)
@@ -285,16 +286,10 @@ func (c call) send(own *stream, message []byte) error {
 // call on the same stream.
 func (h *HTTP) answer(w http.ResponseWriter, r *http.Request, c call) {
 	out := newStream(h.times, h.Unread)
-	var reply func(answer []byte)
+	client := c.client.through(func(message []byte) error { return c.send(out, message) })
 	replied := make(chan []byte, 1)
-	if c.quota != nil {
-		reply = func(answer []byte) { replied <- answer }
-	}
-	answer, due := c.server.accept(c.ctx, c.client.through(func(message []byte) error { return c.send(out, message) }), c.body, reply)
-	if due == begun {
-		answer = func() []byte { return <-replied }
-	}
-	if answer == nil {
+	c.server.accept(c.ctx, client, c.body, func(answer []byte) { replied <- answer })
+	if !c.body.isAnswered() {
 		c.done()
 		w.WriteHeader(http.StatusAccepted)
 		return
@@ -302,7 +297,7 @@ func (h *HTTP) answer(w http.ResponseWriter, r *http.Request, c call) {
 	release := func() {}
 	out.respond(w, r, func() []byte {
 		defer c.done()
-		last := answer()
+		last := <-replied
 		if c.quota != nil {
 			release = c.quota.hold(last)
 		}
@@ -318,7 +313,7 @@ func (h *HTTP) postStateless(w http.ResponseWriter, r *http.Request, s *Server, 
 	if version == "" {
 		version = mcp.ProtocolVersion20250326 // what MCP has a server assume
 	}
-	c.opened(version, nil)
+	c.setInitialized(version, nil)
 	ctx, done := h.connected(r)
 	defer done()
 	h.answer(w, r, call{ctx: ctx, server: s, client: c, body: body, done: func() {}})

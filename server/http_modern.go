@@ -29,15 +29,9 @@ func (h *HTTP) postModern(w http.ResponseWriter, r *http.Request, s *Server, m j
 	}
 	ctx, done := h.connected(r)
 	defer done()
-	out := newStream(h.times, h.Unread)
-	c := s.passing(r, out.Send)
+	c := s.passing(r, nil)
 	c.ended = h.ended
-	answer := s.Accept(ctx, c, m)
-	if answer == nil {
-		w.WriteHeader(http.StatusAccepted)
-		return
-	}
-	out.respond(w, r, answer)
+	h.answer(w, r, call{ctx: ctx, server: s, client: c, body: parsed{message: m}, done: func() {}})
 }
 
 // refusal says what is wrong with a request of 2026-07-28 before anything is done

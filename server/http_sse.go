@@ -42,7 +42,7 @@ func (h *HTTP) message(w http.ResponseWriter, r *http.Request) {
 		n.cancelWaiting(rawjson.Get(message.message.Params, "requestId"))
 	}
 	leave := done
-	if message.wantsAnswer() {
+	if message.isRequest() {
 		isCancelled, err := n.room(r.Context(), message)
 		switch {
 		case n.ctx.Err() != nil:
@@ -68,21 +68,25 @@ func (h *HTTP) message(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound, none)
 		return
 	}
-	answer, _ := n.server.accept(n.ctx, n.client, message, nil)
+	end := func() {
+		n.finish()
+		leave()
+	}
+	if !message.isAnswered() {
+		defer end()
+	}
+	n.server.accept(n.ctx, n.client, message, func(answer []byte) {
+		write := func() {
+			defer end()
+			if answer != nil {
+				n.reply(answer) // it waits if the client does not read
+			}
+		}
+		if !h.answering.Go(write) { // mcpx stops, and the call is cancelled
+			write()
+		}
+	})
 	h.accepted(w)
-	answering := func() {
-		defer leave()
-		defer n.finish()
-		if answer == nil {
-			return
-		}
-		if message := answer(); message != nil {
-			n.reply(message)
-		}
-	}
-	if !h.answering.Go(answering) { // mcpx stops: the call is cancelled already
-		answering()
-	}
 }
 
 // accepted says that a message was taken. The wait for that may have been long.

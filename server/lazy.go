@@ -12,20 +12,20 @@ import (
 	"mcpx/internal/rawjson"
 )
 
-// directoryLimit is how long the description of inspect may be, however many
+// directoryLimit is the longest description of inspect, in bytes, however many
 // servers there are.
 const directoryLimit = 2048
 
-// The schemas of the two tools. arguments has properties, though none: models
-// under constrained decoding send {} to a bare object.
+// The schemas of the two tools. arguments has an empty "properties": without it,
+// models under constrained decoding send {}.
 const (
 	inspectSchema = `{"type":"object","properties":{"server_name":{"type":"string"},"tool_name":{"type":"string"}},"required":["server_name"]}`
 	execSchema    = `{"type":"object","properties":{"server_name":{"type":"string"},"tool_name":{"type":"string"},"arguments":{"type":"object","properties":{},"additionalProperties":true}},"required":["server_name","tool_name"]}`
 )
 
-// lazyTools is the list of inspect and exec. Nothing in it changes while mcpx
-// runs. It is written by hand, since mcp-go's Tool always has annotations, which
-// a client's context would pay for.
+// lazyTools returns the list of inspect and exec. Nothing in it changes while mcpx
+// runs. It is written by hand, since mcp-go's Tool always has annotations, which cost
+// context.
 func lazyTools(p *config.Profile, alwaysLoad bool) []byte {
 	meta := ""
 	if alwaysLoad { // clients that defer tools show these from the start; the model does not see it
@@ -37,16 +37,16 @@ func lazyTools(p *config.Profile, alwaysLoad bool) []byte {
 	return b
 }
 
-// listTwo answers tools/list in lazy mode: two tools, on one page.
-func (s *Server) listTwo(_ context.Context, _ *Client, m jsonrpc.Message) ([]byte, error) {
+// listLazy answers tools/list in lazy mode: two tools, on one page.
+func (s *Server) listLazy(_ context.Context, _ *Client, m jsonrpc.Message) ([]byte, error) {
 	if !rawjson.IsNull(rawjson.Get(m.Params, "cursor")) {
 		return nil, invalidParams(`"cursor" is not one that mcpx gave`)
 	}
-	return s.two, nil
+	return s.lazyList, nil
 }
 
-// directory is the description of inspect: what it does, and every server. If it
-// gets too long, descriptions go before names do.
+// directory returns the description of inspect: what it does, and every server. If it
+// gets too long, descriptions are left out first, then names.
 func directory(p *config.Profile) string {
 	const use = "List a server's tools, or get one's schema. Servers: "
 	var full, names []string
@@ -75,34 +75,77 @@ func directory(p *config.Profile) string {
 	return use + strings.Join(append(fit, executor.Builtin+" (lists all)"), ", ")
 }
 
-// callTool answers tools/call in lazy mode.
-func (s *Server) callTool(ctx context.Context, c *Client, m jsonrpc.Message) ([]byte, error) {
-	p, err := readCall(m.Params)
-	if err != nil {
-		return nil, err
-	}
-	name, named := rawjson.View(p.name)
-	if !named || name == "" {
-		return nil, invalidParams(`"name" must be the name of a tool`)
-	}
-	if k := rawjson.Kind(p.arguments); k != 0 && k != '{' && k != 'n' {
-		return nil, invalidParams(`"arguments" must be an object`)
-	}
-	switch name {
-	case "inspect":
-		return s.inspect(ctx, p.arguments)
-	case "exec":
-		call := executor.ParseExec(p.arguments)
-		if call.Twice != "" {
-			return errorResult(fmt.Sprintf("%q is given twice", call.Twice)), nil
-		}
-		call.Request, call.Client, call.Meta, call.Progress = string(m.ID), c, p.meta, c.progress(p.meta)
-		return s.exec(ctx, call)
-	}
-	return nil, s.notListed(name)
+// callToolAndWait is callTool for callers that wait.
+func (s *Server) callToolAndWait(ctx context.Context, c *Client, m jsonrpc.Message) ([]byte, error) {
+	return jsonrpc.Wait(func(done jsonrpc.Done) { s.callTool(ctx, c, m, done) })
 }
 
-// callParams are the params of tools/call that mcpx looks at.
+// callTool answers tools/call. It never waits.
+func (s *Server) callTool(ctx context.Context, c *Client, m jsonrpc.Message, done jsonrpc.Done) {
+	name, call, err := s.readToolCall(c, m)
+	switch {
+	case err != nil:
+		done(nil, nil, err)
+	case !s.lazy:
+		s.executor.Go(ctx, call, func(result, line []byte, err error) { done(flatAnswer(c, result, line, err)) })
+	case name == "exec":
+		s.executor.Go(ctx, call, func(result, line []byte, err error) {
+			if err != nil { // as a result: the model can act on it
+				result, line = errorResult(err.Error()), nil
+			}
+			done(result, line, nil)
+		})
+	default:
+		go func() {
+			result, err := s.safely(ctx, (*Server).inspect, c, m)
+			done(result, nil, err)
+		}()
+	}
+}
+
+// readToolCall reads the params of tools/call. In lazy mode the tool is inspect or
+// exec.
+func (s *Server) readToolCall(c *Client, m jsonrpc.Message) (name string, call executor.Call, err error) {
+	defer s.recovered(m.Method, &err)
+	if m.Params, err = checkParams(m.Params); err != nil {
+		return "", call, err
+	}
+	p, err := readCall(m.Params)
+	if err != nil {
+		return "", call, err
+	}
+	name, named := rawjson.View(p.name)
+	switch {
+	case !s.lazy:
+		call = executor.Call{FlatName: orNull(p.name), Params: m.Params, Arguments: p.arguments}
+	case !named || name == "":
+		return "", call, invalidParams(`"name" must be the name of a tool`)
+	case !isObjectOrNone(p.arguments):
+		return "", call, invalidParams(`"arguments" must be an object`)
+	case name == "exec":
+		call = executor.ParseExec(p.arguments)
+	case name != "inspect":
+		return "", call, s.notListed(name)
+	}
+	call.Request, call.Client, call.Meta, call.Progress = string(m.ID), c, p.meta, c.progress(p.meta)
+	return name, call, nil
+}
+
+// orNull returns a value, or null if it is absent.
+func orNull(value []byte) []byte {
+	if value == nil {
+		return []byte("null")
+	}
+	return value
+}
+
+// isObjectOrNone reports whether a value is an object, null or absent.
+func isObjectOrNone(value []byte) bool {
+	k := rawjson.Kind(value)
+	return k == 0 || k == '{' || k == 'n'
+}
+
+// callParams are the params of tools/call that mcpx reads.
 type callParams struct{ name, arguments, meta []byte }
 
 // readCall reads the params of tools/call. Each may be given once.
@@ -120,17 +163,19 @@ func readCall(params []byte) (p callParams, err error) {
 			continue
 		}
 		if *field != nil {
-			return p, givenTwice(key)
+			return p, duplicateKey(key)
 		}
 		*field = value
 	}
 	if path := rawjson.Twice(p.meta); path != nil {
-		return p, givenTwice(append([]string{"_meta"}, path...)...)
+		return p, duplicateKey(append([]string{"_meta"}, path...)...)
 	}
 	return p, nil
 }
 
-func (s *Server) inspect(ctx context.Context, arguments []byte) ([]byte, error) {
+// inspect answers a call of the tool inspect.
+func (s *Server) inspect(ctx context.Context, _ *Client, m jsonrpc.Message) ([]byte, error) {
+	arguments := rawjson.Get(m.Params, "arguments")
 	if path := rawjson.Twice(arguments); path != nil {
 		return errorResult(fmt.Sprintf("%q is given twice", strings.Join(path, "."))), nil
 	}
@@ -143,17 +188,8 @@ func (s *Server) inspect(ctx context.Context, arguments []byte) ([]byte, error) 
 	return executor.TextResult(text), nil
 }
 
-// exec turns every failure into a result: the model can act on it.
-func (s *Server) exec(ctx context.Context, call executor.Call) ([]byte, error) {
-	result, err := s.executor.Do(ctx, call)
-	if err != nil {
-		return errorResult(err.Error()), nil
-	}
-	return result, nil
-}
-
-// notListed is the error of a call to a tool that tools/list does not have. If
-// an upstream has it, it says how to call it.
+// notListed returns the error for a tool that tools/list does not have. If an
+// upstream has it, the error says how to call it.
 func (s *Server) notListed(name string) error {
 	e := executor.ToolNotFound(name)
 	if server, tool, ok := s.executor.Locate(name); ok {
@@ -164,5 +200,5 @@ func (s *Server) notListed(name string) error {
 	return e
 }
 
-// TwoTools is the result of tools/list in lazy mode, as a model sees it.
-func (s *Server) TwoTools() []byte { return lazyTools(s.profile, false) }
+// LazyTools returns the result of tools/list in lazy mode, as a model sees it.
+func (s *Server) LazyTools() []byte { return lazyTools(s.profile, false) }

@@ -100,11 +100,10 @@ func (s *Server) modernMethod(m jsonrpc.Message) (method, *jsonrpc.Error) {
 // forRequest is the client as one request of 2026-07-28 describes it.
 func (c *Client) forRequest(revision string, capabilities, level []byte) *Client {
 	request := newClient(c.id, c.lazy, c.send)
-	request.owner = c.owner
-	request.opened(revision, capabilities)
-	request.listens()
-	request.ended = c.ended
-	request.level = "none" // no messages unless they are asked for
+	request.owner, request.conn, request.ended = c.owner, c.conn, c.ended
+	request.setInitialized(revision, capabilities)
+	request.markReachable()
+	request.level = noLogs // unless the request names a level
 	if name, ok := rawjson.String(level); ok && logLevels[name].level != "" {
 		request.level = logLevels[name].level
 	}
@@ -164,7 +163,7 @@ func (s *Server) listen(ctx context.Context, c *Client, m jsonrpc.Message) ([]by
 	l.acknowledge(rawjson.With(rawjson.With([]byte("{}"), "_meta", tag), "notifications", granted))
 	select {
 	case <-ctx.Done():
-	case <-c.goodbye():
+	case <-c.ended:
 	}
 	return rawjson.With([]byte("{}"), "_meta", tag), nil
 }

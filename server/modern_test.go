@@ -137,9 +137,7 @@ func TestListen(t *testing.T) {
 	c := modernTalk(t, two(t))
 	c.ask(t, request("tools/call", `{"name":"inspect","arguments":{"server_name":"one"},`+meta("{}", "")+`}`))
 	listen := `{"jsonrpc":"2.0","id":"stream","method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true,"promptsListChanged":true,"resourceSubscriptions":["own://two"]},` + meta("{}", "") + `}}`
-	answer, _ := c.accept(t.Context(), c.client, parse([]byte(listen)), nil)
-	done := make(chan []byte, 1)
-	go func() { done <- answer() }()
+	done := c.begin(t, listen)
 	tag := `"_meta":{"io.modelcontextprotocol/subscriptionId":"stream"}`
 	if got, want := c.next(t, "acknowledged"), `{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{`+tag+`,"notifications":{"promptsListChanged":true,"resourceSubscriptions":["own://two"]}}}`; got != want {
 		t.Errorf("got %s, want %s", got, want)

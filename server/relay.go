@@ -104,7 +104,7 @@ func parseCursor(raw []byte) (int, error) {
 // listRoots answers a client that asks for the roots mcpx hands upstreams: they
 // are its own.
 func (s *Server) listRoots(ctx context.Context, c *Client, _ jsonrpc.Message) ([]byte, error) {
-	if rawjson.IsNull(c.ability("roots")) {
+	if rawjson.IsNull(c.capability("roots")) {
 		return []byte(`{"roots":[]}`), nil
 	}
 	return c.Request(ctx, "roots/list", nil)

@@ -251,9 +251,7 @@ func TestRoots(t *testing.T) {
 
 func TestACancelledCallWithdrawsWhatItAsked(t *testing.T) {
 	c := start(t, upstream(t, "one")).connect(t, "2025-06-18", `{"roots":{}}`)
-	answer, _ := c.accept(t.Context(), c.client, parse([]byte(request("tools/call", exec("ask", `{"method":"roots/list"}`)))), nil)
-	done := make(chan []byte, 1)
-	go func() { done <- answer() }()
+	done := c.begin(t, request("tools/call", exec("ask", `{"method":"roots/list"}`)))
 	c.next(t, `"roots/list"`)
 	c.ask(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
 	if got := <-done; got != nil {

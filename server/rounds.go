@@ -118,7 +118,7 @@ func newRound(ctx context.Context, c *Client, m jsonrpc.Message, call func(ctx c
 	p := &round{owner: c.owner, method: strings.Clone(m.Method), size: len(m.Params), asks: make(chan ask), result: make(chan outcome, 1), over: make(chan struct{}), cancel: cancel}
 	p.stream.Store(streamOf(c, m))
 	c.send = func(message []byte) error { return p.stream.Load().send(message) }
-	c.token = func() []byte { return p.stream.Load().token }
+	c.progressToken = func() []byte { return p.stream.Load().token }
 	c.ask = p.ask
 	go func() {
 		result, err := call(ctx)

@@ -1,5 +1,5 @@
-// Package server is what clients connect to: the fronts, the two tools, and
-// what is said on the wire.
+// Package server has what clients connect to: the fronts, the methods with the two
+// tools, and the errors on the wire.
 package server
 
 import (
@@ -23,23 +23,23 @@ import (
 	"mcpx/registry"
 )
 
-// Server answers the clients of one profile, whatever front they come through.
-// The types are mcp-go's; its server is not used (ADR 5).
+// Server answers the clients of one profile on all fronts. It uses mcp-go's types,
+// but not its server (ADR 5).
 type Server struct {
 	registry *registry.Registry
 	executor *executor.Executor
 	log      zerolog.Logger
 	methods  map[string]method
 	lazy     bool // two tools instead of all
-	bare     bool // one upstream under its own names: as if it were not behind mcpx
-	origins  bool // lists say whose each thing is
+	bare     bool // one upstream under its own names, as if it were not behind mcpx
+	origins  bool // lists name the server of each item
 	profile  *config.Profile
 	options  Options
 	rounds   rounds
-	two      []byte // the answer to tools/list in lazy mode
+	lazyList []byte // the answer to tools/list in lazy mode
 
 	lazyInstructions string
-	later            func(task func(ctx context.Context)) // runs a task that the front ends when it stops; nil: at once
+	later            func(task func(ctx context.Context)) // runs a task in the background, which the front ends when it stops; nil: run it at once
 }
 
 // Options are what a Server needs besides its profile and executor.
@@ -63,7 +63,7 @@ func New(p *config.Profile, r *registry.Registry, e *executor.Executor, o Option
 		bare:     p.Expose == config.Flat && !p.Prefix,
 		rounds:   rounds{parked: map[string]*round{}},
 		methods:  methods,
-		two:      lazyTools(p, o.AlwaysLoad),
+		lazyList: lazyTools(p, o.AlwaysLoad),
 
 		lazyInstructions: lazyInstructions(p),
 	}
@@ -71,12 +71,12 @@ func New(p *config.Profile, r *registry.Registry, e *executor.Executor, o Option
 		return s
 	}
 	s.methods = maps.Clone(methods)
-	s.methods["tools/list"], s.methods["tools/call"] = (*Server).list, (*Server).callFlat
+	s.methods["tools/list"] = (*Server).list
 	return s
 }
 
-// exposing is the server for clients that choose themselves how tools are shown,
-// whatever the config says: the console is one. They hear whose each thing is.
+// exposing returns the server for clients that choose how tools are shown, such as
+// the console. Their lists name the server of each item.
 func (s *Server) exposing(how config.Expose) *Server {
 	p := *s.profile
 	p.Expose = how
@@ -85,17 +85,16 @@ func (s *Server) exposing(how config.Expose) *Server {
 	return view
 }
 
-// method answers one request with a result, or with an error whose code and data
-// the client hears.
+// method answers one request with a result, or with an error whose code and data the
+// client gets.
 type method func(s *Server, ctx context.Context, c *Client, m jsonrpc.Message) (result []byte, err error)
 
-// methods is what mcpx understands. Flat mode has its own tools/list and
-// tools/call.
+// methods is the table of methods. Flat mode has another tools/list.
 var methods = map[string]method{
 	"initialize":               (*Server).initialize,
 	"ping":                     (*Server).ping,
-	"tools/list":               (*Server).listTwo,
-	"tools/call":               (*Server).callTool,
+	"tools/list":               (*Server).listLazy,
+	"tools/call":               (*Server).callToolAndWait,
 	"prompts/list":             (*Server).list,
 	"prompts/get":              (*Server).relay,
 	"resources/list":           (*Server).list,
@@ -109,55 +108,69 @@ var methods = map[string]method{
 	"shutdown":                 (*Server).shutdown,
 }
 
-// Accept takes one message of a client. What the client says next may build on
-// it: a cancellation on its request, everything on initialize. What Accept
-// returns makes the answer to write, which may take its time, or nil for a call
-// that the client has cancelled. It returns nil for what has no answer.
-func (s *Server) Accept(ctx context.Context, c *Client, m jsonrpc.Message) (answer func() []byte) {
-	switch {
-	case m.IsNotification():
-		s.notified(c, m)
-		return nil
-	case m.IsResponse():
-		if !c.answered(m) {
-			s.log.Debug().Bytes("id", m.ID).Msg("dropped an answer that nothing waits for")
-		}
-		return nil
+// Accept handles one message of a client. Later messages may refer to it: a
+// cancellation to its request, everything to initialize. For a request, reply is
+// called once, perhaps before Accept returns: with the answer, or nil if the client
+// has cancelled the request. reply must not wait, and neither does Accept.
+func (s *Server) Accept(ctx context.Context, c *Client, m jsonrpc.Message, reply func(answer []byte)) {
+	if start := s.begin(ctx, c, m); start != nil {
+		start(reply)
 	}
-	c.listens()
-	s.logRequest(c, m)
-	ctx, done := c.begin(ctx, m.ID)
-	answer = func() []byte {
-		defer done()
-		result, err := s.answer(ctx, c, m)
-		if m.Method == "tools/list" && s.options.Listed != nil {
-			s.options.Listed()
-		}
-		switch {
-		case errors.Is(context.Cause(ctx), errCancelled):
-			return nil
-		case err != nil:
-			return jsonrpc.AppendError(nil, m.ID, wireError(err))
-		}
-		return jsonrpc.AnswerIn(nil, m.ID, result)
-	}
-	if m.Method == "initialize" {
-		opened := answer()
-		return func() []byte { return opened }
-	}
-	return answer
 }
 
-// logRequest logs a request as it comes in. Calls are logged once more when they are
-// over, with what became of them.
-func (s *Server) logRequest(c *Client, m jsonrpc.Message) {
+// begin handles a notification or a response and returns nil. A request it registers,
+// so that the client can cancel it, and returns the function that starts it.
+func (s *Server) begin(ctx context.Context, c *Client, m jsonrpc.Message) (start func(reply func(answer []byte))) {
+	if c.conn.Receive(m, nil) {
+		return nil
+	}
+	if m.IsNotification() {
+		s.notified(c, m)
+		return nil
+	}
+	c.markReachable()
 	s.log.Debug().Str("client", c.id).Bytes("request", m.ID).Str("method", m.Method).Msg("request")
+	ctx, incoming, _ := c.conn.Begin(ctx, m.ID, 0)
+	return func(reply func(answer []byte)) {
+		s.serve(ctx, c, m, func(result, line []byte, err error) {
+			isCancelled := errors.Is(context.Cause(ctx), errCancelled)
+			incoming.End()
+			if m.Method == "tools/list" && s.options.Listed != nil {
+				s.options.Listed()
+			}
+			switch {
+			case isCancelled:
+				reply(nil)
+			case err != nil:
+				reply(jsonrpc.AppendError(nil, m.ID, wireError(err)))
+			default:
+				reply(jsonrpc.AnswerIn(line, m.ID, result))
+			}
+		})
+	}
+}
+
+// serve answers a request. Calls of tools and initialize do not need a goroutine: the
+// first do not wait, and the answer to the second must come before all others.
+func (s *Server) serve(ctx context.Context, c *Client, m jsonrpc.Message, done jsonrpc.Done) {
+	answer := func() {
+		result, err := s.answer(ctx, c, m)
+		done(result, nil, err)
+	}
+	switch {
+	case m.Method == "initialize":
+		answer()
+	case m.Method == "tools/call" && !isModern(m.Params):
+		s.callTool(ctx, c, m, done)
+	default:
+		go answer()
+	}
 }
 
 // answer finds the method and runs it.
 func (s *Server) answer(ctx context.Context, c *Client, m jsonrpc.Message) ([]byte, error) {
-	if m.Method != "tools/call" { // which looks itself, on its way
-		if err := givenTwice(rawjson.Twice(m.Params)...); err != nil {
+	if m.Method != "tools/call" { // readCall looks for duplicates itself
+		if err := duplicateKey(rawjson.Twice(m.Params)...); err != nil {
 			return nil, err
 		}
 	}
@@ -168,50 +181,57 @@ func (s *Server) answer(ctx context.Context, c *Client, m jsonrpc.Message) ([]by
 	if !ok {
 		return nil, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "Method '%s' not found", m.Method)
 	}
-	switch rawjson.Kind(m.Params) {
+	params, err := checkParams(m.Params)
+	if err != nil {
+		return nil, err
+	}
+	m.Params = params
+	return s.safely(ctx, run, c, m)
+}
+
+// checkParams returns the params of a request, nil for null, which some clients send.
+func checkParams(params []byte) ([]byte, error) {
+	switch rawjson.Kind(params) {
 	case 0:
 	case '{':
-		if bytes.Contains(m.Params, []byte("_meta")) { // seldom: it need not be looked for
-			if meta := rawjson.Get(m.Params, "_meta"); !rawjson.IsNull(meta) && rawjson.Kind(meta) != '{' {
+		if bytes.Contains(params, []byte("_meta")) {
+			if meta := rawjson.Get(params, "_meta"); !rawjson.IsNull(meta) && rawjson.Kind(meta) != '{' {
 				return nil, invalidParams(`"_meta" must be an object`)
 			}
 		}
 	case 'n':
-		m.Params = nil // some clients write what they leave out
+		return nil, nil
 	default:
 		return nil, invalidParams(`"params" must be an object`)
 	}
-	return s.safely(ctx, run, c, m)
+	return params, nil
 }
 
-// givenTwice is the error of params that give a key twice: two readers of them
-// could take different values. What is inside the arguments of a tool is left to
-// whoever knows the tool.
-func givenTwice(path ...string) error {
+// duplicateKey returns the error for params that give a key twice, nil for an empty
+// path: two readers could take different values. The arguments of a tool are checked
+// with its schema.
+func duplicateKey(path ...string) error {
 	if len(path) == 0 {
 		return nil
 	}
 	return invalidParams(fmt.Sprintf("%q is given twice", strings.Join(path, ".")))
 }
 
-// safely runs a method. A panic costs the one request.
+// safely runs a method. A panic costs only this request.
 func (s *Server) safely(ctx context.Context, run method, c *Client, m jsonrpc.Message) (result []byte, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			s.panicked(m.Method, p)
-			err = internalError(m.Method)
-		}
-	}()
+	defer s.recovered(m.Method, &err)
 	return run(s, ctx, c, m)
 }
 
-func (s *Server) panicked(method string, p any) {
-	s.log.Error().Str("method", method).Str("panic", fmt.Sprint(p)).Bytes("stack", debug.Stack()).Msg("panic in request handler")
+// recovered, when deferred, turns a panic into an error.
+func (s *Server) recovered(method string, err *error) {
+	if p := recover(); p != nil {
+		s.log.Error().Str("method", method).Str("panic", fmt.Sprint(p)).Bytes("stack", debug.Stack()).Msg("panic in request handler")
+		*err = fmt.Errorf("internal error in %s", method)
+	}
 }
 
-func internalError(method string) error { return fmt.Errorf("internal error in %s", method) }
-
-// initialize opens the conversation.
+// initialize negotiates the revision.
 func (s *Server) initialize(_ context.Context, c *Client, m jsonrpc.Message) ([]byte, error) {
 	version, ok := rawjson.String(rawjson.Get(m.Params, "protocolVersion"))
 	if !ok {
@@ -219,18 +239,18 @@ func (s *Server) initialize(_ context.Context, c *Client, m jsonrpc.Message) ([]
 	}
 	params := exactly(m.Params, "protocolVersion", "capabilities", "clientInfo")
 	if err := json.Unmarshal(params, &mcp.InitializeParams{}); err != nil {
-		return nil, invalidParams("the params of initialize are not as MCP has them")
+		return nil, invalidParams("the params of initialize are not as MCP defines them")
 	}
 	if version < mcp.ProtocolVersion20241105 {
 		return nil, jsonrpc.Errorf(jsonrpc.CodeServer, "Unsupported protocol version: %s", version)
 	}
 	version = mcp.NegotiateLegacyVersion(version)
-	c.opened(version, rawjson.Get(m.Params, "capabilities"))
+	c.setInitialized(version, rawjson.Get(m.Params, "capabilities"))
 	return json.Marshal(mcp.InitializeResult{ProtocolVersion: version, Capabilities: capabilities, ServerInfo: s.implementation(), Instructions: s.instructions()})
 }
 
-// exactly is an object with those of its members alone. encoding/json folds the
-// case of keys: another spelling of one must not take its place.
+// exactly returns an object with only those members. encoding/json ignores the case
+// of keys: another spelling must not replace one.
 func exactly(object []byte, keys ...string) []byte {
 	b := []byte("{")
 	for key, value := range rawjson.Members(object) {
@@ -241,26 +261,24 @@ func exactly(object []byte, keys ...string) []byte {
 	return append(b, '}')
 }
 
-// notified takes a notification of the client.
+// notified handles a notification of the client.
 func (s *Server) notified(c *Client, m jsonrpc.Message) {
 	switch m.Method {
 	case "notifications/initialized":
-		c.listens()
-	case "notifications/cancelled":
-		c.cancelled(m.Params)
+		c.markReachable()
 	case "notifications/roots/list_changed":
-		s.registry.Tell(m.Method, m.Params)
+		s.registry.Broadcast(m.Method, m.Params)
 	case "notifications/exit":
 		c.exit()
 	}
 }
 
-// ping answers that mcpx is there.
+// ping answers that mcpx runs.
 func (s *Server) ping(context.Context, *Client, jsonrpc.Message) ([]byte, error) {
 	return []byte("{}"), nil
 }
 
-// capabilities are what every client may use, whatever the upstreams can do.
+// capabilities are the same for every client, whatever the upstreams can do.
 var capabilities = mcp.ServerCapabilities{
 	Tools: &struct {
 		ListChanged bool `json:"listChanged,omitempty"`
@@ -276,18 +294,18 @@ var capabilities = mcp.ServerCapabilities{
 	Completions: &struct{}{},
 }
 
-// implementation is mcpx as it says of itself.
+// implementation returns the serverInfo of mcpx.
 func (s *Server) implementation() mcp.Implementation {
 	return mcp.Implementation{Name: "mcpx", Version: s.options.Version}
 }
 
-// shutdown is asked for by clients that know it from other protocols: the
-// process ends with their notifications/exit.
+// shutdown is sent by clients that know it from other protocols. Their
+// notifications/exit ends the process.
 func (s *Server) shutdown(context.Context, *Client, jsonrpc.Message) ([]byte, error) {
 	return []byte("{}"), nil
 }
 
-// Revisions are the MCP revisions that clients may speak, the oldest first.
+// Revisions returns the MCP revisions that clients may speak, the oldest first.
 func Revisions() []string {
 	revisions := slices.Clone(mcp.ValidProtocolVersions)
 	slices.Sort(revisions)

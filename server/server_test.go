@@ -140,11 +140,20 @@ func with(t *testing.T, name string, run method) {
 // ask has a message handled, and returns the answer.
 func (b *bench) ask(t *testing.T, message string) string {
 	t.Helper()
-	answer, _ := b.accept(t.Context(), b.client, parse([]byte(message)), nil)
-	if answer == nil {
+	p := parse([]byte(message))
+	answered := b.begin(t, message)
+	if !p.isAnswered() {
 		return ""
 	}
-	return string(answer())
+	return string(<-answered)
+}
+
+// begin has a message handled. The channel gets the answer.
+func (b *bench) begin(t *testing.T, message string) <-chan []byte {
+	t.Helper()
+	answered := make(chan []byte, 1)
+	b.accept(t.Context(), b.client, parse([]byte(message)), func(answer []byte) { answered <- answer })
+	return answered
 }
 
 // request is a request with the id 1.
@@ -406,24 +415,22 @@ func TestCancellation(t *testing.T) {
 
 // inFlight is how many requests the client could cancel.
 func (b *bench) inFlight() int {
-	b.client.mu.Lock()
-	defer b.client.mu.Unlock()
-	return len(b.client.calls)
+	return b.client.conn.Incoming()
 }
 
 // A second request with the id of one in flight does not take its place away.
 func TestTwoRequestsWithOneID(t *testing.T) {
 	c := client(bare())
-	first, doneFirst := c.begin(t.Context(), []byte("1"))
-	second, doneSecond := c.begin(t.Context(), []byte("1"))
-	doneFirst()
-	c.cancelled([]byte(`{"requestId":1}`))
+	first, one, _ := c.conn.Begin(t.Context(), []byte("1"), 0)
+	second, two, _ := c.conn.Begin(t.Context(), []byte("1"), 0)
+	one.End()
+	c.conn.Receive(jsonrpc.Message{Method: "notifications/cancelled", Params: []byte(`{"requestId":1}`)}, nil)
 	if !errors.Is(context.Cause(second), errCancelled) {
 		t.Errorf("the second request was not cancelled: %v", context.Cause(second))
 	}
-	doneSecond()
-	if first.Err() == nil || len(c.calls) != 0 {
-		t.Errorf("%v, %d left", first.Err(), len(c.calls))
+	two.End()
+	if n := c.conn.Incoming(); first.Err() == nil || n != 0 {
+		t.Errorf("%v, %d left", first.Err(), n)
 	}
 }
 

@@ -69,7 +69,6 @@ func (s *sessions) open(server *Server, r *http.Request) (*session, error) {
 	n.quota = newQuota(s.calls, s.unread)
 	n.client = server.NewClient("http-"+rand.Text()[:8], n.tell) // logs show it; the session's id lets one in
 	n.client.quota = n.quota
-	context.AfterFunc(ctx, func() { n.client.cancelAll(context.Cause(ctx)) }) // what was begun does not see the end
 	if err := s.add(n); err != nil {
 		cancel(nil)
 		return nil, err
@@ -159,7 +158,7 @@ func (s *sessions) end(n *session) {
 func (s *sessions) forget(n *session) {
 	n.client.end()
 	n.cancel(errSessionEnded)
-	n.client.gone()
+	n.client.conn.Close(errSessionEnded)
 	n.listen(nil)
 	n.server.executor.Forget(n.client.id)
 	s.later(func(ctx context.Context) { n.server.detach(ctx, n.client) })

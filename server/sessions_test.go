@@ -62,7 +62,7 @@ func TestASessionOpensDuringTheEnd(t *testing.T) {
 		t.Error("its stream stands")
 	}
 	select {
-	case <-n.client.goodbye():
+	case <-n.client.ended:
 	default:
 		t.Error("its subscriptions do not end")
 	}
@@ -289,15 +289,15 @@ func TestABatchKeepsToTheQuota(t *testing.T) {
 			c.quota = newQuota(most, 0)
 			c.quota.enter() // the batch itself
 			var running, peak atomic.Int32
-			var parts []func() []byte
+			var parts []func(reply func(answer []byte))
 			for range 20 {
-				parts = append(parts, func() []byte {
+				parts = append(parts, func(reply func(answer []byte)) {
 					now := running.Add(1)
 					for old := peak.Load(); now > old && !peak.CompareAndSwap(old, now); old = peak.Load() {
 					}
 					<-time.After(time.Second)
 					running.Add(-1)
-					return []byte("{}")
+					reply([]byte("{}"))
 				})
 			}
 			if n := len(c.runBatch(parts)); n != 20 || peak.Load() != int32(want) || c.quota.calls != 1 {

@@ -64,7 +64,7 @@ func (h *HTTP) status(w http.ResponseWriter, _ *http.Request) {
 		s := views[asConfigured]
 		answer.Version = s.options.Version
 		list := []upstreamStatus{}
-		context := contextStatus{With: tokens.EstimateBytes(s.TwoTools())}
+		context := contextStatus{With: tokens.EstimateBytes(s.LazyTools())}
 		for _, u := range s.registry.Catalog().Upstreams {
 			list = append(list, statusOf(u))
 			context.Without += u.Tokens()

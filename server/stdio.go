@@ -14,33 +14,32 @@ import (
 	"mcpx/internal/rawjson"
 )
 
-// Stdio is the front for one client on a pair of pipes. mcp-go's own loop is
-// not used: it runs five calls at a time, reorders and drops notifications, and
-// reads ids as floats.
+// Stdio is the front for one client on a pair of pipes. mcp-go's loop is not used: it
+// runs five calls at a time, reorders and drops notifications, and reads IDs as
+// floats.
 type Stdio struct {
 	Server       *Server
 	In           io.Reader
 	Out          io.Writer
 	MessageBytes int           // the longest line it takes
 	Calls        int           // in flight at a time; 0: no limit
-	UnreadBytes  int           // what the client may leave unread; 0: MessageBytes
+	UnreadBytes  int           // how much the client may leave unread; 0: MessageBytes
 	Timeout      time.Duration // of a request; 0: only the upstream's own limits
 }
 
-// What a front that ends gives: upstreams need four more seconds to stop, and all
-// of it is to take ten at most.
+// Times of a front that stops. Upstreams need four more seconds; all of it takes ten
+// at most.
 const (
-	drainTime = 5 * time.Second        // to calls in flight, to be answered
-	lastTime  = 500 * time.Millisecond // to those that are then cancelled
+	drainTime = 5 * time.Second        // for calls in flight to finish
+	lastTime  = 500 * time.Millisecond // for cancelled calls to end
 )
 
-// stdoutBytes is what the client may leave unread before mcpx has to wait.
+// stdoutBytes is the size of the pipe to the client.
 const stdoutBytes = 1 << 20
 
-// Run serves until the input ends, the client asks for the exit, or ctx ends.
-// Calls in flight then have a while to finish before they are cancelled. The
-// reader of a pipe that never ends is left behind: only the end of the process
-// ends it.
+// Run serves until the input ends, the client sends notifications/exit, or ctx ends.
+// Calls in flight then have drainTime to finish before they are cancelled. A reader
+// that blocks on its pipe is left behind; it ends with the process.
 func (f *Stdio) Run(ctx context.Context) error {
 	if pipe, ok := f.Out.(*os.File); ok {
 		jsonrpc.Widen(pipe, stdoutBytes)
@@ -58,9 +57,6 @@ func (f *Stdio) Run(ctx context.Context) error {
 	c := &stdioRun{Stdio: f, ctx: calls, out: out, running: newRunning(), quota: newQuota(f.Calls, 0), backlog: newBacklog()}
 	c.client = f.Server.NewClient("stdio", out.Send)
 	c.client.quota = c.quota
-	if f.Timeout == 0 {
-		c.onReply = c.reply
-	}
 	f.Server.registry.Attach(c.client)
 	ended := make(chan error, 1)
 	go func() { ended <- c.read() }()
@@ -79,7 +75,7 @@ func (f *Stdio) Run(ctx context.Context) error {
 	c.client.end()
 	drain(c.running, func(cause error) {
 		cancel(cause)
-		c.client.cancelAll(cause)
+		c.client.conn.CancelIncoming(cause)
 	})
 	out.Close()
 	c.backlog.close()
@@ -87,14 +83,14 @@ func (f *Stdio) Run(ctx context.Context) error {
 	for _, ended := range []chan struct{}{dispatched, written} {
 		select {
 		case <-ended:
-		case <-last: // the client does not read; nothing more can be told to it
+		case <-last: // the client does not read
 			return err
 		}
 	}
 	return errors.Join(err, writeErr)
 }
 
-// drain waits for the calls in flight, and cancels them when time is up.
+// drain waits for the calls in flight and cancels them when time is up.
 func drain(r *running, cancel func(cause error)) {
 	r.end()
 	select {
@@ -109,10 +105,10 @@ func drain(r *running, cancel func(cause error)) {
 	}
 }
 
-// running counts the requests that are not answered. A WaitGroup would not do: more
-// may come while the end is waited for.
+// running counts unanswered requests. Unlike a WaitGroup it may grow while somebody
+// waits for the end.
 type running struct {
-	idle chan struct{} // closed when the end has come and none is left
+	idle chan struct{} // closed after end, when no request is left
 
 	mu    sync.Mutex
 	n     int
@@ -121,7 +117,7 @@ type running struct {
 
 func newRunning() *running { return &running{idle: make(chan struct{})} }
 
-// add counts one more; false if the end has come.
+// add counts one more; false after end.
 func (r *running) add() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -131,7 +127,7 @@ func (r *running) add() bool {
 	return !r.ended
 }
 
-// done takes one off.
+// done counts one less.
 func (r *running) done() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -157,26 +153,24 @@ var errStopping = errors.New("mcpx is stopping; the call was cancelled")
 // stdioRun is one run of the front.
 type stdioRun struct {
 	*Stdio
-	ctx     context.Context // of requests; ends when those in flight have had their time
+	ctx     context.Context // of requests; ends after the drain time
 	client  *Client
 	out     *jsonrpc.Writer
 	running *running
 	quota   *quota
 	backlog *backlog
-	onReply func(answer []byte) // reply; nil if requests have a limit of the front's own
 }
 
-// read takes the client's messages until they end, requests only until the front
-// does. Each request is answered by a goroutine of its own, so that none waits for
-// another. When too many are in flight, or the client does not read the answers,
-// read pauses.
+// read handles the client's messages until the input ends, requests only until the
+// front stops. No request waits for another. When too many are in flight, or the
+// client does not read the answers, read pauses.
 func (c *stdioRun) read() error {
 	lines := jsonrpc.NewReader(c.In, c.MessageBytes)
 	for {
 		line, err := lines.Read()
 		switch {
 		case errors.Is(err, jsonrpc.ErrTooLong):
-			_ = lines.Skip() // a client may write all of it before it reads; Read has the error
+			_ = lines.Skip() // a client may write all of it before it reads; the next Read returns the error
 			c.send(jsonrpc.AppendError(nil, nil, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "Invalid request: a message is at most %d bytes (limits.message_bytes)", c.MessageBytes)))
 			continue
 		case errors.Is(err, io.EOF):
@@ -190,7 +184,7 @@ func (c *stdioRun) read() error {
 			continue
 		}
 		switch {
-		case !p.wantsAnswer():
+		case !p.isRequest():
 			c.notified(p)
 			c.running.done()
 		case c.backlog.isEmpty() && c.quota.enter():
@@ -198,7 +192,7 @@ func (c *stdioRun) read() error {
 		default:
 			c.backlog.add(p)
 		}
-		if c.client.exited() {
+		if c.client.hasExited() {
 			return nil
 		}
 	}
@@ -209,9 +203,7 @@ func (c *stdioRun) notified(p parsed) {
 	if c.unqueue(p) {
 		return
 	}
-	if answer, _ := c.Server.accept(c.ctx, c.client, p, nil); answer != nil {
-		c.send(answer())
-	}
+	c.Server.accept(c.ctx, c.client, p, c.send)
 }
 
 // unqueue cancels a request of the backlog; false if p does not cancel one.
@@ -241,24 +233,13 @@ func (c *stdioRun) dispatch() {
 	}
 }
 
-// begin begins a request that is counted and has passed the quota.
+// begin starts a request that is counted and has entered the quota.
 func (c *stdioRun) begin(p parsed) {
 	ctx, cancel := c.limit()
-	answer, due := c.Server.accept(ctx, c.client, p, c.onReply)
-	switch due {
-	case begun:
+	c.Server.accept(ctx, c.client, p, func(answer []byte) {
 		cancel()
-	case later:
-		go func() {
-			defer c.finish()
-			defer cancel()
-			c.send(answer())
-		}()
-	default:
-		c.send(answer())
-		cancel()
-		c.finish()
-	}
+		c.reply(answer)
+	})
 }
 
 // finish ends a request.
@@ -274,11 +255,11 @@ func (c *stdioRun) late(p parsed) {
 		return
 	}
 	if p.err == nil && !p.message.IsRequest() {
-		c.Server.Accept(context.Background(), c.client, p.message)
+		c.Server.Accept(context.Background(), c.client, p.message, c.send)
 	}
 }
 
-// limit is the context of one request: within the front's own limit if it has
+// limit returns the context of one request, with the front's own limit if it has
 // one.
 func (c *stdioRun) limit() (context.Context, context.CancelFunc) {
 	if c.Timeout == 0 {
@@ -297,7 +278,7 @@ func (c *stdioRun) send(message []byte) {
 }
 
 // reply sends the answer of a request and ends the request. It never waits: if the
-// client does not read, a goroutine waits for that.
+// client does not read, a goroutine does.
 func (c *stdioRun) reply(answer []byte) {
 	if answer == nil || !errors.Is(c.out.Send(answer), jsonrpc.ErrFull) {
 		c.finish()

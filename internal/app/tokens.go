@@ -18,7 +18,7 @@ type ToolLists struct {
 
 // ToolLists waits until every upstream is ready or has failed.
 func (a *App) ToolLists(ctx context.Context) ToolLists {
-	lists := ToolLists{With: server.New(a.Profile, a.Registry, a.Executor, server.Options{Version: Version()}).TwoTools()}
+	lists := ToolLists{With: server.New(a.Profile, a.Registry, a.Executor, server.Options{Version: Version()}).LazyTools()}
 	for _, u := range a.Profile.Upstreams {
 		settled := a.Registry.Settled(ctx, u.Name)
 		lists.Upstreams = append(lists.Upstreams, settled)
