@@ -80,7 +80,7 @@ func TestHostileRemotes(t *testing.T) {
 			_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"text":"`, id)
 			repeat(w, filler)
 		}},
-		{"an endless line of an event", "its stream ended before the answer came: a line " + tooLong, func(w http.ResponseWriter, _ *http.Request, _ string) {
+		{"an endless line of an event", "its stream ended before the answer came: an event " + tooLong, func(w http.ResponseWriter, _ *http.Request, _ string) {
 			stream(w)
 			_, _ = io.WriteString(w, "data: ")
 			repeat(w, filler)

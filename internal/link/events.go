@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -16,8 +17,17 @@ import (
 	"mcpx/internal/rawjson"
 )
 
-// errTooLong ends a stream with an event over the limit.
-var errTooLong = errors.New("an event is too long (limits.message_bytes)")
+// tooLongError ends a stream with an event over the limit.
+type tooLongError struct{ limit int }
+
+func (e *tooLongError) Error() string {
+	return fmt.Sprintf("an event has more than %d bytes (limits.message_bytes)", e.limit)
+}
+
+func isTooLong(err error) bool {
+	var e *tooLongError
+	return errors.As(err, &e)
+}
 
 // readEvents reads the events of a stream within the limits of the link.
 func (l *httpLink) readEvents(ctx context.Context, r io.Reader, at *position, event func(name string, data []byte)) error {
@@ -69,7 +79,7 @@ func readEvents(r io.Reader, limits eventLimits, at *position, event func(name s
 			}
 		case string(field) == "data":
 			if len(data)+len(value) > limits.bytes {
-				return errTooLong
+				return &tooLongError{limits.bytes}
 			}
 			if len(data) > 0 {
 				data = append(data, '\n')
@@ -86,7 +96,7 @@ func readEventLine(r *bufio.Reader, limits eventLimits, soFar int) ([]byte, erro
 		part, err := r.ReadSlice('\n')
 		size := len(line) + len(part)
 		if size > limits.bytes+64 {
-			return nil, errTooLong
+			return nil, &tooLongError{limits.bytes}
 		}
 		if err := limits.reserve(min(soFar+size, limits.bytes)); err != nil {
 			return nil, err

@@ -119,7 +119,7 @@ func (l *httpLink) readStream() {
 			wait = max(wait, httpRetryTime)
 			l.Log.Debug().Str("error", l.Upstream.Redact(err.Error())).Msg("the GET stream broke")
 		}
-		if errors.Is(err, errTooLong) {
+		if isTooLong(err) {
 			at.id = "" // resuming would bring the same event again
 		}
 		l.Log.Debug().Msg("the GET stream has ended and is opened again")

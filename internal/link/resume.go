@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -50,7 +49,7 @@ func (l *httpLink) follow(ctx context.Context, body io.ReadCloser, id []byte) er
 		l.receive(data, id)
 	}
 	err := l.readEvents(ctx, body, &at, receive)
-	for tries := 0; !answered && at.id != "" && tries < resumeTries && !errors.Is(err, errTooLong); tries++ {
+	for tries := 0; !answered && at.id != "" && tries < resumeTries && !isTooLong(err); tries++ {
 		before := at.id
 		if err = l.resume(ctx, &at, receive); err != nil {
 			break
@@ -83,7 +82,7 @@ func (l *httpLink) resume(ctx context.Context, at *position, receive func(name s
 		return fmt.Errorf("the rest of it: HTTP status %s", answer.Status)
 	}
 	err = l.readEvents(ctx, answer.Body, at, receive)
-	if errors.Is(err, errTooLong) {
+	if isTooLong(err) {
 		return err
 	}
 	return nil // a connection that breaks again is resumed again
