@@ -222,16 +222,22 @@ func (e *Executor) settle(c *Call, end end) (result []byte, err error) {
 			err = internalError(c)
 		}
 	}()
-	var own *jsonrpc.Error
 	switch {
 	case c.isFlat:
 		return end.result, flatError(c.Server, end.err)
-	case end.err == nil:
-		return e.results.Fit(ownerOf(c.Client), end.result, e.config.Limits.ResultTokens), nil
-	case errors.As(end.err, &own):
-		return nil, &Refused{Server: c.Server, Own: own}
+	case end.err != nil:
+		return nil, execError(c.Server, end.err)
 	}
-	return nil, end.err
+	return e.results.Fit(ownerOf(c.Client), end.result, e.config.Limits.ResultTokens), nil
+}
+
+// execError returns the error of a call as exec's caller gets it.
+func execError(server string, err error) error {
+	var own *jsonrpc.Error
+	if errors.As(err, &own) {
+		return &Refused{Server: server, Own: own}
+	}
+	return err
 }
 
 // event returns what became of the call.

@@ -59,13 +59,13 @@ func (s *Session) asked(m jsonrpc.Message, of []byte) {
 		s.rememberURL(m.Params, client)
 	}
 	causes := slices.DeleteFunc(s.conn.Snapshot().Calls, func(c *jsonrpc.Call) bool { return clientOf(c) == nil })
-	ctx, question, err := s.conn.Begin(s.conn.Context(), m.ID, maxAsked, causes...)
+	question, err := s.conn.Begin(s.conn.Context(), m.ID, maxAsked, causes...)
 	if err != nil {
 		s.reply(m.ID, nil, fmt.Errorf("refused: %d requests to clients are waiting already", maxAsked))
 		return
 	}
 	question.Hold(callsOf(client))
-	s.tasks.Go(func() { s.forward(ctx, question, m, of, client) })
+	s.tasks.Go(func() { s.forward(question, m, of, client) })
 }
 
 // callsOf returns a test for the calls of a client.
@@ -74,10 +74,10 @@ func callsOf(client Client) func(c *jsonrpc.Call) bool {
 }
 
 // forward sends a request of the upstream to the client and returns the answer.
-func (s *Session) forward(ctx context.Context, question *jsonrpc.Incoming, m jsonrpc.Message, of []byte, client Client) {
+func (s *Session) forward(question *jsonrpc.Incoming, m jsonrpc.Message, of []byte, client Client) {
 	defer question.End()
 	for {
-		result, err := client.Request(ctx, m.Method, m.Params)
+		result, err := client.Request(question, m.Method, m.Params)
 		if errors.Is(err, ErrCallOver) { // look for another call that it may belong to
 			var next Client
 			if next, err = s.addressee(of); err == nil && next != client && question.MayBelongTo(callsOf(next)) {

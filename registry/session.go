@@ -132,21 +132,31 @@ func (s *Session) isOver() bool { return s.conn.Context().Err() != nil }
 func (s *Session) run() {
 	for {
 		line, of, err := s.link.Receive()
-		var ended *link.CallEnd
-		switch {
-		case errors.As(err, &ended):
-			s.endCall(ended)
-		case errors.Is(err, link.ErrGap):
-			for _, list := range listable {
-				s.notified(listChanged(list), nil, nil)
-			}
-		case err != nil:
-			s.conn.Close(err)
-			return
-		default:
+		if err == nil {
 			s.accept(line, of)
+			continue
+		}
+		if isOver := s.interrupted(err); isOver {
+			return
 		}
 	}
+}
+
+// interrupted handles an error of the link and reports whether it ends the session.
+func (s *Session) interrupted(err error) (isOver bool) {
+	var ended *link.CallEnd
+	switch {
+	case errors.As(err, &ended):
+		s.endCall(ended)
+	case errors.Is(err, link.ErrGap):
+		for _, list := range listable {
+			s.notified(listChanged(list), nil, nil)
+		}
+	default:
+		s.conn.Close(err)
+		return true
+	}
+	return false
 }
 
 // endCall ends a call that the link could not finish.

@@ -195,7 +195,7 @@ func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, s *Server, m j
 		return
 	}
 	var answer []byte
-	s.Accept(n.ctx, n.client, m, func(a []byte) { answer = a }) // initialize is answered at once
+	s.Accept(context.Background(), n.client, m, func(a []byte) { answer = a }) // initialize is answered at once
 	if rawjson.Get(answer, "error") != nil {
 		h.sessions.end(n)
 	} else {
@@ -252,7 +252,7 @@ func (h *HTTP) postInSession(w http.ResponseWriter, r *http.Request, s *Server, 
 		}
 		defer n.quota.leave()
 	}
-	h.answer(w, r, call{ctx: n.ctx, server: s, client: n.client, body: body, done: done, quota: n.quota})
+	h.answer(w, r, call{ctx: context.Background(), server: s, client: n.client, body: body, done: done, quota: n.quota})
 }
 
 // tooMany refuses a call of a session that has too many in flight.

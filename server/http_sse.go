@@ -45,7 +45,7 @@ func (h *HTTP) message(w http.ResponseWriter, r *http.Request) {
 	if message.isRequest() {
 		isCancelled, err := n.room(r.Context(), message)
 		switch {
-		case n.ctx.Err() != nil:
+		case n.isOver():
 			done()
 			refuse(w, http.StatusNotFound, none)
 			return
@@ -75,7 +75,7 @@ func (h *HTTP) message(w http.ResponseWriter, r *http.Request) {
 	if !message.isAnswered() {
 		defer end()
 	}
-	n.server.accept(n.ctx, n.client, message, func(answer []byte) {
+	n.server.accept(context.Background(), n.client, message, func(answer []byte) {
 		write := func() {
 			defer end()
 			if answer != nil {
@@ -103,7 +103,7 @@ func (h *HTTP) accepted(w http.ResponseWriter) {
 func (n *session) room(ctx context.Context, message parsed) (isCancelled bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(n.ctx, cancel)()
+	defer context.AfterFunc(n.client.conn.Context(), cancel)()
 	id := string(message.message.ID)
 	n.mu.Lock()
 	if n.waiting == nil {

@@ -588,7 +588,7 @@ func TestIdleSessionsExpire(t *testing.T) {
 		_, done := all.find(busy.id, false, r)
 		all.tasks.Go(all.expire)
 		<-time.After(2 * time.Minute)
-		if n, _ := all.find(idle.id, false, r); n != nil || idle.ctx.Err() == nil {
+		if n, _ := all.find(idle.id, false, r); n != nil || idle.client.conn.Context().Err() == nil {
 			t.Error("the idle session is still there")
 		}
 		if n, again := all.find(busy.id, false, r); n == nil {

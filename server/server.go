@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"runtime/debug"
@@ -130,11 +129,11 @@ func (s *Server) begin(ctx context.Context, c *Client, m jsonrpc.Message) (start
 	}
 	c.markReachable()
 	s.log.Debug().Str("client", c.id).Bytes("request", m.ID).Str("method", m.Method).Msg("request")
-	ctx, incoming, _ := c.conn.Begin(ctx, m.ID, 0)
+	in, _ := c.conn.Begin(ctx, m.ID, 0)
 	return func(reply func(answer []byte)) {
-		s.serve(ctx, c, m, func(result, line []byte, err error) {
-			isCancelled := errors.Is(context.Cause(ctx), errCancelled)
-			incoming.End()
+		s.serve(in, c, m, func(result, line []byte, err error) {
+			isCancelled := in.IsCancelledBy(errCancelled)
+			in.End()
 			if m.Method == "tools/list" && s.options.Listed != nil {
 				s.options.Listed()
 			}
@@ -153,18 +152,20 @@ func (s *Server) begin(ctx context.Context, c *Client, m jsonrpc.Message) (start
 // serve answers a request. Calls of tools and initialize do not need a goroutine: the
 // first do not wait, and the answer to the second must come before all others.
 func (s *Server) serve(ctx context.Context, c *Client, m jsonrpc.Message, done jsonrpc.Done) {
-	answer := func() {
-		result, err := s.answer(ctx, c, m)
-		done(result, nil, err)
-	}
 	switch {
-	case m.Method == "initialize":
-		answer()
 	case m.Method == "tools/call" && !isModern(m.Params):
 		s.callTool(ctx, c, m, done)
+	case m.Method == "initialize":
+		s.answerTo(ctx, c, m, done)
 	default:
-		go answer()
+		go s.answerTo(ctx, c, m, done)
 	}
+}
+
+// answerTo is answer with a Done.
+func (s *Server) answerTo(ctx context.Context, c *Client, m jsonrpc.Message, done jsonrpc.Done) {
+	result, err := s.answer(ctx, c, m)
+	done(result, nil, err)
 }
 
 // answer finds the method and runs it.

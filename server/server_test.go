@@ -65,20 +65,20 @@ func (b *bench) outcomes() map[string]int {
 }
 
 // upstream is an entry of mcp_servers.
-func upstream(t *testing.T, name string, flags ...string) map[string]any {
+func upstream(t testing.TB, name string, flags ...string) map[string]any {
 	u := mcptest.Upstream(t, flags...)
 	u["name"] = name
 	return u
 }
 
 // start is a Server whose upstreams run until the test ends.
-func start(t *testing.T, upstreams ...map[string]any) *bench {
+func start(t testing.TB, upstreams ...map[string]any) *bench {
 	t.Helper()
 	return startAs(t, map[string]any{}, upstreams...)
 }
 
 // startAs is start with more keys in the config.
-func startAs(t *testing.T, file map[string]any, upstreams ...map[string]any) *bench {
+func startAs(t testing.TB, file map[string]any, upstreams ...map[string]any) *bench {
 	t.Helper()
 	mcptest.NothingLeft(t)
 	file["mcp_servers"] = upstreams
@@ -421,14 +421,14 @@ func (b *bench) inFlight() int {
 // A second request with the id of one in flight does not take its place away.
 func TestTwoRequestsWithOneID(t *testing.T) {
 	c := client(bare())
-	first, one, _ := c.conn.Begin(t.Context(), []byte("1"), 0)
-	second, two, _ := c.conn.Begin(t.Context(), []byte("1"), 0)
-	one.End()
+	first, _ := c.conn.Begin(t.Context(), []byte("1"), 0)
+	second, _ := c.conn.Begin(t.Context(), []byte("1"), 0)
+	first.End()
 	c.conn.Receive(jsonrpc.Message{Method: "notifications/cancelled", Params: []byte(`{"requestId":1}`)}, nil)
 	if !errors.Is(context.Cause(second), errCancelled) {
 		t.Errorf("the second request was not cancelled: %v", context.Cause(second))
 	}
-	two.End()
+	second.End()
 	if n := c.conn.Incoming(); first.Err() == nil || n != 0 {
 		t.Errorf("%v, %d left", first.Err(), n)
 	}

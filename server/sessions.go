@@ -37,8 +37,6 @@ type session struct {
 	server     *Server
 	client     *Client
 	credential [sha256.Size]byte // of who opened it; nobody else may use it
-	ctx        context.Context   // ends with the session
-	cancel     context.CancelCauseFunc
 	quota      *quota
 
 	mu       sync.Mutex
@@ -64,13 +62,11 @@ func newSessions(most int, idle time.Duration) *sessions {
 
 // open starts a session for the sender of a request.
 func (s *sessions) open(server *Server, r *http.Request) (*session, error) {
-	ctx, cancel := context.WithCancelCause(context.Background())
-	n := &session{id: rand.Text(), server: server, credential: credential(r), ctx: ctx, cancel: cancel, used: time.Now()}
+	n := &session{id: rand.Text(), server: server, credential: credential(r), used: time.Now()}
 	n.quota = newQuota(s.calls, s.unread)
 	n.client = server.NewClient("http-"+rand.Text()[:8], n.tell) // logs show it; the session's id lets one in
 	n.client.quota = n.quota
 	if err := s.add(n); err != nil {
-		cancel(nil)
 		return nil, err
 	}
 	server.registry.Attach(n.client)
@@ -157,7 +153,6 @@ func (s *sessions) end(n *session) {
 // forget ends a session that nobody can find any more.
 func (s *sessions) forget(n *session) {
 	n.client.end()
-	n.cancel(errSessionEnded)
 	n.client.conn.Close(errSessionEnded)
 	n.listen(nil)
 	n.server.executor.Forget(n.client.id)
@@ -204,7 +199,7 @@ func (s *sessions) endAll() {
 // cancelAll cancels the calls of every session.
 func (s *sessions) cancelAll(cause error) {
 	for _, n := range s.all() {
-		n.cancel(cause)
+		n.client.conn.CancelIncoming(cause)
 	}
 }
 
@@ -239,6 +234,9 @@ func (s *sessions) expire() {
 	}
 }
 
+// isOver reports whether the session has ended.
+func (n *session) isOver() bool { return n.client.conn.Err() != nil }
+
 // idleFor is how long nothing of the session was open.
 func (n *session) idleFor() time.Duration {
 	n.mu.Lock()
@@ -254,7 +252,7 @@ func (n *session) idleFor() time.Duration {
 func (n *session) begin() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.ctx.Err() != nil || n.leaving && n.calls == 0 {
+	if n.isOver() || n.leaving && n.calls == 0 {
 		return false
 	}
 	n.calls++
@@ -323,7 +321,7 @@ func (n *session) stream() *stream {
 // comes when the session has ended, or is about to, ends at once.
 func (n *session) listen(s *stream) {
 	n.mu.Lock()
-	before, late := n.standing, s != nil && (n.ctx.Err() != nil || n.leaving && n.calls == 0)
+	before, late := n.standing, s != nil && (n.isOver() || n.leaving && n.calls == 0)
 	n.standing = s
 	n.mu.Unlock()
 	if before != nil {

@@ -116,7 +116,7 @@ func TestASessionIsFoundAsItExpires(t *testing.T) {
 			}
 			synctest.Wait()
 			for n, done := range found {
-				if n.ctx.Err() != nil {
+				if n.isOver() {
 					t.Fatal("a session has ended that was found")
 				}
 				done()

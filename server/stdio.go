@@ -153,7 +153,7 @@ var errStopping = errors.New("mcpx is stopping; the call was cancelled")
 // stdioRun is one run of the front.
 type stdioRun struct {
 	*Stdio
-	ctx     context.Context // of requests; ends after the drain time
+	ctx     context.Context // ends after the drain time
 	client  *Client
 	out     *jsonrpc.Writer
 	running *running
@@ -262,8 +262,8 @@ func (c *stdioRun) late(p parsed) {
 // limit returns the context of one request, with the front's own limit if it has
 // one.
 func (c *stdioRun) limit() (context.Context, context.CancelFunc) {
-	if c.Timeout == 0 {
-		return c.ctx, func() {}
+	if c.Timeout == 0 { // drain cancels the requests one by one
+		return context.Background(), func() {}
 	}
 	return context.WithTimeoutCause(c.ctx, c.Timeout, fmt.Errorf("no answer within %s (cli.stdio.timeout); the call was cancelled", c.Timeout))
 }

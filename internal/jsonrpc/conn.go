@@ -149,6 +149,8 @@ func Wait(start func(done Done)) ([]byte, error) {
 // watch arms what ends a call that was sent: its limits, its context, and the end of
 // the connection. It does so only now: a cancellation must not overtake its call.
 func (c *Conn) watch(ctx context.Context, call *Call) {
+	in, isIncoming := ctx.(*Incoming)
+	isIncoming = isIncoming && in.onCancel(func(cause error) { c.Cancel(call, cause) })
 	c.mu.Lock()
 	call.sent = true
 	closed := c.inFlight.err
@@ -156,7 +158,7 @@ func (c *Conn) watch(ctx context.Context, call *Call) {
 		if left, limited := call.left(time.Now()); limited {
 			call.timer = time.AfterFunc(left, func() { c.expire(call) })
 		}
-		if ctx.Done() != nil {
+		if !isIncoming && ctx.Done() != nil {
 			call.stopWatch = context.AfterFunc(ctx, func() { c.Cancel(call, context.Cause(ctx)) })
 		}
 	}

@@ -2,10 +2,8 @@ package jsonrpc
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
-	"time"
 )
 
 // inFlight is everything that is unfinished on a connection. Only the functions in
@@ -180,104 +178,4 @@ func (c *Conn) Len() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.inFlight.calls)
-}
-
-// Incoming is a request of the peer that is not answered.
-type Incoming struct {
-	conn   *Conn
-	id     string
-	cancel context.CancelCauseFunc
-
-	// Guarded by the connection's mutex.
-	causes []*Call // calls that it may belong to and that were not abandoned
-	held   []*Call // calls whose idle limit it suspends
-}
-
-// ErrTooMany is returned when the peer has too many unanswered requests.
-var ErrTooMany = errors.New("too many requests are unanswered")
-
-// Begin registers a request of the peer until End. The returned context ends when
-// the peer cancels the request, or the connection is closed. At most limit requests
-// are registered; 0 means no limit. causes are the calls that the request may belong
-// to: when all of them are abandoned, it is cancelled.
-func (c *Conn) Begin(ctx context.Context, id []byte, limit int, causes ...*Call) (context.Context, *Incoming, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	in := &Incoming{conn: c, id: string(id), cancel: cancel, causes: causes}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if limit > 0 && len(c.inFlight.incoming) >= limit {
-		cancel(nil)
-		return ctx, nil, ErrTooMany
-	}
-	if c.inFlight.err != nil {
-		cancel(c.inFlight.err)
-		return ctx, in, nil
-	}
-	isOver := func(call *Call) bool { return call.over }
-	if in.causes = slices.DeleteFunc(in.causes, isOver); len(causes) > 0 && len(in.causes) == 0 {
-		cancel(nil)
-	}
-	c.inFlight.incoming[in.id] = in
-	return ctx, in, nil
-}
-
-// Cancel ends the context of the request.
-func (in *Incoming) Cancel(cause error) { in.cancel(cause) }
-
-// CancelIncoming cancels every request of the peer.
-func (c *Conn) CancelIncoming(cause error) {
-	c.mu.Lock()
-	all := slices.Collect(maps.Values(c.inFlight.incoming))
-	c.mu.Unlock()
-	for _, in := range all {
-		in.Cancel(cause)
-	}
-}
-
-// End forgets the request: it was answered.
-func (in *Incoming) End() {
-	in.conn.mu.Lock()
-	if in.conn.inFlight.incoming[in.id] == in { // the peer may have used the ID again
-		delete(in.conn.inFlight.incoming, in.id)
-	}
-	in.release()
-	in.conn.mu.Unlock()
-	in.cancel(nil)
-}
-
-// Hold suspends the idle limit of the pending calls that match, until End or the
-// next Hold: meanwhile the peer waits for our user.
-func (in *Incoming) Hold(matches func(c *Call) bool) {
-	in.conn.mu.Lock()
-	defer in.conn.mu.Unlock()
-	in.release()
-	for _, call := range in.conn.inFlight.calls {
-		if matches(call) {
-			call.held++
-			in.held = append(in.held, call)
-		}
-	}
-}
-
-// release lets the idle limits run again.
-func (in *Incoming) release() {
-	for _, call := range in.held {
-		call.held--
-		call.moved = time.Now()
-	}
-	in.held = nil
-}
-
-// MayBelongTo reports whether the request may belong to a pending call that matches.
-func (in *Incoming) MayBelongTo(matches func(c *Call) bool) bool {
-	in.conn.mu.Lock()
-	defer in.conn.mu.Unlock()
-	return slices.ContainsFunc(in.causes, func(c *Call) bool { return !c.over && matches(c) })
-}
-
-// Incoming returns the number of requests of the peer that are not answered.
-func (c *Conn) Incoming() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.inFlight.incoming)
 }

@@ -1,0 +1,187 @@
+package jsonrpc
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Incoming is a request of the peer that is not answered. It is also the context of
+// its handling: it ends when the peer cancels the request, the connection is closed,
+// or the request is answered. The standard context behind it is made when it is first
+// needed, because most requests are answered without (BenchmarkStdioInFlight).
+type Incoming struct {
+	conn   *Conn
+	id     string
+	parent context.Context
+
+	mu     sync.Mutex
+	ctx    context.Context // made on demand
+	cancel context.CancelCauseFunc
+	ended  bool
+	cause  error             // why it ended
+	hook   func(cause error) // called by Cancel; may be nil
+
+	// Guarded by the connection's mutex.
+	causes []*Call // calls that it may belong to and that were not abandoned
+	held   []*Call // calls whose idle limit it suspends
+}
+
+// ErrTooMany is returned when the peer has too many unanswered requests.
+var ErrTooMany = errors.New("too many requests are unanswered")
+
+// Begin registers a request of the peer until End. At most limit requests are
+// registered; 0 means no limit. causes are the calls that the request may belong to:
+// when all of them are abandoned, it is cancelled.
+func (c *Conn) Begin(parent context.Context, id []byte, limit int, causes ...*Call) (*Incoming, error) {
+	in := &Incoming{conn: c, id: string(id), parent: parent, causes: causes}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if limit > 0 && len(c.inFlight.incoming) >= limit {
+		return nil, ErrTooMany
+	}
+	if c.inFlight.err != nil {
+		in.end(c.inFlight.err)
+		return in, nil
+	}
+	isOver := func(call *Call) bool { return call.over }
+	if in.causes = slices.DeleteFunc(in.causes, isOver); len(causes) > 0 && len(in.causes) == 0 {
+		in.end(context.Canceled)
+	}
+	c.inFlight.incoming[in.id] = in
+	return in, nil
+}
+
+// End forgets the request: it was answered.
+func (in *Incoming) End() {
+	in.conn.mu.Lock()
+	if in.conn.inFlight.incoming[in.id] == in { // the peer may have used the ID again
+		delete(in.conn.inFlight.incoming, in.id)
+	}
+	in.release()
+	in.conn.mu.Unlock()
+	in.end(nil)
+}
+
+// Cancel ends the context of the request.
+func (in *Incoming) Cancel(cause error) {
+	if hook := in.end(cause); hook != nil {
+		hook(cause)
+	}
+}
+
+// end ends the context and returns the hook, which must be called without a lock.
+func (in *Incoming) end(cause error) (hook func(cause error)) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.ended {
+		return nil
+	}
+	in.ended, in.cause = true, cause
+	if in.cancel != nil {
+		in.cancel(cause)
+	}
+	return in.hook
+}
+
+// IsCancelledBy reports whether that is the cause of the end.
+func (in *Incoming) IsCancelledBy(cause error) bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.ended && errors.Is(in.cause, cause)
+}
+
+// onCancel registers the one function that Cancel calls. It returns false if there is
+// one already, if the request has ended, or if its parent may end without Cancel.
+func (in *Incoming) onCancel(hook func(cause error)) bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.hook != nil || in.ended || in.parent.Done() != nil {
+		return false
+	}
+	in.hook = hook
+	return true
+}
+
+// context returns the standard context of the request.
+func (in *Incoming) context() context.Context {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.ctx == nil {
+		in.ctx, in.cancel = context.WithCancelCause(in.parent)
+		if in.ended {
+			in.cancel(in.cause)
+		}
+	}
+	return in.ctx
+}
+
+// Done implements context.Context.
+func (in *Incoming) Done() <-chan struct{} { return in.context().Done() }
+
+// Err implements context.Context.
+func (in *Incoming) Err() error {
+	in.mu.Lock()
+	isOpen := !in.ended && in.parent.Err() == nil
+	in.mu.Unlock()
+	if isOpen {
+		return nil
+	}
+	return in.context().Err()
+}
+
+// Value implements context.Context.
+func (in *Incoming) Value(key any) any { return in.context().Value(key) }
+
+// Deadline implements context.Context.
+func (in *Incoming) Deadline() (time.Time, bool) { return in.parent.Deadline() }
+
+// CancelIncoming cancels every request of the peer.
+func (c *Conn) CancelIncoming(cause error) {
+	c.mu.Lock()
+	all := slices.Collect(maps.Values(c.inFlight.incoming))
+	c.mu.Unlock()
+	for _, in := range all {
+		in.Cancel(cause)
+	}
+}
+
+// Hold suspends the idle limit of the pending calls that match, until End or the
+// next Hold: meanwhile the peer waits for our user.
+func (in *Incoming) Hold(matches func(c *Call) bool) {
+	in.conn.mu.Lock()
+	defer in.conn.mu.Unlock()
+	in.release()
+	for _, call := range in.conn.inFlight.calls {
+		if matches(call) {
+			call.held++
+			in.held = append(in.held, call)
+		}
+	}
+}
+
+// release lets the idle limits run again.
+func (in *Incoming) release() {
+	for _, call := range in.held {
+		call.held--
+		call.moved = time.Now()
+	}
+	in.held = nil
+}
+
+// MayBelongTo reports whether the request may belong to a pending call that matches.
+func (in *Incoming) MayBelongTo(matches func(c *Call) bool) bool {
+	in.conn.mu.Lock()
+	defer in.conn.mu.Unlock()
+	return slices.ContainsFunc(in.causes, func(c *Call) bool { return !c.over && matches(c) })
+}
+
+// Incoming returns the number of requests of the peer that are not answered.
+func (c *Conn) Incoming() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.inFlight.incoming)
+}
