@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"unicode"
 )
 
 // ForCommand returns a config with one server that is started with these words. It
@@ -23,7 +22,7 @@ func ForURL(address string) *Config {
 	if u, err := url.Parse(address); err == nil && u.Hostname() != "" {
 		name = u.Hostname()
 	}
-	return adHoc(address, Upstream{Name: serverNameFrom(name), Transport: TransportRemote, URL: address})
+	return adHoc(address, Upstream{Name: ValidName(name), Transport: TransportRemote, URL: address})
 }
 
 func adHoc(source string, own Upstream) *Config {
@@ -65,25 +64,8 @@ func nameOf(words []string) string {
 	if i := strings.LastIndexByte(name, '@'); i > 0 { // a version
 		name = name[:i]
 	}
-	return serverNameFrom(name)
-}
-
-// serverNameFrom turns text into a valid server name.
-func serverNameFrom(text string) string {
-	name := strings.Map(func(r rune) rune {
-		if unicode.IsLetter(r) || unicode.IsDigit(r) || r == '-' || r == '.' || r == '_' {
-			return r
-		}
-		return '-'
-	}, text)
-	for strings.Contains(name, "__") {
-		name = strings.ReplaceAll(name, "__", "_")
+	if name == "mcpx" {
+		name = "server"
 	}
-	if runes := []rune(name); len(runes) > 64 {
-		name = string(runes[:64])
-	}
-	if name == "" || name == "mcpx" {
-		return "server"
-	}
-	return name
+	return ValidName(name)
 }

@@ -51,3 +51,23 @@ func TestForURL(t *testing.T) {
 		t.Error("a url without a host is accepted")
 	}
 }
+
+// TestValidName: any text becomes a valid name, and a valid name stays.
+func TestValidName(t *testing.T) {
+	long := strings.Repeat("é", 80)
+	for name, want := range map[string]string{
+		"plain":     "plain",
+		"日本 1.a-b_": "日本 1.a-b_",
+		"a/b@c":     "a-b-c",
+		"a____b":    "a_b",
+		"  a ":      "a",
+		"":          "server",
+		"mcpx":      "mcpx server",
+		long:        long[:2*64],
+		"a\nb":      "a-b",
+	} {
+		if got := ValidName(name); got != want || CheckName(got) != nil {
+			t.Errorf("%q: got %q, want %q", name, got, want)
+		}
+	}
+}

@@ -14,32 +14,60 @@ import (
 // check refuses a string; its error is what the user reads.
 type check func(string) error
 
-// CheckName says what is wrong with the name of an upstream, nil if nothing is.
+// CheckName checks the name of an upstream.
 func CheckName(name string) error {
 	if name == "mcpx" {
 		return errors.New(`"mcpx" is the built-in server; choose another name`)
 	}
-	return validName(name)
+	return checkAnyName(name)
 }
 
-// validName checks the name of an upstream or a schema.
-func validName(name string) error {
+// MaxName is the most characters that a name may have.
+const MaxName = 64
+
+// checkAnyName checks the name of an upstream or a schema.
+func checkAnyName(name string) error {
 	switch {
 	case name == "":
 		return errors.New("a name must not be empty")
-	case utf8.RuneCountInString(name) > 64:
-		return fmt.Errorf("a name has at most 64 characters, this one has %d", utf8.RuneCountInString(name))
+	case utf8.RuneCountInString(name) > MaxName:
+		return fmt.Errorf("a name has at most %d characters, this one has %d", MaxName, utf8.RuneCountInString(name))
 	case strings.TrimSpace(name) != name:
 		return errors.New("a name must not start or end with a space")
 	case strings.Contains(name, "__"):
 		return errors.New(`a name must not hold "__", which parts server and tool in flat schemas`)
 	}
 	for _, c := range name {
-		if !unicode.In(c, unicode.L, unicode.M, unicode.Nd) && !strings.ContainsRune("_-. ", c) {
+		if !isNameCharacter(c) {
 			return fmt.Errorf(`a name holds letters, digits, "_", "-", "." and spaces, not %q`, c)
 		}
 	}
 	return nil
+}
+
+func isNameCharacter(c rune) bool {
+	return unicode.In(c, unicode.L, unicode.M, unicode.Nd) || strings.ContainsRune("_-. ", c)
+}
+
+// ValidName turns any text into a name for an upstream. A valid name stays as it is.
+func ValidName(text string) string {
+	name := strings.Map(func(c rune) rune {
+		if isNameCharacter(c) {
+			return c
+		}
+		return '-'
+	}, text)
+	for strings.Contains(name, "__") {
+		name = strings.ReplaceAll(name, "__", "_")
+	}
+	if runes := []rune(strings.TrimSpace(name)); len(runes) > MaxName {
+		name = string(runes[:MaxName])
+	}
+	name = strings.TrimSpace(name)
+	if CheckName(name) != nil { // empty, or mcpx
+		return strings.TrimSpace(name + " server")
+	}
+	return name
 }
 
 // CommandWords is the first word of a command, and whether the words after it look

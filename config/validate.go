@@ -70,7 +70,7 @@ func profiles(p *[]Profile) kind {
 
 func (r *reader) profile(m member) Profile {
 	p := defaultProfile(m.key)
-	if err := validName(m.key); err != nil {
+	if err := checkAnyName(m.key); err != nil {
 		r.fail(m.name, "%v", err)
 	}
 	r.object(m.value, p.fields())

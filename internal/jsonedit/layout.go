@@ -81,6 +81,9 @@ func (d *Document) levels(v *hujson.Value) int {
 	return 1 + deepest
 }
 
+// Line returns a value on one line, with spaces after colons and commas.
+func Line(value []byte) []byte { return style{space: " "}.render(value, "", 0) }
+
 // render lays out a value. Its first so many levels get a line for each item.
 func (s style) render(value []byte, indent string, levels int) []byte {
 	return s.append(nil, value, indent, levels)

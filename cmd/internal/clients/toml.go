@@ -12,6 +12,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
 
+	"mcpx/internal/jsonedit"
 	"mcpx/internal/rawjson"
 )
 
@@ -92,7 +93,7 @@ func (f *tomlFile) update(name string, server []byte) error {
 			b = slices.Insert(b, x.end, append(args, f.newline()...)...)
 		}
 		if key == "command" || key == "args" {
-			value := appendSpaced([]byte(" = "), rawjson.Get(server, key))
+			value := append([]byte(" = "), jsonedit.Line(rawjson.Get(server, key))...)
 			b = slices.Replace(b, x.keyEnd, x.end, append(value, f.newline()...)...)
 		}
 	}
@@ -138,7 +139,7 @@ func (f *tomlFile) show(name string, server []byte) string {
 	}
 	b := []byte("[" + tomlServers + "." + name + "]\n")
 	for key, value := range rawjson.Members(server) { // strings and arrays are written as in JSON
-		b = append(appendSpaced(append(b, key+" = "...), value), '\n')
+		b = append(append(append(b, key+" = "...), jsonedit.Line(value)...), '\n')
 	}
 	return string(b)
 }
@@ -185,7 +186,7 @@ func (f *tomlFile) newline() string {
 // stringsOf returns the arguments of a server as TOML decodes them.
 func stringsOf(server []byte) []any {
 	list := []any{}
-	for _, text := range texts(rawjson.Get(server, "args")) {
+	for _, text := range stringsIn(rawjson.Get(server, "args")) {
 		list = append(list, text)
 	}
 	return list
