@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"path"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -11,7 +12,7 @@ import (
 	"mcpx/internal/origin"
 )
 
-// check refuses a string; its error is what the user reads.
+// check returns an error for a string that is not allowed. Users read the error.
 type check func(string) error
 
 // CheckName checks the name of an upstream.
@@ -35,7 +36,7 @@ func checkAnyName(name string) error {
 	case strings.TrimSpace(name) != name:
 		return errors.New("a name must not start or end with a space")
 	case strings.Contains(name, "__"):
-		return errors.New(`a name must not hold "__", which parts server and tool in flat schemas`)
+		return errors.New(`a name must not hold "__", which separates server and tool in flat schemas`)
 	}
 	for _, c := range name {
 		if !isNameCharacter(c) {
@@ -70,9 +71,9 @@ func ValidName(text string) string {
 	return name
 }
 
-// CommandWords is the first word of a command, and whether the words after it look
-// like arguments: what a shell would part, mcpx takes as the name of one program.
-// A path may well have spaces.
+// CommandWords returns the first word of a command, and whether the words after it look
+// like arguments. mcpx does not split a command like a shell does, and a path may have
+// spaces.
 func CommandWords(command string) (program string, more bool) {
 	program, rest, more := strings.Cut(strings.TrimSpace(command), " ")
 	if !more || strings.Contains(program, "${") {
@@ -90,7 +91,7 @@ func nonEmpty(s string) error {
 
 var errURL = errors.New(`expected an absolute http or https url, such as "https://example.com/mcp"`)
 
-// webURL never repeats the url, which may hold a secret.
+// webURL does not repeat the URL in its error: it may hold a secret.
 func webURL(s string) error {
 	u, err := url.Parse(s)
 	if err != nil || u.Hostname() == "" || (u.Scheme != "http" && u.Scheme != "https") {
@@ -99,8 +100,8 @@ func webURL(s string) error {
 	return nil
 }
 
-// writtenURL is webURL for a url as written: with references, it is checked
-// once they are expanded.
+// writtenURL checks a URL before expansion. With references, only the expanded URL is
+// checked.
 func writtenURL(s string) error {
 	if strings.Contains(s, "${") {
 		return nil
@@ -127,7 +128,7 @@ func headerName(name string) error {
 	return nil
 }
 
-// allowedHost refuses what no Host header can match.
+// allowedHost rejects a text that no Host header can match.
 func allowedHost(s string) error {
 	if _, ok := origin.ParseWrittenHost(s); !ok {
 		return fmt.Errorf(`%q matches no host; write a name or an address, with a port or without, such as "mcpx.example.com"`, s)
@@ -135,10 +136,18 @@ func allowedHost(s string) error {
 	return nil
 }
 
-// allowedOrigin refuses what no Origin header can match.
+// allowedOrigin rejects a text that no Origin header can match.
 func allowedOrigin(s string) error {
 	if _, ok := origin.ParseWritten(s); !ok {
 		return fmt.Errorf(`%q matches no origin; write scheme and host without a path, such as "https://app.example.com"`, s)
+	}
+	return nil
+}
+
+// glob checks a pattern of a [Filter].
+func glob(pattern string) error {
+	if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
+		return fmt.Errorf("invalid glob %q; * is any text, ? any character, [ab] one of these", pattern)
 	}
 	return nil
 }

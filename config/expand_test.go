@@ -140,8 +140,8 @@ func TestUpstreamErrors(t *testing.T) {
 		"fine": "",
 		"missing": "environment variables B (used in url, headers.X), A (used in headers.Authorization) are not set; " +
 			"set them, or write ${B:-default}",
-		"no url":     "url: once its variables are expanded, this is no absolute http or https url",
-		"line break": "headers.B: the value holds a line break, which no header can",
+		"no url":     "url: not an absolute http or https url once its variables are expanded; check their values",
+		"line break": "headers.B: the value has a line break; headers cannot have one",
 	}
 	if !maps.Equal(got, want) {
 		t.Errorf("got %q\nwant %q", got, want)

@@ -76,7 +76,7 @@ func FuzzRedact(f *testing.F) {
 	f.Add("***abc", "*", "*")
 	f.Fuzz(func(t *testing.T, secret, before, after string) {
 		value, err := json.Marshal(secret)
-		if err != nil || trivial(secret) || wellFormed(secret) != nil {
+		if err != nil || isTrivial(secret) || wellFormed(secret) != nil {
 			t.Skip()
 		}
 		c, err := Parse("x.json", []byte(`{"mcpServers": {"a": {"command": "x", "env": {"API_KEY": `+string(value)+`}}}}`), variables())
@@ -85,7 +85,7 @@ func FuzzRedact(f *testing.F) {
 		}
 		u := c.Profiles[0].Upstreams[0]
 		held := u.Env["API_KEY"]
-		if trivial(held) {
+		if isTrivial(held) {
 			t.Skip() // a reference to nothing
 		}
 		if got := u.Redact(before + held + after); len(before+after)+len(Hidden) < len(got) {
