@@ -9,9 +9,8 @@ import (
 	"time"
 )
 
-// feature answers the methods that are not about tools. The server has them with
-// the flag -full: prompts, resources, templates, subscriptions, completion and
-// logging.
+// feature handles the methods that are not about tools: prompts, resources, templates,
+// subscriptions, completion and logging. The flag -full enables them.
 func (s *server) feature(m message) bool {
 	if !s.full {
 		return false
@@ -44,7 +43,7 @@ func (s *server) feature(m message) bool {
 	return true
 }
 
-// more are the items that change has added to a list.
+// more returns the items that the tool change has added to a list.
 func (s *server) more(list, item string) (items string) {
 	for i := range s.added(list) {
 		items += fmt.Sprintf(item, i)
@@ -52,7 +51,7 @@ func (s *server) more(list, item string) (items string) {
 	return items
 }
 
-// ownURI is a URI that no other server has.
+// ownURI returns a URI that no other server has.
 func (s *server) ownURI() string { return "own://" + s.name }
 
 func (s *server) read(m message) {
@@ -69,7 +68,7 @@ func (s *server) read(m message) {
 	s.result(m.ID, `{"contents":[{"uri":`+quote(uri)+`,"text":`+quote("this is "+uri+" of "+s.name)+`,"x":9007199254740993},{"uri":"other://part","blob":"AA=="}]}`)
 }
 
-// member is a string member of an object.
+// member returns a string member of an object.
 func member(object json.RawMessage, key string) string {
 	var o map[string]any
 	_ = json.Unmarshal(object, &o)
@@ -77,7 +76,7 @@ func member(object json.RawMessage, key string) string {
 	return text
 }
 
-// withoutMeta is an object without its _meta, keys sorted.
+// withoutMeta returns an object without its _meta, with sorted keys.
 func withoutMeta(object json.RawMessage) string {
 	var o map[string]json.RawMessage
 	_ = json.Unmarshal(object, &o)
@@ -86,7 +85,7 @@ func withoutMeta(object json.RawMessage) string {
 	return string(b)
 }
 
-// reverseTools ask or tell the client something.
+// reverseTools send requests or notifications to the client.
 var reverseTools = []tool{
 	{"ask", `"description":"Ask the client, and show what it answers","inputSchema":{"type":"object","properties":{"method":{"type":"string"},"params":{"type":"object"}},"required":["method"]}`, (*server).ask},
 	{"ask_late", `"description":"Write FILE.begun, wait until FILE exists, whatever is cancelled meanwhile; then ask the client, write its answer to FILE.answer, and never answer the call","inputSchema":{"type":"object","properties":{"method":{"type":"string"},"file":{"type":"string"}},"required":["method","file"]}`, (*server).askLate},
@@ -94,7 +93,7 @@ var reverseTools = []tool{
 	{"heard", `"description":"Notifications that came, by method","inputSchema":{"type":"object"}`, (*server).heard},
 }
 
-// ask sends a request to the client and answers with its answer.
+// ask sends a request to the client and returns the client's response as its result.
 func (s *server) ask(m message, args json.RawMessage, cancelled chan struct{}) {
 	a := arguments[struct {
 		Method string          `json:"method"`
@@ -109,7 +108,7 @@ func (s *server) ask(m message, args json.RawMessage, cancelled chan struct{}) {
 	}
 }
 
-// askLate goes on with a call that was cancelled, as some servers do.
+// askLate continues a call that was canceled, as some servers do.
 func (s *server) askLate(_ message, args json.RawMessage, _ chan struct{}) {
 	file := member(args, "file")
 	_ = os.WriteFile(file+".begun", nil, 0o600)
@@ -123,7 +122,7 @@ func (s *server) askLate(_ message, args json.RawMessage, _ chan struct{}) {
 	}
 }
 
-// request sends a request of the server's own.
+// request sends a request to the client.
 func (s *server) request(method string, params json.RawMessage) (id string, answer chan string) {
 	if params == nil {
 		params = json.RawMessage("{}")
@@ -138,7 +137,7 @@ func (s *server) request(method string, params json.RawMessage) (id string, answ
 	return id, answer
 }
 
-// answered takes an answer of the client.
+// answered handles a response of the client.
 func (s *server) answered(line []byte) {
 	var m struct {
 		ID     string          `json:"id"`
@@ -161,7 +160,7 @@ func (s *server) answered(line []byte) {
 	answer <- text
 }
 
-// say sends a notification for each of the params.
+// say sends one notification for each element of params.
 func (s *server) say(m message, args json.RawMessage, _ chan struct{}) {
 	a := arguments[struct {
 		Method string            `json:"method"`
@@ -173,7 +172,7 @@ func (s *server) say(m message, args json.RawMessage, _ chan struct{}) {
 	s.text(m, fmt.Sprintf("said %d", len(a.Params)))
 }
 
-// heard tells how often each notification came, waiting for the first.
+// heard waits for a first notification and returns how many of each came.
 func (s *server) heard(m message, args json.RawMessage, _ chan struct{}) {
 	method := member(args, "method")
 	for range 500 {

@@ -14,32 +14,32 @@ import (
 	"time"
 )
 
-// web is the server with the flag -http: Streamable HTTP, where each session has
-// a server of its own, and every answer is a stream.
+// web is the server with the flag -http: Streamable HTTP. Each session has its own
+// server, and every response is a stream.
 type web struct {
-	base  *server // what the flags say
+	base  *server // with the options of the flags
 	fresh func() *server
 
 	mu          sync.Mutex
 	sessions    map[string]*webSession
 	connections map[net.Conn]http.ConnState
-	heldUntil   time.Time // no answer is written before
+	heldUntil   time.Time // no response is written before
 }
 
 func newWeb(base *server, fresh func() *server) *web {
 	return &web{base: base, fresh: fresh, sessions: map[string]*webSession{}, connections: map[net.Conn]http.ConnState{}}
 }
 
-// webSession hands what its server writes to the request it belongs to.
+// webSession passes the lines of its server to the requests they belong to.
 type webSession struct {
 	server *server
 
 	mu       sync.Mutex
-	waiting  map[string]chan outgoing // by the id of the request
-	standing chan outgoing            // what belongs to no request
+	waiting  map[string]chan outgoing // by the ID of the request
+	standing chan outgoing            // lines that belong to no request
 }
 
-// outgoing is a line to write, and what to call once it is flushed.
+// outgoing is a line to write, and a function to call once it is flushed.
 type outgoing struct {
 	line    string
 	written func()
@@ -73,18 +73,18 @@ func (w *web) track(c net.Conn, state http.ConnState) {
 	}
 }
 
-// FaultPath is where a server over HTTP takes a fault: a POST with the kind, and
-// for HoldAnswers the milliseconds.
+// FaultPath is the path for faults of a server over HTTP: a POST with the kind, and for
+// HoldAnswers the milliseconds.
 const FaultPath = "/fault"
 
 // The faults of a server over HTTP.
 const (
 	CutConnections = "connections cut"
-	CloseIdle      = "idle connections closed" // as servers do at any time
+	CloseIdle      = "idle connections closed" // as servers may do at any time
 	HoldAnswers    = "answers held"
 )
 
-// fault answers a POST to FaultPath: 204 once the fault is in effect.
+// fault handles a POST to FaultPath. It responds with 204 once the fault is in effect.
 func (w *web) fault(out http.ResponseWriter, r *http.Request) {
 	kind := r.URL.Query().Get("kind")
 	ms, _ := strconv.Atoi(r.URL.Query().Get("ms"))
@@ -108,15 +108,15 @@ func (w *web) fault(out http.ResponseWriter, r *http.Request) {
 				continue
 			}
 			if tcp, ok := c.(*net.TCPConn); ok {
-				_ = tcp.SetLinger(0) // a reset, as by a proxy that died
+				_ = tcp.SetLinger(0) // a reset, as from a proxy that died
 			}
 			_ = c.Close()
 		}
 	}
 }
 
-// write writes one event and flushes it, unless the request ends first. Answers
-// that are held wait here.
+// write writes one event and flushes it, unless the request ends first. Held responses
+// wait here.
 func (w *web) write(out http.ResponseWriter, r *http.Request, o outgoing) {
 	w.mu.Lock()
 	held := time.NewTimer(time.Until(w.heldUntil))
@@ -171,7 +171,7 @@ func (w *web) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answer streams what belongs to a request, until it is answered.
+// answer streams the lines of a request, up to its response.
 func (w *web) answer(s *webSession, out http.ResponseWriter, r *http.Request, m message) {
 	lines := make(chan outgoing, 100)
 	s.mu.Lock()
@@ -198,7 +198,7 @@ func (w *web) answer(s *webSession, out http.ResponseWriter, r *http.Request, m 
 	}
 }
 
-// stand streams what belongs to no request.
+// stand streams the lines that belong to no request.
 func (w *web) stand(s *webSession, out http.ResponseWriter, r *http.Request) {
 	out.Header().Set("Content-Type", "text/event-stream")
 	_ = http.NewResponseController(out).Flush()
@@ -212,9 +212,9 @@ func (w *web) stand(s *webSession, out http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// deliver finds the request that a line belongs to: by its id, or by the token of
-// its progress, which mcpx makes the id of the request. All other lines go to the
-// standing stream, if the server has one.
+// deliver finds the request that a line belongs to: by its ID, or by its progress token,
+// which mcpx sets to the ID of the request. All other lines go to the standing stream,
+// if the server has one.
 func (s *webSession) deliver(line string, written func()) {
 	var m struct {
 		message

@@ -1,6 +1,6 @@
 // Package mcptest is a real MCP server for tests: the test binary, started
-// again as a child, with every feature and every fault a test asks for. It has
-// its own JSON-RPC on encoding/json, so that it does not share mcpx's mistakes.
+// again as a child, with every feature and every fault that tests need. It has its own
+// JSON-RPC code based on encoding/json, so that it does not share mcpx's bugs.
 package mcptest
 
 import (
@@ -18,22 +18,22 @@ import (
 	"time"
 )
 
-// variable tells the test binary that it is to be the server.
+// variable makes the test binary run as the server.
 const variable = "MCPTEST_SERVER"
 
-// Main becomes the server if the process was started as one, and then does not
-// return. TestMain calls it first.
+// Main runs the server and does not return, if the process was started as one. TestMain
+// calls it first.
 func Main() {
 	if os.Getenv(variable) != "" {
 		os.Exit(serve(os.Args[1:]))
 	}
 }
 
-// markVariable tells the children of one test from all others.
+// markVariable marks the children of one test.
 const markVariable = "MCPTEST_MARK"
 
-// Upstream is the config of a server with those flags, as a JSON object. The test
-// fails if it leaves the server, or what that has started, behind.
+// Upstream returns the config of a server with these flags, as a JSON object. The test
+// fails if the server or one of its descendants outlives it.
 func Upstream(t testing.TB, flags ...string) map[string]any {
 	t.Helper()
 	self, err := os.Executable()
@@ -48,12 +48,12 @@ func Upstream(t testing.TB, flags ...string) map[string]any {
 	return map[string]any{"command": self, "args": flags, "env": map[string]string{
 		variable:     "1",
 		markVariable: mark,
-		"GOCOVERDIR": t.TempDir(),         // a binary built for coverage would complain on stderr
-		"GORACE":     "atexit_sleep_ms=0", // one built for races would take a second to end
+		"GOCOVERDIR": t.TempDir(),         // otherwise a binary built for coverage writes to stderr
+		"GORACE":     "atexit_sleep_ms=0", // otherwise a binary with the race detector takes a second to end
 	}}
 }
 
-// Environment is what makes the program a server, if it calls Main.
+// Environment returns the variable that makes a program a server, if it calls Main.
 func Environment() map[string]string { return map[string]string{variable: "1"} }
 
 // server is one run of the server.
@@ -85,20 +85,20 @@ type server struct {
 	standing     bool
 	sseAddress   string
 
-	sink    func(line string, written func()) // in place of stdout; nil: stdout
+	sink    func(line string, written func()) // used instead of stdout; nil: stdout
 	out     sync.Mutex
 	mu      sync.Mutex
-	lists   map[string]int // lists asked for, by method
-	extra   map[string]int // items that change has added, by list
+	lists   map[string]int // list requests received, by method
+	extra   map[string]int // items added by the tool change, by list
 	calls   int
 	cancels map[string]chan struct{}
-	deaf    bool // it no longer reads
+	deaf    bool // stop reading
 	lastID  int
-	answers map[string]chan string // to what the server asked
-	notices map[string]int         // notifications that came, by method
+	answers map[string]chan string // responses to the server's own requests
+	notices map[string]int         // notifications received, by method
 }
 
-// parse makes a server of its flags.
+// parse returns a server with the options of its flags.
 func parse(args []string) (*server, error) {
 	s := &server{cancels: map[string]chan struct{}{}, answers: map[string]chan string{}, notices: map[string]int{}, lists: map[string]int{}, extra: map[string]int{}}
 	flags := flag.NewFlagSet("mcptest", flag.ContinueOnError)
@@ -164,7 +164,7 @@ func serve(args []string) int {
 	}
 	s.loop()
 	if s.ignoreEOF {
-		<-time.After(time.Hour) // a select without cases would be a deadlock, and the end
+		<-time.After(time.Hour) // a select without cases would be reported as a deadlock
 	}
 	return 0
 }
@@ -175,7 +175,7 @@ type message struct {
 	Params json.RawMessage `json:"params"`
 }
 
-// loop answers requests, each in its own goroutine, until stdin ends.
+// loop handles requests, each in its own goroutine, until stdin ends.
 func (s *server) loop() {
 	in := bufio.NewReader(os.Stdin)
 	for {
@@ -193,7 +193,7 @@ func (s *server) loop() {
 	}
 }
 
-// rest returns at once, unless the server has gone deaf.
+// rest blocks if the server has stopped reading.
 func (s *server) rest() {
 	for begin := time.Now(); ; {
 		s.mu.Lock()
@@ -206,7 +206,7 @@ func (s *server) rest() {
 	}
 }
 
-// take takes one message, which was written as line.
+// take handles one message; line is its text.
 func (s *server) take(m message, line []byte) {
 	switch {
 	case m.ID == nil:
@@ -222,7 +222,7 @@ func (s *server) take(m message, line []byte) {
 	}
 }
 
-// notified takes a notification of the client.
+// notified handles a notification of the client.
 func (s *server) notified(m message) {
 	s.mu.Lock()
 	s.notices[m.Method]++
@@ -236,7 +236,7 @@ func (s *server) notified(m message) {
 	}
 }
 
-// cancel ends the call that the notification names.
+// cancel cancels the call that the notification names.
 func (s *server) cancel(params json.RawMessage) {
 	var p struct {
 		RequestID json.RawMessage `json:"requestId"`
@@ -331,7 +331,7 @@ func errorLine(id json.RawMessage, code int, text, data string) string {
 func (s *server) write(line string) { s.send(line, func() {}) }
 
 // send writes a line and calls written once the whole line is in the pipe, or
-// flushed to the connection. A write that fails does not call it.
+// flushed to the connection. It does not call written if the write fails.
 func (s *server) send(line string, written func()) {
 	if s.sink != nil {
 		s.sink(line, written)

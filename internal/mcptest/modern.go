@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// answerModern is the server with the flag -modern: it speaks 2026-07-28 alone,
-// and refuses what is not in that revision. It reports whether it has answered.
+// answerModern is the server with the flag -modern: it supports only 2026-07-28, and
+// refuses everything else. It reports whether it has responded.
 func (s *server) answerModern(m message, cancelled chan struct{}) bool {
 	if !s.modern {
 		return false
@@ -35,7 +35,7 @@ func (s *server) answerModern(m message, cancelled chan struct{}) bool {
 	return true
 }
 
-// askInRounds asks the client by answering with what is needed.
+// askInRounds sends a request to the client as a result with input_required.
 func (s *server) askInRounds(m message) {
 	p := arguments[struct {
 		Arguments struct {

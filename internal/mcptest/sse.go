@@ -8,15 +8,15 @@ import (
 	"net/http"
 )
 
-// legacy is the server with the flag -sse: the HTTP+SSE transport of 2024-11-05. A
-// GET opens a session, whose stream carries every message of the server; the first
-// event names the address to post to.
+// legacy is the server with the flag -sse: legacy SSE. A GET opens a session, whose
+// stream carries every message of the server. The first event names the address for
+// POSTs.
 type legacy struct {
 	*web
 	streams map[string]*stream // guarded by the mutex of web
 }
 
-// stream is a session of legacy.
+// stream is a session over legacy SSE.
 type stream struct {
 	server *server
 	lines  chan outgoing

@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// tool is one of the server's tools: what it lists, and what it does.
+// tool is one of the server's tools: its definition and its function.
 type tool struct {
 	name       string
-	definition string // members besides the name
+	definition string // members in addition to the name
 	run        func(s *server, m message, args json.RawMessage, cancelled chan struct{})
 }
 
-// tools are what every server has.
+// tools has the tools of every server.
 var tools = []tool{
 	{"echo", `"description":"Say it again. A second sentence.","inputSchema":{"type":"object","properties":{"text":{"type":"string"},"times":{"type":"integer","minimum":1}},"required":["text"]}`, (*server).echo},
 	{"arguments", `"description":"Show the arguments as they came","inputSchema":{"type":"object"}`, (*server).showArguments},
@@ -38,7 +38,7 @@ var tools = []tool{
 	{"lists", `"description":"How often the tools, or what a method lists, were listed","inputSchema":{"type":"object","properties":{"method":{"type":"string"}}}`, (*server).countLists},
 }
 
-// tools are those that the server has.
+// tools returns the tools of this server.
 func (s *server) tools() []tool {
 	all := slices.Concat(tools, reverseTools)
 	if s.recordFile != "" {
@@ -69,7 +69,7 @@ func (s *server) listTools(params json.RawMessage) string {
 	return s.page(all, params)
 }
 
-// page cuts a list into pages if that is asked for; the cursor is the position.
+// page returns one page of a list, if the flags ask for pages. The cursor is the position.
 func (s *server) page(all []string, params json.RawMessage) string {
 	if s.pageSize == 0 {
 		return `{"tools":[` + strings.Join(all, ",") + `]}`
@@ -110,12 +110,12 @@ func (s *server) call(m message, cancelled chan struct{}) {
 	s.text(m, p.Name+" "+string(p.Arguments))
 }
 
-// text answers with one text.
+// text responds with one text.
 func (s *server) text(m message, text string) {
 	s.result(m.ID, `{"content":[{"type":"text","text":`+quote(text)+`}]}`)
 }
 
-// arguments decodes the arguments a tool takes.
+// arguments decodes the arguments of a tool.
 func arguments[T any](raw json.RawMessage) (a T) {
 	_ = json.Unmarshal(raw, &a)
 	return a
@@ -190,8 +190,8 @@ func (s *server) cwd(m message, _ json.RawMessage, _ chan struct{}) {
 	s.text(m, fmt.Sprint(dir, err))
 }
 
-// spawn starts this program again as a server that stays whatever it is asked,
-// in a session of its own or with an empty environment if that is asked for.
+// spawn starts this program again as a server that ignores every signal to stop, on
+// request in its own process session or with an empty environment.
 func (s *server) spawn(m message, args json.RawMessage, _ chan struct{}) {
 	a := arguments[struct {
 		Detached bool `json:"detached"`
@@ -216,7 +216,7 @@ func (s *server) failCall(m message, _ json.RawMessage, _ chan struct{}) {
 	s.fail(m.ID, -32042, "it did not work", `{"detail":9007199254740993}`)
 }
 
-// raw answers with its argument, or with the object that it spells.
+// raw responds with its argument, or with the JSON object in it.
 func (s *server) raw(m message, args json.RawMessage, _ chan struct{}) {
 	result := arguments[struct {
 		Result json.RawMessage `json:"result"`
@@ -240,7 +240,7 @@ func (s *server) large(m message, args json.RawMessage, _ chan struct{}) {
 	s.text(m, b.String()[:n])
 }
 
-// change adds an item to a list, and says so.
+// change adds an item to a list, and notifies the client.
 func (s *server) change(m message, args json.RawMessage, _ chan struct{}) {
 	a := arguments[struct {
 		Notices int    `json:"notices"`
@@ -252,14 +252,14 @@ func (s *server) change(m message, args json.RawMessage, _ chan struct{}) {
 	s.mu.Lock()
 	s.extra[a.List]++
 	s.mu.Unlock()
-	if a.Notices > 0 { // all at once: on a loaded machine they would take their time
+	if a.Notices > 0 { // at the same time: on a loaded machine they would be slow
 		notice := fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/%s/list_changed","params":{}}`, a.List)
 		s.write(notice + strings.Repeat("\n"+notice, a.Notices-1))
 	}
 	s.text(m, "changed")
 }
 
-// added is how many items change has added to a list.
+// added returns how many items the tool change has added to a list.
 func (s *server) added(list string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

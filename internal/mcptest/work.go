@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// workTools are what a server with the flag -record has besides: a tool that
-// records every call in a file before it does anything, and one that misbehaves.
+// workTools has the additional tools of a server with the flag -record: one that records
+// every call in a file before it does anything, and one that misbehaves.
 var workTools = []tool{
 	{"work", `"description":"Record the call, then do as it says","inputSchema":{"type":"object","properties":{"nonce":{"type":"string"},"ms":{"type":"integer"},"bytes":{"type":"integer"},"steps":{"type":"integer"},"how":{"enum":["text","isError","error"]}},"required":["nonce"]}`, (*server).work},
 	{"fault", `"description":"Misbehave","inputSchema":{"type":"object","properties":{"kind":{"type":"string"}},"required":["kind"]}`, (*server).fault},
 }
 
-// work waits, reports progress and answers as its arguments say.
+// work waits, reports progress and responds as its arguments say.
 func (s *server) work(m message, args json.RawMessage, cancelled chan struct{}) {
 	w := arguments[Work](args)
 	s.record(Event{Kind: Got, Subject: w.Nonce})
@@ -42,11 +42,11 @@ func (s *server) work(m message, args json.RawMessage, cancelled chan struct{}) 
 	s.send(line, func() { s.record(Event{Kind: Answered, Subject: w.Nonce}) })
 }
 
-// Faults are the kinds that the tool fault knows and that a server survives, or
-// dies of at once. There are others, which never end.
+// Faults has the faults of the tool fault that a server survives, or dies of at once.
+// The other faults never end.
 var Faults = []string{"exit", "close stdin", "close stdout", "garbage", "endless line", "answer twice", "foreign ids", "log flood", "stderr flood"}
 
-// fault does what no server should.
+// fault misbehaves.
 func (s *server) fault(m message, args json.RawMessage, cancelled chan struct{}) {
 	s.record(Event{Kind: Fault, Subject: member(args, "kind")})
 	switch member(args, "kind") {
@@ -62,7 +62,7 @@ func (s *server) fault(m message, args json.RawMessage, cancelled chan struct{})
 			s.write(line)
 		}
 	case "endless line":
-		s.out.Lock() // whoever else writes waits forever
+		s.out.Lock() // other writers wait forever
 		for {
 			if _, err := os.Stdout.WriteString(strings.Repeat("x", 1<<16)); err != nil {
 				os.Exit(4)
@@ -109,7 +109,7 @@ func (s *server) fault(m message, args json.RawMessage, cancelled chan struct{})
 	s.text(m, "done")
 }
 
-// flood sends one thing forever.
+// flood repeats one message forever.
 func (s *server) flood(kind string, m message) {
 	p := arguments[struct {
 		Meta struct {
