@@ -198,11 +198,8 @@ func members(t *testing.T, d *Document) (m map[string]any) {
 // allComments returns the comments of a document, sorted.
 func allComments(root hujson.Value) (found []string) {
 	add := func(extra hujson.Extra) {
-		for at := 0; at < len(extra); at++ {
-			if n := comment(extra[at:]); n > 0 {
-				found = append(found, strings.TrimSpace(string(extra[at:at+n])))
-				at += n - 1
-			}
+		for _, comment := range comments.FindAll(extra, -1) {
+			found = append(found, strings.TrimSpace(string(comment)))
 		}
 	}
 	for v := range root.All() {
