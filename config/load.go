@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net/url"
 	"os"
@@ -13,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"mcpx/internal/editfile"
 )
 
 // Lookup finds a variable of the environment, like os.LookupEnv.
@@ -85,14 +86,14 @@ func ReadFile(path string, limit int) ([]byte, error) {
 
 func readFile(path string, limit int, within time.Duration) ([]byte, error) {
 	if info, err := os.Stat(path); err != nil || info.Mode().IsRegular() {
-		return readAtMost(path, limit)
+		return editfile.ReadAtMost(path, int64(limit))
 	}
 	var data []byte
 	done := make(chan error, 1)
 	// Opening a FIFO cannot be canceled. After a timeout the goroutine stays until
 	// there is a writer; mcpx exits without its config anyway.
 	go func() {
-		read, err := readAtMost(path, limit)
+		read, err := editfile.ReadAtMost(path, int64(limit))
 		data = read
 		done <- err
 	}()
@@ -102,19 +103,6 @@ func readFile(path string, limit int, within time.Duration) ([]byte, error) {
 	case <-time.After(within):
 		return nil, fmt.Errorf("%s: could not be read within %s; name a regular file, or check that a program writes to it", path, within)
 	}
-}
-
-func readAtMost(path string, limit int) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	data, err := io.ReadAll(io.LimitReader(f, int64(limit)+1))
-	if err == nil && len(data) > limit {
-		err = fmt.Errorf("%s: larger than %d MiB; check that this is the right file", path, limit>>20)
-	}
-	return data, err
 }
 
 // Find returns the config file to use when none is named: $MCPX_CONFIG, ./mcpx.json,
