@@ -84,8 +84,8 @@ func TestExpandEverywhere(t *testing.T) {
 	}
 }
 
-// TestExpandSelf: ${MCPX} is the running program, whatever the environment says,
-// and is no secret.
+// TestExpandSelf: ${MCPX} is the running program, whatever the environment has, and is
+// not a secret.
 func TestExpandSelf(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil || !filepath.IsAbs(self) {
@@ -120,7 +120,8 @@ func TestExpandSelf(t *testing.T) {
 	}
 }
 
-// A variable that is missing or makes no sense fails its upstream alone.
+// TestUpstreamErrors: a variable that is missing or cannot be used fails only its
+// upstream.
 func TestUpstreamErrors(t *testing.T) {
 	c := mustParse(t, `{"mcpServers": {
 		"fine": {"command": "x"},

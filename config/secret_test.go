@@ -69,7 +69,7 @@ func BenchmarkRedactNothing(b *testing.B) {
 	}
 }
 
-// The law: whatever a secret is and wherever it stands, no text shows it.
+// The law: no text shows a secret, whatever the secret and its place are.
 func FuzzRedact(f *testing.F) {
 	f.Add("s3cret-value", "before ", " after")
 	f.Add("ababab", "ab", "ab")
@@ -86,7 +86,7 @@ func FuzzRedact(f *testing.F) {
 		u := c.Profiles[0].Upstreams[0]
 		held := u.Env["API_KEY"]
 		if isTrivial(held) {
-			t.Skip() // a reference to nothing
+			t.Skip() // a reference to an unset variable
 		}
 		if got := u.Redact(before + held + after); len(before+after)+len(Hidden) < len(got) {
 			t.Errorf("%q is shown in %q", held, got)

@@ -98,7 +98,7 @@ func TestInstall(t *testing.T) {
 	}
 }
 
-// Uninstall gives back the bytes that Install found.
+// TestUninstall: Uninstall restores the bytes from before Install.
 func TestUninstall(t *testing.T) {
 	for _, client := range Names() {
 		for _, in := range map[bool][]string{
@@ -215,8 +215,8 @@ func TestTake(t *testing.T) {
 	}
 }
 
-// FuzzInstallTOML: to add mcpx to Codex's config and to remove it gives the same
-// values; what cannot be edited is refused.
+// FuzzInstallTOML: adding mcpx to Codex's config and removing it restores the values, or
+// the edit is refused.
 func FuzzInstallTOML(f *testing.F) {
 	for _, seed := range []string{"", "a = 1", "[mcp_servers.a]\ncommand = 'x' # c\n[[b]]\nc = [\n1,\n]\n", "mcp_servers.mcpx.command = \"mcpx\"\n", "[mcp_servers]\nmcpx = {command = \"mcpx\"}\r\n"} {
 		f.Add(seed)
@@ -233,7 +233,7 @@ func FuzzInstallTOML(f *testing.F) {
 		}
 		after, err := Uninstall(p, with.After, "mcpx")
 		if err != nil {
-			return // it was there before, in a way that can be updated but not removed
+			return // it was there before, in a form that can be updated but not removed
 		}
 		values, err := (&tomlFile{after.After}).values()
 		for _, v := range []map[string]any{before, values} {

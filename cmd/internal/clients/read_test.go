@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// What Claude Code has switched off, wherever it says so, stays so.
+// TestSwitchedOff: servers that Claude Code has disabled in any of its files stay
+// disabled.
 func TestSwitchedOff(t *testing.T) {
 	const (
 		own   = `{"mcpServers":{"user":{"command":"u"},"elsewhere":{"command":"e"}},"projects":{`
