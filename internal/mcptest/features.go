@@ -70,16 +70,13 @@ func (s *server) read(m message) {
 
 // member returns a string member of an object.
 func member(object json.RawMessage, key string) string {
-	var o map[string]any
-	_ = json.Unmarshal(object, &o)
-	text, _ := o[key].(string)
+	text, _ := decode[map[string]any](object)[key].(string)
 	return text
 }
 
 // withoutMeta returns an object without its _meta, with sorted keys.
 func withoutMeta(object json.RawMessage) string {
-	var o map[string]json.RawMessage
-	_ = json.Unmarshal(object, &o)
+	o := decode[map[string]json.RawMessage](object)
 	delete(o, "_meta")
 	b, _ := json.Marshal(o)
 	return string(b)
@@ -94,27 +91,23 @@ var reverseTools = []tool{
 }
 
 // ask sends a request to the client and returns the client's response as its result.
-func (s *server) ask(m message, args json.RawMessage, cancelled chan struct{}) {
-	a := arguments[struct {
-		Method string          `json:"method"`
-		Params json.RawMessage `json:"params"`
-	}](args)
-	id, answer := s.request(a.Method, a.Params)
+func (s *server) ask(c call) {
+	id, answer := s.request(c.args.Method, c.args.Params)
 	select {
 	case reply := <-answer:
-		s.text(m, reply)
-	case <-cancelled:
+		s.text(c.ID, reply)
+	case <-c.cancelled:
 		s.notify("notifications/cancelled", fmt.Sprintf(`{"requestId":%q,"reason":"the call was cancelled"}`, id))
 	}
 }
 
 // askLate continues a call that was canceled, as some servers do.
-func (s *server) askLate(_ message, args json.RawMessage, _ chan struct{}) {
-	file := member(args, "file")
+func (s *server) askLate(c call) {
+	file := c.args.File
 	_ = os.WriteFile(file+".begun", nil, 0o600)
 	for range 3000 {
 		if _, err := os.Stat(file); err == nil {
-			_, answer := s.request(member(args, "method"), nil)
+			_, answer := s.request(c.args.Method, nil)
 			_ = os.WriteFile(file+".answer", []byte(<-answer), 0o600)
 			return
 		}
@@ -139,12 +132,10 @@ func (s *server) request(method string, params json.RawMessage) (id string, answ
 
 // answered handles a response of the client.
 func (s *server) answered(line []byte) {
-	var m struct {
-		ID     string          `json:"id"`
-		Result json.RawMessage `json:"result"`
-		Error  json.RawMessage `json:"error"`
-	}
-	_ = json.Unmarshal(line, &m)
+	m := decode[struct {
+		ID            string
+		Result, Error json.RawMessage
+	}](line)
 	s.mu.Lock()
 	answer := s.answers[m.ID]
 	delete(s.answers, m.ID)
@@ -161,29 +152,25 @@ func (s *server) answered(line []byte) {
 }
 
 // say sends one notification for each element of params.
-func (s *server) say(m message, args json.RawMessage, _ chan struct{}) {
-	a := arguments[struct {
-		Method string            `json:"method"`
-		Params []json.RawMessage `json:"params"`
-	}](args)
-	for _, p := range a.Params {
-		s.notify(a.Method, string(p))
+func (s *server) say(c call) {
+	all := decode[[]json.RawMessage](c.args.Params)
+	for _, params := range all {
+		s.notify(c.args.Method, string(params))
 	}
-	s.text(m, fmt.Sprintf("said %d", len(a.Params)))
+	s.text(c.ID, fmt.Sprintf("said %d", len(all)))
 }
 
 // heard waits for a first notification and returns how many of each came.
-func (s *server) heard(m message, args json.RawMessage, _ chan struct{}) {
-	method := member(args, "method")
+func (s *server) heard(c call) {
+	n := 0
 	for range 500 {
 		s.mu.Lock()
-		n := s.notices[method]
+		n = s.notices[c.args.Method]
 		s.mu.Unlock()
 		if n > 0 {
-			s.text(m, strconv.Itoa(n))
-			return
+			break
 		}
 		<-time.After(10 * time.Millisecond)
 	}
-	s.text(m, "0")
+	s.text(c.ID, strconv.Itoa(n))
 }

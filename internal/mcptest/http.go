@@ -140,8 +140,7 @@ func (w *web) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	}
 	const header = "Mcp-Session-Id"
 	body, _ := io.ReadAll(r.Body)
-	var m message
-	_ = json.Unmarshal(body, &m)
+	m := decode[message](body)
 	w.mu.Lock()
 	session := w.sessions[r.Header.Get(header)]
 	if session == nil && m.Method == "initialize" {
@@ -188,8 +187,7 @@ func (w *web) answer(s *webSession, out http.ResponseWriter, r *http.Request, m 
 		select {
 		case o := <-lines:
 			w.write(out, r, o)
-			var answer message
-			if json.Unmarshal([]byte(o.line), &answer) == nil && answer.Method == "" {
+			if json.Valid([]byte(o.line)) && decode[message]([]byte(o.line)).Method == "" {
 				return
 			}
 		case <-r.Context().Done():
@@ -216,16 +214,10 @@ func (w *web) stand(s *webSession, out http.ResponseWriter, r *http.Request) {
 // which mcpx sets to the ID of the request. All other lines go to the standing stream,
 // if the server has one.
 func (s *webSession) deliver(line string, written func()) {
-	var m struct {
-		message
-		Params struct {
-			ProgressToken json.RawMessage `json:"progressToken"`
-		} `json:"params"`
-	}
-	_ = json.Unmarshal([]byte(line), &m)
+	m := decode[message]([]byte(line))
 	id := m.ID
-	if m.Params.ProgressToken != nil {
-		id = m.Params.ProgressToken
+	if p := decode[struct{ ProgressToken json.RawMessage }](m.Params); p.ProgressToken != nil {
+		id = p.ProgressToken
 	}
 	s.mu.Lock()
 	lines := s.waiting[string(id)]

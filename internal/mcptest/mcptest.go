@@ -238,16 +238,13 @@ func (s *server) notified(m message) {
 
 // cancel cancels the call that the notification names.
 func (s *server) cancel(params json.RawMessage) {
-	var p struct {
-		RequestID json.RawMessage `json:"requestId"`
-	}
-	_ = json.Unmarshal(params, &p)
+	id := string(decode[struct{ RequestID json.RawMessage }](params).RequestID)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if done := s.cancels[string(p.RequestID)]; done != nil {
-		fmt.Fprintln(os.Stderr, "cancelled", string(p.RequestID))
+	if done := s.cancels[id]; done != nil {
+		fmt.Fprintln(os.Stderr, "cancelled", id)
 		close(done)
-		delete(s.cancels, string(p.RequestID))
+		delete(s.cancels, id)
 	}
 }
 
@@ -291,10 +288,6 @@ func (s *server) answer(m message, cancelled chan struct{}) {
 }
 
 func (s *server) initialize(params json.RawMessage) string {
-	var p struct {
-		ProtocolVersion string `json:"protocolVersion"`
-	}
-	_ = json.Unmarshal(params, &p)
 	capabilities := `{"tools":{"listChanged":true}}`
 	if s.full {
 		capabilities = `{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"completions":{},"logging":{}}`
@@ -303,7 +296,7 @@ func (s *server) initialize(params json.RawMessage) string {
 		capabilities = `{}`
 	}
 	return fmt.Sprintf(`{"protocolVersion":%q,"capabilities":%s,"serverInfo":{"name":"mcptest","version":"1"},"instructions":%s}`,
-		p.ProtocolVersion, capabilities, quote(s.instructions))
+		member(params, "protocolVersion"), capabilities, quote(s.instructions))
 }
 
 // notify sends a notification.

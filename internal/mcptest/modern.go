@@ -12,7 +12,7 @@ func (s *server) answerModern(m message, cancelled chan struct{}) bool {
 	if !s.modern {
 		return false
 	}
-	p := arguments[struct {
+	p := decode[struct {
 		Meta map[string]json.RawMessage `json:"_meta"`
 	}](m.Params)
 	const prefix = "io.modelcontextprotocol/"
@@ -37,13 +37,10 @@ func (s *server) answerModern(m message, cancelled chan struct{}) bool {
 
 // askInRounds sends a request to the client as a result with input_required.
 func (s *server) askInRounds(m message) {
-	p := arguments[struct {
-		Arguments struct {
-			Method string          `json:"method"`
-			Params json.RawMessage `json:"params"`
-		} `json:"arguments"`
-		RequestState   string          `json:"requestState"`
-		InputResponses json.RawMessage `json:"inputResponses"`
+	p := decode[struct {
+		Arguments      arguments
+		RequestState   string
+		InputResponses json.RawMessage
 	}](m.Params)
 	if p.RequestState == "" {
 		request := fmt.Sprintf(`{"method":%q}`, p.Arguments.Method)
@@ -53,5 +50,5 @@ func (s *server) askInRounds(m message) {
 		s.result(m.ID, `{"resultType":"input_required","inputRequests":{"one":`+request+`},"requestState":"state 1"}`)
 		return
 	}
-	s.text(m, p.RequestState+" "+string(p.InputResponses))
+	s.text(m.ID, p.RequestState+" "+string(p.InputResponses))
 }

@@ -2,7 +2,6 @@ package mcptest
 
 import (
 	"crypto/rand"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -69,8 +68,7 @@ func (s *stream) deliver(line string, written func()) {
 
 func (l *legacy) post(out http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
-	var m message
-	_ = json.Unmarshal(body, &m)
+	m := decode[message](body)
 	l.mu.Lock()
 	s := l.streams[r.URL.Query().Get("session")]
 	l.mu.Unlock()
