@@ -209,43 +209,50 @@ func (p piece) origin(offset int) span {
 	return span{p.start + offset, p.start + offset + 1}
 }
 
-// controls are the letters that stand for control characters after a backslash.
-var controls = map[byte]string{'a': "\a", 'b': "\b", 'f': "\f", 'n': "\n", 'r': "\r", 't': "\t", 'v': "\v"}
-
-// readBackslash reads an escape of a programming language.
+// readBackslash reads an escape of JSON, Python, Go, C or a shell.
 func readBackslash(text string) (decoded string, length int) {
-	if len(text) < 2 {
+	switch {
+	case len(text) < 2:
 		return "", 0
-	}
-	switch c := text[1]; {
-	case c == 'u':
+	case text[1] == 'u':
 		return readUTF16(text)
-	case c == 'U':
-		code, ok := digits(text, 2, 8, 16)
-		if !ok || code > utf8.MaxRune {
-			return "", 0
-		}
-		return string(rune(code)), 10
-	case c == 'x', c >= '0' && c <= '7':
-		return readBytes(text)
-	case controls[c] != "":
-		return controls[c], 2
-	case c >= ' ' && c < utf8.RuneSelf && !isLetterOrDigit(rune(c)): // a quote, another backslash, what a shell would interpret
+	case text[1] >= ' ' && text[1] < utf8.RuneSelf && !isLetterOrDigit(rune(text[1])): // \" or \$
 		return text[1:2], 2
 	}
-	return "", 0
+	value, isRune, rest, err := strconv.UnquoteChar(text, 0)
+	if err != nil {
+		return "", 0
+	}
+	length = len(text) - len(rest)
+	if isRune || value < utf8.RuneSelf {
+		return string(value), length
+	}
+	// A byte. Several may be the UTF-8 of one character; otherwise it is a character
+	// itself, as in Python.
+	bytes := []byte{byte(value)}
+	for len(bytes) < utf8.UTFMax && !utf8.FullRune(bytes) && strings.HasPrefix(rest, `\`) {
+		next, isRune, after, err := strconv.UnquoteChar(rest, 0)
+		if err != nil || isRune || len(rest)-len(after) != length {
+			break
+		}
+		bytes, rest = append(bytes, byte(next)), after
+	}
+	if r, _ := utf8.DecodeRune(bytes); r != utf8.RuneError {
+		return string(r), length * len(bytes)
+	}
+	return string(value), length
 }
 
 // readUTF16 reads \u00f6 or a surrogate pair.
 func readUTF16(text string) (decoded string, length int) {
-	code, ok := digits(text, 2, 4, 16)
+	code, ok := hex(text, 2, 4)
 	if !ok {
 		return "", 0
 	}
 	if r := rune(code); !utf16.IsSurrogate(r) {
 		return string(r), 6
 	}
-	if low, ok := digits(text, 8, 4, 16); ok && text[6:8] == `\u` {
+	if low, ok := hex(text, 8, 4); ok && text[6:8] == `\u` {
 		if r := utf16.DecodeRune(rune(code), rune(low)); r != utf8.RuneError {
 			return string(r), 12
 		}
@@ -253,52 +260,20 @@ func readUTF16(text string) (decoded string, length int) {
 	return string(utf8.RuneError), 6
 }
 
-// readBytes reads \xf6 or \366. Several that are the UTF-8 of a character are
-// that character. Any other is a character itself, as in Python.
-func readBytes(text string) (decoded string, length int) {
-	first, n := readByte(text)
-	if n == 0 || first < utf8.RuneSelf {
-		return string(rune(first)), n
-	}
-	bytes := []byte{first}
-	for rest := text[n:]; len(bytes) < utf8.UTFMax && !utf8.FullRune(bytes); rest = rest[n:] {
-		next, ok := readByte(rest)
-		if ok != n {
-			break
-		}
-		bytes = append(bytes, next)
-	}
-	if r, _ := utf8.DecodeRune(bytes); r != utf8.RuneError {
-		return string(r), n * len(bytes)
-	}
-	return string(rune(first)), n
-}
-
-// readByte reads one byte written as \xf6 or \366.
-func readByte(text string) (b byte, length int) {
-	if code, ok := digits(text, 2, 2, 16); ok && text[:2] == `\x` {
-		return byte(code), 4
-	}
-	if code, ok := digits(text, 1, 3, 8); ok && text[0] == '\\' && code <= 0xff {
-		return byte(code), 4
-	}
-	return 0, 0
-}
-
 // readPercent reads %c3.
 func readPercent(text string) (decoded string, length int) {
-	code, ok := digits(text, 1, 2, 16)
+	code, ok := hex(text, 1, 2)
 	if !ok {
 		return "", 0
 	}
 	return string([]byte{byte(code)}), 3
 }
 
-// digits reads a number of exactly count digits at a place of the text.
-func digits(text string, at, count, base int) (number uint64, ok bool) {
+// hex reads a number of exactly count hexadecimal digits.
+func hex(text string, at, count int) (number uint64, ok bool) {
 	if len(text) < at+count {
 		return 0, false
 	}
-	number, err := strconv.ParseUint(text[at:at+count], base, 32)
+	number, err := strconv.ParseUint(text[at:at+count], 16, 32)
 	return number, err == nil
 }

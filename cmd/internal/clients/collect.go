@@ -148,7 +148,7 @@ func (c *Collection) add(p Place, e entry, found contents) bool {
 	// The user's own servers are used in the current folder.
 	if found.isOff(cmp.Or(e.project, c.System.Dir), e.name) && rawjson.Get(raw, "disabled") == nil {
 		raw = rawjson.With(raw, "disabled", []byte("true"))
-		note("it is switched off in Claude Code, and stays so")
+		note("disabled in Claude Code, and stays disabled")
 	}
 	name := config.ValidName(e.name)
 	if name != e.name {

@@ -68,7 +68,7 @@ func TestSwitchedOff(t *testing.T) {
 			if got := slices.Sorted(maps.Keys(made)); !slices.Equal(got, c.want) {
 				t.Errorf("off: %v, want %v", got, c.want)
 			}
-			if len(found.Notes) != len(c.want) || len(c.want) > 0 && !strings.HasSuffix(found.Notes[0], `: it is switched off in Claude Code, and stays so`) {
+			if len(found.Notes) != len(c.want) || len(c.want) > 0 && !strings.HasSuffix(found.Notes[0], `: disabled in Claude Code, and stays disabled`) {
 				t.Errorf("notes %q", found.Notes)
 			}
 		})
