@@ -130,8 +130,8 @@ func (s *server) request(method string, params json.RawMessage) (id string, answ
 	return id, answer
 }
 
-// answered handles a response of the client.
-func (s *server) answered(line []byte) {
+// handleResponse handles a response of the client.
+func (s *server) handleResponse(line []byte) {
 	m := decode[struct {
 		ID            string
 		Result, Error json.RawMessage

@@ -159,19 +159,19 @@ func (w *web) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 		http.Error(out, "no such session", http.StatusNotFound)
 	case r.Method == http.MethodDelete:
 	case r.Method == http.MethodGet && session.server.standing:
-		w.stand(session, out, r)
+		w.serveStanding(session, out, r)
 	case r.Method != http.MethodPost:
 		out.WriteHeader(http.StatusMethodNotAllowed)
 	case m.ID != nil && m.Method != "":
-		w.answer(session, out, r, m)
+		w.respond(session, out, r, m)
 	default:
-		session.server.take(m, body)
+		session.server.handle(m, body)
 		out.WriteHeader(http.StatusAccepted)
 	}
 }
 
-// answer streams the lines of a request, up to its response.
-func (w *web) answer(s *webSession, out http.ResponseWriter, r *http.Request, m message) {
+// respond streams the lines of a request, up to its response.
+func (w *web) respond(s *webSession, out http.ResponseWriter, r *http.Request, m message) {
 	lines := make(chan outgoing, 100)
 	s.mu.Lock()
 	s.waiting[string(m.ID)] = lines
@@ -182,7 +182,7 @@ func (w *web) answer(s *webSession, out http.ResponseWriter, r *http.Request, m 
 		s.mu.Unlock()
 	}()
 	out.Header().Set("Content-Type", "text/event-stream")
-	s.server.take(m, nil)
+	s.server.handle(m, nil)
 	for {
 		select {
 		case o := <-lines:
@@ -196,8 +196,8 @@ func (w *web) answer(s *webSession, out http.ResponseWriter, r *http.Request, m 
 	}
 }
 
-// stand streams the lines that belong to no request.
-func (w *web) stand(s *webSession, out http.ResponseWriter, r *http.Request) {
+// serveStanding streams the lines that belong to no request.
+func (w *web) serveStanding(s *webSession, out http.ResponseWriter, r *http.Request) {
 	out.Header().Set("Content-Type", "text/event-stream")
 	_ = http.NewResponseController(out).Flush()
 	for {

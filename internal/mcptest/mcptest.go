@@ -102,32 +102,32 @@ type server struct {
 func parse(args []string) (*server, error) {
 	s := &server{cancels: map[string]chan struct{}{}, answers: map[string]chan string{}, notices: map[string]int{}, lists: map[string]int{}, extra: map[string]int{}}
 	flags := flag.NewFlagSet("mcptest", flag.ContinueOnError)
-	flags.DurationVar(&s.startDelay, "start-delay", 0, "answer initialize only after this time")
+	flags.DurationVar(&s.startDelay, "start-delay", 0, "respond to initialize only after this time")
 	flags.IntVar(&s.exit, "exit", -1, "exit at once with this status")
 	flags.StringVar(&s.stderr, "stderr", "", "write this to stderr at the start")
 	flags.StringVar(&s.token, "token", "", "complain on stderr about this secret and the one in $API_KEY")
-	flags.StringVar(&s.stray, "stray", "", "write this line to stdout before every answer")
+	flags.StringVar(&s.stray, "stray", "", "write this line to stdout before every response")
 	flags.IntVar(&s.extraTools, "tools", 0, "have this many more tools")
 	flags.StringVar(&s.toolsFile, "tools-file", "", "have the tools of this JSON array as well")
 	flags.IntVar(&s.pageSize, "page-size", 0, "list this many tools a page")
-	flags.StringVar(&s.instructions, "instructions", "", "say this in initialize")
+	flags.StringVar(&s.instructions, "instructions", "", "send these instructions in initialize")
 	flags.BoolVar(&s.ignoreEOF, "ignore-eof", false, "stay when stdin ends")
 	flags.BoolVar(&s.ignoreTerm, "ignore-term", false, "stay when SIGTERM comes")
 	flags.BoolVar(&s.noTools, "no-tools", false, "declare no tools")
-	flags.StringVar(&s.refuse, "refuse", "", "answer this method with an error")
-	flags.StringVar(&s.silent, "silent", "", "never answer this method")
+	flags.StringVar(&s.refuse, "refuse", "", "respond to this method with an error")
+	flags.StringVar(&s.silent, "silent", "", "never respond to this method")
 	flags.BoolVar(&s.full, "full", false, "have prompts, resources, completion and logging")
-	flags.StringVar(&s.name, "name", "test", "what tells the server apart from others")
-	flags.BoolVar(&s.askRoots, "ask-roots", false, "ask for the roots once initialized, and write them to stderr")
-	flags.BoolVar(&s.modern, "modern", false, "speak 2026-07-28 alone")
+	flags.StringVar(&s.name, "name", "test", "a name that no other server has")
+	flags.BoolVar(&s.askRoots, "ask-roots", false, "request the roots after initialize, and write them to stderr")
+	flags.BoolVar(&s.modern, "modern", false, "support only 2026-07-28")
 	flags.IntVar(&s.long, "long-line", 0, "write a line of this many bytes at the start")
-	flags.BoolVar(&s.countCalls, "count-calls", false, "have the tool calls, which answers how many calls have come")
+	flags.BoolVar(&s.countCalls, "count-calls", false, "have the tool calls, which returns the number of calls")
 	flags.BoolVar(&s.report, "report", false, "write the method of every request to stderr")
-	flags.StringVar(&s.answersFile, "answers", "", "answer what this file has an answer for")
-	flags.StringVar(&s.recordFile, "record", "", "have the tools work and fault, and record calls, answers and faults in this file")
+	flags.StringVar(&s.answersFile, "answers", "", "send the responses in this file")
+	flags.StringVar(&s.recordFile, "record", "", "have the tools work and fault, and record calls, responses and faults in this file")
 	flags.StringVar(&s.address, "http", "", "serve Streamable HTTP on this address")
-	flags.BoolVar(&s.standing, "standing", false, "over HTTP, have a stream for what belongs to no request")
-	flags.StringVar(&s.sseAddress, "sse", "", "serve the legacy HTTP+SSE transport on this address")
+	flags.BoolVar(&s.standing, "standing", false, "over HTTP, have a stream for messages that belong to no request")
+	flags.StringVar(&s.sseAddress, "sse", "", "serve legacy SSE on this address")
 	return s, flags.Parse(args)
 }
 
@@ -188,13 +188,13 @@ func (s *server) loop() {
 			fmt.Fprintln(os.Stderr, "not JSON:", err)
 			continue
 		}
-		s.take(m, line)
-		s.rest()
+		s.handle(m, line)
+		s.waitIfDeaf()
 	}
 }
 
-// rest blocks if the server has stopped reading.
-func (s *server) rest() {
+// waitIfDeaf blocks if the server has stopped reading.
+func (s *server) waitIfDeaf() {
 	for begin := time.Now(); ; {
 		s.mu.Lock()
 		deaf := s.deaf
@@ -206,24 +206,24 @@ func (s *server) rest() {
 	}
 }
 
-// take handles one message; line is its text.
-func (s *server) take(m message, line []byte) {
+// handle handles one message; line is its text.
+func (s *server) handle(m message, line []byte) {
 	switch {
 	case m.ID == nil:
-		s.notified(m)
+		s.handleNotification(m)
 	case m.Method == "":
-		s.answered(line)
+		s.handleResponse(line)
 	default:
 		done := make(chan struct{})
 		s.mu.Lock()
 		s.cancels[string(m.ID)] = done
 		s.mu.Unlock()
-		go s.answer(m, done)
+		go s.handleRequest(m, done)
 	}
 }
 
-// notified handles a notification of the client.
-func (s *server) notified(m message) {
+// handleNotification handles a notification of the client.
+func (s *server) handleNotification(m message) {
 	s.mu.Lock()
 	s.notices[m.Method]++
 	s.mu.Unlock()
@@ -248,7 +248,7 @@ func (s *server) cancel(params json.RawMessage) {
 	}
 }
 
-func (s *server) answer(m message, cancelled chan struct{}) {
+func (s *server) handleRequest(m message, cancelled chan struct{}) {
 	if s.report {
 		fmt.Fprintln(os.Stderr, "got", m.Method)
 	}
@@ -264,7 +264,7 @@ func (s *server) answer(m message, cancelled chan struct{}) {
 		s.fail(m.ID, -32050, "refused on purpose", `{"why":"test"}`)
 		return
 	}
-	if s.answerModern(m, cancelled) {
+	if s.handle2026(m, cancelled) {
 		return
 	}
 	if s.scripted(m) {

@@ -6,9 +6,9 @@ import (
 	"os"
 )
 
-// answerModern is the server with the flag -modern: it supports only 2026-07-28, and
+// handle2026 is the server with the flag -modern: it supports only 2026-07-28, and
 // refuses everything else. It reports whether it has responded.
-func (s *server) answerModern(m message, cancelled chan struct{}) bool {
+func (s *server) handle2026(m message, cancelled chan struct{}) bool {
 	if !s.modern {
 		return false
 	}
@@ -28,15 +28,15 @@ func (s *server) answerModern(m message, cancelled chan struct{}) bool {
 		s.notify("notifications/subscriptions/acknowledged", fmt.Sprintf(`{"_meta":{"%ssubscriptionId":%s}}`, prefix, m.ID))
 		<-cancelled
 	case m.Method == "tools/call" && member(m.Params, "name") == "ask":
-		s.askInRounds(m)
+		s.askWithInputRequired(m)
 	default:
 		return false
 	}
 	return true
 }
 
-// askInRounds sends a request to the client as a result with input_required.
-func (s *server) askInRounds(m message) {
+// askWithInputRequired sends a request to the client as a result with input_required.
+func (s *server) askWithInputRequired(m message) {
 	p := decode[struct {
 		Arguments      arguments
 		RequestState   string

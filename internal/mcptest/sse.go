@@ -76,6 +76,6 @@ func (l *legacy) post(out http.ResponseWriter, r *http.Request) {
 		http.Error(out, "no such session", http.StatusNotFound)
 		return
 	}
-	s.server.take(m, body)
+	s.server.handle(m, body)
 	out.WriteHeader(http.StatusAccepted)
 }
