@@ -183,8 +183,28 @@ func (r *reader) parse() (node, bool) {
 		r.fail(root, `expected an object such as {"mcpServers": {}}, got %s`, root.describe())
 		return node{}, false
 	}
-	r.duplicates(root)
+	if hasDuplicates(value) { // few files do, and building the paths of all keys is slow (BenchmarkParse)
+		r.duplicates(root)
+	}
 	return root, true
+}
+
+// hasDuplicates reports whether a key occurs twice in any object of the file.
+func hasDuplicates(v hujson.Value) bool {
+	switch v := v.Value.(type) {
+	case *hujson.Object:
+		seen := make(map[string]bool, len(v.Members))
+		for _, m := range v.Members {
+			key := keyOf(m)
+			if seen[key] || hasDuplicates(m.Value) {
+				return true
+			}
+			seen[key] = true
+		}
+	case *hujson.Array:
+		return slices.ContainsFunc(v.Elements, hasDuplicates)
+	}
+	return false
 }
 
 // syntax reports a syntax error. The parser gives its line and its column, in bytes,
