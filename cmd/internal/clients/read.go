@@ -26,7 +26,7 @@ type entry struct {
 type contents struct {
 	servers []entry
 	inputs  map[string]string // descriptions of VS Code's inputs, by ID
-	off     map[string]bool   // servers that are switched off; see switchedOff
+	off     map[string]bool   // disabled servers, by project and name
 }
 
 // read finds the servers in a file, wherever clients write them.
