@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"path"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -11,40 +12,68 @@ import (
 	"mcpx/internal/origin"
 )
 
-// check refuses a string; its error is what the user reads.
+// check returns an error for a string that is not allowed. Users read the error.
 type check func(string) error
 
-// CheckName says what is wrong with the name of an upstream, nil if nothing is.
+// CheckName checks the name of an upstream.
 func CheckName(name string) error {
 	if name == "mcpx" {
 		return errors.New(`"mcpx" is the built-in server; choose another name`)
 	}
-	return validName(name)
+	return checkAnyName(name)
 }
 
-// validName checks the name of an upstream or a schema.
-func validName(name string) error {
+// MaxName is the most characters that a name may have.
+const MaxName = 64
+
+// checkAnyName checks the name of an upstream or a schema.
+func checkAnyName(name string) error {
 	switch {
 	case name == "":
 		return errors.New("a name must not be empty")
-	case utf8.RuneCountInString(name) > 64:
-		return fmt.Errorf("a name has at most 64 characters, this one has %d", utf8.RuneCountInString(name))
+	case utf8.RuneCountInString(name) > MaxName:
+		return fmt.Errorf("a name has at most %d characters, this one has %d", MaxName, utf8.RuneCountInString(name))
 	case strings.TrimSpace(name) != name:
 		return errors.New("a name must not start or end with a space")
 	case strings.Contains(name, "__"):
-		return errors.New(`a name must not hold "__", which parts server and tool in flat schemas`)
+		return errors.New(`a name must not hold "__", which separates server and tool in flat schemas`)
 	}
 	for _, c := range name {
-		if !unicode.In(c, unicode.L, unicode.M, unicode.Nd) && !strings.ContainsRune("_-. ", c) {
+		if !isNameCharacter(c) {
 			return fmt.Errorf(`a name holds letters, digits, "_", "-", "." and spaces, not %q`, c)
 		}
 	}
 	return nil
 }
 
-// CommandWords is the first word of a command, and whether the words after it look
-// like arguments: what a shell would part, mcpx takes as the name of one program.
-// A path may well have spaces.
+func isNameCharacter(c rune) bool {
+	return unicode.In(c, unicode.L, unicode.M, unicode.Nd) || strings.ContainsRune("_-. ", c)
+}
+
+// ValidName turns any text into a name for an upstream. A valid name stays as it is.
+func ValidName(text string) string {
+	name := strings.Map(func(c rune) rune {
+		if isNameCharacter(c) {
+			return c
+		}
+		return '-'
+	}, text)
+	for strings.Contains(name, "__") {
+		name = strings.ReplaceAll(name, "__", "_")
+	}
+	if runes := []rune(strings.TrimSpace(name)); len(runes) > MaxName {
+		name = string(runes[:MaxName])
+	}
+	name = strings.TrimSpace(name)
+	if CheckName(name) != nil { // empty, or mcpx
+		return strings.TrimSpace(name + " server")
+	}
+	return name
+}
+
+// CommandWords returns the first word of a command, and whether the words after it look
+// like arguments. mcpx does not split a command like a shell does, and a path may have
+// spaces.
 func CommandWords(command string) (program string, more bool) {
 	program, rest, more := strings.Cut(strings.TrimSpace(command), " ")
 	if !more || strings.Contains(program, "${") {
@@ -62,7 +91,7 @@ func nonEmpty(s string) error {
 
 var errURL = errors.New(`expected an absolute http or https url, such as "https://example.com/mcp"`)
 
-// webURL never repeats the url, which may hold a secret.
+// webURL does not repeat the URL in its error: it may hold a secret.
 func webURL(s string) error {
 	u, err := url.Parse(s)
 	if err != nil || u.Hostname() == "" || (u.Scheme != "http" && u.Scheme != "https") {
@@ -71,8 +100,8 @@ func webURL(s string) error {
 	return nil
 }
 
-// writtenURL is webURL for a url as written: with references, it is checked
-// once they are expanded.
+// writtenURL checks a URL before expansion. With references, only the expanded URL is
+// checked.
 func writtenURL(s string) error {
 	if strings.Contains(s, "${") {
 		return nil
@@ -99,7 +128,7 @@ func headerName(name string) error {
 	return nil
 }
 
-// allowedHost refuses what no Host header can match.
+// allowedHost rejects a text that no Host header can match.
 func allowedHost(s string) error {
 	if _, ok := origin.ParseWrittenHost(s); !ok {
 		return fmt.Errorf(`%q matches no host; write a name or an address, with a port or without, such as "mcpx.example.com"`, s)
@@ -107,10 +136,18 @@ func allowedHost(s string) error {
 	return nil
 }
 
-// allowedOrigin refuses what no Origin header can match.
+// allowedOrigin rejects a text that no Origin header can match.
 func allowedOrigin(s string) error {
 	if _, ok := origin.ParseWritten(s); !ok {
 		return fmt.Errorf(`%q matches no origin; write scheme and host without a path, such as "https://app.example.com"`, s)
+	}
+	return nil
+}
+
+// glob checks a pattern of a [Filter].
+func glob(pattern string) error {
+	if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
+		return fmt.Errorf("invalid glob %q; * is any text, ? any character, [ab] one of these", pattern)
 	}
 	return nil
 }

@@ -1,15 +1,21 @@
-// Package config reads mcpx's configuration file: its types, its defaults and
-// every check that can be made before anything is started.
+// Package config reads, checks, shows and edits mcpx's configuration file.
+//
+// [Load] checks the whole file before anything is started and reports every problem
+// with its line and column. Each key is declared once, in fields.go: how it is read,
+// how the JSON Schema describes it and how it is shown. References such as ${VAR} are
+// expanded for each upstream; a missing variable makes that upstream unusable, not the
+// file. [Upstream.Redact] hides an upstream's secrets in any text.
 package config
 
 import (
 	"fmt"
+	"path"
 	"strings"
 	"time"
 )
 
-// Config is the file as a program needs it: one shape whatever was written,
-// defaults filled in, references expanded.
+// Config is the config file in one shape, with defaults filled in and references
+// expanded.
 type Config struct {
 	File     string    // where it was read from, absolute
 	Profiles []Profile // the schemas, in file order
@@ -18,12 +24,12 @@ type Config struct {
 	Logging  Logging
 	Limits   Limits
 
-	AlwaysLoad bool // clients that defer tools are asked to show the two tools from the start
+	AlwaysLoad bool // ask clients that defer tools to show the two tools from the start
 
-	Warnings []Problem // what was odd but did not stop the start
+	Warnings []Problem // problems that do not prevent the start
 }
 
-// Profile returns an enabled profile by its name.
+// Profile returns the enabled profile with this name.
 func (c *Config) Profile(name string) (*Profile, error) {
 	problem := "no such schema"
 	var known []string
@@ -40,7 +46,7 @@ func (c *Config) Profile(name string) (*Profile, error) {
 	return nil, fmt.Errorf("schema %q: %s; %s has: %s", name, problem, c.File, strings.Join(known, ", "))
 }
 
-// Profile is a named group of upstreams: a "schema" of the file.
+// Profile is a named group of upstreams, called a schema in the file.
 type Profile struct {
 	Name      string
 	Enabled   bool
@@ -48,10 +54,10 @@ type Profile struct {
 	Prefix    bool       // flat tools carry their server's name
 	Upstreams []Upstream // in file order, without the disabled ones
 
-	all []Upstream // the disabled ones too, for Show
+	all []Upstream // including the disabled ones
 }
 
-// Disabled are the names of the upstreams that the file has and switches off.
+// Disabled returns the names of the upstreams that the file disables.
 func (p *Profile) Disabled() []string {
 	var names []string
 	for _, u := range p.all {
@@ -62,7 +68,7 @@ func (p *Profile) Disabled() []string {
 	return names
 }
 
-// All returns the upstreams in file order, including those that are switched off.
+// All returns the upstreams in file order, including the disabled ones.
 func (p *Profile) All() []Upstream { return p.all }
 
 func (p *Profile) describe() string {
@@ -90,9 +96,9 @@ type Upstream struct {
 	Command string // stdio
 	Args    []string
 	Env     map[string]string
-	Dir     string // absolute; empty without cwd: the folder mcpx was started in
+	Dir     string // absolute; empty: the folder mcpx was started in
 
-	InheritAll bool // it gets the whole environment of mcpx, not only PATH, HOME and the like
+	InheritAll bool // pass on the whole environment of mcpx, not only PATH, HOME and the like
 
 	URL     string // http, sse
 	Headers map[string]string
@@ -100,26 +106,25 @@ type Upstream struct {
 	Tools          Filter
 	StartupTimeout time.Duration // connect, handshake and first lists
 	Timeout        time.Duration // a call without any progress
-	MaxTimeout     time.Duration // a call in all
+	MaxTimeout     time.Duration // a call in total
 	Isolation      Isolation
 
-	// Err says why this upstream cannot be started: a variable it refers to
-	// is not set, or makes no sense where it is used. The others are not
-	// affected.
+	// Err is the reason why this upstream cannot be started: a variable is not set,
+	// or its value cannot be used there. Other upstreams are not affected.
 	Err error
 
 	disabled bool
-	written  *Upstream // itself as the file has it, before expansion; for Show
+	written  *Upstream // the upstream before expansion, for Show
 	redactor *redactor // nil: there is nothing to hide
 }
 
-// Disabled reports whether the file switches the upstream off.
+// Disabled reports whether the file disables the upstream.
 func (u *Upstream) Disabled() bool { return u.disabled }
 
 // Transport is how an upstream is reached.
 type Transport string
 
-// The transports. Remote stands for a url without a type: HTTP, then SSE.
+// The transports. Remote is a url without a type: try Streamable HTTP, then legacy SSE.
 const (
 	TransportStdio  Transport = "stdio"
 	TransportHTTP   Transport = "http"
@@ -127,13 +132,13 @@ const (
 	TransportRemote Transport = "remote"
 )
 
-// Isolation says who shares an upstream's session.
+// Isolation is the set of clients that share an upstream session.
 type Isolation string
 
 // The isolations.
 const (
-	Shared    Isolation = "shared" // all clients
-	PerClient Isolation = "client" // each client has its own
+	Shared    Isolation = "shared" // one for all clients
+	PerClient Isolation = "client" // one for each client session
 )
 
 // Server is the HTTP front.
@@ -148,7 +153,7 @@ type Server struct {
 // Stdio is the stdio front: cli.stdio.
 type Stdio struct {
 	Encoding  string        // utf8
-	Delimiter string        // what ends a message: \n
+	Delimiter string        // ends a message: \n
 	Timeout   time.Duration // 0: no limit beyond the upstream's own
 }
 
@@ -159,10 +164,10 @@ type Logging struct {
 	File   string // empty: stderr
 }
 
-// Limits bound what mcpx holds and says.
+// Limits bounds the memory and the output of mcpx.
 type Limits struct {
 	InspectTokens  int
-	ResultTokens   int // 0: results are never cut
+	ResultTokens   int // 0: never cut a result
 	Sessions       int
 	SessionIdle    time.Duration
 	BodyBytes      int
@@ -171,3 +176,26 @@ type Limits struct {
 	UnreadBytes    int
 	ConnectsAtOnce int
 }
+
+// Filter selects tools of an upstream. The zero Filter allows all.
+type Filter struct {
+	Allow []string // globs; none allows all
+	Deny  []string // globs; stronger than Allow
+}
+
+// Allows reports whether the tool may be seen and called.
+func (f Filter) Allows(tool string) bool {
+	return !matchAny(f.Deny, tool) && (len(f.Allow) == 0 || matchAny(f.Allow, tool))
+}
+
+func matchAny(globs []string, tool string) bool {
+	for _, g := range globs {
+		if ok, _ := path.Match(unslash(g), unslash(tool)); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// unslash replaces slashes, which * of path.Match does not match.
+func unslash(s string) string { return strings.ReplaceAll(s, "/", "\x00") }

@@ -57,7 +57,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// clearPrivate leaves what other packages see.
+// clearPrivate clears the fields that other packages cannot see.
 func clearPrivate(p *Profile) {
 	p.all = nil
 	for i := range p.Upstreams {
@@ -66,7 +66,7 @@ func clearPrivate(p *Profile) {
 	}
 }
 
-// What is wrong in cli.stdio leaves the defaults.
+// TestStdioFallsBack: invalid values in cli.stdio keep their defaults.
 func TestStdioFallsBack(t *testing.T) {
 	for _, cli := range []string{
 		`{"stdio": {"encoding": "latin1", "delimiter": ";", "timeout": -5}}`, `{"stdio": {"encoding": 1, "timeout": "soon"}}`, `{"stdio": []}`, `5`,

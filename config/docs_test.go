@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The reference for users names every key, and its examples are right.
+// TestDocs: docs/configuration.md names every key, and its examples are valid.
 func TestDocs(t *testing.T) {
 	data, err := os.ReadFile("../docs/configuration.md")
 	if err != nil {
@@ -38,7 +38,7 @@ func TestDocs(t *testing.T) {
 	}
 }
 
-// The problems that the reference shows are those that the file beside them has.
+// TestDocsProblems: the problems in docs/configuration.md are those of the file above them.
 func TestDocsProblems(t *testing.T) {
 	data, err := os.ReadFile("../docs/configuration.md")
 	if err != nil {

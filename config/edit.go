@@ -2,9 +2,11 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"mcpx/internal/editfile"
@@ -53,7 +55,7 @@ func EditText(path string, old []byte, change func(e *Editor) error) ([]byte, er
 	return changed, nil
 }
 
-// parsable returns the problems of a text that is not JSON, or not an object.
+// parsable returns the problems of a text that is not a JSON object.
 func parsable(path string, text []byte) error {
 	r := &reader{file: path, src: withoutMark(text)}
 	if r.parse(); len(r.problems) > 0 {
@@ -62,8 +64,8 @@ func parsable(path string, text []byte) error {
 	return nil
 }
 
-// checkEdited returns the problems of a text after a change. Those that were there
-// before have their places in the file; new ones are in text that nobody has seen.
+// checkEdited returns the problems of a text after a change: those of the old text if it
+// had any, otherwise a ChangeError.
 func checkEdited(path string, old, changed []byte) error {
 	anyValue := func(string) (string, bool) { return "", true } // a missing variable is not the file's fault
 	var problems *Error
@@ -79,8 +81,7 @@ func checkEdited(path string, old, changed []byte) error {
 // ChangeError reports that a change would make the config invalid.
 type ChangeError struct{ Problems []Problem }
 
-// Error returns the problems, one a line, without their places: nobody has seen the
-// text.
+// Error returns the problems, one per line, without positions: nobody has seen the text.
 func (e *ChangeError) Error() string {
 	texts := make([]string, len(e.Problems))
 	for i, p := range e.Problems {
@@ -93,7 +94,7 @@ func (e *ChangeError) Error() string {
 // "default". It is not safe for concurrent use.
 type Editor struct{ doc *jsonedit.Document }
 
-// ExistsError reports that a server cannot be added because its name is taken.
+// ExistsError reports that a server cannot be added because its name is used.
 type ExistsError struct{ Schema, Name string }
 
 func (e *ExistsError) Error() string { return fmt.Sprintf("server %q exists already", e.Name) }
@@ -111,7 +112,7 @@ func (e *UnknownServerError) Error() string { return fmt.Sprintf("unknown server
 type UnknownSchemaError struct {
 	Name  string
 	Known []string
-	Only  bool // the file lists its servers directly, so it can have no other schema
+	Only  bool // the file has its servers at the top level, so it can have no other schema
 }
 
 func (e *UnknownSchemaError) Error() string { return fmt.Sprintf("unknown schema %q", e.Name) }
@@ -126,194 +127,172 @@ func (e *Editor) Schemas() []string {
 
 // AddSchema adds an empty schema, unless the file has it.
 func (e *Editor) AddSchema(name string) error {
-	_, err := e.schema(name)
+	_, err := e.list(name)
 	if unknown := new(UnknownSchemaError); !errors.As(err, &unknown) || unknown.Only {
 		return err
 	}
-	if err := e.doc.Set([]byte(`{}`), "schemas", name); err != nil {
-		return err
-	}
-	return e.doc.Set([]byte(`{}`), "schemas", name, "mcpServers")
+	return e.doc.Set([]byte(`{"mcpServers": {}}`), "schemas", name)
 }
 
 // Add adds a server, a JSON object without a name, to the end of a schema.
 func (e *Editor) Add(schema, name string, server []byte) error {
-	place, err := e.find(schema, name)
-	if err == nil {
-		return &ExistsError{Schema: schemaName(schema), Name: name}
-	}
-	if unknown := new(UnknownServerError); !errors.As(err, &unknown) {
+	list, err := e.list(schema)
+	switch {
+	case err != nil:
 		return err
+	case list.server(name) != nil:
+		return &ExistsError{Schema: schemaName(schema), Name: name}
+	case list.isArray:
+		return e.doc.Append(named(name, server), list.path...)
 	}
-	list := place.list
-	if e.doc.Get(list...) == nil {
-		if err := e.doc.Set([]byte(`{}`), list...); err != nil {
+	if e.doc.Get(list.path...) == nil {
+		if err := e.doc.Set([]byte(`{}`), list.path...); err != nil {
 			return err
 		}
 	}
-	if place.isArray {
-		return e.doc.Append(named(name, server), list...)
-	}
-	return e.doc.Set(server, append(list, name)...)
+	return e.doc.Set(server, append(list.path, name)...)
 }
 
-// Replace puts another server in the place of one.
+// Replace replaces a server.
 func (e *Editor) Replace(schema, name string, server []byte) error {
-	place, err := e.find(schema, name)
+	path, list, err := e.find(schema, name)
 	if err != nil {
 		return err
 	}
-	if place.isArray {
+	if list.isArray {
 		server = named(name, server)
 	}
-	return e.doc.Set(server, place.server...)
+	return e.doc.Set(server, path...)
 }
 
 // Remove removes a server.
 func (e *Editor) Remove(schema, name string) error {
-	place, err := e.find(schema, name)
+	path, _, err := e.find(schema, name)
 	if err != nil {
 		return err
 	}
-	return e.doc.Remove(place.server...)
+	return e.doc.Remove(path...)
 }
 
-// Enable switches a server on.
+// Enable enables a server.
 func (e *Editor) Enable(schema, name string) error {
-	place, err := e.find(schema, name)
+	path, _, err := e.find(schema, name)
 	if err != nil {
 		return err
 	}
-	if e.doc.Get(append(place.server, "disabled")...) != nil {
-		if err := e.doc.Remove(append(place.server, "disabled")...); err != nil {
-			return err
-		}
+	disabled, enabled := append(path, "disabled"), append(slices.Clip(path), "enabled")
+	if e.doc.Get(disabled...) != nil {
+		err = e.doc.Remove(disabled...)
 	}
-	if string(e.doc.Get(append(place.server, "enabled")...)) == "false" {
-		return e.doc.Set([]byte("true"), append(place.server, "enabled")...)
+	if err == nil && string(e.doc.Get(enabled...)) == "false" {
+		err = e.doc.Set([]byte("true"), enabled...)
 	}
-	return nil
+	return err
 }
 
-// Disable switches a server off: with the key it has for that, else with "disabled".
+// Disable disables a server, with the key that it has for that, or with "disabled".
 func (e *Editor) Disable(schema, name string) error {
-	place, err := e.find(schema, name)
+	path, _, err := e.find(schema, name)
 	if err != nil {
 		return err
 	}
-	hasEnabled := e.doc.Get(append(place.server, "enabled")...) != nil
+	disabled, enabled := append(path, "disabled"), append(slices.Clip(path), "enabled")
+	hasEnabled := e.doc.Get(enabled...) != nil
 	if hasEnabled {
-		if err := e.doc.Set([]byte("false"), append(place.server, "enabled")...); err != nil {
-			return err
-		}
+		err = e.doc.Set([]byte("false"), enabled...)
 	}
-	if hasEnabled && e.doc.Get(append(place.server, "disabled")...) == nil {
-		return nil
+	if err == nil && (!hasEnabled || e.doc.Get(disabled...) != nil) {
+		err = e.doc.Set([]byte("true"), disabled...)
 	}
-	return e.doc.Set([]byte("true"), append(place.server, "disabled")...)
+	return err
 }
 
 // Servers returns the names of a schema's servers, and each as plain JSON without its
 // name.
 func (e *Editor) Servers(schema string) (names []string, servers map[string][]byte, err error) {
-	place, err := e.find(schema, "")
-	if unknown := new(UnknownServerError); !errors.As(err, &unknown) {
+	list, err := e.list(schema)
+	if err != nil {
 		return nil, nil, err
 	}
 	servers = map[string][]byte{}
-	list := e.doc.Get(place.list...)
-	for name, server := range rawjson.Members(list) {
-		names, servers[name] = append(names, name), server
+	for _, name := range list.names {
+		servers[name] = e.doc.Get(list.server(name)...)
+		if list.isArray {
+			servers[name] = rawjson.With(servers[name], "name", nil)
+		}
 	}
-	for server := range rawjson.Elements(list) {
-		name, _ := rawjson.String(rawjson.Get(server, "name"))
-		names, servers[name] = append(names, name), rawjson.With(server, "name", nil)
-	}
-	return names, servers, nil
+	return list.names, servers, nil
 }
 
-// place is where a server is in the file.
-type place struct {
-	list    []string // path of the object or array of servers
+// serverSet is the object or array with the servers of a schema.
+type serverSet struct {
+	path    []string
 	isArray bool
-	server  []string // path of the server
+	names   []string
 }
 
-// find returns where a server is. For an unknown server the place has the list that it
-// would be in.
-func (e *Editor) find(schema, name string) (place, error) {
-	parent, err := e.schema(schema)
-	if err != nil {
-		return place{}, err
-	}
-	p := e.list(parent)
-	names := e.names(p)
-	i := slices.Index(names, name)
-	if i < 0 {
-		return p, &UnknownServerError{Schema: schemaName(schema), Name: name, Known: names, Elsewhere: e.elsewhere(schema, name)}
-	}
-	p.server = append(slices.Clone(p.list), name)
-	if p.isArray {
-		p.server[len(p.server)-1] = fmt.Sprint(i)
-	}
-	return p, nil
-}
-
-// schema returns the path of the object that has the servers of a schema.
-func (e *Editor) schema(name string) ([]string, error) {
-	name = schemaName(name)
-	hasSchemas := e.doc.Get("schemas") != nil
+// server returns the path of a server; nil if there is none.
+func (s serverSet) server(name string) []string {
+	i := slices.Index(s.names, name)
 	switch {
-	case !hasSchemas && name == "default":
-		return []string{}, nil
-	case hasSchemas && slices.Contains(e.doc.Keys("schemas"), name):
-		return []string{"schemas", name}, nil
+	case i < 0:
+		return nil
+	case s.isArray:
+		name = strconv.Itoa(i)
 	}
-	return nil, &UnknownSchemaError{Name: name, Known: e.Schemas(), Only: !hasSchemas}
+	return append(slices.Clone(s.path), name)
 }
 
-// list returns the place of the servers in a schema.
-func (e *Editor) list(schema []string) place {
-	for _, key := range serverKeys {
-		path := append(slices.Clone(schema), key)
-		if value := e.doc.Get(path...); value != nil {
-			return place{list: path, isArray: rawjson.Kind(value) == '['}
-		}
+// find returns the path of a server.
+func (e *Editor) find(schema, name string) (path []string, list serverSet, err error) {
+	list, err = e.list(schema)
+	if err != nil {
+		return nil, list, err
 	}
-	return place{list: append(slices.Clone(schema), serverKeys[0])}
-}
-
-func (e *Editor) names(p place) []string {
-	if !p.isArray {
-		return e.doc.Keys(p.list...)
+	if path = list.server(name); path != nil {
+		return path, list, nil
 	}
-	var names []string
-	for server := range rawjson.Elements(e.doc.Get(p.list...)) {
-		name, _ := rawjson.String(rawjson.Get(server, "name"))
-		names = append(names, name)
-	}
-	return names
-}
-
-// elsewhere returns the other schemas that have a server of that name.
-func (e *Editor) elsewhere(schema, name string) (found []string) {
+	unknown := &UnknownServerError{Schema: schemaName(schema), Name: name, Known: list.names}
 	for _, other := range e.Schemas() {
-		parent, err := e.schema(other)
-		if err == nil && other != schemaName(schema) && slices.Contains(e.names(e.list(parent)), name) {
-			found = append(found, other)
+		if l, err := e.list(other); err == nil && l.server(name) != nil {
+			unknown.Elsewhere = append(unknown.Elsewhere, other)
 		}
 	}
-	return found
+	return nil, list, unknown
 }
 
-func schemaName(name string) string {
-	if name == "" {
-		return "default"
+// list returns the servers of a schema, or where they would be.
+func (e *Editor) list(schema string) (serverSet, error) {
+	schema = schemaName(schema)
+	var parent []string
+	if hasSchemas := e.doc.Get("schemas") != nil; hasSchemas {
+		parent = []string{"schemas", schema}
 	}
-	return name
+	if !slices.Contains(e.Schemas(), schema) {
+		return serverSet{}, &UnknownSchemaError{Name: schema, Known: e.Schemas(), Only: parent == nil}
+	}
+	for _, key := range serverKeys {
+		path := append(slices.Clone(parent), key)
+		value := e.doc.Get(path...)
+		switch rawjson.Kind(value) {
+		case 0:
+			continue
+		case '[':
+			list := serverSet{path: path, isArray: true}
+			for server := range rawjson.Elements(value) {
+				name, _ := rawjson.String(rawjson.Get(server, "name"))
+				list.names = append(list.names, name)
+			}
+			return list, nil
+		}
+		return serverSet{path: path, names: e.doc.Keys(path...)}, nil
+	}
+	return serverSet{path: append(slices.Clone(parent), serverKeys[0])}, nil
 }
 
-// named returns a server with its name in front, as an array has it.
+func schemaName(name string) string { return cmp.Or(name, "default") }
+
+// named returns a server with its name as the first member, for an array.
 func named(name string, server []byte) []byte {
 	b := rawjson.AppendMember([]byte("{"), "name", rawjson.AppendString(nil, name))
 	for key, value := range rawjson.Members(server) {

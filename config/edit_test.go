@@ -144,7 +144,7 @@ func TestEditorServers(t *testing.T) {
 	}
 }
 
-// Two processes that add servers at the same time lose neither.
+// TestEditConcurrently: two processes that add servers at the same time lose none.
 func TestEditConcurrently(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	t.Setenv("HOME", t.TempDir())
@@ -167,7 +167,7 @@ func TestEditConcurrently(t *testing.T) {
 	}
 }
 
-// A file that cannot be edited stays as it is.
+// TestEditKeepsBrokenFile: a file that cannot be edited does not change.
 func TestEditKeepsBrokenFile(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	t.Setenv("HOME", t.TempDir())
@@ -204,7 +204,7 @@ func FuzzAddRemove(f *testing.F) {
 		}
 		added, err := EditText("mcpx.json", []byte(src), add(""))
 		if err != nil {
-			return // the name is taken, or there is no such schema
+			return // the name is used, or there is no such schema
 		}
 		after, err := EditText("mcpx.json", added, func(e *Editor) error { return e.Remove("", "new") })
 		if err != nil {

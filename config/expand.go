@@ -11,13 +11,28 @@ import (
 	"strings"
 )
 
-// environment is what lies outside the file: variables and folders.
+// resolve expands references and makes paths absolute.
+func (c *Config) resolve(lookup Lookup) {
+	e := environment{lookup: lookup, folder: filepath.Dir(c.File)}
+	if c.Logging.File != "" {
+		c.Logging.File = e.absolute(c.Logging.File)
+	}
+	for i := range c.Profiles {
+		p := &c.Profiles[i]
+		for j, written := range p.all {
+			p.all[j] = e.resolve(written)
+		}
+		p.Upstreams = slices.DeleteFunc(slices.Clone(p.all), func(u Upstream) bool { return u.disabled })
+	}
+}
+
+// environment has what the file refers to: variables and folders.
 type environment struct {
 	lookup Lookup
 	folder string // of the config file, absolute
 }
 
-// resolve returns an upstream with references and folders filled in.
+// resolve returns an upstream with its references expanded and its folder absolute.
 func (e environment) resolve(written Upstream) Upstream {
 	x := expansion{lookup: e.lookup}
 	u := written
@@ -41,15 +56,15 @@ func (e environment) resolve(written Upstream) Upstream {
 	return u
 }
 
-// unusable says what of an upstream cannot be used once it is expanded,
-// without its value, which may be a secret.
+// unusable reports expanded values that cannot be used. It does not repeat them: they
+// may be secrets.
 func unusable(u *Upstream) error {
 	if u.URL != "" && webURL(u.URL) != nil {
-		return errors.New("url: once its variables are expanded, this is no absolute http or https url")
+		return errors.New("url: not an absolute http or https url once its variables are expanded; check their values")
 	}
 	for _, name := range slices.Sorted(maps.Keys(u.Headers)) {
 		if strings.ContainsAny(u.Headers[name], "\r\n\x00") {
-			return fmt.Errorf("headers.%s: the value holds a line break, which no header can", name)
+			return fmt.Errorf("headers.%s: the value has a line break; headers cannot have one", name)
 		}
 	}
 	return nil
@@ -62,10 +77,10 @@ func (e environment) absolute(path string) string {
 	return filepath.Join(e.folder, path)
 }
 
-// expansion fills in the references of the texts that belong together.
+// expansion expands the references of one upstream and collects what cannot be resolved.
 type expansion struct {
 	lookup  Lookup
-	values  []variable // what references stood for
+	values  []variable // of the references
 	missing []use      // variables that are not set
 	foreign []use      // references that only an editor can resolve
 	selfErr error      // why mcpx's own path is unknown
@@ -73,30 +88,23 @@ type expansion struct {
 
 type variable struct{ name, value string }
 
-// use is a reference that could not be resolved, and where it is written.
+// use is an unresolved reference and the places that use it.
 type use struct {
 	name   string
 	places []string
 }
 
-// text expands a text; place is where it is written, for messages. A value
-// that is filled in is not looked at again.
+// text expands the references in a text once. place is the text's path in the file, for
+// messages.
 func (x *expansion) text(place, text string) string {
-	if !strings.Contains(text, "${") {
-		return text
-	}
-	parts, err := split(text)
+	expanded, err := mapParts(text, func(p part) string { return x.part(place, p) })
 	if err != nil {
 		return text
 	}
-	var b strings.Builder
-	for _, p := range parts {
-		b.WriteString(x.part(place, p))
-	}
-	return b.String()
+	return expanded
 }
 
-// path is text for a path, which may start with ~/.
+// path expands a path, which may start with ~/.
 func (x *expansion) path(place, text string) string {
 	home := homeFolder(x.lookup)
 	if rest, ok := strings.CutPrefix(text, "~/"); ok && home != "" {
@@ -114,14 +122,13 @@ func (x *expansion) dict(place string, texts map[string]string) map[string]strin
 }
 
 func (x *expansion) part(place string, p part) string {
-	if p.foreign {
+	switch {
+	case p.foreign:
 		x.foreign = addUse(x.foreign, p.text, place)
 		return ""
-	}
-	if p.name == "" {
+	case p.name == "":
 		return p.text
-	}
-	if p.self {
+	case p.self:
 		path, err := executable()
 		if err != nil {
 			x.selfErr = err
@@ -158,7 +165,7 @@ func addUse(uses []use, name, place string) []use {
 	return append(uses, use{name, []string{place}})
 }
 
-// err names everything that could not be resolved, in one line.
+// err returns one line about everything that could not be resolved.
 func (x *expansion) err() error {
 	var texts []string
 	if m := x.missing; len(m) == 1 {
@@ -189,18 +196,18 @@ func listUses(uses []use) string {
 	return strings.Join(list, ", ")
 }
 
-// part is a piece of a text: a literal, or a reference.
+// part is a literal or a reference in a text.
 type part struct {
 	text        string // as written
 	name        string // the variable's; empty for a literal
-	fallback    string // what follows :-
+	fallback    string // the text after :-
 	hasFallback bool
 	foreign     bool // ${input:token} and the like
 	self        bool // ${MCPX}
 }
 
-// selfName is the reference to mcpx's own executable. A variable of that name is
-// only reached as ${env:MCPX}.
+// selfName is the reference to mcpx's own executable. ${env:MCPX} is the variable of that
+// name.
 const selfName = "MCPX"
 
 var (
@@ -208,38 +215,46 @@ var (
 	foreignBody   = regexp.MustCompile(`^[A-Za-z]+:[^-]`)
 )
 
-// split parts a text into literals and references. $VAR and $$ are literals.
+// mapParts replaces each literal and each reference in a text.
+func mapParts(text string, change func(p part) string) (string, error) {
+	parts, err := split(text)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	for _, p := range parts {
+		b.WriteString(change(p))
+	}
+	return b.String(), nil
+}
+
+// split divides a text into literals and references. $VAR and $$ are literals.
 func split(text string) ([]part, error) {
 	var parts []part
 	for {
-		start := strings.Index(text, "${")
-		if start < 0 {
-			return appendLiteral(parts, text), nil
+		literal, rest, hasReference := strings.Cut(text, "${")
+		if literal != "" {
+			parts = append(parts, part{text: literal})
 		}
-		parts = appendLiteral(parts, text[:start])
-		length := strings.IndexByte(text[start:], '}') + 1
-		if length == 0 {
+		if !hasReference {
+			return parts, nil
+		}
+		body, after, isClosed := strings.Cut(rest, "}")
+		if !isClosed {
 			return nil, errors.New(`"${" without "}"; write ${VAR}`)
 		}
-		p, err := reference(text[start : start+length])
+		p, err := reference(body)
 		if err != nil {
 			return nil, err
 		}
 		parts = append(parts, p)
-		text = text[start+length:]
+		text = after
 	}
 }
 
-func appendLiteral(parts []part, text string) []part {
-	if text == "" {
-		return parts
-	}
-	return append(parts, part{text: text})
-}
-
-// reference parses ${…}.
-func reference(text string) (part, error) {
-	body := text[2 : len(text)-1]
+// reference parses the text between ${ and }.
+func reference(body string) (part, error) {
+	text := "${" + body + "}"
 	m := referenceBody.FindStringSubmatch(body)
 	switch {
 	case m != nil && strings.Contains(m[3], "${"):
@@ -254,11 +269,8 @@ func reference(text string) (part, error) {
 	return part{}, fmt.Errorf("%q is no reference; write ${VAR}, ${VAR:-default} or ${env:VAR}", "${"+name+"}")
 }
 
-// wellFormed checks the references of a text as it is read.
+// wellFormed checks the syntax of the references in a text.
 func wellFormed(text string) error {
-	if !strings.Contains(text, "${") {
-		return nil
-	}
 	_, err := split(text)
 	return err
 }

@@ -84,8 +84,8 @@ func TestExpandEverywhere(t *testing.T) {
 	}
 }
 
-// TestExpandSelf: ${MCPX} is the running program, whatever the environment says,
-// and is no secret.
+// TestExpandSelf: ${MCPX} is the running program, whatever the environment has, and is
+// not a secret.
 func TestExpandSelf(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil || !filepath.IsAbs(self) {
@@ -120,7 +120,8 @@ func TestExpandSelf(t *testing.T) {
 	}
 }
 
-// A variable that is missing or makes no sense fails its upstream alone.
+// TestUpstreamErrors: a variable that is missing or cannot be used fails only its
+// upstream.
 func TestUpstreamErrors(t *testing.T) {
 	c := mustParse(t, `{"mcpServers": {
 		"fine": {"command": "x"},
@@ -140,8 +141,8 @@ func TestUpstreamErrors(t *testing.T) {
 		"fine": "",
 		"missing": "environment variables B (used in url, headers.X), A (used in headers.Authorization) are not set; " +
 			"set them, or write ${B:-default}",
-		"no url":     "url: once its variables are expanded, this is no absolute http or https url",
-		"line break": "headers.B: the value holds a line break, which no header can",
+		"no url":     "url: not an absolute http or https url once its variables are expanded; check their values",
+		"line break": "headers.B: the value has a line break; headers cannot have one",
 	}
 	if !maps.Equal(got, want) {
 		t.Errorf("got %q\nwant %q", got, want)

@@ -36,8 +36,8 @@ func defaultUpstream() Upstream {
 	}
 }
 
-// fields are the keys at the top of the file. Servers given there, rather
-// than in schemas, are kept in top.
+// fields returns the keys at the top level. Servers that are there instead of in schemas
+// are stored in top.
 func (c *Config) fields(top *Profile) []field {
 	editor := field{"$schema", unshown(text(new(string))), "Where an editor finds this schema."}
 	fields := append(top.group(), c.schemas(), editor)
@@ -52,54 +52,54 @@ func (c *Config) sections() []field {
 	stdio := []field{{"stdio", section(c.Stdio.fields()), "The stdio front. An invalid value here falls back to its default."}}
 	return []field{
 		{"server", section(c.Server.fields()), "The HTTP front."},
-		{"cli", lenient(section(stdio)), "The command line fronts."},
+		{"cli", lenient(section(stdio)), "The command line."},
 		{"logging", section(c.Logging.fields()), "The log of mcpx itself."},
-		{"limits", section(c.Limits.fields()), "Bounds on what mcpx holds and says."},
+		{"limits", section(c.Limits.fields()), "Limits on memory and output."},
 		{"always_load", boolean(&c.AlwaysLoad), "false lets clients that defer tools hide inspect and exec until the model searches for them."},
 	}
 }
 
 func (s *Server) fields() []field {
 	return []field{
-		{"host", text(&s.Host, nonEmpty), "Address to listen on. Anything but loopback needs a token."},
-		{"port", number(&s.Port, 0, 65535), "Port to listen on; 0 takes any free one."},
-		{"token", expanded(&s.Token, nonEmpty), "Bearer token that clients must send. Better a ${VAR} than the token itself."},
-		{"allowed_origins", list(&s.AllowedOrigins, nonEmpty, allowedOrigin), "Origins that may connect, besides loopback: https://app.example.com."},
-		{"allowed_hosts", list(&s.AllowedHosts, nonEmpty, allowedHost), "Host names that may be asked for, besides loopback."},
+		{"host", text(&s.Host, nonEmpty), "Address to listen on. Any address except loopback needs a token."},
+		{"port", number(&s.Port, 0, 65535), "Port to listen on; 0 means any free port."},
+		{"token", expanded(&s.Token, nonEmpty), "Bearer token that clients must send. Write a ${VAR} instead of the token itself."},
+		{"allowed_origins", list(&s.AllowedOrigins, nonEmpty, allowedOrigin), "Origins that may connect, in addition to loopback: https://app.example.com."},
+		{"allowed_hosts", list(&s.AllowedHosts, nonEmpty, allowedHost), "Host names that clients may use, in addition to loopback."},
 	}
 }
 
 func (s *Stdio) fields() []field {
 	return []field{
 		{"encoding", choice(&s.Encoding, "utf8", "utf-8"), "Encoding of the messages."},
-		{"delimiter", choice(&s.Delimiter, "\n"), "What ends a message."},
+		{"delimiter", choice(&s.Delimiter, "\n"), "End of a message."},
 		{"timeout", milliseconds(&s.Timeout), "Time for a request in milliseconds; 0 leaves it to the server's own timeouts."},
 	}
 }
 
 func (l *Logging) fields() []field {
 	return []field{
-		{"level", choice(&l.Level, "debug", "info", "warn", "error"), "The least level that is logged."},
-		{"format", choice(&l.Format, "console", "json"), "For people, or for programs."},
+		{"level", choice(&l.Level, "debug", "info", "warn", "error"), "Lowest level that is logged."},
+		{"format", choice(&l.Format, "console", "json"), "console for people, json for programs."},
 		{"file", text(&l.File, nonEmpty), "File to log to, relative to the config file; without it, stderr."},
 	}
 }
 
 func (l *Limits) fields() []field {
 	return []field{
-		{"inspect_tokens", number(&l.InspectTokens, 100, 1e6), "Tokens of a listing that inspect answers."},
-		{"result_tokens", number(&l.ResultTokens, 0, 1e8), "Tokens of a result before it is cut; 0 never cuts."},
-		{"sessions", number(&l.Sessions, 1, 1e6), "Client sessions of the HTTP front at once."},
-		{"session_idle", duration(&l.SessionIdle), "How long an idle client session is kept."},
-		{"body_bytes", size(&l.BodyBytes, 1<<10, 1<<30), "Size of an HTTP request."},
-		{"message_bytes", size(&l.MessageBytes, 1<<10, 1<<30), "Size of a message from a server."},
-		{"connects_at_once", number(&l.ConnectsAtOnce, 1, 1000), "Servers that are started at the same time."},
-		{"calls_per_client", number(&l.CallsPerClient, 1, 1e6), "Calls of one client session that are in flight at the same time."},
-		{"unread_bytes", size(&l.UnreadBytes, 1<<10, 1<<30), "Answers that wait until one client session reads them."},
+		{"inspect_tokens", number(&l.InspectTokens, 100, 1e6), "Most tokens of a listing of inspect."},
+		{"result_tokens", number(&l.ResultTokens, 0, 1e8), "Tokens above which a result is cut; 0 means never."},
+		{"sessions", number(&l.Sessions, 1, 1e6), "Most client sessions of the HTTP front."},
+		{"session_idle", duration(&l.SessionIdle), "Time after which an idle client session ends."},
+		{"body_bytes", size(&l.BodyBytes, 1<<10, 1<<30), "Most bytes of an HTTP request."},
+		{"message_bytes", size(&l.MessageBytes, 1<<10, 1<<30), "Most bytes of a message from a server."},
+		{"connects_at_once", number(&l.ConnectsAtOnce, 1, 1000), "Most servers that start at the same time."},
+		{"calls_per_client", number(&l.CallsPerClient, 1, 1e6), "Most calls of one client session at the same time."},
+		{"unread_bytes", size(&l.UnreadBytes, 1<<10, 1<<30), "Most bytes of responses that one client session has not read."},
 	}
 }
 
-// fields are the keys of one schema.
+// fields returns the keys of one schema.
 func (p *Profile) fields() []field {
 	enabled := field{"enabled", boolean(&p.Enabled), "Whether the schema is served."}
 	return append([]field{enabled}, p.group()...)
@@ -108,52 +108,52 @@ func (p *Profile) fields() []field {
 // serverKeys are the spellings of the key that holds the servers.
 var serverKeys = []string{"mcpServers", "mcp_servers", "servers"}
 
-// group are the keys that a schema shares with the top of the file.
+// group returns the keys that a schema and the top level have in common.
 func (p *Profile) group() []field {
 	return []field{
 		{"expose", choice(&p.Expose, Lazy, Flat), "lazy: the tools inspect and exec. flat: every tool as Server__tool."},
-		{"prefix", boolean(&p.Prefix), "false makes a flat schema with one server a transparent proxy: every name stays as it is."},
+		{"prefix", boolean(&p.Prefix), "false makes a flat schema with one server a transparent proxy: names stay unchanged."},
 		{"mcpServers", serverMap(&p.all), "The servers by name, as Claude, Cursor and Windsurf write them."},
 		{"mcp_servers", serverList(&p.all), "The servers as an array."},
 		{"servers", unshown(serverMap(&p.all)), "The servers by name, as VS Code writes them."},
 	}
 }
 
-// synonyms are the other names clients have for Streamable HTTP.
+// synonyms are other names for Streamable HTTP that clients use.
 var synonyms = []Transport{"streamable-http", "streamableHttp", "streamable_http"}
 
-// nameField is the key of a server in an array that elsewhere is its key.
+// nameField returns the key "name" of a server in an array.
 func (u *Upstream) nameField() field {
-	return field{"name", text(&u.Name).also(serverName), "The name of the server, unlike any other."}
+	return field{"name", text(&u.Name).also(serverName), "Unique name of the server."}
 }
 
-// fields are the keys of one server.
+// fields returns the keys of one server.
 func (u *Upstream) fields() []field {
 	types := append([]Transport{TransportStdio, TransportHTTP, TransportSSE}, synonyms...)
 	disabled := boolean(&u.disabled)
 	disabled.show = func() any { return present(u.disabled) }
 	return []field{
-		{"type", choice(&u.Transport, types...), "How the server is reached. For a url the default is to try http, then sse."},
+		{"type", choice(&u.Transport, types...), "Transport. The default for a url is to try http, then sse."},
 		{"command", text(&u.Command, nonEmpty, wellFormed).also(notEmpty), "Program to start. ${VAR}, ${VAR:-default} and ${env:VAR} are expanded."},
 		{"args", list(&u.Args, wellFormed), "Its arguments. References are expanded, each into one argument."},
-		{"env", dict(&u.Env, environmentName), "Its environment, besides PATH, HOME and the like. References are expanded."},
+		{"env", dict(&u.Env, environmentName), "Its environment, in addition to PATH, HOME and the like. References are expanded."},
 		{"cwd", text(&u.Dir, nonEmpty, wellFormed).also(notEmpty), "Its working directory, relative to the config file. References are expanded."},
 		{"url", text(&u.URL, wellFormed, writtenURL).also(webAddress), "Address of a remote server. References are expanded."},
 		{"headers", dict(&u.Headers, headerName), "HTTP headers for a remote server. References are expanded."},
 		{"description", text(&u.Description), "One line for the directory the agent sees."},
 		{"disabled", disabled, "true switches the server off."},
 		{"enabled", inverse(&u.disabled), "false switches the server off."},
-		{"tools", section(u.Tools.fields()), "Which tools there are. What is hidden cannot be called either."},
-		{"startup_timeout", duration(&u.StartupTimeout), "Time to connect, shake hands and list."},
+		{"tools", section(u.Tools.fields()), "Which tools to show. Hidden tools cannot be called."},
+		{"startup_timeout", duration(&u.StartupTimeout), "Time to connect, initialize and list."},
 		{"timeout", duration(&u.Timeout), "Time for a call without any progress."},
-		{"max_timeout", duration(&u.MaxTimeout), "Time for a call in all."},
+		{"max_timeout", duration(&u.MaxTimeout), "Time for a call in total."},
 		{"isolation", choice(&u.Isolation, Shared, PerClient), "shared: one session for all clients. client: one for each."},
 	}
 }
 
 func (f *Filter) fields() []field {
 	return []field{
-		{"allow", list(&f.Allow, glob), "Globs of the tools to keep; without any, all."},
-		{"deny", list(&f.Deny, glob), "Globs of the tools to hide. Stronger than allow."},
+		{"allow", list(&f.Allow, glob), "Globs of the tools to show; without any, all."},
+		{"deny", list(&f.Deny, glob), "Globs of the tools to hide. deny wins over allow."},
 	}
 }

@@ -10,7 +10,7 @@ import (
 func TestFind(t *testing.T) {
 	tests := []struct {
 		name      string
-		files     []string // in the working folder, which is HOME too
+		files     []string // in the working folder, which is also HOME
 		variables []string
 		want      string
 	}{

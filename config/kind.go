@@ -12,24 +12,23 @@ import (
 	"mcpx/internal/nearest"
 )
 
-// field is one key of an object of the file, declared once for all three
-// uses: reading it, describing it in the JSON Schema and showing it.
+// field declares one key of an object: how it is read, described in the JSON Schema and
+// shown.
 type field struct {
 	name string
 	kind kind
 	doc  string
 }
 
-// kind is what a key may hold, bound to the variable that keeps it. What the
-// variable holds when the kind is made is the key's default.
+// kind is the type of a key, bound to the variable that keeps its value. The variable's
+// value at that time is the default.
 type kind struct {
-	schema object                  // what the JSON Schema says of it
-	read   func(r *reader, n node) // keeps the value if it is right, else fails it
-	show   func() any              // what is kept, as Show writes it; nil leaves the key out
+	schema object                  // its JSON Schema
+	read   func(r *reader, n node) // stores a valid value, or reports a problem
+	show   func() any              // returns the value for Show; nil leaves the key out
 }
 
-// also is the kind with more said of it in the JSON Schema: what a check of its
-// own refuses, where that is simple to say there.
+// also adds rules to the JSON Schema: checks that are easy to express there.
 func (k kind) also(rules ...pair) kind {
 	k.schema = append(slices.Clone(k.schema), rules...)
 	return k
@@ -47,8 +46,8 @@ func text(p *string, checks ...check) kind {
 	}
 }
 
-// expanded is a text outside any upstream that may hold references: a missing
-// variable has no one else to fail.
+// expanded is a text with references outside any upstream. A missing variable there is a
+// problem of the file.
 func expanded(p *string, checks ...check) kind {
 	k := text(p, checks...)
 	k.read = func(r *reader, n node) {
@@ -133,7 +132,7 @@ func boolean(p *bool) kind {
 	}
 }
 
-// inverse is a boolean that keeps the opposite of what is written.
+// inverse is a boolean that stores the opposite of its value.
 func inverse(p *bool) kind {
 	k := unshown(boolean(p))
 	read := k.read
@@ -144,7 +143,7 @@ func inverse(p *bool) kind {
 	return k
 }
 
-// choice is one of a few words.
+// choice is one of several words.
 func choice[T ~string](p *T, values ...T) kind {
 	words := make([]string, len(values))
 	quoted := make([]string, len(values))
@@ -209,7 +208,7 @@ func duration(p *time.Duration) kind {
 				got = strconv.Quote(n.literal().String())
 				d, _ = time.ParseDuration(n.literal().String())
 			case '0':
-				// Bounded first: a float that no integer can hold converts to anything.
+				// The conversion of a float that is too large is undefined.
 				seconds := max(0, min(n.literal().Float(), 2*maxDuration.Seconds()))
 				d = time.Duration(seconds * float64(time.Second))
 			}
@@ -223,7 +222,7 @@ func duration(p *time.Duration) kind {
 	}
 }
 
-// formatDuration writes 30m where Duration.String has 30m0s.
+// formatDuration returns 30m for 30 minutes, instead of 30m0s.
 func formatDuration(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
@@ -235,7 +234,7 @@ func formatDuration(d time.Duration) string {
 	return s
 }
 
-// milliseconds is a number of them, up to a day; 0 for no limit.
+// milliseconds is a duration of at most a day as a number; 0 means no limit.
 func milliseconds(p *time.Duration) kind {
 	ms := int(p.Milliseconds())
 	k := number(&ms, 0, 24*60*60*1000)
@@ -283,7 +282,7 @@ func size(p *int, least, most int) kind {
 	}
 }
 
-// parseSize returns 0 for what is no size.
+// parseSize returns 0 for an invalid size.
 func parseSize(s string) int {
 	m := sizePattern.FindStringSubmatch(s)
 	if m == nil {
@@ -316,8 +315,7 @@ func section(fields []field) kind {
 	}
 }
 
-// lenient makes warnings of the errors below a key: what could not be read
-// keeps its default.
+// lenient turns errors below a key into warnings. Invalid values get their default.
 func lenient(k kind) kind {
 	read := k.read
 	k.read = func(r *reader, n node) {
@@ -332,7 +330,7 @@ func lenient(k kind) kind {
 	return k
 }
 
-// unshown leaves a key out of Show: another one says the same.
+// unshown leaves a key out of Show, because another key shows its value.
 func unshown(k kind) kind {
 	k.show = func() any { return nil }
 	return k

@@ -5,13 +5,22 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
+	"strings"
+	"time"
+
+	"mcpx/internal/editfile"
 )
 
-// Load reads a config file of at most [MaxBytes]. References are expanded from the environment.
-// The error of a file that was read but cannot be used is an [*Error].
+// Lookup finds a variable of the environment, like os.LookupEnv.
+type Lookup = func(name string) (value string, ok bool)
+
+// Load reads a config file of at most [MaxBytes] and expands references from the
+// environment. If the file was read but cannot be used, the error is an [*Error].
 func Load(path string) (*Config, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return nil, fmt.Errorf("%s is a folder; name the config file in it", path)
@@ -26,8 +35,8 @@ func Load(path string) (*Config, error) {
 	return Parse(path, data, os.LookupEnv)
 }
 
-// Parse is [Load] for bytes. The file's name is used in messages and for
-// paths relative to it.
+// Parse is [Load] for bytes. The name of the file is used in messages and for relative
+// paths.
 func Parse(file string, data []byte, lookup Lookup) (*Config, error) {
 	abs, err := filepath.Abs(file)
 	if err != nil {
@@ -49,8 +58,8 @@ func Parse(file string, data []byte, lookup Lookup) (*Config, error) {
 	return c, nil
 }
 
-// DuplicateKeys returns the keys that any JSON file with comments gives twice in
-// one object. A file that cannot be parsed has none.
+// DuplicateKeys returns the keys that occur twice in one object, in any JSON file with
+// comments. A file that cannot be parsed has none.
 func DuplicateKeys(file string, data []byte) []Problem {
 	r := &reader{file: file, src: withoutMark(data)}
 	if _, ok := r.parse(); !ok {
@@ -62,20 +71,143 @@ func DuplicateKeys(file string, data []byte) []Problem {
 // withoutMark returns the text without a byte order mark.
 func withoutMark(data []byte) []byte { return bytes.TrimPrefix(data, []byte("\ufeff")) }
 
-// resolve fills in what lies outside the file: variables and folders.
-func (c *Config) resolve(lookup Lookup) {
-	e := environment{lookup: lookup, folder: filepath.Dir(c.File)}
-	if c.Logging.File != "" {
-		c.Logging.File = e.absolute(c.Logging.File)
+// MaxBytes is the size of the largest config that mcpx reads.
+const MaxBytes = 4 << 20
+
+// readTime limits the time to read a file that is not regular: a FIFO may have no
+// writer, and a device may never end.
+const readTime = 8 * time.Second
+
+// ReadFile reads a file of at most limit bytes. Unlike os.ReadFile it always returns,
+// with bounded memory, even for a device or a FIFO.
+func ReadFile(path string, limit int) ([]byte, error) {
+	return readFile(path, limit, readTime)
+}
+
+func readFile(path string, limit int, within time.Duration) ([]byte, error) {
+	if info, err := os.Stat(path); err != nil || info.Mode().IsRegular() {
+		return editfile.ReadAtMost(path, int64(limit))
 	}
-	for i := range c.Profiles {
-		p := &c.Profiles[i]
-		for j, written := range p.all {
-			p.all[j] = e.resolve(written)
-		}
-		p.Upstreams = slices.DeleteFunc(slices.Clone(p.all), func(u Upstream) bool { return u.disabled })
+	var data []byte
+	done := make(chan error, 1)
+	// Opening a FIFO cannot be canceled. After a timeout the goroutine stays until
+	// there is a writer; mcpx exits without its config anyway.
+	go func() {
+		read, err := editfile.ReadAtMost(path, int64(limit))
+		data = read
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		return data, err
+	case <-time.After(within):
+		return nil, fmt.Errorf("%s: could not be read within %s; name a regular file, or check that a program writes to it", path, within)
 	}
 }
 
-// Lookup is how a variable of the environment is found: os.LookupEnv, but for tests.
-type Lookup = func(name string) (value string, ok bool)
+// Find returns the config file to use when none is named: $MCPX_CONFIG, ./mcpx.json,
+// then mcpx/config.json in the user's config folder.
+func Find(lookup Lookup) (string, error) {
+	if file, _ := lookup("MCPX_CONFIG"); file != "" {
+		return file, nil
+	}
+	places := []string{"mcpx.json"}
+	if file := UserFile(lookup); file != "" {
+		places = append(places, file)
+	}
+	for _, file := range places {
+		if info, err := os.Stat(file); err == nil && !info.IsDir() {
+			return file, nil
+		}
+	}
+	return "", fmt.Errorf("no config file: $MCPX_CONFIG is not set, and there is no %s", strings.Join(places, " and no "))
+}
+
+// UserFile returns the path of the user's own config, which may not exist; empty if the
+// user has no home folder.
+func UserFile(lookup Lookup) string {
+	folder, _ := lookup("XDG_CONFIG_HOME")
+	if home := homeFolder(lookup); folder == "" && home != "" {
+		folder = filepath.Join(home, ".config")
+	}
+	if folder == "" {
+		return ""
+	}
+	return filepath.Join(folder, "mcpx", "config.json")
+}
+
+func homeFolder(lookup Lookup) string {
+	if home, _ := lookup("HOME"); home != "" {
+		return home
+	}
+	home, _ := lookup("USERPROFILE") // Windows
+	return home
+}
+
+// Sample is a small config to start with.
+const Sample = `{
+  "mcpServers": {
+    "time": {"command": "uvx", "args": ["mcp-server-time"]}
+  }
+}
+`
+
+// ForCommand returns a config with one server, which is started with this command line.
+// The server gets the whole environment of mcpx, as if a person had started it.
+func ForCommand(words []string) *Config {
+	u := defaultUpstream()
+	u.Name, u.Transport, u.Command, u.Args, u.InheritAll = nameOf(words), TransportStdio, words[0], words[1:], true
+	return withoutFile(strings.Join(words, " "), u)
+}
+
+// ForURL returns a config with one server at that address.
+func ForURL(address string) *Config {
+	u := defaultUpstream()
+	u.Name, u.Transport, u.URL = "server", TransportRemote, address
+	if parsed, err := url.Parse(address); err == nil && parsed.Hostname() != "" {
+		u.Name = ValidName(parsed.Hostname())
+	}
+	return withoutFile(address, u)
+}
+
+func withoutFile(source string, u Upstream) *Config {
+	written := u
+	u.written = &written
+	u.SetHeaders(nil)
+	p := defaultProfile("default")
+	p.Upstreams = []Upstream{u}
+	c := defaults()
+	c.File = source
+	c.Profiles = []Profile{p}
+	return c
+}
+
+// SetHeaders sets the headers of a server that is in no config file.
+func (u *Upstream) SetHeaders(headers map[string]string) {
+	u.Headers = headers
+	u.Err = unusable(u)
+	u.redactor = newRedactor(secrets(u, nil))
+}
+
+// launchers are programs that run another program, which gives the server its name.
+var launchers = []string{"npx", "bunx", "uvx", "pipx", "node", "deno", "bun", "python", "python3", "uv", "docker", "go"}
+
+// nameOf returns a name for a server from its command line.
+func nameOf(words []string) string {
+	name := filepath.Base(words[0])
+	if slices.Contains(launchers, strings.TrimSuffix(name, ".exe")) {
+		for _, word := range words[1:] {
+			if !strings.HasPrefix(word, "-") && word != "run" && word != "exec" && word != "x" {
+				name = path.Base(filepath.ToSlash(word))
+				break
+			}
+		}
+	}
+	if i := strings.LastIndexByte(name, '@'); i > 0 { // a version
+		name = name[:i]
+	}
+	if name == "mcpx" {
+		name = "server"
+	}
+	return ValidName(name)
+}

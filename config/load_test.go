@@ -47,7 +47,7 @@ func samples(t *testing.T, name string) []string {
 	return files
 }
 
-// golden compares with the file beside a sample, or rewrites it.
+// golden compares a text with the file of a sample, or rewrites the file.
 func golden(t *testing.T, file, got string) {
 	t.Helper()
 	if *update {
@@ -149,8 +149,8 @@ func TestLoadSize(t *testing.T) {
 	}
 }
 
-// TestManyProblems: a file can have a problem every few bytes. Only so many are
-// reported, since finding the line of each takes time.
+// TestManyProblems: a file can have a problem every few bytes, but only some are
+// reported, because finding the line of each takes time.
 func TestManyProblems(t *testing.T) {
 	for _, row := range []struct{ name, before, part, after string }{
 		{"duplicate keys", `{"mcpServers":{}`, `,"a":1`, `}`},
@@ -172,8 +172,8 @@ func TestManyProblems(t *testing.T) {
 	}
 }
 
-// The law: Parse never panics, every problem is one line and lies inside the
-// file, and what Parse accepts, Show writes as a config that shows the same.
+// The law: Parse never panics. Every problem is one line and lies inside the file. If
+// Parse accepts a file, Show writes a config that shows the same.
 func FuzzParse(f *testing.F) {
 	for _, folder := range []string{"good", "bad"} {
 		files, _ := filepath.Glob(filepath.Join("testdata", folder, "*.jsonc"))
@@ -225,7 +225,7 @@ func checkShown(t *testing.T, shown []byte, lookup Lookup) {
 	}
 }
 
-// BenchmarkParse reads what a person with a hundred servers has.
+// BenchmarkParse reads a config with a hundred servers.
 func BenchmarkParse(b *testing.B) {
 	var servers strings.Builder
 	for i := range 100 {

@@ -9,32 +9,32 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// node is a value of the file and the path that leads to it.
+// node is a value in the file and its path.
 type node struct {
 	value hujson.Value
 	path  string
 }
 
-// member is a key of an object and what it holds. Both have the same path.
+// member is a member of an object. Its name and its value have the same path.
 type member struct {
 	key         string
 	name, value node
 }
 
-// nodeAt stands for a place in the file where there is no value.
+// nodeAt returns a node for an offset in the file without a value.
 func nodeAt(offset int) node {
 	return node{value: hujson.Value{StartOffset: offset}}
 }
 
 func (n node) kind() hujson.Kind { return n.value.Value.Kind() }
 
-// literal is the value of a node that is no object and no array.
+// literal returns the value of a node that is neither an object nor an array.
 func (n node) literal() hujson.Literal {
 	l, _ := n.value.Value.(hujson.Literal)
 	return l
 }
 
-// members returns those of an object, nothing of anything else.
+// members returns the members of an object; none for another value.
 func (n node) members() []member {
 	object, ok := n.value.Value.(*hujson.Object)
 	if !ok {
@@ -49,7 +49,7 @@ func (n node) members() []member {
 	return members
 }
 
-// member returns the one with this key.
+// member returns the member with this key. It builds no other paths (BenchmarkParse).
 func (n node) member(key string) (member, bool) {
 	object, _ := n.value.Value.(*hujson.Object)
 	for i := 0; object != nil && i < len(object.Members); i++ {
@@ -63,7 +63,7 @@ func (n node) member(key string) (member, bool) {
 
 func keyOf(m hujson.ObjectMember) string { return decoded(m.Name.Value.(hujson.Literal)) }
 
-// decoded is the text of a string. Most need no decoding.
+// decoded returns the text of a string. Few strings have escapes.
 func decoded(raw hujson.Literal) string {
 	if bytes.IndexByte(raw, '\\') < 0 {
 		return string(raw[1 : len(raw)-1])
@@ -71,7 +71,7 @@ func decoded(raw hujson.Literal) string {
 	return raw.String()
 }
 
-// elements returns those of an array, nothing of anything else.
+// elements returns the elements of an array; none for another value.
 func (n node) elements() []node {
 	array, ok := n.value.Value.(*hujson.Array)
 	if !ok {
@@ -84,7 +84,7 @@ func (n node) elements() []node {
 	return elements
 }
 
-// pathTo returns the path of a member; a key that would blur it is quoted.
+// pathTo returns the path of a member. A key with odd characters is quoted.
 func (n node) pathTo(key string) string {
 	switch {
 	case key == "" || strings.ContainsFunc(key, isOddInPath):
@@ -95,13 +95,13 @@ func (n node) pathTo(key string) string {
 	return n.path + "." + key
 }
 
-// isOddInPath reports whether a character would blur a path.
+// isOddInPath reports whether a character makes a path hard to read.
 func isOddInPath(c rune) bool {
 	return !unicode.IsLetter(c) && !unicode.IsNumber(c) && c != '_' && c != '$' && c != '-'
 }
 
-// describe names the value for a message. Strings are left out: where
-// something else is expected, one may well be a secret.
+// describe names the value in a message. It leaves out the text of a string, which may
+// be a secret.
 func (n node) describe() string {
 	switch n.kind() {
 	case '{':

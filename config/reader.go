@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -14,7 +15,46 @@ import (
 	"mcpx/internal/nearest"
 )
 
-// reader walks the file and keeps every problem it meets.
+// Error reports a file that cannot be used.
+type Error struct {
+	Problems []Problem // errors, by position
+	Warnings []Problem // by position
+}
+
+// Error returns the errors, one per line.
+func (e *Error) Error() string {
+	lines := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		lines[i] = p.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Problem is an error or a warning, and its position in the file.
+type Problem struct {
+	File   string `json:"file"`           // as it was given
+	Line   int    `json:"line"`           // from 1
+	Column int    `json:"column"`         // from 1, in characters
+	Path   string `json:"path,omitempty"` // mcp_servers[1].command; empty for the whole file
+	Text   string `json:"text"`           // what is wrong and what to do; one line
+}
+
+// String returns FILE:LINE:COLUMN: PATH: TEXT. Editors and terminals turn that into a
+// link.
+func (p Problem) String() string {
+	if p.Path == "" {
+		return fmt.Sprintf("%s:%d:%d: %s", p.File, p.Line, p.Column, p.Text)
+	}
+	return fmt.Sprintf("%s:%d:%d: %s: %s", p.File, p.Line, p.Column, p.Path, p.Text)
+}
+
+func sortProblems(problems []Problem) {
+	slices.SortStableFunc(problems, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+}
+
+// reader reads the file and collects its problems.
 type reader struct {
 	file     string
 	src      []byte
@@ -23,8 +63,8 @@ type reader struct {
 	warnings []Problem
 }
 
-// maxProblems bounds the problems and the warnings that are kept. A file can have
-// a problem every few bytes, and finding the line of each takes time.
+// maxProblems limits the problems and the warnings. A file can have a problem every few
+// bytes, and finding the line of each takes time.
 const maxProblems = 200
 
 func (r *reader) fail(n node, format string, args ...any) {
@@ -36,31 +76,35 @@ func (r *reader) warn(n node, format string, args ...any) {
 }
 
 func (r *reader) add(list []Problem, n node, format string, args []any) []Problem {
-	switch {
-	case len(list) < maxProblems:
-		return append(list, r.problem(n, fmt.Sprintf(format, args...)))
-	case len(list) == maxProblems:
-		return append(list, r.problem(n, "there are more problems than are shown; fix these first"))
+	if len(list) > maxProblems {
+		return list
 	}
-	return list
-}
-
-func (r *reader) problem(n node, text string) Problem {
+	text := fmt.Sprintf(format, args...)
+	if len(list) == maxProblems {
+		text = "there are more problems than are shown; fix these first"
+	}
 	line, column := position(r.src, n.value.StartOffset)
-	return Problem{File: r.file, Line: line, Column: column, Path: n.path, Text: text}
+	return append(list, Problem{File: r.file, Line: line, Column: column, Path: n.path, Text: text})
 }
 
 // line returns the line of a node, for the text of a problem.
 func (r *reader) line(n node) int {
 	if len(r.problems) > maxProblems {
-		return 0 // the problem is not kept
+		return 0 // the problem is dropped
 	}
 	line, _ := position(r.src, n.value.StartOffset)
 	return line
 }
 
-// maxDepth is far above any config: the parser recurses, and a stack that
-// overflows cannot be recovered from.
+// position returns the line and the column, in characters, of a byte offset.
+func position(src []byte, offset int) (line, column int) {
+	before := src[:min(offset, len(src))]
+	start := bytes.LastIndexByte(before, '\n') + 1
+	return 1 + bytes.Count(before, []byte("\n")), 1 + utf8.RuneCount(before[start:])
+}
+
+// maxDepth limits nesting, far above any config: the parser recurses, and a stack
+// overflow cannot be recovered from.
 const maxDepth = 200
 
 // CheckDepth returns an error for JSON that is nested too deeply to be parsed.
@@ -71,8 +115,7 @@ func CheckDepth(src []byte) error {
 	return fmt.Errorf("nested deeper than %d levels", maxDepth)
 }
 
-// tooDeep finds where the file nests deeper than that, stepping over strings and
-// comments; -1 if it does not.
+// tooDeep returns the offset where JSON with comments is nested too deeply, or -1.
 func tooDeep(src []byte) int {
 	depth := 0
 	for i := 0; i < len(src); i++ {
@@ -84,9 +127,9 @@ func tooDeep(src []byte) int {
 				}
 			}
 		case c == '/' && bytes.HasPrefix(src[i:], []byte("//")):
-			i = past(src, i, "\n")
+			i = indexFrom(src, i, "\n")
 		case c == '/' && bytes.HasPrefix(src[i:], []byte("/*")):
-			i = past(src, i+2, "*/") + 1
+			i = indexFrom(src, i+2, "*/") + 1
 		case c == '[' || c == '{':
 			if depth++; depth > maxDepth {
 				return i
@@ -98,61 +141,15 @@ func tooDeep(src []byte) int {
 	return -1
 }
 
-// past is where the next of these begins, or the end.
-func past(src []byte, from int, what string) int {
-	if i := bytes.Index(src[from:], []byte(what)); i >= 0 {
+// indexFrom returns the next offset of a text, or the end of src.
+func indexFrom(src []byte, from int, text string) int {
+	if i := bytes.Index(src[from:], []byte(text)); i >= 0 {
 		return from + i
 	}
 	return len(src)
 }
 
-// parse returns the file's root, which is an object.
-func (r *reader) parse() (node, bool) {
-	if at := invalidUTF8(r.src); at >= 0 {
-		r.fail(nodeAt(at), "not UTF-8; save the file as UTF-8")
-		return node{}, false
-	}
-	if at := tooDeep(r.src); at >= 0 {
-		r.fail(nodeAt(at), "%v", CheckDepth(r.src))
-		return node{}, false
-	}
-	// The parser wants a line comment to end in a line break, even the last one.
-	padded := append(slices.Clip(r.src), '\n')
-	value, err := hujson.Parse(padded)
-	if err != nil {
-		r.syntax(padded, value, err)
-		return node{}, false
-	}
-	root := node{value: value}
-	if root.kind() != '{' {
-		r.fail(root, `expected an object such as {"mcpServers": {}}, got %s`, root.describe())
-		return node{}, false
-	}
-	if anyTwice(value) {
-		r.duplicates(root)
-	}
-	return root, true
-}
-
-// anyTwice reports whether any object of the file may give a key twice. Nearly none
-// does, and to name the places of all keys takes longer than to read the file.
-func anyTwice(v hujson.Value) bool {
-	switch v := v.Value.(type) {
-	case *hujson.Object:
-		seen := make(map[string]bool, len(v.Members))
-		for _, m := range v.Members {
-			key := keyOf(m)
-			if seen[key] || anyTwice(m.Value) {
-				return true
-			}
-			seen[key] = true
-		}
-	case *hujson.Array:
-		return slices.ContainsFunc(v.Elements, anyTwice)
-	}
-	return false
-}
-
+// invalidUTF8 returns the offset of the first byte that is not UTF-8, or -1.
 func invalidUTF8(src []byte) int {
 	for at := 0; at < len(src); {
 		c, size := utf8.DecodeRune(src[at:])
@@ -164,16 +161,60 @@ func invalidUTF8(src []byte) int {
 	return -1
 }
 
-// syntax reports why the parser refused src. It tells the line and the column,
-// in bytes, in its text alone.
+// parse returns the root of the file, which is an object.
+func (r *reader) parse() (node, bool) {
+	if at := invalidUTF8(r.src); at >= 0 {
+		r.fail(nodeAt(at), "not UTF-8; save the file as UTF-8")
+		return node{}, false
+	}
+	if at := tooDeep(r.src); at >= 0 {
+		r.fail(nodeAt(at), "%v", CheckDepth(r.src))
+		return node{}, false
+	}
+	// The parser needs a line break after a line comment, even at the end of the file.
+	padded := append(slices.Clip(r.src), '\n')
+	value, err := hujson.Parse(padded)
+	if err != nil {
+		r.syntax(padded, value, err)
+		return node{}, false
+	}
+	root := node{value: value}
+	if root.kind() != '{' {
+		r.fail(root, `expected an object such as {"mcpServers": {}}, got %s`, root.describe())
+		return node{}, false
+	}
+	if hasDuplicates(value) { // few files do, and building the paths of all keys is slow (BenchmarkParse)
+		r.duplicates(root)
+	}
+	return root, true
+}
+
+// hasDuplicates reports whether a key occurs twice in any object of the file.
+func hasDuplicates(v hujson.Value) bool {
+	switch v := v.Value.(type) {
+	case *hujson.Object:
+		seen := make(map[string]bool, len(v.Members))
+		for _, m := range v.Members {
+			key := keyOf(m)
+			if seen[key] || hasDuplicates(m.Value) {
+				return true
+			}
+			seen[key] = true
+		}
+	case *hujson.Array:
+		return slices.ContainsFunc(v.Elements, hasDuplicates)
+	}
+	return false
+}
+
+// syntax reports a syntax error. The parser gives its line and its column, in bytes,
+// only as text.
 func (r *reader) syntax(src []byte, value hujson.Value, err error) {
 	var line, column int
 	_, _ = fmt.Sscanf(err.Error(), "hujson: line %d, column %d:", &line, &column)
 	at := column - 1
-	for ; line > 1; line-- {
-		_, rest, _ := bytes.Cut(src, []byte("\n"))
-		at += len(src) - len(rest)
-		src = rest
+	for _, l := range bytes.SplitAfterN(src, []byte("\n"), max(line, 1))[:max(line-1, 0)] {
+		at += len(l)
 	}
 	text := errors.Unwrap(err).Error()
 	switch {
@@ -182,14 +223,14 @@ func (r *reader) syntax(src []byte, value hujson.Value, err error) {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		text = "the file ends too early; a closing quote, bracket or */ is missing"
 	case strings.HasPrefix(text, `invalid literal: "`):
-		// Not the literal itself, which may be a secret.
+		// Without the literal, which may be a secret.
 		text = `invalid string: a line break or tab in it, an unknown \ escape, or no closing quote`
 	}
 	r.fail(nodeAt(at), "%s", text)
 }
 
-// duplicates reports keys given twice in one object, in the whole file:
-// parsers do not agree on which of the two counts.
+// duplicates reports keys that occur twice in one object: parsers disagree on which of
+// the two counts.
 func (r *reader) duplicates(n node) {
 	first := map[string]node{}
 	for _, m := range n.members() {
@@ -205,7 +246,7 @@ func (r *reader) duplicates(n node) {
 	}
 }
 
-// object reads the members of an object into the fields declared for it.
+// object reads the members of an object into its fields.
 func (r *reader) object(n node, fields []field) {
 	if !r.is(n, '{', "object") {
 		return
@@ -217,7 +258,7 @@ func (r *reader) object(n node, fields []field) {
 			continue
 		}
 		if len(r.warnings) > maxProblems {
-			continue // the warning would not be kept
+			continue // the warning is dropped
 		}
 		names := make([]string, len(fields))
 		for i, f := range fields {
@@ -231,7 +272,7 @@ func (r *reader) object(n node, fields []field) {
 	}
 }
 
-// is reports whether a value has the kind it should have; if not, it fails.
+// is reports whether a value has the expected kind, and fails otherwise.
 func (r *reader) is(n node, kind hujson.Kind, want string) bool {
 	if n.kind() == kind {
 		return true
@@ -242,13 +283,11 @@ func (r *reader) is(n node, kind hujson.Kind, want string) bool {
 
 // text returns a string that passes the checks.
 func (r *reader) text(n node, checks ...check) (string, bool) {
-	switch n.kind() {
-	case '"':
-	case '0', 't', 'f':
+	if kind := n.kind(); kind == '0' || kind == 't' || kind == 'f' {
 		r.fail(n, "expected string, got %s; write %q", n.describe(), n.literal())
 		return "", false
-	default:
-		r.fail(n, "expected string, got %s", n.describe())
+	}
+	if !r.is(n, '"', "string") {
 		return "", false
 	}
 	s := decoded(n.literal())

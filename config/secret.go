@@ -12,8 +12,8 @@ import (
 	"unicode"
 )
 
-// secrets collects what Redact hides of an upstream; values are what its
-// references stood for.
+// secrets returns the texts that Redact hides for an upstream. values are the expanded
+// references.
 func secrets(u *Upstream, values []variable) []string {
 	var h hider
 	h.args(u.Args)
@@ -33,14 +33,14 @@ func secrets(u *Upstream, values []variable) []string {
 	for _, v := range values {
 		h.url(v.value)
 		for _, text := range withLines(v.value) {
-			if secretName(v.name) || !plain(text) {
+			if secretName(v.name) || !isPlain(text) {
 				h.hide(text)
 			}
 		}
 	}
-	found := slices.DeleteFunc(h.found, trivial)
+	found := slices.DeleteFunc(h.found, isTrivial)
 	for _, secret := range found {
-		if strings.Contains(secret, " ") { // as a query has it
+		if strings.Contains(secret, " ") { // in a query
 			found = append(found, strings.ReplaceAll(secret, " ", "+"))
 		}
 	}
@@ -48,25 +48,24 @@ func secrets(u *Upstream, values []variable) []string {
 	return slices.Compact(found)
 }
 
-// LiteralSecrets returns where the file has what looks like a secret of the upstream
-// in plain text rather than as a reference, such as env.API_KEY or args[1].
+// LiteralSecrets returns where the file has a likely secret as plain text instead of a
+// reference, such as env.API_KEY or args[1].
 func (u *Upstream) LiteralSecrets() (places []string) {
 	if u.written != nil {
 		u = u.written
 	}
-	for _, dict := range []struct {
-		key    string
-		values map[string]string
-	}{{"env", u.Env}, {"headers", u.Headers}} {
-		for _, name := range slices.Sorted(maps.Keys(dict.values)) {
-			value := dict.values[name]
+	add := func(key string, values map[string]string) {
+		for _, name := range slices.Sorted(maps.Keys(values)) {
+			value := values[name]
 			_, credentials, _ := strings.Cut(value, " ") // Bearer …
-			likely := secretName(name) || looksLikeToken(value) || looksLikeToken(credentials)
-			if likely && !trivial(value) && strings.Contains(mask(value), Hidden) {
-				places = append(places, dict.key+"."+name)
+			isLikely := secretName(name) || looksLikeToken(value) || looksLikeToken(credentials)
+			if isLikely && !isTrivial(value) && strings.Contains(mask(value), Hidden) {
+				places = append(places, key+"."+name)
 			}
 		}
 	}
+	add("env", u.Env)
+	add("headers", u.Headers)
 	for i, shown := range new(hider).args(u.Args) {
 		if shown != u.Args[i] {
 			places = append(places, fmt.Sprintf("args[%d]", i))
@@ -78,17 +77,17 @@ func (u *Upstream) LiteralSecrets() (places []string) {
 	return places
 }
 
-// withLines returns a value and what programs print of one that has several
-// lines: each line, also if the line breaks are written as \n.
+// withLines returns a value and each of its lines, because programs print them
+// separately. Line breaks may be written as \n.
 func withLines(value string) []string {
 	texts := []string{value}
-	if trivial(value) {
+	if isTrivial(value) {
 		return texts
 	}
 	for _, text := range []string{value, backslashes.decode(value)} {
 		texts = append(texts, text, strings.TrimSpace(text))
 		for line := range strings.Lines(text) {
-			if line != text && strings.ContainsFunc(line, isLetterOrDigit) { // not a line that only separates others
+			if line != text && strings.ContainsFunc(line, isLetterOrDigit) { // not a separator line
 				texts = append(texts, strings.TrimSpace(line))
 			}
 		}
@@ -98,10 +97,10 @@ func withLines(value string) []string {
 
 func isLetterOrDigit(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
-// hider replaces secrets in texts and keeps what it has found.
+// hider masks secrets in arguments and URLs, and collects them.
 type hider struct{ found []string }
 
-// hide returns what is shown instead of a secret.
+// hide returns the mask for a secret.
 func (h *hider) hide(secret string) string {
 	h.found = append(h.found, secret)
 	if decoded, err := url.QueryUnescape(secret); err == nil && decoded != secret {
@@ -113,7 +112,7 @@ func (h *hider) hide(secret string) string {
 func (h *hider) args(args []string) []string {
 	shown := make([]string, len(args))
 	for i, arg := range args {
-		if i > 0 && secretFlag(args[i-1]) && !strings.HasPrefix(arg, "-") {
+		if i > 0 && isSecretFlag(args[i-1]) && !strings.HasPrefix(arg, "-") {
 			shown[i] = h.hide(arg)
 			continue
 		}
@@ -122,8 +121,8 @@ func (h *hider) args(args []string) []string {
 	return shown
 }
 
-// secretFlag reports whether the next argument is this one's value.
-func secretFlag(arg string) bool {
+// isSecretFlag reports whether the argument after this one is a secret.
+func isSecretFlag(arg string) bool {
 	return strings.HasPrefix(arg, "-") && !strings.Contains(arg, "=") && secretName(arg)
 }
 
@@ -155,8 +154,8 @@ func (h *hider) arg(arg string) string {
 	})
 }
 
-// url hides the user info, the secret-looking parameters and the tokens in
-// the path of a url. It works on the text, since references are no valid url.
+// url masks the user info, likely secrets in the query and tokens in the path. It works
+// on the text, because a URL with references is not valid.
 func (h *hider) url(text string) string {
 	if !address.MatchString(text) {
 		return text
@@ -168,7 +167,7 @@ func (h *hider) url(text string) string {
 		}
 		return "://" + h.hide(user) + "@"
 	})
-	base, query, ok := strings.Cut(text, "?")
+	base, query, hasQuery := strings.Cut(text, "?")
 	segments := strings.Split(base, "/")
 	for i, s := range segments {
 		if looksLikeToken(s) {
@@ -176,7 +175,7 @@ func (h *hider) url(text string) string {
 		}
 	}
 	base = strings.Join(segments, "/")
-	if !ok {
+	if !hasQuery {
 		return base
 	}
 	parameters := strings.Split(query, "&")
@@ -191,47 +190,42 @@ func (h *hider) url(text string) string {
 
 var schemeWord = regexp.MustCompile(`^(Bearer|Basic|Token) $`)
 
-// mask hides a text but for its references, which are no secrets.
+// mask hides a text except for its references.
 func mask(text string) string {
-	parts, err := split(text)
+	masked, err := mapParts(text, func(p part) string {
+		switch {
+		case p.name == "" && !p.foreign && !schemeWord.MatchString(p.text):
+			return Hidden
+		case !isTrivial(p.fallback):
+			return p.withoutFallback()
+		}
+		return p.text
+	})
 	if err != nil {
 		return Hidden
 	}
-	var b strings.Builder
-	for _, p := range parts {
-		switch {
-		case p.name == "" && !p.foreign && !schemeWord.MatchString(p.text):
-			b.WriteString(Hidden)
-		case !trivial(p.fallback):
-			b.WriteString(p.withoutFallback())
-		default:
-			b.WriteString(p.text)
-		}
-	}
-	return b.String()
+	return masked
 }
 
-// maskFallbacks hides the defaults of references that look like secrets.
+// maskFallbacks hides likely secrets in the defaults of references.
 func maskFallbacks(text string) string {
-	parts, err := split(text)
+	masked, err := mapParts(text, func(p part) string {
+		if looksLikeToken(p.fallback) || secretName(p.name) && !isTrivial(p.fallback) {
+			return p.withoutFallback()
+		}
+		return p.text
+	})
 	if err != nil {
 		return text
 	}
-	var b strings.Builder
-	for _, p := range parts {
-		if looksLikeToken(p.fallback) || secretName(p.name) && !trivial(p.fallback) {
-			p.text = p.withoutFallback()
-		}
-		b.WriteString(p.text)
-	}
-	return b.String()
+	return masked
 }
 
 func (p part) withoutFallback() string { return "${" + p.name + ":-" + Hidden + "}" }
 
 var secretWords = []string{"key", "token", "secret", "pass", "pwd", "auth", "credential", "cookie"}
 
-// secretName reports whether what goes by this name is likely a secret.
+// secretName reports whether a value with this name is likely a secret.
 func secretName(name string) bool {
 	name = strings.ToLower(name)
 	return slices.ContainsFunc(secretWords, func(w string) bool { return strings.Contains(name, w) })
@@ -242,7 +236,7 @@ var (
 	tokenText   = regexp.MustCompile(`^[A-Za-z0-9]{20,}$`)
 )
 
-// looksLikeToken reports whether a text is likely a secret, whatever its name.
+// looksLikeToken reports whether a text is likely a secret, whatever its name is.
 func looksLikeToken(text string) bool {
 	return tokenPrefix.MatchString(text) ||
 		tokenText.MatchString(text) && strings.ContainsAny(text, "0123456789") && strings.Trim(text, "0123456789") != ""
@@ -256,9 +250,9 @@ var ordinary = []string{
 // shortest is the length of the shortest secret, in bytes.
 const shortest = 6
 
-// trivial reports whether hiding a value would only blank out ordinary text:
-// it is short, a common word, or a path that exists.
-func trivial(value string) bool {
+// isTrivial reports whether hiding a value would only remove ordinary text: the value is
+// short, a common word, or a path that exists.
+func isTrivial(value string) bool {
 	if len(value) < shortest || slices.Contains(ordinary, strings.ToLower(value)) {
 		return true
 	}
@@ -278,8 +272,8 @@ var (
 	figures = regexp.MustCompile(`^[0-9.:-]{1,12}$`)
 )
 
-// plain reports whether a value is no secret unless its name says so: a few
-// words, a number, a url whose secret parts are found by themselves.
-func plain(value string) bool {
+// isPlain reports whether a value is not a secret unless its name says so: a few words,
+// a number, or a URL, whose secret parts are found separately.
+func isPlain(value string) bool {
 	return words.MatchString(value) && len(value) <= 24 || figures.MatchString(value) || address.MatchString(value)
 }

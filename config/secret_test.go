@@ -69,14 +69,14 @@ func BenchmarkRedactNothing(b *testing.B) {
 	}
 }
 
-// The law: whatever a secret is and wherever it stands, no text shows it.
+// The law: no text shows a secret, whatever the secret and its place are.
 func FuzzRedact(f *testing.F) {
 	f.Add("s3cret-value", "before ", " after")
 	f.Add("ababab", "ab", "ab")
 	f.Add("***abc", "*", "*")
 	f.Fuzz(func(t *testing.T, secret, before, after string) {
 		value, err := json.Marshal(secret)
-		if err != nil || trivial(secret) || wellFormed(secret) != nil {
+		if err != nil || isTrivial(secret) || wellFormed(secret) != nil {
 			t.Skip()
 		}
 		c, err := Parse("x.json", []byte(`{"mcpServers": {"a": {"command": "x", "env": {"API_KEY": `+string(value)+`}}}}`), variables())
@@ -85,8 +85,8 @@ func FuzzRedact(f *testing.F) {
 		}
 		u := c.Profiles[0].Upstreams[0]
 		held := u.Env["API_KEY"]
-		if trivial(held) {
-			t.Skip() // a reference to nothing
+		if isTrivial(held) {
+			t.Skip() // a reference to an unset variable
 		}
 		if got := u.Redact(before + held + after); len(before+after)+len(Hidden) < len(got) {
 			t.Errorf("%q is shown in %q", held, got)

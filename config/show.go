@@ -5,9 +5,8 @@ import (
 	"encoding/json"
 )
 
-// Show returns the config as mcpx understood it: JSON in the shape with
-// schemas, every default written out, disabled upstreams included, secrets
-// hidden. References are shown as written.
+// Show returns the config as JSON in the shape with schemas. It includes defaults and
+// disabled upstreams, keeps references as they are written and hides secrets.
 func (c *Config) Show() []byte {
 	shown := *c
 	if shown.Server.Token != "" {
@@ -29,7 +28,7 @@ func show(fields []field) object {
 func showProfiles(profiles []Profile) any {
 	o := object{}
 	for _, p := range profiles {
-		if p.all == nil { // made by hand, not read
+		if p.all == nil { // not read from a file
 			p.all = p.Upstreams
 		}
 		o = append(o, pair{p.Name, show(p.fields())})
@@ -46,8 +45,8 @@ func showUpstreams(upstreams []Upstream) any {
 	return o
 }
 
-// Public returns the upstream as it may be shown: as it was written, its
-// references not expanded, its secrets hidden.
+// Public returns the upstream for display: as the file has it, with references not
+// expanded and secrets hidden.
 func (u Upstream) Public() Upstream {
 	if u.written != nil {
 		u = *u.written
@@ -73,7 +72,66 @@ func maskValues(values map[string]string) map[string]string {
 	return masked
 }
 
-// object is a JSON object that keeps the order of its members.
+// Schema returns the JSON Schema (2020-12) of the config file, for editors. It allows
+// unknown keys, because client configs have keys of their own.
+func Schema() []byte {
+	profile, upstream := defaultProfile(""), defaultUpstream()
+	file := object{
+		{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+		{"title", "mcpx config"},
+	}
+	file = append(file, describe(defaults().fields(&profile))...)
+	return indent(append(file,
+		requireOne(append([]string{"schemas"}, serverKeys...)),
+		pair{"$defs", object{
+			{"name", anyNameRule},
+			{"serverName", serverNameRule},
+			{"schema", append(describe(profile.fields()), requireOne(serverKeys))},
+			{"server", append(describe(upstream.fields()), requireOne([]string{"command", "url"}))},
+		}},
+	))
+}
+
+func describe(fields []field) object {
+	properties := object{}
+	for _, f := range fields {
+		property := append(object{{"description", f.doc}}, f.kind.schema...)
+		value := f.kind.show()
+		if _, nested := value.(object); value != nil && !nested {
+			property = append(property, pair{"default", value})
+		}
+		properties = append(properties, pair{f.name, property})
+	}
+	return object{{"type", "object"}, {"properties", properties}}
+}
+
+// requireOne returns the rule that an object has exactly one of the keys.
+func requireOne(keys []string) pair {
+	var rules []object
+	for _, key := range keys {
+		rules = append(rules, object{{"required", []string{key}}})
+	}
+	return pair{"oneOf", rules}
+}
+
+// Rules of JSON Schema that match the checks in check.go. Patterns have no lookahead,
+// because not every engine supports it.
+var (
+	notEmpty = pair{"minLength", 1}
+	// webAddress matches an absolute http or https URL, or one with references.
+	webAddress = pair{"pattern", `^[hH][tT][tT][pP][sS]?://[^/?#]|\$\{`}
+
+	anyName     = pair{"$ref", "#/$defs/name"}
+	serverName  = pair{"$ref", "#/$defs/serverName"}
+	anyNameRule = object{
+		{"maxLength", 64},
+		{"pattern", `^[\p{L}\p{M}\p{Nd}_.-]([\p{L}\p{M}\p{Nd} _.-]*[\p{L}\p{M}\p{Nd}_.-])?$`},
+		{"not", object{{"pattern", "__"}}},
+	}
+	serverNameRule = object{anyName, {"not", object{{"const", "mcpx"}}}}
+)
+
+// object is a JSON object whose members are in order.
 type object []pair
 
 type pair struct {
@@ -97,7 +155,7 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// encode leaves <, > and & readable. Nothing that is shown can fail to encode.
+// encode leaves <, > and & readable. The values that are shown can always be encoded.
 func encode(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -39,7 +39,7 @@ func TestShow(t *testing.T) {
 	}
 }
 
-// A config that was not read from a file has its secrets hidden as well.
+// TestShowMadeByHand: a config that was not read from a file hides its secrets too.
 func TestShowMadeByHand(t *testing.T) {
 	p := defaultProfile("default")
 	u := defaultUpstream()
@@ -54,8 +54,8 @@ func TestShowMadeByHand(t *testing.T) {
 	}
 }
 
-// Every value of env and headers is hidden, however plain: what is short and
-// simple may be a PIN.
+// TestShowHidesPlainValues: every value of env and headers is hidden. Even a short and
+// simple one may be a PIN.
 func TestShowHidesPlainValues(t *testing.T) {
 	c := mustParse(t, `{"mcpServers": {
 		"a": {"command": "x", "env": {"TZ": "UTC", "MODE": "production", "PIN": "1234", "REGION": "${REGION}"}},
@@ -124,7 +124,7 @@ func TestSchema(t *testing.T) {
 	golden(t, "testdata/schema.json", string(Schema()))
 }
 
-// What the reader refuses for its name or its text, an editor refuses too.
+// TestSchemaOfTexts: names and texts that the reader refuses are invalid in an editor too.
 func TestSchemaOfTexts(t *testing.T) {
 	validate := validator(t)
 	for _, file := range []string{

@@ -10,7 +10,7 @@ func (r *reader) config(root node, c *Config) {
 	top := defaultProfile("default")
 	r.object(root, c.fields(&top))
 	used := r.oneOf(root, append([]string{"schemas"}, serverKeys...))
-	c.Stdio.Encoding = "utf8" // utf-8 is the same
+	c.Stdio.Encoding = "utf8" // or utf-8, which is the same
 	if used != "schemas" {
 		r.prefix(root, &top)
 		c.Profiles = []Profile{top}
@@ -18,13 +18,12 @@ func (r *reader) config(root node, c *Config) {
 	}
 	for _, key := range []string{"expose", "prefix"} {
 		if m, ok := root.member(key); ok {
-			r.fail(m.name, "has no effect beside schemas; move it into a schema")
+			r.fail(m.name, "has no effect next to schemas; move it into a schema")
 		}
 	}
 }
 
-// oneOf returns the one key of several that the object has. None, or more
-// than one, is an error.
+// oneOf returns which of the keys the object has. It must have exactly one.
 func (r *reader) oneOf(n node, keys []string) string {
 	var used []member
 	for _, m := range n.members() {
@@ -37,14 +36,14 @@ func (r *reader) oneOf(n node, keys []string) string {
 		return ""
 	}
 	for _, m := range used[1:] {
-		if m.key != used[0].key { // a plain duplicate is reported as such
-			r.fail(m.name, "excludes %q on line %d; keep one of them", used[0].key, r.line(used[0].name))
+		if m.key != used[0].key { // duplicates are reported elsewhere
+			r.fail(m.name, "cannot be combined with %q on line %d; keep one of them", used[0].key, r.line(used[0].name))
 		}
 	}
 	return used[0].key
 }
 
-// profiles is the object of named schemas.
+// profiles returns the kind of the object with all schemas.
 func profiles(p *[]Profile) kind {
 	return kind{
 		schema: object{
@@ -70,7 +69,7 @@ func profiles(p *[]Profile) kind {
 
 func (r *reader) profile(m member) Profile {
 	p := defaultProfile(m.key)
-	if err := validName(m.key); err != nil {
+	if err := checkAnyName(m.key); err != nil {
 		r.fail(m.name, "%v", err)
 	}
 	r.object(m.value, p.fields())
@@ -81,7 +80,7 @@ func (r *reader) profile(m member) Profile {
 	return p
 }
 
-// prefix checks that tools without a prefix can belong to one upstream only.
+// prefix checks that a profile without a prefix has only one upstream.
 func (r *reader) prefix(n node, p *Profile) {
 	enabled := 0
 	for _, u := range p.all {
@@ -94,7 +93,7 @@ func (r *reader) prefix(n node, p *Profile) {
 	}
 }
 
-// serverMap is the object of servers by name.
+// serverMap returns the kind of an object of servers by name.
 func serverMap(p *[]Upstream) kind {
 	return kind{
 		schema: object{
@@ -107,7 +106,7 @@ func serverMap(p *[]Upstream) kind {
 				return
 			}
 			var u Upstream
-			fields := u.fields() // one table reads them all, one after the other
+			fields := u.fields() // reused for all servers
 			for _, m := range n.members() {
 				u = defaultUpstream()
 				u.Name = m.key
@@ -120,7 +119,7 @@ func serverMap(p *[]Upstream) kind {
 	}
 }
 
-// serverList is the array of servers.
+// serverList returns the kind of an array of servers.
 func serverList(p *[]Upstream) kind {
 	return unshown(kind{
 		schema: object{{"type", "array"}, {"items", append(
@@ -145,7 +144,7 @@ func serverList(p *[]Upstream) kind {
 	})
 }
 
-// listedName checks the name of an element, and that no other has it.
+// listedName checks that an element has a valid and unique name.
 func (r *reader) listedName(n node, name string, first map[string]node) {
 	m, ok := n.member("name")
 	if !ok && n.kind() == '{' {
@@ -162,14 +161,14 @@ func (r *reader) listedName(n node, name string, first map[string]node) {
 	first[name] = m.value
 }
 
-// name checks what an upstream is called.
+// name checks the name of an upstream.
 func (r *reader) name(n node, name string) {
 	if err := CheckName(name); err != nil {
 		r.fail(n, "%v", err)
 	}
 }
 
-// upstream reads one server and checks how its keys go together.
+// upstream reads one server and checks that its keys fit together.
 func (r *reader) upstream(n node, u *Upstream, fields []field) {
 	r.object(n, fields)
 	if n.kind() != '{' {
@@ -187,12 +186,12 @@ func (r *reader) upstream(n node, u *Upstream, fields []field) {
 		return
 	}
 	if ok {
-		r.fail(most.value, "shorter than timeout, %s", formatDuration(u.Timeout))
+		r.fail(most.value, "must not be shorter than timeout (%s)", formatDuration(u.Timeout))
 	}
 	u.MaxTimeout = u.Timeout
 }
 
-// transport checks that an upstream is either started or reached by url.
+// transport checks that an upstream has either a command or a url.
 func (r *reader) transport(n node, u *Upstream) {
 	command, local := n.member("command")
 	address, remote := n.member("url")
@@ -202,7 +201,7 @@ func (r *reader) transport(n node, u *Upstream) {
 	written, _ := n.member("type")
 	switch {
 	case local && remote:
-		r.fail(address.name, "excludes command on line %d; keep one of them", r.line(command.name))
+		r.fail(address.name, "cannot be combined with command on line %d; keep one of them", r.line(command.name))
 	case !local && !remote:
 		r.fail(n, "needs command or url")
 	case local && u.Transport != "" && u.Transport != TransportStdio:
@@ -214,20 +213,20 @@ func (r *reader) transport(n node, u *Upstream) {
 		if program, more := CommandWords(u.Command); more {
 			r.warn(command.value, `is the program alone; move the words after %q to "args"`, program)
 		}
-		r.idle(n, "command", "headers")
+		r.warnUnused(n, "command", "headers")
 	case remote:
 		if u.Transport == "" {
 			u.Transport = TransportRemote
 		}
-		r.idle(n, "url", "args", "env", "cwd")
+		r.warnUnused(n, "url", "args", "env", "cwd")
 	}
 }
 
-// idle warns of keys that mean nothing beside the one that is there.
-func (r *reader) idle(n node, beside string, keys ...string) {
+// warnUnused warns about keys that have no effect next to another one.
+func (r *reader) warnUnused(n node, used string, keys ...string) {
 	for _, key := range keys {
 		if m, ok := n.member(key); ok {
-			r.warn(m.name, "has no effect beside %s", beside)
+			r.warn(m.name, "has no effect next to %s", used)
 		}
 	}
 }

@@ -27,12 +27,12 @@ type call struct {
 
 var lastNonce atomic.Int64
 
-// plainCall is a call with a small result.
+// plainCall returns a call with a small result.
 func plainCall(p part, server string) call {
 	return call{part: p, server: server, Work: mcptest.Work{Nonce: fmt.Sprintf("nonce-%d-", lastNonce.Add(1)), How: "text"}}
 }
 
-// randomCall is one of many shapes. A part that cuts results has more long ones.
+// randomCall returns a random call. A part that cuts results has more long ones.
 func randomCall(p part) call {
 	c := plainCall(p, p.servers[rand.IntN(len(p.servers))])
 	switch n := rand.IntN(100); {
@@ -60,13 +60,13 @@ func randomCall(p part) call {
 	return c
 }
 
-// params are those of tools/call; the progress token is for the caller to choose.
+// params returns the params of tools/call. The caller chooses the progress token.
 func (c call) params(token string) string {
 	work, _ := json.Marshal(c.Work) // of strings and numbers alone
 	return fmt.Sprintf(`{"name":"exec","arguments":{"server_name":%q,"tool_name":"work","arguments":%s},"_meta":{"progressToken":%s}}`, c.server, work, token)
 }
 
-// answer is what came back.
+// answer is the response to a call.
 type answer struct {
 	Result   json.RawMessage `json:"result"`
 	Error    json.RawMessage `json:"error"`
@@ -75,18 +75,17 @@ type answer struct {
 	rest     *rest // of a result that was cut
 }
 
-// session is the client session that made a call, as far as its upstream sessions
-// are its own.
+// session is the client session that made a call, if it has its own upstream sessions.
 type session struct {
 	id     string
 	opened time.Time
 }
 
-// caller makes calls over one front. Any number at a time may use it.
+// caller makes calls over one front. It is safe for concurrent use.
 type caller interface {
-	// call sends tools/call and waits for the answer; a result that was cut is read
-	// to its end. A call that the client gave up returns errGivenUp, one whose
-	// connection is gone errDropped.
+	// call sends tools/call and waits for the response. It reads a cut result to its
+	// end. A canceled call returns errGivenUp, a call whose connection is gone
+	// errDropped.
 	call(c call) (answer, error)
 	// exec calls any tool of a server.
 	exec(server, tool, arguments string) (answer, error)
@@ -98,10 +97,10 @@ var (
 	errNone    = errors.New("no answer")
 )
 
-// patience is what an answer may take: the upstreams' limits are far below.
+// patience is the time limit for a response. The upstreams' limits are far below.
 const patience = 40 * time.Second
 
-// work calls until ctx ends, and notes what comes back.
+// work makes calls until ctx ends, and records the outcomes.
 func (s *soak) work(ctx context.Context, f *front) {
 	by := f.newCaller()
 	for ctx.Err() == nil {
@@ -121,7 +120,7 @@ func (s *soak) one(by caller, c call) outcome {
 	return e.outcome
 }
 
-// outcome is what became of a call.
+// outcome is the outcome of a call.
 type outcome string
 
 const (
@@ -136,7 +135,7 @@ const (
 	lost        outcome = "lost"
 )
 
-// reasons are the ways in which a call may fail, by what must be said then.
+// reasons has the allowed failures of a call, and the text that each must have.
 var reasons = []struct {
 	text    string
 	outcome outcome
@@ -148,7 +147,7 @@ var reasons = []struct {
 	{`the call to server "%s" failed: `, broken},
 }
 
-// judge says what became of a call. Whatever is not foreseen is wrong.
+// judge returns the outcome of a call. An unexpected outcome is wrong.
 func judge(c call, a answer, err error) outcome {
 	switch {
 	case errors.Is(err, errGivenUp):
@@ -186,8 +185,8 @@ func judge(c call, a answer, err error) outcome {
 	return wrong
 }
 
-// isWhole reports whether the answer has every byte of the result, cut only where
-// it must be, and every progress notification.
+// isWhole reports whether the response has every byte of the result, cut only where it
+// must be, and every progress notification.
 func (c call) isWhole(a answer) bool {
 	for _, message := range a.progress {
 		if message != c.Nonce {

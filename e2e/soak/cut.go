@@ -10,8 +10,7 @@ import (
 	"strings"
 )
 
-// rest is a result that mcpx has cut, put together again from its head and from
-// what read_result answers.
+// rest is a cut result, joined again from its head and the results of read_result.
 type rest struct {
 	text  string // head and parts
 	reads int    // calls of read_result
@@ -27,14 +26,14 @@ var (
 // least one byte.
 func (c call) mayCut() bool { return c.part.resultTokens > 0 && len(c.Result()) > c.part.resultTokens }
 
-// mustCut reports whether a result is over the budget by any count: no token of
-// the payloads has more than ten bytes.
+// mustCut reports whether a result is certainly over the budget: no token of the
+// payloads has more than ten bytes.
 func (c call) mustCut() bool {
 	return c.part.resultTokens > 0 && c.How != "error" && len(c.Text()) > 10*c.part.resultTokens
 }
 
-// readOn reads a result that was cut to its end, in the session that got its head.
-// It returns nil for one that was not cut.
+// readOn reads a cut result to its end, in the same session. It returns nil if the
+// result was not cut.
 func readOn(a answer, exec func(server, tool, arguments string) (answer, error)) *rest {
 	head := textOf(a)
 	note := cutNote.FindStringSubmatch(head)
@@ -80,7 +79,7 @@ func isCutFrom(result, want, text string) bool {
 	return found && strings.HasPrefix(result, before+`"`) && strings.HasSuffix(result, `"`+after)
 }
 
-// textOf is the text of a result that has nothing else.
+// textOf returns the text of a result that has only one text.
 func textOf(a answer) string {
 	var r struct{ Content []struct{ Text string } }
 	if json.Unmarshal(a.Result, &r) != nil || len(r.Content) != 1 {

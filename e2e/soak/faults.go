@@ -23,7 +23,7 @@ const (
 	stalled      = "the machine stalls" // nobody's fault: the soak itself did not run
 )
 
-// fault is one fault and what it hit.
+// fault is one fault and its target.
 type fault struct {
 	kind     string
 	part     string // of mcpxEnds; empty for all others
@@ -32,7 +32,7 @@ type fault struct {
 	from, to time.Time
 }
 
-// faultLog holds the faults of the soak. Any goroutine may use it.
+// faultLog has the faults of the soak. It is safe for concurrent use.
 type faultLog struct {
 	mu     sync.Mutex
 	faults []*fault
@@ -49,8 +49,8 @@ func (l *faultLog) count(kind string) {
 	l.counts[kind]++
 }
 
-// add records a fault that is about to begin. Without end it lasts until the end
-// of the run.
+// add records a fault that is about to begin. It lasts until end is called, or until the
+// run ends.
 func (l *faultLog) add(f fault) *fault {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -65,7 +65,7 @@ func (l *faultLog) end(f *fault) {
 	f.to = time.Now()
 }
 
-// cancel takes back a fault that did not happen.
+// cancel removes a fault that did not happen.
 func (l *faultLog) cancel(f *fault) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -92,12 +92,11 @@ func (l *faultLog) all() (faults []fault) {
 	return faults
 }
 
-// stallTime is how late the soak must be to call it a stall.
+// stallTime is the least delay that counts as a stall.
 const stallTime = 300 * time.Millisecond
 
-// watchStalls records when the soak itself was not run for a while, until ctx ends.
-// Then mcpx and the upstreams were not run either, as a rule, but the limits of calls
-// go on.
+// watchStalls records until ctx ends when the machine did not run the soak. Usually mcpx
+// and the upstreams did not run either, but the time limits of calls continued.
 func (s *soak) watchStalls(ctx context.Context) {
 	tick := time.NewTicker(stallTime / 10)
 	defer tick.Stop()
@@ -201,7 +200,7 @@ func (s *soak) resume(pid int) {
 	s.faults.resumed(pid)
 }
 
-// upstreams are the processes of a server that mcpx itself has started.
+// upstreams returns the processes of a server that mcpx has started.
 func (s *soak) upstreams(f *front, server string) (pids []int) {
 	for _, pid := range s.processes(f.name) {
 		if environ(pid, "SOAK_SERVER") == server && parent(pid) == f.program.cmd.Process.Pid {
@@ -211,8 +210,8 @@ func (s *soak) upstreams(f *front, server string) (pids []int) {
 	return pids
 }
 
-// visit is a client that comes, calls, and is gone without a word, again and
-// again. Each time nothing may be left of its mcpx.
+// visit repeatedly starts an mcpx, makes calls, and ends its client without notice. Each
+// time nothing of that mcpx may be left.
 func (s *soak) visit(ctx context.Context) {
 	ends := []struct {
 		name string

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// front is a part that runs, and what it costs.
+// front is a running part, and its use of resources.
 type front struct {
 	part
 	program   *program
@@ -47,7 +47,7 @@ func (s *soak) startFront(p part) (*front, error) {
 	return &front{part: p, program: pipe.program, control: pipe, newCaller: func() caller { return pipe }, end: func() { _ = pipe.in.Close() }}, nil
 }
 
-// settle waits until every upstream answers.
+// settle waits until every upstream responds.
 func (s *soak) settle(f *front) error {
 	for _, server := range f.servers {
 		for _, pid := range s.upstreams(f, server) {
@@ -74,8 +74,8 @@ func (f *front) measureBefore() {
 	f.filesBefore, f.goroutinesBefore = openFiles(f.program.cmd.Process.Pid), f.goroutines()
 }
 
-// measureAfter waits until what the load has opened is closed again. mcpx keeps idle
-// connections to remote upstreams for a while; these are closed from the other end.
+// measureAfter waits until everything that the load has opened is closed. mcpx keeps idle
+// connections to remote upstreams for a while, so the upstreams close them.
 func (s *soak) measureAfter(f *front) {
 	if f.web != nil {
 		f.web.http.CloseIdleConnections()
@@ -94,7 +94,7 @@ func (s *soak) measureAfter(f *front) {
 	f.sample()
 }
 
-// slack is for connections of the one client that looks.
+// slack allows for the connections of the measuring client.
 const slack = 4
 
 // watch samples the memory until ctx ends.
@@ -118,7 +118,7 @@ var (
 	goroutineLine = regexp.MustCompile(`(?m)^go_goroutines (\d+)`)
 )
 
-// goroutines is what mcpx-sse says of itself.
+// goroutines returns the number that mcpx-sse reports in /metrics.
 func (f *front) goroutines() int {
 	if f.url == "" {
 		return 0
@@ -147,7 +147,7 @@ func openFiles(pid int) int {
 	return len(entries)
 }
 
-// processes are the live processes of a run, by the mark in their environment.
+// processes returns the live processes of a run, by the mark in their environment.
 func (s *soak) processes(name string) (pids []int) {
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {
@@ -159,7 +159,7 @@ func (s *soak) processes(name string) (pids []int) {
 	return pids
 }
 
-// killSurvivors ends what should not be there any more, after it was counted.
+// killSurvivors kills processes that should have ended, after they were counted.
 func (s *soak) killSurvivors() {
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {
@@ -170,7 +170,7 @@ func (s *soak) killSurvivors() {
 	}
 }
 
-// environ is a variable of a process that has not ended.
+// environ returns a variable of a live process.
 func environ(pid int, name string) string {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	for entry := range bytes.SplitSeq(text, []byte{0}) {
@@ -181,7 +181,7 @@ func environ(pid int, name string) string {
 	return ""
 }
 
-// parent is the id of a process's parent.
+// parent returns the process ID of the parent.
 func parent(pid int) int {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))

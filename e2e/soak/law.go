@@ -13,21 +13,21 @@ import (
 )
 
 // The law: a call is answered once, with the right bytes, or fails in a way that a
-// recorded fault explains. What one call alone shows is judged when it ends (judge);
-// this file compares all calls with the record of the upstreams and with the faults.
+// recorded fault explains. judge checks each call when it ends; this file compares all
+// calls with the records of the upstreams and with the faults.
 
-// What is legal because two things happen at about the same time.
+// Margins for two events at about the same time.
 const (
-	// margin is what an answer may take from the upstream to mcpx, and what mcpx may
-	// take to notice a fault: a call may time out if its answer was written less than
-	// this before.
+	// margin is the time that a response may take from the upstream to mcpx, and that
+	// mcpx may take to notice a fault. A call may time out if its response was written
+	// less than this before.
 	margin = time.Second
-	// hitMargin is the same for an upstream that is hit after it has answered: the
-	// answer may be lost if it was written less than this before the fault.
+	// hitMargin is the same for a fault after the response: the response may be lost if
+	// it was written less than this before the fault.
 	hitMargin = 500 * time.Millisecond
 )
 
-// effect is what a fault can do to calls.
+// effect is the effect of a fault on calls.
 type effect struct {
 	ends     bool // the process or mcpx's session to it ends; at once, or with the next message
 	cuts     bool // connections break, the process goes on
@@ -35,7 +35,7 @@ type effect struct {
 	garbles  bool // what is not JSON-RPC is sent
 }
 
-// effects are the faults that may harm calls. All others must not.
+// effects has the faults that may harm calls. All others must not.
 var effects = map[string]effect{
 	killed:                 {ends: true},
 	remoteKilled:           {ends: true},
@@ -50,7 +50,7 @@ var effects = map[string]effect{
 	"garbage":              {garbles: true},
 }
 
-// evidence is what the upstreams recorded, and the faults.
+// evidence has the records of the upstreams, and the faults.
 type evidence struct {
 	got      map[string][]mcptest.Event // by nonce
 	answered map[string]mcptest.Event   // by nonce
@@ -154,8 +154,8 @@ func (l *ledger) explain(e entry, v *evidence, lasts lasts) {
 	}
 }
 
-// isLost reports whether mcpx has dropped the answer of a call: it was written well
-// before the call ended, and nothing had hit the upstream by then.
+// isLost reports whether mcpx has lost the response to a call: it was written well before
+// the call ended, and before any fault of the upstream.
 func (v *evidence) isLost(e entry) bool {
 	a, isAnswered := v.answered[e.call.Nonce]
 	if !isAnswered || v.isEnding(e) {
@@ -175,7 +175,7 @@ func (v *evidence) isLost(e entry) bool {
 	return true
 }
 
-// awake is how long the machine ran between two moments.
+// awake returns how long the machine ran between two moments.
 func (v *evidence) awake(from, to time.Time) time.Duration {
 	ran := to.Sub(from)
 	for _, f := range v.stalls {
@@ -206,16 +206,16 @@ func (v *evidence) isEnding(e entry) bool {
 	return isEnded && ended.Before(e.end)
 }
 
-// last is the last call before another that went well, in the same upstream
-// session as far as that is known.
+// last returns the last successful call before another one, in the same upstream session
+// if that is known.
 type last struct {
 	begin time.Time
 	nonce string
 }
 
-// explains reports whether a fault explains the failure of a call. What happened
-// before the last call that went well is no explanation, unless that call was
-// answered by a process that was about to end.
+// explains reports whether a fault explains the failure of a call. A fault before the last
+// successful call does not, unless the process that responded to that call was about to
+// end.
 func (v *evidence) explains(e entry, before last) bool {
 	if v.isEnding(e) || e.outcome == timedOut && v.awake(e.begin, e.end) < margin {
 		return true
@@ -249,7 +249,7 @@ func (v *evidence) explains(e entry, before last) bool {
 	return false
 }
 
-// pid is the process that got a call, 0 if none did.
+// pid returns the process that got a call; 0 if none did.
 func (v *evidence) pid(nonce string) int {
 	if got := v.got[nonce]; len(got) > 0 {
 		return got[0].PID
@@ -257,11 +257,11 @@ func (v *evidence) pid(nonce string) int {
 	return 0
 }
 
-// lasts finds the calls that went well before another one.
+// lasts finds the successful calls before another one.
 type lasts map[string][]finished
 
-// finished is a call that went well, and the latest begin among all that were over
-// by its end.
+// finished is a successful call, and the latest start among all calls that had ended by
+// then.
 type finished struct {
 	end  time.Time
 	last last
@@ -285,13 +285,12 @@ func newLasts(entries []entry) lasts {
 	return all
 }
 
-// key is what calls over one upstream session that all clients share have in
-// common, sessionKey what those over a client's own session do.
+// key identifies a shared upstream session, sessionKey a per-client one.
 func (e entry) key() string        { return e.call.part.name + " " + e.call.server }
 func (e entry) sessionKey() string { return e.key() + " " + e.session.id }
 
-// before is the last call that went well before e began: in the client's own
-// session, or for its first call in any.
+// before returns the last successful call before e began: in the client's own session, or
+// in any session if it is the first there.
 func (l lasts) before(e entry) last {
 	if found, ok := l.find(e.sessionKey(), e.begin); ok {
 		return found

@@ -33,7 +33,7 @@ type violation struct {
 
 func (v violation) String() string { return string(v.promise) + ": " + v.text }
 
-// entry is a call and what became of it, as its client saw it.
+// entry is a call and its outcome, as its client saw it.
 type entry struct {
 	call       call
 	outcome    outcome
@@ -46,7 +46,7 @@ func (e entry) String() string {
 	return fmt.Sprintf("%s to %s: %s after %s: %.300s", e.call.Nonce, e.call.part.upstream(e.call.server), e.outcome, e.end.Sub(e.begin).Round(time.Millisecond), e.text)
 }
 
-// ledger notes what became of every call. Any goroutine may use it.
+// ledger records the outcome of every call. It is safe for concurrent use.
 type ledger struct {
 	mu         sync.Mutex
 	entries    []entry
@@ -62,7 +62,7 @@ type ledger struct {
 
 func newLedger() *ledger { return &ledger{count: map[outcome]int{}} }
 
-// note takes a call that is over.
+// note records a finished call.
 func (l *ledger) note(e entry, a answer, err error) {
 	took := e.end.Sub(e.begin)
 	if e.outcome != ok && e.outcome != cancelled && e.outcome != dropped {
@@ -93,14 +93,14 @@ func (l *ledger) note(e entry, a answer, err error) {
 	}
 }
 
-// violation notes a broken promise that is not about one call.
+// violation records a broken promise that is not about one call.
 func (l *ledger) violation(p promise, format string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.violations = append(l.violations, violation{p, "", fmt.Sprintf(format, args...)})
 }
 
-// broke notes a promise that a call shows to be broken. The caller holds the mutex.
+// broke records a promise that a call has broken. The caller holds the mutex.
 func (l *ledger) broke(p promise, e entry, format string, args ...any) {
 	l.violations = append(l.violations, violation{p, e.call.part.upstream(e.call.server), fmt.Sprintf(format, args...)})
 }

@@ -5,12 +5,12 @@
 //
 //	go run ./e2e/soak [-for 15m]
 //
-// Every call has a nonce. Its answer must carry the nonce and the payload that
-// follows from it, byte for byte. Upstreams record in a file when a call arrives,
-// when its answer is written, and when they misbehave. At the end every failure is
-// compared with the recorded faults (law.go): an answer that is missing although it
-// was written, or a failure that no fault explains, is a broken promise. The soak
-// exits with 1 if there was any, or if something was left behind.
+// Every call has a nonce. Its response must have the nonce and the payload derived from
+// it, byte for byte. Upstreams record in a file when a call arrives, when its response is
+// written, and when they misbehave. At the end every failure is compared with the recorded
+// faults (law.go): a response that was written but did not arrive, or a failure that no
+// fault explains, is a broken promise. The soak exits with 1 if there was any, or if a
+// process was left behind.
 package main
 
 import (
@@ -102,8 +102,8 @@ func build(dir string) error {
 	return nil
 }
 
-// run runs the soak with its files in dir, and returns the broken promises. If ctx
-// ends, the load does: nothing is left behind then, either.
+// run runs the soak with its files in dir, and returns the broken promises. If ctx ends,
+// the load ends too, and no process is left.
 func run(ctx context.Context, dir string, o options) (broken []violation, err error) {
 	s := &soak{
 		options: o, dir: dir, mark: filepath.Base(dir), record: filepath.Join(dir, "record"),
@@ -148,8 +148,8 @@ func run(ctx context.Context, dir string, o options) (broken []violation, err er
 	return s.report(fronts), nil
 }
 
-// load runs everything at once until the time is over, and then until every call
-// is answered.
+// load runs everything concurrently until the time is over, and then waits for every
+// call.
 func (s *soak) load(ctx context.Context, fronts []*front) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -176,7 +176,7 @@ func (s *soak) load(ctx context.Context, fronts []*front) {
 	wg.Wait()
 }
 
-// background runs something until stop, which waits for its end.
+// background runs a function until stop, which waits for its end.
 func (s *soak) background(ctx context.Context, run func(ctx context.Context)) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup

@@ -1,6 +1,6 @@
 //go:build !linux
 
-// Command soak needs /proc, to see what mcpx costs and leaves behind.
+// Command soak needs /proc, to measure mcpx and to find processes that were left behind.
 package main
 
 import (

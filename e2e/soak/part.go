@@ -34,10 +34,10 @@ type part struct {
 	sessionIdle  time.Duration // when mcpx forgets a session over HTTP that nobody uses
 }
 
-// workers is how many calls at a time, or clients, each part has.
+// workers is the number of concurrent calls, or of clients, of each part.
 type workers struct{ stdio, http, cut, own int }
 
-// allParts are the parts of a full run.
+// allParts has the parts of a full run.
 func allParts(n workers) []part {
 	return []part{
 		{name: "stdio", title: "mcpx on stdio", workers: n.stdio, servers: allServers},
@@ -64,7 +64,7 @@ func (p part) upstream(server string) string {
 	return p.name + "/" + server
 }
 
-// victims are the servers of the part that mcpx starts and that may be harmed.
+// victims returns the servers of the part that mcpx starts and that may be harmed.
 func (p part) victims(bug plantedBug) (names []string) {
 	for _, server := range p.servers {
 		if slices.Contains(victims, server) && !bug.concerns(p, server) {
@@ -74,7 +74,7 @@ func (p part) victims(bug plantedBug) (names []string) {
 	return names
 }
 
-// config is the config file of the part.
+// config returns the config file of the part.
 func (s *soak) config(p part, self string) map[string]any {
 	upstreams := map[string]any{}
 	for _, server := range p.servers {

@@ -37,8 +37,8 @@ func (b plantedBug) concerns(p part, server string) bool {
 	return b.kind != "" && b.part == p.name && b.server == server
 }
 
-// relayVariable tells this program to be the relay, with which bug; onceVariable is
-// the record of the run, beside which the relays leave two files.
+// relayVariable makes this program the relay, and names the bug. onceVariable names the
+// record of the run; the relays create two files next to it.
 const (
 	relayVariable = "SOAK_RELAY"
 	onceVariable  = "SOAK_RELAY_ONCE"
@@ -52,8 +52,8 @@ func (b plantedBug) hasHappened(record string) bool {
 	return err == nil
 }
 
-// relay passes lines on, and misbehaves once: at a call that suits the bug and that
-// its client does not give up.
+// relay passes lines on, and misbehaves once: at a call that suits the bug and that its
+// client does not cancel.
 type relay struct {
 	bug  string
 	once string // the value of onceVariable
@@ -71,7 +71,7 @@ func newRelay(bug, once string) *relay {
 // repeatedID is the id of the request that is sent in addition.
 const repeatedID = `"repeated"`
 
-// request returns what the upstream gets for a message of mcpx.
+// request returns the message to the upstream for a message from mcpx.
 func (r *relay) request(line []byte) []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -101,21 +101,20 @@ func (r *relay) request(line []byte) []byte {
 // end ends the relay, and with its input the upstream.
 func (r *relay) end() { os.Exit(0) }
 
-// suits reports whether the relay may misbehave at a call. Clients give up only
-// calls that take a while.
+// suits reports whether the relay may misbehave at a call. Clients cancel only slow calls.
 func (r *relay) suits(w mcptest.Work) bool {
 	isLong := w.Bytes > 0 || r.bug != bugChange && r.bug != bugTail
 	return w.MS == 0 && w.How == "text" && isLong
 }
 
-// isDue reports whether the relay is to misbehave now, which it says once in a run.
-// The first call is left alone: with it the soak waits for the upstream to start.
+// isDue reports once in a run that the relay must misbehave now, but not at the first
+// call, which waits for the upstream to start.
 func (r *relay) isDue() bool {
 	r.seen++
 	return r.seen > 1 && r.create(claimed)
 }
 
-// create creates one of the files beside the record, and reports whether it is new.
+// create creates a file next to the record, and reports whether it is new.
 func (r *relay) create(suffix string) bool {
 	f, err := os.OpenFile(r.once+suffix, os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -125,7 +124,7 @@ func (r *relay) create(suffix string) bool {
 	return true
 }
 
-// answer returns what mcpx gets for a message of the upstream.
+// answer returns the message to mcpx for a message from the upstream.
 func (r *relay) answer(line []byte) []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -149,7 +148,7 @@ func (r *relay) answer(line []byte) []byte {
 	return line
 }
 
-// misbehave returns what is passed on in place of an answer.
+// misbehave returns the text that replaces a response.
 func (r *relay) misbehave(line []byte, id json.RawMessage, w mcptest.Work) []byte {
 	if r.bug != bugSwap { // which needs a second answer
 		r.create(happened)
@@ -170,7 +169,7 @@ func (r *relay) misbehave(line []byte, id json.RawMessage, w mcptest.Work) []byt
 	return line
 }
 
-// swapped are two answers, each with the result of the other.
+// swapped returns two responses, each with the result of the other.
 func swapped(first, second []byte) []byte {
 	var a, b struct{ ID, Result json.RawMessage }
 	if json.Unmarshal(first, &a) != nil || json.Unmarshal(second, &b) != nil {

@@ -18,8 +18,8 @@ import (
 	"sync"
 )
 
-// relayMain becomes the relay if the process was started as one, and then does not
-// return. main calls it first.
+// relayMain runs the relay and does not return, if the process was started as one. main
+// calls it first.
 func relayMain() {
 	kind := os.Getenv(relayVariable)
 	if kind == "" {
@@ -63,7 +63,7 @@ func relayAs(kind string) error {
 	return child.Wait()
 }
 
-// passOn writes what change makes of every line, until there are no more.
+// passOn writes the result of change for every line, until the input ends.
 func passOn(to io.Writer, from io.Reader, change func(line []byte) []byte) {
 	for lines := bufio.NewReaderSize(from, 1<<16); ; {
 		line, err := lines.ReadBytes('\n')
@@ -76,7 +76,7 @@ func passOn(to io.Writer, from io.Reader, change func(line []byte) []byte) {
 	}
 }
 
-// httpRelay is the relay before an upstream over HTTP.
+// httpRelay is the relay in front of an upstream over HTTP.
 type httpRelay struct {
 	url     string
 	server  *http.Server
@@ -126,7 +126,7 @@ func (h *httpRelay) stop() {
 	h.running.Wait()
 }
 
-// event is answer for a line of a stream of events.
+// event is like answer, for a line of an event stream.
 func (r *relay) event(line []byte) []byte {
 	data, isData := bytes.CutPrefix(line, []byte("data: "))
 	if !isData {

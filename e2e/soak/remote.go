@@ -19,8 +19,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// remote is an upstream over HTTP, a process of the soak's own: mcpx cannot start
-// it. It always listens on the same port.
+// remote is an upstream over HTTP, a process of the soak. It always listens on the same
+// port.
 type remote struct {
 	soak *soak
 	name string
@@ -58,7 +58,7 @@ func (s *soak) startRemotes() error {
 	return nil
 }
 
-// address is the url that mcpx is given.
+// address returns the URL in the config of mcpx.
 func (r *remote) address() string {
 	if r.relay != nil {
 		return r.relay.url
@@ -75,8 +75,8 @@ func (s *soak) stopRemotes() {
 	}
 }
 
-// start returns once the upstream listens. Another program may have taken the port
-// for a moment, as the near end of a connection: start tries again then.
+// start returns once the upstream listens. If another program uses the port for a moment,
+// as the local end of a connection, start tries again.
 func (r *remote) start() (err error) {
 	const tries = 50
 	for range tries {
@@ -135,15 +135,15 @@ func (r *remote) restart(ctx context.Context) {
 	r.soak.faults.end(down)
 }
 
-// closeIdle has the remote upstreams close the connections that mcpx keeps for later
-// calls. Those that a call still has stay.
+// closeIdle makes the remote upstreams close idle connections of mcpx. Connections of
+// running calls stay.
 func (s *soak) closeIdle() {
 	for _, r := range s.remotes {
 		r.misbehave(mcptest.CloseIdle, 0)
 	}
 }
 
-// misbehave has the upstream do a fault, which it records itself.
+// misbehave causes a fault in the upstream, which records it.
 func (r *remote) misbehave(kind string, held time.Duration) {
 	query := url.Values{"kind": {kind}, "ms": {fmt.Sprint(held.Milliseconds())}}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

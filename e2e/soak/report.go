@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// maxPeak is what mcpx may take under the load, in KiB: eight messages of 4 MiB and
-// their copies beside what it needs anyway.
+// maxPeak is the memory limit of mcpx under the load, in KiB: eight messages of 4 MiB,
+// their copies, and its normal memory.
 const maxPeak = 200 << 10
 
 // report prints what happened as a table, and what should not have. It returns the

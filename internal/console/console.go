@@ -1,6 +1,5 @@
-// Package console is the page that people use mcpx with: a dashboard and a
-// tester. It is an MCP client like any other, so it has no way of its own into
-// an upstream: all that is here is the files of the page.
+// Package console serves the files of the console, a web page to watch and test MCP
+// servers. The page is a normal MCP client and has no other access to upstreams.
 package console
 
 import (
@@ -18,13 +17,13 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// policy lets the page load its own files and talk to its own server, and
-// nothing else: what an upstream sends is never run, nor sent anywhere.
+// policy allows the page to load its own files and to connect to its own server, and
+// nothing else. Text from an upstream is never run, nor sent anywhere.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; media-src data: blob:; " +
 	"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// types are the content types of the files. Those that the system knows may be
-// others, and a script of the wrong type is not run.
+// types has the content types of the files. Those of the system may differ, and a
+// browser does not run a script with the wrong type.
 var types = map[string]string{
 	".html": "text/html; charset=utf-8",
 	".css":  "text/css; charset=utf-8",
@@ -49,7 +48,7 @@ func Handler() http.Handler {
 		h.Set("Content-Security-Policy", policy)
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 		h.Set("Content-Type", f.kind)
-		h.Set("Cache-Control", "no-cache") // kept, but asked for again: a new mcpx brings a new page
+		h.Set("Cache-Control", "no-cache") // a browser revalidates its copy, because a new mcpx may have a new page
 		h.Set("ETag", f.tag)
 		http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(f.content))
 	})
@@ -60,7 +59,7 @@ type file struct {
 	content   []byte
 }
 
-// load reads the files, by their paths.
+// load returns the files by their paths.
 func load() map[string]file {
 	files := map[string]file{}
 	err := fs.WalkDir(assets, "assets", func(name string, e fs.DirEntry, err error) error {
@@ -72,7 +71,7 @@ func load() map[string]file {
 		return err
 	})
 	if err != nil {
-		panic(err) // they are part of the program
+		panic(err) // the files are part of the program
 	}
 	return files
 }

@@ -46,7 +46,7 @@ func TestHandler(t *testing.T) {
 	}
 }
 
-// The policy has no way around it.
+// TestPolicy: the policy has no exceptions.
 func TestPolicy(t *testing.T) {
 	for _, want := range []string{"default-src 'none'", "script-src 'self'", "style-src 'self'", "connect-src 'self'", "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"} {
 		if !strings.Contains(policy, want) {
@@ -68,10 +68,10 @@ func TestUnchanged(t *testing.T) {
 	}
 }
 
-// forbidden are the ways in which text could become markup or code.
+// forbidden has the ways in which text could become markup or code.
 var forbidden = regexp.MustCompile(`(?i)innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|setHTML|createContextualFragment|srcdoc|\beval\b|new Function|\bFunction\(|javascript:|setTimeout\(['"` + "`" + `]|setAttribute\(['"]on|[^{]import\(|https?://[a-z]`)
 
-// links are what files name of each other.
+// links matches references between the files.
 var links = regexp.MustCompile(`(?:from |import |src="|href=")['"]?(\.?[\w./-]+\.(?:js|css|svg))`)
 
 func TestAssets(t *testing.T) {
@@ -93,7 +93,7 @@ func TestAssets(t *testing.T) {
 			for _, m := range links.FindAllStringSubmatch(line, -1) {
 				target := path.Join(path.Dir(name), m[1])
 				if name == "assets/index.html" {
-					target = m[1] // it is served at /
+					target = m[1] // served at /
 				}
 				if _, ok := files[target]; !ok {
 					t.Errorf("%s:%d names %s, which is not there", name, i+1, target)
@@ -107,7 +107,7 @@ func TestAssets(t *testing.T) {
 	}
 }
 
-// What the page loads is all in its own files: no styles or scripts in the page.
+// The page has no inline styles or scripts.
 func TestPage(t *testing.T) {
 	body := get(t, "/").Body.String()
 	for _, m := range regexp.MustCompile(`(?i)<style|\sstyle=|\son\w+=|<script>`).FindAllString(body, -1) {

@@ -12,7 +12,7 @@ import (
 	"mcpx/internal/rawjson"
 )
 
-// Limits on what a client can make the process hold.
+// Limits on the memory that a client can use.
 const (
 	maxMessage  = 1 << 20 // bytes of one message
 	maxUnread   = 4 << 20 // bytes written that the client has not read
@@ -22,7 +22,7 @@ const (
 // drainTime is how long running requests may take once the input has ended.
 const drainTime = 5 * time.Second
 
-// conversation is the exchange with one client.
+// conversation is the connection to one client.
 type conversation struct {
 	*server
 	out     *jsonrpc.Writer
@@ -30,9 +30,9 @@ type conversation struct {
 
 	mu       sync.Mutex
 	requests map[string]context.CancelFunc // the client's, by ID
-	asked    map[string]chan<- reply       // the server's own requests, by ID
+	sent     map[string]chan<- reply       // the server's own requests, by ID
 	lastID   int
-	elicits  bool // the client can ask its person
+	elicits  bool // the client supports elicitation
 }
 
 // reply is the client's response to a request of the server.
@@ -44,7 +44,7 @@ func (s *server) serve(ctx context.Context, in io.Reader, out io.Writer) error {
 		server:   s,
 		out:      jsonrpc.NewWriter(out, maxUnread),
 		requests: map[string]context.CancelFunc{},
-		asked:    map[string]chan<- reply{},
+		sent:     map[string]chan<- reply{},
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- c.run(ctx, in) }()
@@ -56,8 +56,7 @@ func (s *server) serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	}
 }
 
-// run reads messages until in ends, and returns when everything it started is
-// done.
+// run reads messages until in ends, and returns when all its goroutines have ended.
 func (c *conversation) run(ctx context.Context, in io.Reader) error {
 	var writing sync.WaitGroup
 	writing.Go(func() { _ = c.out.Run() }) // a client that is gone also ends in
@@ -125,7 +124,7 @@ func (c *conversation) start(ctx context.Context, m jsonrpc.Message) {
 	})
 }
 
-// add counts a request as running.
+// add registers a running request.
 func (c *conversation) add(id string, cancel context.CancelFunc) *jsonrpc.Error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -149,7 +148,7 @@ func (c *conversation) cancel(id string) {
 	}
 }
 
-// remove drops a request that has ended.
+// remove unregisters a request that has ended.
 func (c *conversation) remove(id string) {
 	c.cancel(id)
 	c.mu.Lock()
@@ -167,11 +166,11 @@ func (c *conversation) request(ctx context.Context, method string, params []byte
 	c.mu.Lock()
 	c.lastID++
 	id := fmt.Sprintf(`"demo-%d"`, c.lastID)
-	c.asked[id] = replies
+	c.sent[id] = replies
 	c.mu.Unlock()
 	defer func() {
 		c.mu.Lock()
-		delete(c.asked, id)
+		delete(c.sent, id)
 		c.mu.Unlock()
 	}()
 	c.send(jsonrpc.AppendRequest(nil, []byte(id), method, params))
@@ -184,11 +183,11 @@ func (c *conversation) request(ctx context.Context, method string, params []byte
 	}
 }
 
-// replied hands a response to whoever waits for it.
+// replied passes a response to the goroutine that waits for it.
 func (c *conversation) replied(m jsonrpc.Message) {
 	c.mu.Lock()
-	waiting := c.asked[string(m.ID)]
-	delete(c.asked, string(m.ID))
+	waiting := c.sent[string(m.ID)]
+	delete(c.sent, string(m.ID))
 	c.mu.Unlock()
 	if waiting != nil {
 		waiting <- reply{result: m.Result, failure: m.Error}

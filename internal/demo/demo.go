@@ -1,14 +1,15 @@
-// Package demo has the small MCP servers that are part of mcpx, so that mcpx can
-// be tried with nothing else installed:
+// Package demo has the small MCP servers that are part of mcpx, so that people can try
+// mcpx with nothing else installed:
 //
 //   - time: the current time, and conversions between time zones
 //   - files: lists and reads the files of one folder
 //   - show: progress, an image, a structured result, a question to the person, a
 //     prompt and a resource
 //
-// conversation.go has the exchange of messages, methods.go the requests of MCP,
-// and each server has its own file. The protocol is written by hand because mcp-go's server would cost every start of mcpx 6 ms
-// (docs/adr/0005), and sends progress after the result it belongs to.
+// conversation.go reads and writes messages, methods.go handles the requests of MCP, and
+// each server has its own file. The package does not use mcp-go's server, because that
+// would add 6 ms to every start of mcpx (docs/adr/0005), and it sends progress after the
+// result.
 package demo
 
 import (
@@ -24,8 +25,7 @@ type Options struct {
 	Folder  string // the folder of the server files; empty: the working directory
 }
 
-// servers is a table instead of an init function: it costs nothing until a demo
-// is served.
+// servers has the servers in the order of their names in help texts.
 var servers = []struct {
 	name string
 	open func(o Options) (*server, error)
@@ -62,7 +62,7 @@ func Serve(ctx context.Context, name string, o Options, in io.Reader, out io.Wri
 	return fmt.Errorf("unknown demo %q", name)
 }
 
-// server is what a demo offers. Its methods may run concurrently.
+// server is a demo server. Its functions may run concurrently.
 type server struct {
 	name, version string
 	instructions  string // for the model: how the tools are meant to be used
@@ -71,7 +71,7 @@ type server struct {
 	resources     []resource
 }
 
-// tool is a tool and what it does. Every tool only reads.
+// tool is a tool and its function. Every tool only reads.
 type tool struct {
 	name, title, description string
 	input                    string // JSON Schema of the arguments
@@ -90,7 +90,7 @@ func (t tool) MarshalJSON() ([]byte, error) {
 		Annotations  json.RawMessage `json:"annotations"`
 	}{
 		t.name, t.title, t.description, json.RawMessage(t.input), json.RawMessage(t.output),
-		// A client need not ask the person before such a call.
+		// Clients may make such a call without asking the person.
 		json.RawMessage(`{"readOnlyHint":true,"openWorldHint":false}`),
 	})
 }
@@ -115,8 +115,8 @@ func text(format string, values ...any) *result {
 	return &result{Content: []content{{Type: "text", Text: fmt.Sprintf(format, values...)}}}
 }
 
-// structured returns a result that fits an output schema, and the same as text
-// for clients that do not know structured results.
+// structured returns a structured result, and the same as text for clients that do not
+// support structured results.
 func structured(value any) (*result, error) {
 	plain, err := json.Marshal(value)
 	if err != nil {
@@ -125,7 +125,7 @@ func structured(value any) (*result, error) {
 	return &result{Content: []content{{Type: "text", Text: string(plain)}}, Structured: value}, nil
 }
 
-// prompt is a message that a person can choose to send.
+// prompt is a message that a person can send.
 type prompt struct {
 	Name        string           `json:"name"`
 	Title       string           `json:"title"`

@@ -48,7 +48,7 @@ func connect(t *testing.T, name string, o Options, options ...client.ClientOptio
 	return c
 }
 
-// call calls a tool, and returns its texts and whether it is an error.
+// callTool calls a tool, and returns its texts and whether it is an error.
 func callTool(t *testing.T, c *client.Client, name, arguments string) (texts string, isError bool) {
 	t.Helper()
 	r, err := c.CallTool(t.Context(), request(name, arguments))
@@ -69,8 +69,8 @@ func request(name, arguments string) (r mcp.CallToolRequest) {
 	return r
 }
 
-// TestTools: every tool says what it does, that it only reads, and takes no
-// unknown arguments.
+// TestTools: every tool has a description, is marked as read-only, and allows no unknown
+// arguments.
 func TestTools(t *testing.T) {
 	want := map[string][]string{
 		"time":  {"get_current_time", "convert_time", "time_between"},
@@ -104,8 +104,7 @@ func TestTools(t *testing.T) {
 	}
 }
 
-// TestMistakes: requests for something that does not exist are refused, and the
-// conversation goes on.
+// TestMistakes: requests for unknown things are refused, and the connection stays open.
 func TestMistakes(t *testing.T) {
 	const hello = `{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2024-11-05"}}` + "\n"
 	for _, row := range []struct{ name, line, want string }{
@@ -143,7 +142,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// lines is a conversation by hand: the test writes and reads single messages.
+// lines is a connection on which the test writes and reads single messages.
 type lines struct {
 	*testing.T
 	in  *io.PipeWriter
@@ -188,8 +187,8 @@ func (l lines) read() string {
 	return l.out.Text()
 }
 
-// TestCancel: a canceled request ends at once and gets no response, and what it
-// asked the client is withdrawn.
+// TestCancel: a canceled request ends at once and gets no response, and its own requests
+// to the client are canceled.
 func TestCancel(t *testing.T) {
 	l := converse(t, "show")
 	l.write(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"order_coffee"}}`)
@@ -210,12 +209,12 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestTooManyRequests: the number of requests that run at a time is bounded.
+// TestTooManyRequests: the number of concurrent requests has a limit.
 func TestTooManyRequests(t *testing.T) {
 	l := converse(t, "show")
 	for i := range maxRequests {
 		l.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"order_coffee"}}`, i))
-		l.read() // the question
+		l.read() // the server's request
 	}
 	l.write(`{"jsonrpc":"2.0","id":"more","method":"ping"}`)
 	if got, want := l.read(), `{"jsonrpc":"2.0","id":"more","error":{"code":-32000,"message":"more than 64 requests at a time; wait for one to finish"}}`; got != want {

@@ -15,7 +15,7 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of one answer.
+// Limits of one result.
 const (
 	maxEntries = 1000
 	maxLines   = 2000
@@ -44,7 +44,7 @@ func filesServer(o Options) (*server, error) {
 			input: `{"type":"object","properties":{
 				"path":{"type":"string","description":"Folder, relative to the server's folder","default":"."}
 			},"additionalProperties":false}`,
-			run: f.list,
+			run: with(listArguments{"."}, f.list),
 		}, {
 			name: "read_file", title: "Read a text file",
 			description: "Read a text file, or some of its lines.",
@@ -53,16 +53,14 @@ func filesServer(o Options) (*server, error) {
 				"first_line":{"type":"integer","description":"Line to start at","minimum":1,"default":1},
 				"lines":{"type":"integer","description":"How many lines to read","minimum":1,"maximum":2000,"default":2000}
 			},"required":["path"],"additionalProperties":false}`,
-			run: f.read,
+			run: with(readArguments{First: 1, Lines: maxLines}, f.read),
 		}},
 	}, nil
 }
 
-func (f *folder) list(_ context.Context, c *call) (*result, error) {
-	a, err := decode(c, struct{ Path string }{"."})
-	if err != nil {
-		return nil, err
-	}
+type listArguments struct{ Path string }
+
+func (f *folder) list(_ context.Context, _ *call, a listArguments) (*result, error) {
 	dir, err := f.open(a.Path, fs.ModeDir)
 	if err != nil {
 		return nil, err
@@ -103,19 +101,18 @@ func size(bytes int64) string {
 	return fmt.Sprintf("%d bytes", bytes)
 }
 
-func (f *folder) read(_ context.Context, c *call) (*result, error) {
-	a, err := decode(c, struct {
-		Path  string
-		First int `json:"first_line"`
-		Lines int
-	}{First: 1, Lines: maxLines})
-	switch {
-	case err != nil:
-		return nil, err
-	case a.First < 1:
+type readArguments struct {
+	Path  string
+	First int `json:"first_line"`
+	Lines int
+}
+
+func (f *folder) read(_ context.Context, _ *call, a readArguments) (*result, error) {
+	if a.First < 1 {
 		return nil, errors.New("arguments.first_line: lines are counted from 1")
-	case a.Lines < 1 || a.Lines > maxLines:
-		return nil, fmt.Errorf("arguments.lines: expected 1 to %d", maxLines)
+	}
+	if err := inRange("lines", a.Lines, 1, maxLines); err != nil {
+		return nil, err
 	}
 	file, err := f.open(a.Path, 0)
 	if err != nil {
@@ -187,7 +184,7 @@ func (f *folder) open(path string, want fs.FileMode) (*os.File, error) {
 	return file, nil
 }
 
-// explain says what is wrong with a path, and what to do.
+// explain returns an error that says what is wrong with a path, and what to do.
 func explain(path string, err error) error {
 	var cause *fs.PathError
 	switch {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestFilesPipe: a pipe, which nobody writes to, is refused instead of waited for.
+// TestFilesPipe: a pipe that nobody writes to is refused, and does not block.
 func TestFilesPipe(t *testing.T) {
 	folder := t.TempDir()
 	if err := syscall.Mkfifo(filepath.Join(folder, "pipe"), 0o600); err != nil {

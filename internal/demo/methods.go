@@ -15,7 +15,7 @@ import (
 	"mcpx/internal/rawjson"
 )
 
-// methods are the requests that the server answers.
+// methods has the requests that the server handles.
 var methods = []struct {
 	name   string
 	handle func(c *conversation, ctx context.Context, params []byte) (any, error)
@@ -108,7 +108,7 @@ func (c *conversation) initialize(_ context.Context, params []byte) (any, error)
 type call struct {
 	*conversation
 	arguments json.RawMessage
-	token     []byte // the client's progress token; nil: it wants no progress
+	token     []byte // the client's progress token; nil: it requests no progress
 }
 
 func (c *conversation) callTool(ctx context.Context, params []byte) (any, error) {
@@ -134,17 +134,32 @@ func (c *conversation) callTool(ctx context.Context, params []byte) (any, error)
 	return r, nil
 }
 
-// decode reads the arguments of a call into a struct with their defaults.
-func decode[T any](c *call, defaults T) (T, error) {
-	err := json.Unmarshal(c.arguments, &defaults)
-	var wrong *json.UnmarshalTypeError
-	if errors.As(err, &wrong) {
-		return defaults, fmt.Errorf("arguments.%s: expected %s, got %s", strings.ToLower(wrong.Field), jsonType(wrong.Type.Kind()), wrong.Value)
+// with returns the function of a tool whose arguments are read into a struct with
+// defaults.
+func with[A any](defaults A, run func(ctx context.Context, c *call, a A) (*result, error)) func(context.Context, *call) (*result, error) {
+	return func(ctx context.Context, c *call) (*result, error) {
+		a := defaults
+		err := json.Unmarshal(c.arguments, &a)
+		var wrong *json.UnmarshalTypeError
+		if errors.As(err, &wrong) {
+			return nil, fmt.Errorf("arguments.%s: expected %s, got %s", strings.ToLower(wrong.Field), jsonType(wrong.Type.Kind()), wrong.Value)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return run(ctx, c, a)
 	}
-	return defaults, err
 }
 
-// jsonType is what JSON calls the type of a parameter.
+// inRange returns an error if an argument is not between two numbers.
+func inRange(argument string, value, least, most int) error {
+	if value < least || value > most {
+		return fmt.Errorf("arguments.%s: expected %d to %d", argument, least, most)
+	}
+	return nil
+}
+
+// jsonType returns the JSON name of a type.
 func jsonType(kind reflect.Kind) string {
 	switch kind {
 	case reflect.Int:
@@ -159,7 +174,7 @@ func jsonType(kind reflect.Kind) string {
 	return kind.String()
 }
 
-// progress reports how far the call is, if the client wants to know.
+// progress notifies the client of the call's progress, if it requested that.
 func (c *call) progress(done, total int, message string) {
 	if c.token == nil {
 		return
@@ -171,10 +186,10 @@ func (c *call) progress(done, total int, message string) {
 	c.send(jsonrpc.AppendNotification(nil, "notifications/progress", append(params, '}')))
 }
 
-// errNobody is returned if the client cannot ask a person.
+// errNobody is returned if the client does not support elicitation.
 var errNobody = errors.New("this tool asks a person, and this client cannot; call it from a terminal (mcpx exec) or from a client with elicitation")
 
-// elicit has the client's person fill in a form. content is nil if they do not.
+// elicit requests a form from the person at the client. content is nil if they decline.
 func (c *call) elicit(ctx context.Context, message, schema string) (content []byte, err error) {
 	c.mu.Lock()
 	able := c.elicits

@@ -2,6 +2,7 @@ package demo
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,8 +17,7 @@ import (
 	"unicode/utf8"
 )
 
-// showServer has one example of each thing that a server can do besides
-// answering with text.
+// showServer has one example of each feature of MCP beyond plain text results.
 func showServer(Options) (*server, error) {
 	return &server{
 		instructions: "Each tool shows one feature of MCP: progress, an image, a structured result, a question to the person.",
@@ -28,14 +28,14 @@ func showServer(Options) (*server, error) {
 				"from":{"type":"integer","description":"Number to start at","minimum":1,"maximum":100,"default":5},
 				"pause_ms":{"type":"integer","description":"Milliseconds between two steps","minimum":0,"maximum":1000,"default":300}
 			},"additionalProperties":false}`,
-			run: countDown,
+			run: with(countArguments{From: 5, Pause: 300}, countDown),
 		}, {
 			name: "draw_bars", title: "Draw a bar chart",
 			description: "Draw a bar chart of some numbers, as a PNG image.",
 			input: `{"type":"object","properties":{
 				"values":{"type":"array","description":"One number for each bar","items":{"type":"number","minimum":0},"minItems":1,"maxItems":50}
 			},"required":["values"],"additionalProperties":false}`,
-			run: drawBars,
+			run: with(barArguments{}, drawBars),
 		}, {
 			name: "measure_text", title: "Measure a text",
 			description: "Count the characters, words and lines of a text, and find its longest word.",
@@ -45,7 +45,7 @@ func showServer(Options) (*server, error) {
 			output: `{"type":"object","properties":{
 				"characters":{"type":"integer"},"words":{"type":"integer"},"lines":{"type":"integer"},"longest_word":{"type":"string"}
 			},"required":["characters","words","lines","longest_word"]}`,
-			run: measureText,
+			run: with(textArguments{}, measureText),
 		}, {
 			name: "order_coffee", title: "Order a coffee",
 			description: "Ask the person which coffee they want, and confirm the order. Nothing is really ordered.",
@@ -79,18 +79,14 @@ const guide = `# The demo server show
 | this page | a resource |
 `
 
-func countDown(ctx context.Context, c *call) (*result, error) {
-	a, err := decode(c, struct {
-		From  int
-		Pause int `json:"pause_ms"`
-	}{From: 5, Pause: 300})
-	switch {
-	case err != nil:
+type countArguments struct {
+	From  int
+	Pause int `json:"pause_ms"`
+}
+
+func countDown(ctx context.Context, c *call, a countArguments) (*result, error) {
+	if err := errors.Join(inRange("from", a.From, 1, 100), inRange("pause_ms", a.Pause, 0, 1000)); err != nil {
 		return nil, err
-	case a.From < 1 || a.From > 100:
-		return nil, errors.New("arguments.from: expected 1 to 100")
-	case a.Pause < 0 || a.Pause > 1000:
-		return nil, errors.New("arguments.pause_ms: expected 0 to 1000")
 	}
 	for i := range a.From {
 		c.progress(i, a.From, fmt.Sprintf("%d…", a.From-i))
@@ -111,11 +107,9 @@ const (
 	barGap      = 8
 )
 
-func drawBars(_ context.Context, c *call) (*result, error) {
-	a, err := decode(c, struct{ Values []float64 }{})
-	if err != nil {
-		return nil, err
-	}
+type barArguments struct{ Values []float64 }
+
+func drawBars(_ context.Context, _ *call, a barArguments) (*result, error) {
 	if n := len(a.Values); n < 1 || n > 50 {
 		return nil, fmt.Errorf("arguments.values: expected 1 to 50 numbers, got %d", n)
 	}
@@ -164,11 +158,9 @@ type measures struct {
 	LongestWord string `json:"longest_word"`
 }
 
-func measureText(_ context.Context, c *call) (*result, error) {
-	a, err := decode(c, struct{ Text string }{})
-	if err != nil {
-		return nil, err
-	}
+type textArguments struct{ Text string }
+
+func measureText(_ context.Context, _ *call, a textArguments) (*result, error) {
 	m := measures{Characters: utf8.RuneCountInString(a.Text)}
 	for range strings.Lines(a.Text) {
 		m.Lines++
@@ -207,10 +199,7 @@ func orderCoffee(ctx context.Context, c *call) (*result, error) {
 }
 
 func usePrompt(arguments map[string]string) string {
-	language := "English"
-	if arguments["language"] != "" {
-		language = arguments["language"]
-	}
+	language := cmp.Or(arguments["language"], "English")
 	return "Do this task with the tools you have: " + arguments["task"] + "\n" +
 		"Find a fitting tool first, look at its parameters, then call it. Say which tool you used. Answer in " + language + "."
 }

@@ -40,7 +40,7 @@ func TestShowCalls(t *testing.T) {
 	}
 }
 
-// TestProgress: progress comes before the result, and only if it is wanted.
+// TestProgress: progress comes before the result, and only on request.
 func TestProgress(t *testing.T) {
 	const params = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"count_down","arguments":{"from":2,"pause_ms":0}`
 	const result = `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Counted down from 2 to 0."}]}}` + "\n"
@@ -110,7 +110,7 @@ func TestStructured(t *testing.T) {
 	}
 }
 
-// person answers the questions of a server.
+// person responds to the elicitation of a server.
 type person struct {
 	answer *mcp.ElicitationResult
 	err    error

@@ -20,7 +20,7 @@ func timeServer(Options) (*server, error) {
 			input: `{"type":"object","properties":{
 				"timezone":{"type":"string","description":"IANA time zone","examples":["Europe/Paris","UTC"]}
 			},"required":["timezone"],"additionalProperties":false}`,
-			run: currentTime,
+			run: with(zoneArguments{}, currentTime),
 		}, {
 			name: "convert_time", title: "Convert a time",
 			description: "Convert a time of today from one time zone to another. The answer is in RFC 3339.",
@@ -29,7 +29,7 @@ func timeServer(Options) (*server, error) {
 				"time":{"type":"string","description":"Time as HH:MM, 24 hours","pattern":"^([01][0-9]|2[0-3]):[0-5][0-9]$"},
 				"target_timezone":{"type":"string","description":"IANA time zone to convert to"}
 			},"required":["source_timezone","time","target_timezone"],"additionalProperties":false}`,
-			run: convertTime,
+			run: with(convertArguments{}, convertTime),
 		}, {
 			name: "time_between", title: "Time between two moments",
 			description: "Compute how much time passes between two moments.",
@@ -41,16 +41,14 @@ func timeServer(Options) (*server, error) {
 				"days":{"type":"integer"},"hours":{"type":"integer"},"minutes":{"type":"integer"},"seconds":{"type":"integer"},
 				"total_seconds":{"type":"integer"}
 			},"required":["days","hours","minutes","seconds","total_seconds"]}`,
-			run: timeBetween,
+			run: with(betweenArguments{}, timeBetween),
 		}},
 	}, nil
 }
 
-func currentTime(_ context.Context, c *call) (*result, error) {
-	a, err := decode(c, struct{ Timezone string }{})
-	if err != nil {
-		return nil, err
-	}
+type zoneArguments struct{ Timezone string }
+
+func currentTime(_ context.Context, _ *call, a zoneArguments) (*result, error) {
 	zone, err := location("timezone", a.Timezone)
 	if err != nil {
 		return nil, err
@@ -58,15 +56,13 @@ func currentTime(_ context.Context, c *call) (*result, error) {
 	return text("%s", time.Now().In(zone).Format(time.RFC3339)), nil
 }
 
-func convertTime(_ context.Context, c *call) (*result, error) {
-	a, err := decode(c, struct {
-		Source string `json:"source_timezone"`
-		Time   string
-		Target string `json:"target_timezone"`
-	}{})
-	if err != nil {
-		return nil, err
-	}
+type convertArguments struct {
+	Source string `json:"source_timezone"`
+	Time   string
+	Target string `json:"target_timezone"`
+}
+
+func convertTime(_ context.Context, _ *call, a convertArguments) (*result, error) {
 	from, err := location("source_timezone", a.Source)
 	if err != nil {
 		return nil, err
@@ -84,7 +80,7 @@ func convertTime(_ context.Context, c *call) (*result, error) {
 	return text("%s", at.In(to).Format(time.RFC3339)), nil
 }
 
-// span is how much time passes between two moments.
+// span is the time between two moments.
 type span struct {
 	Days    int64 `json:"days"`
 	Hours   int64 `json:"hours"`
@@ -93,11 +89,9 @@ type span struct {
 	Total   int64 `json:"total_seconds"`
 }
 
-func timeBetween(_ context.Context, c *call) (*result, error) {
-	a, err := decode(c, struct{ Start, End string }{})
-	if err != nil {
-		return nil, err
-	}
+type betweenArguments struct{ Start, End string }
+
+func timeBetween(_ context.Context, _ *call, a betweenArguments) (*result, error) {
 	start, err := moment("start", a.Start)
 	if err != nil {
 		return nil, err
@@ -106,7 +100,7 @@ func timeBetween(_ context.Context, c *call) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
-	total := end.Unix() - start.Unix() // a time.Duration ends at 292 years
+	total := end.Unix() - start.Unix() // a time.Duration holds at most 292 years
 	if total < 0 {
 		return nil, errors.New("arguments.end is before arguments.start; swap them")
 	}
@@ -124,7 +118,7 @@ func moment(argument, value string) (time.Time, error) {
 	return at, nil
 }
 
-// location finds a time zone, or says which one may have been meant.
+// location returns a time zone, or an error that suggests one.
 func location(argument, name string) (*time.Location, error) {
 	zone, err := time.LoadLocation(name)
 	if name != "" && err == nil {

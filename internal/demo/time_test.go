@@ -58,7 +58,7 @@ func TestCurrentTime(t *testing.T) {
 	}
 }
 
-// TestCommonZones: what errors suggest exists.
+// TestCommonZones: the time zones that errors suggest exist.
 func TestCommonZones(t *testing.T) {
 	for _, name := range commonZones {
 		if _, err := time.LoadLocation(name); err != nil {

@@ -78,6 +78,11 @@ func Read(path string, limit int64) ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is not a regular file", path)
 	}
+	return ReadAtMost(path, limit)
+}
+
+// ReadAtMost returns the contents of any file of at most limit bytes.
+func ReadAtMost(path string, limit int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -85,7 +90,7 @@ func Read(path string, limit int64) ([]byte, error) {
 	defer func() { _ = f.Close() }()
 	data, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err == nil && int64(len(data)) > limit {
-		err = fmt.Errorf("%s is larger than %d MiB", path, limit>>20)
+		err = fmt.Errorf("%s: larger than %d MiB; check that this is the right file", path, limit>>20)
 	}
 	return data, err
 }

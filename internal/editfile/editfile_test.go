@@ -15,7 +15,7 @@ import (
 
 const limit = 1 << 20
 
-// folder returns an empty folder, and lets the lock be below it.
+// folder returns an empty folder that also has the lock.
 func folder(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -43,7 +43,7 @@ func to(text string) func([]byte) ([]byte, error) {
 	return func([]byte) ([]byte, error) { return []byte(text), nil }
 }
 
-// expect compares the files of a folder with those that it should have.
+// expect compares the files of a folder with the expected ones.
 func expect(t *testing.T, dir string, want map[string]string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -172,7 +172,7 @@ func TestEditRefuses(t *testing.T) {
 	expect(t, dir, map[string]string{"c.json": "x", "c.json2": "x"})
 }
 
-// Edits at the same time lose nothing.
+// TestEditConcurrently: concurrent edits lose nothing.
 func TestEditConcurrently(t *testing.T) {
 	dir := folder(t)
 	path := filepath.Join(dir, "c.txt")

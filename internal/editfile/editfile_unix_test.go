@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// A folder that cannot be written is an error, and leaves nothing behind. Root may
-// write everywhere, so /proc stands for such a folder there.
+// A read-only folder is an error, and no file is left. Root may write everywhere, so root
+// uses /proc.
 func TestEditReadOnlyFolder(t *testing.T) {
 	dir := folder(t)
 	path := filepath.Join(dir, "c.json")

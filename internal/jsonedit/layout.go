@@ -2,6 +2,7 @@ package jsonedit
 
 import (
 	"bytes"
+	"regexp"
 	"strings"
 
 	"github.com/tailscale/hujson"
@@ -38,7 +39,7 @@ func (d *Document) unit() string {
 		if !ok || len(c.items) == 0 || !d.startsLine(c.items[0].start) {
 			continue
 		}
-		inner, outer := d.lineIndent(c.items[0].start), d.lineIndent(c.start)
+		inner, outer := d.lineIndent(c.items[0].start), d.lineIndent(c.value.StartOffset)
 		if unit, deeper := strings.CutPrefix(inner, outer); deeper && unit != "" {
 			return unit
 		}
@@ -57,7 +58,7 @@ func (d *Document) neighborLevels(c container, value []byte) int {
 			return d.levels(v)
 		}
 	}
-	if kind == '{' && (d.style().lines || c.start == d.root.StartOffset) {
+	if kind == '{' && (d.style().lines || c.value.StartOffset == d.root.StartOffset) {
 		return 1
 	}
 	return 0
@@ -80,6 +81,9 @@ func (d *Document) levels(v *hujson.Value) int {
 	}
 	return 1 + deepest
 }
+
+// Line returns a value on one line, with spaces after colons and commas.
+func Line(value []byte) []byte { return style{space: " "}.render(value, "", 0) }
 
 // render lays out a value. Its first so many levels get a line for each item.
 func (s style) render(value []byte, indent string, levels int) []byte {
@@ -131,99 +135,32 @@ func (d *Document) startsLine(at int) bool {
 	return start > 0 && len(bytes.TrimSpace(d.src[start:at])) == 0
 }
 
-// commaAfter returns the offset of the comma that follows an item, -1 if none does.
-func (d *Document) commaAfter(it item) int {
-	if at := d.skipExtra(it.end); at < len(d.src) && d.src[at] == ',' {
-		return at
+var (
+	comments    = regexp.MustCompile(`(?s)/\*.*?\*/|//[^\n]*`)
+	startOfLine = regexp.MustCompile(`\n[ \t]*$`)
+	// restOfLine matches the rest of a line that has only comments. A comment that goes
+	// on in the next line does not match.
+	restOfLine = regexp.MustCompile(`^(?:[ \t]|/\*[^\n]*?\*/)*(?://[^\n]*|\r)?\n`)
+)
+
+// splitExtra divides the space and comments between two tokens after the last comment.
+// It reports whether that is a line comment; its line break belongs to the space.
+func splitExtra(extra hujson.Extra) (before, space hujson.Extra, isLine bool) {
+	all := comments.FindAllIndex(extra, -1)
+	if all == nil {
+		return nil, extra, false
 	}
-	return -1
+	last := all[len(all)-1]
+	before = bytes.TrimRight(extra[:last[1]], " \t\r")
+	return before, extra[len(before):], extra[last[0]+1] == '/'
 }
 
-// skipSpaces returns the offset of the next byte that is neither a space nor a tab.
-func (d *Document) skipSpaces(at int) int {
-	for at < len(d.src) && (d.src[at] == ' ' || d.src[at] == '\t') {
-		at++
-	}
-	return at
-}
-
-// skipExtra returns the offset of the next token after white space and comments.
-func (d *Document) skipExtra(at int) int {
-	for at < len(d.src) {
-		switch n := comment(d.src[at:]); {
-		case n > 0:
-			at += n
-		case strings.IndexByte(" \t\r\n", d.src[at]) >= 0:
-			at++
-		default:
-			return at
-		}
-	}
-	return at
-}
-
-// lastComment returns where the last comment between two tokens ends, without its line
-// break, and whether it is a line comment. Without a comment it returns from.
-func (d *Document) lastComment(from, to int) (end int, isLine bool) {
-	end = from
-	for at := from; at < to; {
-		n := comment(d.src[at:])
-		if n == 0 {
-			at++
-			continue
-		}
-		end, isLine = at+len(bytes.TrimRight(d.src[at:at+n], " \t\r\n")), d.src[at+1] == '/'
-		at += n
-	}
-	return end, isLine
-}
-
-// afterComments returns where the last comment between two tokens ends, including the
-// line break of a line comment. Without a comment it returns from.
-func (d *Document) afterComments(from, to int) int {
-	end, isLine := d.lastComment(from, to)
+// withoutSpace removes the space after the last comment, except the line break of a line
+// comment.
+func withoutSpace(extra hujson.Extra) hujson.Extra {
+	before, space, isLine := splitExtra(extra)
 	if isLine {
-		end += bytes.IndexByte(d.src[end:], '\n') + 1
+		return extra[:len(before)+bytes.IndexByte(space, '\n')+1]
 	}
-	return end
-}
-
-// restOfLine returns the start of the next line if nothing but comments follows on
-// this one, else 0. A comment that goes on in the next line is not taken.
-func (d *Document) restOfLine(at, limit int) int {
-	for at < limit {
-		at = d.skipSpaces(at)
-		n := comment(d.src[at:])
-		switch text := d.src[at : at+n]; {
-		case n > 0 && text[1] == '/':
-			return at + n
-		case n > 0 && !bytes.ContainsRune(text, '\n'):
-			at += n
-		case bytes.HasPrefix(d.src[at:], []byte("\r\n")):
-			return at + 2
-		case at < limit && d.src[at] == '\n':
-			return at + 1
-		default:
-			return 0
-		}
-	}
-	return 0
-}
-
-// comment returns the length of the comment that the text starts with, a line comment
-// including its line break; 0 if there is none.
-func comment(text []byte) int {
-	var closing string
-	switch {
-	case bytes.HasPrefix(text, []byte("//")):
-		closing = "\n"
-	case bytes.HasPrefix(text, []byte("/*")):
-		closing = "*/"
-	default:
-		return 0
-	}
-	if n := bytes.Index(text[2:], []byte(closing)); n >= 0 {
-		return 2 + n + len(closing)
-	}
-	return len(text)
+	return before
 }

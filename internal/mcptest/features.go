@@ -9,9 +9,8 @@ import (
 	"time"
 )
 
-// feature answers the methods that are not about tools. The server has them with
-// the flag -full: prompts, resources, templates, subscriptions, completion and
-// logging.
+// feature handles the methods that are not about tools: prompts, resources, templates,
+// subscriptions, completion and logging. The flag -full enables them.
 func (s *server) feature(m message) bool {
 	if !s.full {
 		return false
@@ -44,7 +43,7 @@ func (s *server) feature(m message) bool {
 	return true
 }
 
-// more are the items that change has added to a list.
+// more returns the items that the tool change has added to a list.
 func (s *server) more(list, item string) (items string) {
 	for i := range s.added(list) {
 		items += fmt.Sprintf(item, i)
@@ -52,7 +51,7 @@ func (s *server) more(list, item string) (items string) {
 	return items
 }
 
-// ownURI is a URI that no other server has.
+// ownURI returns a URI that no other server has.
 func (s *server) ownURI() string { return "own://" + s.name }
 
 func (s *server) read(m message) {
@@ -69,24 +68,21 @@ func (s *server) read(m message) {
 	s.result(m.ID, `{"contents":[{"uri":`+quote(uri)+`,"text":`+quote("this is "+uri+" of "+s.name)+`,"x":9007199254740993},{"uri":"other://part","blob":"AA=="}]}`)
 }
 
-// member is a string member of an object.
+// member returns a string member of an object.
 func member(object json.RawMessage, key string) string {
-	var o map[string]any
-	_ = json.Unmarshal(object, &o)
-	text, _ := o[key].(string)
+	text, _ := decode[map[string]any](object)[key].(string)
 	return text
 }
 
-// withoutMeta is an object without its _meta, keys sorted.
+// withoutMeta returns an object without its _meta, with sorted keys.
 func withoutMeta(object json.RawMessage) string {
-	var o map[string]json.RawMessage
-	_ = json.Unmarshal(object, &o)
+	o := decode[map[string]json.RawMessage](object)
 	delete(o, "_meta")
 	b, _ := json.Marshal(o)
 	return string(b)
 }
 
-// reverseTools ask or tell the client something.
+// reverseTools send requests or notifications to the client.
 var reverseTools = []tool{
 	{"ask", `"description":"Ask the client, and show what it answers","inputSchema":{"type":"object","properties":{"method":{"type":"string"},"params":{"type":"object"}},"required":["method"]}`, (*server).ask},
 	{"ask_late", `"description":"Write FILE.begun, wait until FILE exists, whatever is cancelled meanwhile; then ask the client, write its answer to FILE.answer, and never answer the call","inputSchema":{"type":"object","properties":{"method":{"type":"string"},"file":{"type":"string"}},"required":["method","file"]}`, (*server).askLate},
@@ -94,28 +90,24 @@ var reverseTools = []tool{
 	{"heard", `"description":"Notifications that came, by method","inputSchema":{"type":"object"}`, (*server).heard},
 }
 
-// ask sends a request to the client and answers with its answer.
-func (s *server) ask(m message, args json.RawMessage, cancelled chan struct{}) {
-	a := arguments[struct {
-		Method string          `json:"method"`
-		Params json.RawMessage `json:"params"`
-	}](args)
-	id, answer := s.request(a.Method, a.Params)
+// ask sends a request to the client and returns the client's response as its result.
+func (s *server) ask(c call) {
+	id, answer := s.request(c.args.Method, c.args.Params)
 	select {
 	case reply := <-answer:
-		s.text(m, reply)
-	case <-cancelled:
+		s.text(c.ID, reply)
+	case <-c.cancelled:
 		s.notify("notifications/cancelled", fmt.Sprintf(`{"requestId":%q,"reason":"the call was cancelled"}`, id))
 	}
 }
 
-// askLate goes on with a call that was cancelled, as some servers do.
-func (s *server) askLate(_ message, args json.RawMessage, _ chan struct{}) {
-	file := member(args, "file")
+// askLate continues a call that was canceled, as some servers do.
+func (s *server) askLate(c call) {
+	file := c.args.File
 	_ = os.WriteFile(file+".begun", nil, 0o600)
 	for range 3000 {
 		if _, err := os.Stat(file); err == nil {
-			_, answer := s.request(member(args, "method"), nil)
+			_, answer := s.request(c.args.Method, nil)
 			_ = os.WriteFile(file+".answer", []byte(<-answer), 0o600)
 			return
 		}
@@ -123,7 +115,7 @@ func (s *server) askLate(_ message, args json.RawMessage, _ chan struct{}) {
 	}
 }
 
-// request sends a request of the server's own.
+// request sends a request to the client.
 func (s *server) request(method string, params json.RawMessage) (id string, answer chan string) {
 	if params == nil {
 		params = json.RawMessage("{}")
@@ -138,14 +130,12 @@ func (s *server) request(method string, params json.RawMessage) (id string, answ
 	return id, answer
 }
 
-// answered takes an answer of the client.
-func (s *server) answered(line []byte) {
-	var m struct {
-		ID     string          `json:"id"`
-		Result json.RawMessage `json:"result"`
-		Error  json.RawMessage `json:"error"`
-	}
-	_ = json.Unmarshal(line, &m)
+// handleResponse handles a response of the client.
+func (s *server) handleResponse(line []byte) {
+	m := decode[struct {
+		ID            string
+		Result, Error json.RawMessage
+	}](line)
 	s.mu.Lock()
 	answer := s.answers[m.ID]
 	delete(s.answers, m.ID)
@@ -161,30 +151,26 @@ func (s *server) answered(line []byte) {
 	answer <- text
 }
 
-// say sends a notification for each of the params.
-func (s *server) say(m message, args json.RawMessage, _ chan struct{}) {
-	a := arguments[struct {
-		Method string            `json:"method"`
-		Params []json.RawMessage `json:"params"`
-	}](args)
-	for _, p := range a.Params {
-		s.notify(a.Method, string(p))
+// say sends one notification for each element of params.
+func (s *server) say(c call) {
+	all := decode[[]json.RawMessage](c.args.Params)
+	for _, params := range all {
+		s.notify(c.args.Method, string(params))
 	}
-	s.text(m, fmt.Sprintf("said %d", len(a.Params)))
+	s.text(c.ID, fmt.Sprintf("said %d", len(all)))
 }
 
-// heard tells how often each notification came, waiting for the first.
-func (s *server) heard(m message, args json.RawMessage, _ chan struct{}) {
-	method := member(args, "method")
+// heard waits for a first notification and returns how many of each came.
+func (s *server) heard(c call) {
+	n := 0
 	for range 500 {
 		s.mu.Lock()
-		n := s.notices[method]
+		n = s.notices[c.args.Method]
 		s.mu.Unlock()
 		if n > 0 {
-			s.text(m, strconv.Itoa(n))
-			return
+			break
 		}
 		<-time.After(10 * time.Millisecond)
 	}
-	s.text(m, "0")
+	s.text(c.ID, strconv.Itoa(n))
 }

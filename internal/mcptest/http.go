@@ -14,32 +14,32 @@ import (
 	"time"
 )
 
-// web is the server with the flag -http: Streamable HTTP, where each session has
-// a server of its own, and every answer is a stream.
+// web is the server with the flag -http: Streamable HTTP. Each session has its own
+// server, and every response is a stream.
 type web struct {
-	base  *server // what the flags say
+	base  *server // with the options of the flags
 	fresh func() *server
 
 	mu          sync.Mutex
 	sessions    map[string]*webSession
 	connections map[net.Conn]http.ConnState
-	heldUntil   time.Time // no answer is written before
+	heldUntil   time.Time // no response is written before
 }
 
 func newWeb(base *server, fresh func() *server) *web {
 	return &web{base: base, fresh: fresh, sessions: map[string]*webSession{}, connections: map[net.Conn]http.ConnState{}}
 }
 
-// webSession hands what its server writes to the request it belongs to.
+// webSession passes the lines of its server to the requests they belong to.
 type webSession struct {
 	server *server
 
 	mu       sync.Mutex
-	waiting  map[string]chan outgoing // by the id of the request
-	standing chan outgoing            // what belongs to no request
+	waiting  map[string]chan outgoing // by the ID of the request
+	standing chan outgoing            // lines that belong to no request
 }
 
-// outgoing is a line to write, and what to call once it is flushed.
+// outgoing is a line to write, and a function to call once it is flushed.
 type outgoing struct {
 	line    string
 	written func()
@@ -73,18 +73,18 @@ func (w *web) track(c net.Conn, state http.ConnState) {
 	}
 }
 
-// FaultPath is where a server over HTTP takes a fault: a POST with the kind, and
-// for HoldAnswers the milliseconds.
+// FaultPath is the path for faults of a server over HTTP: a POST with the kind, and for
+// HoldAnswers the milliseconds.
 const FaultPath = "/fault"
 
 // The faults of a server over HTTP.
 const (
 	CutConnections = "connections cut"
-	CloseIdle      = "idle connections closed" // as servers do at any time
+	CloseIdle      = "idle connections closed" // as servers may do at any time
 	HoldAnswers    = "answers held"
 )
 
-// fault answers a POST to FaultPath: 204 once the fault is in effect.
+// fault handles a POST to FaultPath. It responds with 204 once the fault is in effect.
 func (w *web) fault(out http.ResponseWriter, r *http.Request) {
 	kind := r.URL.Query().Get("kind")
 	ms, _ := strconv.Atoi(r.URL.Query().Get("ms"))
@@ -108,15 +108,15 @@ func (w *web) fault(out http.ResponseWriter, r *http.Request) {
 				continue
 			}
 			if tcp, ok := c.(*net.TCPConn); ok {
-				_ = tcp.SetLinger(0) // a reset, as by a proxy that died
+				_ = tcp.SetLinger(0) // a reset, as from a proxy that died
 			}
 			_ = c.Close()
 		}
 	}
 }
 
-// write writes one event and flushes it, unless the request ends first. Answers
-// that are held wait here.
+// write writes one event and flushes it, unless the request ends first. Held responses
+// wait here.
 func (w *web) write(out http.ResponseWriter, r *http.Request, o outgoing) {
 	w.mu.Lock()
 	held := time.NewTimer(time.Until(w.heldUntil))
@@ -140,8 +140,7 @@ func (w *web) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	}
 	const header = "Mcp-Session-Id"
 	body, _ := io.ReadAll(r.Body)
-	var m message
-	_ = json.Unmarshal(body, &m)
+	m := decode[message](body)
 	w.mu.Lock()
 	session := w.sessions[r.Header.Get(header)]
 	if session == nil && m.Method == "initialize" {
@@ -160,19 +159,19 @@ func (w *web) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 		http.Error(out, "no such session", http.StatusNotFound)
 	case r.Method == http.MethodDelete:
 	case r.Method == http.MethodGet && session.server.standing:
-		w.stand(session, out, r)
+		w.serveStanding(session, out, r)
 	case r.Method != http.MethodPost:
 		out.WriteHeader(http.StatusMethodNotAllowed)
 	case m.ID != nil && m.Method != "":
-		w.answer(session, out, r, m)
+		w.respond(session, out, r, m)
 	default:
-		session.server.take(m, body)
+		session.server.handle(m, body)
 		out.WriteHeader(http.StatusAccepted)
 	}
 }
 
-// answer streams what belongs to a request, until it is answered.
-func (w *web) answer(s *webSession, out http.ResponseWriter, r *http.Request, m message) {
+// respond streams the lines of a request, up to its response.
+func (w *web) respond(s *webSession, out http.ResponseWriter, r *http.Request, m message) {
 	lines := make(chan outgoing, 100)
 	s.mu.Lock()
 	s.waiting[string(m.ID)] = lines
@@ -183,13 +182,12 @@ func (w *web) answer(s *webSession, out http.ResponseWriter, r *http.Request, m 
 		s.mu.Unlock()
 	}()
 	out.Header().Set("Content-Type", "text/event-stream")
-	s.server.take(m, nil)
+	s.server.handle(m, nil)
 	for {
 		select {
 		case o := <-lines:
 			w.write(out, r, o)
-			var answer message
-			if json.Unmarshal([]byte(o.line), &answer) == nil && answer.Method == "" {
+			if json.Valid([]byte(o.line)) && decode[message]([]byte(o.line)).Method == "" {
 				return
 			}
 		case <-r.Context().Done():
@@ -198,8 +196,8 @@ func (w *web) answer(s *webSession, out http.ResponseWriter, r *http.Request, m 
 	}
 }
 
-// stand streams what belongs to no request.
-func (w *web) stand(s *webSession, out http.ResponseWriter, r *http.Request) {
+// serveStanding streams the lines that belong to no request.
+func (w *web) serveStanding(s *webSession, out http.ResponseWriter, r *http.Request) {
 	out.Header().Set("Content-Type", "text/event-stream")
 	_ = http.NewResponseController(out).Flush()
 	for {
@@ -212,20 +210,14 @@ func (w *web) stand(s *webSession, out http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// deliver finds the request that a line belongs to: by its id, or by the token of
-// its progress, which mcpx makes the id of the request. All other lines go to the
-// standing stream, if the server has one.
+// deliver finds the request that a line belongs to: by its ID, or by its progress token,
+// which mcpx sets to the ID of the request. All other lines go to the standing stream,
+// if the server has one.
 func (s *webSession) deliver(line string, written func()) {
-	var m struct {
-		message
-		Params struct {
-			ProgressToken json.RawMessage `json:"progressToken"`
-		} `json:"params"`
-	}
-	_ = json.Unmarshal([]byte(line), &m)
+	m := decode[message]([]byte(line))
 	id := m.ID
-	if m.Params.ProgressToken != nil {
-		id = m.Params.ProgressToken
+	if p := decode[struct{ ProgressToken json.RawMessage }](m.Params); p.ProgressToken != nil {
+		id = p.ProgressToken
 	}
 	s.mu.Lock()
 	lines := s.waiting[string(id)]

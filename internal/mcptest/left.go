@@ -12,29 +12,29 @@ import (
 	"time"
 )
 
-// settleTime is what the end of things may take on a loaded machine.
+// settleTime is how long processes and goroutines may take to end on a loaded machine.
 const settleTime = 10 * time.Second
 
-// looking are the tests that NothingLeft looks after.
+// looking has the tests that called NothingLeft.
 var looking sync.Map
 
-// NothingLeft compares the goroutines and open files of the process after the test
-// with those of now. It is for tests that do not run side by side. The first call
-// in a test counts: what is set up after it must be gone, what was before may stay.
+// NothingLeft fails the test if the process has more goroutines or open files after the
+// test than now. It is for tests that do not run in parallel. Only the first call in a
+// test counts.
 func NothingLeft(t testing.TB) {
 	t.Helper()
 	if _, already := looking.LoadOrStore(t, true); already {
 		return
 	}
 	t.Cleanup(func() { looking.Delete(t) })
-	time.AfterFunc(time.Hour, func() {}).Stop() // with its first timer a program opens files of its own, and keeps them
+	time.AfterFunc(time.Hour, func() {}).Stop() // the first timer of a program opens files and keeps them
 	goroutines, files := runtime.NumGoroutine(), openFiles()
 	t.Cleanup(func() {
 		t.Helper()
 		var g, f int
 		if poll(func() bool {
 			if g, f = runtime.NumGoroutine(), openFiles(); f > files {
-				runtime.GC() // which closes the pipes that net keeps to copy between connections
+				runtime.GC() // closes the pipes that net uses to copy between connections
 			}
 			return g <= goroutines && f <= files
 		}) {
@@ -46,7 +46,7 @@ func NothingLeft(t testing.TB) {
 }
 
 // NoneLeft fails the test if, after it, a process still has that entry in its
-// environment. It looks nowhere but on Linux.
+// environment. It works only on Linux.
 func NoneLeft(t testing.TB, entry string) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -58,7 +58,7 @@ func NoneLeft(t testing.TB, entry string) {
 	})
 }
 
-// poll waits until done says so, and reports whether it did in time.
+// poll waits until done returns true, and reports whether it did in time.
 func poll(done func() bool) bool {
 	for begin := time.Now(); ; <-time.After(5 * time.Millisecond) {
 		if done() {
@@ -70,13 +70,13 @@ func poll(done func() bool) bool {
 	}
 }
 
-// openFiles is the number of the process's open files, 0 where that is not known.
+// openFiles returns the number of open files of the process; 0 if unknown.
 func openFiles() int {
 	entries, _ := os.ReadDir("/proc/self/fd")
 	return len(entries)
 }
 
-// fileNames says what the open files are.
+// fileNames returns the names of the open files.
 func fileNames() string {
 	var names []string
 	entries, _ := os.ReadDir("/proc/self/fd")
@@ -87,7 +87,7 @@ func fileNames() string {
 	return strings.Join(names, " ")
 }
 
-// processesWith are the live processes that have an entry in their environment.
+// processesWith returns the live processes that have an entry in their environment.
 func processesWith(entry string) (found []string) {
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {
@@ -95,7 +95,7 @@ func processesWith(entry string) (found []string) {
 		if err != nil || pid == os.Getpid() {
 			continue
 		}
-		environ, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid)) // that of one that has ended is empty
+		environ, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid)) // empty if the process has ended
 		for has := range bytes.SplitSeq(environ, []byte{0}) {
 			if string(has) == entry {
 				line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))

@@ -1,6 +1,6 @@
 // Package mcptest is a real MCP server for tests: the test binary, started
-// again as a child, with every feature and every fault a test asks for. It has
-// its own JSON-RPC on encoding/json, so that it does not share mcpx's mistakes.
+// again as a child, with every feature and every fault that tests need. It has its own
+// JSON-RPC code based on encoding/json, so that it does not share mcpx's bugs.
 package mcptest
 
 import (
@@ -18,22 +18,22 @@ import (
 	"time"
 )
 
-// variable tells the test binary that it is to be the server.
+// variable makes the test binary run as the server.
 const variable = "MCPTEST_SERVER"
 
-// Main becomes the server if the process was started as one, and then does not
-// return. TestMain calls it first.
+// Main runs the server and does not return, if the process was started as one. TestMain
+// calls it first.
 func Main() {
 	if os.Getenv(variable) != "" {
 		os.Exit(serve(os.Args[1:]))
 	}
 }
 
-// markVariable tells the children of one test from all others.
+// markVariable marks the children of one test.
 const markVariable = "MCPTEST_MARK"
 
-// Upstream is the config of a server with those flags, as a JSON object. The test
-// fails if it leaves the server, or what that has started, behind.
+// Upstream returns the config of a server with these flags, as a JSON object. The test
+// fails if the server or one of its descendants outlives it.
 func Upstream(t testing.TB, flags ...string) map[string]any {
 	t.Helper()
 	self, err := os.Executable()
@@ -48,12 +48,12 @@ func Upstream(t testing.TB, flags ...string) map[string]any {
 	return map[string]any{"command": self, "args": flags, "env": map[string]string{
 		variable:     "1",
 		markVariable: mark,
-		"GOCOVERDIR": t.TempDir(),         // a binary built for coverage would complain on stderr
-		"GORACE":     "atexit_sleep_ms=0", // one built for races would take a second to end
+		"GOCOVERDIR": t.TempDir(),         // otherwise a binary built for coverage writes to stderr
+		"GORACE":     "atexit_sleep_ms=0", // otherwise a binary with the race detector takes a second to end
 	}}
 }
 
-// Environment is what makes the program a server, if it calls Main.
+// Environment returns the variable that makes a program a server, if it calls Main.
 func Environment() map[string]string { return map[string]string{variable: "1"} }
 
 // server is one run of the server.
@@ -85,49 +85,49 @@ type server struct {
 	standing     bool
 	sseAddress   string
 
-	sink    func(line string, written func()) // in place of stdout; nil: stdout
+	sink    func(line string, written func()) // used instead of stdout; nil: stdout
 	out     sync.Mutex
 	mu      sync.Mutex
-	lists   map[string]int // lists asked for, by method
-	extra   map[string]int // items that change has added, by list
+	lists   map[string]int // list requests received, by method
+	extra   map[string]int // items added by the tool change, by list
 	calls   int
 	cancels map[string]chan struct{}
-	deaf    bool // it no longer reads
+	deaf    bool // stop reading
 	lastID  int
-	answers map[string]chan string // to what the server asked
-	notices map[string]int         // notifications that came, by method
+	answers map[string]chan string // responses to the server's own requests
+	notices map[string]int         // notifications received, by method
 }
 
-// parse makes a server of its flags.
+// parse returns a server with the options of its flags.
 func parse(args []string) (*server, error) {
 	s := &server{cancels: map[string]chan struct{}{}, answers: map[string]chan string{}, notices: map[string]int{}, lists: map[string]int{}, extra: map[string]int{}}
 	flags := flag.NewFlagSet("mcptest", flag.ContinueOnError)
-	flags.DurationVar(&s.startDelay, "start-delay", 0, "answer initialize only after this time")
+	flags.DurationVar(&s.startDelay, "start-delay", 0, "respond to initialize only after this time")
 	flags.IntVar(&s.exit, "exit", -1, "exit at once with this status")
 	flags.StringVar(&s.stderr, "stderr", "", "write this to stderr at the start")
 	flags.StringVar(&s.token, "token", "", "complain on stderr about this secret and the one in $API_KEY")
-	flags.StringVar(&s.stray, "stray", "", "write this line to stdout before every answer")
+	flags.StringVar(&s.stray, "stray", "", "write this line to stdout before every response")
 	flags.IntVar(&s.extraTools, "tools", 0, "have this many more tools")
 	flags.StringVar(&s.toolsFile, "tools-file", "", "have the tools of this JSON array as well")
 	flags.IntVar(&s.pageSize, "page-size", 0, "list this many tools a page")
-	flags.StringVar(&s.instructions, "instructions", "", "say this in initialize")
+	flags.StringVar(&s.instructions, "instructions", "", "send these instructions in initialize")
 	flags.BoolVar(&s.ignoreEOF, "ignore-eof", false, "stay when stdin ends")
 	flags.BoolVar(&s.ignoreTerm, "ignore-term", false, "stay when SIGTERM comes")
 	flags.BoolVar(&s.noTools, "no-tools", false, "declare no tools")
-	flags.StringVar(&s.refuse, "refuse", "", "answer this method with an error")
-	flags.StringVar(&s.silent, "silent", "", "never answer this method")
+	flags.StringVar(&s.refuse, "refuse", "", "respond to this method with an error")
+	flags.StringVar(&s.silent, "silent", "", "never respond to this method")
 	flags.BoolVar(&s.full, "full", false, "have prompts, resources, completion and logging")
-	flags.StringVar(&s.name, "name", "test", "what tells the server apart from others")
-	flags.BoolVar(&s.askRoots, "ask-roots", false, "ask for the roots once initialized, and write them to stderr")
-	flags.BoolVar(&s.modern, "modern", false, "speak 2026-07-28 alone")
+	flags.StringVar(&s.name, "name", "test", "a name that no other server has")
+	flags.BoolVar(&s.askRoots, "ask-roots", false, "request the roots after initialize, and write them to stderr")
+	flags.BoolVar(&s.modern, "modern", false, "support only 2026-07-28")
 	flags.IntVar(&s.long, "long-line", 0, "write a line of this many bytes at the start")
-	flags.BoolVar(&s.countCalls, "count-calls", false, "have the tool calls, which answers how many calls have come")
+	flags.BoolVar(&s.countCalls, "count-calls", false, "have the tool calls, which returns the number of calls")
 	flags.BoolVar(&s.report, "report", false, "write the method of every request to stderr")
-	flags.StringVar(&s.answersFile, "answers", "", "answer what this file has an answer for")
-	flags.StringVar(&s.recordFile, "record", "", "have the tools work and fault, and record calls, answers and faults in this file")
+	flags.StringVar(&s.answersFile, "answers", "", "send the responses in this file")
+	flags.StringVar(&s.recordFile, "record", "", "have the tools work and fault, and record calls, responses and faults in this file")
 	flags.StringVar(&s.address, "http", "", "serve Streamable HTTP on this address")
-	flags.BoolVar(&s.standing, "standing", false, "over HTTP, have a stream for what belongs to no request")
-	flags.StringVar(&s.sseAddress, "sse", "", "serve the legacy HTTP+SSE transport on this address")
+	flags.BoolVar(&s.standing, "standing", false, "over HTTP, have a stream for messages that belong to no request")
+	flags.StringVar(&s.sseAddress, "sse", "", "serve legacy SSE on this address")
 	return s, flags.Parse(args)
 }
 
@@ -164,7 +164,7 @@ func serve(args []string) int {
 	}
 	s.loop()
 	if s.ignoreEOF {
-		<-time.After(time.Hour) // a select without cases would be a deadlock, and the end
+		<-time.After(time.Hour) // a select without cases would be reported as a deadlock
 	}
 	return 0
 }
@@ -175,7 +175,7 @@ type message struct {
 	Params json.RawMessage `json:"params"`
 }
 
-// loop answers requests, each in its own goroutine, until stdin ends.
+// loop handles requests, each in its own goroutine, until stdin ends.
 func (s *server) loop() {
 	in := bufio.NewReader(os.Stdin)
 	for {
@@ -188,13 +188,13 @@ func (s *server) loop() {
 			fmt.Fprintln(os.Stderr, "not JSON:", err)
 			continue
 		}
-		s.take(m, line)
-		s.rest()
+		s.handle(m, line)
+		s.waitIfDeaf()
 	}
 }
 
-// rest returns at once, unless the server has gone deaf.
-func (s *server) rest() {
+// waitIfDeaf blocks if the server has stopped reading.
+func (s *server) waitIfDeaf() {
 	for begin := time.Now(); ; {
 		s.mu.Lock()
 		deaf := s.deaf
@@ -206,24 +206,24 @@ func (s *server) rest() {
 	}
 }
 
-// take takes one message, which was written as line.
-func (s *server) take(m message, line []byte) {
+// handle handles one message; line is its text.
+func (s *server) handle(m message, line []byte) {
 	switch {
 	case m.ID == nil:
-		s.notified(m)
+		s.handleNotification(m)
 	case m.Method == "":
-		s.answered(line)
+		s.handleResponse(line)
 	default:
 		done := make(chan struct{})
 		s.mu.Lock()
 		s.cancels[string(m.ID)] = done
 		s.mu.Unlock()
-		go s.answer(m, done)
+		go s.handleRequest(m, done)
 	}
 }
 
-// notified takes a notification of the client.
-func (s *server) notified(m message) {
+// handleNotification handles a notification of the client.
+func (s *server) handleNotification(m message) {
 	s.mu.Lock()
 	s.notices[m.Method]++
 	s.mu.Unlock()
@@ -236,22 +236,19 @@ func (s *server) notified(m message) {
 	}
 }
 
-// cancel ends the call that the notification names.
+// cancel cancels the call that the notification names.
 func (s *server) cancel(params json.RawMessage) {
-	var p struct {
-		RequestID json.RawMessage `json:"requestId"`
-	}
-	_ = json.Unmarshal(params, &p)
+	id := string(decode[struct{ RequestID json.RawMessage }](params).RequestID)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if done := s.cancels[string(p.RequestID)]; done != nil {
-		fmt.Fprintln(os.Stderr, "cancelled", string(p.RequestID))
+	if done := s.cancels[id]; done != nil {
+		fmt.Fprintln(os.Stderr, "cancelled", id)
 		close(done)
-		delete(s.cancels, string(p.RequestID))
+		delete(s.cancels, id)
 	}
 }
 
-func (s *server) answer(m message, cancelled chan struct{}) {
+func (s *server) handleRequest(m message, cancelled chan struct{}) {
 	if s.report {
 		fmt.Fprintln(os.Stderr, "got", m.Method)
 	}
@@ -267,7 +264,7 @@ func (s *server) answer(m message, cancelled chan struct{}) {
 		s.fail(m.ID, -32050, "refused on purpose", `{"why":"test"}`)
 		return
 	}
-	if s.answerModern(m, cancelled) {
+	if s.handle2026(m, cancelled) {
 		return
 	}
 	if s.scripted(m) {
@@ -291,10 +288,6 @@ func (s *server) answer(m message, cancelled chan struct{}) {
 }
 
 func (s *server) initialize(params json.RawMessage) string {
-	var p struct {
-		ProtocolVersion string `json:"protocolVersion"`
-	}
-	_ = json.Unmarshal(params, &p)
 	capabilities := `{"tools":{"listChanged":true}}`
 	if s.full {
 		capabilities = `{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"completions":{},"logging":{}}`
@@ -303,7 +296,7 @@ func (s *server) initialize(params json.RawMessage) string {
 		capabilities = `{}`
 	}
 	return fmt.Sprintf(`{"protocolVersion":%q,"capabilities":%s,"serverInfo":{"name":"mcptest","version":"1"},"instructions":%s}`,
-		p.ProtocolVersion, capabilities, quote(s.instructions))
+		member(params, "protocolVersion"), capabilities, quote(s.instructions))
 }
 
 // notify sends a notification.
@@ -331,7 +324,7 @@ func errorLine(id json.RawMessage, code int, text, data string) string {
 func (s *server) write(line string) { s.send(line, func() {}) }
 
 // send writes a line and calls written once the whole line is in the pipe, or
-// flushed to the connection. A write that fails does not call it.
+// flushed to the connection. It does not call written if the write fails.
 func (s *server) send(line string, written func()) {
 	if s.sink != nil {
 		s.sink(line, written)

@@ -6,13 +6,13 @@ import (
 	"os"
 )
 
-// answerModern is the server with the flag -modern: it speaks 2026-07-28 alone,
-// and refuses what is not in that revision. It reports whether it has answered.
-func (s *server) answerModern(m message, cancelled chan struct{}) bool {
+// handle2026 is the server with the flag -modern: it supports only 2026-07-28, and
+// refuses everything else. It reports whether it has responded.
+func (s *server) handle2026(m message, cancelled chan struct{}) bool {
 	if !s.modern {
 		return false
 	}
-	p := arguments[struct {
+	p := decode[struct {
 		Meta map[string]json.RawMessage `json:"_meta"`
 	}](m.Params)
 	const prefix = "io.modelcontextprotocol/"
@@ -28,22 +28,19 @@ func (s *server) answerModern(m message, cancelled chan struct{}) bool {
 		s.notify("notifications/subscriptions/acknowledged", fmt.Sprintf(`{"_meta":{"%ssubscriptionId":%s}}`, prefix, m.ID))
 		<-cancelled
 	case m.Method == "tools/call" && member(m.Params, "name") == "ask":
-		s.askInRounds(m)
+		s.askWithInputRequired(m)
 	default:
 		return false
 	}
 	return true
 }
 
-// askInRounds asks the client by answering with what is needed.
-func (s *server) askInRounds(m message) {
-	p := arguments[struct {
-		Arguments struct {
-			Method string          `json:"method"`
-			Params json.RawMessage `json:"params"`
-		} `json:"arguments"`
-		RequestState   string          `json:"requestState"`
-		InputResponses json.RawMessage `json:"inputResponses"`
+// askWithInputRequired sends a request to the client as a result with input_required.
+func (s *server) askWithInputRequired(m message) {
+	p := decode[struct {
+		Arguments      arguments
+		RequestState   string
+		InputResponses json.RawMessage
 	}](m.Params)
 	if p.RequestState == "" {
 		request := fmt.Sprintf(`{"method":%q}`, p.Arguments.Method)
@@ -53,5 +50,5 @@ func (s *server) askInRounds(m message) {
 		s.result(m.ID, `{"resultType":"input_required","inputRequests":{"one":`+request+`},"requestState":"state 1"}`)
 		return
 	}
-	s.text(m, p.RequestState+" "+string(p.InputResponses))
+	s.text(m.ID, p.RequestState+" "+string(p.InputResponses))
 }

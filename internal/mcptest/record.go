@@ -24,7 +24,7 @@ type Event struct {
 // The kinds of events.
 const (
 	Got      = "got"      // a call of the tool work has arrived
-	Answered = "answered" // the whole answer is in the pipe, or flushed to the connection
+	Answered = "answered" // the whole response is in the pipe, or flushed to the connection
 	Fault    = "fault"    // the server is about to misbehave
 )
 
@@ -45,18 +45,18 @@ func (s *server) record(e Event) {
 // Work are the arguments of the tool work.
 type Work struct {
 	Nonce string `json:"nonce"`
-	MS    int    `json:"ms"`    // before the answer
-	Bytes int    `json:"bytes"` // of the answer after the nonce, about
+	MS    int    `json:"ms"`    // before the response
+	Bytes int    `json:"bytes"` // of the result after the nonce, approximately
 	Steps int    `json:"steps"` // progress notifications
 	How   string `json:"how"`   // text, isError or error
 }
 
-// WorkError is the code of the JSON-RPC error that work answers with if How is
-// error. Its message is the nonce.
+// WorkError is the code of the JSON-RPC error of work if How is error. Its message is
+// the nonce.
 const WorkError = -32042
 
-// Text is the nonce and a payload that follows from it: no two nonces have the
-// same one.
+// Text returns the nonce and a payload that is derived from it. Every nonce has another
+// payload.
 func (w Work) Text() string {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(w.Nonce))
@@ -69,11 +69,11 @@ func (w Work) Text() string {
 	return b.String()
 }
 
-// pieces are what payloads consist of: besides letters and digits, what JSON
-// escapes, and what has several bytes.
+// pieces are the parts of payloads: letters and digits, characters that JSON escapes, and
+// characters with several bytes.
 var pieces = append(strings.Split(`abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 .,:;-_/\"'<>&[]{}`, ""), " ", " ", "\n", "\t", "é", "日", "😀", "\u2028")
 
-// Result is the result of work, byte for byte. If How is error there is none.
+// Result returns the result of work, byte for byte. If How is error there is none.
 func (w Work) Result() string {
 	result := `{"content":[{"type":"text","text":` + quote(w.Text()) + `}]`
 	if w.How == "isError" {

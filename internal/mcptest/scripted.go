@@ -6,9 +6,8 @@ import (
 	"os"
 )
 
-// scripted answers what the file of the flag -answers has an answer for. The file
-// is an object: a method, or a method and the name or URI it is about, and the
-// result or the error to answer with:
+// scripted sends the responses in the file of the flag -answers. The file is an object:
+// a method, or a method and a name or URI, with the result or the error to send:
 //
 //	{"prompts/list": {"result": {…}}, "tools/call search": {"error": {…}}}
 func (s *server) scripted(m message) bool {
@@ -39,7 +38,7 @@ func (s *server) scripted(m message) bool {
 	return false
 }
 
-// oneLine is a value without the line breaks between its tokens.
+// oneLine returns a value without the line breaks between its tokens.
 func oneLine(value json.RawMessage) string {
 	b, _ := json.Marshal(value)
 	return string(b)

@@ -2,21 +2,20 @@ package mcptest
 
 import (
 	"crypto/rand"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 )
 
-// legacy is the server with the flag -sse: the HTTP+SSE transport of 2024-11-05. A
-// GET opens a session, whose stream carries every message of the server; the first
-// event names the address to post to.
+// legacy is the server with the flag -sse: legacy SSE. A GET opens a session, whose
+// stream carries every message of the server. The first event names the address for
+// POSTs.
 type legacy struct {
 	*web
 	streams map[string]*stream // guarded by the mutex of web
 }
 
-// stream is a session of legacy.
+// stream is a session over legacy SSE.
 type stream struct {
 	server *server
 	lines  chan outgoing
@@ -69,8 +68,7 @@ func (s *stream) deliver(line string, written func()) {
 
 func (l *legacy) post(out http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
-	var m message
-	_ = json.Unmarshal(body, &m)
+	m := decode[message](body)
 	l.mu.Lock()
 	s := l.streams[r.URL.Query().Get("session")]
 	l.mu.Unlock()
@@ -78,6 +76,6 @@ func (l *legacy) post(out http.ResponseWriter, r *http.Request) {
 		http.Error(out, "no such session", http.StatusNotFound)
 		return
 	}
-	s.server.take(m, body)
+	s.server.handle(m, body)
 	out.WriteHeader(http.StatusAccepted)
 }

@@ -1,6 +1,7 @@
 package mcptest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -11,14 +12,33 @@ import (
 	"time"
 )
 
-// tool is one of the server's tools: what it lists, and what it does.
+// tool is one of the server's tools: its definition and its function.
 type tool struct {
 	name       string
-	definition string // members besides the name
-	run        func(s *server, m message, args json.RawMessage, cancelled chan struct{})
+	definition string // members in addition to the name
+	run        func(s *server, c call)
 }
 
-// tools are what every server has.
+// call is a call of a tool.
+type call struct {
+	message
+	args      arguments
+	raw       json.RawMessage // the arguments as they came
+	token     json.RawMessage // the progress token
+	cancelled chan struct{}
+}
+
+// arguments has the arguments of all tools.
+type arguments struct {
+	Text, Stderr, Method, List, Kind, File string
+	Times, MS, Steps, Status, Bytes        int
+	Notices                                int
+	EveryMS                                int `json:"every_ms"`
+	Detached, Bare                         bool
+	Params, Result                         json.RawMessage
+}
+
+// tools has the tools of every server.
 var tools = []tool{
 	{"echo", `"description":"Say it again. A second sentence.","inputSchema":{"type":"object","properties":{"text":{"type":"string"},"times":{"type":"integer","minimum":1}},"required":["text"]}`, (*server).echo},
 	{"arguments", `"description":"Show the arguments as they came","inputSchema":{"type":"object"}`, (*server).showArguments},
@@ -32,13 +52,13 @@ var tools = []tool{
 	{"cwd", `"description":"The server's folder","inputSchema":{"type":"object"}`, (*server).cwd},
 	{"spawn", `"description":"Start a process that stays, and say its id","inputSchema":{"type":"object","properties":{"detached":{"type":"boolean"},"bare":{"type":"boolean"}}}`, (*server).spawn},
 	{"fail", `"description":"Answer with a JSON-RPC error","inputSchema":{"type":"object"}`, (*server).failCall},
-	{"raw", `"description":"Answer with the given result","inputSchema":{"type":"object","properties":{"result":{}}}`, (*server).raw},
+	{"raw", `"description":"Answer with the given result","inputSchema":{"type":"object","properties":{"result":{}}}`, (*server).respondRaw},
 	{"large", `"description":"Answer with this many bytes of text","inputSchema":{"type":"object","properties":{"bytes":{"type":"integer"}}}`, (*server).large},
 	{"change", `"description":"Add a tool, or a prompt or resource, and say so this many times","inputSchema":{"type":"object","properties":{"notices":{"type":"integer"},"list":{"enum":["tools","prompts","resources"]}}}`, (*server).change},
 	{"lists", `"description":"How often the tools, or what a method lists, were listed","inputSchema":{"type":"object","properties":{"method":{"type":"string"}}}`, (*server).countLists},
 }
 
-// tools are those that the server has.
+// tools returns the tools of this server.
 func (s *server) tools() []tool {
 	all := slices.Concat(tools, reverseTools)
 	if s.recordFile != "" {
@@ -59,26 +79,20 @@ func (s *server) listTools(params json.RawMessage) string {
 		all = append(all, fmt.Sprintf(`{"name":"extra_%d","description":"Extra tool number %d of many","inputSchema":{"type":"object","properties":{"query":{"type":"string"},"limit":{"type":"integer","default":10}},"required":["query"]}}`, i, i))
 	}
 	if s.toolsFile != "" {
-		var more []json.RawMessage
 		text, _ := os.ReadFile(s.toolsFile)
-		_ = json.Unmarshal(text, &more)
-		for _, m := range more {
+		for _, m := range decode[[]json.RawMessage](text) {
 			all = append(all, string(m))
 		}
 	}
 	return s.page(all, params)
 }
 
-// page cuts a list into pages if that is asked for; the cursor is the position.
+// page returns one page of a list, if the flags ask for pages. The cursor is the position.
 func (s *server) page(all []string, params json.RawMessage) string {
 	if s.pageSize == 0 {
 		return `{"tools":[` + strings.Join(all, ",") + `]}`
 	}
-	var p struct {
-		Cursor string `json:"cursor"`
-	}
-	_ = json.Unmarshal(params, &p)
-	from, _ := strconv.Atoi(p.Cursor)
+	from, _ := strconv.Atoi(member(params, "cursor"))
 	to := min(from+s.pageSize, len(all))
 	next := ""
 	if to < len(all) {
@@ -88,190 +102,139 @@ func (s *server) page(all []string, params json.RawMessage) string {
 }
 
 func (s *server) call(m message, cancelled chan struct{}) {
-	var p struct {
-		Name      string          `json:"name"`
-		Arguments json.RawMessage `json:"arguments"`
-	}
-	_ = json.Unmarshal(m.Params, &p)
+	p := decode[struct {
+		Name      string
+		Arguments json.RawMessage
+		Meta      struct{ ProgressToken json.RawMessage } `json:"_meta"`
+	}](m.Params)
 	s.mu.Lock()
 	s.calls++
 	calls := s.calls
 	s.mu.Unlock()
 	if s.countCalls && p.Name == "calls" {
-		s.text(m, strconv.Itoa(calls))
+		s.text(m.ID, strconv.Itoa(calls))
 		return
 	}
+	c := call{m, decode[arguments](p.Arguments), p.Arguments, p.Meta.ProgressToken, cancelled}
 	for _, t := range s.tools() {
 		if t.name == p.Name {
-			t.run(s, m, p.Arguments, cancelled)
+			t.run(s, c)
 			return
 		}
 	}
-	s.text(m, p.Name+" "+string(p.Arguments))
+	s.text(m.ID, p.Name+" "+string(p.Arguments))
 }
 
-// text answers with one text.
-func (s *server) text(m message, text string) {
-	s.result(m.ID, `{"content":[{"type":"text","text":`+quote(text)+`}]}`)
+// text responds with one text.
+func (s *server) text(id json.RawMessage, text string) {
+	s.result(id, `{"content":[{"type":"text","text":`+quote(text)+`}]}`)
 }
 
-// arguments decodes the arguments a tool takes.
-func arguments[T any](raw json.RawMessage) (a T) {
-	_ = json.Unmarshal(raw, &a)
-	return a
+// decode reads JSON; what does not fit stays zero.
+func decode[T any](raw json.RawMessage) (value T) {
+	_ = json.Unmarshal(raw, &value)
+	return value
 }
 
-func (s *server) echo(m message, args json.RawMessage, _ chan struct{}) {
-	a := arguments[struct {
-		Text  string `json:"text"`
-		Times int    `json:"times"`
-	}](args)
-	s.text(m, strings.Repeat(a.Text, max(a.Times, 1)))
-}
+func (s *server) echo(c call) { s.text(c.ID, strings.Repeat(c.args.Text, max(c.args.Times, 1))) }
 
-func (s *server) showArguments(m message, args json.RawMessage, _ chan struct{}) {
-	s.text(m, string(args))
-}
+func (s *server) showArguments(c call) { s.text(c.ID, string(c.raw)) }
 
-func (s *server) showParams(m message, _ json.RawMessage, _ chan struct{}) {
-	s.text(m, string(m.Params))
-}
+func (s *server) showParams(c call) { s.text(c.ID, string(c.Params)) }
 
-func (s *server) sleep(m message, args json.RawMessage, cancelled chan struct{}) {
-	a := arguments[struct {
-		MS   int    `json:"ms"`
-		Text string `json:"text"`
-	}](args)
+func (s *server) sleep(c call) {
 	select {
-	case <-time.After(time.Duration(a.MS) * time.Millisecond):
-		s.text(m, a.Text)
-	case <-cancelled:
+	case <-time.After(time.Duration(c.args.MS) * time.Millisecond):
+		s.text(c.ID, c.args.Text)
+	case <-c.cancelled:
 	}
 }
 
-func (s *server) progress(m message, args json.RawMessage, _ chan struct{}) {
-	a := arguments[struct {
-		Steps   int `json:"steps"`
-		EveryMS int `json:"every_ms"`
-	}](args)
-	p := arguments[struct {
-		Meta struct {
-			ProgressToken json.RawMessage `json:"progressToken"`
-		} `json:"_meta"`
-	}](m.Params)
-	for i := range a.Steps {
-		<-time.After(time.Duration(a.EveryMS) * time.Millisecond)
-		s.notify("notifications/progress", fmt.Sprintf(`{"progressToken":%s,"progress":%d,"total":%d}`, p.Meta.ProgressToken, i+1, a.Steps))
+func (s *server) progress(c call) {
+	for i := range c.args.Steps {
+		<-time.After(time.Duration(c.args.EveryMS) * time.Millisecond)
+		s.notify("notifications/progress", fmt.Sprintf(`{"progressToken":%s,"progress":%d,"total":%d}`, c.token, i+1, c.args.Steps))
 	}
-	s.text(m, fmt.Sprintf("%d steps", a.Steps))
+	s.text(c.ID, fmt.Sprintf("%d steps", c.args.Steps))
 }
 
-func (s *server) crash(_ message, args json.RawMessage, _ chan struct{}) {
-	a := arguments[struct {
-		Status int    `json:"status"`
-		Stderr string `json:"stderr"`
-	}](args)
-	if a.Stderr != "" {
-		fmt.Fprintln(os.Stderr, a.Stderr)
+func (s *server) crash(c call) {
+	if c.args.Stderr != "" {
+		fmt.Fprintln(os.Stderr, c.args.Stderr)
 	}
-	os.Exit(a.Status)
+	os.Exit(c.args.Status)
 }
 
-func (s *server) pid(m message, _ json.RawMessage, _ chan struct{}) {
-	s.text(m, strconv.Itoa(os.Getpid()))
-}
+func (s *server) pid(c call) { s.text(c.ID, strconv.Itoa(os.Getpid())) }
 
-func (s *server) env(m message, _ json.RawMessage, _ chan struct{}) {
-	s.text(m, strings.Join(os.Environ(), "\n"))
-}
+func (s *server) env(c call) { s.text(c.ID, strings.Join(os.Environ(), "\n")) }
 
-func (s *server) cwd(m message, _ json.RawMessage, _ chan struct{}) {
+func (s *server) cwd(c call) {
 	dir, err := os.Getwd()
-	s.text(m, fmt.Sprint(dir, err))
+	s.text(c.ID, fmt.Sprint(dir, err))
 }
 
-// spawn starts this program again as a server that stays whatever it is asked,
-// in a session of its own or with an empty environment if that is asked for.
-func (s *server) spawn(m message, args json.RawMessage, _ chan struct{}) {
-	a := arguments[struct {
-		Detached bool `json:"detached"`
-		Bare     bool `json:"bare"`
-	}](args)
+// spawn starts this program again as a server that ignores every signal to stop, on
+// request in its own process session or with an empty environment.
+func (s *server) spawn(c call) {
 	self, _ := os.Executable()
 	cmd := exec.Command(self, "-ignore-eof", "-ignore-term")
-	if a.Detached {
+	if c.args.Detached {
 		cmd.SysProcAttr = detached()
 	}
-	if a.Bare {
+	if c.args.Bare {
 		cmd.Env = []string{variable + "=1"}
 	}
 	if err := cmd.Start(); err != nil {
-		s.fail(m.ID, -32000, err.Error(), "")
+		s.fail(c.ID, -32000, err.Error(), "")
 		return
 	}
-	s.text(m, strconv.Itoa(cmd.Process.Pid))
+	s.text(c.ID, strconv.Itoa(cmd.Process.Pid))
 }
 
-func (s *server) failCall(m message, _ json.RawMessage, _ chan struct{}) {
-	s.fail(m.ID, -32042, "it did not work", `{"detail":9007199254740993}`)
+func (s *server) failCall(c call) {
+	s.fail(c.ID, -32042, "it did not work", `{"detail":9007199254740993}`)
 }
 
-// raw answers with its argument, or with the object that it spells.
-func (s *server) raw(m message, args json.RawMessage, _ chan struct{}) {
-	result := arguments[struct {
-		Result json.RawMessage `json:"result"`
-	}](args).Result
-	var text string
-	if json.Unmarshal(result, &text) == nil && strings.HasPrefix(text, "{") {
-		result = json.RawMessage(text)
+// respondRaw responds with its argument, or with the JSON object in it.
+func (s *server) respondRaw(c call) {
+	result := string(c.args.Result)
+	if text := decode[string](c.args.Result); strings.HasPrefix(text, "{") {
+		result = text
 	}
-	s.result(m.ID, string(result))
+	s.result(c.ID, result)
 }
 
-func (s *server) large(m message, args json.RawMessage, _ chan struct{}) {
-	n := arguments[struct {
-		Bytes int `json:"bytes"`
-	}](args).Bytes
-	const line = "a line of a large result, number "
+func (s *server) large(c call) {
 	var b strings.Builder
-	for i := 0; b.Len() < n; i++ {
-		fmt.Fprintf(&b, "%s%d\n", line, i)
+	for i := 0; b.Len() < c.args.Bytes; i++ {
+		fmt.Fprintf(&b, "a line of a large result, number %d\n", i)
 	}
-	s.text(m, b.String()[:n])
+	s.text(c.ID, b.String()[:c.args.Bytes])
 }
 
-// change adds an item to a list, and says so.
-func (s *server) change(m message, args json.RawMessage, _ chan struct{}) {
-	a := arguments[struct {
-		Notices int    `json:"notices"`
-		List    string `json:"list"`
-	}](args)
-	if a.List == "" {
-		a.List = "tools"
-	}
+// change adds an item to a list, and notifies the client.
+func (s *server) change(c call) {
+	list := cmp.Or(c.args.List, "tools")
 	s.mu.Lock()
-	s.extra[a.List]++
+	s.extra[list]++
 	s.mu.Unlock()
-	if a.Notices > 0 { // all at once: on a loaded machine they would take their time
-		notice := fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/%s/list_changed","params":{}}`, a.List)
-		s.write(notice + strings.Repeat("\n"+notice, a.Notices-1))
+	if c.args.Notices > 0 { // at the same time: on a loaded machine they would be slow
+		notice := fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/%s/list_changed","params":{}}`, list)
+		s.write(notice + strings.Repeat("\n"+notice, c.args.Notices-1))
 	}
-	s.text(m, "changed")
+	s.text(c.ID, "changed")
 }
 
-// added is how many items change has added to a list.
+// added returns how many items the tool change has added to a list.
 func (s *server) added(list string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.extra[list]
 }
 
-func (s *server) countLists(m message, args json.RawMessage, _ chan struct{}) {
-	method := member(args, "method")
-	if method == "" {
-		method = "tools/list"
-	}
+func (s *server) countLists(c call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.text(m, strconv.Itoa(s.lists[method]))
+	s.text(c.ID, strconv.Itoa(s.lists[cmp.Or(c.args.Method, "tools/list")]))
 }

@@ -9,47 +9,42 @@ import (
 	"time"
 )
 
-// workTools are what a server with the flag -record has besides: a tool that
-// records every call in a file before it does anything, and one that misbehaves.
+// workTools has the additional tools of a server with the flag -record: one that records
+// every call in a file before it does anything, and one that misbehaves.
 var workTools = []tool{
 	{"work", `"description":"Record the call, then do as it says","inputSchema":{"type":"object","properties":{"nonce":{"type":"string"},"ms":{"type":"integer"},"bytes":{"type":"integer"},"steps":{"type":"integer"},"how":{"enum":["text","isError","error"]}},"required":["nonce"]}`, (*server).work},
 	{"fault", `"description":"Misbehave","inputSchema":{"type":"object","properties":{"kind":{"type":"string"}},"required":["kind"]}`, (*server).fault},
 }
 
-// work waits, reports progress and answers as its arguments say.
-func (s *server) work(m message, args json.RawMessage, cancelled chan struct{}) {
-	w := arguments[Work](args)
+// work waits, reports progress and responds as its arguments say.
+func (s *server) work(c call) {
+	w := decode[Work](c.raw)
 	s.record(Event{Kind: Got, Subject: w.Nonce})
-	p := arguments[struct {
-		Meta struct {
-			ProgressToken json.RawMessage `json:"progressToken"`
-		} `json:"_meta"`
-	}](m.Params)
 	for i := range max(w.Steps, 1) {
 		select {
 		case <-time.After(time.Duration(w.MS) * time.Millisecond / time.Duration(max(w.Steps, 1))):
-		case <-cancelled:
+		case <-c.cancelled:
 			return
 		}
 		if i < w.Steps {
-			s.notify("notifications/progress", fmt.Sprintf(`{"progressToken":%s,"progress":%d,"message":%q}`, p.Meta.ProgressToken, i+1, w.Nonce))
+			s.notify("notifications/progress", fmt.Sprintf(`{"progressToken":%s,"progress":%d,"message":%q}`, c.token, i+1, w.Nonce))
 		}
 	}
-	line := resultLine(m.ID, w.Result())
+	line := resultLine(c.ID, w.Result())
 	if w.How == "error" {
-		line = errorLine(m.ID, WorkError, w.Nonce, "")
+		line = errorLine(c.ID, WorkError, w.Nonce, "")
 	}
 	s.send(line, func() { s.record(Event{Kind: Answered, Subject: w.Nonce}) })
 }
 
-// Faults are the kinds that the tool fault knows and that a server survives, or
-// dies of at once. There are others, which never end.
+// Faults has the faults of the tool fault that a server survives, or dies of at once.
+// The other faults never end.
 var Faults = []string{"exit", "close stdin", "close stdout", "garbage", "endless line", "answer twice", "foreign ids", "log flood", "stderr flood"}
 
-// fault does what no server should.
-func (s *server) fault(m message, args json.RawMessage, cancelled chan struct{}) {
-	s.record(Event{Kind: Fault, Subject: member(args, "kind")})
-	switch member(args, "kind") {
+// fault misbehaves.
+func (s *server) fault(c call) {
+	s.record(Event{Kind: Fault, Subject: c.args.Kind})
+	switch c.args.Kind {
 	case "exit":
 		os.Exit(3)
 	case "close stdin":
@@ -62,17 +57,17 @@ func (s *server) fault(m message, args json.RawMessage, cancelled chan struct{})
 			s.write(line)
 		}
 	case "endless line":
-		s.out.Lock() // whoever else writes waits forever
+		s.out.Lock() // other writers wait forever
 		for {
 			if _, err := os.Stdout.WriteString(strings.Repeat("x", 1<<16)); err != nil {
 				os.Exit(4)
 			}
 		}
 	case "answer twice":
-		s.text(m, "the first answer")
+		s.text(c.ID, "the first answer")
 	case "answer late":
-		<-cancelled
-		s.text(m, "too late")
+		<-c.cancelled
+		s.text(c.ID, "too late")
 		s.notify("notifications/message", `{"level":"info","data":"answered late"}`)
 		return
 	case "foreign ids":
@@ -80,20 +75,20 @@ func (s *server) fault(m message, args json.RawMessage, cancelled chan struct{})
 			s.result(json.RawMessage(id), `{"content":[{"type":"text","text":"an answer to nothing"}]}`)
 		}
 	case "deep answer":
-		s.result(m.ID, `{"content":`+strings.Repeat("[", 300)+strings.Repeat("]", 300)+"}")
+		s.result(c.ID, `{"content":`+strings.Repeat("[", 300)+strings.Repeat("]", 300)+"}")
 		return
 	case "half an answer":
-		_, _ = os.Stdout.WriteString(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{"content":[{"type":"te`)
+		_, _ = os.Stdout.WriteString(`{"jsonrpc":"2.0","id":` + string(c.ID) + `,"result":{"content":[{"type":"te`)
 		os.Exit(7)
 	case "deaf":
 		s.mu.Lock()
 		s.deaf = true
 		s.mu.Unlock()
 	case "endless notifications", "endless log messages", "endless progress", "endless requests", "endless stderr", "endless stray lines":
-		s.flood(member(args, "kind"), m)
+		s.flood(c)
 	case "answers for others":
 		for id := range 1000 {
-			if strconv.Itoa(id) != string(m.ID) {
+			if strconv.Itoa(id) != string(c.ID) {
 				s.result(json.RawMessage(strconv.Itoa(id)), `{"content":[{"type":"text","text":"an answer for another"}]}`)
 			}
 		}
@@ -106,18 +101,13 @@ func (s *server) fault(m message, args json.RawMessage, cancelled chan struct{})
 			fmt.Fprintln(os.Stderr, "line", i, strings.Repeat("z", 200))
 		}
 	}
-	s.text(m, "done")
+	s.text(c.ID, "done")
 }
 
-// flood sends one thing forever.
-func (s *server) flood(kind string, m message) {
-	p := arguments[struct {
-		Meta struct {
-			ProgressToken json.RawMessage `json:"progressToken"`
-		} `json:"_meta"`
-	}](m.Params)
+// flood repeats one message forever.
+func (s *server) flood(c call) {
 	for i := 0; ; i++ {
-		switch kind {
+		switch c.args.Kind {
 		case "endless notifications":
 			s.notify("notifications/tools/list_changed", "{}")
 			s.notify("notifications/unheard/of", `{"filler":"`+strings.Repeat("y", 1000)+`"}`)
@@ -125,7 +115,7 @@ func (s *server) flood(kind string, m message) {
 		case "endless log messages":
 			s.notify("notifications/message", fmt.Sprintf(`{"level":"emergency","data":"%s %d"}`, strings.Repeat("m", 1000), i))
 		case "endless progress":
-			s.notify("notifications/progress", fmt.Sprintf(`{"progressToken":%s,"progress":%d}`, p.Meta.ProgressToken, i))
+			s.notify("notifications/progress", fmt.Sprintf(`{"progressToken":%s,"progress":%d}`, c.token, i))
 		case "endless requests":
 			s.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":"flood-%d","method":%q,"params":{}}`, i, []string{"ping", "roots/list", "no/such"}[i%3]))
 		case "endless stderr":

@@ -2,31 +2,41 @@ package clients
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"path"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"mcpx/config"
+	"mcpx/internal/jsonedit"
 	"mcpx/internal/rawjson"
 )
 
-// Collection is the servers of several files, each once.
+// Collection has the servers of several files, each server once.
 type Collection struct {
 	System System
-	Files  []File   // those that there are
-	Notes  []string // what could not be kept as it was
+	Files  []File   // the files that exist
+	Notes  []string // what the user must know about the servers
 
 	servers []server
-	known   int // how many of the servers were there before
+	known   int // how many servers were added by Know
 }
 
-// Know tells the collection of a server that there is already. It is not added again.
+// File is a config file that was found.
+type File struct {
+	Place
+	Servers []string // their names
+	Err     error    // why the file could not be read
+}
+
+// server is a server as mcpx's config has it.
+type server struct {
+	name string
+	raw  []byte
+}
+
+// Know adds a server that mcpx's config has already. Each does not return it.
 func (c *Collection) Know(name string, raw []byte) {
 	c.servers = slices.Insert(c.servers, c.known, server{name, raw})
 	c.known++
@@ -42,41 +52,42 @@ func (c *Collection) Each(use func(name string, raw []byte) error) error {
 	return nil
 }
 
-// Take adds the servers that the user has in a client's own config. It returns the
-// names, in that file, of those that mcpx can use. mcpx itself, which may have another
-// name as the command own, is none of them.
+// Len returns the number of servers.
+func (c *Collection) Len() int { return len(c.servers) }
+
+// Config returns an mcpx config with all servers, laid out for people who edit it.
+func (c *Collection) Config() []byte {
+	doc, err := jsonedit.Parse([]byte("{\n  \"mcpServers\": {}\n}\n"))
+	for _, s := range c.servers {
+		if err == nil {
+			err = doc.Set(s.raw, "mcpServers", s.name)
+		}
+	}
+	if err != nil {
+		panic(err) // the document and the servers are valid JSON
+	}
+	return doc.Bytes()
+}
+
+// Take adds the user's servers from a client's own config. It returns the names of those
+// that mcpx can use, as that file has them. It skips mcpx itself, which may also be there
+// as the command own.
 func (c *Collection) Take(p Place, text []byte, own string) (taken []string, err error) {
 	f, err := openClientFile(p, text)
 	if err != nil {
 		return nil, err
 	}
-	inputs := map[string]string{}
-	if found, err := read(p.Path, text, ""); err == nil {
-		inputs = found.inputs
-	}
+	found, _ := read(p.Path, text, "") // for the inputs; an empty file has none
 	for _, name := range f.names() {
 		raw := f.server(name)
-		if !isMcpx(raw) && programOf(raw) != own && c.add(p, entry{name: name, raw: raw}, inputs) {
+		if !isMcpx(raw) && programOf(raw) != own && c.add(p, entry{name: name, raw: raw}, found) {
 			taken = append(taken, name)
 		}
 	}
 	return taken, nil
 }
 
-// File is a config file that was found.
-type File struct {
-	Place
-	Servers []string // the names it has
-	Err     error    // why it could not be read
-}
-
-// server is one as mcpx's config has it.
-type server struct {
-	name string
-	raw  []byte
-}
-
-// Add reads the files at the places. Where there is none is no error.
+// Add reads the files at the places. It skips files that do not exist.
 func (c *Collection) Add(places []Place, readFile func(path string) ([]byte, error)) {
 	for _, p := range places {
 		data, err := readFile(p.Path)
@@ -85,63 +96,17 @@ func (c *Collection) Add(places []Place, readFile func(path string) ([]byte, err
 		}
 		file := File{Place: p, Err: err}
 		if err == nil {
-			file.Servers, file.Err = c.file(p, data, readFile)
+			file.Servers, file.Err = c.addFile(p, data, readFile)
 		}
-		if strings.HasSuffix(p.Path, "settings.json") && len(file.Servers) == 0 {
-			continue // every editor has one, for other things
+		if isSettings(p.Path) && len(file.Servers) == 0 {
+			continue // an editor's settings without servers
 		}
 		c.Files = append(c.Files, file)
 	}
 }
 
-// Len is how many servers there are.
-func (c *Collection) Len() int { return len(c.servers) }
-
-// Config is an mcpx config of all the servers, laid out for people who edit it.
-func (c *Collection) Config() []byte {
-	b := []byte("{\n  \"mcpServers\": {")
-	for i, s := range c.servers {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(rawjson.AppendString(append(b, "\n    "...), s.name), ": {"...)
-		first := true
-		for key, value := range rawjson.Members(s.raw) {
-			if !first {
-				b = append(b, ',')
-			}
-			first = false
-			b = append(rawjson.AppendString(append(b, "\n      "...), key), ": "...)
-			b = appendSpaced(b, value)
-		}
-		b = append(b, "\n    }"...)
-	}
-	return append(b, "\n  }\n}\n"...)
-}
-
-// appendSpaced appends a value on one line, with spaces where people put them.
-func appendSpaced(b, value []byte) []byte {
-	comma := ""
-	switch rawjson.Kind(value) {
-	case '{':
-		b = append(b, '{')
-		for key, inner := range rawjson.Members(value) {
-			b = append(rawjson.AppendString(append(b, comma...), key), ": "...)
-			b, comma = appendSpaced(b, inner), ", "
-		}
-		return append(b, '}')
-	case '[':
-		b = append(b, '[')
-		for inner := range rawjson.Elements(value) {
-			b, comma = appendSpaced(append(b, comma...), inner), ", "
-		}
-		return append(b, ']')
-	}
-	return append(b, value...)
-}
-
-// file takes the servers of one file and returns their names.
-func (c *Collection) file(p Place, data []byte, readFile func(path string) ([]byte, error)) ([]string, error) {
+// addFile adds the servers of one file and returns their names.
+func (c *Collection) addFile(p Place, data []byte, readFile func(path string) ([]byte, error)) (names []string, err error) {
 	found, err := read(p.Path, data, p.Project)
 	if err != nil {
 		return nil, err
@@ -149,21 +114,18 @@ func (c *Collection) file(p Place, data []byte, readFile func(path string) ([]by
 	for _, duplicate := range config.DuplicateKeys(p.Path, data) {
 		c.Notes = append(c.Notes, fmt.Sprintf("%s: %s; remove one of them", p.Title, duplicate))
 	}
-	if path.Base(slashed(p.Path)) == ".mcp.json" {
-		found.off[slashed(p.Project)] = c.System.offInShared(p.Project, readFile)
+	if isShared(p.Path) {
+		found.switchOffShared(c.System, p.Project, readFile)
 	}
-	var names []string
 	for _, e := range found.servers {
 		names = append(names, e.name)
-		folder := cmp.Or(e.project, c.System.Dir) // a server of the user's is used here
-		e.off = slices.Contains(found.off[slashed(folder)], e.name)
-		c.add(p, e, found.inputs)
+		c.add(p, e, found)
 	}
 	return names, nil
 }
 
-// add takes one server, and reports whether it is among the servers now.
-func (c *Collection) add(p Place, e entry, inputs map[string]string) bool {
+// add adds one server. It reports whether mcpx can use it.
+func (c *Collection) add(p Place, e entry, found contents) bool {
 	note := func(format string, args ...any) {
 		text := fmt.Sprintf("%s, %q: %s", p.Title, e.name, fmt.Sprintf(format, args...))
 		if !slices.Contains(c.Notes, text) {
@@ -174,28 +136,26 @@ func (c *Collection) add(p Place, e entry, inputs map[string]string) bool {
 		note("this is mcpx itself; left out")
 		return false
 	}
-	var changes []string
-	convert := conversion{system: c.System, project: e.project, inputs: inputs, note: func(format string, args ...any) {
-		changes = append(changes, fmt.Sprintf(format, args...))
-	}}
+	convert := conversion{system: c.System, project: e.project, inputs: found.inputs}
 	raw := convert.server(e.raw)
 	if problem := check(raw); problem != "" {
-		note("left out: %s", problem) // what was changed does not matter then
+		note("left out: %s", problem) // the notes of the conversion do not matter then
 		return false
 	}
-	for _, text := range changes {
+	for _, text := range convert.notes {
 		note("%s", text)
 	}
-	if e.off && rawjson.Get(raw, "disabled") == nil {
+	// The user's own servers are used in the current folder.
+	if found.isOff(cmp.Or(e.project, c.System.Dir), e.name) && rawjson.Get(raw, "disabled") == nil {
 		raw = rawjson.With(raw, "disabled", []byte("true"))
-		note("it is switched off in Claude Code, and stays so")
+		note("disabled in Claude Code, and stays disabled")
 	}
-	name := validName(e.name)
+	name := config.ValidName(e.name)
 	if name != e.name {
 		note("called %q here: %v", name, config.CheckName(e.name))
 	}
-	free, known := c.place(name, p.Client, raw)
-	if known {
+	free, isKnown := c.freeName(name, p.Client, raw)
+	if isKnown {
 		return true
 	}
 	if free != name {
@@ -205,9 +165,9 @@ func (c *Collection) add(p Place, e entry, inputs map[string]string) bool {
 	return true
 }
 
-// place finds the name for a server: its own, or one that tells it from another
-// of that name. It is known if the same server is there already.
-func (c *Collection) place(name, client string, raw []byte) (free string, known bool) {
+// freeName returns a name for a server: its own, or one with the client's name added
+// if another server has it. isKnown reports whether the same server is there already.
+func (c *Collection) freeName(name, client string, raw []byte) (free string, isKnown bool) {
 	for n := 0; ; n++ {
 		suffix := ""
 		switch {
@@ -216,7 +176,8 @@ func (c *Collection) place(name, client string, raw []byte) (free string, known 
 		case n > 1:
 			suffix = fmt.Sprintf("-%s-%d", client, n)
 		}
-		free = cut(name, longestName-len(suffix)) + suffix
+		runes := []rune(name)
+		free = string(runes[:min(len(runes), config.MaxName-len(suffix))]) + suffix
 		at := slices.IndexFunc(c.servers, func(s server) bool { return s.name == free })
 		if at < 0 {
 			return free, false
@@ -227,17 +188,10 @@ func (c *Collection) place(name, client string, raw []byte) (free string, known 
 	}
 }
 
-// canonical is a server without the order of its members.
-func canonical(raw []byte) string {
-	var value any
-	d := json.NewDecoder(strings.NewReader(string(raw)))
-	d.UseNumber()
-	_ = d.Decode(&value)
-	text, _ := json.Marshal(value)
-	return string(text)
-}
+// canonical returns a server with its members in a fixed order.
+func canonical(raw []byte) string { return string(encode(decode(raw))) }
 
-// check says why mcpx would not take a server, empty if it would.
+// check returns why mcpx cannot use a server; empty if it can.
 func check(raw []byte) string {
 	file := rawjson.AppendMember([]byte("{"), "s", raw)
 	file = rawjson.AppendMember([]byte("{"), "mcpServers", append(file, '}'))
@@ -251,36 +205,4 @@ func check(raw []byte) string {
 		texts = append(texts, strings.TrimPrefix(strings.TrimPrefix(p.Path, "mcpServers.s"), ".")+" "+p.Text)
 	}
 	return strings.TrimSpace(strings.Join(texts, "; "))
-}
-
-// longestName is what mcpx allows.
-const longestName = 64
-
-// validName is the nearest name that mcpx takes.
-func validName(name string) string {
-	if config.CheckName(name) == nil {
-		return name
-	}
-	name = strings.Map(func(r rune) rune {
-		if unicode.In(r, unicode.L, unicode.M, unicode.Nd) || strings.ContainsRune("_-. ", r) {
-			return r
-		}
-		return '-'
-	}, name)
-	for strings.Contains(name, "__") {
-		name = strings.ReplaceAll(name, "__", "_")
-	}
-	name = strings.TrimSpace(cut(strings.TrimSpace(name), longestName))
-	if config.CheckName(name) != nil { // empty, or mcpx
-		name = strings.TrimSpace(name + " server")
-	}
-	return name
-}
-
-// cut shortens a name to that many characters.
-func cut(name string, characters int) string {
-	if utf8.RuneCountInString(name) <= characters {
-		return name
-	}
-	return string([]rune(name)[:characters])
 }

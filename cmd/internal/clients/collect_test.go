@@ -28,7 +28,7 @@ func collect(t *testing.T, system System, files ...string) *Collection {
 	return c
 }
 
-// servers are those of the config that was made, which must load without a word.
+// servers returns the servers of the new config, which must load without warnings.
 func servers(t *testing.T, c *Collection) map[string]any {
 	t.Helper()
 	file, err := config.Parse("mcpx.json", c.Config(), func(string) (string, bool) { return "x", true })
@@ -42,7 +42,7 @@ func servers(t *testing.T, c *Collection) map[string]any {
 	return made.MCPServers
 }
 
-// TestConvert has a server as a client writes it, and as mcpx's config has it.
+// TestConvert compares servers in a client's config with those in mcpx's.
 func TestConvert(t *testing.T) {
 	system := System{OS: "linux", Home: "/home/me", Dir: "/src/p", Lookup: lookup(nil)}
 	for _, c := range []struct {
@@ -56,10 +56,10 @@ func TestConvert(t *testing.T) {
 		{"not switched on", `{"command":"x","enabled":false}`, `{"command":"x","disabled":true}`, nil},
 		{"remote", `{"type":"streamableHttp","url":"https://a.b/mcp","headers":{"K":"${K}"}}`, `{"type":"http","url":"https://a.b/mcp","headers":{"K":"${K}"}}`, nil},
 		{"sse", `{"transport":"SSE","url":"https://a.b/sse"}`, `{"type":"sse","url":"https://a.b/sse"}`, nil},
-		{"another transport", `{"type":"ws","url":"https://a.b"}`, `{"url":"https://a.b"}`, []string{`type "ws" is none that mcpx has, and is left out`}},
+		{"another transport", `{"type":"ws","url":"https://a.b"}`, `{"url":"https://a.b"}`, []string{`mcpx does not support type "ws"; it is left out`}},
 		{"Windsurf", `{"serverUrl":"https://a.b","disabledTools":["rm"]}`, `{"url":"https://a.b","tools":{"deny":["rm"]}}`, nil},
 		{"Gemini", `{"httpUrl":"https://a.b","includeTools":["a"],"excludeTools":["b"],"timeout":60000}`,
-			`{"url":"https://a.b","tools":{"allow":["a"],"deny":["b"]},"timeout":60}`, []string{"timeout 60000 is taken for milliseconds"}},
+			`{"url":"https://a.b","tools":{"allow":["a"],"deny":["b"]},"timeout":60}`, []string{"timeout 60000 is read as milliseconds"}},
 		{"seconds", `{"command":"x","timeout":90}`, `{"command":"x","timeout":90}`, nil},
 		{"all tools", `{"command":"x","tools":["*"]}`, `{"command":"x"}`, nil},
 		{"a command with its arguments", `{"command":["npx","-y","x"]}`, `{"command":"npx","args":["-y","x"]}`, nil},
@@ -94,7 +94,8 @@ func TestConvert(t *testing.T) {
 	}
 }
 
-// A server of a project is started there if its command line names what is there.
+// TestFilesOfTheProject: a project's server is started in the project if its command line
+// names files there.
 func TestFilesOfTheProject(t *testing.T) {
 	there := []string{"server.py", "dist/index.js", ".venv/bin/python", "sub", "time", "run.sh"}
 	system := System{OS: "linux", Dir: "/src/p", Exists: func(path string) bool {
@@ -110,7 +111,7 @@ func TestFilesOfTheProject(t *testing.T) {
 		`{"command":"x","args":["--config=dist/index.js"]}`:                 true,
 		`{"command":"x","args":[".."]}`:                                     true,
 		`{"command":"uvx","args":["time"]}`:                                 false, // a package
-		`{"command":"run.sh"}`:                                              false, // of the PATH
+		`{"command":"run.sh"}`:                                              false, // in the PATH
 		`{"command":"npx","args":["-y","@scope/pkg","mcp-server@1.2.3"]}`:   false,
 		`{"command":"python","args":["other.py"]}`:                          false,
 		`{"command":"python","args":["/src/p/server.py"]}`:                  false,
@@ -159,7 +160,7 @@ enabled = false
 	}
 }
 
-// The places within a file where clients keep servers.
+// TestWhereServersAre: servers are found wherever clients write them in a file.
 func TestWhereServersAre(t *testing.T) {
 	for name, file := range map[string]string{
 		"map":         `{"mcpServers":{"a":{"command":"x"}}}`,
@@ -176,7 +177,8 @@ func TestWhereServersAre(t *testing.T) {
 	}
 }
 
-// The same server of two clients is one; another of that name gets another name.
+// TestSameAndOther: the same server in two clients becomes one. Another server with that
+// name gets another name.
 func TestSameAndOther(t *testing.T) {
 	found := collect(t, System{},
 		`{"mcpServers":{"a":{"command":"x","args":["1"]},"mcpx":{"command":"mcpx"},"own":{"command":"C:\\bin\\MCPX.exe"}}}`,
@@ -204,26 +206,7 @@ func TestSameAndOther(t *testing.T) {
 	}
 }
 
-func TestNames(t *testing.T) {
-	long := strings.Repeat("é", 80)
-	for name, want := range map[string]string{
-		"plain":     "plain",
-		"日本 1.a-b_": "日本 1.a-b_",
-		"a/b@c":     "a-b-c",
-		"a____b":    "a_b",
-		"  a ":      "a",
-		"":          "server",
-		"mcpx":      "mcpx server",
-		long:        long[:2*64],
-		"a\nb":      "a-b",
-	} {
-		if got := validName(name); got != want || config.CheckName(got) != nil {
-			t.Errorf("%q: got %q, want %q", name, got, want)
-		}
-	}
-}
-
-// What mcpx would refuse is left out, so that the rest loads.
+// TestLeftOut: servers that mcpx cannot use are left out, so that the config loads.
 func TestLeftOut(t *testing.T) {
 	found := collect(t, System{}, `{"mcpServers":{"good":{"command":"x"},"none":{},"both":{"command":"x","url":"https://a.b"},"odd":{"command":"x","args":["${"]},"text":"x"}}`)
 	if got := servers(t, found); len(got) != 1 || got["good"] == nil {
@@ -234,7 +217,7 @@ func TestLeftOut(t *testing.T) {
 	}
 }
 
-// A server that is left out has one note, whatever else was wrong with it.
+// TestLeftOutOnce: a server that is left out has only one note.
 func TestLeftOutOnce(t *testing.T) {
 	found := collect(t, System{}, `{"mcpServers":{"socket":{"type":"ws","url":"ws://a.b","odd":1}}}`)
 	if len(found.Notes) != 1 || !strings.HasPrefix(found.Notes[0], `One, "socket": left out: url `) {
@@ -242,8 +225,7 @@ func TestLeftOutOnce(t *testing.T) {
 	}
 }
 
-// What is wrong with a file is said in plain words; TOML may have any name.
-// TestDuplicateKeys: a key that a file gives twice is reported, wherever it is.
+// TestDuplicateKeys: a duplicate key is reported, wherever it is.
 func TestDuplicateKeys(t *testing.T) {
 	for _, row := range []struct {
 		name, file string
@@ -271,6 +253,7 @@ func TestDuplicateKeys(t *testing.T) {
 	}
 }
 
+// TestReadFile: errors are in plain words, and TOML may have any file name.
 func TestReadFile(t *testing.T) {
 	for _, c := range []struct{ path, text, want string }{
 		{"config", "[mcp_servers.a]\ncommand = \"x\"\n", ""},
@@ -292,7 +275,7 @@ func TestReadFile(t *testing.T) {
 	}
 }
 
-// A file that cannot be read is told of; one that is not there is not.
+// TestFilesThatCannotBeRead: an unreadable file is reported, a missing one is not.
 func TestFilesThatCannotBeRead(t *testing.T) {
 	c := &Collection{}
 	c.Add([]Place{{Path: "gone"}, {Path: "locked"}, {Path: "torn"}, {Path: "list"}, {Path: "deep"}, {Path: "x.toml"}}, func(path string) ([]byte, error) {
@@ -303,7 +286,7 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 			return nil, fs.ErrPermission
 		case "list":
 			return []byte(`[]`), nil
-		case "deep": // a parser that recurses would overflow its stack
+		case "deep": // a recursive parser would overflow its stack
 			return bytes.Repeat([]byte("["), 16<<20), nil
 		}
 		return []byte(`{"a":`), nil

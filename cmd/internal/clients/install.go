@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"slices"
 	"strings"
 
 	"mcpx/config"
@@ -13,80 +12,24 @@ import (
 	"mcpx/internal/rawjson"
 )
 
-// Entry is mcpx as a client starts it.
+// Entry is the server that a client gets: mcpx.
 type Entry struct {
 	Name    string
 	Command string
 	Args    []string
 }
 
-// Change is an edit of a client's own config. It is not written yet.
+// Change is an edit of a client's config that is not written yet.
 type Change struct {
 	Place  Place
 	Before []byte // the text of the file; nil: it does not exist
 	After  []byte
-	Lines  []string // what changes, for people; without secrets
-	Next   string   // what to do so that the client sees it
+	Lines  []string // the difference, for people; without secrets
+	Next   string   // what to do for the client to notice
 }
 
 // IsEmpty reports whether nothing changes.
 func (c *Change) IsEmpty() bool { return len(c.Lines) == 0 }
-
-// target is how a client's own config has servers.
-type target struct {
-	key  string // of the object of servers in a JSON file; empty: the file is TOML
-	kind string // the "type" that an entry must have; empty: none
-	next string
-}
-
-// targets are the formats of the known clients.
-var targets = map[string]target{
-	"claude-desktop": {"mcpServers", "", "quit Claude Desktop and start it again"},
-	"claude-code":    {"mcpServers", "stdio", "start a new session of claude; /mcp shows the servers"},
-	"cursor":         {"mcpServers", "", "restart Cursor; Settings > MCP shows the servers"},
-	"vscode":         {"servers", "stdio", `run "MCP: List Servers" in the Command Palette of VS Code and start it`},
-	"windsurf":       {"mcpServers", "", "restart Windsurf, or refresh its list of MCP servers"},
-	"codex":          {"", "", codexNext},
-}
-
-// codexNext also says what Codex needs to show the two tools to its newest models at
-// once. mcpx does not write it: older versions of Codex do not know the key.
-const codexNext = `start a new session of codex; /mcp shows the servers
-note: newer models of Codex see MCP tools only after a search. To show the tools of mcpx at once, add this to the same file:
-  [features.code_mode]
-  direct_only_tool_namespaces = ["mcp__mcpx"]`
-
-// UserFile returns the file in which a client keeps the user's servers: one that
-// exists, or the one that it would create. The client must be known.
-func (s System) UserFile(client string) Place {
-	var files []Place
-	for _, p := range s.Places(client) {
-		if p.Project == "" && !strings.HasSuffix(p.Path, "settings.json") {
-			files = append(files, p)
-		}
-	}
-	exists := s.Exists
-	if exists == nil {
-		exists = func(string) bool { return false }
-	}
-	for _, found := range []func(p Place) bool{
-		func(p Place) bool { return exists(p.Path) },
-		func(p Place) bool { return exists(s.folder(p.Path)) },
-	} {
-		if i := slices.IndexFunc(files, found); i >= 0 {
-			return files[i]
-		}
-	}
-	return files[0]
-}
-
-// folder returns the folder of a file on that system.
-func (s System) folder(file string) string {
-	if s.OS == "windows" {
-		return file[:max(0, strings.LastIndexAny(file, `\/`))]
-	}
-	return path.Dir(file)
-}
 
 // NotMcpxError reports that a client's server is not mcpx, although it has the name.
 type NotMcpxError struct{ Name string }
@@ -100,8 +43,8 @@ func Install(p Place, before []byte, e Entry, moved []string, into string) (*Cha
 	if err != nil {
 		return nil, err
 	}
-	c := &Change{Place: p, Before: before, Next: targets[p.Client].next}
-	wanted := e.object(targets[p.Client].kind)
+	c := &Change{Place: p, Before: before, Next: clientOf(p).next}
+	wanted := e.object(clientOf(p).kind)
 	switch old := f.server(e.Name); {
 	case old == nil:
 		c.add("+", f.show(e.Name, wanted))
@@ -129,7 +72,7 @@ func Uninstall(p Place, before []byte, name string) (*Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Change{Place: p, Before: before, After: before, Next: targets[p.Client].next}
+	c := &Change{Place: p, Before: before, After: before, Next: clientOf(p).next}
 	old := f.server(name)
 	switch {
 	case old == nil:
@@ -153,14 +96,10 @@ func (c *Change) add(sign, text string) {
 func (e Entry) object(kind string) []byte {
 	b := []byte("{")
 	if kind != "" {
-		b = rawjson.AppendMember(b, "type", rawjson.AppendString(nil, kind))
+		b = rawjson.AppendMember(b, "type", encode(kind))
 	}
-	args := []byte("[")
-	for _, arg := range e.Args {
-		args = appendElement(args, rawjson.AppendString(nil, arg))
-	}
-	b = rawjson.AppendMember(b, "command", rawjson.AppendString(nil, e.Command))
-	return append(rawjson.AppendMember(b, "args", append(args, ']')), '}')
+	b = rawjson.AppendMember(b, "command", encode(e.Command))
+	return append(rawjson.AppendMember(b, "args", encode(append([]string{}, e.Args...))), '}')
 }
 
 // commandOf returns the command and the arguments of a server, without the rest, which
@@ -171,6 +110,12 @@ func commandOf(server []byte) []byte {
 		b = rawjson.AppendMember(b, key, rawjson.Get(server, key))
 	}
 	return append(b, '}')
+}
+
+// isMcpx reports whether a server is mcpx itself.
+func isMcpx(server []byte) bool {
+	name := strings.TrimSuffix(strings.ToLower(path.Base(slashed(programOf(server)))), ".exe")
+	return name == "mcpx" || name == "mcpx-sse"
 }
 
 // programOf returns the command of a server as text.
@@ -191,7 +136,7 @@ type clientFile interface {
 }
 
 func openClientFile(p Place, text []byte) (clientFile, error) {
-	key := targets[p.Client].key
+	key := clientOf(p).key
 	if key == "" {
 		return newTOMLFile(text)
 	}
@@ -253,5 +198,5 @@ func (f *jsonFile) update(name string, server []byte) error {
 }
 
 func (f *jsonFile) show(name string, server []byte) string {
-	return string(appendSpaced(append(rawjson.AppendString(nil, name), ": "...), server))
+	return string(encode(name)) + ": " + string(jsonedit.Line(server))
 }

@@ -25,7 +25,7 @@ func TestPlaces(t *testing.T) {
 	for _, c := range []struct {
 		system System
 		client string
-		want   []string // those of the project are marked
+		want   []string // the project's are marked
 	}{
 		{linux, "claude-desktop", []string{"/home/me/.config/Claude/claude_desktop_config.json"}},
 		{elsewhere, "claude-desktop", []string{"/cfg/Claude/claude_desktop_config.json"}},
@@ -78,7 +78,8 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// In one's home the user's files are the project's too, and are looked at once.
+// TestPlacesAreLookedAtOnce: in the home folder, the user's files are also the project's,
+// but each is listed once.
 func TestPlacesAreLookedAtOnce(t *testing.T) {
 	home := System{OS: "linux", Home: "/home/me", Dir: "/home/me", Lookup: lookup(nil)}
 	seen := map[string]bool{}

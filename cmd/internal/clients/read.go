@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
@@ -14,22 +15,21 @@ import (
 	"mcpx/internal/rawjson"
 )
 
-// entry is a server as a client wrote it.
+// entry is a server as a client's file has it.
 type entry struct {
 	name    string
 	raw     []byte
 	project string // the folder it is for; empty: it is the user's
-	off     bool   // switched off, though not in what it says of itself
 }
 
-// contents are what a file says.
+// contents is what a client's file has.
 type contents struct {
 	servers []entry
-	inputs  map[string]string   // what VS Code asks the user for: description by id
-	off     map[string][]string // what Claude Code has switched off, by project
+	inputs  map[string]string // descriptions of VS Code's inputs, by ID
+	off     map[string]bool   // disabled servers, by project and name
 }
 
-// read finds the servers of a file, wherever clients write them.
+// read finds the servers in a file, wherever clients write them.
 func read(path string, data []byte, project string) (contents, error) {
 	raw, err := standardize(path, data)
 	if err != nil {
@@ -38,28 +38,29 @@ func read(path string, data []byte, project string) (contents, error) {
 	if rawjson.Kind(raw) != '{' {
 		return contents{}, errors.New("expected an object with servers")
 	}
-	c := contents{inputs: map[string]string{}, off: offByProject(raw, "disabledMcpServers")}
-	c.object(raw, project)
-	c.object(rawjson.Get(raw, "mcp"), project) // VS Code's settings
+	c := contents{inputs: map[string]string{}, off: map[string]bool{}}
+	c.addObject(raw, project)
+	c.addObject(rawjson.Get(raw, "mcp"), project) // VS Code's settings
 	for folder, settings := range rawjson.Members(rawjson.Get(raw, "projects")) {
-		c.object(settings, folder) // Claude Code
+		c.addObject(settings, folder) // Claude Code
+		c.switchOff(folder, rawjson.Get(settings, "disabledMcpServers"))
 	}
 	for _, schema := range rawjson.Members(rawjson.Get(raw, "schemas")) {
-		c.object(schema, project) // mcpx's own
+		c.addObject(schema, project) // mcpx itself
 	}
 	return c, nil
 }
 
-// object takes what stands below one of the keys that clients use.
-func (c *contents) object(raw []byte, project string) {
+// addObject adds the servers below the keys that clients use.
+func (c *contents) addObject(raw []byte, project string) {
 	for _, key := range []string{"mcpServers", "mcp_servers", "servers"} {
 		list := rawjson.Get(raw, key)
 		for name, server := range rawjson.Members(list) {
-			c.servers = append(c.servers, entry{name: name, raw: server, project: project})
+			c.servers = append(c.servers, entry{name, server, project})
 		}
 		for server := range rawjson.Elements(list) {
 			name, _ := rawjson.String(rawjson.Get(server, "name"))
-			c.servers = append(c.servers, entry{name: name, raw: rawjson.With(server, "name", nil), project: project})
+			c.servers = append(c.servers, entry{name, rawjson.With(server, "name", nil), project})
 		}
 	}
 	for input := range rawjson.Elements(rawjson.Get(raw, "inputs")) {
@@ -68,8 +69,55 @@ func (c *contents) object(raw []byte, project string) {
 	}
 }
 
-// standardize makes plain JSON of TOML, and of JSON with comments. A file that is
-// no JSON may be TOML under any name.
+// switchOff notes the servers of a project that are switched off. Claude Code writes
+// folders with slashes on every system.
+func (c *contents) switchOff(project string, names []byte) {
+	for _, name := range stringsIn(names) {
+		c.off[slashed(project)+"\n"+name] = true
+	}
+}
+
+// isOff reports whether a server is switched off where it is used.
+func (c *contents) isOff(project, name string) bool { return c.off[slashed(project)+"\n"+name] }
+
+// switchOffShared notes which servers of a project's .mcp.json are switched off. Claude
+// Code has them in its own file and in three files of settings. The list of approved
+// servers (enabledMcpjsonServers) does not matter: a server that nobody was asked about
+// is not switched off.
+func (c *contents) switchOffShared(s System, project string, readFile func(path string) ([]byte, error)) {
+	load := func(file string) []byte {
+		data, _ := readFile(file) // a missing file switches nothing off
+		raw, _ := standardize(file, data)
+		return raw
+	}
+	for folder, state := range rawjson.Members(rawjson.Get(load(s.claudeFile()), "projects")) {
+		c.switchOff(folder, rawjson.Get(state, "disabledMcpServers"))
+		c.switchOff(folder, rawjson.Get(state, "disabledMcpjsonServers"))
+	}
+	for _, file := range []string{
+		s.claudeSettings(), s.join(project, ".claude", "settings.json"), s.join(project, ".claude", "settings.local.json"),
+	} {
+		c.switchOff(project, rawjson.Get(load(file), "disabledMcpjsonServers"))
+	}
+}
+
+// isShared reports whether a file is a project's .mcp.json.
+func isShared(file string) bool { return path.Base(slashed(file)) == ".mcp.json" }
+
+func slashed(folder string) string { return strings.ReplaceAll(folder, `\`, "/") }
+
+// stringsIn returns the strings of an array.
+func stringsIn(array []byte) (list []string) {
+	for element := range rawjson.Elements(array) {
+		if text, ok := rawjson.String(element); ok {
+			list = append(list, text)
+		}
+	}
+	return list
+}
+
+// standardize returns TOML, or JSON with comments, as plain JSON. TOML may be in a file
+// of any name.
 func standardize(path string, data []byte) ([]byte, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if len(bytes.TrimSpace(data)) == 0 {
@@ -85,7 +133,7 @@ func standardize(path string, data []byte) ([]byte, error) {
 	if err := config.CheckDepth(data); err != nil {
 		return nil, fmt.Errorf("not valid JSON: %w", err)
 	}
-	raw, err := hujson.Standardize(bytes.Clone(data)) // it blanks out comments in place
+	raw, err := hujson.Standardize(bytes.Clone(data)) // it overwrites comments in place
 	if err == nil {
 		return raw, nil
 	}
@@ -100,10 +148,10 @@ func fromTOML(data []byte) ([]byte, error) {
 	if err := toml.Unmarshal(data, &value); err != nil {
 		return nil, err
 	}
-	return json.Marshal(map[string]any{"mcp_servers": value["mcp_servers"]})
+	return json.Marshal(map[string]any{tomlServers: value[tomlServers]})
 }
 
-// reason is what a parser says, without its own name.
+// reason returns what a parser says, without its name.
 func reason(err error) string {
 	return strings.TrimPrefix(strings.TrimPrefix(err.Error(), "hujson: "), "toml: ")
 }

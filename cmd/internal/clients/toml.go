@@ -12,14 +12,15 @@ import (
 	"github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
 
+	"mcpx/internal/jsonedit"
 	"mcpx/internal/rawjson"
 )
 
-// tomlFile is Codex's config. It is edited line by line, and every edit is checked: if
-// anything but the named server has changed, the edit is refused.
+// tomlFile is Codex's config. Edits change whole lines. An edit that would change anything
+// except the named server is refused.
 type tomlFile struct{ src []byte }
 
-// errTOML reports that a server is written in a way that cannot be edited.
+// errTOML reports a form of mcp_servers that mcpx cannot edit.
 var errTOML = errors.New("mcp_servers is written in a way that mcpx cannot edit safely; edit the file yourself")
 
 const tomlServers = "mcp_servers"
@@ -77,7 +78,7 @@ func (f *tomlFile) add(name string, server []byte) error {
 	}
 	table := bytes.ReplaceAll([]byte(f.show(name, server)), []byte("\n"), []byte(newline))
 	return f.edit(append(b, table...), func(servers map[string]any) {
-		servers[name] = map[string]any{"command": programOf(server), "args": stringsOf(server)}
+		servers[name] = decode(commandOf(server))
 	})
 }
 
@@ -92,13 +93,13 @@ func (f *tomlFile) update(name string, server []byte) error {
 			b = slices.Insert(b, x.end, append(args, f.newline()...)...)
 		}
 		if key == "command" || key == "args" {
-			value := appendSpaced([]byte(" = "), rawjson.Get(server, key))
+			value := append([]byte(" = "), jsonedit.Line(rawjson.Get(server, key))...)
 			b = slices.Replace(b, x.keyEnd, x.end, append(value, f.newline()...)...)
 		}
 	}
 	return f.edit(b, func(servers map[string]any) {
 		if old, ok := servers[name].(map[string]any); ok {
-			old["command"], old["args"] = programOf(server), stringsOf(server)
+			maps.Copy(old, decode(commandOf(server)).(map[string]any))
 		}
 	})
 }
@@ -138,13 +139,12 @@ func (f *tomlFile) show(name string, server []byte) string {
 	}
 	b := []byte("[" + tomlServers + "." + name + "]\n")
 	for key, value := range rawjson.Members(server) { // strings and arrays are written as in JSON
-		b = append(appendSpaced(append(b, key+" = "...), value), '\n')
+		b = append(append(append(b, key+" = "...), jsonedit.Line(value)...), '\n')
 	}
 	return string(b)
 }
 
-// edit replaces the text, if the servers are then what change makes of them and nothing
-// else is different.
+// edit replaces the text, if its only difference is that of change.
 func (f *tomlFile) edit(text []byte, change func(servers map[string]any)) error {
 	want, err := f.values()
 	if err != nil {
@@ -182,15 +182,6 @@ func (f *tomlFile) newline() string {
 	return "\n"
 }
 
-// stringsOf returns the arguments of a server as TOML decodes them.
-func stringsOf(server []byte) []any {
-	list := []any{}
-	for _, text := range texts(rawjson.Get(server, "args")) {
-		list = append(list, text)
-	}
-	return list
-}
-
 // expression is the header of a table, or a key with its value.
 type expression struct {
 	isTable    bool
@@ -199,8 +190,7 @@ type expression struct {
 	keyEnd     int
 }
 
-// keyBelow returns the key of an expression that is a direct member of a server, else
-// nothing.
+// keyBelow returns the key of a direct member of a server; empty for other expressions.
 func (x expression) keyBelow(server string) string {
 	if x.isTable || len(x.path) != 3 || x.path[0] != tomlServers || x.path[1] != server {
 		return ""
@@ -208,7 +198,7 @@ func (x expression) keyBelow(server string) string {
 	return x.path[2]
 }
 
-// expressions returns those of the file, in their order.
+// expressions returns the expressions of the file, in their order.
 func (f *tomlFile) expressions() (all []expression) {
 	var p unstable.Parser
 	p.Reset(f.src)
@@ -238,8 +228,8 @@ func (f *tomlFile) expressions() (all []expression) {
 	return all
 }
 
-// endOf returns where the lines of an expression end: it is complete with the first
-// line that makes it valid.
+// endOf returns the end of an expression's last line: the first line with which the
+// expression is valid.
 func (f *tomlFile) endOf(start int) int {
 	for end := start; end < len(f.src); {
 		next := bytes.IndexByte(f.src[end:], '\n')

@@ -1,9 +1,9 @@
-/** Elements from code. Whatever upstreams send gets into the page as text nodes only. */
+/** Creates elements. Text from upstreams enters the page only as text nodes. */
 
 const PROPERTIES = new Set(['value', 'checked', 'disabled', 'selected', 'open', 'hidden', 'htmlFor', 'tabIndex', 'readOnly', 'srcObject']);
 
 /**
- * Makes an element: h('p', {class: 'note', onclick: f}, 'text', otherElement).
+ * Creates an element: h('p', {class: 'note', onclick: f}, 'text', otherElement).
  * @param {string} tag @param {Record<string, any>} [props] @param {...any} children
  */
 export function h(tag, props, ...children) {
@@ -20,7 +20,7 @@ export function h(tag, props, ...children) {
   return add(element, ...children);
 }
 
-/** Appends children; arrays are flattened, empty ones left out, the rest is text. */
+/** Appends children. Arrays are flattened, empty values skipped, other values become text. */
 export function add(element, ...children) {
   for (const child of children.flat(Infinity)) {
     if (child !== undefined && child !== null && child !== false) element.append(child instanceof Node ? child : String(child));
@@ -28,7 +28,7 @@ export function add(element, ...children) {
   return element;
 }
 
-/** Changes what is in an element, keeping the focus on what has the same data-key, and the same place among those. */
+/** Changes the content of an element and keeps the focus on the child with the same data-key and position. */
 export function keepFocus(element, change) {
   const focused = element.contains(document.activeElement) ? document.activeElement.dataset?.key : undefined;
   const alike = () => [...element.querySelectorAll(`[data-key="${CSS.escape(focused)}"]`)];
@@ -37,7 +37,7 @@ export function keepFocus(element, change) {
   if (place >= 0) alike()[place]?.focus();
 }
 
-/** Puts new children in the place of the old ones. */
+/** Replaces all children. */
 export function fill(element, ...children) {
   keepFocus(element, () => {
     element.replaceChildren();
@@ -46,10 +46,10 @@ export function fill(element, ...children) {
   return element;
 }
 
-/** Links may lead within the page, to its own files, to the web, or to data made here. */
+/** Allows links within the page, to its own files, to the web, and to data created here. */
 const isSafeURL = (url) => /^(#|assets\/|https?:\/\/|blob:)/i.test(url);
 
-/** A link out of the page, or plain text if it is not one to the web. */
+/** Returns a link to the web, or plain text for any other URL. */
 export function outLink(url, text = url) {
   return /^https?:\/\//i.test(url) ? h('a', { href: url, target: '_blank', rel: 'noopener noreferrer' }, text) : h('span', {}, text);
 }
@@ -89,12 +89,12 @@ export function icon(name) {
   return svg;
 }
 
-/** A button; with an icon alone it needs a label. */
+/** Returns a button. A button with only an icon needs a label. */
 export function button(text, onclick, { kind = 'quiet', symbol, label, ...rest } = {}) {
   return h('button', { type: 'button', class: `button ${kind}`, onclick, 'aria-label': label, title: label, ...rest }, symbol && icon(symbol), text && h('span', {}, text));
 }
 
-/** A button that copies what text() gives. */
+/** Returns a button that copies the result of text(). */
 export function copyButton(text, label = 'Copy') {
   const b = button('', async () => {
     await navigator.clipboard?.writeText(text()).catch(() => {});
@@ -112,7 +112,7 @@ export function download(name, content, type) {
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
 
-/** Says something to those who listen to the page. */
+/** Announces a text to screen readers. */
 export function announce(text) {
   document.getElementById('live').textContent = text;
 }
@@ -124,5 +124,5 @@ export const duration = (ms) => (ms < 1000 ? `${Math.round(ms)} ms` : ms < 60_00
 export const bytes = (n) => (n < 1024 ? `${n} B` : n < 1 << 20 ? `${(n / 1024).toFixed(1)} KB` : `${(n / (1 << 20)).toFixed(1)} MB`);
 export const clock = (time) => new Date(time).toLocaleTimeString('en-GB');
 
-/** The first sentence of a description, for one line of a list. */
+/** Returns the first line of a description, for a list. */
 export const firstLine = (text = '') => text.trim().split(/\n/, 1)[0];

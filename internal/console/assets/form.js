@@ -8,22 +8,22 @@ import { join, resolve, typeName, typeOf, validate } from './schema.js';
  * A field edits one value.
  * @typedef {object} Field
  * @property {HTMLElement} el
- * @property {() => any} get undefined: no value, to be left out
+ * @property {() => any} get undefined: no value, not sent
  * @property {(value: any) => void} set
- * @property {(path: string) => {path: string, message: string}[]} [unreadable] what is typed but is no value
+ * @property {(path: string) => {path: string, message: string}[]} [unreadable] problems of text that is not a value
  * @property {(errors: {path: string, message: string}[], path: string) => {path: string, message: string}[]} show
  *   shows the messages that belong here, returns the others
  *
  * @typedef {object} About
- * @property {any} root the schema in which references are looked up
+ * @property {any} root the schema that resolves references
  * @property {string} name
  * @property {boolean} [required]
  * @property {number} depth
  * @property {(name: string, value: string, others: object) => Promise<string[]>} [suggest]
  * @property {boolean} [titles] label fields by their titles
- * @property {boolean} [bare] the label is heard, not seen
+ * @property {boolean} [bare] the label is only for screen readers
  * @property {boolean} [plain] without a description
- * @property {() => object} [others] the values beside this one
+ * @property {() => object} [others] the values of the other fields
  */
 
 let lastID = 0;
@@ -37,7 +37,7 @@ export function createForm(schema, { suggest, titles } = {}) {
   const top = objectField(resolve(schema, schema), { root: schema, name: '', required: true, depth: 0, suggest, titles });
   const rest = h('p', { class: 'field-error', role: 'alert', hidden: true });
   const el = h('div', { class: 'form' }, top.el, rest);
-  /** Shows messages beside their fields; what has no field stands below. */
+  /** Shows messages next to their fields, and those without a field below. */
   const show = (errors) => {
     const others = top.show(errors, '');
     rest.hidden = others.length === 0;
@@ -50,7 +50,7 @@ export function createForm(schema, { suggest, titles } = {}) {
     get: () => top.get() ?? {},
     set: top.set,
     show,
-    /** Shows and returns what is wrong. */
+    /** Shows and returns all problems. */
     check() {
       const unreadable = top.unreadable('');
       const places = new Set(unreadable.map((e) => e.path));
@@ -68,7 +68,7 @@ function field(schema, about) {
   return (FIELDS[s.type] ?? jsonField)(s, about);
 }
 
-/** The frame of a field: label, description, control, message. */
+/** Returns the frame of a field: label, description, control, message. */
 function frame(s, about, control, { group = false, action } = {}) {
   const id = nextID();
   const error = h('p', { class: 'field-error', id: `${id}-error`, hidden: true });
@@ -111,9 +111,9 @@ function hint(s) {
   return [typeName(s), limits, s.nullable && 'or null', s.default !== undefined && s.default !== null && `default ${stringify(s.default)}`].filter(Boolean).join(' · ');
 }
 
-/** A field with one control of text. `read` turns the text into a value. */
+/** Returns a field with one text control. `read` converts the text into a value. */
 function textual(s, about, control, read, write) {
-  let explicit; // a value that looks like none: "" or null
+  let explicit; // a value that looks empty: "" or null
   control.addEventListener('input', () => { explicit = undefined; });
   const { el, show } = frame(s, about, control.parentElement ?? control);
   const set = (value) => {
@@ -140,7 +140,7 @@ function stringField(s, about) {
   return textual(s, about, control, (text) => text, String);
 }
 
-/** Proposes values while one types: examples of the schema, and what the server completes. */
+/** Suggests values while the user types: examples of the schema, and completions of the server. */
 function suggestions(control, examples, about) {
   const list = h('datalist', { id: nextID() }, examples.map((value) => h('option', { value: String(value) })));
   control.setAttribute('list', list.id);
@@ -170,7 +170,7 @@ function numberField(s, about) {
   }, String);
 }
 
-/** A value written as JSON, where a form has no better way. */
+/** Returns a field for JSON, used where no other field fits. */
 function jsonField(s, about) {
   const control = h('textarea', { rows: 2, class: 'code', spellcheck: 'false', placeholder: s.type ?? 'JSON' });
   const read = (text) => {
@@ -196,7 +196,7 @@ function booleanField(s, about) {
   return { el, show, set, get: () => options[radios.findIndex((r) => r.checked)]?.[1], unreadable: () => [] };
 }
 
-/** One of some values, whatever their types. */
+/** Returns a field for one of several values of any type. */
 function choiceField(s, about) {
   const values = s.enum ?? [s.const];
   const names = s.enumNames ?? [];
@@ -212,7 +212,7 @@ function choiceField(s, about) {
   return { el, show, set, get: () => (control.value === '' ? undefined : values[Number(control.value)]), unreadable: () => [] };
 }
 
-/** One of several kinds of value. */
+/** Returns a field for one of several alternatives. */
 function alternativesField(s, about) {
   const all = s.alternatives.map((a) => resolve(a, about.root));
   const chooser = h('select', { class: 'narrow', 'aria-label': `Kind of ${about.name || 'value'}` },
@@ -291,7 +291,7 @@ function arrayField(s, about) {
   };
 }
 
-/** Any of some values, each at most once. */
+/** Returns a field for a set of values. */
 function checksField(s, { enum: values, enumNames = [] }, about) {
   const boxes = values.map(() => h('input', { type: 'checkbox', id: nextID() }));
   const control = h('div', { class: 'checks' }, values.map((v, i) => h('span', { class: 'check' }, boxes[i], h('label', { htmlFor: boxes[i].id }, enumNames[i] ?? (typeof v === 'string' ? v : stringify(v))))));
@@ -305,14 +305,14 @@ function checksField(s, { enum: values, enumNames = [] }, about) {
   return { el, show, set, get, unreadable: () => [] };
 }
 
-/** An object: its properties, and rows for those it does not name. An optional one is made when it is wanted. */
+/** Returns a field for an object: its properties, and rows for additional ones. An optional object is created on request. */
 function objectField(s, about) {
   const names = Object.keys(s.properties ?? {});
   if (about.depth > 0 && names.length === 0 && !isObject(s.additionalProperties)) return jsonField({ ...s, type: 'object' }, about);
   const open = names.length === 0 ? s.additionalProperties !== false : isObject(s.additionalProperties) || s.additionalProperties === true;
   /** @type {Map<string, Field>} */
   const fields = new Map();
-  let extras = {}; // what the form does not show, but was given
+  let extras = {}; // members that were set but have no field
   let pairs = [];
   let made = false;
   const body = h('div', { class: about.depth > 0 ? 'nested' : 'fields' });
@@ -385,7 +385,7 @@ function objectField(s, about) {
   };
 }
 
-/** Sets a member, whatever its name ("__proto__" too). */
+/** Sets a member with any name, even "__proto__". */
 function set(object, name, value) {
   if (value !== undefined) Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true });
 }
@@ -408,13 +408,13 @@ export function createJSONEditor() {
     el: add(h('div', { class: 'json-edit' }), area, error),
     write,
     set: (value) => write(stringify(value, 2)),
-    /** What is typed, JSON or not yet. */
+    /** Returns the text, valid JSON or not. */
     text: () => area.value,
-    /** The value, or undefined with a message if there is none. */
+    /** Returns the value, or shows a message and returns undefined. */
     get() {
       try {
         const value = parse(area.value.trim() || '{}');
-        if (!isObject(value)) throw new Error('arguments are an object: {…}');
+        if (!isObject(value)) throw new Error('arguments must be an object: {…}');
         show([]);
         return value;
       } catch (e) {

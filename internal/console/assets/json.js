@@ -1,4 +1,4 @@
-/** JSON in which integers beyond 2^53 stay what they are: as BigInt. */
+/** JSON that keeps integers above 2^53 exact, as BigInt. */
 
 /** @param {string} text */
 export function parse(text) {
@@ -17,7 +17,7 @@ export function stringify(value, indent) {
   }, indent);
 }
 
-/** The value of a text that is a JSON object or array; undefined for any other. */
+/** Returns the JSON object or array in a text; undefined for any other text. */
 export function parseComposite(text) {
   if (!/^\s*[{[]/.test(text)) return undefined;
   try {

@@ -43,7 +43,7 @@ function show() {
   if (names.length > 0) {
     const wanted = names.includes(route.schema) ? route.schema : route.schema === '' ? names.find((n) => n === 'default') ?? names[0] : '';
     if (!wanted) return void fill(main, empty('No such schema', `mcpx serves ${names.join(', ')}.`));
-    if (wanted !== state.schema) openSchema(wanted).catch(() => {}); // the banner says it
+    if (wanted !== state.schema) openSchema(wanted).catch(() => {}); // the banner shows the error
   }
   const view = route.server === undefined ? PAGES[route.page] ?? overview : route.name ? ITEMS[route.kind] ?? server : server;
   view(main, route, leave.signal);
@@ -51,12 +51,12 @@ function show() {
   emit('route');
 }
 
-// What the page is told of its connection.
+// The state of the connection.
 
 function banner() {
   const texts = {
     offline: 'mcpx does not answer. Trying again…',
-    unauthorized: 'mcpx wants a token. Reload the page and enter it as the password; any name will do.',
+    unauthorized: 'mcpx wants a token. Reload the page and enter it as the password, with any name.',
     failed: state.problem,
   };
   const text = texts[state.connection];
@@ -108,16 +108,16 @@ sidebar(byID('sidebar'), { current: () => route, toggleTheme, themeName, showSho
 fill(byID('topbar'), button('', () => byID('sidebar').classList.toggle('open'), { kind: 'ghost', symbol: 'menu', label: 'Servers and search' }), h('a', { class: 'brand', href: '#/' }, 'mcpx'));
 byID('skip').addEventListener('click', () => byID('main').focus());
 addEventListener('hashchange', () => {
-  for (const address of prepared.keys()) if (address !== location.hash) prepared.delete(address); // left before it was there
+  for (const address of prepared.keys()) if (address !== location.hash) prepared.delete(address); // the user left it before it was complete
   const from = document.activeElement;
   show();
-  // What had the focus is gone, or has led here: the view is next.
+  // The focused element is gone, or was a link to this view: focus the view.
   if (document.activeElement === document.body || from.matches('#search, .nav-item')) byID('main').focus({ preventScroll: true });
 });
 addEventListener('keydown', keydown);
 on('connection', banner);
 
-fill(byID('main'), empty('Connecting…', 'Asking mcpx what it serves.'));
+fill(byID('main'), empty('Connecting…', 'Loading the servers from mcpx.'));
 on('status', () => { if (!state.schema && schemas().length > 0) show(); });
 await poll();
 if (!state.schema) show();

@@ -1,13 +1,13 @@
-/** A client of MCP over Streamable HTTP: the same that any agent speaks. */
+/** An MCP client over Streamable HTTP, like that of any agent. */
 
 import { parse, stringify } from './json.js';
 
 const VERSION = '2025-11-25';
 const CAPABILITIES = { sampling: {}, elicitation: { form: {}, url: {} } };
-const PATIENCE = 60_000; // for a session to open
+const PATIENCE = 60_000; // to open a client session
 const RECONNECT = [500, 1000, 2000, 5000, 15_000];
 
-/** What a server answers in place of a result. */
+/** An error response of a server. */
 export class RPCError extends Error {
   constructor({ code, message, data }) {
     super(message);
@@ -15,7 +15,7 @@ export class RPCError extends Error {
   }
 }
 
-/** An answer that is no answer of MCP. */
+/** An HTTP response that is not an MCP response. */
 export class HTTPError extends Error {
   constructor(status, message) {
     super(message);
@@ -44,11 +44,11 @@ export class Client {
   #version = '';
   #lastID = 0;
   #opening = null;
-  #progress = new Map(); // progress token → who hears of it
+  #progress = new Map(); // progress token → callback
   #asked = new Map(); // id of a server's request → its AbortController
-  #stream = null; // AbortController of the standing stream
-  #posts = new AbortController(); // of all that is posted: a session that is closed knows no more of it
-  #heard = ''; // the session that had a stream last
+  #stream = null; // AbortController of the GET stream
+  #posts = new AbortController(); // aborts all POSTs of a session that is closed
+  #heard = ''; // the last session that had a stream
 
   /** @param {string} url @param {Hooks} hooks */
   constructor(url, hooks) {
@@ -60,7 +60,7 @@ export class Client {
     return this.#version !== '';
   }
 
-  /** Opens a session, once for all who ask at the same time. */
+  /** Opens a client session, once for all concurrent callers. */
   open() {
     this.#opening ??= this.#initialize().finally(() => { this.#opening = null; });
     return this.#opening;
@@ -72,14 +72,14 @@ export class Client {
     this.session = this.#version = '';
     const params = { protocolVersion: VERSION, capabilities: CAPABILITIES, clientInfo: { name: 'mcpx console', version: '1' } };
     const id = ++this.#lastID;
-    const response = await this.#post({ jsonrpc: '2.0', id, method: 'initialize', params }, AbortSignal.timeout(PATIENCE)); // close() leaves it alone, or nobody would end the session
+    const response = await this.#post({ jsonrpc: '2.0', id, method: 'initialize', params }, AbortSignal.timeout(PATIENCE)); // not aborted by close(), which must end this session
     const result = await this.#answer(response, id);
     this.session = response.headers.get('Mcp-Session-Id') ?? '';
     this.#version = result.protocolVersion;
     try {
       await this.notify('notifications/initialized');
     } catch (error) {
-      this.close(); // half open is not open
+      this.close(); // do not keep a half-open session
       throw error;
     }
     if (this.session) this.#listen();
@@ -100,7 +100,7 @@ export class Client {
     }
     const call = this.#exchange({ jsonrpc: '2.0', id, method, params }, { label, signal }).finally(() => this.#progress.delete(id));
     if (!signal) return call;
-    call.catch(() => {}); // after a cancel nobody waits for it
+    call.catch(() => {}); // nobody waits for it after a cancel
     return Promise.race([call, new Promise((_, reject) => {
       signal.addEventListener('abort', () => {
         if (this.isOpen) this.notify('notifications/cancelled', { requestId: id, reason: 'cancelled in the console' }).catch(() => {});
@@ -113,7 +113,7 @@ export class Client {
     await this.#post({ jsonrpc: '2.0', method, params });
   }
 
-  /** Reads a list to its last page. */
+  /** Reads all pages of a list. */
   async list(method, member) {
     const all = [];
     for (let cursor, pages = 0; pages < 100; pages++) {
@@ -125,7 +125,7 @@ export class Client {
     return all;
   }
 
-  /** Gives the stream's connection back while nobody looks: all pages of a browser share six. */
+  /** Closes the stream while the page is hidden: all pages of a browser share six connections. */
   pause() {
     this.#stream?.abort();
     this.#stream = null;
@@ -135,7 +135,7 @@ export class Client {
     if (this.session && !this.#stream) this.#listen();
   }
 
-  /** Ends the session, also while the page goes away. */
+  /** Ends the session, even while the page unloads. */
   close() {
     this.pause();
     this.#withdraw();
@@ -145,19 +145,19 @@ export class Client {
     this.session = this.#version = '';
   }
 
-  /** What the session asked that ends here is not asked any more: the next one has the same ids for other questions. */
+  /** Cancels the server requests of a session that ends: the next session reuses their IDs. */
   #withdraw() {
     for (const asked of this.#asked.values()) asked.abort();
     this.#asked.clear();
   }
 
   async #exchange(message, { label, signal }, again = true) {
-    await this.#opening; // between two sessions it would be of none
+    await this.#opening; // wait for the new session
     if (signal?.aborted || !this.isOpen) throw new Cancelled();
     const { session } = this;
     const response = await this.#post(message);
-    if (response.status === 404 && session && again) { // forgotten: nothing was done yet
-      if (this.session === session || this.#opening) await this.open(); // unless another request has done so
+    if (response.status === 404 && session && again) { // the server has forgotten the session and done nothing
+      if (this.session === session || this.#opening) await this.open(); // unless another request did so
       return this.#exchange(message, { label, signal }, false);
     }
     return this.#answer(response, message.id, label);
@@ -171,7 +171,7 @@ export class Client {
       else if (m.error) throw new HTTPError(response.status, m.error.message);
       else return m.result;
     }
-    throw new HTTPError(response.status, response.ok ? 'The connection ended before the answer came' : `HTTP ${response.status} ${response.statusText}`);
+    throw new HTTPError(response.status, response.ok ? 'The connection ended before the response' : `HTTP ${response.status} ${response.statusText}`);
   }
 
   #headers() {
@@ -187,14 +187,14 @@ export class Client {
     return fetch(this.#url, { method: 'POST', headers: this.#headers(), body: stringify(message), signal });
   }
 
-  /** Keeps the stream open for what belongs to no call. */
+  /** Keeps the stream open for messages that belong to no call. */
   async #listen() {
-    this.pause(); // there is one
+    this.pause(); // close the current one
     const stop = this.#stream = new AbortController();
     for (let failures = 0; !stop.signal.aborted;) {
       try {
-        const response = await fetch(this.#url, { headers: this.#headers(), signal: stop.signal, cache: 'no-store' }); // or it waits for the one before it
-        if (response.status === 405) return; // there is none to have
+        const response = await fetch(this.#url, { headers: this.#headers(), signal: stop.signal, cache: 'no-store' }); // otherwise it waits for the previous one
+        if (response.status === 405) return; // the server offers no stream
         if (response.status === 404) return await this.open();
         if (!response.ok) throw new HTTPError(response.status, response.statusText);
         failures = 0;
@@ -208,7 +208,7 @@ export class Client {
     }
   }
 
-  /** Takes what a server says by itself. */
+  /** Handles a message that is not a response. */
   #take(m, label) {
     const { id, method, params } = m;
     if (!method) return;
@@ -235,14 +235,14 @@ export class Client {
   }
 }
 
-/** The messages of an answer: one of JSON, or those of an event stream. */
+/** Yields the messages of a response: one JSON message, or those of an event stream. */
 async function* messages(response) {
   if (!response.headers.get('Content-Type')?.startsWith('text/event-stream')) {
     const text = await response.text();
     try {
       yield parse(text);
     } catch {
-      throw new HTTPError(response.status, response.ok ? 'The answer is not JSON' : text.slice(0, 300) || response.statusText);
+      throw new HTTPError(response.status, response.ok ? 'The response is not JSON' : text.slice(0, 300) || response.statusText);
     }
     return;
   }
@@ -253,7 +253,7 @@ async function* messages(response) {
     const { value, done } = await reader.read();
     if (done) return;
     rest += value;
-    if (!value.includes('\n')) continue; // a long line comes in many parts
+    if (!value.includes('\n')) continue; // a long line arrives in many parts
     const lines = rest.split(/\r?\n/);
     rest = lines.pop();
     for (const line of lines) {

@@ -1,4 +1,4 @@
-/** Results as people read them. Nothing of an upstream becomes markup: text is text, media are data. */
+/** Shows results. Text from upstreams never becomes markup. */
 
 import { bytes, button, copyButton, download, h, icon, outLink, plural } from './dom.js';
 import { isObject, parseComposite, stringify } from './json.js';
@@ -64,7 +64,7 @@ function textBlock(text, title = 'Text') {
   return value === undefined ? block(title, plain(text), () => text) : block(title === 'Text' ? 'JSON text' : title, tree(value), () => text);
 }
 
-/** Text as it is; the rest of a long one on demand. */
+/** Returns a text; a long text is completed on demand. */
 function plain(text) {
   const pre = h('pre', { class: 'text', tabIndex: 0 }, text.slice(0, TEXT_SHOWN));
   if (text.length <= TEXT_SHOWN) return pre;
@@ -79,7 +79,7 @@ function resourceBlock(r) {
   return block(title || 'Resource', tree(r), () => stringify(r, 2));
 }
 
-/** An image, a sound, or a file to keep. */
+/** Returns an image, a sound, or a file to download. */
 function mediaBlock(data, type = 'application/octet-stream', title = type) {
   let content;
   try {
@@ -97,7 +97,7 @@ function mediaBlock(data, type = 'application/octet-stream', title = type) {
   return block(title, body, null, keep);
 }
 
-/** A JSON value as a tree that opens and closes. */
+/** Returns a JSON value as a collapsible tree. */
 export function tree(value) {
   return h('div', { class: 'tree' }, node(undefined, value, 0));
 }
@@ -131,7 +131,7 @@ function leaf(value) {
   return [text, more];
 }
 
-/** The value as it came, as JSON. */
+/** Returns the original value as JSON. */
 export function raw(value) {
   return block('Raw JSON', plain(stringify(value, 2) ?? ''), () => stringify(value, 2));
 }

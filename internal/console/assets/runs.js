@@ -1,4 +1,4 @@
-/** Calls: under way, over, and remembered. */
+/** Calls: running, finished, and in the history. */
 
 import { announce, duration } from './dom.js';
 import { stringify } from './json.js';
@@ -6,7 +6,7 @@ import { Cancelled } from './mcp.js';
 import { request } from './session.js';
 import { emit, itemLink, remember, state } from './store.js';
 
-/** A browser has six connections to a server; one is left to cancel with. */
+/** A browser has six connections to a server. One stays free to cancel calls. */
 const AT_ONCE = 4;
 
 const METHODS = {
@@ -29,7 +29,7 @@ const running = new Set();
 
 export const lastRun = (item) => last.get(itemLink(item));
 
-/** Calls a tool, gets a prompt or reads a resource. Changes are told as 'run'. @returns {Run} */
+/** Calls a tool, gets a prompt or reads a resource. Emits 'run' on every change. @returns {Run} */
 export function start(item, args = {}) {
   const stop = new AbortController();
   const run = { item, args, outcome: 'running', began: Date.now(), ms: 0, size: 0, cancel: () => stop.abort() };
@@ -70,7 +70,7 @@ async function perform(run, signal) {
   });
 }
 
-/** Arguments as they may be kept: without those that the schema says are secret. */
+/** Returns the arguments without those that the schema marks as secret. */
 function withoutSecrets({ raw }, args) {
   const properties = raw.inputSchema?.properties ?? {};
   return Object.fromEntries(Object.entries(args).filter(([name]) => !Object.hasOwn(properties, name) || properties[name]?.format !== 'password' && !properties[name]?.writeOnly));
@@ -78,5 +78,5 @@ function withoutSecrets({ raw }, args) {
 
 export const OUTCOMES = { running: 'Running', ok: 'Success', error: 'Tool error', failed: 'Failed', cancelled: 'Cancelled' };
 
-/** What the next view of a thing starts with, and whether it runs at once. */
+/** The arguments for the next view of an item, and whether to run it at once. */
 export const prepared = new Map();

@@ -1,18 +1,18 @@
-/** JSON Schema as far as a form and its messages need it. Where it is unsure, it lets a value pass. */
+/** The part of JSON Schema that forms need. If in doubt, it accepts a value. */
 
 import { isObject, stringify } from './json.js';
 
-/** A place in a value, as a JSON Pointer. */
+/** Appends a key to a JSON Pointer. */
 export const join = (path, key) => `${path}/${String(key).replaceAll('~', '~0').replaceAll('/', '~1')}`;
 
-/** The objects in a schema that an anchor names. Below an $id, names belong to another schema. */
+/** Returns the objects in a schema that an anchor names. Below an $id, anchors belong to another schema. */
 function anchored(value, name) {
   if (typeof value !== 'object' || value === null) return [];
   const own = [value.$anchor, value.$dynamicAnchor].filter((n) => n === name).map(() => value);
   return own.concat(...Object.values(value).filter((v) => typeof v?.$id !== 'string').map((v) => anchored(v, name)));
 }
 
-/** What a local $ref points to. */
+/** Returns the target of a local $ref. */
 function follow(ref, root) {
   if (typeof ref !== 'string' || !ref.startsWith('#')) return {};
   if (/^#[^/]/.test(ref)) {
@@ -27,8 +27,8 @@ function follow(ref, root) {
 const isNull = (s) => isObject(s) && (s.type === 'null' || s.const === null && 'const' in s);
 
 /**
- * A schema made plain: references followed, allOf merged, null taken out into `nullable`, and what is left to
- * choose from in `alternatives`.
+ * Simplifies a schema: follows references, merges allOf, moves null to `nullable`, and the other choices to
+ * `alternatives`.
  */
 export function resolve(schema, root, depth = 0) {
   if (!isObject(schema) || depth > 32) return {};
@@ -73,7 +73,7 @@ export function typeOf(value) {
   return typeof value;
 }
 
-/** What kind of value a schema wants, in a few words. */
+/** Returns a short name for the type of a schema. */
 export function typeName(schema) {
   if (schema.alternatives) return 'one of several';
   if (schema.enum || 'const' in schema) return '';
@@ -93,7 +93,7 @@ const FORMATS = {
 };
 
 /**
- * What is wrong with a value: a list of places and messages.
+ * Returns the problems of a value.
  * @returns {{path: string, message: string}[]}
  */
 export function validate(schema, value, root = schema, path = '', depth = 0) {
@@ -161,7 +161,7 @@ const CHECKS = {
   },
 };
 
-/** Patterns may be of another dialect: those that cannot be read match everything. */
+/** Patterns may use another dialect. Unreadable patterns match everything. */
 function matches(pattern, text) {
   try {
     return new RegExp(pattern, 'u').test(text);

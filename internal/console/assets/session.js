@@ -1,13 +1,13 @@
-/** The page's session with mcpx: what is listed, what changes, and how it is going. */
+/** The page's client session with mcpx: its lists, their changes, and its state. */
 
 import { Cancelled, Client, HTTPError, RPCError } from './mcp.js';
 import { emit, note, once, schemas, servers, state } from './store.js';
 import { answer } from './views/asked.js';
 
 const POLL = 2000;
-const BUILTIN = 'mcpx'; // its tools are in flat mode's list, but it is no server: the page itself shows what they say
-const REST = 30_000; // hidden for so long, the page listens no more
-const LISTS = { // by kind: method, member of its result, and what its items are known by
+const BUILTIN = 'mcpx'; // its tools are listed in flat mode, but the page itself shows their results
+const REST = 30_000; // a page that is hidden longer closes its stream
+const LISTS = { // by kind: method, member of the result, key of an item
   tools: ['tools/list', 'tools', 'name'],
   prompts: ['prompts/list', 'prompts', 'name'],
   resources: ['resources/list', 'resources', 'uri'],
@@ -18,23 +18,23 @@ const LISTS = { // by kind: method, member of its result, and what its items are
 let client = null;
 let lastStatus = '';
 
-/** Sends a request on the session of the schema that is shown. */
+/** Sends a request on the session of the current schema. */
 export async function request(method, params, options) {
-  while (!state.schema) await new Promise((resolve) => once('status', resolve)); // the page has just been opened
+  while (!state.schema) await new Promise((resolve) => once('status', resolve)); // the page has just opened
   const { schema } = state;
   if (!client?.isOpen) await openSchema(schema);
-  if (state.schema !== schema) throw new Cancelled(); // it was meant for the one that was left
+  if (state.schema !== schema) throw new Cancelled(); // the user has changed the schema
   return client.request(method, params, options);
 }
 
-/** Opens the session of a schema, in place of that of another. */
+/** Opens the session of a schema and closes the previous one. */
 export async function openSchema(schema) {
   if (state.schema !== schema || !client) {
     client?.close();
     const mine = client = new Client(`mcp/${encodeURIComponent(schema)}?expose=flat`, {
       request: answer,
       notification,
-      opened: () => (mine === client ? opened() : mine.close()), // another schema may have been chosen meanwhile
+      opened: () => (mine === client ? opened() : mine.close()), // the user may have changed the schema
       listening: (again) => { if (mine === client) listening(again); },
     });
     state.schema = schema;
@@ -52,7 +52,7 @@ export async function openSchema(schema) {
   }
 }
 
-/** A session stands: read what there is. */
+/** Reads all lists when a session is open. */
 function opened() {
   connected('open');
   note({ kind: 'session', from: 'mcpx', text: `session opened for the schema ${state.schema}` });
@@ -60,16 +60,16 @@ function opened() {
   if (state.level) client.request('logging/setLevel', { level: state.level }).catch(() => {});
 }
 
-/** Its stream stands: hear of what was followed. What changed while there was none nobody has heard of. */
+/** Subscribes again when the stream is open, and reads resources that may have changed without it. */
 function listening(again) {
   for (const [uri, { session }] of state.subscriptions) if (session !== client.session) resubscribe(uri);
   if (again) reloadAll();
 }
 
 const reloadAll = () => Object.keys(LISTS).forEach(reload);
-const reloading = new Map(); // kind → whether it is to be read once more
+const reloading = new Map(); // kind → whether to read it again
 
-/** Reads a list; what is asked for meanwhile is read once, after it. */
+/** Reads a list. Calls during that time cause one more read. */
 async function reload(kind) {
   if (reloading.has(kind)) return void reloading.set(kind, true);
   const [method, member, id] = LISTS[kind];
@@ -99,7 +99,7 @@ function item(kind, raw, key) {
   const meta = raw._meta ?? {};
   const own = kind === 'tools' || kind === 'prompts' ? meta['mcpx/name'] ?? key : raw.name ?? key;
   const server = meta['mcpx/server'] ?? servers()[0]?.name ?? '';
-  const mark = `[${server}] `; // flat mode puts it before the descriptions of tools
+  const mark = `[${server}] `; // the prefix of tool descriptions in flat mode
   const description = typeof raw.description === 'string' && raw.description.startsWith(mark) ? raw.description.slice(mark.length) : raw.description;
   return { kind, key, name: own, server, raw: { ...raw, description } };
 }
@@ -127,14 +127,14 @@ function notification(method, params = {}, label) {
   }
 }
 
-const subscribing = new Map(); // URI → updates that came before the answer did
+const subscribing = new Map(); // URI → updates that arrived before the response
 
 export async function subscribe(uri) {
   const mine = client;
   subscribing.set(uri, subscribing.get(uri) ?? 0);
   try {
     await request('resources/subscribe', { uri });
-    if (mine !== client) return; // another schema was chosen meanwhile
+    if (mine !== client) return; // the user has changed the schema
     state.subscriptions.set(uri, { count: subscribing.get(uri) ?? state.subscriptions.get(uri)?.count ?? 0, at: Date.now(), session: mine.session });
   } finally {
     subscribing.delete(uri);
@@ -144,10 +144,10 @@ export async function subscribe(uri) {
   if (state.subscriptions.get(uri).count > 0) emit('updated', uri);
 }
 
-/** Hears of a resource on a new stream again; what changed between the two nobody has heard of. */
+/** Subscribes to a resource again on a new stream, and counts an update: it may have changed in between. */
 async function resubscribe(uri) {
   const mine = client;
-  const isOld = () => mine !== client || !state.subscriptions.has(uri); // another schema, or no longer wanted
+  const isOld = () => mine !== client || !state.subscriptions.has(uri); // another schema, or no longer subscribed
   try {
     await mine.request('resources/subscribe', { uri });
     if (isOld()) return;
@@ -167,7 +167,7 @@ export async function unsubscribe(uri) {
   emit('subscriptions');
 }
 
-/** Values that may complete an argument; none if the server has no idea. */
+/** Returns completions for an argument; none if the server has none. */
 export async function complete(ref, name, value, others) {
   try {
     const context = Object.keys(others).length > 0 ? { context: { arguments: others } } : {};
@@ -180,7 +180,7 @@ export async function complete(ref, name, value, others) {
 
 let leveling = Promise.resolve();
 
-/** Sets the level of log messages: the last that is chosen is the last that is sent. */
+/** Sets the level of log messages. The last choice is sent last. */
 export async function setLevel(chosen) {
   const level = state.level = chosen || 'debug';
   leveling = leveling.catch(() => {}).then(() => request('logging/setLevel', { level }));
@@ -194,15 +194,15 @@ function connected(connection, problem = '') {
   emit('connection');
 }
 
-/** Says that something failed, unless it did so to a schema that is not shown any more. */
+/** Reports a failure, unless it belongs to a schema that is no longer shown. */
 function lost(error, of = client) {
   if (of !== client || error instanceof Cancelled) return;
   if (error instanceof RPCError) return note({ kind: 'session', level: 'error', from: 'mcpx', text: error.message });
-  if (!(error instanceof HTTPError)) return connected('offline'); // fetch has no more to say
+  if (!(error instanceof HTTPError)) return connected('offline'); // fetch gives no details
   connected(error.status === 401 ? 'unauthorized' : 'failed', error.message);
 }
 
-/** Asks for the state of the upstreams for as long as somebody looks. */
+/** Reads the state of the upstreams while the page is visible. */
 export async function watch() {
   for (;;) {
     if (document.visibilityState === 'visible') await poll();
@@ -218,7 +218,7 @@ export async function poll() {
     const response = await fetch('status', { signal: AbortSignal.timeout(10_000) });
     const text = await response.text();
     if (!response.ok) throw new HTTPError(response.status, response.status === 401 ? 'a token is needed' : text.slice(0, 300));
-    if (turn !== polls) return; // a later one knows better
+    if (turn !== polls) return; // a newer response has arrived
     if (text !== lastStatus) {
       const before = state.status;
       lastStatus = text;
@@ -235,13 +235,13 @@ export async function poll() {
   await (mine.isOpen ? mine.request('ping').then(found) : mine.open()).catch((error) => lost(error, mine));
 }
 
-/** What did not answer does again; what it did not answer meanwhile is asked once more. */
+/** After an interruption, repeats the failed reads. */
 function found() {
   connected('open');
   reloadAll();
 }
 
-/** Notes what became of servers since the last look, and reads their lists again. */
+/** Logs state changes of servers, and reads their lists again. */
 function compare(before) {
   const old = new Map((before?.schemas?.[state.schema] ?? []).map((s) => [s.name, s]));
   let changed = false;

@@ -1,4 +1,4 @@
-/** What the page knows, and who wants to hear that it changed. */
+/** The state of the page, and its subscribers. */
 
 import { parse, stringify } from './json.js';
 
@@ -9,14 +9,14 @@ import { parse, stringify } from './json.js';
 export const state = {
   connection: 'connecting', // open, offline, unauthorized, failed
   problem: '',
-  status: null, // the last answer of /status
+  status: null, // the last response of /status
   schema: '',
   /** @type {Record<Kind, Item[] | null>} null: not known yet */
   items: { tools: null, prompts: null, resources: null, templates: null },
   /** @type {Map<string, {count: number, at: number}>} by URI */
   subscriptions: new Map(),
   log: [],
-  level: '', // of log messages; empty: whatever servers send
+  level: '', // of log messages; empty: each server decides
   history: [],
 };
 
@@ -45,7 +45,7 @@ export const serverNamed = (name) => servers().find((s) => s.name === name);
 export const itemsOf = (server, kind) => (state.items[kind] ?? []).filter((i) => i.server === server);
 export const itemNamed = (server, kind, name) => (state.items[kind] ?? []).find((i) => i.server === server && (i.name === name || i.key === name));
 
-/** The address of a view: link('time', 'tools', 'get_time'). */
+/** Returns the address of a view: link('time', 'tools', 'get_time'). */
 export const link = (...parts) => `#/${[state.schema, ...parts].map(encodeURIComponent).join('/')}`;
 export const itemLink = (i) => link(i.server, i.kind, i.kind === 'tools' || i.kind === 'prompts' ? i.name : i.key);
 
@@ -61,7 +61,7 @@ export function note(entry) {
   emit('log', line);
 }
 
-// What is kept in the browser. Storage may be full or forbidden: then it is kept as long as the page lives.
+// Data kept in the browser. If storage is full or forbidden, it is kept until the page closes.
 
 const HISTORY = 'mcpx.history';
 const HISTORY_LENGTH = 200;
@@ -84,7 +84,7 @@ function save(key, text) {
   }
 }
 
-let isStored = true; // all of the history is
+let isStored = true; // whether the whole history is stored
 
 export function setHistory(entries) {
   state.history = entries.slice(0, HISTORY_LENGTH);
@@ -94,11 +94,11 @@ export function setHistory(entries) {
   emit('history');
 }
 
-/** Remembers a call; results that are long are remembered by their beginning. */
+/** Adds a call to the history. It keeps only the start of a long result. */
 export function remember(entry) {
   const text = stringify(entry.result) ?? '';
   const result = text.length > RESULT_LENGTH ? { cut: true, beginning: text.slice(0, RESULT_LENGTH) } : entry.result;
-  setHistory([{ ...entry, result }, ...isStored ? remembered() : state.history]); // another page may have made a call just now
+  setHistory([{ ...entry, result }, ...isStored ? remembered() : state.history]); // another page may have added a call
 }
 
 function remembered() {
@@ -107,7 +107,7 @@ function remembered() {
 }
 
 state.history = remembered();
-addEventListener('storage', ({ key }) => { // another page of this browser has made a call
+addEventListener('storage', ({ key }) => { // another page of this browser has added a call
   if (key !== HISTORY) return;
   state.history = remembered();
   emit('history');

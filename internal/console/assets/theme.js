@@ -1,4 +1,4 @@
-// Before anything is painted, so that nothing flashes: the theme chosen here, or the system's.
+// Sets the theme before the first paint: the chosen one, or the system's.
 try {
   const theme = localStorage.getItem('mcpx.theme');
   if (theme === 'light' || theme === 'dark') document.documentElement.dataset.theme = theme;

@@ -1,4 +1,4 @@
-/** What servers ask of the person: dialogs, one after the other. */
+/** Dialogs for requests from servers, one at a time. */
 
 import { add, button, h } from '../dom.js';
 import { createForm } from '../form.js';
@@ -12,7 +12,7 @@ const QUESTIONS = {
   'sampling/createMessage': sample,
 };
 
-/** Answers a server's request, as the person does. */
+/** Responds to a server's request with the person's answer. */
 export async function answer(method, params, { label, signal }) {
   note({ kind: 'asked', from: label, text: method });
   if (!QUESTIONS[method]) throw Object.assign(new Error(`Method '${method}' not found`), { code: -32601 });
@@ -22,7 +22,7 @@ export async function answer(method, params, { label, signal }) {
 }
 
 /**
- * Shows a question until it is answered, or not asked any more.
+ * Shows a question until the person answers it or the server cancels it.
  * @param {{title: string, body: any[], answers: [string, () => any, string?][], dismissed: () => any}} question
  */
 function ask({ title, body, answers, dismissed }, label, signal) {
@@ -44,7 +44,7 @@ function ask({ title, body, answers, dismissed }, label, signal) {
       onsubmit: (event) => { event.preventDefault(); finish(main[1]); },
       onkeydown: (event) => {
         if (event.key !== 'Enter') return;
-        if (event.repeat) event.preventDefault(); // it was pressed before the question came
+        if (event.repeat) event.preventDefault(); // the key was pressed before the dialog opened
         else if ((event.ctrlKey || event.metaKey) && event.target.id !== 'asked') form.requestSubmit();
       },
     },
@@ -53,11 +53,11 @@ function ask({ title, body, answers, dismissed }, label, signal) {
     add(dialog, form);
     dialog.addEventListener('cancel', (event) => { event.preventDefault(); finish(dismissed); });
     dialog.addEventListener('close', () => dialog.remove());
-    signal.addEventListener('abort', () => { dialog.close(); reject(new Error('not asked any more')); });
-    if (signal.aborted) return reject(new Error('not asked any more'));
+    signal.addEventListener('abort', () => { dialog.close(); reject(new Error('the server canceled the request')); });
+    if (signal.aborted) return reject(new Error('the server canceled the request'));
     document.body.append(dialog);
     dialog.showModal();
-    // Never on a button: a key on its way to something else would press it.
+    // Do not focus a button: a key meant for something else would press it.
     (dialog.querySelector('.dialog-body :is(input, select, textarea)') ?? dialog.querySelector('h2')).focus();
   });
 }
@@ -75,7 +75,7 @@ function fillIn({ message, requestedSchema = { type: 'object' } }) {
   };
 }
 
-/** A page to visit: it is opened by the person, never by itself. */
+/** A page to visit. Only the person opens it. */
 function visit({ message, url }) {
   const isWeb = /^https?:\/\//i.test(url);
   return {

@@ -20,12 +20,12 @@ export function call(main, route, signal) {
   const draw = () => {
     const item = itemNamed(route.server, route.kind, route.name);
     const now = item ? stringify(item.raw) : String(state.items[route.kind] === null);
-    if (now === shown) return; // a list was read again, and this has not changed
+    if (now === shown) return; // the list was read again, but this item has not changed
     shown = now;
     if (item) keepFocus(main, () => { input = page(main, item, signal, input?.typed()); });
     else {
       const again = prepared.get(location.hash);
-      if (again && state.items[route.kind] !== null) again.now = false; // now or never
+      if (again && state.items[route.kind] !== null) again.now = false; // do not run it later
       fill(main, crumbs(overviewCrumb(), [route.server, route.server], [route.name]), missing(route));
     }
   };
@@ -36,16 +36,16 @@ export function call(main, route, signal) {
 export const missing = (route) => (state.items[route.kind] === null ? h('p', { class: 'empty' }, 'Reading the list…')
   : empty(`${route.name} is not there`, `The server ${route.server} does not list it now. It may be starting again.`));
 
-/** Draws the page, with what was typed into the one before. */
+/** Draws the page, and keeps the text of the previous one. */
 function page(main, item, signal, typed) {
   const { raw: definition } = item;
   const input = panel(item);
   const output = h('section', { class: 'output', 'aria-label': 'Result' });
   const draw = (run) => {
-    if (!run || run !== lastRun(item)) return; // another's, perhaps of the same name in another schema
+    if (!run || run !== lastRun(item)) return; // the call of another item
     drawRun(output, run);
     input.busy(run.outcome === 'running' ? run : null);
-    const below = input.el.getBoundingClientRect().bottom <= output.getBoundingClientRect().top; // one column: the result may be out of sight
+    const below = input.el.getBoundingClientRect().bottom <= output.getBoundingClientRect().top; // one column: the result may be out of view
     if (below && run.outcome !== 'running') output.scrollIntoView({ block: 'nearest' });
   };
   fill(main,
@@ -70,7 +70,7 @@ function description(text = '') {
 
 const badges = (annotations = {}) => HINTS.filter(([key, value]) => annotations[key] === value).map(([, , text, kind]) => h('span', { class: `badge ${kind}` }, text));
 
-/** The arguments: a form, or the same as JSON. */
+/** The arguments, as a form or as JSON. */
 function panel(item) {
   const schema = item.kind === 'tools' ? item.raw.inputSchema ?? {} : promptSchema(item.raw);
   const suggest = item.kind === 'prompts' ? (name, value, others) => complete({ type: 'ref/prompt', name: item.key }, name, value, others) : undefined;
@@ -127,7 +127,7 @@ function panel(item) {
   choose(false);
   return {
     el, busy,
-    /** What is typed now: in JSON as far as it has come, in the form what can be read. */
+    /** Returns the current text of the JSON, or the readable values of the form. */
     typed: () => (json ? { text: editor.text() } : { args: form.get() }),
     use({ args, text, now }) {
       choose(text !== undefined);
@@ -138,14 +138,14 @@ function panel(item) {
   };
 }
 
-/** Prompts name their arguments; all are text. */
+/** Returns a schema for a prompt's arguments, which are strings. */
 function promptSchema(prompt) {
   const list = prompt.arguments ?? [];
   const properties = Object.fromEntries(list.map((a) => [a.name, { type: 'string', description: a.description, title: a.title }]));
   return { type: 'object', properties, required: list.filter((a) => a.required).map((a) => a.name), additionalProperties: false };
 }
 
-/** Draws a call into its place: how it goes, or what became of it. */
+/** Draws a call: its progress or its outcome. */
 export function drawRun(place, run) {
   if (run.outcome === 'running') return fill(place, h('header', { class: 'result-head' }, outcome(run),
     h('span', { class: 'muted' }, `since ${new Date(run.began).toLocaleTimeString('en-GB')}`)), progress(run.progress));

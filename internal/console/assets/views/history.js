@@ -1,4 +1,4 @@
-/** The calls made in this browser: to run again, to keep, to drop. */
+/** The calls of this browser: run again, export, delete. */
 
 import { button, download, duration, fill, h } from '../dom.js';
 import { stringify } from '../json.js';
@@ -13,7 +13,7 @@ export function history(main, _, signal) {
   draw();
 }
 
-/** Opens what was called, with the same arguments. */
+/** Opens the called item with the same arguments. */
 function open(entry, now) {
   const name = entry.kind === 'resources' ? entry.key : entry.name;
   const hash = `#/${[entry.schema, entry.server, entry.kind, name].map(encodeURIComponent).join('/')}`;
@@ -21,7 +21,7 @@ function open(entry, now) {
   location.hash = hash;
 }
 
-/** Deletes a call; the focus goes to the one after it. */
+/** Deletes a call and focuses the next one. */
 function drop(entry, i) {
   setHistory(state.history.filter((e) => e !== entry));
   document.querySelectorAll('.history-name')[i]?.focus();
@@ -35,7 +35,7 @@ function content() {
       button('Clear', () => setHistory([]), { symbol: 'trash', label: 'Clear the history' }),
     ]),
   h('p', { class: 'lead' }, 'Kept in this browser alone, arguments and results included.'))];
-  if (all.length === 0) return [head, empty('No calls yet', 'What you run shows up here.')];
+  if (all.length === 0) return [head, empty('No calls yet', 'Calls that you run appear here.')];
   return [head, h('ol', { class: 'history', data: { list: 'history' } }, all.map((entry, i) => {
     const args = stringify(entry.arguments ?? {});
     return h('li', {}, h('span', { class: `outcome ${entry.outcome}` }, OUTCOMES[entry.outcome] ?? entry.outcome),

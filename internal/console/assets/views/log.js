@@ -1,4 +1,4 @@
-/** The drawer with all that servers say by themselves. */
+/** The panel with log messages, progress and notifications. */
 
 import { button, clock, fill, h } from '../dom.js';
 import { setLevel } from '../session.js';

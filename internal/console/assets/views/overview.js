@@ -1,4 +1,4 @@
-/** What is served: the servers at a glance, and where an agent connects. */
+/** The overview: the servers, and the address for agents. */
 
 import { copyButton, duration, fill, h, number, short } from '../dom.js';
 import { link, on, servers, state } from '../store.js';
@@ -18,7 +18,7 @@ export function overview(main, _, signal) {
 
 function content() {
   const all = servers();
-  if (!state.status) return empty('Connecting…', 'Asking mcpx what it serves.');
+  if (!state.status) return empty('Connecting…', 'Loading the servers from mcpx.');
   const { without = 0, with: withMCPX = 0 } = state.status.context?.[state.schema] ?? {};
   const ready = all.filter((s) => s.state === 'ready').length;
   const address = `${location.origin}${location.pathname}mcp/${encodeURIComponent(state.schema)}`;
@@ -28,7 +28,7 @@ function content() {
       ['Servers ready', `${ready} of ${all.length}`],
       ['Tools', all.reduce((n, s) => n + s.tools, 0)],
       ['Tokens with mcpx', withMCPX, `of ${number(without)}`],
-      ['Clients', Math.max(state.status.sessions, 1), 'this page included'], // its own session may be younger than the status
+      ['Clients', Math.max(state.status.sessions, 1), 'this page included'], // the status may be older than this page's session
     ),
     all.length === 0 ? empty('No servers', 'Add some to the config file and start mcpx again.') : table(all),
     h('section', { class: 'connect' }, h('h2', {}, 'Connect an agent'), h('p', { class: 'muted' }, 'Streamable HTTP, with two tools in place of all:'),

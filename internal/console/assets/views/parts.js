@@ -1,16 +1,16 @@
-/** Pieces that several views use. */
+/** Parts that several views use. */
 
 import { duration, h, number, plural, short } from '../dom.js';
 import { link, state } from '../store.js';
 
 const STATES = { starting: 'Starting', ready: 'Ready', waiting: 'Waiting', failed: 'Failed', stopped: 'Stopped' };
 
-/** The state of a server: a dot, and always the word beside it. */
+/** Returns the state of a server: a dot and a word. */
 export function stateMark(server) {
   return h('span', { class: `state ${Object.hasOwn(STATES, server.state) ? server.state : ''}` }, h('span', { class: 'dot', 'aria-hidden': 'true' }), STATES[server.state] ?? server.state);
 }
 
-/** What a server has and costs, in short. */
+/** Returns a short summary of what a server offers and costs. */
 export function facts(s) {
   return [
     s.startup_ms !== undefined && duration(s.startup_ms),
@@ -19,7 +19,7 @@ export function facts(s) {
   ].filter(Boolean);
 }
 
-/** Where one is, and the way back. */
+/** Returns the breadcrumbs. */
 export function crumbs(...parts) {
   return h('nav', { class: 'crumbs', 'aria-label': 'Path' }, parts.map(([text, ...to], i) =>
     i === parts.length - 1 ? h('span', { 'aria-current': 'page' }, text) : [h('a', { href: link(...to), data: { key: `crumb ${i}` } }, text), h('span', { 'aria-hidden': 'true' }, '/')]));
@@ -27,7 +27,7 @@ export function crumbs(...parts) {
 
 export const overviewCrumb = () => [state.schema || 'mcpx'];
 
-/** A row of named figures. */
+/** Returns a row of named figures. */
 export const figures = (...list) => h('dl', { class: 'figures' }, list.filter(Boolean).map(([name, value, note]) =>
   h('div', {}, h('dt', {}, name), h('dd', {}, typeof value === 'number' ? number(value) : value, note && [' ', h('small', {}, note)]))));
 

@@ -1,4 +1,4 @@
-/** A resource to read and to follow, or a template to make its URI from. */
+/** A resource to read and subscribe to, or a template for its URI. */
 
 import { button, clock, fill, h, plural } from '../dom.js';
 import { createForm } from '../form.js';
@@ -10,7 +10,7 @@ import { crumbs, empty, overviewCrumb } from './parts.js';
 
 export function resource(main, route, signal) {
   document.title = `${route.name} · mcpx`;
-  // A URI need not be listed to be read: templates and links lead to others.
+  // A resource need not be listed: templates and links lead to others.
   const known = () => itemsOf(route.server, 'resources').find((i) => i.key === route.name) ?? { kind: 'resources', key: route.name, name: route.name, server: route.server, raw: {} };
   const item = known();
   const output = h('section', { class: 'output', 'aria-label': 'Contents' });
@@ -40,13 +40,13 @@ export function resource(main, route, signal) {
   on('items', drawTop, signal);
   drawTop();
   fill(output, empty('Not read yet', 'Read it once, or subscribe and see it change.'));
-  let again = false; // it has changed since the last read began
+  let again = false; // changed since the last read began
   const refresh = () => {
     again = lastRun(item)?.outcome === 'running';
     if (!again) start(known());
   };
   on('run', (run) => {
-    if (run !== lastRun(item)) return; // another's, or an older one whose answer took longer
+    if (run !== lastRun(item)) return; // another resource, or an older read
     drawRun(output, run);
     if (again && run.outcome !== 'running') refresh();
   }, signal);
@@ -57,7 +57,7 @@ export function resource(main, route, signal) {
   prepared.delete(itemLink(item));
   draw();
   const followed = state.subscriptions.get(item.key);
-  if (followed?.count > 0 && followed.at > (lastRun(item)?.began ?? 0)) refresh(); // it changed while nobody looked
+  if (followed?.count > 0 && followed.at > (lastRun(item)?.began ?? 0)) refresh(); // changed while another view was open
 }
 
 const head = (item) => [

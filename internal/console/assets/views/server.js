@@ -1,4 +1,4 @@
-/** One server: how it is, and what it has. */
+/** One server: its state and what it offers. */
 
 import { clock, duration, fill, firstLine, h, number, plural, short } from '../dom.js';
 import { stringify } from '../json.js';
@@ -16,19 +16,19 @@ export function server(main, route, signal) {
   let listed;
   const drawBody = () => {
     const now = stringify([serverNamed(route.server)?.state, Object.entries(state.items).map(([kind, all]) => all && itemsOf(route.server, kind))]);
-    if (now === listed) return; // a click must find what it was aimed at
+    if (now === listed) return; // keep the elements, so that a click hits its target
     listed = now;
     fill(body, serverNamed(route.server) && [tabs(route.server, tab), lists(route.server, tab)]);
   };
   let shown;
   const draw = () => {
     const now = JSON.stringify([state.status === null, serverNamed(route.server)]);
-    if (now === shown) return; // something else has changed: what is open here stays open
+    if (now === shown) return; // nothing here has changed: keep open parts open
     shown = now;
     const isOpen = top.querySelector('.stderr-box')?.open;
     fill(top, head(route.server));
     const box = top.querySelector('.stderr-box');
-    if (box) box.open = isOpen === true; // new lines do not close it
+    if (box) box.open = isOpen === true; // keep it open when lines are added
     drawBody();
   };
   on('status', draw, signal);
@@ -43,7 +43,7 @@ export function server(main, route, signal) {
 
 function head(name) {
   const s = serverNamed(name);
-  if (!s) return state.status ? empty('No such server', `The schema ${state.schema} has no server named ${name}.`) : empty('Connecting…', 'Asking mcpx what it serves.');
+  if (!s) return state.status ? empty('No such server', `The schema ${state.schema} has no server named ${name}.`) : empty('Connecting…', 'Loading the servers from mcpx.');
   return [
     crumbs(overviewCrumb(), [s.name]),
     h('div', { class: 'head' }, h('div', { class: 'title' }, h('h1', {}, s.name), stateMark(s)), s.description && h('p', { class: 'lead' }, s.description)),
@@ -53,7 +53,7 @@ function head(name) {
   ];
 }
 
-/** Why a server is not there, and when it is tried again. */
+/** Returns why a server is not ready, and the time of the next try. */
 function trouble(s) {
   return h('section', { class: `trouble ${s.state}`, role: 'status' },
     h('p', {}, h('strong', {}, s.reason || { starting: 'The server is starting.', stopped: 'The server is stopped.' }[s.state] || 'The server is not there.')),
@@ -81,7 +81,7 @@ function lists(name, tab) {
   const kinds = TABS[tab][1];
   if (kinds.some((k) => state.items[k] === null)) return h('p', { class: 'empty' }, 'Reading the list…');
   const groups = kinds.map((k) => [k, itemsOf(name, k)]).filter(([, list]) => list.length > 0);
-  if (groups.length === 0) return empty(`No ${tab}`, serverNamed(name).state === 'ready' ? `This server has no ${tab}.` : 'They are listed when the server is ready.');
+  if (groups.length === 0) return empty(`No ${tab}`, serverNamed(name).state === 'ready' ? `This server has no ${tab}.` : 'They appear when the server is ready.');
   return groups.map(([kind, list]) => [
     kind === 'templates' && h('h2', { class: 'list-title' }, 'Templates'),
     h('div', { class: 'items', data: { list: kind } }, list.map((i) => h('a', { class: 'item', href: itemLink(i), data: { key: itemLink(i) } },

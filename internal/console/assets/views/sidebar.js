@@ -1,4 +1,4 @@
-/** The servers, and the search over all they have. */
+/** The servers, and the search over everything they offer. */
 
 import { button, fill, firstLine, h, icon } from '../dom.js';
 import { itemLink, link, on, schemas, servers, state } from '../store.js';
@@ -34,7 +34,7 @@ export function sidebar(element, { current, toggleTheme, themeName, showShortcut
   let offered = '';
   const drawChooser = (names) => {
     const now = JSON.stringify([names, state.schema]);
-    if (now === offered) return; // somebody may have it open
+    if (now === offered) return; // it may be open
     offered = now;
     schemaRow.hidden = names.length < 2;
     fill(chooser, names.map((n) => h('option', { value: n, selected: n === state.schema }, n)));
@@ -43,7 +43,7 @@ export function sidebar(element, { current, toggleTheme, themeName, showShortcut
   const draw = () => {
     const names = schemas();
     const now = JSON.stringify([names, state.schema, servers(), current(), search.value, search.value && Object.values(state.items).map((l) => l?.length)]);
-    if (now === drawn) return; // a click must find what it was aimed at
+    if (now === drawn) return; // keep the elements, so that a click hits its target
     drawn = now;
     drawChooser(names);
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
@@ -76,7 +76,7 @@ export function sidebar(element, { current, toggleTheme, themeName, showShortcut
   draw();
 }
 
-/** What has all the words, best first: in the name before in the description. */
+/** Returns the items with all words, best first: matches in the name before the description. */
 function find(words) {
   const ranked = [];
   for (const item of Object.values(state.items).flat()) {

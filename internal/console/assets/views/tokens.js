@@ -1,4 +1,4 @@
-/** What the tools cost a client's context, without mcpx and with it. */
+/** The token cost of the tools, without mcpx and with it. */
 
 import { fill, h, number } from '../dom.js';
 import { link, on, servers, state } from '../store.js';
@@ -24,7 +24,7 @@ function content() {
       bar('With mcpx', withMCPX, without, 'accent', 'inspect and exec'),
       h('p', { class: 'saved' }, saved > 0
         ? [h('strong', {}, `${(saved * 100).toFixed(saved > 0.99 ? 1 : 0)} % less`), ` – ${number(without - withMCPX)} tokens saved in every conversation.`]
-        : 'So few tools cost less listed in full.')),
+        : 'With so few tools, listing them in full costs less.')),
     h('h2', {}, 'By server'),
     h('div', { class: 'bars', data: { list: 'tokens' } }, costs.map((s) => bar(h('a', { href: link(s.name), data: { key: `bar ${s.name}` } }, s.name), s.tokens, costs[0].tokens, 'plain', s.tools === 1 ? '1 tool' : `${number(s.tools)} tools`))),
     h('p', { class: 'muted fine' }, 'Estimated as models of the o200k family count. “mcpx tokens” counts exactly.'),

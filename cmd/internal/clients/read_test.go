@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// What Claude Code has switched off, wherever it says so, stays so.
+// TestSwitchedOff: servers that Claude Code has disabled in any of its files stay
+// disabled.
 func TestSwitchedOff(t *testing.T) {
 	const (
 		own   = `{"mcpServers":{"user":{"command":"u"},"elsewhere":{"command":"e"}},"projects":{`
@@ -67,7 +68,7 @@ func TestSwitchedOff(t *testing.T) {
 			if got := slices.Sorted(maps.Keys(made)); !slices.Equal(got, c.want) {
 				t.Errorf("off: %v, want %v", got, c.want)
 			}
-			if len(found.Notes) != len(c.want) || len(c.want) > 0 && !strings.HasSuffix(found.Notes[0], `: it is switched off in Claude Code, and stays so`) {
+			if len(found.Notes) != len(c.want) || len(c.want) > 0 && !strings.HasSuffix(found.Notes[0], `: disabled in Claude Code, and stays disabled`) {
 				t.Errorf("notes %q", found.Notes)
 			}
 		})

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestForCommand: the name of a server that is in no config comes from what it is,
-// not from what starts it.
+// TestForCommand: a server that is in no config gets the name of its program, not of the
+// launcher.
 func TestForCommand(t *testing.T) {
 	for command, want := range map[string]string{
 		"npx -y @modelcontextprotocol/server-memory":   "server-memory",
@@ -32,8 +32,8 @@ func TestForCommand(t *testing.T) {
 	}
 }
 
-// TestForURL: references are left alone, and what is secret in the address or a
-// header is hidden.
+// TestForURL: references are not expanded, and secrets in the address or a header are
+// hidden.
 func TestForURL(t *testing.T) {
 	c := ForURL("https://user:pass-word-1@example.com/mcp?x=${HOME}")
 	u := &c.Profiles[0].Upstreams[0]
@@ -49,5 +49,25 @@ func TestForURL(t *testing.T) {
 	}
 	if broken := ForURL("https://"); broken.Profiles[0].Upstreams[0].Err == nil {
 		t.Error("a url without a host is accepted")
+	}
+}
+
+// TestValidName: any text becomes a valid name, and a valid name stays.
+func TestValidName(t *testing.T) {
+	long := strings.Repeat("é", 80)
+	for name, want := range map[string]string{
+		"plain":     "plain",
+		"日本 1.a-b_": "日本 1.a-b_",
+		"a/b@c":     "a-b-c",
+		"a____b":    "a_b",
+		"  a ":      "a",
+		"":          "server",
+		"mcpx":      "mcpx server",
+		long:        long[:2*64],
+		"a\nb":      "a-b",
+	} {
+		if got := ValidName(name); got != want || CheckName(got) != nil {
+			t.Errorf("%q: got %q, want %q", name, got, want)
+		}
 	}
 }
