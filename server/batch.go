@@ -11,44 +11,45 @@ import (
 	"mcpx/internal/rawjson"
 )
 
-// parsed is the text that a client sent, and the message in it.
-type parsed struct {
-	text    []byte
-	message jsonrpc.Message
-	err     error
+// Inbound is a text that a client sent, and the message in it.
+type Inbound struct {
+	Text    []byte // nil if only the message is known
+	Message jsonrpc.Message
+	Err     error // why the text is not a message
 }
 
-func parse(text []byte) parsed {
+// Read reads a message of a client.
+func Read(text []byte) Inbound {
 	m, err := jsonrpc.ParseStrict(text)
-	return parsed{text, m, err}
+	return Inbound{text, m, err}
 }
 
 // isRequest reports whether the answer may take time: the text is a request, or an
 // array, which may be a batch of requests.
-func (p *parsed) isRequest() bool {
-	return p.err == nil && p.message.IsRequest() || p.err != nil && rawjson.Kind(p.text) == '['
+func (p *Inbound) IsRequest() bool {
+	return p.Err == nil && p.Message.IsRequest() || p.Err != nil && rawjson.Kind(p.Text) == '['
 }
 
-// isAnswered reports whether accept calls reply.
-func (p *parsed) isAnswered() bool { return p.err != nil || p.message.IsRequest() }
+// isAnswered reports whether Handle calls reply.
+func (p *Inbound) IsAnswered() bool { return p.Err != nil || p.Message.IsRequest() }
 
-// accept handles what a client sent: a message or, in 2025-03-26, a batch of them.
-// reply gets the answer as Accept has it; invalid messages are answered at once.
-func (s *Server) accept(ctx context.Context, c *Client, p parsed, reply func(answer []byte)) {
+// Handle handles what a client sent: a message or, in 2025-03-26, a batch of them.
+// reply gets the answer as accept has it; invalid messages are answered at once.
+func (s *Server) Handle(ctx context.Context, c *Client, p Inbound, reply func(answer []byte)) {
 	switch {
-	case p.err == nil:
-		s.Accept(ctx, c, p.message, reply)
-	case rawjson.Kind(p.text) == '[' && c.hasBatches() && rawjson.Check(p.text) == nil:
-		s.acceptBatch(ctx, c, p.text, reply)
+	case p.Err == nil:
+		s.accept(ctx, c, p.Message, reply)
+	case rawjson.Kind(p.Text) == '[' && c.hasBatches() && rawjson.Check(p.Text) == nil:
+		s.acceptBatch(ctx, c, p.Text, reply)
 	default:
-		reply(invalidMessage(p.message, p.err))
+		reply(InvalidMessage(p.Message, p.Err))
 	}
 }
 
-// invalidMessage returns the answer to a message that could not be read: err says
+// InvalidMessage returns the answer to a message that could not be read: err says
 // why, and m has its ID, if it has a valid one.
-func invalidMessage(m jsonrpc.Message, err error) []byte {
-	e := wireError(err)
+func InvalidMessage(m jsonrpc.Message, err error) []byte {
+	e := WireError(err)
 	if e.Code == jsonrpc.CodeParse {
 		m.ID = nil // JSON-RPC requires a null ID for text that is not JSON
 	}
@@ -81,14 +82,14 @@ func (s *Server) acceptBatch(ctx context.Context, c *Client, batch []byte, reply
 	}
 	var starts []func(reply func(answer []byte))
 	for text := range rawjson.Elements(batch) {
-		p := parse(text)
-		if p.err == nil && p.message.Method == "initialize" {
-			p.err = jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "Invalid request: initialize must not be part of a batch")
+		p := Read(text)
+		if p.Err == nil && p.Message.Method == "initialize" {
+			p.Err = jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "Invalid request: initialize must not be part of a batch")
 		}
-		if p.err != nil {
-			answer := invalidMessage(p.message, p.err)
+		if p.Err != nil {
+			answer := InvalidMessage(p.Message, p.Err)
 			starts = append(starts, func(reply func(answer []byte)) { reply(answer) })
-		} else if start := s.begin(ctx, c, p.message); start != nil {
+		} else if start := s.begin(ctx, c, p.Message); start != nil {
 			starts = append(starts, start)
 		}
 	}
@@ -114,12 +115,12 @@ func (c *Client) runBatch(starts []func(reply func(answer []byte))) [][]byte {
 	var workers sync.WaitGroup
 	for n := 1; n < len(starts); n++ {
 		switch {
-		case c.quota.enter():
+		case c.Quota.Enter():
 			workers.Go(func() {
-				defer c.quota.leave()
+				defer c.Quota.Leave()
 				work()
 			})
-		case c.quota == nil && n < sessionlessBatch:
+		case c.Quota == nil && n < sessionlessBatch:
 			workers.Go(work)
 		default:
 			n = len(starts)

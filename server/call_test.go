@@ -20,7 +20,7 @@ func TestAllocationsOfACall(t *testing.T) {
 	answers := make(chan []byte, 1)
 	reply := func(answer []byte) { answers <- answer }
 	call := func() {
-		b.accept(context.Background(), client, parse(line), reply)
+		b.Handle(context.Background(), client, Read(line), reply)
 		if result := rawjson.Get(<-answers, "result"); rawjson.Get(result, "isError") != nil || result == nil {
 			t.Fatalf("result %s", result)
 		}
@@ -38,7 +38,7 @@ func TestAPanicCostsOneCall(t *testing.T) {
 	s.executor = &executor.Executor{} // without parts, so that the call panics
 	var answers []string
 	line := []byte(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"exec","arguments":{"server_name":"one","tool_name":"echo","arguments":{}}}}`)
-	s.accept(t.Context(), client(s), parse(line), func(answer []byte) { answers = append(answers, string(answer)) })
+	s.Handle(t.Context(), client(s), Read(line), func(answer []byte) { answers = append(answers, string(answer)) })
 	want := `{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"internal error in a call of echo"}],"isError":true}}`
 	if len(answers) != 1 || answers[0] != want {
 		t.Errorf("answers %q", answers)

@@ -16,7 +16,7 @@ import (
 // registry.Client: upstreams send it requests and notifications.
 type Client struct {
 	*conversation
-	send func(message []byte) error                                              // queues a message to the client; never waits
+	Send func(message []byte) error                                              // queues a message to the client; never waits
 	ask  func(ctx context.Context, method string, params []byte) ([]byte, error) // replaces requests to the client; may be nil
 
 	progressToken func() []byte // replaces the token of the request, if it may change during a call; may be nil
@@ -27,11 +27,11 @@ type conversation struct {
 	id    string
 	owner string // key for per-client state; differs from id for sessionless clients
 	lazy  bool   // it sees inspect and exec, which never change
-	quota *quota // bounds its calls; nil for a client without a session
-	conn  *jsonrpc.Conn
+	Quota *Quota // bounds its calls; nil for a client without a session
+	Conn  *jsonrpc.Conn
 
 	initialized chan struct{} // closed when upstreams may reach the client
-	ended       chan struct{} // closed when the front ends
+	Ended       chan struct{} // closed when the front ends
 	start, stop sync.Once     // guard closing these
 
 	mu           sync.Mutex
@@ -41,29 +41,38 @@ type conversation struct {
 	left         bool   // it has sent notifications/exit
 }
 
-// errCancelled is the cause of the end of a request that its client cancelled.
-var errCancelled = errors.New("cancelled by the client")
+// ErrCancelled is the cause of the end of a request that its client cancelled.
+var ErrCancelled = errors.New("cancelled by the client")
 
 // NewClient returns a Client of the server whose messages go through send.
 func (s *Server) NewClient(id string, send func(message []byte) error) *Client {
 	c := newClient(id, s.lazy, send)
-	c.conn = jsonrpc.NewConn(jsonrpc.ConnOptions{Handler: c.conversation, Send: send, Prefix: "mcpx-", Log: s.log})
+	c.Conn = jsonrpc.NewConn(jsonrpc.ConnOptions{Handler: c.conversation, Send: send, Prefix: "mcpx-", Log: s.log})
+	return c
+}
+
+// NewSessionlessClient returns a Client for one request without a session. Programs on
+// one machine cannot be told apart, so each request is another client; state between
+// requests is kept for their owner.
+func (s *Server) NewSessionlessClient(id, owner string) *Client {
+	c := s.NewClient(id, nil)
+	c.owner = owner
 	return c
 }
 
 func newClient(id string, lazy bool, send func(message []byte) error) *Client {
-	return &Client{send: send, conversation: &conversation{
+	return &Client{Send: send, conversation: &conversation{
 		id:          id,
 		owner:       id,
 		lazy:        lazy,
 		initialized: make(chan struct{}),
-		ended:       make(chan struct{}),
+		Ended:       make(chan struct{}),
 	}}
 }
 
 // through returns the client as another stream reaches it.
-func (c *Client) through(send func(message []byte) error) *Client {
-	return &Client{conversation: c.conversation, send: send}
+func (c *Client) Through(send func(message []byte) error) *Client {
+	return &Client{conversation: c.conversation, Send: send}
 }
 
 // ID implements registry.Client.
@@ -90,10 +99,10 @@ func (c *conversation) Lost(error) error {
 }
 
 // Cancelled implements jsonrpc.Handler.
-func (c *conversation) Cancelled(string) error { return errCancelled }
+func (c *conversation) Cancelled(string) error { return ErrCancelled }
 
-// setInitialized records the answer to initialize.
-func (c *Client) setInitialized(revision string, capabilities []byte) {
+// SetInitialized records the answer to initialize.
+func (c *Client) SetInitialized(revision string, capabilities []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.capabilities = slices.Clone(capabilities)
@@ -115,8 +124,8 @@ func (c *Client) markReachable() {
 	}
 }
 
-// end ends the subscription streams of the client, because its front ends.
-func (c *Client) end() { c.stop.Do(func() { close(c.ended) }) }
+// End ends the subscription streams of the client, because its front ends.
+func (c *Client) End() { c.stop.Do(func() { close(c.Ended) }) }
 
 // exit records notifications/exit.
 func (c *Client) exit() {
@@ -125,7 +134,7 @@ func (c *Client) exit() {
 	c.left = true
 }
 
-func (c *Client) hasExited() bool {
+func (c *Client) HasExited() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.left
@@ -160,7 +169,7 @@ func (c *Client) Request(ctx context.Context, method string, params []byte) ([]b
 		return c.ask(ctx, method, params)
 	}
 	return jsonrpc.Wait(func(done jsonrpc.Done) {
-		if err := c.conn.Go(ctx, jsonrpc.Request{Method: method, Params: params, Send: c.send}, done); err != nil {
+		if err := c.Conn.Go(ctx, jsonrpc.Request{Method: method, Params: params, Send: c.Send}, done); err != nil {
 			done(nil, nil, fmt.Errorf("%s could not be passed to the client: %w", method, err))
 		}
 	})
@@ -198,7 +207,7 @@ func (c *Client) Notify(method string, params []byte) {
 	if c.lazy && method == "notifications/tools/list_changed" || method == "notifications/message" && !c.wantsLog(params) {
 		return
 	}
-	_ = c.send(jsonrpc.AppendNotification(nil, method, params)) // a client that is gone needs no notice
+	_ = c.Send(jsonrpc.AppendNotification(nil, method, params)) // a client that is gone needs no notice
 }
 
 // wantsLog reports whether the client wants a log message of that level.

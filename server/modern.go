@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"net/http"
 	"sync"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -28,7 +29,7 @@ var removed = map[string]bool{
 }
 
 // modernMethods are those it has instead.
-var modernMethods = map[string]method{
+var modernMethods = map[string]Method{
 	"server/discover":      (*Server).discover,
 	"subscriptions/listen": (*Server).listen,
 }
@@ -40,7 +41,7 @@ var cacheable = map[string]bool{
 }
 
 // isModern reports whether a request speaks 2026-07-28 or later.
-func isModern(params []byte) bool {
+func IsModern(params []byte) bool {
 	if !bytes.Contains(params, modernMark) {
 		return false
 	}
@@ -74,7 +75,7 @@ func (s *Server) modern(ctx context.Context, c *Client, m jsonrpc.Message) ([]by
 
 // modernMethod finds what answers a request of 2026-07-28, or says what is wrong
 // with it.
-func (s *Server) modernMethod(m jsonrpc.Message) (method, *jsonrpc.Error) {
+func (s *Server) modernMethod(m jsonrpc.Message) (Method, *jsonrpc.Error) {
 	meta := rawjson.Get(m.Params, "_meta")
 	version, ok := rawjson.String(rawjson.Get(meta, mcp.MetaKeyProtocolVersion))
 	if !ok {
@@ -99,9 +100,9 @@ func (s *Server) modernMethod(m jsonrpc.Message) (method, *jsonrpc.Error) {
 
 // forRequest is the client as one request of 2026-07-28 describes it.
 func (c *Client) forRequest(revision string, capabilities, level []byte) *Client {
-	request := newClient(c.id, c.lazy, c.send)
-	request.owner, request.conn, request.ended = c.owner, c.conn, c.ended
-	request.setInitialized(revision, capabilities)
+	request := newClient(c.id, c.lazy, c.Send)
+	request.owner, request.Conn, request.Ended = c.owner, c.Conn, c.Ended
+	request.SetInitialized(revision, capabilities)
 	request.markReachable()
 	request.level = noLogs // unless the request names a level
 	if name, ok := rawjson.String(level); ok && logLevels[name].level != "" {
@@ -128,7 +129,7 @@ func (s *Server) decorated(method string, result []byte) []byte {
 
 // modernError is an error in the codes of 2026-07-28.
 func modernError(err error) error {
-	e := wireError(err)
+	e := WireError(err)
 	if e.Code != executor.CodeResourceNotFound {
 		return err
 	}
@@ -163,7 +164,7 @@ func (s *Server) listen(ctx context.Context, c *Client, m jsonrpc.Message) ([]by
 	l.acknowledge(rawjson.With(rawjson.With([]byte("{}"), "_meta", tag), "notifications", granted))
 	select {
 	case <-ctx.Done():
-	case <-c.ended:
+	case <-c.Ended:
 	}
 	return rawjson.With([]byte("{}"), "_meta", tag), nil
 }
@@ -234,3 +235,26 @@ func (l *listener) keepsEarly(method string, params []byte) bool {
 
 // maxEarly bounds what is kept of notifications before the acknowledgement.
 const maxEarly = 1000
+
+// CheckParameterHeaders returns an error if the headers of a call differ from those of
+// its arguments that the tool wants repeated in headers. Only flat mode has such tools.
+func (s *Server) CheckParameterHeaders(h http.Header, m jsonrpc.Message) error {
+	if s.lazy || m.Method != "tools/call" {
+		return nil
+	}
+	name, _ := rawjson.String(rawjson.Get(m.Params, "name"))
+	schema := rawjson.Get(s.executor.Exposure().Definition(name), "inputSchema")
+	if !bytes.Contains(schema, []byte(`"x-mcp-header"`)) {
+		return nil
+	}
+	return mcp.ValidateParamHeadersLookup(func(name string) (string, bool) {
+		values := h.Values(name)
+		return h.Get(name), len(values) > 0
+	}, &mcp.Tool{RawInputSchema: schema}, m.Params)
+}
+
+// CheckModern returns why a request of 2026-07-28 is refused, nil if it is not.
+func (s *Server) CheckModern(m jsonrpc.Message) *jsonrpc.Error {
+	_, wrong := s.modernMethod(m)
+	return wrong
+}

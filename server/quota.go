@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// quota bounds what one client session can make mcpx hold: calls that are in
+// Quota bounds what one client session can make mcpx hold: calls that are in
 // flight, and answers that the client has not read. A call is in flight until its
 // answer is written. Its methods may be called concurrently.
-type quota struct {
+type Quota struct {
 	most   int // calls in flight; 0: no limit
 	unread int // bytes of answers that may wait to be written before no further call begins
 
@@ -29,10 +29,10 @@ const (
 
 var errNoRoom = errors.New("too many calls wait already")
 
-func newQuota(most, unread int) *quota { return &quota{most: most, unread: unread} }
+func NewQuota(most, unread int) *Quota { return &Quota{most: most, unread: unread} }
 
-// enter begins a call; false if there is no room for it, or q is nil.
-func (q *quota) enter() bool {
+// Enter begins a call; false if there is no room for it, or q is nil.
+func (q *Quota) Enter() bool {
 	if q == nil {
 		return false
 	}
@@ -41,7 +41,7 @@ func (q *quota) enter() bool {
 	return q.enterLocked()
 }
 
-func (q *quota) enterLocked() bool {
+func (q *Quota) enterLocked() bool {
 	if q.most > 0 && (q.calls >= q.most || q.waiting > q.unread) {
 		return false
 	}
@@ -49,9 +49,9 @@ func (q *quota) enterLocked() bool {
 	return true
 }
 
-// wait begins a call of that size once there is room for it. It fails with
+// Wait begins a call of that size once there is room for it. It fails with
 // errNoRoom if too many wait, or with the cause of ctx.
-func (q *quota) wait(ctx context.Context, size int) error {
+func (q *Quota) Wait(ctx context.Context, size int) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if ctx.Err() != nil {
@@ -84,17 +84,17 @@ func (q *quota) wait(ctx context.Context, size int) error {
 	return nil
 }
 
-// leave ends a call.
-func (q *quota) leave() { q.change(-1, 0) }
+// Leave ends a call.
+func (q *Quota) Leave() { q.change(-1, 0) }
 
-// hold notes that an answer waits to be written, until release.
-func (q *quota) hold(answer []byte) (release func()) {
+// Hold notes that an answer waits to be written, until release.
+func (q *Quota) Hold(answer []byte) (release func()) {
 	n := len(answer)
 	q.change(0, n)
 	return func() { q.change(0, -n) }
 }
 
-func (q *quota) change(calls, waiting int) {
+func (q *Quota) change(calls, waiting int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.calls += calls

@@ -108,7 +108,7 @@ func (r *rounds) run(ctx context.Context, c *Client, m jsonrpc.Message, call fun
 // streamOf returns where notifications of a call go in this round. It copies what it
 // needs of the request.
 func streamOf(c *Client, m jsonrpc.Message) *roundStream {
-	return &roundStream{c.send, slices.Clone(rawjson.Get(rawjson.Get(m.Params, "_meta"), "progressToken"))}
+	return &roundStream{c.Send, slices.Clone(rawjson.Get(rawjson.Get(m.Params, "_meta"), "progressToken"))}
 }
 
 // newRound starts a call. It goes on when the request that started it is answered:
@@ -117,7 +117,7 @@ func newRound(ctx context.Context, c *Client, m jsonrpc.Message, call func(ctx c
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	p := &round{owner: c.owner, method: strings.Clone(m.Method), size: len(m.Params), asks: make(chan ask), result: make(chan outcome, 1), over: make(chan struct{}), cancel: cancel}
 	p.stream.Store(streamOf(c, m))
-	c.send = func(message []byte) error { return p.stream.Load().send(message) }
+	c.Send = func(message []byte) error { return p.stream.Load().send(message) }
 	c.progressToken = func() []byte { return p.stream.Load().token }
 	c.ask = p.ask
 	go func() {

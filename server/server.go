@@ -11,6 +11,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/rs/zerolog"
@@ -25,10 +26,14 @@ import (
 // Server answers the clients of one profile on all fronts. It uses mcp-go's types,
 // but not its server (ADR 5).
 type Server struct {
+	// Later runs a task in the background, which the front ends when it stops. Nil:
+	// such tasks run at once.
+	Later func(task func(ctx context.Context))
+
 	registry *registry.Registry
 	executor *executor.Executor
 	log      zerolog.Logger
-	methods  map[string]method
+	methods  map[string]Method
 	lazy     bool // two tools instead of all
 	bare     bool // one upstream under its own names, as if it were not behind mcpx
 	origins  bool // lists name the server of each item
@@ -38,7 +43,6 @@ type Server struct {
 	lazyList []byte // the answer to tools/list in lazy mode
 
 	lazyInstructions string
-	later            func(task func(ctx context.Context)) // runs a task in the background, which the front ends when it stops; nil: run it at once
 }
 
 // Options are what a Server needs besides its profile and executor.
@@ -61,7 +65,7 @@ func New(p *config.Profile, r *registry.Registry, e *executor.Executor, o Option
 		lazy:     p.Expose == config.Lazy,
 		bare:     p.Expose == config.Flat && !p.Prefix,
 		rounds:   rounds{parked: map[string]*round{}},
-		methods:  methods,
+		methods:  Methods,
 		lazyList: lazyTools(p, o.AlwaysLoad),
 
 		lazyInstructions: lazyInstructions(p),
@@ -69,14 +73,14 @@ func New(p *config.Profile, r *registry.Registry, e *executor.Executor, o Option
 	if s.lazy {
 		return s
 	}
-	s.methods = maps.Clone(methods)
+	s.methods = maps.Clone(Methods)
 	s.methods["tools/list"] = (*Server).list
 	return s
 }
 
 // exposing returns the server for clients that choose how tools are shown, such as
 // the console. Their lists name the server of each item.
-func (s *Server) exposing(how config.Expose) *Server {
+func (s *Server) Exposing(how config.Expose) *Server {
 	p := *s.profile
 	p.Expose = how
 	view := New(&p, s.registry, s.executor, s.options)
@@ -84,12 +88,12 @@ func (s *Server) exposing(how config.Expose) *Server {
 	return view
 }
 
-// method answers one request with a result, or with an error whose code and data the
+// Method answers one request with a result, or with an error whose code and data the
 // client gets.
-type method func(s *Server, ctx context.Context, c *Client, m jsonrpc.Message) (result []byte, err error)
+type Method func(s *Server, ctx context.Context, c *Client, m jsonrpc.Message) (result []byte, err error)
 
-// methods is the table of methods. Flat mode has another tools/list.
-var methods = map[string]method{
+// Methods is the table of methods. Flat mode has another tools/list.
+var Methods = map[string]Method{
 	"initialize":               (*Server).initialize,
 	"ping":                     (*Server).ping,
 	"tools/list":               (*Server).listLazy,
@@ -107,11 +111,11 @@ var methods = map[string]method{
 	"shutdown":                 (*Server).shutdown,
 }
 
-// Accept handles one message of a client. Later messages may refer to it: a
+// accept handles one message of a client. Later messages may refer to it: a
 // cancellation to its request, everything to initialize. For a request, reply is
-// called once, perhaps before Accept returns: with the answer, or nil if the client
-// has cancelled the request. reply must not wait, and neither does Accept.
-func (s *Server) Accept(ctx context.Context, c *Client, m jsonrpc.Message, reply func(answer []byte)) {
+// called once, perhaps before accept returns: with the answer, or nil if the client
+// has cancelled the request. reply must not wait, and neither does accept.
+func (s *Server) accept(ctx context.Context, c *Client, m jsonrpc.Message, reply func(answer []byte)) {
 	if start := s.begin(ctx, c, m); start != nil {
 		start(reply)
 	}
@@ -120,7 +124,7 @@ func (s *Server) Accept(ctx context.Context, c *Client, m jsonrpc.Message, reply
 // begin handles a notification or a response and returns nil. A request it registers,
 // so that the client can cancel it, and returns the function that starts it.
 func (s *Server) begin(ctx context.Context, c *Client, m jsonrpc.Message) (start func(reply func(answer []byte))) {
-	if c.conn.Receive(m, nil) {
+	if c.Conn.Receive(m, nil) {
 		return nil
 	}
 	if m.IsNotification() {
@@ -129,10 +133,10 @@ func (s *Server) begin(ctx context.Context, c *Client, m jsonrpc.Message) (start
 	}
 	c.markReachable()
 	s.log.Debug().Str("client", c.id).Bytes("request", m.ID).Str("method", m.Method).Msg("request")
-	in, _ := c.conn.Begin(ctx, m.ID, 0)
+	in, _ := c.Conn.Begin(ctx, m.ID, 0)
 	return func(reply func(answer []byte)) {
 		s.serve(in, c, m, func(result, line []byte, err error) {
-			isCancelled := in.IsCancelledBy(errCancelled)
+			isCancelled := in.IsCancelledBy(ErrCancelled)
 			in.End()
 			if m.Method == "tools/list" && s.options.Listed != nil {
 				s.options.Listed()
@@ -141,7 +145,7 @@ func (s *Server) begin(ctx context.Context, c *Client, m jsonrpc.Message) (start
 			case isCancelled:
 				reply(nil)
 			case err != nil:
-				reply(jsonrpc.AppendError(nil, m.ID, wireError(err)))
+				reply(jsonrpc.AppendError(nil, m.ID, WireError(err)))
 			default:
 				reply(jsonrpc.AnswerIn(line, m.ID, result))
 			}
@@ -153,7 +157,7 @@ func (s *Server) begin(ctx context.Context, c *Client, m jsonrpc.Message) (start
 // first do not wait, and the answer to the second must come before all others.
 func (s *Server) serve(ctx context.Context, c *Client, m jsonrpc.Message, done jsonrpc.Done) {
 	switch {
-	case m.Method == "tools/call" && !isModern(m.Params):
+	case m.Method == "tools/call" && !IsModern(m.Params):
 		s.callTool(ctx, c, m, done)
 	case m.Method == "initialize":
 		s.answerTo(ctx, c, m, done)
@@ -175,7 +179,7 @@ func (s *Server) answer(ctx context.Context, c *Client, m jsonrpc.Message) ([]by
 			return nil, err
 		}
 	}
-	if isModern(m.Params) {
+	if IsModern(m.Params) {
 		return s.modern(ctx, c, m)
 	}
 	run, ok := s.methods[m.Method]
@@ -219,7 +223,7 @@ func duplicateKey(path ...string) error {
 }
 
 // safely runs a method. A panic costs only this request.
-func (s *Server) safely(ctx context.Context, run method, c *Client, m jsonrpc.Message) (result []byte, err error) {
+func (s *Server) safely(ctx context.Context, run Method, c *Client, m jsonrpc.Message) (result []byte, err error) {
 	defer s.recovered(m.Method, &err)
 	return run(s, ctx, c, m)
 }
@@ -246,7 +250,7 @@ func (s *Server) initialize(_ context.Context, c *Client, m jsonrpc.Message) ([]
 		return nil, jsonrpc.Errorf(jsonrpc.CodeServer, "Unsupported protocol version: %s", version)
 	}
 	version = mcp.NegotiateLegacyVersion(version)
-	c.setInitialized(version, rawjson.Get(m.Params, "capabilities"))
+	c.SetInitialized(version, rawjson.Get(m.Params, "capabilities"))
 	return json.Marshal(mcp.InitializeResult{ProtocolVersion: version, Capabilities: capabilities, ServerInfo: s.implementation(), Instructions: s.instructions()})
 }
 
@@ -312,3 +316,37 @@ func Revisions() []string {
 	slices.Sort(revisions)
 	return revisions
 }
+
+// Attach makes a client known to upstreams until Detach.
+func (s *Server) Attach(c *Client) { s.registry.Attach(c) }
+
+// Forget drops the results kept for a client.
+func (s *Server) Forget(c *Client) { s.executor.Forget(c.id) }
+
+// Detach ends the subscriptions and the upstream sessions of a client that is gone.
+func (s *Server) Detach(ctx context.Context, c registry.Client) {
+	ctx, cancel := context.WithTimeout(ctx, detachTime)
+	defer cancel()
+	s.registry.Detach(ctx, c)
+}
+
+// detachLater is Detach for those who must not wait for upstreams.
+func (s *Server) detachLater(c registry.Client) {
+	if s.Later == nil {
+		s.Detach(context.Background(), c)
+		return
+	}
+	s.Later(func(ctx context.Context) { s.Detach(ctx, c) })
+}
+
+// detachTime bounds the requests to upstreams for a client that is gone.
+const detachTime = 30 * time.Second
+
+// Upstreams returns the state of the profile's upstreams, in config order.
+func (s *Server) Upstreams() []*registry.Upstream { return s.registry.Catalog().Upstreams }
+
+// Log returns the log of the server.
+func (s *Server) Log() *zerolog.Logger { return &s.log }
+
+// Version returns the version of mcpx.
+func (s *Server) Version() string { return s.options.Version }

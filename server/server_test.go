@@ -130,19 +130,19 @@ func client(s *Server) *Client {
 }
 
 // with adds a method for the time of a test.
-func with(t *testing.T, name string, run method) {
+func with(t *testing.T, name string, run Method) {
 	t.Helper()
-	before := maps.Clone(methods)
-	methods[name] = run
-	t.Cleanup(func() { methods = before })
+	before := maps.Clone(Methods)
+	Methods[name] = run
+	t.Cleanup(func() { Methods = before })
 }
 
 // ask has a message handled, and returns the answer.
 func (b *bench) ask(t *testing.T, message string) string {
 	t.Helper()
-	p := parse([]byte(message))
+	p := Read([]byte(message))
 	answered := b.begin(t, message)
-	if !p.isAnswered() {
+	if !p.IsAnswered() {
 		return ""
 	}
 	return string(<-answered)
@@ -152,7 +152,7 @@ func (b *bench) ask(t *testing.T, message string) string {
 func (b *bench) begin(t *testing.T, message string) <-chan []byte {
 	t.Helper()
 	answered := make(chan []byte, 1)
-	b.accept(t.Context(), b.client, parse([]byte(message)), func(answer []byte) { answered <- answer })
+	b.Handle(t.Context(), b.client, Read([]byte(message)), func(answer []byte) { answered <- answer })
 	return answered
 }
 
@@ -236,7 +236,7 @@ func TestHandle(t *testing.T) {
 		{"unknown method with quotes", request("no'\\pe", `{}`), failure(-32601, "Method 'no'\\pe' not found", "")},
 		{"sampling is not for clients to ask", request("sampling/createMessage", `{}`), failure(-32601, "Method 'sampling/createMessage' not found", "")},
 		{"elicitation neither", request("elicitation/create", `{}`), failure(-32601, "Method 'elicitation/create' not found", "")},
-		{"methods are exact", request("Ping", ""), failure(-32601, "Method 'Ping' not found", "")},
+		{"Methods are exact", request("Ping", ""), failure(-32601, "Method 'Ping' not found", "")},
 
 		{"params of another type", request("tools/list", `[1]`), badParams(`"params" must be an object`)},
 		{"params of another type, unknown method", request("nope", `[1]`), failure(-32601, "Method 'nope' not found", "")},
@@ -415,21 +415,21 @@ func TestCancellation(t *testing.T) {
 
 // inFlight is how many requests the client could cancel.
 func (b *bench) inFlight() int {
-	return b.client.conn.Incoming()
+	return b.client.Conn.Incoming()
 }
 
 // A second request with the id of one in flight does not take its place away.
 func TestTwoRequestsWithOneID(t *testing.T) {
 	c := client(bare())
-	first, _ := c.conn.Begin(t.Context(), []byte("1"), 0)
-	second, _ := c.conn.Begin(t.Context(), []byte("1"), 0)
+	first, _ := c.Conn.Begin(t.Context(), []byte("1"), 0)
+	second, _ := c.Conn.Begin(t.Context(), []byte("1"), 0)
 	first.End()
-	c.conn.Receive(jsonrpc.Message{Method: "notifications/cancelled", Params: []byte(`{"requestId":1}`)}, nil)
-	if !errors.Is(context.Cause(second), errCancelled) {
+	c.Conn.Receive(jsonrpc.Message{Method: "notifications/cancelled", Params: []byte(`{"requestId":1}`)}, nil)
+	if !errors.Is(context.Cause(second), ErrCancelled) {
 		t.Errorf("the second request was not cancelled: %v", context.Cause(second))
 	}
 	second.End()
-	if n := c.conn.Incoming(); first.Err() == nil || n != 0 {
+	if n := c.Conn.Incoming(); first.Err() == nil || n != 0 {
 		t.Errorf("%v, %d left", first.Err(), n)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"mcpx/internal/rawjson"
 )
 
-// wireError is what a client hears of an error.
-func wireError(err error) *jsonrpc.Error {
+// WireError is what a client hears of an error.
+func WireError(err error) *jsonrpc.Error {
 	var e *jsonrpc.Error
 	if errors.As(err, &e) {
 		return e

@@ -19,6 +19,7 @@ import (
 	"mcpx/internal/logging"
 	"mcpx/registry"
 	"mcpx/server"
+	"mcpx/server/front"
 )
 
 // App is one profile of a config, ready to run.
@@ -134,7 +135,7 @@ func (a *App) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error
 	a.warn(a.Config)
 	a.log.Info().Str("version", Version()).Str("mode", "stdio").Str("config", a.Config.File).Str("schema", a.Profile.Name).
 		Str("servers", a.servers()).Msg("JSON-RPC 2.0 ready on stdin and stdout")
-	front := &server.Stdio{
+	front := &front.Stdio{
 		Server:       server.New(a.Profile, a.Registry, a.Executor, server.Options{Log: a.log, Version: Version(), AlwaysLoad: a.Config.AlwaysLoad, SetLevel: a.setLevel, Listed: a.giveHeadStart()}),
 		In:           in,
 		Out:          out,

@@ -14,6 +14,8 @@ import (
 	"mcpx/config"
 	"mcpx/internal/console"
 	"mcpx/server"
+	"mcpx/server/access"
+	"mcpx/server/front"
 )
 
 // HTTPOptions choose what the HTTP front serves besides what the config says.
@@ -31,7 +33,7 @@ type HTTP struct {
 
 // NewHTTP checks what is to be served. Nothing runs yet.
 func NewHTTP(c *config.Config, o HTTPOptions) (*HTTP, error) {
-	if err := server.CheckBind(c.Server.Host, c.Server.Token); err != nil {
+	if err := access.CheckBind(c.Server.Host, c.Server.Token); err != nil {
 		return nil, err
 	}
 	profiles, err := chosen(c, o.Schema)
@@ -55,7 +57,7 @@ func (h *HTTP) Serve(ctx context.Context, stderr io.Writer) error {
 	ctx, stop := s.handleHangup(ctx)
 	defer stop()
 	s.metrics = newMetrics(h.profiles)
-	front := &server.HTTP{
+	front := &front.HTTP{
 		Metrics:   s.metrics.handler(s.journal.flush),
 		Console:   console.Handler(),
 		Servers:   map[string]*server.Server{},
@@ -89,9 +91,9 @@ func (h *HTTP) Serve(ctx context.Context, stderr io.Writer) error {
 
 // guard lets those through who name the address that is listened on, or the name
 // that it was found by.
-func (h *HTTP) guard(bound net.Addr) server.Guard {
+func (h *HTTP) guard(bound net.Addr) access.Guard {
 	s := h.config.Server
-	g := server.Guard{Token: s.Token, AllowedHosts: s.AllowedHosts, AllowedOrigins: s.AllowedOrigins, Bind: bound.String()}
+	g := access.Guard{Token: s.Token, AllowedHosts: s.AllowedHosts, AllowedOrigins: s.AllowedOrigins, Bind: bound.String()}
 	if _, err := netip.ParseAddr(s.Host); err != nil {
 		g.AllowedHosts = append(slices.Clip(g.AllowedHosts), s.Host)
 	}

@@ -1,4 +1,4 @@
-package server
+package front
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"mcpx/config"
+	"mcpx/server"
 )
 
 // Handler routes the requests. It is the same handler at every call.
@@ -25,11 +26,11 @@ func (h *HTTP) newHandler() http.Handler {
 	h.Unread = cmp.Or(h.Unread, usualUnread)
 	h.sessions = newSessions(h.Sessions, h.Idle)
 	h.sessions.calls, h.sessions.unread = h.Calls, h.Unread
-	h.views = map[string]map[string]*Server{}
+	h.views = map[string]map[string]*server.Server{}
 	for name, s := range h.Servers {
-		h.views[name] = map[string]*Server{asConfigured: s, string(config.Lazy): s.exposing(config.Lazy), string(config.Flat): s.exposing(config.Flat)}
+		h.views[name] = map[string]*server.Server{asConfigured: s, string(config.Lazy): s.Exposing(config.Lazy), string(config.Flat): s.Exposing(config.Flat)}
 		for _, view := range h.views[name] {
-			view.later = h.sessions.later
+			view.Later = h.sessions.later
 		}
 	}
 	h.ended = make(chan struct{})
@@ -72,7 +73,7 @@ func noHead(allowed string) http.HandlerFunc {
 
 // withServer finds the server of the schema that the path names. A client may
 // choose how it sees the tools: /mcp?expose=flat.
-func (h *HTTP) withServer(handle func(w http.ResponseWriter, r *http.Request, s *Server)) http.HandlerFunc {
+func (h *HTTP) withServer(handle func(w http.ResponseWriter, r *http.Request, s *server.Server)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		name := r.PathValue("schema")
 		if name == "" {

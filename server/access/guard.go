@@ -1,4 +1,5 @@
-package server
+// Package access decides which HTTP requests reach mcpx.
+package access
 
 import (
 	"cmp"
@@ -14,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 
+	"mcpx/internal/jsonrpc"
 	"mcpx/internal/origin"
 )
 
@@ -198,4 +200,11 @@ func (g *gate) hasToken(values []string) bool {
 	}
 	hash := sha256.Sum256([]byte(given))
 	return (isBasic || strings.EqualFold(scheme, "Bearer")) && subtle.ConstantTimeCompare(hash[:], g.token[:]) == 1
+}
+
+// refuse answers with a JSON-RPC error that belongs to no request.
+func refuse(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(jsonrpc.AppendError(nil, nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: text}))
 }

@@ -1,4 +1,4 @@
-package server
+package front
 
 import (
 	"context"
@@ -6,10 +6,11 @@ import (
 	"net/http"
 
 	"mcpx/internal/rawjson"
+	"mcpx/server"
 )
 
 // sse opens a session of the older transport: its one stream says where to post.
-func (h *HTTP) sse(w http.ResponseWriter, r *http.Request, s *Server) {
+func (h *HTTP) sse(w http.ResponseWriter, r *http.Request, s *server.Server) {
 	if h.keepsNone(w, "") {
 		return
 	}
@@ -19,7 +20,7 @@ func (h *HTTP) sse(w http.ResponseWriter, r *http.Request, s *Server) {
 	}
 	defer h.sessions.end(n)
 	defer n.use()()
-	n.carryAnswers()
+	n.carryAnswers(h.Calls)
 	h.stand(w, r, n, appendEvent(nil, "endpoint", []byte("/message?sessionId="+n.id)))
 }
 
@@ -37,12 +38,12 @@ func (h *HTTP) message(w http.ResponseWriter, r *http.Request) {
 		done()
 		return
 	}
-	message := parse(body)
-	if message.err == nil && message.message.Method == "notifications/cancelled" {
-		n.cancelWaiting(rawjson.Get(message.message.Params, "requestId"))
+	message := server.Read(body)
+	if message.Err == nil && message.Message.Method == "notifications/cancelled" {
+		n.cancelWaiting(rawjson.Get(message.Message.Params, "requestId"))
 	}
 	leave := done
-	if message.isRequest() {
+	if message.IsRequest() {
 		isCancelled, err := n.room(r.Context(), message)
 		switch {
 		case n.isOver():
@@ -59,7 +60,7 @@ func (h *HTTP) message(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		leave = func() {
-			n.quota.leave()
+			n.client.Quota.Leave()
 			done()
 		}
 	}
@@ -72,10 +73,10 @@ func (h *HTTP) message(w http.ResponseWriter, r *http.Request) {
 		n.finish()
 		leave()
 	}
-	if !message.isAnswered() {
+	if !message.IsAnswered() {
 		defer end()
 	}
-	n.server.accept(context.Background(), n.client, message, func(answer []byte) {
+	n.server.Handle(context.Background(), n.client, message, func(answer []byte) {
 		write := func() {
 			defer end()
 			if answer != nil {
@@ -100,11 +101,11 @@ func (h *HTTP) accepted(w http.ResponseWriter) {
 // POST is not answered, so a client that does not read its stream is slowed down.
 // The wait ends with the POST, with the session, which ends when the client reads
 // nothing for long, or when the client cancels the call.
-func (n *session) room(ctx context.Context, message parsed) (isCancelled bool, err error) {
+func (n *session) room(ctx context.Context, message server.Inbound) (isCancelled bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(n.client.conn.Context(), cancel)()
-	id := string(message.message.ID)
+	defer context.AfterFunc(n.client.Conn.Context(), cancel)()
+	id := string(message.Message.ID)
 	n.mu.Lock()
 	if n.waiting == nil {
 		n.waiting = map[string]context.CancelFunc{}
@@ -116,7 +117,7 @@ func (n *session) room(ctx context.Context, message parsed) (isCancelled bool, e
 		}
 	}
 	n.mu.Unlock()
-	err = n.quota.wait(ctx, len(message.text))
+	err = n.client.Quota.Wait(ctx, len(message.Text))
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.waiting, id)

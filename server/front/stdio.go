@@ -1,4 +1,4 @@
-package server
+package front
 
 import (
 	"cmp"
@@ -12,13 +12,14 @@ import (
 
 	"mcpx/internal/jsonrpc"
 	"mcpx/internal/rawjson"
+	"mcpx/server"
 )
 
 // Stdio is the front for one client on a pair of pipes. mcp-go's loop is not used: it
 // runs five calls at a time, reorders and drops notifications, and reads IDs as
 // floats.
 type Stdio struct {
-	Server       *Server
+	Server       *server.Server
 	In           io.Reader
 	Out          io.Writer
 	MessageBytes int           // the longest line it takes
@@ -54,10 +55,10 @@ func (f *Stdio) Run(ctx context.Context) error {
 
 	calls, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
-	c := &stdioRun{Stdio: f, ctx: calls, out: out, running: newRunning(), quota: newQuota(f.Calls, 0), backlog: newBacklog()}
+	c := &stdioRun{Stdio: f, ctx: calls, out: out, running: newRunning(), quota: server.NewQuota(f.Calls, 0), backlog: newBacklog()}
 	c.client = f.Server.NewClient("stdio", out.Send)
-	c.client.quota = c.quota
-	f.Server.registry.Attach(c.client)
+	c.client.Quota = c.quota
+	f.Server.Attach(c.client)
 	ended := make(chan error, 1)
 	go func() { ended <- c.read() }()
 	dispatched := make(chan struct{})
@@ -72,10 +73,10 @@ func (f *Stdio) Run(ctx context.Context) error {
 	case <-written:
 	case <-ctx.Done():
 	}
-	c.client.end()
+	c.client.End()
 	drain(c.running, func(cause error) {
 		cancel(cause)
-		c.client.conn.CancelIncoming(cause)
+		c.client.Conn.CancelIncoming(cause)
 	})
 	out.Close()
 	c.backlog.close()
@@ -154,10 +155,10 @@ var errStopping = errors.New("mcpx is stopping; the call was cancelled")
 type stdioRun struct {
 	*Stdio
 	ctx     context.Context // ends after the drain time
-	client  *Client
+	client  *server.Client
 	out     *jsonrpc.Writer
 	running *running
-	quota   *quota
+	quota   *server.Quota
 	backlog *backlog
 }
 
@@ -178,37 +179,37 @@ func (c *stdioRun) read() error {
 		case err != nil:
 			return err
 		}
-		p := parse(line)
+		p := server.Read(line)
 		if !c.running.add() {
 			c.late(p)
 			continue
 		}
 		switch {
-		case !p.isRequest():
+		case !p.IsRequest():
 			c.notified(p)
 			c.running.done()
-		case c.backlog.isEmpty() && c.quota.enter():
+		case c.backlog.isEmpty() && c.quota.Enter():
 			c.begin(p)
 		default:
 			c.backlog.add(p)
 		}
-		if c.client.hasExited() {
+		if c.client.HasExited() {
 			return nil
 		}
 	}
 }
 
 // notified handles notifications, responses and invalid messages.
-func (c *stdioRun) notified(p parsed) {
+func (c *stdioRun) notified(p server.Inbound) {
 	if c.unqueue(p) {
 		return
 	}
-	c.Server.accept(c.ctx, c.client, p, c.send)
+	c.Server.Handle(c.ctx, c.client, p, c.send)
 }
 
 // unqueue cancels a request of the backlog; false if p does not cancel one.
-func (c *stdioRun) unqueue(p parsed) bool {
-	if p.err != nil || p.message.Method != "notifications/cancelled" || !c.backlog.cancel(rawjson.Get(p.message.Params, "requestId")) {
+func (c *stdioRun) unqueue(p server.Inbound) bool {
+	if p.Err != nil || p.Message.Method != "notifications/cancelled" || !c.backlog.cancel(rawjson.Get(p.Message.Params, "requestId")) {
 		return false
 	}
 	c.running.done()
@@ -218,15 +219,15 @@ func (c *stdioRun) unqueue(p parsed) bool {
 // dispatch begins the requests of the backlog as there is room for them.
 func (c *stdioRun) dispatch() {
 	for c.backlog.wait() {
-		err := c.quota.wait(c.ctx, 0)
+		err := c.quota.Wait(c.ctx, 0)
 		p, ok := c.backlog.pop()
 		switch {
 		case !ok && err == nil: // it was cancelled meanwhile
-			c.quota.leave()
+			c.quota.Leave()
 		case ok && err == nil:
 			c.begin(p)
 		case ok:
-			c.send(jsonrpc.AppendError(nil, p.message.ID, wireError(err)))
+			c.send(jsonrpc.AppendError(nil, p.Message.ID, server.WireError(err)))
 			c.running.done()
 		}
 		c.backlog.started()
@@ -234,9 +235,9 @@ func (c *stdioRun) dispatch() {
 }
 
 // begin starts a request that is counted and has entered the quota.
-func (c *stdioRun) begin(p parsed) {
+func (c *stdioRun) begin(p server.Inbound) {
 	ctx, cancel := c.limit()
-	c.Server.accept(ctx, c.client, p, func(answer []byte) {
+	c.Server.Handle(ctx, c.client, p, func(answer []byte) {
 		cancel()
 		c.reply(answer)
 	})
@@ -244,18 +245,18 @@ func (c *stdioRun) begin(p parsed) {
 
 // finish ends a request.
 func (c *stdioRun) finish() {
-	c.quota.leave()
+	c.quota.Leave()
 	c.running.done()
 }
 
 // late handles messages that arrive during shutdown: responses and cancellations
 // only.
-func (c *stdioRun) late(p parsed) {
+func (c *stdioRun) late(p server.Inbound) {
 	if c.unqueue(p) {
 		return
 	}
-	if p.err == nil && !p.message.IsRequest() {
-		c.Server.Accept(context.Background(), c.client, p.message, c.send)
+	if p.Err == nil && !p.Message.IsRequest() {
+		c.Server.Handle(context.Background(), c.client, p, c.send)
 	}
 }
 
@@ -273,7 +274,7 @@ func (c *stdioRun) send(message []byte) {
 		return
 	}
 	if err := c.out.Push(message); err != nil {
-		c.Server.log.Debug().Err(err).Msg("an answer could not be written")
+		c.Server.Log().Debug().Err(err).Msg("an answer could not be written")
 	}
 }
 
@@ -284,7 +285,7 @@ func (c *stdioRun) reply(answer []byte) {
 		c.finish()
 		return
 	}
-	release := c.quota.hold(answer)
+	release := c.quota.Hold(answer)
 	go func() {
 		defer c.finish()
 		defer release()

@@ -1,4 +1,4 @@
-package server
+package front
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"mcpx/internal/tasks"
-	"mcpx/registry"
+	"mcpx/server"
 )
 
 // sessions are the clients of the HTTP front that have said initialize.
@@ -34,10 +34,9 @@ type sessions struct {
 // hears what belongs to no call.
 type session struct {
 	id         string
-	server     *Server
-	client     *Client
+	server     *server.Server
+	client     *server.Client
 	credential [sha256.Size]byte // of who opened it; nobody else may use it
-	quota      *quota
 
 	mu       sync.Mutex
 	used     time.Time
@@ -61,15 +60,14 @@ func newSessions(most int, idle time.Duration) *sessions {
 }
 
 // open starts a session for the sender of a request.
-func (s *sessions) open(server *Server, r *http.Request) (*session, error) {
-	n := &session{id: rand.Text(), server: server, credential: credential(r), used: time.Now()}
-	n.quota = newQuota(s.calls, s.unread)
-	n.client = server.NewClient("http-"+rand.Text()[:8], n.tell) // logs show it; the session's id lets one in
-	n.client.quota = n.quota
+func (s *sessions) open(to *server.Server, r *http.Request) (*session, error) {
+	n := &session{id: rand.Text(), server: to, credential: credential(r), used: time.Now()}
+	n.client = to.NewClient("http-"+rand.Text()[:8], n.tell) // logs show this ID; the session's own is a secret
+	n.client.Quota = server.NewQuota(s.calls, s.unread)
 	if err := s.add(n); err != nil {
 		return nil, err
 	}
-	server.registry.Attach(n.client)
+	to.Attach(n.client)
 	if s.isLeaving() {
 		n.leave()
 	}
@@ -130,12 +128,11 @@ func (n *session) isOlder() bool {
 // carryAnswers notes that answers come on the standing stream too. What is unread
 // there is bounded by the stream: an answer that does not fit waits, and no call
 // begins meanwhile.
-func (n *session) carryAnswers() {
+func (n *session) carryAnswers(calls int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.older = true
-	n.quota = newQuota(n.quota.most, 0)
-	n.client.quota = n.quota
+	n.client.Quota = server.NewQuota(calls, 0)
 }
 
 // end ends a session: its calls are cancelled, its streams closed, and what was
@@ -152,11 +149,11 @@ func (s *sessions) end(n *session) {
 
 // forget ends a session that nobody can find any more.
 func (s *sessions) forget(n *session) {
-	n.client.end()
-	n.client.conn.Close(errSessionEnded)
+	n.client.End()
+	n.client.Conn.Close(errSessionEnded)
 	n.listen(nil)
-	n.server.executor.Forget(n.client.id)
-	s.later(func(ctx context.Context) { n.server.detach(ctx, n.client) })
+	n.server.Forget(n.client)
+	s.later(func(ctx context.Context) { n.server.Detach(ctx, n.client) })
 }
 
 // later runs a task that close ends.
@@ -170,25 +167,6 @@ func (s *sessions) close() {
 	s.tasks.Close()
 }
 
-// detach ends what upstreams keep for a client that is gone.
-func (s *Server) detach(ctx context.Context, c registry.Client) {
-	ctx, cancel := context.WithTimeout(ctx, detachTime)
-	defer cancel()
-	s.registry.Detach(ctx, c)
-}
-
-// detachLater is detach for those who must not wait for upstreams.
-func (s *Server) detachLater(c registry.Client) {
-	if s.later == nil {
-		s.detach(context.Background(), c)
-		return
-	}
-	s.later(func(ctx context.Context) { s.detach(ctx, c) })
-}
-
-// detachTime bounds what upstreams are told of a client that is gone.
-const detachTime = 30 * time.Second
-
 // endAll ends every session.
 func (s *sessions) endAll() {
 	for _, n := range s.all() {
@@ -199,7 +177,7 @@ func (s *sessions) endAll() {
 // cancelAll cancels the calls of every session.
 func (s *sessions) cancelAll(cause error) {
 	for _, n := range s.all() {
-		n.client.conn.CancelIncoming(cause)
+		n.client.Conn.CancelIncoming(cause)
 	}
 }
 
@@ -235,7 +213,7 @@ func (s *sessions) expire() {
 }
 
 // isOver reports whether the session has ended.
-func (n *session) isOver() bool { return n.client.conn.Err() != nil }
+func (n *session) isOver() bool { return n.client.Conn.Err() != nil }
 
 // idleFor is how long nothing of the session was open.
 func (n *session) idleFor() time.Duration {
@@ -283,7 +261,7 @@ func (s *sessions) leave() {
 // leave ends the client's subscriptions, and the standing stream once it carries
 // no answers any more.
 func (n *session) leave() {
-	n.client.end()
+	n.client.End()
 	n.mu.Lock()
 	n.leaving = true
 	last := !n.older || n.calls == 0
@@ -306,7 +284,7 @@ func (n *session) tell(message []byte) error {
 // its stream the client has gone.
 func (n *session) reply(answer []byte) {
 	if standing := n.stream(); standing != nil {
-		defer n.quota.hold(answer)()
+		defer n.client.Quota.Hold(answer)()
 		_ = standing.Push(answer)
 	}
 }

@@ -1,4 +1,4 @@
-package server
+package front
 
 import (
 	"bufio"
@@ -17,27 +17,31 @@ import (
 	"testing/synctest"
 	"time"
 
-	"mcpx/config"
+	"mcpx/executor"
 	"mcpx/internal/rawjson"
+	"mcpx/registry"
+	"mcpx/server"
 )
 
 // site is the HTTP front over running upstreams.
 type site struct {
 	*HTTP
-	url string
+	url      string
+	registry *registry.Registry // of the default schema
+	executor *executor.Executor
 }
 
 func serveHTTP(t *testing.T, upstreams ...map[string]any) *site {
 	t.Helper()
 	b := start(t, upstreams...)
-	h := &HTTP{Servers: map[string]*Server{"default": b.Server, "other": bare("x")}, BodyBytes: 10_000, Sessions: 3, Idle: time.Hour}
+	h := &HTTP{Servers: map[string]*server.Server{"default": b.Server, "other": bare("x")}, BodyBytes: 10_000, Sessions: 3, Idle: time.Hour}
 	s := httptest.NewServer(h.Handler())
 	t.Cleanup(func() {
 		h.closeStreams()
 		s.Close()
 		h.sessions.endAll()
 	})
-	return &site{h, s.URL}
+	return &site{h, s.URL, b.registry, b.executor}
 }
 
 // do makes a request; header are pairs of names and values.
@@ -156,7 +160,7 @@ func TestHTTPInvalidMessages(t *testing.T) {
 
 func TestStatus(t *testing.T) {
 	s := serveHTTP(t, upstream(t, "one"))
-	s.Servers["default"].registry.Settled(t.Context(), "one")
+	s.registry.Settled(t.Context(), "one")
 	got := whole(t, s.do(t, "GET", "/status", ""))
 	for _, want := range []string{
 		`200 {"version":"1.2.3","sessions":0,"schemas":{"default":[{"name":"one","transport":"stdio","state":"ready","startup_ms":`,
@@ -503,7 +507,7 @@ func TestModernHeaders(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := serveHTTP(t, upstream(t, "one", "-tools-file", file))
-	s.views["default"][string(config.Flat)].executor.Settle(t.Context(), time.Minute)
+	s.executor.Settle(t.Context(), time.Minute)
 	const mismatched = `400 {"jsonrpc":"2.0","id":1,"error":{"code":-32020,`
 	uri := fmt.Sprintf(`{"uri":"no://ü",%s}`, meta("{}", ""))
 	call := fmt.Sprintf(`{"name":"one__query","arguments":{"region":"Süd"},%s}`, meta("{}", ""))
@@ -588,7 +592,7 @@ func TestIdleSessionsExpire(t *testing.T) {
 		_, done := all.find(busy.id, false, r)
 		all.tasks.Go(all.expire)
 		<-time.After(2 * time.Minute)
-		if n, _ := all.find(idle.id, false, r); n != nil || idle.client.conn.Context().Err() == nil {
+		if n, _ := all.find(idle.id, false, r); n != nil || idle.client.Conn.Context().Err() == nil {
 			t.Error("the idle session is still there")
 		}
 		if n, again := all.find(busy.id, false, r); n == nil {
@@ -617,7 +621,8 @@ type listening struct {
 // listenHTTP runs a front over upstreams until the test ends.
 func listenHTTP(t *testing.T, h *HTTP, upstreams ...map[string]any) *listening {
 	t.Helper()
-	h.Servers = map[string]*Server{"default": start(t, upstreams...).Server}
+	b := start(t, upstreams...)
+	h.Servers = map[string]*server.Server{"default": b.Server}
 	h.BodyBytes, h.Sessions, h.Idle = 8<<20, 10, time.Hour
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -631,7 +636,7 @@ func listenHTTP(t *testing.T, h *HTTP, upstreams ...map[string]any) *listening {
 		cancel()
 		_ = wait()
 	})
-	return &listening{&site{h, "http://" + l.Addr().String()}, l, cancel, wait}
+	return &listening{&site{h, "http://" + l.Addr().String(), b.registry, b.executor}, l, cancel, wait}
 }
 
 // TestHTTPRunEnds when the calls in flight do, whatever streams are open.

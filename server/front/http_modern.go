@@ -1,7 +1,6 @@
-package server
+package front
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -12,11 +11,12 @@ import (
 
 	"mcpx/internal/jsonrpc"
 	"mcpx/internal/rawjson"
+	"mcpx/server"
 )
 
 // postModern takes a request of 2026-07-28, which needs no session. When its
 // connection is closed it is cancelled.
-func (h *HTTP) postModern(w http.ResponseWriter, r *http.Request, s *Server, m jsonrpc.Message) {
+func (h *HTTP) postModern(w http.ResponseWriter, r *http.Request, s *server.Server, m jsonrpc.Message) {
 	if wrong := h.refusal(r, s, m); wrong != nil {
 		status := http.StatusBadRequest
 		if wrong.Code == jsonrpc.CodeMethodNotFound {
@@ -29,24 +29,24 @@ func (h *HTTP) postModern(w http.ResponseWriter, r *http.Request, s *Server, m j
 	}
 	ctx, done := h.connected(r)
 	defer done()
-	c := s.passing(r, nil)
-	c.ended = h.ended
-	h.answer(w, r, call{ctx: ctx, server: s, client: c, body: parsed{message: m}, done: func() {}})
+	c := sessionless(s, r)
+	c.Ended = h.ended
+	h.answer(w, r, call{ctx: ctx, server: s, client: c, body: server.Inbound{Message: m}, done: func() {}})
 }
 
 // refusal says what is wrong with a request of 2026-07-28 before anything is done
 // for it. From then on a status of 200 has gone out.
-func (h *HTTP) refusal(r *http.Request, s *Server, m jsonrpc.Message) *jsonrpc.Error {
+func (h *HTTP) refusal(r *http.Request, s *server.Server, m jsonrpc.Message) *jsonrpc.Error {
 	if text := mismatch(r.Header, m); text != "" {
 		return &jsonrpc.Error{Code: mcp.HEADER_MISMATCH, Message: text}
 	}
 	if !m.IsRequest() {
 		return nil
 	}
-	if _, wrong := s.modernMethod(m); wrong != nil {
+	if wrong := s.CheckModern(m); wrong != nil {
 		return wrong
 	}
-	if err := s.parameterMismatch(r.Header, m); err != nil {
+	if err := s.CheckParameterHeaders(r.Header, m); err != nil {
 		return &jsonrpc.Error{Code: mcp.HEADER_MISMATCH, Message: err.Error()}
 	}
 	return nil
@@ -88,33 +88,12 @@ func mismatch(h http.Header, m jsonrpc.Message) string {
 	return ""
 }
 
-// parameterMismatch says where the headers of a call differ from those of its
-// arguments that the tool wants repeated there. Only flat mode shows such tools.
-func (s *Server) parameterMismatch(h http.Header, m jsonrpc.Message) error {
-	if s.lazy || m.Method != "tools/call" {
-		return nil
-	}
-	name, _ := rawjson.String(rawjson.Get(m.Params, "name"))
-	schema := rawjson.Get(s.executor.Exposure().Definition(name), "inputSchema")
-	if !bytes.Contains(schema, []byte(`"x-mcp-header"`)) {
-		return nil
-	}
-	return mcp.ValidateParamHeadersLookup(func(name string) (string, bool) {
-		values := h.Values(name)
-		return h.Get(name), len(values) > 0
-	}, &mcp.Tool{RawInputSchema: schema}, m.Params)
+// sessionless returns the client of a request without a session.
+func sessionless(s *server.Server, r *http.Request) *server.Client {
+	return s.NewSessionlessClient("http-"+rand.Text()[:8], sender(r))
 }
 
-// passing is a client without a session: another one with each request, since
-// programs of one machine are not to be told apart, but what is kept between
-// requests is kept for their sender.
-func (s *Server) passing(r *http.Request, send func(message []byte) error) *Client {
-	c := s.NewClient("http-"+rand.Text()[:8], send)
-	c.owner = sender(r)
-	return c
-}
-
-// sender is what is known of who sends a request.
+// sender identifies who sends a request, as far as that is known.
 func sender(r *http.Request) string {
 	host, _, _ := net.SplitHostPort(r.RemoteAddr)
 	c := credential(r)

@@ -1,4 +1,4 @@
-package server
+package front
 
 import (
 	"bufio"
@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mcpx/server/access"
 	"net"
 	"net/http"
 	"os"
@@ -62,7 +63,7 @@ func ends(t *testing.T, c net.Conn) string {
 func TestSlowRequests(t *testing.T) {
 	limits := impatient()
 	limits.write = patience // an answer is not cut short by a machine that stood still
-	s := listenHTTP(t, &HTTP{times: limits, Guard: Guard{Token: "tok"}})
+	s := listenHTTP(t, &HTTP{times: limits, Guard: access.Guard{Token: "tok"}})
 	const post = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n"
 	for _, v := range []struct{ name, text, want string }{
 		{"nothing", "", ""},
@@ -216,7 +217,7 @@ func TestCallsWithoutASessionAreCancelledAtTheEnd(t *testing.T) {
 			limits.alive, limits.drain, limits.last = 20*time.Millisecond, 500*time.Millisecond, patience
 			s := listenHTTP(t, &HTTP{times: limits, Stateless: v.stateless}, upstream(t, "one"))
 			s.do(t, "GET", "/health", "") // it runs
-			s.Servers["default"].registry.Settled(t.Context(), "one")
+			s.registry.Settled(t.Context(), "one")
 			r := s.do(t, "POST", "/mcp", request("tools/call", v.params), v.header...) // the first sign of life begins the answer
 			begin := time.Now()
 			s.stop()

@@ -1,19 +1,17 @@
-package server
+package front
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"mcpx/internal/rawjson"
+	"mcpx/server"
 )
 
 // streamBytes is what a client may leave unread in these tests.
@@ -54,7 +52,7 @@ func TestAStreamComesTooLate(t *testing.T) {
 // TestASessionOpensDuringTheEnd: its stream would hold up the end, which waits for
 // all that is open.
 func TestASessionOpensDuringTheEnd(t *testing.T) {
-	h := &HTTP{Servers: map[string]*Server{"default": bare()}, Sessions: 10, Idle: time.Hour}
+	h := &HTTP{Servers: map[string]*server.Server{"default": bare()}, Sessions: 10, Idle: time.Hour}
 	h.Handler()
 	h.closeStreams()
 	n := one(t, h.sessions)
@@ -62,7 +60,7 @@ func TestASessionOpensDuringTheEnd(t *testing.T) {
 		t.Error("its stream stands")
 	}
 	select {
-	case <-n.client.ended:
+	case <-n.client.Ended:
 	default:
 		t.Error("its subscriptions do not end")
 	}
@@ -71,10 +69,10 @@ func TestASessionOpensDuringTheEnd(t *testing.T) {
 // TestAMessageComesDuringTheEnd: it is not accepted if its answer has no stream
 // to come on any more.
 func TestAMessageComesDuringTheEnd(t *testing.T) {
-	h := &HTTP{Servers: map[string]*Server{"default": bare()}, BodyBytes: 1000, Sessions: 10, Idle: time.Hour, Unread: streamBytes}
+	h := &HTTP{Servers: map[string]*server.Server{"default": bare()}, BodyBytes: 1000, Sessions: 10, Idle: time.Hour, Unread: streamBytes}
 	handler := h.Handler()
 	n := one(t, h.sessions)
-	n.carryAnswers()
+	n.carryAnswers(0)
 	n.listen(newStream(usualTimes, streamBytes))
 	body, client := io.Pipe()
 	go func() {
@@ -129,10 +127,10 @@ func TestASessionIsFoundAsItExpires(t *testing.T) {
 // gets every answer.
 func TestAnswersWaitForTheirStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &HTTP{Servers: map[string]*Server{"default": bare()}, BodyBytes: 1000, Sessions: 10, Idle: time.Hour, Unread: streamBytes}
+		h := &HTTP{Servers: map[string]*server.Server{"default": bare()}, BodyBytes: 1000, Sessions: 10, Idle: time.Hour, Unread: streamBytes}
 		handler := h.Handler()
 		n := one(t, h.sessions)
-		n.carryAnswers()
+		n.carryAnswers(0)
 		out := newStream(usualTimes, streamBytes)
 		n.listen(out)
 		if err := n.tell(make([]byte, streamBytes)); err != nil {
@@ -195,7 +193,7 @@ func TestACallKeepsToItsStream(t *testing.T) {
 // TestHandlerTwice: a second call of Handler returns the same handler, with the
 // sessions there are.
 func TestHandlerTwice(t *testing.T) {
-	h := &HTTP{Servers: map[string]*Server{"default": bare()}, Sessions: 10, Idle: time.Hour}
+	h := &HTTP{Servers: map[string]*server.Server{"default": bare()}, Sessions: 10, Idle: time.Hour}
 	h.Handler()
 	n := one(t, h.sessions)
 	h.Handler()
@@ -206,63 +204,14 @@ func TestHandlerTwice(t *testing.T) {
 	done()
 }
 
-// TestQuota: calls and unread answers are bounded, and so are the calls that wait.
-func TestQuota(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := newQuota(2, 100)
-		for i := range 3 {
-			if got := q.enter(); got != (i < 2) {
-				t.Errorf("call %d: %v", i, got)
-			}
-		}
-		q.leave()
-		release := q.hold(make([]byte, 101))
-		if q.enter() {
-			t.Error("a call begins though too much is unread")
-		}
-		release()
-		if !q.enter() {
-			t.Error("no call begins though there is room")
-		}
-		const waiting = 3
-		ended := make(chan error, waiting)
-		for range waiting {
-			go func() { ended <- q.wait(t.Context(), maxQueuedBytes/waiting) }()
-		}
-		synctest.Wait()
-		if err := q.wait(t.Context(), maxQueuedBytes/waiting); !errors.Is(err, errNoRoom) {
-			t.Errorf("more bytes wait than may: %v", err)
-		}
-		for range waiting {
-			q.leave()
-			if err := <-ended; err != nil {
-				t.Error(err)
-			}
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		roomy, over := newQuota(2, 100), context.Canceled
-		cancelled, stop := context.WithCancelCause(t.Context())
-		stop(over)
-		if err := roomy.wait(cancelled, 0); !errors.Is(err, over) || roomy.calls != 0 {
-			t.Errorf("a call begins though its context has ended: %v", err)
-		}
-		go func() { ended <- q.wait(ctx, 0) }()
-		synctest.Wait()
-		cancel()
-		if err := <-ended; !errors.Is(err, context.Canceled) || q.queued != 0 || q.bytes != 0 || q.calls != 2 {
-			t.Errorf("%v, and the quota has %d and %d waiting, %d calls", err, q.queued, q.bytes, q.calls)
-		}
-	})
-}
-
 // TestBacklog: requests come out in their order; one that is queued can be
 // cancelled, a batch, which has no ID, cannot.
 func TestBacklog(t *testing.T) {
 	b := newBacklog()
 	for i := range 5 {
-		b.add(parse([]byte(request("ping", fmt.Sprintf(`{"n":%d}`, i)))))
+		b.add(server.Read([]byte(request("ping", fmt.Sprintf(`{"n":%d}`, i)))))
 	}
-	b.queue[2].message.ID, b.queue[3].message.ID = []byte("7"), nil
+	b.queue[2].Message.ID, b.queue[3].Message.ID = []byte("7"), nil
 	if b.cancel(nil) || b.cancel([]byte("8")) || !b.cancel([]byte("7")) || b.cancel([]byte("7")) {
 		t.Error("the wrong request is cancelled")
 	}
@@ -272,37 +221,10 @@ func TestBacklog(t *testing.T) {
 		if !ok || b.isEmpty() {
 			t.Fatal("a request that starts counts as started")
 		}
-		order = append(order, string(rawjson.Get(p.message.Params, "n")))
+		order = append(order, string(rawjson.Get(p.Message.Params, "n")))
 		b.started()
 	}
 	if got := strings.Join(order, " "); got != "0 1 3 4" || b.bytes != 0 {
 		t.Errorf("the order is %s, %d bytes are left", got, b.bytes)
-	}
-}
-
-// TestABatchKeepsToTheQuota: the requests of a batch run at the same time as far as
-// the client's quota allows, and at least one does.
-func TestABatchKeepsToTheQuota(t *testing.T) {
-	for most, want := range map[int]int{1: 1, 3: 3, 100: 20} {
-		synctest.Test(t, func(t *testing.T) {
-			c := newClient("one", true, nil)
-			c.quota = newQuota(most, 0)
-			c.quota.enter() // the batch itself
-			var running, peak atomic.Int32
-			var parts []func(reply func(answer []byte))
-			for range 20 {
-				parts = append(parts, func(reply func(answer []byte)) {
-					now := running.Add(1)
-					for old := peak.Load(); now > old && !peak.CompareAndSwap(old, now); old = peak.Load() {
-					}
-					<-time.After(time.Second)
-					running.Add(-1)
-					reply([]byte("{}"))
-				})
-			}
-			if n := len(c.runBatch(parts)); n != 20 || peak.Load() != int32(want) || c.quota.calls != 1 {
-				t.Errorf("quota %d: %d answers, %d at the same time, %d calls are left", most, n, peak.Load(), c.quota.calls)
-			}
-		})
 	}
 }

@@ -1,4 +1,4 @@
-package server
+package front
 
 import (
 	"encoding/json"
@@ -62,10 +62,10 @@ func (h *HTTP) status(w http.ResponseWriter, _ *http.Request) {
 	answer := status{Sessions: h.Open(), Schemas: map[string][]upstreamStatus{}, Context: map[string]contextStatus{}}
 	for name, views := range h.views {
 		s := views[asConfigured]
-		answer.Version = s.options.Version
+		answer.Version = s.Version()
 		list := []upstreamStatus{}
 		context := contextStatus{With: tokens.EstimateBytes(s.LazyTools())}
-		for _, u := range s.registry.Catalog().Upstreams {
+		for _, u := range s.Upstreams() {
 			list = append(list, statusOf(u))
 			context.Without += u.Tokens()
 		}

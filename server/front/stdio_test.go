@@ -1,4 +1,4 @@
-package server
+package front
 
 import (
 	"bufio"
@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"mcpx/internal/jsonrpc"
+	"mcpx/server"
 )
 
 // front is a Stdio at work, and its client.
@@ -29,7 +30,7 @@ type front struct {
 }
 
 // serve runs a front on pipes until the test ends.
-func serve(t *testing.T, s *Server, limit int) *front {
+func serve(t *testing.T, s *server.Server, limit int) *front {
 	t.Helper()
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()
@@ -80,7 +81,7 @@ func (f *front) rest() []string {
 }
 
 // hang is a method that is answered only when its request is cancelled.
-var hang method = func(_ *Server, ctx context.Context, _ *Client, _ jsonrpc.Message) ([]byte, error) {
+var hang server.Method = func(_ *server.Server, ctx context.Context, _ *server.Client, _ jsonrpc.Message) ([]byte, error) {
 	<-ctx.Done()
 	return nil, context.Cause(ctx)
 }
@@ -130,7 +131,7 @@ func TestStdioCallsOverlap(t *testing.T) {
 	const n = 64
 	var all sync.WaitGroup
 	all.Add(n)
-	with(t, "test/meet", func(*Server, context.Context, *Client, jsonrpc.Message) ([]byte, error) {
+	with(t, "test/meet", func(*server.Server, context.Context, *server.Client, jsonrpc.Message) ([]byte, error) {
 		all.Done()
 		all.Wait()
 		return []byte("{}"), nil
@@ -186,7 +187,7 @@ func TestStdioCallsAreNotMixedUp(t *testing.T) {
 // When the input ends, what is in flight gets five seconds, and then its cause.
 func TestStdioDrains(t *testing.T) {
 	with(t, "test/hang", hang)
-	with(t, "test/slow", func(*Server, context.Context, *Client, jsonrpc.Message) ([]byte, error) {
+	with(t, "test/slow", func(*server.Server, context.Context, *server.Client, jsonrpc.Message) ([]byte, error) {
 		<-time.After(4 * time.Second)
 		return []byte("{}"), nil
 	})
@@ -224,7 +225,7 @@ func TestStdioDrains(t *testing.T) {
 // The last answer is the end: what is left of the five seconds is not waited for.
 func TestStdioEndsWithTheLastAnswer(t *testing.T) {
 	const takes = 3 * time.Second
-	with(t, "test/slow", func(*Server, context.Context, *Client, jsonrpc.Message) ([]byte, error) {
+	with(t, "test/slow", func(*server.Server, context.Context, *server.Client, jsonrpc.Message) ([]byte, error) {
 		<-time.After(takes)
 		return []byte("{}"), nil
 	})
@@ -247,7 +248,7 @@ func TestStdioEndsWithTheLastAnswer(t *testing.T) {
 func TestStdioLeavesBehindWhatDoesNotEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		with(t, "test/stuck", func(*Server, context.Context, *Client, jsonrpc.Message) ([]byte, error) {
+		with(t, "test/stuck", func(*server.Server, context.Context, *server.Client, jsonrpc.Message) ([]byte, error) {
 			<-release
 			return nil, errors.New("at last")
 		})
@@ -319,7 +320,7 @@ func TestStdioTimeout(t *testing.T) {
 // the end comes in time.
 func TestStdioClientThatDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		with(t, "test/large", func(*Server, context.Context, *Client, jsonrpc.Message) ([]byte, error) {
+		with(t, "test/large", func(*server.Server, context.Context, *server.Client, jsonrpc.Message) ([]byte, error) {
 			return []byte(`"` + strings.Repeat("x", 10_000) + `"`), nil
 		})
 		f := serve(t, bare(), 20_000)
@@ -384,7 +385,9 @@ func TestStdioCancellationRightBehindTheRequest(t *testing.T) {
 }
 
 func TestStdioPanicCostsOneRequest(t *testing.T) {
-	with(t, "test/panic", func(*Server, context.Context, *Client, jsonrpc.Message) ([]byte, error) { panic("on purpose") })
+	with(t, "test/panic", func(*server.Server, context.Context, *server.Client, jsonrpc.Message) ([]byte, error) {
+		panic("on purpose")
+	})
 	f := serve(t, bare(), 1<<20)
 	f.say(request("test/panic", ""))
 	if got, want := f.hear(), failure(-32603, "internal error in test/panic", ""); got != want {
@@ -426,7 +429,7 @@ func TestStdioEndsWhileRequestsCome(t *testing.T) {
 
 // A call that is in flight at the end gets what it has asked the client for.
 func TestStdioIsAnsweredWhileItEnds(t *testing.T) {
-	with(t, "test/ask", func(_ *Server, ctx context.Context, c *Client, _ jsonrpc.Message) ([]byte, error) {
+	with(t, "test/ask", func(_ *server.Server, ctx context.Context, c *server.Client, _ jsonrpc.Message) ([]byte, error) {
 		return c.Request(ctx, "roots/list", nil)
 	})
 	synctest.Test(t, func(t *testing.T) {

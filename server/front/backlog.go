@@ -1,7 +1,8 @@
-package server
+package front
 
 import (
 	"bytes"
+	"mcpx/server"
 	"slices"
 	"sync"
 )
@@ -18,9 +19,9 @@ const (
 type backlog struct {
 	mu       sync.Mutex
 	changed  sync.Cond
-	queue    []parsed
+	queue    []server.Inbound
 	bytes    int
-	starting *parsed // the request that is being started: no longer queued, not yet known to the client
+	starting *server.Inbound // the request that is being started: no longer queued, not yet known to the client
 	closed   bool
 }
 
@@ -31,14 +32,14 @@ func newBacklog() *backlog {
 }
 
 // add appends a request. It waits while too much is queued.
-func (b *backlog) add(p parsed) {
+func (b *backlog) add(p server.Inbound) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for len(b.queue) > 0 && (b.bytes+len(p.text) > backlogBytes || len(b.queue) >= backlogEntries) && !b.closed {
+	for len(b.queue) > 0 && (b.bytes+len(p.Text) > backlogBytes || len(b.queue) >= backlogEntries) && !b.closed {
 		b.changed.Wait()
 	}
 	b.queue = append(b.queue, p)
-	b.bytes += len(p.text)
+	b.bytes += len(p.Text)
 	b.changed.Broadcast()
 }
 
@@ -61,16 +62,16 @@ func (b *backlog) wait() bool {
 
 // pop removes the first request; false if there is none. The request counts as
 // starting until started.
-func (b *backlog) pop() (parsed, bool) {
+func (b *backlog) pop() (server.Inbound, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.queue) == 0 {
-		return parsed{}, false
+		return server.Inbound{}, false
 	}
 	p := b.queue[0]
-	b.queue[0] = parsed{}
+	b.queue[0] = server.Inbound{}
 	b.queue = b.queue[1:]
-	b.bytes -= len(p.text)
+	b.bytes -= len(p.Text)
 	b.starting = &p
 	b.changed.Broadcast()
 	return p, true
@@ -93,14 +94,14 @@ func (b *backlog) cancel(id []byte) bool {
 	if len(id) == 0 {
 		return false // a batch has no ID
 	}
-	for b.starting != nil && bytes.Equal(b.starting.message.ID, id) {
+	for b.starting != nil && bytes.Equal(b.starting.Message.ID, id) {
 		b.changed.Wait()
 	}
-	i := slices.IndexFunc(b.queue, func(p parsed) bool { return bytes.Equal(p.message.ID, id) })
+	i := slices.IndexFunc(b.queue, func(p server.Inbound) bool { return bytes.Equal(p.Message.ID, id) })
 	if i < 0 {
 		return false
 	}
-	b.bytes -= len(b.queue[i].text)
+	b.bytes -= len(b.queue[i].Text)
 	b.queue = slices.Delete(b.queue, i, i+1)
 	b.changed.Broadcast()
 	return true

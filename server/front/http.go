@@ -1,4 +1,4 @@
-package server
+package front
 
 import (
 	"bytes"
@@ -19,6 +19,8 @@ import (
 	"mcpx/internal/jsonrpc"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/tasks"
+	"mcpx/server"
+	"mcpx/server/access"
 )
 
 // HTTP is the front for any number of clients: Streamable HTTP on /mcp, the
@@ -26,8 +28,8 @@ import (
 // notifications, takes invented session ids, and lets one client cancel
 // another's request.
 type HTTP struct {
-	Servers   map[string]*Server // by the name of their schema
-	Guard     Guard
+	Servers   map[string]*server.Server // by the name of their schema
+	Guard     access.Guard
 	Log       zerolog.Logger
 	BodyBytes int
 	Sessions  int
@@ -40,9 +42,9 @@ type HTTP struct {
 
 	build     sync.Once
 	handler   http.Handler
-	answering tasks.Group                   // goroutines that answer legacy SSE clients
-	views     map[string]map[string]*Server // of each schema, by how tools are shown
-	times     times                         // what clients get for their part; zero: the usual
+	answering tasks.Group                          // goroutines that answer legacy SSE clients
+	views     map[string]map[string]*server.Server // of each schema, by how tools are shown
+	times     times                                // what clients get for their part; zero: the usual
 	sessions  *sessions
 	ended     chan struct{}   // closed when no more is served
 	calls     context.Context // ends when those in flight have had their time
@@ -122,7 +124,7 @@ func refuse(w http.ResponseWriter, status int, text string) {
 const sessionHeader = "Mcp-Session-Id"
 
 // post takes what a client sends.
-func (h *HTTP) post(w http.ResponseWriter, r *http.Request, s *Server) {
+func (h *HTTP) post(w http.ResponseWriter, r *http.Request, s *server.Server) {
 	body, ok := h.body(w, r)
 	if !ok {
 		return
@@ -132,26 +134,26 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request, s *Server) {
 	case err != nil && !isArray(body, err):
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusBadRequest)
-		_, _ = w.Write(invalidMessage(m, err))
-	case err == nil && isModern(m.Params):
+		_, _ = w.Write(server.InvalidMessage(m, err))
+	case err == nil && server.IsModern(m.Params):
 		h.postModern(w, r, s, m)
 	case !knownVersion(r.Header.Get("Mcp-Protocol-Version")):
 		refuse(w, http.StatusBadRequest, "Unsupported protocol version: "+r.Header.Get("Mcp-Protocol-Version"))
 	case err == nil && lacksMeta(r, m):
 		h.postModern(w, r, s, m)
 	case h.Stateless:
-		h.postStateless(w, r, s, parsed{body, m, err})
+		h.postStateless(w, r, s, server.Inbound{Text: body, Message: m, Err: err})
 	case err == nil && m.IsRequest() && m.Method == "initialize":
 		h.initialize(w, r, s, m)
 	default:
-		h.postInSession(w, r, s, parsed{body, m, err})
+		h.postInSession(w, r, s, server.Inbound{Text: body, Message: m, Err: err})
 	}
 }
 
 // isArray reports whether a body that is no message is a JSON array. Whether it is
 // a batch depends on the client's session.
 func isArray(body []byte, err error) bool {
-	return rawjson.Kind(body) == '[' && wireError(err).Code != jsonrpc.CodeParse
+	return rawjson.Kind(body) == '[' && server.WireError(err).Code != jsonrpc.CodeParse
 }
 
 // knownVersion reports whether a header may name that revision; it may be absent.
@@ -189,13 +191,13 @@ func readBody(r io.Reader, size int) ([]byte, error) {
 }
 
 // initialize opens a session.
-func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, s *Server, m jsonrpc.Message) {
+func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, s *server.Server, m jsonrpc.Message) {
 	n := h.open(w, r, s)
 	if n == nil {
 		return
 	}
 	var answer []byte
-	s.Accept(context.Background(), n.client, m, func(a []byte) { answer = a }) // initialize is answered at once
+	s.Handle(context.Background(), n.client, server.Inbound{Message: m}, func(a []byte) { answer = a }) // initialize is answered at once
 	if rawjson.Get(answer, "error") != nil {
 		h.sessions.end(n)
 	} else {
@@ -205,7 +207,7 @@ func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, s *Server, m j
 }
 
 // open opens a session, or says that there are too many.
-func (h *HTTP) open(w http.ResponseWriter, r *http.Request, s *Server) *session {
+func (h *HTTP) open(w http.ResponseWriter, r *http.Request, s *server.Server) *session {
 	n, err := h.sessions.open(s, r)
 	if err != nil {
 		w.Header().Set("Retry-After", "10")
@@ -216,7 +218,7 @@ func (h *HTTP) open(w http.ResponseWriter, r *http.Request, s *Server) *session 
 }
 
 // session finds the session of a request, or says why there is none.
-func (h *HTTP) session(w http.ResponseWriter, r *http.Request, s *Server) (n *session, done func()) {
+func (h *HTTP) session(w http.ResponseWriter, r *http.Request, s *server.Server) (n *session, done func()) {
 	if v := r.Header.Get("Mcp-Protocol-Version"); !knownVersion(v) {
 		refuse(w, http.StatusBadRequest, "Unsupported protocol version: "+v)
 		return nil, nil
@@ -239,20 +241,20 @@ func (h *HTTP) session(w http.ResponseWriter, r *http.Request, s *Server) (n *se
 
 // postInSession takes a message of a session. A call goes on when its connection
 // breaks: MCP has it that only the client's word cancels it.
-func (h *HTTP) postInSession(w http.ResponseWriter, r *http.Request, s *Server, body parsed) {
+func (h *HTTP) postInSession(w http.ResponseWriter, r *http.Request, s *server.Server, body server.Inbound) {
 	n, done := h.session(w, r, s)
 	if n == nil {
 		return
 	}
-	if body.isRequest() {
-		if !n.quota.enter() {
+	if body.IsRequest() {
+		if !n.client.Quota.Enter() {
 			done()
 			tooMany(w)
 			return
 		}
-		defer n.quota.leave()
+		defer n.client.Quota.Leave()
 	}
-	h.answer(w, r, call{ctx: context.Background(), server: s, client: n.client, body: body, done: done, quota: n.quota})
+	h.answer(w, r, call{ctx: context.Background(), server: s, client: n.client, body: body, done: done, quota: n.client.Quota})
 }
 
 // tooMany refuses a call of a session that has too many in flight.
@@ -265,31 +267,31 @@ func tooMany(w http.ResponseWriter) {
 // after its connection is.
 type call struct {
 	ctx    context.Context
-	server *Server
-	client *Client
-	body   parsed
+	server *server.Server
+	client *server.Client
+	body   server.Inbound
 	done   func()
-	quota  *quota // the session's; nil for a call without a session
+	quota  *server.Quota // the session's; nil for a call without a session
 }
 
 // send sends a message on the call's own stream. Where that has ended, the call is
 // over, but not all that it began: the standing stream has the rest.
 func (c call) send(own *stream, message []byte) error {
 	err := own.Send(message)
-	if !errors.Is(err, errStreamClosed) || c.client.send == nil {
+	if !errors.Is(err, errStreamClosed) || c.client.Send == nil {
 		return err
 	}
-	return c.client.send(message)
+	return c.client.Send(message)
 }
 
 // answer takes a message and writes the answer, with all that belongs to the
 // call on the same stream.
 func (h *HTTP) answer(w http.ResponseWriter, r *http.Request, c call) {
 	out := newStream(h.times, h.Unread)
-	client := c.client.through(func(message []byte) error { return c.send(out, message) })
+	client := c.client.Through(func(message []byte) error { return c.send(out, message) })
 	replied := make(chan []byte, 1)
-	c.server.accept(c.ctx, client, c.body, func(answer []byte) { replied <- answer })
-	if !c.body.isAnswered() {
+	c.server.Handle(c.ctx, client, c.body, func(answer []byte) { replied <- answer })
+	if !c.body.IsAnswered() {
 		c.done()
 		w.WriteHeader(http.StatusAccepted)
 		return
@@ -299,7 +301,7 @@ func (h *HTTP) answer(w http.ResponseWriter, r *http.Request, c call) {
 		defer c.done()
 		last := <-replied
 		if c.quota != nil {
-			release = c.quota.hold(last)
+			release = c.quota.Hold(last)
 		}
 		return last
 	})
@@ -307,13 +309,13 @@ func (h *HTTP) answer(w http.ResponseWriter, r *http.Request, c call) {
 }
 
 // postStateless takes a message of a client for which nothing is kept.
-func (h *HTTP) postStateless(w http.ResponseWriter, r *http.Request, s *Server, body parsed) {
-	c := s.passing(r, nil)
+func (h *HTTP) postStateless(w http.ResponseWriter, r *http.Request, s *server.Server, body server.Inbound) {
+	c := sessionless(s, r)
 	version := r.Header.Get("Mcp-Protocol-Version")
 	if version == "" {
 		version = mcp.ProtocolVersion20250326 // what MCP has a server assume
 	}
-	c.setInitialized(version, nil)
+	c.SetInitialized(version, nil)
 	ctx, done := h.connected(r)
 	defer done()
 	h.answer(w, r, call{ctx: ctx, server: s, client: c, body: body, done: func() {}})
@@ -329,7 +331,7 @@ func (h *HTTP) keepsNone(w http.ResponseWriter, allowed string) bool {
 }
 
 // get opens the stream for what belongs to no call.
-func (h *HTTP) get(w http.ResponseWriter, r *http.Request, s *Server) {
+func (h *HTTP) get(w http.ResponseWriter, r *http.Request, s *server.Server) {
 	if h.keepsNone(w, http.MethodPost) {
 		return
 	}
@@ -356,7 +358,7 @@ func (h *HTTP) stand(w http.ResponseWriter, r *http.Request, n *session, first [
 }
 
 // delete ends a session.
-func (h *HTTP) delete(w http.ResponseWriter, r *http.Request, s *Server) {
+func (h *HTTP) delete(w http.ResponseWriter, r *http.Request, s *server.Server) {
 	if h.keepsNone(w, http.MethodPost) {
 		return
 	}
