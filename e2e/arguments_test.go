@@ -24,7 +24,7 @@ func TestArgumentsAreRepaired(t *testing.T) {
 		{"nested envelope", `{"arguments":{` + nested + `,"arguments":{"filter":{}}}}`, `{"filter":{}}`},
 		{"server in the tool name", `{"tool_name":"t__nested","arguments":{"filter":"{}"}}`, `{"filter":{}}`},
 		{"wrong type", `{` + nested + `,"arguments":{"filter":{"tags":[1]}}}`, "error: arguments.filter.tags[0]: expected string, got number 1\nnested(filter: {tags?: string[]}, ids?: integer[])"},
-		{"unknown server", `{"server_name":"tt","tool_name":"nested"}`, `error: unknown server "tt"; did you mean "t"? Servers: t, mcpx`},
+		{"unknown server", `{"server_name":"tt","tool_name":"nested"}`, `error: unknown server "tt"; servers: t, mcpx`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			want, isError := strings.CutPrefix(c.want, "error: ")

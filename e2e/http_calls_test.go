@@ -138,32 +138,6 @@ func modernParams(params, capabilities string) string {
 	return strings.TrimSuffix(params, "}") + "," + modernMeta(capabilities) + "}"
 }
 
-// TestHTTPModernHeaders: headers that differ from the request are refused, and
-// nothing is done.
-func TestHTTPModernHeaders(t *testing.T) {
-	t.Parallel()
-	s := serveHTTP(t, one(t, "-count-calls"), options{})
-	c := s.caller("/mcp")
-	line := `{"jsonrpc":"2.0","id":"x","method":"tools/call","params":` + modernParams(execParams("a", "pid", ""), "{}") + `}`
-	for _, v := range []struct {
-		name    string
-		headers []string
-	}{
-		{"no method", []string{"Mcp-Name", "exec", "Mcp-Protocol-Version", "2026-07-28"}},
-		{"another method", []string{"Mcp-Method", "tools/list", "Mcp-Name", "exec", "Mcp-Protocol-Version", "2026-07-28"}},
-		{"another name", []string{"Mcp-Method", "tools/call", "Mcp-Name", "inspect", "Mcp-Protocol-Version", "2026-07-28"}},
-		{"no name", []string{"Mcp-Method", "tools/call", "Mcp-Protocol-Version", "2026-07-28"}},
-		{"another version", []string{"Mcp-Method", "tools/call", "Mcp-Name", "exec", "Mcp-Protocol-Version", "2025-11-25"}},
-	} {
-		x := c.try("POST", "/mcp", line, v.headers...)
-		x.want(t, v.name, 400, `"id":"x"`)
-		x.want(t, v.name, 400, "-32020")
-	}
-	if got := s.client("/mcp").exec("a", "calls", ""); got != "1" {
-		t.Errorf("the upstream has got %s calls, want 1", got)
-	}
-}
-
 // TestHTTPStateless: nothing is kept, so that any replica can answer.
 func TestHTTPStateless(t *testing.T) {
 	t.Parallel()

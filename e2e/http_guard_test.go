@@ -5,9 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -67,10 +65,7 @@ func TestHTTPForeigners(t *testing.T) {
 // /health.
 func TestHTTPToken(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(file, []byte("s3cret-token\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := writeFile(t, "token", "s3cret-token\n")
 	for _, v := range []struct {
 		name   string
 		server map[string]any
@@ -147,10 +142,7 @@ func fails(t *testing.T, program string, args ...string) (code int, stderr strin
 func TestHTTPRefusedStarts(t *testing.T) {
 	t.Parallel()
 	config := writeConfig(t, map[string]any{"schemas": map[string]any{"default": one(t), "work": one(t)}})
-	empty := filepath.Join(t.TempDir(), "empty")
-	if err := os.WriteFile(empty, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	empty := writeFile(t, "empty", "")
 	for _, v := range []struct {
 		name, program string
 		args          []string

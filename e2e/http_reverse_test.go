@@ -15,41 +15,6 @@ var asks = []struct{ method, params, answer string }{
 	{"roots/list", `{}`, `{"roots":[{"uri":"file:///%s"}]}`},
 }
 
-// TestHTTPReverse: what an upstream asks comes on the stream of the call it asks
-// for, whether the client has a standing stream or not.
-func TestHTTPReverse(t *testing.T) {
-	t.Parallel()
-	for _, v := range []struct {
-		name     string
-		standing bool
-	}{{"with a standing stream", true}, {"without one", false}} {
-		t.Run(v.name, func(t *testing.T) {
-			t.Parallel()
-			s := serveHTTP(t, one(t, "-full"), options{})
-			c := s.client("/mcp")
-			var standing *exchange
-			if v.standing {
-				standing = c.listen()
-			}
-			for _, a := range asks {
-				call := c.ask("tools/call", execParams("a", "ask", fmt.Sprintf(`{"method":%q,"params":%s}`, a.method, a.params)))
-				asked := call.next(0)
-				if asked.Method != a.method || string(asked.Params) != a.params {
-					t.Fatalf("the client was asked %s, want %s %s", asked.line, a.method, a.params)
-				}
-				answer := fmt.Sprintf(a.answer, "x")
-				c.tell(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, asked.ID, answer))
-				if got := textOf(t, string(call.answer().Result), false); got != answer {
-					t.Errorf("%s: the upstream got %s, want %s", a.method, got, answer)
-				}
-			}
-			if v.standing && len(standing.lines()) > 0 {
-				t.Errorf("the standing stream has %q", standing.lines())
-			}
-		})
-	}
-}
-
 // TestHTTPReverseOfTwo: two clients at once. On a shared session nobody can know
 // whom an upstream asks, so nobody is; on sessions of their own each is asked what
 // is for its call.
@@ -184,25 +149,5 @@ func TestHTTPUpdates(t *testing.T) {
 		if strings.Join(got, "\n") != strings.Join(want, "\n") {
 			t.Errorf("client %d was told\n%s\nwant\n%s", i, strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
-	}
-}
-
-// TestHTTPVisits: the client that an upstream sent to a url hears that the visit is
-// over, though the session is shared and another's call is in flight.
-func TestHTTPVisits(t *testing.T) {
-	t.Parallel()
-	s := serveHTTP(t, one(t, "-full"), options{})
-	c, other := s.client("/mcp"), s.client("/mcp")
-	streams := []*exchange{c.listen(), other.listen()}
-	call := c.ask("tools/call", execParams("a", "ask", `{"method":"elicitation/create","params":{"mode":"url","elicitationId":"v1","url":"https://example.com","message":"?"}}`))
-	c.tell(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"action":"accept"}}`, call.next(0).ID))
-	call.answer()
-	beside := other.ask("tools/call", execParams("a", "say", `{"method":"notifications/elicitation/complete","params":[{"elicitationId":"v1"}]}`))
-	beside.answer()
-	if got, want := streams[0].next(0).line, `{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{"elicitationId":"v1"}}`; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
-	if got := append(beside.lines()[1:], streams[1].lines()...); len(got) > 0 {
-		t.Errorf("the other client was told %q", got)
 	}
 }

@@ -173,44 +173,6 @@ func TestHTTPBadRequests(t *testing.T) {
 	}
 }
 
-// TestHTTPSessionCap: one session too many is refused; the others live on, and the
-// end of one makes room.
-func TestHTTPSessionCap(t *testing.T) {
-	t.Parallel()
-	s := serveHTTP(t, with(one(t), "limits", map[string]any{"sessions": 3}), options{})
-	clients := []*caller{s.client("/mcp"), s.client("/mcp")}
-	older := s.caller("")
-	stream := older.openSSE("/sse")
-	for _, v := range []struct{ method, path, body string }{
-		{"POST", "/mcp", initializeLine("2025-11-25", "{}")}, {"GET", "/sse", ""},
-	} {
-		x := s.caller("").try(v.method, v.path, v.body)
-		x.want(t, v.method+" "+v.path, 503, "limits.sessions")
-		if x.header.Get("Retry-After") == "" {
-			t.Error("503 without Retry-After")
-		}
-	}
-	for i, c := range clients {
-		if got := c.exec("a", "echo", `{"text":"alive"}`); got != "alive" {
-			t.Errorf("client %d: %q", i, got)
-		}
-	}
-	older.tell(pingLine)
-	if got := stream.next(0).line; got != `{"jsonrpc":"2.0","id":1,"result":{}}` {
-		t.Errorf("over SSE: %s", got)
-	}
-	stream.drop()
-	settled(t, "sessions, want 2", func() (string, bool) {
-		n := s.sessions(t, "")
-		return fmt.Sprint(n), n == 2
-	})
-	clients[0].status("DELETE", "/mcp")
-	s.client("/mcp")
-	s.client("/mcp")
-	x := s.caller("").try("POST", "/mcp", initializeLine("2020-01-01", "{}"))
-	x.want(t, "a full house", 503, "")
-}
-
 // TestHTTPSessionIdle: a session that nobody uses ends, but not while a stream or
 // a call is open, be its connection broken.
 func TestHTTPSessionIdle(t *testing.T) {

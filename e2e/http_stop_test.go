@@ -26,7 +26,7 @@ func TestHTTPStop(t *testing.T) {
 			for _, name := range []string{"a", "stubborn"} {
 				pids[name], _ = strconv.Atoi(c.exec(name, "pid", ""))
 			}
-			for _, pid := range children(s.cmd.Process.Pid) {
+			for _, pid := range pidsBelow(s.cmd.Process.Pid) {
 				pids[fmt.Sprint("process ", pid)] = pid
 			}
 			standing, stream := c.listen(), older.openSSE("/sse")

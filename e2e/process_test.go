@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -117,14 +118,27 @@ func serve(t *testing.T, upstreams map[string]any) *process {
 	return start(t, map[string]any{"mcpServers": upstreams}, options{})
 }
 
+// writeConfig writes a config, any value that marshals to one.
 func writeConfig(t *testing.T, config any) (path string) {
 	t.Helper()
-	text, err := json.Marshal(config)
+	return writeJSON(t, "mcpx.json", config)
+}
+
+// writeJSON writes a value to a file of the test.
+func writeJSON(t *testing.T, name string, value any) (path string) {
+	t.Helper()
+	text, err := json.Marshal(value)
 	if err != nil {
 		t.Fatal(err)
 	}
-	path = filepath.Join(t.TempDir(), "mcpx.json")
-	if err := os.WriteFile(path, text, 0o600); err != nil {
+	return writeFile(t, name, string(text))
+}
+
+// writeFile writes a text to a file of the test.
+func writeFile(t *testing.T, name, text string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -317,4 +331,31 @@ func (p *process) check() {
 			p.t.Errorf("stderr has %q:\n%s", sign, clip(p.errors()[strings.Index(p.errors(), sign):]))
 		}
 	}
+}
+
+// pidsBelow returns the descendants of a process; none where there is no /proc.
+func pidsBelow(root int) (pids []int) {
+	parents := map[int]int{}
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, stat := range stats {
+		text, err := os.ReadFile(stat)
+		if err != nil {
+			continue // it has just ended
+		}
+		fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(stat)))
+		if err != nil || len(fields) < 2 {
+			continue
+		}
+		parents[pid], _ = strconv.Atoi(fields[1])
+	}
+	for pid := range parents {
+		for p, hops := parents[pid], 0; p > 1 && hops < 100; p, hops = parents[p], hops+1 {
+			if p == root {
+				pids = append(pids, pid)
+				break
+			}
+		}
+	}
+	return pids
 }

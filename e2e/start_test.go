@@ -1,9 +1,7 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
-	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -137,46 +135,6 @@ func TestToolsListIsAlwaysTheSame(t *testing.T) {
 		list(p, "when one died")
 		p.execError("gone", "x", "{}")
 		list(p, "at last")
-	}
-}
-
-func TestToolsListIsInspectAndExec(t *testing.T) {
-	t.Parallel()
-	described := mcptest.Upstream(t)
-	described["description"] = "does it\nwell"
-	config := `{"mcpServers":{"zebra":%s,"apple":{"command":"mcpx-no-such-program"},"über 9":{"command":"mcpx-no-such-program"}}}`
-	zebra, err := json.Marshal(described)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := start(t, json.RawMessage(fmt.Sprintf(config, zebra)), options{})
-	var list struct {
-		Tools []struct {
-			Name        string          `json:"name"`
-			Description string          `json:"description"`
-			InputSchema json.RawMessage `json:"inputSchema"`
-			Annotations struct {
-				ReadOnlyHint bool `json:"readOnlyHint"`
-			} `json:"annotations"`
-		} `json:"tools"`
-	}
-	if err := json.Unmarshal([]byte(p.result("tools/list", "")), &list); err != nil {
-		t.Fatal(err)
-	}
-	got := map[string]string{}
-	for _, tool := range list.Tools {
-		got[tool.Name] = fmt.Sprint(tool.Annotations.ReadOnlyHint, " ", string(tool.InputSchema))
-		if directory := "zebra (does it well), apple, über 9, mcpx"; tool.Name == "inspect" && !strings.HasSuffix(tool.Description, directory) {
-			t.Errorf("the description of inspect is %q, want it to end in %q", tool.Description, directory)
-		}
-	}
-	want := map[string]string{
-		"inspect": `true {"type":"object","properties":{"server_name":{"type":"string"},"tool_name":{"type":"string"}},"required":["server_name"]}`,
-		"exec": `false {"type":"object","properties":{"server_name":{"type":"string"},"tool_name":{"type":"string"},` +
-			`"arguments":{"type":"object","properties":{},"additionalProperties":true}},"required":["server_name","tool_name"]}`,
-	}
-	if !maps.Equal(got, want) || len(list.Tools) != 2 {
-		t.Errorf("tools/list has\n%v\nwant\n%v", got, want)
 	}
 }
 

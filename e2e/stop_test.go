@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -124,7 +122,7 @@ func family(t *testing.T, p *process, kinds []relative) map[string]int {
 			pids[kind.what+" of "+server] = pid
 		}
 	}
-	for _, pid := range children(p.cmd.Process.Pid) {
+	for _, pid := range pidsBelow(p.cmd.Process.Pid) {
 		pids[fmt.Sprint("process ", pid)] = pid // the watcher is one of them
 	}
 	t.Cleanup(func() {
@@ -134,25 +132,6 @@ func family(t *testing.T, p *process, kinds []relative) map[string]int {
 			}
 		}
 	})
-	return pids
-}
-
-// children are the ids of a process's children; none where there is no /proc.
-func children(parent int) (pids []int) {
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, stat := range stats {
-		text, err := os.ReadFile(stat)
-		if err != nil {
-			continue // it has just ended
-		}
-		fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
-		if len(fields) < 2 || fields[1] != strconv.Itoa(parent) {
-			continue
-		}
-		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(stat))); err == nil {
-			pids = append(pids, pid)
-		}
-	}
 	return pids
 }
 
