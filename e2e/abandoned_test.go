@@ -13,8 +13,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// remoteChild starts a test server over Streamable HTTP as a child, and returns
-// its config.
+// remoteChild starts a test server over Streamable HTTP as a child and returns its config.
 func remoteChild(t *testing.T, flags ...string) map[string]any {
 	t.Helper()
 	self, err := os.Executable()
@@ -44,9 +43,9 @@ func remoteChild(t *testing.T, flags ...string) map[string]any {
 	return map[string]any{"url": lines.Text(), "type": "http"}
 }
 
-// TestRequestsOfAbandonedCalls: A's call is cancelled, times out, or ends with A's
-// session, and the upstream asks something for it later. B, which has a call in
-// flight or connected only afterwards, is not asked.
+// TestRequestsOfAbandonedCalls: A's call is canceled, times out, or ends with A's session,
+// and later the upstream asks something for it. B is not asked, whether it has a call in
+// flight or connected only afterwards.
 func TestRequestsOfAbandonedCalls(t *testing.T) {
 	t.Parallel()
 	upstreams := map[string]func(t *testing.T) map[string]any{
@@ -70,6 +69,7 @@ func TestRequestsOfAbandonedCalls(t *testing.T) {
 	}
 }
 
+// abandonAndAsk has one client abandon a call, and checks whom the upstream can ask then.
 func abandonAndAsk(t *testing.T, s *site, how, method string) {
 	t.Helper()
 	askLate := func(c *caller) (call *exchange, file string) {

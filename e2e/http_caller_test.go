@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"mcpx/internal/mcptest"
 	"net/http"
 	"strconv"
 	"strings"
@@ -11,6 +12,19 @@ import (
 )
 
 const sessionHeader = "Mcp-Session-Id"
+
+const pingLine = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
+
+// one returns a config with one upstream, a.
+func one(t *testing.T, flags ...string) map[string]any {
+	return map[string]any{"mcpServers": map[string]any{"a": mcptest.Upstream(t, flags...)}}
+}
+
+// with adds a key to a config.
+func with(config map[string]any, key string, value any) map[string]any {
+	config[key] = value
+	return config
+}
 
 // caller is one client of a run of mcpx over HTTP.
 type caller struct {
@@ -192,4 +206,39 @@ func (s *site) sessions(t *testing.T, token string) int {
 		t.Fatalf("/status: %d %s (%v)", x.status, x.body, err)
 	}
 	return status.Sessions
+}
+
+// try makes a request with more headers, given as pairs, and returns the answer. It
+// ends an answer that is a stream.
+func (c *caller) try(method, path, body string, headers ...string) *exchange {
+	c.site.t.Helper()
+	r := c.request(method, path, body)
+	for i := 0; i < len(headers); i += 2 {
+		if headers[i] == "Host" {
+			r.Host = headers[i+1]
+			continue
+		}
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	return c.site.finish(r, body)
+}
+
+// finish makes a request and waits for the answer. It ends an answer that is a stream.
+func (s *site) finish(r *http.Request, body string) *exchange {
+	s.t.Helper()
+	x := s.send(r, body, nil)
+	x.waitBegun()
+	if x.header.Get("Content-Type") == "text/event-stream" {
+		x.drop()
+	}
+	x.waitEnd()
+	return x
+}
+
+// want fails the test if an answer has another status or lacks a text.
+func (x *exchange) want(t *testing.T, what string, status int, part string) {
+	t.Helper()
+	if x.status != status || !strings.Contains(x.body, part) {
+		t.Errorf("%s: %d %s, want %d with %q", what, x.status, clip(x.body), status, part)
+	}
 }

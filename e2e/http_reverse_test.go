@@ -8,70 +8,69 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// asks are what an upstream may ask a client, with an answer.
-var asks = []struct{ method, params, answer string }{
-	{"sampling/createMessage", `{"messages":[],"maxTokens":9007199254740993}`, `{"role":"assistant","content":{"type":"text","text":"%s"},"model":"m"}`},
-	{"elicitation/create", `{"message":"?","requestedSchema":{"type":"object","properties":{}}}`, `{"action":"accept","content":{"a":"%s"}}`},
-	{"roots/list", `{}`, `{"roots":[{"uri":"file:///%s"}]}`},
+// asks are the requests that an upstream may send to a client, with an answer.
+var asks = []struct{ method, answer string }{
+	{"sampling/createMessage", `{"role":"assistant","content":{"type":"text","text":"%s"},"model":"m"}`},
+	{"elicitation/create", `{"action":"accept","content":{"a":"%s"}}`},
+	{"roots/list", `{"roots":[{"uri":"file:///%s"}]}`},
 }
 
-// TestHTTPReverseOfTwo: two clients at once. On a shared session nobody can know
-// whom an upstream asks, so nobody is; on sessions of their own each is asked what
-// is for its call.
-func TestHTTPReverseOfTwo(t *testing.T) {
+// TestSharedSessionRefusesRequests: when two clients have calls in flight on a shared
+// session, nobody knows for which one an upstream asks, so neither is asked.
+func TestSharedSessionRefusesRequests(t *testing.T) {
 	t.Parallel()
-	t.Run("shared", func(t *testing.T) {
-		t.Parallel()
-		s := serveHTTP(t, one(t, "-full"), options{})
-		c, other := s.client("/mcp"), s.client("/mcp")
-		standing := other.listen()
-		beside := other.ask("tools/call", execParams("a", "ask", `{"method":"roots/list"}`))
-		asked := beside.next(0) // it has the answer when all is over
-		for _, a := range asks {
-			got := c.exec("a", "ask", fmt.Sprintf(`{"method":%q}`, a.method))
-			if !strings.HasPrefix(got, "error ") || !strings.Contains(got, "isolation") {
-				t.Errorf("%s: %s, want an error that names isolation", a.method, got)
-			}
+	s := serveHTTP(t, one(t, "-full"), options{})
+	c, other := s.client("/mcp"), s.client("/mcp")
+	standing := other.listen()
+	beside := other.ask("tools/call", execParams("a", "ask", `{"method":"roots/list"}`))
+	asked := beside.next(0) // answered at the end
+	for _, a := range asks {
+		got := c.exec("a", "ask", fmt.Sprintf(`{"method":%q}`, a.method))
+		if !strings.HasPrefix(got, "error ") || !strings.Contains(got, "isolation") {
+			t.Errorf("%s: %s, want an error that names isolation", a.method, got)
 		}
-		other.tell(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"roots":[]}}`, asked.ID))
-		if got := textOf(t, string(beside.answer().Result), false); got != `{"roots":[]}` || len(beside.lines()) != 2 || len(standing.lines()) > 0 {
-			t.Errorf("the other client got %q and %q", beside.lines(), standing.lines())
-		}
-	})
-	t.Run("isolated", func(t *testing.T) {
-		t.Parallel()
-		own := mcptest.Upstream(t, "-full")
-		own["isolation"] = "client"
-		s := serveHTTP(t, map[string]any{"mcpServers": map[string]any{"a": own}}, options{})
-		clients := []*caller{s.client("/mcp"), s.client("/mcp"), s.client("/mcp")}
-		pids := map[string]bool{}
-		for _, c := range clients {
-			pids[c.exec("a", "pid", "")] = true
-		}
-		if len(pids) != len(clients) {
-			t.Errorf("%d clients have %d processes", len(clients), len(pids))
-		}
-		for _, a := range asks {
-			calls := make([]*exchange, len(clients))
-			for i, c := range clients {
-				calls[i] = c.ask("tools/call", execParams("a", "ask", fmt.Sprintf(`{"method":%q}`, a.method)))
-			}
-			for i, c := range clients { // all are asked at once
-				answer := fmt.Sprintf(a.answer, fmt.Sprint("client-", i))
-				c.tell(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, calls[i].next(0).ID, answer))
-			}
-			for i := range clients {
-				if got, want := textOf(t, string(calls[i].answer().Result), false), fmt.Sprintf(a.answer, fmt.Sprint("client-", i)); got != want {
-					t.Errorf("%s: client %d got %s, want %s", a.method, i, got, want)
-				}
-			}
-		}
-	})
+	}
+	other.tell(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"roots":[]}}`, asked.ID))
+	if got := textOf(t, string(beside.answer().Result), false); got != `{"roots":[]}` || len(beside.lines()) != 2 || len(standing.lines()) > 0 {
+		t.Errorf("the other client got %q and %q", beside.lines(), standing.lines())
+	}
 }
 
-// TestHTTPAnswersOfStrangers: the id of what a client is asked is no secret, so
-// only that client's answer counts, and only its own calls can be cancelled by it.
-func TestHTTPAnswersOfStrangers(t *testing.T) {
+// TestIsolatedSessionAsksItsClient: with a session per client, each client is asked on
+// the stream of its own call.
+func TestIsolatedSessionAsksItsClient(t *testing.T) {
+	t.Parallel()
+	own := mcptest.Upstream(t, "-full")
+	own["isolation"] = "client"
+	s := serveHTTP(t, map[string]any{"mcpServers": map[string]any{"a": own}}, options{})
+	clients := []*caller{s.client("/mcp"), s.client("/mcp"), s.client("/mcp")}
+	pids := map[string]bool{}
+	for _, c := range clients {
+		pids[c.exec("a", "pid", "")] = true
+	}
+	if len(pids) != len(clients) {
+		t.Errorf("%d clients have %d processes", len(clients), len(pids))
+	}
+	for _, a := range asks {
+		calls := make([]*exchange, len(clients))
+		for i, c := range clients {
+			calls[i] = c.ask("tools/call", execParams("a", "ask", fmt.Sprintf(`{"method":%q}`, a.method)))
+		}
+		for i, c := range clients { // all are asked at once
+			answer := fmt.Sprintf(a.answer, fmt.Sprint("client-", i))
+			c.tell(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, calls[i].next(0).ID, answer))
+		}
+		for i := range clients {
+			if got, want := textOf(t, string(calls[i].answer().Result), false), fmt.Sprintf(a.answer, fmt.Sprint("client-", i)); got != want {
+				t.Errorf("%s: client %d got %s, want %s", a.method, i, got, want)
+			}
+		}
+	}
+}
+
+// TestStrangersCannotAnswerOrCancel: only the client that was asked can answer, and a
+// client can cancel only its own calls, though the IDs are no secrets.
+func TestStrangersCannotAnswerOrCancel(t *testing.T) {
 	t.Parallel()
 	s := serveHTTP(t, one(t, "-full"), options{})
 	c, stranger := s.client("/mcp"), s.client("/mcp")
@@ -85,8 +84,8 @@ func TestHTTPAnswersOfStrangers(t *testing.T) {
 	}
 }
 
-// TestHTTPLogLevels: the log messages of a call come on its stream, and each
-// client has a level of its own.
+// TestHTTPLogLevels: the log messages of a call come on its stream, and each client has
+// its own level.
 func TestHTTPLogLevels(t *testing.T) {
 	t.Parallel()
 	s := serveHTTP(t, one(t, "-full"), options{})
@@ -119,18 +118,18 @@ func TestHTTPLogLevels(t *testing.T) {
 	}
 }
 
-// TestHTTPUpdates: updates of resources reach exactly the clients that are
-// subscribed, of either transport.
-func TestHTTPUpdates(t *testing.T) {
+// TestUpdatesReachSubscribers: updates of resources reach exactly the clients that have
+// subscribed, over either transport.
+func TestUpdatesReachSubscribers(t *testing.T) {
 	t.Parallel()
 	s := serveHTTP(t, one(t, "-full"), options{})
-	first, second, older := s.client("/mcp"), s.client("/mcp"), s.caller("")
-	streams := []*exchange{first.listen(), second.listen(), older.openSSE("/sse")}
-	older.tell(initializeLine("2024-11-05", "{}"))
+	first, second, legacy := s.client("/mcp"), s.client("/mcp"), s.caller("")
+	streams := []*exchange{first.listen(), second.listen(), legacy.openSSE("/sse")}
+	legacy.tell(initializeLine("2024-11-05", "{}"))
 	streams[2].next(0)
-	older.tell(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	legacy.tell(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	first.result("resources/subscribe", `{"uri":"test://one"}`)
-	older.tell(`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"own://test"}}`)
+	legacy.tell(`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"own://test"}}`)
 	streams[2].next(1)
 	second.exec("a", "say", `{"method":"notifications/resources/updated","params":[{"uri":"test://one"},{"uri":"own://test"},{"uri":"test://other"}]}`)
 	streams[0].next(0)

@@ -9,8 +9,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// fourUpstreams are one that does not exist, one that exits at once, one that
-// takes 5 s, and a good one.
+// fourUpstreams returns one that does not exist, one that exits at once, one that takes
+// 5 s to start, and a good one.
 func fourUpstreams(t *testing.T) map[string]any {
 	return map[string]any{
 		"exits": mcptest.Upstream(t, "-exit", "3", "-stderr", "no API key\nset API_KEY"),
@@ -20,8 +20,9 @@ func fourUpstreams(t *testing.T) map[string]any {
 	}
 }
 
-// TestGoodUpstreamServesAtOnce is not parallel, and takes the best of a few
-// runs: what it measures is mcpx and not the load of the machine.
+// TestGoodUpstreamServesAtOnce: upstreams that fail or start slowly do not delay a good
+// one. The test runs alone and takes the best of several runs, to measure mcpx and not
+// the load of the machine.
 func TestGoodUpstreamServesAtOnce(t *testing.T) {
 	limit := 300 * time.Millisecond
 	if race {
@@ -42,11 +43,13 @@ func TestGoodUpstreamServesAtOnce(t *testing.T) {
 	within(t, "the first exec after the start", best, limit)
 }
 
-func TestReasonsOfTheOthers(t *testing.T) {
+// TestUnavailableUpstreamsGiveTheirReason: inspect and exec say why an upstream is not
+// available, with its last lines of stderr, and wait for one that is starting.
+func TestUnavailableUpstreamsGiveTheirReason(t *testing.T) {
 	t.Parallel()
 	upstreams := fourUpstreams(t)
 	never := mcptest.Upstream(t, "-start-delay", "1h", "-stderr", "thinking")
-	never["startup_timeout"] = "5s" // it has said what it thinks by then
+	never["startup_timeout"] = "5s" // enough to write to stderr
 	upstreams["never"] = never
 	p := serve(t, upstreams)
 	p.initialize()
@@ -71,8 +74,8 @@ func TestReasonsOfTheOthers(t *testing.T) {
 	within(t, "waiting for the slow one", time.Since(p.begin), 5*time.Second+patience/2)
 }
 
-// TestFrontAnswersWhileUpstreamsStart is not parallel either, and takes the best of
-// a few runs.
+// TestFrontAnswersWhileUpstreamsStart: no request for mcpx itself waits for upstreams.
+// The test runs alone, too.
 func TestFrontAnswersWhileUpstreamsStart(t *testing.T) {
 	upstreams := map[string]any{}
 	for i := range 20 { // more than connect at once
@@ -94,9 +97,9 @@ func TestFrontAnswersWhileUpstreamsStart(t *testing.T) {
 	within(t, "initialize, tools/list, ping and servers", best, limit)
 }
 
-// TestToolsListIsAlwaysTheSame compares the answer's bytes before an upstream is
-// up, when all are, when one has died, and in another run.
-func TestToolsListIsAlwaysTheSame(t *testing.T) {
+// TestToolsListNeverChanges: in lazy mode tools/list returns the same bytes while
+// upstreams start, change and die, and in another run, and no change is announced.
+func TestToolsListNeverChanges(t *testing.T) {
 	t.Parallel()
 	late := mcptest.Upstream(t, "-start-delay", "300ms")
 	late["description"] = "a late one"
@@ -135,11 +138,13 @@ func TestToolsListIsAlwaysTheSame(t *testing.T) {
 		list(p, "when one died")
 		p.execError("gone", "x", "{}")
 		list(p, "at last")
+		if got := p.told("notifications/tools/list_changed"); len(got) > 0 {
+			t.Errorf("%d changes of the two tools were announced", len(got))
+		}
 	}
 }
 
-// TestEveryRequestIsLogged: from logging/setLevel debug on, mcpx logs every request,
-// lists too.
+// TestEveryRequestIsLogged: at level debug mcpx logs every request, lists too.
 func TestEveryRequestIsLogged(t *testing.T) {
 	t.Parallel()
 	p := serve(t, map[string]any{"a": mcptest.Upstream(t, "-full")})
