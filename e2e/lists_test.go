@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mcpx/internal/mcptest"
+	"mcpx/internal/tokens"
 )
 
 // flat returns a config in flat mode.
@@ -134,6 +135,24 @@ func TestFlatListWaitsForStarts(t *testing.T) {
 	p.until("tools", `"late__echo"`)
 	if got := p.call("late__echo", `{"text":"here"}`); got != "here" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// TestInspectIsBounded: a listing of thousands of tools keeps to limits.inspect_tokens,
+// and says that tools are left out. Each of them can still be inspected.
+func TestInspectIsBounded(t *testing.T) {
+	t.Parallel()
+	u := mcptest.Upstream(t, "-tools", "5000", "-page-size", "100")
+	u["tools"] = map[string]any{"allow": []string{"extra_*"}}
+	p := serve(t, map[string]any{"many": u})
+	p.initialize()
+	got := p.inspect("many", "")
+	lines := strings.Split(got, "\n")
+	if n := tokens.Estimate(got); n > 4000 || len(lines) < 100 || lines[0] != "many: 5000 tools" || lines[1] != "extra_0" || !strings.HasPrefix(lines[len(lines)-1], "… ") {
+		t.Errorf("%d lines, about %d tokens:\n%s", len(lines), n, clip(got))
+	}
+	if text := p.inspect("many", "extra_4999"); !strings.HasPrefix(text, `{"name":"extra_4999",`) {
+		t.Errorf("one of many: %s", text)
 	}
 }
 

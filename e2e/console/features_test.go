@@ -47,12 +47,7 @@ func TestResources(t *testing.T) {
 	p.click("Subscribe")
 	p.waitText(".actions", "Nothing has changed since")
 
-	other := s.open(t, "#/default/demo/tools/say")
-	other.click("JSON")
-	const say = `{"method": "notifications/resources/updated", "params": [{"uri": "test://one"}]}`
-	other.fill("Arguments as JSON", say)
-	other.click("Run")
-	other.waitText(".output", "said 1")
+	s.updates(t, 1)
 	p.waitText(".actions", "1 update so far")
 	p.click("Unsubscribe")
 	p.waitFor(`$t.action('Subscribe') && $t.text('.actions .muted') === ''`)

@@ -43,8 +43,7 @@ func TestServerDies(t *testing.T) {
 	p.click("demo")
 	p.waitText(".trouble", command)
 	p.waitText(".trouble", "Next try in")
-	p.eval(`document.activeElement.blur()`)
-	p.keys("l")
+	p.openLog()
 	p.waitText(".log-line", "ready → ")
 	link()
 	p.waitText(".nav-server", "Ready")
@@ -65,9 +64,7 @@ func TestListChanges(t *testing.T) {
 	typing.fill("text", "half a sent")
 	p.waitText(".items", "change")
 	p.waitFor(`!$t.text('.items').includes('extra_0')`)
-	other := s.open(t, "#/default/demo/tools/change")
-	other.fill("notices", "1")
-	other.click("Run")
+	s.change(t)
 	p.waitText(".items", "extra_0")
 	typing.eval(`const s = document.getElementById('search'); s.value = 'extra_0'; s.dispatchEvent(new Event('input'))`)
 	typing.waitText(".nav-item", "extra_0") // it has read the list too
@@ -80,23 +77,18 @@ func TestListChanges(t *testing.T) {
 // else is noticed.
 func TestSessionLost(t *testing.T) {
 	t.Parallel()
-	p := full(t).serve(t).open(t, "#/default/demo/resources/test%3A%2F%2Fone")
+	s := full(t).serve(t)
+	p := s.open(t, resourceOne)
 	p.click("Subscribe")
 	p.waitText(".actions", "Subscribed")
 	first := value[string](p, `$t.session`)
 	p.drop(first)
-	p.eval(`document.activeElement.blur()`)
-	p.keys("l")
+	p.openLog()
 	p.waitText(".log-line", "subscribed again to test://one")
 	if second := value[string](p, `$t.session`); second == first {
 		t.Errorf("the session is still %s", first)
 	}
-	p.do(chromedp.Navigate(p.url + "/#/default/demo/tools/say"))
-	p.click("JSON")
-	p.fill("Arguments as JSON", `{"method": "notifications/resources/updated", "params": [{"uri": "test://one"}]}`)
-	p.click("Run")
-	p.waitText(".output", "said 1")
-	p.do(chromedp.Navigate(p.url + "/#/default/demo/resources/test%3A%2F%2Fone"))
+	s.updates(t, 1)
 	p.waitText(".actions", "1 update so far")
 	p.forgive("404")
 }
@@ -151,7 +143,7 @@ func TestHistory(t *testing.T) {
 	p.fill("text", "first")
 	p.click("Run")
 	p.waitText(".output", "first")
-	p.do(chromedp.Navigate(p.url + "/#/default/demo/resources/test%3A%2F%2Fone"))
+	p.do(chromedp.Navigate(p.url + "/" + resourceOne))
 	p.waitFor(`$t.text('h1') === 'one'`) // the list is read
 	p.click("Read")
 	p.waitText(".output", "this is")
@@ -225,10 +217,7 @@ func TestFullStorage(t *testing.T) {
 // TestSchemas: each schema has its own servers.
 func TestSchemas(t *testing.T) {
 	t.Parallel()
-	s := config{"schemas": map[string]any{
-		"default": servers(map[string]any{"one": mcptest.Upstream(t)}),
-		"work":    servers(map[string]any{"two": mcptest.Upstream(t, "-full")}),
-	}}.serve(t)
+	s := twoSchemas(t).serve(t)
 	p := s.open(t, "")
 	p.waitText(".nav-list", "one")
 	p.choose("Schema", "work")

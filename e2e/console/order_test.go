@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
-
-	"mcpx/internal/mcptest"
 )
 
 // keeping lets a test keep answers back, make them itself, or change them:
@@ -78,8 +76,7 @@ func TestUpdatedAtOnce(t *testing.T) {
 	p.click("Subscribe")
 	p.kept("resources/subscribe", 1)
 	s.updates(t, 1)
-	p.eval(`document.activeElement.blur()`)
-	p.keys("l")
+	p.openLog()
 	p.waitText(".log-line", "resources/updated test://one")
 	if got := p.text(".actions"); got != "Read\nSubscribe" {
 		t.Errorf("before the answer the page has %q", got)
@@ -138,11 +135,7 @@ func TestManyUpdates(t *testing.T) {
 // a tool of the same name.
 func TestResultOfAnotherSchema(t *testing.T) {
 	t.Parallel()
-	s := config{"schemas": map[string]any{
-		"default": servers(map[string]any{"demo": mcptest.Upstream(t)}),
-		"second":  servers(map[string]any{"demo": mcptest.Upstream(t)}),
-	}}.serve(t)
-	p := s.keeper(t, "#/default/demo/tools/pid")
+	p := sameNames(t).serve(t).keeper(t, "#/default/demo/tools/pid")
 	p.waitFor(`$t.action('Run')`)
 	p.keep("tools/call")
 	p.click("Run")
@@ -281,10 +274,7 @@ func TestTwoPages(t *testing.T) {
 // session stands is not asked of the next.
 func TestMeantForAnotherSchema(t *testing.T) {
 	t.Parallel()
-	p := config{"schemas": map[string]any{
-		"default": servers(map[string]any{"demo": mcptest.Upstream(t, "-full")}),
-		"second":  servers(map[string]any{"demo": mcptest.Upstream(t, "-full")}),
-	}}.serve(t).tab(t)
+	p := sameNames(t).serve(t).tab(t)
 	p.script(keeping + `$keep.initialize = [];`)
 	p.do(chromedp.Navigate(p.url + "/" + resourceOne))
 	p.kept("initialize", 1)
@@ -367,8 +357,7 @@ func TestUpdatedElsewhere(t *testing.T) {
 	p.click("Overview")
 	p.waitText("h1", "Overview")
 	s.updates(t, 1)
-	p.eval(`document.activeElement.blur()`)
-	p.keys("l")
+	p.openLog()
 	p.waitText(".log-line", "resources/updated test://one")
 	p.do(chromedp.Navigate(p.url + "/" + resourceOne))
 	p.waitText(".output", "this is test://one of test")

@@ -256,6 +256,13 @@ func (p *page) keys(text string, options ...chromedp.KeyOption) {
 	p.do(chromedp.KeyEvent(text, options...))
 }
 
+// openLog opens the log by its shortcut.
+func (p *page) openLog() {
+	p.t.Helper()
+	p.eval(`document.activeElement.blur()`)
+	p.keys("l")
+}
+
 // press presses a key that has a letter as a keyboard does: in one event, so that
 // a page that takes it as a command gets no letter. KeyEvent sends two.
 func (p *page) press(letter string) {

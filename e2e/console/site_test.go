@@ -119,6 +119,12 @@ func twoSchemas(t *testing.T) config {
 	}}
 }
 
+// sameNames has a server demo in each of the schemas default and second.
+func sameNames(t *testing.T) config {
+	t.Helper()
+	return config{"schemas": map[string]any{"default": full(t), "second": full(t)}}
+}
+
 // testdata is the path of a file of testdata, all of it on one line: that is how
 // a server writes it.
 func testdata(t *testing.T, name string) string {
