@@ -74,8 +74,8 @@ func abandonAndAsk(t *testing.T, s *site, how, method string) {
 	t.Helper()
 	askLate := func(c *caller) (call *exchange, file string) {
 		file = filepath.Join(t.TempDir(), "go")
-		call = c.ask("tools/call", execParams("a", "ask_late", fmt.Sprintf(`{"method":%q,"file":%q}`, method, file)))
-		settled(t, "the call is under way", func() (string, bool) {
+		call = c.sendRequest("tools/call", execParams("a", "ask_late", fmt.Sprintf(`{"method":%q,"file":%q}`, method, file)))
+		eventually(t, "the call is under way", func() (string, bool) {
 			_, err := os.Stat(file + ".begun")
 			return fmt.Sprint(err), err == nil
 		})
@@ -85,7 +85,7 @@ func abandonAndAsk(t *testing.T, s *site, how, method string) {
 	call, file := askLate(first)
 	switch how {
 	case "cancel":
-		first.tell(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, call.request.ID))
+		first.deliver(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, call.request.ID))
 		call.waitEnd()
 	case "timeout":
 		if got := textOf(t, string(call.answer().Result), true); !strings.Contains(got, "timed out") {
@@ -106,7 +106,7 @@ func abandonAndAsk(t *testing.T, s *site, how, method string) {
 		t.Fatal(err)
 	}
 	var answer string
-	settled(t, "the upstream has its answer", func() (string, bool) {
+	eventually(t, "the upstream has its answer", func() (string, bool) {
 		text, err := os.ReadFile(file + ".answer")
 		answer = string(text)
 		return fmt.Sprintf("%v; the second client got %q", err, streams[len(streams)-1].lines()), len(text) > 0

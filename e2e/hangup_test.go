@@ -62,7 +62,7 @@ func TestTerminalCloses(t *testing.T) {
 				_ = cmd.Wait()
 				close(ended)
 			}()
-			settled(t, "the upstream is not ready", func() (string, bool) {
+			eventually(t, "the upstream is not ready", func() (string, bool) {
 				log, _ := os.ReadFile(file)
 				return string(log), strings.Contains(string(log), "upstream ready")
 			})

@@ -169,7 +169,7 @@ func TestLateAnswerIsDropped(t *testing.T) {
 	if got, want := p.execError("bad", "fault", fault("answer late")), `server "bad": timed out: no answer and no progress within 2s (its "timeout"); the call was cancelled`; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	p.waitTold("notifications/message", 1) // sent after the late answer
+	p.waitReceived("notifications/message", 1) // sent after the late answer
 	if got := p.exec("bad", "pid", ""); got != pid {
 		t.Error("the late answer cost the session")
 	}

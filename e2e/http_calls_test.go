@@ -21,7 +21,7 @@ func TestHTTPManyClients(t *testing.T) {
 			calls := make([]*exchange, manyCalls)
 			for i := range calls {
 				server := []string{"a", "b"}[i%2]
-				calls[i] = c.ask("tools/call", execParams(server, "echo", fmt.Sprintf(`{"text":"client %d call %d"}`, n, i)))
+				calls[i] = c.sendRequest("tools/call", execParams(server, "echo", fmt.Sprintf(`{"text":"client %d call %d"}`, n, i)))
 			}
 			for i, x := range calls {
 				if got, want := textOf(t, string(x.answer().Result), false), fmt.Sprintf("client %d call %d", n, i); got != want || len(x.lines()) != 1 {
@@ -45,7 +45,7 @@ func TestHTTPProgress(t *testing.T) {
 		standing = append(standing, c.listen())
 		for i := range calls / sessions { // the same tokens in every session
 			params := execParams("a", "progress", fmt.Sprintf(`{"steps":%d,"every_ms":1}`, steps))
-			asked = append(asked, c.ask("tools/call", withToken(params, fmt.Sprintf(`"call %d"`, i))))
+			asked = append(asked, c.sendRequest("tools/call", withToken(params, fmt.Sprintf(`"call %d"`, i))))
 		}
 	}
 	for i, x := range asked {
@@ -83,8 +83,8 @@ func TestHTTPBrokenConnections(t *testing.T) {
 			t.Parallel()
 			s := serveHTTP(t, one(t, "-count-calls"), options{flags: []string{"--log-level", "debug"}})
 			c, other := s.client("/mcp"), s.client("/mcp")
-			dropped := c.ask("tools/call", v.params(execParams("a", "sleep", `{"ms":4000,"text":"x"}`)))
-			beside := c.ask("tools/call", v.params(execParams("a", "sleep", `{"ms":4500,"text":"unharmed"}`)))
+			dropped := c.sendRequest("tools/call", v.params(execParams("a", "sleep", `{"ms":4000,"text":"x"}`)))
+			beside := c.sendRequest("tools/call", v.params(execParams("a", "sleep", `{"ms":4500,"text":"unharmed"}`)))
 			s.underWay(other, 2)
 			dropped.drop()
 			s.waitStderrCount(`line="cancelled`, v.cancel)
@@ -104,7 +104,7 @@ func TestHTTPBrokenConnections(t *testing.T) {
 func (s *site) underWay(c *caller, n int) {
 	s.t.Helper()
 	own := 0
-	settled(s.t, fmt.Sprintf("calls that the upstream has got, want %d", n), func() (string, bool) {
+	eventually(s.t, fmt.Sprintf("calls that the upstream has got, want %d", n), func() (string, bool) {
 		own++
 		got := c.exec("a", "calls", "")
 		return got, got == fmt.Sprint(n+own)
@@ -127,9 +127,9 @@ func TestHTTPStateless(t *testing.T) {
 		if !c.open(initializeLine("2025-06-18", allCapabilities)) || c.session != "" {
 			t.Errorf("replica %d: initialize opens the session %q", replica, c.session)
 		}
-		c.tell(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+		c.deliver(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 		c.session = "of another replica"
-		x := c.ask("tools/call", withToken(execParams("a", "progress", `{"steps":3}`), "7"))
+		x := c.sendRequest("tools/call", withToken(execParams("a", "progress", `{"steps":3}`), "7"))
 		x.answer()
 		if got := x.lines(); len(got) != 4 {
 			t.Errorf("replica %d: %q, want progress and the result", replica, got)
@@ -157,7 +157,7 @@ func TestSSEAnswersTheFirstMessage(t *testing.T) {
 			for range 100 {
 				c := s.caller("")
 				stream := c.openSSE("/sse")
-				c.tell(pingLine)
+				c.deliver(pingLine)
 				if got := stream.next(0).line; got != `{"jsonrpc":"2.0","id":1,"result":{}}` {
 					t.Errorf("got %s", got)
 				}

@@ -85,7 +85,7 @@ func TestHTTPMetrics(t *testing.T) {
 			t.Errorf("a client's words are a label: %s", sample)
 		}
 	}
-	settled(t, "the dead upstream is not waiting", func() (string, bool) {
+	eventually(t, "the dead upstream is not waiting", func() (string, bool) {
 		return "", s.metrics(t, c.token)[`mcpx_upstream_state{schema="default",server="dead",state="waiting"}`] == 1
 	})
 	c.status(http.MethodDelete, "/mcp")

@@ -22,7 +22,7 @@ func TestSharedSessionRefusesRequests(t *testing.T) {
 	s := serveHTTP(t, one(t, "-full"), options{})
 	c, other := s.client("/mcp"), s.client("/mcp")
 	standing := other.listen()
-	beside := other.ask("tools/call", execParams("a", "ask", `{"method":"roots/list"}`))
+	beside := other.sendRequest("tools/call", execParams("a", "ask", `{"method":"roots/list"}`))
 	asked := beside.next(0) // answered at the end
 	for _, a := range asks {
 		got := c.exec("a", "ask", fmt.Sprintf(`{"method":%q}`, a.method))
@@ -30,7 +30,7 @@ func TestSharedSessionRefusesRequests(t *testing.T) {
 			t.Errorf("%s: %s, want an error that names isolation", a.method, got)
 		}
 	}
-	other.tell(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"roots":[]}}`, asked.ID))
+	other.deliver(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"roots":[]}}`, asked.ID))
 	if got := textOf(t, string(beside.answer().Result), false); got != `{"roots":[]}` || len(beside.lines()) != 2 || len(standing.lines()) > 0 {
 		t.Errorf("the other client got %q and %q", beside.lines(), standing.lines())
 	}
@@ -54,11 +54,11 @@ func TestIsolatedSessionAsksItsClient(t *testing.T) {
 	for _, a := range asks {
 		calls := make([]*exchange, len(clients))
 		for i, c := range clients {
-			calls[i] = c.ask("tools/call", execParams("a", "ask", fmt.Sprintf(`{"method":%q}`, a.method)))
+			calls[i] = c.sendRequest("tools/call", execParams("a", "ask", fmt.Sprintf(`{"method":%q}`, a.method)))
 		}
 		for i, c := range clients { // all are asked at once
 			answer := fmt.Sprintf(a.answer, fmt.Sprint("client-", i))
-			c.tell(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, calls[i].next(0).ID, answer))
+			c.deliver(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, calls[i].next(0).ID, answer))
 		}
 		for i := range clients {
 			if got, want := textOf(t, string(calls[i].answer().Result), false), fmt.Sprintf(a.answer, fmt.Sprint("client-", i)); got != want {
@@ -74,11 +74,11 @@ func TestStrangersCannotAnswerOrCancel(t *testing.T) {
 	t.Parallel()
 	s := serveHTTP(t, one(t, "-full"), options{})
 	c, stranger := s.client("/mcp"), s.client("/mcp")
-	call := c.ask("tools/call", execParams("a", "ask", `{"method":"roots/list"}`))
+	call := c.sendRequest("tools/call", execParams("a", "ask", `{"method":"roots/list"}`))
 	asked := call.next(0)
-	stranger.tell(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"roots":[{"uri":"file:///stranger"}]}}`, asked.ID))
-	stranger.tell(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, call.request.ID))
-	c.tell(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"roots":[]}}`, asked.ID))
+	stranger.deliver(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"roots":[{"uri":"file:///stranger"}]}}`, asked.ID))
+	stranger.deliver(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, call.request.ID))
+	c.deliver(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"roots":[]}}`, asked.ID))
 	if got := textOf(t, string(call.answer().Result), false); got != `{"roots":[]}` {
 		t.Errorf("got %s", got)
 	}
@@ -105,7 +105,7 @@ func TestHTTPLogLevels(t *testing.T) {
 		{"quiet", quiet, []string{line("error", 3)}},
 		{"chatty", chatty, []string{line("debug", 1), line("warning", 2), line("error", 3)}},
 	} {
-		x := v.c.ask("tools/call", execParams("a", "say", say))
+		x := v.c.sendRequest("tools/call", execParams("a", "say", say))
 		x.answer()
 		if got := x.lines(); strings.Join(got[:len(got)-1], "\n") != strings.Join(v.want, "\n") {
 			t.Errorf("%s got\n%s\nwant\n%s", v.name, strings.Join(got, "\n"), strings.Join(v.want, "\n"))
@@ -125,11 +125,11 @@ func TestUpdatesReachSubscribers(t *testing.T) {
 	s := serveHTTP(t, one(t, "-full"), options{})
 	first, second, legacy := s.client("/mcp"), s.client("/mcp"), s.caller("")
 	streams := []*exchange{first.listen(), second.listen(), legacy.openSSE("/sse")}
-	legacy.tell(initializeLine("2024-11-05", "{}"))
+	legacy.deliver(initializeLine("2024-11-05", "{}"))
 	streams[2].next(0)
-	legacy.tell(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	legacy.deliver(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	first.result("resources/subscribe", `{"uri":"test://one"}`)
-	legacy.tell(`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"own://test"}}`)
+	legacy.deliver(`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"own://test"}}`)
 	streams[2].next(1)
 	second.exec("a", "say", `{"method":"notifications/resources/updated","params":[{"uri":"test://one"},{"uri":"own://test"},{"uri":"test://other"}]}`)
 	streams[0].next(0)

@@ -36,7 +36,7 @@ func TestHTTPSchemas(t *testing.T) {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
-	if m := clients["work"].ask("resources/read", `{"uri":"own://default"}`).answer(); strings.Contains(m.line, "of default") {
+	if m := clients["work"].sendRequest("resources/read", `{"uri":"own://default"}`).answer(); strings.Contains(m.line, "of default") {
 		t.Errorf("one schema reads the other's resource: %s", m.line)
 	}
 	t.Run("updates and list changes stay in their schema", func(t *testing.T) {
@@ -108,7 +108,7 @@ func TestHTTPByFlag(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	c := s.client("/mcp")
-	c.tell(`{"jsonrpc":"2.0","method":"notifications/exit"}`)
+	c.deliver(`{"jsonrpc":"2.0","method":"notifications/exit"}`)
 	if got := s.client("/mcp").exec("a", "echo", `{"text":"still here"}`); got != "still here" {
 		t.Errorf("got %q", got)
 	}

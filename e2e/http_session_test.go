@@ -35,7 +35,7 @@ func TestHTTPSessionBelongsToItsClient(t *testing.T) {
 	for _, method := range []string{"POST", "GET"} {
 		c.try(method, "/mcp/default", pingLine).want(t, "its schema by name: "+method, 200, "")
 	}
-	standing, call := c.listen(), c.ask("tools/call", execParams("a", "sleep", `{"ms":3600000}`))
+	standing, call := c.listen(), c.sendRequest("tools/call", execParams("a", "sleep", `{"ms":3600000}`))
 	if n := s.sessions(t, ""); n != 1 {
 		t.Errorf("%d sessions are open, want 1", n)
 	}
@@ -105,10 +105,10 @@ func TestHTTPSessionIdle(t *testing.T) {
 	standing := listening.listen()
 	const slow = `{"ms":13000,"text":"slept"}`
 	lost := s.client("/mcp")
-	gone := lost.ask("tools/call", execParams("a", "sleep", slow))
+	gone := lost.sendRequest("tools/call", execParams("a", "sleep", slow))
 	lost.exec("a", "pid", "")
 	idle, calling := s.client("/mcp"), s.client("/mcp")
-	call := calling.ask("tools/call", execParams("a", "sleep", slow))
+	call := calling.sendRequest("tools/call", execParams("a", "sleep", slow))
 	gone.drop()
 	if got := textOf(t, string(call.answer().Result), false); got != "slept" {
 		t.Errorf("the call got %q", got)
@@ -122,7 +122,7 @@ func TestHTTPSessionIdle(t *testing.T) {
 	}
 	standing.drop()
 	stream.drop()
-	settled(t, "sessions, want 0", func() (string, bool) {
+	eventually(t, "sessions, want 0", func() (string, bool) {
 		n := s.sessions(t, "")
 		return fmt.Sprint(n), n == 0
 	})

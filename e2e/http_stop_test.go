@@ -29,14 +29,14 @@ func TestHTTPStop(t *testing.T) {
 				pids[fmt.Sprint("process ", pid)] = pid
 			}
 			standing, stream := c.listen(), legacy.openSSE("/sse")
-			legacy.tell(initializeLine("2024-11-05", "{}"))
+			legacy.deliver(initializeLine("2024-11-05", "{}"))
 			stream.next(0)
-			subscription := s.caller("/mcp").ask("subscriptions/listen", modernParams(`{"notifications":{"promptsListChanged":true}}`, "{}"))
+			subscription := s.caller("/mcp").sendRequest("subscriptions/listen", modernParams(`{"notifications":{"promptsListChanged":true}}`, "{}"))
 			subscription.next(0)
 			sleep := execParams("a", "sleep", `{"ms":1500,"text":"slept"}`)
-			call := c.ask("tools/call", sleep)
-			modern := s.caller("/mcp").ask("tools/call", modernParams(sleep, "{}"))
-			legacy.tell(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":` + sleep + `}`)
+			call := c.sendRequest("tools/call", sleep)
+			modern := s.caller("/mcp").sendRequest("tools/call", modernParams(sleep, "{}"))
+			legacy.deliver(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":` + sleep + `}`)
 			s.underWay(c, 4) // with the call for the PID
 			begin := time.Now()
 			if err := s.cmd.Process.Signal(signal); err != nil {
@@ -65,7 +65,7 @@ func TestHTTPStopEndsCalls(t *testing.T) {
 	s := serveHTTP(t, one(t, "-count-calls", "-ignore-eof", "-ignore-term"), options{})
 	c := s.client("/mcp")
 	pid, _ := strconv.Atoi(c.exec("a", "pid", ""))
-	call := c.ask("tools/call", execParams("a", "sleep", `{"ms":3600000}`))
+	call := c.sendRequest("tools/call", execParams("a", "sleep", `{"ms":3600000}`))
 	s.underWay(c, 2)
 	begin := time.Now()
 	s.stop()

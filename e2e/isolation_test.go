@@ -41,7 +41,7 @@ func TestIsolation(t *testing.T) {
 	}
 	p.waitStderrCount(`line="resources/subscribe test://one"`, 2)
 	p.exec("own", "say", `{"method":"notifications/resources/updated","params":[{"uri":"test://one"}]}`)
-	p.waitTold("notifications/resources/updated", 1)
+	p.waitReceived("notifications/resources/updated", 1)
 	if n := p.stderrCount(started); n != 3 {
 		t.Errorf("%d sessions in all, want 3", n)
 	}

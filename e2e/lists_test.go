@@ -41,13 +41,13 @@ func TestListChangesAreAnnounced(t *testing.T) {
 		}
 		before := count()
 		p.call("one__change", fmt.Sprintf(`{"notices":200,"list":%q}`, c.list))
-		p.until(c.list, c.added)
+		p.listUntil(c.list, c.added)
 		p.call("one__change", fmt.Sprintf(`{"notices":1,"list":%q}`, c.other))
-		p.until(c.other, c.last)
+		p.listUntil(c.other, c.last)
 		if lists := count() - before; lists < 1 || lists > 2 {
 			t.Errorf("200 notices of %s caused %d lists, want 1 or 2", c.list, lists)
 		}
-		for _, m := range p.told("notifications/" + c.list + "/list_changed") {
+		for _, m := range p.received("notifications/" + c.list + "/list_changed") {
 			if want := fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/%s/list_changed"}`, c.list); m.line != want {
 				t.Errorf("notified with %s, want %s", m.line, want)
 			}
@@ -132,7 +132,7 @@ func TestFlatListWaitsForStarts(t *testing.T) {
 			t.Errorf("after %s the list has %s: %t, want %t", time.Since(begin), name, !want, want)
 		}
 	}
-	p.until("tools", `"late__echo"`)
+	p.listUntil("tools", `"late__echo"`)
 	if got := p.call("late__echo", `{"text":"here"}`); got != "here" {
 		t.Errorf("got %q", got)
 	}

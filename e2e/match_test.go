@@ -11,23 +11,22 @@ import (
 	"strings"
 )
 
-// bindings are the values that "$names" in a transcript stand for.
+// bindings are the values of the "$names" in a transcript.
 type bindings map[string]any
 
-// match compares a message with what is expected as whole JSON values, numbers as
-// they are written. In what is expected "$any" stands for any value, "$string" for
-// any string and "$number" for any number; another "$name" stands for one value,
-// which is the same wherever the name stands. A member "..." lets an object have
-// more members, and an element "..." at the end lets an array have more elements.
-// The error says where they differ.
+// match compares a message with an expected one, as JSON values with numbers as written.
+// In the expected one "$any" matches any value, "$string" any string and "$number" any
+// number. Any other "$name" matches one value, the same for each use of the name. The
+// member "..." allows more members, the last element "..." more elements. The error
+// says where they differ.
 func (b bindings) match(want, got string) error {
 	w, err := decode(want)
 	if err != nil {
-		return fmt.Errorf("what is expected is no JSON: %w", err)
+		return fmt.Errorf("the expected message is not JSON: %w", err)
 	}
 	g, err := decode(got)
 	if err != nil {
-		return fmt.Errorf("what came is no JSON: %w", err)
+		return fmt.Errorf("the message is not JSON: %w", err)
 	}
 	next := maps.Clone(b)
 	if err := next.compare("", w, g); err != nil {
@@ -37,7 +36,7 @@ func (b bindings) match(want, got string) error {
 	return nil
 }
 
-// decode reads one JSON value, with its numbers as they are written.
+// decode reads one JSON value, with numbers as written.
 func decode(text string) (value any, err error) {
 	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.UseNumber()
@@ -50,6 +49,7 @@ func decode(text string) (value any, err error) {
 	return value, nil
 }
 
+// compare compares two values at a path.
 func (b bindings) compare(path string, want, got any) error {
 	differ := fmt.Errorf("at %s/: want %s, got %s", path, clip(show(want)), clip(show(got)))
 	switch w := want.(type) {
@@ -75,7 +75,7 @@ func (b bindings) compare(path string, want, got any) error {
 		}
 		return nil
 	case string:
-		if !b.stands(w, got) {
+		if !b.matchString(w, got) {
 			return differ
 		}
 		return nil
@@ -86,6 +86,7 @@ func (b bindings) compare(path string, want, got any) error {
 	return nil
 }
 
+// compareObjects compares the members of two objects.
 func (b bindings) compareObjects(path string, want, got map[string]any) error {
 	_, more := want["..."]
 	for _, key := range slices.Sorted(maps.Keys(want)) {
@@ -108,8 +109,8 @@ func (b bindings) compareObjects(path string, want, got map[string]any) error {
 	return nil
 }
 
-// stands reports whether a string of what is expected stands for a value.
-func (b bindings) stands(want string, got any) bool {
+// matchString reports whether an expected string matches a value.
+func (b bindings) matchString(want string, got any) bool {
 	switch {
 	case want == "$any":
 		return true
@@ -129,7 +130,7 @@ func (b bindings) stands(want string, got any) bool {
 	return true
 }
 
-// fill puts the bound values in the places of their names.
+// fill replaces names by their values.
 func (b bindings) fill(text string) string {
 	for name, value := range b {
 		text = strings.ReplaceAll(text, `"`+name+`"`, show(value))
@@ -137,6 +138,7 @@ func (b bindings) fill(text string) string {
 	return text
 }
 
+// show returns a value as JSON.
 func show(value any) string {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)

@@ -27,7 +27,7 @@ type remote struct {
 	address string
 	key     string        // the Authorization that it requires; empty: none
 	hanging chan string   // receives the text of every call to hang
-	told    chan string   // receives every notifications/cancelled
+	cancels chan string   // receives every notifications/cancelled
 	release chan struct{} // closed at the end of the test, to end calls to hang
 	barrier sync.WaitGroup
 
@@ -41,7 +41,7 @@ type remote struct {
 
 func newRemote(t *testing.T) *remote {
 	t.Helper()
-	r := &remote{t: t, address: "127.0.0.1:0", lost: http.StatusNotFound, calls: map[string]int{}, hanging: make(chan string, 100), told: make(chan string, 100), release: make(chan struct{})}
+	r := &remote{t: t, address: "127.0.0.1:0", lost: http.StatusNotFound, calls: map[string]int{}, hanging: make(chan string, 100), cancels: make(chan string, 100), release: make(chan struct{})}
 	r.start()
 	t.Cleanup(func() {
 		close(r.release)
@@ -54,7 +54,7 @@ func newRemote(t *testing.T) *remote {
 func (r *remote) start() {
 	r.t.Helper()
 	var l net.Listener
-	settled(r.t, "listen on "+r.address, func() (string, bool) { // another connection may use the port for a moment
+	eventually(r.t, "listen on "+r.address, func() (string, bool) { // another connection may use the port for a moment
 		var err error
 		l, err = new(net.ListenConfig).Listen(context.Background(), "tcp", r.address)
 		return fmt.Sprint(err), err == nil
@@ -137,7 +137,7 @@ func (r *remote) handler() http.Handler {
 		}
 		body, _ := io.ReadAll(q.Body)
 		if parse(string(body)).Method == "notifications/cancelled" {
-			r.told <- string(body)
+			r.cancels <- string(body)
 		}
 		q.Body = io.NopCloser(bytes.NewReader(body))
 		mux.ServeHTTP(w, q)
@@ -286,12 +286,12 @@ func TestRemoteDies(t *testing.T) {
 			t.Errorf("got %s", got)
 		}
 		// The end of an idle connection may not have been noticed yet.
-		settled(t, "a call without the server", func() (string, bool) {
+		eventually(t, "a call without the server", func() (string, bool) {
 			got := p.execError("a", "echo", `{"text":"without"}`)
 			return got, strings.Contains(got, "connection refused")
 		})
 		r.start()
-		settled(t, "the server is back", func() (string, bool) {
+		eventually(t, "the server is back", func() (string, bool) {
 			result := p.result("tools/call", execParams("a", "echo", `{"text":"after"}`))
 			return clip(result), !strings.Contains(result, `"isError":true`)
 		})
@@ -308,7 +308,7 @@ func TestCancelReachesRemote(t *testing.T) {
 		<-r.hanging
 		p.notify("notifications/cancelled", `{"requestId":7,"reason":"enough"}`)
 		select {
-		case got := <-r.told:
+		case got := <-r.cancels:
 			if id := memberOf(parse(got).Params, "requestId"); id == "" || id == "7" {
 				t.Errorf("the server was told %s, want an ID of mcpx's own", got)
 			}

@@ -91,7 +91,7 @@ func TestSecretsOfSeveralLines(t *testing.T) {
 		defer x.mu.Unlock()
 		return x.body
 	}
-	settled(t, "the stderr of a ready server", func() (string, bool) {
+	eventually(t, "the stderr of a ready server", func() (string, bool) {
 		said["/status"] = get("/status")
 		state, lines := statusOf(t, said["/status"], "talks")
 		return said["/status"], state == "ready" && slices.Equal(lines, []string{"bad token x, bad key ***", "***"})

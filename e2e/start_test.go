@@ -129,7 +129,7 @@ func TestToolsListNeverChanges(t *testing.T) {
 		p.inspect("good", "")
 		list(p, "when all are ready")
 		p.exec("good", "change", `{"notices":1}`)
-		settled(t, "the new tool", func() (string, bool) {
+		eventually(t, "the new tool", func() (string, bool) {
 			result := p.result("tools/call", inspectParams("good", "extra_0"))
 			return result, !strings.Contains(result, `"isError":true`)
 		})
@@ -138,7 +138,7 @@ func TestToolsListNeverChanges(t *testing.T) {
 		list(p, "when one died")
 		p.execError("gone", "x", "{}")
 		list(p, "at last")
-		if got := p.told("notifications/tools/list_changed"); len(got) > 0 {
+		if got := p.received("notifications/tools/list_changed"); len(got) > 0 {
 			t.Errorf("%d changes of the two tools were announced", len(got))
 		}
 	}

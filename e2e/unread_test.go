@@ -22,7 +22,7 @@ var unreadLimits = map[string]any{"result_tokens": 0, "calls_per_client": 32, "u
 func stalled(t *testing.T, count *atomic.Int64) {
 	t.Helper()
 	last, same := int64(-1), 0
-	settled(t, "the counter stands still", func() (string, bool) {
+	eventually(t, "the counter stands still", func() (string, bool) {
 		now := count.Load()
 		if same++; now != last {
 			last, same = now, 0
@@ -111,14 +111,14 @@ func TestUnreadAnswersOfLegacySSE(t *testing.T) {
 		}
 	}
 	c := s.caller(next())
-	c.tell(initializeLine("2024-11-05", "{}"))
+	c.deliver(initializeLine("2024-11-05", "{}"))
 	next()
-	c.tell(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	c.deliver(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	var accepted atomic.Int64
 	var posting sync.WaitGroup
 	for range calls {
 		posting.Go(func() {
-			x := c.ask("tools/call", execParams("a", "large", fmt.Sprintf(`{"bytes":%d}`, size)))
+			x := c.sendRequest("tools/call", execParams("a", "large", fmt.Sprintf(`{"bytes":%d}`, size)))
 			x.waitEnd()
 			if x.status != http.StatusAccepted {
 				t.Errorf("status %d, %s", x.status, x.body)
@@ -153,21 +153,21 @@ func TestTooManyCalls(t *testing.T) {
 	c, other := s.client("/mcp"), s.client("/mcp")
 	var waiting []*exchange
 	for range 3 {
-		x := c.ask("tools/call", execParams("a", "ask", `{"method":"roots/list"}`))
+		x := c.sendRequest("tools/call", execParams("a", "ask", `{"method":"roots/list"}`))
 		x.next(0) // the question
 		waiting = append(waiting, x)
 	}
-	x := c.ask("tools/call", execParams("a", "pid", ""))
+	x := c.sendRequest("tools/call", execParams("a", "pid", ""))
 	x.waitEnd()
 	if x.status != http.StatusTooManyRequests || x.header.Get("Retry-After") == "" || !strings.Contains(x.body, "limits.calls_per_client") {
 		t.Errorf("status %d, Retry-After %q, %s", x.status, x.header.Get("Retry-After"), x.body)
 	}
 	other.exec("a", "pid", "")
-	c.tell(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"roots":[]}}`, waiting[0].next(0).ID))
+	c.deliver(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"roots":[]}}`, waiting[0].next(0).ID))
 	waiting[0].answer()
 	c.exec("a", "pid", "")
 	for _, x := range waiting[1:] {
-		c.tell(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"roots":[]}}`, x.next(0).ID))
+		c.deliver(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"roots":[]}}`, x.next(0).ID))
 		x.answer()
 	}
 }
@@ -185,7 +185,7 @@ func TestAnswersAreReadAtTheLimit(t *testing.T) {
 		asking = append(asking, p.nextID())
 		p.send(asking[len(asking)-1], "tools/call", execParams("a", "ask", `{"method":"roots/list"}`))
 	}
-	questions := p.waitTold("roots/list", most)
+	questions := p.waitReceived("roots/list", most)
 	for range 2 * most {
 		after = append(after, p.nextID())
 		p.send(after[len(after)-1], "tools/call", execParams("a", "calls", ""))
