@@ -266,46 +266,31 @@ func TestServersCannotControlTheTerminal(t *testing.T) {
 	}
 }
 
-// TestCtrlCCancelsTheCall: the server is told, and mcpx ends at once.
-func TestCtrlCCancelsTheCall(t *testing.T) {
-	t.Parallel()
-	s := look(t, map[string]any{"t": mcptest.Upstream(t)}, []string{"NO_COLOR=1"}, "exec", "CONFIG", "t", "sleep", "ms=3600000", "--log-level", "debug")
-	s.see("calling sleep…")
-	begin := time.Now()
-	s.typed(ctrlC)
-	text := s.end()
-	if took := time.Since(begin); took > stopTime {
-		t.Errorf("took %s", took)
-	}
-	if !strings.Contains(text, `line="cancelled `) {
-		t.Errorf("the server was not told:\n%q", text)
-	}
-	if !strings.Contains(text, "error: interrupted; what was under way was cancelled\r\n") {
-		t.Errorf("%q", text)
-	}
-	if code := s.exitCode(); code != 130 {
-		t.Errorf("exit code %d", code)
-	}
-}
-
-// TestCtrlCAtAnyTime: Ctrl-C ends a command also while servers start.
-func TestCtrlCAtAnyTime(t *testing.T) {
+// TestCtrlC: Ctrl-C ends a command at any time. A call is canceled, and its server is told.
+func TestCtrlC(t *testing.T) {
 	t.Parallel()
 	upstreams := map[string]any{"t": mcptest.Upstream(t), "slow": mcptest.Upstream(t, "-start-delay", "1h")}
 	for name, c := range map[string]struct {
 		args []string
 		see  string
+		want string
 	}{
-		"while a server starts":     {[]string{"exec", "CONFIG", "slow", "echo", "text=x"}, "starting slow…"},
-		"while servers are checked": {[]string{"check", "CONFIG"}, "starting slow…"},
-		"while tokens are counted":  {[]string{"tokens", "CONFIG"}, "starting slow…"},
+		"during a call":             {[]string{"exec", "CONFIG", "t", "sleep", "ms=3600000", "--log-level", "debug"}, "calling sleep…", `line="cancelled `},
+		"while a server starts":     {[]string{"exec", "CONFIG", "slow", "echo", "text=x"}, "starting slow…", ""},
+		"while servers are checked": {[]string{"check", "CONFIG"}, "starting slow…", ""},
+		"while tokens are counted":  {[]string{"tokens", "CONFIG"}, "starting slow…", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := look(t, upstreams, nil, c.args...)
+			s := look(t, upstreams, []string{"NO_COLOR=1"}, c.args...)
 			s.see(c.see)
+			begin := time.Now()
 			s.typed(ctrlC)
 			s.see("error: interrupted")
+			if text := s.end(); !strings.Contains(text, c.want) || c.want != "" && !strings.Contains(text, "error: interrupted; what was under way was cancelled\r\n") {
+				t.Errorf("no %q in %q", c.want, text)
+			}
+			within(t, "the end", time.Since(begin), stopTime)
 			if code := s.exitCode(); code != 130 {
 				t.Errorf("exit code %d", code)
 			}
@@ -397,23 +382,6 @@ func TestClosedStdoutIsNoError(t *testing.T) {
 		var failed *exec.ExitError
 		if !errors.As(err, &failed) || failed.ExitCode() != 1 || stderr.Len() > 0 {
 			t.Errorf("%s: %v, %q", args[0], err, stderr.String())
-		}
-	}
-}
-
-// TestNoStatusLineInAPipe: without a terminal there is no line that comes and goes.
-func TestNoStatusLineInAPipe(t *testing.T) {
-	t.Parallel()
-	config := writeConfig(t, map[string]any{"mcpServers": map[string]any{"slow": mcptest.Upstream(t, "-start-delay", "600ms")}})
-	for _, args := range [][]string{{"check", config}, {"exec", config, "slow", "progress", "steps=6", "every_ms=100"}} {
-		cmd := exec.Command(binary, args...)
-		cmd.Env = environment(t)
-		var stderr strings.Builder
-		cmd.Stderr = &stderr
-		stdout, err := cmd.Output()
-		var failed *exec.ExitError
-		if errors.As(err, &failed) || stderr.Len() > 0 || strings.ContainsAny(string(stdout), "\x1b\r") {
-			t.Errorf("%v: %v\n%q\n%q", args[0], err, stdout, stderr.String())
 		}
 	}
 }
