@@ -117,36 +117,3 @@ func TestHTTPLogLevels(t *testing.T) {
 		}
 	}
 }
-
-// TestUpdatesReachSubscribers: updates of resources reach exactly the clients that have
-// subscribed, over either transport.
-func TestUpdatesReachSubscribers(t *testing.T) {
-	t.Parallel()
-	s := serveHTTP(t, one(t, "-full"), options{})
-	first, second, legacy := s.client("/mcp"), s.client("/mcp"), s.caller("")
-	streams := []*exchange{first.listen(), second.listen(), legacy.openSSE("/sse")}
-	legacy.deliver(initializeLine("2024-11-05", "{}"))
-	streams[2].next(0)
-	legacy.deliver(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-	first.result("resources/subscribe", `{"uri":"test://one"}`)
-	legacy.deliver(`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"own://test"}}`)
-	streams[2].next(1)
-	second.exec("a", "say", `{"method":"notifications/resources/updated","params":[{"uri":"test://one"},{"uri":"own://test"},{"uri":"test://other"}]}`)
-	streams[0].next(0)
-	streams[2].next(2)
-	first.result("resources/unsubscribe", `{"uri":"test://one"}`)
-	second.exec("a", "say", `{"method":"notifications/resources/updated","params":[{"uri":"test://one"},{"uri":"own://test"}]}`)
-	streams[2].next(3)
-	line := func(uri string) string {
-		return fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":%q}}`, uri)
-	}
-	for i, want := range [][]string{{line("test://one")}, nil, {line("own://test"), line("own://test")}} {
-		got := streams[i].lines()
-		if i == 2 {
-			got = got[2:] // after the answers
-		}
-		if strings.Join(got, "\n") != strings.Join(want, "\n") {
-			t.Errorf("client %d was told\n%s\nwant\n%s", i, strings.Join(got, "\n"), strings.Join(want, "\n"))
-		}
-	}
-}
