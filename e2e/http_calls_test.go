@@ -74,17 +74,18 @@ func TestHTTPBrokenConnections(t *testing.T) {
 	for _, v := range []struct {
 		name   string
 		params func(params string) string
-		cancel int
+		ms     int // duration of the call
+		cancel int // number of canceled calls
 	}{
-		{"2025-11-25", func(params string) string { return params }, 0},
-		{"2026-07-28", func(params string) string { return modernParams(params, "{}") }, 1},
+		{"2025-11-25", func(params string) string { return params }, 1000, 0},
+		{"2026-07-28", func(params string) string { return modernParams(params, "{}") }, 3_600_000, 1},
 	} {
 		t.Run(v.name, func(t *testing.T) {
 			t.Parallel()
 			s := serveHTTP(t, one(t, "-count-calls"), options{flags: []string{"--log-level", "debug"}})
 			c, other := s.client("/mcp"), s.client("/mcp")
-			dropped := c.sendRequest("tools/call", v.params(execParams("a", "sleep", `{"ms":4000,"text":"x"}`)))
-			beside := c.sendRequest("tools/call", v.params(execParams("a", "sleep", `{"ms":4500,"text":"unharmed"}`)))
+			dropped := c.sendRequest("tools/call", v.params(execParams("a", "sleep", fmt.Sprintf(`{"ms":%d,"text":"x"}`, v.ms))))
+			beside := c.sendRequest("tools/call", v.params(execParams("a", "sleep", `{"ms":1500,"text":"unharmed"}`)))
 			s.underWay(other, 2)
 			dropped.drop()
 			s.waitStderrCount(`line="cancelled`, v.cancel)
