@@ -92,9 +92,7 @@ func abandonAndAsk(t *testing.T, s *site, how, method string) {
 			t.Fatalf("got %s", got)
 		}
 	case "delete":
-		if got := first.status(http.MethodDelete, "/mcp"); got != http.StatusNoContent {
-			t.Fatalf("DELETE: status %d", got)
-		}
+		first.try(http.MethodDelete, "/mcp", "").want(t, "DELETE", http.StatusNoContent, "")
 	}
 	second := s.client("/mcp")
 	streams := []*exchange{second.listen()}
@@ -121,7 +119,5 @@ func abandonAndAsk(t *testing.T, s *site, how, method string) {
 			}
 		}
 	}
-	if got := second.status(http.MethodDelete, "/mcp"); got != http.StatusNoContent {
-		t.Fatalf("DELETE: status %d", got)
-	}
+	second.try(http.MethodDelete, "/mcp", "").want(t, "DELETE", http.StatusNoContent, "")
 }

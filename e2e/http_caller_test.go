@@ -188,22 +188,12 @@ func (c *caller) exec(server, tool, arguments string) string {
 	return textOf(c.site.t, c.result("tools/call", execParams(server, tool, arguments)), false)
 }
 
-// status makes a request without a body and returns the status of the answer.
-func (c *caller) status(method, path string) int {
-	c.site.t.Helper()
-	x := c.site.send(c.request(method, path, ""), "", nil)
-	x.waitBegun()
-	x.drop()
-	return x.status
-}
-
 // sessions returns the number of open sessions in /status.
 func (s *site) sessions(t *testing.T, token string) int {
 	t.Helper()
 	c := s.caller("")
 	c.token = token
-	x := s.send(c.request(http.MethodGet, "/status", ""), "", nil)
-	x.waitEnd()
+	x := c.try(http.MethodGet, "/status", "")
 	var status struct {
 		Sessions int `json:"sessions"`
 	}

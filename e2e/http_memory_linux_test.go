@@ -62,6 +62,6 @@ func TestHTTPIdleSessions(t *testing.T) {
 			t.Errorf("got %q", got)
 		}
 	}
-	first.status("DELETE", "/mcp")
+	first.try("DELETE", "/mcp", "").want(t, "DELETE", 204, "")
 	s.client("/mcp")
 }

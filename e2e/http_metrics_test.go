@@ -88,7 +88,7 @@ func TestHTTPMetrics(t *testing.T) {
 	eventually(t, "the dead upstream is not waiting", func() (string, bool) {
 		return "", s.metrics(t, c.token)[`mcpx_upstream_state{schema="default",server="dead",state="waiting"}`] == 1
 	})
-	c.status(http.MethodDelete, "/mcp")
+	c.try(http.MethodDelete, "/mcp", "").want(t, "DELETE", http.StatusNoContent, "")
 	if got := s.metrics(t, c.token)["mcpx_sessions"]; got != 0 {
 		t.Errorf("%v sessions after the end of the only one", got)
 	}

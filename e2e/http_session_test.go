@@ -39,9 +39,7 @@ func TestHTTPSessionBelongsToItsClient(t *testing.T) {
 	if n := s.sessions(t, ""); n != 1 {
 		t.Errorf("%d sessions are open, want 1", n)
 	}
-	if got := c.status("DELETE", "/mcp"); got != 204 {
-		t.Errorf("DELETE: %d", got)
-	}
+	c.try("DELETE", "/mcp", "").want(t, "DELETE", 204, "")
 	standing.waitEnd()
 	call.waitEnd()
 	for _, method := range []string{"POST", "GET", "DELETE"} {

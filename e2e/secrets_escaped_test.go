@@ -84,15 +84,8 @@ func TestSecretsOfSeveralLines(t *testing.T) {
 	flat := s.client("/mcp?expose=flat")
 	said := map[string]string{}
 	call := func(params string) string { return c.result("tools/call", params) }
-	get := func(path string) string {
-		x := s.send(c.request(http.MethodGet, path, ""), "", nil)
-		x.waitEnd()
-		x.mu.Lock()
-		defer x.mu.Unlock()
-		return x.body
-	}
 	eventually(t, "the stderr of a ready server", func() (string, bool) {
-		said["/status"] = get("/status")
+		said["/status"] = c.try(http.MethodGet, "/status", "").body
 		state, lines := statusOf(t, said["/status"], "talks")
 		return said["/status"], state == "ready" && slices.Equal(lines, []string{"bad token x, bad key ***", "***"})
 	})
@@ -118,7 +111,7 @@ func TestSecretsOfSeveralLines(t *testing.T) {
 		`'pa"ss\\w\xf6rd-987'`, strconv.Quote(secretKey),
 	}, "\n")
 	said["crash"] = call(execParams("talks", "crash", `{"status":1,"stderr":`+quote(last)+`}`))
-	said["/status after it"] = get("/status")
+	said["/status after it"] = c.try(http.MethodGet, "/status", "").body
 	for what, text := range said {
 		if f := showsFragment(text); f != "" || !strings.Contains(text, "***") && what != "servers" {
 			t.Errorf("%s shows %q of a secret:\n%s", what, f, text)
