@@ -53,6 +53,10 @@ func TestUnavailableUpstreamsGiveTheirReason(t *testing.T) {
 	upstreams["never"] = never
 	p := serve(t, upstreams)
 	p.initialize()
+	eventually(t, "never has failed", func() (string, bool) { // on a loaded machine its start may begin late
+		got := p.inspectError("never", "")
+		return got, strings.Contains(got, "not ready within 5s")
+	})
 	for server, want := range map[string]struct{ before, after string }{
 		"exits": {`server "exits" is unavailable: exited with status 3; next try in `, "\nlast lines of its stderr:\n  no API key\n  set API_KEY"},
 		"gone":  {`server "gone" is unavailable: command "mcpx-no-such-program" was not found in PATH; install it, or give its full path; next try in `, "s"},
