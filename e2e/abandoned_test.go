@@ -13,8 +13,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// remoteChild starts a test server over Streamable HTTP as a child, and returns
-// its config.
+// remoteChild starts a test server over Streamable HTTP as a child and returns its config.
 func remoteChild(t *testing.T, flags ...string) map[string]any {
 	t.Helper()
 	self, err := os.Executable()
@@ -44,9 +43,9 @@ func remoteChild(t *testing.T, flags ...string) map[string]any {
 	return map[string]any{"url": lines.Text(), "type": "http"}
 }
 
-// TestRequestsOfAbandonedCalls: A's call is cancelled, times out, or ends with A's
-// session, and the upstream asks something for it later. B, which has a call in
-// flight or connected only afterwards, is not asked.
+// TestRequestsOfAbandonedCalls: A's call is canceled, times out, or ends with A's session,
+// and later the upstream asks something for it. B is not asked, whether it has a call in
+// flight or connected only afterwards.
 func TestRequestsOfAbandonedCalls(t *testing.T) {
 	t.Parallel()
 	upstreams := map[string]func(t *testing.T) map[string]any{
@@ -70,12 +69,13 @@ func TestRequestsOfAbandonedCalls(t *testing.T) {
 	}
 }
 
+// abandonAndAsk has one client abandon a call, and checks whom the upstream can ask then.
 func abandonAndAsk(t *testing.T, s *site, how, method string) {
 	t.Helper()
 	askLate := func(c *caller) (call *exchange, file string) {
 		file = filepath.Join(t.TempDir(), "go")
-		call = c.ask("tools/call", execParams("a", "ask_late", fmt.Sprintf(`{"method":%q,"file":%q}`, method, file)))
-		settled(t, "the call is under way", func() (string, bool) {
+		call = c.sendRequest("tools/call", execParams("a", "ask_late", fmt.Sprintf(`{"method":%q,"file":%q}`, method, file)))
+		eventually(t, "the call is under way", func() (string, bool) {
 			_, err := os.Stat(file + ".begun")
 			return fmt.Sprint(err), err == nil
 		})
@@ -85,16 +85,14 @@ func abandonAndAsk(t *testing.T, s *site, how, method string) {
 	call, file := askLate(first)
 	switch how {
 	case "cancel":
-		first.tell(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, call.request.ID))
+		first.deliver(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, call.request.ID))
 		call.waitEnd()
 	case "timeout":
 		if got := textOf(t, string(call.answer().Result), true); !strings.Contains(got, "timed out") {
 			t.Fatalf("got %s", got)
 		}
 	case "delete":
-		if got := first.status(http.MethodDelete, "/mcp"); got != http.StatusNoContent {
-			t.Fatalf("DELETE: status %d", got)
-		}
+		first.try(http.MethodDelete, "/mcp", "").want(t, "DELETE", http.StatusNoContent, "")
 	}
 	second := s.client("/mcp")
 	streams := []*exchange{second.listen()}
@@ -106,7 +104,7 @@ func abandonAndAsk(t *testing.T, s *site, how, method string) {
 		t.Fatal(err)
 	}
 	var answer string
-	settled(t, "the upstream has its answer", func() (string, bool) {
+	eventually(t, "the upstream has its answer", func() (string, bool) {
 		text, err := os.ReadFile(file + ".answer")
 		answer = string(text)
 		return fmt.Sprintf("%v; the second client got %q", err, streams[len(streams)-1].lines()), len(text) > 0
@@ -121,7 +119,5 @@ func abandonAndAsk(t *testing.T, s *site, how, method string) {
 			}
 		}
 	}
-	if got := second.status(http.MethodDelete, "/mcp"); got != http.StatusNoContent {
-		t.Fatalf("DELETE: status %d", got)
-	}
+	second.try(http.MethodDelete, "/mcp", "").want(t, "DELETE", http.StatusNoContent, "")
 }

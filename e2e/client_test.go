@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 )
 
-// write sends one line as it is.
+// write sends one line.
 func (p *process) write(line string) {
 	p.t.Helper()
 	if _, err := io.WriteString(p.stdin, line+"\n"); err != nil {
@@ -17,7 +18,7 @@ func (p *process) write(line string) {
 	}
 }
 
-// send sends a request; params "" is none.
+// send sends a request; params may be empty.
 func (p *process) send(id, method, params string) {
 	p.t.Helper()
 	if params != "" {
@@ -43,7 +44,7 @@ func (p *process) answer(id string) message {
 	return p.answers[id][0]
 }
 
-// nextID is an id that was not used before.
+// nextID returns an unused ID.
 func (p *process) nextID() string { return strconv.FormatInt(1000+p.lastID.Add(1), 10) }
 
 // request sends a request and waits for its answer.
@@ -54,7 +55,7 @@ func (p *process) request(method, params string) message {
 	return p.answer(id)
 }
 
-// result is request for what must succeed.
+// result is request, which must succeed.
 func (p *process) result(method, params string) string {
 	p.t.Helper()
 	m := p.request(method, params)
@@ -64,7 +65,7 @@ func (p *process) result(method, params string) string {
 	return string(m.Result)
 }
 
-// initialize opens the conversation as clients do.
+// initialize performs the handshake.
 func (p *process) initialize() string {
 	p.t.Helper()
 	result := p.result("initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"e2e","version":"1"}}`)
@@ -72,7 +73,7 @@ func (p *process) initialize() string {
 	return result
 }
 
-// execParams are the params of a call of exec; arguments "" is none.
+// execParams returns the params of a call to exec; arguments may be empty.
 func execParams(server, tool, arguments string) string {
 	if arguments != "" {
 		arguments = `,"arguments":` + arguments
@@ -80,30 +81,31 @@ func execParams(server, tool, arguments string) string {
 	return fmt.Sprintf(`{"name":"exec","arguments":{"server_name":%q,"tool_name":%q%s}}`, server, tool, arguments)
 }
 
-// exec calls an upstream's tool and returns the one text of its result.
+// exec calls an upstream's tool and returns the only text of its result.
 func (p *process) exec(server, tool, arguments string) string {
 	p.t.Helper()
 	return p.text(execParams(server, tool, arguments), false)
 }
 
-// execError is exec for what must fail.
+// execError is exec for a call that must fail.
 func (p *process) execError(server, tool, arguments string) string {
 	p.t.Helper()
 	return p.text(execParams(server, tool, arguments), true)
 }
 
-// inspect calls inspect; tool "" is none.
+// inspect calls inspect; tool may be empty.
 func (p *process) inspect(server, tool string) string {
 	p.t.Helper()
 	return p.text(inspectParams(server, tool), false)
 }
 
-// inspectError is inspect for what must fail.
+// inspectError is inspect for a call that must fail.
 func (p *process) inspectError(server, tool string) string {
 	p.t.Helper()
 	return p.text(inspectParams(server, tool), true)
 }
 
+// inspectParams returns the params of a call to inspect; tool may be empty.
 func inspectParams(server, tool string) string {
 	if tool != "" {
 		tool = fmt.Sprintf(`,"tool_name":%q`, tool)
@@ -111,14 +113,14 @@ func inspectParams(server, tool string) string {
 	return fmt.Sprintf(`{"name":"inspect","arguments":{"server_name":%q%s}}`, server, tool)
 }
 
-// text calls a tool and returns the one text of its result, which must be an
-// error or not.
+// text calls a tool and returns the only text of its result. isError says whether the
+// result must be an error.
 func (p *process) text(params string, isError bool) string {
 	p.t.Helper()
 	return textOf(p.t, p.result("tools/call", params), isError)
 }
 
-// textOf is the one text of a result of tools/call.
+// textOf returns the only text of a result of tools/call.
 func textOf(t *testing.T, result string, isError bool) string {
 	t.Helper()
 	var r struct {
@@ -137,12 +139,12 @@ func textOf(t *testing.T, result string, isError bool) string {
 	return *r.Content[0].Text
 }
 
-// underWay waits until an upstream, started with -count-calls, has got n more
-// calls than those of this function.
+// underWay waits until an upstream with -count-calls has received n calls, its own not
+// counted.
 func (p *process) underWay(server string, n int) {
 	p.t.Helper()
 	own := 0
-	settled(p.t, fmt.Sprintf("calls that %s has got, want %d", server, n), func() (string, bool) {
+	eventually(p.t, fmt.Sprintf("calls that %s has got, want %d", server, n), func() (string, bool) {
 		got := p.exec(server, "calls", "")
 		own++
 		calls, err := strconv.Atoi(got)
@@ -150,8 +152,8 @@ func (p *process) underWay(server string, n int) {
 	})
 }
 
-// settled waits until a state is as it must be.
-func settled(t *testing.T, what string, state func() (description string, ok bool)) {
+// eventually waits until a condition holds.
+func eventually(t *testing.T, what string, state func() (description string, ok bool)) {
 	t.Helper()
 	poll := time.NewTicker(20 * time.Millisecond)
 	defer poll.Stop()
@@ -169,7 +171,7 @@ func settled(t *testing.T, what string, state func() (description string, ok boo
 	}
 }
 
-// within fails the test if something took longer than it may.
+// within fails the test if something took too long.
 func within(t *testing.T, what string, took, limit time.Duration) {
 	t.Helper()
 	if took > limit {
@@ -177,26 +179,68 @@ func within(t *testing.T, what string, took, limit time.Duration) {
 	}
 }
 
-// count is the number of answers so far.
-func (p *process) count() int {
+// received returns the requests and notifications of a method so far.
+func (p *process) received(method string) (messages []message) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.order)
+	for _, m := range p.all {
+		if m.Method == method {
+			messages = append(messages, m)
+		}
+	}
+	return messages
 }
 
-// errorsSince lists id and code of the answers after the first n, but for one id.
-func (p *process) errorsSince(n int, but string) (list []string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, m := range p.order[n:] {
-		if string(m.ID) == but {
-			continue
+// waitReceived waits until a method has come n times.
+func (p *process) waitReceived(method string, n int) []message {
+	p.t.Helper()
+	count := 0
+	if !p.wait(patience, func() bool {
+		count = 0
+		for _, m := range p.all {
+			if m.Method == method {
+				count++
+			}
 		}
-		var e struct {
-			Code int `json:"code"`
-		}
-		_ = json.Unmarshal(m.Error, &e)
-		list = append(list, fmt.Sprintf("%s %d", m.ID, e.Code))
+		return count >= n
+	}) {
+		p.t.Fatalf("%s came %d times, want %d; stderr:\n%s", method, count, n, clip(p.errors()))
 	}
-	return list
+	return p.received(method)
+}
+
+// listUntil lists again after every list_changed until the list has a text.
+func (p *process) listUntil(list, part string) {
+	p.t.Helper()
+	method := "notifications/" + list + "/list_changed"
+	for heard := len(p.received(method)); ; heard = len(p.received(method)) {
+		if got := p.result(list+"/list", "{}"); strings.Contains(got, part) {
+			return
+		}
+		p.waitReceived(method, heard+1)
+	}
+}
+
+// initializeAs performs the handshake with a revision and capabilities.
+func (p *process) initializeAs(revision, capabilities string) {
+	p.t.Helper()
+	p.result("initialize", fmt.Sprintf(`{"protocolVersion":%q,"capabilities":%s,"clientInfo":{"name":"e2e","version":"1"}}`, revision, capabilities))
+	p.notify("notifications/initialized", "{}")
+}
+
+// call calls a tool of flat mode and returns the only text of its result.
+func (p *process) call(name, arguments string) string {
+	p.t.Helper()
+	return p.text(fmt.Sprintf(`{"name":%q,"arguments":%s}`, name, arguments), false)
+}
+
+// stderrCount returns how often a text is on stderr.
+func (p *process) stderrCount(part string) int { return strings.Count(p.errors(), part) }
+
+// waitStderrCount waits until a text is on stderr n times.
+func (p *process) waitStderrCount(part string, n int) {
+	p.t.Helper()
+	if !p.wait(patience, func() bool { return strings.Count(p.stderr.String(), part) >= n }) {
+		p.t.Fatalf("stderr has %q %d times, want %d:\n%s", part, p.stderrCount(part), n, clip(p.errors()))
+	}
 }

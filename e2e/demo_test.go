@@ -1,9 +1,7 @@
 package e2e
 
 import (
-	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -13,13 +11,12 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// A time as get_current_time returns it: the one thing that differs when the
+// clock matches a result of get_current_time, the only text that differs when the
 // commands of the tour are repeated.
 var clock = regexp.MustCompile(`20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\+09:00`)
 
-// TestDemoTour: the tour works in an empty folder with an empty home, prints
-// plain text to a pipe and leaves no process. Each command that it shows works
-// as printed, and prints the same.
+// TestDemoTour: the tour works in an empty folder with an empty home. Each command that it
+// shows works as printed and prints the same.
 func TestDemoTour(t *testing.T) {
 	t.Parallel()
 	homeless := []string{"TMPDIR=" + t.TempDir(), "GORACE=atexit_sleep_ms=0", "PATH=" + os.Getenv("PATH")}
@@ -61,18 +58,4 @@ func TestDemoTour(t *testing.T) {
 			}
 		})
 	}
-}
-
-// combined runs a program without stdin in a folder, and returns what it prints
-// and its exit code.
-func combined(t *testing.T, folder string, env []string, program string, args ...string) (text string, code int) {
-	t.Helper()
-	cmd := exec.Command(program, args...)
-	cmd.Dir, cmd.Env = folder, env
-	out, err := cmd.CombinedOutput()
-	var failed *exec.ExitError
-	if err != nil && !errors.As(err, &failed) {
-		t.Fatal(err)
-	}
-	return string(out), cmd.ProcessState.ExitCode()
 }

@@ -14,10 +14,10 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// runnableCommands run without a network, and end by themselves.
+// runnableCommands need no network and end by themselves.
 var runnableCommands = []string{"check", "completion", "config", "exec", "import", "inspect", "man", "tokens", "--help", "--version"}
 
-// docsCommand is an mcpx command that a page shows.
+// docsCommand is an mcpx command on a page of the docs.
 type docsCommand struct {
 	where     string // page and line
 	program   string // mcpx or mcpx-sse
@@ -26,8 +26,8 @@ type docsCommand struct {
 	wantError string // the line "error: …" that the page shows below it
 }
 
-// TestDocsCommands: every mcpx command in the docs exists and has the flags that it
-// is shown with. Those that need no network also run.
+// TestDocsCommands: every mcpx command in the docs exists and has the flags shown. Those
+// that need no network also run.
 func TestDocsCommands(t *testing.T) {
 	t.Parallel()
 	total := 0
@@ -52,7 +52,7 @@ func TestDocsCommands(t *testing.T) {
 	}
 }
 
-// TestDocsConfigs: every config in the docs is right.
+// TestDocsConfigs: every config in the docs is valid.
 func TestDocsConfigs(t *testing.T) {
 	t.Parallel()
 	block := regexp.MustCompile("(?s)\n *```jsonc\n(.*?)```")
@@ -75,7 +75,7 @@ func TestDocsConfigs(t *testing.T) {
 	}
 }
 
-// checkParses runs the command with --help, so that nothing but its words is looked at.
+// checkParses runs the command with --help, to check only its words.
 func (c docsCommand) checkParses(t *testing.T, folder string) {
 	t.Helper()
 	if len(c.args) > 0 && (c.args[0] == "COMMAND") {
@@ -95,9 +95,10 @@ func (c docsCommand) checkParses(t *testing.T, folder string) {
 	}
 }
 
-// placeholder is a word of the docs that a person replaces.
+// placeholder matches a word that the reader replaces.
 var placeholder = regexp.MustCompile(`^[A-Z_]+$|…|^https?://`)
 
+// isRunnable reports whether the test can run the command.
 func (c docsCommand) isRunnable() bool {
 	if !c.inBlock || len(c.args) == 0 || slices.Contains(c.args, "--") || slices.ContainsFunc(c.args, placeholder.MatchString) {
 		return false
@@ -129,6 +130,7 @@ func (c docsCommand) checkRuns(t *testing.T, folder string) {
 	}
 }
 
+// path returns the built program.
 func (c docsCommand) path() string {
 	if c.program == "mcpx-sse" {
 		return binaryHTTP
@@ -138,8 +140,8 @@ func (c docsCommand) path() string {
 
 func (c docsCommand) String() string { return c.program + " " + strings.Join(c.args, " ") }
 
-// docsFolder is a folder in which the commands of the docs work: it is the home of a
-// person who uses Cursor, and has a config with the server "time".
+// docsFolder returns a folder for the commands of the docs: the home of a Cursor user,
+// with a config that has the server "time".
 func docsFolder(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -167,11 +169,11 @@ func docsFolder(t *testing.T) string {
 	return folder
 }
 
-// inlineCode is a command inside a sentence.
+// inlineCode matches a command inside a sentence.
 var inlineCode = regexp.MustCompile("`(mcpx(?:-sse)? [^`]+)`")
 
-// docsCommands finds the mcpx commands of a page: the lines of its blocks, and code in
-// its sentences. In a block that shows output, a command begins with "$ ".
+// docsCommands finds the mcpx commands of a page in its blocks and sentences. In a block
+// with output, a command starts with "$ ".
 func docsCommands(page, text string) []docsCommand {
 	var all []docsCommand
 	inFence, language := false, ""
@@ -205,12 +207,12 @@ func docsCommands(page, text string) []docsCommand {
 	return all
 }
 
-// shellWord is a word of a shell, quoted or not, or what ends a command.
+// shellWord matches a shell word, quoted or not, or the end of a command.
 var shellWord = regexp.MustCompile(`\s+#.*$|^#.*$|&&|[|;()<>]|(?:'[^']*'|"[^"]*"|[^\s'"|;()<>])+`)
 
 var shellQuoted = regexp.MustCompile(`'([^']*)'|"([^"]*)"`)
 
-// shellCommands finds the mcpx commands of a line of shell.
+// shellCommands finds the mcpx commands in a line of shell.
 func shellCommands(where, line string) []docsCommand {
 	var all []docsCommand
 	var words []string
@@ -232,8 +234,7 @@ func shellCommands(where, line string) []docsCommand {
 	return all
 }
 
-// mcpxCommand reads a command of mcpx: by its name, its path, or with go run, and after
-// env and variables.
+// mcpxCommand reads an mcpx command: by name, by path or with go run, after any variables.
 func mcpxCommand(words []string) (docsCommand, bool) {
 	assignment := regexp.MustCompile(`^(env|-i|[A-Z_]+=.*)$`)
 	for len(words) > 0 && assignment.MatchString(words[0]) {
@@ -249,6 +250,7 @@ func mcpxCommand(words []string) (docsCommand, bool) {
 	return docsCommand{program: program, args: words[1:]}, program == "mcpx" || program == "mcpx-sse"
 }
 
+// docsPages returns the pages of the docs and the README.
 func docsPages(t *testing.T) []string {
 	t.Helper()
 	pages, err := filepath.Glob(filepath.Join("..", "docs", "*.md"))
@@ -258,6 +260,7 @@ func docsPages(t *testing.T) []string {
 	return append(pages, filepath.Join("..", "README.md"))
 }
 
+// readFile returns a file.
 func readFile(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)

@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// testName is how the docs name a test: its package and the function.
+// testName matches a test in the docs: its package and function.
 var testName = regexp.MustCompile("`([a-z0-9/]+): (Test[A-Za-z0-9]+)`")
 
-// TestDocsNameTests: every test that the docs name exists.
+// TestDocsNameTests: every test named in the docs exists.
 func TestDocsNameTests(t *testing.T) {
 	t.Parallel()
 	for _, page := range []string{"security.md", "reliability.md"} {
@@ -31,7 +31,7 @@ func TestDocsNameTests(t *testing.T) {
 	}
 }
 
-// hasTest reports whether a package, by its path or the end of it, has a test.
+// hasTest reports whether a package, given with or without "internal/", has a test.
 func hasTest(t *testing.T, path, test string) bool {
 	t.Helper()
 	for _, dir := range []string{filepath.Join("..", path), filepath.Join("..", "internal", path)} {
@@ -52,10 +52,10 @@ func hasTest(t *testing.T, path, test string) bool {
 	return false
 }
 
-// docsLink is a link, or a picture, of a page.
+// docsLink matches a link or a picture.
 var docsLink = regexp.MustCompile(`\]\(([^)\s]+)\)|(?:src)="([^"]+)"`)
 
-// TestDocsLinks: what the docs link to in this repository exists, headings too.
+// TestDocsLinks: the files and headings that the docs link to exist.
 func TestDocsLinks(t *testing.T) {
 	t.Parallel()
 	for _, page := range docsPages(t) {

@@ -3,9 +3,6 @@ package e2e
 import (
 	"encoding/json"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -14,12 +11,12 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// forgery is a text that would begin lines of its own, and steer a terminal, if it
-// were shown as it is.
+// forgery is a text that would start lines of its own and control a terminal if it were
+// shown raw.
 const forgery = "x\nFORGED\r\nFORGED\rFORGED\x1b[2J\x1b]0;FORGED\x07\u202eDEGROF\u2066\u200b\ufeff\u00ad\u0085FORGED\u009b31m\u2028FORGED\u2029FORGED\x7f\U000e0041"
 
-// honest fails the test if a text has what steers a terminal or hides, or a line
-// that an upstream wrote.
+// honest fails the test if a text has control or hidden characters, or a line that an
+// upstream wrote.
 func honest(t *testing.T, where, text string) {
 	t.Helper()
 	if !strings.Contains(text, "FORGED") {
@@ -38,10 +35,10 @@ func honest(t *testing.T, where, text string) {
 	}
 }
 
-// forger is an upstream that writes the forgery wherever it can.
+// forger returns an upstream that sends the forgery in every field.
 func forger(t *testing.T, flags ...string) map[string]any {
 	t.Helper()
-	tools, err := json.Marshal([]any{
+	tools := writeJSON(t, "tools.json", []any{
 		map[string]any{"name": "tool " + forgery, "description": "does " + forgery, "inputSchema": map[string]any{
 			"type": "object", "required": []string{"p" + forgery}, "properties": map[string]any{
 				"p" + forgery: map[string]any{"enum": []string{forgery}, "description": forgery},
@@ -50,21 +47,14 @@ func forger(t *testing.T, flags ...string) map[string]any {
 		}},
 		map[string]any{"name": "fails", "description": forgery},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "tools.json")
-	if err := os.WriteFile(file, tools, 0o600); err != nil {
-		t.Fatal(err)
-	}
 	answers := map[string]any{
 		"tools/call fails": map[string]any{"error": map[string]any{"code": -32001, "message": forgery, "data": map[string]any{"k" + forgery: forgery}}},
 	}
-	return mcptest.Upstream(t, append([]string{"-tools-file", file, "-instructions", forgery, "-stderr", forgery, "-answers", answersFile(t, answers)}, flags...)...)
+	return mcptest.Upstream(t, append([]string{"-tools-file", tools, "-instructions", forgery, "-stderr", forgery, "-answers", answersFile(t, answers)}, flags...)...)
 }
 
-// TestForgedLines: whatever an upstream writes stays on its own line, in listings,
-// errors and the log.
+// TestForgedLines: text of an upstream stays on its own line in listings, errors and the
+// log, with control characters escaped.
 func TestForgedLines(t *testing.T) {
 	t.Parallel()
 	described := forger(t)
@@ -112,7 +102,7 @@ func TestForgedLines(t *testing.T) {
 	}
 }
 
-// TestForgedLinesInCommands is the same for what a person sees.
+// TestForgedLinesInCommands: so it does in the output of the commands.
 func TestForgedLinesInCommands(t *testing.T) {
 	t.Parallel()
 	path := writeConfig(t, map[string]any{"mcpServers": map[string]any{"evil": forger(t), "dies": mcptest.Upstream(t, "-stderr", forgery, "-exit", "1")}})
@@ -127,17 +117,11 @@ func TestForgedLinesInCommands(t *testing.T) {
 	} {
 		t.Run(strings.Join(args[2:], " "), func(t *testing.T) {
 			t.Parallel()
-			cmd := exec.Command(binary, args...)
-			cmd.Env = environment(t)
-			text, err := cmd.CombinedOutput()
-			if cmd.ProcessState == nil {
-				t.Fatal(err)
-			}
-			where := "mcpx " + args[0] + " " + strings.Join(args[2:], " ")
+			text, _ := combined(t, "", environment(t), binary, args...)
 			if args[len(args)-1] == "servers" {
-				text = append(text, " FORGED"...) // it need not show any
+				text += " FORGED" // it need not show any
 			}
-			honest(t, where, string(text))
+			honest(t, "mcpx "+args[0]+" "+strings.Join(args[2:], " "), text)
 		})
 	}
 }

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// front is a way to have a conversation with mcpx.
+// front is a way to talk to mcpx.
 type front struct {
 	name string
 	open func(t *testing.T, config any, o options) conversation
 }
 
-// fronts is the table of them: each transcript is run over every one.
+// fronts are all of them. Each transcript runs over every one.
 var fronts = []front{
 	{"stdio", openStdio},
 	{"http", openHTTP},
@@ -25,7 +25,7 @@ type conversation interface {
 	send(line string)
 	// receive waits for the next message; false if none comes.
 	receive() (message, bool)
-	// rest ends the conversation and returns what was not received.
+	// rest ends the conversation and returns the messages that were not received.
 	rest() []message
 
 	waitStderr(part string)
@@ -33,19 +33,19 @@ type conversation interface {
 	waitEnd(within time.Duration) (code int)
 }
 
-// inbox is what a process says, one message after the other.
+// inbox hands out the messages of a process one by one.
 type inbox struct {
 	*process
-	received int
+	next int // index of the next message
 }
 
 func (c *inbox) receive() (m message, ok bool) {
-	ok = c.wait(patience, func() bool { return len(c.all) > c.received })
+	ok = c.wait(patience, func() bool { return len(c.all) > c.next })
 	if ok {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		m = c.all[c.received]
-		c.received++
+		m = c.all[c.next]
+		c.next++
 	}
 	return m, ok
 }
@@ -55,7 +55,7 @@ func (c *inbox) rest() []message {
 	c.waitEnd(stopTime)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.all[c.received:]
+	return c.all[c.next:]
 }
 
 // overStdio is a conversation on the pipes of a process.
@@ -71,13 +71,13 @@ func (c *overStdio) send(line string) {
 	c.write(line)
 }
 
-// overHTTP is a conversation over Streamable HTTP: every message is posted, what
-// belongs to no call comes on a stream that is open from initialize on.
+// overHTTP is a conversation over Streamable HTTP. Messages that belong to no call come
+// on a stream that is open from initialize on.
 type overHTTP struct {
 	inbox
 	*caller
-	asked    []*exchange          // of requests
-	byID     map[string]*exchange // those of 2026-07-28, which end with their connections
+	asked    []*exchange          // all requests
+	byID     map[string]*exchange // requests of 2026-07-28, which end with their connections
 	standing *exchange
 }
 
@@ -85,7 +85,7 @@ func openHTTP(t *testing.T, config any, o options) conversation {
 	t.Helper()
 	s := serveHTTP(t, config, o)
 	c := &overHTTP{inbox: inbox{process: s.process}, caller: s.caller("/mcp"), byID: map[string]*exchange{}}
-	c.hear = func(m message) { s.update(func() { s.takeMessage(m) }) }
+	c.onMessage = func(m message) { s.update(func() { s.takeMessage(m) }) }
 	return c
 }
 
@@ -97,7 +97,7 @@ func (c *overHTTP) send(line string) {
 	x := c.byID[memberOf(m.Params, "requestId")]
 	switch {
 	case m.Method == "notifications/cancelled" && x != nil:
-		x.drop() // that is how the revision has it
+		x.drop() // the revision cancels by closing the connection
 		<-x.ended
 	case isModernLine(line):
 		c.byID[id] = c.post(line)
@@ -107,7 +107,7 @@ func (c *overHTTP) send(line string) {
 			c.standing = c.listen()
 		}
 	case (m.Method == "" || id == "") && !strings.HasPrefix(line, "["):
-		c.tell(line)
+		c.deliver(line)
 	default:
 		c.asked = append(c.asked, c.post(line))
 	}
@@ -126,8 +126,7 @@ func (c *overHTTP) rest() []message {
 	return c.inbox.rest()
 }
 
-// overSSE is a conversation over the older transport: every message is posted,
-// and every answer comes on the one stream.
+// overSSE is a conversation over legacy SSE: every answer comes on one stream.
 type overSSE struct {
 	inbox
 	*caller
@@ -138,7 +137,7 @@ func openSSE(t *testing.T, config any, o options) conversation {
 	t.Helper()
 	s := serveHTTP(t, config, o)
 	c := &overSSE{inbox: inbox{process: s.process}, caller: s.caller("")}
-	c.hear = func(m message) {
+	c.onMessage = func(m message) {
 		m.stream = 0
 		s.update(func() { s.takeMessage(m) })
 	}
@@ -148,7 +147,7 @@ func openSSE(t *testing.T, config any, o options) conversation {
 
 func (c *overSSE) send(line string) {
 	c.t.Helper()
-	c.tell(line)
+	c.deliver(line)
 }
 
 func (c *overSSE) rest() []message {

@@ -12,48 +12,41 @@ import (
 	"time"
 
 	"github.com/creack/pty"
-
-	"mcpx/internal/mcptest"
 )
 
-// TestHangup: SIGHUP does not end mcpx. It is logged, and calls go on.
+// TestHangup: SIGHUP is logged and does not end mcpx.
 func TestHangup(t *testing.T) {
 	t.Parallel()
-	config := map[string]any{"mcpServers": map[string]any{"a": mcptest.Upstream(t)}}
-	const logged = "SIGHUP is ignored; restart mcpx to apply changes to the config"
-	t.Run("stdio", func(t *testing.T) {
-		t.Parallel()
-		p := start(t, config, options{})
-		p.initialize()
+	hangUp := func(t *testing.T, p *process) {
+		t.Helper()
 		for n := range 2 {
 			if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 				t.Fatal(err)
 			}
-			p.waitStderrCount(logged, n+1)
+			p.waitStderrCount("SIGHUP is ignored; restart mcpx to apply changes to the config", n+1)
 		}
-		if got := p.exec("a", "echo", `{"text":"hi"}`); got != "hi" {
-			t.Errorf("got %q", got)
-		}
+	}
+	t.Run("stdio", func(t *testing.T) {
+		t.Parallel()
+		p := start(t, one(t), options{})
+		p.initialize()
+		hangUp(t, p)
+		p.exec("a", "echo", `{"text":"hi"}`)
 	})
 	t.Run("http", func(t *testing.T) {
 		t.Parallel()
-		s := serveHTTP(t, config, options{})
+		s := serveHTTP(t, one(t), options{})
 		c := s.client("/mcp")
-		if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
-			t.Fatal(err)
-		}
-		s.waitStderr(logged)
-		if got := c.exec("a", "echo", `{"text":"hi"}`); got != "hi" {
-			t.Errorf("got %q", got)
-		}
+		hangUp(t, s.process)
+		c.exec("a", "echo", `{"text":"hi"}`)
 	})
 }
 
-// TestTerminalCloses: mcpx does not outlive the terminal it was started from. It
-// stops as it does on SIGTERM. Tests fail if a child is left.
+// TestTerminalCloses: mcpx stops when the terminal it was started from closes. The check
+// for left children is part of every test.
 func TestTerminalCloses(t *testing.T) {
 	t.Parallel()
-	config := writeConfig(t, map[string]any{"mcpServers": map[string]any{"a": mcptest.Upstream(t)}})
+	config := writeConfig(t, one(t))
 	for _, front := range []string{"--stdio", "--http"} {
 		t.Run(front, func(t *testing.T) {
 			t.Parallel()
@@ -69,7 +62,7 @@ func TestTerminalCloses(t *testing.T) {
 				_ = cmd.Wait()
 				close(ended)
 			}()
-			settled(t, "the upstream is not ready", func() (string, bool) {
+			eventually(t, "the upstream is not ready", func() (string, bool) {
 				log, _ := os.ReadFile(file)
 				return string(log), strings.Contains(string(log), "upstream ready")
 			})
@@ -82,7 +75,7 @@ func TestTerminalCloses(t *testing.T) {
 				<-ended
 			}
 			code := cmd.ProcessState.ExitCode()
-			lostInput := front == "--stdio" && code == 1 // stdin was the terminal, and failed before the signal came
+			lostInput := front == "--stdio" && code == 1 // stdin, which is the terminal, failed before the signal came
 			if code != 0 && !lostInput {
 				t.Errorf("exit code %d: %s", code, cmd.ProcessState)
 			}

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -13,34 +14,33 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// What mcpx may cost while an upstream does its worst, with messages of 1 MiB at
-// most: the answers of the others stay quick, and its memory small.
+// The bounds of mcpx beside a hostile upstream, with messages of 1 MiB at most.
 const (
-	hostileCalls = 100
-	hostileMiB   = 100
-	hostileP99   = 3 * time.Second // on a loaded machine; on an idle one it is a few milliseconds
+	hostileCalls = 100             // to the other upstream
+	hostileP99   = 3 * time.Second // of these, on a loaded machine; on an idle one it is a few milliseconds
+	hostileMiB   = 100             // of memory
 )
 
-// hostile is an upstream that misbehaves, and what is said of it.
+// hostile is an upstream that misbehaves, and what becomes of a call to it.
 type hostile struct {
 	name   string
 	flags  []string
-	keys   map[string]any // of its config, besides
-	limits map[string]any // of the config, besides
-	tool   string         // called, or
+	keys   map[string]any // more keys of its config
+	limits map[string]any // more limits of the config
+	tool   string         // the tool that is called
 	args   string
-	list   bool   // inspected
-	want   string // the text must have this
-	log    string // stderr must have this
-	well   bool   // the text is no error
+	list   bool   // it is inspected, not called
+	want   string // a part of the result
+	log    string // a part of the log
+	well   bool   // the result is no error
 }
 
 func fault(kind string) string { return fmt.Sprintf(`{"kind":%q}`, kind) }
 
-// hostiles are all of them. Those that never end run into their own limits.
+// hostiles returns all of them. Those that never end reach their timeout.
 func hostiles(t *testing.T) []hostile {
 	record := []string{"-record", t.TempDir() + "/record"}
-	// Far enough apart that a machine which stands still for a while mistakes none for another.
+	// Far enough apart that one cannot be mistaken for another on a machine that stalls.
 	quick := map[string]any{"timeout": "2s", "max_timeout": "1m"}
 	steady := map[string]any{"timeout": "4s", "max_timeout": "6s"}
 	either := map[string]any{"timeout": "2s", "max_timeout": "4s"}
@@ -71,47 +71,50 @@ func hostiles(t *testing.T) []hostile {
 	}
 }
 
-// besideOthers lets a test run beside others, unless it is one of those that keep
-// a processor busy: then the others would have to wait.
+// besideOthers makes a test parallel, unless it keeps a processor busy and would slow
+// others down.
 func besideOthers(t *testing.T, name string) {
 	if !strings.HasPrefix(name, "endless") {
 		t.Parallel()
 	}
 }
 
-// TestHostileUpstreams has one upstream do its worst while another one is called.
+// TestHostileUpstreams: whatever one upstream sends, mcpx stays small and calls to another
+// one stay quick.
 func TestHostileUpstreams(t *testing.T) {
 	for _, c := range hostiles(t) {
 		t.Run(c.name, func(t *testing.T) {
 			besideOthers(t, c.name)
 			bad := mcptest.Upstream(t, c.flags...)
-			for key, value := range c.keys {
-				bad[key] = value
-			}
-			limits := map[string]any{"message_bytes": 1 << 20, "unread_bytes": 1 << 20}
-			for key, value := range c.limits {
-				limits[key] = value
-			}
-			p := start(t, map[string]any{"mcpServers": map[string]any{"good": mcptest.Upstream(t), "bad": bad}, "limits": limits}, options{})
-			p.initialize()
-			p.exec("good", "pid", "")
-			params := execParams("bad", c.tool, c.args)
-			if c.list {
-				params = inspectParams("bad", "")
-			}
-			id := p.nextID()
-			p.send(id, "tools/call", params)
-			p.staysWell("good")
-			if got := textOf(t, string(p.answer(id).Result), !c.well); !strings.Contains(got, c.want) {
-				t.Errorf("got\n%s\nwant\n%s", clip(got), c.want)
-			}
-			p.waitStderr(c.log)
+			maps.Copy(bad, c.keys)
+			c.run(t, bad)
 		})
 	}
 }
 
-// staysWell calls an upstream many times, which must be as quick as ever, and then
-// looks at the memory of mcpx.
+// run makes the request to the bad upstream, checks calls to a good one meanwhile, and
+// then the result of the request.
+func (c hostile) run(t *testing.T, bad map[string]any) {
+	t.Helper()
+	limits := map[string]any{"message_bytes": 1 << 20, "unread_bytes": 1 << 20}
+	maps.Copy(limits, c.limits)
+	p := start(t, map[string]any{"mcpServers": map[string]any{"good": mcptest.Upstream(t), "bad": bad}, "limits": limits}, options{})
+	p.initialize()
+	p.exec("good", "pid", "")
+	params := execParams("bad", c.tool, c.args)
+	if c.list {
+		params = inspectParams("bad", "")
+	}
+	id := p.nextID()
+	p.send(id, "tools/call", params)
+	p.staysWell("good")
+	if got := textOf(t, string(p.answer(id).Result), !c.well); !strings.Contains(got, c.want) {
+		t.Errorf("got\n%s\nwant\n%s", clip(got), c.want)
+	}
+	p.waitStderr(c.log)
+}
+
+// staysWell checks that calls to an upstream are quick and the memory of mcpx is small.
 func (p *process) staysWell(server string) {
 	p.t.Helper()
 	var took []time.Duration
@@ -124,18 +127,26 @@ func (p *process) staysWell(server string) {
 		took = append(took, time.Since(begin))
 	}
 	if race {
-		return // the detector makes everything slow and large, the test's own servers among it
+		return // the detector makes everything slow and large, even the test's own servers
 	}
 	slices.Sort(took)
 	within(p.t, "a call to the other upstream, p99,", took[len(took)*99/100-1], hostileP99)
-	if peak := p.peakMiB(); peak > hostileMiB {
-		p.t.Errorf("mcpx took %d MiB, want %d at most", peak, hostileMiB)
+	p.staysSmall(hostileMiB)
+}
+
+// staysSmall checks the memory of mcpx, except with the race detector.
+func (p *process) staysSmall(most int) {
+	p.t.Helper()
+	peak := p.peakMiB()
+	p.t.Logf("mcpx took %d MiB", peak)
+	if peak > most && !race {
+		p.t.Errorf("mcpx took %d MiB, want %d at most", peak, most)
 	}
 }
 
 var peakLine = regexp.MustCompile(`VmHWM:\s+(\d+) kB`)
 
-// peakMiB is the most memory that mcpx has had; 0 where that is not known.
+// peakMiB returns the peak memory of mcpx, or 0 where that is not known.
 func (p *process) peakMiB() int {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	found := peakLine.FindSubmatch(text)
@@ -146,8 +157,9 @@ func (p *process) peakMiB() int {
 	return kib >> 10
 }
 
-// TestLateAnswer: an answer that comes after its call was given up is nobody's.
-func TestLateAnswer(t *testing.T) {
+// TestLateAnswerIsDropped: an answer to a call that has timed out is dropped, and the
+// session goes on.
+func TestLateAnswerIsDropped(t *testing.T) {
 	t.Parallel()
 	bad := mcptest.Upstream(t, "-record", t.TempDir()+"/record")
 	bad["timeout"] = "2s"
@@ -157,14 +169,14 @@ func TestLateAnswer(t *testing.T) {
 	if got, want := p.execError("bad", "fault", fault("answer late")), `server "bad": timed out: no answer and no progress within 2s (its "timeout"); the call was cancelled`; got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	p.waitTold("notifications/message", 1) // which it says after its answer
+	p.waitReceived("notifications/message", 1) // sent after the late answer
 	if got := p.exec("bad", "pid", ""); got != pid {
 		t.Error("the late answer cost the session")
 	}
 }
 
-// TestDeafUpstream has an upstream that no longer reads: what does not fit in its
-// queue is refused at once, what does runs into its limit.
+// TestDeafUpstream: when an upstream no longer reads, calls that do not fit into its queue
+// fail at once, and the others reach their timeout.
 func TestDeafUpstream(t *testing.T) {
 	t.Parallel()
 	bad := mcptest.Upstream(t, "-record", t.TempDir()+"/record", "-ignore-eof", "-ignore-term")
@@ -177,7 +189,7 @@ func TestDeafUpstream(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.exec("bad", "fault", fault("deaf"))
-	p.send(p.nextID(), "tools/call", execParams("bad", "pid", "")) // it may hear this one yet
+	p.send(p.nextID(), "tools/call", execParams("bad", "pid", "")) // it may still read this one
 	var ids []string
 	text := strings.Repeat("t", 400_000)
 	for range 8 {
@@ -204,7 +216,7 @@ func TestDeafUpstream(t *testing.T) {
 	}
 }
 
-// TestFloodToADeafClient: what a client does not read is not kept for it.
+// TestFloodToADeafClient: notifications that a client does not read are not kept.
 func TestFloodToADeafClient(t *testing.T) {
 	for _, kind := range []string{"endless log messages", "endless progress", "endless requests"} {
 		t.Run(kind, func(t *testing.T) {
@@ -217,9 +229,7 @@ func TestFloodToADeafClient(t *testing.T) {
 			p.notify("notifications/initialized", "{}")
 			p.send("2", "tools/call", `{"name":"exec","arguments":{"server_name":"bad","tool_name":"fault","arguments":`+fault(kind)+`},"_meta":{"progressToken":"x"}}`)
 			p.waitStderr("tool=fault outcome=timeout")
-			if peak := p.peakMiB(); peak > hostileMiB && !race {
-				t.Errorf("mcpx took %d MiB, want %d at most", peak, hostileMiB)
-			}
+			p.staysSmall(hostileMiB)
 		})
 	}
 }

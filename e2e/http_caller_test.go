@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"mcpx/internal/mcptest"
 	"net/http"
 	"strconv"
 	"strings"
@@ -12,19 +13,33 @@ import (
 
 const sessionHeader = "Mcp-Session-Id"
 
-// caller is one client of a run of mcpx over HTTP.
-type caller struct {
-	site    *site
-	path    string // where it posts
-	token   string // bearer token; "" for none
-	session string
-	hear    func(m message) // gets every message as it comes; may be nil
-	lastID  atomic.Int64
+const pingLine = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
+
+// one returns a config with one upstream, a.
+func one(t *testing.T, flags ...string) map[string]any {
+	return map[string]any{"mcpServers": map[string]any{"a": mcptest.Upstream(t, flags...)}}
 }
 
+// with adds a key to a config.
+func with(config map[string]any, key string, value any) map[string]any {
+	config[key] = value
+	return config
+}
+
+// caller is one client of a run of mcpx over HTTP.
+type caller struct {
+	site      *site
+	path      string // for posts
+	token     string // bearer token, if any
+	session   string
+	onMessage func(m message) // receives every message; may be nil
+	lastID    atomic.Int64
+}
+
+// caller returns a client without a session.
 func (s *site) caller(path string) *caller { return &caller{site: s, path: path} }
 
-// client is a caller that has a session, with the capabilities it can be asked for.
+// client returns a caller with a session and all capabilities.
 func (s *site) client(path string) *caller {
 	s.t.Helper()
 	c := s.caller(path)
@@ -32,22 +47,24 @@ func (s *site) client(path string) *caller {
 	return c
 }
 
-// all are the capabilities of a client that can be asked everything.
+// allCapabilities are the capabilities of a client that answers every request.
 const allCapabilities = `{"sampling":{},"elicitation":{},"roots":{"listChanged":true}}`
 
+// initialize performs the handshake.
 func (c *caller) initialize() {
 	c.site.t.Helper()
 	if !c.open(initializeLine("2025-11-25", allCapabilities)) {
 		c.site.t.Fatal("initialize failed")
 	}
-	c.tell(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	c.deliver(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 }
 
+// initializeLine returns the request initialize.
 func initializeLine(revision, capabilities string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":"init","method":"initialize","params":{"protocolVersion":%q,"capabilities":%s,"clientInfo":{"name":"e2e","version":"1"}}}`, revision, capabilities)
 }
 
-// open posts initialize and keeps the session; false if it was refused.
+// open posts initialize and keeps the session. It reports whether that was accepted.
 func (c *caller) open(line string) bool {
 	c.site.t.Helper()
 	c.session = ""
@@ -60,7 +77,7 @@ func (c *caller) open(line string) bool {
 	return m.Error == nil
 }
 
-// request is an HTTP request with the headers of this client.
+// request returns an HTTP request with the headers of this client.
 func (c *caller) request(method, path, body string) *http.Request {
 	r, err := http.NewRequest(method, c.site.url+path, strings.NewReader(body))
 	if err != nil {
@@ -81,10 +98,11 @@ func (c *caller) request(method, path, body string) *http.Request {
 
 const versionMember = "io.modelcontextprotocol/protocolVersion"
 
+// isModernLine reports whether a message belongs to 2026-07-28.
 func isModernLine(line string) bool { return strings.Contains(line, versionMember) }
 
-// post posts a message. A request of 2026-07-28 has no session, and headers that
-// say what it is.
+// post posts a message. A request of 2026-07-28 has no session, but headers that repeat
+// its method and name.
 func (c *caller) post(line string) *exchange {
 	c.site.t.Helper()
 	r := c.request(http.MethodPost, c.path, line)
@@ -92,9 +110,10 @@ func (c *caller) post(line string) *exchange {
 		r.Header.Del(sessionHeader)
 		describe(r.Header, parse(line))
 	}
-	return c.site.send(r, line, c.hear)
+	return c.site.send(r, line, c.onMessage)
 }
 
+// describe adds the headers of 2026-07-28.
 func describe(h http.Header, m message) {
 	h.Set("Mcp-Method", m.Method)
 	var p struct {
@@ -114,8 +133,8 @@ func unquote(text string) (value string) {
 	return value
 }
 
-// tell posts what has no answer.
-func (c *caller) tell(line string) {
+// deliver posts a message that gets no answer.
+func (c *caller) deliver(line string) {
 	c.site.t.Helper()
 	x := c.post(line)
 	x.waitEnd()
@@ -124,10 +143,10 @@ func (c *caller) tell(line string) {
 	}
 }
 
-// listen opens the stream for what belongs to no call.
+// listen opens the standing stream, for messages that belong to no call.
 func (c *caller) listen() *exchange {
 	c.site.t.Helper()
-	x := c.site.send(c.request(http.MethodGet, c.path, ""), "", c.hear)
+	x := c.site.send(c.request(http.MethodGet, c.path, ""), "", c.onMessage)
 	x.waitBegun()
 	if x.status != http.StatusOK {
 		c.site.t.Fatalf("GET: status %d", x.status)
@@ -135,17 +154,17 @@ func (c *caller) listen() *exchange {
 	return x
 }
 
-// openSSE opens a session of the older transport.
+// openSSE opens a session of legacy SSE.
 func (c *caller) openSSE(path string) *exchange {
 	c.site.t.Helper()
-	x := c.site.send(c.request(http.MethodGet, path, ""), "", c.hear)
+	x := c.site.send(c.request(http.MethodGet, path, ""), "", c.onMessage)
 	x.wait("endpoint", func() bool { return x.endpoint != "" })
 	c.path = x.endpoint
 	return x
 }
 
-// ask posts a request of the session.
-func (c *caller) ask(method, params string) *exchange {
+// sendRequest posts a request of the session.
+func (c *caller) sendRequest(method, params string) *exchange {
 	c.site.t.Helper()
 	if params != "" {
 		params = `,"params":` + params
@@ -153,38 +172,28 @@ func (c *caller) ask(method, params string) *exchange {
 	return c.post(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":%q%s}`, strconv.FormatInt(c.lastID.Add(1), 10), method, params))
 }
 
-// result is the result of a request that must succeed.
+// result sends a request that must succeed and returns its result.
 func (c *caller) result(method, params string) string {
 	c.site.t.Helper()
-	m := c.ask(method, params).answer()
+	m := c.sendRequest(method, params).answer()
 	if m.Error != nil {
 		c.site.t.Fatalf("%s %s: error %s", method, clip(params), m.Error)
 	}
 	return string(m.Result)
 }
 
-// exec calls an upstream's tool and returns the one text of its result.
+// exec calls an upstream's tool and returns the only text of its result.
 func (c *caller) exec(server, tool, arguments string) string {
 	c.site.t.Helper()
 	return textOf(c.site.t, c.result("tools/call", execParams(server, tool, arguments)), false)
 }
 
-// status makes a request without a body and returns the status of the answer.
-func (c *caller) status(method, path string) int {
-	c.site.t.Helper()
-	x := c.site.send(c.request(method, path, ""), "", nil)
-	x.waitBegun()
-	x.drop()
-	return x.status
-}
-
-// sessions is how many sessions are open, as /status has it.
+// sessions returns the number of open sessions in /status.
 func (s *site) sessions(t *testing.T, token string) int {
 	t.Helper()
 	c := s.caller("")
 	c.token = token
-	x := s.send(c.request(http.MethodGet, "/status", ""), "", nil)
-	x.waitEnd()
+	x := c.try(http.MethodGet, "/status", "")
 	var status struct {
 		Sessions int `json:"sessions"`
 	}
@@ -192,4 +201,39 @@ func (s *site) sessions(t *testing.T, token string) int {
 		t.Fatalf("/status: %d %s (%v)", x.status, x.body, err)
 	}
 	return status.Sessions
+}
+
+// try makes a request with more headers, given as pairs, and returns the answer. It
+// ends an answer that is a stream.
+func (c *caller) try(method, path, body string, headers ...string) *exchange {
+	c.site.t.Helper()
+	r := c.request(method, path, body)
+	for i := 0; i < len(headers); i += 2 {
+		if headers[i] == "Host" {
+			r.Host = headers[i+1]
+			continue
+		}
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	return c.site.finish(r, body)
+}
+
+// finish makes a request and waits for the answer. It ends an answer that is a stream.
+func (s *site) finish(r *http.Request, body string) *exchange {
+	s.t.Helper()
+	x := s.send(r, body, nil)
+	x.waitBegun()
+	if x.header.Get("Content-Type") == "text/event-stream" {
+		x.drop()
+	}
+	x.waitEnd()
+	return x
+}
+
+// want fails the test if an answer has another status or lacks a text.
+func (x *exchange) want(t *testing.T, what string, status int, part string) {
+	t.Helper()
+	if x.status != status || !strings.Contains(x.body, part) {
+		t.Errorf("%s: %d %s, want %d with %q", what, x.status, clip(x.body), status, part)
+	}
 }

@@ -1,19 +1,13 @@
 package e2e
 
 import (
-	"bytes"
-	"context"
-	"errors"
+	"fmt"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
-// routes are every route with the methods that do something there.
+// routes are all routes with the methods that they serve.
 var routes = []struct{ method, path, body string }{
 	{"POST", "/mcp", `{"jsonrpc":"2.0","id":"init","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"e","version":"1"}}}`},
 	{"POST", "/mcp/default", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"exec","arguments":{"server_name":"a","tool_name":"pid"},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"e","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`},
@@ -30,18 +24,15 @@ var routes = []struct{ method, path, body string }{
 	{"GET", "/no/such/path", ""},
 }
 
-// TestHTTPForeigners: a wrong Host or Origin is 403 on every route and method,
-// with nothing done for it.
-func TestHTTPForeigners(t *testing.T) {
+// TestForeignHostsAndOriginsAreRefused: a wrong Host or Origin gets 403 on every route
+// and has no effect. The values are tested in the server (TestGuardHosts, TestGuardOrigins).
+func TestForeignHostsAndOriginsAreRefused(t *testing.T) {
 	t.Parallel()
 	config := with(one(t, "-count-calls"), "server", map[string]any{"allowed_origins": []string{"https://app.example.com"}, "allowed_hosts": []string{"mcpx.example.com"}})
 	s := serveHTTP(t, config, options{})
 	c := s.client("/mcp")
 	c.exec("a", "calls", "")
-	for _, bad := range [][]string{
-		{"Host", "evil.example.com"}, {"Host", "127.0.0.1.evil.example.com"}, {"Host", "localhost.evil.example.com:8000"}, {"Host", "192.168.0.1"},
-		{"Origin", "https://evil.example.com"}, {"Origin", "null"}, {"Origin", "http://localhost.evil.example.com"}, {"Origin", "https://app.example.com.evil.com"}, {"Origin", "http://app.example.com"},
-	} {
+	for _, bad := range [][]string{{"Host", "localhost.evil.example.com:8000"}, {"Origin", "https://app.example.com.evil.com"}, {"Origin", "null"}} {
 		for _, r := range append(routes, struct{ method, path, body string }{"GET", "/health", ""}) {
 			x := c.try(r.method, r.path, r.body, bad...)
 			x.want(t, strings.Join(bad, ": ")+" "+r.method+" "+r.path, http.StatusForbidden, "Forbidden")
@@ -50,9 +41,7 @@ func TestHTTPForeigners(t *testing.T) {
 			}
 		}
 	}
-	for _, good := range [][]string{
-		{"Host", "localhost:1"}, {"Host", "mcpx.example.com"}, {"Host", "[::1]:80"}, {"Origin", "http://localhost:3000"}, {"Origin", "http://127.0.0.1"}, {"Origin", "https://app.example.com"},
-	} {
+	for _, good := range [][]string{{"Host", "localhost:1"}, {"Host", "mcpx.example.com"}, {"Origin", "http://127.0.0.1"}, {"Origin", "https://app.example.com"}} {
 		c.try("POST", "/mcp", pingLine, good...).want(t, strings.Join(good, ": "), http.StatusOK, `"result":{}`)
 	}
 	if n := s.sessions(t, ""); n != 1 {
@@ -63,14 +52,11 @@ func TestHTTPForeigners(t *testing.T) {
 	}
 }
 
-// TestHTTPToken: however the token is given, it is asked for on every route but
-// /health.
-func TestHTTPToken(t *testing.T) {
+// TestTokenIsRequired: wherever the token is configured, every route except /health
+// requires it, and it is shown nowhere. The values are tested in TestGuardTokens.
+func TestTokenIsRequired(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(file, []byte("s3cret-token\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := writeFile(t, "token", "s3cret-token\n")
 	for _, v := range []struct {
 		name   string
 		server map[string]any
@@ -89,14 +75,10 @@ func TestHTTPToken(t *testing.T) {
 			}
 			s := serveHTTP(t, config, v.o)
 			c := s.caller("/mcp")
-			for _, given := range []string{"", "Bearer", "Bearer ", "Bearer wrong", "Bearer s3cret", "Bearer s3cret-token2", "Basic s3cret-token", "s3cret-token"} {
+			for _, given := range [][]string{nil, {"Authorization", "Bearer s3cret-token2"}} {
 				for _, r := range routes {
-					var headers []string
-					if given != "" {
-						headers = []string{"Authorization", given}
-					}
-					x := c.try(r.method, r.path, r.body, headers...)
-					x.want(t, given+": "+r.method+" "+r.path, http.StatusUnauthorized, "Bearer")
+					x := c.try(r.method, r.path, r.body, given...)
+					x.want(t, fmt.Sprint(given, " ", r.method, " ", r.path), http.StatusUnauthorized, "Bearer")
 					if x.header.Get("WWW-Authenticate") == "" {
 						t.Errorf("%s %s: no WWW-Authenticate", r.method, r.path)
 					}
@@ -119,65 +101,6 @@ func TestHTTPToken(t *testing.T) {
 			}
 			if strings.Contains(s.errors(), "s3cret") {
 				t.Error("the log has the token")
-			}
-		})
-	}
-}
-
-// fails runs a program that must end by itself, and returns its exit code and what
-// it wrote to stderr.
-func fails(t *testing.T, program string, args ...string) (code int, stderr string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Env = environment(t)
-	cmd.WaitDelay = 10 * time.Second
-	var text bytes.Buffer
-	cmd.Stderr = &text
-	if out, err := cmd.Output(); err == nil || len(out) > 0 {
-		t.Errorf("%v: stdout %q, %v", args, out, err)
-	} else if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || ctx.Err() != nil {
-		t.Fatalf("%v: %v, %v; stderr:\n%s", args, err, ctx.Err(), text.String())
-	}
-	return cmd.ProcessState.ExitCode(), text.String()
-}
-
-// TestHTTPRefusedStarts: what must not be served ends with a reason.
-func TestHTTPRefusedStarts(t *testing.T) {
-	t.Parallel()
-	config := writeConfig(t, map[string]any{"schemas": map[string]any{"default": one(t), "work": one(t)}})
-	empty := filepath.Join(t.TempDir(), "empty")
-	if err := os.WriteFile(empty, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, v := range []struct {
-		name, program string
-		args          []string
-		code          int // 0: any but 0
-		parts         []string
-	}{
-		{"all addresses without a token", binaryHTTP, []string{config, "--port", "0", "--host", "0.0.0.0"}, 0, []string{"token", "MCPX_TOKEN", "127.0.0.1"}},
-		{"all addresses of IPv6", binaryHTTP, []string{config, "--port", "0", "--host", "::"}, 0, []string{"MCPX_TOKEN"}},
-		{"an address of the network", binaryHTTP, []string{config, "--port", "0", "--host", "192.0.2.1"}, 0, []string{"MCPX_TOKEN"}},
-		{"both fronts", binary, []string{config, "--stdio", "--http"}, 2, []string{"--stdio", "--http"}},
-		{"both fronts of mcpx-sse", binaryHTTP, []string{config, "--stdio", "--http"}, 2, []string{"--stdio", "--http"}},
-		{"an unknown schema", binaryHTTP, []string{config, "--port", "0", "--schema", "wrok"}, 2, []string{"wrok", "default", "work"}},
-		{"an unknown schema on stdio", binary, []string{config, "--schema", "wrok"}, 2, []string{"wrok", "default", "work"}},
-		{"an empty token file", binaryHTTP, []string{config, "--port", "0", "--token-file", empty}, 2, []string{"empty"}},
-		{"a missing token file", binaryHTTP, []string{config, "--port", "0", "--token-file", empty + "2"}, 2, []string{"empty2"}},
-		{"a port that is none", binaryHTTP, []string{config, "--port", "70000"}, 0, []string{"port"}},
-	} {
-		t.Run(v.name, func(t *testing.T) {
-			t.Parallel()
-			code, stderr := fails(t, v.program, v.args...)
-			if code == 0 || v.code != 0 && code != v.code {
-				t.Errorf("exit code %d, want %d", code, v.code)
-			}
-			for _, part := range v.parts {
-				if !strings.Contains(stderr, part) {
-					t.Errorf("stderr does not name %q:\n%s", part, stderr)
-				}
 			}
 		})
 	}

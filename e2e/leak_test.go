@@ -10,8 +10,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestNoLeaks compares mcpx's open files before and after many calls of every
-// outcome, and after a restart of an upstream.
+// TestNoLeaks: calls of every outcome and a restart of an upstream leave no open files.
 func TestNoLeaks(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
@@ -22,7 +21,7 @@ func TestNoLeaks(t *testing.T) {
 	p := serve(t, map[string]any{"a": mcptest.Upstream(t), "quick": quick})
 	p.initialize()
 	p.exec("a", "pid", "")
-	p.inspect("quick", "") // it is there; no call that it must answer so soon
+	p.inspect("quick", "") // wait for it without a call, which could time out
 	before := openFiles(t, p)
 	calls := 2000
 	var answered []string
@@ -53,13 +52,13 @@ func TestNoLeaks(t *testing.T) {
 	}
 	p.execError("a", "crash", `{}`)
 	p.exec("a", "pid", "")
-	settled(t, "open files after calls", func() (string, bool) {
+	eventually(t, "open files after calls", func() (string, bool) {
 		after := openFiles(t, p)
 		return fmt.Sprintf("%d before, %d now:\n%s", len(before), len(after), strings.Join(after, "\n")), len(after) <= len(before)
 	})
 }
 
-// openFiles lists what a process has open.
+// openFiles lists the open files of a process.
 func openFiles(t *testing.T, p *process) (targets []string) {
 	t.Helper()
 	dir := fmt.Sprintf("/proc/%d/fd", p.cmd.Process.Pid)

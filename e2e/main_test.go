@@ -1,5 +1,6 @@
-// Package e2e tests mcpx from the outside: the built binary, real child
-// processes as upstreams, and small clients of its own on the pipes and over HTTP.
+// Package e2e tests mcpx from the outside: the built program, real processes as
+// upstreams, and small clients on stdio and HTTP. A promise has its table of cases in
+// the package that keeps it, and one witness here.
 package e2e
 
 import (
@@ -11,7 +12,7 @@ import (
 	"runtime"
 	"testing"
 
-	_ "mcpx/internal/app" // so that a cached result goes when the program changes
+	_ "mcpx/internal/app" // so that a change of the program invalidates cached results
 	"mcpx/internal/mcptest"
 )
 
@@ -23,6 +24,7 @@ func TestMain(m *testing.M) {
 	os.Exit(run(m))
 }
 
+// run builds mcpx and runs the tests.
 func run(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "mcpx-e2e-")
 	if err != nil {
@@ -45,7 +47,7 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "go build:", err)
 		return 1
 	}
-	// Most tests wait for a process most of the time.
+	// Most tests only wait for a process.
 	flag.Parse()
 	if err := flag.Set("test.parallel", atOnce); err != nil {
 		fmt.Fprintln(os.Stderr, err)

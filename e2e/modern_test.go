@@ -9,12 +9,12 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// modernMeta is the _meta of a request of 2026-07-28.
+// modernMeta returns the _meta of a request of 2026-07-28.
 func modernMeta(capabilities string) string {
 	return fmt.Sprintf(`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"e2e","version":"1"},"io.modelcontextprotocol/clientCapabilities":%s}`, capabilities)
 }
 
-// tagged are the lines of a subscriptions/listen, by the id of its request.
+// tagged returns the messages of a subscriptions/listen request.
 func (p *process) tagged(id string) (lines []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -26,9 +26,8 @@ func (p *process) tagged(id string) (lines []string) {
 	return lines
 }
 
-// TestListenAcknowledgesFirst: MCP has it that the acknowledgement is the first
-// message of a subscription. Here an upstream takes its time with one resource,
-// while a list changes.
+// TestListenAcknowledgesFirst: the acknowledgement is the first message of a subscription,
+// even if a list changes while an upstream is slow to subscribe.
 func TestListenAcknowledgesFirst(t *testing.T) {
 	t.Parallel()
 	p := start(t, flat(map[string]any{"one": mcptest.Upstream(t, "-full", "-silent", "resources/subscribe", "-report")}), options{flags: []string{"--log-level", "debug"}})
@@ -39,10 +38,10 @@ func TestListenAcknowledgesFirst(t *testing.T) {
 	listen(`"slow"`, `{"toolsListChanged":true,"resourceSubscriptions":["test://one"]}`)
 	p.waitStderr(`line="got resources/subscribe"`)
 	listen(`"quick"`, `{"toolsListChanged":true}`)
-	p.waitTold("notifications/subscriptions/acknowledged", 1)
+	p.waitReceived("notifications/subscriptions/acknowledged", 1)
 	heard := len(p.tagged(`"quick"`))
 	p.result("tools/call", `{"name":"one__change","arguments":{"notices":1},`+modernMeta("{}")+`}`)
-	settled(t, "the change is told to the other subscription", func() (string, bool) {
+	eventually(t, "the other subscription gets the change", func() (string, bool) {
 		lines := p.tagged(`"quick"`)
 		return strings.Join(lines, "\n"), len(lines) > heard
 	})
@@ -55,9 +54,9 @@ func TestListenAcknowledgesFirst(t *testing.T) {
 	}
 }
 
-// TestListenHearsWhatItAskedFor: of three streams each hears of its own list only,
-// under its own id.
-func TestListenHearsWhatItAskedFor(t *testing.T) {
+// TestListenGetsItsOwnList: each of three streams gets the changes of its own list only,
+// with its own ID.
+func TestListenGetsItsOwnList(t *testing.T) {
 	t.Parallel()
 	p := start(t, flat(map[string]any{"one": mcptest.Upstream(t, "-full")}), options{})
 	p.result("tools/list", "{"+modernMeta("{}")+"}")
@@ -65,11 +64,11 @@ func TestListenHearsWhatItAskedFor(t *testing.T) {
 	for i, kind := range kinds {
 		p.send(fmt.Sprint(i+1), "subscriptions/listen", fmt.Sprintf(`{"notifications":{"%sListChanged":true},%s}`, kind, modernMeta("{}")))
 	}
-	p.waitTold("notifications/subscriptions/acknowledged", len(kinds))
+	p.waitReceived("notifications/subscriptions/acknowledged", len(kinds))
 	for i, kind := range kinds {
 		before := len(p.tagged(fmt.Sprint(i + 1)))
 		p.result("tools/call", fmt.Sprintf(`{"name":"one__change","arguments":{"notices":1,"list":%q},%s}`, kind, modernMeta("{}")))
-		settled(t, kind, func() (string, bool) {
+		eventually(t, kind, func() (string, bool) {
 			lines := p.tagged(fmt.Sprint(i + 1))
 			return strings.Join(lines, "\n"), len(lines) > before
 		})
@@ -87,15 +86,14 @@ func TestListenHearsWhatItAskedFor(t *testing.T) {
 		}
 		p.notify("notifications/cancelled", fmt.Sprintf(`{"requestId":%d}`, i+1))
 	}
-	if n := len(p.told("notifications/tools/list_changed")) - len(p.tagged("1")) + 1; n > 0 {
+	if n := len(p.received("notifications/tools/list_changed")) - len(p.tagged("1")) + 1; n > 0 {
 		t.Errorf("%d notices belong to no subscription", n)
 	}
 }
 
-// TestRoundsOfConcurrentCalls: calls of one client that all need something. An
-// upstream of the old way does not say which call it asks for, so a round may ask
-// for another call of the client; but the answers go where they belong, every call
-// is answered, and the upstream sees each once.
+// TestRoundsOfConcurrentCalls: when many calls of one client need input, a round may ask
+// for another of these calls, since a legacy upstream does not name the call. Every call
+// still gets its own answer, and the upstream sees each once.
 func TestRoundsOfConcurrentCalls(t *testing.T) {
 	t.Parallel()
 	p := serve(t, map[string]any{"one": mcptest.Upstream(t, "-count-calls")})
@@ -115,8 +113,8 @@ func TestRoundsOfConcurrentCalls(t *testing.T) {
 	}
 }
 
-// rounds calls the tool ask and answers what it is asked with the message that the
-// question had, until the call is over. It returns the result, or what went wrong.
+// rounds calls the tool ask and answers each question with the question's own message,
+// until the call ends. It returns the result or the error.
 func (p *process) rounds(arguments string) string {
 	params := strings.TrimSuffix(execParams("one", "ask", arguments), "}") + "," + modernMeta(`{"elicitation":{}}`)
 	next := params
@@ -140,8 +138,8 @@ func (p *process) rounds(arguments string) string {
 	}
 }
 
-// TestParkedCallsEndWithTheFront: a call whose client never comes back keeps
-// nothing alive.
+// TestParkedCallsEndWithTheFront: a call whose client never sends the next round does not
+// keep mcpx from stopping.
 func TestParkedCallsEndWithTheFront(t *testing.T) {
 	t.Parallel()
 	p := serve(t, map[string]any{"one": mcptest.Upstream(t)})

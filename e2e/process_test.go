@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,17 +19,17 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// patience is what anything that must happen may take on a loaded machine.
+// patience is the time limit for anything that must happen, on a loaded machine.
 const patience = time.Minute
 
-// stopTime is what mcpx may take to stop.
+// stopTime is the time limit for a stop.
 const stopTime = 10 * time.Second
 
-// longStop is what it may take on a loaded machine when calls and children use up
-// their time, which is 9 s in all.
+// longStop is the limit on a loaded machine when calls and children use all their time,
+// 9 s together.
 const longStop = stopTime + 2*time.Second
 
-// anyCode is the exit code of a process whose exit code does not matter.
+// anyCode is a wantCode that matches every exit code.
 const anyCode = -2
 
 // process is one run of mcpx, and its client if it serves on stdio.
@@ -44,16 +45,16 @@ type process struct {
 	http     bool
 
 	mu      sync.Mutex
-	answers map[string][]message // by their ids as they were written
-	order   []message            // the same, as they came
-	all     []message            // requests and notifications too
+	answers map[string][]message // by ID, as written
+	order   []message            // the same in order
+	all     []message            // with requests and notifications
 	stdout  strings.Builder
 	stderr  strings.Builder
-	faults  []string      // what must never be on stdout
+	faults  []string      // output that must never occur
 	changed chan struct{} // closed when any of these changes
 }
 
-// message is what mcpx says: a line of stdout, or an event of a stream.
+// message is a message from mcpx: a line of stdout, or an event of a stream.
 type message struct {
 	JSONRPC string          `json:"jsonrpc"`
 	ID      json.RawMessage `json:"id"`
@@ -62,23 +63,23 @@ type message struct {
 	Result  json.RawMessage `json:"result"`
 	Error   json.RawMessage `json:"error"`
 
-	line   string // as it was written
-	stream int    // the HTTP answer that it came in; 0 where there is one stream for all
+	line   string // as written
+	stream int    // the HTTP answer that it came in; 0 if there is one stream for all
 }
 
-// options are what a run of mcpx may have besides its config.
+// options are the settings of a run of mcpx besides its config.
 type options struct {
 	flags []string
 	env   []string // added to the environment
 	deaf  bool     // the client never reads
-	http  bool     // mcpx-sse, on a free port, in place of mcpx
+	http  bool     // mcpx-sse on a free port, not mcpx
 
-	program string // instead of those
+	program string // another program
 }
 
-// start runs mcpx on a config, any value that marshals to one, and stops it
-// after the test. Whatever the test does, every line on stdout must be a message,
-// no request may be answered twice, and the exit code must be right.
+// start runs mcpx with a config, any value that marshals to one, and stops it after the
+// test. In every test, each line on stdout must be a message, no request may be answered
+// twice, and the exit code must be right.
 func start(t *testing.T, config any, o options) *process {
 	t.Helper()
 	p := &process{t: t, http: o.http, ended: make(chan struct{}), answers: map[string][]message{}, changed: make(chan struct{})}
@@ -105,35 +106,48 @@ func start(t *testing.T, config any, o options) *process {
 		if !o.deaf {
 			p.read(p.out)
 		}
-		_ = p.cmd.Wait() // exitCode has what it says
+		_ = p.cmd.Wait() // waitEnd returns the exit code
 	}()
 	t.Cleanup(p.check)
 	return p
 }
 
-// serve runs mcpx in front of those upstreams.
+// serve runs mcpx in front of these upstreams.
 func serve(t *testing.T, upstreams map[string]any) *process {
 	t.Helper()
 	return start(t, map[string]any{"mcpServers": upstreams}, options{})
 }
 
+// writeConfig writes a config, any value that marshals to one.
 func writeConfig(t *testing.T, config any) (path string) {
 	t.Helper()
-	text, err := json.Marshal(config)
+	return writeJSON(t, "mcpx.json", config)
+}
+
+// writeJSON writes a value to a file of the test.
+func writeJSON(t *testing.T, name string, value any) (path string) {
+	t.Helper()
+	text, err := json.Marshal(value)
 	if err != nil {
 		t.Fatal(err)
 	}
-	path = filepath.Join(t.TempDir(), "mcpx.json")
-	if err := os.WriteFile(path, text, 0o600); err != nil {
+	return writeFile(t, name, string(text))
+}
+
+// writeFile writes a text to a file of the test.
+func writeFile(t *testing.T, name, text string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return path
 }
 
-// environment is what a run of mcpx gets: nothing of the tests' own that would
-// change what it does.
+// environment returns the environment of a run of mcpx, without the variables of the
+// test's own that could change its behavior.
 func environment(t *testing.T) []string {
-	home := "HOME=" + t.TempDir() // tells what belongs to this run, watcher and all, from everything else
+	home := "HOME=" + t.TempDir() // identifies the processes of this run, the watcher too
 	mcptest.NoneLeft(t, home)
 	env := []string{home, "GORACE=atexit_sleep_ms=0"}
 	for _, name := range []string{"PATH", "TMPDIR", "SYSTEMROOT", "TEMP", "TMP"} {
@@ -151,7 +165,7 @@ func (f writerFunc) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// update changes what the mutex guards and tells those who wait.
+// update changes guarded fields and wakes waiters.
 func (p *process) update(change func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -162,7 +176,7 @@ func (p *process) update(change func()) {
 
 func (p *process) addStderr(text []byte) { p.update(func() { p.stderr.Write(text) }) }
 
-// read takes the lines of stdout until it ends.
+// read collects the lines of stdout until it ends.
 func (p *process) read(stdout io.Reader) {
 	lines := bufio.NewReader(stdout)
 	for {
@@ -176,6 +190,7 @@ func (p *process) read(stdout io.Reader) {
 	}
 }
 
+// take records a line of stdout.
 func (p *process) take(line []byte, whole bool) {
 	p.stdout.Write(line)
 	if !whole || p.http {
@@ -184,7 +199,7 @@ func (p *process) take(line []byte, whole bool) {
 	p.takeMessage(message{line: strings.TrimSuffix(string(line), "\n")})
 }
 
-// takeMessage takes what mcpx says, wherever it says it.
+// takeMessage records a message, over any front.
 func (p *process) takeMessage(m message) {
 	if strings.HasPrefix(m.line, "[") {
 		p.takeBatch(m)
@@ -197,14 +212,14 @@ func (p *process) takeMessage(m message) {
 		p.faults = append(p.faults, "what is no message: "+clip(m.line))
 	case m.JSONRPC != "2.0" || m.Method == "" && (m.Result == nil) == (m.Error == nil):
 		p.faults = append(p.faults, "a message that is no JSON-RPC: "+clip(m.line))
-	case m.Method != "": // a notification, or a request of an upstream
+	case m.Method != "": // a notification, or an upstream's request
 	default:
 		p.answers[string(m.ID)] = append(p.answers[string(m.ID)], m)
 		p.order = append(p.order, m)
 	}
 }
 
-// takeBatch takes the answers of a batch, which only one revision has.
+// takeBatch records the answers of a batch, which exist in one revision only.
 func (p *process) takeBatch(batch message) {
 	var answers []message
 	if err := json.Unmarshal([]byte(batch.line), &answers); err != nil || len(answers) == 0 {
@@ -216,7 +231,7 @@ func (p *process) takeBatch(batch message) {
 	}
 }
 
-// clip shortens what a failure shows.
+// clip shortens a text for a failure message.
 func clip(text string) string {
 	const limit = 2000
 	if len(text) > limit {
@@ -225,8 +240,8 @@ func clip(text string) string {
 	return text
 }
 
-// wait waits until done says so, with the mutex held, and reports whether it did
-// in time.
+// wait waits until done, which is called with the mutex held, returns true. It reports
+// whether that was in time.
 func (p *process) wait(within time.Duration, done func() bool) bool {
 	limit := time.NewTimer(within)
 	defer limit.Stop()
@@ -257,14 +272,14 @@ func (p *process) waitStderr(part string) {
 	}
 }
 
-// errors is what stderr has so far.
+// errors returns stderr so far.
 func (p *process) errors() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.stderr.String()
 }
 
-// output is what stdout has so far.
+// output returns stdout so far.
 func (p *process) output() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -284,7 +299,7 @@ func (p *process) waitEnd(within time.Duration) int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// stop has the process end: by the end of its input or, over HTTP, by a signal.
+// stop ends mcpx: by the end of its input or, over HTTP, by a signal.
 func (p *process) stop() {
 	if err := p.stdin.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
 		p.t.Error(err)
@@ -298,7 +313,7 @@ func (p *process) stop() {
 	}
 }
 
-// check stops the process if the test has not, and looks at what it left.
+// check stops the process if the test has not, and checks its exit code and output.
 func (p *process) check() {
 	p.stop()
 	if code := p.waitEnd(stopTime); p.wantCode != anyCode && code != p.wantCode {
@@ -317,4 +332,44 @@ func (p *process) check() {
 			p.t.Errorf("stderr has %q:\n%s", sign, clip(p.errors()[strings.Index(p.errors(), sign):]))
 		}
 	}
+}
+
+// pidsBelow returns the descendants of a process; none where there is no /proc.
+func pidsBelow(root int) (pids []int) {
+	parents := map[int]int{}
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, stat := range stats {
+		text, err := os.ReadFile(stat)
+		if err != nil {
+			continue // it has just ended
+		}
+		fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(stat)))
+		if err != nil || len(fields) < 2 {
+			continue
+		}
+		parents[pid], _ = strconv.Atoi(fields[1])
+	}
+	for pid := range parents {
+		for p, hops := parents[pid], 0; p > 1 && hops < 100; p, hops = parents[p], hops+1 {
+			if p == root {
+				pids = append(pids, pid)
+				break
+			}
+		}
+	}
+	return pids
+}
+
+// combined runs a program without stdin in a folder, and returns its output and exit code.
+func combined(t *testing.T, folder string, env []string, program string, args ...string) (text string, code int) {
+	t.Helper()
+	cmd := exec.Command(program, args...)
+	cmd.Dir, cmd.Env = folder, env
+	out, err := cmd.CombinedOutput()
+	var failed *exec.ExitError
+	if err != nil && !errors.As(err, &failed) {
+		t.Fatal(err)
+	}
+	return string(out), cmd.ProcessState.ExitCode()
 }

@@ -2,14 +2,14 @@
 
 package e2e
 
-// race reports whether the tests, and so the binary, are built with -race.
+// race reports whether the tests and mcpx are built with -race.
 const race = false
 
-// largeText is the size of a large content.
+// largeText is the size of a large content in bytes.
 const largeText = 10 << 20
 
-// manyCalls is how many calls each of many clients has in flight.
+// manyCalls is the number of calls in flight of each of many clients.
 const manyCalls = 100
 
-// atOnce is how many tests run side by side; most of them only wait.
+// atOnce is the number of parallel tests; most of them only wait.
 const atOnce = "16"

@@ -2,16 +2,16 @@
 
 package e2e
 
-// race reports whether the tests, and so the binary, are built with -race.
+// race reports whether the tests and mcpx are built with -race.
 const race = true
 
-// largeText is the size of a large content: with the detector every byte of it
-// costs a hundred times as much.
+// largeText is the size of a large content in bytes. With the detector each costs a
+// hundred times as much.
 const largeText = 1 << 20
 
-// manyCalls is how many calls each of many clients has in flight: with the detector
+// manyCalls is the number of calls in flight of each of many clients. With the detector
 // they take ten times as long.
 const manyCalls = 20
 
-// atOnce is how many tests run side by side; most of them only wait.
+// atOnce is the number of parallel tests; most of them only wait.
 const atOnce = "6"

@@ -17,8 +17,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestScripts runs the commands as a person does. Each script has mcpx in its
-// PATH, the configs of scriptConfigs, and examples/mcpx.json.
+// TestScripts runs the commands as a person does. Each script has mcpx in its PATH, the
+// configs of scriptConfigs, and examples/mcpx.json.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	configs := scriptConfigs(t)
@@ -29,7 +29,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("PATH", filepath.Dir(binary)+string(os.PathListSeparator)+env.Getenv("PATH"))
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
 			env.Setenv("HOME", env.WorkDir)
-			env.Setenv("SERVER", server["command"].(string)) // a real server, with --env MCPTEST_SERVER=1 and this mark
+			env.Setenv("SERVER", server["command"].(string)) // a test server, with --env MCPTEST_SERVER=1 and this mark
 			env.Setenv("SERVER_MARK", "MCPTEST_MARK="+server["env"].(map[string]string)["MCPTEST_MARK"])
 			for name, servers := range configs {
 				config, err := json.MarshalIndent(map[string]any{"mcpServers": servers}, "", "  ")
@@ -54,8 +54,8 @@ func writeExamples(folder string) error {
 	return os.WriteFile(filepath.Join(folder, "examples", "mcpx.json"), examples.Config, 0o600)
 }
 
-// scriptConfigs are the servers of the files that scripts find: config.json with
-// "t" and one that does not exist, single.json with "t" alone, full.json with one that has all of MCP, and
+// scriptConfigs returns the configs of the scripts: config.json with "t" and a server that
+// does not exist, single.json with "t", full.json with a server that has all of MCP, and
 // broken.json with every way to fail.
 func scriptConfigs(t *testing.T) map[string]map[string]any {
 	locked := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -88,7 +88,7 @@ func scriptConfigs(t *testing.T) map[string]map[string]any {
 	}
 }
 
-// exits runs a command that must end with the given code: exits 2 mcpx --bogus.
+// exits runs a command that must end with this exit code: exits 2 mcpx --bogus.
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits CODE PROGRAM [ARGUMENT…]")

@@ -4,9 +4,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,8 +12,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// The secrets of escapedConfig. The fragments are the same however the secrets
-// are escaped.
+// The secrets of escapedConfig. The fragments are the same in every escaped form.
 const (
 	secretKey      = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkq/hkiG9w0B+AQEFAASC\nBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj\n-----END PRIVATE KEY-----\n"
 	secretPassword = `pa"ss\wörd-987`
@@ -34,24 +30,20 @@ func showsFragment(text string) string {
 	return ""
 }
 
-// escapedConfig has a server that repeats its secrets in everything it says, and
-// one that does so on stderr and exits.
+// escapedConfig has a server that repeats its secrets in everything it sends, and one
+// that does so on stderr and exits.
 func escapedConfig(t *testing.T) map[string]any {
 	t.Helper()
 	text := quote("uses " + secretPassword + " and\n" + secretKey)
-	file := filepath.Join(t.TempDir(), "answers.json")
-	answers := `{
+	file := writeFile(t, "answers.json", `{
 		"tools/list": {"result": {"tools": [
-			{"name": "echo", "inputSchema": {"type": "object", "properties": {"text": {"type": "string", "default": ` + text + `}}}},
+			{"name": "echo", "inputSchema": {"type": "object", "properties": {"text": {"type": "string", "default": `+text+`}}}},
 			{"name": "crash", "description": "Die during the call", "inputSchema": {"type": "object"}},
-			{"name": "fail", "title": ` + text + `, "description": ` + text + `, "inputSchema": {"type": "object", "properties": {"key": {"type": "string", "description": ` + text + `, "default": ` + text + `}}}}]}},
-		"tools/call fail": {"error": {"code": -32001, "message": ` + text + `, "data": {"told": ` + text + `, "again": ` + quote(text) + `}}},
-		"prompts/list": {"result": {"prompts": [{"name": "one", "description": ` + text + `, "arguments": [{"name": "a", "description": ` + text + `}]}]}},
-		"resources/list": {"result": {"resources": [{"uri": "test://one", "name": "one", "description": ` + text + `}]}},
-		"resources/templates/list": {"result": {"resourceTemplates": [{"uriTemplate": "test://{id}", "name": "one", "description": ` + text + `}]}}}`
-	if err := os.WriteFile(file, []byte(answers), 0o600); err != nil {
-		t.Fatal(err)
-	}
+			{"name": "fail", "title": `+text+`, "description": `+text+`, "inputSchema": {"type": "object", "properties": {"key": {"type": "string", "description": `+text+`, "default": `+text+`}}}}]}},
+		"tools/call fail": {"error": {"code": -32001, "message": `+text+`, "data": {"told": `+text+`, "again": `+quote(text)+`}}},
+		"prompts/list": {"result": {"prompts": [{"name": "one", "description": `+text+`, "arguments": [{"name": "a", "description": `+text+`}]}]}},
+		"resources/list": {"result": {"resources": [{"uri": "test://one", "name": "one", "description": `+text+`}]}},
+		"resources/templates/list": {"result": {"resourceTemplates": [{"uriTemplate": "test://{id}", "name": "one", "description": `+text+`}]}}}`)
 	upstreams := map[string]any{
 		"talks": mcptest.Upstream(t, "-full", "-token", "x", "-answers", file),
 		"dies":  mcptest.Upstream(t, "-exit", "1", "-token", "x"),
@@ -63,7 +55,7 @@ func escapedConfig(t *testing.T) map[string]any {
 	return map[string]any{"mcpServers": upstreams}
 }
 
-// statusOf returns what /status says of a server of the schema default.
+// statusOf returns the state and the stderr of a server in /status, schema default.
 func statusOf(t *testing.T, text, server string) (state string, stderr []string) {
 	t.Helper()
 	var status struct {
@@ -83,8 +75,8 @@ func statusOf(t *testing.T, text, server string) (state string, stderr []string)
 	return "", nil
 }
 
-// TestSecretsOfSeveralLines: a secret of several lines, or one that is printed
-// escaped, is hidden wherever mcpx repeats what a server says, except results.
+// TestSecretsOfSeveralLines: secrets of several lines, and escaped ones, are hidden in
+// everything that mcpx repeats from a server, except results.
 func TestSecretsOfSeveralLines(t *testing.T) {
 	t.Parallel()
 	s := serveHTTP(t, escapedConfig(t), options{flags: []string{"--log-level", "debug"}})
@@ -92,15 +84,8 @@ func TestSecretsOfSeveralLines(t *testing.T) {
 	flat := s.client("/mcp?expose=flat")
 	said := map[string]string{}
 	call := func(params string) string { return c.result("tools/call", params) }
-	get := func(path string) string {
-		x := s.send(c.request(http.MethodGet, path, ""), "", nil)
-		x.waitEnd()
-		x.mu.Lock()
-		defer x.mu.Unlock()
-		return x.body
-	}
-	settled(t, "the stderr of a ready server", func() (string, bool) {
-		said["/status"] = get("/status")
+	eventually(t, "the stderr of a ready server", func() (string, bool) {
+		said["/status"] = c.try(http.MethodGet, "/status", "").body
 		state, lines := statusOf(t, said["/status"], "talks")
 		return said["/status"], state == "ready" && slices.Equal(lines, []string{"bad token x, bad key ***", "***"})
 	})
@@ -126,7 +111,7 @@ func TestSecretsOfSeveralLines(t *testing.T) {
 		`'pa"ss\\w\xf6rd-987'`, strconv.Quote(secretKey),
 	}, "\n")
 	said["crash"] = call(execParams("talks", "crash", `{"status":1,"stderr":`+quote(last)+`}`))
-	said["/status after it"] = get("/status")
+	said["/status after it"] = c.try(http.MethodGet, "/status", "").body
 	for what, text := range said {
 		if f := showsFragment(text); f != "" || !strings.Contains(text, "***") && what != "servers" {
 			t.Errorf("%s shows %q of a secret:\n%s", what, f, text)
@@ -136,36 +121,5 @@ func TestSecretsOfSeveralLines(t *testing.T) {
 	s.waitEnd(stopTime)
 	if f := showsFragment(s.errors()); f != "" {
 		t.Errorf("the log shows %q of a secret:\n%s", f, clip(s.errors()))
-	}
-}
-
-// TestSecretsOfSeveralLinesInCommands: the commands for people hide them too.
-func TestSecretsOfSeveralLinesInCommands(t *testing.T) {
-	t.Parallel()
-	path := writeConfig(t, escapedConfig(t))
-	for _, args := range [][]string{
-		{"check", path},
-		{"check", path, "--json"},
-		{"config", "show", path},
-		{"inspect", path, "talks"},
-		{"inspect", path, "talks", "--json"},
-		{"inspect", path, "talks", "fail", "--json"},
-		{"prompts", path, "talks", "--json"},
-		{"resources", path, "talks", "--json"},
-		{"exec", path, "talks", "fail", "--log-level", "debug"},
-		{"exec", path, "dies", "echo"},
-	} {
-		t.Run(strings.ReplaceAll(strings.Join(args, " "), path, "CONFIG"), func(t *testing.T) {
-			t.Parallel()
-			cmd := exec.Command(binary, args...)
-			cmd.Env = environment(t)
-			text, err := cmd.CombinedOutput()
-			if cmd.ProcessState == nil {
-				t.Fatal(err)
-			}
-			if f := showsFragment(string(text)); f != "" || !strings.Contains(string(text), "***") {
-				t.Errorf("shows %q of a secret:\n%s", f, text)
-			}
-		})
 	}
 }

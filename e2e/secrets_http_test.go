@@ -11,8 +11,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// telltale is a remote upstream that repeats everything it is sent: its own key,
-// its address, its user.
+// telltale returns a remote upstream that repeats its key, address and user.
 func telltale(t *testing.T, answer func(w http.ResponseWriter, id, told string)) map[string]any {
 	t.Helper()
 	url := remoteUpstream(t, func(w http.ResponseWriter, r *http.Request, id string) {
@@ -26,8 +25,8 @@ func telltale(t *testing.T, answer func(w http.ResponseWriter, id, told string))
 	}
 }
 
-// TestSecretsNeverShowOverHTTP looks at everything mcpx-sse says, at the most
-// talkative level: answers, /status, /metrics, the log, and what it is called.
+// TestSecretsNeverShowOverHTTP: no secret is in answers, /status, /metrics or the log of
+// mcpx-sse at level debug, though upstreams repeat them.
 func TestSecretsNeverShowOverHTTP(t *testing.T) {
 	t.Parallel()
 	status := func(code int) func(w http.ResponseWriter, id, told string) {
@@ -74,18 +73,14 @@ func TestSecretsNeverShowOverHTTP(t *testing.T) {
 			}
 			for name, remote := range remotes {
 				if !strings.Contains(said.String(), name) || remote == nil {
-					t.Errorf("%s was not heard of", name)
+					t.Errorf("%s is not among the answers", name)
 				}
 			}
 			for _, tool := range []string{"servers", "show_config"} {
 				said.WriteString(c.exec("mcpx", tool, ""))
 			}
 			for _, path := range []string{"/status", "/metrics", "/health", "/", "/mcp/no-such-schema", "/sse/no-such-schema"} {
-				x := s.send(c.request(http.MethodGet, path, ""), "", nil)
-				x.waitEnd()
-				x.mu.Lock()
-				said.WriteString(x.body)
-				x.mu.Unlock()
+				said.WriteString(c.try(http.MethodGet, path, "").body)
 			}
 			s.stop()
 			s.waitEnd(stopTime)
@@ -99,7 +94,7 @@ func TestSecretsNeverShowOverHTTP(t *testing.T) {
 	}
 }
 
-// linesWith are the lines that show the secrets of those places.
+// linesWith returns the lines that show the secrets of these places.
 func linesWith(text string, places []string) (lines string) {
 	for line := range strings.SplitSeq(text, "\n") {
 		for _, place := range places {
@@ -111,8 +106,8 @@ func linesWith(text string, places []string) (lines string) {
 	return lines
 }
 
-// TestSecretsInProcessLists looks at what a process list shows of mcpx itself, and
-// at what it hands its watcher and its children.
+// TestSecretsInProcessLists: no secret is in the command line of mcpx and its watcher, or
+// in the environment of another child.
 func TestSecretsInProcessLists(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("/proc/self/cmdline"); err != nil {

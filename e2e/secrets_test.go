@@ -1,15 +1,13 @@
 package e2e
 
 import (
-	"encoding/json"
-	"os/exec"
 	"strings"
 	"testing"
 
 	"mcpx/internal/mcptest"
 )
 
-// sentinels are the secrets of the config below, by where they stand.
+// sentinels are the secrets of secretConfig, by their place.
 var sentinels = map[string]string{
 	"env":           "sentinel-env-4711",
 	"expanded env":  "sentinel-expanded-4711",
@@ -26,6 +24,7 @@ var sentinels = map[string]string{
 	"remote user":   "sentinel-remote-user-4711",
 }
 
+// secretConfig has a secret in every place where a config can have one.
 func secretConfig(t *testing.T) map[string]any {
 	keeper := mcptest.Upstream(t, "-token", sentinels["arg"])
 	keeper["env"].(map[string]string)["API_KEY"] = sentinels["env"]
@@ -47,7 +46,7 @@ func secretConfig(t *testing.T) map[string]any {
 	}
 }
 
-// reveals names the sentinels that a text shows.
+// reveals returns the places of the secrets that a text shows.
 func reveals(text string) (places []string) {
 	for where, secret := range sentinels {
 		if strings.Contains(text, secret) {
@@ -57,6 +56,8 @@ func reveals(text string) (places []string) {
 	return places
 }
 
+// TestSecretsNeverShow: no secret of the config is on stdout, in the log at any level,
+// or in the environment of another child.
 func TestSecretsNeverShow(t *testing.T) {
 	t.Parallel()
 	config := secretConfig(t)
@@ -100,84 +101,37 @@ func TestSecretsNeverShow(t *testing.T) {
 	}
 }
 
+// TestSecretsNeverShowInCommands: the commands for people hide them too, and those that
+// servers print escaped or line by line.
 func TestSecretsNeverShowInCommands(t *testing.T) {
 	t.Parallel()
-	path := writeConfig(t, secretConfig(t))
+	plain, escaped := writeConfig(t, secretConfig(t)), writeConfig(t, escapedConfig(t))
 	for _, args := range [][]string{
-		{"config", "show", path},
-		{"config", "check", path},
-		{"inspect", path, "failing", "--log-level", "debug"},
-		{"exec", path, "remote", "echo"},
-		{"exec", path, "mcpx", "show_config"},
-		{"exec", path, "keeper", "crash", "--log-level", "debug"},
+		{"config", "show", plain},
+		{"config", "check", plain},
+		{"inspect", plain, "failing", "--log-level", "debug"},
+		{"exec", plain, "remote", "echo"},
+		{"exec", plain, "mcpx", "show_config"},
+		{"exec", plain, "keeper", "crash", "--log-level", "debug"},
+		{"check", escaped},
+		{"check", escaped, "--json"},
+		{"config", "show", escaped},
+		{"inspect", escaped, "talks"},
+		{"inspect", escaped, "talks", "--json"},
+		{"inspect", escaped, "talks", "fail", "--json"},
+		{"prompts", escaped, "talks", "--json"},
+		{"resources", escaped, "talks", "--json"},
+		{"exec", escaped, "talks", "fail", "--log-level", "debug"},
+		{"exec", escaped, "dies", "echo"},
 	} {
-		t.Run(strings.ReplaceAll(strings.Join(args, " "), path, "CONFIG"), func(t *testing.T) {
+		name := strings.NewReplacer(plain, "PLAIN", escaped, "ESCAPED").Replace(strings.Join(args, " "))
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cmd := exec.Command(binary, args...)
-			cmd.Env = append(environment(t), "THE_SECRET="+sentinels["expanded env"])
-			text, err := cmd.CombinedOutput()
-			if cmd.ProcessState == nil {
-				t.Fatal(err)
-			}
-			if places := reveals(string(text)); places != nil || len(text) == 0 {
-				t.Errorf("shows the secrets of %q:\n%s", places, text)
+			text, _ := combined(t, "", append(environment(t), "THE_SECRET="+sentinels["expanded env"]), binary, args...)
+			isHidden := strings.Contains(text, "***") || !strings.Contains(name, "ESCAPED")
+			if places, f := reveals(text), showsFragment(text); places != nil || f != "" || text == "" || !isHidden {
+				t.Errorf("shows the secrets of %q, or %q of one:\n%s", places, f, text)
 			}
 		})
-	}
-}
-
-// TestBuiltin looks at what mcpx says of itself.
-func TestBuiltin(t *testing.T) {
-	t.Parallel()
-	described := mcptest.Upstream(t)
-	described["description"] = "the good one"
-	described["tools"] = map[string]any{"allow": []string{"echo", "pid", "env"}}
-	p := serve(t, map[string]any{"good": described, "gone": map[string]any{"command": "mcpx-no-such-program"}})
-	p.initialize()
-	listing := strings.Split(p.inspect("mcpx", ""), "\n")
-	for i, want := range []string{
-		"mcpx: 4 tools",
-		"search(query: string, limit?: integer /*1..50*/ = 10): Find tools of all servers by what they do",
-		"read_result(id: string, offset?: integer",
-		"servers(): State, number of tools and token cost of every server",
-		"show_config(): The configuration in use, secrets hidden",
-	} {
-		if len(listing) != 5 || !strings.HasPrefix(listing[i], want) {
-			t.Errorf("line %d of %q, want %q", i, listing, want)
-		}
-	}
-	var definition struct {
-		Name        string          `json:"name"`
-		InputSchema json.RawMessage `json:"inputSchema"`
-	}
-	if err := json.Unmarshal([]byte(p.inspect("mcpx", "search")), &definition); err != nil || definition.Name != "search" || definition.InputSchema == nil {
-		t.Errorf("inspect(mcpx, search): %+v, %v", definition, err)
-	}
-	unlessStarting := func(tool, arguments string) (text string) { // what waits is started now and then
-		settled(t, tool, func() (string, bool) {
-			text = p.exec("mcpx", tool, arguments)
-			return text, !strings.Contains(text, "starting")
-		})
-		return text
-	}
-	search := unlessStarting("search", `{"query":"process id","limit":2}`)
-	if !strings.HasPrefix(search, "good: ") || !strings.Contains(search, "good: pid(): The server's process id") ||
-		!strings.HasSuffix(search, "\nnot searched, since their tools are not known: gone (waiting)") || strings.Count(search, "\n") != 2 {
-		t.Errorf("search answers\n%s", search)
-	}
-	servers := strings.Split(unlessStarting("servers", ""), "\n")
-	if len(servers) != 3 || !strings.HasPrefix(servers[0], "gone: waiting, 0 tools, ") || !strings.Contains(servers[0], `command "mcpx-no-such-program" was not found`) ||
-		!strings.HasPrefix(servers[1], "good: ready, 3 tools, ~") || !strings.HasSuffix(servers[1], "; the good one") || servers[2] != "mcpx: built in" {
-		t.Errorf("servers answers %q", servers)
-	}
-	var shown map[string]any
-	if err := json.Unmarshal([]byte(p.exec("mcpx", "show_config", "")), &shown); err != nil || shown["schemas"] == nil || shown["limits"] == nil {
-		t.Errorf("show_config is no config: %v, %v", shown, err)
-	}
-	if got, want := p.execError("mcpx", "serach", "{}"), `server "mcpx" has no tool "serach"; did you mean "search"? Its tools: search, read_result, servers, show_config`; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	if got := p.execError("mcpx", "search", "{}"); !strings.HasPrefix(got, "arguments.query: required\nsearch(") {
-		t.Errorf("got %q", got)
 	}
 }

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -19,14 +17,14 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// stop is a way in which mcpx ends.
+// stop is a way to end mcpx.
 type stop struct {
 	name string
 	stop func(p *process)
 	code int
 }
 
-// stops are all of them.
+// stops are all of them, those that let calls in flight finish first.
 var stops = []stop{
 	{"stdin ends", func(p *process) { _ = p.stdin.Close() }, 0},
 	{"SIGTERM", func(p *process) { _ = p.cmd.Process.Signal(syscall.SIGTERM) }, 0},
@@ -37,8 +35,8 @@ var stops = []stop{
 	{"the client no longer reads", (*process).readNoMore, anyCode},
 }
 
-// readNoMore closes the end of stdout that is the test's own, and goes on writing:
-// processes that other tests are just starting may have it open for a moment.
+// readNoMore closes the test's end of stdout and goes on writing, since a process that
+// another test is just starting may have that end open for a moment.
 func (p *process) readNoMore() {
 	_ = p.out.Close()
 	go func() {
@@ -55,11 +53,11 @@ func (p *process) readNoMore() {
 	}()
 }
 
-// relative is a kind of process below mcpx, and the call that starts it.
+// relative is a kind of descendant of mcpx, and the call that starts it.
 type relative struct{ what, tool, arguments string }
 
-// TestStopLeavesNothing has children that ignore what they are asked, and
-// grandchildren inside and outside of their group.
+// TestStopLeavesNothing: however mcpx ends, no process is left, not even children that
+// ignore requests to stop and grandchildren that left the group.
 func TestStopLeavesNothing(t *testing.T) {
 	t.Parallel()
 	kinds := []relative{
@@ -73,10 +71,9 @@ func TestStopLeavesNothing(t *testing.T) {
 	stopLeavesNothing(t, stops, kinds)
 }
 
-// TestStopLeavesNoStranger has grandchildren that left the process group and do
-// not carry mcpx's mark: what cleans its environment, as sudo does. When mcpx is
-// killed, their parents may end before the watcher has looked at the tree, so
-// that end is not among those where mcpx promises to find them.
+// TestStopLeavesNoStranger: grandchildren that left the group and cleaned their
+// environment, as sudo does, end too. After SIGKILL of mcpx that is not promised: their
+// parents may end before the watcher has read the process tree.
 func TestStopLeavesNoStranger(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
@@ -86,6 +83,7 @@ func TestStopLeavesNoStranger(t *testing.T) {
 	stopLeavesNothing(t, asked, []relative{{"detached grandchild without environment", "spawn", `{"detached":true,"bare":true}`}})
 }
 
+// stopLeavesNothing ends mcpx in these ways, with descendants of these kinds.
 func stopLeavesNothing(t *testing.T, stops []stop, kinds []relative) {
 	for _, s := range stops {
 		t.Run(s.name, func(t *testing.T) {
@@ -107,8 +105,8 @@ func stopLeavesNothing(t *testing.T, stops []stop, kinds []relative) {
 	}
 }
 
-// family starts processes of those kinds below both servers and returns the ids
-// of all processes below mcpx. What survives is killed after the test.
+// family starts processes of these kinds below both servers and returns the IDs of all
+// descendants of mcpx. Those that survive are killed after the test.
 func family(t *testing.T, p *process, kinds []relative) map[string]int {
 	t.Helper()
 	pids := map[string]int{}
@@ -124,7 +122,7 @@ func family(t *testing.T, p *process, kinds []relative) map[string]int {
 			pids[kind.what+" of "+server] = pid
 		}
 	}
-	for _, pid := range children(p.cmd.Process.Pid) {
+	for _, pid := range pidsBelow(p.cmd.Process.Pid) {
 		pids[fmt.Sprint("process ", pid)] = pid // the watcher is one of them
 	}
 	t.Cleanup(func() {
@@ -137,23 +135,16 @@ func family(t *testing.T, p *process, kinds []relative) map[string]int {
 	return pids
 }
 
-// children are the ids of a process's children; none where there is no /proc.
-func children(parent int) (pids []int) {
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, stat := range stats {
-		text, err := os.ReadFile(stat)
-		if err != nil {
-			continue // it has just ended
-		}
-		fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
-		if len(fields) < 2 || fields[1] != strconv.Itoa(parent) {
-			continue
-		}
-		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(stat))); err == nil {
-			pids = append(pids, pid)
-		}
+// endsWithin waits until mcpx and its processes have ended, in time and with exit code 0.
+func (p *process) endsWithin(begin time.Time, limit time.Duration, pids map[string]int) {
+	p.t.Helper()
+	if code := p.waitEnd(limit); code != 0 {
+		p.t.Errorf("exit code %d", code)
 	}
-	return pids
+	within(p.t, "the stop", time.Since(begin), limit)
+	for _, what := range slices.Sorted(maps.Keys(pids)) {
+		gone(p.t, what, pids[what], begin.Add(limit))
+	}
 }
 
 // gone waits until a process has ended.
@@ -172,15 +163,13 @@ func gone(t *testing.T, what string, pid int, deadline time.Time) {
 	}
 }
 
-// gentle are the ways to stop that let calls in flight finish.
-func gentle() []string { return []string{"stdin ends", "SIGTERM", "SIGINT", "exit"} }
+// gentleStops are the ways to end mcpx that let calls in flight finish.
+var gentleStops = stops[:4]
 
-func TestCallsInFlightAreAnswered(t *testing.T) {
+// TestStopAnswersCalls: calls in flight have 5 s to end, and are then answered.
+func TestStopAnswersCalls(t *testing.T) {
 	t.Parallel()
-	for _, s := range stops {
-		if !slices.Contains(gentle(), s.name) {
-			continue
-		}
+	for _, s := range gentleStops {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			p := serve(t, map[string]any{"a": mcptest.Upstream(t)})
@@ -196,22 +185,16 @@ func TestCallsInFlightAreAnswered(t *testing.T) {
 					t.Errorf("call %d answered %q, want %q", i, got, want)
 				}
 			}
-			if code := p.waitEnd(stopTime); code != 0 {
-				t.Errorf("exit code %d", code)
-			}
-			within(t, "the stop", time.Since(begin), stopTime)
+			p.endsWithin(begin, stopTime, nil)
 		})
 	}
 }
 
-// TestCallsThatDoNotEnd are cancelled after 5 s, and told so; the children that
-// do not end either still leave mcpx within its limit.
-func TestCallsThatDoNotEnd(t *testing.T) {
+// TestStopEndsCalls: calls that do not end are canceled after 5 s and answered with the
+// reason. Children that do not end either are killed in time.
+func TestStopEndsCalls(t *testing.T) {
 	t.Parallel()
-	for _, s := range stops {
-		if !slices.Contains(gentle(), s.name) {
-			continue
-		}
+	for _, s := range gentleStops {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			p := serve(t, map[string]any{"a": mcptest.Upstream(t, "-ignore-eof", "-ignore-term"), "slow": mcptest.Upstream(t, "-start-delay", "1h")})
@@ -226,20 +209,18 @@ func TestCallsThatDoNotEnd(t *testing.T) {
 			p.exec("a", "echo", `{"text":"the others are on their way"}`)
 			begin := time.Now()
 			s.stop(p)
-			if code := p.waitEnd(longStop); code != 0 {
-				t.Errorf("exit code %d", code)
-			}
-			within(t, "the stop", time.Since(begin), longStop)
+			p.endsWithin(begin, longStop, nil)
+			gone(t, "the child", pid, time.Now())
 			for _, id := range []string{`"forever"`, `"starting"`, `"inspecting"`} {
 				if got := textOf(t, string(p.answer(id).Result), true); !strings.Contains(got, "mcpx is stopping") {
 					t.Errorf("%s answered %q", id, got)
 				}
 			}
-			gone(t, "the child", pid, time.Now())
 		})
 	}
 }
 
+// TestStopDuringStart: upstreams that are still starting do not delay the stop.
 func TestStopDuringStart(t *testing.T) {
 	t.Parallel()
 	upstreams := map[string]any{"gone": map[string]any{"command": "mcpx-no-such-program"}}
@@ -250,15 +231,11 @@ func TestStopDuringStart(t *testing.T) {
 	p.initialize()
 	begin := time.Now()
 	_ = p.stdin.Close()
-	if code := p.waitEnd(stopTime); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
-	within(t, "the stop", time.Since(begin), stopTime)
+	p.endsWithin(begin, stopTime, nil)
 }
 
-// TestDeafClient leaves the client's pipe full: what cannot be told to it must
-// not keep mcpx.
-func TestDeafClient(t *testing.T) {
+// TestStopWithDeafClient: a client that does not read its answers does not delay the stop.
+func TestStopWithDeafClient(t *testing.T) {
 	t.Parallel()
 	for _, s := range stops[:2] {
 		t.Run(s.name, func(t *testing.T) {

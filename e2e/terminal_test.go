@@ -35,14 +35,14 @@ type screen struct {
 // columns is the width of the terminal.
 const columns = 100
 
-// look starts mcpx at a terminal; CONFIG among the arguments stands for the
-// config of those upstreams.
+// look starts mcpx at a terminal. The argument CONFIG is replaced by the config of these
+// upstreams.
 func look(t *testing.T, upstreams map[string]any, env []string, args ...string) *screen {
 	t.Helper()
 	return lookAt(t, columns, upstreams, env, args...)
 }
 
-// lookAt is look at a terminal of another width.
+// lookAt is look with a terminal of another width.
 func lookAt(t *testing.T, columns uint16, upstreams map[string]any, env []string, args ...string) *screen {
 	t.Helper()
 	config := writeConfig(t, map[string]any{"mcpServers": upstreams})
@@ -66,6 +66,7 @@ func lookAt(t *testing.T, columns uint16, upstreams map[string]any, env []string
 	return s
 }
 
+// read collects what mcpx writes until it ends.
 func (s *screen) read() {
 	defer close(s.ended)
 	buffer := make([]byte, 4096)
@@ -83,7 +84,7 @@ func (s *screen) read() {
 	}
 }
 
-// see waits for a text on the screen, or for any of several.
+// see waits for any of these texts on the screen.
 func (s *screen) see(parts ...string) {
 	s.t.Helper()
 	there := func(text string) bool {
@@ -111,7 +112,7 @@ func (s *screen) see(parts ...string) {
 	}
 }
 
-// typed types at the terminal.
+// typed sends keys.
 func (s *screen) typed(keys string) {
 	s.t.Helper()
 	if _, err := s.tty.WriteString(keys); err != nil {
@@ -121,7 +122,7 @@ func (s *screen) typed(keys string) {
 
 const ctrlC = "\x03"
 
-// end waits for the end of the process and returns what was on the screen.
+// end waits for the end of the process and returns all that it wrote.
 func (s *screen) end() string {
 	select {
 	case <-s.ended:
@@ -135,13 +136,15 @@ func (s *screen) end() string {
 	return s.text.String()
 }
 
-// exitCode is that of a process that has ended.
+// exitCode waits for the end of the process and returns its exit code.
 func (s *screen) exitCode() int {
 	s.end()
 	return s.cmd.ProcessState.ExitCode()
 }
 
-func TestTerminalTable(t *testing.T) {
+// TestCheckAtTheTerminal: the awaited server is shown until the table comes, which has
+// colors and cuts long reasons.
+func TestCheckAtTheTerminal(t *testing.T) {
 	t.Parallel()
 	upstreams := map[string]any{
 		"good": mcptest.Upstream(t, "-start-delay", "8s"),
@@ -149,7 +152,7 @@ func TestTerminalTable(t *testing.T) {
 	}
 	s := look(t, upstreams, nil, "check", "CONFIG")
 	s.see("starting good… ")
-	s.see("starting good… 1s", "starting good… 2s", "starting good… 3s", "starting good… 4s", "starting good… 5s", "starting good… 6s", "starting good… 7s") // the line is drawn when there is time
+	s.see("starting good… 1s", "starting good… 2s", "starting good… 3s", "starting good… 4s", "starting good… 5s", "starting good… 6s", "starting good… 7s") // a busy machine skips some
 	text := s.end()
 	for _, part := range []string{
 		"\r\x1b[K\x1b[1mserver\x1b[0m", // the line is gone before the table comes
@@ -167,29 +170,26 @@ func TestTerminalTable(t *testing.T) {
 	}
 }
 
-// On a narrow terminal no line of a table wraps, and bars keep their proportions.
+// TestNarrowTerminal: no line of a table is wider than the terminal, and bars keep their
+// proportions.
 func TestNarrowTerminal(t *testing.T) {
 	t.Parallel()
-	upstreams := map[string]any{
-		"few": mcptest.Upstream(t, "-no-tools"), "many": mcptest.Upstream(t), "more": mcptest.Upstream(t, "-tools", "100"),
-		"gone": map[string]any{"command": "mcpx-no-such-program"},
-	}
-	for command, last := range map[string]string{"tokens": "with mcpx", "check": "gone"} {
+	upstreams := map[string]any{"few": mcptest.Upstream(t, "-no-tools"), "many": mcptest.Upstream(t), "more": mcptest.Upstream(t, "-tools", "100")}
+	for command, last := range map[string]string{"tokens": "with mcpx", "check": "more"} {
 		t.Run(command, func(t *testing.T) {
 			t.Parallel()
 			text := lookAt(t, 40, upstreams, []string{"NO_COLOR=1"}, command, "CONFIG").end()
 			_, shown, _ := strings.Cut(text, "server ")
-			lines, bars, end := strings.Split("server "+shown, "\r\n"), map[int]bool{}, false
-			for _, line := range lines {
+			lines := strings.Split("server "+shown, "\r\n")
+			end := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, last) })
+			bars := map[int]bool{}
+			for _, line := range lines[:end+1] {
 				if n := utf8.RuneCountInString(line); n > 40 {
 					t.Errorf("%d columns: %q", n, line)
 				}
 				bars[strings.Count(line, "█")] = true
-				if end = strings.HasPrefix(line, last); end {
-					break
-				}
 			}
-			if !end {
+			if end < 0 {
 				t.Errorf("no line of %q in\n%s", last, text)
 			}
 			if command == "tokens" && len(bars) < 3 {
@@ -199,34 +199,32 @@ func TestNarrowTerminal(t *testing.T) {
 	}
 }
 
-func TestTerminalWithoutColours(t *testing.T) {
+// TestTerminalWithoutColors: NO_COLOR leaves colors out. A dumb terminal, which cannot
+// clear a line, gets no escapes, and shows what is awaited once on a line of its own.
+func TestTerminalWithoutColors(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		env       []string
-		forbidden string
-	}{
-		"NO_COLOR": {[]string{"NO_COLOR=1"}, "m"},
-		"dumb":     {[]string{"TERM=dumb"}, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
+	for env, escapes := range map[string]string{"NO_COLOR=1": "K", "TERM=dumb": ""} {
+		t.Run(env, func(t *testing.T) {
 			t.Parallel()
-			s := look(t, map[string]any{"good": mcptest.Upstream(t, "-start-delay", "500ms")}, c.env, "check", "CONFIG")
-			text := s.end()
+			text := look(t, map[string]any{"good": mcptest.Upstream(t, "-start-delay", "1500ms")}, []string{env}, "check", "CONFIG").end()
 			if !strings.Contains(text, "good    ready  stdio") {
 				t.Errorf("no table in\n%q", text)
 			}
 			for _, escape := range strings.Split(text, "\x1b[")[1:] {
-				if end := strings.IndexAny(escape, "mK"); c.forbidden == "" || end < 0 || escape[end:end+1] == c.forbidden {
+				if end := strings.IndexAny(escape, "mK"); end < 0 || !strings.Contains(escapes, escape[end:end+1]) {
 					t.Errorf("an escape %q in\n%q", escape, text)
 				}
+			}
+			if env == "TERM=dumb" && strings.Count(text, "starting good…\r\n") != 1 {
+				t.Errorf("the screen has\n%q", text)
 			}
 		})
 	}
 }
 
-// What a server says of how far it is shows while its tool runs, and is gone
-// when the result comes.
-func TestTerminalProgress(t *testing.T) {
+// TestTerminalShowsProgress: progress is shown while a tool runs, and cleared when the
+// result comes.
+func TestTerminalShowsProgress(t *testing.T) {
 	t.Parallel()
 	s := look(t, map[string]any{"t": mcptest.Upstream(t)}, nil, "exec", "CONFIG", "t", "progress", "steps=4", "every_ms=1000")
 	s.see("progress: 1/4 (25 %) ", "progress: 2/4 (50 %) ", "progress: 3/4 (75 %) ")
@@ -240,8 +238,9 @@ func TestTerminalProgress(t *testing.T) {
 	}
 }
 
-// A server cannot steer the terminal, by nothing it says.
-func TestTerminalCannotBeSteered(t *testing.T) {
+// TestServersCannotControlTheTerminal: escape sequences in any text of a server are
+// shown as escapes.
+func TestServersCannotControlTheTerminal(t *testing.T) {
 	t.Parallel()
 	const evil = "\u001b[2J\u009b2J"
 	upstreams := map[string]any{"t": mcptest.Upstream(t, "-full", "-instructions", evil)}
@@ -267,45 +266,31 @@ func TestTerminalCannotBeSteered(t *testing.T) {
 	}
 }
 
-// Ctrl-C cancels the call: the server is told, and mcpx ends at once.
-func TestCtrlCCancelsTheCall(t *testing.T) {
-	t.Parallel()
-	s := look(t, map[string]any{"t": mcptest.Upstream(t)}, []string{"NO_COLOR=1"}, "exec", "CONFIG", "t", "sleep", "ms=3600000", "--log-level", "debug")
-	s.see("calling sleep…")
-	begin := time.Now()
-	s.typed(ctrlC)
-	text := s.end()
-	if took := time.Since(begin); took > stopTime {
-		t.Errorf("took %s", took)
-	}
-	if !strings.Contains(text, `line="cancelled `) {
-		t.Errorf("the server was not told:\n%q", text)
-	}
-	if !strings.Contains(text, "error: interrupted; what was under way was cancelled\r\n") {
-		t.Errorf("%q", text)
-	}
-	if code := s.exitCode(); code != 130 {
-		t.Errorf("exit code %d", code)
-	}
-}
-
-func TestCtrlCAtAnyTime(t *testing.T) {
+// TestCtrlC: Ctrl-C ends a command at any time. A call is canceled, and its server is told.
+func TestCtrlC(t *testing.T) {
 	t.Parallel()
 	upstreams := map[string]any{"t": mcptest.Upstream(t), "slow": mcptest.Upstream(t, "-start-delay", "1h")}
 	for name, c := range map[string]struct {
 		args []string
 		see  string
+		want string
 	}{
-		"while a server starts":     {[]string{"exec", "CONFIG", "slow", "echo", "text=x"}, "starting slow…"},
-		"while servers are checked": {[]string{"check", "CONFIG"}, "starting slow…"},
-		"while tokens are counted":  {[]string{"tokens", "CONFIG"}, "starting slow…"},
+		"during a call":             {[]string{"exec", "CONFIG", "t", "sleep", "ms=3600000", "--log-level", "debug"}, "calling sleep…", `line="cancelled `},
+		"while a server starts":     {[]string{"exec", "CONFIG", "slow", "echo", "text=x"}, "starting slow…", ""},
+		"while servers are checked": {[]string{"check", "CONFIG"}, "starting slow…", ""},
+		"while tokens are counted":  {[]string{"tokens", "CONFIG"}, "starting slow…", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := look(t, upstreams, nil, c.args...)
+			s := look(t, upstreams, []string{"NO_COLOR=1"}, c.args...)
 			s.see(c.see)
+			begin := time.Now()
 			s.typed(ctrlC)
 			s.see("error: interrupted")
+			if text := s.end(); !strings.Contains(text, c.want) || c.want != "" && !strings.Contains(text, "error: interrupted; what was under way was cancelled\r\n") {
+				t.Errorf("no %q in %q", c.want, text)
+			}
+			within(t, "the end", time.Since(begin), stopTime)
 			if code := s.exitCode(); code != 130 {
 				t.Errorf("exit code %d", code)
 			}
@@ -313,9 +298,9 @@ func TestCtrlCAtAnyTime(t *testing.T) {
 	}
 }
 
-// A second Ctrl-C ends mcpx at once, however long a server takes to stop; the
-// watcher ends the server.
-func TestSecondCtrlC(t *testing.T) {
+// TestSecondCtrlCEndsAtOnce: a second Ctrl-C does not wait for servers to stop. The
+// watcher ends them.
+func TestSecondCtrlCEndsAtOnce(t *testing.T) {
 	t.Parallel()
 	s := look(t, map[string]any{"t": mcptest.Upstream(t, "-ignore-eof", "-ignore-term")}, nil, "exec", "CONFIG", "t", "sleep", "ms=3600000")
 	s.see("calling sleep…")
@@ -329,7 +314,7 @@ func TestSecondCtrlC(t *testing.T) {
 	}
 }
 
-// A person is asked what a server wants to know during a call.
+// TestElicitationAtTheTerminal: a person answers what a server asks during a call.
 func TestElicitationAtTheTerminal(t *testing.T) {
 	t.Parallel()
 	form := `params={"message":"Who are you?","requestedSchema":{"type":"object","properties":{` +
@@ -344,11 +329,10 @@ func TestElicitationAtTheTerminal(t *testing.T) {
 			{"t asks: Who are you?\r\n", ""}, {"name (Your name): ", "\n"}, {"\r\n  name (Your name): ", "5\n"},
 			{"age (integer; optional): ", "old\n"}, {`expected integer, got string "old"`, "42\n"}, {"ok (y/n): ", "no\n"}, {"colour (red | blue; optional) [blue]: ", "\n"},
 		}, `{"action":"accept","content":{"name":"5","age":42,"ok":false,"colour":"blue"}}`},
-		"declined":      {form, [][2]string{{"name (Your name): ", "\x04"}}, `{"action":"decline"}`},
-		"agreed":        {`params={"message":"Sure?","requestedSchema":{"type":"object","properties":{}}}`, [][2]string{{"agree? [y/N] ", "y\n"}}, `{"action":"accept","content":{}}`},
-		"not agreed":    {`params={"message":"Sure?"}`, [][2]string{{"agree? [y/N] ", "\n"}}, `{"action":"decline"}`},
-		"a page":        {`params={"mode":"url","message":"Log in","url":"https://example.com/login"}`, [][2]string{{"open https://example.com/login\r\n", ""}, {"done? [y/N] ", "y\n"}}, `{"action":"accept"}`},
-		"hostile words": {`params={"message":"\u001b[2Jhi"}`, [][2]string{{`t asks: \u001b[2Jhi`, ""}, {"[y/N] ", "n\n"}}, `{"action":"decline"}`},
+		"declined":   {form, [][2]string{{"name (Your name): ", "\x04"}}, `{"action":"decline"}`},
+		"agreed":     {`params={"message":"Sure?","requestedSchema":{"type":"object","properties":{}}}`, [][2]string{{"agree? [y/N] ", "y\n"}}, `{"action":"accept","content":{}}`},
+		"not agreed": {`params={"message":"Sure?"}`, [][2]string{{"agree? [y/N] ", "\n"}}, `{"action":"decline"}`},
+		"a page":     {`params={"mode":"url","message":"Log in","url":"https://example.com/login"}`, [][2]string{{"open https://example.com/login\r\n", ""}, {"done? [y/N] ", "y\n"}}, `{"action":"accept"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -365,42 +349,22 @@ func TestElicitationAtTheTerminal(t *testing.T) {
 	}
 }
 
-// TestDemoAtTheTerminal: the tour has colors, and what it writes itself fits into
-// 80 columns. A demo that asks something gets its answer from the person.
-func TestDemoAtTheTerminal(t *testing.T) {
+// TestDemoHasColors: the tour has colors, unless NO_COLOR is set.
+func TestDemoHasColors(t *testing.T) {
 	t.Parallel()
 	s := lookAt(t, 80, nil, nil, "demo")
 	text := s.end()
 	if code := s.exitCode(); code != 0 || !strings.Contains(text, "\x1b[1m1. The agent's context, in tokens.") || !strings.Contains(text, "\x1b[2m$\x1b[0m \x1b[36m") {
 		t.Errorf("exit code %d\n%q", code, text)
 	}
-	for line := range strings.SplitSeq(regexp.MustCompile("\x1b\\[[0-9;]*[mK]").ReplaceAllString(text, ""), "\r\n") {
-		if isOwn := regexp.MustCompile(`^[0-9]\. |^A tour|^Next`).MatchString(line); isOwn && utf8.RuneCountInString(line) > 80 {
-			t.Errorf("over 80 columns: %s", line)
-		}
-	}
-	plain := lookAt(t, 80, nil, []string{"NO_COLOR=1"}, "demo")
-	if text := plain.end(); strings.Contains(text, "\x1b[1m") {
+	if text := lookAt(t, 80, nil, []string{"NO_COLOR=1"}, "demo").end(); strings.Contains(text, "\x1b[1m") {
 		t.Errorf("colors in %q", text)
-	}
-	asks := look(t, map[string]any{"show": map[string]any{"command": "${MCPX}", "args": []string{"demo", "show"}}}, nil, "exec", "CONFIG", "show", "order_coffee")
-	for _, step := range [][2]string{
-		{"show asks: Which coffee would you like?\r\n", ""},
-		{"Drink (espresso | cappuccino | latte): ", "latte\n"},
-		{"Size (small | medium | large; optional) [medium]: ", "\n"},
-		{"Sugar (Spoons of sugar; integer; 0 to 3; optional) [0]: ", "2\n"},
-		{"One medium latte, sugar: 2. (A demo: nothing was ordered.)", ""},
-	} {
-		asks.see(step[0])
-		asks.typed(step[1])
-	}
-	if code := asks.exitCode(); code != 0 {
-		t.Errorf("exit code %d", code)
 	}
 }
 
-// Whoever reads only the beginning, as head does, hears no complaint about it.
-func TestReaderIsGone(t *testing.T) {
+// TestClosedStdoutIsNoError: a reader that closes the pipe early, as head does, causes no
+// message.
+func TestClosedStdoutIsNoError(t *testing.T) {
 	t.Parallel()
 	config := writeConfig(t, map[string]any{"mcpServers": map[string]any{"t": mcptest.Upstream(t)}})
 	for _, args := range [][]string{{"exec", config, "t", "echo", "text=x"}, {"inspect", config, "t"}, {"check", config}, {"demo"}} {
@@ -419,33 +383,5 @@ func TestReaderIsGone(t *testing.T) {
 		if !errors.As(err, &failed) || failed.ExitCode() != 1 || stderr.Len() > 0 {
 			t.Errorf("%s: %v, %q", args[0], err, stderr.String())
 		}
-	}
-}
-
-// Where nobody looks, there is no line that comes and goes.
-func TestNoLineInAPipe(t *testing.T) {
-	t.Parallel()
-	config := writeConfig(t, map[string]any{"mcpServers": map[string]any{"slow": mcptest.Upstream(t, "-start-delay", "600ms")}})
-	for _, args := range [][]string{{"check", config}, {"exec", config, "slow", "progress", "steps=6", "every_ms=100"}} {
-		cmd := exec.Command(binary, args...)
-		cmd.Env = environment(t)
-		var stderr strings.Builder
-		cmd.Stderr = &stderr
-		stdout, err := cmd.Output()
-		var failed *exec.ExitError
-		if errors.As(err, &failed) || stderr.Len() > 0 || strings.ContainsAny(string(stdout), "\x1b\r") {
-			t.Errorf("%v: %v\n%q\n%q", args[0], err, stdout, stderr.String())
-		}
-	}
-}
-
-// TestDumbTerminal: a terminal that cannot clear a line shows what is waited for
-// once, on a line of its own, and no escapes.
-func TestDumbTerminal(t *testing.T) {
-	t.Parallel()
-	s := look(t, map[string]any{"slow": mcptest.Upstream(t, "-start-delay", "1500ms")}, []string{"TERM=dumb"}, "check", "CONFIG")
-	text := s.end()
-	if strings.Count(text, "starting slow…\r\n") != 1 || !strings.Contains(text, "ready") || strings.Contains(text, "\x1b") {
-		t.Errorf("the screen has\n%q", text)
 	}
 }

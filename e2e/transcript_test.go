@@ -16,42 +16,42 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// A transcript is one whole conversation with mcpx: a txtar archive with
+// transcript is a whole conversation with mcpx. Its file is a txtar archive with
 //
 //	mcpx.json   the config; "command": "$UPSTREAM -full" is an mcptest upstream
-//	            with those flags, and $DIR the folder with the archive's files
+//	            with those flags, $DIR the folder of the archive's files
 //	flags       the flags of mcpx, if any
-//	fronts      the fronts it is for, if not for all
+//	fronts      the fronts that it runs over, by default all
 //	talk        the conversation
 //
-// and whatever other files the upstreams read. The talk has, one a line:
+// and any other files that the upstreams read. The lines of the talk are:
 //
 //	# a comment
-//	== a section, which becomes a subtest; "[stdio]" at its end: for that front alone
-//	> what the client sends
-//	< what mcpx says next
-//	<* the same, where the order of such lines in a row does not matter
-//	stderr TEXT    waits until mcpx has written that
-//	!stderr TEXT   mcpx has not written that so far
+//	== a section, which is a subtest; "[stdio]" at its end: over that front only
+//	> a message to mcpx
+//	< the next message from mcpx
+//	<* the same; consecutive lines of this kind may come in any order
+//	stderr TEXT    wait until the log has the text
+//	!stderr TEXT   the log does not have the text so far
 //	ends CODE      mcpx ends by itself
 //
-// A line that starts with a space continues the one before. "jsonrpc" may be left
-// out of messages. What mcpx says is compared as match has it. Over HTTP there are
-// several streams, and the order of what is said on one and another is open: there
-// "next" is the next of any stream. List changes that no line expects are passed
-// over: upstreams that start have some to tell. When the talk is over mcpx must
-// have nothing more to say on any stream.
+// A line that starts with a space continues the one before. "jsonrpc" may be left out of
+// messages. Messages are compared by match. Over HTTP the next message is that of any
+// stream. List changes that no line expects are skipped, since starting upstreams cause
+// some. After the talk, mcpx must send nothing more on any stream.
 type transcript struct {
 	file    string
 	archive *txtar.Archive
 	steps   []step
 }
 
+// step is a line of the talk.
 type step struct {
 	line       int
 	kind, text string
 }
 
+// TestTranscripts runs every transcript over every front.
 func TestTranscripts(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join("testdata", "transcripts", "*.txtar"))
@@ -72,6 +72,7 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
+// parseTranscript reads a transcript.
 func parseTranscript(t *testing.T, file string) *transcript {
 	t.Helper()
 	data, err := os.ReadFile(file)
@@ -99,7 +100,7 @@ func parseTranscript(t *testing.T, file string) *transcript {
 	return tr
 }
 
-// part is the text of one of the archive's files.
+// part returns one of the archive's files.
 func (tr *transcript) part(name string) string {
 	for _, f := range tr.archive.Files {
 		if f.Name == name {
@@ -109,7 +110,7 @@ func (tr *transcript) part(name string) string {
 	return ""
 }
 
-// run starts mcpx behind the front and has the conversation.
+// run starts mcpx behind a front and runs the talk.
 func (tr *transcript) run(t *testing.T, f front) {
 	dir := t.TempDir()
 	if err := txtar.Write(tr.archive, dir); err != nil {
@@ -137,9 +138,9 @@ func (tr *transcript) run(t *testing.T, f front) {
 			continue
 		}
 		if name == "" {
-			talk.have(t, section[:n])
-		} else if !t.Run(name, func(t *testing.T) { talk.have(t, section[:n]) }) {
-			t.FailNow() // what follows builds on it
+			talk.play(t, section[:n])
+		} else if !t.Run(name, func(t *testing.T) { talk.play(t, section[:n]) }) {
+			t.FailNow() // later sections depend on it
 		}
 	}
 	for _, m := range append(talk.waiting, talk.rest()...) {
@@ -149,7 +150,7 @@ func (tr *transcript) run(t *testing.T, f front) {
 	}
 }
 
-// upstreams puts mcptest upstreams in the place of "$UPSTREAM flags".
+// upstreams replaces "$UPSTREAM flags" by mcptest upstreams.
 func upstreams(t *testing.T, value any, dir string) any {
 	switch v := value.(type) {
 	case []any:
@@ -170,16 +171,16 @@ func upstreams(t *testing.T, value any, dir string) any {
 	return value
 }
 
-// talk is a conversation under way.
+// talk is a running conversation.
 type talk struct {
 	conversation
 	file    string
 	bound   bindings
-	waiting []message // received, but no step has been about it yet
+	waiting []message // received, but not matched by a step yet
 }
 
-// have goes through some steps of the conversation.
-func (k *talk) have(t *testing.T, steps []step) {
+// play runs some steps.
+func (k *talk) play(t *testing.T, steps []step) {
 	t.Helper()
 	for i := 0; i < len(steps); i++ {
 		s := steps[i]
@@ -211,8 +212,7 @@ func (k *talk) have(t *testing.T, steps []step) {
 	}
 }
 
-// expect takes as many messages as there are steps, each of which one of the steps
-// must match.
+// expect receives one message for each of the steps, in any order.
 func (k *talk) expect(t *testing.T, steps []step) {
 	t.Helper()
 	wants := slices.Clone(steps)
@@ -232,8 +232,8 @@ func (k *talk) expect(t *testing.T, steps []step) {
 	}
 }
 
-// take takes a message that is next on its stream and that one of the steps
-// matches, if there is one, and else says what the next messages are.
+// take removes a message that is next on its stream and matches one of the steps. If
+// there is none, it returns why the next messages do not match.
 func (k *talk) take(wants *[]step) (reasons string, found bool) {
 	var others strings.Builder
 	blocked := map[int]bool{}
@@ -257,8 +257,8 @@ func (k *talk) take(wants *[]step) (reasons string, found bool) {
 	return others.String(), false
 }
 
-// isOver reports whether nothing that may still come can match the steps: what
-// has come is next on the one stream there is, or answers the same request.
+// isOver reports whether no later message can match the steps: a waiting message is next
+// on the only stream, or answers the same request.
 func (k *talk) isOver(wants []step) bool {
 	return slices.ContainsFunc(k.waiting, func(m message) bool {
 		return !skippable(m) && (m.stream == 0 || m.Method == "" && slices.ContainsFunc(wants, func(s step) bool {
@@ -268,8 +268,8 @@ func (k *talk) isOver(wants []step) bool {
 	})
 }
 
-// dropThrough is the messages without one of them and those before it on its
-// stream, which were passed over.
+// dropThrough returns the messages without one of them and without the skipped ones
+// before it on its stream.
 func dropThrough(messages []message, at int) (left []message) {
 	for i, m := range messages {
 		if i > at || m.stream != messages[at].stream {
@@ -279,11 +279,10 @@ func dropThrough(messages []message, at int) (left []message) {
 	return left
 }
 
-// skippable reports whether a message is one that upstreams may cause at any time.
+// skippable reports whether upstreams may cause this message at any time.
 func skippable(m message) bool { return strings.HasSuffix(m.Method, "/list_changed") }
 
-// envelope is a message with the "jsonrpc" that a transcript may leave out. What
-// is no object stays as it is.
+// envelope adds the member "jsonrpc", which a transcript may leave out, to an object.
 func envelope(text string) string {
 	if strings.HasPrefix(text, "{") && !strings.Contains(text, `"jsonrpc"`) {
 		return `{"jsonrpc":"2.0",` + text[1:]

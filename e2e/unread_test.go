@@ -18,11 +18,11 @@ import (
 // unreadLimits are small, so that a client reaches them quickly.
 var unreadLimits = map[string]any{"result_tokens": 0, "calls_per_client": 32, "unread_bytes": 1 << 20}
 
-// stalled waits until a counter has stood still for half a second.
+// stalled waits until a counter has not changed for half a second.
 func stalled(t *testing.T, count *atomic.Int64) {
 	t.Helper()
 	last, same := int64(-1), 0
-	settled(t, "the counter stands still", func() (string, bool) {
+	eventually(t, "the counter stands still", func() (string, bool) {
 		now := count.Load()
 		if same++; now != last {
 			last, same = now, 0
@@ -31,12 +31,12 @@ func stalled(t *testing.T, count *atomic.Int64) {
 	})
 }
 
-// TestUnreadAnswers: a client on stdio writes many calls and reads nothing. mcpx
-// stops reading, holds little, and answers all of them once the client reads.
+// TestUnreadAnswers: when a client on stdio writes calls and reads nothing, mcpx stops
+// reading, holds little, and answers every call once the client reads.
 func TestUnreadAnswers(t *testing.T) {
 	calls, size := 12_000, 10_000
 	if race {
-		size = 1000 // memory is not looked at
+		size = 1000 // memory is not checked
 	}
 	p := start(t, map[string]any{"mcpServers": map[string]any{"a": mcptest.Upstream(t)}, "limits": unreadLimits}, options{deaf: true})
 	p.send("0", "initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"e2e","version":"1"}}`)
@@ -73,20 +73,18 @@ func TestUnreadAnswers(t *testing.T) {
 	if len(answers) != calls+1 {
 		t.Errorf("%d of %d requests were answered", len(answers), calls+1)
 	}
-	if peak := p.peakMiB(); peak > hostileMiB && !race {
-		t.Errorf("mcpx took %d MiB, want %d at most", peak, hostileMiB)
-	}
+	p.staysSmall(hostileMiB)
 	p.wantCode = anyCode
 	_ = p.stdin.Close()
 	_, _ = io.Copy(io.Discard, p.out)
 }
 
-// TestUnreadAnswersOfLegacySSE: the same for a client of the legacy transport that
-// does not read its stream. Its posts wait until it does.
+// TestUnreadAnswersOfLegacySSE: when a client of legacy SSE does not read its stream, its
+// posts wait until it does.
 func TestUnreadAnswersOfLegacySSE(t *testing.T) {
 	calls, size := 150, 1_000_000
 	if race {
-		calls = 60 // memory is not looked at
+		calls = 60 // memory is not checked
 	}
 	s := serveHTTP(t, map[string]any{"mcpServers": map[string]any{"a": mcptest.Upstream(t)}, "limits": unreadLimits}, options{})
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -113,14 +111,14 @@ func TestUnreadAnswersOfLegacySSE(t *testing.T) {
 		}
 	}
 	c := s.caller(next())
-	c.tell(initializeLine("2024-11-05", "{}"))
+	c.deliver(initializeLine("2024-11-05", "{}"))
 	next()
-	c.tell(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	c.deliver(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	var accepted atomic.Int64
 	var posting sync.WaitGroup
 	for range calls {
 		posting.Go(func() {
-			x := c.ask("tools/call", execParams("a", "large", fmt.Sprintf(`{"bytes":%d}`, size)))
+			x := c.sendRequest("tools/call", execParams("a", "large", fmt.Sprintf(`{"bytes":%d}`, size)))
 			x.waitEnd()
 			if x.status != http.StatusAccepted {
 				t.Errorf("status %d, %s", x.status, x.body)
@@ -144,43 +142,40 @@ func TestUnreadAnswersOfLegacySSE(t *testing.T) {
 	if len(answers) != calls {
 		t.Errorf("%d of %d calls were answered", len(answers), calls)
 	}
-	if peak := s.peakMiB(); peak > hostileMiB && !race {
-		t.Errorf("mcpx took %d MiB, want %d at most", peak, hostileMiB)
-	}
+	s.staysSmall(hostileMiB)
 }
 
-// TestTooManyCalls: a call beyond limits.calls_per_client of a session is answered
-// with 429 over HTTP; other sessions, and the client's own messages that are no
-// calls, are not concerned.
+// TestTooManyCalls: over HTTP a call beyond limits.calls_per_client gets 429. Other
+// sessions, and the client's own answers, are not affected.
 func TestTooManyCalls(t *testing.T) {
 	t.Parallel()
 	s := serveHTTP(t, map[string]any{"mcpServers": map[string]any{"a": mcptest.Upstream(t, "-full")}, "limits": map[string]any{"calls_per_client": 3}}, options{})
 	c, other := s.client("/mcp"), s.client("/mcp")
 	var waiting []*exchange
 	for range 3 {
-		x := c.ask("tools/call", execParams("a", "ask", `{"method":"roots/list"}`))
-		x.next(0) // its question
+		x := c.sendRequest("tools/call", execParams("a", "ask", `{"method":"roots/list"}`))
+		x.next(0) // the question
 		waiting = append(waiting, x)
 	}
-	x := c.ask("tools/call", execParams("a", "pid", ""))
+	x := c.sendRequest("tools/call", execParams("a", "pid", ""))
 	x.waitEnd()
 	if x.status != http.StatusTooManyRequests || x.header.Get("Retry-After") == "" || !strings.Contains(x.body, "limits.calls_per_client") {
 		t.Errorf("status %d, Retry-After %q, %s", x.status, x.header.Get("Retry-After"), x.body)
 	}
 	other.exec("a", "pid", "")
-	c.tell(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"roots":[]}}`, waiting[0].next(0).ID))
+	c.deliver(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"roots":[]}}`, waiting[0].next(0).ID))
 	waiting[0].answer()
 	c.exec("a", "pid", "")
 	for _, x := range waiting[1:] {
-		c.tell(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"roots":[]}}`, x.next(0).ID))
+		c.deliver(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"roots":[]}}`, x.next(0).ID))
 		x.answer()
 	}
 }
 
-// TestAnswersToQuestionsAreRead: a client on stdio has as many calls in flight as it
-// may, each waits for an answer of the client, and more calls are written. The
-// answers are still read, and a call that waits can be cancelled.
-func TestAnswersToQuestionsAreRead(t *testing.T) {
+// TestAnswersAreReadAtTheLimit: when a client on stdio has as many calls in flight as it
+// may, and more are queued, its answers to questions are still read, and a queued call
+// can be canceled.
+func TestAnswersAreReadAtTheLimit(t *testing.T) {
 	t.Parallel()
 	const most = 4
 	p := start(t, map[string]any{"mcpServers": map[string]any{"a": mcptest.Upstream(t, "-full", "-count-calls")}, "limits": map[string]any{"calls_per_client": most}}, options{})
@@ -190,7 +185,7 @@ func TestAnswersToQuestionsAreRead(t *testing.T) {
 		asking = append(asking, p.nextID())
 		p.send(asking[len(asking)-1], "tools/call", execParams("a", "ask", `{"method":"roots/list"}`))
 	}
-	questions := p.waitTold("roots/list", most)
+	questions := p.waitReceived("roots/list", most)
 	for range 2 * most {
 		after = append(after, p.nextID())
 		p.send(after[len(after)-1], "tools/call", execParams("a", "calls", ""))

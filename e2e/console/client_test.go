@@ -2,8 +2,8 @@ package console
 
 import "testing"
 
-// fake is an mcpx of which a test says when it answers: session counts those that
-// were opened, hold keeps the answers to a method back until release is called.
+// fake replaces mcpx in the page. hold delays the answers to a method until release is
+// called; sessions counts the sessions that were opened.
 const fake = `
 const { Client, Cancelled } = await import('/assets/mcp.js');
 const sent = []; // method or id of each message, with the session it was sent in
@@ -47,19 +47,12 @@ const client = new Client('/mcp', {
 const outcome = (promise) => promise.then((r) => r.method, (e) => e.message);
 `
 
-// runClient runs a script with a client of the fake, and returns what it does.
-func runClient(t *testing.T, script string) string {
-	t.Helper()
-	p := full(t).serve(t).open(t, "health")
-	p.forgive("favicon")
-	return value[string](p, `(async () => {`+fake+script+`})()`)
-}
-
-// TestForgottenAtOnce: requests that learn at the same time that their session has
-// gone have one new session, and all are answered.
-func TestForgottenAtOnce(t *testing.T) {
+// TestClientSessions runs the page's MCP client against the fake. Each script returns
+// what happened.
+func TestClientSessions(t *testing.T) {
 	t.Parallel()
-	got := runClient(t, `
+	for _, c := range []struct{ name, script, want string }{
+		{"requests that lose their session together open one new session", `
 		await client.open();
 		forgotten = 's1';
 		for (const m of ['early', 'late', 'last']) hold(m);
@@ -72,33 +65,15 @@ func TestForgottenAtOnce(t *testing.T) {
 		release('initialize');
 		all.splice(0, 2, await all[0], await all[1]);
 		release('last'); // when it is there
-		return [...await Promise.all(all), sessions].join(' ');`)
-	if want := "early late last 2"; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
-}
-
-// TestRequestDuringInitialize: a request that is made while a session opens does not
-// take the place of the answer to initialize.
-func TestRequestDuringInitialize(t *testing.T) {
-	t.Parallel()
-	got := runClient(t, `
+		return [...await Promise.all(all), sessions].join(' ');`, "early late last 2"},
+		{"a request during initialize does not take its answer", `
 		hold('initialize');
 		const opened = client.open().then(() => 'opened', (e) => e.message);
 		await until(() => held.get('initialize').length === 1);
 		const other = outcome(client.request('other'));
 		release('initialize');
-		return [await opened, await other].join(' ');`)
-	if want := "opened other"; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
-}
-
-// TestCancelledBeforeItIsSent: a call that is cancelled while its session opens is
-// never made.
-func TestCancelledBeforeItIsSent(t *testing.T) {
-	t.Parallel()
-	got := runClient(t, `
+		return [await opened, await other].join(' ');`, "opened other"},
+		{"a call canceled while its session opens is not sent", `
 		const stop = new AbortController();
 		stop.abort();
 		const first = await outcome(client.request('never', {}, { signal: stop.signal }));
@@ -113,17 +88,8 @@ func TestCancelledBeforeItIsSent(t *testing.T) {
 		release('initialize');
 		await opening;
 		await client.request('after');
-		return [first, await call, sent.filter((s) => s.startsWith('once') || s.startsWith('never'))].join(', ');`)
-	if want := "Cancelled, Cancelled, once s1"; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
-}
-
-// TestAskedBefore: what a session asked that has gone is not answered in the next
-// one, where the same id is another question's.
-func TestAskedBefore(t *testing.T) {
-	t.Parallel()
-	got := runClient(t, `
+		return [first, await call, sent.filter((s) => s.startsWith('once') || s.startsWith('never'))].join(', ');`, "Cancelled, Cancelled, once s1"},
+		{"a question of a lost session is not answered in the next", `
 		await client.open();
 		outcome(client.request('ask'));
 		await until(() => asked.length === 1);
@@ -136,17 +102,8 @@ func TestAskedBefore(t *testing.T) {
 		const before = sent.filter((s) => s.startsWith('answer')).length;
 		asked[1]({ action: 'decline' });
 		await settled();
-		return [before, sent.filter((s) => s.startsWith('answer'))].join(' ');`)
-	if want := "0 answer to mcpx-1 s2"; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
-}
-
-// TestBetweenSessions: nothing is sent while one session has gone and the next is
-// not there: it would be of none.
-func TestBetweenSessions(t *testing.T) {
-	t.Parallel()
-	got := runClient(t, `
+		return [before, sent.filter((s) => s.startsWith('answer'))].join(' ');`, "0 answer to mcpx-1 s2"},
+		{"nothing is sent between two sessions", `
 		await client.open();
 		forgotten = 's1';
 		hold('initialize');
@@ -157,40 +114,30 @@ func TestBetweenSessions(t *testing.T) {
 		stop.abort();
 		await settled();
 		release('initialize');
-		return [await first, await second, ...sent.filter((s) => s.endsWith(' ') && s !== 'initialize ')].join(', ');`)
-	if want := "Cancelled, second"; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
-}
-
-// TestOneStream: a page that is looked at again while its session opens has one
-// stream.
-func TestOneStream(t *testing.T) {
-	t.Parallel()
-	got := runClient(t, `
+		return [await first, await second, ...sent.filter((s) => s.endsWith(' ') && s !== 'initialize ')].join(', ');`, "Cancelled, second"},
+		{"a page shown again while its session opens has one stream", `
 		hold('notifications/initialized');
 		const opened = client.open();
 		await until(() => held.get('notifications/initialized').length === 1);
 		client.resume();
 		release('notifications/initialized');
 		await opened;
-		return String(streams);`)
-	if got != "1" {
-		t.Errorf("%s streams stand", got)
-	}
-}
-
-// TestHalfOpen: a session whose handshake breaks off is none, and is ended.
-func TestHalfOpen(t *testing.T) {
-	t.Parallel()
-	got := runClient(t, `
+		return String(streams);`, "1"},
+		{"a session with a broken handshake is ended", `
 		broken = 'notifications/initialized';
 		const first = await client.open().catch((e) => e.message);
 		broken = 'none';
 		const isOpen = client.isOpen;
 		await client.open();
-		return [first, isOpen, ...sent].join(', ');`)
-	if want := "Failed to fetch, false, initialize , notifications/initialized s1, DELETE s1, initialize , notifications/initialized s2"; got != want {
-		t.Errorf("got %s, want %s", got, want)
+		return [first, isOpen, ...sent].join(', ');`, "Failed to fetch, false, initialize , notifications/initialized s1, DELETE s1, initialize , notifications/initialized s2"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := full(t).serve(t).open(t, "health")
+			p.forgive("favicon")
+			if got := value[string](p, `(async () => {`+fake+c.script+`})()`); got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
 	}
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// TestPrompts: arguments are left out when there are none, and required ones are
-// asked for before anything is sent.
-func TestPrompts(t *testing.T) {
+// TestPromptArguments: absent arguments are not sent, and missing required ones are
+// reported before anything is sent.
+func TestPromptArguments(t *testing.T) {
 	t.Parallel()
 	p := full(t).serve(t).open(t, "#/default/demo/prompts")
 	p.click("plain")
@@ -36,8 +36,9 @@ func TestPrompts(t *testing.T) {
 	p.waitText(".output .tree", `context: "de"`)
 }
 
-// TestResources: reading, and hearing of changes.
-func TestResources(t *testing.T) {
+// TestResourceIsReadAndSubscribed: a resource can be read, and its changes are counted
+// after Subscribe.
+func TestResourceIsReadAndSubscribed(t *testing.T) {
 	t.Parallel()
 	s := full(t).serve(t)
 	p := s.open(t, "#/default/demo/resources")
@@ -47,19 +48,14 @@ func TestResources(t *testing.T) {
 	p.click("Subscribe")
 	p.waitText(".actions", "Nothing has changed since")
 
-	other := s.open(t, "#/default/demo/tools/say")
-	other.click("JSON")
-	const say = `{"method": "notifications/resources/updated", "params": [{"uri": "test://one"}]}`
-	other.fill("Arguments as JSON", say)
-	other.click("Run")
-	other.waitText(".output", "said 1")
+	s.updates(t, 1)
 	p.waitText(".actions", "1 update so far")
 	p.click("Unsubscribe")
 	p.waitFor(`$t.action('Subscribe') && $t.text('.actions .muted') === ''`)
 }
 
-// TestTemplates: a template's variables make the URI to read.
-func TestTemplates(t *testing.T) {
+// TestTemplateMakesURI: the URI to read is made from a template's variables.
+func TestTemplateMakesURI(t *testing.T) {
 	t.Parallel()
 	p := full(t).serve(t).open(t, "#/default/demo/resources")
 	p.click("item")
@@ -73,7 +69,7 @@ func TestTemplates(t *testing.T) {
 	p.waitText(".output", "this is item://a%20b of test")
 }
 
-// ask has the server ask the client something.
+// ask makes the server send a request to the client.
 func (p *page) ask(params string) {
 	p.t.Helper()
 	p.eval(`if (!$t.shown('.json-editor').length) $t.action('JSON').click()`)
@@ -82,8 +78,9 @@ func (p *page) ask(params string) {
 	p.waitFor(`document.querySelector('dialog[open]')`)
 }
 
-// TestElicitation: what a server asks is asked of the person.
-func TestElicitation(t *testing.T) {
+// TestElicitationAsksThePerson: a question from a server is a form or a link for the
+// person.
+func TestElicitationAsksThePerson(t *testing.T) {
 	t.Parallel()
 	p := full(t).serve(t).open(t, "#/default/demo/tools/ask")
 	p.waitFor(`$t.action('JSON')`)
@@ -129,8 +126,8 @@ func TestElicitation(t *testing.T) {
 	p.waitText(".output", `action: "decline"`)
 }
 
-// TestSampling: the person answers in place of a model, or does not.
-func TestSampling(t *testing.T) {
+// TestSamplingAsksThePerson: the person answers in place of a model, or declines.
+func TestSamplingAsksThePerson(t *testing.T) {
 	t.Parallel()
 	p := full(t).serve(t).open(t, "#/default/demo/tools/ask")
 	p.waitFor(`$t.action('JSON')`)
@@ -148,8 +145,8 @@ func TestSampling(t *testing.T) {
 	p.waitText(".output", "User rejected sampling request")
 }
 
-// TestWithdrawn: a question whose call is cancelled is not asked any more.
-func TestWithdrawn(t *testing.T) {
+// TestCanceledCallWithdrawsQuestion: the question of a canceled call disappears.
+func TestCanceledCallWithdrawsQuestion(t *testing.T) {
 	t.Parallel()
 	p := full(t).serve(t).open(t, "#/default/demo/tools/ask")
 	p.waitFor(`$t.action('JSON')`)

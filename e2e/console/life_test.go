@@ -14,9 +14,9 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestServerDies: a server that is gone is seen to be, with the reason, and seen
-// to come back.
-func TestServerDies(t *testing.T) {
+// TestServerStateIsShown: the page shows that a server has died and why, and that it is
+// back.
+func TestServerStateIsShown(t *testing.T) {
 	t.Parallel()
 	upstream := mcptest.Upstream(t, "-full")
 	binary := upstream["command"].(string)
@@ -43,8 +43,7 @@ func TestServerDies(t *testing.T) {
 	p.click("demo")
 	p.waitText(".trouble", command)
 	p.waitText(".trouble", "Next try in")
-	p.eval(`document.activeElement.blur()`)
-	p.keys("l")
+	p.openLog()
 	p.waitText(".log-line", "ready → ")
 	link()
 	p.waitText(".nav-server", "Ready")
@@ -55,53 +54,38 @@ func TestServerDies(t *testing.T) {
 	p.waitText(".output", "back")
 }
 
-// TestListChanges: what a server adds is there without a reload, and what a
-// person has typed meanwhile stays.
-func TestListChanges(t *testing.T) {
+// TestListChangesAreShown: a new tool appears without a reload.
+func TestListChangesAreShown(t *testing.T) {
 	t.Parallel()
 	s := full(t).serve(t)
 	p := s.open(t, "#/default/demo/tools")
-	typing := s.open(t, "#/default/demo/tools/echo")
-	typing.fill("text", "half a sent")
 	p.waitText(".items", "change")
 	p.waitFor(`!$t.text('.items').includes('extra_0')`)
-	other := s.open(t, "#/default/demo/tools/change")
-	other.fill("notices", "1")
-	other.click("Run")
+	s.change(t)
 	p.waitText(".items", "extra_0")
-	typing.eval(`const s = document.getElementById('search'); s.value = 'extra_0'; s.dispatchEvent(new Event('input'))`)
-	typing.waitText(".nav-item", "extra_0") // it has read the list too
-	if got := value[string](typing, `$t.field('text').value`); got != "half a sent" {
-		t.Errorf("the field has %q", got)
-	}
 }
 
-// TestSessionLost: a session that mcpx has forgotten is opened anew, and nothing
-// else is noticed.
-func TestSessionLost(t *testing.T) {
+// TestLostSessionIsReplaced: when mcpx has forgotten the session, the page opens a new
+// one and subscribes again.
+func TestLostSessionIsReplaced(t *testing.T) {
 	t.Parallel()
-	p := full(t).serve(t).open(t, "#/default/demo/resources/test%3A%2F%2Fone")
+	s := full(t).serve(t)
+	p := s.open(t, resourceOne)
 	p.click("Subscribe")
 	p.waitText(".actions", "Subscribed")
 	first := value[string](p, `$t.session`)
 	p.drop(first)
-	p.eval(`document.activeElement.blur()`)
-	p.keys("l")
+	p.openLog()
 	p.waitText(".log-line", "subscribed again to test://one")
 	if second := value[string](p, `$t.session`); second == first {
 		t.Errorf("the session is still %s", first)
 	}
-	p.do(chromedp.Navigate(p.url + "/#/default/demo/tools/say"))
-	p.click("JSON")
-	p.fill("Arguments as JSON", `{"method": "notifications/resources/updated", "params": [{"uri": "test://one"}]}`)
-	p.click("Run")
-	p.waitText(".output", "said 1")
-	p.do(chromedp.Navigate(p.url + "/#/default/demo/resources/test%3A%2F%2Fone"))
+	s.updates(t, 1)
 	p.waitText(".actions", "1 update so far")
 	p.forgive("404")
 }
 
-// drop has mcpx forget a session.
+// drop ends a session behind the back of the page.
 func (p *page) drop(session string) {
 	p.t.Helper()
 	r, err := http.NewRequestWithContext(p.t.Context(), http.MethodDelete, p.url+"/mcp/default?expose=flat", nil)
@@ -119,8 +103,8 @@ func (p *page) drop(session string) {
 	}
 }
 
-// TestOffline: a page whose mcpx is gone says so.
-func TestOffline(t *testing.T) {
+// TestOfflineIsShown: the page says when mcpx does not answer.
+func TestOfflineIsShown(t *testing.T) {
 	t.Parallel()
 	s := full(t).serve(t)
 	p := s.open(t, "")
@@ -132,8 +116,8 @@ func TestOffline(t *testing.T) {
 	p.forgive("net::ERR_")
 }
 
-// TestLeaving: a page that goes ends its session.
-func TestLeaving(t *testing.T) {
+// TestLeavingEndsTheSession: a page that is closed ends its session.
+func TestLeavingEndsTheSession(t *testing.T) {
 	t.Parallel()
 	s := full(t).serve(t)
 	p, other := s.open(t, ""), s.open(t, "")
@@ -144,14 +128,15 @@ func TestLeaving(t *testing.T) {
 	p.waitText(".figures", "1 this page included")
 }
 
-// TestHistory: calls are remembered over a reload, run again, exported, deleted.
-func TestHistory(t *testing.T) {
+// TestHistoryKeepsCalls: calls survive a reload, and can be run again, exported and
+// deleted.
+func TestHistoryKeepsCalls(t *testing.T) {
 	t.Parallel()
 	p := full(t).serve(t).open(t, "#/default/demo/tools/echo")
 	p.fill("text", "first")
 	p.click("Run")
 	p.waitText(".output", "first")
-	p.do(chromedp.Navigate(p.url + "/#/default/demo/resources/test%3A%2F%2Fone"))
+	p.do(chromedp.Navigate(p.url + "/" + resourceOne))
 	p.waitFor(`$t.text('h1') === 'one'`) // the list is read
 	p.click("Read")
 	p.waitText(".output", "this is")
@@ -180,8 +165,9 @@ func TestHistory(t *testing.T) {
 	p.waitText(".empty-state", "No calls yet")
 }
 
-// TestSecrets: what the schema says is secret is sent, and not kept.
-func TestSecrets(t *testing.T) {
+// TestSecretsAreNotKept: a value that the schema marks as secret is sent, but not
+// stored.
+func TestSecretsAreNotKept(t *testing.T) {
 	t.Parallel()
 	p := full(t, "-answers", testdata(t, "secret.json")).serve(t).open(t, "#/default/demo/tools/login")
 	p.fill("user", "me")
@@ -194,9 +180,9 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// TestHidden: a page that nobody looks at gives its stream back, and hears again
-// what changes once somebody does.
-func TestHidden(t *testing.T) {
+// TestHiddenPageClosesItsStream: a hidden page closes its stream, and opens one again
+// when it is shown.
+func TestHiddenPageClosesItsStream(t *testing.T) {
 	t.Parallel()
 	p := full(t).serve(t).open(t, "#/default/demo/tools")
 	p.waitText(".items", "echo")
@@ -211,8 +197,8 @@ func TestHidden(t *testing.T) {
 	p.waitFor(`$t.standing === 2`)
 }
 
-// TestFullStorage: a browser that keeps nothing more is no reason to fail.
-func TestFullStorage(t *testing.T) {
+// TestFullStorageIsNoError: calls work when the browser can store nothing more.
+func TestFullStorageIsNoError(t *testing.T) {
 	t.Parallel()
 	p := full(t).serve(t).open(t, "#/default/demo/tools/pid")
 	p.eval(`Storage.prototype.setItem = () => { throw new DOMException('full', 'QuotaExceededError'); }`)
@@ -222,13 +208,10 @@ func TestFullStorage(t *testing.T) {
 	p.waitText(".history", "pid")
 }
 
-// TestSchemas: each schema has its own servers.
-func TestSchemas(t *testing.T) {
+// TestSchemasHaveTheirOwnServers: each schema shows its own servers.
+func TestSchemasHaveTheirOwnServers(t *testing.T) {
 	t.Parallel()
-	s := config{"schemas": map[string]any{
-		"default": servers(map[string]any{"one": mcptest.Upstream(t)}),
-		"work":    servers(map[string]any{"two": mcptest.Upstream(t, "-full")}),
-	}}.serve(t)
+	s := twoSchemas(t).serve(t)
 	p := s.open(t, "")
 	p.waitText(".nav-list", "one")
 	p.choose("Schema", "work")
@@ -241,9 +224,9 @@ func TestSchemas(t *testing.T) {
 	p.waitText("main", "mcpx serves default, work")
 }
 
-// TestSwitchAtOnce: a schema that is left before its session stands leaves none
-// behind.
-func TestSwitchAtOnce(t *testing.T) {
+// TestSwitchLeavesNoSession: switching the schema while its session opens leaves no
+// session behind.
+func TestSwitchLeavesNoSession(t *testing.T) {
 	t.Parallel()
 	p := twoSchemas(t).serve(t).tab(t)
 	p.script(`window.$hold = true`) // the answer to the first initialize
@@ -259,8 +242,8 @@ func TestSwitchAtOnce(t *testing.T) {
 	p.waitText(".figures", "1 this page included")
 }
 
-// TestSwitchDuringHandshake: what a session is still told when its schema is
-// left is not told after its end.
+// TestSwitchDuringHandshake: a session that is left during its handshake gets no message
+// after its end.
 func TestSwitchDuringHandshake(t *testing.T) {
 	t.Parallel()
 	p := twoSchemas(t).serve(t).tab(t)
@@ -285,8 +268,8 @@ window.fetch = async (...request) => {
 	p.waitText(".nav-server", "two")
 }
 
-// TestLog: what servers say is shown, at the level that is chosen.
-func TestLog(t *testing.T) {
+// TestLogHasALevel: the log shows the messages of servers from the chosen level on.
+func TestLogHasALevel(t *testing.T) {
 	t.Parallel()
 	p := full(t).serve(t).open(t, "#/default/demo/tools/say")
 	p.click("JSON")
@@ -311,9 +294,9 @@ func TestLog(t *testing.T) {
 	p.waitFor(`$t.text('.log-lines') === ''`)
 }
 
-// TestToken: a browser asks the person for the token, and sends it with all that
-// the page asks for.
-func TestToken(t *testing.T) {
+// TestBrowserAsksForTheToken: the browser asks the person for the token and sends it
+// with every request of the page.
+func TestBrowserAsksForTheToken(t *testing.T) {
 	t.Parallel()
 	s := full(t).serve(t, "MCPX_TOKEN=a-token-of-the-test")
 	p := s.tab(t)

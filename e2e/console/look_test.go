@@ -10,7 +10,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// views are the main views, with something that is there once they are.
+// views are the main views, each with an element that shows it is there.
 var views = []struct{ route, there string }{
 	{"#/default", ".servers .ready"},
 	{"#/default/demo", ".items"},
@@ -46,9 +46,9 @@ func visit(t *testing.T, look func(p *page, route string), before ...chromedp.Ac
 	}
 }
 
-// TestFit: on the narrowest phones and on a desk nothing is wider than the
-// screen, and what scrolls is the view, not the page.
-func TestFit(t *testing.T) {
+// TestViewsFitTheScreen: nothing is wider than the screen of a small phone or a desktop,
+// and only the view scrolls.
+func TestViewsFitTheScreen(t *testing.T) {
 	t.Parallel()
 	for _, width := range []int64{360, 1024} {
 		t.Run(fmt.Sprint(width), func(t *testing.T) {
@@ -72,8 +72,7 @@ func fits(t *testing.T, width int64) {
 	}, chromedp.EmulateViewport(width, 740))
 }
 
-// accessible finds what people who do not see or point would miss, and text that
-// is hard to read.
+// accessible finds controls without names, duplicate IDs and text with low contrast.
 const accessible = `(() => {
 	const problems = [];
 	const name = (e) => e.getAttribute('aria-label') || (e.getAttribute('aria-labelledby') ?? '').split(' ').map((id) => document.getElementById(id)?.textContent ?? '').join(' ').trim()
@@ -106,8 +105,8 @@ const accessible = `(() => {
 	return problems;
 })()`
 
-// TestAccessible: every control has a name, and every text its contrast, by day
-// and by night.
+// TestAccessible: every control has a name, and every text enough contrast in light and
+// dark.
 func TestAccessible(t *testing.T) {
 	t.Parallel()
 	for _, scheme := range []string{"light", "dark"} {
@@ -122,7 +121,7 @@ func TestAccessible(t *testing.T) {
 	}
 }
 
-// prefers sets what the person prefers.
+// prefers emulates a preference of the system.
 func prefers(feature, value string) chromedp.Action[chromedp.Void] {
 	return chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
 		_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: feature, Value: value}}})
@@ -130,8 +129,9 @@ func prefers(feature, value string) chromedp.Action[chromedp.Void] {
 	})
 }
 
-// TestTheme: the system's theme, until another is chosen, which stays.
-func TestTheme(t *testing.T) {
+// TestThemeIsKept: the page uses the system's theme until another one is chosen, which
+// is kept.
+func TestThemeIsKept(t *testing.T) {
 	t.Parallel()
 	p := full(t).serve(t).open(t, "")
 	isDark := func(want bool) {
@@ -152,8 +152,8 @@ func TestTheme(t *testing.T) {
 	isDark(false)
 }
 
-// TestKeyboard: from the first page to a result without a mouse.
-func TestKeyboard(t *testing.T) {
+// TestKeyboardIsEnough: everything up to a result works without a mouse.
+func TestKeyboardIsEnough(t *testing.T) {
 	t.Parallel()
 	p := full(t).serve(t).open(t, "")
 	p.waitText(".servers", "Ready")
@@ -188,8 +188,8 @@ func TestKeyboard(t *testing.T) {
 	p.waitFor(`document.getElementById('log').classList.contains('open')`)
 }
 
-// TestHostile: whatever an upstream calls things and answers, none of it runs.
-func TestHostile(t *testing.T) {
+// TestHostileTextNeverRuns: names and answers of an upstream are never run as code.
+func TestHostileTextNeverRuns(t *testing.T) {
 	t.Parallel()
 	p := full(t, "-answers", testdata(t, "hostile.json")).serve(t).open(t, "")
 	p.waitText(".servers", "Ready")

@@ -11,11 +11,11 @@ import (
 	"runtime"
 	"testing"
 
-	_ "mcpx/internal/app" // so that a cached result goes when the program changes
+	_ "mcpx/internal/app" // so that a change of the program invalidates cached results
 	"mcpx/internal/mcptest"
 )
 
-// screenshots is the folder that pictures of the main views are written to.
+// screenshots is the folder for pictures of the main views.
 var screenshots = flag.String("screenshots", "", "write pictures of the main views to this `folder`")
 
 // program is the built mcpx-sse.
@@ -27,6 +27,7 @@ func TestMain(m *testing.M) {
 	os.Exit(run(m))
 }
 
+// run builds mcpx-sse and runs the tests.
 func run(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "mcpx-console-")
 	if err != nil {
@@ -44,7 +45,7 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "go build:", err)
 		return 1
 	}
-	// Most tests wait for the page most of the time.
+	// Most tests only wait for the page.
 	if err := flag.Set("test.parallel", "4"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

@@ -7,12 +7,10 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
-
-	"mcpx/internal/mcptest"
 )
 
-// keeping lets a test keep answers back, make them itself, or change them:
-// $keep[method] takes what lets each go, $change(text, method) is the text of each.
+// keeping lets a test delay answers, replace them, or change their text: $keep[method]
+// collects functions that release the answers, $change(text, method) returns the text.
 const keeping = `
 window.$keep = {};
 window.$change = (text) => text;
@@ -28,7 +26,7 @@ window.fetch = async (...request) => {
 	return new Response($change(await response.text(), method), response);
 };`
 
-// keeper is a page whose answers can be kept back.
+// keeper opens a page whose answers can be delayed.
 func (s *site) keeper(t *testing.T, route string) *page {
 	t.Helper()
 	p := s.tab(t)
@@ -37,20 +35,20 @@ func (s *site) keeper(t *testing.T, route string) *page {
 	return p
 }
 
-// keep keeps the answers to a method back from now on.
+// keep delays the answers to a method from now on.
 func (p *page) keep(method string) { p.eval(fmt.Sprintf(`$keep[%q] = []`, method)) }
 
-// kept waits until that many answers are kept back.
+// kept waits until n answers are delayed.
 func (p *page) kept(method string, n int) {
 	p.waitFor(fmt.Sprintf(`$keep[%q].length === %d`, method, n))
 }
 
-// release lets them go, and the ones after.
+// release lets them go and ends the delay.
 func (p *page) release(method string) {
 	p.eval(fmt.Sprintf(`const all = $keep[%q]; delete $keep[%q]; all.forEach((go) => go())`, method, method))
 }
 
-// updates has the server tell that often that test://one has changed.
+// updates makes the server send n updates of test://one.
 func (s *site) updates(t *testing.T, n int) {
 	t.Helper()
 	list := `{"uri": "test://one"}`
@@ -66,9 +64,9 @@ func (s *site) updates(t *testing.T, n int) {
 
 const resourceOne = "#/default/demo/resources/test%3A%2F%2Fone"
 
-// TestUpdatedAtOnce: what changes before the page has heard that it is subscribed
+// TestUpdateBeforeTheAnswerCounts: an update that comes before the answer to subscribe
 // counts.
-func TestUpdatedAtOnce(t *testing.T) {
+func TestUpdateBeforeTheAnswerCounts(t *testing.T) {
 	t.Parallel()
 	s := full(t).serve(t)
 	p := s.keeper(t, resourceOne)
@@ -78,8 +76,7 @@ func TestUpdatedAtOnce(t *testing.T) {
 	p.click("Subscribe")
 	p.kept("resources/subscribe", 1)
 	s.updates(t, 1)
-	p.eval(`document.activeElement.blur()`)
-	p.keys("l")
+	p.openLog()
 	p.waitText(".log-line", "resources/updated test://one")
 	if got := p.text(".actions"); got != "Read\nSubscribe" {
 		t.Errorf("before the answer the page has %q", got)
@@ -89,15 +86,15 @@ func TestUpdatedAtOnce(t *testing.T) {
 	p.waitText(".output", "this is test://one of test")
 }
 
-// contents answers the nth read that was kept back with a text.
+// contents answers the nth delayed read with a text.
 func (p *page) contents(n int, text string) {
 	p.eval(fmt.Sprintf(`const id = $t.posted.filter((m) => m.method === 'resources/read')[%d].id;
 		$keep['resources/read'][%d](new Response(JSON.stringify({ id, result: { contents: [{ uri: 'test://one', text: %q }] } }), { headers: { 'Content-Type': 'application/json' } }))`, n, n, text))
 }
 
-// TestReadsOutOfOrder: an older read that is answered after a newer one does not
-// take its place.
-func TestReadsOutOfOrder(t *testing.T) {
+// TestLateReadIsNotShown: the answer to an older read does not replace that to a newer
+// one.
+func TestLateReadIsNotShown(t *testing.T) {
 	t.Parallel()
 	p := full(t).serve(t).keeper(t, resourceOne)
 	p.waitText(".nav-server", "Ready")
@@ -115,9 +112,9 @@ func TestReadsOutOfOrder(t *testing.T) {
 	}
 }
 
-// TestManyUpdates: changes that come while the page still reads are read once,
-// after that.
-func TestManyUpdates(t *testing.T) {
+// TestUpdatesDuringAReadAreReadOnce: updates that come during a read cause one more
+// read.
+func TestUpdatesDuringAReadAreReadOnce(t *testing.T) {
 	t.Parallel()
 	s := full(t).serve(t)
 	p := s.keeper(t, resourceOne)
@@ -134,15 +131,11 @@ func TestManyUpdates(t *testing.T) {
 	p.waitText(".output", "as it is now")
 }
 
-// TestResultOfAnotherSchema: a call's result is not shown where another schema has
-// a tool of the same name.
-func TestResultOfAnotherSchema(t *testing.T) {
+// TestResultStaysInItsSchema: a result is not shown for a tool of the same name in
+// another schema.
+func TestResultStaysInItsSchema(t *testing.T) {
 	t.Parallel()
-	s := config{"schemas": map[string]any{
-		"default": servers(map[string]any{"demo": mcptest.Upstream(t)}),
-		"second":  servers(map[string]any{"demo": mcptest.Upstream(t)}),
-	}}.serve(t)
-	p := s.keeper(t, "#/default/demo/tools/pid")
+	p := sameNames(t).serve(t).keeper(t, "#/default/demo/tools/pid")
 	p.waitFor(`$t.action('Run')`)
 	p.keep("tools/call")
 	p.click("Run")
@@ -157,9 +150,9 @@ func TestResultOfAnotherSchema(t *testing.T) {
 	}
 }
 
-// TestLeftSchema: what goes wrong with a schema that was left is no trouble of the
-// one that is shown.
-func TestLeftSchema(t *testing.T) {
+// TestErrorsOfALeftSchemaAreNotShown: an error of a schema that was left is not shown in
+// the next one.
+func TestErrorsOfALeftSchemaAreNotShown(t *testing.T) {
 	t.Parallel()
 	p := twoSchemas(t).serve(t).tab(t)
 	p.script(keeping + `
@@ -178,8 +171,8 @@ func TestLeftSchema(t *testing.T) {
 	}
 }
 
-// TestRefusedOnce: a session that cannot be opened again at first is tried again.
-func TestRefusedOnce(t *testing.T) {
+// TestRefusedSessionIsRetried: a session that is refused at first is opened later.
+func TestRefusedSessionIsRetried(t *testing.T) {
 	t.Parallel()
 	p := full(t).serve(t).keeper(t, "")
 	p.waitFor(`$t.standing === 1`)
@@ -194,14 +187,14 @@ func TestRefusedOnce(t *testing.T) {
 	p.forgive("404")
 }
 
-// lists has what tools/list answers changed from now on.
+// lists changes the answers to tools/list from now on.
 func (p *page) lists(to string) {
 	p.eval(`$change = (text, method) => (method === 'tools/list' ? ` + to + ` : text)`)
 }
 
 const noTools = `'{"id":' + JSON.parse(text).id + ',"result":{"tools":[]}}'`
 
-// change has the server change its tools.
+// change makes the server change its tools.
 func (s *site) change(t *testing.T) {
 	t.Helper()
 	p := s.open(t, "#/default/demo/tools/change")
@@ -210,9 +203,9 @@ func (s *site) change(t *testing.T) {
 	p.waitText(".outcome", "Success")
 }
 
-// TestChangedWhileTyping: what a person has typed stays when the tool is described
-// in another way, or is away for a moment.
-func TestChangedWhileTyping(t *testing.T) {
+// TestTypedTextSurvivesListChanges: typed text stays when its tool changes or is gone
+// for a moment.
+func TestTypedTextSurvivesListChanges(t *testing.T) {
 	t.Parallel()
 	s := full(t).serve(t)
 	p := s.keeper(t, "#/default/demo/tools/echo")
@@ -241,9 +234,9 @@ func TestChangedWhileTyping(t *testing.T) {
 	}
 }
 
-// TestChangedWithoutAStream: what changes while the page hears nothing is read when
-// it does again.
-func TestChangedWithoutAStream(t *testing.T) {
+// TestChangesWithoutAStreamAreRead: changes during the loss of the stream are read when
+// it is back.
+func TestChangesWithoutAStreamAreRead(t *testing.T) {
 	t.Parallel()
 	p := full(t).serve(t).keeper(t, "#/default/demo/tools/echo")
 	p.waitText(".lead", " ")
@@ -263,8 +256,8 @@ func TestChangedWithoutAStream(t *testing.T) {
 	p.waitText(".lead", "Now: ")
 }
 
-// TestTwoPages: the calls of one page are not lost when another remembers its own.
-func TestTwoPages(t *testing.T) {
+// TestTwoPagesShareTheHistory: a page does not overwrite the calls of another page.
+func TestTwoPagesShareTheHistory(t *testing.T) {
 	t.Parallel()
 	p := full(t).serve(t).open(t, "#/default/demo/tools/pid")
 	p.waitFor(`$t.action('Run')`)
@@ -277,14 +270,11 @@ func TestTwoPages(t *testing.T) {
 	p.waitText(".history", "of_another_page")
 }
 
-// TestMeantForAnotherSchema: what was asked of a schema that is left before its
-// session stands is not asked of the next.
-func TestMeantForAnotherSchema(t *testing.T) {
+// TestRequestStaysInItsSchema: a request that waits for the session of a schema is not
+// sent in the next schema.
+func TestRequestStaysInItsSchema(t *testing.T) {
 	t.Parallel()
-	p := config{"schemas": map[string]any{
-		"default": servers(map[string]any{"demo": mcptest.Upstream(t, "-full")}),
-		"second":  servers(map[string]any{"demo": mcptest.Upstream(t, "-full")}),
-	}}.serve(t).tab(t)
+	p := sameNames(t).serve(t).tab(t)
 	p.script(keeping + `$keep.initialize = [];`)
 	p.do(chromedp.Navigate(p.url + "/" + resourceOne))
 	p.kept("initialize", 1)
@@ -298,8 +288,8 @@ func TestMeantForAnotherSchema(t *testing.T) {
 	}
 }
 
-// TestRunAgainIsNotRunLater: a call that is to be made again, and left before it
-// could be, is not made when its tool is opened the next time.
+// TestRunAgainIsNotRunLater: "Run again" that was left before it could run does not run
+// when its tool is opened later.
 func TestRunAgainIsNotRunLater(t *testing.T) {
 	t.Parallel()
 	s := full(t).serve(t)
@@ -335,8 +325,9 @@ func TestRunAgainIsNotRunLater(t *testing.T) {
 	}
 }
 
-// TestSubscribeTwice: a subscription that is asked for twice counts from nothing.
-func TestSubscribeTwice(t *testing.T) {
+// TestSubscribeTwiceCountsFromZero: a second Subscribe before the first answer starts
+// the count at zero.
+func TestSubscribeTwiceCountsFromZero(t *testing.T) {
 	t.Parallel()
 	p := full(t).serve(t).keeper(t, resourceOne)
 	p.waitText(".nav-server", "Ready")
@@ -355,9 +346,9 @@ func TestSubscribeTwice(t *testing.T) {
 	}
 }
 
-// TestUpdatedElsewhere: what changes while another view is open is read when one
-// comes back.
-func TestUpdatedElsewhere(t *testing.T) {
+// TestUpdateInAnotherViewIsRead: an update that comes while another view is open is read
+// on return.
+func TestUpdateInAnotherViewIsRead(t *testing.T) {
 	t.Parallel()
 	s := full(t).serve(t)
 	p := s.open(t, resourceOne)
@@ -367,15 +358,14 @@ func TestUpdatedElsewhere(t *testing.T) {
 	p.click("Overview")
 	p.waitText("h1", "Overview")
 	s.updates(t, 1)
-	p.eval(`document.activeElement.blur()`)
-	p.keys("l")
+	p.openLog()
 	p.waitText(".log-line", "resources/updated test://one")
 	p.do(chromedp.Navigate(p.url + "/" + resourceOne))
 	p.waitText(".output", "this is test://one of test")
 }
 
-// TestListFailsOnce: a list that could not be read is read once mcpx answers again.
-func TestListFailsOnce(t *testing.T) {
+// TestFailedListIsReadAgain: a list that failed is read once mcpx answers again.
+func TestFailedListIsReadAgain(t *testing.T) {
 	t.Parallel()
 	s := full(t).serve(t)
 	s.open(t, "").waitText(".nav-server", "Ready") // so that nothing else has it read again
@@ -391,8 +381,9 @@ func TestListFailsOnce(t *testing.T) {
 	p.waitText(".items", "echo")
 }
 
-// TestExactHistory: integers that a browser would round stay what they are.
-func TestExactHistory(t *testing.T) {
+// TestHistoryKeepsLargeIntegers: integers beyond the precision of JavaScript keep their
+// digits.
+func TestHistoryKeepsLargeIntegers(t *testing.T) {
 	t.Parallel()
 	p := full(t).serve(t).tab(t)
 	p.script(`localStorage.setItem('mcpx.history', '[{"at":1,"schema":"default","server":"demo","kind":"tools","name":"echo","arguments":{"n":9007199254740993},"outcome":"ok"}]')`)

@@ -15,7 +15,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// chromium is the one browser of all tests, started when the first wants it.
+// chromium is the browser of all tests, started by the first.
 type chromium struct {
 	once   sync.Once
 	ctx    context.Context
@@ -31,8 +31,8 @@ func (c *chromium) close() {
 	}
 }
 
-// start starts the browser. Without one the tests are skipped, which .ci/run does
-// not let happen where one can be installed.
+// start starts the browser. Without one the test is skipped; .ci/run installs one where
+// it can.
 func (c *chromium) start(t *testing.T) {
 	t.Helper()
 	c.once.Do(func() {
@@ -69,18 +69,18 @@ func (c *chromium) start(t *testing.T) {
 	}
 }
 
-// page is a tab with the console in it, and storage of its own.
+// page is a tab with the console, and its own storage.
 type page struct {
 	t   *testing.T
 	ctx context.Context
 	url string
 
 	mu       sync.Mutex
-	faults   []string // errors of the page; none are allowed
-	forgiven string   // but those with this text in them
+	faults   []string // errors of the page
+	forgiven string   // a text of errors that are allowed
 }
 
-// finders are what tests find things by: what a person reads.
+// finders find elements by the text that a person reads.
 const finders = `window.$t = {
 	shown: (selector) => [...document.querySelectorAll(selector)].filter((e) => e.checkVisibility({visibilityProperty: true})),
 	action: (text) => (document.querySelector('dialog[open]') ? $t.shown('dialog[open] button, dialog[open] a') : $t.shown('a, button, summary, .segments label, .check label'))
@@ -132,7 +132,7 @@ func (s *site) open(t *testing.T, route string) *page {
 	return p
 }
 
-// tab is a page with nothing in it yet.
+// tab opens an empty page.
 func (s *site) tab(t *testing.T) *page {
 	t.Helper()
 	ctx, end := chromedp.NewContext(browser.ctx, chromedp.WithNewBrowserContext())
@@ -157,7 +157,7 @@ func (s *site) tab(t *testing.T) *page {
 	return p
 }
 
-// script has something run before every page.
+// script adds a script that runs before every page.
 func (p *page) script(source string) {
 	p.t.Helper()
 	if _, err := chromedp.Call(p.ctx, cdpage.AddScriptToEvaluateOnNewDocument, cdpage.AddScriptToEvaluateOnNewDocumentParams{Source: source}); err != nil {
@@ -165,7 +165,7 @@ func (p *page) script(source string) {
 	}
 }
 
-// hear notes what goes wrong in the page.
+// hear records errors and warnings of the page.
 func (p *page) hear(m chromedp.ConsoleMessage) {
 	if m.Type != chromedp.ConsoleError && m.Type != chromedp.ConsoleWarning && !m.IsException() {
 		return
@@ -175,7 +175,7 @@ func (p *page) hear(m chromedp.ConsoleMessage) {
 	p.faults = append(p.faults, m.String()+" "+m.URL)
 }
 
-// check fails the test for what went wrong in the page.
+// check fails the test for recorded errors.
 func (p *page) check() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -186,14 +186,14 @@ func (p *page) check() {
 	}
 }
 
-// forgive has faults with that text in them count for nothing.
+// forgive ignores errors with this text.
 func (p *page) forgive(part string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.forgiven = part
 }
 
-// do does what must succeed, within the time that anything may take.
+// do performs actions, which must succeed in time.
 func (p *page) do(actions ...chromedp.Action[chromedp.Void]) {
 	p.t.Helper()
 	result(p, chromedp.Steps(actions...))
@@ -214,7 +214,7 @@ func result[T any](p *page, action chromedp.Action[T]) T {
 	return r
 }
 
-// value evaluates an expression, and waits for it if it is a promise.
+// value evaluates an expression and awaits a promise.
 func value[T any](p *page, expression string) T {
 	p.t.Helper()
 	return result(p, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
@@ -226,14 +226,13 @@ func (p *page) eval(statements string) {
 	value[bool](p, `(() => { `+statements+`; return true; })()`)
 }
 
-// click clicks what has that text or label, once it is there.
+// click waits for the element with this text or label and clicks it.
 func (p *page) click(text string) {
 	p.t.Helper()
 	p.waitFor(fmt.Sprintf(`$t.press(%q)`, text))
 }
 
-// fill puts a value into the field with that name, in place of what it has, as
-// pasting does.
+// fill replaces the value of a field, as pasting does.
 func (p *page) fill(name, value string) {
 	p.t.Helper()
 	p.waitFor(fmt.Sprintf(`$t.field(%q)`, name))
@@ -256,8 +255,15 @@ func (p *page) keys(text string, options ...chromedp.KeyOption) {
 	p.do(chromedp.KeyEvent(text, options...))
 }
 
-// press presses a key that has a letter as a keyboard does: in one event, so that
-// a page that takes it as a command gets no letter. KeyEvent sends two.
+// openLog opens the log by its shortcut.
+func (p *page) openLog() {
+	p.t.Helper()
+	p.eval(`document.activeElement.blur()`)
+	p.keys("l")
+}
+
+// press presses a letter key in one event, as a keyboard does, so that a shortcut gets no
+// letter. KeyEvent sends two events.
 func (p *page) press(letter string) {
 	p.t.Helper()
 	for _, kind := range []input.DispatchKeyEventType{input.DispatchKeyEventTypeKeyDown, input.DispatchKeyEventTypeKeyUp} {
@@ -271,8 +277,8 @@ func (p *page) press(letter string) {
 	}
 }
 
-// waitFor waits until an expression is true. Chromedp's own way needs eval, which
-// the page forbids.
+// waitFor waits until an expression is true. That of chromedp needs eval, which the page
+// forbids.
 func (p *page) waitFor(expression string) {
 	p.t.Helper()
 	value[bool](p, fmt.Sprintf(`new Promise((resolve, reject) => {
@@ -282,13 +288,13 @@ func (p *page) waitFor(expression string) {
 	})`, (patience-patience/10).Milliseconds(), expression, "never true: "+expression))
 }
 
-// waitText waits until what a selector finds has a text.
+// waitText waits until an element has a text.
 func (p *page) waitText(selector, text string) {
 	p.t.Helper()
 	p.waitFor(fmt.Sprintf(`$t.text(%q).includes(%q)`, selector, text))
 }
 
-// text is what a selector finds, as people read it.
+// text returns the visible text of the elements.
 func (p *page) text(selector string) string {
 	p.t.Helper()
 	return value[string](p, fmt.Sprintf(`$t.text(%q)`, selector))

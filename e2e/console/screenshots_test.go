@@ -10,8 +10,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestScreenshots writes the pictures that the documentation shows. The views
-// themselves are checked without the flag too.
+// TestScreenshots: the views of the pictures in the docs work; with -screenshots the
+// pictures are written.
 func TestScreenshots(t *testing.T) {
 	shown := func(name string, more map[string]any, flags ...string) map[string]any {
 		u := mcptest.Upstream(t, append(flags, "-full", "-answers", testdata(t, name))...)
@@ -68,7 +68,7 @@ func TestScreenshots(t *testing.T) {
 	p.picture("phone")
 }
 
-// picture writes what the page shows, if pictures are wanted.
+// picture writes a picture of the page if the flag is set.
 func (p *page) picture(name string) {
 	p.t.Helper()
 	if *screenshots == "" {

@@ -16,7 +16,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// patience is what anything that must happen may take on a loaded machine.
+// patience is the time limit for anything that must happen, on a loaded machine.
 const patience = time.Minute
 
 // site is a run of mcpx-sse.
@@ -27,11 +27,10 @@ type site struct {
 
 var urlInLog = regexp.MustCompile(`url=(http://[^/]+)/mcp/`)
 
-// config is what mcpx-sse is run with.
+// config is the config of mcpx-sse.
 type config map[string]any
 
-// serve runs mcpx-sse, with those additions to its environment, and stops it
-// after the test.
+// serve runs mcpx-sse with more environment variables, and stops it after the test.
 func (c config) serve(t *testing.T, env ...string) *site {
 	t.Helper()
 	browser.start(t)
@@ -63,6 +62,7 @@ func (c config) serve(t *testing.T, env ...string) *site {
 	return s
 }
 
+// stop ends mcpx-sse.
 func (s *site) stop(stdin io.Closer) {
 	_ = stdin.Close()
 	_ = s.cmd.Process.Signal(os.Interrupt)
@@ -71,7 +71,7 @@ func (s *site) stop(stdin io.Closer) {
 	_ = s.cmd.Wait()
 }
 
-// urlFinder keeps a log, and finds the address in it.
+// urlFinder collects the log and finds the address in it.
 type urlFinder struct {
 	found chan string
 
@@ -93,24 +93,25 @@ func (f *urlFinder) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String is the log.
+// String returns the log.
 func (f *urlFinder) String() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.text.String()
 }
 
-// full is a config with one upstream, "demo", that has all there is.
+// full returns a config with one upstream, "demo", that has every feature.
 func full(t *testing.T, flags ...string) config {
 	t.Helper()
 	return servers(map[string]any{"demo": mcptest.Upstream(t, append([]string{"-full"}, flags...)...)})
 }
 
+// servers returns a config with these upstreams.
 func servers(upstreams map[string]any) config {
 	return config{"mcpServers": upstreams}
 }
 
-// twoSchemas has the server one in the schema default, and two in work.
+// twoSchemas has the server one in the schema default and two in work.
 func twoSchemas(t *testing.T) config {
 	t.Helper()
 	return config{"schemas": map[string]any{
@@ -119,8 +120,14 @@ func twoSchemas(t *testing.T) config {
 	}}
 }
 
-// testdata is the path of a file of testdata, all of it on one line: that is how
-// a server writes it.
+// sameNames has a server demo in each of the schemas default and second.
+func sameNames(t *testing.T) config {
+	t.Helper()
+	return config{"schemas": map[string]any{"default": full(t), "second": full(t)}}
+}
+
+// testdata returns the path of a copy of a testdata file on one line, as a server writes
+// it.
 func testdata(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", name))

@@ -8,8 +8,9 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// TestTool: from the first page to a result, by clicking.
-func TestTool(t *testing.T) {
+// TestToolIsRun: clicking leads from the first page to a result, and wrong values are
+// reported.
+func TestToolIsRun(t *testing.T) {
 	t.Parallel()
 	p := full(t).serve(t).open(t, "")
 	p.waitText(".servers", "Ready")
@@ -43,7 +44,7 @@ func TestTool(t *testing.T) {
 	p.waitText(".items", "echo")
 }
 
-// TestSendAnyway: what looks wrong can still be sent, to see what becomes of it.
+// TestSendAnyway: values that look wrong can still be sent.
 func TestSendAnyway(t *testing.T) {
 	t.Parallel()
 	p := full(t).serve(t).open(t, "#/default/demo/tools/echo")
@@ -55,9 +56,9 @@ func TestSendAnyway(t *testing.T) {
 	p.waitText(".output", "arguments.text: required")
 }
 
-// TestForm: each kind of field gives what it should, and what is left empty is
-// left out.
-func TestForm(t *testing.T) {
+// TestFormSendsEveryKindOfField: each kind of field is sent as its JSON, and empty
+// fields are left out.
+func TestFormSendsEveryKindOfField(t *testing.T) {
 	t.Parallel()
 	p := full(t, "-tools-file", testdata(t, "forms.json")).serve(t).open(t, "#/default/demo/tools/everything")
 	p.fill("name", "Abc")
@@ -104,8 +105,7 @@ func TestForm(t *testing.T) {
 		`"tree":{"label":"root","children":[{"label":"leaf"}]},"env":{"KEY":"secret"},"anything":{"deep":[9007199254740993]}}`)
 }
 
-// sent waits for the result of a tool that answers with its arguments, and
-// compares them.
+// sent compares the arguments that a tool returns as its result.
 func (p *page) sent(want string) {
 	p.t.Helper()
 	p.waitFor(`$t.text('.result-head').includes('Success') && !$t.action('Running…')`)
@@ -116,8 +116,8 @@ func (p *page) sent(want string) {
 	}
 }
 
-// TestJSON: the form and the JSON are two views of the same arguments.
-func TestJSON(t *testing.T) {
+// TestFormAndJSONAgree: the form and the JSON editor show the same arguments.
+func TestFormAndJSONAgree(t *testing.T) {
 	t.Parallel()
 	p := full(t, "-tools-file", testdata(t, "forms.json")).serve(t).open(t, "#/default/demo/tools/everything")
 	p.fill("name", "abc")
@@ -140,8 +140,8 @@ func TestJSON(t *testing.T) {
 	p.sent(`{"unknown":12345678901234567890,"name":"def","agree":true,"point":{"x":3},"note":"","target":{"id":7}}`)
 }
 
-// TestResults: each type of content is shown as what it is.
-func TestResults(t *testing.T) {
+// TestResultsAreRendered: each type of content is rendered.
+func TestResultsAreRendered(t *testing.T) {
 	t.Parallel()
 	p := full(t).serve(t).open(t, "#/default/demo/tools/raw")
 	const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -164,8 +164,8 @@ func TestResults(t *testing.T) {
 	p.waitText(".output", "this is test://one")
 }
 
-// TestErrors: the ways a call can fail are told apart.
-func TestErrors(t *testing.T) {
+// TestErrorsAreDistinguished: a failed call and an error result look different.
+func TestErrorsAreDistinguished(t *testing.T) {
 	t.Parallel()
 	p := full(t).serve(t).open(t, "#/default/demo/tools/fail")
 	p.click("Run")
@@ -179,8 +179,8 @@ func TestErrors(t *testing.T) {
 	p.waitText(".output", "no such file")
 }
 
-// TestProgress: a call shows how far it is, and can be cancelled.
-func TestProgress(t *testing.T) {
+// TestProgressIsShown: a running call shows its progress and can be canceled.
+func TestProgressIsShown(t *testing.T) {
 	t.Parallel()
 	p := full(t).serve(t).open(t, "#/default/demo/tools/progress")
 	p.fill("steps", "1000")
@@ -190,8 +190,7 @@ func TestProgress(t *testing.T) {
 	p.click("Cancel")
 	p.waitText(".outcome", "Cancelled")
 	p.waitFor(`$t.action('Run')`)
-	p.eval(`document.activeElement.blur()`)
-	p.keys("l")
+	p.openLog()
 	p.waitText(".log-line", "of 1000")
 	p.do(chromedp.Navigate(p.url + "/#/default/demo/tools/heard"))
 	p.waitText("h1", "heard")

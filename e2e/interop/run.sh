@@ -9,7 +9,7 @@
 # "not run", which is not "pass". A "note" is a measured fact without a verdict.
 set -uo pipefail
 
-all=(upstreams cold seed typescript typescript2 python fastmcp gosdk mcpgo inspector mcporter agents shapes conformance)
+all=(upstreams cold seed typescript typescript2 python fastmcp gosdk mcpgo inspector mcporter agents conformance)
 parts=("$@")
 [ ${#parts[@]} -gt 0 ] || parts=("${all[@]}")
 
@@ -86,7 +86,7 @@ program() {
 # javascript, python: the part's program, if there is something to run it with.
 javascript() {
     [ -n "$have_npm" ] || { not_run "$1" "its npm packages cannot be installed"; return; }
-    cp "$here"/*.mjs "$here"/*.json "$INTEROP_DIR/parts/" # imports are looked for from the file up
+    cp "$here"/*.mjs "$INTEROP_DIR/parts/" # imports are looked for from the file up
     program "$1" node "$INTEROP_DIR/parts/$1.mjs"
 }
 python() {
@@ -104,10 +104,6 @@ part_python() { python python python_sdk.py; }
 part_fastmcp() { python fastmcp fastmcp_client.py; }
 part_inspector() { javascript inspector; }
 part_mcporter() { javascript mcporter; }
-part_shapes() {
-    javascript shapes
-    python shapes shapes.py
-}
 
 # part_agents installs each agent in a folder of its own, so that one can be missing.
 part_agents() {

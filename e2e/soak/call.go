@@ -15,14 +15,14 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// call is one call of the tool work.
+// call is one call to the tool work.
 type call struct {
 	mcptest.Work
 	part   part
 	server string
-	cancel time.Duration // after which the client gives up; 0: it does not
-	drop   bool          // it gives up by cutting the connection
-	probe  bool          // waits for an upstream that starts; its time does not count
+	cancel time.Duration // the client cancels after this time; 0: never
+	drop   bool          // it cancels by closing the connection
+	probe  bool          // waits for a starting upstream; its duration does not count
 }
 
 var lastNonce atomic.Int64
@@ -32,7 +32,7 @@ func plainCall(p part, server string) call {
 	return call{part: p, server: server, Work: mcptest.Work{Nonce: fmt.Sprintf("nonce-%d-", lastNonce.Add(1)), How: "text"}}
 }
 
-// randomCall returns a random call. A part that cuts results has more long ones.
+// randomCall returns a random call. A part that cuts results has more long results.
 func randomCall(p part) call {
 	c := plainCall(p, p.servers[rand.IntN(len(p.servers))])
 	switch n := rand.IntN(100); {
@@ -60,22 +60,22 @@ func randomCall(p part) call {
 	return c
 }
 
-// params returns the params of tools/call. The caller chooses the progress token.
+// params returns the params of tools/call; the caller chooses the progress token.
 func (c call) params(token string) string {
-	work, _ := json.Marshal(c.Work) // of strings and numbers alone
+	work, _ := json.Marshal(c.Work) // cannot fail: it has only strings and numbers
 	return fmt.Sprintf(`{"name":"exec","arguments":{"server_name":%q,"tool_name":"work","arguments":%s},"_meta":{"progressToken":%s}}`, c.server, work, token)
 }
 
-// answer is the response to a call.
+// answer is the answer to a call.
 type answer struct {
 	Result   json.RawMessage `json:"result"`
 	Error    json.RawMessage `json:"error"`
-	progress []string        // the messages of the call's progress
+	progress []string        // progress messages
 	session  session
-	rest     *rest // of a result that was cut
+	rest     *rest // if the result was cut
 }
 
-// session is the client session that made a call, if it has its own upstream sessions.
+// session is the client session of a call, if that has upstream sessions of its own.
 type session struct {
 	id     string
 	opened time.Time
@@ -83,9 +83,8 @@ type session struct {
 
 // caller makes calls over one front. It is safe for concurrent use.
 type caller interface {
-	// call sends tools/call and waits for the response. It reads a cut result to its
-	// end. A canceled call returns errGivenUp, a call whose connection is gone
-	// errDropped.
+	// call sends tools/call and waits for the answer. It reads a cut result to its end.
+	// It returns errGivenUp for a canceled call and errDropped if the connection is gone.
 	call(c call) (answer, error)
 	// exec calls any tool of a server.
 	exec(server, tool, arguments string) (answer, error)
@@ -97,10 +96,10 @@ var (
 	errNone    = errors.New("no answer")
 )
 
-// patience is the time limit for a response. The upstreams' limits are far below.
+// patience is the time limit for an answer, far above those of the upstreams.
 const patience = 40 * time.Second
 
-// work makes calls until ctx ends, and records the outcomes.
+// work makes calls until ctx ends, and records the answers.
 func (s *soak) work(ctx context.Context, f *front) {
 	by := f.newCaller()
 	for ctx.Err() == nil {
@@ -120,7 +119,7 @@ func (s *soak) one(by caller, c call) outcome {
 	return e.outcome
 }
 
-// outcome is the outcome of a call.
+// outcome is how a call ended.
 type outcome string
 
 const (
@@ -135,7 +134,7 @@ const (
 	lost        outcome = "lost"
 )
 
-// reasons has the allowed failures of a call, and the text that each must have.
+// reasons are the expected failures, by their text.
 var reasons = []struct {
 	text    string
 	outcome outcome
@@ -147,7 +146,7 @@ var reasons = []struct {
 	{`the call to server "%s" failed: `, broken},
 }
 
-// judge returns the outcome of a call. An unexpected outcome is wrong.
+// judge returns the outcome of a call. Anything unexpected is wrong.
 func judge(c call, a answer, err error) outcome {
 	switch {
 	case errors.Is(err, errGivenUp):
@@ -185,8 +184,8 @@ func judge(c call, a answer, err error) outcome {
 	return wrong
 }
 
-// isWhole reports whether the response has every byte of the result, cut only where it
-// must be, and every progress notification.
+// isWhole reports whether the answer has every progress notification and every byte of
+// the result, cut only if it must be.
 func (c call) isWhole(a answer) bool {
 	for _, message := range a.progress {
 		if message != c.Nonce {

@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// rest is a cut result, joined again from its head and the results of read_result.
+// rest is a cut result, joined from its head and the answers of read_result.
 type rest struct {
 	text  string // head and parts
-	reads int    // calls of read_result
+	reads int    // calls to read_result
 	err   error  // why it could not be read to its end
 }
 
@@ -22,18 +22,18 @@ var (
 	readPart = regexp.MustCompile(`(?s)^(.*)\n\[bytes ([0-9]+)-([0-9]+) of ([0-9]+); (?:next offset ([0-9]+)|end)\]$`)
 )
 
-// mayCut reports whether a result of that length may be cut at all: a token has at
-// least one byte.
+// mayCut reports whether a result of this length may be cut: a token has at least one
+// byte.
 func (c call) mayCut() bool { return c.part.resultTokens > 0 && len(c.Result()) > c.part.resultTokens }
 
-// mustCut reports whether a result is certainly over the budget: no token of the
-// payloads has more than ten bytes.
+// mustCut reports whether a result must be cut: no token of the payloads has more than
+// ten bytes.
 func (c call) mustCut() bool {
 	return c.part.resultTokens > 0 && c.How != "error" && len(c.Text()) > 10*c.part.resultTokens
 }
 
-// readOn reads a cut result to its end, in the same session. It returns nil if the
-// result was not cut.
+// readOn reads a cut result to its end in the same session. It returns nil for a result
+// that was not cut.
 func readOn(a answer, exec func(server, tool, arguments string) (answer, error)) *rest {
 	head := textOf(a)
 	note := cutNote.FindStringSubmatch(head)
@@ -71,15 +71,14 @@ func readOn(a answer, exec func(server, tool, arguments string) (answer, error))
 	return r
 }
 
-// isCutFrom reports whether a result is want with its text replaced: the bytes
-// around the text are the same.
+// isCutFrom reports whether a result equals want except for its text.
 func isCutFrom(result, want, text string) bool {
-	quoted, _ := json.Marshal(text) // of a string
+	quoted, _ := json.Marshal(text) // cannot fail for a string
 	before, after, found := strings.Cut(want, string(quoted))
 	return found && strings.HasPrefix(result, before+`"`) && strings.HasSuffix(result, `"`+after)
 }
 
-// textOf returns the text of a result that has only one text.
+// textOf returns the text of a result with one text.
 func textOf(a answer) string {
 	var r struct{ Content []struct{ Text string } }
 	if json.Unmarshal(a.Result, &r) != nil || len(r.Content) != 1 {

@@ -13,26 +13,25 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// Faults that the soak causes itself. All others are recorded by the upstream that
-// misbehaves.
+// Faults that the soak causes. Upstreams record all others themselves.
 const (
 	killed       = "SIGKILL"
 	paused       = "SIGSTOP, later SIGCONT"
 	remoteKilled = "remote upstream killed"
 	mcpxEnds     = "mcpx is ended"
-	stalled      = "the machine stalls" // nobody's fault: the soak itself did not run
+	stalled      = "the machine stalls" // the soak itself did not run
 )
 
-// fault is one fault and its target.
+// fault is one fault and what it hit.
 type fault struct {
 	kind     string
-	part     string // of mcpxEnds; empty for all others
-	upstream string // as upstreams record their events; empty for stalled
+	part     string // for mcpxEnds only
+	upstream string // as in the events of upstreams; empty for stalled
 	pid      int    // of the upstream's process
 	from, to time.Time
 }
 
-// faultLog has the faults of the soak. It is safe for concurrent use.
+// faultLog holds the faults of the soak. It is safe for concurrent use.
 type faultLog struct {
 	mu     sync.Mutex
 	faults []*fault
@@ -50,7 +49,7 @@ func (l *faultLog) count(kind string) {
 }
 
 // add records a fault that is about to begin. It lasts until end is called, or until the
-// run ends.
+// end of the run.
 func (l *faultLog) add(f fault) *fault {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -58,7 +57,7 @@ func (l *faultLog) add(f fault) *fault {
 	return &f
 }
 
-// end records that a fault is over.
+// end records the end of a fault.
 func (l *faultLog) end(f *fault) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -92,11 +91,11 @@ func (l *faultLog) all() (faults []fault) {
 	return faults
 }
 
-// stallTime is the least delay that counts as a stall.
+// stallTime is the shortest delay that counts as a stall.
 const stallTime = 300 * time.Millisecond
 
-// watchStalls records until ctx ends when the machine did not run the soak. Usually mcpx
-// and the upstreams did not run either, but the time limits of calls continued.
+// watchStalls records stalls of the machine until ctx ends. During a stall mcpx and the
+// upstreams usually do not run either, but the time limits of calls go on.
 func (s *soak) watchStalls(ctx context.Context) {
 	tick := time.NewTicker(stallTime / 10)
 	defer tick.Stop()
@@ -114,7 +113,7 @@ func (s *soak) watchStalls(ctx context.Context) {
 	}
 }
 
-// breakUpstreams harms the upstreams that one mcpx has started, until ctx ends.
+// breakUpstreams causes faults of the upstreams that one mcpx has started, until ctx ends.
 func (s *soak) breakUpstreams(ctx context.Context, f *front) {
 	servers := f.victims(s.bug)
 	if len(servers) == 0 {
@@ -149,7 +148,7 @@ func (s *soak) breakUpstreams(ctx context.Context, f *front) {
 	}
 }
 
-// breakRemotes harms the upstreams over HTTP until ctx ends.
+// breakRemotes causes faults of the remote upstreams until ctx ends.
 func (s *soak) breakRemotes(ctx context.Context) {
 	var names []string
 	for name, r := range s.remotes {
@@ -176,8 +175,8 @@ func (s *soak) breakRemotes(ctx context.Context) {
 	}
 }
 
-// harm sends SIGKILL or SIGSTOP to a process of an upstream, and returns its id, 0
-// if there was none. With a session per client the upstream has several.
+// harm sends SIGKILL or SIGSTOP to a process of an upstream and returns its ID, or 0 if
+// there is none. With a session per client the upstream has several.
 func (s *soak) harm(f *front, server string, signal syscall.Signal) (pid int) {
 	pids := s.upstreams(f, server)
 	if len(pids) == 0 {
@@ -210,8 +209,8 @@ func (s *soak) upstreams(f *front, server string) (pids []int) {
 	return pids
 }
 
-// visit repeatedly starts an mcpx, makes calls, and ends its client without notice. Each
-// time nothing of that mcpx may be left.
+// visit runs a client that starts its own mcpx, calls, and ends in some way, again and
+// again. Each time no process may be left.
 func (s *soak) visit(ctx context.Context) {
 	ends := []struct {
 		name string

@@ -16,18 +16,18 @@ import (
 	"time"
 )
 
-// front is a running part, and its use of resources.
+// front is a running part, with its measurements.
 type front struct {
 	part
 	program   *program
 	control   caller        // for the soak itself
 	newCaller func() caller // for a worker
-	end       func()        // asks mcpx to end
+	end       func()        // makes mcpx end
 	url       string        // of mcpx-sse
 	web       *web          // nil on stdio
 
 	filesBefore, filesAfter           int
-	goroutinesBefore, goroutinesAfter int // 0: not told
+	goroutinesBefore, goroutinesAfter int // 0: unknown
 	peak                              int // KiB
 }
 
@@ -47,7 +47,7 @@ func (s *soak) startFront(p part) (*front, error) {
 	return &front{part: p, program: pipe.program, control: pipe, newCaller: func() caller { return pipe }, end: func() { _ = pipe.in.Close() }}, nil
 }
 
-// settle waits until every upstream responds.
+// settle waits until every upstream answers.
 func (s *soak) settle(f *front) error {
 	for _, server := range f.servers {
 		for _, pid := range s.upstreams(f, server) {
@@ -74,15 +74,15 @@ func (f *front) measureBefore() {
 	f.filesBefore, f.goroutinesBefore = openFiles(f.program.cmd.Process.Pid), f.goroutines()
 }
 
-// measureAfter waits until everything that the load has opened is closed. mcpx keeps idle
-// connections to remote upstreams for a while, so the upstreams close them.
+// measureAfter waits until the files and goroutines of the load are gone. The remote
+// upstreams close the idle connections that mcpx keeps.
 func (s *soak) measureAfter(f *front) {
 	if f.web != nil {
 		f.web.http.CloseIdleConnections()
 	}
 	limit := 10 * time.Second
 	if f.isolated {
-		limit += f.sessionIdle // sessions that were left behind have upstream sessions
+		limit += f.sessionIdle // abandoned sessions keep upstream sessions
 	}
 	for begin := time.Now(); time.Since(begin) < limit; <-time.After(100 * time.Millisecond) {
 		s.closeIdle()
@@ -94,7 +94,7 @@ func (s *soak) measureAfter(f *front) {
 	f.sample()
 }
 
-// slack allows for the connections of the measuring client.
+// slack allows for the connections of the client that measures.
 const slack = 4
 
 // watch samples the memory until ctx ends.
@@ -118,7 +118,7 @@ var (
 	goroutineLine = regexp.MustCompile(`(?m)^go_goroutines (\d+)`)
 )
 
-// goroutines returns the number that mcpx-sse reports in /metrics.
+// goroutines returns the number of goroutines from /metrics.
 func (f *front) goroutines() int {
 	if f.url == "" {
 		return 0
@@ -127,7 +127,7 @@ func (f *front) goroutines() int {
 	if err != nil {
 		return 0
 	}
-	r.Close = true // no connection is kept, which would count
+	r.Close = true // a kept connection would count
 	response, err := http.DefaultClient.Do(r)
 	if err != nil {
 		return 0
@@ -147,7 +147,7 @@ func openFiles(pid int) int {
 	return len(entries)
 }
 
-// processes returns the live processes of a run, by the mark in their environment.
+// processes returns the live processes of a run, found by the mark in their environment.
 func (s *soak) processes(name string) (pids []int) {
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {
@@ -159,7 +159,7 @@ func (s *soak) processes(name string) (pids []int) {
 	return pids
 }
 
-// killSurvivors kills processes that should have ended, after they were counted.
+// killSurvivors ends processes that should be gone, after they were counted.
 func (s *soak) killSurvivors() {
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {
@@ -170,7 +170,7 @@ func (s *soak) killSurvivors() {
 	}
 }
 
-// environ returns a variable of a live process.
+// environ returns an environment variable of a live process.
 func environ(pid int, name string) string {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	for entry := range bytes.SplitSeq(text, []byte{0}) {
@@ -181,7 +181,7 @@ func environ(pid int, name string) string {
 	return ""
 }
 
-// parent returns the process ID of the parent.
+// parent returns the ID of a process's parent.
 func parent(pid int) int {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))

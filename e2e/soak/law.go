@@ -13,17 +13,17 @@ import (
 )
 
 // The law: a call is answered once, with the right bytes, or fails in a way that a
-// recorded fault explains. judge checks each call when it ends; this file compares all
-// calls with the records of the upstreams and with the faults.
+// recorded fault explains. judge checks each call by itself when it ends; this file
+// compares all calls with the records of the upstreams and the faults.
 
-// Margins for two events at about the same time.
+// Tolerances for events at about the same time.
 const (
-	// margin is the time that a response may take from the upstream to mcpx, and that
-	// mcpx may take to notice a fault. A call may time out if its response was written
+	// margin is the time that an answer may take from the upstream to mcpx, and that
+	// mcpx may take to notice a fault: a call may time out if its answer was written
 	// less than this before.
 	margin = time.Second
-	// hitMargin is the same for a fault after the response: the response may be lost if
-	// it was written less than this before the fault.
+	// hitMargin is the same for a fault after the answer: the answer may be lost if it
+	// was written less than this before the fault.
 	hitMargin = 500 * time.Millisecond
 )
 
@@ -32,10 +32,10 @@ type effect struct {
 	ends     bool // the process or mcpx's session to it ends; at once, or with the next message
 	cuts     bool // connections break, the process goes on
 	silences bool // nothing is answered while it lasts
-	garbles  bool // what is not JSON-RPC is sent
+	garbles  bool // output that is not JSON-RPC
 }
 
-// effects has the faults that may harm calls. All others must not.
+// effects are the faults that may make calls fail. All others must not.
 var effects = map[string]effect{
 	killed:                 {ends: true},
 	remoteKilled:           {ends: true},
@@ -44,18 +44,18 @@ var effects = map[string]effect{
 	"close stdout":         {ends: true},
 	"endless line":         {ends: true},
 	mcptest.CutConnections: {cuts: true},
-	mcptest.CloseIdle:      {cuts: true}, // a call may be on its way
+	mcptest.CloseIdle:      {cuts: true}, // a call may just have been sent
 	mcptest.HoldAnswers:    {silences: true},
 	paused:                 {silences: true},
 	"garbage":              {garbles: true},
 }
 
-// evidence has the records of the upstreams, and the faults.
+// evidence holds the records of the upstreams and the faults.
 type evidence struct {
 	got      map[string][]mcptest.Event // by nonce
 	answered map[string]mcptest.Event   // by nonce
 	faults   map[string][]fault         // by upstream
-	ended    map[string]time.Time       // when a part's mcpx was told to end
+	ended    map[string]time.Time       // when the stop of a part's mcpx began
 	stalls   []fault
 }
 
@@ -141,7 +141,7 @@ func (l *ledger) audit(v *evidence) {
 	}
 }
 
-// explain looks for the fault behind a failure.
+// explain finds the fault that explains a failure.
 func (l *ledger) explain(e entry, v *evidence, lasts lasts) {
 	switch {
 	case v.isLost(e):
@@ -154,7 +154,7 @@ func (l *ledger) explain(e entry, v *evidence, lasts lasts) {
 	}
 }
 
-// isLost reports whether mcpx has lost the response to a call: it was written well before
+// isLost reports whether mcpx has dropped the answer of a call: it was written well before
 // the call ended, and before any fault of the upstream.
 func (v *evidence) isLost(e entry) bool {
 	a, isAnswered := v.answered[e.call.Nonce]
@@ -162,7 +162,7 @@ func (v *evidence) isLost(e entry) bool {
 		return false
 	}
 	written := at(a.Time)
-	if e.outcome == timedOut { // only a late answer excuses that: a process that dies ends the call in another way
+	if e.outcome == timedOut { // only a late answer explains that: the death of a process is another failure
 		return v.awake(written, e.end) > margin
 	}
 	for _, f := range v.faults[a.Server] {
@@ -175,7 +175,7 @@ func (v *evidence) isLost(e entry) bool {
 	return true
 }
 
-// awake returns how long the machine ran between two moments.
+// awake returns how long the machine ran between two times.
 func (v *evidence) awake(from, to time.Time) time.Duration {
 	ran := to.Sub(from)
 	for _, f := range v.stalls {
@@ -200,7 +200,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// isEnding reports whether mcpx was told to end before the call was over.
+// isEnding reports whether the stop of mcpx began before the end of the call.
 func (v *evidence) isEnding(e entry) bool {
 	ended, isEnded := v.ended[e.call.part.name]
 	return isEnded && ended.Before(e.end)
@@ -214,8 +214,7 @@ type last struct {
 }
 
 // explains reports whether a fault explains the failure of a call. A fault before the last
-// successful call does not, unless the process that responded to that call was about to
-// end.
+// successful call does not, unless a process that was about to end answered that call.
 func (v *evidence) explains(e entry, before last) bool {
 	if v.isEnding(e) || e.outcome == timedOut && v.awake(e.begin, e.end) < margin {
 		return true
@@ -235,7 +234,7 @@ func (v *evidence) explains(e entry, before last) bool {
 			if does.silences && isDuring {
 				return true
 			}
-		case unavailable: // it was never sent: any process may be the reason
+		case unavailable: // it was never sent, so any process may be the reason
 			if (does.ends || does.cuts || does.silences) && (isSince || f.pid == lastPID) {
 				return true
 			}
@@ -249,7 +248,7 @@ func (v *evidence) explains(e entry, before last) bool {
 	return false
 }
 
-// pid returns the process that got a call; 0 if none did.
+// pid returns the process that received a call, or 0.
 func (v *evidence) pid(nonce string) int {
 	if got := v.got[nonce]; len(got) > 0 {
 		return got[0].PID
@@ -260,8 +259,8 @@ func (v *evidence) pid(nonce string) int {
 // lasts finds the successful calls before another one.
 type lasts map[string][]finished
 
-// finished is a successful call, and the latest start among all calls that had ended by
-// then.
+// finished is a successful call, with the latest begin among all calls that ended before
+// its end.
 type finished struct {
 	end  time.Time
 	last last
@@ -285,12 +284,12 @@ func newLasts(entries []entry) lasts {
 	return all
 }
 
-// key identifies a shared upstream session, sessionKey a per-client one.
+// key identifies a shared upstream session, sessionKey that of one client.
 func (e entry) key() string        { return e.call.part.name + " " + e.call.server }
 func (e entry) sessionKey() string { return e.key() + " " + e.session.id }
 
-// before returns the last successful call before e began: in the client's own session, or
-// in any session if it is the first there.
+// before returns the last successful call before e began, in the client's own session or,
+// for its first call, in any.
 func (l lasts) before(e entry) last {
 	if found, ok := l.find(e.sessionKey(), e.begin); ok {
 		return found

@@ -9,8 +9,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestLaw judges one call, from 10 to 13 s, to the upstream process 1. Before it,
-// from 8 to 8.1 s, a call of the same session went well, in process 1 too.
+// TestLaw has a row for each rule. Each row is a call from 10 to 13 s, after a successful
+// call of the same session from 8 to 8.1 s, both in process 1.
 func TestLaw(t *testing.T) {
 	const (
 		begin, end = 10, 13
@@ -20,7 +20,7 @@ func TestLaw(t *testing.T) {
 		name     string
 		outcome  outcome
 		server   string
-		got      int     // the process that got the call; 0: none
+		got      int     // the process that received the call; 0: none
 		answered float64 // never: not recorded
 		faults   []fault
 		want     promise // "": it is explained
@@ -114,8 +114,8 @@ func TestLaw(t *testing.T) {
 	}
 }
 
-// TestLawOfRepeatedCalls: a call that arrives twice is reported, whatever became of
-// it, and so is one that nobody sent.
+// TestLawOfRepeatedCalls: a call that arrives twice is reported, whatever its outcome, and
+// so is a call that no client made.
 func TestLawOfRepeatedCalls(t *testing.T) {
 	c := plainCall(part{name: "test"}, victims[0])
 	l := newLedger()
@@ -128,8 +128,8 @@ func TestLawOfRepeatedCalls(t *testing.T) {
 	}
 }
 
-// TestOwnSessions: with a session per client, the session of another client that
-// recovered does not take away the explanation of this one.
+// TestOwnSessions: with a session per client, the recovery of another client's session does
+// not affect the explanation of a failure.
 func TestOwnSessions(t *testing.T) {
 	p := part{name: "own", isolated: true}
 	mine, theirs, failed := plainCall(p, victims[0]), plainCall(p, victims[0]), plainCall(p, victims[0])

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// promise is one that mcpx can break.
+// promise is a promise that mcpx can break.
 type promise string
 
-// The promises, each by the way it was broken.
+// The promises, each named by its violation.
 const (
 	wrongAnswer  promise = "wrong answer"
 	noAnswer     promise = "no answer"
@@ -27,13 +27,13 @@ const (
 // violation is a broken promise.
 type violation struct {
 	promise  promise
-	upstream string // if it is one upstream's
+	upstream string // if the promise is about one upstream
 	text     string
 }
 
 func (v violation) String() string { return string(v.promise) + ": " + v.text }
 
-// entry is a call and its outcome, as its client saw it.
+// entry is a call and its outcome, as seen by its client.
 type entry struct {
 	call       call
 	outcome    outcome
@@ -51,11 +51,11 @@ type ledger struct {
 	mu         sync.Mutex
 	entries    []entry
 	count      map[outcome]int
-	cut        int             // results that were cut and read to their end
-	reads      int             // calls of read_result
+	cut        int             // cut results that were read to their end
+	reads      int             // calls to read_result
 	answered   int             // answers that upstreams recorded
 	explained  int             // failures that a fault explains
-	quick      []time.Duration // of the small calls to the upstream that is left alone
+	quick      []time.Duration // durations of small calls to the upstream without faults
 	slowest    time.Duration
 	violations []violation
 }
@@ -100,7 +100,7 @@ func (l *ledger) violation(p promise, format string, args ...any) {
 	l.violations = append(l.violations, violation{p, "", fmt.Sprintf(format, args...)})
 }
 
-// broke records a promise that a call has broken. The caller holds the mutex.
+// broke records a promise that a call broke. The caller holds the mutex.
 func (l *ledger) broke(p promise, e entry, format string, args ...any) {
 	l.violations = append(l.violations, violation{p, e.call.part.upstream(e.call.server), fmt.Sprintf(format, args...)})
 }

@@ -5,12 +5,12 @@
 //
 //	go run ./e2e/soak [-for 15m]
 //
-// Every call has a nonce. Its response must have the nonce and the payload derived from
-// it, byte for byte. Upstreams record in a file when a call arrives, when its response is
-// written, and when they misbehave. At the end every failure is compared with the recorded
-// faults (law.go): a response that was written but did not arrive, or a failure that no
-// fault explains, is a broken promise. The soak exits with 1 if there was any, or if a
-// process was left behind.
+// Every call has a nonce. Its answer must have the nonce and the payload derived from it,
+// byte for byte. Upstreams record in a file when a call arrives, when its answer is
+// written, and when they misbehave. At the end every failure is compared with the
+// recorded faults (law.go): an answer that was written but never arrived, or a failure
+// that no fault explains, is a broken promise. The soak exits with 1 if there was any, or
+// if something was left behind.
 package main
 
 import (
@@ -76,7 +76,7 @@ type options struct {
 	parts      []part
 	visits     bool       // clients come and go
 	binaries   string     // the folder with mcpx and mcpx-sse
-	bug        plantedBug // only the tests of the soak have one
+	bug        plantedBug // for the tests of the soak
 	output     io.Writer  // of the report
 }
 
@@ -92,7 +92,7 @@ type soak struct {
 	left    int                // processes that survived
 }
 
-// build puts mcpx and mcpx-sse into dir.
+// build builds mcpx and mcpx-sse in dir.
 func build(dir string) error {
 	command := exec.Command("go", "build", "-o", dir, "mcpx/cmd/mcpx", "mcpx/cmd/mcpx-sse")
 	command.Stderr = os.Stderr
@@ -102,8 +102,8 @@ func build(dir string) error {
 	return nil
 }
 
-// run runs the soak with its files in dir, and returns the broken promises. If ctx ends,
-// the load ends too, and no process is left.
+// run runs the soak with its files in dir, and returns the broken promises. The end of ctx
+// ends the load, and nothing is left behind then, either.
 func run(ctx context.Context, dir string, o options) (broken []violation, err error) {
 	s := &soak{
 		options: o, dir: dir, mark: filepath.Base(dir), record: filepath.Join(dir, "record"),
@@ -117,7 +117,7 @@ func run(ctx context.Context, dir string, o options) (broken []violation, err er
 		return nil, err
 	}
 	var fronts []*front
-	for _, p := range o.parts { // one after the other: dozens of processes start
+	for _, p := range o.parts { // one by one, since each starts dozens of processes
 		f, err := s.startFront(p)
 		if err == nil {
 			err = s.settle(f)
@@ -148,8 +148,7 @@ func run(ctx context.Context, dir string, o options) (broken []violation, err er
 	return s.report(fronts), nil
 }
 
-// load runs everything concurrently until the time is over, and then waits for every
-// call.
+// load runs everything at once until the time is over and every call is answered.
 func (s *soak) load(ctx context.Context, fronts []*front) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -204,7 +203,7 @@ func (s *soak) waitForEnd(ctx context.Context) {
 	}
 }
 
-// sleep waits for about that time, or until ctx ends.
+// sleep waits for about this time, or until ctx ends.
 func sleep(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d/2 + rand.N(d))
 	defer timer.Stop()

@@ -1,6 +1,6 @@
 //go:build !linux
 
-// Command soak needs /proc, to measure mcpx and to find processes that were left behind.
+// Command soak needs /proc to measure mcpx and find its processes.
 package main
 
 import (

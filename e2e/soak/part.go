@@ -9,7 +9,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// The upstreams. One is never harmed; two are reached over HTTP.
+// The upstreams. One has no faults; two are remote.
 const (
 	steady       = "steady"
 	remoteServer = "remote" // Streamable HTTP
@@ -23,21 +23,21 @@ var (
 
 // part is one run of mcpx under load: its front, its settings and its upstreams.
 type part struct {
-	name    string // of its files and in the environment of its processes
-	title   string // in the report
+	name    string // for its files and the environment of its processes
+	title   string // for the report
 	isHTTP  bool
 	workers int // calls at a time, or clients over HTTP
 	servers []string
 
 	resultTokens int           // limits.result_tokens; 0: results are never cut
 	isolated     bool          // every client has its own session to each upstream
-	sessionIdle  time.Duration // when mcpx forgets a session over HTTP that nobody uses
+	sessionIdle  time.Duration // after which mcpx ends an unused HTTP session
 }
 
-// workers is the number of concurrent calls, or of clients, of each part.
+// workers is the number of concurrent calls, or clients, of each part.
 type workers struct{ stdio, http, cut, own int }
 
-// allParts has the parts of a full run.
+// allParts returns the parts of a full run.
 func allParts(n workers) []part {
 	return []part{
 		{name: "stdio", title: "mcpx on stdio", workers: n.stdio, servers: allServers},
@@ -55,8 +55,8 @@ func allParts(n workers) []part {
 
 func isRemote(server string) bool { return server == remoteServer || server == legacyServer }
 
-// upstream is the name under which a server of the part records its events. The
-// remote servers are shared by all parts.
+// upstream returns the name under which a server of the part records its events. All parts
+// share the remote servers.
 func (p part) upstream(server string) string {
 	if isRemote(server) {
 		return server
@@ -64,7 +64,7 @@ func (p part) upstream(server string) string {
 	return p.name + "/" + server
 }
 
-// victims returns the servers of the part that mcpx starts and that may be harmed.
+// victims returns the servers that mcpx starts and that have faults.
 func (p part) victims(bug plantedBug) (names []string) {
 	for _, server := range p.servers {
 		if slices.Contains(victims, server) && !bug.concerns(p, server) {
@@ -74,7 +74,7 @@ func (p part) victims(bug plantedBug) (names []string) {
 	return names
 }
 
-// config returns the config file of the part.
+// config returns the config of the part.
 func (s *soak) config(p part, self string) map[string]any {
 	upstreams := map[string]any{}
 	for _, server := range p.servers {
@@ -104,10 +104,10 @@ func (s *soak) config(p part, self string) map[string]any {
 	return map[string]any{"mcpServers": upstreams, "limits": limits}
 }
 
-// upstreamEnv makes this program an upstream.
+// upstreamEnv returns the environment that makes this program an upstream.
 func (s *soak) upstreamEnv() map[string]string {
 	env := mcptest.Environment()
-	env["GOCOVERDIR"] = s.dir           // a binary built for coverage would complain on stderr
-	env["GORACE"] = "atexit_sleep_ms=0" // one built for races would take a second to end
+	env["GOCOVERDIR"] = s.dir           // without it a coverage build writes to stderr
+	env["GORACE"] = "atexit_sleep_ms=0" // without it a race build takes a second to end
 	return env
 }

@@ -14,16 +14,15 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// plantedBug is a bug that the tests of the soak plant, to see that the soak
-// reports it. A relay between mcpx and one upstream misbehaves once: seen from
-// outside, mcpx has the bug.
+// plantedBug is a bug that the tests plant to check that the soak reports it. A relay
+// between mcpx and one upstream misbehaves once, which looks like a bug of mcpx.
 type plantedBug struct {
 	kind   string // empty: none
 	part   string
 	server string
 }
 
-// The planted bugs. Over HTTP the relay can play only those that change one answer.
+// The planted bugs. Over HTTP the relay supports only those that change one answer.
 const (
 	bugDrop   = "drop"   // an answer is dropped
 	bugSwap   = "swap"   // two answers are swapped
@@ -37,12 +36,12 @@ func (b plantedBug) concerns(p part, server string) bool {
 	return b.kind != "" && b.part == p.name && b.server == server
 }
 
-// relayVariable makes this program the relay, and names the bug. onceVariable names the
-// record of the run; the relays create two files next to it.
+// relayVariable makes this program the relay with a bug. onceVariable is the path of the
+// record, beside which the relays create two files.
 const (
 	relayVariable = "SOAK_RELAY"
 	onceVariable  = "SOAK_RELAY_ONCE"
-	claimed       = ".claimed" // the relay that creates it misbehaves, all others of the run do not
+	claimed       = ".claimed" // only the relay that creates it misbehaves
 	happened      = ".happened"
 )
 
@@ -52,15 +51,15 @@ func (b plantedBug) hasHappened(record string) bool {
 	return err == nil
 }
 
-// relay passes lines on, and misbehaves once: at a call that suits the bug and that its
-// client does not cancel.
+// relay passes lines on and misbehaves once, at a call that suits the bug and is not
+// canceled.
 type relay struct {
 	bug  string
 	once string // the value of onceVariable
 
 	mu    sync.Mutex
-	seen  int                     // calls that suit
-	calls map[string]mcptest.Work // those that are not answered, by id
+	seen  int                     // suitable calls
+	calls map[string]mcptest.Work // pending calls by ID
 	held  []byte                  // the first of two answers to swap
 }
 
@@ -68,10 +67,10 @@ func newRelay(bug, once string) *relay {
 	return &relay{bug: bug, once: once, calls: map[string]mcptest.Work{}}
 }
 
-// repeatedID is the id of the request that is sent in addition.
+// repeatedID is the ID of the additional request.
 const repeatedID = `"repeated"`
 
-// request returns the message to the upstream for a message from mcpx.
+// request returns the lines to the upstream for a message from mcpx.
 func (r *relay) request(line []byte) []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -107,14 +106,14 @@ func (r *relay) suits(w mcptest.Work) bool {
 	return w.MS == 0 && w.How == "text" && isLong
 }
 
-// isDue reports once in a run that the relay must misbehave now, but not at the first
-// call, which waits for the upstream to start.
+// isDue reports, once in a run, that the relay must misbehave now. It skips the first call,
+// with which the soak waits for the start of the upstream.
 func (r *relay) isDue() bool {
 	r.seen++
 	return r.seen > 1 && r.create(claimed)
 }
 
-// create creates a file next to the record, and reports whether it is new.
+// create creates one of the files beside the record, and reports whether it is new.
 func (r *relay) create(suffix string) bool {
 	f, err := os.OpenFile(r.once+suffix, os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -124,7 +123,7 @@ func (r *relay) create(suffix string) bool {
 	return true
 }
 
-// answer returns the message to mcpx for a message from the upstream.
+// answer returns the lines to mcpx for a message from the upstream.
 func (r *relay) answer(line []byte) []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -148,9 +147,9 @@ func (r *relay) answer(line []byte) []byte {
 	return line
 }
 
-// misbehave returns the text that replaces a response.
+// misbehave returns the lines that replace an answer.
 func (r *relay) misbehave(line []byte, id json.RawMessage, w mcptest.Work) []byte {
-	if r.bug != bugSwap { // which needs a second answer
+	if r.bug != bugSwap { // a swap needs a second answer
 		r.create(happened)
 	}
 	text := w.Text()
@@ -169,7 +168,7 @@ func (r *relay) misbehave(line []byte, id json.RawMessage, w mcptest.Work) []byt
 	return line
 }
 
-// swapped returns two responses, each with the result of the other.
+// swapped returns two answers with their results swapped.
 func swapped(first, second []byte) []byte {
 	var a, b struct{ ID, Result json.RawMessage }
 	if json.Unmarshal(first, &a) != nil || json.Unmarshal(second, &b) != nil {
@@ -179,6 +178,6 @@ func swapped(first, second []byte) []byte {
 }
 
 func resultLine(id json.RawMessage, text string) []byte {
-	quoted, _ := json.Marshal(text) // of a string
+	quoted, _ := json.Marshal(text) // cannot fail for a string
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":%s}]}}`+"\n", id, quoted)
 }

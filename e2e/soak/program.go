@@ -46,7 +46,7 @@ func (s *soak) begin(p part, cmd *exec.Cmd) (*program, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = log.Close() }() // the child has its own
+	defer func() { _ = log.Close() }() // the child has its own copy
 	cmd.Stderr = log
 	if err := cmd.Start(); err != nil {
 		return nil, err
@@ -59,11 +59,11 @@ func (s *soak) begin(p part, cmd *exec.Cmd) (*program, error) {
 	return run, nil
 }
 
-// stopTime is the time limit for mcpx to stop.
+// stopTime is the time limit for a stop.
 const stopTime = 10 * time.Second
 
 // stopProgram ends mcpx by calling end, and checks its exit code and that no process is
-// left. From here on, any failure of its calls is explained.
+// left. From here on any failure of its calls is explained.
 func (s *soak) stopProgram(p *program, end func(), wantCode int) {
 	begin := time.Now()
 	s.faults.add(fault{kind: mcpxEnds, part: p.part.name, from: begin})

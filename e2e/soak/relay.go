@@ -18,8 +18,8 @@ import (
 	"sync"
 )
 
-// relayMain runs the relay and does not return, if the process was started as one. main
-// calls it first.
+// relayMain runs the relay if the process was started as one, and then does not return.
+// main calls it first.
 func relayMain() {
 	kind := os.Getenv(relayVariable)
 	if kind == "" {
@@ -32,7 +32,7 @@ func relayMain() {
 	os.Exit(0)
 }
 
-// relayAs starts this program again as the upstream, and relays until it ends.
+// relayAs starts this program as the upstream and relays until it ends.
 func relayAs(kind string) error {
 	if err := os.Unsetenv(relayVariable); err != nil {
 		return err
@@ -63,7 +63,7 @@ func relayAs(kind string) error {
 	return child.Wait()
 }
 
-// passOn writes the result of change for every line, until the input ends.
+// passOn writes every line as change returns it.
 func passOn(to io.Writer, from io.Reader, change func(line []byte) []byte) {
 	for lines := bufio.NewReaderSize(from, 1<<16); ; {
 		line, err := lines.ReadBytes('\n')
@@ -76,7 +76,7 @@ func passOn(to io.Writer, from io.Reader, change func(line []byte) []byte) {
 	}
 }
 
-// httpRelay is the relay in front of an upstream over HTTP.
+// httpRelay is the relay in front of a remote upstream.
 type httpRelay struct {
 	url     string
 	server  *http.Server
@@ -95,7 +95,7 @@ func startHTTPRelay(r *relay, target string) (*httpRelay, error) {
 	}
 	h := &httpRelay{url: "http://" + l.Addr().String()}
 	proxy := &httputil.ReverseProxy{
-		FlushInterval: -1, // at once
+		FlushInterval: -1, // flush at once
 		Transport:     &http.Transport{DisableKeepAlives: true},
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.SetURL(to)
@@ -126,7 +126,7 @@ func (h *httpRelay) stop() {
 	h.running.Wait()
 }
 
-// event is like answer, for a line of an event stream.
+// event is answer for a line of a stream of events.
 func (r *relay) event(line []byte) []byte {
 	data, isData := bytes.CutPrefix(line, []byte("data: "))
 	if !isData {

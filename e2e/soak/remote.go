@@ -19,20 +19,19 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// remote is an upstream over HTTP, a process of the soak. It always listens on the same
-// port.
+// remote is a remote upstream, a process that the soak starts. It keeps its port.
 type remote struct {
 	soak *soak
 	name string
-	flag string // that selects the transport
+	flag string // selects the transport
 	url  string
 	cmd  *exec.Cmd
 	logs sync.WaitGroup
 
-	relay *httpRelay // with a planted bug; nil: none
+	relay *httpRelay // if there is a planted bug
 }
 
-// startRemotes starts the remote upstreams that a part has.
+// startRemotes starts the remote upstreams of the parts.
 func (s *soak) startRemotes() error {
 	flags := map[string]string{remoteServer: "-http", legacyServer: "-sse"}
 	for _, p := range s.parts {
@@ -58,7 +57,7 @@ func (s *soak) startRemotes() error {
 	return nil
 }
 
-// address returns the URL in the config of mcpx.
+// address returns the URL for mcpx.
 func (r *remote) address() string {
 	if r.relay != nil {
 		return r.relay.url
@@ -75,8 +74,8 @@ func (s *soak) stopRemotes() {
 	}
 }
 
-// start returns once the upstream listens. If another program uses the port for a moment,
-// as the local end of a connection, start tries again.
+// start starts the upstream and waits until it listens. It tries again if a connection of
+// another program uses the port for a moment.
 func (r *remote) start() (err error) {
 	const tries = 50
 	for range tries {
@@ -135,15 +134,14 @@ func (r *remote) restart(ctx context.Context) {
 	r.soak.faults.end(down)
 }
 
-// closeIdle makes the remote upstreams close idle connections of mcpx. Connections of
-// running calls stay.
+// closeIdle makes the remote upstreams close idle connections.
 func (s *soak) closeIdle() {
 	for _, r := range s.remotes {
 		r.misbehave(mcptest.CloseIdle, 0)
 	}
 }
 
-// misbehave causes a fault in the upstream, which records it.
+// misbehave makes the upstream cause a fault, which it records itself.
 func (r *remote) misbehave(kind string, held time.Duration) {
 	query := url.Values{"kind": {kind}, "ms": {fmt.Sprint(held.Milliseconds())}}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -153,7 +151,7 @@ func (r *remote) misbehave(kind string, held time.Duration) {
 		r.soak.ledger.violation(other, "%v", err)
 		return
 	}
-	request.Close = true // the connection is not kept
+	request.Close = true // keep no connection
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		r.soak.ledger.violation(other, "the upstream %s did not take the fault %q: %v", r.name, kind, err)

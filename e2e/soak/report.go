@@ -9,12 +9,11 @@ import (
 	"time"
 )
 
-// maxPeak is the memory limit of mcpx under the load, in KiB: eight messages of 4 MiB,
-// their copies, and its normal memory.
+// maxPeak is the memory limit of mcpx under load in KiB: eight messages of 4 MiB and their
+// copies, besides its usual memory.
 const maxPeak = 200 << 10
 
-// report prints what happened as a table, and what should not have. It returns the
-// broken promises.
+// report prints a table and the broken promises, and returns these.
 func (s *soak) report(fronts []*front) []violation {
 	l := s.ledger
 	for _, f := range fronts {
@@ -82,8 +81,7 @@ func (s *soak) reportFaults() {
 	s.row("stalls of the machine", "%d, the longest %s", stalls, longest.Round(time.Millisecond))
 }
 
-// reportCalls reports what became of the calls. The caller holds the mutex of the
-// ledger.
+// reportCalls prints the outcomes of the calls. The caller holds the mutex of the ledger.
 func (s *soak) reportCalls() {
 	l := s.ledger
 	s.row("calls", "%d", len(l.entries))

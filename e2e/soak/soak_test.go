@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	_ "mcpx/internal/app" // so that a cached result goes when the program changes
+	_ "mcpx/internal/app" // so that a change of the program invalidates cached results
 	"mcpx/internal/mcptest"
 )
 
@@ -54,8 +54,7 @@ func soakFor(t *testing.T, o options) ([]violation, string) {
 	return broken, report.String()
 }
 
-// TestSoakWithoutABug: a short soak of every part, with faults of every kind, is
-// clean.
+// TestSoakWithoutABug: a short soak of every part with every kind of fault reports nothing.
 func TestSoakWithoutABug(t *testing.T) {
 	mcptest.NothingLeft(t)
 	broken, report := soakFor(t, options{
@@ -68,9 +67,8 @@ func TestSoakWithoutABug(t *testing.T) {
 	}
 }
 
-// TestPlantedBugs: the soak reports a bug that hits a single call, by the right
-// name, though faults hit another upstream at the same time. A relay between mcpx
-// and the upstream plays the bug.
+// TestPlantedBugs: the soak reports a bug of a single call by its name, though another
+// upstream has faults at the same time.
 func TestPlantedBugs(t *testing.T) {
 	mcptest.NothingLeft(t)
 	for _, test := range []struct {
@@ -87,7 +85,7 @@ func TestPlantedBugs(t *testing.T) {
 		{bugChange, "stdio", "anna", 1, []promise{wrongAnswer}},
 		{bugChange, "cut", "anna", 1, []promise{wrongAnswer}},
 		{bugTail, "http", "anna", 1, []promise{wrongAnswer}},
-		{bugStop, "cut", "anna", 1, []promise{unexplained, lostAnswer}}, // others may be in flight, answered or not
+		{bugStop, "cut", "anna", 1, []promise{unexplained, lostAnswer}}, // other calls may be in flight
 	} {
 		t.Run(test.bug+" "+test.part+" "+test.server, func(t *testing.T) {
 			t.Parallel()
@@ -114,8 +112,8 @@ func TestPlantedBugs(t *testing.T) {
 	}
 }
 
-// smallPart is the part of the bug with three upstreams: one that is left alone,
-// the one with the bug, and one for the faults.
+// smallPart returns the part of the bug with three upstreams: one without faults, the one
+// with the bug, and one with faults.
 func smallPart(t *testing.T, bug plantedBug) part {
 	t.Helper()
 	for _, p := range allParts(workers{6, 6, 6, 6}) {

@@ -25,11 +25,11 @@ type stdio struct {
 	mu      sync.Mutex
 	lastID  int
 	waiting map[string]*exchange
-	over    map[string]bool // answered; false: given up, so that one answer may still come
+	over    map[string]bool // true: answered; false: canceled, one answer may still come
 	ended   chan struct{}   // closed when stdout has ended
 }
 
-// exchange is a request that waits for its answer.
+// exchange is a pending request.
 type exchange struct {
 	answer   answer
 	answered chan struct{}
@@ -57,7 +57,7 @@ func startStdio(s *soak, run part) (*stdio, error) {
 	return p, p.write(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 }
 
-// read takes the lines of stdout.
+// read handles the lines of stdout.
 func (p *stdio) read(out io.Reader) {
 	defer close(p.ended)
 	lines := bufio.NewReaderSize(out, 1<<16)
@@ -99,7 +99,7 @@ func (p *stdio) take(line []byte) {
 		x.answer.Result, x.answer.Error = m.Result, m.Error
 		close(x.answered)
 	case known && !answered:
-		p.over[string(m.ID)] = true // it was on its way when the client gave up
+		p.over[string(m.ID)] = true // it was sent before the cancellation arrived
 	default:
 		p.soak.ledger.violation(doneTwice, "request %s of %s was answered twice", m.ID, p.part.name)
 	}
@@ -112,7 +112,7 @@ func (p *stdio) write(line string) error {
 	return err
 }
 
-// request sends a request and waits for its answer, or gives up after a while.
+// request sends a request and waits for its answer, or cancels it after a while.
 func (p *stdio) request(method, params string, giveUp time.Duration) (answer, error) {
 	p.mu.Lock()
 	p.lastID++
@@ -133,7 +133,7 @@ func (p *stdio) request(method, params string, giveUp time.Duration) (answer, er
 		return x.answer, nil
 	case <-p.ended:
 		select {
-		case <-x.answered: // in the same moment
+		case <-x.answered: // at the same time
 			return x.answer, nil
 		default:
 			return answer{}, errDropped
@@ -155,7 +155,7 @@ func (p *stdio) request(method, params string, giveUp time.Duration) (answer, er
 	return answer{}, err
 }
 
-// tokenPlace stands for the progress token, which is the request's id.
+// tokenPlace is replaced by the progress token, which is the request's ID.
 const tokenPlace = "@TOKEN@"
 
 func (p *stdio) call(c call) (answer, error) {

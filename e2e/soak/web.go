@@ -59,7 +59,7 @@ func startHTTP(s *soak, p part) (*web, error) {
 	return nil, errors.New("mcpx-sse does not say where to connect")
 }
 
-// webClient is one client over HTTP. A worker of its own uses it.
+// webClient is a client over HTTP, used by one worker.
 type webClient struct {
 	web     *web
 	lastID  atomic.Int64
@@ -77,7 +77,7 @@ func (c *webClient) open() (session, error) {
 	rested := time.Since(c.used)
 	c.used = time.Now()
 	if c.session.id != "" && rested < c.web.part.sessionIdle/2 && rand.IntN(50) > 0 {
-		return c.session, nil // else it is left behind, as by a client that has crashed, until it expires
+		return c.session, nil // else it is abandoned, as after a crash of the client, until it expires
 	}
 	opened := time.Now()
 	_, id, err := c.post(context.Background(), "", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"soak","version":"1"}}}`, "0")
@@ -157,7 +157,7 @@ func (c *webClient) execIn(in session, server, tool, arguments string) (answer, 
 	return a, err
 }
 
-// post sends a message and reads the answer to it, if it has an id.
+// post sends a message and reads the answer if it has an ID.
 func (c *webClient) post(ctx context.Context, session, body, id string) (a answer, opened string, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.web.url+"/mcp", strings.NewReader(body))
 	if err != nil {
@@ -202,7 +202,7 @@ func (c *webClient) post(ctx context.Context, session, body, id string) (a answe
 	}
 }
 
-// take takes one message of a stream, and reports whether the answer is there.
+// take handles a message of a stream and reports whether it is the answer.
 func (c *webClient) take(a *answer, data, id string, answered bool) bool {
 	var m struct {
 		answer

@@ -21,7 +21,7 @@ type site struct {
 	*process
 	url  string // without a path
 	http *http.Client
-	made atomic.Int64 // exchanges
+	made atomic.Int64 // number of exchanges
 }
 
 var urlInLog = regexp.MustCompile(`url"?[=:]"?(http://[^/]+)/mcp/`)
@@ -45,17 +45,16 @@ func serveHTTP(t *testing.T, config any, o options) *site {
 	return s
 }
 
-// exchange is one HTTP request and the answer to it: a message, or a stream of
-// them.
+// exchange is an HTTP request and its answer: a message, or a stream of messages.
 type exchange struct {
 	t       *testing.T
 	number  int     // tells the streams of a run apart
 	request message // what was posted
 	drop    context.CancelFunc
-	begun   chan struct{} // closed when the header of the answer is there
+	begun   chan struct{} // closed when the header of the answer has come
 	ended   chan struct{} // closed when the answer has ended
 
-	// To be read after begun is closed.
+	// Valid after begun is closed.
 	status int
 	header http.Header
 	err    error
@@ -63,12 +62,12 @@ type exchange struct {
 	mu       sync.Mutex
 	body     string
 	endpoint string
-	messages []message // but for list changes, which upstreams that start cause
+	messages []message // without list changes, which starting upstreams cause
 	changed  chan struct{}
 }
 
-// send makes a request. It returns when the request is written, or has failed.
-func (s *site) send(r *http.Request, body string, hear func(m message)) *exchange {
+// send starts a request. It returns when the request is written or has failed.
+func (s *site) send(r *http.Request, body string, onMessage func(m message)) *exchange {
 	ctx, drop := context.WithCancel(context.Background())
 	x := &exchange{t: s.t, number: int(s.made.Add(1)), request: parse(body), drop: drop, begun: make(chan struct{}), ended: make(chan struct{}), changed: make(chan struct{})}
 	s.t.Cleanup(drop)
@@ -87,22 +86,22 @@ func (s *site) send(r *http.Request, body string, hear func(m message)) *exchang
 		}
 		x.status, x.header = answer.StatusCode, answer.Header
 		close(x.begun)
-		x.read(answer.Body, hear)
+		x.read(answer.Body, onMessage)
 		_ = answer.Body.Close()
 	}()
 	<-written
 	return x
 }
 
-// read takes what the answer holds, until it ends.
-func (x *exchange) read(body io.Reader, hear func(m message)) {
+// read collects the messages of the answer until it ends.
+func (x *exchange) read(body io.Reader, onMessage func(m message)) {
 	if x.header.Get("Content-Type") != "text/event-stream" {
 		text, _ := io.ReadAll(body)
 		x.mu.Lock()
 		x.body = string(text)
 		x.mu.Unlock()
 		if strings.HasPrefix(x.header.Get("Content-Type"), "application/json") {
-			x.take("message", string(text), hear)
+			x.take("message", string(text), onMessage)
 		}
 		return
 	}
@@ -120,13 +119,14 @@ func (x *exchange) read(body io.Reader, hear func(m message)) {
 		case field == "data":
 			data = value
 		case line == "\n" && data != "":
-			x.take(name, data, hear)
+			x.take(name, data, onMessage)
 			name, data = "", ""
 		}
 	}
 }
 
-func (x *exchange) take(name, data string, hear func(m message)) {
+// take records an event.
+func (x *exchange) take(name, data string, onMessage func(m message)) {
 	m := parse(data)
 	m.stream = x.number
 	x.mu.Lock()
@@ -142,26 +142,26 @@ func (x *exchange) take(name, data string, hear func(m message)) {
 	close(x.changed)
 	x.changed = make(chan struct{})
 	x.mu.Unlock()
-	if hear != nil && name == "message" {
-		hear(m)
+	if onMessage != nil && name == "message" {
+		onMessage(m)
 	}
 }
 
-// parse reads a message, as far as it is one.
+// parse reads a message, as far as it is valid.
 func parse(line string) message {
 	m := message{line: line}
 	_ = json.Unmarshal([]byte(line), &m)
 	return m
 }
 
-// memberOf is a member of an object as it is written.
+// memberOf returns a member of an object as written.
 func memberOf(object json.RawMessage, key string) string {
 	var o map[string]json.RawMessage
 	_ = json.Unmarshal(object, &o)
 	return string(o[key])
 }
 
-// wait waits until done says so, with the mutex held.
+// wait waits until done, which is called with the mutex held, returns true.
 func (x *exchange) wait(what string, done func() bool) {
 	x.t.Helper()
 	limit := time.After(patience)
@@ -197,7 +197,7 @@ func (x *exchange) next(n int) message {
 	return x.messages[n]
 }
 
-// lines are the messages that have come.
+// lines returns the messages so far.
 func (x *exchange) lines() (lines []string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -222,6 +222,7 @@ func (x *exchange) waitEnd() {
 	waitFor(x.t, "the end of the answer to "+clip(x.request.line), x.ended)
 }
 
+// waitFor waits until a channel is closed.
 func waitFor(t *testing.T, what string, done <-chan struct{}) {
 	t.Helper()
 	select {
@@ -231,7 +232,7 @@ func waitFor(t *testing.T, what string, done <-chan struct{}) {
 	}
 }
 
-// answer is the answer to the request, which is the last message of its stream.
+// answer waits for the answer to the request, which is the last message of the stream.
 func (x *exchange) answer() message {
 	x.t.Helper()
 	x.waitEnd()
@@ -243,8 +244,8 @@ func (x *exchange) answer() message {
 	return parse(lines[len(lines)-1])
 }
 
-// check looks at an answer that has ended: what answers the request comes last,
-// nothing else is answered, and progress is that of the request.
+// check checks an ended answer: the response comes last, it has the ID of the request,
+// and all progress has the token of the request.
 func (x *exchange) check() {
 	x.t.Helper()
 	token := memberOf(json.RawMessage(memberOf(x.request.Params, "_meta")), "progressToken")
