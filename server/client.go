@@ -24,6 +24,8 @@ type Client struct {
 
 // conversation is what all streams of a client share.
 type conversation struct {
+	jsonrpc.BasicHandler // requests to clients have no time limits: a person may have to think
+
 	id    string
 	owner string // key for per-client state; differs from id for sessionless clients
 	lazy  bool   // it sees inspect and exec, which never change
@@ -80,18 +82,6 @@ func (c *Client) ID() string { return c.id }
 
 // Owner implements registry.Client.
 func (c *Client) Owner() string { return c.owner }
-
-// Result implements jsonrpc.Handler.
-func (c *conversation) Result(_ *jsonrpc.Call, m jsonrpc.Message) ([]byte, error) {
-	if m.Error != nil {
-		return nil, jsonrpc.ParseError(m.Error)
-	}
-	return m.Result, nil
-}
-
-// TimedOut implements jsonrpc.Handler. Requests to clients have no limits: a person
-// may have to think.
-func (c *conversation) TimedOut(*jsonrpc.Call, bool) error { return context.DeadlineExceeded }
 
 // Lost implements jsonrpc.Handler.
 func (c *conversation) Lost(error) error {

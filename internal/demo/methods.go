@@ -82,9 +82,7 @@ var revisions = []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
 
 func (c *conversation) initialize(_ context.Context, params []byte) (any, error) {
 	elicitation := rawjson.Get(rawjson.Get(params, "capabilities"), "elicitation")
-	c.mu.Lock()
-	c.elicits = !rawjson.IsNull(elicitation)
-	c.mu.Unlock()
+	c.elicits.Store(!rawjson.IsNull(elicitation))
 	version, _ := rawjson.String(rawjson.Get(params, "protocolVersion"))
 	if !slices.Contains(revisions, version) {
 		version = revisions[0]
@@ -191,25 +189,19 @@ var errNobody = errors.New("this tool asks a person, and this client cannot; cal
 
 // elicit requests a form from the person at the client. content is nil if they decline.
 func (c *call) elicit(ctx context.Context, message, schema string) (content []byte, err error) {
-	c.mu.Lock()
-	able := c.elicits
-	c.mu.Unlock()
-	if !able {
+	if !c.elicits.Load() {
 		return nil, errNobody
 	}
 	params := rawjson.AppendMember([]byte("{"), "message", rawjson.AppendString(nil, message))
 	params = append(rawjson.AppendMember(params, "requestedSchema", []byte(schema)), '}')
-	r, err := c.request(ctx, "elicitation/create", params)
-	switch {
-	case err != nil:
-		return nil, err
-	case r.failure != nil:
-		return nil, fmt.Errorf("the question was not answered: %s", jsonrpc.ParseError(r.failure).Message)
+	answer, err := c.conn.Call(ctx, jsonrpc.Request{Method: "elicitation/create", Params: params})
+	if err != nil {
+		return nil, fmt.Errorf("the question was not answered: %s", jsonrpc.Text(err))
 	}
-	if action, _ := rawjson.String(rawjson.Get(r.result, "action")); action != "accept" {
+	if action, _ := rawjson.String(rawjson.Get(answer, "action")); action != "accept" {
 		return nil, nil
 	}
-	return rawjson.OrObject(rawjson.Get(r.result, "content")), nil
+	return rawjson.OrObject(rawjson.Get(answer, "content")), nil
 }
 
 func (c *conversation) getPrompt(_ context.Context, params []byte) (any, error) {

@@ -1,6 +1,7 @@
 package jsonrpc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,6 +44,28 @@ type Handler interface {
 	Lost(reason error) error
 	// Cancelled returns the cause for a request that the peer cancelled.
 	Cancelled(reason string) error
+}
+
+// BasicHandler is a Handler without special needs. Others may embed it.
+type BasicHandler struct{}
+
+// Result implements Handler.
+func (BasicHandler) Result(_ *Call, m Message) ([]byte, error) {
+	if m.Error != nil {
+		return nil, ParseError(m.Error)
+	}
+	return m.Result, nil
+}
+
+// TimedOut implements Handler.
+func (BasicHandler) TimedOut(*Call, bool) error { return context.DeadlineExceeded }
+
+// Lost implements Handler.
+func (BasicHandler) Lost(reason error) error { return reason }
+
+// Cancelled implements Handler.
+func (BasicHandler) Cancelled(reason string) error {
+	return errors.New(cmp.Or(reason, "cancelled"))
 }
 
 // ConnOptions are what a Conn needs.
