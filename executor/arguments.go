@@ -59,7 +59,7 @@ func (e *Executor) reportUnchecked(v *validator, u *registry.Upstream, t *regist
 // twice refuses arguments that give a key twice: what is checked is the last
 // value, and the upstream may take the first.
 func twice(raw []byte, t *registry.Tool) error {
-	if path := rawjson.Twice(raw); path != nil {
+	if path := rawjson.DuplicateKey(raw); path != nil {
 		return &Invalid{Problems: []validate.Problem{{Path: path, Text: "given twice"}}, tool: t}
 	}
 	return nil

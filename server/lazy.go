@@ -124,14 +124,14 @@ func readCall(params []byte) (p callParams, err error) {
 		}
 		*field = value
 	}
-	if path := rawjson.Twice(p.meta); path != nil {
+	if path := rawjson.DuplicateKey(p.meta); path != nil {
 		return p, givenTwice(append([]string{"_meta"}, path...)...)
 	}
 	return p, nil
 }
 
 func (s *Server) inspect(ctx context.Context, arguments []byte) ([]byte, error) {
-	if path := rawjson.Twice(arguments); path != nil {
+	if path := rawjson.DuplicateKey(arguments); path != nil {
 		return errorResult(fmt.Sprintf("%q is given twice", strings.Join(path, "."))), nil
 	}
 	server, _ := rawjson.String(rawjson.Get(arguments, "server_name"))

@@ -157,7 +157,7 @@ func (s *Server) logRequest(c *Client, m jsonrpc.Message) {
 // answer finds the method and runs it.
 func (s *Server) answer(ctx context.Context, c *Client, m jsonrpc.Message) ([]byte, error) {
 	if m.Method != "tools/call" { // which looks itself, on its way
-		if err := givenTwice(rawjson.Twice(m.Params)...); err != nil {
+		if err := givenTwice(rawjson.DuplicateKey(m.Params)...); err != nil {
 			return nil, err
 		}
 	}

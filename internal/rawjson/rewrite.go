@@ -1,27 +1,27 @@
 package rawjson
 
-// Rewrite returns the value with each key replaced by what key returns, and each
-// string and number by what text returns; a number that changes becomes a
-// string. Without a function for keys they stay. The path has the keys that lead
-// to the text and is valid only during the call. Everything that does not change
-// keeps its bytes. Rewrite returns nil if the value is not valid JSON.
+// Rewrite replaces the keys, strings and numbers of a value by the results of key
+// and text. A nil key keeps all keys; a number that changes becomes a string. The
+// path has the keys that lead to the text and is valid only during the call.
+// Everything else keeps its bytes. Rewrite returns nil if the value is not valid
+// JSON.
 func Rewrite(value []byte, key func(key string) string, text func(path []string, text string) string) []byte {
 	if Check(value) != nil {
 		return nil
 	}
-	r := rewriter{scanner: scanner{b: value}, replaceKey: key, replaceText: text}
+	r := rewriter{cursor: cursor{b: value}, replaceKey: key, replaceText: text}
 	r.value()
 	return append(r.out, value[r.done:]...)
 }
 
 // rewriter walks over a text that was checked before.
 type rewriter struct {
-	scanner
+	cursor
 	replaceKey  func(key string) string
 	replaceText func(path []string, text string) string
 	path        []string
 	out         []byte
-	done        int // how much of the text is in out
+	done        int // out has the text up to here
 }
 
 func (r *rewriter) value() {
@@ -35,13 +35,13 @@ func (r *rewriter) value() {
 	case '"':
 		_ = r.text()
 		old, _ := String(r.b[start:r.i])
-		r.put(start, old, r.replaceText(r.path, old))
+		r.put(start, r.i, old, r.replaceText(r.path, old))
 	case 't', 'f', 'n':
-		_ = r.scanner.value(0)
+		_ = r.scalar()
 	default:
 		_ = r.number()
 		old := string(r.b[start:r.i])
-		r.put(start, old, r.replaceText(r.path, old))
+		r.put(start, r.i, old, r.replaceText(r.path, old))
 	}
 }
 
@@ -57,22 +57,20 @@ func (r *rewriter) items(closing byte, item func()) {
 func (r *rewriter) member() {
 	r.space()
 	start := r.i
-	_ = r.text()
-	key, _ := String(r.b[start:r.i])
+	written, _ := r.key()
+	key, _ := String(written)
 	if r.replaceKey != nil {
-		r.put(start, key, r.replaceKey(key))
+		r.put(start, start+len(written), key, r.replaceKey(key))
 	}
-	r.space()
-	r.i++ // the colon
 	r.path = append(r.path, key)
 	r.value()
 	r.path = r.path[:len(r.path)-1]
 }
 
-// put replaces what was read since start, unless it stays the same.
-func (r *rewriter) put(start int, old, changed string) {
+// put replaces a part of the text, unless it stays the same.
+func (r *rewriter) put(start, end int, old, changed string) {
 	if changed != old {
 		r.out = AppendString(append(r.out, r.b[r.done:start]...), changed)
-		r.done = r.i
+		r.done = end
 	}
 }

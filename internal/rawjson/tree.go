@@ -1,0 +1,286 @@
+package rawjson
+
+import (
+	"bytes"
+	"iter"
+	"math"
+	"strings"
+	"unicode/utf8"
+)
+
+// Tree is a JSON text together with the place of every value in it, so that any
+// value is found without reading the text again. It needs 16 bytes a value and is
+// immutable.
+type Tree struct {
+	text  []byte
+	spans []span
+	depth int
+
+	// index finds the members of large objects, by the number of the object.
+	index      map[uint32]map[string]uint32
+	duplicates bool // some object has a key twice
+	escapes    bool // some key is not written as it reads
+}
+
+// span is the place of one value. The spans of a container's children follow its
+// own, in the order of the text.
+type span struct {
+	key        uint32 // where the key of a member starts; 0: it has none
+	start, end uint32
+	next       uint32 // the number of the first span that is not part of this value
+}
+
+// Node is a value in a Tree. The zero Node is no value; all methods accept it.
+type Node struct {
+	tree *Tree
+	i    uint32
+}
+
+const (
+	maxTreeDepth = 10_000 // as in encoding/json
+	largeObject  = 16     // from this size a map finds a key faster than a scan
+)
+
+// Parse reads one JSON value. The tree keeps text, which must not change.
+func Parse(text []byte) (*Tree, error) {
+	if len(text) >= math.MaxUint32 {
+		return nil, ErrSyntax
+	}
+	p := treeParser{cursor: cursor{b: text}, tree: &Tree{text: text}}
+	if err := p.value(0, 0); err != nil {
+		return nil, err
+	}
+	return p.tree, p.end()
+}
+
+// Root returns the whole value.
+func (t *Tree) Root() Node { return Node{tree: t} }
+
+// Len returns the number of values.
+func (t *Tree) Len() int { return len(t.spans) }
+
+// Depth returns how many objects and arrays are nested in each other.
+func (t *Tree) Depth() int { return t.depth }
+
+type treeParser struct {
+	cursor
+	tree *Tree
+}
+
+// value adds the value at the cursor and everything in it.
+func (p *treeParser) value(key uint32, depth int) error {
+	p.space()
+	i := len(p.tree.spans)
+	p.tree.spans = append(p.tree.spans, span{key: key, start: uint32(p.i)})
+	var err error
+	switch p.peek() {
+	case '{':
+		err = p.object(Node{p.tree, uint32(i)}, depth+1)
+	case '[':
+		err = p.array(depth + 1)
+	case '"':
+		err = p.text()
+	default:
+		err = p.scalar()
+	}
+	p.tree.spans[i].end, p.tree.spans[i].next = uint32(p.i), uint32(len(p.tree.spans))
+	return err
+}
+
+func (p *treeParser) object(n Node, depth int) error {
+	last, err := p.enter(depth, '}')
+	for !last && err == nil {
+		p.space()
+		start := uint32(p.i)
+		key, err := p.key()
+		if err != nil {
+			return err
+		}
+		if bytes.IndexByte(key, '\\') >= 0 || !utf8.Valid(key) {
+			p.tree.escapes = true
+		}
+		if err := p.value(start, depth); err != nil {
+			return err
+		}
+		if last, err = p.next('}'); err != nil {
+			return err
+		}
+	}
+	p.tree.spans[n.i].next = uint32(len(p.tree.spans))
+	p.indexKeys(n)
+	return err
+}
+
+func (p *treeParser) array(depth int) error {
+	last, err := p.enter(depth, ']')
+	for !last && err == nil {
+		if err = p.value(0, depth); err == nil {
+			last, err = p.next(']')
+		}
+	}
+	return err
+}
+
+func (p *treeParser) enter(depth int, closing byte) (empty bool, err error) {
+	if depth > maxTreeDepth {
+		return false, ErrDepth
+	}
+	p.tree.depth = max(p.tree.depth, depth)
+	return p.open(0, closing)
+}
+
+// indexKeys makes a map of the keys of a large object, and notes duplicate keys.
+func (p *treeParser) indexKeys(n Node) {
+	if n.Len() >= largeObject {
+		index := make(map[string]uint32, n.Len())
+		for child := range n.children() {
+			index[child.key()] = child.i
+		}
+		if p.tree.index == nil {
+			p.tree.index = map[uint32]map[string]uint32{}
+		}
+		p.tree.index[n.i] = index
+		p.tree.duplicates = p.tree.duplicates || len(index) < n.Len()
+		return
+	}
+	for child := range n.children() {
+		if n.Get(child.key()) != child {
+			p.tree.duplicates = true
+		}
+	}
+}
+
+// IsZero reports whether n is no value.
+func (n Node) IsZero() bool { return n.tree == nil }
+
+// Raw returns the JSON of n, nil for the zero Node.
+func (n Node) Raw() []byte {
+	if n.tree == nil {
+		return nil
+	}
+	s := n.tree.spans[n.i]
+	return n.tree.text[s.start:s.end:s.end]
+}
+
+// Kind returns the first character of n, as the function Kind does.
+func (n Node) Kind() byte {
+	if n.tree == nil {
+		return 0
+	}
+	return n.tree.text[n.tree.spans[n.i].start]
+}
+
+// IsNumber reports whether n is a number.
+func (n Node) IsNumber() bool {
+	k := n.Kind()
+	return k == '-' || k >= '0' && k <= '9'
+}
+
+// String decodes a JSON string; ok is false for anything else. The result shares
+// the memory of the text, unless the string has escapes.
+func (n Node) String() (s string, ok bool) { return View(n.Raw()) }
+
+// Get returns the member of an object with that key. If the key occurs more than
+// once, the last one counts.
+func (n Node) Get(key string) (found Node) {
+	if n.Kind() != '{' {
+		return Node{}
+	}
+	if index := n.tree.index[n.i]; index != nil {
+		if i, ok := index[key]; ok {
+			return Node{n.tree, i}
+		}
+		return Node{}
+	}
+	for child := range n.children() {
+		if child.hasKey(key) {
+			found = child
+		}
+	}
+	return found
+}
+
+// At returns the element of an array.
+func (n Node) At(i int) Node {
+	for child := range n.Elements() {
+		if i == 0 {
+			return child
+		}
+		i--
+	}
+	return Node{}
+}
+
+// Members returns the members of an object. A key that occurs more than once keeps
+// its first place and has its last value.
+func (n Node) Members() iter.Seq2[string, Node] {
+	return func(yield func(string, Node) bool) {
+		if n.Kind() != '{' {
+			return
+		}
+		var seen map[string]bool
+		if n.tree.duplicates {
+			seen = map[string]bool{}
+		}
+		for child := range n.children() {
+			key := child.key()
+			if seen != nil {
+				if seen[key] {
+					continue
+				}
+				seen[key], child = true, n.Get(key)
+			}
+			if !yield(key, child) {
+				return
+			}
+		}
+	}
+}
+
+// Elements returns the elements of an array.
+func (n Node) Elements() iter.Seq[Node] {
+	if n.Kind() != '[' {
+		return func(func(Node) bool) {}
+	}
+	return n.children()
+}
+
+// Len returns the number of members or elements.
+func (n Node) Len() (count int) {
+	for range n.children() {
+		count++
+	}
+	return count
+}
+
+// children returns the members or elements, all of them.
+func (n Node) children() iter.Seq[Node] {
+	return func(yield func(Node) bool) {
+		if n.tree == nil {
+			return
+		}
+		for i, end := n.i+1, n.tree.spans[n.i].next; i < end; i = n.tree.spans[i].next {
+			if !yield(Node{n.tree, i}) {
+				return
+			}
+		}
+	}
+}
+
+// hasKey reports whether the key of a member reads as key.
+func (n Node) hasKey(key string) bool {
+	if n.tree.escapes {
+		return n.key() == key
+	}
+	inner := n.tree.text[n.tree.spans[n.i].key+1:]
+	return len(inner) > len(key) && inner[len(key)] == '"' && string(inner[:len(key)]) == key && !strings.Contains(key, `"`)
+}
+
+// key returns the decoded key of a member.
+func (n Node) key() string {
+	s := n.tree.spans[n.i]
+	c := cursor{b: n.tree.text, i: int(s.key)}
+	_ = c.text()
+	key, _ := View(n.tree.text[s.key:c.i])
+	return key
+}
