@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"mcpx/internal/rawjson"
 )
 
 // The bounds of an outline.
@@ -22,7 +24,7 @@ func outline(text string) string {
 	shape := lines(text)
 	if isJSON(text) {
 		var b strings.Builder
-		describe(&b, []string{text[skipSpace(text, 0):]}, 0)
+		describe(&b, [][]byte{[]byte(strings.TrimSpace(text))}, 0)
 		shape = b.String()
 		if inner, ok := strings.CutPrefix(shape, "{"); ok && inner != "}" {
 			shape = strings.TrimSuffix(inner, "}")
@@ -33,7 +35,7 @@ func outline(text string) string {
 
 // describe writes the shape of values that are samples of one place; nothing
 // for those without parts.
-func describe(b *strings.Builder, samples []string, depth int) {
+func describe(b *strings.Builder, samples [][]byte, depth int) {
 	for _, sample := range samples {
 		switch sample[0] {
 		case '{':
@@ -46,17 +48,17 @@ func describe(b *strings.Builder, samples []string, depth int) {
 	}
 }
 
-func describeArrays(b *strings.Builder, samples []string, depth int) {
-	var elements []string
+func describeArrays(b *strings.Builder, samples [][]byte, depth int) {
+	var elements [][]byte
 	length := 0
 	for _, sample := range samples {
 		length = 0
 		if sample[0] != '[' {
 			continue
 		}
-		for c := range children(sample, 0) {
+		for c := range rawjson.Children(sample, 0) {
 			if length++; len(elements) < maxSamples {
-				elements = append(elements, sample[c.value:c.end])
+				elements = append(elements, sample[c.Value:c.End])
 			}
 		}
 	}
@@ -70,23 +72,23 @@ func describeArrays(b *strings.Builder, samples []string, depth int) {
 	}
 }
 
-func describeObjects(b *strings.Builder, samples []string, depth int) {
+func describeObjects(b *strings.Builder, samples [][]byte, depth int) {
 	if depth == maxDepth {
 		b.WriteString("{…}")
 		return
 	}
 	var keys []string
-	values := map[string][]string{}
+	values := map[string][][]byte{}
 	for _, sample := range samples {
 		if sample[0] != '{' {
 			continue
 		}
-		for c := range children(sample, 0) {
-			key := label(unquote(c.key))
+		for c := range rawjson.Children(sample, 0) {
+			key := label(keyOf(c))
 			if values[key] == nil {
 				keys = append(keys, key)
 			}
-			values[key] = append(values[key], sample[c.value:c.end])
+			values[key] = append(values[key], sample[c.Value:c.End])
 		}
 	}
 	b.WriteByte('{')
