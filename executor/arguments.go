@@ -8,6 +8,7 @@ import (
 
 	"mcpx/executor/validate"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/schema"
 	"mcpx/registry"
 )
 
@@ -72,7 +73,7 @@ type validators struct {
 
 // validator is a compiled schema.
 type validator struct {
-	*validate.Schema
+	*validate.Validator
 	properties map[string]bool // the parameters it declares
 
 	// What the log has said already.
@@ -93,7 +94,7 @@ func (v *validators) of(t *registry.Tool) *validator {
 	if s, ok := v.schemas.Load(key); ok {
 		return s.(*validator)
 	}
-	s, known := v.schemas.LoadOrStore(key, &validator{Schema: validate.Compile(t.InputSchema), properties: properties(t)})
+	s, known := v.schemas.LoadOrStore(key, &validator{Validator: validate.New(schema.New(t.InputSchema)), properties: properties(t)})
 	if !known {
 		runtime.AddCleanup(t, func(key weak.Pointer[registry.Tool]) { v.schemas.Delete(key) }, key)
 	}

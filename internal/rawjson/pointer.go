@@ -12,4 +12,7 @@ func Tokens(pointer string) []string {
 	return tokens
 }
 
-var pointerEscapes = strings.NewReplacer("~1", "/", "~0", "~")
+var (
+	pointerEscapes = strings.NewReplacer("~1", "/", "~0", "~")
+	tokenEscapes   = strings.NewReplacer("/", "~1", "~", "~0")
+)

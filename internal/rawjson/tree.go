@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"iter"
 	"math"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -58,6 +59,18 @@ func (t *Tree) Root() Node { return Node{tree: t} }
 
 // Len returns the number of values.
 func (t *Tree) Len() int { return len(t.spans) }
+
+// Members returns the members of all objects, in the order of the text.
+func (t *Tree) Members() iter.Seq2[string, Node] {
+	return func(yield func(string, Node) bool) {
+		for i := range t.spans {
+			n := Node{t, uint32(i)}
+			if t.spans[i].key != 0 && !yield(n.key(), n) {
+				return
+			}
+		}
+	}
+}
 
 // Depth returns how many objects and arrays are nested in each other.
 func (t *Tree) Depth() int { return t.depth }
@@ -150,6 +163,9 @@ func (p *treeParser) indexKeys(n Node) {
 	}
 }
 
+// Tree returns the tree that n is part of.
+func (n Node) Tree() *Tree { return n.tree }
+
 // IsZero reports whether n is no value.
 func (n Node) IsZero() bool { return n.tree == nil }
 
@@ -202,13 +218,36 @@ func (n Node) Get(key string) (found Node) {
 
 // At returns the element of an array.
 func (n Node) At(i int) Node {
-	for child := range n.Elements() {
+	if n.Kind() != '[' {
+		return Node{}
+	}
+	for child := range n.children() {
 		if i == 0 {
 			return child
 		}
 		i--
 	}
 	return Node{}
+}
+
+// Pointer returns the JSON Pointer that leads from n to a value in it.
+func (n Node) Pointer(to Node) string {
+	pointer := ""
+	for n != to {
+		isObject, index := n.Kind() == '{', 0
+		for child := range n.children() {
+			if n = child; to.i < n.tree.spans[n.i].next {
+				break
+			}
+			index++
+		}
+		token := strconv.Itoa(index)
+		if isObject {
+			token = tokenEscapes.Replace(n.key())
+		}
+		pointer += "/" + token
+	}
+	return pointer
 }
 
 // Members returns the members of an object. A key that occurs more than once keeps
@@ -238,11 +277,15 @@ func (n Node) Members() iter.Seq2[string, Node] {
 }
 
 // Elements returns the elements of an array.
-func (n Node) Elements() iter.Seq[Node] {
-	if n.Kind() != '[' {
-		return func(func(Node) bool) {}
+func (n Node) Elements() []Node {
+	if n.Kind() != '[' || n.Len() == 0 {
+		return nil
 	}
-	return n.children()
+	list := make([]Node, 0, n.Len())
+	for child := range n.children() {
+		list = append(list, child)
+	}
+	return list
 }
 
 // Len returns the number of members or elements.

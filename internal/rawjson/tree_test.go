@@ -97,7 +97,7 @@ func decodeNode(n Node) any {
 		return object
 	case '[':
 		list := []any{}
-		for element := range n.Elements() {
+		for _, element := range n.Elements() {
 			list = append(list, decodeNode(element))
 		}
 		return list

@@ -8,14 +8,14 @@ import (
 
 // def is a schema that references point to.
 type def struct {
-	ref    string // as first written
-	uses   int    // how often it is referred to, or stands in its place
-	built  bool
-	inline bool   // has been put in the place of its only use
-	typ    *typ   // nil while it is being built, which is when a recursion is met
-	short  bool   // is written out wherever it is used
-	name   string // given when first needed
-	part   *part  // nil where the name needs no explanation
+	pointer string // where it is
+	uses    int    // how often it is referred to, or stands in its place
+	built   bool
+	inline  bool   // has been put in the place of its only use
+	typ     *typ   // nil while it is being built, which is when a recursion is met
+	short   bool   // is written out wherever it is used
+	name    string // given when first needed
+	part    *part  // nil where the name needs no explanation
 }
 
 // isShort tells whether writing a definition out everywhere takes no more room than naming it. An object is always named.
@@ -26,7 +26,7 @@ func (d *def) isShort() bool {
 	var w writer
 	w.typ(d.typ, 0)
 	const explained = len("; " + " = ")
-	name := len(baseName(d.ref))
+	name := len(baseName(d.pointer))
 	return d.uses*len(w.buf) <= d.uses*name+explained+name+len(w.buf)
 }
 
@@ -52,7 +52,10 @@ type names struct{ taken []string }
 // maxNames bounds the definitions of a signature; what others say is unknown.
 const maxNames = 64
 
-var reserved = append([]string{rootName, "Record", "unknown", "never", "true", "false", "key"}, jsonTypes...)
+var reserved = []string{
+	rootName, "Record", "unknown", "never", "true", "false", "key",
+	"string", "number", "integer", "boolean", "null", "object", "array",
+}
 
 // give names a definition unless it has a name. It reports whether there was room for it.
 func (n *names) give(d *def) bool {
@@ -62,7 +65,7 @@ func (n *names) give(d *def) bool {
 	if len(n.taken) == maxNames {
 		return false
 	}
-	base := baseName(d.ref)
+	base := baseName(d.pointer)
 	d.name = base
 	for i := 2; slices.Contains(reserved, d.name) || slices.Contains(n.taken, d.name); i++ {
 		d.name = base + strconv.Itoa(i)
@@ -78,8 +81,8 @@ var steps = []string{
 }
 
 // baseName makes an identifier of the last telling token of a reference: Start of "#/properties/start".
-func baseName(ref string) string {
-	tokens := strings.FieldsFunc(ref, func(r rune) bool { return r == '#' || r == '/' || r == '.' })
+func baseName(pointer string) string {
+	tokens := strings.FieldsFunc(pointer, func(r rune) bool { return r == '#' || r == '/' || r == '.' })
 	for i, token := range slices.Backward(tokens) {
 		if i > 0 && (slices.Contains(steps, token) || isDigit(token[0])) {
 			continue
@@ -88,7 +91,7 @@ func baseName(ref string) string {
 		if !isIdentifier(name) {
 			break
 		}
-		if !isDefinition(ref) {
+		if !isDefinition(pointer) {
 			name = strings.ToUpper(name[:1]) + name[1:]
 		}
 		return name

@@ -1,13 +1,17 @@
 package signature
 
-import "strings"
+import (
+	"strings"
+
+	"mcpx/internal/rawjson"
+)
 
 // maxPattern bounds a pattern or format shown in a comment, in bytes.
 const maxPattern = 30
 
 // noteOf returns what a caller must know of a value of the given type beyond the type itself: its bounds, its format
 // or its pattern. It is written as a comment.
-func noteOf(n *node, typeName string) string {
+func noteOf(n rawjson.Node, typeName string) string {
 	switch typeName {
 	case "integer", "number":
 		return span(bound(n, "minimum", "exclusiveMinimum", ">"), bound(n, "maximum", "exclusiveMaximum", "<"), "")
@@ -39,12 +43,12 @@ func span(least, most limit, unit string) string {
 }
 
 // bound reads one bound of a number. Draft-04 writes an exclusive one as a boolean beside the inclusive.
-func bound(n *node, inclusive, exclusive, op string) limit {
-	number, strict := n.get(inclusive), n.get(exclusive)
+func bound(n rawjson.Node, inclusive, exclusive, op string) limit {
+	number, strict := n.Get(inclusive), n.Get(exclusive)
 	switch {
-	case strict.isNumber():
+	case strict.IsNumber():
 		return limitOf(strict, op)
-	case strict.isTrue():
+	case strict.Kind() == 't':
 		return limitOf(number, op)
 	}
 	return limitOf(number, op+"=")
@@ -52,11 +56,11 @@ func bound(n *node, inclusive, exclusive, op string) limit {
 
 // count reads a bound of a length. "At least none" says nothing; "at least one" alone, so common that it is noise, is what
 // a caller does anyway.
-func count(n *node, key, op string) limit {
-	number := n.get(key)
-	if number.isNumber() && (key == "minLength" || key == "minItems") {
-		most := n.get("max" + key[len("min"):])
-		if number.raw == "0" || number.raw == "1" && most == nil {
+func count(n rawjson.Node, key, op string) limit {
+	number := n.Get(key)
+	if what, isLeast := strings.CutPrefix(key, "min"); isLeast {
+		raw := string(number.Raw())
+		if raw == "0" || raw == "1" && n.Get("max"+what).IsZero() {
 			return limit{}
 		}
 	}
@@ -66,17 +70,17 @@ func count(n *node, key, op string) limit {
 // maxNumber bounds a bound, in digits. Longer ones are the ranges of machine types, which generators put on every integer.
 const maxNumber = 9
 
-func limitOf(n *node, op string) limit {
-	if !n.isNumber() || len(n.raw) > maxNumber {
+func limitOf(n rawjson.Node, op string) limit {
+	if !n.IsNumber() || len(n.Raw()) > maxNumber {
 		return limit{}
 	}
-	return limit{op, n.raw}
+	return limit{op, string(n.Raw())}
 }
 
 // shape is the format of a string, or else its pattern if that is short.
-func shape(n *node) string {
+func shape(n rawjson.Node) string {
 	for _, key := range []string{"format", "pattern"} {
-		s, _ := n.get(key).str()
+		s, _ := n.Get(key).String()
 		if s = escape(s); s != "" && len(s) <= maxPattern && !strings.Contains(s, "*/") {
 			return s
 		}
