@@ -17,10 +17,9 @@ type Tree struct {
 	spans []span
 	depth int
 
-	// index finds the members of large objects, by the number of the object.
-	index      map[uint32]map[string]uint32
-	duplicates bool // some object has a key twice
-	escapes    bool // some key is not written as it reads
+	index      map[Node]map[string]Node // the members of large objects
+	duplicates bool                     // some object has a key twice
+	escapes    bool                     // some key is not written as it reads
 }
 
 // span is the place of one value. The spans of a container's children follow its
@@ -39,7 +38,7 @@ type Node struct {
 
 const (
 	maxTreeDepth = 10_000 // as in encoding/json
-	largeObject  = 16     // from this size a map finds a key faster than a scan
+	largeObject  = 32     // from this size a map finds a key faster than a scan
 )
 
 // Parse reads one JSON value. The tree keeps text, which must not change.
@@ -47,7 +46,7 @@ func Parse(text []byte) (*Tree, error) {
 	if len(text) >= math.MaxUint32 {
 		return nil, ErrSyntax
 	}
-	p := treeParser{cursor: cursor{b: text}, tree: &Tree{text: text}}
+	p := treeParser{cursor: cursor{b: text}, tree: &Tree{text: text, duplicates: DuplicateKey(text) != nil}}
 	if err := p.value(0, 0); err != nil {
 		return nil, err
 	}
@@ -88,7 +87,7 @@ func (p *treeParser) value(key uint32, depth int) error {
 	var err error
 	switch p.peek() {
 	case '{':
-		err = p.object(Node{p.tree, uint32(i)}, depth+1)
+		err = p.object(depth + 1)
 	case '[':
 		err = p.array(depth + 1)
 	case '"':
@@ -97,10 +96,13 @@ func (p *treeParser) value(key uint32, depth int) error {
 		err = p.scalar()
 	}
 	p.tree.spans[i].end, p.tree.spans[i].next = uint32(p.i), uint32(len(p.tree.spans))
+	if err == nil {
+		p.indexMembers(Node{p.tree, uint32(i)})
+	}
 	return err
 }
 
-func (p *treeParser) object(n Node, depth int) error {
+func (p *treeParser) object(depth int) error {
 	last, err := p.enter(depth, '}')
 	for !last && err == nil {
 		p.space()
@@ -119,8 +121,6 @@ func (p *treeParser) object(n Node, depth int) error {
 			return err
 		}
 	}
-	p.tree.spans[n.i].next = uint32(len(p.tree.spans))
-	p.indexKeys(n)
 	return err
 }
 
@@ -134,33 +134,27 @@ func (p *treeParser) array(depth int) error {
 	return err
 }
 
+// indexMembers makes a map of the members of a large object.
+func (p *treeParser) indexMembers(n Node) {
+	if n.Kind() != '{' || n.Len() < largeObject {
+		return
+	}
+	if p.tree.index == nil {
+		p.tree.index = map[Node]map[string]Node{}
+	}
+	members := make(map[string]Node, n.Len())
+	for child := range n.children() {
+		members[child.key()] = child
+	}
+	p.tree.index[n] = members
+}
+
 func (p *treeParser) enter(depth int, closing byte) (empty bool, err error) {
 	if depth > maxTreeDepth {
 		return false, ErrDepth
 	}
 	p.tree.depth = max(p.tree.depth, depth)
 	return p.open(0, closing)
-}
-
-// indexKeys makes a map of the keys of a large object, and notes duplicate keys.
-func (p *treeParser) indexKeys(n Node) {
-	if n.Len() >= largeObject {
-		index := make(map[string]uint32, n.Len())
-		for child := range n.children() {
-			index[child.key()] = child.i
-		}
-		if p.tree.index == nil {
-			p.tree.index = map[uint32]map[string]uint32{}
-		}
-		p.tree.index[n.i] = index
-		p.tree.duplicates = p.tree.duplicates || len(index) < n.Len()
-		return
-	}
-	for child := range n.children() {
-		if n.Get(child.key()) != child {
-			p.tree.duplicates = true
-		}
-	}
 }
 
 // Tree returns the tree that n is part of.
@@ -202,11 +196,8 @@ func (n Node) Get(key string) (found Node) {
 	if n.Kind() != '{' {
 		return Node{}
 	}
-	if index := n.tree.index[n.i]; index != nil {
-		if i, ok := index[key]; ok {
-			return Node{n.tree, i}
-		}
-		return Node{}
+	if members := n.tree.index[n]; members != nil {
+		return members[key]
 	}
 	for child := range n.children() {
 		if child.hasKey(key) {

@@ -138,6 +138,9 @@ func (s *Schema) Resolve(reference string) (rawjson.Node, error) {
 	return found, nil
 }
 
+// maxIndex limits how far into an array a reference may lead, which takes time.
+const maxIndex = 1000
+
 // follow returns the schema that a JSON Pointer leads to.
 func (s *Schema) follow(pointer string) (rawjson.Node, error) {
 	at, _ := s.Root()
@@ -150,7 +153,7 @@ func (s *Schema) follow(pointer string) (rawjson.Node, error) {
 			continue
 		}
 		index, err := strconv.Atoi(token)
-		if err != nil || index < 0 {
+		if err != nil || index < 0 || index > maxIndex {
 			return rawjson.Node{}, errNowhere
 		}
 		at = at.At(index)
