@@ -3,6 +3,7 @@ package validate
 import (
 	"encoding/json"
 	"errors"
+	"reflect"
 	"strconv"
 
 	"github.com/xeipuuv/gojsonschema"
@@ -107,73 +108,42 @@ func (d *document) body(r *rule) any {
 	}
 	out := map[string]any{}
 	for _, k := range keywords {
-		if value := d.value(k.field(r)); value != nil {
-			out[k.name] = value
+		if field := reflect.ValueOf(k.field(r)).Elem(); !field.IsZero() {
+			out[k.name] = d.value(field.Interface())
 		}
-	}
-	if len(r.types) > 0 {
-		out["type"] = r.types
-	}
-	if len(r.constant) > 0 {
-		out["const"] = r.constant[0]
-	}
-	if len(r.patternProperties) > 0 {
-		rules := map[string]any{}
-		for _, p := range r.patternProperties {
-			rules[p.pattern.String()] = d.schema(p.rule)
-		}
-		out["patternProperties"] = rules
 	}
 	d.items(r, out)
 	d.siblings(r, out)
 	return out
 }
 
-// value returns the value of a keyword, nil if the rule does not have it.
+// value returns the value of a keyword.
 func (d *document) value(field any) any {
 	switch field := field.(type) {
-	case **rule:
-		if *field != nil {
-			return d.schema(*field)
+	case *rule:
+		return d.schema(field)
+	case []*rule:
+		return d.list(field)
+	case map[string]*rule:
+		rules := map[string]any{}
+		for name, r := range field {
+			rules[name] = d.schema(r)
 		}
-	case *[]*rule:
-		if len(*field) > 0 {
-			return d.list(*field)
+		return rules
+	case []patternProperty:
+		rules := map[string]any{}
+		for _, p := range field {
+			rules[p.pattern.String()] = d.schema(p.rule)
 		}
-	case *map[string]*rule:
-		if len(*field) > 0 {
-			rules := map[string]any{}
-			for name, r := range *field {
-				rules[name] = d.schema(r)
-			}
-			return rules
-		}
-	case *[]string:
-		if len(*field) > 0 {
-			return *field
-		}
-	case *[]any:
-		if len(*field) > 0 {
-			return *field
-		}
-	case **int:
-		if *field != nil {
-			return **field
-		}
-	case *json.Number:
-		if *field != "" {
-			return *field
-		}
-	case **pattern:
-		if *field != nil {
-			return (*field).String()
-		}
-	case *bool:
-		if *field {
-			return true
-		}
+		return rules
+	case constant:
+		return field[0]
+	case positive:
+		return json.Number(field)
+	case *pattern:
+		return field.String()
 	}
-	return nil
+	return field
 }
 
 func (d *document) list(rules []*rule) []any {
@@ -200,19 +170,15 @@ func (d *document) items(r *rule, out map[string]any) {
 	}
 }
 
-// siblings writes the keywords that one schema of draft 7 cannot hold together: a
-// $ref hides all others, and there is one keyword for dependencies.
+// siblings rewrites what one schema of draft 7 cannot hold together: a $ref hides
+// all other keywords, and there is only one keyword for dependencies.
 func (d *document) siblings(r *rule, out map[string]any) {
-	all, _ := out["allOf"].([]any)
-	for _, dependency := range r.dependencies {
-		keyword, demand := "dependentRequired", any(dependency.names)
-		if dependency.rule != nil {
-			keyword, demand = "dependentSchemas", d.schema(dependency.rule)
+	var all []any
+	for _, keyword := range []string{"dependentRequired", "dependentSchemas"} {
+		if value, ok := out[keyword]; ok && !d.modern {
+			all = append(all, map[string]any{"dependencies": value})
+			delete(out, keyword)
 		}
-		if !d.modern {
-			keyword = "dependencies"
-		}
-		all = append(all, map[string]any{keyword: map[string]any{dependency.property: demand}})
 	}
 	if r.ref != nil {
 		reference := d.reference(r.ref)
@@ -223,6 +189,7 @@ func (d *document) siblings(r *rule, out map[string]any) {
 		}
 	}
 	if len(all) > 0 {
-		out["allOf"] = all
+		given, _ := out["allOf"].([]any)
+		out["allOf"] = append(given, all...)
 	}
 }

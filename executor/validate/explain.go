@@ -148,8 +148,8 @@ func (r *rule) explainNumber(v json.Number, at []string) (found []finding) {
 			found = append(found, problem(at, "expected %s %s, got %s", l.text, show(l.limit), show(v)))
 		}
 	}
-	if r.multipleOf != "" && !n.Quo(n, rational(r.multipleOf)).IsInt() {
-		found = append(found, problem(at, "expected a multiple of %s, got %s", show(r.multipleOf), show(v)))
+	if r.multipleOf != "" && !n.Quo(n, rational(json.Number(r.multipleOf))).IsInt() {
+		found = append(found, problem(at, "expected a multiple of %s, got %s", show(json.Number(r.multipleOf)), show(v)))
 	}
 	return found
 }

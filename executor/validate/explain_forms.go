@@ -215,9 +215,9 @@ func (r *rule) evaluates(v any, key string) bool {
 		if r.additionalProperties != nil || r.unevaluatedProperties != nil || len(r.declared(key)) > 0 {
 			return true
 		}
-		for _, d := range r.dependencies {
-			if _, given := v[d.property]; given {
-				applied = append(applied, d.rule)
+		for property, rule := range r.dependentSchemas {
+			if _, given := v[property]; given {
+				applied = append(applied, rule)
 			}
 		}
 	case []any:

@@ -12,9 +12,7 @@ func (r *rule) explainObject(v map[string]any, at []string) (found []finding) {
 			found = append(found, missing(at, name, "required"))
 		}
 	}
-	for _, d := range r.dependencies {
-		found = append(found, d.explain(v, at)...)
-	}
+	found = append(found, r.explainDependent(v, at)...)
 	found = append(found, counted(r.minProperties, r.maxProperties, len(v), unit{"property", "properties"}, at)...)
 	for _, key := range slices.Sorted(maps.Keys(v)) {
 		if len(found) >= maxFindings {
@@ -25,15 +23,15 @@ func (r *rule) explainObject(v map[string]any, at []string) (found []finding) {
 	return found
 }
 
-func (d dependency) explain(v map[string]any, at []string) (found []finding) {
-	if _, given := v[d.property]; !given {
-		return nil
-	}
-	found = d.rule.explain(v, at)
-	for _, name := range d.names {
-		if _, ok := v[name]; !ok {
-			found = append(found, missing(at, name, "required with "+show(d.property)))
+// explainDependent checks the demands on objects that have a property.
+func (r *rule) explainDependent(v map[string]any, at []string) (found []finding) {
+	for _, property := range slices.Sorted(maps.Keys(v)) {
+		for _, name := range r.dependentRequired[property] {
+			if _, ok := v[name]; !ok {
+				found = append(found, missing(at, name, "required with "+show(property)))
+			}
 		}
+		found = append(found, r.dependentSchemas[property].explain(v, at)...)
 	}
 	return found
 }

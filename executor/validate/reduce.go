@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"math/big"
 	"slices"
 
@@ -42,15 +41,16 @@ type reducer struct {
 	draft       schema.Draft
 	oneResource bool // no schema below the root has an $id
 
-	rules   map[rawjson.Node]*rule
-	widened map[*rule]bool // finished rules; true: they accept more than their schema
-	open    map[*rule]bool // rules that were needed before they were finished
+	rules  map[rawjson.Node]*rule
+	exact  map[*rule]bool // the finished rules; false: they accept more than their schema
+	open   map[*rule]bool // rules that were needed before they were finished
+	losses int            // counts what was dropped, and uses of rules that are not exact
 
-	patterns     map[string]*pattern // by their text in Go
+	patterns     map[string]*pattern // by their text in the schema
 	patternSteps int
 
-	pessimistic bool  // take unfinished rules to be widened
-	innerID     bool  // a schema below the root that counts has an $id
+	pessimistic bool  // take unfinished rules for inexact
+	innerID     bool  // a schema that counts, below the root, has an $id
 	followed    bool  // there are references
 	err         error // the first reason not to judge at all
 }
@@ -59,7 +59,7 @@ func newReducer(s *schema.Schema) *reducer {
 	_, oneResource := s.References()
 	return &reducer{
 		document: s, draft: s.Draft(), oneResource: oneResource,
-		rules: map[rawjson.Node]*rule{}, widened: map[*rule]bool{}, open: map[*rule]bool{}, patterns: map[string]*pattern{},
+		rules: map[rawjson.Node]*rule{}, exact: map[*rule]bool{}, open: map[*rule]bool{}, patterns: map[string]*pattern{},
 	}
 }
 
@@ -69,15 +69,14 @@ func (r *reducer) run() *rule {
 		err = errors.New("not a JSON Schema")
 	}
 	r.err = err
-	out, _ := r.rule(root)
-	return out
+	return r.rule(root)
 }
 
-// misjudged reports whether a rule was widened after others had taken it for exact,
-// because it was not finished yet.
+// misjudged reports whether a rule that others had taken for exact, because it was
+// not finished yet, is not.
 func (r *reducer) misjudged() bool {
 	for rule := range r.open {
-		if r.widened[rule] {
+		if !r.exact[rule] {
 			return true
 		}
 	}
@@ -92,56 +91,68 @@ func (r *reducer) fail(format string, args ...any) {
 
 func isSchema(n rawjson.Node) bool { return n.Kind() == '{' || n.Kind() == 't' || n.Kind() == 'f' }
 
-// rule reduces one schema. weak reports that the rule accepts more than the schema.
-func (r *reducer) rule(n rawjson.Node) (out *rule, weak bool) {
+// rule reduces one schema.
+func (r *reducer) rule(n rawjson.Node) *rule {
 	if r.err != nil || !isSchema(n) {
-		return &rule{}, true
+		r.losses++
+		return &rule{}
 	}
 	if known := r.rules[n]; known != nil {
-		weak, finished := r.widened[known]
+		exact, finished := r.exact[known]
 		if !finished {
 			r.open[known] = true
-			weak = r.pessimistic
 		}
-		return known, weak
+		if finished && !exact || !finished && r.pessimistic {
+			r.losses++
+		}
+		return known
 	}
-	out = &rule{never: n.Kind() == 'f'}
+	out := &rule{never: n.Kind() == 'f'}
 	r.rules[n] = out
+	before := r.losses
 	if n.Kind() == '{' {
-		weak = r.fill(out, n)
+		r.fill(out, n)
 	}
-	r.widened[out] = weak
-	return out, weak
+	r.exact[out] = r.losses == before
+	return out
 }
 
 // fill reads the keywords of a schema.
-func (r *reducer) fill(out *rule, n rawjson.Node) (weak bool) {
-	target := out
-	nullable := n.Get("nullable").Kind() == 't' // as in OpenAPI
-	if nullable {
-		target = &rule{}
-		out.anyOf = []*rule{target, {types: []string{"null"}}}
+func (r *reducer) fill(out *rule, n rawjson.Node) {
+	if format := n.Get("format").Kind(); format != 0 && format != 'n' {
+		r.losses++ // an annotation here, an assertion elsewhere
+	}
+	if n.Get("nullable").Kind() == 't' { // as in OpenAPI
+		inner := &rule{}
+		out.anyOf = []*rule{inner, {types: typeNames{"null"}}}
+		out = inner
+		r.losses++
+	}
+	before := r.losses
+	if alone := r.reference(out, n); alone {
+		return
 	}
 	widened := map[string]bool{}
-	if !r.reference(target, n, widened) {
-		for _, k := range keywords {
-			if value := n.Get(k.name); !value.IsZero() && r.draft >= k.since {
-				ok, weak := r.read(k.field(target), value)
-				widened[k.name] = !ok || weak
-			}
+	for _, k := range keywords {
+		before := r.losses
+		if value := n.Get(k.name); !value.IsZero() && r.draft >= k.since && !r.read(k.field(out), value) {
+			r.losses++
 		}
-		r.special(target, n, widened)
-		maps.DeleteFunc(widened, func(_ string, weak bool) bool { return !weak })
-		relax(target, n, widened)
+		widened[k.name] = r.losses > before
 	}
-	format := n.Get("format").Kind() // an annotation here, an assertion elsewhere
-	return nullable || len(widened) > 0 || format != 0 && format != 'n'
+	r.strictLimits(out, n)
+	r.items(out, n)
+	r.dependencies(out, n.Get("dependencies"))
+	relax(out, n, widened)
+	if r.losses > before {
+		out.unevaluatedProperties, out.unevaluatedItems = nil, nil
+	}
 }
 
 // reference reads $ref and $dynamicRef, and gives the schema up for keywords that
 // change what they mean. alone reports that there is nothing else to read: up to
 // draft 7, a $ref hides its siblings.
-func (r *reducer) reference(out *rule, n rawjson.Node, widened map[string]bool) (alone bool) {
+func (r *reducer) reference(out *rule, n rawjson.Node) (alone bool) {
 	if _, ok := n.Get("$recursiveRef").String(); ok {
 		r.fail("uses $recursiveRef")
 	}
@@ -149,16 +160,19 @@ func (r *reducer) reference(out *rule, n rawjson.Node, widened map[string]bool) 
 	if _, ok := n.Get(r.document.IDKeyword()).String(); ok && n != root {
 		r.innerID = true
 	}
-	reference, isRef := n.Get("$ref").String()
-	if dynamic, ok := n.Get("$dynamicRef").String(); ok {
+	written := n.Get("$ref")
+	if dynamic := n.Get("$dynamicRef"); dynamic.Kind() == '"' {
 		// In a document that is one resource, it means the same as a $ref.
-		if !n.Get("$ref").IsZero() || r.draft < schema.Draft2020 || !r.oneResource {
+		if !written.IsZero() || r.draft < schema.Draft2020 || !r.oneResource {
 			r.fail("uses $dynamicRef")
 		}
-		reference, isRef = dynamic, true
+		written = dynamic
 	}
-	if !isRef {
-		widened["$ref"] = !n.Get("$ref").IsZero()
+	reference, ok := written.String()
+	if !ok && !written.IsZero() {
+		r.losses++
+	}
+	if !ok {
 		return false
 	}
 	target, err := r.document.Resolve(reference)
@@ -167,68 +181,98 @@ func (r *reducer) reference(out *rule, n rawjson.Node, widened map[string]bool) 
 		return true
 	}
 	r.followed = true
-	var weak bool
-	out.ref, weak = r.rule(target)
+	out.ref = r.rule(target)
 	out.ref.named = true
-	if weak {
-		widened["$ref"] = true
-	}
 	return r.draft <= schema.Draft7
 }
 
-// read reads the value of a keyword into its field. ok is false if it is not what
-// the keyword takes; then the field stays empty.
-func (r *reducer) read(field any, n rawjson.Node) (ok, weak bool) {
+// read reads the value of a keyword into its field. It reports whether the value is
+// what the keyword takes.
+func (r *reducer) read(field any, n rawjson.Node) (ok bool) {
 	switch field := field.(type) {
 	case **rule:
 		if ok = isSchema(n); ok {
-			*field, weak = r.rule(n)
+			*field = r.rule(n)
 		}
 	case *[]*rule:
-		*field, weak = r.list(n.Elements())
+		*field = r.list(n.Elements())
 		ok = len(*field) > 0
 	case *map[string]*rule:
-		*field, weak = r.byName(n)
+		*field = r.byName(n)
 		ok = n.Kind() == '{'
+	case *[]patternProperty:
+		*field = r.byPattern(n)
+		ok = n.Kind() == '{'
+	case *map[string][]string:
+		ok = n.Kind() == '{'
+		for name, member := range n.Members() {
+			ok = member.Kind() == '[' && ok
+			add(field, name, appendNew(nil, schema.Strings(member)...))
+		}
 	case *[]string:
 		*field = appendNew(nil, schema.Strings(n)...)
-		ok, weak = n.Kind() == '[', len(*field) < n.Len()
+		ok = n.Kind() == '[' && len(*field) == n.Len()
+	case *typeNames:
+		*field = appendNew(nil, schema.Types(n)...)
+		ok = len(*field) > 0
+	case *constant:
+		*field, ok = constant{r.value(n)}, true
 	case *[]any:
 		values, _ := r.value(n).([]any)
 		*field = distinct(values)
 		ok = len(*field) > 0
 	case **int:
-		*field, ok = r.count(n)
+		*field = r.count(n)
+		ok = *field != nil
 	case *json.Number:
 		*field, ok = r.value(n).(json.Number)
+	case *positive:
+		number, _ := r.value(n).(json.Number)
+		if ok = rational(number).Sign() > 0; ok {
+			*field = positive(number)
+		}
 	case **pattern:
 		text, _ := n.String()
 		*field, ok = r.pattern(text)
 	case *bool:
 		*field, ok = n.Kind() == 't', n.Kind() == 't' || n.Kind() == 'f'
 	}
-	return ok, weak
+	return ok
 }
 
-func (r *reducer) list(schemas []rawjson.Node) (list []*rule, weak bool) {
+// add sets a member of a map that may be nil: an empty map stays nil.
+func add[V any](m *map[string]V, key string, value V) {
+	if *m == nil {
+		*m = map[string]V{}
+	}
+	(*m)[key] = value
+}
+
+func (r *reducer) list(schemas []rawjson.Node) (list []*rule) {
 	for _, n := range schemas {
-		sub, weakened := r.rule(n)
-		list = append(list, sub)
-		weak = weak || weakened
+		list = append(list, r.rule(n))
 	}
-	return list, weak
+	return list
 }
 
-func (r *reducer) byName(n rawjson.Node) (rules map[string]*rule, weak bool) {
+func (r *reducer) byName(n rawjson.Node) (rules map[string]*rule) {
 	for name, member := range n.Members() {
-		sub, weakened := r.rule(member)
-		if rules == nil {
-			rules = map[string]*rule{}
-		}
-		rules[name] = sub
-		weak = weak || weakened
+		add(&rules, name, r.rule(member))
 	}
-	return rules, weak
+	return rules
+}
+
+func (r *reducer) byPattern(n rawjson.Node) (rules []patternProperty) {
+	for text, member := range n.Members() {
+		pattern, ok := r.pattern(text)
+		if !ok {
+			r.losses++
+			continue
+		}
+		rules = append(rules, patternProperty{pattern, r.rule(member)})
+	}
+	slices.SortFunc(rules, func(a, b patternProperty) int { return cmp.Compare(a.pattern.String(), b.pattern.String()) })
+	return rules
 }
 
 // value decodes a value. A number that is out of range gives the schema up.
@@ -244,120 +288,69 @@ func (r *reducer) value(n rawjson.Node) any {
 	return value
 }
 
-func (r *reducer) count(n rawjson.Node) (*int, bool) {
+// count returns the value of a count such as minLength, nil if it is none.
+func (r *reducer) count(n rawjson.Node) *int {
 	number, ok := r.value(n).(json.Number)
-	if !ok {
-		return nil, false
-	}
 	exact := rational(number)
-	if !exact.IsInt() || !exact.Num().IsInt64() || exact.Sign() < 0 {
-		return nil, false
+	if !ok || !exact.IsInt() || !exact.Num().IsInt64() || exact.Sign() < 0 {
+		return nil
 	}
 	count := int(exact.Num().Int64())
-	return &count, true
+	return &count
 }
 
-// special reads the keywords that take more than their field.
-func (r *reducer) special(out *rule, n rawjson.Node, widened map[string]bool) {
-	if value := n.Get("const"); !value.IsZero() && r.draft >= schema.Draft6 {
-		out.constant = []any{r.value(value)}
-		widened["const"] = false
+// items reads the keywords that describe the items of an array.
+func (r *reducer) items(out *rule, n rawjson.Node) {
+	first, others := schema.Items(n)
+	known := true
+	switch prefix := n.Get("prefixItems").Kind(); {
+	case n.Get("items").Kind() == '[':
+		known = len(first) > 0
+	case r.draft < modern:
+		first = nil
+	default:
+		known = prefix == '[' || prefix == 'n' || prefix == 0
 	}
-	out.types = appendNew(nil, schema.Types(n)...)
-	widened["type"] = len(out.types) == 0 && !n.Get("type").IsZero()
-	if out.multipleOf != "" && rational(out.multipleOf).Sign() <= 0 {
-		out.multipleOf, widened["multipleOf"] = "", true
+	out.prefixItems = r.list(first)
+	// If known is false, nobody can tell where the other items begin.
+	if !known || !others.IsZero() && !r.read(&out.items, others) {
+		r.losses++
 	}
-	for name, limits := range map[string][2]*json.Number{
+}
+
+// dependencies reads the older keyword for dependentRequired and dependentSchemas.
+func (r *reducer) dependencies(out *rule, n rawjson.Node) {
+	if !n.IsZero() && n.Kind() != '{' {
+		r.losses++
+	}
+	for property, member := range n.Members() {
+		if member.Kind() == '[' {
+			add(&out.dependentRequired, property, appendNew(out.dependentRequired[property], schema.Strings(member)...))
+			continue
+		}
+		sub := r.rule(member)
+		if other := out.dependentSchemas[property]; other != nil {
+			sub = &rule{allOf: []*rule{other, sub}}
+		}
+		add(&out.dependentSchemas, property, sub)
+	}
+}
+
+// strictLimits reads exclusiveMinimum and exclusiveMaximum as draft 4 has them: as a
+// boolean that belongs to the limit.
+func (r *reducer) strictLimits(out *rule, n rawjson.Node) {
+	for keyword, fields := range map[string]struct{ limit, strict *json.Number }{
 		"exclusiveMinimum": {&out.minimum, &out.exclusiveMinimum},
 		"exclusiveMaximum": {&out.maximum, &out.exclusiveMaximum},
 	} {
-		on := n.Get(name).Kind() // a boolean in draft 4
-		if *limits[0] == "" || on != 't' && on != 'f' {
+		on := n.Get(keyword).Kind()
+		if *fields.limit == "" || on != 't' && on != 'f' {
 			continue
 		}
-		widened[name] = false
+		r.losses-- // read could do nothing with it
 		if on == 't' {
-			*limits[0], *limits[1] = "", *limits[0]
+			*fields.limit, *fields.strict = "", *fields.limit
 		}
-	}
-	r.arrays(out, n, widened)
-	r.patternProperties(out, n.Get("patternProperties"), widened)
-	r.dependencies(out, n, widened)
-}
-
-// arrays reads the keywords that describe the items of an array.
-func (r *reducer) arrays(out *rule, n rawjson.Node, widened map[string]bool) {
-	first, others := schema.Items(n)
-	prefix := n.Get("prefixItems")
-	switch {
-	case n.Get("items").Kind() == '[':
-		widened["items"] = len(first) == 0
-	case r.draft < modern:
-		first = nil
-	case prefix.Kind() != '[' && prefix.Kind() != 'n' && !prefix.IsZero():
-		widened["prefixItems"] = true
-	}
-	if widened["items"] || widened["prefixItems"] {
-		return // where the other items begin is not known
-	}
-	var weak bool
-	if out.prefixItems, weak = r.list(first); weak {
-		widened["prefixItems"] = true
-	}
-	if !others.IsZero() {
-		ok, weak := r.read(&out.items, others)
-		widened["items"] = !ok || weak
-	}
-}
-
-func (r *reducer) patternProperties(out *rule, n rawjson.Node, widened map[string]bool) {
-	if n.IsZero() {
-		return
-	}
-	widened["patternProperties"] = n.Kind() != '{'
-	for text, member := range n.Members() {
-		pattern, ok := r.pattern(text)
-		if !ok {
-			widened["patternProperties"] = true
-			continue
-		}
-		sub, weak := r.rule(member)
-		out.patternProperties = append(out.patternProperties, patternProperty{pattern, sub})
-		widened["patternProperties"] = widened["patternProperties"] || weak
-	}
-	slices.SortFunc(out.patternProperties, func(a, b patternProperty) int { return cmp.Compare(a.pattern.String(), b.pattern.String()) })
-}
-
-// dependencies reads the keywords that make demands on objects with a property.
-func (r *reducer) dependencies(out *rule, n rawjson.Node, widened map[string]bool) {
-	for _, k := range []struct {
-		name           string
-		since          schema.Draft
-		names, schemas bool // what it takes
-	}{{"dependencies", 0, true, true}, {"dependentRequired", modern, true, false}, {"dependentSchemas", modern, false, true}} {
-		value := n.Get(k.name)
-		if value.IsZero() || r.draft < k.since {
-			continue
-		}
-		widened[k.name] = value.Kind() != '{'
-		start := len(out.dependencies)
-		for property, member := range value.Members() {
-			demand := dependency{property: property}
-			weak := false
-			switch isList := member.Kind() == '['; {
-			case isList && k.names:
-				demand.names = appendNew(nil, schema.Strings(member)...)
-			case k.schemas:
-				demand.rule, weak = r.rule(member)
-			default:
-				widened[k.name] = true
-				continue
-			}
-			widened[k.name] = widened[k.name] || weak
-			out.dependencies = append(out.dependencies, demand)
-		}
-		slices.SortFunc(out.dependencies[start:], func(a, b dependency) int { return cmp.Compare(a.property, b.property) })
 	}
 }
 
@@ -379,9 +372,6 @@ func relax(out *rule, n rawjson.Node, widened map[string]bool) {
 	}
 	if incomplete(n.Get("properties"), len(out.properties)) || incomplete(n.Get("patternProperties"), len(out.patternProperties)) {
 		out.additionalProperties = nil // which properties are left is not known
-	}
-	if len(widened) > 0 {
-		out.unevaluatedProperties, out.unevaluatedItems = nil, nil
 	}
 }
 

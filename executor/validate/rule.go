@@ -2,7 +2,9 @@ package validate
 
 import (
 	"encoding/json"
+	"maps"
 	"regexp"
+	"slices"
 
 	"mcpx/internal/schema"
 )
@@ -19,17 +21,18 @@ type rule struct {
 	condition           *rule // if
 	then, otherwise     *rule
 
-	types []string
-	// Each list has the values that are allowed: of const one, of enum some.
-	constant, enum []any
+	types    typeNames
+	constant constant
+	enum     []any
 
 	properties                   map[string]*rule
-	patternProperties            []patternProperty
+	patternProperties            []patternProperty // sorted by pattern
 	additionalProperties         *rule
 	unevaluatedProperties        *rule
 	propertyNames                *rule
 	required                     []string
-	dependencies                 []dependency
+	dependentRequired            map[string][]string
+	dependentSchemas             map[string]*rule
 	minProperties, maxProperties *int
 
 	prefixItems              []*rule
@@ -43,20 +46,21 @@ type rule struct {
 	pattern              *pattern
 	minLength, maxLength *int
 
-	minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf json.Number
+	minimum, maximum, exclusiveMinimum, exclusiveMaximum json.Number
+	multipleOf                                           positive
 }
+
+// These are types of their own because their keywords take other values.
+type (
+	typeNames []string
+	constant  []any // the one value
+	positive  json.Number
+)
 
 // patternProperty is a rule for all properties whose names match.
 type patternProperty struct {
 	pattern *pattern
 	rule    *rule
-}
-
-// dependency is a demand on objects that have a property.
-type dependency struct {
-	property string
-	names    []string // further properties that must be there
-	rule     *rule    // nil: there are only names
 }
 
 // pattern is a regular expression, compiled.
@@ -65,20 +69,21 @@ type pattern struct {
 	written string // as in the schema
 }
 
-// keyword is a row of the keywords that are read and written by the type of their
-// field.
+// keyword is a row of the keywords. The type of its field decides how it is read and
+// written.
 type keyword struct {
 	name  string
-	since schema.Draft // the first draft that has it
-	field func(*rule) any
+	since schema.Draft    // the first draft that has it
+	field func(*rule) any // a pointer to the field
 }
 
 // modern is the first of the drafts that are treated alike: 2019-09 is rewritten as
 // 2020-12.
 const modern = schema.Draft2019
 
-// keywords are the keywords that are judged, together with those that reducer.special
-// reads. All others are dropped: annotations, formats, vocabularies of other tools.
+// keywords are the keywords that are judged, together with references, items and
+// dependencies, which reducer reads apart. All others are dropped: annotations,
+// formats, vocabularies of other tools.
 var keywords = []keyword{
 	{"allOf", 0, func(r *rule) any { return &r.allOf }},
 	{"anyOf", 0, func(r *rule) any { return &r.anyOf }},
@@ -88,13 +93,18 @@ var keywords = []keyword{
 	{"then", schema.Draft7, func(r *rule) any { return &r.then }},
 	{"else", schema.Draft7, func(r *rule) any { return &r.otherwise }},
 
+	{"type", 0, func(r *rule) any { return &r.types }},
+	{"const", schema.Draft6, func(r *rule) any { return &r.constant }},
 	{"enum", 0, func(r *rule) any { return &r.enum }},
 
 	{"properties", 0, func(r *rule) any { return &r.properties }},
+	{"patternProperties", 0, func(r *rule) any { return &r.patternProperties }},
 	{"additionalProperties", 0, func(r *rule) any { return &r.additionalProperties }},
 	{"unevaluatedProperties", modern, func(r *rule) any { return &r.unevaluatedProperties }},
 	{"propertyNames", schema.Draft6, func(r *rule) any { return &r.propertyNames }},
 	{"required", 0, func(r *rule) any { return &r.required }},
+	{"dependentRequired", modern, func(r *rule) any { return &r.dependentRequired }},
+	{"dependentSchemas", modern, func(r *rule) any { return &r.dependentSchemas }},
 	{"minProperties", 0, func(r *rule) any { return &r.minProperties }},
 	{"maxProperties", 0, func(r *rule) any { return &r.maxProperties }},
 
@@ -119,11 +129,8 @@ var keywords = []keyword{
 
 // inPlace returns the rules that apply to the same value as r.
 func (r *rule) inPlace() []*rule {
-	list := append(append(append([]*rule{r.ref, r.not, r.condition, r.then, r.otherwise}, r.allOf...), r.anyOf...), r.oneOf...)
-	for _, d := range r.dependencies {
-		list = append(list, d.rule)
-	}
-	return list
+	list := slices.Concat([]*rule{r.ref, r.not, r.condition, r.then, r.otherwise}, r.allOf, r.anyOf, r.oneOf)
+	return slices.AppendSeq(list, maps.Values(r.dependentSchemas))
 }
 
 // costly reports whether checking r can take more than the size of the schema times

@@ -105,10 +105,9 @@ func draftOf(root rawjson.Node) Draft {
 
 var typeNames = []string{"null", "boolean", "integer", "number", "string", "array", "object"}
 
-// Types returns the JSON types that the keyword "type" of a schema names. It
+// Types returns the JSON types that the value of the keyword "type" names. It
 // returns nil if there is none, or if one does not exist.
-func Types(schema rawjson.Node) []string {
-	value := schema.Get("type")
+func Types(value rawjson.Node) []string {
 	if name, ok := value.String(); ok {
 		if i := slices.Index(typeNames, name); i >= 0 {
 			return typeNames[i : i+1 : i+1]

@@ -22,7 +22,7 @@ var impliedTypes = []struct {
 // typesOf returns the JSON types that a schema allows: those it names, else the inherited ones, else those that its
 // keywords imply, else nil.
 func typesOf(n rawjson.Node, inherited []string) []string {
-	if types := schema.Types(n); types != nil {
+	if types := schema.Types(n.Get("type")); types != nil {
 		return types
 	}
 	if inherited != nil {

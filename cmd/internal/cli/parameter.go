@@ -73,7 +73,7 @@ func (p parameter) within(keyword string) parameter {
 // types returns the types that the value may have, as far as the schema says so.
 func (p parameter) types() (types []string) {
 	for _, s := range p.schemas() {
-		types = append(types, schema.Types(s)...)
+		types = append(types, schema.Types(s.Get("type"))...)
 		for _, value := range append(s.Get("enum").Elements(), s.Get("const")) {
 			if !value.IsZero() {
 				types = append(types, typeOf(value.Raw()))
