@@ -50,27 +50,18 @@ type Validator struct {
 	schema *schema.Schema
 	limit  time.Duration
 
-	once     sync.Once
-	compiled chan struct{} // closed when judge and err are set
-	judge    judge
-	err      error       // why the schema cannot be judged
-	ready    atomic.Bool // compiled is closed
+	once  sync.Once
+	ready atomic.Bool // judge and err are set
+	judge judge
+	err   error // why the schema cannot be judged
 
 	skipped atomic.Pointer[string] // why the first unchecked call passed
 
-	// A costly check cannot be stopped. Its caller holds turn while it waits, and
-	// state says whether the check still runs after that. So a schema has one costly
-	// check at a time.
-	turn  chan struct{}
-	state atomic.Int32
+	// A costly check cannot be stopped, so a schema has one at a time. Its caller
+	// holds turn while it waits.
+	turn    chan struct{}
+	runaway chan struct{} // guarded by turn: closed when the last overdue check ends
 }
-
-// The states of a costly check.
-const (
-	idle int32 = iota
-	running
-	late // it runs, but its caller has stopped waiting
-)
 
 // judge is a compiled schema.
 type judge struct {
@@ -82,7 +73,7 @@ type judge struct {
 
 // New returns a Validator for a tool's input schema. The work is done on first use.
 func New(s *schema.Schema) *Validator {
-	return &Validator{schema: s, limit: timeLimit, compiled: make(chan struct{}), turn: make(chan struct{}, 1)}
+	return &Validator{schema: s, limit: timeLimit, turn: make(chan struct{}, 1)}
 }
 
 // Unjudged returns why the schema is never enforced, "" if it is. The first call
@@ -90,12 +81,13 @@ func New(s *schema.Schema) *Validator {
 // longer is enforced once it is compiled.
 func (v *Validator) Unjudged() string {
 	v.once.Do(func() {
+		compiled := make(chan struct{})
 		go func() {
-			defer close(v.compiled)
+			defer close(compiled)
 			v.judge, v.err = recovered(func() (judge, error) { return compile(v.schema) })
 			v.ready.Store(true)
 		}()
-		wait(v.compiled, v.limit)
+		wait(compiled, v.limit)
 	})
 	if v.ready.Load() && v.err != nil {
 		return "compile: " + v.err.Error()
@@ -157,26 +149,25 @@ func (v *Validator) Check(arguments any) []Problem {
 func (v *Validator) checkWithin(check func() ([]Problem, error)) ([]Problem, error) {
 	v.turn <- struct{}{}
 	defer func() { <-v.turn }()
-	if v.state.Load() != idle || overdue.Load() >= maxOverdue {
+	if v.runaway != nil && !isClosed(v.runaway) || overdue.Load() >= maxOverdue {
 		return nil, errBusy
 	}
 	var problems []Problem
 	var err error
 	done := make(chan struct{})
-	v.state.Store(running)
 	go func() {
 		defer close(done)
 		problems, err = recovered(check)
-		if v.state.Swap(idle) == late {
-			overdue.Add(-1)
-		}
 	}()
 	if wait(done, v.limit) {
 		return problems, err
 	}
-	if v.state.CompareAndSwap(running, late) {
-		overdue.Add(1)
-	}
+	v.runaway = done
+	overdue.Add(1)
+	go func() {
+		<-done
+		overdue.Add(-1)
+	}()
 	return nil, errTimeout
 }
 
@@ -236,6 +227,15 @@ func wait(done <-chan struct{}, limit time.Duration) bool {
 		}
 	}
 	return false
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 // recovered calls f and returns a panic as an error.
