@@ -79,56 +79,53 @@ type treeParser struct {
 	tree *Tree
 }
 
-// value adds the value at the cursor and everything in it.
-func (p *treeParser) value(key uint32, depth int) error {
+// value adds the value at the cursor and everything in it. key is where its key
+// starts.
+func (p *treeParser) value(key, depth int) error {
 	p.space()
 	i := len(p.tree.spans)
-	p.tree.spans = append(p.tree.spans, span{key: key, start: uint32(p.i)})
+	p.tree.spans = append(p.tree.spans, span{key: uint32(key), start: uint32(p.i)})
 	var err error
 	switch p.peek() {
-	case '{':
-		err = p.object(depth + 1)
-	case '[':
-		err = p.array(depth + 1)
+	case '{', '[':
+		err = p.container(depth + 1)
 	case '"':
 		err = p.text()
 	default:
 		err = p.scalar()
 	}
-	p.tree.spans[i].end, p.tree.spans[i].next = uint32(p.i), uint32(len(p.tree.spans))
-	if err == nil {
-		p.indexMembers(Node{p.tree, uint32(i)})
+	if err != nil {
+		return err
 	}
-	return err
+	p.tree.spans[i].end, p.tree.spans[i].next = uint32(p.i), uint32(len(p.tree.spans))
+	p.indexMembers(Node{p.tree, uint32(i)})
+	return nil
 }
 
-func (p *treeParser) object(depth int) error {
-	last, err := p.enter(depth, '}')
+// container adds everything in an object or an array.
+func (p *treeParser) container(depth int) error {
+	if depth > maxTreeDepth {
+		return ErrDepth
+	}
+	p.tree.depth = max(p.tree.depth, depth)
+	isObject, closing := true, byte('}')
+	if p.peek() == '[' {
+		isObject, closing = false, ']'
+	}
+	last, err := p.open(0, closing)
 	for !last && err == nil {
 		p.space()
-		start := uint32(p.i)
-		key, err := p.key()
-		if err != nil {
-			return err
+		start := 0
+		if isObject {
+			start = p.i
+			key, err := p.key()
+			if err != nil {
+				return err
+			}
+			p.tree.escapes = p.tree.escapes || bytes.IndexByte(key, '\\') >= 0 || !utf8.Valid(key)
 		}
-		if bytes.IndexByte(key, '\\') >= 0 || !utf8.Valid(key) {
-			p.tree.escapes = true
-		}
-		if err := p.value(start, depth); err != nil {
-			return err
-		}
-		if last, err = p.next('}'); err != nil {
-			return err
-		}
-	}
-	return err
-}
-
-func (p *treeParser) array(depth int) error {
-	last, err := p.enter(depth, ']')
-	for !last && err == nil {
-		if err = p.value(0, depth); err == nil {
-			last, err = p.next(']')
+		if err = p.value(start, depth); err == nil {
+			last, err = p.next(closing)
 		}
 	}
 	return err
@@ -147,14 +144,6 @@ func (p *treeParser) indexMembers(n Node) {
 		members[child.key()] = child
 	}
 	p.tree.index[n] = members
-}
-
-func (p *treeParser) enter(depth int, closing byte) (empty bool, err error) {
-	if depth > maxTreeDepth {
-		return false, ErrDepth
-	}
-	p.tree.depth = max(p.tree.depth, depth)
-	return p.open(0, closing)
 }
 
 // Tree returns the tree that n is part of.
@@ -312,9 +301,13 @@ func (n Node) hasKey(key string) bool {
 
 // key returns the decoded key of a member.
 func (n Node) key() string {
-	s := n.tree.spans[n.i]
-	c := cursor{b: n.tree.text, i: int(s.key)}
-	_ = c.text()
-	key, _ := View(n.tree.text[s.key:c.i])
+	key, _ := View(n.rawKey())
 	return key
+}
+
+// rawKey returns the key of a member with its quotes.
+func (n Node) rawKey() []byte {
+	c := cursor{b: n.tree.text, i: int(n.tree.spans[n.i].key)}
+	_ = c.text()
+	return n.tree.text[n.tree.spans[n.i].key:c.i]
 }
