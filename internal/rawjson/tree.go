@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"iter"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -50,6 +51,7 @@ func Parse(text []byte) (*Tree, error) {
 	if err := p.value(0, 0); err != nil {
 		return nil, err
 	}
+	p.tree.spans = slices.Clone(p.tree.spans) // without the room for more
 	return p.tree, p.end()
 }
 
