@@ -9,10 +9,10 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// Fit cuts a result, as an upstream sent it, to a budget of tokens; 0 is no
-// limit. Only texts and structuredContent count and are cut: everything else
-// stays as it came, byte for byte. What was cut is kept for the client, and a
-// note in its place says how to read it.
+// Fit cuts a result, as an upstream sent it, to a budget of tokens; 0 is no limit.
+// Only texts and structuredContent count and are cut: everything else keeps its
+// bytes. The cut texts are kept for the client, and a note in their place says how
+// to read them.
 func (s *Store) Fit(client string, result []byte, budget int) []byte {
 	if Fits(result, budget) {
 		return result
@@ -43,7 +43,7 @@ func (s *Store) Fit(client string, result []byte, budget int) []byte {
 	return splice(raw, c.edits)
 }
 
-// Fits reports whether a result is within its budget at a glance.
+// Fits reports whether a result is surely within its budget, at a glance.
 func Fits(result []byte, budget int) bool {
 	return budget <= 0 || len(result) <= budget // a token has at least one byte
 }
@@ -73,9 +73,9 @@ type cutter struct {
 	store  *Store
 	client string
 	raw    []byte
-	left   int // tokens of the budget
+	left   int // tokens left of the budget
 	edits  []edit
-	seen   []piece // the texts that the reader can find whole
+	seen   []piece // the texts that the reader can find in full
 	end    int     // where a further content item would go; 0 without content
 }
 
@@ -85,12 +85,12 @@ type piece struct {
 	value     rawjson.Child // the JSON string
 	removable bool          // its item is nothing but this text
 	item      int           // index of its item
-	where     string        // what the reader finds it under
+	where     string        // where the reader finds it
 }
 
-// content gives the budget to the texts in their order. The text in which it
-// ends keeps its head; the texts after that one, of which there may be
-// thousands, share one id and one note.
+// content spends the budget on the texts in their order. The text that exceeds it
+// keeps its head; the texts after that one, perhaps thousands, share one id and one
+// note.
 func (c *cutter) content(member rawjson.Child) {
 	items := slices.Collect(rawjson.Children(c.raw, member.Value))
 	c.end = member.Value + 1
@@ -115,12 +115,12 @@ func (c *cutter) content(member rawjson.Child) {
 	c.rest(items, rest)
 }
 
-// noteCost is about what a note costs: a text that is over the budget by less is
-// better shown.
+// noteCost is about what a note costs. A text that exceeds the budget by less is
+// shown whole.
 const noteCost = 80
 
-// affords pays for a text if it is within the budget. It reads no more of the
-// text than that takes.
+// affords pays for a text if it is within the budget. It reads no more of the text
+// than it must.
 func (c *cutter) affords(text string) bool {
 	if tokens.Cut(text, c.left+noteCost) < len(text) {
 		return false
@@ -149,7 +149,7 @@ func pieceOf(raw []byte, item rawjson.Child) (p piece, ok bool) {
 	return p, ok
 }
 
-// rest cuts the texts for which nothing of the budget is left.
+// rest cuts the texts after the one that used the budget up.
 func (c *cutter) rest(items []rawjson.Child, rest []piece) {
 	switch len(rest) {
 	case 0:
@@ -172,7 +172,7 @@ func (c *cutter) rest(items []rawjson.Child, rest []piece) {
 	}
 }
 
-// cutPiece puts the head of a text and a note in the place of a piece.
+// cutPiece replaces a piece by the head of a text and a note.
 func (c *cutter) cutPiece(p piece, text, what string) (id string) {
 	short, id := c.cut(text, what)
 	c.edits = append(c.edits, edit{p.value.Value, p.value.End, quote(short)})
@@ -181,7 +181,7 @@ func (c *cutter) cutPiece(p piece, text, what string) (id string) {
 	return id
 }
 
-// cut keeps a text and returns what of it is left with a note, and its id.
+// cut keeps a text and returns its head with a note, and its id.
 func (c *cutter) cut(text, what string) (short, id string) {
 	shown := tokens.Cut(text, c.left)
 	c.left = 0
@@ -189,9 +189,8 @@ func (c *cutter) cut(text, what string) (short, id string) {
 	return text[:shown] + note(text, shown, id, what), id
 }
 
-// structured turns a structuredContent that is over what is left of the budget
-// into a text. Most servers send the same JSON as a text anyway, which is then
-// enough.
+// structured turns a structuredContent that exceeds the budget into a text. Most
+// servers send the same JSON as a text too, which is then enough.
 func (c *cutter) structured(members []rawjson.Child, i int) {
 	m := members[i]
 	value := strings.ToValidUTF8(string(c.raw[m.Value:m.End]), "\uFFFD")

@@ -14,12 +14,12 @@ import (
 const (
 	maxOutline = 300 // bytes
 	maxDepth   = 4   // of objects and arrays
-	maxSamples = 20  // elements whose keys are put together
+	maxSamples = 20  // elements whose keys are merged
 	maxKey     = 40  // bytes
 )
 
-// outline says in one line what a text is made of: the keys and lengths of JSON,
-// as in "total, items[312]{id, title}", or the lines and headings of others.
+// outline describes a text in one line: the keys and lengths of JSON, as in "total,
+// items[312]{id, title}", or the lines and headings of other texts.
 func outline(text string) string {
 	shape := lines(text)
 	if isJSON(text) {
@@ -33,8 +33,8 @@ func outline(text string) string {
 	return shorten(shape, maxOutline)
 }
 
-// describe writes the shape of values that are samples of one place; nothing
-// for those without parts.
+// describe writes the shape of sample values from one place; nothing for values
+// without parts.
 func describe(b *strings.Builder, samples [][]byte, depth int) {
 	for _, sample := range samples {
 		switch sample[0] {
@@ -65,7 +65,7 @@ func describeArrays(b *strings.Builder, samples [][]byte, depth int) {
 	if len(samples) == 1 {
 		fmt.Fprintf(b, "[%d]", length)
 	} else {
-		b.WriteString("[]") // its length differs from place to place
+		b.WriteString("[]") // the lengths differ
 	}
 	if depth < maxDepth {
 		describe(b, elements, depth+1)
@@ -108,7 +108,7 @@ func describeObjects(b *strings.Builder, samples [][]byte, depth int) {
 
 var plainKey = regexp.MustCompile(`^[\p{L}\p{N}_$@.-]+$`)
 
-// label is a key that cannot be mistaken for the outline's own signs.
+// label returns a key that cannot be mistaken for the outline's own signs.
 func label(key string) string {
 	if !plainKey.MatchString(key) {
 		key = strconv.Quote(key)
@@ -138,7 +138,7 @@ func lines(text string) string {
 	return shape
 }
 
-// shorten cuts a text to a number of bytes at a rune, and shows it.
+// shorten cuts a text to a number of bytes at a rune, and marks the cut.
 func shorten(text string, limit int) string {
 	if len(text) <= limit {
 		return text

@@ -17,7 +17,7 @@ type builder struct {
 }
 
 const (
-	maxDepth = 64 // of schemas within schemas; deeper ones are unknown
+	maxDepth = 64 // nesting of schemas; deeper ones are shown as unknown
 	maxAllOf = 64
 )
 
@@ -68,8 +68,8 @@ func isDefinition(pointer string) bool {
 	return strings.HasSuffix(parent, "/$defs") || strings.HasSuffix(parent, "/definitions")
 }
 
-// schema returns the type of the values that n accepts. The types that stand beside an anyOf, oneOf or allOf hold for
-// its members too, and are passed down for those that name none.
+// schema returns the type of the values that n accepts. types are the JSON types of the schema around an anyOf, oneOf or
+// allOf: they hold for members that name none.
 func (b *builder) schema(n rawjson.Node, types []string) *typ {
 	if b.depth == maxDepth {
 		return unknown
@@ -101,8 +101,8 @@ func (b *builder) place(n rawjson.Node, types []string) *typ {
 	return &typ{kind: named, def: d}
 }
 
-// unalias makes a definition that is only a name for another stand for what that stands for. One that is a name for
-// itself stands for nothing.
+// unalias returns the type behind a definition that only refers to another definition. One that refers to itself is
+// unknown.
 func unalias(t *typ) *typ {
 	if t.kind != named {
 		return t
@@ -150,8 +150,8 @@ func (b *builder) reference(ref string) *typ {
 	return b.schema(target, nil)
 }
 
-// constrain intersects t with what a schema says apart from its $ref. What only restricts values in ways that no type
-// can (if, not, contains, dependentSchemas …) is left out: a signature may be wider than its schema, never narrower.
+// constrain intersects t with the type that a schema describes besides its $ref. Keywords that no type can express (if,
+// not, contains, dependentSchemas …) are left out: a signature may be wider than its schema, never narrower.
 func (b *builder) constrain(t *typ, n rawjson.Node, types []string) *typ {
 	types = typesOf(n, types)
 	t = intersect(t, b.own(n, types))

@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// def is a schema that references point to.
+// def is the target of references.
 type def struct {
 	pointer string // where it is
-	uses    int    // how often it is referred to, or stands in its place
+	uses    int    // references to it, and its own place
 	built   bool
-	inline  bool   // has been put in the place of its only use
-	typ     *typ   // nil while it is being built, which is when a recursion is met
-	short   bool   // is written out wherever it is used
+	inline  bool   // was written at its only use
+	typ     *typ   // nil while it is being built: a recursion finds it so
+	short   bool   // is written out at every use
 	name    string // given when first needed
-	part    *part  // nil where the name needs no explanation
+	part    *part  // nil if the name needs no explanation
 }
 
-// isShort tells whether writing a definition out everywhere takes no more room than naming it. An object is always named.
+// isShort reports whether writing a definition out everywhere takes no more room than naming it. An object is always named.
 func (d *def) isShort() bool {
 	if !isFlat(d.typ) {
 		return false
@@ -30,7 +30,7 @@ func (d *def) isShort() bool {
 	return d.uses*len(w.buf) <= d.uses*name+explained+name+len(w.buf)
 }
 
-// isFlat tells whether a type neither nests objects nor names a definition.
+// isFlat reports whether a type neither nests objects nor names a definition.
 func isFlat(t *typ) bool {
 	if t.kind == list && t.rest != nil && !isFlat(t.rest) {
 		return false
@@ -46,10 +46,10 @@ func written(t *typ) *typ {
 	return t
 }
 
-// names gives definitions names, each its own.
+// names gives every definition a name of its own.
 type names struct{ taken []string }
 
-// maxNames bounds the definitions of a signature; what others say is unknown.
+// maxNames limits the definitions of a signature; further ones are shown as unknown.
 const maxNames = 64
 
 var reserved = []string{
@@ -75,12 +75,12 @@ func (n *names) give(d *def) bool {
 	return true
 }
 
-// steps are the tokens of a pointer that name a place in a schema and not a thing.
+// steps are tokens of a pointer that say nothing about the schema they lead to.
 var steps = []string{
 	"properties", "additionalProperties", "items", "prefixItems", "anyOf", "oneOf", "allOf", "$defs", "definitions",
 }
 
-// baseName makes an identifier of the last telling token of a reference: Start of "#/properties/start".
+// baseName makes an identifier of the last useful token of a pointer: Start of "#/properties/start".
 func baseName(pointer string) string {
 	tokens := strings.FieldsFunc(pointer, func(r rune) bool { return r == '#' || r == '/' || r == '.' })
 	for i, token := range slices.Backward(tokens) {
@@ -99,7 +99,7 @@ func baseName(pointer string) string {
 	return "Type"
 }
 
-// identifierRune keeps what may be part of an identifier and drops the rest.
+// identifierRune keeps characters of identifiers and drops all others.
 func identifierRune(r rune) rune {
 	if r < 0x80 && (isLetter(byte(r)) || isDigit(byte(r))) {
 		return r

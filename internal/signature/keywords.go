@@ -36,7 +36,7 @@ func typesOf(n rawjson.Node, inherited []string) []string {
 	return nil
 }
 
-// own returns the type that a schema's own keywords give, without those that combine schemas.
+// own returns the type that the keywords of a schema describe, without those that combine schemas.
 func (b *builder) own(n rawjson.Node, types []string) *typ {
 	if v := n.Get("const"); !v.IsZero() {
 		return literalOf(v, maxLiteralDepth)
@@ -104,7 +104,7 @@ func (b *builder) object(n rawjson.Node) *typ {
 	return t
 }
 
-// otherKeys returns the type of keys that are not among the properties, or nil if they may hold anything or nothing.
+// otherKeys returns the type of keys that are not declared, nil if they may hold anything, or nothing.
 func (b *builder) otherKeys(n rawjson.Node) *typ {
 	additional := n.Get("additionalProperties")
 	if additional.IsZero() {

@@ -6,11 +6,10 @@ import (
 	"mcpx/internal/rawjson"
 )
 
-// maxPattern bounds a pattern or format shown in a comment, in bytes.
+// maxPattern limits a pattern or format in a comment, in bytes.
 const maxPattern = 30
 
-// noteOf returns what a caller must know of a value of the given type beyond the type itself: its bounds, its format
-// or its pattern. It is written as a comment.
+// noteOf returns the text of a comment on a value of the given type: its bounds, its format or its pattern.
 func noteOf(n rawjson.Node, typeName string) string {
 	switch typeName {
 	case "integer", "number":
@@ -42,7 +41,7 @@ func span(least, most limit, unit string) string {
 	return s + unit
 }
 
-// bound reads one bound of a number. Draft-04 writes an exclusive one as a boolean beside the inclusive.
+// bound reads one bound of a number. In draft 4, exclusive is a boolean that belongs to the inclusive bound.
 func bound(n rawjson.Node, inclusive, exclusive, op string) limit {
 	number, strict := n.Get(inclusive), n.Get(exclusive)
 	switch {
@@ -54,8 +53,8 @@ func bound(n rawjson.Node, inclusive, exclusive, op string) limit {
 	return limitOf(number, op+"=")
 }
 
-// count reads a bound of a length. "At least none" says nothing; "at least one" alone, so common that it is noise, is what
-// a caller does anyway.
+// count reads a bound of a length. It leaves out a minimum of 0, and a minimum of 1 without a maximum, which is so common
+// that it is noise.
 func count(n rawjson.Node, key, op string) limit {
 	number := n.Get(key)
 	if what, isLeast := strings.CutPrefix(key, "min"); isLeast {
@@ -67,7 +66,7 @@ func count(n rawjson.Node, key, op string) limit {
 	return limitOf(number, op)
 }
 
-// maxNumber bounds a bound, in digits. Longer ones are the ranges of machine types, which generators put on every integer.
+// maxNumber limits the digits of a bound. Longer ones are the ranges of machine types, which generators put on every integer.
 const maxNumber = 9
 
 func limitOf(n rawjson.Node, op string) limit {
@@ -77,7 +76,7 @@ func limitOf(n rawjson.Node, op string) limit {
 	return limit{op, string(n.Raw())}
 }
 
-// shape is the format of a string, or else its pattern if that is short.
+// shape returns the format of a string, or else its pattern if that is short.
 func shape(n rawjson.Node) string {
 	for _, key := range []string{"format", "pattern"} {
 		s, _ := n.Get(key).String()

@@ -4,12 +4,12 @@
 //	path: string, tail?: integer /*1..1000*/ = 10, mode?: "r" | "w", where?: Filter; Filter = {field: string, not?: Filter}
 //
 // A parameter is "name: type", with "?" if it is optional and "= value" if it has a default. Types are those of
-// TypeScript, and integer. A comment holds bounds, a format or a pattern. What is used more than once, or by itself, is
-// defined after the parameters; Arguments is the object of all parameters. "…" stands for what there was no room for.
-// Objects may have further keys, as in JSON Schema.
+// TypeScript, and integer. A comment holds bounds, a format or a pattern. A type that is used more than once, or by
+// itself, is defined after the parameters; Arguments is the object of all parameters. "…" marks parts that were left
+// out for lack of room. Objects may have further keys, as in JSON Schema.
 //
 // A signature may be wider than its schema but never narrower: no value that the schema accepts is excluded. A schema
-// without a type but with properties or items is read as one of objects or arrays, as its author meant it.
+// with properties or items but without a type is taken to describe objects or arrays, as its author intended.
 //
 // Schemas come from upstreams and may be malformed or hostile. Whatever they hold, a signature is one line of at most
 // 2,400 bytes without control, bidi or invisible characters.

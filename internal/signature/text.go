@@ -9,7 +9,7 @@ import (
 	"mcpx/internal/rawjson"
 )
 
-// maxLiteral bounds a literal, maxDefault a default value, maxName the name of a property, all in bytes as written.
+// These limits are in bytes of the text as shown.
 const (
 	maxLiteral = 64
 	maxDefault = 40
@@ -24,8 +24,8 @@ func quote(s string) string {
 	return `"` + escape(s) + `"`
 }
 
-// escape replaces what could break a line or deceive its reader (control, bidi, zero-width and other invisible
-// characters) by its JSON escape.
+// escape writes characters that could break a line or deceive its reader (control, bidi, zero-width and other invisible
+// ones) as JSON escapes.
 func escape(s string) string {
 	if strings.IndexFunc(s, unprintable) < 0 {
 		return s
@@ -47,7 +47,7 @@ func escape(s string) string {
 
 func unprintable(r rune) bool { return !unicode.IsPrint(r) }
 
-// key writes the name of a property, quoted unless it is an identifier. It is empty if there is no room for the name.
+// key writes the name of a property, quoted unless it is an identifier. It returns nothing for a long name.
 func key(name string) string {
 	if len(name) > maxName {
 		return ""
@@ -78,7 +78,7 @@ func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
 // value writes a default value, or nothing if it is long.
 func value(n rawjson.Node) string {
-	if len(n.Raw()) > 4*maxDefault { // long even without its white space
+	if len(n.Raw()) > 4*maxDefault { // too long even without white space
 		return ""
 	}
 	s := appendCompact(nil, n)
