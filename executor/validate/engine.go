@@ -5,17 +5,45 @@ import (
 	"errors"
 	"reflect"
 	"strconv"
+	"sync"
 
 	"github.com/xeipuuv/gojsonschema"
+
+	"mcpx/internal/schema"
 )
 
 var errClosed = errors.New("only references within the schema are followed")
 
-// compileEngine compiles a rule with gojsonschema, which says yes or no. It returns
-// nil if gojsonschema cannot judge the rule: draft 7 has no keyword for it, or the
-// schema is one of the legal ones that gojsonschema refuses, such as minLength >
-// maxLength.
-func compileEngine(root *rule) (accepts func(any) bool) {
+// engine judges decoded values.
+type engine struct {
+	rule    *rule
+	accepts func(any) bool // gojsonschema; nil: it cannot judge the rule
+}
+
+// newEngine returns a function that compiles the schema on its first call. Until
+// then, nothing is kept: most tools are never called, and those that are seldom
+// need more than quick. gojsonschema keeps ten times the size of a schema.
+func newEngine(s *schema.Schema) func() *engine {
+	return sync.OnceValue(func() *engine {
+		root, _, err := reduce(s)
+		if err != nil {
+			return &engine{rule: &rule{}}
+		}
+		return &engine{root, compileRule(root)}
+	})
+}
+
+func (e *engine) check(arguments any) []Problem {
+	if e.accepts != nil && e.accepts(arguments) {
+		return nil
+	}
+	return report(e.rule.explain(arguments, nil))
+}
+
+// compileRule compiles a rule with gojsonschema. It returns nil if gojsonschema
+// cannot judge the rule: draft 7 has no keyword for it, or the schema is one of the
+// legal ones that gojsonschema refuses, such as minLength > maxLength.
+func compileRule(root *rule) (accepts func(any) bool) {
 	d := document{root: root}
 	text := d.whole()
 	if d.inexpressible {
@@ -34,12 +62,12 @@ func compileGojsonschema(root any) (func(any) bool, error) {
 	loader.AutoDetect = false
 	loader.Draft = gojsonschema.Draft7
 	// NewGoLoader copies: gojsonschema rewrites the references in its input.
-	schema, err := loader.Compile(closed{gojsonschema.NewGoLoader(root)})
+	compiled, err := loader.Compile(closed{gojsonschema.NewGoLoader(root)})
 	if err != nil {
 		return nil, err
 	}
 	return func(arguments any) bool {
-		result, err := schema.Validate(gojsonschema.NewRawLoader(arguments))
+		result, err := compiled.Validate(gojsonschema.NewRawLoader(arguments))
 		return err != nil || result.Valid()
 	}, nil
 }
@@ -107,9 +135,9 @@ func (d *document) body(r *rule) any {
 		d.inexpressible = true
 	}
 	out := map[string]any{}
-	for _, k := range keywords {
+	for name, k := range keywords {
 		if field := reflect.ValueOf(k.field(r)).Elem(); !field.IsZero() {
-			out[k.name] = d.value(field.Interface())
+			out[name] = d.value(field.Interface())
 		}
 	}
 	d.items(r, out)

@@ -183,8 +183,8 @@ func blocked(t *testing.T) (s *Validator, started *atomic.Int32, end chan struct
 		t.Fatal(why)
 	}
 	started, end = new(atomic.Int32), make(chan struct{})
-	real := s.judge.accepts
-	s.judge.accepts = func(arguments any) bool {
+	real := s.judge.engine().accepts
+	s.judge.engine().accepts = func(arguments any) bool {
 		started.Add(1)
 		<-end
 		return real(arguments)
@@ -279,15 +279,15 @@ func TestPanic(t *testing.T) {
 		if why := s.Unjudged(); why != "" {
 			t.Fatal(why)
 		}
-		real := s.judge.accepts
-		s.judge.accepts = func(any) bool { panic("a bug") }
+		real := s.judge.engine().accepts
+		s.judge.engine().accepts = func(any) bool { panic("a bug") }
 		if problems := s.Check("no object"); problems != nil {
 			t.Errorf("problems: %v", problems)
 		}
 		if why := s.Skipped(); why != "check: panic: a bug" {
 			t.Errorf("skipped: %q", why)
 		}
-		s.judge.accepts = real
+		s.judge.engine().accepts = real
 		if problems := s.Check("no object"); len(problems) != 1 {
 			t.Errorf("the next call: %v", problems)
 		}
@@ -317,7 +317,7 @@ func TestDisagreement(t *testing.T) {
 	if why := s.Unjudged(); why != "" {
 		t.Fatal(why)
 	}
-	s.judge.accepts = func(any) bool { return false }
+	s.judge.engine().accepts = func(any) bool { return false }
 	if problems := s.Check(map[string]any{}); problems != nil {
 		t.Errorf("problems: %v", problems)
 	}

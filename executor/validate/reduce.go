@@ -133,12 +133,18 @@ func (r *reducer) fill(out *rule, n rawjson.Node) {
 		return
 	}
 	widened := map[string]bool{}
-	for _, k := range keywords {
+	for name, value := range n.Members() {
+		k, known := keywords[name]
+		if !known || r.draft < k.since {
+			continue
+		}
 		before := r.losses
-		if value := n.Get(k.name); !value.IsZero() && r.draft >= k.since && !r.read(k.field(out), value) {
+		if !r.read(k.field(out), value) {
 			r.losses++
 		}
-		widened[k.name] = r.losses > before
+		if r.losses > before {
+			widened[name] = true
+		}
 	}
 	r.strictLimits(out, n)
 	r.items(out, n)

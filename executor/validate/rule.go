@@ -72,7 +72,6 @@ type pattern struct {
 // keyword is a row of the keywords. The type of its field decides how it is read and
 // written.
 type keyword struct {
-	name  string
 	since schema.Draft    // the first draft that has it
 	field func(*rule) any // a pointer to the field
 }
@@ -84,47 +83,47 @@ const modern = schema.Draft2019
 // keywords are the keywords that are judged, together with references, items and
 // dependencies, which reducer reads apart. All others are dropped: annotations,
 // formats, vocabularies of other tools.
-var keywords = []keyword{
-	{"allOf", 0, func(r *rule) any { return &r.allOf }},
-	{"anyOf", 0, func(r *rule) any { return &r.anyOf }},
-	{"oneOf", 0, func(r *rule) any { return &r.oneOf }},
-	{"not", 0, func(r *rule) any { return &r.not }},
-	{"if", schema.Draft7, func(r *rule) any { return &r.condition }},
-	{"then", schema.Draft7, func(r *rule) any { return &r.then }},
-	{"else", schema.Draft7, func(r *rule) any { return &r.otherwise }},
+var keywords = map[string]keyword{
+	"allOf": {0, func(r *rule) any { return &r.allOf }},
+	"anyOf": {0, func(r *rule) any { return &r.anyOf }},
+	"oneOf": {0, func(r *rule) any { return &r.oneOf }},
+	"not":   {0, func(r *rule) any { return &r.not }},
+	"if":    {schema.Draft7, func(r *rule) any { return &r.condition }},
+	"then":  {schema.Draft7, func(r *rule) any { return &r.then }},
+	"else":  {schema.Draft7, func(r *rule) any { return &r.otherwise }},
 
-	{"type", 0, func(r *rule) any { return &r.types }},
-	{"const", schema.Draft6, func(r *rule) any { return &r.constant }},
-	{"enum", 0, func(r *rule) any { return &r.enum }},
+	"type":  {0, func(r *rule) any { return &r.types }},
+	"const": {schema.Draft6, func(r *rule) any { return &r.constant }},
+	"enum":  {0, func(r *rule) any { return &r.enum }},
 
-	{"properties", 0, func(r *rule) any { return &r.properties }},
-	{"patternProperties", 0, func(r *rule) any { return &r.patternProperties }},
-	{"additionalProperties", 0, func(r *rule) any { return &r.additionalProperties }},
-	{"unevaluatedProperties", modern, func(r *rule) any { return &r.unevaluatedProperties }},
-	{"propertyNames", schema.Draft6, func(r *rule) any { return &r.propertyNames }},
-	{"required", 0, func(r *rule) any { return &r.required }},
-	{"dependentRequired", modern, func(r *rule) any { return &r.dependentRequired }},
-	{"dependentSchemas", modern, func(r *rule) any { return &r.dependentSchemas }},
-	{"minProperties", 0, func(r *rule) any { return &r.minProperties }},
-	{"maxProperties", 0, func(r *rule) any { return &r.maxProperties }},
+	"properties":            {0, func(r *rule) any { return &r.properties }},
+	"patternProperties":     {0, func(r *rule) any { return &r.patternProperties }},
+	"additionalProperties":  {0, func(r *rule) any { return &r.additionalProperties }},
+	"unevaluatedProperties": {modern, func(r *rule) any { return &r.unevaluatedProperties }},
+	"propertyNames":         {schema.Draft6, func(r *rule) any { return &r.propertyNames }},
+	"required":              {0, func(r *rule) any { return &r.required }},
+	"dependentRequired":     {modern, func(r *rule) any { return &r.dependentRequired }},
+	"dependentSchemas":      {modern, func(r *rule) any { return &r.dependentSchemas }},
+	"minProperties":         {0, func(r *rule) any { return &r.minProperties }},
+	"maxProperties":         {0, func(r *rule) any { return &r.maxProperties }},
 
-	{"unevaluatedItems", modern, func(r *rule) any { return &r.unevaluatedItems }},
-	{"contains", schema.Draft6, func(r *rule) any { return &r.contains }},
-	{"minContains", modern, func(r *rule) any { return &r.minContains }},
-	{"maxContains", modern, func(r *rule) any { return &r.maxContains }},
-	{"minItems", 0, func(r *rule) any { return &r.minItems }},
-	{"maxItems", 0, func(r *rule) any { return &r.maxItems }},
-	{"uniqueItems", 0, func(r *rule) any { return &r.uniqueItems }},
+	"unevaluatedItems": {modern, func(r *rule) any { return &r.unevaluatedItems }},
+	"contains":         {schema.Draft6, func(r *rule) any { return &r.contains }},
+	"minContains":      {modern, func(r *rule) any { return &r.minContains }},
+	"maxContains":      {modern, func(r *rule) any { return &r.maxContains }},
+	"minItems":         {0, func(r *rule) any { return &r.minItems }},
+	"maxItems":         {0, func(r *rule) any { return &r.maxItems }},
+	"uniqueItems":      {0, func(r *rule) any { return &r.uniqueItems }},
 
-	{"pattern", 0, func(r *rule) any { return &r.pattern }},
-	{"minLength", 0, func(r *rule) any { return &r.minLength }},
-	{"maxLength", 0, func(r *rule) any { return &r.maxLength }},
+	"pattern":   {0, func(r *rule) any { return &r.pattern }},
+	"minLength": {0, func(r *rule) any { return &r.minLength }},
+	"maxLength": {0, func(r *rule) any { return &r.maxLength }},
 
-	{"minimum", 0, func(r *rule) any { return &r.minimum }},
-	{"maximum", 0, func(r *rule) any { return &r.maximum }},
-	{"exclusiveMinimum", 0, func(r *rule) any { return &r.exclusiveMinimum }},
-	{"exclusiveMaximum", 0, func(r *rule) any { return &r.exclusiveMaximum }},
-	{"multipleOf", 0, func(r *rule) any { return &r.multipleOf }},
+	"minimum":          {0, func(r *rule) any { return &r.minimum }},
+	"maximum":          {0, func(r *rule) any { return &r.maximum }},
+	"exclusiveMinimum": {0, func(r *rule) any { return &r.exclusiveMinimum }},
+	"exclusiveMaximum": {0, func(r *rule) any { return &r.exclusiveMaximum }},
+	"multipleOf":       {0, func(r *rule) any { return &r.multipleOf }},
 }
 
 // inPlace returns the rules that apply to the same value as r.

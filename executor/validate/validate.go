@@ -65,10 +65,9 @@ type Validator struct {
 
 // judge is a compiled schema.
 type judge struct {
-	quick   *quick                   // nil for most schemas that are not flat
-	accepts func(arguments any) bool // gojsonschema; nil: it cannot judge this schema
-	rule    *rule
-	cheap   bool // a check takes at most size of schema × size of arguments
+	quick  *quick         // nil for most schemas that are not flat
+	cheap  bool           // a check takes at most size of schema × size of arguments
+	engine func() *engine // judges whatever quick does not accept
 }
 
 // New returns a Validator for a tool's input schema. The work is done on first use.
@@ -135,7 +134,7 @@ func (v *Validator) Check(arguments any) []Problem {
 	if v.judge.cheap && nodes <= maxInlineNodes {
 		run = recovered[[]Problem]
 	}
-	problems, err := run(func() ([]Problem, error) { return v.judge.check(arguments), nil })
+	problems, err := run(func() ([]Problem, error) { return v.judge.engine().check(arguments), nil })
 	if err != nil {
 		v.skip("check", err)
 		return nil
@@ -171,13 +170,6 @@ func (v *Validator) checkWithin(check func() ([]Problem, error)) ([]Problem, err
 	return nil, errTimeout
 }
 
-func (j judge) check(arguments any) []Problem {
-	if j.accepts != nil && j.accepts(arguments) {
-		return nil
-	}
-	return report(j.rule.explain(arguments, nil))
-}
-
 func compile(s *schema.Schema) (judge, error) {
 	root, err := s.Root()
 	switch {
@@ -194,7 +186,7 @@ func compile(s *schema.Schema) (judge, error) {
 	if err != nil {
 		return judge{}, err
 	}
-	return judge{quick: newQuick(rules), accepts: compileEngine(rules), rule: rules, cheap: cheap}, nil
+	return judge{quick: newQuick(rules), cheap: cheap, engine: newEngine(s)}, nil
 }
 
 // Decode decodes one JSON value, with numbers as json.Number. It fails for more than
