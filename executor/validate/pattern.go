@@ -24,11 +24,12 @@ func (r *reducer) pattern(ecma string) (p *pattern, ok bool) {
 		return p, true
 	}
 	text, ok := goPattern(ecma)
-	if !ok {
+	parsed, err := syntax.Parse(text, syntax.Perl)
+	if !ok || err != nil {
 		return nil, false
 	}
-	steps, err := patternSteps(text)
-	if err != nil || r.patternSteps+steps > maxPatternSteps {
+	program, err := syntax.Compile(parsed.Simplify())
+	if err != nil || r.patternSteps+len(program.Inst) > maxPatternSteps {
 		return nil, false
 	}
 	re, err := regexp.Compile(text)
@@ -37,21 +38,8 @@ func (r *reducer) pattern(ecma string) (p *pattern, ok bool) {
 	}
 	p = &pattern{re, ecma}
 	r.patterns[ecma] = p
-	r.patternSteps += steps
+	r.patternSteps += len(program.Inst)
 	return p, true
-}
-
-// patternSteps returns the size of the program that a pattern compiles to.
-func patternSteps(text string) (int, error) {
-	parsed, err := syntax.Parse(text, syntax.Perl)
-	if err != nil {
-		return 0, err
-	}
-	program, err := syntax.Compile(parsed.Simplify())
-	if err != nil {
-		return 0, err
-	}
-	return len(program.Inst), nil
 }
 
 // goPattern rewrites an ECMA-262 pattern, as JSON Schema uses it, for Go's regexp. ok
@@ -67,9 +55,7 @@ func goPattern(ecma string) (re string, ok bool) {
 			return "", false
 		}
 	}
-	re = p.out.String()
-	_, err := syntax.Parse(re, syntax.Perl)
-	return re, err == nil
+	return p.out.String(), true
 }
 
 type patternReader struct {

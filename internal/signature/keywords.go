@@ -47,9 +47,6 @@ func (b *builder) own(n rawjson.Node, types []string) *typ {
 	if types == nil {
 		return unknown
 	}
-	if len(types) == 1 {
-		return b.ofType(n, types[0])
-	}
 	all := make([]*typ, len(types))
 	for i, name := range types {
 		all[i] = b.ofType(n, name)
