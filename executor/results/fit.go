@@ -145,7 +145,7 @@ func pieceOf(raw []byte, item rawjson.Child) (p piece, ok bool) {
 	if !ok {
 		return piece{}, false
 	}
-	p.text, ok = rawjson.String(raw[p.value.Value:p.value.End])
+	p.text, ok = rawjson.View(raw[p.value.Value:p.value.End])
 	return p, ok
 }
 
