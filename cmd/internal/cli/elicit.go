@@ -18,7 +18,7 @@ type question struct {
 	parameter
 	name     string
 	required bool
-	choices  []choice         // of the value, or of the elements of an array
+	choices  []choice            // of the value, or of the elements of an array
 	form     *validate.Validator // checks the whole form
 }
 
