@@ -112,6 +112,31 @@ func decodeNode(n Node) any {
 	return json.Number(n.Raw())
 }
 
+func TestPointer(t *testing.T) {
+	root := parse(t, `{"a":[1,{"b/c~":[true,"x"]}],"d":{}}`)
+	for pointer, node := range map[string]Node{
+		"":              root,
+		"/a":            root.Get("a"),
+		"/a/0":          root.Get("a").At(0),
+		"/a/1/b~1c~0/1": root.Get("a").At(1).Get("b/c~").At(1),
+		"/d":            root.Get("d"),
+	} {
+		if got := root.Pointer(node); got != pointer {
+			t.Errorf("%s: %s", pointer, got)
+		}
+	}
+}
+
+func TestTreeMembers(t *testing.T) {
+	var got []string
+	for key, value := range parse(t, `{"a":[{"b":1},2],"c":{"d":"x"}}`).Tree().Members() {
+		got = append(got, key+"="+string(value.Raw()))
+	}
+	if want := `a=[{"b":1},2] b=1 c={"d":"x"} d="x"`; strings.Join(got, " ") != want {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestTokens(t *testing.T) {
 	for pointer, want := range map[string][]string{"/a~1b/~0~01/0": {"a/b", "~~1", "0"}, "a": {"a"}, "/": {""}, "": {""}} {
 		if got := Tokens(pointer); !reflect.DeepEqual(got, want) {

@@ -98,3 +98,46 @@ func TestRoot(t *testing.T) {
 		}
 	}
 }
+
+func TestTypes(t *testing.T) {
+	for text, want := range map[string][]string{
+		`{"type":"string"}`:              {"string"},
+		`{"type":["integer","null"]}`:    {"integer", "null"},
+		`{"type":"int"}`:                 nil,
+		`{"type":["string","int"]}`:      nil,
+		`{"type":[{"type":"string"}]}`:   nil,
+		`{"type":{"type":"string"}}`:     nil,
+		`{"properties":{"type":"null"}}`: nil,
+	} {
+		root, _ := schema.New([]byte(text)).Root()
+		if got := schema.Types(root.Get("type")); !slices.Equal(got, want) {
+			t.Errorf("%s: %v", text, got)
+		}
+	}
+}
+
+func TestItems(t *testing.T) {
+	for _, c := range []struct{ text, first, others string }{
+		{`{"items":{"a":1},"prefixItems":[1,2]}`, "1 2", `{"a":1}`},
+		{`{"items":[1,2],"additionalItems":false,"prefixItems":[3]}`, "1 2", "false"},
+		{`{"items":true}`, "", "true"},
+		{`{"additionalItems":true}`, "", ""},
+	} {
+		root, _ := schema.New([]byte(c.text)).Root()
+		first, others := schema.Items(root)
+		var texts []string
+		for _, n := range first {
+			texts = append(texts, string(n.Raw()))
+		}
+		if got := strings.Join(texts, " "); got != c.first || string(others.Raw()) != c.others {
+			t.Errorf("%s: %s and %s", c.text, got, others.Raw())
+		}
+	}
+}
+
+func TestStrings(t *testing.T) {
+	root, _ := schema.New([]byte(`["a",1,"\u0062",null]`)).Root()
+	if got := schema.Strings(root); !slices.Equal(got, []string{"a", "b"}) {
+		t.Errorf("%q", got)
+	}
+}
