@@ -88,17 +88,13 @@ func newQuickValue(r *rule) *quickValue {
 }
 
 // integer returns the value of a limit, nil if there is none. ok is false if it is
-// no integer, or a large one.
+// not written as an integer, or a large one.
 func integer(limit json.Number) (value *int64, ok bool) {
 	if limit == "" {
 		return nil, true
 	}
-	n := rational(limit)
-	if !n.IsInt() || !n.Num().IsInt64() {
-		return nil, false
-	}
-	whole := n.Num().Int64()
-	return &whole, true
+	n, err := limit.Int64()
+	return &n, err == nil
 }
 
 func (q *quick) find(name string) int {
