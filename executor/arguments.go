@@ -8,6 +8,7 @@ import (
 
 	"mcpx/executor/validate"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/schema"
 	"mcpx/registry"
 )
 
@@ -65,7 +66,7 @@ const givenTwice = "given twice"
 
 // refuseDuplicates refuses arguments that give a key twice.
 func refuseDuplicates(raw []byte, t *registry.Tool) error {
-	if path := rawjson.Twice(raw); path != nil {
+	if path := rawjson.DuplicateKey(raw); path != nil {
 		return &Invalid{Problems: []validate.Problem{{Path: path, Text: givenTwice}}, tool: t}
 	}
 	return nil
@@ -78,7 +79,7 @@ type validators struct {
 
 // validator is a compiled schema.
 type validator struct {
-	*validate.Schema
+	*validate.Validator
 	properties map[string]bool // the parameters it declares
 
 	// Whether the log has it already.
@@ -99,7 +100,7 @@ func (v *validators) of(t *registry.Tool) *validator {
 	if s, ok := v.schemas.Load(key); ok {
 		return s.(*validator)
 	}
-	s, known := v.schemas.LoadOrStore(key, &validator{Schema: validate.Compile(t.InputSchema), properties: properties(t)})
+	s, known := v.schemas.LoadOrStore(key, &validator{Validator: validate.New(schema.New(t.InputSchema)), properties: properties(t)})
 	if !known {
 		runtime.AddCleanup(t, func(key weak.Pointer[registry.Tool]) { v.schemas.Delete(key) }, key)
 	}

@@ -251,7 +251,7 @@ func FuzzRepair(f *testing.F) {
 		if err := json.Unmarshal(sent, &object); err != nil || object == nil {
 			t.Fatalf("%s of %s: sent %s: %v", u.Name, raw, sent, err)
 		}
-		if path := rawjson.Twice(sent); path != nil {
+		if path := rawjson.DuplicateKey(sent); path != nil {
 			t.Fatalf("%s of %s: sent %s, which gives %q twice", u.Name, raw, sent, path)
 		}
 		if needsNone(t, e, call, u) && !bytes.Equal(sent, call.Arguments) {

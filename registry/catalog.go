@@ -12,6 +12,7 @@ import (
 	"mcpx/internal/child"
 	"mcpx/internal/link"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/schema"
 	"mcpx/internal/signature"
 	"mcpx/internal/tokens"
 )
@@ -171,9 +172,9 @@ func newTool(item Item) *Tool {
 	t := &Tool{Name: item.Key, Raw: item.Raw, sent: item.asSent()}
 	t.Description, _ = rawjson.String(rawjson.Get(t.Raw, "description"))
 	t.InputSchema = inputSchema(t.sent)
-	t.signature = sync.OnceValue(func() string { return signature.Of(t.ShownSchema()) })
+	t.signature = sync.OnceValue(func() string { return signature.Of(schema.New(t.ShownSchema())) })
 	t.tokens = sync.OnceValue(func() int { return tokens.EstimateBytes(t.Raw) })
-	t.required = sync.OnceValue(func() string { return signature.Required(t.ShownSchema()) })
+	t.required = sync.OnceValue(func() string { return signature.Required(schema.New(t.ShownSchema())) })
 	return t
 }
 

@@ -167,7 +167,7 @@ func readCall(params []byte) (p callParams, err error) {
 		}
 		*field = value
 	}
-	if path := rawjson.Twice(p.meta); path != nil {
+	if path := rawjson.DuplicateKey(p.meta); path != nil {
 		return p, duplicateKey(append([]string{"_meta"}, path...)...)
 	}
 	return p, nil
@@ -176,7 +176,7 @@ func readCall(params []byte) (p callParams, err error) {
 // inspect answers a call of the tool inspect.
 func (s *Server) inspect(ctx context.Context, _ *Client, m jsonrpc.Message) ([]byte, error) {
 	arguments := rawjson.Get(m.Params, "arguments")
-	if path := rawjson.Twice(arguments); path != nil {
+	if path := rawjson.DuplicateKey(arguments); path != nil {
 		return errorResult(fmt.Sprintf("%q is given twice", strings.Join(path, "."))), nil
 	}
 	server, _ := rawjson.String(rawjson.Get(arguments, "server_name"))

@@ -175,7 +175,7 @@ func (s *Server) answerTo(ctx context.Context, c *Client, m jsonrpc.Message, don
 // answer finds the method and runs it.
 func (s *Server) answer(ctx context.Context, c *Client, m jsonrpc.Message) ([]byte, error) {
 	if m.Method != "tools/call" { // readCall looks for duplicates itself
-		if err := duplicateKey(rawjson.Twice(m.Params)...); err != nil {
+		if err := duplicateKey(rawjson.DuplicateKey(m.Params)...); err != nil {
 			return nil, err
 		}
 	}

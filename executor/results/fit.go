@@ -1,7 +1,7 @@
 package results
 
 import (
-	"encoding/json"
+	"bytes"
 	"slices"
 	"strings"
 
@@ -9,32 +9,31 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// Fit cuts a result, as an upstream sent it, to a budget of tokens; 0 is no
-// limit. Only texts and structuredContent count and are cut: everything else
-// stays as it came, byte for byte. What was cut is kept for the client, and a
-// note in its place says how to read it.
+// Fit cuts a result, as an upstream sent it, to a budget of tokens; 0 is no limit.
+// Only texts and structuredContent count and are cut: everything else keeps its
+// bytes. The cut texts are kept for the client, and a note in their place says how
+// to read them.
 func (s *Store) Fit(client string, result []byte, budget int) []byte {
 	if Fits(result, budget) {
 		return result
 	}
-	if rawjson.Kind(result) != '{' || !json.Valid(result) {
+	if rawjson.Kind(result) != '{' || rawjson.Check(result) != nil {
 		return result
 	}
-	raw := string(once(result))
-	top := skipSpace(raw, 0)
+	raw := bytes.TrimSpace(withoutDuplicates(result))
 	c := cutter{store: s, client: client, raw: raw, left: budget}
-	members := slices.Collect(children(raw, top))
+	members := slices.Collect(rawjson.Children(raw, 0))
 	for _, m := range members {
-		if unquote(m.key) != "content" {
+		if keyOf(m) != "content" {
 			continue
 		}
-		if raw[m.value] != '[' {
+		if raw[m.Value] != '[' {
 			return result
 		}
 		c.content(m)
 	}
 	for i, m := range members {
-		if unquote(m.key) == "structuredContent" {
+		if keyOf(m) == "structuredContent" {
 			c.structured(members, i)
 		}
 	}
@@ -44,14 +43,14 @@ func (s *Store) Fit(client string, result []byte, budget int) []byte {
 	return splice(raw, c.edits)
 }
 
-// Fits reports whether a result is within its budget at a glance.
+// Fits reports whether a result is surely within its budget, at a glance.
 func Fits(result []byte, budget int) bool {
 	return budget <= 0 || len(result) <= budget // a token has at least one byte
 }
 
-// once is an object without members that stand in it twice: the last counts, as
-// for any decoder.
-func once(object []byte) []byte {
+// withoutDuplicates returns an object in which every key occurs once, with its last
+// value, as any decoder would read it.
+func withoutDuplicates(object []byte) []byte {
 	last := map[string][]byte{}
 	n := 0
 	for key, value := range rawjson.Members(object) {
@@ -73,31 +72,31 @@ func once(object []byte) []byte {
 type cutter struct {
 	store  *Store
 	client string
-	raw    string
-	left   int // tokens of the budget
+	raw    []byte
+	left   int // tokens left of the budget
 	edits  []edit
-	seen   []piece // the texts that the reader can find whole
+	seen   []piece // the texts that the reader can find in full
 	end    int     // where a further content item would go; 0 without content
 }
 
 // piece is a text of the result.
 type piece struct {
 	text      string
-	value     child  // the JSON string
-	removable bool   // its item is nothing but this text
-	item      int    // index of its item
-	where     string // what the reader finds it under
+	value     rawjson.Child // the JSON string
+	removable bool          // its item is nothing but this text
+	item      int           // index of its item
+	where     string        // where the reader finds it
 }
 
-// content gives the budget to the texts in their order. The text in which it
-// ends keeps its head; the texts after that one, of which there may be
-// thousands, share one id and one note.
-func (c *cutter) content(member child) {
-	items := slices.Collect(children(c.raw, member.value))
-	c.end = member.value + 1
+// content spends the budget on the texts in their order. The text that exceeds it
+// keeps its head; the texts after that one, perhaps thousands, share one id and one
+// note.
+func (c *cutter) content(member rawjson.Child) {
+	items := slices.Collect(rawjson.Children(c.raw, member.Value))
+	c.end = member.Value + 1
 	var rest []piece
 	for i, item := range items {
-		c.end = item.end
+		c.end = item.End
 		p, ok := pieceOf(c.raw, item)
 		if !ok {
 			continue
@@ -116,12 +115,12 @@ func (c *cutter) content(member child) {
 	c.rest(items, rest)
 }
 
-// noteCost is about what a note costs: a text that is over the budget by less is
-// better shown.
+// noteCost is about what a note costs. A text that exceeds the budget by less is
+// shown whole.
 const noteCost = 80
 
-// affords pays for a text if it is within the budget. It reads no more of the
-// text than that takes.
+// affords pays for a text if it is within the budget. It reads no more of the text
+// than it must.
 func (c *cutter) affords(text string) bool {
 	if tokens.Cut(text, c.left+noteCost) < len(text) {
 		return false
@@ -131,27 +130,27 @@ func (c *cutter) affords(text string) bool {
 }
 
 // pieceOf finds the text of a text item or of an embedded resource.
-func pieceOf(raw string, item child) (p piece, ok bool) {
+func pieceOf(raw []byte, item rawjson.Child) (p piece, ok bool) {
 	kind, _ := member(raw, item, "type")
-	switch raw[kind.value:kind.end] {
+	switch string(raw[kind.Value:kind.End]) {
 	case `"text"`:
 		p.removable = true
 		p.value, ok = member(raw, item, "text")
 	case `"resource"`:
-		var resource child
+		var resource rawjson.Child
 		if resource, ok = member(raw, item, "resource"); ok {
 			p.value, ok = member(raw, resource, "text")
 		}
 	}
-	if !ok || raw[p.value.value] != '"' {
+	if !ok {
 		return piece{}, false
 	}
-	p.text = unquote(raw[p.value.value:p.value.end])
-	return p, true
+	p.text, ok = rawjson.View(raw[p.value.Value:p.value.End])
+	return p, ok
 }
 
-// rest cuts the texts for which nothing of the budget is left.
-func (c *cutter) rest(items []child, rest []piece) {
+// rest cuts the texts after the one that used the budget up.
+func (c *cutter) rest(items []rawjson.Child, rest []piece) {
 	switch len(rest) {
 	case 0:
 		return
@@ -169,20 +168,20 @@ func (c *cutter) rest(items []child, rest []piece) {
 			c.edits = append(c.edits, without(items, p.item))
 			continue
 		}
-		c.edits = append(c.edits, edit{p.value.value, p.value.end, quote("[cut: in " + id + "]")})
+		c.edits = append(c.edits, edit{p.value.Value, p.value.End, quote("[cut: in " + id + "]")})
 	}
 }
 
-// cutPiece puts the head of a text and a note in the place of a piece.
+// cutPiece replaces a piece by the head of a text and a note.
 func (c *cutter) cutPiece(p piece, text, what string) (id string) {
 	short, id := c.cut(text, what)
-	c.edits = append(c.edits, edit{p.value.value, p.value.end, quote(short)})
+	c.edits = append(c.edits, edit{p.value.Value, p.value.End, quote(short)})
 	p.text, p.where = text, id
 	c.seen = append(c.seen, p)
 	return id
 }
 
-// cut keeps a text and returns what of it is left with a note, and its id.
+// cut keeps a text and returns its head with a note, and its id.
 func (c *cutter) cut(text, what string) (short, id string) {
 	shown := tokens.Cut(text, c.left)
 	c.left = 0
@@ -190,12 +189,11 @@ func (c *cutter) cut(text, what string) (short, id string) {
 	return text[:shown] + note(text, shown, id, what), id
 }
 
-// structured turns a structuredContent that is over what is left of the budget
-// into a text. Most servers send the same JSON as a text anyway, which is then
-// enough.
-func (c *cutter) structured(members []child, i int) {
+// structured turns a structuredContent that exceeds the budget into a text. Most
+// servers send the same JSON as a text too, which is then enough.
+func (c *cutter) structured(members []rawjson.Child, i int) {
 	m := members[i]
-	value := strings.ToValidUTF8(c.raw[m.value:m.end], "\uFFFD")
+	value := strings.ToValidUTF8(string(c.raw[m.Value:m.End]), "\uFFFD")
 	if c.affords(value) {
 		return
 	}
@@ -210,7 +208,7 @@ func (c *cutter) structured(members []child, i int) {
 	item := `{"type":"text","text":` + quote(text) + `}`
 	switch {
 	case c.end == 0:
-		c.edits = append(c.edits, edit{m.start, m.end, `"content":[` + item + `]`})
+		c.edits = append(c.edits, edit{m.Start, m.End, `"content":[` + item + `]`})
 		return
 	case c.raw[c.end-1] != '[':
 		item = "," + item

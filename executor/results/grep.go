@@ -10,13 +10,12 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// maxLine bounds a line in an answer, in bytes; what is shown is around the
-// match.
+// maxLine limits a line in an answer, in bytes; the part around the match is shown.
 const maxLine = 300
 
-// grep answers the lines of a text that match. JSON, which is often one single
-// line, is indented first. Offset and limit count lines: the one to start at,
-// and how many to show.
+// grep returns the lines of a text that match. JSON is indented first, because it is
+// often one line. Offset and limit count lines: the one to start at, and how many
+// to show.
 func (s *Store) grep(text string, q Query) (string, error) {
 	pattern, err := regexp.Compile(q.Grep)
 	if err != nil {
@@ -43,7 +42,7 @@ func (s *Store) grep(text string, q Query) (string, error) {
 			continue
 		}
 		entry := fmt.Sprintf("%d: %s", number, around(line, at))
-		if shown == 0 { // something at least, or a reader would never get on
+		if shown == 0 { // show at least a part, or the reader would be stuck
 			entry = entry[:tokens.Cut(entry, left-1)]
 		}
 		left -= tokens.Estimate(entry) + 1
@@ -64,12 +63,12 @@ func (s *Store) grep(text string, q Query) (string, error) {
 	return b.String(), nil
 }
 
-// around bounds a line to what is near a match.
+// around shortens a line to the part around a match.
 func around(line string, match []int) string {
 	if len(line) <= maxLine {
 		return line
 	}
-	// A third of the room for what stands before the match.
+	// A third of the room is for the text before the match.
 	start := runeStart(line, max(0, min(match[0]-maxLine/3, len(line)-maxLine)))
 	end := runeStart(line, min(start+maxLine, len(line)))
 	short := line[start:end]

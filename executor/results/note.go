@@ -7,8 +7,8 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// note tells the reader what was cut, its shape and how to read it. what names
-// the text where it is not simply the text at that place.
+// note tells the reader what was cut, its shape and how to read it. what names the
+// text if it is not simply the text at that place.
 func note(text string, shown int, id, what string) string {
 	head, part, offset := "", "none shown", ""
 	if shown > 0 {

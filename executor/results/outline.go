@@ -6,23 +6,25 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"mcpx/internal/rawjson"
 )
 
 // The bounds of an outline.
 const (
 	maxOutline = 300 // bytes
 	maxDepth   = 4   // of objects and arrays
-	maxSamples = 20  // elements whose keys are put together
+	maxSamples = 20  // elements whose keys are merged
 	maxKey     = 40  // bytes
 )
 
-// outline says in one line what a text is made of: the keys and lengths of JSON,
-// as in "total, items[312]{id, title}", or the lines and headings of others.
+// outline describes a text in one line: the keys and lengths of JSON, as in "total,
+// items[312]{id, title}", or the lines and headings of other texts.
 func outline(text string) string {
 	shape := lines(text)
 	if isJSON(text) {
 		var b strings.Builder
-		describe(&b, []string{text[skipSpace(text, 0):]}, 0)
+		describe(&b, [][]byte{[]byte(strings.TrimSpace(text))}, 0)
 		shape = b.String()
 		if inner, ok := strings.CutPrefix(shape, "{"); ok && inner != "}" {
 			shape = strings.TrimSuffix(inner, "}")
@@ -31,9 +33,9 @@ func outline(text string) string {
 	return shorten(shape, maxOutline)
 }
 
-// describe writes the shape of values that are samples of one place; nothing
-// for those without parts.
-func describe(b *strings.Builder, samples []string, depth int) {
+// describe writes the shape of sample values from one place; nothing for values
+// without parts.
+func describe(b *strings.Builder, samples [][]byte, depth int) {
 	for _, sample := range samples {
 		switch sample[0] {
 		case '{':
@@ -46,47 +48,47 @@ func describe(b *strings.Builder, samples []string, depth int) {
 	}
 }
 
-func describeArrays(b *strings.Builder, samples []string, depth int) {
-	var elements []string
+func describeArrays(b *strings.Builder, samples [][]byte, depth int) {
+	var elements [][]byte
 	length := 0
 	for _, sample := range samples {
 		length = 0
 		if sample[0] != '[' {
 			continue
 		}
-		for c := range children(sample, 0) {
+		for c := range rawjson.Children(sample, 0) {
 			if length++; len(elements) < maxSamples {
-				elements = append(elements, sample[c.value:c.end])
+				elements = append(elements, sample[c.Value:c.End])
 			}
 		}
 	}
 	if len(samples) == 1 {
 		fmt.Fprintf(b, "[%d]", length)
 	} else {
-		b.WriteString("[]") // its length differs from place to place
+		b.WriteString("[]") // the lengths differ
 	}
 	if depth < maxDepth {
 		describe(b, elements, depth+1)
 	}
 }
 
-func describeObjects(b *strings.Builder, samples []string, depth int) {
+func describeObjects(b *strings.Builder, samples [][]byte, depth int) {
 	if depth == maxDepth {
 		b.WriteString("{…}")
 		return
 	}
 	var keys []string
-	values := map[string][]string{}
+	values := map[string][][]byte{}
 	for _, sample := range samples {
 		if sample[0] != '{' {
 			continue
 		}
-		for c := range children(sample, 0) {
-			key := label(unquote(c.key))
+		for c := range rawjson.Children(sample, 0) {
+			key := label(keyOf(c))
 			if values[key] == nil {
 				keys = append(keys, key)
 			}
-			values[key] = append(values[key], sample[c.value:c.end])
+			values[key] = append(values[key], sample[c.Value:c.End])
 		}
 	}
 	b.WriteByte('{')
@@ -106,7 +108,7 @@ func describeObjects(b *strings.Builder, samples []string, depth int) {
 
 var plainKey = regexp.MustCompile(`^[\p{L}\p{N}_$@.-]+$`)
 
-// label is a key that cannot be mistaken for the outline's own signs.
+// label returns a key that cannot be mistaken for the outline's own signs.
 func label(key string) string {
 	if !plainKey.MatchString(key) {
 		key = strconv.Quote(key)
@@ -136,7 +138,7 @@ func lines(text string) string {
 	return shape
 }
 
-// shorten cuts a text to a number of bytes at a rune, and shows it.
+// shorten cuts a text to a number of bytes at a rune, and marks the cut.
 func shorten(text string, limit int) string {
 	if len(text) <= limit {
 		return text

@@ -1,6 +1,7 @@
 package results
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -8,50 +9,46 @@ import (
 	"strings"
 
 	"mcpx/internal/nearest"
+	"mcpx/internal/rawjson"
 )
 
-// maxNames bounds the keys or ids that an error lists.
+// maxNames limits the keys or ids that an error lists.
 const maxNames = 20
 
-// find returns the JSON at a path of a JSON text: as it is written there, or an
-// array of everything found if the path has a *.
+// find returns the JSON at a path of a JSON text: as written there, or an array of
+// everything found if the path has a *.
 func find(text, path string) (string, error) {
 	if !isJSON(text) {
 		return "", errors.New("the text is not JSON; use offset or grep")
 	}
-	start := skipSpace(text, 0)
-	steps := strings.Split(strings.TrimPrefix(path, "/"), "/")
-	found, err := walk(text[start:skipValue(text, start)], steps)
+	steps := rawjson.Tokens(path)
+	found, err := walk([]byte(strings.TrimSpace(text)), steps)
 	if err != nil {
 		return "", err
 	}
 	if !slices.Contains(steps, "*") {
-		return found[0], nil
+		return string(found[0]), nil
 	}
-	return "[" + strings.Join(found, ",") + "]", nil
+	return "[" + string(bytes.Join(found, []byte(","))) + "]", nil
 }
 
-// unescape turns a step of a JSON Pointer into the key it stands for.
-var unescape = strings.NewReplacer("~1", "/", "~0", "~")
-
-// walk finds at least one value or fails. Where a * leads to several, those
-// without the rest of the path are passed over.
-func walk(value string, steps []string) (found []string, err error) {
+// walk finds at least one value or fails. Where a * leads to several values, those
+// without the rest of the path are skipped.
+func walk(value []byte, steps []string) (found [][]byte, err error) {
 	if len(steps) == 0 {
-		return []string{value}, nil
+		return [][]byte{value}, nil
 	}
-	step := unescape.Replace(steps[0])
 	index := 0
-	for c := range children(value, 0) {
+	for c := range rawjson.Children(value, 0) {
 		key := strconv.Itoa(index)
-		if c.key != "" {
-			key = unquote(c.key)
+		if c.Key != nil {
+			key = keyOf(c)
 		}
 		index++
-		if steps[0] != "*" && key != step {
+		if steps[0] != "*" && key != steps[0] {
 			continue
 		}
-		below, failed := walk(value[c.value:c.end], steps[1:])
+		below, failed := walk(value[c.Value:c.End], steps[1:])
 		if err == nil {
 			err = failed
 		}
@@ -66,12 +63,12 @@ func walk(value string, steps []string) (found []string, err error) {
 	case err != nil:
 		return nil, err
 	}
-	return nil, missing(value, step)
+	return nil, missing(value, steps[0])
 }
 
-// missing explains a step that leads nowhere by what is there instead.
-func missing(value, step string) error {
-	there := slices.Collect(children(value, 0))
+// missing explains why a step leads nowhere, by the keys or indexes that exist.
+func missing(value []byte, step string) error {
+	there := slices.Collect(rawjson.Children(value, 0))
 	step = shorten(step, maxKey)
 	switch {
 	case len(there) > 0 && value[0] == '{':
@@ -79,15 +76,15 @@ func missing(value, step string) error {
 	case len(there) > 0:
 		return fmt.Errorf("no %q in an array; use 0 to %d, or *", step, len(there)-1)
 	}
-	return fmt.Errorf("no %q in %s", step, shorten(compact(value), maxKey))
+	return fmt.Errorf("no %q in %s", step, shorten(string(rawjson.Compact(value)), maxKey))
 }
 
-// names lists the keys of an object. Of many it lists those like a key, or else
-// the first.
-func names(members []child, like string) string {
+// names lists the keys of an object. Of many keys it lists those similar to like,
+// or else the first ones.
+func names(members []rawjson.Child, like string) string {
 	var keys []string
 	for _, m := range members {
-		keys = append(keys, label(unquote(m.key)))
+		keys = append(keys, label(keyOf(m)))
 	}
 	if len(keys) <= maxNames {
 		return strings.Join(keys, ", ")

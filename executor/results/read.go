@@ -7,23 +7,23 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// minBudget leaves room for a line of text and for the position in every answer.
+// minBudget has room for a line of text and the position in every answer.
 const minBudget = 100
 
 // positionCost is more than the last line of an answer costs.
 const positionCost = 40
 
-// Query says what to read of a kept text.
+// Query selects a part of a kept text.
 type Query struct {
 	ID     string
 	Offset int    // in bytes, from the end if negative; with Grep the line to start at
 	Limit  int    // in bytes, with Grep in lines; 0 is as much as fits
-	Path   string // a JSON Pointer in which * stands for every element
-	Grep   string // an RE2 pattern: answers the lines that match, with their numbers
+	Path   string // a JSON Pointer; * stands for every element
+	Grep   string // an RE2 pattern: the answer has the lines that match, with their numbers
 }
 
-// Read answers a part of a text that Fit has cut for the same client. The last
-// line says which part it is and where the next one starts.
+// Read returns a part of a text that Fit has cut for the same client. The last line
+// says which part it is and where the next one starts.
 func (s *Store) Read(client string, q Query) (string, error) {
 	text, err := s.load(client, q.ID)
 	if err != nil {
@@ -51,7 +51,7 @@ func (s *Store) window(text string, q Query) (string, error) {
 	start = runeStart(text, start)
 	rest := text[start:]
 	if q.Limit > 0 && q.Limit < len(rest) {
-		// One rune at least, or a reader would never get on.
+		// At least one rune, or the reader would be stuck.
 		_, first := utf8.DecodeRuneInString(rest)
 		rest = rest[:max(runeStart(rest, q.Limit), first)]
 	}

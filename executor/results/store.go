@@ -1,5 +1,5 @@
-// Package results keeps what is too long for one answer: Fit cuts a result to
-// its budget and stores the texts it cut, Read reads on in them.
+// Package results keeps texts that are too long for one answer: Fit cuts a result to
+// its budget and stores the texts it cut, Read returns parts of them.
 package results
 
 import (
@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// How much is kept, and how long after it was last used. The newest text is
-// kept whatever its size: it is no longer than the message it came in.
+// These limits say how much is kept, and how long after its last use. The newest
+// text is always kept: it is no longer than the message it came in.
 const (
 	maxBytes       = 64 << 20
 	maxClientBytes = 16 << 20
@@ -26,13 +26,13 @@ type Store struct {
 	budget int // tokens of an answer of Read
 
 	mu      sync.Mutex
-	texts   *list.List // of *entry, the one not used for longest first
+	texts   *list.List // of *entry, the least recently used first
 	clients map[string]*client
-	floor   int // numbers up to here may have been given out to clients that are forgotten
+	floor   int // forgotten clients may have got numbers up to here
 	bytes   int
 }
 
-// client is what one client may read.
+// client has the texts of one client.
 type client struct {
 	texts map[string]*list.Element // by id
 	last  int                      // number of the last id given out
@@ -93,8 +93,8 @@ func (s *Store) save(name, content string) string {
 }
 
 // makeRoom forgets clients when there are too many: those without texts, or else
-// some of those whose texts were not used for longest. Nobody says when a client
-// without a session is gone. Numbers that were given out are not given out again.
+// those with the least recently used texts. Nobody tells when a client without a
+// session is gone. Numbers are never used again.
 func (s *Store) makeRoom() {
 	if len(s.clients) < maxClients {
 		return
@@ -124,7 +124,7 @@ func (s *Store) withTexts() (n int) {
 	return n
 }
 
-// load returns a text of a client, which counts as using it.
+// load returns a text of a client and marks it as used.
 func (s *Store) load(name, id string) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,7 +143,7 @@ func (s *Store) load(name, id string) (string, error) {
 	return kept.text, nil
 }
 
-// ids lists what a client can read, the newest of it if it is much.
+// ids lists the ids that a client can read, the newest of many.
 func (c *client) ids() string {
 	var ids []string
 	for n := c.last; n > 0 && len(ids) < min(maxNames, len(c.texts)); n-- {
@@ -155,14 +155,14 @@ func (c *client) ids() string {
 	return strings.Join(ids, ", ")
 }
 
-// expire drops what was not used for too long.
+// expire drops texts that were not used for too long.
 func (s *Store) expire() {
 	for e := s.texts.Front(); e != nil && time.Since(e.Value.(*entry).used) >= lifetime; e = s.texts.Front() {
 		s.drop(e)
 	}
 }
 
-// oldest is the text of a client that was not used for longest.
+// oldest returns the least recently used text of a client.
 func (s *Store) oldest(name string) *list.Element {
 	e := s.texts.Front()
 	for e.Value.(*entry).client != name {
@@ -171,8 +171,8 @@ func (s *Store) oldest(name string) *list.Element {
 	return e
 }
 
-// drop keeps the client, whose ids must go on where they were: an old id must
-// never mean a new text.
+// drop removes a text. It keeps the client and its counter, so that an old id never
+// means a new text.
 func (s *Store) drop(e *list.Element) {
 	gone := s.texts.Remove(e).(*entry)
 	c := s.clients[gone.client]

@@ -8,50 +8,47 @@ import (
 	"strings"
 )
 
-// combined checks the keywords that apply other schemas to the same value.
-func (e explainer) combined(s map[string]any, v any, at []string) (found []finding) {
-	all, _ := s["allOf"].([]any)
-	for _, schema := range all {
-		found = append(found, e.find(schema, v, at)...)
+// explainForms checks the keywords that apply other schemas to the same value.
+func (r *rule) explainForms(v any, at []string) (found []finding) {
+	for _, rule := range r.allOf {
+		found = append(found, rule.explain(v, at)...)
 	}
-	if forms, ok := s["anyOf"].([]any); ok {
-		tries, matched := e.tryAll(forms, v, at)
-		if matched == 0 {
-			found = append(found, e.noForm(tries, v, at)...)
-		}
+	if tries, matched := tryAll(r.anyOf, v, at); len(tries) > 0 && matched == 0 {
+		found = append(found, explainNoForm(tries, v, at)...)
 	}
-	if forms, ok := s["oneOf"].([]any); ok {
-		tries, matched := e.tryAll(forms, v, at)
-		if matched == 0 {
-			found = append(found, e.noForm(tries, v, at)...)
-		}
-		if matched > 1 {
-			found = append(found, problem(at, "matches more than one form"))
-		}
+	switch tries, matched := tryAll(r.oneOf, v, at); {
+	case len(tries) > 0 && matched == 0:
+		found = append(found, explainNoForm(tries, v, at)...)
+	case matched > 1:
+		found = append(found, problem(at, "matches more than one form"))
 	}
-	if schema, ok := s["not"]; ok && e.matches(schema, v) {
-		found = append(found, problem(at, "must not match %s", show(schema)))
+	if r.not != nil && r.not.matches(v) {
+		found = append(found, problem(at, "must not match %s", showRule(r.not)))
 	}
-	if condition, ok := s["if"]; ok {
-		branch := s["else"]
-		if e.matches(condition, v) {
-			branch = s["then"]
-		}
-		found = append(found, e.find(branch, v, at)...)
+	if r.condition != nil {
+		found = append(found, r.branch(v).explain(v, at)...)
 	}
-	return append(found, e.unevaluated(s, v, at)...)
+	return append(found, r.explainUnevaluated(v, at)...)
 }
 
-// try is one form of an anyOf or oneOf, and why the value has not that form.
+// branch returns the rule that the condition chooses for a value.
+func (r *rule) branch(v any) *rule {
+	if r.condition.matches(v) {
+		return r.then
+	}
+	return r.otherwise
+}
+
+// try is one form of an anyOf or oneOf, and why the value does not have that form.
 type try struct {
-	form  any
+	form  *rule
 	found []finding
 }
 
 // tryAll looks at every form once: more would double the work at each level.
-func (e explainer) tryAll(forms []any, v any, at []string) (tries []try, matched int) {
+func tryAll(forms []*rule, v any, at []string) (tries []try, matched int) {
 	for _, form := range forms {
-		t := try{form, e.find(form, v, at)}
+		t := try{form, form.explain(v, at)}
 		if len(t.found) == 0 {
 			matched++
 		}
@@ -60,15 +57,15 @@ func (e explainer) tryAll(forms []any, v any, at []string) (tries []try, matched
 	return tries, matched
 }
 
-// noForm explains why a value has none of several forms, by the form it was
-// meant to have if that can be told.
-func (e explainer) noForm(tries []try, v any, at []string) []finding {
+// explainNoForm explains why a value has none of several forms. If it can tell
+// which form the caller wanted, it explains that one.
+func explainNoForm(tries []try, v any, at []string) []finding {
 	var types []string
 	var likely []try
 	for _, t := range tries {
 		wrong := slices.IndexFunc(t.found, func(f finding) bool { return f.Want != nil && len(f.Path) == len(at) })
 		switch {
-		case t.form == false:
+		case t.form.never:
 		case wrong < 0:
 			likely = append(likely, t)
 		default:
@@ -76,13 +73,13 @@ func (e explainer) noForm(tries []try, v any, at []string) []finding {
 		}
 	}
 	if len(likely) > 1 {
-		likely = e.told(likely, v, at)
+		likely = narrow(likely, v, at)
 	}
 	switch {
 	case len(likely) == 1:
 		return likely[0].found
 	case len(likely) > 1:
-		if common := shared(likely); len(common) > 0 {
+		if common := inAll(likely); len(common) > 0 {
 			return common
 		}
 		return []finding{summary(likely, len(tries), at)}
@@ -92,24 +89,15 @@ func (e explainer) noForm(tries []try, v any, at []string) []finding {
 	return []finding{problem(at, "not allowed")}
 }
 
-func appendNew(list []string, items ...string) []string {
-	for _, item := range items {
-		if !slices.Contains(list, item) {
-			list = append(list, item)
-		}
-	}
-	return list
-}
-
-// told narrows the forms by a property that tells them apart: one with an enum
-// or const in each. The value itself may be what has the enum or const.
-func (e explainer) told(tries []try, v any, at []string) []try {
+// narrow drops forms by a property that discriminates between them: one with an
+// enum or const in each form. The value itself may be what has the enum or const.
+func narrow(tries []try, v any, at []string) []try {
 	if merged, ok := mergeAllowed(tries, v, at); ok {
 		return merged
 	}
 	object, _ := v.(map[string]any)
 	for _, key := range slices.Sorted(maps.Keys(object)) {
-		if slices.ContainsFunc(tries, func(t try) bool { return !e.tells(t.form, key) }) {
+		if slices.ContainsFunc(tries, func(t try) bool { return !t.form.discriminates(key) }) {
 			continue
 		}
 		here := below(at, key)
@@ -121,25 +109,26 @@ func (e explainer) told(tries []try, v any, at []string) []try {
 	return tries
 }
 
-// tells reports whether a form has an enum or const for a property.
-func (e explainer) tells(form any, key string) bool {
-	s, _ := e.resolved(form).(map[string]any)
-	properties, _ := s["properties"].(map[string]any)
-	property, _ := e.resolved(properties[key]).(map[string]any)
-	return len(allowedValues(property)) > 0
+// discriminates reports whether a form has an enum or const for a property.
+func (r *rule) discriminates(key string) bool {
+	property := r.resolved().properties[key]
+	if property == nil {
+		return false
+	}
+	property = property.resolved()
+	return len(property.constant) > 0 || len(property.enum) > 0
 }
 
-// resolved follows references, of which there are no loops in place.
-func (e explainer) resolved(schema any) any {
-	s, _ := schema.(map[string]any)
-	if ref, ok := s["$ref"].(string); ok {
-		return e.resolved(target(e.root, ref))
+// resolved follows references. There are no loops of references in place.
+func (r *rule) resolved() *rule {
+	for r.ref != nil {
+		r = r.ref
 	}
-	return schema
+	return r
 }
 
 // mergeAllowed makes one list of the values that the forms allow at a path, if
-// the value there is in none of them.
+// none of them allows the value there.
 func mergeAllowed(tries []try, v any, here []string) ([]try, bool) {
 	var allowed []any
 	for _, t := range tries {
@@ -149,9 +138,10 @@ func mergeAllowed(tries []try, v any, here []string) ([]try, bool) {
 		}
 		allowed = append(allowed, list...)
 	}
-	return []try{{found: []finding{wrongValue(valueList(allowed), v, here)}}}, true
+	return []try{{found: []finding{wrongValue(distinct(allowed), v, here)}}}, true
 }
 
+// allowedAt returns the values that a form would have accepted at a path.
 func allowedAt(t try, here []string) []any {
 	for _, f := range t.found {
 		if f.allowed != nil && slices.Equal(f.Path, here) {
@@ -161,8 +151,8 @@ func allowedAt(t try, here []string) []any {
 	return nil
 }
 
-// shared are the findings of all forms: right whichever form was meant.
-func shared(tries []try) []finding {
+// inAll returns the findings that all forms share: they are right for each of them.
+func inAll(tries []try) []finding {
 	common := tries[0].found
 	for _, t := range tries[1:] {
 		common = slices.DeleteFunc(slices.Clone(common), func(f finding) bool {
@@ -172,7 +162,7 @@ func shared(tries []try) []finding {
 	return common
 }
 
-// summary says for the first few forms what each is missing.
+// summary names the first problem with each of the first few forms.
 func summary(tries []try, forms int, at []string) finding {
 	const shown = 3
 	var parts []string
@@ -190,29 +180,56 @@ func summary(tries []try, forms int, at []string) finding {
 	return problem(at, "expected one of %d forms: %s", forms, strings.Join(parts, " "))
 }
 
-// unevaluated checks the members that no other keyword has looked at.
-func (e explainer) unevaluated(s map[string]any, v any, at []string) (found []finding) {
-	rest, ok := s["unevaluatedProperties"]
+// explainUnevaluated checks the members that no other keyword has evaluated.
+func (r *rule) explainUnevaluated(v any, at []string) (found []finding) {
+	others := r.unevaluatedProperties
 	members := map[string]any{}
 	switch v := v.(type) {
 	case map[string]any:
 		members = v
 	case []any:
-		rest, ok = s["unevaluatedItems"]
+		others = r.unevaluatedItems
 		for i, item := range v {
 			members[strconv.Itoa(i)] = item
 		}
 	}
-	if !ok {
+	if others == nil {
 		return nil
 	}
-	others := maps.Clone(s)
-	delete(others, "unevaluatedProperties")
-	delete(others, "unevaluatedItems")
+	evaluating := *r
+	evaluating.unevaluatedProperties, evaluating.unevaluatedItems = nil, nil
 	for _, key := range slices.Sorted(maps.Keys(members)) {
-		if !e.evaluates(others, v, key) {
-			found = append(found, e.find(rest, members[key], below(at, key))...)
+		if !evaluating.evaluates(v, key) {
+			found = append(found, others.explain(members[key], below(at, key))...)
 		}
 	}
 	return found
+}
+
+// evaluates reports whether a rule that v matches has looked at the member key of
+// v: unevaluatedProperties and unevaluatedItems apply to all other members.
+func (r *rule) evaluates(v any, key string) bool {
+	applied := slices.Concat([]*rule{r.ref}, r.allOf, r.anyOf, r.oneOf)
+	switch v := v.(type) {
+	case map[string]any:
+		if r.additionalProperties != nil || r.unevaluatedProperties != nil || len(r.declared(key)) > 0 {
+			return true
+		}
+		for property, rule := range r.dependentSchemas {
+			if _, given := v[property]; given {
+				applied = append(applied, rule)
+			}
+		}
+	case []any:
+		i, _ := strconv.Atoi(key)
+		if r.items != nil || r.unevaluatedItems != nil || i < len(r.prefixItems) || r.contains != nil && r.contains.matches(v[i]) {
+			return true
+		}
+	}
+	if r.condition != nil {
+		applied = append(applied, r.condition, r.branch(v))
+	}
+	return slices.ContainsFunc(applied, func(rule *rule) bool {
+		return rule != nil && rule.matches(v) && rule.evaluates(v, key)
+	})
 }

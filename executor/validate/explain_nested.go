@@ -6,72 +6,80 @@ import (
 	"strconv"
 )
 
-func (e explainer) object(s, v map[string]any, at []string) (found []finding) {
-	for _, name := range stringList(s["required"]) {
+func (r *rule) explainObject(v map[string]any, at []string) (found []finding) {
+	for _, name := range r.required {
 		if _, ok := v[name]; !ok {
-			found = append(found, problem(below(at, name), "required"))
+			found = append(found, missing(at, name, "required"))
 		}
 	}
-	found = append(found, e.dependent(s, v, at)...)
-	found = append(found, counted(s, "Properties", len(v), at)...)
+	found = append(found, r.explainDependent(v, at)...)
+	found = append(found, counted(r.minProperties, r.maxProperties, len(v), unit{"property", "properties"}, at)...)
 	for _, key := range slices.Sorted(maps.Keys(v)) {
-		if len(found) >= enough {
+		if len(found) >= maxFindings {
 			break
 		}
-		found = append(found, e.member(s, v, key, at)...)
+		found = append(found, r.explainMember(v, key, at)...)
 	}
 	return found
 }
 
-// member checks one property, its name and its value.
-func (e explainer) member(s, v map[string]any, key string, at []string) (found []finding) {
+// explainDependent checks the demands on objects that have a property.
+func (r *rule) explainDependent(v map[string]any, at []string) (found []finding) {
+	for _, property := range slices.Sorted(maps.Keys(v)) {
+		for _, name := range r.dependentRequired[property] {
+			if _, ok := v[name]; !ok {
+				found = append(found, missing(at, name, "required with "+show(property)))
+			}
+		}
+		found = append(found, r.dependentSchemas[property].explain(v, at)...)
+	}
+	return found
+}
+
+// explainMember checks one property, its name and its value.
+func (r *rule) explainMember(v map[string]any, key string, at []string) (found []finding) {
 	here := below(at, key)
-	if names, ok := s["propertyNames"]; ok {
-		for _, f := range e.find(names, key, here) {
-			f.Text, f.Want = "as a name: "+f.Text, nil
-			found = append(found, f)
-		}
+	for _, f := range r.propertyNames.explain(key, here) {
+		f.Text, f.Want = "as a name: "+f.Text, nil
+		found = append(found, f)
 	}
-	schemas := e.declared(s, key)
-	for _, schema := range schemas {
-		found = append(found, e.find(schema, v[key], here)...)
+	declared := r.declared(key)
+	for _, rule := range declared {
+		found = append(found, rule.explain(v[key], here)...)
 	}
-	rest, closed := s["additionalProperties"]
-	switch {
-	case len(schemas) > 0 || !closed:
+	switch others := r.additionalProperties; {
+	case len(declared) > 0 || others == nil:
 		return found
-	case rest == false:
-		return append(found, unknown(s, v, key, here))
+	case others.never:
+		return append(found, r.unknownProperty(v, key, here))
+	default:
+		return append(found, others.explain(v[key], here)...)
 	}
-	return append(found, e.find(rest, v[key], here)...)
 }
 
-// declared are the schemas that properties and patternProperties have for a key.
-func (e explainer) declared(s map[string]any, key string) (schemas []any) {
-	properties, _ := s["properties"].(map[string]any)
-	if schema, ok := properties[key]; ok {
-		schemas = append(schemas, schema)
+// declared returns the rules that properties and patternProperties have for a key.
+func (r *rule) declared(key string) (rules []*rule) {
+	if property, ok := r.properties[key]; ok {
+		rules = append(rules, property)
 	}
-	patterns, _ := s["patternProperties"].(map[string]any)
-	for _, re := range slices.Sorted(maps.Keys(patterns)) {
-		if e.patternMatches(re, key) {
-			schemas = append(schemas, patterns[re])
+	for _, p := range r.patternProperties {
+		if p.pattern.MatchString(key) {
+			rules = append(rules, p.rule)
 		}
 	}
-	return schemas
+	return rules
 }
 
-// unknown names the properties that could have been meant: those not given.
-func unknown(s, v map[string]any, key string, at []string) finding {
-	properties, _ := s["properties"].(map[string]any)
+// unknownProperty suggests a declared property that is not given.
+func (r *rule) unknownProperty(v map[string]any, key string, at []string) finding {
 	var known, free []string
-	for _, name := range slices.Sorted(maps.Keys(properties)) {
+	for _, name := range slices.Sorted(maps.Keys(r.properties)) {
 		known = append(known, clip(name, maxShown))
 		if _, given := v[name]; !given {
 			free = append(free, name)
 		}
 	}
-	if near, ok := nearest(key, free); ok {
+	if near := suggest(key, free); near != "" {
 		return problem(at, "unknown property; did you mean %s?", show(near))
 	}
 	if len(known) == 0 {
@@ -80,58 +88,25 @@ func unknown(s, v map[string]any, key string, at []string) finding {
 	return problem(at, "unknown property; known: %s", commaList(known))
 }
 
-// dependent checks what other properties ask for by being there.
-func (e explainer) dependent(s, v map[string]any, at []string) (found []finding) {
-	for _, keyword := range []string{"dependencies", "dependentRequired", "dependentSchemas"} {
-		needs, _ := s[keyword].(map[string]any)
-		for _, given := range slices.Sorted(maps.Keys(needs)) {
-			if _, ok := v[given]; !ok {
-				continue
-			}
-			names, isNames := needs[given].([]any)
-			if !isNames {
-				found = append(found, e.find(needs[given], v, at)...)
-			}
-			for _, name := range stringList(names) {
-				if _, ok := v[name]; !ok {
-					found = append(found, problem(below(at, name), "required with %s", show(given)))
-				}
-			}
-		}
-	}
-	return found
-}
-
-func (e explainer) array(s map[string]any, v []any, at []string) []finding {
-	found := counted(s, "Items", len(v), at)
-	if s["uniqueItems"] == true {
+func (r *rule) explainArray(v []any, at []string) []finding {
+	found := counted(r.minItems, r.maxItems, len(v), items, at)
+	if r.uniqueItems {
 		found = append(found, repeated(v, at)...)
 	}
-	found = append(found, e.contained(s, v, at)...)
-	head, rest := tuple(s)
+	found = append(found, r.explainContains(v, at)...)
 	for i, item := range v {
-		if len(found) >= enough {
+		if len(found) >= maxFindings {
 			break
 		}
-		schema := rest
-		if i < len(head) {
-			schema = head[i]
-		} else if rest == false {
-			return append(found, problem(at, "expected at most %s, got %d", quantity(len(head), "Items"), len(v)))
+		rule := r.items
+		if i < len(r.prefixItems) {
+			rule = r.prefixItems[i]
+		} else if rule != nil && rule.never {
+			return append(found, problem(at, "expected at most %s, got %d", items.of(len(r.prefixItems)), len(v)))
 		}
-		found = append(found, e.find(schema, item, below(at, strconv.Itoa(i)))...)
+		found = append(found, rule.explain(item, below(at, strconv.Itoa(i)))...)
 	}
 	return found
-}
-
-// tuple returns the schemas of the first items and that of all others, which
-// 2020-12 has renamed.
-func tuple(s map[string]any) (head []any, rest any) {
-	if head, ok := s["items"].([]any); ok {
-		return head, s["additionalItems"]
-	}
-	head, _ = s["prefixItems"].([]any)
-	return head, s["items"]
 }
 
 func repeated(v []any, at []string) []finding {
@@ -146,26 +121,20 @@ func repeated(v []any, at []string) []finding {
 	return nil
 }
 
-func (e explainer) contained(s map[string]any, v []any, at []string) []finding {
-	schema, ok := s["contains"]
-	if !ok {
+func (r *rule) explainContains(v []any, at []string) []finding {
+	if r.contains == nil {
 		return nil
 	}
 	n := 0
 	for _, item := range v {
-		if e.matches(schema, item) {
+		if r.contains.matches(item) {
 			n++
 		}
 	}
-	least, ok := whole(s["minContains"])
-	if !ok {
-		least = 1
+	least := 1
+	if r.minContains != nil {
+		least = *r.minContains
 	}
-	if n < least {
-		return []finding{problem(at, "expected at least %s like %s, got %d", quantity(least, "Items"), show(schema), n)}
-	}
-	if most, ok := whole(s["maxContains"]); ok && n > most {
-		return []finding{problem(at, "expected at most %s like %s, got %d", quantity(most, "Items"), show(schema), n)}
-	}
-	return nil
+	like := " like " + showRule(r.contains)
+	return counted(&least, r.maxContains, n, unit{items.one + like, items.many + like}, at)
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"mcpx/internal/schema"
 )
 
 // FuzzCompile: whatever the bytes, Compile and Check return in time, and a
@@ -16,13 +18,13 @@ func FuzzCompile(f *testing.F) {
 	}
 	f.Add([]byte(`{"$ref":"#"}`), []byte(`{}`))
 	f.Add([]byte(chain(`{"anyOf":[{"$ref":"#/$defs/%[2]d"},{"$ref":"#/$defs/%[2]d"}]}`, 10)), []byte(`[[]]`))
-	f.Fuzz(func(t *testing.T, schema, value []byte) {
+	f.Fuzz(func(t *testing.T, text, value []byte) {
 		arguments, err := Decode(value)
 		if err != nil {
 			return
 		}
 		start := time.Now()
-		problems := Compile(schema).Check(arguments)
+		problems := New(schema.New(text)).Check(arguments)
 		if took := time.Since(start); took > 20*timeLimit {
 			t.Errorf("took %v", took)
 		}
@@ -51,19 +53,24 @@ func TestLaws(t *testing.T) {
 func checkLaws(t *testing.T, seed uint64) {
 	r := maker{rand.New(rand.NewPCG(seed, 0))}
 	raw := encoded(t, r.document())
-	document := decoded(t, raw).(map[string]any)
+	plain := decoded(t, raw).(map[string]any)
 	s := patient(raw)
-	accepts, err := compileSanthosh(document, modern)
-	judges := []judge{}
-	for dialect, draft := range map[string]int{"http://json-schema.org/draft-07/schema": 7, "https://json-schema.org/draft/2020-12/schema": modern} {
-		document["$schema"] = dialect
-		if j, err := compile([]byte(encoded(t, document))); err == nil {
-			judges = append(judges, j)
-			if oracle, err := compileSanthosh(j.explain.root, draft); err == nil {
-				judges = append(judges, judge{accepts: oracle, explain: j.explain})
-			}
-		} else if rules, reduceErr := reduce(document); reduceErr == nil {
-			t.Errorf("seed %d: %v does not compile: %v", seed, rules.root, err)
+	accepts, err := compileSanthosh(plain, modern)
+	engines := []*engine{}
+	for dialect, draft := range map[string]schema.Draft{"http://json-schema.org/draft-07/schema": schema.Draft7, "https://json-schema.org/draft/2020-12/schema": schema.Draft2020} {
+		plain["$schema"] = dialect
+		j, err := compile(schema.New([]byte(encoded(t, plain))))
+		if err != nil {
+			continue
+		}
+		e := j.engine()
+		if e.accepts != nil {
+			engines = append(engines, e)
+		}
+		if oracle, err := compileSanthosh(decoded(t, written(t, e.rule, draft)), draft); err != nil {
+			t.Errorf("seed %d: %s does not compile: %v", seed, written(t, e.rule, draft), err)
+		} else {
+			engines = append(engines, &engine{e.rule, oracle})
 		}
 	}
 	pointers := patient(pointersForAnchors.Replace(raw))
@@ -82,12 +89,17 @@ func checkLaws(t *testing.T, seed uint64) {
 			t.Errorf("seed %d: %s on %s: %d problems, %d with pointers for anchors", seed, raw, text, anchored, pointed)
 		}
 		// The libraries and the explainer are of one opinion.
-		for _, j := range judges {
-			if found := j.explain.find(j.explain.root, value, nil); j.accepts != nil && j.accepts(value) != (len(found) == 0) {
-				t.Errorf("seed %d: %s on %s: library says %v, found %v", seed, encoded(t, j.explain.root), text, j.accepts(value), found)
+		for _, e := range engines {
+			if found := e.rule.explain(value, nil); e.accepts(value) != (len(found) == 0) {
+				t.Errorf("seed %d: %s on %s: library says %v, found %v", seed, written(t, e.rule, modern), text, e.accepts(value), found)
 			}
 		}
 	}
+}
+
+// written is a rule as JSON Schema.
+func written(t *testing.T, r *rule, draft schema.Draft) string {
+	return encoded(t, (&document{root: r, modern: draft >= modern}).whole())
 }
 
 // pointersForAnchors replaces the anchors that maker.document defines.

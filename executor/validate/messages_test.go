@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"mcpx/internal/schema"
 )
 
 const draft7Declared = `"$schema":"http://json-schema.org/draft-07/schema#"`
@@ -243,9 +245,9 @@ func checkLines(t *testing.T, schema, value string, want []string) {
 	}
 }
 
-// patient is Compile for tests that are not about time, on any machine.
-func patient(schema string) *Schema {
-	s := Compile([]byte(schema))
+// patient is New for tests that are not about time, on any machine.
+func patient(text string) *Validator {
+	s := New(schema.New([]byte(text)))
 	s.limit = time.Minute
 	return s
 }

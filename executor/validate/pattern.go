@@ -11,48 +11,40 @@ import (
 
 const (
 	maxPatternBytes = 2 << 10
-	maxPatternSteps = 50_000 // of all patterns of a schema together: a short one can compile to a large program
+	maxPatternSteps = 50_000 // for all patterns of a schema together: a short one can compile to a large program
 )
 
-// What \s means in ECMA-262 beyond what it means in Go, to stand inside [].
+// moreSpace is what \s matches in ECMA-262, written for use inside []. Go matches less.
 const moreSpace = `\s\v\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}\x{feff}`
 
-// pattern rewrites a pattern with goPattern and compiles it. ok is false where
-// that is not possible, or where the patterns of the schema get too large.
-func (r *reducer) pattern(ecma string) (text string, ok bool) {
-	text, ok = goPattern(ecma)
-	if !ok || r.patterns[text] != nil {
-		return text, ok
+// pattern rewrites a pattern with goPattern and compiles it. ok is false where that
+// is not possible, or where the patterns of the schema get too large.
+func (r *reducer) pattern(ecma string) (p *pattern, ok bool) {
+	if p = r.patterns[ecma]; p != nil {
+		return p, true
 	}
-	steps, err := patternSteps(text)
-	if err != nil || r.patternSteps+steps > maxPatternSteps {
-		return "", false
+	text, ok := goPattern(ecma)
+	parsed, err := syntax.Parse(text, syntax.Perl)
+	if !ok || err != nil {
+		return nil, false
+	}
+	program, err := syntax.Compile(parsed.Simplify())
+	if err != nil || r.patternSteps+len(program.Inst) > maxPatternSteps {
+		return nil, false
 	}
 	re, err := regexp.Compile(text)
 	if err != nil {
-		return "", false
+		return nil, false
 	}
-	r.patterns[text] = re
-	r.patternSteps += steps
-	return text, true
+	p = &pattern{re, ecma}
+	r.patterns[ecma] = p
+	r.patternSteps += len(program.Inst)
+	return p, true
 }
 
-// patternSteps is the size of the program that a pattern compiles to.
-func patternSteps(text string) (int, error) {
-	parsed, err := syntax.Parse(text, syntax.Perl)
-	if err != nil {
-		return 0, err
-	}
-	program, err := syntax.Compile(parsed.Simplify())
-	if err != nil {
-		return 0, err
-	}
-	return len(program.Inst), nil
-}
-
-// goPattern rewrites an ECMA-262 pattern, which is what JSON Schema uses, for
-// Go's regexp. ok is false where Go has no such pattern (look-ahead), or where
-// it might refuse what ECMA-262 accepts.
+// goPattern rewrites an ECMA-262 pattern, as JSON Schema uses it, for Go's regexp. ok
+// is false where Go has no such pattern (look-ahead), or where it might refuse
+// what ECMA-262 accepts.
 func goPattern(ecma string) (re string, ok bool) {
 	if ecma == "" || len(ecma) > maxPatternBytes {
 		return "", false
@@ -63,9 +55,7 @@ func goPattern(ecma string) (re string, ok bool) {
 			return "", false
 		}
 	}
-	re = p.out.String()
-	_, err := syntax.Parse(re, syntax.Perl)
-	return re, err == nil
+	return p.out.String(), true
 }
 
 type patternReader struct {

@@ -2,7 +2,6 @@ package validate
 
 import (
 	"regexp"
-	"slices"
 	"strings"
 )
 
@@ -10,10 +9,10 @@ import (
 type Problem struct {
 	Path []string // keys and array indexes, from the arguments down
 	Text string   // `expected integer, got string "three"`, `required`
-	Want []string // the JSON types expected, where the type is what is wrong
+	Want []string // the expected JSON types, if the type is wrong
 }
 
-// String is the line to show: `arguments.count: expected integer, got string "three"`.
+// String returns the line to show: `arguments.count: expected integer, got string "three"`.
 func (p Problem) String() string {
 	return "arguments" + joinPath(p.Path) + ": " + p.Text
 }
@@ -38,19 +37,16 @@ func joinPath(path []string) string {
 	return b.String()
 }
 
-// pick orders the problems to report: what is missing before what is wrong, each
-// once.
-func pick(found []finding) []Problem {
-	slices.SortStableFunc(found, func(a, b finding) int { return a.rank() - b.rank() })
+// report returns the problems of findings: each once, missing properties first.
+func report(found []finding) (problems []Problem) {
 	seen := map[string]bool{}
-	var problems []Problem
-	for _, f := range found {
-		line := f.String()
-		if seen[line] {
-			continue
+	for _, missing := range []bool{true, false} {
+		for _, f := range found {
+			if line := f.String(); f.missing == missing && !seen[line] {
+				seen[line] = true
+				problems = append(problems, f.Problem)
+			}
 		}
-		seen[line] = true
-		problems = append(problems, f.Problem)
 	}
 	return problems
 }

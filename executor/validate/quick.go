@@ -2,6 +2,10 @@ package validate
 
 import (
 	"bytes"
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
 	"strconv"
 
 	"mcpx/internal/rawjson"
@@ -9,7 +13,8 @@ import (
 
 // quick says yes to raw arguments that are surely valid, without decoding them:
 // flat objects under the kind of schema that most tools have. It never says no.
-// What it does not say yes to is decoded and judged; that costs ten times more.
+// Arguments that it does not accept are decoded and judged, which costs twenty
+// times more (BenchmarkAccepts).
 type quick struct {
 	properties []property
 	required   uint64 // a bit for each property
@@ -17,41 +22,34 @@ type quick struct {
 
 // property is a parameter of a flat schema.
 type property struct {
-	name string
-	rule *rule // nil: one that quick does not understand
+	name  string
+	value *quickValue // nil: a schema that quick does not understand
 }
 
-// rule is a schema that a glance at a value can settle.
-type rule struct {
-	types    map[string]bool // empty: all
-	enum     [][]byte        // raw strings; empty: all
-	min, max *int64          // of integers
-	items    *rule           // of arrays; nil: quick does not understand them
+// quickValue is a schema that needs no more than a look at a raw value.
+type quickValue struct {
+	types    []string    // empty: all
+	enum     [][]byte    // raw strings; empty: all
+	min, max *int64      // of integers
+	items    *quickValue // of arrays; nil: quick does not understand them
 }
 
 // maxQuick is how many properties have a bit.
 const maxQuick = 64
 
-// quickly reads a reduced schema; nil if quick does not understand it.
-func quickly(root any) *quick {
-	object, _ := root.(map[string]any)
-	if object == nil || !only(object, "type", "properties", "required", "additionalProperties", "$defs") {
-		return nil
-	}
-	if types := typesOf(object); len(types) > 0 && !types["object"] {
-		return nil
-	}
-	properties, _ := object["properties"].(map[string]any)
-	if len(properties) > maxQuick {
+// newQuick returns nil if quick does not understand the rule.
+func newQuick(r *rule) *quick {
+	rest := *r
+	rest.named, rest.types, rest.properties, rest.required, rest.additionalProperties = false, nil, nil, nil, nil
+	if !isZero(rest) || len(r.types) > 0 && !slices.Contains(r.types, "object") || len(r.properties) > maxQuick {
 		return nil
 	}
 	q := &quick{}
-	for name, schema := range properties {
-		q.properties = append(q.properties, property{name, ruleOf(schema)})
+	for _, name := range slices.Sorted(maps.Keys(r.properties)) {
+		q.properties = append(q.properties, property{name, newQuickValue(r.properties[name])})
 	}
-	required, _ := object["required"].([]any)
-	for _, name := range required {
-		i := q.find(name.(string))
+	for _, name := range r.required {
+		i := q.find(name)
 		if i < 0 {
 			return nil
 		}
@@ -60,57 +58,43 @@ func quickly(root any) *quick {
 	return q
 }
 
-func only(object map[string]any, known ...string) bool {
-	n := 0
-	for _, name := range known {
-		if _, ok := object[name]; ok {
-			n++
-		}
-	}
-	return n == len(object)
-}
+// isZero reports whether a rule has no keyword.
+func isZero(r rule) bool { return reflect.ValueOf(r).IsZero() }
 
-func typesOf(object map[string]any) map[string]bool {
-	list, _ := object["type"].([]any)
-	types := map[string]bool{}
-	for _, name := range list {
-		types[name.(string)] = true
-	}
-	return types
-}
-
-// ruleOf reads the schema of a parameter; nil if quick does not understand it.
-func ruleOf(schema any) *rule {
-	object, _ := schema.(map[string]any)
-	if object == nil || !only(object, "type", "enum", "minimum", "maximum", "items") {
+// newQuickValue returns nil if quick does not understand the rule.
+func newQuickValue(r *rule) *quickValue {
+	rest := *r
+	rest.named, rest.types, rest.enum, rest.minimum, rest.maximum, rest.items = false, nil, nil, "", "", nil
+	if !isZero(rest) {
 		return nil
 	}
-	r := &rule{types: typesOf(object), items: &rule{}}
-	if items, ok := object["items"]; ok {
-		r.items = ruleOf(items)
+	v := &quickValue{types: r.types, items: &quickValue{}}
+	if r.items != nil {
+		v.items = newQuickValue(r.items)
 	}
-	values, _ := object["enum"].([]any)
-	for _, value := range values {
+	for _, value := range r.enum {
 		if text, ok := value.(string); ok {
-			r.enum = append(r.enum, rawjson.AppendString(nil, text))
+			v.enum = append(v.enum, rawjson.AppendString(nil, text))
 		}
 	}
-	if len(values) > 0 && len(r.enum) == 0 {
+	var ok bool
+	if v.min, ok = integer(r.minimum); !ok {
 		return nil
 	}
-	for name, limit := range map[string]**int64{"minimum": &r.min, "maximum": &r.max} {
-		value, ok := object[name]
-		if !ok {
-			continue
-		}
-		n := rational(value)
-		if n == nil || !n.IsInt() || !n.Num().IsInt64() {
-			return nil
-		}
-		whole := n.Num().Int64()
-		*limit = &whole
+	if v.max, ok = integer(r.maximum); !ok || len(r.enum) > 0 && len(v.enum) == 0 {
+		return nil
 	}
-	return r
+	return v
+}
+
+// integer returns the value of a limit, nil if there is none. ok is false if it is
+// not written as an integer, or a large one.
+func integer(limit json.Number) (value *int64, ok bool) {
+	if limit == "" {
+		return nil, true
+	}
+	n, err := limit.Int64()
+	return &n, err == nil
 }
 
 func (q *quick) find(name string) int {
@@ -122,8 +106,8 @@ func (q *quick) find(name string) int {
 	return -1
 }
 
-// accepts reports whether the arguments are surely valid. A property that is not
-// declared, or is given twice, is for others to judge.
+// accepts reports whether the arguments are surely valid. It leaves properties that
+// are not declared, or occur twice, to the whole check.
 func (q *quick) accepts(raw []byte) bool {
 	if q == nil {
 		return false
@@ -132,61 +116,54 @@ func (q *quick) accepts(raw []byte) bool {
 	ok := true
 	err := rawjson.Object(raw, func(key string, value []byte) bool {
 		i := q.find(key)
-		ok = i >= 0 && given&(1<<i) == 0 && q.properties[i].rule.accepts(value)
+		ok = i >= 0 && given&(1<<i) == 0 && q.properties[i].value.accepts(value)
 		given |= 1 << max(i, 0)
 		return ok
 	})
 	return ok && err == nil && given&q.required == q.required
 }
 
-func (r *rule) accepts(value []byte) bool {
-	if r == nil || len(r.enum) > 0 && !contains(r.enum, value) {
+func (v *quickValue) accepts(value []byte) bool {
+	if v == nil || len(v.enum) > 0 && !slices.ContainsFunc(v.enum, func(e []byte) bool { return bytes.Equal(e, value) }) {
 		return false
 	}
 	switch value[0] {
 	case '"':
-		return r.allows("string")
+		return v.allows("string")
 	case 't', 'f':
-		return r.allows("boolean")
+		return v.allows("boolean")
 	case 'n':
-		return r.allows("null")
-	case '{': // may hold a key twice
+		return v.allows("null")
+	case '{': // may have a key twice
 		return false
 	case '[':
-		return r.allows("array") && r.items.acceptAll(value)
+		return v.allows("array") && v.items.acceptAll(value)
 	}
-	return r.number(value)
+	return v.number(value)
 }
 
-func (r *rule) allows(name string) bool { return len(r.types) == 0 || r.types[name] }
-
-func contains(values [][]byte, value []byte) bool {
-	for _, v := range values {
-		if bytes.Equal(v, value) {
-			return true
-		}
-	}
-	return false
+func (v *quickValue) allows(name string) bool {
+	return len(v.types) == 0 || slices.Contains(v.types, name)
 }
 
 // acceptAll reports whether every element of an array, none of them an array, is
 // accepted.
-func (r *rule) acceptAll(array []byte) bool {
+func (v *quickValue) acceptAll(array []byte) bool {
 	for element := range rawjson.Elements(array) {
-		if element[0] == '[' || !r.accepts(element) {
+		if element[0] == '[' || !v.accepts(element) {
 			return false
 		}
 	}
 	return true
 }
 
-// number reports whether a number is accepted. What is not written as an integer
-// may still be one.
-func (r *rule) number(value []byte) bool {
-	bounded := r.min != nil || r.max != nil
-	if !bounded && r.allows("number") {
+// number reports whether a number is accepted. A number that is not written as an
+// integer may still be one, which quick does not find out.
+func (v *quickValue) number(value []byte) bool {
+	bounded := v.min != nil || v.max != nil
+	if !bounded && v.allows("number") {
 		return true
 	}
 	n, err := strconv.ParseInt(string(value), 10, 64)
-	return err == nil && (r.allows("integer") || r.allows("number")) && (r.min == nil || n >= *r.min) && (r.max == nil || n <= *r.max)
+	return err == nil && (v.allows("integer") || v.allows("number")) && (v.min == nil || n >= *v.min) && (v.max == nil || n <= *v.max)
 }

@@ -1,6 +1,10 @@
 package validate
 
-import "testing"
+import (
+	"testing"
+
+	parsed "mcpx/internal/schema"
+)
 
 func TestQuick(t *testing.T) {
 	const schema = `{"type":"object","additionalProperties":false,"required":["path"],"properties":{
@@ -45,7 +49,7 @@ func FuzzQuick(f *testing.F) {
 	}
 	f.Add([]byte(`{"properties":{"a":{"type":"array","items":{"type":"integer","minimum":2}},"b":{"enum":["x",1]}}}`), []byte(`{"a":[2,3],"b":"x"}`))
 	f.Fuzz(func(t *testing.T, schema, value []byte) {
-		s := Compile(schema)
+		s := New(parsed.New(schema))
 		s.Unjudged()
 		if !s.Accepts(value) {
 			return
@@ -61,7 +65,7 @@ func FuzzQuick(f *testing.F) {
 }
 
 func BenchmarkAccepts(b *testing.B) {
-	s := Compile([]byte(`{"type":"object","properties":{"message":{"type":"string"},"size":{"type":"integer","minimum":0},"mode":{"enum":["r","w"]}},"required":["message"]}`))
+	s := New(parsed.New([]byte(`{"type":"object","properties":{"message":{"type":"string"},"size":{"type":"integer","minimum":0},"mode":{"enum":["r","w"]}},"required":["message"]}`)))
 	s.Unjudged()
 	value := []byte(`{"message":"hello","size":5,"mode":"w"}`)
 	b.Run("glance", func(b *testing.B) {

@@ -1,116 +1,82 @@
 package validate
 
 import (
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"regexp"
+	"math/big"
 	"slices"
-	"strconv"
-	"strings"
+
+	"mcpx/internal/rawjson"
+	"mcpx/internal/schema"
 )
 
-// reduced is a schema in which nothing is left but what is judged: known
-// keywords with values of the right shape, and references to its own $defs.
-type reduced struct {
-	root     any // bool or map[string]any
-	patterns map[string]*regexp.Regexp
-	draft    int // 4, 6, 7 or modern
-	plain    bool
-}
-
-const definitions = "#/$defs/"
-
-var drafts = map[string]int{
-	"json-schema.org/draft-04/schema": 4,
-	"json-schema.org/draft-06/schema": 6,
-	"json-schema.org/draft-07/schema": 7,
-}
-
-// reduce drops what cannot be judged. It may widen what a schema accepts,
-// never narrow it.
-func reduce(document any) (reduced, error) {
-	r := newReducer(document)
-	root := r.run()
+// reduce turns a schema into a rule. It drops everything that cannot be judged,
+// which may widen what the schema accepts but never narrows it. cheap reports that
+// a check takes at most the size of the schema times the size of the value.
+func reduce(s *schema.Schema) (root *rule, cheap bool, err error) {
+	r := newReducer(s)
+	root = r.run()
 	if r.err == nil && r.misjudged() {
-		r = newReducer(document)
-		r.suspicious = true
+		r = newReducer(s)
+		r.pessimistic = true
 		root = r.run()
 	}
-	if r.err == nil && r.innerID && len(r.names) > 0 {
+	if r.err == nil && r.innerID && r.followed {
 		r.err = errors.New("references next to an inner $id")
 	}
-	if r.err != nil {
-		return reduced{}, r.err
+	cheap = len(r.rules) <= maxInlineNodes
+	lengths := map[*rule]int{}
+	for _, rule := range r.rules {
+		r.inPlaceLength(rule, lengths)
+		cheap = cheap && !rule.costly()
 	}
-	if err := inPlaceLoops(root); err != nil {
-		return reduced{}, err
-	}
-	return reduced{root, r.patterns, r.draft, !r.costly && r.nodes <= maxInlineNodes}, nil
+	return root, cheap, r.err
 }
 
+// reducer makes the rules of one schema.
 type reducer struct {
-	document any
-	draft    int
-	is2019   bool // the document declares 2019-09, which has no $dynamicAnchor
-	anchored *anchors
+	document    *schema.Schema
+	draft       schema.Draft
+	oneResource bool // no schema below the root has an $id
 
-	names map[string]string // reference as written → name in defs
-	defs  map[string]any    // reduced targets of references
-	weak  map[string]bool   // names whose target was widened
-	open  map[string]bool   // names met while their target was not finished
+	rules  map[rawjson.Node]*rule
+	exact  map[*rule]bool // the finished rules; false: they accept more than their schema
+	open   map[*rule]bool // rules that were needed before they were finished
+	losses int            // counts what was dropped, and uses of rules that are not exact
 
-	patterns     map[string]*regexp.Regexp // by their text in the reduced schema
+	patterns     map[string]*pattern // by their text in the schema
 	patternSteps int
 
-	suspicious bool // take unfinished targets to be widened
-	innerID    bool
-	costly     bool
-	nodes      int
-	err        error // the first reason not to judge at all
+	pessimistic bool  // take unfinished rules for inexact
+	innerID     bool  // a schema that counts, below the root, has an $id
+	followed    bool  // there are references
+	err         error // the first reason not to judge at all
 }
 
-func newReducer(document any) *reducer {
-	r := &reducer{
-		document: document,
-		draft:    modern,
-		names:    map[string]string{},
-		defs:     map[string]any{},
-		weak:     map[string]bool{},
-		open:     map[string]bool{},
-		patterns: map[string]*regexp.Regexp{},
+func newReducer(s *schema.Schema) *reducer {
+	_, oneResource := s.References()
+	return &reducer{
+		document: s, draft: s.Draft(), oneResource: oneResource,
+		rules: map[rawjson.Node]*rule{}, exact: map[*rule]bool{}, open: map[*rule]bool{}, patterns: map[string]*pattern{},
 	}
-	if root, ok := document.(map[string]any); ok {
-		dialect, _ := root["$schema"].(string)
-		_, dialect, _ = strings.Cut(strings.TrimSuffix(dialect, "#"), "://")
-		if draft, ok := drafts[dialect]; ok {
-			r.draft = draft
-		}
-		r.is2019 = dialect == "json-schema.org/draft/2019-09/schema"
-	}
-	return r
 }
 
-func (r *reducer) run() any {
-	switch r.document.(type) {
-	case bool, map[string]any:
-	default:
-		r.fail("not a JSON Schema")
-		return true
+func (r *reducer) run() *rule {
+	root, err := r.document.Root()
+	if err == nil && !isSchema(root) {
+		err = errors.New("not a JSON Schema")
 	}
-	root, weak := r.schema(r.document, true)
-	r.weak["#"] = weak
-	if object, ok := root.(map[string]any); ok && len(r.defs) > 0 {
-		object["$defs"] = r.defs
-	}
-	return root
+	r.err = err
+	return r.rule(root)
 }
 
-// misjudged reports whether a target was widened after all that had been taken
-// for exact while it was not finished.
+// misjudged reports whether a rule that others had taken for exact, because it was
+// not finished yet, is not.
 func (r *reducer) misjudged() bool {
-	for name := range r.open {
-		if r.weak[name] {
+	for rule := range r.open {
+		if !r.exact[rule] {
 			return true
 		}
 	}
@@ -123,193 +89,363 @@ func (r *reducer) fail(format string, args ...any) {
 	}
 }
 
-// schema reduces one schema. weak reports that it now accepts more.
-func (r *reducer) schema(v any, isRoot bool) (out any, weak bool) {
-	if r.nodes++; r.nodes > maxSchemaNodes {
-		r.fail("more than %d schemas", maxSchemaNodes)
+func isSchema(n rawjson.Node) bool { return n.Kind() == '{' || n.Kind() == 't' || n.Kind() == 'f' }
+
+// rule reduces one schema.
+func (r *reducer) rule(n rawjson.Node) *rule {
+	if r.err != nil || !isSchema(n) {
+		r.losses++
+		return &rule{}
 	}
-	if r.err != nil {
-		return true, true
+	if known := r.rules[n]; known != nil {
+		exact, finished := r.exact[known]
+		if !finished {
+			r.open[known] = true
+		}
+		if finished && !exact || !finished && r.pessimistic {
+			r.losses++
+		}
+		return known
 	}
-	if b, ok := v.(bool); ok {
-		return b, false
+	out := &rule{never: n.Kind() == 'f'}
+	r.rules[n] = out
+	before := r.losses
+	if n.Kind() == '{' {
+		r.fill(out, n)
 	}
-	in, ok := v.(map[string]any)
-	if !ok {
-		return true, true
+	r.exact[out] = r.losses == before
+	return out
+}
+
+// fill reads the keywords of a schema.
+func (r *reducer) fill(out *rule, n rawjson.Node) {
+	if format := n.Get("format").Kind(); format != 0 && format != 'n' {
+		r.losses++ // an annotation here, an assertion elsewhere
 	}
-	r.refuse(in, isRoot)
-	in = r.withoutDynamic(in)
-	if in["format"] != nil {
-		weak = true // an annotation here, an assertion elsewhere
+	if n.Get("nullable").Kind() == 't' { // as in OpenAPI
+		inner := &rule{}
+		out.anyOf = []*rule{inner, {types: typeNames{"null"}}}
+		out = inner
+		r.losses++
 	}
-	reduced, widened := map[string]any{}, map[string]bool{}
-	for _, name := range slices.Sorted(maps.Keys(in)) {
+	before := r.losses
+	if alone := r.reference(out, n); alone {
+		return
+	}
+	widened := map[string]bool{}
+	for name, value := range n.Members() {
 		k, known := keywords[name]
-		if !known || r.draft < k.since || r.hidden(in, name) {
+		if !known || r.draft < k.since {
 			continue
 		}
-		value, ok, weakened := r.read(k.shape, in[name])
-		if ok {
-			reduced[name] = value
-			r.costly = r.costly || k.costly
+		before := r.losses
+		if !r.read(k.field(out), value) {
+			r.losses++
 		}
-		if !ok || weakened {
+		if r.losses > before {
 			widened[name] = true
 		}
 	}
-	r.translate(in, reduced, widened)
-	relax(in, reduced, widened)
-	if in["nullable"] == true { // OpenAPI
-		return map[string]any{"anyOf": []any{reduced, map[string]any{"type": []any{"null"}}}}, true
+	r.strictLimits(out, n)
+	r.items(out, n)
+	r.dependencies(out, n.Get("dependencies"))
+	relax(out, n, widened)
+	if r.losses > before {
+		out.unevaluatedProperties, out.unevaluatedItems = nil, nil
 	}
-	return reduced, weak || len(widened) > 0
 }
 
-// refuse gives the schema up for keywords that change what references mean.
-func (r *reducer) refuse(in map[string]any, isRoot bool) {
-	if _, ok := in["$recursiveRef"].(string); ok {
+// reference reads $ref and $dynamicRef, and gives the schema up for keywords that
+// change what they mean. alone reports that there is nothing else to read: up to
+// draft 7, a $ref hides its siblings.
+func (r *reducer) reference(out *rule, n rawjson.Node) (alone bool) {
+	if _, ok := n.Get("$recursiveRef").String(); ok {
 		r.fail("uses $recursiveRef")
 	}
-	if _, ok := in[r.idKeyword()].(string); ok && !isRoot {
+	root, _ := r.document.Root()
+	if _, ok := n.Get(r.document.IDKeyword()).String(); ok && n != root {
 		r.innerID = true
 	}
-}
-
-// idKeyword is the keyword that makes a schema a resource of its own.
-func (r *reducer) idKeyword() string {
-	if r.draft == 4 {
-		return "id"
-	}
-	return "$id"
-}
-
-// hidden reports that a keyword has no effect: up to draft 7 a $ref hides all
-// others.
-func (r *reducer) hidden(in map[string]any, name string) bool {
-	_, isRef := in["$ref"].(string)
-	return isRef && r.draft <= 7 && name != "$ref"
-}
-
-// read returns a keyword's value, reduced; ok is false where it is not what the
-// keyword takes.
-func (r *reducer) read(s shape, v any) (value any, ok, weak bool) {
-	switch s {
-	case oneSchema:
-		_, isBool := v.(bool)
-		_, isObject := v.(map[string]any)
-		value, weak = r.schema(v, false)
-		return value, isBool || isObject, weak
-	case schemaList:
-		return r.list(v)
-	case schemaOrList:
-		if _, ok := v.([]any); ok {
-			return r.list(v)
+	written := n.Get("$ref")
+	if dynamic := n.Get("$dynamicRef"); dynamic.Kind() == '"' {
+		// In a document that is one resource, it means the same as a $ref.
+		if !written.IsZero() || r.draft < schema.Draft2020 || !r.oneResource {
+			r.fail("uses $dynamicRef")
 		}
-		return r.read(oneSchema, v)
-	case schemaMap, patternMap, dependentMap, namesMap:
-		return r.mapping(s, v)
-	case reference:
-		return r.reference(v)
-	case typeNames:
-		list := typeList(v)
-		return list, len(list) > 0, false
-	case names:
-		items, ok := v.([]any)
-		list := nameList(items)
-		return list, ok, len(list) < len(items)
-	case values:
-		list := valueList(v)
-		return list, len(list) > 0, false
-	case literal:
-		return v, true, false
-	case pattern:
-		text, _ := v.(string)
-		re, ok := r.pattern(text)
-		return re, ok, false
-	case number:
-		return v, rational(v) != nil, false
-	case positive:
-		n := rational(v)
-		return v, n != nil && n.Sign() > 0, false
-	case count:
-		_, ok := whole(v)
-		return v, ok, false
-	default: // boolean
-		_, ok := v.(bool)
-		return v, ok, false
+		written = dynamic
 	}
-}
-
-func (r *reducer) list(v any) (value any, ok, weak bool) {
-	items, _ := v.([]any)
-	var out []any
-	for _, item := range items {
-		schema, weakened := r.schema(item, false)
-		out = append(out, schema)
-		weak = weak || weakened
+	reference, ok := written.String()
+	if !ok && !written.IsZero() {
+		r.losses++
 	}
-	return out, len(out) > 0, weak
-}
-
-func (r *reducer) mapping(s shape, v any) (value any, ok, weak bool) {
-	in, ok := v.(map[string]any)
-	out := map[string]any{}
-	for _, key := range slices.Sorted(maps.Keys(in)) {
-		name := key
-		if s == patternMap {
-			re, ok := r.pattern(key)
-			if !ok {
-				weak = true
-				continue
-			}
-			name = re
-		}
-		items, isList := in[key].([]any)
-		if isList && (s == dependentMap || s == namesMap) {
-			out[name] = nameList(items)
-			continue
-		}
-		if s == namesMap {
-			weak = true
-			continue
-		}
-		schema, weakened := r.schema(in[key], false)
-		out[name] = schema
-		weak = weak || weakened
-	}
-	return out, ok, weak
-}
-
-// reference makes the target of a $ref one of the definitions, wherever in the
-// document it stands.
-func (r *reducer) reference(v any) (value any, ok, weak bool) {
-	ref, ok := v.(string)
 	if !ok {
-		return nil, false, true
+		return false
 	}
-	name, met := r.names[ref]
-	if !met {
-		target, isRoot, err := r.lookup(ref)
-		if err != nil {
-			r.fail("%w", err)
-			return nil, false, true
+	target, err := r.document.Resolve(reference)
+	if err != nil {
+		r.fail("reference %s %w", show(reference), err)
+		return true
+	}
+	r.followed = true
+	out.ref = r.rule(target)
+	out.ref.named = true
+	return r.draft <= schema.Draft7
+}
+
+// read reads the value of a keyword into its field. It reports whether the value is
+// what the keyword takes.
+func (r *reducer) read(field any, n rawjson.Node) (ok bool) {
+	switch field := field.(type) {
+	case **rule:
+		if ok = isSchema(n); ok {
+			*field = r.rule(n)
 		}
-		name = definitions + strconv.Itoa(len(r.names))
-		if isRoot {
-			name = "#"
+	case *[]*rule:
+		*field = r.list(n.Elements())
+		ok = len(*field) > 0
+	case *map[string]*rule:
+		*field = r.byName(n)
+		ok = n.Kind() == '{'
+	case *[]patternProperty:
+		*field = r.byPattern(n)
+		ok = n.Kind() == '{'
+	case *map[string][]string:
+		ok = n.Kind() == '{'
+		for name, member := range n.Members() {
+			ok = member.Kind() == '[' && ok
+			add(field, name, appendNew(nil, schema.Strings(member)...))
 		}
-		r.names[ref] = name
-		if !isRoot {
-			schema, weakened := r.schema(target, false)
-			r.defs[strings.TrimPrefix(name, definitions)] = schema
-			r.weak[name] = weakened
+	case *[]string:
+		*field = appendNew(nil, schema.Strings(n)...)
+		ok = n.Kind() == '[' && len(*field) == n.Len()
+	case *typeNames:
+		*field = appendNew(nil, schema.Types(n)...)
+		ok = len(*field) > 0
+	case *constant:
+		*field, ok = constant{r.value(n)}, true
+	case *[]any:
+		values, _ := r.value(n).([]any)
+		*field = distinct(values)
+		ok = len(*field) > 0
+	case **int:
+		*field = r.count(n)
+		ok = *field != nil
+	case *json.Number:
+		*field, ok = r.value(n).(json.Number)
+	case *positive:
+		number, _ := r.value(n).(json.Number)
+		if ok = rational(number).Sign() > 0; ok {
+			*field = positive(number)
+		}
+	case **pattern:
+		text, _ := n.String()
+		*field, ok = r.pattern(text)
+	case *bool:
+		*field, ok = n.Kind() == 't', n.Kind() == 't' || n.Kind() == 'f'
+	}
+	return ok
+}
+
+// add sets a member of a map that may be nil: an empty map stays nil.
+func add[V any](m *map[string]V, key string, value V) {
+	if *m == nil {
+		*m = map[string]V{}
+	}
+	(*m)[key] = value
+}
+
+func (r *reducer) list(schemas []rawjson.Node) (list []*rule) {
+	for _, n := range schemas {
+		list = append(list, r.rule(n))
+	}
+	return list
+}
+
+func (r *reducer) byName(n rawjson.Node) (rules map[string]*rule) {
+	for name, member := range n.Members() {
+		add(&rules, name, r.rule(member))
+	}
+	return rules
+}
+
+func (r *reducer) byPattern(n rawjson.Node) (rules []patternProperty) {
+	for text, member := range n.Members() {
+		pattern, ok := r.pattern(text)
+		if !ok {
+			r.losses++
+			continue
+		}
+		rules = append(rules, patternProperty{pattern, r.rule(member)})
+	}
+	slices.SortFunc(rules, func(a, b patternProperty) int { return cmp.Compare(a.pattern.String(), b.pattern.String()) })
+	return rules
+}
+
+// value decodes a value. A number that is out of range gives the schema up.
+func (r *reducer) value(n rawjson.Node) any {
+	value, err := Decode(n.Raw())
+	if err == nil {
+		_, err = measure(value, maxSchemaDepth, maxSchemaNodes)
+	}
+	if err != nil {
+		r.fail("%w", err)
+		return nil
+	}
+	return value
+}
+
+// count returns the value of a count such as minLength, nil if it is none.
+func (r *reducer) count(n rawjson.Node) *int {
+	number, ok := r.value(n).(json.Number)
+	exact := rational(number)
+	if !ok || !exact.IsInt() || !exact.Num().IsInt64() || exact.Sign() < 0 {
+		return nil
+	}
+	count := int(exact.Num().Int64())
+	return &count
+}
+
+// items reads the keywords that describe the items of an array.
+func (r *reducer) items(out *rule, n rawjson.Node) {
+	first, others := schema.Items(n)
+	known := true
+	switch prefix := n.Get("prefixItems").Kind(); {
+	case n.Get("items").Kind() == '[':
+		known = len(first) > 0
+	case r.draft < modern:
+		first = nil
+	default:
+		known = prefix == '[' || prefix == 'n' || prefix == 0
+	}
+	out.prefixItems = r.list(first)
+	// If known is false, nobody can tell where the other items begin.
+	if !known || !others.IsZero() && !r.read(&out.items, others) {
+		r.losses++
+	}
+}
+
+// dependencies reads the older keyword for dependentRequired and dependentSchemas.
+func (r *reducer) dependencies(out *rule, n rawjson.Node) {
+	if !n.IsZero() && n.Kind() != '{' {
+		r.losses++
+	}
+	for property, member := range n.Members() {
+		if member.Kind() == '[' {
+			add(&out.dependentRequired, property, appendNew(out.dependentRequired[property], schema.Strings(member)...))
+			continue
+		}
+		sub := r.rule(member)
+		if other := out.dependentSchemas[property]; other != nil {
+			sub = &rule{allOf: []*rule{other, sub}}
+		}
+		add(&out.dependentSchemas, property, sub)
+	}
+}
+
+// strictLimits reads exclusiveMinimum and exclusiveMaximum as draft 4 has them: as a
+// boolean that belongs to the limit.
+func (r *reducer) strictLimits(out *rule, n rawjson.Node) {
+	for keyword, fields := range map[string]struct{ limit, strict *json.Number }{
+		"exclusiveMinimum": {&out.minimum, &out.exclusiveMinimum},
+		"exclusiveMaximum": {&out.maximum, &out.exclusiveMaximum},
+	} {
+		on := n.Get(keyword).Kind()
+		if *fields.limit == "" || on != 't' && on != 'f' {
+			continue
+		}
+		r.losses-- // read could do nothing with it
+		if on == 't' {
+			*fields.limit, *fields.strict = "", *fields.limit
 		}
 	}
-	weak, finished := r.weak[name]
-	if !finished {
-		r.open[name] = true
-		weak = r.suspicious
+}
+
+// relax undoes the harm of widening: under these keywords a schema that accepts
+// more makes the whole accept less.
+func relax(out *rule, n rawjson.Node, widened map[string]bool) {
+	if widened["not"] {
+		out.not = nil
 	}
-	return name, true, weak
+	if widened["if"] {
+		out.condition, out.then, out.otherwise = nil, nil, nil
+	}
+	if widened["contains"] {
+		out.maxContains = nil
+	}
+	if widened["oneOf"] && len(out.oneOf) > 0 {
+		out.allOf = append(out.allOf, &rule{anyOf: out.oneOf})
+		out.oneOf = nil
+	}
+	if incomplete(n.Get("properties"), len(out.properties)) || incomplete(n.Get("patternProperties"), len(out.patternProperties)) {
+		out.additionalProperties = nil // which properties are left is not known
+	}
+}
+
+// incomplete reports whether a keyword that should hold schemas by name holds more
+// than the n that were read.
+func incomplete(value rawjson.Node, n int) bool {
+	switch value.Kind() {
+	case 0, 'n':
+		return false
+	case '{':
+		return n < value.Len()
+	}
+	return true
+}
+
+// inPlaceLength returns how many rules in a row apply to the same value, from r on.
+// It fails for loops and long chains: gojsonschema would overflow the stack, and
+// nothing can recover from that.
+func (r *reducer) inPlaceLength(from *rule, lengths map[*rule]int) int {
+	const unfinished = -1
+	length, met := lengths[from]
+	if met && length == unfinished {
+		r.fail("a reference loop")
+	}
+	if met || r.err != nil {
+		return length
+	}
+	lengths[from] = unfinished
+	for _, next := range from.inPlace() {
+		if next != nil {
+			length = max(length, 1+r.inPlaceLength(next, lengths))
+		}
+	}
+	if length > maxSchemaDepth {
+		r.fail("more than %d references in a row", maxSchemaDepth)
+	}
+	lengths[from] = length
+	return length
+}
+
+// rational returns the exact value of a number that was measured before. The empty
+// number is zero.
+func rational(n json.Number) *big.Rat {
+	exact, ok := new(big.Rat).SetString(n.String())
+	if !ok {
+		return new(big.Rat)
+	}
+	return exact
+}
+
+// distinct returns the values without repetitions.
+func distinct(values []any) (list []any) {
+	seen := map[string]bool{}
+	for _, value := range values {
+		if key := canonical(value); !seen[key] {
+			seen[key] = true
+			list = append(list, value)
+		}
+	}
+	return list
+}
+
+// appendNew appends the items that the list does not have yet.
+func appendNew(list []string, items ...string) []string {
+	for _, item := range items {
+		if !slices.Contains(list, item) {
+			list = append(list, item)
+		}
+	}
+	return list
 }

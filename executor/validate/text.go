@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"mcpx/internal/nearest"
 )
 
 const (
@@ -48,7 +50,7 @@ func typeName(v any) string {
 	return "object"
 }
 
-// show is a value as JSON, shortened, on one line.
+// show returns a value as JSON, shortened, on one line.
 func show(v any) string {
 	if s, ok := v.(string); ok {
 		head, more := cut(s, maxShown)
@@ -67,7 +69,10 @@ func show(v any) string {
 	return clip(strings.TrimSpace(b.String()), maxShown)
 }
 
-// clip shortens text to n characters and escapes what is not printable.
+// showRule returns a rule as JSON Schema, shortened.
+func showRule(r *rule) string { return show((&document{root: r, modern: true}).body(r)) }
+
+// clip shortens a text to n characters and escapes unprintable ones.
 func clip(s string, n int) string {
 	head, more := cut(s, n)
 	var b strings.Builder
@@ -94,7 +99,7 @@ func cut(s string, n int) (head string, more bool) {
 	return s, false
 }
 
-// orList is `a, b or c`.
+// orList returns `a, b or c`.
 func orList(items []string) string {
 	last := len(items) - 1
 	if len(items) > maxListed || last < 1 {
@@ -103,7 +108,7 @@ func orList(items []string) string {
 	return strings.Join(items[:last], ", ") + " or " + items[last]
 }
 
-// commaList is `a, b, c`, or the first of many.
+// commaList returns `a, b, c`, or the first of many.
 func commaList(items []string) string {
 	if len(items) <= maxListed {
 		return strings.Join(items, ", ")
@@ -111,7 +116,7 @@ func commaList(items []string) string {
 	return fmt.Sprintf("%s, … (%d in all)", strings.Join(items[:maxListed], ", "), len(items))
 }
 
-// canonical is a text that equal values share: 1 and 1.0 are equal, and so are
+// canonical returns a text that equal values share: 1 and 1.0 are equal, and so are
 // objects in any order.
 func canonical(v any) string { return string(appendCanonical(nil, v)) }
 
@@ -138,50 +143,11 @@ func appendCanonical(b []byte, v any) []byte {
 	return fmt.Append(b, v)
 }
 
-// nearest is the candidate that was probably meant: letter case, dashes and
-// underscores do not count, and one letter in three may be wrong.
-func nearest(got string, candidates []string) (best string, ok bool) {
-	got, long := cut(plainName(got), maxShown)
-	if got == "" || long {
-		return "", false
+// suggest returns the candidate that a text was probably meant to be, "" if there is
+// none.
+func suggest(got string, candidates []string) string {
+	if _, long := cut(got, maxShown); long {
+		return ""
 	}
-	least := len([]rune(got))/3 + 1
-	for _, c := range candidates {
-		name, long := cut(plainName(c), maxShown)
-		if long || name == "" {
-			continue
-		}
-		if d := distance([]rune(got), []rune(name)); d < least {
-			best, least, ok = c, d, true
-		}
-	}
-	return best, ok
-}
-
-func plainName(s string) string {
-	return strings.NewReplacer("_", "", "-", "", " ", "").Replace(strings.ToLower(s))
-}
-
-// distance counts the letters to insert, delete, replace or swap with the next
-// to make a of b.
-func distance(a, b []rune) int {
-	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range last {
-		last[j] = j
-	}
-	for i := range a {
-		row[0] = i + 1
-		for j := range b {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			row[j+1] = min(last[j+1]+1, row[j]+1, last[j]+cost)
-			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
-				row[j+1] = min(row[j+1], before[j-1]+1)
-			}
-		}
-		before, last, row = last, row, before
-	}
-	return last[len(b)]
+	return nearest.Word(got, candidates)
 }

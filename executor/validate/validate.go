@@ -1,12 +1,12 @@
-// Package validate judges a tool's arguments against the tool's JSON Schema
-// before a call is sent.
+// Package validate checks a tool's arguments against the tool's JSON Schema before
+// a call is sent.
 //
-// A valid call must never be refused, so a refusal takes two opinions. The
-// schema is first reduced to the keywords that are judged, which only ever
-// makes it accept more (reduce.go). gojsonschema then says yes or no, to the
-// same schema in the words of draft 7 (older.go). Only after a no does explain.go
-// look for the reasons; where it finds none, the call passes. Its opinion alone
-// counts for the few schemas that draft 7 cannot express.
+// A valid call must never be refused, so two checks must agree before one is. The
+// schema is first reduced to the keywords that are judged, which can only make it
+// accept more (reduce.go). gojsonschema then says yes or no, to the same rules in
+// the words of draft 7 (engine.go). After a no, explain.go looks for the reasons;
+// if it finds none, the call passes. For the few schemas that draft 7 cannot
+// express, explain.go decides alone.
 package validate
 
 import (
@@ -14,24 +14,26 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"mcpx/internal/rawjson"
+	"mcpx/internal/schema"
 )
 
 const (
 	timeLimit = 250 * time.Millisecond // for compiling, and for one check
 
-	maxSchemaBytes    = 512 << 10
 	maxSchemaDepth    = 100
 	maxSchemaNodes    = 20_000
 	maxArgumentsNodes = 200_000
-	maxInlineNodes    = 2_000 // schema and arguments this small need no timer
+	maxInlineNodes    = 2_000 // a schema and arguments of this size need no timer
 
-	// maxOverdue is how many checks may run on after their limit, over all
-	// schemas. While so many do, no further costly check starts.
+	// maxOverdue limits the checks, of all schemas, that still run after their time
+	// limit. While there are that many, no further costly check starts.
 	maxOverdue = 4
 )
 
@@ -40,197 +42,155 @@ var (
 	errBusy    = errors.New("earlier checks that took too long are still running")
 )
 
-// overdue counts the checks that run on after their limit.
+// overdue counts the checks that still run after their limit.
 var overdue atomic.Int32
 
-// Schema is one tool's input schema. It is safe for concurrent use.
-type Schema struct {
-	raw   []byte
-	limit time.Duration
+// Validator checks values against one schema. It is safe for concurrent use.
+type Validator struct {
+	schema *schema.Schema
+	limit  time.Duration
 
-	once     sync.Once
-	compiled chan struct{} // closed when judge and err are set
-	judge    judge
-	err      error       // why the schema cannot be judged
-	ready    atomic.Bool // compiled is closed
+	once  sync.Once
+	ready atomic.Bool // judge and err are set
+	judge judge
+	err   error // why the schema cannot be judged
 
-	skipped atomic.Pointer[string] // why a call passed unchecked for the first time
+	skipped atomic.Pointer[string] // why the first unchecked call passed
 
-	// A costly check cannot be stopped. Its caller holds turn while it waits;
-	// state says whether the check still runs after that. So a schema has one
-	// costly check at a time.
-	turn  chan struct{}
-	state atomic.Int32
+	// A costly check cannot be stopped, so a schema has one at a time. Its caller
+	// holds turn while it waits.
+	turn    chan struct{}
+	runaway chan struct{} // guarded by turn: closed when the last overdue check ends
 }
-
-// The states of a schema's costly check.
-const (
-	idle int32 = iota
-	running
-	late // it runs, and its caller has stopped waiting
-)
 
 // judge is a compiled schema.
 type judge struct {
-	quick   *quick                   // nil for most schemas that are not flat
-	accepts func(arguments any) bool // the library; nil: it cannot judge this schema
-	explain explainer
-	plain   bool // a check takes at most size of schema × size of arguments
+	quick  *quick         // nil for most schemas that are not flat
+	cheap  bool           // a check takes at most size of schema × size of arguments
+	engine func() *engine // judges whatever quick does not accept
 }
 
-// Compile makes a Schema of a tool's inputSchema, empty if it has none. The
-// work is done on first use. The bytes are kept and must not change.
-func Compile(raw []byte) *Schema {
-	return &Schema{raw: raw, limit: timeLimit, compiled: make(chan struct{}), turn: make(chan struct{}, 1)}
+// New returns a Validator for a tool's input schema. The work is done on first use.
+func New(s *schema.Schema) *Validator {
+	return &Validator{schema: s, limit: timeLimit, turn: make(chan struct{}, 1)}
 }
 
 // Unjudged returns why the schema is never enforced, "" if it is. The first call
-// compiles the schema and waits for that no longer than the limit. A schema that
-// takes longer is enforced once it is compiled.
-func (s *Schema) Unjudged() string {
-	s.once.Do(func() {
+// compiles the schema and waits no longer than the limit. A schema that takes
+// longer is enforced once it is compiled.
+func (v *Validator) Unjudged() string {
+	v.once.Do(func() {
+		compiled := make(chan struct{})
 		go func() {
-			defer close(s.compiled)
-			s.judge, s.err = recovered(func() (judge, error) { return compile(s.raw) })
-			s.ready.Store(true)
+			defer close(compiled)
+			v.judge, v.err = recovered(func() (judge, error) { return compile(v.schema) })
+			v.ready.Store(true)
 		}()
-		wait(s.compiled, s.limit)
+		wait(compiled, v.limit)
 	})
-	if s.ready.Load() && s.err != nil {
-		return "compile: " + s.err.Error()
+	if v.ready.Load() && v.err != nil {
+		return "compile: " + v.err.Error()
 	}
 	return ""
 }
 
-// Skipped returns why a call passed unchecked for the first time although the
-// schema is enforced, "" if none did.
-func (s *Schema) Skipped() string {
-	if why := s.skipped.Load(); why != nil {
+// Skipped returns why a call passed unchecked although the schema is enforced, ""
+// if none did.
+func (v *Validator) Skipped() string {
+	if why := v.skipped.Load(); why != nil {
 		return *why
 	}
 	return ""
 }
 
-func (s *Schema) skip(during string, err error) {
+func (v *Validator) skip(during string, err error) {
 	why := during + ": " + err.Error()
-	s.skipped.CompareAndSwap(nil, &why)
+	v.skipped.CompareAndSwap(nil, &why)
 }
 
-// Accepts reports whether raw arguments are surely valid, at a glance. If it does
-// not, Check says what they are. It never waits: before the first Check it
-// accepts nothing.
-func (s *Schema) Accepts(raw []byte) bool {
-	return s.ready.Load() && s.judge.quick.accepts(raw)
+// Accepts reports whether raw arguments are surely valid, at a glance. If it returns
+// false, call Check. It never waits: before the schema is compiled it accepts
+// nothing.
+func (v *Validator) Accepts(raw []byte) bool {
+	return v.ready.Load() && v.judge.quick.accepts(raw)
 }
 
 // Check returns what is wrong with arguments, as Decode returns them: nothing if
-// they are valid, cannot be judged, or take too long to judge. Arguments are only
-// read, but after a timeout they still are when Check has returned.
-func (s *Schema) Check(arguments any) []Problem {
-	if s.Unjudged() != "" {
+// they are valid, cannot be judged, or take too long to judge. It only reads the
+// arguments, but after a timeout it still reads them when it has returned.
+func (v *Validator) Check(arguments any) []Problem {
+	if v.Unjudged() != "" {
 		return nil
 	}
-	if !s.ready.Load() {
-		s.skip("compile", errTimeout)
+	if !v.ready.Load() {
+		v.skip("compile", errTimeout)
 		return nil
 	}
 	nodes, err := measure(arguments, rawjson.MaxDepth, maxArgumentsNodes)
 	if err != nil {
 		return nil
 	}
-	run := s.checkWithin
-	if s.judge.plain && nodes <= maxInlineNodes {
+	run := v.checkWithin
+	if v.judge.cheap && nodes <= maxInlineNodes {
 		run = recovered[[]Problem]
 	}
-	problems, err := run(func() ([]Problem, error) { return s.judge.check(arguments), nil })
+	problems, err := run(func() ([]Problem, error) { return v.judge.engine().check(arguments), nil })
 	if err != nil {
-		s.skip("check", err)
+		v.skip("check", err)
 		return nil
 	}
 	return problems
 }
 
-// checkWithin runs a check that might take long and waits for it no longer than
-// the limit. The libraries take no context, so the check itself runs on to its
-// end. Until then no other starts for this schema: errBusy.
-func (s *Schema) checkWithin(check func() ([]Problem, error)) ([]Problem, error) {
-	s.turn <- struct{}{}
-	defer func() { <-s.turn }()
-	if s.state.Load() != idle || overdue.Load() >= maxOverdue {
+// checkWithin runs a check that might take long and waits no longer than the limit.
+// gojsonschema takes no context, so the check itself runs to its end. Until then,
+// no other check starts for this schema: errBusy.
+func (v *Validator) checkWithin(check func() ([]Problem, error)) ([]Problem, error) {
+	v.turn <- struct{}{}
+	defer func() { <-v.turn }()
+	if v.runaway != nil && !isClosed(v.runaway) || overdue.Load() >= maxOverdue {
 		return nil, errBusy
 	}
 	var problems []Problem
 	var err error
 	done := make(chan struct{})
-	s.state.Store(running)
 	go func() {
 		defer close(done)
 		problems, err = recovered(check)
-		if s.state.Swap(idle) == late {
-			overdue.Add(-1)
-		}
 	}()
-	if wait(done, s.limit) {
+	if wait(done, v.limit) {
 		return problems, err
 	}
-	if s.state.CompareAndSwap(running, late) {
-		overdue.Add(1)
-	}
+	v.runaway = done
+	overdue.Add(1)
+	go func() {
+		<-done
+		overdue.Add(-1)
+	}()
 	return nil, errTimeout
 }
 
-func (j judge) check(arguments any) []Problem {
-	if j.accepts != nil && j.accepts(arguments) {
-		return nil
-	}
-	return pick(j.explain.find(j.explain.root, arguments, nil))
-}
-
-func compile(raw []byte) (judge, error) {
-	if len(raw) > maxSchemaBytes {
-		return judge{}, fmt.Errorf("larger than %d KB", maxSchemaBytes>>10)
-	}
-	if rawjson.IsNull(raw) {
-		raw = []byte("true")
-	}
-	document, err := Decode(raw)
-	if err != nil {
+func compile(s *schema.Schema) (judge, error) {
+	root, err := s.Root()
+	switch {
+	case err != nil:
 		return judge{}, err
-	}
-	if rawjson.HasLoneSurrogate(raw) { // Decode makes different names equal then
+	case rawjson.HasLoneSurrogate(root.Raw()): // decoding makes different names equal
 		return judge{}, errors.New("half of a surrogate pair")
+	case root.Tree().Depth() > maxSchemaDepth+1:
+		return judge{}, errDeep
+	case root.Tree().Len() > maxSchemaNodes:
+		return judge{}, errMany
 	}
-	if _, err := measure(document, maxSchemaDepth, maxSchemaNodes); err != nil {
-		return judge{}, err
-	}
-	rules, err := reduce(document)
+	rules, cheap, err := reduce(s)
 	if err != nil {
 		return judge{}, err
 	}
-	return judge{
-		quick:   quickly(rules.root),
-		accepts: library(rules),
-		explain: explainer{root: rules.root, patterns: rules.patterns, hiding: rules.draft <= 7},
-		plain:   rules.plain,
-	}, nil
+	return judge{quick: newQuick(rules), cheap: cheap, engine: newEngine(s)}, nil
 }
 
-// library compiles the rules with gojsonschema; nil if that cannot judge them.
-func library(rules reduced) func(arguments any) bool {
-	root, ok := older(rules.root)
-	if !ok {
-		return nil
-	}
-	accepts, err := compileGojsonschema(root)
-	if err != nil { // it refuses some that are legal, such as minLength > maxLength
-		return nil
-	}
-	return accepts
-}
-
-// Decode decodes one JSON value, its numbers as json.Number. Anything after the
-// value and nesting beyond 256 are errors. Half of a surrogate pair becomes
-// U+FFFD.
+// Decode decodes one JSON value, with numbers as json.Number. It fails for more than
+// one value and for nesting beyond 256. Half of a surrogate pair becomes U+FFFD.
 func Decode(raw []byte) (any, error) {
 	if err := rawjson.Check(raw); err != nil {
 		return nil, err
@@ -242,16 +202,16 @@ func Decode(raw []byte) (any, error) {
 	return value, err
 }
 
-// looks is how often wait looks at the clock.
-const looks = 10
+// waitSteps is how many steps wait makes.
+const waitSteps = 10
 
 // wait waits until done is closed, but no longer than limit, and reports whether it
-// was closed. It waits in parts: when the whole machine stops for a while, no more
-// than two parts pass.
+// was closed. It waits in steps: when the whole machine stops for a while, no more
+// than two steps pass.
 func wait(done <-chan struct{}, limit time.Duration) bool {
-	tick := time.NewTicker(max(limit/looks, 1))
+	tick := time.NewTicker(max(limit/waitSteps, 1))
 	defer tick.Stop()
-	for range looks {
+	for range waitSteps {
 		select {
 		case <-done:
 			return true
@@ -261,6 +221,16 @@ func wait(done <-chan struct{}, limit time.Duration) bool {
 	return false
 }
 
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// recovered calls f and returns a panic as an error.
 func recovered[T any](f func() (T, error)) (result T, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -268,4 +238,63 @@ func recovered[T any](f func() (T, error)) (result T, err error) {
 		}
 	}()
 	return f()
+}
+
+// Numbers are limited to a size at which exact arithmetic is cheap, and to the range
+// of float64: beyond it gojsonschema panics.
+const (
+	maxDigits   = 400
+	maxExponent = len("e-999")
+)
+
+var (
+	errDeep   = errors.New("nested too deep")
+	errMany   = errors.New("too many values")
+	errNumber = errors.New("a number out of range")
+)
+
+// measure counts the values in v. It fails if v is deeper or larger than allowed, or
+// has a type that Decode does not produce.
+func measure(v any, depth, limit int) (nodes int, err error) {
+	if depth < 0 {
+		return 0, errDeep
+	}
+	if limit < 1 {
+		return 0, errMany
+	}
+	nodes = 1
+	inside := func(child any) error {
+		n, err := measure(child, depth-1, limit-nodes)
+		nodes += n
+		return err
+	}
+	switch v := v.(type) {
+	case nil, bool, string:
+	case json.Number:
+		return nodes, checkNumber(v.String())
+	case []any:
+		for _, child := range v {
+			if err := inside(child); err != nil {
+				return nodes, err
+			}
+		}
+	case map[string]any:
+		for _, child := range v {
+			if err := inside(child); err != nil {
+				return nodes, err
+			}
+		}
+	default:
+		return nodes, fmt.Errorf("a %T", v)
+	}
+	return nodes, nil
+}
+
+func checkNumber(n string) error {
+	_, err := strconv.ParseFloat(n, 64)
+	exponent := strings.IndexAny(n, "eE")
+	if err != nil || len(n) > maxDigits || exponent >= 0 && len(n)-exponent > maxExponent {
+		return errNumber
+	}
+	return nil
 }

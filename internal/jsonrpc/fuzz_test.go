@@ -61,7 +61,7 @@ func FuzzParse(f *testing.F) {
 				t.Fatalf("Parse(%q): %s is %q, encoding/json has %q", line, key, got, want)
 			}
 		}
-		if path := rawjson.Twice(line); len(path) == 1 && members[path[0]] != nil && strings.Contains(" jsonrpc id method params result error ", " "+path[0]+" ") {
+		if path := rawjson.DuplicateKey(line); len(path) == 1 && members[path[0]] != nil && strings.Contains(" jsonrpc id method params result error ", " "+path[0]+" ") {
 			t.Fatalf("Parse takes %q, which gives %s twice", line, path)
 		}
 		again(t, line, m)

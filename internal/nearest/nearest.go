@@ -1,4 +1,4 @@
-// Package nearest guesses the word that was meant.
+// Package nearest suggests known words for misspelled ones.
 package nearest
 
 import (
@@ -7,33 +7,35 @@ import (
 	"strings"
 )
 
-// Word is the known word that was probably meant, or nothing: two slips at
-// most, fewer in short words. Case and separators are no slips, so
+// Word returns the known word that is most like word, "" if none is near: two typos
+// at most, fewer in short words. Case and separators do not count, so
 // startupTimeout is near startup_timeout.
 func Word(word string, known []string) string {
-	best, least := "", maxSlips+1
+	best, least := "", maxTypos+1
 	a := fold(word)
 	for _, k := range known {
 		b := fold(k)
-		if d := distance(a, b); d < least && d <= slips(a, b) {
+		if max(len(a), len(b))-min(len(a), len(b)) > maxTypos {
+			continue // the distance of long words takes time
+		}
+		if d := distance(a, b); d < least && d <= typos(a, b) {
 			best, least = k, d
 		}
 	}
 	return best
 }
 
-const maxSlips = 2
+const maxTypos = 2
 
-// slips is how many there may be between two words: one in three letters, none in
-// fewer, two in six.
-func slips(a, b []rune) int {
+// typos returns how many typos two words may differ in: none below three letters,
+// one from three, two from six.
+func typos(a, b []rune) int {
 	n := max(len(a), len(b))
-	return min(maxSlips, max(n/2-1, min(n/3, 1)))
+	return min(maxTypos, max(n/2-1, min(n/3, 1)))
 }
 
-// Words are at most limit known words that may have been meant, the likeliest
-// first: near ones as for Word, and those that contain the word, are contained
-// in it or share its parts.
+// Words returns at most limit known words like word, the likeliest first: near ones
+// as in Word, then words that contain it, are contained in it or share a part.
 func Words(word string, known []string, limit int) []string {
 	type candidate struct {
 		word string
@@ -45,7 +47,7 @@ func Words(word string, known []string, limit int) []string {
 		b := fold(k)
 		cost := distance(a, b)
 		switch {
-		case cost <= slips(a, b):
+		case cost <= typos(a, b):
 		case len(a) > 2 && strings.Contains(string(b), string(a)), len(b) > 2 && strings.Contains(string(a), string(b)):
 			cost = 10 + cost
 		case sharesPart(word, k):
@@ -81,8 +83,8 @@ func sharesPart(a, b string) bool {
 
 func separator(r rune) bool { return strings.ContainsRune("_- ./", r) }
 
-// distance is how many characters to add, drop, change or swap with their
-// neighbour.
+// distance counts the characters to add, drop, change or swap with the next to turn
+// a into b.
 func distance(a, b []rune) int {
 	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {

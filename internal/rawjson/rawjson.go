@@ -1,6 +1,6 @@
-// Package rawjson reads JSON that stays JSON: it checks a text in one pass and
-// finds the spans of its members without decoding them. encoding/json would
-// fold the case of keys, lose their order and copy every value.
+// Package rawjson reads JSON without decoding it: it checks a text in one pass and
+// finds where its members are. encoding/json would fold the case of keys, lose
+// their order and copy every value.
 package rawjson
 
 import (
@@ -13,10 +13,10 @@ import (
 	"unsafe"
 )
 
-// MaxDepth is how deep values may nest.
+// MaxDepth limits the nesting of objects and arrays.
 const MaxDepth = 256
 
-// What can be wrong with a text.
+// Check returns these errors.
 var (
 	ErrSyntax = errors.New("not valid JSON")
 	ErrDepth  = errors.New("JSON nested too deep")
@@ -24,75 +24,78 @@ var (
 
 // Check reports whether b is exactly one JSON value.
 func Check(b []byte) error {
-	s := scanner{b: b}
-	if err := s.value(0); err != nil {
+	c := cursor{b: b}
+	if err := c.value(0); err != nil {
 		return err
 	}
-	return s.end()
+	return c.end()
 }
 
-// Object checks that b is exactly one JSON object, and calls visit with each
-// of its members, until it returns false: the decoded key and the value's bytes.
-// Both are parts of b, unless the key has escapes: who keeps one for long keeps
-// all of b, and who changes b changes them.
+// Object checks that b is exactly one JSON object. It calls visit with the decoded
+// key and the raw value of each member, until visit returns false. Both are parts
+// of b, unless the key has escapes: keeping one keeps all of b in memory, and
+// changing b changes them.
 func Object(b []byte, visit func(key string, value []byte) (more bool)) error {
-	s := scanner{b: b}
-	s.space()
-	if s.peek() != '{' {
+	c := cursor{b: b}
+	c.space()
+	if c.peek() != '{' {
 		if err := Check(b); err != nil {
 			return err
 		}
 		return errors.New("not an object")
 	}
-	if stopped, err := s.members(visit); stopped || err != nil {
+	stopped, err := c.children(func(child Child) bool {
+		key, _ := View(child.Key)
+		return visit(key, b[child.Value:child.End:child.End])
+	})
+	if stopped || err != nil {
 		return err
 	}
-	return s.end()
+	return c.end()
 }
 
-// Members are the members of an object that was checked before; none if it is
-// something else.
+// Members returns the members of an object that was checked before. Other values
+// have none.
 func Members(object []byte) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		_ = Object(object, yield)
 	}
 }
 
-// RawMembers are Members with each key as it was written, in its quotes. Who writes
-// an object again needs them: a key can have characters that Go strings have not.
+// RawMembers is Members with each key as written, in its quotes. Code that writes
+// an object again needs these keys: a Go string cannot hold half of a surrogate
+// pair.
 func RawMembers(object []byte) iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {
-		s := scanner{b: object}
-		s.space()
-		if s.peek() != '{' {
-			return
-		}
-		last, err := s.open(0, '}')
-		for !last && err == nil {
-			var key, value []byte
-			if key, value, err = s.member(0); err != nil || !yield(key, value) {
+		for child := range Children(object, start(object)) {
+			if child.Key == nil || !yield(child.Key, object[child.Value:child.End:child.End]) {
 				return
 			}
-			last, err = s.next('}')
 		}
 	}
 }
 
-// Elements are the elements of an array that was checked before; none if it is
-// something else.
+// Elements returns the elements of an array that was checked before. Other values
+// have none.
 func Elements(array []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
-		s := scanner{b: array}
-		s.space()
-		if s.peek() != '[' {
-			return
+		for child := range Children(array, start(array)) {
+			if child.Key != nil || !yield(array[child.Value:child.End:child.End]) {
+				return
+			}
 		}
-		_ = s.elements(yield)
 	}
 }
 
-// Get is the value of an object's member, nil if there is none. Of several
-// members with that key it is the last, as for any decoder.
+// start returns where the value in b starts.
+func start(b []byte) int {
+	c := cursor{b: b}
+	c.space()
+	return c.i
+}
+
+// Get returns the value of an object's member, nil if there is none. If the key
+// occurs more than once, the last one counts, as for any decoder.
 func Get(object []byte, key string) []byte {
 	var found []byte
 	_ = Object(object, func(k string, value []byte) bool {
@@ -110,8 +113,8 @@ func String(value []byte) (s string, ok bool) {
 	return strings.Clone(s), ok
 }
 
-// View is String without a copy: the text is a part of value, unless it has
-// escapes.
+// View is String without a copy: the result shares the memory of value, unless the
+// string has escapes.
 func View(value []byte) (s string, ok bool) {
 	if len(value) < 2 || value[0] != '"' {
 		return "", false
@@ -123,14 +126,14 @@ func View(value []byte) (s string, ok bool) {
 	return unescape(value)
 }
 
-// unescape is apart from View so that what has no escapes stays off the heap.
+// unescape is separate from View so that strings without escapes stay off the heap.
 func unescape(value []byte) (s string, ok bool) {
 	err := json.Unmarshal(value, &s)
 	return s, err == nil
 }
 
-// AppendString appends s to b as a JSON string. Only what must be is escaped:
-// json.Marshal would write < and > as six bytes, which a reader pays for.
+// AppendString appends s to b as a JSON string. It escapes no more than it must:
+// json.Marshal would write < and > as six bytes each.
 func AppendString(b []byte, s string) []byte {
 	b = append(b, '"')
 	start := 0
@@ -159,12 +162,12 @@ func AppendString(b []byte, s string) []byte {
 	return append(append(b, s[start:]...), '"')
 }
 
-// Kind is the first character of a value: one of { [ " t f n or a digit or
+// Kind returns the first character of a value: one of { [ " t f n, a digit or
 // minus; 0 for an empty text.
 func Kind(value []byte) byte {
-	s := scanner{b: value}
-	s.space()
-	return s.peek()
+	c := cursor{b: value}
+	c.space()
+	return c.peek()
 }
 
 // IsNull reports whether the value is absent or null.
@@ -178,7 +181,7 @@ func OrObject(value []byte) []byte {
 	return value
 }
 
-// plain reports whether the inside of a JSON string stands for itself.
+// plain reports whether the inside of a JSON string is ASCII without escapes.
 func plain(b []byte) bool {
 	for _, c := range b {
 		if c == '\\' || c >= utf8.RuneSelf {
@@ -197,8 +200,8 @@ func Compact(value []byte) []byte {
 	return b.Bytes()
 }
 
-// With returns the object with one member set, in its old place if it had one. A
-// nil value removes it. A nil object counts as an empty one.
+// With returns the object with one member set, at its old place if it had one. A
+// nil value removes the member. A nil object counts as empty.
 func With(object []byte, key string, value []byte) []byte {
 	b := append(make([]byte, 0, len(object)+len(key)+len(value)+len(`"":,`)), '{')
 	set := false
@@ -217,8 +220,8 @@ func With(object []byte, key string, value []byte) []byte {
 	return append(b, '}')
 }
 
-// AppendMember appends a member to an object that is being written, with the
-// comma it needs; nothing if the value is nil.
+// AppendMember appends a member, with the comma it needs, to an object that is
+// being written. A nil value appends nothing.
 func AppendMember(object []byte, key string, value []byte) []byte {
 	if value == nil {
 		return object
@@ -227,7 +230,7 @@ func AppendMember(object []byte, key string, value []byte) []byte {
 	return append(object, value...)
 }
 
-// AppendRawMember is AppendMember with a key as RawMembers has it.
+// AppendRawMember is AppendMember with a key in its quotes, as RawMembers returns it.
 func AppendRawMember(object, key, value []byte) []byte {
 	if value == nil {
 		return object

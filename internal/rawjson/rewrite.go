@@ -1,78 +1,63 @@
 package rawjson
 
-// Rewrite returns the value with each key replaced by what key returns, and each
-// string and number by what text returns; a number that changes becomes a
-// string. Without a function for keys they stay. The path has the keys that lead
-// to the text and is valid only during the call. Everything that does not change
-// keeps its bytes. Rewrite returns nil if the value is not valid JSON.
+// Rewrite replaces the keys, strings and numbers of a value by the results of key
+// and text. A nil key keeps all keys; a number that changes becomes a string. The
+// path has the keys that lead to the text and is valid only during the call.
+// Everything else keeps its bytes. Rewrite returns nil if the value is not valid
+// JSON.
 func Rewrite(value []byte, key func(key string) string, text func(path []string, text string) string) []byte {
-	if Check(value) != nil {
+	tree, err := Parse(value)
+	if err != nil {
 		return nil
 	}
-	r := rewriter{scanner: scanner{b: value}, replaceKey: key, replaceText: text}
-	r.value()
+	r := rewriter{value: value, replaceKey: key, replaceText: text}
+	r.node(tree.Root())
 	return append(r.out, value[r.done:]...)
 }
 
-// rewriter walks over a text that was checked before.
 type rewriter struct {
-	scanner
+	value       []byte
 	replaceKey  func(key string) string
 	replaceText func(path []string, text string) string
 	path        []string
 	out         []byte
-	done        int // how much of the text is in out
+	done        int // out has the value up to here
 }
 
-func (r *rewriter) value() {
-	r.space()
-	start := r.i
-	switch r.peek() {
-	case '{':
-		r.items('}', r.member)
-	case '[':
-		r.items(']', r.value)
-	case '"':
-		_ = r.text()
-		old, _ := String(r.b[start:r.i])
-		r.put(start, old, r.replaceText(r.path, old))
-	case 't', 'f', 'n':
-		_ = r.scanner.value(0)
-	default:
-		_ = r.number()
-		old := string(r.b[start:r.i])
-		r.put(start, old, r.replaceText(r.path, old))
+func (r *rewriter) node(n Node) {
+	span := n.tree.spans[n.i]
+	switch kind := n.Kind(); {
+	case kind == '"':
+		old, _ := String(n.Raw())
+		r.put(span.start, span.end, old, r.replaceText(r.path, old))
+	case n.IsNumber():
+		old := string(n.Raw())
+		r.put(span.start, span.end, old, r.replaceText(r.path, old))
+	case kind == '[':
+		for child := range n.children() {
+			r.node(child)
+		}
+	case kind == '{':
+		for child := range n.children() {
+			r.member(child)
+		}
 	}
 }
 
-// items walks over the items of an object or an array.
-func (r *rewriter) items(closing byte, item func()) {
-	last, err := r.open(0, closing)
-	for !last && err == nil {
-		item()
-		last, err = r.next(closing)
-	}
-}
-
-func (r *rewriter) member() {
-	r.space()
-	start := r.i
-	_ = r.text()
-	key, _ := String(r.b[start:r.i])
+func (r *rewriter) member(n Node) {
+	start, key := n.tree.spans[n.i].key, n.key()
 	if r.replaceKey != nil {
-		r.put(start, key, r.replaceKey(key))
+		r.put(start, start+uint32(len(n.rawKey())), key, r.replaceKey(key))
 	}
-	r.space()
-	r.i++ // the colon
 	r.path = append(r.path, key)
-	r.value()
+	r.node(n)
 	r.path = r.path[:len(r.path)-1]
 }
 
-// put replaces what was read since start, unless it stays the same.
-func (r *rewriter) put(start int, old, changed string) {
+// put replaces a part of the value, unless it stays the same.
+func (r *rewriter) put(start, end uint32, old, changed string) {
 	if changed != old {
-		r.out = AppendString(append(r.out, r.b[r.done:start]...), changed)
-		r.done = r.i
+		r.out = AppendString(append(r.out, r.value[r.done:start]...), changed)
+		r.done = int(end)
 	}
 }

@@ -1,76 +1,60 @@
 package signature
 
 import (
-	"net/url"
-	"strconv"
 	"strings"
+
+	"mcpx/internal/rawjson"
+	"mcpx/internal/schema"
 )
 
 // builder turns the schemas of one document into types.
 type builder struct {
-	root  *node
-	defs  map[*node]*def // what references point to
-	refs  map[string]*node
-	depth int
-	// Up to draft-07, a $ref replaces whatever stands beside it, and there are no anchors.
-	refAlone bool
-	dynamic  bool // $dynamicRef and $dynamicAnchor are keywords
-	anchors  map[string]*anchor
+	document *schema.Schema
+	root     rawjson.Node
+	defs     map[rawjson.Node]*def // the targets of references
+	refs     map[string]rawjson.Node
+	depth    int
 }
 
 const (
-	maxDepth = 64 // of schemas within schemas; deeper ones are unknown
+	maxDepth = 64 // nesting of schemas; deeper ones are shown as unknown
 	maxAllOf = 64
 )
 
-// rootName stands for the parameters as a whole, where a schema refers back to its root.
+// rootName is the name of all parameters together, where a schema refers back to its root.
 const rootName = "Arguments"
 
-// arguments returns the type of a tool's arguments, which are always an object.
-func (b *builder) arguments() *typ {
-	if d := b.defs[b.root]; d != nil {
-		d.built, d.name = true, rootName
+func newBuilder(s *schema.Schema, root rawjson.Node) *builder {
+	b := &builder{document: s, root: root}
+	references, ok := s.References()
+	if len(references) == 0 || !ok {
+		return b
 	}
-	t := b.build(b.root, []string{"object"})
-	if t.kind == named && t.def.typ != nil {
-		t.def.name = rootName
-		return t.def.typ
-	}
-	return t
-}
-
-func newBuilder(text string) *builder {
-	root, refs := parse(text)
-	b := &builder{root: root}
-	dialect, _ := root.get("$schema").str()
-	b.refAlone = strings.Contains(dialect, "/draft-0")
-	b.dynamic = !b.refAlone && !strings.Contains(dialect, "/2019-09/")
-	if len(refs) > 0 {
-		b.defs = make(map[*node]*def)
-		b.refs = make(map[string]*node, len(refs))
-	}
-	for _, ref := range refs {
-		b.register(ref)
+	b.defs = make(map[rawjson.Node]*def)
+	b.refs = make(map[string]rawjson.Node, len(references))
+	for _, reference := range references {
+		b.register(reference)
 	}
 	return b
 }
 
-func (b *builder) register(ref string) {
-	target, seen := b.refs[ref]
+// register counts one use of a reference.
+func (b *builder) register(reference string) {
+	target, seen := b.refs[reference]
 	if !seen {
-		target = b.resolve(ref)
-		b.refs[ref] = target
+		target, _ = b.document.Resolve(reference)
+		b.refs[reference] = target
 	}
-	if target == nil {
+	if target.IsZero() {
 		return
 	}
 	d := b.defs[target]
 	if d == nil {
-		if a := b.anchors[strings.TrimPrefix(ref, "#")]; a != nil {
-			ref = a.pointer
+		d = &def{pointer: reference}
+		if !strings.HasPrefix(reference, "#/") {
+			d.pointer = "#" + b.root.Pointer(target)
 		}
-		d = &def{ref: ref}
-		if !isDefinition(ref) {
+		if !isDefinition(d.pointer) {
 			d.uses++
 		}
 		b.defs[target] = d
@@ -78,50 +62,15 @@ func (b *builder) register(ref string) {
 	d.uses++
 }
 
-// isDefinition tells whether a reference points into a place for definitions, where nothing is but what is referred to.
-func isDefinition(ref string) bool {
-	parent := ref[:max(strings.LastIndexByte(ref, '/'), 0)]
+// isDefinition reports whether a pointer leads into a place for definitions, which are used only by reference.
+func isDefinition(pointer string) bool {
+	parent := pointer[:max(strings.LastIndexByte(pointer, '/'), 0)]
 	return strings.HasSuffix(parent, "/$defs") || strings.HasSuffix(parent, "/definitions")
 }
 
-// resolve follows a JSON Pointer or an anchor in a URI fragment. Nothing is looked up outside of the document.
-func (b *builder) resolve(ref string) *node {
-	pointer, local := strings.CutPrefix(ref, "#")
-	if !local {
-		return nil
-	}
-	if pointer != "" && pointer[0] != '/' {
-		return b.anchored(pointer)
-	}
-	pointer, err := url.PathUnescape(pointer)
-	if err != nil {
-		return nil
-	}
-	n := b.root
-	for pointer != "" && n != nil {
-		var token string
-		token, pointer, _ = strings.Cut(pointer[1:], "/")
-		if pointer != "" {
-			pointer = "/" + pointer
-		}
-		n = n.child(strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~"))
-	}
-	return n
-}
-
-func (n *node) child(token string) *node {
-	if !n.isArray() {
-		return n.get(token)
-	}
-	if i, err := strconv.Atoi(token); err == nil && i >= 0 && i < len(n.members) {
-		return n.members[i].value
-	}
-	return nil
-}
-
-// schema returns the type of the values that n accepts. The types that stand beside an anyOf, oneOf or allOf hold for
-// its members too, and are passed down for those that name none.
-func (b *builder) schema(n *node, types []string) *typ {
+// schema returns the type of the values that n accepts. types are the JSON types of the schema around an anyOf, oneOf or
+// allOf: they hold for members that name none.
+func (b *builder) schema(n rawjson.Node, types []string) *typ {
 	if b.depth == maxDepth {
 		return unknown
 	}
@@ -132,7 +81,7 @@ func (b *builder) schema(n *node, types []string) *typ {
 }
 
 // place returns the type of n itself, or the name of its definition.
-func (b *builder) place(n *node, types []string) *typ {
+func (b *builder) place(n rawjson.Node, types []string) *typ {
 	d := b.defs[n]
 	if d == nil {
 		return b.build(n, types)
@@ -152,8 +101,8 @@ func (b *builder) place(n *node, types []string) *typ {
 	return &typ{kind: named, def: d}
 }
 
-// unalias makes a definition that is only a name for another stand for what that stands for. One that is a name for
-// itself stands for nothing.
+// unalias returns the type behind a definition that only refers to another definition. One that refers to itself is
+// unknown.
 func unalias(t *typ) *typ {
 	if t.kind != named {
 		return t
@@ -164,66 +113,64 @@ func unalias(t *typ) *typ {
 	return t.def.typ
 }
 
-func (b *builder) build(n *node, types []string) *typ {
-	if n.isFalse() || accepts(n.get("not")) {
+func (b *builder) build(n rawjson.Node, types []string) *typ {
+	if n.Kind() == 'f' || acceptsAll(n.Get("not")) {
 		return never
 	}
-	if !n.isObject() {
+	if n.Kind() != '{' {
 		return unknown
 	}
 	t := unknown
-	ref, isRef := n.get("$ref").str()
+	ref, isRef := n.Get("$ref").String()
 	if isRef {
 		t = b.reference(ref)
 	}
-	if ref, ok := n.get("$dynamicRef").str(); ok && b.dynamic {
-		t = intersect(t, b.reference(ref)) // no inner $id: it means what a $ref means
+	if ref, ok := n.Get("$dynamicRef").String(); ok && b.document.Draft() >= schema.Draft2020 {
+		t = intersect(t, b.reference(ref)) // the same as a $ref, because there is no inner $id
 	}
-	if !isRef || !b.refAlone {
+	if !isRef || b.document.Draft() > schema.Draft7 { // up to draft 7, a $ref hides its siblings
 		t = b.constrain(t, n, types)
 	}
-	if n.get("nullable").isTrue() && t != unknown {
+	if n.Get("nullable").Kind() == 't' && t != unknown {
 		t = unionOf([]*typ{t, null})
 	}
 	return t
 }
 
-// accepts tells whether a schema accepts everything: generators write {"not": {}} for "nothing".
-func accepts(n *node) bool {
-	return n.isTrue() || n.isObject() && len(n.members) == 0
+// acceptsAll reports whether a schema accepts everything: generators write {"not": {}} for "nothing".
+func acceptsAll(n rawjson.Node) bool {
+	return n.Kind() == 't' || n.Kind() == '{' && n.Len() == 0
 }
 
 func (b *builder) reference(ref string) *typ {
 	target := b.refs[ref]
-	if target == nil {
+	if target.IsZero() {
 		return unknown
 	}
 	return b.schema(target, nil)
 }
 
-// constrain intersects t with what a schema says apart from its $ref. What only restricts values in ways that no type
-// can (if, not, contains, dependentSchemas …) is left out: a signature may be wider than its schema, never narrower.
-func (b *builder) constrain(t *typ, n *node, types []string) *typ {
+// constrain intersects t with the type that a schema describes besides its $ref. Keywords that no type can express (if,
+// not, contains, dependentSchemas …) are left out: a signature may be wider than its schema, never narrower.
+func (b *builder) constrain(t *typ, n rawjson.Node, types []string) *typ {
 	types = typesOf(n, types)
 	t = intersect(t, b.own(n, types))
-	for i, m := range n.list("allOf") {
-		if i == maxAllOf {
-			break
-		}
-		t = intersect(t, b.schema(m.value, types))
+	all := n.Get("allOf").Elements()
+	for _, s := range all[:min(len(all), maxAllOf)] {
+		t = intersect(t, b.schema(s, types))
 	}
 	for _, key := range []string{"anyOf", "oneOf"} {
-		if of := n.list(key); len(of) > 0 {
+		if of := n.Get(key).Elements(); len(of) > 0 {
 			t = intersect(t, unionOf(b.schemas(of, types)))
 		}
 	}
 	return t
 }
 
-func (b *builder) schemas(of []member, types []string) []*typ {
+func (b *builder) schemas(of []rawjson.Node, types []string) []*typ {
 	all := make([]*typ, len(of))
-	for i, m := range of {
-		all[i] = b.schema(m.value, types)
+	for i, n := range of {
+		all[i] = b.schema(n, types)
 	}
 	return all
 }

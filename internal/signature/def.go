@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// def is a schema that references point to.
+// def is the target of references.
 type def struct {
-	ref    string // as first written
-	uses   int    // how often it is referred to, or stands in its place
-	built  bool
-	inline bool   // has been put in the place of its only use
-	typ    *typ   // nil while it is being built, which is when a recursion is met
-	short  bool   // is written out wherever it is used
-	name   string // given when first needed
-	part   *part  // nil where the name needs no explanation
+	pointer string // where it is
+	uses    int    // references to it, and its own place
+	built   bool
+	inline  bool   // was written at its only use
+	typ     *typ   // nil while it is being built: a recursion finds it so
+	short   bool   // is written out at every use
+	name    string // given when first needed
+	part    *part  // nil if the name needs no explanation
 }
 
-// isShort tells whether writing a definition out everywhere takes no more room than naming it. An object is always named.
+// isShort reports whether writing a definition out everywhere takes no more room than naming it. An object is always named.
 func (d *def) isShort() bool {
 	if !isFlat(d.typ) {
 		return false
@@ -26,11 +26,11 @@ func (d *def) isShort() bool {
 	var w writer
 	w.typ(d.typ, 0)
 	const explained = len("; " + " = ")
-	name := len(baseName(d.ref))
+	name := len(baseName(d.pointer))
 	return d.uses*len(w.buf) <= d.uses*name+explained+name+len(w.buf)
 }
 
-// isFlat tells whether a type neither nests objects nor names a definition.
+// isFlat reports whether a type neither nests objects nor names a definition.
 func isFlat(t *typ) bool {
 	if t.kind == list && t.rest != nil && !isFlat(t.rest) {
 		return false
@@ -46,13 +46,16 @@ func written(t *typ) *typ {
 	return t
 }
 
-// names gives definitions names, each its own.
+// names gives every definition a name of its own.
 type names struct{ taken []string }
 
-// maxNames bounds the definitions of a signature; what others say is unknown.
+// maxNames limits the definitions of a signature; further ones are shown as unknown.
 const maxNames = 64
 
-var reserved = append([]string{rootName, "Record", "unknown", "never", "true", "false", "key"}, jsonTypes...)
+var reserved = []string{
+	rootName, "Record", "unknown", "never", "true", "false", "key",
+	"string", "number", "integer", "boolean", "null", "object", "array",
+}
 
 // give names a definition unless it has a name. It reports whether there was room for it.
 func (n *names) give(d *def) bool {
@@ -62,7 +65,7 @@ func (n *names) give(d *def) bool {
 	if len(n.taken) == maxNames {
 		return false
 	}
-	base := baseName(d.ref)
+	base := baseName(d.pointer)
 	d.name = base
 	for i := 2; slices.Contains(reserved, d.name) || slices.Contains(n.taken, d.name); i++ {
 		d.name = base + strconv.Itoa(i)
@@ -72,14 +75,14 @@ func (n *names) give(d *def) bool {
 	return true
 }
 
-// steps are the tokens of a pointer that name a place in a schema and not a thing.
+// steps are tokens of a pointer that say nothing about the schema they lead to.
 var steps = []string{
 	"properties", "additionalProperties", "items", "prefixItems", "anyOf", "oneOf", "allOf", "$defs", "definitions",
 }
 
-// baseName makes an identifier of the last telling token of a reference: Start of "#/properties/start".
-func baseName(ref string) string {
-	tokens := strings.FieldsFunc(ref, func(r rune) bool { return r == '#' || r == '/' || r == '.' })
+// baseName makes an identifier of the last useful token of a pointer: Start of "#/properties/start".
+func baseName(pointer string) string {
+	tokens := strings.FieldsFunc(pointer, func(r rune) bool { return r == '#' || r == '/' || r == '.' })
 	for i, token := range slices.Backward(tokens) {
 		if i > 0 && (slices.Contains(steps, token) || isDigit(token[0])) {
 			continue
@@ -88,7 +91,7 @@ func baseName(ref string) string {
 		if !isIdentifier(name) {
 			break
 		}
-		if !isDefinition(ref) {
+		if !isDefinition(pointer) {
 			name = strings.ToUpper(name[:1]) + name[1:]
 		}
 		return name
@@ -96,7 +99,7 @@ func baseName(ref string) string {
 	return "Type"
 }
 
-// identifierRune keeps what may be part of an identifier and drops the rest.
+// identifierRune keeps characters of identifiers and drops all others.
 func identifierRune(r rune) rune {
 	if r < 0x80 && (isLetter(byte(r)) || isDigit(byte(r))) {
 		return r

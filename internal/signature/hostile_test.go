@@ -7,6 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"mcpx/internal/schema"
 	"mcpx/internal/signature"
 )
 
@@ -90,7 +91,7 @@ func TestOfTooMuch(t *testing.T) {
 		{"too large", params(`"a":{"description":"` + strings.Repeat("x", 1<<20) + `"}`), []string{"…"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := signature.Of([]byte(c.schema))
+			got := signature.Of(schema.New([]byte(c.schema)))
 			checkLaws(t, c.schema)
 			for _, part := range c.has {
 				if !strings.Contains(got, part) {
@@ -138,10 +139,10 @@ func doubling(n int) string {
 }
 
 // checkLaws holds for every schema, and for what is none.
-func checkLaws(t *testing.T, schema string) {
+func checkLaws(t *testing.T, text string) {
 	t.Helper()
-	for _, f := range []func([]byte) string{signature.Of, signature.Required} {
-		got := f([]byte(schema))
+	for _, f := range []func(*schema.Schema) string{signature.Of, signature.Required} {
+		got := f(schema.New([]byte(text)))
 		if len(got) > 2400 {
 			t.Errorf("%d bytes: %s", len(got), got)
 		}
@@ -151,7 +152,7 @@ func checkLaws(t *testing.T, schema string) {
 		if i := strings.IndexFunc(got, func(r rune) bool { return !unicode.IsPrint(r) }); i >= 0 {
 			t.Errorf("a character that does not show: %q", got[i:])
 		}
-		if again := f([]byte(schema)); again != got {
+		if again := f(schema.New([]byte(text))); again != got {
 			t.Errorf("not the same again:\n%s\n%s", got, again)
 		}
 	}
@@ -170,7 +171,7 @@ func FuzzOf(f *testing.F) {
 }
 
 func BenchmarkOf(b *testing.B) {
-	schema := []byte(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","properties":{` +
+	text := []byte(`{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","properties":{` +
 		`"owner":{"type":"string","description":"The owner of the repository, which is a user or an organization."},` +
 		`"repo":{"type":"string","description":"The name of the repository, without its owner."},` +
 		`"state":{"type":"string","enum":["open","closed","all"],"default":"open","description":"Which issues to list."},` +
@@ -180,9 +181,9 @@ func BenchmarkOf(b *testing.B) {
 		`"assignee":{"anyOf":[{"type":"string"},{"type":"null"}],"default":null,"description":"A user name, or \"*\" for any."},` +
 		`"sort":{"type":"object","properties":{"by":{"enum":["created","updated"]},"descending":{"type":"boolean"}},"required":["by"]}` +
 		`},"required":["owner","repo"],"additionalProperties":false}`)
-	b.SetBytes(int64(len(schema)))
+	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {
-		signature.Of(schema)
+		signature.Of(schema.New(text))
 	}
 }

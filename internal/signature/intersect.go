@@ -2,8 +2,8 @@ package signature
 
 import "slices"
 
-// intersect returns what both a and b accept, or more: it must never exclude a value, but may be wider where TypeScript
-// has no short way to say it.
+// intersect returns a type for the values that both a and b accept. It may accept more where TypeScript has no short way
+// to say it, but never excludes such a value.
 func intersect(a, b *typ) *typ {
 	switch {
 	case a == unknown || same(a, b):
@@ -36,8 +36,8 @@ func intersectUnions(a, b *typ) *typ {
 	return unionOf(kept)
 }
 
-// onlyRequires tells whether every member of alternatives does no more than require some properties of t. They are
-// then left optional, as a list of parameters cannot say "one of these".
+// onlyRequires reports whether all that the alternatives do is to require some properties of t. Those are then shown as
+// optional, because a list of parameters cannot say "one of these".
 func onlyRequires(t, alternatives *typ) bool {
 	for _, m := range members(alternatives) {
 		if m == free {
@@ -56,7 +56,7 @@ func onlyRequires(t, alternatives *typ) bool {
 	return true
 }
 
-// intersectOne intersects two types that are no unions.
+// intersectOne intersects two types, neither of them a union.
 func intersectOne(a, b *typ) *typ {
 	x, y := a.base(), b.base()
 	switch {
@@ -67,7 +67,7 @@ func intersectOne(a, b *typ) *typ {
 	case b == unknown || b == open:
 		return a
 	case a.kind == word && y == "":
-		return b // which says more
+		return b // it says more
 	case b.kind == word && x == "":
 		return a
 	case x == "" || y == "":
@@ -96,7 +96,7 @@ func mergeWords(a, b *typ) *typ {
 	return &typ{text: text, note: join(a.note, b.note)}
 }
 
-// mergeLiterals meets different literals. Numbers may be two ways of writing one (1 and 1.0).
+// mergeLiterals intersects different literals. Two numbers may be the same value (1 and 1.0).
 func mergeLiterals(a, _ *typ) *typ {
 	if a.base() == "number" {
 		return a
@@ -135,7 +135,7 @@ func mergeObjects(a, b *typ) *typ {
 		merged.rest = intersect(a.rest, b.rest)
 	}
 	if merged.rest == never {
-		merged.rest = nil // closed, which is not shown
+		merged.rest = nil // signatures do not show that an object is closed
 	}
 	return merged
 }

@@ -1,74 +1,51 @@
 package signature
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
+
+	"mcpx/internal/rawjson"
+	"mcpx/internal/schema"
 )
 
-var jsonTypes = []string{"string", "number", "integer", "boolean", "null", "object", "array"}
-
-// meant is the type that a schema without one has in its author's mind, by its keywords.
-var meant = []struct {
-	key   string
-	types []string
+// impliedTypes are the types that keywords imply: their authors left "type" out.
+var impliedTypes = []struct {
+	keyword string
+	types   []string
 }{
 	{"properties", []string{"object"}}, {"required", []string{"object"}},
 	{"additionalProperties", []string{"object"}}, {"patternProperties", []string{"object"}},
 	{"items", []string{"array"}}, {"prefixItems", []string{"array"}},
 }
 
-// typesOf returns the JSON types that a schema allows: those it names, else the inherited ones, else those that are
-// meant. Without any of these it returns nil.
-func typesOf(n *node, inherited []string) []string {
-	if types := namedTypes(n.get("type")); types != nil {
+// typesOf returns the JSON types that a schema allows: those it names, else the inherited ones, else those that its
+// keywords imply, else nil.
+func typesOf(n rawjson.Node, inherited []string) []string {
+	if types := schema.Types(n.Get("type")); types != nil {
 		return types
 	}
 	if inherited != nil {
 		return inherited
 	}
-	for _, m := range meant {
-		if v := n.get(m.key); v.isObject() || v.isArray() {
-			return m.types
+	for _, implied := range impliedTypes {
+		if k := n.Get(implied.keyword).Kind(); k == '{' || k == '[' {
+			return implied.types
 		}
 	}
 	return nil
 }
 
-// namedTypes returns the types a "type" keyword names, or nil if it names one that does not exist.
-func namedTypes(n *node) []string {
-	if s, ok := n.str(); ok {
-		if i := slices.Index(jsonTypes, s); i >= 0 {
-			return jsonTypes[i : i+1]
-		}
-		return nil
-	}
-	if !n.isArray() {
-		return nil
-	}
-	var types []string
-	for _, m := range n.members {
-		s, _ := m.value.str()
-		if !slices.Contains(jsonTypes, s) {
-			return nil
-		}
-		types = append(types, s)
-	}
-	return types
-}
-
-// own returns the type that a schema's own keywords give, without those that combine schemas.
-func (b *builder) own(n *node, types []string) *typ {
-	if v := n.get("const"); v != nil {
+// own returns the type that the keywords of a schema describe, without those that combine schemas.
+func (b *builder) own(n rawjson.Node, types []string) *typ {
+	if v := n.Get("const"); !v.IsZero() {
 		return literalOf(v, maxLiteralDepth)
 	}
-	if values := n.list("enum"); len(values) > 0 {
+	if values := n.Get("enum").Elements(); len(values) > 0 {
 		return enumOf(values, types)
 	}
 	if types == nil {
 		return unknown
-	}
-	if len(types) == 1 {
-		return b.ofType(n, types[0])
 	}
 	all := make([]*typ, len(types))
 	for i, name := range types {
@@ -77,7 +54,7 @@ func (b *builder) own(n *node, types []string) *typ {
 	return unionOf(all)
 }
 
-func (b *builder) ofType(n *node, name string) *typ {
+func (b *builder) ofType(n rawjson.Node, name string) *typ {
 	switch name {
 	case "object":
 		return b.object(n)
@@ -97,54 +74,42 @@ var words = map[string]*typ{
 	"string": {text: "string"}, "number": {text: "number"}, "integer": {text: "integer"}, "boolean": {text: "boolean"},
 }
 
-func (b *builder) object(n *node) *typ {
+func (b *builder) object(n rawjson.Node) *typ {
 	t := &typ{kind: object, rest: b.otherKeys(n)}
-	required := make(map[string]bool)
-	for _, m := range n.list("required") {
-		if name, ok := m.value.str(); ok {
-			required[name] = true
-		}
+	names := schema.Strings(n.Get("required"))
+	required := make(map[string]bool, len(names))
+	for _, name := range names {
+		required[name] = true
 	}
-	if properties := n.get("properties"); properties.isObject() {
-		t.props = make([]prop, 0, len(properties.members))
-		for _, m := range properties.members {
-			p := prop{name: m.key, typ: b.schema(m.value, nil), required: required[m.key], value: defaultOf(m.value)}
-			if p.typ != never || p.required {
-				t.props = append(t.props, p)
-			}
-			delete(required, m.key)
+	for name, property := range n.Get("properties").Members() {
+		p := prop{name: name, typ: b.schema(property, nil), required: required[name], value: defaultOf(property)}
+		if p.typ != never || p.required {
+			t.props = append(t.props, p)
 		}
+		delete(required, name)
 	}
-	for _, m := range n.list("required") {
-		if name, _ := m.value.str(); required[name] {
-			t.props = append(t.props, prop{name: name, typ: t.otherwise(), required: true})
+	other := cmp.Or(t.rest, unknown)
+	for _, name := range names {
+		if required[name] {
+			t.props = append(t.props, prop{name: name, typ: other, required: true})
 			delete(required, name)
 		}
 	}
-	if len(t.props) == 0 && t.rest == nil && !n.get("additionalProperties").isFalse() {
+	if len(t.props) == 0 && t.rest == nil && n.Get("additionalProperties").Kind() != 'f' {
 		return free
 	}
 	return t
 }
 
-// otherwise is the type of a key that is required but not described.
-func (t *typ) otherwise() *typ {
-	if t.rest == nil {
-		return unknown
-	}
-	return t.rest
-}
-
-// otherKeys returns the type of keys that are not among the properties, or nil if they may hold anything or nothing.
-func (b *builder) otherKeys(n *node) *typ {
-	var types []*typ
-	additional := n.get("additionalProperties")
-	if additional == nil {
+// otherKeys returns the type of keys that are not declared, nil if they may hold anything, or nothing.
+func (b *builder) otherKeys(n rawjson.Node) *typ {
+	additional := n.Get("additionalProperties")
+	if additional.IsZero() {
 		return nil
 	}
-	types = append(types, b.schema(additional, nil))
-	if patterns := n.get("patternProperties"); patterns.isObject() {
-		types = append(types, b.schemas(patterns.members, nil)...)
+	types := []*typ{b.schema(additional, nil)}
+	for _, s := range n.Get("patternProperties").Members() {
+		types = append(types, b.schema(s, nil))
 	}
 	if t := unionOf(types); t != unknown && t != never {
 		return t
@@ -152,55 +117,50 @@ func (b *builder) otherKeys(n *node) *typ {
 	return nil
 }
 
-// defaultOf writes a default. That of null says no more than that the parameter is optional.
-func defaultOf(n *node) string {
-	if s := value(n.get("default")); s != "null" {
+// defaultOf writes a default. A default of null only says that the parameter is optional.
+func defaultOf(n rawjson.Node) string {
+	if s := value(n.Get("default")); s != "null" {
 		return s
 	}
 	return ""
 }
 
-func (b *builder) list(n *node) *typ {
+func (b *builder) list(n rawjson.Node) *typ {
 	t := &typ{kind: list, note: noteOf(n, "array")}
-	items, leading := n.get("items"), n.list("prefixItems")
-	if items.isArray() {
-		items, leading = n.get("additionalItems"), items.members
-	}
+	leading, others := schema.Items(n)
 	t.rest = unknown
-	if items != nil {
-		t.rest = b.schema(items, nil)
+	if !others.IsZero() {
+		t.rest = b.schema(others, nil)
 	}
 	if len(leading) == 0 {
 		return t
 	}
 	t.parts = b.schemas(leading[:min(len(leading), maxMembers)], nil)
 	t.note = ""
-	t.least = min(integer(n.get("minItems"), 0), len(t.parts))
+	t.least = min(integer(n.Get("minItems"), 0), len(t.parts))
 	switch {
 	case len(leading) > maxMembers:
 		t.rest = unknown
-	case t.rest == never || integer(n.get("maxItems"), len(leading)+1) <= len(leading):
+	case t.rest == never || integer(n.Get("maxItems"), len(leading)+1) <= len(leading):
 		t.rest = nil
 	}
 	return t
 }
 
 // integer reads a small count.
-func integer(n *node, otherwise int) int {
-	if n.isNumber() {
-		if i, err := strconv.Atoi(n.raw); err == nil && i >= 0 {
-			return i
-		}
+func integer(n rawjson.Node, otherwise int) int {
+	if i, err := strconv.Atoi(string(n.Raw())); err == nil && i >= 0 {
+		return i
 	}
 	return otherwise
 }
 
-// enumOf returns the union of an enum's values, without those that a type beside it rules out. If it rules out all, the
-// values are what was meant.
-func enumOf(values []member, types []string) *typ {
+// enumOf returns the union of an enum's values, without those that the schema's type excludes. If it excludes all of
+// them, the type is ignored.
+func enumOf(values []rawjson.Node, types []string) *typ {
 	all := make([]*typ, 0, len(values))
-	for _, m := range values {
-		if t := literalOf(m.value, maxLiteralDepth); allowed(t, types) {
+	for _, v := range values {
+		if t := literalOf(v, maxLiteralDepth); allowed(t, types) {
 			all = append(all, t)
 		}
 	}
@@ -217,32 +177,32 @@ func allowed(t *typ, types []string) bool {
 
 const maxLiteralDepth = 3
 
-// literalOf returns the type of one value, or of its like if it is long.
-func literalOf(n *node, depth int) *typ {
-	switch {
-	case n.raw == "null":
+// literalOf returns the type of exactly one value, or a wider one if the value is long.
+func literalOf(n rawjson.Node, depth int) *typ {
+	switch n.Kind() {
+	case 'n':
 		return null
-	case n.isObject():
+	case '{':
 		t := &typ{kind: object}
 		if depth == 0 {
 			return free
 		}
-		for _, m := range n.members {
-			t.props = append(t.props, prop{name: m.key, typ: literalOf(m.value, depth-1), required: true})
+		for name, value := range n.Members() {
+			t.props = append(t.props, prop{name: name, typ: literalOf(value, depth-1), required: true})
 		}
 		return t
-	case n.isArray():
+	case '[':
 		t := &typ{kind: list}
-		if depth == 0 || len(n.members) > maxMembers {
+		if depth == 0 || n.Len() > maxMembers {
 			return &typ{kind: list, rest: unknown}
 		}
-		for _, m := range n.members {
-			t.parts = append(t.parts, literalOf(m.value, depth-1))
+		for _, element := range n.Elements() {
+			t.parts = append(t.parts, literalOf(element, depth-1))
 		}
 		t.least = len(t.parts)
 		return t
 	}
-	text := compact(n)
+	text := string(appendCompact(nil, n))
 	if len(text) > maxLiteral {
 		return &typ{text: literalBase(text)}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"mcpx/internal/schema"
 	"mcpx/internal/signature"
 )
 
@@ -42,15 +43,15 @@ func (t *tally) add(u tally) {
 
 func tryLaw(t *testing.T, seed uint64) (n tally) {
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, 0))}
-	schema := g.document()
-	text := encode(t, schema)
+	document := g.document()
+	text := encode(t, document)
 	compiled, err := compile(decode(t, text))
 	if err != nil {
 		return n // such as a reference that only refers to itself
 	}
-	signed := signature.Of([]byte(text))
+	signed := signature.Of(schema.New([]byte(text)))
 	for range 25 {
-		arguments := decode(t, encode(t, g.value(schema, 6)))
+		arguments := decode(t, encode(t, g.value(document, 6)))
 		if _, ok := arguments.(map[string]any); !ok {
 			continue
 		}

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// softLimit is the size in bytes above which a signature loses detail, hardLimit that above which it loses parameters.
+// Above softLimit bytes, a signature loses detail; above hardLimit, it loses parameters.
 const (
 	softLimit = 1200
 	hardLimit = 2400
 )
 
-// maxParameters is more than ever fit; it bounds the work of fitting them.
+// maxParameters limits the work: more never fit.
 const maxParameters = 256
 
 const separator = ", "
@@ -21,7 +21,7 @@ type layout struct {
 	params []*part
 	more   bool // some parameters are left out
 	names  names
-	buf    []byte // for one part after the other
+	buf    []byte // reused for each part
 }
 
 // part is one parameter or definition.
@@ -30,7 +30,7 @@ type part struct {
 	typ      *typ
 	value    string // default
 	required bool
-	losses   int // of detail, as of a writer
+	losses   int // of detail, as in writer
 	text     string
 	used     []*def
 }
@@ -76,7 +76,7 @@ func (l *layout) parameters(t *typ) {
 	}
 }
 
-// mostImportant returns at most maxParameters of props, optional ones only as far as the required ones leave room.
+// mostImportant returns at most maxParameters of props, required ones first.
 func mostImportant(props []prop) []prop {
 	if len(props) <= maxParameters {
 		return props
@@ -99,7 +99,7 @@ func mostImportant(props []prop) []prop {
 	return kept
 }
 
-// fit returns the line: with all detail if that is short enough.
+// fit returns the line, with all detail if that is short enough.
 func (l *layout) fit() string {
 	for _, p := range l.params {
 		l.write(p)
@@ -111,8 +111,8 @@ func (l *layout) fit() string {
 	return l.line()
 }
 
-// shorten takes detail from the longest part that has not lost as much as it may (of several, from the last) until it
-// is shorter. It reports whether there is such a part.
+// shorten takes detail from the longest part until it is shorter. It picks the last of several, skips parts with most
+// losses, and reports whether there was one.
 func (l *layout) shorten(most int) bool {
 	var longest *part
 	for _, p := range l.parts() {
@@ -149,7 +149,7 @@ func (l *layout) lastOptional() int {
 	return -1
 }
 
-// definitions returns the definitions that the parameters use, and those that these use, in the order of their use.
+// definitions returns the definitions that the parameters use, directly or not, in the order of their use.
 func (l *layout) definitions() []*part {
 	var found []*part
 	add := func(used []*def) {

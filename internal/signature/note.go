@@ -1,13 +1,16 @@
 package signature
 
-import "strings"
+import (
+	"strings"
 
-// maxPattern bounds a pattern or format shown in a comment, in bytes.
+	"mcpx/internal/rawjson"
+)
+
+// maxPattern limits a pattern or format in a comment, in bytes.
 const maxPattern = 30
 
-// noteOf returns what a caller must know of a value of the given type beyond the type itself: its bounds, its format
-// or its pattern. It is written as a comment.
-func noteOf(n *node, typeName string) string {
+// noteOf returns the text of a comment on a value of the given type: its bounds, its format or its pattern.
+func noteOf(n rawjson.Node, typeName string) string {
 	switch typeName {
 	case "integer", "number":
 		return span(bound(n, "minimum", "exclusiveMinimum", ">"), bound(n, "maximum", "exclusiveMaximum", "<"), "")
@@ -38,45 +41,45 @@ func span(least, most limit, unit string) string {
 	return s + unit
 }
 
-// bound reads one bound of a number. Draft-04 writes an exclusive one as a boolean beside the inclusive.
-func bound(n *node, inclusive, exclusive, op string) limit {
-	number, strict := n.get(inclusive), n.get(exclusive)
+// bound reads one bound of a number. In draft 4, exclusive is a boolean that belongs to the inclusive bound.
+func bound(n rawjson.Node, inclusive, exclusive, op string) limit {
+	number, strict := n.Get(inclusive), n.Get(exclusive)
 	switch {
-	case strict.isNumber():
+	case strict.IsNumber():
 		return limitOf(strict, op)
-	case strict.isTrue():
+	case strict.Kind() == 't':
 		return limitOf(number, op)
 	}
 	return limitOf(number, op+"=")
 }
 
-// count reads a bound of a length. "At least none" says nothing; "at least one" alone, so common that it is noise, is what
-// a caller does anyway.
-func count(n *node, key, op string) limit {
-	number := n.get(key)
-	if number.isNumber() && (key == "minLength" || key == "minItems") {
-		most := n.get("max" + key[len("min"):])
-		if number.raw == "0" || number.raw == "1" && most == nil {
+// count reads a bound of a length. It leaves out a minimum of 0, and a minimum of 1 without a maximum, which is so common
+// that it is noise.
+func count(n rawjson.Node, key, op string) limit {
+	number := n.Get(key)
+	if what, isLeast := strings.CutPrefix(key, "min"); isLeast {
+		raw := string(number.Raw())
+		if raw == "0" || raw == "1" && n.Get("max"+what).IsZero() {
 			return limit{}
 		}
 	}
 	return limitOf(number, op)
 }
 
-// maxNumber bounds a bound, in digits. Longer ones are the ranges of machine types, which generators put on every integer.
+// maxNumber limits the digits of a bound. Longer ones are the ranges of machine types, which generators put on every integer.
 const maxNumber = 9
 
-func limitOf(n *node, op string) limit {
-	if !n.isNumber() || len(n.raw) > maxNumber {
+func limitOf(n rawjson.Node, op string) limit {
+	if !n.IsNumber() || len(n.Raw()) > maxNumber {
 		return limit{}
 	}
-	return limit{op, n.raw}
+	return limit{op, string(n.Raw())}
 }
 
-// shape is the format of a string, or else its pattern if that is short.
-func shape(n *node) string {
+// shape returns the format of a string, or else its pattern if that is short.
+func shape(n rawjson.Node) string {
 	for _, key := range []string{"format", "pattern"} {
-		s, _ := n.get(key).str()
+		s, _ := n.Get(key).String()
 		if s = escape(s); s != "" && len(s) <= maxPattern && !strings.Contains(s, "*/") {
 			return s
 		}

@@ -4,29 +4,27 @@
 //	path: string, tail?: integer /*1..1000*/ = 10, mode?: "r" | "w", where?: Filter; Filter = {field: string, not?: Filter}
 //
 // A parameter is "name: type", with "?" if it is optional and "= value" if it has a default. Types are those of
-// TypeScript, and integer. A comment holds bounds, a format or a pattern. What is used more than once, or by itself, is
-// defined after the parameters; Arguments is the object of all parameters. "…" stands for what there was no room for.
-// Objects may have further keys, as in JSON Schema.
+// TypeScript, and integer. A comment holds bounds, a format or a pattern. A type that is used more than once, or by
+// itself, is defined after the parameters; Arguments is the object of all parameters. "…" marks parts that were left
+// out for lack of room. Objects may have further keys, as in JSON Schema.
 //
 // A signature may be wider than its schema but never narrower: no value that the schema accepts is excluded. A schema
-// without a type but with properties or items is read as one of objects or arrays, as its author meant it.
+// with properties or items but without a type is taken to describe objects or arrays, as its author intended.
 //
 // Schemas come from upstreams and may be malformed or hostile. Whatever they hold, a signature is one line of at most
 // 2,400 bytes without control, bidi or invisible characters.
 package signature
 
 import (
-	"encoding/json"
 	"strings"
-)
 
-// maxSchema bounds the time a signature takes. No schema that a model could use comes near.
-const maxSchema = 1 << 20
+	"mcpx/internal/schema"
+)
 
 // Of returns the parameters that a schema describes, without parentheses. It is empty for a tool without parameters and
 // "…" for a schema that cannot be read.
-func Of(schema []byte) string {
-	t := argumentsOf(schema)
+func Of(s *schema.Schema) string {
+	t := argumentsOf(s)
 	var l layout
 	switch {
 	case t == open:
@@ -42,8 +40,8 @@ func Of(schema []byte) string {
 }
 
 // Required returns the names of the required parameters, and "…" if there are others.
-func Required(schema []byte) string {
-	t := argumentsOf(schema)
+func Required(s *schema.Schema) string {
+	t := argumentsOf(s)
 	var shown []string
 	size, more := 0, t.kind != word || t == open
 	if t.kind == object {
@@ -64,13 +62,20 @@ func Required(schema []byte) string {
 	return strings.Join(shown, separator)
 }
 
-// argumentsOf returns the type of the arguments, or open if the schema cannot be read.
-func argumentsOf(schema []byte) *typ {
-	if len(schema) == 0 {
-		return free
-	}
-	if len(schema) > maxSchema || !json.Valid(schema) {
+// argumentsOf returns the type of a tool's arguments, which are always an object, or open if the schema cannot be read.
+func argumentsOf(s *schema.Schema) *typ {
+	root, err := s.Root()
+	if err != nil {
 		return open
 	}
-	return newBuilder(strings.ToValidUTF8(string(schema), "\uFFFD")).arguments()
+	b := newBuilder(s, root)
+	if d := b.defs[root]; d != nil {
+		d.built, d.name = true, rootName
+	}
+	t := b.build(root, []string{"object"})
+	if t.kind == named && t.def.typ != nil {
+		t.def.name = rootName
+		return t.def.typ
+	}
+	return t
 }

@@ -3,6 +3,7 @@ package signature_test
 import (
 	"testing"
 
+	"mcpx/internal/schema"
 	"mcpx/internal/signature"
 )
 
@@ -12,7 +13,7 @@ func runCases(t *testing.T, cases []signatureCase) {
 	t.Helper()
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			if got := signature.Of([]byte(c.schema)); got != c.want {
+			if got := signature.Of(schema.New([]byte(c.schema))); got != c.want {
 				t.Errorf("Of(%s)\n got %s\nwant %s", c.schema, got, c.want)
 			}
 		})
@@ -201,7 +202,7 @@ func TestRequired(t *testing.T) {
 		{"malformed", `{`, `…`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := signature.Required([]byte(c.schema)); got != c.want {
+			if got := signature.Required(schema.New([]byte(c.schema))); got != c.want {
 				t.Errorf("Required(%s)\n got %s\nwant %s", c.schema, got, c.want)
 			}
 		})

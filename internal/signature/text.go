@@ -5,9 +5,11 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf16"
+
+	"mcpx/internal/rawjson"
 )
 
-// maxLiteral bounds a literal, maxDefault a default value, maxName the name of a property, all in bytes as written.
+// These limits are in bytes of the text as shown.
 const (
 	maxLiteral = 64
 	maxDefault = 40
@@ -22,8 +24,8 @@ func quote(s string) string {
 	return `"` + escape(s) + `"`
 }
 
-// escape replaces what could break a line or deceive its reader (control, bidi, zero-width and other invisible
-// characters) by its JSON escape.
+// escape writes characters that could break a line or deceive its reader (control, bidi, zero-width and other invisible
+// ones) as JSON escapes.
 func escape(s string) string {
 	if strings.IndexFunc(s, unprintable) < 0 {
 		return s
@@ -45,7 +47,7 @@ func escape(s string) string {
 
 func unprintable(r rune) bool { return !unicode.IsPrint(r) }
 
-// key writes the name of a property, quoted unless it is an identifier. It is empty if there is no room for the name.
+// key writes the name of a property, quoted unless it is an identifier. It returns nothing for a long name.
 func key(name string) string {
 	if len(name) > maxName {
 		return ""
@@ -75,41 +77,41 @@ func isLetter(c byte) bool {
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
 // value writes a default value, or nothing if it is long.
-func value(n *node) string {
-	if n == nil || len(n.raw) > 4*maxDefault { // long even without its white space
+func value(n rawjson.Node) string {
+	if len(n.Raw()) > 4*maxDefault { // too long even without white space
 		return ""
 	}
-	s := compact(n)
+	s := appendCompact(nil, n)
 	if len(s) > maxDefault {
 		return ""
 	}
-	return s
+	return string(s)
 }
 
-// compact writes a value as JSON without white space.
-func compact(n *node) string {
-	if s, ok := n.str(); ok {
-		return quote(s)
-	}
-	if len(n.members) == 0 {
-		if n.isObject() {
-			return "{}"
+// appendCompact appends a value as JSON that is safe to show, without white space.
+func appendCompact(b []byte, n rawjson.Node) []byte {
+	switch n.Kind() {
+	case '"':
+		s, _ := n.String()
+		return append(b, quote(s)...)
+	case '{':
+		b = append(b, '{')
+		comma := ""
+		for key, value := range n.Members() {
+			b = append(append(b, comma...), quote(key)...)
+			b = appendCompact(append(b, ':'), value)
+			comma = ","
 		}
-		if n.isArray() {
-			return "[]"
+		return append(b, '}')
+	case '[':
+		b = append(b, '[')
+		for i, element := range n.Elements() {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = appendCompact(b, element)
 		}
-		return n.raw
+		return append(b, ']')
 	}
-	parts := make([]string, len(n.members))
-	for i, m := range n.members {
-		parts[i] = compact(m.value)
-		if n.isObject() {
-			parts[i] = quote(m.key) + ":" + parts[i]
-		}
-	}
-	s := strings.Join(parts, ",")
-	if n.isObject() {
-		return "{" + s + "}"
-	}
-	return "[" + s + "]"
+	return append(b, n.Raw()...)
 }

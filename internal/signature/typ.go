@@ -8,10 +8,10 @@ type typ struct {
 	text  string // a word or a literal, as written
 	note  string // shown as a comment
 	parts []*typ // members of a union or an intersection; the leading elements of a list
-	least int    // how many of a list's parts must be there
+	least int    // how many parts of a list are required
 	props []prop // of an object
-	rest  *typ   // of an object's other keys, or of a list's further elements; nil if nothing is said, or none are allowed
-	def   *def   // what a name stands for
+	rest  *typ   // type of an object's other keys, or of a list's further elements; nil: not described, or not allowed
+	def   *def   // of a named type
 }
 
 type kind byte
@@ -42,7 +42,7 @@ var (
 	open    = &typ{text: "…"} // in a union: and others
 )
 
-// A union shows at most maxMembers; one that has more shows only the first.
+// A union with more than maxMembers shows the first shownMembers.
 const (
 	maxMembers   = 16
 	shownMembers = 12
@@ -84,7 +84,7 @@ func unionOf(types []*typ) *typ {
 	return &typ{kind: union, parts: kept}
 }
 
-// members returns the types a type is the union of: itself, if it is none.
+// members returns the members of a union, or the type itself.
 func members(t *typ) []*typ {
 	if t.kind == union {
 		return t.parts
@@ -107,7 +107,7 @@ func sameProp(a, b prop) bool {
 	return a.name == b.name && a.required == b.required && a.value == b.value && same(a.typ, b.typ)
 }
 
-// base is the JSON type of a type's values, or "" if they may have several.
+// base returns the JSON type of a type's values, "" if they may have several.
 func (t *typ) base() string {
 	switch t.kind {
 	case literal:

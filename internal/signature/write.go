@@ -2,23 +2,22 @@ package signature
 
 import "math"
 
-// writer writes types as text, and stops when there is too much of it.
+// writer writes types as text, and stops when the text gets too long.
 type writer struct {
 	buf    []byte
-	losses int // of detail
+	losses int // how much detail is left out, see below
 	names  *names
 	used   []*def // the definitions that the text names
 }
 
-// maxObjects bounds the objects nested in each other, maxPart the text of one parameter or definition.
+// maxObjects limits the nesting of objects, maxPart the text of one parameter or definition.
 const (
 	maxObjects = 5
 	maxPart    = 1000
 )
 
-// What a writer leaves out, loss by loss: first the notes. From then on nested objects are shown only while they are small,
-// with every loss and every level half as large; then optional properties only while their object is small, and at last
-// not at all.
+// The first loss is that of the notes. From then on, nested objects are shown only while they are small: every loss and
+// every level halves the limit. Later losses hide optional properties, first in large objects, at last in all.
 const (
 	optionalLess = 8
 	optionalLost = 11
@@ -26,7 +25,7 @@ const (
 	typeLost     = 13
 )
 
-// room is how much text a nested object may take.
+// room returns how much text a nested object may take.
 func (w *writer) room(depth int) int {
 	if depth == 0 || w.losses == 0 {
 		return math.MaxInt
@@ -34,7 +33,7 @@ func (w *writer) room(depth int) int {
 	return softLimit >> (depth + w.losses - 1)
 }
 
-// optionalRoom is how much text an object may take before a further optional property.
+// optionalRoom returns how long an object may get before it shows no more optional properties.
 func (w *writer) optionalRoom() int {
 	switch {
 	case w.losses < optionalLess:
@@ -136,7 +135,7 @@ func (w *writer) list(t *typ, depth int) {
 	w.put("]")
 }
 
-// element writes a type that a suffix follows.
+// element writes a type that gets a suffix.
 func (w *writer) element(t *typ, depth int) {
 	if inner := written(t); inner.kind == union || inner.kind == intersection {
 		w.grouped(t, depth)
@@ -173,7 +172,7 @@ func (w *writer) object(t *typ, depth int) {
 	}
 }
 
-// restKey stands for the keys that are not named.
+// restKey stands for all other keys.
 const restKey = "[key: string]: "
 
 func (w *writer) properties(t *typ, depth int) {

@@ -12,6 +12,7 @@ import (
 	"mcpx/internal/jsonrpc"
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/schema"
 )
 
 // caller is who makes a call on the command line. A person at a terminal can be
@@ -94,14 +95,13 @@ func (c *caller) form(ctx context.Context, params []byte) ([]byte, error) {
 		fmt.Fprintf(c.out, "  open %s\n", plain.Line(page))
 		return nil, c.agree(ctx, "done?")
 	}
-	schema := rawjson.Get(params, "requestedSchema")
-	properties := rawjson.Get(schema, "properties")
-	if rawjson.IsNull(properties) || string(rawjson.Compact(properties)) == "{}" {
+	requested := schema.New(rawjson.Get(params, "requestedSchema"))
+	if newParameter(requested).node.Get("properties").Len() == 0 {
 		return []byte("{}"), c.agree(ctx, "agree?")
 	}
 	fmt.Fprintln(c.out, "  (Ctrl-D declines)")
 	content := []byte("{")
-	for _, q := range questions(schema) {
+	for _, q := range questions(requested) {
 		value, err := c.ask(ctx, q)
 		if err != nil {
 			return nil, err

@@ -10,6 +10,7 @@ import (
 	"mcpx/executor/validate"
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/schema"
 )
 
 // question is one field of the form that a server wants filled in.
@@ -17,8 +18,8 @@ type question struct {
 	parameter
 	name     string
 	required bool
-	choices  []choice         // of the value, or of the elements of an array
-	form     *validate.Schema // checks the whole form
+	choices  []choice            // of the value, or of the elements of an array
+	form     *validate.Validator // checks the whole form
 }
 
 // choice is a value that the person may choose.
@@ -28,19 +29,16 @@ type choice struct {
 }
 
 // questions returns the fields of a form in the schema's order.
-func questions(schema []byte) []question {
-	var required []string
-	for name := range rawjson.Elements(rawjson.Get(schema, "required")) {
-		text, _ := rawjson.String(name)
-		required = append(required, text)
-	}
-	form := validate.Compile(schema)
+func questions(requested *schema.Schema) []question {
+	whole := newParameter(requested)
+	required := schema.Strings(whole.node.Get("required"))
+	form := validate.New(requested)
 	var list []question
-	for name, field := range rawjson.Members(rawjson.Get(schema, "properties")) {
-		q := question{parameter: parameter{schema, field}, name: name, required: slices.Contains(required, name), form: form}
+	for name, field := range whole.node.Get("properties").Members() {
+		q := question{parameter: parameter{requested, field}, name: name, required: slices.Contains(required, name), form: form}
 		q.choices = choicesOf(field)
 		if q.is("array") {
-			q.choices = choicesOf(q.items().schema)
+			q.choices = choicesOf(q.items().node)
 		}
 		list = append(list, q)
 	}
@@ -49,27 +47,26 @@ func questions(schema []byte) []question {
 
 // choicesOf returns the choices of a schema: an enum, perhaps with enumNames, or
 // alternatives with a const and a title each. None: any value will do.
-func choicesOf(schema []byte) (choices []choice) {
-	for value := range rawjson.Elements(rawjson.Get(schema, "enum")) {
-		choices = append(choices, choice{value: value})
+func choicesOf(field rawjson.Node) (choices []choice) {
+	for _, value := range field.Get("enum").Elements() {
+		choices = append(choices, choice{value: value.Raw()})
 	}
-	i := 0
-	for name := range rawjson.Elements(rawjson.Get(schema, "enumNames")) {
+	for i, name := range field.Get("enumNames").Elements() {
 		if i < len(choices) {
-			choices[i].title, _ = rawjson.String(name)
+			choices[i].title, _ = name.String()
 		}
-		i++
 	}
 	for _, key := range []string{"oneOf", "anyOf"} {
 		if len(choices) > 0 {
 			return choices
 		}
-		for alternative := range rawjson.Elements(rawjson.Get(schema, key)) {
-			value := rawjson.Get(alternative, "const")
-			if value == nil {
+		for _, alternative := range field.Get(key).Elements() {
+			value := alternative.Get("const")
+			if value.IsZero() {
 				return nil
 			}
-			choices = append(choices, choice{value, member(alternative, "title")})
+			title, _ := alternative.Get("title").String()
+			choices = append(choices, choice{value.Raw(), title})
 		}
 	}
 	return choices
@@ -78,11 +75,11 @@ func choicesOf(schema []byte) (choices []choice) {
 // prompt is the line that asks for the value.
 func (q question) prompt() string {
 	label := q.name
-	if title := member(q.schema, "title"); title != "" {
+	if title, _ := q.node.Get("title").String(); title != "" {
 		label = title
 	}
 	var parts []string
-	if text := member(q.schema, "description"); text != "" {
+	if text, _ := q.node.Get("description").String(); text != "" {
 		parts = append(parts, text)
 	}
 	parts = append(parts, q.expected()...)
@@ -116,7 +113,7 @@ func (q question) expected() (parts []string) {
 		}
 		choices = append(choices, text)
 	}
-	format, known := formats[member(q.schema, "format")]
+	format, known := q.format()
 	switch {
 	case len(choices) > 0:
 		parts = append(parts, strings.Join(choices, " | "))
@@ -132,7 +129,7 @@ func (q question) expected() (parts []string) {
 		parts = append(parts, "separate several with commas")
 	}
 	for _, r := range ranges {
-		if text := r.text(q.schema); text != "" {
+		if text := r.text(q.node); text != "" {
 			parts = append(parts, text)
 		}
 	}
@@ -149,8 +146,8 @@ var ranges = []span{
 }
 
 // text says which values lie between the bounds, empty if there are none.
-func (s span) text(schema []byte) string {
-	least, most := string(rawjson.Get(schema, s.least)), string(rawjson.Get(schema, s.most))
+func (s span) text(field rawjson.Node) string {
+	least, most := string(field.Get(s.least).Raw()), string(field.Get(s.most).Raw())
 	if most == "1" || most == "" && least == "1" {
 		s.unit = strings.TrimSuffix(s.unit, "s")
 	}
@@ -166,7 +163,7 @@ func (s span) text(schema []byte) string {
 }
 
 // fallback is the value of an empty answer, nil if there is none.
-func (q question) fallback() []byte { return rawjson.Get(q.schema, "default") }
+func (q question) fallback() []byte { return q.node.Get("default").Raw() }
 
 // shown is a value as the person would type it.
 func (q question) shown(value []byte) string {
@@ -257,19 +254,29 @@ func (q question) problem(value []byte) string {
 			return p.Text
 		}
 	}
-	format, known := formats[member(q.schema, "format")]
+	format, known := q.format()
 	if text, ok := rawjson.String(value); ok && known && !format.fits(text) {
 		return "expected " + format.example
 	}
 	return ""
 }
 
-// formats are those that MCP has for texts.
-var formats = map[string]struct {
+// format describes one format of texts.
+type format struct {
 	name    string
 	example string
 	fits    func(text string) bool
-}{
+}
+
+// format returns the format of the value, if it has one that is known.
+func (q question) format() (f format, known bool) {
+	name, _ := q.node.Get("format").String()
+	f, known = formats[name]
+	return f, known
+}
+
+// formats are the formats that MCP allows for texts.
+var formats = map[string]format{
 	"email":     {"email address", "an email address, such as me@example.com", isEmail},
 	"uri":       {"URL", "a URL, such as https://example.com", isURI},
 	"date":      {"date", "a date, such as 2025-12-31", isTime(time.DateOnly)},

@@ -6,6 +6,7 @@ import (
 
 	"mcpx/executor"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/schema"
 )
 
 // execCmd calls a tool.
@@ -58,7 +59,7 @@ func (c *execCmd) call(ctx context.Context, s *talk, who *caller, arguments argu
 	if err != nil {
 		return nil, err
 	}
-	raw, err := arguments.fit(tool.InputSchema)
+	raw, err := arguments.fit(schema.New(tool.InputSchema))
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"mcpx/internal/rawjson"
+	"mcpx/internal/schema"
 )
 
 // pair is key=value, or key:=json.
@@ -48,11 +49,11 @@ func parsePairs(list []string) (arguments, error) {
 
 // fit returns the arguments as a tool with that input schema wants them. What
 // does not fit stays text: the check of the call says what is wrong with it.
-func (a arguments) fit(schema []byte) ([]byte, error) {
+func (a arguments) fit(input *schema.Schema) ([]byte, error) {
 	if a.pairs == nil {
 		return a.raw, nil
 	}
-	return object(parameter{root: schema, schema: schema}, a.pairs)
+	return object(newParameter(input), a.pairs)
 }
 
 // object makes an object of pairs: of several with the same key an array, and of

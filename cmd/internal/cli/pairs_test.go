@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"mcpx/internal/schema"
 )
 
 // everything has a parameter of every kind.
@@ -82,7 +84,7 @@ func TestPairs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := a.fit([]byte(everything))
+			got, err := a.fit(schema.New([]byte(everything)))
 			if err != nil || string(got) != c.want {
 				t.Errorf("got %s, %v\nwant %s", got, err, c.want)
 			}
@@ -105,7 +107,7 @@ func TestPairsThatCannotBeMeant(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			a, err := parsePairs(c.pairs)
 			if err == nil {
-				_, err = a.fit([]byte(everything))
+				_, err = a.fit(schema.New([]byte(everything)))
 			}
 			if err == nil || err.Error() != c.want {
 				t.Errorf("got %v\nwant %s", err, c.want)

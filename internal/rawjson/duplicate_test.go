@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-func TestTwice(t *testing.T) {
+func TestDuplicateKey(t *testing.T) {
 	var many []string
 	for i := range 40 {
 		many = append(many, fmt.Sprintf(`"k%d":{"k%d":1}`, i, i))
@@ -50,21 +50,21 @@ func TestTwice(t *testing.T) {
 		`{` + strings.Join(many, ",") + `,"x":{"y":1,"y":1}}`:     "x/y",
 		strings.Repeat("[", 300) + strings.Repeat("]", 300):       "",
 	} {
-		path := Twice([]byte(text))
+		path := DuplicateKey([]byte(text))
 		if got := strings.Join(path, "/"); got != want || want != "" && path == nil {
-			t.Errorf("Twice(%.80s) = %q, want %q", text, got, want)
+			t.Errorf("DuplicateKey(%.80s) = %q, want %q", text, got, want)
 		}
 	}
-	if path := Twice([]byte(`{"":1,"":2}`)); len(path) != 1 {
+	if path := DuplicateKey([]byte(`{"":1,"":2}`)); len(path) != 1 {
 		t.Errorf("an empty key: %q", path)
 	}
 }
 
 // Arguments of an ordinary size cost the room for their keys, and no map.
-func TestTwiceAllocatesOnce(t *testing.T) {
+func TestDuplicateKeyAllocatesOnce(t *testing.T) {
 	arguments := []byte(`{"path":"/tmp/a","options":{"tail":5,"follow":true,"filters":[{"a":1},{"a":2}]},"text":"some \"quoted\" text"}`)
 	if n := testing.AllocsPerRun(100, func() {
-		if Twice(arguments) != nil {
+		if DuplicateKey(arguments) != nil {
 			t.Fatal("found one")
 		}
 	}); n > 1 {
@@ -72,9 +72,9 @@ func TestTwiceAllocatesOnce(t *testing.T) {
 	}
 }
 
-// FuzzTwice: encoding/json's tokens show a key twice in one object exactly where
-// Twice says so, keys compared as UTF-16.
-func FuzzTwice(f *testing.F) {
+// FuzzDuplicateKey: encoding/json's tokens show a key twice in one object exactly where
+// DuplicateKey says so, keys compared as UTF-16.
+func FuzzDuplicateKey(f *testing.F) {
 	for _, text := range samples {
 		f.Add([]byte(text))
 	}
@@ -86,13 +86,13 @@ func FuzzTwice(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		if Check(text) != nil || !utf8.Valid(text) {
-			_ = Twice(text) // it only must not panic
+			_ = DuplicateKey(text) // it only must not panic
 			return
 		}
-		got := Twice(text)
+		got := DuplicateKey(text)
 		r := keyReader{text, json.NewDecoder(bytes.NewReader(text))}
 		if want := r.repeats(); (got != nil) != want {
-			t.Fatalf("Twice(%q) = %q, encoding/json sees one: %v", text, got, want)
+			t.Fatalf("DuplicateKey(%q) = %q, encoding/json sees one: %v", text, got, want)
 		}
 	})
 }

@@ -1,0 +1,326 @@
+package rawjson
+
+import (
+	"encoding/binary"
+	"iter"
+	"math/bits"
+)
+
+// cursor reads a JSON text from front to back. It accepts exactly what
+// encoding/json accepts, except that it allows less nesting.
+type cursor struct {
+	b []byte
+	i int
+}
+
+// Child is a member of an object or an element of an array, by its place in the
+// text.
+type Child struct {
+	Key        []byte // as written, with its quotes; nil in an array
+	Start, End int    // the whole member or element
+	Value      int    // where its value starts
+}
+
+// Children returns the members or elements of the value that starts at an offset
+// of b, which must be valid JSON. Other values have none.
+func Children(b []byte, at int) iter.Seq[Child] {
+	return func(yield func(Child) bool) {
+		c := cursor{b: b, i: at}
+		if c.peek() == '{' || c.peek() == '[' {
+			_, _ = c.children(yield)
+		}
+	}
+}
+
+// children moves past the object or array at the cursor and visits what is in it,
+// until visit returns false.
+func (c *cursor) children(visit func(Child) (more bool)) (stopped bool, err error) {
+	isObject, closing := true, byte('}')
+	if c.peek() == '[' {
+		isObject, closing = false, ']'
+	}
+	last, err := c.open(0, closing)
+	for !last && err == nil {
+		c.space()
+		child := Child{Start: c.i}
+		if isObject {
+			if child.Key, err = c.key(); err != nil {
+				return false, err
+			}
+			c.space()
+		}
+		child.Value = c.i
+		if err := c.value(1); err != nil {
+			return false, err
+		}
+		child.End = c.i
+		if !visit(child) {
+			return true, nil
+		}
+		last, err = c.next(closing)
+	}
+	return false, err
+}
+
+// peek returns the byte at the cursor, 0 at the end.
+func (c *cursor) peek() byte {
+	if c.i < len(c.b) {
+		return c.b[c.i]
+	}
+	return 0
+}
+
+// space moves past white space.
+func (c *cursor) space() {
+	for c.i < len(c.b) {
+		switch c.b[c.i] {
+		case ' ', '\t', '\r', '\n':
+			c.i++
+		default:
+			return
+		}
+	}
+}
+
+// end fails if anything but white space follows.
+func (c *cursor) end() error {
+	c.space()
+	if c.i < len(c.b) {
+		return ErrSyntax
+	}
+	return nil
+}
+
+// value moves past one value.
+func (c *cursor) value(depth int) error {
+	c.space()
+	switch first := c.peek(); {
+	case first == '"':
+		return c.text()
+	case first == '{':
+		return c.object(depth)
+	case first == '[':
+		return c.array(depth)
+	}
+	return c.scalar()
+}
+
+// scalar moves past a number, true, false or null.
+func (c *cursor) scalar() error {
+	switch first := c.peek(); {
+	case first == '-' || first >= '0' && first <= '9':
+		return c.number()
+	case first == 't':
+		return c.word("true")
+	case first == 'f':
+		return c.word("false")
+	case first == 'n':
+		return c.word("null")
+	}
+	return ErrSyntax
+}
+
+// object moves past an object. Unlike children it calls itself for nested
+// objects, so it takes no callback: one would escape to the heap.
+func (c *cursor) object(depth int) error {
+	last, err := c.open(depth, '}')
+	for !last && err == nil {
+		if _, err = c.key(); err != nil {
+			return err
+		}
+		if err = c.value(depth + 1); err == nil {
+			last, err = c.next('}')
+		}
+	}
+	return err
+}
+
+// array moves past an array.
+func (c *cursor) array(depth int) error {
+	last, err := c.open(depth, ']')
+	for !last && err == nil {
+		if err = c.value(depth + 1); err == nil {
+			last, err = c.next(']')
+		}
+	}
+	return err
+}
+
+// key moves past a key and its colon, and returns the key with its quotes.
+func (c *cursor) key() ([]byte, error) {
+	c.space()
+	start := c.i
+	if c.peek() != '"' {
+		return nil, ErrSyntax
+	}
+	if err := c.text(); err != nil {
+		return nil, err
+	}
+	key := c.b[start:c.i]
+	c.space()
+	if c.peek() != ':' {
+		return nil, ErrSyntax
+	}
+	c.i++
+	return key, nil
+}
+
+// open moves past an opening bracket, and past the closing one if nothing is
+// between them.
+func (c *cursor) open(depth int, closing byte) (empty bool, err error) {
+	if depth >= MaxDepth {
+		return false, ErrDepth
+	}
+	c.i++
+	c.space()
+	if c.peek() != closing {
+		return false, nil
+	}
+	c.i++
+	return true, nil
+}
+
+// next moves past a comma, or past the closing bracket: then that was the last.
+func (c *cursor) next(closing byte) (last bool, err error) {
+	c.space()
+	switch c.peek() {
+	case ',':
+		c.i++
+		return false, nil
+	case closing:
+		c.i++
+		return true, nil
+	}
+	return false, ErrSyntax
+}
+
+// text moves past a string.
+func (c *cursor) text() error {
+	b, i := c.b, c.i+1
+	for {
+		i += plainRun(b[i:])
+		if i >= len(b) {
+			return ErrSyntax
+		}
+		switch b[i] {
+		case '"':
+			c.i = i + 1
+			return nil
+		case '\\':
+			n := escape(b[i:])
+			if n == 0 {
+				return ErrSyntax
+			}
+			i += n
+		default:
+			return ErrSyntax
+		}
+	}
+}
+
+// plainRun counts the bytes at the start of b before the first quote, backslash or
+// control character. Most bytes of a large result are plain, so it looks at many
+// at a time.
+func plainRun(b []byte) int {
+	i := 0
+	for i+32 <= len(b) {
+		w := b[i : i+32 : i+32]
+		if special(w)|special(w[8:])|special(w[16:])|special(w[24:]) != 0 {
+			break
+		}
+		i += 32
+	}
+	for ; i+8 <= len(b); i += 8 {
+		if found := special(b[i:]); found != 0 {
+			return i + bits.TrailingZeros64(found)/8
+		}
+	}
+	for ; i < len(b); i++ {
+		if c := b[i]; c == '"' || c == '\\' || c < 0x20 {
+			return i
+		}
+	}
+	return i
+}
+
+// special returns a word with a bit set in the first of eight bytes that is a
+// quote, a backslash or below 0x20. Bits of later bytes mean nothing.
+func special(b []byte) uint64 {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	w := binary.LittleEndian.Uint64(b)
+	quote := w ^ ones*'"'
+	slash := w ^ ones*'\\'
+	return ((quote-ones)&^quote | (slash-ones)&^slash | (w-ones*0x20)&^w) & highs
+}
+
+// escape returns the length of the escape sequence at the start of b, 0 if there is
+// none.
+func escape(b []byte) int {
+	if len(b) < 2 {
+		return 0
+	}
+	switch b[1] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return 2
+	case 'u':
+		if len(b) < 6 {
+			return 0
+		}
+		for _, c := range b[2:6] {
+			if (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'f') {
+				return 0
+			}
+		}
+		return 6
+	}
+	return 0
+}
+
+// number moves past a number.
+func (c *cursor) number() error {
+	if c.peek() == '-' {
+		c.i++
+	}
+	switch first := c.peek(); {
+	case first == '0':
+		c.i++
+	case first >= '1' && first <= '9':
+		c.digits()
+	default:
+		return ErrSyntax
+	}
+	if c.peek() == '.' {
+		c.i++
+		if !c.digits() {
+			return ErrSyntax
+		}
+	}
+	if e := c.peek(); e == 'e' || e == 'E' {
+		c.i++
+		if sign := c.peek(); sign == '+' || sign == '-' {
+			c.i++
+		}
+		if !c.digits() {
+			return ErrSyntax
+		}
+	}
+	return nil
+}
+
+// digits moves past digits and reports whether there are any.
+func (c *cursor) digits() bool {
+	start := c.i
+	for d := c.peek(); d >= '0' && d <= '9'; d = c.peek() {
+		c.i++
+	}
+	return c.i > start
+}
+
+// word moves past a word such as true.
+func (c *cursor) word(word string) error {
+	if len(c.b)-c.i < len(word) || string(c.b[c.i:c.i+len(word)]) != word {
+		return ErrSyntax
+	}
+	c.i += len(word)
+	return nil
+}

@@ -1,0 +1,122 @@
+package rawjson
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+)
+
+// DuplicateKey returns the path to the first key that occurs twice in an object of
+// b. It returns nil if there is none, or if b is not valid JSON. Keys are compared
+// after decoding; keys that differ only in halves of surrogate pairs are
+// different. Two readers of such an object may use different values for the key.
+func DuplicateKey(b []byte) []string {
+	if len(b) == 0 {
+		return nil
+	}
+	var room [24][]byte
+	f := duplicateFinder{cursor: cursor{b: b}, keys: room[:0]}
+	path, _ := f.find(0)
+	slices.Reverse(path) // it was collected from the inside out
+	return path
+}
+
+// duplicateFinder walks over a value and keeps the keys of the objects around the
+// cursor.
+type duplicateFinder struct {
+	cursor
+	keys [][]byte // as written, with their quotes; those of the inner objects last
+}
+
+// manyKeys is how many keys of an object are compared one by one; further keys go
+// into a map. Few arguments have that many.
+const manyKeys = 16
+
+// find moves past one value and returns the path to a duplicate key, innermost
+// first.
+func (f *duplicateFinder) find(depth int) ([]string, error) {
+	f.space()
+	switch f.peek() {
+	case '{':
+		return f.object(depth)
+	case '[':
+		return f.array(depth)
+	}
+	return nil, f.value(depth)
+}
+
+func (f *duplicateFinder) object(depth int) ([]string, error) {
+	base := len(f.keys)
+	defer func() { f.keys = f.keys[:base] }()
+	var many map[string]bool
+	last, err := f.open(depth, '}')
+	for !last && err == nil {
+		key, err := f.key()
+		if err != nil {
+			return nil, err
+		}
+		if len(f.keys)-base == manyKeys {
+			many = addKeys(many, f.keys[base:])
+			f.keys = f.keys[:base]
+		}
+		if containsKey(f.keys[base:], key) || many != nil && many[exactKey(key)] {
+			return []string{decoded(key)}, nil
+		}
+		f.keys = append(f.keys, key)
+		path, err := f.find(depth + 1)
+		if path != nil {
+			return append(path, decoded(key)), nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if last, err = f.next('}'); err != nil {
+			return nil, err
+		}
+	}
+	return nil, err
+}
+
+func (f *duplicateFinder) array(depth int) ([]string, error) {
+	last, err := f.open(depth, ']')
+	for i := 0; !last && err == nil; i++ {
+		path, err := f.find(depth + 1)
+		if path != nil {
+			return append(path, strconv.Itoa(i)), nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if last, err = f.next(']'); err != nil {
+			return nil, err
+		}
+	}
+	return nil, err
+}
+
+// containsKey reports whether one of the keys decodes to the same text as key.
+func containsKey(keys [][]byte, key []byte) bool {
+	escaped := bytes.IndexByte(key, '\\') >= 0
+	for _, k := range keys {
+		if bytes.Equal(k, key) || (escaped || bytes.IndexByte(k, '\\') >= 0) && exactKey(k) == exactKey(key) {
+			return true
+		}
+	}
+	return false
+}
+
+// addKeys adds keys to a set, which may be nil.
+func addKeys(set map[string]bool, keys [][]byte) map[string]bool {
+	if set == nil {
+		set = map[string]bool{}
+	}
+	for _, key := range keys {
+		set[exactKey(key)] = true
+	}
+	return set
+}
+
+func decoded(key []byte) string {
+	text, _ := String(key)
+	return text
+}

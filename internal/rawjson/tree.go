@@ -1,0 +1,315 @@
+package rawjson
+
+import (
+	"bytes"
+	"iter"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Tree is a JSON text together with the place of every value in it, so that any
+// value is found without reading the text again. It needs 16 bytes a value and is
+// immutable.
+type Tree struct {
+	text  []byte
+	spans []span
+	depth int
+
+	index      map[Node]map[string]Node // the members of large objects
+	duplicates bool                     // some object has a key twice
+	escapes    bool                     // some key is not written as it reads
+}
+
+// span is the place of one value. The spans of a container's children follow its
+// own, in the order of the text.
+type span struct {
+	key        uint32 // where the key of a member starts; 0: it has none
+	start, end uint32
+	next       uint32 // the number of the first span that is not part of this value
+}
+
+// Node is a value in a Tree. The zero Node is no value; all methods accept it.
+type Node struct {
+	tree *Tree
+	i    uint32
+}
+
+const (
+	maxTreeDepth = 10_000 // as in encoding/json
+	largeObject  = 32     // from this size a map finds a key faster than a scan
+)
+
+// Parse reads one JSON value. The tree keeps text, which must not change.
+func Parse(text []byte) (*Tree, error) {
+	if len(text) >= math.MaxUint32 {
+		return nil, ErrSyntax
+	}
+	p := treeParser{cursor: cursor{b: text}, tree: &Tree{text: text, duplicates: DuplicateKey(text) != nil}}
+	if err := p.value(0, 0); err != nil {
+		return nil, err
+	}
+	p.tree.spans = slices.Clone(p.tree.spans) // without the room for more
+	return p.tree, p.end()
+}
+
+// Root returns the whole value.
+func (t *Tree) Root() Node { return Node{tree: t} }
+
+// Len returns the number of values.
+func (t *Tree) Len() int { return len(t.spans) }
+
+// Members returns the members of all objects, in the order of the text.
+func (t *Tree) Members() iter.Seq2[string, Node] {
+	return func(yield func(string, Node) bool) {
+		for i := range t.spans {
+			n := Node{t, uint32(i)}
+			if t.spans[i].key != 0 && !yield(n.key(), n) {
+				return
+			}
+		}
+	}
+}
+
+// Depth returns how many objects and arrays are nested in each other.
+func (t *Tree) Depth() int { return t.depth }
+
+type treeParser struct {
+	cursor
+	tree *Tree
+}
+
+// value adds the value at the cursor and everything in it. key is where its key
+// starts.
+func (p *treeParser) value(key, depth int) error {
+	p.space()
+	i := len(p.tree.spans)
+	p.tree.spans = append(p.tree.spans, span{key: uint32(key), start: uint32(p.i)})
+	var err error
+	switch p.peek() {
+	case '{', '[':
+		err = p.container(depth + 1)
+	case '"':
+		err = p.text()
+	default:
+		err = p.scalar()
+	}
+	if err != nil {
+		return err
+	}
+	p.tree.spans[i].end, p.tree.spans[i].next = uint32(p.i), uint32(len(p.tree.spans))
+	p.indexMembers(Node{p.tree, uint32(i)})
+	return nil
+}
+
+// container adds everything in an object or an array.
+func (p *treeParser) container(depth int) error {
+	if depth > maxTreeDepth {
+		return ErrDepth
+	}
+	p.tree.depth = max(p.tree.depth, depth)
+	isObject, closing := true, byte('}')
+	if p.peek() == '[' {
+		isObject, closing = false, ']'
+	}
+	last, err := p.open(0, closing)
+	for !last && err == nil {
+		p.space()
+		start := 0
+		if isObject {
+			start = p.i
+			key, err := p.key()
+			if err != nil {
+				return err
+			}
+			p.tree.escapes = p.tree.escapes || bytes.IndexByte(key, '\\') >= 0 || !utf8.Valid(key)
+		}
+		if err = p.value(start, depth); err == nil {
+			last, err = p.next(closing)
+		}
+	}
+	return err
+}
+
+// indexMembers makes a map of the members of a large object.
+func (p *treeParser) indexMembers(n Node) {
+	if n.Kind() != '{' || n.Len() < largeObject {
+		return
+	}
+	if p.tree.index == nil {
+		p.tree.index = map[Node]map[string]Node{}
+	}
+	members := make(map[string]Node, n.Len())
+	for child := range n.children() {
+		members[child.key()] = child
+	}
+	p.tree.index[n] = members
+}
+
+// Tree returns the tree that n is part of.
+func (n Node) Tree() *Tree { return n.tree }
+
+// IsZero reports whether n is no value.
+func (n Node) IsZero() bool { return n.tree == nil }
+
+// Raw returns the JSON of n, nil for the zero Node.
+func (n Node) Raw() []byte {
+	if n.tree == nil {
+		return nil
+	}
+	s := n.tree.spans[n.i]
+	return n.tree.text[s.start:s.end:s.end]
+}
+
+// Kind returns the first character of n, as the function Kind does.
+func (n Node) Kind() byte {
+	if n.tree == nil {
+		return 0
+	}
+	return n.tree.text[n.tree.spans[n.i].start]
+}
+
+// IsNumber reports whether n is a number.
+func (n Node) IsNumber() bool {
+	k := n.Kind()
+	return k == '-' || k >= '0' && k <= '9'
+}
+
+// String decodes a JSON string; ok is false for anything else. The result shares
+// the memory of the text, unless the string has escapes.
+func (n Node) String() (s string, ok bool) { return View(n.Raw()) }
+
+// Get returns the member of an object with that key. If the key occurs more than
+// once, the last one counts.
+func (n Node) Get(key string) (found Node) {
+	if n.Kind() != '{' {
+		return Node{}
+	}
+	if members := n.tree.index[n]; members != nil {
+		return members[key]
+	}
+	for child := range n.children() {
+		if child.hasKey(key) {
+			found = child
+		}
+	}
+	return found
+}
+
+// At returns the element of an array.
+func (n Node) At(i int) Node {
+	if n.Kind() != '[' {
+		return Node{}
+	}
+	for child := range n.children() {
+		if i == 0 {
+			return child
+		}
+		i--
+	}
+	return Node{}
+}
+
+// Pointer returns the JSON Pointer that leads from n to a value in it.
+func (n Node) Pointer(to Node) string {
+	pointer := ""
+	for n != to {
+		isObject, index := n.Kind() == '{', 0
+		for child := range n.children() {
+			if n = child; to.i < n.tree.spans[n.i].next {
+				break
+			}
+			index++
+		}
+		token := strconv.Itoa(index)
+		if isObject {
+			token = tokenEscapes.Replace(n.key())
+		}
+		pointer += "/" + token
+	}
+	return pointer
+}
+
+// Members returns the members of an object. A key that occurs more than once keeps
+// its first place and has its last value.
+func (n Node) Members() iter.Seq2[string, Node] {
+	return func(yield func(string, Node) bool) {
+		if n.Kind() != '{' {
+			return
+		}
+		var seen map[string]bool
+		if n.tree.duplicates {
+			seen = map[string]bool{}
+		}
+		for child := range n.children() {
+			key := child.key()
+			if seen != nil {
+				if seen[key] {
+					continue
+				}
+				seen[key], child = true, n.Get(key)
+			}
+			if !yield(key, child) {
+				return
+			}
+		}
+	}
+}
+
+// Elements returns the elements of an array.
+func (n Node) Elements() []Node {
+	if n.Kind() != '[' || n.Len() == 0 {
+		return nil
+	}
+	list := make([]Node, 0, n.Len())
+	for child := range n.children() {
+		list = append(list, child)
+	}
+	return list
+}
+
+// Len returns the number of members or elements.
+func (n Node) Len() (count int) {
+	for range n.children() {
+		count++
+	}
+	return count
+}
+
+// children returns the members or elements, all of them.
+func (n Node) children() iter.Seq[Node] {
+	return func(yield func(Node) bool) {
+		if n.tree == nil {
+			return
+		}
+		for i, end := n.i+1, n.tree.spans[n.i].next; i < end; i = n.tree.spans[i].next {
+			if !yield(Node{n.tree, i}) {
+				return
+			}
+		}
+	}
+}
+
+// hasKey reports whether the key of a member reads as key.
+func (n Node) hasKey(key string) bool {
+	if n.tree.escapes {
+		return n.key() == key
+	}
+	inner := n.tree.text[n.tree.spans[n.i].key+1:]
+	return len(inner) > len(key) && inner[len(key)] == '"' && string(inner[:len(key)]) == key && !strings.Contains(key, `"`)
+}
+
+// key returns the decoded key of a member.
+func (n Node) key() string {
+	key, _ := View(n.rawKey())
+	return key
+}
+
+// rawKey returns the key of a member with its quotes.
+func (n Node) rawKey() []byte {
+	c := cursor{b: n.tree.text, i: int(n.tree.spans[n.i].key)}
+	_ = c.text()
+	return n.tree.text[n.tree.spans[n.i].key:c.i]
+}

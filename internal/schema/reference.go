@@ -1,0 +1,174 @@
+package schema
+
+import (
+	"errors"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"mcpx/internal/rawjson"
+)
+
+// References returns every $ref and $dynamicRef in the schema, also in data. They
+// all start at the root unless part of the schema has an $id of its own: then ok
+// is false.
+func (s *Schema) References() (list []string, ok bool) {
+	root, err := s.Root()
+	if err != nil {
+		return nil, true
+	}
+	ok = true
+	for key, value := range root.Tree().Members() {
+		switch key {
+		case "$ref", "$dynamicRef":
+			if text, isText := value.String(); isText {
+				list = append(list, text)
+			}
+		case "$id":
+			id, isText := value.String()
+			ok = ok && (!isText || strings.HasPrefix(id, "#") || value == root.Get("$id"))
+		}
+	}
+	return list, ok
+}
+
+// anchors are the names that schemas have besides their place.
+type anchors struct {
+	root    rawjson.Node
+	draft   Draft
+	defined map[string]int          // how many objects define a name, in schemas or in data
+	schemas map[string]rawjson.Node // the schemas of the root's own resource that define a name
+}
+
+// content says what the value of a keyword holds.
+type content int
+
+const (
+	data         content = iota
+	oneOrMany            // a schema, or a list of schemas
+	schemasByKey         // an object whose members are schemas
+)
+
+// contents has the keywords that hold schemas, of all drafts.
+var contents = map[string]content{
+	"allOf": oneOrMany, "anyOf": oneOrMany, "oneOf": oneOrMany, "not": oneOrMany,
+	"if": oneOrMany, "then": oneOrMany, "else": oneOrMany,
+	"items": oneOrMany, "additionalItems": oneOrMany, "prefixItems": oneOrMany, "unevaluatedItems": oneOrMany, "contains": oneOrMany,
+	"additionalProperties": oneOrMany, "unevaluatedProperties": oneOrMany, "propertyNames": oneOrMany,
+	"properties": schemasByKey, "patternProperties": schemasByKey, "dependencies": schemasByKey, "dependentSchemas": schemasByKey,
+	"$defs": schemasByKey, "definitions": schemasByKey,
+}
+
+// anchors returns the anchors of the schema. The first call looks for them.
+func (s *Schema) anchors() *anchors {
+	s.scan.Do(func() {
+		root, _ := s.Root()
+		s.names = anchors{root: root, draft: s.Draft(), defined: map[string]int{}, schemas: map[string]rawjson.Node{}}
+		s.names.collect(root, oneOrMany)
+	})
+	return &s.names
+}
+
+// collect looks at a value and all values in it.
+func (a *anchors) collect(n rawjson.Node, holds content) {
+	for _, element := range n.Elements() {
+		below := data
+		if holds == oneOrMany && element.Kind() == '{' {
+			below = oneOrMany
+		}
+		a.collect(element, below)
+	}
+	if _, hasID := n.Get("$id").String(); hasID && n != a.root {
+		holds = data // of another resource
+	}
+	for key, value := range n.Members() {
+		if name, ok := value.String(); ok && (key == "$anchor" && a.draft >= Draft2019 || key == "$dynamicAnchor" && a.draft >= Draft2020) {
+			a.defined[name]++
+			if holds == oneOrMany {
+				a.schemas[name] = n
+			}
+		}
+		below := data
+		switch holds {
+		case oneOrMany:
+			below = contents[key]
+		case schemasByKey:
+			below = oneOrMany
+		}
+		a.collect(value, below)
+	}
+}
+
+// Reasons why a reference cannot be resolved.
+var (
+	errElsewhere = errors.New("leads elsewhere")
+	errMalformed = errors.New("is malformed")
+	errNowhere   = errors.New("leads nowhere")
+	errAnchor    = errors.New("names no anchor, or one of several")
+)
+
+// anchorName is the form of an anchor that every implementation accepts.
+var anchorName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9._-]*$`)
+
+// Resolve returns the schema that a reference names: by "#", a JSON Pointer or an
+// anchor. An anchor must be defined once in the whole schema, even in data, and by
+// a schema that belongs to the same resource as the root.
+func (s *Schema) Resolve(reference string) (rawjson.Node, error) {
+	fragment, local := strings.CutPrefix(reference, "#")
+	if !local {
+		return rawjson.Node{}, errElsewhere
+	}
+	fragment, err := url.PathUnescape(fragment)
+	if err != nil {
+		return rawjson.Node{}, errMalformed
+	}
+	root, _ := s.Root()
+	switch {
+	case fragment == "":
+		return root, nil
+	case fragment[0] == '/':
+		return s.follow(fragment)
+	}
+	anchors := s.anchors()
+	found, ok := anchors.schemas[fragment]
+	if !ok || anchors.defined[fragment] != 1 || !anchorName.MatchString(fragment) {
+		return rawjson.Node{}, errAnchor
+	}
+	return found, nil
+}
+
+// maxIndex limits how far into an array a reference may lead, which takes time.
+const maxIndex = 1000
+
+// follow returns the schema that a JSON Pointer leads to.
+func (s *Schema) follow(pointer string) (rawjson.Node, error) {
+	at, _ := s.Root()
+	for i, token := range rawjson.Tokens(pointer) {
+		if _, isResource := at.Get(s.IDKeyword()).String(); isResource && i > 0 {
+			return rawjson.Node{}, errors.New("leads through an inner " + s.IDKeyword())
+		}
+		if at.Kind() != '[' {
+			at = at.Get(token)
+			continue
+		}
+		index, err := strconv.Atoi(token)
+		if err != nil || index < 0 || index > maxIndex {
+			return rawjson.Node{}, errNowhere
+		}
+		at = at.At(index)
+	}
+	switch at.Kind() {
+	case '{', 't', 'f':
+		return at, nil
+	}
+	return rawjson.Node{}, errNowhere
+}
+
+// IDKeyword returns the keyword that makes a schema a resource of its own.
+func (s *Schema) IDKeyword() string {
+	if s.Draft() == Draft4 {
+		return "id"
+	}
+	return "$id"
+}
