@@ -1,21 +1,17 @@
 package executor
 
 import (
-	"runtime"
-	"sync"
 	"sync/atomic"
-	"weak"
 
 	"mcpx/executor/validate"
 	"mcpx/internal/rawjson"
-	"mcpx/internal/schema"
 	"mcpx/registry"
 )
 
 // arguments returns the arguments to send, which fit the tool's schema: as they came,
 // or repaired where they have one meaning.
 func (e *Executor) arguments(c Call, u *registry.Upstream, t *registry.Tool) ([]byte, error) {
-	schema := e.validators.of(t)
+	schema := validatorOf(t)
 	if c.isFlat {
 		c = Call{Arguments: c.Arguments} // without the names that exec's arguments may repeat
 	}
@@ -72,46 +68,35 @@ func refuseDuplicates(raw []byte, t *registry.Tool) error {
 	return nil
 }
 
-// validators are the compiled schemas of tools. A schema goes when its tool does.
-type validators struct {
-	schemas sync.Map // weak.Pointer[registry.Tool] to *validator
-}
-
-// validator is a compiled schema.
+// validator checks the arguments of one tool.
 type validator struct {
 	*validate.Validator
-	properties map[string]bool // the parameters it declares
+	properties map[string]bool // the parameters that the schema declares
 
 	// Whether the log has it already.
 	toldUnjudged, toldSkipped atomic.Bool
 }
 
-// unjudged returns why a tool's arguments are sent unchecked, as far as that is known.
-func (v *validators) unjudged(t *registry.Tool) string {
-	if s, ok := v.schemas.Load(weak.Make(t)); ok {
-		return s.(*validator).Unjudged()
-	}
-	return ""
+// validatorOf returns the validator of a tool, which lives as long as the tool.
+func validatorOf(t *registry.Tool) *validator { return t.Derived(newValidator).(*validator) }
+
+func newValidator(t *registry.Tool) any {
+	return &validator{Validator: validate.New(t.Input), properties: properties(t)}
 }
 
-// of returns the compiled schema of a tool.
-func (v *validators) of(t *registry.Tool) *validator {
-	key := weak.Make(t)
-	if s, ok := v.schemas.Load(key); ok {
-		return s.(*validator)
-	}
-	s, known := v.schemas.LoadOrStore(key, &validator{Validator: validate.New(schema.New(t.InputSchema)), properties: properties(t)})
-	if !known {
-		runtime.AddCleanup(t, func(key weak.Pointer[registry.Tool]) { v.schemas.Delete(key) }, key)
-	}
-	return s.(*validator)
-}
+// Compile prepares the check of a tool's arguments, so that its first call does not
+// have to wait for that.
+func Compile(t *registry.Tool) { validatorOf(t).Unjudged() }
 
 // properties returns the parameters that a tool's schema declares, nil if there are
 // none.
 func properties(t *registry.Tool) map[string]bool {
+	root, err := t.Input.Root()
+	if err != nil {
+		return nil
+	}
 	var names map[string]bool
-	for name := range rawjson.Members(rawjson.Get(t.InputSchema, "properties")) {
+	for name := range root.Get("properties").Members() {
 		if names == nil {
 			names = map[string]bool{}
 		}

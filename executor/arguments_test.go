@@ -2,14 +2,9 @@ package executor
 
 import (
 	"fmt"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
-	"time"
-
-	"mcpx/config"
-	"mcpx/registry"
 )
 
 func TestValidationErrors(t *testing.T) {
@@ -70,14 +65,13 @@ func TestUnjudgedSchemasAreNotEnforced(t *testing.T) {
 }
 
 func TestValidatorsAreCompiledOnce(t *testing.T) {
-	e := idle(&config.Config{Profiles: make([]config.Profile, 1)})
 	u := tool(t, `{"name":"a","inputSchema":{"$ref":"https://example.com"}}`)
 	var mu sync.Mutex
 	seen := map[*validator]bool{}
 	var wg sync.WaitGroup
 	for range 32 {
 		wg.Go(func() {
-			s := e.validators.of(u)
+			s := validatorOf(u)
 			mu.Lock()
 			defer mu.Unlock()
 			seen[s] = true
@@ -87,34 +81,4 @@ func TestValidatorsAreCompiledOnce(t *testing.T) {
 	if len(seen) != 1 {
 		t.Errorf("%d schemas, want one", len(seen))
 	}
-	runtime.KeepAlive(u)
-}
-
-func TestValidatorsGoWithTheirTool(t *testing.T) {
-	e := idle(&config.Config{Profiles: make([]config.Profile, 1)})
-	kept := tool(t, `{"name":"kept","inputSchema":{"type":"object"}}`)
-	use := func(u *registry.Tool) {
-		if _, err := e.arguments(Call{Arguments: []byte(`{"a":1}`)}, e.builtin.upstream, u); err != nil {
-			t.Error(err)
-		}
-		_ = u.Signature()
-	}
-	use(kept)
-	for i := range 20 {
-		use(tool(t, fmt.Sprintf(`{"name":"t%d","inputSchema":{"type":"object"}}`, i)))
-	}
-	for limit := time.Now().Add(10 * time.Second); ; {
-		runtime.GC()
-		size := 0
-		e.validators.schemas.Range(func(any, any) bool { size++; return true })
-		if size == 1 {
-			break
-		}
-		if time.Now().After(limit) {
-			t.Fatalf("%d validators are left", size)
-		}
-		runtime.Gosched()
-	}
-	use(kept)
-	runtime.KeepAlive(kept)
 }

@@ -224,7 +224,7 @@ func (e *Executor) listServers(context.Context, Call, []byte) (string, error) {
 			fmt.Fprintf(&b, "; %s", u.Reason)
 		}
 		for _, t := range u.Tools {
-			if reason := e.validators.unjudged(t); reason != "" {
+			if reason := validatorOf(t).Unjudged(); reason != "" {
 				fmt.Fprintf(&b, "; %s is not checked: %s", plain.Line(t.Name), plain.Line(reason))
 			}
 		}

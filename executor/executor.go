@@ -24,16 +24,15 @@ import (
 
 // Executor makes calls to the upstreams of one profile.
 type Executor struct {
-	registry   *registry.Registry
-	config     *config.Config
-	profile    *config.Profile
-	log        zerolog.Logger
-	observe    func(Event)
-	validators validators
-	listings   listings
-	results    *results.Store
-	exposure   atomic.Pointer[Exposure]
-	builtin    builtin
+	registry *registry.Registry
+	config   *config.Config
+	profile  *config.Profile
+	log      zerolog.Logger
+	observe  func(Event)
+	listings listings
+	results  *results.Store
+	exposure atomic.Pointer[Exposure]
+	builtin  builtin
 }
 
 // Options are what an Executor needs besides its registry and config.
@@ -152,7 +151,7 @@ func (e *Executor) isQuick(c *Call) bool {
 		return false
 	}
 	t := u.Tool(c.Tool)
-	c.isAccepted = t != nil && e.validators.of(t).Accepts(c.Arguments)
+	c.isAccepted = t != nil && validatorOf(t).Accepts(c.Arguments)
 	return c.isAccepted
 }
 

@@ -156,10 +156,12 @@ type Item struct {
 type Tool struct {
 	Name        string
 	Description string          // redacted
-	InputSchema json.RawMessage // as the upstream sent it: arguments are checked against it
+	Input       *schema.Schema  // the input schema as the upstream sent it: arguments are checked against it
 	Raw         json.RawMessage // the whole definition, every member, redacted
 
 	sent      json.RawMessage // the definition as the upstream sent it
+	derive    sync.Once
+	derived   any
 	signature func() string
 	required  func() string
 	tokens    func() int
@@ -171,11 +173,22 @@ func NewTool(name string, raw []byte) *Tool { return newTool(Item{Key: name, Raw
 func newTool(item Item) *Tool {
 	t := &Tool{Name: item.Key, Raw: item.Raw, sent: item.asSent()}
 	t.Description, _ = rawjson.String(rawjson.Get(t.Raw, "description"))
-	t.InputSchema = inputSchema(t.sent)
-	t.signature = sync.OnceValue(func() string { return signature.Of(schema.New(t.ShownSchema())) })
+	t.Input = schema.New(inputSchema(t.sent))
+	shown := t.Input
+	if string(t.sent) != string(t.Raw) {
+		shown = schema.New(t.ShownSchema())
+	}
+	t.signature = sync.OnceValue(func() string { return signature.Of(shown) })
 	t.tokens = sync.OnceValue(func() int { return tokens.EstimateBytes(t.Raw) })
-	t.required = sync.OnceValue(func() string { return signature.Required(schema.New(t.ShownSchema())) })
+	t.required = sync.OnceValue(func() string { return signature.Required(shown) })
 	return t
+}
+
+// Derived returns the value that a user of the registry derives from the tool. It is
+// made once and lives as long as the tool.
+func (t *Tool) Derived(from func(t *Tool) any) any {
+	t.derive.Do(func() { t.derived = from(t) })
+	return t.derived
 }
 
 func (i Item) asSent() json.RawMessage {

@@ -70,7 +70,7 @@ func TestListsHideSecrets(t *testing.T) {
 		{"instructions", u.Instructions, "use *** and\n***"},
 		{"description", got.Description, "***"},
 		{"definition", string(rawjson.Compact(got.Raw)), `{"name":"region-7","title":"***","description":"***","inputSchema":` + shownSchema + `,"_meta":{"name":"***"}}`},
-		{"schema to check arguments with", string(got.InputSchema), string(rawjson.Compact([]byte(schema)))},
+		{"schema to check arguments with", inputText(t, got), string(rawjson.Compact([]byte(schema)))},
 		{"prompt", string(u.Prompts[0].Raw), `{"name":"region-7","description":"***","arguments":[{"name":"region-7","description":"***","required":true}]}`},
 		{"resource", string(u.Resources[0].Raw), `{"uri":"test://region-7","name":"region-7","description":"***"}`},
 		{"template", string(u.Templates[0].Raw), `{"uriTemplate":"test://region-7/{id}","name":"one","title":"***"}`},
@@ -99,4 +99,14 @@ func TestErrorsHideSecrets(t *testing.T) {
 	if want := `{"***":["***","***","***","\n***","\nabcdef1"],"n":9007199254740993,"pin":"***"}`; own.Message != "bad ***" || string(own.Data) != want {
 		t.Errorf("got %q, %s, want %s", own.Message, own.Data, want)
 	}
+}
+
+// inputText returns the text of a tool's input schema.
+func inputText(t *testing.T, tool *Tool) string {
+	t.Helper()
+	root, err := tool.Input.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(root.Raw())
 }

@@ -40,6 +40,7 @@ type Options struct {
 	ConnectsAtOnce int
 	PingEvery      time.Duration  // of idle network sessions; 0: pingEvery
 	Watcher        *child.Watcher // ends the children if mcpx is killed; may be nil
+	Compile        func(t *Tool)  // prepares a tool that was listed, in the background; may be nil
 }
 
 // New returns a Registry of the profile's upstreams, none of them started.

@@ -210,6 +210,7 @@ func (s *supervisor) introduce(ctx context.Context, session *Session, hello []by
 			}
 		}
 	})
+	s.compile(session)
 	s.registry.changed.note(changed...)
 	s.registry.updateLevel(session, capabilities)
 	restore()
@@ -289,10 +290,27 @@ func (s *supervisor) list(ctx context.Context, session *Session, k kind) {
 	}
 	changed := false
 	s.publish(func(u *Upstream) { changed = k.set(u, items) })
+	s.compile(session)
 	if changed { // after publish: notified clients list at once
 		s.registry.changed.note(k.capability)
 	}
 	s.log.Info().Str("method", k.method).Int("items", len(items)).Msg("list changed")
+}
+
+// compile prepares the tools that are published, in the background.
+func (s *supervisor) compile(session *Session) {
+	tools := s.registry.Catalog().Upstream(s.config.Name).Tools
+	if s.options.Compile == nil || len(tools) == 0 {
+		return
+	}
+	session.tasks.Go(func() {
+		for _, t := range tools {
+			if session.isOver() {
+				return
+			}
+			s.options.Compile(t)
+		}
+	})
 }
 
 // fail publishes why the upstream is down.

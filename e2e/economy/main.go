@@ -140,7 +140,7 @@ func (r *report) add(ctx context.Context, e *executor.Executor, u *registry.Upst
 	cost := exact.Count(listing)
 	for _, t := range u.Tools {
 		r.tools++
-		r.schemas += exact.Count(string(rawjson.Compact(t.InputSchema)))
+		r.schemas += exact.Count(string(rawjson.Compact(t.ShownSchema())))
 		r.signatures += exact.Count(t.Signature())
 		one, err := e.Inspect(ctx, u.Name, t.Name)
 		if err != nil {

@@ -75,6 +75,7 @@ func (s *shared) app(c *config.Config, p *config.Profile) *App {
 		MessageBytes:   c.Limits.MessageBytes,
 		ConnectsAtOnce: c.Limits.ConnectsAtOnce,
 		Watcher:        s.watcher,
+		Compile:        executor.Compile,
 	})
 	return &App{Config: c, Profile: p, Registry: r, shared: s, Executor: executor.New(r, c, p, executor.Options{Log: s.log, Observe: s.journal.note})}
 }

@@ -6,7 +6,6 @@ import (
 
 	"mcpx/executor"
 	"mcpx/internal/rawjson"
-	"mcpx/internal/schema"
 )
 
 // execCmd calls a tool.
@@ -59,7 +58,7 @@ func (c *execCmd) call(ctx context.Context, s *talk, who *caller, arguments argu
 	if err != nil {
 		return nil, err
 	}
-	raw, err := arguments.fit(schema.New(tool.InputSchema))
+	raw, err := arguments.fit(tool.Input)
 	if err != nil {
 		return nil, err
 	}
