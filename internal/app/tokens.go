@@ -17,10 +17,10 @@ type ToolLists struct {
 }
 
 // ToolLists waits until every upstream is ready or has failed.
-func (a *App) ToolLists(ctx context.Context) ToolLists {
-	lists := ToolLists{With: server.New(a.Profile, a.Registry, a.Executor, server.Options{Version: Version()}).TwoTools()}
-	for _, u := range a.Profile.Upstreams {
-		settled := a.Registry.Settled(ctx, u.Name)
+func (p *Profile) ToolLists(ctx context.Context) ToolLists {
+	lists := ToolLists{With: server.New(p.Profile, p.Registry, p.Executor, server.Options{Version: Version()}).TwoTools()}
+	for _, u := range p.Upstreams {
+		settled := p.Registry.Settled(ctx, u.Name)
 		lists.Upstreams = append(lists.Upstreams, settled)
 		lists.Without = append(lists.Without, toolList(settled))
 	}

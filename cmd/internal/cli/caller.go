@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"mcpx/internal/ansi"
 	"mcpx/internal/jsonrpc"
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
@@ -33,7 +34,7 @@ type lineRead struct {
 
 func newCaller(t *terminal, s *talk) *caller {
 	c := &caller{server: s.server, status: s.status, out: t.stderr}
-	if looksAt(t.stdin) && looksAt(t.stderr) {
+	if ansi.IsTerminal(t.stdin) && ansi.IsTerminal(t.stderr) {
 		c.in = bufio.NewReader(t.stdin)
 	}
 	return c

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"mcpx/config"
+	"mcpx/internal/ansi"
 	"mcpx/internal/app"
 	"mcpx/internal/tokens/exact"
 	"mcpx/registry"
@@ -69,13 +70,13 @@ func (c *checkCmd) Run(t *terminal) error {
 	}
 	file.Logging.Level = c.LogLevel
 	line := newStatus(t.stderr)
-	group, err := app.NewGroup(file, c.Schema, line)
+	group, err := app.New(file, c.Schema, line)
 	if err != nil {
 		return usageError{err}
 	}
 	warn(t.stderr, file.Warnings)
 	defer context.AfterFunc(t.ctx, t.release)()
-	return group.With(t.ctx, func(ctx context.Context) error {
+	return group.Run(t.ctx, func(ctx context.Context) error {
 		stop := line.show(func() string { return startingOf(group) })
 		report := c.report(ctx, group)
 		stop()
@@ -85,7 +86,7 @@ func (c *checkCmd) Run(t *terminal) error {
 		case c.JSON:
 			err = t.encode(report)
 		default:
-			err = report.print(t, len(group.Apps) > 1)
+			err = report.print(t, len(group.Profiles) > 1)
 		}
 		if err == nil && report.Failed > 0 {
 			return fmt.Errorf("%d of %s failed", report.Failed, plural(len(report.Servers), "server"))
@@ -95,22 +96,22 @@ func (c *checkCmd) Run(t *terminal) error {
 }
 
 // startingOf says which servers of all schemas start.
-func startingOf(group *app.Group) string {
+func startingOf(group *app.App) string {
 	var all []*registry.Upstream
-	for _, a := range group.Apps {
+	for _, a := range group.Profiles {
 		all = append(all, a.Registry.Catalog().Upstreams...)
 	}
 	return starting(all, "")
 }
 
 // report waits until every server is ready or has failed.
-func (c *checkCmd) report(ctx context.Context, group *app.Group) checkReport {
+func (c *checkCmd) report(ctx context.Context, group *app.App) checkReport {
 	r := checkReport{Servers: []checkedServer{}}
-	for _, a := range group.Apps {
+	for _, a := range group.Profiles {
 		lists := a.ToolLists(ctx)
 		for i, u := range lists.Upstreams {
-			s := checked(u, &a.Profile.Upstreams[i])
-			s.Schema = a.Profile.Name
+			s := checked(u, &a.Upstreams[i])
+			s.Schema = a.Name
 			s.Tokens = exact.Count(string(lists.Without[i]))
 			r.Servers = append(r.Servers, s)
 			if s.ready() {
@@ -153,7 +154,7 @@ func (r checkReport) print(t *terminal, schemas bool) error {
 		_, err := fmt.Fprintln(t.stdout, "no servers are enabled")
 		return err
 	}
-	list := table{colours: t.colours(), width: width(t.stdout)}
+	list := table{paint: t.paint(), width: width(t.stdout)}
 	titles := []string{"server", "state", "transport", "tools", "tokens", "start-up", "reason"}
 	if schemas {
 		titles = append([]string{"schema"}, titles...)
@@ -181,26 +182,26 @@ func (r checkReport) print(t *terminal, schemas bool) error {
 func (s checkedServer) row() []cell {
 	if !s.ready() {
 		none := cell{text: "–", right: true}
-		return []cell{{text: s.Name, colour: named}, {text: s.State, colour: bad}, {text: s.Transport}, none, none, none, {text: s.Reason}}
+		return []cell{{text: s.Name, style: ansi.Cyan}, {text: s.State, style: ansi.Red}, {text: s.Transport}, none, none, none, {text: s.Reason}}
 	}
 	return []cell{
-		{text: s.Name, colour: named}, {text: s.State, colour: good}, {text: s.Transport},
+		{text: s.Name, style: ansi.Cyan}, {text: s.State, style: ansi.Green}, {text: s.Transport},
 		{text: thousands(s.Tools), right: true}, {text: thousands(s.Tokens), right: true}, {text: took(s.StartupMS), right: true}, {},
 	}
 }
 
 // explain says what failed and what to do next.
 func (s checkedServer) explain(t *terminal) {
-	paint := t.colours().paint
-	fmt.Fprintf(t.stdout, "\n%s: %s\n", paint(bad, s.Name), s.Reason)
+	paint := t.paint().Text
+	fmt.Fprintf(t.stdout, "\n%s: %s\n", paint(ansi.Red, s.Name), s.Reason)
 	if len(s.Stderr) > 0 {
 		fmt.Fprintln(t.stdout, "  last lines of its stderr:")
 		for _, line := range s.Stderr {
-			fmt.Fprintf(t.stdout, "    %s\n", paint(faint, line))
+			fmt.Fprintf(t.stdout, "    %s\n", paint(ansi.Faint, line))
 		}
 	}
 	if s.Next != "" {
-		fmt.Fprintf(t.stdout, "  %s %s\n", paint(bold, "next:"), s.Next)
+		fmt.Fprintf(t.stdout, "  %s %s\n", paint(ansi.Bold, "next:"), s.Next)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"mcpx/internal/ansi"
 	"mcpx/internal/app"
 	"mcpx/internal/demo"
 	"mcpx/internal/nearest"
@@ -39,7 +40,7 @@ func (c *demoCmd) Run(t *terminal) error {
 	case c.Folder != "" && c.Demo != "files":
 		return usageError{fmt.Errorf("the demo %s takes no folder; only files does", c.Demo)}
 	}
-	if looksAt(t.stdin) {
+	if ansi.IsTerminal(t.stdin) {
 		fmt.Fprintln(t.stderr, "mcpx: waiting for JSON-RPC on stdin, as an MCP client sends it; \"mcpx demo\" is for people. Ctrl-D ends it.")
 	}
 	return demo.Serve(t.ctx, c.Demo, demo.Options{Version: app.Version(), Folder: c.Folder}, t.stdin, t.stdout)

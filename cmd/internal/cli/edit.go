@@ -220,12 +220,12 @@ func connectOnce(t *terminal, e edited) error {
 	}
 	p.Upstreams = slices.DeleteFunc(p.Upstreams, func(u config.Upstream) bool { return u.Name != e.name })
 	line := newStatus(t.stderr)
-	group, err := app.NewGroup(file, schema, line)
+	group, err := app.New(file, schema, line)
 	if err != nil {
 		return err
 	}
 	defer context.AfterFunc(t.ctx, t.release)()
-	return group.With(t.ctx, func(ctx context.Context) error {
+	return group.Run(t.ctx, func(ctx context.Context) error {
 		stop := line.show(func() string { return startingOf(group) })
 		report := new(checkCmd).report(ctx, group)
 		stop()

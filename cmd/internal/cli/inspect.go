@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"mcpx/executor"
+	"mcpx/internal/ansi"
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
 	"mcpx/registry"
@@ -66,9 +67,9 @@ func (c *inspectCmd) show(t *terminal, text string) error {
 		case rawjson.Kind([]byte(line)) == '{':
 			err = t.printJSON([]byte(line))
 		case i == 0:
-			_, err = fmt.Fprintln(t.stdout, t.colours().paint(bold, plain.Text(line)))
+			_, err = fmt.Fprintln(t.stdout, t.paint().Text(ansi.Bold, plain.Text(line)))
 		case isTool && !strings.Contains(name, " "):
-			_, err = fmt.Fprintln(t.stdout, t.colours().paint(named, plain.Line(name))+plain.Line("("+rest))
+			_, err = fmt.Fprintln(t.stdout, t.paint().Text(ansi.Cyan, plain.Line(name))+plain.Line("("+rest))
 		default:
 			_, err = fmt.Fprintln(t.stdout, plain.Text(line))
 		}

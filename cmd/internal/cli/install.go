@@ -14,6 +14,7 @@ import (
 
 	"mcpx/cmd/internal/clients"
 	"mcpx/config"
+	"mcpx/internal/ansi"
 	"mcpx/internal/editfile"
 	"mcpx/internal/nearest"
 	"mcpx/internal/plain"
@@ -234,11 +235,11 @@ func (c *installCmd) finish(t *terminal, change *clients.Change, err error, noth
 	}
 	fmt.Fprintf(t.stdout, "%s: %s\n", change.Place.Title, path)
 	for _, line := range change.Lines {
-		colour := good
+		style := ansi.Green
 		if strings.HasPrefix(line, "-") {
-			colour = bad
+			style = ansi.Red
 		}
-		fmt.Fprintln(t.stdout, "  "+t.colours().paint(colour, plain.Line(line)))
+		fmt.Fprintln(t.stdout, "  "+t.paint().Text(style, plain.Line(line)))
 	}
 	if c.DryRun {
 		_, err := fmt.Fprintln(t.stdout, "nothing was changed (--dry-run)")

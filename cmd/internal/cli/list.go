@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"mcpx/config"
+	"mcpx/internal/ansi"
 )
 
 // listCmd lists the servers of a config. It starts nothing.
@@ -93,7 +94,7 @@ func (l serverList) print(t *terminal, schemas bool) error {
 		_, err := fmt.Fprintln(t.stdout, "no servers; mcpx add NAME -- COMMAND adds one")
 		return err
 	}
-	list := table{colours: t.colours(), width: width(t.stdout)}
+	list := table{paint: t.paint(), width: width(t.stdout)}
 	titles := []string{"server", "state", "transport", "command or url", "description"}
 	if schemas {
 		titles = append([]string{"schema"}, titles...)
@@ -117,11 +118,11 @@ func (s listedServer) schema() string {
 }
 
 func (s listedServer) row() []cell {
-	state := cell{text: "enabled", colour: good}
+	state := cell{text: "enabled", style: ansi.Green}
 	if !s.Enabled {
-		state = cell{text: "disabled", colour: faint}
+		state = cell{text: "disabled", style: ansi.Faint}
 	}
-	return []cell{{text: s.Name, colour: named}, state, {text: s.Transport}, {text: cmp.Or(s.URL, s.commandLine())}, {text: s.Description}}
+	return []cell{{text: s.Name, style: ansi.Cyan}, state, {text: s.Transport}, {text: cmp.Or(s.URL, s.commandLine())}, {text: s.Description}}
 }
 
 // commandLine returns the command as a shell takes it.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"mcpx/internal/ansi"
 	"mcpx/internal/nearest"
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
@@ -69,7 +70,7 @@ func (c *promptsCmd) list(t *terminal, u *registry.Upstream) error {
 		_, err := fmt.Fprintf(t.stdout, "%s has no prompts\n", u.Name)
 		return err
 	}
-	list := table{colours: t.colours(), width: width(t.stdout)}
+	list := table{paint: t.paint(), width: width(t.stdout)}
 	list.head("prompt", "arguments", "description")
 	for _, p := range u.Prompts {
 		var names []string
@@ -80,7 +81,7 @@ func (c *promptsCmd) list(t *terminal, u *registry.Upstream) error {
 			}
 			names = append(names, name)
 		}
-		list.add(cell{text: p.Key, colour: named}, cell{text: strings.Join(names, ", ")}, cell{text: about(p.Raw)})
+		list.add(cell{text: p.Key, style: ansi.Cyan}, cell{text: strings.Join(names, ", ")}, cell{text: about(p.Raw)})
 	}
 	return list.writeTo(t.stdout)
 }
@@ -128,7 +129,7 @@ func (c *promptsCmd) print(t *terminal, result []byte) error {
 	p.link = "mcpx resources " + quoteShell(c.Path) + " " + quoteShell(c.Server)
 	for message := range rawjson.Elements(rawjson.Get(result, "messages")) {
 		if c.Output == "" {
-			if err := p.tell(t.colours().paint(bold, plain.Line(member(message, "role"))+":")); err != nil {
+			if err := p.tell(t.paint().Text(ansi.Bold, plain.Line(member(message, "role"))+":")); err != nil {
 				return err
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"mcpx/internal/ansi"
 	"mcpx/internal/rawjson"
 	"mcpx/registry"
 )
@@ -68,10 +69,10 @@ func (c *resourcesCmd) list(t *terminal, u *registry.Upstream) error {
 		if i > 0 && len(u.Resources) > 0 {
 			fmt.Fprintln(t.stdout)
 		}
-		list := table{colours: t.colours(), width: width(t.stdout)}
+		list := table{paint: t.paint(), width: width(t.stdout)}
 		list.head(kind.title, "name", "type", "description")
 		for _, item := range kind.items {
-			list.add(cell{text: item.Key, colour: named}, cell{text: member(item.Raw, "name")}, cell{text: member(item.Raw, "mimeType")}, cell{text: about(item.Raw)})
+			list.add(cell{text: item.Key, style: ansi.Cyan}, cell{text: member(item.Raw, "name")}, cell{text: member(item.Raw, "mimeType")}, cell{text: about(item.Raw)})
 		}
 		if err := list.writeTo(t.stdout); err != nil {
 			return err

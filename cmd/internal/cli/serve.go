@@ -11,6 +11,7 @@ import (
 
 	"mcpx/config"
 	"mcpx/internal/app"
+	"mcpx/server"
 )
 
 // serveCmd serves one client on stdin and stdout, or any number over HTTP.
@@ -114,11 +115,14 @@ func (c *serveCmd) Run(t *terminal) error {
 		if err := c.httpFlags.apply(&file.Server); err != nil {
 			return usageError{err}
 		}
-		web, err := app.NewHTTP(file, app.HTTPOptions{Schema: c.Schema, Stateless: c.Stateless})
+		if err := server.CheckBind(file.Server.Host, file.Server.Token); err != nil {
+			return usageError{err}
+		}
+		a, err := app.New(file, c.Schema, t.stderr)
 		if err != nil {
 			return usageError{err}
 		}
-		return web.Serve(t.ctx, t.stderr)
+		return a.ListenHTTP(t.ctx, app.HTTPOptions{Stateless: c.Stateless})
 	}
 	return c.stdio(t, file)
 }

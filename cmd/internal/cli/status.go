@@ -4,12 +4,18 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/mattn/go-isatty"
 
+	"mcpx/executor"
+	"mcpx/internal/ansi"
 	"mcpx/internal/plain"
+	"mcpx/internal/rawjson"
+	"mcpx/registry"
 )
 
 // status is a line on stderr that tells a person what is waited for. It goes
@@ -35,7 +41,7 @@ const clearLine = "\r\x1b[K"
 
 func newStatus(stderr io.Writer) *status {
 	f, ok := stderr.(*os.File)
-	live := looksAt(stderr)
+	live := ansi.IsTerminal(stderr)
 	return &status{out: stderr, live: live, dumb: !live && ok && isatty.IsTerminal(f.Fd())}
 }
 
@@ -141,3 +147,63 @@ func (s *status) put(text string) {
 	s.line = text
 	fmt.Fprint(s.out, clearLine+text)
 }
+
+// shownStarting is how many of the servers that start are named.
+const shownStarting = 3
+
+// starting says which servers start: the one of that name, or all if it is empty
+// or that of the built-in one. It is empty once none does.
+func starting(upstreams []*registry.Upstream, name string) string {
+	var names []string
+	for _, u := range upstreams {
+		wanted := name == "" || name == executor.Builtin || name == u.Name
+		if wanted && u.State == registry.Starting {
+			names = append(names, u.Name)
+		}
+	}
+	text := strings.Join(names[:min(len(names), shownStarting)], ", ")
+	switch {
+	case len(names) == 0:
+		return ""
+	case len(names) > shownStarting:
+		text = fmt.Sprintf("%s and %d more", text, len(names)-shownStarting)
+	}
+	return "starting " + text + "…"
+}
+
+// progress is what a tool last said of how far it is.
+type progress struct {
+	mu   sync.Mutex
+	last string
+}
+
+// note takes the params of a progress notification.
+func (p *progress) note(params []byte) {
+	message, _ := rawjson.String(rawjson.Get(params, "message"))
+	done, err := strconv.ParseFloat(string(rawjson.Get(params, "progress")), 64)
+	total, _ := strconv.ParseFloat(string(rawjson.Get(params, "total")), 64)
+	text := message
+	switch {
+	case err != nil:
+	case total > 0:
+		text = strings.TrimSpace(fmt.Sprintf("%s %s/%s (%.0f %%)", message, figure(done), figure(total), 100*done/total))
+	case message == "":
+		text = figure(done)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last = text
+}
+
+// text is the line to show while the tool runs.
+func (p *progress) text(tool string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.last == "" {
+		return "calling " + tool + "…"
+	}
+	return tool + ": " + p.last
+}
+
+// figure is a number as a person writes it.
+func figure(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }

@@ -8,22 +8,23 @@ import (
 
 	wide "golang.org/x/text/width"
 
+	"mcpx/internal/ansi"
 	"mcpx/internal/plain"
 )
 
 // table is rows of aligned columns. What is in its cells may come from anybody:
 // it stays on its line.
 type table struct {
-	colours colours
-	width   int // what a line may have; 0: anything
-	rows    [][]cell
+	paint ansi.Paint
+	width int // what a line may have; 0: anything
+	rows  [][]cell
 }
 
 // cell is a text and how it looks.
 type cell struct {
-	text   string
-	colour colour
-	right  bool // stands at the right of its column, as numbers do
+	text  string
+	style ansi.Style
+	right bool // stands at the right of its column, as numbers do
 }
 
 func (t *table) add(cells ...cell) {
@@ -37,7 +38,7 @@ func (t *table) add(cells ...cell) {
 func (t *table) head(titles ...string) {
 	cells := make([]cell, len(titles))
 	for i, title := range titles {
-		cells[i] = cell{text: title, colour: bold}
+		cells[i] = cell{text: title, style: ansi.Bold}
 	}
 	t.add(cells...)
 }
@@ -58,10 +59,10 @@ func (t *table) writeTo(w io.Writer) error {
 		for _, part := range parts {
 			room := t.width - used
 			if used += cells(part.text); t.width > 0 && all > t.width && used >= t.width {
-				b.WriteString(t.colours.paint(part.colour, fit(part.text+" ", room))) // with an ellipsis, even if only what follows is cut
+				b.WriteString(t.paint.Text(part.style, fit(part.text+" ", room))) // with an ellipsis, even if only what follows is cut
 				break
 			}
-			b.WriteString(t.colours.paint(part.colour, part.text))
+			b.WriteString(t.paint.Text(part.style, part.text))
 		}
 		b.WriteByte('\n')
 	}

@@ -3,6 +3,8 @@ package cli
 import (
 	"strings"
 	"testing"
+
+	"mcpx/internal/ansi"
 )
 
 // A cell stays on its line and in its column, whatever it holds.
@@ -24,8 +26,8 @@ func TestTable(t *testing.T) {
 }
 
 func TestTableFitsItsWidth(t *testing.T) {
-	list := table{colours: true, width: 30}
-	list.add(cell{text: "a", colour: good}, cell{text: strings.Repeat("x", 100)})
+	list := table{paint: true, width: 30}
+	list.add(cell{text: "a", style: ansi.Green}, cell{text: strings.Repeat("x", 100)})
 	var b strings.Builder
 	if err := list.writeTo(&b); err != nil {
 		t.Fatal(err)

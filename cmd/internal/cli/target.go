@@ -28,7 +28,8 @@ type target struct {
 
 // talk is a command's time with its server.
 type talk struct {
-	*app.App
+	*app.Profile
+	app    *app.App
 	server string
 	status *status
 }
@@ -53,9 +54,10 @@ func (c *target) with(t *terminal, use func(ctx context.Context, s *talk) error)
 	}
 	c.startOnly(p)
 	s := &talk{server: c.Server, status: newStatus(t.stderr)}
-	if s.App, err = app.New(file, c.Schema, s.status); err != nil {
+	if s.app, err = app.New(file, c.Schema, s.status); err != nil {
 		return usageError{err}
 	}
+	s.Profile = s.app.Profiles[0]
 	if c.Server != executor.Builtin && s.Registry.Catalog().Upstream(c.Server) == nil {
 		_, err := s.Executor.Upstream(t.ctx, c.Server) // nothing needs to start to say so
 		return err
@@ -81,7 +83,7 @@ func (s *talk) run(t *terminal, use func(ctx context.Context, s *talk) error) er
 	defer context.AfterFunc(t.ctx, t.release)()
 	stop := func() {}
 	defer func() { stop() }()
-	return s.With(t.ctx, func(ctx context.Context) error {
+	return s.app.Run(t.ctx, func(ctx context.Context) error {
 		err := s.started(ctx)
 		if err == nil {
 			err = use(ctx, s)

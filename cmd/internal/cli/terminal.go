@@ -1,14 +1,18 @@
 package cli
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 
-	"github.com/mattn/go-isatty"
 	"golang.org/x/term"
 
 	"mcpx/config"
+	"mcpx/internal/ansi"
+	"mcpx/internal/plain"
 )
 
 // terminal is where a command reads and writes, and who looks at it.
@@ -24,15 +28,8 @@ type terminal struct {
 	adhoc *config.Config // of a server that the command line gives; nil if it is in a config
 }
 
-// looksAt reports whether a person looks at what is written there, on something
-// that understands escapes.
-func looksAt(stream any) bool {
-	f, ok := stream.(*os.File)
-	return ok && isatty.IsTerminal(f.Fd()) && os.Getenv("TERM") != "dumb" && understandsEscapes(f)
-}
-
 // person reports whether a person reads stdout.
-func (t *terminal) person() bool { return looksAt(t.stdout) }
+func (t *terminal) person() bool { return ansi.IsTerminal(t.stdout) }
 
 // width is the number of columns of a terminal, 0 for anything else.
 func width(stream any) int {
@@ -47,32 +44,8 @@ func width(stream any) int {
 	return columns
 }
 
-// colour is how a text looks on a terminal.
-type colour string
-
-// The colours, by what they say.
-const (
-	bold   colour = "\x1b[1m"
-	faint  colour = "\x1b[2m"
-	good   colour = "\x1b[32m"
-	bad    colour = "\x1b[31m"
-	named  colour = "\x1b[36m"
-	doubt  colour = "\x1b[33m"
-	normal        = "\x1b[0m"
-)
-
-// colours paints texts, or leaves them as they are.
-type colours bool
-
-// colours are for a person who has not asked for none.
-func (t *terminal) colours() colours { return colours(t.person() && os.Getenv("NO_COLOR") == "") }
-
-func (c colours) paint(with colour, text string) string {
-	if !c || with == "" || text == "" {
-		return text
-	}
-	return string(with) + text + normal
-}
+// paint returns the styles for stdout.
+func (t *terminal) paint() ansi.Paint { return ansi.PaintFor(t.stdout) }
 
 // read reads all of stdin, unless the command is interrupted first.
 func (t *terminal) read() ([]byte, error) {
@@ -91,4 +64,49 @@ func (t *terminal) read() ([]byte, error) {
 	case <-t.ctx.Done():
 		return nil, errInterrupted
 	}
+}
+
+// writeJSON prints a JSON text over several lines, every value as it is.
+func (t *terminal) writeJSON(raw []byte) error {
+	var b bytes.Buffer
+	if json.Indent(&b, raw, "", "  ") != nil {
+		b.Write(raw)
+	}
+	text := bytes.TrimRight(b.Bytes(), "\n")
+	if t.person() {
+		text = plain.JSON(text)
+	}
+	_, err := fmt.Fprintf(t.stdout, "%s\n", text)
+	return err
+}
+
+// printJSON prints a JSON text that an upstream sent: readable for a person, to
+// others byte for byte.
+func (t *terminal) printJSON(raw []byte) error {
+	if t.person() {
+		return t.writeJSON(raw)
+	}
+	_, err := fmt.Fprintf(t.stdout, "%s\n", raw)
+	return err
+}
+
+// encode prints a value of our own as JSON.
+func (t *terminal) encode(value any) error {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(value); err != nil {
+		return err
+	}
+	return t.writeJSON(b.Bytes())
+}
+
+// printText prints a text that an upstream sent. To a person's terminal nothing
+// goes that would steer it.
+func (t *terminal) printText(text string) error {
+	if t.person() {
+		text = plain.Text(text)
+	}
+	_, err := fmt.Fprintln(t.stdout, text)
+	return err
 }

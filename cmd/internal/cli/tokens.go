@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"mcpx/internal/ansi"
 	"mcpx/internal/app"
 	"mcpx/internal/tokens/exact"
 	"mcpx/registry"
@@ -61,9 +62,9 @@ func (c *tokensCmd) Run(t *terminal) error {
 		return usageError{err}
 	}
 	defer context.AfterFunc(t.ctx, t.release)()
-	return a.With(t.ctx, func(ctx context.Context) error {
-		stop := line.show(func() string { return starting(a.Registry.Catalog().Upstreams, "") })
-		report := count(a.ToolLists(ctx))
+	return a.Run(t.ctx, func(ctx context.Context) error {
+		stop := line.show(func() string { return starting(a.Profiles[0].Registry.Catalog().Upstreams, "") })
+		report := count(a.Profiles[0].ToolLists(ctx))
 		stop()
 		switch {
 		case ctx.Err() != nil:
@@ -100,22 +101,22 @@ func (r tokenReport) print(t *terminal) error {
 		tools += s.Tools
 	}
 	number := func(n int) cell { return cell{text: thousands(n), right: true} }
-	list := table{colours: t.colours(), width: width(t.stdout)}
+	list := table{paint: t.paint(), width: width(t.stdout)}
 	list.head("server", "tools", "tokens")
 	bars := map[int]int{} // what the bar of a row stands for
 	for _, s := range r.Servers {
 		if s.State != "ready" {
 			none := cell{text: "–", right: true}
-			list.add(cell{text: s.Name, colour: named}, none, none, cell{text: s.State + ": " + s.Reason, colour: bad})
+			list.add(cell{text: s.Name, style: ansi.Cyan}, none, none, cell{text: s.State + ": " + s.Reason, style: ansi.Red})
 			continue
 		}
 		bars[len(list.rows)] = s.Tokens
-		list.add(cell{text: s.Name, colour: named}, number(s.Tools), number(s.Tokens), cell{colour: doubt})
+		list.add(cell{text: s.Name, style: ansi.Cyan}, number(s.Tools), number(s.Tokens), cell{style: ansi.Yellow})
 	}
 	list.add(cell{})
-	list.add(cell{text: "without mcpx", colour: bold}, number(tools), number(r.Without))
+	list.add(cell{text: "without mcpx", style: ansi.Bold}, number(tools), number(r.Without))
 	bars[len(list.rows)] = r.With
-	list.add(cell{text: "with mcpx", colour: bold}, number(2), number(r.With), cell{colour: good})
+	list.add(cell{text: "with mcpx", style: ansi.Bold}, number(2), number(r.With), cell{style: ansi.Green})
 	room := min(barWidth, list.room(3))
 	for row, n := range bars {
 		list.rows[row][3].text = bar(n, longest, room)

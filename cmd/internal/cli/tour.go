@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	example "mcpx/examples"
+
+	"mcpx/internal/ansi"
 )
 
 // tourStep is a command of the tour and what it shows. Each is run exactly as a
@@ -49,7 +51,7 @@ func tour(t *terminal) error {
 	if err != nil {
 		return fmt.Errorf("writing the config of the tour: %w", err)
 	}
-	paint := t.colours().paint
+	paint := t.paint().Text
 	program := programName()
 	steps := tourSteps(config)
 	if os.Getenv("MCPX_SCHEMA") != "" { // it would be the schema of another config
@@ -58,11 +60,11 @@ func tour(t *terminal) error {
 		}
 	}
 	fmt.Fprintf(t.stdout, "A tour of mcpx in %d steps, with three small MCP servers that are part of it.\nTheir config: %s\n",
-		len(steps), paint(named, config))
+		len(steps), paint(ansi.Cyan, config))
 	for i, step := range steps {
 		command := shellLine(program, step.args)
-		if _, err := fmt.Fprintf(t.stdout, "\n%s\n%s %s\n", paint(bold, fmt.Sprintf("%d. %s", i+1, step.title)),
-			paint(faint, "$"), paint(named, command)); err != nil {
+		if _, err := fmt.Fprintf(t.stdout, "\n%s\n%s %s\n", paint(ansi.Bold, fmt.Sprintf("%d. %s", i+1, step.title)),
+			paint(ansi.Faint, "$"), paint(ansi.Cyan, command)); err != nil {
 			return err
 		}
 		code := step.run(t)
@@ -73,7 +75,7 @@ func tour(t *terminal) error {
 			return fmt.Errorf("the tour stops: this command ended with exit code %d instead of %d: %s", code, step.code, command)
 		}
 	}
-	_, err = fmt.Fprintf(t.stdout, "\n%s\n%s\n%s\n", paint(bold, "Next: your own servers."),
+	_, err = fmt.Fprintf(t.stdout, "\n%s\n%s\n%s\n", paint(ansi.Bold, "Next: your own servers."),
 		"  "+program+" import --output mcpx.json   # from the configs of your MCP clients",
 		"  "+program+" check mcpx.json             # which of them work")
 	return err
