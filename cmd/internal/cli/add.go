@@ -188,14 +188,8 @@ func (c *addCmd) local(command []string) ([]byte, error) {
 	}
 	b := withMember([]byte("{"), "command", command[0])
 	if len(command) > 1 {
-		args := []byte("[")
-		for i, arg := range command[1:] {
-			if i > 0 {
-				args = append(args, ',')
-			}
-			args = rawjson.AppendString(args, arg)
-		}
-		b = rawjson.AppendMember(b, "args", append(args, ']'))
+		args := jsonArray(command[1:], func(arg string) []byte { return rawjson.AppendString(nil, arg) })
+		b = rawjson.AppendMember(b, "args", args)
 	}
 	if len(env) > 1 {
 		b = rawjson.AppendMember(b, "env", append(env, '}'))
@@ -235,14 +229,6 @@ func (c *addCmd) described(b []byte) []byte {
 func withMember(object []byte, key, value string) []byte {
 	object = rawjson.With(append(object, '}'), key, rawjson.AppendString(nil, value))
 	return object[:len(object)-1]
-}
-
-func quoteWords(words []string) string {
-	quoted := make([]string, len(words))
-	for i, word := range words {
-		quoted[i] = quoteShell(word)
-	}
-	return strings.Join(quoted, " ")
 }
 
 // warnOfSecrets says how to keep secrets out of the file.

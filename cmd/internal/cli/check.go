@@ -37,6 +37,8 @@ type checkReport struct {
 	Ready   int             `json:"ready"`
 	Failed  int             `json:"failed"`
 	Servers []checkedServer `json:"servers"`
+
+	hasSchemas bool // the servers are of several schemas
 }
 
 // checkedServer is what became of one.
@@ -61,57 +63,49 @@ func (s checkedServer) ready() bool { return s.State == string(registry.Ready) }
 
 // Run implements the command.
 func (c *checkCmd) Run(t *terminal) error {
-	file, err := t.load(c.Path)
+	file, err := c.load(t, c.Path, c.LogLevel)
 	if err != nil {
 		return err
 	}
-	if err := c.apply(t); err != nil {
-		return err
-	}
-	file.Logging.Level = c.LogLevel
+	return t.check(file, c.Schema, func(r checkReport) error {
+		show := r.print
+		if c.JSON {
+			show = func(t *terminal) error { return t.encode(r) }
+		}
+		if err := show(t); err != nil || r.Failed == 0 {
+			return err
+		}
+		return fmt.Errorf("%d of %s failed", r.Failed, plural(len(r.Servers), "server"))
+	})
+}
+
+// check connects to the servers of a schema, or of all schemas that are enabled, and
+// calls use once every server is ready or has failed.
+func (t *terminal) check(file *config.Config, schema string, use func(r checkReport) error) error {
 	line := newStatus(t.stderr)
-	group, err := app.New(file, c.Schema, line)
+	a, err := app.New(file, schema, line)
 	if err != nil {
 		return usageError{err}
 	}
 	warn(t.stderr, file.Warnings)
-	defer context.AfterFunc(t.ctx, t.release)()
-	return group.Run(t.ctx, func(ctx context.Context) error {
-		stop := line.show(func() string { return startingOf(group) })
-		report := c.report(ctx, group)
-		stop()
-		switch {
-		case ctx.Err() != nil:
-			return errInterrupted
-		case c.JSON:
-			err = t.encode(report)
-		default:
-			err = report.print(t, len(group.Profiles) > 1)
+	return t.run(a, func(ctx context.Context) error {
+		stop := line.show(func() string { return starting(a, "") })
+		r := newCheckReport(ctx, a)
+		if stop(); ctx.Err() != nil {
+			return ctx.Err()
 		}
-		if err == nil && report.Failed > 0 {
-			return fmt.Errorf("%d of %s failed", report.Failed, plural(len(report.Servers), "server"))
-		}
-		return err
+		return use(r)
 	})
 }
 
-// startingOf says which servers of all schemas start.
-func startingOf(group *app.App) string {
-	var all []*registry.Upstream
-	for _, a := range group.Profiles {
-		all = append(all, a.Registry.Catalog().Upstreams...)
-	}
-	return starting(all, "")
-}
-
-// report waits until every server is ready or has failed.
-func (c *checkCmd) report(ctx context.Context, group *app.App) checkReport {
-	r := checkReport{Servers: []checkedServer{}}
-	for _, a := range group.Profiles {
-		lists := a.ToolLists(ctx)
+// newCheckReport waits until every server is ready or has failed.
+func newCheckReport(ctx context.Context, a *app.App) checkReport {
+	r := checkReport{Servers: []checkedServer{}, hasSchemas: len(a.Profiles) > 1}
+	for _, p := range a.Profiles {
+		lists := p.ToolLists(ctx)
 		for i, u := range lists.Upstreams {
-			s := checked(u, &a.Upstreams[i])
-			s.Schema = a.Name
+			s := checked(u, &p.Upstreams[i])
+			s.Schema = p.Name
 			s.Tokens = exact.Count(string(lists.Without[i]))
 			r.Servers = append(r.Servers, s)
 			if s.ready() {
@@ -149,23 +143,16 @@ func finalState(u *registry.Upstream) string {
 
 // print shows the report as a table, and below it what to do about each server
 // that failed.
-func (r checkReport) print(t *terminal, schemas bool) error {
+func (r checkReport) print(t *terminal) error {
 	if len(r.Servers) == 0 {
-		_, err := fmt.Fprintln(t.stdout, "no servers are enabled")
-		return err
+		return t.printf("no servers are enabled\n")
 	}
-	list := table{paint: t.paint(), width: width(t.stdout)}
-	titles := []string{"server", "state", "transport", "tools", "tokens", "start-up", "reason"}
-	if schemas {
-		titles = append([]string{"schema"}, titles...)
-	}
-	list.head(titles...)
+	list := t.table("schema", "server", "state", "transport", "tools", "tokens", "start-up", "reason")
 	for _, s := range r.Servers {
-		row := s.row()
-		if schemas {
-			row = append([]cell{{text: s.Schema}}, row...)
-		}
-		list.add(row...)
+		list.add(s.row()...)
+	}
+	if !r.hasSchemas {
+		list.dropFirst()
 	}
 	if err := list.writeTo(t.stdout); err != nil {
 		return err
@@ -180,13 +167,13 @@ func (r checkReport) print(t *terminal, schemas bool) error {
 
 // row is the server's row of the table.
 func (s checkedServer) row() []cell {
-	if !s.ready() {
-		none := cell{text: "–", right: true}
-		return []cell{{text: s.Name, style: ansi.Cyan}, {text: s.State, style: ansi.Red}, {text: s.Transport}, none, none, none, {text: s.Reason}}
+	state, figure := cell{text: s.State, style: ansi.Red}, func(string) cell { return cell{text: "–", right: true} }
+	if s.ready() {
+		state.style, figure = ansi.Green, func(text string) cell { return cell{text: text, right: true} }
 	}
 	return []cell{
-		{text: s.Name, style: ansi.Cyan}, {text: s.State, style: ansi.Green}, {text: s.Transport},
-		{text: thousands(s.Tools), right: true}, {text: thousands(s.Tokens), right: true}, {text: took(s.StartupMS), right: true}, {},
+		{text: s.Schema}, {text: s.Name, style: ansi.Cyan}, state, {text: s.Transport},
+		figure(thousands(s.Tools)), figure(thousands(s.Tokens)), figure(took(s.StartupMS)), {text: s.Reason},
 	}
 }
 

@@ -184,7 +184,7 @@ func (p *position) next(word string) (found []suggestion) {
 	switch {
 	case p.flag != nil && p.flag.Name == "schema":
 		file, _ := p.config()
-		return inConfig(file, func(c *config.Profile) []suggestion { return []suggestion{{text: c.Name}} })
+		return suggestions(file, func(p *config.Profile) []suggestion { return []suggestion{{text: p.Name}} })
 	case p.flag != nil:
 		return values(p.flag.Value)
 	}
@@ -208,11 +208,12 @@ func (p *position) next(word string) (found []suggestion) {
 	arg := p.node.Positional[len(args)]
 	switch {
 	case arg.Name == "config-or-server", arg.Name == "server" && p.node.Positional[0].Name == "config-or-server":
-		return append(found, inConfig(file, allServers)...)
+		return append(found, serversOf(file, (*config.Profile).All)...)
 	case arg.Name != "server":
 		return append(found, values(arg)...)
 	}
-	return append(inConfig(file, servers), suggestion{executor.Builtin, "the built-in tools"})
+	servers := serversOf(file, func(p *config.Profile) []config.Upstream { return p.Upstreams })
+	return append(servers, suggestion{executor.Builtin, "the built-in tools"})
 }
 
 // config returns the config of the command line, or the one that is found, and the
@@ -228,21 +229,16 @@ func (p *position) config() (file string, args []string) {
 	return file, p.args
 }
 
-// values are those that a flag or an argument may have, if they are few.
+// names are the values of flags and arguments that are not written in their tags.
+var names = map[string]func() []string{"from": clients.Names, "client": clients.Names, "demo": demo.Names}
+
+// values returns the values that a flag or an argument may have, if they are few.
 func values(v *kong.Value) (found []suggestion) {
-	if v.Name == "from" || v.Name == "client" {
-		for _, name := range clients.Names() {
-			found = append(found, suggestion{text: name})
-		}
-		return found
+	words := v.EnumSlice()
+	if list, ok := names[v.Name]; ok {
+		words = list()
 	}
-	if v.Name == "demo" {
-		for _, name := range demo.Names() {
-			found = append(found, suggestion{text: name})
-		}
-		return found
-	}
-	for _, word := range v.EnumSlice() {
+	for _, word := range words {
 		if word != "" {
 			found = append(found, suggestion{text: word})
 		}
@@ -250,30 +246,25 @@ func values(v *kong.Value) (found []suggestion) {
 	return found
 }
 
-// servers are those of a schema.
-func servers(p *config.Profile) (found []suggestion) {
-	for _, u := range p.Upstreams {
-		found = append(found, suggestion{u.Name, u.Description})
-	}
-	return found
+// serversOf returns some servers of each schema of a config file.
+func serversOf(file string, list func(p *config.Profile) []config.Upstream) []suggestion {
+	return suggestions(file, func(p *config.Profile) (found []suggestion) {
+		for _, u := range list(p) {
+			found = append(found, suggestion{u.Name, u.Description})
+		}
+		return found
+	})
 }
 
-// allServers returns the servers of a schema, including those that are switched off.
-func allServers(p *config.Profile) (found []suggestion) {
-	for _, u := range p.All() {
-		found = append(found, suggestion{u.Name, u.Description})
-	}
-	return found
-}
-
-// inConfig is what the schemas of a config file have. Nothing is started.
-func inConfig(file string, take func(p *config.Profile) []suggestion) (found []suggestion) {
+// suggestions returns what find finds in each schema of a config file. Nothing is
+// started.
+func suggestions(file string, find func(p *config.Profile) []suggestion) (found []suggestion) {
 	c, err := config.Load(file)
 	if err != nil {
 		return nil
 	}
 	for i := range c.Profiles {
-		found = append(found, take(&c.Profiles[i])...)
+		found = append(found, find(&c.Profiles[i])...)
 	}
 	return found
 }

@@ -1,7 +1,7 @@
 package cli
 
 import (
-	"context"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"mcpx/config"
-	"mcpx/internal/app"
 	"mcpx/internal/editfile"
 	"mcpx/internal/nearest"
 )
@@ -209,31 +208,17 @@ func connectOnce(t *terminal, e edited) error {
 		return err
 	}
 	file.Logging.Level = "error"
-	schema := e.schema
-	if schema == "" {
-		schema = "default"
-	}
+	schema := cmp.Or(e.schema, "default")
 	p, err := file.Profile(schema)
 	if err != nil {
 		fmt.Fprintf(t.stderr, "warning: %s was not started: schema %s is not enabled\n", e.name, schema)
 		return nil
 	}
+	file.Warnings = nil
 	p.Upstreams = slices.DeleteFunc(p.Upstreams, func(u config.Upstream) bool { return u.Name != e.name })
-	line := newStatus(t.stderr)
-	group, err := app.New(file, schema, line)
-	if err != nil {
-		return err
-	}
-	defer context.AfterFunc(t.ctx, t.release)()
-	return group.Run(t.ctx, func(ctx context.Context) error {
-		stop := line.show(func() string { return startingOf(group) })
-		report := new(checkCmd).report(ctx, group)
-		stop()
-		if ctx.Err() != nil {
-			return errInterrupted
-		}
-		err := report.print(t, false)
-		if err == nil && report.Failed > 0 {
+	return t.check(file, schema, func(r checkReport) error {
+		err := r.print(t)
+		if err == nil && r.Failed > 0 {
 			_, err = fmt.Fprintf(t.stderr, "warning: %s is in the config, but does not work yet\n", e.name)
 		}
 		return err

@@ -219,14 +219,9 @@ func (q question) list(answer string) []byte {
 	if raw := []byte(answer); rawjson.Kind(raw) == '[' && rawjson.Check(raw) == nil {
 		return raw
 	}
-	list := []byte("[")
-	for i, part := range strings.Split(answer, ",") {
-		if i > 0 {
-			list = append(list, ',')
-		}
-		list = append(list, q.chosen(q.items(), strings.TrimSpace(part))...)
-	}
-	return append(list, ']')
+	return jsonArray(strings.Split(answer, ","), func(part string) []byte {
+		return q.chosen(q.items(), strings.TrimSpace(part))
+	})
 }
 
 // chosen is the choice that a text names by its value or its title. Other texts

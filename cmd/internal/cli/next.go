@@ -2,7 +2,6 @@ package cli
 
 import (
 	"path/filepath"
-	"strings"
 
 	"mcpx/config"
 	"mcpx/internal/plain"
@@ -53,11 +52,7 @@ func next(u *registry.Upstream, c *config.Upstream) string {
 // it.
 func commandLine(c *config.Upstream) string {
 	public := c.Public()
-	words := []string{quoteShell(public.Command)}
-	for _, arg := range public.Args {
-		words = append(words, quoteShell(arg))
-	}
-	line := strings.Join(words, " ")
+	line := quoteWords(append([]string{public.Command}, public.Args...))
 	if c.Dir != "" {
 		line = "cd " + quoteShell(c.Dir) + " && " + line
 	}

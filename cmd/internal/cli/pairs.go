@@ -113,16 +113,10 @@ func (p parameter) value(key string, given []pair) ([]byte, error) {
 	if !p.unknown() && !p.is("array") {
 		return nil, usageError{fmt.Errorf("%q is given %d times, but takes one value", key, len(given))}
 	}
-	items := []byte("[")
-	for i, g := range given {
-		if i > 0 {
-			items = append(items, ',')
-		}
+	return jsonArray(given, func(g pair) []byte {
 		if g.json != nil {
-			items = append(items, g.json...)
-			continue
+			return g.json
 		}
-		items = append(items, p.items().scalar(g.text)...)
-	}
-	return append(items, ']'), nil
+		return p.items().scalar(g.text)
+	}), nil
 }

@@ -29,10 +29,6 @@ type printer struct {
 	saved int
 }
 
-func newPrinter(t *terminal, output, name string) *printer {
-	return &printer{t: t, output: output, name: name}
-}
-
 // saves reports whether files are written.
 func (p *printer) saves() bool { return p.output != "" && !p.failed }
 
@@ -123,8 +119,7 @@ func (p *printer) tell(line string) error {
 	if err := p.printTexts(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(p.t.stdout, line)
-	return err
+	return p.t.printf("%s\n", line)
 }
 
 func (p *printer) printTexts() error {
@@ -144,16 +139,14 @@ func (p *printer) flush() error {
 		return p.printTexts()
 	}
 	if len(p.texts) == 0 {
-		_, err := fmt.Fprintln(p.t.stdout, "[nothing came back, and nothing was saved]")
-		return err
+		return p.t.printf("[nothing came back, and nothing was saved]\n")
 	}
 	text := strings.Join(p.texts, "\n") + "\n"
 	file, err := p.save("text/plain", []byte(text))
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(p.t.stdout, "[text, %s, saved as %s]\n", plural(len(text), "byte"), file)
-	return err
+	return p.t.printf("[text, %s, saved as %s]\n", plural(len(text), "byte"), file)
 }
 
 // save writes a file: the one that is named, further ones beside it, or new ones
@@ -238,6 +231,9 @@ func member(object []byte, key string) string {
 	return s
 }
 
+// isTrue reports whether a member of an object is true.
+func isTrue(object []byte, key string) bool { return string(rawjson.Get(object, key)) == "true" }
+
 // quoteShell writes a word so that a shell takes it as one.
 func quoteShell(word string) string {
 	odd := func(r rune) bool { return !alphanumeric(r) && !strings.ContainsRune("-_./:=@%+,", r) }
@@ -245,6 +241,15 @@ func quoteShell(word string) string {
 		return word
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// quoteWords writes a command line for a shell.
+func quoteWords(words []string) string {
+	quoted := make([]string, len(words))
+	for i, word := range words {
+		quoted[i] = quoteShell(word)
+	}
+	return strings.Join(quoted, " ")
 }
 
 func alphanumeric(r rune) bool {

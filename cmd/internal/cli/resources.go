@@ -56,8 +56,7 @@ func (c *resourcesCmd) list(t *terminal, u *registry.Upstream) error {
 		return t.writeJSON(append(rawjson.AppendMember(b, "resourceTemplates", items(u.Templates)), '}'))
 	}
 	if len(u.Resources)+len(u.Templates) == 0 {
-		_, err := fmt.Fprintf(t.stdout, "%s has no resources\n", u.Name)
-		return err
+		return t.printf("%s has no resources\n", u.Name)
 	}
 	for i, kind := range []struct {
 		title string
@@ -69,8 +68,7 @@ func (c *resourcesCmd) list(t *terminal, u *registry.Upstream) error {
 		if i > 0 && len(u.Resources) > 0 {
 			fmt.Fprintln(t.stdout)
 		}
-		list := table{paint: t.paint(), width: width(t.stdout)}
-		list.head(kind.title, "name", "type", "description")
+		list := t.table(kind.title, "name", "type", "description")
 		for _, item := range kind.items {
 			list.add(cell{text: item.Key, style: ansi.Cyan}, cell{text: member(item.Raw, "name")}, cell{text: member(item.Raw, "mimeType")}, cell{text: about(item.Raw)})
 		}
@@ -86,7 +84,7 @@ func (c *resourcesCmd) print(t *terminal, result []byte) error {
 	if c.JSON {
 		return t.printJSON(result)
 	}
-	p := newPrinter(t, c.Output, c.Server)
+	p := &printer{t: t, output: c.Output, name: c.Server}
 	for contents := range rawjson.Elements(rawjson.Get(result, "contents")) {
 		if err := p.resource(contents); err != nil {
 			return err

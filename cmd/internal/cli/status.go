@@ -13,6 +13,7 @@ import (
 
 	"mcpx/executor"
 	"mcpx/internal/ansi"
+	"mcpx/internal/app"
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
 	"mcpx/registry"
@@ -151,14 +152,16 @@ func (s *status) put(text string) {
 // shownStarting is how many of the servers that start are named.
 const shownStarting = 3
 
-// starting says which servers start: the one of that name, or all if it is empty
-// or that of the built-in one. It is empty once none does.
-func starting(upstreams []*registry.Upstream, name string) string {
+// starting says which servers start: the one of that name, or all if it is empty or
+// that of the built-in one. It is empty once none does.
+func starting(a *app.App, name string) string {
 	var names []string
-	for _, u := range upstreams {
-		wanted := name == "" || name == executor.Builtin || name == u.Name
-		if wanted && u.State == registry.Starting {
-			names = append(names, u.Name)
+	for _, p := range a.Profiles {
+		for _, u := range p.Registry.Catalog().Upstreams {
+			wanted := name == "" || name == executor.Builtin || name == u.Name
+			if wanted && u.State == registry.Starting {
+				names = append(names, u.Name)
+			}
 		}
 	}
 	text := strings.Join(names[:min(len(names), shownStarting)], ", ")

@@ -27,6 +27,18 @@ type cell struct {
 	right bool // stands at the right of its column, as numbers do
 }
 
+// table returns an empty table for stdout, with a row of titles.
+func (t *terminal) table(titles ...string) *table {
+	list := &table{paint: t.paint(), width: width(t.stdout)}
+	cells := make([]cell, len(titles))
+	for i, title := range titles {
+		cells[i] = cell{text: title, style: ansi.Bold}
+	}
+	list.add(cells...)
+	return list
+}
+
+// add adds a row.
 func (t *table) add(cells ...cell) {
 	for i := range cells {
 		cells[i].text = plain.Line(cells[i].text)
@@ -34,13 +46,11 @@ func (t *table) add(cells ...cell) {
 	t.rows = append(t.rows, cells)
 }
 
-// head adds a row of titles.
-func (t *table) head(titles ...string) {
-	cells := make([]cell, len(titles))
-	for i, title := range titles {
-		cells[i] = cell{text: title, style: ansi.Bold}
+// dropFirst removes the first column.
+func (t *table) dropFirst() {
+	for i := range t.rows {
+		t.rows[i] = t.rows[i][1:]
 	}
-	t.add(cells...)
 }
 
 // gap parts the columns.

@@ -9,8 +9,7 @@ import (
 
 // A cell stays on its line and in its column, whatever it holds.
 func TestTable(t *testing.T) {
-	list := table{}
-	list.head("name", "n", "about")
+	list := (&terminal{}).table("name", "n", "about")
 	list.add(cell{text: "日本"}, cell{text: "7", right: true}, cell{text: "two\nlines\x1b[2J"})
 	list.add(cell{text: "longer"}, cell{text: "1,000", right: true}, cell{})
 	var b strings.Builder

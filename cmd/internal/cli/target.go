@@ -29,7 +29,6 @@ type target struct {
 // talk is a command's time with its server.
 type talk struct {
 	*app.Profile
-	app    *app.App
 	server string
 	status *status
 }
@@ -39,30 +38,50 @@ var errInterrupted = errors.New("interrupted; what was under way was cancelled")
 
 // with runs use with the one server of the config that is asked for.
 func (c *target) with(t *terminal, use func(ctx context.Context, s *talk) error) error {
-	file, err := t.load(c.Path)
+	file, err := c.load(t, c.Path, c.LogLevel)
 	if err != nil {
 		return err
 	}
-	if err := c.apply(t); err != nil {
-		return err
-	}
-	file.Logging.Level = c.LogLevel
 	file.Limits.ResultTokens = 0 // a handle would end with the command
 	p, err := file.Profile(c.Schema)
 	if err != nil {
 		return usageError{err}
 	}
 	c.startOnly(p)
-	s := &talk{server: c.Server, status: newStatus(t.stderr)}
-	if s.app, err = app.New(file, c.Schema, s.status); err != nil {
+	line := newStatus(t.stderr)
+	a, err := app.New(file, c.Schema, line)
+	if err != nil {
 		return usageError{err}
 	}
-	s.Profile = s.app.Profiles[0]
+	s := &talk{Profile: a.Profiles[0], server: c.Server, status: line}
 	if c.Server != executor.Builtin && s.Registry.Catalog().Upstream(c.Server) == nil {
 		_, err := s.Executor.Upstream(t.ctx, c.Server) // nothing needs to start to say so
 		return err
 	}
-	return s.run(t, use)
+	stop := func() {}
+	defer func() { stop() }()
+	return t.run(a, func(ctx context.Context) error {
+		err := s.started(ctx, a)
+		if err == nil {
+			err = use(ctx, s)
+		}
+		if ctx.Err() != nil {
+			t.release() // before the person can see that there is something to end
+		}
+		stop = line.show(func() string { return "stopping " + c.Server + "…" })
+		if down := new(registry.Unavailable); errors.As(err, &down) {
+			down.RetryAt = time.Time{} // the command ends before any further try
+		}
+		return err
+	})
+}
+
+// link returns the command that reads a resource of the server, "" if there is none.
+func (c *target) link(t *terminal) string {
+	if t.adhoc != nil {
+		return ""
+	}
+	return "mcpx resources " + quoteWords([]string{c.Path, c.Server})
 }
 
 // startOnly removes the upstreams that the command does not need.
@@ -79,24 +98,13 @@ func (c *target) startOnly(p *config.Profile) {
 	}
 }
 
-func (s *talk) run(t *terminal, use func(ctx context.Context, s *talk) error) error {
+// run runs the servers while use runs. A second Ctrl-C ends mcpx at once.
+func (t *terminal) run(a *app.App, use func(ctx context.Context) error) error {
 	defer context.AfterFunc(t.ctx, t.release)()
-	stop := func() {}
-	defer func() { stop() }()
-	return s.app.Run(t.ctx, func(ctx context.Context) error {
-		err := s.started(ctx)
-		if err == nil {
-			err = use(ctx, s)
-		}
-		if ctx.Err() != nil {
-			t.release() // before the person can see that there is something to end
-		}
-		stop = s.status.show(func() string { return "stopping " + s.server + "…" })
+	return a.Run(t.ctx, func(ctx context.Context) error {
+		err := use(ctx)
 		if ctx.Err() != nil && err != nil {
 			return errInterrupted
-		}
-		if down := new(registry.Unavailable); errors.As(err, &down) {
-			down.RetryAt = time.Time{} // the command ends before any further try
 		}
 		return err
 	})
@@ -107,8 +115,8 @@ const startTime = 30 * time.Second
 
 // started waits while the server starts, and says so. Only the end of ctx is an
 // error here: what the server is asked tells why it is not there.
-func (s *talk) started(ctx context.Context) error {
-	stop := s.status.show(func() string { return starting(s.Registry.Catalog().Upstreams, s.server) })
+func (s *talk) started(ctx context.Context, a *app.App) error {
+	stop := s.status.show(func() string { return starting(a, s.server) })
 	defer stop()
 	if s.server == executor.Builtin {
 		s.Executor.Settle(ctx, startTime) // it speaks of all the others
@@ -135,21 +143,27 @@ type adHocFlags struct {
 	Header []string `sep:"none" placeholder:"'NAME: VALUE'" help:"A header for a server given by its url. May be given several times."`
 }
 
-func (f adHocFlags) apply(t *terminal) error {
+// load reads the config, and sets the headers of a server that is in none.
+func (f adHocFlags) load(t *terminal, path, logLevel string) (*config.Config, error) {
+	file, err := t.load(path)
+	if err != nil {
+		return nil, err
+	}
+	file.Logging.Level = logLevel
 	if len(f.Header) == 0 {
-		return nil
+		return file, nil
 	}
 	if t.adhoc == nil || t.adhoc.Profiles[0].Upstreams[0].URL == "" {
-		return usageError{withHint(errors.New("--header is only for a server given by its url"), `in a config, use "headers"`)}
+		return nil, usageError{withHint(errors.New("--header is only for a server given by its url"), `in a config, use "headers"`)}
 	}
 	headers := map[string]string{}
 	for _, header := range f.Header {
 		name, value, ok := strings.Cut(header, ":")
 		if name = strings.TrimSpace(name); !ok || name == "" {
-			return usageError{withHint(fmt.Errorf("--header %q has no name", header), "example: --header 'Authorization: Bearer TOKEN'")}
+			return nil, usageError{withHint(fmt.Errorf("--header %q has no name", header), "example: --header 'Authorization: Bearer TOKEN'")}
 		}
 		headers[name] = strings.TrimSpace(value)
 	}
 	t.adhoc.Profiles[0].Upstreams[0].SetHeaders(headers)
-	return nil
+	return file, nil
 }

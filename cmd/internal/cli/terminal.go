@@ -66,6 +66,12 @@ func (t *terminal) read() ([]byte, error) {
 	}
 }
 
+// printf prints to stdout.
+func (t *terminal) printf(format string, args ...any) error {
+	_, err := fmt.Fprintf(t.stdout, format, args...)
+	return err
+}
+
 // writeJSON prints a JSON text over several lines, every value as it is.
 func (t *terminal) writeJSON(raw []byte) error {
 	var b bytes.Buffer
@@ -76,8 +82,7 @@ func (t *terminal) writeJSON(raw []byte) error {
 	if t.person() {
 		text = plain.JSON(text)
 	}
-	_, err := fmt.Fprintf(t.stdout, "%s\n", text)
-	return err
+	return t.printf("%s\n", text)
 }
 
 // printJSON prints a JSON text that an upstream sent: readable for a person, to
@@ -86,8 +91,7 @@ func (t *terminal) printJSON(raw []byte) error {
 	if t.person() {
 		return t.writeJSON(raw)
 	}
-	_, err := fmt.Fprintf(t.stdout, "%s\n", raw)
-	return err
+	return t.printf("%s\n", raw)
 }
 
 // encode prints a value of our own as JSON.
@@ -101,12 +105,23 @@ func (t *terminal) encode(value any) error {
 	return t.writeJSON(b.Bytes())
 }
 
+// jsonArray returns an array of the JSON that raw returns for each element of a list.
+func jsonArray[T any](list []T, raw func(T) []byte) []byte {
+	b := []byte("[")
+	for i, element := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, raw(element)...)
+	}
+	return append(b, ']')
+}
+
 // printText prints a text that an upstream sent. To a person's terminal nothing
 // goes that would steer it.
 func (t *terminal) printText(text string) error {
 	if t.person() {
 		text = plain.Text(text)
 	}
-	_, err := fmt.Fprintln(t.stdout, text)
-	return err
+	return t.printf("%s\n", text)
 }

@@ -48,27 +48,22 @@ func (tokensCmd) Help() string {
 
 // Run implements the command.
 func (c *tokensCmd) Run(t *terminal) error {
-	file, err := t.load(c.Path)
+	file, err := c.load(t, c.Path, c.LogLevel)
 	if err != nil {
 		return err
 	}
-	if err := c.apply(t); err != nil {
-		return err
-	}
-	file.Logging.Level = c.LogLevel
 	line := newStatus(t.stderr)
 	a, err := app.New(file, c.Schema, line)
 	if err != nil {
 		return usageError{err}
 	}
-	defer context.AfterFunc(t.ctx, t.release)()
-	return a.Run(t.ctx, func(ctx context.Context) error {
-		stop := line.show(func() string { return starting(a.Profiles[0].Registry.Catalog().Upstreams, "") })
+	return t.run(a, func(ctx context.Context) error {
+		stop := line.show(func() string { return starting(a, "") })
 		report := count(a.Profiles[0].ToolLists(ctx))
 		stop()
 		switch {
 		case ctx.Err() != nil:
-			return errInterrupted
+			return ctx.Err()
 		case c.JSON:
 			return t.encode(report)
 		}
@@ -101,8 +96,7 @@ func (r tokenReport) print(t *terminal) error {
 		tools += s.Tools
 	}
 	number := func(n int) cell { return cell{text: thousands(n), right: true} }
-	list := table{paint: t.paint(), width: width(t.stdout)}
-	list.head("server", "tools", "tokens")
+	list := t.table("server", "tools", "tokens")
 	bars := map[int]int{} // what the bar of a row stands for
 	for _, s := range r.Servers {
 		if s.State != "ready" {
@@ -125,16 +119,12 @@ func (r tokenReport) print(t *terminal) error {
 		return err
 	}
 	if r.NotCounted > 0 {
-		if _, err := fmt.Fprintf(t.stdout, "not counted: %d of %s, not ready\n", r.NotCounted, plural(len(r.Servers), "server")); err != nil {
-			return err
-		}
+		fmt.Fprintf(t.stdout, "not counted: %d of %s, not ready\n", r.NotCounted, plural(len(r.Servers), "server"))
 	}
 	if r.Saved <= 0 {
-		_, err := fmt.Fprintln(t.stdout, "so few tools that mcpx saves nothing yet")
-		return err
+		return t.printf("so few tools that mcpx saves nothing yet\n")
 	}
-	_, err := fmt.Fprintf(t.stdout, "saves %s tokens, %.1f %%\n", thousands(r.Saved), 100*float64(r.Saved)/float64(r.Without))
-	return err
+	return t.printf("saves %s tokens, %.1f %%\n", thousands(r.Saved), 100*float64(r.Saved)/float64(r.Without))
 }
 
 // bar is a part of the longest bar, in eighths of a character.
