@@ -154,23 +154,26 @@ func (c *addCmd) remote(words, command []string) ([]byte, error) {
 	case len(c.Env) > 0 || c.Cwd != "":
 		return nil, usageError{withHint(errors.New("--env and --cwd are for commands"), "a URL takes --header")}
 	}
-	headers := []byte("{")
+	headers := []byte("{}")
 	for _, header := range c.Header {
-		key, value, ok := strings.Cut(header, ":")
-		if !ok || strings.TrimSpace(key) == "" {
-			return nil, usageError{withHint(errors.New("--header needs a name and a value"), "--header 'NAME: VALUE'")}
+		name, value, err := parseHeader(header)
+		if err != nil {
+			return nil, err
 		}
-		headers = withMember(headers, strings.TrimSpace(key), strings.TrimSpace(value))
+		headers = rawjson.With(headers, name, rawjson.AppendString(nil, value))
 	}
-	b := []byte("{")
-	if c.Type != "" {
-		b = withMember(b, "type", c.Type)
+	server := withText(withText([]byte("{}"), "type", c.Type), "url", words[1])
+	server = withObject(server, "headers", headers)
+	return withText(server, "description", c.Description), nil
+}
+
+// parseHeader reads an HTTP header of the command line.
+func parseHeader(header string) (name, value string, err error) {
+	name, value, ok := strings.Cut(header, ":")
+	if name = strings.TrimSpace(name); !ok || name == "" {
+		return "", "", usageError{withHint(errors.New("--header needs a name and a value"), "--header 'NAME: VALUE'")}
 	}
-	b = withMember(b, "url", words[1])
-	if len(headers) > 1 {
-		b = rawjson.AppendMember(b, "headers", append(headers, '}'))
-	}
-	return c.described(b), nil
+	return name, strings.TrimSpace(value), nil
 }
 
 // local returns a server that is started by a command.
@@ -178,26 +181,22 @@ func (c *addCmd) local(command []string) ([]byte, error) {
 	if len(c.Header) > 0 || c.Type != "" {
 		return nil, usageError{withHint(errors.New("--header and --type are for URLs"), "a command takes --env and --cwd")}
 	}
-	env := []byte("{")
+	env := []byte("{}")
 	for _, pair := range c.Env {
 		key, value, ok := strings.Cut(pair, "=")
 		if !ok || key == "" {
 			return nil, usageError{withHint(errors.New("--env needs a name and a value"), "--env NAME=VALUE, or --env 'NAME=${NAME}' to read it from the environment")}
 		}
-		env = withMember(env, key, value)
+		env = rawjson.With(env, key, rawjson.AppendString(nil, value))
 	}
-	b := withMember([]byte("{"), "command", command[0])
+	server := withText([]byte("{}"), "command", command[0])
 	if len(command) > 1 {
 		args := jsonArray(command[1:], func(arg string) []byte { return rawjson.AppendString(nil, arg) })
-		b = rawjson.AppendMember(b, "args", args)
+		server = rawjson.With(server, "args", args)
 	}
-	if len(env) > 1 {
-		b = rawjson.AppendMember(b, "env", append(env, '}'))
-	}
-	if folder := c.folder(append(slices.Clone(b), '}')); folder != "" {
-		b = withMember(b, "cwd", folder)
-	}
-	return c.described(b), nil
+	server = withObject(server, "env", env)
+	server = withText(server, "cwd", c.folder(server))
+	return withText(server, "description", c.Description), nil
 }
 
 // folder returns the folder to start the command in: the one that is named, or this one
@@ -217,18 +216,20 @@ func (c *addCmd) folder(server []byte) string {
 	return folder
 }
 
-// described ends the object of a server with its description.
-func (c *addCmd) described(b []byte) []byte {
-	if c.Description != "" {
-		b = withMember(b, "description", c.Description)
+// withText sets a member of an object to a text, unless that is empty.
+func withText(object []byte, key, value string) []byte {
+	if value == "" {
+		return object
 	}
-	return append(b, '}')
+	return rawjson.With(object, key, rawjson.AppendString(nil, value))
 }
 
-// withMember sets a member of an object whose end is not written yet.
-func withMember(object []byte, key, value string) []byte {
-	object = rawjson.With(append(object, '}'), key, rawjson.AppendString(nil, value))
-	return object[:len(object)-1]
+// withObject sets a member of an object to another object, unless that is empty.
+func withObject(object []byte, key string, value []byte) []byte {
+	if string(value) == "{}" {
+		return object
+	}
+	return rawjson.With(object, key, value)
 }
 
 // warnOfSecrets says how to keep secrets out of the file.

@@ -144,10 +144,11 @@ func warn(stderr io.Writer, warnings []config.Problem) {
 	}
 }
 
-const description = `mcpx sits between an agent and many MCP servers. The agent sees two tools, inspect and exec, ` +
-	`however many servers there are.
+const description = `mcpx sits between an agent and many MCP servers. The agent sees two tools, inspect and exec, however
+many servers there are.
 
-A schema is a named group of servers in the config file. A file that lists servers directly has one, "default".`
+A schema is a named group of servers in the config file. A file that lists servers directly has one,
+"default".`
 
 const examples = `Examples:
   mcpx                                        serve your default config on stdin and stdout

@@ -3,12 +3,10 @@ package cli
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"mcpx/internal/ansi"
 	"mcpx/internal/app"
 	"mcpx/internal/demo"
-	"mcpx/internal/nearest"
 )
 
 // demoCmd serves one of the built-in MCP servers, or gives a tour of mcpx with
@@ -36,7 +34,7 @@ func (c *demoCmd) Run(t *terminal) error {
 	case c.Demo == "":
 		return tour(t)
 	case !slices.Contains(demo.Names(), c.Demo):
-		return usageError{unknownDemo(c.Demo)}
+		return unknownName("demo", c.Demo, demo.Names())
 	case c.Folder != "" && c.Demo != "files":
 		return usageError{fmt.Errorf("the demo %s takes no folder; only files does", c.Demo)}
 	}
@@ -44,13 +42,4 @@ func (c *demoCmd) Run(t *terminal) error {
 		fmt.Fprintln(t.stderr, "mcpx: waiting for JSON-RPC on stdin, as an MCP client sends it; \"mcpx demo\" is for people. Ctrl-D ends it.")
 	}
 	return demo.Serve(t.ctx, c.Demo, demo.Options{Version: app.Version(), Folder: c.Folder}, t.stdin, t.stdout)
-}
-
-// unknownDemo says which demos there are, and which one may have been meant.
-func unknownDemo(name string) error {
-	hint := "demos: " + strings.Join(demo.Names(), ", ")
-	if near := nearest.Word(name, demo.Names()); near != "" {
-		hint = "did you mean " + near + "? " + hint
-	}
-	return fmt.Errorf("unknown demo %q\nhint: %s", name, hint)
 }

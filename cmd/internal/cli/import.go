@@ -163,27 +163,32 @@ func (c *importCmd) folder(t *terminal) error {
 	return nil
 }
 
-// write puts the config where it is wanted. It may hold keys, so that it is for
-// its owner alone. What was there is replaced whole, or not at all.
+// write writes the config. It may hold keys, so that only its owner may read it.
 func (c *importCmd) write(text []byte) error {
-	if !c.Force {
-		f, err := os.OpenFile(c.Output, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-		if errors.Is(err, fs.ErrExist) {
-			return fmt.Errorf("%s exists; --force overwrites it", c.Output)
-		}
-		if err != nil {
-			return err
-		}
-		_, err = f.Write(text)
-		return errors.Join(err, f.Close())
+	if c.Force {
+		return replaceFile(c.Output, text)
 	}
-	f, err := os.CreateTemp(filepath.Dir(c.Output), ".mcpx-*") // for its owner alone
+	f, err := os.OpenFile(c.Output, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s exists; --force overwrites it", c.Output)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	return errors.Join(err, f.Close())
+}
+
+// replaceFile writes a file that only its owner may read. What was there is replaced
+// whole, or not at all.
+func replaceFile(path string, text []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".mcpx-*")
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(text)
 	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), c.Output)
+		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
 		_ = os.Remove(f.Name())

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,7 +17,6 @@ import (
 	"mcpx/config"
 	"mcpx/internal/ansi"
 	"mcpx/internal/editfile"
-	"mcpx/internal/nearest"
 	"mcpx/internal/plain"
 )
 
@@ -47,7 +47,7 @@ Examples:
 // Run implements the command.
 func (c *installCmd) Run(t *terminal) error {
 	if !slices.Contains(clients.Names(), c.Client) {
-		return unknownClient(c.Client)
+		return unknownName("client", c.Client, clients.Names())
 	}
 	if c.Name == "" {
 		return usageError{errors.New("--name must not be empty")}
@@ -78,15 +78,6 @@ func (c *installCmd) Run(t *terminal) error {
 		}
 	}
 	return c.finish(t, change, clientError(err, place), "mcpx is already in the config of "+place.Title)
-}
-
-// unknownClient names the clients that there are.
-func unknownClient(name string) error {
-	hint := "clients: " + strings.Join(clients.Names(), ", ")
-	if near := nearest.Word(name, clients.Names()); near != "" {
-		hint = fmt.Sprintf("did you mean %s? %s", near, hint)
-	}
-	return usageError{withHint(fmt.Errorf("unknown client %q", name), "%s", hint)}
 }
 
 // clientError says which client's config could not be changed, and what to do.
@@ -159,11 +150,7 @@ func (c *installCmd) configFile(t *terminal) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	schema := c.Schema
-	if schema == "" {
-		schema = "default"
-	}
-	if _, err := file.Profile(schema); err != nil {
+	if _, err := file.Profile(cmp.Or(c.Schema, "default")); err != nil {
 		return "", usageError{withHint(err, "choose a schema with --schema")}
 	}
 	return absolute, nil
@@ -230,8 +217,7 @@ func (c *installCmd) finish(t *terminal, change *clients.Change, err error, noth
 	}
 	path := change.Place.Path
 	if change.IsEmpty() {
-		_, err := fmt.Fprintf(t.stdout, "%s (%s); nothing to do\n", nothing, path)
-		return err
+		return t.printf("%s (%s); nothing to do\n", nothing, path)
 	}
 	fmt.Fprintf(t.stdout, "%s: %s\n", change.Place.Title, path)
 	for _, line := range change.Lines {
@@ -242,8 +228,7 @@ func (c *installCmd) finish(t *terminal, change *clients.Change, err error, noth
 		fmt.Fprintln(t.stdout, "  "+t.paint().Text(style, plain.Line(line)))
 	}
 	if c.DryRun {
-		_, err := fmt.Fprintln(t.stdout, "nothing was changed (--dry-run)")
-		return err
+		return t.printf("nothing was changed (--dry-run)\n")
 	}
 	if err := makeFolder(t, change.Place); err != nil {
 		return err
@@ -260,8 +245,7 @@ func (c *installCmd) finish(t *terminal, change *clients.Change, err error, noth
 	if result.Backup != "" {
 		fmt.Fprintf(t.stdout, "backup: %s\n", result.Backup)
 	}
-	_, err = fmt.Fprintf(t.stdout, "next: %s\n", change.Next)
-	return err
+	return t.printf("next: %s\n", change.Next)
 }
 
 // makeFolder makes sure that a client's config can be written. A client without its

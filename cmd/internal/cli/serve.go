@@ -57,14 +57,9 @@ func (p *port) UnmarshalText(text []byte) error {
 }
 
 func (f httpFlags) apply(s *config.Server) error {
-	if f.Host != "" {
-		s.Host = f.Host
-	}
+	s.Host, s.Token = cmp.Or(f.Host, s.Host), cmp.Or(os.Getenv("MCPX_TOKEN"), s.Token)
 	if f.Port != nil {
 		s.Port = int(*f.Port)
-	}
-	if token := os.Getenv("MCPX_TOKEN"); token != "" {
-		s.Token = token
 	}
 	if f.TokenFile == "" {
 		return nil
@@ -87,13 +82,7 @@ type logFlags struct {
 }
 
 func (f logFlags) apply(l *config.Logging) {
-	for _, o := range []struct{ flag, setting *string }{
-		{&f.LogLevel, &l.Level}, {&f.LogFormat, &l.Format}, {&f.LogFile, &l.File},
-	} {
-		if *o.flag != "" {
-			*o.setting = *o.flag
-		}
-	}
+	l.Level, l.Format, l.File = cmp.Or(f.LogLevel, l.Level), cmp.Or(f.LogFormat, l.Format), cmp.Or(f.LogFile, l.File)
 }
 
 // Run implements the command.

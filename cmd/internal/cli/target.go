@@ -3,8 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 	"time"
 
 	"mcpx/config"
@@ -158,11 +156,11 @@ func (f adHocFlags) load(t *terminal, path, logLevel string) (*config.Config, er
 	}
 	headers := map[string]string{}
 	for _, header := range f.Header {
-		name, value, ok := strings.Cut(header, ":")
-		if name = strings.TrimSpace(name); !ok || name == "" {
-			return nil, usageError{withHint(fmt.Errorf("--header %q has no name", header), "example: --header 'Authorization: Bearer TOKEN'")}
+		name, value, err := parseHeader(header)
+		if err != nil {
+			return nil, err
 		}
-		headers[name] = strings.TrimSpace(value)
+		headers[name] = value
 	}
 	t.adhoc.Profiles[0].Upstreams[0].SetHeaders(headers)
 	return file, nil

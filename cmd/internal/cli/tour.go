@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -117,19 +116,7 @@ func tourConfigIn(folder string, err error) (string, error) {
 	if text, err := os.ReadFile(path); err == nil && bytes.Equal(text, example.Config) {
 		return path, nil
 	}
-	file, err := os.CreateTemp(folder, "mcpx-*.json")
-	if err != nil {
-		return "", err
-	}
-	_, err = file.Write(example.Config)
-	if err = errors.Join(err, file.Close()); err == nil {
-		err = os.Rename(file.Name(), path) // another tour never sees half of it
-	}
-	if err != nil {
-		_ = os.Remove(file.Name())
-		return "", err
-	}
-	return path, nil
+	return path, replaceFile(path, example.Config) // another tour never sees half of it
 }
 
 // shellLine is a command as a person types it.

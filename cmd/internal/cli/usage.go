@@ -3,9 +3,12 @@ package cli
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"mcpx/internal/nearest"
 )
 
 // misused is a command line that cannot be read, with how the command it names
@@ -51,4 +54,37 @@ func exampleOf(node *kong.Node, program string) string {
 		}
 	}
 	return ""
+}
+
+// hinted is an error with advice. It is printed as two lines: what happened, and
+// what to do.
+type hinted struct {
+	error
+	hint string
+}
+
+func (e hinted) Unwrap() error { return e.error }
+
+// withHint adds advice to an error.
+func withHint(err error, format string, args ...any) error {
+	return hinted{err, fmt.Sprintf(format, args...)}
+}
+
+// hintOf returns the advice of an error, "" if it has none.
+func hintOf(err error) string {
+	var h hinted
+	if errors.As(err, &h) {
+		return h.hint
+	}
+	return ""
+}
+
+// unknownName is the error of a name that is none of those that are known. kind is the
+// word for them.
+func unknownName(kind, name string, names []string) error {
+	hint := kind + "s: " + strings.Join(names, ", ")
+	if near := nearest.Word(name, names); near != "" {
+		hint = "did you mean " + near + "? " + hint
+	}
+	return usageError{withHint(fmt.Errorf("unknown %s %q", kind, name), "%s", hint)}
 }

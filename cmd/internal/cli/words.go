@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -24,14 +25,21 @@ func (t *terminal) ordered(model *kong.Application, args []string) ([]string, er
 		return nil, err
 	}
 	line := readWords(model, args)
-	isAboutServer := len(line.node.Positional) > 1 && line.node.Positional[0].Name == "config" && line.node.Positional[1].Name == "server"
-	takesConfig := len(line.node.Positional) > 0 && line.node.Positional[0].Name == "config"
-	if !takesConfig || line.wantsHelp {
+	arguments := line.node.Positional
+	if len(arguments) == 0 || arguments[0].Name != "config" || line.wantsHelp {
 		return args, nil
 	}
-	file, err := line.takeConfig()
+	flag, args, err := takeFlag(args)
 	if err != nil {
 		return nil, err
+	}
+	line = readWords(model, args)
+	isAboutServer := len(arguments) > 1 && arguments[1].Name == "server"
+	file := flag
+	if isConfig(line.first()) {
+		if file = line.take(); flag != "" {
+			return nil, configTwice(file, flag)
+		}
 	}
 	if line.after != nil || isURL(line.first()) {
 		return t.adHoc(line, file, isAboutServer)
@@ -144,49 +152,42 @@ func (w *argumentLine) insert(word string) {
 	w.rest, w.isFree = slices.Insert(slices.Clone(w.rest), i, word), slices.Insert(w.isFree, i, true)
 }
 
-// takeConfig removes the config that the command line names, as its first argument
-// or with --config; "" if it names none.
-func (w *argumentLine) takeConfig() (string, error) {
-	named, err := w.takeFlag()
-	if err != nil {
-		return "", err
-	}
-	if !isConfig(w.first()) {
-		return named, nil
-	}
-	if named != "" {
-		return "", usageError{withHint(errors.New("two configs are given: "+w.first()+" and "+named), "leave one of them out")}
-	}
-	return w.take(), nil
-}
-
-// takeFlag removes --config and returns its value, "" if it is not there. The flag
-// may also come before the command.
-func (w *argumentLine) takeFlag() (value string, err error) {
-	isFree := slices.Repeat([]bool{false}, len(w.before))
-	for _, part := range []struct {
-		words  *[]string
-		isFree *[]bool
-	}{{&w.before, &isFree}, {&w.rest, &w.isFree}} {
-		for i := 0; i < len(*part.words); {
-			word, count := (*part.words)[i], 1
-			given, isFlag := strings.CutPrefix(word, "--config=")
-			if word == "--config" {
-				if i+1 == len(*part.words) {
-					return "", usageError{withHint(errors.New("--config needs a value"), "example: --config mcpx.json")}
-				}
-				given, isFlag, count = (*part.words)[i+1], true, 2
-			}
-			if !isFlag {
-				i++
-				continue
-			}
+// takeFlag removes --config from a command line and returns its value, "" if it is not
+// there. The flag may also come before the command.
+func takeFlag(args []string) (value string, rest []string, err error) {
+	for i := 0; i < len(args); i++ {
+		given, isFlag := strings.CutPrefix(args[i], "--config=")
+		switch {
+		case args[i] == "--":
+			return value, append(rest, args[i:]...), nil
+		case isFlag:
 			value = given
-			*part.words = slices.Delete(slices.Clone(*part.words), i, i+count)
-			*part.isFree = slices.Delete(*part.isFree, i, i+count)
+		case args[i] != "--config":
+			rest = append(rest, args[i])
+		case i+1 == len(args) || args[i+1] == "--":
+			return "", nil, usageError{withHint(errors.New("--config needs a value"), "example: --config mcpx.json")}
+		default:
+			i++
+			value = args[i]
 		}
 	}
-	return value, nil
+	return value, rest, nil
+}
+
+// splitConfig separates the config file from the words of a command that edits it. The
+// last needed words are never taken for the file.
+func splitConfig(flag string, words []string, needed int) (file string, rest []string, err error) {
+	if len(words) <= needed || !isConfig(words[0]) {
+		return flag, words, nil
+	}
+	if flag != "" {
+		return "", nil, configTwice(words[0], flag)
+	}
+	return words[0], words[1:], nil
+}
+
+func configTwice(word, flag string) error {
+	return usageError{withHint(fmt.Errorf("two configs are given: %s and --config %s", word, flag), "leave one of them out")}
 }
 
 // startsServers reports whether the command connects to servers.
@@ -226,14 +227,12 @@ func unknownCommand(model *kong.Application, args []string) error {
 	if info, err := os.Stat(args[0]); err == nil && info.IsDir() {
 		return nil // whoever reads it says that it is a folder
 	}
-	err := errors.New("unknown command " + quoteWord(args[0]))
 	if isURL(args[0]) {
-		return usageError{withHint(errors.New("a url is not a command"), "mcpx inspect %s lists the server's tools; mcpx add NAME %s puts it into your config", args[0], args[0])}
+		return usageError{withHint(errors.New("a url is not a command"), "mcpx inspect %s lists the server's tools; mcpx add NAME %[1]s puts it into your config", args[0])}
 	}
+	err := fmt.Errorf("unknown command \"%s\"", args[0])
 	if near := nearest.Word(args[0], commands); near != "" {
 		return usageError{withHint(err, "did you mean %s?", near)}
 	}
 	return usageError{withHint(err, "mcpx --help lists the commands; a config file is named like mcpx.json")}
 }
-
-func quoteWord(word string) string { return `"` + word + `"` }

@@ -40,7 +40,7 @@ func TestSplitConfig(t *testing.T) {
 	}
 	_, _, err := splitConfig("x", []string{"new.json", "a"}, 1)
 	var advice hinted
-	if !errors.As(err, &usageError{}) || !errors.As(err, &advice) || advice.hint != "keep one of them" {
+	if !errors.As(err, &usageError{}) || !errors.As(err, &advice) || advice.hint != "leave one of them out" {
 		t.Errorf("got %v", err)
 	}
 }
