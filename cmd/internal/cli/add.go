@@ -199,8 +199,8 @@ func (c *addCmd) local(command []string) ([]byte, error) {
 	return withText(server, "description", c.Description), nil
 }
 
-// folder returns the folder to start the command in: the one that is named, or this one
-// if the command line names files in it.
+// folder returns the folder to start the command in: --cwd, or the current folder if the
+// command line names files in it.
 func (c *addCmd) folder(server []byte) string {
 	system := thisSystem()
 	folder := c.Cwd
@@ -232,7 +232,7 @@ func withObject(object []byte, key string, value []byte) []byte {
 	return rawjson.With(object, key, value)
 }
 
-// warnOfSecrets says how to keep secrets out of the file.
+// warnOfSecrets explains how to keep secrets out of the file.
 func warnOfSecrets(t *terminal, added edited) error {
 	file, err := t.load(added.path)
 	if err != nil {

@@ -12,15 +12,15 @@ import (
 	"mcpx/internal/rawjson"
 )
 
-// arguments are those of a call as the command line has them: one JSON object,
-// or pairs that only the tool's schema gives their types.
+// arguments are the arguments of a call as written on the command line: one JSON
+// object, or pairs whose types come from the tool's schema.
 type arguments struct {
 	raw   []byte
 	pairs []pair
 }
 
-// readArguments reads them from where the command line says. A mistake in them is
-// found before anything is started.
+// readArguments reads the arguments and finds mistakes in them before a server is
+// started.
 func readArguments(t *terminal, list []string) (arguments, error) {
 	if len(list) != 1 {
 		return parsePairs(list)
@@ -55,7 +55,7 @@ func wholeArguments(from string, raw []byte) (arguments, error) {
 	return arguments{raw: raw}, nil
 }
 
-// texts are the arguments as pairs, for those that take nothing but strings.
+// texts returns the arguments as pairs. All values must be strings.
 func (a arguments) texts() ([]pair, error) {
 	pairs := a.pairs
 	for key, value := range rawjson.Members(a.raw) {
@@ -68,7 +68,7 @@ func (a arguments) texts() ([]pair, error) {
 	return pairs, nil
 }
 
-// checkJSON says where a text is not JSON, as FILE:LINE:COLUMN.
+// checkJSON returns an error with FILE:LINE:COLUMN if a text is not JSON.
 func checkJSON(from string, raw []byte) error {
 	raw = bytes.TrimRight(raw, " \t\r\n")
 	wrong := rawjson.Check(raw)
@@ -124,8 +124,8 @@ func parsePairs(list []string) (arguments, error) {
 	return a, nil
 }
 
-// fit returns the arguments as a tool with that input schema wants them. What
-// does not fit stays text: the check of the call says what is wrong with it.
+// fit returns the arguments with the types of the tool's input schema. A value that does
+// not fit stays text, and validation explains what is wrong with it.
 func (a arguments) fit(schema []byte) ([]byte, error) {
 	if a.pairs == nil {
 		return a.raw, nil
@@ -133,8 +133,8 @@ func (a arguments) fit(schema []byte) ([]byte, error) {
 	return object(parameter{root: schema, schema: schema}, a.pairs)
 }
 
-// object makes an object of pairs: of several with the same key an array, and of
-// those whose keys have dots an object within.
+// object returns the pairs as an object. A key given several times becomes an array, and
+// keys with dots become nested objects.
 func object(of parameter, pairs []pair) ([]byte, error) {
 	var order []string
 	direct, within := map[string][]pair{}, map[string][]pair{}
@@ -173,7 +173,7 @@ func object(of parameter, pairs []pair) ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// value is the value of a key, given once or several times.
+// value returns the value of a key that is given once or several times.
 func (p parameter) value(key string, given []pair) ([]byte, error) {
 	isArray := p.is("array") && !p.is("string")
 	if len(given) == 1 {

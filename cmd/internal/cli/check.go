@@ -11,7 +11,7 @@ import (
 	"mcpx/registry"
 )
 
-// checkCmd connects to every server and says how that went.
+// checkCmd connects to every server and reports its state.
 type checkCmd struct {
 	configFile
 	adHocFlags
@@ -25,14 +25,14 @@ func (checkCmd) Help() string {
 	return `Each server is started or connected to, asked what it offers, and stopped again. No tool is called.
 
 Examples:
-  mcpx check                            the config that is found without naming one
+  mcpx check                            the default config
   mcpx check mcpx.json --schema work    one schema of it
   mcpx check mcpx.json --json | jq -r '.servers[] | select(.state != "ready") | .name'
 
 Exit code: 0 if every server is ready, 1 if one is not, 2 if the command line or the config is wrong.`
 }
 
-// checkReport is what became of every server.
+// checkReport is the report of all servers.
 type checkReport struct {
 	Ready   int             `json:"ready"`
 	Failed  int             `json:"failed"`
@@ -41,7 +41,7 @@ type checkReport struct {
 	hasSchemas bool // the servers are of several schemas
 }
 
-// checkedServer is what became of one.
+// checkedServer is the report of one server.
 type checkedServer struct {
 	Schema    string   `json:"schema"`
 	Name      string   `json:"name"`
@@ -125,7 +125,7 @@ func checked(u *registry.Upstream, c *config.Upstream) checkedServer {
 		StartupMS: u.StartupTime.Milliseconds(), Reason: u.Reason, Stderr: u.Stderr,
 	}
 	if c.Transport == config.TransportRemote {
-		s.Transport = "http" // or what the server asks for instead
+		s.Transport = "http" // tried first
 	}
 	if !s.ready() {
 		s.Next = next(u, c)
@@ -133,7 +133,7 @@ func checked(u *registry.Upstream, c *config.Upstream) checkedServer {
 	return s
 }
 
-// finalState is the state of a server in a command that ends.
+// finalState returns the state of a server when the command ends.
 func finalState(u *registry.Upstream) string {
 	if u.State == registry.Waiting {
 		return string(registry.Failed) // nobody will start it again
@@ -141,8 +141,7 @@ func finalState(u *registry.Upstream) string {
 	return string(u.State)
 }
 
-// print shows the report as a table, and below it what to do about each server
-// that failed.
+// print prints the report as a table, followed by advice for each server that failed.
 func (r checkReport) print(t *terminal) error {
 	if len(r.Servers) == 0 {
 		return t.printf("no servers are enabled\n")
@@ -165,7 +164,7 @@ func (r checkReport) print(t *terminal) error {
 	return nil
 }
 
-// row is the server's row of the table.
+// row returns the server's row of the table.
 func (s checkedServer) row() []cell {
 	state, figure := cell{text: s.State, style: ansi.Red}, func(string) cell { return cell{text: "–", right: true} }
 	if s.ready() {
@@ -177,7 +176,7 @@ func (s checkedServer) row() []cell {
 	}
 }
 
-// explain says what failed and what to do next.
+// explain prints why the server failed and what to do next.
 func (s checkedServer) explain(t *terminal) {
 	paint := t.paint().Text
 	fmt.Fprintf(t.stdout, "\n%s: %s\n", paint(ansi.Red, s.Name), s.Reason)
@@ -192,7 +191,7 @@ func (s checkedServer) explain(t *terminal) {
 	}
 }
 
-// took is a time in three figures or so.
+// took formats a time with about three digits.
 func took(ms int64) string {
 	switch seconds := float64(ms) / 1000; {
 	case ms < 1000:
@@ -204,7 +203,7 @@ func took(ms int64) string {
 	}
 }
 
-// plural is a number of things.
+// plural formats a number of things.
 func plural(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing

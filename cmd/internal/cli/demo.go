@@ -9,8 +9,8 @@ import (
 	"mcpx/internal/demo"
 )
 
-// demoCmd serves one of the built-in MCP servers, or gives a tour of mcpx with
-// all of them.
+// demoCmd serves one of the built-in MCP servers, or shows a tour of mcpx with all of
+// them.
 type demoCmd struct {
 	Demo   string `arg:"" optional:"" help:"Serve this one on stdin and stdout: time, files or show. Without it: the tour."`
 	Folder string `arg:"" optional:"" help:"For files: the folder to show; without it, the working directory."`

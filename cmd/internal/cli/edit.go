@@ -28,7 +28,7 @@ func (removeCmd) Help() string {
 	return `Comments and formatting of the file stay as they are. A comment on the last line of the server goes with it.
 
 Examples:
-  mcpx remove time                     from the config that is found without naming one
+  mcpx remove time                     from the default config
   mcpx remove mcpx.json time           from this one
   mcpx remove time --schema work       from another schema of it`
 }
@@ -81,7 +81,7 @@ func (c *disableCmd) Run(t *terminal) error {
 	return err
 }
 
-// serverEdit is what the commands that change one server of a config have in common.
+// serverEdit is embedded by the commands that change one server of a config.
 type serverEdit struct {
 	First  string  `arg:"" name:"config-or-server" help:"Name of the server; or a config file, and then the name."`
 	Second *string `arg:"" optional:"" name:"server" help:"Name of the server, after a config file."`
@@ -95,7 +95,7 @@ type edited struct {
 	changed            bool
 }
 
-// edit changes the server and says so. done has places for its name and for the file.
+// edit changes the server and prints done, a format for its name and the file.
 func (c *serverEdit) edit(t *terminal, done string, change func(e *config.Editor, schema, name string) error) (edited, error) {
 	words := []string{c.First}
 	if c.Second != nil {
@@ -127,7 +127,7 @@ func (c *serverEdit) edit(t *terminal, done string, change func(e *config.Editor
 	return e, err
 }
 
-// configToEdit returns the config that is named, or the one that is found.
+// configToEdit returns the named config, or the default one.
 func configToEdit(named string) (string, error) {
 	if named != "" {
 		return named, nil
@@ -139,7 +139,7 @@ func configToEdit(named string) (string, error) {
 	return path, nil
 }
 
-// editError says what to do about a config that could not be changed.
+// editError adds advice to an error of a config edit.
 func editError(err error, path string) error {
 	var (
 		problems *config.Error
@@ -165,7 +165,7 @@ func editError(err error, path string) error {
 	return writeError(err)
 }
 
-// writeError says what to do about a file that could not be written.
+// writeError adds advice to an error of writing a file.
 func writeError(err error) error {
 	switch {
 	case errors.Is(err, editfile.ErrChanged):
@@ -176,7 +176,7 @@ func writeError(err error) error {
 	return err
 }
 
-// unknownServer names the servers that may be meant.
+// unknownServer adds similar names to the error.
 func unknownServer(err *config.UnknownServerError, path string) error {
 	text := fmt.Errorf("%w in %s", err, path)
 	near := nearest.Word(err.Name, err.Known)
@@ -191,7 +191,7 @@ func unknownServer(err *config.UnknownServerError, path string) error {
 	return withHint(text, "schema %s has no servers", err.Schema)
 }
 
-// unknownSchema names the schemas that there are.
+// unknownSchema adds the existing schemas to the error.
 func unknownSchema(err *config.UnknownSchemaError, path string) error {
 	text := fmt.Errorf("%w in %s", err, path)
 	if err.Only {

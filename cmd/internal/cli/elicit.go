@@ -12,7 +12,7 @@ import (
 	"mcpx/internal/rawjson"
 )
 
-// question is one field of the form that a server wants filled in.
+// question is one field of a form.
 type question struct {
 	parameter
 	name     string
@@ -48,7 +48,7 @@ func questions(schema []byte) []question {
 }
 
 // choicesOf returns the choices of a schema: an enum, perhaps with enumNames, or
-// alternatives with a const and a title each. None: any value will do.
+// alternatives with a const and a title each. Without choices any value is valid.
 func choicesOf(schema []byte) (choices []choice) {
 	for value := range rawjson.Elements(rawjson.Get(schema, "enum")) {
 		choices = append(choices, choice{value: value})
@@ -75,7 +75,7 @@ func choicesOf(schema []byte) (choices []choice) {
 	return choices
 }
 
-// prompt is the line that asks for the value.
+// prompt returns the line that asks for the value.
 func (q question) prompt() string {
 	label := q.name
 	if title := member(q.schema, "title"); title != "" {
@@ -101,7 +101,7 @@ func (q question) prompt() string {
 // maxChoices bounds how many choices a prompt lists.
 const maxChoices = 50
 
-// expected says what values the question takes.
+// expected describes the valid values.
 func (q question) expected() (parts []string) {
 	types := q.types()
 	var choices []string
@@ -148,7 +148,7 @@ var ranges = []span{
 	{"minItems", "maxItems", " items"},
 }
 
-// text says which values lie between the bounds, empty if there are none.
+// text describes the bounds, "" if there are none.
 func (s span) text(schema []byte) string {
 	least, most := string(rawjson.Get(schema, s.least)), string(rawjson.Get(schema, s.most))
 	if most == "1" || most == "" && least == "1" {
@@ -165,10 +165,10 @@ func (s span) text(schema []byte) string {
 	return ""
 }
 
-// fallback is the value of an empty answer, nil if there is none.
+// fallback returns the value for an empty answer, nil if there is none.
 func (q question) fallback() []byte { return rawjson.Get(q.schema, "default") }
 
-// shown is a value as the person would type it.
+// shown returns a value as the person would type it.
 func (q question) shown(value []byte) string {
 	switch rawjson.Kind(value) {
 	case '[':
@@ -185,8 +185,7 @@ func (q question) shown(value []byte) string {
 	return bare(value)
 }
 
-// read returns the value of an answer, nil if it is left out, or what is wrong
-// with the answer.
+// read returns the value of an answer, nil if it is left out, or the problem with it.
 func (q question) read(answer string) (value []byte, problem string) {
 	value = q.fallback()
 	if answer != "" {
@@ -201,7 +200,7 @@ func (q question) read(answer string) (value []byte, problem string) {
 	return value, q.problem(value)
 }
 
-// value is an answer as JSON. What does not fit the type stays text.
+// value returns an answer as JSON. An answer that does not fit the type stays text.
 func (q question) value(answer string) []byte {
 	switch {
 	case q.is("array"):
@@ -214,7 +213,7 @@ func (q question) value(answer string) []byte {
 	return q.scalar(answer)
 }
 
-// list is an answer of several values: JSON, or values between commas.
+// list returns an answer with several values: a JSON array, or values between commas.
 func (q question) list(answer string) []byte {
 	if raw := []byte(answer); rawjson.Kind(raw) == '[' && rawjson.Check(raw) == nil {
 		return raw
@@ -224,8 +223,8 @@ func (q question) list(answer string) []byte {
 	})
 }
 
-// chosen is the choice that a text names by its value or its title. Other texts
-// become the value that they stand for.
+// chosen returns the choice with this value or title. Other texts become a value of the
+// parameter's type.
 func (q question) chosen(p parameter, text string) []byte {
 	for _, same := range []func(a, b string) bool{func(a, b string) bool { return a == b }, strings.EqualFold} {
 		for _, c := range q.choices {
@@ -237,7 +236,7 @@ func (q question) chosen(p parameter, text string) []byte {
 	return p.scalar(text)
 }
 
-// problem says why the server would not take the value, empty if it would.
+// problem explains why a value is not valid, "" if it is.
 func (q question) problem(value []byte) string {
 	if q.is("boolean") && !q.is("string") && rawjson.Kind(value) == '"' {
 		return "expected y or n"
@@ -259,7 +258,7 @@ func (q question) problem(value []byte) string {
 	return ""
 }
 
-// formats are those that MCP has for texts.
+// formats are the string formats of MCP.
 var formats = map[string]struct {
 	name    string
 	example string
@@ -288,7 +287,7 @@ func isTime(layout string) func(text string) bool {
 	}
 }
 
-// bare is a value without quotes.
+// bare returns a value without quotes.
 func bare(value []byte) string {
 	if text, ok := rawjson.String(value); ok {
 		return text
@@ -296,7 +295,7 @@ func bare(value []byte) string {
 	return string(value)
 }
 
-// truth is a boolean as people write it. What it is not stays text.
+// truth returns the boolean that people write in many ways. Other answers stay text.
 func truth(answer string) []byte {
 	switch strings.ToLower(answer) {
 	case "y", "yes", "true", "1":

@@ -51,7 +51,7 @@ func (c *execCmd) Run(t *terminal) error {
 	})
 }
 
-// call makes the call, and shows how it goes.
+// call calls the tool and shows its progress.
 func (c *execCmd) call(ctx context.Context, s *talk, who *caller, arguments arguments) ([]byte, error) {
 	tool, err := s.Executor.Tool(ctx, c.Server, c.Tool)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// printHelp prints --help: of the program, its serving flags and every command; of
-// a command, what kong makes of it.
+// printHelp prints --help. For the program that is its serving flags and all commands;
+// for a command it is what kong prints.
 func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
 	if ctx.Selected() == nil || ctx.Selected() == ctx.Model.DefaultCmd && !slices.Contains(ctx.Args, ctx.Model.DefaultCmd.Name) {
 		return printProgram(ctx)
@@ -67,7 +67,7 @@ func printProgram(ctx *kong.Context) error {
 	return err
 }
 
-// flagText is a flag as it is written.
+// flagText returns a flag as it is written.
 func flagText(flag *kong.Flag) string {
 	text := "--" + flag.Name
 	if flag.Short != 0 {

@@ -13,7 +13,7 @@ import (
 	"mcpx/registry"
 )
 
-// inspectCmd prints what the tool inspect answers.
+// inspectCmd prints the output of the inspect tool.
 type inspectCmd struct {
 	target
 	Tool string `arg:"" optional:"" help:"Name of a tool, a glob, or a comma list."`
@@ -49,7 +49,7 @@ func (c *inspectCmd) Run(t *terminal) error {
 	})
 }
 
-// missing is the failure of a command that showed only some of what was asked for.
+// missing returns an error if some of the tools do not exist.
 func missing(absent []string) error {
 	if len(absent) == 0 {
 		return nil
@@ -81,7 +81,7 @@ func (c *inspectCmd) show(t *terminal, text string) error {
 	return nil
 }
 
-// json prints everything known, as the upstream sent it.
+// json prints all definitions, as the upstream sent them.
 func (c *inspectCmd) json(ctx context.Context, t *terminal, s *talk) error {
 	u, err := s.Executor.Upstream(ctx, c.Server)
 	if err != nil {

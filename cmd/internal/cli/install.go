@@ -80,7 +80,7 @@ func (c *installCmd) Run(t *terminal) error {
 	return c.finish(t, change, clientError(err, place), "mcpx is already in the config of "+place.Title)
 }
 
-// clientError says which client's config could not be changed, and what to do.
+// clientError adds the client's file and advice to an error.
 func clientError(err error, place clients.Place) error {
 	var other *clients.NotMcpxError
 	switch {
@@ -112,7 +112,7 @@ func (c *installCmd) entry(t *terminal) (clients.Entry, error) {
 		return clients.Entry{}, err
 	}
 	args := []string{path}
-	if t.http {
+	if t.front == HTTP {
 		args = append(args, "--stdio")
 	}
 	if c.Schema != "" {
@@ -121,8 +121,8 @@ func (c *installCmd) entry(t *terminal) (clients.Entry, error) {
 	return clients.Entry{Name: c.Name, Command: program, Args: args}, nil
 }
 
-// configFile returns the full path of the config that the client gets. Only --move can
-// do without one.
+// configFile returns the full path of the config that the client gets. It must exist
+// unless --move creates it.
 func (c *installCmd) configFile(t *terminal) (string, error) {
 	path := c.Config
 	if path == "" {
@@ -156,7 +156,7 @@ func (c *installCmd) configFile(t *terminal) (string, error) {
 	return absolute, nil
 }
 
-// move brings the servers of a client's config into the config of mcpx.
+// move moves the servers of a client's config into the config of mcpx.
 type move struct {
 	schema, path string        // of mcpx
 	place        clients.Place // of the client
@@ -167,7 +167,7 @@ type move struct {
 	notes []string
 }
 
-// plan finds out which servers can be moved, and says what becomes of them.
+// plan finds the servers that can be moved, and prints notes about them.
 func (m *move) plan(t *terminal) error {
 	old, err := readIfExists(m.path)
 	if err != nil {
@@ -248,8 +248,8 @@ func (c *installCmd) finish(t *terminal, change *clients.Change, err error, noth
 	return t.printf("next: %s\n", change.Next)
 }
 
-// makeFolder makes sure that a client's config can be written. A client without its
-// folder is probably not installed.
+// makeFolder creates the folder of a client's config. A client without that folder is
+// probably not installed.
 func makeFolder(t *terminal, place clients.Place) error {
 	folder := filepath.Dir(place.Path)
 	if _, err := os.Stat(folder); !errors.Is(err, fs.ErrNotExist) {

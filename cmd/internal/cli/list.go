@@ -19,7 +19,7 @@ func (listCmd) Help() string {
 	return `No server is started, and secrets are hidden.
 
 Examples:
-  mcpx list                             the servers of the config that is found without naming one
+  mcpx list                             the servers of the default config
   mcpx list mcpx.json --schema work     one schema of it
   mcpx list mcpx.json --json | jq -r '.servers[] | select(.enabled) | .name'`
 }
@@ -32,7 +32,7 @@ type serverList struct {
 	hasSchemas bool // the servers are of several schemas
 }
 
-// listedServer is a server as the file has it.
+// listedServer is a server of the file.
 type listedServer struct {
 	Schema        string   `json:"schema"`
 	SchemaEnabled bool     `json:"schema_enabled"`
@@ -83,7 +83,7 @@ func listed(p *config.Profile, u *config.Upstream) listedServer {
 		Command: public.Command, Args: public.Args, URL: public.URL, Description: u.Description,
 	}
 	if u.Transport == config.TransportRemote {
-		s.Transport = string(config.TransportHTTP) // which is tried first
+		s.Transport = string(config.TransportHTTP) // tried first
 	}
 	return s
 }

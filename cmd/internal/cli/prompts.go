@@ -62,7 +62,7 @@ func (c *promptsCmd) Run(t *terminal) error {
 	})
 }
 
-// list shows the prompts and their arguments.
+// list prints the prompts and their arguments.
 func (c *promptsCmd) list(t *terminal, u *registry.Upstream) error {
 	switch {
 	case c.JSON:
@@ -85,8 +85,8 @@ func (c *promptsCmd) list(t *terminal, u *registry.Upstream) error {
 	return list.writeTo(t.stdout)
 }
 
-// promptParams are the params of prompts/get. What is missing or was never
-// declared is found before anything is sent.
+// promptParams returns the params of prompts/get. Missing arguments are found before
+// anything is sent.
 func promptParams(u *registry.Upstream, name string, pairs []pair) ([]byte, error) {
 	at := slices.IndexFunc(u.Prompts, func(p registry.Item) bool { return p.Key == name })
 	if at < 0 {
@@ -102,7 +102,7 @@ func promptParams(u *registry.Upstream, name string, pairs []pair) ([]byte, erro
 		value := rawjson.AppendString(nil, p.text)
 		if _, isText := rawjson.String(p.json); isText {
 			value = p.json
-		} else if p.json != nil { // a prompt's arguments are strings, whatever they hold
+		} else if p.json != nil { // all arguments of a prompt are strings
 			value = rawjson.AppendString(nil, string(p.json))
 		}
 		arguments = rawjson.AppendMember(arguments, p.key, value)
@@ -113,13 +113,13 @@ func promptParams(u *registry.Upstream, name string, pairs []pair) ([]byte, erro
 		}
 	}
 	params := rawjson.AppendMember([]byte("{"), "name", rawjson.AppendString(nil, name))
-	if len(pairs) > 0 { // servers exist that take {} for arguments that are missing
+	if len(pairs) > 0 { // some servers reject an empty object
 		params = rawjson.AppendMember(params, "arguments", append(arguments, '}'))
 	}
 	return append(params, '}'), nil
 }
 
-// print shows the messages of a prompt, each below who says it.
+// print prints the messages of a prompt, each below its role.
 func (c *promptsCmd) print(t *terminal, result []byte) error {
 	if c.JSON {
 		return t.printJSON(result)
@@ -151,7 +151,7 @@ func items(list []registry.Item) []byte {
 // knownNames is how many names an error shows.
 const knownNames = 30
 
-// known says which prompts there are instead of the one that was asked for.
+// known names the prompts that exist.
 func known(prompts []registry.Item, name string) string {
 	if len(prompts) == 0 {
 		return "; it has none"

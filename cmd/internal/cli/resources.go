@@ -49,7 +49,7 @@ func (c *resourcesCmd) Run(t *terminal) error {
 	})
 }
 
-// list shows the resources, and the templates of further ones.
+// list prints the resources and the resource templates.
 func (c *resourcesCmd) list(t *terminal, u *registry.Upstream) error {
 	if c.JSON {
 		b := rawjson.AppendMember([]byte("{"), "resources", items(u.Resources))
@@ -79,7 +79,7 @@ func (c *resourcesCmd) list(t *terminal, u *registry.Upstream) error {
 	return nil
 }
 
-// print shows what was read.
+// print prints the contents of the resource.
 func (c *resourcesCmd) print(t *terminal, result []byte) error {
 	if c.JSON {
 		return t.printJSON(result)

@@ -15,23 +15,23 @@ import (
 	"mcpx/internal/plain"
 )
 
-// terminal is where a command reads and writes, and who looks at it.
+// terminal is the surroundings of a command: its streams, arguments and context.
 type terminal struct {
 	ctx     context.Context
-	release func() // a further signal then ends the process at once
+	release func() // makes the next signal end the process at once
 	stdin   io.Reader
 	stdout  io.Writer
 	stderr  io.Writer
-	http    bool // the front to serve if none is named
+	front   Front // the default
 	args    []string
 
-	adhoc *config.Config // of a server that the command line gives; nil if it is in a config
+	adhoc *config.Config // of a server given by url or command; nil if it is in a config
 }
 
 // person reports whether a person reads stdout.
 func (t *terminal) person() bool { return ansi.IsTerminal(t.stdout) }
 
-// width is the number of columns of a terminal, 0 for anything else.
+// width returns the number of columns of a terminal, 0 for anything else.
 func width(stream any) int {
 	f, ok := stream.(*os.File)
 	if !ok {
@@ -72,7 +72,7 @@ func (t *terminal) printf(format string, args ...any) error {
 	return err
 }
 
-// writeJSON prints a JSON text over several lines, every value as it is.
+// writeJSON prints JSON over several lines. Values keep their bytes.
 func (t *terminal) writeJSON(raw []byte) error {
 	var b bytes.Buffer
 	if json.Indent(&b, raw, "", "  ") != nil {
@@ -85,8 +85,7 @@ func (t *terminal) writeJSON(raw []byte) error {
 	return t.printf("%s\n", text)
 }
 
-// printJSON prints a JSON text that an upstream sent: readable for a person, to
-// others byte for byte.
+// printJSON prints JSON of an upstream: indented on a terminal, otherwise byte for byte.
 func (t *terminal) printJSON(raw []byte) error {
 	if t.person() {
 		return t.writeJSON(raw)
@@ -94,7 +93,7 @@ func (t *terminal) printJSON(raw []byte) error {
 	return t.printf("%s\n", raw)
 }
 
-// encode prints a value of our own as JSON.
+// encode prints a Go value as JSON.
 func (t *terminal) encode(value any) error {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -117,8 +116,7 @@ func jsonArray[T any](list []T, raw func(T) []byte) []byte {
 	return append(b, ']')
 }
 
-// printText prints a text that an upstream sent. To a person's terminal nothing
-// goes that would steer it.
+// printText prints text of an upstream. It cannot control a terminal.
 func (t *terminal) printText(text string) error {
 	if t.person() {
 		text = plain.Text(text)

@@ -21,11 +21,11 @@ type tokensCmd struct {
 	LogLevel string `enum:"debug,info,warn,error" default:"error" env:"MCPX_LOG_LEVEL" help:"debug, info, warn or error (${default})."`
 }
 
-// tokenReport are the figures, in tokens of o200k_base.
+// tokenReport has the costs in o200k_base tokens.
 type tokenReport struct {
 	Servers    []serverTokens `json:"servers"`
 	NotCounted int            `json:"not_counted"` // servers that are not ready
-	Without    int            `json:"without"`     // every tool of every server that is
+	Without    int            `json:"without"`     // every tool of every ready server
 	With       int            `json:"with"`        // inspect and exec
 	Saved      int            `json:"saved"`
 }
@@ -88,7 +88,7 @@ func count(lists app.ToolLists) tokenReport {
 // barWidth is the width of the longest bar, where there is room.
 const barWidth = 40
 
-// print shows the figures with a bar for each server.
+// print prints the costs, with a bar for each server.
 func (r tokenReport) print(t *terminal) error {
 	longest, tools := max(r.With, 1), 0
 	for _, s := range r.Servers {
@@ -97,7 +97,7 @@ func (r tokenReport) print(t *terminal) error {
 	}
 	number := func(n int) cell { return cell{text: thousands(n), right: true} }
 	list := t.table("server", "tools", "tokens")
-	bars := map[int]int{} // what the bar of a row stands for
+	bars := map[int]int{} // tokens of the bar in a row
 	for _, s := range r.Servers {
 		if s.State != "ready" {
 			none := cell{text: "–", right: true}
@@ -127,14 +127,14 @@ func (r tokenReport) print(t *terminal) error {
 	return t.printf("saves %s tokens, %.1f %%\n", thousands(r.Saved), 100*float64(r.Saved)/float64(r.Without))
 }
 
-// bar is a part of the longest bar, in eighths of a character.
+// bar returns a bar of n out of longest, in eighths of a character.
 func bar(n, longest, width int) string {
 	eighths := (n*width*8 + longest - 1) / longest
 	rest := []string{"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"}[eighths%8]
 	return strings.Repeat("█", eighths/8) + rest
 }
 
-// thousands is a number with commas.
+// thousands formats a number with commas.
 func thousands(n int) string {
 	digits := strconv.Itoa(n)
 	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {

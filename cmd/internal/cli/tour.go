@@ -13,15 +13,15 @@ import (
 	"mcpx/internal/ansi"
 )
 
-// tourStep is a command of the tour and what it shows. Each is run exactly as a
-// person would run it, so that repeating it gives the same.
+// tourStep is a command of the tour and its explanation. It runs exactly as a person
+// would run it.
 type tourStep struct {
 	title string // lines of at most 77 columns; a number comes before the first
 	args  []string
 	code  int // the exit code it must have
 }
 
-// tourSteps returns the steps with a config.
+// tourSteps returns the steps of the tour with a config.
 func tourSteps(config string) []tourStep {
 	return []tourStep{{
 		title: "The agent's context, in tokens. Without mcpx it holds every tool of every\n" +
@@ -53,7 +53,7 @@ func tour(t *terminal) error {
 	paint := t.paint().Text
 	program := programName()
 	steps := tourSteps(config)
-	if os.Getenv("MCPX_SCHEMA") != "" { // it would be the schema of another config
+	if os.Getenv("MCPX_SCHEMA") != "" { // it is meant for another config
 		for i := range steps {
 			steps[i].args = append(steps[i].args, "--schema=default")
 		}
@@ -80,8 +80,8 @@ func tour(t *terminal) error {
 	return err
 }
 
-// run runs the command and returns its exit code. Its errors go to stdout too, so
-// that they appear in their place.
+// run runs the command and returns its exit code. Errors go to stdout too, to keep the
+// order.
 func (s tourStep) run(t *terminal) int {
 	own := *t
 	own.stdin, own.stderr = strings.NewReader(""), t.stdout
@@ -119,7 +119,7 @@ func tourConfigIn(folder string, err error) (string, error) {
 	return path, replaceFile(path, example.Config) // another tour never sees half of it
 }
 
-// shellLine is a command as a person types it.
+// shellLine returns a command as a person types it.
 func shellLine(program string, args []string) string {
 	line := program
 	for _, arg := range args {
@@ -132,7 +132,7 @@ func shellLine(program string, args []string) string {
 	return line
 }
 
-// programName is how a person starts this program.
+// programName returns how a person starts this program.
 func programName() string {
 	self, err := os.Executable()
 	if err != nil {

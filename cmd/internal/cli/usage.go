@@ -11,10 +11,9 @@ import (
 	"mcpx/internal/nearest"
 )
 
-// misused is a command line that cannot be read, with how the command it names
-// is used.
+// misused adds the usage of the command to an error of kong.
 func misused(err error) error {
-	// An empty choice stands for a flag that is not given.
+	// The empty choice means that the flag is not given.
 	text := strings.Replace(err.Error(), `,"" but got`, ` but got`, 1)
 	var parse *kong.ParseError
 	if !errors.As(err, &parse) {
@@ -30,7 +29,7 @@ func misused(err error) error {
 		node = node.DefaultCmd
 	}
 	help, usage := name+" "+node.Path(), name+" "+usageOf(node)
-	if parse.Context.Model.DefaultCmd == node { // its name need not be written
+	if parse.Context.Model.DefaultCmd == node { // its name can be left out
 		help, usage = name, name+strings.TrimPrefix(usageOf(node), node.Name)
 	}
 	text += "\nusage: " + usage
@@ -40,16 +39,16 @@ func misused(err error) error {
 	return usageError{withHint(errors.New(text), "%s --help says more", help)}
 }
 
-// usageOf is how a command is used. The config may be left out everywhere.
+// usageOf returns the usage of a command. The config is always optional.
 func usageOf(node *kong.Node) string {
 	return strings.Replace(node.Summary(), "<config> ", "[<config>] ", 1)
 }
 
-// exampleOf is the first of a command's examples that begins with that program.
+// exampleOf returns the first example of a command that starts with the program.
 func exampleOf(node *kong.Node, program string) string {
 	for line := range strings.Lines(node.Detail) {
 		if strings.HasPrefix(line, "  "+program+" ") {
-			example, _, _ := strings.Cut(strings.TrimSpace(line), "   ") // what it does comes after it
+			example, _, _ := strings.Cut(strings.TrimSpace(line), "   ") // its explanation follows
 			return example
 		}
 	}

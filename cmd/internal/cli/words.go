@@ -13,13 +13,12 @@ import (
 	"mcpx/internal/nearest"
 )
 
-// The config is optional in every command, which kong cannot express: it comes
-// first if it is there. So the words are put in order before kong reads them: the
-// config that was named or found comes first, and a server that is given as a URL
-// or as a command after "--" gets a name.
+// Every command takes an optional config as its first argument, which kong cannot
+// express. So the words are ordered before kong reads them: the config always comes
+// first, and a server given as a URL, or as a command after "--", gets a name.
 
-// ordered returns the words of a command line with the config in its place. A server
-// that needs no config is kept in t.
+// ordered returns the words of a command line with the config in its place. It stores a
+// server that is not in a config in t.
 func (t *terminal) ordered(model *kong.Application, args []string) ([]string, error) {
 	if err := unknownCommand(model, args); err != nil {
 		return nil, err
@@ -34,7 +33,6 @@ func (t *terminal) ordered(model *kong.Application, args []string) ([]string, er
 		return nil, err
 	}
 	line = readWords(model, args)
-	isAboutServer := len(arguments) > 1 && arguments[1].Name == "server"
 	file := flag
 	if isConfig(line.first()) {
 		if file = line.take(); flag != "" {
@@ -42,9 +40,9 @@ func (t *terminal) ordered(model *kong.Application, args []string) ([]string, er
 		}
 	}
 	if line.after != nil || isURL(line.first()) {
-		return t.adHoc(line, file, isAboutServer)
+		return t.adHoc(line, file)
 	}
-	if file == "" && isAboutServer {
+	if file == "" && line.isAboutServer() {
 		if file, err = findConfig(); err != nil {
 			return nil, err
 		}
@@ -55,8 +53,8 @@ func (t *terminal) ordered(model *kong.Application, args []string) ([]string, er
 	return line.join(), nil
 }
 
-// adHoc orders the words of a command about a server that is in no config.
-func (t *terminal) adHoc(line *argumentLine, file string, isAboutServer bool) ([]string, error) {
+// adHoc orders the words of a command about a server that is not in a config.
+func (t *terminal) adHoc(line *argumentLine, file string) ([]string, error) {
 	switch {
 	case line.node.Name == "serve" || !line.startsServers():
 		return nil, usageError{withHint(errors.New("this command needs a config file, not a url or a command"), `mcpx add NAME URL, or mcpx add NAME -- COMMAND, puts a server into your config`)}
@@ -69,7 +67,7 @@ func (t *terminal) adHoc(line *argumentLine, file string, isAboutServer bool) ([
 	default:
 		t.adhoc = config.ForURL(line.take())
 	}
-	if isAboutServer {
+	if line.isAboutServer() {
 		line.insert(t.adhoc.Profiles[0].Upstreams[0].Name)
 	}
 	line.insert(t.adhoc.File)
@@ -82,7 +80,7 @@ type argumentLine struct {
 	node      *kong.Node
 	before    []string // up to the command's name
 	rest      []string
-	isFree    []bool   // for each of the rest: it is neither a flag nor the value of one
+	isFree    []bool   // for each of rest: it is a positional argument
 	after     []string // the words after "--"; nil if there is none
 	wantsHelp bool
 }
@@ -113,6 +111,11 @@ func readWords(model *kong.Application, args []string) *argumentLine {
 	return w
 }
 
+// isAboutServer reports whether the command takes a server after its config.
+func (w *argumentLine) isAboutServer() bool {
+	return len(w.node.Positional) > 1 && w.node.Positional[1].Name == "server"
+}
+
 // join puts the arguments together again.
 func (w *argumentLine) join() []string {
 	all := slices.Concat(w.before, w.rest)
@@ -122,7 +125,7 @@ func (w *argumentLine) join() []string {
 	return all
 }
 
-// place is where the first positional argument is, or would be.
+// place returns the index of the first positional argument, or where it would be.
 func (w *argumentLine) place() int {
 	if i := slices.Index(w.isFree, true); i >= 0 {
 		return i
@@ -130,7 +133,7 @@ func (w *argumentLine) place() int {
 	return len(w.rest)
 }
 
-// first is the first positional argument, "" if there is none.
+// first returns the first positional argument, "" if there is none.
 func (w *argumentLine) first() string {
 	if i := w.place(); i < len(w.rest) {
 		return w.rest[i]
@@ -195,8 +198,8 @@ func (w *argumentLine) startsServers() bool {
 	return slices.Contains([]string{"inspect", "exec", "prompts", "resources", "check", "tokens"}, w.node.Name) && w.node.Parent.Type == kong.ApplicationNode
 }
 
-// isConfig reports whether a word names a config file: a regular file, or any name
-// that ends like one.
+// isConfig reports whether a word names a config file: an existing file, or any name that
+// ends in .json or .jsonc.
 func isConfig(word string) bool {
 	if word == "" || isURL(word) {
 		return false
@@ -210,7 +213,7 @@ func isURL(word string) bool {
 	return strings.HasPrefix(word, "http://") || strings.HasPrefix(word, "https://")
 }
 
-// unknownCommand is the error of a first word that is neither a command nor a config.
+// unknownCommand returns an error if the first word is neither a command nor a config.
 func unknownCommand(model *kong.Application, args []string) error {
 	if len(args) == 0 || strings.HasPrefix(args[0], "-") || isConfig(args[0]) {
 		return nil
@@ -225,7 +228,7 @@ func unknownCommand(model *kong.Application, args []string) error {
 		}
 	}
 	if info, err := os.Stat(args[0]); err == nil && info.IsDir() {
-		return nil // whoever reads it says that it is a folder
+		return nil // reading it reports that it is a folder
 	}
 	if isURL(args[0]) {
 		return usageError{withHint(errors.New("a url is not a command"), "mcpx inspect %s lists the server's tools; mcpx add NAME %[1]s puts it into your config", args[0])}
