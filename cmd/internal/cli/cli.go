@@ -201,6 +201,18 @@ func (t *terminal) load(path string) (*config.Config, error) {
 	return c, nil
 }
 
+// configToAdd returns the config file that a server is added to when none is named. It
+// may not exist yet.
+func configToAdd() (string, error) {
+	if file, err := config.Find(os.LookupEnv); err == nil {
+		return file, nil
+	}
+	if file := config.UserFile(os.LookupEnv); file != "" {
+		return file, nil
+	}
+	return "", usageError{withHint(errors.New("there is no config, and no home folder to create one in"), "name a file: --config mcpx.json")}
+}
+
 // findConfig returns the config file to use when none is named.
 func findConfig() (string, error) {
 	file, err := config.Find(os.LookupEnv)

@@ -206,7 +206,7 @@ func (p *position) next(word string) (found []suggestion) {
 	}
 	arg := p.node.Positional[len(args)]
 	switch {
-	case arg.Name == "config-or-server", arg.Name == "server" && p.node.Positional[0].Name == "config-or-server":
+	case arg.Name == "server" && isEdit(p.node):
 		return append(found, serversOf(file, (*config.Profile).All)...)
 	case arg.Name != "server":
 		return append(found, values(arg)...)

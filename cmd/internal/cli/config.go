@@ -30,6 +30,13 @@ type configFile struct {
 	Flag string `name:"config" placeholder:"FILE" help:"The config file, if it is not the first argument."`
 }
 
+// requiredConfig is configFile for commands with further required arguments, which kong
+// does not allow after an optional one. The words are ordered before kong reads them.
+type requiredConfig struct {
+	Path string `arg:"" name:"config" help:"Config file. Without it: $$MCPX_CONFIG, ./mcpx.json, then ~/.config/mcpx/config.json."`
+	Flag string `name:"config" placeholder:"FILE" help:"The config file, if it is not the first argument."`
+}
+
 type configCheckCmd struct {
 	configFile
 	JSON bool `help:"Print the problems, and what the file has, as JSON."`

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -14,11 +12,6 @@ import (
 	"mcpx/internal/editfile"
 	"mcpx/internal/nearest"
 )
-
-// configFlag names the config file of a command.
-type configFlag struct {
-	Config string `placeholder:"FILE" help:"Config file. Without it: the first argument if that is a file, $$MCPX_CONFIG, ./mcpx.json, then $$XDG_CONFIG_HOME/mcpx/config.json."`
-}
 
 // removeCmd removes a server from the config.
 type removeCmd struct{ serverEdit }
@@ -83,9 +76,8 @@ func (c *disableCmd) Run(t *terminal) error {
 
 // serverEdit is embedded by the commands that change one server of a config.
 type serverEdit struct {
-	First  string  `arg:"" name:"config-or-server" help:"Name of the server; or a config file, and then the name."`
-	Second *string `arg:"" optional:"" name:"server" help:"Name of the server, after a config file."`
-	configFlag
+	requiredConfig
+	Server string `arg:"" help:"Name of the server."`
 	Schema string `env:"MCPX_SCHEMA" placeholder:"NAME" help:"The schema of the server (default)."`
 }
 
@@ -97,46 +89,19 @@ type edited struct {
 
 // edit changes the server and prints done, a format for its name and the file.
 func (c *serverEdit) edit(t *terminal, done string, change func(e *config.Editor, schema, name string) error) (edited, error) {
-	words := []string{c.First}
-	if c.Second != nil {
-		words = append(words, *c.Second)
-	}
-	file, rest, err := splitConfig(c.Config, words, 1)
-	if err != nil {
-		return edited{}, err
-	}
-	if len(rest) > 1 {
-		return edited{}, usageError{withHint(fmt.Errorf("unexpected argument %s", rest[1]), "%s is not a config file; name one server at a time", rest[0])}
-	}
-	path, err := configToEdit(file)
-	if err != nil {
-		return edited{}, err
-	}
-	e := edited{path: path, schema: c.Schema, name: rest[0]}
-	result, err := config.Edit(path, config.EditOptions{}, func(editor *config.Editor) error {
+	e := edited{path: c.Path, schema: c.Schema, name: c.Server}
+	result, err := config.Edit(e.path, config.EditOptions{}, func(editor *config.Editor) error {
 		return change(editor, e.schema, e.name)
 	})
 	if err != nil {
-		return e, editError(err, path)
+		return e, editError(err, e.path)
 	}
 	if e.changed = result.Changed; !e.changed {
 		state, _, _ := strings.Cut(done, " ")
 		done = "%s is already " + state + " in %s"
 	}
-	_, err = fmt.Fprintf(t.stderr, done+"\n", e.name, path)
+	_, err = fmt.Fprintf(t.stderr, done+"\n", e.name, e.path)
 	return e, err
-}
-
-// configToEdit returns the named config, or the default one.
-func configToEdit(named string) (string, error) {
-	if named != "" {
-		return named, nil
-	}
-	path, err := config.Find(os.LookupEnv)
-	if err != nil {
-		return "", usageError{err}
-	}
-	return path, nil
 }
 
 // editError adds advice to an error of a config edit.
@@ -223,13 +188,4 @@ func connectOnce(t *terminal, e edited) error {
 		}
 		return err
 	})
-}
-
-// newUserConfig returns the path of the user's own config and makes its folder.
-func newUserConfig() (string, error) {
-	path := config.UserFile(os.LookupEnv)
-	if path == "" {
-		return "", usageError{withHint(errors.New("there is no config, and no home folder to create one in"), "name a file: --config mcpx.json")}
-	}
-	return path, os.MkdirAll(filepath.Dir(path), 0o700)
 }

@@ -14,9 +14,8 @@ import (
 
 // target is embedded by the commands about one server of a config.
 type target struct {
-	Path   string `arg:"" name:"config" help:"Config file. Without it: $$MCPX_CONFIG, ./mcpx.json, then ~/.config/mcpx/config.json."`
+	requiredConfig
 	Server string `arg:"" help:"Name of a server, or mcpx for the built-in one. Not for a server given by its url or, after --, its command."`
-	Flag   string `name:"config" placeholder:"FILE" help:"The config file, if it is not the first argument."`
 	adHocFlags
 	Schema   string `default:"default" env:"MCPX_SCHEMA" help:"The schema of the config to use (${default})."`
 	LogLevel string `enum:"debug,info,warn,error" default:"error" env:"MCPX_LOG_LEVEL" help:"debug, info, warn or error (${default})."`

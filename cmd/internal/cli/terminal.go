@@ -24,6 +24,7 @@ type terminal struct {
 	stderr  io.Writer
 	front   Front // the default
 	args    []string
+	command []string // of mcpx add, after "--"
 
 	adhoc *config.Config // of a server given by url or command; nil if it is in a config
 }

@@ -34,18 +34,27 @@ func (t *terminal) ordered(model *kong.Application, args []string) ([]string, er
 	}
 	line = readWords(model, args)
 	file := flag
-	if isConfig(line.first()) {
+	if isConfig(line.first()) && line.mayTake() {
 		if file = line.take(); flag != "" {
 			return nil, configTwice(file, flag)
 		}
 	}
-	if line.after != nil || isURL(line.first()) {
+	switch {
+	case line.node.Name == "add":
+		t.command, line.after = line.after, nil
+	case isEdit(line.node):
+	case line.after != nil || isURL(line.first()):
 		return t.adHoc(line, file)
 	}
-	if file == "" && line.isAboutServer() {
-		if file, err = findConfig(); err != nil {
-			return nil, err
-		}
+	switch {
+	case file != "":
+	case line.node.Name == "add":
+		file, err = configToAdd()
+	case line.isAboutServer():
+		file, err = findConfig()
+	}
+	if err != nil {
+		return nil, err
 	}
 	if file != "" {
 		line.insert(file)
@@ -177,18 +186,6 @@ func takeFlag(args []string) (value string, rest []string, err error) {
 	return value, rest, nil
 }
 
-// splitConfig separates the config file from the words of a command that edits it. The
-// last needed words are never taken for the file.
-func splitConfig(flag string, words []string, needed int) (file string, rest []string, err error) {
-	if len(words) <= needed || !isConfig(words[0]) {
-		return flag, words, nil
-	}
-	if flag != "" {
-		return "", nil, configTwice(words[0], flag)
-	}
-	return words[0], words[1:], nil
-}
-
 func configTwice(word, flag string) error {
 	return usageError{withHint(fmt.Errorf("two configs are given: %s and --config %s", word, flag), "leave one of them out")}
 }
@@ -196,6 +193,29 @@ func configTwice(word, flag string) error {
 // startsServers reports whether the command connects to servers.
 func (w *argumentLine) startsServers() bool {
 	return slices.Contains([]string{"inspect", "exec", "prompts", "resources", "check", "tokens"}, w.node.Name) && w.node.Parent.Type == kong.ApplicationNode
+}
+
+// isEdit reports whether a command changes a server of the config.
+func isEdit(command *kong.Node) bool {
+	return slices.Contains([]string{"add", "remove", "enable", "disable"}, command.Name)
+}
+
+// mayTake reports whether the first positional argument may be a config. The commands
+// that change a server need their last ones for something else.
+func (w *argumentLine) mayTake() bool {
+	needed := 0
+	if isEdit(w.node) {
+		needed = 1
+	}
+	if w.node.Name == "add" && w.after == nil { // a name and a URL
+		needed = 2
+	}
+	for _, isFree := range w.isFree {
+		if isFree {
+			needed--
+		}
+	}
+	return needed < 0
 }
 
 // isConfig reports whether a word names a config file: an existing file, or any name that
