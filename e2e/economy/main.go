@@ -77,7 +77,7 @@ func measure(folder string) error {
 		return err
 	}
 	return a.Run(context.Background(), func(ctx context.Context) error {
-		lists := a.Profiles[0].ToolLists(ctx)
+		lists := a.ToolLists(ctx)[0]
 		r := report{with: exact.Count(string(lists.With))}
 		for i, u := range lists.Upstreams {
 			if u.State != registry.Ready {

@@ -44,7 +44,7 @@ func TestReport(t *testing.T) {
 	}
 	r := report{}
 	err = a.Run(t.Context(), func(ctx context.Context) error {
-		lists := a.Profiles[0].ToolLists(ctx)
+		lists := a.ToolLists(ctx)[0]
 		r.with = exact.Count(string(lists.With))
 		for i, u := range lists.Upstreams {
 			if err := r.add(ctx, a.Profiles[0].Executor, u, string(lists.Without[i])); err != nil {

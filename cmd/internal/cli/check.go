@@ -67,7 +67,9 @@ func (c *checkCmd) Run(t *terminal) error {
 	if err != nil {
 		return err
 	}
-	return t.check(file, c.Schema, func(r checkReport) error {
+	warn(t.stderr, file.Warnings)
+	return t.connect(file, c.Schema, func(lists []app.ToolLists) error {
+		r := newCheckReport(lists)
 		show := r.print
 		if c.JSON {
 			show = func(t *terminal) error { return t.encode(r) }
@@ -79,33 +81,31 @@ func (c *checkCmd) Run(t *terminal) error {
 	})
 }
 
-// check connects to the servers of a schema, or of all schemas that are enabled, and
-// calls use once every server is ready or has failed.
-func (t *terminal) check(file *config.Config, schema string, use func(r checkReport) error) error {
+// connect starts the servers of a schema, or of all enabled schemas if the name is
+// empty. It calls use once every server is ready or has failed.
+func (t *terminal) connect(file *config.Config, schema string, use func(lists []app.ToolLists) error) error {
 	line := newStatus(t.stderr)
 	a, err := app.New(file, schema, line)
 	if err != nil {
 		return usageError{err}
 	}
-	warn(t.stderr, file.Warnings)
 	return t.run(a, func(ctx context.Context) error {
 		stop := line.show(func() string { return starting(a, "") })
-		r := newCheckReport(ctx, a)
+		lists := a.ToolLists(ctx)
 		if stop(); ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return use(r)
+		return use(lists)
 	})
 }
 
-// newCheckReport waits until every server is ready or has failed.
-func newCheckReport(ctx context.Context, a *app.App) checkReport {
-	r := checkReport{Servers: []checkedServer{}, hasSchemas: len(a.Profiles) > 1}
-	for _, p := range a.Profiles {
-		lists := p.ToolLists(ctx)
+// newCheckReport returns the report of all servers.
+func newCheckReport(all []app.ToolLists) checkReport {
+	r := checkReport{Servers: []checkedServer{}, hasSchemas: len(all) > 1}
+	for _, lists := range all {
 		for i, u := range lists.Upstreams {
-			s := checked(u, &p.Upstreams[i])
-			s.Schema = p.Name
+			s := checked(u, &lists.Profile.Upstreams[i])
+			s.Schema = lists.Profile.Name
 			s.Tokens = exact.Count(string(lists.Without[i]))
 			r.Servers = append(r.Servers, s)
 			if s.ready() {

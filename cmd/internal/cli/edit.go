@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"mcpx/config"
+	"mcpx/internal/app"
 	"mcpx/internal/editfile"
 	"mcpx/internal/nearest"
 )
@@ -179,9 +180,9 @@ func connectOnce(t *terminal, e edited) error {
 		fmt.Fprintf(t.stderr, "warning: %s was not started: schema %s is not enabled\n", e.name, schema)
 		return nil
 	}
-	file.Warnings = nil
 	p.Upstreams = slices.DeleteFunc(p.Upstreams, func(u config.Upstream) bool { return u.Name != e.name })
-	return t.check(file, schema, func(r checkReport) error {
+	return t.connect(file, schema, func(lists []app.ToolLists) error {
+		r := newCheckReport(lists)
 		err := r.print(t)
 		if err == nil && r.Failed > 0 {
 			_, err = fmt.Fprintf(t.stderr, "warning: %s is in the config, but does not work yet\n", e.name)

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -52,19 +51,9 @@ func (c *tokensCmd) Run(t *terminal) error {
 	if err != nil {
 		return err
 	}
-	line := newStatus(t.stderr)
-	a, err := app.New(file, c.Schema, line)
-	if err != nil {
-		return usageError{err}
-	}
-	return t.run(a, func(ctx context.Context) error {
-		stop := line.show(func() string { return starting(a, "") })
-		report := count(a.Profiles[0].ToolLists(ctx))
-		stop()
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case c.JSON:
+	return t.connect(file, c.Schema, func(lists []app.ToolLists) error {
+		report := count(lists[0])
+		if c.JSON {
 			return t.encode(report)
 		}
 		return report.print(t)
