@@ -61,7 +61,7 @@ func TestConsoleHasNoColorsInAPipe(t *testing.T) {
 }
 
 func TestConsole(t *testing.T) {
-	event := `{"level":"warn","server":"a","text":"one\ntwo‮","time":"2026-01-02T03:04:05+01:00","message":"m"}`
+	event := `{"level":"warn","server":"a","text":"one\ntwo` + "\u202e" + `","time":"2026-01-02T03:04:05+01:00","message":"m"}`
 	got := string(console{true}.format(nil, []byte(event)))
 	if want := "03:04:05 \x1b[33mWRN\x1b[0m m \x1b[36mserver=\x1b[0ma \x1b[36mtext=\x1b[0m\"one\\ntwo\\u202e\"\n"; got != want {
 		t.Errorf("wrote %q, want %q", got, want)
