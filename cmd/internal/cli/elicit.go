@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"net/mail"
 	"net/url"
 	"slices"
@@ -28,16 +29,12 @@ type choice struct {
 }
 
 // questions returns the fields of a form in the schema's order.
-func questions(schema []byte) []question {
-	var required []string
-	for name := range rawjson.Elements(rawjson.Get(schema, "required")) {
-		text, _ := rawjson.String(name)
-		required = append(required, text)
-	}
+func questions(schema []byte) (list []question) {
 	form := validate.Compile(schema)
-	var list []question
+	required := slices.Collect(rawjson.Elements(rawjson.Get(schema, "required")))
 	for name, field := range rawjson.Members(rawjson.Get(schema, "properties")) {
-		q := question{parameter: parameter{schema, field}, name: name, required: slices.Contains(required, name), form: form}
+		isName := func(element []byte) bool { return bare(element) == name }
+		q := question{parameter: parameter{schema, field}, name: name, required: slices.ContainsFunc(required, isName), form: form}
 		q.choices = choicesOf(field)
 		if q.is("array") {
 			q.choices = choicesOf(q.items().schema)
@@ -50,15 +47,13 @@ func questions(schema []byte) []question {
 // choicesOf returns the choices of a schema: an enum, perhaps with enumNames, or
 // alternatives with a const and a title each. Without choices any value is valid.
 func choicesOf(schema []byte) (choices []choice) {
+	titles := slices.Collect(rawjson.Elements(rawjson.Get(schema, "enumNames")))
 	for value := range rawjson.Elements(rawjson.Get(schema, "enum")) {
-		choices = append(choices, choice{value: value})
-	}
-	i := 0
-	for name := range rawjson.Elements(rawjson.Get(schema, "enumNames")) {
-		if i < len(choices) {
-			choices[i].title, _ = rawjson.String(name)
+		c := choice{value: value}
+		if i := len(choices); i < len(titles) {
+			c.title, _ = rawjson.String(titles[i])
 		}
-		i++
+		choices = append(choices, c)
 	}
 	for _, key := range []string{"oneOf", "anyOf"} {
 		if len(choices) > 0 {
@@ -77,10 +72,6 @@ func choicesOf(schema []byte) (choices []choice) {
 
 // prompt returns the line that asks for the value.
 func (q question) prompt() string {
-	label := q.name
-	if title := member(q.schema, "title"); title != "" {
-		label = title
-	}
 	var parts []string
 	if text := member(q.schema, "description"); text != "" {
 		parts = append(parts, text)
@@ -89,6 +80,7 @@ func (q question) prompt() string {
 	if !q.required {
 		parts = append(parts, "optional")
 	}
+	label := cmp.Or(member(q.schema, "title"), q.name)
 	if len(parts) > 0 {
 		label += " (" + strings.Join(parts, "; ") + ")"
 	}

@@ -95,26 +95,26 @@ func tourConfig() (string, error) {
 	if text, err := os.ReadFile(clone); err == nil && bytes.Equal(text, example.Config) {
 		return clone, nil
 	}
-	cache, err := os.UserCacheDir()
-	if err != nil { // there is no home
-		return tourConfigIn(os.MkdirTemp("", "mcpx-demo-"))
+	if cache, err := os.UserCacheDir(); err == nil { // otherwise there is no home
+		if path, err := tourConfigIn(filepath.Join(cache, "mcpx", "demo")); err == nil {
+			return path, nil
+		}
 	}
-	folder := filepath.Join(cache, "mcpx", "demo")
-	path, err := tourConfigIn(folder, os.MkdirAll(folder, 0o755))
-	if err != nil { // it cannot be written to
-		return tourConfigIn(os.MkdirTemp("", "mcpx-demo-"))
-	}
-	return path, nil
-}
-
-// tourConfigIn writes the config to a folder, unless it is there already.
-func tourConfigIn(folder string, err error) (string, error) {
+	folder, err := os.MkdirTemp("", "mcpx-demo-")
 	if err != nil {
 		return "", err
 	}
+	return tourConfigIn(folder)
+}
+
+// tourConfigIn writes the config to a folder, unless it is there already.
+func tourConfigIn(folder string) (string, error) {
 	path := filepath.Join(folder, "mcpx.json")
 	if text, err := os.ReadFile(path); err == nil && bytes.Equal(text, example.Config) {
 		return path, nil
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return "", err
 	}
 	return path, replaceFile(path, example.Config) // another tour never sees half of it
 }

@@ -84,17 +84,17 @@ func (t *terminal) adHoc(line *argumentLine, file string) ([]string, error) {
 	return line.join(), nil
 }
 
-// argumentLine splits the arguments into command, flags and positional arguments.
+// argumentLine is a command line in its parts.
 type argumentLine struct {
 	node      *kong.Node
 	before    []string // up to the command's name
-	rest      []string
-	isFree    []bool   // for each of rest: it is a positional argument
-	after     []string // the words after "--"; nil if there is none
+	flags     []string // with their values
+	free      []string // positional arguments
+	after     []string // the words after "--"; nil if there is no "--"
 	wantsHelp bool
 }
 
-// readWords finds the command and its positional arguments.
+// readWords finds the command, its flags and its positional arguments.
 func readWords(model *kong.Application, args []string) *argumentLine {
 	w := &argumentLine{node: model.Node}
 	if i := slices.Index(args, "--"); i >= 0 {
@@ -102,16 +102,17 @@ func readWords(model *kong.Application, args []string) *argumentLine {
 	}
 	at := &position{node: model.Node}
 	for i, word := range args {
-		isValue := at.flag != nil
-		before := at.node
+		isValue, parent := at.flag != nil, at.node
 		at.pass(word)
 		w.wantsHelp = w.wantsHelp || word == "--help" || word == "-h"
-		if at.node != before {
-			w.before, w.rest, w.isFree = args[:i+1], nil, nil
-			continue
+		switch {
+		case at.node != parent:
+			w.before, w.flags, w.free = args[:i+1], nil, nil
+		case isValue || strings.HasPrefix(word, "-") && word != "-":
+			w.flags = append(w.flags, word)
+		default:
+			w.free = append(w.free, word)
 		}
-		w.rest = append(w.rest, word)
-		w.isFree = append(w.isFree, !isValue && (!strings.HasPrefix(word, "-") || word == "-"))
 	}
 	w.node = at.node
 	if w.node.DefaultCmd != nil {
@@ -125,44 +126,32 @@ func (w *argumentLine) isAboutServer() bool {
 	return len(w.node.Positional) > 1 && w.node.Positional[1].Name == "server"
 }
 
-// join puts the arguments together again.
+// join puts the parts together again.
 func (w *argumentLine) join() []string {
-	all := slices.Concat(w.before, w.rest)
+	all := slices.Concat(w.before, w.flags, w.free)
 	if w.after != nil {
 		all = append(append(all, "--"), w.after...)
 	}
 	return all
 }
 
-// place returns the index of the first positional argument, or where it would be.
-func (w *argumentLine) place() int {
-	if i := slices.Index(w.isFree, true); i >= 0 {
-		return i
-	}
-	return len(w.rest)
-}
-
 // first returns the first positional argument, "" if there is none.
 func (w *argumentLine) first() string {
-	if i := w.place(); i < len(w.rest) {
-		return w.rest[i]
+	if len(w.free) == 0 {
+		return ""
 	}
-	return ""
+	return w.free[0]
 }
 
 // take removes the first positional argument.
 func (w *argumentLine) take() string {
-	i := w.place()
-	word := w.rest[i]
-	w.rest, w.isFree = slices.Delete(slices.Clone(w.rest), i, i+1), slices.Delete(w.isFree, i, i+1)
+	word := w.free[0]
+	w.free = w.free[1:]
 	return word
 }
 
 // insert puts a positional argument before the others.
-func (w *argumentLine) insert(word string) {
-	i := w.place()
-	w.rest, w.isFree = slices.Insert(slices.Clone(w.rest), i, word), slices.Insert(w.isFree, i, true)
-}
+func (w *argumentLine) insert(word string) { w.free = slices.Insert(w.free, 0, word) }
 
 // takeFlag removes --config from a command line and returns its value, "" if it is not
 // there. The flag may also come before the command.
@@ -210,12 +199,7 @@ func (w *argumentLine) mayTake() bool {
 	if w.node.Name == "add" && w.after == nil { // a name and a URL
 		needed = 2
 	}
-	for _, isFree := range w.isFree {
-		if isFree {
-			needed--
-		}
-	}
-	return needed < 0
+	return len(w.free) > needed
 }
 
 // isConfig reports whether a word names a config file: an existing file, or any name that
