@@ -38,8 +38,19 @@ func (p Paint) Text(s Style, text string) string {
 	return string(s) + text + reset
 }
 
-// Append appends a text in a style.
-func (p Paint) Append(b []byte, s Style, text string) []byte { return append(b, p.Text(s, text)...) }
+// Append appends texts in a style.
+func (p Paint) Append(b []byte, s Style, texts ...string) []byte {
+	if p {
+		b = append(b, s...)
+	}
+	for _, text := range texts {
+		b = append(b, text...)
+	}
+	if p {
+		b = append(b, reset...)
+	}
+	return b
+}
 
 // IsTerminal reports whether a stream is a terminal that understands escape sequences.
 func IsTerminal(stream any) bool {

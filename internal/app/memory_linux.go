@@ -2,6 +2,7 @@ package app
 
 import (
 	"bufio"
+	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -9,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dropPages drops pages that are the same in their file: of the executable, and of the
-// text of the libraries it is linked with, which nothing in mcpx unloads.
+// dropPages drops pages of the executable and of the libraries it is linked with, which
+// nothing in mcpx unloads.
 func dropPages() {
 	smaps, err := os.Open("/proc/self/smaps")
 	if err != nil {
@@ -21,21 +22,35 @@ func dropPages() {
 	if err != nil {
 		return
 	}
-	var from, to uint64
+	for _, r := range droppable(smaps, self) {
+		// If this fails the pages stay, which does no harm.
+		_, _, _ = unix.Syscall(unix.SYS_MADVISE, r.from, r.to-r.from, unix.MADV_DONTNEED)
+	}
+}
+
+// region is a part of the address space.
+type region struct{ from, to uintptr }
+
+// droppable returns the regions whose pages are the same in a file: of the executable
+// self, and the text of others. A region with anonymous pages was changed by the loader.
+func droppable(smaps io.Reader, self string) (regions []region) {
+	var current region
 	canDrop := false
 	for lines := bufio.NewScanner(smaps); lines.Scan(); {
 		switch fields := strings.Fields(lines.Text()); {
-		case len(fields) == 6 && strings.Contains(fields[0], "-"): // the header of a region
-			low, high, _ := strings.Cut(fields[0], "-")
-			from, _ = strconv.ParseUint(low, 16, 64)
-			to, _ = strconv.ParseUint(high, 16, 64)
-			canDrop = strings.HasPrefix(fields[5], "/") && (fields[1] == "r-xp" || fields[1] == "r--p" && fields[5] == self)
 		case len(fields) < 2:
-		case fields[0] == "Anonymous:" && fields[1] != "0": // a loader has written to it
+		case strings.Contains(fields[0], "-"): // a region begins
+			low, high, _ := strings.Cut(fields[0], "-")
+			from, _ := strconv.ParseUint(low, 16, 64)
+			to, _ := strconv.ParseUint(high, 16, 64)
+			current = region{uintptr(from), uintptr(to)}
+			isFile := len(fields) == 6 && strings.HasPrefix(fields[5], "/")
+			canDrop = isFile && (fields[1] == "r-xp" || fields[1] == "r--p" && fields[5] == self)
+		case fields[0] == "Anonymous:" && fields[1] != "0":
 			canDrop = false
-		case fields[0] == "Swap:" && fields[1] == "0" && canDrop:
-			// If this fails the pages stay, which does no harm.
-			_, _, _ = unix.Syscall(unix.SYS_MADVISE, uintptr(from), uintptr(to-from), unix.MADV_DONTNEED)
+		case fields[0] == "Swap:" && fields[1] == "0" && canDrop: // it comes after Anonymous
+			regions = append(regions, current)
 		}
 	}
+	return regions
 }

@@ -1,7 +1,8 @@
 package logging
 
 import (
-	"strings"
+	"bytes"
+	"slices"
 
 	"mcpx/internal/ansi"
 	"mcpx/internal/plain"
@@ -29,7 +30,8 @@ var levels = map[string]struct {
 // format writes an event as: time LEVEL message key=value …
 func (c console) format(out, event []byte) []byte {
 	var level, time, message string
-	var fields []byte
+	var room [512]byte
+	fields := room[:0]
 	_ = rawjson.Object(event, func(key string, value []byte) bool {
 		switch key {
 		case "level":
@@ -39,7 +41,7 @@ func (c console) format(out, event []byte) []byte {
 		case "message":
 			message, _ = rawjson.View(value)
 		default:
-			fields = append(c.paint.Append(append(fields, ' '), ansi.Cyan, key+"="), unquote(plain.Line(string(value)))...)
+			fields = appendValue(c.paint.Append(append(fields, ' '), ansi.Cyan, key, "="), value)
 		}
 		return true
 	})
@@ -58,10 +60,14 @@ func timeOfDay(time string) string {
 	return time[from:to]
 }
 
-// unquote removes the quotes of a JSON string that needs none.
-func unquote(value string) string {
-	if len(value) > 2 && value[0] == '"' && !strings.ContainsAny(value, ` \=`) {
-		return value[1 : len(value)-1]
+// appendValue appends a JSON value on one line: a string without its quotes, if it needs
+// none.
+func appendValue(out, value []byte) []byte {
+	if slices.ContainsFunc(value, func(c byte) bool { return c >= 0x7f }) { // JSON has no other hidden characters
+		value = []byte(plain.Line(string(value)))
 	}
-	return value
+	if len(value) > 2 && value[0] == '"' && !bytes.ContainsAny(value, ` \=`) {
+		value = value[1 : len(value)-1]
+	}
+	return append(out, value...)
 }

@@ -22,12 +22,15 @@ type queue struct {
 	over   chan struct{} // closed when everything is written
 
 	mu      sync.Mutex
-	work    []func() // see Log.Later
-	events  []byte   // each ends with a newline
+	events  []byte // each ends with a newline
 	dropped int
 	closed  bool
 
+	workMu  sync.Mutex
+	work    []func()   // see Log.Later
 	working sync.Mutex // held by the goroutine that runs work, so that it runs in order
+
+	spare, lines []byte // reused by flush
 }
 
 const (
@@ -53,20 +56,24 @@ func (q *queue) Write(event []byte) (int, error) {
 	case len(q.events)+len(event) > queueBytes:
 		q.dropped++
 	default:
+		if len(q.events) == 0 {
+			q.wakeUp()
+		}
 		q.events = append(q.events, event...)
-		q.wakeUp()
 	}
 	return len(event), nil
 }
 
 // later queues a function. If too many wait, the caller runs them.
 func (q *queue) later(f func()) {
-	q.mu.Lock()
+	q.workMu.Lock()
 	q.work = append(q.work, f)
-	tooMany := len(q.work) >= queueWork
-	q.wakeUp()
-	q.mu.Unlock()
-	if tooMany {
+	n := len(q.work)
+	q.workMu.Unlock()
+	switch n {
+	case 1:
+		q.wakeUp()
+	case queueWork:
 		q.runLater()
 	}
 }
@@ -82,10 +89,10 @@ func (q *queue) wakeUp() {
 func (q *queue) runLater() {
 	q.working.Lock()
 	defer q.working.Unlock()
-	q.mu.Lock()
+	q.workMu.Lock()
 	work := q.work
 	q.work = nil
-	q.mu.Unlock()
+	q.workMu.Unlock()
 	for _, f := range work {
 		f()
 	}
@@ -112,17 +119,17 @@ func (q *queue) run() {
 func (q *queue) flush() (closed bool) {
 	q.mu.Lock()
 	events, dropped, closed := q.events, q.dropped, q.closed
-	q.events, q.dropped = nil, 0
+	q.events, q.dropped = q.spare[:0], 0
 	q.mu.Unlock()
-	var out []byte
+	q.spare, q.lines = events, q.lines[:0]
 	for event := range bytes.Lines(events) {
-		out = q.format(out, bytes.TrimSuffix(event, []byte("\n")))
+		q.lines = q.format(q.lines, bytes.TrimSuffix(event, []byte("\n")))
 	}
 	if dropped > 0 {
-		out = fmt.Appendf(out, "(%d lines of the log were dropped: nobody reads them)\n", dropped)
+		q.lines = fmt.Appendf(q.lines, "(%d lines of the log were dropped: nobody reads them)\n", dropped)
 	}
-	if len(out) > 0 {
-		_, _ = q.out.Write(out) // there is nowhere to report an error
+	if len(q.lines) > 0 {
+		_, _ = q.out.Write(q.lines) // there is nowhere to report an error
 	}
 	return closed
 }
