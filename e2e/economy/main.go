@@ -77,14 +77,14 @@ func measure(folder string) error {
 	if err != nil {
 		return err
 	}
-	return a.With(context.Background(), func(ctx context.Context) error {
-		lists := a.ToolLists(ctx)
+	return a.Run(context.Background(), func(ctx context.Context) error {
+		lists := a.ToolLists(ctx)[0]
 		r := report{with: exact.Count(string(lists.With))}
 		for i, u := range lists.Upstreams {
 			if u.State != registry.Ready {
 				return fmt.Errorf("%s is %s: %s", u.Name, u.State, u.Reason)
 			}
-			if err := r.add(ctx, a.Executor, u, string(lists.Without[i])); err != nil {
+			if err := r.add(ctx, a.Profiles[0].Executor, u, string(lists.Without[i])); err != nil {
 				return err
 			}
 		}

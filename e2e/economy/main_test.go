@@ -43,11 +43,11 @@ func TestReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := report{}
-	err = a.With(t.Context(), func(ctx context.Context) error {
-		lists := a.ToolLists(ctx)
+	err = a.Run(t.Context(), func(ctx context.Context) error {
+		lists := a.ToolLists(ctx)[0]
 		r.with = exact.Count(string(lists.With))
 		for i, u := range lists.Upstreams {
-			if err := r.add(ctx, a.Executor, u, string(lists.Without[i])); err != nil {
+			if err := r.add(ctx, a.Profiles[0].Executor, u, string(lists.Without[i])); err != nil {
 				return err
 			}
 		}

@@ -12,7 +12,7 @@ import (
 // signal is logged and ignored. The exception is a SIGHUP because the terminal was
 // closed that mcpx was started from. It ends the returned context, so that mcpx
 // does not run on without anyone to stop it.
-func (s *shared) handleHangup(ctx context.Context) (_ context.Context, stop func()) {
+func (a *App) handleHangup(ctx context.Context) (_ context.Context, stop func()) {
 	detached := signal.Ignored(syscall.SIGHUP) || !hasTerminal() // nohup ignores the signal
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGHUP)
@@ -26,11 +26,11 @@ func (s *shared) handleHangup(ctx context.Context) (_ context.Context, stop func
 			case <-signals:
 			}
 			if !detached && !hasTerminal() {
-				s.log.Info().Msg("the terminal was closed; stopping")
+				a.log.Info().Msg("the terminal was closed; stopping")
 				cancel()
 				return
 			}
-			s.log.Info().Msg("SIGHUP is ignored; restart mcpx to apply changes to the config")
+			a.log.Info().Msg("SIGHUP is ignored; restart mcpx to apply changes to the config")
 		}
 	})
 	return ctx, func() {

@@ -28,15 +28,15 @@ func TestWhereToConnect(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			h, err := NewHTTP(c, HTTPOptions{})
+			said, stderr := io.Pipe()
+			a, err := New(c, "", stderr)
 			if err != nil {
 				t.Fatal(err)
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-			said, stderr := io.Pipe()
 			served := make(chan error, 1)
 			go func() {
-				served <- h.Serve(ctx, stderr)
+				served <- a.ListenHTTP(ctx, HTTPOptions{})
 				_ = stderr.Close()
 			}()
 			defer func() {
@@ -80,7 +80,7 @@ func visit(t *testing.T, url string) string {
 	return fmt.Sprint(r.URL.Path, " ", answer.StatusCode)
 }
 
-func TestAddress(t *testing.T) {
+func TestReachable(t *testing.T) {
 	for _, row := range []struct{ host, bound, want string }{
 		{"127.0.0.1", "127.0.0.1:80", "127.0.0.1:80"},
 		{"box.lan", "192.168.1.5:80", "192.168.1.5:80"},
@@ -94,9 +94,7 @@ func TestAddress(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h := &HTTP{config: &config.Config{}}
-		h.config.Server.Host = row.host
-		if got := h.address(bound); got != row.want {
+		if got := reachable(row.host, bound); got != row.want {
 			t.Errorf("host %q, bound to %s: %s, want %s", row.host, row.bound, got, row.want)
 		}
 	}
@@ -104,7 +102,6 @@ func TestAddress(t *testing.T) {
 
 // Who binds a name can be called by it.
 func TestGuardOfABoundName(t *testing.T) {
-	h := &HTTP{config: &config.Config{}}
 	bound := &net.TCPAddr{IP: net.IPv4(192, 168, 1, 5), Port: 80}
 	for _, row := range []struct {
 		bind, host string
@@ -118,8 +115,7 @@ func TestGuardOfABoundName(t *testing.T) {
 		{"0.0.0.0", "0.0.0.0", http.StatusForbidden},
 		{"", "box.lan", http.StatusForbidden},
 	} {
-		h.config.Server.Host = row.bind
-		guard := h.guard(bound)
+		guard := guard(config.Server{Host: row.bind}, bound)
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+row.host+"/", nil)
 		w := httptest.NewRecorder()
 		guard.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(w, r)

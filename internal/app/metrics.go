@@ -19,7 +19,7 @@ type serverLabel struct{ schema, server string }
 // have. Clients can invent names without end; each would be a new time series.
 const unknownServer = "unknown"
 
-// metrics counts what becomes of calls: a reader of events, as the log is.
+// metrics counts calls by their outcome.
 type metrics struct {
 	registry *prometheus.Registry
 	servers  map[serverLabel]bool // the servers of the config
@@ -28,7 +28,9 @@ type metrics struct {
 	bytes    *prometheus.CounterVec
 }
 
-func newMetrics(profiles []*config.Profile) *metrics {
+// newMetrics returns metrics of calls, of the open client sessions and of the
+// upstreams of the profiles.
+func newMetrics(profiles []*Profile, sessions func() int) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		servers:  map[serverLabel]bool{},
@@ -48,7 +50,8 @@ func newMetrics(profiles []*config.Profile) *metrics {
 			m.servers[serverLabel{p.Name, u.Name}] = true
 		}
 	}
-	m.registry.MustRegister(m.calls, m.seconds, m.bytes,
+	m.registry.MustRegister(m.calls, m.seconds, m.bytes, upstreams(profiles),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "mcpx_sessions", Help: "Client sessions that are open."}, func() float64 { return float64(sessions()) }),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -66,25 +69,18 @@ func (m *metrics) observe(e executor.Event) {
 	m.bytes.WithLabelValues(e.Schema, server, e.Outcome, "out").Add(float64(e.BytesOut))
 }
 
-// handler answers with all that was counted; flush has the last calls counted too.
+// handler returns a handler that responds with all metrics. flush counts the last
+// calls first.
 func (m *metrics) handler(flush func()) http.Handler {
-	answer := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+	metrics := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		flush()
-		answer.ServeHTTP(w, r)
+		metrics.ServeHTTP(w, r)
 	})
 }
 
-// watch adds what is read when it is asked for: sessions, and the upstreams.
-func (m *metrics) watch(sessions func() int, apps []*App) {
-	m.registry.MustRegister(
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "mcpx_sessions", Help: "Client sessions that are open."}, func() float64 { return float64(sessions()) }),
-		&upstreams{apps: apps},
-	)
-}
-
-// upstreams collects the state of every upstream.
-type upstreams struct{ apps []*App }
+// upstreams collects the state of the upstreams of some profiles when it is requested.
+type upstreams []*Profile
 
 var (
 	stateDesc  = prometheus.NewDesc("mcpx_upstream_state", "1 for the state an upstream is in.", []string{"schema", "server", "state"}, nil)
@@ -93,30 +89,30 @@ var (
 )
 
 // Describe implements prometheus.Collector.
-func (*upstreams) Describe(out chan<- *prometheus.Desc) {
+func (upstreams) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{stateDesc, toolsDesc, tokensDesc} {
 		out <- d
 	}
 }
 
 // Collect implements prometheus.Collector.
-func (c *upstreams) Collect(out chan<- prometheus.Metric) {
+func (profiles upstreams) Collect(out chan<- prometheus.Metric) {
 	states := []registry.State{registry.Starting, registry.Ready, registry.Waiting, registry.Failed, registry.Stopped}
-	for _, a := range c.apps {
+	for _, p := range profiles {
 		saved := 0
-		for _, u := range a.Registry.Catalog().Upstreams {
+		for _, u := range p.Registry.Catalog().Upstreams {
 			for _, s := range states {
 				value := 0.0
 				if u.State == s {
 					value = 1
 				}
-				out <- prometheus.MustNewConstMetric(stateDesc, prometheus.GaugeValue, value, a.Profile.Name, u.Name, string(s))
+				out <- prometheus.MustNewConstMetric(stateDesc, prometheus.GaugeValue, value, p.Name, u.Name, string(s))
 			}
-			out <- prometheus.MustNewConstMetric(toolsDesc, prometheus.GaugeValue, float64(len(u.Tools)), a.Profile.Name, u.Name)
-			if a.Profile.Expose == config.Lazy { // clients of a flat one are spared nothing
+			out <- prometheus.MustNewConstMetric(toolsDesc, prometheus.GaugeValue, float64(len(u.Tools)), p.Name, u.Name)
+			if p.Expose == config.Lazy { // clients of a flat one are spared nothing
 				saved += u.Tokens()
 			}
 		}
-		out <- prometheus.MustNewConstMetric(tokensDesc, prometheus.GaugeValue, float64(saved), a.Profile.Name)
+		out <- prometheus.MustNewConstMetric(tokensDesc, prometheus.GaugeValue, float64(saved), p.Name)
 	}
 }

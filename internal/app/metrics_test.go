@@ -24,14 +24,13 @@ func TestMetrics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := newMetrics([]*config.Profile{a.Profile})
+	m := newMetrics(a.Profiles, func() int { return 7 })
 	a.metrics = m
-	m.watch(func() int { return 7 }, []*App{a})
 	a.logCall(executor.Event{Schema: "default", Server: "a", Outcome: "ok", Took: 20 * time.Millisecond, BytesIn: 5, BytesOut: 9})
 	a.logCall(executor.Event{Schema: "default", Server: "made up by a client", Outcome: "not_found"})
 	a.logCall(executor.Event{Schema: "default", Server: "a", Outcome: "not_found"})
 	w := httptest.NewRecorder()
-	m.handler(func() {}).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil))
+	m.handler(a.log.Flush).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil))
 	for _, want := range []string{
 		`mcpx_calls_total{outcome="ok",schema="default",server="a"} 1`,
 		`mcpx_calls_total{outcome="not_found",schema="default",server="unknown"} 1`,
@@ -65,22 +64,22 @@ func TestMetricLabels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := newMetrics([]*config.Profile{a.Profile})
+	m := newMetrics(a.Profiles, func() int { return 0 })
 	a.metrics = m
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
 	late, stop := context.WithTimeout(t.Context(), -1)
 	defer stop()
 	for _, ctx := range []context.Context{t.Context(), cancelled, late} {
-		_, _ = a.Executor.Do(ctx, executor.Call{Server: "invented", Tool: "invented"})
-		_, _ = a.Executor.Do(ctx, executor.Call{Tool: "invented__invented"})
-		_, _ = a.Executor.Do(ctx, executor.Call{Server: executor.Builtin, Tool: "invented"})
-		_, _ = a.Executor.Do(ctx, executor.Call{Server: executor.Builtin, Tool: "servers"})
+		_, _ = a.Profiles[0].Executor.Do(ctx, executor.Call{Server: "invented", Tool: "invented"})
+		_, _ = a.Profiles[0].Executor.Do(ctx, executor.Call{Tool: "invented__invented"})
+		_, _ = a.Profiles[0].Executor.Do(ctx, executor.Call{Server: executor.Builtin, Tool: "invented"})
+		_, _ = a.Profiles[0].Executor.Do(ctx, executor.Call{Server: executor.Builtin, Tool: "servers"})
 	}
 	for _, outcome := range []string{"ok", "error", "failed", "invalid", "lost", "timeout", "cancelled", "unavailable"} {
 		a.logCall(executor.Event{Schema: "default", Server: "invented", Outcome: outcome})
 	}
-	a.journal.flush()
+	a.log.Flush()
 	families, err := m.registry.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +96,7 @@ func TestMetricLabels(t *testing.T) {
 	}
 }
 
-func TestNewHTTP(t *testing.T) {
+func TestNew(t *testing.T) {
 	parse := func(text string) *config.Config {
 		c, err := config.Parse(filepath.Join(t.TempDir(), "mcpx.json"), []byte(text), os.LookupEnv)
 		if err != nil {
@@ -114,19 +113,33 @@ func TestNewHTTP(t *testing.T) {
 		{"none of that name", two, "nope", "no such schema"},
 		{"one that is off", two, "off", "not enabled"},
 		{"none enabled", `{"schemas":{"off":{"enabled":false,"mcpServers":{}}}}`, "", "no schema is enabled"},
-		{"open to all", `{"server":{"host":"0.0.0.0"},"mcpServers":{}}`, "", "a token is needed"},
 	} {
-		h, err := NewHTTP(parse(row.config), HTTPOptions{Schema: row.schema})
+		a, err := New(parse(row.config), row.schema, io.Discard)
 		got := ""
 		if err != nil {
 			got = err.Error()
 		} else {
-			for _, p := range h.profiles {
+			for _, p := range a.Profiles {
 				got = strings.TrimSpace(got + " " + p.Name)
 			}
 		}
 		if !strings.Contains(got, row.want) {
 			t.Errorf("%s: %s, want %s", row.name, got, row.want)
 		}
+	}
+}
+
+// TestOpenToAll: without a token, mcpx does not listen for other machines.
+func TestOpenToAll(t *testing.T) {
+	c, err := config.Parse(filepath.Join(t.TempDir(), "mcpx.json"), []byte(`{"server":{"host":"0.0.0.0"},"mcpServers":{}}`), os.LookupEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := New(c, "", io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.ListenHTTP(t.Context(), HTTPOptions{}); err == nil || !strings.Contains(err.Error(), "a token is needed") {
+		t.Error(err)
 	}
 }

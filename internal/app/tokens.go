@@ -8,26 +8,32 @@ import (
 	"mcpx/server"
 )
 
-// ToolLists are what a client's context holds of a profile: the list of each
-// upstream without mcpx, and the one list with it.
+// ToolLists are the tool lists of a profile in a client's context: one of each upstream
+// without mcpx, and one with it.
 type ToolLists struct {
+	Profile   *Profile
 	Upstreams []*registry.Upstream
 	Without   [][]byte // by upstream; nil if it lists nothing
 	With      []byte
 }
 
-// ToolLists waits until every upstream is ready or has failed.
-func (a *App) ToolLists(ctx context.Context) ToolLists {
-	lists := ToolLists{With: server.New(a.Profile, a.Registry, a.Executor, server.Options{Version: Version()}).LazyTools()}
-	for _, u := range a.Profile.Upstreams {
-		settled := a.Registry.Settled(ctx, u.Name)
-		lists.Upstreams = append(lists.Upstreams, settled)
-		lists.Without = append(lists.Without, toolList(settled))
+// ToolLists returns the lists of all profiles. It waits until every upstream is ready or
+// has failed, or ctx ends.
+func (a *App) ToolLists(ctx context.Context) []ToolLists {
+	var all []ToolLists
+	for _, p := range a.Profiles {
+		lists := ToolLists{Profile: p, With: server.New(p.Profile, p.Registry, p.Executor, server.Options{Version: Version()}).LazyTools()}
+		for _, u := range p.Upstreams {
+			settled := p.Registry.Settled(ctx, u.Name)
+			lists.Upstreams = append(lists.Upstreams, settled)
+			lists.Without = append(lists.Without, toolList(settled))
+		}
+		all = append(all, lists)
 	}
-	return lists
+	return all
 }
 
-// toolList is the answer of an upstream to tools/list.
+// toolList returns the response of an upstream to tools/list.
 func toolList(u *registry.Upstream) []byte {
 	if len(u.Tools) == 0 {
 		return nil

@@ -9,14 +9,13 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 
 	"github.com/rs/zerolog"
-
-	"mcpx/internal/footprint"
 )
 
 // Watcher controls a small process that outlives mcpx by a moment. When mcpx ends
@@ -76,7 +75,7 @@ func WatchIfAsked() {
 	if ended {
 		watch(strings.NewReader(strings.ReplaceAll(groups, " ", "\n")), mark)
 	} else {
-		footprint.Trim()
+		debug.FreeOSMemory()
 		watch(os.Stdin, mark)
 	}
 	os.Exit(0)

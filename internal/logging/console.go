@@ -2,63 +2,56 @@ package logging
 
 import (
 	"bytes"
+	"slices"
 
+	"mcpx/internal/ansi"
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
 )
 
-// format appends one event to what is written. An event is JSON, as zerolog makes
-// it.
+// format appends one event to out. An event is JSON, as zerolog encodes it.
 type format func(out, event []byte) []byte
 
-// asIs leaves events as they are.
-func asIs(out, event []byte) []byte { return append(append(out, event...), '\n') }
+// formatJSON leaves events as they are.
+func formatJSON(out, event []byte) []byte { return append(append(out, event...), '\n') }
 
-// console shows events to people, one a line. zerolog's own ConsoleWriter decodes
-// each into a map, which costs more than a whole relayed call.
-type console struct{ colours bool }
+// console formats events for people. zerolog's own ConsoleWriter decodes each event
+// into a map: BenchmarkStdioInFlight then has a third fewer calls per second.
+type console struct{ paint ansi.Paint }
 
-// levels are the short names of zerolog's levels, and their colours.
-var levels = map[string]struct{ name, colour string }{
-	"debug": {"DBG", "\x1b[90m"}, "info": {"INF", "\x1b[32m"}, "warn": {"WRN", "\x1b[33m"}, "error": {"ERR", "\x1b[31m"},
+// levels are the short names of zerolog's levels, and their colors.
+var levels = map[string]struct {
+	name  string
+	color ansi.Style
+}{
+	"debug": {"DBG", ansi.Gray}, "info": {"INF", ansi.Green}, "warn": {"WRN", ansi.Yellow}, "error": {"ERR", ansi.Red},
 }
 
 // format writes an event as: time LEVEL message key=value …
 func (c console) format(out, event []byte) []byte {
-	type field struct {
-		key   string
-		value []byte
-	}
-	var room [16]field
+	var level, time, message string
+	var room [512]byte
 	fields := room[:0]
-	var clock, message string
-	level := levels["info"]
 	_ = rawjson.Object(event, func(key string, value []byte) bool {
 		switch key {
-		case "time":
-			clock, _ = rawjson.View(value)
 		case "level":
-			name, _ := rawjson.View(value)
-			level = levels[name]
+			level, _ = rawjson.View(value)
+		case "time":
+			time, _ = rawjson.View(value)
 		case "message":
 			message, _ = rawjson.View(value)
 		default:
-			fields = append(fields, field{key, value})
+			fields = appendValue(c.paint.Append(append(fields, ' '), ansi.Cyan, key, "="), value)
 		}
 		return true
 	})
-	out = append(append(out, timeOfDay(clock)...), ' ')
-	out = c.paint(out, level.colour, level.name)
-	out = append(append(out, ' '), message...)
-	for _, f := range fields {
-		out = append(out, ' ')
-		out = c.paint(out, "\x1b[36m", f.key, "=")
-		out = append(out, shown(f.value)...)
-	}
+	out = append(append(out, timeOfDay(time)...), ' ')
+	out = c.paint.Append(out, levels[level].color, levels[level].name)
+	out = append(append(append(out, ' '), plain.Line(message)...), fields...)
 	return append(out, '\n')
 }
 
-// timeOfDay is that part of a time as RFC 3339 has it.
+// timeOfDay returns the time of day of an RFC 3339 time.
 func timeOfDay(time string) string {
 	const from, to = len("2006-01-02T"), len("2006-01-02T15:04:05")
 	if len(time) < to {
@@ -67,34 +60,14 @@ func timeOfDay(time string) string {
 	return time[from:to]
 }
 
-// shown is a value: a string without its quotes, if it needs none. JSON escapes
-// only some of what steers a terminal.
-func shown(value []byte) []byte {
-	isWord, isPlain := len(value) > 2 && value[0] == '"', true
-	for _, c := range value {
-		isWord = isWord && c != ' ' && c != '\\' && c != '='
-		isPlain = isPlain && c < 0x7f
-	}
-	if !isPlain {
+// appendValue appends a JSON value on one line: a string without its quotes, if it needs
+// none.
+func appendValue(out, value []byte) []byte {
+	if slices.ContainsFunc(value, func(c byte) bool { return c >= 0x7f }) { // JSON has no other hidden characters
 		value = []byte(plain.Line(string(value)))
-		isWord = isWord && !bytes.ContainsRune(value, '\\')
 	}
-	if isWord {
-		return value[1 : len(value)-1]
+	if len(value) > 2 && value[0] == '"' && !bytes.ContainsAny(value, ` \=`) {
+		value = value[1 : len(value)-1]
 	}
-	return value
-}
-
-func (c console) paint(out []byte, colour string, parts ...string) []byte {
-	if !c.colours {
-		colour = ""
-	}
-	out = append(out, colour...)
-	for _, p := range parts {
-		out = append(out, p...)
-	}
-	if colour != "" {
-		out = append(out, "\x1b[0m"...)
-	}
-	return out
+	return append(out, value...)
 }

@@ -8,25 +8,10 @@ import (
 	"os"
 	"sync/atomic"
 
-	"github.com/mattn/go-isatty"
 	"github.com/rs/zerolog"
+
+	"mcpx/internal/ansi"
 )
-
-// Level is the least level that is logged. It can change while mcpx runs.
-type Level struct {
-	least atomic.Int32
-}
-
-// Set changes the level to debug, info, warn or error; another word changes
-// nothing.
-func (l *Level) Set(name string) {
-	if level, err := zerolog.ParseLevel(name); err == nil {
-		l.least.Store(int32(level))
-	}
-}
-
-// Sample implements zerolog.Sampler.
-func (l *Level) Sample(level zerolog.Level) bool { return level >= zerolog.Level(l.least.Load()) }
 
 // Options say how mcpx logs.
 type Options struct {
@@ -35,32 +20,71 @@ type Options struct {
 	File   string // empty: stderr
 }
 
-// New returns a logger, its level, and a function that closes its file.
-func New(c Options, stderr io.Writer) (zerolog.Logger, *Level, func() error, error) {
-	level := &Level{}
-	level.Set(c.Level)
-	format := asIs
-	if c.Format != "json" {
-		format = console{colours: c.File == "" && colours(stderr)}.format
-	}
-	var out io.Writer
-	var closeLog func() error
-	if c.File == "" {
-		q := newQueue(stderr, format)
-		out, closeLog = q, q.Close
-	} else {
-		f, err := os.OpenFile(c.File, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-		if err != nil {
-			return zerolog.Nop(), nil, nil, fmt.Errorf("the log file cannot be opened: %w; its folder must exist, and mcpx must be allowed to write there", err)
-		}
-		q := newQueue(f, format)
-		out, closeLog = q, func() error { return errors.Join(q.Close(), f.Close()) }
-	}
-	return zerolog.New(out).With().Timestamp().Logger().Sample(level), level, closeLog, nil
+// Log is mcpx's own log. Its methods may be called concurrently. None but Close waits
+// for whoever reads the log.
+type Log struct {
+	zerolog.Logger
+
+	least level
+	queue *queue
+	file  io.Closer // nil for stderr
 }
 
-// colours reports whether a person looks at the output and wants them.
-func colours(w io.Writer) bool {
-	f, ok := w.(interface{ Fd() uintptr })
-	return ok && isatty.IsTerminal(f.Fd()) && os.Getenv("NO_COLOR") == ""
+// New returns a log that writes until it is closed.
+func New(o Options, stderr io.Writer) (*Log, error) {
+	l := &Log{}
+	out := stderr
+	if o.File != "" {
+		f, err := os.OpenFile(o.File, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err != nil {
+			return nil, fmt.Errorf("the log file cannot be opened: %w; its folder must exist, and mcpx must be allowed to write there", err)
+		}
+		out, l.file = f, f
+	}
+	format := formatJSON
+	if o.Format != "json" {
+		format = console{o.File == "" && ansi.PaintFor(stderr)}.format
+	}
+	l.least.set(o.Level)
+	l.queue = newQueue(out, format)
+	l.Logger = zerolog.New(l.queue).With().Timestamp().Logger().Sample(&l.least)
+	return l, nil
 }
+
+// SetLevel changes the level to debug, info, warn or error; another word changes
+// nothing.
+func (l *Log) SetLevel(name string) {
+	l.Flush()
+	l.least.set(name)
+}
+
+// Later runs f soon, in the goroutine of the log: f logs what a caller has no time to
+// log. Functions run one at a time, in order.
+func (l *Log) Later(f func()) { l.queue.later(f) }
+
+// Flush runs the functions that Later has queued. It must not be called by one of them.
+func (l *Log) Flush() { l.queue.runLater() }
+
+// Close writes the last lines, if somebody reads them, and closes the file. It is safe
+// to call it twice.
+func (l *Log) Close() error {
+	if !l.queue.close() || l.file == nil {
+		return nil
+	}
+	if err := l.file.Close(); !errors.Is(err, os.ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+// level is the least level that is logged. It implements zerolog.Sampler.
+type level struct{ least atomic.Int32 }
+
+func (l *level) set(name string) {
+	if level, err := zerolog.ParseLevel(name); err == nil {
+		l.least.Store(int32(level))
+	}
+}
+
+// Sample implements zerolog.Sampler.
+func (l *level) Sample(level zerolog.Level) bool { return level >= zerolog.Level(l.least.Load()) }

@@ -7,24 +7,27 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 func TestLevelChangesWhileRunning(t *testing.T) {
 	var out bytes.Buffer
-	log, level, closeFile, err := New(Options{Level: "info", Format: "json"}, &out)
+	l, err := New(Options{Level: "info", Format: "json"}, &out)
 	if err != nil {
 		t.Fatal(err)
 	}
-	log.Debug().Msg("one")
-	log.Info().Msg("two")
-	level.Set("debug")
-	log.Debug().Msg("three")
-	level.Set("error")
-	log.Warn().Msg("four")
-	level.Set("no such level")
-	log.Error().Msg("five")
-	if err := closeFile(); err != nil {
+	l.Debug().Msg("one")
+	l.Info().Msg("two")
+	l.SetLevel("debug")
+	l.Debug().Msg("three")
+	l.SetLevel("error")
+	l.Warn().Msg("four")
+	l.SetLevel("no such level")
+	l.Error().Msg("five")
+	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
 	var got []string
@@ -38,15 +41,15 @@ func TestLevelChangesWhileRunning(t *testing.T) {
 	}
 }
 
-func TestConsoleHasNoColoursInAPipe(t *testing.T) {
+func TestConsoleHasNoColorsInAPipe(t *testing.T) {
 	var out bytes.Buffer
-	log, _, closeLog, err := New(Options{Level: "info", Format: "console"}, &out)
+	l, err := New(Options{Level: "info", Format: "console"}, &out)
 	if err != nil {
 		t.Fatal(err)
 	}
-	log.Info().Str("server", "time").Msg("upstream ready")
-	log.Error().Str("reason", "a b").Str("empty", "").Int("n", 5).Strs("lines", []string{"x"}).Msg("upstream down")
-	if err := closeLog(); err != nil {
+	l.Info().Str("server", "time").Msg("upstream ready")
+	l.Error().Str("reason", "a b").Str("empty", "").Int("n", 5).Strs("lines", []string{"x"}).Msg("upstream down")
+	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(out.String(), "\n")
@@ -57,36 +60,38 @@ func TestConsoleHasNoColoursInAPipe(t *testing.T) {
 	}
 }
 
-func TestColours(t *testing.T) {
-	event := `{"level":"warn","server":"a","time":"2026-01-02T03:04:05+01:00","message":"m"}`
-	if got := string((console{colours: true}).format(nil, []byte(event))); got != "03:04:05 \x1b[33mWRN\x1b[0m m \x1b[36mserver=\x1b[0ma\n" {
-		t.Errorf("wrote %q", got)
+func TestConsole(t *testing.T) {
+	event := `{"level":"warn","server":"a","text":"one\ntwo` + "\u202e" + `","time":"2026-01-02T03:04:05+01:00","message":"m"}`
+	got := string(console{true}.format(nil, []byte(event)))
+	if want := "03:04:05 \x1b[33mWRN\x1b[0m m \x1b[36mserver=\x1b[0ma \x1b[36mtext=\x1b[0m\"one\\ntwo\\u202e\"\n"; got != want {
+		t.Errorf("wrote %q, want %q", got, want)
 	}
 }
 
 func TestFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "mcpx.log")
-	log, _, closeFile, err := New(Options{Level: "info", Format: "json", File: file}, os.Stderr)
+	l, err := New(Options{Level: "info", Format: "json", File: file}, os.Stderr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	log.Info().Msg("hello")
-	if err := closeFile(); err != nil {
+	l.Info().Msg("hello")
+	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(file)
 	if err != nil || !strings.Contains(string(text), `"hello"`) {
 		t.Errorf("file has %q, %v", text, err)
 	}
-	if _, _, _, err := New(Options{File: filepath.Join(file, "below")}, os.Stderr); err == nil {
+	if _, err := New(Options{File: filepath.Join(file, "below")}, os.Stderr); err == nil {
 		t.Error("a log file that cannot be opened is not reported")
 	}
 }
 
-// TestNobodyReads: a log that nobody reads costs lines, and nothing else.
+// TestNobodyReads: if nobody reads the log, lines are dropped and counted, and nobody
+// waits.
 func TestNobodyReads(t *testing.T) {
 	r, w := io.Pipe()
-	q := newQueue(w, asIs)
+	q := newQueue(w, formatJSON)
 	line := strings.Repeat("x", 1000) + "\n"
 	for range 4 * queueBytes / len(line) {
 		if _, err := io.WriteString(q, line); err != nil {
@@ -109,13 +114,60 @@ func TestNobodyReads(t *testing.T) {
 	if _, err := io.WriteString(q, "last\n"); err != nil {
 		t.Fatal(err)
 	}
-	if err := q.Close(); err != nil {
-		t.Fatal(err)
-	}
-	<-q.over // Close does not wait for as long as a loaded machine may take
+	q.close()
+	<-q.over // close does not wait for as long as a loaded machine may take
 	_ = w.Close()
 	text := <-read
 	if !strings.HasPrefix(text, line) || !strings.Contains(text, "lines of the log were dropped") || !strings.HasSuffix(text, "last\n") || len(text) > 3*queueBytes {
 		t.Errorf("%d bytes: %.100s … %s", len(text), text, text[max(len(text)-100, 0):])
 	}
+}
+
+// TestLater: queued functions run once and in order: soon, when too many wait, and at
+// the end. Each line is written as a whole.
+func TestLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		l, err := New(Options{Level: "info"}, &out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		queued := 0
+		var ran atomic.Int64
+		later := func(n int) {
+			for range n {
+				number := queued
+				queued++
+				l.Later(func() {
+					if n := int(ran.Add(1)) - 1; n != number {
+						t.Errorf("function %d runs as number %d", number, n)
+					}
+					l.Info().Msg("call")
+				})
+			}
+		}
+		expect := func(want int, when string) {
+			t.Helper()
+			if got := int(ran.Load()); got != want {
+				t.Errorf("%s %d functions have run, want %d", when, got, want)
+			}
+		}
+		later(3)
+		expect(0, "while the callers are busy")
+		time.Sleep(2 * gatherTime)
+		synctest.Wait()
+		expect(queued, "soon after")
+		later(queueWork)
+		expect(queued, "when too many wait")
+		later(1)
+		for range 2 { // the second has nothing to do
+			if err := l.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		expect(queued, "at the end")
+		if got := strings.Count(out.String(), " INF call\n"); got != queued {
+			t.Errorf("%d lines were written, want %d", got, queued)
+		}
+	})
 }

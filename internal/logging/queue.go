@@ -8,29 +8,39 @@ import (
 	"time"
 )
 
-// queue is a writer that never waits: whoever started mcpx may not read its
-// stderr, and no call may wait for that. Events that do not fit are dropped, and
-// how many is said once there is room again. Those of a moment are written in
-// one piece: a write for each would cost more than a relayed call.
+// queue is a writer that never waits: whoever started mcpx may not read its stderr,
+// and no call may wait for that. Events that do not fit are dropped and counted.
+//
+// zerolog's diode would do the same, but it reports collisions with the standard
+// logger, which waits for stderr, it can miss a wake-up, and it writes every line on
+// its own.
 type queue struct {
 	out    io.Writer
 	format format
 	wake   chan struct{} // capacity 1
-	ending chan struct{} // closed: what waits is written at once
-	over   chan struct{} // closed: it is
+	ending chan struct{} // closed by the first close
+	over   chan struct{} // closed when everything is written
 
 	mu      sync.Mutex
 	events  []byte // each ends with a newline
 	dropped int
 	closed  bool
+
+	workMu  sync.Mutex
+	work    []func()   // see Log.Later
+	working sync.Mutex // held by the goroutine that runs work, so that it runs in order
+
+	spare, lines []byte // reused by flush
 }
 
 const (
 	queueBytes = 1 << 20                // how much waits at most
-	gatherTime = 10 * time.Millisecond  // how long events wait for more
-	closeTime  = 500 * time.Millisecond // what those that wait get at the end
+	queueWork  = 4096                   // how many functions wait at most
+	gatherTime = 10 * time.Millisecond  // how long both wait for more
+	closeTime  = 500 * time.Millisecond // how long close waits for a reader
 )
 
+// newQueue starts the goroutine that writes; close ends it.
 func newQueue(out io.Writer, f format) *queue {
 	q := &queue{out: out, format: f, wake: make(chan struct{}, 1), ending: make(chan struct{}), over: make(chan struct{})}
 	go q.run()
@@ -40,28 +50,57 @@ func newQueue(out io.Writer, f format) *queue {
 // Write implements io.Writer. It takes one event.
 func (q *queue) Write(event []byte) (int, error) {
 	q.mu.Lock()
-	first := len(q.events) == 0
+	defer q.mu.Unlock()
 	switch {
 	case q.closed:
 	case len(q.events)+len(event) > queueBytes:
 		q.dropped++
 	default:
-		q.events = append(q.events, event...)
-	}
-	q.mu.Unlock()
-	if first {
-		select {
-		case q.wake <- struct{}{}:
-		default:
+		if len(q.events) == 0 {
+			q.wakeUp()
 		}
+		q.events = append(q.events, event...)
 	}
 	return len(event), nil
 }
 
+// later queues a function. If too many wait, the caller runs them.
+func (q *queue) later(f func()) {
+	q.workMu.Lock()
+	q.work = append(q.work, f)
+	n := len(q.work)
+	q.workMu.Unlock()
+	switch n {
+	case 1:
+		q.wakeUp()
+	case queueWork:
+		q.runLater()
+	}
+}
+
+func (q *queue) wakeUp() {
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+// runLater runs the functions that wait.
+func (q *queue) runLater() {
+	q.working.Lock()
+	defer q.working.Unlock()
+	q.workMu.Lock()
+	work := q.work
+	q.work = nil
+	q.workMu.Unlock()
+	for _, f := range work {
+		f()
+	}
+}
+
 func (q *queue) run() {
 	defer close(q.over)
-	var events, out []byte
-	for {
+	for closed := false; !closed; {
 		select {
 		case <-q.wake:
 			select {
@@ -70,37 +109,45 @@ func (q *queue) run() {
 			}
 		case <-q.ending:
 		}
-		q.mu.Lock()
-		events, q.events = q.events, events[:0]
-		dropped, closed := q.dropped, q.closed
-		q.dropped = 0
-		q.mu.Unlock()
-		out = out[:0]
-		for event := range bytes.Lines(events) {
-			out = q.format(out, bytes.TrimSuffix(event, []byte("\n")))
-		}
-		if dropped > 0 {
-			out = fmt.Appendf(out, "(%d lines of the log were dropped: nobody reads them)\n", dropped)
-		}
-		_, _ = q.out.Write(out) // there is nowhere to report that to
-		if closed {
-			return
-		}
+		q.runLater()
+		closed = q.flush()
 	}
 }
 
-// Close writes what waits, if somebody reads it. Later events are lost.
-func (q *queue) Close() error {
+// flush writes the events that wait in one piece: one write for each would cost more
+// than a relayed call. It reports whether the queue is closed.
+func (q *queue) flush() (closed bool) {
 	q.mu.Lock()
-	closed := q.closed
-	q.closed = true
+	events, dropped, closed := q.events, q.dropped, q.closed
+	q.events, q.dropped = q.spare[:0], 0
 	q.mu.Unlock()
-	if !closed {
+	q.spare, q.lines = events, q.lines[:0]
+	for event := range bytes.Lines(events) {
+		q.lines = q.format(q.lines, bytes.TrimSuffix(event, []byte("\n")))
+	}
+	if dropped > 0 {
+		q.lines = fmt.Appendf(q.lines, "(%d lines of the log were dropped: nobody reads them)\n", dropped)
+	}
+	if len(q.lines) > 0 {
+		_, _ = q.out.Write(q.lines) // there is nowhere to report an error
+	}
+	return closed
+}
+
+// close writes what waits. Later events are lost. It reports whether all was written in
+// time, that is, whether somebody reads the log.
+func (q *queue) close() bool {
+	q.runLater()
+	q.mu.Lock()
+	if !q.closed {
+		q.closed = true
 		close(q.ending)
 	}
+	q.mu.Unlock()
 	select {
 	case <-q.over:
+		return true
 	case <-time.After(closeTime):
+		return false
 	}
-	return nil
 }

@@ -1,5 +1,5 @@
-// Package origin reads the hosts and origins that requests name and configs allow.
-// It is strict: what two readers could take for two hosts is none.
+// Package origin parses hosts and origins of requests and configs. It is strict: it
+// rejects everything that two parsers could read as two different hosts.
 package origin
 
 import (
@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Host is a host with its port as a URL has them: the name in lower case
-// without a trailing dot, or the address as netip writes it.
+// Host is a host and port of a URL. The name is in lower case without a trailing dot, or
+// an address as netip formats it.
 type Host struct {
 	Name string
 	Port uint16 // 0: none
@@ -20,8 +20,7 @@ const (
 	maxHost = maxName + 1 + 1 + 5 // with a dot, a colon and a port
 )
 
-// ParseHost reads host or host:port, an IPv6 address in brackets. It is
-// strict: what could be read in two ways is not read.
+// ParseHost parses host or host:port. An IPv6 address must have brackets.
 func ParseHost(s string) (Host, bool) {
 	if len(s) > maxHost {
 		return Host{}, false
@@ -37,7 +36,7 @@ func ParseHost(s string) (Host, bool) {
 	if inner, ok := strings.CutPrefix(s, "["); ok {
 		inner, closed := strings.CutSuffix(inner, "]")
 		addr, err := netip.ParseAddr(inner)
-		// A zone means something on the client's machine alone (RFC 6874).
+		// A zone is only valid on the client's machine (RFC 6874).
 		ok = closed && err == nil && addr.Is6() && addr.Zone() == ""
 		return Host{addr.Unmap().String(), uint16(port)}, ok
 	}
@@ -45,9 +44,9 @@ func ParseHost(s string) (Host, bool) {
 	return Host{name, uint16(port)}, ok
 }
 
-// canonicalName returns a name in lower case. It must be ASCII already: the lower
-// case of some other letters, such as the Kelvin sign, is ASCII. Its labels must not
-// be empty: readers disagree on how many dots at the end of a name mean nothing.
+// canonicalName returns a name in lower case. The name must be ASCII, because the lower
+// case of some other letters, such as the Kelvin sign, is ASCII. Labels must not be
+// empty, because parsers disagree about several dots at the end.
 func canonicalName(s string) (string, bool) {
 	strange := func(c rune) bool {
 		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '.' && c != '_'
@@ -56,8 +55,8 @@ func canonicalName(s string) (string, bool) {
 	return strings.ToLower(s), !emptyLabel && len(s) <= maxName && !strings.ContainsFunc(s, strange)
 }
 
-// ParseWrittenHost reads a host as people write it: an IPv6 address needs no
-// brackets and may have a zone.
+// ParseWrittenHost parses a host as people write it: an IPv6 address needs no brackets
+// and may have a zone.
 func ParseWrittenHost(s string) (Host, bool) {
 	if addr, err := netip.ParseAddr(s); err == nil {
 		return Host{Name: addr.WithZone("").Unmap().String()}, true
@@ -65,21 +64,20 @@ func ParseWrittenHost(s string) (Host, bool) {
 	return ParseHost(s)
 }
 
-// IsWithin reports whether an entry of a list of allowed hosts allows this one. One
-// without a port is that of http or https, whichever a proxy in front speaks.
+// IsWithin reports whether an entry of a list of allowed hosts allows this host. A host
+// without a port matches ports 80 and 443, because a proxy in front may use either.
 func (h Host) IsWithin(allowed Host) bool {
 	byDefault := h.Port == 0 && (allowed.Port == 80 || allowed.Port == 443)
 	return h.Name == allowed.Name && (allowed.Port == 0 || allowed.Port == h.Port || byDefault)
 }
 
-// IsLoopback reports whether the host is this machine, by its name or address.
+// IsLoopback reports whether the host is localhost or a loopback address.
 func (h Host) IsLoopback() bool {
 	addr, err := netip.ParseAddr(h.Name)
 	return h.Name == "localhost" || err == nil && addr.IsLoopback()
 }
 
-// Origin is where a page comes from. Its port is always there, if its scheme has
-// one by default.
+// Origin is the origin of a web page. Its port is always set if the scheme has a default.
 type Origin struct {
 	Scheme string
 	Host
@@ -87,7 +85,7 @@ type Origin struct {
 
 var defaultPorts = map[string]uint16{"http": 80, "https": 443}
 
-// Parse reads an origin as a browser sends it: a scheme and a host, without a path.
+// Parse parses an origin as browsers send it: a scheme and a host, without a path.
 func Parse(s string) (Origin, bool) {
 	scheme, rest, _ := strings.Cut(s, "://")
 	scheme, named := canonicalName(scheme)
@@ -98,14 +96,14 @@ func Parse(s string) (Origin, bool) {
 	return Origin{scheme, h}, named && ok
 }
 
-// ParseWritten reads an origin as people write it: with a slash at the end, perhaps.
+// ParseWritten parses an origin as people write it. It may end with a slash.
 func ParseWritten(s string) (Origin, bool) { return Parse(strings.TrimSuffix(s, "/")) }
 
-// IsOf reports whether the page comes from the host it sends its request to: its
-// own console, under a name that the guard has allowed.
+// IsOf reports whether the page comes from the host that it sends its request to, as
+// mcpx's own console does.
 func (o Origin) IsOf(host string) bool {
 	h, ok := ParseHost(host)
-	if h.Port == 0 { // whichever a proxy in front speaks
+	if h.Port == 0 { // a proxy in front may use either
 		h.Port = defaultPorts[o.Scheme]
 	}
 	return ok && h == o.Host

@@ -1,5 +1,5 @@
-// Package plain makes foreign text safe to show on a line: whatever an upstream
-// writes can neither break a listing nor steer a terminal.
+// Package plain makes foreign text safe to show: whatever an upstream sends can neither
+// break a line nor control a terminal.
 package plain
 
 import (
@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// Line returns s on one line: control characters, line breaks, and marks that
-// reorder or hide text are written as escapes, and what is not UTF-8 as U+FFFD.
+// Line returns s on one line. Control characters, line breaks, and characters that
+// reorder or hide text become escapes; invalid UTF-8 becomes U+FFFD.
 func Line(s string) string {
 	if clean(s) {
 		return s
@@ -47,15 +47,15 @@ func cleanRunes(s string) bool {
 	return utf8.ValidString(s) && strings.IndexFunc(s, hidden) < 0
 }
 
-// hidden are characters that show nothing of themselves but change what is
-// shown: controls, and the formats among which are bidi and zero-width marks.
-// The joiner of emoji and of Indic scripts is left alone.
+// hidden reports whether a character is invisible but may change the display: controls
+// and formats, such as bidi and zero-width characters. The joiner of emoji and of Indic
+// scripts is allowed.
 func hidden(r rune) bool {
 	const zeroWidthJoiner = 0x200d
 	return unicode.IsControl(r) || r == 0x2028 || r == 0x2029 || unicode.Is(unicode.Cf, r) && r != zeroWidthJoiner
 }
 
-// Text is Line for a text of several lines, which keep their breaks and tabs.
+// Text is Line for a text of several lines. Line breaks and tabs are kept.
 func Text(s string) string {
 	if clean(s) {
 		return s
@@ -71,9 +71,8 @@ func Text(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// JSON is a JSON text in which nothing is hidden: what Line would escape is
-// written as an escape of JSON, so that it stays the same value. Line breaks
-// between its tokens stay.
+// JSON returns a JSON text without hidden characters. They become JSON escapes, so that
+// the value stays the same. Line breaks between tokens are kept.
 func JSON(text []byte) []byte {
 	if clean(strings.ReplaceAll(string(text), "\n", "")) {
 		return text

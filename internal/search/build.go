@@ -37,8 +37,7 @@ var fields = [...]struct {
 	{func(d *Document) string { return d.Parameters }, 0.5, 0.6},
 }
 
-// builder counts terms. What they are worth is known only once all documents
-// are.
+// builder counts terms. Their scores are only known when all documents are.
 type builder struct {
 	words   map[string][]int32 // ids of the terms of each word
 	ids     map[string]int32   // of each term: its place in counts
@@ -53,7 +52,7 @@ type count struct {
 }
 
 func (b *builder) add(document int32, field int, text string) {
-	for word := range words(text) {
+	for _, word := range words(text) {
 		for _, id := range b.terms(word) {
 			list := b.counts[id]
 			if len(list) == 0 || list[len(list)-1].document != document {
@@ -66,14 +65,14 @@ func (b *builder) add(document int32, field int, text string) {
 	}
 }
 
-// terms are the ids of a word's terms. The same few words make up most of all
-// texts, so that each is taken apart only once.
+// terms returns the ids of a word's terms. Most texts consist of the same few words, so
+// that each is split only once.
 func (b *builder) terms(word string) []int32 {
 	if ids, ok := b.words[word]; ok {
 		return ids
 	}
 	var ids []int32
-	for term := range wordTerms(word) {
+	for _, term := range wordTerms(word) {
 		id, ok := b.ids[term]
 		if !ok {
 			id = int32(len(b.counts))
@@ -113,7 +112,7 @@ func (b *builder) frequency(c count, averages [len(fields)]float64) (sum float64
 	return sum
 }
 
-// averages are the mean lengths of the fields.
+// averages returns the mean lengths of the fields.
 func (b *builder) averages() (mean [len(fields)]float64) {
 	for _, lengths := range b.lengths {
 		for f, n := range lengths {

@@ -22,26 +22,25 @@ type Hit struct {
 	Score    float64
 }
 
-// Index finds documents. It never changes, so that any number of goroutines
-// may search it at once.
+// Index finds documents. It is immutable: any number of goroutines may search it.
 type Index struct {
 	terms    []string    // sorted
 	postings [][]posting // of the term at the same place, in document order
 	size     int         // number of documents
 }
 
-// posting says what a term is worth in a document.
+// posting is the score of a term in a document.
 type posting struct {
 	document int32
 	score    float32
 }
 
-// prefixWorth is what the beginning of a word is worth against the whole word.
+// prefixWorth is the score of the beginning of a word, relative to the whole word.
 const prefixWorth = 0.8
 
-// Search returns the documents that hold a word of the query, best first, at
-// most limit of them. Equally good ones keep the order of the documents. A word
-// also finds the longer words it begins.
+// Search returns the documents that contain a word of the query, best first, at most
+// limit of them. Documents with equal scores keep their order. A word also finds longer
+// words that start with it.
 func (x *Index) Search(query string, limit int) []Hit {
 	scores := make([]float64, x.size)
 	matched := make([]int, x.size)
@@ -70,7 +69,7 @@ func (x *Index) Search(query string, limit int) []Hit {
 	return hits[:min(max(limit, 0), len(hits))]
 }
 
-// match raises best to what each document is worth for one word.
+// match raises best to the score of each document for one word.
 func (x *Index) match(word string, best []float64) {
 	from, _ := slices.BinarySearch(x.terms, word)
 	for i := from; i < len(x.terms) && strings.HasPrefix(x.terms[i], word); i++ {
@@ -87,15 +86,15 @@ func (x *Index) match(word string, best []float64) {
 	}
 }
 
-// maxTerms bounds the work for what is no query but a document.
+// maxTerms bounds the work for very long queries.
 const maxTerms = 64
 
-// queryTerms are the first distinct terms of a query, without the words that
-// say nothing unless there are no others.
+// queryTerms returns the first distinct terms of a query, without stop words unless
+// there are no others.
 func queryTerms(query string) []string {
 	var all, telling []string
-	for word := range words(query) {
-		for term := range wordTerms(word) {
+	for _, word := range words(query) {
+		for _, term := range wordTerms(word) {
 			if len(all) == maxTerms || slices.Contains(all, term) {
 				continue
 			}

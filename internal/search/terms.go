@@ -1,74 +1,67 @@
 package search
 
 import (
-	"iter"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 )
 
-// wordTerms are a word as the index knows it: lower-cased, stemmed, an identifier
-// also in its parts, so that both "one drive" and "onedrive" find OneDrive.
-func wordTerms(word string) iter.Seq[string] {
+// wordTerms returns the terms of a word: in lower case and stemmed, an identifier also
+// in its parts, so that both "one drive" and "onedrive" find OneDrive.
+func wordTerms(word string) []string {
 	if r, _ := utf8.DecodeRuneInString(word); unspaced(r) {
 		return grams(word)
 	}
-	return func(yield func(string) bool) {
-		for rest := word; rest != ""; {
-			n := partLength(rest)
-			if n == len(word) {
-				break
-			}
-			if !yield(stem(strings.ToLower(rest[:n]))) {
-				return
-			}
-			rest = rest[n:]
+	var terms []string
+	for rest := word; rest != ""; {
+		n := partLength(rest)
+		if n == len(word) {
+			break
 		}
-		yield(stem(strings.ToLower(word)))
+		terms = append(terms, stem(strings.ToLower(rest[:n])))
+		rest = rest[n:]
 	}
+	return append(terms, stem(strings.ToLower(word)))
 }
 
-// grams are the characters and the pairs of neighbours in a text that is
+// grams returns the characters and the pairs of adjacent characters of a text that is
 // written without spaces.
-func grams(text string) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		before := 0
-		for i, r := range text {
-			end := i + utf8.RuneLen(r)
-			if !yield(text[i:end]) || i > 0 && !yield(text[before:end]) {
-				return
-			}
-			before = i
+func grams(text string) (terms []string) {
+	before := 0
+	for i, r := range text {
+		end := i + utf8.RuneLen(r)
+		terms = append(terms, text[i:end])
+		if i > 0 {
+			terms = append(terms, text[before:end])
 		}
+		before = i
 	}
+	return terms
 }
 
-// words are the runs of letters and digits in a text; scripts without spaces
-// are runs of their own.
-func words(text string) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		start, startBare := -1, false
-		for i, r := range text {
-			inWord := unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r)
-			bare := inWord && unspaced(r)
-			if start >= 0 && (!inWord || bare != startBare) {
-				if !yield(text[start:i]) {
-					return
-				}
-				start = -1
-			}
-			if start < 0 && inWord {
-				start, startBare = i, bare
-			}
+// words returns the runs of letters and digits in a text. Scripts without spaces form
+// their own runs.
+func words(text string) (found []string) {
+	start, startBare := -1, false
+	for i, r := range text {
+		inWord := unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r)
+		bare := inWord && unspaced(r)
+		if start >= 0 && (!inWord || bare != startBare) {
+			found = append(found, text[start:i])
+			start = -1
 		}
-		if start >= 0 {
-			yield(text[start:])
+		if start < 0 && inWord {
+			start, startBare = i, bare
 		}
 	}
+	if start >= 0 {
+		found = append(found, text[start:])
+	}
+	return found
 }
 
-// partLength is the length of the first part of an identifier: it ends where
-// letters meet digits, at "xY" and before the last capital of "XYz".
+// partLength returns the length of the first part of an identifier. A part ends between
+// letters and digits, between "x" and "Y", and before the last capital of "XYz".
 func partLength(word string) int {
 	before, size := utf8.DecodeRuneInString(word)
 	for i := size; i < len(word); {
@@ -88,8 +81,65 @@ func partLength(word string) int {
 	return len(word)
 }
 
-// unspaced tells the scripts in which spaces do not part words. Korean has
-// spaces, but its words carry their particles.
+// unspaced reports whether a script does not separate words with spaces. Korean has
+// spaces, but its words include particles.
 func unspaced(r rune) bool {
 	return r >= 0x2e80 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul)
 }
+
+// stem removes common English endings: files, creating, created. Queries and documents
+// are both stemmed, so that the stem need not be a word.
+func stem(word string) string {
+	word = singular(word)
+	for _, ending := range []string{"ing", "ed"} {
+		if root, ok := strings.CutSuffix(word, ending); ok && len(root) >= 3 && strings.ContainsAny(root, "aeiouy") {
+			word = undouble(root)
+			break
+		}
+	}
+	if len(word) > 4 {
+		word = strings.TrimSuffix(word, "e")
+	}
+	return word
+}
+
+func singular(word string) string {
+	if len(word) < 4 || !strings.HasSuffix(word, "s") {
+		return word
+	}
+	for _, ending := range []string{"ss", "us", "is"} {
+		if strings.HasSuffix(word, ending) {
+			return word
+		}
+	}
+	if root, ok := strings.CutSuffix(word, "ies"); ok && len(root) > 1 {
+		return root + "y"
+	}
+	for _, ending := range []string{"sses", "xes", "zes", "ches", "shes"} {
+		if strings.HasSuffix(word, ending) {
+			return word[:len(word)-2]
+		}
+	}
+	return word[:len(word)-1]
+}
+
+// undouble turns "stopp" into "stop", and leaves "fill" and "press".
+func undouble(root string) string {
+	n := len(root)
+	if root[n-1] == root[n-2] && !strings.ContainsRune("aeioulsz", rune(root[n-1])) {
+		return root[:n-1]
+	}
+	return root
+}
+
+// stopWords are too common to distinguish tools.
+var stopWords = func() map[string]bool {
+	set := map[string]bool{}
+	for word := range strings.FieldsSeq(`a about all an and any are as at be by can could do does for from
+		give has have how i if in into is it its let like many me much my need no not of on one or our out please
+		s should some someone t that the their them there these they this those to us want was we what when
+		where which who why will with would you your`) {
+		set[stem(word)] = true
+	}
+	return set
+}()

@@ -7,10 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-
-	"github.com/alecthomas/kong"
 
 	"mcpx/config"
 	"mcpx/internal/rawjson"
@@ -18,18 +15,17 @@ import (
 
 // addCmd adds a server to the config.
 type addCmd struct {
-	First       string   `arg:"" name:"name" help:"Name of the new server. A config file may precede it."`
-	Second      *string  `arg:"" optional:"" name:"url-or-command" help:"URL of a remote server; or, after --, a command."`
-	Rest        []string `arg:"" optional:"" name:"args" help:"Arguments of the command."`
+	requiredConfig
+	Name        string   `arg:"" help:"Name of the new server."`
+	Words       []string `arg:"" optional:"" name:"url" help:"URL of a remote server; or, after --, a command and its arguments."`
 	Env         []string `sep:"none" placeholder:"K=V" help:"Variable for the command's environment. May be given several times."`
 	Cwd         string   `placeholder:"DIR" help:"Folder to start the command in."`
 	Header      []string `sep:"none" placeholder:"K: V" help:"HTTP header for the URL. May be given several times."`
 	Type        string   `enum:"http,sse," default:"" placeholder:"HOW" help:"http or sse; without it, http is tried first."`
 	Description string   `placeholder:"TEXT" help:"One line about the server, for the agent."`
-	configFlag
-	Schema  string `env:"MCPX_SCHEMA" placeholder:"NAME" help:"The schema to add it to (default). A new one is created if the file has schemas."`
-	Force   bool   `help:"Replace a server of the same name."`
-	NoCheck bool   `help:"Do not connect to the server."`
+	Schema      string   `env:"MCPX_SCHEMA" placeholder:"NAME" help:"The schema to add it to (default). A new one is created if the file has schemas."`
+	Force       bool     `help:"Replace a server of the same name."`
+	NoCheck     bool     `help:"Do not connect to the server."`
 }
 
 // Help is shown below the flags.
@@ -47,36 +43,36 @@ In single quotes, ${TOKEN} is stored as it is and read from the environment when
 }
 
 // Run implements the command.
-func (c *addCmd) Run(t *terminal, k *kong.Context) error {
-	file, name, server, err := c.read(k.Args)
+func (c *addCmd) Run(t *terminal) error {
+	makeServer := c.remote
+	if len(t.command) > 0 && len(c.Words) == 0 {
+		makeServer = c.local
+	}
+	server, err := makeServer(t.command)
 	if err != nil {
 		return err
 	}
-	if file == "" {
-		if file, err = config.Find(os.LookupEnv); err != nil {
-			if file, err = newUserConfig(); err != nil {
-				return err
-			}
+	if c.Path == config.UserFile(os.LookupEnv) {
+		if err := os.MkdirAll(filepath.Dir(c.Path), 0o700); err != nil {
+			return err
 		}
 	}
-	result, err := config.Edit(file, config.EditOptions{Create: true}, func(e *config.Editor) error {
-		return c.add(e, name, server)
-	})
+	result, err := config.Edit(c.Path, config.EditOptions{Create: true}, func(e *config.Editor) error { return c.add(e, server) })
 	if err != nil {
-		return c.failed(err, file)
+		return c.failed(err)
 	}
 	if result.Created {
-		fmt.Fprintf(t.stderr, "created %s\n", file)
+		fmt.Fprintf(t.stderr, "created %s\n", c.Path)
 	}
+	done := "added %s to %s\n"
 	if !result.Changed {
-		fmt.Fprintf(t.stderr, "%s is already in %s\n", name, file)
-	} else {
-		fmt.Fprintf(t.stderr, "added %s to %s\n", name, file)
+		done = "%s is already in %s\n"
 	}
+	fmt.Fprintf(t.stderr, done, c.Name, c.Path)
 	if folder, ok := rawjson.String(rawjson.Get(server, "cwd")); ok && c.Cwd == "" {
 		fmt.Fprintf(t.stderr, "note: it is started in %s, since its command line names files there\n", folder)
 	}
-	added := edited{path: file, schema: c.Schema, name: name}
+	added := edited{path: c.Path, schema: c.Schema, name: c.Name}
 	if err := warnOfSecrets(t, added); err != nil || c.NoCheck {
 		return err
 	}
@@ -84,93 +80,67 @@ func (c *addCmd) Run(t *terminal, k *kong.Context) error {
 }
 
 // failed explains why the server was not added.
-func (c *addCmd) failed(err error, file string) error {
+func (c *addCmd) failed(err error) error {
 	var schema *config.UnknownSchemaError
 	if errors.As(err, &schema) && c.Schema == "" {
-		return usageError{withHint(fmt.Errorf("%s has no schema %q", file, schema.Name), "choose one with --schema: %s", strings.Join(schema.Known, ", "))}
+		return usageError{withHint(fmt.Errorf("%s has no schema %q", c.Path, schema.Name), "choose one with --schema: %s", strings.Join(schema.Known, ", "))}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return usageError{withHint(fmt.Errorf("%s cannot be created: its folder does not exist", file), "check the path, or make the folder first")}
+		return usageError{withHint(fmt.Errorf("%s cannot be created: its folder does not exist", c.Path), "check the path, or make the folder first")}
 	}
-	return editError(err, file)
+	return editError(err, c.Path)
 }
 
 // add adds or replaces the server.
-func (c *addCmd) add(e *config.Editor, name string, server []byte) error {
+func (c *addCmd) add(e *config.Editor, server []byte) error {
 	if c.Schema != "" {
 		if err := e.AddSchema(c.Schema); err != nil {
 			return err
 		}
 	}
-	err := e.Add(c.Schema, name, server)
+	err := e.Add(c.Schema, c.Name, server)
 	var exists *config.ExistsError
 	if errors.As(err, &exists) && c.Force {
-		return e.Replace(c.Schema, name, server)
+		return e.Replace(c.Schema, c.Name, server)
 	}
 	return err
 }
 
-// read returns the config file, the name and the server that the command line names.
-func (c *addCmd) read(args []string) (file, name string, server []byte, err error) {
-	words := []string{c.First}
-	if c.Second != nil {
-		words = append(words, *c.Second)
-	}
-	words = append(words, c.Rest...)
-	var command []string
-	needed := 2
-	if at := slices.Index(args, "--"); at >= 0 {
-		split := max(0, len(words)-(len(args)-at-1))
-		words, command, needed = words[:split], words[split:], 1
-	}
-	file, words, err = splitConfig(c.Config, words, needed)
-	if err != nil {
-		return "", "", nil, err
-	}
-	if len(words) < 1 {
-		return "", "", nil, usageError{withHint(errors.New("the name of the server is missing"), "mcpx add NAME -- COMMAND")}
-	}
-	name = words[0]
-	if len(command) > 0 && len(words) == 1 {
-		server, err = c.local(command)
-	} else {
-		server, err = c.remote(words, command)
-	}
-	return file, name, server, err
-}
-
 // remote returns a server that is reached by URL.
-func (c *addCmd) remote(words, command []string) ([]byte, error) {
-	name := words[0]
+func (c *addCmd) remote(command []string) ([]byte, error) {
+	name, words := quoteShell(c.Name), c.Words
 	switch {
+	case len(words) == 0:
+		return nil, usageError{withHint(fmt.Errorf("%s needs a command or a URL", c.Name), "mcpx add %s -- COMMAND, or mcpx add %[1]s https://…", name)}
 	case len(command) > 0:
-		return nil, usageError{withHint(fmt.Errorf("unexpected argument %s", words[1]), "name one server and its command: mcpx add %s -- %s", name, quoteShell(command[0]))}
-	case len(words) == 1:
-		return nil, usageError{withHint(fmt.Errorf("%s needs a command or a URL", name), "mcpx add %s -- COMMAND, or mcpx add %[1]s https://…", quoteShell(name))}
-	case !strings.Contains(words[1], "://") && !strings.Contains(words[1], "${"):
-		return nil, usageError{withHint(fmt.Errorf("%s is not a URL", words[1]), "write -- before a command: mcpx add %s -- %s", quoteShell(name), quoteWords(words[1:]))}
-	case len(words) > 2:
-		return nil, usageError{fmt.Errorf("unexpected argument %s", words[2])}
+		return nil, usageError{withHint(fmt.Errorf("unexpected argument %s", words[0]), "name one server and its command: mcpx add %s -- %s", name, quoteShell(command[0]))}
+	case !strings.Contains(words[0], "://") && !strings.Contains(words[0], "${"):
+		return nil, usageError{withHint(fmt.Errorf("%s is not a URL", words[0]), "write -- before a command: mcpx add %s -- %s", name, quoteWords(words))}
+	case len(words) > 1:
+		return nil, usageError{fmt.Errorf("unexpected argument %s", words[1])}
 	case len(c.Env) > 0 || c.Cwd != "":
 		return nil, usageError{withHint(errors.New("--env and --cwd are for commands"), "a URL takes --header")}
 	}
-	headers := []byte("{")
+	headers := []byte("{}")
 	for _, header := range c.Header {
-		key, value, ok := strings.Cut(header, ":")
-		if !ok || strings.TrimSpace(key) == "" {
-			return nil, usageError{withHint(errors.New("--header needs a name and a value"), "--header 'NAME: VALUE'")}
+		name, value, err := parseHeader(header)
+		if err != nil {
+			return nil, err
 		}
-		headers = withMember(headers, strings.TrimSpace(key), strings.TrimSpace(value))
+		headers = rawjson.With(headers, name, rawjson.AppendString(nil, value))
 	}
-	b := []byte("{")
-	if c.Type != "" {
-		b = withMember(b, "type", c.Type)
+	server := withText(withText([]byte("{}"), "type", c.Type), "url", words[0])
+	server = withObject(server, "headers", headers)
+	return withText(server, "description", c.Description), nil
+}
+
+// parseHeader reads an HTTP header of the command line.
+func parseHeader(header string) (name, value string, err error) {
+	name, value, ok := strings.Cut(header, ":")
+	if name = strings.TrimSpace(name); !ok || name == "" {
+		return "", "", usageError{withHint(errors.New("--header needs a name and a value"), "--header 'NAME: VALUE'")}
 	}
-	b = withMember(b, "url", words[1])
-	if len(headers) > 1 {
-		b = rawjson.AppendMember(b, "headers", append(headers, '}'))
-	}
-	return c.described(b), nil
+	return name, strings.TrimSpace(value), nil
 }
 
 // local returns a server that is started by a command.
@@ -178,36 +148,26 @@ func (c *addCmd) local(command []string) ([]byte, error) {
 	if len(c.Header) > 0 || c.Type != "" {
 		return nil, usageError{withHint(errors.New("--header and --type are for URLs"), "a command takes --env and --cwd")}
 	}
-	env := []byte("{")
+	env := []byte("{}")
 	for _, pair := range c.Env {
 		key, value, ok := strings.Cut(pair, "=")
 		if !ok || key == "" {
 			return nil, usageError{withHint(errors.New("--env needs a name and a value"), "--env NAME=VALUE, or --env 'NAME=${NAME}' to read it from the environment")}
 		}
-		env = withMember(env, key, value)
+		env = rawjson.With(env, key, rawjson.AppendString(nil, value))
 	}
-	b := withMember([]byte("{"), "command", command[0])
+	server := withText([]byte("{}"), "command", command[0])
 	if len(command) > 1 {
-		args := []byte("[")
-		for i, arg := range command[1:] {
-			if i > 0 {
-				args = append(args, ',')
-			}
-			args = rawjson.AppendString(args, arg)
-		}
-		b = rawjson.AppendMember(b, "args", append(args, ']'))
+		args := jsonArray(command[1:], func(arg string) []byte { return rawjson.AppendString(nil, arg) })
+		server = rawjson.With(server, "args", args)
 	}
-	if len(env) > 1 {
-		b = rawjson.AppendMember(b, "env", append(env, '}'))
-	}
-	if folder := c.folder(append(slices.Clone(b), '}')); folder != "" {
-		b = withMember(b, "cwd", folder)
-	}
-	return c.described(b), nil
+	server = withObject(server, "env", env)
+	server = withText(server, "cwd", c.folder(server))
+	return withText(server, "description", c.Description), nil
 }
 
-// folder returns the folder to start the command in: the one that is named, or this one
-// if the command line names files in it.
+// folder returns the folder to start the command in: --cwd, or the current folder if the
+// command line names files in it.
 func (c *addCmd) folder(server []byte) string {
 	system := thisSystem()
 	folder := c.Cwd
@@ -223,29 +183,23 @@ func (c *addCmd) folder(server []byte) string {
 	return folder
 }
 
-// described ends the object of a server with its description.
-func (c *addCmd) described(b []byte) []byte {
-	if c.Description != "" {
-		b = withMember(b, "description", c.Description)
+// withText sets a member of an object to a text, unless that is empty.
+func withText(object []byte, key, value string) []byte {
+	if value == "" {
+		return object
 	}
-	return append(b, '}')
+	return rawjson.With(object, key, rawjson.AppendString(nil, value))
 }
 
-// withMember sets a member of an object whose end is not written yet.
-func withMember(object []byte, key, value string) []byte {
-	object = rawjson.With(append(object, '}'), key, rawjson.AppendString(nil, value))
-	return object[:len(object)-1]
-}
-
-func quoteWords(words []string) string {
-	quoted := make([]string, len(words))
-	for i, word := range words {
-		quoted[i] = quoteShell(word)
+// withObject sets a member of an object to another object, unless that is empty.
+func withObject(object []byte, key string, value []byte) []byte {
+	if string(value) == "{}" {
+		return object
 	}
-	return strings.Join(quoted, " ")
+	return rawjson.With(object, key, value)
 }
 
-// warnOfSecrets says how to keep secrets out of the file.
+// warnOfSecrets explains how to keep secrets out of the file.
 func warnOfSecrets(t *terminal, added edited) error {
 	file, err := t.load(added.path)
 	if err != nil {

@@ -10,17 +10,18 @@ import (
 	"unicode/utf8"
 
 	"mcpx/internal/rawjson"
+	"mcpx/internal/schema"
 )
 
-// arguments are those of a call as the command line has them: one JSON object,
-// or pairs that only the tool's schema gives their types.
+// arguments are the arguments of a call as written on the command line: one JSON
+// object, or pairs whose types come from the tool's schema.
 type arguments struct {
 	raw   []byte
 	pairs []pair
 }
 
-// readArguments reads them from where the command line says. A mistake in them is
-// found before anything is started.
+// readArguments reads the arguments and finds mistakes in them before a server is
+// started.
 func readArguments(t *terminal, list []string) (arguments, error) {
 	if len(list) != 1 {
 		return parsePairs(list)
@@ -55,7 +56,7 @@ func wholeArguments(from string, raw []byte) (arguments, error) {
 	return arguments{raw: raw}, nil
 }
 
-// texts are the arguments as pairs, for those that take nothing but strings.
+// texts returns the arguments as pairs. All values must be strings.
 func (a arguments) texts() ([]pair, error) {
 	pairs := a.pairs
 	for key, value := range rawjson.Members(a.raw) {
@@ -68,7 +69,7 @@ func (a arguments) texts() ([]pair, error) {
 	return pairs, nil
 }
 
-// checkJSON says where a text is not JSON, as FILE:LINE:COLUMN.
+// checkJSON returns an error with FILE:LINE:COLUMN if a text is not JSON.
 func checkJSON(from string, raw []byte) error {
 	raw = bytes.TrimRight(raw, " \t\r\n")
 	wrong := rawjson.Check(raw)
@@ -85,4 +86,116 @@ func checkJSON(from string, raw []byte) error {
 	}
 	line := bytes.LastIndexByte(raw[:at], '\n') + 1
 	return usageError{fmt.Errorf("%s:%d:%d: not JSON: %w", from, 1+bytes.Count(raw[:at], []byte("\n")), 1+utf8.RuneCount(raw[line:at]), wrong)}
+}
+
+// pair is key=value, or key:=json.
+type pair struct {
+	key  string
+	text string
+	json []byte // nil: text is the value
+}
+
+// parsePairs reads key=value, key:=json and key:=@FILE.
+func parsePairs(list []string) (arguments, error) {
+	var a arguments
+	for _, text := range list {
+		key, value, ok := strings.Cut(text, "=")
+		if !ok || strings.TrimSuffix(key, ":") == "" {
+			return a, usageError{fmt.Errorf("%q is neither key=value nor key:=json; the arguments can also be one JSON object, @FILE, or - for stdin", text)}
+		}
+		p := pair{key: key, text: value}
+		if name, isJSON := strings.CutSuffix(key, ":"); isJSON {
+			p.key, p.json = name, []byte(value)
+			if file, ok := strings.CutPrefix(value, "@"); ok {
+				content, err := os.ReadFile(file)
+				if err != nil {
+					return a, usageError{err}
+				}
+				if err := checkJSON(file, content); err != nil {
+					return a, err
+				}
+				p.json = bytes.TrimSpace(content)
+			}
+			if rawjson.Check(p.json) != nil {
+				return a, usageError{fmt.Errorf("the value of %q is not JSON; write %s=VALUE for text", text, name)}
+			}
+		}
+		a.pairs = append(a.pairs, p)
+	}
+	return a, nil
+}
+
+// fit returns the arguments with the types of the tool's input schema. A value that does
+// not fit stays text, and validation explains what is wrong with it.
+func (a arguments) fit(input *schema.Schema) ([]byte, error) {
+	if a.pairs == nil {
+		return a.raw, nil
+	}
+	return object(newParameter(input), a.pairs)
+}
+
+// object returns the pairs as an object. A key given several times becomes an array, and
+// keys with dots become nested objects.
+func object(of parameter, pairs []pair) ([]byte, error) {
+	var order []string
+	direct, within := map[string][]pair{}, map[string][]pair{}
+	for _, p := range pairs {
+		head, rest, nested := strings.Cut(p.key, ".")
+		if nested = nested && rest != "" && !of.has(p.key) && of.member(head).is("object"); !nested {
+			head = p.key
+		}
+		if direct[head] == nil && within[head] == nil {
+			order = append(order, head)
+		}
+		if nested {
+			p.key = rest
+			within[head] = append(within[head], p)
+		} else {
+			direct[head] = append(direct[head], p)
+		}
+	}
+	b := []byte("{")
+	for _, key := range order {
+		var value []byte
+		var err error
+		switch {
+		case direct[key] != nil && within[key] != nil:
+			err = usageError{fmt.Errorf("%q is given both whole and in parts", key)}
+		case within[key] != nil:
+			value, err = object(of.member(key), within[key])
+		default:
+			value, err = of.member(key).value(key, direct[key])
+		}
+		if err != nil {
+			return nil, err
+		}
+		b = rawjson.AppendMember(b, key, value)
+	}
+	return append(b, '}'), nil
+}
+
+// value returns the value of a key that is given once or several times.
+func (p parameter) value(key string, given []pair) ([]byte, error) {
+	isArray := p.is("array") && !p.is("string")
+	if len(given) == 1 {
+		switch {
+		case given[0].json != nil:
+			return given[0].json, nil
+		case isArray && given[0].text == "":
+			return []byte("[]"), nil
+		case isArray && given[0].text == "null" && p.is("null"):
+			return []byte("null"), nil
+		case !isArray || rawjson.Kind([]byte(given[0].text)) == '[' && rawjson.Check([]byte(given[0].text)) == nil:
+			return p.scalar(given[0].text), nil
+		}
+	}
+	if !p.unknown() && !p.is("array") {
+		return nil, usageError{fmt.Errorf("%q is given %d times, but takes one value", key, len(given))}
+	}
+	return jsonArray(given, func(g pair) []byte {
+		if g.json != nil {
+			return g.json
+		}
+		return p.items().scalar(g.text)
+	}), nil
 }

@@ -9,22 +9,23 @@ import (
 	"strings"
 	"sync"
 
+	"mcpx/internal/ansi"
 	"mcpx/internal/jsonrpc"
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/schema"
 )
 
-// caller is who makes a call on the command line. A person at a terminal can be
-// asked to fill in a form; nobody else can be asked anything.
+// caller is the client of a call on the command line. A person at a terminal can fill in
+// forms; otherwise the server's requests are refused.
 type caller struct {
 	server string
 	status *status
 	out    io.Writer
-	in     *bufio.Reader // nil: nobody is there to answer
+	in     *bufio.Reader // nil: there is no person
 
 	mu   sync.Mutex    // one question at a time
-	next chan lineRead // what the person writes, if it is being read
+	next chan lineRead // the line that is being read; nil if none is
 }
 
 type lineRead struct {
@@ -34,7 +35,7 @@ type lineRead struct {
 
 func newCaller(t *terminal, s *talk) *caller {
 	c := &caller{server: s.server, status: s.status, out: t.stderr}
-	if looksAt(t.stdin) && looksAt(t.stderr) {
+	if ansi.IsTerminal(t.stdin) && ansi.IsTerminal(t.stderr) {
 		c.in = bufio.NewReader(t.stdin)
 	}
 	return c
@@ -62,11 +63,11 @@ func (c *caller) Request(ctx context.Context, method string, params []byte) ([]b
 	return nil, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "%s: mcpx exec cannot answer this; use a client that can", method)
 }
 
-// elicit asks the person. Who gives up declines.
+// elicit shows a form to the person. Giving up declines it.
 func (c *caller) elicit(ctx context.Context, params []byte) ([]byte, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if ctx.Err() != nil { // while another question was
+	if ctx.Err() != nil { // cancelled while another form was shown
 		return nil, ctx.Err()
 	}
 	defer c.status.hold()()
@@ -84,11 +85,11 @@ func (c *caller) elicit(ctx context.Context, params []byte) ([]byte, error) {
 	return append(rawjson.AppendMember([]byte(`{"action":"accept"`), "content", content), '}'), nil
 }
 
-// errNoAnswer is for a question that the person does not answer.
+// errNoAnswer is returned when the person does not answer a question.
 var errNoAnswer = errors.New("no answer")
 
-// form asks for every field of a form, or for leave to go on once a page was
-// visited. The content of the latter is nil.
+// form asks for every field of a form. For a URL it only asks whether the person has
+// visited the page, and returns nil.
 func (c *caller) form(ctx context.Context, params []byte) ([]byte, error) {
 	fmt.Fprintf(c.out, "%s asks: %s\n", c.server, plain.Text(member(params, "message")))
 	if page := member(params, "url"); page != "" {
@@ -111,7 +112,7 @@ func (c *caller) form(ctx context.Context, params []byte) ([]byte, error) {
 	return append(content, '}'), nil
 }
 
-// agree asks for a yes.
+// agree asks a yes-or-no question. Anything but yes is an error.
 func (c *caller) agree(ctx context.Context, question string) error {
 	fmt.Fprintf(c.out, "  %s [y/N] ", question)
 	answer, err := c.line(ctx)
@@ -121,8 +122,8 @@ func (c *caller) agree(ctx context.Context, question string) error {
 	return nil
 }
 
-// ask asks one question until the answer fits, and returns its value, nil if the
-// field is left out. The end of the input is an error.
+// ask repeats a question until the answer is valid. It returns nil if the field is left
+// out, and an error at the end of the input.
 func (c *caller) ask(ctx context.Context, q question) ([]byte, error) {
 	for {
 		fmt.Fprint(c.out, "  "+q.prompt())
@@ -138,8 +139,8 @@ func (c *caller) ask(ctx context.Context, q question) ([]byte, error) {
 	}
 }
 
-// line is what the person writes next, unless the question is withdrawn first. A
-// read cannot be ended: the next question has what comes of it.
+// line returns the next line that the person types, unless ctx ends first. A read cannot
+// be cancelled, so that its line goes to the next question.
 func (c *caller) line(ctx context.Context) (string, error) {
 	if c.next == nil {
 		next := make(chan lineRead, 1)
@@ -158,7 +159,7 @@ func (c *caller) line(ctx context.Context) (string, error) {
 	}
 }
 
-// forget drops what was written before the question was asked.
+// forget drops a line that was typed before the question.
 func (c *caller) forget() {
 	select {
 	case <-c.next:

@@ -5,12 +5,13 @@ import (
 	"fmt"
 
 	"mcpx/config"
+	"mcpx/internal/ansi"
 	"mcpx/internal/app"
 	"mcpx/internal/tokens/exact"
 	"mcpx/registry"
 )
 
-// checkCmd connects to every server and says how that went.
+// checkCmd connects to every server and reports its state.
 type checkCmd struct {
 	configFile
 	adHocFlags
@@ -24,21 +25,23 @@ func (checkCmd) Help() string {
 	return `Each server is started or connected to, asked what it offers, and stopped again. No tool is called.
 
 Examples:
-  mcpx check                            the config that is found without naming one
+  mcpx check                            the default config
   mcpx check mcpx.json --schema work    one schema of it
   mcpx check mcpx.json --json | jq -r '.servers[] | select(.state != "ready") | .name'
 
 Exit code: 0 if every server is ready, 1 if one is not, 2 if the command line or the config is wrong.`
 }
 
-// checkReport is what became of every server.
+// checkReport is the report of all servers.
 type checkReport struct {
 	Ready   int             `json:"ready"`
 	Failed  int             `json:"failed"`
 	Servers []checkedServer `json:"servers"`
+
+	hasSchemas bool // the servers are of several schemas
 }
 
-// checkedServer is what became of one.
+// checkedServer is the report of one server.
 type checkedServer struct {
 	Schema    string   `json:"schema"`
 	Name      string   `json:"name"`
@@ -60,57 +63,49 @@ func (s checkedServer) ready() bool { return s.State == string(registry.Ready) }
 
 // Run implements the command.
 func (c *checkCmd) Run(t *terminal) error {
-	file, err := t.load(c.Path)
+	file, err := c.load(t, c.Path, c.LogLevel)
 	if err != nil {
 		return err
-	}
-	if err := c.apply(t); err != nil {
-		return err
-	}
-	file.Logging.Level = c.LogLevel
-	line := newStatus(t.stderr)
-	group, err := app.NewGroup(file, c.Schema, line)
-	if err != nil {
-		return usageError{err}
 	}
 	warn(t.stderr, file.Warnings)
-	defer context.AfterFunc(t.ctx, t.release)()
-	return group.With(t.ctx, func(ctx context.Context) error {
-		stop := line.show(func() string { return startingOf(group) })
-		report := c.report(ctx, group)
-		stop()
-		switch {
-		case ctx.Err() != nil:
-			return errInterrupted
-		case c.JSON:
-			err = t.encode(report)
-		default:
-			err = report.print(t, len(group.Apps) > 1)
+	return t.connect(file, c.Schema, func(lists []app.ToolLists) error {
+		r := newCheckReport(lists)
+		show := r.print
+		if c.JSON {
+			show = func(t *terminal) error { return t.encode(r) }
 		}
-		if err == nil && report.Failed > 0 {
-			return fmt.Errorf("%d of %s failed", report.Failed, plural(len(report.Servers), "server"))
+		if err := show(t); err != nil || r.Failed == 0 {
+			return err
 		}
-		return err
+		return fmt.Errorf("%d of %s failed", r.Failed, plural(len(r.Servers), "server"))
 	})
 }
 
-// startingOf says which servers of all schemas start.
-func startingOf(group *app.Group) string {
-	var all []*registry.Upstream
-	for _, a := range group.Apps {
-		all = append(all, a.Registry.Catalog().Upstreams...)
+// connect starts the servers of a schema, or of all enabled schemas if the name is
+// empty. It calls use once every server is ready or has failed.
+func (t *terminal) connect(file *config.Config, schema string, use func(lists []app.ToolLists) error) error {
+	line := newStatus(t.stderr)
+	a, err := app.New(file, schema, line)
+	if err != nil {
+		return usageError{err}
 	}
-	return starting(all, "")
+	return t.run(a, func(ctx context.Context) error {
+		stop := line.show(func() string { return starting(a, "") })
+		lists := a.ToolLists(ctx)
+		if stop(); ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return use(lists)
+	})
 }
 
-// report waits until every server is ready or has failed.
-func (c *checkCmd) report(ctx context.Context, group *app.Group) checkReport {
-	r := checkReport{Servers: []checkedServer{}}
-	for _, a := range group.Apps {
-		lists := a.ToolLists(ctx)
+// newCheckReport returns the report of all servers.
+func newCheckReport(all []app.ToolLists) checkReport {
+	r := checkReport{Servers: []checkedServer{}, hasSchemas: len(all) > 1}
+	for _, lists := range all {
 		for i, u := range lists.Upstreams {
-			s := checked(u, &a.Profile.Upstreams[i])
-			s.Schema = a.Profile.Name
+			s := checked(u, &lists.Profile.Upstreams[i])
+			s.Schema = lists.Profile.Name
 			s.Tokens = exact.Count(string(lists.Without[i]))
 			r.Servers = append(r.Servers, s)
 			if s.ready() {
@@ -130,7 +125,7 @@ func checked(u *registry.Upstream, c *config.Upstream) checkedServer {
 		StartupMS: u.StartupTime.Milliseconds(), Reason: u.Reason, Stderr: u.Stderr,
 	}
 	if c.Transport == config.TransportRemote {
-		s.Transport = "http" // or what the server asks for instead
+		s.Transport = "http" // tried first
 	}
 	if !s.ready() {
 		s.Next = next(u, c)
@@ -138,7 +133,7 @@ func checked(u *registry.Upstream, c *config.Upstream) checkedServer {
 	return s
 }
 
-// finalState is the state of a server in a command that ends.
+// finalState returns the state of a server when the command ends.
 func finalState(u *registry.Upstream) string {
 	if u.State == registry.Waiting {
 		return string(registry.Failed) // nobody will start it again
@@ -146,25 +141,17 @@ func finalState(u *registry.Upstream) string {
 	return string(u.State)
 }
 
-// print shows the report as a table, and below it what to do about each server
-// that failed.
-func (r checkReport) print(t *terminal, schemas bool) error {
+// print prints the report as a table, followed by advice for each server that failed.
+func (r checkReport) print(t *terminal) error {
 	if len(r.Servers) == 0 {
-		_, err := fmt.Fprintln(t.stdout, "no servers are enabled")
-		return err
+		return t.printf("no servers are enabled\n")
 	}
-	list := table{colours: t.colours(), width: width(t.stdout)}
-	titles := []string{"server", "state", "transport", "tools", "tokens", "start-up", "reason"}
-	if schemas {
-		titles = append([]string{"schema"}, titles...)
-	}
-	list.head(titles...)
+	list := t.table("schema", "server", "state", "transport", "tools", "tokens", "start-up", "reason")
 	for _, s := range r.Servers {
-		row := s.row()
-		if schemas {
-			row = append([]cell{{text: s.Schema}}, row...)
-		}
-		list.add(row...)
+		list.add(s.row()...)
+	}
+	if !r.hasSchemas {
+		list.dropFirst()
 	}
 	if err := list.writeTo(t.stdout); err != nil {
 		return err
@@ -177,34 +164,34 @@ func (r checkReport) print(t *terminal, schemas bool) error {
 	return nil
 }
 
-// row is the server's row of the table.
+// row returns the server's row of the table.
 func (s checkedServer) row() []cell {
-	if !s.ready() {
-		none := cell{text: "–", right: true}
-		return []cell{{text: s.Name, colour: named}, {text: s.State, colour: bad}, {text: s.Transport}, none, none, none, {text: s.Reason}}
+	state, figure := cell{text: s.State, style: ansi.Red}, func(string) cell { return cell{text: "–", right: true} }
+	if s.ready() {
+		state.style, figure = ansi.Green, func(text string) cell { return cell{text: text, right: true} }
 	}
 	return []cell{
-		{text: s.Name, colour: named}, {text: s.State, colour: good}, {text: s.Transport},
-		{text: thousands(s.Tools), right: true}, {text: thousands(s.Tokens), right: true}, {text: took(s.StartupMS), right: true}, {},
+		{text: s.Schema}, {text: s.Name, style: ansi.Cyan}, state, {text: s.Transport},
+		figure(thousands(s.Tools)), figure(thousands(s.Tokens)), figure(took(s.StartupMS)), {text: s.Reason},
 	}
 }
 
-// explain says what failed and what to do next.
+// explain prints why the server failed and what to do next.
 func (s checkedServer) explain(t *terminal) {
-	paint := t.colours().paint
-	fmt.Fprintf(t.stdout, "\n%s: %s\n", paint(bad, s.Name), s.Reason)
+	paint := t.paint().Text
+	fmt.Fprintf(t.stdout, "\n%s: %s\n", paint(ansi.Red, s.Name), s.Reason)
 	if len(s.Stderr) > 0 {
 		fmt.Fprintln(t.stdout, "  last lines of its stderr:")
 		for _, line := range s.Stderr {
-			fmt.Fprintf(t.stdout, "    %s\n", paint(faint, line))
+			fmt.Fprintf(t.stdout, "    %s\n", paint(ansi.Faint, line))
 		}
 	}
 	if s.Next != "" {
-		fmt.Fprintf(t.stdout, "  %s %s\n", paint(bold, "next:"), s.Next)
+		fmt.Fprintf(t.stdout, "  %s %s\n", paint(ansi.Bold, "next:"), s.Next)
 	}
 }
 
-// took is a time in three figures or so.
+// took formats a time with about three digits.
 func took(ms int64) string {
 	switch seconds := float64(ms) / 1000; {
 	case ms < 1000:
@@ -216,7 +203,7 @@ func took(ms int64) string {
 	}
 }
 
-// plural is a number of things.
+// plural formats a number of things.
 func plural(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing

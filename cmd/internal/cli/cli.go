@@ -1,5 +1,5 @@
-// Package cli is the command line: a file a command. The two programs differ only
-// in their name and in the front they serve if none is named.
+// Package cli is the command line, with one file per command. The two programs differ
+// only in their name and in their default front.
 package cli
 
 import (
@@ -46,18 +46,27 @@ type cli struct {
 	Version kong.VersionFlag `help:"Print the version and the MCP revisions, and exit."`
 }
 
-// usageError is a mistake of the one who started mcpx.
+// usageError is a mistake on the command line or in the config.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
+// Front is how a program serves by default.
+type Front string
+
+// The fronts.
+const (
+	Stdio Front = "stdio"
+	HTTP  Front = "http"
+)
+
 // Main runs the program and ends the process.
-func Main(name string, http bool) {
+func Main(name string, front Front) {
 	child.WatchIfAsked()
-	// A client that is gone is an error of a write, not the end of the process.
+	// Writing to a client that is gone must return an error, not end the process.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(name, os.Args[1:], &terminal{ctx: ctx, release: stop, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, http: http})
+	code := run(name, os.Args[1:], &terminal{ctx: ctx, release: stop, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, front: front})
 	stop()
 	os.Exit(code)
 }
@@ -92,7 +101,7 @@ func run(name string, args []string, t *terminal) (code int) {
 		return complain(t.stderr, err)
 	}
 	for _, v := range variables(parser.Model.Node) {
-		if os.Getenv(v.name) == "" { // as MCPX_PORT=${PORT} of a compose file may leave it
+		if os.Getenv(v.name) == "" { // a compose file with MCPX_PORT=${PORT} may leave it empty
 			_ = os.Unsetenv(v.name)
 		}
 	}
@@ -106,7 +115,7 @@ func run(name string, args []string, t *terminal) (code int) {
 	return complain(t.stderr, k.Run(t))
 }
 
-// complain prints an error and returns its exit code.
+// complain prints an error, if any, and returns the exit code.
 func complain(stderr io.Writer, err error) int {
 	if err == nil {
 		return exitOK
@@ -116,9 +125,9 @@ func complain(stderr io.Writer, err error) int {
 	}
 	var file *config.Error
 	if errors.As(err, &file) {
-		warn(stderr, file.Warnings) // among them may be the cause
+		warn(stderr, file.Warnings) // the cause may be among them
 	}
-	fmt.Fprintf(stderr, "error: %s\n", plain.Text(err.Error())) // servers have a say in it
+	fmt.Fprintf(stderr, "error: %s\n", plain.Text(err.Error())) // it may quote a server
 	if hint := hintOf(err); hint != "" {
 		fmt.Fprintf(stderr, "hint: %s\n", plain.Text(hint))
 	}
@@ -131,8 +140,8 @@ func complain(stderr io.Writer, err error) int {
 	return exitFailed
 }
 
-// readerGone reports whether whoever reads stdout has seen enough, as head does:
-// nothing that a person wants to hear of.
+// readerGone reports whether the reader of stdout has closed it, as head does. That is
+// not worth a message.
 func readerGone(err error) bool {
 	var write *fs.PathError
 	return errors.As(err, &write) && write.Path == os.Stdout.Name() && errors.Is(err, syscall.EPIPE)
@@ -144,10 +153,11 @@ func warn(stderr io.Writer, warnings []config.Problem) {
 	}
 }
 
-const description = `mcpx sits between an agent and many MCP servers. The agent sees two tools, inspect and exec, ` +
-	`however many servers there are.
+const description = `mcpx sits between an agent and many MCP servers. The agent sees two tools, inspect and exec, however
+many servers there are.
 
-A schema is a named group of servers in the config file. A file that lists servers directly has one, "default".`
+A schema is a named group of servers in the config file. A file that lists servers directly has one,
+"default".`
 
 const examples = `Examples:
   mcpx                                        serve your default config on stdin and stdout
@@ -168,7 +178,7 @@ func versionText() string {
 	return fmt.Sprintf("mcpx %s\nMCP revisions: %s", app.Version(), strings.Join(app.Revisions(), ", "))
 }
 
-// load reads the config file, or the one that is found where none is named.
+// load reads the named config file, or the default one.
 func (t *terminal) load(path string) (*config.Config, error) {
 	if t.adhoc != nil {
 		return t.adhoc, nil
@@ -189,6 +199,18 @@ func (t *terminal) load(path string) (*config.Config, error) {
 		return nil, usageError{err}
 	}
 	return c, nil
+}
+
+// configToAdd returns the config file that a server is added to when none is named. It
+// may not exist yet.
+func configToAdd() (string, error) {
+	if file, err := config.Find(os.LookupEnv); err == nil {
+		return file, nil
+	}
+	if file := config.UserFile(os.LookupEnv); file != "" {
+		return file, nil
+	}
+	return "", usageError{withHint(errors.New("there is no config, and no home folder to create one in"), "name a file: --config mcpx.json")}
 }
 
 // findConfig returns the config file to use when none is named.

@@ -33,9 +33,8 @@ func (c *completionCmd) Run(t *terminal) error {
 	return err
 }
 
-// completionScripts ask mcpx itself what may stand next: the words so far, the
-// last one being the one that is completed. Where it has no answer, files are
-// offered.
+// completionScripts run "mcpx __complete" with the words so far; the last one is to be
+// completed. Without suggestions they offer files.
 var completionScripts = map[string]string{
 	"bash": `# bash completion of mcpx
 _mcpx() {
@@ -87,7 +86,7 @@ Register-ArgumentCompleter -Native -CommandName mcpx, mcpx-sse -ScriptBlock {
 `,
 }
 
-// completeCmd answers what may stand next.
+// completeCmd prints suggestions for the last word.
 type completeCmd struct {
 	Words []string `arg:"" optional:"" help:"The words after the program's name; the last is completed."`
 }
@@ -102,10 +101,10 @@ func (c *completeCmd) Run(t *terminal, k *kong.Kong) error {
 	return nil
 }
 
-// suggestion is what may stand next, and a word on it.
+// suggestion is a possible word and its description.
 type suggestion struct{ text, help string }
 
-// complete finds what may stand in the place of the last word.
+// complete returns the suggestions for the last word.
 func complete(root *kong.Node, words []string) []suggestion {
 	if len(words) == 0 {
 		words = []string{""}
@@ -128,14 +127,14 @@ func complete(root *kong.Node, words []string) []suggestion {
 	return found
 }
 
-// position is where a command line has got to.
+// position is the state of reading a command line word by word.
 type position struct {
 	node *kong.Node
 	args []string   // positional arguments so far
-	flag *kong.Flag // whose value comes next
+	flag *kong.Flag // its value comes next
 }
 
-// pass goes past a word.
+// pass reads a word.
 func (p *position) pass(word string) {
 	switch {
 	case p.flag != nil:
@@ -155,7 +154,7 @@ func (p *position) pass(word string) {
 	}
 }
 
-// find is the flag that a word names.
+// find returns the flag that a word names.
 func (p *position) find(word string) *kong.Flag {
 	name, _, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
 	for _, f := range p.flags() {
@@ -166,7 +165,7 @@ func (p *position) find(word string) *kong.Flag {
 	return nil
 }
 
-// flags are those of the command, and of the ones it may be.
+// flags returns the flags of the command, or of its default command.
 func (p *position) flags() []*kong.Flag {
 	node := p.node
 	if node.DefaultCmd != nil {
@@ -179,12 +178,12 @@ func (p *position) flags() []*kong.Flag {
 	return flags
 }
 
-// next is everything that may come next. Nothing means a file.
+// next returns all words that may follow. None means a file.
 func (p *position) next(word string) (found []suggestion) {
 	switch {
 	case p.flag != nil && p.flag.Name == "schema":
 		file, _ := p.config()
-		return inConfig(file, func(c *config.Profile) []suggestion { return []suggestion{{text: c.Name}} })
+		return suggestions(file, func(p *config.Profile) []suggestion { return []suggestion{{text: p.Name}} })
 	case p.flag != nil:
 		return values(p.flag.Value)
 	}
@@ -207,16 +206,17 @@ func (p *position) next(word string) (found []suggestion) {
 	}
 	arg := p.node.Positional[len(args)]
 	switch {
-	case arg.Name == "config-or-server", arg.Name == "server" && p.node.Positional[0].Name == "config-or-server":
-		return append(found, inConfig(file, allServers)...)
+	case arg.Name == "server" && isEdit(p.node):
+		return append(found, serversOf(file, (*config.Profile).All)...)
 	case arg.Name != "server":
 		return append(found, values(arg)...)
 	}
-	return append(inConfig(file, servers), suggestion{executor.Builtin, "the built-in tools"})
+	servers := serversOf(file, func(p *config.Profile) []config.Upstream { return p.Upstreams })
+	return append(servers, suggestion{executor.Builtin, "the built-in tools"})
 }
 
-// config returns the config of the command line, or the one that is found, and the
-// positional arguments with the config in its place.
+// config returns the config file that the command will use, and the positional arguments
+// including the config.
 func (p *position) config() (file string, args []string) {
 	if len(p.args) > 0 && isConfig(p.args[0]) {
 		return p.args[0], p.args
@@ -228,21 +228,16 @@ func (p *position) config() (file string, args []string) {
 	return file, p.args
 }
 
-// values are those that a flag or an argument may have, if they are few.
+// names are the values of flags and arguments that are not written in their tags.
+var names = map[string]func() []string{"from": clients.Names, "client": clients.Names, "demo": demo.Names}
+
+// values returns the values that a flag or an argument may have, if they are few.
 func values(v *kong.Value) (found []suggestion) {
-	if v.Name == "from" || v.Name == "client" {
-		for _, name := range clients.Names() {
-			found = append(found, suggestion{text: name})
-		}
-		return found
+	words := v.EnumSlice()
+	if list, ok := names[v.Name]; ok {
+		words = list()
 	}
-	if v.Name == "demo" {
-		for _, name := range demo.Names() {
-			found = append(found, suggestion{text: name})
-		}
-		return found
-	}
-	for _, word := range v.EnumSlice() {
+	for _, word := range words {
 		if word != "" {
 			found = append(found, suggestion{text: word})
 		}
@@ -250,30 +245,25 @@ func values(v *kong.Value) (found []suggestion) {
 	return found
 }
 
-// servers are those of a schema.
-func servers(p *config.Profile) (found []suggestion) {
-	for _, u := range p.Upstreams {
-		found = append(found, suggestion{u.Name, u.Description})
-	}
-	return found
+// serversOf returns some servers of each schema of a config file.
+func serversOf(file string, list func(p *config.Profile) []config.Upstream) []suggestion {
+	return suggestions(file, func(p *config.Profile) (found []suggestion) {
+		for _, u := range list(p) {
+			found = append(found, suggestion{u.Name, u.Description})
+		}
+		return found
+	})
 }
 
-// allServers returns the servers of a schema, including those that are switched off.
-func allServers(p *config.Profile) (found []suggestion) {
-	for _, u := range p.All() {
-		found = append(found, suggestion{u.Name, u.Description})
-	}
-	return found
-}
-
-// inConfig is what the schemas of a config file have. Nothing is started.
-func inConfig(file string, take func(p *config.Profile) []suggestion) (found []suggestion) {
+// suggestions returns what find finds in each schema of a config file. Nothing is
+// started.
+func suggestions(file string, find func(p *config.Profile) []suggestion) (found []suggestion) {
 	c, err := config.Load(file)
 	if err != nil {
 		return nil
 	}
 	for i := range c.Profiles {
-		found = append(found, take(&c.Profiles[i])...)
+		found = append(found, find(&c.Profiles[i])...)
 	}
 	return found
 }

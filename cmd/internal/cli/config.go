@@ -9,7 +9,7 @@ import (
 	"mcpx/config"
 )
 
-// configCmd is about the config file alone; it starts nothing.
+// configCmd groups commands about the config file. They start nothing.
 type configCmd struct {
 	Check  configCheckCmd  `cmd:"" help:"Report every problem in the file."`
 	Schema configSchemaCmd `cmd:"" help:"Print the JSON Schema of the file, for editors."`
@@ -24,9 +24,16 @@ func (configCmd) Help() string {
   mcpx config schema > mcpx.schema.json   for an editor that completes and checks`
 }
 
-// configFile is the config of a command. The flag is read before kong sees it.
+// configFile is the config of a command. The flag is removed before kong reads the words.
 type configFile struct {
 	Path string `arg:"" optional:"" name:"config" help:"Config file. Without it: $$MCPX_CONFIG, ./mcpx.json, then ~/.config/mcpx/config.json."`
+	Flag string `name:"config" placeholder:"FILE" help:"The config file, if it is not the first argument."`
+}
+
+// requiredConfig is configFile for commands with further required arguments, which kong
+// does not allow after an optional one. The words are ordered before kong reads them.
+type requiredConfig struct {
+	Path string `arg:"" name:"config" help:"Config file. Without it: $$MCPX_CONFIG, ./mcpx.json, then ~/.config/mcpx/config.json."`
 	Flag string `name:"config" placeholder:"FILE" help:"The config file, if it is not the first argument."`
 }
 
@@ -35,7 +42,7 @@ type configCheckCmd struct {
 	JSON bool `help:"Print the problems, and what the file has, as JSON."`
 }
 
-// configReport is what is known of a config file.
+// configReport is the output of config check --json.
 type configReport struct {
 	File     string           `json:"file,omitempty"`
 	Problems []config.Problem `json:"problems"`
@@ -48,7 +55,7 @@ type configSchema struct {
 	Enabled  bool           `json:"enabled"`
 	Expose   string         `json:"expose"`
 	Servers  []configServer `json:"servers"`
-	Disabled []string       `json:"disabled"` // the servers that the file switches off
+	Disabled []string       `json:"disabled"` // servers that are disabled in the file
 }
 
 type configServer struct {
@@ -78,7 +85,7 @@ func (c *configCheckCmd) Run(t *terminal) error {
 	return nil
 }
 
-// json prints the report of a file that could be read, though it may not be used.
+// json prints the report, also of a file with problems.
 func (c *configCheckCmd) json(t *terminal, file *config.Config, err error) error {
 	r := configReport{File: c.Path, Problems: []config.Problem{}, Warnings: []config.Problem{}, Schemas: []configSchema{}}
 	var wrong *config.Error
@@ -127,7 +134,7 @@ func (c *configShowCmd) Run(t *terminal) error {
 	return err
 }
 
-// summary is what a schema has, in a few words.
+// summary describes a schema in a few words.
 func summary(p *config.Profile) string {
 	names := make([]string, len(p.Upstreams))
 	for i, u := range p.Upstreams {

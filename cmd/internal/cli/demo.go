@@ -3,15 +3,14 @@ package cli
 import (
 	"fmt"
 	"slices"
-	"strings"
 
+	"mcpx/internal/ansi"
 	"mcpx/internal/app"
 	"mcpx/internal/demo"
-	"mcpx/internal/nearest"
 )
 
-// demoCmd serves one of the built-in MCP servers, or gives a tour of mcpx with
-// all of them.
+// demoCmd serves one of the built-in MCP servers, or shows a tour of mcpx with all of
+// them.
 type demoCmd struct {
 	Demo   string `arg:"" optional:"" help:"Serve this one on stdin and stdout: time, files or show. Without it: the tour."`
 	Folder string `arg:"" optional:"" help:"For files: the folder to show; without it, the working directory."`
@@ -35,21 +34,12 @@ func (c *demoCmd) Run(t *terminal) error {
 	case c.Demo == "":
 		return tour(t)
 	case !slices.Contains(demo.Names(), c.Demo):
-		return usageError{unknownDemo(c.Demo)}
+		return unknownName("demo", c.Demo, demo.Names())
 	case c.Folder != "" && c.Demo != "files":
 		return usageError{fmt.Errorf("the demo %s takes no folder; only files does", c.Demo)}
 	}
-	if looksAt(t.stdin) {
+	if ansi.IsTerminal(t.stdin) {
 		fmt.Fprintln(t.stderr, "mcpx: waiting for JSON-RPC on stdin, as an MCP client sends it; \"mcpx demo\" is for people. Ctrl-D ends it.")
 	}
 	return demo.Serve(t.ctx, c.Demo, demo.Options{Version: app.Version(), Folder: c.Folder}, t.stdin, t.stdout)
-}
-
-// unknownDemo says which demos there are, and which one may have been meant.
-func unknownDemo(name string) error {
-	hint := "demos: " + strings.Join(demo.Names(), ", ")
-	if near := nearest.Word(name, demo.Names()); near != "" {
-		hint = "did you mean " + near + "? " + hint
-	}
-	return fmt.Errorf("unknown demo %q\nhint: %s", name, hint)
 }

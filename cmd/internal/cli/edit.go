@@ -1,12 +1,10 @@
 package cli
 
 import (
-	"context"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -16,11 +14,6 @@ import (
 	"mcpx/internal/nearest"
 )
 
-// configFlag names the config file of a command.
-type configFlag struct {
-	Config string `placeholder:"FILE" help:"Config file. Without it: the first argument if that is a file, $$MCPX_CONFIG, ./mcpx.json, then $$XDG_CONFIG_HOME/mcpx/config.json."`
-}
-
 // removeCmd removes a server from the config.
 type removeCmd struct{ serverEdit }
 
@@ -29,7 +22,7 @@ func (removeCmd) Help() string {
 	return `Comments and formatting of the file stay as they are. A comment on the last line of the server goes with it.
 
 Examples:
-  mcpx remove time                     from the config that is found without naming one
+  mcpx remove time                     from the default config
   mcpx remove mcpx.json time           from this one
   mcpx remove time --schema work       from another schema of it`
 }
@@ -82,11 +75,10 @@ func (c *disableCmd) Run(t *terminal) error {
 	return err
 }
 
-// serverEdit is what the commands that change one server of a config have in common.
+// serverEdit is embedded by the commands that change one server of a config.
 type serverEdit struct {
-	First  string  `arg:"" name:"config-or-server" help:"Name of the server; or a config file, and then the name."`
-	Second *string `arg:"" optional:"" name:"server" help:"Name of the server, after a config file."`
-	configFlag
+	requiredConfig
+	Server string `arg:"" help:"Name of the server."`
 	Schema string `env:"MCPX_SCHEMA" placeholder:"NAME" help:"The schema of the server (default)."`
 }
 
@@ -96,51 +88,24 @@ type edited struct {
 	changed            bool
 }
 
-// edit changes the server and says so. done has places for its name and for the file.
+// edit changes the server and prints done, a format for its name and the file.
 func (c *serverEdit) edit(t *terminal, done string, change func(e *config.Editor, schema, name string) error) (edited, error) {
-	words := []string{c.First}
-	if c.Second != nil {
-		words = append(words, *c.Second)
-	}
-	file, rest, err := splitConfig(c.Config, words, 1)
-	if err != nil {
-		return edited{}, err
-	}
-	if len(rest) > 1 {
-		return edited{}, usageError{withHint(fmt.Errorf("unexpected argument %s", rest[1]), "%s is not a config file; name one server at a time", rest[0])}
-	}
-	path, err := configToEdit(file)
-	if err != nil {
-		return edited{}, err
-	}
-	e := edited{path: path, schema: c.Schema, name: rest[0]}
-	result, err := config.Edit(path, config.EditOptions{}, func(editor *config.Editor) error {
+	e := edited{path: c.Path, schema: c.Schema, name: c.Server}
+	result, err := config.Edit(e.path, config.EditOptions{}, func(editor *config.Editor) error {
 		return change(editor, e.schema, e.name)
 	})
 	if err != nil {
-		return e, editError(err, path)
+		return e, editError(err, e.path)
 	}
 	if e.changed = result.Changed; !e.changed {
 		state, _, _ := strings.Cut(done, " ")
 		done = "%s is already " + state + " in %s"
 	}
-	_, err = fmt.Fprintf(t.stderr, done+"\n", e.name, path)
+	_, err = fmt.Fprintf(t.stderr, done+"\n", e.name, e.path)
 	return e, err
 }
 
-// configToEdit returns the config that is named, or the one that is found.
-func configToEdit(named string) (string, error) {
-	if named != "" {
-		return named, nil
-	}
-	path, err := config.Find(os.LookupEnv)
-	if err != nil {
-		return "", usageError{err}
-	}
-	return path, nil
-}
-
-// editError says what to do about a config that could not be changed.
+// editError adds advice to an error of a config edit.
 func editError(err error, path string) error {
 	var (
 		problems *config.Error
@@ -166,7 +131,7 @@ func editError(err error, path string) error {
 	return writeError(err)
 }
 
-// writeError says what to do about a file that could not be written.
+// writeError adds advice to an error of writing a file.
 func writeError(err error) error {
 	switch {
 	case errors.Is(err, editfile.ErrChanged):
@@ -177,7 +142,7 @@ func writeError(err error) error {
 	return err
 }
 
-// unknownServer names the servers that may be meant.
+// unknownServer adds similar names to the error.
 func unknownServer(err *config.UnknownServerError, path string) error {
 	text := fmt.Errorf("%w in %s", err, path)
 	near := nearest.Word(err.Name, err.Known)
@@ -192,7 +157,7 @@ func unknownServer(err *config.UnknownServerError, path string) error {
 	return withHint(text, "schema %s has no servers", err.Schema)
 }
 
-// unknownSchema names the schemas that there are.
+// unknownSchema adds the existing schemas to the error.
 func unknownSchema(err *config.UnknownSchemaError, path string) error {
 	text := fmt.Errorf("%w in %s", err, path)
 	if err.Only {
@@ -209,42 +174,19 @@ func connectOnce(t *terminal, e edited) error {
 		return err
 	}
 	file.Logging.Level = "error"
-	schema := e.schema
-	if schema == "" {
-		schema = "default"
-	}
+	schema := cmp.Or(e.schema, "default")
 	p, err := file.Profile(schema)
 	if err != nil {
-		fmt.Fprintf(t.stderr, "warning: %s was not started: schema %s is not enabled\n", e.name, schema)
-		return nil
-	}
-	p.Upstreams = slices.DeleteFunc(p.Upstreams, func(u config.Upstream) bool { return u.Name != e.name })
-	line := newStatus(t.stderr)
-	group, err := app.NewGroup(file, schema, line)
-	if err != nil {
+		_, err = fmt.Fprintf(t.stderr, "warning: %s was not started: schema %s is not enabled\n", e.name, schema)
 		return err
 	}
-	defer context.AfterFunc(t.ctx, t.release)()
-	return group.With(t.ctx, func(ctx context.Context) error {
-		stop := line.show(func() string { return startingOf(group) })
-		report := new(checkCmd).report(ctx, group)
-		stop()
-		if ctx.Err() != nil {
-			return errInterrupted
-		}
-		err := report.print(t, false)
-		if err == nil && report.Failed > 0 {
+	p.Upstreams = slices.DeleteFunc(p.Upstreams, func(u config.Upstream) bool { return u.Name != e.name })
+	return t.connect(file, schema, func(lists []app.ToolLists) error {
+		r := newCheckReport(lists)
+		err := r.print(t)
+		if err == nil && r.Failed > 0 {
 			_, err = fmt.Fprintf(t.stderr, "warning: %s is in the config, but does not work yet\n", e.name)
 		}
 		return err
 	})
-}
-
-// newUserConfig returns the path of the user's own config and makes its folder.
-func newUserConfig() (string, error) {
-	path := config.UserFile(os.LookupEnv)
-	if path == "" {
-		return "", usageError{withHint(errors.New("there is no config, and no home folder to create one in"), "name a file: --config mcpx.json")}
-	}
-	return path, os.MkdirAll(filepath.Dir(path), 0o700)
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"net/mail"
 	"net/url"
 	"slices"
@@ -13,7 +14,7 @@ import (
 	"mcpx/internal/schema"
 )
 
-// question is one field of the form that a server wants filled in.
+// question is one field of a form.
 type question struct {
 	parameter
 	name     string
@@ -72,12 +73,8 @@ func choicesOf(field rawjson.Node) (choices []choice) {
 	return choices
 }
 
-// prompt is the line that asks for the value.
+// prompt returns the line that asks for the value.
 func (q question) prompt() string {
-	label := q.name
-	if title, _ := q.node.Get("title").String(); title != "" {
-		label = title
-	}
 	var parts []string
 	if text, _ := q.node.Get("description").String(); text != "" {
 		parts = append(parts, text)
@@ -86,6 +83,8 @@ func (q question) prompt() string {
 	if !q.required {
 		parts = append(parts, "optional")
 	}
+	title, _ := q.node.Get("title").String()
+	label := cmp.Or(title, q.name)
 	if len(parts) > 0 {
 		label += " (" + strings.Join(parts, "; ") + ")"
 	}
@@ -98,7 +97,7 @@ func (q question) prompt() string {
 // maxChoices bounds how many choices a prompt lists.
 const maxChoices = 50
 
-// expected says what values the question takes.
+// expected describes the valid values.
 func (q question) expected() (parts []string) {
 	types := q.types()
 	var choices []string
@@ -165,7 +164,7 @@ func (s span) text(field rawjson.Node) string {
 // fallback is the value of an empty answer, nil if there is none.
 func (q question) fallback() []byte { return q.node.Get("default").Raw() }
 
-// shown is a value as the person would type it.
+// shown returns a value as the person would type it.
 func (q question) shown(value []byte) string {
 	switch rawjson.Kind(value) {
 	case '[':
@@ -182,8 +181,7 @@ func (q question) shown(value []byte) string {
 	return bare(value)
 }
 
-// read returns the value of an answer, nil if it is left out, or what is wrong
-// with the answer.
+// read returns the value of an answer, nil if it is left out, or the problem with it.
 func (q question) read(answer string) (value []byte, problem string) {
 	value = q.fallback()
 	if answer != "" {
@@ -198,7 +196,7 @@ func (q question) read(answer string) (value []byte, problem string) {
 	return value, q.problem(value)
 }
 
-// value is an answer as JSON. What does not fit the type stays text.
+// value returns an answer as JSON. An answer that does not fit the type stays text.
 func (q question) value(answer string) []byte {
 	switch {
 	case q.is("array"):
@@ -211,23 +209,18 @@ func (q question) value(answer string) []byte {
 	return q.scalar(answer)
 }
 
-// list is an answer of several values: JSON, or values between commas.
+// list returns an answer with several values: a JSON array, or values between commas.
 func (q question) list(answer string) []byte {
 	if raw := []byte(answer); rawjson.Kind(raw) == '[' && rawjson.Check(raw) == nil {
 		return raw
 	}
-	list := []byte("[")
-	for i, part := range strings.Split(answer, ",") {
-		if i > 0 {
-			list = append(list, ',')
-		}
-		list = append(list, q.chosen(q.items(), strings.TrimSpace(part))...)
-	}
-	return append(list, ']')
+	return jsonArray(strings.Split(answer, ","), func(part string) []byte {
+		return q.chosen(q.items(), strings.TrimSpace(part))
+	})
 }
 
-// chosen is the choice that a text names by its value or its title. Other texts
-// become the value that they stand for.
+// chosen returns the choice with this value or title. Other texts become a value of the
+// parameter's type.
 func (q question) chosen(p parameter, text string) []byte {
 	for _, same := range []func(a, b string) bool{func(a, b string) bool { return a == b }, strings.EqualFold} {
 		for _, c := range q.choices {
@@ -239,7 +232,7 @@ func (q question) chosen(p parameter, text string) []byte {
 	return p.scalar(text)
 }
 
-// problem says why the server would not take the value, empty if it would.
+// problem explains why a value is not valid, "" if it is.
 func (q question) problem(value []byte) string {
 	if q.is("boolean") && !q.is("string") && rawjson.Kind(value) == '"' {
 		return "expected y or n"
@@ -300,7 +293,7 @@ func isTime(layout string) func(text string) bool {
 	}
 }
 
-// bare is a value without quotes.
+// bare returns a value without quotes.
 func bare(value []byte) string {
 	if text, ok := rawjson.String(value); ok {
 		return text
@@ -308,7 +301,7 @@ func bare(value []byte) string {
 	return string(value)
 }
 
-// truth is a boolean as people write it. What it is not stays text.
+// truth returns the boolean that people write in many ways. Other answers stay text.
 func truth(answer string) []byte {
 	switch strings.ToLower(answer) {
 	case "y", "yes", "true", "1":

@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"mcpx/executor"
-	"mcpx/internal/rawjson"
 )
 
 // execCmd calls a tool.
@@ -52,7 +51,7 @@ func (c *execCmd) Run(t *terminal) error {
 	})
 }
 
-// call makes the call, and shows how it goes.
+// call calls the tool and shows its progress.
 func (c *execCmd) call(ctx context.Context, s *talk, who *caller, arguments arguments) ([]byte, error) {
 	tool, err := s.Executor.Tool(ctx, c.Server, c.Tool)
 	if err != nil {
@@ -70,19 +69,14 @@ func (c *execCmd) call(ctx context.Context, s *talk, who *caller, arguments argu
 	})
 }
 
-// print shows a result. One that says of itself that it is an error fails the
-// command.
+// print shows a result. A result that reports an error fails the command.
 func (c *execCmd) print(t *terminal, result []byte) error {
-	failed := string(rawjson.Get(result, "isError")) == "true"
+	failed := isTrue(result, "isError")
 	var err error
 	if c.JSON {
 		err = t.printJSON(result)
 	} else {
-		p := newPrinter(t, c.Output, c.Tool)
-		if t.adhoc == nil {
-			p.link = "mcpx resources " + quoteShell(c.Path) + " " + quoteShell(c.Server)
-		}
-		p.failed = failed
+		p := &printer{t: t, output: c.Output, name: c.Tool, link: c.link(t), failed: failed}
 		err = p.result(result)
 	}
 	if err == nil && failed {

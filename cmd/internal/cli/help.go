@@ -3,15 +3,16 @@ package cli
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
 )
 
-// printHelp prints --help: of the program, its serving flags and every command; of
-// a command, what kong makes of it.
+// printHelp prints --help. For the program that is its serving flags and all commands;
+// for a command it is what kong prints.
 func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
-	if ctx.Selected() == nil || ctx.Selected() == ctx.Model.DefaultCmd && !namesServe(ctx) {
+	if ctx.Selected() == nil || ctx.Selected() == ctx.Model.DefaultCmd && !slices.Contains(ctx.Args, ctx.Model.DefaultCmd.Name) {
 		return printProgram(ctx)
 	}
 	var text bytes.Buffer
@@ -26,16 +27,6 @@ func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
 	return err
 }
 
-// namesServe reports whether the command line has the word serve.
-func namesServe(ctx *kong.Context) bool {
-	for _, word := range ctx.Args {
-		if word == ctx.Model.DefaultCmd.Name {
-			return true
-		}
-	}
-	return false
-}
-
 // printProgram prints the help of the program itself.
 func printProgram(ctx *kong.Context) error {
 	var b strings.Builder
@@ -44,7 +35,7 @@ func printProgram(ctx *kong.Context) error {
 	line("Usage: %s [CONFIG] [flags]      serve", name)
 	line("       %s COMMAND [CONFIG] …    anything else", name)
 	line("")
-	line("%s", wrapped(description))
+	line("%s", description)
 	line("")
 	line("CONFIG is a file such as mcpx.json. Without it: $MCPX_CONFIG, ./mcpx.json, then ~/.config/mcpx/config.json.")
 	line("")
@@ -76,7 +67,7 @@ func printProgram(ctx *kong.Context) error {
 	return err
 }
 
-// flagText is a flag as it is written.
+// flagText returns a flag as it is written.
 func flagText(flag *kong.Flag) string {
 	text := "--" + flag.Name
 	if flag.Short != 0 {
@@ -86,24 +77,4 @@ func flagText(flag *kong.Flag) string {
 		text += "=" + flag.FormatPlaceHolder()
 	}
 	return text
-}
-
-// wrapped breaks a text into lines of at most 100 characters.
-func wrapped(text string) string {
-	var lines []string
-	for paragraph := range strings.SplitSeq(text, "\n") {
-		line := ""
-		for _, word := range strings.Fields(paragraph) {
-			if line != "" && len(line)+1+len(word) > 100 {
-				lines = append(lines, line)
-				line = ""
-			}
-			if line != "" {
-				line += " "
-			}
-			line += word
-		}
-		lines = append(lines, line)
-	}
-	return strings.Join(lines, "\n")
 }

@@ -15,7 +15,7 @@ import (
 	"mcpx/internal/plain"
 )
 
-// importCmd makes a config of those that MCP clients have.
+// importCmd creates a config from the configs of MCP clients.
 type importCmd struct {
 	From   []string `sep:"none" placeholder:"CLIENT|FILE" help:"Only this client: claude-desktop, claude-code, cursor, vscode, windsurf or codex; or any file. May be given several times. Without it, every client."`
 	Output string   `short:"o" placeholder:"FILE" help:"Write the config to this file, which only you can read, instead of stdout."`
@@ -25,12 +25,12 @@ type importCmd struct {
 // Help is shown below the flags.
 func (importCmd) Help() string {
 	return `The files are looked for where the clients keep them, for you and for the project in this folder. References such as
-${TOKEN} are kept. What the clients have is not changed.
+${TOKEN} are kept. Client configs are not modified.
 
 Examples:
   mcpx import                                    show what there is, and the config
   mcpx import --output mcpx.json                 write it
-  mcpx import --from cursor --from codex         of these two alone
+  mcpx import --from cursor --from codex         only from these two
   mcpx import --from ~/project/.mcp.json -o mcpx.json --force
 
 Exit code: 0 if servers were found, 1 if none were or the file exists, 2 if the command line or a named file is wrong.`
@@ -80,7 +80,7 @@ func thisSystem() clients.System {
 	return clients.System{OS: runtime.GOOS, Home: home, Dir: dir, Lookup: os.LookupEnv, Exists: exists}
 }
 
-// places are where to look.
+// places returns where to look.
 func (c *importCmd) places(system clients.System) ([]clients.Place, error) {
 	if len(c.From) == 0 {
 		return system.Places(""), nil
@@ -103,8 +103,8 @@ func (c *importCmd) places(system clients.System) ([]clients.Place, error) {
 	return places, nil
 }
 
-// tell says on stderr what was found, and what is not as it was. A file that was
-// named and cannot be read is a mistake.
+// tell prints to stderr what was found, and what was changed. A file of --from that
+// cannot be read is an error.
 func (c *importCmd) tell(t *terminal, found *clients.Collection) error {
 	for _, f := range found.Files {
 		switch {
@@ -124,7 +124,7 @@ func (c *importCmd) tell(t *terminal, found *clients.Collection) error {
 	return nil
 }
 
-// names reports whether the command line names that file.
+// names reports whether --from names that file.
 func (c *importCmd) names(path string) bool {
 	return slices.ContainsFunc(c.From, func(from string) bool {
 		absolute, err := filepath.Abs(from)
@@ -132,7 +132,7 @@ func (c *importCmd) names(path string) bool {
 	})
 }
 
-// nothing is the error of a search that found no server.
+// nothing returns the error of a search without results.
 func nothing(found *clients.Collection, places []clients.Place) error {
 	if len(found.Files) > 0 {
 		return errors.New("no server to import")
@@ -146,8 +146,7 @@ func nothing(found *clients.Collection, places []clients.Place) error {
 	return errors.New(b.String())
 }
 
-// folder makes sure that the file can be where it is wanted, and says what it made
-// for that.
+// folder creates the folder of the output file if it does not exist.
 func (c *importCmd) folder(t *terminal) error {
 	if info, err := os.Stat(c.Output); err == nil && info.IsDir() {
 		return usageError{fmt.Errorf("--output %s is a folder; name a file, such as %s", c.Output, filepath.Join(c.Output, "mcpx.json"))}
@@ -163,27 +162,32 @@ func (c *importCmd) folder(t *terminal) error {
 	return nil
 }
 
-// write puts the config where it is wanted. It may hold keys, so that it is for
-// its owner alone. What was there is replaced whole, or not at all.
+// write writes the config. It may hold keys, so that only its owner may read it.
 func (c *importCmd) write(text []byte) error {
-	if !c.Force {
-		f, err := os.OpenFile(c.Output, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-		if errors.Is(err, fs.ErrExist) {
-			return fmt.Errorf("%s exists; --force overwrites it", c.Output)
-		}
-		if err != nil {
-			return err
-		}
-		_, err = f.Write(text)
-		return errors.Join(err, f.Close())
+	if c.Force {
+		return replaceFile(c.Output, text)
 	}
-	f, err := os.CreateTemp(filepath.Dir(c.Output), ".mcpx-*") // for its owner alone
+	f, err := os.OpenFile(c.Output, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s exists; --force overwrites it", c.Output)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	return errors.Join(err, f.Close())
+}
+
+// replaceFile writes a file that only its owner may read. What was there is replaced
+// whole, or not at all.
+func replaceFile(path string, text []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".mcpx-*")
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(text)
 	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), c.Output)
+		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
 		_ = os.Remove(f.Name())

@@ -4,16 +4,16 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"mcpx/executor"
+	"mcpx/internal/ansi"
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
 	"mcpx/registry"
 )
 
-// inspectCmd prints what the tool inspect answers.
+// inspectCmd prints the output of the inspect tool.
 type inspectCmd struct {
 	target
 	Tool string `arg:"" optional:"" help:"Name of a tool, a glob, or a comma list."`
@@ -43,13 +43,13 @@ func (c *inspectCmd) Run(t *terminal) error {
 		if t.person() {
 			err = c.show(t, text)
 		} else {
-			_, err = fmt.Fprintln(t.stdout, text)
+			err = t.printf("%s\n", text)
 		}
 		return cmp.Or(err, missing(absent))
 	})
 }
 
-// missing is the failure of a command that showed only some of what was asked for.
+// missing returns an error if some of the tools do not exist.
 func missing(absent []string) error {
 	if len(absent) == 0 {
 		return nil
@@ -57,29 +57,31 @@ func missing(absent []string) error {
 	return errors.New(strings.Join(absent, "\n"))
 }
 
-// show is for a person: definitions over several lines, names in colour.
+// show prints the text for a person: definitions over several lines, names in color.
 func (c *inspectCmd) show(t *terminal, text string) error {
 	for i, line := range strings.Split(text, "\n") {
 		name, rest, isTool := strings.Cut(line, "(")
-		var err error
-		switch {
-		case rawjson.Kind([]byte(line)) == '{':
-			err = t.printJSON([]byte(line))
-		case i == 0:
-			_, err = fmt.Fprintln(t.stdout, t.colours().paint(bold, plain.Text(line)))
-		case isTool && !strings.Contains(name, " "):
-			_, err = fmt.Fprintln(t.stdout, t.colours().paint(named, plain.Line(name))+plain.Line("("+rest))
-		default:
-			_, err = fmt.Fprintln(t.stdout, plain.Text(line))
+		if rawjson.Kind([]byte(line)) == '{' {
+			if err := t.printJSON([]byte(line)); err != nil {
+				return err
+			}
+			continue
 		}
-		if err != nil {
+		shown := plain.Text(line)
+		switch {
+		case i == 0:
+			shown = t.paint().Text(ansi.Bold, shown)
+		case isTool && !strings.Contains(name, " "):
+			shown = t.paint().Text(ansi.Cyan, plain.Line(name)) + plain.Line("("+rest)
+		}
+		if err := t.printf("%s\n", shown); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// json prints everything known, as the upstream sent it.
+// json prints all definitions, as the upstream sent them.
 func (c *inspectCmd) json(ctx context.Context, t *terminal, s *talk) error {
 	u, err := s.Executor.Upstream(ctx, c.Server)
 	if err != nil {
@@ -102,14 +104,9 @@ func (c *inspectCmd) json(ctx context.Context, t *terminal, s *talk) error {
 	return t.writeJSON(append(rawjson.AppendMember(b, "tools", definitions(tools)), '}'))
 }
 
-// definitions are tools as their upstream sent them, each with its signature.
+// definitions returns tools as their upstream sent them, each with its signature.
 func definitions(tools []*registry.Tool) []byte {
-	list := []byte("[")
-	for i, tool := range tools {
-		if i > 0 {
-			list = append(list, ',')
-		}
-		list = append(list, rawjson.With(tool.Raw, "signature", rawjson.AppendString(nil, tool.Name+"("+tool.Signature()+")"))...)
-	}
-	return append(list, ']')
+	return jsonArray(tools, func(tool *registry.Tool) []byte {
+		return rawjson.With(tool.Raw, "signature", rawjson.AppendString(nil, tool.Name+"("+tool.Signature()+")"))
+	})
 }

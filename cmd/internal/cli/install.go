@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,8 +15,8 @@ import (
 
 	"mcpx/cmd/internal/clients"
 	"mcpx/config"
+	"mcpx/internal/ansi"
 	"mcpx/internal/editfile"
-	"mcpx/internal/nearest"
 	"mcpx/internal/plain"
 )
 
@@ -46,7 +47,7 @@ Examples:
 // Run implements the command.
 func (c *installCmd) Run(t *terminal) error {
 	if !slices.Contains(clients.Names(), c.Client) {
-		return unknownClient(c.Client)
+		return unknownName("client", c.Client, clients.Names())
 	}
 	if c.Name == "" {
 		return usageError{errors.New("--name must not be empty")}
@@ -79,16 +80,7 @@ func (c *installCmd) Run(t *terminal) error {
 	return c.finish(t, change, clientError(err, place), "mcpx is already in the config of "+place.Title)
 }
 
-// unknownClient names the clients that there are.
-func unknownClient(name string) error {
-	hint := "clients: " + strings.Join(clients.Names(), ", ")
-	if near := nearest.Word(name, clients.Names()); near != "" {
-		hint = fmt.Sprintf("did you mean %s? %s", near, hint)
-	}
-	return usageError{withHint(fmt.Errorf("unknown client %q", name), "%s", hint)}
-}
-
-// clientError says which client's config could not be changed, and what to do.
+// clientError adds the client's file and advice to an error.
 func clientError(err error, place clients.Place) error {
 	var other *clients.NotMcpxError
 	switch {
@@ -120,7 +112,7 @@ func (c *installCmd) entry(t *terminal) (clients.Entry, error) {
 		return clients.Entry{}, err
 	}
 	args := []string{path}
-	if t.http {
+	if t.front == HTTP {
 		args = append(args, "--stdio")
 	}
 	if c.Schema != "" {
@@ -129,8 +121,8 @@ func (c *installCmd) entry(t *terminal) (clients.Entry, error) {
 	return clients.Entry{Name: c.Name, Command: program, Args: args}, nil
 }
 
-// configFile returns the full path of the config that the client gets. Only --move can
-// do without one.
+// configFile returns the full path of the config that the client gets. It must exist
+// unless --move creates it.
 func (c *installCmd) configFile(t *terminal) (string, error) {
 	path := c.Config
 	if path == "" {
@@ -158,17 +150,13 @@ func (c *installCmd) configFile(t *terminal) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	schema := c.Schema
-	if schema == "" {
-		schema = "default"
-	}
-	if _, err := file.Profile(schema); err != nil {
+	if _, err := file.Profile(cmp.Or(c.Schema, "default")); err != nil {
 		return "", usageError{withHint(err, "choose a schema with --schema")}
 	}
 	return absolute, nil
 }
 
-// move brings the servers of a client's config into the config of mcpx.
+// move moves the servers of a client's config into the config of mcpx.
 type move struct {
 	schema, path string        // of mcpx
 	place        clients.Place // of the client
@@ -179,7 +167,7 @@ type move struct {
 	notes []string
 }
 
-// plan finds out which servers can be moved, and says what becomes of them.
+// plan finds the servers that can be moved, and prints notes about them.
 func (m *move) plan(t *terminal) error {
 	old, err := readIfExists(m.path)
 	if err != nil {
@@ -229,20 +217,18 @@ func (c *installCmd) finish(t *terminal, change *clients.Change, err error, noth
 	}
 	path := change.Place.Path
 	if change.IsEmpty() {
-		_, err := fmt.Fprintf(t.stdout, "%s (%s); nothing to do\n", nothing, path)
-		return err
+		return t.printf("%s (%s); nothing to do\n", nothing, path)
 	}
 	fmt.Fprintf(t.stdout, "%s: %s\n", change.Place.Title, path)
 	for _, line := range change.Lines {
-		colour := good
+		style := ansi.Green
 		if strings.HasPrefix(line, "-") {
-			colour = bad
+			style = ansi.Red
 		}
-		fmt.Fprintln(t.stdout, "  "+t.colours().paint(colour, plain.Line(line)))
+		fmt.Fprintln(t.stdout, "  "+t.paint().Text(style, plain.Line(line)))
 	}
 	if c.DryRun {
-		_, err := fmt.Fprintln(t.stdout, "nothing was changed (--dry-run)")
-		return err
+		return t.printf("nothing was changed (--dry-run)\n")
 	}
 	if err := makeFolder(t, change.Place); err != nil {
 		return err
@@ -259,12 +245,11 @@ func (c *installCmd) finish(t *terminal, change *clients.Change, err error, noth
 	if result.Backup != "" {
 		fmt.Fprintf(t.stdout, "backup: %s\n", result.Backup)
 	}
-	_, err = fmt.Fprintf(t.stdout, "next: %s\n", change.Next)
-	return err
+	return t.printf("next: %s\n", change.Next)
 }
 
-// makeFolder makes sure that a client's config can be written. A client without its
-// folder is probably not installed.
+// makeFolder creates the folder of a client's config. A client without that folder is
+// probably not installed.
 func makeFolder(t *terminal, place clients.Place) error {
 	folder := filepath.Dir(place.Path)
 	if _, err := os.Stat(folder); !errors.Is(err, fs.ErrNotExist) {

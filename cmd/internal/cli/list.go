@@ -2,10 +2,9 @@ package cli
 
 import (
 	"cmp"
-	"fmt"
-	"strings"
 
 	"mcpx/config"
+	"mcpx/internal/ansi"
 )
 
 // listCmd lists the servers of a config. It starts nothing.
@@ -20,7 +19,7 @@ func (listCmd) Help() string {
 	return `No server is started, and secrets are hidden.
 
 Examples:
-  mcpx list                             the servers of the config that is found without naming one
+  mcpx list                             the servers of the default config
   mcpx list mcpx.json --schema work     one schema of it
   mcpx list mcpx.json --json | jq -r '.servers[] | select(.enabled) | .name'`
 }
@@ -29,9 +28,11 @@ Examples:
 type serverList struct {
 	File    string         `json:"file"`
 	Servers []listedServer `json:"servers"`
+
+	hasSchemas bool // the servers are of several schemas
 }
 
-// listedServer is a server as the file has it.
+// listedServer is a server of the file.
 type listedServer struct {
 	Schema        string   `json:"schema"`
 	SchemaEnabled bool     `json:"schema_enabled"`
@@ -51,7 +52,7 @@ func (c *listCmd) Run(t *terminal) error {
 		return err
 	}
 	warn(t.stderr, file.Warnings)
-	list := serverList{File: file.File, Servers: []listedServer{}}
+	list := serverList{File: file.File, Servers: []listedServer{}, hasSchemas: len(file.Profiles) > 1 && c.Schema == ""}
 	found := false
 	var names []string
 	for i := range file.Profiles {
@@ -71,7 +72,7 @@ func (c *listCmd) Run(t *terminal) error {
 	case c.JSON:
 		return t.encode(list)
 	}
-	return list.print(t, len(file.Profiles) > 1 && c.Schema == "")
+	return list.print(t)
 }
 
 // listed returns a server without its secrets.
@@ -82,53 +83,34 @@ func listed(p *config.Profile, u *config.Upstream) listedServer {
 		Command: public.Command, Args: public.Args, URL: public.URL, Description: u.Description,
 	}
 	if u.Transport == config.TransportRemote {
-		s.Transport = string(config.TransportHTTP) // which is tried first
+		s.Transport = string(config.TransportHTTP) // tried first
 	}
 	return s
 }
 
 // print shows the list as a table.
-func (l serverList) print(t *terminal, schemas bool) error {
+func (l serverList) print(t *terminal) error {
 	if len(l.Servers) == 0 {
-		_, err := fmt.Fprintln(t.stdout, "no servers; mcpx add NAME -- COMMAND adds one")
-		return err
+		return t.printf("no servers; mcpx add NAME -- COMMAND adds one\n")
 	}
-	list := table{colours: t.colours(), width: width(t.stdout)}
-	titles := []string{"server", "state", "transport", "command or url", "description"}
-	if schemas {
-		titles = append([]string{"schema"}, titles...)
-	}
-	list.head(titles...)
+	list := t.table("schema", "server", "state", "transport", "command or url", "description")
 	for _, s := range l.Servers {
-		row := s.row()
-		if schemas {
-			row = append([]cell{{text: s.schema()}}, row...)
-		}
-		list.add(row...)
+		list.add(s.row()...)
+	}
+	if !l.hasSchemas {
+		list.dropFirst()
 	}
 	return list.writeTo(t.stdout)
 }
 
-func (s listedServer) schema() string {
-	if s.SchemaEnabled {
-		return s.Schema
-	}
-	return s.Schema + " (not enabled)"
-}
-
 func (s listedServer) row() []cell {
-	state := cell{text: "enabled", colour: good}
+	schema, state := s.Schema, cell{text: "enabled", style: ansi.Green}
+	if !s.SchemaEnabled {
+		schema += " (not enabled)"
+	}
 	if !s.Enabled {
-		state = cell{text: "disabled", colour: faint}
+		state = cell{text: "disabled", style: ansi.Faint}
 	}
-	return []cell{{text: s.Name, colour: named}, state, {text: s.Transport}, {text: cmp.Or(s.URL, s.commandLine())}, {text: s.Description}}
-}
-
-// commandLine returns the command as a shell takes it.
-func (s listedServer) commandLine() string {
-	words := []string{quoteShell(s.Command)}
-	for _, arg := range s.Args {
-		words = append(words, quoteShell(arg))
-	}
-	return strings.Join(words, " ")
+	target := cmp.Or(s.URL, quoteWords(append([]string{s.Command}, s.Args...)))
+	return []cell{{text: schema}, {text: s.Name, style: ansi.Cyan}, state, {text: s.Transport}, {text: target}, {text: s.Description}}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// manCmd prints the manual page, made from what --help is made from.
+// manCmd prints the manual page. Like --help it is generated from the commands.
 type manCmd struct{}
 
 // Run implements the command.
@@ -18,7 +18,7 @@ func (manCmd) Run(t *terminal, k *kong.Context) error {
 	return err
 }
 
-// manual is the page of the program in the language of man.
+// manual returns the manual page in roff.
 func manual(program *kong.Node) string {
 	var page strings.Builder
 	line := func(format string, values ...any) { fmt.Fprintf(&page, format+"\n", values...) }
@@ -52,11 +52,11 @@ func manual(program *kong.Node) string {
 	return page.String()
 }
 
-// variable is one of the environment.
+// variable is an environment variable.
 type variable struct{ name, help string }
 
-// variables are those that mcpx looks at, by name: those of flags, and two that
-// have none.
+// variables returns the environment variables that mcpx reads, sorted by name: those of
+// flags, and two others.
 func variables(program *kong.Node) []variable {
 	found := []variable{
 		{"MCPX_CONFIG", "The config file, where none is named."},
@@ -75,7 +75,7 @@ func variables(program *kong.Node) []variable {
 	return found
 }
 
-// roff is text as man takes it: nothing in it is a command or an escape.
+// roff escapes a text for a manual page.
 func roff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(text)
 	lines := strings.Split(text, "\n")

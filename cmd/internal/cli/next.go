@@ -2,7 +2,6 @@ package cli
 
 import (
 	"path/filepath"
-	"strings"
 
 	"mcpx/config"
 	"mcpx/internal/link"
@@ -10,8 +9,7 @@ import (
 	"mcpx/registry"
 )
 
-// launchers are the programs that start other people's servers, and where they
-// come from.
+// launchers are the usual programs that start servers, and where to get them.
 var launchers = map[string]string{
 	"uvx": "uv: https://docs.astral.sh/uv", "uv": "uv: https://docs.astral.sh/uv",
 	"npx": "Node.js: https://nodejs.org", "node": "Node.js: https://nodejs.org", "npm": "Node.js: https://nodejs.org",
@@ -20,8 +18,7 @@ var launchers = map[string]string{
 	"python": "Python: https://www.python.org", "python3": "Python: https://www.python.org",
 }
 
-// next says what to do about a server that is not ready. Where its reason says
-// that already, it is empty.
+// next returns advice about a server that is not ready, "" if its reason says enough.
 func next(u *registry.Upstream, c *config.Upstream) string {
 	local := c.Transport == config.TransportStdio
 	switch {
@@ -50,15 +47,10 @@ func next(u *registry.Upstream, c *config.Upstream) string {
 	return "check that its url is that of an MCP server: " + address(c)
 }
 
-// commandLine is how a person starts the server in a shell. Nothing secret is in
-// it.
+// commandLine returns the server's command for a shell, without secrets.
 func commandLine(c *config.Upstream) string {
 	public := c.Public()
-	words := []string{quoteShell(public.Command)}
-	for _, arg := range public.Args {
-		words = append(words, quoteShell(arg))
-	}
-	line := strings.Join(words, " ")
+	line := quoteWords(append([]string{public.Command}, public.Args...))
 	if c.Dir != "" {
 		line = "cd " + quoteShell(c.Dir) + " && " + line
 	}

@@ -15,28 +15,24 @@ import (
 	"mcpx/internal/rawjson"
 )
 
-// printer shows what a server answered the way a person wants it: text as text,
-// and what is not text by name, or saved.
+// printer prints a server's answer for people: text as text, everything else by name, or
+// saved to files.
 type printer struct {
 	t      *terminal
 	output string // a file or a folder; empty: nothing is saved
-	name   string // of files in a folder
-	link   string // the command that reads a resource; empty: none is named
-	failed bool   // it is an error that is shown: nothing of it is saved
+	name   string // the beginning of file names in a folder
+	link   string // the command that reads a resource; may be empty
+	failed bool   // the answer is an error: nothing is saved
 
-	texts []string // what is to be printed, or saved if there is nothing else
-	blobs int      // what was saved, or could be
+	texts []string // to be printed, or saved if there is nothing else
+	blobs int      // number of contents other than text
 	saved int
-}
-
-func newPrinter(t *terminal, output, name string) *printer {
-	return &printer{t: t, output: output, name: name}
 }
 
 // saves reports whether files are written.
 func (p *printer) saves() bool { return p.output != "" && !p.failed }
 
-// result shows the result of a tool.
+// result prints the result of a tool.
 func (p *printer) result(result []byte) error {
 	for item := range rawjson.Elements(rawjson.Get(result, "content")) {
 		if err := p.content(item); err != nil {
@@ -53,7 +49,7 @@ func (p *printer) result(result []byte) error {
 	return p.flush()
 }
 
-// content shows one item of a result or of a prompt.
+// content prints one item of a result or a prompt.
 func (p *printer) content(item []byte) error {
 	kind := member(item, "type")
 	switch kind {
@@ -71,7 +67,7 @@ func (p *printer) content(item []byte) error {
 	return p.tell(fmt.Sprintf("[%s, %s; --json shows it]", plain.Line(cmp.Or(kind, "content without a type")), plural(len(item), "byte")))
 }
 
-// resource shows the contents of a resource.
+// resource prints the contents of a resource.
 func (p *printer) resource(contents []byte) error {
 	if text, ok := rawjson.String(rawjson.Get(contents, "text")); ok {
 		p.texts = append(p.texts, text)
@@ -80,7 +76,7 @@ func (p *printer) resource(contents []byte) error {
 	return p.blob("resource "+member(contents, "uri"), member(contents, "mimeType"), member(contents, "blob"))
 }
 
-// linked is a link to a resource, with the command that reads it.
+// linked returns a link to a resource, with the command that reads it.
 func (p *printer) linked(item []byte) string {
 	text := "link " + member(item, "uri")
 	for _, key := range []string{"name", "mimeType"} {
@@ -94,7 +90,7 @@ func (p *printer) linked(item []byte) string {
 	return "[" + plain.Line(text) + "]"
 }
 
-// blob saves something that is no text, or names it.
+// blob saves or names content other than text.
 func (p *printer) blob(kind, mimeType, data string) error {
 	content, err := base64.StdEncoding.DecodeString(data)
 	if err != nil {
@@ -118,13 +114,12 @@ func (p *printer) blob(kind, mimeType, data string) error {
 	return p.tell(fmt.Sprintf("[%s, %s, saved as %s]", what, size, file))
 }
 
-// tell prints a line of ours after the texts before it.
+// tell prints the texts so far, and then a line.
 func (p *printer) tell(line string) error {
 	if err := p.printTexts(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(p.t.stdout, line)
-	return err
+	return p.t.printf("%s\n", line)
 }
 
 func (p *printer) printTexts() error {
@@ -137,27 +132,24 @@ func (p *printer) printTexts() error {
 	return nil
 }
 
-// flush prints the texts that are left, or saves them if a file is wanted and
-// there was nothing else to save.
+// flush prints the remaining texts, or saves them if there was nothing else to save.
 func (p *printer) flush() error {
 	if !p.saves() || p.blobs > 0 {
 		return p.printTexts()
 	}
 	if len(p.texts) == 0 {
-		_, err := fmt.Fprintln(p.t.stdout, "[nothing came back, and nothing was saved]")
-		return err
+		return p.t.printf("[nothing came back, and nothing was saved]\n")
 	}
 	text := strings.Join(p.texts, "\n") + "\n"
 	file, err := p.save("text/plain", []byte(text))
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(p.t.stdout, "[text, %s, saved as %s]\n", plural(len(text), "byte"), file)
-	return err
+	return p.t.printf("[text, %s, saved as %s]\n", plural(len(text), "byte"), file)
 }
 
-// save writes a file: the one that is named, further ones beside it, or new ones
-// in the folder that is named. But for the one that is named, none is overwritten.
+// save writes a file: --output itself, further files beside it, or new files if --output
+// is a folder. Only --output itself is overwritten.
 func (p *printer) save(mimeType string, content []byte) (string, error) {
 	p.saved++
 	if isFolder(p.output) {
@@ -178,14 +170,13 @@ func (p *printer) save(mimeType string, content []byte) (string, error) {
 	return saveNew(strings.TrimSuffix(p.output, named), p.saved, wanted, content)
 }
 
-// saveNew writes a file that was not there: the first free number from n on
-// makes its name.
+// saveNew writes a new file. Its name has the first free number from n on.
 func saveNew(base string, n int, ending string, content []byte) (string, error) {
 	for ; ; n++ {
 		file := fmt.Sprintf("%s-%d%s", base, n, ending)
 		f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 		if errors.Is(err, fs.ErrExist) {
-			continue // what is there stays
+			continue
 		}
 		if err != nil {
 			return "", err
@@ -195,13 +186,13 @@ func saveNew(base string, n int, ending string, content []byte) (string, error) 
 	}
 }
 
-// isFolder reports whether a path is one, or is to be one.
+// isFolder reports whether a path is a folder, or ends like one.
 func isFolder(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir() || strings.HasSuffix(path, "/") || strings.HasSuffix(path, string(filepath.Separator))
 }
 
-// fileName is a name that can only be that of a file.
+// fileName replaces everything in a name that could leave the folder.
 func fileName(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if alphanumeric(r) || r == '-' || r == '_' {
@@ -212,15 +203,15 @@ func fileName(name string) string {
 	return name[:min(len(name), 64)]
 }
 
-// endings are those of the types that are most used; a system's own table may
-// know several, and gives them in any order.
+// endings are the file name endings of common types. The system's own table may have
+// several for a type, in any order.
 var endings = map[string]string{
 	"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp", "image/svg+xml": ".svg",
 	"audio/wav": ".wav", "audio/mpeg": ".mp3", "audio/ogg": ".ogg",
 	"application/pdf": ".pdf", "application/json": ".json", "application/zip": ".zip", "text/plain": ".txt", "text/html": ".html",
 }
 
-// ending is that of files of a type.
+// ending returns the file name ending for a type.
 func ending(mimeType string) string {
 	kind, _, _ := mime.ParseMediaType(mimeType)
 	if known, ok := endings[kind]; ok {
@@ -232,19 +223,31 @@ func ending(mimeType string) string {
 	return ".bin"
 }
 
-// member is a string member of an object, empty if there is none.
+// member returns a string member of an object, "" if there is none.
 func member(object []byte, key string) string {
 	s, _ := rawjson.String(rawjson.Get(object, key))
 	return s
 }
 
-// quoteShell writes a word so that a shell takes it as one.
+// isTrue reports whether a member of an object is true.
+func isTrue(object []byte, key string) bool { return string(rawjson.Get(object, key)) == "true" }
+
+// quoteShell quotes a word for a shell, if needed.
 func quoteShell(word string) string {
 	odd := func(r rune) bool { return !alphanumeric(r) && !strings.ContainsRune("-_./:=@%+,", r) }
 	if word != "" && !strings.ContainsFunc(word, odd) {
 		return word
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// quoteWords writes a command line for a shell.
+func quoteWords(words []string) string {
+	quoted := make([]string, len(words))
+	for i, word := range words {
+		quoted[i] = quoteShell(word)
+	}
+	return strings.Join(quoted, " ")
 }
 
 func alphanumeric(r rune) bool {

@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
 
+	"mcpx/internal/ansi"
 	"mcpx/internal/nearest"
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
@@ -60,37 +62,35 @@ func (c *promptsCmd) Run(t *terminal) error {
 	})
 }
 
-// list shows the prompts and their arguments.
+// list prints the prompts and their arguments.
 func (c *promptsCmd) list(t *terminal, u *registry.Upstream) error {
-	if c.JSON {
+	switch {
+	case c.JSON:
 		return t.writeJSON(items(u.Prompts))
+	case len(u.Prompts) == 0:
+		return t.printf("%s has no prompts\n", u.Name)
 	}
-	if len(u.Prompts) == 0 {
-		_, err := fmt.Fprintf(t.stdout, "%s has no prompts\n", u.Name)
-		return err
-	}
-	list := table{colours: t.colours(), width: width(t.stdout)}
-	list.head("prompt", "arguments", "description")
+	list := t.table("prompt", "arguments", "description")
 	for _, p := range u.Prompts {
 		var names []string
 		for argument := range rawjson.Elements(rawjson.Get(p.Raw, "arguments")) {
 			name := member(argument, "name")
-			if string(rawjson.Get(argument, "required")) != "true" {
+			if !isTrue(argument, "required") {
 				name += "?"
 			}
 			names = append(names, name)
 		}
-		list.add(cell{text: p.Key, colour: named}, cell{text: strings.Join(names, ", ")}, cell{text: about(p.Raw)})
+		list.add(cell{text: p.Key, style: ansi.Cyan}, cell{text: strings.Join(names, ", ")}, cell{text: about(p.Raw)})
 	}
 	return list.writeTo(t.stdout)
 }
 
-// promptParams are the params of prompts/get. What is missing or was never
-// declared is found before anything is sent.
+// promptParams returns the params of prompts/get. Missing arguments are found before
+// anything is sent.
 func promptParams(u *registry.Upstream, name string, pairs []pair) ([]byte, error) {
 	at := slices.IndexFunc(u.Prompts, func(p registry.Item) bool { return p.Key == name })
 	if at < 0 {
-		return nil, fmt.Errorf("server %q has no prompt %q%s", u.Name, name, known("prompts", name, keys(u.Prompts)))
+		return nil, fmt.Errorf("server %q has no prompt %q%s", u.Name, name, known(u.Prompts, name))
 	}
 	arguments := []byte("{")
 	given := map[string]bool{}
@@ -102,33 +102,32 @@ func promptParams(u *registry.Upstream, name string, pairs []pair) ([]byte, erro
 		value := rawjson.AppendString(nil, p.text)
 		if _, isText := rawjson.String(p.json); isText {
 			value = p.json
-		} else if p.json != nil { // a prompt's arguments are strings, whatever they hold
+		} else if p.json != nil { // all arguments of a prompt are strings
 			value = rawjson.AppendString(nil, string(p.json))
 		}
 		arguments = rawjson.AppendMember(arguments, p.key, value)
 	}
 	for argument := range rawjson.Elements(rawjson.Get(u.Prompts[at].Raw, "arguments")) {
-		if key := member(argument, "name"); string(rawjson.Get(argument, "required")) == "true" && !given[key] {
+		if key := member(argument, "name"); isTrue(argument, "required") && !given[key] {
 			return nil, fmt.Errorf("prompt %q needs the argument %q; write %s=VALUE", name, plain.Line(key), plain.Line(key))
 		}
 	}
 	params := rawjson.AppendMember([]byte("{"), "name", rawjson.AppendString(nil, name))
-	if len(pairs) > 0 { // servers exist that take {} for arguments that are missing
+	if len(pairs) > 0 { // some servers reject an empty object
 		params = rawjson.AppendMember(params, "arguments", append(arguments, '}'))
 	}
 	return append(params, '}'), nil
 }
 
-// print shows the messages of a prompt, each below who says it.
+// print prints the messages of a prompt, each below its role.
 func (c *promptsCmd) print(t *terminal, result []byte) error {
 	if c.JSON {
 		return t.printJSON(result)
 	}
-	p := newPrinter(t, c.Output, c.Prompt)
-	p.link = "mcpx resources " + quoteShell(c.Path) + " " + quoteShell(c.Server)
+	p := &printer{t: t, output: c.Output, name: c.Prompt, link: c.link(t)}
 	for message := range rawjson.Elements(rawjson.Get(result, "messages")) {
 		if c.Output == "" {
-			if err := p.tell(t.colours().paint(bold, plain.Line(member(message, "role"))+":")); err != nil {
+			if err := p.tell(t.paint().Text(ansi.Bold, plain.Line(member(message, "role"))+":")); err != nil {
 				return err
 			}
 		}
@@ -139,42 +138,27 @@ func (c *promptsCmd) print(t *terminal, result []byte) error {
 	return p.flush()
 }
 
-// about is what a definition says of itself, on one line.
+// about returns the description of a definition, or its title, on one line.
 func about(raw []byte) string {
-	text := member(raw, "description")
-	if text == "" {
-		text = member(raw, "title")
-	}
-	return strings.Join(strings.Fields(text), " ")
+	return strings.Join(strings.Fields(cmp.Or(member(raw, "description"), member(raw, "title"))), " ")
 }
 
-// items are definitions as an array.
+// items returns definitions as an array.
 func items(list []registry.Item) []byte {
-	b := []byte("[")
-	for i, item := range list {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, item.Raw...)
-	}
-	return append(b, ']')
-}
-
-func keys(list []registry.Item) []string {
-	names := make([]string, len(list))
-	for i, item := range list {
-		names[i] = plain.Line(item.Key)
-	}
-	return names
+	return jsonArray(list, func(item registry.Item) []byte { return item.Raw })
 }
 
 // knownNames is how many names an error shows.
 const knownNames = 30
 
-// known says what there is instead of what was asked for.
-func known(what, name string, names []string) string {
-	if len(names) == 0 {
+// known names the prompts that exist.
+func known(prompts []registry.Item, name string) string {
+	if len(prompts) == 0 {
 		return "; it has none"
+	}
+	names := make([]string, len(prompts))
+	for i, p := range prompts {
+		names[i] = plain.Line(p.Key)
 	}
 	text := "; its "
 	if near := nearest.Words(name, names, 1); len(near) > 0 {
@@ -185,5 +169,5 @@ func known(what, name string, names []string) string {
 		more = fmt.Sprintf(" and %d more", len(names)-knownNames)
 		names = names[:knownNames]
 	}
-	return text + what + ": " + strings.Join(names, ", ") + more
+	return text + "prompts: " + strings.Join(names, ", ") + more
 }

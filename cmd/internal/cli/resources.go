@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"mcpx/internal/ansi"
 	"mcpx/internal/rawjson"
 	"mcpx/registry"
 )
@@ -48,15 +49,14 @@ func (c *resourcesCmd) Run(t *terminal) error {
 	})
 }
 
-// list shows the resources, and the templates of further ones.
+// list prints the resources and the resource templates.
 func (c *resourcesCmd) list(t *terminal, u *registry.Upstream) error {
 	if c.JSON {
 		b := rawjson.AppendMember([]byte("{"), "resources", items(u.Resources))
 		return t.writeJSON(append(rawjson.AppendMember(b, "resourceTemplates", items(u.Templates)), '}'))
 	}
 	if len(u.Resources)+len(u.Templates) == 0 {
-		_, err := fmt.Fprintf(t.stdout, "%s has no resources\n", u.Name)
-		return err
+		return t.printf("%s has no resources\n", u.Name)
 	}
 	for i, kind := range []struct {
 		title string
@@ -68,10 +68,9 @@ func (c *resourcesCmd) list(t *terminal, u *registry.Upstream) error {
 		if i > 0 && len(u.Resources) > 0 {
 			fmt.Fprintln(t.stdout)
 		}
-		list := table{colours: t.colours(), width: width(t.stdout)}
-		list.head(kind.title, "name", "type", "description")
+		list := t.table(kind.title, "name", "type", "description")
 		for _, item := range kind.items {
-			list.add(cell{text: item.Key, colour: named}, cell{text: member(item.Raw, "name")}, cell{text: member(item.Raw, "mimeType")}, cell{text: about(item.Raw)})
+			list.add(cell{text: item.Key, style: ansi.Cyan}, cell{text: member(item.Raw, "name")}, cell{text: member(item.Raw, "mimeType")}, cell{text: about(item.Raw)})
 		}
 		if err := list.writeTo(t.stdout); err != nil {
 			return err
@@ -80,12 +79,12 @@ func (c *resourcesCmd) list(t *terminal, u *registry.Upstream) error {
 	return nil
 }
 
-// print shows what was read.
+// print prints the contents of the resource.
 func (c *resourcesCmd) print(t *terminal, result []byte) error {
 	if c.JSON {
 		return t.printJSON(result)
 	}
-	p := newPrinter(t, c.Output, c.Server)
+	p := &printer{t: t, output: c.Output, name: c.Server}
 	for contents := range rawjson.Elements(rawjson.Get(result, "contents")) {
 		if err := p.resource(contents); err != nil {
 			return err

@@ -11,6 +11,7 @@ import (
 
 	"mcpx/config"
 	"mcpx/internal/app"
+	"mcpx/server/access"
 )
 
 // serveCmd serves one client on stdin and stdout, or any number over HTTP.
@@ -34,7 +35,7 @@ func (serveCmd) Help() string {
   mcpx-sse mcpx.json --host 0.0.0.0 --token-file token.txt`
 }
 
-// httpFlags are the flags of the HTTP front; what is given wins over the config.
+// httpFlags are the flags of the HTTP front. They override the config.
 type httpFlags struct {
 	Host      string `env:"MCPX_HOST" placeholder:"HOST" help:"Address to listen on (127.0.0.1)."`
 	Port      *port  `env:"MCPX_PORT" placeholder:"PORT" help:"Port to listen on (8000); 0 takes any free one."`
@@ -42,7 +43,7 @@ type httpFlags struct {
 	Stateless bool   `env:"MCPX_STATELESS" help:"Keep no sessions, so that any replica can answer."`
 }
 
-// port is the number of a port.
+// port is a TCP port.
 type port uint16
 
 // UnmarshalText implements encoding.TextUnmarshaler.
@@ -56,14 +57,9 @@ func (p *port) UnmarshalText(text []byte) error {
 }
 
 func (f httpFlags) apply(s *config.Server) error {
-	if f.Host != "" {
-		s.Host = f.Host
-	}
+	s.Host, s.Token = cmp.Or(f.Host, s.Host), cmp.Or(os.Getenv("MCPX_TOKEN"), s.Token)
 	if f.Port != nil {
 		s.Port = int(*f.Port)
-	}
-	if token := os.Getenv("MCPX_TOKEN"); token != "" {
-		s.Token = token
 	}
 	if f.TokenFile == "" {
 		return nil
@@ -78,7 +74,7 @@ func (f httpFlags) apply(s *config.Server) error {
 	return nil
 }
 
-// logFlags are the flags of mcpx's own log; what is given wins over the config.
+// logFlags are the flags of mcpx's own log. They override the config.
 type logFlags struct {
 	LogLevel  string `enum:"debug,info,warn,error," default:"" env:"MCPX_LOG_LEVEL" placeholder:"LEVEL" help:"debug, info, warn or error."`
 	LogFormat string `enum:"console,json," default:"" env:"MCPX_LOG_FORMAT" placeholder:"FORMAT" help:"console or json."`
@@ -86,13 +82,7 @@ type logFlags struct {
 }
 
 func (f logFlags) apply(l *config.Logging) {
-	for _, o := range []struct{ flag, setting *string }{
-		{&f.LogLevel, &l.Level}, {&f.LogFormat, &l.Format}, {&f.LogFile, &l.File},
-	} {
-		if *o.flag != "" {
-			*o.setting = *o.flag
-		}
-	}
+	l.Level, l.Format, l.File = cmp.Or(f.LogLevel, l.Level), cmp.Or(f.LogFormat, l.Format), cmp.Or(f.LogFile, l.File)
 }
 
 // Run implements the command.
@@ -110,21 +100,24 @@ func (c *serveCmd) Run(t *terminal) error {
 	switch named := t.namesAddress(); {
 	case named != "" && c.Stdio:
 		fmt.Fprintf(t.stderr, "warning: %s has no effect with --stdio\n", named)
-	case c.HTTP, named != "", t.http && !c.Stdio:
+	case c.HTTP, named != "", t.front == HTTP && !c.Stdio:
 		if err := c.httpFlags.apply(&file.Server); err != nil {
 			return usageError{err}
 		}
-		web, err := app.NewHTTP(file, app.HTTPOptions{Schema: c.Schema, Stateless: c.Stateless})
+		if err := access.CheckBind(file.Server.Host, file.Server.Token); err != nil {
+			return usageError{err}
+		}
+		a, err := app.New(file, c.Schema, t.stderr)
 		if err != nil {
 			return usageError{err}
 		}
-		return web.Serve(t.ctx, t.stderr)
+		return a.ListenHTTP(t.ctx, app.HTTPOptions{Stateless: c.Stateless})
 	}
 	return c.stdio(t, file)
 }
 
-// namesAddress returns the flag that names an address to listen on, "" if none does.
-// Variables of the environment do not count: they may be there for another program.
+// namesAddress returns the flag that sets an address to listen on, "" if there is none.
+// Environment variables do not count: they may be meant for another program.
 func (t *terminal) namesAddress() string {
 	for _, word := range t.args {
 		for _, flag := range []string{"--port", "--host"} {

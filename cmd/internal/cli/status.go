@@ -4,42 +4,49 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/mattn/go-isatty"
 
+	"mcpx/executor"
+	"mcpx/internal/ansi"
+	"mcpx/internal/app"
 	"mcpx/internal/plain"
+	"mcpx/internal/rawjson"
+	"mcpx/registry"
 )
 
-// status is a line on stderr that tells a person what is waited for. It goes
-// when the wait is over. Where nobody looks, there is none. What else goes to
-// stderr is written through it, so that the two do not mix.
+// status is a line on stderr that tells a person what the command waits for. It
+// disappears when the wait is over. Without a terminal there is no line. All other
+// output to stderr is written through it, so that the two do not mix.
 type status struct {
 	out  io.Writer
-	live bool // a person looks at it
-	dumb bool // the terminal cannot clear a line: each wait is printed once
+	live bool // out is a terminal that can clear a line
+	dumb bool // out is one that cannot: each wait is printed once
 
 	mu   sync.Mutex
-	line string // what stands there now
+	line string // the current text
 	held bool   // the terminal is needed for something else
 }
 
 // Times of the line.
 const (
-	statusDelay = 300 * time.Millisecond // shorter waits need no words
+	statusDelay = 300 * time.Millisecond // shorter waits are not shown
 	statusEvery = 100 * time.Millisecond
 )
 
 const clearLine = "\r\x1b[K"
 
 func newStatus(stderr io.Writer) *status {
-	f, ok := stderr.(*os.File)
-	live := looksAt(stderr)
-	return &status{out: stderr, live: live, dumb: !live && ok && isatty.IsTerminal(f.Fd())}
+	s := &status{out: stderr, live: ansi.IsTerminal(stderr)}
+	s.dumb = !s.live && isatty.IsTerminal(s.Fd())
+	return s
 }
 
-// Fd lets others see that a person looks at what they write here.
+// Fd returns the file descriptor of stderr, for those who look for a terminal.
 func (s *status) Fd() uintptr {
 	if f, ok := s.out.(*os.File); ok {
 		return f.Fd()
@@ -60,12 +67,10 @@ func (s *status) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// show says what is waited for, and for how long, until stop is called.
+// show shows what the command waits for, and how long it has waited, until stop is
+// called.
 func (s *status) show(what func() string) (stop func()) {
-	switch {
-	case s.dumb:
-		return s.tellOnce(what)
-	case !s.live:
+	if !s.live && !s.dumb {
 		return func() {}
 	}
 	begin, over := time.Now(), make(chan struct{})
@@ -81,7 +86,13 @@ func (s *status) show(what func() string) (stop func()) {
 			case <-ticker.C:
 			}
 			waited := time.Since(begin)
-			if text := what(); text != "" && waited >= statusDelay {
+			switch text := what(); {
+			case text == "" || waited < statusDelay:
+			case s.dumb:
+				s.print(text)
+				<-over
+				return
+			default:
 				s.draw(fmt.Sprintf("%s %ds", text, int(waited.Seconds())))
 			}
 		}
@@ -92,25 +103,7 @@ func (s *status) show(what func() string) (stop func()) {
 	})
 }
 
-// tellOnce says what is waited for on a line of its own, unless the wait is short.
-func (s *status) tellOnce(what func() string) (stop func()) {
-	over := false
-	time.AfterFunc(statusDelay, func() {
-		text := what()
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if text != "" && !s.held && !over {
-			fmt.Fprintln(s.out, plain.Line(text))
-		}
-	})
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		over = true
-	}
-}
-
-// hold takes the line away until it is released.
+// hold removes the line until release is called.
 func (s *status) hold() (release func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,7 +116,16 @@ func (s *status) hold() (release func()) {
 	}
 }
 
-// draw puts a text in the line's place.
+// print prints a text on a line of its own.
+func (s *status) print(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.held {
+		fmt.Fprintln(s.out, plain.Line(text))
+	}
+}
+
+// draw replaces the text of the line.
 func (s *status) draw(text string) {
 	text = plain.Line(text)
 	if columns := width(s.out); columns > 0 {
@@ -134,6 +136,7 @@ func (s *status) draw(text string) {
 	s.put(text)
 }
 
+// put writes the text of the line. s.mu must be held.
 func (s *status) put(text string) {
 	if text == s.line || s.held {
 		return
@@ -141,3 +144,65 @@ func (s *status) put(text string) {
 	s.line = text
 	fmt.Fprint(s.out, clearLine+text)
 }
+
+// shownStarting is how many starting servers are named.
+const shownStarting = 3
+
+// starting names the servers that are starting: only the given one, or all for an empty
+// name and the built-in server. It returns "" when none is starting.
+func starting(a *app.App, name string) string {
+	var names []string
+	for _, p := range a.Profiles {
+		for _, u := range p.Registry.Catalog().Upstreams {
+			wanted := name == "" || name == executor.Builtin || name == u.Name
+			if wanted && u.State == registry.Starting {
+				names = append(names, u.Name)
+			}
+		}
+	}
+	text := strings.Join(names[:min(len(names), shownStarting)], ", ")
+	switch {
+	case len(names) == 0:
+		return ""
+	case len(names) > shownStarting:
+		text = fmt.Sprintf("%s and %d more", text, len(names)-shownStarting)
+	}
+	return "starting " + text + "…"
+}
+
+// progress is the last progress that a tool reported.
+type progress struct {
+	mu   sync.Mutex
+	last string
+}
+
+// note reads the params of a progress notification.
+func (p *progress) note(params []byte) {
+	message, _ := rawjson.String(rawjson.Get(params, "message"))
+	done, err := strconv.ParseFloat(string(rawjson.Get(params, "progress")), 64)
+	total, _ := strconv.ParseFloat(string(rawjson.Get(params, "total")), 64)
+	text := message
+	switch {
+	case err != nil:
+	case total > 0:
+		text = strings.TrimSpace(fmt.Sprintf("%s %s/%s (%.0f %%)", message, figure(done), figure(total), 100*done/total))
+	case message == "":
+		text = figure(done)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last = text
+}
+
+// text returns the status line while the tool runs.
+func (p *progress) text(tool string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.last == "" {
+		return "calling " + tool + "…"
+	}
+	return tool + ": " + p.last
+}
+
+// figure formats a number as people write it.
+func figure(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }

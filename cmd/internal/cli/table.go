@@ -8,24 +8,36 @@ import (
 
 	wide "golang.org/x/text/width"
 
+	"mcpx/internal/ansi"
 	"mcpx/internal/plain"
 )
 
-// table is rows of aligned columns. What is in its cells may come from anybody:
-// it stays on its line.
+// table is rows of aligned columns. Foreign text cannot break its lines.
 type table struct {
-	colours colours
-	width   int // what a line may have; 0: anything
-	rows    [][]cell
+	paint ansi.Paint
+	width int // of a line; 0: unlimited
+	rows  [][]cell
 }
 
-// cell is a text and how it looks.
+// cell is a text and its style.
 type cell struct {
-	text   string
-	colour colour
-	right  bool // stands at the right of its column, as numbers do
+	text  string
+	style ansi.Style
+	right bool // aligned to the right, as numbers are
 }
 
+// table returns an empty table for stdout, with a row of titles.
+func (t *terminal) table(titles ...string) *table {
+	list := &table{paint: t.paint(), width: width(t.stdout)}
+	cells := make([]cell, len(titles))
+	for i, title := range titles {
+		cells[i] = cell{text: title, style: ansi.Bold}
+	}
+	list.add(cells...)
+	return list
+}
+
+// add adds a row.
 func (t *table) add(cells ...cell) {
 	for i := range cells {
 		cells[i].text = plain.Line(cells[i].text)
@@ -33,19 +45,17 @@ func (t *table) add(cells ...cell) {
 	t.rows = append(t.rows, cells)
 }
 
-// head adds a row of titles.
-func (t *table) head(titles ...string) {
-	cells := make([]cell, len(titles))
-	for i, title := range titles {
-		cells[i] = cell{text: title, colour: bold}
+// dropFirst removes the first column.
+func (t *table) dropFirst() {
+	for i := range t.rows {
+		t.rows[i] = t.rows[i][1:]
 	}
-	t.add(cells...)
 }
 
-// gap parts the columns.
+// gap separates the columns.
 const gap = "  "
 
-// writeTo writes the table. A line that would be too wide is cut.
+// writeTo writes the table. Lines that are too wide are cut.
 func (t *table) writeTo(w io.Writer) error {
 	widths := t.widths()
 	var b strings.Builder
@@ -58,10 +68,10 @@ func (t *table) writeTo(w io.Writer) error {
 		for _, part := range parts {
 			room := t.width - used
 			if used += cells(part.text); t.width > 0 && all > t.width && used >= t.width {
-				b.WriteString(t.colours.paint(part.colour, fit(part.text+" ", room))) // with an ellipsis, even if only what follows is cut
+				b.WriteString(t.paint.Text(part.style, fit(part.text+" ", room))) // with an ellipsis, even if only the rest is cut
 				break
 			}
-			b.WriteString(t.colours.paint(part.colour, part.text))
+			b.WriteString(t.paint.Text(part.style, part.text))
 		}
 		b.WriteByte('\n')
 	}
@@ -69,7 +79,7 @@ func (t *table) writeTo(w io.Writer) error {
 	return err
 }
 
-// line is a row with the space between its cells, and none at its end.
+// line returns a row with space between its cells, and none at its end.
 func line(row []cell, widths []int) (parts []cell) {
 	space := 0
 	for i, c := range row {
@@ -86,7 +96,7 @@ func line(row []cell, widths []int) (parts []cell) {
 	return parts
 }
 
-// room is what a line has left behind its first columns.
+// room returns the width that remains after the first columns.
 func (t *table) room(columns int) int {
 	if t.width == 0 {
 		return math.MaxInt
@@ -111,7 +121,7 @@ func (t *table) widths() []int {
 	return widths
 }
 
-// fit cuts a text to that many columns.
+// fit cuts a text to a number of columns.
 func fit(text string, columns int) string {
 	if cells(text) <= columns {
 		return text
@@ -125,7 +135,7 @@ func fit(text string, columns int) string {
 	return text
 }
 
-// cells is how many columns a text takes on a terminal.
+// cells returns the number of columns that a text takes on a terminal.
 func cells(text string) int {
 	n := 0
 	for _, r := range text {
@@ -135,7 +145,7 @@ func cells(text string) int {
 }
 
 func cellsOf(r rune) int {
-	if r < 0x300 { // nothing below is wide, or joins another
+	if r < 0x300 { // none of these is wide or combining
 		return 1
 	}
 	switch k := wide.LookupRune(r).Kind(); {

@@ -3,12 +3,13 @@ package cli
 import (
 	"strings"
 	"testing"
+
+	"mcpx/internal/ansi"
 )
 
 // A cell stays on its line and in its column, whatever it holds.
 func TestTable(t *testing.T) {
-	list := table{}
-	list.head("name", "n", "about")
+	list := (&terminal{}).table("name", "n", "about")
 	list.add(cell{text: "日本"}, cell{text: "7", right: true}, cell{text: "two\nlines\x1b[2J"})
 	list.add(cell{text: "longer"}, cell{text: "1,000", right: true}, cell{})
 	var b strings.Builder
@@ -24,8 +25,8 @@ func TestTable(t *testing.T) {
 }
 
 func TestTableFitsItsWidth(t *testing.T) {
-	list := table{colours: true, width: 30}
-	list.add(cell{text: "a", colour: good}, cell{text: strings.Repeat("x", 100)})
+	list := table{paint: true, width: 30}
+	list.add(cell{text: "a", style: ansi.Green}, cell{text: strings.Repeat("x", 100)})
 	var b strings.Builder
 	if err := list.writeTo(&b); err != nil {
 		t.Fatal(err)

@@ -3,8 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 	"time"
 
 	"mcpx/config"
@@ -14,53 +12,73 @@ import (
 	"mcpx/registry"
 )
 
-// target is what commands about one server have in common: a server of a config.
+// target is embedded by the commands about one server of a config.
 type target struct {
-	Path   string `arg:"" name:"config" help:"Config file. Without it: $$MCPX_CONFIG, ./mcpx.json, then ~/.config/mcpx/config.json."`
+	requiredConfig
 	Server string `arg:"" help:"Name of a server, or mcpx for the built-in one. Not for a server given by its url or, after --, its command."`
-	Flag   string `name:"config" placeholder:"FILE" help:"The config file, if it is not the first argument."`
 	adHocFlags
 	Schema   string `default:"default" env:"MCPX_SCHEMA" help:"The schema of the config to use (${default})."`
 	LogLevel string `enum:"debug,info,warn,error" default:"error" env:"MCPX_LOG_LEVEL" help:"debug, info, warn or error (${default})."`
 
-	startAll bool // the built-in server is asked about the other servers
+	startAll bool // start all servers for the built-in one
 }
 
-// talk is a command's time with its server.
+// talk is the connection of a command to its server.
 type talk struct {
-	*app.App
+	*app.Profile
 	server string
 	status *status
 }
 
-// errInterrupted is the end of a command that a person did not wait for.
+// errInterrupted is returned by a command that Ctrl-C ended.
 var errInterrupted = errors.New("interrupted; what was under way was cancelled")
 
-// with runs use with the one server of the config that is asked for.
+// with starts the server, runs use, and stops the server.
 func (c *target) with(t *terminal, use func(ctx context.Context, s *talk) error) error {
-	file, err := t.load(c.Path)
+	file, err := c.load(t, c.Path, c.LogLevel)
 	if err != nil {
 		return err
 	}
-	if err := c.apply(t); err != nil {
-		return err
-	}
-	file.Logging.Level = c.LogLevel
 	file.Limits.ResultTokens = 0 // a handle would end with the command
 	p, err := file.Profile(c.Schema)
 	if err != nil {
 		return usageError{err}
 	}
 	c.startOnly(p)
-	s := &talk{server: c.Server, status: newStatus(t.stderr)}
-	if s.App, err = app.New(file, c.Schema, s.status); err != nil {
+	line := newStatus(t.stderr)
+	a, err := app.New(file, c.Schema, line)
+	if err != nil {
 		return usageError{err}
 	}
+	s := &talk{Profile: a.Profiles[0], server: c.Server, status: line}
 	if c.Server != executor.Builtin && s.Registry.Catalog().Upstream(c.Server) == nil {
-		_, err := s.Executor.Upstream(t.ctx, c.Server) // nothing needs to start to say so
+		_, err := s.Executor.Upstream(t.ctx, c.Server) // an error, without starting anything
 		return err
 	}
-	return s.run(t, use)
+	stop := func() {}
+	defer func() { stop() }()
+	return t.run(a, func(ctx context.Context) error {
+		err := s.started(ctx, a)
+		if err == nil {
+			err = use(ctx, s)
+		}
+		if ctx.Err() != nil {
+			t.release() // from here on, a second Ctrl-C ends mcpx at once
+		}
+		stop = line.show(func() string { return "stopping " + c.Server + "…" })
+		if down := new(registry.Unavailable); errors.As(err, &down) {
+			down.RetryAt = time.Time{} // the command ends before the next try
+		}
+		return err
+	})
+}
+
+// link returns the command that reads a resource of the server, "" if there is none.
+func (c *target) link(t *terminal) string {
+	if t.adhoc != nil {
+		return ""
+	}
+	return "mcpx resources " + quoteWords([]string{c.Path, c.Server})
 }
 
 // startOnly removes the upstreams that the command does not need.
@@ -77,46 +95,35 @@ func (c *target) startOnly(p *config.Profile) {
 	}
 }
 
-func (s *talk) run(t *terminal, use func(ctx context.Context, s *talk) error) error {
+// run runs the servers while use runs. A second Ctrl-C ends mcpx at once.
+func (t *terminal) run(a *app.App, use func(ctx context.Context) error) error {
 	defer context.AfterFunc(t.ctx, t.release)()
-	stop := func() {}
-	defer func() { stop() }()
-	return s.With(t.ctx, func(ctx context.Context) error {
-		err := s.started(ctx)
-		if err == nil {
-			err = use(ctx, s)
-		}
-		if ctx.Err() != nil {
-			t.release() // before the person can see that there is something to end
-		}
-		stop = s.status.show(func() string { return "stopping " + s.server + "…" })
+	return a.Run(t.ctx, func(ctx context.Context) error {
+		err := use(ctx)
 		if ctx.Err() != nil && err != nil {
 			return errInterrupted
-		}
-		if down := new(registry.Unavailable); errors.As(err, &down) {
-			down.RetryAt = time.Time{} // the command ends before any further try
 		}
 		return err
 	})
 }
 
-// startTime is what a command about all servers gives them to start.
+// startTime limits how long a command about all servers waits for them.
 const startTime = 30 * time.Second
 
-// started waits while the server starts, and says so. Only the end of ctx is an
-// error here: what the server is asked tells why it is not there.
-func (s *talk) started(ctx context.Context) error {
-	stop := s.status.show(func() string { return starting(s.Registry.Catalog().Upstreams, s.server) })
+// started waits until the server has started or failed. It returns an error only if ctx
+// ends; the first request to the server explains why it failed.
+func (s *talk) started(ctx context.Context, a *app.App) error {
+	stop := s.status.show(func() string { return starting(a, s.server) })
 	defer stop()
 	if s.server == executor.Builtin {
-		s.Executor.Settle(ctx, startTime) // it speaks of all the others
+		s.Executor.Settle(ctx, startTime) // its tools describe all servers
 		return ctx.Err()
 	}
 	s.Registry.Settled(ctx, s.server)
 	return ctx.Err()
 }
 
-// ask sends the server a request of MCP.
+// ask sends the server a request.
 func (s *talk) ask(ctx context.Context, method string, params []byte) ([]byte, error) {
 	stop := s.status.show(func() string { return "waiting for " + s.server + "…" })
 	defer stop()
@@ -128,26 +135,32 @@ func (s *talk) ask(ctx context.Context, method string, params []byte) ([]byte, e
 	return result, err
 }
 
-// adHocFlags are for a server that is in no config.
+// adHocFlags are flags for a server that is not in a config.
 type adHocFlags struct {
 	Header []string `sep:"none" placeholder:"'NAME: VALUE'" help:"A header for a server given by its url. May be given several times."`
 }
 
-func (f adHocFlags) apply(t *terminal) error {
+// load reads the config and sets the headers of a server that is not in it.
+func (f adHocFlags) load(t *terminal, path, logLevel string) (*config.Config, error) {
+	file, err := t.load(path)
+	if err != nil {
+		return nil, err
+	}
+	file.Logging.Level = logLevel
 	if len(f.Header) == 0 {
-		return nil
+		return file, nil
 	}
 	if t.adhoc == nil || t.adhoc.Profiles[0].Upstreams[0].URL == "" {
-		return usageError{withHint(errors.New("--header is only for a server given by its url"), `in a config, use "headers"`)}
+		return nil, usageError{withHint(errors.New("--header is only for a server given by its url"), `in a config, use "headers"`)}
 	}
 	headers := map[string]string{}
 	for _, header := range f.Header {
-		name, value, ok := strings.Cut(header, ":")
-		if name = strings.TrimSpace(name); !ok || name == "" {
-			return usageError{withHint(fmt.Errorf("--header %q has no name", header), "example: --header 'Authorization: Bearer TOKEN'")}
+		name, value, err := parseHeader(header)
+		if err != nil {
+			return nil, err
 		}
-		headers[name] = strings.TrimSpace(value)
+		headers[name] = value
 	}
 	t.adhoc.Profiles[0].Upstreams[0].SetHeaders(headers)
-	return nil
+	return file, nil
 }

@@ -1,40 +1,38 @@
 package cli
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 
-	"github.com/mattn/go-isatty"
 	"golang.org/x/term"
 
 	"mcpx/config"
+	"mcpx/internal/ansi"
+	"mcpx/internal/plain"
 )
 
-// terminal is where a command reads and writes, and who looks at it.
+// terminal is the surroundings of a command: its streams, arguments and context.
 type terminal struct {
 	ctx     context.Context
-	release func() // a further signal then ends the process at once
+	release func() // makes the next signal end the process at once
 	stdin   io.Reader
 	stdout  io.Writer
 	stderr  io.Writer
-	http    bool // the front to serve if none is named
+	front   Front // the default
 	args    []string
+	command []string // of mcpx add, after "--"
 
-	adhoc *config.Config // of a server that the command line gives; nil if it is in a config
-}
-
-// looksAt reports whether a person looks at what is written there, on something
-// that understands escapes.
-func looksAt(stream any) bool {
-	f, ok := stream.(*os.File)
-	return ok && isatty.IsTerminal(f.Fd()) && os.Getenv("TERM") != "dumb" && understandsEscapes(f)
+	adhoc *config.Config // of a server given by url or command; nil if it is in a config
 }
 
 // person reports whether a person reads stdout.
-func (t *terminal) person() bool { return looksAt(t.stdout) }
+func (t *terminal) person() bool { return ansi.IsTerminal(t.stdout) }
 
-// width is the number of columns of a terminal, 0 for anything else.
+// width returns the number of columns of a terminal, 0 for anything else.
 func width(stream any) int {
 	f, ok := stream.(*os.File)
 	if !ok {
@@ -47,32 +45,8 @@ func width(stream any) int {
 	return columns
 }
 
-// colour is how a text looks on a terminal.
-type colour string
-
-// The colours, by what they say.
-const (
-	bold   colour = "\x1b[1m"
-	faint  colour = "\x1b[2m"
-	good   colour = "\x1b[32m"
-	bad    colour = "\x1b[31m"
-	named  colour = "\x1b[36m"
-	doubt  colour = "\x1b[33m"
-	normal        = "\x1b[0m"
-)
-
-// colours paints texts, or leaves them as they are.
-type colours bool
-
-// colours are for a person who has not asked for none.
-func (t *terminal) colours() colours { return colours(t.person() && os.Getenv("NO_COLOR") == "") }
-
-func (c colours) paint(with colour, text string) string {
-	if !c || with == "" || text == "" {
-		return text
-	}
-	return string(with) + text + normal
-}
+// paint returns the styles for stdout.
+func (t *terminal) paint() ansi.Paint { return ansi.PaintFor(t.stdout) }
 
 // read reads all of stdin, unless the command is interrupted first.
 func (t *terminal) read() ([]byte, error) {
@@ -91,4 +65,62 @@ func (t *terminal) read() ([]byte, error) {
 	case <-t.ctx.Done():
 		return nil, errInterrupted
 	}
+}
+
+// printf prints to stdout.
+func (t *terminal) printf(format string, args ...any) error {
+	_, err := fmt.Fprintf(t.stdout, format, args...)
+	return err
+}
+
+// writeJSON prints JSON over several lines. Values keep their bytes.
+func (t *terminal) writeJSON(raw []byte) error {
+	var b bytes.Buffer
+	if json.Indent(&b, raw, "", "  ") != nil {
+		b.Write(raw)
+	}
+	text := bytes.TrimRight(b.Bytes(), "\n")
+	if t.person() {
+		text = plain.JSON(text)
+	}
+	return t.printf("%s\n", text)
+}
+
+// printJSON prints JSON of an upstream: indented on a terminal, otherwise byte for byte.
+func (t *terminal) printJSON(raw []byte) error {
+	if t.person() {
+		return t.writeJSON(raw)
+	}
+	return t.printf("%s\n", raw)
+}
+
+// encode prints a Go value as JSON.
+func (t *terminal) encode(value any) error {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(value); err != nil {
+		return err
+	}
+	return t.writeJSON(b.Bytes())
+}
+
+// jsonArray returns an array of the JSON that raw returns for each element of a list.
+func jsonArray[T any](list []T, raw func(T) []byte) []byte {
+	b := []byte("[")
+	for i, element := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, raw(element)...)
+	}
+	return append(b, ']')
+}
+
+// printText prints text of an upstream. It cannot control a terminal.
+func (t *terminal) printText(text string) error {
+	if t.person() {
+		text = plain.Text(text)
+	}
+	return t.printf("%s\n", text)
 }

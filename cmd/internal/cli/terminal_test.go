@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"mcpx/internal/ansi"
 )
 
 // Whoever waits for the end of stdin can still be interrupted.
@@ -30,14 +32,14 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// What nobody looks at has no colours.
+// What nobody looks at has no colors.
 func TestNobodyLooks(t *testing.T) {
 	var b strings.Builder
 	nobody := &terminal{stdout: &b}
-	if nobody.person() || nobody.colours().paint(bad, "x") != "x" || width(&b) != 0 {
+	if nobody.person() || nobody.paint().Text(ansi.Red, "x") != "x" || width(&b) != 0 {
 		t.Error("a builder is taken for a terminal")
 	}
-	if got := colours(true).paint(bad, "x"); got != "\x1b[31mx\x1b[0m" {
+	if got := ansi.Paint(true).Text(ansi.Red, "x"); got != "\x1b[31mx\x1b[0m" {
 		t.Errorf("got %q", got)
 	}
 }

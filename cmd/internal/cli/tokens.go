@@ -1,11 +1,11 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"strconv"
 	"strings"
 
+	"mcpx/internal/ansi"
 	"mcpx/internal/app"
 	"mcpx/internal/tokens/exact"
 	"mcpx/registry"
@@ -20,11 +20,11 @@ type tokensCmd struct {
 	LogLevel string `enum:"debug,info,warn,error" default:"error" env:"MCPX_LOG_LEVEL" help:"debug, info, warn or error (${default})."`
 }
 
-// tokenReport are the figures, in tokens of o200k_base.
+// tokenReport has the costs in o200k_base tokens.
 type tokenReport struct {
 	Servers    []serverTokens `json:"servers"`
 	NotCounted int            `json:"not_counted"` // servers that are not ready
-	Without    int            `json:"without"`     // every tool of every server that is
+	Without    int            `json:"without"`     // every tool of every ready server
 	With       int            `json:"with"`        // inspect and exec
 	Saved      int            `json:"saved"`
 }
@@ -47,28 +47,13 @@ func (tokensCmd) Help() string {
 
 // Run implements the command.
 func (c *tokensCmd) Run(t *terminal) error {
-	file, err := t.load(c.Path)
+	file, err := c.load(t, c.Path, c.LogLevel)
 	if err != nil {
 		return err
 	}
-	if err := c.apply(t); err != nil {
-		return err
-	}
-	file.Logging.Level = c.LogLevel
-	line := newStatus(t.stderr)
-	a, err := app.New(file, c.Schema, line)
-	if err != nil {
-		return usageError{err}
-	}
-	defer context.AfterFunc(t.ctx, t.release)()
-	return a.With(t.ctx, func(ctx context.Context) error {
-		stop := line.show(func() string { return starting(a.Registry.Catalog().Upstreams, "") })
-		report := count(a.ToolLists(ctx))
-		stop()
-		switch {
-		case ctx.Err() != nil:
-			return errInterrupted
-		case c.JSON:
+	return t.connect(file, c.Schema, func(lists []app.ToolLists) error {
+		report := count(lists[0])
+		if c.JSON {
 			return t.encode(report)
 		}
 		return report.print(t)
@@ -92,7 +77,7 @@ func count(lists app.ToolLists) tokenReport {
 // barWidth is the width of the longest bar, where there is room.
 const barWidth = 40
 
-// print shows the figures with a bar for each server.
+// print prints the costs, with a bar for each server.
 func (r tokenReport) print(t *terminal) error {
 	longest, tools := max(r.With, 1), 0
 	for _, s := range r.Servers {
@@ -100,22 +85,21 @@ func (r tokenReport) print(t *terminal) error {
 		tools += s.Tools
 	}
 	number := func(n int) cell { return cell{text: thousands(n), right: true} }
-	list := table{colours: t.colours(), width: width(t.stdout)}
-	list.head("server", "tools", "tokens")
-	bars := map[int]int{} // what the bar of a row stands for
+	list := t.table("server", "tools", "tokens")
+	bars := map[int]int{} // tokens of the bar in a row
 	for _, s := range r.Servers {
 		if s.State != "ready" {
 			none := cell{text: "–", right: true}
-			list.add(cell{text: s.Name, colour: named}, none, none, cell{text: s.State + ": " + s.Reason, colour: bad})
+			list.add(cell{text: s.Name, style: ansi.Cyan}, none, none, cell{text: s.State + ": " + s.Reason, style: ansi.Red})
 			continue
 		}
 		bars[len(list.rows)] = s.Tokens
-		list.add(cell{text: s.Name, colour: named}, number(s.Tools), number(s.Tokens), cell{colour: doubt})
+		list.add(cell{text: s.Name, style: ansi.Cyan}, number(s.Tools), number(s.Tokens), cell{style: ansi.Yellow})
 	}
 	list.add(cell{})
-	list.add(cell{text: "without mcpx", colour: bold}, number(tools), number(r.Without))
+	list.add(cell{text: "without mcpx", style: ansi.Bold}, number(tools), number(r.Without))
 	bars[len(list.rows)] = r.With
-	list.add(cell{text: "with mcpx", colour: bold}, number(2), number(r.With), cell{colour: good})
+	list.add(cell{text: "with mcpx", style: ansi.Bold}, number(2), number(r.With), cell{style: ansi.Green})
 	room := min(barWidth, list.room(3))
 	for row, n := range bars {
 		list.rows[row][3].text = bar(n, longest, room)
@@ -124,26 +108,22 @@ func (r tokenReport) print(t *terminal) error {
 		return err
 	}
 	if r.NotCounted > 0 {
-		if _, err := fmt.Fprintf(t.stdout, "not counted: %d of %s, not ready\n", r.NotCounted, plural(len(r.Servers), "server")); err != nil {
-			return err
-		}
+		fmt.Fprintf(t.stdout, "not counted: %d of %s, not ready\n", r.NotCounted, plural(len(r.Servers), "server"))
 	}
 	if r.Saved <= 0 {
-		_, err := fmt.Fprintln(t.stdout, "so few tools that mcpx saves nothing yet")
-		return err
+		return t.printf("so few tools that mcpx saves nothing yet\n")
 	}
-	_, err := fmt.Fprintf(t.stdout, "saves %s tokens, %.1f %%\n", thousands(r.Saved), 100*float64(r.Saved)/float64(r.Without))
-	return err
+	return t.printf("saves %s tokens, %.1f %%\n", thousands(r.Saved), 100*float64(r.Saved)/float64(r.Without))
 }
 
-// bar is a part of the longest bar, in eighths of a character.
+// bar returns a bar of n out of longest, in eighths of a character.
 func bar(n, longest, width int) string {
 	eighths := (n*width*8 + longest - 1) / longest
 	rest := []string{"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"}[eighths%8]
 	return strings.Repeat("█", eighths/8) + rest
 }
 
-// thousands is a number with commas.
+// thousands formats a number with commas.
 func thousands(n int) string {
 	digits := strconv.Itoa(n)
 	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {

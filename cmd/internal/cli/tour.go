@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -10,17 +9,19 @@ import (
 	"strings"
 
 	example "mcpx/examples"
+
+	"mcpx/internal/ansi"
 )
 
-// tourStep is a command of the tour and what it shows. Each is run exactly as a
-// person would run it, so that repeating it gives the same.
+// tourStep is a command of the tour and its explanation. It runs exactly as a person
+// would run it.
 type tourStep struct {
 	title string // lines of at most 77 columns; a number comes before the first
 	args  []string
 	code  int // the exit code it must have
 }
 
-// tourSteps returns the steps with a config.
+// tourSteps returns the steps of the tour with a config.
 func tourSteps(config string) []tourStep {
 	return []tourStep{{
 		title: "The agent's context, in tokens. Without mcpx it holds every tool of every\n" +
@@ -49,20 +50,20 @@ func tour(t *terminal) error {
 	if err != nil {
 		return fmt.Errorf("writing the config of the tour: %w", err)
 	}
-	paint := t.colours().paint
+	paint := t.paint().Text
 	program := programName()
 	steps := tourSteps(config)
-	if os.Getenv("MCPX_SCHEMA") != "" { // it would be the schema of another config
+	if os.Getenv("MCPX_SCHEMA") != "" { // it is meant for another config
 		for i := range steps {
 			steps[i].args = append(steps[i].args, "--schema=default")
 		}
 	}
 	fmt.Fprintf(t.stdout, "A tour of mcpx in %d steps, with three small MCP servers that are part of it.\nTheir config: %s\n",
-		len(steps), paint(named, config))
+		len(steps), paint(ansi.Cyan, config))
 	for i, step := range steps {
 		command := shellLine(program, step.args)
-		if _, err := fmt.Fprintf(t.stdout, "\n%s\n%s %s\n", paint(bold, fmt.Sprintf("%d. %s", i+1, step.title)),
-			paint(faint, "$"), paint(named, command)); err != nil {
+		if _, err := fmt.Fprintf(t.stdout, "\n%s\n%s %s\n", paint(ansi.Bold, fmt.Sprintf("%d. %s", i+1, step.title)),
+			paint(ansi.Faint, "$"), paint(ansi.Cyan, command)); err != nil {
 			return err
 		}
 		code := step.run(t)
@@ -73,14 +74,14 @@ func tour(t *terminal) error {
 			return fmt.Errorf("the tour stops: this command ended with exit code %d instead of %d: %s", code, step.code, command)
 		}
 	}
-	_, err = fmt.Fprintf(t.stdout, "\n%s\n%s\n%s\n", paint(bold, "Next: your own servers."),
+	_, err = fmt.Fprintf(t.stdout, "\n%s\n%s\n%s\n", paint(ansi.Bold, "Next: your own servers."),
 		"  "+program+" import --output mcpx.json   # from the configs of your MCP clients",
 		"  "+program+" check mcpx.json             # which of them work")
 	return err
 }
 
-// run runs the command and returns its exit code. Its errors go to stdout too, so
-// that they appear in their place.
+// run runs the command and returns its exit code. Errors go to stdout too, to keep the
+// order.
 func (s tourStep) run(t *terminal) int {
 	own := *t
 	own.stdin, own.stderr = strings.NewReader(""), t.stdout
@@ -94,43 +95,31 @@ func tourConfig() (string, error) {
 	if text, err := os.ReadFile(clone); err == nil && bytes.Equal(text, example.Config) {
 		return clone, nil
 	}
-	cache, err := os.UserCacheDir()
-	if err != nil { // there is no home
-		return tourConfigIn(os.MkdirTemp("", "mcpx-demo-"))
+	if cache, err := os.UserCacheDir(); err == nil { // otherwise there is no home
+		if path, err := tourConfigIn(filepath.Join(cache, "mcpx", "demo")); err == nil {
+			return path, nil
+		}
 	}
-	folder := filepath.Join(cache, "mcpx", "demo")
-	path, err := tourConfigIn(folder, os.MkdirAll(folder, 0o755))
-	if err != nil { // it cannot be written to
-		return tourConfigIn(os.MkdirTemp("", "mcpx-demo-"))
-	}
-	return path, nil
-}
-
-// tourConfigIn writes the config to a folder, unless it is there already.
-func tourConfigIn(folder string, err error) (string, error) {
+	folder, err := os.MkdirTemp("", "mcpx-demo-")
 	if err != nil {
 		return "", err
 	}
+	return tourConfigIn(folder)
+}
+
+// tourConfigIn writes the config to a folder, unless it is there already.
+func tourConfigIn(folder string) (string, error) {
 	path := filepath.Join(folder, "mcpx.json")
 	if text, err := os.ReadFile(path); err == nil && bytes.Equal(text, example.Config) {
 		return path, nil
 	}
-	file, err := os.CreateTemp(folder, "mcpx-*.json")
-	if err != nil {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return "", err
 	}
-	_, err = file.Write(example.Config)
-	if err = errors.Join(err, file.Close()); err == nil {
-		err = os.Rename(file.Name(), path) // another tour never sees half of it
-	}
-	if err != nil {
-		_ = os.Remove(file.Name())
-		return "", err
-	}
-	return path, nil
+	return path, replaceFile(path, example.Config) // another tour never sees half of it
 }
 
-// shellLine is a command as a person types it.
+// shellLine returns a command as a person types it.
 func shellLine(program string, args []string) string {
 	line := program
 	for _, arg := range args {
@@ -143,7 +132,7 @@ func shellLine(program string, args []string) string {
 	return line
 }
 
-// programName is how a person starts this program.
+// programName returns how a person starts this program.
 func programName() string {
 	self, err := os.Executable()
 	if err != nil {

@@ -3,15 +3,17 @@ package cli
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"mcpx/internal/nearest"
 )
 
-// misused is a command line that cannot be read, with how the command it names
-// is used.
+// misused adds the usage of the command to an error of kong.
 func misused(err error) error {
-	// An empty choice stands for a flag that is not given.
+	// The empty choice means that the flag is not given.
 	text := strings.Replace(err.Error(), `,"" but got`, ` but got`, 1)
 	var parse *kong.ParseError
 	if !errors.As(err, &parse) {
@@ -27,7 +29,7 @@ func misused(err error) error {
 		node = node.DefaultCmd
 	}
 	help, usage := name+" "+node.Path(), name+" "+usageOf(node)
-	if parse.Context.Model.DefaultCmd == node { // its name need not be written
+	if parse.Context.Model.DefaultCmd == node { // its name can be left out
 		help, usage = name, name+strings.TrimPrefix(usageOf(node), node.Name)
 	}
 	text += "\nusage: " + usage
@@ -37,18 +39,51 @@ func misused(err error) error {
 	return usageError{withHint(errors.New(text), "%s --help says more", help)}
 }
 
-// usageOf is how a command is used. The config may be left out everywhere.
+// usageOf returns the usage of a command. The config is always optional.
 func usageOf(node *kong.Node) string {
 	return strings.Replace(node.Summary(), "<config> ", "[<config>] ", 1)
 }
 
-// exampleOf is the first of a command's examples that begins with that program.
+// exampleOf returns the first example of a command that starts with the program.
 func exampleOf(node *kong.Node, program string) string {
 	for line := range strings.Lines(node.Detail) {
 		if strings.HasPrefix(line, "  "+program+" ") {
-			example, _, _ := strings.Cut(strings.TrimSpace(line), "   ") // what it does comes after it
+			example, _, _ := strings.Cut(strings.TrimSpace(line), "   ") // its explanation follows
 			return example
 		}
 	}
 	return ""
+}
+
+// hinted is an error with advice. It is printed as two lines: what happened, and
+// what to do.
+type hinted struct {
+	error
+	hint string
+}
+
+func (e hinted) Unwrap() error { return e.error }
+
+// withHint adds advice to an error.
+func withHint(err error, format string, args ...any) error {
+	return hinted{err, fmt.Sprintf(format, args...)}
+}
+
+// hintOf returns the advice of an error, "" if it has none.
+func hintOf(err error) string {
+	var h hinted
+	if errors.As(err, &h) {
+		return h.hint
+	}
+	return ""
+}
+
+// unknownName is the error of a name that is none of those that are known. kind is the
+// word for them.
+func unknownName(kind, name string, names []string) error {
+	hint := kind + "s: " + strings.Join(names, ", ")
+	if near := nearest.Word(name, names); near != "" {
+		hint = "did you mean " + near + "? " + hint
+	}
+	return usageError{withHint(fmt.Errorf("unknown %s %q", kind, name), "%s", hint)}
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -12,34 +13,48 @@ import (
 	"mcpx/internal/nearest"
 )
 
-// The config is optional in every command, which kong cannot express: it comes
-// first if it is there. So the words are put in order before kong reads them: the
-// config that was named or found comes first, and a server that is given as a URL
-// or as a command after "--" gets a name.
+// Every command takes an optional config as its first argument, which kong cannot
+// express. So the words are ordered before kong reads them: the config always comes
+// first, and a server given as a URL, or as a command after "--", gets a name.
 
-// ordered returns the words of a command line with the config in its place. A server
-// that needs no config is kept in t.
+// ordered returns the words of a command line with the config in its place. It stores a
+// server that is not in a config in t.
 func (t *terminal) ordered(model *kong.Application, args []string) ([]string, error) {
 	if err := unknownCommand(model, args); err != nil {
 		return nil, err
 	}
 	line := readWords(model, args)
-	isAboutServer := len(line.node.Positional) > 1 && line.node.Positional[0].Name == "config" && line.node.Positional[1].Name == "server"
-	takesConfig := len(line.node.Positional) > 0 && line.node.Positional[0].Name == "config"
-	if !takesConfig || line.wantsHelp {
+	arguments := line.node.Positional
+	if len(arguments) == 0 || arguments[0].Name != "config" || line.wantsHelp {
 		return args, nil
 	}
-	file, err := line.takeConfig()
+	flag, args, err := takeFlag(args)
 	if err != nil {
 		return nil, err
 	}
-	if line.after != nil || isURL(line.first()) {
-		return t.adHoc(line, file, isAboutServer)
-	}
-	if file == "" && isAboutServer {
-		if file, err = findConfig(); err != nil {
-			return nil, err
+	line = readWords(model, args)
+	file := flag
+	if isConfig(line.first()) && line.mayTake() {
+		if file = line.take(); flag != "" {
+			return nil, configTwice(file, flag)
 		}
+	}
+	switch {
+	case line.node.Name == "add":
+		t.command, line.after = line.after, nil
+	case isEdit(line.node):
+	case line.after != nil || isURL(line.first()):
+		return t.adHoc(line, file)
+	}
+	switch {
+	case file != "":
+	case line.node.Name == "add":
+		file, err = configToAdd()
+	case line.isAboutServer():
+		file, err = findConfig()
+	}
+	if err != nil {
+		return nil, err
 	}
 	if file != "" {
 		line.insert(file)
@@ -47,8 +62,8 @@ func (t *terminal) ordered(model *kong.Application, args []string) ([]string, er
 	return line.join(), nil
 }
 
-// adHoc orders the words of a command about a server that is in no config.
-func (t *terminal) adHoc(line *argumentLine, file string, isAboutServer bool) ([]string, error) {
+// adHoc orders the words of a command about a server that is not in a config.
+func (t *terminal) adHoc(line *argumentLine, file string) ([]string, error) {
 	switch {
 	case line.node.Name == "serve" || !line.startsServers():
 		return nil, usageError{withHint(errors.New("this command needs a config file, not a url or a command"), `mcpx add NAME URL, or mcpx add NAME -- COMMAND, puts a server into your config`)}
@@ -61,7 +76,7 @@ func (t *terminal) adHoc(line *argumentLine, file string, isAboutServer bool) ([
 	default:
 		t.adhoc = config.ForURL(line.take())
 	}
-	if isAboutServer {
+	if line.isAboutServer() {
 		line.insert(t.adhoc.Profiles[0].Upstreams[0].Name)
 	}
 	line.insert(t.adhoc.File)
@@ -69,17 +84,17 @@ func (t *terminal) adHoc(line *argumentLine, file string, isAboutServer bool) ([
 	return line.join(), nil
 }
 
-// argumentLine splits the arguments into command, flags and positional arguments.
+// argumentLine is a command line in its parts.
 type argumentLine struct {
 	node      *kong.Node
 	before    []string // up to the command's name
-	rest      []string
-	isFree    []bool   // for each of the rest: it is neither a flag nor the value of one
-	after     []string // the words after "--"; nil if there is none
+	flags     []string // with their values
+	free      []string // positional arguments
+	after     []string // the words after "--"; nil if there is no "--"
 	wantsHelp bool
 }
 
-// readWords finds the command and its positional arguments.
+// readWords finds the command, its flags and its positional arguments.
 func readWords(model *kong.Application, args []string) *argumentLine {
 	w := &argumentLine{node: model.Node}
 	if i := slices.Index(args, "--"); i >= 0 {
@@ -87,16 +102,17 @@ func readWords(model *kong.Application, args []string) *argumentLine {
 	}
 	at := &position{node: model.Node}
 	for i, word := range args {
-		isValue := at.flag != nil
-		before := at.node
+		isValue, parent := at.flag != nil, at.node
 		at.pass(word)
 		w.wantsHelp = w.wantsHelp || word == "--help" || word == "-h"
-		if at.node != before {
-			w.before, w.rest, w.isFree = args[:i+1], nil, nil
-			continue
+		switch {
+		case at.node != parent:
+			w.before, w.flags, w.free = args[:i+1], nil, nil
+		case isValue || strings.HasPrefix(word, "-") && word != "-":
+			w.flags = append(w.flags, word)
+		default:
+			w.free = append(w.free, word)
 		}
-		w.rest = append(w.rest, word)
-		w.isFree = append(w.isFree, !isValue && (!strings.HasPrefix(word, "-") || word == "-"))
 	}
 	w.node = at.node
 	if w.node.DefaultCmd != nil {
@@ -105,88 +121,62 @@ func readWords(model *kong.Application, args []string) *argumentLine {
 	return w
 }
 
-// join puts the arguments together again.
+// isAboutServer reports whether the command takes a server after its config.
+func (w *argumentLine) isAboutServer() bool {
+	return len(w.node.Positional) > 1 && w.node.Positional[1].Name == "server"
+}
+
+// join puts the parts together again.
 func (w *argumentLine) join() []string {
-	all := slices.Concat(w.before, w.rest)
+	all := slices.Concat(w.before, w.flags, w.free)
 	if w.after != nil {
 		all = append(append(all, "--"), w.after...)
 	}
 	return all
 }
 
-// place is where the first positional argument is, or would be.
-func (w *argumentLine) place() int {
-	if i := slices.Index(w.isFree, true); i >= 0 {
-		return i
-	}
-	return len(w.rest)
-}
-
-// first is the first positional argument, "" if there is none.
+// first returns the first positional argument, "" if there is none.
 func (w *argumentLine) first() string {
-	if i := w.place(); i < len(w.rest) {
-		return w.rest[i]
+	if len(w.free) == 0 {
+		return ""
 	}
-	return ""
+	return w.free[0]
 }
 
 // take removes the first positional argument.
 func (w *argumentLine) take() string {
-	i := w.place()
-	word := w.rest[i]
-	w.rest, w.isFree = slices.Delete(slices.Clone(w.rest), i, i+1), slices.Delete(w.isFree, i, i+1)
+	word := w.free[0]
+	w.free = w.free[1:]
 	return word
 }
 
 // insert puts a positional argument before the others.
-func (w *argumentLine) insert(word string) {
-	i := w.place()
-	w.rest, w.isFree = slices.Insert(slices.Clone(w.rest), i, word), slices.Insert(w.isFree, i, true)
-}
+func (w *argumentLine) insert(word string) { w.free = slices.Insert(w.free, 0, word) }
 
-// takeConfig removes the config that the command line names, as its first argument
-// or with --config; "" if it names none.
-func (w *argumentLine) takeConfig() (string, error) {
-	named, err := w.takeFlag()
-	if err != nil {
-		return "", err
-	}
-	if !isConfig(w.first()) {
-		return named, nil
-	}
-	if named != "" {
-		return "", usageError{withHint(errors.New("two configs are given: "+w.first()+" and "+named), "leave one of them out")}
-	}
-	return w.take(), nil
-}
-
-// takeFlag removes --config and returns its value, "" if it is not there. The flag
-// may also come before the command.
-func (w *argumentLine) takeFlag() (value string, err error) {
-	isFree := slices.Repeat([]bool{false}, len(w.before))
-	for _, part := range []struct {
-		words  *[]string
-		isFree *[]bool
-	}{{&w.before, &isFree}, {&w.rest, &w.isFree}} {
-		for i := 0; i < len(*part.words); {
-			word, count := (*part.words)[i], 1
-			given, isFlag := strings.CutPrefix(word, "--config=")
-			if word == "--config" {
-				if i+1 == len(*part.words) {
-					return "", usageError{withHint(errors.New("--config needs a value"), "example: --config mcpx.json")}
-				}
-				given, isFlag, count = (*part.words)[i+1], true, 2
-			}
-			if !isFlag {
-				i++
-				continue
-			}
+// takeFlag removes --config from a command line and returns its value, "" if it is not
+// there. The flag may also come before the command.
+func takeFlag(args []string) (value string, rest []string, err error) {
+	for i := 0; i < len(args); i++ {
+		given, isFlag := strings.CutPrefix(args[i], "--config=")
+		switch {
+		case args[i] == "--":
+			return value, append(rest, args[i:]...), nil
+		case isFlag:
 			value = given
-			*part.words = slices.Delete(slices.Clone(*part.words), i, i+count)
-			*part.isFree = slices.Delete(*part.isFree, i, i+count)
+		case args[i] != "--config":
+			rest = append(rest, args[i])
+		case i+1 == len(args) || args[i+1] == "--":
+			return "", nil, usageError{withHint(errors.New("--config needs a value"), "example: --config mcpx.json")}
+		default:
+			i++
+			value = args[i]
 		}
 	}
-	return value, nil
+	return value, rest, nil
+}
+
+func configTwice(word, flag string) error {
+	return usageError{withHint(fmt.Errorf("two configs are given: %s and --config %s", word, flag), "leave one of them out")}
 }
 
 // startsServers reports whether the command connects to servers.
@@ -194,8 +184,26 @@ func (w *argumentLine) startsServers() bool {
 	return slices.Contains([]string{"inspect", "exec", "prompts", "resources", "check", "tokens"}, w.node.Name) && w.node.Parent.Type == kong.ApplicationNode
 }
 
-// isConfig reports whether a word names a config file: a regular file, or any name
-// that ends like one.
+// isEdit reports whether a command changes a server of the config.
+func isEdit(command *kong.Node) bool {
+	return slices.Contains([]string{"add", "remove", "enable", "disable"}, command.Name)
+}
+
+// mayTake reports whether the first positional argument may be a config. The commands
+// that change a server need their last ones for something else.
+func (w *argumentLine) mayTake() bool {
+	needed := 0
+	if isEdit(w.node) {
+		needed = 1
+	}
+	if w.node.Name == "add" && w.after == nil { // a name and a URL
+		needed = 2
+	}
+	return len(w.free) > needed
+}
+
+// isConfig reports whether a word names a config file: an existing file, or any name that
+// ends in .json or .jsonc.
 func isConfig(word string) bool {
 	if word == "" || isURL(word) {
 		return false
@@ -209,7 +217,7 @@ func isURL(word string) bool {
 	return strings.HasPrefix(word, "http://") || strings.HasPrefix(word, "https://")
 }
 
-// unknownCommand is the error of a first word that is neither a command nor a config.
+// unknownCommand returns an error if the first word is neither a command nor a config.
 func unknownCommand(model *kong.Application, args []string) error {
 	if len(args) == 0 || strings.HasPrefix(args[0], "-") || isConfig(args[0]) {
 		return nil
@@ -224,16 +232,14 @@ func unknownCommand(model *kong.Application, args []string) error {
 		}
 	}
 	if info, err := os.Stat(args[0]); err == nil && info.IsDir() {
-		return nil // whoever reads it says that it is a folder
+		return nil // reading it reports that it is a folder
 	}
-	err := errors.New("unknown command " + quoteWord(args[0]))
 	if isURL(args[0]) {
-		return usageError{withHint(errors.New("a url is not a command"), "mcpx inspect %s lists the server's tools; mcpx add NAME %s puts it into your config", args[0], args[0])}
+		return usageError{withHint(errors.New("a url is not a command"), "mcpx inspect %s lists the server's tools; mcpx add NAME %[1]s puts it into your config", args[0])}
 	}
+	err := fmt.Errorf("unknown command \"%s\"", args[0])
 	if near := nearest.Word(args[0], commands); near != "" {
 		return usageError{withHint(err, "did you mean %s?", near)}
 	}
 	return usageError{withHint(err, "mcpx --help lists the commands; a config file is named like mcpx.json")}
 }
-
-func quoteWord(word string) string { return `"` + word + `"` }

@@ -1,7 +1,6 @@
-package footprint
+package app
 
 import (
-	"bufio"
 	"os"
 	"slices"
 	"strconv"
@@ -9,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestUnchanged(t *testing.T) {
+func TestDroppable(t *testing.T) {
 	const smaps = `00400000-00404000 r-xp 00000000 fd:00 17 /bin/prog
 Rss:                  16 kB
 Anonymous:             0 kB
@@ -40,19 +39,14 @@ Swap:                  0 kB
 Anonymous:             0 kB
 Swap:                  0 kB
 `
-	among := unwritable(strings.NewReader(smaps), "/bin/prog")
-	if len(among) != 5 { // whatever it holds: the program's own, and text
-		t.Errorf("regions that cannot be written to: %v", among)
-	}
-	const later = "7f0000006000-7f0000007000 r-xp 00000000 fd:00 19 /lib/loaded-later.so\nAnonymous: 0 kB\nSwap: 0 kB\n"
-	got := unchanged(strings.NewReader(smaps+later), among)
+	got := droppable(strings.NewReader(smaps), "/bin/prog")
 	if want := []region{{0x400000, 0x404000}, {0x405000, 0x409000}, {0x7f0000000000, 0x7f0000001000}}; !slices.Equal(got, want) {
 		t.Errorf("regions %x, want %x", got, want)
 	}
 }
 
-// TestTrim: less of the program is in memory, and it still runs.
-func TestTrim(t *testing.T) {
+// TestDropPages: less of the program is in memory, and it still runs.
+func TestDropPages(t *testing.T) {
 	before := fileRSS(t)
 	dropPages()
 	if after := fileRSS(t); after > before*9/10 {
@@ -62,20 +56,14 @@ func TestTrim(t *testing.T) {
 
 func fileRSS(t *testing.T) int {
 	t.Helper()
-	f, err := os.Open("/proc/self/status")
+	text, err := os.ReadFile("/proc/self/status")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = f.Close() }()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		if fields := strings.Fields(lines.Text()); len(fields) > 1 && fields[0] == "RssFile:" {
-			n, err := strconv.Atoi(fields[1])
-			if err != nil {
-				t.Fatal(err)
-			}
-			return n
-		}
+	_, rest, _ := strings.Cut(string(text), "RssFile:")
+	n, err := strconv.Atoi(strings.Fields(rest)[0])
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal("no RssFile")
-	return 0
+	return n
 }
