@@ -209,6 +209,8 @@ func (c *Conn) Receive(m Message, line []byte) bool {
 	switch {
 	case m.IsResponse():
 		c.answered(m, line)
+	case m.IsRequest():
+		return false // whatever its method is called, the peer waits for an answer
 	case m.Method == "notifications/progress":
 		c.progressed(m.Params)
 	case m.Method == "notifications/cancelled":

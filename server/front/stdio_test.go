@@ -384,6 +384,21 @@ func TestStdioCancellationRightBehindTheRequest(t *testing.T) {
 	})
 }
 
+// TestStdioRequestsNamedLikeNotifications: an ID makes a message a request, whatever
+// its method is. Each one is answered, or the front would wait for it in vain.
+func TestStdioRequestsNamedLikeNotifications(t *testing.T) {
+	f := serve(t, bare(), 1<<20)
+	var want []string
+	for i, method := range []string{"notifications/cancelled", "notifications/initialized", "notifications/progress"} {
+		f.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":{"requestId":7,"progressToken":7}}`, i, method))
+		want = append(want, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"error":{"code":-32601,"message":"Method '%s' not found"}}`, i, method))
+	}
+	_ = f.in.Close()
+	if got := slices.Sorted(slices.Values(f.rest())); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestStdioPanicCostsOneRequest(t *testing.T) {
 	with(t, "test/panic", func(*server.Server, context.Context, *server.Client, jsonrpc.Message) ([]byte, error) {
 		panic("on purpose")
