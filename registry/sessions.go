@@ -309,20 +309,38 @@ func (p *clientSession) close() {
 // Session.send or *Unavailable. A request that was sent is never sent again.
 func (r *Registry) Send(ctx context.Context, server string, q Request, done jsonrpc.Done) {
 	s := r.sessionNow(server, q.Client)
-	if s != nil && s.modern == nil && s.send(ctx, q, r.limits(server), done) == nil {
+	if s != nil && s.modern == nil && s.send(ctx, q, r.limits(server), func(result, line []byte, err error) {
+		if errors.Is(err, jsonrpc.ErrClosed) { // the link took it, but could not send it
+			go r.callLater(ctx, server, q, s, done)
+			return
+		}
+		done(result, line, err)
+	}) == nil {
 		return
 	}
-	go func() {
-		result, err := r.Call(ctx, server, q)
-		done(result, nil, err)
-	}()
+	go r.callLater(ctx, server, q, nil, done)
+}
+
+// callLater reports the end of a call to done.
+func (r *Registry) callLater(ctx context.Context, server string, q Request, ending *Session, done jsonrpc.Done) {
+	result, err := r.callAfter(ctx, server, q, ending)
+	done(result, nil, err)
 }
 
 // Call is Send for callers that wait.
 func (r *Registry) Call(ctx context.Context, server string, q Request) ([]byte, error) {
+	return r.callAfter(ctx, server, q, nil)
+}
+
+// callAfter makes a call over the session that follows the one that is ending; nil if
+// none is.
+func (r *Registry) callAfter(ctx context.Context, server string, q Request, ending *Session) ([]byte, error) {
 	starting, cancel := r.startLimit(ctx, server, q.Begun)
 	defer cancel()
 	for {
+		if err := r.waitForEnd(starting, ending); err != nil {
+			return nil, r.explain(server, err)
+		}
 		s, release, err := r.sessionFor(starting, server, q.Client)
 		if err != nil {
 			return nil, r.explain(server, err)
@@ -332,14 +350,16 @@ func (r *Registry) Call(ctx context.Context, server string, q Request) ([]byte, 
 		if !errors.Is(err, jsonrpc.ErrClosed) {
 			return result, err
 		}
-		if err := r.waitForEnd(starting, s); err != nil {
-			return nil, r.explain(server, err)
-		}
+		ending = s
 	}
 }
 
-// waitForEnd waits until the end of a session is known to those who look for one.
+// waitForEnd waits until the end of a session is known to those who look for one. It
+// does not wait for a nil session.
 func (r *Registry) waitForEnd(ctx context.Context, s *Session) error {
+	if s == nil {
+		return nil
+	}
 	ended := s.done()
 	if u := r.Catalog().Upstream(s.config.Name); u.session == s { // its end is not published yet
 		ended = u.changed

@@ -450,6 +450,31 @@ func (c slowClient) Request(ctx context.Context, method string, params []byte) (
 	}
 }
 
+// TestACallThatWasNotSent: the link accepts a call, and finds out later that it cannot
+// send it. The call is then made over the next session, as Call does it.
+func TestACallThatWasNotSent(t *testing.T) {
+	calls := 0
+	f := &fake{script: func(l *fakeLink, method, id string, _ []byte) (bool, error) {
+		if method != "tools/call" {
+			return false, nil
+		}
+		if calls++; calls > 1 {
+			return false, nil
+		}
+		l.broken <- &link.CallEnd{ID: []byte(id), Outcome: link.NotSent}
+		time.AfterFunc(time.Second, func() { l.end(&link.Failure{Reason: "unreachable"}) })
+		return true, nil
+	}}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		_, err := jsonrpc.Wait(func(done jsonrpc.Done) {
+			r.Send(t.Context(), "a", Request{Method: "tools/call", Client: newRecorder("A")}, done)
+		})
+		if err != nil || calls != 2 {
+			t.Errorf("%v after %d calls", err, calls)
+		}
+	})
+}
+
 func TestAnUpstreamThatNeverStarts(t *testing.T) {
 	f := &fake{down: true}
 	inTime(t, f, func(t *testing.T, _ *Registry) {
