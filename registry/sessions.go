@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -321,10 +322,25 @@ func (r *Registry) Send(ctx context.Context, server string, q Request, done json
 	go r.callLater(ctx, server, q, nil, done)
 }
 
-// callLater reports the end of a call to done.
+// callLater reports the end of a call to done. A panic costs only the call.
 func (r *Registry) callLater(ctx context.Context, server string, q Request, ending *Session, done jsonrpc.Done) {
-	result, err := r.callAfter(ctx, server, q, ending)
+	result, err := r.callSafely(ctx, server, q, ending)
+	defer r.recovered(server, &err)
 	done(result, nil, err)
+}
+
+// callSafely is callAfter that returns a panic as an error.
+func (r *Registry) callSafely(ctx context.Context, server string, q Request, ending *Session) (result []byte, err error) {
+	defer r.recovered(server, &err)
+	return r.callAfter(ctx, server, q, ending)
+}
+
+// recovered, when deferred, turns a panic into an error.
+func (r *Registry) recovered(server string, err *error) {
+	if p := recover(); p != nil {
+		r.log.Error().Str("server", server).Str("panic", fmt.Sprint(p)).Bytes("stack", debug.Stack()).Msg("panic in a call")
+		*err = fmt.Errorf("internal error in a call to %s", server)
+	}
 }
 
 // Call is Send for callers that wait.
