@@ -79,8 +79,8 @@ type Request struct {
 	Timeout    time.Duration // the longest time without progress; 0: no limit
 	MaxTimeout time.Duration // the longest time in all; 0: no limit
 
-	Tag      any  // anything that the user wants to find in the Call
-	Remember bool // if the call is abandoned, keep it until the peer answers it
+	Tag      any    // anything that the user wants to find in the Call
+	Remember string // if the call is abandoned, keep this until the peer answers it; empty: keep nothing
 }
 
 // Done receives the end of a call, once. It runs on the goroutine that reads the

@@ -15,7 +15,7 @@ import (
 type inFlight struct {
 	lastID    int64
 	calls     map[int64]*Call      // our requests that the peer has not answered
-	abandoned map[int64]*Call      // calls that we gave up and the peer has not answered
+	abandoned map[int64]string     // Remember of calls that we gave up and the peer has not answered, by ID
 	overflow  bool                 // more calls were abandoned than are remembered
 	incoming  map[string]*Incoming // requests of the peer that we have not answered, by ID as written
 	err       error                // why the connection is closed
@@ -101,7 +101,7 @@ func (c *Conn) abandon(call *Call, cause error) bool {
 		c.mu.Unlock()
 		return false
 	}
-	if call.Remember {
+	if call.Remember != "" {
 		c.inFlight.remember(call)
 	}
 	var orphans []*Incoming
@@ -125,9 +125,9 @@ func (f *inFlight) remember(call *Call) {
 		return
 	}
 	if f.abandoned == nil {
-		f.abandoned = map[int64]*Call{}
+		f.abandoned = map[int64]string{}
 	}
-	f.abandoned[call.ID] = call
+	f.abandoned[call.ID] = call.Remember // not the call: many peers never answer it
 }
 
 // forget removes an abandoned call, because the peer has answered it.
@@ -152,17 +152,17 @@ func (c *Conn) Pending(id []byte) *Call {
 
 // Snapshot is the state of the calls at one moment.
 type Snapshot struct {
-	Calls     []*Call // pending, in the order in which they were sent
-	Held      []*Call // those of them during which the peer waits for our user
-	Abandoned []*Call // given up, and not answered by the peer
-	Overflow  bool    // some abandoned calls are missing
+	Calls     []*Call          // pending, in the order in which they were sent
+	Held      []*Call          // those of them during which the peer waits for our user
+	Abandoned map[int64]string // Remember of calls that were given up and not answered by the peer, by ID
+	Overflow  bool             // some abandoned calls are missing
 }
 
 // Snapshot returns the state of the calls now.
 func (c *Conn) Snapshot() Snapshot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := Snapshot{Overflow: c.inFlight.overflow, Abandoned: slices.Collect(maps.Values(c.inFlight.abandoned))}
+	s := Snapshot{Overflow: c.inFlight.overflow, Abandoned: maps.Clone(c.inFlight.abandoned)}
 	for _, id := range slices.Sorted(maps.Keys(c.inFlight.calls)) {
 		call := c.inFlight.calls[id]
 		s.Calls = append(s.Calls, call)
