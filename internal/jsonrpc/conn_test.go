@@ -53,3 +53,42 @@ func TestAbandonedCallsHoldNothing(t *testing.T) {
 	}
 	runtime.KeepAlive(c)
 }
+
+// TestRequestsWithTheSameID: a peer that uses an ID again, before it has the answer,
+// harms nobody but itself: each request counts, and each ends with the connection.
+func TestRequestsWithTheSameID(t *testing.T) {
+	c := newTestConn()
+	const limit = 3
+	var all []*Incoming
+	for range limit {
+		in, err := c.Begin(context.Background(), []byte("1"), limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, in)
+	}
+	if _, err := c.Begin(context.Background(), []byte("1"), limit); !errors.Is(err, ErrTooMany) {
+		t.Errorf("one too many: %v", err)
+	}
+	all[1].End()
+	all[1].End()
+	if n := c.Incoming(); n != 2 {
+		t.Errorf("%d requests are left, want 2", n)
+	}
+	m := Message{Method: "notifications/cancelled", Params: []byte(`{"requestId":1}`)}
+	c.Receive(m, nil)
+	if !all[2].IsCancelledBy(errCancelled) || all[0].IsCancelledBy(errCancelled) {
+		t.Error("a cancellation does not end the newest request")
+	}
+	all[2].End()
+	c.Close(errLost)
+	if !all[0].IsCancelledBy(errLost) || !errors.Is(context.Cause(all[0]), errLost) {
+		t.Error("the oldest request does not end with the connection")
+	}
+	all[0].End()
+	if n := c.Incoming(); n != 0 {
+		t.Errorf("%d requests are left", n)
+	}
+}
+
+var errLost = errors.New("the connection is lost")
