@@ -377,7 +377,7 @@ func (r *Registry) waitForEnd(ctx context.Context, s *Session) error {
 		return nil
 	}
 	ended := s.done()
-	if u := r.Catalog().Upstream(s.config.Name); u.session == s { // its end is not published yet
+	if u := r.Catalog().Upstream(s.config.Name); u.session == s && u.State == Ready { // its end is not published yet
 		ended = u.changed
 	}
 	select {

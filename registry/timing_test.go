@@ -1057,3 +1057,26 @@ func TestAListThatFailsIsTriedAgain(t *testing.T) {
 		}
 	})
 }
+
+// TestTheEndOfASessionWhenMcpxStops: a call that finds its session closed does not
+// wait for another one after mcpx has stopped.
+func TestTheEndOfASessionWhenMcpxStops(t *testing.T) {
+	link.Transports[transportFake] = (&fake{}).dial
+	defer delete(link.Transports, transportFake)
+	synctest.Test(t, func(t *testing.T) {
+		upstream := config.Upstream{Name: "a", Transport: transportFake, StartupTimeout: 30 * time.Second}
+		r := New(&config.Profile{Upstreams: []config.Upstream{upstream}}, Options{Log: zerolog.Nop(), MessageBytes: 1 << 20, ConnectsAtOnce: 2})
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = r.Run(ctx) })
+		synctest.Wait()
+		session := r.Catalog().Upstream("a").session
+		cancel()
+		wg.Wait()
+		limited, stop := context.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		if err := r.waitForEnd(limited, session); err != nil {
+			t.Errorf("it waits in vain: %v", err)
+		}
+	})
+}
