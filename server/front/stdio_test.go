@@ -399,6 +399,28 @@ func TestStdioRequestsNamedLikeNotifications(t *testing.T) {
 	}
 }
 
+// TestStdioRequestThatBeginsTooLate: a request of the backlog gets room at the moment
+// in which the front cancels all requests. It is cancelled, too.
+func TestStdioRequestThatBeginsTooLate(t *testing.T) {
+	with(t, "test/hang", hang)
+	s := bare()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errStopping)
+	out := jsonrpc.NewWriter(io.Discard, 1<<20)
+	c := &stdioRun{Stdio: &Stdio{Server: s}, ctx: ctx, out: out, running: newRunning(), quota: server.NewQuota(1, 0), backlog: newBacklog()}
+	c.client = s.NewClient("stdio", out.Send)
+	if !c.running.add() || !c.quota.Enter() {
+		t.Fatal("no room")
+	}
+	c.begin(server.Read([]byte(request("test/hang", ""))))
+	c.running.end()
+	select {
+	case <-c.running.idle:
+	case <-time.After(2 * time.Second):
+		t.Error("the request goes on")
+	}
+}
+
 func TestStdioPanicCostsOneRequest(t *testing.T) {
 	with(t, "test/panic", func(*server.Server, context.Context, *server.Client, jsonrpc.Message) ([]byte, error) {
 		panic("on purpose")
