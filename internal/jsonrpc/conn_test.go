@@ -4,11 +4,16 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 	"weak"
 
 	"github.com/rs/zerolog"
+
+	"mcpx/internal/rawjson"
 )
 
 // plainHandler passes results on.
@@ -92,3 +97,76 @@ func TestRequestsWithTheSameID(t *testing.T) {
 }
 
 var errLost = errors.New("the connection is lost")
+
+// TestEveryCallEndsOnce: a call ends once, whether it is answered, cancelled, timed
+// out, refused or lost, and whichever of these happen at the same time. A
+// cancellation never overtakes its call.
+func TestEveryCallEndsOnce(t *testing.T) {
+	for round := range 50 {
+		sent := make(chan []byte, 10_000)
+		peer := NewConn(ConnOptions{Handler: plainHandler{}, Send: func([]byte) error { return nil }, Log: zerolog.Nop()})
+		c := NewConn(ConnOptions{Handler: plainHandler{}, Send: func(m []byte) error { sent <- m; return nil }, Log: zerolog.Nop()})
+		var ends [100]atomic.Int32
+		var started, ended, reading sync.WaitGroup
+		ended.Add(len(ends))
+		reading.Go(func() {
+			known := map[string]bool{}
+			for line := range sent {
+				m, err := Parse(line)
+				if err != nil {
+					t.Error(err)
+				}
+				if m.IsNotification() {
+					if id := string(rawjson.Get(m.Params, "requestId")); !known[id] {
+						t.Errorf("the cancellation of %s has overtaken its call", id)
+					}
+					continue
+				}
+				known[string(m.ID)] = true
+				answer, _ := Parse(AppendResult(nil, m.ID, []byte("{}")))
+				switch number, _ := c.number(m.ID); number % 4 {
+				case 0:
+					c.Receive(answer, nil)
+					c.Receive(answer, nil)
+				case 1:
+					c.Abandon(m.ID, errLost)
+				case 2:
+					c.Refuse(m.ID, errLost)
+				}
+			}
+		})
+		for i := range ends {
+			done := func(_, _ []byte, _ error) {
+				if ends[i].Add(1) == 1 {
+					ended.Done()
+				}
+			}
+			started.Go(func() {
+				in, _ := peer.Begin(context.Background(), []byte(strconv.Itoa(i)), 0)
+				if i%2 == 0 {
+					time.AfterFunc(time.Duration(i%10)*10*time.Microsecond, func() { in.Cancel(errCancelled) })
+				}
+				err := c.Go(in, Request{Method: "m", Timeout: time.Duration(i%7+1) * 10 * time.Microsecond, Remember: "A"}, done)
+				if err != nil {
+					done(nil, nil, err)
+				}
+			})
+		}
+		if round%2 == 0 {
+			c.Close(errLost)
+		}
+		started.Wait()
+		ended.Wait()
+		c.Close(errLost)
+		close(sent)
+		reading.Wait()
+		for i := range ends {
+			if n := ends[i].Load(); n != 1 {
+				t.Fatalf("call %d ended %d times", i, n)
+			}
+		}
+		if n := c.Len(); n != 0 {
+			t.Fatalf("%d calls are left", n)
+		}
+	}
+}
