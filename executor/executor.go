@@ -106,26 +106,26 @@ func (e *Executor) Do(ctx context.Context, c Call) (result []byte, err error) {
 func (e *Executor) Go(ctx context.Context, c Call, done jsonrpc.Done) {
 	c.begun = time.Now()
 	c.isFlat = c.FlatName != nil
-	defer e.recoverCall(&c, done)
+	defer e.recoverCall(ctx, &c, done)
 	if e.isQuick(&c) {
 		e.run(ctx, &c, done)
 		return
 	}
 	go func() {
-		defer e.recoverCall(&c, done)
+		defer e.recoverCall(ctx, &c, done)
 		e.run(ctx, &c, done)
 	}()
 }
 
 // recoverCall, when deferred, ends a call that panicked: a panic costs only the call.
-func (e *Executor) recoverCall(c *Call, done jsonrpc.Done) {
+func (e *Executor) recoverCall(ctx context.Context, c *Call, done jsonrpc.Done) {
 	p := recover()
 	if p == nil {
 		return
 	}
 	e.logPanic(c, p)
 	if !c.isOver {
-		done(nil, nil, internalError(c))
+		e.finish(ctx, c, end{err: internalError(c)}, done)
 	}
 }
 

@@ -304,6 +304,16 @@ func TestEveryCallIsOneEvent(t *testing.T) {
 	}
 }
 
+// TestAPanicIsOneEvent: a call that panics is reported like any other.
+func TestAPanicIsOneEvent(t *testing.T) {
+	b := start(t, nil, upstream(t, "a"))
+	b.builtin.tools["search"] = func(context.Context, Call, []byte) (string, error) { panic("on purpose") }
+	_, err := b.Do(t.Context(), Call{Server: "mcpx", Tool: "search", Arguments: []byte(`{"query":"x"}`)})
+	if err == nil || len(b.events) != 1 || b.last().Outcome != "failed" || b.last().Tool != "search" {
+		t.Errorf("%v, events %+v", err, b.events)
+	}
+}
+
 // The one who waits for a start and gives up hears of that, and not of a server
 // that is unavailable for no reason.
 func TestGivingUpOnAStartIsCancelled(t *testing.T) {

@@ -134,8 +134,8 @@ func TestAbandonedCallsAreBounded(t *testing.T) {
 		if got := ask(a); strings.Contains(got, "isolation") {
 			t.Errorf("A is the only client, but got %s", got)
 		}
-		for _, c := range conn.Snapshot().Abandoned {
-			f.current.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{}}`, c.ID))
+		for id := range conn.Snapshot().Abandoned {
+			f.current.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{}}`, id))
 			synctest.Wait()
 		}
 		r.Attach(b)

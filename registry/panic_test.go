@@ -1,10 +1,12 @@
 package registry
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
 
+	"mcpx/internal/jsonrpc"
 	"mcpx/internal/mcptest"
 )
 
@@ -37,4 +39,31 @@ func TestAPanicCostsOneCall(t *testing.T) {
 	if !strings.Contains(l.String(), "on purpose") {
 		t.Error("the log does not say what happened")
 	}
+}
+
+// panickyClient panics when it is asked something.
+type panickyClient struct{ *recorder }
+
+func (panickyClient) Request(context.Context, string, []byte) ([]byte, error) {
+	panic("on purpose")
+}
+
+// TestAPanicInAWaitingCall: a call that waits for something has a goroutine of its
+// own. A panic there ends the call, not the process.
+func TestAPanicInAWaitingCall(t *testing.T) {
+	calls := 0
+	inTime(t, modernFake(1, &calls), func(t *testing.T, r *Registry) {
+		_, err := jsonrpc.Wait(func(done jsonrpc.Done) {
+			r.Send(t.Context(), "a", Request{Method: "tools/call", Client: panickyClient{newRecorder("A")}}, done)
+		})
+		if err == nil {
+			t.Error("the call did not fail")
+		}
+		ended := make(chan struct{})
+		r.Send(t.Context(), "a", Request{Method: "tools/call", Client: newRecorder("B")}, func([]byte, []byte, error) {
+			defer close(ended)
+			panic("on purpose")
+		})
+		<-ended
+	})
 }

@@ -147,7 +147,12 @@ func (s *Session) uncertain(why string) error {
 
 // hasAbandoned reports whether a client other than this one has abandoned a call.
 func (s *Session) hasAbandoned(now jsonrpc.Snapshot, client Client) bool {
-	return slices.ContainsFunc(now.Abandoned, func(c *jsonrpc.Call) bool { return s.callerID(clientOf(c)) != s.callerID(client) })
+	for _, caller := range now.Abandoned {
+		if caller != s.callerID(client) {
+			return true
+		}
+	}
+	return false
 }
 
 // clientsOf returns the clients with pending calls by ID, each as the stream of its

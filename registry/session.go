@@ -87,11 +87,14 @@ func (s *Session) wireRequest(r Request, l limits) jsonrpc.Request {
 	if s.modern == nil {
 		meta = withoutModernKeys(meta)
 	}
-	return jsonrpc.Request{
+	request := jsonrpc.Request{
 		Method: r.Method, Params: r.Params, Meta: meta, Progress: r.Progress,
-		Timeout: l.idle, MaxTimeout: l.total,
-		Tag: r.Client, Remember: r.isCall(),
+		Timeout: l.idle, MaxTimeout: l.total, Tag: r.Client,
 	}
+	if r.isCall() {
+		request.Remember = s.callerID(r.Client)
+	}
+	return request
 }
 
 // call sends a request and waits for its end. A *jsonrpc.ErrClosed means that it was

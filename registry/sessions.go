@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -309,20 +310,53 @@ func (p *clientSession) close() {
 // Session.send or *Unavailable. A request that was sent is never sent again.
 func (r *Registry) Send(ctx context.Context, server string, q Request, done jsonrpc.Done) {
 	s := r.sessionNow(server, q.Client)
-	if s != nil && s.modern == nil && s.send(ctx, q, r.limits(server), done) == nil {
+	if s != nil && s.modern == nil && s.send(ctx, q, r.limits(server), func(result, line []byte, err error) {
+		if errors.Is(err, jsonrpc.ErrClosed) { // the link took it, but could not send it
+			go r.callLater(ctx, server, q, s, done)
+			return
+		}
+		done(result, line, err)
+	}) == nil {
 		return
 	}
-	go func() {
-		result, err := r.Call(ctx, server, q)
-		done(result, nil, err)
-	}()
+	go r.callLater(ctx, server, q, nil, done)
+}
+
+// callLater reports the end of a call to done. A panic costs only the call.
+func (r *Registry) callLater(ctx context.Context, server string, q Request, ending *Session, done jsonrpc.Done) {
+	result, err := r.callSafely(ctx, server, q, ending)
+	defer r.recovered(server, &err)
+	done(result, nil, err)
+}
+
+// callSafely is callAfter that returns a panic as an error.
+func (r *Registry) callSafely(ctx context.Context, server string, q Request, ending *Session) (result []byte, err error) {
+	defer r.recovered(server, &err)
+	return r.callAfter(ctx, server, q, ending)
+}
+
+// recovered, when deferred, turns a panic into an error.
+func (r *Registry) recovered(server string, err *error) {
+	if p := recover(); p != nil {
+		r.log.Error().Str("server", server).Str("panic", fmt.Sprint(p)).Bytes("stack", debug.Stack()).Msg("panic in a call")
+		*err = fmt.Errorf("internal error in a call to %s", server)
+	}
 }
 
 // Call is Send for callers that wait.
 func (r *Registry) Call(ctx context.Context, server string, q Request) ([]byte, error) {
+	return r.callAfter(ctx, server, q, nil)
+}
+
+// callAfter makes a call over the session that follows the one that is ending; nil if
+// none is.
+func (r *Registry) callAfter(ctx context.Context, server string, q Request, ending *Session) ([]byte, error) {
 	starting, cancel := r.startLimit(ctx, server, q.Begun)
 	defer cancel()
 	for {
+		if err := r.waitForEnd(starting, ending); err != nil {
+			return nil, r.explain(server, err)
+		}
 		s, release, err := r.sessionFor(starting, server, q.Client)
 		if err != nil {
 			return nil, r.explain(server, err)
@@ -332,16 +366,18 @@ func (r *Registry) Call(ctx context.Context, server string, q Request) ([]byte, 
 		if !errors.Is(err, jsonrpc.ErrClosed) {
 			return result, err
 		}
-		if err := r.waitForEnd(starting, s); err != nil {
-			return nil, r.explain(server, err)
-		}
+		ending = s
 	}
 }
 
-// waitForEnd waits until the end of a session is known to those who look for one.
+// waitForEnd waits until the end of a session is known to those who look for one. It
+// does not wait for a nil session.
 func (r *Registry) waitForEnd(ctx context.Context, s *Session) error {
+	if s == nil {
+		return nil
+	}
 	ended := s.done()
-	if u := r.Catalog().Upstream(s.config.Name); u.session == s { // its end is not published yet
+	if u := r.Catalog().Upstream(s.config.Name); u.session == s && u.State == Ready { // its end is not published yet
 		ended = u.changed
 	}
 	select {

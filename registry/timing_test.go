@@ -450,6 +450,31 @@ func (c slowClient) Request(ctx context.Context, method string, params []byte) (
 	}
 }
 
+// TestACallThatWasNotSent: the link accepts a call, and finds out later that it cannot
+// send it. The call is then made over the next session, as Call does it.
+func TestACallThatWasNotSent(t *testing.T) {
+	calls := 0
+	f := &fake{script: func(l *fakeLink, method, id string, _ []byte) (bool, error) {
+		if method != "tools/call" {
+			return false, nil
+		}
+		if calls++; calls > 1 {
+			return false, nil
+		}
+		l.broken <- &link.CallEnd{ID: []byte(id), Outcome: link.NotSent}
+		time.AfterFunc(time.Second, func() { l.end(&link.Failure{Reason: "unreachable"}) })
+		return true, nil
+	}}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		_, err := jsonrpc.Wait(func(done jsonrpc.Done) {
+			r.Send(t.Context(), "a", Request{Method: "tools/call", Client: newRecorder("A")}, done)
+		})
+		if err != nil || calls != 2 {
+			t.Errorf("%v after %d calls", err, calls)
+		}
+	})
+}
+
 func TestAnUpstreamThatNeverStarts(t *testing.T) {
 	f := &fake{down: true}
 	inTime(t, f, func(t *testing.T, _ *Registry) {
@@ -1029,6 +1054,29 @@ func TestAListThatFailsIsTriedAgain(t *testing.T) {
 		after(time.Hour)
 		if n := f.count(&f.listed); n != 4 {
 			t.Errorf("it was asked for its tools %d times in all, want 4", n)
+		}
+	})
+}
+
+// TestTheEndOfASessionWhenMcpxStops: a call that finds its session closed does not
+// wait for another one after mcpx has stopped.
+func TestTheEndOfASessionWhenMcpxStops(t *testing.T) {
+	link.Transports[transportFake] = (&fake{}).dial
+	defer delete(link.Transports, transportFake)
+	synctest.Test(t, func(t *testing.T) {
+		upstream := config.Upstream{Name: "a", Transport: transportFake, StartupTimeout: 30 * time.Second}
+		r := New(&config.Profile{Upstreams: []config.Upstream{upstream}}, Options{Log: zerolog.Nop(), MessageBytes: 1 << 20, ConnectsAtOnce: 2})
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = r.Run(ctx) })
+		synctest.Wait()
+		session := r.Catalog().Upstream("a").session
+		cancel()
+		wg.Wait()
+		limited, stop := context.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		if err := r.waitForEnd(limited, session); err != nil {
+			t.Errorf("it waits in vain: %v", err)
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"mcpx/config"
 	"mcpx/executor"
 	"mcpx/internal/rawjson"
 )
@@ -35,7 +36,7 @@ func TestAllocationsOfACall(t *testing.T) {
 // is who panics.
 func TestAPanicCostsOneCall(t *testing.T) {
 	s := bare("one")
-	s.executor = &executor.Executor{} // without parts, so that the call panics
+	s.executor = executor.New(nil, &config.Config{}, &config.Profile{}, executor.Options{}) // without a registry, so that the call panics
 	var answers []string
 	line := []byte(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"exec","arguments":{"server_name":"one","tool_name":"echo","arguments":{}}}}`)
 	s.Handle(t.Context(), client(s), Read(line), func(answer []byte) { answers = append(answers, string(answer)) })

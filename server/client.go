@@ -160,7 +160,7 @@ func (c *Client) Request(ctx context.Context, method string, params []byte) ([]b
 	}
 	return jsonrpc.Wait(func(done jsonrpc.Done) {
 		if err := c.Conn.Go(ctx, jsonrpc.Request{Method: method, Params: params, Send: c.Send}, done); err != nil {
-			done(nil, nil, fmt.Errorf("%s could not be passed to the client: %w", method, err))
+			done(nil, nil, fmt.Errorf("%s could not be passed to the client: %s", method, err.Error())) // not %w: ErrClosed would mean the upstream's connection
 		}
 	})
 }

@@ -434,6 +434,18 @@ func TestTwoRequestsWithOneID(t *testing.T) {
 	}
 }
 
+// TestARequestToAClientThatLeft: the error does not say that the upstream's connection
+// is closed, or the call that needs the answer would be sent again.
+func TestARequestToAClientThatLeft(t *testing.T) {
+	c := client(bare())
+	c.SetInitialized("2025-06-18", []byte(`{"roots":{}}`))
+	c.markReachable()
+	c.Conn.Close(errors.New("it left"))
+	if _, err := c.Request(t.Context(), "roots/list", nil); err == nil || errors.Is(err, jsonrpc.ErrClosed) {
+		t.Errorf("error %v", err)
+	}
+}
+
 // What is said to be spoken is: initialize answers with the same revision, and
 // the one that has no initialize is discovered.
 func TestRevisions(t *testing.T) {

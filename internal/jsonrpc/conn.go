@@ -102,8 +102,8 @@ type Request struct {
 	Timeout    time.Duration // the longest time without progress; 0: no limit
 	MaxTimeout time.Duration // the longest time in all; 0: no limit
 
-	Tag      any  // anything that the user wants to find in the Call
-	Remember bool // if the call is abandoned, keep it until the peer answers it
+	Tag      any    // anything that the user wants to find in the Call
+	Remember string // if the call is abandoned, keep this until the peer answers it; empty: keep nothing
 }
 
 // Done receives the end of a call, once. It runs on the goroutine that reads the
@@ -232,6 +232,8 @@ func (c *Conn) Receive(m Message, line []byte) bool {
 	switch {
 	case m.IsResponse():
 		c.answered(m, line)
+	case m.IsRequest():
+		return false // whatever its method is called, the peer waits for an answer
 	case m.Method == "notifications/progress":
 		c.progressed(m.Params)
 	case m.Method == "notifications/cancelled":

@@ -3,7 +3,6 @@ package jsonrpc
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -26,8 +25,9 @@ type Incoming struct {
 	hook   func(cause error) // called by Cancel; may be nil
 
 	// Guarded by the connection's mutex.
-	causes []*Call // calls that it may belong to and that were not abandoned
-	held   []*Call // calls whose idle limit it suspends
+	older  *Incoming // an earlier request with the same ID
+	causes []*Call   // calls that it may belong to and that were not abandoned
+	held   []*Call   // calls whose idle limit it suspends
 }
 
 // ErrTooMany is returned when the peer has too many unanswered requests.
@@ -40,7 +40,7 @@ func (c *Conn) Begin(parent context.Context, id []byte, limit int, causes ...*Ca
 	in := &Incoming{conn: c, id: string(id), parent: parent, causes: causes}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if limit > 0 && len(c.inFlight.incoming) >= limit {
+	if limit > 0 && c.inFlight.asked >= limit {
 		return nil, ErrTooMany
 	}
 	if c.inFlight.err != nil {
@@ -51,16 +51,14 @@ func (c *Conn) Begin(parent context.Context, id []byte, limit int, causes ...*Ca
 	if in.causes = slices.DeleteFunc(in.causes, isOver); len(causes) > 0 && len(in.causes) == 0 {
 		in.end(context.Canceled)
 	}
-	c.inFlight.incoming[in.id] = in
+	c.inFlight.begin(in)
 	return in, nil
 }
 
 // End forgets the request: it was answered.
 func (in *Incoming) End() {
 	in.conn.mu.Lock()
-	if in.conn.inFlight.incoming[in.id] == in { // the peer may have used the ID again
-		delete(in.conn.inFlight.incoming, in.id)
-	}
+	in.conn.inFlight.end(in)
 	in.release()
 	in.conn.mu.Unlock()
 	in.end(nil)
@@ -142,7 +140,7 @@ func (in *Incoming) Deadline() (time.Time, bool) { return in.parent.Deadline() }
 // CancelIncoming cancels every request of the peer.
 func (c *Conn) CancelIncoming(cause error) {
 	c.mu.Lock()
-	all := slices.Collect(maps.Values(c.inFlight.incoming))
+	all := c.inFlight.requests()
 	c.mu.Unlock()
 	for _, in := range all {
 		in.Cancel(cause)
@@ -183,5 +181,5 @@ func (in *Incoming) MayBelongTo(matches func(c *Call) bool) bool {
 func (c *Conn) Incoming() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.inFlight.incoming)
+	return c.inFlight.asked
 }

@@ -15,9 +15,10 @@ import (
 type inFlight struct {
 	lastID    int64
 	calls     map[int64]*Call      // our requests that the peer has not answered
-	abandoned map[int64]*Call      // calls that we gave up and the peer has not answered
+	abandoned map[int64]string     // Remember of calls that we gave up and the peer has not answered, by ID
 	overflow  bool                 // more calls were abandoned than are remembered
-	incoming  map[string]*Incoming // requests of the peer that we have not answered, by ID as written
+	incoming  map[string]*Incoming // requests of the peer that we have not answered, by ID as written; the newest of each ID
+	asked     int                  // number of these requests, also of those that share an ID
 	err       error                // why the connection is closed
 }
 
@@ -101,11 +102,11 @@ func (c *Conn) abandon(call *Call, cause error) bool {
 		c.mu.Unlock()
 		return false
 	}
-	if call.Remember {
+	if call.Remember != "" {
 		c.inFlight.remember(call)
 	}
 	var orphans []*Incoming
-	for _, in := range c.inFlight.incoming {
+	for _, in := range c.inFlight.requests() {
 		if i := slices.Index(in.causes, call); i >= 0 {
 			if in.causes = slices.Delete(in.causes, i, i+1); len(in.causes) == 0 {
 				orphans = append(orphans, in)
@@ -125,9 +126,47 @@ func (f *inFlight) remember(call *Call) {
 		return
 	}
 	if f.abandoned == nil {
-		f.abandoned = map[int64]*Call{}
+		f.abandoned = map[int64]string{}
 	}
-	f.abandoned[call.ID] = call
+	f.abandoned[call.ID] = call.Remember // not the call: many peers never answer it
+}
+
+// begin registers a request of the peer.
+func (f *inFlight) begin(in *Incoming) {
+	in.older = f.incoming[in.id]
+	f.incoming[in.id] = in
+	f.asked++
+}
+
+// end removes a request of the peer, if it is registered.
+func (f *inFlight) end(in *Incoming) {
+	var newer *Incoming
+	at := f.incoming[in.id]
+	for ; at != nil && at != in; at = at.older {
+		newer = at
+	}
+	switch {
+	case at == nil:
+		return
+	case newer != nil:
+		newer.older = in.older
+	case in.older != nil:
+		f.incoming[in.id] = in.older
+	default:
+		delete(f.incoming, in.id)
+	}
+	in.older = nil
+	f.asked--
+}
+
+// requests returns the requests of the peer.
+func (f *inFlight) requests() (all []*Incoming) {
+	for _, in := range f.incoming {
+		for ; in != nil; in = in.older {
+			all = append(all, in)
+		}
+	}
+	return all
 }
 
 // forget removes an abandoned call, because the peer has answered it.
@@ -152,17 +191,17 @@ func (c *Conn) Pending(id []byte) *Call {
 
 // Snapshot is the state of the calls at one moment.
 type Snapshot struct {
-	Calls     []*Call // pending, in the order in which they were sent
-	Held      []*Call // those of them during which the peer waits for our user
-	Abandoned []*Call // given up, and not answered by the peer
-	Overflow  bool    // some abandoned calls are missing
+	Calls     []*Call          // pending, in the order in which they were sent
+	Held      []*Call          // those of them during which the peer waits for our user
+	Abandoned map[int64]string // Remember of calls that were given up and not answered by the peer, by ID
+	Overflow  bool             // some abandoned calls are missing
 }
 
 // Snapshot returns the state of the calls now.
 func (c *Conn) Snapshot() Snapshot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := Snapshot{Overflow: c.inFlight.overflow, Abandoned: slices.Collect(maps.Values(c.inFlight.abandoned))}
+	s := Snapshot{Overflow: c.inFlight.overflow, Abandoned: maps.Clone(c.inFlight.abandoned)}
 	for _, id := range slices.Sorted(maps.Keys(c.inFlight.calls)) {
 		call := c.inFlight.calls[id]
 		s.Calls = append(s.Calls, call)

@@ -174,10 +174,10 @@ func (s *sessions) endAll() {
 	}
 }
 
-// cancelAll cancels the calls of every session.
+// cancelAll cancels the calls of every session, and lets no more begin.
 func (s *sessions) cancelAll(cause error) {
 	for _, n := range s.all() {
-		n.client.Conn.CancelIncoming(cause)
+		n.client.Conn.Close(cause)
 	}
 }
 

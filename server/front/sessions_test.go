@@ -1,6 +1,7 @@
 package front
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -63,6 +64,36 @@ func TestASessionOpensDuringTheEnd(t *testing.T) {
 	case <-n.client.Ended:
 	default:
 		t.Error("its subscriptions do not end")
+	}
+}
+
+// TestARequestBeginsAfterAllWereCancelled: when the drain time is over, calls that
+// waited for room must not take the place of those that were cancelled.
+func TestARequestBeginsAfterAllWereCancelled(t *testing.T) {
+	all := newSessions(10, time.Hour)
+	n := one(t, all)
+	n.carryAnswers(1)
+	before, _ := n.client.Conn.Begin(context.Background(), []byte("1"), 0)
+	if !n.client.Quota.Enter() {
+		t.Fatal("no room")
+	}
+	waiting := make(chan error, 1)
+	go func() {
+		_, err := n.room(t.Context(), server.Read([]byte(request("ping", ""))))
+		waiting <- err
+	}()
+	all.cancelAll(errStopping)
+	select {
+	case err := <-waiting:
+		if err == nil {
+			t.Error("a call got room")
+		}
+	case <-time.After(2 * time.Second):
+		t.Error("a call waits for room")
+	}
+	after, _ := n.client.Conn.Begin(context.Background(), []byte("2"), 0)
+	if !before.IsCancelledBy(errStopping) || !after.IsCancelledBy(errStopping) {
+		t.Error("a request was not cancelled")
 	}
 }
 

@@ -241,6 +241,9 @@ func (c *stdioRun) begin(p server.Inbound) {
 		cancel()
 		c.reply(answer)
 	})
+	if c.ctx.Err() != nil { // drain has cancelled the others meanwhile
+		c.client.Conn.CancelIncoming(context.Cause(c.ctx))
+	}
 }
 
 // finish ends a request.

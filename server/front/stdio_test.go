@@ -384,6 +384,43 @@ func TestStdioCancellationRightBehindTheRequest(t *testing.T) {
 	})
 }
 
+// TestStdioRequestsNamedLikeNotifications: an ID makes a message a request, whatever
+// its method is. Each one is answered, or the front would wait for it in vain.
+func TestStdioRequestsNamedLikeNotifications(t *testing.T) {
+	f := serve(t, bare(), 1<<20)
+	var want []string
+	for i, method := range []string{"notifications/cancelled", "notifications/initialized", "notifications/progress"} {
+		f.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":{"requestId":7,"progressToken":7}}`, i, method))
+		want = append(want, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"error":{"code":-32601,"message":"Method '%s' not found"}}`, i, method))
+	}
+	_ = f.in.Close()
+	if got := slices.Sorted(slices.Values(f.rest())); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestStdioRequestThatBeginsTooLate: a request of the backlog gets room at the moment
+// in which the front cancels all requests. It is cancelled, too.
+func TestStdioRequestThatBeginsTooLate(t *testing.T) {
+	with(t, "test/hang", hang)
+	s := bare()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errStopping)
+	out := jsonrpc.NewWriter(io.Discard, 1<<20)
+	c := &stdioRun{Stdio: &Stdio{Server: s}, ctx: ctx, out: out, running: newRunning(), quota: server.NewQuota(1, 0), backlog: newBacklog()}
+	c.client = s.NewClient("stdio", out.Send)
+	if !c.running.add() || !c.quota.Enter() {
+		t.Fatal("no room")
+	}
+	c.begin(server.Read([]byte(request("test/hang", ""))))
+	c.running.end()
+	select {
+	case <-c.running.idle:
+	case <-time.After(2 * time.Second):
+		t.Error("the request goes on")
+	}
+}
+
 func TestStdioPanicCostsOneRequest(t *testing.T) {
 	with(t, "test/panic", func(*server.Server, context.Context, *server.Client, jsonrpc.Message) ([]byte, error) {
 		panic("on purpose")
