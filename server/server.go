@@ -147,7 +147,7 @@ func (s *Server) begin(ctx context.Context, c *Client, m jsonrpc.Message) (start
 			case err != nil:
 				reply(jsonrpc.AppendError(nil, m.ID, WireError(err)))
 			default:
-				reply(jsonrpc.AnswerIn(line, m.ID, result))
+				reply(jsonrpc.ResponseIn(line, m.ID, result))
 			}
 		})
 	}
