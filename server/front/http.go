@@ -250,12 +250,12 @@ func (h *HTTP) postInSession(w http.ResponseWriter, r *http.Request, s *server.S
 		return
 	}
 	if body.IsRequest() {
-		if !n.client.Quota.Enter() {
+		if !n.client.Quota.TryAcquire() {
 			done()
 			refuseTooMany(w)
 			return
 		}
-		defer n.client.Quota.Leave()
+		defer n.client.Quota.Release()
 	}
 	h.respond(w, r, call{ctx: context.Background(), server: s, client: n.client, body: body, done: done, quota: n.client.Quota})
 }

@@ -45,7 +45,7 @@ func (h *HTTP) message(w http.ResponseWriter, r *http.Request) {
 	}
 	release := done
 	if message.IsRequest() {
-		isCancelled, err := n.enterQuota(r.Context(), message)
+		isCancelled, err := n.acquireQuota(r.Context(), message)
 		switch {
 		case n.isOver():
 			done()
@@ -61,7 +61,7 @@ func (h *HTTP) message(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		release = func() {
-			n.client.Quota.Leave()
+			n.client.Quota.Release()
 			done()
 		}
 	}
@@ -99,11 +99,11 @@ func (h *HTTP) respondAccepted(w http.ResponseWriter) {
 	_, _ = io.WriteString(w, "Accepted")
 }
 
-// enterQuota waits until the quota of the client session has room for a call. This
+// acquireQuota waits until the quota of the client session has room for a call. This
 // delays the response to the POST, which slows down a client that does not read its
 // stream. The wait also ends when the POST or the client session ends, or when the
 // client cancels the call.
-func (n *session) enterQuota(ctx context.Context, message server.Inbound) (isCancelled bool, err error) {
+func (n *session) acquireQuota(ctx context.Context, message server.Inbound) (isCancelled bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(n.client.Conn.Context(), cancel)()
@@ -119,14 +119,14 @@ func (n *session) enterQuota(ctx context.Context, message server.Inbound) (isCan
 		}
 	}
 	n.mu.Unlock()
-	err = n.client.Quota.Wait(ctx, len(message.Text))
+	err = n.client.Quota.Acquire(ctx, len(message.Text))
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.waiting, id)
 	return isCancelled && err != nil, err
 }
 
-// cancelWaiting cancels a call that waits in enterQuota.
+// cancelWaiting cancels a call that waits in acquireQuota.
 func (n *session) cancelWaiting(id []byte) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -188,7 +188,7 @@ func (c *stdioRun) read() error {
 		case !p.IsRequest():
 			c.handleOther(p)
 			c.pending.done()
-		case c.backlog.isEmpty() && c.quota.Enter():
+		case c.backlog.isEmpty() && c.quota.TryAcquire():
 			c.begin(p)
 		default:
 			c.backlog.add(p)
@@ -219,11 +219,11 @@ func (c *stdioRun) unqueue(p server.Inbound) bool {
 // dispatch begins the requests of the backlog when the quota has room for them.
 func (c *stdioRun) dispatch() {
 	for c.backlog.wait() {
-		err := c.quota.Wait(c.ctx, 0)
+		err := c.quota.Acquire(c.ctx, 0)
 		p, ok := c.backlog.pop()
 		switch {
 		case !ok && err == nil: // the request was canceled meanwhile
-			c.quota.Leave()
+			c.quota.Release()
 		case ok && err == nil:
 			c.begin(p)
 		case ok:
@@ -245,7 +245,7 @@ func (c *stdioRun) begin(p server.Inbound) {
 
 // finish ends a request.
 func (c *stdioRun) finish() {
-	c.quota.Leave()
+	c.quota.Release()
 	c.pending.done()
 }
 
