@@ -75,7 +75,7 @@ func (s *Session) list(ctx context.Context, k kind) ([]Item, error) {
 	keys, cursors := map[string]bool{}, map[string]bool{}
 	warn := func(text string) { s.log.Warn().Str("method", k.method).Msg(text) }
 	for range maxPages {
-		result, err := s.ask(ctx, k.method, params)
+		result, err := s.request(ctx, k.method, params)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", k.method, err)
 		}

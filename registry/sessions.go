@@ -52,9 +52,8 @@ func (r *Registry) sessionNow(server string, c Client) *Session {
 	return u.session
 }
 
-// sessionFor returns the session for a client's request, in use until release, and
-// waits until it is open. A client's own session does not need the shared one, once
-// that has listed what the upstream offers.
+// sessionFor returns the session for a client's request, in use until release, and waits
+// until it is open. A per-client session needs the shared one only for the first lists.
 func (r *Registry) sessionFor(ctx context.Context, server string, c Client) (s *Session, release func(), err error) {
 	u := r.Catalog().Upstream(server)
 	isOwn := u != nil && keyOf(u.config, c).client != ""
@@ -69,10 +68,9 @@ func (r *Registry) sessionFor(ctx context.Context, server string, c Client) (s *
 	return r.clientSession(ctx, r.supervisors[server], c)
 }
 
-// clientSessions holds the upstream sessions of single clients. Each is opened by
-// the client's first call, and closed when the client disconnects. A client without
-// a session of its own never disconnects: its upstream session is closed when it was
-// idle for a minute.
+// clientSessions is the table of per-client upstream sessions. Each is opened by the
+// client's first call and closed when the client disconnects. A client without a client
+// session never disconnects: its upstream session is closed after an idle minute.
 type clientSessions struct {
 	closing sync.WaitGroup
 
@@ -81,7 +79,7 @@ type clientSessions struct {
 	closed bool
 }
 
-// Limits for clients without a session.
+// Limits for clients without a client session.
 const (
 	sessionlessIdle = time.Minute
 	maxSessionless  = 32 // upstream sessions at a time
@@ -91,7 +89,7 @@ const (
 type clientSession struct {
 	supervisor *supervisor
 	client     Client
-	idle       *time.Timer   // closes it; nil if the client's end does
+	idle       *time.Timer   // closes it; nil if Detach does
 	using      int           // calls that use it or wait for it; guarded by the mutex of clientSessions
 	opened     chan struct{} // closed when session or err is set
 	session    *Session
@@ -160,8 +158,7 @@ func (t *clientSessions) release(p *clientSession) {
 	}
 }
 
-// attached returns the open session of a client that is told when it disconnects;
-// nil if there is none.
+// attached returns the open session of an attached client; nil if there is none.
 func (t *clientSessions) attached(key sessionKey) *Session {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -171,7 +168,7 @@ func (t *clientSessions) attached(key sessionKey) *Session {
 	return nil
 }
 
-// sessionless counts the sessions of clients without a session.
+// sessionless counts the upstream sessions of clients without a client session.
 func (t *clientSessions) sessionless() (n int) {
 	for _, p := range t.byKey {
 		if p.idle != nil && !p.isOver() {
@@ -260,7 +257,7 @@ func (p *clientSession) isOpen() bool {
 	}
 }
 
-// run opens the session and returns when nothing of it is left.
+// run opens the session and waits until it is closed.
 func (p *clientSession) run() {
 	capabilities := p.open()
 	close(p.opened)
@@ -282,7 +279,7 @@ func (p *clientSession) open() (capabilities []byte) {
 	defer release()
 	ctx, cancel := startupLimit(s.registry.ctx, s.config)
 	defer cancel()
-	session, hello, err := s.open(ctx, p.client)
+	session, handshake, err := s.open(ctx, p.client)
 	if err != nil {
 		u := &Upstream{Name: s.config.Name}
 		u.fail(s.config, err)
@@ -290,7 +287,7 @@ func (p *clientSession) open() (capabilities []byte) {
 		return nil
 	}
 	p.session = session
-	capabilities = rawjson.Get(hello, "capabilities")
+	capabilities = rawjson.Get(handshake, "capabilities")
 	s.registry.setFirstLevel(session, capabilities)
 	s.registry.restoreSubscriptions(session)()
 	return capabilities
@@ -338,7 +335,7 @@ func (r *Registry) Call(ctx context.Context, server string, q Request) ([]byte, 
 	}
 }
 
-// waitForEnd waits until the end of a session is known to those who look for one.
+// waitForEnd waits until sessionFor no longer returns a session that has ended.
 func (r *Registry) waitForEnd(ctx context.Context, s *Session) error {
 	ended := s.done()
 	if u := r.Catalog().Upstream(s.config.Name); u.session == s { // its end is not published yet

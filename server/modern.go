@@ -153,7 +153,7 @@ func (s *Server) listen(ctx context.Context, c *Client, m jsonrpc.Message) ([]by
 		}
 	}
 	granted = append(rawjson.AppendMember(granted, "resourceSubscriptions", rawjson.Get(filter, "resourceSubscriptions")), '}')
-	s.registry.Listen(l)
+	s.registry.AttachStream(l)
 	defer s.detachLater(l)
 	for uri := range rawjson.Elements(rawjson.Get(filter, "resourceSubscriptions")) {
 		params := rawjson.With([]byte("{}"), "uri", uri)
