@@ -30,8 +30,8 @@ type route struct {
 	local  func(ctx context.Context) ([]byte, error) // replaces the request to the upstream; may be nil
 }
 
-// relayed is the table of forwarded methods. Each function finds the route of a
-// request; the rest is the same for all.
+// relayed is the table of forwarded methods, with the function that finds the route of a
+// request.
 var relayed = map[string]func(e *Executor, r Relay) (route, error){
 	"prompts/get":           (*Executor).routePrompt,
 	"resources/read":        (*Executor).routeRead,

@@ -105,9 +105,9 @@ func (s *Session) respond(id, result []byte, err error) {
 	}
 }
 
-// addressee picks the client that should receive an upstream-initiated message: the
-// client of the call whose stream carried it, the only client with calls in flight,
-// or the only client there is. The error says why that is not certain.
+// addressee picks the client that should receive a request or notification of the
+// upstream: the client of the call whose stream carried it, the only client with pending
+// calls, or the only client. The error says why that is not certain.
 func (s *Session) addressee(callID []byte) (Client, error) {
 	only := s.onlyClient()
 	if callID != nil {
@@ -140,7 +140,7 @@ func (s *Session) addressee(callID []byte) (Client, error) {
 	return nil, s.uncertain("no client has a call in flight on")
 }
 
-// uncertain is the error for a message that cannot be assigned to one client.
+// uncertain returns the error for a message that cannot be assigned to one client.
 func (s *Session) uncertain(why string) error {
 	return fmt.Errorf(`%s the shared session of server %q; set "isolation": "client" for it`, why, s.config.Name)
 }
@@ -169,8 +169,8 @@ func clientsOf(now jsonrpc.Snapshot) (busy, parked map[string]Client) {
 	return busy, parked
 }
 
-// recipients returns the clients that a notification concerns: one if that is
-// certain; for a log message otherwise every client with a call in flight.
+// recipients returns the clients that should receive a notification: one if it is
+// certain; otherwise, for a log message, every client with a pending call.
 func (s *Session) recipients(m jsonrpc.Message, callID []byte) (clients []Client) {
 	if m.Method == elicitationComplete {
 		if to := s.visitor(m.Params); to != nil {
@@ -195,9 +195,9 @@ func (s *Session) recipients(m jsonrpc.Message, callID []byte) (clients []Client
 	return clients
 }
 
-// callers records which clients have used a session. An upstream may go on with an
-// abandoned call and send a request for it much later, when another client's call is
-// the only one in flight.
+// callers records which clients have used a session. An upstream may continue an
+// abandoned call and send a request for it much later, when the only pending call is of
+// another client.
 type callers struct {
 	first   string // the first client that made a call
 	several bool   // more than one client has made calls
@@ -216,9 +216,9 @@ func (c *callers) isOnly(client string) bool {
 	return c.first == "" || c.first == client && !c.several
 }
 
-// callerID identifies the client of a call. Calls with the same caller may receive
-// each other's requests. On the shared session, clients without a session that share
-// an address and a credential may be different programs, so each is its own caller.
+// callerID identifies the client of a call. Requests for one call may reach another call
+// of the same caller. On the shared session, clients without a client session may be
+// different programs even if they have the same owner, so each is its own caller.
 func (s *Session) callerID(c Client) string {
 	if s.owner != nil {
 		return c.Owner()

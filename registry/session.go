@@ -223,8 +223,8 @@ func (s *Session) ownError(raw []byte) *jsonrpc.Error {
 }
 
 // TimedOut implements jsonrpc.Handler.
-func (s *Session) TimedOut(c *jsonrpc.Call, isTotal bool) error {
-	if isTotal {
+func (s *Session) TimedOut(c *jsonrpc.Call, l jsonrpc.Limit) error {
+	if l == jsonrpc.TotalLimit {
 		return &Timeout{Server: s.config.Name, Key: "max_timeout", Limit: c.MaxTimeout}
 	}
 	return &Timeout{Server: s.config.Name, Key: "timeout", Limit: c.Timeout}
@@ -252,7 +252,8 @@ func (s *Session) Close() {
 }
 
 // pingEvery is how often an idle network session is pinged, and how long the ping
-// may take. It finds streams that went silent, as after a laptop's sleep.
+// may take. A ping finds connections that broke silently, for example while a laptop
+// slept.
 const pingEvery = 30 * time.Second
 
 // keepAlive closes a session that does not respond to a ping. It does not ping during

@@ -19,8 +19,8 @@ type sessionKey struct {
 	client string // owner; empty for the shared session
 }
 
-// keyOf is the rule of "isolation": it returns which session carries the requests of
-// a client. A nil client is mcpx itself.
+// keyOf returns the key of the session that carries the requests of a client, as
+// "isolation" in the config decides. A nil client is mcpx itself.
 func keyOf(u *config.Upstream, c Client) sessionKey {
 	if u.Isolation == config.PerClient && c != nil {
 		return sessionKey{u.Name, c.Owner()}
@@ -85,6 +85,14 @@ const (
 	maxSessionless  = 32 // upstream sessions at a time
 )
 
+// lifetime decides when a per-client session is closed.
+type lifetime int
+
+const (
+	untilDetached lifetime = iota // when its client disconnects
+	untilIdle                     // for a client without a client session
+)
+
 // clientSession is the session of one client, or the attempt to open it.
 type clientSession struct {
 	supervisor *supervisor
@@ -100,7 +108,11 @@ type clientSession struct {
 // clientSession returns the client's own session to an upstream, in use until
 // release. A new one replaces one that has ended.
 func (r *Registry) clientSession(ctx context.Context, s *supervisor, c Client) (_ *Session, release func(), err error) {
-	p, err := r.sessions.acquire(ctx, s, c, r.clients.has(c))
+	l := untilIdle
+	if r.clients.has(c) {
+		l = untilDetached
+	}
+	p, err := r.sessions.acquire(ctx, s, c, l)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -117,16 +129,16 @@ func (r *Registry) clientSession(ctx context.Context, s *supervisor, c Client) (
 	return p.session, func() { r.sessions.release(p) }, nil
 }
 
-// acquire returns the session of a client, or starts to open one. It is in use until
-// release.
-func (t *clientSessions) acquire(ctx context.Context, s *supervisor, c Client, isAttached bool) (*clientSession, error) {
+// acquire returns the session of a client, or starts to open one with that lifetime. It
+// is in use until release.
+func (t *clientSessions) acquire(ctx context.Context, s *supervisor, c Client, l lifetime) (*clientSession, error) {
 	key := keyOf(s.config, c)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
 	case t.closed:
 		return nil, &Unavailable{Server: key.server, Reason: "mcpx is stopping"}
-	case ctx.Err() != nil: // the client may have left, and nobody would close the session
+	case ctx.Err() != nil: // the client may be gone, and then nothing would close the session
 		return nil, context.Cause(ctx)
 	}
 	p := t.byKey[key]
@@ -137,11 +149,11 @@ func (t *clientSessions) acquire(ctx context.Context, s *supervisor, c Client, i
 	case p != nil && p.err != nil && time.Since(p.failed) < retryGrace: // calls in a row do not start it over and over
 		return nil, p.err
 	}
-	if !isAttached && t.sessionless() >= maxSessionless {
+	if l == untilIdle && t.sessionless() >= maxSessionless {
 		return nil, &Unavailable{Server: key.server, Reason: fmt.Sprintf(`%d clients without a session use it already; open a session (initialize), or set "isolation": "shared"`, maxSessionless)}
 	}
 	p = &clientSession{supervisor: s, client: c, using: 1, opened: make(chan struct{})}
-	if !isAttached {
+	if l == untilIdle {
 		p.idle = time.AfterFunc(sessionlessIdle, func() { t.expire(key, p) })
 	}
 	t.byKey[key] = p

@@ -100,7 +100,7 @@ func (r *Registry) restoreSubscriptions(s *Session) (restore func()) {
 	}
 }
 
-// resubscribeAtOnce bounds the requests in flight that subscribe a new session.
+// resubscribeAtOnce bounds the concurrent requests that subscribe a new session.
 const resubscribeAtOnce = 8
 
 // resubscribe subscribes a session to resources, a few at a time.
@@ -174,7 +174,8 @@ func (c *clients) subscription(key sessionKey, uri string) *subscription {
 	return s
 }
 
-// release forgets a subscription without subscribers that nobody uses.
+// release drops one use of a subscription, and removes the subscription if it has neither
+// users nor subscribers.
 func (c *clients) release(key sessionKey, uri string, s *subscription) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

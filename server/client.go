@@ -93,7 +93,7 @@ func (c *conversation) Result(_ *jsonrpc.Call, m jsonrpc.Message) ([]byte, error
 
 // TimedOut implements jsonrpc.Handler. Requests to clients have no limits: a person
 // may have to think.
-func (c *conversation) TimedOut(*jsonrpc.Call, bool) error { return context.DeadlineExceeded }
+func (c *conversation) TimedOut(*jsonrpc.Call, jsonrpc.Limit) error { return context.DeadlineExceeded }
 
 // Lost implements jsonrpc.Handler.
 func (c *conversation) Lost(error) error {

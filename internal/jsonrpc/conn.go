@@ -37,13 +37,22 @@ type Conn struct {
 type Handler interface {
 	// Result interprets the response to a call.
 	Result(c *Call, m Message) (result []byte, err error)
-	// TimedOut returns the error for a call that reached its idle or total limit.
-	TimedOut(c *Call, isTotal bool) error
+	// TimedOut returns the error for a call that reached a limit.
+	TimedOut(c *Call, l Limit) error
 	// Lost returns the error for a call whose connection was closed for that reason.
 	Lost(reason error) error
 	// Cancelled returns the cause for a request that the peer cancelled.
 	Cancelled(reason string) error
 }
+
+// Limit is a time limit of a call.
+type Limit int
+
+// The limits.
+const (
+	IdleLimit  Limit = iota // Request.Timeout
+	TotalLimit              // Request.MaxTimeout
+)
 
 // ConnOptions are what a Conn needs.
 type ConnOptions struct {
@@ -296,8 +305,11 @@ func (c *Conn) expire(call *Call) {
 		return
 	}
 	c.mu.Unlock()
-	isTotal := call.MaxTimeout > 0 && now.Sub(call.begun) >= call.MaxTimeout
-	c.Cancel(call, c.handler.TimedOut(call, isTotal))
+	limit := IdleLimit
+	if call.MaxTimeout > 0 && now.Sub(call.begun) >= call.MaxTimeout {
+		limit = TotalLimit
+	}
+	c.Cancel(call, c.handler.TimedOut(call, limit))
 }
 
 // left returns the time until the nearer limit; limited is false without limits.

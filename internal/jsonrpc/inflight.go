@@ -57,7 +57,7 @@ func (c *Conn) Close(reason error) {
 	}
 }
 
-// add registers a call and gives it an ID; false if the connection is closed.
+// add adds a call and sets its ID; false if the connection is closed.
 func (c *Conn) add(call *Call) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,7 +94,7 @@ func (f *inFlight) remove(call *Call) bool {
 }
 
 // abandon removes a call that the peer may still work on. It cancels the requests of
-// the peer that can belong to no other call, since nobody needs their responses.
+// the peer that can belong to no other call.
 func (c *Conn) abandon(call *Call, cause error) bool {
 	c.mu.Lock()
 	if !c.inFlight.remove(call) {

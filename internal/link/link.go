@@ -107,7 +107,7 @@ type CallEnd struct {
 	Reason  string // in words for a person; empty for NotSent
 }
 
-// Outcome says what is known about a call that ended without a response.
+// Outcome is what the link knows about a call that ended without a response.
 type Outcome int
 
 // The outcomes.

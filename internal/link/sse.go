@@ -12,8 +12,9 @@ import (
 )
 
 // Legacy SSE, the HTTP transport before Streamable HTTP, has one stream from the
-// upstream. Its first event has the address to post to. mcp-go's client for it
-// mistakes an upstream's request for a response and misses the end of the stream.
+// upstream. Its first event has the address to post to. mcpx does not use mcp-go's
+// client, which treats an upstream's request as a response and does not notice the end of
+// the stream.
 
 func dialSSE(ctx context.Context, o Options) (Link, error) {
 	l := newHTTPLink(o)
@@ -27,8 +28,8 @@ func dialSSE(ctx context.Context, o Options) (Link, error) {
 	return l, nil
 }
 
-// dialRemote is for a URL without a type: it tries Streamable HTTP first, then legacy
-// SSE.
+// dialRemote opens a Link to a URL without a configured type: it tries Streamable HTTP
+// first, then legacy SSE.
 func dialRemote(_ context.Context, o Options) (Link, error) {
 	l := newHTTPLink(o)
 	l.fallback = true

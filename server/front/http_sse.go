@@ -77,18 +77,24 @@ func (h *HTTP) message(w http.ResponseWriter, r *http.Request) {
 	if !message.IsAnswered() {
 		defer end()
 	}
-	n.server.Handle(context.Background(), n.client, message, func(response []byte) {
+	n.server.Handle(context.Background(), n.client, message, h.responder(n, end))
+	h.respondAccepted(w)
+}
+
+// responder returns a function that writes a response to the GET stream of a legacy SSE
+// client and then calls end. It does not wait: a goroutine writes, until mcpx stops.
+func (h *HTTP) responder(n *session, end func()) func(response []byte) {
+	return func(response []byte) {
 		write := func() {
 			defer end()
 			if response != nil {
-				n.respond(response) // it waits if the client does not read
+				n.respond(response)
 			}
 		}
 		if !h.responders.Go(write) { // mcpx stops
 			write()
 		}
-	})
-	h.respondAccepted(w)
+	}
 }
 
 // respondAccepted writes that a message was accepted. It sets a new deadline, since the
