@@ -28,11 +28,11 @@ type conversation struct {
 	id    string
 	owner string // key for per-client state; differs from id for sessionless clients
 	lazy  bool   // it sees only inspect and exec, which never change
-	Quota *Quota // bounds its calls; nil for a client without a session
+	Quota *Quota // bounds its calls; nil for a client without a client session
 	Conn  *jsonrpc.Conn
 
 	initialized chan struct{} // closed when upstreams may send messages to the client
-	Ended       chan struct{} // closed when the front stops
+	Ended       chan struct{} // closed by End
 	start, stop sync.Once     // close these channels once
 
 	mu           sync.Mutex
@@ -91,8 +91,8 @@ func (c *conversation) Result(_ *jsonrpc.Call, m jsonrpc.Message) ([]byte, error
 	return m.Result, nil
 }
 
-// TimedOut implements jsonrpc.Handler. Requests to clients have no limits: a person
-// may have to think.
+// TimedOut implements jsonrpc.Handler. It is not called, since requests to clients have
+// no limits: a person may have to respond.
 func (c *conversation) TimedOut(*jsonrpc.Call, jsonrpc.Limit) error { return context.DeadlineExceeded }
 
 // Lost implements jsonrpc.Handler.
@@ -126,7 +126,8 @@ func (c *Client) markReachable() {
 	}
 }
 
-// End ends the subscription streams of the client, because its front stops.
+// End ends the subscription streams of the client, because its client session is closed
+// or its front stops.
 func (c *Client) End() { c.stop.Do(func() { close(c.Ended) }) }
 
 // exit records notifications/exit.

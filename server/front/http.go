@@ -46,7 +46,7 @@ type HTTP struct {
 	times       times                                // zero: defaultTimes
 	sessions    *sessions
 	stopping    chan struct{}   // closed when Run stops
-	callsCtx    context.Context // canceled when calls had times.drain to finish
+	callsCtx    context.Context // canceled when times.drain is over
 	cancelCalls context.CancelCauseFunc
 }
 

@@ -234,7 +234,7 @@ func (c *stdioRun) dispatch() {
 	}
 }
 
-// begin starts a request that pending counts and that has entered the quota.
+// begin starts a request that pending and quota have counted.
 func (c *stdioRun) begin(p server.Inbound) {
 	ctx, cancel := c.requestContext()
 	c.Server.Handle(ctx, c.client, p, func(response []byte) {
