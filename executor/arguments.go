@@ -8,12 +8,12 @@ import (
 	"mcpx/registry"
 )
 
-// arguments returns the arguments to send, which fit the tool's schema: as they came,
-// or repaired where they have one meaning.
+// arguments returns the arguments to send: the client's own if they fit the tool's
+// schema, or repaired if there is only one way to do that.
 func (e *Executor) arguments(c Call, u *registry.Upstream, t *registry.Tool) ([]byte, error) {
 	schema := validatorOf(t)
 	if c.isFlat {
-		c = Call{Arguments: c.Arguments} // without the names that exec's arguments may repeat
+		c = Call{Arguments: c.Arguments} // the other repairs are only for exec
 	}
 	raw, err := unwrap(c, schema.properties)
 	if err != nil {
@@ -35,7 +35,7 @@ func (e *Executor) arguments(c Call, u *registry.Upstream, t *registry.Tool) ([]
 		return raw, nil
 	}
 	if repaired, ok := reparse(raw, problems, schema); ok {
-		return repaired, refuseDuplicates(repaired, t) // a string may have held duplicates
+		return repaired, refuseDuplicates(repaired, t) // a parsed string may have duplicates
 	}
 	return nil, &Invalid{Problems: problems[:min(len(problems), maxProblems)], tool: t}
 }
@@ -46,21 +46,21 @@ const maxProblems = 5
 // reportUnchecked logs once per tool that its arguments cannot be checked, and once
 // that a call was not checked.
 func (e *Executor) reportUnchecked(v *validator, u *registry.Upstream, t *registry.Tool) {
-	if reason := v.Unjudged(); reason != "" && !v.toldUnjudged.Swap(true) {
+	if reason := v.Unjudged(); reason != "" && !v.loggedUnjudged.Swap(true) {
 		e.log.Warn().Str("server", u.Name).Str("tool", t.Name).Str("reason", reason).
-			Msg("the tool's schema cannot be judged; its arguments are sent unchecked")
+			Msg("cannot check the tool's arguments against its schema; they are sent unchecked")
 	}
-	if reason := v.Skipped(); reason != "" && !v.toldSkipped.Swap(true) {
+	if reason := v.Skipped(); reason != "" && !v.loggedSkipped.Swap(true) {
 		e.log.Warn().Str("server", u.Name).Str("tool", t.Name).Str("reason", reason).
-			Msg("a call's arguments could not be checked; the call was sent unchecked")
+			Msg("could not check the arguments of a call; it was sent unchecked")
 	}
 }
 
-// givenTwice is the problem of a key that is given twice: mcpx checks the last value,
-// and the upstream may take the first.
+// givenTwice is the problem with a duplicate key: mcpx checks the last value, and the
+// upstream may use the first.
 const givenTwice = "given twice"
 
-// refuseDuplicates refuses arguments that give a key twice.
+// refuseDuplicates returns an error if arguments have a duplicate key.
 func refuseDuplicates(raw []byte, t *registry.Tool) error {
 	if path := rawjson.DuplicateKey(raw); path != nil {
 		return &Invalid{Problems: []validate.Problem{{Path: path, Text: givenTwice}}, tool: t}
@@ -73,8 +73,7 @@ type validator struct {
 	*validate.Validator
 	properties map[string]bool // the parameters that the schema declares
 
-	// Whether the log has it already.
-	toldUnjudged, toldSkipped atomic.Bool
+	loggedUnjudged, loggedSkipped atomic.Bool // each is logged once
 }
 
 // validatorOf returns the validator of a tool, which lives as long as the tool.

@@ -18,25 +18,25 @@ import (
 	"mcpx/registry"
 )
 
-// Builtin is the name of the server that mcpx itself is. It is reached through
-// the same two tools as any other, and costs nothing until then.
+// Builtin is the name of the built-in server. Clients use it with inspect and exec, like
+// any other server.
 const Builtin = "mcpx"
 
-// builtin answers the calls to mcpx's own tools.
+// builtin is the built-in server.
 type builtin struct {
 	upstream *registry.Upstream
-	flat     *registry.Upstream // the same with the tools that flat mode lists
+	flat     *registry.Upstream // with only the tools that flat mode lists
 	tools    map[string]builtinTool
 	index    atomic.Pointer[toolIndex]
 }
 
 type builtinTool func(ctx context.Context, c Call, arguments []byte) (string, error)
 
-// NeedsUpstreams reports whether the answer of a tool of the built-in server
-// depends on the other servers, so that they must have been started.
+// NeedsUpstreams reports whether the result of a built-in tool depends on the other
+// servers, so that they must be started first.
 func NeedsUpstreams(tool string) bool {
-	for _, joint := range joints { // as find takes it
-		tool = strings.TrimPrefix(tool, Builtin+joint)
+	for _, separator := range separators { // find accepts these names too
+		tool = strings.TrimPrefix(tool, Builtin+separator)
 	}
 	return tool == "search" || tool == "servers"
 }
@@ -45,17 +45,17 @@ func NeedsUpstreams(tool string) bool {
 type toolIndex struct {
 	catalog *registry.Catalog
 	search  *search.Index
-	tools   []found
+	tools   []indexedTool // by document number
 }
 
-// found is a tool and where it is.
-type found struct {
+// indexedTool is a tool and the name of its server.
+type indexedTool struct {
 	server string
 	tool   *registry.Tool
 }
 
-// flatTools are those of mcpx's own tools that flat mode lists. Its clients see all
-// tools already, and no result of theirs is cut: they need no others.
+// flatTools are the built-in tools that flat mode lists. It does not list the others,
+// because its clients see all tools and get all results in full.
 var flatTools = []string{"servers", "show_config"}
 
 func newBuiltin(e *Executor) builtin {
@@ -96,32 +96,31 @@ func newBuiltin(e *Executor) builtin {
 	return builtin{upstream: registry.NewUpstream(Builtin, definitions), flat: registry.NewUpstream(Builtin, flat), tools: run}
 }
 
-// callBuiltin runs one of mcpx's own tools.
+// callBuiltin runs a built-in tool.
 func (e *Executor) callBuiltin(ctx context.Context, c Call, arguments []byte) ([]byte, error) {
-	answer, err := e.builtin.tools[c.Tool](ctx, c, arguments)
+	text, err := e.builtin.tools[c.Tool](ctx, c, arguments)
 	if err != nil {
 		return nil, err
 	}
-	return TextResult(answer), nil
+	return TextResult(text), nil
 }
 
-// text is a string argument, empty if it is not given.
+// text returns a string argument, "" if it is absent.
 func text(arguments []byte, key string) string {
 	s, _ := rawjson.String(rawjson.Get(arguments, key))
 	return s
 }
 
-// integer is an integer argument in any way JSON can write one: 6 and 6.0 are
-// the same.
-func integer(arguments []byte, key string, otherwise int) int {
+// integer returns an integer argument, which may be written as 6 or 6.0.
+func integer(arguments []byte, key string, fallback int) int {
 	f, err := strconv.ParseFloat(string(rawjson.Get(arguments, key)), 64)
 	if err != nil {
-		return otherwise
+		return fallback
 	}
 	return int(min(max(f, -1<<50), 1<<50))
 }
 
-// TextResult is the result of a tool that says one thing.
+// TextResult returns a tool result that contains one text.
 func TextResult(text string) []byte {
 	b := rawjson.AppendString([]byte(`{"content":[{"type":"text","text":`), text)
 	return append(b, "}]}"...)
@@ -153,18 +152,18 @@ func (e *Executor) searchTools(ctx context.Context, _ Call, arguments []byte) (s
 	if b.Len() == 0 {
 		b.WriteString("no tool matches; servers: " + list(e.Servers()) + "\n")
 	}
-	if missing := e.unknown(); len(missing) > 0 {
+	if missing := e.withoutTools(); len(missing) > 0 {
 		b.WriteString("not searched, since their tools are not known: " + list(missing) + "\n")
 	}
 	return strings.TrimSuffix(b.String(), "\n"), nil
 }
 
-// settleTime is what a search waits for upstreams in their first start.
+// settleTime is how long a search waits for upstreams in their first start.
 const settleTime = 5 * time.Second
 
-// Settle waits for the upstreams in their first start, that long at most.
-func (e *Executor) Settle(ctx context.Context, atMost time.Duration) {
-	ctx, cancel := context.WithTimeout(ctx, atMost)
+// Settle waits until no upstream is in its first start, or until the timeout.
+func (e *Executor) Settle(ctx context.Context, timeout time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	for _, u := range e.registry.Catalog().Upstreams {
 		if u.InFirstStart() {
@@ -173,8 +172,8 @@ func (e *Executor) Settle(ctx context.Context, atMost time.Duration) {
 	}
 }
 
-// unknown names the servers whose tools are not known.
-func (e *Executor) unknown() (names []string) {
+// withoutTools returns the names and states of the servers whose tools are not known.
+func (e *Executor) withoutTools() (names []string) {
 	for _, u := range e.registry.Catalog().Upstreams {
 		if len(u.Tools) == 0 && u.State != registry.Ready {
 			names = append(names, fmt.Sprintf("%s (%s)", u.Name, u.State))
@@ -183,8 +182,7 @@ func (e *Executor) unknown() (names []string) {
 	return names
 }
 
-// searchIndex is the index of the catalog as it is now, made anew when that has
-// changed.
+// searchIndex returns the index of the current catalog.
 func (e *Executor) searchIndex() *toolIndex {
 	catalog := e.registry.Catalog()
 	if x := e.builtin.index.Load(); x != nil && x.catalog == catalog {
@@ -194,7 +192,7 @@ func (e *Executor) searchIndex() *toolIndex {
 	var documents []search.Document
 	for _, u := range e.upstreams(catalog) {
 		for _, t := range u.Tools {
-			x.tools = append(x.tools, found{u.Name, t})
+			x.tools = append(x.tools, indexedTool{u.Name, t})
 			documents = append(documents, search.Document{Name: t.Name, Server: u.Name, Description: t.Description, Parameters: parameters(t)})
 		}
 	}
@@ -203,7 +201,7 @@ func (e *Executor) searchIndex() *toolIndex {
 	return x
 }
 
-// parameters are the names and descriptions of a tool's parameters.
+// parameters returns the names and descriptions of a tool's parameters.
 func parameters(t *registry.Tool) string {
 	var b strings.Builder
 	for name, schema := range rawjson.Members(rawjson.Get(t.ShownSchema(), "properties")) {

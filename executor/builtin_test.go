@@ -157,14 +157,14 @@ func TestRefused(t *testing.T) {
 		`server "a" answered with error -32042: it did not work`:                       {Code: -32042, Message: "it did not work"},
 		`server "a" answered with error 7: no` + "\ndata: " + `{"n":9007199254740993}`: {Code: 7, Message: "no", Data: []byte(`{"n":9007199254740993}`)},
 	} {
-		err := error(&Refused{Server: "a", Own: own})
+		err := error(&UpstreamError{Server: "a", Err: own})
 		var found *jsonrpc.Error
 		if err.Error() != want || !errors.As(err, &found) || found != own {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
-	huge := &Refused{Server: "a", Own: &jsonrpc.Error{Message: strings.Repeat("x", 1<<20), Data: []byte(strings.Repeat("1", 1<<20))}}
-	if n := len(huge.Error()); n > 3*refusedBytes {
+	huge := &UpstreamError{Server: "a", Err: &jsonrpc.Error{Message: strings.Repeat("x", 1<<20), Data: []byte(strings.Repeat("1", 1<<20))}}
+	if n := len(huge.Error()); n > 3*maxErrorPart {
 		t.Errorf("an error of %d bytes", n)
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"mcpx/registry"
 )
 
-// Invalid is returned for arguments that do not fit the tool's schema. Nothing
-// was sent.
+// Invalid is returned for arguments that do not fit the tool's schema. The call was not
+// sent.
 type Invalid struct {
 	Problems []validate.Problem
 	tool     *registry.Tool
@@ -30,40 +30,41 @@ func (e *Invalid) Error() string {
 	return b.String()
 }
 
-// duplicateKey is returned for a call that gives a key twice.
+// duplicateKey is returned for a call that has a key twice.
 type duplicateKey struct{ key string }
 
 func (e *duplicateKey) Error() string { return fmt.Sprintf("%q is given twice", e.key) }
 
-// Refused is returned for a call that the upstream answered with an error.
-type Refused struct {
+// UpstreamError is returned for a call to which the upstream responded with an error.
+type UpstreamError struct {
 	Server string
-	Own    *jsonrpc.Error
+	Err    *jsonrpc.Error
 }
 
-// refusedBytes bounds each part of an upstream's error.
-const refusedBytes = 8 << 10
+// maxErrorPart bounds message and data of an upstream's error.
+const maxErrorPart = 8 << 10
 
-func (e *Refused) Error() string {
-	text := fmt.Sprintf("server %q answered with error %d: %s", e.Server, e.Own.Code, plain.Cut(plain.Line(e.Own.Message), refusedBytes))
-	if len(e.Own.Data) > 0 {
-		text += "\ndata: " + plain.Cut(plain.Line(string(rawjson.Compact(e.Own.Data))), refusedBytes)
+func (e *UpstreamError) Error() string {
+	text := fmt.Sprintf("server %q answered with error %d: %s", e.Server, e.Err.Code, plain.Cut(plain.Line(e.Err.Message), maxErrorPart))
+	if len(e.Err.Data) > 0 {
+		text += "\ndata: " + plain.Cut(plain.Line(string(rawjson.Compact(e.Err.Data))), maxErrorPart)
 	}
 	return text
 }
 
 // Unwrap returns the upstream's own error.
-func (e *Refused) Unwrap() error { return e.Own }
+func (e *UpstreamError) Unwrap() error { return e.Err }
 
-// outcome returns the word for what became of a call.
+// outcome returns the Outcome of an Event.
 func outcome(ctx context.Context, err error) string {
 	if err == nil {
 		return "ok"
 	}
-	return failed(ctx, err)
+	return failure(ctx, err)
 }
 
-func failed(ctx context.Context, err error) string {
+// failure returns the kind of an error.
+func failure(ctx context.Context, err error) string {
 	var (
 		notFound    *NotFound
 		invalid     *Invalid

@@ -1,7 +1,6 @@
-// Package executor takes one call from a name to an answer: it finds the tool,
-// repairs common mistakes of models, checks the arguments against the tool's cached
-// schema, sends the call over the upstream's session, and cuts a result that is too
-// long.
+// Package executor makes calls: it finds the tool, repairs common mistakes of models,
+// checks the arguments against the tool's schema, sends the call to the upstream, and
+// cuts a result that is too long. It also forwards other requests (Relay).
 package executor
 
 import (
@@ -61,20 +60,20 @@ func New(r *registry.Registry, c *config.Config, p *config.Profile, o Options) *
 	return e
 }
 
-// Call is one tool call: of exec, which names server and tool, or of a tool that
+// Call is one tool call: made with exec, which names server and tool, or of a tool that
 // flat mode lists.
 type Call struct {
 	Request   string          // the client's ID of the request, for the log
-	Client    registry.Client // who calls; nil for a program
+	Client    registry.Client // the caller; nil for a program
 	Server    string
 	Tool      string
 	Arguments []byte              // as the client sent them, of any type; nil if absent
 	Meta      []byte              // the client's _meta, or nil
 	Progress  func(params []byte) // gets progress; must not wait; may be nil
 
-	// What ParseExec finds besides these.
-	DuplicateKey string // a key that was given twice: such a call is refused
-	Siblings     []byte // the object that held the arguments, if it has unknown members, which may be arguments
+	// Set by ParseExec.
+	DuplicateKey string // a key that occurs twice, which is an error
+	Siblings     []byte // exec's arguments object, if it has unknown members, which may be arguments of the tool
 
 	// Flat mode.
 	FlatName []byte // the tool's name on the front, as the client sent it; nil for exec
@@ -83,13 +82,13 @@ type Call struct {
 	begun      time.Time
 	isFlat     bool
 	isAccepted bool // the arguments are known to fit the schema
-	isOver     bool // its end was reported
+	isOver     bool // the event was reported
 }
 
-// Event is what became of a call.
+// Event reports the end of a call.
 type Event struct {
 	Schema, Client, Request, Server, Tool string
-	Outcome                               string // ok, or the kind of failure
+	Outcome                               string // "ok" or the kind of failure
 	Took                                  time.Duration
 	BytesIn, BytesOut                     int
 }
@@ -99,10 +98,10 @@ func (e *Executor) Do(ctx context.Context, c Call) (result []byte, err error) {
 	return jsonrpc.Wait(func(done jsonrpc.Done) { e.Go(ctx, c, done) })
 }
 
-// Go makes a call. done gets the end once: the upstream's result as it came, unless
-// it had to be cut, or an error whose text says what to do. Go never waits. A call
-// that might has a goroutine of its own; all others run prepare in the caller's
-// goroutine, and finish in the one that reads the upstream's messages.
+// Go makes a call and never waits. done gets the upstream's result, unchanged unless it
+// had to be cut, or an error whose text says what to do. A call that may have to wait
+// gets its own goroutine. Any other call runs prepare in the caller's goroutine, and
+// finish in the goroutine that reads the upstream's messages.
 func (e *Executor) Go(ctx context.Context, c Call, done jsonrpc.Done) {
 	c.begun = time.Now()
 	c.isFlat = c.FlatName != nil
@@ -117,7 +116,7 @@ func (e *Executor) Go(ctx context.Context, c Call, done jsonrpc.Done) {
 	}()
 }
 
-// recoverCall, when deferred, ends a call that panicked: a panic costs only the call.
+// recoverCall, when deferred, ends a call that panicked. A panic affects only that call.
 func (e *Executor) recoverCall(ctx context.Context, c *Call, done jsonrpc.Done) {
 	p := recover()
 	if p == nil {
@@ -130,18 +129,18 @@ func (e *Executor) recoverCall(ctx context.Context, c *Call, done jsonrpc.Done) 
 }
 
 func (e *Executor) logPanic(c *Call, p any) {
-	e.log.Error().Str("server", c.Server).Str("tool", c.Tool).Str("panic", fmt.Sprint(p)).Bytes("stack", debug.Stack()).Msg("panic in a call")
+	e.log.Error().Str("server", c.Server).Str("tool", c.Tool).Str("panic", fmt.Sprint(p)).Bytes("stack", debug.Stack()).Msg("panic in call")
 }
 
 func internalError(c *Call) error { return fmt.Errorf("internal error in a call of %s", c.Tool) }
 
-// quickBytes bounds the arguments that are checked by the goroutine that reads the
-// client's messages: the next message waits for that.
+// quickBytes bounds the arguments that are checked in the goroutine that reads the
+// client's messages, since that delays the next message.
 const quickBytes = 16 << 10
 
-// isQuick reports whether nothing about a call has to wait: its server is ready, the
-// names are exact, and the arguments fit the schema at a glance. That is nearly every
-// call (BenchmarkExec).
+// isQuick reports whether a call need not wait: its server is ready, the names are exact,
+// and the quick check accepts the arguments. That holds for nearly every call
+// (BenchmarkStdioSmall).
 func (e *Executor) isQuick(c *Call) bool {
 	if c.isFlat && !e.resolveQuickly(c) {
 		return false
@@ -155,7 +154,7 @@ func (e *Executor) isQuick(c *Call) bool {
 	return c.isAccepted
 }
 
-// run takes a call from its names to its end.
+// run runs a call: prepare, send, finish.
 func (e *Executor) run(ctx context.Context, c *Call, done jsonrpc.Done) {
 	arguments, err := e.prepare(ctx, c)
 	switch {
@@ -181,8 +180,8 @@ type end struct {
 	err          error
 }
 
-// prepare finds the tool and returns the arguments to send, repaired and checked. It
-// may wait. Whatever decides whether a call may be made is a line here.
+// prepare finds the tool and returns the arguments to send, repaired and checked. It may
+// wait. A new policy that can refuse a call belongs here.
 func (e *Executor) prepare(ctx context.Context, c *Call) (arguments []byte, err error) {
 	if c.DuplicateKey != "" {
 		return nil, &duplicateKey{c.DuplicateKey}
@@ -191,7 +190,7 @@ func (e *Executor) prepare(ctx context.Context, c *Call) (arguments []byte, err 
 	if err != nil {
 		return nil, err
 	}
-	c.Server, c.Tool = u.Name, t.Name // the call then keeps nothing of the client's message
+	c.Server, c.Tool = u.Name, t.Name // the client's strings would keep its message in memory
 	if arguments = c.Arguments; !c.isAccepted {
 		if arguments, err = e.arguments(*c, u, t); err != nil {
 			return nil, err
@@ -203,20 +202,20 @@ func (e *Executor) prepare(ctx context.Context, c *Call) (arguments []byte, err 
 	return arguments, nil
 }
 
-// finish makes the answer that the client gets, and reports the event. Whatever
-// happens to every result is a line here.
+// finish makes the result that the client gets, and reports the event. A new policy that
+// changes results belongs here.
 func (e *Executor) finish(ctx context.Context, c *Call, end end, done jsonrpc.Done) {
-	result, err := e.settle(c, end)
-	e.observe(c.event(outcome(ctx, cmp.Or(end.err, err)), len(result))) // settle may hide what kind of error it was
+	result, err := e.clientResult(c, end)
+	e.observe(c.event(outcome(ctx, cmp.Or(end.err, err)), len(result))) // end.err first, since clientResult may hide its kind
 	c.isOver = true
 	done(result, end.line, err)
 }
 
-// settle turns an upstream's answer into the client's. Flat mode passes results on
-// whole, and errors as MCP errors.
-func (e *Executor) settle(c *Call, end end) (result []byte, err error) {
+// clientResult turns the end of a call into the client's result or error. In flat mode
+// results stay whole, and errors are MCP errors.
+func (e *Executor) clientResult(c *Call, end end) (result []byte, err error) {
 	defer func() {
-		if p := recover(); p != nil { // nobody else would end the call
+		if p := recover(); p != nil { // the goroutine of finish may not run recoverCall
 			e.logPanic(c, p)
 			err = internalError(c)
 		}
@@ -230,16 +229,16 @@ func (e *Executor) settle(c *Call, end end) (result []byte, err error) {
 	return e.results.Fit(ownerOf(c.Client), end.result, e.config.Limits.ResultTokens), nil
 }
 
-// execError returns the error of a call as exec's caller gets it.
+// execError returns the error that a caller of exec gets.
 func execError(server string, err error) error {
 	var own *jsonrpc.Error
 	if errors.As(err, &own) {
-		return &Refused{Server: server, Own: own}
+		return &UpstreamError{Server: server, Err: own}
 	}
 	return err
 }
 
-// event returns what became of the call.
+// event returns the Event of the call.
 func (c *Call) event(outcome string, size int) Event {
 	return Event{
 		Client: ownerOf(c.Client), Request: c.Request, Server: c.Server, Tool: c.Tool, Outcome: outcome,
@@ -247,7 +246,7 @@ func (c *Call) event(outcome string, size int) Event {
 	}
 }
 
-// request returns the call as the upstream gets it.
+// request returns the request to the upstream.
 func (c *Call) request(arguments []byte) registry.Request {
 	r := registry.Request{
 		Method: "tools/call",
@@ -263,7 +262,7 @@ func (c *Call) request(arguments []byte) registry.Request {
 	return r
 }
 
-// Forget drops the results kept for a client that is gone.
+// Forget drops the stored results of a client that is gone.
 func (e *Executor) Forget(client string) { e.results.Forget(client) }
 
 func toolParams(name string, arguments []byte) []byte {

@@ -14,8 +14,8 @@ import (
 	"mcpx/registry"
 )
 
-// Exposure is what clients see of a catalog: every tool, prompt, resource and
-// template under the name it has on the front. It never changes.
+// Exposure has every tool, prompt, resource and template of a catalog, under the name
+// that clients see. It is immutable.
 type Exposure struct {
 	Tools     []Exposed // flat mode
 	Prompts   []Exposed
@@ -28,28 +28,33 @@ type Exposure struct {
 	resources map[string]*Exposed
 }
 
-// Exposed is one of them.
+// Exposed is one tool, prompt, resource or template.
 type Exposed struct {
-	Name     string // on the front: a name or a URI
-	Key      string // the upstream's own
+	Name     string // that clients see: a name or a URI
+	Key      string // the upstream's own name or URI
 	Upstream *registry.Upstream
-	Raw      []byte // its definition under the name on the front
+	Raw      []byte // the definition that clients see
 
-	matches func() *regexp.Regexp // the URIs of a template
+	matches func() *regexp.Regexp // matches the URIs of a template; nil if the template is invalid
 }
 
-// Exposure is what clients see now. It is made anew when the catalog has changed.
+// Exposure returns the Exposure of the current catalog.
 func (e *Executor) Exposure() *Exposure {
 	catalog := e.registry.Catalog()
 	if x := e.exposure.Load(); x != nil && x.catalog == catalog {
 		return x
 	}
-	x := expose(catalog, e.builtin.flat, e.profile.Prefix)
+	style := ownNames
+	if e.profile.Prefix {
+		style = prefixedNames
+	}
+	x := expose(catalog, e.builtin.flat, style)
 	e.exposure.Store(x)
 	return x
 }
 
-// Definition is the definition of a tool by its name on the front, nil if there is none.
+// Definition returns the definition of a tool by its name on the front, nil if there is
+// none.
 func (x *Exposure) Definition(name string) []byte {
 	if t := x.tools[name]; t != nil {
 		return t.Raw
@@ -57,33 +62,41 @@ func (x *Exposure) Definition(name string) []byte {
 	return nil
 }
 
-// expose lists what a catalog has, and builtin, which is mcpx's own server. Without
-// a prefix mcpx is a transparent proxy: it changes no name and adds nothing.
-func expose(c *registry.Catalog, builtin *registry.Upstream, prefix bool) *Exposure {
+// nameStyle decides which names tools and prompts have on the front.
+type nameStyle int
+
+const (
+	prefixedNames nameStyle = iota // Server__name
+	ownNames                       // the upstream's own names: mcpx is a transparent proxy
+)
+
+// expose returns the Exposure of a catalog. If names are prefixed, it has the tools of
+// builtin too.
+func expose(c *registry.Catalog, builtin *registry.Upstream, style nameStyle) *Exposure {
 	x := &Exposure{catalog: c}
-	tools, prompts, resources, templates := taken{}, taken{}, taken{}, taken{}
+	tools, prompts, resources, templates := newFrontNames(style), newFrontNames(style), newFrontNames(style), newFrontNames(style)
 	addTools := func(u *registry.Upstream) {
 		for _, t := range u.Tools {
-			name := tools.take(u.Name, t.Name, prefix)
-			x.Tools = append(x.Tools, Exposed{Name: name, Key: t.Name, Upstream: u, Raw: flatTool(u.Name, name, t, prefix)})
+			name := tools.add(u.Name, t.Name)
+			x.Tools = append(x.Tools, Exposed{Name: name, Key: t.Name, Upstream: u, Raw: flatTool(u.Name, name, t, style)})
 		}
 	}
 	for _, u := range c.Upstreams {
 		addTools(u)
 		for _, p := range u.Prompts {
-			name := prompts.take(u.Name, p.Key, prefix)
+			name := prompts.add(u.Name, p.Key)
 			x.Prompts = append(x.Prompts, Exposed{Name: name, Key: p.Key, Upstream: u, Raw: rename(p.Raw, "name", name, p.Key)})
 		}
 		for _, r := range u.Resources {
-			uri := resources.takeURI(u.Name, r.Key)
+			uri := resources.addURI(u.Name, r.Key)
 			x.Resources = append(x.Resources, Exposed{Name: uri, Key: r.Key, Upstream: u, Raw: rename(r.Raw, "uri", uri, r.Key)})
 		}
 		for _, t := range u.Templates {
-			uri := templates.takeURI(u.Name, t.Key)
+			uri := templates.addURI(u.Name, t.Key)
 			x.Templates = append(x.Templates, Exposed{Name: uri, Key: t.Key, Upstream: u, Raw: rename(t.Raw, "uriTemplate", uri, t.Key), matches: matcher(uri)})
 		}
 	}
-	if prefix {
+	if style == prefixedNames {
 		addTools(builtin)
 	}
 	x.tools, x.prompts, x.resources = byName(x.Tools), byName(x.Prompts), byName(x.Resources)
@@ -98,7 +111,7 @@ func byName(list []Exposed) map[string]*Exposed {
 	return names
 }
 
-// rename is a definition under the name it has on the front.
+// rename returns a definition with the name that it has on the front.
 func rename(raw []byte, member, name, key string) []byte {
 	if name == key {
 		return raw
@@ -106,17 +119,17 @@ func rename(raw []byte, member, name, key string) []byte {
 	return rawjson.With(raw, member, rawjson.AppendString(nil, name))
 }
 
-// flatTool is a tool's definition in flat mode: its name, the server in front of
-// its description, and everything else as it came.
-func flatTool(server, name string, t *registry.Tool, prefix bool) []byte {
+// flatTool returns the definition of a tool in flat mode. If names are prefixed, the
+// description begins with the server's name. All other members are unchanged.
+func flatTool(server, name string, t *registry.Tool, style nameStyle) []byte {
 	raw := rename(t.Raw, "name", name, t.Name)
-	if !prefix {
+	if style == ownNames {
 		return raw
 	}
 	return rawjson.With(raw, "description", rawjson.AppendString(nil, strings.TrimSpace("["+server+"] "+t.Description)))
 }
 
-// matcher compiles a template on first use. One that is none matches nothing.
+// matcher compiles a template on first use. It returns nil for an invalid template.
 func matcher(template string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp {
 		t, err := uritemplate.New(template)
@@ -127,31 +140,38 @@ func matcher(template string) func() *regexp.Regexp {
 	})
 }
 
-// taken are the names taken on the front.
-type taken map[string]bool
+// frontNames assigns the names that one kind of items has on the front.
+type frontNames struct {
+	style nameStyle
+	used  map[string]bool
+}
 
-// longestName is what model APIs take as the name of a tool.
-const longestName = 64
+func newFrontNames(style nameStyle) *frontNames {
+	return &frontNames{style: style, used: map[string]bool{}}
+}
 
-// take is the name of something of a server on the front: Server__name. A name
-// that is too long, has characters that clients refuse, or is taken, is shortened
-// and told apart by a hash of the whole, so that it is the same every time. Without
-// a prefix it stays as it is.
-func (n taken) take(server, name string, prefix bool) string {
-	if !prefix {
+// maxToolName is the longest tool name that model APIs accept.
+const maxToolName = 64
+
+// add returns the name of a tool or prompt on the front. A prefixed name that is too
+// long, has characters that clients refuse, or is in use, is shortened and ends with a
+// hash of the whole name, which is the same every time.
+func (n *frontNames) add(server, name string) string {
+	if n.style == ownNames {
 		return name
 	}
 	whole := server + "__" + name
 	short := strings.Map(plainName, whole)
-	if short != whole || len(short) > longestName || n[short] {
+	if short != whole || len(short) > maxToolName || n.used[short] {
 		sum := sha256.Sum256([]byte(server + "\x00" + name))
 		suffix := "_" + hex.EncodeToString(sum[:4])
-		short = short[:min(len(short), longestName-len(suffix))] + suffix
+		short = short[:min(len(short), maxToolName-len(suffix))] + suffix
 	}
-	n[short] = true
+	n.used[short] = true
 	return short
 }
 
+// plainName replaces a character that tool names must not have.
 func plainName(r rune) rune {
 	if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' {
 		return r
@@ -159,57 +179,66 @@ func plainName(r rune) rune {
 	return '_'
 }
 
-// takeURI is the URI of something of a server on the front: its own, or one of
-// mcpx if another server has that already.
-func (n taken) takeURI(server, uri string) string {
-	if n[uri] {
-		uri = ownURI(server) + uri
+// addURI returns the URI of a resource or template on the front: its own, or one with the
+// prefix of the server if another server has the same.
+func (n *frontNames) addURI(server, uri string) string {
+	if n.used[uri] {
+		uri = uriPrefix(server) + uri
 	}
-	n[uri] = true
+	n.used[uri] = true
 	return uri
 }
 
-func ownURI(server string) string { return "mcpx://" + url.PathEscape(server) + "/" }
+func uriPrefix(server string) string { return "mcpx://" + url.PathEscape(server) + "/" }
 
-// template finds a template by what it is on the front, or the one that a URI
-// was made with.
-func (x *Exposure) template(uri string, settled bool) *Exposed {
+// starting decides how a lookup treats servers in their first start.
+type starting int
+
+const (
+	awaitStarting  starting = iota // they may list the resource, so it cannot be found yet
+	ignoreStarting                 // mcpx has waited for them
+)
+
+// template returns a template by its URI on the front, or else the resource with that
+// URI.
+func (x *Exposure) template(uri string, s starting) *Exposed {
 	for i := range x.Templates {
 		if x.Templates[i].Name == uri {
 			return &x.Templates[i]
 		}
 	}
-	return x.resource(uri, settled)
+	return x.resource(uri, s)
 }
 
-// resource finds who has a URI: the server it names, if it is one of mcpx; who
-// lists it; who has a template for it; or the only one with resources at all.
-// While a server that would come before the one found is in its first start,
-// nobody has it, unless things have settled.
-func (x *Exposure) resource(uri string, settled bool) *Exposed {
+// resource finds the upstream that has a URI: the one whose prefix the URI has, the first
+// that lists it or has a template for it, or the only one that has resources. It returns
+// nil if there is none. With awaitStarting it also returns nil if an upstream in its
+// first start would take precedence.
+func (x *Exposure) resource(uri string, s starting) *Exposed {
 	var only *registry.Upstream
-	starting := false
+	mustWait := false
 	several := false
 	for _, u := range x.catalog.Upstreams {
-		if key, ok := strings.CutPrefix(uri, ownURI(u.Name)); ok {
+		if key, ok := strings.CutPrefix(uri, uriPrefix(u.Name)); ok {
 			return &Exposed{Name: uri, Key: key, Upstream: u}
 		}
-		if found := x.listed(uri, u); found != nil && (settled || !starting) {
+		if found := x.listed(uri, u); found != nil && !mustWait {
 			return found
 		}
-		starting = starting || u.InFirstStart()
+		mustWait = mustWait || s == awaitStarting && u.InFirstStart()
 		if u.Has("resources") {
 			several = only != nil
 			only = u
 		}
 	}
-	if only == nil || several || starting && !settled {
+	if only == nil || several || mustWait {
 		return nil
 	}
 	return &Exposed{Name: uri, Key: uri, Upstream: only}
 }
 
-// listed finds a URI among what one upstream lists, or in one of its templates.
+// listed returns the resource with a URI if one upstream lists it or has a template for
+// it.
 func (x *Exposure) listed(uri string, u *registry.Upstream) *Exposed {
 	if r := x.resources[uri]; r != nil && r.Upstream == u {
 		return r

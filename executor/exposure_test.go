@@ -8,25 +8,25 @@ import (
 
 func TestNamesOnTheFront(t *testing.T) {
 	for _, c := range []struct {
-		name   string
-		prefix bool
-		in     [][2]string
-		want   []string
+		name  string
+		style nameStyle
+		in    [][2]string
+		want  []string
 	}{
-		{"plain", true, [][2]string{{"Time", "now"}, {"zhipu-web-search", "web_search"}}, []string{"Time__now", "zhipu-web-search__web_search"}},
-		{"no prefix", false, [][2]string{{"Time", "now"}, {"Time", "dotted.name"}, {"Time", "a/b c"}, {"Time", "日本"}, {"Time", strings.Repeat("x", 80)}},
+		{"plain", prefixedNames, [][2]string{{"Time", "now"}, {"zhipu-web-search", "web_search"}}, []string{"Time__now", "zhipu-web-search__web_search"}},
+		{"no prefix", ownNames, [][2]string{{"Time", "now"}, {"Time", "dotted.name"}, {"Time", "a/b c"}, {"Time", "日本"}, {"Time", strings.Repeat("x", 80)}},
 			[]string{"now", "dotted.name", "a/b c", "日本", strings.Repeat("x", 80)}},
-		{"odd characters", true, [][2]string{{"my server", "a/b.c"}, {"日本", "x"}}, []string{"my_server__a_b_c_5f46fbdc", "____x_1c28a9e8"}},
-		{"collision", true, [][2]string{{"a", "b__c"}, {"a__b", "c"}}, []string{"a__b__c", "a__b__c_f1c4c9f5"}},
-		{"long", true, [][2]string{{"server", strings.Repeat("x", 80)}, {"server", strings.Repeat("x", 81)}}, []string{
+		{"odd characters", prefixedNames, [][2]string{{"my server", "a/b.c"}, {"日本", "x"}}, []string{"my_server__a_b_c_5f46fbdc", "____x_1c28a9e8"}},
+		{"collision", prefixedNames, [][2]string{{"a", "b__c"}, {"a__b", "c"}}, []string{"a__b__c", "a__b__c_f1c4c9f5"}},
+		{"long", prefixedNames, [][2]string{{"server", strings.Repeat("x", 80)}, {"server", strings.Repeat("x", 81)}}, []string{
 			"server__" + strings.Repeat("x", 47) + "_", "server__" + strings.Repeat("x", 47) + "_",
 		}},
 	} {
-		names := taken{}
+		names := newFrontNames(c.style)
 		seen := map[string]bool{}
 		for i, in := range c.in {
-			got := names.take(in[0], in[1], c.prefix)
-			if again := (taken{}).take(in[0], in[1], c.prefix); len(names) == 1 && again != got {
+			got := names.add(in[0], in[1])
+			if again := newFrontNames(c.style).add(in[0], in[1]); len(names.used) == 1 && again != got {
 				t.Errorf("%s: %s the second time, %s the first", c.name, again, got)
 			}
 			if seen[got] {
@@ -53,8 +53,8 @@ func FuzzNames(f *testing.F) {
 		}
 		var before []string
 		for range 2 {
-			names := taken{}
-			now := []string{names.take(s1, t1, true), names.take(s2, t2, true)}
+			names := newFrontNames(prefixedNames)
+			now := []string{names.add(s1, t1), names.add(s2, t2)}
 			if now[0] == now[1] || !valid.MatchString(now[0]) || !valid.MatchString(now[1]) {
 				t.Fatalf("%q", now)
 			}

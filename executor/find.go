@@ -27,7 +27,7 @@ func (e *Executor) Servers() []string {
 	return names
 }
 
-// upstreams returns those of a catalog, and the built-in one.
+// upstreams returns the upstreams of a catalog, and the built-in one.
 func (e *Executor) upstreams(c *registry.Catalog) []*registry.Upstream {
 	return append(slices.Clone(c.Upstreams), e.builtin.upstream)
 }
@@ -56,15 +56,15 @@ func (e *Executor) Tool(ctx context.Context, server, tool string) (*registry.Too
 	return t, err
 }
 
-// Locate finds the server that has a tool of that name, or of that name with the
-// server's in front.
+// Locate finds the server that has a tool of that name. The name may begin with the
+// server's name.
 func (e *Executor) Locate(name string) (server, tool string, ok bool) {
 	for _, u := range e.upstreams(e.registry.Catalog()) {
 		if u.Tool(name) != nil {
 			return u.Name, name, true
 		}
-		for _, joint := range joints {
-			if short, cut := strings.CutPrefix(name, u.Name+joint); cut && u.Tool(short) != nil {
+		for _, separator := range separators {
+			if short, cut := strings.CutPrefix(name, u.Name+separator); cut && u.Tool(short) != nil {
 				return u.Name, short, true
 			}
 		}
@@ -72,8 +72,8 @@ func (e *Executor) Locate(name string) (server, tool string, ok bool) {
 	return "", "", false
 }
 
-// find returns the upstream and the tool of a call. It repairs names in the call that
-// models are known to mix up.
+// find returns the upstream and the tool of a call. It repairs common mistakes in the
+// names.
 func (e *Executor) find(ctx context.Context, c *Call) (*registry.Upstream, *registry.Tool, error) {
 	if c.isFlat {
 		return e.findFlat(ctx, c)
@@ -91,8 +91,8 @@ func (e *Executor) find(ctx context.Context, c *Call) (*registry.Upstream, *regi
 	if t := u.Tool(c.Tool); t != nil {
 		return u, t, nil
 	}
-	for _, joint := range joints {
-		if name, ok := strings.CutPrefix(c.Tool, c.Server+joint); ok && u.Tool(name) != nil {
+	for _, separator := range separators {
+		if name, ok := strings.CutPrefix(c.Tool, c.Server+separator); ok && u.Tool(name) != nil {
 			c.Tool = name
 			return u, u.Tool(name), nil
 		}
@@ -103,16 +103,16 @@ func (e *Executor) find(ctx context.Context, c *Call) (*registry.Upstream, *regi
 	return nil, nil, unknownTool(u, c.Tool)
 }
 
-// joints are the separators in names that carry both server and tool.
-var joints = []string{"__", ".", "/", ":"}
+// separators occur in names between the server and the tool.
+var separators = []string{"__", ".", "/", ":"}
 
 // splitName splits a tool's name that begins with the server.
 func (c *Call) splitName(servers []string) {
 	whole := c.Tool
 	for _, server := range servers {
-		for _, joint := range joints {
-			// If two server names fit, the longer one is meant.
-			if name, ok := strings.CutPrefix(whole, server+joint); ok && len(server) > len(c.Server) {
+		for _, separator := range separators {
+			// If two server names match, the longer one wins.
+			if name, ok := strings.CutPrefix(whole, server+separator); ok && len(server) > len(c.Server) {
 				c.Server, c.Tool = server, name
 			}
 		}
@@ -125,10 +125,10 @@ const (
 	nameBytes = 128  // of one
 )
 
-// shown returns a name for an error.
+// shown returns a name for an error or a listing: on one line and not too long.
 func shown(name string) string { return plain.Cut(plain.Line(name), nameBytes) }
 
-// quoted returns a name in quotes. shown has escaped it.
+// quoted returns shown in quotes.
 func quoted(name string) string { return `"` + shown(name) + `"` }
 
 func unknownServer(name string, servers []string) error {
@@ -168,7 +168,7 @@ func didYouMean(name string, known []string) string {
 	return "; did you mean " + strings.Join(near, " or ") + "?"
 }
 
-// then continues an error with a list, after a question in a new sentence.
+// then appends the title of a list to an error: after a question as a new sentence.
 func then(question, what string) string {
 	if question == "" {
 		return "; " + what
@@ -176,7 +176,7 @@ func then(question, what string) string {
 	return question + " " + strings.ToUpper(what[:1]) + what[1:]
 }
 
-// list writes names on one line, as many as fit.
+// list returns names on one line, as many as fit.
 func list(names []string) string {
 	if len(names) == 0 {
 		return "none"

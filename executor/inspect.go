@@ -9,15 +9,15 @@ import (
 	"mcpx/registry"
 )
 
-// Inspect describes a server's tools, or one tool in full, or those that a glob
-// or a comma list names, and says which of a list are absent. It waits while the
-// server starts.
+// Inspect returns a listing of a server's tools, the definition of one tool, or those of
+// the tools that match a glob or a comma-separated list, with a line for each name in
+// the list that matches no tool. It waits while the server starts.
 func (e *Executor) Inspect(ctx context.Context, server, tool string) (string, error) {
 	text, absent, err := e.Describe(ctx, server, tool)
 	return strings.Join(append([]string{text}, absent...), "\n"), err
 }
 
-// Describe is Inspect with what is said of absent tools apart, a line each.
+// Describe is Inspect, but returns the lines about absent tools separately.
 func (e *Executor) Describe(ctx context.Context, server, tool string) (text string, absent []string, err error) {
 	u, err := e.Upstream(ctx, server)
 	if err != nil {
@@ -27,10 +27,11 @@ func (e *Executor) Describe(ctx context.Context, server, tool string) (text stri
 	return text, Absent(u, tool), err
 }
 
-// Absent says of each part of a comma list that means no tool of u that there is
-// none, and what may have been meant.
+// Absent returns a line for each name in a comma-separated list that matches no tool of
+// u, with suggestions. If no name matches, it returns nil, because that is an error of
+// Inspect.
 func Absent(u *registry.Upstream, tool string) (lines []string) {
-	if !strings.Contains(tool, ",") || u.Tool(tool) != nil || len(match(u, tool)) == 0 { // of the last speaks the error
+	if !strings.Contains(tool, ",") || u.Tool(tool) != nil || len(match(u, tool)) == 0 {
 		return nil
 	}
 	for _, name := range strings.Split(tool, ",") {
@@ -41,16 +42,17 @@ func Absent(u *registry.Upstream, tool string) (lines []string) {
 	return lines
 }
 
+// describe returns the text that Inspect shows of the tools that match.
 func (e *Executor) describe(u *registry.Upstream, tool string) (string, error) {
 	if tool == "" {
 		return e.listings.of(u, e.config.Limits.InspectTokens), nil
 	}
 	if t := u.Tool(tool); t != nil {
-		return string(describe(t)), nil
+		return string(definition(t)), nil
 	}
-	for _, joint := range joints {
-		if name, ok := strings.CutPrefix(tool, u.Name+joint); ok && u.Tool(name) != nil {
-			return string(describe(u.Tool(name))), nil
+	for _, separator := range separators {
+		if name, ok := strings.CutPrefix(tool, u.Name+separator); ok && u.Tool(name) != nil {
+			return string(definition(u.Tool(name))), nil
 		}
 	}
 	found := match(u, tool)
@@ -60,13 +62,13 @@ func (e *Executor) describe(u *registry.Upstream, tool string) (string, error) {
 	case strings.ContainsAny(tool, "*?["):
 		return listing(u, found, e.config.Limits.InspectTokens), nil
 	}
-	return describeAll(u, found, e.config.Limits.InspectTokens), nil
+	return definitions(u, found, e.config.Limits.InspectTokens), nil
 }
 
-// Tools are the tools that a name, a glob or a comma list means, as Inspect
-// takes them; without one, all. One is said of a single tool, by its name. What
-// of a list is missing is left to Absent.
-func (e *Executor) Tools(ctx context.Context, server, tool string) (tools []*registry.Tool, one bool, err error) {
+// Tools returns the tools that match a name, a glob or a comma-separated list, as in
+// Inspect; all tools if it is empty. isName reports whether it was the name of one tool.
+// Absent returns the names in a list that match no tool.
+func (e *Executor) Tools(ctx context.Context, server, tool string) (tools []*registry.Tool, isName bool, err error) {
 	u, err := e.Upstream(ctx, server)
 	if err != nil {
 		return nil, false, err
@@ -83,9 +85,9 @@ func (e *Executor) Tools(ctx context.Context, server, tool string) (tools []*reg
 	return tools, false, nil
 }
 
-// describe is a tool's definition as the upstream sent it, minified, without
-// what is for hosts and not for models.
-func describe(t *registry.Tool) []byte {
+// definition returns a tool's definition as the upstream sent it, minified, without the
+// members that are not for models.
+func definition(t *registry.Tool) []byte {
 	b := []byte("{")
 	for key, value := range rawjson.Members(t.Raw) {
 		if key != "icons" && key != "_meta" {
@@ -95,10 +97,10 @@ func describe(t *registry.Tool) []byte {
 	return append(b, '}')
 }
 
-// describeAll shows several tools in full, one a line, or as a listing where
-// that would go over the budget.
-func describeAll(u *registry.Upstream, found []*registry.Tool, budget int) string {
-	full, fits := lines(found, func(t *registry.Tool) string { return string(describe(t)) }, budget)
+// definitions returns the definitions of several tools, one per line, or a listing if
+// they exceed the budget.
+func definitions(u *registry.Upstream, found []*registry.Tool, budget int) string {
+	full, fits := lines(found, func(t *registry.Tool) string { return string(definition(t)) }, budget)
 	if !fits {
 		return listing(u, found, budget)
 	}

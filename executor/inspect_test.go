@@ -23,7 +23,7 @@ func TestDescribe(t *testing.T) {
 			`{"name":"a","title":"é \u00e9 <b>&","description":"x  y\n","inputSchema":{"$schema":"https://json-schema.org/draft/2020-12/schema","properties":{"n":{"const":9007199254740993,"default":1.0,"minimum":1e-400}},"$defs":{"B":{},"A":{}}},"outputSchema":{"oneOf":[{},true]},"annotations":{"readOnlyHint":true},"execution":{"taskSupport":"optional"},"x-unknown":[null,"  "],"Icons":1}`,
 		},
 	} {
-		if got := string(describe(tool(t, row.raw))); got != row.want {
+		if got := string(definition(tool(t, row.raw))); got != row.want {
 			t.Errorf("%s:\n got %s\nwant %s", row.name, got, row.want)
 		}
 	}

@@ -12,15 +12,15 @@ import (
 	"mcpx/registry"
 )
 
-// instructionBytes bounds what a listing shows of an upstream's instructions.
+// instructionBytes bounds the part of an upstream's instructions in a listing.
 const instructionBytes = 600
 
-// sentenceBytes bounds what a line shows of a tool's description.
+// sentenceBytes bounds the part of a tool's description in a line.
 const sentenceBytes = 160
 
-// listing writes the tools of an upstream, one a line, as fully as the budget of
-// tokens allows: signatures and sentences; names with required parameters;
-// names; a page of names.
+// listing returns a list of an upstream's tools, one per line, in the most detailed form
+// that the budget of tokens allows: signatures and descriptions, names with required
+// parameters, names, or only the first names.
 func listing(u *registry.Upstream, tools []*registry.Tool, budget int) string {
 	head := heading(u, len(tools), budget/4)
 	budget -= tokens.Estimate(head)
@@ -32,25 +32,27 @@ func listing(u *registry.Upstream, tools []*registry.Tool, budget int) string {
 	return head + page(u, tools, budget)
 }
 
-// listings are the listings of whole upstreams, made once for each state that an
-// upstream is in.
-type listings struct{ made sync.Map } // by name: *listed
+// listings caches the listings of whole upstreams. It may be used concurrently.
+type listings struct{ cache sync.Map } // upstream name to *cachedListing
 
-type listed struct {
+type cachedListing struct {
 	upstream *registry.Upstream
 	text     string
 }
 
+// of returns the listing of an upstream. It is made again when the upstream's entry in
+// the catalog was replaced.
 func (l *listings) of(u *registry.Upstream, budget int) string {
-	if last, ok := l.made.Load(u.Name); ok && last.(*listed).upstream == u {
-		return last.(*listed).text
+	if last, ok := l.cache.Load(u.Name); ok && last.(*cachedListing).upstream == u {
+		return last.(*cachedListing).text
 	}
 	text := listing(u, u.Tools, budget)
-	l.made.Store(u.Name, &listed{u, text})
+	l.cache.Store(u.Name, &cachedListing{u, text})
 	return text
 }
 
-// heading says what is listed. It costs a line and at most budget tokens.
+// heading returns the first line of a listing: the upstream, its number of tools, its
+// state and its instructions. It has at most budget tokens.
 func heading(u *registry.Upstream, shown, budget int) string {
 	head := fmt.Sprintf("%s: %s", u.Name, count(len(u.Tools), "tool"))
 	if shown != len(u.Tools) {
@@ -68,6 +70,7 @@ func heading(u *registry.Upstream, shown, budget int) string {
 	return head + "\n"
 }
 
+// count returns a number with its noun in singular or plural.
 func count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -75,7 +78,7 @@ func count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// lines writes every tool; fits is false as soon as the budget is spent.
+// lines returns one line for every tool; fits is false if they exceed the budget.
 func lines(tools []*registry.Tool, line func(*registry.Tool) string, budget int) (text string, fits bool) {
 	var b strings.Builder
 	for _, t := range tools {
@@ -103,7 +106,7 @@ func shortLine(t *registry.Tool) string {
 
 func nameLine(t *registry.Tool) string { return shown(t.Name) }
 
-// page writes as many names as fit, and how to see the others.
+// page returns as many names as fit, and how to see the others.
 func page(u *registry.Upstream, tools []*registry.Tool, budget int) string {
 	more := func(left int) string {
 		return fmt.Sprintf("… %d more: inspect(%q, \"word*\"), or exec(%q, \"search\", {\"query\": …})", left, u.Name, Builtin)
@@ -123,14 +126,14 @@ func page(u *registry.Upstream, tools []*registry.Tool, budget int) string {
 	return b.String() + more(len(tools)-shown)
 }
 
-// sentence is the first sentence of a description, on one line.
+// sentence returns the first sentence of a description, on one line.
 func sentence(description string) string {
 	text := strings.TrimSpace(description)
 	if i := strings.IndexAny(text, "\n\r"); i >= 0 {
 		text = strings.TrimSpace(text[:i])
 	}
 	for i := 0; i < len(text); i++ {
-		if text[i] == '.' && i+1 < len(text) && text[i+1] == ' ' && !abbreviation(text[:i]) {
+		if text[i] == '.' && i+1 < len(text) && text[i+1] == ' ' && !endsInAbbreviation(text[:i]) {
 			text = text[:i]
 			break
 		}
@@ -138,9 +141,9 @@ func sentence(description string) string {
 	return plain.Cut(strings.TrimSuffix(plain.Line(text), "."), sentenceBytes)
 }
 
-// abbreviation reports whether a text ends in one, so that the full stop behind
-// it ends no sentence.
-func abbreviation(text string) bool {
+// endsInAbbreviation reports whether a text ends in an abbreviation, so that a period
+// after it does not end the sentence.
+func endsInAbbreviation(text string) bool {
 	for _, a := range []string{"e.g", "i.e", "etc", " vs", "approx"} {
 		if strings.HasSuffix(text, a) {
 			return true
@@ -149,8 +152,8 @@ func abbreviation(text string) bool {
 	return false
 }
 
-// match lists the tools that a pattern names: a glob, a name, or a comma list of
-// both, in the order of the upstream.
+// match returns the tools that a pattern matches, in the upstream's order. A pattern is
+// a name, a glob, or a comma-separated list of these.
 func match(u *registry.Upstream, pattern string) []*registry.Tool {
 	var found []*registry.Tool
 	parts := strings.Split(pattern, ",")

@@ -11,7 +11,7 @@ import (
 	"mcpx/registry"
 )
 
-// Relay is a request to the upstream that has the thing it names.
+// Relay is a request to forward to the upstream that has the prompt or resource in it.
 type Relay struct {
 	Request  string // the client's ID of the request, for the log
 	Client   registry.Client
@@ -19,19 +19,19 @@ type Relay struct {
 	Params   []byte
 	Progress func(params []byte)
 
-	settled bool // servers in their first start were waited for
+	starting starting
 }
 
-// route is where a request goes, with which params, and how its result changes.
+// route is the destination of a request.
 type route struct {
 	to     *Exposed
 	params []byte
-	answer func(result []byte) []byte                // changes the result; nil: it stays as it came
-	own    func(ctx context.Context) ([]byte, error) // answers without the upstream; nil: the request is sent
+	rename func(result []byte) []byte                // changes names in the result; may be nil
+	local  func(ctx context.Context) ([]byte, error) // replaces the request to the upstream; may be nil
 }
 
-// relayed is the table of forwarded methods. Each function finds the route of a
-// request; the rest is the same for all.
+// relayed is the table of forwarded methods, with the function that finds the route of a
+// request.
 var relayed = map[string]func(e *Executor, r Relay) (route, error){
 	"prompts/get":           (*Executor).routePrompt,
 	"resources/read":        (*Executor).routeRead,
@@ -55,8 +55,8 @@ func (e *Executor) Relay(ctx context.Context, r Relay) (result []byte, err error
 	if to, err = e.findRoute(ctx, r, relayed[r.Method]); err != nil {
 		return nil, err
 	}
-	if to.own != nil {
-		result, err = to.own(ctx)
+	if to.local != nil {
+		result, err = to.local(ctx)
 	} else {
 		result, err = e.registry.Call(ctx, to.to.Upstream.Name, registry.Request{
 			Method: r.Method,
@@ -68,18 +68,18 @@ func (e *Executor) Relay(ctx context.Context, r Relay) (result []byte, err error
 	if err != nil {
 		return nil, serviceError(to.to.Upstream.Name, err)
 	}
-	if to.answer != nil {
-		result = to.answer(result)
+	if to.rename != nil {
+		result = to.rename(result)
 	}
 	return result, nil
 }
 
-// findRoute finds where a request goes. If no server is known to have what it names,
-// it waits for those that start.
+// findRoute finds the destination of a request. If no server is known to have the item,
+// it waits for servers that start.
 func (e *Executor) findRoute(ctx context.Context, r Relay, find func(e *Executor, r Relay) (route, error)) (to route, err error) {
 	if to, err = find(e, r); errors.As(err, &unknown{}) {
 		e.Settle(ctx, routeTime)
-		r.settled = true
+		r.starting = ignoreStarting
 		to, err = find(e, r)
 	}
 	if owner := e.absent(r); owner != "" && errors.As(err, &unknown{}) {
@@ -91,28 +91,29 @@ func (e *Executor) findRoute(ctx context.Context, r Relay, find func(e *Executor
 	return to, err
 }
 
-// routeTime is how long a request for something unknown waits for servers that start.
+// routeTime is how long a request for an unknown item waits for servers that start.
 const routeTime = 10 * time.Second
 
-// absent returns the server whose prefix the name in a request has, if that server is
-// not ready; "" if there is none.
+// absent returns the server that a request is for, judged by the prefix of the name in
+// it, if that server is not ready; "" if there is none.
 func (e *Executor) absent(r Relay) (owner string) {
 	name, _ := rawjson.String(rawjson.Get(r.Params, "name"))
 	for _, u := range e.registry.Catalog().Upstreams {
-		theirs := !e.profile.Prefix || strings.HasPrefix(name, strings.Map(plainName, u.Name)+"__")
-		if theirs && u.State != registry.Ready && len(u.Name) >= len(owner) {
+		matches := !e.profile.Prefix || strings.HasPrefix(name, strings.Map(plainName, u.Name)+"__")
+		if matches && u.State != registry.Ready && len(u.Name) >= len(owner) {
 			owner = u.Name
 		}
 	}
 	return owner
 }
 
-// unknown is the error for something that no server has.
+// unknown is returned for an item that no server has.
 type unknown struct{ own *jsonrpc.Error }
 
 func (u unknown) Error() string { return u.own.Error() }
 func (u unknown) Unwrap() error { return u.own }
 
+// ownerOf returns the owner of a client; "" for a nil client.
 func ownerOf(c registry.Client) string {
 	if c == nil {
 		return ""
@@ -120,8 +121,8 @@ func ownerOf(c registry.Client) string {
 	return c.Owner()
 }
 
-// serviceError returns an error of an upstream as the client gets it: with its own
-// code and message, or those of an internal error, and the name of the server.
+// serviceError returns the error that the client gets for an error of an upstream: with
+// the upstream's code and message, or those of an internal error, and the server's name.
 func serviceError(server string, err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
@@ -178,13 +179,13 @@ func (e *Executor) routePrompt(r Relay) (route, error) {
 	return route{to: to, params: params}, nil
 }
 
-// uri finds the resource that a request names.
-func (e *Executor) uri(r Relay) (*Exposed, error) {
+// findResource returns the resource whose URI is in a request.
+func (e *Executor) findResource(r Relay) (*Exposed, error) {
 	uri, ok := rawjson.String(rawjson.Get(r.Params, "uri"))
 	if !ok || uri == "" {
 		return nil, badRequest(`"uri" must be the URI of a resource`)
 	}
-	to := e.Exposure().resource(uri, r.settled)
+	to := e.Exposure().resource(uri, r.starting)
 	if to == nil {
 		return nil, unknown{&jsonrpc.Error{
 			Code:    CodeResourceNotFound,
@@ -195,22 +196,22 @@ func (e *Executor) uri(r Relay) (*Exposed, error) {
 	return to, nil
 }
 
-// CodeResourceNotFound is MCP's code up to revision 2025-11-25.
+// CodeResourceNotFound is MCP's code for an unknown resource up to 2025-11-25.
 const CodeResourceNotFound = -32002
 
 func (e *Executor) routeRead(r Relay) (route, error) {
-	to, err := e.uri(r)
+	to, err := e.findResource(r)
 	if err != nil {
 		return route{}, err
 	}
 	found := route{to: to, params: rawjson.With(r.Params, "uri", rawjson.AppendString(nil, to.Key))}
 	if to.Name != to.Key {
-		found.answer = func(result []byte) []byte { return renameContents(result, to.Key, to.Name) }
+		found.rename = func(result []byte) []byte { return renameContents(result, to.Key, to.Name) }
 	}
 	return found, nil
 }
 
-// renameContents gives the contents of a resource the URI that the client used.
+// renameContents replaces the URI key in the contents of a resource by name.
 func renameContents(result []byte, key, name string) []byte {
 	contents := []byte("[")
 	for content := range rawjson.Elements(rawjson.Get(result, "contents")) {
@@ -226,21 +227,21 @@ func renameContents(result []byte, key, name string) []byte {
 }
 
 func (e *Executor) routeSubscribe(r Relay) (route, error) {
-	to, err := e.uri(r)
+	to, err := e.findResource(r)
 	if err != nil {
 		return route{}, err
 	}
-	return route{to: to, own: func(ctx context.Context) ([]byte, error) {
+	return route{to: to, local: func(ctx context.Context) ([]byte, error) {
 		return []byte("{}"), e.registry.Subscribe(ctx, r.Client, to.Upstream.Name, to.Key, to.Name)
 	}}, nil
 }
 
 func (e *Executor) routeUnsubscribe(r Relay) (route, error) {
-	to, err := e.uri(r)
+	to, err := e.findResource(r)
 	if err != nil {
 		return route{}, err
 	}
-	return route{to: to, own: func(ctx context.Context) ([]byte, error) {
+	return route{to: to, local: func(ctx context.Context) ([]byte, error) {
 		return []byte("{}"), e.registry.Unsubscribe(ctx, r.Client, to.Upstream.Name, to.Key)
 	}}, nil
 }
@@ -258,7 +259,7 @@ func (e *Executor) routeCompletion(r Relay) (route, error) {
 	case "ref/resource":
 		member = "uri"
 		name, _ = rawjson.String(rawjson.Get(ref, member))
-		to = e.Exposure().template(name, r.settled)
+		to = e.Exposure().template(name, r.starting)
 	default:
 		return route{}, badRequest(`"ref.type" must be "ref/prompt" or "ref/resource"`)
 	}
@@ -266,14 +267,14 @@ func (e *Executor) routeCompletion(r Relay) (route, error) {
 		return route{}, unknown{invalidParams("ref", name, "there is no "+kind+" '"+name+"' to complete")}
 	}
 	ref = rawjson.With(ref, member, rawjson.AppendString(nil, to.Key))
-	if !to.Upstream.Has("completions") { // it could only answer with an error
-		return route{to: to, own: func(context.Context) ([]byte, error) { return []byte(`{"completion":{"values":[]}}`), nil }}, nil
+	if !to.Upstream.Has("completions") { // the upstream would return an error
+		return route{to: to, local: func(context.Context) ([]byte, error) { return []byte(`{"completion":{"values":[]}}`), nil }}, nil
 	}
 	return route{to: to, params: rawjson.With(r.Params, "ref", ref)}, nil
 }
 
-// resolveQuickly sets server and tool of a flat call, if the exposure is up to date
-// and has the name.
+// resolveQuickly sets server and tool of a flat call; false if the exposure is out of
+// date or does not have the name.
 func (e *Executor) resolveQuickly(c *Call) bool {
 	name, ok := rawjson.View(c.FlatName)
 	x := e.exposure.Load()
@@ -287,7 +288,7 @@ func (e *Executor) resolveQuickly(c *Call) bool {
 // findFlat finds the upstream and the tool of a flat call, whose tool has its name on
 // the front.
 func (e *Executor) findFlat(ctx context.Context, c *Call) (*registry.Upstream, *registry.Tool, error) {
-	c.Server, c.Tool = "", "" // an error before the tool is found belongs to no server
+	c.Server, c.Tool = "", "" // an error about the name is not of a server
 	if a := c.Arguments; !rawjson.IsNull(a) && rawjson.Kind(a) != '{' {
 		return nil, nil, badRequest(`"arguments" must be an object`)
 	}
@@ -310,8 +311,8 @@ func (e *Executor) routeTool(r Relay) (route, error) {
 	return route{to: to}, nil
 }
 
-// flatError returns the error of a flat call as the client gets it. Errors about the
-// call itself, which no server has seen, stay as they are.
+// flatError returns the error that the client gets for a flat call. Errors about the call
+// itself, which no upstream has received, stay as they are.
 func flatError(server string, err error) error {
 	var invalid *Invalid
 	if server == "" || errors.As(err, &invalid) {

@@ -125,11 +125,11 @@ func TestExposureFollowsTheCatalog(t *testing.T) {
 func TestTemplatesThatAreNone(t *testing.T) {
 	u := registry.NewUpstream("a", nil)
 	u.Templates = []registry.Item{{Key: "bad://{", Raw: []byte(`{"uriTemplate":"bad://{"}`)}}
-	x := expose(&registry.Catalog{Upstreams: []*registry.Upstream{u}}, nil, false)
-	if got := x.resource("bad://{", true); got != nil {
+	x := expose(&registry.Catalog{Upstreams: []*registry.Upstream{u}}, nil, ownNames)
+	if got := x.resource("bad://{", ignoreStarting); got != nil {
 		t.Errorf("a URI is found: %+v", got)
 	}
-	if got := x.template("bad://{", true); got == nil || !strings.HasPrefix(got.Key, "bad") {
+	if got := x.template("bad://{", ignoreStarting); got == nil || !strings.HasPrefix(got.Key, "bad") {
 		t.Errorf("the template is not found: %+v", got)
 	}
 }

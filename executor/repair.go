@@ -71,15 +71,15 @@ func unwrap(c Call, known map[string]bool) ([]byte, error) {
 	}
 	for key := range rawjson.Members(c.Siblings) {
 		if !envelopeKeys[key] && isArgument(key, known) {
-			return nil, fmt.Errorf("%s is beside \"arguments\"; put it into them", quoted(key))
+			return nil, fmt.Errorf("%s is next to \"arguments\"; put it inside \"arguments\"", quoted(key))
 		}
 	}
 	return envelope(c, raw, known), nil
 }
 
-// isArgument reports whether a member beside the arguments may be an argument.
-// Without it, a call could do more than it should. Models also add a reason and the
-// like, which a tool that declares its parameters does not need.
+// isArgument reports whether a member next to "arguments" may be an argument. To ignore
+// such a member could change what the call does. Models also add members such as a
+// reason, which are ignored if the tool declares its parameters.
 func isArgument(key string, known map[string]bool) bool {
 	name := strings.TrimPrefix(key, "arguments.")
 	return len(known) == 0 || name != key || slices.Contains(aliases, key) || known[key] || near(key, known) != ""
@@ -93,8 +93,8 @@ func near(name string, known map[string]bool) string {
 // envelopeKeys are the parameters of exec.
 var envelopeKeys = map[string]bool{"server_name": true, "tool_name": true, "arguments": true}
 
-// object reads an arguments value: an object, or one written as a JSON string;
-// nothing, null and "" are the empty object.
+// object returns the object in an arguments value, which may be written as a JSON string.
+// An absent value, null and "" are the empty object.
 func object(raw []byte) ([]byte, error) {
 	switch rawjson.Kind(raw) {
 	case '{':
@@ -139,18 +139,18 @@ func siblings(outer []byte, known map[string]bool) ([]byte, error) {
 		} else {
 			rawKey = rawjson.AppendString(nil, name)
 		}
-		if given[string(rawKey)] { // a key in two spellings is found later
+		if given[string(rawKey)] { // refuseDuplicates finds keys that are escaped differently
 			return nil, fmt.Errorf("%s is given twice; put it into \"arguments\" once", quoted(name))
 		}
 		if word := near(name, known); word != "" && !known[name] {
-			return nil, fmt.Errorf("%s is no parameter of the tool; did you mean %s?", quoted(name), quoted(word))
+			return nil, fmt.Errorf("%s is not a parameter of the tool; did you mean %s?", quoted(name), quoted(word))
 		}
 		given[string(rawKey)] = true
 		hit = hit || known[name] || dotted
 		flat = rawjson.AppendRawMember(flat, rawKey, value)
 	}
 	if hit && len(given) > 0 {
-		places = append(places, "beside tool_name")
+		places = append(places, "next to tool_name")
 	}
 	switch {
 	case len(places) > 1:
@@ -160,7 +160,7 @@ func siblings(outer []byte, known map[string]bool) ([]byte, error) {
 	case hit:
 		return append(flat, '}'), nil
 	}
-	return []byte("{}"), nil // a reason and the like, not an argument
+	return []byte("{}"), nil // the unknown members are not arguments
 }
 
 // envelope opens arguments that hold the envelope of the same call again, or only an

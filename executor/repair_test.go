@@ -127,10 +127,10 @@ func TestRepair(t *testing.T) {
 		{"the same key in two objects", `{@,"tool_name":"free","arguments":{"a":{"c":1},"b":{"c":2},"c":[{"c":1},{"c":1}]}}`, `free {"a":{"c":1},"b":{"c":2},"c":[{"c":1},{"c":1}]}`},
 		{"two spellings of one key", `{@,"tool_name":"read","arguments":{"path":"a","PATH":"b"}}`, `read {"path":"a","PATH":"b"}`},
 		{"an alias inside arguments", `{@,"tool_name":"strict","arguments":{"args":{"path":"a"}}}`, "error: arguments.path: required\narguments.args: unknown property; known: path\n" + signStrict},
-		{"a parameter of another case", `{@,"tool_name":"read","Path":"a"}`, `error: arguments: "Path" is no parameter of the tool; did you mean "path"?` + "\n" + signRead},
-		{"a parameter beside arguments", `{@,"tool_name":"read","arguments":{"path":"a"},"tail":5}`, `error: arguments: "tail" is beside "arguments"; put it into them` + "\n" + signRead},
-		{"a misspelt parameter beside arguments", `{@,"tool_name":"read","arguments":{"path":"a"},"tial":5}`, `error: arguments: "tial" is beside "arguments"; put it into them` + "\n" + signRead},
-		{"an alias beside arguments", `{@,"tool_name":"read","arguments":{"path":"a"},"args":{"tail":5}}`, `error: arguments: "args" is beside "arguments"; put it into them` + "\n" + signRead},
+		{"a parameter of another case", `{@,"tool_name":"read","Path":"a"}`, `error: arguments: "Path" is not a parameter of the tool; did you mean "path"?` + "\n" + signRead},
+		{"a parameter beside arguments", `{@,"tool_name":"read","arguments":{"path":"a"},"tail":5}`, `error: arguments: "tail" is next to "arguments"; put it inside "arguments"` + "\n" + signRead},
+		{"a misspelt parameter beside arguments", `{@,"tool_name":"read","arguments":{"path":"a"},"tial":5}`, `error: arguments: "tial" is next to "arguments"; put it inside "arguments"` + "\n" + signRead},
+		{"an alias beside arguments", `{@,"tool_name":"read","arguments":{"path":"a"},"args":{"tail":5}}`, `error: arguments: "args" is next to "arguments"; put it inside "arguments"` + "\n" + signRead},
 
 		// What is no object and spells none.
 		{"an array", `{@,"tool_name":"read","arguments":["a"]}`, `error: arguments: expected object, got array ["a"]` + "\n" + signRead},

@@ -17,8 +17,8 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// Catalog is everything known about a profile's upstreams at one moment. It never
-// changes: a new one replaces it.
+// Catalog is the state of a profile's upstreams at one moment, with their lists. It is
+// immutable: a new catalog replaces it.
 type Catalog struct {
 	Upstreams []*Upstream // in config order
 	byName    map[string]*Upstream
@@ -48,18 +48,18 @@ const (
 	Ready    State = "ready"
 	Waiting  State = "waiting" // failed, and will be started again
 	Failed   State = "failed"  // its configuration cannot work
-	Stopped  State = "stopped" // mcpx is ending
+	Stopped  State = "stopped" // mcpx is stopping
 )
 
-// Upstream is the state of one upstream at one moment, and the lists of what it
-// offers. The last lists stay known while it is down.
+// Upstream is the state of one upstream at one moment, with its lists. While it is down,
+// it has the last known lists.
 type Upstream struct {
 	Name         string
 	Description  string // from the config
 	State        State
 	Reason       string     // why it is not ready
 	Cause        link.Cause // the kind of failure
-	Stderr       []string   // the last lines it wrote there, when it failed
+	Stderr       []string   // the last lines of stderr before the last failure
 	FailedAt     time.Time  // the last failure
 	RetryAt      time.Time  // the next start, while waiting
 	StartupTime  time.Duration
@@ -88,7 +88,7 @@ func NewUpstream(name string, tools []Item) *Upstream {
 // Transport returns how the upstream is connected.
 func (u *Upstream) Transport() config.Transport { return u.config.Transport }
 
-// Tokens estimates how much of a client's context its tools would take in full.
+// Tokens estimates how many tokens the full definitions of its tools have.
 func (u *Upstream) Tokens() int {
 	sum := 0
 	for _, t := range u.Tools {
@@ -97,9 +97,9 @@ func (u *Upstream) Tokens() int {
 	return sum
 }
 
-// LatestStderr returns the last lines that the upstream's process wrote to stderr
-// until now, redacted; if none runs, those before its last failure. Processes of
-// "isolation": "client" are not among them: their lines are for their client.
+// LatestStderr returns the last lines that the process of the shared session wrote to
+// stderr, redacted; if there is no session, those before the last failure. Lines of
+// per-client processes are only for their clients.
 func (u *Upstream) LatestStderr() []string {
 	if u.session == nil {
 		return u.Stderr
@@ -124,7 +124,7 @@ func (u *Upstream) InFirstStart() bool {
 	return u.State == Starting && u.StartupTime == 0 && u.FailedAt.IsZero()
 }
 
-// isListed reports whether the upstream was ready before, and may be again.
+// isListed reports whether the upstream has been ready, and can be ready again.
 func (u *Upstream) isListed() bool {
 	return u.StartupTime > 0 && u.State != Failed && u.State != Stopped
 }
@@ -134,7 +134,7 @@ func (u *Upstream) Has(capability string) bool {
 	return !rawjson.IsNull(rawjson.Get(u.Capabilities, capability))
 }
 
-// superseded waits until a newer Upstream replaces this one.
+// superseded waits until a newer Upstream replaces this one in the catalog.
 func (u *Upstream) superseded(ctx context.Context) error {
 	select {
 	case <-u.changed:
@@ -211,7 +211,7 @@ func (t *Tool) ShownSchema() json.RawMessage { return inputSchema(t.Raw) }
 // Signature returns the tool's parameters in the style of TypeScript.
 func (t *Tool) Signature() string { return t.signature() }
 
-// Tokens estimates how much of a client's context its definition would take.
+// Tokens estimates how many tokens the definition has.
 func (t *Tool) Tokens() int { return t.tokens() }
 
 // RequiredParameters returns the short form of Signature.

@@ -15,7 +15,7 @@ import (
 type clients struct {
 	mu            sync.Mutex
 	attached      map[string]Client                       // by ID
-	listeners     map[string]Client                       // get notifications, but no requests
+	streams       map[string]Client                       // subscription streams, by ID
 	levels        map[string]string                       // log level, by client
 	subscribed    map[sessionKey]map[string]*subscription // by upstream session and URI
 	subscriptions map[string]int                          // number of subscriptions, by client
@@ -24,7 +24,7 @@ type clients struct {
 func newClients() clients {
 	return clients{
 		attached:      map[string]Client{},
-		listeners:     map[string]Client{},
+		streams:       map[string]Client{},
 		levels:        map[string]string{},
 		subscribed:    map[sessionKey]map[string]*subscription{},
 		subscriptions: map[string]int{},
@@ -42,18 +42,20 @@ func (r *Registry) Attach(c Client) {
 	r.clients.attached[c.ID()] = c
 }
 
-// Listen makes a client known that gets notifications, but no requests.
-func (r *Registry) Listen(c Client) {
+// AttachStream makes a subscription stream known, which gets notifications, but no
+// requests, until Detach.
+func (r *Registry) AttachStream(c Client) {
 	r.clients.mu.Lock()
 	defer r.clients.mu.Unlock()
-	r.clients.listeners[c.ID()] = c
+	r.clients.streams[c.ID()] = c
 }
 
-// Detach forgets a client: its subscriptions and its own upstream sessions end.
+// Detach removes a client or a subscription stream: its subscriptions and its per-client
+// upstream sessions end.
 func (r *Registry) Detach(ctx context.Context, c Client) {
 	r.clients.mu.Lock()
 	delete(r.clients.attached, c.ID())
-	delete(r.clients.listeners, c.ID())
+	delete(r.clients.streams, c.ID())
 	delete(r.clients.levels, c.ID())
 	held := map[string][]string{}
 	for key, uris := range r.clients.subscribed {
@@ -74,11 +76,11 @@ func (r *Registry) Detach(ctx context.Context, c Client) {
 	r.sessions.removeClient(c.ID())
 }
 
-// all returns the clients that get notifications.
+// all returns all clients and subscription streams.
 func (c *clients) all() []Client {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.AppendSeq(slices.Collect(maps.Values(c.attached)), maps.Values(c.listeners))
+	return slices.AppendSeq(slices.Collect(maps.Values(c.attached)), maps.Values(c.streams))
 }
 
 // has reports whether a client is known, which means that Detach will be called.
@@ -93,7 +95,7 @@ func (c *clients) find(id string) Client {
 	if found := c.attached[id]; found != nil {
 		return found
 	}
-	return c.listeners[id]
+	return c.streams[id]
 }
 
 // only returns the attached client if there is exactly one.

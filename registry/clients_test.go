@@ -616,7 +616,7 @@ func TestPassingClientsHaveSessionsForAWhile(t *testing.T) {
 
 	for i := range maxSessionless {
 		c := newRecorder(fmt.Sprint("passing ", i))
-		if _, err := r.sessions.acquire(t.Context(), r.supervisors["a"], c, false); err != nil {
+		if _, err := r.sessions.acquire(t.Context(), r.supervisors["a"], c, untilIdle); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -2,8 +2,9 @@ package registry
 
 import (
 	"fmt"
-	"mcpx/internal/link"
 	"time"
+
+	"mcpx/internal/link"
 )
 
 // Unavailable is returned for an upstream that has no session: it cannot be started,
@@ -23,7 +24,7 @@ func (e *Unavailable) Error() string {
 	return text + link.Tail(e.Stderr)
 }
 
-// Lost is returned for a call whose session ended before the answer came.
+// Lost is returned for a call whose session ended before the response came.
 type Lost struct {
 	Server string
 	Reason string
@@ -34,8 +35,8 @@ func (e *Lost) Error() string {
 	return fmt.Sprintf("server %q stopped during the call: %s%s", e.Server, e.Reason, unknownEffect) + link.Tail(e.Stderr)
 }
 
-// Unanswered is returned for a call without a usable answer: the transport refused
-// the call, or the response is not an answer.
+// Unanswered is returned for a call without a usable response: the transport refused the
+// call, or the upstream sent something else.
 type Unanswered struct {
 	Server  string
 	Reason  string

@@ -12,14 +12,13 @@ var LogLevels = []string{"debug", "info", "notice", "warning", "error", "critica
 
 // Limits for requests of mcpx itself.
 const (
-	sideTime  = 30 * time.Second // for the answer to one
-	levelTime = time.Second      // how long others wait until upstreams have taken a log level
+	sideTime  = 30 * time.Second // for the response
+	levelTime = time.Second      // how long a client waits until upstreams have set a log level
 )
 
 // SetLevel sets the log level that a client wants. Upstreams with logging are set to
-// the most verbose level that any client wants. SetLevel waits until they have taken
-// it, but not for slow ones: the client's next call may be the one it wants messages
-// about.
+// the most verbose level that any client wants. SetLevel waits until they have set it,
+// but not for slow ones: the client may want the messages of its next call.
 func (r *Registry) SetLevel(c Client, level string) {
 	r.clients.mu.Lock()
 	if r.clients.find(c.ID()) != nil { // a client without a session is gone after this request
@@ -93,7 +92,7 @@ func (r *Registry) sendLevelTo(s *Session) {
 		return
 	}
 	s.level.Store(&level)
-	_ = r.askAside(s, "logging/setLevel", append(rawjson.AppendString([]byte(`{"level":`), level), '}'))
+	_ = r.requestAndLog(s, "logging/setLevel", append(rawjson.AppendString([]byte(`{"level":`), level), '}'))
 }
 
 // setFirstLevel sends the wanted level to a new session before its first call.
@@ -111,11 +110,11 @@ func (r *Registry) updateLevel(s *Session, capabilities []byte) {
 	}
 }
 
-// askAside sends a request of mcpx itself whose result has no content.
-func (r *Registry) askAside(s *Session, method string, params []byte) error {
+// requestAndLog sends a request of mcpx itself whose result is empty, and logs an error.
+func (r *Registry) requestAndLog(s *Session, method string, params []byte) error {
 	ctx, cancel := context.WithTimeout(s.conn.Context(), sideTime)
 	defer cancel()
-	_, err := s.ask(ctx, method, params)
+	_, err := s.request(ctx, method, params)
 	if err != nil {
 		r.log.Warn().Str("error", s.config.Redact(err.Error())).Str("server", s.config.Name).Str("method", method).Msg("a request to an upstream failed")
 	}

@@ -34,7 +34,7 @@ var listable = []string{"tools", "prompts", "resources"}
 // listChanged returns the notification that a list of the capability has changed.
 func listChanged(capability string) string { return "notifications/" + capability + "/list_changed" }
 
-// Limits of a list, whatever the upstream sends.
+// Limits of a list.
 const (
 	maxPages = 100
 	maxItems = 10_000
@@ -67,15 +67,15 @@ func setItems(list *[]Item, items []Item) (changed bool) {
 	return changed
 }
 
-// list reads every page of a list and returns its items, redacted. An item that
-// cannot be used costs only itself.
+// list reads every page of a list and returns its items, redacted. It skips invalid
+// items.
 func (s *Session) list(ctx context.Context, k kind) ([]Item, error) {
 	var items []Item
 	var params []byte
 	keys, cursors := map[string]bool{}, map[string]bool{}
 	warn := func(text string) { s.log.Warn().Str("method", k.method).Msg(text) }
 	for range maxPages {
-		result, err := s.ask(ctx, k.method, params)
+		result, err := s.request(ctx, k.method, params)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", k.method, err)
 		}
@@ -109,8 +109,8 @@ func (s *Session) list(ctx context.Context, k kind) ([]Item, error) {
 	return items, nil
 }
 
-// changes collects the names of changed lists until somebody looks. Any number of
-// changes become one.
+// changes collects the names of changed lists until wait returns them. The methods may be
+// called concurrently.
 type changes struct {
 	signal chan struct{} // capacity 1
 

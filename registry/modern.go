@@ -18,10 +18,10 @@ import (
 )
 
 // Since revision 2026-07-28 MCP has no initialize. Every request names its revision
-// and capabilities, a server requests something of its client by answering the call
-// with what it needs (input_required), and changes are reported in one long response
-// to subscriptions/listen. mcpx tries initialize first, which nearly all upstreams
-// understand, and switches to 2026-07-28 only if the upstream asks for it.
+// and capabilities. A server that needs input from its client responds to the call with
+// input_required. Changes are reported in one long response to subscriptions/listen.
+// mcpx tries initialize first, which nearly all upstreams understand, and switches to
+// 2026-07-28 only if the upstream refuses initialize.
 
 // modern is the additional state of a session that speaks 2026-07-28.
 type modern struct {
@@ -35,15 +35,15 @@ const modernPrefix = "io.modelcontextprotocol/"
 // maxRounds bounds how often one call may require input of its client.
 const maxRounds = 10
 
-// wantsModern reports whether the answer to initialize means that the upstream
+// wantsModern reports whether the response to initialize means that the upstream
 // speaks 2026-07-28.
 func wantsModern(err error) bool {
 	var e *jsonrpc.Error
 	return errors.As(err, &e) && (e.Code == jsonrpc.CodeMethodNotFound || e.Code == mcp.UNSUPPORTED_PROTOCOL_VERSION)
 }
 
-// openModern connects anew, since initialize may have spoiled the first connection,
-// and asks the upstream for its revisions and capabilities.
+// openModern opens a new link, since the upstream may have closed the first after
+// initialize, and requests the upstream's revisions and capabilities.
 func (s *supervisor) openModern(ctx context.Context, owner Client, o link.Options) (*Session, []byte, error) {
 	l, err := link.Dial(ctx, o)
 	if err != nil {
@@ -52,25 +52,25 @@ func (s *supervisor) openModern(ctx context.Context, owner Client, o link.Option
 	session := newSession(s, owner, l)
 	session.modern = &modern{modernMeta(s.options.Version), newFilterState()}
 	session.tasks.Go(session.run)
-	hello, err := session.ask(ctx, "server/discover", nil)
+	handshake, err := session.request(ctx, "server/discover", nil)
 	if err != nil {
 		return nil, nil, session.abort(fmt.Errorf("server/discover: %w", err))
 	}
-	versions := rawjson.Get(hello, "supportedVersions")
+	versions := rawjson.Get(handshake, "supportedVersions")
 	if !slices.ContainsFunc(slices.Collect(rawjson.Elements(versions)), func(v []byte) bool {
 		return string(v) == `"`+mcp.ProtocolVersion20260728+`"`
 	}) {
 		return nil, nil, session.abort(fmt.Errorf("it refuses initialize, and speaks %s, of which mcpx knows none", versions))
 	}
-	session.tasks.Go(func() { session.listen(rawjson.Get(hello, "capabilities")) })
-	return session, hello, nil
+	session.tasks.Go(func() { session.listen(rawjson.Get(handshake, "capabilities")) })
+	return session, handshake, nil
 }
 
 func modernMeta(version string) []byte {
-	hello := greeting(version)
+	handshake := initializeParams(version)
 	meta := rawjson.AppendString([]byte(`{"`+mcp.MetaKeyProtocolVersion+`":`), mcp.ProtocolVersion20260728)
-	meta = rawjson.AppendMember(meta, mcp.MetaKeyClientInfo, rawjson.Get(hello, "clientInfo"))
-	return append(rawjson.AppendMember(meta, mcp.MetaKeyClientCapabilities, rawjson.Get(hello, "capabilities")), '}')
+	meta = rawjson.AppendMember(meta, mcp.MetaKeyClientInfo, rawjson.Get(handshake, "clientInfo"))
+	return append(rawjson.AppendMember(meta, mcp.MetaKeyClientCapabilities, rawjson.Get(handshake, "capabilities")), '}')
 }
 
 // withoutModernKeys returns the _meta of a client's request without the keys of
@@ -138,11 +138,11 @@ func (s *Session) callInRounds(ctx context.Context, r Request, l limits) ([]byte
 }
 
 // collectInput sends the upstream's requests to the client and returns the params of
-// the next round, with the answers.
+// the next round, with the responses.
 func (s *Session) collectInput(ctx context.Context, r Request, result []byte) ([]byte, error) {
-	asking, cancel := context.WithCancel(ctx)
+	requestCtx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(s.conn.Context(), cancel)() // nobody would take the answer
+	defer context.AfterFunc(s.conn.Context(), cancel)() // nothing waits for the response then
 	responses := []byte("{")
 	for key, request := range rawjson.Members(rawjson.Get(result, "inputRequests")) {
 		method, _ := rawjson.String(rawjson.Get(request, "method"))
@@ -153,7 +153,7 @@ func (s *Session) collectInput(ctx context.Context, r Request, result []byte) ([
 		if method == "elicitation/create" {
 			s.rememberURL(params, r.Client)
 		}
-		answer, err := r.Client.Request(asking, method, params)
+		response, err := r.Client.Request(requestCtx, method, params)
 		switch {
 		case s.isOver():
 			return nil, s.Lost(s.conn.Err())
@@ -162,7 +162,7 @@ func (s *Session) collectInput(ctx context.Context, r Request, result []byte) ([
 		case err != nil:
 			return nil, err
 		}
-		responses = rawjson.AppendMember(responses, key, answer)
+		responses = rawjson.AppendMember(responses, key, response)
 	}
 	params := rawjson.With(rawjson.OrObject(r.Params), "inputResponses", append(responses, '}'))
 	return rawjson.With(params, "requestState", rawjson.Get(result, "requestState")), nil
@@ -240,7 +240,7 @@ func (f *filterState) advance(generation int) {
 }
 
 // waitListening waits until the upstream has acknowledged a generation: a client
-// that got the answer to its subscription may change the resource at once.
+// that got the response to its subscription may change the resource at once.
 func (s *Session) waitListening(ctx context.Context, generation int) error {
 	limit := time.NewTimer(listenTime)
 	defer limit.Stop()
@@ -348,11 +348,11 @@ func (s *Session) listening(filter []byte, generation int) {
 
 // acknowledged handles the acknowledgment of a subscriptions/listen request. Its
 // _meta names the request; otherwise the stream that carried it does.
-func (s *Session) acknowledged(params, of []byte) {
+func (s *Session) acknowledged(params, callID []byte) {
 	if id := rawjson.Get(rawjson.Get(params, "_meta"), mcp.MetaKeySubscriptionID); id != nil {
-		of = id
+		callID = id
 	}
-	if c := s.conn.Pending(of); c != nil {
+	if c := s.conn.Pending(callID); c != nil {
 		if acknowledge, ok := c.Tag.(acknowledgment); ok {
 			acknowledge()
 		}

@@ -35,7 +35,7 @@ func TestAPanicCostsOneCall(t *testing.T) {
 	if again := mustCall(t, r, "a", "pid", "{}"); again != pid {
 		t.Error("the session was lost")
 	}
-	l.waitFor(t, "panic in the handling of a message", 3)
+	l.waitFor(t, "panic while handling a message", 3)
 	if !strings.Contains(l.String(), "on purpose") {
 		t.Error("the log does not say what happened")
 	}

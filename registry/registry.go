@@ -1,6 +1,5 @@
-// Package registry keeps the upstreams of a profile alive: it starts them, holds
-// long-lived sessions to them, caches the lists of what they offer, and restarts
-// those that die.
+// Package registry runs the upstreams of a profile: it starts them, keeps sessions to
+// them, caches their lists of tools, prompts and resources, and restarts those that fail.
 package registry
 
 import (
@@ -75,8 +74,8 @@ func New(profile *config.Profile, o Options) *Registry {
 	return r
 }
 
-// Run starts the upstreams and keeps them alive until ctx ends; it returns when
-// every one of them is stopped and no child is left.
+// Run starts the upstreams and restarts those that fail, until ctx ends. It returns when
+// all of them are stopped and no child is left.
 func (r *Registry) Run(ctx context.Context) error {
 	defer context.AfterFunc(ctx, r.stop)()
 	var wg sync.WaitGroup
@@ -92,11 +91,11 @@ func (r *Registry) Run(ctx context.Context) error {
 	return nil
 }
 
-// Catalog returns what is known now.
+// Catalog returns the current catalog.
 func (r *Registry) Catalog() *Catalog { return r.catalog.Load() }
 
-// Settled waits until the upstream is no longer starting and returns it, nil for an
-// unknown name. When ctx ends, it returns what is known so far.
+// Settled waits until the upstream is no longer starting, or until ctx ends, and returns
+// it; nil for an unknown name.
 func (r *Registry) Settled(ctx context.Context, name string) *Upstream {
 	for {
 		u := r.Catalog().Upstream(name)
@@ -109,11 +108,11 @@ func (r *Registry) Settled(ctx context.Context, name string) *Upstream {
 	}
 }
 
-// errStillStarting ends the wait for an upstream to start.
+// errStillStarting is the cause when startLimit is reached.
 var errStillStarting = errors.New("still starting")
 
-// startLimit bounds how long a call waits for an upstream to start: for a slot, for
-// the start itself, or for the end of the old process.
+// startLimit bounds how long a call waits for an upstream to start: for a slot, for the
+// start itself, and for the end of the previous process.
 func (r *Registry) startLimit(ctx context.Context, name string, begun time.Time) (context.Context, context.CancelFunc) {
 	s := r.supervisors[name]
 	if s == nil {
@@ -173,10 +172,10 @@ func (r *Registry) ready(ctx context.Context, name string) (*Upstream, error) {
 	}
 }
 
-// retryGrace keeps calls in a row from starting a broken upstream over and over.
+// retryGrace is how long after a failure calls do not start the upstream again.
 const retryGrace = time.Second
 
-// publish replaces one upstream in the catalog and wakes those who wait for that.
+// publish replaces one upstream in the catalog and wakes the goroutines that wait for it.
 func (r *Registry) publish(name string, change func(u *Upstream)) {
 	r.publishing.Lock()
 	defer r.publishing.Unlock()

@@ -19,9 +19,8 @@ import (
 	"mcpx/internal/tasks"
 )
 
-// Session is a live connection to an upstream, shared by all clients or owned by
-// one. It carries any number of calls at a time, whose parameters and results pass
-// as bytes.
+// Session is an upstream session: shared by all clients, or owned by one. It carries any
+// number of calls at the same time. Their params and results stay bytes.
 type Session struct {
 	supervisor *supervisor
 	owner      Client // nil for the shared session
@@ -54,9 +53,9 @@ type Request struct {
 	// Meta is the _meta object to send, to which a progress token is added. Nil: no
 	// _meta is sent, and the upstream sends no progress.
 	Meta     []byte
-	Client   Client              // who makes the call: the upstream's requests during the call go there; nil: mcpx itself
-	Progress func(params []byte) // gets each progress notification, in order and before the answer; must not wait; may be nil
-	Begun    time.Time           // when the client's call came in, from which a wait for a start counts; zero: now
+	Client   Client              // the caller, which gets the upstream's requests during the call; nil: mcpx itself
+	Progress func(params []byte) // gets each progress notification, in order and before the response; must not wait; may be nil
+	Begun    time.Time           // when the client's call arrived; the wait for a start counts from it; zero: now
 }
 
 // isCall reports whether the request is a call of a client, during which the
@@ -114,8 +113,8 @@ func (s *Session) callOnce(ctx context.Context, r Request, l limits) ([]byte, er
 	})
 }
 
-// ask sends a request of mcpx itself and waits for its end.
-func (s *Session) ask(ctx context.Context, method string, params []byte) ([]byte, error) {
+// request sends a request of mcpx itself and waits for its end.
+func (s *Session) request(ctx context.Context, method string, params []byte) ([]byte, error) {
 	return s.call(ctx, Request{Method: method, Params: params}, limits{})
 }
 
@@ -134,9 +133,9 @@ func (s *Session) isOver() bool { return s.conn.Context().Err() != nil }
 // run reads the upstream's messages until the link ends.
 func (s *Session) run() {
 	for {
-		line, of, err := s.link.Receive()
+		line, callID, err := s.link.Receive()
 		if err == nil {
-			s.accept(line, of)
+			s.accept(line, callID)
 			continue
 		}
 		if isOver := s.interrupted(err); isOver {
@@ -176,9 +175,9 @@ func (s *Session) endCall(e *link.CallEnd) {
 	}
 }
 
-// accept handles one message. of is the ID of the request whose stream carried it,
-// if the link knows that. A panic costs only this message.
-func (s *Session) accept(line, of []byte) {
+// accept handles one message. callID is the ID of the call whose stream carried it, nil
+// if the link does not know it. A panic affects only this message.
+func (s *Session) accept(line, callID []byte) {
 	defer s.conn.Recover()
 	m, err := jsonrpc.Parse(line)
 	switch {
@@ -186,16 +185,16 @@ func (s *Session) accept(line, of []byte) {
 		s.malformed(m.ID, line, err)
 	case s.conn.Receive(m, line):
 	case m.IsRequest():
-		s.asked(m, of)
+		s.handleRequest(m, callID)
 	case m.Method == mcp.MethodNotificationSubscriptionsAcknowledged:
-		s.acknowledged(m.Params, of)
+		s.acknowledged(m.Params, callID)
 	default:
-		s.notified(m.Method, m.Params, s.recipients(m, of))
+		s.notified(m.Method, m.Params, s.recipients(m, callID))
 	}
 }
 
-// malformed handles a message that is not JSON-RPC. If it has the ID of a call, the
-// call fails with that, rather than wait for another answer.
+// malformed handles a message that is not JSON-RPC. If it has the ID of a call, the call
+// fails.
 func (s *Session) malformed(id, line []byte, err error) {
 	s.warned.Do(func() {
 		s.log.Warn().Err(err).Msg("the server sends messages that are not JSON-RPC; they are skipped")
@@ -227,8 +226,8 @@ func (s *Session) ownError(raw []byte) *jsonrpc.Error {
 }
 
 // TimedOut implements jsonrpc.Handler.
-func (s *Session) TimedOut(c *jsonrpc.Call, isTotal bool) error {
-	if isTotal {
+func (s *Session) TimedOut(c *jsonrpc.Call, l jsonrpc.Limit) error {
+	if l == jsonrpc.TotalLimit {
 		return &Timeout{Server: s.config.Name, Key: "max_timeout", Limit: c.MaxTimeout}
 	}
 	return &Timeout{Server: s.config.Name, Key: "timeout", Limit: c.Timeout}
@@ -249,18 +248,19 @@ func (s *Session) Cancelled(reason string) error {
 	return errors.New(cmp.Or(s.config.Redact(reason), "the server has cancelled its request"))
 }
 
-// Close ends the session and its link, and returns when nothing of it runs.
+// Close ends the session and its link, and waits for the session's goroutines.
 func (s *Session) Close() {
 	s.link.Close()
 	s.tasks.Close()
 }
 
 // pingEvery is how often an idle network session is pinged, and how long the ping
-// may take. It finds streams that went silent, as after a laptop's sleep.
+// may take. A ping finds connections that broke silently, for example while a laptop
+// slept.
 const pingEvery = 30 * time.Second
 
-// keepAlive ends a session that does not answer a ping. It does not ping during
-// calls: they have limits of their own, and the upstream may be busy with them.
+// keepAlive closes a session that does not respond to a ping. It does not ping during
+// calls: they have their own limits, and the upstream may be busy with them.
 func (s *Session) keepAlive(every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -274,19 +274,19 @@ func (s *Session) keepAlive(every time.Duration) {
 			continue
 		}
 		if err := s.ping(every); err != nil && s.conn.Len() == 0 { // a call that came meanwhile may have delayed the ping
-			s.log.Debug().Err(err).Msg("no answer to a ping")
+			s.log.Debug().Err(err).Msg("no response to ping")
 			s.conn.Close(&link.Failure{Reason: fmt.Sprintf("no response to ping within %s", every)})
 			return
 		}
 	}
 }
 
-// ping fails if the upstream does not answer within limit. Any answer will do, and a
-// connection that breaks is noticed elsewhere.
+// ping fails if the upstream does not respond within limit. An error response counts as
+// a response. A broken connection is noticed elsewhere.
 func (s *Session) ping(limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(s.conn.Context(), limit)
 	defer cancel()
-	_, err := s.ask(ctx, "ping", nil)
+	_, err := s.request(ctx, "ping", nil)
 	if s.isOver() || !errors.Is(err, context.DeadlineExceeded) {
 		return nil
 	}

@@ -20,8 +20,8 @@ type sessionKey struct {
 	client string // owner; empty for the shared session
 }
 
-// keyOf is the rule of "isolation": it returns which session carries the requests of
-// a client. A nil client is mcpx itself.
+// keyOf returns the key of the session that carries the requests of a client, as
+// "isolation" in the config decides. A nil client is mcpx itself.
 func keyOf(u *config.Upstream, c Client) sessionKey {
 	if u.Isolation == config.PerClient && c != nil {
 		return sessionKey{u.Name, c.Owner()}
@@ -53,9 +53,8 @@ func (r *Registry) sessionNow(server string, c Client) *Session {
 	return u.session
 }
 
-// sessionFor returns the session for a client's request, in use until release, and
-// waits until it is open. A client's own session does not need the shared one, once
-// that has listed what the upstream offers.
+// sessionFor returns the session for a client's request, in use until release, and waits
+// until it is open. A per-client session needs the shared one only for the first lists.
 func (r *Registry) sessionFor(ctx context.Context, server string, c Client) (s *Session, release func(), err error) {
 	u := r.Catalog().Upstream(server)
 	isOwn := u != nil && keyOf(u.config, c).client != ""
@@ -70,10 +69,9 @@ func (r *Registry) sessionFor(ctx context.Context, server string, c Client) (s *
 	return r.clientSession(ctx, r.supervisors[server], c)
 }
 
-// clientSessions holds the upstream sessions of single clients. Each is opened by
-// the client's first call, and closed when the client disconnects. A client without
-// a session of its own never disconnects: its upstream session is closed when it was
-// idle for a minute.
+// clientSessions is the table of per-client upstream sessions. Each is opened by the
+// client's first call and closed when the client disconnects. A client without a client
+// session never disconnects: its upstream session is closed after an idle minute.
 type clientSessions struct {
 	closing sync.WaitGroup
 
@@ -82,17 +80,25 @@ type clientSessions struct {
 	closed bool
 }
 
-// Limits for clients without a session.
+// Limits for clients without a client session.
 const (
 	sessionlessIdle = time.Minute
 	maxSessionless  = 32 // upstream sessions at a time
+)
+
+// lifetime decides when a per-client session is closed.
+type lifetime int
+
+const (
+	untilDetached lifetime = iota // when its client disconnects
+	untilIdle                     // for a client without a client session
 )
 
 // clientSession is the session of one client, or the attempt to open it.
 type clientSession struct {
 	supervisor *supervisor
 	client     Client
-	idle       *time.Timer   // closes it; nil if the client's end does
+	idle       *time.Timer   // closes it; nil if Detach does
 	using      int           // calls that use it or wait for it; guarded by the mutex of clientSessions
 	opened     chan struct{} // closed when session or err is set
 	session    *Session
@@ -103,7 +109,11 @@ type clientSession struct {
 // clientSession returns the client's own session to an upstream, in use until
 // release. A new one replaces one that has ended.
 func (r *Registry) clientSession(ctx context.Context, s *supervisor, c Client) (_ *Session, release func(), err error) {
-	p, err := r.sessions.acquire(ctx, s, c, r.clients.has(c))
+	l := untilIdle
+	if r.clients.has(c) {
+		l = untilDetached
+	}
+	p, err := r.sessions.acquire(ctx, s, c, l)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -120,16 +130,16 @@ func (r *Registry) clientSession(ctx context.Context, s *supervisor, c Client) (
 	return p.session, func() { r.sessions.release(p) }, nil
 }
 
-// acquire returns the session of a client, or starts to open one. It is in use until
-// release.
-func (t *clientSessions) acquire(ctx context.Context, s *supervisor, c Client, isAttached bool) (*clientSession, error) {
+// acquire returns the session of a client, or starts to open one with that lifetime. It
+// is in use until release.
+func (t *clientSessions) acquire(ctx context.Context, s *supervisor, c Client, l lifetime) (*clientSession, error) {
 	key := keyOf(s.config, c)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
 	case t.closed:
 		return nil, &Unavailable{Server: key.server, Reason: "mcpx is stopping"}
-	case ctx.Err() != nil: // the client may have left, and nobody would close the session
+	case ctx.Err() != nil: // the client may be gone, and then nothing would close the session
 		return nil, context.Cause(ctx)
 	}
 	p := t.byKey[key]
@@ -140,11 +150,11 @@ func (t *clientSessions) acquire(ctx context.Context, s *supervisor, c Client, i
 	case p != nil && p.err != nil && time.Since(p.failed) < retryGrace: // calls in a row do not start it over and over
 		return nil, p.err
 	}
-	if !isAttached && t.sessionless() >= maxSessionless {
+	if l == untilIdle && t.sessionless() >= maxSessionless {
 		return nil, &Unavailable{Server: key.server, Reason: fmt.Sprintf(`%d clients without a session use it already; open a session (initialize), or set "isolation": "shared"`, maxSessionless)}
 	}
 	p = &clientSession{supervisor: s, client: c, using: 1, opened: make(chan struct{})}
-	if !isAttached {
+	if l == untilIdle {
 		p.idle = time.AfterFunc(sessionlessIdle, func() { t.expire(key, p) })
 	}
 	t.byKey[key] = p
@@ -161,8 +171,7 @@ func (t *clientSessions) release(p *clientSession) {
 	}
 }
 
-// attached returns the open session of a client that is told when it disconnects;
-// nil if there is none.
+// attached returns the open session of an attached client; nil if there is none.
 func (t *clientSessions) attached(key sessionKey) *Session {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -172,7 +181,7 @@ func (t *clientSessions) attached(key sessionKey) *Session {
 	return nil
 }
 
-// sessionless counts the sessions of clients without a session.
+// sessionless counts the upstream sessions of clients without a client session.
 func (t *clientSessions) sessionless() (n int) {
 	for _, p := range t.byKey {
 		if p.idle != nil && !p.isOver() {
@@ -261,7 +270,7 @@ func (p *clientSession) isOpen() bool {
 	}
 }
 
-// run opens the session and returns when nothing of it is left.
+// run opens the session and waits until it is closed.
 func (p *clientSession) run() {
 	capabilities := p.open()
 	close(p.opened)
@@ -283,7 +292,7 @@ func (p *clientSession) open() (capabilities []byte) {
 	defer release()
 	ctx, cancel := startupLimit(s.registry.ctx, s.config)
 	defer cancel()
-	session, hello, err := s.open(ctx, p.client)
+	session, handshake, err := s.open(ctx, p.client)
 	if err != nil {
 		u := &Upstream{Name: s.config.Name}
 		u.fail(s.config, err)
@@ -291,7 +300,7 @@ func (p *clientSession) open() (capabilities []byte) {
 		return nil
 	}
 	p.session = session
-	capabilities = rawjson.Get(hello, "capabilities")
+	capabilities = rawjson.Get(handshake, "capabilities")
 	s.registry.setFirstLevel(session, capabilities)
 	s.registry.restoreSubscriptions(session)()
 	return capabilities
@@ -370,8 +379,8 @@ func (r *Registry) callAfter(ctx context.Context, server string, q Request, endi
 	}
 }
 
-// waitForEnd waits until the end of a session is known to those who look for one. It
-// does not wait for a nil session.
+// waitForEnd waits until sessionFor no longer returns a session that has ended. It does
+// not wait for a nil session.
 func (r *Registry) waitForEnd(ctx context.Context, s *Session) error {
 	if s == nil {
 		return nil

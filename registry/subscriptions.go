@@ -19,7 +19,7 @@ type subscription struct {
 	known map[string]string // the URI as each client knows it, by client ID
 	made  atomic.Bool       // the upstream has accepted it; a new session subscribes again
 	turn  chan struct{}     // serializes subscribe and unsubscribe requests for this URI
-	using int               // who has the turn or waits for it
+	using int               // users that have the turn or wait for it
 }
 
 // errNoStream is returned to clients that have no stream for updates.
@@ -79,35 +79,35 @@ func (r *Registry) Unsubscribe(ctx context.Context, c Client, server, uri string
 	})
 }
 
-// restoreSubscriptions returns a function that subscribes a new session to all that
-// the one before it was subscribed to. It is called before clients can reach the
-// session; the function is called when they can.
+// restoreSubscriptions returns a function that subscribes a new session to the resources
+// of the session before it. It is called before clients can use the session, and restore
+// afterwards.
 func (r *Registry) restoreSubscriptions(s *Session) (restore func()) {
 	key := s.key()
 	r.clients.mu.Lock()
 	defer r.clients.mu.Unlock()
-	taken := map[string]*subscription{}
+	restored := map[string]*subscription{}
 	for uri, subscription := range r.clients.subscribed[key] {
 		if subscription.made.Load() {
 			subscription.using++
-			taken[uri] = subscription
+			restored[uri] = subscription
 		}
 	}
 	return func() {
-		if !s.tasks.Go(func() { r.resubscribe(s, key, taken) }) {
-			r.resubscribe(s, key, taken) // the session is over: they are only released
+		if !s.tasks.Go(func() { r.resubscribe(s, key, restored) }) {
+			r.resubscribe(s, key, restored) // the session is over: they are only released
 		}
 	}
 }
 
-// resubscribeAtOnce bounds the requests in flight that subscribe a new session.
+// resubscribeAtOnce bounds the concurrent requests that subscribe a new session.
 const resubscribeAtOnce = 8
 
 // resubscribe subscribes a session to resources, a few at a time.
-func (r *Registry) resubscribe(s *Session, key sessionKey, taken map[string]*subscription) {
+func (r *Registry) resubscribe(s *Session, key sessionKey, restored map[string]*subscription) {
 	var group errgroup.Group
 	group.SetLimit(resubscribeAtOnce)
-	for uri, subscription := range taken {
+	for uri, subscription := range restored {
 		group.Go(func() error {
 			defer r.clients.release(key, uri, subscription)
 			select {
@@ -120,7 +120,7 @@ func (r *Registry) resubscribe(s *Session, key sessionKey, taken map[string]*sub
 				return nil
 			}
 			var lost *Lost
-			if err := r.askAside(s, "resources/subscribe", uriParams(uri)); err != nil && !errors.Is(err, jsonrpc.ErrClosed) && !errors.As(err, &lost) && !s.isOver() {
+			if err := r.requestAndLog(s, "resources/subscribe", uriParams(uri)); err != nil && !errors.Is(err, jsonrpc.ErrClosed) && !errors.As(err, &lost) && !s.isOver() {
 				subscription.made.Store(false) // the next subscriber sends the request again
 			}
 			return nil
@@ -129,8 +129,8 @@ func (r *Registry) resubscribe(s *Session, key sessionKey, taken map[string]*sub
 	_ = group.Wait()
 }
 
-// inTurn runs do when no other request for this resource is in flight. It waits for
-// that as long as a call would.
+// inTurn runs do when no other request for this resource is pending. It waits for that
+// within the time limit of a call.
 func (r *Registry) inTurn(ctx context.Context, server string, s *subscription, do func() error) error {
 	if u := r.Catalog().Upstream(server); u != nil && u.config.Timeout > 0 {
 		var cancel context.CancelFunc
@@ -150,7 +150,7 @@ func (r *Registry) inTurn(ctx context.Context, server string, s *subscription, d
 	}
 }
 
-// isUp reports whether a call of the client would start nothing.
+// isUp reports whether the session for the client's requests is open.
 func (r *Registry) isUp(server string, c Client) bool {
 	u := r.Catalog().Upstream(server)
 	key := r.keyFor(server, c)
@@ -174,7 +174,8 @@ func (c *clients) subscription(key sessionKey, uri string) *subscription {
 	return s
 }
 
-// release forgets a subscription without subscribers that nobody uses.
+// release drops one use of a subscription, and removes the subscription if it has neither
+// users nor subscribers.
 func (c *clients) release(key sessionKey, uri string, s *subscription) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -187,8 +188,8 @@ func (c *clients) release(key sessionKey, uri string, s *subscription) {
 	}
 }
 
-// join adds a subscriber and reports whether it was one already. It fails for a
-// client that has no stream, has just left, or has too many subscriptions.
+// join adds a subscriber and reports whether it was one already. It fails for a client
+// that has no stream, has disconnected, or has too many subscriptions.
 func (c *clients) join(s *subscription, client Client, known string) (again bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -37,8 +37,8 @@ type supervisor struct {
 	stderr atomic.Pointer[child.Stderr] // of the child of the shared session; nil before its first start, and for a remote upstream
 }
 
-// slotTime is how long a start holds its slot: a few upstreams that hang must
-// not keep all the others waiting.
+// slotTime is how long a start holds its slot, so that a few upstreams that hang do not
+// delay all others.
 const slotTime = 3 * time.Second
 
 // refreshPause keeps a flood of list_changed from becoming a flood of lists.
@@ -47,6 +47,7 @@ const refreshPause = time.Second
 // relistTime is the time until a list that could not be read is read again.
 const relistTime = 30 * time.Second
 
+// run starts the upstream again and again until ctx ends.
 func (s *supervisor) run(ctx context.Context) {
 	if s.config.Err != nil {
 		s.fail(Failed, s.config.Err, 0)
@@ -56,7 +57,7 @@ func (s *supervisor) run(ctx context.Context) {
 	}
 	var b backoff
 	for {
-		healthy, err := s.live(ctx)
+		healthy, err := s.runSession(ctx)
 		if ctx.Err() != nil {
 			s.publish(func(u *Upstream) { u.State, u.Reason = Stopped, "mcpx is stopping" })
 			return
@@ -87,9 +88,9 @@ func (s *supervisor) pause(ctx context.Context, wait time.Duration) {
 	}
 }
 
-// live is one life of the upstream, from its start to its end. It returns how
-// long it was ready, and why it ended.
-func (s *supervisor) live(ctx context.Context) (healthy time.Duration, err error) {
+// runSession starts the upstream and waits until its session ends. It returns how long
+// the upstream was ready, and why the session ended.
+func (s *supervisor) runSession(ctx context.Context) (healthy time.Duration, err error) {
 	session, err := s.start(ctx)
 	if err != nil {
 		return 0, err
@@ -100,8 +101,8 @@ func (s *supervisor) live(ctx context.Context) (healthy time.Duration, err error
 	return max(time.Since(ready), 1), err
 }
 
-// start opens a session and publishes it with all that the upstream lists, within
-// the upstream's start-up limit.
+// start opens a session and publishes it with the upstream's lists, within the start-up
+// limit.
 func (s *supervisor) start(ctx context.Context) (*Session, error) {
 	release, err := s.slot(ctx)
 	if err != nil {
@@ -111,11 +112,11 @@ func (s *supervisor) start(ctx context.Context) (*Session, error) {
 	begin := time.Now()
 	ctx, cancel := startupLimit(ctx, s.config)
 	defer cancel()
-	session, hello, err := s.open(ctx, nil)
+	session, handshake, err := s.open(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.introduce(ctx, session, hello, begin); err != nil {
+	if err := s.publishLists(ctx, session, handshake, begin); err != nil {
 		return nil, session.abort(err)
 	}
 	return session, nil
@@ -139,8 +140,8 @@ func startupLimit(ctx context.Context, c *config.Upstream) (context.Context, con
 	return context.WithTimeoutCause(ctx, c.StartupTimeout, limit)
 }
 
-// open opens a session: for all clients, or for its owner if that is not nil. It
-// returns the upstream's answer to initialize.
+// open opens a session: a shared one, or a per-client one if owner is not nil. It returns
+// the result of initialize or server/discover.
 func (s *supervisor) open(ctx context.Context, owner Client) (*Session, []byte, error) {
 	o := link.Options{Upstream: s.config, Log: s.log, MessageBytes: s.options.MessageBytes, Intake: s.intake, Watcher: s.options.Watcher}
 	if owner == nil {
@@ -152,7 +153,7 @@ func (s *supervisor) open(ctx context.Context, owner Client) (*Session, []byte, 
 	}
 	session := newSession(s, owner, l)
 	session.tasks.Go(session.run)
-	hello, err := session.ask(ctx, "initialize", greeting(s.options.Version))
+	handshake, err := session.request(ctx, "initialize", initializeParams(s.options.Version))
 	if wantsModern(err) {
 		_ = session.abort(err)
 		return s.openModern(ctx, owner, o)
@@ -163,24 +164,24 @@ func (s *supervisor) open(ctx context.Context, owner Client) (*Session, []byte, 
 	if err := session.conn.Notify("notifications/initialized", nil); err != nil {
 		return nil, nil, session.abort(err)
 	}
-	if s.config.Transport != config.TransportStdio { // the end of a process is noticed without pings
+	if s.config.Transport != config.TransportStdio { // mcpx notices the end of a process without pings
 		session.tasks.Go(func() { session.keepAlive(cmp.Or(s.options.PingEvery, pingEvery)) })
 	}
-	return session, hello, nil
+	return session, handshake, nil
 }
 
-// greeting returns the params of initialize. It claims every capability that a client
-// may have, since an upstream's tools may depend on it. For a client without one,
-// mcpx answers itself.
-func greeting(version string) []byte {
+// initializeParams returns the params of initialize. They declare every capability that a
+// client may have, since an upstream's tools may depend on it. If a client lacks one,
+// mcpx responds to the upstream with an error.
+func initializeParams(version string) []byte {
 	b := []byte(`{"protocolVersion":"` + mcp.LATEST_LEGACY_PROTOCOL_VERSION +
 		`","capabilities":{"roots":{"listChanged":true},"sampling":{},"elicitation":{"form":{},"url":{}}},"clientInfo":{"name":"mcpx","version":`)
 	return append(rawjson.AppendString(b, version), "}}"...)
 }
 
-// introduce lists what the upstream offers and publishes it.
-func (s *supervisor) introduce(ctx context.Context, session *Session, hello []byte, begin time.Time) error {
-	capabilities := rawjson.Get(hello, "capabilities")
+// publishLists reads all lists of a new session, and publishes the upstream as ready.
+func (s *supervisor) publishLists(ctx context.Context, session *Session, handshake []byte, begin time.Time) error {
+	capabilities := rawjson.Get(handshake, "capabilities")
 	lists := make([][]Item, len(kinds))
 	for i, k := range kinds {
 		if rawjson.IsNull(rawjson.Get(capabilities, k.capability)) {
@@ -191,12 +192,12 @@ func (s *supervisor) introduce(ctx context.Context, session *Session, hello []by
 			return err
 		}
 		if err != nil {
-			s.log.Warn().Str("error", s.config.Redact(err.Error())).Msg("a list is left empty")
+			s.log.Warn().Str("error", s.config.Redact(err.Error())).Msg("could not read a list; it stays empty")
 		}
 		lists[i] = items
 	}
 	s.registry.setFirstLevel(session, capabilities)
-	instructions, _ := rawjson.String(rawjson.Get(hello, "instructions"))
+	instructions, _ := rawjson.String(rawjson.Get(handshake, "instructions"))
 	instructions = s.config.Redact(instructions)
 	took := max(time.Since(begin), 1) // 0: it was never ready
 	restore := s.registry.restoreSubscriptions(session)
@@ -284,7 +285,7 @@ func (s *supervisor) list(ctx context.Context, session *Session, k kind) {
 		return // the end of the session is reported elsewhere
 	}
 	if err != nil {
-		s.log.Warn().Str("error", s.config.Redact(err.Error())).Msg("a list could not be read again; the last one stays until a later try")
+		s.log.Warn().Str("error", s.config.Redact(err.Error())).Msg("could not read a changed list; mcpx keeps the last one and tries again later")
 		time.AfterFunc(relistTime, func() { s.refresh.note(k.capability) })
 		return
 	}
@@ -366,5 +367,5 @@ func (b *backoff) next(healthy time.Duration) time.Duration {
 	}
 	wait := min(time.Second<<b.failures, backoffMax)
 	b.failures = min(b.failures+1, 6)
-	return wait - rand.N(wait/5) // so that many do not start at once
+	return wait - rand.N(wait/5) // so that upstreams do not all start at the same time
 }

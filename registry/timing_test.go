@@ -184,7 +184,7 @@ func (l *fakeLink) say(message string) {
 	}
 }
 
-func (l *fakeLink) Receive() (message, of []byte, err error) {
+func (l *fakeLink) Receive() (message, callID []byte, err error) {
 	select {
 	case m := <-l.messages:
 		return m, nil, nil
@@ -658,7 +658,7 @@ func TestAThinkingClientKeepsTheCallAlive(t *testing.T) {
 }
 
 // TestAQuestionOfAnotherCall: the client that was asked has no call any more. The
-// question then goes to the client whose call was in flight when it came, whose limit
+// incoming then goes to the client whose call was in flight when it came, whose limit
 // rests meanwhile, and never to a client that came later.
 func TestAQuestionOfAnotherCall(t *testing.T) {
 	for _, comesLater := range []bool{false, true} {
@@ -682,7 +682,7 @@ func TestAQuestionOfAnotherCall(t *testing.T) {
 			}
 			if !comesLater {
 				call(thinking)
-				ask("q1") // it is thinking about this when the next question comes
+				ask("q1") // it is thinking about this when the next incoming comes
 			}
 			id := call(over)
 			ask("q2")
@@ -752,7 +752,7 @@ func TestAQuestionEndsWithItsCalls(t *testing.T) {
 		first, second := call(), call()
 		for i, cancel := range []func(){func() {}, first, second} {
 			cancel()
-			if got, want := waiting(), 2-i; got != want { // the second question may be of either call
+			if got, want := waiting(), 2-i; got != want { // the second incoming may be of either call
 				t.Errorf("%d calls given up: %d questions wait, want %d", i, got, want)
 			}
 		}

@@ -11,7 +11,7 @@ import (
 	"mcpx/internal/rawjson"
 )
 
-// Inbound is a text that a client sent, and the message in it.
+// Inbound is a text from a client, parsed as a message.
 type Inbound struct {
 	Text    []byte // nil if only the message is known
 	Message jsonrpc.Message
@@ -24,30 +24,30 @@ func Read(text []byte) Inbound {
 	return Inbound{text, m, err}
 }
 
-// isRequest reports whether the answer may take time: the text is a request, or an
-// array, which may be a batch of requests.
+// IsRequest reports whether the text is a request, or an array, which may be a batch of
+// requests.
 func (p *Inbound) IsRequest() bool {
 	return p.Err == nil && p.Message.IsRequest() || p.Err != nil && rawjson.Kind(p.Text) == '['
 }
 
-// isAnswered reports whether Handle calls reply.
+// IsAnswered reports whether Handle calls respond.
 func (p *Inbound) IsAnswered() bool { return p.Err != nil || p.Message.IsRequest() }
 
-// Handle handles what a client sent: a message or, in 2025-03-26, a batch of them.
-// reply gets the answer as accept has it; invalid messages are answered at once.
-func (s *Server) Handle(ctx context.Context, c *Client, p Inbound, reply func(answer []byte)) {
+// Handle handles a text from a client: a message or, in 2025-03-26, a batch. respond gets
+// the response, as accept defines it, or at once the error for an invalid message.
+func (s *Server) Handle(ctx context.Context, c *Client, p Inbound, respond func(response []byte)) {
 	switch {
 	case p.Err == nil:
-		s.accept(ctx, c, p.Message, reply)
+		s.accept(ctx, c, p.Message, respond)
 	case rawjson.Kind(p.Text) == '[' && c.hasBatches() && rawjson.Check(p.Text) == nil:
-		s.acceptBatch(ctx, c, p.Text, reply)
+		s.acceptBatch(ctx, c, p.Text, respond)
 	default:
-		reply(InvalidMessage(p.Message, p.Err))
+		respond(InvalidMessage(p.Message, p.Err))
 	}
 }
 
-// InvalidMessage returns the answer to a message that could not be read: err says
-// why, and m has its ID, if it has a valid one.
+// InvalidMessage returns the error response to a message that failed to parse with err.
+// m has the ID, if a valid one was read.
 func InvalidMessage(m jsonrpc.Message, err error) []byte {
 	e := WireError(err)
 	if e.Code == jsonrpc.CodeParse {
@@ -66,11 +66,11 @@ func (c *Client) hasBatches() bool {
 // maxBatch bounds the messages of a batch.
 const maxBatch = 1000
 
-// acceptBatch handles a batch. reply gets the answers as one array, in the order of
+// acceptBatch handles a batch. respond gets the responses as one array, in the order of
 // the requests; nil if there are none.
-func (s *Server) acceptBatch(ctx context.Context, c *Client, batch []byte, reply func(answer []byte)) {
+func (s *Server) acceptBatch(ctx context.Context, c *Client, batch []byte, respond func(response []byte)) {
 	refuse := func(format string, a ...any) {
-		reply(jsonrpc.AppendError(nil, nil, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, format, a...)))
+		respond(jsonrpc.AppendError(nil, nil, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, format, a...)))
 	}
 	switch n := count(batch); {
 	case n == 0:
@@ -80,44 +80,44 @@ func (s *Server) acceptBatch(ctx context.Context, c *Client, batch []byte, reply
 		refuse("Invalid request: a batch has at most %d messages, this one has %d; send it in parts", maxBatch, n)
 		return
 	}
-	var starts []func(reply func(answer []byte))
+	var starts []func(respond func(response []byte))
 	for text := range rawjson.Elements(batch) {
 		p := Read(text)
 		if p.Err == nil && p.Message.Method == "initialize" {
 			p.Err = jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "Invalid request: initialize must not be part of a batch")
 		}
 		if p.Err != nil {
-			answer := InvalidMessage(p.Message, p.Err)
-			starts = append(starts, func(reply func(answer []byte)) { reply(answer) })
+			response := InvalidMessage(p.Message, p.Err)
+			starts = append(starts, func(respond func(response []byte)) { respond(response) })
 		} else if start := s.begin(ctx, c, p.Message); start != nil {
 			starts = append(starts, start)
 		}
 	}
-	go func() { reply(joined(c.runBatch(starts))) }()
+	go func() { respond(join(c.runBatch(starts))) }()
 }
 
-// runBatch answers the requests of a batch. The batch has entered the client's quota
-// once, so one request at a time can always run. More run at the same time as far as
-// the quota has room.
-func (c *Client) runBatch(starts []func(reply func(answer []byte))) [][]byte {
-	answers := make([][]byte, len(starts))
+// runBatch runs the requests of a batch and returns their responses. The batch counts
+// once in the client's quota, so one request at a time can always run. More run at the
+// same time if the quota has room.
+func (c *Client) runBatch(starts []func(respond func(response []byte))) [][]byte {
+	responses := make([][]byte, len(starts))
 	var next atomic.Int64
 	work := func() {
 		for i := int(next.Add(1)) - 1; i < len(starts); i = int(next.Add(1)) - 1 {
-			answered := make(chan struct{})
-			starts[i](func(answer []byte) {
-				answers[i] = answer
-				close(answered)
+			done := make(chan struct{})
+			starts[i](func(response []byte) {
+				responses[i] = response
+				close(done)
 			})
-			<-answered
+			<-done
 		}
 	}
 	var workers sync.WaitGroup
 	for n := 1; n < len(starts); n++ {
 		switch {
-		case c.Quota.Enter():
+		case c.Quota.TryAcquire():
 			workers.Go(func() {
-				defer c.Quota.Leave()
+				defer c.Quota.Release()
 				work()
 			})
 		case c.Quota == nil && n < sessionlessBatch:
@@ -128,11 +128,11 @@ func (c *Client) runBatch(starts []func(reply func(answer []byte))) [][]byte {
 	}
 	work()
 	workers.Wait()
-	return answers
+	return responses
 }
 
-// sessionlessBatch bounds the requests of a batch that run at the same time for a
-// client without a session, which has no quota.
+// sessionlessBatch bounds how many requests of a batch run at the same time for a client
+// without a client session, which has no quota.
 const sessionlessBatch = 16
 
 func count(array []byte) (n int) {
@@ -142,20 +142,19 @@ func count(array []byte) (n int) {
 	return n
 }
 
-// joined returns an array of the answers, without those that are nil; nil if there
-// are none.
-func joined(answers [][]byte) []byte {
+// join returns an array of the responses that are not nil; nil if there are none.
+func join(responses [][]byte) []byte {
 	var b []byte
-	for _, a := range answers {
+	for _, r := range responses {
 		switch {
-		case a == nil:
+		case r == nil:
 			continue
 		case b == nil:
 			b = append(b, '[')
 		default:
 			b = append(b, ',')
 		}
-		b = append(b, a...)
+		b = append(b, r...)
 	}
 	if b == nil {
 		return nil

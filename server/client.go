@@ -12,67 +12,69 @@ import (
 	"mcpx/registry"
 )
 
-// Client is a client of a front, as one of its streams reaches it. It implements
-// registry.Client: upstreams send it requests and notifications.
+// Client is a client of a front, together with the stream on which mcpx sends messages
+// to it. It implements registry.Client: upstreams send it requests and notifications.
 type Client struct {
 	*conversation
-	Send func(message []byte) error                                              // queues a message to the client; never waits
-	ask  func(ctx context.Context, method string, params []byte) ([]byte, error) // replaces requests to the client; may be nil
+	Send func(message []byte) error // queues a message to the client; never waits
 
-	progressToken func() []byte // replaces the token of the request, if it may change during a call; may be nil
+	// Replacements for a call of several rounds; may be nil.
+	requestInput  func(ctx context.Context, method string, params []byte) ([]byte, error) // for requests to the client
+	progressToken func() []byte                                                           // for the progress token in the request
 }
 
-// conversation is what all streams of a client share.
+// conversation is the state that all streams of a client share.
 type conversation struct {
 	jsonrpc.BasicHandler // requests to clients have no time limits: a person may have to think
 
 	id    string
 	owner string // key for per-client state; differs from id for sessionless clients
-	lazy  bool   // it sees inspect and exec, which never change
-	Quota *Quota // bounds its calls; nil for a client without a session
+	lazy  bool   // it sees only inspect and exec, which never change
+	Quota *Quota // bounds its calls; nil for a client without a client session
 	Conn  *jsonrpc.Conn
 
-	initialized chan struct{} // closed when upstreams may reach the client
-	Ended       chan struct{} // closed when the front ends
-	start, stop sync.Once     // guard closing these
+	initialized chan struct{} // closed when upstreams may send messages to the client
+	Ended       chan struct{} // closed by End
+	start, stop sync.Once     // close these channels once
 
 	mu           sync.Mutex
 	revision     string // negotiated by initialize
 	capabilities []byte
-	level        string // the least severe log messages it wants
-	left         bool   // it has sent notifications/exit
+	level        string // of the least severe log messages that it wants
+	exited       bool   // it has sent notifications/exit
 }
 
-// ErrCancelled is the cause of the end of a request that its client cancelled.
+// ErrCancelled is the cause when a client cancels its request.
 var ErrCancelled = errors.New("cancelled by the client")
 
 // NewClient returns a Client of the server whose messages go through send.
 func (s *Server) NewClient(id string, send func(message []byte) error) *Client {
-	c := newClient(id, s.lazy, send)
+	c := newClient(id, send)
+	c.lazy = s.lazy
 	c.Conn = jsonrpc.NewConn(jsonrpc.ConnOptions{Handler: c.conversation, Send: send, Prefix: "mcpx-", Log: s.log})
 	return c
 }
 
-// NewSessionlessClient returns a Client for one request without a session. Programs on
-// one machine cannot be told apart, so each request is another client; state between
-// requests is kept for their owner.
+// NewSessionlessClient returns a Client for one request without a client session. mcpx
+// cannot distinguish programs on the same machine, so each request is another client;
+// state between requests belongs to the owner.
 func (s *Server) NewSessionlessClient(id, owner string) *Client {
 	c := s.NewClient(id, nil)
 	c.owner = owner
 	return c
 }
 
-func newClient(id string, lazy bool, send func(message []byte) error) *Client {
+func newClient(id string, send func(message []byte) error) *Client {
 	return &Client{Send: send, conversation: &conversation{
-		id:          id,
-		owner:       id,
-		lazy:        lazy,
+		id:    id,
+		owner: id,
+
 		initialized: make(chan struct{}),
 		Ended:       make(chan struct{}),
 	}}
 }
 
-// through returns the client as another stream reaches it.
+// Through returns the same client with another stream for its messages.
 func (c *Client) Through(send func(message []byte) error) *Client {
 	return &Client{conversation: c.conversation, Send: send}
 }
@@ -91,7 +93,7 @@ func (c *conversation) Lost(error) error {
 // Cancelled implements jsonrpc.Handler.
 func (c *conversation) Cancelled(string) error { return ErrCancelled }
 
-// SetInitialized records the answer to initialize.
+// SetInitialized records the result of initialize.
 func (c *Client) SetInitialized(revision string, capabilities []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -99,35 +101,37 @@ func (c *Client) SetInitialized(revision string, capabilities []byte) {
 	c.revision = revision
 }
 
-// isInitialized reports whether initialize has been answered.
+// isInitialized reports whether SetInitialized was called.
 func (c *Client) isInitialized() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.revision != ""
 }
 
-// markReachable lets upstreams reach the client, on notifications/initialized or the
-// first request after initialize.
+// markReachable lets upstreams send messages to the client. It is called on
+// notifications/initialized and on each request after initialize.
 func (c *Client) markReachable() {
 	if c.isInitialized() {
 		c.start.Do(func() { close(c.initialized) })
 	}
 }
 
-// End ends the subscription streams of the client, because its front ends.
+// End ends the subscription streams of the client, because its client session is closed
+// or its front stops.
 func (c *Client) End() { c.stop.Do(func() { close(c.Ended) }) }
 
 // exit records notifications/exit.
 func (c *Client) exit() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.left = true
+	c.exited = true
 }
 
+// HasExited reports whether the client has sent notifications/exit.
 func (c *Client) HasExited() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.left
+	return c.exited
 }
 
 // speaks reports whether the client speaks that revision or a later one.
@@ -137,7 +141,7 @@ func (c *Client) speaks(revision string) bool {
 	return c.revision >= revision
 }
 
-// requiredCapability has the capability that a client needs for each request.
+// requiredCapability maps each request to the capability that the client needs for it.
 var requiredCapability = map[string]string{
 	"sampling/createMessage": "sampling",
 	"elicitation/create":     "elicitation",
@@ -155,12 +159,12 @@ func (c *Client) Request(ctx context.Context, method string, params []byte) ([]b
 	if err := c.checkCapability(method, params); err != nil {
 		return nil, err
 	}
-	if c.ask != nil {
-		return c.ask(ctx, method, params)
+	if c.requestInput != nil {
+		return c.requestInput(ctx, method, params)
 	}
 	return jsonrpc.Wait(func(done jsonrpc.Done) {
 		if err := c.Conn.Go(ctx, jsonrpc.Request{Method: method, Params: params, Send: c.Send}, done); err != nil {
-			done(nil, nil, fmt.Errorf("%s could not be passed to the client: %s", method, err.Error())) // not %w: ErrClosed would mean the upstream's connection
+			done(nil, nil, fmt.Errorf("could not send %s to the client: %s", method, err.Error())) // not %w: ErrClosed would mean the upstream's connection
 		}
 	})
 }
@@ -186,8 +190,8 @@ func (c *Client) capability(name string) []byte {
 	return rawjson.Get(c.capabilities, name)
 }
 
-// Notify implements registry.Client. It leaves out notifications that the client did
-// not ask for or cannot use.
+// Notify implements registry.Client. It drops notifications that the client does not
+// want or cannot use.
 func (c *Client) Notify(method string, params []byte) {
 	select {
 	case <-c.initialized:
@@ -197,7 +201,7 @@ func (c *Client) Notify(method string, params []byte) {
 	if c.lazy && method == "notifications/tools/list_changed" || method == "notifications/message" && !c.wantsLog(params) {
 		return
 	}
-	_ = c.Send(jsonrpc.AppendNotification(nil, method, params)) // a client that is gone needs no notice
+	_ = c.Send(jsonrpc.AppendNotification(nil, method, params)) // on failure the client is gone
 }
 
 // wantsLog reports whether the client wants a log message of that level.

@@ -11,10 +11,10 @@ import (
 	"mcpx/internal/rawjson"
 )
 
-// flatAnswer returns the answer to a tool call in flat mode. Arguments that do not
+// flatResult returns the result of a tool call in flat mode. Arguments that do not
 // fit the tool's schema are an error in the result since 2025-11-25, and an MCP error
 // before.
-func flatAnswer(c *Client, result, line []byte, err error) (_, _ []byte, _ error) {
+func flatResult(c *Client, result, line []byte, err error) (_, _ []byte, _ error) {
 	var invalid *executor.Invalid
 	switch {
 	case !errors.As(err, &invalid):

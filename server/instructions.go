@@ -10,12 +10,11 @@ import (
 	"mcpx/internal/plain"
 )
 
-// instructionsLimit is how many characters the instructions may have, however many
-// servers there are.
+// instructionsLimit bounds the characters of the instructions, for any number of servers.
 const instructionsLimit = 1024
 
-// instructions tells clients what mcpx is for. Clients that defer tools show the
-// model nothing else at first, besides the names of the tools.
+// instructions returns the instructions for clients. Clients that defer tools show the
+// model only these and the names of the tools at first.
 func (s *Server) instructions() string {
 	switch {
 	case s.lazy:
@@ -29,8 +28,8 @@ func (s *Server) instructions() string {
 	return s.flatInstructions()
 }
 
-// lazyInstructions names every server and says how the two tools are used. If it
-// gets too long, names are left out at the end.
+// lazyInstructions names all servers and explains inspect and exec. If it is too long, it
+// omits the last names.
 func lazyInstructions(p *config.Profile) string {
 	const use = "inspect(server_name) lists a server's tools, exec calls one. " +
 		`exec("` + executor.Builtin + `", "search", {"query": …}) searches the tools of all servers.`
@@ -52,29 +51,29 @@ func lazyInstructions(p *config.Profile) string {
 	return whole
 }
 
-// flatInstructions names each server with the start of its own instructions, as far
-// as they are known. All of them get the same room.
+// flatInstructions names each server, with the start of its own instructions if they are
+// known. Each server may use the same number of characters.
 func (s *Server) flatInstructions() string {
 	upstreams := s.registry.Catalog().Upstreams
 	if len(upstreams) == 0 {
 		return ""
 	}
-	room := instructionsLimit / len(upstreams)
+	share := instructionsLimit / len(upstreams)
 	var lines []string
 	for _, u := range upstreams {
 		line := u.Name
 		if own := plain.Line(u.Instructions); own != "" {
 			line += ": " + own
 		}
-		lines = append(lines, cutRunes(line, room-1)) // 1: the line break
+		lines = append(lines, cutRunes(line, share-1)) // 1: the line break
 	}
 	return cutRunes(strings.Join(lines, "\n"), instructionsLimit)
 }
 
-// cutRunes is the start of a text, at most that many characters.
-func cutRunes(text string, most int) string {
-	if utf8.RuneCountInString(text) <= most {
+// cutRunes returns the start of a text, at most limit characters.
+func cutRunes(text string, limit int) string {
+	if utf8.RuneCountInString(text) <= limit {
 		return text
 	}
-	return strings.TrimSpace(string([]rune(text)[:max(most-1, 0)])) + "…"
+	return strings.TrimSpace(string([]rune(text)[:max(limit-1, 0)])) + "…"
 }

@@ -87,7 +87,7 @@ func TestFlatInstructions(t *testing.T) {
 func TestAlwaysLoad(t *testing.T) {
 	const meta = `,"_meta":{"anthropic/alwaysLoad":true}`
 	p := profileOf("a")
-	loaded, deferred := string(lazyTools(p, true)), string(lazyTools(p, false))
+	loaded, deferred := string(lazyTools(p, alwaysLoad)), string(lazyTools(p, ""))
 	if strings.Count(loaded, meta) != 2 || strings.ReplaceAll(loaded, meta, "") != deferred {
 		t.Errorf("got %s", loaded)
 	}

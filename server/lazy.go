@@ -23,30 +23,30 @@ const (
 	execSchema    = `{"type":"object","properties":{"server_name":{"type":"string"},"tool_name":{"type":"string"},"arguments":{"type":"object","properties":{},"additionalProperties":true}},"required":["server_name","tool_name"]}`
 )
 
-// lazyTools returns the list of inspect and exec. Nothing in it changes while mcpx
-// runs. It is written by hand, since mcp-go's Tool always has annotations, which cost
-// context.
-func lazyTools(p *config.Profile, alwaysLoad bool) []byte {
-	meta := ""
-	if alwaysLoad { // clients that defer tools show these from the start; the model does not see it
-		meta = `,"_meta":{"anthropic/alwaysLoad":true}`
-	}
+// alwaysLoad is the member of a tool that makes clients that defer tools show it from the
+// start. The model does not see it.
+const alwaysLoad = `,"_meta":{"anthropic/alwaysLoad":true}`
+
+// lazyTools returns the list of inspect and exec, which never changes while mcpx runs.
+// meta is a further member of both, or "". mcp-go's Tool is not used, since it always has
+// annotations, which cost tokens.
+func lazyTools(p *config.Profile, meta string) []byte {
 	b := rawjson.AppendString([]byte(`{"tools":[{"name":"inspect","description":`), directory(p))
 	b = append(b, `,"inputSchema":`+inspectSchema+`,"annotations":{"readOnlyHint":true}`+meta+`},`...)
 	b = append(b, `{"name":"exec","description":"Call a tool. Inspect it first.","inputSchema":`+execSchema+meta+`}]}`...)
 	return b
 }
 
-// listLazy answers tools/list in lazy mode: two tools, on one page.
+// listLazy handles tools/list in lazy mode. The list has one page.
 func (s *Server) listLazy(_ context.Context, _ *Client, m jsonrpc.Message) ([]byte, error) {
 	if !rawjson.IsNull(rawjson.Get(m.Params, "cursor")) {
-		return nil, invalidParams(`"cursor" is not one that mcpx gave`)
+		return nil, invalidParams(invalidCursor)
 	}
 	return s.lazyList, nil
 }
 
-// directory returns the description of inspect: what it does, and every server. If it
-// gets too long, descriptions are left out first, then names.
+// directory returns the description of inspect, with the names and descriptions of all
+// servers. If it is too long, it omits the descriptions, and then names.
 func directory(p *config.Profile) string {
 	const use = "List a server's tools, or get one's schema. Servers: "
 	var full, names []string
@@ -80,17 +80,17 @@ func (s *Server) callToolAndWait(ctx context.Context, c *Client, m jsonrpc.Messa
 	return jsonrpc.Wait(func(done jsonrpc.Done) { s.callTool(ctx, c, m, done) })
 }
 
-// callTool answers tools/call. It never waits.
+// callTool handles tools/call. It never waits.
 func (s *Server) callTool(ctx context.Context, c *Client, m jsonrpc.Message, done jsonrpc.Done) {
 	name, call, err := s.readToolCall(c, m)
 	switch {
 	case err != nil:
 		done(nil, nil, err)
 	case !s.lazy:
-		s.executor.Go(ctx, call, func(result, line []byte, err error) { done(flatAnswer(c, result, line, err)) })
+		s.executor.Go(ctx, call, func(result, line []byte, err error) { done(flatResult(c, result, line, err)) })
 	case name == "exec":
 		s.executor.Go(ctx, call, func(result, line []byte, err error) {
-			if err != nil { // as a result: the model can act on it
+			if err != nil { // in a result, so that the model sees it
 				result, line = errorResult(err.Error()), nil
 			}
 			done(result, line, nil)
@@ -173,7 +173,7 @@ func readCall(params []byte) (p callParams, err error) {
 	return p, nil
 }
 
-// inspect answers a call of the tool inspect.
+// inspect handles a call of the tool inspect.
 func (s *Server) inspect(ctx context.Context, _ *Client, m jsonrpc.Message) ([]byte, error) {
 	arguments := rawjson.Get(m.Params, "arguments")
 	if path := rawjson.DuplicateKey(arguments); path != nil {
@@ -201,4 +201,4 @@ func (s *Server) notListed(name string) error {
 }
 
 // LazyTools returns the result of tools/list in lazy mode, as a model sees it.
-func (s *Server) LazyTools() []byte { return lazyTools(s.profile, false) }
+func (s *Server) LazyTools() []byte { return lazyTools(s.profile, "") }

@@ -7,28 +7,28 @@ import (
 	"mcpx/internal/rawjson"
 )
 
-// logLevels are the levels a client may set, with the level of MCP and the level
-// of mcpx's own log that each means.
+// logLevels maps the levels that a client may set to a level of MCP and a level of mcpx's
+// own log.
 var logLevels = map[string]struct{ level, own string }{
 	"debug": {"debug", "debug"}, "info": {"info", "info"}, "notice": {"notice", "info"},
 	"warn": {"warning", "warn"}, "warning": {"warning", "warn"}, "error": {"error", "error"},
 	"critical": {"critical", "error"}, "alert": {"alert", "error"}, "emergency": {"emergency", "error"},
 }
 
-// setLogLevel answers logging/setLevel.
+// setLogLevel handles logging/setLevel.
 func (s *Server) setLogLevel(_ context.Context, c *Client, m jsonrpc.Message) ([]byte, error) {
 	raw := rawjson.Get(m.Params, "level")
 	level, isString := rawjson.String(raw)
-	means, known := logLevels[level]
+	levels, known := logLevels[level]
 	if !isString || !known {
-		return nil, jsonrpc.Errorf(jsonrpc.CodeInternal, "Invalid log level: %s. Valid levels are: debug, info, warn, error", shown(raw, level))
+		return nil, jsonrpc.Errorf(jsonrpc.CodeInternal, "Invalid log level: %s. Valid levels are: debug, info, warn, error", levelText(raw, level))
 	}
 	if s.options.SetLevel != nil {
-		s.options.SetLevel(means.own)
+		s.options.SetLevel(levels.own)
 	}
-	c.setLevel(means.level)
-	s.registry.SetLevel(c, means.level)
-	if s.bare { // as MCP has it, with nothing added
+	c.setLevel(levels.level)
+	s.registry.SetLevel(c, levels.level)
+	if s.bare {
 		return []byte("{}"), nil
 	}
 	b := rawjson.AppendString([]byte(`{"_meta":{"success":true,"level":`), level)
@@ -36,8 +36,8 @@ func (s *Server) setLogLevel(_ context.Context, c *Client, m jsonrpc.Message) ([
 	return append(b, "}}"...), nil
 }
 
-// shown is a level as the error names it.
-func shown(raw []byte, level string) string {
+// levelText returns an invalid level for the error message.
+func levelText(raw []byte, level string) string {
 	switch rawjson.Kind(raw) {
 	case 0:
 		return "undefined"

@@ -15,32 +15,32 @@ import (
 	"mcpx/internal/rawjson"
 )
 
-// From its revision 2026-07-28 on MCP has no initialize: every request says in
-// its _meta which revision it speaks and what its client can do. One client may
-// mix both ways.
+// Since its revision 2026-07-28, MCP has no initialize: the _meta of every request has
+// the revision and the client's capabilities. A client may send requests of this and of
+// earlier revisions.
 
-// modernMark stands in every such request and hardly ever elsewhere.
+// modernMark occurs in every request of 2026-07-28 and hardly ever elsewhere.
 var modernMark = []byte(mcp.MetaKeyProtocolVersion)
 
-// removed are the methods that 2026-07-28 no longer has.
-var removed = map[string]bool{
+// removedMethods are the methods that 2026-07-28 no longer has.
+var removedMethods = map[string]bool{
 	"initialize": true, "ping": true, "logging/setLevel": true, "resources/subscribe": true,
 	"resources/unsubscribe": true, "roots/list": true, "shutdown": true,
 }
 
-// modernMethods are those it has instead.
+// modernMethods are the methods that only 2026-07-28 has.
 var modernMethods = map[string]Method{
 	"server/discover":      (*Server).discover,
 	"subscriptions/listen": (*Server).listen,
 }
 
-// cacheable are the results that must say how long they keep.
+// cacheable are the methods whose results must have ttlMs and cacheScope.
 var cacheable = map[string]bool{
 	"server/discover": true, "tools/list": true, "prompts/list": true, "resources/list": true,
 	"resources/templates/list": true, "resources/read": true,
 }
 
-// isModern reports whether a request speaks 2026-07-28 or later.
+// IsModern reports whether the params of a request are of 2026-07-28 or later.
 func IsModern(params []byte) bool {
 	if !bytes.Contains(params, modernMark) {
 		return false
@@ -49,12 +49,12 @@ func IsModern(params []byte) bool {
 	return mcp.IsModernProtocol(version)
 }
 
-// discover says what mcpx speaks and can do.
+// discover handles server/discover: the revisions, capabilities and instructions.
 func (s *Server) discover(context.Context, *Client, jsonrpc.Message) ([]byte, error) {
 	return json.Marshal(mcp.DiscoverResult{SupportedVersions: mcp.ValidProtocolVersions, Capabilities: capabilities, Instructions: s.instructions()})
 }
 
-// modern answers a request of 2026-07-28.
+// modern handles a request of 2026-07-28.
 func (s *Server) modern(ctx context.Context, c *Client, m jsonrpc.Message) ([]byte, error) {
 	run, wrong := s.modernMethod(m)
 	if wrong != nil {
@@ -70,11 +70,11 @@ func (s *Server) modern(ctx context.Context, c *Client, m jsonrpc.Message) ([]by
 	if err != nil {
 		return nil, modernError(err)
 	}
-	return s.decorated(m.Method, result), nil
+	return s.decorate(m.Method, result), nil
 }
 
-// modernMethod finds what answers a request of 2026-07-28, or says what is wrong
-// with it.
+// modernMethod returns the method for a request of 2026-07-28, or an error if the
+// request is invalid.
 func (s *Server) modernMethod(m jsonrpc.Message) (Method, *jsonrpc.Error) {
 	meta := rawjson.Get(m.Params, "_meta")
 	version, ok := rawjson.String(rawjson.Get(meta, mcp.MetaKeyProtocolVersion))
@@ -89,7 +89,7 @@ func (s *Server) modernMethod(m jsonrpc.Message) (Method, *jsonrpc.Error) {
 		return nil, invalidParams(`"_meta" must have ` + mcp.MetaKeyClientCapabilities)
 	}
 	run := modernMethods[m.Method]
-	if run == nil && !removed[m.Method] {
+	if run == nil && !removedMethods[m.Method] {
 		run = s.methods[m.Method]
 	}
 	if run == nil {
@@ -98,10 +98,10 @@ func (s *Server) modernMethod(m jsonrpc.Message) (Method, *jsonrpc.Error) {
 	return run, nil
 }
 
-// forRequest is the client as one request of 2026-07-28 describes it.
+// forRequest returns the client with the state that one request of 2026-07-28 declares.
 func (c *Client) forRequest(revision string, capabilities, level []byte) *Client {
-	request := newClient(c.id, c.lazy, c.Send)
-	request.owner, request.Conn, request.Ended = c.owner, c.Conn, c.Ended
+	request := newClient(c.id, c.Send)
+	request.lazy, request.owner, request.Conn, request.Ended = c.lazy, c.owner, c.Conn, c.Ended
 	request.SetInitialized(revision, capabilities)
 	request.markReachable()
 	request.level = noLogs // unless the request names a level
@@ -111,8 +111,8 @@ func (c *Client) forRequest(revision string, capabilities, level []byte) *Client
 	return request
 }
 
-// decorated is a result with what 2026-07-28 requires of every one.
-func (s *Server) decorated(method string, result []byte) []byte {
+// decorate adds the members that 2026-07-28 requires in every result.
+func (s *Server) decorate(method string, result []byte) []byte {
 	if rawjson.Get(result, "resultType") == nil {
 		result = rawjson.With(result, "resultType", []byte(`"complete"`))
 	}
@@ -127,7 +127,7 @@ func (s *Server) decorated(method string, result []byte) []byte {
 	return result
 }
 
-// modernError is an error in the codes of 2026-07-28.
+// modernError returns an error with the code that it has in 2026-07-28.
 func modernError(err error) error {
 	e := WireError(err)
 	if e.Code != executor.CodeResourceNotFound {
@@ -136,16 +136,16 @@ func modernError(err error) error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: e.Message, Data: e.Data}
 }
 
-// listen answers subscriptions/listen: it tells the client of what it asked for
-// until the client no longer wants to hear it.
+// listen handles subscriptions/listen. It sends the notifications that the client wants
+// until the client cancels the request or the front stops.
 func (s *Server) listen(ctx context.Context, c *Client, m jsonrpc.Message) ([]byte, error) {
 	filter := rawjson.Get(m.Params, "notifications")
 	tag := rawjson.With([]byte("{}"), mcp.MetaKeySubscriptionID, m.ID)
-	l := &listener{id: c.id + " " + rand.Text(), client: c, tag: tag, wanted: map[string]bool{}}
+	l := &subscriptionStream{id: c.id + " " + rand.Text(), client: c, tag: tag, wanted: map[string]bool{}}
 	granted := []byte("{")
 	for _, kind := range []string{"tools", "prompts", "resources"} {
 		if kind == "tools" && c.lazy {
-			continue // its two tools never change
+			continue // inspect and exec never change
 		}
 		if string(rawjson.Get(filter, kind+"ListChanged")) == "true" {
 			l.wanted["notifications/"+kind+"/list_changed"] = true
@@ -153,7 +153,7 @@ func (s *Server) listen(ctx context.Context, c *Client, m jsonrpc.Message) ([]by
 		}
 	}
 	granted = append(rawjson.AppendMember(granted, "resourceSubscriptions", rawjson.Get(filter, "resourceSubscriptions")), '}')
-	s.registry.Listen(l)
+	s.registry.AttachStream(l)
 	defer s.detachLater(l)
 	for uri := range rawjson.Elements(rawjson.Get(filter, "resourceSubscriptions")) {
 		params := rawjson.With([]byte("{}"), "uri", uri)
@@ -169,21 +169,22 @@ func (s *Server) listen(ctx context.Context, c *Client, m jsonrpc.Message) ([]by
 	return rawjson.With([]byte("{}"), "_meta", tag), nil
 }
 
-// listener is one subscriptions/listen: a client of its own to the registry.
-type listener struct {
+// subscriptionStream is one subscriptions/listen. The registry sees it as a client of
+// its own.
+type subscriptionStream struct {
 	id     string
 	client *Client
-	tag    []byte // _meta of what it sends
-	wanted map[string]bool
+	tag    []byte          // _meta of its notifications
+	wanted map[string]bool // methods, besides notifications/resources/updated
 
 	mu           sync.Mutex
 	acknowledged bool
-	early        [][2]string // method and params of what came before that
+	early        [][2]string // method and params of notifications before the acknowledgement
 }
 
-// acknowledge sends the acknowledgement, and then what came before it. Only then
-// does Notify send by itself.
-func (l *listener) acknowledge(params []byte) {
+// acknowledge sends the acknowledgement and the early notifications. Then Notify sends
+// directly.
+func (l *subscriptionStream) acknowledge(params []byte) {
 	l.client.Notify(mcp.MethodNotificationSubscriptionsAcknowledged, params)
 	for {
 		l.mu.Lock()
@@ -201,30 +202,32 @@ func (l *listener) acknowledge(params []byte) {
 }
 
 // ID implements registry.Client.
-func (l *listener) ID() string { return l.id }
+func (l *subscriptionStream) ID() string { return l.id }
 
 // Owner implements registry.Client.
-func (l *listener) Owner() string { return l.id }
+func (l *subscriptionStream) Owner() string { return l.id }
 
-// Request implements registry.Client: a stream of notifications asks nothing.
-func (l *listener) Request(_ context.Context, method string, _ []byte) ([]byte, error) {
-	return nil, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "%s: no call of the client is in flight", method)
+// Request implements registry.Client. It always fails, because the stream carries only
+// notifications.
+func (l *subscriptionStream) Request(_ context.Context, method string, _ []byte) ([]byte, error) {
+	return nil, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "%s: the client has no pending call", method)
 }
 
 // Notify implements registry.Client.
-func (l *listener) Notify(method string, params []byte) {
+func (l *subscriptionStream) Notify(method string, params []byte) {
 	if method != "notifications/resources/updated" && !l.wanted[method] {
 		return
 	}
 	params = rawjson.With(rawjson.OrObject(params), "_meta", l.tag)
-	if l.keepsEarly(method, params) {
+	if l.keepEarly(method, params) {
 		return
 	}
 	l.client.Notify(method, params)
 }
 
-// keepsEarly keeps a notification that comes before the acknowledgement.
-func (l *listener) keepsEarly(method string, params []byte) bool {
+// keepEarly stores a notification until the acknowledgement is sent; false if it was
+// sent already.
+func (l *subscriptionStream) keepEarly(method string, params []byte) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.acknowledged && len(l.early) < maxEarly {
@@ -233,11 +236,11 @@ func (l *listener) keepsEarly(method string, params []byte) bool {
 	return !l.acknowledged
 }
 
-// maxEarly bounds what is kept of notifications before the acknowledgement.
+// maxEarly bounds the notifications that are stored before the acknowledgement.
 const maxEarly = 1000
 
-// CheckParameterHeaders returns an error if the headers of a call differ from those of
-// its arguments that the tool wants repeated in headers. Only flat mode has such tools.
+// CheckParameterHeaders returns an error if the headers of a call differ from the
+// arguments that they repeat (x-mcp-header). Only flat mode has such tools.
 func (s *Server) CheckParameterHeaders(h http.Header, m jsonrpc.Message) error {
 	if s.lazy || m.Method != "tools/call" {
 		return nil
@@ -255,6 +258,6 @@ func (s *Server) CheckParameterHeaders(h http.Header, m jsonrpc.Message) error {
 
 // CheckModern returns why a request of 2026-07-28 is refused, nil if it is not.
 func (s *Server) CheckModern(m jsonrpc.Message) *jsonrpc.Error {
-	_, wrong := s.modernMethod(m)
-	return wrong
+	_, err := s.modernMethod(m)
+	return err
 }

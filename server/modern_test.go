@@ -98,15 +98,15 @@ func TestRounds(t *testing.T) {
 // request is refused, and the request goes on.
 func TestRequestsThatCannotAsk(t *testing.T) {
 	for _, method := range []string{"completion/complete", "tools/list", "tools/call"} {
-		c := newClient("modern", true, nil).forRequest("2026-07-28", []byte(`{"roots":{}}`), nil)
-		r := rounds{parked: map[string]*round{}}
+		c := newClient("modern", nil).forRequest("2026-07-28", []byte(`{"roots":{}}`), nil)
+		r := newMultiRoundCalls()
 		result, err := r.run(t.Context(), c, jsonrpc.Message{ID: []byte("1"), Method: method}, func(ctx context.Context) ([]byte, error) {
 			if _, err := c.Request(ctx, "roots/list", nil); err != nil {
 				return rawjson.AppendString(nil, err.Error()), nil
 			}
 			return nil, errors.New("the client was asked")
 		})
-		want := `"roots/list: the client cannot be asked during ` + method
+		want := `"roots/list: the client accepts no requests during ` + method
 		if method == "tools/call" {
 			want = `{"resultType":"input_required"`
 		}
@@ -115,7 +115,7 @@ func TestRequestsThatCannotAsk(t *testing.T) {
 		}
 		for _, p := range r.parked {
 			p.cancel(nil)
-			<-p.over
+			<-p.done
 		}
 	}
 }
@@ -128,7 +128,7 @@ func TestARoundWithoutAnAnswerFails(t *testing.T) {
 		t.Errorf("asked for %s", got) // some clients cannot read a request without params
 	}
 	got := c.ask(t, request("tools/call", params+`,"requestState":`+string(rawjson.Get(asked, "requestState"))+`}`))
-	if !strings.Contains(got, "roots/list: the client did not answer") {
+	if !strings.Contains(got, "roots/list: the client did not respond") {
 		t.Errorf("got %s", got)
 	}
 }

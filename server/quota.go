@@ -6,52 +6,53 @@ import (
 	"sync"
 )
 
-// Quota bounds what one client session can make mcpx hold: calls that are in
-// flight, and answers that the client has not read. A call is in flight until its
-// answer is written. Its methods may be called concurrently.
+// Quota bounds the memory that one client session can make mcpx use: the unfinished
+// calls and the unread responses. A call is unfinished until its response is written.
+// The methods may be called concurrently.
 type Quota struct {
-	most   int // calls in flight; 0: no limit
-	unread int // bytes of answers that may wait to be written before no further call begins
+	limit       int // of unfinished calls; 0: no limit
+	unreadLimit int // of the bytes of unread responses; above it no call starts
 
-	mu      sync.Mutex
-	calls   int
-	waiting int           // bytes of answers that wait to be written
-	queued  int           // calls that wait for room
-	bytes   int           // size of the queued calls
-	freed   chan struct{} // closed when there may be room; nil if nobody waits for that
+	mu     sync.Mutex
+	calls  int           // unfinished calls
+	unread int           // bytes of responses that wait to be written
+	queued int           // calls that wait in Acquire
+	bytes  int           // size of the queued calls
+	freed  chan struct{} // closed when there may be room; nil if no call is queued
 }
 
-// Limits on calls that wait for room.
+// Limits on calls that wait in Acquire.
 const (
 	maxQueued      = 1000
 	maxQueuedBytes = 1 << 20 // a single larger call may wait alone
 )
 
-var errNoRoom = errors.New("too many calls wait already")
+var errNoRoom = errors.New("too many calls are waiting")
 
-func NewQuota(most, unread int) *Quota { return &Quota{most: most, unread: unread} }
+// NewQuota returns a Quota with these limits.
+func NewQuota(limit, unreadLimit int) *Quota { return &Quota{limit: limit, unreadLimit: unreadLimit} }
 
-// Enter begins a call; false if there is no room for it, or q is nil.
-func (q *Quota) Enter() bool {
+// TryAcquire counts a call; false if there is no room for it, or q is nil.
+func (q *Quota) TryAcquire() bool {
 	if q == nil {
 		return false
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.enterLocked()
+	return q.tryAcquireLocked()
 }
 
-func (q *Quota) enterLocked() bool {
-	if q.most > 0 && (q.calls >= q.most || q.waiting > q.unread) {
+func (q *Quota) tryAcquireLocked() bool {
+	if q.limit > 0 && (q.calls >= q.limit || q.unread > q.unreadLimit) {
 		return false
 	}
 	q.calls++
 	return true
 }
 
-// Wait begins a call of that size once there is room for it. It fails with
-// errNoRoom if too many wait, or with the cause of ctx.
-func (q *Quota) Wait(ctx context.Context, size int) error {
+// Acquire waits until there is room for a call of that size, and counts it. It returns
+// errNoRoom if too many calls wait, or the cause of ctx.
+func (q *Quota) Acquire(ctx context.Context, size int) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if ctx.Err() != nil {
@@ -66,7 +67,7 @@ func (q *Quota) Wait(ctx context.Context, size int) error {
 		q.queued--
 		q.bytes -= size
 	}()
-	for !q.enterLocked() {
+	for !q.tryAcquireLocked() {
 		if q.freed == nil {
 			q.freed = make(chan struct{})
 		}
@@ -77,28 +78,28 @@ func (q *Quota) Wait(ctx context.Context, size int) error {
 		case <-ctx.Done():
 		}
 		q.mu.Lock()
-		if ctx.Err() != nil { // first: what ends the context may also make room
+		if ctx.Err() != nil { // before tryAcquireLocked, since the end of ctx may also make room
 			return context.Cause(ctx)
 		}
 	}
 	return nil
 }
 
-// Leave ends a call.
-func (q *Quota) Leave() { q.change(-1, 0) }
+// Release removes a call.
+func (q *Quota) Release() { q.change(-1, 0) }
 
-// Hold notes that an answer waits to be written, until release.
-func (q *Quota) Hold(answer []byte) (release func()) {
-	n := len(answer)
+// Hold counts a response as unread until release is called.
+func (q *Quota) Hold(response []byte) (release func()) {
+	n := len(response)
 	q.change(0, n)
 	return func() { q.change(0, -n) }
 }
 
-func (q *Quota) change(calls, waiting int) {
+func (q *Quota) change(calls, unread int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.calls += calls
-	q.waiting += waiting
+	q.unread += unread
 	if q.freed != nil {
 		close(q.freed)
 		q.freed = nil

@@ -14,30 +14,30 @@ func TestQuota(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := NewQuota(2, 100)
 		for i := range 3 {
-			if got := q.Enter(); got != (i < 2) {
+			if got := q.TryAcquire(); got != (i < 2) {
 				t.Errorf("call %d: %v", i, got)
 			}
 		}
-		q.Leave()
+		q.Release()
 		release := q.Hold(make([]byte, 101))
-		if q.Enter() {
+		if q.TryAcquire() {
 			t.Error("a call begins though too much is unread")
 		}
 		release()
-		if !q.Enter() {
+		if !q.TryAcquire() {
 			t.Error("no call begins though there is room")
 		}
 		const waiting = 3
 		ended := make(chan error, waiting)
 		for range waiting {
-			go func() { ended <- q.Wait(t.Context(), maxQueuedBytes/waiting) }()
+			go func() { ended <- q.Acquire(t.Context(), maxQueuedBytes/waiting) }()
 		}
 		synctest.Wait()
-		if err := q.Wait(t.Context(), maxQueuedBytes/waiting); !errors.Is(err, errNoRoom) {
+		if err := q.Acquire(t.Context(), maxQueuedBytes/waiting); !errors.Is(err, errNoRoom) {
 			t.Errorf("more bytes wait than may: %v", err)
 		}
 		for range waiting {
-			q.Leave()
+			q.Release()
 			if err := <-ended; err != nil {
 				t.Error(err)
 			}
@@ -46,10 +46,10 @@ func TestQuota(t *testing.T) {
 		roomy, over := NewQuota(2, 100), context.Canceled
 		cancelled, stop := context.WithCancelCause(t.Context())
 		stop(over)
-		if err := roomy.Wait(cancelled, 0); !errors.Is(err, over) || roomy.calls != 0 {
+		if err := roomy.Acquire(cancelled, 0); !errors.Is(err, over) || roomy.calls != 0 {
 			t.Errorf("a call begins though its context has ended: %v", err)
 		}
-		go func() { ended <- q.Wait(ctx, 0) }()
+		go func() { ended <- q.Acquire(ctx, 0) }()
 		synctest.Wait()
 		cancel()
 		if err := <-ended; !errors.Is(err, context.Canceled) || q.queued != 0 || q.bytes != 0 || q.calls != 2 {
@@ -63,9 +63,9 @@ func TestQuota(t *testing.T) {
 func TestABatchKeepsToTheQuota(t *testing.T) {
 	for most, want := range map[int]int{1: 1, 3: 3, 100: 20} {
 		synctest.Test(t, func(t *testing.T) {
-			c := newClient("one", true, nil)
+			c := newClient("one", nil)
 			c.Quota = NewQuota(most, 0)
-			c.Quota.Enter() // the batch itself
+			c.Quota.TryAcquire() // the batch itself
 			var running, peak atomic.Int32
 			var parts []func(reply func(answer []byte))
 			for range 20 {

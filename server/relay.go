@@ -13,7 +13,7 @@ import (
 	"mcpx/internal/rawjson"
 )
 
-// relay passes a request on to the upstream that has what it names.
+// relay forwards a request to the upstream that has the prompt or resource in it.
 func (s *Server) relay(ctx context.Context, c *Client, m jsonrpc.Message) ([]byte, error) {
 	return s.executor.Relay(ctx, executor.Relay{
 		Request:  string(m.ID),
@@ -24,11 +24,11 @@ func (s *Server) relay(ctx context.Context, c *Client, m jsonrpc.Message) ([]byt
 	})
 }
 
-// lists is the table of lists that mcpx answers from what it has cached.
+// lists is the table of lists that mcpx serves from the catalog.
 var lists = map[string]struct {
-	member string
+	member string        // of the result
 	wait   time.Duration // for servers in their first start
-	of     func(x *executor.Exposure) []executor.Exposed
+	items  func(x *executor.Exposure) []executor.Exposed
 }{
 	"tools/list":               {"tools", 10 * time.Second, func(x *executor.Exposure) []executor.Exposed { return x.Tools }},
 	"prompts/list":             {"prompts", 3 * time.Second, func(x *executor.Exposure) []executor.Exposed { return x.Prompts }},
@@ -39,20 +39,21 @@ var lists = map[string]struct {
 // pageSize is how many items a page of a list has.
 const pageSize = 1000
 
-// list answers one page of a list. The cursor is the place of its first item: a
-// list that changes meanwhile is announced, and read again from its start.
+// list handles the methods in lists: it returns one page. The cursor has the index of the
+// page's first item. If the list changes meanwhile, the client is notified and reads it
+// again.
 func (s *Server) list(ctx context.Context, _ *Client, m jsonrpc.Message) ([]byte, error) {
 	l := lists[m.Method]
 	from := 0
 	if cursor := rawjson.Get(m.Params, "cursor"); !rawjson.IsNull(cursor) {
-		place, err := parseCursor(cursor)
+		index, err := parseCursor(cursor)
 		if err != nil {
-			return nil, invalidParams(`"cursor" is not one that mcpx gave`)
+			return nil, invalidParams(invalidCursor)
 		}
-		from = place
+		from = index
 	}
 	s.executor.Settle(ctx, l.wait)
-	items := l.of(s.executor.Exposure())
+	items := l.items(s.executor.Exposure())
 	from = min(from, len(items))
 	to := min(from+pageSize, len(items))
 	b := append([]byte(`{"`+l.member), `":[`...)
@@ -60,7 +61,7 @@ func (s *Server) list(ctx context.Context, _ *Client, m jsonrpc.Message) ([]byte
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(b, s.listed(item)...)
+		b = append(b, s.definition(item)...)
 	}
 	b = append(b, ']')
 	if to < len(items) {
@@ -69,19 +70,22 @@ func (s *Server) list(ctx context.Context, _ *Client, m jsonrpc.Message) ([]byte
 	return append(b, '}'), nil
 }
 
-// listed is an item of a list as this server's clients see it.
-func (s *Server) listed(x executor.Exposed) []byte {
-	if !s.origins {
+// definition returns an item of a list as this server's clients see it.
+func (s *Server) definition(x executor.Exposed) []byte {
+	if !s.namesOrigin {
 		return x.Raw
 	}
 	meta := rawjson.With(rawjson.Get(x.Raw, "_meta"), "mcpx/server", rawjson.AppendString(nil, x.Upstream.Name))
 	return rawjson.With(x.Raw, "_meta", rawjson.With(meta, "mcpx/name", rawjson.AppendString(nil, x.Key)))
 }
 
-const cursorMark = "mcpx:"
+const (
+	invalidCursor = `"cursor" must be the "nextCursor" of a page`
+	cursorPrefix  = "mcpx:"
+)
 
-func cursor(place int) string {
-	return base64.RawURLEncoding.EncodeToString([]byte(cursorMark + strconv.Itoa(place)))
+func cursor(index int) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(cursorPrefix + strconv.Itoa(index)))
 }
 
 func parseCursor(raw []byte) (int, error) {
@@ -90,19 +94,19 @@ func parseCursor(raw []byte) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	place, ok := strings.CutPrefix(string(plain), cursorMark)
+	index, ok := strings.CutPrefix(string(plain), cursorPrefix)
 	if !ok {
-		return 0, errors.New("no cursor of mcpx")
+		return 0, errors.New("missing prefix")
 	}
-	n, err := strconv.Atoi(place)
+	n, err := strconv.Atoi(index)
 	if err == nil && n < 0 {
-		err = errors.New("a place before the start")
+		err = errors.New("negative index")
 	}
 	return n, err
 }
 
-// listRoots answers a client that asks for the roots mcpx hands upstreams: they
-// are its own.
+// listRoots handles roots/list of a client: upstreams get the client's own roots, so it
+// requests them from the client.
 func (s *Server) listRoots(ctx context.Context, c *Client, _ jsonrpc.Message) ([]byte, error) {
 	if rawjson.IsNull(c.capability("roots")) {
 		return []byte(`{"roots":[]}`), nil

@@ -107,7 +107,7 @@ func TestLists(t *testing.T) {
 		t.Errorf("a definition is not as it came: %s", got)
 	}
 	for _, cursor := range []string{`5`, `"x"`, `"!!"`, `"bWNweDotMQ"`, `"bWNweDo5OXg"`} {
-		c.want(t, "prompts/list", `{"cursor":`+cursor+`}`, `{"code":-32602,"message":"Invalid params: \"cursor\" is not one that mcpx gave","data":{"detail":"\"cursor\" is not one that mcpx gave"}}`)
+		c.want(t, "prompts/list", `{"cursor":`+cursor+`}`, `{"code":-32602,"message":"Invalid params: \"cursor\" must be the \"nextCursor\" of a page","data":{"detail":"\"cursor\" must be the \"nextCursor\" of a page"}}`)
 	}
 }
 

@@ -15,80 +15,85 @@ import (
 	"mcpx/registry"
 )
 
-// rounds are the calls of 2026-07-28 that wait for their client. In that revision
-// a server asks nothing of its own accord: it answers a call with what it needs
-// (input_required), and the client makes the call again with the answers. An
-// upstream of the old way asks in the middle of a call, so the call is parked
-// here, upstream and all, until its client comes back.
-type rounds struct {
+// multiRoundCalls is the table of calls that wait for input from their client. In
+// 2026-07-28 a server sends no requests. Instead it responds to a call with the input
+// that it needs (input_required), and the client makes the call again with that input.
+// An upstream of an earlier revision sends requests during a call, so the call is parked
+// here until its client makes it again. The methods may be called concurrently.
+type multiRoundCalls struct {
 	mu     sync.Mutex
-	parked map[string]*round // by requestState
+	parked map[string]*multiRoundCall // by requestState
 }
 
-// asking are the methods whose answer may be that something is needed. Clients do
-// not look for it in others.
-var asking = map[string]bool{"tools/call": true, "prompts/get": true, "resources/read": true}
+func newMultiRoundCalls() *multiRoundCalls {
+	return &multiRoundCalls{parked: map[string]*multiRoundCall{}}
+}
+
+// mayRequireInput are the methods whose result may be input_required. Clients do not
+// expect it from others.
+var mayRequireInput = map[string]bool{"tools/call": true, "prompts/get": true, "resources/read": true}
 
 // Limits on parked calls.
 const (
-	parkTime       = 10 * time.Minute // how long a client may think
+	parkTime       = 10 * time.Minute // the client must continue the call within this time
 	maxParked      = 1000             // calls in all
 	maxOwnerParked = 100              // calls of one owner
 	maxParkedBytes = 64 << 20         // requests in all; a parked call holds its request
 	maxOwnerBytes  = 16 << 20         // requests of one owner
 )
 
-// round is one call that may take several rounds.
-type round struct {
-	owner  string // who may come back to it
+// multiRoundCall is one call that may take several rounds, each a request of the client.
+type multiRoundCall struct {
+	owner  string // only this owner may continue the call
 	method string
 	size   int // bytes of its request
-	asks   chan ask
+	inputs chan inputRequest
 	result chan outcome
-	over   chan struct{} // closed when the result is there
+	done   chan struct{} // closed when the result is available
 	cancel context.CancelCauseFunc
 	stream atomic.Pointer[roundStream]
 
-	waiting map[string]ask // asked in the last round, by key
-	late    *time.Timer    // ends it if the client does not come back
+	requested map[string]inputRequest // sent to the client in the last round, by key
+	expiry    *time.Timer             // ends the call if the client does not continue it
 }
 
-// roundStream is where the client hears of a call in one of its rounds.
+// roundStream is where notifications of a call go during one round.
 type roundStream struct {
 	send  func(message []byte) error
-	token []byte // of progress; null if it wants none
+	token []byte // progress token of the round; null: the client wants no progress
 }
 
-// ask is something an upstream wants of the client.
-type ask struct {
-	method string
-	params []byte
-	answer chan []byte
+// inputRequest is a request of an upstream to the client.
+type inputRequest struct {
+	method   string
+	params   []byte
+	response chan []byte
 }
 
+// outcome is the end of a call.
 type outcome struct {
 	result []byte
 	err    error
 }
 
-// run runs a call until it is over or needs something of the client.
-func (r *rounds) run(ctx context.Context, c *Client, m jsonrpc.Message, call func(ctx context.Context) ([]byte, error)) ([]byte, error) {
-	if !asking[m.Method] {
-		c.ask = func(_ context.Context, method string, _ []byte) ([]byte, error) {
-			return nil, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "%s: the client cannot be asked during %s", method, m.Method)
+// run runs one round of a call. It returns when the call is over or needs input.
+func (r *multiRoundCalls) run(ctx context.Context, c *Client, m jsonrpc.Message, call func(ctx context.Context) ([]byte, error)) ([]byte, error) {
+	if !mayRequireInput[m.Method] {
+		c.requestInput = func(_ context.Context, method string, _ []byte) ([]byte, error) {
+			return nil, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "%s: the client accepts no requests during %s", method, m.Method)
 		}
 		return call(ctx)
 	}
 	state, _ := rawjson.String(rawjson.Get(m.Params, "requestState"))
-	p := r.take(state, c.owner, m.Method)
+	p := r.remove(state, c.owner, m.Method)
 	switch {
 	case p != nil:
-		p.stream.Store(streamOf(c, m))
+		p.stream.Store(newRoundStream(c, m))
 		p.resume(rawjson.Get(m.Params, "inputResponses"))
 	case state != "":
 		return nil, invalidParams(`"requestState" is unknown, or its call has ended; make the call again without it`)
 	default:
-		p = newRound(ctx, c, m, call)
+		p = newMultiRoundCall(ctx, c, m, call)
 	}
 	stop := context.AfterFunc(ctx, func() { p.cancel(context.Cause(ctx)) })
 	defer stop()
@@ -96,78 +101,77 @@ func (r *rounds) run(ctx context.Context, c *Client, m jsonrpc.Message, call fun
 		select {
 		case o := <-p.result:
 			return o.result, o.err
-		case a := <-p.asks:
-			if result := r.park(p, a); result != nil {
+		case request := <-p.inputs:
+			if result := r.park(p, request); result != nil {
 				return result, nil
 			}
-			a.answer <- nil
+			request.response <- nil
 		}
 	}
 }
 
-// streamOf returns where notifications of a call go in this round. It copies what it
-// needs of the request.
-func streamOf(c *Client, m jsonrpc.Message) *roundStream {
+// newRoundStream returns where notifications of a call go in this round. It copies the
+// progress token, so that it does not hold the request.
+func newRoundStream(c *Client, m jsonrpc.Message) *roundStream {
 	return &roundStream{c.Send, slices.Clone(rawjson.Get(rawjson.Get(m.Params, "_meta"), "progressToken"))}
 }
 
-// newRound starts a call. It goes on when the request that started it is answered:
-// the client then hears of it by the request with which it came back.
-func newRound(ctx context.Context, c *Client, m jsonrpc.Message, call func(ctx context.Context) ([]byte, error)) *round {
+// newMultiRoundCall starts a call, which may outlast the request that started it.
+func newMultiRoundCall(ctx context.Context, c *Client, m jsonrpc.Message, call func(ctx context.Context) ([]byte, error)) *multiRoundCall {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	p := &round{owner: c.owner, method: strings.Clone(m.Method), size: len(m.Params), asks: make(chan ask), result: make(chan outcome, 1), over: make(chan struct{}), cancel: cancel}
-	p.stream.Store(streamOf(c, m))
+	p := &multiRoundCall{owner: c.owner, method: strings.Clone(m.Method), size: len(m.Params), inputs: make(chan inputRequest), result: make(chan outcome, 1), done: make(chan struct{}), cancel: cancel}
+	p.stream.Store(newRoundStream(c, m))
 	c.Send = func(message []byte) error { return p.stream.Load().send(message) }
 	c.progressToken = func() []byte { return p.stream.Load().token }
-	c.ask = p.ask
+	c.requestInput = p.requestInput
 	go func() {
 		result, err := call(ctx)
 		p.result <- outcome{result, err}
-		close(p.over)
+		close(p.done)
 		cancel(nil)
 	}()
 	return p
 }
 
-// ask has the client answer something in the next round.
-func (p *round) ask(ctx context.Context, method string, params []byte) ([]byte, error) {
-	a := ask{method: method, params: params, answer: make(chan []byte, 1)}
+// requestInput requests input from the client and waits for it until the next round.
+func (p *multiRoundCall) requestInput(ctx context.Context, method string, params []byte) ([]byte, error) {
+	request := inputRequest{method: method, params: params, response: make(chan []byte, 1)}
 	select {
-	case p.asks <- a:
-	case <-p.over:
+	case p.inputs <- request:
+	case <-p.done:
 		return nil, registry.ErrCallOver
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
 	select {
-	case answer := <-a.answer:
-		if answer == nil {
-			return nil, fmt.Errorf("%s: the client did not answer", method)
+	case response := <-request.response:
+		if response == nil {
+			return nil, fmt.Errorf("%s: the client did not respond", method)
 		}
-		return answer, nil
+		return response, nil
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
 }
 
-// park keeps a call until its client comes back, and says what is needed. Asks
-// that come meanwhile wait for the round after. It returns nil if too many calls
-// are parked.
-func (r *rounds) park(p *round, a ask) []byte {
+// park parks a call until its client continues it, and returns the result that requests
+// the input; nil if too many calls are parked. Further input requests wait for the next
+// round.
+func (r *multiRoundCalls) park(p *multiRoundCall, input inputRequest) []byte {
 	const key = "input"
 	state := rand.Text()
-	p.waiting = map[string]ask{key: a}
+	p.requested = map[string]inputRequest{key: input}
 	if !r.add(state, p) {
 		return nil
 	}
-	request := rawjson.AppendMember(rawjson.AppendString([]byte(`{"method":`), a.method), "params", rawjson.OrObject(a.params)) // go-sdk's client cannot read one without
+	request := rawjson.AppendMember(rawjson.AppendString([]byte(`{"method":`), input.method), "params", rawjson.OrObject(input.params)) // go-sdk's client requires params
 	requests := rawjson.With([]byte("{}"), key, append(request, '}'))
 	result := rawjson.AppendMember([]byte(`{"resultType":"input_required"`), "inputRequests", requests)
 	return append(rawjson.AppendMember(result, "requestState", rawjson.AppendString(nil, state)), '}')
 }
 
-// add parks a call until its time is up; false if there are too many.
-func (r *rounds) add(state string, p *round) bool {
+// add parks a call for parkTime; false if there are too many.
+func (r *multiRoundCalls) add(state string, p *multiRoundCall) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	own, ownBytes, bytes := 0, p.size, p.size
@@ -182,17 +186,17 @@ func (r *rounds) add(state string, p *round) bool {
 		return false
 	}
 	r.parked[state] = p
-	p.late = time.AfterFunc(parkTime, func() {
-		if late := r.take(state, p.owner, p.method); late != nil {
-			late.resume(nil)
-			late.cancel(fmt.Errorf("the client did not come back within %s", parkTime))
+	p.expiry = time.AfterFunc(parkTime, func() {
+		if expired := r.remove(state, p.owner, p.method); expired != nil {
+			expired.resume(nil)
+			expired.cancel(fmt.Errorf("the client did not continue the call within %s", parkTime))
 		}
 	})
 	return true
 }
 
-// take takes a parked call of that owner, nil if there is none.
-func (r *rounds) take(state, owner, method string) *round {
+// remove removes a parked call of that owner and method, nil if there is none.
+func (r *multiRoundCalls) remove(state, owner, method string) *multiRoundCall {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.parked[state]
@@ -203,11 +207,11 @@ func (r *rounds) take(state, owner, method string) *round {
 	return p
 }
 
-// resume hands out the client's answers, nil where there is none.
-func (p *round) resume(responses []byte) {
-	p.late.Stop()
-	for key, a := range p.waiting {
-		a.answer <- rawjson.Get(responses, key)
+// resume passes the client's responses to the input requests, nil where one is missing.
+func (p *multiRoundCall) resume(responses []byte) {
+	p.expiry.Stop()
+	for key, request := range p.requested {
+		request.response <- rawjson.Get(responses, key)
 	}
-	p.waiting = nil
+	p.requested = nil
 }

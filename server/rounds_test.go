@@ -16,12 +16,12 @@ import (
 // TestAClientThatDoesNotComeBack: neither the call nor who asked is kept for it.
 func TestAClientThatDoesNotComeBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &rounds{parked: map[string]*round{}}
-		c := newClient("one", true, nil)
+		r := newMultiRoundCalls()
+		c := newClient("one", nil)
 		asked, ended := make(chan error, 1), make(chan error, 1)
 		result, err := r.run(t.Context(), c, jsonrpc.Message{Method: "tools/call", Params: []byte("{}")}, func(ctx context.Context) ([]byte, error) {
 			go func() {
-				_, err := c.ask(context.WithoutCancel(ctx), "roots/list", nil) // for the sake of another call
+				_, err := c.requestInput(context.WithoutCancel(ctx), "roots/list", nil) // for the sake of another call
 				asked <- err
 			}()
 			<-ctx.Done()
@@ -33,7 +33,7 @@ func TestAClientThatDoesNotComeBack(t *testing.T) {
 		}
 		time.Sleep(parkTime + time.Second)
 		synctest.Wait()
-		for name, end := range map[string]chan error{"the client did not answer": asked, "did not come back within 10m0s": ended} {
+		for name, end := range map[string]chan error{"the client did not respond": asked, "did not continue the call within 10m0s": ended} {
 			select {
 			case err := <-end:
 				if !strings.Contains(err.Error(), name) {
@@ -49,10 +49,10 @@ func TestAClientThatDoesNotComeBack(t *testing.T) {
 // TestARoundHasItsOwnStream: what a call says after its client came back goes where
 // the client came back from, under the token it gave there.
 func TestARoundHasItsOwnStream(t *testing.T) {
-	r := &rounds{parked: map[string]*round{}}
+	r := newMultiRoundCalls()
 	var sent [3][]string
 	say := func(round int, params string, call func(c *Client) ([]byte, error)) []byte {
-		c := newClient("one", true, func(message []byte) error {
+		c := newClient("one", func(message []byte) error {
 			sent[round] = append(sent[round], string(message))
 			return nil
 		}).forRequest("2026-07-28", []byte(`{"roots":{}}`), []byte(`"info"`))
@@ -94,19 +94,19 @@ func TestARoundHasItsOwnStream(t *testing.T) {
 }
 
 // TestParkedCallsAreBounded: an owner can park so many calls, all of them together
-// so many. A further question gets the error that the client did not answer, and a
+// so many. A further question gets the error that the client did not respond, and a
 // call that goes on leaves nothing behind.
 func TestParkedCallsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &rounds{parked: map[string]*round{}}
+		r := newMultiRoundCalls()
 		size := 0
 		park := func(owner string) (state []byte) {
-			c := newClient(owner, true, func([]byte) error { return nil })
+			c := newClient(owner, func([]byte) error { return nil })
 			params := append([]byte("{}"), bytes.Repeat([]byte(" "), size)...)
 			result, err := r.run(t.Context(), c, jsonrpc.Message{Method: "tools/call", Params: params}, func(ctx context.Context) ([]byte, error) {
-				return c.ask(ctx, "roots/list", nil)
+				return c.requestInput(ctx, "roots/list", nil)
 			})
-			if err != nil && !strings.Contains(err.Error(), "did not answer") {
+			if err != nil && !strings.Contains(err.Error(), "did not respond") {
 				t.Fatal(err)
 			}
 			return rawjson.Get(result, "requestState")
@@ -120,7 +120,7 @@ func TestParkedCallsAreBounded(t *testing.T) {
 		back := func(owner string) {
 			for state, p := range r.parked {
 				if p.owner == owner {
-					c := newClient(owner, true, func([]byte) error { return nil })
+					c := newClient(owner, func([]byte) error { return nil })
 					params := fmt.Appendf(nil, `{"requestState":%q,"inputResponses":{"input":{}}}`, state)
 					if _, err := r.run(t.Context(), c, jsonrpc.Message{Method: "tools/call", Params: params}, nil); err != nil {
 						t.Fatal(err)
@@ -157,7 +157,7 @@ func TestParkedCallsAreBounded(t *testing.T) {
 func TestAParkedCallOwnsItsToken(t *testing.T) {
 	body := []byte(`{"method":"tools/call","_meta":{"progressToken":"a"}}`)
 	m := jsonrpc.Message{Method: "tools/call", Params: body}
-	p := newRound(t.Context(), newClient("one", true, nil), m, func(context.Context) ([]byte, error) { return nil, nil })
+	p := newMultiRoundCall(t.Context(), newClient("one", nil), m, func(context.Context) ([]byte, error) { return nil, nil })
 	copy(body, bytes.Repeat([]byte("x"), len(body)))
 	if got := string(p.stream.Load().token); got != `"a"` {
 		t.Errorf("the token is now %s", got)

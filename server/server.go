@@ -1,5 +1,5 @@
-// Package server has what clients connect to: the fronts, the methods with the two
-// tools, and the errors on the wire.
+// Package server handles the requests of clients: the table of methods, the tools inspect
+// and exec, and the errors on the wire. Package front connects it to clients.
 package server
 
 import (
@@ -23,24 +23,24 @@ import (
 	"mcpx/registry"
 )
 
-// Server answers the clients of one profile on all fronts. It uses mcp-go's types,
-// but not its server (ADR 5).
+// Server handles the requests of the clients of one profile, on all fronts. It uses
+// mcp-go's types, but not its server (ADR 5).
 type Server struct {
-	// Later runs a task in the background, which the front ends when it stops. Nil:
-	// such tasks run at once.
+	// Later runs a task in the background until the front stops. If it is nil, tasks run
+	// at once.
 	Later func(task func(ctx context.Context))
 
-	registry *registry.Registry
-	executor *executor.Executor
-	log      zerolog.Logger
-	methods  map[string]Method
-	lazy     bool // two tools instead of all
-	bare     bool // one upstream under its own names, as if it were not behind mcpx
-	origins  bool // lists name the server of each item
-	profile  *config.Profile
-	options  Options
-	rounds   rounds
-	lazyList []byte // the answer to tools/list in lazy mode
+	registry    *registry.Registry
+	executor    *executor.Executor
+	log         zerolog.Logger
+	methods     map[string]Method
+	lazy        bool // clients see inspect and exec instead of all tools
+	bare        bool // clients see one upstream under its own names
+	namesOrigin bool // lists name the server of each item
+	profile     *config.Profile
+	options     Options
+	rounds      *multiRoundCalls
+	lazyList    []byte // the result of tools/list in lazy mode
 
 	lazyInstructions string
 }
@@ -49,13 +49,17 @@ type Server struct {
 type Options struct {
 	Log        zerolog.Logger
 	Version    string
-	AlwaysLoad bool               // asks clients that defer tools to show the two tools from the start
+	AlwaysLoad bool               // clients that defer tools should show inspect and exec from the start
 	SetLevel   func(level string) // sets the level of mcpx's own log; may be nil
-	Listed     func()             // is called when a client has received the list of tools; may be nil
+	Listed     func()             // called after each tools/list; may be nil
 }
 
 // New returns a Server of the profile's upstreams.
 func New(p *config.Profile, r *registry.Registry, e *executor.Executor, o Options) *Server {
+	meta := ""
+	if o.AlwaysLoad {
+		meta = alwaysLoad
+	}
 	s := &Server{
 		registry: r,
 		executor: e,
@@ -64,9 +68,9 @@ func New(p *config.Profile, r *registry.Registry, e *executor.Executor, o Option
 		options:  o,
 		lazy:     p.Expose == config.Lazy,
 		bare:     p.Expose == config.Flat && !p.Prefix,
-		rounds:   rounds{parked: map[string]*round{}},
+		rounds:   newMultiRoundCalls(),
 		methods:  Methods,
-		lazyList: lazyTools(p, o.AlwaysLoad),
+		lazyList: lazyTools(p, meta),
 
 		lazyInstructions: lazyInstructions(p),
 	}
@@ -78,21 +82,21 @@ func New(p *config.Profile, r *registry.Registry, e *executor.Executor, o Option
 	return s
 }
 
-// exposing returns the server for clients that choose how tools are shown, such as
-// the console. Their lists name the server of each item.
-func (s *Server) Exposing(how config.Expose) *Server {
+// Exposing returns the server for clients that choose the mode, such as the console.
+// Its lists name the server of each item.
+func (s *Server) Exposing(mode config.Expose) *Server {
 	p := *s.profile
-	p.Expose = how
+	p.Expose = mode
 	view := New(&p, s.registry, s.executor, s.options)
-	view.origins = p.Prefix
+	view.namesOrigin = p.Prefix
 	return view
 }
 
-// Method answers one request with a result, or with an error whose code and data the
+// Method runs one request. It returns the result, or an error whose code and data the
 // client gets.
 type Method func(s *Server, ctx context.Context, c *Client, m jsonrpc.Message) (result []byte, err error)
 
-// Methods is the table of methods. Flat mode has another tools/list.
+// Methods is the table of methods. Flat mode replaces tools/list.
 var Methods = map[string]Method{
 	"initialize":               (*Server).initialize,
 	"ping":                     (*Server).ping,
@@ -111,19 +115,19 @@ var Methods = map[string]Method{
 	"shutdown":                 (*Server).shutdown,
 }
 
-// accept handles one message of a client. Later messages may refer to it: a
-// cancellation to its request, everything to initialize. For a request, reply is
-// called once, perhaps before accept returns: with the answer, or nil if the client
-// has cancelled the request. reply must not wait, and neither does accept.
-func (s *Server) accept(ctx context.Context, c *Client, m jsonrpc.Message, reply func(answer []byte)) {
+// accept handles one message of a client. When it returns, a request can be canceled and
+// initialize is done, since later messages depend on these. For a request, respond is
+// called once, perhaps before accept returns: with the response, or nil if the client
+// has canceled the request. respond must not wait, and neither does accept.
+func (s *Server) accept(ctx context.Context, c *Client, m jsonrpc.Message, respond func(response []byte)) {
 	if start := s.begin(ctx, c, m); start != nil {
-		start(reply)
+		start(respond)
 	}
 }
 
-// begin handles a notification or a response and returns nil. A request it registers,
-// so that the client can cancel it, and returns the function that starts it.
-func (s *Server) begin(ctx context.Context, c *Client, m jsonrpc.Message) (start func(reply func(answer []byte))) {
+// begin handles a notification or a response and returns nil. It registers a request, so
+// that the client can cancel it, and returns the function that starts it.
+func (s *Server) begin(ctx context.Context, c *Client, m jsonrpc.Message) (start func(respond func(response []byte))) {
 	if c.Conn.Receive(m, nil) {
 		return nil
 	}
@@ -134,7 +138,7 @@ func (s *Server) begin(ctx context.Context, c *Client, m jsonrpc.Message) (start
 	c.markReachable()
 	s.log.Debug().Str("client", c.id).Bytes("request", m.ID).Str("method", m.Method).Msg("request")
 	in, _ := c.Conn.Begin(ctx, m.ID, 0)
-	return func(reply func(answer []byte)) {
+	return func(respond func(response []byte)) {
 		s.serve(in, c, m, func(result, line []byte, err error) {
 			isCancelled := in.IsCancelledBy(ErrCancelled)
 			in.End()
@@ -143,38 +147,38 @@ func (s *Server) begin(ctx context.Context, c *Client, m jsonrpc.Message) (start
 			}
 			switch {
 			case isCancelled:
-				reply(nil)
+				respond(nil)
 			case err != nil:
-				reply(jsonrpc.AppendError(nil, m.ID, WireError(err)))
+				respond(jsonrpc.AppendError(nil, m.ID, WireError(err)))
 			default:
-				reply(jsonrpc.AnswerIn(line, m.ID, result))
+				respond(jsonrpc.ResponseIn(line, m.ID, result))
 			}
 		})
 	}
 }
 
-// serve answers a request. Calls of tools and initialize do not need a goroutine: the
-// first do not wait, and the answer to the second must come before all others.
+// serve runs a request. Tool calls need no goroutine, because callTool never waits.
+// initialize has none, because its response must be the first.
 func (s *Server) serve(ctx context.Context, c *Client, m jsonrpc.Message, done jsonrpc.Done) {
 	switch {
 	case m.Method == "tools/call" && !IsModern(m.Params):
 		s.callTool(ctx, c, m, done)
 	case m.Method == "initialize":
-		s.answerTo(ctx, c, m, done)
+		s.runWithDone(ctx, c, m, done)
 	default:
-		go s.answerTo(ctx, c, m, done)
+		go s.runWithDone(ctx, c, m, done)
 	}
 }
 
-// answerTo is answer with a Done.
-func (s *Server) answerTo(ctx context.Context, c *Client, m jsonrpc.Message, done jsonrpc.Done) {
-	result, err := s.answer(ctx, c, m)
+// runWithDone is run with a Done.
+func (s *Server) runWithDone(ctx context.Context, c *Client, m jsonrpc.Message, done jsonrpc.Done) {
+	result, err := s.run(ctx, c, m)
 	done(result, nil, err)
 }
 
-// answer finds the method and runs it.
-func (s *Server) answer(ctx context.Context, c *Client, m jsonrpc.Message) ([]byte, error) {
-	if m.Method != "tools/call" { // readCall looks for duplicates itself
+// run finds the method of a request and runs it.
+func (s *Server) run(ctx context.Context, c *Client, m jsonrpc.Message) ([]byte, error) {
+	if m.Method != "tools/call" { // readCall checks for duplicates itself
 		if err := duplicateKey(rawjson.DuplicateKey(m.Params)...); err != nil {
 			return nil, err
 		}
@@ -212,8 +216,8 @@ func checkParams(params []byte) ([]byte, error) {
 	return params, nil
 }
 
-// duplicateKey returns the error for params that give a key twice, nil for an empty
-// path: two readers could take different values. The arguments of a tool are checked
+// duplicateKey returns the error for params that contain a key twice, since two readers
+// could use different values; nil for an empty path. The arguments of a tool are checked
 // with its schema.
 func duplicateKey(path ...string) error {
 	if len(path) == 0 {
@@ -222,7 +226,7 @@ func duplicateKey(path ...string) error {
 	return invalidParams(fmt.Sprintf("%q is given twice", strings.Join(path, ".")))
 }
 
-// safely runs a method. A panic costs only this request.
+// safely runs a method. A panic affects only this request.
 func (s *Server) safely(ctx context.Context, run Method, c *Client, m jsonrpc.Message) (result []byte, err error) {
 	defer s.recovered(m.Method, &err)
 	return run(s, ctx, c, m)
@@ -236,7 +240,7 @@ func (s *Server) recovered(method string, err *error) {
 	}
 }
 
-// initialize negotiates the revision.
+// initialize handles initialize: it negotiates the revision.
 func (s *Server) initialize(_ context.Context, c *Client, m jsonrpc.Message) ([]byte, error) {
 	version, ok := rawjson.String(rawjson.Get(m.Params, "protocolVersion"))
 	if !ok {
@@ -254,8 +258,8 @@ func (s *Server) initialize(_ context.Context, c *Client, m jsonrpc.Message) ([]
 	return json.Marshal(mcp.InitializeResult{ProtocolVersion: version, Capabilities: capabilities, ServerInfo: s.implementation(), Instructions: s.instructions()})
 }
 
-// exactly returns an object with only those members. encoding/json ignores the case
-// of keys: another spelling must not replace one.
+// exactly returns an object with only the members that have these keys. encoding/json
+// would ignore the case of keys, so that "CAPABILITIES" could replace "capabilities".
 func exactly(object []byte, keys ...string) []byte {
 	b := []byte("{")
 	for key, value := range rawjson.Members(object) {
@@ -278,7 +282,7 @@ func (s *Server) notified(c *Client, m jsonrpc.Message) {
 	}
 }
 
-// ping answers that mcpx runs.
+// ping handles ping.
 func (s *Server) ping(context.Context, *Client, jsonrpc.Message) ([]byte, error) {
 	return []byte("{}"), nil
 }
@@ -304,8 +308,8 @@ func (s *Server) implementation() mcp.Implementation {
 	return mcp.Implementation{Name: "mcpx", Version: s.options.Version}
 }
 
-// shutdown is sent by clients that know it from other protocols. Their
-// notifications/exit ends the process.
+// shutdown handles shutdown, which some clients know from other protocols. It does
+// nothing: notifications/exit stops mcpx.
 func (s *Server) shutdown(context.Context, *Client, jsonrpc.Message) ([]byte, error) {
 	return []byte("{}"), nil
 }
@@ -320,17 +324,18 @@ func Revisions() []string {
 // Attach makes a client known to upstreams until Detach.
 func (s *Server) Attach(c *Client) { s.registry.Attach(c) }
 
-// Forget drops the results kept for a client.
+// Forget drops the stored results of a client.
 func (s *Server) Forget(c *Client) { s.executor.Forget(c.id) }
 
-// Detach ends the subscriptions and the upstream sessions of a client that is gone.
+// Detach ends the subscriptions and the per-client upstream sessions of a client that is
+// gone. It may wait for upstreams.
 func (s *Server) Detach(ctx context.Context, c registry.Client) {
 	ctx, cancel := context.WithTimeout(ctx, detachTime)
 	defer cancel()
 	s.registry.Detach(ctx, c)
 }
 
-// detachLater is Detach for those who must not wait for upstreams.
+// detachLater is Detach for callers that must not wait.
 func (s *Server) detachLater(c registry.Client) {
 	if s.Later == nil {
 		s.Detach(context.Background(), c)

@@ -7,7 +7,7 @@ import (
 	"mcpx/internal/rawjson"
 )
 
-// WireError is what a client hears of an error.
+// WireError returns the JSON-RPC error that a client gets for an error.
 func WireError(err error) *jsonrpc.Error {
 	var e *jsonrpc.Error
 	if errors.As(err, &e) {
@@ -16,7 +16,7 @@ func WireError(err error) *jsonrpc.Error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: err.Error()}
 }
 
-// invalidParams is the error of a request that is not as MCP has it.
+// invalidParams returns the error for a request whose params are invalid.
 func invalidParams(detail string) *jsonrpc.Error {
 	return &jsonrpc.Error{
 		Code:    jsonrpc.CodeInvalidParams,
@@ -25,7 +25,7 @@ func invalidParams(detail string) *jsonrpc.Error {
 	}
 }
 
-// errorResult is the result of a tool that failed in a way the model can act on.
+// errorResult returns a tool result with an error that the model should see.
 func errorResult(text string) []byte {
 	b := rawjson.AppendString([]byte(`{"content":[{"type":"text","text":`), text)
 	return append(b, `}],"isError":true}`...)

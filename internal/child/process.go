@@ -29,7 +29,7 @@ type Process struct {
 	watcher *Watcher
 }
 
-// Error says why a child could not be started.
+// Error is returned for a child that could not be started.
 type Error struct {
 	Reason   string
 	IsConfig bool // the config is wrong, not the program
@@ -77,10 +77,9 @@ func Start(c *config.Upstream, w *Watcher, files [3]*os.File) (*Process, error) 
 // child is stopped, while parent IDs still connect them to it.
 func (p *Process) FindDescendants() { p.tree.remember() }
 
-// Stop ends the child and all its descendants and returns when none is left. The
-// caller has asked for stdin to be closed once everything queued is written. Stop
-// waits for the child to exit, then calls closeStdin and sends SIGTERM, and at last
-// kills.
+// Stop ends the child and all its descendants, and waits for that. The caller closes
+// stdin as soon as everything queued is written. If the child does not exit then, Stop
+// calls closeStdin and sends SIGTERM, and at last SIGKILL.
 func (p *Process) Stop(closeStdin func()) {
 	if !p.waitGone(stopByStdin) {
 		closeStdin() // the child has not even read what was queued
@@ -88,7 +87,7 @@ func (p *Process) Stop(closeStdin func()) {
 		p.waitGone(stopBySignal)
 	}
 	p.tree.kill()
-	_ = p.cmd.Process.Kill() // if the system gave it no tree
+	_ = p.cmd.Process.Kill() // in case the tree could not be created
 	<-p.Exited
 	p.watcher.remove(p.cmd.Process.Pid)
 }
@@ -114,7 +113,7 @@ func (p *Process) waitGone(within time.Duration) bool {
 	return true
 }
 
-// Status says how the child ended. It may be called after Exited is closed.
+// Status returns how the child ended. It may be called after Exited is closed.
 func (p *Process) Status() string {
 	state := p.cmd.ProcessState
 	if state.Exited() {
@@ -123,9 +122,8 @@ func (p *Process) Status() string {
 	return "ended by " + state.String()
 }
 
-// inherited lists the variables that a child gets from mcpx's own environment.
-// Everything else must be in its config: mcpx's environment may hold secrets for
-// another upstream.
+// inherited lists the variables that a child gets from mcpx's environment. It gets no
+// others, unless they are in its config, since they may be secrets of another upstream.
 var inherited = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "TZ", "TMPDIR",
 	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
@@ -138,6 +136,7 @@ var inherited = []string{
 // inheritedPrefixes lists prefixes of further variables to inherit.
 var inheritedPrefixes = []string{"LC_", "XDG_"}
 
+// environment returns the environment of a child.
 func environment(c *config.Upstream, id string) []string {
 	env := map[string]string{}
 	for _, entry := range os.Environ() {
@@ -177,7 +176,7 @@ func lookPath(c *config.Upstream) (string, error) {
 	return path, nil
 }
 
-// notFound is the error for a missing program. If the command contains arguments,
+// notFound returns the error for a missing program. If the command contains arguments,
 // the error says so.
 func notFound(command, problem string) error {
 	if program, more := config.CommandWords(command); more {

@@ -88,6 +88,7 @@ func longLine(r *bufio.Reader, start []byte) (line []byte, err error) {
 	return line, err
 }
 
+// add redacts, stores and logs a line.
 func (t *Stderr) add(line []byte) {
 	text := plain.Cut(plain.Line(t.redact(trimEnd(line))), stderrLineBytes)
 	if text == "" {
@@ -97,11 +98,12 @@ func (t *Stderr) add(line []byte) {
 	t.log.Debug().Str("line", text).Msg("stderr")
 }
 
+// keep stores a line among the last ones.
 func (t *Stderr) keep(text string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if n := len(t.last); text == config.Hidden && n > 0 && t.last[n-1] == text {
-		return // many hidden lines of a key must not push out the lines about it
+		return // a key of many lines, all hidden, must not displace the other lines
 	}
 	if len(t.last) == stderrLines {
 		t.last = slices.Delete(t.last, 0, 1)

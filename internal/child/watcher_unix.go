@@ -29,16 +29,17 @@ type Watcher struct {
 	stdin io.WriteCloser // nil if it could not be started
 }
 
-// watcherVariable tells a process that it is the watcher, and which mark to look
-// for; groupsVariable has the groups to kill, if mcpx is gone already.
+// watcherVariable makes a process the watcher; its value is the mark to search for.
+// groupsVariable has the groups to kill, if mcpx is gone already.
 const (
 	watcherVariable = "MCPX_WATCHER"
 	groupsVariable  = "MCPX_WATCHER_GROUPS"
 )
 
-// waiter waits in a shell, which takes a tenth of the memory. It keeps the list of
-// groups as watch does. When its stdin ends with groups left, it executes mcpx,
-// which ends them. If mcpx's file is gone, it kills what it can.
+// waiter is a shell script that waits for the end of mcpx; a shell needs a tenth of the
+// memory of mcpx. It keeps the list of groups as watch does. When its stdin ends with
+// groups left, it executes mcpx, which kills them. If mcpx's file is gone, the script
+// kills the groups itself.
 const waiter = `l=" "
 while read -r g; do
 	case $g in
@@ -81,8 +82,8 @@ func WatchIfAsked() {
 	os.Exit(0)
 }
 
-// watch reads process groups as they come (+) and go (-), and kills what is
-// left of them at the end.
+// watch reads the process groups that start (positive numbers) and end (negative
+// numbers), and kills those that are left when the input ends.
 func watch(r io.Reader, mark string) {
 	groups := map[int]bool{}
 	lines := bufio.NewScanner(r)
@@ -96,7 +97,7 @@ func watch(r io.Reader, mark string) {
 			delete(groups, -group)
 		}
 	}
-	for group := range groups { // so that none ends or starts another during the search
+	for group := range groups { // so that no process ends or starts another during the search
 		_ = syscall.Kill(-group, syscall.SIGSTOP)
 	}
 	var left []strays
@@ -113,10 +114,11 @@ func watch(r io.Reader, mark string) {
 	findStrays(noRoot, mark).kill()
 }
 
-func (w *Watcher) add(group int)    { w.tell(group) }
-func (w *Watcher) remove(group int) { w.tell(-group) }
+func (w *Watcher) add(group int)    { w.send(group) }
+func (w *Watcher) remove(group int) { w.send(-group) }
 
-func (w *Watcher) tell(group int) {
+// send sends a line to the watcher's process, which starts with the first one.
+func (w *Watcher) send(group int) {
 	if w == nil {
 		return
 	}
@@ -127,7 +129,7 @@ func (w *Watcher) tell(group int) {
 		return
 	}
 	if _, err := fmt.Fprintf(w.stdin, "%d\n", group); err != nil {
-		w.log.Warn().Err(err).Msg("the watcher is gone: children would survive if mcpx is killed")
+		w.log.Warn().Err(err).Msg("the watcher has ended; children survive if mcpx is killed")
 		w.stdin = nil
 	}
 }
@@ -135,7 +137,7 @@ func (w *Watcher) tell(group int) {
 func (w *Watcher) launch() {
 	stdin, err := w.run()
 	if err != nil {
-		w.log.Warn().Err(err).Msg("no watcher: children would survive if mcpx is killed")
+		w.log.Warn().Err(err).Msg("could not start the watcher; children survive if mcpx is killed")
 		return
 	}
 	w.stdin = stdin
@@ -151,7 +153,7 @@ func (w *Watcher) run() (io.WriteCloser, error) {
 		cmd = exec.Command(self)
 	}
 	cmd.Env = []string{watcherVariable + "=" + w.id, "GOMAXPROCS=1"}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // signals to mcpx's group do not reach it
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // so that signals to mcpx's group do not reach it
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err

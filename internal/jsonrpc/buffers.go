@@ -2,20 +2,20 @@ package jsonrpc
 
 import "math/bits"
 
-// Buffers of long messages are used again: memory that is new to a process costs
-// more than what is written to it.
+// Capacities of the buffers that are used again. The first use of fresh memory costs
+// more than copying a long message (BenchmarkStdioLarge).
 const (
-	minKept = 64 << 10
-	maxKept = 2 << 20
+	minRecycled = 64 << 10
+	maxRecycled = 2 << 20
 )
 
-// buffers are those that nobody uses now. A sync.Pool has them for each processor
-// apart, and so holds several where one would do.
+// buffers holds the buffers that are free. A sync.Pool would hold some for each
+// processor.
 var buffers = make(chan []byte, 4)
 
-// Buffer is an empty buffer for a message of that size.
+// Buffer returns an empty buffer with room for size bytes.
 func Buffer(size int) []byte {
-	if size < minKept || size > maxKept {
+	if size < minRecycled || size > maxRecycled {
 		return make([]byte, 0, size)
 	}
 	select {
@@ -25,12 +25,12 @@ func Buffer(size int) []byte {
 		}
 	default:
 	}
-	return make([]byte, 0, 1<<bits.Len(uint(size-1))) // so that it does for others, too
+	return make([]byte, 0, 1<<bits.Len(uint(size-1))) // rounded up, so that later messages fit too
 }
 
-// Recycle takes a buffer that nobody uses any more.
+// Recycle makes a buffer available to Buffer. The caller must not use it any more.
 func Recycle(b []byte) {
-	if cap(b) < minKept || cap(b) > maxKept {
+	if cap(b) < minRecycled || cap(b) > maxRecycled {
 		return
 	}
 	select {
@@ -39,7 +39,7 @@ func Recycle(b []byte) {
 	}
 }
 
-// DropBuffers leaves the buffers that nobody uses to the garbage collector.
+// DropBuffers leaves the free buffers to the garbage collector.
 func DropBuffers() {
 	for range cap(buffers) {
 		select {

@@ -17,11 +17,11 @@ import (
 	"mcpx/internal/rawjson"
 )
 
-// Conn is one end of a JSON-RPC connection. Both ends of JSON-RPC are alike: each
-// sends requests, answers those of the other end, and cancels. A Conn matches
-// answers to requests, enforces time limits, passes progress on, and cancels in both
-// directions. Reading and writing messages is left to its user, since an HTTP client
-// is reached over many streams. The methods may be called concurrently.
+// Conn is one end of a JSON-RPC connection. Both ends are alike: each sends requests,
+// responds to the requests of its peer, and cancels. A Conn matches responses to
+// requests, enforces time limits, passes progress on, and cancels in both directions.
+// Reading and writing messages is left to its user, since an HTTP client is reached
+// over many streams. The methods may be called concurrently.
 type Conn struct {
 	handler Handler
 	send    func(message []byte) error // queues a message; never waits
@@ -36,10 +36,10 @@ type Conn struct {
 
 // Handler is the user of a Conn.
 type Handler interface {
-	// Result interprets the answer to a call.
+	// Result interprets the response to a call.
 	Result(c *Call, m Message) (result []byte, err error)
-	// TimedOut returns the error for a call that reached its idle or total limit.
-	TimedOut(c *Call, isTotal bool) error
+	// TimedOut returns the error for a call that reached a limit.
+	TimedOut(c *Call, l Limit) error
 	// Lost returns the error for a call whose connection was closed for that reason.
 	Lost(reason error) error
 	// Cancelled returns the cause for a request that the peer cancelled.
@@ -58,7 +58,7 @@ func (BasicHandler) Result(_ *Call, m Message) ([]byte, error) {
 }
 
 // TimedOut implements Handler.
-func (BasicHandler) TimedOut(*Call, bool) error { return context.DeadlineExceeded }
+func (BasicHandler) TimedOut(*Call, Limit) error { return context.DeadlineExceeded }
 
 // Lost implements Handler.
 func (BasicHandler) Lost(reason error) error { return reason }
@@ -67,6 +67,15 @@ func (BasicHandler) Lost(reason error) error { return reason }
 func (BasicHandler) Cancelled(reason string) error {
 	return errors.New(cmp.Or(reason, "cancelled"))
 }
+
+// Limit is a time limit of a call.
+type Limit int
+
+// The limits.
+const (
+	IdleLimit  Limit = iota // Request.Timeout
+	TotalLimit              // Request.MaxTimeout
+)
 
 // ConnOptions are what a Conn needs.
 type ConnOptions struct {
@@ -96,14 +105,14 @@ type Request struct {
 	// Meta is the _meta object to send, to which a progress token is added. Nil: no
 	// _meta is sent, and the peer sends no progress.
 	Meta     []byte
-	Progress func(params []byte)        // gets each progress notification, in order and before the answer; must not wait; may be nil
-	Send     func(message []byte) error // queues a message, if not as the connection does; may be nil
+	Progress func(params []byte)        // gets each progress notification, in order and before the response; must not wait; may be nil
+	Send     func(message []byte) error // queues the messages of this call; must not wait; nil: the connection's Send
 
 	Timeout    time.Duration // the longest time without progress; 0: no limit
 	MaxTimeout time.Duration // the longest time in all; 0: no limit
 
-	Tag      any    // anything that the user wants to find in the Call
-	Remember string // if the call is abandoned, keep this until the peer answers it; empty: keep nothing
+	Tag      any    // a value of the user
+	Remember string // if the call is abandoned, keep this until the peer responds to it; empty: keep nothing
 }
 
 // Done receives the end of a call, once. It runs on the goroutine that reads the
@@ -111,7 +120,7 @@ type Request struct {
 // if there is none; its memory passes to Done.
 type Done func(result, line []byte, err error)
 
-// Call is a request that was sent and is not answered.
+// Call is a request to the peer that has no response yet.
 type Call struct {
 	Request
 	ID int64
@@ -121,7 +130,7 @@ type Call struct {
 
 	// Guarded by the connection's mutex.
 	sent      bool
-	over      bool
+	over      bool        // removed from the calls of the connection
 	held      int         // requests of the peer that wait for our user during this call
 	moved     time.Time   // the last sign of progress
 	timer     *time.Timer // enforces the limits; nil if there are none
@@ -141,7 +150,7 @@ func (c *Conn) Go(ctx context.Context, r Request, done Done) error {
 	}
 	message := make([]byte, 0, 128+len(r.Method)+len(r.Meta)+len(r.Params)) // 128: the envelope
 	err := call.Send(c.appendCall(message, call))
-	if err != nil && c.take(call) {
+	if err != nil && c.remove(call) {
 		return err
 	}
 	c.watch(ctx, call)
@@ -196,8 +205,8 @@ func (c *Conn) Notify(method string, params []byte) error {
 	return c.send(AppendNotification(nil, method, params))
 }
 
-// Cancel gives a call up and tells the peer, unless the call is over. MCP forbids to
-// cancel initialize.
+// Cancel abandons a call and notifies the peer, unless the call is over. MCP forbids
+// canceling initialize.
 func (c *Conn) Cancel(call *Call, cause error) {
 	if !c.abandon(call, cause) {
 		return
@@ -226,14 +235,14 @@ func (c *Conn) Abandon(id []byte, err error) {
 	}
 }
 
-// Receive handles answers, progress and cancellations. It returns false for other
-// messages, which are left to the user. line is the text of the message.
+// Receive handles responses, progress and cancellations. It returns false for other
+// messages, which the user must handle. line is the text of the message.
 func (c *Conn) Receive(m Message, line []byte) bool {
 	switch {
 	case m.IsResponse():
-		c.answered(m, line)
+		c.responded(m, line)
 	case m.IsRequest():
-		return false // whatever its method is called, the peer waits for an answer
+		return false // whatever its method is called, the peer waits for a response
 	case m.Method == "notifications/progress":
 		c.progressed(m.Params)
 	case m.Method == "notifications/cancelled":
@@ -244,11 +253,11 @@ func (c *Conn) Receive(m Message, line []byte) bool {
 	return true
 }
 
-// answered ends the call that an answer belongs to.
-func (c *Conn) answered(m Message, line []byte) {
+// responded ends the call that a response belongs to.
+func (c *Conn) responded(m Message, line []byte) {
 	call := c.Pending(m.ID)
 	if call == nil {
-		c.log.Debug().Bytes("id", m.ID).Msg("dropped an answer that nothing waits for")
+		c.log.Debug().Bytes("id", m.ID).Msg("dropped a response without a pending call")
 		c.forget(m.ID)
 		return
 	}
@@ -265,7 +274,7 @@ func (c *Conn) progressed(params []byte) {
 	c.mu.Lock()
 	call := c.inFlight.calls[token]
 	if err == nil && call != nil {
-		call.moved = time.Now() // expire looks at it when the limit is reached
+		call.moved = time.Now() // expire reads it
 	}
 	c.mu.Unlock()
 	if err == nil && call != nil && call.Progress != nil {
@@ -286,30 +295,31 @@ func (c *Conn) cancelled(params []byte) {
 
 // finish ends a call, unless it is over.
 func (c *Conn) finish(call *Call, result, line []byte, err error) {
-	if c.take(call) {
+	if c.remove(call) {
 		c.complete(call, result, line, err)
 	}
 }
 
-// complete reports the end of a call that was taken. A panic costs only this call.
+// complete reports the end of a call that was removed. A panic affects only this call.
 func (c *Conn) complete(call *Call, result, line []byte, err error) {
 	defer c.Recover()
 	call.done(result, line, err)
 }
 
-// Recover, when deferred, logs a panic: it costs one message instead of the process.
+// Recover, when deferred, logs a panic, which then affects one message instead of the
+// process.
 func (c *Conn) Recover() {
 	if p := recover(); p != nil {
-		c.log.Error().Str("panic", fmt.Sprint(p)).Bytes("stack", debug.Stack()).Msg("panic in the handling of a message")
+		c.log.Error().Str("panic", fmt.Sprint(p)).Bytes("stack", debug.Stack()).Msg("panic while handling a message")
 	}
 }
 
-// expire ends a call that has reached a limit, or sets the timer anew.
+// expire ends a call that has reached a limit; otherwise it resets the timer.
 func (c *Conn) expire(call *Call) {
 	now := time.Now()
 	c.mu.Lock()
 	if call.held > 0 {
-		call.moved = now // a person is thinking, not the peer
+		call.moved = now // the peer waits for our user
 	}
 	left, _ := call.left(now)
 	if call.over || left > 0 {
@@ -320,8 +330,11 @@ func (c *Conn) expire(call *Call) {
 		return
 	}
 	c.mu.Unlock()
-	isTotal := call.MaxTimeout > 0 && now.Sub(call.begun) >= call.MaxTimeout
-	c.Cancel(call, c.handler.TimedOut(call, isTotal))
+	limit := IdleLimit
+	if call.MaxTimeout > 0 && now.Sub(call.begun) >= call.MaxTimeout {
+		limit = TotalLimit
+	}
+	c.Cancel(call, c.handler.TimedOut(call, limit))
 }
 
 // left returns the time until the nearer limit; limited is false without limits.

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// Incoming is a request of the peer that is not answered. It is also the context of
-// its handling: it ends when the peer cancels the request, the connection is closed,
-// or the request is answered. The standard context behind it is made when it is first
-// needed, because most requests are answered without (BenchmarkStdioInFlight).
+// Incoming is a request of the peer that has no response yet. It is also the context
+// for handling the request: it ends when the peer cancels the request, the connection
+// is closed, or End is called. It creates a standard context only on demand, because
+// most requests need none (BenchmarkStdioInFlight).
 type Incoming struct {
 	conn   *Conn
 	id     string
@@ -30,7 +30,7 @@ type Incoming struct {
 	held   []*Call   // calls whose idle limit it suspends
 }
 
-// ErrTooMany is returned when the peer has too many unanswered requests.
+// ErrTooMany is returned when the peer has too many unfinished requests.
 var ErrTooMany = errors.New("too many requests are unanswered")
 
 // Begin registers a request of the peer until End. At most limit requests are
@@ -55,7 +55,7 @@ func (c *Conn) Begin(parent context.Context, id []byte, limit int, causes ...*Ca
 	return in, nil
 }
 
-// End forgets the request: it was answered.
+// End removes the request, because it has a response.
 func (in *Incoming) End() {
 	in.conn.mu.Lock()
 	in.conn.inFlight.end(in)
@@ -177,7 +177,7 @@ func (in *Incoming) MayBelongTo(matches func(c *Call) bool) bool {
 	return slices.ContainsFunc(in.causes, func(c *Call) bool { return !c.over && matches(c) })
 }
 
-// Incoming returns the number of requests of the peer that are not answered.
+// Incoming returns the number of unfinished requests of the peer.
 func (c *Conn) Incoming() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

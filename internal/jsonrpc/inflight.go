@@ -6,18 +6,18 @@ import (
 	"slices"
 )
 
-// inFlight is everything that is unfinished on a connection. Only the functions in
-// this file change it, under the connection's mutex.
+// inFlight holds the unfinished requests of a connection, in both directions. Only the
+// functions in this file and Incoming change it, under the connection's mutex.
 //
-// The closing rule: once err is set no call and no request of the peer is added.
-// Close ends every call that was sent and cancels every request of the peer. A call
-// that is just being sent is ended by its sender, which knows whether it was sent.
+// The closing rule: once err is set, nothing is added. Close ends every call that was
+// sent and cancels every request of the peer. Go ends a call that it is just sending,
+// since only Go knows whether the call was sent.
 type inFlight struct {
 	lastID    int64
-	calls     map[int64]*Call      // our requests that the peer has not answered
-	abandoned map[int64]string     // Remember of calls that we gave up and the peer has not answered, by ID
-	overflow  bool                 // more calls were abandoned than are remembered
-	incoming  map[string]*Incoming // requests of the peer that we have not answered, by ID as written; the newest of each ID
+	calls     map[int64]*Call      // pending calls
+	abandoned map[int64]string     // Remember of abandoned calls that the peer has not responded to, by ID
+	overflow  bool                 // more than MaxAbandoned calls were abandoned
+	incoming  map[string]*Incoming // unfinished requests of the peer, by ID as written; the newest of each ID
 	asked     int                  // number of these requests, also of those that share an ID
 	err       error                // why the connection is closed
 }
@@ -58,7 +58,7 @@ func (c *Conn) Close(reason error) {
 	}
 }
 
-// add registers a call and gives it an ID; false if the connection is closed.
+// add adds a call and sets its ID; false if the connection is closed.
 func (c *Conn) add(call *Call) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -71,15 +71,15 @@ func (c *Conn) add(call *Call) bool {
 	return true
 }
 
-// take removes a call, which makes the caller the one who reports its end; false if
-// it is over already.
-func (c *Conn) take(call *Call) bool {
+// remove removes a call; false if it is over already. Whoever removes a call reports its
+// end.
+func (c *Conn) remove(call *Call) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.inFlight.take(call)
+	return c.inFlight.remove(call)
 }
 
-func (f *inFlight) take(call *Call) bool {
+func (f *inFlight) remove(call *Call) bool {
 	if call.over {
 		return false
 	}
@@ -94,11 +94,11 @@ func (f *inFlight) take(call *Call) bool {
 	return true
 }
 
-// abandon is take for a call that the peer may still work on. Requests of the peer
-// that can belong to no other call are cancelled: nobody needs the answer.
+// abandon removes a call that the peer may still work on. It cancels the requests of
+// the peer that can belong to no other call.
 func (c *Conn) abandon(call *Call, cause error) bool {
 	c.mu.Lock()
-	if !c.inFlight.take(call) {
+	if !c.inFlight.remove(call) {
 		c.mu.Unlock()
 		return false
 	}
@@ -120,6 +120,7 @@ func (c *Conn) abandon(call *Call, cause error) bool {
 	return true
 }
 
+// remember keeps an abandoned call until the peer responds to it.
 func (f *inFlight) remember(call *Call) {
 	if len(f.abandoned) == MaxAbandoned {
 		f.overflow = true
@@ -169,7 +170,7 @@ func (f *inFlight) requests() (all []*Incoming) {
 	return all
 }
 
-// forget removes an abandoned call, because the peer has answered it.
+// forget removes an abandoned call, because the peer has responded to it.
 func (c *Conn) forget(id []byte) {
 	if number, ok := c.number(id); ok {
 		c.mu.Lock()
@@ -193,7 +194,7 @@ func (c *Conn) Pending(id []byte) *Call {
 type Snapshot struct {
 	Calls     []*Call          // pending, in the order in which they were sent
 	Held      []*Call          // those of them during which the peer waits for our user
-	Abandoned map[int64]string // Remember of calls that were given up and not answered by the peer, by ID
+	Abandoned map[int64]string // Remember of abandoned calls without a response of the peer, by ID
 	Overflow  bool             // some abandoned calls are missing
 }
 

@@ -1,5 +1,6 @@
-// Package jsonrpc has the envelope of JSON-RPC 2.0 messages as mcpx needs it:
-// one pass finds its members, and everything inside them stays bytes.
+// Package jsonrpc reads and writes JSON-RPC 2.0 messages, and keeps track of the
+// requests on a connection (Conn). One pass over a message finds the members of its
+// envelope; their values stay bytes.
 package jsonrpc
 
 import (
@@ -10,26 +11,26 @@ import (
 	"mcpx/internal/rawjson"
 )
 
-// Message is one request, notification or response. Its slices are parts of
-// the text it was parsed from.
+// Message is one request, notification or response. Its slices point into the text
+// that it was parsed from.
 type Message struct {
-	ID     []byte // as it was written; nil if absent
+	ID     []byte // as the sender wrote it; nil if absent
 	Method string
 	Params []byte
 	Result []byte
 	Error  []byte
 }
 
-// IsRequest reports whether the message wants an answer.
+// IsRequest reports whether the message expects a response.
 func (m *Message) IsRequest() bool { return m.Method != "" && m.ID != nil }
 
-// IsNotification reports whether the message wants none.
+// IsNotification reports whether the message has a method and expects no response.
 func (m *Message) IsNotification() bool { return m.Method != "" && m.ID == nil }
 
-// IsResponse reports whether the message is an answer.
+// IsResponse reports whether the message is a response.
 func (m *Message) IsResponse() bool { return m.Method == "" }
 
-// Codes of JSON-RPC and, below, of MCP.
+// Error codes of JSON-RPC and, on the last line, of MCP.
 const (
 	CodeParse          = -32700
 	CodeInvalidRequest = -32600
@@ -48,7 +49,7 @@ type Error struct {
 
 func (e *Error) Error() string { return fmt.Sprintf("%s (%d)", e.Message, e.Code) }
 
-// Text is what an error says, without the code of an *Error: people need no codes.
+// Text returns the text of an error for people: without the code if it is an *Error.
 func Text(err error) string {
 	var e *Error
 	if errors.As(err, &e) {
@@ -57,25 +58,25 @@ func Text(err error) string {
 	return err.Error()
 }
 
-// Errorf makes an error with a code.
+// Errorf returns an error with a code.
 func Errorf(code int, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// errVersion refuses a message that is not of JSON-RPC 2.0.
+// errVersion is returned for a message that is not JSON-RPC 2.0.
 var errVersion = &Error{Code: CodeInvalidRequest, Message: `Invalid request: "jsonrpc" must be "2.0"`}
 
-// Parse reads one message of an upstream. Keys are matched exactly, and a key of
-// the envelope given twice is refused: two readers of the same bytes must never
-// disagree about what they say. A message without "jsonrpc" is taken: some
-// upstreams leave it out. A returned *Error carries the code to answer with, and
-// then the message has the id, if one was read before the mistake.
+// Parse reads one message from an upstream. Keys are matched exactly, and a duplicate
+// key in the envelope is an error, because two readers could use different values.
+// "jsonrpc" may be absent: some upstreams leave it out. On failure Parse returns an
+// *Error with the code for the response, and a message that has the ID, if it was read
+// before the mistake.
 func Parse(line []byte) (Message, error) {
 	m, _, err := parse(line)
 	return m, err
 }
 
-// ParseStrict is Parse for the messages of clients, which must have "jsonrpc".
+// ParseStrict is Parse for messages from clients, which must have "jsonrpc".
 func ParseStrict(line []byte) (Message, error) {
 	m, version, err := parse(line)
 	if err == nil && version == nil {
@@ -86,14 +87,14 @@ func ParseStrict(line []byte) (Message, error) {
 
 func parse(line []byte) (m Message, version []byte, err error) {
 	var method []byte
-	var twice string
+	var duplicate string
 	err = rawjson.Object(line, func(key string, value []byte) bool {
 		field := m.field(key, &version, &method)
 		if field == nil {
 			return true
 		}
 		if *field != nil {
-			twice = key
+			duplicate = key
 		}
 		*field = value
 		return true
@@ -103,15 +104,16 @@ func parse(line []byte) (m Message, version []byte, err error) {
 		return m.onlyID(), nil, &Error{Code: CodeParse, Message: "Parse error: " + err.Error()}
 	case err != nil:
 		return Message{}, nil, &Error{Code: CodeInvalidRequest, Message: "Invalid request: a message is one JSON object"}
-	case twice != "":
-		return m.onlyID(), nil, Errorf(CodeInvalidRequest, "Invalid request: %q is given twice", twice)
+	case duplicate != "":
+		return m.onlyID(), nil, Errorf(CodeInvalidRequest, "Invalid request: %q is given twice", duplicate)
 	case version != nil && string(version) != `"2.0"`:
 		return m.onlyID(), version, errVersion
 	}
-	m, err = m.checked(method)
+	m, err = m.check(method)
 	return m, version, err
 }
 
+// field returns where the value of an envelope key is stored, nil for other keys.
 func (m *Message) field(key string, version, method *[]byte) *[]byte {
 	switch key {
 	case "jsonrpc":
@@ -130,10 +132,10 @@ func (m *Message) field(key string, version, method *[]byte) *[]byte {
 	return nil
 }
 
-// checked looks at the types of the members.
-func (m Message) checked(method []byte) (Message, error) {
+// check checks the types of the members and returns the message with its method.
+func (m Message) check(method []byte) (Message, error) {
 	if m.ID != nil && !validID(m.ID) {
-		// A response to a message whose id could not be read carries null.
+		// A response to a message with an unreadable ID has the ID null.
 		if method != nil || m.Error == nil {
 			m.ID = nil
 			return m, &Error{Code: CodeInvalidRequest, Message: `Invalid request: "id" must be a string or a number`}
@@ -147,7 +149,7 @@ func (m Message) checked(method []byte) (Message, error) {
 		m.Method = name
 		return m, nil
 	}
-	if rawjson.IsNull(m.Error) { // servers write "error":null beside a result
+	if rawjson.IsNull(m.Error) { // some servers send "error":null with a result
 		m.Error = nil
 	} else if rawjson.IsNull(m.Result) {
 		m.Result = nil
@@ -158,6 +160,7 @@ func (m Message) checked(method []byte) (Message, error) {
 	return m, nil
 }
 
+// onlyID returns a message with nothing but the ID, if that is valid.
 func (m *Message) onlyID() Message {
 	if m.ID != nil && validID(m.ID) {
 		return Message{ID: m.ID}
@@ -170,8 +173,8 @@ func validID(id []byte) bool {
 	return kind == '"' || kind == '-' || kind >= '0' && kind <= '9'
 }
 
-// ParseError reads an error object; what is missing or odd in it is made up,
-// so that a broken error is still an error.
+// ParseError reads an error object. Members that are missing or invalid get default
+// values, so that a malformed error is still an error.
 func ParseError(raw []byte) *Error {
 	e := &Error{Code: CodeInternal, Message: "unknown error"}
 	for key, value := range rawjson.Members(raw) {
@@ -212,7 +215,7 @@ func appendCall(b []byte, method string, params []byte) []byte {
 	return append(b, '}')
 }
 
-// AppendResult appends the answer to the request with that id.
+// AppendResult appends the response to the request with that ID.
 func AppendResult(b, id, result []byte) []byte {
 	b = append(appendHead(b, id), result...)
 	return append(b, '}')
@@ -220,36 +223,37 @@ func AppendResult(b, id, result []byte) []byte {
 
 func appendHead(b, id []byte) []byte { return append(appendID(b, id), `,"result":`...) }
 
-// room is what a line has beyond its end, so that a result in it can become an
-// answer: an envelope with an id of usual length, and the end of a line.
-const room = 64
+// envelopeBytes is the spare capacity of each line that Reader returns. It suffices for
+// ResponseIn: an envelope with an ID of usual length, and a newline.
+const envelopeBytes = 64
 
-// AnswerIn is AppendResult in a memory that is AnswerIn's own, and that the result
-// may lie in. One that is too small is left for another.
-func AnswerIn(memory, id, result []byte) []byte {
+// ResponseIn returns the same message as AppendResult, but builds it in memory, which
+// may contain the result and belongs to ResponseIn. If memory is too small, ResponseIn
+// recycles it and uses another buffer.
+func ResponseIn(memory, id, result []byte) []byte {
 	if id == nil {
 		id = []byte("null")
 	}
 	head := len(`{"jsonrpc":"2.0","id":,"result":`) + len(id)
 	size := head + len(result) + len("}\n")
 	if cap(memory) < size {
-		answer := AppendResult(Buffer(size), id, result)
+		response := AppendResult(Buffer(size), id, result)
 		Recycle(memory)
-		return answer
+		return response
 	}
-	copy(memory[head:size], result) // before the head is written: it may be over the result
-	answer := appendHead(memory[:0], id)
-	return append(answer[:head+len(result)], '}')
+	copy(memory[head:size], result) // first, because the head may overwrite the result
+	response := appendHead(memory[:0], id)
+	return append(response[:head+len(result)], '}')
 }
 
-// AppendError appends an error as the answer to the request with that id; a
-// nil id is written as null.
+// AppendError appends an error response to the request with that ID. A nil ID is
+// written as null.
 func AppendError(b, id []byte, e *Error) []byte {
 	b = append(appendID(b, id), `,"error":`...)
 	return append(appendErrorObject(b, e), '}')
 }
 
-// appendErrorObject appends an error as the member of an answer.
+// appendErrorObject appends the value of the member "error".
 func appendErrorObject(b []byte, e *Error) []byte {
 	b = append(b, `{"code":`...)
 	b = strconv.AppendInt(b, int64(e.Code), 10)

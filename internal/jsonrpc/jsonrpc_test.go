@@ -113,8 +113,8 @@ func TestAppend(t *testing.T) {
 	}
 }
 
-// TestAnswerIn: it is AppendResult, wherever in the memory the result lies.
-func TestAnswerIn(t *testing.T) {
+// TestResponseIn: it equals AppendResult, wherever in the memory the result is.
+func TestResponseIn(t *testing.T) {
 	const result = `{"content":[{"type":"text","text":"the result"}]}`
 	for _, id := range [][]byte{nil, []byte("7"), []byte(`"an id that is longer than what came before the result"`)} {
 		want := string(AppendResult(nil, id, []byte(result)))
@@ -123,7 +123,7 @@ func TestAnswerIn(t *testing.T) {
 				memory := make([]byte, before+len(result), before+len(result)+after)
 				copy(memory[before:], result)
 				isRoom := cap(memory) > len(want) // with the end of the line
-				got := AnswerIn(memory, id, memory[before:])
+				got := ResponseIn(memory, id, memory[before:])
 				if string(got) != want {
 					t.Fatalf("%d bytes before the result and %d after: %s, want %s", before, after, got, want)
 				}
@@ -135,7 +135,7 @@ func TestAnswerIn(t *testing.T) {
 				}
 			}
 		}
-		if got := AnswerIn(nil, id, []byte(result)); string(got) != want {
+		if got := ResponseIn(nil, id, []byte(result)); string(got) != want {
 			t.Fatalf("%s, want %s", got, want)
 		}
 	}
@@ -154,7 +154,7 @@ func TestLinesHaveRoom(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := AnswerIn(read, []byte(`"id-of-20-characters"`), m.Result); &got[0] != &read[0] {
+		if got := ResponseIn(read, []byte(`"id-of-20-characters"`), m.Result); &got[0] != &read[0] {
 			t.Errorf("%d bytes were copied", len(line))
 		}
 	}

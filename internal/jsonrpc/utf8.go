@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// UTF8 is a message as it came, in the same memory, if it is UTF-8. Else what is
-// not is replaced: passed on, it could end the other side.
+// UTF8 returns a message with invalid UTF-8 replaced, since that could crash the
+// receiver. A valid message is returned as it is.
 func UTF8(message []byte) []byte {
 	if utf8.Valid(message) {
 		return message

@@ -6,9 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Widen makes a pipe hold that many bytes unread: with the usual 64 KiB its ends
-// take turns sixteen times for a message of a megabyte. Where it is not allowed,
-// or no pipe, it stays as it is.
+// Widen sets the capacity of a pipe, usually 64 KiB, so that reader and writer of a
+// large message do not have to take turns. It ignores failures.
 func Widen(pipe *os.File, size int) {
 	if c, err := pipe.SyscallConn(); err == nil {
 		_ = c.Control(func(fd uintptr) { _, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, size) })

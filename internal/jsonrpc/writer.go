@@ -9,49 +9,50 @@ import (
 	"time"
 )
 
-// Writer sends messages down a pipe, each on a line of its own, in the order in
-// which they came. A message that comes alone is written at once, by whoever
-// sends it, as far as that takes no waiting. Everything else is queued: one
-// goroutine writes it, and what is queued meanwhile goes out in one piece.
+// Writer writes messages to a pipe in the order of Send, one per line. If nothing is
+// queued, Send writes the message itself, as far as the pipe has room
+// (BenchmarkStdioSmall). Everything else is queued, and Run writes the whole queue at
+// once. All methods except Run may be called concurrently.
 type Writer struct {
 	w     io.Writer
-	try   func(b []byte) (int, error) // writes what goes without waiting; nil: nobody knows how
+	try   func(b []byte) (int, error) // writes as much as fits without waiting; nil if w cannot do that
 	limit int
 	wake  chan struct{} // capacity 1
 
 	mu     sync.Mutex
-	room   sync.Cond // the queue got shorter, or the end has come
-	queue  []byte    // whole lines
-	spare  []byte    // for the queue
-	busy   bool      // somebody writes
-	last   time.Time // when the last message came
-	err    error     // why nothing more is written
+	room   sync.Cond // signaled when the queue shrinks, a write fails or the writer closes
+	queue  []byte    // whole lines, except that the first may have been written in part
+	spare  []byte    // memory for the next queue
+	busy   bool      // a write is under way
+	last   time.Time // of the last Send
+	err    error     // of the write that failed
 	closed bool
 }
 
-// ErrFull is returned when the other side has left too much unread.
+// ErrFull is returned while too many bytes are queued.
 var ErrFull = errors.New("the other side does not read its input")
 
 // errClosed is returned for messages after Close.
 var errClosed = errors.New("closed")
 
-// NewWriter returns a Writer that holds at most limit bytes not yet read by the
-// other side, or one message if that is larger.
+// NewWriter returns a Writer whose queue holds at most limit bytes, or one larger
+// message.
 func NewWriter(w io.Writer, limit int) *Writer {
-	writer := &Writer{w: w, try: withoutWaiting(w), limit: limit, wake: make(chan struct{}, 1)}
+	writer := &Writer{w: w, try: nonblockingWrite(w), limit: limit, wake: make(chan struct{}, 1)}
 	writer.room.L = &writer.mu
 	return writer
 }
 
-// Send sends one message, which is the writer's from then on. It never waits: it
-// fails with ErrFull when too much is queued.
+// Send writes or queues a message, whose memory then belongs to the Writer. It never
+// waits. It returns ErrFull if too much is queued.
 func (w *Writer) Send(message []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.send(message, w.try)
 }
 
-// Push is Send, but it waits while too much is queued, and for the other side.
+// Push is Send, except that it waits until there is room in the queue, and until the
+// message is written if nothing is queued.
 func (w *Writer) Push(message []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -74,7 +75,7 @@ func (w *Writer) send(message []byte, write func(b []byte) (int, error)) error {
 		return ErrFull
 	}
 	OneLine(message)
-	if write == nil || w.busy || len(w.queue) > 0 || w.isRush() {
+	if write == nil || w.busy || len(w.queue) > 0 || w.isBurst() {
 		w.queue = append(append(w.queue, message...), '\n')
 		w.notify()
 		return nil
@@ -82,20 +83,20 @@ func (w *Writer) send(message []byte, write func(b []byte) (int, error)) error {
 	return w.write(append(message, '\n'), write)
 }
 
-// rush is how close to each other messages come that are better gathered: about
-// what it takes to write one.
-const rush = 20 * time.Microsecond
+// burstInterval is about the time that one write takes. Messages that follow each other
+// faster are written together.
+const burstInterval = 20 * time.Microsecond
 
-// isRush reports whether another message has just come.
-func (w *Writer) isRush() bool {
+// isBurst reports whether the message before this one was sent within burstInterval.
+func (w *Writer) isBurst() bool {
 	now := time.Now()
 	since := now.Sub(w.last)
 	w.last = now
-	return since < rush
+	return since < burstInterval
 }
 
-// write writes a piece and puts back what did not go. The mutex is free
-// meanwhile.
+// write writes a piece and puts the part that was not written back into the queue. It
+// unlocks the mutex meanwhile.
 func (w *Writer) write(piece []byte, write func(b []byte) (int, error)) error {
 	w.busy = true
 	w.mu.Unlock()
@@ -118,8 +119,8 @@ func (w *Writer) write(piece []byte, write func(b []byte) (int, error)) error {
 	return err
 }
 
-// OneLine makes a message one line. In JSON a line break is only ever white space
-// between tokens; sent as it is, what follows it would be a message of its own.
+// OneLine replaces the line breaks in a message by spaces. Valid JSON has them only
+// between tokens. A line break would split the message in two.
 func OneLine(message []byte) {
 	for _, end := range []byte{'\n', '\r'} {
 		for rest := message; ; {
@@ -133,7 +134,7 @@ func OneLine(message []byte) {
 	}
 }
 
-// Close ends Run once what was sent before is written.
+// Close ends Run as soon as the queue is written.
 func (w *Writer) Close() {
 	w.mu.Lock()
 	w.closed = true
@@ -149,21 +150,21 @@ func (w *Writer) notify() {
 	}
 }
 
-// Run writes what is queued until Close, or until a write fails. It returns only
-// when the write under way returns: whoever stops it closes the pipe.
+// Run writes the queue until Close is called or a write fails. It waits for the write
+// that is under way; to stop it earlier, close the pipe.
 func (w *Writer) Run() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for {
 		switch {
-		case w.busy: // who writes says when that is over
+		case w.busy: // write wakes Run when it is done
 		case w.err != nil:
 			return w.err
 		case len(w.queue) > 0:
 			piece := w.queue
 			w.queue, w.spare = w.spare[:0], nil
 			_ = w.write(piece, w.w.Write)
-			if cap(piece) < minKept { // else it is kept elsewhere
+			if cap(piece) < minRecycled { // larger ones were recycled
 				w.spare = piece[:0]
 			}
 			continue
@@ -172,7 +173,7 @@ func (w *Writer) Run() error {
 		}
 		w.mu.Unlock()
 		<-w.wake
-		runtime.Gosched() // who is about to send, too, does so first
+		runtime.Gosched() // lets other goroutines send first, so that one write takes all
 		w.mu.Lock()
 	}
 }

@@ -5,17 +5,18 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"mcpx/internal/jsonrpc"
 	"net/http"
 	"strings"
 	"sync"
 	"time"
+
+	"mcpx/internal/jsonrpc"
 )
 
-// httpLink is the Link over Streamable HTTP: it POSTs each message, whose response
-// carries the messages that belong to it, and keeps one GET stream for all others.
-// mcp-go's client is not used: it does not forward cancellations, and gives a client
-// thirty seconds to answer.
+// httpLink is the Link over Streamable HTTP: it POSTs each message, whose HTTP response
+// carries the messages that belong to it, and keeps one GET stream for all others. It
+// does not use mcp-go's client, which does not forward cancellations, and allows clients
+// only thirty seconds for a response.
 type httpLink struct {
 	Options
 	client *http.Client
@@ -27,7 +28,7 @@ type httpLink struct {
 	outgoing chan []byte
 	incoming chan delivery
 	running  sync.WaitGroup
-	listen   sync.Once
+	stream   sync.Once // opens the GET stream
 	ended    sync.Once
 
 	mu       sync.Mutex
@@ -35,26 +36,26 @@ type httpLink struct {
 	session  string                        // Mcp-Session-Id of the upstream
 	version  string                        // negotiated revision
 	failure  *Failure                      // why the upstream cannot be used, if known before the end
-	posts    map[string]context.CancelFunc // unanswered requests, by ID
+	posts    map[string]context.CancelFunc // requests without a response, by ID
 }
 
 // delivery is what Receive returns: a message, or the end of one call.
 type delivery struct {
-	message, of []byte
-	err         error
+	message, callID []byte
+	err             error
 }
 
 // Limits of a connection to a remote upstream.
 const (
-	httpQueue      = 1024 // messages that wait to be sent
-	httpIncoming   = 64   // messages that wait to be handled
-	httpPool       = 100  // idle connections to one upstream
-	httpNoteTime   = 30 * time.Second
-	httpRetryTime  = 5 * time.Second // between attempts to open the GET stream, unless the upstream sets it
-	httpErrorBody  = 64 << 10
-	httpNotes      = 16                     // notifications and responses being posted
-	httpRetryLeast = 100 * time.Millisecond // whatever the upstream sets
-	httpCancelled  = 5 * time.Second        // how long a cancelled request may take to end by itself
+	httpQueue            = 1024 // messages that wait to be sent
+	httpIncoming         = 64   // messages that wait to be handled
+	httpPool             = 100  // idle connections to one upstream
+	httpNotificationTime = 30 * time.Second
+	httpRetryTime        = 5 * time.Second // between attempts to open the GET stream, unless the upstream sets it
+	httpErrorBody        = 64 << 10
+	httpNotifications    = 16                     // notifications and responses being posted
+	httpRetryLeast       = 100 * time.Millisecond // whatever the upstream sets
+	httpCancelled        = 5 * time.Second        // for a canceled request to end by itself
 )
 
 // errSessionLost ends a link whose session the upstream does not know any more.
@@ -88,12 +89,12 @@ func (l *httpLink) Send(message []byte) error {
 	case l.outgoing <- message:
 		return nil
 	default:
-		return &Failure{Reason: "the call was not sent: the server does not take messages"}
+		return &Failure{Reason: "the call was not sent: the server does not accept messages"}
 	}
 }
 
 // Receive implements Link. Messages that came before the end are received first.
-func (l *httpLink) Receive() (message, of []byte, err error) {
+func (l *httpLink) Receive() (message, callID []byte, err error) {
 	var d delivery
 	select {
 	case d = <-l.incoming:
@@ -104,7 +105,7 @@ func (l *httpLink) Receive() (message, of []byte, err error) {
 			return nil, nil, context.Cause(l.ctx)
 		}
 	}
-	return d.message, d.of, d.err
+	return d.message, d.callID, d.err
 }
 
 // Close implements Link. It also ends the upstream's session.
@@ -140,8 +141,8 @@ func (l *httpLink) deleteSession() {
 	if err != nil {
 		return
 	}
-	if answer, err := l.client.Do(r); err == nil {
-		_ = answer.Body.Close()
+	if response, err := l.client.Do(r); err == nil {
+		_ = response.Body.Close()
 	}
 }
 
@@ -171,10 +172,9 @@ func (l *httpLink) request(ctx context.Context, method string, body []byte) (*ht
 	return r, nil
 }
 
-// setHeader sets a configured header. When a reused connection breaks, net/http
-// sends a POST again if it has one of these two headers in their canonical
-// spelling. No call may be sent twice, so they are spelled in lower case, which
-// means the same to the upstream.
+// setHeader sets a configured header. When a reused connection breaks, net/http sends a
+// POST again if it has one of these two headers in canonical spelling. A call must not
+// be sent twice, so these headers are written in lower case.
 func setHeader(h http.Header, name, value string) {
 	switch key := http.CanonicalHeaderKey(name); key {
 	case "Idempotency-Key", "X-Idempotency-Key":

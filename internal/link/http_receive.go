@@ -17,19 +17,19 @@ import (
 var errBroken = errors.New("the connection broke")
 
 // readResponse reads the messages in the HTTP response to a POST. id is the ID of the
-// posted request, nil for other messages. A response that ends without the answer to
-// the request is broken.
-func (l *httpLink) readResponse(ctx context.Context, answer *http.Response, id []byte) error {
-	kind, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type"))
+// posted request, nil for other messages. It returns errBroken if the HTTP response ends
+// without the response to the request.
+func (l *httpLink) readResponse(ctx context.Context, response *http.Response, id []byte) error {
+	kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
 	switch {
 	case kind == "text/event-stream":
-		return l.follow(ctx, answer.Body, id)
-	case answer.StatusCode == http.StatusAccepted, id == nil:
+		return l.follow(ctx, response.Body, id)
+	case response.StatusCode == http.StatusAccepted, id == nil:
 		return nil
 	}
 	memory := l.Intake.reserve(ctx)
 	defer memory.release()
-	text, err := memory.readAll(answer.Body, l.MessageBytes, int(min(answer.ContentLength, int64(l.MessageBytes))))
+	text, err := memory.readAll(response.Body, l.MessageBytes, int(min(response.ContentLength, int64(l.MessageBytes))))
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w: its answer could not be read: %w", errBroken, err)
@@ -46,16 +46,16 @@ func (l *httpLink) readResponse(ctx context.Context, answer *http.Response, id [
 }
 
 // receive delivers a message, whose memory passes to the receiver, with the ID of the
-// request whose stream carried it. The answer to initialize has the revision that
+// request whose stream carried it. The response to initialize has the revision that
 // later requests must name.
-func (l *httpLink) receive(message, of []byte) {
+func (l *httpLink) receive(message, callID []byte) {
 	message = jsonrpc.UTF8(message)
 	l.mu.Lock()
 	if l.version == "" {
 		l.version, _ = rawjson.String(rawjson.Get(rawjson.Get(message, "result"), "protocolVersion"))
 	}
 	l.mu.Unlock()
-	l.deliver(delivery{message: message, of: of})
+	l.deliver(delivery{message: message, callID: callID})
 }
 
 func (l *httpLink) deliver(d delivery) {
@@ -65,9 +65,9 @@ func (l *httpLink) deliver(d delivery) {
 	}
 }
 
-// shakeHands records the session ID in the answer to initialize, and opens the GET
+// recordHandshake records the session ID in the response to initialize, and opens the GET
 // stream after the handshake.
-func (l *httpLink) shakeHands(message []byte, h http.Header) {
+func (l *httpLink) recordHandshake(message []byte, h http.Header) {
 	method, _ := rawjson.String(rawjson.Get(message, "method"))
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -75,7 +75,7 @@ func (l *httpLink) shakeHands(message []byte, h http.Header) {
 	case "initialize":
 		l.session = h.Get("Mcp-Session-Id")
 	case "notifications/initialized":
-		l.listen.Do(func() { l.running.Go(l.readStream) })
+		l.stream.Do(func() { l.running.Go(l.readStream) })
 	}
 }
 
@@ -85,33 +85,33 @@ func (l *httpLink) readStream() {
 	at := position{retry: httpRetryTime}
 	broke := false
 	for opened := false; l.ctx.Err() == nil; {
-		answer, err := l.get(l.ctx, at.id)
+		response, err := l.get(l.ctx, at.id)
 		switch {
 		case unreachable(err):
 			l.end(&Failure{Reason: l.Upstream.Redact(plainReason(err)), Cause: CauseUnreachable})
 			return
 		case err != nil:
-		case answer.StatusCode == http.StatusOK:
+		case response.StatusCode == http.StatusOK:
 			opened = true
 			if broke && at.id == "" {
-				l.deliver(delivery{err: ErrGap}) // for hours, if a laptop slept
+				l.deliver(delivery{err: ErrGap}) // the gap may be hours, if a laptop slept
 			}
 			broke = false
-			err = l.readEvents(l.ctx, answer.Body, &at, func(_ string, data []byte) { l.receive(data, nil) })
-		case opened && isTemporary(answer.StatusCode):
-			err = errors.New(answer.Status)
+			err = l.readEvents(l.ctx, response.Body, &at, func(_ string, data []byte) { l.receive(data, nil) })
+		case opened && isTemporary(response.StatusCode):
+			err = errors.New(response.Status)
 		case opened && at.id != "": // it may have forgotten the event, or the session
-			l.refused(nil, answer)
+			l.refused(nil, response)
 			at.id = ""
 		default:
 			if opened {
-				l.refused(nil, answer)
+				l.refused(nil, response)
 			}
-			_ = answer.Body.Close()
+			_ = response.Body.Close()
 			return // it has no GET stream
 		}
-		if answer != nil {
-			_ = answer.Body.Close()
+		if response != nil {
+			_ = response.Body.Close()
 		}
 		wait := min(max(at.retry, httpRetryLeast), resumeLimit)
 		if err != nil {
@@ -131,7 +131,7 @@ func (l *httpLink) readStream() {
 }
 
 // isTemporary reports whether a status means that the server, or a proxy in front of
-// it, may answer later.
+// it, may accept the request later.
 func isTemporary(status int) bool {
 	return status >= http.StatusInternalServerError || status == http.StatusTooManyRequests
 }

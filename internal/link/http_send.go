@@ -15,10 +15,10 @@ import (
 )
 
 // send posts the queued messages. Each request gets a goroutine; notifications and
-// responses are posted at most httpNotes at a time. notifications/initialized must
+// responses are posted at most httpNotifications at a time. notifications/initialized must
 // have arrived before the next message is posted.
 func (l *httpLink) send() {
-	notes := make(chan struct{}, httpNotes)
+	slots := make(chan struct{}, httpNotifications)
 	for {
 		select {
 		case message := <-l.outgoing:
@@ -33,20 +33,20 @@ func (l *httpLink) send() {
 			}
 			method, _ := rawjson.String(rawjson.Get(message, "method"))
 			if method == "notifications/initialized" {
-				l.postNote(message)
+				l.postNotification(message)
 				continue
 			}
 			if method == "notifications/cancelled" {
 				l.endCancelled(message)
 			}
 			select {
-			case notes <- struct{}{}:
+			case slots <- struct{}{}:
 			case <-l.ctx.Done():
 				return
 			}
 			l.running.Go(func() {
-				defer func() { <-notes }()
-				l.postNote(message)
+				defer func() { <-slots }()
+				l.postNotification(message)
 			})
 		case <-l.ctx.Done():
 			return
@@ -54,9 +54,9 @@ func (l *httpLink) send() {
 	}
 }
 
-// postNote posts a notification or a response.
-func (l *httpLink) postNote(message []byte) {
-	ctx, cancel := context.WithTimeout(l.ctx, httpNoteTime)
+// postNotification posts a notification or a response.
+func (l *httpLink) postNotification(message []byte) {
+	ctx, cancel := context.WithTimeout(l.ctx, httpNotificationTime)
 	defer cancel()
 	l.post(ctx, message, nil)
 }
@@ -97,29 +97,29 @@ func (l *httpLink) post(ctx context.Context, message, id []byte) {
 	if isModernMessage(message) {
 		setModernHeaders(r.Header, message)
 	}
-	answer, err := l.client.Do(r)
+	response, err := l.client.Do(r)
 	if err != nil {
 		l.postFailed(id, err)
 		return
 	}
-	defer func() { _ = answer.Body.Close() }()
+	defer func() { _ = response.Body.Close() }()
 	switch {
-	case l.speaksSSE(message, answer.StatusCode):
+	case l.speaksSSE(message, response.StatusCode):
 		l.fallback = false
 		if err := l.openSSE(ctx); err != nil {
-			l.refused(id, answer)
+			l.refused(id, response)
 			return
 		}
 		l.post(ctx, message, id)
 		return
-	case answer.StatusCode >= 300:
-		l.refused(id, answer)
+	case response.StatusCode >= 300:
+		l.refused(id, response)
 		return
 	case l.isLegacy():
-		return // the answer comes on the stream
+		return // the GET stream carries the response
 	}
-	l.shakeHands(message, answer.Header)
-	if err := l.readResponse(ctx, answer, id); errors.Is(err, errBroken) {
+	l.recordHandshake(message, response.Header)
+	if err := l.readResponse(ctx, response, id); errors.Is(err, errBroken) {
 		l.cutOff(id, err)
 	} else if err != nil {
 		l.fail(id, err)
@@ -137,7 +137,7 @@ func (l *httpLink) postFailed(id []byte, err error) {
 	default:
 		failure := &Failure{Reason: l.Upstream.Redact(plainReason(err)), Cause: CauseUnreachable}
 		l.setFailure(failure)
-		l.endCall(CallEnd{ID: id, Outcome: NotSent}) // first: the end of the link cannot say that it was not sent
+		l.endCall(CallEnd{ID: id, Outcome: NotSent}) // before end, which does not report that the call was not sent
 		l.end(failure)
 	}
 }
@@ -150,9 +150,9 @@ func (l *httpLink) isLegacy() bool {
 }
 
 // refused handles a response with an HTTP error.
-func (l *httpLink) refused(id []byte, answer *http.Response) {
-	text, _ := io.ReadAll(io.LimitReader(answer.Body, httpErrorBody))
-	reason := fmt.Sprintf("HTTP status %s", answer.Status)
+func (l *httpLink) refused(id []byte, response *http.Response) {
+	text, _ := io.ReadAll(io.LimitReader(response.Body, httpErrorBody))
+	reason := fmt.Sprintf("HTTP status %s", response.Status)
 	own := rawjson.Get(text, "error")
 	if message, ok := rawjson.String(rawjson.Get(own, "message")); ok {
 		reason += ": " + message
@@ -161,9 +161,9 @@ func (l *httpLink) refused(id []byte, answer *http.Response) {
 	l.mu.Lock()
 	inSession := l.session != ""
 	l.mu.Unlock()
-	denied := l.denied(answer, reason)
+	denied := l.denied(response, reason)
 	switch {
-	case inSession && (answer.StatusCode == http.StatusNotFound || answer.StatusCode == http.StatusBadRequest && strings.Contains(strings.ToLower(string(text)), "session")):
+	case inSession && (response.StatusCode == http.StatusNotFound || response.StatusCode == http.StatusBadRequest && strings.Contains(strings.ToLower(string(text)), "session")):
 		l.end(fmt.Errorf("%w (%s)", errSessionLost, reason))
 	case denied != nil:
 		l.setFailure(denied)
@@ -172,7 +172,7 @@ func (l *httpLink) refused(id []byte, answer *http.Response) {
 		l.receive(jsonrpc.AppendError(nil, id, jsonrpc.ParseError(own)), id)
 	default:
 		outcome := Refused
-		if answer.StatusCode >= http.StatusInternalServerError {
+		if response.StatusCode >= http.StatusInternalServerError {
 			outcome = Unknown
 		}
 		l.endCall(CallEnd{id, outcome, reason})
@@ -186,7 +186,7 @@ func (l *httpLink) setFailure(f *Failure) {
 	l.failure = f
 }
 
-// fail ends a call that got no usable answer.
+// fail ends a call that got no usable response.
 func (l *httpLink) fail(id []byte, err error) {
 	l.endCall(CallEnd{id, Refused, l.Upstream.Redact(plainReason(err))})
 }

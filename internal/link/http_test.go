@@ -20,9 +20,9 @@ import (
 	"mcpx/config"
 )
 
-// TestStandingStreamIsOpenedAgain: each row is what an upstream answers when its
+// TestGETStreamIsOpenedAgain: each row is what an upstream answers when its
 // standing stream is asked for, in turn. With the last, mcpx gives up.
-func TestStandingStreamIsOpenedAgain(t *testing.T) {
+func TestGETStreamIsOpenedAgain(t *testing.T) {
 	type answer struct {
 		status int
 		body   string

@@ -73,15 +73,15 @@ func (r *reservation) grow(size int) error {
 	return nil
 }
 
-// release gives everything back: the message was handed on, or given up.
+// release frees all slots, because the message was delivered or dropped.
 func (r *reservation) release() {
 	for ; r.held > 0; r.held-- {
 		<-r.intake.sizes[r.held-1].slots
 	}
 }
 
-// readAll reads everything from r into one buffer, at most limit bytes and one more.
-// size is about how much that is, -1 if it is not known.
+// readAll reads everything into one buffer, at most limit+1 bytes. size is the expected
+// size, -1 if it is unknown.
 func (r *reservation) readAll(from io.Reader, limit, size int) ([]byte, error) {
 	b := make([]byte, 0, min(max(size+1, 512), smallMessage))
 	for len(b) <= limit {

@@ -1,7 +1,7 @@
 // Package link has the transports to upstreams: the stdin and stdout of a child,
 // Streamable HTTP, and the legacy HTTP transport with server-sent events (SSE). A
-// Link carries whole JSON-RPC messages as bytes and reports failures by type. What
-// the messages mean is the business of its user.
+// Link carries whole JSON-RPC messages as bytes and reports failures by type. It does not
+// interpret the messages, except for what the transport needs.
 package link
 
 import (
@@ -27,7 +27,7 @@ type Link interface {
 	// Receive returns the next message and, if known, the ID of the request whose
 	// stream carried it. A *CallEnd error ends one call, ErrGap means that messages
 	// may have been missed; any other error ends the link.
-	Receive() (message, of []byte, err error)
+	Receive() (message, callID []byte, err error)
 	// Close ends the connection and returns when nothing of it is left. It is safe
 	// to call twice, and makes a pending Receive return.
 	Close()
@@ -77,7 +77,7 @@ const (
 	CauseCommand     Cause = "command"     // its program is missing or cannot be started
 	CauseExit        Cause = "exit"        // its program ended
 	CauseTimeout     Cause = "timeout"     // it was not ready in time
-	CauseUnreachable Cause = "unreachable" // nobody answers at its URL
+	CauseUnreachable Cause = "unreachable" // no server responds at its URL
 	CauseAuth        Cause = "auth"        // it refuses the configured headers
 	CauseSignIn      Cause = "sign-in"     // it requires OAuth
 )
@@ -99,14 +99,15 @@ func Tail(lines []string) string {
 	return "\nlast lines of its stderr:\n  " + strings.Join(lines, "\n  ")
 }
 
-// CallEnd ends one call without an answer. The link lives on.
+// CallEnd is returned by Receive for a call that ended without a response. The link
+// stays open.
 type CallEnd struct {
 	ID      []byte // of the request
 	Outcome Outcome
 	Reason  string // in words for a person; empty for NotSent
 }
 
-// Outcome says what is known about a call that ended without an answer.
+// Outcome is what the link knows about a call that ended without a response.
 type Outcome int
 
 // The outcomes.
@@ -121,6 +122,6 @@ func (e *CallEnd) Error() string { return e.Reason }
 
 // Excerpt returns the start of a text that an upstream wrote, redacted, for the log.
 func Excerpt(redact func(string) string, text []byte) string {
-	const most = 200
-	return plain.Cut(plain.Line(redact(string(text[:min(len(text), child.RedactBytes)]))), most)
+	const limit = 200
+	return plain.Cut(plain.Line(redact(string(text[:min(len(text), child.RedactBytes)]))), limit)
 }

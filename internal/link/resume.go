@@ -12,15 +12,15 @@ import (
 	"mcpx/internal/rawjson"
 )
 
-// A server may end the stream of a call before it has the answer, to hold no
-// connection while it works. If its events had IDs, the link reads the rest with a
+// A server may end the stream of a call before the response, so that it need not hold
+// the connection while it works. If its events had IDs, the link reads the rest with a
 // GET. The call is not sent again.
 
 const (
-	resumeTime  = time.Second // before the GET, unless the server sets it
-	resumeLimit = time.Minute // the most that the server can set
-	resumeTries = 3           // in a row without a new event
-	afterAnswer = time.Second // how long a stream may stay open after the answer
+	resumeTime    = time.Second // before the GET, unless the server sets it
+	resumeLimit   = time.Minute // the most that the server can set
+	resumeTries   = 3           // in a row without a new event
+	afterResponse = time.Second // how long a stream may stay open after the response
 )
 
 // position is how far an event stream was read.
@@ -30,17 +30,17 @@ type position struct {
 }
 
 // follow reads the stream of a call, and the streams that continue it, until the
-// call is answered. A nil id means that there is no call.
+// call is done. A nil id means that there is no call.
 func (l *httpLink) follow(ctx context.Context, body io.ReadCloser, id []byte) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	at := position{retry: resumeTime}
-	answered := id == nil
+	done := id == nil
 	receive := func(_ string, data []byte) {
-		if !answered && bytes.Equal(rawjson.Get(data, "id"), id) && rawjson.Get(data, "method") == nil {
-			answered = true
+		if !done && bytes.Equal(rawjson.Get(data, "id"), id) && rawjson.Get(data, "method") == nil {
+			done = true
 			// A stream that ends leaves its connection for the next call. One that does not would hold it for ever.
-			end := time.AfterFunc(afterAnswer, func() {
+			end := time.AfterFunc(afterResponse, func() {
 				cancel()
 				_ = body.Close()
 			})
@@ -49,7 +49,7 @@ func (l *httpLink) follow(ctx context.Context, body io.ReadCloser, id []byte) er
 		l.receive(data, id)
 	}
 	err := l.readEvents(ctx, body, &at, receive)
-	for tries := 0; !answered && at.id != "" && tries < resumeTries && !isTooLong(err); tries++ {
+	for tries := 0; !done && at.id != "" && tries < resumeTries && !isTooLong(err); tries++ {
 		before := at.id
 		if err = l.resume(ctx, &at, receive); err != nil {
 			break
@@ -58,7 +58,7 @@ func (l *httpLink) follow(ctx context.Context, body io.ReadCloser, id []byte) er
 			tries = 0
 		}
 	}
-	if !answered && l.ctx.Err() == nil {
+	if !done && l.ctx.Err() == nil {
 		return fmt.Errorf("%w: its stream ended before the answer came: %w", errBroken, cmp.Or(err, io.ErrUnexpectedEOF))
 	}
 	return nil
@@ -73,15 +73,15 @@ func (l *httpLink) resume(ctx context.Context, at *position, receive func(name s
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	answer, err := l.get(ctx, at.id)
+	response, err := l.get(ctx, at.id)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = answer.Body.Close() }()
-	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("the rest of it: HTTP status %s", answer.Status)
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("the rest of it: HTTP status %s", response.Status)
 	}
-	err = l.readEvents(ctx, answer.Body, at, receive)
+	err = l.readEvents(ctx, response.Body, at, receive)
 	if isTooLong(err) {
 		return err
 	}

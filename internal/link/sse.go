@@ -12,8 +12,9 @@ import (
 )
 
 // Legacy SSE, the HTTP transport before Streamable HTTP, has one stream from the
-// upstream. Its first event has the address to post to. mcp-go's client for it
-// mistakes an upstream's request for an answer and misses the end of the stream.
+// upstream. Its first event has the address to post to. mcpx does not use mcp-go's
+// client, which treats an upstream's request as a response and does not notice the end of
+// the stream.
 
 func dialSSE(ctx context.Context, o Options) (Link, error) {
 	l := newHTTPLink(o)
@@ -27,8 +28,8 @@ func dialSSE(ctx context.Context, o Options) (Link, error) {
 	return l, nil
 }
 
-// dialRemote is for a URL without a type: it tries Streamable HTTP first, then legacy
-// SSE.
+// dialRemote opens a Link to a URL without a configured type: it tries Streamable HTTP
+// first, then legacy SSE.
 func dialRemote(_ context.Context, o Options) (Link, error) {
 	l := newHTTPLink(o)
 	l.fallback = true
@@ -36,7 +37,7 @@ func dialRemote(_ context.Context, o Options) (Link, error) {
 	return l, nil
 }
 
-// speaksSSE reports whether the answer to initialize means that the upstream only
+// speaksSSE reports whether the response to initialize means that the upstream only
 // knows legacy SSE. MCP names these status codes.
 func (l *httpLink) speaksSSE(message []byte, status int) bool {
 	method, _ := rawjson.String(rawjson.Get(message, "method"))
@@ -51,10 +52,10 @@ func (l *httpLink) openSSE(ctx context.Context) error {
 			l.cancel(context.Cause(ctx))
 		}
 	})()
-	answer, err := l.get(l.ctx, "")
+	response, err := l.get(l.ctx, "")
 	if l.ctx.Err() != nil {
 		if err == nil {
-			_ = answer.Body.Close()
+			_ = response.Body.Close()
 		}
 		return context.Cause(l.ctx) // it explains more than the error of the request
 	}
@@ -65,17 +66,17 @@ func (l *httpLink) openSSE(ctx context.Context) error {
 		}
 		return f
 	}
-	if answer.StatusCode != http.StatusOK {
-		_ = answer.Body.Close()
-		if denied := l.denied(answer, "HTTP status "+answer.Status); denied != nil {
+	if response.StatusCode != http.StatusOK {
+		_ = response.Body.Close()
+		if denied := l.denied(response, "HTTP status "+response.Status); denied != nil {
 			return denied
 		}
-		return &Failure{Reason: fmt.Sprintf("its stream cannot be opened: HTTP status %s", answer.Status)}
+		return &Failure{Reason: fmt.Sprintf("its stream cannot be opened: HTTP status %s", response.Status)}
 	}
 	endpoint := make(chan string, 1)
 	l.running.Go(func() {
-		defer func() { _ = answer.Body.Close() }()
-		err := l.readEvents(l.ctx, answer.Body, &position{}, func(name string, data []byte) {
+		defer func() { _ = response.Body.Close() }()
+		err := l.readEvents(l.ctx, response.Body, &position{}, func(name string, data []byte) {
 			if name != "endpoint" {
 				l.receive(data, nil)
 				return

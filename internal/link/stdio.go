@@ -71,8 +71,7 @@ func dialStdio(_ context.Context, o Options) (Link, error) {
 	go l.stderr.Drain(stderr.ours)
 	go func() {
 		if err := l.in.Run(); err != nil {
-			// The child closed its stdin. A server that reads nothing is of no use,
-			// even if its process lives.
+			// The child closed its stdin. A server that reads nothing is useless, even if its process lives.
 			_ = l.stdout.SetReadDeadline(time.Now().Add(child.DrainTime))
 		}
 		_ = l.stdin.Close()
@@ -111,7 +110,7 @@ func (l *stdioLink) Send(message []byte) error {
 }
 
 // Receive implements Link.
-func (l *stdioLink) Receive() (message, of []byte, err error) {
+func (l *stdioLink) Receive() (message, callID []byte, err error) {
 	for {
 		line, err := l.out.Read()
 		if err != nil {

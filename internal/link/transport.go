@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// dialTime bounds how long a connection takes.
+// dialTime bounds how long it takes to connect.
 const dialTime = 10 * time.Second
 
 // newTransport returns a transport with a pool for many calls at once. It honors the
@@ -85,13 +85,13 @@ func plainReason(err error) string {
 	return err.Error()
 }
 
-// needsSignIn reports whether a response asks for OAuth: a 401 with protected resource
+// needsSignIn reports whether a response requires OAuth: a 401 with protected resource
 // metadata, to a request without an Authorization header.
-func (l *httpLink) needsSignIn(answer *http.Response) bool {
-	if answer.StatusCode != http.StatusUnauthorized || answer.Request.Header.Get("Authorization") != "" {
+func (l *httpLink) needsSignIn(response *http.Response) bool {
+	if response.StatusCode != http.StatusUnauthorized || response.Request.Header.Get("Authorization") != "" {
 		return false
 	}
-	for _, challenge := range answer.Header.Values("WWW-Authenticate") {
+	for _, challenge := range response.Header.Values("WWW-Authenticate") {
 		if strings.Contains(strings.ToLower(challenge), "resource_metadata") {
 			return true
 		}
@@ -100,11 +100,11 @@ func (l *httpLink) needsSignIn(answer *http.Response) bool {
 }
 
 // denied returns the Failure for a response that refuses access, nil for others.
-func (l *httpLink) denied(answer *http.Response, reason string) *Failure {
+func (l *httpLink) denied(response *http.Response, reason string) *Failure {
 	switch {
-	case l.needsSignIn(answer):
+	case l.needsSignIn(response):
 		return &Failure{Reason: "needs sign-in (OAuth), which mcpx cannot do yet", Cause: CauseSignIn}
-	case answer.StatusCode == http.StatusUnauthorized, answer.StatusCode == http.StatusForbidden:
+	case response.StatusCode == http.StatusUnauthorized, response.StatusCode == http.StatusForbidden:
 		return &Failure{Reason: fmt.Sprintf("authentication failed: %s; check its headers", reason), Cause: CauseAuth}
 	}
 	return nil

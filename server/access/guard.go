@@ -19,37 +19,37 @@ import (
 	"mcpx/internal/origin"
 )
 
-// Guard lets only requests through that may reach mcpx: it stands in front of
-// every route and method.
+// Guard decides which requests reach mcpx, for every route and method.
 type Guard struct {
-	Token          string   // bearer token; empty: none is asked for
-	AllowedHosts   []string // besides loopback names; a host, or a host and the one port it may have
-	AllowedOrigins []string // besides loopback origins: https://app.example.com
-	Bind           string   // the address that is listened on, host:port: its host is allowed too unless it is a wildcard
+	Token          string   // bearer token; empty: requests need none
+	AllowedHosts   []string // "host" or "host:port", besides loopback names
+	AllowedOrigins []string // such as https://app.example.com, besides loopback origins
+	Bind           string   // host:port of the listener; its host is allowed too, unless it is a wildcard
 }
 
-// Wrap returns the handler that calls next for what is let through, and only then.
+// Wrap returns a handler that calls next for the requests that are allowed, and refuses
+// all others.
 func (g *Guard) Wrap(next http.Handler) http.Handler {
-	at := &gate{next: next, open: g.Token == "", token: sha256.Sum256([]byte(g.Token))}
+	wrapped := &gate{next: next, open: g.Token == "", token: sha256.Sum256([]byte(g.Token))}
 	for _, text := range g.AllowedHosts {
 		if a, ok := origin.ParseWrittenHost(text); ok {
-			at.hosts = append(at.hosts, a)
+			wrapped.hosts = append(wrapped.hosts, a)
 		}
 	}
 	bind, _, _ := net.SplitHostPort(g.Bind)
 	if a, ok := origin.ParseWrittenHost(bind); ok && a.Name != "0.0.0.0" && a.Name != "::" {
-		at.hosts = append(at.hosts, a)
+		wrapped.hosts = append(wrapped.hosts, a)
 	}
 	for _, text := range g.AllowedOrigins {
 		if o, ok := origin.ParseWritten(text); ok {
-			at.origins = append(at.origins, o)
+			wrapped.origins = append(wrapped.origins, o)
 		}
 	}
-	return at
+	return wrapped
 }
 
-// CheckBind says why an address may not be bound: anything but loopback needs a
-// token.
+// CheckBind returns an error if mcpx must not listen on a host: without a token, only
+// loopback is allowed.
 func CheckBind(host, token string) error {
 	if a, ok := origin.ParseWrittenHost(host); token != "" || ok && a.IsLoopback() {
 		return nil
@@ -57,20 +57,21 @@ func CheckBind(host, token string) error {
 	return fmt.Errorf("%q can be reached from other machines, so a token is needed: set server.token, MCPX_TOKEN or --token-file, or bind 127.0.0.1", host)
 }
 
-// gate is a Guard at work.
+// gate is the handler that a Guard returns.
 type gate struct {
 	next    http.Handler
 	hosts   []origin.Host
 	origins []origin.Origin
-	open    bool // without a token
+	open    bool // requests need no token
 	token   [sha256.Size]byte
 }
 
-// corsHeaders are what a page of an allowed origin may send.
+// corsHeaders are the headers that a page of an allowed origin may send.
 const corsHeaders = "Content-Type, Accept, Authorization, Mcp-Session-Id, Mcp-Protocol-Version, Mcp-Method, Mcp-Name, Last-Event-ID"
 
-// always are the headers of every answer. Nobody changes their values.
-var always = http.Header{
+// commonHeaders are the headers of every response. Their values are shared and must not
+// be changed.
+var commonHeaders = http.Header{
 	"X-Content-Type-Options": {"nosniff"},
 	"Referrer-Policy":        {"no-referrer"},
 	"Cache-Control":          {"no-store"},
@@ -80,7 +81,7 @@ var always = http.Header{
 // ServeHTTP implements http.Handler.
 func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
-	maps.Copy(h, always)
+	maps.Copy(h, commonHeaders)
 	if reason := cmp.Or(g.hostProblem(r.Host), g.originProblem(r)); reason != "" {
 		refuse(w, http.StatusForbidden, reason)
 		return
@@ -89,7 +90,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.Set("Access-Control-Allow-Origin", from)
 		h.Set("Access-Control-Expose-Headers", "Mcp-Session-Id")
 	}
-	if isPreflight(r) { // before the token: browsers send none with it
+	if isPreflight(r) { // before the token is checked, since browsers send none with it
 		h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS")
 		h.Set("Access-Control-Allow-Headers", corsHeaders)
 		h.Set("Access-Control-Max-Age", "600")
@@ -98,7 +99,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.URL.Path != "/health" && !g.open && !g.hasToken(r.Header["Authorization"]) {
 		h.Set("WWW-Authenticate", "Bearer")
-		if isPerson(r) { // in a browser, which can send no Bearer
+		if isNavigation(r) { // browsers let people enter a password, but no bearer token
 			h.Add("WWW-Authenticate", `Basic realm="mcpx: any name, the token as password", charset="UTF-8"`)
 		}
 		refuse(w, http.StatusUnauthorized, `Unauthorized: send "Authorization: Bearer TOKEN", where TOKEN is what server.token, MCPX_TOKEN or --token-file gave mcpx`)
@@ -107,13 +108,13 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.next.ServeHTTP(w, r)
 }
 
-// hostProblem says why a Host is refused. A page whose own name was made to
-// resolve to this machine (DNS rebinding) is of our origin to its browser: only
-// the Host still tells.
+// hostProblem returns why a Host is refused, "" if it is allowed. This stops DNS
+// rebinding: a page whose host name resolves to this machine has mcpx's origin in the
+// browser, and only the Host header shows it.
 func (g *gate) hostProblem(text string) string {
 	a, ok := origin.ParseHost(text)
 	if !ok {
-		return "Forbidden: the Host header is missing or is no host name; connect to localhost, or to a host in server.allowed_hosts"
+		return "Forbidden: the Host header is missing or is not a host name; connect to localhost, or to a host in server.allowed_hosts"
 	}
 	if a.IsLoopback() || slices.ContainsFunc(g.hosts, a.IsWithin) {
 		return ""
@@ -121,16 +122,16 @@ func (g *gate) hostProblem(text string) string {
 	return fmt.Sprintf("Forbidden: the host %q is not allowed; add it to server.allowed_hosts in the config of mcpx, or connect to localhost", a.Name)
 }
 
-// originProblem says why a request is refused for the page that makes it.
-// Clients that are no browsers have no Origin.
+// originProblem returns why the page that makes a request may not do so, "" if it may.
+// Clients other than browsers send no Origin.
 func (g *gate) originProblem(r *http.Request) string {
 	values := r.Header["Origin"]
 	if len(values) == 0 {
-		return strayProblem(r)
+		return crossSiteProblem(r)
 	}
 	o, ok := origin.Parse(values[0])
 	if !ok || len(values) > 1 {
-		return "Forbidden: the Origin header is null or no origin; use a page whose origin is on localhost or in server.allowed_origins"
+		return "Forbidden: the Origin header is null or not an origin; use a page whose origin is on localhost or in server.allowed_origins"
 	}
 	isWeb := o.Scheme == "http" || o.Scheme == "https"
 	if isWeb && (o.IsLoopback() || o.IsOf(r.Host)) || slices.Contains(g.origins, o) {
@@ -139,34 +140,34 @@ func (g *gate) originProblem(r *http.Request) string {
 	return fmt.Sprintf("Forbidden: the origin %q is not allowed; add it to server.allowed_origins in the config of mcpx", values[0])
 }
 
-// strayProblem refuses what a browser sends without an Origin for a page of
-// another site, images and frames of an event stream among it: only a link that
-// was followed passes.
-func strayProblem(r *http.Request) string {
+// crossSiteProblem returns why a request without an Origin is refused. Browsers send such
+// requests for pages of other sites, for example for images and frames. Only following
+// a link is allowed.
+func crossSiteProblem(r *http.Request) string {
 	h := r.Header
-	followed := (r.Method == http.MethodGet || r.Method == http.MethodHead) &&
+	isLink := (r.Method == http.MethodGet || r.Method == http.MethodHead) &&
 		h.Get("Sec-Fetch-Mode") == "navigate" && h.Get("Sec-Fetch-Dest") == "document"
-	if h.Get("Sec-Fetch-Site") != "cross-site" || followed {
+	if h.Get("Sec-Fetch-Site") != "cross-site" || isLink {
 		return ""
 	}
 	return "Forbidden: a page of another site made this request without an Origin; use fetch from an origin in server.allowed_origins"
 }
 
-// isPreflight reports whether a browser asks what a page may send.
+// isPreflight reports whether a request is a CORS preflight.
 func isPreflight(r *http.Request) bool {
 	return r.Method == http.MethodOptions && r.Header.Get("Origin") != "" && r.Header.Get("Access-Control-Request-Method") != ""
 }
 
-// isPerson reports whether a browser opens a page for somebody. It says so itself
-// to loopback and over https alone; elsewhere only what it likes to get tells.
-func isPerson(r *http.Request) bool {
+// isNavigation reports whether a person opens a page in a browser. Browsers send
+// Sec-Fetch-Mode only to loopback and over HTTPS; otherwise the Accept header decides.
+func isNavigation(r *http.Request) bool {
 	mode := r.Header.Get("Sec-Fetch-Mode")
-	return mode == "navigate" || mode == "" && r.Method == http.MethodGet && favourite(r.Header["Accept"]) == "text/html"
+	return mode == "navigate" || mode == "" && r.Method == http.MethodGet && preferredType(r.Header["Accept"]) == "text/html"
 }
 
-// favourite is the media type that the values of Accept like best: of those with
-// the highest weight the first.
-func favourite(accept []string) (best string) {
+// preferredType returns the media type with the highest weight in Accept headers, the
+// first if there are several.
+func preferredType(accept []string) (best string) {
 	highest := 0.0
 	for text := range strings.SplitSeq(strings.Join(accept, ","), ",") {
 		kind, parameters, err := mime.ParseMediaType(text)
@@ -184,25 +185,25 @@ func favourite(accept []string) (best string) {
 	return best
 }
 
-// hasToken reports whether the values of Authorization are the token: as Bearer,
-// or as the password of Basic, which is what a browser asks a person for. Hashes
-// are compared, so that the time it takes tells nothing, not even the length.
+// hasToken reports whether the values of Authorization contain the token: as Bearer, or
+// as the password of Basic, for which browsers show a dialog. It compares hashes, so that
+// its duration does not reveal anything about the token, not even the length.
 func (g *gate) hasToken(values []string) bool {
 	if len(values) != 1 {
 		return false
 	}
-	scheme, given, _ := strings.Cut(values[0], " ")
-	given = strings.TrimLeft(given, " ")
+	scheme, token, _ := strings.Cut(values[0], " ")
+	token = strings.TrimLeft(token, " ")
 	isBasic := strings.EqualFold(scheme, "Basic")
 	if isBasic {
-		pair, _ := base64.StdEncoding.DecodeString(given)
-		_, given, _ = strings.Cut(string(pair), ":")
+		pair, _ := base64.StdEncoding.DecodeString(token)
+		_, token, _ = strings.Cut(string(pair), ":")
 	}
-	hash := sha256.Sum256([]byte(given))
+	hash := sha256.Sum256([]byte(token))
 	return (isBasic || strings.EqualFold(scheme, "Bearer")) && subtle.ConstantTimeCompare(hash[:], g.token[:]) == 1
 }
 
-// refuse answers with a JSON-RPC error that belongs to no request.
+// refuse writes an HTTP error whose body is a JSON-RPC error without an ID.
 func refuse(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

@@ -380,9 +380,9 @@ func TestGuardAnswers(t *testing.T) {
 		want       string
 	}{
 		{"host", "evil.com:80", nil, `the host \"evil.com\" is not allowed; add it to server.allowed_hosts in the config of mcpx, or connect to localhost`},
-		{"no host", "", nil, `the Host header is missing or is no host name; connect to localhost, or to a host in server.allowed_hosts`},
+		{"no host", "", nil, `the Host header is missing or is not a host name; connect to localhost, or to a host in server.allowed_hosts`},
 		{"origin", "localhost", headersOf("Origin", "https://evil.com"), `the origin \"https://evil.com\" is not allowed; add it to server.allowed_origins in the config of mcpx`},
-		{"null", "localhost", headersOf("Origin", "null"), `the Origin header is null or no origin; use a page whose origin is on localhost or in server.allowed_origins`},
+		{"null", "localhost", headersOf("Origin", "null"), `the Origin header is null or not an origin; use a page whose origin is on localhost or in server.allowed_origins`},
 	} {
 		got := b.ask("POST", "/mcp", row.host, row.header)
 		if want := `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Forbidden: ` + row.want + `"}}`; got.body != want {

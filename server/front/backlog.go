@@ -2,26 +2,27 @@ package front
 
 import (
 	"bytes"
-	"mcpx/server"
 	"slices"
 	"sync"
+
+	"mcpx/server"
 )
 
-// Limits of a backlog. mcpx reads past the requests in it because a response that a
-// pending call needs may follow them.
+// Limits of a backlog.
 const (
 	backlogBytes   = 1 << 20 // a single larger request may wait alone
 	backlogEntries = 10_000
 )
 
-// backlog holds requests that the quota has no room for, in the order in which they
-// came. Its methods may be called concurrently.
+// backlog is the queue of requests that the quota has no room for. mcpx queues them and
+// reads on, because a response that a pending call needs may follow. The methods may be
+// called concurrently.
 type backlog struct {
 	mu       sync.Mutex
 	changed  sync.Cond
 	queue    []server.Inbound
 	bytes    int
-	starting *server.Inbound // the request that is being started: no longer queued, not yet known to the client
+	starting *server.Inbound // the request that was popped and that Server.Handle does not know yet
 	closed   bool
 }
 
@@ -31,7 +32,7 @@ func newBacklog() *backlog {
 	return b
 }
 
-// add appends a request. It waits while too much is queued.
+// add appends a request. It waits while the backlog is full.
 func (b *backlog) add(p server.Inbound) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -43,14 +44,14 @@ func (b *backlog) add(p server.Inbound) {
 	b.changed.Broadcast()
 }
 
-// isEmpty reports whether every request that was added has started.
+// isEmpty reports whether every request was started.
 func (b *backlog) isEmpty() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.queue) == 0 && b.starting == nil
 }
 
-// wait waits until there is a request; false if there will be none.
+// wait waits until there is a request; false after close.
 func (b *backlog) wait() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -60,8 +61,8 @@ func (b *backlog) wait() bool {
 	return !b.closed
 }
 
-// pop removes the first request; false if there is none. The request counts as
-// starting until started.
+// pop removes the first request; false if there is none. The request is starting until
+// started is called.
 func (b *backlog) pop() (server.Inbound, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -77,8 +78,8 @@ func (b *backlog) pop() (server.Inbound, bool) {
 	return p, true
 }
 
-// started notes that the request that was popped is known to the client, which can
-// cancel it from now on.
+// started records that Server.Handle knows the request that was popped, so that it can
+// cancel the request.
 func (b *backlog) started() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

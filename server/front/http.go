@@ -23,49 +23,48 @@ import (
 	"mcpx/server/access"
 )
 
-// HTTP is the front for any number of clients: Streamable HTTP on /mcp, the
-// older SSE on /sse. mcp-go's own is not used: it loses and misplaces a call's
-// notifications, takes invented session ids, and lets one client cancel
-// another's request.
+// HTTP is the front for many clients: Streamable HTTP on /mcp, legacy SSE on /sse. It
+// does not use mcp-go's server, which loses notifications or sends them on the wrong
+// stream, accepts unknown session IDs, and lets a client cancel requests of others.
 type HTTP struct {
-	Servers   map[string]*server.Server // by the name of their schema
+	Servers   map[string]*server.Server // by schema name
 	Guard     access.Guard
 	Log       zerolog.Logger
-	BodyBytes int
-	Sessions  int
-	Idle      time.Duration
-	Calls     int          // of one session in flight at a time; 0: no limit
-	Unread    int          // bytes of answers that one session may leave unread; 0: the usual
-	Stateless bool         // no session is kept, so that any replica can answer
-	Metrics   http.Handler // answers /metrics; nil: nothing does
-	Console   http.Handler // answers / and what is below /assets/; nil: nothing does
+	BodyBytes int           // limit of a request body
+	Sessions  int           // limit of open client sessions
+	Idle      time.Duration // after which an unused client session is closed
+	Calls     int           // limit of unfinished calls per client session; 0: no limit
+	Unread    int           // limit of unread response bytes per client session; 0: defaultUnread
+	Stateless bool          // keep no client sessions, so that any replica can serve a request
+	Metrics   http.Handler  // serves /metrics; may be nil
+	Console   http.Handler  // serves / and /assets/; may be nil
 
-	build     sync.Once
-	handler   http.Handler
-	answering tasks.Group                          // goroutines that answer legacy SSE clients
-	views     map[string]map[string]*server.Server // of each schema, by how tools are shown
-	times     times                                // what clients get for their part; zero: the usual
-	sessions  *sessions
-	ended     chan struct{}   // closed when no more is served
-	calls     context.Context // ends when those in flight have had their time
-	cancel    context.CancelCauseFunc
+	build       sync.Once
+	handler     http.Handler
+	responders  tasks.Group                          // goroutines that write responses to legacy SSE clients
+	views       map[string]map[string]*server.Server // by schema name and the value of "expose"
+	times       times                                // zero: defaultTimes
+	sessions    *sessions
+	stopping    chan struct{}   // closed when Run stops
+	callsCtx    context.Context // canceled when times.drain is over
+	cancelCalls context.CancelCauseFunc
 }
 
-const usualUnread = 64 << 20
+const defaultUnread = 64 << 20
 
-// Run serves on the listener until ctx ends. Calls in flight then have a while
-// to finish.
+// Run serves on the listener until ctx ends. Unfinished calls then have times.drain to
+// finish before they are canceled.
 func (h *HTTP) Run(ctx context.Context, l net.Listener) error {
 	handler := h.Handler()
 	s := &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: h.times.header,
-		ReadTimeout:       h.times.body,                 // net/http lifts it when the body is there
-		WriteTimeout:      h.times.body + h.times.write, // what writes later sets a deadline before every write
+		ReadTimeout:       h.times.body,                 // net/http clears it once the body was read
+		WriteTimeout:      h.times.body + h.times.write, // slow handlers set a new deadline before each write
 		IdleTimeout:       h.times.idle,
 		MaxHeaderBytes:    64 << 10,
 
-		DisableGeneralOptionsHandler: true, // the guard sees every request
+		DisableGeneralOptionsHandler: true, // the guard must see every request
 	}
 	h.sessions.tasks.Go(h.sessions.expire)
 	defer h.close()
@@ -79,9 +78,9 @@ func (h *HTTP) Run(ctx context.Context, l net.Listener) error {
 	h.closeStreams()
 	err := shutdown(s, h.times.drain)
 	if err != nil {
-		h.cancel(errStopping)
+		h.cancelCalls(errStopping)
 		h.sessions.cancelAll(errStopping)
-		err = shutdown(s, h.times.last)
+		err = shutdown(s, h.times.cancel)
 	}
 	h.sessions.endAll()
 	if err != nil {
@@ -90,40 +89,41 @@ func (h *HTTP) Run(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-// close waits for what still runs for clients that are gone.
+// close closes all client sessions and waits for the goroutines of the front.
 func (h *HTTP) close() {
 	h.sessions.endAll()
-	h.answering.Close()
+	h.responders.Close()
 	h.sessions.close()
 }
 
-// shutdown waits until every request is answered, that long at most.
-func shutdown(s *http.Server, atMost time.Duration) error {
-	ctx, cancel := context.WithTimeout(context.Background(), atMost)
+// shutdown waits until every request has its response. It fails after the timeout.
+func shutdown(s *http.Server, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	return s.Shutdown(ctx)
 }
 
-// Open is how many sessions are open.
+// Open returns the number of open client sessions.
 func (h *HTTP) Open() int { return len(h.sessions.all()) }
 
-// closeStreams ends what would never end by itself.
+// closeStreams ends the streams that carry no responses, since they would never end by
+// themselves.
 func (h *HTTP) closeStreams() {
-	close(h.ended)
-	h.sessions.leave()
+	close(h.stopping)
+	h.sessions.drain()
 }
 
-// refuse answers with an error that no request can be blamed for.
+// refuse writes an HTTP error whose body is a JSON-RPC error without an ID.
 func refuse(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(jsonrpc.AppendError(nil, nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: text}))
 }
 
-// sessionHeader names the session of a request.
+// sessionHeader is the header with the client session's ID.
 const sessionHeader = "Mcp-Session-Id"
 
-// post takes what a client sends.
+// post handles POST /mcp.
 func (h *HTTP) post(w http.ResponseWriter, r *http.Request, s *server.Server) {
 	body, ok := h.body(w, r)
 	if !ok {
@@ -137,9 +137,9 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request, s *server.Server) {
 		_, _ = w.Write(server.InvalidMessage(m, err))
 	case err == nil && server.IsModern(m.Params):
 		h.postModern(w, r, s, m)
-	case !knownVersion(r.Header.Get("Mcp-Protocol-Version")):
+	case !isKnownVersion(r.Header.Get("Mcp-Protocol-Version")):
 		refuse(w, http.StatusBadRequest, "Unsupported protocol version: "+r.Header.Get("Mcp-Protocol-Version"))
-	case err == nil && lacksMeta(r, m):
+	case err == nil && isModernByHeader(r, m):
 		h.postModern(w, r, s, m)
 	case h.Stateless:
 		h.postStateless(w, r, s, server.Inbound{Text: body, Message: m, Err: err})
@@ -150,16 +150,17 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request, s *server.Server) {
 	}
 }
 
-// isArray reports whether a body that is no message is a JSON array. Whether it is
-// a batch depends on the client's session.
+// isArray reports whether a body that failed to parse as a message is a JSON array.
+// The client session decides whether arrays are batches.
 func isArray(body []byte, err error) bool {
 	return rawjson.Kind(body) == '[' && server.WireError(err).Code != jsonrpc.CodeParse
 }
 
-// knownVersion reports whether a header may name that revision; it may be absent.
-func knownVersion(version string) bool { return version == "" || mcp.IsValidProtocolVersion(version) }
+// isKnownVersion reports whether a header Mcp-Protocol-Version is valid or absent.
+func isKnownVersion(version string) bool { return version == "" || mcp.IsValidProtocolVersion(version) }
 
-// body reads the request's body, within its limit, as UTF-8.
+// body reads the body of a request, as valid UTF-8. If it fails, it writes the error
+// response and returns false.
 func (h *HTTP) body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 	if kind := r.Header.Get("Content-Type"); kind != "" && kind != "application/json" {
 		if media, _, err := mime.ParseMediaType(kind); err != nil || media != "application/json" {
@@ -174,7 +175,7 @@ func (h *HTTP) body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 		refuse(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("a message is at most %d bytes (limits.body_bytes)", h.BodyBytes))
 		return nil, false
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		refuse(w, http.StatusRequestTimeout, fmt.Sprintf("the body did not come within %s", h.times.body))
+		refuse(w, http.StatusRequestTimeout, fmt.Sprintf("the body did not arrive within %s", h.times.body))
 		return nil, false
 	case err != nil:
 		refuse(w, http.StatusBadRequest, "the body could not be read")
@@ -183,30 +184,31 @@ func (h *HTTP) body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 	return jsonrpc.UTF8(body), true
 }
 
-// readBody reads all of a body that is about that long, -1 if that is not known.
+// readBody reads a body of about that size; -1: unknown.
 func readBody(r io.Reader, size int) ([]byte, error) {
 	b := bytes.NewBuffer(make([]byte, 0, max(size, 0)+bytes.MinRead))
 	_, err := b.ReadFrom(r)
 	return b.Bytes(), err
 }
 
-// initialize opens a session.
+// initialize opens a client session.
 func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, s *server.Server, m jsonrpc.Message) {
 	n := h.open(w, r, s)
 	if n == nil {
 		return
 	}
-	var answer []byte
-	s.Handle(context.Background(), n.client, server.Inbound{Message: m}, func(a []byte) { answer = a }) // initialize is answered at once
-	if rawjson.Get(answer, "error") != nil {
+	var response []byte
+	s.Handle(context.Background(), n.client, server.Inbound{Message: m}, func(r []byte) { response = r }) // called before Handle returns
+	if rawjson.Get(response, "error") != nil {
 		h.sessions.end(n)
 	} else {
 		w.Header().Set(sessionHeader, n.id)
 	}
-	h.times.writeJSON(w, answer)
+	h.times.writeJSON(w, response)
 }
 
-// open opens a session, or says that there are too many.
+// open opens a client session. If there are too many, it writes the error response and
+// returns nil.
 func (h *HTTP) open(w http.ResponseWriter, r *http.Request, s *server.Server) *session {
 	n, err := h.sessions.open(s, r)
 	if err != nil {
@@ -217,9 +219,10 @@ func (h *HTTP) open(w http.ResponseWriter, r *http.Request, s *server.Server) *s
 	return n
 }
 
-// session finds the session of a request, or says why there is none.
+// session returns the client session of a request, which counts as used until done is
+// called. If there is none, it writes the error response and returns nil.
 func (h *HTTP) session(w http.ResponseWriter, r *http.Request, s *server.Server) (n *session, done func()) {
-	if v := r.Header.Get("Mcp-Protocol-Version"); !knownVersion(v) {
+	if v := r.Header.Get("Mcp-Protocol-Version"); !isKnownVersion(v) {
 		refuse(w, http.StatusBadRequest, "Unsupported protocol version: "+v)
 		return nil, nil
 	}
@@ -228,7 +231,7 @@ func (h *HTTP) session(w http.ResponseWriter, r *http.Request, s *server.Server)
 		refuse(w, http.StatusBadRequest, "the header "+sessionHeader+" is missing; send initialize first")
 		return nil, nil
 	}
-	n, done = h.sessions.find(id, false, r)
+	n, done = h.sessions.find(id, streamableHTTP, r)
 	if n == nil || n.server != s {
 		if done != nil {
 			done()
@@ -239,43 +242,42 @@ func (h *HTTP) session(w http.ResponseWriter, r *http.Request, s *server.Server)
 	return n, done
 }
 
-// postInSession takes a message of a session. A call goes on when its connection
-// breaks: MCP has it that only the client's word cancels it.
+// postInSession handles a message in a client session. A call continues when its
+// connection breaks: in MCP, only notifications/cancelled cancels it.
 func (h *HTTP) postInSession(w http.ResponseWriter, r *http.Request, s *server.Server, body server.Inbound) {
 	n, done := h.session(w, r, s)
 	if n == nil {
 		return
 	}
 	if body.IsRequest() {
-		if !n.client.Quota.Enter() {
+		if !n.client.Quota.TryAcquire() {
 			done()
-			tooMany(w)
+			refuseTooMany(w)
 			return
 		}
-		defer n.client.Quota.Leave()
+		defer n.client.Quota.Release()
 	}
-	h.answer(w, r, call{ctx: context.Background(), server: s, client: n.client, body: body, done: done, quota: n.client.Quota})
+	h.respond(w, r, call{ctx: context.Background(), server: s, client: n.client, body: body, done: done, quota: n.client.Quota})
 }
 
-// tooMany refuses a call of a session that has too many in flight.
-func tooMany(w http.ResponseWriter) {
+// refuseTooMany refuses a call that is over the quota of its client session.
+func refuseTooMany(w http.ResponseWriter) {
 	w.Header().Set("Retry-After", "1")
 	refuse(w, http.StatusTooManyRequests, "too many calls are in flight (limits.calls_per_client), or too many answers unread (limits.unread_bytes); read answers, then try again")
 }
 
-// call is a message on its way: done is called when it is over, which may be
-// after its connection is.
+// call is a message that was posted.
 type call struct {
 	ctx    context.Context
 	server *server.Server
 	client *server.Client
 	body   server.Inbound
-	done   func()
-	quota  *server.Quota // the session's; nil for a call without a session
+	done   func()        // called when the message was handled, perhaps after its connection broke
+	quota  *server.Quota // of the client session; nil without one
 }
 
-// send sends a message on the call's own stream. Where that has ended, the call is
-// over, but not all that it began: the standing stream has the rest.
+// send sends a message on the call's own stream. If that has ended, the message goes to
+// the GET stream: work that the call started may outlast it.
 func (c call) send(own *stream, message []byte) error {
 	err := own.Send(message)
 	if !errors.Is(err, errStreamClosed) || c.client.Send == nil {
@@ -284,13 +286,13 @@ func (c call) send(own *stream, message []byte) error {
 	return c.client.Send(message)
 }
 
-// answer takes a message and writes the answer, with all that belongs to the
-// call on the same stream.
-func (h *HTTP) answer(w http.ResponseWriter, r *http.Request, c call) {
+// respond handles a message. It writes the response, after the requests and
+// notifications that belong to the call.
+func (h *HTTP) respond(w http.ResponseWriter, r *http.Request, c call) {
 	out := newStream(h.times, h.Unread)
 	client := c.client.Through(func(message []byte) error { return c.send(out, message) })
-	replied := make(chan []byte, 1)
-	c.server.Handle(c.ctx, client, c.body, func(answer []byte) { replied <- answer })
+	responses := make(chan []byte, 1)
+	c.server.Handle(c.ctx, client, c.body, func(response []byte) { responses <- response })
 	if !c.body.IsAnswered() {
 		c.done()
 		w.WriteHeader(http.StatusAccepted)
@@ -299,40 +301,41 @@ func (h *HTTP) answer(w http.ResponseWriter, r *http.Request, c call) {
 	release := func() {}
 	out.respond(w, r, func() []byte {
 		defer c.done()
-		last := <-replied
+		response := <-responses
 		if c.quota != nil {
-			release = c.quota.Hold(last)
+			release = c.quota.Hold(response)
 		}
-		return last
+		return response
 	})
 	release()
 }
 
-// postStateless takes a message of a client for which nothing is kept.
+// postStateless handles a message without a client session (--stateless).
 func (h *HTTP) postStateless(w http.ResponseWriter, r *http.Request, s *server.Server, body server.Inbound) {
-	c := sessionless(s, r)
+	c := newSessionlessClient(s, r)
 	version := r.Header.Get("Mcp-Protocol-Version")
 	if version == "" {
-		version = mcp.ProtocolVersion20250326 // what MCP has a server assume
+		version = mcp.ProtocolVersion20250326 // the default that MCP defines
 	}
 	c.SetInitialized(version, nil)
-	ctx, done := h.connected(r)
+	ctx, done := h.callContext(r)
 	defer done()
-	h.answer(w, r, call{ctx: ctx, server: s, client: c, body: body, done: func() {}})
+	h.respond(w, r, call{ctx: ctx, server: s, client: c, body: body, done: func() {}})
 }
 
-// keepsNone refuses what needs a session where none is kept.
-func (h *HTTP) keepsNone(w http.ResponseWriter, allowed string) bool {
+// refuseStateless refuses a request that needs a client session if mcpx keeps none, and
+// reports whether it did.
+func (h *HTTP) refuseStateless(w http.ResponseWriter, allowed string) bool {
 	if h.Stateless {
 		w.Header().Set("Allow", allowed)
-		refuse(w, http.StatusMethodNotAllowed, "no session is kept here (--stateless): there are only calls")
+		refuse(w, http.StatusMethodNotAllowed, "mcpx keeps no sessions (--stateless); send requests with POST /mcp")
 	}
 	return h.Stateless
 }
 
-// get opens the stream for what belongs to no call.
+// get opens the GET stream of a client session, for messages that belong to no call.
 func (h *HTTP) get(w http.ResponseWriter, r *http.Request, s *server.Server) {
-	if h.keepsNone(w, http.MethodPost) {
+	if h.refuseStateless(w, http.MethodPost) {
 		return
 	}
 	n, done := h.session(w, r, s)
@@ -340,26 +343,26 @@ func (h *HTTP) get(w http.ResponseWriter, r *http.Request, s *server.Server) {
 		return
 	}
 	defer done()
-	h.stand(w, r, n, nil)
+	h.serveGetStream(w, r, n, nil)
 }
 
-// stand serves the standing stream of a session.
-func (h *HTTP) stand(w http.ResponseWriter, r *http.Request, n *session, first []byte) {
+// serveGetStream writes the GET stream of a client session, beginning with first.
+func (h *HTTP) serveGetStream(w http.ResponseWriter, r *http.Request, n *session, first []byte) {
 	out := newStream(h.times, h.Unread)
 	events := h.times.events(w)
 	events.start()
 	events.buffer = append(events.buffer, first...)
-	n.listen(out) // before the client can know of it: what it posts next is answered here
-	defer n.unlisten(out)
+	n.setStream(out) // before the flush, since the client may post as soon as it reads first
+	defer n.removeStream(out)
 	if events.flush() != nil {
 		return
 	}
 	out.serve(events, r)
 }
 
-// delete ends a session.
+// delete closes a client session.
 func (h *HTTP) delete(w http.ResponseWriter, r *http.Request, s *server.Server) {
-	if h.keepsNone(w, http.MethodPost) {
+	if h.refuseStateless(w, http.MethodPost) {
 		return
 	}
 	n, done := h.session(w, r, s)

@@ -14,10 +14,10 @@ import (
 	"mcpx/server"
 )
 
-// postModern takes a request of 2026-07-28, which needs no session. When its
-// connection is closed it is cancelled.
+// postModern handles a request of 2026-07-28, which has no client session. It is
+// canceled when its connection is closed.
 func (h *HTTP) postModern(w http.ResponseWriter, r *http.Request, s *server.Server, m jsonrpc.Message) {
-	if wrong := h.refusal(r, s, m); wrong != nil {
+	if wrong := h.checkModern(r, s, m); wrong != nil {
 		status := http.StatusBadRequest
 		if wrong.Code == jsonrpc.CodeMethodNotFound {
 			status = http.StatusNotFound
@@ -27,17 +27,17 @@ func (h *HTTP) postModern(w http.ResponseWriter, r *http.Request, s *server.Serv
 		_, _ = w.Write(jsonrpc.AppendError(nil, m.ID, wrong))
 		return
 	}
-	ctx, done := h.connected(r)
+	ctx, done := h.callContext(r)
 	defer done()
-	c := sessionless(s, r)
-	c.Ended = h.ended
-	h.answer(w, r, call{ctx: ctx, server: s, client: c, body: server.Inbound{Message: m}, done: func() {}})
+	c := newSessionlessClient(s, r)
+	c.Ended = h.stopping
+	h.respond(w, r, call{ctx: ctx, server: s, client: c, body: server.Inbound{Message: m}, done: func() {}})
 }
 
-// refusal says what is wrong with a request of 2026-07-28 before anything is done
-// for it. From then on a status of 200 has gone out.
-func (h *HTTP) refusal(r *http.Request, s *server.Server, m jsonrpc.Message) *jsonrpc.Error {
-	if text := mismatch(r.Header, m); text != "" {
+// checkModern returns why a request of 2026-07-28 is refused, nil if it is not. It runs
+// first because later errors are sent with status 200.
+func (h *HTTP) checkModern(r *http.Request, s *server.Server, m jsonrpc.Message) *jsonrpc.Error {
+	if text := headerMismatch(r.Header, m); text != "" {
 		return &jsonrpc.Error{Code: mcp.HEADER_MISMATCH, Message: text}
 	}
 	if !m.IsRequest() {
@@ -52,26 +52,27 @@ func (h *HTTP) refusal(r *http.Request, s *server.Server, m jsonrpc.Message) *js
 	return nil
 }
 
-// lacksMeta reports whether a message is of 2026-07-28 by its header alone.
-// Notifications are: go-sdk's client sends its cancellations that way, and takes
-// a refusal for the end of its connection.
-func lacksMeta(r *http.Request, m jsonrpc.Message) bool {
+// isModernByHeader reports whether the headers say that a message is of 2026-07-28. Its
+// _meta need not: go-sdk's client sends cancellations without it, and closes its
+// connection if they are refused.
+func isModernByHeader(r *http.Request, m jsonrpc.Message) bool {
 	return !m.IsResponse() && m.Method != "initialize" && r.Header.Get(sessionHeader) == "" && mcp.IsModernProtocol(r.Header.Get("Mcp-Protocol-Version"))
 }
 
-// connected is the context of a call without a session: it ends with its
-// connection, or when mcpx stops and the call has had its time.
-func (h *HTTP) connected(r *http.Request) (_ context.Context, done func()) {
+// callContext returns the context of a call without a client session. It ends when the
+// connection is closed, or when mcpx stops and the drain time is over.
+func (h *HTTP) callContext(r *http.Request) (_ context.Context, done func()) {
 	ctx, cancel := context.WithCancelCause(r.Context())
-	stop := context.AfterFunc(h.calls, func() { cancel(context.Cause(h.calls)) })
+	stop := context.AfterFunc(h.callsCtx, func() { cancel(context.Cause(h.callsCtx)) })
 	return ctx, func() {
 		stop()
 		cancel(nil)
 	}
 }
 
-// mismatch says where the headers of a request of 2026-07-28 differ from it.
-func mismatch(h http.Header, m jsonrpc.Message) string {
+// headerMismatch returns how the headers of a request of 2026-07-28 differ from its
+// body; "" if they do not.
+func headerMismatch(h http.Header, m jsonrpc.Message) string {
 	if got := h.Get("Mcp-Method"); got != m.Method {
 		return fmt.Sprintf("the header Mcp-Method is %q, but the method is %q", got, m.Method)
 	}
@@ -81,19 +82,19 @@ func mismatch(h http.Header, m jsonrpc.Message) string {
 	}
 	member := map[string]string{"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}[m.Method]
 	want, _ := rawjson.String(rawjson.Get(m.Params, member))
-	// What is not plain ASCII comes in Base64.
+	// A value that is not ASCII is sent in Base64.
 	if got, ok := mcp.DecodeHeaderValue(h.Get("Mcp-Name")); member != "" && (!ok || got != want) {
 		return fmt.Sprintf("the header Mcp-Name is %q, but the %s is %q", got, member, want)
 	}
 	return ""
 }
 
-// sessionless returns the client of a request without a session.
-func sessionless(s *server.Server, r *http.Request) *server.Client {
+// newSessionlessClient returns the client of a request without a client session.
+func newSessionlessClient(s *server.Server, r *http.Request) *server.Client {
 	return s.NewSessionlessClient("http-"+rand.Text()[:8], sender(r))
 }
 
-// sender identifies who sends a request, as far as that is known.
+// sender returns a key for the sender of a request: its address and credential.
 func sender(r *http.Request) string {
 	host, _, _ := net.SplitHostPort(r.RemoteAddr)
 	c := credential(r)

@@ -9,9 +9,10 @@ import (
 	"mcpx/server"
 )
 
-// sse opens a session of the older transport: its one stream says where to post.
+// sse opens a client session of legacy SSE. The first event on its stream is the URL to
+// which the client posts its messages.
 func (h *HTTP) sse(w http.ResponseWriter, r *http.Request, s *server.Server) {
-	if h.keepsNone(w, "") {
+	if h.refuseStateless(w, "") {
 		return
 	}
 	n := h.open(w, r, s)
@@ -20,17 +21,17 @@ func (h *HTTP) sse(w http.ResponseWriter, r *http.Request, s *server.Server) {
 	}
 	defer h.sessions.end(n)
 	defer n.use()()
-	n.carryAnswers(h.Calls)
-	h.stand(w, r, n, appendEvent(nil, "endpoint", []byte("/message?sessionId="+n.id)))
+	n.useLegacySSE(h.Calls)
+	h.serveGetStream(w, r, n, appendEvent(nil, "endpoint", []byte("/message?sessionId="+n.id)))
 }
 
-// message takes what a client of the older transport posts; the answer comes on
-// its stream.
+// message handles a message that a client of legacy SSE posts. The response is sent on
+// the GET stream.
 func (h *HTTP) message(w http.ResponseWriter, r *http.Request) {
-	const none = "there is no such session; open one with GET /sse"
-	n, done := h.sessions.find(r.URL.Query().Get("sessionId"), true, r)
+	const noSession = "there is no such session; open one with GET /sse"
+	n, done := h.sessions.find(r.URL.Query().Get("sessionId"), legacySSE, r)
 	if n == nil {
-		refuse(w, http.StatusNotFound, none)
+		refuse(w, http.StatusNotFound, noSession)
 		return
 	}
 	body, ok := h.body(w, r)
@@ -42,66 +43,73 @@ func (h *HTTP) message(w http.ResponseWriter, r *http.Request) {
 	if message.Err == nil && message.Message.Method == "notifications/cancelled" {
 		n.cancelWaiting(rawjson.Get(message.Message.Params, "requestId"))
 	}
-	leave := done
+	release := done
 	if message.IsRequest() {
-		isCancelled, err := n.room(r.Context(), message)
+		isCancelled, err := n.acquireQuota(r.Context(), message)
 		switch {
 		case n.isOver():
 			done()
-			refuse(w, http.StatusNotFound, none)
+			refuse(w, http.StatusNotFound, noSession)
 			return
 		case isCancelled:
 			done()
-			h.accepted(w)
+			h.respondAccepted(w)
 			return
 		case err != nil:
 			done()
-			tooMany(w)
+			refuseTooMany(w)
 			return
 		}
-		leave = func() {
-			n.client.Quota.Leave()
+		release = func() {
+			n.client.Quota.Release()
 			done()
 		}
 	}
-	if !n.begin() { // it has ended meanwhile, and its stream with it
-		leave()
-		refuse(w, http.StatusNotFound, none)
+	if !n.begin() { // the session has ended meanwhile
+		release()
+		refuse(w, http.StatusNotFound, noSession)
 		return
 	}
 	end := func() {
 		n.finish()
-		leave()
+		release()
 	}
 	if !message.IsAnswered() {
 		defer end()
 	}
-	n.server.Handle(context.Background(), n.client, message, func(answer []byte) {
-		write := func() {
-			defer end()
-			if answer != nil {
-				n.reply(answer) // it waits if the client does not read
-			}
-		}
-		if !h.answering.Go(write) { // mcpx stops, and the call is cancelled
-			write()
-		}
-	})
-	h.accepted(w)
+	n.server.Handle(context.Background(), n.client, message, h.responder(n, end))
+	h.respondAccepted(w)
 }
 
-// accepted says that a message was taken. The wait for that may have been long.
-func (h *HTTP) accepted(w http.ResponseWriter) {
-	h.times.mayWrite(w)
+// responder returns a function that writes a response to the GET stream of a legacy SSE
+// client and then calls end. It does not wait: a goroutine writes, until mcpx stops.
+func (h *HTTP) responder(n *session, end func()) func(response []byte) {
+	return func(response []byte) {
+		write := func() {
+			defer end()
+			if response != nil {
+				n.respond(response)
+			}
+		}
+		if !h.responders.Go(write) { // mcpx stops
+			write()
+		}
+	}
+}
+
+// respondAccepted writes that a message was accepted. It sets a new deadline, since the
+// quota may have delayed the message.
+func (h *HTTP) respondAccepted(w http.ResponseWriter) {
+	h.times.setWriteDeadline(w)
 	w.WriteHeader(http.StatusAccepted)
 	_, _ = io.WriteString(w, "Accepted")
 }
 
-// room waits until another call of the session may begin. Meanwhile the client's
-// POST is not answered, so a client that does not read its stream is slowed down.
-// The wait ends with the POST, with the session, which ends when the client reads
-// nothing for long, or when the client cancels the call.
-func (n *session) room(ctx context.Context, message server.Inbound) (isCancelled bool, err error) {
+// acquireQuota waits until the quota of the client session has room for a call. This
+// delays the response to the POST, which slows down a client that does not read its
+// stream. The wait also ends when the POST or the client session ends, or when the
+// client cancels the call.
+func (n *session) acquireQuota(ctx context.Context, message server.Inbound) (isCancelled bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(n.client.Conn.Context(), cancel)()
@@ -117,14 +125,14 @@ func (n *session) room(ctx context.Context, message server.Inbound) (isCancelled
 		}
 	}
 	n.mu.Unlock()
-	err = n.client.Quota.Wait(ctx, len(message.Text))
+	err = n.client.Quota.Acquire(ctx, len(message.Text))
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.waiting, id)
 	return isCancelled && err != nil, err
 }
 
-// cancelWaiting cancels a call that waits for room.
+// cancelWaiting cancels a call that waits in acquireQuota.
 func (n *session) cancelWaiting(id []byte) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -105,7 +105,7 @@ func TestHTTPSession(t *testing.T) {
 		{"invented", "POST", "/mcp", call, none, []string{sessionHeader, "made-up"}},
 		{"another credential", "POST", "/mcp", call, none, []string{sessionHeader, id, "Authorization", "Bearer x"}},
 		{"none", "POST", "/mcp", call, `400 {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"the header Mcp-Session-Id is missing; send initialize first"}}`, nil},
-		{"no schema", "POST", "/mcp/nope", call, `404 {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no schema \"nope\" is served; there are: default, other"}}`, nil},
+		{"no schema", "POST", "/mcp/nope", call, `404 {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"there is no schema \"nope\"; schemas: default, other"}}`, nil},
 		{"not JSON", "POST", "/mcp", "{", `400 {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: not valid JSON"}}`, []string{sessionHeader, id}},
 		{"too large", "POST", "/mcp", strings.Repeat("x", 20_000), `413 {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"a message is at most 10000 bytes (limits.body_bytes)"}}`, []string{sessionHeader, id}},
 		{"not said to be JSON", "POST", "/mcp", call, `415 {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Content-Type must be application/json"}}`, []string{"Content-Type", "text/plain"}},
@@ -259,7 +259,7 @@ func TestTransportsAreApart(t *testing.T) {
 func TestHeadOpensNothing(t *testing.T) {
 	s := serveHTTP(t, upstream(t, "one"))
 	id := s.open(t, "{}")
-	standing := events(s.do(t, "GET", "/mcp", "", sessionHeader, id))
+	getStream := events(s.do(t, "GET", "/mcp", "", sessionHeader, id))
 	for path, allowed := range map[string]string{"/mcp": "GET, POST, DELETE", "/mcp/default": "GET, POST, DELETE", "/sse": "GET", "/sse/default": "GET"} {
 		r := s.do(t, "HEAD", path, "", sessionHeader, id)
 		if got := whole(t, r); got != "405 " || r.Header.Get("Allow") != allowed {
@@ -270,8 +270,8 @@ func TestHeadOpensNothing(t *testing.T) {
 		t.Errorf("%d sessions, want 1", n)
 	}
 	n := s.sessions.all()[0]
-	if err := n.tell([]byte(`{"still":"there"}`)); err != nil || !standing.Scan() || standing.Text() != `{"still":"there"}` {
-		t.Errorf("the standing stream has %q: %v", standing.Text(), err)
+	if err := n.send([]byte(`{"still":"there"}`)); err != nil || !getStream.Scan() || getStream.Text() != `{"still":"there"}` {
+		t.Errorf("the GET stream has %q: %v", getStream.Text(), err)
 	}
 }
 
@@ -479,16 +479,16 @@ func TestListenersOfOneMachine(t *testing.T) {
 func TestAskedClientLeaves(t *testing.T) {
 	s := serveHTTP(t, upstream(t, "one"))
 	id := s.open(t, `{"roots":{}}`)
-	standing := events(s.do(t, "GET", "/mcp", "", sessionHeader, id))
-	n, done := s.sessions.find(id, false, httptest.NewRequest(http.MethodGet, "/", nil))
+	getStream := events(s.do(t, "GET", "/mcp", "", sessionHeader, id))
+	n, done := s.sessions.find(id, streamableHTTP, httptest.NewRequest(http.MethodGet, "/", nil))
 	done()
 	asked := make(chan error, 1)
 	go func() {
 		_, err := n.client.Request(t.Context(), "roots/list", nil)
 		asked <- err
 	}()
-	if !standing.Scan() || !strings.Contains(standing.Text(), `"method":"roots/list"`) {
-		t.Fatalf("the stream has %s", standing.Text())
+	if !getStream.Scan() || !strings.Contains(getStream.Text(), `"method":"roots/list"`) {
+		t.Fatalf("the stream has %s", getStream.Text())
 	}
 	if got := whole(t, s.do(t, "DELETE", "/mcp", "", sessionHeader, id)); got != "204 " {
 		t.Fatal(got)
@@ -589,20 +589,20 @@ func TestIdleSessionsExpire(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, done := all.find(busy.id, false, r)
+		_, done := all.find(busy.id, streamableHTTP, r)
 		all.tasks.Go(all.expire)
 		<-time.After(2 * time.Minute)
-		if n, _ := all.find(idle.id, false, r); n != nil || idle.client.Conn.Context().Err() == nil {
+		if n, _ := all.find(idle.id, streamableHTTP, r); n != nil || idle.client.Conn.Context().Err() == nil {
 			t.Error("the idle session is still there")
 		}
-		if n, again := all.find(busy.id, false, r); n == nil {
+		if n, again := all.find(busy.id, streamableHTTP, r); n == nil {
 			t.Error("the busy one has gone")
 		} else {
 			again()
 		}
 		done()
 		<-time.After(2 * time.Minute)
-		if n, _ := all.find(busy.id, false, r); n != nil {
+		if n, _ := all.find(busy.id, streamableHTTP, r); n != nil {
 			t.Error("it stays though it is idle now")
 		}
 		all.close()
@@ -641,13 +641,13 @@ func listenHTTP(t *testing.T, h *HTTP, upstreams ...map[string]any) *listening {
 
 // TestHTTPRunEnds when the calls in flight do, whatever streams are open.
 func TestHTTPRunEnds(t *testing.T) {
-	limits := usualTimes
+	limits := defaultTimes
 	limits.drain = 2 * patience
 	s := listenHTTP(t, &HTTP{times: limits}, upstream(t, "one"))
 	id := s.open(t, "{}")
 	streams := map[string]*http.Response{
-		"a standing stream": s.do(t, "GET", "/mcp", "", sessionHeader, id),
-		"a stream of SSE":   s.do(t, "GET", "/sse", ""),
+		"a GET stream":    s.do(t, "GET", "/mcp", "", sessionHeader, id),
+		"a stream of SSE": s.do(t, "GET", "/sse", ""),
 		"subscriptions/listen": s.do(t, "POST", "/mcp", request("subscriptions/listen", `{"notifications":{"promptsListChanged":true},`+meta("{}", "")+`}`),
 			"Mcp-Method", "subscriptions/listen"),
 	}
@@ -674,7 +674,7 @@ func TestHTTPRunEnds(t *testing.T) {
 }
 
 func TestStreamIsBounded(t *testing.T) {
-	s := newStream(usualTimes, streamBytes)
+	s := newStream(defaultTimes, streamBytes)
 	if err := s.Send(make([]byte, streamBytes)); err != nil {
 		t.Fatal(err)
 	}
@@ -684,7 +684,7 @@ func TestStreamIsBounded(t *testing.T) {
 	s.end([]byte("last"))
 	s.end([]byte("again"))
 	for i, want := range []int{streamBytes, len("last")} {
-		if messages, ended := s.take(); len(messages) != 1 || len(messages[0]) != want || ended != (i == 1) {
+		if messages, ended := s.pop(); len(messages) != 1 || len(messages[0]) != want || ended != (i == 1) {
 			t.Errorf("%d messages, ended %v", len(messages), ended)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"mcpx/server"
 )
 
-// Handler routes the requests. It is the same handler at every call.
+// Handler returns the handler of all routes. It always returns the same one.
 func (h *HTTP) Handler() http.Handler {
 	h.build.Do(func() { h.handler = h.newHandler() })
 	return h.handler
@@ -21,9 +21,9 @@ func (h *HTTP) Handler() http.Handler {
 
 func (h *HTTP) newHandler() http.Handler {
 	if h.times == (times{}) {
-		h.times = usualTimes
+		h.times = defaultTimes
 	}
-	h.Unread = cmp.Or(h.Unread, usualUnread)
+	h.Unread = cmp.Or(h.Unread, defaultUnread)
 	h.sessions = newSessions(h.Sessions, h.Idle)
 	h.sessions.calls, h.sessions.unread = h.Calls, h.Unread
 	h.views = map[string]map[string]*server.Server{}
@@ -33,8 +33,8 @@ func (h *HTTP) newHandler() http.Handler {
 			view.Later = h.sessions.later
 		}
 	}
-	h.ended = make(chan struct{})
-	h.calls, h.cancel = context.WithCancelCause(context.Background())
+	h.stopping = make(chan struct{})
+	h.callsCtx, h.cancelCalls = context.WithCancelCause(context.Background())
 	mux := http.NewServeMux()
 	for _, path := range []string{"/mcp", "/mcp/{$}", "/mcp/{schema}"} {
 		mux.HandleFunc("POST "+path, h.withServer(h.post))
@@ -59,11 +59,11 @@ func (h *HTTP) newHandler() http.Handler {
 	return h.Guard.Wrap(mux)
 }
 
-// asConfigured is how tools are shown to clients that do not choose it.
+// asConfigured is the value of "expose" for clients that do not set it.
 const asConfigured = ""
 
-// noHead refuses HEAD where GET opens a stream: nothing is ever written to it, so
-// its end would not be noticed.
+// noHead refuses HEAD where GET opens a stream. Nothing is written in response to HEAD,
+// so mcpx would not notice that the client is gone.
 func noHead(allowed string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Allow", allowed)
@@ -71,8 +71,8 @@ func noHead(allowed string) http.HandlerFunc {
 	}
 }
 
-// withServer finds the server of the schema that the path names. A client may
-// choose how it sees the tools: /mcp?expose=flat.
+// withServer returns a handler that finds the server of the schema in the path. A
+// client may choose the mode in which it sees the tools: /mcp?expose=flat.
 func (h *HTTP) withServer(handle func(w http.ResponseWriter, r *http.Request, s *server.Server)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		name := r.PathValue("schema")
@@ -86,7 +86,7 @@ func (h *HTTP) withServer(handle func(w http.ResponseWriter, r *http.Request, s 
 			}
 		}
 		if views == nil {
-			refuse(w, http.StatusNotFound, fmt.Sprintf("no schema %q is served; there are: %s", name, strings.Join(slices.Sorted(maps.Keys(h.Servers)), ", ")))
+			refuse(w, http.StatusNotFound, fmt.Sprintf("there is no schema %q; schemas: %s", name, strings.Join(slices.Sorted(maps.Keys(h.Servers)), ", ")))
 			return
 		}
 		s := views[asConfigured]
@@ -94,7 +94,7 @@ func (h *HTTP) withServer(handle func(w http.ResponseWriter, r *http.Request, s 
 			s = views[r.URL.Query().Get("expose")]
 		}
 		if s == nil {
-			refuse(w, http.StatusBadRequest, `"expose" is lazy or flat`)
+			refuse(w, http.StatusBadRequest, `"expose" must be lazy or flat`)
 			return
 		}
 		handle(w, r, s)

@@ -15,97 +15,103 @@ import (
 	"mcpx/server"
 )
 
-// sessions are the clients of the HTTP front that have said initialize.
+// sessions is the table of client sessions. Its methods may be called concurrently.
 type sessions struct {
-	most   int
+	limit  int // of open sessions
 	idle   time.Duration
-	calls  int // limit per session: calls in flight
-	unread int // limit per session: bytes of unread answers
+	calls  int // limit per session: unfinished calls
+	unread int // limit per session: bytes of unread responses
 	tasks  tasks.Group
-	ctx    context.Context // context for detaching closed sessions
+	ctx    context.Context // for the tasks
 	cancel context.CancelFunc
 
-	mu      sync.Mutex
-	byID    map[string]*session
-	leaving bool // the end has begun
+	mu       sync.Mutex
+	byID     map[string]*session
+	draining bool // mcpx stops
 }
 
-// session is one of them: a conversation, and the stream on which the client
-// hears what belongs to no call.
+// session is one client session.
 type session struct {
 	id         string
 	server     *server.Server
 	client     *server.Client
-	credential [sha256.Size]byte // of who opened it; nobody else may use it
+	credential [sha256.Size]byte // of the request that opened it; others may not use it
 
-	mu       sync.Mutex
-	used     time.Time
-	busy     int     // requests and streams that are open
-	standing *stream // nil if the client has none open
-	older    bool    // the standing stream carries the answers too
-	calls    int     // whose answers will come on it
-	leaving  bool    // it ends with the last of them
+	mu        sync.Mutex // locked after sessions.mu
+	transport transport
+	used      time.Time
+	busy      int     // open requests and streams
+	getStream *stream // carries messages that belong to no call; nil if the client has not opened it
+	calls     int     // with legacy SSE: calls whose responses getStream will carry
+	draining  bool    // getStream ends when calls is 0
 
-	waiting map[string]context.CancelFunc // calls of the legacy transport that wait for room, by request ID
+	waiting map[string]context.CancelFunc // with legacy SSE: calls that wait for the quota, by request ID
 }
+
+// transport is a transport that has client sessions.
+type transport int
+
+const (
+	streamableHTTP transport = iota
+	legacySSE                // the GET stream carries all responses
+)
 
 var (
 	errTooManySessions = errors.New("too many sessions are open (limits.sessions); try again later, or end some with DELETE")
 	errSessionEnded    = errors.New("the session has ended")
 )
 
-func newSessions(most int, idle time.Duration) *sessions {
+func newSessions(limit int, idle time.Duration) *sessions {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &sessions{most: most, idle: idle, ctx: ctx, cancel: cancel, byID: map[string]*session{}}
+	return &sessions{limit: limit, idle: idle, ctx: ctx, cancel: cancel, byID: map[string]*session{}}
 }
 
-// open starts a session for the sender of a request.
+// open opens a session for the sender of a request.
 func (s *sessions) open(to *server.Server, r *http.Request) (*session, error) {
 	n := &session{id: rand.Text(), server: to, credential: credential(r), used: time.Now()}
-	n.client = to.NewClient("http-"+rand.Text()[:8], n.tell) // logs show this ID; the session's own is a secret
+	n.client = to.NewClient("http-"+rand.Text()[:8], n.send) // logs show this ID; the session's own is a secret
 	n.client.Quota = server.NewQuota(s.calls, s.unread)
 	if err := s.add(n); err != nil {
 		return nil, err
 	}
 	to.Attach(n.client)
-	if s.isLeaving() {
-		n.leave()
+	if s.isDraining() {
+		n.drain()
 	}
 	return n, nil
 }
 
-// add makes a session one that requests can name.
+// add adds a session to the table.
 func (s *sessions) add(n *session) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.byID) >= s.most {
+	if len(s.byID) >= s.limit {
 		return errTooManySessions
 	}
 	s.byID[n.id] = n
 	return nil
 }
 
-func (s *sessions) isLeaving() bool {
+func (s *sessions) isDraining() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.leaving
+	return s.draining
 }
 
-// find is the session of a transport that a request names, if its sender may use
-// it. The request counts as open until done: from the moment on in which the
-// session is found, or it could expire in between.
-func (s *sessions) find(id string, older bool, r *http.Request) (n *session, done func()) {
+// find returns the session with that ID and transport, nil if there is none or the
+// sender of the request may not use it. The session cannot expire until done is called.
+func (s *sessions) find(id string, t transport, r *http.Request) (n *session, done func()) {
 	sender := credential(r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n = s.byID[id]
-	if n == nil || n.credential != sender || n.isOlder() != older {
+	if n == nil || n.credential != sender || !n.has(t) {
 		return nil, nil
 	}
-	return n, n.use() // a session's mutex is always taken after this one
+	return n, n.use() // under s.mu, so that the session cannot expire in between
 }
 
-// use counts something of the session as open until done.
+// use counts a request or stream as open until done is called.
 func (n *session) use() (done func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -118,25 +124,24 @@ func (n *session) use() (done func()) {
 	}
 }
 
-// isOlder reports whether the session is of the older transport.
-func (n *session) isOlder() bool {
+// has reports whether the session has that transport.
+func (n *session) has(t transport) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.older
+	return n.transport == t
 }
 
-// carryAnswers notes that answers come on the standing stream too. What is unread
-// there is bounded by the stream: an answer that does not fit waits, and no call
-// begins meanwhile.
-func (n *session) carryAnswers(calls int) {
+// useLegacySSE makes the GET stream carry all responses. Its limit bounds the unread
+// bytes: a response that does not fit waits, and its call stays in the quota.
+func (n *session) useLegacySSE(calls int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.older = true
+	n.transport = legacySSE
 	n.client.Quota = server.NewQuota(calls, 0)
 }
 
-// end ends a session: its calls are cancelled, its streams closed, and what was
-// kept for it is dropped.
+// end closes a session: it cancels the calls, closes the streams and drops the stored
+// results.
 func (s *sessions) end(n *session) {
 	s.mu.Lock()
 	_, open := s.byID[n.id]
@@ -147,27 +152,27 @@ func (s *sessions) end(n *session) {
 	}
 }
 
-// forget ends a session that nobody can find any more.
+// forget closes a session that was removed from the table.
 func (s *sessions) forget(n *session) {
 	n.client.End()
 	n.client.Conn.Close(errSessionEnded)
-	n.listen(nil)
+	n.setStream(nil)
 	n.server.Forget(n.client)
 	s.later(func(ctx context.Context) { n.server.Detach(ctx, n.client) })
 }
 
-// later runs a task that close ends.
+// later runs a task in the background. close cancels it.
 func (s *sessions) later(task func(ctx context.Context)) {
 	s.tasks.Go(func() { task(s.ctx) })
 }
 
-// close waits for what still runs for sessions that have ended.
+// close cancels the background tasks and waits for them.
 func (s *sessions) close() {
 	s.cancel()
 	s.tasks.Close()
 }
 
-// endAll ends every session.
+// endAll closes every session.
 func (s *sessions) endAll() {
 	for _, n := range s.all() {
 		s.end(n)
@@ -187,7 +192,7 @@ func (s *sessions) all() []*session {
 	return slices.Collect(maps.Values(s.byID))
 }
 
-// expire ends the sessions that nobody has used for long, until close.
+// expire closes idle sessions until close is called.
 func (s *sessions) expire() {
 	tick := time.NewTicker(max(s.idle/10, time.Second))
 	defer tick.Stop()
@@ -198,24 +203,24 @@ func (s *sessions) expire() {
 			return
 		}
 		s.mu.Lock()
-		var old []*session
+		var expired []*session
 		for _, n := range s.byID {
 			if n.idleFor() > s.idle {
-				old = append(old, n)
+				expired = append(expired, n)
 				delete(s.byID, n.id)
 			}
 		}
 		s.mu.Unlock()
-		for _, n := range old {
+		for _, n := range expired {
 			s.forget(n)
 		}
 	}
 }
 
-// isOver reports whether the session has ended.
+// isOver reports whether the session is closed.
 func (n *session) isOver() bool { return n.client.Conn.Err() != nil }
 
-// idleFor is how long nothing of the session was open.
+// idleFor returns how long the session has had no open request or stream.
 func (n *session) idleFor() time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -225,101 +230,102 @@ func (n *session) idleFor() time.Duration {
 	return time.Since(n.used)
 }
 
-// begin notes a call whose answer comes on the standing stream; false if that has
+// begin counts a call whose response the GET stream will carry; false if the stream has
 // ended.
 func (n *session) begin() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.isOver() || n.leaving && n.calls == 0 {
+	if n.isOver() || n.draining && n.calls == 0 {
 		return false
 	}
 	n.calls++
 	return true
 }
 
-// finish notes that it has come.
+// finish ends a call that begin counted.
 func (n *session) finish() {
 	n.mu.Lock()
 	n.calls--
-	last := n.leaving && n.calls == 0
+	last := n.draining && n.calls == 0
 	n.mu.Unlock()
 	if last {
-		n.listen(nil)
+		n.setStream(nil)
 	}
 }
 
-// leave ends what would never end by itself, of sessions to come, too.
-func (s *sessions) leave() {
+// drain drains all sessions, including those that open later.
+func (s *sessions) drain() {
 	s.mu.Lock()
-	s.leaving = true
+	s.draining = true
 	s.mu.Unlock()
 	for _, n := range s.all() {
-		n.leave()
+		n.drain()
 	}
 }
 
-// leave ends the client's subscriptions, and the standing stream once it carries
-// no answers any more.
-func (n *session) leave() {
+// drain ends the client's subscription streams, and the GET stream as soon as it has no
+// responses to carry.
+func (n *session) drain() {
 	n.client.End()
 	n.mu.Lock()
-	n.leaving = true
-	last := !n.older || n.calls == 0
+	n.draining = true
+	last := n.transport != legacySSE || n.calls == 0
 	n.mu.Unlock()
 	if last {
-		n.listen(nil)
+		n.setStream(nil)
 	}
 }
 
-// tell sends a message on the standing stream. Without one it is lost, as MCP has
-// it: what belongs to a call goes on the call's own stream.
-func (n *session) tell(message []byte) error {
-	if standing := n.stream(); standing != nil {
-		return standing.Send(message)
+// send sends a message on the GET stream. If there is none the message is lost, which
+// MCP allows: messages of a call are sent on the call's own stream.
+func (n *session) send(message []byte) error {
+	if s := n.stream(); s != nil {
+		return s.Send(message)
 	}
 	return errStreamClosed
 }
 
-// reply sends an answer on it, and waits if the client has too much to read. Without
-// its stream the client has gone.
-func (n *session) reply(answer []byte) {
-	if standing := n.stream(); standing != nil {
-		defer n.client.Quota.Hold(answer)()
-		_ = standing.Push(answer)
+// respond sends a response on the GET stream of a legacy SSE client. It waits if the
+// client has too much unread. If there is no stream, the client is gone.
+func (n *session) respond(response []byte) {
+	if s := n.stream(); s != nil {
+		defer n.client.Quota.Hold(response)()
+		_ = s.Push(response)
 	}
 }
 
 func (n *session) stream() *stream {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.standing
+	return n.getStream
 }
 
-// listen makes a stream the standing one, in place of the one before. One that
-// comes when the session has ended, or is about to, ends at once.
-func (n *session) listen(s *stream) {
+// setStream replaces the GET stream and ends the one before; nil for none. If the
+// session is closed or draining, the new stream ends at once.
+func (n *session) setStream(s *stream) {
 	n.mu.Lock()
-	before, late := n.standing, s != nil && (n.isOver() || n.leaving && n.calls == 0)
-	n.standing = s
+	previous, late := n.getStream, s != nil && (n.isOver() || n.draining && n.calls == 0)
+	n.getStream = s
 	n.mu.Unlock()
-	if before != nil {
-		before.end(nil)
+	if previous != nil {
+		previous.end(nil)
 	}
 	if late {
 		s.end(nil)
 	}
 }
 
-// unlisten takes a stream back, if it is still the standing one.
-func (n *session) unlisten(s *stream) {
+// removeStream removes the GET stream, unless it was replaced.
+func (n *session) removeStream(s *stream) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.standing == s {
-		n.standing = nil
+	if n.getStream == s {
+		n.getStream = nil
 	}
 }
 
-// credential tells senders apart without keeping what they sent.
+// credential returns a hash of the sender's credential, so that the secret itself is not
+// kept.
 func credential(r *http.Request) [sha256.Size]byte {
 	return sha256.Sum256([]byte(r.Header.Get("Authorization")))
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // streamBytes is what a client may leave unread in these tests.
-const streamBytes = usualUnread
+const streamBytes = defaultUnread
 
 // one opens a session to look at.
 func one(t *testing.T, all *sessions) *session {
@@ -30,9 +30,9 @@ func one(t *testing.T, all *sessions) *session {
 
 // stands reports whether a stream that is opened now stays open.
 func stands(n *session) bool {
-	out := newStream(usualTimes, streamBytes)
-	n.listen(out)
-	_, ended := out.take()
+	out := newStream(defaultTimes, streamBytes)
+	n.setStream(out)
+	_, ended := out.pop()
 	return !ended
 }
 
@@ -103,8 +103,8 @@ func TestAMessageComesDuringTheEnd(t *testing.T) {
 	h := &HTTP{Servers: map[string]*server.Server{"default": bare()}, BodyBytes: 1000, Sessions: 10, Idle: time.Hour, Unread: streamBytes}
 	handler := h.Handler()
 	n := one(t, h.sessions)
-	n.carryAnswers(0)
-	n.listen(newStream(usualTimes, streamBytes))
+	n.useLegacySSE(0)
+	n.setStream(newStream(defaultTimes, streamBytes))
 	body, client := io.Pipe()
 	go func() {
 		message := request("ping", "")
@@ -139,7 +139,7 @@ func TestASessionIsFoundAsItExpires(t *testing.T) {
 			<-time.After(time.Second) // which is when they expire
 			found := map[*session]func(){}
 			for _, id := range ids {
-				if n, done := all.find(id, false, r); n != nil {
+				if n, done := all.find(id, streamableHTTP, r); n != nil {
 					found[n] = done
 				}
 			}
@@ -161,10 +161,10 @@ func TestAnswersWaitForTheirStream(t *testing.T) {
 		h := &HTTP{Servers: map[string]*server.Server{"default": bare()}, BodyBytes: 1000, Sessions: 10, Idle: time.Hour, Unread: streamBytes}
 		handler := h.Handler()
 		n := one(t, h.sessions)
-		n.carryAnswers(0)
-		out := newStream(usualTimes, streamBytes)
-		n.listen(out)
-		if err := n.tell(make([]byte, streamBytes)); err != nil {
+		n.useLegacySSE(0)
+		out := newStream(defaultTimes, streamBytes)
+		n.setStream(out)
+		if err := n.send(make([]byte, streamBytes)); err != nil {
 			t.Fatal(err)
 		}
 		post := func() {
@@ -176,15 +176,15 @@ func TestAnswersWaitForTheirStream(t *testing.T) {
 			synctest.Wait()
 		}
 		post()
-		read, _ := out.take()
+		read, _ := out.pop()
 		out.written(read)
 		synctest.Wait()
-		read, _ = out.take()
+		read, _ = out.pop()
 		if len(read) != 1 || string(read[0]) != result("{}") {
 			t.Errorf("the stream has %q, want the answer", read)
 		}
 		out.written(read)
-		if err := n.tell(make([]byte, streamBytes)); err != nil {
+		if err := n.send(make([]byte, streamBytes)); err != nil {
 			t.Fatal(err)
 		}
 		post()
@@ -200,8 +200,8 @@ func TestAnswersWaitForTheirStream(t *testing.T) {
 // long as the call is under way.
 func TestACallKeepsToItsStream(t *testing.T) {
 	n := one(t, newSessions(10, time.Hour))
-	standing, own := newStream(usualTimes, streamBytes), newStream(usualTimes, streamBytes)
-	n.listen(standing)
+	getStream, own := newStream(defaultTimes, streamBytes), newStream(defaultTimes, streamBytes)
+	n.setStream(getStream)
 	c := call{client: n.client}
 	if err := own.Send(make([]byte, streamBytes)); err != nil {
 		t.Fatal(err)
@@ -209,15 +209,15 @@ func TestACallKeepsToItsStream(t *testing.T) {
 	if err := c.send(own, []byte("one too many")); err == nil {
 		t.Error("it was sent")
 	}
-	if got, _ := standing.take(); len(got) != 0 {
-		t.Errorf("the standing stream has %q", got)
+	if got, _ := getStream.pop(); len(got) != 0 {
+		t.Errorf("the GET stream has %q", got)
 	}
 	own.close()
 	if err := c.send(own, []byte("after the end")); err != nil {
 		t.Error(err)
 	}
-	if got, _ := standing.take(); len(got) != 1 {
-		t.Errorf("the standing stream has %q", got)
+	if got, _ := getStream.pop(); len(got) != 1 {
+		t.Errorf("the GET stream has %q", got)
 	}
 }
 
@@ -228,7 +228,7 @@ func TestHandlerTwice(t *testing.T) {
 	h.Handler()
 	n := one(t, h.sessions)
 	h.Handler()
-	found, done := h.sessions.find(n.id, false, httptest.NewRequestWithContext(t.Context(), "POST", "/mcp", nil))
+	found, done := h.sessions.find(n.id, streamableHTTP, httptest.NewRequestWithContext(t.Context(), "POST", "/mcp", nil))
 	if found != n {
 		t.Fatal("the session is gone")
 	}

@@ -10,11 +10,11 @@ import (
 	"mcpx/registry"
 )
 
-// status is what /status answers: what is served, and how it is.
+// status is the response to GET /status.
 type status struct {
 	Version  string                      `json:"version"`
-	Sessions int                         `json:"sessions"` // open ones
-	Schemas  map[string][]upstreamStatus `json:"schemas"`  // their upstreams, in config order
+	Sessions int                         `json:"sessions"` // open client sessions
+	Schemas  map[string][]upstreamStatus `json:"schemas"`  // upstreams by schema name, in config order
 	Context  map[string]contextStatus    `json:"context"`
 }
 
@@ -30,14 +30,13 @@ type upstreamStatus struct {
 	Tools       int       `json:"tools"`
 	Prompts     int       `json:"prompts"`
 	Resources   int       `json:"resources"`
-	Tokens      int       `json:"tokens"` // of its tools in full
+	Tokens      int       `json:"tokens"` // of its full tool definitions
 }
 
-// contextStatus is what a client's context holds of a schema's tools, in tokens:
-// every one of them, and the two of mcpx.
+// contextStatus is how many tokens the tools of a schema take in a client's context.
 type contextStatus struct {
-	Without int `json:"without"`
-	With    int `json:"with"`
+	Without int `json:"without"` // without mcpx: all tools
+	With    int `json:"with"`    // with mcpx: inspect and exec
 }
 
 func statusOf(u *registry.Upstream) upstreamStatus {
@@ -57,25 +56,25 @@ func statusOf(u *registry.Upstream) upstreamStatus {
 	}
 }
 
-// status shows what is served.
+// status serves GET /status.
 func (h *HTTP) status(w http.ResponseWriter, _ *http.Request) {
-	answer := status{Sessions: h.Open(), Schemas: map[string][]upstreamStatus{}, Context: map[string]contextStatus{}}
+	response := status{Sessions: h.Open(), Schemas: map[string][]upstreamStatus{}, Context: map[string]contextStatus{}}
 	for name, views := range h.views {
 		s := views[asConfigured]
-		answer.Version = s.Version()
+		response.Version = s.Version()
 		list := []upstreamStatus{}
 		context := contextStatus{With: tokens.EstimateBytes(s.LazyTools())}
 		for _, u := range s.Upstreams() {
 			list = append(list, statusOf(u))
 			context.Without += u.Tokens()
 		}
-		answer.Schemas[name], answer.Context[name] = list, context
+		response.Schemas[name], response.Context[name] = list, context
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(answer)
+	_ = json.NewEncoder(w).Encode(response)
 }
 
-// health answers that mcpx runs, whatever its upstreams do.
+// health serves GET /health: mcpx runs, whatever the state of its upstreams.
 func health(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = io.WriteString(w, `{"status":"ok"}`)

@@ -15,32 +15,32 @@ import (
 	"mcpx/server"
 )
 
-// Stdio is the front for one client on a pair of pipes. mcp-go's loop is not used: it
-// runs five calls at a time, reorders and drops notifications, and reads IDs as
+// Stdio is the front for one client on a pair of pipes. It does not use mcp-go's loop,
+// which runs five calls at a time, reorders and drops notifications, and reads IDs as
 // floats.
 type Stdio struct {
 	Server       *server.Server
 	In           io.Reader
 	Out          io.Writer
-	MessageBytes int           // the longest line it takes
-	Calls        int           // in flight at a time; 0: no limit
-	UnreadBytes  int           // how much the client may leave unread; 0: MessageBytes
+	MessageBytes int           // limit of a line
+	Calls        int           // limit of unfinished calls; 0: no limit
+	UnreadBytes  int           // limit of unread output; 0: MessageBytes
 	Timeout      time.Duration // of a request; 0: only the upstream's own limits
 }
 
-// Times of a front that stops. Upstreams need four more seconds; all of it takes ten
-// at most.
+// Times to stop a front. Stopping the upstreams takes up to four seconds more, so that
+// mcpx stops within ten seconds.
 const (
-	drainTime = 5 * time.Second        // for calls in flight to finish
-	lastTime  = 500 * time.Millisecond // for cancelled calls to end
+	drainTime  = 5 * time.Second        // for unfinished calls to finish
+	cancelTime = 500 * time.Millisecond // for canceled calls to end
 )
 
 // stdoutBytes is the size of the pipe to the client.
 const stdoutBytes = 1 << 20
 
 // Run serves until the input ends, the client sends notifications/exit, or ctx ends.
-// Calls in flight then have drainTime to finish before they are cancelled. A reader
-// that blocks on its pipe is left behind; it ends with the process.
+// Unfinished calls then have drainTime to finish before they are canceled. Run does not
+// wait for a read that blocks on the pipe; that goroutine ends with the process.
 func (f *Stdio) Run(ctx context.Context) error {
 	if pipe, ok := f.Out.(*os.File); ok {
 		jsonrpc.Widen(pipe, stdoutBytes)
@@ -55,7 +55,7 @@ func (f *Stdio) Run(ctx context.Context) error {
 
 	calls, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
-	c := &stdioRun{Stdio: f, ctx: calls, out: out, running: newRunning(), quota: server.NewQuota(f.Calls, 0), backlog: newBacklog()}
+	c := &stdioRun{Stdio: f, ctx: calls, out: out, pending: newPendingRequests(), quota: server.NewQuota(f.Calls, 0), backlog: newBacklog()}
 	c.client = f.Server.NewClient("stdio", out.Send)
 	c.client.Quota = c.quota
 	f.Server.Attach(c.client)
@@ -74,13 +74,13 @@ func (f *Stdio) Run(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	c.client.End()
-	drain(c.running, func(cause error) {
+	drain(c.pending, func(cause error) {
 		cancel(cause)
 		c.client.Conn.CancelIncoming(cause)
 	})
 	out.Close()
 	c.backlog.close()
-	last := time.After(lastTime)
+	last := time.After(cancelTime)
 	for _, ended := range []chan struct{}{dispatched, written} {
 		select {
 		case <-ended:
@@ -91,8 +91,8 @@ func (f *Stdio) Run(ctx context.Context) error {
 	return errors.Join(err, writeErr)
 }
 
-// drain waits for the calls in flight and cancels them when time is up.
-func drain(r *running, cancel func(cause error)) {
+// drain waits until no requests are pending. After drainTime it cancels them.
+func drain(r *pendingRequests, cancel func(cause error)) {
 	r.end()
 	select {
 	case <-r.idle:
@@ -102,13 +102,13 @@ func drain(r *running, cancel func(cause error)) {
 	cancel(errStopping)
 	select {
 	case <-r.idle:
-	case <-time.After(lastTime):
+	case <-time.After(cancelTime):
 	}
 }
 
-// running counts unanswered requests. Unlike a WaitGroup it may grow while somebody
-// waits for the end.
-type running struct {
+// pendingRequests counts the requests without a response. Unlike a WaitGroup it may grow
+// while a goroutine waits for it.
+type pendingRequests struct {
 	idle chan struct{} // closed after end, when no request is left
 
 	mu    sync.Mutex
@@ -116,10 +116,10 @@ type running struct {
 	ended bool
 }
 
-func newRunning() *running { return &running{idle: make(chan struct{})} }
+func newPendingRequests() *pendingRequests { return &pendingRequests{idle: make(chan struct{})} }
 
-// add counts one more; false after end.
-func (r *running) add() bool {
+// add counts one request more; false after end.
+func (r *pendingRequests) add() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.ended {
@@ -128,8 +128,8 @@ func (r *running) add() bool {
 	return !r.ended
 }
 
-// done counts one less.
-func (r *running) done() {
+// done counts one request less.
+func (r *pendingRequests) done() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.n--
@@ -138,8 +138,8 @@ func (r *running) done() {
 	}
 }
 
-// end lets no more requests begin.
-func (r *running) end() {
+// end makes add fail from now on.
+func (r *pendingRequests) end() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ended = true
@@ -148,30 +148,30 @@ func (r *running) end() {
 	}
 }
 
-// errStopping is the cause of the end of calls that outlast the front.
+// errStopping is the cause for canceling calls that are unfinished after drainTime.
 var errStopping = errors.New("mcpx is stopping; the call was cancelled")
 
 // stdioRun is one run of the front.
 type stdioRun struct {
 	*Stdio
-	ctx     context.Context // ends after the drain time
+	ctx     context.Context // canceled after drainTime
 	client  *server.Client
 	out     *jsonrpc.Writer
-	running *running
+	pending *pendingRequests
 	quota   *server.Quota
 	backlog *backlog
 }
 
-// read handles the client's messages until the input ends, requests only until the
-// front stops. No request waits for another. When too many are in flight, or the
-// client does not read the answers, read pauses.
+// read handles the client's messages until the input ends. Once the front stops, it
+// handles no more requests. Requests run concurrently. While the backlog is full, read
+// pauses.
 func (c *stdioRun) read() error {
 	lines := jsonrpc.NewReader(c.In, c.MessageBytes)
 	for {
 		line, err := lines.Read()
 		switch {
 		case errors.Is(err, jsonrpc.ErrTooLong):
-			_ = lines.Skip() // a client may write all of it before it reads; the next Read returns the error
+			_ = lines.Skip() // before the response: the client may read only after it wrote the line; the next Read returns an error of Skip
 			c.send(jsonrpc.AppendError(nil, nil, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "Invalid request: a message is at most %d bytes (limits.message_bytes)", c.MessageBytes)))
 			continue
 		case errors.Is(err, io.EOF):
@@ -180,15 +180,15 @@ func (c *stdioRun) read() error {
 			return err
 		}
 		p := server.Read(line)
-		if !c.running.add() {
-			c.late(p)
+		if !c.pending.add() {
+			c.handleLate(p)
 			continue
 		}
 		switch {
 		case !p.IsRequest():
-			c.notified(p)
-			c.running.done()
-		case c.backlog.isEmpty() && c.quota.Enter():
+			c.handleOther(p)
+			c.pending.done()
+		case c.backlog.isEmpty() && c.quota.TryAcquire():
 			c.begin(p)
 		default:
 			c.backlog.add(p)
@@ -199,47 +199,47 @@ func (c *stdioRun) read() error {
 	}
 }
 
-// notified handles notifications, responses and invalid messages.
-func (c *stdioRun) notified(p server.Inbound) {
+// handleOther handles notifications, responses and invalid messages.
+func (c *stdioRun) handleOther(p server.Inbound) {
 	if c.unqueue(p) {
 		return
 	}
 	c.Server.Handle(c.ctx, c.client, p, c.send)
 }
 
-// unqueue cancels a request of the backlog; false if p does not cancel one.
+// unqueue removes the request that p cancels from the backlog; false if there is none.
 func (c *stdioRun) unqueue(p server.Inbound) bool {
 	if p.Err != nil || p.Message.Method != "notifications/cancelled" || !c.backlog.cancel(rawjson.Get(p.Message.Params, "requestId")) {
 		return false
 	}
-	c.running.done()
+	c.pending.done()
 	return true
 }
 
-// dispatch begins the requests of the backlog as there is room for them.
+// dispatch begins the requests of the backlog when the quota has room for them.
 func (c *stdioRun) dispatch() {
 	for c.backlog.wait() {
-		err := c.quota.Wait(c.ctx, 0)
+		err := c.quota.Acquire(c.ctx, 0)
 		p, ok := c.backlog.pop()
 		switch {
-		case !ok && err == nil: // it was cancelled meanwhile
-			c.quota.Leave()
+		case !ok && err == nil: // the request was canceled meanwhile
+			c.quota.Release()
 		case ok && err == nil:
 			c.begin(p)
 		case ok:
 			c.send(jsonrpc.AppendError(nil, p.Message.ID, server.WireError(err)))
-			c.running.done()
+			c.pending.done()
 		}
 		c.backlog.started()
 	}
 }
 
-// begin starts a request that is counted and has entered the quota.
+// begin starts a request that pending and quota have counted.
 func (c *stdioRun) begin(p server.Inbound) {
-	ctx, cancel := c.limit()
-	c.Server.Handle(ctx, c.client, p, func(answer []byte) {
+	ctx, cancel := c.requestContext()
+	c.Server.Handle(ctx, c.client, p, func(response []byte) {
 		cancel()
-		c.reply(answer)
+		c.respond(response)
 	})
 	if c.ctx.Err() != nil { // drain has cancelled the others meanwhile
 		c.client.Conn.CancelIncoming(context.Cause(c.ctx))
@@ -248,13 +248,13 @@ func (c *stdioRun) begin(p server.Inbound) {
 
 // finish ends a request.
 func (c *stdioRun) finish() {
-	c.quota.Leave()
-	c.running.done()
+	c.quota.Release()
+	c.pending.done()
 }
 
-// late handles messages that arrive during shutdown: responses and cancellations
-// only.
-func (c *stdioRun) late(p server.Inbound) {
+// handleLate handles a message that arrives while the front stops. It drops requests and
+// invalid messages.
+func (c *stdioRun) handleLate(p server.Inbound) {
 	if c.unqueue(p) {
 		return
 	}
@@ -263,35 +263,36 @@ func (c *stdioRun) late(p server.Inbound) {
 	}
 }
 
-// limit returns the context of one request, with the front's own limit if it has
+// requestContext returns the context of one request, with the front's timeout if it has
 // one.
-func (c *stdioRun) limit() (context.Context, context.CancelFunc) {
+func (c *stdioRun) requestContext() (context.Context, context.CancelFunc) {
 	if c.Timeout == 0 { // drain cancels the requests one by one
 		return context.Background(), func() {}
 	}
 	return context.WithTimeoutCause(c.ctx, c.Timeout, fmt.Errorf("no answer within %s (cli.stdio.timeout); the call was cancelled", c.Timeout))
 }
 
+// send writes a message, if it is not nil. It may wait.
 func (c *stdioRun) send(message []byte) {
 	if message == nil {
 		return
 	}
 	if err := c.out.Push(message); err != nil {
-		c.Server.Log().Debug().Err(err).Msg("an answer could not be written")
+		c.Server.Log().Debug().Err(err).Msg("could not write a response")
 	}
 }
 
-// reply sends the answer of a request and ends the request. It never waits: if the
-// client does not read, a goroutine does.
-func (c *stdioRun) reply(answer []byte) {
-	if answer == nil || !errors.Is(c.out.Send(answer), jsonrpc.ErrFull) {
+// respond sends the response to a request and ends the request. It never waits: if the
+// client does not read, a goroutine waits.
+func (c *stdioRun) respond(response []byte) {
+	if response == nil || !errors.Is(c.out.Send(response), jsonrpc.ErrFull) {
 		c.finish()
 		return
 	}
-	release := c.quota.Hold(answer)
+	release := c.quota.Hold(response)
 	go func() {
 		defer c.finish()
 		defer release()
-		c.send(answer)
+		c.send(response)
 	}()
 }

@@ -10,26 +10,27 @@ import (
 	"mcpx/internal/jsonrpc"
 )
 
-// stream is what goes to a client in one HTTP answer: messages as they come, and
-// for a call its answer as the last. Whoever sends never waits for the client to
-// read; only the answers of the older transport do.
+// stream queues the messages that go to a client in one HTTP response. The stream of a
+// call ends with the call's response. Its methods may be called concurrently, except
+// respond and serve, which write the HTTP response.
 type stream struct {
 	times  times
-	limit  int           // bytes that may be unread
-	signal chan struct{} // capacity 1: there is something new
+	limit  int           // of unread bytes
+	signal chan struct{} // wakes serve; capacity 1
 
 	mu     sync.Mutex
-	room   sync.Cond // signaled when bytes shrinks or the stream closes
+	room   sync.Cond // signaled when bytes shrinks or the stream ends
 	queue  [][]byte
-	bytes  int // of what is queued, and of what is being written
-	ended  bool
-	closed bool   // the client is gone; nothing more is taken
-	start  func() // writes what is queued, as events; nil: somebody does, or nobody will
+	bytes  int    // size of the messages that are queued or being written
+	ended  bool   // the last message is queued
+	closed bool   // the HTTP response is finished or the client is gone
+	start  func() // starts serve; nil: serve was started or is not needed
 }
 
+// errStreamFull is returned while the client has too much unread.
 var errStreamFull = errors.New("the client does not read its stream")
 
-// errStreamClosed is returned for messages to a client that is gone.
+// errStreamClosed is returned for messages after the end of the stream.
 var errStreamClosed = errors.New("the client's stream is closed")
 
 func newStream(t times, limit int) *stream {
@@ -45,7 +46,7 @@ func (s *stream) Send(message []byte) error {
 	return s.send(message)
 }
 
-// Push is Send, but it waits until the client has read enough.
+// Push is Send, except that it waits until the client has read enough.
 func (s *stream) Push(message []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +81,7 @@ func (s *stream) flushLocked() {
 	s.notify()
 }
 
-// end queues the last message, if there is one.
+// end ends the stream after the last message, which may be nil.
 func (s *stream) end(last []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,12 +104,12 @@ func (s *stream) notify() {
 	}
 }
 
-// pieceBytes is about how much is written at a time.
+// pieceBytes is about the size of one write.
 const pieceBytes = 64 << 10
 
-// take returns the next messages to write, which count as unread until written, and
-// whether they are the last.
-func (s *stream) take() (messages [][]byte, ended bool) {
+// pop removes the next messages to write, and reports whether they are the last. They
+// count as unread until written is called.
+func (s *stream) pop() (messages [][]byte, ended bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for size := 0; len(s.queue) > 0 && size < pieceBytes; s.queue = s.queue[1:] {
@@ -124,7 +125,7 @@ func (s *stream) take() (messages [][]byte, ended bool) {
 	return messages, s.ended
 }
 
-// written makes room for others.
+// written makes room for more messages.
 func (s *stream) written(messages [][]byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,6 +135,7 @@ func (s *stream) written(messages [][]byte) {
 	s.room.Broadcast()
 }
 
+// close drops the queue. Nothing more can be sent.
 func (s *stream) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,17 +143,18 @@ func (s *stream) close() {
 	s.room.Broadcast()
 }
 
-// respond makes the answer to a request and writes it: as one JSON message if
-// nothing comes before it, else all of it as server-sent events. Nearly every
-// call has nothing but its answer, which then takes no goroutine and no waking.
-func (s *stream) respond(w http.ResponseWriter, r *http.Request, answer func() []byte) {
+// respond waits for the response of a call and writes it: as one JSON message if it is
+// the only message of the stream, otherwise as the last of the server-sent events.
+// Nearly every call has only a response, which needs no further goroutine
+// (BenchmarkHTTPSmall).
+func (s *stream) respond(w http.ResponseWriter, r *http.Request, wait func() []byte) {
 	written := make(chan struct{})
 	s.mu.Lock()
 	s.start = func() {
 		defer close(written)
 		s.serve(s.times.events(w), r)
 	}
-	if len(s.queue) > 0 { // the call was begun before
+	if len(s.queue) > 0 { // sent before respond was called
 		s.flushLocked()
 	}
 	s.mu.Unlock()
@@ -160,13 +163,13 @@ func (s *stream) respond(w http.ResponseWriter, r *http.Request, answer func() [
 		defer s.mu.Unlock()
 		s.flushLocked()
 	})
-	last := answer()
+	last := wait()
 	alive.Stop()
 	s.mu.Lock()
-	isAll := s.start != nil
-	s.start, s.closed = nil, s.closed || isAll
+	isOnly := s.start != nil
+	s.start, s.closed = nil, s.closed || isOnly
 	s.mu.Unlock()
-	if isAll {
+	if isOnly {
 		s.times.writeJSON(w, last)
 		return
 	}
@@ -191,7 +194,7 @@ func (s *stream) serve(out *eventWriter, r *http.Request) {
 		case <-r.Context().Done():
 			return
 		}
-		messages, ended := s.take()
+		messages, ended := s.pop()
 		if out.events(messages) != nil || ended {
 			return
 		}
@@ -199,39 +202,40 @@ func (s *stream) serve(out *eventWriter, r *http.Request) {
 	}
 }
 
-// mayWrite gives the client its time to take what is written next.
-func (t times) mayWrite(w http.ResponseWriter) {
+// setWriteDeadline sets the deadline of the next write.
+func (t times) setWriteDeadline(w http.ResponseWriter) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(t.write))
 }
 
-// writeJSON answers with one message, or with none for a call that was cancelled.
+// writeJSON writes a response of one message. A nil message, for a canceled call, is
+// written as 202 Accepted.
 func (t times) writeJSON(w http.ResponseWriter, message []byte) {
-	t.mayWrite(w)
+	t.setWriteDeadline(w)
 	if message == nil {
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Content-Length", strconv.Itoa(len(message))) // or a long one is sent in chunks
-	_, _ = w.Write(message)                                      // a client that is gone needs no answer
+	w.Header().Set("Content-Length", strconv.Itoa(len(message))) // otherwise a long message is sent in chunks
+	_, _ = w.Write(message)                                      // on failure the client is gone
 	jsonrpc.Recycle(message)
 }
 
-// eventWriter writes server-sent events, each within a deadline of its own.
+// eventWriter writes server-sent events. Each write has its own deadline.
 type eventWriter struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
-	limit   time.Duration // for one write
+	timeout time.Duration // of one write
 	started bool
 	buffer  []byte
 }
 
-// events begins an answer of events.
+// events returns an eventWriter for a response.
 func (t times) events(w http.ResponseWriter) *eventWriter {
-	return &eventWriter{w: w, control: http.NewResponseController(w), limit: t.write}
+	return &eventWriter{w: w, control: http.NewResponseController(w), timeout: t.write}
 }
 
-// start sends the header.
+// start writes the headers, once.
 func (e *eventWriter) start() {
 	if e.started {
 		return
@@ -240,7 +244,7 @@ func (e *eventWriter) start() {
 	h := e.w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
-	h.Set("X-Accel-Buffering", "no") // or a proxy in front holds events back
+	h.Set("X-Accel-Buffering", "no") // otherwise a reverse proxy may delay events
 	e.w.WriteHeader(http.StatusOK)
 }
 
@@ -254,7 +258,7 @@ func (e *eventWriter) events(messages [][]byte) error {
 	return e.flush()
 }
 
-// comment shows that the stream is alive.
+// comment writes a comment, which shows that the stream is alive.
 func (e *eventWriter) comment() error {
 	e.start()
 	e.buffer = append(e.buffer[:0], ": alive\n\n"...)
@@ -262,7 +266,7 @@ func (e *eventWriter) comment() error {
 }
 
 func (e *eventWriter) flush() error {
-	_ = e.control.SetWriteDeadline(time.Now().Add(e.limit))
+	_ = e.control.SetWriteDeadline(time.Now().Add(e.timeout))
 	if len(e.buffer) > 0 {
 		if _, err := e.w.Write(e.buffer); err != nil {
 			return err
@@ -274,7 +278,7 @@ func (e *eventWriter) flush() error {
 	return e.control.Flush()
 }
 
-// appendEvent appends one event. Its data is one line.
+// appendEvent appends one event. It replaces line breaks in the data by spaces.
 func appendEvent(b []byte, name string, data []byte) []byte {
 	b = append(append(append(b, "event: "...), name...), "\ndata: "...)
 	start := len(b)

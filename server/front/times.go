@@ -2,24 +2,24 @@ package front
 
 import "time"
 
-// times are what the HTTP front gives a client for its part. None of them ends a
-// stream on which nothing happens.
+// times are the timeouts and intervals of the HTTP front. None of them ends an idle
+// stream.
 type times struct {
-	header time.Duration // to send the header of a request
-	body   time.Duration // to send all of it
-	idle   time.Duration // until the next request on the connection
-	write  time.Duration // to take what is written
-	alive  time.Duration // between signs of life on a stream
-	drain  time.Duration // for calls in flight at the end
-	last   time.Duration // for the answers of those that are cancelled then
+	header time.Duration // for a client to send the headers of a request
+	body   time.Duration // for a client to send a whole request
+	idle   time.Duration // between two requests on a connection
+	write  time.Duration // for a client to read one write
+	alive  time.Duration // between two keep-alive comments on a stream
+	drain  time.Duration // for unfinished calls when mcpx stops
+	cancel time.Duration // for the responses to calls that are canceled then
 }
 
-var usualTimes = times{
+var defaultTimes = times{
 	header: 10 * time.Second,
 	body:   time.Minute,
 	idle:   2 * time.Minute,
 	write:  30 * time.Second,
 	alive:  15 * time.Second,
 	drain:  drainTime,
-	last:   lastTime,
+	cancel: cancelTime,
 }

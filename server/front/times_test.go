@@ -21,7 +21,7 @@ const brief = time.Second
 
 // impatient are times of which a client's part is brief.
 func impatient() times {
-	t := usualTimes
+	t := defaultTimes
 	t.header, t.body, t.write = brief, brief, brief
 	return t
 }
@@ -132,7 +132,7 @@ func TestQuietStreamsStay(t *testing.T) {
 
 // TestAClientThatDoesNotRead is dropped, and the others notice nothing.
 func TestAClientThatDoesNotRead(t *testing.T) {
-	limits := usualTimes
+	limits := defaultTimes
 	limits.write = brief
 	s := listenHTTP(t, &HTTP{times: limits}, upstream(t, "one", "-full"))
 	deaf, other := s.open(t, "{}"), s.open(t, "{}")
@@ -147,7 +147,7 @@ func TestAClientThatDoesNotRead(t *testing.T) {
 	listens := func() bool {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		return n.standing != nil
+		return n.getStream != nil
 	}
 	poll := time.NewTicker(5 * time.Millisecond)
 	defer poll.Stop()
@@ -213,8 +213,8 @@ func TestCallsWithoutASessionAreCancelledAtTheEnd(t *testing.T) {
 		{"2026-07-28", strings.Replace(exec("sleep", `{"ms":3600000}`), `"_meta":{"progressToken":"tok"}`, meta("{}", ""), 1), false, []string{"Mcp-Method", "tools/call", "Mcp-Name", "exec"}},
 	} {
 		t.Run(v.name, func(t *testing.T) {
-			limits := usualTimes
-			limits.alive, limits.drain, limits.last = 20*time.Millisecond, 500*time.Millisecond, patience
+			limits := defaultTimes
+			limits.alive, limits.drain, limits.cancel = 20*time.Millisecond, 500*time.Millisecond, patience
 			s := listenHTTP(t, &HTTP{times: limits, Stateless: v.stateless}, upstream(t, "one"))
 			s.do(t, "GET", "/health", "") // it runs
 			s.registry.Settled(t.Context(), "one")

@@ -130,7 +130,7 @@ func (s *talk) ask(ctx context.Context, method string, params []byte) ([]byte, e
 	result, err := s.Registry.Call(ctx, s.server, registry.Request{Method: method, Params: params, Meta: []byte("{}")})
 	var own *jsonrpc.Error
 	if errors.As(err, &own) {
-		return nil, &executor.Refused{Server: s.server, Own: own}
+		return nil, &executor.UpstreamError{Server: s.server, Err: own}
 	}
 	return result, err
 }

@@ -13,13 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pipeAtomic is what a pipe with room takes whole (PIPE_BUF) on Linux. What others
-// promise is not known here, so there nothing is.
+// pipeAtomic is how many bytes a writable pipe accepts at once (PIPE_BUF). It is 0
+// except on Linux, since other systems do not promise that.
 var pipeAtomic = map[string]int{"linux": 4096}[runtime.GOOS]
 
-// withoutWaiting returns a write that takes what the pipe has room for and never
-// waits; nil for what is no pipe.
-func withoutWaiting(w io.Writer) func(b []byte) (int, error) {
+// nonblockingWrite returns a function that writes as much as the pipe has room for and
+// never waits. It returns nil if w is not a pipe.
+func nonblockingWrite(w io.Writer) func(b []byte) (int, error) {
 	f, ok := w.(*os.File)
 	if !ok {
 		return nil
@@ -28,7 +28,7 @@ func withoutWaiting(w io.Writer) func(b []byte) (int, error) {
 	if err != nil {
 		return nil
 	}
-	isBlocking := f.SetWriteDeadline(time.Time{}) != nil // only what can be polled has deadlines
+	isBlocking := f.SetWriteDeadline(time.Time{}) != nil // only pollable files have deadlines
 	if isBlocking && !isPipe(f) {
 		return nil
 	}
@@ -55,8 +55,8 @@ func isPipe(f *os.File) bool {
 	return err == nil && info.Mode()&os.ModeNamedPipe != 0
 }
 
-// hasRoom reports whether a pipe takes a write of pipeAtomic bytes now. mcpx's
-// own stdout is such a pipe: whoever made it decides whether it blocks.
+// hasRoom reports whether a blocking pipe accepts pipeAtomic bytes now. mcpx's stdout
+// may be such a pipe: the parent process decides that.
 func hasRoom(fd int) bool {
 	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
 	n, err := unix.Poll(fds, 0)

@@ -14,58 +14,58 @@ import (
 // Client is a client of a front, which gets the requests and notifications of
 // upstreams. Its methods may be called concurrently.
 type Client interface {
-	// ID tells clients apart.
+	// ID identifies the client.
 	ID() string
-	// Owner is the key for things kept between calls. It is the ID, except for a
-	// client without a session, which has a new ID with each call.
+	// Owner is the key for state that outlives a call. It is the ID, except for a client
+	// without a client session, which has a new ID with each call.
 	Owner() string
-	// Request sends a request to the client and waits for the answer.
+	// Request sends a request to the client and waits for the response.
 	Request(ctx context.Context, method string, params []byte) (result []byte, err error)
 	// Notify sends a notification to the client. It never waits.
 	Notify(method string, params []byte)
 }
 
-// ErrCallOver is returned by Client.Request if the client can only be asked during
-// its call, and the call is over.
+// ErrCallOver is returned by Client.Request if the client accepts requests only during a
+// call, and the call is over.
 var ErrCallOver = errors.New("the call is over")
 
-// forClients lists the methods that an upstream may request of a client.
+// forClients lists the requests that an upstream may send to a client.
 var forClients = map[string]bool{
 	"sampling/createMessage": true,
 	"elicitation/create":     true,
 	"roots/list":             true,
 }
 
-// maxAsked bounds how many requests of one upstream wait for clients.
-const maxAsked = 100
+// maxForwarded bounds how many requests of one upstream wait for clients.
+const maxForwarded = 100
 
-// asked handles a request of the upstream. One for a client gets a goroutine, since
-// a person may have to think about the answer.
-func (s *Session) asked(m jsonrpc.Message, of []byte) {
+// handleRequest handles a request of the upstream. A request for a client gets a
+// goroutine, since a person may have to respond.
+func (s *Session) handleRequest(m jsonrpc.Message, callID []byte) {
 	switch {
 	case m.Method == "ping":
-		s.reply(m.ID, []byte("{}"), nil)
+		s.respond(m.ID, []byte("{}"), nil)
 		return
 	case !forClients[m.Method]:
-		s.reply(m.ID, nil, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "Method '%s' not found", m.Method))
+		s.respond(m.ID, nil, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "Method '%s' not found", m.Method))
 		return
 	}
-	client, err := s.addressee(of)
+	client, err := s.addressee(callID)
 	if err != nil {
-		s.reply(m.ID, nil, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "%s was refused: %v", m.Method, err))
+		s.respond(m.ID, nil, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "%s was refused: %v", m.Method, err))
 		return
 	}
 	if m.Method == "elicitation/create" {
 		s.rememberURL(m.Params, client)
 	}
 	causes := slices.DeleteFunc(s.conn.Snapshot().Calls, func(c *jsonrpc.Call) bool { return clientOf(c) == nil })
-	question, err := s.conn.Begin(s.conn.Context(), m.ID, maxAsked, causes...)
+	incoming, err := s.conn.Begin(s.conn.Context(), m.ID, maxForwarded, causes...)
 	if err != nil {
-		s.reply(m.ID, nil, fmt.Errorf("refused: %d requests to clients are waiting already", maxAsked))
+		s.respond(m.ID, nil, fmt.Errorf("refused: %d requests to clients are waiting already", maxForwarded))
 		return
 	}
-	question.Hold(callsOf(client))
-	s.tasks.Go(func() { s.forward(question, m, of, client) })
+	incoming.Hold(callsOf(client))
+	s.tasks.Go(func() { s.forward(incoming, m, callID, client) })
 }
 
 // callsOf returns a test for the calls of a client.
@@ -73,27 +73,27 @@ func callsOf(client Client) func(c *jsonrpc.Call) bool {
 	return func(c *jsonrpc.Call) bool { return clientOf(c) != nil && clientOf(c).ID() == client.ID() }
 }
 
-// forward sends a request of the upstream to the client and returns the answer.
-func (s *Session) forward(question *jsonrpc.Incoming, m jsonrpc.Message, of []byte, client Client) {
-	defer question.End()
+// forward sends a request of the upstream to the client and returns the response.
+func (s *Session) forward(incoming *jsonrpc.Incoming, m jsonrpc.Message, callID []byte, client Client) {
+	defer incoming.End()
 	for {
-		result, err := client.Request(question, m.Method, m.Params)
+		result, err := client.Request(incoming, m.Method, m.Params)
 		if errors.Is(err, ErrCallOver) { // look for another call that it may belong to
 			var next Client
-			if next, err = s.addressee(of); err == nil && next != client && question.MayBelongTo(callsOf(next)) {
+			if next, err = s.addressee(callID); err == nil && next != client && incoming.MayBelongTo(callsOf(next)) {
 				client = next
-				question.Hold(callsOf(client))
+				incoming.Hold(callsOf(client))
 				continue
 			}
 			err = cmp.Or(err, ErrCallOver)
 		}
-		s.reply(m.ID, result, err)
+		s.respond(m.ID, result, err)
 		return
 	}
 }
 
-// reply answers a request of the upstream.
-func (s *Session) reply(id, result []byte, err error) {
+// respond responds to a request of the upstream.
+func (s *Session) respond(id, result []byte, err error) {
 	message := jsonrpc.AppendResult(nil, id, result)
 	if err != nil {
 		e := &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: err.Error()}
@@ -101,17 +101,17 @@ func (s *Session) reply(id, result []byte, err error) {
 		message = jsonrpc.AppendError(nil, id, e)
 	}
 	if err := s.link.Send(message); err != nil {
-		s.log.Debug().Err(err).Msg("could not answer the upstream")
+		s.log.Debug().Err(err).Msg("could not send a response to the upstream")
 	}
 }
 
-// addressee picks the client that should receive an upstream-initiated message: the
-// client of the call whose stream carried it, the only client with calls in flight,
-// or the only client there is. The error says why that is not certain.
-func (s *Session) addressee(of []byte) (Client, error) {
+// addressee picks the client that should receive a request or notification of the
+// upstream: the client of the call whose stream carried it, the only client with pending
+// calls, or the only client. The error says why that is not certain.
+func (s *Session) addressee(callID []byte) (Client, error) {
 	only := s.onlyClient()
-	if of != nil {
-		switch c := s.conn.Pending(of); {
+	if callID != nil {
+		switch c := s.conn.Pending(callID); {
 		case c == nil:
 			return nil, errors.New("the call that it belongs to is over")
 		case clientOf(c) != nil:
@@ -140,7 +140,7 @@ func (s *Session) addressee(of []byte) (Client, error) {
 	return nil, s.uncertain("no client has a call in flight on")
 }
 
-// uncertain is the error for a message that cannot be assigned to one client.
+// uncertain returns the error for a message that cannot be assigned to one client.
 func (s *Session) uncertain(why string) error {
 	return fmt.Errorf(`%s the shared session of server %q; set "isolation": "client" for it`, why, s.config.Name)
 }
@@ -156,9 +156,9 @@ func (s *Session) hasAbandoned(now jsonrpc.Snapshot, client Client) bool {
 }
 
 // clientsOf returns the clients with pending calls by ID, each as the stream of its
-// newest call reaches it. parked are the sessionless clients that were sent a
-// question: they come back with the answer, perhaps in minutes, and can hardly cause
-// another question meanwhile.
+// newest call reaches it. parked are the clients without a client session that have to
+// respond to a request of the upstream: they make the call again with the response,
+// perhaps minutes later, and the upstream is unlikely to send another request meanwhile.
 func clientsOf(now jsonrpc.Snapshot) (busy, parked map[string]Client) {
 	busy, parked = map[string]Client{}, map[string]Client{}
 	for _, c := range now.Calls {
@@ -174,15 +174,15 @@ func clientsOf(now jsonrpc.Snapshot) (busy, parked map[string]Client) {
 	return busy, parked
 }
 
-// recipients returns the clients that a notification concerns: one if that is
-// certain; for a log message otherwise every client with a call in flight.
-func (s *Session) recipients(m jsonrpc.Message, of []byte) (clients []Client) {
+// recipients returns the clients that should receive a notification: one if it is
+// certain; otherwise, for a log message, every client with a pending call.
+func (s *Session) recipients(m jsonrpc.Message, callID []byte) (clients []Client) {
 	if m.Method == elicitationComplete {
 		if to := s.visitor(m.Params); to != nil {
 			return []Client{to}
 		}
 	}
-	client, err := s.addressee(of)
+	client, err := s.addressee(callID)
 	if err == nil {
 		return []Client{client}
 	}
@@ -200,9 +200,9 @@ func (s *Session) recipients(m jsonrpc.Message, of []byte) (clients []Client) {
 	return clients
 }
 
-// callers records which clients have used a session. An upstream may go on with an
-// abandoned call and send a request for it much later, when another client's call is
-// the only one in flight.
+// callers records which clients have used a session. An upstream may continue an
+// abandoned call and send a request for it much later, when the only pending call is of
+// another client.
 type callers struct {
 	first   string // the first client that made a call
 	several bool   // more than one client has made calls
@@ -221,9 +221,9 @@ func (c *callers) isOnly(client string) bool {
 	return c.first == "" || c.first == client && !c.several
 }
 
-// callerID identifies the client of a call. Calls with the same caller may receive
-// each other's requests. On the shared session, clients without a session that share
-// an address and a credential may be different programs, so each is its own caller.
+// callerID identifies the client of a call. Requests for one call may reach another call
+// of the same caller. On the shared session, clients without a client session may be
+// different programs even if they have the same owner, so each is its own caller.
 func (s *Session) callerID(c Client) string {
 	if s.owner != nil {
 		return c.Owner()
@@ -268,7 +268,7 @@ func (s *Session) rememberURL(params []byte, client Client) {
 	}
 }
 
-// rememberURLs does the same for an error that asks for visits.
+// rememberURLs does the same for an error that sends the client to URLs.
 func (s *Session) rememberURLs(err *jsonrpc.Error, client Client) {
 	if err.Code != codeElicitationURL {
 		return

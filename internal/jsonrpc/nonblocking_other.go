@@ -1,0 +1,8 @@
+//go:build !unix
+
+package jsonrpc
+
+import "io"
+
+// nonblockingWrite returns nil: there is no such write on this system.
+func nonblockingWrite(io.Writer) func(b []byte) (int, error) { return nil }
