@@ -1,13 +1,75 @@
 package registry
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"mcpx/internal/jsonrpc"
+	"regexp"
+	"runtime"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"mcpx/internal/jsonrpc"
+	"mcpx/internal/mcptest"
 )
+
+func TestSubscriptions(t *testing.T) {
+	r, l := run(t, map[string]any{"a": mcptest.Upstream(t, "-full")})
+	one, two := newRecorder("one"), newRecorder("two")
+	r.Attach(one)
+	r.Attach(two)
+	subscribe := func(c *recorder, uri string) {
+		t.Helper()
+		if err := r.Subscribe(t.Context(), c, "a", uri, "known:"+uri); err != nil {
+			t.Fatal(err)
+		}
+	}
+	subscribe(one, "test://one")
+	subscribe(two, "test://one")
+	subscribe(two, "test://two")
+	update := func(uri string) {
+		mustCall(t, r, "a", "say", fmt.Sprintf(`{"method":"notifications/resources/updated","params":[{"uri":%q}]}`, uri))
+	}
+	for _, uri := range []string{"test://one", "test://two", "test://three", "test://one/part", "test://onemore"} {
+		update(uri)
+	}
+	updates := func(c *recorder) []string { return c.heard("notifications/resources/updated") }
+	if got, want := updates(one), []string{`{"uri":"known:test://one"}`, `{"uri":"known:test://one/part"}`}; !slices.Equal(got, want) {
+		t.Errorf("one heard of %q, want %q", got, want)
+	}
+	if got, want := updates(two), []string{`{"uri":"known:test://one"}`, `{"uri":"known:test://two"}`, `{"uri":"known:test://one/part"}`}; !slices.Equal(got, want) {
+		t.Errorf("two heard of %q, want %q", got, want)
+	}
+	l.wait(t, "resources/subscribe test://two") // which came after it
+	if n := l.count("resources/subscribe test://one"); n != 1 {
+		t.Errorf("the upstream was asked %d times, want once for two clients", n)
+	}
+
+	_, _ = callTool(t.Context(), r, "a", "crash", "{}")
+	mustCall(t, r, "a", "pid", "{}")
+	l.waitFor(t, "resources/subscribe test://one", 2) // subscriptions survive a restart
+
+	if err := r.Unsubscribe(t.Context(), one, "a", "test://one"); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Unsubscribe(t.Context(), one, "a", "test://one"); err != nil {
+		t.Fatal(err) // twice does no harm
+	}
+	if n := l.count("resources/unsubscribe"); n != 0 {
+		t.Errorf("the upstream was told %d times though a subscriber is left", n)
+	}
+	r.Detach(t.Context(), two)
+	l.waitFor(t, "resources/unsubscribe test://one", 1)
+	l.waitFor(t, "resources/unsubscribe test://two", 1)
+	update("test://one")
+	if got := len(updates(one)) + len(updates(two)); got != 5 {
+		t.Errorf("%d updates in all, want the 5 of before", got)
+	}
+}
 
 // TestSubscriptionsAreBounded: a client has so many at a time, and a new session of
 // the upstream is subscribed to them a few at a time.
@@ -68,6 +130,165 @@ func TestSubscriptionsAreBounded(t *testing.T) {
 	})
 }
 
+// TestSubscribersChange: while one client leaves and another comes, the upstream
+// hears of ends and begins in their order, so that the last word is right.
+func TestSubscribersChange(t *testing.T) {
+	r, l := run(t, map[string]any{"a": mcptest.Upstream(t, "-full")})
+	r.Settled(t.Context(), "a")
+	here, other := newRecorder("one"), newRecorder("two")
+	r.Attach(here)
+	r.Attach(other)
+	subscribe := func(c Client) error { return r.Subscribe(t.Context(), c, "a", "test://one", "test://one") }
+	if err := subscribe(here); err != nil {
+		t.Fatal(err)
+	}
+	for range 1000 {
+		var left, came error
+		var both sync.WaitGroup
+		both.Go(func() { left = r.Unsubscribe(t.Context(), here, "a", "test://one") })
+		both.Go(func() { came = subscribe(other) })
+		both.Wait()
+		if left != nil || came != nil {
+			t.Fatal(left, came)
+		}
+		here, other = other, here
+	}
+	r.Detach(t.Context(), here)
+	if err := r.Subscribe(t.Context(), other, "a", "test://end", "test://end"); err != nil {
+		t.Fatal(err)
+	}
+	r.Detach(t.Context(), other)
+	l.wait(t, "resources/unsubscribe test://end") // the log has all of it
+	told := regexp.MustCompile(`resources/(un)?subscribe test://one`).FindAllString(l.String(), -1)
+	for i, got := range told {
+		if want := []string{"resources/subscribe test://one", "resources/unsubscribe test://one"}[i%2]; got != want {
+			t.Fatalf("the upstream was told %q one after the other, want them to alternate", told[max(i-2, 0):i+1])
+		}
+	}
+	if len(told)%2 != 0 {
+		t.Errorf("the upstream was told %q last, and nobody is left", told[len(told)-1])
+	}
+	if n := len(r.clients.subscribed); n != 0 {
+		t.Errorf("%d scopes have subscriptions, want none", n)
+	}
+}
+
+// TestSubscribeTwice: of two attempts of one client, one that fails takes nothing
+// from the other, nor from what stands.
+func TestSubscribeTwice(t *testing.T) {
+	r, l := run(t, map[string]any{"a": mcptest.Upstream(t, "-full")})
+	r.Settled(t.Context(), "a")
+	c := newRecorder("one")
+	r.Attach(c)
+	subscribe := func(ctx context.Context) error { return r.Subscribe(ctx, c, "a", "test://one", "test://one") }
+	update := func(want int) {
+		t.Helper()
+		mustCall(t, r, "a", "say", `{"method":"notifications/resources/updated","params":[{"uri":"test://one"}]}`)
+		if got := len(c.heard("notifications/resources/updated")); got != want {
+			t.Fatalf("%d updates, want %d", got, want)
+		}
+	}
+	s := r.clients.subscription(sessionKey{server: "a"}, "test://one")
+	s.turn <- struct{}{} // somebody is at it
+	waiting, cancel := context.WithCancel(t.Context())
+	var first, second error
+	var both sync.WaitGroup
+	both.Go(func() { first = subscribe(waiting) })
+	both.Go(func() { second = subscribe(t.Context()) })
+	for limit := time.Now().Add(10 * time.Second); ; runtime.Gosched() {
+		r.clients.mu.Lock()
+		using := s.using
+		r.clients.mu.Unlock()
+		if using == 3 {
+			break
+		}
+		if time.Now().After(limit) {
+			t.Fatalf("%d are at it, want 3", using)
+		}
+	}
+	cancel()
+	<-s.turn
+	both.Wait()
+	r.clients.release(sessionKey{server: "a"}, "test://one", s)
+	if second != nil {
+		t.Fatal(first, second)
+	}
+	update(1)
+	for range 20 { // which of two reasons to end is seen first is a matter of luck
+		if err := subscribe(waiting); !errors.Is(err, context.Canceled) {
+			t.Fatalf("error %v, want that it was cancelled", err)
+		}
+	}
+	update(2)
+	r.Detach(t.Context(), c)
+	l.waitFor(t, "resources/unsubscribe test://one", 1)
+	if err := subscribe(t.Context()); !errors.Is(err, errNoStream) {
+		t.Errorf("error %v for a client that has left, want %v", err, errNoStream)
+	}
+	if n := len(r.clients.subscribed); n != 0 {
+		t.Errorf("%d scopes have subscriptions, want none", n)
+	}
+}
+
+// TestSubscribersWaitNoLonger: an upstream that never answers holds each of many
+// subscribers for as long as one call, and one turn before it.
+func TestSubscribersWaitNoLonger(t *testing.T) {
+	upstream := mcptest.Upstream(t, "-full", "-silent", "resources/subscribe")
+	upstream["timeout"] = "300ms"
+	r, _ := run(t, map[string]any{"a": upstream})
+	r.Settled(t.Context(), "a")
+	var all sync.WaitGroup
+	begin := time.Now()
+	for i := range 100 {
+		c := newRecorder(fmt.Sprint("client ", i))
+		r.Attach(c)
+		all.Go(func() {
+			var late *Timeout
+			if err := r.Subscribe(t.Context(), c, "a", "test://one", "test://one"); !errors.As(err, &late) {
+				t.Errorf("error %v, want a *Timeout", err)
+			}
+		})
+	}
+	all.Wait()
+	if took := time.Since(begin); took > 15*time.Second { // one after the other they would take 30 s
+		t.Errorf("it took %s", took)
+	}
+}
+
+// TestASubscriptionAtTheStart: what was asked of the new session already is not asked
+// of it again, as what was asked of the one before is.
+func TestASubscriptionAtTheStart(t *testing.T) {
+	for i := range 300 {
+		asked := 0
+		f := &fake{starts: time.Second}
+		f.script = func(_ *fakeLink, method, _ string, _ []byte) (bool, error) {
+			if method == "resources/subscribe" {
+				f.set(func(*fake) { asked++ })
+			}
+			return false, nil
+		}
+		inTime(t, f, func(t *testing.T, r *Registry) {
+			c := newRecorder("one")
+			r.Attach(c)
+			if err := r.Subscribe(t.Context(), c, "a", "test://one", "test://one"); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+			if n := f.count(&asked); n != 1 {
+				t.Errorf("time %d: the upstream was asked %d times", i, n)
+			}
+			f.die()
+			after(time.Second)
+			if n := f.count(&asked); n != 2 {
+				t.Errorf("time %d: the upstream was asked %d times in all after a restart, want 2", i, n)
+			}
+		})
+		if t.Failed() {
+			return
+		}
+	}
+}
+
 // TestASubscriptionSurvivesTwoDeaths: the upstream dies again while it is subscribed
 // anew, and only the write notices. The session after that one is subscribed.
 func TestASubscriptionSurvivesTwoDeaths(t *testing.T) {
@@ -100,5 +321,41 @@ func TestASubscriptionSurvivesTwoDeaths(t *testing.T) {
 		if n := f.count(&asked); n != 1 {
 			t.Errorf("the third session was asked %d times, want once", n)
 		}
+	})
+}
+
+// TestSubscriptionsAreNoCalls: a subscription that is given up makes nothing
+// uncertain: the upstream asks nothing for it.
+func TestSubscriptionsAreNoCalls(t *testing.T) {
+	replies := make(chan string, 10)
+	f := silentFake(replies)
+	quiet := f.script
+	f.script = func(l *fakeLink, method, id string, message []byte) (bool, error) {
+		if method == "resources/subscribe" {
+			return true, nil
+		}
+		return quiet(l, method, id, message)
+	}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		listener, client := newRecorder("listener"), newRecorder("client")
+		r.Attach(listener)
+		r.Attach(client)
+		ctx, cancel := context.WithCancel(t.Context())
+		var calls sync.WaitGroup
+		calls.Go(func() { _ = r.Subscribe(ctx, listener, "a", "test://one", "test://one") })
+		synctest.Wait()
+		cancel()
+		calls.Wait()
+		ctx, cancel = context.WithCancel(t.Context())
+		calls.Go(func() {
+			_, _ = r.Call(ctx, "a", Request{Method: "tools/call", Meta: []byte("{}"), Client: client})
+		})
+		synctest.Wait()
+		f.current.say(`{"jsonrpc":"2.0","id":"q","method":"roots/list"}`)
+		if got := <-replies; !strings.Contains(got, `{"from":"client"}`) {
+			t.Errorf("the upstream got %s", got)
+		}
+		cancel()
+		calls.Wait()
 	})
 }

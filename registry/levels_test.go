@@ -5,9 +5,14 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
+	"mcpx/config"
+	"mcpx/internal/mcptest"
 	"mcpx/internal/rawjson"
 )
 
@@ -45,6 +50,84 @@ func (l *leveled) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, rawjson.Get(body, "id"), result)
+}
+
+func TestLevelIsTheMostTalkative(t *testing.T) {
+	r, l := run(t, map[string]any{"a": mcptest.Upstream(t, "-full"), "b": mcptest.Upstream(t)})
+	r.Settled(t.Context(), "a")
+	one, two := newRecorder("one"), newRecorder("two")
+	r.Attach(one)
+	r.Attach(two)
+	r.SetLevel(one, "warning")
+	l.waitFor(t, "logging/setLevel warning", 1)
+	r.SetLevel(two, "debug")
+	l.waitFor(t, "logging/setLevel debug", 1)
+	r.SetLevel(one, "error")
+	l.waitFor(t, "logging/setLevel debug", 2)
+	_, _ = callTool(t.Context(), r, "a", "crash", "{}")
+	mustCall(t, r, "a", "pid", "{}")
+	l.waitFor(t, "logging/setLevel debug", 3)
+}
+
+// TestLevelsOfTwoClients: when two set theirs in the same moment, the upstream's last
+// word is what both want.
+func TestLevelsOfTwoClients(t *testing.T) {
+	last := ""
+	f := loggingFake(&last)
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		one, two := newRecorder("one"), newRecorder("two")
+		r.Attach(one)
+		r.Attach(two)
+		for i := range 3000 {
+			r.SetLevel(one, "error")
+			r.SetLevel(two, "error")
+			var both sync.WaitGroup
+			both.Go(func() { r.SetLevel(one, "info") })
+			both.Go(func() { r.SetLevel(two, "debug") })
+			both.Wait()
+			f.mu.Lock()
+			got := last
+			f.mu.Unlock()
+			if got != "debug" {
+				t.Fatalf("time %d: the upstream is left with %s", i, got)
+			}
+		}
+	})
+}
+
+// TestALevelWhileASessionOpens: a client's own session hears of what is set while
+// it is opened.
+func TestALevelWhileASessionOpens(t *testing.T) {
+	last := ""
+	f := loggingFake(&last)
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		for i := range 3000 {
+			c := newRecorder(fmt.Sprint(i))
+			r.Attach(c)
+			r.SetLevel(c, "error")
+			var both sync.WaitGroup
+			both.Go(func() {
+				if _, err := r.Call(t.Context(), "a", Request{Method: "tools/call", Meta: []byte("{}"), Client: c}); err != nil {
+					t.Error(err)
+				}
+			})
+			both.Go(func() {
+				for range i % 400 { // about what it takes to open it
+					runtime.Gosched()
+				}
+				r.SetLevel(c, "debug")
+			})
+			both.Wait()
+			synctest.Wait()
+			for _, s := range r.sessions.of("a") {
+				if got := *s.level.Load(); got != "debug" {
+					t.Fatalf("time %d: its session is left with %s", i, got)
+				}
+			}
+			r.Detach(t.Context(), c)
+			synctest.Wait()
+		}
+	}, func(c *config.Upstream) { c.Isolation = config.PerClient })
 }
 
 // The messages of a call that comes right after the level are wanted too.

@@ -1,0 +1,318 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"mcpx/config"
+	"mcpx/internal/link"
+	"mcpx/internal/mcptest"
+	"mcpx/internal/rawjson"
+)
+
+// transportFake is a transport that only the tests of this file have.
+const transportFake config.Transport = "fake"
+
+// fake is an upstream inside the test, whose clock is the test's.
+type fake struct {
+	mu       sync.Mutex
+	down     bool        // it cannot be dialled
+	silent   bool        // it never answers
+	dialled  []time.Time // attempts
+	current  *fakeLink
+	progress time.Duration // between two notices of a call; 0: none
+	takes    time.Duration // to answer a call
+	asks     bool          // the client first, as soon as it is called
+	starts   time.Duration // to be dialled
+	stops    time.Duration // to be closed
+	script   script        // what it does otherwise; nil: nothing
+
+	acknowledges time.Duration // how long it takes to listen
+	listen       string        // the id of the last request for that
+	listens      string        // for what it does
+
+	listed    int // how often its tools were; the one it has is named after that
+	pinged    int // how often it was asked for a sign of life
+	cancelled int // how often it was told that a call is
+}
+
+// script answers a message in a way of its own, or reports that it does not. Its
+// error is that of Send.
+type script func(l *fakeLink, method, id string, message []byte) (done bool, err error)
+
+// fakeLink is one connection to it.
+type fakeLink struct {
+	fake     *fake
+	messages chan []byte
+	broken   chan *link.CallEnd
+	ended    chan struct{}
+	end      func(reason error)
+	reason   error
+}
+
+func (f *fake) dial(context.Context, link.Options) (link.Link, error) {
+	if f.starts > 0 { // from the beginning
+		<-time.After(f.starts)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.dialled = append(f.dialled, time.Now())
+	if f.down {
+		return nil, &link.Failure{Reason: "down on purpose"}
+	}
+	l := &fakeLink{fake: f, messages: make(chan []byte, 1000), broken: make(chan *link.CallEnd, 10), ended: make(chan struct{})}
+	var once sync.Once
+	l.end = func(reason error) {
+		once.Do(func() {
+			l.reason = reason
+			close(l.ended)
+		})
+	}
+	f.current = l
+	return l, nil
+}
+
+// set changes the upstream.
+func (f *fake) set(change func(f *fake)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change(f)
+}
+
+// count is one of the numbers that the upstream keeps.
+func (f *fake) count(n *int) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return *n
+}
+
+// die ends the connection there is.
+func (f *fake) die() {
+	f.mu.Lock()
+	l := f.current
+	f.mu.Unlock()
+	l.end(&link.Failure{Reason: "died on purpose"})
+}
+
+// times are the attempts so far, in seconds after the first.
+func (f *fake) times() (seconds []float64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, at := range f.dialled {
+		seconds = append(seconds, at.Sub(f.dialled[0]).Seconds())
+	}
+	return seconds
+}
+
+func (l *fakeLink) Send(message []byte) error {
+	id := string(rawjson.Get(message, "id"))
+	method, _ := rawjson.String(rawjson.Get(message, "method"))
+	l.fake.mu.Lock()
+	silent, every, takes, asks := l.fake.silent, l.fake.progress, l.fake.takes, l.fake.asks
+	switch method {
+	case "tools/list":
+		l.fake.listed++
+	case "ping":
+		l.fake.pinged++
+	case "notifications/cancelled":
+		l.fake.cancelled++
+	}
+	tool := fmt.Sprintf(`{"name":"t%d"}`, l.fake.listed)
+	script := l.fake.script
+	l.fake.mu.Unlock()
+	if script != nil {
+		if done, err := script(l, method, id, message); done {
+			return err
+		}
+	}
+	switch {
+	case id == "" || silent:
+	case method == "": // the client's answer, under the id of the call
+		time.AfterFunc(takes, func() {
+			l.say(`{"jsonrpc":"2.0","id":` + strings.Trim(id, `"`) + `,"result":` + string(rawjson.Get(message, "result")) + `}`)
+		})
+	case method == "ping":
+		l.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{}}`)
+	case method == "tools/call" && asks:
+		l.say(`{"jsonrpc":"2.0","id":"` + id + `","method":"roots/list"}`)
+	case method == "initialize":
+		l.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{"capabilities":{"tools":{}}}}`)
+	case method == "tools/list":
+		l.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{"tools":[` + tool + `]}}`)
+	default:
+		go l.answer(id, every, takes)
+	}
+	return nil
+}
+
+// answer answers a call after a while, with progress meanwhile.
+func (l *fakeLink) answer(id string, every, takes time.Duration) {
+	if every == 0 {
+		every = takes + 1
+	}
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	done := time.NewTimer(takes)
+	defer done.Stop()
+	for {
+		select {
+		case <-tick.C:
+			l.say(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":` + id + `,"progress":1}}`)
+		case <-done.C:
+			l.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{}}`)
+			return
+		case <-l.ended:
+			return
+		}
+	}
+}
+
+func (l *fakeLink) say(message string) {
+	select {
+	case l.messages <- []byte(message):
+	case <-l.ended:
+	}
+}
+
+func (l *fakeLink) Receive() (message, of []byte, err error) {
+	select {
+	case m := <-l.messages:
+		return m, nil, nil
+	case b := <-l.broken:
+		return nil, nil, b
+	case <-l.ended:
+		return nil, nil, l.reason
+	}
+}
+
+func (l *fakeLink) Close() {
+	if l.fake.stops > 0 {
+		<-time.After(l.fake.stops)
+	}
+	l.end(errors.New("closed"))
+}
+
+// inTime runs a test of a registry with one fake upstream in a bubble, where an
+// hour takes no time. Limits are those of the defaults.
+func inTime(t *testing.T, f *fake, test func(t *testing.T, r *Registry), changes ...func(c *config.Upstream)) {
+	t.Helper()
+	mcptest.NothingLeft(t)
+	link.Transports[transportFake] = f.dial
+	defer delete(link.Transports, transportFake)
+	synctest.Test(t, func(t *testing.T) {
+		upstream := config.Upstream{
+			Name: "a", Transport: transportFake, StartupTimeout: 30 * time.Second, Timeout: time.Minute, MaxTimeout: 15 * time.Minute,
+		}
+		for _, change := range changes {
+			change(&upstream)
+		}
+		r := New(&config.Profile{Upstreams: []config.Upstream{upstream}}, Options{Log: zerolog.Nop(), MessageBytes: 1 << 20, ConnectsAtOnce: 2})
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = r.Run(ctx) })
+		synctest.Wait()
+		test(t, r)
+		cancel()
+		wg.Wait()
+		if u := r.Catalog().Upstream("a"); u.State != Stopped {
+			t.Errorf("it is %s after the end", u.State)
+		}
+		attempts := len(f.times())
+		<-time.After(10 * time.Minute)
+		if n := len(f.times()); n != attempts {
+			t.Errorf("it was started %d times after the end", n-attempts)
+		}
+	})
+}
+
+// after waits, and then until everybody has done what there was to do.
+func after(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+// silentFake is an upstream that never answers a call. Each reply to one of its
+// requests goes into replies.
+func silentFake(replies chan<- string) *fake {
+	return &fake{script: func(_ *fakeLink, method, _ string, message []byte) (bool, error) {
+		if method == "" {
+			replies <- string(message)
+		}
+		return method == "" || method == "tools/call", nil
+	}}
+}
+
+// lastCall returns the ID of the newest call to the upstream a.
+func lastCall(r *Registry) int64 {
+	calls := r.Catalog().Upstream("a").session.conn.Snapshot().Calls
+	return calls[len(calls)-1].ID
+}
+
+// modernFake is an upstream of 2026-07-28 that needs its client that many times in a
+// call.
+func modernFake(rounds int, calls *int) *fake {
+	f := &fake{}
+	f.script = func(l *fakeLink, method, id string, message []byte) (bool, error) {
+		answer := func(result string) { l.say(`{"jsonrpc":"2.0","id":` + id + `,"result":` + result + `}`) }
+		state, _ := rawjson.String(rawjson.Get(rawjson.Get(message, "params"), "requestState"))
+		switch {
+		case method == "initialize":
+			l.say(`{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32601,"message":"it was removed"}}`)
+		case method == "server/discover":
+			answer(`{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}}}`)
+		case method == "subscriptions/listen": // it stays open
+			f.mu.Lock()
+			takes := f.acknowledges
+			f.listen = id
+			f.mu.Unlock()
+			time.AfterFunc(takes, func() {
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				if f.listen != id {
+					return // it was cancelled
+				}
+				f.listens = string(rawjson.Get(rawjson.Get(message, "params"), "notifications"))
+				l.say(`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":` + id + `}}}`)
+			})
+		case method == "notifications/cancelled": // the end of one ends all, as mcp-go has it
+			f.set(func(f *fake) { f.listen, f.listens = "", "" })
+		case method == "tools/call" && len(state) < rounds:
+			if state == "" {
+				f.set(func(*fake) { *calls++ })
+			}
+			answer(fmt.Sprintf(`{"resultType":"input_required","inputRequests":{"one":{"method":"roots/list"}},"requestState":"%s."}`, state))
+		case method == "tools/call" && rounds > 0:
+			answer("{}")
+		default:
+			return false, nil
+		}
+		return true, nil
+	}
+	return f
+}
+
+// loggingFake is an upstream with logging, which keeps the last level that it was told.
+func loggingFake(last *string) *fake {
+	f := &fake{}
+	f.script = func(l *fakeLink, method, id string, message []byte) (bool, error) {
+		switch method {
+		case "initialize":
+			l.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{"capabilities":{"tools":{},"logging":{}}}}`)
+		case "logging/setLevel":
+			f.set(func(*fake) { *last, _ = rawjson.String(rawjson.Get(rawjson.Get(message, "params"), "level")) })
+			l.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{}}`)
+		default:
+			return false, nil
+		}
+		return true, nil
+	}
+	return f
+}

@@ -1,0 +1,233 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"mcpx/config"
+	"mcpx/internal/link"
+	"mcpx/internal/mcptest"
+)
+
+func TestIsolatedClientsHaveTheirOwnSessions(t *testing.T) {
+	own := mcptest.Upstream(t, "-full")
+	own["isolation"] = "client"
+	r, _ := run(t, map[string]any{"a": own})
+	one, two := newRecorder("one"), newRecorder("two")
+	r.Attach(one)
+	r.Attach(two)
+	pids := map[string]bool{}
+	for _, c := range []*recorder{one, two} {
+		pid, err := callAs(t, r, c, "pid", "{}")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := callAs(t, r, c, "pid", "{}"); err != nil || again != pid {
+			t.Errorf("%s went from process %s to %s, %v", c.id, pid, again, err)
+		}
+		pids[pid] = true
+	}
+	pids[mustCall(t, r, "a", "pid", "{}")] = true // mcpx's own session
+	if len(pids) != 3 {
+		t.Errorf("%d processes, want 3", len(pids))
+	}
+
+	// What is not certain on a shared session is on one's own.
+	if err := r.Subscribe(t.Context(), one, "a", "test://one", "test://one"); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Subscribe(t.Context(), two, "a", "test://one", "test://one"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := callAs(t, r, one, "say", `{"method":"notifications/resources/updated","params":[{"uri":"test://one"}]}`); err != nil {
+		t.Fatal(err)
+	}
+	one.wait(t, `notifications/resources/updated {"uri":"test://one"}`)
+	if got := two.heard("notifications/resources/updated"); got != nil {
+		t.Errorf("two was told %q", got)
+	}
+
+	_, err := callAs(t, r, one, "crash", `{"status":3}`)
+	var lost *Lost
+	if !errors.As(err, &lost) {
+		t.Errorf("error %v, want a *Lost", err)
+	}
+	if _, err := callAs(t, r, one, "pid", "{}"); err != nil {
+		t.Errorf("after its death: %v", err)
+	}
+	r.Detach(t.Context(), one)
+	if len(r.sessions.byKey) != 1 {
+		t.Errorf("%d private sessions after one client has gone, want 1", len(r.sessions.byKey))
+	}
+}
+
+// TestPassingClientsHaveSessionsForAWhile: of clients without a session nobody
+// hears when they leave.
+func TestPassingClientsHaveSessionsForAWhile(t *testing.T) {
+	own := mcptest.Upstream(t)
+	own["isolation"] = "client"
+	r, _ := run(t, map[string]any{"a": own})
+	pid := func(c *recorder) string {
+		t.Helper()
+		pid, err := callAs(t, r, c, "pid", "{}")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pid
+	}
+	count := func() int {
+		r.sessions.mu.Lock()
+		defer r.sessions.mu.Unlock()
+		return len(r.sessions.byKey)
+	}
+	stays := newRecorder("stays")
+	r.Attach(stays)
+	first := pid(stays)
+	one, again := newRecorder("1"), newRecorder("2")
+	one.owner, again.owner = "sender", "sender"
+	if a, b := pid(one), pid(again); a != b || a == first {
+		t.Errorf("processes %s, %s and %s, want one for the sender and another for the client with a session", a, b, first)
+	}
+	for _, c := range []*recorder{again, one} { // each hears of its own call, whoever opened the session
+		params := fmt.Sprintf(`{"level":"info","data":%q,"logger":"a"}`, c.id)
+		if _, err := callAs(t, r, c, "say", `{"method":"notifications/message","params":[`+params+`]}`); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := c.heard("notifications/message"), fmt.Sprintf(`{"level":"info","data":%q,"logger":"a/a"}`, c.id); !slices.Equal(got, []string{want}) {
+			t.Errorf("%s heard %q, want %s", c.id, got, want)
+		}
+	}
+	key := sessionKey{"a", "sender"}
+	r.sessions.mu.Lock()
+	p := r.sessions.byKey[key]
+	r.sessions.mu.Unlock()
+	uses := func(p *clientSession) int {
+		r.sessions.mu.Lock()
+		defer r.sessions.mu.Unlock()
+		return p.using
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := r.Call(ctx, "a", Request{Method: "tools/call", Params: []byte(`{"name":"sleep","arguments":{"ms":3600000}}`), Client: again})
+		ended <- err
+	}()
+	eventually(t, "the session is in use", func() bool { return uses(p) > 0 })
+	r.sessions.expire(key, p) // in the middle of a call that takes longer than it may be idle
+	if n := count(); n != 2 {
+		t.Errorf("%d private sessions are open during a call, want 2", n)
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("the call ends with %v", err)
+	}
+	eventually(t, "the session is idle", func() bool { return uses(p) == 0 })
+	p.idle.Reset(0)
+	eventually(t, "only the session of the client that stays is open", func() bool { return count() == 1 })
+	if again := pid(stays); again != first {
+		t.Errorf("process %s, and %s before", again, first)
+	}
+
+	for i := range maxSessionless {
+		c := newRecorder(fmt.Sprint("passing ", i))
+		if _, err := r.sessions.acquire(t.Context(), r.supervisors["a"], c, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := callAs(t, r, newRecorder("one more"), "pid", "{}")
+	var unavailable *Unavailable
+	if !errors.As(err, &unavailable) || !strings.Contains(err.Error(), "clients without a session use it already") {
+		t.Errorf("error %v, want that there are too many", err)
+	}
+	left, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, err := r.clientSession(left, r.supervisors["a"], stays); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v for a client that has left", err)
+	}
+}
+
+// TestAPassingClientsSessionHasItsWhile: that begins when its last call is over.
+func TestAPassingClientsSessionHasItsWhile(t *testing.T) {
+	calls := 0
+	for _, c := range []struct {
+		name   string
+		f      *fake
+		dialed int // for a call, 50 s, a call, and the session's end
+	}{
+		{"a short call", &fake{}, 2},
+		{"a call of nearly a minute", &fake{takes: sessionlessIdle - time.Second}, 2},
+		{"a slow start", &fake{starts: sessionlessIdle + 10*time.Second}, 2},
+		{"a stream that stays open", modernFake(0, &calls), 4}, // each is met in the old way first
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inTime(t, c.f, func(t *testing.T, r *Registry) {
+				for i := range 2 {
+					client := newRecorder(fmt.Sprint("call ", i))
+					client.owner = "sender"
+					if _, err := r.Call(t.Context(), "a", Request{Method: "tools/call", Meta: []byte("{}"), Client: client}); err != nil {
+						t.Error(err)
+					}
+					after(sessionlessIdle - 10*time.Second)
+				}
+				if n := len(c.f.times()); n != c.dialed {
+					t.Errorf("it was dialled %d times, want %d", n, c.dialed)
+				}
+				after(11 * time.Second)
+				r.sessions.mu.Lock()
+				defer r.sessions.mu.Unlock()
+				if n := len(r.sessions.byKey); n != 0 {
+					t.Errorf("%d sessions are left", n)
+				}
+			}, func(c *config.Upstream) { c.Isolation, c.StartupTimeout = config.PerClient, 5*time.Minute })
+		})
+	}
+}
+
+// TestOwnSessionsDoNotNeedTheSharedOne: while the shared session is down, a client
+// goes on with its own session, and another one opens its own as soon as the
+// upstream can be reached again. Calls in a row do not dial over and over.
+func TestOwnSessionsDoNotNeedTheSharedOne(t *testing.T) {
+	f := &fake{}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		shared := f.current
+		call := func(c Client) error {
+			_, err := r.Call(t.Context(), "a", Request{Method: "tools/call", Meta: []byte("{}"), Client: c})
+			return err
+		}
+		one, two := newRecorder("one"), newRecorder("two")
+		r.Attach(one)
+		r.Attach(two)
+		if err := call(one); err != nil {
+			t.Fatal(err)
+		}
+		f.set(func(f *fake) { f.down = true })
+		shared.end(&link.Failure{Reason: "died on purpose"})
+		after(0)
+		if err := call(one); err != nil {
+			t.Errorf("with a session of its own: %v", err)
+		}
+		dialled := len(f.times())
+		var unavailable *Unavailable
+		for range 10 {
+			if err := call(two); !errors.As(err, &unavailable) {
+				t.Errorf("without one: %v", err)
+			}
+		}
+		if n := len(f.times()) - dialled; n != 1 {
+			t.Errorf("10 calls in a row dialled %d times", n)
+		}
+		f.set(func(f *fake) { f.down = false })
+		f.mu.Lock()
+		f.dialled = f.dialled[:0]
+		f.mu.Unlock()
+		<-time.After(retryGrace)
+		if err := call(two); err != nil {
+			t.Errorf("once it can be reached: %v", err)
+		}
+	}, func(c *config.Upstream) { c.Isolation = config.PerClient })
+}
