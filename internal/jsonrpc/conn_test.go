@@ -65,8 +65,7 @@ func (p *peer) progress(n int) {
 func (p *peer) start(ctx context.Context, t *testing.T, r Request) *[]string {
 	t.Helper()
 	ends := &[]string{}
-	err := p.Go(ctx, r, func(result, _ []byte, err error) { *ends = append(*ends, fmt.Sprintf("%s %v", result, err)) })
-	if err != nil {
+	if err := p.Go(ctx, r, func(result, _ []byte, err error) { *ends = append(*ends, fmt.Sprintf("%s %v", result, err)) }); err != nil {
 		t.Fatal(err)
 	}
 	return ends
@@ -235,22 +234,27 @@ func TestConnLimits(t *testing.T) {
 }
 
 // TestConnClose: Close ends every call once and refuses new ones. A call that is
-// being sent meanwhile ends once, too.
+// being sent meanwhile is reported once, too: by Done, or as an error of Go.
 func TestConnClose(t *testing.T) {
 	over := errors.New("over")
-	p := newPeer("")
-	sent := p.start(t.Context(), t, Request{Method: "m"})
-	sending := p.start(t.Context(), t, Request{Method: "m", Send: func([]byte) error {
-		p.Close(over)
-		p.Close(errors.New("again"))
-		return nil
-	}})
-	check(t, "calls", slices.Concat(*sent, *sending), " lost: over", " lost: over")
-	if err := p.Go(t.Context(), Request{Method: "m"}, nil); !errors.Is(err, ErrClosed) || !errors.Is(context.Cause(p.Context()), over) {
-		t.Errorf("a call after the end: %v; %v", err, p.Err())
-	}
-	if in, err := p.Begin(context.Background(), []byte("7"), 0); err != nil || !errors.Is(context.Cause(in), over) {
-		t.Errorf("a request after the end: %v", err)
+	for _, failure := range []error{nil, ErrClosed} {
+		p := newPeer("")
+		ends := p.start(t.Context(), t, Request{Method: "m"})
+		done := func(_, _ []byte, err error) { *ends = append(*ends, err.Error()) }
+		err := p.Go(t.Context(), Request{Method: "m", Send: func([]byte) error {
+			p.Close(over)
+			p.Close(errors.New("again"))
+			return failure
+		}}, done)
+		if want := []string{" lost: over", "lost: over"}; !errors.Is(err, failure) || failure == nil && !slices.Equal(*ends, want) || failure != nil && len(*ends) != 1 {
+			t.Errorf("sending fails with %v: %v, ends %q", failure, err, *ends)
+		}
+		if err := p.Go(t.Context(), Request{Method: "m"}, nil); !errors.Is(err, ErrClosed) || !errors.Is(context.Cause(p.Context()), over) {
+			t.Errorf("a call after the end: %v", err)
+		}
+		if in, err := p.Begin(context.Background(), []byte("7"), 0); err != nil || !errors.Is(context.Cause(in), over) {
+			t.Errorf("a request after the end: %v", err)
+		}
 	}
 }
 
@@ -277,13 +281,10 @@ func TestConnProgress(t *testing.T) {
 	p := newPeer("")
 	var got []string
 	progress := func(params []byte) { got = append(got, string(rawjson.Get(params, "progress"))) }
-	err := p.Go(t.Context(), Request{Method: "m", Meta: []byte("{}"), Progress: progress}, func(result, _ []byte, _ error) {
+	_ = p.Go(t.Context(), Request{Method: "m", Meta: []byte("{}"), Progress: progress}, func(result, _ []byte, _ error) {
 		got = append(got, string(result))
 		panic("on purpose")
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	other := p.start(t.Context(), t, Request{Method: "m"})
 	p.progress(1)
 	p.say(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":2,"progress":9}}`) // of another call
