@@ -239,3 +239,178 @@ func TestGoodbyeIsSaidOnce(t *testing.T) {
 		}
 	}
 }
+
+// dialFake returns a link to an upstream that is a function.
+func dialFake(t *testing.T, respond func(r *http.Request, body string) *http.Response) *httpLink {
+	t.Helper()
+	l := newHTTPLink(Options{Upstream: &config.Upstream{URL: "http://127.0.0.1/"}, MessageBytes: 1000, Intake: NewIntake(1000)})
+	l.client.Transport = roundTripper(func(r *http.Request) (*http.Response, error) {
+		body, _ := io.ReadAll(r.Body)
+		return respond(r, string(body)), r.Context().Err()
+	})
+	l.running.Go(l.send)
+	t.Cleanup(l.Close)
+	return l
+}
+
+// response is an HTTP response; a body that begins with { is JSON, others are events.
+func response(status int, body string) *http.Response {
+	h := http.Header{"Content-Type": {"text/event-stream"}}
+	if strings.HasPrefix(body, "{") {
+		h.Set("Content-Type", "application/json")
+	}
+	return &http.Response{StatusCode: status, Status: fmt.Sprint(status), Header: h, Body: io.NopCloser(strings.NewReader(body))}
+}
+
+const (
+	aCall    = `{"jsonrpc":"2.0","id":1,"method":"tools/call"}`
+	anAnswer = `{"jsonrpc":"2.0","id":1,"result":{}}`
+)
+
+// sendAll sends messages, and after each waits until nothing more happens.
+func (l *httpLink) sendAll(t *testing.T, messages ...string) {
+	t.Helper()
+	for _, m := range messages {
+		if err := l.Send([]byte(m)); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+	}
+}
+
+// TestTheStreamOfACall: if it ends early the rest is read with a GET, and the call is
+// not sent again. What comes on it carries the ID of the call, and is UTF-8.
+func TestTheStreamOfACall(t *testing.T) {
+	const early = "id: 1\nretry: 1\ndata:\n\n"
+	broken := "the connection broke: its stream ended before the answer came: "
+	for _, row := range []struct {
+		name, first string
+		rest        func(last string) *http.Response
+		want        []string
+		resumed     int
+	}{
+		{"whole", "data: " + anAnswer + "\n\n", nil, []string{"1 " + anAnswer}, 0},
+		{"JSON that is not UTF-8", `{"id":1,"result":"a` + "\xff" + `b"}`, nil, []string{`1 {"id":1,"result":"a` + "\ufffd" + `b"}`}, 0},
+		{"events that are not UTF-8", `data: {"id":1,"result":"a` + "\xff" + `b"}` + "\n\n", nil, []string{`1 {"id":1,"result":"a` + "\ufffd" + `b"}`}, 0},
+		{"the rest at once", early, func(string) *http.Response { return response(200, "id: 2\ndata: "+anAnswer+"\n\n") }, []string{"1 " + anAnswer}, 1},
+		{"the rest in pieces", early, func(last string) *http.Response {
+			if len(last) < 5 { // more pieces than there are tries
+				return response(200, "id: "+last+"1\ndata: {}\n\n")
+			}
+			return response(200, "data: "+anAnswer+"\n\n")
+		}, []string{"1 {}", "1 {}", "1 {}", "1 {}", "1 " + anAnswer}, 5},
+		{"no rest", early, func(string) *http.Response { return response(200, ": nothing\n\n") }, []string{" " + broken + "unexpected EOF"}, 3},
+		{"the rest is refused", early, func(string) *http.Response { return response(400, "") }, []string{" " + broken + "the rest of it: HTTP status 400"}, 1},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			posts, resumed := 0, 0
+			l := dialFake(t, func(r *http.Request, _ string) *http.Response {
+				if r.Method == http.MethodPost {
+					posts++
+					return response(200, row.first)
+				}
+				resumed++
+				return row.rest(r.Header.Get("Last-Event-ID"))
+			})
+			l.sendAll(t, aCall)
+			var got []string
+			for range row.want {
+				message, of, err := l.Receive()
+				if err != nil {
+					message = []byte(err.Error())
+				}
+				got = append(got, fmt.Sprintf("%s %s", of, message))
+			}
+			if !slices.Equal(got, row.want) || posts != 1 || resumed != row.resumed {
+				t.Errorf("%s: got %q after %d calls and %d GETs\nwant %q and %d GETs", row.name, got, posts, resumed, row.want, row.resumed)
+			}
+		})
+	}
+}
+
+// TestAStreamThatDoesNotEndIsEnded: after the answer nothing holds its connection.
+func TestAStreamThatDoesNotEndIsEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		body, upstream := io.Pipe()
+		l := dialFake(t, func(*http.Request, string) *http.Response {
+			r := response(200, "")
+			r.Body = body
+			return r
+		})
+		l.sendAll(t, aCall)
+		_, _ = io.WriteString(upstream, "data: "+anAnswer+"\n\n")
+		<-time.After(afterAnswer)
+		if _, err := io.WriteString(upstream, "data: more"); !errors.Is(err, io.ErrClosedPipe) {
+			t.Errorf("the stream is still open: %v", err)
+		}
+	})
+}
+
+// TestWhatAnswersAReplyIsNoAnswer: both sides count their requests. What comes back
+// for a reply to the upstream is not the answer to the call with the same ID.
+func TestWhatAnswersAReplyIsNoAnswer(t *testing.T) {
+	for name, back := range map[string]string{
+		"a message":                       anAnswer,
+		"nothing":                         "",
+		"a stream that goes on elsewhere": "id: 7\nretry: 1\ndata:\n\n",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			gets := 0
+			l := dialFake(t, func(r *http.Request, body string) *http.Response {
+				if r.Method == http.MethodGet {
+					gets++
+				}
+				if body == aCall {
+					<-r.Context().Done()
+				}
+				return response(200, back)
+			})
+			l.sendAll(t, aCall, anAnswer)
+			<-time.After(time.Minute)
+			if len(l.incoming) > 0 || gets > 0 {
+				t.Errorf("%s: %d messages were received, %d GETs sent", name, len(l.incoming), gets)
+			}
+		})
+	}
+}
+
+// TestANotificationThatHangs: it delays nothing else, and the call that it cancels
+// ends a little later even if the upstream never responds.
+func TestANotificationThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := dialFake(t, func(r *http.Request, body string) *http.Response {
+			if !strings.Contains(body, `"id":2`) {
+				<-r.Context().Done()
+			}
+			return response(200, `{"jsonrpc":"2.0","id":2,"result":{}}`)
+		})
+		l.sendAll(t, aCall, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, `{"jsonrpc":"2.0","id":2,"method":"ping"}`)
+		if message, _, err := l.Receive(); err != nil || !strings.Contains(string(message), `"id":2`) {
+			t.Errorf("received %s, %v", message, err)
+		}
+		begin := time.Now()
+		var end *CallEnd
+		if _, _, err := l.Receive(); !errors.As(err, &end) || string(end.ID) != "1" || time.Since(begin) != httpCancelled {
+			t.Errorf("after %s: %v", time.Since(begin), err)
+		}
+	})
+}
+
+// TestRequestsNameTheirSession: after the handshake each request has the session and
+// the revision that the upstream chose.
+func TestRequestsNameTheirSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var got []string
+		l := dialFake(t, func(r *http.Request, _ string) *http.Response {
+			got = append(got, r.Method+" "+r.Header.Get("Mcp-Session-Id")+" "+r.Header.Get("Mcp-Protocol-Version"))
+			answer := response(200, `{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18"}}`)
+			answer.Header.Set("Mcp-Session-Id", "s")
+			return answer
+		})
+		l.sendAll(t, `{"jsonrpc":"2.0","id":1,"method":"initialize"}`, aCall)
+		l.Close()
+		if want := []string{"POST  ", "POST s 2025-06-18", "DELETE s 2025-06-18"}; !slices.Equal(got, want) {
+			t.Errorf("requests %q, want %q", got, want)
+		}
+	})
+}
