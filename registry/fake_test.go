@@ -307,8 +307,13 @@ func loggingFake(last *string) *fake {
 		case "initialize":
 			l.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{"capabilities":{"tools":{},"logging":{}}}}`)
 		case "logging/setLevel":
-			f.set(func(*fake) { *last, _ = rawjson.String(rawjson.Get(rawjson.Get(message, "params"), "level")) })
-			l.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{}}`)
+			f.mu.Lock()
+			takes := f.takes
+			f.mu.Unlock()
+			time.AfterFunc(takes, func() {
+				f.set(func(*fake) { *last, _ = rawjson.String(rawjson.Get(rawjson.Get(message, "params"), "level")) })
+				l.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{}}`)
+			})
 		default:
 			return false, nil
 		}

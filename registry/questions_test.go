@@ -196,38 +196,6 @@ func TestRootsAtTheStartGoToTheOnlyClient(t *testing.T) {
 	l.wait(t, `roots: {\"from\":\"one\"}`)
 }
 
-func TestWithdrawnRequestsEnd(t *testing.T) {
-	r, _ := run(t, map[string]any{"a": mcptest.Upstream(t)})
-	c := newRecorder("one")
-	c.hold = make(chan struct{})
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() {
-		_, err := r.Call(ctx, "a", Request{Method: "tools/call", Params: []byte(`{"name":"ask","arguments":{"method":"roots/list"}}`), Meta: []byte("{}"), Client: c})
-		done <- err
-	}()
-	c.wait(t, "roots/list {}")
-	cancel() // the upstream hears of it and withdraws what it asked
-	if err := <-done; !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v", err)
-	}
-	u := r.Catalog().Upstream("a")
-	mustCall(t, r, "a", "pid", "{}")
-	limit := time.After(10 * time.Second)
-	for poll := time.NewTicker(5 * time.Millisecond); ; {
-		left := u.session.conn.Incoming()
-		if left == 0 {
-			poll.Stop()
-			return
-		}
-		select {
-		case <-poll.C:
-		case <-limit:
-			t.Fatal("the client is still being asked")
-		}
-	}
-}
-
 // TestAClientThatThinksHoldsUpNoOther: one without a session comes back with its
 // answer when it has one; until then others can be asked.
 func TestAClientThatThinksHoldsUpNoOther(t *testing.T) {
@@ -369,6 +337,16 @@ func TestAQuestionEndsWithItsCalls(t *testing.T) {
 				t.Errorf("%d calls given up: %d questions wait, want %d", i, got, want)
 			}
 		}
+		third := call()
+		f.set(func(f *fake) {
+			f.script = func(_ *fakeLink, method, _ string, _ []byte) (bool, error) { return method == "", nil }
+		})
+		f.current.say(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"%d"}}`, lastCall(r)))
+		after(0)
+		if got := waiting(); got != 0 {
+			t.Errorf("withdrawn by the upstream: %d questions wait", got)
+		}
+		third()
 	})
 }
 

@@ -246,7 +246,11 @@ func dialFake(t *testing.T, respond func(r *http.Request, body string) *http.Res
 	l := newHTTPLink(Options{Upstream: &config.Upstream{URL: "http://127.0.0.1/"}, MessageBytes: 1000, Intake: NewIntake(1000)})
 	l.client.Transport = roundTripper(func(r *http.Request) (*http.Response, error) {
 		body, _ := io.ReadAll(r.Body)
-		return respond(r, string(body)), r.Context().Err()
+		answer := respond(r, string(body))
+		if err := r.Context().Err(); err != nil {
+			return nil, err
+		}
+		return answer, nil
 	})
 	l.running.Go(l.send)
 	t.Cleanup(l.Close)
@@ -339,7 +343,7 @@ func TestAStreamThatDoesNotEndIsEnded(t *testing.T) {
 		})
 		l.sendAll(t, aCall)
 		_, _ = io.WriteString(upstream, "data: "+anAnswer+"\n\n")
-		<-time.After(afterAnswer)
+		<-time.After(2 * afterAnswer)
 		if _, err := io.WriteString(upstream, "data: more"); !errors.Is(err, io.ErrClosedPipe) {
 			t.Errorf("the stream is still open: %v", err)
 		}
