@@ -319,30 +319,6 @@ func TestGivingUpOnAStartIsCancelled(t *testing.T) {
 	}
 }
 
-// A call to an upstream that has never been up asks for its start, as a call to
-// one that was up does.
-func TestACallCutsTheWaitShortOfOneThatNeverWasUp(t *testing.T) {
-	flag := filepath.Join(t.TempDir(), "ready")
-	u := upstream(t, "a")
-	u["args"] = []string{"-c", fmt.Sprintf("test -e %s && exec %q; exit 1", flag, u["command"])}
-	u["command"] = "sh"
-	b := start(t, nil, u)
-	var a *registry.Upstream
-	for a = b.registry.Settled(t.Context(), "a"); a.RetryAt.Sub(a.FailedAt) < 6*time.Second; a = b.registry.Settled(t.Context(), "a") {
-		<-time.After(time.Until(a.RetryAt)) // the fourth wait is between 6.4 and 8 s
-	}
-	if err := os.WriteFile(flag, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	<-time.After(time.Until(a.FailedAt.Add(time.Second))) // from then on a call counts
-	if got := b.exec(t, `{"server_name":"a","tool_name":"echo","arguments":{"text":"back"}}`); got != "back" {
-		t.Errorf("got %q", got)
-	}
-	if began := time.Now().Add(-b.registry.Settled(t.Context(), "a").StartupTime); began.After(a.RetryAt) {
-		t.Error("the call waited for the next try")
-	}
-}
-
 func TestLongResultsAreCutAndReadOn(t *testing.T) {
 	b := start(t, map[string]any{"result_tokens": 500}, upstream(t, "a"))
 	text := b.exec(t, `{"server_name":"a","tool_name":"large","arguments":{"bytes":20000}}`)

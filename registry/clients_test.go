@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"mcpx/internal/jsonrpc"
@@ -139,25 +138,19 @@ func TestLogMessagesOfSharedSessions(t *testing.T) {
 	f := silentFake(nil)
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		a, b, idle := newRecorder("A"), newRecorder("B"), newRecorder("idle")
-		ctx, cancel := context.WithCancel(t.Context())
-		var calls sync.WaitGroup
-		for _, c := range []*recorder{a, b, idle} {
+		r.Attach(idle)
+		var cancels []func() error
+		for _, c := range []*recorder{a, b} {
 			r.Attach(c)
-			if c != idle {
-				calls.Go(func() {
-					_, _ = r.Call(ctx, "a", Request{Method: "tools/call", Meta: []byte("{}"), Client: c})
-				})
-			}
+			_, cancel := begin(t, r, c)
+			cancels = append(cancels, cancel)
 		}
-		synctest.Wait()
-		say := func(text string) {
-			f.current.say(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":%q}}`, text))
-			synctest.Wait()
+		const message = `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":%q}}`
+		f.say(message, "during the calls")
+		for _, cancel := range cancels {
+			_ = cancel()
 		}
-		say("during the calls")
-		cancel()
-		calls.Wait()
-		say("after them")
+		f.say(message, "after them")
 		for c, want := range map[*recorder]int{a: 1, b: 1, idle: 0} {
 			if got := c.heard("notifications/message"); len(got) != want {
 				t.Errorf("%s received %q, want %d messages", c.id, got, want)

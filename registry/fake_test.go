@@ -44,6 +44,12 @@ type fake struct {
 	cancelled int // how often it was told that a call is
 }
 
+// say sends a message to mcpx, and waits until it is handled.
+func (f *fake) say(format string, args ...any) {
+	f.current.say(fmt.Sprintf(format, args...))
+	synctest.Wait()
+}
+
 // script answers a message in a way of its own, or reports that it does not. Its
 // error is that of Send.
 type script func(l *fakeLink, method, id string, message []byte) (done bool, err error)
@@ -87,11 +93,11 @@ func (f *fake) set(change func(f *fake)) {
 	change(f)
 }
 
-// count is one of the numbers that the upstream keeps.
-func (f *fake) count(n *int) int {
+// get reads one of the values that the upstream changes.
+func get[T any](f *fake, value *T) T {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return *n
+	return *value
 }
 
 // die ends the connection there is.
@@ -250,10 +256,29 @@ func silentFake(replies chan<- string) *fake {
 	}}
 }
 
-// lastCall returns the ID of the newest call to the upstream a.
-func lastCall(r *Registry) int64 {
+// call makes a call for a client, which may be nil, and waits for its end.
+func call(ctx context.Context, r *Registry, c Client) ([]byte, error) {
+	return r.Call(ctx, "a", Request{Method: "tools/call", Meta: []byte("{}"), Client: c})
+}
+
+// errEnough is the cause of a call that begin cancels.
+var errEnough = errors.New("enough")
+
+// begin sends a call and returns its ID. cancel cancels it and returns how it ended.
+func begin(t *testing.T, r *Registry, c Client) (id int64, cancel func() error) {
+	t.Helper()
+	ctx, stop := context.WithCancelCause(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := call(ctx, r, c)
+		ended <- err
+	}()
+	synctest.Wait()
 	calls := r.Catalog().Upstream("a").session.conn.Snapshot().Calls
-	return calls[len(calls)-1].ID
+	return calls[len(calls)-1].ID, sync.OnceValue(func() error {
+		stop(errEnough)
+		return <-ended
+	})
 }
 
 // modernFake is an upstream of 2026-07-28 that needs its client that many times in a
@@ -307,10 +332,7 @@ func loggingFake(last *string) *fake {
 		case "initialize":
 			l.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{"capabilities":{"tools":{},"logging":{}}}}`)
 		case "logging/setLevel":
-			f.mu.Lock()
-			takes := f.takes
-			f.mu.Unlock()
-			time.AfterFunc(takes, func() {
+			time.AfterFunc(get(f, &f.takes), func() {
 				f.set(func(*fake) { *last, _ = rawjson.String(rawjson.Get(rawjson.Get(message, "params"), "level")) })
 				l.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{}}`)
 			})

@@ -45,10 +45,7 @@ func TestLevelsOfTwoClients(t *testing.T) {
 			both.Go(func() { r.SetLevel(one, "info") })
 			both.Go(func() { r.SetLevel(two, "debug") })
 			both.Wait()
-			f.mu.Lock()
-			got := last
-			f.mu.Unlock()
-			if got != "debug" {
+			if got := get(f, &last); got != "debug" {
 				t.Fatalf("time %d: the upstream is left with %s", i, got)
 			}
 		}
@@ -67,7 +64,7 @@ func TestALevelWhileASessionOpens(t *testing.T) {
 			r.SetLevel(c, "error")
 			var both sync.WaitGroup
 			both.Go(func() {
-				if _, err := r.Call(t.Context(), "a", Request{Method: "tools/call", Meta: []byte("{}"), Client: c}); err != nil {
+				if _, err := call(t.Context(), r, c); err != nil {
 					t.Error(err)
 				}
 			})

@@ -163,7 +163,7 @@ func TestAListThatFailsIsTriedAgain(t *testing.T) {
 		})
 		f.current.say(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
 		after(relistTime)
-		if n := f.count(&f.listed); n != 3 {
+		if n := get(f, &f.listed); n != 3 {
 			t.Errorf("it was asked for its tools %d times in %s, want 3", n, relistTime)
 		}
 		f.set(func(f *fake) { f.script = nil })
@@ -172,7 +172,7 @@ func TestAListThatFailsIsTriedAgain(t *testing.T) {
 			t.Errorf("its tools are %+v, want the fourth list", tools)
 		}
 		after(time.Hour)
-		if n := f.count(&f.listed); n != 4 {
+		if n := get(f, &f.listed); n != 4 {
 			t.Errorf("it was asked for its tools %d times in all, want 4", n)
 		}
 	})

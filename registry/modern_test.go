@@ -110,26 +110,14 @@ func TestModernRoundsAreOneCall(t *testing.T) {
 			inTime(t, f, func(t *testing.T, r *Registry) {
 				client := newRecorder("one")
 				client.hold = make(chan struct{})
-				ended := make(chan error, 1)
-				go func() {
-					_, err := r.Call(t.Context(), "a", Request{Method: "tools/call", Meta: []byte("{}"), Client: client})
-					ended <- err
-				}()
-				synctest.Wait()
+				_, cancel := begin(t, r, client)
 				c.die(f, client.hold)
 				synctest.Wait()
-				var lost *Lost
-				select {
-				case err := <-ended:
-					if !errors.As(err, &lost) || lost.Reason != "died on purpose" {
-						t.Errorf("error %v, want that it was lost", err)
-					}
-				default:
-					t.Error("the call goes on without its session")
-					close(client.hold)
-					<-ended
+				var lost *Lost // and not errEnough, which comes too late
+				if err := cancel(); !errors.As(err, &lost) || lost.Reason != "died on purpose" {
+					t.Errorf("error %v, want that it was lost", err)
 				}
-				if n := f.count(&calls); n != 1 {
+				if n := get(f, &calls); n != 1 {
 					t.Errorf("the call was made %d times", n)
 				}
 			})
@@ -142,7 +130,7 @@ func TestModernRoundsHaveOneLimit(t *testing.T) {
 	calls := 0
 	inTime(t, modernFake(3, &calls), func(t *testing.T, r *Registry) {
 		begin := time.Now()
-		_, err := r.Call(t.Context(), "a", Request{Method: "tools/call", Meta: []byte("{}"), Client: slowClient{newRecorder("one"), 8 * time.Minute}})
+		_, err := call(t.Context(), r, slowClient{newRecorder("one"), 8 * time.Minute})
 		var late *Timeout
 		if took := time.Since(begin); took != 15*time.Minute || !errors.As(err, &late) || late.Key != "max_timeout" {
 			t.Errorf("it ended after %s: %v", took, err)
@@ -179,10 +167,8 @@ func TestAModernSubscriptionIsMade(t *testing.T) {
 				if err := r.Subscribe(t.Context(), c, "a", uri, uri); err != nil {
 					t.Error(err)
 				}
-				f.mu.Lock()
-				defer f.mu.Unlock()
-				if !strings.Contains(f.listens, uri) {
-					t.Errorf("%s counts as subscribed to, but the upstream listens for %s", uri, f.listens)
+				if listens := get(f, &f.listens); !strings.Contains(listens, uri) {
+					t.Errorf("%s counts as subscribed to, but the upstream listens for %s", uri, listens)
 				}
 			})
 		}
@@ -192,10 +178,7 @@ func TestAModernSubscriptionIsMade(t *testing.T) {
 			if err := r.Subscribe(t.Context(), c, "a", uri, uri); err != nil {
 				t.Error(err)
 			}
-			f.mu.Lock()
-			listens := f.listens
-			f.mu.Unlock()
-			if !strings.Contains(listens, uri) {
+			if listens := get(f, &f.listens); !strings.Contains(listens, uri) {
 				t.Fatalf("%s counts as subscribed to, but the upstream listens for %q", uri, listens)
 			}
 		}
@@ -217,15 +200,12 @@ func TestListsAfterAModernStreamBroke(t *testing.T) {
 	f := modernFake(0, &calls)
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		after(time.Minute)
-		if n := f.count(&f.listed); n != 1 {
+		if n := get(f, &f.listed); n != 1 {
 			t.Errorf("its tools were listed %d times while it listens", n)
 		}
-		f.mu.Lock()
-		id := f.listen
-		f.mu.Unlock()
-		f.current.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{}}`)
+		f.say(`{"jsonrpc":"2.0","id":%s,"result":{}}`, get(f, &f.listen))
 		after(relistenPause)
-		if n := f.count(&f.listed); n != 2 || r.Catalog().Upstream("a").Tool("t2") == nil {
+		if n := get(f, &f.listed); n != 2 || r.Catalog().Upstream("a").Tool("t2") == nil {
 			t.Errorf("its tools were listed %d times, want once more after the stream broke", n)
 		}
 		usual := f.script
@@ -237,11 +217,10 @@ func TestListsAfterAModernStreamBroke(t *testing.T) {
 				l.say(`{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32601,"message":"not any more"}}`)
 				return true, nil
 			}
-			id = f.listen
 		})
-		f.current.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{}}`)
+		f.say(`{"jsonrpc":"2.0","id":%s,"result":{}}`, get(f, &f.listen))
 		after(10 * relistenPause)
-		if n := f.count(&f.listed); n != 2 {
+		if n := get(f, &f.listed); n != 2 {
 			t.Errorf("its tools were listed %d times, want no more while it does not listen", n)
 		}
 	})

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -72,11 +71,11 @@ func TestUncertainRequestsAreRefused(t *testing.T) {
 // abandonments are the ways in which nobody waits for a call any more.
 var abandonments = []struct {
 	name    string
-	abandon func(f *fake, id int64, cancel func())
+	abandon func(f *fake, id int64, cancel func() error)
 }{
-	{"cancelled", func(_ *fake, _ int64, cancel func()) { cancel() }},
-	{"timed out", func(*fake, int64, func()) { after(time.Minute) }},
-	{"connection broke", func(f *fake, id int64, _ func()) {
+	{"cancelled", func(_ *fake, _ int64, cancel func() error) { _ = cancel() }},
+	{"timed out", func(*fake, int64, func() error) { after(time.Minute) }},
+	{"connection broke", func(f *fake, id int64, _ func() error) {
 		f.current.broken <- &link.CallEnd{ID: fmt.Append(nil, id), Outcome: link.CutOff, Reason: "broke on purpose"}
 	}},
 }
@@ -95,19 +94,10 @@ func TestRequestsOfAbandonedCalls(t *testing.T) {
 					a, b := newRecorder("A"), newRecorder("B")
 					r.Attach(a)
 					ask := func() string {
-						f.current.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":"q","method":%q,"params":{}}`, method))
+						f.say(`{"jsonrpc":"2.0","id":"q","method":%q,"params":{}}`, method)
 						return <-replies
 					}
-					var calls sync.WaitGroup
-					call := func(c *recorder) (id int64, cancel func()) {
-						ctx, stop := context.WithCancelCause(t.Context())
-						calls.Go(func() {
-							_, _ = r.Call(ctx, "a", Request{Method: "tools/call", Meta: []byte("{}"), Client: c})
-						})
-						synctest.Wait()
-						return lastCall(r), func() { stop(errors.New("enough")) }
-					}
-					id, cancel := call(a)
+					id, cancel := begin(t, r, a)
 					how.abandon(f, id, cancel)
 					synctest.Wait()
 					if got := ask(); strings.Contains(got, "isolation") {
@@ -122,58 +112,42 @@ func TestRequestsOfAbandonedCalls(t *testing.T) {
 						}
 					}
 					refused("B is idle")
-					_, cancel = call(b)
+					_, cancel = begin(t, r, b)
 					refused("B has a call in flight")
-					f.current.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{}}`, id))
-					synctest.Wait()
+					f.say(`{"jsonrpc":"2.0","id":%d,"result":{}}`, id)
 					if got := ask(); strings.Contains(got, "isolation") || len(b.asked) != 1 {
 						t.Errorf("after the answer: the upstream got %s, B was asked %q", got, b.asked)
 					}
-					cancel()
-					calls.Wait()
+					_ = cancel()
 				})
 			})
 		}
 	}
 }
 
-// TestAbandonedCallsAreBounded: what is remembered has a bound. Beyond it a
+// TestTooManyAbandonedCalls: if more calls were abandoned than are remembered, a
 // request is refused where another client may be its owner, and only there.
-func TestAbandonedCallsAreBounded(t *testing.T) {
+func TestTooManyAbandonedCalls(t *testing.T) {
 	replies := make(chan string, 10)
 	f := silentFake(replies)
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		a, b := newRecorder("A"), newRecorder("B")
 		r.Attach(a)
-		call := func(ctx context.Context, c *recorder) {
-			_, _ = r.Call(ctx, "a", Request{Method: "tools/call", Meta: []byte("{}"), Client: c})
-		}
-		for range 2 * jsonrpc.MaxAbandoned {
-			ctx, cancel := context.WithCancel(t.Context())
-			time.AfterFunc(time.Millisecond, cancel)
-			call(ctx, a)
-		}
-		conn := r.Catalog().Upstream("a").session.conn
-		if n := len(conn.Snapshot().Abandoned); n != jsonrpc.MaxAbandoned {
-			t.Errorf("%d calls are remembered, want %d", n, jsonrpc.MaxAbandoned)
+		for range jsonrpc.MaxAbandoned + 1 {
+			_, cancel := begin(t, r, a)
+			_ = cancel()
 		}
 		ask := func(c *recorder) string {
-			ctx, cancel := context.WithCancel(t.Context())
-			var calling sync.WaitGroup
-			calling.Go(func() { call(ctx, c) })
-			synctest.Wait()
-			f.current.say(`{"jsonrpc":"2.0","id":"q","method":"roots/list","params":{}}`)
-			reply := <-replies
-			cancel()
-			calling.Wait()
-			return reply
+			_, cancel := begin(t, r, c)
+			f.say(`{"jsonrpc":"2.0","id":"q","method":"roots/list","params":{}}`)
+			_ = cancel()
+			return <-replies
 		}
 		if got := ask(a); strings.Contains(got, "isolation") {
 			t.Errorf("A is the only client, but got %s", got)
 		}
-		for _, c := range conn.Snapshot().Abandoned {
-			f.current.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{}}`, c.ID))
-			synctest.Wait()
+		for _, c := range r.Catalog().Upstream("a").session.conn.Snapshot().Abandoned {
+			f.say(`{"jsonrpc":"2.0","id":%d,"result":{}}`, c.ID)
 		}
 		r.Attach(b)
 		for _, c := range []*recorder{b, a} {
@@ -230,7 +204,7 @@ func TestAThinkingClientKeepsTheCallAlive(t *testing.T) {
 			c.hold = make(chan struct{})
 			time.AfterFunc(thinks, func() { close(c.hold) })
 			begin := time.Now()
-			got, err := r.Call(t.Context(), "a", Request{Method: "tools/call", Meta: []byte("{}"), Client: c})
+			got, err := call(t.Context(), r, c)
 			if err != nil || string(got) != `{"from":"one"}` || time.Since(begin) != thinks+takes {
 				t.Errorf("thinks for %s: got %s, %v, after %s", thinks, got, err, time.Since(begin))
 			}
@@ -242,53 +216,40 @@ func TestAThinkingClientKeepsTheCallAlive(t *testing.T) {
 // question then goes to the client whose call was in flight when it came, whose limit
 // rests meanwhile, and never to a client that came later.
 func TestAQuestionOfAnotherCall(t *testing.T) {
+	const question = `{"jsonrpc":"2.0","id":%q,"method":"roots/list"}`
 	for _, comesLater := range []bool{false, true} {
 		replies := make(chan string, 10)
 		f := silentFake(replies)
 		inTime(t, f, func(t *testing.T, r *Registry) {
 			thinking, over, last := newRecorder("thinking"), overClient{newRecorder("over"), make(chan struct{})}, newRecorder("last")
 			thinking.owner, thinking.hold = "a sender without a session", make(chan struct{})
-			ctx, cancel := context.WithCancel(t.Context())
-			var calls sync.WaitGroup
-			call := func(c Client) (id int64) {
-				calls.Go(func() {
-					_, _ = r.Call(ctx, "a", Request{Method: "tools/call", Meta: []byte("{}"), Client: c})
-				})
-				synctest.Wait()
-				return lastCall(r)
-			}
-			ask := func(id string) {
-				f.current.say(`{"jsonrpc":"2.0","id":"` + id + `","method":"roots/list"}`)
-				synctest.Wait()
-			}
 			if !comesLater {
-				call(thinking)
-				ask("q1") // it is thinking about this when the next question comes
+				_, cancel := begin(t, r, thinking)
+				defer func() { _ = cancel() }()
+				f.say(question, "q1") // it is thinking about this when the next question comes
 			}
-			id := call(over)
-			ask("q2")
+			id, _ := begin(t, r, over)
+			f.say(question, "q2")
 			if comesLater {
-				call(last)
+				_, cancel := begin(t, r, last)
+				defer func() { _ = cancel() }()
 			}
-			f.current.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{}}`, id))
-			synctest.Wait()
+			f.say(`{"jsonrpc":"2.0","id":%d,"result":{}}`, id)
 			close(over.over)
 			synctest.Wait()
 			if comesLater {
 				if got := <-replies; !strings.Contains(got, "the call is over") || len(last.asked) > 0 {
 					t.Errorf("the upstream got %s, the client that came later was asked %q", got, last.asked)
 				}
-			} else {
-				after(3 * time.Minute) // longer than an idle call may take
-				close(thinking.hold)
-				for range 2 {
-					if got := <-replies; !strings.Contains(got, `{"from":"thinking"}`) {
-						t.Errorf("the upstream got %s", got)
-					}
+				return
+			}
+			after(3 * time.Minute) // longer than an idle call may take
+			close(thinking.hold)
+			for range 2 {
+				if got := <-replies; !strings.Contains(got, `{"from":"thinking"}`) {
+					t.Errorf("the upstream got %s", got)
 				}
 			}
-			cancel()
-			calls.Wait()
 		})
 	}
 }
@@ -304,49 +265,38 @@ func (c overClient) Request(context.Context, string, []byte) ([]byte, error) {
 	return nil, ErrCallOver
 }
 
-// TestAQuestionEndsWithItsCalls: what an upstream asks, and does not withdraw, is
-// withdrawn when every call that may be its cause was given up.
+// TestAQuestionEndsWithItsCalls: a question of an upstream ends when every call that
+// may be its cause was given up, or when the upstream withdraws it.
 func TestAQuestionEndsWithItsCalls(t *testing.T) {
 	f := &fake{asks: true}
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		c := newRecorder("one")
 		c.hold = make(chan struct{})
-		call := func() (cancel func()) {
-			ctx, stop := context.WithCancelCause(t.Context())
-			enough := errors.New("enough")
-			var ended sync.WaitGroup
-			ended.Go(func() {
-				if _, err := r.Call(ctx, "a", Request{Method: "tools/call", Meta: []byte("{}"), Client: c}); !errors.Is(err, enough) {
-					t.Errorf("the call ends with %v", err)
-				}
-			})
-			after(0)
-			return func() {
-				stop(enough)
-				ended.Wait()
-				after(0)
+		var cancels []func() error
+		var last int64
+		for range 3 {
+			id, cancel := begin(t, r, c)
+			last, cancels = id, append(cancels, cancel)
+		}
+		waiting := func(when string, want int) {
+			t.Helper()
+			synctest.Wait()
+			if got := r.Catalog().Upstream("a").session.conn.Incoming(); got != want {
+				t.Errorf("%s: %d questions wait, want %d", when, got, want)
 			}
 		}
-		waiting := func() int {
-			return r.Catalog().Upstream("a").session.conn.Incoming()
-		}
-		first, second := call(), call()
-		for i, cancel := range []func(){func() {}, first, second} {
-			cancel()
-			if got, want := waiting(), 2-i; got != want { // the second question may be of either call
-				t.Errorf("%d calls given up: %d questions wait, want %d", i, got, want)
-			}
-		}
-		third := call()
-		f.set(func(f *fake) {
+		waiting("three calls", 3)
+		f.set(func(f *fake) { // a reply to its question is not the client's answer
 			f.script = func(_ *fakeLink, method, _ string, _ []byte) (bool, error) { return method == "", nil }
 		})
-		f.current.say(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"%d"}}`, lastCall(r)))
-		after(0)
-		if got := waiting(); got != 0 {
-			t.Errorf("withdrawn by the upstream: %d questions wait", got)
+		f.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"%d"}}`, last)
+		waiting("withdrawn", 2)
+		for i, cancel := range cancels { // the second question may be of either of two calls
+			if err := cancel(); !errors.Is(err, errEnough) {
+				t.Errorf("the call ends with %v", err)
+			}
+			waiting(fmt.Sprint(i+1, " calls given up"), max(1-i, 0))
 		}
-		third()
 	})
 }
 

@@ -91,7 +91,7 @@ func TestTheLimitsOfACall(t *testing.T) {
 			f := &fake{progress: c.progress, takes: c.takes}
 			inTime(t, f, func(t *testing.T, r *Registry) {
 				begin := time.Now()
-				_, err := r.Call(t.Context(), "a", Request{Method: "tools/call", Meta: []byte("{}")})
+				_, err := call(t.Context(), r, nil)
 				if took := time.Since(begin); took != c.want {
 					t.Errorf("it took %s, want %s", took, c.want)
 				}
@@ -99,7 +99,7 @@ func TestTheLimitsOfACall(t *testing.T) {
 					t.Errorf("error %v, want %s", err, c.err)
 				}
 				synctest.Wait()
-				if told := f.count(&f.cancelled); (told == 1) != (c.err != "") || told > 1 {
+				if told := get(f, &f.cancelled); (told == 1) != (c.err != "") || told > 1 {
 					t.Errorf("it was told %d times that the call is cancelled", told)
 				}
 			})
@@ -166,17 +166,17 @@ func TestPingsAreForIdleSessions(t *testing.T) {
 	f := &fake{progress: 10 * time.Second, takes: 10 * time.Minute}
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		after(3*pingEvery + time.Second)
-		if n := f.count(&f.pinged); n != 3 {
+		if n := get(f, &f.pinged); n != 3 {
 			t.Errorf("an idle session was asked %d times, want 3", n)
 		}
-		if _, err := r.Call(t.Context(), "a", Request{Method: "tools/call", Meta: []byte("{}")}); err != nil {
+		if _, err := call(t.Context(), r, nil); err != nil {
 			t.Error(err)
 		}
-		if n := f.count(&f.pinged); n != 3 {
+		if n := get(f, &f.pinged); n != 3 {
 			t.Errorf("it was asked %d times during a call", n-3)
 		}
 		after(pingEvery)
-		if n := f.count(&f.pinged); n != 4 {
+		if n := get(f, &f.pinged); n != 4 {
 			t.Errorf("it was asked %d times in all, want once more after the call", n)
 		}
 		if times := f.times(); len(times) != 1 {
@@ -194,7 +194,7 @@ func TestACallAfterAPing(t *testing.T) {
 			f.script = func(_ *fakeLink, method, _ string, _ []byte) (bool, error) { return method == "ping", nil }
 		})
 		after(pingEvery)
-		if _, err := r.Call(t.Context(), "a", Request{Method: "tools/call", Meta: []byte("{}")}); err != nil {
+		if _, err := call(t.Context(), r, nil); err != nil {
 			t.Error(err)
 		}
 		after(3 * pingEvery) // it answers no ping now either, with nothing to do

@@ -134,7 +134,7 @@ func TestAPassingClientsSessionHasItsWhile(t *testing.T) {
 				for i := range 2 {
 					client := newRecorder(fmt.Sprint("call ", i))
 					client.owner = "sender"
-					if _, err := r.Call(t.Context(), "a", Request{Method: "tools/call", Meta: []byte("{}"), Client: client}); err != nil {
+					if _, err := call(t.Context(), r, client); err != nil {
 						t.Error(err)
 					}
 					after(sessionlessIdle - 10*time.Second)
@@ -161,7 +161,7 @@ func TestOwnSessionsDoNotNeedTheSharedOne(t *testing.T) {
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		shared := f.current
 		call := func(c Client) error {
-			_, err := r.Call(t.Context(), "a", Request{Method: "tools/call", Meta: []byte("{}"), Client: c})
+			_, err := call(t.Context(), r, c)
 			return err
 		}
 		one, two := newRecorder("one"), newRecorder("two")
@@ -186,10 +186,7 @@ func TestOwnSessionsDoNotNeedTheSharedOne(t *testing.T) {
 		if n := len(f.times()) - dialled; n != 1 {
 			t.Errorf("10 calls in a row dialled %d times", n)
 		}
-		f.set(func(f *fake) { f.down = false })
-		f.mu.Lock()
-		f.dialled = f.dialled[:0]
-		f.mu.Unlock()
+		f.set(func(f *fake) { f.down, f.dialled = false, nil })
 		<-time.After(retryGrace)
 		if err := call(two); err != nil {
 			t.Errorf("once it can be reached: %v", err)

@@ -120,7 +120,7 @@ func TestSubscriptionsAreBounded(t *testing.T) {
 		f.set(func(*fake) { asked, slow = 0, true })
 		f.die()
 		after(time.Second)
-		if n := f.count(&asked); n != resubscribeAtOnce {
+		if n := get(f, &asked); n != resubscribeAtOnce {
 			t.Errorf("the new session was asked for %d subscriptions at once, want %d", n, resubscribeAtOnce)
 		}
 		r.Detach(t.Context(), c)
@@ -274,12 +274,12 @@ func TestASubscriptionAtTheStart(t *testing.T) {
 				t.Error(err)
 			}
 			synctest.Wait()
-			if n := f.count(&asked); n != 1 {
+			if n := get(f, &asked); n != 1 {
 				t.Errorf("time %d: the upstream was asked %d times", i, n)
 			}
 			f.die()
 			after(time.Second)
-			if n := f.count(&asked); n != 2 {
+			if n := get(f, &asked); n != 2 {
 				t.Errorf("time %d: the upstream was asked %d times in all after a restart, want 2", i, n)
 			}
 		})
@@ -318,7 +318,7 @@ func TestASubscriptionSurvivesTwoDeaths(t *testing.T) {
 		f.set(func(*fake) { asked, dying = 0, false })
 		f.die()
 		after(2 * time.Second)
-		if n := f.count(&asked); n != 1 {
+		if n := get(f, &asked); n != 1 {
 			t.Errorf("the third session was asked %d times, want once", n)
 		}
 	})
@@ -340,22 +340,16 @@ func TestSubscriptionsAreNoCalls(t *testing.T) {
 		listener, client := newRecorder("listener"), newRecorder("client")
 		r.Attach(listener)
 		r.Attach(client)
-		ctx, cancel := context.WithCancel(t.Context())
-		var calls sync.WaitGroup
-		calls.Go(func() { _ = r.Subscribe(ctx, listener, "a", "test://one", "test://one") })
-		synctest.Wait()
-		cancel()
-		calls.Wait()
-		ctx, cancel = context.WithCancel(t.Context())
-		calls.Go(func() {
-			_, _ = r.Call(ctx, "a", Request{Method: "tools/call", Meta: []byte("{}"), Client: client})
-		})
-		synctest.Wait()
-		f.current.say(`{"jsonrpc":"2.0","id":"q","method":"roots/list"}`)
+		ctx, stop := context.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		if err := r.Subscribe(ctx, listener, "a", "test://one", "test://one"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the subscription ends with %v", err)
+		}
+		_, cancel := begin(t, r, client)
+		f.say(`{"jsonrpc":"2.0","id":"q","method":"roots/list"}`)
 		if got := <-replies; !strings.Contains(got, `{"from":"client"}`) {
 			t.Errorf("the upstream got %s", got)
 		}
-		cancel()
-		calls.Wait()
+		_ = cancel()
 	})
 }

@@ -180,29 +180,39 @@ func TestAHealthyUpstreamIsStartedAgainAtOnce(t *testing.T) {
 	})
 }
 
+// TestACallStartsAWaitingUpstreamAfterTheGrace: a call that comes soon after a failed
+// start fails with its reason, a later one cuts the wait short. So does Ready.
 func TestACallStartsAWaitingUpstreamAfterTheGrace(t *testing.T) {
-	f := &fake{down: true}
-	inTime(t, f, func(t *testing.T, r *Registry) {
-		after(20 * time.Second) // attempts at about 0, 1, 3, 7 and 15
-		u := r.Catalog().Upstream("a")
-		after(time.Until(u.RetryAt)) // the next attempt fails now
-		f.set(func(f *fake) { f.down = false })
-		attempts := len(f.times())
-		after(900 * time.Millisecond)
-		_, err := r.Call(t.Context(), "a", Request{Method: "tools/call"})
-		var none *Unavailable
-		if !errors.As(err, &none) || none.Reason != "down on purpose" || len(f.times()) != attempts {
-			t.Errorf("a call within the grace: %v, attempts at %v", err, f.times())
-		}
-		after(200 * time.Millisecond)
-		begin := time.Now()
-		if _, err := r.Call(t.Context(), "a", Request{Method: "tools/call"}); err != nil || len(f.times()) != attempts+1 {
-			t.Errorf("a call after the grace: %v, attempts at %v", err, f.times())
-		}
-		if waited := time.Since(begin); waited != 0 {
-			t.Errorf("the call waited %s, want it to cut the wait short", waited)
-		}
-	})
+	for name, use := range map[string]func(ctx context.Context, r *Registry) error{
+		"call": func(ctx context.Context, r *Registry) error {
+			_, err := call(ctx, r, nil)
+			return err
+		},
+		"ready": func(ctx context.Context, r *Registry) error {
+			_, err := r.Ready(ctx, "a")
+			return err
+		},
+	} {
+		f := &fake{down: true}
+		inTime(t, f, func(t *testing.T, r *Registry) {
+			after(20 * time.Second) // attempts at about 0, 1, 3, 7 and 15
+			u := r.Catalog().Upstream("a")
+			after(time.Until(u.RetryAt)) // the next attempt fails now
+			f.set(func(f *fake) { f.down = false })
+			attempts := len(f.times())
+			after(900 * time.Millisecond)
+			err := use(t.Context(), r)
+			var none *Unavailable
+			if !errors.As(err, &none) || none.Reason != "down on purpose" || len(f.times()) != attempts {
+				t.Errorf("%s within the grace: %v, attempts at %v", name, err, f.times())
+			}
+			after(200 * time.Millisecond)
+			begin := time.Now()
+			if err := use(t.Context(), r); err != nil || len(f.times()) != attempts+1 || time.Since(begin) != 0 {
+				t.Errorf("%s after the grace: %v, attempts at %v", name, err, f.times())
+			}
+		})
+	}
 }
 
 // TestACallWaitsNoLongerThanAStart: many upstreams hang at their start and take
