@@ -1,7 +1,6 @@
 package server
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -111,53 +110,18 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// TestPromptArguments has a row for each case: arguments that are absent or
-// empty are not sent, empty strings are, and required ones are checked first.
-func TestPromptArguments(t *testing.T) {
+// TestRelayedRequests: requests reach the upstream that they name, and its answers
+// come back as they are. TestRelay of the executor has all cases.
+func TestRelayedRequests(t *testing.T) {
 	c := two(t).connect(t, "2025-06-18", "{}")
-	got := func(params string) string {
-		text, _ := json.Marshal(params)
-		return `{"messages":[{"role":"user","content":{"type":"text","text":` + string(text) + `}}],"x-kept":true}`
-	}
-	missing := `{"code":-32602,"message":"Invalid params: Missing required argument 'context'","data":{"argument":"context"}}`
-	for params, want := range map[string]string{
-		`{"name":"one__plain","arguments":{}}`:               got(`{"name":"plain"}`),
-		`{"name":"one__plain"}`:                              got(`{"name":"plain"}`),
-		`{"name":"one__plain","arguments":null}`:             got(`{"name":"plain"}`),
-		`{"name":"two__choice","arguments":{}}`:              got(`{"name":"choice"}`),
-		`{"name":"one__choice","arguments":{"style":""}}`:    got(`{"arguments":{"style":""},"name":"choice"}`),
-		`{"name":"one__choice","arguments":{"style":"x"}}`:   got(`{"arguments":{"style":"x"},"name":"choice"}`),
-		`{"name":"one__needs"}`:                              missing,
-		`{"name":"one__needs","arguments":{"style":"x"}}`:    missing,
-		`{"name":"one__needs","arguments":{"context":null}}`: missing,
-		`{"name":"one__needs","arguments":{"context":""}}`:   got(`{"arguments":{"context":""},"name":"needs"}`),
-		`{"name":"one__needs","arguments":{"context":"c"}}`:  got(`{"arguments":{"context":"c"},"name":"needs"}`),
-		`{"name":"plain"}`:                                   `{"code":-32602,"message":"Invalid params: Prompt 'plain' not found","data":{"prompt":"plain"}}`,
-		`{"name":5}`:                                         `{"code":-32602,"message":"Invalid params: \"name\" must be the name of a prompt","data":{"detail":"\"name\" must be the name of a prompt"}}`,
-		`{"name":"one__choice","arguments":["x"]}`:           `{"code":-32602,"message":"Invalid params: \"arguments\" must be an object","data":{"detail":"\"arguments\" must be an object"}}`,
+	for _, row := range [][3]string{
+		{"prompts/get", `{"name":"two__choice","arguments":{"style":"x"}}`, `{"messages":[{"role":"user","content":{"type":"text","text":"{\"arguments\":{\"style\":\"x\"},\"name\":\"choice\"}"}}],"x-kept":true}`},
+		{"resources/read", `{"uri":"mcpx://two/test://one"}`, `{"contents":[{"uri":"mcpx://two/test://one","text":"this is test://one of two","x":9007199254740993},{"uri":"other://part","blob":"AA=="}]}`},
+		{"resources/read", `{"uri":"nobody://knows"}`, `{"code":-32002,"message":"Resource not found: nobody://knows","data":{"uri":"nobody://knows"}}`},
+		{"completion/complete", `{"ref":{"type":"ref/prompt","name":"one__needs"}}`, `{"completion":{"values":["{\"ref\":{\"type\":\"ref/prompt\",\"name\":\"needs\"}}"],"total":1,"hasMore":false}}`},
 	} {
-		c.want(t, "prompts/get", params, want)
+		c.want(t, row[0], row[1], row[2])
 	}
-}
-
-func TestResources(t *testing.T) {
-	c := two(t).connect(t, "2025-06-18", "{}")
-	contents := func(uri, text string) string {
-		return fmt.Sprintf(`{"contents":[{"uri":%q,"text":%q,"x":9007199254740993},{"uri":"other://part","blob":"AA=="}]}`, uri, text)
-	}
-	for uri, want := range map[string]string{
-		"test://one":             contents("test://one", "this is test://one of one"),
-		"mcpx://two/test://one":  contents("mcpx://two/test://one", "this is test://one of two"),
-		"own://two":              contents("own://two", "this is own://two of two"),
-		"item://7":               contents("item://7", "this is item://7 of one"),
-		"mcpx://two/item://7":    contents("mcpx://two/item://7", "this is item://7 of two"),
-		"own://two/docs/7":       contents("own://two/docs/7", "this is own://two/docs/7 of two"),
-		"nobody://knows":         `{"code":-32002,"message":"Resource not found: nobody://knows","data":{"uri":"nobody://knows"}}`,
-		"own://two/missing/item": `{"code":-32002,"message":"no such resource","data":{"uri":"own://two/missing/item","service":"two"}}`,
-	} {
-		c.want(t, "resources/read", `{"uri":"`+uri+`"}`, want)
-	}
-	c.want(t, "resources/read", `{}`, `{"code":-32602,"message":"Invalid params: \"uri\" must be the URI of a resource","data":{"detail":"\"uri\" must be the URI of a resource"}}`)
 }
 
 func TestSubscriptions(t *testing.T) {
@@ -176,24 +140,6 @@ func TestSubscriptions(t *testing.T) {
 	c.want(t, "resources/unsubscribe", `{"uri":"test://one"}`, `{}`)
 	c.want(t, "resources/subscribe", `{"uri":"nobody://knows"}`, `{"code":-32002,"message":"Resource not found: nobody://knows","data":{"uri":"nobody://knows"}}`)
 	c.want(t, "resources/unsubscribe", `{}`, `{"code":-32602,"message":"Invalid params: \"uri\" must be the URI of a resource","data":{"detail":"\"uri\" must be the URI of a resource"}}`)
-}
-
-func TestCompletion(t *testing.T) {
-	b := start(t, upstream(t, "one", "-full", "-name", "one"), upstream(t, "bare", "-full", "-modern"))
-	c := b.connect(t, "2025-06-18", "{}")
-	got := func(params string) string {
-		text, _ := json.Marshal(params)
-		return `{"completion":{"values":[` + string(text) + `],"total":1,"hasMore":false}}`
-	}
-	for params, want := range map[string]string{
-		`{"ref":{"type":"ref/prompt","name":"one__needs","title":"x"},"argument":{"name":"context","value":"t"}}`:                                           got(`{"argument":{"name":"context","value":"t"},"ref":{"type":"ref/prompt","name":"needs","title":"x"}}`),
-		`{"ref":{"type":"ref/resource","uri":"own://one/{category}/{id}"},"argument":{"name":"id","value":""},"context":{"arguments":{"category":"docs"}}}`: got(`{"argument":{"name":"id","value":""},"context":{"arguments":{"category":"docs"}},"ref":{"type":"ref/resource","uri":"own://one/{category}/{id}"}}`),
-		`{"ref":{"type":"ref/resource","uri":"own://test"},"argument":{"name":"id","value":""}}`:                                                            `{"completion":{"values":[]}}`,
-		`{"ref":{"type":"ref/prompt","name":"nope"},"argument":{"name":"a","value":""}}`:                                                                    `{"code":-32602,"message":"Invalid params: there is no ref/prompt 'nope' to complete","data":{"ref":"nope"}}`,
-		`{"ref":{"type":"ref/other"}}`: `{"code":-32602,"message":"Invalid params: \"ref.type\" must be \"ref/prompt\" or \"ref/resource\"","data":{"detail":"\"ref.type\" must be \"ref/prompt\" or \"ref/resource\""}}`,
-	} {
-		c.want(t, "completion/complete", params, want)
-	}
 }
 
 // exec is the params of a call to a tool of the server one.
