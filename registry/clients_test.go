@@ -3,7 +3,6 @@ package registry
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -89,20 +88,10 @@ func (c *recorder) wait(t *testing.T, want ...string) {
 	}
 }
 
-// callAs calls a tool for a client.
+// callAs calls a tool of the upstream a for a client.
 func callAs(t *testing.T, r *Registry, c Client, tool, arguments string) (string, error) {
 	t.Helper()
-	result, err := r.Call(t.Context(), "a", Request{
-		Method: "tools/call", Params: fmt.Appendf(nil, `{"name":%q,"arguments":%s}`, tool, arguments), Meta: []byte("{}"), Client: c,
-	})
-	if err != nil {
-		return "", err
-	}
-	var answer struct{ Content []struct{ Text string } }
-	if err := json.Unmarshal(result, &answer); err != nil {
-		return "", err
-	}
-	return answer.Content[0].Text, nil
+	return callFor(t.Context(), r, c, "a", tool, arguments)
 }
 
 // eventually waits until something is so.

@@ -116,10 +116,13 @@ func (l *log) String() string {
 
 // callTool calls a tool and returns the text it answers.
 func callTool(ctx context.Context, r *Registry, server, tool, arguments string) (string, error) {
+	return callFor(ctx, r, nil, server, tool, arguments)
+}
+
+// callFor is callTool for a client.
+func callFor(ctx context.Context, r *Registry, c Client, server, tool, arguments string) (string, error) {
 	result, err := r.Call(ctx, server, Request{
-		Method: "tools/call",
-		Params: fmt.Appendf(nil, `{"name":%q,"arguments":%s}`, tool, arguments),
-		Meta:   []byte("{}"),
+		Method: "tools/call", Params: fmt.Appendf(nil, `{"name":%q,"arguments":%s}`, tool, arguments), Meta: []byte("{}"), Client: c,
 	})
 	if err != nil {
 		return "", err

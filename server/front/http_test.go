@@ -354,15 +354,11 @@ func TestSSE(t *testing.T) {
 		t.Fatalf("the stream begins with %s", e.Text())
 	}
 	path := e.Text()
-	for body, want := range map[string]string{
-		request("initialize", `{"protocolVersion":"2024-11-05","capabilities":{}}`): `"protocolVersion":"2024-11-05"`,
-	} {
-		if got := whole(t, s.do(t, "POST", path, body)); got != "202 Accepted" {
-			t.Errorf("posting is answered with %s", got)
-		}
-		if !e.Scan() || !strings.Contains(e.Text(), want) {
-			t.Errorf("the stream has %s, want %s", e.Text(), want)
-		}
+	if got := whole(t, s.do(t, "POST", path, request("initialize", `{"protocolVersion":"2024-11-05","capabilities":{}}`))); got != "202 Accepted" {
+		t.Errorf("posting is answered with %s", got)
+	}
+	if want := `"protocolVersion":"2024-11-05"`; !e.Scan() || !strings.Contains(e.Text(), want) {
+		t.Errorf("the stream has %s, want %s", e.Text(), want)
 	}
 	for _, row := range [][2]string{
 		{`hello`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: not valid JSON"}}`},
@@ -387,16 +383,9 @@ func TestSSE(t *testing.T) {
 		t.Errorf("a large message is answered with %s", got)
 	}
 	_ = r.Body.Close()
-	poll := time.NewTicker(5 * time.Millisecond)
-	defer poll.Stop()
-	for limit := time.Now().Add(patience); ; <-poll.C { // the session ends with its stream
-		if got := whole(t, s.do(t, "POST", path, request("ping", ""))); strings.HasPrefix(got, "404 ") {
-			break
-		}
-		if time.Now().After(limit) {
-			t.Fatal("the session outlives its stream")
-		}
-	}
+	eventually(t, "the session ends with its stream", func() bool {
+		return strings.HasPrefix(whole(t, s.do(t, "POST", path, request("ping", ""))), "404 ")
+	})
 }
 
 func TestModernOverHTTP(t *testing.T) {

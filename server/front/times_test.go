@@ -149,13 +149,7 @@ func TestAClientThatDoesNotRead(t *testing.T) {
 		defer n.mu.Unlock()
 		return n.standing != nil
 	}
-	poll := time.NewTicker(5 * time.Millisecond)
-	defer poll.Stop()
-	for begin := time.Now(); !listens(); <-poll.C {
-		if time.Since(begin) > patience {
-			t.Fatal("the stream does not open")
-		}
-	}
+	eventually(t, "the stream opens", listens)
 	update := `{"uri":"test://one","pad":"` + strings.Repeat("x", 100_000) + `"}`
 	flood := request("tools/call", exec("say", `{"method":"notifications/resources/updated","params":[`+update+strings.Repeat(","+update, 9)+`]}`))
 	begin := time.Now()
