@@ -1,7 +1,6 @@
 package front
 
 import (
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -10,12 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"mcpx/internal/rawjson"
 	"mcpx/server"
 )
-
-// streamBytes is what a client may leave unread in these tests.
-const streamBytes = usualUnread
 
 // one opens a session to look at.
 func one(t *testing.T, all *sessions) *session {
@@ -123,108 +118,75 @@ func TestASessionIsFoundAsItExpires(t *testing.T) {
 	})
 }
 
-// TestAnswersWaitForTheirStream: a client of the older transport that reads slowly
-// gets every answer.
-func TestAnswersWaitForTheirStream(t *testing.T) {
+func TestSessionsAreBounded(t *testing.T) {
+	s := serveHTTP(t)
+	var last string
+	for range 3 {
+		last = s.open(t, "{}")
+	}
+	for _, method := range [][3]string{{"POST", "/mcp", request("initialize", `{"protocolVersion":"2025-06-18"}`)}, {"GET", "/sse", ""}} {
+		r := s.do(t, method[0], method[1], method[2])
+		if got := whole(t, r); !strings.HasPrefix(got, "503 ") || !strings.Contains(got, "limits.sessions") || r.Header.Get("Retry-After") == "" {
+			t.Errorf("%s: %s", method[1], got)
+		}
+	}
+	if got := whole(t, s.do(t, "POST", "/mcp", request("ping", ""), sessionHeader, last)); got != `200 {"jsonrpc":"2.0","id":1,"result":{}}` {
+		t.Errorf("a live session answers %s", got)
+	}
+}
+
+func TestIdleSessionsExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &HTTP{Servers: map[string]*server.Server{"default": bare()}, BodyBytes: 1000, Sessions: 10, Idle: time.Hour, Unread: streamBytes}
-		handler := h.Handler()
-		n := one(t, h.sessions)
-		n.carryAnswers(0)
-		out := newStream(usualTimes, streamBytes)
-		n.listen(out)
-		if err := n.tell(make([]byte, streamBytes)); err != nil {
+		all := newSessions(10, time.Minute)
+		r := httptest.NewRequestWithContext(t.Context(), "POST", "/mcp", nil)
+		idle, err := all.open(bare(), r)
+		if err != nil {
 			t.Fatal(err)
 		}
-		post := func() {
-			w := httptest.NewRecorder()
-			handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "POST", "http://localhost/message?sessionId="+n.id, strings.NewReader(request("ping", ""))))
-			if w.Code != http.StatusAccepted {
-				t.Errorf("answered with %d %s", w.Code, w.Body)
-			}
-			synctest.Wait()
-		}
-		post()
-		read, _ := out.take()
-		out.written(read)
-		synctest.Wait()
-		read, _ = out.take()
-		if len(read) != 1 || string(read[0]) != result("{}") {
-			t.Errorf("the stream has %q, want the answer", read)
-		}
-		out.written(read)
-		if err := n.tell(make([]byte, streamBytes)); err != nil {
+		busy, err := all.open(bare(), r)
+		if err != nil {
 			t.Fatal(err)
 		}
-		post()
-		h.sessions.end(n) // which nobody who waits outlives
-		synctest.Wait()
-		if n.busy > 0 {
-			t.Error("the session stays busy")
+		_, done := all.find(busy.id, false, r)
+		all.tasks.Go(all.expire)
+		<-time.After(2 * time.Minute)
+		if n, _ := all.find(idle.id, false, r); n != nil || idle.client.Conn.Context().Err() == nil {
+			t.Error("the idle session is still there")
 		}
+		if n, again := all.find(busy.id, false, r); n == nil {
+			t.Error("the busy one has gone")
+		} else {
+			again()
+		}
+		done()
+		<-time.After(2 * time.Minute)
+		if n, _ := all.find(busy.id, false, r); n != nil {
+			t.Error("it stays though it is idle now")
+		}
+		all.close()
+		synctest.Wait()
 	})
 }
 
-// TestACallKeepsToItsStream: what there is no room for on it comes on no other, as
-// long as the call is under way.
-func TestACallKeepsToItsStream(t *testing.T) {
-	n := one(t, newSessions(10, time.Hour))
-	standing, own := newStream(usualTimes, streamBytes), newStream(usualTimes, streamBytes)
-	n.listen(standing)
-	c := call{client: n.client}
-	if err := own.Send(make([]byte, streamBytes)); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.send(own, []byte("one too many")); err == nil {
-		t.Error("it was sent")
-	}
-	if got, _ := standing.take(); len(got) != 0 {
-		t.Errorf("the standing stream has %q", got)
-	}
-	own.close()
-	if err := c.send(own, []byte("after the end")); err != nil {
-		t.Error(err)
-	}
-	if got, _ := standing.take(); len(got) != 1 {
-		t.Errorf("the standing stream has %q", got)
-	}
-}
-
-// TestHandlerTwice: a second call of Handler returns the same handler, with the
-// sessions there are.
-func TestHandlerTwice(t *testing.T) {
-	h := &HTTP{Servers: map[string]*server.Server{"default": bare()}, Sessions: 10, Idle: time.Hour}
-	h.Handler()
-	n := one(t, h.sessions)
-	h.Handler()
-	found, done := h.sessions.find(n.id, false, httptest.NewRequestWithContext(t.Context(), "POST", "/mcp", nil))
-	if found != n {
-		t.Fatal("the session is gone")
-	}
+// TestAskedClientLeaves: an upstream is not left waiting for a client that has gone.
+func TestAskedClientLeaves(t *testing.T) {
+	s := serveHTTP(t, upstream(t, "one"))
+	id := s.open(t, `{"roots":{}}`)
+	standing := events(s.do(t, "GET", "/mcp", "", sessionHeader, id))
+	n, done := s.sessions.find(id, false, httptest.NewRequest(http.MethodGet, "/", nil))
 	done()
-}
-
-// TestBacklog: requests come out in their order; one that is queued can be
-// cancelled, a batch, which has no ID, cannot.
-func TestBacklog(t *testing.T) {
-	b := newBacklog()
-	for i := range 5 {
-		b.add(server.Read([]byte(request("ping", fmt.Sprintf(`{"n":%d}`, i)))))
+	asked := make(chan error, 1)
+	go func() {
+		_, err := n.client.Request(t.Context(), "roots/list", nil)
+		asked <- err
+	}()
+	if !standing.Scan() || !strings.Contains(standing.Text(), `"method":"roots/list"`) {
+		t.Fatalf("the stream has %s", standing.Text())
 	}
-	b.queue[2].Message.ID, b.queue[3].Message.ID = []byte("7"), nil
-	if b.cancel(nil) || b.cancel([]byte("8")) || !b.cancel([]byte("7")) || b.cancel([]byte("7")) {
-		t.Error("the wrong request is cancelled")
+	if got := whole(t, s.do(t, "DELETE", "/mcp", "", sessionHeader, id)); got != "204 " {
+		t.Fatal(got)
 	}
-	var order []string
-	for !b.isEmpty() {
-		p, ok := b.pop()
-		if !ok || b.isEmpty() {
-			t.Fatal("a request that starts counts as started")
-		}
-		order = append(order, string(rawjson.Get(p.Message.Params, "n")))
-		b.started()
-	}
-	if got := strings.Join(order, " "); got != "0 1 3 4" || b.bytes != 0 {
-		t.Errorf("the order is %s, %d bytes are left", got, b.bytes)
+	if err := <-asked; err == nil || !strings.Contains(err.Error(), "the client has left") {
+		t.Errorf("the question ends with %v", err)
 	}
 }
