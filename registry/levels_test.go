@@ -9,28 +9,10 @@ import (
 	"time"
 
 	"mcpx/config"
-	"mcpx/internal/mcptest"
 )
 
-func TestLevelIsTheMostTalkative(t *testing.T) {
-	r, l := run(t, map[string]any{"a": mcptest.Upstream(t, "-full"), "b": mcptest.Upstream(t)})
-	r.Settled(t.Context(), "a")
-	one, two := newRecorder("one"), newRecorder("two")
-	r.Attach(one)
-	r.Attach(two)
-	r.SetLevel(one, "warning")
-	l.waitFor(t, "logging/setLevel warning", 1)
-	r.SetLevel(two, "debug")
-	l.waitFor(t, "logging/setLevel debug", 1)
-	r.SetLevel(one, "error")
-	l.waitFor(t, "logging/setLevel debug", 2)
-	_, _ = callTool(t.Context(), r, "a", "crash", "{}")
-	mustCall(t, r, "a", "pid", "{}")
-	l.waitFor(t, "logging/setLevel debug", 3)
-}
-
-// TestLevelsOfTwoClients: when two set theirs in the same moment, the upstream's last
-// word is what both want.
+// TestLevelsOfTwoClients: the upstream has the most verbose level that any client
+// wants, after a restart and when both set theirs at the same time, too.
 func TestLevelsOfTwoClients(t *testing.T) {
 	last := ""
 	f := loggingFake(&last)
@@ -38,6 +20,21 @@ func TestLevelsOfTwoClients(t *testing.T) {
 		one, two := newRecorder("one"), newRecorder("two")
 		r.Attach(one)
 		r.Attach(two)
+		level := func(when, want string) {
+			t.Helper()
+			if got := get(f, &last); got != want {
+				t.Fatalf("%s: the upstream is left with %s, want %s", when, got, want)
+			}
+		}
+		r.SetLevel(one, "warning")
+		level("one client", "warning")
+		r.SetLevel(two, "debug")
+		r.SetLevel(one, "error")
+		level("two clients", "debug")
+		f.set(func(*fake) { last = "" })
+		f.die()
+		after(time.Second)
+		level("restarted", "debug")
 		for i := range 3000 {
 			r.SetLevel(one, "error")
 			r.SetLevel(two, "error")
@@ -45,9 +42,7 @@ func TestLevelsOfTwoClients(t *testing.T) {
 			both.Go(func() { r.SetLevel(one, "info") })
 			both.Go(func() { r.SetLevel(two, "debug") })
 			both.Wait()
-			if got := get(f, &last); got != "debug" {
-				t.Fatalf("time %d: the upstream is left with %s", i, got)
-			}
+			level(fmt.Sprint("time ", i), "debug")
 		}
 	})
 }

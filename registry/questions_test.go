@@ -41,31 +41,29 @@ func TestUpstreamAsksTheClientWhoseCallItIs(t *testing.T) {
 }
 
 func TestUncertainRequestsAreRefused(t *testing.T) {
-	r, _ := run(t, map[string]any{"a": mcptest.Upstream(t)})
-	one, two := newRecorder("one"), newRecorder("two")
-	r.Attach(one)
-	r.Attach(two)
-	one.hold = make(chan struct{})
-	first := make(chan string, 1)
-	go func() {
-		got, err := callAs(t, r, one, "ask", `{"method":"roots/list"}`)
-		first <- fmt.Sprint(got, err)
-	}()
-	one.wait(t, "roots/list {}")
-	got, err := callAs(t, r, two, "ask", `{"method":"roots/list"}`)
-	want := `error {"code":-32600,"message":"roots/list was refused: several clients have calls in flight on the shared session of server \"a\"; set \"isolation\": \"client\" for it"}`
-	if err != nil || got != want {
-		t.Errorf("got %s, %v, want %s", got, err, want)
-	}
-	close(one.hold)
-	if got := <-first; got != `{"from":"one"}<nil>` {
-		t.Errorf("the first client's call got %s", got)
-	}
-	two.mu.Lock()
-	defer two.mu.Unlock()
-	if len(two.asked) != 0 {
-		t.Errorf("the second client was asked %q", two.asked)
-	}
+	replies := make(chan string, 10)
+	f := silentFake(replies)
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		one, two := newRecorder("one"), newRecorder("two")
+		one.hold = make(chan struct{})
+		_, first := begin(t, r, one)
+		f.say(`{"jsonrpc":"2.0","id":"q1","method":"roots/list"}`)
+		_, second := begin(t, r, two)
+		f.say(`{"jsonrpc":"2.0","id":"q2","method":"roots/list"}`)
+		close(one.hold)
+		for _, want := range []string{
+			`{"jsonrpc":"2.0","id":"q2","error":{"code":-32600,"message":"roots/list was refused: several clients have calls in flight on the shared session of server \"a\"; set \"isolation\": \"client\" for it"}}`,
+			`{"jsonrpc":"2.0","id":"q1","result":{"from":"one"}}`,
+		} {
+			if got := <-replies; got != want {
+				t.Errorf("the upstream got %s, want %s", got, want)
+			}
+		}
+		if len(two.asked) != 0 {
+			t.Errorf("the second client was asked %q", two.asked)
+		}
+		_, _ = first(), second()
+	})
 }
 
 // abandonments are the ways in which nobody waits for a call any more.

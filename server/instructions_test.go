@@ -6,17 +6,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"mcpx/config"
 	"mcpx/internal/rawjson"
 )
-
-func profileOf(names ...string) *config.Profile {
-	p := &config.Profile{Name: "default", Expose: config.Lazy, Prefix: true}
-	for _, name := range names {
-		p.Upstreams = append(p.Upstreams, config.Upstream{Name: name})
-	}
-	return p
-}
 
 // TestLazyInstructions: every server is named as long as there is room; then it says
 // how many are left out, and where they are listed.
@@ -35,7 +26,7 @@ func TestLazyInstructions(t *testing.T) {
 		{names, []string{"server number 0, server number 1, ", ` more, which inspect("mcpx") lists`, `"search"`}},
 		{[]string{long, long, long, long, long, long, long, long, long, long, long, long, long, long, long}, []string{long, "more"}},
 	} {
-		got := lazyInstructions(profileOf(c.names...))
+		got := lazyInstructions(profile("", c.names...))
 		if n := utf8.RuneCountInString(got); n > instructionsLimit {
 			t.Errorf("%d servers: %d characters", len(c.names), n)
 		}
@@ -45,8 +36,8 @@ func TestLazyInstructions(t *testing.T) {
 			}
 		}
 	}
-	left := strings.Count(lazyInstructions(profileOf(names...)), "server number")
-	if want := fmt.Sprintf(" and %d more", len(names)-left); !strings.Contains(lazyInstructions(profileOf(names...)), want) {
+	left := strings.Count(lazyInstructions(profile("", names...)), "server number")
+	if want := fmt.Sprintf(" and %d more", len(names)-left); !strings.Contains(lazyInstructions(profile("", names...)), want) {
 		t.Errorf("%d servers are named, but it does not say%s", left, want)
 	}
 }
@@ -86,7 +77,7 @@ func TestFlatInstructions(t *testing.T) {
 // otherwise; what a model sees of them is the same.
 func TestAlwaysLoad(t *testing.T) {
 	const meta = `,"_meta":{"anthropic/alwaysLoad":true}`
-	p := profileOf("a")
+	p := profile("", "a")
 	loaded, deferred := string(lazyTools(p, true)), string(lazyTools(p, false))
 	if strings.Count(loaded, meta) != 2 || strings.ReplaceAll(loaded, meta, "") != deferred {
 		t.Errorf("got %s", loaded)

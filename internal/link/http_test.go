@@ -97,21 +97,20 @@ func TestStandingStreamIsOpenedAgain(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := newHTTPLink(Options{Upstream: &config.Upstream{URL: "http://127.0.0.1/"}, MessageBytes: 1000, Intake: NewIntake(1000)})
-				l.session = "s"
 				start, left := time.Now(), row.answers
 				var asked []string
-				l.client.Transport = roundTripper(func(r *http.Request) (*http.Response, error) {
-					if r.Method != http.MethodGet {
-						return nil, io.ErrUnexpectedEOF
+				l := dialFake(t, func(r *http.Request, _ string) *http.Response {
+					if r.Method == http.MethodGet {
+						asked = append(asked, strings.TrimSpace(fmt.Sprint(time.Since(start), " ", r.Header.Get("Last-Event-ID"))))
 					}
-					asked = append(asked, strings.TrimSpace(fmt.Sprint(time.Since(start), " ", r.Header.Get("Last-Event-ID"))))
-					a := answer{status: http.StatusMethodNotAllowed} // once too often
-					if len(left) > 0 {
-						a, left = left[0], left[1:]
+					if len(left) == 0 {
+						return response(http.StatusMethodNotAllowed, "") // once too often
 					}
-					return &http.Response{StatusCode: a.status, Body: io.NopCloser(strings.NewReader(a.body))}, nil
+					a := left[0]
+					left = left[1:]
+					return response(a.status, a.body)
 				})
+				l.session = "s"
 				l.readStream()
 				if !slices.Equal(asked, row.asked) {
 					t.Errorf("asked for it\n at %q\nwant %q", asked, row.asked)
@@ -130,7 +129,6 @@ func TestStandingStreamIsOpenedAgain(t *testing.T) {
 				if !slices.Equal(heard, row.heard) {
 					t.Errorf("heard %q, want %q", heard, row.heard)
 				}
-				l.Close()
 			})
 		})
 	}

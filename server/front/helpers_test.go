@@ -7,8 +7,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -28,20 +26,11 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// bench is a server over running upstreams, and its log.
+// bench is a server over running upstreams.
 type bench struct {
 	*server.Server
 	registry *registry.Registry
 	executor *executor.Executor
-
-	mu  sync.Mutex
-	log strings.Builder
-}
-
-func (b *bench) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.log.Write(p)
 }
 
 // upstream returns an entry of mcp_servers.
@@ -63,8 +52,7 @@ func start(t testing.TB, upstreams ...map[string]any) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{}
-	log := zerolog.New(b)
+	b, log := &bench{}, zerolog.Nop()
 	w := child.NewWatcher(log)
 	b.registry = registry.New(&c.Profiles[0], registry.Options{Log: log, Version: "1.2.3", MessageBytes: 8 << 20, ConnectsAtOnce: 4, Watcher: w})
 	b.executor = executor.New(b.registry, c, &c.Profiles[0], executor.Options{Log: log})

@@ -160,11 +160,13 @@ func TestStdioCallsOverlap(t *testing.T) {
 	}
 }
 
-// When the input ends, what is in flight gets five seconds, and then its cause.
+// TestStdioDrains: when the input ends, what is in flight gets five seconds, and then
+// its cause. The last answer is the end.
 func TestStdioDrains(t *testing.T) {
+	const takes = 4 * time.Second
 	with(t, "test/hang", hang)
 	with(t, "test/slow", func(*server.Server, context.Context, *server.Client, jsonrpc.Message) ([]byte, error) {
-		<-time.After(4 * time.Second)
+		<-time.After(takes)
 		return []byte("{}"), nil
 	})
 	for name, end := range map[string]func(*front){
@@ -173,51 +175,34 @@ func TestStdioDrains(t *testing.T) {
 		"ctx":  func(f *front) { f.stop() },
 		"torn": func(f *front) { _ = f.in.CloseWithError(errors.New("torn")) },
 	} {
-		t.Run(name, func(t *testing.T) {
+		for last, want := range map[time.Duration][]string{
+			takes: {`{"jsonrpc":"2.0","id":2,"result":{}}`},
+			drainTime: {
+				`{"jsonrpc":"2.0","id":2,"result":{}}`,
+				`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"mcpx is stopping; the call was cancelled"}}`,
+			},
+		} {
 			synctest.Test(t, func(t *testing.T) {
 				f := serve(t, bare(), 1<<20)
 				begin := time.Now()
-				f.say(`{"jsonrpc":"2.0","id":1,"method":"test/hang"}`, `{"jsonrpc":"2.0","id":2,"method":"test/slow"}`)
-				synctest.Wait() // both are in flight
-				end(f)
-				want := []string{
-					`{"jsonrpc":"2.0","id":2,"result":{}}`,
-					`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"mcpx is stopping; the call was cancelled"}}`,
+				if last == drainTime {
+					f.say(request("test/hang", ""))
 				}
+				f.say(`{"jsonrpc":"2.0","id":2,"method":"test/slow"}`)
+				synctest.Wait() // they are in flight
+				end(f)
 				if got := f.rest(); !slices.Equal(got, want) {
-					t.Errorf("got %q, want %q", got, want)
+					t.Errorf("%s: got %q, want %q", name, got, want)
 				}
 				if err := <-f.done; (err != nil) != (name == "torn") {
-					t.Errorf("error %v", err)
+					t.Errorf("%s: error %v", name, err)
 				}
-				if took := time.Since(begin); took != drainTime {
-					t.Errorf("it took %v, want %v", took, drainTime)
+				if took := time.Since(begin); took != last {
+					t.Errorf("%s: it took %v, want %v", name, took, last)
 				}
 			})
-		})
+		}
 	}
-}
-
-// The last answer is the end: what is left of the five seconds is not waited for.
-func TestStdioEndsWithTheLastAnswer(t *testing.T) {
-	const takes = 3 * time.Second
-	with(t, "test/slow", func(*server.Server, context.Context, *server.Client, jsonrpc.Message) ([]byte, error) {
-		<-time.After(takes)
-		return []byte("{}"), nil
-	})
-	synctest.Test(t, func(t *testing.T) {
-		f := serve(t, bare(), 1<<20)
-		begin := time.Now()
-		f.say(request("test/slow", ""))
-		synctest.Wait()
-		_ = f.in.Close()
-		if got, want := f.rest(), []string{`{"jsonrpc":"2.0","id":1,"result":{}}`}; !slices.Equal(got, want) {
-			t.Errorf("got %q, want %q", got, want)
-		}
-		if err := <-f.done; err != nil || time.Since(begin) != takes {
-			t.Errorf("it took %s, want %s: %v", time.Since(begin), takes, err)
-		}
-	})
 }
 
 // A method that does not end when it is cancelled does not hold up the end.
