@@ -14,7 +14,7 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// recorder is a client that answers with its own name and notes what it is told.
+// recorder is a client that responds with its own name and records every message.
 type recorder struct {
 	id    string
 	owner string        // if it is another
@@ -56,7 +56,7 @@ func (c *recorder) Notify(method string, params []byte) {
 	c.news <- struct{}{}
 }
 
-// heard are the notifications of a method that came.
+// heard returns the params of the notifications that came with a method.
 func (c *recorder) heard(method string) (params []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -68,7 +68,7 @@ func (c *recorder) heard(method string) (params []string) {
 	return params
 }
 
-// wait waits until the client was told all of that.
+// wait waits until the client has all these messages.
 func (c *recorder) wait(t *testing.T, want ...string) {
 	t.Helper()
 	limit := time.After(10 * time.Second)
@@ -94,7 +94,7 @@ func callAs(t *testing.T, r *Registry, c Client, tool, arguments string) (string
 	return callFor(t.Context(), r, c, "a", tool, arguments)
 }
 
-// eventually waits until something is so.
+// eventually waits until a condition holds.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for limit := time.Now().Add(20 * time.Second); !is(); <-time.After(5 * time.Millisecond) {

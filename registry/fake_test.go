@@ -18,30 +18,30 @@ import (
 	"mcpx/internal/rawjson"
 )
 
-// transportFake is a transport that only the tests of this file have.
+// transportFake is the transport of the fake upstream.
 const transportFake config.Transport = "fake"
 
-// fake is an upstream inside the test, whose clock is the test's.
+// fake is an upstream inside the test, which uses the test's clock.
 type fake struct {
 	mu       sync.Mutex
-	down     bool        // it cannot be dialled
-	silent   bool        // it never answers
-	dialled  []time.Time // attempts
+	down     bool        // dialling fails
+	silent   bool        // it never responds
+	dialled  []time.Time // when it was dialled
 	current  *fakeLink
-	progress time.Duration // between two notices of a call; 0: none
-	takes    time.Duration // to answer a call
-	asks     bool          // the client first, as soon as it is called
-	starts   time.Duration // to be dialled
-	stops    time.Duration // to be closed
-	script   script        // what it does otherwise; nil: nothing
+	progress time.Duration // between two progress notifications of a call; 0: none
+	takes    time.Duration // until it responds to a call
+	asks     bool          // it sends a request to the client at the start of a call
+	starts   time.Duration // until it is dialled
+	stops    time.Duration // until it is closed
+	script   script        // handles messages first; may be nil
 
-	acknowledges time.Duration // how long it takes to listen
-	listen       string        // the id of the last request for that
-	listens      string        // for what it does
+	acknowledges time.Duration // until it acknowledges subscriptions/listen
+	listen       string        // the ID of the last subscriptions/listen
+	listens      string        // the filter that it acknowledged last
 
-	listed    int // how often its tools were; the one it has is named after that
-	pinged    int // how often it was asked for a sign of life
-	cancelled int // how often it was told that a call is
+	listed    int // number of tools/list; its tool is named after it
+	pinged    int // number of ping
+	cancelled int // number of notifications/cancelled
 }
 
 // say sends a message to mcpx, and waits until it is handled.
@@ -50,11 +50,11 @@ func (f *fake) say(format string, args ...any) {
 	synctest.Wait()
 }
 
-// script answers a message in a way of its own, or reports that it does not. Its
-// error is that of Send.
+// script handles a message that was sent to the upstream; done is false for messages
+// that it leaves to the fake. Send returns its error.
 type script func(l *fakeLink, method, id string, message []byte) (done bool, err error)
 
-// fakeLink is one connection to it.
+// fakeLink is one connection to a fake.
 type fakeLink struct {
 	fake     *fake
 	messages chan []byte
@@ -86,7 +86,7 @@ func (f *fake) dial(context.Context, link.Options) (link.Link, error) {
 	return l, nil
 }
 
-// set changes the upstream.
+// set changes fields of the upstream.
 func (f *fake) set(change func(f *fake)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -100,7 +100,7 @@ func get[T any](f *fake, value *T) T {
 	return *value
 }
 
-// die ends the connection there is.
+// die ends the current connection.
 func (f *fake) die() {
 	f.mu.Lock()
 	l := f.current
@@ -108,7 +108,7 @@ func (f *fake) die() {
 	l.end(&link.Failure{Reason: "died on purpose"})
 }
 
-// times are the attempts so far, in seconds after the first.
+// times returns when the upstream was dialled, in seconds after the first time.
 func (f *fake) times() (seconds []float64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -159,7 +159,7 @@ func (l *fakeLink) Send(message []byte) error {
 	return nil
 }
 
-// answer answers a call after a while, with progress meanwhile.
+// answer responds to a call after a while, with progress meanwhile.
 func (l *fakeLink) answer(id string, every, takes time.Duration) {
 	if every == 0 {
 		every = takes + 1
@@ -206,8 +206,8 @@ func (l *fakeLink) Close() {
 	l.end(errors.New("closed"))
 }
 
-// inTime runs a test of a registry with one fake upstream in a bubble, where an
-// hour takes no time. Limits are those of the defaults.
+// inTime runs a test of a registry with one fake upstream in a synctest bubble, where
+// an hour takes no time. The limits are the defaults.
 func inTime(t *testing.T, f *fake, test func(t *testing.T, r *Registry), changes ...func(c *config.Upstream)) {
 	t.Helper()
 	mcptest.NothingLeft(t)
@@ -239,14 +239,14 @@ func inTime(t *testing.T, f *fake, test func(t *testing.T, r *Registry), changes
 	})
 }
 
-// after waits, and then until everybody has done what there was to do.
+// after waits, and then until every goroutine is idle.
 func after(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }
 
-// silentFake is an upstream that never answers a call. Each reply to one of its
-// requests goes into replies.
+// silentFake returns an upstream that never responds to a call. Each response to one
+// of its own requests goes into replies.
 func silentFake(replies chan<- string) *fake {
 	return &fake{script: func(_ *fakeLink, method, _ string, message []byte) (bool, error) {
 		if method == "" {
@@ -281,8 +281,8 @@ func begin(t *testing.T, r *Registry, c Client) (id int64, cancel func() error) 
 	})
 }
 
-// modernFake is an upstream of 2026-07-28 that needs its client that many times in a
-// call.
+// modernFake returns an upstream of 2026-07-28 that needs its client for that many
+// rounds of a call.
 func modernFake(rounds int, calls *int) *fake {
 	f := &fake{}
 	f.script = func(l *fakeLink, method, id string, message []byte) (bool, error) {
@@ -324,7 +324,8 @@ func modernFake(rounds int, calls *int) *fake {
 	return f
 }
 
-// loggingFake is an upstream with logging, which keeps the last level that it was told.
+// loggingFake returns an upstream with logging, which stores the level that was set
+// last.
 func loggingFake(last *string) *fake {
 	f := &fake{}
 	f.script = func(l *fakeLink, method, id string, message []byte) (bool, error) {

@@ -47,8 +47,8 @@ func TestLevelsOfTwoClients(t *testing.T) {
 	})
 }
 
-// TestALevelWhileASessionOpens: a client's own session hears of what is set while
-// it is opened.
+// TestALevelWhileASessionOpens: a level that is set while a client's own session opens
+// reaches that session.
 func TestALevelWhileASessionOpens(t *testing.T) {
 	last := ""
 	f := loggingFake(&last)
@@ -82,9 +82,9 @@ func TestALevelWhileASessionOpens(t *testing.T) {
 	}, func(c *config.Upstream) { c.Isolation = config.PerClient })
 }
 
-// TestALevelIsTakenBeforeTheNextCall: the messages of a call that comes right after
+// TestSetLevelWaitsForTheUpstream: the messages of a call that comes right after
 // the level are wanted, too. A slow upstream does not delay the client for long.
-func TestALevelIsTakenBeforeTheNextCall(t *testing.T) {
+func TestSetLevelWaitsForTheUpstream(t *testing.T) {
 	last := ""
 	f := loggingFake(&last)
 	f.starts, f.takes = time.Second, levelTime/2

@@ -113,8 +113,9 @@ func TestListChangedIsCoalesced(t *testing.T) {
 	}
 }
 
-// A client that is told of a change lists at once: the catalog has it by then.
-func TestWhoIsToldOfAChangeFindsIt(t *testing.T) {
+// TestTheCatalogChangesBeforeClientsAreNotified: a client that lists right after the
+// notification gets the new list.
+func TestTheCatalogChangesBeforeClientsAreNotified(t *testing.T) {
 	f := &fake{}
 	c := config.Upstream{Name: "a", StartupTimeout: time.Minute}
 	r := New(&config.Profile{Upstreams: []config.Upstream{c}}, Options{Log: zerolog.Nop()})
@@ -148,8 +149,8 @@ func TestWhoIsToldOfAChangeFindsIt(t *testing.T) {
 	}
 }
 
-// TestAListThatFailsIsTriedAgain: an upstream tells of a change once, also when it
-// cannot be asked what has changed.
+// TestAListThatFailsIsTriedAgain: an upstream announces a change only once, so a list
+// that fails is requested again.
 func TestAListThatFailsIsTriedAgain(t *testing.T) {
 	f := &fake{}
 	inTime(t, f, func(t *testing.T, r *Registry) {

@@ -53,7 +53,7 @@ func TestModernUpstream(t *testing.T) {
 	l.wait(t, "list changed")
 }
 
-func TestModernRequestsSayWhatTheySpeak(t *testing.T) {
+func TestModernRequestsCarryMeta(t *testing.T) {
 	r, _ := run(t, map[string]any{"a": mcptest.Upstream(t, "-modern")})
 	one := newRecorder("one")
 	r.Attach(one)
@@ -81,8 +81,8 @@ func TestModernRequestsSayWhatTheySpeak(t *testing.T) {
 	}
 }
 
-// TestModernRoundsAreOneCall: what was begun is not begun again when the upstream
-// dies, and is known to be lost at once.
+// TestModernRoundsAreOneCall: if the upstream dies between rounds, the call is lost at
+// once and is not sent again.
 func TestModernRoundsAreOneCall(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -125,7 +125,7 @@ func TestModernRoundsAreOneCall(t *testing.T) {
 	}
 }
 
-// TestModernRoundsHaveOneLimit: the limit of a call in all is not that of a round.
+// TestModernRoundsHaveOneLimit: max_timeout covers all rounds of a call together.
 func TestModernRoundsHaveOneLimit(t *testing.T) {
 	calls := 0
 	inTime(t, modernFake(3, &calls), func(t *testing.T, r *Registry) {
@@ -138,7 +138,7 @@ func TestModernRoundsHaveOneLimit(t *testing.T) {
 	})
 }
 
-// slowClient takes its time for each answer.
+// slowClient waits before each response.
 type slowClient struct {
 	*recorder
 	takes time.Duration
@@ -153,8 +153,9 @@ func (c slowClient) Request(ctx context.Context, method string, params []byte) (
 	}
 }
 
-// TestAModernSubscriptionIsMade: a client that is told so misses nothing from then on.
-func TestAModernSubscriptionIsMade(t *testing.T) {
+// TestModernSubscribeWaitsForTheUpstream: Subscribe returns once the upstream has
+// acknowledged the new filter, so no update is missed.
+func TestModernSubscribeWaitsForTheUpstream(t *testing.T) {
 	calls := 0
 	f := modernFake(0, &calls)
 	f.acknowledges = time.Second
@@ -194,8 +195,9 @@ func TestAModernSubscriptionIsMade(t *testing.T) {
 	})
 }
 
-// TestListsAfterAModernStreamBroke: what changed while nobody listened is looked for.
-func TestListsAfterAModernStreamBroke(t *testing.T) {
+// TestListsAreReadAgainAfterAModernStreamBroke: changes may have been missed while no
+// stream was open.
+func TestListsAreReadAgainAfterAModernStreamBroke(t *testing.T) {
 	calls := 0
 	f := modernFake(0, &calls)
 	inTime(t, f, func(t *testing.T, r *Registry) {

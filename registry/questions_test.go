@@ -66,7 +66,7 @@ func TestUncertainRequestsAreRefused(t *testing.T) {
 	})
 }
 
-// abandonments are the ways in which nobody waits for a call any more.
+// abandonments are the ways in which a call is given up before the upstream responds.
 var abandonments = []struct {
 	name    string
 	abandon func(f *fake, id int64, cancel func() error)
@@ -168,9 +168,9 @@ func TestRootsAtTheStartGoToTheOnlyClient(t *testing.T) {
 	l.wait(t, `roots: {\"from\":\"one\"}`)
 }
 
-// TestAClientThatThinksHoldsUpNoOther: one without a session comes back with its
-// answer when it has one; until then others can be asked.
-func TestAClientThatThinksHoldsUpNoOther(t *testing.T) {
+// TestASlowClientDelaysNoOther: while one client without a session prepares its
+// response, another one gets its request.
+func TestASlowClientDelaysNoOther(t *testing.T) {
 	r, _ := run(t, map[string]any{"a": mcptest.Upstream(t)})
 	r.Settled(t.Context(), "a")
 	thinks, other := newRecorder("1"), newRecorder("2")
@@ -191,9 +191,9 @@ func TestAClientThatThinksHoldsUpNoOther(t *testing.T) {
 	}
 }
 
-// TestAThinkingClientKeepsTheCallAlive: while a client is asked, the time is its
-// own.
-func TestAThinkingClientKeepsTheCallAlive(t *testing.T) {
+// TestASlowClientSuspendsTheIdleLimit: the idle limit of a call rests while the
+// upstream waits for the client.
+func TestASlowClientSuspendsTheIdleLimit(t *testing.T) {
 	const takes = 59 * time.Second // the upstream, once it has its answer; an idle call has a minute
 	for _, thinks := range []time.Duration{time.Second, 59 * time.Second, time.Minute, 10 * time.Minute} {
 		f := &fake{asks: true, takes: takes}
@@ -210,10 +210,10 @@ func TestAThinkingClientKeepsTheCallAlive(t *testing.T) {
 	}
 }
 
-// TestAQuestionOfAnotherCall: the client that was asked has no call any more. The
-// question then goes to the client whose call was in flight when it came, whose limit
-// rests meanwhile, and never to a client that came later.
-func TestAQuestionOfAnotherCall(t *testing.T) {
+// TestARequestWhoseCallHasEnded: a request of the upstream whose client has no call
+// any more goes to the client that had a call in flight when it came. The idle limit
+// of that call rests. A later client never gets it.
+func TestARequestWhoseCallHasEnded(t *testing.T) {
 	const question = `{"jsonrpc":"2.0","id":%q,"method":"roots/list"}`
 	for _, comesLater := range []bool{false, true} {
 		replies := make(chan string, 10)
@@ -252,7 +252,7 @@ func TestAQuestionOfAnotherCall(t *testing.T) {
 	}
 }
 
-// overClient says that its call is over when it is.
+// overClient reports that its call is over.
 type overClient struct {
 	*recorder
 	over chan struct{}
@@ -263,9 +263,9 @@ func (c overClient) Request(context.Context, string, []byte) ([]byte, error) {
 	return nil, ErrCallOver
 }
 
-// TestAQuestionEndsWithItsCalls: a question of an upstream ends when every call that
-// may be its cause was given up, or when the upstream withdraws it.
-func TestAQuestionEndsWithItsCalls(t *testing.T) {
+// TestARequestEndsWithItsCalls: an upstream's request ends when all calls that it may
+// belong to were given up, or when the upstream cancels it.
+func TestARequestEndsWithItsCalls(t *testing.T) {
 	f := &fake{asks: true}
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		c := newRecorder("one")
@@ -298,9 +298,9 @@ func TestAQuestionEndsWithItsCalls(t *testing.T) {
 	})
 }
 
-// TestTheEndOfAVisitReachesWhoWasSent: a client that was sent to a url hears that
-// the visit is over, whoever else uses the session then.
-func TestTheEndOfAVisitReachesWhoWasSent(t *testing.T) {
+// TestElicitationCompleteReachesItsClient: the notification goes to the client that
+// was sent to the URL, whichever client uses the session then.
+func TestElicitationCompleteReachesItsClient(t *testing.T) {
 	r, _ := run(t, map[string]any{"a": mcptest.Upstream(t)})
 	one, two := newRecorder("one"), newRecorder("two")
 	r.Attach(one)
@@ -335,8 +335,8 @@ func TestTheEndOfAVisitReachesWhoWasSent(t *testing.T) {
 	two.wait(t, `notifications/elicitation/complete {"elicitationId":"first"}`) // it is forgotten: there are too many
 }
 
-// TestAnErrorThatSendsToAURL: the visit may also be what a failed call asks for.
-func TestAnErrorThatSendsToAURL(t *testing.T) {
+// TestURLsInErrorsAreRemembered: the error of a call may send a client to a URL, too.
+func TestURLsInErrorsAreRemembered(t *testing.T) {
 	s := &Session{}
 	c := newRecorder("one")
 	s.rememberURLs(&jsonrpc.Error{Code: -32042, Data: []byte(`{"elicitations":[{"mode":"url","elicitationId":"x","url":"https://example.com"},{"mode":"form","elicitationId":"y"}]}`)}, c)

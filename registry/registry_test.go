@@ -30,7 +30,7 @@ func run(t *testing.T, upstreams map[string]any) (*Registry, *log) {
 	return runWith(t, Options{}, upstreams)
 }
 
-// runWith is run with options of the test's own.
+// runWith is run with options.
 func runWith(t *testing.T, o Options, upstreams map[string]any) (*Registry, *log) {
 	t.Helper()
 	mcptest.NothingLeft(t)
@@ -87,7 +87,7 @@ func (l *log) wait(t *testing.T, part string) {
 	l.waitFor(t, part, 1)
 }
 
-// waitFor waits until the log has a part that many times.
+// waitFor waits until the log contains a part that many times.
 func (l *log) waitFor(t *testing.T, part string, times int) {
 	t.Helper()
 	limit := time.After(10 * time.Second)
@@ -114,7 +114,7 @@ func (l *log) String() string {
 	return l.text.String()
 }
 
-// callTool calls a tool and returns the text it answers.
+// callTool calls a tool and returns the text of its result.
 func callTool(ctx context.Context, r *Registry, server, tool, arguments string) (string, error) {
 	return callFor(ctx, r, nil, server, tool, arguments)
 }

@@ -80,7 +80,7 @@ func newRemote(t *testing.T) *remote {
 	return r
 }
 
-// config is an entry of mcpServers for a path of the server; kind may be empty.
+// config returns an entry of mcpServers for a path of the server; kind may be empty.
 func (r *remote) config(path, kind string) map[string]any {
 	c := map[string]any{"url": r.URL + path, "headers": map[string]string{"Authorization": "Bearer key-123456"}}
 	if kind != "" {
@@ -89,7 +89,7 @@ func (r *remote) config(path, kind string) map[string]any {
 	return c
 }
 
-// hang calls the tool that never answers, and returns when the call has come.
+// hang calls the tool that never responds, and returns when the call has arrived.
 func (r *remote) hang(ctx context.Context, t *testing.T, by *Registry) (ended <-chan error) {
 	t.Helper()
 	end := make(chan error, 1)
@@ -107,7 +107,7 @@ func (r *remote) hang(ctx context.Context, t *testing.T, by *Registry) (ended <-
 	return end
 }
 
-// scripted is a remote upstream whose methods are handlers. Those that it lacks have
+// scripted is a remote upstream with handlers by method. Methods without a handler get
 // plain answers.
 type scripted map[string]func(w http.ResponseWriter, r *http.Request, m jsonrpc.Message)
 
@@ -146,11 +146,11 @@ func jsonAnswer(w http.ResponseWriter, id []byte, result string) {
 	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, id, result)
 }
 
-// textResult is the result of a call, with a text.
+// textResult returns the result of a call with one text.
 func textResult(text string) string { return `{"content":[{"type":"text","text":"` + text + `"}]}` }
 
-// TestRemoteUpstream: both transports of HTTP carry many calls over one session. A
-// server of the legacy transport is recognized.
+// TestRemoteUpstream: Streamable HTTP and legacy SSE carry many calls over one
+// session. A server that only has legacy SSE is recognized.
 func TestRemoteUpstream(t *testing.T) {
 	remote := newRemote(t)
 	r, _ := run(t, map[string]any{"http": remote.config("", ""), "sse": remote.config("/sse", "sse"), "found": remote.config("/sse", "")})
@@ -202,7 +202,7 @@ func TestRemoteForgetsItsSession(t *testing.T) {
 }
 
 // TestASilentRemoteIsNoticed: a session whose connections are open but dead, as after
-// a laptop has slept, ends. The next call finds a new one.
+// a laptop has slept, ends. The next call opens a new one.
 func TestASilentRemoteIsNoticed(t *testing.T) {
 	for kind, path := range map[string]string{"http": "", "sse": "/sse"} {
 		t.Run(kind, func(t *testing.T) {
@@ -274,7 +274,7 @@ func TestRemoteComesBackOnAnotherRun(t *testing.T) {
 	})
 }
 
-// TestRemoteReasons: why a server cannot be used is said in plain words, and no
+// TestRemoteReasons: the reason why a server cannot be used is in plain words, and no
 // header goes to another server.
 func TestRemoteReasons(t *testing.T) {
 	entry := func(handler http.HandlerFunc, more ...any) map[string]any {
@@ -360,8 +360,8 @@ func TestRemoteReasons(t *testing.T) {
 	}
 }
 
-// TestErrorsOfARemoteUpstream: the upstream's error is kept, in whatever way it says
-// it.
+// TestErrorsOfARemoteUpstream: the upstream's own error is kept, whether it comes as a
+// message or with an HTTP status.
 func TestErrorsOfARemoteUpstream(t *testing.T) {
 	const own = `"error":{"code":-32029,"message":"slow down","data":{"x":1}}`
 	respond := func(status int, kind, text string) func(w http.ResponseWriter, id string) {
@@ -401,8 +401,9 @@ func TestErrorsOfARemoteUpstream(t *testing.T) {
 	}
 }
 
-// TestWhatComesOnTheStreamOfACallIsOfIt: however many clients have calls in flight.
-func TestWhatComesOnTheStreamOfACallIsOfIt(t *testing.T) {
+// TestMessagesOnTheStreamOfACallBelongToIt: they go to the client of that call, even
+// if several clients have calls in flight.
+func TestMessagesOnTheStreamOfACallBelongToIt(t *testing.T) {
 	var both sync.WaitGroup
 	both.Add(2)
 	url := serve(t, scripted{"tools/call": func(w http.ResponseWriter, _ *http.Request, m jsonrpc.Message) {
@@ -434,8 +435,8 @@ func TestWhatComesOnTheStreamOfACallIsOfIt(t *testing.T) {
 	}
 }
 
-// TestACallIsNeverReplayed: net/http sends a POST again over a new connection if it
-// has a header that says it is idempotent. A call must not be.
+// TestACallIsNeverReplayed: net/http repeats a POST over a new connection if it has
+// one of these headers. mcpx sends each call once.
 func TestACallIsNeverReplayed(t *testing.T) {
 	for _, header := range []string{"Idempotency-Key", "X-Idempotency-Key", "x-idempotency-key"} {
 		t.Run(header, func(t *testing.T) {

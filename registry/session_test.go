@@ -72,8 +72,8 @@ func TestCancelReachesTheUpstream(t *testing.T) {
 	l.wait(t, "cancelled ")
 }
 
-// TestTheLimitsOfACall: an idle call ends after a minute, one with progress after a
-// quarter of an hour, and not a moment earlier.
+// TestTheLimitsOfACall: an idle call ends after exactly a minute, one with progress
+// after exactly a quarter of an hour.
 func TestTheLimitsOfACall(t *testing.T) {
 	for _, c := range []struct {
 		name            string
@@ -107,9 +107,8 @@ func TestTheLimitsOfACall(t *testing.T) {
 	}
 }
 
-// TestAPanicCostsOneCall: a panic in the completion of a call, which runs on the
-// goroutine that reads the upstream's messages, ends neither the process nor the
-// session.
+// TestAPanicCostsOneCall: Done and Progress run on the goroutine that reads the
+// upstream's messages. A panic there ends neither the process nor the session.
 func TestAPanicCostsOneCall(t *testing.T) {
 	r, l := run(t, map[string]any{"a": mcptest.Upstream(t)})
 	pid := mustCall(t, r, "a", "pid", "{}")
@@ -160,8 +159,7 @@ func TestTooLongAMessageEndsTheSession(t *testing.T) {
 	}
 }
 
-// TestPingsAreForIdleSessions: during a call the upstream is not asked for a sign
-// of life.
+// TestPingsAreForIdleSessions: an idle session is pinged, one with a call is not.
 func TestPingsAreForIdleSessions(t *testing.T) {
 	f := &fake{progress: 10 * time.Second, takes: 10 * time.Minute}
 	inTime(t, f, func(t *testing.T, r *Registry) {
@@ -185,8 +183,8 @@ func TestPingsAreForIdleSessions(t *testing.T) {
 	})
 }
 
-// TestACallAfterAPing: an upstream that does one thing at a time may take a call
-// before the ping that was sent first, and is not dead while it is at it.
+// TestACallAfterAPing: an upstream that handles one request at a time may handle a
+// call before an earlier ping. It is not dead meanwhile.
 func TestACallAfterAPing(t *testing.T) {
 	f := &fake{takes: 50 * time.Second}
 	inTime(t, f, func(t *testing.T, r *Registry) {
@@ -204,7 +202,8 @@ func TestACallAfterAPing(t *testing.T) {
 	})
 }
 
-// TestASilentSessionEnds: it is asked when it is idle, and has as long to answer.
+// TestASilentSessionEnds: an idle session that does not respond to a ping in time
+// ends.
 func TestASilentSessionEnds(t *testing.T) {
 	f := &fake{}
 	inTime(t, f, func(t *testing.T, r *Registry) {

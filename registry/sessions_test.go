@@ -66,9 +66,9 @@ func TestIsolatedClientsHaveTheirOwnSessions(t *testing.T) {
 	}
 }
 
-// TestPassingClientsHaveSessionsForAWhile: of clients without a session nobody
-// hears when they leave.
-func TestPassingClientsHaveSessionsForAWhile(t *testing.T) {
+// TestSessionsOfSessionlessClients: clients without a session share an upstream
+// session if they have the same owner. The number of such sessions is limited.
+func TestSessionsOfSessionlessClients(t *testing.T) {
 	own := mcptest.Upstream(t)
 	own["isolation"] = "client"
 	r, _ := run(t, map[string]any{"a": own})
@@ -115,8 +115,9 @@ func TestPassingClientsHaveSessionsForAWhile(t *testing.T) {
 	}
 }
 
-// TestAPassingClientsSessionHasItsWhile: that begins when its last call is over.
-func TestAPassingClientsSessionHasItsWhile(t *testing.T) {
+// TestSessionsOfSessionlessClientsExpire: the idle time begins when the last call is
+// over.
+func TestSessionsOfSessionlessClientsExpire(t *testing.T) {
 	calls := 0
 	for _, c := range []struct {
 		name   string
@@ -153,10 +154,10 @@ func TestAPassingClientsSessionHasItsWhile(t *testing.T) {
 	}
 }
 
-// TestOwnSessionsDoNotNeedTheSharedOne: while the shared session is down, a client
-// goes on with its own session, and another one opens its own as soon as the
-// upstream can be reached again. Calls in a row do not dial over and over.
-func TestOwnSessionsDoNotNeedTheSharedOne(t *testing.T) {
+// TestPerClientSessionsDoNotNeedTheSharedOne: while the shared session is down, a
+// client keeps its own session, and another one opens its own as soon as the upstream
+// can be reached. Calls in a row do not dial again and again.
+func TestPerClientSessionsDoNotNeedTheSharedOne(t *testing.T) {
 	f := &fake{}
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		shared := f.current

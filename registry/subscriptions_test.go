@@ -70,8 +70,8 @@ func TestSubscriptions(t *testing.T) {
 	}
 }
 
-// TestSubscriptionsAreBounded: a client has so many at a time, and a new session of
-// the upstream is subscribed to them a few at a time.
+// TestSubscriptionsAreBounded: a client has a limited number of subscriptions. A new
+// upstream session is subscribed to them a few at a time.
 func TestSubscriptionsAreBounded(t *testing.T) {
 	asked, slow := 0, false
 	f := &fake{}
@@ -129,8 +129,8 @@ func TestSubscriptionsAreBounded(t *testing.T) {
 	})
 }
 
-// TestSubscribersChange: while one client leaves and another comes, the upstream
-// hears of ends and begins in their order, so that the last word is right.
+// TestSubscribersChange: while one client leaves and another comes, the upstream gets
+// subscribe and unsubscribe in turns, so that the last one is right.
 func TestSubscribersChange(t *testing.T) {
 	r, l := run(t, map[string]any{"a": mcptest.Upstream(t, "-full")})
 	r.Settled(t.Context(), "a")
@@ -172,8 +172,8 @@ func TestSubscribersChange(t *testing.T) {
 	}
 }
 
-// TestSubscribeTwice: of two attempts of one client, one that fails takes nothing
-// from the other, nor from what stands.
+// TestSubscribeTwice: if one of two attempts of a client fails, the other one and the
+// subscription stay.
 func TestSubscribeTwice(t *testing.T) {
 	r, l := run(t, map[string]any{"a": mcptest.Upstream(t, "-full")})
 	r.Settled(t.Context(), "a")
@@ -223,9 +223,9 @@ func TestSubscribeTwice(t *testing.T) {
 	}
 }
 
-// TestSubscribersWaitNoLonger: an upstream that never answers holds each of many
-// subscribers for as long as one call, and one turn before it.
-func TestSubscribersWaitNoLonger(t *testing.T) {
+// TestSubscribersWaitForOneTurnAtMost: an upstream that never responds delays each of
+// many subscribers for one call, and one turn before it.
+func TestSubscribersWaitForOneTurnAtMost(t *testing.T) {
 	f := &fake{script: func(_ *fakeLink, method, _ string, _ []byte) (bool, error) {
 		return method == "resources/subscribe", nil
 	}}
@@ -247,9 +247,9 @@ func TestSubscribersWaitNoLonger(t *testing.T) {
 	})
 }
 
-// TestASubscriptionAtTheStart: what was asked of the new session already is not asked
-// of it again, as what was asked of the one before is.
-func TestASubscriptionAtTheStart(t *testing.T) {
+// TestASubscriptionAtTheStartIsSentOnce: a new session gets each subscription once,
+// whether it was made before or during the start.
+func TestASubscriptionAtTheStartIsSentOnce(t *testing.T) {
 	for i := range 300 {
 		asked := 0
 		f := &fake{starts: time.Second}
@@ -282,7 +282,7 @@ func TestASubscriptionAtTheStart(t *testing.T) {
 }
 
 // TestASubscriptionSurvivesTwoDeaths: the upstream dies again while it is subscribed
-// anew, and only the write notices. The session after that one is subscribed.
+// again, and only the write fails. The third session is subscribed.
 func TestASubscriptionSurvivesTwoDeaths(t *testing.T) {
 	asked, dying := 0, false
 	f := &fake{}
@@ -316,8 +316,8 @@ func TestASubscriptionSurvivesTwoDeaths(t *testing.T) {
 	})
 }
 
-// TestSubscriptionsAreNoCalls: a subscription that is given up makes nothing
-// uncertain: the upstream asks nothing for it.
+// TestSubscriptionsAreNoCalls: a subscription that is given up makes no request
+// uncertain.
 func TestSubscriptionsAreNoCalls(t *testing.T) {
 	replies := make(chan string, 10)
 	f := silentFake(replies)

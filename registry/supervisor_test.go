@@ -174,8 +174,8 @@ func TestAHealthyUpstreamIsStartedAgainAtOnce(t *testing.T) {
 	})
 }
 
-// TestACallStartsAWaitingUpstreamAfterTheGrace: a call that comes soon after a failed
-// start fails with its reason, a later one cuts the wait short. So does Ready.
+// TestACallStartsAWaitingUpstreamAfterTheGrace: a call soon after a failed start fails
+// with its reason, a later one starts the upstream at once. So does Ready.
 func TestACallStartsAWaitingUpstreamAfterTheGrace(t *testing.T) {
 	for name, use := range map[string]func(ctx context.Context, r *Registry) error{
 		"call": func(ctx context.Context, r *Registry) error {
@@ -209,9 +209,9 @@ func TestACallStartsAWaitingUpstreamAfterTheGrace(t *testing.T) {
 	}
 }
 
-// TestACallWaitsNoLongerThanAStart: many upstreams hang at their start and take
-// long to stop. A call to any of them waits for the start-up limit at most, though
-// the starts wait for each other.
+// TestACallWaitsNoLongerThanAStart: many upstreams hang at the start and stop slowly.
+// A call to any of them waits for startup_timeout at most, although starts wait for
+// each other.
 func TestACallWaitsNoLongerThanAStart(t *testing.T) {
 	f := &fake{silent: true, stops: 4 * time.Second}
 	link.Transports[transportFake] = f.dial
@@ -269,8 +269,8 @@ func TestTheStartupLimit(t *testing.T) {
 	})
 }
 
-// TestAShutdownStartsNothing ends the registry while the upstream waits for its
-// next start; inTime looks whether that comes.
+// TestAShutdownStartsNothing: the registry stops while an upstream waits for its next
+// start. inTime checks that it is not started.
 func TestAShutdownStartsNothing(t *testing.T) {
 	f := &fake{down: true}
 	inTime(t, f, func(t *testing.T, r *Registry) {
@@ -282,11 +282,11 @@ func TestAShutdownStartsNothing(t *testing.T) {
 	})
 }
 
-// stderrLines is how many lines of a child's stderr are kept.
+// stderrLines is the number of lines of a child's stderr that are kept.
 const stderrLines = 10
 
-// TestStderrOfAReadyUpstream: the last lines are there while it runs, redacted,
-// and change as it writes more. Lines that are all secret are kept as one.
+// TestStderrOfAReadyUpstream: the last lines are available while it runs, redacted.
+// Adjacent lines that are all secret are kept as one.
 func TestStderrOfAReadyUpstream(t *testing.T) {
 	a := mcptest.Upstream(t, "-full", "-token", "the-token-1")
 	a["env"].(map[string]string)["API_KEY"] = key
@@ -315,8 +315,8 @@ func TestStderrOfAReadyUpstream(t *testing.T) {
 	}
 }
 
-// TestStderrOfAServerThatStarts: a call that has waited for as long as it may shows
-// what the server has written so far, and does not wait until the server is stopped.
+// TestStderrOfAServerThatStarts: a call that waited too long shows what the server has
+// written so far, and does not wait until the server is stopped.
 func TestStderrOfAServerThatStarts(t *testing.T) {
 	a := mcptest.Upstream(t, "-start-delay", "1h", "-stderr", "loading the model", "-ignore-eof", "-ignore-term")
 	a["startup_timeout"] = "1s"

@@ -10,8 +10,8 @@ import (
 	"mcpx/internal/mcptest"
 )
 
-// TestStopLeavesNothing has children that ignore what they are asked, and
-// grandchildren inside and outside of their group.
+// TestStopLeavesNothing: children that ignore every request to stop, and grandchildren
+// inside and outside of their group, are gone.
 func TestStopLeavesNothing(t *testing.T) {
 	pids := map[string]int{}
 	t.Run("lives", func(t *testing.T) {

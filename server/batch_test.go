@@ -31,8 +31,8 @@ func TestBatches(t *testing.T) {
 	}
 }
 
-// TestABatchKeepsToTheQuota: the requests of a batch run at the same time as far as
-// the client's quota allows, and at least one does.
+// TestABatchKeepsToTheQuota: requests of a batch run at the same time within the
+// client's quota, and at least one does.
 func TestABatchKeepsToTheQuota(t *testing.T) {
 	for most, want := range map[int]int{1: 1, 3: 3, 100: 20} {
 		synctest.Test(t, func(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A cancelled call is not answered, the upstream is told, and the call counts
-// as cancelled.
+// TestCancellation: a cancelled call is not answered, the upstream is notified, and
+// the call counts as cancelled.
 func TestCancellation(t *testing.T) {
 	b := start(t, upstream(t, "a"))
 	b.ask(t, request("tools/call", `{"name":"inspect","arguments":{"server_name":"a"}}`))
@@ -41,7 +41,7 @@ func TestCancellation(t *testing.T) {
 	}
 }
 
-// inFlight is how many requests the client could cancel.
+// inFlight returns the number of requests that the client can cancel.
 func (b *bench) inFlight() int {
 	return b.client.Conn.Incoming()
 }

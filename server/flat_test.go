@@ -89,7 +89,7 @@ func TestTransparentProxy(t *testing.T) {
 	c.want(t, "logging/setLevel", `{"level":"info"}`, `{}`)
 }
 
-// TestTransparentNames: without a prefix every name stays as it is, whatever it is.
+// TestTransparentNames: without a prefix every name stays unchanged.
 func TestTransparentNames(t *testing.T) {
 	long := strings.Repeat("x", 100)
 	file := filepath.Join(t.TempDir(), "tools.json")

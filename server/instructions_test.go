@@ -9,7 +9,7 @@ import (
 	"mcpx/internal/rawjson"
 )
 
-// TestLazyInstructions: every server is named as long as there is room; then it says
+// TestLazyInstructions: every server is named while there is room. Then the text says
 // how many are left out, and where they are listed.
 func TestLazyInstructions(t *testing.T) {
 	var names []string
@@ -42,8 +42,8 @@ func TestLazyInstructions(t *testing.T) {
 	}
 }
 
-// TestFlatInstructions: flat mode repeats what the upstreams say of themselves, each
-// in its share; a transparent proxy has its one upstream's instructions as they are.
+// TestFlatInstructions: flat mode repeats the upstreams' instructions, each within its
+// share. A transparent proxy has those of its upstream unchanged.
 func TestFlatInstructions(t *testing.T) {
 	long := strings.Repeat("Use this server for everything. ", 100)
 	b := flat(t, map[string]any{}, upstream(t, "a", "-instructions", "Say\nhello first."), upstream(t, "b", "-instructions", long), upstream(t, "c"))
@@ -74,7 +74,7 @@ func TestFlatInstructions(t *testing.T) {
 }
 
 // TestAlwaysLoad: both tools ask to be loaded at once, unless the config says
-// otherwise; what a model sees of them is the same.
+// otherwise. A model sees no difference.
 func TestAlwaysLoad(t *testing.T) {
 	const meta = `,"_meta":{"anthropic/alwaysLoad":true}`
 	p := profile("", "a")

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 )
 
-// TestQuota: calls and unread answers are bounded, and so are the calls that wait.
+// TestQuota: calls, unread answers and waiting calls are limited.
 func TestQuota(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := NewQuota(2, 100)

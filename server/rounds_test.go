@@ -14,7 +14,8 @@ import (
 	"mcpx/internal/rawjson"
 )
 
-// TestAClientThatDoesNotComeBack: neither the call nor who asked is kept for it.
+// TestAClientThatDoesNotComeBack: after ten minutes its call is cancelled and the
+// request to it fails.
 func TestAClientThatDoesNotComeBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &rounds{parked: map[string]*round{}}
@@ -47,8 +48,8 @@ func TestAClientThatDoesNotComeBack(t *testing.T) {
 	})
 }
 
-// TestARoundHasItsOwnStream: what a call says after its client came back goes where
-// the client came back from, under the token it gave there.
+// TestARoundHasItsOwnStream: messages go to the stream of the client's latest round,
+// with the progress token of that round.
 func TestARoundHasItsOwnStream(t *testing.T) {
 	r := &rounds{parked: map[string]*round{}}
 	var sent [3][]string
@@ -94,9 +95,8 @@ func TestARoundHasItsOwnStream(t *testing.T) {
 	}
 }
 
-// TestParkedCallsAreBounded: an owner can park so many calls, all of them together
-// so many. A further question gets the error that the client did not answer, and a
-// call that goes on leaves nothing behind.
+// TestParkedCallsAreBounded: the calls that wait for a client are limited per owner
+// and in total. Beyond that the client counts as not responding.
 func TestParkedCallsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &rounds{parked: map[string]*round{}}
@@ -153,8 +153,8 @@ func TestParkedCallsAreBounded(t *testing.T) {
 	})
 }
 
-// TestAParkedCallOwnsItsToken: the progress token of a call is a copy, not a part of
-// the first request, which later rounds do not need.
+// TestAParkedCallOwnsItsToken: the progress token is a copy, not a part of the first
+// request.
 func TestAParkedCallOwnsItsToken(t *testing.T) {
 	body := []byte(`{"method":"tools/call","_meta":{"progressToken":"a"}}`)
 	m := jsonrpc.Message{Method: "tools/call", Params: body}
@@ -165,8 +165,8 @@ func TestAParkedCallOwnsItsToken(t *testing.T) {
 	}
 }
 
-// TestRounds has an upstream of the old way ask in the middle of a call of a
-// client of the new way.
+// TestRounds: an upstream of an older revision sends a request during a call of a
+// 2026-07-28 client.
 func TestRounds(t *testing.T) {
 	c := modernTalk(t, start(t, upstream(t, "one")))
 	params := func(more string) string {
@@ -191,8 +191,8 @@ func TestRounds(t *testing.T) {
 	c.want(t, "tools/call", retry, unknown)
 }
 
-// Only some answers may ask for something: an upstream that asks during another
-// request is refused, and the request goes on.
+// TestRequestsThatCannotAsk: only some results may request input. During other
+// requests the upstream is refused, and the request goes on.
 func TestRequestsThatCannotAsk(t *testing.T) {
 	for _, method := range []string{"completion/complete", "tools/list", "tools/call"} {
 		c := newClient("modern", true, nil).forRequest("2026-07-28", []byte(`{"roots":{}}`), nil)

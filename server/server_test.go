@@ -116,8 +116,8 @@ func TestHandle(t *testing.T) {
 	}
 }
 
-// What mcp-go refuses is an error of the same form as any other: -32602, and
-// nothing of Go in it.
+// TestWrongTypesInParams: params that mcp-go refuses get -32602, with nothing about Go
+// in the message.
 func TestWrongTypesInParams(t *testing.T) {
 	b := start(t)
 	for _, ask := range []string{
@@ -172,8 +172,7 @@ func TestErrorsKeepTheirCode(t *testing.T) {
 	}
 }
 
-// What is said to be spoken is: initialize answers with the same revision, and
-// the one that has no initialize is discovered.
+// TestRevisions: initialize responds with each revision that mcpx lists.
 func TestRevisions(t *testing.T) {
 	b := start(t)
 	if got, want := strings.Join(Revisions(), " "), "2024-11-05 2025-03-26 2025-06-18 2025-11-25 2026-07-28"; got != want {
@@ -187,8 +186,8 @@ func TestRevisions(t *testing.T) {
 	}
 }
 
-// TestKeysGivenTwice has requests that two readers could take for different
-// ones: in every envelope a key counts in its exact spelling, and once.
+// TestKeysGivenTwice: in every envelope a key must match exactly and occur once, so
+// that no two readers see different requests.
 func TestKeysGivenTwice(t *testing.T) {
 	b := start(t, upstream(t, "a", "-full"))
 	b.ask(t, request("tools/call", `{"name":"inspect","arguments":{"server_name":"a"}}`)) // it is ready then
@@ -238,8 +237,7 @@ func TestKeysGivenTwice(t *testing.T) {
 	}
 }
 
-// TestInitializeIsExact has another spelling of the version beside it, which a
-// reader that folds the case of keys would take.
+// TestInitializeIsExact: a key with another case does not count.
 func TestInitializeIsExact(t *testing.T) {
 	b := start(t)
 	got := b.ask(t, request("initialize", `{"protocolVersion":"2025-06-18","PROTOCOLVERSION":"2024-11-05","ClientInfo":5}`))
@@ -271,8 +269,8 @@ func TestAllocationsOfACall(t *testing.T) {
 	}
 }
 
-// TestAPanicCostsOneCall: also on the short path, where the reader of all messages
-// is who panics.
+// TestAPanicCostsOneCall: the goroutine that reads all messages survives a panic in a
+// call.
 func TestAPanicCostsOneCall(t *testing.T) {
 	s := bare("one")
 	s.executor = &executor.Executor{} // without parts, so that the call panics

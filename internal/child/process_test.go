@@ -73,8 +73,7 @@ func TestWatcherKillsWhatIsLeft(t *testing.T) {
 	_ = spared.Wait()
 }
 
-// TestLastWords: what a child has written by the time that nobody waits for it any
-// more is kept.
+// TestLastWords: lines that a child wrote before its stderr was given up are kept.
 func TestLastWords(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {

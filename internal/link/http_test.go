@@ -20,8 +20,8 @@ import (
 	"mcpx/config"
 )
 
-// TestStandingStreamIsOpenedAgain: each row is what an upstream answers when its
-// standing stream is asked for, in turn. With the last, mcpx gives up.
+// TestStandingStreamIsOpenedAgain: each row has the responses of an upstream to GET,
+// in turn. After the last one the link gives up.
 func TestStandingStreamIsOpenedAgain(t *testing.T) {
 	type answer struct {
 		status int
@@ -152,9 +152,8 @@ func TestReadEvents(t *testing.T) {
 	}
 }
 
-// TestWhatCameBeforeTheEndIsReceived: the end does not overtake an answer, however
-// close they are.
-func TestWhatCameBeforeTheEndIsReceived(t *testing.T) {
+// TestMessagesBeforeTheEndAreReceived: the end of a link never overtakes an answer.
+func TestMessagesBeforeTheEndAreReceived(t *testing.T) {
 	for i := range 100_000 {
 		l := &httpLink{incoming: make(chan delivery, 1)}
 		l.ctx, l.cancel = context.WithCancelCause(context.Background())
@@ -168,7 +167,7 @@ func TestWhatCameBeforeTheEndIsReceived(t *testing.T) {
 	}
 }
 
-func TestWhatIsReceivedIsNotCopied(t *testing.T) {
+func TestReceivedMessagesAreNotCopied(t *testing.T) {
 	l := newHTTPLink(Options{Upstream: &config.Upstream{}})
 	defer l.Close()
 	message := []byte(`{"jsonrpc":"2.0","method":"notifications/x"}`)
@@ -182,8 +181,9 @@ type roundTripper func(r *http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// Who closes a link because nobody is there says so, even before the link does.
-func TestWhyALinkWasClosed(t *testing.T) {
+// TestCloseKeepsTheFailure: a link that is closed because nothing listens ends with
+// that failure.
+func TestCloseKeepsTheFailure(t *testing.T) {
 	for range 2000 {
 		l := newHTTPLink(Options{Upstream: &config.Upstream{URL: "http://127.0.0.1/"}})
 		l.client.Transport = roundTripper(func(*http.Request) (*http.Response, error) {
@@ -205,9 +205,9 @@ func TestWhyALinkWasClosed(t *testing.T) {
 	}
 }
 
-// However many end a link at once, the upstream hears it once, and before Close
-// returns.
-func TestGoodbyeIsSaidOnce(t *testing.T) {
+// TestTheSessionIsDeletedOnce: even if several goroutines end a link at once, and
+// before Close returns.
+func TestTheSessionIsDeletedOnce(t *testing.T) {
 	for range 2000 {
 		var said atomic.Int32
 		l := newHTTPLink(Options{Upstream: &config.Upstream{URL: "http://127.0.0.1/"}})
@@ -280,8 +280,8 @@ func (l *httpLink) sendAll(t *testing.T, messages ...string) {
 	}
 }
 
-// TestTheStreamOfACall: if it ends early the rest is read with a GET, and the call is
-// not sent again. What comes on it carries the ID of the call, and is UTF-8.
+// TestTheStreamOfACall: if it ends early, the rest is read with a GET and the call is
+// not sent again. Its messages have the ID of the call and are UTF-8.
 func TestTheStreamOfACall(t *testing.T) {
 	const early = "id: 1\nretry: 1\ndata:\n\n"
 	broken := "the connection broke: its stream ended before the answer came: "
@@ -330,7 +330,8 @@ func TestTheStreamOfACall(t *testing.T) {
 	}
 }
 
-// TestAStreamThatDoesNotEndIsEnded: after the answer nothing holds its connection.
+// TestAStreamThatDoesNotEndIsEnded: a stream that stays open after the answer is
+// closed.
 func TestAStreamThatDoesNotEndIsEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		body, upstream := io.Pipe()
@@ -348,9 +349,9 @@ func TestAStreamThatDoesNotEndIsEnded(t *testing.T) {
 	})
 }
 
-// TestWhatAnswersAReplyIsNoAnswer: both sides count their requests. What comes back
-// for a reply to the upstream is not the answer to the call with the same ID.
-func TestWhatAnswersAReplyIsNoAnswer(t *testing.T) {
+// TestResponsesToRepliesAreIgnored: both sides count their requests. What comes back
+// for a response of mcpx is not the answer to its own request with the same ID.
+func TestResponsesToRepliesAreIgnored(t *testing.T) {
 	for name, back := range map[string]string{
 		"a message":                       anAnswer,
 		"nothing":                         "",

@@ -35,8 +35,8 @@ func TestModernOverHTTP(t *testing.T) {
 	}
 }
 
-// TestListenersOfOneMachine: programs that send no credential look alike, and each
-// hears what it asked for, and is asked what is for it.
+// TestListenersOfOneMachine: programs without a credential look alike. Each gets the
+// notifications and requests that are meant for it.
 func TestListenersOfOneMachine(t *testing.T) {
 	s := serveHTTP(t, upstream(t, "one", "-full", "-name", "one"))
 	whole(t, s.do(t, "POST", "/mcp", request("tools/call", `{"name":"inspect","arguments":{"server_name":"one"},`+meta("{}", "")+`}`), "Mcp-Method", "tools/call", "Mcp-Name", "inspect"))
@@ -86,8 +86,8 @@ func TestListenersOfOneMachine(t *testing.T) {
 	}
 }
 
-// A name that is not plain ASCII comes in Base64, and so do arguments that a tool
-// wants repeated in headers.
+// TestModernHeaders: a name that is not plain ASCII comes in Base64, and so do
+// arguments that a tool wants repeated in headers.
 func TestModernHeaders(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tools.json")
 	tools := `[{"name":"query","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}}]`
@@ -119,7 +119,8 @@ func TestModernHeaders(t *testing.T) {
 	}
 }
 
-// What is wrong with a request of 2026-07-28 is its status too.
+// TestHTTPModernRefusals: the HTTP status of 2026-07-28 shows what is wrong with a
+// request.
 func TestHTTPModernRefusals(t *testing.T) {
 	s := serveHTTP(t, upstream(t, "one"))
 	const revision = `"io.modelcontextprotocol/protocolVersion":"2026-07-28"`

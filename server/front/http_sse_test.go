@@ -76,8 +76,8 @@ func TestTransportsAreApart(t *testing.T) {
 	}
 }
 
-// TestAnswersWaitForTheirStream: a client of the older transport that reads slowly
-// gets every answer.
+// TestAnswersWaitForTheirStream: a client of legacy SSE that reads slowly gets every
+// answer.
 func TestAnswersWaitForTheirStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &HTTP{Servers: map[string]*server.Server{"default": bare()}, BodyBytes: 1000, Sessions: 10, Idle: time.Hour, Unread: streamBytes}

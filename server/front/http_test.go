@@ -118,8 +118,8 @@ func TestHTTPSession(t *testing.T) {
 	}
 }
 
-// TestHTTPInvalidMessages: what is no message of JSON-RPC is refused as such, with a
-// session and without one, and the session lives on.
+// TestHTTPInvalidMessages: bodies that are not JSON-RPC are refused, with and without
+// a session, and the session stays.
 func TestHTTPInvalidMessages(t *testing.T) {
 	s := serveHTTP(t)
 	id := s.open(t, "{}")
@@ -153,7 +153,7 @@ func TestHTTPInvalidMessages(t *testing.T) {
 	}
 }
 
-func TestWhatIsJSONSaysSo(t *testing.T) {
+func TestJSONHasItsContentType(t *testing.T) {
 	s := serveHTTP(t)
 	for _, path := range []string{"/health", "/status", "/mcp", "/mcp/nope"} {
 		if got := s.do(t, "GET", path, "").Header.Get("Content-Type"); got != "application/json" {
@@ -162,8 +162,8 @@ func TestWhatIsJSONSaysSo(t *testing.T) {
 	}
 }
 
-// What a client sends that is not UTF-8 is replaced before anything is made of it:
-// an upstream that gets it could end.
+// TestHTTPBodyIsUTF8: invalid UTF-8 is replaced before anything else happens, because
+// it could end an upstream.
 func TestHTTPBodyIsUTF8(t *testing.T) {
 	s := serveHTTP(t)
 	got := whole(t, s.do(t, "POST", "/mcp", `{"jsonrpc":"2.0","id":"`+"a\xffb"+`","method":"ping"}`, sessionHeader, s.open(t, "{}")))
@@ -172,7 +172,8 @@ func TestHTTPBodyIsUTF8(t *testing.T) {
 	}
 }
 
-// A client may choose how it sees the tools, and then hears whose they are.
+// TestClientChoosesExposure: a client may choose how it sees the tools, and then sees
+// the server of each.
 func TestClientChoosesExposure(t *testing.T) {
 	s := serveHTTP(t, upstream(t, "one"))
 	listed := func(query string) string {
@@ -195,8 +196,7 @@ func TestClientChoosesExposure(t *testing.T) {
 	}
 }
 
-// TestHeadOpensNothing: a stream that nothing is written to would never be seen to
-// end.
+// TestHeadOpensNothing: HEAD opens neither a stream nor a session.
 func TestHeadOpensNothing(t *testing.T) {
 	s := serveHTTP(t, upstream(t, "one"))
 	id := s.open(t, "{}")
@@ -262,7 +262,7 @@ func listenHTTP(t *testing.T, h *HTTP, upstreams ...map[string]any) *listening {
 	return &listening{&site{h, "http://" + l.Addr().String(), b.registry, b.executor}, l, cancel, wait}
 }
 
-// TestHTTPRunEnds when the calls in flight do, whatever streams are open.
+// TestHTTPRunEnds: it ends with the last call in flight, whatever streams are open.
 func TestHTTPRunEnds(t *testing.T) {
 	limits := usualTimes
 	limits.drain = 2 * patience
@@ -296,8 +296,7 @@ func TestHTTPRunEnds(t *testing.T) {
 	}
 }
 
-// TestHandlerTwice: a second call of Handler returns the same handler, with the
-// sessions there are.
+// TestHandlerTwice: a second call of Handler keeps the sessions.
 func TestHandlerTwice(t *testing.T) {
 	h := &HTTP{Servers: map[string]*server.Server{"default": bare()}, Sessions: 10, Idle: time.Hour}
 	h.Handler()

@@ -12,7 +12,7 @@ import (
 	"mcpx/server"
 )
 
-// one opens a session to look at.
+// one opens a session.
 func one(t *testing.T, all *sessions) *session {
 	t.Helper()
 	n, err := all.open(bare(), httptest.NewRequestWithContext(t.Context(), "POST", "/mcp", nil))
@@ -30,8 +30,7 @@ func stands(n *session) bool {
 	return !ended
 }
 
-// TestAStreamComesTooLate: one whose request found the session just before that
-// ended would never end, and nobody would say anything on it.
+// TestAStreamComesTooLate: a stream whose session has just ended does not stay open.
 func TestAStreamComesTooLate(t *testing.T) {
 	all := newSessions(10, time.Hour)
 	n := one(t, all)
@@ -44,8 +43,7 @@ func TestAStreamComesTooLate(t *testing.T) {
 	}
 }
 
-// TestASessionOpensDuringTheEnd: its stream would hold up the end, which waits for
-// all that is open.
+// TestASessionOpensDuringTheEnd: its stream does not delay the shutdown.
 func TestASessionOpensDuringTheEnd(t *testing.T) {
 	h := &HTTP{Servers: map[string]*server.Server{"default": bare()}, Sessions: 10, Idle: time.Hour}
 	h.Handler()
@@ -61,8 +59,8 @@ func TestASessionOpensDuringTheEnd(t *testing.T) {
 	}
 }
 
-// TestAMessageComesDuringTheEnd: it is not accepted if its answer has no stream
-// to come on any more.
+// TestAMessageComesDuringTheEnd: it is not accepted if its answer has no stream any
+// more.
 func TestAMessageComesDuringTheEnd(t *testing.T) {
 	h := &HTTP{Servers: map[string]*server.Server{"default": bare()}, BodyBytes: 1000, Sessions: 10, Idle: time.Hour, Unread: streamBytes}
 	handler := h.Handler()
@@ -87,8 +85,8 @@ func TestAMessageComesDuringTheEnd(t *testing.T) {
 	}
 }
 
-// TestASessionIsFoundAsItExpires: it has either gone, or stays for the request
-// that found it.
+// TestASessionIsFoundAsItExpires: it either is gone, or stays for the request that
+// found it.
 func TestASessionIsFoundAsItExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := newSessions(10_000, time.Millisecond)
@@ -168,7 +166,7 @@ func TestIdleSessionsExpire(t *testing.T) {
 	})
 }
 
-// TestAskedClientLeaves: an upstream is not left waiting for a client that has gone.
+// TestAskedClientLeaves: an upstream does not wait for a client that has left.
 func TestAskedClientLeaves(t *testing.T) {
 	s := serveHTTP(t, upstream(t, "one"))
 	id := s.open(t, `{"roots":{}}`)

@@ -131,7 +131,8 @@ func TestStdioConversation(t *testing.T) {
 	}
 }
 
-// No request waits for another: each of 64 is answered only once all have come.
+// TestStdioCallsOverlap: no request waits for another. Each of 64 is answered only
+// once all have come.
 func TestStdioCallsOverlap(t *testing.T) {
 	const n = 64
 	var all sync.WaitGroup
@@ -160,8 +161,8 @@ func TestStdioCallsOverlap(t *testing.T) {
 	}
 }
 
-// TestStdioDrains: when the input ends, what is in flight gets five seconds, and then
-// its cause. The last answer is the end.
+// TestStdioDrains: after the end of input, calls in flight get five seconds and are
+// then cancelled. The last answer ends the front.
 func TestStdioDrains(t *testing.T) {
 	const takes = 4 * time.Second
 	with(t, "test/hang", hang)
@@ -205,8 +206,9 @@ func TestStdioDrains(t *testing.T) {
 	}
 }
 
-// A method that does not end when it is cancelled does not hold up the end.
-func TestStdioLeavesBehindWhatDoesNotEnd(t *testing.T) {
+// TestStdioDoesNotWaitForStuckMethods: a method that ignores its cancellation does not
+// delay the end.
+func TestStdioDoesNotWaitForStuckMethods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		with(t, "test/stuck", func(*server.Server, context.Context, *server.Client, jsonrpc.Message) ([]byte, error) {
@@ -249,8 +251,8 @@ func TestStdioTimeout(t *testing.T) {
 	})
 }
 
-// A client that does not read: what it asks is still taken up to a bound, and
-// the end comes in time.
+// TestStdioClientThatDoesNotRead: its requests are read up to a limit, and the end
+// comes in time.
 func TestStdioClientThatDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		with(t, "test/large", func(*server.Server, context.Context, *server.Client, jsonrpc.Message) ([]byte, error) {
@@ -275,8 +277,7 @@ func TestStdioClientThatDoesNotRead(t *testing.T) {
 	})
 }
 
-// A client whose output is gone ends the front at once: there is nobody to
-// answer, and nothing more to be written.
+// TestStdioWriterThatFails: a client whose output is gone ends the front at once.
 func TestStdioWriterThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := serve(t, bare(), 1<<20)
@@ -295,7 +296,7 @@ func TestStdioWriterThatFails(t *testing.T) {
 	})
 }
 
-// A cancellation that follows its request at once is not lost.
+// TestStdioCancellationRightBehindTheRequest: it is not lost.
 func TestStdioCancellationRightBehindTheRequest(t *testing.T) {
 	with(t, "test/hang", hang)
 	synctest.Test(t, func(t *testing.T) {
@@ -317,8 +318,8 @@ func TestStdioCancellationRightBehindTheRequest(t *testing.T) {
 	})
 }
 
-// The end of ctx while requests keep coming is no accident: -race finds one in
-// a WaitGroup that is waited for and added to at the same time.
+// TestStdioEndsWhileRequestsCome: the race detector finds a WaitGroup that is waited
+// for and added to at the same time.
 func TestStdioEndsWhileRequestsCome(t *testing.T) {
 	for range 50 {
 		f := serve(t, bare(), 1<<20)
@@ -345,7 +346,8 @@ func TestStdioEndsWhileRequestsCome(t *testing.T) {
 	}
 }
 
-// A call that is in flight at the end gets what it has asked the client for.
+// TestStdioIsAnsweredWhileItEnds: a call in flight at the end gets the response of the
+// client to its request.
 func TestStdioIsAnsweredWhileItEnds(t *testing.T) {
 	with(t, "test/ask", func(_ *server.Server, ctx context.Context, c *server.Client, _ jsonrpc.Message) ([]byte, error) {
 		return c.Request(ctx, "roots/list", nil)

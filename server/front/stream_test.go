@@ -108,8 +108,8 @@ func TestStreamIsBounded(t *testing.T) {
 	}
 }
 
-// TestACallKeepsToItsStream: what there is no room for on it comes on no other, as
-// long as the call is under way.
+// TestACallKeepsToItsStream: a message without room on the stream of its call goes to
+// no other stream while the call is in flight.
 func TestACallKeepsToItsStream(t *testing.T) {
 	n := one(t, newSessions(10, time.Hour))
 	standing, own := newStream(usualTimes, streamBytes), newStream(usualTimes, streamBytes)
