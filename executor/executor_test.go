@@ -184,31 +184,28 @@ func upstreamOf(name string, tools []*registry.Tool) *registry.Upstream {
 	return registry.NewUpstream(name, items)
 }
 
+// TestDoReturnsTheResultAsItCame: byte for byte, if it is an object. Clients never
+// settle a call whose result is none.
 func TestDoReturnsTheResultAsItCame(t *testing.T) {
 	b := start(t, nil, upstream(t, "a"))
-	for _, result := range []string{
-		`{"content":[{"type":"text","text":"hi"}]}`,
-		`{"content":[ {"type":"image","data":"aGk=","mimeType":"image/png"},{"type":"hologram","id":9007199254740993} ],"structuredContent":{"a": 1.0},"isError":false,"_meta":{"x":1},"more":[1e-400]}`,
-		`{"content":[],"isError":true}`,
-		`{}`,
+	for result, want := range map[string]string{
+		`{"content":[{"type":"text","text":"hi"}]}`: "",
+		`{"content":[ {"type":"image","data":"aGk=","mimeType":"image/png"},{"type":"hologram","id":9007199254740993} ],"structuredContent":{"a": 1.0},"isError":false,"_meta":{"x":1},"more":[1e-400]}`: "",
+		`{"content":[],"isError":true}`: "",
+		`{}`:                            "",
+		`null`:                          noObject,
+		`[1]`:                           noObject,
+		`"text"`:                        noObject,
+		`5`:                             noObject,
 	} {
 		got, err := b.Do(t.Context(), Call{Server: "a", Tool: "raw", Arguments: []byte(`{"result":` + result + `}`)})
-		if err != nil || string(got) != result {
-			t.Errorf("got %s, %v, want %s", got, err, result)
+		if want != "" && (err == nil || err.Error() != want) || want == "" && (err != nil || string(got) != result) {
+			t.Errorf("%s: got %s, %v, want %s", result, got, err, want)
 		}
 	}
 }
 
-// Clients never settle a call whose result is no object.
-func TestAResultThatIsNoneIsAnError(t *testing.T) {
-	b := start(t, nil, upstream(t, "a"))
-	for _, result := range []string{"null", "[1]", `"text"`, "5"} {
-		_, err := b.Do(t.Context(), Call{Server: "a", Tool: "raw", Arguments: []byte(`{"result":` + result + `}`)})
-		if want := `the call to server "a" failed: it answered tools/call with a result that is not an object`; err == nil || err.Error() != want {
-			t.Errorf("%s: error %v, want %s", result, err, want)
-		}
-	}
-}
+const noObject = `the call to server "a" failed: it answered tools/call with a result that is not an object`
 
 func TestDoPassesArgumentsMetaAndProgress(t *testing.T) {
 	b := start(t, nil, upstream(t, "a"))
@@ -326,30 +323,6 @@ func TestGivingUpOnAStartIsCancelled(t *testing.T) {
 	}
 	if _, err := b.Inspect(ctx, "a", ""); err == nil || strings.HasSuffix(err.Error(), ": ") {
 		t.Errorf("inspect: %v, want a reason", err)
-	}
-}
-
-// A call to an upstream that has never been up asks for its start, as a call to
-// one that was up does.
-func TestACallCutsTheWaitShortOfOneThatNeverWasUp(t *testing.T) {
-	flag := filepath.Join(t.TempDir(), "ready")
-	u := upstream(t, "a")
-	u["args"] = []string{"-c", fmt.Sprintf("test -e %s && exec %q; exit 1", flag, u["command"])}
-	u["command"] = "sh"
-	b := start(t, nil, u)
-	var a *registry.Upstream
-	for a = b.registry.Settled(t.Context(), "a"); a.RetryAt.Sub(a.FailedAt) < 6*time.Second; a = b.registry.Settled(t.Context(), "a") {
-		<-time.After(time.Until(a.RetryAt)) // the fourth wait is between 6.4 and 8 s
-	}
-	if err := os.WriteFile(flag, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	<-time.After(time.Until(a.FailedAt.Add(time.Second))) // from then on a call counts
-	if got := b.exec(t, `{"server_name":"a","tool_name":"echo","arguments":{"text":"back"}}`); got != "back" {
-		t.Errorf("got %q", got)
-	}
-	if began := time.Now().Add(-b.registry.Settled(t.Context(), "a").StartupTime); began.After(a.RetryAt) {
-		t.Error("the call waited for the next try")
 	}
 }
 

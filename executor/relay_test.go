@@ -3,6 +3,7 @@ package executor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -35,19 +36,41 @@ func (b *bench) relay(t *testing.T, method, params string) string {
 }
 
 func TestRelay(t *testing.T) {
-	b := start(t, nil, upstream(t, "one", "-full", "-name", "one"), upstream(t, "two", "-full", "-name", "two"), upstream(t, "bare"))
+	b := start(t, nil, upstream(t, "one", "-full", "-name", "one"), upstream(t, "two", "-full", "-name", "two"), upstream(t, "bare"), upstream(t, "new", "-full", "-modern"))
 	b.registry.Attach(client("tester"))
+	prompt := func(params string) string { // the upstream's answer has the params that it got
+		return `{"messages":[{"role":"user","content":{"type":"text","text":` + string(rawjson.AppendString(nil, params)) + `}}],"x-kept":true}`
+	}
+	contents := func(uri, text string) string {
+		return fmt.Sprintf(`{"contents":[{"uri":%q,"text":%q,"x":9007199254740993},{"uri":"other://part","blob":"AA=="}]}`, uri, text)
+	}
+	completed := func(params string) string {
+		return `{"completion":{"values":[` + string(rawjson.AppendString(nil, params)) + `],"total":1,"hasMore":false}}`
+	}
+	const missing = `{"code":-32602,"message":"Invalid params: Missing required argument 'context'","data":{"argument":"context"}}}`
 	for _, row := range []struct{ name, method, params, want string }{
-		{"prompt", "prompts/get", `{"name":"two__needs","arguments":{"context":"c"},"_meta":{"a":1}}`, `{"messages":[{"role":"user","content":{"type":"text","text":"{\"arguments\":{\"context\":\"c\"},\"name\":\"needs\"}"}}],"x-kept":true}`},
-		{"prompt without arguments", "prompts/get", `{"name":"one__plain","arguments":{}}`, `{"messages":[{"role":"user","content":{"type":"text","text":"{\"name\":\"plain\"}"}}],"x-kept":true}`},
-		{"required argument", "prompts/get", `{"name":"one__needs"}`, `{"code":-32602,"message":"Invalid params: Missing required argument 'context'","data":{"argument":"context"}}}`},
+		// Arguments that are absent or empty are not sent, empty strings are, and required ones are checked first.
+		{"prompt", "prompts/get", `{"name":"two__needs","arguments":{"context":"c"},"_meta":{"a":1}}`, prompt(`{"arguments":{"context":"c"},"name":"needs"}`)},
+		{"prompt without arguments", "prompts/get", `{"name":"one__plain"}`, prompt(`{"name":"plain"}`)},
+		{"prompt with empty arguments", "prompts/get", `{"name":"one__plain","arguments":{}}`, prompt(`{"name":"plain"}`)},
+		{"prompt with null arguments", "prompts/get", `{"name":"one__plain","arguments":null}`, prompt(`{"name":"plain"}`)},
+		{"optional argument is absent", "prompts/get", `{"name":"two__choice","arguments":{}}`, prompt(`{"name":"choice"}`)},
+		{"optional argument is empty", "prompts/get", `{"name":"one__choice","arguments":{"style":""}}`, prompt(`{"arguments":{"style":""},"name":"choice"}`)},
+		{"optional argument", "prompts/get", `{"name":"one__choice","arguments":{"style":"x"}}`, prompt(`{"arguments":{"style":"x"},"name":"choice"}`)},
+		{"required argument is absent", "prompts/get", `{"name":"one__needs"}`, missing},
+		{"another argument instead", "prompts/get", `{"name":"one__needs","arguments":{"style":"x"}}`, missing},
+		{"required argument is null", "prompts/get", `{"name":"one__needs","arguments":{"context":null}}`, missing},
+		{"required argument is empty", "prompts/get", `{"name":"one__needs","arguments":{"context":""}}`, prompt(`{"arguments":{"context":""},"name":"needs"}`)},
 		{"unknown prompt", "prompts/get", `{"name":"needs"}`, `{"code":-32602,"message":"Invalid params: Prompt 'needs' not found","data":{"prompt":"needs"}}}`},
 		{"no prompt", "prompts/get", `{}`, `{"code":-32602,"message":"Invalid params: \"name\" must be the name of a prompt","data":{"detail":"\"name\" must be the name of a prompt"}}}`},
 		{"odd arguments", "prompts/get", `{"name":"one__plain","arguments":5}`, `{"code":-32602,"message":"Invalid params: \"arguments\" must be an object","data":{"detail":"\"arguments\" must be an object"}}}`},
 
-		{"resource", "resources/read", `{"uri":"own://one"}`, `{"contents":[{"uri":"own://one","text":"this is own://one of one","x":9007199254740993},{"uri":"other://part","blob":"AA=="}]}`},
-		{"clashing resource", "resources/read", `{"uri":"mcpx://two/test://one"}`, `{"contents":[{"uri":"mcpx://two/test://one","text":"this is test://one of two","x":9007199254740993},{"uri":"other://part","blob":"AA=="}]}`},
-		{"template", "resources/read", `{"uri":"own://two/a/b"}`, `{"contents":[{"uri":"own://two/a/b","text":"this is own://two/a/b of two","x":9007199254740993},{"uri":"other://part","blob":"AA=="}]}`},
+		{"resource", "resources/read", `{"uri":"own://one"}`, contents("own://one", "this is own://one of one")},
+		{"first of two", "resources/read", `{"uri":"test://one"}`, contents("test://one", "this is test://one of one")},
+		{"clashing resource", "resources/read", `{"uri":"mcpx://two/test://one"}`, contents("mcpx://two/test://one", "this is test://one of two")},
+		{"template", "resources/read", `{"uri":"own://two/a/b"}`, contents("own://two/a/b", "this is own://two/a/b of two")},
+		{"first of two templates", "resources/read", `{"uri":"item://7"}`, contents("item://7", "this is item://7 of one")},
+		{"clashing template", "resources/read", `{"uri":"mcpx://two/item://7"}`, contents("mcpx://two/item://7", "this is item://7 of two")},
 		{"unknown resource", "resources/read", `{"uri":"no://one"}`, `{"code":-32002,"message":"Resource not found: no://one","data":{"uri":"no://one"}}}`},
 		{"the upstream's own error", "resources/read", `{"uri":"own://one/missing/x"}`, `{"code":-32002,"message":"no such resource","data":{"uri":"own://one/missing/x","service":"one"}}}`},
 		{"no URI", "resources/read", `{"uri":5}`, `{"code":-32602,"message":"Invalid params: \"uri\" must be the URI of a resource","data":{"detail":"\"uri\" must be the URI of a resource"}}}`},
@@ -56,9 +79,11 @@ func TestRelay(t *testing.T) {
 		{"subscribe to nothing", "resources/subscribe", `{"uri":"no://one"}`, `{"code":-32002,"message":"Resource not found: no://one","data":{"uri":"no://one"}}}`},
 		{"unsubscribe from nothing", "resources/unsubscribe", `{"uri":"no://one"}`, `{"code":-32002,"message":"Resource not found: no://one","data":{"uri":"no://one"}}}`},
 
-		{"complete a prompt", "completion/complete", `{"ref":{"type":"ref/prompt","name":"one__needs"}}`, `{"completion":{"values":["{\"ref\":{\"type\":\"ref/prompt\",\"name\":\"needs\"}}"],"total":1,"hasMore":false}}`},
-		{"complete a template", "completion/complete", `{"ref":{"type":"ref/resource","uri":"mcpx://two/item://{id}"}}`, `{"completion":{"values":["{\"ref\":{\"type\":\"ref/resource\",\"uri\":\"item://{id}\"}}"],"total":1,"hasMore":false}}`},
+		{"complete a prompt", "completion/complete", `{"ref":{"type":"ref/prompt","name":"one__needs","title":"x"},"argument":{"name":"context","value":"t"}}`, completed(`{"argument":{"name":"context","value":"t"},"ref":{"type":"ref/prompt","name":"needs","title":"x"}}`)},
+		{"complete a template", "completion/complete", `{"ref":{"type":"ref/resource","uri":"mcpx://two/item://{id}"},"context":{"arguments":{"a":"b"}}}`, completed(`{"context":{"arguments":{"a":"b"}},"ref":{"type":"ref/resource","uri":"item://{id}"}}`)},
+		{"complete where it cannot", "completion/complete", `{"ref":{"type":"ref/resource","uri":"own://test"},"argument":{"name":"id","value":""}}`, `{"completion":{"values":[]}}`},
 		{"complete nothing", "completion/complete", `{"ref":{"type":"ref/resource","uri":"no://one"}}`, `{"code":-32602,"message":"Invalid params: there is no ref/resource 'no://one' to complete","data":{"ref":"no://one"}}}`},
+		{"complete no prompt", "completion/complete", `{"ref":{"type":"ref/prompt","name":"nope"}}`, `{"code":-32602,"message":"Invalid params: there is no ref/prompt 'nope' to complete","data":{"ref":"nope"}}}`},
 		{"complete without a ref", "completion/complete", `{}`, `{"code":-32602,"message":"Invalid params: \"ref.type\" must be \"ref/prompt\" or \"ref/resource\"","data":{"detail":"\"ref.type\" must be \"ref/prompt\" or \"ref/resource\""}}}`},
 
 		{"tool", "tools/call", `{"name":"bare__echo","arguments":{"text":"hi"}}`, `{"content":[{"type":"text","text":"hi"}]}`},

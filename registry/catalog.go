@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"mcpx/config"
@@ -73,8 +72,8 @@ type Upstream struct {
 	config  *config.Upstream
 	tools   map[string]*Tool
 	session *Session
-	stderr  *atomic.Pointer[child.Stderr] // of its process, which may change; nil for mcpx's own upstream
-	changed chan struct{}                 // closed when a newer Upstream replaces this one
+	stderr  *child.Stderr // of the child of the session; nil without one
+	changed chan struct{} // closed when a newer Upstream replaces this one
 }
 
 // NewUpstream returns an upstream without a session that is always ready. Its user
@@ -104,8 +103,8 @@ func (u *Upstream) LatestStderr() []string {
 	if u.session == nil {
 		return u.Stderr
 	}
-	if stderr := u.stderr.Load(); stderr != nil {
-		return stderr.Lines()
+	if u.stderr != nil {
+		return u.stderr.Lines()
 	}
 	return nil
 }

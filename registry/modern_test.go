@@ -1,10 +1,17 @@
 package registry
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"mcpx/internal/jsonrpc"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/rawjson"
 )
@@ -46,7 +53,7 @@ func TestModernUpstream(t *testing.T) {
 	l.wait(t, "list changed")
 }
 
-func TestModernRequestsSayWhatTheySpeak(t *testing.T) {
+func TestModernRequestsCarryMeta(t *testing.T) {
 	r, _ := run(t, map[string]any{"a": mcptest.Upstream(t, "-modern")})
 	one := newRecorder("one")
 	r.Attach(one)
@@ -72,4 +79,151 @@ func TestModernRequestsSayWhatTheySpeak(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestModernRoundsAreOneCall: if the upstream dies between rounds, the call is lost at
+// once and is not sent again.
+func TestModernRoundsAreOneCall(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		die  func(f *fake, thinks chan struct{})
+	}{
+		{"while its client thinks", func(f *fake, _ chan struct{}) { f.die() }},
+		{"as the next round is sent", func(f *fake, thinks chan struct{}) {
+			usual := f.script
+			f.set(func(f *fake) {
+				f.script = func(l *fakeLink, method, id string, message []byte) (bool, error) {
+					if method != "tools/call" {
+						return usual(l, method, id, message)
+					}
+					f.set(func(f *fake) { f.script = usual })
+					go f.die()
+					return true, jsonrpc.ErrClosed
+				}
+			})
+			close(thinks)
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			calls := 0
+			f := modernFake(1, &calls)
+			inTime(t, f, func(t *testing.T, r *Registry) {
+				client := newRecorder("one")
+				client.hold = make(chan struct{})
+				_, cancel := begin(t, r, client)
+				c.die(f, client.hold)
+				synctest.Wait()
+				var lost *Lost // and not errEnough, which comes too late
+				if err := cancel(); !errors.As(err, &lost) || lost.Reason != "died on purpose" {
+					t.Errorf("error %v, want that it was lost", err)
+				}
+				if n := get(f, &calls); n != 1 {
+					t.Errorf("the call was made %d times", n)
+				}
+			})
+		})
+	}
+}
+
+// TestModernRoundsHaveOneLimit: max_timeout covers all rounds of a call together.
+func TestModernRoundsHaveOneLimit(t *testing.T) {
+	calls := 0
+	inTime(t, modernFake(3, &calls), func(t *testing.T, r *Registry) {
+		begin := time.Now()
+		_, err := call(t.Context(), r, slowClient{newRecorder("one"), 8 * time.Minute})
+		var late *Timeout
+		if took := time.Since(begin); took != 15*time.Minute || !errors.As(err, &late) || late.Key != "max_timeout" {
+			t.Errorf("it ended after %s: %v", took, err)
+		}
+	})
+}
+
+// slowClient waits before each response.
+type slowClient struct {
+	*recorder
+	takes time.Duration
+}
+
+func (c slowClient) Request(ctx context.Context, method string, params []byte) ([]byte, error) {
+	select {
+	case <-time.After(c.takes):
+		return c.recorder.Request(ctx, method, params)
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// TestModernSubscribeWaitsForTheUpstream: Subscribe returns once the upstream has
+// acknowledged the new filter, so no update is missed.
+func TestModernSubscribeWaitsForTheUpstream(t *testing.T) {
+	calls := 0
+	f := modernFake(0, &calls)
+	f.acknowledges = time.Second
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		c := newRecorder("one")
+		r.Attach(c)
+		var all sync.WaitGroup
+		for _, uri := range []string{"test://one", "test://two"} {
+			all.Go(func() {
+				if err := r.Subscribe(t.Context(), c, "a", uri, uri); err != nil {
+					t.Error(err)
+				}
+				if listens := get(f, &f.listens); !strings.Contains(listens, uri) {
+					t.Errorf("%s counts as subscribed to, but the upstream listens for %s", uri, listens)
+				}
+			})
+		}
+		all.Wait()
+		for i := range 100 { // what is heard last is what is wanted
+			uri := fmt.Sprint("test://", i)
+			if err := r.Subscribe(t.Context(), c, "a", uri, uri); err != nil {
+				t.Error(err)
+			}
+			if listens := get(f, &f.listens); !strings.Contains(listens, uri) {
+				t.Fatalf("%s counts as subscribed to, but the upstream listens for %q", uri, listens)
+			}
+		}
+		time.AfterFunc(f.acknowledges/2, f.die)
+		if err := r.Subscribe(t.Context(), c, "a", "test://dead", "test://dead"); err != nil {
+			t.Errorf("while the upstream dies: %v", err)
+		}
+		f.set(func(f *fake) { f.acknowledges = time.Hour })
+		begin := time.Now()
+		if err := r.Subscribe(t.Context(), c, "a", "test://slow", "test://slow"); err != nil || time.Since(begin) != listenTime {
+			t.Errorf("an upstream that does not say so was waited for for %s, %v", time.Since(begin), err)
+		}
+	})
+}
+
+// TestListsAreReadAgainAfterAModernStreamBroke: changes may have been missed while no
+// stream was open.
+func TestListsAreReadAgainAfterAModernStreamBroke(t *testing.T) {
+	calls := 0
+	f := modernFake(0, &calls)
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		after(time.Minute)
+		if n := get(f, &f.listed); n != 1 {
+			t.Errorf("its tools were listed %d times while it listens", n)
+		}
+		f.say(`{"jsonrpc":"2.0","id":%s,"result":{}}`, get(f, &f.listen))
+		after(relistenPause)
+		if n := get(f, &f.listed); n != 2 || r.Catalog().Upstream("a").Tool("t2") == nil {
+			t.Errorf("its tools were listed %d times, want once more after the stream broke", n)
+		}
+		usual := f.script
+		f.set(func(f *fake) {
+			f.script = func(l *fakeLink, method, id string, message []byte) (bool, error) {
+				if method != "subscriptions/listen" {
+					return usual(l, method, id, message)
+				}
+				l.say(`{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32601,"message":"not any more"}}`)
+				return true, nil
+			}
+		})
+		f.say(`{"jsonrpc":"2.0","id":%s,"result":{}}`, get(f, &f.listen))
+		after(10 * relistenPause)
+		if n := get(f, &f.listed); n != 2 {
+			t.Errorf("its tools were listed %d times, want no more while it does not listen", n)
+		}
+	})
 }

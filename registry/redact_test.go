@@ -18,7 +18,8 @@ const (
 	key      = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkq/hkiG9w0B+AQEFAASC\n-----END PRIVATE KEY-----\n"
 )
 
-// withSecrets is an upstream that has secrets and answers what the file says.
+// withSecrets returns an upstream that has secrets and responds with the given
+// answers.
 func withSecrets(t *testing.T, answers map[string]any, flags ...string) map[string]any {
 	t.Helper()
 	text, err := json.Marshal(answers)
@@ -40,7 +41,7 @@ func answer(result string) map[string]json.RawMessage {
 	return map[string]json.RawMessage{"result": json.RawMessage(result)}
 }
 
-// inJSON is a text between the quotes of a JSON string.
+// inJSON escapes a text as in a JSON string.
 func inJSON(text string) string {
 	b, _ := json.Marshal(text)
 	return string(b[1 : len(b)-1])

@@ -66,7 +66,7 @@ func New(profile *config.Profile, o Options) *Registry {
 			refresh:  newChanges(),
 			intake:   link.NewIntake(o.MessageBytes),
 		}
-		u := &Upstream{Name: c.Name, Description: c.Description, State: Starting, config: c, stderr: &r.supervisors[c.Name].stderr, changed: make(chan struct{})}
+		u := &Upstream{Name: c.Name, Description: c.Description, State: Starting, config: c, changed: make(chan struct{})}
 		catalog.Upstreams = append(catalog.Upstreams, u)
 		catalog.byName[c.Name] = u
 	}

@@ -1,16 +1,77 @@
 package registry
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"mcpx/internal/jsonrpc"
+	"regexp"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"mcpx/internal/jsonrpc"
+	"mcpx/internal/mcptest"
 )
 
-// TestSubscriptionsAreBounded: a client has so many at a time, and a new session of
-// the upstream is subscribed to them a few at a time.
+func TestSubscriptions(t *testing.T) {
+	r, l := run(t, map[string]any{"a": mcptest.Upstream(t, "-full")})
+	one, two := newRecorder("one"), newRecorder("two")
+	r.Attach(one)
+	r.Attach(two)
+	subscribe := func(c *recorder, uri string) {
+		t.Helper()
+		if err := r.Subscribe(t.Context(), c, "a", uri, "known:"+uri); err != nil {
+			t.Fatal(err)
+		}
+	}
+	subscribe(one, "test://one")
+	subscribe(two, "test://one")
+	subscribe(two, "test://two")
+	update := func(uri string) {
+		mustCall(t, r, "a", "say", fmt.Sprintf(`{"method":"notifications/resources/updated","params":[{"uri":%q}]}`, uri))
+	}
+	for _, uri := range []string{"test://one", "test://two", "test://three", "test://one/part", "test://onemore"} {
+		update(uri)
+	}
+	updates := func(c *recorder) []string { return c.heard("notifications/resources/updated") }
+	if got, want := updates(one), []string{`{"uri":"known:test://one"}`, `{"uri":"known:test://one/part"}`}; !slices.Equal(got, want) {
+		t.Errorf("one heard of %q, want %q", got, want)
+	}
+	if got, want := updates(two), []string{`{"uri":"known:test://one"}`, `{"uri":"known:test://two"}`, `{"uri":"known:test://one/part"}`}; !slices.Equal(got, want) {
+		t.Errorf("two heard of %q, want %q", got, want)
+	}
+	l.wait(t, "resources/subscribe test://two") // which came after it
+	if n := l.count("resources/subscribe test://one"); n != 1 {
+		t.Errorf("the upstream was asked %d times, want once for two clients", n)
+	}
+
+	_, _ = callTool(t.Context(), r, "a", "crash", "{}")
+	mustCall(t, r, "a", "pid", "{}")
+	l.waitFor(t, "resources/subscribe test://one", 2) // subscriptions survive a restart
+
+	if err := r.Unsubscribe(t.Context(), one, "a", "test://one"); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Unsubscribe(t.Context(), one, "a", "test://one"); err != nil {
+		t.Fatal(err) // twice does no harm
+	}
+	if n := l.count("resources/unsubscribe"); n != 0 {
+		t.Errorf("the upstream was told %d times though a subscriber is left", n)
+	}
+	r.Detach(t.Context(), two)
+	l.waitFor(t, "resources/unsubscribe test://one", 1)
+	l.waitFor(t, "resources/unsubscribe test://two", 1)
+	update("test://one")
+	if got := len(updates(one)) + len(updates(two)); got != 5 {
+		t.Errorf("%d updates in all, want the 5 of before", got)
+	}
+}
+
+// TestSubscriptionsAreBounded: a client has a limited number of subscriptions. A new
+// upstream session is subscribed to them a few at a time.
 func TestSubscriptionsAreBounded(t *testing.T) {
 	asked, slow := 0, false
 	f := &fake{}
@@ -58,7 +119,7 @@ func TestSubscriptionsAreBounded(t *testing.T) {
 		f.set(func(*fake) { asked, slow = 0, true })
 		f.die()
 		after(time.Second)
-		if n := f.count(&asked); n != resubscribeAtOnce {
+		if n := get(f, &asked); n != resubscribeAtOnce {
 			t.Errorf("the new session was asked for %d subscriptions at once, want %d", n, resubscribeAtOnce)
 		}
 		r.Detach(t.Context(), c)
@@ -68,8 +129,160 @@ func TestSubscriptionsAreBounded(t *testing.T) {
 	})
 }
 
+// TestSubscribersChange: while one client leaves and another comes, the upstream gets
+// subscribe and unsubscribe in turns, so that the last one is right.
+func TestSubscribersChange(t *testing.T) {
+	r, l := run(t, map[string]any{"a": mcptest.Upstream(t, "-full")})
+	r.Settled(t.Context(), "a")
+	here, other := newRecorder("one"), newRecorder("two")
+	r.Attach(here)
+	r.Attach(other)
+	subscribe := func(c Client) error { return r.Subscribe(t.Context(), c, "a", "test://one", "test://one") }
+	if err := subscribe(here); err != nil {
+		t.Fatal(err)
+	}
+	for range 1000 {
+		var left, came error
+		var both sync.WaitGroup
+		both.Go(func() { left = r.Unsubscribe(t.Context(), here, "a", "test://one") })
+		both.Go(func() { came = subscribe(other) })
+		both.Wait()
+		if left != nil || came != nil {
+			t.Fatal(left, came)
+		}
+		here, other = other, here
+	}
+	r.Detach(t.Context(), here)
+	if err := r.Subscribe(t.Context(), other, "a", "test://end", "test://end"); err != nil {
+		t.Fatal(err)
+	}
+	r.Detach(t.Context(), other)
+	l.wait(t, "resources/unsubscribe test://end") // the log has all of it
+	told := regexp.MustCompile(`resources/(un)?subscribe test://one`).FindAllString(l.String(), -1)
+	for i, got := range told {
+		if want := []string{"resources/subscribe test://one", "resources/unsubscribe test://one"}[i%2]; got != want {
+			t.Fatalf("the upstream was told %q one after the other, want them to alternate", told[max(i-2, 0):i+1])
+		}
+	}
+	if len(told)%2 != 0 {
+		t.Errorf("the upstream was told %q last, and nobody is left", told[len(told)-1])
+	}
+	if n := len(r.clients.subscribed); n != 0 {
+		t.Errorf("%d scopes have subscriptions, want none", n)
+	}
+}
+
+// TestSubscribeTwice: if one of two attempts of a client fails, the other one and the
+// subscription stay.
+func TestSubscribeTwice(t *testing.T) {
+	r, l := run(t, map[string]any{"a": mcptest.Upstream(t, "-full")})
+	r.Settled(t.Context(), "a")
+	c := newRecorder("one")
+	r.Attach(c)
+	subscribe := func(ctx context.Context) error { return r.Subscribe(ctx, c, "a", "test://one", "test://one") }
+	update := func(want int) {
+		t.Helper()
+		mustCall(t, r, "a", "say", `{"method":"notifications/resources/updated","params":[{"uri":"test://one"}]}`)
+		if got := len(c.heard("notifications/resources/updated")); got != want {
+			t.Fatalf("%d updates, want %d", got, want)
+		}
+	}
+	s := r.clients.subscription(sessionKey{server: "a"}, "test://one")
+	s.turn <- struct{}{} // somebody is at it
+	waiting, cancel := context.WithCancel(t.Context())
+	var first, second error
+	var both sync.WaitGroup
+	both.Go(func() { first = subscribe(waiting) })
+	both.Go(func() { second = subscribe(t.Context()) })
+	eventually(t, "both wait", func() bool {
+		r.clients.mu.Lock()
+		defer r.clients.mu.Unlock()
+		return s.using == 3
+	})
+	cancel()
+	<-s.turn
+	both.Wait()
+	r.clients.release(sessionKey{server: "a"}, "test://one", s)
+	if second != nil {
+		t.Fatal(first, second)
+	}
+	update(1)
+	for range 20 { // which of two reasons to end is seen first is a matter of luck
+		if err := subscribe(waiting); !errors.Is(err, context.Canceled) {
+			t.Fatalf("error %v, want that it was cancelled", err)
+		}
+	}
+	update(2)
+	r.Detach(t.Context(), c)
+	l.waitFor(t, "resources/unsubscribe test://one", 1)
+	if err := subscribe(t.Context()); !errors.Is(err, errNoStream) {
+		t.Errorf("error %v for a client that has left, want %v", err, errNoStream)
+	}
+	if n := len(r.clients.subscribed); n != 0 {
+		t.Errorf("%d scopes have subscriptions, want none", n)
+	}
+}
+
+// TestSubscribersWaitForOneTurnAtMost: an upstream that never responds delays each of
+// many subscribers for one call, and one turn before it.
+func TestSubscribersWaitForOneTurnAtMost(t *testing.T) {
+	f := &fake{script: func(_ *fakeLink, method, _ string, _ []byte) (bool, error) {
+		return method == "resources/subscribe", nil
+	}}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		var all sync.WaitGroup
+		begin := time.Now()
+		for i := range 100 {
+			c := newRecorder(fmt.Sprint("client ", i))
+			r.Attach(c)
+			all.Go(func() {
+				var late *Timeout
+				err := r.Subscribe(t.Context(), c, "a", "test://one", "test://one")
+				if took := time.Since(begin); !errors.As(err, &late) || took > 2*time.Minute {
+					t.Errorf("after %s: %v, want a *Timeout", took, err)
+				}
+			})
+		}
+		all.Wait()
+	})
+}
+
+// TestASubscriptionAtTheStartIsSentOnce: a new session gets each subscription once,
+// whether it was made before or during the start.
+func TestASubscriptionAtTheStartIsSentOnce(t *testing.T) {
+	for i := range 300 {
+		asked := 0
+		f := &fake{starts: time.Second}
+		f.script = func(_ *fakeLink, method, _ string, _ []byte) (bool, error) {
+			if method == "resources/subscribe" {
+				f.set(func(*fake) { asked++ })
+			}
+			return false, nil
+		}
+		inTime(t, f, func(t *testing.T, r *Registry) {
+			c := newRecorder("one")
+			r.Attach(c)
+			if err := r.Subscribe(t.Context(), c, "a", "test://one", "test://one"); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+			if n := get(f, &asked); n != 1 {
+				t.Errorf("time %d: the upstream was asked %d times", i, n)
+			}
+			f.die()
+			after(time.Second)
+			if n := get(f, &asked); n != 2 {
+				t.Errorf("time %d: the upstream was asked %d times in all after a restart, want 2", i, n)
+			}
+		})
+		if t.Failed() {
+			return
+		}
+	}
+}
+
 // TestASubscriptionSurvivesTwoDeaths: the upstream dies again while it is subscribed
-// anew, and only the write notices. The session after that one is subscribed.
+// again, and only the write fails. The third session is subscribed.
 func TestASubscriptionSurvivesTwoDeaths(t *testing.T) {
 	asked, dying := 0, false
 	f := &fake{}
@@ -97,8 +310,38 @@ func TestASubscriptionSurvivesTwoDeaths(t *testing.T) {
 		f.set(func(*fake) { asked, dying = 0, false })
 		f.die()
 		after(2 * time.Second)
-		if n := f.count(&asked); n != 1 {
+		if n := get(f, &asked); n != 1 {
 			t.Errorf("the third session was asked %d times, want once", n)
 		}
+	})
+}
+
+// TestSubscriptionsAreNoCalls: a subscription that is given up makes no request
+// uncertain.
+func TestSubscriptionsAreNoCalls(t *testing.T) {
+	replies := make(chan string, 10)
+	f := silentFake(replies)
+	quiet := f.script
+	f.script = func(l *fakeLink, method, id string, message []byte) (bool, error) {
+		if method == "resources/subscribe" {
+			return true, nil
+		}
+		return quiet(l, method, id, message)
+	}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		listener, client := newRecorder("listener"), newRecorder("client")
+		r.Attach(listener)
+		r.Attach(client)
+		ctx, stop := context.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		if err := r.Subscribe(ctx, listener, "a", "test://one", "test://one"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the subscription ends with %v", err)
+		}
+		_, cancel := begin(t, r, client)
+		f.say(`{"jsonrpc":"2.0","id":"q","method":"roots/list"}`)
+		if got := <-replies; !strings.Contains(got, `{"from":"client"}`) {
+			t.Errorf("the upstream got %s", got)
+		}
+		_ = cancel()
 	})
 }

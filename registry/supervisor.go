@@ -204,7 +204,7 @@ func (s *supervisor) publishLists(ctx context.Context, session *Session, handsha
 	var changed []string
 	s.publish(func(u *Upstream) {
 		u.State, u.Reason, u.Cause, u.Stderr, u.RetryAt = Ready, "", "", nil, time.Time{}
-		u.StartupTime, u.Instructions, u.Capabilities, u.session = took, instructions, capabilities, session
+		u.StartupTime, u.Instructions, u.Capabilities, u.session, u.stderr = took, instructions, capabilities, session, s.stderr.Load()
 		for i, k := range kinds {
 			if k.set(u, lists[i]) {
 				changed = append(changed, k.capability)

@@ -6,19 +6,10 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"mcpx/config"
 	"mcpx/internal/rawjson"
 )
 
-func profileOf(names ...string) *config.Profile {
-	p := &config.Profile{Name: "default", Expose: config.Lazy, Prefix: true}
-	for _, name := range names {
-		p.Upstreams = append(p.Upstreams, config.Upstream{Name: name})
-	}
-	return p
-}
-
-// TestLazyInstructions: every server is named as long as there is room; then it says
+// TestLazyInstructions: every server is named while there is room. Then the text says
 // how many are left out, and where they are listed.
 func TestLazyInstructions(t *testing.T) {
 	var names []string
@@ -35,7 +26,7 @@ func TestLazyInstructions(t *testing.T) {
 		{names, []string{"server number 0, server number 1, ", ` more, which inspect("mcpx") lists`, `"search"`}},
 		{[]string{long, long, long, long, long, long, long, long, long, long, long, long, long, long, long}, []string{long, "more"}},
 	} {
-		got := lazyInstructions(profileOf(c.names...))
+		got := lazyInstructions(profile("", c.names...))
 		if n := utf8.RuneCountInString(got); n > instructionsLimit {
 			t.Errorf("%d servers: %d characters", len(c.names), n)
 		}
@@ -45,14 +36,14 @@ func TestLazyInstructions(t *testing.T) {
 			}
 		}
 	}
-	left := strings.Count(lazyInstructions(profileOf(names...)), "server number")
-	if want := fmt.Sprintf(" and %d more", len(names)-left); !strings.Contains(lazyInstructions(profileOf(names...)), want) {
+	left := strings.Count(lazyInstructions(profile("", names...)), "server number")
+	if want := fmt.Sprintf(" and %d more", len(names)-left); !strings.Contains(lazyInstructions(profile("", names...)), want) {
 		t.Errorf("%d servers are named, but it does not say%s", left, want)
 	}
 }
 
-// TestFlatInstructions: flat mode repeats what the upstreams say of themselves, each
-// in its share; a transparent proxy has its one upstream's instructions as they are.
+// TestFlatInstructions: flat mode repeats the upstreams' instructions, each within its
+// share. A transparent proxy has those of its upstream unchanged.
 func TestFlatInstructions(t *testing.T) {
 	long := strings.Repeat("Use this server for everything. ", 100)
 	b := flat(t, map[string]any{}, upstream(t, "a", "-instructions", "Say\nhello first."), upstream(t, "b", "-instructions", long), upstream(t, "c"))
@@ -83,10 +74,10 @@ func TestFlatInstructions(t *testing.T) {
 }
 
 // TestAlwaysLoad: both tools ask to be loaded at once, unless the config says
-// otherwise; what a model sees of them is the same.
+// otherwise. A model sees no difference.
 func TestAlwaysLoad(t *testing.T) {
 	const meta = `,"_meta":{"anthropic/alwaysLoad":true}`
-	p := profileOf("a")
+	p := profile("", "a")
 	loaded, deferred := string(lazyTools(p, alwaysLoad)), string(lazyTools(p, ""))
 	if strings.Count(loaded, meta) != 2 || strings.ReplaceAll(loaded, meta, "") != deferred {
 		t.Errorf("got %s", loaded)

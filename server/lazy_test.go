@@ -51,8 +51,8 @@ func TestDirectory(t *testing.T) {
 	}
 }
 
-// However many servers there are, the directory is short, has whole names in
-// their order, and says how to see the others.
+// TestDirectoryOfMany: with many servers the directory stays short, has whole names in
+// order, and says how to see the others.
 func TestDirectoryOfMany(t *testing.T) {
 	for _, row := range []struct {
 		names       []string
@@ -85,7 +85,8 @@ func TestDirectoryOfMany(t *testing.T) {
 	}
 }
 
-// The limit is reached to the byte before anything is dropped.
+// TestDirectoryIsAsFullAsItMayBe: nothing is dropped before the limit is reached to
+// the byte.
 func TestDirectoryIsAsFullAsItMayBe(t *testing.T) {
 	base := len(directory(profile("", "a")))
 	fits := profile(strings.Repeat("d", directoryLimit-base-len(" ()")), "a")
@@ -136,8 +137,8 @@ func TestTokensOfTheTwoTools(t *testing.T) {
 	}
 }
 
-// tools/list is the same bytes from the first answer to the last, whatever
-// upstreams do.
+// TestToolsListNeverChanges: tools/list is the same bytes from the first answer to the
+// last, whatever upstreams do.
 func TestToolsListNeverChanges(t *testing.T) {
 	b := start(t, upstream(t, "a"), upstream(t, "exits", "-exit", "1"))
 	first := b.ask(t, request("tools/list", "")) // while they start

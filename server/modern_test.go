@@ -1,32 +1,9 @@
 package server
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"strings"
 	"testing"
-
-	"mcpx/internal/jsonrpc"
-	"mcpx/internal/rawjson"
 )
-
-// meta is the _meta of a request of 2026-07-28.
-func meta(capabilities, more string) string {
-	return fmt.Sprintf(`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":%s%s}`, capabilities, more)
-}
-
-// modernTalk is a client that never says initialize.
-func modernTalk(t *testing.T, b *bench) *talk {
-	t.Helper()
-	c := &talk{bench: b, sent: make(chan string, 1000)}
-	b.client = b.NewClient("modern", func(message []byte) error {
-		c.sent <- string(message)
-		return nil
-	})
-	b.registry.Attach(b.client)
-	return c
-}
 
 func TestModernRequests(t *testing.T) {
 	c := modernTalk(t, two(t))
@@ -65,71 +42,6 @@ func TestModernLogMessagesAreAskedForByRequest(t *testing.T) {
 	}
 	if len(c.sent) != 0 {
 		t.Errorf("%d more messages", len(c.sent))
-	}
-}
-
-// TestRounds has an upstream of the old way ask in the middle of a call of a
-// client of the new way.
-func TestRounds(t *testing.T) {
-	c := modernTalk(t, start(t, upstream(t, "one")))
-	params := func(more string) string {
-		return `{"name":"exec","arguments":{"server_name":"one","tool_name":"ask","arguments":{"method":"elicitation/create","params":{"message":"who?"}}},` + meta(`{"elicitation":{}}`, "") + more + `}`
-	}
-	asked := rawjson.Get([]byte(c.ask(t, request("tools/call", params("")))), "result")
-	if got, want := string(rawjson.Get(asked, "inputRequests")), `{"input":{"method":"elicitation/create","params":{"message":"who?"}}}`; got != want || string(rawjson.Get(asked, "resultType")) != `"input_required"` {
-		t.Fatalf("got %s", asked)
-	}
-	state := string(rawjson.Get(asked, "requestState"))
-	unknown := `{"code":-32602,"message":"Invalid params: \"requestState\" is unknown, or its call has ended; make the call again without it","data":{"detail":"\"requestState\" is unknown, or its call has ended; make the call again without it"}}`
-	c.want(t, "tools/call", params(`,"requestState":"made up"`), unknown)
-	other := modernTalk(t, c.bench)
-	c.client = c.NewClient("another", func([]byte) error { return nil })
-	other.want(t, "tools/call", params(`,"requestState":`+state), unknown)
-	c.client = c.NewClient("modern", func([]byte) error { return nil })
-
-	retry := params(`,"inputResponses":{"input":{"action":"accept","content":{"name":"Ann"}}},"requestState":` + state)
-	if got := c.ask(t, request("tools/call", retry)); !strings.Contains(got, `"text":"{\"action\":\"accept\",\"content\":{\"name\":\"Ann\"}}"`) {
-		t.Errorf("the second round answers %s", got)
-	}
-	c.want(t, "tools/call", retry, unknown)
-}
-
-// Only some answers may ask for something: an upstream that asks during another
-// request is refused, and the request goes on.
-func TestRequestsThatCannotAsk(t *testing.T) {
-	for _, method := range []string{"completion/complete", "tools/list", "tools/call"} {
-		c := newClient("modern", nil).forRequest("2026-07-28", []byte(`{"roots":{}}`), nil)
-		r := newMultiRoundCalls()
-		result, err := r.run(t.Context(), c, jsonrpc.Message{ID: []byte("1"), Method: method}, func(ctx context.Context) ([]byte, error) {
-			if _, err := c.Request(ctx, "roots/list", nil); err != nil {
-				return rawjson.AppendString(nil, err.Error()), nil
-			}
-			return nil, errors.New("the client was asked")
-		})
-		want := `"roots/list: the client accepts no requests during ` + method
-		if method == "tools/call" {
-			want = `{"resultType":"input_required"`
-		}
-		if err != nil || !strings.HasPrefix(string(result), want) {
-			t.Errorf("%s: %s, %v; want %s", method, result, err, want)
-		}
-		for _, p := range r.parked {
-			p.cancel(nil)
-			<-p.done
-		}
-	}
-}
-
-func TestARoundWithoutAnAnswerFails(t *testing.T) {
-	c := modernTalk(t, start(t, upstream(t, "one")))
-	params := `{"name":"exec","arguments":{"server_name":"one","tool_name":"ask","arguments":{"method":"roots/list"}},` + meta(`{"roots":{}}`, "")
-	asked := rawjson.Get([]byte(c.ask(t, request("tools/call", params+"}"))), "result")
-	if got := string(rawjson.Get(asked, "inputRequests")); got != `{"input":{"method":"roots/list","params":{}}}` {
-		t.Errorf("asked for %s", got) // some clients cannot read a request without params
-	}
-	got := c.ask(t, request("tools/call", params+`,"requestState":`+string(rawjson.Get(asked, "requestState"))+`}`))
-	if !strings.Contains(got, "roots/list: the client did not respond") {
-		t.Errorf("got %s", got)
 	}
 }
 

@@ -3,13 +3,11 @@ package server
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
-	"time"
 )
 
-// TestQuota: calls and unread answers are bounded, and so are the calls that wait.
+// TestQuota: calls, unread answers and waiting calls are limited.
 func TestQuota(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := NewQuota(2, 100)
@@ -56,31 +54,4 @@ func TestQuota(t *testing.T) {
 			t.Errorf("%v, and the quota has %d and %d waiting, %d calls", err, q.queued, q.bytes, q.calls)
 		}
 	})
-}
-
-// TestABatchKeepsToTheQuota: the requests of a batch run at the same time as far as
-// the client's quota allows, and at least one does.
-func TestABatchKeepsToTheQuota(t *testing.T) {
-	for most, want := range map[int]int{1: 1, 3: 3, 100: 20} {
-		synctest.Test(t, func(t *testing.T) {
-			c := newClient("one", nil)
-			c.Quota = NewQuota(most, 0)
-			c.Quota.TryAcquire() // the batch itself
-			var running, peak atomic.Int32
-			var parts []func(reply func(answer []byte))
-			for range 20 {
-				parts = append(parts, func(reply func(answer []byte)) {
-					now := running.Add(1)
-					for old := peak.Load(); now > old && !peak.CompareAndSwap(old, now); old = peak.Load() {
-					}
-					<-time.After(time.Second)
-					running.Add(-1)
-					reply([]byte("{}"))
-				})
-			}
-			if n := len(c.runBatch(parts)); n != 20 || peak.Load() != int32(want) || c.Quota.calls != 1 {
-				t.Errorf("quota %d: %d answers, %d at the same time, %d calls are left", most, n, peak.Load(), c.Quota.calls)
-			}
-		})
-	}
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -13,7 +14,8 @@ import (
 	"mcpx/internal/rawjson"
 )
 
-// TestAClientThatDoesNotComeBack: neither the call nor who asked is kept for it.
+// TestAClientThatDoesNotComeBack: after ten minutes its call is cancelled and the
+// request to it fails.
 func TestAClientThatDoesNotComeBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newMultiRoundCalls()
@@ -46,8 +48,8 @@ func TestAClientThatDoesNotComeBack(t *testing.T) {
 	})
 }
 
-// TestARoundHasItsOwnStream: what a call says after its client came back goes where
-// the client came back from, under the token it gave there.
+// TestARoundHasItsOwnStream: messages go to the stream of the client's latest round,
+// with the progress token of that round.
 func TestARoundHasItsOwnStream(t *testing.T) {
 	r := newMultiRoundCalls()
 	var sent [3][]string
@@ -93,9 +95,8 @@ func TestARoundHasItsOwnStream(t *testing.T) {
 	}
 }
 
-// TestParkedCallsAreBounded: an owner can park so many calls, all of them together
-// so many. A further question gets the error that the client did not respond, and a
-// call that goes on leaves nothing behind.
+// TestParkedCallsAreBounded: the calls that wait for a client are limited per owner
+// and in total. Beyond that the client counts as not responding.
 func TestParkedCallsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newMultiRoundCalls()
@@ -152,8 +153,8 @@ func TestParkedCallsAreBounded(t *testing.T) {
 	})
 }
 
-// TestAParkedCallOwnsItsToken: the progress token of a call is a copy, not a part of
-// the first request, which later rounds do not need.
+// TestAParkedCallOwnsItsToken: the progress token is a copy, not a part of the first
+// request.
 func TestAParkedCallOwnsItsToken(t *testing.T) {
 	body := []byte(`{"method":"tools/call","_meta":{"progressToken":"a"}}`)
 	m := jsonrpc.Message{Method: "tools/call", Params: body}
@@ -161,5 +162,70 @@ func TestAParkedCallOwnsItsToken(t *testing.T) {
 	copy(body, bytes.Repeat([]byte("x"), len(body)))
 	if got := string(p.stream.Load().token); got != `"a"` {
 		t.Errorf("the token is now %s", got)
+	}
+}
+
+// TestRounds: an upstream of an older revision sends a request during a call of a
+// 2026-07-28 client.
+func TestRounds(t *testing.T) {
+	c := modernTalk(t, start(t, upstream(t, "one")))
+	params := func(more string) string {
+		return `{"name":"exec","arguments":{"server_name":"one","tool_name":"ask","arguments":{"method":"elicitation/create","params":{"message":"who?"}}},` + meta(`{"elicitation":{}}`, "") + more + `}`
+	}
+	asked := rawjson.Get([]byte(c.ask(t, request("tools/call", params("")))), "result")
+	if got, want := string(rawjson.Get(asked, "inputRequests")), `{"input":{"method":"elicitation/create","params":{"message":"who?"}}}`; got != want || string(rawjson.Get(asked, "resultType")) != `"input_required"` {
+		t.Fatalf("got %s", asked)
+	}
+	state := string(rawjson.Get(asked, "requestState"))
+	unknown := `{"code":-32602,"message":"Invalid params: \"requestState\" is unknown, or its call has ended; make the call again without it","data":{"detail":"\"requestState\" is unknown, or its call has ended; make the call again without it"}}`
+	c.want(t, "tools/call", params(`,"requestState":"made up"`), unknown)
+	other := modernTalk(t, c.bench)
+	c.client = c.NewClient("another", func([]byte) error { return nil })
+	other.want(t, "tools/call", params(`,"requestState":`+state), unknown)
+	c.client = c.NewClient("modern", func([]byte) error { return nil })
+
+	retry := params(`,"inputResponses":{"input":{"action":"accept","content":{"name":"Ann"}}},"requestState":` + state)
+	if got := c.ask(t, request("tools/call", retry)); !strings.Contains(got, `"text":"{\"action\":\"accept\",\"content\":{\"name\":\"Ann\"}}"`) {
+		t.Errorf("the second round answers %s", got)
+	}
+	c.want(t, "tools/call", retry, unknown)
+}
+
+// TestRequestsThatCannotAsk: only some results may request input. During other
+// requests the upstream is refused, and the request goes on.
+func TestRequestsThatCannotAsk(t *testing.T) {
+	for _, method := range []string{"completion/complete", "tools/list", "tools/call"} {
+		c := newClient("modern", nil).forRequest("2026-07-28", []byte(`{"roots":{}}`), nil)
+		r := newMultiRoundCalls()
+		result, err := r.run(t.Context(), c, jsonrpc.Message{ID: []byte("1"), Method: method}, func(ctx context.Context) ([]byte, error) {
+			if _, err := c.Request(ctx, "roots/list", nil); err != nil {
+				return rawjson.AppendString(nil, err.Error()), nil
+			}
+			return nil, errors.New("the client was asked")
+		})
+		want := `"roots/list: the client accepts no requests during ` + method
+		if method == "tools/call" {
+			want = `{"resultType":"input_required"`
+		}
+		if err != nil || !strings.HasPrefix(string(result), want) {
+			t.Errorf("%s: %s, %v; want %s", method, result, err, want)
+		}
+		for _, p := range r.parked {
+			p.cancel(nil)
+			<-p.done
+		}
+	}
+}
+
+func TestARoundWithoutAnAnswerFails(t *testing.T) {
+	c := modernTalk(t, start(t, upstream(t, "one")))
+	params := `{"name":"exec","arguments":{"server_name":"one","tool_name":"ask","arguments":{"method":"roots/list"}},` + meta(`{"roots":{}}`, "")
+	asked := rawjson.Get([]byte(c.ask(t, request("tools/call", params+"}"))), "result")
+	if got := string(rawjson.Get(asked, "inputRequests")); got != `{"input":{"method":"roots/list","params":{}}}` {
+		t.Errorf("asked for %s", got) // some clients cannot read a request without params
+	}
+	got := c.ask(t, request("tools/call", params+`,"requestState":`+string(rawjson.Get(asked, "requestState"))+`}`))
+	if !strings.Contains(got, "roots/list: the client did not respond") {
+		t.Errorf("got %s", got)
 	}
 }

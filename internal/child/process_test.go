@@ -33,6 +33,23 @@ func TestLookPathTakesTheChildsOwnPath(t *testing.T) {
 	}
 }
 
+// TestEnvironmentIsBuiltByUs: a child gets a few variables of mcpx and those of its
+// config, and no others.
+func TestEnvironmentIsBuiltByUs(t *testing.T) {
+	t.Setenv("SECRET_OF_ANOTHER", "sentinel-value")
+	t.Setenv("LC_TIME", "C")
+	t.Setenv("HOME", "/home/me")
+	env := environment(&config.Upstream{Env: map[string]string{"OWN": "mine"}}, "id")
+	for _, want := range []string{"OWN=mine", "LC_TIME=C", "PATH=" + os.Getenv("PATH"), "HOME=/home/me"} {
+		if !slices.Contains(env, want) {
+			t.Errorf("the child has no %s", want)
+		}
+	}
+	if all := strings.Join(env, " "); strings.Contains(all, "sentinel") {
+		t.Errorf("the child has %s", all)
+	}
+}
+
 func TestWatcherKillsWhatIsLeft(t *testing.T) {
 	cmd := exec.Command("sleep", "1000")
 	cmd.SysProcAttr = ownGroup()
@@ -56,8 +73,7 @@ func TestWatcherKillsWhatIsLeft(t *testing.T) {
 	_ = spared.Wait()
 }
 
-// TestLastWords: what a child has written by the time that nobody waits for it any
-// more is kept.
+// TestLastWords: lines that a child wrote before its stderr was given up are kept.
 func TestLastWords(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {

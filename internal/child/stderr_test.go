@@ -11,7 +11,7 @@ import (
 	"mcpx/config"
 )
 
-// TestLongLinesOfStderr: a line is redacted before it is cut, also if it is much
+// TestLongLinesOfStderr: a line is redacted before it is cut, even if it is much
 // longer than what is kept.
 func TestLongLinesOfStderr(t *testing.T) {
 	secret := strings.Repeat("abc123", 5000)

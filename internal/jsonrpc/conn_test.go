@@ -3,170 +3,251 @@ package jsonrpc
 import (
 	"context"
 	"errors"
-	"runtime"
-	"strconv"
+	"fmt"
+	"slices"
+	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
-	"weak"
 
 	"github.com/rs/zerolog"
 
 	"mcpx/internal/rawjson"
 )
 
-// plainHandler passes results on.
-type plainHandler struct{}
-
-func (plainHandler) Result(_ *Call, m Message) ([]byte, error) { return m.Result, nil }
-func (plainHandler) TimedOut(*Call, bool) error                { return context.DeadlineExceeded }
-func (plainHandler) Lost(reason error) error                   { return reason }
-func (plainHandler) Cancelled(string) error                    { return errCancelled }
-
-var errCancelled = errors.New("cancelled by the peer")
-
-func newTestConn() *Conn {
-	return NewConn(ConnOptions{Handler: plainHandler{}, Send: func([]byte) error { return nil }, Log: zerolog.Nop()})
+// peer is the other end of a Conn: it keeps every message that the Conn sends.
+type peer struct {
+	*Conn
+	mu   sync.Mutex
+	sent []string
+	log  strings.Builder
 }
 
-// TestAbandonedCallsHoldNothing: an abandoned call is remembered, but not its params,
-// its client, or what would report its end. An upstream that obeys MCP never answers
-// a cancelled call, so it is remembered until the connection ends.
-func TestAbandonedCallsHoldNothing(t *testing.T) {
-	c := newTestConn()
-	ctx, cancel := context.WithCancelCause(t.Context())
-	params := make([]byte, 1<<20)
-	tag := new([1 << 10]byte)
-	held := map[string]weak.Pointer[byte]{"params": weak.Make(&params[0]), "tag": weak.Make(&tag[0])}
-	ended := make(chan struct{})
-	if err := c.Go(ctx, Request{Method: "m", Params: params, Tag: tag, Remember: "A"}, func(_, _ []byte, _ error) { close(ended) }); err != nil {
+func newPeer(prefix string) *peer {
+	p := &peer{}
+	p.Conn = NewConn(ConnOptions{Handler: p, Send: p.take, Prefix: prefix, Log: zerolog.New(&p.log)})
+	return p
+}
+
+func (p *peer) take(message []byte) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sent = append(p.sent, string(message))
+	return nil
+}
+
+func (p *peer) Result(_ *Call, m Message) ([]byte, error) {
+	if m.Error != nil {
+		return nil, ParseError(m.Error)
+	}
+	return m.Result, nil
+}
+
+func (p *peer) TimedOut(_ *Call, l Limit) error {
+	return fmt.Errorf("timed out, total %t", l == TotalLimit)
+}
+
+func (p *peer) Lost(reason error) error { return fmt.Errorf("lost: %w", reason) }
+
+func (p *peer) Cancelled(reason string) error { return errors.New("cancelled: " + reason) }
+
+// say hands a message of the peer to the Conn.
+func (p *peer) say(line string) {
+	m, _ := Parse([]byte(line))
+	p.Receive(m, []byte(line))
+}
+
+// progress hands progress of the first call to the Conn.
+func (p *peer) progress(n int) {
+	p.say(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":%d}}`, n))
+}
+
+// start sends a request and returns the ends that are reported for it.
+func (p *peer) start(ctx context.Context, t *testing.T, r Request) *[]string {
+	t.Helper()
+	ends := &[]string{}
+	if err := p.Go(ctx, r, func(result, _ []byte, err error) { *ends = append(*ends, fmt.Sprintf("%s %v", result, err)) }); err != nil {
 		t.Fatal(err)
 	}
-	params, tag = nil, nil
-	cancel(errCancelled)
-	<-ended
-	if got := c.Snapshot().Abandoned; len(got) != 1 || got[1] != "A" {
-		t.Errorf("remembered: %v", got)
+	return ends
+}
+
+// check compares lines.
+func check(t *testing.T, what string, got []string, want ...string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("%s: got %q, want %q", what, got, want)
 	}
-	for name, p := range held {
-		for limit := time.Now().Add(5 * time.Second); p.Value() != nil; runtime.GC() {
-			if time.Now().After(limit) {
-				t.Fatalf("the %s are still held", name)
+}
+
+// TestConnAnswers: an answer ends the call with its ID, however the peer writes that
+// ID. Other answers end nothing.
+func TestConnAnswers(t *testing.T) {
+	for _, row := range []struct{ name, prefix, line, want string }{
+		{"number", "", `{"jsonrpc":"2.0","id":2,"result":{}}`, "{} <nil>"},
+		{"string", "", `{"jsonrpc":"2.0","id":"2","result":{}}`, "{} <nil>"},
+		{"float", "", `{"jsonrpc":"2.0","id":2.0,"result":{}}`, "{} <nil>"},
+		{"error", "", `{"jsonrpc":"2.0","id":2,"error":{"code":-5,"message":"no"}}`, " no (-5)"},
+		{"fraction", "", `{"jsonrpc":"2.0","id":2.5,"result":{}}`, ""},
+		{"unknown", "", `{"jsonrpc":"2.0","id":9,"result":{}}`, ""},
+		{"text", "", `{"jsonrpc":"2.0","id":"x","result":{}}`, ""},
+		{"prefix", "us-", `{"jsonrpc":"2.0","id":"us-2","result":{}}`, "{} <nil>"},
+		{"without the prefix", "us-", `{"jsonrpc":"2.0","id":2,"result":{}}`, ""},
+	} {
+		p := newPeer(row.prefix)
+		p.start(t.Context(), t, Request{Method: "a"})
+		second := p.start(t.Context(), t, Request{Method: "b"})
+		p.say(row.line)
+		p.say(row.line) // which is late
+		if got := strings.Join(*second, "|"); got != row.want || (p.Len() == 1) != (row.want != "") {
+			t.Errorf("%s: the call ends with %q, want %q; %d calls are pending", row.name, got, row.want, p.Len())
+		}
+	}
+}
+
+// TestConnRequests: params and _meta are sent as they are, with a progress token of
+// the Conn itself.
+func TestConnRequests(t *testing.T) {
+	for want, r := range map[string]Request{
+		`{"jsonrpc":"2.0","id":1,"method":"m"}`:                                                                {Method: "m"},
+		`{"jsonrpc":"2.0","id":1,"method":"m","params":{"a": 1}}`:                                              {Method: "m", Params: []byte(`{"a": 1}`)},
+		`{"jsonrpc":"2.0","id":1,"method":"m","params":{"_meta":{"progressToken":1}}}`:                         {Method: "m", Meta: []byte(`{}`), Params: []byte(`{}`)},
+		`{"jsonrpc":"2.0","id":1,"method":"m","params":{"_meta":{"progressToken":1,"trace":{"id":1}},"a": 1}}`: {Method: "m", Meta: []byte(`{"progressToken":"mine","trace":{"id":1}}`), Params: []byte(`{"a": 1}`)},
+	} {
+		p := newPeer("")
+		p.start(t.Context(), t, r)
+		check(t, "request", p.sent, want)
+	}
+	p, broken := newPeer(""), errors.New("broken pipe")
+	_, err := p.Call(t.Context(), Request{Method: "m", Send: func([]byte) error { return broken }})
+	if !errors.Is(err, broken) || p.Len() != 0 {
+		t.Errorf("a request that cannot be sent: %v, %d calls are pending", err, p.Len())
+	}
+}
+
+// TestConnCancels: when its context ends, a call ends with the cause, and the peer
+// gets one notification after the request. MCP forbids to cancel initialize.
+func TestConnCancels(t *testing.T) {
+	const note = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"us-1","reason":"enough"}}`
+	for method, want := range map[string][]string{
+		"m":          {`{"jsonrpc":"2.0","id":"us-1","method":"m"}`, note},
+		"initialize": {`{"jsonrpc":"2.0","id":"us-1","method":"initialize"}`},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := newPeer("us-")
+			ctx, cancel := context.WithCancelCause(t.Context())
+			ends := p.start(ctx, t, Request{Method: method, Send: func(message []byte) error {
+				cancel(errors.New("enough")) // while the request is sent
+				<-time.After(time.Second)
+				return p.take(message)
+			}})
+			<-time.After(time.Minute)
+			synctest.Wait()
+			p.say(`{"jsonrpc":"2.0","id":"us-1","result":{}}`)
+			check(t, method, *ends, " enough")
+			check(t, method, p.sent, want...)
+		})
+	}
+}
+
+// TestConnLimits: a call ends after its idle limit without progress, and after its
+// total limit in any case. While the peer waits for our user the idle limit rests.
+func TestConnLimits(t *testing.T) {
+	const idle, total = time.Minute, 15 * time.Minute
+	for _, row := range []struct {
+		name            string
+		progress, holds time.Duration // between notifications; how long the user thinks
+		want            time.Duration
+		err             string
+	}{
+		{"idle", 0, 0, idle, "timed out, total false"},
+		{"progress", 59 * time.Second, 0, total, "timed out, total true"},
+		{"rare progress", 61 * time.Second, 0, idle, "timed out, total false"},
+		{"held", 0, 10 * time.Minute, 11 * time.Minute, "timed out, total false"},
+		{"held for ever", 0, time.Hour, total, "timed out, total true"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := newPeer("")
+			begin := time.Now()
+			in, _ := p.Begin(context.Background(), []byte("7"), 0)
+			if row.holds > 0 {
+				time.AfterFunc(time.Nanosecond, func() { in.Hold(func(*Call) bool { return true }) })
+				time.AfterFunc(row.holds, in.End)
 			}
-		}
-	}
-	runtime.KeepAlive(c)
-}
-
-// TestRequestsWithTheSameID: a peer that uses an ID again, before it has the answer,
-// harms nobody but itself: each request counts, and each ends with the connection.
-func TestRequestsWithTheSameID(t *testing.T) {
-	c := newTestConn()
-	const limit = 3
-	var all []*Incoming
-	for range limit {
-		in, err := c.Begin(context.Background(), []byte("1"), limit)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, in)
-	}
-	if _, err := c.Begin(context.Background(), []byte("1"), limit); !errors.Is(err, ErrTooMany) {
-		t.Errorf("one too many: %v", err)
-	}
-	all[1].End()
-	all[1].End()
-	if n := c.Incoming(); n != 2 {
-		t.Errorf("%d requests are left, want 2", n)
-	}
-	m := Message{Method: "notifications/cancelled", Params: []byte(`{"requestId":1}`)}
-	c.Receive(m, nil)
-	if !all[2].IsCancelledBy(errCancelled) || all[0].IsCancelledBy(errCancelled) {
-		t.Error("a cancellation does not end the newest request")
-	}
-	all[2].End()
-	c.Close(errLost)
-	if !all[0].IsCancelledBy(errLost) || !errors.Is(context.Cause(all[0]), errLost) {
-		t.Error("the oldest request does not end with the connection")
-	}
-	all[0].End()
-	if n := c.Incoming(); n != 0 {
-		t.Errorf("%d requests are left", n)
-	}
-}
-
-var errLost = errors.New("the connection is lost")
-
-// TestEveryCallEndsOnce: a call ends once, whether it is answered, cancelled, timed
-// out, refused or lost, and whichever of these happen at the same time. A
-// cancellation never overtakes its call.
-func TestEveryCallEndsOnce(t *testing.T) {
-	for round := range 50 {
-		sent := make(chan []byte, 10_000)
-		peer := NewConn(ConnOptions{Handler: plainHandler{}, Send: func([]byte) error { return nil }, Log: zerolog.Nop()})
-		c := NewConn(ConnOptions{Handler: plainHandler{}, Send: func(m []byte) error { sent <- m; return nil }, Log: zerolog.Nop()})
-		var ends [100]atomic.Int32
-		var started, ended, reading sync.WaitGroup
-		ended.Add(len(ends))
-		reading.Go(func() {
-			known := map[string]bool{}
-			for line := range sent {
-				m, err := Parse(line)
-				if err != nil {
-					t.Error(err)
-				}
-				if m.IsNotification() {
-					if id := string(rawjson.Get(m.Params, "requestId")); !known[id] {
-						t.Errorf("the cancellation of %s has overtaken its call", id)
-					}
-					continue
-				}
-				known[string(m.ID)] = true
-				answer, _ := Parse(AppendResult(nil, m.ID, []byte("{}")))
-				switch number, _ := c.number(m.ID); number % 4 {
-				case 0:
-					c.Receive(answer, nil)
-					c.Receive(answer, nil)
-				case 1:
-					c.Abandon(m.ID, errLost)
-				case 2:
-					c.Refuse(m.ID, errLost)
-				}
+			for at := row.progress; 0 < at && at < total; at += row.progress {
+				time.AfterFunc(at, func() { p.progress(1) })
+			}
+			_, err := p.Call(t.Context(), Request{Method: "m", Timeout: idle, MaxTimeout: total})
+			if took := time.Since(begin); err.Error() != row.err || took != row.want || len(p.sent) != 2 {
+				t.Errorf("%s: %v after %s, want %s after %s; sent %q", row.name, err, took, row.err, row.want, p.sent)
 			}
 		})
-		for i := range ends {
-			done := func(_, _ []byte, _ error) {
-				if ends[i].Add(1) == 1 {
-					ended.Done()
-				}
-			}
-			started.Go(func() {
-				in, _ := peer.Begin(context.Background(), []byte(strconv.Itoa(i)), 0)
-				if i%2 == 0 {
-					time.AfterFunc(time.Duration(i%10)*10*time.Microsecond, func() { in.Cancel(errCancelled) })
-				}
-				err := c.Go(in, Request{Method: "m", Timeout: time.Duration(i%7+1) * 10 * time.Microsecond, Remember: "A"}, done)
-				if err != nil {
-					done(nil, nil, err)
-				}
-			})
+	}
+}
+
+// TestConnClose: Close ends every call once and refuses new ones. A call that is
+// being sent meanwhile is reported once, too: by Done, or as an error of Go.
+func TestConnClose(t *testing.T) {
+	over := errors.New("over")
+	for _, failure := range []error{nil, ErrClosed} {
+		p := newPeer("")
+		ends := p.start(t.Context(), t, Request{Method: "m"})
+		done := func(_, _ []byte, err error) { *ends = append(*ends, err.Error()) }
+		err := p.Go(t.Context(), Request{Method: "m", Send: func([]byte) error {
+			p.Close(over)
+			p.Close(errors.New("again"))
+			return failure
+		}}, done)
+		if want := []string{" lost: over", "lost: over"}; !errors.Is(err, failure) || failure == nil && !slices.Equal(*ends, want) || failure != nil && len(*ends) != 1 {
+			t.Errorf("sending fails with %v: %v, ends %q", failure, err, *ends)
 		}
-		if round%2 == 0 {
-			c.Close(errLost)
+		if err := p.Go(t.Context(), Request{Method: "m"}, nil); !errors.Is(err, ErrClosed) || !errors.Is(context.Cause(p.Context()), over) {
+			t.Errorf("a call after the end: %v", err)
 		}
-		started.Wait()
-		ended.Wait()
-		c.Close(errLost)
-		close(sent)
-		reading.Wait()
-		for i := range ends {
-			if n := ends[i].Load(); n != 1 {
-				t.Fatalf("call %d ended %d times", i, n)
-			}
+		if in, err := p.Begin(context.Background(), []byte("7"), 0); err != nil || !errors.Is(context.Cause(in), over) {
+			t.Errorf("a request after the end: %v", err)
 		}
-		if n := c.Len(); n != 0 {
-			t.Fatalf("%d calls are left", n)
+	}
+}
+
+// TestConnAbandoned: abandoned calls are remembered until the peer answers them, up
+// to a bound.
+func TestConnAbandoned(t *testing.T) {
+	p := newPeer("")
+	for i := range MaxAbandoned + 1 {
+		if s := p.Snapshot(); len(s.Abandoned) != i || s.Overflow {
+			t.Fatalf("%d calls are remembered after %d, overflow %t", len(s.Abandoned), i, s.Overflow)
 		}
+		p.start(t.Context(), t, Request{Method: "m", Remember: "client"})
+		p.Abandon(fmt.Append(nil, i+1), errors.New("enough"))
+	}
+	p.say(`{"jsonrpc":"2.0","id":1,"result":{}}`)
+	if s := p.Snapshot(); len(s.Abandoned) != MaxAbandoned-1 || !s.Overflow {
+		t.Errorf("%d calls are remembered, overflow %t", len(s.Abandoned), s.Overflow)
+	}
+}
+
+// TestConnProgress: progress reaches its call in order and before the answer, and not
+// after it. A panic in Done costs one call.
+func TestConnProgress(t *testing.T) {
+	p := newPeer("")
+	var got []string
+	progress := func(params []byte) { got = append(got, string(rawjson.Get(params, "progress"))) }
+	_ = p.Go(t.Context(), Request{Method: "m", Meta: []byte("{}"), Progress: progress}, func(result, _ []byte, _ error) {
+		got = append(got, string(result))
+		panic("on purpose")
+	})
+	other := p.start(t.Context(), t, Request{Method: "m"})
+	p.progress(1)
+	p.say(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":2,"progress":9}}`) // of another call
+	p.progress(2)
+	p.say(`{"jsonrpc":"2.0","id":1,"result":"done"}`)
+	p.progress(3)
+	p.say(`{"jsonrpc":"2.0","id":2,"result":{}}`)
+	check(t, "first call", got, "1", "2", `"done"`)
+	check(t, "second call", *other, "{} <nil>")
+	if log := p.log.String(); !strings.Contains(log, "on purpose") {
+		t.Errorf("the log is %s", log)
 	}
 }

@@ -20,8 +20,8 @@ import (
 	"mcpx/config"
 )
 
-// TestGETStreamIsOpenedAgain: each row is what an upstream answers when its
-// standing stream is asked for, in turn. With the last, mcpx gives up.
+// TestGETStreamIsOpenedAgain: each row has the responses of an upstream to GET,
+// in turn. After the last one the link gives up.
 func TestGETStreamIsOpenedAgain(t *testing.T) {
 	type answer struct {
 		status int
@@ -97,21 +97,20 @@ func TestGETStreamIsOpenedAgain(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := newHTTPLink(Options{Upstream: &config.Upstream{URL: "http://127.0.0.1/"}, MessageBytes: 1000, Intake: NewIntake(1000)})
-				l.session = "s"
 				start, left := time.Now(), row.answers
 				var asked []string
-				l.client.Transport = roundTripper(func(r *http.Request) (*http.Response, error) {
-					if r.Method != http.MethodGet {
-						return nil, io.ErrUnexpectedEOF
+				l := dialFake(t, func(r *http.Request, _ string) *http.Response {
+					if r.Method == http.MethodGet {
+						asked = append(asked, strings.TrimSpace(fmt.Sprint(time.Since(start), " ", r.Header.Get("Last-Event-ID"))))
 					}
-					asked = append(asked, strings.TrimSpace(fmt.Sprint(time.Since(start), " ", r.Header.Get("Last-Event-ID"))))
-					a := answer{status: http.StatusMethodNotAllowed} // once too often
-					if len(left) > 0 {
-						a, left = left[0], left[1:]
+					if len(left) == 0 {
+						return response(http.StatusMethodNotAllowed, "") // once too often
 					}
-					return &http.Response{StatusCode: a.status, Body: io.NopCloser(strings.NewReader(a.body))}, nil
+					a := left[0]
+					left = left[1:]
+					return response(a.status, a.body)
 				})
+				l.session = "s"
 				l.readStream()
 				if !slices.Equal(asked, row.asked) {
 					t.Errorf("asked for it\n at %q\nwant %q", asked, row.asked)
@@ -130,7 +129,6 @@ func TestGETStreamIsOpenedAgain(t *testing.T) {
 				if !slices.Equal(heard, row.heard) {
 					t.Errorf("heard %q, want %q", heard, row.heard)
 				}
-				l.Close()
 			})
 		})
 	}
@@ -154,9 +152,8 @@ func TestReadEvents(t *testing.T) {
 	}
 }
 
-// TestWhatCameBeforeTheEndIsReceived: the end does not overtake an answer, however
-// close they are.
-func TestWhatCameBeforeTheEndIsReceived(t *testing.T) {
+// TestMessagesBeforeTheEndAreReceived: the end of a link never overtakes an answer.
+func TestMessagesBeforeTheEndAreReceived(t *testing.T) {
 	for i := range 100_000 {
 		l := &httpLink{incoming: make(chan delivery, 1)}
 		l.ctx, l.cancel = context.WithCancelCause(context.Background())
@@ -170,7 +167,7 @@ func TestWhatCameBeforeTheEndIsReceived(t *testing.T) {
 	}
 }
 
-func TestWhatIsReceivedIsNotCopied(t *testing.T) {
+func TestReceivedMessagesAreNotCopied(t *testing.T) {
 	l := newHTTPLink(Options{Upstream: &config.Upstream{}})
 	defer l.Close()
 	message := []byte(`{"jsonrpc":"2.0","method":"notifications/x"}`)
@@ -184,8 +181,9 @@ type roundTripper func(r *http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// Who closes a link because nobody is there says so, even before the link does.
-func TestWhyALinkWasClosed(t *testing.T) {
+// TestCloseKeepsTheFailure: a link that is closed because nothing listens ends with
+// that failure.
+func TestCloseKeepsTheFailure(t *testing.T) {
 	for range 2000 {
 		l := newHTTPLink(Options{Upstream: &config.Upstream{URL: "http://127.0.0.1/"}})
 		l.client.Transport = roundTripper(func(*http.Request) (*http.Response, error) {
@@ -207,9 +205,9 @@ func TestWhyALinkWasClosed(t *testing.T) {
 	}
 }
 
-// However many end a link at once, the upstream hears it once, and before Close
-// returns.
-func TestGoodbyeIsSaidOnce(t *testing.T) {
+// TestTheSessionIsDeletedOnce: even if several goroutines end a link at once, and
+// before Close returns.
+func TestTheSessionIsDeletedOnce(t *testing.T) {
 	for range 2000 {
 		var said atomic.Int32
 		l := newHTTPLink(Options{Upstream: &config.Upstream{URL: "http://127.0.0.1/"}})
@@ -238,4 +236,184 @@ func TestGoodbyeIsSaidOnce(t *testing.T) {
 			t.Fatalf("it was told %d times", n)
 		}
 	}
+}
+
+// dialFake returns a link to an upstream that is a function.
+func dialFake(t *testing.T, respond func(r *http.Request, body string) *http.Response) *httpLink {
+	t.Helper()
+	l := newHTTPLink(Options{Upstream: &config.Upstream{URL: "http://127.0.0.1/"}, MessageBytes: 1000, Intake: NewIntake(1000)})
+	l.client.Transport = roundTripper(func(r *http.Request) (*http.Response, error) {
+		body, _ := io.ReadAll(r.Body)
+		answer := respond(r, string(body))
+		if err := r.Context().Err(); err != nil {
+			return nil, err
+		}
+		return answer, nil
+	})
+	l.running.Go(l.send)
+	t.Cleanup(l.Close)
+	return l
+}
+
+// response is an HTTP response; a body that begins with { is JSON, others are events.
+func response(status int, body string) *http.Response {
+	h := http.Header{"Content-Type": {"text/event-stream"}}
+	if strings.HasPrefix(body, "{") {
+		h.Set("Content-Type", "application/json")
+	}
+	return &http.Response{StatusCode: status, Status: fmt.Sprint(status), Header: h, Body: io.NopCloser(strings.NewReader(body))}
+}
+
+const (
+	aCall    = `{"jsonrpc":"2.0","id":1,"method":"tools/call"}`
+	anAnswer = `{"jsonrpc":"2.0","id":1,"result":{}}`
+)
+
+// sendAll sends messages, and after each waits until nothing more happens.
+func (l *httpLink) sendAll(t *testing.T, messages ...string) {
+	t.Helper()
+	for _, m := range messages {
+		if err := l.Send([]byte(m)); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+	}
+}
+
+// TestTheStreamOfACall: if it ends early, the rest is read with a GET and the call is
+// not sent again. Its messages have the ID of the call and are UTF-8.
+func TestTheStreamOfACall(t *testing.T) {
+	const early = "id: 1\nretry: 1\ndata:\n\n"
+	broken := "the connection broke: its stream ended before the answer came: "
+	for _, row := range []struct {
+		name, first string
+		rest        func(last string) *http.Response
+		want        []string
+		resumed     int
+	}{
+		{"whole", "data: " + anAnswer + "\n\n", nil, []string{"1 " + anAnswer}, 0},
+		{"JSON that is not UTF-8", `{"id":1,"result":"a` + "\xff" + `b"}`, nil, []string{`1 {"id":1,"result":"a` + "\ufffd" + `b"}`}, 0},
+		{"events that are not UTF-8", `data: {"id":1,"result":"a` + "\xff" + `b"}` + "\n\n", nil, []string{`1 {"id":1,"result":"a` + "\ufffd" + `b"}`}, 0},
+		{"the rest at once", early, func(string) *http.Response { return response(200, "id: 2\ndata: "+anAnswer+"\n\n") }, []string{"1 " + anAnswer}, 1},
+		{"the rest in pieces", early, func(last string) *http.Response {
+			if len(last) < 5 { // more pieces than there are tries
+				return response(200, "id: "+last+"1\ndata: {}\n\n")
+			}
+			return response(200, "data: "+anAnswer+"\n\n")
+		}, []string{"1 {}", "1 {}", "1 {}", "1 {}", "1 " + anAnswer}, 5},
+		{"no rest", early, func(string) *http.Response { return response(200, ": nothing\n\n") }, []string{" " + broken + "unexpected EOF"}, 3},
+		{"the rest is refused", early, func(string) *http.Response { return response(400, "") }, []string{" " + broken + "the rest of it: HTTP status 400"}, 1},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			posts, resumed := 0, 0
+			l := dialFake(t, func(r *http.Request, _ string) *http.Response {
+				if r.Method == http.MethodPost {
+					posts++
+					return response(200, row.first)
+				}
+				resumed++
+				return row.rest(r.Header.Get("Last-Event-ID"))
+			})
+			l.sendAll(t, aCall)
+			var got []string
+			for range row.want {
+				message, of, err := l.Receive()
+				if err != nil {
+					message = []byte(err.Error())
+				}
+				got = append(got, fmt.Sprintf("%s %s", of, message))
+			}
+			if !slices.Equal(got, row.want) || posts != 1 || resumed != row.resumed {
+				t.Errorf("%s: got %q after %d calls and %d GETs\nwant %q and %d GETs", row.name, got, posts, resumed, row.want, row.resumed)
+			}
+		})
+	}
+}
+
+// TestAStreamThatDoesNotEndIsEnded: a stream that stays open after the answer is
+// closed.
+func TestAStreamThatDoesNotEndIsEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		body, upstream := io.Pipe()
+		l := dialFake(t, func(*http.Request, string) *http.Response {
+			r := response(200, "")
+			r.Body = body
+			return r
+		})
+		l.sendAll(t, aCall)
+		_, _ = io.WriteString(upstream, "data: "+anAnswer+"\n\n")
+		<-time.After(2 * afterResponse)
+		if _, err := io.WriteString(upstream, "data: more"); !errors.Is(err, io.ErrClosedPipe) {
+			t.Errorf("the stream is still open: %v", err)
+		}
+	})
+}
+
+// TestResponsesToRepliesAreIgnored: both sides count their requests. What comes back
+// for a response of mcpx is not the answer to its own request with the same ID.
+func TestResponsesToRepliesAreIgnored(t *testing.T) {
+	for name, back := range map[string]string{
+		"a message":                       anAnswer,
+		"nothing":                         "",
+		"a stream that goes on elsewhere": "id: 7\nretry: 1\ndata:\n\n",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			gets := 0
+			l := dialFake(t, func(r *http.Request, body string) *http.Response {
+				if r.Method == http.MethodGet {
+					gets++
+				}
+				if body == aCall {
+					<-r.Context().Done()
+				}
+				return response(200, back)
+			})
+			l.sendAll(t, aCall, anAnswer)
+			<-time.After(time.Minute)
+			if len(l.incoming) > 0 || gets > 0 {
+				t.Errorf("%s: %d messages were received, %d GETs sent", name, len(l.incoming), gets)
+			}
+		})
+	}
+}
+
+// TestANotificationThatHangs: it delays nothing else, and the call that it cancels
+// ends a little later even if the upstream never responds.
+func TestANotificationThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := dialFake(t, func(r *http.Request, body string) *http.Response {
+			if !strings.Contains(body, `"id":2`) {
+				<-r.Context().Done()
+			}
+			return response(200, `{"jsonrpc":"2.0","id":2,"result":{}}`)
+		})
+		l.sendAll(t, aCall, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, `{"jsonrpc":"2.0","id":2,"method":"ping"}`)
+		if message, _, err := l.Receive(); err != nil || !strings.Contains(string(message), `"id":2`) {
+			t.Errorf("received %s, %v", message, err)
+		}
+		begin := time.Now()
+		var end *CallEnd
+		if _, _, err := l.Receive(); !errors.As(err, &end) || string(end.ID) != "1" || time.Since(begin) != httpCancelled {
+			t.Errorf("after %s: %v", time.Since(begin), err)
+		}
+	})
+}
+
+// TestRequestsNameTheirSession: after the handshake each request has the session and
+// the revision that the upstream chose.
+func TestRequestsNameTheirSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var got []string
+		l := dialFake(t, func(r *http.Request, _ string) *http.Response {
+			got = append(got, r.Method+" "+r.Header.Get("Mcp-Session-Id")+" "+r.Header.Get("Mcp-Protocol-Version"))
+			answer := response(200, `{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18"}}`)
+			answer.Header.Set("Mcp-Session-Id", "s")
+			return answer
+		})
+		l.sendAll(t, `{"jsonrpc":"2.0","id":1,"method":"initialize"}`, aCall)
+		l.Close()
+		if want := []string{"POST  ", "POST s 2025-06-18", "DELETE s 2025-06-18"}; !slices.Equal(got, want) {
+			t.Errorf("requests %q, want %q", got, want)
+		}
+	})
 }

@@ -13,8 +13,8 @@ import (
 	"testing/synctest"
 )
 
-// TestIntake: however many messages grow at the same time, and however far, all of
-// them are read in the end, and their memory is bounded.
+// TestIntake: many large messages at the same time are all read, and their memory is
+// bounded.
 func TestIntake(t *testing.T) {
 	const limit = 64 << 20
 	in := NewIntake(limit)
@@ -49,7 +49,8 @@ func TestIntake(t *testing.T) {
 	}
 }
 
-// TestIntakeWaits: what finds no place waits for one, or for its end.
+// TestIntakeWaits: a message without a place waits for one, or for the end of its
+// context.
 func TestIntakeWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit = 64 << 20
@@ -77,8 +78,8 @@ func TestIntakeWaits(t *testing.T) {
 	})
 }
 
-// TestReadAll: it reads everything, whatever size was announced, and stops soon after the
-// limit.
+// TestReadAll: it reads everything, whatever size was announced, and stops soon after
+// the limit.
 func TestReadAll(t *testing.T) {
 	const limit = 300_000
 	for _, size := range []int{0, 1, 511, 512, 100_000, limit, limit + 1, 2 * limit} {

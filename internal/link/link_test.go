@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestExcerptRedactsBeforeItCuts: no part of a long secret is left over.
+// TestExcerptRedactsBeforeItCuts: no part of a long secret is left.
 func TestExcerptRedactsBeforeItCuts(t *testing.T) {
 	secret := strings.Repeat("abc123", 5000)
 	redact := func(text string) string { return strings.ReplaceAll(text, secret, "***") }

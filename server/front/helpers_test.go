@@ -7,9 +7,8 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"strings"
-	"sync"
 	"testing"
+	"time"
 
 	"github.com/rs/zerolog"
 
@@ -27,20 +26,11 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// bench is a server over running upstreams, and its log.
+// bench is a server over running upstreams.
 type bench struct {
 	*server.Server
 	registry *registry.Registry
 	executor *executor.Executor
-
-	mu  sync.Mutex
-	log strings.Builder
-}
-
-func (b *bench) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.log.Write(p)
 }
 
 // upstream returns an entry of mcp_servers.
@@ -62,8 +52,7 @@ func start(t testing.TB, upstreams ...map[string]any) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{}
-	log := zerolog.New(b)
+	b, log := &bench{}, zerolog.Nop()
 	w := child.NewWatcher(log)
 	b.registry = registry.New(&c.Profiles[0], registry.Options{Log: log, Version: "1.2.3", MessageBytes: 8 << 20, ConnectsAtOnce: 4, Watcher: w})
 	b.executor = executor.New(b.registry, c, &c.Profiles[0], executor.Options{Log: log})
@@ -121,18 +110,20 @@ func meta(capabilities, more string) string {
 	return fmt.Sprintf(`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":%s%s}`, capabilities, more)
 }
 
-// listed is the result of tools/list for one upstream named a.
-const listed = `{"tools":[` +
-	`{"name":"inspect","description":"List a server's tools, or get one's schema. Servers: a, mcpx","inputSchema":{"type":"object","properties":{"server_name":{"type":"string"},"tool_name":{"type":"string"}},"required":["server_name"]},"annotations":{"readOnlyHint":true}},` +
-	`{"name":"exec","description":"Call a tool. Inspect it first.","inputSchema":{"type":"object","properties":{"server_name":{"type":"string"},"tool_name":{"type":"string"},"arguments":{"type":"object","properties":{},"additionalProperties":true}},"required":["server_name","tool_name"]}}]}`
-
-// instructed are the instructions in front of one upstream, a.
-const instructed = `"MCP servers behind two tools: a. inspect(server_name) lists a server's tools, exec calls one. exec(\"mcpx\", \"search\", {\"query\": …}) searches the tools of all servers."`
-
 // failure returns an answer with an error.
 func failure(code int, message, data string) string {
 	if data != "" {
 		data = `,"data":` + data
 	}
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"error":{"code":%d,"message":%q%s}}`, code, message, data)
+}
+
+// eventually waits until a condition holds.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for limit := time.Now().Add(patience); !holds(); <-time.After(5 * time.Millisecond) {
+		if time.Now().After(limit) {
+			t.Fatalf("never: %s", what)
+		}
+	}
 }

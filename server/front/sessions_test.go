@@ -2,7 +2,6 @@ package front
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -11,14 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"mcpx/internal/rawjson"
 	"mcpx/server"
 )
 
-// streamBytes is what a client may leave unread in these tests.
-const streamBytes = defaultUnread
-
-// one opens a session to look at.
+// one opens a session.
 func one(t *testing.T, all *sessions) *session {
 	t.Helper()
 	n, err := all.open(bare(), httptest.NewRequestWithContext(t.Context(), "POST", "/mcp", nil))
@@ -36,8 +31,7 @@ func stands(n *session) bool {
 	return !ended
 }
 
-// TestAStreamComesTooLate: one whose request found the session just before that
-// ended would never end, and nobody would say anything on it.
+// TestAStreamComesTooLate: a stream whose session has just ended does not stay open.
 func TestAStreamComesTooLate(t *testing.T) {
 	all := newSessions(10, time.Hour)
 	n := one(t, all)
@@ -50,8 +44,7 @@ func TestAStreamComesTooLate(t *testing.T) {
 	}
 }
 
-// TestASessionOpensDuringTheEnd: its stream would hold up the end, which waits for
-// all that is open.
+// TestASessionOpensDuringTheEnd: its stream does not delay the shutdown.
 func TestASessionOpensDuringTheEnd(t *testing.T) {
 	h := &HTTP{Servers: map[string]*server.Server{"default": bare()}, Sessions: 10, Idle: time.Hour}
 	h.Handler()
@@ -67,38 +60,8 @@ func TestASessionOpensDuringTheEnd(t *testing.T) {
 	}
 }
 
-// TestARequestBeginsAfterAllWereCancelled: when the drain time is over, calls that
-// waited for room must not take the place of those that were cancelled.
-func TestARequestBeginsAfterAllWereCancelled(t *testing.T) {
-	all := newSessions(10, time.Hour)
-	n := one(t, all)
-	n.carryAnswers(1)
-	before, _ := n.client.Conn.Begin(context.Background(), []byte("1"), 0)
-	if !n.client.Quota.Enter() {
-		t.Fatal("no room")
-	}
-	waiting := make(chan error, 1)
-	go func() {
-		_, err := n.room(t.Context(), server.Read([]byte(request("ping", ""))))
-		waiting <- err
-	}()
-	all.cancelAll(errStopping)
-	select {
-	case err := <-waiting:
-		if err == nil {
-			t.Error("a call got room")
-		}
-	case <-time.After(2 * time.Second):
-		t.Error("a call waits for room")
-	}
-	after, _ := n.client.Conn.Begin(context.Background(), []byte("2"), 0)
-	if !before.IsCancelledBy(errStopping) || !after.IsCancelledBy(errStopping) {
-		t.Error("a request was not cancelled")
-	}
-}
-
-// TestAMessageComesDuringTheEnd: it is not accepted if its answer has no stream
-// to come on any more.
+// TestAMessageComesDuringTheEnd: it is not accepted if its answer has no stream any
+// more.
 func TestAMessageComesDuringTheEnd(t *testing.T) {
 	h := &HTTP{Servers: map[string]*server.Server{"default": bare()}, BodyBytes: 1000, Sessions: 10, Idle: time.Hour, Unread: streamBytes}
 	handler := h.Handler()
@@ -123,8 +86,8 @@ func TestAMessageComesDuringTheEnd(t *testing.T) {
 	}
 }
 
-// TestASessionIsFoundAsItExpires: it has either gone, or stays for the request
-// that found it.
+// TestASessionIsFoundAsItExpires: it either is gone, or stays for the request that
+// found it.
 func TestASessionIsFoundAsItExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := newSessions(10_000, time.Millisecond)
@@ -154,108 +117,105 @@ func TestASessionIsFoundAsItExpires(t *testing.T) {
 	})
 }
 
-// TestAnswersWaitForTheirStream: a client of the older transport that reads slowly
-// gets every answer.
-func TestAnswersWaitForTheirStream(t *testing.T) {
+func TestSessionsAreBounded(t *testing.T) {
+	s := serveHTTP(t)
+	var last string
+	for range 3 {
+		last = s.open(t, "{}")
+	}
+	for _, method := range [][3]string{{"POST", "/mcp", request("initialize", `{"protocolVersion":"2025-06-18"}`)}, {"GET", "/sse", ""}} {
+		r := s.do(t, method[0], method[1], method[2])
+		if got := whole(t, r); !strings.HasPrefix(got, "503 ") || !strings.Contains(got, "limits.sessions") || r.Header.Get("Retry-After") == "" {
+			t.Errorf("%s: %s", method[1], got)
+		}
+	}
+	if got := whole(t, s.do(t, "POST", "/mcp", request("ping", ""), sessionHeader, last)); got != `200 {"jsonrpc":"2.0","id":1,"result":{}}` {
+		t.Errorf("a live session answers %s", got)
+	}
+}
+
+func TestIdleSessionsExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &HTTP{Servers: map[string]*server.Server{"default": bare()}, BodyBytes: 1000, Sessions: 10, Idle: time.Hour, Unread: streamBytes}
-		handler := h.Handler()
-		n := one(t, h.sessions)
-		n.useLegacySSE(0)
-		out := newStream(defaultTimes, streamBytes)
-		n.setStream(out)
-		if err := n.send(make([]byte, streamBytes)); err != nil {
+		all := newSessions(10, time.Minute)
+		r := httptest.NewRequestWithContext(t.Context(), "POST", "/mcp", nil)
+		idle, err := all.open(bare(), r)
+		if err != nil {
 			t.Fatal(err)
 		}
-		post := func() {
-			w := httptest.NewRecorder()
-			handler.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "POST", "http://localhost/message?sessionId="+n.id, strings.NewReader(request("ping", ""))))
-			if w.Code != http.StatusAccepted {
-				t.Errorf("answered with %d %s", w.Code, w.Body)
-			}
-			synctest.Wait()
-		}
-		post()
-		read, _ := out.pop()
-		out.written(read)
-		synctest.Wait()
-		read, _ = out.pop()
-		if len(read) != 1 || string(read[0]) != result("{}") {
-			t.Errorf("the stream has %q, want the answer", read)
-		}
-		out.written(read)
-		if err := n.send(make([]byte, streamBytes)); err != nil {
+		busy, err := all.open(bare(), r)
+		if err != nil {
 			t.Fatal(err)
 		}
-		post()
-		h.sessions.end(n) // which nobody who waits outlives
-		synctest.Wait()
-		if n.busy > 0 {
-			t.Error("the session stays busy")
+		_, done := all.find(busy.id, streamableHTTP, r)
+		all.tasks.Go(all.expire)
+		<-time.After(2 * time.Minute)
+		if n, _ := all.find(idle.id, streamableHTTP, r); n != nil || idle.client.Conn.Context().Err() == nil {
+			t.Error("the idle session is still there")
 		}
+		if n, again := all.find(busy.id, streamableHTTP, r); n == nil {
+			t.Error("the busy one has gone")
+		} else {
+			again()
+		}
+		done()
+		<-time.After(2 * time.Minute)
+		if n, _ := all.find(busy.id, streamableHTTP, r); n != nil {
+			t.Error("it stays though it is idle now")
+		}
+		all.close()
+		synctest.Wait()
 	})
 }
 
-// TestACallKeepsToItsStream: what there is no room for on it comes on no other, as
-// long as the call is under way.
-func TestACallKeepsToItsStream(t *testing.T) {
-	n := one(t, newSessions(10, time.Hour))
-	getStream, own := newStream(defaultTimes, streamBytes), newStream(defaultTimes, streamBytes)
-	n.setStream(getStream)
-	c := call{client: n.client}
-	if err := own.Send(make([]byte, streamBytes)); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.send(own, []byte("one too many")); err == nil {
-		t.Error("it was sent")
-	}
-	if got, _ := getStream.pop(); len(got) != 0 {
-		t.Errorf("the GET stream has %q", got)
-	}
-	own.close()
-	if err := c.send(own, []byte("after the end")); err != nil {
-		t.Error(err)
-	}
-	if got, _ := getStream.pop(); len(got) != 1 {
-		t.Errorf("the GET stream has %q", got)
-	}
-}
-
-// TestHandlerTwice: a second call of Handler returns the same handler, with the
-// sessions there are.
-func TestHandlerTwice(t *testing.T) {
-	h := &HTTP{Servers: map[string]*server.Server{"default": bare()}, Sessions: 10, Idle: time.Hour}
-	h.Handler()
-	n := one(t, h.sessions)
-	h.Handler()
-	found, done := h.sessions.find(n.id, streamableHTTP, httptest.NewRequestWithContext(t.Context(), "POST", "/mcp", nil))
-	if found != n {
-		t.Fatal("the session is gone")
-	}
+// TestAskedClientLeaves: an upstream does not wait for a client that has left.
+func TestAskedClientLeaves(t *testing.T) {
+	s := serveHTTP(t, upstream(t, "one"))
+	id := s.open(t, `{"roots":{}}`)
+	getStream := events(s.do(t, "GET", "/mcp", "", sessionHeader, id))
+	n, done := s.sessions.find(id, streamableHTTP, httptest.NewRequest(http.MethodGet, "/", nil))
 	done()
+	asked := make(chan error, 1)
+	go func() {
+		_, err := n.client.Request(t.Context(), "roots/list", nil)
+		asked <- err
+	}()
+	if !getStream.Scan() || !strings.Contains(getStream.Text(), `"method":"roots/list"`) {
+		t.Fatalf("the stream has %s", getStream.Text())
+	}
+	if got := whole(t, s.do(t, "DELETE", "/mcp", "", sessionHeader, id)); got != "204 " {
+		t.Fatal(got)
+	}
+	if err := <-asked; err == nil || !strings.Contains(err.Error(), "the client has left") {
+		t.Errorf("the question ends with %v", err)
+	}
 }
 
-// TestBacklog: requests come out in their order; one that is queued can be
-// cancelled, a batch, which has no ID, cannot.
-func TestBacklog(t *testing.T) {
-	b := newBacklog()
-	for i := range 5 {
-		b.add(server.Read([]byte(request("ping", fmt.Sprintf(`{"n":%d}`, i)))))
+// TestARequestBeginsAfterAllWereCancelled: when the drain time is over, calls that
+// waited for room must not take the place of those that were cancelled.
+func TestARequestBeginsAfterAllWereCancelled(t *testing.T) {
+	all := newSessions(10, time.Hour)
+	n := one(t, all)
+	n.useLegacySSE(1)
+	before, _ := n.client.Conn.Begin(context.Background(), []byte("1"), 0)
+	if !n.client.Quota.TryAcquire() {
+		t.Fatal("no room")
 	}
-	b.queue[2].Message.ID, b.queue[3].Message.ID = []byte("7"), nil
-	if b.cancel(nil) || b.cancel([]byte("8")) || !b.cancel([]byte("7")) || b.cancel([]byte("7")) {
-		t.Error("the wrong request is cancelled")
-	}
-	var order []string
-	for !b.isEmpty() {
-		p, ok := b.pop()
-		if !ok || b.isEmpty() {
-			t.Fatal("a request that starts counts as started")
+	waiting := make(chan error, 1)
+	go func() {
+		_, err := n.acquireQuota(t.Context(), server.Read([]byte(request("ping", ""))))
+		waiting <- err
+	}()
+	all.cancelAll(errStopping)
+	select {
+	case err := <-waiting:
+		if err == nil {
+			t.Error("a call got room")
 		}
-		order = append(order, string(rawjson.Get(p.Message.Params, "n")))
-		b.started()
+	case <-time.After(2 * time.Second):
+		t.Error("a call waits for room")
 	}
-	if got := strings.Join(order, " "); got != "0 1 3 4" || b.bytes != 0 {
-		t.Errorf("the order is %s, %d bytes are left", got, b.bytes)
+	after, _ := n.client.Conn.Begin(context.Background(), []byte("2"), 0)
+	if !before.IsCancelledBy(errStopping) || !after.IsCancelledBy(errStopping) {
+		t.Error("a request was not cancelled")
 	}
 }

@@ -3,7 +3,6 @@ package front
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -32,11 +31,17 @@ type front struct {
 // serve runs a front on pipes until the test ends.
 func serve(t *testing.T, s *server.Server, limit int) *front {
 	t.Helper()
+	return serveStdio(t, &Stdio{Server: s, MessageBytes: limit})
+}
+
+// serveStdio is serve with more settings.
+func serveStdio(t *testing.T, stdio *Stdio) *front {
+	t.Helper()
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()
 	ctx, stop := context.WithCancel(context.Background())
 	f := &front{t: t, in: toServer, out: bufio.NewReader(fromServer), read: fromServer, done: make(chan error, 1), stop: stop}
-	stdio := &Stdio{Server: s, In: in, Out: out, MessageBytes: limit}
+	stdio.In, stdio.Out = in, out
 	go func() {
 		f.done <- stdio.Run(ctx)
 		_ = out.Close()
@@ -88,10 +93,10 @@ var hang server.Method = func(_ *server.Server, ctx context.Context, _ *server.C
 
 func TestStdioConversation(t *testing.T) {
 	f := serve(t, start(t, upstream(t, "a")).Server, 1<<20)
+	f.say(request("initialize", `{"protocolVersion":"2025-06-18"}`))
+	f.hear()
 	for _, row := range []struct{ say, hear string }{
-		{request("initialize", `{"protocolVersion":"2025-06-18"}`), result(`{"protocolVersion":"2025-06-18","capabilities":{"logging":{},"prompts":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"tools":{"listChanged":true},"completions":{}},"serverInfo":{"name":"mcpx","version":"1.2.3"},"instructions":` + instructed + `}`)},
 		{`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n\n  \r\n" + request("ping", ""), result("{}")},
-		{request("tools/list", ""), result(listed)},
 		{`{"jsonrpc":"2.0","id":9007199254740993,"method":"tools/call","params":{"name":"exec","arguments":{"server_name":"a","tool_name":"echo","arguments":{"text":"hi"}}}}`, `{"jsonrpc":"2.0","id":9007199254740993,"result":{"content":[{"type":"text","text":"hi"}]}}`},
 		{`not JSON`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: not valid JSON"}}`},
 		{`{"jsonrpc":"2.0","id":1,"method":"ping"`, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: not valid JSON"}}`},
@@ -126,7 +131,8 @@ func TestStdioConversation(t *testing.T) {
 	}
 }
 
-// No request waits for another: each of 64 is answered only once all have come.
+// TestStdioCallsOverlap: no request waits for another. Each of 64 is answered only
+// once all have come.
 func TestStdioCallsOverlap(t *testing.T) {
 	const n = 64
 	var all sync.WaitGroup
@@ -155,40 +161,13 @@ func TestStdioCallsOverlap(t *testing.T) {
 	}
 }
 
-// 64 calls over one session at once: each gets its own answer.
-func TestStdioCallsAreNotMixedUp(t *testing.T) {
-	f := serve(t, start(t, upstream(t, "a")).Server, 1<<20)
-	const n = 64
-	go func() {
-		for i := range n {
-			f.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":"%d","method":"tools/call","params":{"name":"exec","arguments":{"server_name":"a","tool_name":"sleep","arguments":{"ms":%d,"text":"answer %d"}}}}`, i, i%9, i))
-		}
-		_ = f.in.Close() // and every one of them is still answered
-	}()
-	seen := map[string]bool{}
-	for _, line := range f.rest() {
-		var m struct {
-			ID     string
-			Result struct{ Content []struct{ Text string } }
-		}
-		if err := json.Unmarshal([]byte(line), &m); err != nil || len(m.Result.Content) != 1 || m.Result.Content[0].Text != "answer "+m.ID {
-			t.Errorf("%s: %v", line, err)
-		}
-		seen[m.ID] = true
-	}
-	if len(seen) != n {
-		t.Errorf("%d answers, want %d", len(seen), n)
-	}
-	if err := <-f.done; err != nil {
-		t.Error(err)
-	}
-}
-
-// When the input ends, what is in flight gets five seconds, and then its cause.
+// TestStdioDrains: after the end of input, calls in flight get five seconds and are
+// then cancelled. The last answer ends the front.
 func TestStdioDrains(t *testing.T) {
+	const takes = 4 * time.Second
 	with(t, "test/hang", hang)
 	with(t, "test/slow", func(*server.Server, context.Context, *server.Client, jsonrpc.Message) ([]byte, error) {
-		<-time.After(4 * time.Second)
+		<-time.After(takes)
 		return []byte("{}"), nil
 	})
 	for name, end := range map[string]func(*front){
@@ -197,55 +176,39 @@ func TestStdioDrains(t *testing.T) {
 		"ctx":  func(f *front) { f.stop() },
 		"torn": func(f *front) { _ = f.in.CloseWithError(errors.New("torn")) },
 	} {
-		t.Run(name, func(t *testing.T) {
+		for last, want := range map[time.Duration][]string{
+			takes: {`{"jsonrpc":"2.0","id":2,"result":{}}`},
+			drainTime: {
+				`{"jsonrpc":"2.0","id":2,"result":{}}`,
+				`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"mcpx is stopping; the call was cancelled"}}`,
+			},
+		} {
 			synctest.Test(t, func(t *testing.T) {
 				f := serve(t, bare(), 1<<20)
 				begin := time.Now()
-				f.say(`{"jsonrpc":"2.0","id":1,"method":"test/hang"}`, `{"jsonrpc":"2.0","id":2,"method":"test/slow"}`)
-				synctest.Wait() // both are in flight
-				end(f)
-				want := []string{
-					`{"jsonrpc":"2.0","id":2,"result":{}}`,
-					`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"mcpx is stopping; the call was cancelled"}}`,
+				if last == drainTime {
+					f.say(request("test/hang", ""))
 				}
+				f.say(`{"jsonrpc":"2.0","id":2,"method":"test/slow"}`)
+				synctest.Wait() // they are in flight
+				end(f)
 				if got := f.rest(); !slices.Equal(got, want) {
-					t.Errorf("got %q, want %q", got, want)
+					t.Errorf("%s: got %q, want %q", name, got, want)
 				}
 				if err := <-f.done; (err != nil) != (name == "torn") {
-					t.Errorf("error %v", err)
+					t.Errorf("%s: error %v", name, err)
 				}
-				if took := time.Since(begin); took != drainTime {
-					t.Errorf("it took %v, want %v", took, drainTime)
+				if took := time.Since(begin); took != last {
+					t.Errorf("%s: it took %v, want %v", name, took, last)
 				}
 			})
-		})
+		}
 	}
 }
 
-// The last answer is the end: what is left of the five seconds is not waited for.
-func TestStdioEndsWithTheLastAnswer(t *testing.T) {
-	const takes = 3 * time.Second
-	with(t, "test/slow", func(*server.Server, context.Context, *server.Client, jsonrpc.Message) ([]byte, error) {
-		<-time.After(takes)
-		return []byte("{}"), nil
-	})
-	synctest.Test(t, func(t *testing.T) {
-		f := serve(t, bare(), 1<<20)
-		begin := time.Now()
-		f.say(request("test/slow", ""))
-		synctest.Wait()
-		_ = f.in.Close()
-		if got, want := f.rest(), []string{`{"jsonrpc":"2.0","id":1,"result":{}}`}; !slices.Equal(got, want) {
-			t.Errorf("got %q, want %q", got, want)
-		}
-		if err := <-f.done; err != nil || time.Since(begin) != takes {
-			t.Errorf("it took %s, want %s: %v", time.Since(begin), takes, err)
-		}
-	})
-}
-
-// A method that does not end when it is cancelled does not hold up the end.
-func TestStdioLeavesBehindWhatDoesNotEnd(t *testing.T) {
+// TestStdioDoesNotWaitForStuckMethods: a method that ignores its cancellation does not
+// delay the end.
+func TestStdioDoesNotWaitForStuckMethods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		with(t, "test/stuck", func(*server.Server, context.Context, *server.Client, jsonrpc.Message) ([]byte, error) {
@@ -271,53 +234,25 @@ func TestStdioLeavesBehindWhatDoesNotEnd(t *testing.T) {
 	})
 }
 
-// A hanging upstream: the end of ctx cancels its call, and nothing is left.
-func TestStdioEndsWithAHangingUpstream(t *testing.T) {
-	b := start(t, upstream(t, "a"))
-	f := serve(t, b.Server, 1<<20)
-	f.say(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"exec","arguments":{"server_name":"a","tool_name":"sleep","arguments":{"ms":60000}}}}`)
-	f.say(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"exec","arguments":{"server_name":"a","tool_name":"echo","arguments":{"text":"up"}}}}`)
-	if got, want := f.hear(), `{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"up"}]}}`; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
-	begin := time.Now()
-	f.stop()
-	want := []string{`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"mcpx is stopping; the call was cancelled"}],"isError":true}}`}
-	if got := f.rest(); !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	if err := <-f.done; err != nil {
-		t.Error(err)
-	}
-	if took := time.Since(begin); took < drainTime || took > drainTime+patience/4 {
-		t.Errorf("it took %v", took)
-	}
-}
-
 func TestStdioTimeout(t *testing.T) {
 	with(t, "test/hang", hang)
 	synctest.Test(t, func(t *testing.T) {
-		in, toServer := io.Pipe()
-		fromServer, out := io.Pipe()
-		stdio := &Stdio{Server: bare(), In: in, Out: out, MessageBytes: 1 << 20, Timeout: 2 * time.Second}
-		done := make(chan error, 1)
-		go func() { done <- stdio.Run(t.Context()) }()
-		f := &front{t: t, in: toServer, out: bufio.NewReader(fromServer)}
+		f := serveStdio(t, &Stdio{Server: bare(), MessageBytes: 1 << 20, Timeout: 2 * time.Second})
 		begin := time.Now()
 		f.say(request("test/hang", ""))
 		want := failure(-32603, "no answer within 2s (cli.stdio.timeout); the call was cancelled", "")
 		if got := f.hear(); got != want || time.Since(begin) != 2*time.Second {
 			t.Errorf("after %v: %s, want %s", time.Since(begin), got, want)
 		}
-		_ = toServer.Close()
-		if err := <-done; err != nil {
+		_ = f.in.Close()
+		if err := <-f.done; err != nil {
 			t.Error(err)
 		}
 	})
 }
 
-// A client that does not read: what it asks is still taken up to a bound, and
-// the end comes in time.
+// TestStdioClientThatDoesNotRead: its requests are read up to a limit, and the end
+// comes in time.
 func TestStdioClientThatDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		with(t, "test/large", func(*server.Server, context.Context, *server.Client, jsonrpc.Message) ([]byte, error) {
@@ -342,8 +277,7 @@ func TestStdioClientThatDoesNotRead(t *testing.T) {
 	})
 }
 
-// A client whose output is gone ends the front at once: there is nobody to
-// answer, and nothing more to be written.
+// TestStdioWriterThatFails: a client whose output is gone ends the front at once.
 func TestStdioWriterThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := serve(t, bare(), 1<<20)
@@ -362,7 +296,7 @@ func TestStdioWriterThatFails(t *testing.T) {
 	})
 }
 
-// A cancellation that follows its request at once is not lost.
+// TestStdioCancellationRightBehindTheRequest: it is not lost.
 func TestStdioCancellationRightBehindTheRequest(t *testing.T) {
 	with(t, "test/hang", hang)
 	synctest.Test(t, func(t *testing.T) {
@@ -380,6 +314,61 @@ func TestStdioCancellationRightBehindTheRequest(t *testing.T) {
 		}
 		if err := <-f.done; err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// TestStdioEndsWhileRequestsCome: the race detector finds a WaitGroup that is waited
+// for and added to at the same time.
+func TestStdioEndsWhileRequestsCome(t *testing.T) {
+	for range 50 {
+		f := serve(t, bare(), 1<<20)
+		begun := make(chan struct{})
+		go func() {
+			for i := 0; ; i++ {
+				if i == 20 {
+					close(begun)
+				}
+				if _, err := io.WriteString(f.in, request("ping", "")+"\n"); err != nil {
+					return
+				}
+			}
+		}()
+		go func() {
+			<-begun
+			f.stop()
+		}()
+		f.rest()
+		if err := <-f.done; err != nil {
+			t.Error(err)
+		}
+		_ = f.in.Close()
+	}
+}
+
+// TestStdioIsAnsweredWhileItEnds: a call in flight at the end gets the response of the
+// client to its request.
+func TestStdioIsAnsweredWhileItEnds(t *testing.T) {
+	with(t, "test/ask", func(_ *server.Server, ctx context.Context, c *server.Client, _ jsonrpc.Message) ([]byte, error) {
+		return c.Request(ctx, "roots/list", nil)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		f := serve(t, bare(), 1<<20)
+		begin := time.Now()
+		f.say(request("initialize", `{"protocolVersion":"2025-06-18","capabilities":{"roots":{}}}`))
+		f.hear()
+		f.say(`{"jsonrpc":"2.0","id":2,"method":"test/ask"}`)
+		if got, want := f.hear(), `{"jsonrpc":"2.0","id":"mcpx-1","method":"roots/list"}`; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		f.stop()
+		synctest.Wait()
+		f.say(request("ping", ""), `{"jsonrpc":"2.0","id":"mcpx-1","result":{"roots":[]}}`)
+		if got, want := f.rest(), []string{`{"jsonrpc":"2.0","id":2,"result":{"roots":[]}}`}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if took := time.Since(begin); took != 0 {
+			t.Errorf("it took %v", took)
 		}
 	})
 }
@@ -407,85 +396,16 @@ func TestStdioRequestThatBeginsTooLate(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errStopping)
 	out := jsonrpc.NewWriter(io.Discard, 1<<20)
-	c := &stdioRun{Stdio: &Stdio{Server: s}, ctx: ctx, out: out, running: newRunning(), quota: server.NewQuota(1, 0), backlog: newBacklog()}
+	c := &stdioRun{Stdio: &Stdio{Server: s}, ctx: ctx, out: out, pending: newPendingRequests(), quota: server.NewQuota(1, 0), backlog: newBacklog()}
 	c.client = s.NewClient("stdio", out.Send)
-	if !c.running.add() || !c.quota.Enter() {
+	if !c.pending.add() || !c.quota.TryAcquire() {
 		t.Fatal("no room")
 	}
 	c.begin(server.Read([]byte(request("test/hang", ""))))
-	c.running.end()
+	c.pending.end()
 	select {
-	case <-c.running.idle:
+	case <-c.pending.idle:
 	case <-time.After(2 * time.Second):
 		t.Error("the request goes on")
 	}
-}
-
-func TestStdioPanicCostsOneRequest(t *testing.T) {
-	with(t, "test/panic", func(*server.Server, context.Context, *server.Client, jsonrpc.Message) ([]byte, error) {
-		panic("on purpose")
-	})
-	f := serve(t, bare(), 1<<20)
-	f.say(request("test/panic", ""))
-	if got, want := f.hear(), failure(-32603, "internal error in test/panic", ""); got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
-	f.say(request("ping", ""))
-	if got, want := f.hear(), result("{}"); got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
-}
-
-// The end of ctx while requests keep coming is no accident: -race finds one in
-// a WaitGroup that is waited for and added to at the same time.
-func TestStdioEndsWhileRequestsCome(t *testing.T) {
-	for range 50 {
-		f := serve(t, bare(), 1<<20)
-		begun := make(chan struct{})
-		go func() {
-			for i := 0; ; i++ {
-				if i == 20 {
-					close(begun)
-				}
-				if _, err := io.WriteString(f.in, request("ping", "")+"\n"); err != nil {
-					return
-				}
-			}
-		}()
-		go func() {
-			<-begun
-			f.stop()
-		}()
-		f.rest()
-		if err := <-f.done; err != nil {
-			t.Error(err)
-		}
-		_ = f.in.Close()
-	}
-}
-
-// A call that is in flight at the end gets what it has asked the client for.
-func TestStdioIsAnsweredWhileItEnds(t *testing.T) {
-	with(t, "test/ask", func(_ *server.Server, ctx context.Context, c *server.Client, _ jsonrpc.Message) ([]byte, error) {
-		return c.Request(ctx, "roots/list", nil)
-	})
-	synctest.Test(t, func(t *testing.T) {
-		f := serve(t, bare(), 1<<20)
-		begin := time.Now()
-		f.say(request("initialize", `{"protocolVersion":"2025-06-18","capabilities":{"roots":{}}}`))
-		f.hear()
-		f.say(`{"jsonrpc":"2.0","id":2,"method":"test/ask"}`)
-		if got, want := f.hear(), `{"jsonrpc":"2.0","id":"mcpx-1","method":"roots/list"}`; got != want {
-			t.Errorf("got %s, want %s", got, want)
-		}
-		f.stop()
-		synctest.Wait()
-		f.say(request("ping", ""), `{"jsonrpc":"2.0","id":"mcpx-1","result":{"roots":[]}}`)
-		if got, want := f.rest(), []string{`{"jsonrpc":"2.0","id":2,"result":{"roots":[]}}`}; !slices.Equal(got, want) {
-			t.Errorf("got %q, want %q", got, want)
-		}
-		if took := time.Since(begin); took != 0 {
-			t.Errorf("it took %v", took)
-		}
-	})
 }

@@ -59,7 +59,8 @@ func ends(t *testing.T, c net.Conn) string {
 	return string(text)
 }
 
-// TestSlowRequests: who sends a header or a body slowly does not keep a connection.
+// TestSlowRequests: a client that sends a header or a body slowly does not keep a
+// connection.
 func TestSlowRequests(t *testing.T) {
 	limits := impatient()
 	limits.write = patience // an answer is not cut short by a machine that stood still
@@ -85,7 +86,7 @@ func TestSlowRequests(t *testing.T) {
 	}
 }
 
-// TestLongCallsOutliveTheTimes: no time of a request is that of its call.
+// TestLongCallsOutliveTheTimes: the time limits of a request do not limit its call.
 func TestLongCallsOutliveTheTimes(t *testing.T) {
 	s := listenHTTP(t, &HTTP{times: impatient()}, upstream(t, "one")) // the first sign of life is far off: the answer comes as one message
 	id := s.open(t, "{}")
@@ -105,8 +106,7 @@ func TestLongCallsOutliveTheTimes(t *testing.T) {
 	}
 }
 
-// TestQuietStreamsStay: a stream on which nothing is said shows that it is alive,
-// and stays.
+// TestQuietStreamsStay: a stream without messages stays open and gets comments.
 func TestQuietStreamsStay(t *testing.T) {
 	limits := impatient()
 	limits.alive = brief / 50
@@ -130,7 +130,7 @@ func TestQuietStreamsStay(t *testing.T) {
 	}
 }
 
-// TestAClientThatDoesNotRead is dropped, and the others notice nothing.
+// TestAClientThatDoesNotRead: its stream is closed, and other clients notice nothing.
 func TestAClientThatDoesNotRead(t *testing.T) {
 	limits := defaultTimes
 	limits.write = brief
@@ -149,13 +149,7 @@ func TestAClientThatDoesNotRead(t *testing.T) {
 		defer n.mu.Unlock()
 		return n.getStream != nil
 	}
-	poll := time.NewTicker(5 * time.Millisecond)
-	defer poll.Stop()
-	for begin := time.Now(); !listens(); <-poll.C {
-		if time.Since(begin) > patience {
-			t.Fatal("the stream does not open")
-		}
-	}
+	eventually(t, "the stream opens", listens)
 	update := `{"uri":"test://one","pad":"` + strings.Repeat("x", 100_000) + `"}`
 	flood := request("tools/call", exec("say", `{"method":"notifications/resources/updated","params":[`+update+strings.Repeat(","+update, 9)+`]}`))
 	begin := time.Now()
@@ -183,7 +177,7 @@ func TestAClientThatDoesNotRead(t *testing.T) {
 	}
 }
 
-// TestAPageThatIsNotRead: what is no stream is bounded too.
+// TestAPageThatIsNotRead: a response that is not a stream has a time limit, too.
 func TestAPageThatIsNotRead(t *testing.T) {
 	ended := make(chan error, 1)
 	s := listenHTTP(t, &HTTP{times: impatient(), Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -201,8 +195,8 @@ func TestAPageThatIsNotRead(t *testing.T) {
 	}
 }
 
-// TestCallsWithoutASessionAreCancelledAtTheEnd: they too have their time, and are
-// told why it is over.
+// TestCallsWithoutASessionAreCancelledAtTheEnd: they get the drain time, and then the
+// reason.
 func TestCallsWithoutASessionAreCancelledAtTheEnd(t *testing.T) {
 	for _, v := range []struct {
 		name, params string

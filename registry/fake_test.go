@@ -1,0 +1,346 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"mcpx/config"
+	"mcpx/internal/link"
+	"mcpx/internal/mcptest"
+	"mcpx/internal/rawjson"
+)
+
+// transportFake is the transport of the fake upstream.
+const transportFake config.Transport = "fake"
+
+// fake is an upstream inside the test, which uses the test's clock.
+type fake struct {
+	mu       sync.Mutex
+	down     bool        // dialling fails
+	silent   bool        // it never responds
+	dialled  []time.Time // when it was dialled
+	current  *fakeLink
+	progress time.Duration // between two progress notifications of a call; 0: none
+	takes    time.Duration // until it responds to a call
+	asks     bool          // it sends a request to the client at the start of a call
+	starts   time.Duration // until it is dialled
+	stops    time.Duration // until it is closed
+	script   script        // handles messages first; may be nil
+
+	acknowledges time.Duration // until it acknowledges subscriptions/listen
+	listen       string        // the ID of the last subscriptions/listen
+	listens      string        // the filter that it acknowledged last
+
+	listed    int // number of tools/list; its tool is named after it
+	pinged    int // number of ping
+	cancelled int // number of notifications/cancelled
+}
+
+// say sends a message to mcpx, and waits until it is handled.
+func (f *fake) say(format string, args ...any) {
+	f.current.say(fmt.Sprintf(format, args...))
+	synctest.Wait()
+}
+
+// script handles a message that was sent to the upstream; done is false for messages
+// that it leaves to the fake. Send returns its error.
+type script func(l *fakeLink, method, id string, message []byte) (done bool, err error)
+
+// fakeLink is one connection to a fake.
+type fakeLink struct {
+	fake     *fake
+	messages chan []byte
+	broken   chan *link.CallEnd
+	ended    chan struct{}
+	end      func(reason error)
+	reason   error
+}
+
+func (f *fake) dial(context.Context, link.Options) (link.Link, error) {
+	if f.starts > 0 { // from the beginning
+		<-time.After(f.starts)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.dialled = append(f.dialled, time.Now())
+	if f.down {
+		return nil, &link.Failure{Reason: "down on purpose"}
+	}
+	l := &fakeLink{fake: f, messages: make(chan []byte, 1000), broken: make(chan *link.CallEnd, 10), ended: make(chan struct{})}
+	var once sync.Once
+	l.end = func(reason error) {
+		once.Do(func() {
+			l.reason = reason
+			close(l.ended)
+		})
+	}
+	f.current = l
+	return l, nil
+}
+
+// set changes fields of the upstream.
+func (f *fake) set(change func(f *fake)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change(f)
+}
+
+// get reads one of the values that the upstream changes.
+func get[T any](f *fake, value *T) T {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return *value
+}
+
+// die ends the current connection.
+func (f *fake) die() {
+	f.mu.Lock()
+	l := f.current
+	f.mu.Unlock()
+	l.end(&link.Failure{Reason: "died on purpose"})
+}
+
+// times returns when the upstream was dialled, in seconds after the first time.
+func (f *fake) times() (seconds []float64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, at := range f.dialled {
+		seconds = append(seconds, at.Sub(f.dialled[0]).Seconds())
+	}
+	return seconds
+}
+
+func (l *fakeLink) Send(message []byte) error {
+	id := string(rawjson.Get(message, "id"))
+	method, _ := rawjson.String(rawjson.Get(message, "method"))
+	l.fake.mu.Lock()
+	silent, every, takes, asks := l.fake.silent, l.fake.progress, l.fake.takes, l.fake.asks
+	switch method {
+	case "tools/list":
+		l.fake.listed++
+	case "ping":
+		l.fake.pinged++
+	case "notifications/cancelled":
+		l.fake.cancelled++
+	}
+	tool := fmt.Sprintf(`{"name":"t%d"}`, l.fake.listed)
+	script := l.fake.script
+	l.fake.mu.Unlock()
+	if script != nil {
+		if done, err := script(l, method, id, message); done {
+			return err
+		}
+	}
+	switch {
+	case id == "" || silent:
+	case method == "": // the client's answer, under the id of the call
+		time.AfterFunc(takes, func() {
+			l.say(`{"jsonrpc":"2.0","id":` + strings.Trim(id, `"`) + `,"result":` + string(rawjson.Get(message, "result")) + `}`)
+		})
+	case method == "ping":
+		l.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{}}`)
+	case method == "tools/call" && asks:
+		l.say(`{"jsonrpc":"2.0","id":"` + id + `","method":"roots/list"}`)
+	case method == "initialize":
+		l.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{"capabilities":{"tools":{}}}}`)
+	case method == "tools/list":
+		l.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{"tools":[` + tool + `]}}`)
+	default:
+		go l.answer(id, every, takes)
+	}
+	return nil
+}
+
+// answer responds to a call after a while, with progress meanwhile.
+func (l *fakeLink) answer(id string, every, takes time.Duration) {
+	if every == 0 {
+		every = takes + 1
+	}
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	done := time.NewTimer(takes)
+	defer done.Stop()
+	for {
+		select {
+		case <-tick.C:
+			l.say(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":` + id + `,"progress":1}}`)
+		case <-done.C:
+			l.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{}}`)
+			return
+		case <-l.ended:
+			return
+		}
+	}
+}
+
+func (l *fakeLink) say(message string) {
+	select {
+	case l.messages <- []byte(message):
+	case <-l.ended:
+	}
+}
+
+func (l *fakeLink) Receive() (message, callID []byte, err error) {
+	select {
+	case m := <-l.messages:
+		return m, nil, nil
+	case b := <-l.broken:
+		return nil, nil, b
+	case <-l.ended:
+		return nil, nil, l.reason
+	}
+}
+
+func (l *fakeLink) Close() {
+	if l.fake.stops > 0 {
+		<-time.After(l.fake.stops)
+	}
+	l.end(errors.New("closed"))
+}
+
+// inTime runs a test of a registry with one fake upstream in a synctest bubble, where
+// an hour takes no time. The limits are the defaults.
+func inTime(t *testing.T, f *fake, test func(t *testing.T, r *Registry), changes ...func(c *config.Upstream)) {
+	t.Helper()
+	mcptest.NothingLeft(t)
+	link.Transports[transportFake] = f.dial
+	defer delete(link.Transports, transportFake)
+	synctest.Test(t, func(t *testing.T) {
+		upstream := config.Upstream{
+			Name: "a", Transport: transportFake, StartupTimeout: 30 * time.Second, Timeout: time.Minute, MaxTimeout: 15 * time.Minute,
+		}
+		for _, change := range changes {
+			change(&upstream)
+		}
+		r := New(&config.Profile{Upstreams: []config.Upstream{upstream}}, Options{Log: zerolog.Nop(), MessageBytes: 1 << 20, ConnectsAtOnce: 2})
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = r.Run(ctx) })
+		synctest.Wait()
+		test(t, r)
+		cancel()
+		wg.Wait()
+		if u := r.Catalog().Upstream("a"); u.State != Stopped {
+			t.Errorf("it is %s after the end", u.State)
+		}
+		attempts := len(f.times())
+		<-time.After(10 * time.Minute)
+		if n := len(f.times()); n != attempts {
+			t.Errorf("it was started %d times after the end", n-attempts)
+		}
+	})
+}
+
+// after waits, and then until every goroutine is idle.
+func after(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+// silentFake returns an upstream that never responds to a call. Each response to one
+// of its own requests goes into replies.
+func silentFake(replies chan<- string) *fake {
+	return &fake{script: func(_ *fakeLink, method, _ string, message []byte) (bool, error) {
+		if method == "" {
+			replies <- string(message)
+		}
+		return method == "" || method == "tools/call", nil
+	}}
+}
+
+// call makes a call for a client, which may be nil, and waits for its end.
+func call(ctx context.Context, r *Registry, c Client) ([]byte, error) {
+	return r.Call(ctx, "a", Request{Method: "tools/call", Meta: []byte("{}"), Client: c})
+}
+
+// errEnough is the cause of a call that begin cancels.
+var errEnough = errors.New("enough")
+
+// begin sends a call and returns its ID. cancel cancels it and returns how it ended.
+func begin(t *testing.T, r *Registry, c Client) (id int64, cancel func() error) {
+	t.Helper()
+	ctx, stop := context.WithCancelCause(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := call(ctx, r, c)
+		ended <- err
+	}()
+	synctest.Wait()
+	calls := r.Catalog().Upstream("a").session.conn.Snapshot().Calls
+	return calls[len(calls)-1].ID, sync.OnceValue(func() error {
+		stop(errEnough)
+		return <-ended
+	})
+}
+
+// modernFake returns an upstream of 2026-07-28 that needs its client for that many
+// rounds of a call.
+func modernFake(rounds int, calls *int) *fake {
+	f := &fake{}
+	f.script = func(l *fakeLink, method, id string, message []byte) (bool, error) {
+		answer := func(result string) { l.say(`{"jsonrpc":"2.0","id":` + id + `,"result":` + result + `}`) }
+		state, _ := rawjson.String(rawjson.Get(rawjson.Get(message, "params"), "requestState"))
+		switch {
+		case method == "initialize":
+			l.say(`{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32601,"message":"it was removed"}}`)
+		case method == "server/discover":
+			answer(`{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}}}`)
+		case method == "subscriptions/listen": // it stays open
+			f.mu.Lock()
+			takes := f.acknowledges
+			f.listen = id
+			f.mu.Unlock()
+			time.AfterFunc(takes, func() {
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				if f.listen != id {
+					return // it was cancelled
+				}
+				f.listens = string(rawjson.Get(rawjson.Get(message, "params"), "notifications"))
+				l.say(`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":` + id + `}}}`)
+			})
+		case method == "notifications/cancelled": // the end of one ends all, as mcp-go has it
+			f.set(func(f *fake) { f.listen, f.listens = "", "" })
+		case method == "tools/call" && len(state) < rounds:
+			if state == "" {
+				f.set(func(*fake) { *calls++ })
+			}
+			answer(fmt.Sprintf(`{"resultType":"input_required","inputRequests":{"one":{"method":"roots/list"}},"requestState":"%s."}`, state))
+		case method == "tools/call" && rounds > 0:
+			answer("{}")
+		default:
+			return false, nil
+		}
+		return true, nil
+	}
+	return f
+}
+
+// loggingFake returns an upstream with logging, which stores the level that was set
+// last.
+func loggingFake(last *string) *fake {
+	f := &fake{}
+	f.script = func(l *fakeLink, method, id string, message []byte) (bool, error) {
+		switch method {
+		case "initialize":
+			l.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{"capabilities":{"tools":{},"logging":{}}}}`)
+		case "logging/setLevel":
+			time.AfterFunc(get(f, &f.takes), func() {
+				f.set(func(*fake) { *last, _ = rawjson.String(rawjson.Get(rawjson.Get(message, "params"), "level")) })
+				l.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{}}`)
+			})
+		default:
+			return false, nil
+		}
+		return true, nil
+	}
+	return f
+}

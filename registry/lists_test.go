@@ -1,0 +1,180 @@
+package registry
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"mcpx/config"
+	"mcpx/internal/link"
+	"mcpx/internal/mcptest"
+)
+
+func TestEveryToolIsCached(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "tools.json")
+	odd := `[
+		{"name":"odd","inputSchema":{"$schema":"http://json-schema.org/draft-07/schema#","oneOf":[{}],"$defs":{"a":{}}},"annotations":{"x":1},"icons":[{"sizes":"any"}],"big":9007199254740993},
+		{"title":"no name"}, 5, null, "text",
+		{"name":"odd","description":"a second one"},
+		{"name":"bool","inputSchema":true},
+		{"name":"none"},
+		{"name":"wrong","inputSchema":["not","a","schema"],"description":{"not":"text"}},
+		{"name":"hidden_tool","inputSchema":{"type":["object","null"]}}
+	]`
+	if err := os.WriteFile(file, []byte(odd), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a := mcptest.Upstream(t, "-tools", "50", "-page-size", "7", "-tools-file", file, "-instructions", "be kind")
+	a["tools"] = map[string]any{"deny": []string{"hidden*", "pid"}}
+	r, _ := run(t, map[string]any{"a": a, "bare": mcptest.Upstream(t, "-no-tools")})
+	u := r.Settled(t.Context(), "a")
+	if u.State != Ready || u.Instructions != "be kind" || u.StartupTime <= 0 {
+		t.Fatalf("%s %q %q", u.State, u.Reason, u.Instructions)
+	}
+	for _, name := range []string{"echo", "extra_0", "extra_49", "odd", "bool", "none", "wrong"} {
+		if u.Tool(name) == nil {
+			t.Errorf("no tool %s", name)
+		}
+	}
+	for _, name := range []string{"hidden_tool", "pid", ""} {
+		if u.Tool(name) != nil {
+			t.Errorf("there is a tool %q", name)
+		}
+	}
+	var want []json.RawMessage
+	if err := json.Unmarshal([]byte(odd), &want); err != nil {
+		t.Fatal(err)
+	}
+	if got := string(u.Tool("odd").Raw); got != string(want[0]) {
+		t.Errorf("the definition is\n%s\nwant\n%s", got, want[0])
+	}
+	if got := u.Tool("echo").Signature(); !strings.HasPrefix(got, "text: string, times?: integer") {
+		t.Errorf("signature %q", got)
+	}
+	if got := u.Tool("echo").RequiredParameters(); got != "text, …" {
+		t.Errorf("required parameters %q", got)
+	}
+	if bare := r.Settled(t.Context(), "bare"); bare.State != Ready || len(bare.Tools) != 0 {
+		t.Errorf("bare: %s, %d tools", bare.State, len(bare.Tools))
+	}
+}
+
+func TestListsAreAnnounced(t *testing.T) {
+	r, _ := run(t, map[string]any{"a": mcptest.Upstream(t, "-full", "-start-delay", "3s")}) // not ready before the client is there
+	c := newRecorder("one")
+	r.Attach(c)
+	c.wait(t, "notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed")
+	u := r.Settled(t.Context(), "a")
+	for what, keys := range map[string][2][]string{
+		"prompts":   {{"plain", "choice", "needs"}, names(u.Prompts)},
+		"resources": {{"test://one", "own://test"}, names(u.Resources)},
+		"templates": {{"item://{id}", "own://test/{category}/{id}"}, names(u.Templates)},
+	} {
+		if !slices.Equal(keys[0], keys[1]) {
+			t.Errorf("%s are %q, want %q", what, keys[1], keys[0])
+		}
+	}
+	if !u.Has("completions") || u.Has("tasks") {
+		t.Errorf("capabilities %s", u.Capabilities)
+	}
+}
+
+func names(items []Item) (keys []string) {
+	for _, i := range items {
+		keys = append(keys, i.Key)
+	}
+	return keys
+}
+
+func TestListChangedIsCoalesced(t *testing.T) {
+	r, l := run(t, map[string]any{"a": mcptest.Upstream(t)})
+	before := r.Settled(t.Context(), "a")
+	mustCall(t, r, "a", "change", `{"notices":200}`)
+	l.wait(t, "list changed")
+	after := r.Settled(t.Context(), "a")
+	if before.Tool("extra_0") != nil || after.Tool("extra_0") == nil {
+		t.Error("the new tool is not there")
+	}
+	if before.Tool("echo") != after.Tool("echo") {
+		t.Error("a tool that did not change was made anew")
+	}
+	mustCall(t, r, "a", "sleep", `{"ms":1500}`)
+	lists, err := strconv.Atoi(mustCall(t, r, "a", "lists", "{}"))
+	if err != nil || lists > 3 {
+		t.Errorf("200 notices caused %d lists besides the first, want 2 at most", lists-1)
+	}
+}
+
+// TestTheCatalogChangesBeforeClientsAreNotified: a client that lists right after the
+// notification gets the new list.
+func TestTheCatalogChangesBeforeClientsAreNotified(t *testing.T) {
+	f := &fake{}
+	c := config.Upstream{Name: "a", StartupTimeout: time.Minute}
+	r := New(&config.Profile{Upstreams: []config.Upstream{c}}, Options{Log: zerolog.Nop()})
+	s := r.supervisors["a"]
+	l, err := f.dial(t.Context(), link.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	session := newSession(s, nil, l)
+	go session.run()
+	defer session.Close()
+	told := make(chan string)
+	go func() {
+		defer close(told)
+		for {
+			if _, err := r.changed.wait(t.Context(), session.done()); err != nil {
+				return
+			}
+			name := ""
+			for _, tool := range r.Catalog().Upstream("a").Tools {
+				name = tool.Name
+			}
+			told <- name
+		}
+	}()
+	for i := range 2000 {
+		s.list(t.Context(), session, kinds[0])
+		if got, want := <-told, fmt.Sprintf("t%d", i+1); got != want {
+			t.Fatalf("the client that is told of %s finds %q", want, got)
+		}
+	}
+}
+
+// TestAListThatFailsIsTriedAgain: an upstream announces a change only once, so a list
+// that fails is requested again.
+func TestAListThatFailsIsTriedAgain(t *testing.T) {
+	f := &fake{}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		f.set(func(f *fake) {
+			f.script = func(l *fakeLink, method, id string, _ []byte) (bool, error) {
+				if method == "tools/list" {
+					l.say(`{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32603,"message":"not now"}}`)
+				}
+				return method == "tools/list", nil
+			}
+		})
+		f.current.say(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+		after(relistTime)
+		if n := get(f, &f.listed); n != 3 {
+			t.Errorf("it was asked for its tools %d times in %s, want 3", n, relistTime)
+		}
+		f.set(func(f *fake) { f.script = nil })
+		after(relistTime)
+		if tools := r.Catalog().Upstream("a").Tools; len(tools) != 1 || tools[0].Name != "t4" {
+			t.Errorf("its tools are %+v, want the fourth list", tools)
+		}
+		after(time.Hour)
+		if n := get(f, &f.listed); n != 4 {
+			t.Errorf("it was asked for its tools %d times in all, want 4", n)
+		}
+	})
+}

@@ -1,0 +1,249 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpx/config"
+	"mcpx/internal/jsonrpc"
+	"mcpx/internal/link"
+	"mcpx/internal/mcptest"
+
+	"github.com/rs/zerolog"
+)
+
+func TestIsolatedClientsHaveTheirOwnSessions(t *testing.T) {
+	own := mcptest.Upstream(t, "-full")
+	own["isolation"] = "client"
+	r, _ := run(t, map[string]any{"a": own})
+	one, two := newRecorder("one"), newRecorder("two")
+	r.Attach(one)
+	r.Attach(two)
+	pids := map[string]bool{}
+	for _, c := range []*recorder{one, two} {
+		pid, err := callAs(t, r, c, "pid", "{}")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := callAs(t, r, c, "pid", "{}"); err != nil || again != pid {
+			t.Errorf("%s went from process %s to %s, %v", c.id, pid, again, err)
+		}
+		pids[pid] = true
+	}
+	pids[mustCall(t, r, "a", "pid", "{}")] = true // mcpx's own session
+	if len(pids) != 3 {
+		t.Errorf("%d processes, want 3", len(pids))
+	}
+
+	// What is not certain on a shared session is on one's own.
+	if err := r.Subscribe(t.Context(), one, "a", "test://one", "test://one"); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Subscribe(t.Context(), two, "a", "test://one", "test://one"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := callAs(t, r, one, "say", `{"method":"notifications/resources/updated","params":[{"uri":"test://one"}]}`); err != nil {
+		t.Fatal(err)
+	}
+	one.wait(t, `notifications/resources/updated {"uri":"test://one"}`)
+	if got := two.heard("notifications/resources/updated"); got != nil {
+		t.Errorf("two was told %q", got)
+	}
+
+	_, err := callAs(t, r, one, "crash", `{"status":3}`)
+	var lost *Lost
+	if !errors.As(err, &lost) {
+		t.Errorf("error %v, want a *Lost", err)
+	}
+	if _, err := callAs(t, r, one, "pid", "{}"); err != nil {
+		t.Errorf("after its death: %v", err)
+	}
+	r.Detach(t.Context(), one)
+	if len(r.sessions.byKey) != 1 {
+		t.Errorf("%d private sessions after one client has gone, want 1", len(r.sessions.byKey))
+	}
+}
+
+// TestSessionsOfSessionlessClients: clients without a session share an upstream
+// session if they have the same owner. The number of such sessions is limited.
+func TestSessionsOfSessionlessClients(t *testing.T) {
+	own := mcptest.Upstream(t)
+	own["isolation"] = "client"
+	r, _ := run(t, map[string]any{"a": own})
+	pid := func(c *recorder) string {
+		t.Helper()
+		pid, err := callAs(t, r, c, "pid", "{}")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pid
+	}
+	stays := newRecorder("stays")
+	r.Attach(stays)
+	first := pid(stays)
+	one, again := newRecorder("1"), newRecorder("2")
+	one.owner, again.owner = "sender", "sender"
+	if a, b := pid(one), pid(again); a != b || a == first {
+		t.Errorf("processes %s, %s and %s, want one for the sender and another for the client with a session", a, b, first)
+	}
+	for _, c := range []*recorder{again, one} { // each hears of its own call, whoever opened the session
+		params := fmt.Sprintf(`{"level":"info","data":%q,"logger":"a"}`, c.id)
+		if _, err := callAs(t, r, c, "say", `{"method":"notifications/message","params":[`+params+`]}`); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := c.heard("notifications/message"), fmt.Sprintf(`{"level":"info","data":%q,"logger":"a/a"}`, c.id); !slices.Equal(got, []string{want}) {
+			t.Errorf("%s heard %q, want %s", c.id, got, want)
+		}
+	}
+	for i := range maxSessionless - 1 { // the sender has one
+		c := newRecorder(fmt.Sprint("passing ", i))
+		if _, err := r.sessions.acquire(t.Context(), r.supervisors["a"], c, untilIdle); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := callAs(t, r, newRecorder("one more"), "pid", "{}")
+	var unavailable *Unavailable
+	if !errors.As(err, &unavailable) || !strings.Contains(err.Error(), "clients without a session use it already") {
+		t.Errorf("error %v, want that there are too many", err)
+	}
+	left, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, err := r.clientSession(left, r.supervisors["a"], stays); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v for a client that has left", err)
+	}
+}
+
+// TestSessionsOfSessionlessClientsExpire: the idle time begins when the last call is
+// over.
+func TestSessionsOfSessionlessClientsExpire(t *testing.T) {
+	calls := 0
+	for _, c := range []struct {
+		name   string
+		f      *fake
+		dialed int // for a call, 50 s, a call, and the session's end
+	}{
+		{"a short call", &fake{}, 2},
+		{"a call of nearly a minute", &fake{takes: sessionlessIdle - time.Second}, 2},
+		{"a call of more than a minute", &fake{takes: sessionlessIdle + 10*time.Second, progress: 10 * time.Second}, 2},
+		{"a slow start", &fake{starts: sessionlessIdle + 10*time.Second}, 2},
+		{"a stream that stays open", modernFake(0, &calls), 4}, // each is met in the old way first
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inTime(t, c.f, func(t *testing.T, r *Registry) {
+				for i := range 2 {
+					client := newRecorder(fmt.Sprint("call ", i))
+					client.owner = "sender"
+					if _, err := call(t.Context(), r, client); err != nil {
+						t.Error(err)
+					}
+					after(sessionlessIdle - 10*time.Second)
+				}
+				if n := len(c.f.times()); n != c.dialed {
+					t.Errorf("it was dialled %d times, want %d", n, c.dialed)
+				}
+				after(11 * time.Second)
+				r.sessions.mu.Lock()
+				defer r.sessions.mu.Unlock()
+				if n := len(r.sessions.byKey); n != 0 {
+					t.Errorf("%d sessions are left", n)
+				}
+			}, func(c *config.Upstream) { c.Isolation, c.StartupTimeout = config.PerClient, 5*time.Minute })
+		})
+	}
+}
+
+// TestPerClientSessionsDoNotNeedTheSharedOne: while the shared session is down, a
+// client keeps its own session, and another one opens its own as soon as the upstream
+// can be reached. Calls in a row do not dial again and again.
+func TestPerClientSessionsDoNotNeedTheSharedOne(t *testing.T) {
+	f := &fake{}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		shared := f.current
+		call := func(c Client) error {
+			_, err := call(t.Context(), r, c)
+			return err
+		}
+		one, two := newRecorder("one"), newRecorder("two")
+		r.Attach(one)
+		r.Attach(two)
+		if err := call(one); err != nil {
+			t.Fatal(err)
+		}
+		f.set(func(f *fake) { f.down = true })
+		shared.end(&link.Failure{Reason: "died on purpose"})
+		after(0)
+		if err := call(one); err != nil {
+			t.Errorf("with a session of its own: %v", err)
+		}
+		dialled := len(f.times())
+		var unavailable *Unavailable
+		for range 10 {
+			if err := call(two); !errors.As(err, &unavailable) {
+				t.Errorf("without one: %v", err)
+			}
+		}
+		if n := len(f.times()) - dialled; n != 1 {
+			t.Errorf("10 calls in a row dialled %d times", n)
+		}
+		f.set(func(f *fake) { f.down, f.dialled = false, nil })
+		<-time.After(retryGrace)
+		if err := call(two); err != nil {
+			t.Errorf("once it can be reached: %v", err)
+		}
+	}, func(c *config.Upstream) { c.Isolation = config.PerClient })
+}
+
+// TestACallThatWasNotSent: the link accepts a call, and finds out later that it cannot
+// send it. The call is then made over the next session, as Call does it.
+func TestACallThatWasNotSent(t *testing.T) {
+	calls := 0
+	f := &fake{script: func(l *fakeLink, method, id string, _ []byte) (bool, error) {
+		if method != "tools/call" {
+			return false, nil
+		}
+		if calls++; calls > 1 {
+			return false, nil
+		}
+		l.broken <- &link.CallEnd{ID: []byte(id), Outcome: link.NotSent}
+		time.AfterFunc(time.Second, func() { l.end(&link.Failure{Reason: "unreachable"}) })
+		return true, nil
+	}}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		_, err := jsonrpc.Wait(func(done jsonrpc.Done) {
+			r.Send(t.Context(), "a", Request{Method: "tools/call", Client: newRecorder("A")}, done)
+		})
+		if err != nil || calls != 2 {
+			t.Errorf("%v after %d calls", err, calls)
+		}
+	})
+}
+
+// TestTheEndOfASessionWhenMcpxStops: a call that finds its session closed does not
+// wait for another one after mcpx has stopped.
+func TestTheEndOfASessionWhenMcpxStops(t *testing.T) {
+	link.Transports[transportFake] = (&fake{}).dial
+	defer delete(link.Transports, transportFake)
+	synctest.Test(t, func(t *testing.T) {
+		upstream := config.Upstream{Name: "a", Transport: transportFake, StartupTimeout: 30 * time.Second}
+		r := New(&config.Profile{Upstreams: []config.Upstream{upstream}}, Options{Log: zerolog.Nop(), MessageBytes: 1 << 20, ConnectsAtOnce: 2})
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = r.Run(ctx) })
+		synctest.Wait()
+		session := r.Catalog().Upstream("a").session
+		cancel()
+		wg.Wait()
+		limited, stop := context.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		if err := r.waitForEnd(limited, session); err != nil {
+			t.Errorf("it waits in vain: %v", err)
+		}
+	})
+}

@@ -1,0 +1,134 @@
+package front
+
+import (
+	"bufio"
+	"bytes"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"mcpx/internal/rawjson"
+)
+
+// streamBytes is what a client may leave unread in these tests.
+const streamBytes = defaultUnread
+
+// events reads the data of server-sent events.
+func events(r *http.Response) *bufio.Scanner {
+	lines := bufio.NewScanner(r.Body)
+	lines.Split(func(data []byte, atEOF bool) (int, []byte, error) {
+		i := bytes.Index(data, []byte("\n\n"))
+		if i < 0 {
+			if atEOF {
+				return len(data), nil, nil
+			}
+			return 0, nil, nil
+		}
+		_, event, _ := bytes.Cut(data[:i], []byte("\ndata: "))
+		return i + 2, event, nil
+	})
+	return lines
+}
+
+func TestACallHasItsOwnStream(t *testing.T) {
+	s := serveHTTP(t, upstream(t, "one"))
+	id := s.open(t, `{"sampling":{}}`)
+	r := s.do(t, "POST", "/mcp", request("tools/call", exec("progress", `{"steps":3}`)), sessionHeader, id)
+	if kind := r.Header.Get("Content-Type"); kind != "text/event-stream" {
+		t.Fatalf("Content-Type %s", kind)
+	}
+	var got []string
+	for e := events(r); e.Scan(); {
+		got = append(got, e.Text())
+	}
+	if len(got) != 4 || !strings.Contains(got[0], `"progressToken":"tok","progress":1`) || !strings.Contains(got[3], `"result"`) {
+		t.Errorf("the stream has %q", got)
+	}
+
+	// What the upstream asks goes on the stream of the call, without any other.
+	r = s.do(t, "POST", "/mcp", request("tools/call", exec("ask", `{"method":"sampling/createMessage"}`)), sessionHeader, id)
+	e := events(r)
+	if !e.Scan() || !strings.Contains(e.Text(), `"method":"sampling/createMessage"`) {
+		t.Fatalf("the stream has %s", e.Text())
+	}
+	asked := string(rawjson.Get(e.Bytes(), "id"))
+	if got := whole(t, s.do(t, "POST", "/mcp", `{"jsonrpc":"2.0","id":`+asked+`,"result":{"x":1}}`, sessionHeader, id)); got != "202 " {
+		t.Errorf("the answer is answered with %s", got)
+	}
+	if !e.Scan() || !strings.Contains(e.Text(), `{\"x\":1}`) {
+		t.Errorf("then the stream has %s", e.Text())
+	}
+}
+
+func TestStandingStream(t *testing.T) {
+	s := serveHTTP(t, upstream(t, "one", "-full"))
+	id := s.open(t, "{}")
+	r := s.do(t, "GET", "/mcp", "", sessionHeader, id)
+	e := events(r)
+	if got := whole(t, s.do(t, "POST", "/mcp", request("resources/subscribe", `{"uri":"test://one"}`), sessionHeader, id)); got != `200 {"jsonrpc":"2.0","id":1,"result":{}}` {
+		t.Fatal(got)
+	}
+	other := s.open(t, "{}")
+	s.do(t, "POST", "/mcp", request("tools/call", exec("say", `{"method":"notifications/resources/updated","params":[{"uri":"test://one"}]}`)), sessionHeader, other)
+	for e.Scan() && !strings.Contains(e.Text(), "resources/updated") {
+	}
+	if want := `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"test://one"}}`; e.Text() != want {
+		t.Errorf("the stream has %s, want %s", e.Text(), want)
+	}
+	// A second one takes the place of the first.
+	again := s.do(t, "GET", "/mcp", "", sessionHeader, id)
+	for e.Scan() {
+	}
+	s.do(t, "DELETE", "/mcp", "", sessionHeader, id)
+	for e := events(again); e.Scan(); {
+	}
+}
+
+func TestStreamIsBounded(t *testing.T) {
+	s := newStream(defaultTimes, streamBytes)
+	if err := s.Send(make([]byte, streamBytes)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Send([]byte("x")); err == nil {
+		t.Error("more than the bound is taken")
+	}
+	s.end([]byte("last"))
+	s.end([]byte("again"))
+	for i, want := range []int{streamBytes, len("last")} {
+		if messages, ended := s.pop(); len(messages) != 1 || len(messages[0]) != want || ended != (i == 1) {
+			t.Errorf("%d messages, ended %v", len(messages), ended)
+		}
+	}
+	if err := s.Send([]byte("x")); err == nil {
+		t.Error("a message after the end is taken")
+	}
+	if got := string(appendEvent(nil, "message", []byte("{\n}\r"))); got != "event: message\ndata: { } \n\n" {
+		t.Errorf("event %q", got)
+	}
+}
+
+// TestACallKeepsToItsStream: a message without room on the stream of its call goes to
+// no other stream while the call is in flight.
+func TestACallKeepsToItsStream(t *testing.T) {
+	n := one(t, newSessions(10, time.Hour))
+	getStream, own := newStream(defaultTimes, streamBytes), newStream(defaultTimes, streamBytes)
+	n.setStream(getStream)
+	c := call{client: n.client}
+	if err := own.Send(make([]byte, streamBytes)); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.send(own, []byte("one too many")); err == nil {
+		t.Error("it was sent")
+	}
+	if got, _ := getStream.pop(); len(got) != 0 {
+		t.Errorf("the GET stream has %q", got)
+	}
+	own.close()
+	if err := c.send(own, []byte("after the end")); err != nil {
+		t.Error(err)
+	}
+	if got, _ := getStream.pop(); len(got) != 1 {
+		t.Errorf("the GET stream has %q", got)
+	}
+}
