@@ -79,10 +79,10 @@ type Call struct {
 	FlatName []byte // the tool's name on the front, as the client sent it; nil for exec
 	Params   []byte // the client's params, whose unknown members are passed on
 
-	begun      time.Time
-	isFlat     bool
-	isAccepted bool // the arguments are known to fit the schema
-	isOver     bool // the event was reported
+	begun    time.Time
+	isFlat   bool
+	accepted *registry.Tool // the tool, if isQuick has found it and its schema accepts the arguments
+	isOver   bool           // the event was reported
 }
 
 // Event reports the end of a call.
@@ -150,8 +150,11 @@ func (e *Executor) isQuick(c *Call) bool {
 		return false
 	}
 	t := u.Tool(c.Tool)
-	c.isAccepted = t != nil && validatorOf(t).Accepts(c.Arguments)
-	return c.isAccepted
+	if t == nil || !validatorOf(t).Accepts(c.Arguments) {
+		return false
+	}
+	c.Server, c.accepted = u.Name, t
+	return true
 }
 
 // run runs a call: prepare, send, finish.
@@ -186,16 +189,18 @@ func (e *Executor) prepare(ctx context.Context, c *Call) (arguments []byte, err 
 	if c.DuplicateKey != "" {
 		return nil, &duplicateKey{c.DuplicateKey}
 	}
-	u, t, err := e.find(ctx, c)
-	if err != nil {
-		return nil, err
-	}
-	c.Server, c.Tool = u.Name, t.Name // the client's strings would keep its message in memory
-	if arguments = c.Arguments; !c.isAccepted {
+	t := c.accepted
+	if arguments = c.Arguments; t == nil {
+		var u *registry.Upstream
+		if u, t, err = e.find(ctx, c); err != nil {
+			return nil, err
+		}
+		c.Server = u.Name
 		if arguments, err = e.arguments(*c, u, t); err != nil {
 			return nil, err
 		}
 	}
+	c.Tool = t.Name // like Server: the client's strings would keep its message in memory
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}

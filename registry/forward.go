@@ -75,6 +75,7 @@ func callsOf(client Client) func(c *jsonrpc.Call) bool {
 
 // forward sends a request of the upstream to the client and returns the response.
 func (s *Session) forward(incoming *jsonrpc.Incoming, m jsonrpc.Message, callID []byte, client Client) {
+	defer s.conn.Recover()
 	defer incoming.End()
 	for {
 		result, err := client.Request(incoming, m.Method, m.Params)

@@ -177,7 +177,8 @@ func (s *Server) runWithDone(ctx context.Context, c *Client, m jsonrpc.Message, 
 }
 
 // run finds the method of a request and runs it.
-func (s *Server) run(ctx context.Context, c *Client, m jsonrpc.Message) ([]byte, error) {
+func (s *Server) run(ctx context.Context, c *Client, m jsonrpc.Message) (_ []byte, err error) {
+	defer s.recovered(m.Method, &err)
 	if m.Method != "tools/call" { // readCall checks for duplicates itself
 		if err := duplicateKey(rawjson.DuplicateKey(m.Params)...); err != nil {
 			return nil, err
@@ -195,7 +196,7 @@ func (s *Server) run(ctx context.Context, c *Client, m jsonrpc.Message) ([]byte,
 		return nil, err
 	}
 	m.Params = params
-	return s.safely(ctx, run, c, m)
+	return run(s, ctx, c, m)
 }
 
 // checkParams returns the params of a request, nil for null, which some clients send.

@@ -66,11 +66,12 @@ func Start(c *config.Upstream, w *Watcher, files [3]*os.File) (*Process, error) 
 	}
 	w.add(cmd.Process.Pid)
 	exited := make(chan struct{})
+	p := &Process{Exited: exited, cmd: cmd, tree: newTree(cmd.Process, id), watcher: w}
 	go func() {
 		_ = cmd.Wait() // Status reports its result
 		close(exited)
 	}()
-	return &Process{Exited: exited, cmd: cmd, tree: newTree(cmd.Process, id), watcher: w}, nil
+	return p, nil
 }
 
 // FindDescendants records the descendants of the child. It is called before the
