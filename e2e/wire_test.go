@@ -10,7 +10,7 @@ import (
 )
 
 // TestInvalidLinesAreAnswered: a line that is no request gets an error, with its ID if
-// that can be read, and the connection stays open. The whole table is TestParse in jsonrpc.
+// that can be read, and the connection stays open. The whole table is TestParse in internal/rpc.
 func TestInvalidLinesAreAnswered(t *testing.T) {
 	t.Parallel()
 	config := map[string]any{"mcpServers": map[string]any{"a": mcptest.Upstream(t)}, "limits": map[string]any{"message_bytes": 100_000}}

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"mcpx/internal/jsonrpc"
+	"mcpx/internal/rpc"
 	"mcpx/internal/tokens"
 )
 
@@ -153,17 +153,17 @@ func TestOwnAnswersAreCutToo(t *testing.T) {
 }
 
 func TestRefused(t *testing.T) {
-	for want, own := range map[string]*jsonrpc.Error{
+	for want, own := range map[string]*rpc.Error{
 		`server "a" answered with error -32042: it did not work`:                       {Code: -32042, Message: "it did not work"},
 		`server "a" answered with error 7: no` + "\ndata: " + `{"n":9007199254740993}`: {Code: 7, Message: "no", Data: []byte(`{"n":9007199254740993}`)},
 	} {
 		err := error(&UpstreamError{Server: "a", Err: own})
-		var found *jsonrpc.Error
+		var found *rpc.Error
 		if err.Error() != want || !errors.As(err, &found) || found != own {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
-	huge := &UpstreamError{Server: "a", Err: &jsonrpc.Error{Message: strings.Repeat("x", 1<<20), Data: []byte(strings.Repeat("1", 1<<20))}}
+	huge := &UpstreamError{Server: "a", Err: &rpc.Error{Message: strings.Repeat("x", 1<<20), Data: []byte(strings.Repeat("1", 1<<20))}}
 	if n := len(huge.Error()); n > 3*maxErrorPart {
 		t.Errorf("an error of %d bytes", n)
 	}

@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"mcpx/executor/validate"
-	"mcpx/internal/jsonrpc"
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/rpc"
 	"mcpx/registry"
 )
 
@@ -38,7 +38,7 @@ func (e *duplicateKey) Error() string { return fmt.Sprintf("%q is given twice", 
 // UpstreamError is returned for a call to which the upstream responded with an error.
 type UpstreamError struct {
 	Server string
-	Err    *jsonrpc.Error
+	Err    *rpc.Error
 }
 
 // maxErrorPart bounds message and data of an upstream's error.
@@ -72,7 +72,7 @@ func failure(ctx context.Context, err error) string {
 		unavailable *registry.Unavailable
 		lost        *registry.Lost
 		timeout     *registry.Timeout
-		own         *jsonrpc.Error
+		own         *rpc.Error
 	)
 	switch {
 	case errors.As(err, &notFound): // no upstream was called, so a cancellation changes nothing

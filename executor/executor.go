@@ -16,8 +16,8 @@ import (
 
 	"mcpx/config"
 	"mcpx/executor/results"
-	"mcpx/internal/jsonrpc"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/rpc"
 	"mcpx/registry"
 )
 
@@ -95,14 +95,14 @@ type Event struct {
 
 // Do is Go for callers that wait.
 func (e *Executor) Do(ctx context.Context, c Call) (result []byte, err error) {
-	return jsonrpc.Wait(func(done jsonrpc.Done) { e.Go(ctx, c, done) })
+	return rpc.Wait(func(done rpc.Done) { e.Go(ctx, c, done) })
 }
 
 // Go makes a call and never waits. done gets the upstream's result, unchanged unless it
 // had to be cut, or an error whose text says what to do. A call that may have to wait
 // gets its own goroutine. Any other call runs prepare in the caller's goroutine, and
 // finish in the goroutine that reads the upstream's messages.
-func (e *Executor) Go(ctx context.Context, c Call, done jsonrpc.Done) {
+func (e *Executor) Go(ctx context.Context, c Call, done rpc.Done) {
 	c.begun = time.Now()
 	c.isFlat = c.FlatName != nil
 	defer e.recoverCall(ctx, &c, done)
@@ -117,7 +117,7 @@ func (e *Executor) Go(ctx context.Context, c Call, done jsonrpc.Done) {
 }
 
 // recoverCall, when deferred, ends a call that panicked. A panic affects only that call.
-func (e *Executor) recoverCall(ctx context.Context, c *Call, done jsonrpc.Done) {
+func (e *Executor) recoverCall(ctx context.Context, c *Call, done rpc.Done) {
 	p := recover()
 	if p == nil {
 		return
@@ -158,7 +158,7 @@ func (e *Executor) isQuick(c *Call) bool {
 }
 
 // run runs a call: prepare, send, finish.
-func (e *Executor) run(ctx context.Context, c *Call, done jsonrpc.Done) {
+func (e *Executor) run(ctx context.Context, c *Call, done rpc.Done) {
 	arguments, err := e.prepare(ctx, c)
 	switch {
 	case err != nil:
@@ -177,7 +177,7 @@ func (e *Executor) run(ctx context.Context, c *Call, done jsonrpc.Done) {
 	}
 }
 
-// end is the end of a call, as jsonrpc.Done gets it.
+// end is the end of a call, as rpc.Done gets it.
 type end struct {
 	result, line []byte
 	err          error
@@ -209,7 +209,7 @@ func (e *Executor) prepare(ctx context.Context, c *Call) (arguments []byte, err 
 
 // finish makes the result that the client gets, and reports the event. A new policy that
 // changes results belongs here.
-func (e *Executor) finish(ctx context.Context, c *Call, end end, done jsonrpc.Done) {
+func (e *Executor) finish(ctx context.Context, c *Call, end end, done rpc.Done) {
 	result, err := e.clientResult(c, end)
 	e.observe(c.event(outcome(ctx, cmp.Or(end.err, err)), len(result))) // end.err first, since clientResult may hide its kind
 	c.isOver = true
@@ -236,7 +236,7 @@ func (e *Executor) clientResult(c *Call, end end) (result []byte, err error) {
 
 // execError returns the error that a caller of exec gets.
 func execError(server string, err error) error {
-	var own *jsonrpc.Error
+	var own *rpc.Error
 	if errors.As(err, &own) {
 		return &UpstreamError{Server: server, Err: own}
 	}

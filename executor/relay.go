@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"mcpx/internal/jsonrpc"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/rpc"
 	"mcpx/registry"
 )
 
@@ -40,7 +40,7 @@ var relayed = map[string]func(e *Executor, r Relay) (route, error){
 	"completion/complete":   (*Executor).routeCompletion,
 }
 
-// Relay forwards a request and returns its result. Its errors are a *jsonrpc.Error
+// Relay forwards a request and returns its result. Its errors are a *rpc.Error
 // with the code and the data that the client gets.
 func (e *Executor) Relay(ctx context.Context, r Relay) (result []byte, err error) {
 	begin := time.Now()
@@ -108,7 +108,7 @@ func (e *Executor) absent(r Relay) (owner string) {
 }
 
 // unknown is returned for an item that no server has.
-type unknown struct{ own *jsonrpc.Error }
+type unknown struct{ own *rpc.Error }
 
 func (u unknown) Error() string { return u.own.Error() }
 func (u unknown) Unwrap() error { return u.own }
@@ -127,10 +127,10 @@ func serviceError(server string, err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
 	}
-	e := &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: err.Error()}
-	var own *jsonrpc.Error
+	e := &rpc.Error{Code: rpc.CodeInternal, Message: err.Error()}
+	var own *rpc.Error
 	if errors.As(err, &own) {
-		e = &jsonrpc.Error{Code: own.Code, Message: own.Message, Data: own.Data}
+		e = &rpc.Error{Code: own.Code, Message: own.Message, Data: own.Data}
 	}
 	name := rawjson.AppendString(nil, server)
 	if len(e.Data) > 0 && rawjson.Kind(e.Data) != '{' {
@@ -141,16 +141,16 @@ func serviceError(server string, err error) error {
 }
 
 // invalidParams returns the error for a request that cannot be forwarded.
-func invalidParams(member, value, text string) *jsonrpc.Error {
-	return &jsonrpc.Error{
-		Code:    jsonrpc.CodeInvalidParams,
+func invalidParams(member, value, text string) *rpc.Error {
+	return &rpc.Error{
+		Code:    rpc.CodeInvalidParams,
 		Message: "Invalid params: " + text,
 		Data:    rawjson.With([]byte("{}"), member, rawjson.AppendString(nil, value)),
 	}
 }
 
 // badRequest returns the error for a request that does not follow MCP.
-func badRequest(text string) *jsonrpc.Error { return invalidParams("detail", text, text) }
+func badRequest(text string) *rpc.Error { return invalidParams("detail", text, text) }
 
 func (e *Executor) routePrompt(r Relay) (route, error) {
 	name, ok := rawjson.String(rawjson.Get(r.Params, "name"))
@@ -187,7 +187,7 @@ func (e *Executor) findResource(r Relay) (*Exposed, error) {
 	}
 	to := e.Exposure().resource(uri, r.starting)
 	if to == nil {
-		return nil, unknown{&jsonrpc.Error{
+		return nil, unknown{&rpc.Error{
 			Code:    CodeResourceNotFound,
 			Message: "Resource not found: " + uri,
 			Data:    rawjson.With([]byte("{}"), "uri", rawjson.AppendString(nil, uri)),
@@ -322,9 +322,9 @@ func flatError(server string, err error) error {
 }
 
 // ToolNotFound returns the error for a tool that is not listed.
-func ToolNotFound(name string) *jsonrpc.Error {
-	return &jsonrpc.Error{
-		Code:    jsonrpc.CodeMethodNotFound,
+func ToolNotFound(name string) *rpc.Error {
+	return &rpc.Error{
+		Code:    rpc.CodeMethodNotFound,
 		Message: "Tool '" + name + "' not found",
 		Data:    rawjson.With([]byte("{}"), "tool", rawjson.AppendString(nil, name)),
 	}

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"mcpx/internal/jsonrpc"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/rpc"
 	"mcpx/registry"
 )
 
@@ -25,10 +25,10 @@ func (b *bench) relay(t *testing.T, method, params string) string {
 	} else {
 		result, err = b.Relay(t.Context(), Relay{Client: client("tester"), Method: method, Params: []byte(params)})
 	}
-	var own *jsonrpc.Error
+	var own *rpc.Error
 	switch {
 	case errors.As(err, &own):
-		return string(jsonrpc.AppendError(nil, nil, own)[len(`{"jsonrpc":"2.0","id":null,"error":`):])
+		return string(rpc.AppendError(nil, nil, own)[len(`{"jsonrpc":"2.0","id":null,"error":`):])
 	case err != nil:
 		return "error: " + err.Error()
 	}
@@ -109,8 +109,8 @@ func TestServiceErrorKeepsOddData(t *testing.T) {
 		`"text"`:        `{"data":"text","service":"a"}`,
 		`{"service":1}`: `{"service":"a"}`,
 	} {
-		var own *jsonrpc.Error
-		err := serviceError("a", &jsonrpc.Error{Code: 5, Message: "m", Data: []byte(data)})
+		var own *rpc.Error
+		err := serviceError("a", &rpc.Error{Code: 5, Message: "m", Data: []byte(data)})
 		if !errors.As(err, &own) || string(own.Data) != want {
 			t.Errorf("data %s becomes %s, want %s", data, own.Data, want)
 		}

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"mcpx/internal/jsonrpc"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/rpc"
 )
 
 // recorder is a client that responds with its own name and records every message.
@@ -44,7 +44,7 @@ func (c *recorder) Request(ctx context.Context, method string, params []byte) ([
 		}
 	}
 	if method == "elicitation/create" {
-		return nil, &jsonrpc.Error{Code: -1, Message: "User rejected", Data: []byte(`{"a":1}`)}
+		return nil, &rpc.Error{Code: -1, Message: "User rejected", Data: []byte(`{"a":1}`)}
 	}
 	return fmt.Appendf(nil, `{"from":%q}`, c.id), nil
 }

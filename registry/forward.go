@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"slices"
 
-	"mcpx/internal/jsonrpc"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/rpc"
 )
 
 // Client is a client of a front, which gets the requests and notifications of
@@ -41,24 +41,24 @@ const maxForwarded = 100
 
 // handleRequest handles a request of the upstream. A request for a client gets a
 // goroutine, since a person may have to respond.
-func (s *Session) handleRequest(m jsonrpc.Message, callID []byte) {
+func (s *Session) handleRequest(m rpc.Message, callID []byte) {
 	switch {
 	case m.Method == "ping":
 		s.respond(m.ID, []byte("{}"), nil)
 		return
 	case !forClients[m.Method]:
-		s.respond(m.ID, nil, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "Method '%s' not found", m.Method))
+		s.respond(m.ID, nil, rpc.Errorf(rpc.CodeMethodNotFound, "Method '%s' not found", m.Method))
 		return
 	}
 	client, err := s.addressee(callID)
 	if err != nil {
-		s.respond(m.ID, nil, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "%s was refused: %v", m.Method, err))
+		s.respond(m.ID, nil, rpc.Errorf(rpc.CodeInvalidRequest, "%s was refused: %v", m.Method, err))
 		return
 	}
 	if m.Method == "elicitation/create" {
 		s.rememberURL(m.Params, client)
 	}
-	causes := slices.DeleteFunc(s.conn.Snapshot().Calls, func(c *jsonrpc.Call) bool { return clientOf(c) == nil })
+	causes := slices.DeleteFunc(s.conn.Snapshot().Calls, func(c *rpc.Call) bool { return clientOf(c) == nil })
 	incoming, err := s.conn.Begin(s.conn.Context(), m.ID, maxForwarded, causes...)
 	if err != nil {
 		s.respond(m.ID, nil, fmt.Errorf("refused: %d requests to clients are waiting already", maxForwarded))
@@ -69,12 +69,12 @@ func (s *Session) handleRequest(m jsonrpc.Message, callID []byte) {
 }
 
 // callsOf returns a test for the calls of a client.
-func callsOf(client Client) func(c *jsonrpc.Call) bool {
-	return func(c *jsonrpc.Call) bool { return clientOf(c) != nil && clientOf(c).ID() == client.ID() }
+func callsOf(client Client) func(c *rpc.Call) bool {
+	return func(c *rpc.Call) bool { return clientOf(c) != nil && clientOf(c).ID() == client.ID() }
 }
 
 // forward sends a request of the upstream to the client and returns the response.
-func (s *Session) forward(incoming *jsonrpc.Incoming, m jsonrpc.Message, callID []byte, client Client) {
+func (s *Session) forward(incoming *rpc.Incoming, m rpc.Message, callID []byte, client Client) {
 	defer s.conn.Recover()
 	defer incoming.End()
 	for {
@@ -95,11 +95,11 @@ func (s *Session) forward(incoming *jsonrpc.Incoming, m jsonrpc.Message, callID 
 
 // respond responds to a request of the upstream.
 func (s *Session) respond(id, result []byte, err error) {
-	message := jsonrpc.AppendResult(nil, id, result)
+	message := rpc.AppendResult(nil, id, result)
 	if err != nil {
-		e := &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: err.Error()}
+		e := &rpc.Error{Code: rpc.CodeInternal, Message: err.Error()}
 		errors.As(err, &e)
-		message = jsonrpc.AppendError(nil, id, e)
+		message = rpc.AppendError(nil, id, e)
 	}
 	if err := s.link.Send(message); err != nil {
 		s.log.Debug().Err(err).Msg("could not send a response to the upstream")
@@ -147,7 +147,7 @@ func (s *Session) uncertain(why string) error {
 }
 
 // hasAbandoned reports whether a client other than this one has abandoned a call.
-func (s *Session) hasAbandoned(now jsonrpc.Snapshot, client Client) bool {
+func (s *Session) hasAbandoned(now rpc.Snapshot, client Client) bool {
 	for _, caller := range now.Abandoned {
 		if caller != s.callerID(client) {
 			return true
@@ -160,7 +160,7 @@ func (s *Session) hasAbandoned(now jsonrpc.Snapshot, client Client) bool {
 // newest call reaches it. parked are the clients without a client session that have to
 // respond to a request of the upstream: they make the call again with the response,
 // perhaps minutes later, and the upstream is unlikely to send another request meanwhile.
-func clientsOf(now jsonrpc.Snapshot) (busy, parked map[string]Client) {
+func clientsOf(now rpc.Snapshot) (busy, parked map[string]Client) {
 	busy, parked = map[string]Client{}, map[string]Client{}
 	for _, c := range now.Calls {
 		client := clientOf(c)
@@ -177,7 +177,7 @@ func clientsOf(now jsonrpc.Snapshot) (busy, parked map[string]Client) {
 
 // recipients returns the clients that should receive a notification: one if it is
 // certain; otherwise, for a log message, every client with a pending call.
-func (s *Session) recipients(m jsonrpc.Message, callID []byte) (clients []Client) {
+func (s *Session) recipients(m rpc.Message, callID []byte) (clients []Client) {
 	if m.Method == elicitationComplete {
 		if to := s.visitor(m.Params); to != nil {
 			return []Client{to}
@@ -270,7 +270,7 @@ func (s *Session) rememberURL(params []byte, client Client) {
 }
 
 // rememberURLs does the same for an error that sends the client to URLs.
-func (s *Session) rememberURLs(err *jsonrpc.Error, client Client) {
+func (s *Session) rememberURLs(err *rpc.Error, client Client) {
 	if err.Code != codeElicitationURL {
 		return
 	}

@@ -9,10 +9,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"mcpx/internal/jsonrpc"
 	"mcpx/internal/link"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/rpc"
 )
 
 func TestUpstreamAsksTheClientWhoseCallItIs(t *testing.T) {
@@ -136,7 +136,7 @@ func TestTooManyAbandonedCalls(t *testing.T) {
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		a, b := newRecorder("A"), newRecorder("B")
 		r.Attach(a)
-		for range jsonrpc.MaxAbandoned + 1 {
+		for range rpc.MaxAbandoned + 1 {
 			_, cancel := begin(t, r, a)
 			_ = cancel()
 		}
@@ -321,8 +321,8 @@ func TestElicitationCompleteReachesItsClient(t *testing.T) {
 func TestURLsInErrorsAreRemembered(t *testing.T) {
 	s := &Session{}
 	c := newRecorder("one")
-	s.rememberURLs(&jsonrpc.Error{Code: -32042, Data: []byte(`{"elicitations":[{"mode":"url","elicitationId":"x","url":"https://example.com"},{"mode":"form","elicitationId":"y"}]}`)}, c)
-	s.rememberURLs(&jsonrpc.Error{Code: -32603, Data: []byte(`{"elicitations":[{"mode":"url","elicitationId":"z"}]}`)}, c)
+	s.rememberURLs(&rpc.Error{Code: -32042, Data: []byte(`{"elicitations":[{"mode":"url","elicitationId":"x","url":"https://example.com"},{"mode":"form","elicitationId":"y"}]}`)}, c)
+	s.rememberURLs(&rpc.Error{Code: -32603, Data: []byte(`{"elicitations":[{"mode":"url","elicitationId":"z"}]}`)}, c)
 	for id, want := range map[string]Client{"x": c, "y": nil, "z": nil} {
 		if got := s.visitor(fmt.Appendf(nil, `{"elicitationId":%q}`, id)); got != want {
 			t.Errorf("%s: %v, want %v", id, got, want)

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"mcpx/internal/rawjson"
+	"mcpx/internal/tasks"
 )
 
 // kind is a kind of list that upstreams have.
@@ -112,13 +113,13 @@ func (s *Session) list(ctx context.Context, k kind) ([]Item, error) {
 // changes collects the names of changed lists until wait returns them. The methods may be
 // called concurrently.
 type changes struct {
-	signal chan struct{} // capacity 1
+	signal tasks.Signal
 
 	mu    sync.Mutex
 	names map[string]bool
 }
 
-func newChanges() changes { return changes{signal: make(chan struct{}, 1), names: map[string]bool{}} }
+func newChanges() changes { return changes{signal: tasks.NewSignal(), names: map[string]bool{}} }
 
 // note adds names. It never waits.
 func (c *changes) note(names ...string) {
@@ -130,10 +131,7 @@ func (c *changes) note(names ...string) {
 		c.names[name] = true
 	}
 	c.mu.Unlock()
-	select {
-	case c.signal <- struct{}{}:
-	default:
-	}
+	c.signal.Notify()
 }
 
 // errDone is returned by wait when done was closed.

@@ -12,9 +12,10 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"mcpx/internal/jsonrpc"
 	"mcpx/internal/link"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/rpc"
+	"mcpx/internal/tasks"
 )
 
 // Since revision 2026-07-28 MCP has no initialize. Every request names its revision
@@ -38,8 +39,8 @@ const maxRounds = 10
 // wantsModern reports whether the response to initialize means that the upstream
 // speaks 2026-07-28.
 func wantsModern(err error) bool {
-	var e *jsonrpc.Error
-	return errors.As(err, &e) && (e.Code == jsonrpc.CodeMethodNotFound || e.Code == mcp.UNSUPPORTED_PROTOCOL_VERSION)
+	var e *rpc.Error
+	return errors.As(err, &e) && (e.Code == rpc.CodeMethodNotFound || e.Code == mcp.UNSUPPORTED_PROTOCOL_VERSION)
 }
 
 // openModern opens a new link, since the upstream may have closed the first after
@@ -120,7 +121,7 @@ func (s *Session) callInRounds(ctx context.Context, r Request, l limits) ([]byte
 	}
 	for round := range maxRounds {
 		result, err := s.callOnce(ctx, r, l)
-		if round > 0 && errors.Is(err, jsonrpc.ErrClosed) { // this round was not sent, but the first was
+		if round > 0 && errors.Is(err, rpc.ErrClosed) { // this round was not sent, but the first was
 			<-s.done()
 			return nil, s.Lost(s.conn.Err())
 		}
@@ -172,7 +173,7 @@ func (s *Session) collectInput(ctx context.Context, r Request, result []byte) ([
 // wanted, and which of them the upstream has acknowledged. Every change of the
 // filter has a generation.
 type filterState struct {
-	changed chan struct{} // capacity 1: a newer generation is requested
+	changed tasks.Signal // a newer generation is requested
 
 	mu           sync.Mutex
 	requested    int           // newest generation
@@ -188,7 +189,7 @@ const (
 )
 
 func newFilterState() filterState {
-	return filterState{changed: make(chan struct{}, 1), news: make(chan struct{})}
+	return filterState{changed: tasks.NewSignal(), news: make(chan struct{})}
 }
 
 // request requests a new filter and returns its generation; waitListening waits
@@ -197,10 +198,7 @@ func (f *filterState) request() (generation int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.requested++
-	select {
-	case f.changed <- struct{}{}:
-	default:
-	}
+	f.changed.Notify()
 	return f.requested
 }
 
@@ -208,10 +206,7 @@ func (f *filterState) request() (generation int) {
 func (f *filterState) newest() (generation int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	select {
-	case <-f.changed:
-	default:
-	}
+	f.changed.Clear()
 	return f.requested
 }
 
@@ -256,7 +251,7 @@ func (s *Session) waitListening(ctx context.Context, generation int) error {
 		case <-limit.C:
 			return nil
 		case <-s.done():
-			return jsonrpc.ErrClosed // the next session listens for it, too
+			return rpc.ErrClosed // the next session listens for it, too
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -310,7 +305,7 @@ func (s *Session) listenTo(filter []byte, generation int) {
 		s.modern.acknowledge(generation)
 	} else {
 		request.Go(func() {
-			_, err := s.conn.Call(ctx, jsonrpc.Request{
+			_, err := s.conn.Call(ctx, rpc.Request{
 				Method: "subscriptions/listen",
 				Params: rawjson.With([]byte("{}"), "notifications", filter),
 				Meta:   s.requestMeta(nil),

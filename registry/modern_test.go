@@ -11,9 +11,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"mcpx/internal/jsonrpc"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/rpc"
 )
 
 func TestModernUpstream(t *testing.T) {
@@ -98,7 +98,7 @@ func TestModernRoundsAreOneCall(t *testing.T) {
 					}
 					f.set(func(f *fake) { f.script = usual })
 					go f.die()
-					return true, jsonrpc.ErrClosed
+					return true, rpc.ErrClosed
 				}
 			})
 			close(thinks)

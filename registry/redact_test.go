@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"mcpx/internal/jsonrpc"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/rpc"
 )
 
 const (
@@ -93,7 +93,7 @@ func TestErrorsHideSecrets(t *testing.T) {
 			`{"code":-32001,"message":"bad ` + secret + `","data":{"` + secret + `":["` + secret + `","` + inJSON(secret) + `","` + inJSON(key) + `","\nregion-7","\nabcdef1"],"n":9007199254740993,"pin":31415926}}`)},
 	})})
 	_, err := callTool(t.Context(), r, "a", "echo", `{"text":"x"}`)
-	var own *jsonrpc.Error
+	var own *rpc.Error
 	if !errors.As(err, &own) {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"mcpx/config"
 	"mcpx/internal/child"
 	"mcpx/internal/link"
+	"mcpx/internal/tasks"
 )
 
 // Registry holds the live upstreams of one profile.
@@ -62,7 +63,7 @@ func New(profile *config.Profile, o Options) *Registry {
 			log:      o.Log.With().Str("server", c.Name).Logger(),
 			slots:    slots,
 			registry: r,
-			wake:     make(chan struct{}, 1),
+			wake:     tasks.NewSignal(),
 			refresh:  newChanges(),
 			intake:   link.NewIntake(o.MessageBytes),
 		}
@@ -162,10 +163,7 @@ func (r *Registry) ready(ctx context.Context, name string) (*Upstream, error) {
 		case u.State != Waiting || time.Since(u.FailedAt) < retryGrace:
 			return nil, u.Unavailable()
 		}
-		select {
-		case r.supervisors[name].wake <- struct{}{}:
-		default:
-		}
+		r.supervisors[name].wake.Notify()
 		if err := u.superseded(ctx); err != nil {
 			return nil, err
 		}

@@ -18,9 +18,9 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	mcpserver "github.com/mark3labs/mcp-go/server"
 
-	"mcpx/internal/jsonrpc"
 	"mcpx/internal/link"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/rpc"
 )
 
 // remote is a real MCP server over Streamable HTTP, and over legacy SSE at /sse.
@@ -109,11 +109,11 @@ func (r *remote) hang(ctx context.Context, t *testing.T, by *Registry) (ended <-
 
 // scripted is a remote upstream with handlers by method. Methods without a handler get
 // plain answers.
-type scripted map[string]func(w http.ResponseWriter, r *http.Request, m jsonrpc.Message)
+type scripted map[string]func(w http.ResponseWriter, r *http.Request, m rpc.Message)
 
 func (s scripted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
-	m, _ := jsonrpc.Parse(body)
+	m, _ := rpc.Parse(body)
 	result := map[string]string{
 		"initialize": `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"scripted","version":"1"}}`,
 		"tools/list": `{"tools":[{"name":"a","inputSchema":{"type":"object"}},{"name":"b","inputSchema":{"type":"object"}}]}`,
@@ -303,11 +303,11 @@ func TestRemoteReasons(t *testing.T) {
 	}
 	forgets := func(method string) http.HandlerFunc {
 		return scripted{
-			"initialize": func(w http.ResponseWriter, _ *http.Request, m jsonrpc.Message) {
+			"initialize": func(w http.ResponseWriter, _ *http.Request, m rpc.Message) {
 				w.Header().Set("Mcp-Session-Id", "one")
 				jsonAnswer(w, m.ID, `{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"prompts":{},"resources":{}}}`)
 			},
-			method: func(w http.ResponseWriter, _ *http.Request, _ jsonrpc.Message) { w.WriteHeader(http.StatusNotFound) },
+			method: func(w http.ResponseWriter, _ *http.Request, _ rpc.Message) { w.WriteHeader(http.StatusNotFound) },
 		}.ServeHTTP
 	}
 	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
@@ -386,11 +386,11 @@ func TestErrorsOfARemoteUpstream(t *testing.T) {
 		}, `the call to server "a" failed: it redirects POST to /elsewhere as GET; configure that url directly`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			url := serve(t, scripted{"tools/call": func(w http.ResponseWriter, _ *http.Request, m jsonrpc.Message) { tt.answer(w, string(m.ID)) }})
+			url := serve(t, scripted{"tools/call": func(w http.ResponseWriter, _ *http.Request, m rpc.Message) { tt.answer(w, string(m.ID)) }})
 			r, _ := run(t, map[string]any{"a": map[string]any{"url": url, "type": "http"}})
 			_, err := callTool(t.Context(), r, "a", "a", "{}")
 			got := fmt.Sprint(err)
-			var own *jsonrpc.Error
+			var own *rpc.Error
 			if errors.As(err, &own) {
 				got = fmt.Sprintf("%d %s %s", own.Code, own.Message, own.Data)
 			}
@@ -406,7 +406,7 @@ func TestErrorsOfARemoteUpstream(t *testing.T) {
 func TestMessagesOnTheStreamOfACallBelongToIt(t *testing.T) {
 	var both sync.WaitGroup
 	both.Add(2)
-	url := serve(t, scripted{"tools/call": func(w http.ResponseWriter, _ *http.Request, m jsonrpc.Message) {
+	url := serve(t, scripted{"tools/call": func(w http.ResponseWriter, _ *http.Request, m rpc.Message) {
 		both.Done()
 		both.Wait() // until both are in flight
 		name, _ := rawjson.String(rawjson.Get(m.Params, "name"))
@@ -441,7 +441,7 @@ func TestACallIsNeverReplayed(t *testing.T) {
 	for _, header := range []string{"Idempotency-Key", "X-Idempotency-Key", "x-idempotency-key"} {
 		t.Run(header, func(t *testing.T) {
 			var calls atomic.Int32
-			url := serve(t, scripted{"tools/call": func(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
+			url := serve(t, scripted{"tools/call": func(w http.ResponseWriter, r *http.Request, m rpc.Message) {
 				if r.Header.Get(header) != "abc" {
 					t.Errorf("the header is %q", r.Header.Get(header))
 				}

@@ -13,9 +13,9 @@ import (
 	"github.com/rs/zerolog"
 
 	"mcpx/config"
-	"mcpx/internal/jsonrpc"
 	"mcpx/internal/link"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/rpc"
 	"mcpx/internal/tasks"
 )
 
@@ -26,7 +26,7 @@ type Session struct {
 	owner      Client // nil for the shared session
 	config     *config.Upstream
 	link       link.Link
-	conn       *jsonrpc.Conn
+	conn       *rpc.Conn
 	log        zerolog.Logger
 	modern     *modern     // of an upstream that speaks 2026-07-28; nil for all others
 	tasks      tasks.Group // goroutines of the session; Close waits for them
@@ -42,7 +42,7 @@ type Session struct {
 
 func newSession(s *supervisor, owner Client, l link.Link) *Session {
 	session := &Session{supervisor: s, owner: owner, config: s.config, link: l, log: s.log, setting: make(chan struct{}, 1)}
-	session.conn = jsonrpc.NewConn(jsonrpc.ConnOptions{Handler: session, Send: l.Send, Log: s.log})
+	session.conn = rpc.NewConn(rpc.ConnOptions{Handler: session, Send: l.Send, Log: s.log})
 	return session
 }
 
@@ -68,10 +68,10 @@ func (r *Request) isCall() bool {
 type limits struct{ idle, total time.Duration }
 
 // send sends a request; done gets its end, unless send fails. The end has one of
-// these errors: the upstream's own as a *jsonrpc.Error, a *Lost, an *Unanswered, a
+// these errors: the upstream's own as a *rpc.Error, a *Lost, an *Unanswered, a
 // *Timeout, or the cause of ctx. In the last two cases the call is cancelled at the
 // upstream.
-func (s *Session) send(ctx context.Context, r Request, l limits, done jsonrpc.Done) error {
+func (s *Session) send(ctx context.Context, r Request, l limits, done rpc.Done) error {
 	if r.isCall() {
 		s.mu.Lock()
 		s.callers.add(s.callerID(r.Client))
@@ -81,12 +81,12 @@ func (s *Session) send(ctx context.Context, r Request, l limits, done jsonrpc.Do
 }
 
 // wireRequest returns the request as it is sent.
-func (s *Session) wireRequest(r Request, l limits) jsonrpc.Request {
+func (s *Session) wireRequest(r Request, l limits) rpc.Request {
 	meta := r.Meta
 	if s.modern == nil {
 		meta = withoutModernKeys(meta)
 	}
-	request := jsonrpc.Request{
+	request := rpc.Request{
 		Method: r.Method, Params: r.Params, Meta: meta, Progress: r.Progress,
 		Timeout: l.idle, MaxTimeout: l.total, Tag: r.Client,
 	}
@@ -96,7 +96,7 @@ func (s *Session) wireRequest(r Request, l limits) jsonrpc.Request {
 	return request
 }
 
-// call sends a request and waits for its end. A *jsonrpc.ErrClosed means that it was
+// call sends a request and waits for its end. A *rpc.ErrClosed means that it was
 // not sent.
 func (s *Session) call(ctx context.Context, r Request, l limits) ([]byte, error) {
 	if s.modern != nil {
@@ -106,7 +106,7 @@ func (s *Session) call(ctx context.Context, r Request, l limits) ([]byte, error)
 }
 
 func (s *Session) callOnce(ctx context.Context, r Request, l limits) ([]byte, error) {
-	return jsonrpc.Wait(func(done jsonrpc.Done) {
+	return rpc.Wait(func(done rpc.Done) {
 		if err := s.send(ctx, r, l, done); err != nil {
 			done(nil, nil, err)
 		}
@@ -119,7 +119,7 @@ func (s *Session) request(ctx context.Context, method string, params []byte) ([]
 }
 
 // clientOf returns the client of a call, nil for mcpx itself.
-func clientOf(c *jsonrpc.Call) Client {
+func clientOf(c *rpc.Call) Client {
 	client, _ := c.Tag.(Client)
 	return client
 }
@@ -165,7 +165,7 @@ func (s *Session) interrupted(err error) (isOver bool) {
 func (s *Session) endCall(e *link.CallEnd) {
 	switch e.Outcome {
 	case link.NotSent:
-		s.conn.Refuse(e.ID, jsonrpc.ErrClosed)
+		s.conn.Refuse(e.ID, rpc.ErrClosed)
 	case link.Refused:
 		s.conn.Refuse(e.ID, &Unanswered{Server: s.config.Name, Reason: e.Reason})
 	case link.Unknown:
@@ -179,7 +179,7 @@ func (s *Session) endCall(e *link.CallEnd) {
 // if the link does not know it. A panic affects only this message.
 func (s *Session) accept(line, callID []byte) {
 	defer s.conn.Recover()
-	m, err := jsonrpc.Parse(line)
+	m, err := rpc.Parse(line)
 	switch {
 	case err != nil:
 		s.malformed(m.ID, line, err)
@@ -200,11 +200,11 @@ func (s *Session) malformed(id, line []byte, err error) {
 		s.log.Warn().Err(err).Msg("the server sends messages that are not JSON-RPC; they are skipped")
 	})
 	s.log.Debug().Func(func(e *zerolog.Event) { e.Str("text", link.Excerpt(s.config.Redact, line)) }).Err(err).Msg("skipped a message")
-	s.conn.Refuse(id, &Unanswered{Server: s.config.Name, Reason: "it answered with a message that is not JSON-RPC: " + jsonrpc.Text(err)})
+	s.conn.Refuse(id, &Unanswered{Server: s.config.Name, Reason: "it answered with a message that is not JSON-RPC: " + rpc.Text(err)})
 }
 
-// Result implements jsonrpc.Handler.
-func (s *Session) Result(c *jsonrpc.Call, m jsonrpc.Message) ([]byte, error) {
+// Result implements rpc.Handler.
+func (s *Session) Result(c *rpc.Call, m rpc.Message) ([]byte, error) {
 	if m.Error != nil {
 		err := s.ownError(m.Error)
 		s.rememberURLs(err, clientOf(c))
@@ -218,22 +218,22 @@ func (s *Session) Result(c *jsonrpc.Call, m jsonrpc.Message) ([]byte, error) {
 
 // ownError returns the upstream's own error, redacted: servers repeat the key that
 // they refuse, and errors are shown and logged.
-func (s *Session) ownError(raw []byte) *jsonrpc.Error {
-	e := jsonrpc.ParseError(raw)
+func (s *Session) ownError(raw []byte) *rpc.Error {
+	e := rpc.ParseError(raw)
 	e.Message = s.config.Redact(e.Message)
 	e.Data = redactJSON(s.config.Redact, e.Data)
 	return e
 }
 
-// TimedOut implements jsonrpc.Handler.
-func (s *Session) TimedOut(c *jsonrpc.Call, l jsonrpc.Limit) error {
-	if l == jsonrpc.TotalLimit {
+// TimedOut implements rpc.Handler.
+func (s *Session) TimedOut(c *rpc.Call, l rpc.Limit) error {
+	if l == rpc.TotalLimit {
 		return &Timeout{Server: s.config.Name, Key: "max_timeout", Limit: c.MaxTimeout}
 	}
 	return &Timeout{Server: s.config.Name, Key: "timeout", Limit: c.Timeout}
 }
 
-// Lost implements jsonrpc.Handler.
+// Lost implements rpc.Handler.
 func (s *Session) Lost(reason error) error {
 	e := &Lost{Server: s.config.Name, Reason: reason.Error()}
 	var f *link.Failure
@@ -243,7 +243,7 @@ func (s *Session) Lost(reason error) error {
 	return e
 }
 
-// Cancelled implements jsonrpc.Handler.
+// Cancelled implements rpc.Handler.
 func (s *Session) Cancelled(reason string) error {
 	return errors.New(cmp.Or(s.config.Redact(reason), "the server has cancelled its request"))
 }

@@ -10,8 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"mcpx/internal/jsonrpc"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/rpc"
 )
 
 func TestCallsShareOneSession(t *testing.T) {
@@ -49,7 +49,7 @@ func TestArgumentsAndResultsStayBytes(t *testing.T) {
 func TestUpstreamsOwnErrorIsKept(t *testing.T) {
 	r, _ := run(t, map[string]any{"a": mcptest.Upstream(t)})
 	_, err := callTool(t.Context(), r, "a", "fail", "{}")
-	var e *jsonrpc.Error
+	var e *rpc.Error
 	if !errors.As(err, &e) || e.Code != -32042 || e.Message != "it did not work" || string(e.Data) != `{"detail":9007199254740993}` {
 		t.Errorf("error %+v", err)
 	}
@@ -226,7 +226,7 @@ func TestASilentSessionEnds(t *testing.T) {
 func TestAPanicInAWaitingCall(t *testing.T) {
 	calls := 0
 	inTime(t, modernFake(1, &calls), func(t *testing.T, r *Registry) {
-		_, err := jsonrpc.Wait(func(done jsonrpc.Done) {
+		_, err := rpc.Wait(func(done rpc.Done) {
 			r.Send(t.Context(), "a", Request{Method: "tools/call", Client: panickyClient{newRecorder("A")}}, done)
 		})
 		if err == nil {

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"mcpx/config"
-	"mcpx/internal/jsonrpc"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/rpc"
 )
 
 // sessionKey names an upstream session: the shared one of a server, or the one of a
@@ -317,10 +317,10 @@ func (p *clientSession) close() {
 // Send sends a request to an upstream. It never waits: if the session is not open
 // yet, a goroutine waits for it. done gets the end, once: the result, or an error of
 // Session.send or *Unavailable. A request that was sent is never sent again.
-func (r *Registry) Send(ctx context.Context, server string, q Request, done jsonrpc.Done) {
+func (r *Registry) Send(ctx context.Context, server string, q Request, done rpc.Done) {
 	s := r.sessionNow(server, q.Client)
 	if s != nil && s.modern == nil && s.send(ctx, q, r.limits(server), func(result, line []byte, err error) {
-		if errors.Is(err, jsonrpc.ErrClosed) { // the link took it, but could not send it
+		if errors.Is(err, rpc.ErrClosed) { // the link took it, but could not send it
 			go r.callLater(ctx, server, q, s, done)
 			return
 		}
@@ -332,7 +332,7 @@ func (r *Registry) Send(ctx context.Context, server string, q Request, done json
 }
 
 // callLater reports the end of a call to done. A panic costs only the call.
-func (r *Registry) callLater(ctx context.Context, server string, q Request, ending *Session, done jsonrpc.Done) {
+func (r *Registry) callLater(ctx context.Context, server string, q Request, ending *Session, done rpc.Done) {
 	result, err := r.callSafely(ctx, server, q, ending)
 	defer r.recovered(server, &err)
 	done(result, nil, err)
@@ -372,7 +372,7 @@ func (r *Registry) callAfter(ctx context.Context, server string, q Request, endi
 		}
 		result, err := s.call(ctx, q, r.limits(server))
 		release()
-		if !errors.Is(err, jsonrpc.ErrClosed) {
+		if !errors.Is(err, rpc.ErrClosed) {
 			return result, err
 		}
 		ending = s

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"mcpx/config"
-	"mcpx/internal/jsonrpc"
 	"mcpx/internal/link"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/rpc"
 
 	"github.com/rs/zerolog"
 )
@@ -216,7 +216,7 @@ func TestACallThatWasNotSent(t *testing.T) {
 		return true, nil
 	}}
 	inTime(t, f, func(t *testing.T, r *Registry) {
-		_, err := jsonrpc.Wait(func(done jsonrpc.Done) {
+		_, err := rpc.Wait(func(done rpc.Done) {
 			r.Send(t.Context(), "a", Request{Method: "tools/call", Client: newRecorder("A")}, done)
 		})
 		if err != nil || calls != 2 {

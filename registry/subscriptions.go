@@ -10,8 +10,8 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"golang.org/x/sync/errgroup"
 
-	"mcpx/internal/jsonrpc"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/rpc"
 )
 
 // subscription is a resource that clients subscribed to on one upstream session.
@@ -23,7 +23,7 @@ type subscription struct {
 }
 
 // errNoStream is returned to clients that have no stream for updates.
-var errNoStream = jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "resources/subscribe needs a session: without one there is no stream for updates")
+var errNoStream = rpc.Errorf(rpc.CodeInvalidRequest, "resources/subscribe needs a session: without one there is no stream for updates")
 
 // Limits of one client.
 const (
@@ -32,8 +32,8 @@ const (
 )
 
 var (
-	errTooManySubscriptions = jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "a client can subscribe to %d resources; unsubscribe from some first", maxSubscriptions)
-	errLongURI              = jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the URI of a subscription has at most %d bytes", maxURI)
+	errTooManySubscriptions = rpc.Errorf(rpc.CodeInvalidRequest, "a client can subscribe to %d resources; unsubscribe from some first", maxSubscriptions)
+	errLongURI              = rpc.Errorf(rpc.CodeInvalidParams, "the URI of a subscription has at most %d bytes", maxURI)
 )
 
 // Subscribe subscribes a client to updates of a resource, which the client knows by
@@ -120,7 +120,7 @@ func (r *Registry) resubscribe(s *Session, key sessionKey, restored map[string]*
 				return nil
 			}
 			var lost *Lost
-			if err := r.requestAndLog(s, "resources/subscribe", uriParams(uri)); err != nil && !errors.Is(err, jsonrpc.ErrClosed) && !errors.As(err, &lost) && !s.isOver() {
+			if err := r.requestAndLog(s, "resources/subscribe", uriParams(uri)); err != nil && !errors.Is(err, rpc.ErrClosed) && !errors.As(err, &lost) && !s.isOver() {
 				subscription.made.Store(false) // the next subscriber sends the request again
 			}
 			return nil

@@ -12,8 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"mcpx/internal/jsonrpc"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/rpc"
 )
 
 func TestSubscriptions(t *testing.T) {
@@ -294,7 +294,7 @@ func TestASubscriptionSurvivesTwoDeaths(t *testing.T) {
 		defer f.mu.Unlock()
 		asked++
 		if dying {
-			return true, jsonrpc.ErrClosed
+			return true, rpc.ErrClosed
 		}
 		return false, nil
 	}

@@ -16,10 +16,11 @@ import (
 
 	"mcpx/config"
 	"mcpx/internal/child"
-	"mcpx/internal/jsonrpc"
 	"mcpx/internal/link"
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/rpc"
+	"mcpx/internal/tasks"
 )
 
 // supervisor starts one upstream, and starts it again when it dies. Only its run
@@ -30,8 +31,8 @@ type supervisor struct {
 	log      zerolog.Logger
 	slots    *semaphore.Weighted // connects at once
 	registry *Registry
-	wake     chan struct{} // capacity 1: a call needs the upstream now
-	refresh  changes       // lists that have changed, as the upstream reported
+	wake     tasks.Signal // a call needs the upstream now
+	refresh  changes      // lists that have changed, as the upstream reported
 
 	intake *link.Intake                 // of all its sessions
 	stderr atomic.Pointer[child.Stderr] // of the child of the shared session; nil before its first start, and for a remote upstream
@@ -75,10 +76,7 @@ func (s *supervisor) run(ctx context.Context) {
 
 // pause waits until the next start is due, or a call needs it.
 func (s *supervisor) pause(ctx context.Context, wait time.Duration) {
-	select { // a request from before the failure does not count
-	case <-s.wake:
-	default:
-	}
+	s.wake.Clear() // a request from before the failure does not count
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
@@ -238,7 +236,7 @@ func (s *Session) abort(err error) error {
 	var limit, end *link.Failure
 	var lost *Lost
 	switch reason := s.conn.Err(); {
-	case errors.As(err, &lost), errors.Is(err, jsonrpc.ErrClosed):
+	case errors.As(err, &lost), errors.Is(err, rpc.ErrClosed):
 		return reason
 	case !errors.As(reason, &end):
 		return err

@@ -7,20 +7,20 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"mcpx/internal/jsonrpc"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/rpc"
 )
 
 // Inbound is a text from a client, parsed as a message.
 type Inbound struct {
 	Text    []byte // nil if only the message is known
-	Message jsonrpc.Message
+	Message rpc.Message
 	Err     error // why the text is not a message
 }
 
 // Read reads a message of a client.
 func Read(text []byte) Inbound {
-	m, err := jsonrpc.ParseStrict(text)
+	m, err := rpc.ParseStrict(text)
 	return Inbound{text, m, err}
 }
 
@@ -48,12 +48,12 @@ func (s *Server) Handle(ctx context.Context, c *Client, p Inbound, respond func(
 
 // InvalidMessage returns the error response to a message that failed to parse with err.
 // m has the ID, if a valid one was read.
-func InvalidMessage(m jsonrpc.Message, err error) []byte {
+func InvalidMessage(m rpc.Message, err error) []byte {
 	e := WireError(err)
-	if e.Code == jsonrpc.CodeParse {
+	if e.Code == rpc.CodeParse {
 		m.ID = nil // JSON-RPC requires a null ID for text that is not JSON
 	}
-	return jsonrpc.AppendError(nil, m.ID, e)
+	return rpc.AppendError(nil, m.ID, e)
 }
 
 // hasBatches reports whether the client speaks the revision that has batches.
@@ -70,7 +70,7 @@ const maxBatch = 1000
 // the requests; nil if there are none.
 func (s *Server) acceptBatch(ctx context.Context, c *Client, batch []byte, respond func(response []byte)) {
 	refuse := func(format string, a ...any) {
-		respond(jsonrpc.AppendError(nil, nil, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, format, a...)))
+		respond(rpc.AppendError(nil, nil, rpc.Errorf(rpc.CodeInvalidRequest, format, a...)))
 	}
 	switch n := count(batch); {
 	case n == 0:
@@ -84,7 +84,7 @@ func (s *Server) acceptBatch(ctx context.Context, c *Client, batch []byte, respo
 	for text := range rawjson.Elements(batch) {
 		p := Read(text)
 		if p.Err == nil && p.Message.Method == "initialize" {
-			p.Err = jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "Invalid request: initialize must not be part of a batch")
+			p.Err = rpc.Errorf(rpc.CodeInvalidRequest, "Invalid request: initialize must not be part of a batch")
 		}
 		if p.Err != nil {
 			response := InvalidMessage(p.Message, p.Err)

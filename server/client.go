@@ -7,8 +7,8 @@ import (
 	"slices"
 	"sync"
 
-	"mcpx/internal/jsonrpc"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/rpc"
 	"mcpx/registry"
 )
 
@@ -25,13 +25,13 @@ type Client struct {
 
 // conversation is the state that all streams of a client share.
 type conversation struct {
-	jsonrpc.BasicHandler // requests to clients have no time limits: a person may have to think
+	rpc.BasicHandler // requests to clients have no time limits: a person may have to think
 
 	id    string
 	owner string // key for per-client state; differs from id for sessionless clients
 	lazy  bool   // it sees only inspect and exec, which never change
 	Quota *Quota // bounds its calls; nil for a client without a client session
-	Conn  *jsonrpc.Conn
+	Conn  *rpc.Conn
 
 	initialized chan struct{} // closed when upstreams may send messages to the client
 	Ended       chan struct{} // closed by End
@@ -51,7 +51,7 @@ var ErrCancelled = errors.New("cancelled by the client")
 func (s *Server) NewClient(id string, send func(message []byte) error) *Client {
 	c := newClient(id, send)
 	c.lazy = s.lazy
-	c.Conn = jsonrpc.NewConn(jsonrpc.ConnOptions{Handler: c.conversation, Send: send, Prefix: "mcpx-", Log: s.log})
+	c.Conn = rpc.NewConn(rpc.ConnOptions{Handler: c.conversation, Send: send, Prefix: "mcpx-", Log: s.log})
 	return c
 }
 
@@ -85,12 +85,12 @@ func (c *Client) ID() string { return c.id }
 // Owner implements registry.Client.
 func (c *Client) Owner() string { return c.owner }
 
-// Lost implements jsonrpc.Handler.
+// Lost implements rpc.Handler.
 func (c *conversation) Lost(error) error {
-	return jsonrpc.Errorf(jsonrpc.CodeInternal, "the client has left")
+	return rpc.Errorf(rpc.CodeInternal, "the client has left")
 }
 
-// Cancelled implements jsonrpc.Handler.
+// Cancelled implements rpc.Handler.
 func (c *conversation) Cancelled(string) error { return ErrCancelled }
 
 // SetInitialized records the result of initialize.
@@ -162,8 +162,8 @@ func (c *Client) Request(ctx context.Context, method string, params []byte) ([]b
 	if c.requestInput != nil {
 		return c.requestInput(ctx, method, params)
 	}
-	return jsonrpc.Wait(func(done jsonrpc.Done) {
-		if err := c.Conn.Go(ctx, jsonrpc.Request{Method: method, Params: params, Send: c.Send}, done); err != nil {
+	return rpc.Wait(func(done rpc.Done) {
+		if err := c.Conn.Go(ctx, rpc.Request{Method: method, Params: params, Send: c.Send}, done); err != nil {
 			done(nil, nil, fmt.Errorf("could not send %s to the client: %s", method, err.Error())) // not %w: ErrClosed would mean the upstream's connection
 		}
 	})
@@ -174,11 +174,11 @@ func (c *Client) checkCapability(method string, params []byte) error {
 	name := requiredCapability[method]
 	declared := c.capability(name)
 	if rawjson.IsNull(declared) {
-		return jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "%s: the client connected to mcpx has no %q capability", method, name)
+		return rpc.Errorf(rpc.CodeMethodNotFound, "%s: the client connected to mcpx has no %q capability", method, name)
 	}
 	mode, _ := rawjson.String(rawjson.Get(params, "mode"))
 	if method == "elicitation/create" && mode == "url" && rawjson.IsNull(rawjson.Get(declared, "url")) {
-		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s: the client connected to mcpx has no \"elicitation.url\" capability", method)
+		return rpc.Errorf(rpc.CodeInvalidParams, "%s: the client connected to mcpx has no \"elicitation.url\" capability", method)
 	}
 	return nil
 }
@@ -201,7 +201,7 @@ func (c *Client) Notify(method string, params []byte) {
 	if c.lazy && method == "notifications/tools/list_changed" || method == "notifications/message" && !c.wantsLog(params) {
 		return
 	}
-	_ = c.Send(jsonrpc.AppendNotification(nil, method, params)) // on failure the client is gone
+	_ = c.Send(rpc.AppendNotification(nil, method, params)) // on failure the client is gone
 }
 
 // wantsLog reports whether the client wants a log message of that level.

@@ -7,8 +7,8 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"mcpx/executor"
-	"mcpx/internal/jsonrpc"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/rpc"
 )
 
 // flatResult returns the result of a tool call in flat mode. Arguments that do not
@@ -26,14 +26,14 @@ func flatResult(c *Client, result, line []byte, err error) (_, _ []byte, _ error
 }
 
 // invalidArguments returns the MCP error for arguments that do not fit the schema.
-func invalidArguments(e *executor.Invalid) *jsonrpc.Error {
+func invalidArguments(e *executor.Invalid) *rpc.Error {
 	p := e.Problems[0]
 	parameter, text := strings.Join(p.Path, "."), p.String()
 	if p.Text == "required" {
 		text = "Missing required parameter '" + parameter + "'"
 	}
-	return &jsonrpc.Error{
-		Code:    jsonrpc.CodeInvalidParams,
+	return &rpc.Error{
+		Code:    rpc.CodeInvalidParams,
 		Message: "Invalid params: " + text,
 		Data:    rawjson.With([]byte("{}"), "parameter", rawjson.AppendString(nil, parameter)),
 	}

@@ -17,9 +17,9 @@ import (
 	"mcpx/config"
 	"mcpx/executor"
 	"mcpx/internal/child"
-	"mcpx/internal/jsonrpc"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/rpc"
 	"mcpx/registry"
 )
 
@@ -260,7 +260,7 @@ func (c *talk) next(t *testing.T, part string) string {
 // want checks the answer to a request: the result, or the error object.
 func (c *talk) want(t *testing.T, method, params, want string) {
 	t.Helper()
-	m, err := jsonrpc.Parse([]byte(c.ask(t, request(method, params))))
+	m, err := rpc.Parse([]byte(c.ask(t, request(method, params))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -276,7 +276,7 @@ func (c *talk) want(t *testing.T, method, params, want string) {
 // keys are the values of one member of the items of a list.
 func (c *talk) keys(t *testing.T, method, list, key string) string {
 	t.Helper()
-	m, err := jsonrpc.Parse([]byte(c.ask(t, request(method, ""))))
+	m, err := rpc.Parse([]byte(c.ask(t, request(method, ""))))
 	if err != nil {
 		t.Fatal(err)
 	}

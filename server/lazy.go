@@ -7,9 +7,9 @@ import (
 
 	"mcpx/config"
 	"mcpx/executor"
-	"mcpx/internal/jsonrpc"
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/rpc"
 )
 
 // directoryLimit is the longest description of inspect, in bytes, however many
@@ -38,7 +38,7 @@ func lazyTools(p *config.Profile, meta string) []byte {
 }
 
 // listLazy handles tools/list in lazy mode. The list has one page.
-func (s *Server) listLazy(_ context.Context, _ *Client, m jsonrpc.Message) ([]byte, error) {
+func (s *Server) listLazy(_ context.Context, _ *Client, m rpc.Message) ([]byte, error) {
 	if !rawjson.IsNull(rawjson.Get(m.Params, "cursor")) {
 		return nil, invalidParams(invalidCursor)
 	}
@@ -76,12 +76,12 @@ func directory(p *config.Profile) string {
 }
 
 // callToolAndWait is callTool for callers that wait.
-func (s *Server) callToolAndWait(ctx context.Context, c *Client, m jsonrpc.Message) ([]byte, error) {
-	return jsonrpc.Wait(func(done jsonrpc.Done) { s.callTool(ctx, c, m, done) })
+func (s *Server) callToolAndWait(ctx context.Context, c *Client, m rpc.Message) ([]byte, error) {
+	return rpc.Wait(func(done rpc.Done) { s.callTool(ctx, c, m, done) })
 }
 
 // callTool handles tools/call. It never waits.
-func (s *Server) callTool(ctx context.Context, c *Client, m jsonrpc.Message, done jsonrpc.Done) {
+func (s *Server) callTool(ctx context.Context, c *Client, m rpc.Message, done rpc.Done) {
 	name, call, err := s.readToolCall(c, m)
 	switch {
 	case err != nil:
@@ -105,7 +105,7 @@ func (s *Server) callTool(ctx context.Context, c *Client, m jsonrpc.Message, don
 
 // readToolCall reads the params of tools/call. In lazy mode the tool is inspect or
 // exec.
-func (s *Server) readToolCall(c *Client, m jsonrpc.Message) (name string, call executor.Call, err error) {
+func (s *Server) readToolCall(c *Client, m rpc.Message) (name string, call executor.Call, err error) {
 	defer s.recovered(m.Method, &err)
 	if m.Params, err = checkParams(m.Params); err != nil {
 		return "", call, err
@@ -174,7 +174,7 @@ func readCall(params []byte) (p callParams, err error) {
 }
 
 // inspect handles a call of the tool inspect.
-func (s *Server) inspect(ctx context.Context, _ *Client, m jsonrpc.Message) ([]byte, error) {
+func (s *Server) inspect(ctx context.Context, _ *Client, m rpc.Message) ([]byte, error) {
 	arguments := rawjson.Get(m.Params, "arguments")
 	if path := rawjson.DuplicateKey(arguments); path != nil {
 		return errorResult(fmt.Sprintf("%q is given twice", strings.Join(path, "."))), nil

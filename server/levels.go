@@ -3,8 +3,8 @@ package server
 import (
 	"context"
 
-	"mcpx/internal/jsonrpc"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/rpc"
 )
 
 // logLevels maps the levels that a client may set to a level of MCP and a level of mcpx's
@@ -16,12 +16,12 @@ var logLevels = map[string]struct{ level, own string }{
 }
 
 // setLogLevel handles logging/setLevel.
-func (s *Server) setLogLevel(_ context.Context, c *Client, m jsonrpc.Message) ([]byte, error) {
+func (s *Server) setLogLevel(_ context.Context, c *Client, m rpc.Message) ([]byte, error) {
 	raw := rawjson.Get(m.Params, "level")
 	level, isString := rawjson.String(raw)
 	levels, known := logLevels[level]
 	if !isString || !known {
-		return nil, jsonrpc.Errorf(jsonrpc.CodeInternal, "Invalid log level: %s. Valid levels are: debug, info, warn, error", levelText(raw, level))
+		return nil, rpc.Errorf(rpc.CodeInternal, "Invalid log level: %s. Valid levels are: debug, info, warn, error", levelText(raw, level))
 	}
 	if s.options.SetLevel != nil {
 		s.options.SetLevel(levels.own)

@@ -11,8 +11,8 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"mcpx/executor"
-	"mcpx/internal/jsonrpc"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/rpc"
 )
 
 // Since its revision 2026-07-28, MCP has no initialize: the _meta of every request has
@@ -50,12 +50,12 @@ func IsModern(params []byte) bool {
 }
 
 // discover handles server/discover: the revisions, capabilities and instructions.
-func (s *Server) discover(context.Context, *Client, jsonrpc.Message) ([]byte, error) {
+func (s *Server) discover(context.Context, *Client, rpc.Message) ([]byte, error) {
 	return json.Marshal(mcp.DiscoverResult{SupportedVersions: mcp.ValidProtocolVersions, Capabilities: capabilities, Instructions: s.instructions()})
 }
 
 // modern handles a request of 2026-07-28.
-func (s *Server) modern(ctx context.Context, c *Client, m jsonrpc.Message) ([]byte, error) {
+func (s *Server) modern(ctx context.Context, c *Client, m rpc.Message) ([]byte, error) {
 	run, wrong := s.modernMethod(m)
 	if wrong != nil {
 		return nil, wrong
@@ -75,7 +75,7 @@ func (s *Server) modern(ctx context.Context, c *Client, m jsonrpc.Message) ([]by
 
 // modernMethod returns the method for a request of 2026-07-28, or an error if the
 // request is invalid.
-func (s *Server) modernMethod(m jsonrpc.Message) (Method, *jsonrpc.Error) {
+func (s *Server) modernMethod(m rpc.Message) (Method, *rpc.Error) {
 	meta := rawjson.Get(m.Params, "_meta")
 	version, ok := rawjson.String(rawjson.Get(meta, mcp.MetaKeyProtocolVersion))
 	if !ok {
@@ -83,7 +83,7 @@ func (s *Server) modernMethod(m jsonrpc.Message) (Method, *jsonrpc.Error) {
 	}
 	if !mcp.IsValidProtocolVersion(version) {
 		data, _ := json.Marshal(mcp.UnsupportedProtocolVersionData{Supported: mcp.ValidProtocolVersions, Requested: version})
-		return nil, &jsonrpc.Error{Code: mcp.UNSUPPORTED_PROTOCOL_VERSION, Message: "Unsupported protocol version: " + version, Data: data}
+		return nil, &rpc.Error{Code: mcp.UNSUPPORTED_PROTOCOL_VERSION, Message: "Unsupported protocol version: " + version, Data: data}
 	}
 	if rawjson.Kind(rawjson.Get(meta, mcp.MetaKeyClientCapabilities)) != '{' {
 		return nil, invalidParams(`"_meta" must have ` + mcp.MetaKeyClientCapabilities)
@@ -93,7 +93,7 @@ func (s *Server) modernMethod(m jsonrpc.Message) (Method, *jsonrpc.Error) {
 		run = s.methods[m.Method]
 	}
 	if run == nil {
-		return nil, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "Method '%s' not found", m.Method)
+		return nil, rpc.Errorf(rpc.CodeMethodNotFound, "Method '%s' not found", m.Method)
 	}
 	return run, nil
 }
@@ -133,12 +133,12 @@ func modernError(err error) error {
 	if e.Code != executor.CodeResourceNotFound {
 		return err
 	}
-	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: e.Message, Data: e.Data}
+	return &rpc.Error{Code: rpc.CodeInvalidParams, Message: e.Message, Data: e.Data}
 }
 
 // listen handles subscriptions/listen. It sends the notifications that the client wants
 // until the client cancels the request or the front stops.
-func (s *Server) listen(ctx context.Context, c *Client, m jsonrpc.Message) ([]byte, error) {
+func (s *Server) listen(ctx context.Context, c *Client, m rpc.Message) ([]byte, error) {
 	filter := rawjson.Get(m.Params, "notifications")
 	tag := rawjson.With([]byte("{}"), mcp.MetaKeySubscriptionID, m.ID)
 	l := &subscriptionStream{id: c.id + " " + rand.Text(), client: c, tag: tag, wanted: map[string]bool{}}
@@ -210,7 +210,7 @@ func (l *subscriptionStream) Owner() string { return l.id }
 // Request implements registry.Client. It always fails, because the stream carries only
 // notifications.
 func (l *subscriptionStream) Request(_ context.Context, method string, _ []byte) ([]byte, error) {
-	return nil, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "%s: the client has no pending call", method)
+	return nil, rpc.Errorf(rpc.CodeMethodNotFound, "%s: the client has no pending call", method)
 }
 
 // Notify implements registry.Client.
@@ -241,7 +241,7 @@ const maxEarly = 1000
 
 // CheckParameterHeaders returns an error if the headers of a call differ from the
 // arguments that they repeat (x-mcp-header). Only flat mode has such tools.
-func (s *Server) CheckParameterHeaders(h http.Header, m jsonrpc.Message) error {
+func (s *Server) CheckParameterHeaders(h http.Header, m rpc.Message) error {
 	if s.lazy || m.Method != "tools/call" {
 		return nil
 	}
@@ -257,7 +257,7 @@ func (s *Server) CheckParameterHeaders(h http.Header, m jsonrpc.Message) error {
 }
 
 // CheckModern returns why a request of 2026-07-28 is refused, nil if it is not.
-func (s *Server) CheckModern(m jsonrpc.Message) *jsonrpc.Error {
+func (s *Server) CheckModern(m rpc.Message) *rpc.Error {
 	_, err := s.modernMethod(m)
 	return err
 }

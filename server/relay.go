@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"mcpx/executor"
-	"mcpx/internal/jsonrpc"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/rpc"
 )
 
 // relay forwards a request to the upstream that has the prompt or resource in it.
-func (s *Server) relay(ctx context.Context, c *Client, m jsonrpc.Message) ([]byte, error) {
+func (s *Server) relay(ctx context.Context, c *Client, m rpc.Message) ([]byte, error) {
 	return s.executor.Relay(ctx, executor.Relay{
 		Request:  string(m.ID),
 		Client:   c,
@@ -42,7 +42,7 @@ const pageSize = 1000
 // list handles the methods in lists: it returns one page. The cursor has the index of the
 // page's first item. If the list changes meanwhile, the client is notified and reads it
 // again.
-func (s *Server) list(ctx context.Context, _ *Client, m jsonrpc.Message) ([]byte, error) {
+func (s *Server) list(ctx context.Context, _ *Client, m rpc.Message) ([]byte, error) {
 	l := lists[m.Method]
 	from := 0
 	if cursor := rawjson.Get(m.Params, "cursor"); !rawjson.IsNull(cursor) {
@@ -107,7 +107,7 @@ func parseCursor(raw []byte) (int, error) {
 
 // listRoots handles roots/list of a client: upstreams get the client's own roots, so it
 // requests them from the client.
-func (s *Server) listRoots(ctx context.Context, c *Client, _ jsonrpc.Message) ([]byte, error) {
+func (s *Server) listRoots(ctx context.Context, c *Client, _ rpc.Message) ([]byte, error) {
 	if rawjson.IsNull(c.capability("roots")) {
 		return []byte(`{"roots":[]}`), nil
 	}

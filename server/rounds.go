@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"mcpx/internal/jsonrpc"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/rpc"
 	"mcpx/registry"
 )
 
@@ -77,10 +77,10 @@ type outcome struct {
 }
 
 // run runs one round of a call. It returns when the call is over or needs input.
-func (r *multiRoundCalls) run(ctx context.Context, c *Client, m jsonrpc.Message, call func(ctx context.Context) ([]byte, error)) ([]byte, error) {
+func (r *multiRoundCalls) run(ctx context.Context, c *Client, m rpc.Message, call func(ctx context.Context) ([]byte, error)) ([]byte, error) {
 	if !mayRequireInput[m.Method] {
 		c.requestInput = func(_ context.Context, method string, _ []byte) ([]byte, error) {
-			return nil, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "%s: the client accepts no requests during %s", method, m.Method)
+			return nil, rpc.Errorf(rpc.CodeMethodNotFound, "%s: the client accepts no requests during %s", method, m.Method)
 		}
 		return call(ctx)
 	}
@@ -112,12 +112,12 @@ func (r *multiRoundCalls) run(ctx context.Context, c *Client, m jsonrpc.Message,
 
 // newRoundStream returns where notifications of a call go in this round. It copies the
 // progress token, so that it does not hold the request.
-func newRoundStream(c *Client, m jsonrpc.Message) *roundStream {
+func newRoundStream(c *Client, m rpc.Message) *roundStream {
 	return &roundStream{c.Send, slices.Clone(rawjson.Get(rawjson.Get(m.Params, "_meta"), "progressToken"))}
 }
 
 // newMultiRoundCall starts a call, which may outlast the request that started it.
-func newMultiRoundCall(ctx context.Context, c *Client, m jsonrpc.Message, call func(ctx context.Context) ([]byte, error)) *multiRoundCall {
+func newMultiRoundCall(ctx context.Context, c *Client, m rpc.Message, call func(ctx context.Context) ([]byte, error)) *multiRoundCall {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	p := &multiRoundCall{owner: c.owner, method: strings.Clone(m.Method), size: len(m.Params), inputs: make(chan inputRequest), result: make(chan outcome, 1), done: make(chan struct{}), cancel: cancel}
 	p.stream.Store(newRoundStream(c, m))

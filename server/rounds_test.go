@@ -10,8 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"mcpx/internal/jsonrpc"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/rpc"
 )
 
 // TestAClientThatDoesNotComeBack: after ten minutes its call is cancelled and the
@@ -21,7 +21,7 @@ func TestAClientThatDoesNotComeBack(t *testing.T) {
 		r := newMultiRoundCalls()
 		c := newClient("one", nil)
 		asked, ended := make(chan error, 1), make(chan error, 1)
-		result, err := r.run(t.Context(), c, jsonrpc.Message{Method: "tools/call", Params: []byte("{}")}, func(ctx context.Context) ([]byte, error) {
+		result, err := r.run(t.Context(), c, rpc.Message{Method: "tools/call", Params: []byte("{}")}, func(ctx context.Context) ([]byte, error) {
 			go func() {
 				_, err := c.requestInput(context.WithoutCancel(ctx), "roots/list", nil) // for the sake of another call
 				asked <- err
@@ -58,7 +58,7 @@ func TestARoundHasItsOwnStream(t *testing.T) {
 			sent[round] = append(sent[round], string(message))
 			return nil
 		}).forRequest("2026-07-28", []byte(`{"roots":{}}`), []byte(`"info"`))
-		result, err := r.run(t.Context(), c, jsonrpc.Message{Method: "tools/call", Params: []byte(params)}, func(context.Context) ([]byte, error) { return call(c) })
+		result, err := r.run(t.Context(), c, rpc.Message{Method: "tools/call", Params: []byte(params)}, func(context.Context) ([]byte, error) { return call(c) })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,7 +104,7 @@ func TestParkedCallsAreBounded(t *testing.T) {
 		park := func(owner string) (state []byte) {
 			c := newClient(owner, func([]byte) error { return nil })
 			params := append([]byte("{}"), bytes.Repeat([]byte(" "), size)...)
-			result, err := r.run(t.Context(), c, jsonrpc.Message{Method: "tools/call", Params: params}, func(ctx context.Context) ([]byte, error) {
+			result, err := r.run(t.Context(), c, rpc.Message{Method: "tools/call", Params: params}, func(ctx context.Context) ([]byte, error) {
 				return c.requestInput(ctx, "roots/list", nil)
 			})
 			if err != nil && !strings.Contains(err.Error(), "did not respond") {
@@ -123,7 +123,7 @@ func TestParkedCallsAreBounded(t *testing.T) {
 				if p.owner == owner {
 					c := newClient(owner, func([]byte) error { return nil })
 					params := fmt.Appendf(nil, `{"requestState":%q,"inputResponses":{"input":{}}}`, state)
-					if _, err := r.run(t.Context(), c, jsonrpc.Message{Method: "tools/call", Params: params}, nil); err != nil {
+					if _, err := r.run(t.Context(), c, rpc.Message{Method: "tools/call", Params: params}, nil); err != nil {
 						t.Fatal(err)
 					}
 					return
@@ -157,7 +157,7 @@ func TestParkedCallsAreBounded(t *testing.T) {
 // request.
 func TestAParkedCallOwnsItsToken(t *testing.T) {
 	body := []byte(`{"method":"tools/call","_meta":{"progressToken":"a"}}`)
-	m := jsonrpc.Message{Method: "tools/call", Params: body}
+	m := rpc.Message{Method: "tools/call", Params: body}
 	p := newMultiRoundCall(t.Context(), newClient("one", nil), m, func(context.Context) ([]byte, error) { return nil, nil })
 	copy(body, bytes.Repeat([]byte("x"), len(body)))
 	if got := string(p.stream.Load().token); got != `"a"` {
@@ -197,7 +197,7 @@ func TestRequestsThatCannotAsk(t *testing.T) {
 	for _, method := range []string{"completion/complete", "tools/list", "tools/call"} {
 		c := newClient("modern", nil).forRequest("2026-07-28", []byte(`{"roots":{}}`), nil)
 		r := newMultiRoundCalls()
-		result, err := r.run(t.Context(), c, jsonrpc.Message{ID: []byte("1"), Method: method}, func(ctx context.Context) ([]byte, error) {
+		result, err := r.run(t.Context(), c, rpc.Message{ID: []byte("1"), Method: method}, func(ctx context.Context) ([]byte, error) {
 			if _, err := c.Request(ctx, "roots/list", nil); err != nil {
 				return rawjson.AppendString(nil, err.Error()), nil
 			}

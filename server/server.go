@@ -18,8 +18,8 @@ import (
 
 	"mcpx/config"
 	"mcpx/executor"
-	"mcpx/internal/jsonrpc"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/rpc"
 	"mcpx/registry"
 )
 
@@ -94,7 +94,7 @@ func (s *Server) Exposing(mode config.Expose) *Server {
 
 // Method runs one request. It returns the result, or an error whose code and data the
 // client gets.
-type Method func(s *Server, ctx context.Context, c *Client, m jsonrpc.Message) (result []byte, err error)
+type Method func(s *Server, ctx context.Context, c *Client, m rpc.Message) (result []byte, err error)
 
 // Methods is the table of methods. Flat mode replaces tools/list.
 var Methods = map[string]Method{
@@ -119,7 +119,7 @@ var Methods = map[string]Method{
 // initialize is done, since later messages depend on these. For a request, respond is
 // called once, perhaps before accept returns: with the response, or nil if the client
 // has canceled the request. respond must not wait, and neither does accept.
-func (s *Server) accept(ctx context.Context, c *Client, m jsonrpc.Message, respond func(response []byte)) {
+func (s *Server) accept(ctx context.Context, c *Client, m rpc.Message, respond func(response []byte)) {
 	if start := s.begin(ctx, c, m); start != nil {
 		start(respond)
 	}
@@ -127,7 +127,7 @@ func (s *Server) accept(ctx context.Context, c *Client, m jsonrpc.Message, respo
 
 // begin handles a notification or a response and returns nil. It registers a request, so
 // that the client can cancel it, and returns the function that starts it.
-func (s *Server) begin(ctx context.Context, c *Client, m jsonrpc.Message) (start func(respond func(response []byte))) {
+func (s *Server) begin(ctx context.Context, c *Client, m rpc.Message) (start func(respond func(response []byte))) {
 	if c.Conn.Receive(m, nil) {
 		return nil
 	}
@@ -149,9 +149,9 @@ func (s *Server) begin(ctx context.Context, c *Client, m jsonrpc.Message) (start
 			case isCancelled:
 				respond(nil)
 			case err != nil:
-				respond(jsonrpc.AppendError(nil, m.ID, WireError(err)))
+				respond(rpc.AppendError(nil, m.ID, WireError(err)))
 			default:
-				respond(jsonrpc.ResponseIn(line, m.ID, result))
+				respond(rpc.ResponseIn(line, m.ID, result))
 			}
 		})
 	}
@@ -159,7 +159,7 @@ func (s *Server) begin(ctx context.Context, c *Client, m jsonrpc.Message) (start
 
 // serve runs a request. Tool calls need no goroutine, because callTool never waits.
 // initialize has none, because its response must be the first.
-func (s *Server) serve(ctx context.Context, c *Client, m jsonrpc.Message, done jsonrpc.Done) {
+func (s *Server) serve(ctx context.Context, c *Client, m rpc.Message, done rpc.Done) {
 	switch {
 	case m.Method == "tools/call" && !IsModern(m.Params):
 		s.callTool(ctx, c, m, done)
@@ -171,13 +171,13 @@ func (s *Server) serve(ctx context.Context, c *Client, m jsonrpc.Message, done j
 }
 
 // runWithDone is run with a Done.
-func (s *Server) runWithDone(ctx context.Context, c *Client, m jsonrpc.Message, done jsonrpc.Done) {
+func (s *Server) runWithDone(ctx context.Context, c *Client, m rpc.Message, done rpc.Done) {
 	result, err := s.run(ctx, c, m)
 	done(result, nil, err)
 }
 
 // run finds the method of a request and runs it.
-func (s *Server) run(ctx context.Context, c *Client, m jsonrpc.Message) (_ []byte, err error) {
+func (s *Server) run(ctx context.Context, c *Client, m rpc.Message) (_ []byte, err error) {
 	defer s.recovered(m.Method, &err)
 	if m.Method != "tools/call" { // readCall checks for duplicates itself
 		if err := duplicateKey(rawjson.DuplicateKey(m.Params)...); err != nil {
@@ -189,7 +189,7 @@ func (s *Server) run(ctx context.Context, c *Client, m jsonrpc.Message) (_ []byt
 	}
 	run, ok := s.methods[m.Method]
 	if !ok {
-		return nil, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "Method '%s' not found", m.Method)
+		return nil, rpc.Errorf(rpc.CodeMethodNotFound, "Method '%s' not found", m.Method)
 	}
 	params, err := checkParams(m.Params)
 	if err != nil {
@@ -228,7 +228,7 @@ func duplicateKey(path ...string) error {
 }
 
 // safely runs a method. A panic affects only this request.
-func (s *Server) safely(ctx context.Context, run Method, c *Client, m jsonrpc.Message) (result []byte, err error) {
+func (s *Server) safely(ctx context.Context, run Method, c *Client, m rpc.Message) (result []byte, err error) {
 	defer s.recovered(m.Method, &err)
 	return run(s, ctx, c, m)
 }
@@ -242,7 +242,7 @@ func (s *Server) recovered(method string, err *error) {
 }
 
 // initialize handles initialize: it negotiates the revision.
-func (s *Server) initialize(_ context.Context, c *Client, m jsonrpc.Message) ([]byte, error) {
+func (s *Server) initialize(_ context.Context, c *Client, m rpc.Message) ([]byte, error) {
 	version, ok := rawjson.String(rawjson.Get(m.Params, "protocolVersion"))
 	if !ok {
 		return nil, invalidParams(`"protocolVersion" must be a string`)
@@ -252,7 +252,7 @@ func (s *Server) initialize(_ context.Context, c *Client, m jsonrpc.Message) ([]
 		return nil, invalidParams("the params of initialize are not as MCP defines them")
 	}
 	if version < mcp.ProtocolVersion20241105 {
-		return nil, jsonrpc.Errorf(jsonrpc.CodeServer, "Unsupported protocol version: %s", version)
+		return nil, rpc.Errorf(rpc.CodeServer, "Unsupported protocol version: %s", version)
 	}
 	version = mcp.NegotiateLegacyVersion(version)
 	c.SetInitialized(version, rawjson.Get(m.Params, "capabilities"))
@@ -272,7 +272,7 @@ func exactly(object []byte, keys ...string) []byte {
 }
 
 // notified handles a notification of the client.
-func (s *Server) notified(c *Client, m jsonrpc.Message) {
+func (s *Server) notified(c *Client, m rpc.Message) {
 	switch m.Method {
 	case "notifications/initialized":
 		c.markReachable()
@@ -284,7 +284,7 @@ func (s *Server) notified(c *Client, m jsonrpc.Message) {
 }
 
 // ping handles ping.
-func (s *Server) ping(context.Context, *Client, jsonrpc.Message) ([]byte, error) {
+func (s *Server) ping(context.Context, *Client, rpc.Message) ([]byte, error) {
 	return []byte("{}"), nil
 }
 
@@ -311,7 +311,7 @@ func (s *Server) implementation() mcp.Implementation {
 
 // shutdown handles shutdown, which some clients know from other protocols. It does
 // nothing: notifications/exit stops mcpx.
-func (s *Server) shutdown(context.Context, *Client, jsonrpc.Message) ([]byte, error) {
+func (s *Server) shutdown(context.Context, *Client, rpc.Message) ([]byte, error) {
 	return []byte("{}"), nil
 }
 

@@ -10,8 +10,8 @@ import (
 
 	"mcpx/config"
 	"mcpx/executor"
-	"mcpx/internal/jsonrpc"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/rpc"
 )
 
 func TestHandle(t *testing.T) {
@@ -146,7 +146,7 @@ func TestIDsAreEchoedAsTheyCame(t *testing.T) {
 
 func TestAPanicCostsOneRequest(t *testing.T) {
 	b := start(t)
-	with(t, "test/panic", func(*Server, context.Context, *Client, jsonrpc.Message) ([]byte, error) { panic("on purpose") })
+	with(t, "test/panic", func(*Server, context.Context, *Client, rpc.Message) ([]byte, error) { panic("on purpose") })
 	if got, want := b.ask(t, request("test/panic", "")), failure(-32603, "internal error in test/panic", ""); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -162,11 +162,11 @@ func TestErrorsKeepTheirCode(t *testing.T) {
 	b := start(t)
 	for want, err := range map[string]error{
 		failure(-32603, "went wrong", ""):    errors.New("went wrong"),
-		failure(-5, "no", `{"a": 1}`):        &jsonrpc.Error{Code: -5, Message: "no", Data: []byte(`{"a": 1}`)},
-		failure(-6, "wrapped", `[]`):         fmt.Errorf("in: %w", &jsonrpc.Error{Code: -6, Message: "wrapped", Data: []byte(`[]`)}),
+		failure(-5, "no", `{"a": 1}`):        &rpc.Error{Code: -5, Message: "no", Data: []byte(`{"a": 1}`)},
+		failure(-6, "wrapped", `[]`):         fmt.Errorf("in: %w", &rpc.Error{Code: -6, Message: "wrapped", Data: []byte(`[]`)}),
 		failure(-32603, "a\nb\u001b<c>", ""): errors.New("a\nb\x1b<c>"),
 	} {
-		with(t, "test/fail", func(*Server, context.Context, *Client, jsonrpc.Message) ([]byte, error) { return nil, err })
+		with(t, "test/fail", func(*Server, context.Context, *Client, rpc.Message) ([]byte, error) { return nil, err })
 		if got := b.ask(t, request("test/fail", "")); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
@@ -291,7 +291,7 @@ func TestARequestToAClientThatLeft(t *testing.T) {
 	c.SetInitialized("2025-06-18", []byte(`{"roots":{}}`))
 	c.markReachable()
 	c.Conn.Close(errors.New("it left"))
-	if _, err := c.Request(t.Context(), "roots/list", nil); err == nil || errors.Is(err, jsonrpc.ErrClosed) {
+	if _, err := c.Request(t.Context(), "roots/list", nil); err == nil || errors.Is(err, rpc.ErrClosed) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -3,23 +3,23 @@ package server
 import (
 	"errors"
 
-	"mcpx/internal/jsonrpc"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/rpc"
 )
 
 // WireError returns the JSON-RPC error that a client gets for an error.
-func WireError(err error) *jsonrpc.Error {
-	var e *jsonrpc.Error
+func WireError(err error) *rpc.Error {
+	var e *rpc.Error
 	if errors.As(err, &e) {
 		return e
 	}
-	return &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: err.Error()}
+	return &rpc.Error{Code: rpc.CodeInternal, Message: err.Error()}
 }
 
 // invalidParams returns the error for a request whose params are invalid.
-func invalidParams(detail string) *jsonrpc.Error {
-	return &jsonrpc.Error{
-		Code:    jsonrpc.CodeInvalidParams,
+func invalidParams(detail string) *rpc.Error {
+	return &rpc.Error{
+		Code:    rpc.CodeInvalidParams,
 		Message: "Invalid params: " + detail,
 		Data:    append(rawjson.AppendString([]byte(`{"detail":`), detail), '}'),
 	}

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"mcpx/internal/jsonrpc"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/rpc"
 )
 
 // programs is where the built mcpx is.
@@ -158,7 +158,7 @@ func (s *stdioClient) open(b *testing.B) {
 	if _, err := s.do("initialize", hello); err != nil {
 		b.Fatal(err)
 	}
-	s.out.add(jsonrpc.AppendNotification(nil, "notifications/initialized", nil))
+	s.out.add(rpc.AppendNotification(nil, "notifications/initialized", nil))
 	s.out.flush()
 }
 
@@ -183,7 +183,7 @@ func (s *stdioClient) do(method, params string) ([]byte, error) {
 	id := s.last
 	s.waiting[id] = reply
 	s.mu.Unlock()
-	s.out.add(jsonrpc.AppendRequest(nil, strconv.AppendInt(nil, id, 10), method, []byte(params)))
+	s.out.add(rpc.AppendRequest(nil, strconv.AppendInt(nil, id, 10), method, []byte(params)))
 	s.out.flush()
 	select {
 	case answer := <-reply:
@@ -232,7 +232,7 @@ func openHTTP(b *testing.B, address string) *httpClient {
 
 func (c *httpClient) do(method, params string) ([]byte, error) {
 	c.last++
-	body := jsonrpc.AppendRequest(nil, strconv.AppendInt(nil, c.last, 10), method, []byte(params))
+	body := rpc.AppendRequest(nil, strconv.AppendInt(nil, c.last, 10), method, []byte(params))
 	r, err := http.NewRequest(http.MethodPost, c.url, bytes.NewReader(body))
 	if err != nil {
 		return nil, err

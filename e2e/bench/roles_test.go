@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"mcpx/internal/jsonrpc"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/rpc"
 )
 
 // role says what a copy of the test binary is, instead of tests.
@@ -43,16 +43,16 @@ func upstream(in io.Reader, out io.Writer) {
 	lines := newLines(in)
 	pipe := &pipe{w: out}
 	for line := range lines.all() {
-		m, err := jsonrpc.Parse(line)
+		m, err := rpc.Parse(line)
 		if err != nil || m.ID == nil {
 			continue
 		}
 		id := bytes.Clone(m.ID)
 		switch m.Method {
 		case "initialize":
-			pipe.add(jsonrpc.AppendResult(nil, id, []byte(`{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"bench","version":"1"}}`)))
+			pipe.add(rpc.AppendResult(nil, id, []byte(`{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"bench","version":"1"}}`)))
 		case "tools/list":
-			pipe.add(jsonrpc.AppendResult(nil, id, toolList(max(count, 1))))
+			pipe.add(rpc.AppendResult(nil, id, toolList(max(count, 1))))
 		default:
 			arguments := rawjson.Get(m.Params, "arguments")
 			size, _ := strconv.Atoi(string(rawjson.Get(arguments, "size")))
@@ -60,12 +60,12 @@ func upstream(in io.Reader, out io.Writer) {
 			result := []byte(`{"content":[{"type":"text","text":"` + strings.Repeat("x", max(size, 64)) + `"}]}`)
 			if delay > 0 {
 				time.AfterFunc(time.Duration(delay)*time.Millisecond, func() {
-					pipe.add(jsonrpc.AppendResult(nil, id, result))
+					pipe.add(rpc.AppendResult(nil, id, result))
 					pipe.flush()
 				})
 				continue
 			}
-			pipe.add(jsonrpc.AppendResult(nil, id, result))
+			pipe.add(rpc.AppendResult(nil, id, result))
 		}
 		if !lines.more() {
 			pipe.flush()

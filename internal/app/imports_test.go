@@ -115,7 +115,7 @@ func TestPoints(t *testing.T) {
 		{"executor", "executor/validate", true},
 		{"executor/validate", "internal/rawjson", true},
 		{"config", "internal/nearest", true},
-		{"internal/jsonrpc", "internal/rawjson", true},
+		{"internal/rpc", "internal/rawjson", true},
 		{"executor/validate", "executor", false},
 		{"executor/validate", "executor/results", false},
 		{"registry", "executor", false},
@@ -125,7 +125,7 @@ func TestPoints(t *testing.T) {
 		{"cmd/mcpx", "cmd/mcpx-sse", false},
 		{"cmd/internal/cli", "examples", true},
 		{"examples", "internal/demo", false},
-		{"internal/demo", "internal/jsonrpc", true},
+		{"internal/demo", "internal/rpc", true},
 		{"internal/demo", "server", false},
 		{"internal/console", "server", false},
 	} {

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"mcpx/internal/jsonrpc"
+	"mcpx/internal/rpc"
 )
 
 // releaser returns memory to the system a second after the start and a second after
@@ -58,7 +58,7 @@ func (r *releaser) run(ctx context.Context) {
 // executable, which the system reads again when they are used. In BenchmarkMemory an idle
 // mcpx holds 9 MB instead of 22; most of the difference is the executable.
 func releaseMemory() {
-	jsonrpc.DropBuffers()
+	rpc.DropBuffers()
 	debug.FreeOSMemory()
 	dropPages()
 }

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"mcpx/internal/jsonrpc"
+	"mcpx/internal/rpc"
 
 	"github.com/rs/zerolog"
 )
@@ -27,17 +27,17 @@ const drainTime = 5 * time.Second
 // conversation is the connection to one client.
 type conversation struct {
 	*server
-	jsonrpc.BasicHandler
-	conn    *jsonrpc.Conn
-	out     *jsonrpc.Writer
+	rpc.BasicHandler
+	conn    *rpc.Conn
+	out     *rpc.Writer
 	running sync.WaitGroup // requests
 	elicits atomic.Bool    // the client supports elicitation
 }
 
 // serve implements Serve.
 func (s *server) serve(ctx context.Context, in io.Reader, out io.Writer) error {
-	c := &conversation{server: s, out: jsonrpc.NewWriter(out, maxUnread)}
-	c.conn = jsonrpc.NewConn(jsonrpc.ConnOptions{Handler: c, Send: c.out.Push, Prefix: "demo-", Log: zerolog.Nop()})
+	c := &conversation{server: s, out: rpc.NewWriter(out, maxUnread)}
+	c.conn = rpc.NewConn(rpc.ConnOptions{Handler: c, Send: c.out.Push, Prefix: "demo-", Log: zerolog.Nop()})
 	ended := make(chan error, 1)
 	go func() { ended <- c.run(ctx, in) }()
 	select {
@@ -64,14 +64,14 @@ func (c *conversation) run(ctx context.Context, in io.Reader) error {
 }
 
 func (c *conversation) read(ctx context.Context, in io.Reader) error {
-	lines := jsonrpc.NewReader(in, maxMessage)
+	lines := rpc.NewReader(in, maxMessage)
 	for {
 		line, err := lines.Read()
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil
-		case errors.Is(err, jsonrpc.ErrTooLong):
-			c.send(jsonrpc.AppendError(nil, nil, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "message over %d bytes", maxMessage)))
+		case errors.Is(err, rpc.ErrTooLong):
+			c.send(rpc.AppendError(nil, nil, rpc.Errorf(rpc.CodeInvalidRequest, "message over %d bytes", maxMessage)))
 		case err != nil:
 			return fmt.Errorf("reading from the client: %w", err)
 		default:
@@ -82,21 +82,21 @@ func (c *conversation) read(ctx context.Context, in io.Reader) error {
 
 // accept handles one message. It does not wait for the request in it.
 func (c *conversation) accept(ctx context.Context, line []byte) {
-	m, err := jsonrpc.ParseStrict(line)
-	var wrong *jsonrpc.Error
+	m, err := rpc.ParseStrict(line)
+	var wrong *rpc.Error
 	switch {
 	case errors.As(err, &wrong):
-		c.send(jsonrpc.AppendError(nil, m.ID, wrong))
+		c.send(rpc.AppendError(nil, m.ID, wrong))
 	case !c.conn.Receive(m, line) && m.IsRequest():
 		c.start(ctx, m)
 	}
 }
 
 // start runs a request in a goroutine of its own.
-func (c *conversation) start(ctx context.Context, m jsonrpc.Message) {
+func (c *conversation) start(ctx context.Context, m rpc.Message) {
 	in, err := c.conn.Begin(ctx, m.ID, maxRequests)
 	if err != nil {
-		c.send(jsonrpc.AppendError(nil, m.ID, jsonrpc.Errorf(jsonrpc.CodeServer, "more than %d requests at a time; wait for one to finish", maxRequests)))
+		c.send(rpc.AppendError(nil, m.ID, rpc.Errorf(rpc.CodeServer, "more than %d requests at a time; wait for one to finish", maxRequests)))
 		return
 	}
 	c.running.Go(func() {

@@ -11,8 +11,8 @@ import (
 	"strconv"
 	"strings"
 
-	"mcpx/internal/jsonrpc"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/rpc"
 )
 
 // methods has the requests that the server handles.
@@ -42,30 +42,30 @@ func list[T any](key string, items []T) map[string][]T {
 }
 
 // respond returns the response to a request.
-func (c *conversation) respond(ctx context.Context, m jsonrpc.Message) []byte {
+func (c *conversation) respond(ctx context.Context, m rpc.Message) []byte {
 	for _, method := range methods {
 		if method.name != m.Method {
 			continue
 		}
 		value, err := method.handle(c, ctx, m.Params)
 		if err != nil {
-			return jsonrpc.AppendError(nil, m.ID, asError(err))
+			return rpc.AppendError(nil, m.ID, asError(err))
 		}
 		raw, err := encode(value)
 		if err != nil {
-			return jsonrpc.AppendError(nil, m.ID, asError(err))
+			return rpc.AppendError(nil, m.ID, asError(err))
 		}
-		return jsonrpc.AppendResult(nil, m.ID, raw)
+		return rpc.AppendResult(nil, m.ID, raw)
 	}
-	return jsonrpc.AppendError(nil, m.ID, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "method not found: %s", m.Method))
+	return rpc.AppendError(nil, m.ID, rpc.Errorf(rpc.CodeMethodNotFound, "method not found: %s", m.Method))
 }
 
-func asError(err error) *jsonrpc.Error {
-	var own *jsonrpc.Error
+func asError(err error) *rpc.Error {
+	var own *rpc.Error
 	if errors.As(err, &own) {
 		return own
 	}
-	return jsonrpc.Errorf(jsonrpc.CodeInternal, "%v", err)
+	return rpc.Errorf(rpc.CodeInternal, "%v", err)
 }
 
 // encode writes a value as JSON, and leaves <, > and & readable.
@@ -117,7 +117,7 @@ func (c *conversation) callTool(ctx context.Context, params []byte) (any, error)
 		for i, t := range c.tools {
 			names[i] = t.name
 		}
-		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "unknown tool %q; tools: %s", name, strings.Join(names, ", "))
+		return nil, rpc.Errorf(rpc.CodeInvalidParams, "unknown tool %q; tools: %s", name, strings.Join(names, ", "))
 	}
 	token := rawjson.Get(rawjson.Get(params, "_meta"), "progressToken")
 	if rawjson.IsNull(token) {
@@ -181,7 +181,7 @@ func (c *call) progress(done, total int, message string) {
 	params = rawjson.AppendMember(params, "progress", strconv.AppendInt(nil, int64(done), 10))
 	params = rawjson.AppendMember(params, "total", strconv.AppendInt(nil, int64(total), 10))
 	params = rawjson.AppendMember(params, "message", rawjson.AppendString(nil, message))
-	c.send(jsonrpc.AppendNotification(nil, "notifications/progress", append(params, '}')))
+	c.send(rpc.AppendNotification(nil, "notifications/progress", append(params, '}')))
 }
 
 // errNobody is returned if the client does not support elicitation.
@@ -194,9 +194,9 @@ func (c *call) elicit(ctx context.Context, message, schema string) (content []by
 	}
 	params := rawjson.AppendMember([]byte("{"), "message", rawjson.AppendString(nil, message))
 	params = append(rawjson.AppendMember(params, "requestedSchema", []byte(schema)), '}')
-	answer, err := c.conn.Call(ctx, jsonrpc.Request{Method: "elicitation/create", Params: params})
+	answer, err := c.conn.Call(ctx, rpc.Request{Method: "elicitation/create", Params: params})
 	if err != nil {
-		return nil, fmt.Errorf("the question was not answered: %s", jsonrpc.Text(err))
+		return nil, fmt.Errorf("the question was not answered: %s", rpc.Text(err))
 	}
 	if action, _ := rawjson.String(rawjson.Get(answer, "action")); action != "accept" {
 		return nil, nil
@@ -208,16 +208,16 @@ func (c *conversation) getPrompt(_ context.Context, params []byte) (any, error) 
 	name, _ := rawjson.String(rawjson.Get(params, "name"))
 	at := slices.IndexFunc(c.prompts, func(p prompt) bool { return p.Name == name })
 	if at < 0 {
-		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "unknown prompt %q", name)
+		return nil, rpc.Errorf(rpc.CodeInvalidParams, "unknown prompt %q", name)
 	}
 	p := c.prompts[at]
 	var arguments map[string]string
 	if raw := rawjson.OrObject(rawjson.Get(params, "arguments")); json.Unmarshal(raw, &arguments) != nil {
-		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the arguments of a prompt are strings")
+		return nil, rpc.Errorf(rpc.CodeInvalidParams, "the arguments of a prompt are strings")
 	}
 	for _, a := range p.Arguments {
 		if a.Required && arguments[a.Name] == "" {
-			return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "prompt %q needs the argument %q: %s", name, a.Name, a.Description)
+			return nil, rpc.Errorf(rpc.CodeInvalidParams, "prompt %q needs the argument %q: %s", name, a.Name, a.Description)
 		}
 	}
 	message := map[string]any{"role": "user", "content": content{Type: "text", Text: p.write(arguments)}}
@@ -231,7 +231,7 @@ func (c *conversation) readResource(_ context.Context, params []byte) (any, erro
 	uri, _ := rawjson.String(rawjson.Get(params, "uri"))
 	at := slices.IndexFunc(c.resources, func(r resource) bool { return r.URI == uri })
 	if at < 0 {
-		return nil, jsonrpc.Errorf(codeNoResource, "no resource %q; resources/list names those there are", uri)
+		return nil, rpc.Errorf(codeNoResource, "no resource %q; resources/list names those there are", uri)
 	}
 	r := c.resources[at]
 	return list("contents", []map[string]string{{"uri": r.URI, "mimeType": r.MIMEType, "text": r.text}}), nil

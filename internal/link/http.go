@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"mcpx/internal/jsonrpc"
+	"mcpx/internal/rpc"
 )
 
 // httpLink is the Link over Streamable HTTP: it POSTs each message, whose HTTP response
@@ -82,7 +82,7 @@ func newHTTPLink(o Options) *httpLink {
 func (l *httpLink) Send(message []byte) error {
 	select {
 	case <-l.ctx.Done():
-		return jsonrpc.ErrClosed
+		return rpc.ErrClosed
 	default:
 	}
 	select {

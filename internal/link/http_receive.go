@@ -9,8 +9,8 @@ import (
 	"net/http"
 	"time"
 
-	"mcpx/internal/jsonrpc"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/rpc"
 )
 
 // errBroken marks a response that was cut off.
@@ -49,7 +49,7 @@ func (l *httpLink) readResponse(ctx context.Context, response *http.Response, id
 // request whose stream carried it. The response to initialize has the revision that
 // later requests must name.
 func (l *httpLink) receive(message, callID []byte) {
-	message = jsonrpc.UTF8(message)
+	message = rpc.UTF8(message)
 	l.mu.Lock()
 	if l.version == "" {
 		l.version, _ = rawjson.String(rawjson.Get(rawjson.Get(message, "result"), "protocolVersion"))

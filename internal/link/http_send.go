@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"mcpx/internal/jsonrpc"
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/rpc"
 )
 
 // send posts the queued messages. Each request gets a goroutine; notifications and
@@ -169,7 +169,7 @@ func (l *httpLink) refused(id []byte, response *http.Response) {
 		l.setFailure(denied)
 		l.fail(id, denied)
 	case rawjson.Kind(own) == '{' && id != nil:
-		l.receive(jsonrpc.AppendError(nil, id, jsonrpc.ParseError(own)), id)
+		l.receive(rpc.AppendError(nil, id, rpc.ParseError(own)), id)
 	default:
 		outcome := Refused
 		if response.StatusCode >= http.StatusInternalServerError {

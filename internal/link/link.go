@@ -22,7 +22,7 @@ import (
 // with each other and with Receive; Receive is called by one goroutine.
 type Link interface {
 	// Send queues a message; it never waits for the upstream to read. It fails with
-	// jsonrpc.ErrClosed after the end of the connection.
+	// rpc.ErrClosed after the end of the connection.
 	Send(message []byte) error
 	// Receive returns the next message and, if known, the ID of the request whose
 	// stream carried it. A *CallEnd error ends one call, ErrGap means that messages

@@ -12,16 +12,16 @@ import (
 	"github.com/rs/zerolog"
 
 	"mcpx/internal/child"
-	"mcpx/internal/jsonrpc"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/rpc"
 )
 
 // stdioLink is the Link to a child over its stdin and stdout.
 type stdioLink struct {
 	Options
 	process *child.Process
-	in      *jsonrpc.Writer
-	out     *jsonrpc.Reader
+	in      *rpc.Writer
+	out     *rpc.Reader
 	stdin   *os.File
 	stdout  *os.File
 	stderr  *child.Stderr
@@ -52,12 +52,12 @@ func dialStdio(_ context.Context, o Options) (Link, error) {
 		}
 		return nil, startFailure(err)
 	}
-	jsonrpc.Widen(stdout.ours, stdoutBytes)
+	rpc.Widen(stdout.ours, stdoutBytes)
 	l := &stdioLink{
 		Options: o,
 		process: p,
-		in:      jsonrpc.NewWriter(stdin.ours, o.MessageBytes),
-		out:     jsonrpc.NewReader(stdout.ours, o.MessageBytes),
+		in:      rpc.NewWriter(stdin.ours, o.MessageBytes),
+		out:     rpc.NewReader(stdout.ours, o.MessageBytes),
 		stdin:   stdin.ours,
 		stdout:  stdout.ours,
 		stderr:  child.NewStderr(o.Upstream.Redact, o.Log),
@@ -103,10 +103,10 @@ func (l *stdioLink) Send(message []byte) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, jsonrpc.ErrFull):
+	case errors.Is(err, rpc.ErrFull):
 		return &Failure{Reason: "the call was not sent: the server does not read its input", Stderr: l.stderr.Lines()}
 	}
-	return jsonrpc.ErrClosed
+	return rpc.ErrClosed
 }
 
 // Receive implements Link.
@@ -117,7 +117,7 @@ func (l *stdioLink) Receive() (message, callID []byte, err error) {
 			_ = l.out.Reserve(0) // release what an unfinished message holds
 		}
 		switch {
-		case errors.Is(err, jsonrpc.ErrTooLong):
+		case errors.Is(err, rpc.ErrTooLong):
 			return nil, nil, &Failure{Reason: fmt.Sprintf("sent a message of more than %d bytes (limits.message_bytes)", l.MessageBytes)}
 		case err != nil:
 			return nil, nil, l.ended(err)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"mcpx/internal/tasks"
 	"sync"
 	"time"
 )
@@ -17,7 +18,7 @@ import (
 type queue struct {
 	out    io.Writer
 	format format
-	wake   chan struct{} // capacity 1
+	wake   tasks.Signal
 	ending chan struct{} // closed by the first close
 	over   chan struct{} // closed when everything is written
 
@@ -42,7 +43,7 @@ const (
 
 // newQueue starts the goroutine that writes; close ends it.
 func newQueue(out io.Writer, f format) *queue {
-	q := &queue{out: out, format: f, wake: make(chan struct{}, 1), ending: make(chan struct{}), over: make(chan struct{})}
+	q := &queue{out: out, format: f, wake: tasks.NewSignal(), ending: make(chan struct{}), over: make(chan struct{})}
 	go q.run()
 	return q
 }
@@ -57,7 +58,7 @@ func (q *queue) Write(event []byte) (int, error) {
 		q.dropped++
 	default:
 		if len(q.events) == 0 {
-			q.wakeUp()
+			q.wake.Notify()
 		}
 		q.events = append(q.events, event...)
 	}
@@ -72,16 +73,9 @@ func (q *queue) later(f func()) {
 	q.workMu.Unlock()
 	switch n {
 	case 1:
-		q.wakeUp()
+		q.wake.Notify()
 	case queueWork:
 		q.runLater()
-	}
-}
-
-func (q *queue) wakeUp() {
-	select {
-	case q.wake <- struct{}{}:
-	default:
 	}
 }
 

@@ -15,8 +15,8 @@ import (
 	"strconv"
 	"strings"
 
-	"mcpx/internal/jsonrpc"
 	"mcpx/internal/origin"
+	"mcpx/internal/rpc"
 )
 
 // Guard decides which requests reach mcpx, for every route and method.
@@ -207,5 +207,5 @@ func (g *gate) hasToken(values []string) bool {
 func refuse(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(jsonrpc.AppendError(nil, nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: text}))
+	_, _ = w.Write(rpc.AppendError(nil, nil, &rpc.Error{Code: rpc.CodeInvalidRequest, Message: text}))
 }

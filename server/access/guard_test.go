@@ -15,7 +15,7 @@ import (
 	"strings"
 	"testing"
 
-	"mcpx/internal/jsonrpc"
+	"mcpx/internal/rpc"
 )
 
 const guardToken = "s3cret-token-of-the-test"
@@ -502,7 +502,7 @@ func FuzzGuardHost(f *testing.F) {
 		if got.reached {
 			return
 		}
-		if m, err := jsonrpc.Parse([]byte(got.body)); got.status != http.StatusForbidden || err != nil || m.Error == nil {
+		if m, err := rpc.Parse([]byte(got.body)); got.status != http.StatusForbidden || err != nil || m.Error == nil {
 			t.Errorf("Host %q: %d %v", host, got.status, err)
 		}
 	})

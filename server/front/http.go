@@ -16,8 +16,8 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/rs/zerolog"
 
-	"mcpx/internal/jsonrpc"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/rpc"
 	"mcpx/internal/tasks"
 	"mcpx/server"
 	"mcpx/server/access"
@@ -117,7 +117,7 @@ func (h *HTTP) closeStreams() {
 func refuse(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(jsonrpc.AppendError(nil, nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: text}))
+	_, _ = w.Write(rpc.AppendError(nil, nil, &rpc.Error{Code: rpc.CodeInvalidRequest, Message: text}))
 }
 
 // sessionHeader is the header with the client session's ID.
@@ -129,7 +129,7 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request, s *server.Server) {
 	if !ok {
 		return
 	}
-	m, err := jsonrpc.ParseStrict(body)
+	m, err := rpc.ParseStrict(body)
 	switch {
 	case err != nil && !isArray(body, err):
 		w.Header().Set("Content-Type", "application/json")
@@ -153,7 +153,7 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request, s *server.Server) {
 // isArray reports whether a body that failed to parse as a message is a JSON array.
 // The client session decides whether arrays are batches.
 func isArray(body []byte, err error) bool {
-	return rawjson.Kind(body) == '[' && server.WireError(err).Code != jsonrpc.CodeParse
+	return rawjson.Kind(body) == '[' && server.WireError(err).Code != rpc.CodeParse
 }
 
 // isKnownVersion reports whether a header Mcp-Protocol-Version is valid or absent.
@@ -181,7 +181,7 @@ func (h *HTTP) body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 		refuse(w, http.StatusBadRequest, "the body could not be read")
 		return nil, false
 	}
-	return jsonrpc.UTF8(body), true
+	return rpc.UTF8(body), true
 }
 
 // readBody reads a body of about that size; -1: unknown.
@@ -192,7 +192,7 @@ func readBody(r io.Reader, size int) ([]byte, error) {
 }
 
 // initialize opens a client session.
-func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, s *server.Server, m jsonrpc.Message) {
+func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, s *server.Server, m rpc.Message) {
 	n := h.open(w, r, s)
 	if n == nil {
 		return

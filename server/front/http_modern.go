@@ -9,22 +9,22 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"mcpx/internal/jsonrpc"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/rpc"
 	"mcpx/server"
 )
 
 // postModern handles a request of 2026-07-28, which has no client session. It is
 // canceled when its connection is closed.
-func (h *HTTP) postModern(w http.ResponseWriter, r *http.Request, s *server.Server, m jsonrpc.Message) {
+func (h *HTTP) postModern(w http.ResponseWriter, r *http.Request, s *server.Server, m rpc.Message) {
 	if wrong := h.checkModern(r, s, m); wrong != nil {
 		status := http.StatusBadRequest
-		if wrong.Code == jsonrpc.CodeMethodNotFound {
+		if wrong.Code == rpc.CodeMethodNotFound {
 			status = http.StatusNotFound
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
-		_, _ = w.Write(jsonrpc.AppendError(nil, m.ID, wrong))
+		_, _ = w.Write(rpc.AppendError(nil, m.ID, wrong))
 		return
 	}
 	ctx, done := h.callContext(r)
@@ -36,9 +36,9 @@ func (h *HTTP) postModern(w http.ResponseWriter, r *http.Request, s *server.Serv
 
 // checkModern returns why a request of 2026-07-28 is refused, nil if it is not. It runs
 // first because later errors are sent with status 200.
-func (h *HTTP) checkModern(r *http.Request, s *server.Server, m jsonrpc.Message) *jsonrpc.Error {
+func (h *HTTP) checkModern(r *http.Request, s *server.Server, m rpc.Message) *rpc.Error {
 	if text := headerMismatch(r.Header, m); text != "" {
-		return &jsonrpc.Error{Code: mcp.HEADER_MISMATCH, Message: text}
+		return &rpc.Error{Code: mcp.HEADER_MISMATCH, Message: text}
 	}
 	if !m.IsRequest() {
 		return nil
@@ -47,7 +47,7 @@ func (h *HTTP) checkModern(r *http.Request, s *server.Server, m jsonrpc.Message)
 		return wrong
 	}
 	if err := s.CheckParameterHeaders(r.Header, m); err != nil {
-		return &jsonrpc.Error{Code: mcp.HEADER_MISMATCH, Message: err.Error()}
+		return &rpc.Error{Code: mcp.HEADER_MISMATCH, Message: err.Error()}
 	}
 	return nil
 }
@@ -55,7 +55,7 @@ func (h *HTTP) checkModern(r *http.Request, s *server.Server, m jsonrpc.Message)
 // isModernByHeader reports whether the headers say that a message is of 2026-07-28. Its
 // _meta need not: go-sdk's client sends cancellations without it, and closes its
 // connection if they are refused.
-func isModernByHeader(r *http.Request, m jsonrpc.Message) bool {
+func isModernByHeader(r *http.Request, m rpc.Message) bool {
 	return !m.IsResponse() && m.Method != "initialize" && r.Header.Get(sessionHeader) == "" && mcp.IsModernProtocol(r.Header.Get("Mcp-Protocol-Version"))
 }
 
@@ -72,7 +72,7 @@ func (h *HTTP) callContext(r *http.Request) (_ context.Context, done func()) {
 
 // headerMismatch returns how the headers of a request of 2026-07-28 differ from its
 // body; "" if they do not.
-func headerMismatch(h http.Header, m jsonrpc.Message) string {
+func headerMismatch(h http.Header, m rpc.Message) string {
 	if got := h.Get("Mcp-Method"); got != m.Method {
 		return fmt.Sprintf("the header Mcp-Method is %q, but the method is %q", got, m.Method)
 	}

@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"mcpx/internal/jsonrpc"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/rpc"
 	"mcpx/server"
 )
 
@@ -43,9 +43,9 @@ const stdoutBytes = 1 << 20
 // wait for a read that blocks on the pipe; that goroutine ends with the process.
 func (f *Stdio) Run(ctx context.Context) error {
 	if pipe, ok := f.Out.(*os.File); ok {
-		jsonrpc.Widen(pipe, stdoutBytes)
+		rpc.Widen(pipe, stdoutBytes)
 	}
-	out := jsonrpc.NewWriter(f.Out, cmp.Or(f.UnreadBytes, f.MessageBytes))
+	out := rpc.NewWriter(f.Out, cmp.Or(f.UnreadBytes, f.MessageBytes))
 	var writeErr error
 	written := make(chan struct{})
 	go func() {
@@ -156,7 +156,7 @@ type stdioRun struct {
 	*Stdio
 	ctx     context.Context // canceled after drainTime
 	client  *server.Client
-	out     *jsonrpc.Writer
+	out     *rpc.Writer
 	pending *pendingRequests
 	quota   *server.Quota
 	backlog *backlog
@@ -166,13 +166,13 @@ type stdioRun struct {
 // handles no more requests. Requests run concurrently. While the backlog is full, read
 // pauses.
 func (c *stdioRun) read() error {
-	lines := jsonrpc.NewReader(c.In, c.MessageBytes)
+	lines := rpc.NewReader(c.In, c.MessageBytes)
 	for {
 		line, err := lines.Read()
 		switch {
-		case errors.Is(err, jsonrpc.ErrTooLong):
+		case errors.Is(err, rpc.ErrTooLong):
 			_ = lines.Skip() // before the response: the client may read only after it wrote the line; the next Read returns an error of Skip
-			c.send(jsonrpc.AppendError(nil, nil, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "Invalid request: a message is at most %d bytes (limits.message_bytes)", c.MessageBytes)))
+			c.send(rpc.AppendError(nil, nil, rpc.Errorf(rpc.CodeInvalidRequest, "Invalid request: a message is at most %d bytes (limits.message_bytes)", c.MessageBytes)))
 			continue
 		case errors.Is(err, io.EOF):
 			return nil
@@ -227,7 +227,7 @@ func (c *stdioRun) dispatch() {
 		case ok && err == nil:
 			c.begin(p)
 		case ok:
-			c.send(jsonrpc.AppendError(nil, p.Message.ID, server.WireError(err)))
+			c.send(rpc.AppendError(nil, p.Message.ID, server.WireError(err)))
 			c.pending.done()
 		}
 		c.backlog.started()
@@ -285,7 +285,7 @@ func (c *stdioRun) send(message []byte) {
 // respond sends the response to a request and ends the request. It never waits: if the
 // client does not read, a goroutine waits.
 func (c *stdioRun) respond(response []byte) {
-	if response == nil || !errors.Is(c.out.Send(response), jsonrpc.ErrFull) {
+	if response == nil || !errors.Is(c.out.Send(response), rpc.ErrFull) {
 		c.finish()
 		return
 	}

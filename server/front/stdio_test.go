@@ -14,7 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"mcpx/internal/jsonrpc"
+	"mcpx/internal/rpc"
 	"mcpx/server"
 )
 
@@ -86,7 +86,7 @@ func (f *front) rest() []string {
 }
 
 // hang is a method that is answered only when its request is cancelled.
-var hang server.Method = func(_ *server.Server, ctx context.Context, _ *server.Client, _ jsonrpc.Message) ([]byte, error) {
+var hang server.Method = func(_ *server.Server, ctx context.Context, _ *server.Client, _ rpc.Message) ([]byte, error) {
 	<-ctx.Done()
 	return nil, context.Cause(ctx)
 }
@@ -137,7 +137,7 @@ func TestStdioCallsOverlap(t *testing.T) {
 	const n = 64
 	var all sync.WaitGroup
 	all.Add(n)
-	with(t, "test/meet", func(*server.Server, context.Context, *server.Client, jsonrpc.Message) ([]byte, error) {
+	with(t, "test/meet", func(*server.Server, context.Context, *server.Client, rpc.Message) ([]byte, error) {
 		all.Done()
 		all.Wait()
 		return []byte("{}"), nil
@@ -166,7 +166,7 @@ func TestStdioCallsOverlap(t *testing.T) {
 func TestStdioDrains(t *testing.T) {
 	const takes = 4 * time.Second
 	with(t, "test/hang", hang)
-	with(t, "test/slow", func(*server.Server, context.Context, *server.Client, jsonrpc.Message) ([]byte, error) {
+	with(t, "test/slow", func(*server.Server, context.Context, *server.Client, rpc.Message) ([]byte, error) {
 		<-time.After(takes)
 		return []byte("{}"), nil
 	})
@@ -211,7 +211,7 @@ func TestStdioDrains(t *testing.T) {
 func TestStdioDoesNotWaitForStuckMethods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		with(t, "test/stuck", func(*server.Server, context.Context, *server.Client, jsonrpc.Message) ([]byte, error) {
+		with(t, "test/stuck", func(*server.Server, context.Context, *server.Client, rpc.Message) ([]byte, error) {
 			<-release
 			return nil, errors.New("at last")
 		})
@@ -255,7 +255,7 @@ func TestStdioTimeout(t *testing.T) {
 // comes in time.
 func TestStdioClientThatDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		with(t, "test/large", func(*server.Server, context.Context, *server.Client, jsonrpc.Message) ([]byte, error) {
+		with(t, "test/large", func(*server.Server, context.Context, *server.Client, rpc.Message) ([]byte, error) {
 			return []byte(`"` + strings.Repeat("x", 10_000) + `"`), nil
 		})
 		f := serve(t, bare(), 20_000)
@@ -349,7 +349,7 @@ func TestStdioEndsWhileRequestsCome(t *testing.T) {
 // TestStdioIsAnsweredWhileItEnds: a call in flight at the end gets the response of the
 // client to its request.
 func TestStdioIsAnsweredWhileItEnds(t *testing.T) {
-	with(t, "test/ask", func(_ *server.Server, ctx context.Context, c *server.Client, _ jsonrpc.Message) ([]byte, error) {
+	with(t, "test/ask", func(_ *server.Server, ctx context.Context, c *server.Client, _ rpc.Message) ([]byte, error) {
 		return c.Request(ctx, "roots/list", nil)
 	})
 	synctest.Test(t, func(t *testing.T) {
@@ -395,7 +395,7 @@ func TestStdioRequestThatBeginsTooLate(t *testing.T) {
 	s := bare()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errStopping)
-	out := jsonrpc.NewWriter(io.Discard, 1<<20)
+	out := rpc.NewWriter(io.Discard, 1<<20)
 	c := &stdioRun{Stdio: &Stdio{Server: s}, ctx: ctx, out: out, pending: newPendingRequests(), quota: server.NewQuota(1, 0), backlog: newBacklog()}
 	c.client = s.NewClient("stdio", out.Send)
 	if !c.pending.add() || !c.quota.TryAcquire() {

@@ -7,7 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"mcpx/internal/jsonrpc"
+	"mcpx/internal/rpc"
+	"mcpx/internal/tasks"
 )
 
 // stream queues the messages that go to a client in one HTTP response. The stream of a
@@ -15,8 +16,8 @@ import (
 // respond and serve, which write the HTTP response.
 type stream struct {
 	times  times
-	limit  int           // of unread bytes
-	signal chan struct{} // wakes serve; capacity 1
+	limit  int          // of unread bytes
+	signal tasks.Signal // messages were queued
 
 	mu     sync.Mutex
 	room   sync.Cond // signaled when bytes shrinks or the stream ends
@@ -34,7 +35,7 @@ var errStreamFull = errors.New("the client does not read its stream")
 var errStreamClosed = errors.New("the client's stream is closed")
 
 func newStream(t times, limit int) *stream {
-	s := &stream{times: t, limit: limit, signal: make(chan struct{}, 1)}
+	s := &stream{times: t, limit: limit, signal: tasks.NewSignal()}
 	s.room.L = &s.mu
 	return s
 }
@@ -78,7 +79,7 @@ func (s *stream) flushLocked() {
 		go s.start()
 		s.start = nil
 	}
-	s.notify()
+	s.signal.Notify()
 }
 
 // end ends the stream after the last message, which may be nil.
@@ -94,14 +95,7 @@ func (s *stream) end(last []byte) {
 		s.bytes += len(last)
 	}
 	s.room.Broadcast()
-	s.notify()
-}
-
-func (s *stream) notify() {
-	select {
-	case s.signal <- struct{}{}:
-	default:
-	}
+	s.signal.Notify()
 }
 
 // pieceBytes is about the size of one write.
@@ -118,7 +112,7 @@ func (s *stream) pop() (messages [][]byte, ended bool) {
 		s.queue[0] = nil
 	}
 	if len(s.queue) > 0 {
-		s.notify()
+		s.signal.Notify()
 		return messages, false
 	}
 	s.queue = nil
@@ -218,7 +212,7 @@ func (t times) writeJSON(w http.ResponseWriter, message []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(message))) // otherwise a long message is sent in chunks
 	_, _ = w.Write(message)                                      // on failure the client is gone
-	jsonrpc.Recycle(message)
+	rpc.Recycle(message)
 }
 
 // eventWriter writes server-sent events. Each write has its own deadline.
@@ -283,6 +277,6 @@ func appendEvent(b []byte, name string, data []byte) []byte {
 	b = append(append(append(b, "event: "...), name...), "\ndata: "...)
 	start := len(b)
 	b = append(b, data...)
-	jsonrpc.OneLine(b[start:])
+	rpc.OneLine(b[start:])
 	return append(b, "\n\n"...)
 }

@@ -10,9 +10,9 @@ import (
 	"sync"
 
 	"mcpx/internal/ansi"
-	"mcpx/internal/jsonrpc"
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/rpc"
 	"mcpx/internal/schema"
 )
 
@@ -58,9 +58,9 @@ func (c *caller) Request(ctx context.Context, method string, params []byte) ([]b
 	case method == "elicitation/create" && c.in != nil:
 		return c.elicit(ctx, params)
 	case method == "elicitation/create":
-		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "%s: nobody is there to answer; call the tool from a terminal, or use a client that can", method)
+		return nil, rpc.Errorf(rpc.CodeInvalidRequest, "%s: nobody is there to answer; call the tool from a terminal, or use a client that can", method)
 	}
-	return nil, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "%s: mcpx exec cannot answer this; use a client that can", method)
+	return nil, rpc.Errorf(rpc.CodeMethodNotFound, "%s: mcpx exec cannot answer this; use a client that can", method)
 }
 
 // elicit shows a form to the person. Giving up declines it.

@@ -8,7 +8,7 @@ import (
 	"mcpx/config"
 	"mcpx/executor"
 	"mcpx/internal/app"
-	"mcpx/internal/jsonrpc"
+	"mcpx/internal/rpc"
 	"mcpx/registry"
 )
 
@@ -128,7 +128,7 @@ func (s *talk) ask(ctx context.Context, method string, params []byte) ([]byte, e
 	stop := s.status.show(func() string { return "waiting for " + s.server + "…" })
 	defer stop()
 	result, err := s.Registry.Call(ctx, s.server, registry.Request{Method: method, Params: params, Meta: []byte("{}")})
-	var own *jsonrpc.Error
+	var own *rpc.Error
 	if errors.As(err, &own) {
 		return nil, &executor.UpstreamError{Server: s.server, Err: own}
 	}

@@ -1,7 +1,7 @@
-// Package jsonrpc reads and writes JSON-RPC 2.0 messages, and keeps track of the
+// Package rpc reads and writes JSON-RPC 2.0 messages, and keeps track of the
 // requests on a connection (Conn). One pass over a message finds the members of its
 // envelope; their values stay bytes.
-package jsonrpc
+package rpc
 
 import (
 	"errors"

@@ -1,9 +1,10 @@
-package jsonrpc
+package rpc
 
 import (
 	"bytes"
 	"errors"
 	"io"
+	"mcpx/internal/tasks"
 	"runtime"
 	"sync"
 	"time"
@@ -17,7 +18,7 @@ type Writer struct {
 	w     io.Writer
 	try   func(b []byte) (int, error) // writes as much as fits without waiting; nil if w cannot do that
 	limit int
-	wake  chan struct{} // capacity 1
+	wake  tasks.Signal
 
 	mu     sync.Mutex
 	room   sync.Cond // signaled when the queue shrinks, a write fails or the writer closes
@@ -38,7 +39,7 @@ var errClosed = errors.New("closed")
 // NewWriter returns a Writer whose queue holds at most limit bytes, or one larger
 // message.
 func NewWriter(w io.Writer, limit int) *Writer {
-	writer := &Writer{w: w, try: nonblockingWrite(w), limit: limit, wake: make(chan struct{}, 1)}
+	writer := &Writer{w: w, try: nonblockingWrite(w), limit: limit, wake: tasks.NewSignal()}
 	writer.room.L = &writer.mu
 	return writer
 }
@@ -77,7 +78,7 @@ func (w *Writer) send(message []byte, write func(b []byte) (int, error)) error {
 	OneLine(message)
 	if write == nil || w.busy || len(w.queue) > 0 || w.isBurst() {
 		w.queue = append(append(w.queue, message...), '\n')
-		w.notify()
+		w.wake.Notify()
 		return nil
 	}
 	return w.write(append(message, '\n'), write)
@@ -114,7 +115,7 @@ func (w *Writer) write(piece []byte, write func(b []byte) (int, error)) error {
 	}
 	w.room.Broadcast()
 	if len(w.queue) > 0 || w.closed || err != nil {
-		w.notify()
+		w.wake.Notify()
 	}
 	return err
 }
@@ -140,14 +141,7 @@ func (w *Writer) Close() {
 	w.closed = true
 	w.room.Broadcast()
 	w.mu.Unlock()
-	w.notify()
-}
-
-func (w *Writer) notify() {
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
+	w.wake.Notify()
 }
 
 // Run writes the queue until Close is called or a write fails. It waits for the write
