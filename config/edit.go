@@ -180,7 +180,7 @@ func (e *Editor) Enable(schema, name string) error {
 	if err != nil {
 		return err
 	}
-	disabled, enabled := append(path, "disabled"), append(slices.Clip(path), "enabled")
+	disabled, enabled := slices.Concat(path, []string{"disabled"}), slices.Concat(path, []string{"enabled"})
 	if e.doc.Get(disabled...) != nil {
 		err = e.doc.Remove(disabled...)
 	}
@@ -196,7 +196,7 @@ func (e *Editor) Disable(schema, name string) error {
 	if err != nil {
 		return err
 	}
-	disabled, enabled := append(path, "disabled"), append(slices.Clip(path), "enabled")
+	disabled, enabled := slices.Concat(path, []string{"disabled"}), slices.Concat(path, []string{"enabled"})
 	hasEnabled := e.doc.Get(enabled...) != nil
 	if hasEnabled {
 		err = e.doc.Set([]byte("false"), enabled...)

@@ -94,12 +94,12 @@ func (c *cursor) end() error {
 // value moves past one value.
 func (c *cursor) value(depth int) error {
 	c.space()
-	switch first := c.peek(); {
-	case first == '"':
+	switch c.peek() {
+	case '"':
 		return c.text()
-	case first == '{':
+	case '{':
 		return c.object(depth)
-	case first == '[':
+	case '[':
 		return c.array(depth)
 	}
 	return c.scalar()

@@ -306,8 +306,8 @@ func (c *Conn) complete(call *Call, result, line []byte, err error) {
 	call.done(result, line, err)
 }
 
-// Recover, when deferred, logs a panic, which then affects one message instead of the
-// process.
+// Recover logs a panic, if it is deferred. The panic then affects one message instead
+// of the process.
 func (c *Conn) Recover() {
 	if p := recover(); p != nil {
 		c.log.Error().Str("panic", fmt.Sprint(p)).Bytes("stack", debug.Stack()).Msg("panic while handling a message")

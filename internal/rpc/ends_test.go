@@ -43,7 +43,6 @@ func TestAbandonedCallsHoldNothing(t *testing.T) {
 	if err := c.Go(ctx, Request{Method: "m", Params: params, Tag: tag, Remember: "A"}, func(_, _ []byte, _ error) { close(ended) }); err != nil {
 		t.Fatal(err)
 	}
-	params, tag = nil, nil
 	cancel(errCancelled)
 	<-ended
 	if got := c.Snapshot().Abandoned; len(got) != 1 || got[1] != "A" {

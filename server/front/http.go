@@ -1,3 +1,6 @@
+// Package front has the ways in which clients connect: stdio, Streamable HTTP and legacy
+// SSE. A front reads messages, hands them to a server.Server, and writes the responses.
+// It also bounds what a client may have pending or leave unread.
 package front
 
 import (
