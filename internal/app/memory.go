@@ -4,17 +4,20 @@ import (
 	"context"
 	"os"
 	"runtime/debug"
+	runtimemetrics "runtime/metrics"
 	"sync/atomic"
 	"time"
 
 	"mcpx/internal/rpc"
 )
 
-// releaser returns memory to the system a second after the start and a second after
-// a call. While there are no calls it does nothing.
+// releaser returns memory to the system: all that is not in use a second after the
+// start and after the last call, and a part of it every second while there are calls.
+// While there are none it does nothing.
 type releaser struct {
 	timer   *time.Timer
 	pending atomic.Bool // the timer runs
+	calls   atomic.Int64
 }
 
 const (
@@ -23,6 +26,9 @@ const (
 	// garbagePercent limits garbage as GOGC does. What mcpx uses is small, so that
 	// collecting twice as often as usual costs little.
 	garbagePercent = 50
+
+	// spareBytes is the free memory that a busy mcpx keeps.
+	spareBytes = 2 << 20
 )
 
 func newReleaser() *releaser {
@@ -33,6 +39,7 @@ func newReleaser() *releaser {
 
 // noteCall makes sure that memory is released soon. It may be called concurrently.
 func (r *releaser) noteCall() {
+	r.calls.Add(1)
 	if !r.pending.Load() && r.pending.CompareAndSwap(false, true) {
 		r.timer.Reset(releaseDelay)
 	}
@@ -43,15 +50,30 @@ func (r *releaser) run(ctx context.Context) {
 	if os.Getenv("GOGC") == "" {
 		defer debug.SetGCPercent(debug.SetGCPercent(garbagePercent))
 	}
-	for {
+	for seen := int64(0); ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-r.timer.C:
-			r.pending.Store(false)
-			releaseMemory()
 		}
+		if calls := r.calls.Load(); calls != seen {
+			seen = calls
+			releaseSome()
+			r.timer.Reset(releaseDelay)
+			continue
+		}
+		r.pending.Store(false)
+		releaseMemory()
 	}
+}
+
+// releaseSome returns memory that a busy mcpx can do without.
+func releaseSome() {
+	free := []runtimemetrics.Sample{{Name: "/memory/classes/heap/free:bytes"}}
+	if runtimemetrics.Read(free); free[0].Value.Kind() == runtimemetrics.KindUint64 && free[0].Value.Uint64() > spareBytes {
+		debug.FreeOSMemory()
+	}
+	dropPages()
 }
 
 // releaseMemory returns what is not in use: free buffers, garbage, and pages of the

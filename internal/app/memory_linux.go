@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -13,20 +14,25 @@ import (
 // dropPages drops pages of the executable and of the libraries it is linked with, which
 // nothing in mcpx unloads.
 func dropPages() {
-	smaps, err := os.Open("/proc/self/smaps")
-	if err != nil {
-		return
-	}
-	defer func() { _ = smaps.Close() }()
-	self, err := os.Readlink("/proc/self/exe")
-	if err != nil {
-		return
-	}
-	for _, r := range droppable(smaps, self) {
+	for _, r := range ownRegions() {
 		// If this fails the pages stay, which does no harm.
 		_, _, _ = unix.Syscall(unix.SYS_MADVISE, r.from, r.to-r.from, unix.MADV_DONTNEED)
 	}
 }
+
+// ownRegions returns the regions whose pages can be dropped. They do not change.
+var ownRegions = sync.OnceValue(func() []region {
+	smaps, err := os.Open("/proc/self/smaps")
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = smaps.Close() }()
+	self, err := os.Readlink("/proc/self/exe")
+	if err != nil {
+		return nil
+	}
+	return droppable(smaps, self)
+})
 
 // region is a part of the address space.
 type region struct{ from, to uintptr }
