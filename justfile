@@ -37,7 +37,7 @@ cross:
 
 # coverage of the packages a call passes through
 cover:
-    go test -cover ./config ./registry ./executor/... ./server
+    go test -cover ./config ./registry ./executor/... ./server/... ./internal/rpc ./internal/link
 
 # the official conformance suite against mcpx in front of go-sdk's conformance server, that many times
 conformance times="1":
