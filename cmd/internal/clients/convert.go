@@ -179,8 +179,8 @@ func (c *conversion) dict(value any) any {
 	if len(members) == 0 {
 		return nil
 	}
-	for name, v := range members {
-		members[name] = c.text(v)
+	for _, name := range slices.Sorted(maps.Keys(members)) { // so that the notes have an order
+		members[name] = c.text(members[name])
 	}
 	return members
 }
