@@ -1,0 +1,349 @@
+package selection
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Limits of a query. No model writes more.
+const (
+	maxQuery      = 4 << 10 // bytes
+	maxConditions = 50
+	maxFields     = 100
+)
+
+// example is a right query, shown in every error.
+const example = "number, title, user.login where state = open and comments > 5 limit 20"
+
+// SyntaxError is returned for a query that cannot be read.
+type SyntaxError struct {
+	Position int // of the character, from 1
+	Text     string
+}
+
+func (e *SyntaxError) Error() string {
+	return fmt.Sprintf("select: at character %d: %s; example: %s", e.Position, e.Text, example)
+}
+
+// Parse reads a query:
+//
+//	PATHS [where PATH OP VALUE [and PATH OP VALUE]...] [limit N]
+//
+// PATHS are paths with commas between them, or * for all fields, or count for the number
+// of rows. OP is =, !=, <, <=, >, >= or ~ (contains, ignoring case). Names and values
+// with spaces or signs are quoted. A query /pattern/ has an RE2 pattern.
+func Parse(text string) (*Query, error) {
+	if len(text) > maxQuery {
+		return nil, &SyntaxError{maxQuery, "the query is too long"}
+	}
+	if trimmed := strings.TrimSpace(text); len(trimmed) > 1 && trimmed[0] == '/' && trimmed[len(trimmed)-1] == '/' {
+		pattern := trimmed[1 : len(trimmed)-1]
+		if _, err := regexp.Compile(pattern); err != nil {
+			return nil, &SyntaxError{1, fmt.Sprintf("not an RE2 pattern: %v", err)}
+		}
+		return &Query{Pattern: pattern}, nil
+	}
+	p := parser{text: text}
+	q, err := p.query()
+	if err != nil {
+		return nil, err
+	}
+	return q, nil
+}
+
+// ParsePath reads one path, like items[3].title.
+func ParsePath(text string) (Path, error) {
+	p := parser{text: text}
+	path, err := p.path()
+	if err == nil && !p.atEnd() {
+		err = p.unexpected("the end of the path")
+	}
+	return path, err
+}
+
+// parser reads a query from left to right.
+type parser struct {
+	text string
+	at   int
+}
+
+func (p *parser) query() (*Query, error) {
+	q := &Query{limit: -1}
+	if err := p.fields(q); err != nil {
+		return nil, err
+	}
+	if p.keyword("where") {
+		if err := p.conditions(q); err != nil {
+			return nil, err
+		}
+	}
+	if p.keyword("limit") {
+		if err := p.limit(q); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case p.atEnd():
+		return q, nil
+	case q.limit >= 0:
+		return nil, p.unexpected("the end")
+	case len(q.where) > 0:
+		return nil, p.unexpected(`"and", "limit" or the end (quote a value that has spaces)`)
+	}
+	return nil, p.unexpected(`",", "where", "limit" or the end`)
+}
+
+// fields reads PATHS.
+func (p *parser) fields(q *Query) error {
+	p.keyword("select") // as in SQL
+	switch {
+	case p.atEnd():
+		return p.unexpected("a field")
+	case p.sign("*"):
+		q.isAll = true
+		return nil
+	}
+	for {
+		start := p.skipSpace()
+		path, err := p.path()
+		if err != nil {
+			return err
+		}
+		if len(q.fields) == maxFields {
+			return p.unexpected(fmt.Sprintf("at most %d fields", maxFields))
+		}
+		q.fields = append(q.fields, path)
+		isCount := strings.EqualFold(p.text[start:p.at], "count") // a field of that name is quoted
+		if p.sign(",") {
+			continue
+		}
+		if isCount && len(q.fields) == 1 {
+			q.fields, q.isCount = nil, true
+			p.sign("(*)") // as in SQL
+		}
+		return nil
+	}
+}
+
+// path reads one path.
+func (p *parser) path() (Path, error) {
+	var path Path
+	for {
+		if p.bracket(&path) {
+			if p.peekSign("[") {
+				continue
+			}
+		} else {
+			name, ok := p.name()
+			if !ok {
+				return nil, p.unexpected("a field")
+			}
+			if path = append(path, step{name: name}); p.peekSign("[") {
+				continue
+			}
+		}
+		if !p.peekSign(".") {
+			return path, nil
+		}
+		p.at++
+	}
+}
+
+// bracket reads [], [*] or [3].
+func (p *parser) bracket(path *Path) bool {
+	rest := p.text[p.at:]
+	end := strings.IndexByte(rest, ']')
+	if !strings.HasPrefix(rest, "[") || end < 0 {
+		return false
+	}
+	switch inner := strings.TrimSpace(rest[1:end]); {
+	case inner == "" || inner == "*":
+		*path = append(*path, every)
+	case strings.Trim(inner, "0123456789") == "":
+		*path = append(*path, step{name: inner})
+	default:
+		name, ok := unquote(inner)
+		if !ok {
+			return false
+		}
+		*path = append(*path, step{name: name})
+	}
+	p.at += end + 1
+	return true
+}
+
+// endsName are the signs that a bare name cannot have.
+const endsName = ` ,.[]()"'=!<>~` + "\t\r\n"
+
+// name reads a name, bare or quoted.
+func (p *parser) name() (string, bool) {
+	p.skipSpace()
+	if name, ok := p.quoted(); ok {
+		return name, true
+	}
+	n := strings.IndexAny(p.text[p.at:], endsName)
+	if n < 0 {
+		n = len(p.text) - p.at
+	}
+	name := p.text[p.at : p.at+n]
+	p.at += n
+	return name, n > 0
+}
+
+// quoted reads a text in double or single quotes.
+func (p *parser) quoted() (string, bool) {
+	rest := p.text[p.at:]
+	if rest == "" || rest[0] != '"' && rest[0] != '\'' {
+		return "", false
+	}
+	for i := 1; i < len(rest); i++ {
+		switch rest[i] {
+		case '\\':
+			i++
+		case rest[0]:
+			text, ok := unquote(rest[:i+1])
+			if ok {
+				p.at += i + 1
+			}
+			return text, ok
+		}
+	}
+	return "", false
+}
+
+// unquote returns the text inside quotes. A backslash takes the next character as it is.
+func unquote(quoted string) (string, bool) {
+	if len(quoted) < 2 || quoted[0] != '"' && quoted[0] != '\'' || quoted[len(quoted)-1] != quoted[0] {
+		return "", false
+	}
+	inner := quoted[1 : len(quoted)-1]
+	if !strings.Contains(inner, `\`) {
+		return inner, true
+	}
+	var b strings.Builder
+	for i := 0; i < len(inner); i++ {
+		if inner[i] == '\\' && i+1 < len(inner) {
+			i++
+		}
+		b.WriteByte(inner[i])
+	}
+	return b.String(), true
+}
+
+func (p *parser) conditions(q *Query) error {
+	for {
+		c, err := p.condition()
+		if err != nil {
+			return err
+		}
+		if len(q.where) == maxConditions {
+			return p.unexpected(fmt.Sprintf("at most %d conditions", maxConditions))
+		}
+		q.where = append(q.where, c)
+		if !p.keyword("and") {
+			return nil
+		}
+	}
+}
+
+func (p *parser) condition() (c condition, err error) {
+	if p.skipSpace(); p.atEnd() {
+		return c, p.unexpected("a field to compare")
+	}
+	if c.path, err = p.path(); err != nil {
+		return c, err
+	}
+	if c.operator = p.operator(); c.operator == "" {
+		return c, p.unexpected("one of = != < <= > >= ~")
+	}
+	return c, p.value(&c)
+}
+
+// operators in the order in which they are tried. == is = in many languages.
+var operators = []string{"!=", "<=", ">=", "==", "=", "<", ">", "~"}
+
+func (p *parser) operator() string {
+	for _, o := range operators {
+		if p.sign(o) {
+			return strings.Replace(o, "==", "=", 1)
+		}
+	}
+	return ""
+}
+
+// value reads the value of a condition: quoted, or a word up to the next white space.
+func (p *parser) value(c *condition) error {
+	p.skipSpace()
+	if text, ok := p.quoted(); ok {
+		c.value, c.isQuoted = text, true
+		return nil
+	}
+	n := strings.IndexFunc(p.text[p.at:], unicode.IsSpace)
+	if n < 0 {
+		n = len(p.text) - p.at
+	}
+	if n == 0 {
+		return p.unexpected(fmt.Sprintf("a value after %q", c.operator))
+	}
+	c.value = p.text[p.at : p.at+n]
+	if strings.ContainsAny(c.value[:1], `"'`) {
+		return p.unexpected("a closing quotation mark")
+	}
+	p.at += n
+	return nil
+}
+
+func (p *parser) limit(q *Query) error {
+	start := p.skipSpace()
+	name, _ := p.name()
+	n, err := strconv.Atoi(name)
+	if err != nil || n < 0 {
+		p.at = start
+		return p.unexpected("a number of rows")
+	}
+	q.limit = n
+	return nil
+}
+
+// keyword reads a word in any case.
+func (p *parser) keyword(word string) bool {
+	start := p.skipSpace()
+	if name, _ := p.name(); strings.EqualFold(p.text[start:p.at], word) && name != "" {
+		return true
+	}
+	p.at = start
+	return false
+}
+
+func (p *parser) sign(sign string) bool {
+	p.skipSpace()
+	if !p.peekSign(sign) {
+		return false
+	}
+	p.at += len(sign)
+	return true
+}
+
+func (p *parser) peekSign(sign string) bool { return strings.HasPrefix(p.text[p.at:], sign) }
+
+// skipSpace skips white space and returns the position after it.
+func (p *parser) skipSpace() int {
+	p.at = len(p.text) - len(strings.TrimLeftFunc(p.text[p.at:], unicode.IsSpace))
+	return p.at
+}
+
+func (p *parser) atEnd() bool { return p.skipSpace() == len(p.text) }
+
+// unexpected returns the error for the text at the parser's position.
+func (p *parser) unexpected(want string) error {
+	p.skipSpace()
+	found := "the end"
+	if rest := strings.Fields(p.text[p.at:]); len(rest) > 0 {
+		found = quoted(rest[0])
+	}
+	return &SyntaxError{utf8.RuneCountInString(p.text[:p.at]) + 1, "expected " + want + ", found " + found}
+}

@@ -1,0 +1,226 @@
+package selection
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"mcpx/internal/rawjson"
+	"mcpx/internal/tokens"
+)
+
+// leastTable is the number of rows from which a table is shorter than JSON.
+const leastTable = 3
+
+// Text returns the selection for a model: a table if there are several rows of scalars,
+// otherwise minified JSON. It has at most budget tokens; 0 is no limit. The last line
+// says how many rows there are, unless all are shown.
+func (s *Selection) Text(budget int) string {
+	if s.isCount {
+		return strconv.Itoa(s.matched)
+	}
+	if len(s.fields) == 0 && !s.isAll {
+		return ""
+	}
+	body, shown := s.body(budget)
+	if shown == s.total || s.isOne && shown == 1 {
+		return body
+	}
+	return body + fmt.Sprintf("\n%d of %d rows%s", shown, s.total, s.why(shown))
+}
+
+// why explains why not all rows are shown.
+func (s *Selection) why(shown int) string {
+	switch {
+	case shown < len(s.rows):
+		return fmt.Sprintf("; %d match, and more do not fit: use where, limit or fewer fields", s.matched)
+	case s.matched < s.total && shown < s.matched:
+		return fmt.Sprintf("; %d match", s.matched)
+	case s.matched < s.total:
+		return " match"
+	}
+	return ""
+}
+
+// noteCost is more than the last line costs.
+const noteCost = 40
+
+// body returns as many rows as the budget allows.
+func (s *Selection) body(budget int) (text string, shown int) {
+	head, rows, foot := "[", s.jsonRows(), "]"
+	separator := ","
+	if columns := s.columns(); columns != nil {
+		head, rows, foot = header(len(s.rows), columns), s.tableRows(columns), ""
+		separator = "\n"
+	} else if s.isOne && len(rows) == 1 {
+		head, foot = "", ""
+	}
+	text = head + strings.Join(rows, separator) + foot
+	if budget <= 0 || tokens.Cut(text, budget) == len(text) {
+		return text, len(rows)
+	}
+	end := tokens.Cut(text, budget-noteCost)
+	at := len(head)
+	for shown < len(rows) && at+len(rows[shown]) <= end {
+		at += len(rows[shown]) + len(separator)
+		shown++
+	}
+	if shown == 0 {
+		return text[:end] + "…", 0
+	}
+	if foot == "" {
+		head = header(shown, s.columns())
+	}
+	return head + strings.Join(rows[:shown], separator) + foot, shown
+}
+
+// columns returns the columns of a table, nil if the selection does not make one.
+func (s *Selection) columns() []Path {
+	if len(s.rows) < leastTable || s.isOne {
+		return nil
+	}
+	columns := s.fields
+	if s.isAll {
+		for _, name := range allFields(s.rows) {
+			columns = append(columns, Path{{name: name}})
+		}
+	}
+	for _, row := range s.rows {
+		if s.isAll && row.Kind() != '{' {
+			return nil
+		}
+		for _, c := range columns {
+			found, several, _ := c.find(row)
+			if several || len(found) == 1 && strings.IndexByte("{[", found[0].Kind()) >= 0 {
+				return nil
+			}
+		}
+	}
+	return columns
+}
+
+// maxColumns bounds the columns of a table with all fields.
+const maxColumns = 200
+
+// allFields returns the names of all fields of the rows, nil if there are too many.
+func allFields(rows []rawjson.Node) (names []string) {
+	seen := map[string]bool{}
+	for _, row := range rows {
+		for key := range row.Members() {
+			if seen[key] {
+				continue
+			}
+			if len(names) == maxColumns {
+				return nil
+			}
+			seen[key] = true
+			names = append(names, key)
+		}
+	}
+	return names
+}
+
+func header(rows int, columns []Path) string {
+	var names []string
+	for _, c := range columns {
+		names = append(names, cell(c.String()))
+	}
+	return fmt.Sprintf("[%d]{%s}:\n", rows, strings.Join(names, ","))
+}
+
+// tableRows returns the rows as CSV (RFC 4180).
+func (s *Selection) tableRows(columns []Path) []string {
+	lines := make([]string, len(s.rows))
+	for i, row := range s.rows {
+		cells := make([]string, len(columns))
+		for j, c := range columns {
+			if found, _, _ := c.find(row); len(found) == 1 {
+				cells[j] = scalarCell(found[0])
+			}
+		}
+		lines[i] = strings.Join(cells, ",")
+	}
+	return lines
+}
+
+// scalarCell returns the cell of a value. Strings that look like another type are quoted.
+func scalarCell(n rawjson.Node) string {
+	text, isString := n.String()
+	_, notNumber := strconv.ParseFloat(text, 64)
+	switch {
+	case !isString:
+		return string(n.Raw())
+	case text == "" || notNumber == nil || slices.Contains([]string{"true", "false", "null"}, text):
+		return `"` + text + `"`
+	}
+	return cell(text)
+}
+
+// cell quotes a text for CSV if it needs that.
+func cell(text string) string {
+	if strings.ContainsAny(text, ",\"\r\n") || strings.TrimSpace(text) != text {
+		return `"` + strings.ReplaceAll(text, `"`, `""`) + `"`
+	}
+	return text
+}
+
+// jsonRows returns each row as minified JSON.
+func (s *Selection) jsonRows() []string {
+	rows := make([]string, len(s.rows))
+	for i, row := range s.rows {
+		rows[i] = string(s.object(row))
+	}
+	return rows
+}
+
+// object returns the selected fields of a row as an object.
+func (s *Selection) object(row rawjson.Node) []byte {
+	if s.isAll {
+		return rawjson.Compact(row.Raw())
+	}
+	b := []byte("{")
+	for _, f := range s.fields {
+		b = rawjson.AppendMember(b, f.String(), f.value(row))
+	}
+	return append(b, '}')
+}
+
+// value returns what a path leads to: one value, an array if the path has [], or null.
+func (p Path) value(row rawjson.Node) []byte {
+	found, several, _ := p.find(row)
+	if !several {
+		if len(found) == 0 {
+			return []byte("null")
+		}
+		return rawjson.Compact(found[0].Raw())
+	}
+	b := []byte("[")
+	for i, n := range found {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, rawjson.Compact(n.Raw())...)
+	}
+	return append(b, ']')
+}
+
+// JSON returns the selection as a JSON value: the number of rows, or an array with the
+// value of each row if there is one field, or else with an object for each row.
+func (s *Selection) JSON() []byte {
+	if s.isCount {
+		return strconv.AppendInt(nil, int64(s.matched), 10)
+	}
+	b := []byte("[")
+	for i, row := range s.rows {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		if len(s.fields) == 1 {
+			b = append(b, s.fields[0].value(row)...)
+		} else {
+			b = append(b, s.object(row)...)
+		}
+	}
+	return append(b, ']')
+}

@@ -1,0 +1,249 @@
+// Package selection answers select: it picks fields and rows of a JSON value, as in
+// "number, title, user.login where state = open and comments > 5 limit 20". Selected
+// values keep their bytes.
+package selection
+
+import (
+	"slices"
+	"strings"
+
+	"mcpx/internal/nearest"
+	"mcpx/internal/plain"
+	"mcpx/internal/rawjson"
+)
+
+// Query is a parsed select. It is immutable.
+type Query struct {
+	fields  []Path // what to return of each row
+	isAll   bool   // return all fields
+	isCount bool   // return the number of rows
+	where   []condition
+	limit   int // at most that many rows; -1: all
+
+	Pattern string // the RE2 pattern of a select like /pattern/, which has nothing else
+}
+
+// Selection is what a Query has selected.
+type Selection struct {
+	fields  []Path
+	rows    []rawjson.Node
+	isOne   bool // the value is an object, which is the only row
+	isAll   bool
+	isCount bool
+	matched int // rows that meet the conditions
+	total   int // rows there are
+	unknown []Path
+	known   []string // fields that the rows have
+}
+
+// Apply selects from a value.
+func (q *Query) Apply(value rawjson.Node) *Selection {
+	r := q.rowsOf(value)
+	s := &Selection{fields: r.fields, isOne: r.isOne, isAll: q.isAll, isCount: q.isCount, total: len(r.rows)}
+	for _, row := range r.rows {
+		if !meetsAll(row, r.where) {
+			continue
+		}
+		if s.matched++; q.limit < 0 || len(s.rows) < q.limit {
+			s.rows = append(s.rows, row)
+		}
+	}
+	s.findUnknown(r)
+	return s
+}
+
+// rows are the rows of a value, and the paths of a Query relative to them.
+type rows struct {
+	fields []Path
+	where  []condition
+	rows   []rawjson.Node
+	isOne  bool
+}
+
+// rowsOf decides what the rows of a value are: the elements of an array, the elements of
+// the array that all fields begin with, the object itself if it has a field that the
+// query names, or else the elements of the only array of objects in it.
+func (q *Query) rowsOf(value rawjson.Node) rows {
+	if value.Kind() == '[' {
+		return q.in(value, Path{every})
+	}
+	if prefix := q.commonArray(); prefix != nil {
+		if found, _, _ := prefix[:len(prefix)-1].find(value); len(found) == 1 && found[0].Kind() == '[' {
+			return q.in(found[0], prefix)
+		}
+	}
+	if q.isAboutRows() {
+		if array := onlyArray(value, q.names()); !array.IsZero() {
+			return q.in(array, nil)
+		}
+	}
+	return rows{fields: q.fields, where: q.where, rows: []rawjson.Node{value}, isOne: true}
+}
+
+// in returns the elements of an array as rows. Paths lose the prefix that leads there.
+func (q *Query) in(array rawjson.Node, prefix Path) rows {
+	r := rows{rows: array.Elements()}
+	for _, f := range q.fields {
+		r.fields = append(r.fields, f.without(prefix))
+	}
+	for _, c := range q.where {
+		c.path = c.path.without(prefix)
+		r.where = append(r.where, c)
+	}
+	return r
+}
+
+// commonArray returns the path of an array, with its [], that all fields begin with.
+func (q *Query) commonArray() Path {
+	if len(q.fields) == 0 {
+		return nil
+	}
+	end := slices.Index(q.fields[0], every)
+	if end <= 0 {
+		return nil
+	}
+	prefix := q.fields[0][:end+1]
+	for _, f := range q.fields {
+		if f.without(prefix) == nil || len(f.without(prefix)) == len(f) {
+			return nil
+		}
+	}
+	return prefix
+}
+
+// isAboutRows reports whether a query of an object may mean the rows of an array in it.
+// Only "*" alone means the object.
+func (q *Query) isAboutRows() bool {
+	return len(q.fields) > 0 || len(q.where) > 0 || q.isCount || q.limit >= 0
+}
+
+// names returns the first name of each path.
+func (q *Query) names() (names []string) {
+	for _, f := range q.fields {
+		names = append(names, f[0].name)
+	}
+	for _, c := range q.where {
+		names = append(names, c.path[0].name)
+	}
+	return names
+}
+
+// onlyArray returns the only array of objects in an object, or in the only object in it.
+// It returns the zero Node if there is none, or if the object has one of the names.
+func onlyArray(object rawjson.Node, names []string) rawjson.Node {
+	for object.Kind() == '{' {
+		var arrays, empty, objects []rawjson.Node
+		for key, value := range object.Members() {
+			switch {
+			case slices.Contains(names, key):
+				return rawjson.Node{}
+			case value.Kind() == '{':
+				objects = append(objects, value)
+			case value.Kind() == '[' && value.Len() == 0:
+				empty = append(empty, value)
+			case value.Kind() == '[' && value.At(0).Kind() == '{':
+				arrays = append(arrays, value)
+			}
+		}
+		switch {
+		case len(arrays) == 1:
+			return arrays[0]
+		case len(arrays) == 0 && len(empty) == 1:
+			return empty[0]
+		case len(arrays) > 0 || len(objects) != 1:
+			return rawjson.Node{}
+		}
+		object = objects[0]
+	}
+	return rawjson.Node{}
+}
+
+// findUnknown finds the paths that lead nowhere in all rows, and the fields that there
+// are instead.
+func (s *Selection) findUnknown(r rows) {
+	if len(r.rows) == 0 {
+		return
+	}
+	paths := slices.Clone(r.fields)
+	for _, c := range r.where {
+		paths = append(paths, c.path)
+	}
+	for _, p := range paths {
+		leads := func(row rawjson.Node) bool { _, _, known := p.find(row); return known }
+		if !slices.ContainsFunc(r.rows, leads) && !slices.ContainsFunc(s.unknown, p.equal) {
+			s.unknown = append(s.unknown, p)
+		}
+	}
+	if len(s.unknown) > 0 {
+		s.known = fieldsOf(r.rows)
+		s.fields = slices.DeleteFunc(slices.Clone(s.fields), func(p Path) bool { return slices.ContainsFunc(s.unknown, p.equal) })
+	}
+}
+
+// Limits of the fields that a note names.
+const (
+	sampledRows = 20
+	maxNames    = 30
+)
+
+// fieldsOf returns the names of the fields that the first rows have.
+func fieldsOf(rows []rawjson.Node) (names []string) {
+	for _, row := range rows[:min(len(rows), sampledRows)] {
+		for key := range row.Members() {
+			if !slices.Contains(names, key) && len(names) <= maxNames {
+				names = append(names, key)
+			}
+		}
+	}
+	return names
+}
+
+// IsKnown reports whether every path of the query leads to a value in some row.
+func (s *Selection) IsKnown() bool { return len(s.unknown) == 0 }
+
+// Note returns a line about fields that no row has, with near matches and the fields
+// that exist; "" if there are none.
+func (s *Selection) Note() string {
+	if len(s.unknown) == 0 {
+		return ""
+	}
+	start := "no row has "
+	if s.isOne {
+		start = "there is no "
+	}
+	var lines []string
+	for _, p := range s.unknown[:min(len(s.unknown), maxNames)] {
+		line := start + quoted(p.String())
+		if near := nearest.Word(p.String(), s.known); near != "" {
+			line += ", did you mean " + quoted(near) + "?"
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "; ") + "; fields: " + list(s.known)
+}
+
+// list returns names on one line, as many as a note may have.
+func list(names []string) string {
+	var b strings.Builder
+	for i, name := range names {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		if i == maxNames {
+			b.WriteString("…")
+			break
+		}
+		b.WriteString(shown(name))
+	}
+	if b.Len() == 0 {
+		return "none"
+	}
+	return b.String()
+}
+
+// maxName bounds a name in a note, in bytes.
+const maxName = 60
+
+func shown(name string) string { return plain.Cut(plain.Line(name), maxName) }
+
+func quoted(name string) string { return `"` + shown(name) + `"` }
