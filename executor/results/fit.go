@@ -2,216 +2,125 @@ package results
 
 import (
 	"bytes"
-	"slices"
-	"strings"
 
 	"mcpx/internal/rawjson"
 	"mcpx/internal/tokens"
 )
 
-// Fit cuts a result, as an upstream sent it, to a budget of tokens; 0 is no limit.
-// Only texts and structuredContent count and are cut: everything else keeps its
-// bytes. The cut texts are kept for the client, and a note in their place says how
-// to read them.
-func (s *Store) Fit(client string, result []byte, budget int) []byte {
-	if Fits(result, budget) {
+// leastKept is the number of tokens above which a result is kept, so that later calls can
+// refer to it.
+const leastKept = 300
+
+// IsSmall reports whether Fit surely leaves a result as it is, at a glance.
+func (s *Store) IsSmall(result []byte) bool {
+	return s.Tokens <= 0 || len(result) <= min(leastKept, s.Tokens) // a token has at least one byte
+}
+
+// Fit returns a result, as an upstream sent it, for the client. A result with more than
+// the allowed tokens is cut. Any other result that is long enough to refer to is kept,
+// and gets a further text with its id. Only texts and structuredContent count and are
+// cut: everything else keeps its bytes. Most servers send structuredContent as a text
+// too; where both would exceed the limit, the text is enough.
+func (s *Store) Fit(client string, result []byte) []byte {
+	p, ok := s.partsOf(result)
+	switch {
+	case !ok:
+		return result
+	case p.exceeds(s.Tokens):
+		return s.cut(client, p)
+	case !p.exceeds(leastKept):
 		return result
 	}
-	if rawjson.Kind(result) != '{' || rawjson.Check(result) != nil {
-		return result
+	id := s.save(client, p.kept())
+	if p.repeats && p.exceedsWith(s.Tokens) {
+		return AppendText(splice(p.raw, p.removeStructured()), "[structuredContent left out: the same JSON as the text; kept as "+id+"]")
 	}
-	raw := bytes.TrimSpace(withoutDuplicates(result))
-	c := cutter{store: s, client: client, raw: raw, left: budget}
-	members := slices.Collect(rawjson.Children(raw, 0))
-	for _, m := range members {
-		if keyOf(m) != "content" {
-			continue
+	return AppendText(p.raw, "kept as "+id+`; use {"$r": "`+id+`/…"} or select`)
+}
+
+// Cut cuts a result with more than the allowed tokens. It returns any other result as it
+// is.
+func (s *Store) Cut(client string, result []byte) []byte {
+	if p, ok := s.partsOf(result); ok && p.exceeds(s.Tokens) {
+		return s.cut(client, p)
+	}
+	return result
+}
+
+// partsOf reads a result that may have to be cut or kept.
+func (s *Store) partsOf(result []byte) (*parts, bool) {
+	if s.IsSmall(result) {
+		return nil, false
+	}
+	return readParts(result)
+}
+
+// exceeds reports whether all texts have more tokens. It reads no more of them than it
+// must.
+func (p *parts) exceeds(limit int) bool {
+	left := limit
+	for _, text := range p.all() {
+		if tokens.Cut(text, left) < len(text) {
+			return true
 		}
-		if raw[m.Value] != '[' {
-			return result
-		}
-		c.content(m)
+		left -= tokens.Estimate(text)
 	}
-	for i, m := range members {
-		if keyOf(m) == "structuredContent" {
-			c.structured(members, i)
-		}
-	}
-	if len(c.edits) == 0 {
-		return result
-	}
-	return splice(raw, c.edits)
+	return false
 }
 
-// Fits reports whether a result is surely within its budget, at a glance.
-func Fits(result []byte, budget int) bool {
-	return budget <= 0 || len(result) <= budget // a token has at least one byte
+// exceedsWith reports whether the texts exceed a limit together with structuredContent,
+// which one of them repeats.
+func (p *parts) exceedsWith(limit int) bool {
+	left := limit - tokens.Estimate(p.data)
+	return left < 0 || p.exceeds(left)
 }
 
-// withoutDuplicates returns an object in which every key occurs once, with its last
-// value, as any decoder would read it.
-func withoutDuplicates(object []byte) []byte {
-	last := map[string][]byte{}
-	n := 0
-	for key, value := range rawjson.Members(object) {
-		last[key] = value
-		n++
-	}
-	if n == len(last) {
-		return object
-	}
-	b := []byte("{")
-	for key := range rawjson.Members(object) {
-		b = rawjson.AppendMember(b, key, last[key])
-		delete(last, key)
-	}
-	return append(b, '}')
-}
-
-// cutter collects the edits that bring one result within its budget.
-type cutter struct {
-	store  *Store
-	client string
-	raw    []byte
-	left   int // tokens left of the budget
-	edits  []edit
-	seen   []piece // the texts that the reader can find in full
-	end    int     // where a further content item would go; 0 without content
-}
-
-// piece is a text of the result.
-type piece struct {
-	text      string
-	value     rawjson.Child // the JSON string
-	removable bool          // its item is nothing but this text
-	item      int           // index of its item
-	where     string        // where the reader finds it
-}
-
-// content spends the budget on the texts in their order. The text that exceeds it
-// keeps its head; the texts after that one, perhaps thousands, share one id and one
-// note.
-func (c *cutter) content(member rawjson.Child) {
-	items := slices.Collect(rawjson.Children(c.raw, member.Value))
-	c.end = member.Value + 1
-	var rest []piece
-	for i, item := range items {
-		c.end = item.End
-		p, ok := pieceOf(c.raw, item)
-		if !ok {
-			continue
-		}
-		p.item = i
+// cut keeps a result, and shows texts up to the size of the head, and a note. Later texts
+// are only in the store, and so is structuredContent.
+func (s *Store) cut(client string, p *parts) []byte {
+	k := p.kept()
+	id := s.save(client, k)
+	left, at := min(s.Head, s.Tokens), 0 // at: where the text starts in the kept text
+	edits := p.removeStructured()
+	cutText := ""
+	for _, t := range p.texts {
+		shown := tokens.Cut(t.text, left)
 		switch {
-		case c.affords(p.text):
-			p.where = "the text above"
-			c.seen = append(c.seen, p)
-		case c.left > 0:
-			c.cutPiece(p, p.text, "")
-		default:
-			rest = append(rest, p)
+		case cutText != "":
+			edits = append(edits, without(p.items, t.item))
+		case shown < len(t.text):
+			cutText = t.text[:shown] + note(k, id, at+shown)
+			edits = append(edits, edit{t.value.Value, t.value.End, quote(cutText)})
 		}
+		left -= tokens.Estimate(t.text[:shown])
+		at += len(t.text) + len(separator)
 	}
-	c.rest(items, rest)
+	result := splice(p.raw, edits)
+	if cutText != "" {
+		return result
+	}
+	shown := tokens.Cut(p.data, left) // it was structuredContent that exceeded the limit
+	return AppendText(result, p.data[:shown]+note(k, id, at+shown))
 }
 
-// noteCost is about what a note costs. A text that exceeds the budget by less is
-// shown whole.
-const noteCost = 80
-
-// affords pays for a text if it is within the budget. It reads no more of the text
-// than it must.
-func (c *cutter) affords(text string) bool {
-	if tokens.Cut(text, c.left+noteCost) < len(text) {
-		return false
-	}
-	c.left -= tokens.Estimate(text)
-	return true
-}
-
-// pieceOf finds the text of a text item or of an embedded resource.
-func pieceOf(raw []byte, item rawjson.Child) (p piece, ok bool) {
-	kind, _ := member(raw, item, "type")
-	switch string(raw[kind.Value:kind.End]) {
-	case `"text"`:
-		p.removable = true
-		p.value, ok = member(raw, item, "text")
-	case `"resource"`:
-		var resource rawjson.Child
-		if resource, ok = member(raw, item, "resource"); ok {
-			p.value, ok = member(raw, resource, "text")
-		}
-	}
-	if !ok {
-		return piece{}, false
-	}
-	p.text, ok = rawjson.View(raw[p.value.Value:p.value.End])
-	return p, ok
-}
-
-// rest cuts the texts after the one that used the budget up.
-func (c *cutter) rest(items []rawjson.Child, rest []piece) {
-	switch len(rest) {
-	case 0:
-		return
-	case 1:
-		c.cutPiece(rest[0], rest[0].text, "")
-		return
-	}
-	var texts []string
-	for _, p := range rest {
-		texts = append(texts, p.text)
-	}
-	id := c.cutPiece(rest[0], strings.Join(texts, "\n"), grouped(len(rest))+" texts, ")
-	for _, p := range rest[1:] {
-		if p.removable && p.item > 0 {
-			c.edits = append(c.edits, without(items, p.item))
-			continue
-		}
-		c.edits = append(c.edits, edit{p.value.Value, p.value.End, quote("[cut: in " + id + "]")})
-	}
-}
-
-// cutPiece replaces a piece by the head of a text and a note.
-func (c *cutter) cutPiece(p piece, text, what string) (id string) {
-	short, id := c.cut(text, what)
-	c.edits = append(c.edits, edit{p.value.Value, p.value.End, quote(short)})
-	p.text, p.where = text, id
-	c.seen = append(c.seen, p)
-	return id
-}
-
-// cut keeps a text and returns its head with a note, and its id.
-func (c *cutter) cut(text, what string) (short, id string) {
-	shown := tokens.Cut(text, c.left)
-	c.left = 0
-	id = c.store.save(c.client, strings.Clone(text)) // not the whole raw result with it
-	return text[:shown] + note(text, shown, id, what), id
-}
-
-// structured turns a structuredContent that exceeds the budget into a text. Most
-// servers send the same JSON as a text too, which is then enough.
-func (c *cutter) structured(members []rawjson.Child, i int) {
-	m := members[i]
-	value := strings.ToValidUTF8(string(c.raw[m.Value:m.End]), "\uFFFD")
-	if c.affords(value) {
-		return
-	}
-	var text string
-	compacted := compact(value)
-	same := slices.IndexFunc(c.seen, func(p piece) bool { return isJSON(p.text) && compact(p.text) == compacted })
-	if same >= 0 {
-		text = "[structuredContent left out: the same JSON as " + c.seen[same].where + "]"
-	} else {
-		text, _ = c.cut(value, "structuredContent, ")
+// AppendText returns a result with one more text at the end of its content. All other
+// bytes are unchanged. A result that is no object stays as it is.
+func AppendText(result []byte, text string) []byte {
+	if rawjson.Kind(result) != '{' {
+		return result
 	}
 	item := `{"type":"text","text":` + quote(text) + `}`
-	switch {
-	case c.end == 0:
-		c.edits = append(c.edits, edit{m.Start, m.End, `"content":[` + item + `]`})
-		return
-	case c.raw[c.end-1] != '[':
+	object := rawjson.Child{Value: bytes.IndexByte(result, '{')}
+	content, ok := member(result, object, "content")
+	if !ok || result[content.Value] != '[' {
+		return rawjson.With(result, "content", []byte("["+item+"]"))
+	}
+	at := content.Value + 1
+	for last := range rawjson.Children(result, content.Value) {
+		at = last.End
+	}
+	if result[at-1] != '[' {
 		item = "," + item
 	}
-	c.edits = append(c.edits, edit{c.end, c.end, item}, without(members, i))
+	return splice(result, []edit{{at, at, item}})
 }

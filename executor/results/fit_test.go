@@ -14,129 +14,173 @@ var (
 	records = `{"items":[` + strings.Repeat(`{"id":1},`, 199) + `{"id":2}]}`
 )
 
-func TestFit(t *testing.T) {
-	text := func(s string) string { return `{"type":"text","text":` + quote(s) + `}` }
-	const (
-		readLong    = `[cut: 1,500 bytes, ~276 tokens in all; first 545 bytes shown. Shape: 1 line. Read on: exec("mcpx","read_result",{"id":"r1","offset":545}); also limit, grep (RE2)]`
-		readRecords = `1,811 bytes, ~834 tokens in all; first 221 bytes shown. Shape: items[200]{id}. Read on: exec("mcpx","read_result",{"id":"r1","offset":221}); also limit, path (JSON Pointer, * = every), grep (RE2)]`
-		readSecond  = `1,811 bytes, ~834 tokens in all; none shown. Shape: items[200]{id}. Read on: exec("mcpx","read_result",{"id":"r2"}); also limit, path (JSON Pointer, * = every), grep (RE2)]`
-	)
-	cutLong := long[:545] + "\n…" + readLong
+func textItem(s string) string { return `{"type":"text","text":` + quote(s) + `}` }
 
+func TestCut(t *testing.T) {
+	const (
+		readLong    = `. Shape: 1 line. Kept as r1: exec("mcpx","read_result",{"id":"r1","offset":NEXT}), or limit, grep (RE2)]`
+		readRecords = `. Shape: items[200]{id}. Kept as r1: exec("mcpx","read_result",{"id":"r1","select":"id limit 20"}), or path (JSON Pointer, * = every), grep (RE2), offset NEXT; {"$r":"r1/…"} passes a part to another call]`
+	)
 	for _, test := range []struct{ name, result, want string }{
 		{"everything around a text stays as it came",
 			`{ "n":12345678901234567890, "content" : [ {"x":1.0,"type":"text","text":` + quote(long) + `,"_meta":{"a":1}} , {"type":"image","data":"aGk="} ],"isError":true,"_meta":{} }`,
-			`{ "n":12345678901234567890, "content" : [ {"x":1.0,"type":"text","text":` + quote(cutLong) + `,"_meta":{"a":1}} , {"type":"image","data":"aGk="} ],"isError":true,"_meta":{} }`},
+			`{ "n":12345678901234567890, "content" : [ {"x":1.0,"type":"text","text":` + quote("HEAD"+readLong) + `,"_meta":{"a":1}} , {"type":"image","data":"aGk="} ],"isError":true,"_meta":{} }`},
 		{"an embedded resource",
 			`{"content":[{"type":"resource","resource":{"uri":"file:///a","text":` + quote(long) + `}}]}`,
-			`{"content":[{"type":"resource","resource":{"uri":"file:///a","text":` + quote(cutLong) + `}}]}`},
-		{"one text after the budget is used up",
-			`{"content":[` + text(long) + `,` + text(records) + `]}`,
-			`{"content":[` + text(cutLong) + `,` + text("[cut: "+readSecond) + `]}`},
-		{"many texts after the budget is used up",
-			`{"content":[` + text(long) + `,` + text(long) + `,{"type":"audio","data":""},` + text(long) +
-				`,{"type":"resource","resource":{"uri":"a:b","text":` + quote(long) + `}},` + text(long) + `],"a":1}`,
-			`{"content":[` + text(cutLong) + `,` + text(`[cut: 4 texts, 6,003 bytes, ~1,104 tokens in all; none shown. Shape: 4 lines. Read on: exec("mcpx","read_result",{"id":"r2"}); also limit, grep (RE2)]`) +
-				`,{"type":"audio","data":""},{"type":"resource","resource":{"uri":"a:b","text":"[cut: in r2]"}}],"a":1}`},
-		{"what is cheaper than a note stays",
-			`{"content":[` + text(long) + `,` + text("short") + `]}`,
-			`{"content":[` + text(cutLong) + `,` + text("short") + `]}`},
+			`{"content":[{"type":"resource","resource":{"uri":"file:///a","text":` + quote("HEAD"+readLong) + `}}]}`},
+		{"texts after the one that is cut",
+			`{"content":[` + textItem("short") + `,` + textItem(long) + `,{"type":"audio","data":""},` + textItem(long) + `,{"type":"resource","resource":{"uri":"a:b","text":"x"}}],"a":1}`,
+			`{"content":[` + textItem("short") + `,` + textItem("HEAD"+strings.Replace(readLong, "1 line", "4 lines", 1)) + `,{"type":"audio","data":""}],"a":1}`},
 		{"structuredContent alone",
 			`{"structuredContent":` + records + `,"a":1}`,
-			`{"content":[` + text(records[:221]+"\n…[cut: structuredContent, "+readRecords) + `],"a":1}`},
+			`{"a":1,"content":[` + textItem("HEAD"+readRecords) + `]}`},
 		{"structuredContent before content",
 			`{"structuredContent":` + records + `,"content":[ ]}`,
-			`{"content":[` + text(records[:221]+"\n…[cut: structuredContent, "+readRecords) + ` ]}`},
-		{"structuredContent beside another text",
-			`{"content":[` + text(long) + `],"structuredContent":` + records + `}`,
-			`{"content":[` + text(cutLong) + `,` + text("[cut: structuredContent, "+readSecond) + `]}`},
+			`{"content":[` + textItem("HEAD"+readRecords) + ` ]}`},
+		{"structuredContent beside a short text",
+			`{"content":[` + textItem("200 items") + `],"structuredContent":` + records + `}`,
+			`{"content":[` + textItem("200 items") + `,` + textItem("HEAD"+readRecords) + `]}`},
 		{"structuredContent that repeats the text",
-			`{"content":[` + text(records) + `],"structuredContent": ` + strings.ReplaceAll(records, ",", " , ") + `}`,
-			`{"content":[` + text(records[:221]+"\n…[cut: "+readRecords) + `,` + text("[structuredContent left out: the same JSON as r1]") + `]}`},
+			`{"content":[` + textItem(records) + `],"structuredContent": ` + strings.ReplaceAll(records, ",", " , ") + `}`,
+			`{"content":[` + textItem("HEAD"+readRecords) + `]}`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got := string(New(1000).Fit("me", []byte(test.result), 100)); got != test.want {
-				t.Errorf("got  %s\nwant %s", got, test.want)
+			s := New(limits(100))
+			s.Head = 50
+			got := string(s.Fit("me", []byte(test.result)))
+			if normalize(got) != test.want {
+				t.Errorf("got  %s\nwant %s", normalize(got), test.want)
 			}
+			checkHead(t, got, 50)
 		})
 	}
 }
 
-func TestFitKeepsAWholeTextThatStructuredContentRepeats(t *testing.T) {
-	result := `{"content":[{"type":"text","text":` + quote(records) + `}],"structuredContent":` + records + `}`
-	want := `{"content":[{"type":"text","text":` + quote(records) + `},{"type":"text","text":"[structuredContent left out: the same JSON as the text above]"}]}`
-	if got := string(New(0).Fit("me", []byte(result), tokens.Estimate(records))); got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
+// normalize replaces the head of a cut text and the figures in its note.
+func normalize(result string) string {
+	start, rest, ok := strings.Cut(result, `\n…[cut: `)
+	if !ok {
+		return result
+	}
+	start = start[:strings.LastIndex(start, `"text":"`)+len(`"text":"`)]
+	figures, rest, _ := strings.Cut(rest, " bytes shown")
+	next := strings.ReplaceAll(figures[strings.LastIndexByte(figures, ' ')+1:], ",", "")
+	return start + "HEAD" + strings.Replace(strings.Replace(rest, `"offset\":`+next, `"offset\":NEXT`, 1), "offset "+next, "offset NEXT", 1)
+}
+
+// checkHead checks that what is shown of a cut result is within a limit of tokens.
+func checkHead(t *testing.T, result string, limit int) {
+	t.Helper()
+	var decoded struct{ Content []struct{ Text string } }
+	if err := json.Unmarshal([]byte(result), &decoded); err != nil {
+		t.Fatal(err)
+	}
+	shown := 0
+	for _, item := range decoded.Content {
+		head, note, _ := strings.Cut(item.Text, "\n…[cut: ")
+		if strings.HasPrefix(head, "[cut: ") || strings.HasPrefix(head, "[structuredContent left out") || strings.HasPrefix(head, "kept as r") {
+			head, note = "", head
+		}
+		if len(note) > 1200 {
+			t.Errorf("a note of %d bytes: %s", len(note), note)
+		}
+		shown += tokens.Estimate(head)
+	}
+	if shown > limit {
+		t.Errorf("%d tokens are shown, want %d at most", shown, limit)
+	}
+}
+
+func TestFitKeeps(t *testing.T) {
+	rows := `{"items":[` + strings.Repeat(`{"id":"abc"},`, 80) + `{"id":2}]}`
+	for _, test := range []struct{ name, result, want string }{
+		{"a long text", `{"content":[ ` + textItem(long+long) + ` ], "x": 1.0}`,
+			`{"content":[ ` + textItem(long+long) + `,` + textItem(`kept as r1; use {"$r": "r1/…"} or select`) + ` ], "x": 1.0}`},
+		{"long structuredContent", `{"structuredContent":` + rows + `}`,
+			`{"structuredContent":` + rows + `,"content":[` + textItem(`kept as r1; use {"$r": "r1/…"} or select`) + `]}`},
+		{"a text that structuredContent repeats is kept, and structuredContent left out",
+			`{"content":[` + textItem(long+long) + `,` + textItem(rows) + `],"structuredContent":` + rows + `}`,
+			`{"content":[` + textItem(long+long) + `,` + textItem(rows) + `,` + textItem("[structuredContent left out: the same JSON as the text; kept as r1]") + `]}`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := New(limits(1200))
+			got := string(s.Fit("me", []byte(test.result)))
+			if got != test.want {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+			if _, err := s.load("me", "r1"); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 
 func TestFitLeavesAlone(t *testing.T) {
 	image := strings.Repeat("QUJD", 1000)
 	for name, result := range map[string]string{
-		"a result within the budget": `{"content":[{"type":"text","text":"a"}]}`,
-		"a text just over it":        `{"content":[{"type":"text","text":` + quote(long[:700]) + `}]}`,
-		"images and audio":           `{"content":[{"type":"image","data":"` + image + `"},{"type":"audio","data":"` + image + `"}]}`,
-		"an embedded blob":           `{"content":[{"type":"resource","resource":{"uri":"a:b","blob":"` + image + `"}},{"type":"resource"}]}`,
-		"items of unknown kinds":     `{"content":[{"type":"new","text":` + quote(long) + `},` + quote(long) + `,{"type":"text","text":[]}]}`,
-		"unknown members":            `{"content":[],"more":` + quote(long) + `}`,
-		"content that is no array":   `{"content":` + quote(long) + `,"structuredContent":` + records + `}`,
-		"what is no object":          `[` + quote(long) + `]`,
-		"what is no JSON":            `{"content":` + long,
+		"a short result":           `{"content":[{"type":"text","text":"a"}]}`,
+		"a text within the limit":  `{"content":[{"type":"text","text":` + quote(long[:1000]) + `}]}`,
+		"images and audio":         `{"content":[{"type":"image","data":"` + image + `"},{"type":"audio","data":"` + image + `"}]}`,
+		"an embedded blob":         `{"content":[{"type":"resource","resource":{"uri":"a:b","blob":"` + image + `"}},{"type":"resource"}]}`,
+		"items of unknown kinds":   `{"content":[{"type":"new","text":` + quote(long) + `},` + quote(long) + `,{"type":"text","text":[]}]}`,
+		"unknown members":          `{"content":[],"more":` + quote(long) + `}`,
+		"content that is no array": `{"content":` + quote(long) + `,"structuredContent":` + records + `}`,
+		"what is no object":        `[` + quote(long) + `]`,
+		"what is no JSON":          `{"content":` + long,
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := string(New(0).Fit("me", []byte(result), 100)); got != result {
+			if got := string(New(limits(300)).Fit("me", []byte(result))); got != result {
 				t.Errorf("got %s", got)
 			}
 		})
 	}
-	t.Run("everything without a budget", func(t *testing.T) {
+	t.Run("everything without a limit", func(t *testing.T) {
 		result := `{"content":[{"type":"text","text":` + quote(long) + `}]}`
-		if got := string(New(0).Fit("me", []byte(result), 0)); got != result {
+		if got := string(New(limits(0)).Fit("me", []byte(result))); got != result {
 			t.Errorf("got %s", got)
 		}
 	})
 }
 
-// FuzzFit builds a result around hostile texts.
+// FuzzFit builds a result around hostile texts. Members other than texts keep their
+// bytes, and neither the limit nor the head is exceeded.
 func FuzzFit(f *testing.F) {
-	f.Add(long, records, `{"a":1}`, 100)
-	f.Add("价格"+long, "", `[1,2]`, 7)
-	f.Add("\x00\"\\\xff"+long, long+"🙂", `12345678901234567890`, 1)
-	f.Fuzz(func(t *testing.T, first, second, value string, budget int) {
+	f.Add(long, records, `{"a":1}`, 100, 50)
+	f.Add("价格"+long, "", `[1,2]`, 7, 100)
+	f.Add("\x00\"\\\xff"+long, long+"🙂", `12345678901234567890`, 1, 1)
+	f.Add(strings.Repeat("8675309 ", 300), strings.Repeat("0x1F600,", 200), `{}`, 900, 100)
+	f.Fuzz(func(t *testing.T, first, second, value string, limit, head int) {
 		if !json.Valid([]byte(value)) {
 			t.Skip()
 		}
-		before, after := `{"n":12345678901234567890,"k":`+value+`,"content":[{"type":"text","text":`, `,"_meta":{"é":1.50}}],"isError":true}`
-		result := before + quote(first) + `},{"type":"image","data":"aGk="},{"type":"text","text":` + quote(second) + after
-		s := New(budget)
-		got := string(s.Fit("me", []byte(result), budget))
+		before, after := `{"n":12345678901234567890,"k":`+value+`,"content":[{"type":"text","text":`, `],"isError":true}`
+		result := before + quote(first) + `},{"type":"image","data":"aGk="},{"type":"text","text":` + quote(second) + `,"_meta":{"é":1.50}}` + after
+		s := New(limits(limit))
+		s.Head = head
+		got := string(s.Fit("me", []byte(result)))
 
 		if !json.Valid([]byte(got)) || !utf8.ValidString(got) && utf8.ValidString(result) {
 			t.Fatalf("not JSON in UTF-8: %q", got)
 		}
-		if !strings.HasPrefix(got, before) || !strings.HasSuffix(got, after) || !strings.Contains(got, `,{"type":"image","data":"aGk="},`) {
+		if !strings.HasPrefix(got, before) || !strings.HasSuffix(got, after) || !strings.Contains(got, `,{"type":"image","data":"aGk="}`) {
 			t.Errorf("members changed: %q", got)
 		}
-		var decoded struct{ Content []struct{ Text string } }
-		if err := json.Unmarshal([]byte(got), &decoded); err != nil {
-			t.Fatal(err)
+		if limit <= 0 || strings.Contains(first+second, "[cut: ") || strings.Contains(first+second, "kept as r") {
+			return
 		}
-		cost := 0
-		for _, item := range decoded.Content {
-			cost += tokens.Estimate(item.Text)
+		if strings.Contains(got, "[cut: ") {
+			limit = min(limit, max(head, 0))
 		}
-		if budget > 0 && cost > budget+noteCost+2*400 {
-			t.Errorf("%d tokens for a budget of %d", cost, budget)
-		}
+		checkHead(t, got, limit)
 	})
 }
 
-// TestMembersGivenTwice: a result in which a member stands twice is cut as well.
+// TestMembersGivenTwice: a result with a duplicate member is cut as well.
 func TestMembersGivenTwice(t *testing.T) {
 	long := strings.Repeat("x ", 5000)
 	raw := `{"content":[{"type":"text","text":"` + long + `"}],"structuredContent":{"a":"` + long + `"},"structuredContent":{"b":"` + long + `"},"content":[]}`
-	got := New(1000).Fit("me", []byte(raw), 1000)
-	if !json.Valid(got) {
-		t.Errorf("not JSON: %.300s", got)
+	got := New(limits(1000)).Fit("me", []byte(raw))
+	if !json.Valid(got) || len(got) > 10_000 {
+		t.Errorf("%d bytes: %.300s", len(got), got)
 	}
 }

@@ -1,81 +1,168 @@
 package results
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
+	"iter"
 	"regexp"
+	"strconv"
 	"strings"
 
+	"mcpx/internal/plain"
+	"mcpx/internal/rawjson"
 	"mcpx/internal/tokens"
 )
 
 // maxLine limits a line in an answer, in bytes; the part around the match is shown.
 const maxLine = 300
 
-// grep returns the lines of a text that match. JSON is indented first, because it is
-// often one line. Offset and limit count lines: the one to start at, and how many
-// to show.
-func (s *Store) grep(text string, q Query) (string, error) {
+// maxContext limits the lines before and after a match.
+const maxContext = 20
+
+// searched are the lines of a text, or the scalar values of JSON.
+type searched struct {
+	unit  string // "lines" or "values"
+	lines iter.Seq[line]
+}
+
+// line is one line or value. place returns its number or its JSON Pointer.
+type line struct {
+	place func() string
+	text  string
+}
+
+// linesOf returns the lines of a text.
+func linesOf(text string) searched {
+	return searched{"lines", func(yield func(line) bool) {
+		number := 0
+		for l := range strings.Lines(text) {
+			number++
+			at := number
+			if !yield(line{func() string { return strconv.Itoa(at) }, strings.TrimRight(l, "\r\n")}) {
+				return
+			}
+		}
+	}}
+}
+
+// valuesIn returns the scalar values in some nodes of a JSON value.
+func valuesIn(root rawjson.Node, nodes []rawjson.Node) searched {
+	return searched{"values", func(yield func(line) bool) {
+		for _, n := range nodes {
+			for scalar := range n.Scalars() {
+				text, isString := scalar.String()
+				if !isString {
+					text = string(scalar.Raw())
+				}
+				if !yield(line{func() string { return root.Pointer(scalar) }, text}) {
+					return
+				}
+			}
+		}
+	}}
+}
+
+// grep returns the lines or values that match. Offset and limit count matches.
+func (s *Store) grep(in searched, q Query) (string, error) {
 	pattern, err := regexp.Compile(q.Grep)
 	if err != nil {
 		return "", fmt.Errorf("grep: not an RE2 pattern: %w", err)
 	}
-	if isJSON(text) {
-		var indented bytes.Buffer
-		_ = json.Indent(&indented, []byte(text), "", "  ") // text is valid
-		text = indented.String()
-	}
-
-	var b strings.Builder
-	left := s.budget - positionCost
-	number, matched, shown, next := 0, 0, 0, 0
-	for line := range strings.Lines(text) {
-		number++
-		line = strings.TrimRight(line, "\r\n")
-		at := pattern.FindStringIndex(line)
+	g := grepper{budget: s.budget() - positionCost, context: min(max(q.Context, 0), maxContext)}
+	total := 0
+	for l := range in.lines {
+		total++
+		at := pattern.FindStringIndex(l.text)
 		if at == nil {
+			g.other(l)
 			continue
 		}
-		matched++
-		if number < q.Offset || next > 0 {
-			continue
+		if g.matched++; g.matched > q.Offset && !g.isFull && (q.Limit <= 0 || g.shown < q.Limit) {
+			g.match(l, at)
 		}
-		entry := fmt.Sprintf("%d: %s", number, around(line, at))
-		if shown == 0 { // show at least a part, or the reader would be stuck
-			entry = entry[:tokens.Cut(entry, left-1)]
-		}
-		left -= tokens.Estimate(entry) + 1
-		if left < 0 || q.Limit > 0 && shown == q.Limit {
-			next = number
-			continue
-		}
-		b.WriteString(entry + "\n")
-		shown++
 	}
-
-	fmt.Fprintf(&b, "[%d of %d matching lines, %d lines in all; ", shown, matched, number)
-	if next > 0 {
-		fmt.Fprintf(&b, "next offset %d]", next)
-	} else {
-		b.WriteString("end]")
-	}
-	return b.String(), nil
+	return g.text.String() + g.position(max(q.Offset, 0), fmt.Sprintf("%s %s", grouped(total), in.unit)), nil
 }
 
-// around shortens a line to the part around a match.
-func around(line string, match []int) string {
-	if len(line) <= maxLine {
-		return line
+// grepper collects the lines of an answer.
+type grepper struct {
+	text    strings.Builder
+	budget  int // tokens left
+	context int // lines before and after a match
+	before  []line
+	after   int  // lines that still belong to the last match
+	isFull  bool // the next match did not fit
+	matched int
+	shown   int // matches
+}
+
+// match adds a match and the lines before it.
+func (g *grepper) match(l line, at []int) {
+	var b strings.Builder
+	for _, before := range g.before {
+		b.WriteString(before.place() + "- " + around(before.text, []int{0, 0}) + "\n")
+	}
+	b.WriteString(l.place() + ": " + around(l.text, at) + "\n")
+	entry := b.String()
+	if g.shown == 0 { // show at least a part, or the reader would be stuck
+		if end := tokens.Cut(entry, g.budget-1); end < len(entry) {
+			entry = entry[:end] + "\n"
+		}
+	}
+	if g.budget -= tokens.Estimate(entry); g.budget < 0 {
+		g.isFull = true
+		return
+	}
+	g.text.WriteString(entry)
+	g.shown++
+	g.before, g.after = nil, g.context
+}
+
+// other handles a line without a match, which may be near one.
+func (g *grepper) other(l line) {
+	if g.context == 0 {
+		return
+	}
+	if g.after > 0 && !g.isFull {
+		g.after--
+		entry := l.place() + "- " + around(l.text, []int{0, 0}) + "\n"
+		if cost := tokens.Estimate(entry); cost <= g.budget {
+			g.budget -= cost
+			g.text.WriteString(entry)
+			return
+		}
+	}
+	if g.before = append(g.before, l); len(g.before) > g.context {
+		g.before = g.before[1:]
+	}
+}
+
+// position returns the last line of an answer.
+func (g *grepper) position(skipped int, in string) string {
+	switch next := skipped + g.shown; {
+	case g.matched == 0:
+		return fmt.Sprintf("[no match in %s]", in)
+	case g.shown == 0:
+		return fmt.Sprintf("[%d matches in %s; with grep, offset and limit count matches: offset %d is past the end]", g.matched, in, skipped)
+	case next < g.matched:
+		return fmt.Sprintf("[matches %d-%d of %d in %s; with grep, offset and limit count matches: next offset %d]", skipped+1, next, g.matched, in, next)
+	default:
+		return fmt.Sprintf("[matches %d-%d of %d in %s; end]", skipped+1, next, g.matched, in)
+	}
+}
+
+// around returns the part of a line around a match, on one line.
+func around(text string, match []int) string {
+	if len(text) <= maxLine {
+		return plain.Line(text)
 	}
 	// A third of the room is for the text before the match.
-	start := runeStart(line, max(0, min(match[0]-maxLine/3, len(line)-maxLine)))
-	end := runeStart(line, min(start+maxLine, len(line)))
-	short := line[start:end]
+	start := runeStart(text, max(0, min(match[0]-maxLine/3, len(text)-maxLine)))
+	end := runeStart(text, min(start+maxLine, len(text)))
+	short := plain.Line(text[start:end])
 	if start > 0 {
 		short = "…" + short
 	}
-	if end < len(line) {
+	if end < len(text) {
 		short += "…"
 	}
 	return short

@@ -7,21 +7,46 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// note tells the reader what was cut, its shape and how to read it. what names the
-// text if it is not simply the text at that place.
-func note(text string, shown int, id, what string) string {
-	head, part, offset := "", "none shown", ""
+// note tells the reader what was cut, its shape and how to read it. It has at most 1,200
+// characters.
+func note(k kept, id string, shown int) string {
+	start, part := "", "none shown"
 	if shown > 0 {
-		head = "\n…"
-		part = "first " + grouped(shown) + " bytes shown"
-		offset = fmt.Sprintf(`,"offset":%d`, shown)
+		start, part = "\n…", "first "+grouped(shown)+" bytes shown"
 	}
-	also := "limit, grep (RE2)"
-	if isJSON(text) {
-		also = "limit, path (JSON Pointer, * = every), grep (RE2)"
+	return fmt.Sprintf(`%s[cut: %s bytes, %s in all; %s. Shape: %s. Kept as %s: %s]`,
+		start, grouped(len(k.text)), size(k.text), part, outline(k, maxOutline), id, ways(k, id, shown))
+}
+
+// ways names the ways to read a kept result.
+func ways(k kept, id string, shown int) string {
+	offset := fmt.Sprintf(`exec("mcpx","read_result",{"id":"%s","offset":%d})`, id, shown)
+	if k.data == "" {
+		return offset + ", or limit, grep (RE2)"
 	}
-	return fmt.Sprintf(`%s[cut: %s%s bytes, ~%s tokens in all; %s. Shape: %s. Read on: exec("mcpx","read_result",{"id":"%s"%s}); also %s]`,
-		head, what, grouped(len(text)), grouped(tokens.Estimate(text)), part, outline(text), id, offset, also)
+	fields := "field, field where field = value"
+	if names := rowFields(k.data); len(names) > 0 {
+		fields = names[0]
+		if len(names) > 1 {
+			fields += ", " + names[1]
+		}
+		fields += " limit 20"
+	}
+	return fmt.Sprintf(`exec("mcpx","read_result",{"id":"%s","select":%s}), or path (JSON Pointer, * = every), grep (RE2), offset %d; {"$r":"%s/…"} passes a part to another call`,
+		id, quote(fields), shown, id)
+}
+
+// countedBytes is the length up to which tokens are counted, not guessed from the start
+// of the text.
+const countedBytes = 4 << 20
+
+// size returns the number of tokens of a text, in words.
+func size(text string) string {
+	if len(text) <= countedBytes {
+		return grouped(tokens.Estimate(text)) + " tokens"
+	}
+	start := tokens.Estimate(text[:countedBytes])
+	return "~" + grouped(start*(len(text)>>10)/(countedBytes>>10)) + " tokens"
 }
 
 // grouped writes 1234567 as 1,234,567.

@@ -3,6 +3,7 @@ package results
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -12,44 +13,85 @@ import (
 
 // The bounds of an outline.
 const (
-	maxOutline = 300 // bytes
-	maxDepth   = 4   // of objects and arrays
+	maxOutline = 750 // bytes
+	maxDepth   = 4   // nested objects
 	maxSamples = 20  // elements whose keys are merged
+	maxKeys    = 200 // of one object
 	maxKey     = 40  // bytes
 )
 
-// outline describes a text in one line: the keys and lengths of JSON, as in "total,
-// items[312]{id, title}", or the lines and headings of other texts.
-func outline(text string) string {
-	shape := lines(text)
-	if isJSON(text) {
-		var b strings.Builder
-		describe(&b, [][]byte{[]byte(strings.TrimSpace(text))}, 0)
-		shape = b.String()
-		if inner, ok := strings.CutPrefix(shape, "{"); ok && inner != "}" {
-			shape = strings.TrimSuffix(inner, "}")
-		}
+// outline describes a kept result in one line: the keys and lengths of JSON, as in
+// "total, items[312]{id, title}", or the lines and headings of other texts. Nested keys
+// are left out before the fields of the rows are.
+func outline(k kept, limit int) string {
+	if k.data == "" {
+		return shorten(lines(k.text), limit)
 	}
-	return shorten(shape, maxOutline)
-}
-
-// describe writes the shape of sample values from one place; nothing for values
-// without parts.
-func describe(b *strings.Builder, samples [][]byte, depth int) {
-	for _, sample := range samples {
-		switch sample[0] {
-		case '{':
-			describeObjects(b, samples, depth)
-			return
-		case '[':
-			describeArrays(b, samples, depth)
-			return
+	s := shapeOf([][]byte{[]byte(strings.TrimSpace(k.data))}, 0)
+	least := s.rowDepth()
+	for depth := maxDepth; ; depth-- {
+		text := s.text(depth)
+		if inner, ok := strings.CutPrefix(text, "{"); ok && inner != "}" {
+			text = strings.TrimSuffix(inner, "}")
+		}
+		if len(text) <= limit || depth <= least {
+			return shorten(text, limit)
 		}
 	}
 }
 
-func describeArrays(b *strings.Builder, samples [][]byte, depth int) {
-	var elements [][]byte
+// rowFields returns the names of the fields that a select of JSON would choose from: those
+// of the rows, or else of the object.
+func rowFields(data string) []string {
+	s := shapeOf([][]byte{[]byte(strings.TrimSpace(data))}, 0)
+	for depth := s.rowDepth(); depth > 1; depth-- {
+		next := slices.IndexFunc(s.fields, func(f field) bool { return f.shape.rowDepth() == depth-1 })
+		if next < 0 {
+			break
+		}
+		s = s.fields[next].shape
+	}
+	var names []string
+	for _, f := range s.fields {
+		names = append(names, f.key)
+	}
+	return names
+}
+
+// shape describes sample values from one place.
+type shape struct {
+	arrays   string // "[312]" for each array around the objects
+	isObject bool
+	isRows   bool // arrays of objects
+	fields   []field
+}
+
+type field struct {
+	key   string
+	shape shape
+}
+
+// shapeOf merges samples into one shape. It looks no deeper than an outline shows.
+func shapeOf(samples [][]byte, depth int) (s shape) {
+	for len(s.arrays) < maxKey {
+		first := slices.IndexFunc(samples, func(v []byte) bool { return v[0] == '{' || v[0] == '[' })
+		switch {
+		case first < 0:
+			return s
+		case samples[first][0] == '{':
+			s.isObject, s.isRows = true, s.arrays != ""
+			if depth < maxDepth {
+				s.addFields(samples, depth)
+			}
+			return s
+		}
+		samples = s.enter(samples)
+	}
+	return s
+}
+
+// enter adds the length of an array, and returns the first elements.
+func (s *shape) enter(samples [][]byte) (elements [][]byte) {
 	length := 0
 	for _, sample := range samples {
 		length = 0
@@ -63,20 +105,14 @@ func describeArrays(b *strings.Builder, samples [][]byte, depth int) {
 		}
 	}
 	if len(samples) == 1 {
-		fmt.Fprintf(b, "[%d]", length)
+		s.arrays += fmt.Sprintf("[%d]", length)
 	} else {
-		b.WriteString("[]") // the lengths differ
+		s.arrays += "[]" // the lengths differ
 	}
-	if depth < maxDepth {
-		describe(b, elements, depth+1)
-	}
+	return elements
 }
 
-func describeObjects(b *strings.Builder, samples [][]byte, depth int) {
-	if depth == maxDepth {
-		b.WriteString("{…}")
-		return
-	}
+func (s *shape) addFields(samples [][]byte, depth int) {
 	var keys []string
 	values := map[string][][]byte{}
 	for _, sample := range samples {
@@ -84,26 +120,56 @@ func describeObjects(b *strings.Builder, samples [][]byte, depth int) {
 			continue
 		}
 		for c := range rawjson.Children(sample, 0) {
-			key := label(keyOf(c))
+			key := keyOf(c)
 			if values[key] == nil {
 				keys = append(keys, key)
 			}
 			values[key] = append(values[key], sample[c.Value:c.End])
+			if len(keys) == maxKeys {
+				break
+			}
 		}
 	}
-	b.WriteByte('{')
-	for i, key := range keys {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		if b.Len() > maxOutline { // more would be cut off
-			b.WriteString("…")
-			break
-		}
-		b.WriteString(key)
-		describe(b, values[key], depth+1)
+	for _, key := range keys {
+		s.fields = append(s.fields, field{key, shapeOf(values[key], depth+1)})
 	}
-	b.WriteByte('}')
+}
+
+// rowDepth returns how many levels of keys an outline needs to show the fields of the
+// rows: the nearest array of objects. Without rows it is 1.
+func (s *shape) rowDepth() int {
+	if s.isRows {
+		return 1
+	}
+	least := 0
+	for i := range s.fields {
+		if f := &s.fields[i].shape; f.hasRows() {
+			if d := f.rowDepth() + 1; least == 0 || d < least {
+				least = d
+			}
+		}
+	}
+	return max(least, 1)
+}
+
+// hasRows reports whether there is an array of objects.
+func (s *shape) hasRows() bool {
+	return s.isRows || slices.ContainsFunc(s.fields, func(f field) bool { return f.shape.hasRows() })
+}
+
+// text writes a shape with so many levels of keys.
+func (s *shape) text(depth int) string {
+	switch {
+	case !s.isObject:
+		return s.arrays
+	case depth == 0:
+		return s.arrays + "{…}"
+	}
+	var keys []string
+	for _, f := range s.fields {
+		keys = append(keys, label(f.key)+f.shape.text(depth-1))
+	}
+	return s.arrays + "{" + strings.Join(keys, ", ") + "}"
 }
 
 var plainKey = regexp.MustCompile(`^[\p{L}\p{N}_$@.-]+$`)

@@ -1,6 +1,7 @@
 package results
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -19,16 +20,35 @@ func TestOutline(t *testing.T) {
 		` [ {"a":1}, {"b":2} ] `:    "[2]{a, b}",
 		`[null,{"a":[1]},{"a":[]}]`: "[3]{a[]}",
 		`[[1,2],[3]]`:               "[2][]",
-		`{"items":[{"id":1,"user":{"name":"x","at":{"y":1}}},7]}`: "items[2]{id, user{name, at{…}}}",
-		`{"a b":1,"x\"y":2,"é":3}`:                                `"a b", "x\"y", é`,
-		`{"` + strings.Repeat("k", 50) + `":1}`:                   strings.Repeat("k", 37) + "…",
-		`[[[[[[[[1]]]]]]]]`:                                       "[1][1][1][1][1]",
-		`12345`:                                                   "1 line",
-		wide:                                                      "k, key, kez",
+		`{"items":[{"id":1,"user":{"name":"x","at":{"y":{"z":1}}}},7]}`: "items[2]{id, user{name, at{y{…}}}}",
+		`{"a b":1,"x\"y":2,"é":3}`:                                      `"a b", "x\"y", é`,
+		`{"` + strings.Repeat("k", 50) + `":1}`:                         strings.Repeat("k", 37) + "…",
+		`[[[[[[[[1]]]]]]]]`:                                             "[1][1][1][1][1][1][1][1]",
+		`12345`:                                                         "1 line",
+		wide:                                                            "k, key, kez",
 	} {
-		if got := outline(text); got != want {
+		if got := outline(asKept(text), 300); got != want {
 			t.Errorf("outline of %s: %q, want %q", text, got, want)
 		}
+	}
+}
+
+// TestOutlineNamesTheRowsFirst: nested keys give way to the fields of the rows.
+func TestOutlineNamesTheRowsFirst(t *testing.T) {
+	nested := `{"x":{"login":"a","id":1,"url":"u"},"labels":[{"name":"n","color":"c"}]`
+	var want []string
+	for i := range 40 {
+		nested += fmt.Sprintf(`,"field_%d":{"inner":%d,"other":1}`, i, i)
+		want = append(want, fmt.Sprintf("field_%d", i))
+	}
+	got := outline(asKept(`{"total":1,"items":[`+nested+`}]}`), maxOutline)
+	for _, name := range append(want, "total", "labels") {
+		if !strings.Contains(got, name) {
+			t.Errorf("no %s in %s", name, got)
+		}
+	}
+	if strings.Contains(got, "inner") {
+		t.Errorf("nested keys in %s", got)
 	}
 }
 
@@ -39,8 +59,8 @@ func TestOutlineIsBounded(t *testing.T) {
 	}
 	keys := `{"` + strings.Join(strings.Fields(b.String()), `":{"x":[{"y":1}]},"`) + `":1}`
 	for _, text := range []string{keys, "# " + strings.ReplaceAll(b.String(), " ", "\n# "), "[" + keys + "]"} {
-		got := outline(text)
-		if len(got) > maxOutline {
+		got := outline(asKept(text), 300)
+		if len(got) > 300 {
 			t.Errorf("%d bytes: %s", len(got), got)
 		}
 	}

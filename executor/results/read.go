@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"unicode/utf8"
 
+	"mcpx/executor/selection"
+	"mcpx/internal/rawjson"
 	"mcpx/internal/tokens"
 )
 
@@ -11,34 +13,81 @@ import (
 const minBudget = 100
 
 // positionCost is more than the last line of an answer costs.
-const positionCost = 40
+const positionCost = 60
 
-// Query selects a part of a kept text.
+// Query says which part of a kept result to read.
 type Query struct {
-	ID     string
-	Offset int    // in bytes, from the end if negative; with Grep the line to start at
-	Limit  int    // in bytes, with Grep in lines; 0 is as much as fits
-	Path   string // a JSON Pointer; * stands for every element
-	Grep   string // an RE2 pattern: the answer has the lines that match, with their numbers
+	ID      string
+	Offset  int              // in bytes, from the end if negative; with Grep the number of matches to skip
+	Limit   int              // in bytes, with Grep in matches; 0 is as much as fits
+	Path    string           // a JSON Pointer, with * for every element, or a path like items[3].title
+	Grep    string           // an RE2 pattern: the answer has the lines or values that match
+	Context int              // with Grep: lines or values before and after each match
+	Select  *selection.Query // fields and rows; nil for all
 }
 
-// Read returns a part of a text that Fit has cut for the same client. The last line
-// says which part it is and where the next one starts.
+// Read returns a part of a result that is kept for the client. The last line says which
+// part it is and where the next one starts.
 func (s *Store) Read(client string, q Query) (string, error) {
-	text, err := s.load(client, q.ID)
+	k, err := s.load(client, q.ID)
 	if err != nil {
 		return "", err
 	}
-	if q.Path != "" {
-		if text, err = find(text, q.Path); err != nil {
-			return "", fmt.Errorf("path %q of %s: %w", shorten(q.Path, maxLine), q.ID, err)
-		}
+	if q.Select != nil && q.Select.Pattern != "" {
+		q.Grep = q.Select.Pattern
 	}
-	if q.Grep != "" {
-		return s.grep(text, q)
+	if q.Path == "" && (q.Select == nil || q.Grep != "") {
+		return s.readWhole(k, q)
 	}
-	return s.window(text, q)
+	root, err := k.parse()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", q.ID, err)
+	}
+	found, several, err := find(root, q.Path)
+	if err != nil {
+		return "", fmt.Errorf("path %q of %s: %w", shorten(q.Path, maxLine), q.ID, err)
+	}
+	switch {
+	case q.Grep != "":
+		return s.grep(valuesIn(root, found), q)
+	case q.Select != nil:
+		return s.selected(q.Select, found, several)
+	}
+	return s.window(join(found, several), q)
 }
+
+// readWhole reads a result without a path.
+func (s *Store) readWhole(k kept, q Query) (string, error) {
+	if q.Grep == "" {
+		return s.window(k.text, q)
+	}
+	return s.grepAll(k, q)
+}
+
+// grepAll searches the values of JSON, or the lines of a text.
+func (s *Store) grepAll(k kept, q Query) (string, error) {
+	if root, err := k.parse(); err == nil {
+		return s.grep(valuesIn(root, []rawjson.Node{root}), q)
+	}
+	return s.grep(linesOf(k.text), q)
+}
+
+// selected applies a select to the values that a path has found.
+func (s *Store) selected(q *selection.Query, found []rawjson.Node, several bool) (string, error) {
+	value := found[0]
+	if several {
+		tree, err := rawjson.Parse([]byte(join(found, several)))
+		if err != nil {
+			return "", err
+		}
+		value = tree.Root()
+	}
+	text, note := answer(q.Apply(value), s.budget())
+	return withLine(text, note), nil
+}
+
+// budget returns the tokens of an answer of Read.
+func (s *Store) budget() int { return max(s.Tokens, minBudget) }
 
 func (s *Store) window(text string, q Query) (string, error) {
 	start := q.Offset
@@ -55,7 +104,7 @@ func (s *Store) window(text string, q Query) (string, error) {
 		_, first := utf8.DecodeRuneInString(rest)
 		rest = rest[:max(runeStart(rest, q.Limit), first)]
 	}
-	end := start + tokens.Cut(rest, s.budget-positionCost)
+	end := start + tokens.Cut(rest, s.budget()-positionCost)
 	next := "end"
 	if end < len(text) {
 		next = fmt.Sprintf("next offset %d", end)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"mcpx/executor/selection"
 	"mcpx/internal/tokens"
 )
 
@@ -36,20 +37,35 @@ func TestRead(t *testing.T) {
 		{"every member", orders, Query{Path: "/a~1b/*"}, "[true]\n[bytes 0-6 of 6; end]"},
 		{"a window of a path", orders, Query{Path: "/orders/*/id", Offset: 1, Limit: 3}, "1,2\n[bytes 1-4 of 7; next offset 4]"},
 
-		{"grep", "one\r\ntwo\nthree\n", Query{Grep: "^t"}, "2: two\n3: three\n[2 of 2 matching lines, 3 lines in all; end]"},
-		{"grep without a match", "one\ntwo", Query{Grep: "x"}, "[0 of 0 matching lines, 2 lines in all; end]"},
-		{"grep from a line", "one\ntwo\nthree", Query{Grep: "o", Offset: 2}, "2: two\n[1 of 2 matching lines, 3 lines in all; end]"},
-		{"grep with a limit", "one\ntwo\nthree", Query{Grep: "e|o", Limit: 2}, "1: one\n2: two\n[2 of 3 matching lines, 3 lines in all; next offset 3]"},
-		{"grep in JSON", `{"a":[1,{"b":12345678901234567890}]}`, Query{Grep: "b"}, "5:       \"b\": 12345678901234567890\n[1 of 1 matching lines, 8 lines in all; end]"},
-		{"grep in a path", orders, Query{Path: "/orders/*/note", Grep: "ir"}, "2:   \"first\",\n3:   \"third\"\n[2 of 2 matching lines, 4 lines in all; end]"},
+		{"a path with brackets", orders, Query{Path: "orders[2].note"}, "\"third\"\n[bytes 0-7 of 7; end]"},
+		{"a key that looks like a path", `{"a.b":{"c":1},"x":{}}`, Query{Path: "a.b"}, "{\"c\":1}\n[bytes 0-7 of 7; end]"},
+
+		{"grep", "one\r\ntwo\nthree\n", Query{Grep: "^t"}, "2: two\n3: three\n[matches 1-2 of 2 in 3 lines; end]"},
+		{"grep without a match", "one\ntwo", Query{Grep: "x"}, "[no match in 2 lines]"},
+		{"grep from a match", "one\ntwo\nthree", Query{Grep: "o", Offset: 1}, "2: two\n[matches 2-2 of 2 in 3 lines; end]"},
+		{"grep past the end", "one", Query{Grep: "o", Offset: 7}, "[1 matches in 1 lines; with grep, offset and limit count matches: offset 7 is past the end]"},
+		{"grep with a limit", "one\ntwo\nthree", Query{Grep: "e|o", Limit: 2},
+			"1: one\n2: two\n[matches 1-2 of 3 in 3 lines; with grep, offset and limit count matches: next offset 2]"},
+		{"grep with context", "a\nb\nHIT\nc\nd\ne\nHIT\nHIT\nf", Query{Grep: "HIT", Context: 1},
+			"2- b\n3: HIT\n4- c\n6- e\n7: HIT\n8: HIT\n9- f\n[matches 1-3 of 3 in 9 lines; end]"},
+		{"grep in JSON shows pointers", `{"a":[1,{"b/c":12345678901234567890}]}`, Query{Grep: "^123"},
+			"/a/1/b~1c: 12345678901234567890\n[matches 1-1 of 1 in 2 values; end]"},
+		{"grep in a path shows pointers of the whole", orders, Query{Path: "/orders/*/note", Grep: "ir"},
+			"/orders/0/note: first\n/orders/2/note: third\n[matches 1-2 of 2 in 2 values; end]"},
 		{"grep in a long line", strings.Repeat("é", 500) + "needle" + strings.Repeat("x", 500), Query{Grep: "needle"},
-			"1: …" + strings.Repeat("é", 50) + "needle" + strings.Repeat("x", 194) + "…\n[1 of 1 matching lines, 1 lines in all; end]"},
+			"1: …" + strings.Repeat("é", 50) + "needle" + strings.Repeat("x", 194) + "…\n[matches 1-1 of 1 in 1 lines; end]"},
 		{"grep at the start of a long line", "needle" + strings.Repeat("x", 500), Query{Grep: "needle"},
-			"1: needle" + strings.Repeat("x", 294) + "…\n[1 of 1 matching lines, 1 lines in all; end]"},
+			"1: needle" + strings.Repeat("x", 294) + "…\n[matches 1-1 of 1 in 1 lines; end]"},
+
+		{"select", orders, Query{Select: query("id, note where id > 1")}, "[{\"id\":2,\"note\":null},{\"id\":3,\"note\":\"third\"}]\n2 of 3 rows match"},
+		{"select in a path", orders, Query{Path: "/orders/*", Select: query("count")}, "3"},
+		{"select a pattern", orders, Query{Select: query("/^th/")}, "/orders/2/note: third\n[matches 1-1 of 1 in 7 values; end]"},
+		{"select a field that is not there", orders, Query{Select: query("id, notes limit 1")},
+			"[{\"id\":1}]\n1 of 3 rows\nnote: no row has \"notes\", did you mean \"note\"?; fields: id, note"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			s := New(1000)
-			test.query.ID = s.save("me", test.text)
+			s := New(limits(1000))
+			test.query.ID = s.save("me", asKept(test.text))
 			got, err := s.Read("me", test.query)
 			if err != nil || got != test.want {
 				t.Errorf("got %q, %v\nwant %q", got, err, test.want)
@@ -59,9 +75,13 @@ func TestRead(t *testing.T) {
 }
 
 func TestReadFails(t *testing.T) {
-	s := New(1000)
-	for _, text := range []string{"plain", orders, `{"k 1":1,` + strings.Repeat(`"k":1,`, 30) + `"zebra":1}`} {
-		s.save("me", text)
+	s := New(limits(1000))
+	manyKeys := ""
+	for i := range 30 {
+		manyKeys += fmt.Sprintf(`"k%d":1,`, i)
+	}
+	for _, text := range []string{"plain", orders, `{"k 1":1,` + manyKeys + `"zebra":1}`} {
+		s.save("me", asKept(text))
 	}
 	for _, test := range []struct {
 		query Query
@@ -70,7 +90,7 @@ func TestReadFails(t *testing.T) {
 		{Query{ID: "r4"}, `no result "r4": kept are r1, r2, r3; call the tool again for others`},
 		{Query{ID: ""}, `no result "": kept are r1, r2, r3; call the tool again for others`},
 		{Query{ID: "r1", Offset: 5}, `offset 5 is past the end: there are 5 bytes`},
-		{Query{ID: "r1", Path: "/a"}, `path "/a" of r1: the text is not JSON; use offset or grep`},
+		{Query{ID: "r1", Path: "/a"}, `r1: the result is not JSON; use offset or grep`},
 		{Query{ID: "r1", Grep: "("}, "grep: not an RE2 pattern: error parsing regexp: missing closing ): `(`"},
 		{Query{ID: "r2", Path: "/order"}, `path "/order" of r2: no "order" here; there are total, "a/b", none, orders`},
 		{Query{ID: "r2", Path: "/"}, `path "/" of r2: no "" here; there are total, "a/b", none, orders`},
@@ -79,7 +99,7 @@ func TestReadFails(t *testing.T) {
 		{Query{ID: "r2", Path: "/none/*"}, `path "/none/*" of r2: no "*" in []`},
 		{Query{ID: "r2", Path: "/total/x"}, `path "/total/x" of r2: no "x" in 12345678901234567890`},
 		{Query{ID: "r3", Path: "/zebre"}, `path "/zebre" of r3: no "zebre" here; there are zebra, …`},
-		{Query{ID: "r3", Path: "/x"}, `path "/x" of r3: no "x" here; there are "k 1"` + strings.Repeat(", k", 19) + `, …`},
+		{Query{ID: "r3", Path: "/x"}, `path "/x" of r3: no "x" here; there are "k 1", k0, k1, k2, k3, k4, k5, k6, k7, k8, k9, k10, k11, k12, k13, k14, k15, k16, k17, k18, …`},
 	} {
 		if got, err := s.Read("me", test.query); err == nil || err.Error() != test.want {
 			t.Errorf("%+v: got %q, %v\nwant %s", test.query, got, err, test.want)
@@ -87,7 +107,7 @@ func TestReadFails(t *testing.T) {
 	}
 }
 
-var nextOffset = regexp.MustCompile(`; next offset (\d+)\]$`)
+var nextOffset = regexp.MustCompile(`[;:] next offset (\d+)\]$`)
 
 // FuzzReadWindows reads a text window by window: together they are the text, and
 // none exceeds its limits.
@@ -97,16 +117,16 @@ func FuzzReadWindows(f *testing.F) {
 	f.Add(strings.Repeat("a b ", 500), 0, 120)
 	f.Fuzz(func(t *testing.T, text string, limit, budget int) {
 		text = strings.ToValidUTF8(text, "?")
-		s := New(min(budget, 5000))
-		q := Query{ID: s.save("me", text), Limit: limit}
+		s := New(limits(min(budget, 5000)))
+		q := Query{ID: s.save("me", asKept(text)), Limit: limit}
 		var all strings.Builder
 		for {
 			answer, err := s.Read("me", q)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if cost := tokens.Estimate(answer); cost > s.budget {
-				t.Fatalf("%d tokens for a budget of %d", cost, s.budget)
+			if cost := tokens.Estimate(answer); cost > s.budget() {
+				t.Fatalf("%d tokens for a budget of %d", cost, s.budget())
 			}
 			end := strings.LastIndexByte(answer, '\n')
 			if !utf8.ValidString(answer) || limit > 0 && end > max(limit, utf8.UTFMax) {
@@ -135,30 +155,36 @@ func FuzzGrep(f *testing.F) {
 		if _, err := regexp.Compile(pattern); err != nil || pattern == "" {
 			t.Skip()
 		}
-		s := New(min(budget, 5000))
-		q := Query{ID: s.save("me", text), Limit: limit, Grep: pattern}
+		s := New(limits(min(budget, 5000)))
+		q := Query{ID: s.save("me", asKept(text)), Limit: limit, Grep: pattern}
 		shown := 0
 		for {
 			answer, err := s.Read("me", q)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if cost := tokens.Estimate(answer); cost > s.budget {
-				t.Fatalf("%d tokens for a budget of %d: %q", cost, s.budget, answer)
+			if cost := tokens.Estimate(answer); cost > s.budget() {
+				t.Fatalf("%d tokens for a budget of %d: %q", cost, s.budget(), answer)
 			}
-			var part, all int
 			last := answer[strings.LastIndexByte(answer, '\n')+1:]
-			if _, err := fmt.Sscanf(last, "[%d of %d matching lines", &part, &all); err != nil {
+			var from, to, all int
+			if _, err := fmt.Sscanf(last, "[matches %d-%d of %d in", &from, &to, &all); err != nil {
+				if strings.HasPrefix(last, "[no match in ") {
+					return
+				}
 				t.Fatalf("%v in %q", err, last)
 			}
-			shown += part
+			if from != shown+1 {
+				t.Fatalf("match %d after %d", from, shown)
+			}
+			shown = to
 			next := nextOffset.FindStringSubmatch(last)
 			if next != nil {
 				q.Offset, _ = strconv.Atoi(next[1])
 				continue
 			}
 			if shown != all {
-				t.Errorf("%d of %d matching lines shown", shown, all)
+				t.Errorf("%d of %d matches shown", shown, all)
 			}
 			return
 		}
@@ -171,9 +197,35 @@ func FuzzPath(f *testing.F) {
 	f.Add(`[[],{"":"\"]"},-1e5]`, "*/")
 	f.Add(` [ { } ] `, "/0/~1")
 	f.Fuzz(func(t *testing.T, text, path string) {
-		found, err := find(text, path)
-		if err == nil && !strings.Contains(path, "*") && !strings.Contains(text, found) {
-			t.Errorf("%q is not in %q", found, text)
+		k := asKept(text)
+		root, err := k.parse()
+		if err != nil {
+			t.Skip()
+		}
+		found, _, err := find(root, path)
+		for _, n := range found {
+			if !strings.Contains(text, string(n.Raw())) {
+				t.Errorf("%q is not in %q", n.Raw(), text)
+			}
+		}
+		if err == nil && len(found) == 0 {
+			t.Error("found nothing, without an error")
 		}
 	})
+}
+
+// asKept is what is kept of a result with that text.
+func asKept(text string) kept {
+	if isJSON(text) {
+		return kept{text: text, data: text}
+	}
+	return kept{text: text}
+}
+
+func query(text string) *selection.Query {
+	q, err := selection.Parse(text)
+	if err != nil {
+		panic(err)
+	}
+	return q
 }

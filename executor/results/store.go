@@ -1,5 +1,6 @@
-// Package results keeps texts that are too long for one answer: Fit cuts a result to
-// its budget and stores the texts it cut, Read returns parts of them.
+// Package results keeps results that later calls read or refer to: Fit cuts a result that
+// is too long and keeps it, Select returns a part of a result, Read and Value return parts
+// of results that were kept.
 package results
 
 import (
@@ -12,44 +13,65 @@ import (
 	"time"
 )
 
-// These limits say how much is kept, and how long after its last use. The newest
-// text is always kept: it is no longer than the message it came in.
-const (
-	maxBytes       = 64 << 20
-	maxClientBytes = 16 << 20
-	lifetime       = 30 * time.Minute
-	maxClients     = 10_000
-)
+// maxClientBytes limits what is kept for one client. The newest result is always kept:
+// it is no longer than the message it came in.
+const maxClientBytes = 64 << 20
 
-// Store holds the texts that were cut, each for the client that got the result.
+// maxClients limits the clients for whom something is kept.
+const maxClients = 10_000
+
+// Options are the limits of a Store.
+type Options struct {
+	Tokens int           // a result with more is cut; 0: results are neither cut nor kept
+	Head   int           // tokens shown of a cut result
+	Bytes  int           // kept for all clients together
+	Idle   time.Duration // how long a result is kept after its last use
+}
+
+// Store holds results, each for the client that got it. It may be used concurrently.
 type Store struct {
-	budget int // tokens of an answer of Read
+	Options
 
 	mu      sync.Mutex
-	texts   *list.List // of *entry, the least recently used first
+	results *list.List // of *entry, the least recently used first
 	clients map[string]*client
 	floor   int // forgotten clients may have got numbers up to here
 	bytes   int
 }
 
-// client has the texts of one client.
+// client has the results of one client.
 type client struct {
-	texts map[string]*list.Element // by id
-	last  int                      // number of the last id given out
-	bytes int
+	results map[string]*list.Element // by id
+	shapes  map[string]lastResult    // by tool
+	last    int                      // number of the last id given out
+	bytes   int
 }
 
-// entry is one text.
+// entry is one result.
 type entry struct {
 	client string
 	id     string
-	text   string
-	used   time.Time
+	kept
+	used time.Time
 }
 
-// New returns an empty store whose Read answers with at most budget tokens.
-func New(budget int) *Store {
-	return &Store{budget: max(budget, minBudget), texts: list.New(), clients: map[string]*client{}}
+// kept is what is kept of a result.
+type kept struct {
+	text string // all texts, and structuredContent unless a text repeats it
+	data string // the JSON that paths, select and references read; empty if there is none
+}
+
+// bytes returns the memory that is needed. The text is often the JSON itself.
+func (k kept) bytes() int {
+	if k.text == k.data {
+		return len(k.text)
+	}
+	return len(k.text) + len(k.data)
+}
+
+// New returns an empty store.
+func New(o Options) *Store {
+	return &Store{Options: o, results: list.New(), clients: map[string]*client{}}
 }
 
 // Forget drops everything that is kept for a client.
@@ -60,94 +82,100 @@ func (s *Store) Forget(name string) {
 	if !ok {
 		return
 	}
-	for _, e := range c.texts {
+	for _, e := range c.results {
 		s.drop(e)
 	}
 	delete(s.clients, name)
 }
 
-// save keeps a text for a client and returns its id.
-func (s *Store) save(name, content string) string {
+// save keeps a result for a client and returns its id.
+func (s *Store) save(name string, k kept) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.expire()
-	c, ok := s.clients[name]
-	if !ok {
-		s.makeRoom()
-		c = &client{texts: map[string]*list.Element{}, last: s.floor}
-		s.clients[name] = c
-	}
+	c := s.client(name)
 	c.last++
 	id := "r" + strconv.Itoa(c.last)
-	c.texts[id] = s.texts.PushBack(&entry{client: name, id: id, text: content, used: time.Now()})
-	c.bytes += len(content)
-	s.bytes += len(content)
+	c.results[id] = s.results.PushBack(&entry{client: name, id: id, kept: k, used: time.Now()})
+	c.bytes += k.bytes()
+	s.bytes += k.bytes()
 
-	for c.bytes > maxClientBytes && len(c.texts) > 1 {
+	for c.bytes > maxClientBytes && len(c.results) > 1 {
 		s.drop(s.oldest(name))
 	}
-	for s.bytes > maxBytes && s.texts.Len() > 1 {
-		s.drop(s.texts.Front())
+	for s.bytes > s.Bytes && s.results.Len() > 1 {
+		s.drop(s.results.Front())
 	}
 	return id
 }
 
-// makeRoom forgets clients when there are too many: those without texts, or else
-// those with the least recently used texts. Nobody tells when a client without a
+// client returns the results of a client. The caller holds mu.
+func (s *Store) client(name string) *client {
+	c, ok := s.clients[name]
+	if !ok {
+		s.makeRoom()
+		c = &client{results: map[string]*list.Element{}, shapes: map[string]lastResult{}, last: s.floor}
+		s.clients[name] = c
+	}
+	return c
+}
+
+// makeRoom forgets clients when there are too many: those without results, or else
+// those with the least recently used results. Nobody tells when a client without a
 // session is gone. Numbers are never used again.
 func (s *Store) makeRoom() {
 	if len(s.clients) < maxClients {
 		return
 	}
-	if len(s.clients) == s.withTexts() {
+	if len(s.clients) == s.withResults() {
 		for range maxClients / 10 {
-			for _, e := range s.clients[s.texts.Front().Value.(*entry).client].texts {
+			for _, e := range s.clients[s.results.Front().Value.(*entry).client].results {
 				s.drop(e)
 			}
 		}
 	}
 	for name, c := range s.clients {
-		if len(c.texts) == 0 {
+		if len(c.results) == 0 {
 			s.floor = max(s.floor, c.last)
 			delete(s.clients, name)
 		}
 	}
 }
 
-// withTexts counts the clients that have texts.
-func (s *Store) withTexts() (n int) {
+// withResults counts the clients that have results.
+func (s *Store) withResults() (n int) {
 	for _, c := range s.clients {
-		if len(c.texts) > 0 {
+		if len(c.results) > 0 {
 			n++
 		}
 	}
 	return n
 }
 
-// load returns a text of a client and marks it as used.
-func (s *Store) load(name, id string) (string, error) {
+// load returns a result of a client and marks it as used.
+func (s *Store) load(name, id string) (kept, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.expire()
 	c, ok := s.clients[name]
-	if !ok || len(c.texts) == 0 {
-		return "", fmt.Errorf("no result %q: none is kept any more; call the tool again", id)
+	if !ok || len(c.results) == 0 {
+		return kept{}, fmt.Errorf("no result %q: none is kept any more; call the tool again", shorten(id, maxKey))
 	}
-	e, ok := c.texts[id]
+	e, ok := c.results[id]
 	if !ok {
-		return "", fmt.Errorf("no result %q: kept are %s; call the tool again for others", id, c.ids())
+		return kept{}, fmt.Errorf("no result %q: kept are %s; call the tool again for others", shorten(id, maxKey), c.ids())
 	}
-	kept := e.Value.(*entry)
-	kept.used = time.Now()
-	s.texts.MoveToBack(e)
-	return kept.text, nil
+	found := e.Value.(*entry)
+	found.used = time.Now()
+	s.results.MoveToBack(e)
+	return found.kept, nil
 }
 
 // ids lists the ids that a client can read, the newest of many.
 func (c *client) ids() string {
 	var ids []string
-	for n := c.last; n > 0 && len(ids) < min(maxNames, len(c.texts)); n-- {
-		if id := "r" + strconv.Itoa(n); c.texts[id] != nil {
+	for n := c.last; n > 0 && len(ids) < min(maxNames, len(c.results)); n-- {
+		if id := "r" + strconv.Itoa(n); c.results[id] != nil {
 			ids = append(ids, id)
 		}
 	}
@@ -155,28 +183,28 @@ func (c *client) ids() string {
 	return strings.Join(ids, ", ")
 }
 
-// expire drops texts that were not used for too long.
+// expire drops results that were not used for too long.
 func (s *Store) expire() {
-	for e := s.texts.Front(); e != nil && time.Since(e.Value.(*entry).used) >= lifetime; e = s.texts.Front() {
+	for e := s.results.Front(); e != nil && time.Since(e.Value.(*entry).used) >= s.Idle; e = s.results.Front() {
 		s.drop(e)
 	}
 }
 
-// oldest returns the least recently used text of a client.
+// oldest returns the least recently used result of a client.
 func (s *Store) oldest(name string) *list.Element {
-	e := s.texts.Front()
+	e := s.results.Front()
 	for e.Value.(*entry).client != name {
 		e = e.Next()
 	}
 	return e
 }
 
-// drop removes a text. It keeps the client and its counter, so that an old id never
-// means a new text.
+// drop removes a result. It keeps the client and its counter, so that an old id never
+// means a new result.
 func (s *Store) drop(e *list.Element) {
-	gone := s.texts.Remove(e).(*entry)
+	gone := s.results.Remove(e).(*entry)
 	c := s.clients[gone.client]
-	delete(c.texts, gone.id)
-	c.bytes -= len(gone.text)
-	s.bytes -= len(gone.text)
+	delete(c.results, gone.id)
+	c.bytes -= gone.kept.bytes()
+	s.bytes -= gone.kept.bytes()
 }

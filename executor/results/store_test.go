@@ -10,8 +10,15 @@ import (
 	"time"
 )
 
-// kept tells which of the ids a client can read.
-func kept(s *Store, client string, ids ...string) (found []string) {
+// limits returns the options of a store that cuts above a number of tokens.
+func limits(tokens int) Options {
+	return Options{Tokens: tokens, Head: tokens, Bytes: 256 << 20, Idle: 30 * time.Minute}
+}
+
+func textOnly(text string) kept { return kept{text: text} }
+
+// readable tells which of the ids a client can read.
+func readable(s *Store, client string, ids ...string) (found []string) {
 	for _, id := range ids {
 		if _, err := s.load(client, id); err == nil {
 			found = append(found, id)
@@ -21,11 +28,11 @@ func kept(s *Store, client string, ids ...string) (found []string) {
 }
 
 func TestClientsAreApart(t *testing.T) {
-	s := New(1000)
-	if a, b, c := s.save("a", "of a"), s.save("b", "of b"), s.save("a", "more"); a != "r1" || b != "r1" || c != "r2" {
+	s := New(limits(1000))
+	if a, b, c := s.save("a", textOnly("of a")), s.save("b", textOnly("of b")), s.save("a", textOnly("more")); a != "r1" || b != "r1" || c != "r2" {
 		t.Errorf("ids %s %s %s", a, b, c)
 	}
-	if text, err := s.load("b", "r1"); text != "of b" || err != nil {
+	if text, err := s.load("b", "r1"); text.text != "of b" || err != nil {
 		t.Errorf("got %q, %v", text, err)
 	}
 	if _, err := s.load("b", "r2"); err == nil {
@@ -38,16 +45,16 @@ func TestClientsAreApart(t *testing.T) {
 }
 
 func TestForget(t *testing.T) {
-	s := New(1000)
-	s.save("a", "one")
-	s.save("a", "two")
-	s.save("b", "three")
+	s := New(limits(1000))
+	s.save("a", textOnly("one"))
+	s.save("a", textOnly("two"))
+	s.save("b", textOnly("three"))
 	s.Forget("a")
 	s.Forget("nobody")
-	if got := kept(s, "a", "r1", "r2"); got != nil {
+	if got := readable(s, "a", "r1", "r2"); got != nil {
 		t.Errorf("a still has %v", got)
 	}
-	if got := kept(s, "b", "r1"); len(got) != 1 {
+	if got := readable(s, "b", "r1"); len(got) != 1 {
 		t.Error("b lost its text")
 	}
 	if s.bytes != len("three") {
@@ -57,51 +64,52 @@ func TestForget(t *testing.T) {
 
 func TestTextsExpireAfterTheirLastUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := New(1000)
-		s.save("a", "one")
-		s.save("a", "two")
+		s := New(limits(1000))
+		s.save("a", textOnly("one"))
+		s.save("a", textOnly("two"))
 		time.Sleep(20 * time.Minute)
-		kept(s, "a", "r2")
+		readable(s, "a", "r2")
 		time.Sleep(10 * time.Minute)
-		if got := kept(s, "a", "r1", "r2"); len(got) != 1 || got[0] != "r2" {
+		if got := readable(s, "a", "r1", "r2"); len(got) != 1 || got[0] != "r2" {
 			t.Errorf("kept %v, want r2", got)
 		}
 		time.Sleep(30 * time.Minute)
-		if got := kept(s, "a", "r1", "r2"); got != nil {
+		if got := readable(s, "a", "r1", "r2"); got != nil {
 			t.Errorf("kept %v", got)
 		}
-		if id := s.save("a", "three"); id != "r3" {
+		if id := s.save("a", textOnly("three")); id != "r3" {
 			t.Errorf("id %s is given out again", id)
 		}
 	})
 }
 
 func TestMemoryIsBounded(t *testing.T) {
-	s := New(1000)
+	s := New(limits(1000))
 	big := strings.Repeat("x", maxClientBytes/2)
 	for range 3 {
-		s.save("a", big)
+		s.save("a", textOnly(big))
 	}
-	if got := strings.Join(kept(s, "a", "r1", "r2", "r3"), " "); got != "r2 r3" {
+	if got := strings.Join(readable(s, "a", "r1", "r2", "r3"), " "); got != "r2 r3" {
 		t.Errorf("kept %q, want the newest", got)
 	}
+	s.Bytes = 4 * maxClientBytes
 	for _, client := range []string{"b", "c", "d", "e"} {
-		s.save(client, big)
-		s.save(client, big)
+		s.save(client, textOnly(big))
+		s.save(client, textOnly(big))
 	}
-	if got := kept(s, "a", "r2", "r3"); got != nil || s.bytes > maxBytes {
+	if got := readable(s, "a", "r2", "r3"); got != nil || s.bytes > s.Bytes {
 		t.Errorf("%d bytes with %v", s.bytes, got)
 	}
-	s.save("f", big+big+big)
-	if got := kept(s, "f", "r1"); got == nil {
+	s.save("f", textOnly(big+big+big))
+	if got := readable(s, "f", "r1"); got == nil {
 		t.Error("a text over the bound of its client is lost")
 	}
 }
 
 func TestErrorsListTheNewestIDs(t *testing.T) {
-	s := New(1000)
+	s := New(limits(1000))
 	for range 30 {
-		s.save("a", "text")
+		s.save("a", textOnly("text"))
 	}
 	_, err := s.load("a", "x")
 	const want = `no result "x": kept are r11, r12, r13, r14, r15, r16, r17, r18, r19, r20, r21, r22, r23, r24, r25, r26, r27, r28, r29, r30; call the tool again for others`
@@ -111,12 +119,12 @@ func TestErrorsListTheNewestIDs(t *testing.T) {
 }
 
 func TestStoreFromManyGoroutines(t *testing.T) {
-	s := New(1000)
+	s := New(limits(1000))
 	var all sync.WaitGroup
 	for _, client := range []string{"a", "b", "c", "d"} {
 		all.Go(func() {
 			for range 50 {
-				id := s.save(client, client)
+				id := s.save(client, textOnly(client))
 				if answer, err := s.Read(client, Query{ID: id}); err != nil || answer != client+"\n[bytes 0-1 of 1; end]" {
 					t.Errorf("got %q, %v", answer, err)
 				}
@@ -125,8 +133,8 @@ func TestStoreFromManyGoroutines(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if s.bytes != 0 || s.texts.Len() != 0 {
-		t.Errorf("%d bytes in %d texts are left", s.bytes, s.texts.Len())
+	if s.bytes != 0 || s.results.Len() != 0 {
+		t.Errorf("%d bytes in %d texts are left", s.bytes, s.results.Len())
 	}
 }
 
@@ -134,25 +142,25 @@ func TestStoreFromManyGoroutines(t *testing.T) {
 // kept of them is bounded, and no id ever means another text.
 func TestClientsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := New(1000)
+		s := New(limits(1000))
 		for range 5 {
-			s.save("first", "text")
+			s.save("first", textOnly("text"))
 		}
-		time.Sleep(lifetime)
+		time.Sleep(s.Idle)
 		for i := range 3 * maxClients {
-			s.save(fmt.Sprint("sender ", i), "text")
+			s.save(fmt.Sprint("sender ", i), textOnly("text"))
 			if i == maxClients {
-				time.Sleep(lifetime) // those so far have no texts any more
+				time.Sleep(s.Idle) // those so far have no texts any more
 			}
 		}
 		if len(s.clients) > maxClients {
 			t.Errorf("%d clients are kept, want %d at most", len(s.clients), maxClients)
 		}
-		if id := s.save("first", "another text"); slices.Contains([]string{"r1", "r2", "r3", "r4", "r5"}, id) {
+		if id := s.save("first", textOnly("another text")); slices.Contains([]string{"r1", "r2", "r3", "r4", "r5"}, id) {
 			t.Errorf("id %s is given out again", id)
 		}
-		if s.texts.Len() > maxClients || s.bytes > maxClients*len("another text") {
-			t.Errorf("%d texts of %d bytes are kept", s.texts.Len(), s.bytes)
+		if s.results.Len() > maxClients || s.bytes > maxClients*len("another text") {
+			t.Errorf("%d texts of %d bytes are kept", s.results.Len(), s.bytes)
 		}
 	})
 }

@@ -313,3 +313,19 @@ func (n Node) rawKey() []byte {
 	_ = c.text()
 	return n.tree.text[n.tree.spans[n.i].key:c.i]
 }
+
+// Scalars returns all values in n that are neither objects nor arrays, in the order of
+// the text; n itself if it is one.
+func (n Node) Scalars() iter.Seq[Node] {
+	return func(yield func(Node) bool) {
+		if n.tree == nil {
+			return
+		}
+		for i := n.i; i < n.tree.spans[n.i].next; i++ {
+			scalar := Node{n.tree, i}
+			if k := scalar.Kind(); k != '{' && k != '[' && !yield(scalar) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,210 @@
+package results
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"mcpx/internal/rawjson"
+)
+
+// parts are the parts of a result that a model reads as text.
+type parts struct {
+	raw        []byte // the result
+	members    []rawjson.Child
+	items      []rawjson.Child // of content
+	texts      []piece
+	structured int  // the number of the member structuredContent; -1: there is none
+	repeats    bool // a text has the same JSON as structuredContent
+	data       string
+}
+
+// piece is a text of the result: a text item, or an embedded resource.
+type piece struct {
+	text  string
+	value rawjson.Child // the JSON string
+	item  int           // the number of its item
+}
+
+// separator is between the texts of a kept result.
+const separator = "\n"
+
+// readParts reads a result. ok is false if it is not what MCP says.
+func readParts(result []byte) (p *parts, ok bool) {
+	if rawjson.Kind(result) != '{' || rawjson.Check(result) != nil {
+		return nil, false
+	}
+	raw := bytes.TrimSpace(withoutDuplicates(result))
+	p = &parts{raw: raw, members: slices.Collect(rawjson.Children(raw, 0)), structured: -1}
+	for i, m := range p.members {
+		switch keyOf(m) {
+		case "content":
+			if raw[m.Value] != '[' {
+				return nil, false
+			}
+			p.items = slices.Collect(rawjson.Children(raw, m.Value))
+		case "structuredContent":
+			p.structured = i
+		}
+	}
+	for i, item := range p.items {
+		if t, ok := pieceOf(raw, item); ok {
+			t.item = i
+			p.texts = append(p.texts, t)
+		}
+	}
+	p.findData()
+	return p, true
+}
+
+// withoutDuplicates returns an object in which every key occurs once, with its last
+// value, as any decoder would read it.
+func withoutDuplicates(object []byte) []byte {
+	last := map[string][]byte{}
+	n := 0
+	for key, value := range rawjson.Members(object) {
+		last[key] = value
+		n++
+	}
+	if n == len(last) {
+		return object
+	}
+	b := []byte("{")
+	for key := range rawjson.Members(object) {
+		b = rawjson.AppendMember(b, key, last[key])
+		delete(last, key)
+	}
+	return append(b, '}')
+}
+
+// pieceOf finds the text of a text item or of an embedded resource.
+func pieceOf(raw []byte, item rawjson.Child) (p piece, ok bool) {
+	kind, _ := member(raw, item, "type")
+	switch string(raw[kind.Value:kind.End]) {
+	case `"text"`:
+		p.value, ok = member(raw, item, "text")
+	case `"resource"`:
+		var resource rawjson.Child
+		if resource, ok = member(raw, item, "resource"); ok {
+			p.value, ok = member(raw, resource, "text")
+		}
+	}
+	if !ok {
+		return piece{}, false
+	}
+	p.text, ok = rawjson.View(raw[p.value.Value:p.value.End])
+	return p, ok
+}
+
+// findData finds the JSON that paths, select and references read: structuredContent, or
+// else the first text that is JSON.
+func (p *parts) findData() {
+	if p.structured >= 0 {
+		m := p.members[p.structured]
+		p.data = strings.ToValidUTF8(string(p.raw[m.Value:m.End]), "\uFFFD")
+	}
+	compacted := ""
+	for _, t := range p.texts {
+		switch {
+		case !isJSON(t.text):
+			continue
+		case p.structured < 0:
+			p.data = t.text
+			return
+		case compacted == "":
+			compacted = compact(p.data)
+		}
+		if compact(t.text) == compacted {
+			p.repeats = true
+			p.data = t.text
+			return
+		}
+	}
+}
+
+// all returns the texts, and structuredContent unless a text repeats it.
+func (p *parts) all() (texts []string) {
+	for _, t := range p.texts {
+		texts = append(texts, t.text)
+	}
+	if p.structured >= 0 && !p.repeats {
+		texts = append(texts, p.data)
+	}
+	return texts
+}
+
+// kept returns what to keep of the result, in memory of its own.
+func (p *parts) kept() kept {
+	k := kept{text: strings.Clone(strings.Join(p.all(), separator)), data: strings.Clone(p.data)}
+	if k.text == k.data {
+		k.text = k.data // one memory for both
+	}
+	return k
+}
+
+// removeStructured returns the edit that removes structuredContent.
+func (p *parts) removeStructured() []edit {
+	if p.structured < 0 {
+		return nil
+	}
+	return []edit{without(p.members, p.structured)}
+}
+
+// isJSON reports whether a text is a JSON object or array. A lone number or word
+// counts as plain text.
+func isJSON(text string) bool {
+	text = strings.TrimLeft(text, " \t\r\n")
+	return text != "" && (text[0] == '{' || text[0] == '[') && rawjson.Check([]byte(text)) == nil
+}
+
+// keyOf returns the decoded key of a member.
+func keyOf(member rawjson.Child) string {
+	key, _ := rawjson.String(member.Key)
+	return key
+}
+
+func quote(text string) string { return string(rawjson.AppendString(nil, text)) }
+
+// member returns the last member of an object with that key: most parsers use that
+// one.
+func member(raw []byte, object rawjson.Child, key string) (found rawjson.Child, ok bool) {
+	for m := range rawjson.Children(raw, object.Value) {
+		if m.Key != nil && keyOf(m) == key {
+			found, ok = m, true
+		}
+	}
+	return found, ok
+}
+
+// edit replaces a part of a text.
+type edit struct {
+	start, end int
+	with       string
+}
+
+// without returns the edit that removes one child of an object or array.
+func without(list []rawjson.Child, i int) edit {
+	switch {
+	case i > 0:
+		return edit{start: list[i-1].End, end: list[i].End}
+	case len(list) > 1:
+		return edit{start: list[0].Start, end: list[1].Start}
+	}
+	return edit{start: list[0].Start, end: list[0].End}
+}
+
+// splice applies edits that do not overlap.
+func splice(raw []byte, edits []edit) []byte {
+	slices.SortStableFunc(edits, func(a, b edit) int { return a.start - b.start })
+	var out []byte
+	at := 0
+	for _, e := range edits {
+		out = append(out, raw[at:e.start]...)
+		out = append(out, e.with...)
+		at = e.end
+	}
+	return append(out, raw[at:]...)
+}
+
+// compact returns a JSON text without white space.
+func compact(raw string) string { return string(rawjson.Compact([]byte(raw))) }

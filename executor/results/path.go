@@ -1,0 +1,142 @@
+package results
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"mcpx/executor/selection"
+	"mcpx/internal/nearest"
+	"mcpx/internal/rawjson"
+)
+
+// maxNames limits the keys or ids that an error lists.
+const maxNames = 20
+
+var errNotJSON = errors.New("the result is not JSON; use offset or grep")
+
+// parse reads the JSON of a result.
+func (k kept) parse() (rawjson.Node, error) {
+	if k.data == "" {
+		return rawjson.Node{}, errNotJSON
+	}
+	tree, err := rawjson.Parse([]byte(k.data))
+	if err != nil {
+		return rawjson.Node{}, err
+	}
+	return tree.Root(), nil
+}
+
+// stepsOf reads a path: a JSON Pointer, whose slash at the start may be missing, or a path
+// like items[3].title.
+func stepsOf(path string) ([]string, error) {
+	if path == "" {
+		return nil, nil
+	}
+	if !strings.Contains(path, "/") && strings.ContainsAny(path, ".[") {
+		p, err := selection.ParsePath(path)
+		return p.Tokens(), err
+	}
+	return rawjson.Tokens(path), nil
+}
+
+// find returns the values at a path. A key that contains the signs of a path is found as
+// it is.
+func find(root rawjson.Node, path string) (found []rawjson.Node, several bool, err error) {
+	if whole := root.Get(path); path != "" && !whole.IsZero() {
+		return []rawjson.Node{whole}, false, nil
+	}
+	steps, err := stepsOf(path)
+	if err != nil {
+		return nil, false, err
+	}
+	found, err = walk(root, steps)
+	return found, slices.Contains(steps, "*"), err
+}
+
+// walk finds at least one value or fails. Where a * leads to several values, those
+// without the rest of the path are skipped.
+func walk(value rawjson.Node, steps []string) (found []rawjson.Node, err error) {
+	if len(steps) == 0 {
+		return []rawjson.Node{value}, nil
+	}
+	for _, child := range follow(value, steps[0]) {
+		below, failed := walk(child, steps[1:])
+		if err == nil {
+			err = failed
+		}
+		found = append(found, below...)
+	}
+	switch {
+	case len(found) > 0:
+		return found, nil
+	case err != nil:
+		return nil, err
+	}
+	return nil, missing(value, steps[0])
+}
+
+// follow returns the members or elements that a step leads to.
+func follow(value rawjson.Node, step string) (list []rawjson.Node) {
+	if step == "*" {
+		for _, member := range value.Members() {
+			list = append(list, member)
+		}
+		return append(list, value.Elements()...)
+	}
+	child := value.Get(step)
+	if i, err := strconv.Atoi(step); err == nil && i >= 0 && strconv.Itoa(i) == step && value.Kind() == '[' {
+		child = value.At(i)
+	}
+	if child.IsZero() {
+		return nil
+	}
+	return []rawjson.Node{child}
+}
+
+// missing explains why a step leads nowhere, by the keys or indexes that exist.
+func missing(value rawjson.Node, step string) error {
+	step = shorten(step, maxKey)
+	switch n := value.Len(); {
+	case n > 0 && value.Kind() == '{':
+		return fmt.Errorf("no %q here; there are %s", step, names(value, step))
+	case n > 0:
+		return fmt.Errorf("no %q in an array; use 0 to %d, or *", step, n-1)
+	}
+	return fmt.Errorf("no %q in %s", step, shorten(string(rawjson.Compact(value.Raw())), maxKey))
+}
+
+// names lists the keys of an object. Of many keys it lists those similar to like,
+// or else the first ones.
+func names(object rawjson.Node, like string) string {
+	var keys []string
+	for key := range object.Members() {
+		keys = append(keys, label(key))
+	}
+	if len(keys) <= maxNames {
+		return strings.Join(keys, ", ")
+	}
+	if near := nearest.Words(like, keys, maxNames); len(near) > 0 {
+		keys = near
+	}
+	return strings.Join(keys[:min(len(keys), maxNames)], ", ") + ", …"
+}
+
+// join returns one value as it is written, or an array of several.
+func join(found []rawjson.Node, several bool) string {
+	if !several {
+		return string(found[0].Raw())
+	}
+	var b strings.Builder
+	b.WriteByte('[')
+	for i, n := range found {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.Write(n.Raw())
+	}
+	b.WriteByte(']')
+	return b.String()
+}

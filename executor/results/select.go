@@ -1,0 +1,129 @@
+package results
+
+import (
+	"fmt"
+
+	"mcpx/executor/selection"
+	"mcpx/internal/rawjson"
+)
+
+// Select returns a result in which the texts and structuredContent are replaced by what
+// the query selects. The whole result is kept. A result that reports an error, or from
+// which nothing can be selected, is returned as Fit does.
+func (s *Store) Select(client string, result []byte, q *selection.Query) []byte {
+	p, ok := readParts(result)
+	if !ok || rawjson.Kind(rawjson.Get(result, "isError")) == 't' || len(p.all()) == 0 {
+		return s.Fit(client, result)
+	}
+	k := p.kept()
+	if q.Pattern == "" && k.data == "" {
+		return AppendText(s.Fit(client, result), "note: select ignored, because the result is not JSON; /pattern/ selects the lines that match")
+	}
+	text, err := s.selectFrom(k, q)
+	if err != nil {
+		return AppendText(s.Fit(client, result), "note: select ignored: "+err.Error())
+	}
+	return p.withText(withLine(text, s.keep(client, k)))
+}
+
+// selectFrom returns the text of a selection.
+func (s *Store) selectFrom(k kept, q *selection.Query) (string, error) {
+	if q.Pattern != "" {
+		return s.grepAll(k, Query{Grep: q.Pattern})
+	}
+	root, err := k.parse()
+	if err != nil {
+		return "", err
+	}
+	return withLine(answer(q.Apply(root), s.Tokens)), nil
+}
+
+// answer returns the text of a selection, and a note about its fields.
+func answer(s *selection.Selection, budget int) (text, note string) {
+	if note = s.Note(); note != "" {
+		note = "note: " + note
+	}
+	return s.Text(budget), note
+}
+
+// keep keeps a result and returns the line that says where.
+func (s *Store) keep(client string, k kept) string {
+	if s.Tokens <= 0 {
+		return "full result: " + size(k.text)
+	}
+	return fmt.Sprintf("full result: %s (%s)", s.save(client, k), size(k.text))
+}
+
+// withLine adds a line to a text.
+func withLine(text, line string) string {
+	if text == "" || line == "" {
+		return text + line
+	}
+	return text + "\n" + line
+}
+
+// withText replaces all texts and structuredContent by one text. Other items, such as
+// images, stay.
+func (p *parts) withText(text string) []byte {
+	edits := p.removeStructured()
+	if len(p.texts) == 0 {
+		return AppendText(splice(p.raw, edits), text)
+	}
+	for i, t := range p.texts {
+		if i > 0 {
+			edits = append(edits, without(p.items, t.item))
+			continue
+		}
+		item := p.items[t.item]
+		edits = append(edits, edit{item.Start, item.End, `{"type":"text","text":` + quote(text) + `}`})
+	}
+	return splice(p.raw, edits)
+}
+
+// Value returns the part of a kept result that a reference names, as JSON. The reference
+// is an id and a JSON Pointer, like r7/items/0/id. A query, if there is one, selects from
+// that part. The id alone of a result that is not JSON names its text.
+func (s *Store) Value(client, reference string, q *selection.Query) ([]byte, error) {
+	id, path := splitReference(reference)
+	k, err := s.load(client, id)
+	if err != nil {
+		return nil, err
+	}
+	if k.data == "" && path == "" && q == nil {
+		return []byte(quote(k.text)), nil
+	}
+	root, err := k.parse()
+	if err != nil {
+		return nil, fmt.Errorf("%s is not JSON; {\"$r\": %q} is its whole text", id, id)
+	}
+	found, several, err := find(root, path)
+	if err != nil {
+		return nil, err
+	}
+	value := []byte(join(found, several))
+	if q == nil {
+		return value, nil
+	}
+	tree, err := rawjson.Parse(value)
+	if err != nil {
+		return nil, err
+	}
+	selected := q.Apply(tree.Root())
+	if !selected.IsKnown() {
+		return nil, fmt.Errorf("select: %s", selected.Note())
+	}
+	return selected.JSON(), nil
+}
+
+// splitReference splits r7/items/0 or r7.items[0] into id and path.
+func splitReference(reference string) (id, path string) {
+	end := 0
+	for end < len(reference) && reference[end] != '/' && reference[end] != '.' && reference[end] != '[' {
+		end++
+	}
+	id, path = reference[:end], reference[end:]
+	if path != "" && path[0] == '.' {
+		path = path[1:]
+	}
+	return id, path
+}
