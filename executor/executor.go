@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 
 	"mcpx/config"
 	"mcpx/executor/results"
+	"mcpx/internal/logging"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
 	"mcpx/registry"
@@ -129,7 +129,7 @@ func (e *Executor) recoverCall(ctx context.Context, c *Call, done rpc.Done) {
 }
 
 func (e *Executor) logPanic(c *Call, p any) {
-	e.log.Error().Str("server", c.Server).Str("tool", c.Tool).Str("panic", fmt.Sprint(p)).Bytes("stack", debug.Stack()).Msg("panic in call")
+	logging.Panic(e.log.Error().Str("server", c.Server).Str("tool", c.Tool), p).Msg("panic in call")
 }
 
 func internalError(c *Call) error { return fmt.Errorf("internal error in a call of %s", c.Tool) }

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"sync"
 	"time"
 
 	"mcpx/config"
+	"mcpx/internal/logging"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
 )
@@ -347,7 +347,7 @@ func (r *Registry) callSafely(ctx context.Context, server string, q Request, end
 // recovered, when deferred, turns a panic into an error.
 func (r *Registry) recovered(server string, err *error) {
 	if p := recover(); p != nil {
-		r.log.Error().Str("server", server).Str("panic", fmt.Sprint(p)).Bytes("stack", debug.Stack()).Msg("panic in a call")
+		logging.Panic(r.log.Error().Str("server", server), p).Msg("panic in a call")
 		*err = fmt.Errorf("internal error in a call to %s", server)
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -13,6 +11,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"mcpx/internal/logging"
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
 )
@@ -310,7 +309,7 @@ func (c *Conn) complete(call *Call, result, line []byte, err error) {
 // of the process.
 func (c *Conn) Recover() {
 	if p := recover(); p != nil {
-		c.log.Error().Str("panic", fmt.Sprint(p)).Bytes("stack", debug.Stack()).Msg("panic while handling a message")
+		logging.Panic(c.log.Error(), p).Msg("panic while handling a message")
 	}
 }
 
