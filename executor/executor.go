@@ -200,7 +200,7 @@ func (e *Executor) prepare(ctx context.Context, c *Call) (arguments []byte, err 
 			return nil, err
 		}
 	}
-	c.Tool = t.Name // like Server: the client's strings would keep its message in memory
+	c.Tool = t.Name // Server and Tool now come from the catalog: the client's strings would keep the request in memory
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
