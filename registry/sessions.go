@@ -10,15 +10,15 @@ import (
 	"mcpx/internal/rawjson"
 )
 
-// sessionKey names an upstream session: the shared one of a server, or the one of a
-// client.
+// sessionKey identifies an upstream session: a server's shared session, or a client's
+// own.
 type sessionKey struct {
 	server string
 	client string // owner; empty for the shared session
 }
 
-// keyOf returns the key of the session that carries the requests of a client, as
-// "isolation" in the config decides. A nil client is mcpx itself.
+// keyOf returns the key of the session for a client's requests. "isolation" in the config
+// decides whether that is the shared one. A nil client is mcpx itself.
 func keyOf(u *config.Upstream, c Client) sessionKey {
 	if u.Isolation == config.PerClient && c != nil {
 		return sessionKey{u.Name, c.Owner()}
@@ -50,8 +50,9 @@ func (r *Registry) sessionNow(server string, c Client) *Session {
 	return u.session
 }
 
-// sessionFor returns the session for a client's request, in use until release, and waits
-// until it is open. A per-client session needs the shared one only for the first lists.
+// sessionFor waits until the session for a client's request is open and returns it. The
+// session is in use until release is called. A per-client session waits for the shared
+// one only while the upstream's lists are unknown.
 func (r *Registry) sessionFor(ctx context.Context, server string, c Client) (s *Session, release func(), err error) {
 	u := r.Catalog().Upstream(server)
 	isOwn := u != nil && keyOf(u.config, c).client != ""
@@ -103,8 +104,8 @@ type clientSession struct {
 	failed     time.Time // when it could not be opened
 }
 
-// clientSession returns the client's own session to an upstream, in use until
-// release. A new one replaces one that has ended.
+// clientSession returns the client's own session to an upstream. If it has ended, a new
+// one is opened. The session is in use until release is called.
 func (r *Registry) clientSession(ctx context.Context, s *supervisor, c Client) (_ *Session, release func(), err error) {
 	l := untilIdle
 	if r.clients.has(c) {
@@ -127,8 +128,8 @@ func (r *Registry) clientSession(ctx context.Context, s *supervisor, c Client) (
 	return p.session, func() { r.sessions.release(p) }, nil
 }
 
-// acquire returns the session of a client, or starts to open one with that lifetime. It
-// is in use until release.
+// acquire returns the session of a client, or starts to open one with that lifetime. The
+// session is in use until release is called.
 func (t *clientSessions) acquire(ctx context.Context, s *supervisor, c Client, l lifetime) (*clientSession, error) {
 	key := keyOf(s.config, c)
 	t.mu.Lock()
@@ -188,7 +189,7 @@ func (t *clientSessions) sessionless() (n int) {
 	return n
 }
 
-// expire closes a session that was idle for long.
+// expire closes a session whose idle timer has fired, unless it is in use again.
 func (t *clientSessions) expire(key sessionKey, p *clientSession) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -82,8 +82,8 @@ func New(p *config.Profile, r *registry.Registry, e *executor.Executor, o Option
 	return s
 }
 
-// Exposing returns the server for clients that choose the mode, such as the console.
-// Its lists name the server of each item.
+// Exposing returns the server in another mode, for clients that choose the mode, such as
+// the console. Its lists name the upstream of each item.
 func (s *Server) Exposing(mode config.Expose) *Server {
 	p := *s.profile
 	p.Expose = mode
