@@ -10,8 +10,9 @@ import (
 
 var reportedCancel = regexp.MustCompile(`cancelled [0-9]+`)
 
-// TestCanceledCallsAreNotAnswered cancels calls by IDs of several types: none is ever
-// answered, and the upstream is told of each once. An ID of another type cancels nothing.
+// TestCanceledCallsAreNotAnswered cancels calls by IDs of several types: no call is
+// answered, and the upstream is notified once per call. An ID of another type cancels
+// nothing.
 func TestCanceledCallsAreNotAnswered(t *testing.T) {
 	t.Parallel()
 	config := map[string]any{"mcpServers": map[string]any{"a": mcptest.Upstream(t, "-count-calls"), "slow": mcptest.Upstream(t, "-start-delay", "1h")}}

@@ -327,7 +327,7 @@ func (p *process) check() {
 			p.t.Errorf("request %s was answered %d times", id, len(answers))
 		}
 	}
-	for _, sign := range []string{"DATA RACE", "panic:", "fatal error:", "panic in "} {
+	for _, sign := range []string{"DATA RACE", "panic:", "fatal error:", "panic in ", "panic while "} {
 		if strings.Contains(p.errors(), sign) {
 			p.t.Errorf("stderr has %q:\n%s", sign, clip(p.errors()[strings.Index(p.errors(), sign):]))
 		}

@@ -266,7 +266,8 @@ func TestServersCannotControlTheTerminal(t *testing.T) {
 	}
 }
 
-// TestCtrlC: Ctrl-C ends a command at any time. A call is canceled, and its server is told.
+// TestCtrlC: Ctrl-C ends a command at any time. A pending call is canceled at
+// its server.
 func TestCtrlC(t *testing.T) {
 	t.Parallel()
 	upstreams := map[string]any{"t": mcptest.Upstream(t), "slow": mcptest.Upstream(t, "-start-delay", "1h")}

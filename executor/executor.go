@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 
 	"mcpx/config"
 	"mcpx/executor/results"
+	"mcpx/internal/logging"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
 	"mcpx/registry"
@@ -129,7 +129,7 @@ func (e *Executor) recoverCall(ctx context.Context, c *Call, done rpc.Done) {
 }
 
 func (e *Executor) logPanic(c *Call, p any) {
-	e.log.Error().Str("server", c.Server).Str("tool", c.Tool).Str("panic", fmt.Sprint(p)).Bytes("stack", debug.Stack()).Msg("panic in call")
+	logging.Panic(e.log.Error().Str("server", c.Server).Str("tool", c.Tool), p).Msg("panic in call")
 }
 
 func internalError(c *Call) error { return fmt.Errorf("internal error in a call of %s", c.Tool) }
@@ -200,7 +200,7 @@ func (e *Executor) prepare(ctx context.Context, c *Call) (arguments []byte, err 
 			return nil, err
 		}
 	}
-	c.Tool = t.Name // like Server: the client's strings would keep its message in memory
+	c.Tool = t.Name // Server and Tool now come from the catalog: the client's strings would keep the request in memory
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}

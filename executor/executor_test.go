@@ -165,17 +165,17 @@ func (c client) Request(context.Context, string, []byte) ([]byte, error) {
 
 func (c client) Notify(string, []byte) {}
 
-// tool is a tool of that definition.
+// tool returns a tool with that definition.
 func tool(t testing.TB, raw string) *registry.Tool {
 	t.Helper()
 	name, ok := rawjson.String(rawjson.Get([]byte(raw), "name"))
 	if !ok || rawjson.Check([]byte(raw)) != nil {
 		t.Fatalf("no tool: %s", raw)
 	}
-	return registry.NewTool(name, []byte(raw))
+	return registry.NewUpstream("a", []registry.Item{{Key: name, Raw: []byte(raw)}}).Tool(name)
 }
 
-// upstreamOf is an upstream with these tools that is always ready.
+// upstreamOf returns an upstream with these tools that is always ready.
 func upstreamOf(name string, tools []*registry.Tool) *registry.Upstream {
 	items := make([]registry.Item, len(tools))
 	for i, t := range tools {

@@ -166,9 +166,7 @@ type Tool struct {
 	tokens    func() int
 }
 
-// NewTool reads a tool's definition. It accepts members of any type.
-func NewTool(name string, raw []byte) *Tool { return newTool(Item{Key: name, Raw: raw}) }
-
+// newTool reads a tool's definition. It accepts members of any type.
 func newTool(item Item) *Tool {
 	t := &Tool{Name: item.Key, Raw: item.Raw, sent: item.asSent()}
 	t.Description, _ = rawjson.String(rawjson.Get(t.Raw, "description"))

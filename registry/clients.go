@@ -31,8 +31,8 @@ func newClients() clients {
 	}
 }
 
-// announcePause gathers changes of lists before clients are notified. When mcpx
-// starts, every upstream has some.
+// announcePause is the time between two announcements of changed lists. Changes in
+// between are announced together: when mcpx starts, every upstream has some.
 const announcePause = 100 * time.Millisecond
 
 // Attach makes a client known, so that upstreams can reach it until Detach.
@@ -42,8 +42,8 @@ func (r *Registry) Attach(c Client) {
 	r.clients.attached[c.ID()] = c
 }
 
-// AttachStream makes a subscription stream known, which gets notifications, but no
-// requests, until Detach.
+// AttachStream makes a subscription stream known until Detach. Upstreams can send it
+// notifications, but no requests.
 func (r *Registry) AttachStream(c Client) {
 	r.clients.mu.Lock()
 	defer r.clients.mu.Unlock()
@@ -140,8 +140,9 @@ func (r *Registry) announce(ctx context.Context) {
 	}
 }
 
-// notified handles a notification of the upstream. Changes of lists concern the
-// shared session only; all clients see the same lists.
+// notified handles a notification of the upstream. to are its recipients.
+// Changes of lists count only on the shared session, because all clients see the same
+// lists.
 func (s *Session) notified(method string, params []byte, to []Client) {
 	isList := strings.HasSuffix(method, "/list_changed")
 	switch {
@@ -183,8 +184,8 @@ func withLogger(params []byte, server string) []byte {
 	return rawjson.With(params, "logger", rawjson.AppendString(nil, logger))
 }
 
-// openSessions returns the sessions that an upstream has now: the shared one, and
-// those of single clients.
+// openSessions returns an upstream's open sessions: the shared one and the per-client
+// ones.
 func (r *Registry) openSessions(u *Upstream) []*Session {
 	sessions := r.sessions.of(u.Name)
 	if u.State == Ready {
@@ -193,8 +194,8 @@ func (r *Registry) openSessions(u *Upstream) []*Session {
 	return sessions
 }
 
-// Broadcast sends a notification of a client to every upstream that is ready, such
-// as a change of its roots. 2026-07-28 has no such notifications.
+// Broadcast sends a client's notification, such as a change of its roots, to all open
+// sessions. It skips sessions of 2026-07-28, which has no such notifications.
 func (r *Registry) Broadcast(method string, params []byte) {
 	for _, u := range r.Catalog().Upstreams {
 		for _, s := range r.openSessions(u) {

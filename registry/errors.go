@@ -40,7 +40,7 @@ func (e *Lost) Error() string {
 type Unanswered struct {
 	Server  string
 	Reason  string
-	Unknown bool // the upstream may work on the call
+	Unknown bool // the upstream may be working on the call
 }
 
 func (e *Unanswered) Error() string {
@@ -51,10 +51,10 @@ func (e *Unanswered) Error() string {
 	return text
 }
 
-// unknownEffect ends the text of errors that leave open whether a call was done.
+// unknownEffect is the end of errors for calls that the upstream may have done.
 const unknownEffect = "; whether the call took effect is unknown, and mcpx does not repeat it"
 
-// Timeout is returned for a call that ran into one of its limits.
+// Timeout is returned for a call that reached one of its time limits.
 type Timeout struct {
 	Server string
 	Key    string // the config key of the limit

@@ -68,12 +68,13 @@ func (s *Session) handleRequest(m rpc.Message, callID []byte) {
 	s.tasks.Go(func() { s.forward(incoming, m, callID, client) })
 }
 
-// callsOf returns a test for the calls of a client.
+// callsOf returns a function that reports whether a call is the client's.
 func callsOf(client Client) func(c *rpc.Call) bool {
 	return func(c *rpc.Call) bool { return clientOf(c) != nil && clientOf(c).ID() == client.ID() }
 }
 
-// forward sends a request of the upstream to the client and returns the response.
+// forward sends an upstream's request to the client, and the client's response to the
+// upstream.
 func (s *Session) forward(incoming *rpc.Incoming, m rpc.Message, callID []byte, client Client) {
 	defer s.conn.Recover()
 	defer incoming.End()
@@ -108,7 +109,7 @@ func (s *Session) respond(id, result []byte, err error) {
 
 // addressee picks the client that should receive a request or notification of the
 // upstream: the client of the call whose stream carried it, the only client with pending
-// calls, or the only client. The error says why that is not certain.
+// calls, or the only client. If that is not certain, the error says why.
 func (s *Session) addressee(callID []byte) (Client, error) {
 	only := s.onlyClient()
 	if callID != nil {
@@ -156,10 +157,11 @@ func (s *Session) hasAbandoned(now rpc.Snapshot, client Client) bool {
 	return false
 }
 
-// clientsOf returns the clients with pending calls by ID, each as the stream of its
-// newest call reaches it. parked are the clients without a client session that have to
-// respond to a request of the upstream: they make the call again with the response,
-// perhaps minutes later, and the upstream is unlikely to send another request meanwhile.
+// clientsOf returns the clients with pending calls, by ID. A client with several calls is
+// reached on the stream of its newest call. parked has the clients without a client
+// session whose call waits for their response to an upstream's request. They respond by
+// making the call again, perhaps minutes later. Meanwhile the upstream is unlikely to send
+// another request.
 func clientsOf(now rpc.Snapshot) (busy, parked map[string]Client) {
 	busy, parked = map[string]Client{}, map[string]Client{}
 	for _, c := range now.Calls {
@@ -269,7 +271,7 @@ func (s *Session) rememberURL(params []byte, client Client) {
 	}
 }
 
-// rememberURLs does the same for an error that sends the client to URLs.
+// rememberURLs remembers the client of an error that sends it to URLs.
 func (s *Session) rememberURLs(err *rpc.Error, client Client) {
 	if err.Code != codeElicitationURL {
 		return

@@ -304,7 +304,7 @@ func TestElicitationCompleteReachesItsClient(t *testing.T) {
 	visit(two, "url", "second")
 	complete(two, "first")
 	complete(one, "second")
-	complete(one, "unknown") // goes to the one whose call it is
+	complete(one, "unknown") // goes to the client of the running call
 	one.wait(t, `notifications/elicitation/complete {"elicitationId":"first"}`, `notifications/elicitation/complete {"elicitationId":"unknown"}`)
 	two.wait(t, `notifications/elicitation/complete {"elicitationId":"second"}`)
 	if a, b := one.heard(elicitationComplete), two.heard(elicitationComplete); len(a) != 2 || len(b) != 1 {
@@ -314,7 +314,7 @@ func TestElicitationCompleteReachesItsClient(t *testing.T) {
 		visit(two, "url", fmt.Sprint("more ", i))
 	}
 	complete(two, "first")
-	two.wait(t, `notifications/elicitation/complete {"elicitationId":"first"}`) // it is forgotten: there are too many
+	two.wait(t, `notifications/elicitation/complete {"elicitationId":"first"}`) // the oldest elicitation is forgotten when there are too many
 }
 
 // TestURLsInErrorsAreRemembered: the error of a call may send a client to a URL, too.

@@ -17,8 +17,8 @@ const (
 )
 
 // SetLevel sets the log level that a client wants. Upstreams with logging are set to
-// the most verbose level that any client wants. SetLevel waits until they have set it,
-// but not for slow ones: the client may want the messages of its next call.
+// the most verbose level that any client wants. SetLevel waits until they have responded,
+// for levelTime at most, so that the level applies to the client's next call.
 func (r *Registry) SetLevel(c Client, level string) {
 	r.clients.mu.Lock()
 	if r.clients.find(c.ID()) != nil { // a client without a session is gone after this request
@@ -75,14 +75,14 @@ func (r *Registry) sendLevel(sessions ...*Session) {
 }
 
 // sendLevelTo sends the wanted level to one session. Only one goroutine does so at a
-// time, so that the last level sent is the one that is wanted in the end.
+// time, so that the newest level is sent last.
 func (r *Registry) sendLevelTo(s *Session) {
 	limit := time.NewTimer(sideTime)
 	defer limit.Stop()
 	select {
 	case s.setting <- struct{}{}:
 		defer func() { <-s.setting }()
-	case <-limit.C: // the next sender sends the level as it is then
+	case <-limit.C: // the next sender sends the newest level
 		return
 	case <-s.done():
 		return
@@ -102,15 +102,16 @@ func (r *Registry) setFirstLevel(s *Session, capabilities []byte) {
 	}
 }
 
-// updateLevel sends the level again if it has changed between setFirstLevel and the
-// moment from which SetLevel can find the session.
+// updateLevel sends the level again if it changed after setFirstLevel, but before
+// SetLevel could find the session.
 func (r *Registry) updateLevel(s *Session, capabilities []byte) {
 	if sent := s.level.Load(); sent == nil || *sent != r.clients.level() {
 		s.tasks.Go(func() { r.setFirstLevel(s, capabilities) })
 	}
 }
 
-// requestAndLog sends a request of mcpx itself whose result is empty, and logs an error.
+// requestAndLog sends a request of mcpx itself, whose result is empty. It logs and
+// returns an error.
 func (r *Registry) requestAndLog(s *Session, method string, params []byte) error {
 	ctx, cancel := context.WithTimeout(s.conn.Context(), sideTime)
 	defer cancel()

@@ -127,9 +127,9 @@ func TestTheCatalogChangesBeforeClientsAreNotified(t *testing.T) {
 	session := newSession(s, nil, l)
 	go session.run()
 	defer session.Close()
-	told := make(chan string)
+	found := make(chan string)
 	go func() {
-		defer close(told)
+		defer close(found)
 		for {
 			if _, err := r.changed.wait(t.Context(), session.done()); err != nil {
 				return
@@ -138,13 +138,13 @@ func TestTheCatalogChangesBeforeClientsAreNotified(t *testing.T) {
 			for _, tool := range r.Catalog().Upstream("a").Tools {
 				name = tool.Name
 			}
-			told <- name
+			found <- name
 		}
 	}()
 	for i := range 2000 {
 		s.list(t.Context(), session, kinds[0])
-		if got, want := <-told, fmt.Sprintf("t%d", i+1); got != want {
-			t.Fatalf("the client that is told of %s finds %q", want, got)
+		if got, want := <-found, fmt.Sprintf("t%d", i+1); got != want {
+			t.Fatalf("a client that was notified of %s finds %q", want, got)
 		}
 	}
 }

@@ -101,7 +101,8 @@ func (s *Session) requestMeta(own []byte) []byte {
 	return meta
 }
 
-// callInRounds makes a call in as many rounds as the upstream requires input.
+// callInRounds makes a call. Each time the upstream requires input, it gets the input
+// from the client and makes the call again.
 func (s *Session) callInRounds(ctx context.Context, r Request, l limits) ([]byte, error) {
 	switch r.Method {
 	case "resources/subscribe": // the filter of listen has all URIs
@@ -220,7 +221,7 @@ func (f *filterState) acknowledge(generation int) (missed bool) {
 	return missed
 }
 
-// fail records that the request for a generation has ended. Nobody need wait for it.
+// fail records that the request for a generation has ended, so that nobody waits for it.
 func (f *filterState) fail(generation int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -251,7 +252,7 @@ func (s *Session) waitListening(ctx context.Context, generation int) error {
 		case <-limit.C:
 			return nil
 		case <-s.done():
-			return rpc.ErrClosed // the next session listens for it, too
+			return rpc.ErrClosed // the filter of the next session has it, too
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

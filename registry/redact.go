@@ -7,8 +7,8 @@ import (
 )
 
 // redactDefinition returns the definition of a tool, a prompt, a resource or a
-// template as it is shown: redacted, except for what a caller has to repeat and
-// the words that give a schema its structure.
+// template as it is shown: redacted, except for the texts that a caller has to repeat
+// and those that give a schema its structure.
 func redactDefinition(redact func(text string) string, definition []byte) []byte {
 	if text := string(definition); redact(text) == text {
 		return definition
@@ -28,7 +28,7 @@ var structure = []string{
 	"$schema", "$id", "$ref", "$anchor", "$dynamicRef", "$dynamicAnchor",
 }
 
-// examples are the members below which any JSON may be.
+// examples are the members that may hold any JSON. All text below them is redacted.
 var examples = []string{"default", "examples", "_meta"}
 
 // isStructure reports whether the text at that path of a definition stays.

@@ -96,7 +96,7 @@ func (s *Session) wireRequest(r Request, l limits) rpc.Request {
 	return request
 }
 
-// call sends a request and waits for its end. A *rpc.ErrClosed means that it was
+// call sends a request and waits for its end. rpc.ErrClosed means that the request was
 // not sent.
 func (s *Session) call(ctx context.Context, r Request, l limits) ([]byte, error) {
 	if s.modern != nil {

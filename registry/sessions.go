@@ -2,26 +2,23 @@ package registry
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"runtime/debug"
 	"sync"
 	"time"
 
 	"mcpx/config"
 	"mcpx/internal/rawjson"
-	"mcpx/internal/rpc"
 )
 
-// sessionKey names an upstream session: the shared one of a server, or the one of a
-// client.
+// sessionKey identifies an upstream session: a server's shared session, or a client's
+// own.
 type sessionKey struct {
 	server string
 	client string // owner; empty for the shared session
 }
 
-// keyOf returns the key of the session that carries the requests of a client, as
-// "isolation" in the config decides. A nil client is mcpx itself.
+// keyOf returns the key of the session for a client's requests. "isolation" in the config
+// decides whether that is the shared one. A nil client is mcpx itself.
 func keyOf(u *config.Upstream, c Client) sessionKey {
 	if u.Isolation == config.PerClient && c != nil {
 		return sessionKey{u.Name, c.Owner()}
@@ -41,7 +38,7 @@ func (r *Registry) keyFor(server string, c Client) sessionKey {
 // waiting; nil otherwise.
 func (r *Registry) sessionNow(server string, c Client) *Session {
 	u := r.Catalog().Upstream(server)
-	if u == nil || u.config == nil {
+	if u == nil {
 		return nil
 	}
 	if key := keyOf(u.config, c); key.client != "" {
@@ -53,8 +50,9 @@ func (r *Registry) sessionNow(server string, c Client) *Session {
 	return u.session
 }
 
-// sessionFor returns the session for a client's request, in use until release, and waits
-// until it is open. A per-client session needs the shared one only for the first lists.
+// sessionFor waits until the session for a client's request is open and returns it. The
+// session is in use until release is called. A per-client session waits for the shared
+// one only while the upstream's lists are unknown.
 func (r *Registry) sessionFor(ctx context.Context, server string, c Client) (s *Session, release func(), err error) {
 	u := r.Catalog().Upstream(server)
 	isOwn := u != nil && keyOf(u.config, c).client != ""
@@ -106,8 +104,8 @@ type clientSession struct {
 	failed     time.Time // when it could not be opened
 }
 
-// clientSession returns the client's own session to an upstream, in use until
-// release. A new one replaces one that has ended.
+// clientSession returns the client's own session to an upstream. If it has ended, a new
+// one is opened. The session is in use until release is called.
 func (r *Registry) clientSession(ctx context.Context, s *supervisor, c Client) (_ *Session, release func(), err error) {
 	l := untilIdle
 	if r.clients.has(c) {
@@ -130,8 +128,8 @@ func (r *Registry) clientSession(ctx context.Context, s *supervisor, c Client) (
 	return p.session, func() { r.sessions.release(p) }, nil
 }
 
-// acquire returns the session of a client, or starts to open one with that lifetime. It
-// is in use until release.
+// acquire returns the session of a client, or starts to open one with that lifetime. The
+// session is in use until release is called.
 func (t *clientSessions) acquire(ctx context.Context, s *supervisor, c Client, l lifetime) (*clientSession, error) {
 	key := keyOf(s.config, c)
 	t.mu.Lock()
@@ -191,7 +189,7 @@ func (t *clientSessions) sessionless() (n int) {
 	return n
 }
 
-// expire closes a session that was idle for long.
+// expire closes a session whose idle timer has fired, unless it is in use again.
 func (t *clientSessions) expire(key sessionKey, p *clientSession) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -312,95 +310,4 @@ func (p *clientSession) close() {
 	if p.session != nil {
 		p.session.Close()
 	}
-}
-
-// Send sends a request to an upstream. It never waits: if the session is not open
-// yet, a goroutine waits for it. done gets the end, once: the result, or an error of
-// Session.send or *Unavailable. A request that was sent is never sent again.
-func (r *Registry) Send(ctx context.Context, server string, q Request, done rpc.Done) {
-	s := r.sessionNow(server, q.Client)
-	if s != nil && s.modern == nil && s.send(ctx, q, r.limits(server), func(result, line []byte, err error) {
-		if errors.Is(err, rpc.ErrClosed) { // the link took it, but could not send it
-			go r.callLater(ctx, server, q, s, done)
-			return
-		}
-		done(result, line, err)
-	}) == nil {
-		return
-	}
-	go r.callLater(ctx, server, q, nil, done)
-}
-
-// callLater reports the end of a call to done. A panic costs only the call.
-func (r *Registry) callLater(ctx context.Context, server string, q Request, ending *Session, done rpc.Done) {
-	result, err := r.callSafely(ctx, server, q, ending)
-	defer r.recovered(server, &err)
-	done(result, nil, err)
-}
-
-// callSafely is callAfter that returns a panic as an error.
-func (r *Registry) callSafely(ctx context.Context, server string, q Request, ending *Session) (result []byte, err error) {
-	defer r.recovered(server, &err)
-	return r.callAfter(ctx, server, q, ending)
-}
-
-// recovered, when deferred, turns a panic into an error.
-func (r *Registry) recovered(server string, err *error) {
-	if p := recover(); p != nil {
-		r.log.Error().Str("server", server).Str("panic", fmt.Sprint(p)).Bytes("stack", debug.Stack()).Msg("panic in a call")
-		*err = fmt.Errorf("internal error in a call to %s", server)
-	}
-}
-
-// Call is Send for callers that wait.
-func (r *Registry) Call(ctx context.Context, server string, q Request) ([]byte, error) {
-	return r.callAfter(ctx, server, q, nil)
-}
-
-// callAfter makes a call over the session that follows the one that is ending; nil if
-// none is.
-func (r *Registry) callAfter(ctx context.Context, server string, q Request, ending *Session) ([]byte, error) {
-	starting, cancel := r.startLimit(ctx, server, q.Begun)
-	defer cancel()
-	for {
-		if err := r.waitForEnd(starting, ending); err != nil {
-			return nil, r.explain(server, err)
-		}
-		s, release, err := r.sessionFor(starting, server, q.Client)
-		if err != nil {
-			return nil, r.explain(server, err)
-		}
-		result, err := s.call(ctx, q, r.limits(server))
-		release()
-		if !errors.Is(err, rpc.ErrClosed) {
-			return result, err
-		}
-		ending = s
-	}
-}
-
-// waitForEnd waits until sessionFor no longer returns a session that has ended. It does
-// not wait for a nil session.
-func (r *Registry) waitForEnd(ctx context.Context, s *Session) error {
-	if s == nil {
-		return nil
-	}
-	ended := s.done()
-	if u := r.Catalog().Upstream(s.config.Name); u.session == s && u.State == Ready { // its end is not published yet
-		ended = u.changed
-	}
-	select {
-	case <-ended:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// limits returns the limits of a request to a server.
-func (r *Registry) limits(server string) limits {
-	if s := r.supervisors[server]; s != nil {
-		return limits{s.config.Timeout, s.config.MaxTimeout}
-	}
-	return limits{}
 }

@@ -93,7 +93,7 @@ func TestSessionsOfSessionlessClients(t *testing.T) {
 	if a, b := pid(one), pid(again); a != b || a == first {
 		t.Errorf("processes %s, %s and %s, want one for the sender and another for the client with a session", a, b, first)
 	}
-	for _, c := range []*recorder{again, one} { // each hears of its own call, whoever opened the session
+	for _, c := range []*recorder{again, one} { // each gets the notifications of its own call, even if the other opened the session
 		params := fmt.Sprintf(`{"level":"info","data":%q,"logger":"a"}`, c.id)
 		if _, err := callAs(t, r, c, "say", `{"method":"notifications/message","params":[`+params+`]}`); err != nil {
 			t.Fatal(err)

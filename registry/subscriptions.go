@@ -36,8 +36,8 @@ var (
 	errLongURI              = rpc.Errorf(rpc.CodeInvalidParams, "the URI of a subscription has at most %d bytes", maxURI)
 )
 
-// Subscribe subscribes a client to updates of a resource, which the client knows by
-// the URI known. The upstream gets a request only for the first subscriber.
+// Subscribe subscribes a client to updates of a resource. known is the URI by which the
+// client knows the resource. The upstream gets a request only for the first subscriber.
 func (r *Registry) Subscribe(ctx context.Context, c Client, server, uri, known string) error {
 	if len(uri) > maxURI {
 		return errLongURI
@@ -80,8 +80,8 @@ func (r *Registry) Unsubscribe(ctx context.Context, c Client, server, uri string
 }
 
 // restoreSubscriptions returns a function that subscribes a new session to the resources
-// of the session before it. It is called before clients can use the session, and restore
-// afterwards.
+// of the previous session. restoreSubscriptions is called before clients can use the
+// session, and restore afterwards.
 func (r *Registry) restoreSubscriptions(s *Session) (restore func()) {
 	key := s.key()
 	r.clients.mu.Lock()

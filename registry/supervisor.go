@@ -29,7 +29,7 @@ type supervisor struct {
 	config   *config.Upstream
 	options  Options
 	log      zerolog.Logger
-	slots    *semaphore.Weighted // connects at once
+	slots    *semaphore.Weighted // bounds how many upstreams start at the same time
 	registry *Registry
 	wake     tasks.Signal // a call needs the upstream now
 	refresh  changes      // lists that have changed, as the upstream reported
@@ -48,7 +48,7 @@ const refreshPause = time.Second
 // relistTime is the time until a list that could not be read is read again.
 const relistTime = 30 * time.Second
 
-// run starts the upstream again and again until ctx ends.
+// run starts the upstream, and starts it again whenever its session ends, until ctx ends.
 func (s *supervisor) run(ctx context.Context) {
 	if s.config.Err != nil {
 		s.fail(Failed, s.config.Err, 0)
@@ -197,7 +197,7 @@ func (s *supervisor) publishLists(ctx context.Context, session *Session, handsha
 	s.registry.setFirstLevel(session, capabilities)
 	instructions, _ := rawjson.String(rawjson.Get(handshake, "instructions"))
 	instructions = s.config.Redact(instructions)
-	took := max(time.Since(begin), 1) // 0: it was never ready
+	took := max(time.Since(begin), 1) // 0 would mean that it was never ready
 	restore := s.registry.restoreSubscriptions(session)
 	var changed []string
 	s.publish(func(u *Upstream) {
@@ -222,7 +222,8 @@ func (s *supervisor) publishLists(ctx context.Context, session *Session, handsha
 // abort ends a session that could not be made ready, and returns why. If the link
 // ended, its reason is better than the error of the call that noticed it.
 func (s *Session) abort(err error) error {
-	// One call failed, but without it there is no session.
+	// These errors are about one call. There is no session without that call, so only their
+	// reasons are of use.
 	var broke *Lost
 	var failed *Unanswered
 	switch {
@@ -353,8 +354,8 @@ const (
 	backoffReset = time.Minute
 )
 
-// next returns the wait after a failure of an upstream that was ready for that long,
-// 0 if it never was.
+// next returns how long to wait after a failure. healthy is how long the upstream was
+// ready, 0 if it never was.
 func (b *backoff) next(healthy time.Duration) time.Duration {
 	if healthy >= backoffReset {
 		*b = backoff{}

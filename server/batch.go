@@ -33,8 +33,8 @@ func (p *Inbound) IsRequest() bool {
 // IsAnswered reports whether Handle calls respond.
 func (p *Inbound) IsAnswered() bool { return p.Err != nil || p.Message.IsRequest() }
 
-// Handle handles a text from a client: a message or, in 2025-03-26, a batch. respond gets
-// the response, as accept defines it, or at once the error for an invalid message.
+// Handle handles a text from a client: a message or, in 2025-03-26, a batch. respond is
+// called as described at accept. For an invalid message it gets the error at once.
 func (s *Server) Handle(ctx context.Context, c *Client, p Inbound, respond func(response []byte)) {
 	switch {
 	case p.Err == nil:

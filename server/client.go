@@ -40,7 +40,7 @@ type conversation struct {
 	mu           sync.Mutex
 	revision     string // negotiated by initialize
 	capabilities []byte
-	level        string // of the least severe log messages that it wants
+	level        string // the least severe level of log messages that it wants
 	exited       bool   // it has sent notifications/exit
 }
 

@@ -23,8 +23,8 @@ const (
 	execSchema    = `{"type":"object","properties":{"server_name":{"type":"string"},"tool_name":{"type":"string"},"arguments":{"type":"object","properties":{},"additionalProperties":true}},"required":["server_name","tool_name"]}`
 )
 
-// alwaysLoad is the member of a tool that makes clients that defer tools show it from the
-// start. The model does not see it.
+// alwaysLoad is a member of a tool's definition. Clients that defer tools then show this
+// tool to the model from the start. The model does not see the member itself.
 const alwaysLoad = `,"_meta":{"anthropic/alwaysLoad":true}`
 
 // lazyTools returns the list of inspect and exec, which never changes while mcpx runs.

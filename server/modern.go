@@ -169,8 +169,8 @@ func (s *Server) listen(ctx context.Context, c *Client, m rpc.Message) ([]byte, 
 	return rawjson.With([]byte("{}"), "_meta", tag), nil
 }
 
-// subscriptionStream is one subscriptions/listen. The registry sees it as a client of
-// its own.
+// subscriptionStream is the stream of one subscriptions/listen request. The registry
+// treats it as a separate client.
 type subscriptionStream struct {
 	id     string
 	client *Client

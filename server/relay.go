@@ -13,7 +13,7 @@ import (
 	"mcpx/internal/rpc"
 )
 
-// relay forwards a request to the upstream that has the prompt or resource in it.
+// relay forwards a request to the upstream of the prompt or resource that it names.
 func (s *Server) relay(ctx context.Context, c *Client, m rpc.Message) ([]byte, error) {
 	return s.executor.Relay(ctx, executor.Relay{
 		Request:  string(m.ID),
@@ -105,8 +105,8 @@ func parseCursor(raw []byte) (int, error) {
 	return n, err
 }
 
-// listRoots handles roots/list of a client: upstreams get the client's own roots, so it
-// requests them from the client.
+// listRoots handles roots/list. It requests the roots from the client itself, since
+// upstreams get these.
 func (s *Server) listRoots(ctx context.Context, c *Client, _ rpc.Message) ([]byte, error) {
 	if rawjson.IsNull(c.capability("roots")) {
 		return []byte(`{"roots":[]}`), nil

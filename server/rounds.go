@@ -111,7 +111,7 @@ func (r *multiRoundCalls) run(ctx context.Context, c *Client, m rpc.Message, cal
 }
 
 // newRoundStream returns where notifications of a call go in this round. It copies the
-// progress token, so that it does not hold the request.
+// progress token, so that the memory of the request can be freed.
 func newRoundStream(c *Client, m rpc.Message) *roundStream {
 	return &roundStream{c.Send, slices.Clone(rawjson.Get(rawjson.Get(m.Params, "_meta"), "progressToken"))}
 }
@@ -207,7 +207,8 @@ func (r *multiRoundCalls) remove(state, owner, method string) *multiRoundCall {
 	return p
 }
 
-// resume passes the client's responses to the input requests, nil where one is missing.
+// resume passes the client's responses to the input requests. It passes nil if a response
+// is missing.
 func (p *multiRoundCall) resume(responses []byte) {
 	p.expiry.Stop()
 	for key, request := range p.requested {

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -18,6 +17,7 @@ import (
 
 	"mcpx/config"
 	"mcpx/executor"
+	"mcpx/internal/logging"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
 	"mcpx/registry"
@@ -82,8 +82,8 @@ func New(p *config.Profile, r *registry.Registry, e *executor.Executor, o Option
 	return s
 }
 
-// Exposing returns the server for clients that choose the mode, such as the console.
-// Its lists name the server of each item.
+// Exposing returns the server in another mode, for clients that choose the mode, such as
+// the console. Its lists name the upstream of each item.
 func (s *Server) Exposing(mode config.Expose) *Server {
 	p := *s.profile
 	p.Expose = mode
@@ -236,7 +236,7 @@ func (s *Server) safely(ctx context.Context, run Method, c *Client, m rpc.Messag
 // recovered, when deferred, turns a panic into an error.
 func (s *Server) recovered(method string, err *error) {
 	if p := recover(); p != nil {
-		s.log.Error().Str("method", method).Str("panic", fmt.Sprint(p)).Bytes("stack", debug.Stack()).Msg("panic in request handler")
+		logging.Panic(s.log.Error().Str("method", method), p).Msg("panic in request handler")
 		*err = fmt.Errorf("internal error in %s", method)
 	}
 }

@@ -78,7 +78,7 @@ type closed struct{ gojsonschema.JSONLoader }
 
 func (closed) LoaderFactory() gojsonschema.JSONLoaderFactory { return refuser{} }
 
-// refuser stands in for every document that a reference names.
+// refuser fails to load any document that a reference names.
 type refuser struct{ gojsonschema.JSONLoader }
 
 func (r refuser) New(string) gojsonschema.JSONLoader { return r }

@@ -42,8 +42,8 @@ type eventLimits struct {
 	reserve func(size int) error // called before an event takes that much memory, and with 0 after it was delivered
 }
 
-// readEvents reads server-sent events until the stream ends and calls event for each
-// one with data, which passes to event. It keeps at up to date.
+// readEvents reads server-sent events until the stream ends. It calls event for each one
+// that has data, and the data then belongs to event. It keeps at up to date.
 func readEvents(r io.Reader, limits eventLimits, at *position, event func(name string, data []byte)) error {
 	lines := bufio.NewReaderSize(r, 1<<16)
 	var name string
@@ -89,7 +89,8 @@ func readEvents(r io.Reader, limits eventLimits, at *position, event func(name s
 	}
 }
 
-// readEventLine reads a line without its end. soFar is the size of the event before it.
+// readEventLine reads a line without its end. soFar is the size of the event's earlier
+// data.
 func readEventLine(r *bufio.Reader, limits eventLimits, soFar int) ([]byte, error) {
 	var line []byte
 	for {

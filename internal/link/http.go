@@ -13,8 +13,8 @@ import (
 	"mcpx/internal/rpc"
 )
 
-// httpLink is the Link over Streamable HTTP: it POSTs each message, whose HTTP response
-// carries the messages that belong to it, and keeps one GET stream for all others. It
+// httpLink is the Link over Streamable HTTP. It POSTs each message; the HTTP response
+// carries the messages that belong to it. One GET stream carries all others. httpLink
 // does not use mcp-go's client, which does not forward cancellations, and allows clients
 // only thirty seconds for a response.
 type httpLink struct {
@@ -54,7 +54,7 @@ const (
 	httpRetryTime        = 5 * time.Second // between attempts to open the GET stream, unless the upstream sets it
 	httpErrorBody        = 64 << 10
 	httpNotifications    = 16                     // notifications and responses being posted
-	httpRetryLeast       = 100 * time.Millisecond // whatever the upstream sets
+	httpRetryLeast       = 100 * time.Millisecond // the shortest that the upstream can set
 	httpCancelled        = 5 * time.Second        // for a canceled request to end by itself
 )
 

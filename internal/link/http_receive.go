@@ -45,9 +45,9 @@ func (l *httpLink) readResponse(ctx context.Context, response *http.Response, id
 	return nil
 }
 
-// receive delivers a message, whose memory passes to the receiver, with the ID of the
-// request whose stream carried it. The response to initialize has the revision that
-// later requests must name.
+// receive delivers a message with the ID of the request whose stream carried it. The
+// memory of the message passes to the receiver. If it is the response to initialize,
+// receive records the revision, which later requests must name.
 func (l *httpLink) receive(message, callID []byte) {
 	message = rpc.UTF8(message)
 	l.mu.Lock()

@@ -179,7 +179,7 @@ func (l *httpLink) refused(id []byte, response *http.Response) {
 	}
 }
 
-// setFailure records why the link cannot be used, for a Close that follows from it.
+// setFailure records why the link cannot be used. Close reports it.
 func (l *httpLink) setFailure(f *Failure) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -7,10 +7,10 @@ import (
 )
 
 // Intake bounds the memory for messages that one upstream is sending at the same
-// time, over all its sessions and streams. A message that grows beyond a size of
-// the table below needs a slot of the next size and waits for it; the upstream then
-// has to wait, too. A message that holds a slot waits only for a larger one, and the
-// largest never waits, so waits cannot form a cycle.
+// time, over all its sessions and streams. Each size in NewIntake has a few slots. A
+// message that outgrows one size waits for a slot of the next, and the upstream waits
+// with it. A message that holds a slot waits only for a larger one, and the largest never
+// waits, so waits cannot form a cycle.
 type Intake struct {
 	sizes []intakeSize
 }
@@ -47,8 +47,8 @@ type reservation struct {
 	held   int // slots held, counted from the smallest size
 }
 
-// grow waits until the message may have that many bytes; 0 releases what it has. It
-// fails with the cause of the context.
+// grow waits until the message may have that many bytes; 0 releases its slots. It fails
+// with the cause of the context.
 func (r *reservation) grow(size int) error {
 	if size == 0 {
 		r.release()

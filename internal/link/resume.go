@@ -39,7 +39,8 @@ func (l *httpLink) follow(ctx context.Context, body io.ReadCloser, id []byte) er
 	receive := func(_ string, data []byte) {
 		if !done && bytes.Equal(rawjson.Get(data, "id"), id) && rawjson.Get(data, "method") == nil {
 			done = true
-			// A stream that ends leaves its connection for the next call. One that does not would hold it for ever.
+			// When a stream ends, the next call can use its connection. A stream that the server
+			// leaves open would hold the connection forever.
 			end := time.AfterFunc(afterResponse, func() {
 				cancel()
 				_ = body.Close()
@@ -64,7 +65,7 @@ func (l *httpLink) follow(ctx context.Context, body io.ReadCloser, id []byte) er
 	return nil
 }
 
-// resume reads the rest of a stream. It fails if the server has none.
+// resume reads the rest of a stream. It fails if the server does not offer the rest.
 func (l *httpLink) resume(ctx context.Context, at *position, receive func(name string, data []byte)) error {
 	wait := time.NewTimer(min(at.retry, resumeLimit))
 	defer wait.Stop()

@@ -33,8 +33,8 @@ type stdioLink struct {
 // exitTime is how long a child that has closed its stdout may take to exit.
 const exitTime = 500 * time.Millisecond
 
-// stdoutBytes is the size of the pipe from a child. A user may have 64 MiB of pipes
-// in all, and a hundred servers.
+// stdoutBytes is the size of the pipe from a child. Linux allows a user 64 MiB of pipes,
+// which must be enough for a hundred servers.
 const stdoutBytes = 256 << 10
 
 func dialStdio(_ context.Context, o Options) (Link, error) {

@@ -40,7 +40,8 @@ type redirected struct{ reason string }
 
 func (e *redirected) Error() string { return e.reason }
 
-// sameHost refuses redirects that would carry the configured headers elsewhere.
+// sameHost refuses redirects that would send the configured headers to another host, or
+// turn a POST into a GET.
 func sameHost(r *http.Request, via []*http.Request) error {
 	switch {
 	case len(via) >= 5:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 	"sync/atomic"
 
 	"github.com/rs/zerolog"
@@ -75,6 +76,12 @@ func (l *Log) Close() error {
 		return err
 	}
 	return nil
+}
+
+// Panic adds a recovered panic and the goroutine's stack to an event, and returns the
+// event.
+func Panic(event *zerolog.Event, p any) *zerolog.Event {
+	return event.Str("panic", fmt.Sprint(p)).Bytes("stack", debug.Stack())
 }
 
 // level is the least level that is logged. It implements zerolog.Sampler.

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -13,6 +11,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"mcpx/internal/logging"
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
 )
@@ -166,7 +165,7 @@ func (c *Conn) Call(ctx context.Context, r Request) ([]byte, error) {
 	})
 }
 
-// Wait runs a function that reports to a Done, and waits for that.
+// Wait calls start, waits until done is called, and returns the end of the call.
 func Wait(start func(done Done)) ([]byte, error) {
 	type end struct {
 		result []byte
@@ -178,8 +177,8 @@ func Wait(start func(done Done)) ([]byte, error) {
 	return e.result, e.err
 }
 
-// watch arms what ends a call that was sent: its limits, its context, and the end of
-// the connection. It does so only now: a cancellation must not overtake its call.
+// watch makes a call end at its time limits, with its context, or with the connection. It
+// runs after the call was sent, because a cancellation must not overtake its call.
 func (c *Conn) watch(ctx context.Context, call *Call) {
 	in, isIncoming := ctx.(*Incoming)
 	isIncoming = isIncoming && in.onCancel(func(cause error) { c.Cancel(call, cause) })
@@ -306,11 +305,11 @@ func (c *Conn) complete(call *Call, result, line []byte, err error) {
 	call.done(result, line, err)
 }
 
-// Recover logs a panic, if it is deferred. The panic then affects one message instead
+// Recover logs a panic; it must be deferred. The panic then affects one message instead
 // of the process.
 func (c *Conn) Recover() {
 	if p := recover(); p != nil {
-		c.log.Error().Str("panic", fmt.Sprint(p)).Bytes("stack", debug.Stack()).Msg("panic while handling a message")
+		logging.Panic(c.log.Error(), p).Msg("panic while handling a message")
 	}
 }
 

@@ -85,7 +85,7 @@ func (in *Incoming) end(cause error) (hook func(cause error)) {
 	return in.hook
 }
 
-// IsCancelledBy reports whether that is the cause of the end.
+// IsCancelledBy reports whether the request has ended for that cause.
 func (in *Incoming) IsCancelledBy(cause error) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()

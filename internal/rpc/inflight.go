@@ -15,10 +15,10 @@ import (
 type inFlight struct {
 	lastID    int64
 	calls     map[int64]*Call      // pending calls
-	abandoned map[int64]string     // Remember of abandoned calls that the peer has not responded to, by ID
+	abandoned map[int64]string     // abandoned calls without a response: their Remember, by ID
 	overflow  bool                 // more than MaxAbandoned calls were abandoned
 	incoming  map[string]*Incoming // unfinished requests of the peer, by ID as written; the newest of each ID
-	asked     int                  // number of these requests, also of those that share an ID
+	asked     int                  // number of unfinished requests of the peer, including those that share an ID
 	err       error                // why the connection is closed
 }
 
@@ -129,7 +129,7 @@ func (f *inFlight) remember(call *Call) {
 	if f.abandoned == nil {
 		f.abandoned = map[int64]string{}
 	}
-	f.abandoned[call.ID] = call.Remember // not the call: many peers never answer it
+	f.abandoned[call.ID] = call.Remember // not the whole call, because many peers never respond to it
 }
 
 // begin registers a request of the peer.
@@ -193,8 +193,8 @@ func (c *Conn) Pending(id []byte) *Call {
 // Snapshot is the state of the calls at one moment.
 type Snapshot struct {
 	Calls     []*Call          // pending, in the order in which they were sent
-	Held      []*Call          // those of them during which the peer waits for our user
-	Abandoned map[int64]string // Remember of abandoned calls without a response of the peer, by ID
+	Held      []*Call          // pending calls during which the peer waits for our user
+	Abandoned map[int64]string // abandoned calls without a response: their Remember, by ID
 	Overflow  bool             // some abandoned calls are missing
 }
 

@@ -160,7 +160,7 @@ func (m Message) check(method []byte) (Message, error) {
 	return m, nil
 }
 
-// onlyID returns a message with nothing but the ID, if that is valid.
+// onlyID returns a message with only the ID, or an empty message if the ID is invalid.
 func (m *Message) onlyID() Message {
 	if m.ID != nil && validID(m.ID) {
 		return Message{ID: m.ID}
@@ -227,9 +227,9 @@ func appendHead(b, id []byte) []byte { return append(appendID(b, id), `,"result"
 // ResponseIn: an envelope with an ID of usual length, and a newline.
 const envelopeBytes = 64
 
-// ResponseIn returns the same message as AppendResult, but builds it in memory, which
-// may contain the result and belongs to ResponseIn. If memory is too small, ResponseIn
-// recycles it and uses another buffer.
+// ResponseIn returns the same message as AppendResult, but builds it in the buffer
+// memory, which then belongs to ResponseIn. The buffer may contain the result. If it is
+// too small, ResponseIn recycles it and uses another.
 func ResponseIn(memory, id, result []byte) []byte {
 	if id == nil {
 		id = []byte("null")

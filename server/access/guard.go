@@ -83,7 +83,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	maps.Copy(h, commonHeaders)
 	if reason := cmp.Or(g.hostProblem(r.Host), g.originProblem(r)); reason != "" {
-		refuse(w, http.StatusForbidden, reason)
+		Refuse(w, http.StatusForbidden, reason)
 		return
 	}
 	if from := r.Header.Get("Origin"); from != "" {
@@ -102,7 +102,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if isNavigation(r) { // browsers let people enter a password, but no bearer token
 			h.Add("WWW-Authenticate", `Basic realm="mcpx: any name, the token as password", charset="UTF-8"`)
 		}
-		refuse(w, http.StatusUnauthorized, `Unauthorized: send "Authorization: Bearer TOKEN", where TOKEN is what server.token, MCPX_TOKEN or --token-file gave mcpx`)
+		Refuse(w, http.StatusUnauthorized, `Unauthorized: send "Authorization: Bearer TOKEN", where TOKEN is what server.token, MCPX_TOKEN or --token-file gave mcpx`)
 		return
 	}
 	g.next.ServeHTTP(w, r)
@@ -203,8 +203,8 @@ func (g *gate) hasToken(values []string) bool {
 	return (isBasic || strings.EqualFold(scheme, "Bearer")) && subtle.ConstantTimeCompare(hash[:], g.token[:]) == 1
 }
 
-// refuse writes an HTTP error whose body is a JSON-RPC error without an ID.
-func refuse(w http.ResponseWriter, status int, text string) {
+// Refuse writes an HTTP error whose body is a JSON-RPC error without an ID.
+func Refuse(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(rpc.AppendError(nil, nil, &rpc.Error{Code: rpc.CodeInvalidRequest, Message: text}))

@@ -22,7 +22,7 @@ type backlog struct {
 	changed  sync.Cond
 	queue    []server.Inbound
 	bytes    int
-	starting *server.Inbound // the request that was popped and that Server.Handle does not know yet
+	starting *server.Inbound // the request that was popped and that Server.Handle cannot cancel yet
 	closed   bool
 }
 
@@ -78,8 +78,7 @@ func (b *backlog) pop() (server.Inbound, bool) {
 	return p, true
 }
 
-// started records that Server.Handle knows the request that was popped, so that it can
-// cancel the request.
+// started records that Server.Handle can now cancel the request that was popped.
 func (b *backlog) started() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

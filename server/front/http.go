@@ -116,13 +116,6 @@ func (h *HTTP) closeStreams() {
 	h.sessions.drain()
 }
 
-// refuse writes an HTTP error whose body is a JSON-RPC error without an ID.
-func refuse(w http.ResponseWriter, status int, text string) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_, _ = w.Write(rpc.AppendError(nil, nil, &rpc.Error{Code: rpc.CodeInvalidRequest, Message: text}))
-}
-
 // sessionHeader is the header with the client session's ID.
 const sessionHeader = "Mcp-Session-Id"
 
@@ -141,7 +134,7 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request, s *server.Server) {
 	case err == nil && server.IsModern(m.Params):
 		h.postModern(w, r, s, m)
 	case !isKnownVersion(r.Header.Get("Mcp-Protocol-Version")):
-		refuse(w, http.StatusBadRequest, "Unsupported protocol version: "+r.Header.Get("Mcp-Protocol-Version"))
+		access.Refuse(w, http.StatusBadRequest, "Unsupported protocol version: "+r.Header.Get("Mcp-Protocol-Version"))
 	case err == nil && isModernByHeader(r, m):
 		h.postModern(w, r, s, m)
 	case h.Stateless:
@@ -167,7 +160,7 @@ func isKnownVersion(version string) bool { return version == "" || mcp.IsValidPr
 func (h *HTTP) body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 	if kind := r.Header.Get("Content-Type"); kind != "" && kind != "application/json" {
 		if media, _, err := mime.ParseMediaType(kind); err != nil || media != "application/json" {
-			refuse(w, http.StatusUnsupportedMediaType, "Content-Type must be application/json")
+			access.Refuse(w, http.StatusUnsupportedMediaType, "Content-Type must be application/json")
 			return nil, false
 		}
 	}
@@ -175,13 +168,13 @@ func (h *HTTP) body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		refuse(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("a message is at most %d bytes (limits.body_bytes)", h.BodyBytes))
+		access.Refuse(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("a message is at most %d bytes (limits.body_bytes)", h.BodyBytes))
 		return nil, false
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		refuse(w, http.StatusRequestTimeout, fmt.Sprintf("the body did not arrive within %s", h.times.body))
+		access.Refuse(w, http.StatusRequestTimeout, fmt.Sprintf("the body did not arrive within %s", h.times.body))
 		return nil, false
 	case err != nil:
-		refuse(w, http.StatusBadRequest, "the body could not be read")
+		access.Refuse(w, http.StatusBadRequest, "the body could not be read")
 		return nil, false
 	}
 	return rpc.UTF8(body), true
@@ -216,7 +209,7 @@ func (h *HTTP) open(w http.ResponseWriter, r *http.Request, s *server.Server) *s
 	n, err := h.sessions.open(s, r)
 	if err != nil {
 		w.Header().Set("Retry-After", "10")
-		refuse(w, http.StatusServiceUnavailable, err.Error())
+		access.Refuse(w, http.StatusServiceUnavailable, err.Error())
 		return nil
 	}
 	return n
@@ -226,12 +219,12 @@ func (h *HTTP) open(w http.ResponseWriter, r *http.Request, s *server.Server) *s
 // called. If there is none, it writes the error response and returns nil.
 func (h *HTTP) session(w http.ResponseWriter, r *http.Request, s *server.Server) (n *session, done func()) {
 	if v := r.Header.Get("Mcp-Protocol-Version"); !isKnownVersion(v) {
-		refuse(w, http.StatusBadRequest, "Unsupported protocol version: "+v)
+		access.Refuse(w, http.StatusBadRequest, "Unsupported protocol version: "+v)
 		return nil, nil
 	}
 	id := r.Header.Get(sessionHeader)
 	if id == "" {
-		refuse(w, http.StatusBadRequest, "the header "+sessionHeader+" is missing; send initialize first")
+		access.Refuse(w, http.StatusBadRequest, "the header "+sessionHeader+" is missing; send initialize first")
 		return nil, nil
 	}
 	n, done = h.sessions.find(id, streamableHTTP, r)
@@ -239,7 +232,7 @@ func (h *HTTP) session(w http.ResponseWriter, r *http.Request, s *server.Server)
 		if done != nil {
 			done()
 		}
-		refuse(w, http.StatusNotFound, "there is no such session; send initialize")
+		access.Refuse(w, http.StatusNotFound, "there is no such session; send initialize")
 		return nil, nil
 	}
 	return n, done
@@ -266,7 +259,7 @@ func (h *HTTP) postInSession(w http.ResponseWriter, r *http.Request, s *server.S
 // refuseTooMany refuses a call that is over the quota of its client session.
 func refuseTooMany(w http.ResponseWriter) {
 	w.Header().Set("Retry-After", "1")
-	refuse(w, http.StatusTooManyRequests, "too many calls are in flight (limits.calls_per_client), or too many answers unread (limits.unread_bytes); read answers, then try again")
+	access.Refuse(w, http.StatusTooManyRequests, "too many calls are in flight (limits.calls_per_client), or too many answers unread (limits.unread_bytes); read answers, then try again")
 }
 
 // call is a message that was posted.
@@ -331,7 +324,7 @@ func (h *HTTP) postStateless(w http.ResponseWriter, r *http.Request, s *server.S
 func (h *HTTP) refuseStateless(w http.ResponseWriter, allowed string) bool {
 	if h.Stateless {
 		w.Header().Set("Allow", allowed)
-		refuse(w, http.StatusMethodNotAllowed, "mcpx keeps no sessions (--stateless); send requests with POST /mcp")
+		access.Refuse(w, http.StatusMethodNotAllowed, "mcpx keeps no sessions (--stateless); send requests with POST /mcp")
 	}
 	return h.Stateless
 }

@@ -52,9 +52,9 @@ func (h *HTTP) checkModern(r *http.Request, s *server.Server, m rpc.Message) *rp
 	return nil
 }
 
-// isModernByHeader reports whether the headers say that a message is of 2026-07-28. Its
-// _meta need not: go-sdk's client sends cancellations without it, and closes its
-// connection if they are refused.
+// isModernByHeader reports whether a message is of 2026-07-28 according to its headers.
+// Not every message says so in _meta: go-sdk's client sends cancellations without it, and
+// closes its connection if they are refused.
 func isModernByHeader(r *http.Request, m rpc.Message) bool {
 	return !m.IsResponse() && m.Method != "initialize" && r.Header.Get(sessionHeader) == "" && mcp.IsModernProtocol(r.Header.Get("Mcp-Protocol-Version"))
 }

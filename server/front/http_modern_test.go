@@ -58,7 +58,7 @@ func TestListenersOfOneMachine(t *testing.T) {
 		}
 	}
 
-	// Of two calls at once it is not certain whose question it is.
+	// While two calls run, mcpx cannot know which of them an upstream's request belongs to.
 	modern := func(tool, arguments string) chan string {
 		params := strings.Replace(exec(tool, arguments), `"_meta":{"progressToken":"tok"}`, meta(`{"roots":{}}`, ""), 1)
 		answer := make(chan string, 1)

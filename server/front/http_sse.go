@@ -7,6 +7,7 @@ import (
 
 	"mcpx/internal/rawjson"
 	"mcpx/server"
+	"mcpx/server/access"
 )
 
 // sse opens a client session of legacy SSE. The first event on its stream is the URL to
@@ -31,7 +32,7 @@ func (h *HTTP) message(w http.ResponseWriter, r *http.Request) {
 	const noSession = "there is no such session; open one with GET /sse"
 	n, done := h.sessions.find(r.URL.Query().Get("sessionId"), legacySSE, r)
 	if n == nil {
-		refuse(w, http.StatusNotFound, noSession)
+		access.Refuse(w, http.StatusNotFound, noSession)
 		return
 	}
 	body, ok := h.body(w, r)
@@ -49,7 +50,7 @@ func (h *HTTP) message(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case n.isOver():
 			done()
-			refuse(w, http.StatusNotFound, noSession)
+			access.Refuse(w, http.StatusNotFound, noSession)
 			return
 		case isCancelled:
 			done()
@@ -67,7 +68,7 @@ func (h *HTTP) message(w http.ResponseWriter, r *http.Request) {
 	}
 	if !n.begin() { // the session has ended meanwhile
 		release()
-		refuse(w, http.StatusNotFound, noSession)
+		access.Refuse(w, http.StatusNotFound, noSession)
 		return
 	}
 	end := func() {

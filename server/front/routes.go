@@ -11,6 +11,7 @@ import (
 
 	"mcpx/config"
 	"mcpx/server"
+	"mcpx/server/access"
 )
 
 // Handler returns the handler of all routes. It always returns the same one.
@@ -86,7 +87,7 @@ func (h *HTTP) withServer(handle func(w http.ResponseWriter, r *http.Request, s 
 			}
 		}
 		if views == nil {
-			refuse(w, http.StatusNotFound, fmt.Sprintf("there is no schema %q; schemas: %s", name, strings.Join(slices.Sorted(maps.Keys(h.Servers)), ", ")))
+			access.Refuse(w, http.StatusNotFound, fmt.Sprintf("there is no schema %q; schemas: %s", name, strings.Join(slices.Sorted(maps.Keys(h.Servers)), ", ")))
 			return
 		}
 		s := views[asConfigured]
@@ -94,7 +95,7 @@ func (h *HTTP) withServer(handle func(w http.ResponseWriter, r *http.Request, s 
 			s = views[r.URL.Query().Get("expose")]
 		}
 		if s == nil {
-			refuse(w, http.StatusBadRequest, `"expose" must be lazy or flat`)
+			access.Refuse(w, http.StatusBadRequest, `"expose" must be lazy or flat`)
 			return
 		}
 		handle(w, r, s)

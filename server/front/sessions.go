@@ -35,7 +35,7 @@ type session struct {
 	id         string
 	server     *server.Server
 	client     *server.Client
-	credential [sha256.Size]byte // of the request that opened it; others may not use it
+	credential [sha256.Size]byte // of the request that opened it; requests with another one may not use the session
 
 	mu        sync.Mutex // locked after sessions.mu
 	transport transport
@@ -300,7 +300,7 @@ func (n *session) stream() *stream {
 	return n.getStream
 }
 
-// setStream replaces the GET stream and ends the one before; nil for none. If the
+// setStream replaces the GET stream and ends the previous one. s may be nil. If the
 // session is closed or draining, the new stream ends at once.
 func (n *session) setStream(s *stream) {
 	n.mu.Lock()

@@ -118,7 +118,7 @@ type pendingRequests struct {
 
 func newPendingRequests() *pendingRequests { return &pendingRequests{idle: make(chan struct{})} }
 
-// add counts one request more; false after end.
+// add counts one more request; false after end.
 func (r *pendingRequests) add() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -128,7 +128,7 @@ func (r *pendingRequests) add() bool {
 	return !r.ended
 }
 
-// done counts one request less.
+// done ends one counted request.
 func (r *pendingRequests) done() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -171,7 +171,9 @@ func (c *stdioRun) read() error {
 		line, err := lines.Read()
 		switch {
 		case errors.Is(err, rpc.ErrTooLong):
-			_ = lines.Skip() // before the response: the client may read only after it wrote the line; the next Read returns an error of Skip
+			// Skip before the response: the client may read only after it has written the whole
+			// line. If Skip fails, the next Read returns the same error.
+			_ = lines.Skip()
 			c.send(rpc.AppendError(nil, nil, rpc.Errorf(rpc.CodeInvalidRequest, "Invalid request: a message is at most %d bytes (limits.message_bytes)", c.MessageBytes)))
 			continue
 		case errors.Is(err, io.EOF):
@@ -234,7 +236,7 @@ func (c *stdioRun) dispatch() {
 	}
 }
 
-// begin starts a request that pending and quota have counted.
+// begin starts a request that is counted in pending and in the quota.
 func (c *stdioRun) begin(p server.Inbound) {
 	ctx, cancel := c.requestContext()
 	c.Server.Handle(ctx, c.client, p, func(response []byte) {

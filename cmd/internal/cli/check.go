@@ -15,14 +15,14 @@ import (
 type checkCmd struct {
 	configFile
 	adHocFlags
-	Schema   string `env:"MCPX_SCHEMA" placeholder:"NAME" help:"Only this schema of the config; without it, all that are enabled."`
+	Schema   string `env:"MCPX_SCHEMA" placeholder:"NAME" help:"Only this schema; without it, every enabled schema."`
 	JSON     bool   `help:"Print the report as JSON."`
 	LogLevel string `enum:"debug,info,warn,error" default:"error" env:"MCPX_LOG_LEVEL" help:"debug, info, warn or error (${default})."`
 }
 
 // Help is shown below the flags.
 func (checkCmd) Help() string {
-	return `Each server is started or connected to, asked what it offers, and stopped again. No tool is called.
+	return `mcpx starts each server or connects to it, lists its tools, prompts and resources, and stops it again. No tool is called.
 
 Examples:
   mcpx check                            the default config

@@ -34,8 +34,8 @@ type cli struct {
 	List       listCmd       `cmd:"" help:"List the servers of the config."`
 	Add        addCmd        `cmd:"" help:"Add a server to the config."`
 	Remove     removeCmd     `cmd:"" help:"Remove a server from the config."`
-	Enable     enableCmd     `cmd:"" help:"Switch a server of the config on."`
-	Disable    disableCmd    `cmd:"" help:"Switch a server of the config off."`
+	Enable     enableCmd     `cmd:"" help:"Enable a server in the config."`
+	Disable    disableCmd    `cmd:"" help:"Disable a server in the config."`
 	Import     importCmd     `cmd:"" help:"Create a config from your MCP clients' configs."`
 	Install    installCmd    `cmd:"" help:"Add mcpx to the config of an MCP client."`
 	Config     configCmd     `cmd:"" help:"Check, show or describe the config file."`
@@ -97,6 +97,7 @@ func run(name string, args []string, t *terminal) (code int) {
 	if err != nil {
 		panic(err) // the types above are wrong
 	}
+	parser.Model.HelpFlag.Help = "Print this help, and exit."
 	if args, err = t.ordered(parser.Model, args); err != nil {
 		return complain(t.stderr, err)
 	}
@@ -164,12 +165,12 @@ const examples = `Examples:
   mcpx config.json --schema work              serve one schema of a file on stdin and stdout
   mcpx config.json --port 8000                serve every schema over HTTP: http://127.0.0.1:8000/mcp
   mcpx import --output config.json            create a config from your MCP clients' configs
-  mcpx check config.json                      which servers work, and what to do about the others
-  mcpx inspect time                           what the server "time" offers
+  mcpx check config.json                      show which servers work, and how to fix the others
+  mcpx inspect time                           show the tools of the server "time"
   mcpx exec time get_current_time timezone=UTC
-  mcpx inspect https://example.com/mcp        a server that is in no config
+  mcpx inspect https://example.com/mcp        a server that is not in the config
   mcpx exec echo message=hi -- npx -y @modelcontextprotocol/server-everything
-  mcpx tokens                                 what the tools cost, without mcpx and with it`
+  mcpx tokens                                 count what the tools cost, without mcpx and with it`
 
 // Help is shown below the commands.
 func (cli) Help() string { return examples }

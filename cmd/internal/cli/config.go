@@ -13,15 +13,15 @@ import (
 type configCmd struct {
 	Check  configCheckCmd  `cmd:"" help:"Report every problem in the file."`
 	Schema configSchemaCmd `cmd:"" help:"Print the JSON Schema of the file, for editors."`
-	Show   configShowCmd   `cmd:"" help:"Print the file as mcpx understood it: defaults filled in, secrets hidden."`
+	Show   configShowCmd   `cmd:"" help:"Print the config as mcpx understands it: defaults filled in, secrets hidden."`
 }
 
 // Help is shown below the commands.
 func (configCmd) Help() string {
 	return `Examples:
   mcpx config check mcpx.json             every problem, with line, column and hint
-  mcpx config show mcpx.json              what mcpx makes of it
-  mcpx config schema > mcpx.schema.json   for an editor that completes and checks`
+  mcpx config show mcpx.json              the config with its defaults, without secrets
+  mcpx config schema > mcpx.schema.json   for completion and checks in an editor`
 }
 
 // configFile is the config of a command. The flag is removed before kong reads the words.
@@ -39,7 +39,7 @@ type requiredConfig struct {
 
 type configCheckCmd struct {
 	configFile
-	JSON bool `help:"Print the problems, and what the file has, as JSON."`
+	JSON bool `help:"Print the problems, schemas and servers as JSON."`
 }
 
 // configReport is the output of config check --json.

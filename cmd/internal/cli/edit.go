@@ -19,7 +19,7 @@ type removeCmd struct{ serverEdit }
 
 // Help is shown below the flags.
 func (removeCmd) Help() string {
-	return `Comments and formatting of the file stay as they are. A comment on the last line of the server goes with it.
+	return `Comments and formatting of the file stay as they are. A comment on the server's last line is removed too.
 
 Examples:
   mcpx remove time                     from the default config
@@ -79,7 +79,7 @@ func (c *disableCmd) Run(t *terminal) error {
 type serverEdit struct {
 	requiredConfig
 	Server string `arg:"" help:"Name of the server."`
-	Schema string `env:"MCPX_SCHEMA" placeholder:"NAME" help:"The schema of the server (default)."`
+	Schema string `env:"MCPX_SCHEMA" placeholder:"NAME" help:"The server's schema (default)."`
 }
 
 // edited is a server that a command has changed.

@@ -12,16 +12,16 @@ type execCmd struct {
 	target
 	Tool      string   `arg:"" help:"Name of the tool."`
 	Arguments []string `arg:"" optional:"" help:"A JSON object, @FILE, - for stdin, or key=value and key:=json pairs."`
-	Output    string   `short:"o" xor:"form" placeholder:"FILE|DIR" help:"Save images, audio and files of the result there, or its text if it has none."`
+	Output    string   `short:"o" xor:"form" placeholder:"FILE|DIR" help:"Save the result's images, audio and files there; if it has none, save its text."`
 	JSON      bool     `xor:"form" help:"Print the whole result as JSON, as the server sent it."`
 }
 
 // Help is shown below the flags.
 func (execCmd) Help() string {
-	return `The types of key=value come from the tool's schema: count=3 is a number where the tool wants a number, and text where it
-wants text. A key given several times makes an array. A dot reaches into an object: filter.state=open.
+	return `The tool's schema decides the type of key=value: count=3 is a number if the tool expects a number, and text if it expects
+text. Repeat a key to make an array. Use a dot to set a member of an object: filter.state=open.
 
-key:=json is taken as it is; key:=@FILE takes the JSON of a file.
+key:=json passes JSON unchanged. key:=@FILE passes the JSON in a file.
 
 Examples:
   mcpx exec mcpx.json time get_current_time timezone=Europe/Paris

@@ -62,7 +62,7 @@ func printProgram(ctx *kong.Context) error {
 	line("")
 	line("%s", examples)
 	line("")
-	line("%s COMMAND --help says more about a command.", name)
+	line("Run %s COMMAND --help for more about a command.", name)
 	_, err := fmt.Fprint(ctx.Stdout, b.String())
 	return err
 }

@@ -18,17 +18,17 @@ import (
 // importCmd creates a config from the configs of MCP clients.
 type importCmd struct {
 	From   []string `sep:"none" placeholder:"CLIENT|FILE" help:"Only this client: claude-desktop, claude-code, cursor, vscode, windsurf or codex; or any file. May be given several times. Without it, every client."`
-	Output string   `short:"o" placeholder:"FILE" help:"Write the config to this file, which only you can read, instead of stdout."`
+	Output string   `short:"o" placeholder:"FILE" help:"Write the config to this file instead of stdout. Only you can read it."`
 	Force  bool     `help:"Overwrite the file."`
 }
 
 // Help is shown below the flags.
 func (importCmd) Help() string {
-	return `The files are looked for where the clients keep them, for you and for the project in this folder. References such as
+	return `mcpx looks where the clients keep their configs: yours, and those of the project in this folder. References such as
 ${TOKEN} are kept. Client configs are not modified.
 
 Examples:
-  mcpx import                                    show what there is, and the config
+  mcpx import                                    show the files found, and the config
   mcpx import --output mcpx.json                 write it
   mcpx import --from cursor --from codex         only from these two
   mcpx import --from ~/project/.mcp.json -o mcpx.json --force

@@ -16,14 +16,14 @@ import (
 // inspectCmd prints the output of the inspect tool.
 type inspectCmd struct {
 	target
-	Tool string `arg:"" optional:"" help:"Name of a tool, a glob, or a comma list."`
-	JSON bool   `help:"Print everything known, as JSON: a server with its tools, a tool's definition, or an array of several."`
+	Tool string `arg:"" optional:"" help:"Name of a tool, a glob, or names separated by commas."`
+	JSON bool   `help:"Print JSON with all details: a server with its tools, a tool's definition, or an array of definitions."`
 }
 
 // Help is shown below the flags.
 func (inspectCmd) Help() string {
 	return `Examples:
-  mcpx inspect mcpx.json time                     one line a tool, with its parameters
+  mcpx inspect mcpx.json time                     one line per tool, with its parameters
   mcpx inspect mcpx.json time get_current_time    one tool in full
   mcpx inspect mcpx.json github 'issue*'          the tools that match
   mcpx inspect mcpx.json time --json | jq '.tools[].name'

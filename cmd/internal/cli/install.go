@@ -23,25 +23,25 @@ import (
 // installCmd adds mcpx to the config of an MCP client.
 type installCmd struct {
 	Client string `arg:"" help:"claude-desktop, claude-code, cursor, vscode, windsurf or codex."`
-	Config string `placeholder:"FILE" help:"Config file that the client gets. Without it: $$MCPX_CONFIG, ./mcpx.json, then $$XDG_CONFIG_HOME/mcpx/config.json."`
-	Schema string `placeholder:"NAME" help:"The schema that the client gets (default)."`
-	Name   string `default:"mcpx" placeholder:"NAME" help:"What the client calls mcpx (${default})."`
-	Move   bool   `xor:"change" help:"Also move the client's other servers into the config of mcpx."`
-	Remove bool   `xor:"change" help:"Take mcpx out of the client's config again."`
+	Config string `placeholder:"FILE" help:"Config file for the client. Without it: $$MCPX_CONFIG, ./mcpx.json, then ~/.config/mcpx/config.json."`
+	Schema string `placeholder:"NAME" help:"The schema for the client (default)."`
+	Name   string `default:"mcpx" placeholder:"NAME" help:"Name of mcpx in the client's config (${default})."`
+	Move   bool   `xor:"change" help:"Also move the client's other servers to the config of mcpx."`
+	Remove bool   `xor:"change" help:"Remove mcpx from the client's config."`
 	DryRun bool   `help:"Only show the change."`
 }
 
 // Help is shown below the flags.
 func (installCmd) Help() string {
-	return `The client's own config gets an entry that starts mcpx with your config; both are named by their full paths. The old file is kept
-beside it as FILE.bak. Comments and all other settings stay as they are. To install twice changes nothing.
+	return `mcpx adds an entry to the client's config that starts mcpx with your config. The entry has the full paths of both. The old file
+is kept as FILE.bak in the same folder. Comments and all other settings stay as they are. A second install changes nothing.
 
 Examples:
   mcpx install cursor                   add mcpx to Cursor
   mcpx install cursor --dry-run         only show what would change
-  mcpx install claude-desktop --move    and move its other servers into the config of mcpx
+  mcpx install claude-desktop --move    also move its other servers to the config of mcpx
   mcpx install codex --config ~/work.json --name work
-  mcpx install cursor --remove          take mcpx out again`
+  mcpx install cursor --remove          remove mcpx from Cursor`
 }
 
 // Run implements the command.

@@ -10,7 +10,7 @@ import (
 // listCmd lists the servers of a config. It starts nothing.
 type listCmd struct {
 	configFile
-	Schema string `env:"MCPX_SCHEMA" placeholder:"NAME" help:"Only this schema of the config; without it, all of them."`
+	Schema string `env:"MCPX_SCHEMA" placeholder:"NAME" help:"Only this schema; without it, every schema."`
 	JSON   bool   `help:"Print the list as JSON."`
 }
 

@@ -23,7 +23,7 @@ func manual(program *kong.Node) string {
 	var page strings.Builder
 	line := func(format string, values ...any) { fmt.Fprintf(&page, format+"\n", values...) }
 	line(`.TH MCPX 1 "" "mcpx" "User Commands"`)
-	line(".SH NAME\n%s", roff("mcpx, mcpx-sse - stand between one agent and many MCP servers"))
+	line(".SH NAME\n%s", roff("mcpx, mcpx-sse - connect an agent to many MCP servers through two tools"))
 	line(".SH SYNOPSIS\n.B mcpx\n%s\n.br\n.B mcpx-sse\n%s", roff("[COMMAND] [CONFIG] [flags]"), roff("[CONFIG] [flags]"))
 	line(".SH DESCRIPTION\n%s", roff(description))
 	line(".SH COMMANDS")
@@ -42,12 +42,12 @@ func manual(program *kong.Node) string {
 			line(".PP\n.nf\n%s\n.fi", roff(command.Detail))
 		}
 	}
-	line(".SH ENVIRONMENT\n%s", roff("What the command line says wins over these, and these win over the config file."))
+	line(".SH ENVIRONMENT\n%s", roff("The command line overrides these variables, and they override the config file."))
 	for _, v := range variables(program) {
 		line(".TP\n.B %s\n%s", roff(v.name), roff(v.help))
 	}
-	line(".SH FILES\n%s", roff("Where CONFIG may be left out: $MCPX_CONFIG, ./mcpx.json, then $XDG_CONFIG_HOME/mcpx/config.json (~/.config/mcpx/config.json)."))
-	line(".SH EXIT STATUS\n%s", roff("0 fine, 1 failed, 2 usage or config."))
+	line(".SH FILES\n%s", roff("Without CONFIG: $MCPX_CONFIG, ./mcpx.json, then $XDG_CONFIG_HOME/mcpx/config.json (~/.config/mcpx/config.json)."))
+	line(".SH EXIT STATUS\n%s", roff("0: success. 1: failure. 2: the command line or the config is wrong."))
 	line(".SH EXAMPLES\n.nf\n%s\n.fi", roff(examples))
 	return page.String()
 }
@@ -59,8 +59,8 @@ type variable struct{ name, help string }
 // flags, and two others.
 func variables(program *kong.Node) []variable {
 	found := []variable{
-		{"MCPX_CONFIG", "The config file, where none is named."},
-		{"MCPX_TOKEN", "The bearer token that clients of the HTTP front must send. A token file wins."},
+		{"MCPX_CONFIG", "The config file, if none is given."},
+		{"MCPX_TOKEN", "The bearer token that clients of the HTTP front must send. A token file overrides it."},
 	}
 	for _, command := range program.Leaves(true) {
 		for _, flag := range command.Flags {

@@ -17,16 +17,16 @@ import (
 // promptsCmd lists the prompts of a server, or gets one.
 type promptsCmd struct {
 	target
-	Prompt    string   `arg:"" optional:"" help:"Name of the prompt to get; without it, all are listed."`
+	Prompt    string   `arg:"" optional:"" help:"Name of the prompt to get; without it, mcpx lists all prompts."`
 	Arguments []string `arg:"" optional:"" help:"Its arguments: key=value pairs, a JSON object of strings, @FILE, or - for stdin."`
-	Output    string   `short:"o" xor:"form" placeholder:"FILE|DIR" help:"Save images, audio and files of the prompt there, or its text if it has none."`
+	Output    string   `short:"o" xor:"form" placeholder:"FILE|DIR" help:"Save the prompt's images, audio and files there; if it has none, save its text."`
 	JSON      bool     `xor:"form" help:"Print JSON, as the server sent it."`
 }
 
 // Help is shown below the flags.
 func (promptsCmd) Help() string {
 	return `Examples:
-  mcpx prompts mcpx.json github                               which prompts there are
+  mcpx prompts mcpx.json github                               list the prompts
   mcpx prompts mcpx.json github review_pr number=12 style=short
   mcpx prompts mcpx.json github review_pr '{"number": "12"}'
   mcpx prompts mcpx.json github --json | jq '.[].name'`

@@ -12,17 +12,17 @@ import (
 // resourcesCmd lists the resources of a server, or reads one.
 type resourcesCmd struct {
 	target
-	URI    string `arg:"" optional:"" name:"uri" help:"URI of the resource to read; without it, all are listed, and the templates."`
-	Output string `short:"o" xor:"form" placeholder:"FILE|DIR" help:"Save what is read there."`
+	URI    string `arg:"" optional:"" name:"uri" help:"URI of the resource to read; without it, mcpx lists all resources and templates."`
+	Output string `short:"o" xor:"form" placeholder:"FILE|DIR" help:"Save the contents there."`
 	JSON   bool   `xor:"form" help:"Print JSON, as the server sent it."`
 }
 
 // Help is shown below the flags.
 func (resourcesCmd) Help() string {
-	return `A template's URI has parts to fill in: of repo://{owner}/{name} read repo://me/mine.
+	return `A template's URI has parts that you fill in: repo://{owner}/{name} becomes repo://me/mine.
 
 Examples:
-  mcpx resources mcpx.json files                              which resources and templates there are
+  mcpx resources mcpx.json files                              list the resources and templates
   mcpx resources mcpx.json files file:///notes.txt            read one
   mcpx resources mcpx.json files file:///logo.png --output logo.png
   mcpx resources mcpx.json files --json | jq '.resources[].uri'`

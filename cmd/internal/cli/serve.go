@@ -38,7 +38,7 @@ func (serveCmd) Help() string {
 // httpFlags are the flags of the HTTP front. They override the config.
 type httpFlags struct {
 	Host      string `env:"MCPX_HOST" placeholder:"HOST" help:"Address to listen on (127.0.0.1)."`
-	Port      *port  `env:"MCPX_PORT" placeholder:"PORT" help:"Port to listen on (8000); 0 takes any free one."`
+	Port      *port  `env:"MCPX_PORT" placeholder:"PORT" help:"Port to listen on (8000); 0 means any free port."`
 	TokenFile string `env:"MCPX_TOKEN_FILE" placeholder:"FILE" help:"File with the bearer token that clients must send; or set MCPX_TOKEN."`
 	Stateless bool   `env:"MCPX_STATELESS" help:"Keep no sessions, so that any replica can answer."`
 }
@@ -50,7 +50,7 @@ type port uint16
 func (p *port) UnmarshalText(text []byte) error {
 	n, err := strconv.ParseUint(string(text), 10, 16)
 	if err != nil {
-		return fmt.Errorf("%q is not a port: a number from 0 to 65535; 0 takes any free one", text)
+		return fmt.Errorf("%q is not a port; use a number from 0 to 65535, where 0 means any free port", text)
 	}
 	*p = port(n)
 	return nil

@@ -15,7 +15,7 @@ import (
 // target is embedded by the commands about one server of a config.
 type target struct {
 	requiredConfig
-	Server string `arg:"" help:"Name of a server, or mcpx for the built-in one. Not for a server given by its url or, after --, its command."`
+	Server string `arg:"" help:"Name of a server, or mcpx for the built-in one. Leave it out if you give the server's URL or, after --, its command."`
 	adHocFlags
 	Schema   string `default:"default" env:"MCPX_SCHEMA" help:"The schema of the config to use (${default})."`
 	LogLevel string `enum:"debug,info,warn,error" default:"error" env:"MCPX_LOG_LEVEL" help:"debug, info, warn or error (${default})."`
@@ -137,7 +137,7 @@ func (s *talk) ask(ctx context.Context, method string, params []byte) ([]byte, e
 
 // adHocFlags are flags for a server that is not in a config.
 type adHocFlags struct {
-	Header []string `sep:"none" placeholder:"'NAME: VALUE'" help:"A header for a server given by its url. May be given several times."`
+	Header []string `sep:"none" placeholder:"'NAME: VALUE'" help:"HTTP header for a server given by its URL. May be given several times."`
 }
 
 // load reads the config and sets the headers of a server that is not in it.

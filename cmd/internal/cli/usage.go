@@ -36,7 +36,7 @@ func misused(err error) error {
 	if example := cmp.Or(exampleOf(node, name), exampleOf(node, "mcpx")); example != "" {
 		text += "\nexample: " + example
 	}
-	return usageError{withHint(errors.New(text), "%s --help says more", help)}
+	return usageError{withHint(errors.New(text), "run %s --help", help)}
 }
 
 // usageOf returns the usage of a command. The config is always optional.

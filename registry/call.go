@@ -1,0 +1,106 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"mcpx/internal/logging"
+	"mcpx/internal/rpc"
+)
+
+// Send sends a request to an upstream. It never waits: if the session is not open yet, a
+// goroutine waits for it. done gets the end once: the result, or an error of Session.send
+// or *Unavailable. A request that was sent is never sent again.
+func (r *Registry) Send(ctx context.Context, server string, q Request, done rpc.Done) {
+	s := r.sessionNow(server, q.Client)
+	if s == nil || s.modern != nil {
+		go r.callLater(ctx, server, q, nil, done)
+		return
+	}
+	err := s.send(ctx, q, r.limits(server), func(result, line []byte, err error) {
+		if errors.Is(err, rpc.ErrClosed) { // the link accepted the request, but could not send it
+			go r.callLater(ctx, server, q, s, done)
+			return
+		}
+		done(result, line, err)
+	})
+	if err != nil { // not sent
+		go r.callLater(ctx, server, q, nil, done)
+	}
+}
+
+// callLater makes a call with callAfter and passes its end to done. A panic ends only
+// this call.
+func (r *Registry) callLater(ctx context.Context, server string, q Request, ending *Session, done rpc.Done) {
+	result, err := r.callSafely(ctx, server, q, ending)
+	defer r.recovered(server, &err)
+	done(result, nil, err)
+}
+
+// callSafely is callAfter, but returns a panic as an error.
+func (r *Registry) callSafely(ctx context.Context, server string, q Request, ending *Session) (result []byte, err error) {
+	defer r.recovered(server, &err)
+	return r.callAfter(ctx, server, q, ending)
+}
+
+// recovered, when deferred, turns a panic into an error.
+func (r *Registry) recovered(server string, err *error) {
+	if p := recover(); p != nil {
+		logging.Panic(r.log.Error().Str("server", server), p).Msg("panic in a call")
+		*err = fmt.Errorf("internal error in a call to %s", server)
+	}
+}
+
+// Call is Send for callers that wait.
+func (r *Registry) Call(ctx context.Context, server string, q Request) ([]byte, error) {
+	return r.callAfter(ctx, server, q, nil)
+}
+
+// callAfter makes a call. ending is the session that could not send the request, if
+// there is one: callAfter then waits for the next session.
+func (r *Registry) callAfter(ctx context.Context, server string, q Request, ending *Session) ([]byte, error) {
+	starting, cancel := r.startLimit(ctx, server, q.Begun)
+	defer cancel()
+	for {
+		if err := r.waitForEnd(starting, ending); err != nil {
+			return nil, r.explain(server, err)
+		}
+		s, release, err := r.sessionFor(starting, server, q.Client)
+		if err != nil {
+			return nil, r.explain(server, err)
+		}
+		result, err := s.call(ctx, q, r.limits(server))
+		release()
+		if !errors.Is(err, rpc.ErrClosed) {
+			return result, err
+		}
+		ending = s
+	}
+}
+
+// waitForEnd waits until sessionFor no longer returns s, which is ending. It does not
+// wait if s is nil.
+func (r *Registry) waitForEnd(ctx context.Context, s *Session) error {
+	if s == nil {
+		return nil
+	}
+	ended := s.done()
+	if u := r.Catalog().Upstream(s.config.Name); u.session == s && u.State == Ready { // its end is not published yet
+		ended = u.changed
+	}
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// limits returns the time limits for a request to a server.
+func (r *Registry) limits(server string) limits {
+	if s := r.supervisors[server]; s != nil {
+		return limits{s.config.Timeout, s.config.MaxTimeout}
+	}
+	return limits{}
+}
