@@ -168,12 +168,14 @@ type Logging struct {
 type Limits struct {
 	InspectTokens  int
 	ResultTokens   int // 0: never cut a result
+	ResultHead     int // tokens shown of a cut result
 	Sessions       int
 	SessionIdle    time.Duration
 	BodyBytes      int
 	MessageBytes   int
 	CallsPerClient int
 	UnreadBytes    int
+	KeptBytes      int // results that are kept for all clients
 	ConnectsAtOnce int
 }
 

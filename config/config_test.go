@@ -48,8 +48,8 @@ func TestParse(t *testing.T) {
 		Logging:    Logging{Level: "info", Format: "console"},
 		AlwaysLoad: true,
 		Limits: Limits{
-			InspectTokens: 4000, ResultTokens: 20000, Sessions: 1000, SessionIdle: 30 * time.Minute,
-			BodyBytes: 1024, MessageBytes: 4096, ConnectsAtOnce: 8, CallsPerClient: 256, UnreadBytes: 64 << 20,
+			InspectTokens: 4000, ResultTokens: 10000, ResultHead: 2000, Sessions: 1000, SessionIdle: 30 * time.Minute,
+			BodyBytes: 1024, MessageBytes: 4096, ConnectsAtOnce: 8, CallsPerClient: 256, UnreadBytes: 64 << 20, KeptBytes: 256 << 20,
 		},
 	}
 	if !reflect.DeepEqual(got, want) {

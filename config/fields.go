@@ -11,7 +11,8 @@ func defaults() *Config {
 		Logging: Logging{Level: "info", Format: "console"},
 		Limits: Limits{
 			InspectTokens:  4000,
-			ResultTokens:   20000,
+			ResultTokens:   10000,
+			ResultHead:     2000,
 			Sessions:       1000,
 			SessionIdle:    30 * time.Minute,
 			BodyBytes:      8 << 20,
@@ -19,6 +20,7 @@ func defaults() *Config {
 			ConnectsAtOnce: 8,
 			CallsPerClient: 256,
 			UnreadBytes:    64 << 20,
+			KeptBytes:      256 << 20,
 		},
 	}
 }
@@ -88,7 +90,8 @@ func (l *Logging) fields() []field {
 func (l *Limits) fields() []field {
 	return []field{
 		{"inspect_tokens", number(&l.InspectTokens, 100, 1e6), "Most tokens of a listing of inspect."},
-		{"result_tokens", number(&l.ResultTokens, 0, 1e8), "Tokens above which a result is cut; 0 means never."},
+		{"result_tokens", number(&l.ResultTokens, 0, 1e8), "Tokens above which a result is cut; 0 means never, and results are not kept."},
+		{"result_head", number(&l.ResultHead, 0, 1e8), "Tokens of a cut result that are shown."},
 		{"sessions", number(&l.Sessions, 1, 1e6), "Most client sessions of the HTTP front."},
 		{"session_idle", duration(&l.SessionIdle), "Time after which an idle client session ends."},
 		{"body_bytes", size(&l.BodyBytes, 1<<10, 1<<30), "Most bytes of an HTTP request."},
@@ -96,6 +99,7 @@ func (l *Limits) fields() []field {
 		{"connects_at_once", number(&l.ConnectsAtOnce, 1, 1000), "Most servers that start at the same time."},
 		{"calls_per_client", number(&l.CallsPerClient, 1, 1e6), "Most calls of one client session at the same time."},
 		{"unread_bytes", size(&l.UnreadBytes, 1<<10, 1<<30), "Most bytes of responses that one client session has not read."},
+		{"kept_bytes", size(&l.KeptBytes, 1<<10, 1<<40), "Most bytes of results that are kept for select and references."},
 	}
 }
 

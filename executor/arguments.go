@@ -13,11 +13,16 @@ import (
 func (e *Executor) arguments(c Call, u *registry.Upstream, t *registry.Tool) ([]byte, error) {
 	schema := validatorOf(t)
 	if c.isFlat {
-		c = Call{Arguments: c.Arguments} // the other repairs are only for exec
+		c = Call{Arguments: c.Arguments, isFlat: true} // the other repairs are only for exec
 	}
 	raw, err := unwrap(c, schema.properties)
 	if err != nil {
 		return nil, &Invalid{Problems: []validate.Problem{{Text: err.Error()}}, tool: t}
+	}
+	if !c.isFlat && mayHaveReference(raw) {
+		if raw, err = e.resolve(ownerOf(c.Client), raw, t.Input); err != nil {
+			return nil, err
+		}
 	}
 	if schema.Accepts(raw) {
 		return raw, nil

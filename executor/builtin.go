@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"mcpx/executor/results"
+	"mcpx/executor/selection"
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/search"
@@ -54,6 +55,15 @@ type indexedTool struct {
 	tool   *registry.Tool
 }
 
+const readResultName = "read_result"
+
+// readResultHelp also teaches select and references, since models read it only when they
+// have a kept result.
+const readResultHelp = `Read part of a kept result; select (also in exec) is "id, user.login where n > 5 limit 9"; {"$r": "r7/items/0/id"} in any arguments stands for that part. ` +
+	`select picks fields and rows: "number, title, user.login where state = open and comments > 5 limit 20", "count where …", "* where …", "labels[].name", or /RE2/ for matching lines or values. ` +
+	`path is a JSON Pointer (* = every) or items[3].title; grep is RE2, context adds lines around a match; offset and limit count bytes, with grep matches; a negative offset counts from the end. ` +
+	`{"$r": "r7", "select": "email where city = Berlin"} stands for an array of these values.`
+
 // flatTools are the built-in tools that flat mode lists. It does not list the others,
 // because its clients see all tools and get all results in full.
 var flatTools = []string{"servers", "show_config"}
@@ -71,8 +81,8 @@ func newBuiltin(e *Executor) builtin {
 			e.searchTools,
 		},
 		{
-			"read_result", "Read on in a cut result: by bytes, JSON Pointer, or lines matching an RE2 pattern. A negative offset counts from the end; in a path * stands for every element; with grep, offset and limit count lines.",
-			`{"type":"object","properties":{"id":{"type":"string"},"offset":{"type":"integer","default":0},"limit":{"type":"integer","minimum":1},"path":{"type":"string"},"grep":{"type":"string"}},"required":["id"]}`,
+			readResultName, readResultHelp,
+			`{"type":"object","properties":{"id":{"type":"string"},"offset":{"type":"integer","default":0},"limit":{"type":"integer","minimum":1},"path":{"type":"string"},"grep":{"type":"string"},"context":{"type":"integer","minimum":0,"maximum":20},"select":{"type":"string"}},"required":["id"]}`,
 			e.readResult,
 		},
 		{
@@ -127,13 +137,22 @@ func TextResult(text string) []byte {
 }
 
 func (e *Executor) readResult(_ context.Context, c Call, arguments []byte) (string, error) {
-	return e.results.Read(ownerOf(c.Client), results.Query{
-		ID:     text(arguments, "id"),
-		Offset: integer(arguments, "offset", 0),
-		Limit:  integer(arguments, "limit", 0),
-		Path:   text(arguments, "path"),
-		Grep:   text(arguments, "grep"),
-	})
+	q := results.Query{
+		ID:      text(arguments, "id"),
+		Offset:  integer(arguments, "offset", 0),
+		Limit:   integer(arguments, "limit", 0),
+		Path:    text(arguments, "path"),
+		Grep:    text(arguments, "grep"),
+		Context: integer(arguments, "context", 0),
+		Select:  c.selection, // next to "arguments"
+	}
+	if fields := text(arguments, "select"); strings.TrimSpace(fields) != "" {
+		var err error
+		if q.Select, err = selection.Parse(fields); err != nil {
+			return "", &badCall{err.Error()}
+		}
+	}
+	return e.results.Read(ownerOf(c.Client), q)
 }
 
 func (e *Executor) searchTools(ctx context.Context, _ Call, arguments []byte) (string, error) {

@@ -121,7 +121,7 @@ func TestReadResultErrors(t *testing.T) {
 		{"another id", `{"id":"r2"}`, `error: no result "r2": kept are r1; call the tool again for others`},
 		{"no id", `{}`, "error: arguments.id: required" + signature},
 		{"past the end", `{"id":"r1","offset":10000}`, "error: offset 10000 is past the end: there are 10000 bytes"},
-		{"no JSON", `{"id":"r1","path":"/a"}`, `error: path "/a" of r1: the text is not JSON; use offset or grep`},
+		{"no JSON", `{"id":"r1","path":"/a"}`, `error: r1: the result is not JSON; use offset or grep`},
 		{"no pattern", `{"id":"r1","grep":"("}`, "error: grep: not an RE2 pattern: error parsing regexp: missing closing ): `(`"},
 		{"a limit of nothing", `{"id":"r1","limit":0}`, "error: arguments.limit: expected at least 1, got 0" + signature},
 		{"read", `{"id":"r1","limit":6}`, "a line\n[bytes 0-6 of 10000; next offset 6]"},

@@ -30,10 +30,11 @@ func (e *Invalid) Error() string {
 	return b.String()
 }
 
-// duplicateKey is returned for a call that has a key twice.
-type duplicateKey struct{ key string }
+// badCall is returned for a call that has a key twice, a select that cannot be read, or a
+// reference that leads nowhere. The call was not sent.
+type badCall struct{ text string }
 
-func (e *duplicateKey) Error() string { return fmt.Sprintf("%q is given twice", e.key) }
+func (e *badCall) Error() string { return e.text }
 
 // UpstreamError is returned for a call to which the upstream responded with an error.
 type UpstreamError struct {
@@ -68,7 +69,7 @@ func failure(ctx context.Context, err error) string {
 	var (
 		notFound    *NotFound
 		invalid     *Invalid
-		duplicate   *duplicateKey
+		bad         *badCall
 		unavailable *registry.Unavailable
 		lost        *registry.Lost
 		timeout     *registry.Timeout
@@ -77,7 +78,7 @@ func failure(ctx context.Context, err error) string {
 	switch {
 	case errors.As(err, &notFound): // no upstream was called, so a cancellation changes nothing
 		return "not_found"
-	case errors.As(err, &invalid), errors.As(err, &duplicate): // likewise
+	case errors.As(err, &invalid), errors.As(err, &bad): // likewise
 		return "invalid"
 	case ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return "timeout"

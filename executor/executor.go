@@ -15,6 +15,7 @@ import (
 
 	"mcpx/config"
 	"mcpx/executor/results"
+	"mcpx/executor/selection"
 	"mcpx/internal/logging"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
@@ -48,7 +49,9 @@ func New(r *registry.Registry, c *config.Config, p *config.Profile, o Options) *
 		config:   c,
 		profile:  p,
 		log:      o.Log,
-		results:  results.New(c.Limits.ResultTokens),
+		results: results.New(results.Options{
+			Tokens: c.Limits.ResultTokens, Head: c.Limits.ResultHead, Bytes: c.Limits.KeptBytes, Idle: c.Limits.SessionIdle,
+		}),
 	}
 	e.observe = func(event Event) {
 		if o.Observe != nil {
@@ -68,6 +71,7 @@ type Call struct {
 	Server    string
 	Tool      string
 	Arguments []byte              // as the client sent them, of any type; nil if absent
+	Select    []byte              // what to return of the result, as the client sent it; nil for all
 	Meta      []byte              // the client's _meta, or nil
 	Progress  func(params []byte) // gets progress; must not wait; may be nil
 
@@ -79,10 +83,11 @@ type Call struct {
 	FlatName []byte // the tool's name on the front, as the client sent it; nil for exec
 	Params   []byte // the client's params, whose unknown members are passed on
 
-	begun    time.Time
-	isFlat   bool
-	accepted *registry.Tool // the tool, if isQuick has found it and its schema accepts the arguments
-	isOver   bool           // the event was reported
+	begun     time.Time
+	isFlat    bool
+	accepted  *registry.Tool   // the tool, if isQuick has found it and its schema accepts the arguments
+	selection *selection.Query // Select, once prepare has read it
+	isOver    bool             // the event was reported
 }
 
 // Event reports the end of a call.
@@ -146,7 +151,8 @@ func (e *Executor) isQuick(c *Call) bool {
 		return false
 	}
 	u := e.registry.Catalog().Upstream(c.Server)
-	if u == nil || u.State != registry.Ready || c.DuplicateKey != "" || c.Siblings != nil || len(c.Arguments) > quickBytes || rawjson.Kind(c.Arguments) != '{' {
+	if u == nil || u.State != registry.Ready || c.DuplicateKey != "" || c.Siblings != nil || c.Select != nil ||
+		len(c.Arguments) > quickBytes || rawjson.Kind(c.Arguments) != '{' || !c.isFlat && mayHaveReference(c.Arguments) {
 		return false
 	}
 	t := u.Tool(c.Tool)
@@ -168,11 +174,11 @@ func (e *Executor) run(ctx context.Context, c *Call, done rpc.Done) {
 		e.finish(ctx, c, end{result: result, err: err}, done)
 	default:
 		e.registry.Send(ctx, c.Server, c.request(arguments), func(result, line []byte, err error) {
-			if c.isFlat || results.Fits(result, e.config.Limits.ResultTokens) {
+			if c.isFlat || c.selection == nil && e.results.IsSmall(result) {
 				e.finish(ctx, c, end{result, line, err}, done)
 				return
 			}
-			go e.finish(ctx, c, end{result, line, err}, done) // cutting takes time
+			go e.finish(ctx, c, end{result, line, err}, done) // reading a long result takes time
 		})
 	}
 }
@@ -187,7 +193,7 @@ type end struct {
 // wait. A new policy that can refuse a call belongs here.
 func (e *Executor) prepare(ctx context.Context, c *Call) (arguments []byte, err error) {
 	if c.DuplicateKey != "" {
-		return nil, &duplicateKey{c.DuplicateKey}
+		return nil, &badCall{fmt.Sprintf("%q is given twice", c.DuplicateKey)}
 	}
 	t := c.accepted
 	if arguments = c.Arguments; t == nil {
@@ -196,6 +202,9 @@ func (e *Executor) prepare(ctx context.Context, c *Call) (arguments []byte, err 
 			return nil, err
 		}
 		c.Server = u.Name
+		if err := c.readSelect(t); err != nil {
+			return nil, err
+		}
 		if arguments, err = e.arguments(*c, u, t); err != nil {
 			return nil, err
 		}
@@ -231,8 +240,25 @@ func (e *Executor) clientResult(c *Call, end end) (result []byte, err error) {
 	case end.err != nil:
 		return nil, execError(c.Server, end.err)
 	}
-	return e.results.Fit(ownerOf(c.Client), end.result, e.config.Limits.ResultTokens), nil
+	return e.fit(c, end.result), nil
 }
+
+// fit returns a result of exec for the client: what the call selects of it, or all of it
+// unless it is too long.
+func (e *Executor) fit(c *Call, result []byte) []byte {
+	client := ownerOf(c.Client)
+	if c.Server == Builtin && (c.selection == nil || c.Tool == readResultName) {
+		return e.results.Cut(client, result)
+	}
+	e.results.Remember(client, toolKey(c.Server, c.Tool), result)
+	if c.selection != nil {
+		return e.results.Select(client, result, c.selection)
+	}
+	return e.results.Fit(client, result)
+}
+
+// toolKey names a tool of a server in the store of results.
+func toolKey(server, tool string) string { return server + "\x00" + tool }
 
 // execError returns the error that a caller of exec gets.
 func execError(server string, err error) error {

@@ -69,7 +69,7 @@ func TestInspect(t *testing.T) {
 	text, err = b.Inspect(t.Context(), "mcpx", "")
 	if want := regexp.MustCompile(`^mcpx: 4 tools
 search\(query: string, limit\?: integer .*\): .+
-read_result\(id: string, offset\?: integer .*, path\?: string, grep\?: string\): .+
+read_result\(id: string, offset\?: integer .*, path\?: string, grep\?: string, context\?: integer .*, select\?: string\): .+ select .+ {"\$r": .+
 servers\(\): .+
 show_config\(\): .+$`); err != nil || !want.MatchString(text) || strings.Contains(text, "…") {
 		t.Errorf("got %s, %v, want the like of %s", text, err, want)

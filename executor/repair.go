@@ -8,9 +8,11 @@ import (
 	"strconv"
 	"strings"
 
+	"mcpx/executor/selection"
 	"mcpx/executor/validate"
 	"mcpx/internal/nearest"
 	"mcpx/internal/rawjson"
+	"mcpx/registry"
 )
 
 // ParseExec reads the arguments of the tool exec. Unknown members are left to unwrap,
@@ -27,6 +29,8 @@ func ParseExec(raw []byte) Call {
 			field = &tool
 		case "arguments":
 			field = &c.Arguments
+		case "select":
+			field = &c.Select
 		default:
 			c.Siblings = raw
 			continue
@@ -35,6 +39,9 @@ func ParseExec(raw []byte) Call {
 			c.DuplicateKey = key
 		}
 		*field = value
+	}
+	if c.Select != nil && c.Arguments == nil {
+		c.Siblings = raw // select may be an argument
 	}
 	c.Server, _ = rawjson.View(server)
 	c.Tool, _ = rawjson.View(tool)
@@ -67,7 +74,7 @@ func unwrap(c Call, known map[string]bool) ([]byte, error) {
 		return nil, err
 	}
 	if isEmpty(raw) {
-		return siblings(c.Siblings, known)
+		return siblings(c, known)
 	}
 	for key := range rawjson.Members(c.Siblings) {
 		if !envelopeKeys[key] && isArgument(key, known) {
@@ -91,7 +98,41 @@ func near(name string, known map[string]bool) string {
 }
 
 // envelopeKeys are the parameters of exec.
-var envelopeKeys = map[string]bool{"server_name": true, "tool_name": true, "arguments": true}
+var envelopeKeys = map[string]bool{"server_name": true, "tool_name": true, "arguments": true, "select": true}
+
+// selectIsArgument reports whether select is an argument of the tool: the tool declares it,
+// and all arguments are next to tool_name.
+func (c *Call) selectIsArgument(known map[string]bool) bool {
+	return known["select"] && rawjson.IsNull(c.Arguments)
+}
+
+// readSelect reads Select. An array of fields is accepted too.
+func (c *Call) readSelect(t *registry.Tool) error {
+	if rawjson.IsNull(c.Select) || c.selectIsArgument(validatorOf(t).properties) {
+		return nil
+	}
+	text, ok := rawjson.String(c.Select)
+	if rawjson.Kind(c.Select) == '[' {
+		var fields []string
+		for field := range rawjson.Elements(c.Select) {
+			name, isString := rawjson.String(field)
+			fields, ok = append(fields, name), isString && (ok || len(fields) == 0)
+		}
+		text = strings.Join(fields, ", ")
+	}
+	if !ok {
+		return &badCall{"select: expected string, got " + validate.Describe(c.Select)}
+	}
+	if strings.TrimSpace(text) == "" {
+		return nil
+	}
+	q, err := selection.Parse(text)
+	if err != nil {
+		return &badCall{err.Error()}
+	}
+	c.selection = q
+	return nil
+}
 
 // object returns the object in an arguments value, which may be written as a JSON string.
 // An absent value, null and "" are the empty object.
@@ -118,14 +159,14 @@ func isEmpty(object []byte) bool { return rawjson.Kind(object[1:]) == '}' }
 
 // siblings finds arguments that were sent next to tool_name: under another name, with
 // dotted names, or flattened.
-func siblings(outer []byte, known map[string]bool) ([]byte, error) {
+func siblings(c Call, known map[string]bool) ([]byte, error) {
 	var alias []byte
 	var places []string // where arguments were found
 	flat, given := []byte("{"), map[string]bool{}
 	hit := len(known) == 0
-	for rawKey, value := range rawjson.RawMembers(outer) {
+	for rawKey, value := range rawjson.RawMembers(c.Siblings) {
 		key, _ := rawjson.View(rawKey)
-		if envelopeKeys[key] {
+		if envelopeKeys[key] && (key != "select" || !c.selectIsArgument(known)) {
 			continue
 		}
 		if slices.Contains(aliases, key) && !known[key] {

@@ -118,7 +118,7 @@ func bare(names ...string) *Server {
 	for _, name := range names {
 		p.Upstreams = append(p.Upstreams, config.Upstream{Name: name})
 	}
-	c := &config.Config{Profiles: []config.Profile{*p}, Limits: config.Limits{InspectTokens: 4000, ResultTokens: 20_000}}
+	c := &config.Config{Profiles: []config.Profile{*p}, Limits: config.Limits{InspectTokens: 4000, ResultTokens: 10_000, ResultHead: 2000, KeptBytes: 1 << 20}}
 	r := registry.New(p, registry.Options{})
 	return New(p, r, executor.New(r, c, p, executor.Options{}), Options{Version: "1.2.3"})
 }
@@ -191,7 +191,7 @@ func failure(code int, message, data string) string {
 
 const listed = `{"tools":[` +
 	`{"name":"inspect","description":"List a server's tools, or get one's schema. Servers: a, mcpx","inputSchema":{"type":"object","properties":{"server_name":{"type":"string"},"tool_name":{"type":"string"}},"required":["server_name"]},"annotations":{"readOnlyHint":true}},` +
-	`{"name":"exec","description":"Call a tool. Inspect it first.","inputSchema":{"type":"object","properties":{"server_name":{"type":"string"},"tool_name":{"type":"string"},"arguments":{"type":"object","properties":{},"additionalProperties":true}},"required":["server_name","tool_name"]}}]}`
+	`{"name":"exec","description":"Call a tool. Inspect it first.","inputSchema":{"type":"object","properties":{"server_name":{"type":"string"},"tool_name":{"type":"string"},"arguments":{"type":"object","properties":{},"additionalProperties":true},"select":{"type":"string"}},"required":["server_name","tool_name"]}}]}`
 
 // instructed are the instructions in front of one upstream, a.
 const instructed = `"MCP servers behind two tools: a. inspect(server_name) lists a server's tools, exec calls one. exec(\"mcpx\", \"search\", {\"query\": …}) searches the tools of all servers."`

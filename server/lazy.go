@@ -20,7 +20,7 @@ const directoryLimit = 2048
 // models under constrained decoding send {}.
 const (
 	inspectSchema = `{"type":"object","properties":{"server_name":{"type":"string"},"tool_name":{"type":"string"}},"required":["server_name"]}`
-	execSchema    = `{"type":"object","properties":{"server_name":{"type":"string"},"tool_name":{"type":"string"},"arguments":{"type":"object","properties":{},"additionalProperties":true}},"required":["server_name","tool_name"]}`
+	execSchema    = `{"type":"object","properties":{"server_name":{"type":"string"},"tool_name":{"type":"string"},"arguments":{"type":"object","properties":{},"additionalProperties":true},"select":{"type":"string"}},"required":["server_name","tool_name"]}`
 )
 
 // alwaysLoad is a member of a tool's definition. Clients that defer tools then show this

@@ -45,7 +45,7 @@ func stepsOf(path string) ([]string, error) {
 // find returns the values at a path. A key that contains the signs of a path is found as
 // it is.
 func find(root rawjson.Node, path string) (found []rawjson.Node, several bool, err error) {
-	if whole := root.Get(path); path != "" && !whole.IsZero() {
+	if whole := root.Get(path); path != "" && path[0] != '/' && !whole.IsZero() {
 		return []rawjson.Node{whole}, false, nil
 	}
 	steps, err := stepsOf(path)

@@ -1,6 +1,10 @@
 package results
 
-import "strings"
+import (
+	"strings"
+
+	"mcpx/internal/rawjson"
+)
 
 // Limits of what is remembered of the last results of a client.
 const (
@@ -15,8 +19,12 @@ type lastResult struct {
 	shape  string
 }
 
-// Remember notes the last result that a client got from a tool, for Shape.
+// Remember notes the last result that a client got from a tool, for Shape. Results that
+// report an error do not count.
 func (s *Store) Remember(client, tool string, result []byte) {
+	if rawjson.Kind(rawjson.Get(result, "isError")) == 't' {
+		return
+	}
 	var last lastResult
 	if len(result) <= shortResult {
 		last.result = string(result)

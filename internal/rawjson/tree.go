@@ -163,6 +163,12 @@ func (n Node) Raw() []byte {
 	return n.tree.text[s.start:s.end:s.end]
 }
 
+// Span returns where n starts and ends in the text of its tree.
+func (n Node) Span() (start, end int) {
+	s := n.tree.spans[n.i]
+	return int(s.start), int(s.end)
+}
+
 // Kind returns the first character of n, as the function Kind does.
 func (n Node) Kind() byte {
 	if n.tree == nil {

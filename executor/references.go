@@ -1,0 +1,193 @@
+package executor
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"mcpx/executor/selection"
+	"mcpx/executor/validate"
+	"mcpx/internal/rawjson"
+	"mcpx/internal/schema"
+)
+
+// Limits of the references in one call.
+const (
+	maxReferences     = 64
+	maxReferenceBytes = 8 << 20 // that they are replaced by
+	referenceKey      = "$r"
+)
+
+// mayHaveReference reports whether arguments may have a reference, at a glance.
+func mayHaveReference(arguments []byte) bool {
+	return bytes.Contains(arguments, []byte(`$r"`)) ||
+		bytes.Contains(arguments, []byte(`\u0024`)) || bytes.Contains(arguments, []byte(`\u0072`)) // "$r" with escapes
+}
+
+// resolve replaces each reference in arguments by the part of a kept result that it names,
+// so that data reaches a tool without passing through the model. It returns an error for a
+// reference that leads nowhere.
+func (e *Executor) resolve(client string, arguments []byte, input *schema.Schema) ([]byte, error) {
+	tree, err := rawjson.Parse(arguments)
+	if err != nil {
+		return arguments, nil // the check of the arguments explains that
+	}
+	r := resolver{executor: e, client: client, input: input}
+	if err := r.visit(tree.Root(), nil); err != nil {
+		return nil, err
+	}
+	return r.replace(arguments), nil
+}
+
+// resolver resolves the references of one call.
+type resolver struct {
+	executor *Executor
+	client   string
+	input    *schema.Schema
+	found    []replacement
+	bytes    int
+}
+
+// replacement replaces a value of the arguments.
+type replacement struct {
+	old   rawjson.Node
+	value []byte
+}
+
+// visit resolves the references in a value.
+func (r *resolver) visit(n rawjson.Node, path []string) error {
+	reference, query, ok := readReference(n)
+	if ok && !declares(r.input, path) {
+		value, err := r.value(reference, query)
+		if err != nil {
+			return &badCall{validate.Problem{Path: path, Text: fmt.Sprintf("reference %s: %v", quoted(reference), err)}.String()}
+		}
+		r.found = append(r.found, replacement{n, value})
+		return nil
+	}
+	for key, member := range n.Members() {
+		if err := r.visit(member, append(slices.Clip(path), key)); err != nil {
+			return err
+		}
+	}
+	for i, element := range n.Elements() {
+		if err := r.visit(element, append(slices.Clip(path), strconv.Itoa(i))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readReference reads an object whose only members are $r and, perhaps, select, both
+// strings.
+func readReference(n rawjson.Node) (reference, query string, ok bool) {
+	if n.Kind() != '{' || n.Len() > 2 {
+		return "", "", false
+	}
+	for key, value := range n.Members() {
+		text, isString := value.String()
+		switch {
+		case !isString:
+			return "", "", false
+		case key == referenceKey:
+			reference, ok = text, true
+		case key == "select":
+			query = text
+		default:
+			return "", "", false
+		}
+	}
+	return reference, query, ok
+}
+
+// value returns what a reference names.
+func (r *resolver) value(reference, query string) ([]byte, error) {
+	if len(r.found) == maxReferences {
+		return nil, fmt.Errorf("a call may have %d references at most", maxReferences)
+	}
+	var q *selection.Query
+	if query != "" {
+		var err error
+		if q, err = selection.Parse(query); err != nil {
+			return nil, err
+		}
+		if q.Pattern != "" {
+			return nil, errors.New("a reference cannot have a pattern; select fields")
+		}
+	}
+	value, err := r.executor.results.Value(r.client, reference, q)
+	if err != nil {
+		return nil, err
+	}
+	if r.bytes += len(value); r.bytes > maxReferenceBytes {
+		return nil, fmt.Errorf("the references of a call may have %d MiB at most", maxReferenceBytes>>20)
+	}
+	return value, nil
+}
+
+// replace returns the arguments with the values of all references. They are in the order
+// of the text.
+func (r *resolver) replace(arguments []byte) []byte {
+	if len(r.found) == 0 {
+		return arguments
+	}
+	var out []byte
+	at := 0
+	for _, f := range r.found {
+		start, end := f.old.Span()
+		out = append(append(out, arguments[at:start]...), f.value...)
+		at = end
+	}
+	return append(out, arguments[at:]...)
+}
+
+// declares reports whether a schema declares a property $r for the object at a path, which
+// is then no reference.
+func declares(s *schema.Schema, path []string) bool {
+	root, err := s.Root()
+	if err != nil {
+		return false
+	}
+	places := alternatives(s, []rawjson.Node{root})
+	for _, step := range path {
+		var next []rawjson.Node
+		for _, p := range places {
+			next = append(next, below(p, step)...)
+		}
+		places = alternatives(s, next)
+	}
+	return slices.ContainsFunc(places, func(p rawjson.Node) bool { return !p.Get("properties").Get(referenceKey).IsZero() })
+}
+
+// below returns the schemas of a member or an element.
+func below(p rawjson.Node, step string) []rawjson.Node {
+	if member := p.Get("properties").Get(step); !member.IsZero() {
+		return []rawjson.Node{member}
+	}
+	first, others := schema.Items(p)
+	if i, err := strconv.Atoi(step); err == nil && i < len(first) {
+		return first[i : i+1]
+	}
+	return []rawjson.Node{others, p.Get("additionalProperties")}
+}
+
+// maxAlternatives bounds the schemas that declares looks at.
+const maxAlternatives = 1000
+
+// alternatives returns schemas together with those that they refer to or combine.
+func alternatives(s *schema.Schema, places []rawjson.Node) []rawjson.Node {
+	for i := 0; i < len(places) && len(places) < maxAlternatives; i++ {
+		p := places[i]
+		if reference, ok := p.Get("$ref").String(); ok {
+			if target, err := s.Resolve(reference); err == nil && !slices.Contains(places, target) {
+				places = append(places, target)
+			}
+		}
+		for _, keyword := range []string{"allOf", "anyOf", "oneOf"} {
+			places = append(places, p.Get(keyword).Elements()...)
+		}
+	}
+	return places
+}

@@ -1,0 +1,51 @@
+package results
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestShape(t *testing.T) {
+	s := New(limits(1000))
+	for _, test := range []struct{ name, result, want string }{
+		{"a short result", `{"structuredContent":{"id":1,"items":[{"a":1}]}}`, "id, items[1]{a}"},
+		{"an error does not count", `{"content":[{"type":"text","text":"[]"}],"isError":true}`, "id, items[1]{a}"},
+		{"a long result", `{"structuredContent":{"text":"` + strings.Repeat("x", 1000) + `"}}`, "text"},
+		{"a text", `{"content":[{"type":"text","text":"plain"}]}`, ""},
+		{"many keys", `{"structuredContent":{"k":1` + manyMembers(500) + `}}`, "bounded"},
+	} {
+		s.Remember("me", "tool", []byte(test.result))
+		got := s.Shape("me", "tool")
+		if test.want == "bounded" {
+			if len(got) < 300 || len(got) > maxShape {
+				t.Errorf("%s: %d bytes", test.name, len(got))
+			}
+			continue
+		}
+		if got != test.want {
+			t.Errorf("%s: %q, want %q", test.name, got, test.want)
+		}
+	}
+	if got := s.Shape("you", "tool"); got != "" {
+		t.Errorf("another client gets %q", got)
+	}
+	for i := range 3 * maxShapes {
+		s.Remember("me", fmt.Sprint(i), []byte(`{}`))
+	}
+	if n := len(s.clients["me"].shapes); n > maxShapes {
+		t.Errorf("%d tools are remembered", n)
+	}
+	s.Forget("me")
+	if got := s.Shape("me", "1"); got != "" || len(s.clients) != 0 {
+		t.Errorf("a forgotten client has %q", got)
+	}
+}
+
+func manyMembers(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, `,"key_%d":1`, i)
+	}
+	return b.String()
+}
