@@ -8,8 +8,8 @@ import (
 )
 
 // Select returns a result in which the texts and structuredContent are replaced by what
-// the query selects. The whole result is kept. A result that reports an error, or from
-// which nothing can be selected, is returned as Fit does.
+// the query selects. The whole result is kept, unless the store keeps nothing. For a
+// result that reports an error, or is not JSON, Select is like Fit.
 func (s *Store) Select(client string, result []byte, q *selection.Query) []byte {
 	p, ok := readParts(result)
 	if !ok || rawjson.Kind(rawjson.Get(result, "isError")) == 't' || len(p.all()) == 0 {
@@ -23,7 +23,10 @@ func (s *Store) Select(client string, result []byte, q *selection.Query) []byte 
 	if err != nil {
 		return AppendText(s.Fit(client, result), "note: select ignored: "+err.Error())
 	}
-	return p.withText(withLine(text, s.keep(client, k)))
+	if s.Tokens > 0 {
+		text = withLine(text, fmt.Sprintf("full result: %s (%s)", s.save(client, k), size(k.text)))
+	}
+	return p.withText(text)
 }
 
 // selectFrom returns the text of a selection.
@@ -44,14 +47,6 @@ func answer(s *selection.Selection, budget int) (text, note string) {
 		note = "note: " + note
 	}
 	return s.Text(budget), note
-}
-
-// keep keeps a result and returns the line that says where.
-func (s *Store) keep(client string, k kept) string {
-	if s.Tokens <= 0 {
-		return "full result: " + size(k.text)
-	}
-	return fmt.Sprintf("full result: %s (%s)", s.save(client, k), size(k.text))
 }
 
 // withLine adds a line to a text.

@@ -8,8 +8,8 @@ import (
 
 // Limits of what is remembered of the last results of a client.
 const (
-	maxShapes   = 64  // tools
-	shortResult = 512 // bytes; the shape of a longer result is found at once
+	maxShapes   = 32  // tools
+	shortResult = 256 // bytes; the shape of a longer result is found at once
 	maxShape    = 400 // bytes
 )
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 
 	"mcpx/executor"
+	"mcpx/executor/selection"
+	"mcpx/internal/rawjson"
 )
 
 // execCmd calls a tool.
@@ -13,6 +15,7 @@ type execCmd struct {
 	Tool      string   `arg:"" help:"Name of the tool."`
 	Arguments []string `arg:"" optional:"" help:"A JSON object, @FILE, - for stdin, or key=value and key:=json pairs."`
 	Output    string   `short:"o" xor:"form" placeholder:"FILE|DIR" help:"Save the result's images, audio and files there; if it has none, save its text."`
+	Select    string   `placeholder:"FIELDS" help:"Print only these fields and rows of a JSON result, or the lines that match /PATTERN/."`
 	JSON      bool     `xor:"form" help:"Print the whole result as JSON, as the server sent it."`
 }
 
@@ -26,6 +29,7 @@ key:=json passes JSON unchanged. key:=@FILE passes the JSON in a file.
 Examples:
   mcpx exec mcpx.json time get_current_time timezone=Europe/Paris
   mcpx exec mcpx.json github list_issues owner=me repo=mine labels=bug labels=urgent limit=5
+  mcpx exec mcpx.json github list_issues owner=me repo=mine --select 'number, title where comments > 5 limit 20'
   mcpx exec mcpx.json db query '{"sql": "select 1"}'
   mcpx exec mcpx.json db query @query.json
   echo '{"sql": "select 1"}' | mcpx exec mcpx.json db query -
@@ -40,6 +44,11 @@ func (c *execCmd) Run(t *terminal) error {
 	arguments, err := readArguments(t, c.Arguments)
 	if err != nil {
 		return err
+	}
+	if c.Select != "" {
+		if _, err := selection.Parse(c.Select); err != nil {
+			return usageError{err}
+		}
 	}
 	c.startAll = executor.NeedsUpstreams(c.Tool)
 	return c.with(t, func(ctx context.Context, s *talk) error {
@@ -61,11 +70,15 @@ func (c *execCmd) call(ctx context.Context, s *talk, who *caller, arguments argu
 	if err != nil {
 		return nil, err
 	}
+	var selected []byte
+	if c.Select != "" {
+		selected = rawjson.AppendString(nil, c.Select)
+	}
 	var news progress
 	stop := s.status.show(func() string { return news.text(c.Tool) })
 	defer stop()
 	return s.Executor.Do(ctx, executor.Call{
-		Client: who, Server: c.Server, Tool: c.Tool, Arguments: raw, Progress: news.note,
+		Client: who, Server: c.Server, Tool: c.Tool, Arguments: raw, Select: selected, Progress: news.note,
 	})
 }
 
