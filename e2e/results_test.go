@@ -68,7 +68,7 @@ func large(n int) string {
 }
 
 var (
-	cutNote      = regexp.MustCompile(`(?s)^(.*)\n…\[cut: [0-9,]+ bytes, ~[0-9,]+ tokens in all; first [0-9,]+ bytes shown\. Shape: .+\. Read on: exec\("mcpx","read_result",\{"id":"(r[0-9]+)","offset":([0-9]+)\}\); also limit, .*\]$`)
+	cutNote      = regexp.MustCompile(`(?s)^(.*)\n…\[cut: [0-9,]+ bytes, ~?[0-9,]+ tokens in all; first [0-9,]+ bytes shown\. Shape: .+\. Kept as (r[0-9]+): exec\("mcpx","read_result",\{"id":"r[0-9]+","offset":([0-9]+)\}\), or limit, .*\]$`)
 	readPosition = regexp.MustCompile(`(?s)^(.*)\n\[bytes ([0-9]+)-([0-9]+) of ([0-9]+); (?:next offset ([0-9]+)|end)\]$`)
 )
 

@@ -156,6 +156,7 @@ func judge(c call, a answer, err error) outcome {
 	case err != nil:
 		return lost
 	}
+	a.Result = keptNote.ReplaceAll(a.Result, nil)
 	var r struct {
 		Content []struct{ Text string }
 		IsError bool

@@ -18,9 +18,12 @@ type rest struct {
 }
 
 var (
-	cutNote  = regexp.MustCompile(`(?s)^(.*)\n…\[cut: ([0-9,]+) bytes, ~[0-9,]+ tokens in all; first ([0-9,]+) bytes shown\. Shape: .+\. Read on: exec\("mcpx","read_result",\{"id":"(r[0-9]+)","offset":([0-9]+)\}\); also [^\]]*\]$`)
+	cutNote  = regexp.MustCompile(`(?s)^(.*)\n…\[cut: ([0-9,]+) bytes, ~?[0-9,]+ tokens in all; first ([0-9,]+) bytes shown\. Shape: .+\. Kept as (r[0-9]+): exec\("mcpx","read_result",\{"id":"r[0-9]+","offset":([0-9]+)\}\), or limit, [^\]]*\]$`)
 	readPart = regexp.MustCompile(`(?s)^(.*)\n\[bytes ([0-9]+)-([0-9]+) of ([0-9]+); (?:next offset ([0-9]+)|end)\]$`)
 )
+
+// keptNote is the text that mcpx adds to a result that it keeps.
+var keptNote = regexp.MustCompile(`,\{"type":"text","text":"kept as r[0-9]+; use \{\\"\$r\\": \\"r[0-9]+/…\\"\} or select"\}`)
 
 // mayCut reports whether a result of this length may be cut: a token has at least one
 // byte.
