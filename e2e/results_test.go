@@ -104,3 +104,28 @@ func TestCutResultsCanBeReadToTheEnd(t *testing.T) {
 		t.Errorf("grep answers %q", clip(got))
 	}
 }
+
+// TestSelectAndReferences: an agent selects fields of one server's result, and passes a
+// part of it to another server without writing it.
+func TestSelectAndReferences(t *testing.T) {
+	t.Parallel()
+	p := serve(t, map[string]any{"a": mcptest.Upstream(t), "b": mcptest.Upstream(t)})
+	p.initialize()
+	people := `{"people":[{"name":"Zoe","id":9007199254740993,"city":"Berlin"},{"name":"Al","id":2,"city":"Rome"},{"name":"Bo, jr","id":3,"city":"Berlin"}]}`
+	call := `{"name":"exec","arguments":{"server_name":"a","tool_name":"raw","arguments":{"result":{"structuredContent":` + people + `}},"select":"name, id"}}`
+	got := p.text(call, false)
+	head, size, found := strings.Cut(got, "\nfull result: r1 (")
+	if want := "[3]{name,id}:\nZoe,9007199254740993\nAl,2\n\"Bo, jr\",3"; head != want || !found || !strings.HasSuffix(size, " tokens)") {
+		t.Errorf("select returns %q", got)
+	}
+	want := `{"ids":[9007199254740993,3],"first":"Zoe"}`
+	if got := p.exec("b", "arguments", `{"ids":{"$r":"r1","select":"id where city = Berlin"},"first":{"$r":"r1/people/0/name"}}`); got != want {
+		t.Errorf("references: got %s, want %s", got, want)
+	}
+	if got := p.execError("b", "arguments", `{"x":{"$r":"r1/persons"}}`); !strings.Contains(got, `arguments.x: reference "r1/persons": no "persons" here; there are people`) {
+		t.Errorf("a reference that leads nowhere: %s", got)
+	}
+	if got := p.exec("mcpx", "read_result", `{"id":"r1","grep":"Bo"}`); got != "/people/2/name: Bo, jr\n[matches 1-1 of 1 in 9 values; end]" {
+		t.Errorf("grep: %s", got)
+	}
+}

@@ -34,8 +34,12 @@ func main() {
 	switch {
 	case len(os.Args) == 3 && os.Args[1] == "replay":
 		err = replay(os.Args[2])
+	case len(os.Args) == 2 && os.Args[1] == "results":
+		err = serveResults()
 	case len(os.Args) == 2:
-		err = measure(os.Args[1])
+		if err = measure(os.Args[1]); err == nil {
+			err = measureResults(context.Background(), printResults)
+		}
 	default:
 		err = fmt.Errorf("usage: economy FOLDER")
 	}
@@ -51,6 +55,12 @@ func replay(file string) error {
 	if err != nil {
 		return err
 	}
+	return answerLines(rawjson.Compact(list), func(string) []byte { return nil })
+}
+
+// answerLines answers requests on stdin: with a list of tools, and with the result of a
+// tool.
+func answerLines(list []byte, call func(tool string) []byte) error {
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {
 		line := lines.Bytes()
@@ -60,8 +70,11 @@ func replay(file string) error {
 		case id == nil:
 		case method == "initialize":
 			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"replay","version":"1"}}}`+"\n", id)
+		case method == "tools/call":
+			tool, _ := rawjson.String(rawjson.Get(rawjson.Get(line, "params"), "name"))
+			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", id, call(tool))
 		default:
-			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", id, rawjson.Compact(list))
+			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", id, list)
 		}
 	}
 	return lines.Err()

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"mcpx/executor"
 	"mcpx/internal/app"
 	"mcpx/internal/child"
 	"mcpx/internal/tokens/exact"
@@ -22,7 +23,38 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	if len(os.Args) == 2 && os.Args[1] == "results" {
+		if err := serveResults(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	os.Exit(m.Run())
+}
+
+// TestResults: with five fields the issues cost a small part of the whole, and of a long
+// result only the head is shown.
+func TestResults(t *testing.T) {
+	err := measureResults(t.Context(), func(ctx context.Context, e *executor.Executor) error {
+		for _, test := range []struct {
+			tool, query string
+			least, most int
+		}{
+			{"issues", "", 8000, 9000},
+			{"issues", selections[0].query, 100, 300},
+			{"long", "", 1500, 2300},
+		} {
+			n, err := shownTokens(ctx, e, test.tool, test.query)
+			if err != nil || n < test.least || n > test.most {
+				t.Errorf("%s with select %q: %d tokens, %v; want %d to %d", test.tool, test.query, n, err, test.least, test.most)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestReport(t *testing.T) {

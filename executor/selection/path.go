@@ -21,7 +21,7 @@ var every = step{isEvery: true}
 
 // find returns the values that a path leads to. several reports whether the path can
 // lead to several values. isKnown reports whether the path exists in n; it does if it
-// leads into an empty array.
+// leads into an empty array or into null.
 func (p Path) find(n rawjson.Node) (found []rawjson.Node, several, isKnown bool) {
 	if len(p) == 0 {
 		return []rawjson.Node{n}, false, true
@@ -33,7 +33,7 @@ func (p Path) find(n rawjson.Node) (found []rawjson.Node, several, isKnown bool)
 		return []rawjson.Node{whole}, false, true // a key with a dot
 	}
 	if n.Kind() != '[' {
-		return nil, slices.Contains(p, every), false
+		return nil, slices.Contains(p, every), n.Kind() == 'n'
 	}
 	rest := p
 	if p[0].isEvery {
