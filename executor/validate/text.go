@@ -51,9 +51,12 @@ func typeName(v any) string {
 }
 
 // show returns a value as JSON, shortened, on one line.
-func show(v any) string {
+func show(v any) string { return showUpTo(v, maxShown) }
+
+// showUpTo is show with at most n characters of the value.
+func showUpTo(v any, n int) string {
 	if s, ok := v.(string); ok {
-		head, more := cut(s, maxShown)
+		head, more := cut(s, n)
 		quoted := strconv.Quote(head)
 		if more {
 			quoted = strings.TrimSuffix(quoted, `"`) + `…"`
@@ -66,7 +69,7 @@ func show(v any) string {
 	if err := encoder.Encode(v); err != nil {
 		return "…"
 	}
-	return clip(strings.TrimSpace(b.String()), maxShown)
+	return clip(strings.TrimSpace(b.String()), n)
 }
 
 // showRule returns a rule as JSON Schema, shortened.
@@ -143,10 +146,13 @@ func appendCanonical(b []byte, v any) []byte {
 	return fmt.Append(b, v)
 }
 
+// maxCompared is how many characters of a text are compared with others.
+const maxCompared = 100
+
 // suggest returns the candidate that a text was probably meant to be, "" if there is
 // none.
 func suggest(got string, candidates []string) string {
-	if _, long := cut(got, maxShown); long {
+	if _, long := cut(got, maxCompared); long {
 		return ""
 	}
 	return nearest.Word(got, candidates)
