@@ -160,6 +160,20 @@ func (r *reducer) dependencies(out *rule, n rawjson.Node) {
 	}
 }
 
+// defaults drops required properties that have a default: a caller may leave them out,
+// and the server fills them in.
+func (r *reducer) defaults(out *rule, n rawjson.Node) {
+	var required []string
+	for _, name := range out.required {
+		if n.Get("properties").Get(name).Get("default").IsZero() {
+			required = append(required, name)
+		} else {
+			r.losses++
+		}
+	}
+	out.required = required
+}
+
 // strictLimits reads exclusiveMinimum and exclusiveMaximum as draft 4 has them: as a
 // boolean that belongs to the limit.
 func (r *reducer) strictLimits(out *rule, n rawjson.Node) {

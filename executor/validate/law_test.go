@@ -211,7 +211,7 @@ func (r maker) keyword(depth int) (name string, value any) {
 	if depth > 0 && r.IntN(3) > 0 {
 		return r.applicator(depth)
 	}
-	switch r.IntN(8) {
+	switch r.IntN(9) {
 	case 0:
 		return "type", pickOne[any](r, "string", "integer", "object", "array", []any{"null", "number"}, "boolean", "unheard-of")
 	case 1:
@@ -227,6 +227,8 @@ func (r maker) keyword(depth int) (name string, value any) {
 		return pickOne(r, "pattern", "format"), pickOne(r, "^a", "b$", `^\S+$`, "(?=a)", "email")
 	case 6:
 		return "required", []any{r.name()}
+	case 7:
+		return "default", r.value(0)
 	}
 	return "uniqueItems", true
 }

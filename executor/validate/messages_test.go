@@ -88,6 +88,7 @@ var problemCases = []struct {
 	{"nested", `{"items":{"required":["name"]}}`, `[{}]`, []string{`arguments.x[0].name: required`}},
 
 	{"required", `{"required":["a","b"]}`, `{"b":1}`, []string{`arguments.x.a: required`}},
+	{"required without a default", `{"properties":{"a":{"default":1},"b":{}},"required":["a","b"]}`, `{}`, []string{`arguments.x.b: required`}},
 	{"required order", `{"required":["b","a"]}`, `{}`, []string{`arguments.x.b: required`, `arguments.x.a: required`}},
 	{"required first", `{"properties":{"a":{"type":"string"}},"required":["z"]}`, `{"a":1}`,
 		[]string{`arguments.x.z: required`, `arguments.x.a: expected string, got number 1`}},

@@ -142,6 +142,7 @@ func (r *reducer) fill(out *rule, n rawjson.Node) {
 			widened[name] = true
 		}
 	}
+	r.defaults(out, n)
 	r.strictLimits(out, n)
 	r.items(out, n)
 	r.dependencies(out, n.Get("dependencies"))
