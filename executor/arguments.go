@@ -12,8 +12,10 @@ import (
 // schema, or repaired if there is only one way to do that.
 func (e *Executor) arguments(c Call, u *registry.Upstream, t *registry.Tool) ([]byte, error) {
 	schema := validatorOf(t)
-	if c.isFlat {
-		c = Call{Arguments: c.Arguments} // the other repairs are only for exec
+	repair := valueRepair{schema, meantValue}
+	if c.isFlat { // the other repairs are only for exec
+		c = Call{Arguments: c.Arguments}
+		repair.meant = parseString
 	}
 	raw, err := unwrap(c, schema.properties)
 	if err != nil {
@@ -34,7 +36,7 @@ func (e *Executor) arguments(c Call, u *registry.Upstream, t *registry.Tool) ([]
 	if len(problems) == 0 || rawjson.HasLoneSurrogate(raw) { // Decode would make different strings equal
 		return raw, nil
 	}
-	if repaired, ok := reparse(raw, problems, schema); ok {
+	if repaired, ok := repair.run(raw, problems); ok {
 		return repaired, refuseDuplicates(repaired, t) // a parsed string may have duplicates
 	}
 	return nil, &Invalid{Problems: problems[:min(len(problems), maxProblems)], tool: t}

@@ -290,6 +290,13 @@ func measure(v any, depth, limit int) (nodes int, err error) {
 	return nodes, nil
 }
 
+// IsNumber reports whether a text is exactly a JSON number, and one that Check can
+// judge.
+func IsNumber(text string) bool {
+	return text != "" && strings.Contains("-0123456789", text[:1]) && strings.Contains("0123456789", text[len(text)-1:]) &&
+		rawjson.Check([]byte(text)) == nil && checkNumber(text) == nil
+}
+
 func checkNumber(n string) error {
 	_, err := strconv.ParseFloat(n, 64)
 	exponent := strings.IndexAny(n, "eE")
