@@ -9,15 +9,15 @@ import (
 )
 
 // arguments returns the arguments to send: the client's own if they fit the tool's
-// schema, or repaired if there is only one way to do that.
-func (e *Executor) arguments(c Call, u *registry.Upstream, t *registry.Tool) ([]byte, error) {
+// schema, or repaired if there is only one way to do that. It sets the call's notes.
+func (e *Executor) arguments(c *Call, u *registry.Upstream, t *registry.Tool) ([]byte, error) {
 	schema := validatorOf(t)
 	repair := valueRepair{schema, meantValue}
-	if c.isFlat { // the other repairs are only for exec
-		c = Call{Arguments: c.Arguments}
+	if c.isFlat { // the other repairs, and notes, are only for exec
+		c = &Call{Arguments: c.Arguments}
 		repair.meant = parseString
 	}
-	raw, err := unwrap(c, schema.properties)
+	raw, err := unwrap(*c, schema.properties)
 	if err != nil {
 		return nil, &Invalid{Problems: []validate.Problem{{Text: err.Error()}}, tool: t}
 	}
@@ -34,9 +34,13 @@ func (e *Executor) arguments(c Call, u *registry.Upstream, t *registry.Tool) ([]
 	defer e.reportUnchecked(schema, u, t)
 	problems := schema.Check(value)
 	if len(problems) == 0 || rawjson.HasLoneSurrogate(raw) { // Decode would make different strings equal
+		c.notes = noteLines(schema.Notes(value))
 		return raw, nil
 	}
 	if repaired, ok := repair.run(raw, problems); ok {
+		if value, err := validate.Decode(repaired); err == nil {
+			c.notes = noteLines(schema.Notes(value))
+		}
 		return repaired, refuseDuplicates(repaired, t) // a parsed string may have duplicates
 	}
 	return nil, &Invalid{Problems: problems[:min(len(problems), maxProblems)], tool: t}

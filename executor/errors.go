@@ -61,6 +61,7 @@ func (e *duplicateKey) Error() string { return fmt.Sprintf("%q is given twice", 
 type UpstreamError struct {
 	Server string
 	Err    *rpc.Error
+	notes  []string // as in Call
 }
 
 // maxErrorPart bounds message and data of an upstream's error.
@@ -71,7 +72,7 @@ func (e *UpstreamError) Error() string {
 	if len(e.Err.Data) > 0 {
 		text += "\ndata: " + plain.Cut(plain.Line(string(rawjson.Compact(e.Err.Data))), maxErrorPart)
 	}
-	return text
+	return strings.Join(append([]string{text}, e.notes...), "\n")
 }
 
 // Unwrap returns the upstream's own error.

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -82,6 +83,7 @@ type Call struct {
 	begun    time.Time
 	isFlat   bool
 	accepted *registry.Tool // the tool, if isQuick has found it and its schema accepts the arguments
+	notes    []string       // what the result says about the arguments
 	isOver   bool           // the event was reported
 }
 
@@ -196,7 +198,7 @@ func (e *Executor) prepare(ctx context.Context, c *Call) (arguments []byte, err 
 			return nil, err
 		}
 		c.Server = u.Name
-		if arguments, err = e.arguments(*c, u, t); err != nil {
+		if arguments, err = e.arguments(c, u, t); err != nil {
 			return nil, err
 		}
 	}
@@ -229,16 +231,17 @@ func (e *Executor) clientResult(c *Call, end end) (result []byte, err error) {
 	case c.isFlat:
 		return end.result, flatError(c.Server, end.err)
 	case end.err != nil:
-		return nil, execError(c.Server, end.err)
+		return nil, execError(c, end.err)
 	}
-	return e.results.Fit(ownerOf(c.Client), end.result, e.config.Limits.ResultTokens), nil
+	result = e.results.Fit(ownerOf(c.Client), end.result, e.config.Limits.ResultTokens)
+	return withNote(result, strings.Join(c.notes, "\n")), nil
 }
 
 // execError returns the error that a caller of exec gets.
-func execError(server string, err error) error {
+func execError(c *Call, err error) error {
 	var own *rpc.Error
 	if errors.As(err, &own) {
-		return &UpstreamError{Server: server, Err: own}
+		return &UpstreamError{Server: c.Server, Err: own, notes: c.notes}
 	}
 	return err
 }

@@ -4,8 +4,17 @@ import (
 	"bytes"
 	"slices"
 
+	"mcpx/executor/validate"
 	"mcpx/internal/rawjson"
 )
+
+// noteLines returns the lines that a result has about its call's arguments.
+func noteLines(notes []validate.Problem) (lines []string) {
+	for _, n := range notes[:min(len(notes), maxProblems)] {
+		lines = append(lines, "note: "+n.String())
+	}
+	return lines
+}
 
 // withNote returns a tool's result with one more text block at the end of its content.
 // All other bytes stay as they are. A result that is not an object, or whose content is

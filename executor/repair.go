@@ -189,8 +189,8 @@ func envelope(c Call, raw []byte, known map[string]bool) []byte {
 	return raw
 }
 
-// spells reports whether a value is that string.
+// spells reports whether a value is that string, which is not empty.
 func spells(value []byte, text string) bool {
-	got, ok := rawjson.String(value)
-	return ok && got == text
+	got, _ := rawjson.String(value)
+	return got != "" && got == text
 }

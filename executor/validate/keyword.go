@@ -3,7 +3,6 @@ package validate
 import (
 	"cmp"
 	"encoding/json"
-	"math/big"
 	"slices"
 
 	"mcpx/internal/rawjson"
@@ -190,28 +189,6 @@ func (r *reducer) strictLimits(out *rule, n rawjson.Node) {
 			*fields.limit, *fields.strict = "", *fields.limit
 		}
 	}
-}
-
-// rational returns the exact value of a number that was measured before. The empty
-// number is zero.
-func rational(n json.Number) *big.Rat {
-	exact, ok := new(big.Rat).SetString(n.String())
-	if !ok {
-		return new(big.Rat)
-	}
-	return exact
-}
-
-// distinct returns the values without repetitions.
-func distinct(values []any) (list []any) {
-	seen := map[string]bool{}
-	for _, value := range values {
-		if key := canonical(value); !seen[key] {
-			seen[key] = true
-			list = append(list, value)
-		}
-	}
-	return list
 }
 
 // appendNew appends the items that the list does not have yet.

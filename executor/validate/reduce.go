@@ -8,27 +8,34 @@ import (
 	"mcpx/internal/schema"
 )
 
-// reduce turns a schema into a rule. It drops everything that cannot be judged,
-// which may widen what the schema accepts but never narrows it. cheap reports that
-// a check takes at most the size of the schema times the size of the value.
-func reduce(s *schema.Schema) (root *rule, cheap bool, err error) {
+// reduced is a schema as rules.
+type reduced struct {
+	root  *rule
+	cheap bool // a check takes at most the size of the schema times the size of the value
+	noted bool // a rule can lead to a note
+}
+
+// reduce turns a schema into rules. It drops everything that cannot be judged, which
+// may widen what the schema accepts but never narrows it.
+func reduce(s *schema.Schema) (reduced, error) {
 	r := newReducer(s)
-	root = r.run()
+	out := reduced{root: r.run()}
 	if r.err == nil && r.misjudged() {
 		r = newReducer(s)
 		r.pessimistic = true
-		root = r.run()
+		out.root = r.run()
 	}
 	if r.err == nil && r.innerID && r.followed {
 		r.err = errors.New("references next to an inner $id")
 	}
-	cheap = len(r.rules) <= maxInlineNodes
+	out.cheap = len(r.rules) <= maxInlineNodes
 	lengths := map[*rule]int{}
 	for _, rule := range r.rules {
 		r.inPlaceLength(rule, lengths)
-		cheap = cheap && !rule.costly()
+		out.cheap = out.cheap && !rule.costly()
 	}
-	return root, cheap, r.err
+	out.noted = r.noted
+	return out, r.err
 }
 
 // reducer makes the rules of one schema.
@@ -48,6 +55,7 @@ type reducer struct {
 	pessimistic bool  // take unfinished rules for inexact
 	innerID     bool  // a schema that counts, below the root, has an $id
 	followed    bool  // there are references
+	noted       bool  // there can be notes on valid values
 	err         error // the first reason not to judge at all
 }
 
@@ -128,6 +136,8 @@ func (r *reducer) fill(out *rule, n rawjson.Node) {
 	if alone := r.reference(out, n); alone {
 		return
 	}
+	format, _ := n.Get("format").String()
+	out.format = formats[format]
 	widened := map[string]bool{}
 	for name, value := range n.Members() {
 		k, known := keywords[name]
@@ -150,6 +160,7 @@ func (r *reducer) fill(out *rule, n rawjson.Node) {
 	if r.losses > before {
 		out.unevaluatedProperties, out.unevaluatedItems = nil, nil
 	}
+	r.noted = r.noted || out.isNoted()
 }
 
 // reference reads $ref and $dynamicRef, and gives the schema up for keywords that

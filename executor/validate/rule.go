@@ -45,6 +45,7 @@ type rule struct {
 
 	pattern              *pattern
 	minLength, maxLength *int
+	format               *format // noted, not judged
 
 	minimum, maximum, exclusiveMinimum, exclusiveMaximum json.Number
 	multipleOf                                           positive

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -117,33 +115,6 @@ func commaList(items []string) string {
 		return strings.Join(items, ", ")
 	}
 	return fmt.Sprintf("%s, … (%d in all)", strings.Join(items[:maxListed], ", "), len(items))
-}
-
-// canonical returns a text that equal values share: 1 and 1.0 are equal, and so are
-// objects in any order.
-func canonical(v any) string { return string(appendCanonical(nil, v)) }
-
-func appendCanonical(b []byte, v any) []byte {
-	switch v := v.(type) {
-	case json.Number:
-		return append(b, rational(v).RatString()...)
-	case string:
-		return strconv.AppendQuote(b, v)
-	case []any:
-		b = append(b, '[')
-		for _, item := range v {
-			b = append(appendCanonical(b, item), ',')
-		}
-		return append(b, ']')
-	case map[string]any:
-		b = append(b, '{')
-		for _, key := range slices.Sorted(maps.Keys(v)) {
-			b = append(strconv.AppendQuote(b, key), ':')
-			b = append(appendCanonical(b, v[key]), ',')
-		}
-		return append(b, '}')
-	}
-	return fmt.Append(b, v)
 }
 
 // maxCompared is how many characters of a text are compared with others.
