@@ -39,9 +39,6 @@ func (f *format) accepts(text string) bool {
 
 // acceptsRaw is accepts for a JSON string.
 func (f *format) acceptsRaw(value []byte) bool {
-	if f == nil {
-		return true
-	}
 	text, ok := rawjson.View(value)
 	return ok && f.accepts(text)
 }

@@ -1,7 +1,6 @@
 package validate
 
 import (
-	"maps"
 	"slices"
 	"strconv"
 )
@@ -21,7 +20,9 @@ type noter struct{ steps int }
 // notes returns what seems wrong in arguments that are valid.
 func (e *engine) notes(arguments any) []Problem {
 	var n noter
-	return report(append(n.strayNames([]*rule{e.rule}, arguments, nil), n.misfits(e.rule, arguments, nil)...))
+	found := append(n.strayNames([]*rule{e.rule}, arguments, nil), n.misfits(e.rule, arguments, nil)...)
+	slices.SortStableFunc(found, func(a, b finding) int { return slices.Compare(a.Path, b.Path) })
+	return report(found)
 }
 
 // isNoted reports whether there can be notes on values of a rule.
@@ -41,7 +42,8 @@ func (n *noter) misfits(r *rule, value any, at []string) (found []finding) {
 	if r == nil || !n.step(1) {
 		return nil
 	}
-	for _, rule := range append([]*rule{r.ref}, r.allOf...) {
+	found = n.misfits(r.ref, value, at)
+	for _, rule := range r.allOf {
 		found = append(found, n.misfits(rule, value, at)...)
 	}
 	found = append(found, n.fewestMisfits(r.anyOf, value, at)...)
@@ -52,9 +54,9 @@ func (n *noter) misfits(r *rule, value any, at []string) (found []finding) {
 			found = append(found, problem(at, "expected %s (%s), got %s; sent as it is", r.format.name, r.format.form, show(v)))
 		}
 	case map[string]any:
-		for _, key := range slices.Sorted(maps.Keys(v)) {
+		for key, member := range v {
 			for _, rule := range n.ofMember(r, key) {
-				found = append(found, n.misfits(rule, v[key], below(at, key))...)
+				found = append(found, n.misfits(rule, member, below(at, key))...)
 			}
 		}
 	case []any:
@@ -111,19 +113,26 @@ func (n *noter) mayBe(r *rule, value any) bool {
 // strayNames returns the properties that no rule declares and whose names are close to a
 // declared property that is missing.
 func (n *noter) strayNames(rules []*rule, value any, at []string) (found []finding) {
-	all := n.withInPlace(rules)
 	switch v := value.(type) {
 	case map[string]any:
+		all := n.withInPlace(rules)
 		found = n.strayNamesOf(all, v, at)
-		for _, key := range slices.Sorted(maps.Keys(v)) {
+		for key, member := range v {
+			if !isContainer(member) {
+				continue
+			}
 			var inside []*rule
 			for _, r := range all {
 				inside = append(inside, n.ofMember(r, key)...)
 			}
-			found = append(found, n.strayNames(inside, v[key], below(at, key))...)
+			found = append(found, n.strayNames(inside, member, below(at, key))...)
 		}
 	case []any:
+		all := n.withInPlace(rules)
 		for i, item := range v {
+			if !isContainer(item) {
+				continue
+			}
 			var inside []*rule
 			for _, r := range all {
 				inside = append(inside, r.ofItem(i))
@@ -167,19 +176,26 @@ func (n *noter) strayNamesOf(rules []*rule, v map[string]any, at []string) (foun
 
 // withInPlace returns the rules and all that apply to the same value, each once.
 func (n *noter) withInPlace(rules []*rule) (all []*rule) {
-	seen := map[*rule]bool{nil: true}
-	var add func(rules []*rule)
-	add = func(rules []*rule) {
+	add := func(rules []*rule) {
 		for _, r := range rules {
-			if !seen[r] && n.step(1) {
-				seen[r] = true
+			if r != nil && n.step(1+len(all)/8) && !slices.Contains(all, r) {
 				all = append(all, r)
-				add(r.inPlace())
 			}
 		}
 	}
 	add(rules)
+	for i := 0; i < len(all); i++ {
+		add(all[i].inPlace())
+	}
 	return all
+}
+
+func isContainer(value any) bool {
+	switch value.(type) {
+	case map[string]any, []any:
+		return true
+	}
+	return false
 }
 
 // declared is rule.declared, with its work counted: patterns take the longest.

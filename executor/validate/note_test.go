@@ -48,7 +48,7 @@ func TestNotes(t *testing.T) {
 		{"declared by a pattern", `{"properties":{"label":{}},"patternProperties":{"^lab":{}}}`, `{"labels":1}`, nil},
 		{"no declared properties", `{"type":"object"}`, `{"paht":"a"}`, nil},
 		{"both", `{"properties":{` + names + `}}`, `{"at":"x","paht":"a"}`, []string{
-			`arguments.paht: unknown property, sent as it is; did you mean "path"?`, `arguments.at: expected date (YYYY-MM-DD), got "x"; sent as it is`}},
+			`arguments.at: expected date (YYYY-MM-DD), got "x"; sent as it is`, `arguments.paht: unknown property, sent as it is; did you mean "path"?`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := patient(c.schema)

@@ -130,7 +130,7 @@ func (v *quickValue) accepts(value []byte) bool {
 	}
 	switch value[0] {
 	case '"':
-		return v.allows("string") && v.format.acceptsRaw(value)
+		return v.allows("string") && (v.format == nil || v.format.acceptsRaw(value))
 	case 't', 'f':
 		return v.allows("boolean")
 	case 'n':
