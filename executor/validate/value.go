@@ -40,6 +40,12 @@ var (
 	errNumber = errors.New("a number out of range")
 )
 
+// sizeOf counts the values in arguments. ok is false if they cannot be judged.
+func sizeOf(arguments any) (nodes int, ok bool) {
+	nodes, err := measure(arguments, rawjson.MaxDepth, maxArgumentsNodes)
+	return nodes, err == nil
+}
+
 // measure counts the values in v. It fails if v is deeper or larger than allowed, or
 // has a type that Decode does not produce.
 func measure(v any, depth, limit int) (nodes int, err error) {
@@ -80,8 +86,9 @@ func measure(v any, depth, limit int) (nodes int, err error) {
 // IsNumber reports whether a text is exactly a JSON number, and one that Check can
 // judge.
 func IsNumber(text string) bool {
-	return text != "" && strings.Contains("-0123456789", text[:1]) && strings.Contains("0123456789", text[len(text)-1:]) &&
-		rawjson.Check([]byte(text)) == nil && checkNumber(text) == nil
+	raw := []byte(text)
+	kind := rawjson.Kind(raw)
+	return (kind == '-' || kind >= '0' && kind <= '9') && strings.TrimSpace(text) == text && rawjson.Check(raw) == nil && checkNumber(text) == nil
 }
 
 func checkNumber(n string) error {
