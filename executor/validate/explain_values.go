@@ -52,7 +52,7 @@ func nearestFirst(got string, values []any) []any {
 	texts := onlyStrings(values)
 	work := 0
 	for i, text := range texts {
-		if work += len(got) * len(text); work > maxComparisons {
+		if work += (1 + len(got)) * len(text); work > maxComparisons {
 			texts = texts[:i]
 			break
 		}

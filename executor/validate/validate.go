@@ -7,6 +7,9 @@
 // the words of draft 7 (engine.go). After a no, explain.go looks for the reasons;
 // if it finds none, the call passes. For the few schemas that draft 7 cannot
 // express, explain.go decides alone.
+//
+// Valid arguments may still look wrong: a string does not fit its format, or a name is
+// misspelled. They are sent, and note.go says what to tell the caller.
 package validate
 
 import (
