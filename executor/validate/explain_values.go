@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"mcpx/internal/nearest"
 	"mcpx/internal/tokens"
@@ -75,7 +76,7 @@ func allowedList(values []any) string {
 	room := maxAllowedTokens
 	for _, v := range values {
 		text := showUpTo(v, maxAllowedShown)
-		if room -= tokens.Estimate(text) + 1; room < 0 {
+		if room -= costOf(text) + 1; room < 0 {
 			break
 		}
 		shown = append(shown, text)
@@ -90,6 +91,18 @@ func allowedList(values []any) string {
 	default:
 		return strings.Join(shown[:last], ", ") + " or " + shown[last]
 	}
+}
+
+// costOf estimates the tokens of a text, rather too many than too few: a rare character
+// takes several.
+func costOf(text string) int {
+	cost := tokens.Estimate(text)
+	for _, r := range text {
+		if r >= utf8.RuneSelf {
+			cost++
+		}
+	}
+	return cost
 }
 
 // cutTokens shortens a text that has more than n tokens.

@@ -17,6 +17,7 @@ func TestAllowedListIsBounded(t *testing.T) {
 		"uuids":   func(i int) any { return fmt.Sprintf("%08x-9c41-4e7b-8d2f-%012x", i*7919, i*104729) },
 		"numbers": func(i int) any { return json.Number(fmt.Sprint(1e15 + float64(i*7919))) },
 		"kanji":   func(i int) any { return fmt.Sprintf("東京都新宿区西新宿%d丁目", i) },
+		"rare":    func(i int) any { return fmt.Sprintf("鬱龍麤%d驫讖", i) },
 		"objects": func(i int) any { return map[string]any{"id": json.Number(fmt.Sprint(i)), "k": "\x00\u202e"} },
 		"huge":    func(i int) any { return strings.Repeat(fmt.Sprint(i), 5000) },
 		"hostile": func(i int) any { return strings.Repeat("\U000e0001", 2000) + fmt.Sprint(i) },
