@@ -23,7 +23,7 @@ func TestArgumentsAreRepaired(t *testing.T) {
 		{"beside the tool name", `{` + nested + `,"arguments":{},"filter":{"tags":["a"]},"ids":[1,2]}`, `{"filter":{"tags":["a"]},"ids":[1,2]}`},
 		{"nested envelope", `{"arguments":{` + nested + `,"arguments":{"filter":{}}}}`, `{"filter":{}}`},
 		{"server in the tool name", `{"tool_name":"t__nested","arguments":{"filter":"{}"}}`, `{"filter":{}}`},
-		{"wrong type", `{` + nested + `,"arguments":{"filter":{"tags":[1]}}}`, "error: arguments.filter.tags[0]: expected string, got number 1\nnested(filter: {tags?: string[]}, ids?: integer[])"},
+		{"wrong type", `{` + nested + `,"arguments":{"filter":{"tags":[true]}}}`, "error: arguments.filter.tags[0]: expected string, got boolean true\nnested(filter: {tags?: string[]}, …)"},
 		{"unknown server", `{"server_name":"tt","tool_name":"nested"}`, `error: unknown server "tt"; servers: t, mcpx`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

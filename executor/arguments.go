@@ -9,13 +9,15 @@ import (
 )
 
 // arguments returns the arguments to send: the client's own if they fit the tool's
-// schema, or repaired if there is only one way to do that.
-func (e *Executor) arguments(c Call, u *registry.Upstream, t *registry.Tool) ([]byte, error) {
+// schema, or repaired if there is only one way to do that. It sets the call's notes.
+func (e *Executor) arguments(c *Call, u *registry.Upstream, t *registry.Tool) ([]byte, error) {
 	schema := validatorOf(t)
-	if c.isFlat {
-		c = Call{Arguments: c.Arguments, isFlat: true} // the other repairs are only for exec
+	repair := valueRepair{schema, meantValue}
+	if c.isFlat { // the other repairs, and notes, are only for exec
+		c = &Call{Arguments: c.Arguments, isFlat: true}
+		repair.meant = parseString
 	}
-	raw, err := unwrap(c, schema.properties)
+	raw, err := unwrap(*c, schema.properties)
 	if err != nil {
 		return nil, &Invalid{Problems: []validate.Problem{{Text: err.Error()}}, tool: t}
 	}
@@ -37,9 +39,13 @@ func (e *Executor) arguments(c Call, u *registry.Upstream, t *registry.Tool) ([]
 	defer e.reportUnchecked(schema, u, t)
 	problems := schema.Check(value)
 	if len(problems) == 0 || rawjson.HasLoneSurrogate(raw) { // Decode would make different strings equal
+		c.notes = noteLines(schema.Notes(value))
 		return raw, nil
 	}
-	if repaired, ok := reparse(raw, problems, schema); ok {
+	if repaired, ok := repair.run(raw, problems); ok {
+		if value, err := validate.Decode(repaired); err == nil {
+			c.notes = noteLines(schema.Notes(value))
+		}
 		return repaired, refuseDuplicates(repaired, t) // a parsed string may have duplicates
 	}
 	return nil, &Invalid{Problems: problems[:min(len(problems), maxProblems)], tool: t}
@@ -47,6 +53,14 @@ func (e *Executor) arguments(c Call, u *registry.Upstream, t *registry.Tool) ([]
 
 // maxProblems is how many problems of a call are reported.
 const maxProblems = 5
+
+// noteLines returns the lines that a result has about its call's arguments.
+func noteLines(notes []validate.Problem) (lines []string) {
+	for _, n := range notes[:min(len(notes), maxProblems)] {
+		lines = append(lines, "note: "+n.String())
+	}
+	return lines
+}
 
 // reportUnchecked logs once per tool that its arguments cannot be checked, and once
 // that a call was not checked.

@@ -11,12 +11,13 @@ func TestValidationErrors(t *testing.T) {
 	b := start(t, nil, upstream(t, "a", toolsFile(t,
 		`{"name":"wide","inputSchema":{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"},"c":{"type":"integer"},"d":{"type":"integer"},"e":{"type":"integer"},"f":{"type":"integer"},"g":{"type":"integer"}},"required":["f","g"]}}`,
 		`{"name":"draft4","inputSchema":{"$schema":"http://json-schema.org/draft-04/schema#","type":"object","properties":{"count":{"type":"integer"},"query":{"type":"string"}},"required":["query"]}}`,
+		`{"name":"closed","inputSchema":{"type":"object","properties":{"path":{"type":"string"},"tail":{"type":"integer"}},"additionalProperties":false}}`,
+		`{"name":"forms","inputSchema":{"type":"object","properties":{"path":{"type":"string"},"url":{"type":"string"}},"anyOf":[{"required":["path"]},{"required":["url"]}]}}`,
 		`{"name":"na\nme","inputSchema":{"type":"object","required":["x\ny"],"properties":{"x\ny":{"type":"string"}}}}`)...))
-	const echo = "echo(text: string, times?: integer /*>=1*/)"
 	for _, row := range []struct{ name, tool, arguments, want string }{
-		{"required", "echo", `{}`, "arguments.text: required\n" + echo},
-		{"a wrong type", "echo", `{"text":"a","times":"three"}`, `arguments.times: expected integer, got string "three"` + "\n" + echo},
-		{"both", "echo", `{"times":"three"}`, "arguments.text: required\narguments.times: expected integer, got string \"three\"\n" + echo},
+		{"required", "echo", `{}`, "arguments.text: required\necho(text: string, …)"},
+		{"a wrong type", "echo", `{"text":"a","times":"three"}`, `arguments.times: expected integer, got string "three"` + "\necho(times?: integer /*>=1*/, …)"},
+		{"both", "echo", `{"times":"three"}`, "arguments.text: required\narguments.times: expected integer, got string \"three\"\necho(text: string, times?: integer /*>=1*/)"},
 		{"of an older draft", "draft4", `{"count":"three"}`, "arguments.query: required\narguments.count: expected integer, got string \"three\"\ndraft4(count?: integer, query: string)"},
 		{"five at most", "wide", `{"a":"","b":"","c":"","d":"","e":"","f":1}`, strings.Join([]string{
 			"arguments.g: required",
@@ -24,10 +25,13 @@ func TestValidationErrors(t *testing.T) {
 			`arguments.b: expected integer, got string ""`,
 			`arguments.c: expected integer, got string ""`,
 			`arguments.d: expected integer, got string ""`,
-			"wide(a?: integer, b?: integer, c?: integer, d?: integer, e?: integer, f: integer, g: integer)",
+			"wide(a?: integer, b?: integer, c?: integer, d?: integer, g: integer, …)",
 		}, "\n")},
-		{"inside", "nested", `{"filter":{"tags":[1]}}`, "arguments.filter.tags[0]: expected string, got number 1\nnested(filter: {tags?: string[]}, ids?: integer[])"},
-		{"hostile values", "echo", `{"text":["\n\u001b[2J"]}`, `arguments.text: expected string, got array ["\n\u001b[2J"]` + "\n" + echo},
+		{"inside", "nested", `{"filter":{"tags":[true]}}`, "arguments.filter.tags[0]: expected string, got boolean true\nnested(filter: {tags?: string[]}, …)"},
+		{"hostile values", "echo", `{"text":["\n\u001b[2J"]}`, `arguments.text: expected string, got array ["\n\u001b[2J"]` + "\necho(text: string, …)"},
+		{"an unknown parameter", "closed", `{"paht":1}`, "arguments.paht: unknown property; did you mean \"path\"?\nclosed(path?: string, …)"},
+		{"an unknown parameter like no other", "closed", `{"recursive":1}`, "arguments.recursive: unknown property; known: path, tail\nclosed(path?: string, tail?: integer)"},
+		{"no single parameter", "forms", `{}`, "arguments: expected one of 2 forms: (1) path: required (2) url: required\nforms(path?: string, url?: string)"},
 		{"hostile names", "na\\nme", `{}`, `arguments["x\ny"]: required` + "\n" + `na\nme("x\u000ay": string)`},
 	} {
 		got := b.exec(t, fmt.Sprintf(`{"server_name":"a","tool_name":"%s","arguments":%s}`, row.tool, row.arguments))

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,8 @@ import (
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
+	"mcpx/internal/schema"
+	"mcpx/internal/signature"
 	"mcpx/registry"
 )
 
@@ -26,8 +29,27 @@ func (e *Invalid) Error() string {
 		b.WriteString(p.String())
 		b.WriteByte('\n')
 	}
-	fmt.Fprintf(&b, "%s(%s)", shown(e.tool.Name), e.tool.Signature())
+	fmt.Fprintf(&b, "%s(%s)", shown(e.tool.Name), e.signature())
 	return b.String()
+}
+
+// signature returns the part of the tool's signature that concerns the problems: the
+// failing parameters, and those that a caller probably meant. It is the whole signature
+// if a problem concerns no single parameter.
+func (e *Invalid) signature() string {
+	known := validatorOf(e.tool).properties
+	var names []string
+	for _, p := range e.Problems {
+		if len(p.Path) == 0 {
+			return e.tool.Signature()
+		}
+		name := p.Path[0]
+		if !known[name] {
+			name = cmp.Or(near(name, known), name)
+		}
+		names = append(names, name)
+	}
+	return signature.Some(schema.New(e.tool.ShownSchema()), names)
 }
 
 // badCall is returned for a call that has a key twice, a select that cannot be read, or a
@@ -40,6 +62,7 @@ func (e *badCall) Error() string { return e.text }
 type UpstreamError struct {
 	Server string
 	Err    *rpc.Error
+	notes  []string // as in Call
 }
 
 // maxErrorPart bounds message and data of an upstream's error.
@@ -50,7 +73,7 @@ func (e *UpstreamError) Error() string {
 	if len(e.Err.Data) > 0 {
 		text += "\ndata: " + plain.Cut(plain.Line(string(rawjson.Compact(e.Err.Data))), maxErrorPart)
 	}
-	return text
+	return strings.Join(append([]string{text}, e.notes...), "\n")
 }
 
 // Unwrap returns the upstream's own error.

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -87,6 +88,7 @@ type Call struct {
 	isFlat    bool
 	accepted  *registry.Tool   // the tool, if isQuick has found it and its schema accepts the arguments
 	selection *selection.Query // Select, once prepare has read it
+	notes     []string         // what the result says about the arguments
 	isOver    bool             // the event was reported
 }
 
@@ -205,7 +207,7 @@ func (e *Executor) prepare(ctx context.Context, c *Call) (arguments []byte, err 
 		if err := c.readSelect(t); err != nil {
 			return nil, err
 		}
-		if arguments, err = e.arguments(*c, u, t); err != nil {
+		if arguments, err = e.arguments(c, u, t); err != nil {
 			return nil, err
 		}
 	}
@@ -238,9 +240,13 @@ func (e *Executor) clientResult(c *Call, end end) (result []byte, err error) {
 	case c.isFlat:
 		return end.result, flatError(c.Server, end.err)
 	case end.err != nil:
-		return nil, execError(c.Server, end.err)
+		return nil, execError(c, end.err)
 	}
-	return e.fit(c, end.result), nil
+	result = e.fit(c, end.result)
+	if len(c.notes) > 0 {
+		result = results.AppendText(result, strings.Join(c.notes, "\n"))
+	}
+	return result, nil
 }
 
 // fit returns a result of exec for the client: what the call selects of it, or all of it
@@ -250,21 +256,18 @@ func (e *Executor) fit(c *Call, result []byte) []byte {
 	if c.Server == Builtin && (c.selection == nil || c.Tool == readResultName) {
 		return e.results.Cut(client, result)
 	}
-	e.results.Remember(client, toolKey(c.Server, c.Tool), result)
+	e.results.Remember(client, results.Tool{Server: c.Server, Name: c.Tool}, result)
 	if c.selection != nil {
 		return e.results.Select(client, result, c.selection)
 	}
 	return e.results.Fit(client, result)
 }
 
-// toolKey names a tool of a server in the store of results.
-func toolKey(server, tool string) string { return server + "\x00" + tool }
-
 // execError returns the error that a caller of exec gets.
-func execError(server string, err error) error {
+func execError(c *Call, err error) error {
 	var own *rpc.Error
 	if errors.As(err, &own) {
-		return &UpstreamError{Server: server, Err: own}
+		return &UpstreamError{Server: c.Server, Err: own, notes: c.notes}
 	}
 	return err
 }

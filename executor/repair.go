@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"mcpx/executor/selection"
@@ -231,103 +230,8 @@ func envelope(c Call, raw []byte, known map[string]bool) []byte {
 	return raw
 }
 
-// spells reports whether a value is that string.
+// spells reports whether a value is that string, which is not empty.
 func spells(value []byte, text string) bool {
-	got, ok := rawjson.String(value)
-	return ok && got == text
-}
-
-// Limits of reparse: no model nests deeper or sends more.
-const (
-	maxReparseRounds  = 8
-	maxReparseStrings = 500
-)
-
-// reparse replaces strings that contain JSON objects and arrays by these, wherever the
-// schema expects them. They may contain such strings again. ok is false if that does
-// not make the arguments valid.
-func reparse(raw []byte, problems []validate.Problem, schema *validator) (repaired []byte, ok bool) {
-	for range maxReparseRounds {
-		if len(problems) > maxReparseStrings {
-			return nil, false
-		}
-		if raw, ok = parseStrings(raw, problems); !ok {
-			return nil, false
-		}
-		value, err := validate.Decode(raw)
-		if err != nil {
-			return nil, false
-		}
-		if problems = schema.Check(value); len(problems) == 0 {
-			return raw, true
-		}
-	}
-	return nil, false
-}
-
-// parseStrings replaces each string where an object or array is expected by the one
-// it contains. ok is false if there is none, or if there are other problems.
-func parseStrings(raw []byte, problems []validate.Problem) (repaired []byte, ok bool) {
-	for _, p := range problems {
-		if raw, ok = parseString(raw, p.Path, p.Want); !ok {
-			return nil, false
-		}
-	}
-	return raw, len(problems) > 0
-}
-
-func parseString(raw []byte, path, want []string) ([]byte, bool) {
-	if len(path) > 0 {
-		return descend(raw, path, want)
-	}
-	text, isString := rawjson.String(raw)
-	inner := []byte(strings.TrimSpace(text))
-	if !isString || rawjson.Check(inner) != nil {
-		return nil, false
-	}
-	for _, w := range want {
-		if w == "object" && rawjson.Kind(inner) == '{' || w == "array" && rawjson.Kind(inner) == '[' {
-			return inner, true
-		}
-	}
-	return nil, false
-}
-
-// descend rewrites the member or element at the path.
-func descend(raw []byte, path, want []string) ([]byte, bool) {
-	changed := false
-	rewrite := func(value []byte) []byte {
-		if inner, ok := parseString(value, path[1:], want); ok {
-			changed = true
-			return inner
-		}
-		return value
-	}
-	var out []byte
-	switch rawjson.Kind(raw) {
-	case '{':
-		out = append(out, '{')
-		for key, value := range rawjson.RawMembers(raw) {
-			if name, _ := rawjson.View(key); name == path[0] {
-				value = rewrite(value)
-			}
-			out = rawjson.AppendRawMember(out, key, value)
-		}
-		out = append(out, '}')
-	case '[':
-		out = append(out, '[')
-		i := 0
-		for value := range rawjson.Elements(raw) {
-			if i > 0 {
-				out = append(out, ',')
-			}
-			if strconv.Itoa(i) == path[0] {
-				value = rewrite(value)
-			}
-			out = append(out, value...)
-			i++
-		}
-		out = append(out, ']')
-	}
-	return out, changed
+	got, _ := rawjson.String(value)
+	return got != "" && got == text
 }

@@ -31,8 +31,8 @@ var repairTools = map[string]string{
 const (
 	needPath   = "error: arguments.path: required\n"
 	signRead   = "read(path: string, tail?: integer)"
+	partPath   = "read(path: string, …)"
 	signStrict = "strict(path: string)"
-	signDeep   = `deep(filter?: {tags?: string[], by?: {n?: integer}[]}, ids?: integer[], text?: string, any?: unknown, both?: string | object, n?: integer)`
 	refused    = "an error, whatever it says"
 )
 
@@ -64,7 +64,7 @@ func TestRepair(t *testing.T) {
 		{"the string null", `{@,"tool_name":"free","arguments":"null"}`, `free {}`},
 		{"the string {}", `{@,"tool_name":"free","arguments":"{}"}`, `free {}`},
 		{"null", `{@,"tool_name":"free","arguments":null}`, `free {}`},
-		{"null where something is required", `{@,"tool_name":"read","arguments":null}`, needPath + signRead},
+		{"null where something is required", `{@,"tool_name":"read","arguments":null}`, needPath + partPath},
 
 		{"flattened", `{@,"tool_name":"read","path":"a","tail":5}`, `read {"path":"a","tail":5}`},
 		{"flattened before the names", `{"path":"a",@,"tool_name":"read"}`, `read {"path":"a"}`},
@@ -118,12 +118,12 @@ func TestRepair(t *testing.T) {
 		{"two aliases", `{@,"tool_name":"read","args":{"path":"a"},"input":{"path":"b"}}`, refused},
 		{"an alias and a parameter", `{@,"tool_name":"read","path":"a","args":{"path":"b"}}`, refused},
 		{"flattened twice", `{@,"tool_name":"read","path":"a","arguments.path":"b"}`, refused},
-		{"a key twice", `{@,"tool_name":"read","arguments":{"path":"a","path":"b"}}`, "error: arguments.path: given twice\n" + signRead},
-		{"a key twice, once escaped", `{@,"tool_name":"read","arguments":{"path":"a","p\u0061th":"b"}}`, "error: arguments.path: given twice\n" + signRead},
-		{"a key twice, inside a JSON string", `{@,"tool_name":"read","arguments":"{\"path\":\"a\",\"path\":\"b\"}"}`, "error: arguments.path: given twice\n" + signRead},
-		{"a key twice, under another name", `{@,"tool_name":"read","args":{"path":"a","path":"b"}}`, "error: arguments.path: given twice\n" + signRead},
+		{"a key twice", `{@,"tool_name":"read","arguments":{"path":"a","path":"b"}}`, "error: arguments.path: given twice\n" + partPath},
+		{"a key twice, once escaped", `{@,"tool_name":"read","arguments":{"path":"a","p\u0061th":"b"}}`, "error: arguments.path: given twice\n" + partPath},
+		{"a key twice, inside a JSON string", `{@,"tool_name":"read","arguments":"{\"path\":\"a\",\"path\":\"b\"}"}`, "error: arguments.path: given twice\n" + partPath},
+		{"a key twice, under another name", `{@,"tool_name":"read","args":{"path":"a","path":"b"}}`, "error: arguments.path: given twice\n" + partPath},
 		{"a key twice, deep inside", `{@,"tool_name":"free","arguments":{"a":[0,{"b":{"c":1,"c":2}}]}}`, "error: arguments.a[1].b.c: given twice\nfree()"},
-		{"a key twice, in a string that is put right", `{@,"tool_name":"deep","arguments":{"filter":"{\"tags\":[],\"tags\":[\"a\"]}"}}`, "error: arguments.filter.tags: given twice\n" + signDeep},
+		{"a key twice, in a string that is put right", `{@,"tool_name":"deep","arguments":{"filter":"{\"tags\":[],\"tags\":[\"a\"]}"}}`, "error: arguments.filter.tags: given twice\ndeep(filter?: {tags?: string[], by?: {n?: integer}[]}, …)"},
 		{"the same key in two objects", `{@,"tool_name":"free","arguments":{"a":{"c":1},"b":{"c":2},"c":[{"c":1},{"c":1}]}}`, `free {"a":{"c":1},"b":{"c":2},"c":[{"c":1},{"c":1}]}`},
 		{"two spellings of one key", `{@,"tool_name":"read","arguments":{"path":"a","PATH":"b"}}`, `read {"path":"a","PATH":"b"}`},
 		{"an alias inside arguments", `{@,"tool_name":"strict","arguments":{"args":{"path":"a"}}}`, "error: arguments.path: required\narguments.args: unknown property; known: path\n" + signStrict},
@@ -174,21 +174,81 @@ func TestStringsThatSpellObjectsOrArrays(t *testing.T) {
 
 		{"an array for an object", `{"filter":"[1]"}`, `arguments.filter: expected object, got string "[1]"`},
 		{"an object for an array", `{"ids":"{}"}`, `arguments.ids: expected array, got string "{}"`},
-		{"a number is wanted", `{"n":"5"}`, `arguments.n: expected integer, got string "5"`},
 		{"not JSON", `{"ids":"1,2"}`, `arguments.ids: expected array, got string "1,2"`},
 		{"empty", `{"ids":""}`, `arguments.ids: expected array, got string ""`},
 		{"what it spells does not fit", `{"ids":"[\"a\"]"}`, `arguments.ids: expected array, got string "[\"a\"]"`},
 		{"another problem beside it", `{"ids":"[1]","n":"x"}`, "arguments.ids: expected array, got string \"[1]\"\narguments.n: expected integer, got string \"x\""},
 	} {
-		sent, err := e.arguments(Call{Arguments: []byte(row.arguments)}, e.builtin.upstream, deep)
-		got := string(sent)
-		if err != nil {
-			got = strings.TrimSuffix(err.Error(), "\ndeep("+deep.Signature()+")")
-		}
-		if got != row.want {
+		if got := sentOr(e.arguments(&Call{Arguments: []byte(row.arguments)}, e.builtin.upstream, deep)); got != row.want {
 			t.Errorf("%s: %s\n got %s\nwant %s", row.name, row.arguments, got, row.want)
 		}
 	}
+}
+
+// TestScalars: a scalar of the wrong type is converted where the schema allows exactly
+// one scalar type and the result is valid. Flat mode converts none.
+func TestScalars(t *testing.T) {
+	e := idle(&config.Config{Profiles: make([]config.Profile, 1)})
+	scalars := tool(t, `{"name":"scalars","inputSchema":{"type":"object","properties":{
+		"text":{"type":"string"},"code":{"type":"string","pattern":"^[0-9]{5}$"},"mode":{"type":"string","enum":["1","2"]},"texts":{"type":"array","items":{"type":"string"}},
+		"n":{"type":"integer","maximum":100},"ratio":{"type":"number"},"on":{"type":"boolean"},"maybe":{"anyOf":[{"type":"integer"},{"type":"null"}]},
+		"id":{"anyOf":[{"type":"string"},{"type":"integer"}]},"flag":{"type":["boolean","number"]},"page":{"type":["integer","number"]},"many":{"anyOf":[{"type":"string"},{"type":"array"}]},
+		"both":{"$ref":"#/$defs/s","type":["string","null"]}},"$defs":{"s":{"type":"string"}}}}`)
+	for _, row := range []struct{ name, arguments, want string }{
+		{"a number for a string", `{"text": 42}`, `{"text":"42"}`},
+		{"a long number keeps its digits", `{"text":12345678901234567890}`, `{"text":"12345678901234567890"}`},
+		{"a fraction keeps its digits", `{"text":1.50}`, `{"text":"1.50"}`},
+		{"an exponent keeps its digits", `{"text":-1E+2}`, `{"text":"-1E+2"}`},
+		{"with a pattern", `{"code":10115}`, `{"code":"10115"}`},
+		{"with an enum", `{"mode":2}`, `{"mode":"2"}`},
+		{"elements", `{"texts":[1,"a",2.0]}`, `{"texts":["1","a","2.0"]}`},
+		{"an array in a string", `{"texts":"[1]"}`, `{"texts":["1"]}`},
+		{"a string or an array", `{"many":7}`, `{"many":"7"}`},
+		{"two rules for one value", `{"both":7}`, `{"both":"7"}`},
+		{"a string for an integer", `{"n":"42"}`, `{"n":42}`},
+		{"a string for an integer, as a fraction", `{"n":"42.0"}`, `{"n":42.0}`},
+		{"a string for a number", `{"ratio":"-1.50e3"}`, `{"ratio":-1.50e3}`},
+		{"a string for an integer or a number", `{"page":"1.5"}`, `{"page":1.5}`},
+		{"a string for an integer or null", `{"maybe":"5"}`, `{"maybe":5}`},
+		{"a string for a boolean", `{"on":"false"}`, `{"on":false}`},
+		{"several", `{"n":"1","on":"true","text":3,"more":"4"}`, `{"n":1,"on":true,"text":"3","more":"4"}`},
+		{"right as it is", `{"id":"5"}`, `{"id":"5"}`},
+
+		{"a string or an integer", `{"id":1.5}`, `arguments.id: expected string or integer, got number 1.5`},
+		{"a boolean or a number", `{"flag":"true"}`, `arguments.flag: expected boolean or number, got string "true"`},
+		{"does not match the pattern", `{"code":7}`, `arguments.code: expected string, got number 7`},
+		{"not in the enum", `{"mode":3}`, `arguments.mode: expected string, got number 3`},
+		{"over the maximum", `{"n":"101"}`, `arguments.n: expected integer, got string "101"`},
+		{"a fraction for an integer", `{"n":"1.5"}`, `arguments.n: expected integer, got string "1.5"`},
+		{"with white space", `{"n":" 1"}`, `arguments.n: expected integer, got string " 1"`},
+		{"not a JSON number", `{"n":"01"}`, `arguments.n: expected integer, got string "01"`},
+		{"a number with a unit", `{"ratio":"5px"}`, `arguments.ratio: expected number, got string "5px"`},
+		{"a number out of range", `{"ratio":"1e400"}`, `arguments.ratio: expected number, got string "1e400"`},
+		{"a word for a boolean", `{"on":"yes"}`, `arguments.on: expected boolean, got string "yes"`},
+		{"a boolean in another case", `{"on":"True"}`, `arguments.on: expected boolean, got string "True"`},
+		{"a number for a boolean", `{"on":1}`, `arguments.on: expected boolean, got number 1`},
+		{"a boolean for a string", `{"text":true}`, `arguments.text: expected string, got boolean true`},
+		{"null for a string", `{"text":null}`, `arguments.text: expected string, got null`},
+		{"another problem beside it", `{"n":"1","on":"x"}`, "arguments.n: expected integer, got string \"1\"\narguments.on: expected boolean, got string \"x\""},
+	} {
+		call := Call{Arguments: []byte(row.arguments)}
+		if got := sentOr(e.arguments(&call, e.builtin.upstream, scalars)); got != row.want {
+			t.Errorf("%s: %s\n got %s\nwant %s", row.name, row.arguments, got, row.want)
+		}
+		call.isFlat = true
+		if got := sentOr(e.arguments(&call, e.builtin.upstream, scalars)); got != row.arguments && !strings.HasPrefix(got, "arguments.") {
+			t.Errorf("%s, flat: %s is sent as %s", row.name, row.arguments, got)
+		}
+	}
+}
+
+// sentOr returns the arguments that are sent, or else the problems.
+func sentOr(sent []byte, err error) string {
+	if err == nil {
+		return string(sent)
+	}
+	lines := strings.Split(err.Error(), "\n")
+	return strings.Join(lines[:len(lines)-1], "\n")
 }
 
 func TestParseExec(t *testing.T) {
@@ -240,7 +300,7 @@ func FuzzRepair(f *testing.F) {
 		}
 		u := tools[int(which)%len(tools)]
 		call := ParseExec(raw)
-		sent, err := e.arguments(call, e.builtin.upstream, u)
+		sent, err := e.arguments(&call, e.builtin.upstream, u)
 		if err != nil {
 			if text := err.Error(); text == "" || strings.Count(text, "\n") > 5 {
 				t.Fatalf("%s of %s: error %q", u.Name, raw, text)

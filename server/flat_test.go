@@ -40,7 +40,7 @@ func TestFlatTools(t *testing.T) {
 	c.want(t, "tools/call", `{"name":"Time__raw","arguments":{"result":`+big+`}}`, big)
 
 	later := b.connect(t, "2025-11-25", "{}")
-	later.want(t, "tools/call", `{"name":"Time__echo","arguments":{}}`, `{"content":[{"type":"text","text":"arguments.text: required\necho(text: string, times?: integer /*>=1*/)"}],"isError":true}`)
+	later.want(t, "tools/call", `{"name":"Time__echo","arguments":{}}`, `{"content":[{"type":"text","text":"arguments.text: required\necho(text: string, …)"}],"isError":true}`)
 }
 
 // TestFlatBuiltinTools: flat mode lists two of mcpx's own tools, after all others.

@@ -104,23 +104,30 @@ func (s *Store) cut(client string, p *parts) []byte {
 }
 
 // AppendText returns a result with one more text at the end of its content. All other
-// bytes are unchanged. A result that is no object stays as it is.
+// bytes stay as they are. A result that is not an object, or whose content is not an
+// array, is returned unchanged.
 func AppendText(result []byte, text string) []byte {
-	if rawjson.Kind(result) != '{' {
+	object := bytes.TrimSpace(result)
+	if rawjson.Kind(object) != '{' {
 		return result
 	}
 	item := `{"type":"text","text":` + quote(text) + `}`
-	object := rawjson.Child{Value: bytes.IndexByte(result, '{')}
-	content, ok := member(result, object, "content")
-	if !ok || result[content.Value] != '[' {
-		return rawjson.With(result, "content", []byte("["+item+"]"))
+	content, ok := member(object, rawjson.Child{}, "content")
+	switch {
+	case !ok:
+		return insertLast(object, len(object)-1, `"content":[`+item+`]`)
+	case object[content.Value] == '[':
+		return insertLast(object, content.End-1, item)
 	}
-	at := content.Value + 1
-	for last := range rawjson.Children(result, content.Value) {
-		at = last.End
-	}
-	if result[at-1] != '[' {
+	return result
+}
+
+// insertLast inserts the last member or element of an object or array that ends at
+// closing.
+func insertLast(text []byte, closing int, item string) []byte {
+	before := bytes.TrimRight(text[:closing], " \t\r\n")
+	if !bytes.ContainsAny(before[len(before)-1:], "[{") {
 		item = "," + item
 	}
-	return splice(result, []edit{{at, at, item}})
+	return splice(text, []edit{{closing, closing, item}})
 }

@@ -36,7 +36,7 @@ func TestCut(t *testing.T) {
 			`{"a":1,"content":[` + textItem("HEAD"+readRecords) + `]}`},
 		{"structuredContent before content",
 			`{"structuredContent":` + records + `,"content":[ ]}`,
-			`{"content":[` + textItem("HEAD"+readRecords) + ` ]}`},
+			`{"content":[ ` + textItem("HEAD"+readRecords) + `]}`},
 		{"structuredContent beside a short text",
 			`{"content":[` + textItem("200 items") + `],"structuredContent":` + records + `}`,
 			`{"content":[` + textItem("200 items") + `,` + textItem("HEAD"+readRecords) + `]}`},
@@ -95,7 +95,7 @@ func TestFitKeeps(t *testing.T) {
 	rows := `{"items":[` + strings.Repeat(`{"id":"abc"},`, 80) + `{"id":2}]}`
 	for _, test := range []struct{ name, result, want string }{
 		{"a long text", `{"content":[ ` + textItem(long+long) + ` ], "x": 1.0}`,
-			`{"content":[ ` + textItem(long+long) + `,` + textItem(`kept as r1; use {"$r": "r1/…"} or select`) + ` ], "x": 1.0}`},
+			`{"content":[ ` + textItem(long+long) + ` ,` + textItem(`kept as r1; use {"$r": "r1/…"} or select`) + `], "x": 1.0}`},
 		{"long structuredContent", `{"structuredContent":` + rows + `}`,
 			`{"structuredContent":` + rows + `,"content":[` + textItem(`kept as r1; use {"$r": "r1/…"} or select`) + `]}`},
 		{"a text that structuredContent repeats is kept, and structuredContent left out",
@@ -182,5 +182,25 @@ func TestMembersGivenTwice(t *testing.T) {
 	got := New(limits(1000)).Fit("me", []byte(raw))
 	if !json.Valid(got) || len(got) > 10_000 {
 		t.Errorf("%d bytes: %.300s", len(got), got)
+	}
+}
+
+func TestAppendText(t *testing.T) {
+	const block = `{"type":"text","text":"a \"b\""}`
+	for _, row := range []struct{ name, result, want string }{
+		{"after the last block", `{"content":[{"type":"text","text":"x"}],"isError":false}`, `{"content":[{"type":"text","text":"x"},` + block + `],"isError":false}`},
+		{"into an empty content", `{"content":[ ]}`, `{"content":[ ` + block + `]}`},
+		{"without content", `{"structuredContent":{"n":1.50}}`, `{"structuredContent":{"n":1.50},"content":[` + block + `]}`},
+		{"an empty result", `{}`, `{"content":[` + block + `]}`},
+		{"other bytes stay", "{ \"a\" : 9007199254740993,\n\"content\" : [ {\"type\":\"hologram\"}\t] , \"_meta\":{ } }",
+			"{ \"a\" : 9007199254740993,\n\"content\" : [ {\"type\":\"hologram\"}\t," + block + "] , \"_meta\":{ } }"},
+		{"a nested content is another", `{"structuredContent":{"content":[]},"content":[]}`, `{"structuredContent":{"content":[]},"content":[` + block + `]}`},
+		{"content is not an array", `{"content":"x"}`, `{"content":"x"}`},
+		{"not an object", `[1]`, `[1]`},
+		{"nothing", ``, ``},
+	} {
+		if got := string(AppendText([]byte(row.result), `a "b"`)); got != row.want {
+			t.Errorf("%s:\n got %s\nwant %s", row.name, got, row.want)
+		}
 	}
 }

@@ -1,10 +1,6 @@
 package results
 
-import (
-	"strings"
-
-	"mcpx/internal/rawjson"
-)
+import "mcpx/internal/rawjson"
 
 // Limits of what is remembered of the last results of a client.
 const (
@@ -13,48 +9,64 @@ const (
 	maxShape    = 400 // bytes
 )
 
+// Tool names a tool. Its strings must not be part of a request, which would stay in
+// memory.
+type Tool struct{ Server, Name string }
+
 // lastResult is the last result of one tool, or its shape.
 type lastResult struct {
-	result string // if it is short, so that an ordinary call only copies it
+	result []byte // if it is short, so that an ordinary call only copies it
 	shape  string
 }
 
 // Remember notes the last result that a client got from a tool, for Shape. Results that
 // report an error do not count.
-func (s *Store) Remember(client, tool string, result []byte) {
+func (s *Store) Remember(client string, t Tool, result []byte) {
 	if rawjson.Kind(rawjson.Get(result, "isError")) == 't' {
 		return
 	}
-	var last lastResult
-	if len(result) <= shortResult {
-		last.result = string(result)
-	} else {
-		last.shape = shapeOfResult(result)
+	shape := ""
+	if len(result) > shortResult {
+		shape = shapeOfResult(result)
+		result = nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := s.client(client)
-	if _, ok := c.shapes[tool]; !ok && len(c.shapes) >= maxShapes {
-		for other := range c.shapes { // any
-			delete(c.shapes, other)
+	last := s.client(client).last(t)
+	last.result = append(last.result[:0], result...)
+	last.shape = shape
+}
+
+// last returns the place for the last result of a tool. If there are too many, it forgets
+// any other tool.
+func (c *client) last(t Tool) *lastResult {
+	last := c.shapes[t]
+	if last != nil {
+		return last
+	}
+	for other := range c.shapes {
+		if len(c.shapes) < maxShapes {
 			break
 		}
+		delete(c.shapes, other)
 	}
-	c.shapes[strings.Clone(tool)] = last
+	last = &lastResult{}
+	c.shapes[t] = last
+	return last
 }
 
 // Shape returns the shape of the last result that a client got from a tool, "" if there
 // is none or if it is not JSON.
-func (s *Store) Shape(client, tool string) string {
+func (s *Store) Shape(client string, t Tool) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c, ok := s.clients[client]
-	if !ok {
+	if !ok || c.shapes[t] == nil {
 		return ""
 	}
-	last := c.shapes[tool]
-	if last.result != "" {
-		return shapeOfResult([]byte(last.result))
+	last := c.shapes[t]
+	if len(last.result) > 0 {
+		return shapeOfResult(last.result)
 	}
 	return last.shape
 }

@@ -8,6 +8,7 @@ import (
 
 func TestShape(t *testing.T) {
 	s := New(limits(1000))
+	tool := Tool{"a", "tool"}
 	for _, test := range []struct{ name, result, want string }{
 		{"a short result", `{"structuredContent":{"id":1,"items":[{"a":1}]}}`, "id, items[1]{a}"},
 		{"an error does not count", `{"content":[{"type":"text","text":"[]"}],"isError":true}`, "id, items[1]{a}"},
@@ -15,8 +16,8 @@ func TestShape(t *testing.T) {
 		{"a text", `{"content":[{"type":"text","text":"plain"}]}`, ""},
 		{"many keys", `{"structuredContent":{"k":1` + manyMembers(500) + `}}`, "bounded"},
 	} {
-		s.Remember("me", "tool", []byte(test.result))
-		got := s.Shape("me", "tool")
+		s.Remember("me", tool, []byte(test.result))
+		got := s.Shape("me", tool)
 		if test.want == "bounded" {
 			if len(got) < 300 || len(got) > maxShape {
 				t.Errorf("%s: %d bytes", test.name, len(got))
@@ -27,17 +28,17 @@ func TestShape(t *testing.T) {
 			t.Errorf("%s: %q, want %q", test.name, got, test.want)
 		}
 	}
-	if got := s.Shape("you", "tool"); got != "" {
+	if got := s.Shape("you", tool); got != "" {
 		t.Errorf("another client gets %q", got)
 	}
 	for i := range 3 * maxShapes {
-		s.Remember("me", fmt.Sprint(i), []byte(`{}`))
+		s.Remember("me", Tool{"a", fmt.Sprint(i)}, []byte(`{}`))
 	}
 	if n := len(s.clients["me"].shapes); n > maxShapes {
 		t.Errorf("%d tools are remembered", n)
 	}
 	s.Forget("me")
-	if got := s.Shape("me", "1"); got != "" || len(s.clients) != 0 {
+	if got := s.Shape("me", Tool{"a", "1"}); got != "" || len(s.clients) != 0 {
 		t.Errorf("a forgotten client has %q", got)
 	}
 }

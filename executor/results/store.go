@@ -42,8 +42,8 @@ type Store struct {
 // client has the results of one client.
 type client struct {
 	results map[string]*list.Element // by id
-	shapes  map[string]lastResult    // by tool
-	last    int                      // number of the last id given out
+	shapes  map[Tool]*lastResult
+	number  int // of the last id given out
 	bytes   int
 }
 
@@ -94,8 +94,8 @@ func (s *Store) save(name string, k kept) string {
 	defer s.mu.Unlock()
 	s.expire()
 	c := s.client(name)
-	c.last++
-	id := "r" + strconv.Itoa(c.last)
+	c.number++
+	id := "r" + strconv.Itoa(c.number)
 	c.results[id] = s.results.PushBack(&entry{client: name, id: id, kept: k, used: time.Now()})
 	c.bytes += k.bytes()
 	s.bytes += k.bytes()
@@ -114,7 +114,7 @@ func (s *Store) client(name string) *client {
 	c, ok := s.clients[name]
 	if !ok {
 		s.makeRoom()
-		c = &client{results: map[string]*list.Element{}, shapes: map[string]lastResult{}, last: s.floor}
+		c = &client{results: map[string]*list.Element{}, shapes: map[Tool]*lastResult{}, number: s.floor}
 		s.clients[name] = c
 	}
 	return c
@@ -136,7 +136,7 @@ func (s *Store) makeRoom() {
 	}
 	for name, c := range s.clients {
 		if len(c.results) == 0 {
-			s.floor = max(s.floor, c.last)
+			s.floor = max(s.floor, c.number)
 			delete(s.clients, name)
 		}
 	}
@@ -174,7 +174,7 @@ func (s *Store) load(name, id string) (kept, error) {
 // ids lists the ids that a client can read, the newest of many.
 func (c *client) ids() string {
 	var ids []string
-	for n := c.last; n > 0 && len(ids) < min(maxNames, len(c.results)); n-- {
+	for n := c.number; n > 0 && len(ids) < min(maxNames, len(c.results)); n-- {
 		if id := "r" + strconv.Itoa(n); c.results[id] != nil {
 			ids = append(ids, id)
 		}

@@ -25,11 +25,11 @@ type engine struct {
 // need more than quick. gojsonschema keeps ten times the size of a schema.
 func newEngine(s *schema.Schema) func() *engine {
 	return sync.OnceValue(func() *engine {
-		root, _, err := reduce(s)
+		reduced, err := reduce(s)
 		if err != nil {
 			return &engine{rule: &rule{}}
 		}
-		return &engine{root, compileRule(root)}
+		return &engine{reduced.root, compileRule(reduced.root)}
 	})
 }
 

@@ -83,24 +83,6 @@ func containsValue(list []any, value any) bool {
 	return slices.ContainsFunc(list, func(v any) bool { return canonical(v) == want })
 }
 
-func wrongValue(allowed []any, value any, at []string) finding {
-	var shown, texts []string
-	for _, v := range allowed {
-		shown = append(shown, show(v))
-		if text, ok := v.(string); ok {
-			texts = append(texts, text)
-		}
-	}
-	f := problem(at, "expected %s, got %s", orList(shown), show(value))
-	f.allowed = allowed
-	if got, ok := value.(string); ok && len(allowed) > 1 {
-		if near := suggest(got, texts); near != "" {
-			f.Text += fmt.Sprintf("; did you mean %s?", show(near))
-		}
-	}
-	return f
-}
-
 func (r *rule) explainText(v string, at []string) []finding {
 	found := counted(r.minLength, r.maxLength, utf8.RuneCountInString(v), unit{"character", "characters"}, at)
 	if r.pattern == nil || r.pattern.MatchString(v) {

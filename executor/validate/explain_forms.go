@@ -172,7 +172,7 @@ func summary(tries []try, forms int, at []string) finding {
 		if path := strings.TrimPrefix(joinPath(f.Path[len(at):]), "."); path != "" {
 			reason = path + ": " + reason
 		}
-		parts = append(parts, fmt.Sprintf("(%d) %s", i+1, clip(reason, 100)))
+		parts = append(parts, fmt.Sprintf("(%d) %s", i+1, cutTokens(reason, maxAllowedTokens/shown)))
 	}
 	if len(tries) > shown {
 		parts = append(parts, "…")

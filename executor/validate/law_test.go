@@ -88,10 +88,15 @@ func checkLaws(t *testing.T, seed uint64) {
 		if anchored, pointed := len(s.Check(value)), len(pointers.Check(value)); s.Unjudged() == "" && (anchored == 0) != (pointed == 0) {
 			t.Errorf("seed %d: %s on %s: %d problems, %d with pointers for anchors", seed, raw, text, anchored, pointed)
 		}
-		// The libraries and the explainer are of one opinion.
+		// The libraries and the explainer are of one opinion. A note is one line.
 		for _, e := range engines {
 			if found := e.rule.explain(value, nil); e.accepts(value) != (len(found) == 0) {
 				t.Errorf("seed %d: %s on %s: library says %v, found %v", seed, written(t, e.rule, modern), text, e.accepts(value), found)
+			}
+			for _, note := range e.notes(value) {
+				if strings.ContainsAny(note.String(), "\n\r\x00") {
+					t.Errorf("seed %d: %s on %s: note %q", seed, raw, text, note)
+				}
 			}
 		}
 	}
@@ -211,7 +216,7 @@ func (r maker) keyword(depth int) (name string, value any) {
 	if depth > 0 && r.IntN(3) > 0 {
 		return r.applicator(depth)
 	}
-	switch r.IntN(8) {
+	switch r.IntN(9) {
 	case 0:
 		return "type", pickOne[any](r, "string", "integer", "object", "array", []any{"null", "number"}, "boolean", "unheard-of")
 	case 1:
@@ -224,9 +229,11 @@ func (r maker) keyword(depth int) (name string, value any) {
 		limit := pickOne(r, "Length", "Items", "Properties")
 		return pickOne(r, "min", "max") + limit, r.IntN(3)
 	case 5:
-		return pickOne(r, "pattern", "format"), pickOne(r, "^a", "b$", `^\S+$`, "(?=a)", "email")
+		return pickOne(r, "pattern", "format"), pickOne(r, "^a", "b$", `^\S+$`, "(?=a)", "email", "date")
 	case 6:
 		return "required", []any{r.name()}
+	case 7:
+		return "default", r.value(0)
 	}
 	return "uniqueItems", true
 }

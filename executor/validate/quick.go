@@ -31,6 +31,7 @@ type quickValue struct {
 	types    []string    // empty: all
 	enum     [][]byte    // raw strings; empty: all
 	min, max *int64      // of integers
+	format   *format     // of strings; nil: all
 	items    *quickValue // of arrays; nil: quick does not understand them
 }
 
@@ -64,11 +65,11 @@ func isZero(r rule) bool { return reflect.ValueOf(r).IsZero() }
 // newQuickValue returns nil if quick does not understand the rule.
 func newQuickValue(r *rule) *quickValue {
 	rest := *r
-	rest.named, rest.types, rest.enum, rest.minimum, rest.maximum, rest.items = false, nil, nil, "", "", nil
+	rest.named, rest.types, rest.enum, rest.minimum, rest.maximum, rest.items, rest.format = false, nil, nil, "", "", nil, nil
 	if !isZero(rest) {
 		return nil
 	}
-	v := &quickValue{types: r.types, items: &quickValue{}}
+	v := &quickValue{types: r.types, items: &quickValue{}, format: r.format}
 	if r.items != nil {
 		v.items = newQuickValue(r.items)
 	}
@@ -106,8 +107,8 @@ func (q *quick) find(name string) int {
 	return -1
 }
 
-// accepts reports whether the arguments are surely valid. It leaves properties that
-// are not declared, or occur twice, to the whole check.
+// accepts reports whether the arguments are surely valid and need no note. It leaves
+// properties that are not declared, or occur twice, to the whole check.
 func (q *quick) accepts(raw []byte) bool {
 	if q == nil {
 		return false
@@ -129,7 +130,7 @@ func (v *quickValue) accepts(value []byte) bool {
 	}
 	switch value[0] {
 	case '"':
-		return v.allows("string")
+		return v.allows("string") && (v.format == nil || v.format.acceptsRaw(value))
 	case 't', 'f':
 		return v.allows("boolean")
 	case 'n':

@@ -1,38 +1,41 @@
 package validate
 
 import (
-	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"math/big"
-	"slices"
 
 	"mcpx/internal/rawjson"
 	"mcpx/internal/schema"
 )
 
-// reduce turns a schema into a rule. It drops everything that cannot be judged,
-// which may widen what the schema accepts but never narrows it. cheap reports that
-// a check takes at most the size of the schema times the size of the value.
-func reduce(s *schema.Schema) (root *rule, cheap bool, err error) {
+// reduced is a schema as rules.
+type reduced struct {
+	root  *rule
+	cheap bool // a check takes at most the size of the schema times the size of the value
+	noted bool // a rule can lead to a note
+}
+
+// reduce turns a schema into rules. It drops everything that cannot be judged, which
+// may widen what the schema accepts but never narrows it.
+func reduce(s *schema.Schema) (reduced, error) {
 	r := newReducer(s)
-	root = r.run()
+	out := reduced{root: r.run()}
 	if r.err == nil && r.misjudged() {
 		r = newReducer(s)
 		r.pessimistic = true
-		root = r.run()
+		out.root = r.run()
 	}
 	if r.err == nil && r.innerID && r.followed {
 		r.err = errors.New("references next to an inner $id")
 	}
-	cheap = len(r.rules) <= maxInlineNodes
+	out.cheap = len(r.rules) <= maxInlineNodes
 	lengths := map[*rule]int{}
 	for _, rule := range r.rules {
 		r.inPlaceLength(rule, lengths)
-		cheap = cheap && !rule.costly()
+		out.cheap = out.cheap && !rule.costly()
 	}
-	return root, cheap, r.err
+	out.noted = r.noted
+	return out, r.err
 }
 
 // reducer makes the rules of one schema.
@@ -52,6 +55,7 @@ type reducer struct {
 	pessimistic bool  // take unfinished rules for inexact
 	innerID     bool  // a schema that counts, below the root, has an $id
 	followed    bool  // there are references
+	noted       bool  // there can be notes on valid values
 	err         error // the first reason not to judge at all
 }
 
@@ -132,6 +136,8 @@ func (r *reducer) fill(out *rule, n rawjson.Node) {
 	if alone := r.reference(out, n); alone {
 		return
 	}
+	format, _ := n.Get("format").String()
+	out.format = formats[format]
 	widened := map[string]bool{}
 	for name, value := range n.Members() {
 		k, known := keywords[name]
@@ -146,6 +152,7 @@ func (r *reducer) fill(out *rule, n rawjson.Node) {
 			widened[name] = true
 		}
 	}
+	r.defaults(out, n)
 	r.strictLimits(out, n)
 	r.items(out, n)
 	r.dependencies(out, n.Get("dependencies"))
@@ -153,6 +160,7 @@ func (r *reducer) fill(out *rule, n rawjson.Node) {
 	if r.losses > before {
 		out.unevaluatedProperties, out.unevaluatedItems = nil, nil
 	}
+	r.noted = r.noted || out.isNoted()
 }
 
 // reference reads $ref and $dynamicRef, and gives the schema up for keywords that
@@ -190,174 +198,6 @@ func (r *reducer) reference(out *rule, n rawjson.Node) (alone bool) {
 	out.ref = r.rule(target)
 	out.ref.named = true
 	return r.draft <= schema.Draft7
-}
-
-// read reads the value of a keyword into its field. It reports whether the value is
-// what the keyword takes.
-func (r *reducer) read(field any, n rawjson.Node) (ok bool) {
-	switch field := field.(type) {
-	case **rule:
-		if ok = isSchema(n); ok {
-			*field = r.rule(n)
-		}
-	case *[]*rule:
-		*field = r.list(n.Elements())
-		ok = len(*field) > 0
-	case *map[string]*rule:
-		*field = r.byName(n)
-		ok = n.Kind() == '{'
-	case *[]patternProperty:
-		*field = r.byPattern(n)
-		ok = n.Kind() == '{'
-	case *map[string][]string:
-		ok = n.Kind() == '{'
-		for name, member := range n.Members() {
-			ok = member.Kind() == '[' && ok
-			add(field, name, appendNew(nil, schema.Strings(member)...))
-		}
-	case *[]string:
-		*field = appendNew(nil, schema.Strings(n)...)
-		ok = n.Kind() == '[' && len(*field) == n.Len()
-	case *typeNames:
-		*field = appendNew(nil, schema.Types(n)...)
-		ok = len(*field) > 0
-	case *constant:
-		*field, ok = constant{r.value(n)}, true
-	case *[]any:
-		values, _ := r.value(n).([]any)
-		*field = distinct(values)
-		ok = len(*field) > 0
-	case **int:
-		*field = r.count(n)
-		ok = *field != nil
-	case *json.Number:
-		*field, ok = r.value(n).(json.Number)
-	case *positive:
-		number, _ := r.value(n).(json.Number)
-		if ok = rational(number).Sign() > 0; ok {
-			*field = positive(number)
-		}
-	case **pattern:
-		text, _ := n.String()
-		*field, ok = r.pattern(text)
-	case *bool:
-		*field, ok = n.Kind() == 't', n.Kind() == 't' || n.Kind() == 'f'
-	}
-	return ok
-}
-
-// add sets a member of a map that may be nil: an empty map stays nil.
-func add[V any](m *map[string]V, key string, value V) {
-	if *m == nil {
-		*m = map[string]V{}
-	}
-	(*m)[key] = value
-}
-
-func (r *reducer) list(schemas []rawjson.Node) (list []*rule) {
-	for _, n := range schemas {
-		list = append(list, r.rule(n))
-	}
-	return list
-}
-
-func (r *reducer) byName(n rawjson.Node) (rules map[string]*rule) {
-	for name, member := range n.Members() {
-		add(&rules, name, r.rule(member))
-	}
-	return rules
-}
-
-func (r *reducer) byPattern(n rawjson.Node) (rules []patternProperty) {
-	for text, member := range n.Members() {
-		pattern, ok := r.pattern(text)
-		if !ok {
-			r.losses++
-			continue
-		}
-		rules = append(rules, patternProperty{pattern, r.rule(member)})
-	}
-	slices.SortFunc(rules, func(a, b patternProperty) int { return cmp.Compare(a.pattern.String(), b.pattern.String()) })
-	return rules
-}
-
-// value decodes a value. A number that is out of range gives the schema up.
-func (r *reducer) value(n rawjson.Node) any {
-	value, err := Decode(n.Raw())
-	if err == nil {
-		_, err = measure(value, maxSchemaDepth, maxSchemaNodes)
-	}
-	if err != nil {
-		r.fail("%w", err)
-		return nil
-	}
-	return value
-}
-
-// count returns the value of a count such as minLength, nil if it is none.
-func (r *reducer) count(n rawjson.Node) *int {
-	number, ok := r.value(n).(json.Number)
-	exact := rational(number)
-	if !ok || !exact.IsInt() || !exact.Num().IsInt64() || exact.Sign() < 0 {
-		return nil
-	}
-	count := int(exact.Num().Int64())
-	return &count
-}
-
-// items reads the keywords that describe the items of an array.
-func (r *reducer) items(out *rule, n rawjson.Node) {
-	first, others := schema.Items(n)
-	known := true
-	switch prefix := n.Get("prefixItems").Kind(); {
-	case n.Get("items").Kind() == '[':
-		known = len(first) > 0
-	case r.draft < modern:
-		first = nil
-	default:
-		known = prefix == '[' || prefix == 'n' || prefix == 0
-	}
-	out.prefixItems = r.list(first)
-	// If known is false, nobody can tell where the other items begin.
-	if !known || !others.IsZero() && !r.read(&out.items, others) {
-		r.losses++
-	}
-}
-
-// dependencies reads the older keyword for dependentRequired and dependentSchemas.
-func (r *reducer) dependencies(out *rule, n rawjson.Node) {
-	if !n.IsZero() && n.Kind() != '{' {
-		r.losses++
-	}
-	for property, member := range n.Members() {
-		if member.Kind() == '[' {
-			add(&out.dependentRequired, property, appendNew(out.dependentRequired[property], schema.Strings(member)...))
-			continue
-		}
-		sub := r.rule(member)
-		if other := out.dependentSchemas[property]; other != nil {
-			sub = &rule{allOf: []*rule{other, sub}}
-		}
-		add(&out.dependentSchemas, property, sub)
-	}
-}
-
-// strictLimits reads exclusiveMinimum and exclusiveMaximum as draft 4 has them: as a
-// boolean that belongs to the limit.
-func (r *reducer) strictLimits(out *rule, n rawjson.Node) {
-	for keyword, fields := range map[string]struct{ limit, strict *json.Number }{
-		"exclusiveMinimum": {&out.minimum, &out.exclusiveMinimum},
-		"exclusiveMaximum": {&out.maximum, &out.exclusiveMaximum},
-	} {
-		on := n.Get(keyword).Kind()
-		if *fields.limit == "" || on != 't' && on != 'f' {
-			continue
-		}
-		r.losses-- // read could do nothing with it
-		if on == 't' {
-			*fields.limit, *fields.strict = "", *fields.limit
-		}
-	}
 }
 
 // relax undoes the harm of widening: under these keywords a schema that accepts
@@ -416,36 +256,4 @@ func (r *reducer) inPlaceLength(from *rule, lengths map[*rule]int) int {
 	}
 	lengths[from] = length
 	return length
-}
-
-// rational returns the exact value of a number that was measured before. The empty
-// number is zero.
-func rational(n json.Number) *big.Rat {
-	exact, ok := new(big.Rat).SetString(n.String())
-	if !ok {
-		return new(big.Rat)
-	}
-	return exact
-}
-
-// distinct returns the values without repetitions.
-func distinct(values []any) (list []any) {
-	seen := map[string]bool{}
-	for _, value := range values {
-		if key := canonical(value); !seen[key] {
-			seen[key] = true
-			list = append(list, value)
-		}
-	}
-	return list
-}
-
-// appendNew appends the items that the list does not have yet.
-func appendNew(list []string, items ...string) []string {
-	for _, item := range items {
-		if !slices.Contains(list, item) {
-			list = append(list, item)
-		}
-	}
-	return list
 }

@@ -45,6 +45,7 @@ type rule struct {
 
 	pattern              *pattern
 	minLength, maxLength *int
+	format               *format // noted, not judged
 
 	minimum, maximum, exclusiveMinimum, exclusiveMaximum json.Number
 	multipleOf                                           positive
@@ -81,8 +82,8 @@ type keyword struct {
 const modern = schema.Draft2019
 
 // keywords are the keywords that are judged, together with references, items and
-// dependencies, which reducer reads apart. All others are dropped: annotations,
-// formats, vocabularies of other tools.
+// dependencies, which reducer reads apart. All others are dropped: annotations
+// and vocabularies of other tools. Formats are kept for notes.
 var keywords = map[string]keyword{
 	"allOf": {0, func(r *rule) any { return &r.allOf }},
 	"anyOf": {0, func(r *rule) any { return &r.anyOf }},

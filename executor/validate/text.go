@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -51,9 +49,12 @@ func typeName(v any) string {
 }
 
 // show returns a value as JSON, shortened, on one line.
-func show(v any) string {
+func show(v any) string { return showUpTo(v, maxShown) }
+
+// showUpTo is show with at most n characters of the value.
+func showUpTo(v any, n int) string {
 	if s, ok := v.(string); ok {
-		head, more := cut(s, maxShown)
+		head, more := cut(s, n)
 		quoted := strconv.Quote(head)
 		if more {
 			quoted = strings.TrimSuffix(quoted, `"`) + `…"`
@@ -66,7 +67,7 @@ func show(v any) string {
 	if err := encoder.Encode(v); err != nil {
 		return "…"
 	}
-	return clip(strings.TrimSpace(b.String()), maxShown)
+	return clip(strings.TrimSpace(b.String()), n)
 }
 
 // showRule returns a rule as JSON Schema, shortened.
@@ -116,37 +117,13 @@ func commaList(items []string) string {
 	return fmt.Sprintf("%s, … (%d in all)", strings.Join(items[:maxListed], ", "), len(items))
 }
 
-// canonical returns a text that equal values share: 1 and 1.0 are equal, and so are
-// objects in any order.
-func canonical(v any) string { return string(appendCanonical(nil, v)) }
-
-func appendCanonical(b []byte, v any) []byte {
-	switch v := v.(type) {
-	case json.Number:
-		return append(b, rational(v).RatString()...)
-	case string:
-		return strconv.AppendQuote(b, v)
-	case []any:
-		b = append(b, '[')
-		for _, item := range v {
-			b = append(appendCanonical(b, item), ',')
-		}
-		return append(b, ']')
-	case map[string]any:
-		b = append(b, '{')
-		for _, key := range slices.Sorted(maps.Keys(v)) {
-			b = append(strconv.AppendQuote(b, key), ':')
-			b = append(appendCanonical(b, v[key]), ',')
-		}
-		return append(b, '}')
-	}
-	return fmt.Append(b, v)
-}
+// maxCompared is how many characters of a text are compared with others.
+const maxCompared = 100
 
 // suggest returns the candidate that a text was probably meant to be, "" if there is
 // none.
 func suggest(got string, candidates []string) string {
-	if _, long := cut(got, maxShown); long {
+	if _, long := cut(got, maxCompared); long {
 		return ""
 	}
 	return nearest.Word(got, candidates)

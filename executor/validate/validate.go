@@ -7,15 +7,14 @@
 // the words of draft 7 (engine.go). After a no, explain.go looks for the reasons;
 // if it finds none, the call passes. For the few schemas that draft 7 cannot
 // express, explain.go decides alone.
+//
+// Valid arguments may still look wrong: a string does not fit its format, or a name is
+// misspelled. They are sent, and note.go says what to tell the caller.
 package validate
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -67,6 +66,7 @@ type Validator struct {
 type judge struct {
 	quick  *quick         // nil for most schemas that are not flat
 	cheap  bool           // a check takes at most size of schema × size of arguments
+	noted  bool           // there can be notes on valid arguments
 	engine func() *engine // judges whatever quick does not accept
 }
 
@@ -108,9 +108,9 @@ func (v *Validator) skip(during string, err error) {
 	v.skipped.CompareAndSwap(nil, &why)
 }
 
-// Accepts reports whether raw arguments are surely valid, at a glance. If it returns
-// false, call Check. It never waits: before the schema is compiled it accepts
-// nothing.
+// Accepts reports whether raw arguments are surely valid and need no note, at a glance.
+// If it returns false, call Check. It never waits: before the schema is compiled it
+// accepts nothing.
 func (v *Validator) Accepts(raw []byte) bool {
 	return v.ready.Load() && v.judge.quick.accepts(raw)
 }
@@ -126,20 +126,40 @@ func (v *Validator) Check(arguments any) []Problem {
 		v.skip("compile", errTimeout)
 		return nil
 	}
-	nodes, err := measure(arguments, rawjson.MaxDepth, maxArgumentsNodes)
-	if err != nil {
-		return nil
-	}
-	run := v.checkWithin
-	if v.judge.cheap && nodes <= maxInlineNodes {
-		run = recovered[[]Problem]
-	}
-	problems, err := run(func() ([]Problem, error) { return v.judge.engine().check(arguments), nil })
+	problems, err := v.run(arguments, (*engine).check)
 	if err != nil {
 		v.skip("check", err)
 		return nil
 	}
 	return problems
+}
+
+// Notes returns what seems wrong in valid arguments: strings that do not fit their
+// format, and undeclared properties whose names are close to those of declared ones. It
+// reads the arguments as Check does.
+func (v *Validator) Notes(arguments any) []Problem {
+	if v.Unjudged() != "" || !v.ready.Load() || !v.judge.noted {
+		return nil
+	}
+	notes, err := v.run(arguments, (*engine).notes)
+	if err != nil {
+		return nil
+	}
+	return notes
+}
+
+// run runs a check: here if it surely ends soon, and else for no longer than the limit.
+// It finds nothing in arguments that cannot be judged.
+func (v *Validator) run(arguments any, check func(e *engine, arguments any) []Problem) ([]Problem, error) {
+	nodes, ok := sizeOf(arguments)
+	if !ok {
+		return nil, nil
+	}
+	within := v.checkWithin
+	if v.judge.cheap && nodes <= maxInlineNodes {
+		within = recovered[[]Problem]
+	}
+	return within(func() ([]Problem, error) { return check(v.judge.engine(), arguments), nil })
 }
 
 // checkWithin runs a check that might take long and waits no longer than the limit.
@@ -182,24 +202,11 @@ func compile(s *schema.Schema) (judge, error) {
 	case root.Tree().Len() > maxSchemaNodes:
 		return judge{}, errMany
 	}
-	rules, cheap, err := reduce(s)
+	r, err := reduce(s)
 	if err != nil {
 		return judge{}, err
 	}
-	return judge{quick: newQuick(rules), cheap: cheap, engine: newEngine(s)}, nil
-}
-
-// Decode decodes one JSON value, with numbers as json.Number. It fails for more than
-// one value and for nesting beyond 256. Half of a surrogate pair becomes U+FFFD.
-func Decode(raw []byte) (any, error) {
-	if err := rawjson.Check(raw); err != nil {
-		return nil, err
-	}
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.UseNumber()
-	var value any
-	err := decoder.Decode(&value)
-	return value, err
+	return judge{quick: newQuick(r.root), cheap: r.cheap, noted: r.noted, engine: newEngine(s)}, nil
 }
 
 // waitSteps is how many steps wait makes.
@@ -238,63 +245,4 @@ func recovered[T any](f func() (T, error)) (result T, err error) {
 		}
 	}()
 	return f()
-}
-
-// Numbers are limited to a size at which exact arithmetic is cheap, and to the range
-// of float64: beyond it gojsonschema panics.
-const (
-	maxDigits   = 400
-	maxExponent = len("e-999")
-)
-
-var (
-	errDeep   = errors.New("nested too deep")
-	errMany   = errors.New("too many values")
-	errNumber = errors.New("a number out of range")
-)
-
-// measure counts the values in v. It fails if v is deeper or larger than allowed, or
-// has a type that Decode does not produce.
-func measure(v any, depth, limit int) (nodes int, err error) {
-	if depth < 0 {
-		return 0, errDeep
-	}
-	if limit < 1 {
-		return 0, errMany
-	}
-	nodes = 1
-	inside := func(child any) error {
-		n, err := measure(child, depth-1, limit-nodes)
-		nodes += n
-		return err
-	}
-	switch v := v.(type) {
-	case nil, bool, string:
-	case json.Number:
-		return nodes, checkNumber(v.String())
-	case []any:
-		for _, child := range v {
-			if err := inside(child); err != nil {
-				return nodes, err
-			}
-		}
-	case map[string]any:
-		for _, child := range v {
-			if err := inside(child); err != nil {
-				return nodes, err
-			}
-		}
-	default:
-		return nodes, fmt.Errorf("a %T", v)
-	}
-	return nodes, nil
-}
-
-func checkNumber(n string) error {
-	_, err := strconv.ParseFloat(n, 64)
-	exponent := strings.IndexAny(n, "eE")
-	if err != nil || len(n) > maxDigits || exponent >= 0 && len(n)-exponent > maxExponent {
-		return errNumber
-	}
-	return nil
 }

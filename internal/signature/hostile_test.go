@@ -141,7 +141,8 @@ func doubling(n int) string {
 // checkLaws holds for every schema, and for what is none.
 func checkLaws(t *testing.T, text string) {
 	t.Helper()
-	for _, f := range []func(*schema.Schema) string{signature.Of, signature.Required} {
+	some := func(s *schema.Schema) string { return signature.Some(s, []string{"a", "x"}) }
+	for _, f := range []func(*schema.Schema) string{signature.Of, signature.Required, some} {
 		got := f(schema.New([]byte(text)))
 		if len(got) > 2400 {
 			t.Errorf("%d bytes: %s", len(got), got)

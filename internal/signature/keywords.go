@@ -82,7 +82,8 @@ func (b *builder) object(n rawjson.Node) *typ {
 		required[name] = true
 	}
 	for name, property := range n.Get("properties").Members() {
-		p := prop{name: name, typ: b.schema(property, nil), required: required[name], value: defaultOf(property)}
+		isRequired := required[name] && property.Get("default").IsZero()
+		p := prop{name: name, typ: b.schema(property, nil), required: isRequired, value: defaultOf(property)}
 		if p.typ != never || p.required {
 			t.props = append(t.props, p)
 		}

@@ -16,6 +16,7 @@
 package signature
 
 import (
+	"slices"
 	"strings"
 
 	"mcpx/internal/schema"
@@ -36,6 +37,27 @@ func Of(s *schema.Schema) string {
 	default:
 		l.params = []*part{{typ: t, required: true}}
 	}
+	return l.fit()
+}
+
+// Some returns the parameters with the given names, and "…" if there are others. It returns the whole signature if a name
+// is not that of a parameter.
+func Some(s *schema.Schema, names []string) string {
+	t := argumentsOf(s)
+	var some []prop
+	for _, p := range t.props {
+		if slices.Contains(names, p.name) {
+			some = append(some, p)
+		}
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(some, func(p prop) bool { return p.name == name }) {
+			return Of(s)
+		}
+	}
+	var l layout
+	l.parameters(&typ{kind: object, props: some})
+	l.more = l.more || len(some) < len(t.props) || t.rest != nil
 	return l.fit()
 }
 

@@ -39,6 +39,8 @@ func TestOfParameters(t *testing.T) {
 		{"the example of the package",
 			`{"type":"object","properties":{"path":{"type":"string"},"tail":{"type":"number"},"mode":{"enum":["r","w"],"default":"r"}},"required":["path"]}`,
 			`path: string, tail?: number, mode?: "r" | "w" = "r"`},
+		{"required with a default", `{"properties":{"a":{"type":"string","default":"x"},"b":{"default":null},"c":{"default":1}},"required":["a","b"]}`,
+			`a?: string = "x", b?: unknown, c?: unknown = 1`},
 		{"required but not described", `{"type":"object","required":["a","a","b"]}`, `a: unknown, b: unknown`},
 		{"required but not described, others typed",
 			`{"type":"object","required":["a"],"additionalProperties":{"type":"string"}}`, `a: string, [key: string]: string`},
@@ -53,6 +55,29 @@ func TestOfParameters(t *testing.T) {
 		{"required and impossible", `{"properties":{"b":false},"required":["b"]}`, `b: never`},
 		{"without a type", `{"properties":{"a":{"type":"string"}}}`, `a?: string`},
 	})
+}
+
+func TestSome(t *testing.T) {
+	const issue = `{"properties":{"title":{"type":"string"},"labels":{"type":"array","items":{"type":"string"}},"by":{"$ref":"#/$defs/User"},"to":{"$ref":"#/$defs/User"},"n":{"type":"integer"}},
+		"required":["title"],"$defs":{"User":{"type":"object","properties":{"name":{"type":"string"}}}}}`
+	for _, c := range []struct {
+		name, schema string
+		names        []string
+		want         string
+	}{
+		{"in the schema's order", issue, []string{"labels", "title", "labels"}, `title: string, labels?: string[], …`},
+		{"the definitions that they use", issue, []string{"to"}, `to?: User, …; User = {name?: string}`},
+		{"all", params(`"a":{"type":"string"},"b":{}`), []string{"a", "b"}, `a?: string, b?: unknown`},
+		{"others typed", `{"properties":{"a":{}},"additionalProperties":{"type":"integer"}}`, []string{"a"}, `a?: unknown, …`},
+		{"an unknown name", params(`"a":{"type":"string"},"b":{}`), []string{"a", "c"}, `a?: string, b?: unknown`},
+		{"by reference", `{"$ref":"#/$defs/A","$defs":{"A":{"type":"object","properties":{"a":{},"b":{}}}}}`, []string{"b"}, `b?: unknown, …`},
+		{"no parameters", `{}`, []string{"a"}, ``},
+		{"not a schema", `{"type"`, []string{"a"}, `…`},
+	} {
+		if got := signature.Some(schema.New([]byte(c.schema)), c.names); got != c.want {
+			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)
+		}
+	}
 }
 
 func TestOfTypes(t *testing.T) {

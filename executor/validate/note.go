@@ -1,0 +1,224 @@
+package validate
+
+import (
+	"slices"
+	"strconv"
+)
+
+const (
+	// maxNoteSteps bounds the search for notes, so that it needs no timer: a note is
+	// only a hint.
+	maxNoteSteps = 50_000
+
+	// maxStrayNames is how many undeclared names of an object are compared with others.
+	maxStrayNames = 20
+)
+
+// noter looks for what seems wrong in valid arguments.
+type noter struct{ steps int }
+
+// notes returns what seems wrong in arguments that are valid.
+func (e *engine) notes(arguments any) []Problem {
+	var n noter
+	found := append(n.strayNames([]*rule{e.rule}, arguments, nil), n.misfits(e.rule, arguments, nil)...)
+	slices.SortStableFunc(found, func(a, b finding) int { return slices.Compare(a.Path, b.Path) })
+	return report(found)
+}
+
+// isNoted reports whether there can be notes on values of a rule.
+func (r *rule) isNoted() bool {
+	isOpen := r.additionalProperties == nil || !r.additionalProperties.never
+	return r.format != nil || len(r.properties) > 0 && isOpen
+}
+
+// step counts work and reports whether there may be more.
+func (n *noter) step(work int) bool {
+	n.steps += work
+	return n.steps <= maxNoteSteps
+}
+
+// misfits returns the strings that do not fit their format. A nil rule has none.
+func (n *noter) misfits(r *rule, value any, at []string) (found []finding) {
+	if r == nil || !n.step(1) {
+		return nil
+	}
+	found = n.misfits(r.ref, value, at)
+	for _, rule := range r.allOf {
+		found = append(found, n.misfits(rule, value, at)...)
+	}
+	found = append(found, n.fewestMisfits(r.anyOf, value, at)...)
+	found = append(found, n.fewestMisfits(r.oneOf, value, at)...)
+	switch v := value.(type) {
+	case string:
+		if !r.format.accepts(v) {
+			found = append(found, problem(at, "expected %s (%s), got %s; sent as it is", r.format.name, r.format.form, show(v)))
+		}
+	case map[string]any:
+		for key, member := range v {
+			for _, rule := range n.ofMember(r, key) {
+				found = append(found, n.misfits(rule, member, below(at, key))...)
+			}
+		}
+	case []any:
+		for i, item := range v {
+			found = append(found, n.misfits(r.ofItem(i), item, below(at, strconv.Itoa(i)))...)
+		}
+	}
+	return found[:min(len(found), maxFindings)]
+}
+
+// fewestMisfits returns the misfits of the form that has the fewest. It does not check
+// the forms, which takes long: a value may seem to have more forms than it has, and then
+// there are fewer notes.
+func (n *noter) fewestMisfits(forms []*rule, value any, at []string) (fewest []finding) {
+	first := true
+	for _, form := range forms {
+		if !n.mayMatch(form, value) {
+			continue
+		}
+		found := n.misfits(form, value, at)
+		if first || len(found) < len(fewest) {
+			fewest, first = found, false
+		}
+	}
+	return fewest
+}
+
+// mayMatch compares a value and its members with types, enums and consts.
+func (n *noter) mayMatch(r *rule, value any) bool {
+	if r = r.resolved(); !n.mayBe(r, value) {
+		return false
+	}
+	object, _ := value.(map[string]any)
+	for name, member := range object {
+		if property := r.properties[name]; property != nil && !n.mayBe(property.resolved(), member) {
+			return false
+		}
+	}
+	return true
+}
+
+func (n *noter) mayBe(r *rule, value any) bool {
+	if r.never || len(r.types) > 0 && !hasType(value, r.types) {
+		return false
+	}
+	for _, allowed := range [][]any{r.constant, r.enum} {
+		if len(allowed) > 0 && (!n.step(len(allowed)) || !containsValue(allowed, value)) {
+			return false
+		}
+	}
+	return true
+}
+
+// strayNames returns the properties that no rule declares and whose names are close to a
+// declared property that is missing.
+func (n *noter) strayNames(rules []*rule, value any, at []string) (found []finding) {
+	switch v := value.(type) {
+	case map[string]any:
+		all := n.withInPlace(rules)
+		found = n.strayNamesOf(all, v, at)
+		for key, member := range v {
+			if !isContainer(member) {
+				continue
+			}
+			var inside []*rule
+			for _, r := range all {
+				inside = append(inside, n.ofMember(r, key)...)
+			}
+			found = append(found, n.strayNames(inside, member, below(at, key))...)
+		}
+	case []any:
+		all := n.withInPlace(rules)
+		for i, item := range v {
+			if !isContainer(item) {
+				continue
+			}
+			var inside []*rule
+			for _, r := range all {
+				inside = append(inside, r.ofItem(i))
+			}
+			found = append(found, n.strayNames(inside, item, below(at, strconv.Itoa(i)))...)
+		}
+	}
+	return found[:min(len(found), maxFindings)]
+}
+
+// strayNamesOf returns the stray names of one object.
+func (n *noter) strayNamesOf(rules []*rule, v map[string]any, at []string) (found []finding) {
+	var stray, free []string
+	for key := range v {
+		if !slices.ContainsFunc(rules, func(r *rule) bool { return len(n.declared(r, key)) > 0 }) {
+			stray = append(stray, key)
+		}
+	}
+	if len(stray) == 0 {
+		return nil
+	}
+	for _, r := range rules {
+		for name := range r.properties {
+			if _, given := v[name]; !given && n.step(1) {
+				free = append(free, name)
+			}
+		}
+	}
+	slices.Sort(stray)
+	slices.Sort(free)
+	for _, key := range stray[:min(len(stray), maxStrayNames)] {
+		if !n.step(len(free)) {
+			break
+		}
+		if near := suggest(key, free); near != "" {
+			found = append(found, problem(below(at, key), "unknown property, sent as it is; did you mean %s?", show(near)))
+		}
+	}
+	return found
+}
+
+// withInPlace returns the rules and all that apply to the same value, each once.
+func (n *noter) withInPlace(rules []*rule) (all []*rule) {
+	add := func(rules []*rule) {
+		for _, r := range rules {
+			if r != nil && n.step(1+len(all)/8) && !slices.Contains(all, r) {
+				all = append(all, r)
+			}
+		}
+	}
+	add(rules)
+	for i := 0; i < len(all); i++ {
+		add(all[i].inPlace())
+	}
+	return all
+}
+
+func isContainer(value any) bool {
+	switch value.(type) {
+	case map[string]any, []any:
+		return true
+	}
+	return false
+}
+
+// declared is rule.declared, with its work counted: patterns take the longest.
+func (n *noter) declared(r *rule, key string) []*rule {
+	if !n.step(1 + len(r.patternProperties)*(1+len(key)/10)) {
+		return nil
+	}
+	return r.declared(key)
+}
+
+// ofMember returns the rules for the value of a property.
+func (n *noter) ofMember(r *rule, key string) []*rule {
+	rules := n.declared(r, key)
+	if len(rules) == 0 && r.additionalProperties != nil {
+		rules = append(rules, r.additionalProperties)
+	}
+	return rules
+}
+
+// ofItem returns the rule for an element of an array, nil if there is none.
+func (r *rule) ofItem(i int) *rule {
+	if i < len(r.prefixItems) {
+		return r.prefixItems[i]
+	}
+	return r.items
+}
