@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"slices"
@@ -104,14 +105,22 @@ func toolList(tools []*Tool) []byte {
 	if len(tools) == 0 {
 		return nil
 	}
-	list := []byte(`{"tools":[`)
+	size := len(`{"tools":[]}`)
+	for _, t := range tools {
+		size += len(t.Raw) + 1
+	}
+	list := bytes.NewBuffer(make([]byte, 0, size))
+	list.WriteString(`{"tools":[`)
 	for i, t := range tools {
 		if i > 0 {
-			list = append(list, ',')
+			list.WriteByte(',')
 		}
-		list = append(list, rawjson.Compact(t.Raw)...)
+		if json.Compact(list, t.Raw) != nil { // it is valid, or it would not be in a list
+			list.Write(t.Raw)
+		}
 	}
-	return append(list, "]}"...)
+	list.WriteString("]}")
+	return list.Bytes()
 }
 
 // LatestStderr returns the last lines that the process of the shared session wrote to

@@ -6,16 +6,16 @@ import (
 	"math/bits"
 )
 
-// table has the tokens of o200k_base and their ranks. Library maps of them take tens of
-// megabytes of heap; this is read in place, from pages of the executable that the system
-// can drop. Its three parts, all numbers little-endian:
+// table has the tokens of o200k_base and their ranks (docs/adr/0007-token-counts.md). It is
+// read in place, from pages of the executable that the system can drop. It has three parts.
+// Numbers are little-endian.
 //
 //   - for each bucket the index of its first entry, and at the end the number of entries:
 //     32 bits each
 //   - the entries, in the order of their buckets: 64 bits each (see entry)
 //   - the bytes of the tokens, many of which overlap
 //
-// TestTable writes it, with the vocabulary of a library that is used in tests only.
+// TestTable writes it, with the vocabulary of a library that only tests use.
 //
 //go:generate go test -run ^TestTable$ -update .
 //go:embed o200k_base.bin

@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "write o200k_base.bin")
 
-// library has the vocabulary. Only tests use it: its maps take tens of megabytes.
+// library has the vocabulary. Only tests use it (docs/adr/0007-token-counts.md).
 var library = codec.NewO200kBase()
 
 // words returns all tokens, by rank.

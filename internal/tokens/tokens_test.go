@@ -54,10 +54,10 @@ func TestCountOfRandomTexts(t *testing.T) {
 		}
 		return b.String()
 	}
-	for range 10_000 {
+	for range 3_000 {
 		check(t, join(hardParts, 1+random.IntN(12)))
 	}
-	for range 40 {
+	for range 15 {
 		alphabet := []string{"a", "e", "n", "\u0301", "Ж", "の", "ا", "AB", "=", " ", "\xff", "t"}
 		random.Shuffle(len(alphabet), func(i, j int) { alphabet[i], alphabet[j] = alphabet[j], alphabet[i] })
 		check(t, join(alphabet[:1+random.IntN(4)], 200+random.IntN(3000)))
@@ -147,7 +147,7 @@ func TestCutUsesTheBudget(t *testing.T) {
 // TestLongTexts checks that time grows with the length of a piece, not with its square,
 // and that a budget limits it.
 func TestLongTexts(t *testing.T) {
-	const size = 64 << 20
+	const size = 16 << 20
 	for name, part := range map[string]string{
 		"letters": "a", "capitals": "A", "spaces": " ", "line breaks": "\n", "signs": "=", "digits": "7", "Chinese": "价", "marks": "\u0301", "invalid": "\xff",
 		"words": "some words, ", "contractions": "A's",
@@ -156,7 +156,7 @@ func TestLongTexts(t *testing.T) {
 			text := strings.Repeat(part, size/len(part))
 			start := time.Now()
 			if !Exceeds(text, 2000) {
-				t.Error("64 MB have at most 2,000 tokens")
+				t.Error("16 MB have at most 2,000 tokens")
 			}
 			if n := Cut(text, 2000); n < 2000-utf8.UTFMax || n > 2000*longestToken || Count(text[:n]) > 2000 {
 				t.Errorf("Cut keeps %d bytes with %d tokens", n, Count(text[:n]))
@@ -164,13 +164,13 @@ func TestLongTexts(t *testing.T) {
 			if d := time.Since(start); d > 5*time.Second {
 				t.Errorf("a budget of 2,000 tokens took %v", d)
 			}
-			text = text[:1<<20]
+			text = text[:256<<10]
 			start = time.Now()
 			if Count(text) < len(text)/longestToken {
 				t.Errorf("%d tokens", Count(text))
 			}
 			if d := time.Since(start); d > 10*time.Second {
-				t.Errorf("counting 1 MB took %v", d)
+				t.Errorf("counting 256 KB took %v", d)
 			}
 		})
 	}
