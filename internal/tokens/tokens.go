@@ -67,8 +67,7 @@ func Cut(text string, budget int) int {
 	// piece can be split in another way, and white space at its start can become part of the
 	// previous piece, so the new end of the text is counted again.
 	budget -= c.before
-	_, inside := c.piece(text[end:c.split(text, end)], budget-c.last)
-	for back := 1; inside > 0; back *= 2 {
+	for inside, back := c.inside, 1; inside > 0; back *= 2 {
 		inside = runeStart(text, end, inside)
 		if !Exceeds(text[c.start:end+inside], budget) {
 			return end + inside
@@ -78,13 +77,13 @@ func Cut(text string, budget int) int {
 	return end
 }
 
-// counter adds up the tokens of a text. It remembers the last piece that it counted.
+// counter adds up the tokens of a text. It remembers the last piece that fit.
 type counter struct {
 	scanner
 	encoder
 	start  int // of the last piece
-	last   int // its tokens
 	before int // tokens of the pieces before it
+	inside int // bytes of the next piece that fit
 }
 
 // count returns the number of tokens in the pieces at the start of text that have at most
@@ -94,9 +93,10 @@ func (c *counter) count(text string, limit int) (total, end int) {
 		next := c.split(text, end)
 		n, size := c.piece(text[end:next], limit-total)
 		if size < next-end {
+			c.inside = size
 			break
 		}
-		c.start, c.last, c.before = end, n, total
+		c.start, c.before = end, total
 		total += n
 		end = next
 	}

@@ -144,8 +144,8 @@ func TestCutUsesTheBudget(t *testing.T) {
 	}
 }
 
-// TestLongTexts checks that time grows with the length of a piece, not with its square,
-// and that a budget limits it.
+// TestLongTexts counts long pieces, and cuts them. If time grew with the square of their
+// length, or if a budget did not limit it, the test would not end.
 func TestLongTexts(t *testing.T) {
 	const size = 16 << 20
 	for name, part := range map[string]string{
@@ -154,23 +154,15 @@ func TestLongTexts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := strings.Repeat(part, size/len(part))
-			start := time.Now()
 			if !Exceeds(text, 2000) {
 				t.Error("16 MB have at most 2,000 tokens")
 			}
 			if n := Cut(text, 2000); n < 2000-utf8.UTFMax || n > 2000*longestToken || Count(text[:n]) > 2000 {
 				t.Errorf("Cut keeps %d bytes with %d tokens", n, Count(text[:n]))
 			}
-			if d := time.Since(start); d > 5*time.Second {
-				t.Errorf("a budget of 2,000 tokens took %v", d)
-			}
 			text = text[:256<<10]
-			start = time.Now()
 			if Count(text) < len(text)/longestToken {
 				t.Errorf("%d tokens", Count(text))
-			}
-			if d := time.Since(start); d > 10*time.Second {
-				t.Errorf("counting 256 KB took %v", d)
 			}
 		})
 	}
