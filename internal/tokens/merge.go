@@ -7,6 +7,10 @@ const (
 	// quadratic in it. It must hold two tokens.
 	windowSize = 2 * longestToken
 
+	// groupSize is the number of keys whose lowest one is remembered, so that a search for
+	// the lowest of all is short (BenchmarkLongPiece).
+	groupSize = 16
+
 	// overlap is the number of bytes at the end of a window that the next one encodes
 	// again, because the bytes after them can change how they are encoded.
 	overlap = longestToken / 2
@@ -90,6 +94,7 @@ type window struct {
 	// neighbors, and its key.
 	previous, next [windowSize + 1]uint16
 	keys           [windowSize]uint32
+	lowest         [windowSize / groupSize]uint32 // key of each group of tokens
 }
 
 // advance encodes the next window of a text, and returns the number of tokens of this one
@@ -125,38 +130,25 @@ func (w *window) separate(next *window, text string, n int) bool {
 }
 
 // encode splits the first bytes of text. It begins with single bytes and merges two
-// neighbors into the token of the lowest rank, the leftmost first, until none merge. A scan
-// for the lowest rank is as fast as a heap in a window of this size.
+// neighbors into the token of the lowest rank, the leftmost first, until none merge.
 func (w *window) encode(text string) {
 	text = text[:min(len(text), windowSize)]
-	for i := range len(text) {
-		w.previous[i], w.next[i] = uint16(i-1), uint16(i+1)
-	}
-	for i := range len(text) {
-		w.keys[i] = w.key(text, i)
-	}
-	padded := (len(text) + 3) &^ 3
-	for i := len(text); i < padded; i++ {
-		w.keys[i] = noKey
-	}
-	w.tokens = len(text)
+	groups := w.start(text)
 	for {
-		key := lowest(w.keys[:padded])
+		key := lowest(w.lowest[:groups])
 		if key == noKey {
 			break
 		}
 		at := int(key % windowSize)
-		middle := w.next[at]
+		middle := int(w.next[at])
 		end := w.next[middle]
-		w.next[at], w.keys[middle] = end, noKey
+		w.next[at], w.previous[end] = end, uint16(at)
 		w.tokens--
-		w.keys[at] = w.key(text, at)
-		if int(end) < len(text) {
-			w.previous[end] = uint16(at)
-		}
+		w.set(middle, noKey)
+		w.set(at, w.key(text, at))
 		if at > 0 {
 			before := int(w.previous[at])
-			w.keys[before] = w.key(text, before)
+			w.set(before, w.key(text, before))
 		}
 	}
 	at := uint16(0)
@@ -167,28 +159,58 @@ func (w *window) encode(text string) {
 	w.starts[w.tokens] = at
 }
 
+// start makes a token of each byte, and returns the number of groups they have.
+func (w *window) start(text string) (groups int) {
+	w.tokens = len(text)
+	for i := range len(text) {
+		w.previous[i], w.next[i] = uint16(max(i-1, 0)), uint16(i+1)
+	}
+	groups = (len(text) + groupSize - 1) / groupSize
+	for i := range groups * groupSize {
+		w.keys[i] = w.key(text, i)
+	}
+	for i := range groups {
+		w.lowest[i] = lowest(w.group(i))
+	}
+	return groups
+}
+
+// group returns the keys of a group.
+func (w *window) group(i int) []uint32 { return w.keys[i*groupSize : (i+1)*groupSize] }
+
+// set changes a key, and the lowest one of its group.
+func (w *window) set(at int, key uint32) {
+	group := at / groupSize
+	old := w.keys[at]
+	w.keys[at] = key
+	switch {
+	case key < w.lowest[group]:
+		w.lowest[group] = key
+	case old == w.lowest[group]:
+		w.lowest[group] = lowest(w.group(group))
+	}
+}
+
 // noKey is the key of a token that does not merge with the next one.
 const noKey = 1<<32 - 1
 
 // key returns the rank of the token that starts at an index merged with the next one,
 // and the index: the lowest key is the leftmost of the lowest ranks.
 func (w *window) key(text string, at int) uint32 {
-	middle := int(w.next[at])
-	if middle >= len(text) {
+	if at+1 >= len(text) || int(w.next[at]) >= len(text) {
 		return noKey
 	}
-	rank := rank(text[at:w.next[middle]])
+	rank := rank(text[at:w.next[w.next[at]]])
 	if rank == noRank {
 		return noKey
 	}
 	return rank*windowSize + uint32(at)
 }
 
-// lowest returns the lowest key. Their number is a multiple of four, for speed.
 func lowest(keys []uint32) uint32 {
-	a, b, c, d := uint32(noKey), uint32(noKey), uint32(noKey), uint32(noKey)
-	for ; len(keys) >= 4; keys = keys[4:] {
-		a, b, c, d = min(a, keys[0]), min(b, keys[1]), min(c, keys[2]), min(d, keys[3])
+	low := uint32(noKey)
+	for _, key := range keys {
+		low = min(low, key)
 	}
-	return min(a, b, c, d)
+	return low
 }
