@@ -122,10 +122,10 @@ const noteCost = 80
 // affords pays for a text if it is within the budget. It reads no more of the text
 // than it must.
 func (c *cutter) affords(text string) bool {
-	if tokens.Cut(text, c.left+noteCost) < len(text) {
+	if tokens.Exceeds(text, c.left+noteCost) {
 		return false
 	}
-	c.left -= tokens.Estimate(text)
+	c.left -= tokens.Count(text)
 	return true
 }
 

@@ -45,7 +45,7 @@ func (s *Store) grep(text string, q Query) (string, error) {
 		if shown == 0 { // show at least a part, or the reader would be stuck
 			entry = entry[:tokens.Cut(entry, left-1)]
 		}
-		left -= tokens.Estimate(entry) + 1
+		left -= tokens.Count(entry) + 1
 		if left < 0 || q.Limit > 0 && shown == q.Limit {
 			next = number
 			continue

@@ -21,7 +21,7 @@ func note(text string, shown int, id, what string) string {
 		also = "limit, path (JSON Pointer, * = every), grep (RE2)"
 	}
 	return fmt.Sprintf(`%s[cut: %s%s bytes, ~%s tokens in all; %s. Shape: %s. Read on: exec("mcpx","read_result",{"id":"%s"%s}); also %s]`,
-		head, what, grouped(len(text)), grouped(tokens.Estimate(text)), part, outline(text), id, offset, also)
+		head, what, grouped(len(text)), grouped(tokens.Count(text)), part, outline(text), id, offset, also)
 }
 
 // grouped writes 1234567 as 1,234,567.

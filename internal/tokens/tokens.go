@@ -113,9 +113,3 @@ func runeStart(text string, start, offset int) int {
 	}
 	return offset
 }
-
-// Estimate is Count. It goes with its last callers.
-func Estimate(text string) int { return Count(text) }
-
-// EstimateBytes is CountBytes. It goes with its last callers.
-func EstimateBytes(text []byte) int { return CountBytes(text) }
