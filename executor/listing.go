@@ -111,6 +111,11 @@ func page(u *registry.Upstream, tools []*registry.Tool, budget int) string {
 	more := func(left int) string {
 		return fmt.Sprintf("… %d more: inspect(%q, \"word*\"), or exec(%q, \"search\", {\"query\": …})", left, u.Name, Builtin)
 	}
+	if tokens.Exceeds(more(len(tools)), budget) { // the name is long
+		more = func(left int) string {
+			return fmt.Sprintf("… %d more: exec(%q, \"search\", {\"query\": …})", left, Builtin)
+		}
+	}
 	budget -= tokens.Count(more(len(tools)))
 	var b strings.Builder
 	shown := 0
