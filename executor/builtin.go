@@ -163,7 +163,7 @@ func (e *Executor) searchTools(ctx context.Context, _ Call, arguments []byte) (s
 	for _, hit := range x.search.Search(text(arguments, "query"), integer(arguments, "limit", 10)) {
 		f := x.tools[hit.Document]
 		line := f.server + ": " + fullLine(f.tool) + "\n"
-		if budget -= tokens.Estimate(line); budget < 0 && b.Len() > 0 {
+		if budget -= tokens.Count(line); budget < 0 && b.Len() > 0 {
 			break
 		}
 		b.WriteString(line)

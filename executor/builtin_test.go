@@ -66,8 +66,8 @@ func TestSearchKeepsToTheBudget(t *testing.T) {
 	b := start(t, map[string]any{"inspect_tokens": 200}, upstream(t, "a", "-tools", "100"))
 	b.registry.Settled(t.Context(), "a")
 	text := b.exec(t, searchFor(`{"query":"extra tool","limit":50}`))
-	if lines := strings.Count(text, "\n") + 1; lines < 2 || lines == 50 || tokens.Estimate(text) > 200 {
-		t.Errorf("%d lines, %d tokens", lines, tokens.Estimate(text))
+	if lines := strings.Count(text, "\n") + 1; lines < 2 || lines == 50 || tokens.Count(text) > 200 {
+		t.Errorf("%d lines, %d tokens", lines, tokens.Count(text))
 	}
 }
 
@@ -145,7 +145,7 @@ func TestOwnAnswersAreCutToo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if cost := tokens.EstimateBytes(result); cost > 1000 { // with the escapes of JSON, and what says how to read on
+		if cost := tokens.CountBytes(result); cost > 1000 { // with the escapes of JSON, and what says how to read on
 			t.Errorf("%s answers %d tokens, though results are cut at 500", name, cost)
 		}
 	}

@@ -87,7 +87,7 @@ func TestSeveralToolsGoOverToAListing(t *testing.T) {
 	if want := fmt.Sprintf("files: %d tools, 4 shown\nextra_1(query: string, limit?: integer = 10): Extra tool number 1 of many\n", n); err != nil || !strings.HasPrefix(text, want) {
 		t.Errorf("got %s, %v, want it to begin with %s", text, err, want)
 	}
-	if cost := tokens.Estimate(text); cost > 150 {
+	if cost := tokens.Count(text); cost > 150 {
 		t.Errorf("%d tokens", cost)
 	}
 }

@@ -23,7 +23,7 @@ const sentenceBytes = 160
 // parameters, names, or only the first names.
 func listing(u *registry.Upstream, tools []*registry.Tool, budget int) string {
 	head := heading(u, len(tools), budget/4)
-	budget -= tokens.Estimate(head)
+	budget -= tokens.Count(head)
 	for _, line := range []func(*registry.Tool) string{fullLine, shortLine, nameLine} {
 		if text, fits := lines(tools, line, budget); fits {
 			return head + text
@@ -83,7 +83,7 @@ func lines(tools []*registry.Tool, line func(*registry.Tool) string, budget int)
 	var b strings.Builder
 	for _, t := range tools {
 		l := line(t)
-		if budget -= tokens.Estimate(l) + 1; budget < 0 {
+		if budget -= tokens.Count(l) + 1; budget < 0 {
 			return "", false
 		}
 		b.WriteString(l)
@@ -111,12 +111,17 @@ func page(u *registry.Upstream, tools []*registry.Tool, budget int) string {
 	more := func(left int) string {
 		return fmt.Sprintf("… %d more: inspect(%q, \"word*\"), or exec(%q, \"search\", {\"query\": …})", left, u.Name, Builtin)
 	}
-	budget -= tokens.Estimate(more(len(tools)))
+	if tokens.Exceeds(more(len(tools)), budget) { // the name is long
+		more = func(left int) string {
+			return fmt.Sprintf("… %d more: exec(%q, \"search\", {\"query\": …})", left, Builtin)
+		}
+	}
+	budget -= tokens.Count(more(len(tools)))
 	var b strings.Builder
 	shown := 0
 	for _, t := range tools {
 		line := nameLine(t)
-		if budget -= tokens.Estimate(line) + 1; budget < 0 {
+		if budget -= tokens.Count(line) + 1; budget < 0 {
 			break
 		}
 		shown++

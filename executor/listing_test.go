@@ -40,10 +40,10 @@ func TestListingSteps(t *testing.T) {
 		short = append(short, fmt.Sprintf("group0_tool_%d(query, …)", i))
 		bare = append(bare, fmt.Sprintf("group0_tool_%d", i))
 	}
-	cost := func(lines []string) int { // the end of the heading is in its estimate, that of a line is one more
-		sum := tokens.Estimate(head + "\n")
+	cost := func(lines []string) int { // the end of the heading is in its count, that of a line is one more
+		sum := tokens.Count(head + "\n")
 		for _, l := range lines[1:] {
-			sum += tokens.Estimate(l) + 1
+			sum += tokens.Count(l) + 1
 		}
 		return sum
 	}
@@ -78,7 +78,7 @@ func TestListingsKeepToTheirBudget(t *testing.T) {
 		u.Instructions = strings.Repeat("Do this, then that. ", 10)
 		for _, budget := range []int{200, 250, 400, 1000, 4000, 20_000, 1_000_000} {
 			text := listing(u, u.Tools, budget)
-			if cost := tokens.Estimate(text); cost > budget {
+			if cost := tokens.Count(text); cost > budget {
 				t.Errorf("%d tools, %d tokens: the listing costs %d", n, budget, cost)
 			}
 			if again := listing(u, u.Tools, budget); again != text {
@@ -107,12 +107,12 @@ func TestListingsKeepToTheSmallestBudget(t *testing.T) {
 	const least = 100 // limits.inspect_tokens
 	u := upstreamOf(strings.Repeat("名", 64), manyTools(t, 1000))
 	u.Instructions = strings.Repeat("Do this, then that. ", 100)
-	if cost := tokens.Estimate(listing(u, u.Tools, least)); cost > least {
+	if cost := tokens.Count(listing(u, u.Tools, least)); cost > least {
 		t.Errorf("a listing costs %d of %d tokens", cost, least)
 	}
 	down := upstreamOf("srv", manyTools(t, 1000))
 	down.State, down.Reason = registry.Waiting, strings.Repeat("something went wrong, ", 1000)
-	if cost := tokens.Estimate(listing(down, down.Tools, 4000)); cost > 4000 {
+	if cost := tokens.Count(listing(down, down.Tools, 4000)); cost > 4000 {
 		t.Errorf("a listing with a long reason costs %d of 4000 tokens", cost)
 	}
 }
@@ -122,7 +122,7 @@ func TestAHugeNameCostsOnlyItself(t *testing.T) {
 	tools := append([]*registry.Tool{tool(t, `{"name":"`+strings.Repeat("huge", 25_000)+`"}`)}, manyTools(t, 10)...)
 	u := upstreamOf("srv", tools)
 	text := listing(u, u.Tools, 4000)
-	if cost := tokens.Estimate(text); cost > 4000 {
+	if cost := tokens.Count(text); cost > 4000 {
 		t.Errorf("the listing costs %d tokens", cost)
 	}
 	for _, t2 := range tools[1:] {
@@ -141,8 +141,8 @@ func TestEveryToolIsReachedByAGlob(t *testing.T) {
 			t.Fatalf("%s matches %v", pattern, names(found))
 		}
 		text := listing(u, found, 4000)
-		if head := "srv: 10000 tools, 100 shown\n"; !strings.HasPrefix(text, head) || tokens.Estimate(text) > 4000 {
-			t.Fatalf("%s: the listing begins with %.50q and costs %d", pattern, text, tokens.Estimate(text))
+		if head := "srv: 10000 tools, 100 shown\n"; !strings.HasPrefix(text, head) || tokens.Count(text) > 4000 {
+			t.Fatalf("%s: the listing begins with %.50q and costs %d", pattern, text, tokens.Count(text))
 		}
 		for _, f := range found {
 			if !strings.Contains(text, "\n"+f.Name+"(query") {

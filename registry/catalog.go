@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"slices"
@@ -13,7 +14,6 @@ import (
 	"mcpx/internal/rawjson"
 	"mcpx/internal/schema"
 	"mcpx/internal/signature"
-	"mcpx/internal/tokens"
 )
 
 // Catalog is the state of a profile's upstreams at one moment, with their lists. It is
@@ -71,6 +71,7 @@ type Upstream struct {
 
 	config  *config.Upstream
 	tools   map[string]*Tool
+	tokens  func() int // of all tools; nil before the first list
 	session *Session
 	stderr  *child.Stderr // of the child of the session; nil without one
 	changed chan struct{} // closed when a newer Upstream replaces this one
@@ -87,13 +88,39 @@ func NewUpstream(name string, tools []Item) *Upstream {
 // Transport returns how the upstream is connected.
 func (u *Upstream) Transport() config.Transport { return u.config.Transport }
 
-// Tokens estimates how many tokens the full definitions of its tools have.
+// Tokens returns the number of tokens in ToolList. It counts them when it is called for
+// the first time since the tools changed.
 func (u *Upstream) Tokens() int {
-	sum := 0
-	for _, t := range u.Tools {
-		sum += t.Tokens()
+	if u.tokens == nil {
+		return 0
 	}
-	return sum
+	return u.tokens()
+}
+
+// ToolList returns the full definitions of its tools, as a client without mcpx gets them
+// from tools/list, or nil if there are none.
+func (u *Upstream) ToolList() []byte { return toolList(u.Tools) }
+
+func toolList(tools []*Tool) []byte {
+	if len(tools) == 0 {
+		return nil
+	}
+	size := len(`{"tools":[]}`)
+	for _, t := range tools {
+		size += len(t.Raw) + 1
+	}
+	list := bytes.NewBuffer(make([]byte, 0, size))
+	list.WriteString(`{"tools":[`)
+	for i, t := range tools {
+		if i > 0 {
+			list.WriteByte(',')
+		}
+		if json.Compact(list, t.Raw) != nil { // it is valid, or it would not be in a list
+			list.Write(t.Raw)
+		}
+	}
+	list.WriteString("]}")
+	return list.Bytes()
 }
 
 // LatestStderr returns the last lines that the process of the shared session wrote to
@@ -163,7 +190,6 @@ type Tool struct {
 	derived   any
 	signature func() string
 	required  func() string
-	tokens    func() int
 }
 
 // newTool reads a tool's definition. It accepts members of any type.
@@ -176,7 +202,6 @@ func newTool(item Item) *Tool {
 		shown = schema.New(t.ShownSchema())
 	}
 	t.signature = sync.OnceValue(func() string { return signature.Of(shown) })
-	t.tokens = sync.OnceValue(func() int { return tokens.EstimateBytes(t.Raw) })
 	t.required = sync.OnceValue(func() string { return signature.Required(shown) })
 	return t
 }
@@ -207,9 +232,6 @@ func (t *Tool) ShownSchema() json.RawMessage { return inputSchema(t.Raw) }
 
 // Signature returns the tool's parameters in the style of TypeScript.
 func (t *Tool) Signature() string { return t.signature() }
-
-// Tokens estimates how many tokens the definition has.
-func (t *Tool) Tokens() int { return t.tokens() }
 
 // RequiredParameters returns the short form of Signature.
 func (t *Tool) RequiredParameters() string { return t.required() }

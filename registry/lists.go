@@ -9,6 +9,7 @@ import (
 
 	"mcpx/internal/rawjson"
 	"mcpx/internal/tasks"
+	"mcpx/internal/tokens"
 )
 
 // kind is a kind of list that upstreams have.
@@ -59,6 +60,9 @@ func setTools(u *Upstream, items []Item) (changed bool) {
 	}
 	changed = !slices.Equal(u.Tools, tools)
 	u.Tools, u.tools = tools, index
+	if changed {
+		u.tokens = sync.OnceValue(func() int { return tokens.CountBytes(toolList(tools)) })
+	}
 	return changed
 }
 

@@ -24,7 +24,6 @@ import (
 	"mcpx/internal/child"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/tokens"
-	"mcpx/internal/tokens/exact"
 	"mcpx/registry"
 )
 
@@ -92,7 +91,7 @@ func measure(folder string) error {
 	}
 	return a.Run(context.Background(), func(ctx context.Context) error {
 		lists := a.ToolLists(ctx)[0]
-		r := report{with: exact.Count(string(lists.With))}
+		r := report{with: tokens.CountBytes(lists.With)}
 		for i, u := range lists.Upstreams {
 			if u.State != registry.Ready {
 				return fmt.Errorf("%s is %s: %s", u.Name, u.State, u.Reason)
@@ -132,7 +131,6 @@ func serve(folder string) (*config.Config, error) {
 // report are the figures over all tools.
 type report struct {
 	with, without       int   // tokens of the tool lists
-	estimate            int   // of the lists without mcpx, as mcpx guesses
 	tools, servers      int   // how many
 	schemas, signatures int   // tokens
 	byServer            []int // tokens until a call, by tool: inspect(server), and the tool if its line has no types
@@ -144,25 +142,24 @@ type report struct {
 // add measures the tools of one server.
 func (r *report) add(ctx context.Context, e *executor.Executor, u *registry.Upstream, list string) error {
 	r.servers++
-	r.without += exact.Count(list)
-	r.estimate += tokens.Estimate(list)
+	r.without += tokens.Count(list)
 	listing, err := e.Inspect(ctx, u.Name, "")
 	if err != nil {
 		return err
 	}
-	cost := exact.Count(listing)
+	cost := tokens.Count(listing)
 	for _, t := range u.Tools {
 		r.tools++
-		r.schemas += exact.Count(string(rawjson.Compact(t.ShownSchema())))
-		r.signatures += exact.Count(t.Signature())
+		r.schemas += tokens.CountBytes(rawjson.Compact(t.ShownSchema()))
+		r.signatures += tokens.Count(t.Signature())
 		one, err := e.Inspect(ctx, u.Name, t.Name)
 		if err != nil {
 			return err
 		}
-		r.byTool = append(r.byTool, r.with+exact.Count(one))
+		r.byTool = append(r.byTool, r.with+tokens.Count(one))
 		spent := r.with + cost
 		if !strings.Contains(listing, t.Name+"("+t.Signature()+")") {
-			spent += exact.Count(one)
+			spent += tokens.Count(one)
 		}
 		r.byServer = append(r.byServer, spent)
 		if err := r.search(ctx, e, u, t, one); err != nil {
@@ -184,11 +181,11 @@ func (r *report) search(ctx context.Context, e *executor.Executor, u *registry.U
 	}
 	for item := range rawjson.Elements(rawjson.Get(result, "content")) {
 		answer, _ := rawjson.String(rawjson.Get(item, "text"))
-		spent := r.with + exact.Count(answer)
+		spent := r.with + tokens.Count(answer)
 		if strings.Contains(answer, u.Name+": "+t.Name+"(") {
 			r.found++
 		} else {
-			spent += exact.Count(one) // it has to look there after all
+			spent += tokens.Count(one) // it has to look there after all
 		}
 		r.bySearch = append(r.bySearch, spent)
 	}
@@ -214,7 +211,6 @@ func (r *report) print() {
 	fmt.Printf("\ntools/list with mcpx: %d tokens\n", r.with)
 	fmt.Printf("signatures: %d tokens, %.1f %% of the %d of their schemas\n", r.signatures, 100*float64(r.signatures)/float64(r.schemas), r.schemas)
 	fmt.Printf("search has the tool among its first five: %.1f %%\n", 100*float64(r.found)/float64(r.tools))
-	fmt.Printf("the estimate used while serving: %+.1f %%\n", 100*(float64(r.estimate)/float64(r.without)-1))
 }
 
 func stats(costs []int) (mean, p95 int) {

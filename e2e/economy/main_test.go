@@ -11,7 +11,7 @@ import (
 	"mcpx/executor"
 	"mcpx/internal/app"
 	"mcpx/internal/child"
-	"mcpx/internal/tokens/exact"
+	"mcpx/internal/tokens"
 )
 
 func TestMain(m *testing.M) {
@@ -77,7 +77,7 @@ func TestReport(t *testing.T) {
 	r := report{}
 	err = a.Run(t.Context(), func(ctx context.Context) error {
 		lists := a.ToolLists(ctx)[0]
-		r.with = exact.Count(string(lists.With))
+		r.with = tokens.CountBytes(lists.With)
 		for i, u := range lists.Upstreams {
 			if err := r.add(ctx, a.Profiles[0].Executor, u, string(lists.Without[i])); err != nil {
 				return err
@@ -88,7 +88,7 @@ func TestReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := exact.Count(one) + exact.Count(two); r.without != want || r.servers != 2 || r.tools != 3 || r.found != 3 {
+	if want := tokens.Count(one) + tokens.Count(two); r.without != want || r.servers != 2 || r.tools != 3 || r.found != 3 {
 		t.Errorf("%+v, want %d tokens without mcpx", r, want)
 	}
 	if mean, p95 := stats(r.byTool); mean <= r.with || p95 < mean || len(r.byServer) != 3 || len(r.bySearch) != 3 {

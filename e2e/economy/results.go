@@ -13,7 +13,7 @@ import (
 	"mcpx/executor"
 	"mcpx/internal/app"
 	"mcpx/internal/rawjson"
-	"mcpx/internal/tokens/exact"
+	"mcpx/internal/tokens"
 )
 
 //go:embed testdata/results/*.json
@@ -106,7 +106,7 @@ func printResults(ctx context.Context, e *executor.Executor) error {
 		if err != nil {
 			return err
 		}
-		fmt.Printf("| %s | `%s` | %d | %d | %d |\n", s.result, s.query, exact.Count(texts[s.result]), shown, selected)
+		fmt.Printf("| %s | `%s` | %d | %d | %d |\n", s.result, s.query, tokens.Count(texts[s.result]), shown, selected)
 	}
 	return nil
 }
@@ -123,7 +123,7 @@ func shownTokens(ctx context.Context, e *executor.Executor, tool, query string) 
 	}
 	for item := range rawjson.Elements(rawjson.Get(result, "content")) {
 		text, _ := rawjson.String(rawjson.Get(item, "text"))
-		sum += exact.Count(text)
+		sum += tokens.Count(text)
 	}
 	return sum, nil
 }

@@ -60,10 +60,10 @@ func (s *Store) partsOf(result []byte) (*parts, bool) {
 func (p *parts) exceeds(limit int) bool {
 	left := limit
 	for _, text := range p.all() {
-		if tokens.Cut(text, left) < len(text) {
+		if tokens.Exceeds(text, left) {
 			return true
 		}
-		left -= tokens.Estimate(text)
+		left -= tokens.Count(text)
 	}
 	return false
 }
@@ -71,7 +71,7 @@ func (p *parts) exceeds(limit int) bool {
 // exceedsWith reports whether the texts exceed a limit together with structuredContent,
 // which one of them repeats.
 func (p *parts) exceedsWith(limit int) bool {
-	left := limit - tokens.Estimate(p.data)
+	left := limit - tokens.Count(p.data)
 	return left < 0 || p.exceeds(left)
 }
 
@@ -92,7 +92,7 @@ func (s *Store) cut(client string, p *parts) []byte {
 			cutText = t.text[:shown] + note(k, id, at+shown)
 			edits = append(edits, edit{t.value.Value, t.value.End, quote(cutText)})
 		}
-		left -= tokens.Estimate(t.text[:shown])
+		left -= tokens.Count(t.text[:shown])
 		at += len(t.text) + len(separator)
 	}
 	result := splice(p.raw, edits)

@@ -84,7 +84,7 @@ func checkHead(t *testing.T, result string, limit int) {
 		if len(note) > 1200 {
 			t.Errorf("a note of %d bytes: %s", len(note), note)
 		}
-		shown += tokens.Estimate(head)
+		shown += tokens.Count(head)
 	}
 	if shown > limit {
 		t.Errorf("%d tokens are shown, want %d at most", shown, limit)

@@ -104,11 +104,11 @@ func (g *grepper) match(l line, at []int) {
 	b.WriteString(l.place() + ": " + around(l.text, at) + "\n")
 	entry := b.String()
 	if g.shown == 0 { // show at least a part, or the reader would be stuck
-		if end := tokens.Cut(entry, g.budget-1); end < len(entry) {
+		if end := tokens.Cut(entry, g.budget-2); end < len(entry) {
 			entry = entry[:end] + "\n"
 		}
 	}
-	if g.budget -= tokens.Estimate(entry); g.budget < 0 {
+	if g.budget -= tokens.Count(entry) + 1; g.budget < 0 {
 		g.isFull = true
 		return
 	}
@@ -125,7 +125,7 @@ func (g *grepper) other(l line) {
 	if g.after > 0 && !g.isFull {
 		g.after--
 		entry := l.place() + "- " + around(l.text, []int{0, 0}) + "\n"
-		if cost := tokens.Estimate(entry); cost <= g.budget {
+		if cost := tokens.Count(entry) + 1; cost <= g.budget {
 			g.budget -= cost
 			g.text.WriteString(entry)
 			return

@@ -38,14 +38,14 @@ func ways(k kept, id string, shown int) string {
 
 // countedBytes is the length up to which tokens are counted, not guessed from the start
 // of the text.
-const countedBytes = 4 << 20
+const countedBytes = 1 << 20
 
 // size returns the number of tokens of a text, in words.
 func size(text string) string {
 	if len(text) <= countedBytes {
-		return grouped(tokens.Estimate(text)) + " tokens"
+		return grouped(tokens.Count(text)) + " tokens"
 	}
-	start := tokens.Estimate(text[:countedBytes])
+	start := tokens.Count(text[:countedBytes])
 	return "~" + grouped(start*(len(text)>>10)/(countedBytes>>10)) + " tokens"
 }
 

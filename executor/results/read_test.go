@@ -125,7 +125,7 @@ func FuzzReadWindows(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if cost := tokens.Estimate(answer); cost > s.budget() {
+			if cost := tokens.Count(answer); cost > s.budget() {
 				t.Fatalf("%d tokens for a budget of %d", cost, s.budget())
 			}
 			end := strings.LastIndexByte(answer, '\n')
@@ -163,7 +163,7 @@ func FuzzGrep(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if cost := tokens.Estimate(answer); cost > s.budget() {
+			if cost := tokens.Count(answer); cost > s.budget() {
 				t.Fatalf("%d tokens for a budget of %d: %q", cost, s.budget(), answer)
 			}
 			last := answer[strings.LastIndexByte(answer, '\n')+1:]

@@ -57,7 +57,7 @@ func (s *Selection) body(budget int) (text string, shown int) {
 		head, foot = "", ""
 	}
 	text = head + strings.Join(rows, separator) + foot
-	if budget <= 0 || tokens.Cut(text, budget) == len(text) {
+	if budget <= 0 || !tokens.Exceeds(text, budget) {
 		return text, len(rows)
 	}
 	end := tokens.Cut(text, budget-noteCost)

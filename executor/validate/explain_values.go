@@ -96,7 +96,7 @@ func allowedList(values []any) string {
 // costOf estimates the tokens of a text, rather too many than too few: a rare character
 // takes several.
 func costOf(text string) int {
-	cost := tokens.Estimate(text)
+	cost := tokens.Count(text)
 	for _, r := range text {
 		if r >= utf8.RuneSelf {
 			cost++

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"mcpx/internal/tokens/exact"
+	"mcpx/internal/tokens"
 )
 
 // TestAllowedListIsBounded: a list of allowed values has at most 300 tokens, shows the
@@ -28,7 +28,7 @@ func TestAllowedListIsBounded(t *testing.T) {
 				values = append(values, value(i))
 			}
 			text := wrongValue(values, "region-29-zoen", nil).Text
-			if n := exact.Count(allowedList(values)); n > 300 {
+			if n := tokens.Count(allowedList(values)); n > 300 {
 				t.Errorf("%d tokens: %s", n, text)
 			}
 			if name == "words" && !strings.HasPrefix(text, `expected "region-29-zone", `) || !strings.Contains(text, "…") {

@@ -85,7 +85,7 @@ type upstreams []*Profile
 var (
 	stateDesc  = prometheus.NewDesc("mcpx_upstream_state", "1 for the state an upstream is in.", []string{"schema", "server", "state"}, nil)
 	toolsDesc  = prometheus.NewDesc("mcpx_upstream_tools", "Tools of an upstream.", []string{"schema", "server"}, nil)
-	tokensDesc = prometheus.NewDesc("mcpx_tokens_saved", "Tokens of tool lists that clients are spared, estimated.", []string{"schema"}, nil)
+	tokensDesc = prometheus.NewDesc("mcpx_tokens_saved", "Tokens of tool lists that clients are spared.", []string{"schema"}, nil)
 )
 
 // Describe implements prometheus.Collector.

@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 
-	"mcpx/internal/rawjson"
 	"mcpx/registry"
 	"mcpx/server"
 )
@@ -26,24 +25,9 @@ func (a *App) ToolLists(ctx context.Context) []ToolLists {
 		for _, u := range p.Upstreams {
 			settled := p.Registry.Settled(ctx, u.Name)
 			lists.Upstreams = append(lists.Upstreams, settled)
-			lists.Without = append(lists.Without, toolList(settled))
+			lists.Without = append(lists.Without, settled.ToolList())
 		}
 		all = append(all, lists)
 	}
 	return all
-}
-
-// toolList returns the response of an upstream to tools/list.
-func toolList(u *registry.Upstream) []byte {
-	if len(u.Tools) == 0 {
-		return nil
-	}
-	list := []byte(`{"tools":[`)
-	for i, t := range u.Tools {
-		if i > 0 {
-			list = append(list, ',')
-		}
-		list = append(list, rawjson.Compact(t.Raw)...)
-	}
-	return append(list, "]}"...)
 }

@@ -63,7 +63,7 @@ func (h *HTTP) status(w http.ResponseWriter, _ *http.Request) {
 		s := views[asConfigured]
 		response.Version = s.Version()
 		list := []upstreamStatus{}
-		context := contextStatus{With: tokens.EstimateBytes(s.LazyTools())}
+		context := contextStatus{With: tokens.CountBytes(s.LazyTools())}
 		for _, u := range s.Upstreams() {
 			list = append(list, statusOf(u))
 			context.Without += u.Tokens()

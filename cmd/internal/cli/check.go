@@ -7,7 +7,6 @@ import (
 	"mcpx/config"
 	"mcpx/internal/ansi"
 	"mcpx/internal/app"
-	"mcpx/internal/tokens/exact"
 	"mcpx/registry"
 )
 
@@ -106,7 +105,7 @@ func newCheckReport(all []app.ToolLists) checkReport {
 		for i, u := range lists.Upstreams {
 			s := checked(u, &lists.Profile.Upstreams[i])
 			s.Schema = lists.Profile.Name
-			s.Tokens = exact.Count(string(lists.Without[i]))
+			s.Tokens = u.Tokens()
 			r.Servers = append(r.Servers, s)
 			if s.ready() {
 				r.Ready++

@@ -7,7 +7,7 @@ import (
 
 	"mcpx/internal/ansi"
 	"mcpx/internal/app"
-	"mcpx/internal/tokens/exact"
+	"mcpx/internal/tokens"
 	"mcpx/registry"
 )
 
@@ -61,9 +61,9 @@ func (c *tokensCmd) Run(t *terminal) error {
 }
 
 func count(lists app.ToolLists) tokenReport {
-	r := tokenReport{Servers: []serverTokens{}, With: exact.Count(string(lists.With))}
-	for i, u := range lists.Upstreams {
-		s := serverTokens{Name: u.Name, State: finalState(u), Reason: u.Reason, Tools: len(u.Tools), Tokens: exact.Count(string(lists.Without[i]))}
+	r := tokenReport{Servers: []serverTokens{}, With: tokens.CountBytes(lists.With)}
+	for _, u := range lists.Upstreams {
+		s := serverTokens{Name: u.Name, State: finalState(u), Reason: u.Reason, Tools: len(u.Tools), Tokens: u.Tokens()}
 		r.Servers = append(r.Servers, s)
 		if u.State != registry.Ready {
 			r.NotCounted++
