@@ -4,16 +4,15 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"mcpx/internal/nearest"
 	"mcpx/internal/tokens"
 )
 
 const (
-	// maxAllowedTokens bounds the list of allowed values in a problem. It is estimated, so
-	// it is less than the 300 tokens that the list may have.
-	maxAllowedTokens = 250
+	// maxAllowedTokens bounds the list of allowed values in a problem. The values are
+	// counted one by one: together they may have a few tokens more, but never 300.
+	maxAllowedTokens = 280
 
 	// maxAllowedShown bounds the characters of one allowed value.
 	maxAllowedShown = 4000
@@ -76,7 +75,7 @@ func allowedList(values []any) string {
 	room := maxAllowedTokens
 	for _, v := range values {
 		text := showUpTo(v, maxAllowedShown)
-		if room -= costOf(text) + 1; room < 0 {
+		if room -= tokens.Count(text) + 2; room < 0 {
 			break
 		}
 		shown = append(shown, text)
@@ -91,18 +90,6 @@ func allowedList(values []any) string {
 	default:
 		return strings.Join(shown[:last], ", ") + " or " + shown[last]
 	}
-}
-
-// costOf estimates the tokens of a text, rather too many than too few: a rare character
-// takes several.
-func costOf(text string) int {
-	cost := tokens.Count(text)
-	for _, r := range text {
-		if r >= utf8.RuneSelf {
-			cost++
-		}
-	}
-	return cost
 }
 
 // cutTokens shortens a text that has more than n tokens.
