@@ -17,11 +17,11 @@ var (
 func TestFit(t *testing.T) {
 	text := func(s string) string { return `{"type":"text","text":` + quote(s) + `}` }
 	const (
-		readLong    = `[cut: 1,500 bytes, ~276 tokens in all; first 545 bytes shown. Shape: 1 line. Read on: exec("mcpx","read_result",{"id":"r1","offset":545}); also limit, grep (RE2)]`
-		readRecords = `1,811 bytes, ~834 tokens in all; first 221 bytes shown. Shape: items[200]{id}. Read on: exec("mcpx","read_result",{"id":"r1","offset":221}); also limit, path (JSON Pointer, * = every), grep (RE2)]`
-		readSecond  = `1,811 bytes, ~834 tokens in all; none shown. Shape: items[200]{id}. Read on: exec("mcpx","read_result",{"id":"r2"}); also limit, path (JSON Pointer, * = every), grep (RE2)]`
+		readLong    = `[cut: 1,500 bytes, ~309 tokens in all; first 485 bytes shown. Shape: 1 line. Read on: exec("mcpx","read_result",{"id":"r1","offset":485}); also limit, grep (RE2)]`
+		readRecords = `1,811 bytes, ~892 tokens in all; first 206 bytes shown. Shape: items[200]{id}. Read on: exec("mcpx","read_result",{"id":"r1","offset":206}); also limit, path (JSON Pointer, * = every), grep (RE2)]`
+		readSecond  = `1,811 bytes, ~892 tokens in all; none shown. Shape: items[200]{id}. Read on: exec("mcpx","read_result",{"id":"r2"}); also limit, path (JSON Pointer, * = every), grep (RE2)]`
 	)
-	cutLong := long[:545] + "\n…" + readLong
+	cutLong := long[:485] + "\n…" + readLong
 
 	for _, test := range []struct{ name, result, want string }{
 		{"everything around a text stays as it came",
@@ -36,23 +36,23 @@ func TestFit(t *testing.T) {
 		{"many texts after the budget is used up",
 			`{"content":[` + text(long) + `,` + text(long) + `,{"type":"audio","data":""},` + text(long) +
 				`,{"type":"resource","resource":{"uri":"a:b","text":` + quote(long) + `}},` + text(long) + `],"a":1}`,
-			`{"content":[` + text(cutLong) + `,` + text(`[cut: 4 texts, 6,003 bytes, ~1,104 tokens in all; none shown. Shape: 4 lines. Read on: exec("mcpx","read_result",{"id":"r2"}); also limit, grep (RE2)]`) +
+			`{"content":[` + text(cutLong) + `,` + text(`[cut: 4 texts, 6,003 bytes, ~1,239 tokens in all; none shown. Shape: 4 lines. Read on: exec("mcpx","read_result",{"id":"r2"}); also limit, grep (RE2)]`) +
 				`,{"type":"audio","data":""},{"type":"resource","resource":{"uri":"a:b","text":"[cut: in r2]"}}],"a":1}`},
 		{"what is cheaper than a note stays",
 			`{"content":[` + text(long) + `,` + text("short") + `]}`,
 			`{"content":[` + text(cutLong) + `,` + text("short") + `]}`},
 		{"structuredContent alone",
 			`{"structuredContent":` + records + `,"a":1}`,
-			`{"content":[` + text(records[:221]+"\n…[cut: structuredContent, "+readRecords) + `],"a":1}`},
+			`{"content":[` + text(records[:206]+"\n…[cut: structuredContent, "+readRecords) + `],"a":1}`},
 		{"structuredContent before content",
 			`{"structuredContent":` + records + `,"content":[ ]}`,
-			`{"content":[` + text(records[:221]+"\n…[cut: structuredContent, "+readRecords) + ` ]}`},
+			`{"content":[` + text(records[:206]+"\n…[cut: structuredContent, "+readRecords) + ` ]}`},
 		{"structuredContent beside another text",
 			`{"content":[` + text(long) + `],"structuredContent":` + records + `}`,
 			`{"content":[` + text(cutLong) + `,` + text("[cut: structuredContent, "+readSecond) + `]}`},
 		{"structuredContent that repeats the text",
 			`{"content":[` + text(records) + `],"structuredContent": ` + strings.ReplaceAll(records, ",", " , ") + `}`,
-			`{"content":[` + text(records[:221]+"\n…[cut: "+readRecords) + `,` + text("[structuredContent left out: the same JSON as r1]") + `]}`},
+			`{"content":[` + text(records[:206]+"\n…[cut: "+readRecords) + `,` + text("[structuredContent left out: the same JSON as r1]") + `]}`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if got := string(New(1000).Fit("me", []byte(test.result), 100)); got != test.want {
