@@ -38,7 +38,7 @@ func NeedsUpstreams(tool string) bool {
 	for _, separator := range separators { // find accepts these names too
 		tool = strings.TrimPrefix(tool, Builtin+separator)
 	}
-	return tool == "search" || tool == "servers"
+	return tool == "search" || tool == "servers" || tool == "schema"
 }
 
 // toolIndex is the search index of one catalog.
@@ -74,6 +74,11 @@ func newBuiltin(e *Executor) builtin {
 			"read_result", "Read on in a cut result: by bytes, JSON Pointer, or lines matching an RE2 pattern. A negative offset counts from the end; in a path * stands for every element; with grep, offset and limit count lines.",
 			`{"type":"object","properties":{"id":{"type":"string"},"offset":{"type":"integer","default":0},"limit":{"type":"integer","minimum":1},"path":{"type":"string"},"grep":{"type":"string"}},"required":["id"]}`,
 			e.readResult,
+		},
+		{
+			"schema", "The full definition of a tool, as its server sent it, with its output schema.",
+			`{"type":"object","properties":{"server":{"type":"string"},"tool":{"type":"string"}},"required":["server","tool"]}`,
+			e.showSchema,
 		},
 		{
 			"servers", "State, number of tools and token cost of every server.",
@@ -209,6 +214,15 @@ func parameters(t *registry.Tool) string {
 		fmt.Fprintf(&b, "%s %s\n", name, description)
 	}
 	return b.String()
+}
+
+// showSchema returns a tool's definition with all members. Secrets are hidden.
+func (e *Executor) showSchema(ctx context.Context, _ Call, arguments []byte) (string, error) {
+	t, err := e.Tool(ctx, text(arguments, "server"), text(arguments, "tool"))
+	if err != nil {
+		return "", err
+	}
+	return string(t.Raw), nil
 }
 
 func (e *Executor) listServers(context.Context, Call, []byte) (string, error) {

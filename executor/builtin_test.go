@@ -97,6 +97,28 @@ func TestServersNamesUnjudgedSchemas(t *testing.T) {
 	}
 }
 
+// The full definition has every byte that the server sent.
+func TestSchema(t *testing.T) {
+	const sent = `{ "name":"full", "icons":[{"src":"data:"}],"_meta":{"n":9007199254740993},"inputSchema":{"type": "object"},"outputSchema":{"type":"object","properties":{"a":{"const":1.0}}} }`
+	b := start(t, nil, upstream(t, "a", toolsFile(t, sent)...))
+	schema := func(arguments string) string {
+		return b.exec(t, `{"server_name":"mcpx","tool_name":"schema","arguments":`+arguments+`}`)
+	}
+	for _, row := range []struct{ name, arguments, want string }{
+		{"a tool", `{"server":"a","tool":"full"}`, sent},
+		{"with the server in front", `{"server":"a","tool":"a.full"}`, sent},
+		{"no such server", `{"server":"b","tool":"full"}`, `error: unknown server "b"; servers: a, mcpx`},
+		{"no tool", `{"server":"a"}`, "error: arguments.tool: required\nschema(server: string, tool: string)"},
+	} {
+		if got := schema(row.arguments); got != row.want {
+			t.Errorf("%s:\n got %s\nwant %s", row.name, got, row.want)
+		}
+	}
+	if got, want := schema(`{"server":"a","tool":"ful"}`), `error: server "a" has no tool "ful"; did you mean "full"?`; !strings.HasPrefix(got, want) {
+		t.Errorf("got %s, want it to begin with %s", got, want)
+	}
+}
+
 func TestShowConfig(t *testing.T) {
 	u := upstream(t, "a")
 	u["env"].(map[string]string)["API_KEY"] = "hunter2-hunter2"
