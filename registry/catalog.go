@@ -178,7 +178,7 @@ func newTool(item Item) *Tool {
 		t.shown = schema.New(t.ShownSchema())
 	}
 	t.signature = sync.OnceValue(func() string { return signature.Of(t.shown) })
-	t.tokens = sync.OnceValue(func() int { return tokens.EstimateBytes(t.Raw) })
+	t.tokens = sync.OnceValue(func() int { return tokens.EstimateBytes(rawjson.Compact(t.Raw)) })
 	return t
 }
 
@@ -209,7 +209,7 @@ func (t *Tool) ShownSchema() json.RawMessage { return inputSchema(t.Raw) }
 // Signature returns the tool's parameters in the style of TypeScript.
 func (t *Tool) Signature() string { return t.signature() }
 
-// Tokens estimates how many tokens the definition has.
+// Tokens estimates how many tokens the minified definition has.
 func (t *Tool) Tokens() int { return t.tokens() }
 
 // TypedParameters returns the required parameters with their types.

@@ -30,13 +30,14 @@ type upstreamStatus struct {
 	Tools       int       `json:"tools"`
 	Prompts     int       `json:"prompts"`
 	Resources   int       `json:"resources"`
-	Tokens      int       `json:"tokens"` // of its full tool definitions
+	Tokens      int       `json:"estimated_tokens"` // of its full tool definitions
 }
 
-// contextStatus is how many tokens the tools of a schema take in a client's context.
+// contextStatus is an estimate of how many tokens the tools of a schema take in a
+// client's context.
 type contextStatus struct {
-	Without int `json:"without"` // without mcpx: all tools
-	With    int `json:"with"`    // with mcpx: inspect and exec
+	Without int `json:"estimated_without"` // without mcpx: all tools
+	With    int `json:"estimated_with"`    // with mcpx: inspect and exec
 }
 
 func statusOf(u *registry.Upstream) upstreamStatus {

@@ -1,6 +1,6 @@
 /** A tool or a prompt: its form, the call, the result. */
 
-import { announce, bytes, button, copyButton, duration, fill, h, icon, keepFocus, number } from '../dom.js';
+import { announce, bytes, button, copyButton, duration, estimate, fill, h, icon, keepFocus } from '../dom.js';
 import { createForm, createJSONEditor } from '../form.js';
 import { stringify } from '../json.js';
 import { promptResult, raw, resourceResult, toolResult, tree } from '../render.js';
@@ -159,7 +159,7 @@ export function drawRun(place, run) {
   draw();
   return fill(place,
     h('header', { class: 'result-head' }, outcome(run),
-      h('span', { class: 'muted' }, [duration(run.ms), run.result && bytes(run.size), run.result && `≈ ${number(Math.ceil(run.size / 4))} tokens`].filter(Boolean).join(' · ')),
+      h('span', { class: 'muted' }, [duration(run.ms), run.result && bytes(run.size), run.result && `${estimate(Math.ceil(run.size / 4))} tokens`].filter(Boolean).join(' · ')),
       h('span', { class: 'spring' }), run.result && [toggle, copyButton(() => stringify(run.result, 2), 'Copy the result')]),
     body);
 }

@@ -1,6 +1,6 @@
 /** The overview: the servers, and the address for agents. */
 
-import { copyButton, duration, fill, h, number, short } from '../dom.js';
+import { copyButton, duration, estimate, fill, h, number } from '../dom.js';
 import { link, on, servers, state } from '../store.js';
 import { empty, figures, stateMark } from './parts.js';
 
@@ -19,7 +19,7 @@ export function overview(main, _, signal) {
 function content() {
   const all = servers();
   if (!state.status) return empty('Connecting…', 'Loading the servers from mcpx.');
-  const { without = 0, with: withMCPX = 0 } = state.status.context?.[state.schema] ?? {};
+  const { estimated_without: without = 0, estimated_with: withMCPX = 0 } = state.status.context?.[state.schema] ?? {};
   const ready = all.filter((s) => s.state === 'ready').length;
   const address = `${location.origin}${location.pathname}mcp/${encodeURIComponent(state.schema)}`;
   return [
@@ -27,7 +27,7 @@ function content() {
     figures(
       ['Servers ready', `${ready} of ${all.length}`],
       ['Tools', all.reduce((n, s) => n + s.tools, 0)],
-      ['Tokens with mcpx', withMCPX, `of ${number(without)}`],
+      ['Tokens with mcpx', estimate(withMCPX), `of ${estimate(without)}`],
       ['Clients', Math.max(state.status.sessions, 1), 'this page included'], // the status may be older than this page's session
     ),
     all.length === 0 ? empty('No servers', 'Add some to the config file and start mcpx again.') : table(all),
@@ -50,5 +50,5 @@ function table(all) {
       figure('Tools', number(s.tools)),
       figure('Prompts', number(s.prompts)),
       figure('Resources', number(s.resources)),
-      figure('Tokens', short(s.tokens)))))));
+      figure('Tokens', estimate(s.estimated_tokens)))))));
 }

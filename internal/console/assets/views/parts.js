@@ -1,6 +1,6 @@
 /** Parts that several views use. */
 
-import { duration, h, number, plural, short } from '../dom.js';
+import { duration, estimate, h, number, plural } from '../dom.js';
 import { link, state } from '../store.js';
 
 const STATES = { starting: 'Starting', ready: 'Ready', waiting: 'Waiting', failed: 'Failed', stopped: 'Stopped' };
@@ -15,7 +15,7 @@ export function facts(s) {
   return [
     s.startup_ms !== undefined && duration(s.startup_ms),
     s.state === 'ready' || s.tools > 0 ? plural(s.tools, 'tool') : undefined,
-    s.tokens > 0 ? `${short(s.tokens)} tokens` : undefined,
+    s.estimated_tokens > 0 ? `${estimate(s.estimated_tokens)} tokens` : undefined,
   ].filter(Boolean);
 }
 

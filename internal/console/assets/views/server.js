@@ -1,6 +1,6 @@
 /** One server: its state and what it offers. */
 
-import { clock, duration, fill, firstLine, h, number, plural, short } from '../dom.js';
+import { clock, duration, estimate, fill, firstLine, h, number, plural } from '../dom.js';
 import { stringify } from '../json.js';
 import { itemLink, itemsOf, link, on, serverNamed, state } from '../store.js';
 import { crumbs, empty, figures, overviewCrumb, stateMark } from './parts.js';
@@ -48,7 +48,7 @@ function head(name) {
     crumbs(overviewCrumb(), [s.name]),
     h('div', { class: 'head' }, h('div', { class: 'title' }, h('h1', {}, s.name), stateMark(s)), s.description && h('p', { class: 'lead' }, s.description)),
     s.state !== 'ready' && trouble(s),
-    figures(['Transport', s.transport], ['Start-up', s.startup_ms === undefined ? '–' : duration(s.startup_ms)], ['Tools', s.tools], ['Tokens', short(s.tokens), 'in full']),
+    figures(['Transport', s.transport], ['Start-up', s.startup_ms === undefined ? '–' : duration(s.startup_ms)], ['Tools', s.tools], ['Tokens', estimate(s.estimated_tokens), 'in full']),
     s.state === 'ready' && stderr(s, 'Latest lines of stderr'),
   ];
 }
