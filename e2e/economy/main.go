@@ -118,10 +118,10 @@ func serve(folder string) (*config.Config, error) {
 
 // report are the figures over all tools.
 type report struct {
-	with, without       int   // tokens of the tool lists
-	estimate            int   // of the lists without mcpx, as mcpx guesses
-	tools, servers      int   // how many
-	schemas, signatures int   // tokens
+	with, without       int // tokens of the tool lists
+	estimate            int // of the lists without mcpx, as mcpx guesses
+	tools, servers      int // how many
+	schemas, signatures int // tokens
 	lines               lineShares
 	listings            int   // tokens of inspect(server), over all servers
 	byServer            []int // tokens until a call, by tool: inspect(server), and the tool if its line has no types
