@@ -23,7 +23,6 @@ import (
 	"mcpx/internal/app"
 	"mcpx/internal/child"
 	"mcpx/internal/rawjson"
-	"mcpx/internal/tokens"
 	"mcpx/internal/tokens/exact"
 	"mcpx/registry"
 )
@@ -119,28 +118,25 @@ func serve(folder string) (*config.Config, error) {
 // report are the figures over all tools.
 type report struct {
 	with, without       int // tokens of the tool lists
-	estimate            int // of the lists without mcpx, as mcpx guesses
 	tools, servers      int // how many
 	schemas, signatures int // tokens
 	lines               lineShares
-	listings            int   // tokens of inspect(server), over all servers
-	byServer            []int // tokens until a call, by tool: inspect(server), and the tool if its line has no types
-	byTool              []int // inspect(server, tool)
-	bySearch            []int // search for the words of the tool's name
-	found               int   // how often the search has the tool among its first five
+	lists, listings     estimates // of the lists without mcpx, and of inspect(server)
+	byServer            []int     // tokens until a call, by tool: inspect(server), and the tool if its line has no types
+	byTool              []int     // inspect(server, tool)
+	bySearch            []int     // search for the words of the tool's name
+	found               int       // how often the search has the tool among its first five
 }
 
 // add measures the tools of one server.
 func (r *report) add(ctx context.Context, e *executor.Executor, u *registry.Upstream, list string) error {
 	r.servers++
-	r.without += exact.Count(list)
-	r.estimate += tokens.Estimate(list)
+	r.without += r.lists.add(list)
 	listing, err := e.Inspect(ctx, u.Name, "")
 	if err != nil {
 		return err
 	}
-	cost := exact.Count(listing)
-	r.listings += cost
+	cost := r.listings.add(listing)
 	for _, t := range u.Tools {
 		r.tools++
 		r.schemas += exact.Count(string(rawjson.Compact(t.ShownSchema())))
@@ -202,11 +198,12 @@ func (r *report) print() {
 		fmt.Printf("| %s | %d | %d | %.2f %% |\n", way.name, mean, p95, 100*float64(mean)/float64(r.without))
 	}
 	fmt.Printf("\ntools/list with mcpx: %d tokens\n", r.with)
-	fmt.Printf("inspect(server): %d tokens on average\n", r.listings/max(r.servers, 1))
+	fmt.Printf("inspect(server): %d tokens on average\n", r.listings.counted/max(r.servers, 1))
 	r.lines.print()
 	fmt.Printf("signatures: %d tokens, %.1f %% of the %d of their schemas\n", r.signatures, 100*float64(r.signatures)/float64(r.schemas), r.schemas)
 	fmt.Printf("search has the tool among its first five: %.1f %%\n", 100*float64(r.found)/float64(r.tools))
-	fmt.Printf("the estimate used while serving: %+.1f %%\n", 100*(float64(r.estimate)/float64(r.without)-1))
+	r.lists.print("tool lists")
+	r.listings.print("inspect(server)")
 }
 
 func stats(costs []int) (mean, p95 int) {

@@ -91,3 +91,15 @@ func TestLineShares(t *testing.T) {
 		}
 	}
 }
+
+func TestEstimates(t *testing.T) {
+	var e estimates
+	for _, text := range []string{"", "hello world", strings.Repeat("Read a file. ", 50)} {
+		if n := e.add(text); n != exact.Count(text) {
+			t.Errorf("add returns %d for %q", n, text)
+		}
+	}
+	if want := exact.Count("hello world") + exact.Count(strings.Repeat("Read a file. ", 50)); e.counted != want || e.largest > 0.1 {
+		t.Errorf("%+v, want %d counted", e, want)
+	}
+}

@@ -138,6 +138,11 @@ var samples = map[string]struct {
   },
   "required": ["startDate"]
 }`, 0.15},
+	"listing": {`issues: 3 tools
+create_issue(owner: string, repo: string, title: string, body?: string, labels?: string[], draft?: boolean = false): Open an issue
+list_issues(owner: string, repo: string, state?: "open" | "closed" | "all" = "open", page?: integer /*>=1*/): List the issues of a repository
+add_issue_comment(owner: string, repo: string, issue_number: integer, body: string): Add a comment to an issue`, 0.1},
+	"coordinates": {`[[13.404953911,52.520006523],[-0.127758301,51.507350944],[2.352221925,48.856614118],[-74.005972814,40.712775361]]`, 0.1},
 	"records": {`[{"id":418202,"sku":"TX-9931","price":1299.5,"stock":12,"active":true,"parent":null,"url":"https://shop.example/items/418202?ref=mail"},` +
 		`{"id":418203,"sku":"TX-9932","price":89.95,"stock":0,"active":false,"parent":418202,"url":"https://shop.example/items/418203?ref=mail"},` +
 		`{"id":418211,"sku":"ZZ-0004","price":7,"stock":3310,"active":true,"parent":null,"url":"https://shop.example/items/418211?ref=mail"}]`, 0.15},

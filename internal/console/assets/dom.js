@@ -120,7 +120,7 @@ export function announce(text) {
 export const number = (n) => new Intl.NumberFormat('en').format(n);
 export const short = (n) => (n < 10_000 ? number(n) : new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 }).format(n));
 /** Returns a number that is an estimate, marked as one. */
-export const estimate = (n) => `~${short(n)}`;
+export const estimate = (n) => (n > 0 ? `~${short(n)}` : '0');
 export const plural = (n, one, many = `${one}s`) => `${number(n)} ${n === 1 ? one : many}`;
 export const duration = (ms) => (ms < 1000 ? `${Math.round(ms)} ms` : ms < 60_000 ? `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s` : `${Math.floor(ms / 60_000)} min ${Math.round(ms % 60_000 / 1000)} s`);
 export const bytes = (n) => (n < 1024 ? `${n} B` : n < 1 << 20 ? `${(n / 1024).toFixed(1)} KB` : `${(n / (1 << 20)).toFixed(1)} MB`);
