@@ -18,8 +18,8 @@ func TestFit(t *testing.T) {
 	text := func(s string) string { return `{"type":"text","text":` + quote(s) + `}` }
 	const (
 		readLong    = `[cut: 1,500 bytes, ~309 tokens in all; first 485 bytes shown. Shape: 1 line. Read on: exec("mcpx","read_result",{"id":"r1","offset":485}); also limit, grep (RE2)]`
-		readRecords = `1,811 bytes, ~892 tokens in all; first 206 bytes shown. Shape: items[200]{id}. Read on: exec("mcpx","read_result",{"id":"r1","offset":206}); also limit, path (JSON Pointer, * = every), grep (RE2)]`
-		readSecond  = `1,811 bytes, ~892 tokens in all; none shown. Shape: items[200]{id}. Read on: exec("mcpx","read_result",{"id":"r2"}); also limit, path (JSON Pointer, * = every), grep (RE2)]`
+		readRecords = `1,811 bytes, ~889 tokens in all; first 206 bytes shown. Shape: items[200]{id}. Read on: exec("mcpx","read_result",{"id":"r1","offset":206}); also limit, path (JSON Pointer, * = every), grep (RE2)]`
+		readSecond  = `1,811 bytes, ~889 tokens in all; none shown. Shape: items[200]{id}. Read on: exec("mcpx","read_result",{"id":"r2"}); also limit, path (JSON Pointer, * = every), grep (RE2)]`
 	)
 	cutLong := long[:485] + "\n…" + readLong
 

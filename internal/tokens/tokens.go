@@ -42,8 +42,9 @@ type meter struct {
 	kind   kind // of the last byte
 	before kind // of the byte before the last run
 	last   byte
-	run    int // how many of the last kind in a row
-	breaks int // places inside the word where letters, digits or case change
+	run    int  // how many of the last kind in a row
+	breaks int  // places inside the word where letters, digits or case change
+	joined bool // the word took the sign before it along, as in a name or an address
 }
 
 // tokens rounds to whole tokens. A text that is not empty costs something.
@@ -93,6 +94,7 @@ func (m *meter) letter(next kind) (cost int) {
 		cost = 10
 	case m.kind == punct:
 		cost = m.afterPunctuation()
+		m.joined = cost < 50
 	case m.kind == digit:
 		cost = 100
 		m.breaks++
@@ -121,16 +123,17 @@ func (m *meter) afterPunctuation() int {
 	return 70
 }
 
-// longWord returns the cost of a lower-case letter after others. Words after a space are
-// mostly single tokens. Those in names and addresses are not, nor are very long ones.
+// longWord returns the cost of a lower-case letter after others. Words after a space or
+// in quotes are mostly single tokens. Those in names and addresses are not, nor are very
+// long ones.
 func (m *meter) longWord() int {
 	switch {
 	case m.run >= 12:
 		return 15
-	case m.before == space, m.before == upper:
+	case m.before == punct && m.joined:
+		return 6
+	case m.before == space, m.before == upper, m.before == punct:
 		return 1
-	case m.before == punct:
-		return 2
 	}
 	return 4
 }
