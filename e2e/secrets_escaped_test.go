@@ -91,6 +91,7 @@ func TestSecretsOfSeveralLines(t *testing.T) {
 	})
 	said["inspect"] = call(inspectParams("talks", ""))
 	said["inspect a tool"] = call(inspectParams("talks", "fail"))
+	said["schema of a tool"] = call(execParams("mcpx", "schema", `{"server":"talks","tool":"fail"}`))
 	said["search"] = call(execParams("mcpx", "search", `{"query":"crash fail uses"}`))
 	said["servers"] = call(execParams("mcpx", "servers", ""))
 	said["error"] = call(execParams("talks", "fail", "{}"))

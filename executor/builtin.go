@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"mcpx/executor/results"
-	"mcpx/executor/selection"
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/search"
+	"mcpx/internal/selection"
 	"mcpx/internal/tokens"
 	"mcpx/registry"
 )
@@ -39,7 +39,7 @@ func NeedsUpstreams(tool string) bool {
 	for _, separator := range separators { // find accepts these names too
 		tool = strings.TrimPrefix(tool, Builtin+separator)
 	}
-	return tool == "search" || tool == "servers"
+	return tool == "search" || tool == "servers" || tool == "schema"
 }
 
 // toolIndex is the search index of one catalog.
@@ -84,6 +84,11 @@ func newBuiltin(e *Executor) builtin {
 			readResultName, readResultHelp,
 			`{"type":"object","properties":{"id":{"type":"string"},"offset":{"type":"integer","default":0},"limit":{"type":"integer","minimum":1},"path":{"type":"string"},"grep":{"type":"string"},"context":{"type":"integer","minimum":0,"maximum":20},"select":{"type":"string"}},"required":["id"]}`,
 			e.readResult,
+		},
+		{
+			"schema", "The full definition of a tool, as its server sent it, with its output schema.",
+			`{"type":"object","properties":{"server":{"type":"string"},"tool":{"type":"string"}},"required":["server","tool"]}`,
+			e.showSchema,
 		},
 		{
 			"servers", "State, number of tools and token cost of every server.",
@@ -230,10 +235,19 @@ func parameters(t *registry.Tool) string {
 	return b.String()
 }
 
+// showSchema returns a tool's definition with all members. Secrets are hidden.
+func (e *Executor) showSchema(ctx context.Context, _ Call, arguments []byte) (string, error) {
+	t, err := e.Tool(ctx, text(arguments, "server"), text(arguments, "tool"))
+	if err != nil {
+		return "", err
+	}
+	return string(t.Raw), nil
+}
+
 func (e *Executor) listServers(context.Context, Call, []byte) (string, error) {
 	var b strings.Builder
 	for _, u := range e.registry.Catalog().Upstreams {
-		fmt.Fprintf(&b, "%s: %s, %s, ~%d tokens in full", u.Name, u.State, count(len(u.Tools), "tool"), u.Tokens())
+		fmt.Fprintf(&b, "%s: %s, %s, %d tokens in full", u.Name, u.State, count(len(u.Tools), "tool"), u.Tokens())
 		if u.State == registry.Ready {
 			fmt.Fprintf(&b, ", started in %s", u.StartupTime.Round(time.Millisecond))
 		}

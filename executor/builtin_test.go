@@ -79,9 +79,9 @@ func TestServers(t *testing.T) {
 		b.registry.Settled(t.Context(), name)
 	}
 	got := strings.Replace(b.exec(t, `{"server_name":"mcpx","tool_name":"servers"}`), "exits: starting", "exits: waiting", 1) // it is tried again now and then
-	want := regexp.MustCompile(`^a: ready, [0-9]{2} tools, ~[0-9]{3,4} tokens in full, started in [0-9.]+m?s; Line one
-none: ready, 0 tools, ~0 tokens in full, started in [0-9.]+m?s
-exits: waiting, 0 tools, ~0 tokens in full; exited with status 1
+	want := regexp.MustCompile(`^a: ready, [0-9]{2} tools, [0-9]{3,4} tokens in full, started in [0-9.]+m?s; Line one
+none: ready, 0 tools, 0 tokens in full, started in [0-9.]+m?s
+exits: waiting, 0 tools, 0 tokens in full; exited with status 1
 mcpx: built in$`)
 	if !want.MatchString(got) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -94,6 +94,28 @@ func TestServersNamesUnjudgedSchemas(t *testing.T) {
 	b.exec(t, `{"server_name":"a","tool_name":"remote","arguments":{"any":"thing"}}`)
 	if got := b.exec(t, `{"server_name":"mcpx","tool_name":"servers"}`); !strings.Contains(got, "remote") && !strings.Contains(got, "unchecked") {
 		t.Errorf("nothing says that the arguments of remote are not checked: %s", got)
+	}
+}
+
+// The full definition has every byte that the server sent.
+func TestSchema(t *testing.T) {
+	const sent = `{ "name":"full", "icons":[{"src":"data:"}],"_meta":{"n":9007199254740993},"inputSchema":{"type": "object"},"outputSchema":{"type":"object","properties":{"a":{"const":1.0}}} }`
+	b := start(t, nil, upstream(t, "a", toolsFile(t, sent)...))
+	schema := func(arguments string) string {
+		return b.exec(t, `{"server_name":"mcpx","tool_name":"schema","arguments":`+arguments+`}`)
+	}
+	for _, row := range []struct{ name, arguments, want string }{
+		{"a tool", `{"server":"a","tool":"full"}`, sent},
+		{"with the server in front", `{"server":"a","tool":"a.full"}`, sent},
+		{"no such server", `{"server":"b","tool":"full"}`, `error: unknown server "b"; servers: a, mcpx`},
+		{"no tool", `{"server":"a"}`, "error: arguments.tool: required\nschema(tool: string, …)"},
+	} {
+		if got := schema(row.arguments); got != row.want {
+			t.Errorf("%s:\n got %s\nwant %s", row.name, got, row.want)
+		}
+	}
+	if got, want := schema(`{"server":"a","tool":"ful"}`), `error: server "a" has no tool "ful"; did you mean "full"?`; !strings.HasPrefix(got, want) {
+		t.Errorf("got %s, want it to begin with %s", got, want)
 	}
 }
 

@@ -16,10 +16,10 @@ import (
 
 	"mcpx/config"
 	"mcpx/executor/results"
-	"mcpx/executor/selection"
 	"mcpx/internal/logging"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
+	"mcpx/internal/selection"
 	"mcpx/registry"
 )
 

@@ -37,7 +37,7 @@ func TestNamesThatAreNot(t *testing.T) {
 		{"a far tool", `{"server_name":"files","tool_name":"xylophone"}`, `server "files" has no tool "xylophone"; its tools: ` + tools},
 		{"a tool of no tools", `{"server_name":"time","tool_name":"now"}`, `server "time" has no tool "now"; its tools: none`},
 		{"a hostile tool", `{"server_name":"files","tool_name":"a\r\nb\u2028"}`, `server "files" has no tool "a\u000d\nb\u2028"; its tools: ` + tools},
-		{"mcpx's own", `{"server_name":"mcpx","tool_name":"serve"}`, `server "mcpx" has no tool "serve"; did you mean "servers"? Its tools: search, read_result, servers, show_config`},
+		{"mcpx's own", `{"server_name":"mcpx","tool_name":"serve"}`, `server "mcpx" has no tool "serve"; did you mean "servers"? Its tools: search, read_result, schema, servers, show_config`},
 		{"another case", `{"server_name":"files","tool_name":"Echo"}`, `server "files" has no tool "Echo"; did you mean "echo"? Its tools: ` + tools},
 	} {
 		if got := b.exec(t, row.arguments); got != "error: "+row.want {

@@ -3,9 +3,11 @@ package executor
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"mcpx/internal/rawjson"
+	"mcpx/internal/tokens"
 	"mcpx/registry"
 )
 
@@ -44,7 +46,10 @@ func Absent(u *registry.Upstream, tool string) (lines []string) {
 
 // describe returns the text that Inspect shows of the tools that match.
 func (e *Executor) describe(u *registry.Upstream, tool string) (string, error) {
-	if tool == "" {
+	switch {
+	case tool == "" && u == e.builtin.upstream:
+		return e.builtinListing(e.config.Limits.InspectTokens), nil
+	case tool == "":
 		return e.listings.of(u, e.config.Limits.InspectTokens), nil
 	}
 	if t := u.Tool(tool); t != nil {
@@ -85,23 +90,45 @@ func (e *Executor) Tools(ctx context.Context, server, tool string) (tools []*reg
 	return tools, false, nil
 }
 
-// definition returns a tool's definition as the upstream sent it, minified, without the
-// members that are not for models.
+// definition returns a tool's definition for models: minified, as the upstream sent it,
+// without members for hosts, and with the type of its results instead of their schema.
 func definition(t *registry.Tool) []byte {
+	result := returns(t)
 	b := []byte("{")
 	for key, value := range rawjson.Members(t.Raw) {
-		if key != "icons" && key != "_meta" {
+		if !slices.Contains(hostMembers, key) && (key != "returns" || result == "") {
 			b = rawjson.AppendMember(b, key, rawjson.Compact(value))
 		}
 	}
+	if result != "" {
+		b = rawjson.AppendMember(b, "returns", rawjson.AppendString(nil, result))
+	}
 	return append(b, '}')
+}
+
+// hostMembers are the members of a definition that models do not see. The built-in tool
+// schema shows them.
+var hostMembers = []string{"icons", "_meta", "outputSchema"}
+
+// returnsTokens bounds the type of a tool's results in its definition.
+const returnsTokens = 150
+
+// returns returns the type of a tool's results, "" if it is not known.
+func returns(t *registry.Tool) string {
+	const margin = returnsTokens / 10 // the estimate may be too low
+	for limit := 5 * returnsTokens; ; limit = limit * 4 / 5 {
+		text := t.Returns(limit)
+		if tokens.Count(text) <= returnsTokens-margin || limit < returnsTokens/2 {
+			return text
+		}
+	}
 }
 
 // definitions returns the definitions of several tools, one per line, or a listing if
 // they exceed the budget.
 func definitions(u *registry.Upstream, found []*registry.Tool, budget int) string {
-	full, fits := lines(found, func(t *registry.Tool) string { return string(definition(t)) }, budget)
-	if !fits {
+	full, ok := lines(found, func(t *registry.Tool) string { return string(definition(t)) }, budget)
+	if !ok || tokens.Count(full) > budget {
 		return listing(u, found, budget)
 	}
 	return full

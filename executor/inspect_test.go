@@ -20,8 +20,17 @@ func TestDescribe(t *testing.T) {
 		{
 			"all else as it is",
 			`{"name":"a","title":"é \u00e9 <b>&","description":"x  y\n","inputSchema":{"$schema":"https://json-schema.org/draft/2020-12/schema","properties":{"n":{"const":9007199254740993,"default":1.0,"minimum":1e-400}},"$defs":{"B":{},"A":{}}},"outputSchema":{"oneOf":[{},true]},"annotations":{"readOnlyHint":true},"execution":{"taskSupport":"optional"},"x-unknown":[null,"  "],"Icons":1}`,
-			`{"name":"a","title":"é \u00e9 <b>&","description":"x  y\n","inputSchema":{"$schema":"https://json-schema.org/draft/2020-12/schema","properties":{"n":{"const":9007199254740993,"default":1.0,"minimum":1e-400}},"$defs":{"B":{},"A":{}}},"outputSchema":{"oneOf":[{},true]},"annotations":{"readOnlyHint":true},"execution":{"taskSupport":"optional"},"x-unknown":[null,"  "],"Icons":1}`,
+			`{"name":"a","title":"é \u00e9 <b>&","description":"x  y\n","inputSchema":{"$schema":"https://json-schema.org/draft/2020-12/schema","properties":{"n":{"const":9007199254740993,"default":1.0,"minimum":1e-400}},"$defs":{"B":{},"A":{}}},"annotations":{"readOnlyHint":true},"execution":{"taskSupport":"optional"},"x-unknown":[null,"  "],"Icons":1}`,
 		},
+		{
+			"the type of the results instead of their schema",
+			`{"name":"a","outputSchema":{"type":"object","properties":{"items":{"type":"array","items":{"type":"object","properties":{"id":{"type":"integer"}},"required":["id"]}},"next":{"type":"string"}},"required":["items"]},"title":"A"}`,
+			`{"name":"a","title":"A","returns":"{items: {id: integer}[], next?: string}"}`,
+		},
+		{"a schema that says nothing", `{"name":"a","outputSchema":{"type":"object"}}`, `{"name":"a"}`},
+		{"no schema", `{"name":"a","outputSchema":7}`, `{"name":"a"}`},
+		{"an own member", `{"name":"a","returns":[1]}`, `{"name":"a","returns":[1]}`},
+		{"an own member beside a schema", `{"name":"a","returns":[1],"outputSchema":{"type":"string"}}`, `{"name":"a","returns":"string"}`},
 	} {
 		if got := string(definition(tool(t, row.raw))); got != row.want {
 			t.Errorf("%s:\n got %s\nwant %s", row.name, got, row.want)
@@ -67,16 +76,77 @@ func TestInspect(t *testing.T) {
 	}
 	// mcpx's own tools are told in full sentences.
 	text, err = b.Inspect(t.Context(), "mcpx", "")
-	if want := regexp.MustCompile(`^mcpx: 4 tools
+	if want := regexp.MustCompile(`^mcpx: 5 tools
 search\(query: string, limit\?: integer .*\): .+
 read_result\(id: string, offset\?: integer .*, path\?: string, grep\?: string, context\?: integer .*, select\?: string\): .+ select .+ {"\$r": .+
+schema\(server: string, tool: string\): .+
 servers\(\): .+
-show_config\(\): .+$`); err != nil || !want.MatchString(text) || strings.Contains(text, "…") {
+show_config\(\): .+
+2 servers:
+files: ready, [0-9]+ tools
+none: ready, 0 tools$`); err != nil || !want.MatchString(text) || strings.Contains(text, "…") {
 		t.Errorf("got %s, %v, want the like of %s", text, err, want)
 	}
 	// A name of a list that is not there is not passed over in silence.
 	if text, err := b.Inspect(t.Context(), "files", "echo,ecko"); err == nil && !strings.Contains(text, "ecko") {
 		t.Errorf("inspect of echo,ecko says nothing of ecko: %s", text)
+	}
+}
+
+// inspect("mcpx") names every server, and keeps to the budget.
+func TestTheBuiltInServerListsAllServers(t *testing.T) {
+	for _, row := range []struct {
+		servers, budget int
+		description     string
+		line            string // of the last server, "" if there is only the number of the others
+	}{
+		{1, 4000, "Something", "server-0: starting, 0 tools; Something"},
+		{107, 4000, "Something that it does", "server-106: starting, 0 tools; Something that it does"},
+		{107, 4000, strings.Repeat("Something that it does. ", 10), "server-106: starting, 0 tools"},
+		{107, 1000, "Something that it does", "server-106: starting"},
+		{107, 300, "Something that it does", ""},
+		{107, 100, "Something that it does", ""},
+		{2000, 4000, "Something that it does", ""},
+	} {
+		var upstreams []map[string]any
+		for i := range row.servers {
+			upstreams = append(upstreams, map[string]any{"name": fmt.Sprintf("server-%d", i), "command": "none", "description": row.description})
+		}
+		e := idle(parse(t, map[string]any{"inspect_tokens": row.budget}, upstreams...))
+		text, err := e.Inspect(t.Context(), Builtin, "")
+		if cost := tokens.Count(text); err != nil || cost > row.budget {
+			t.Errorf("%d servers, %d tokens: %d, %v", row.servers, row.budget, cost, err)
+		}
+		lines := strings.Split(text, "\n")
+		last, more := lines[len(lines)-1], 0
+		if row.line != "" && last != row.line {
+			t.Errorf("%d servers, %d tokens: the last line is %q, want %q", row.servers, row.budget, last, row.line)
+		}
+		shown := strings.Count(text, "\nserver-")
+		_, _ = fmt.Sscanf(last, `… %d more: exec("mcpx", "servers")`, &more)
+		if shown+more != row.servers || row.line != "" && more > 0 {
+			t.Errorf("%d servers, %d tokens: %d are shown, %d are said to be left out", row.servers, row.budget, shown, more)
+		}
+	}
+}
+
+// However large an output schema is, the type of the results is short.
+func TestReturnsAreBounded(t *testing.T) {
+	var properties []string
+	for i := range 200 {
+		properties = append(properties, fmt.Sprintf(`"field_%d":{"type":"array","items":{"type":"object","properties":{"id":{"type":"string"},"count_%d":{"type":"integer"}},"required":["id"]}}`, i, i))
+	}
+	for _, row := range []struct{ name, schema, want string }{
+		{"many fields", `{"type":"object","properties":{` + strings.Join(properties, ",") + `}}`, "{field_0?: {"},
+		{"many required fields", `{"type":"object","properties":{` + strings.Join(properties, ",") + `},"required":["field_0","field_199"]}`, "{field_0: {"},
+		{"a long name", `{"type":"object","properties":{"` + strings.Repeat("n", 1000) + `":{}}}`, "{…}"},
+		{"nested", strings.Repeat(`{"type":"object","properties":{"a":`, 50) + `{}` + strings.Repeat(`}}`, 50), "{a?: {"},
+		{"digits", `{"enum":["` + strings.Repeat("1a2b", 2000) + `"]}`, "string"},
+	} {
+		got := returns(tool(t, `{"name":"a","outputSchema":`+row.schema+`}`))
+		if cost := tokens.Count(got); cost > returnsTokens || !strings.HasPrefix(got, row.want) {
+			t.Errorf("%s: %d tokens, %q, want it to begin with %q", row.name, cost, got, row.want)
+		}
 	}
 }
 

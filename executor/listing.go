@@ -15,21 +15,24 @@ import (
 // instructionBytes bounds the part of an upstream's instructions in a listing.
 const instructionBytes = 600
 
-// sentenceBytes bounds the part of a tool's description in a line.
-const sentenceBytes = 160
+// steps are the forms of a line of a listing, the most detailed first.
+var steps = []func(*registry.Tool) string{fullLine, typedLine, shortLine, nameLine}
 
 // listing returns a list of an upstream's tools, one per line, in the most detailed form
-// that the budget of tokens allows: signatures and descriptions, names with required
-// parameters, names, or only the first names.
+// that fits the budget of tokens: signatures and sentences, required parameters with
+// types and sentences, names of required parameters, names of tools, or only the first
+// names. Every form except the first says how to see more.
 func listing(u *registry.Upstream, tools []*registry.Tool, budget int) string {
 	head := heading(u, len(tools), budget/4)
-	budget -= tokens.Count(head)
-	for _, line := range []func(*registry.Tool) string{fullLine, shortLine, nameLine} {
-		if text, fits := lines(tools, line, budget); fits {
-			return head + text
+	hint := ""
+	for _, line := range steps {
+		text, ok := lines(tools, line, budget)
+		if text = head + text + hint; ok && tokens.Count(text) <= budget {
+			return text
 		}
+		hint = fmt.Sprintf("\n… shortened; more: inspect(%q, \"word*\") or inspect(%q, \"tool\")", u.Name, u.Name)
 	}
-	return head + page(u, tools, budget)
+	return head + page(u, tools, budget-tokens.Count(head)-joinCost)
 }
 
 // listings caches the listings of whole upstreams. It may be used concurrently.
@@ -78,12 +81,13 @@ func count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// lines returns one line for every tool; fits is false if they exceed the budget.
-func lines(tools []*registry.Tool, line func(*registry.Tool) string, budget int) (text string, fits bool) {
+// lines returns one line for every item. ok is false if they cannot fit the budget.
+func lines[T any](items []T, line func(T) string, budget int) (text string, ok bool) {
 	var b strings.Builder
-	for _, t := range tools {
-		l := line(t)
-		if budget -= tokens.Count(l) + 1; budget < 0 {
+	spent := 0
+	for _, item := range items {
+		l := line(item)
+		if spent += tokens.Count(l); spent > 2*budget { // the caller counts the whole text
 			return "", false
 		}
 		b.WriteString(l)
@@ -92,8 +96,12 @@ func lines(tools []*registry.Tool, line func(*registry.Tool) string, budget int)
 	return strings.TrimSuffix(b.String(), "\n"), true
 }
 
-func fullLine(t *registry.Tool) string {
-	line := fmt.Sprintf("%s(%s)", shown(t.Name), t.Signature())
+func fullLine(t *registry.Tool) string { return withSentence(t, t.Signature()) }
+
+func typedLine(t *registry.Tool) string { return withSentence(t, t.TypedParameters()) }
+
+func withSentence(t *registry.Tool, parameters string) string {
+	line := fmt.Sprintf("%s(%s)", shown(t.Name), parameters)
 	if s := sentence(t.Description); s != "" {
 		line += ": " + s
 	}
@@ -116,46 +124,63 @@ func page(u *registry.Upstream, tools []*registry.Tool, budget int) string {
 			return fmt.Sprintf("… %d more: exec(%q, \"search\", {\"query\": …})", left, Builtin)
 		}
 	}
-	budget -= tokens.Count(more(len(tools)))
-	var b strings.Builder
-	shown := 0
+	var names []string
 	for _, t := range tools {
-		line := nameLine(t)
-		if budget -= tokens.Count(line) + 1; budget < 0 {
-			break
-		}
-		shown++
-		b.WriteString(line)
-		b.WriteByte('\n')
+		names = append(names, nameLine(t))
 	}
-	return b.String() + more(len(tools)-shown)
+	first, left := firstLines(names, budget-tokens.Count(more(len(tools)))-joinCost)
+	return first + more(left)
 }
 
-// sentence returns the first sentence of a description, on one line.
-func sentence(description string) string {
-	text := strings.TrimSpace(description)
-	if i := strings.IndexAny(text, "\n\r"); i >= 0 {
-		text = strings.TrimSpace(text[:i])
-	}
-	for i := 0; i < len(text); i++ {
-		if text[i] == '.' && i+1 < len(text) && text[i+1] == ' ' && !endsInAbbreviation(text[:i]) {
-			text = text[:i]
-			break
-		}
-	}
-	return plain.Cut(strings.TrimSuffix(plain.Line(text), "."), sentenceBytes)
+// joinCost is more than two texts cost together than apart.
+const joinCost = 4
+
+// firstLines returns as many lines as fit the budget, and the number of the others.
+func firstLines(all []string, budget int) (text string, left int) {
+	text = strings.Join(all, "\n") + "\n"
+	text = text[:tokens.Cut(text, budget)]
+	text = text[:strings.LastIndexByte(text, '\n')+1]
+	return text, len(all) - strings.Count(text, "\n")
 }
 
-// endsInAbbreviation reports whether a text ends in an abbreviation, so that a period
-// after it does not end the sentence.
-func endsInAbbreviation(text string) bool {
-	for _, a := range []string{"e.g", "i.e", "etc", " vs", "approx"} {
-		if strings.HasSuffix(text, a) {
-			return true
+// builtinListing returns the listing of the built-in server: its tools, then every server
+// with its state. If there is not enough room, it omits descriptions, then states, and
+// then names.
+func (e *Executor) builtinListing(budget int) string {
+	own := listing(e.builtin.upstream, e.builtin.upstream.Tools, budget/2)
+	servers := e.registry.Catalog().Upstreams
+	if len(servers) == 0 {
+		return own
+	}
+	head := fmt.Sprintf("%s\n%s:\n", own, count(len(servers), "server"))
+	for _, line := range []func(*registry.Upstream) string{describedServer, serverLine, serverName} {
+		text, ok := lines(servers, line, budget)
+		if text = head + text; ok && tokens.Count(text) <= budget {
+			return text
 		}
 	}
-	return false
+	more := func(left int) string { return fmt.Sprintf("… %d more: exec(%q, \"servers\")", left, Builtin) }
+	var names []string
+	for _, u := range servers {
+		names = append(names, u.Name)
+	}
+	first, left := firstLines(names, budget-tokens.Count(head)-tokens.Count(more(len(names)))-2*joinCost)
+	return head + first + more(left)
 }
+
+func describedServer(u *registry.Upstream) string {
+	line := serverLine(u)
+	if u.Description != "" {
+		line += "; " + plain.Cut(plain.Line(u.Description), sentenceBytes)
+	}
+	return line
+}
+
+func serverLine(u *registry.Upstream) string {
+	return fmt.Sprintf("%s: %s, %s", u.Name, u.State, count(len(u.Tools), "tool"))
+}
+
+func serverName(u *registry.Upstream) string { return fmt.Sprintf("%s: %s", u.Name, u.State) }
 
 // match returns the tools that a pattern matches, in the upstream's order. A pattern is
 // a name, a glob, or a comma-separated list of these.

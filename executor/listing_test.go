@@ -33,20 +33,17 @@ func TestListingSteps(t *testing.T) {
 	u := upstreamOf("srv", manyTools(t, n))
 	u.Instructions = "Ask\nnicely."
 	const head = "srv: 40 tools; Ask\\nnicely."
+	const hint = `… shortened; more: inspect("srv", "word*") or inspect("srv", "tool")`
 	const more = `more: inspect("srv", "word*"), or exec("mcpx", "search", {"query": …})`
-	full, short, bare := []string{head}, []string{head}, []string{head}
+	full, typed, short, bare := []string{head}, []string{head}, []string{head}, []string{head}
 	for i := range n {
 		full = append(full, fmt.Sprintf("group0_tool_%d(query: string, limit?: integer = 10): Tool number %d", i, i))
+		typed = append(typed, fmt.Sprintf("group0_tool_%d(query: string, …): Tool number %d", i, i))
 		short = append(short, fmt.Sprintf("group0_tool_%d(query, …)", i))
 		bare = append(bare, fmt.Sprintf("group0_tool_%d", i))
 	}
-	cost := func(lines []string) int { // the end of the heading is in its count, that of a line is one more
-		sum := tokens.Count(head + "\n")
-		for _, l := range lines[1:] {
-			sum += tokens.Count(l) + 1
-		}
-		return sum
-	}
+	typed, short, names := append(typed, hint), append(short, hint), append(bare, hint)
+	cost := func(lines []string) int { return tokens.Count(strings.Join(lines, "\n")) }
 	for _, row := range []struct {
 		name   string
 		budget int
@@ -54,16 +51,18 @@ func TestListingSteps(t *testing.T) {
 	}{
 		{"everything", 4000, full},
 		{"just everything", cost(full), full},
-		{"not quite everything", cost(full) - 1, short},
+		{"not quite everything", cost(full) - 1, typed},
+		{"just the types", cost(typed), typed},
+		{"not quite the types", cost(typed) - 1, short},
 		{"just what is required", cost(short), short},
-		{"not quite what is required", cost(short) - 1, bare},
-		{"just the names", cost(bare), bare},
+		{"not quite what is required", cost(short) - 1, names},
+		{"just the names", cost(names), names},
 	} {
 		if got, want := listing(u, u.Tools, row.budget), strings.Join(row.want, "\n"); got != want {
 			t.Errorf("%s (%d):\n got %s\nwant %s", row.name, row.budget, got, want)
 		}
 	}
-	page := strings.Split(listing(u, u.Tools, cost(bare)-1), "\n")
+	page := strings.Split(listing(u, u.Tools, cost(names)-1), "\n")
 	shown := page[:len(page)-1]
 	if want := fmt.Sprintf("… %d %s", n+1-len(shown), more); len(shown) < n/2 || !slices.Equal(shown, bare[:len(shown)]) || page[len(page)-1] != want {
 		t.Errorf("not quite the names: %q, want at least half of them and then %q", page, want)
@@ -86,7 +85,7 @@ func TestListingsKeepToTheirBudget(t *testing.T) {
 			}
 			shown, more := 0, 0
 			for _, line := range strings.Split(text, "\n")[1:] {
-				if _, err := fmt.Sscanf(line, "… %d more: ", &more); err == nil || line == "" {
+				if _, err := fmt.Sscanf(line, "… %d more: ", &more); err == nil || line == "" || strings.HasPrefix(line, "… shortened") {
 					continue
 				}
 				name, _, _ := strings.Cut(line, "(")
@@ -184,34 +183,6 @@ func TestMatch(t *testing.T) {
 	} {
 		if got := fmt.Sprint(names(match(u, pattern))); got != want {
 			t.Errorf("match(%q) = %s, want %s", pattern, got, want)
-		}
-	}
-}
-
-func TestSentence(t *testing.T) {
-	for in, want := range map[string]string{
-		"":                                      "",
-		"  \n ":                                 "",
-		"One":                                   "One",
-		"One.":                                  "One",
-		"One. Two.":                             "One",
-		"  One. Two.":                           "One",
-		"\n\nOne\nTwo.":                         "One",
-		"One\r\nTwo":                            "One",
-		"Version 1.2 of it. Two":                "Version 1.2 of it",
-		"Reads files, e.g. a.txt. Two":          "Reads files, e.g. a.txt",
-		"All of it, i.e. everything. Two":       "All of it, i.e. everything",
-		"Files, etc. are read. Two":             "Files, etc. are read",
-		"This vs. that. Two":                    "This vs. that",
-		"Takes approx. a second. Two":           "Takes approx. a second",
-		"Tab\there \x1b[31m\u202e. Two":         `Tab here \u001b[31m\u202e`,
-		strings.Repeat("x", 160):                strings.Repeat("x", 160),
-		strings.Repeat("x", 161):                strings.Repeat("x", 157) + "…",
-		strings.Repeat("é", 100):                strings.Repeat("é", 78) + "…",
-		strings.Repeat("x", 100) + ". " + "Two": strings.Repeat("x", 100),
-	} {
-		if got := sentence(in); got != want {
-			t.Errorf("sentence(%q) = %q, want %q", in, got, want)
 		}
 	}
 }

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strconv"
 
-	"mcpx/executor/selection"
 	"mcpx/executor/validate"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/schema"
+	"mcpx/internal/selection"
 )
 
 // Limits of the references in one call.

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"mcpx/executor/selection"
 	"mcpx/executor/validate"
 	"mcpx/internal/nearest"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/selection"
 	"mcpx/registry"
 )
 

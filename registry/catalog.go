@@ -185,11 +185,11 @@ type Tool struct {
 	Input       *schema.Schema  // the input schema as the upstream sent it: arguments are checked against it
 	Raw         json.RawMessage // the whole definition, every member, redacted
 
+	shown     *schema.Schema  // the input schema, redacted
 	sent      json.RawMessage // the definition as the upstream sent it
 	derive    sync.Once
 	derived   any
 	signature func() string
-	required  func() string
 }
 
 // newTool reads a tool's definition. It accepts members of any type.
@@ -197,12 +197,11 @@ func newTool(item Item) *Tool {
 	t := &Tool{Name: item.Key, Raw: item.Raw, sent: item.asSent()}
 	t.Description, _ = rawjson.String(rawjson.Get(t.Raw, "description"))
 	t.Input = schema.New(inputSchema(t.sent))
-	shown := t.Input
+	t.shown = t.Input
 	if string(t.sent) != string(t.Raw) {
-		shown = schema.New(t.ShownSchema())
+		t.shown = schema.New(t.ShownSchema())
 	}
-	t.signature = sync.OnceValue(func() string { return signature.Of(shown) })
-	t.required = sync.OnceValue(func() string { return signature.Required(shown) })
+	t.signature = sync.OnceValue(func() string { return signature.Of(t.shown) })
 	return t
 }
 
@@ -233,5 +232,18 @@ func (t *Tool) ShownSchema() json.RawMessage { return inputSchema(t.Raw) }
 // Signature returns the tool's parameters in the style of TypeScript.
 func (t *Tool) Signature() string { return t.signature() }
 
-// RequiredParameters returns the short form of Signature.
-func (t *Tool) RequiredParameters() string { return t.required() }
+// TypedParameters returns the required parameters with their types.
+func (t *Tool) TypedParameters() string { return signature.Typed(t.shown) }
+
+// RequiredParameters returns the names of the required parameters.
+func (t *Tool) RequiredParameters() string { return signature.Required(t.shown) }
+
+// Returns returns the type of the tool's results, in at most limit bytes, or "" if the
+// upstream does not describe them.
+func (t *Tool) Returns(limit int) string {
+	output := rawjson.Get(t.Raw, "outputSchema")
+	if rawjson.IsNull(output) {
+		return ""
+	}
+	return signature.Returns(schema.New(output), limit)
+}

@@ -190,7 +190,7 @@ func failure(code int, message, data string) string {
 }
 
 const listed = `{"tools":[` +
-	`{"name":"inspect","description":"List a server's tools, or get one's schema. Servers: a, mcpx","inputSchema":{"type":"object","properties":{"server_name":{"type":"string"},"tool_name":{"type":"string"}},"required":["server_name"]},"annotations":{"readOnlyHint":true}},` +
+	`{"name":"inspect","description":"List a server's tools, or get one's schema. Servers: a, mcpx (searches all tools)","inputSchema":{"type":"object","properties":{"server_name":{"type":"string"},"tool_name":{"type":"string"}},"required":["server_name"]},"annotations":{"readOnlyHint":true}},` +
 	`{"name":"exec","description":"Call a tool. Inspect it first.","inputSchema":{"type":"object","properties":{"server_name":{"type":"string"},"tool_name":{"type":"string"},"arguments":{"type":"object","properties":{},"additionalProperties":true},"select":{"type":"string"}},"required":["server_name","tool_name"]}}]}`
 
 // instructed are the instructions in front of one upstream, a.

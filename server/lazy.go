@@ -46,9 +46,12 @@ func (s *Server) listLazy(_ context.Context, _ *Client, m rpc.Message) ([]byte, 
 }
 
 // directory returns the description of inspect, with the names and descriptions of all
-// servers. If it is too long, it omits the descriptions, and then names.
+// servers. If it is too long, it omits the descriptions, and then the last names.
 func directory(p *config.Profile) string {
-	const use = "List a server's tools, or get one's schema. Servers: "
+	const (
+		use    = "List a server's tools, or get one's schema. Servers: "
+		search = executor.Builtin + " (searches all tools"
+	)
 	var full, names []string
 	for _, u := range p.Upstreams {
 		name := u.Name
@@ -59,20 +62,21 @@ func directory(p *config.Profile) string {
 		full = append(full, name)
 	}
 	for _, list := range [][]string{full, names} {
-		if text := use + strings.Join(append(list, executor.Builtin), ", "); len(text) <= directoryLimit {
+		if text := use + strings.Join(append(list, search+")"), ", "); len(text) <= directoryLimit {
 			return text
 		}
 	}
-	text := use + executor.Builtin + " (lists all)"
-	var fit []string
-	room := directoryLimit - len(text)
-	for _, name := range names {
-		if room -= len(name) + len(", "); room < 0 {
+	last := func(missing int) string {
+		return fmt.Sprintf(`%s; inspect("%s") lists %d more servers)`, search, executor.Builtin, missing)
+	}
+	room := directoryLimit - len(use+last(len(names)))
+	shown := 0
+	for ; shown < len(names); shown++ {
+		if room -= len(names[shown]) + len(", "); room < 0 {
 			break
 		}
-		fit = append(fit, name)
 	}
-	return use + strings.Join(append(fit, executor.Builtin+" (lists all)"), ", ")
+	return use + strings.Join(append(names[:shown], last(len(names)-shown)), ", ")
 }
 
 // callToolAndWait is callTool for callers that wait.

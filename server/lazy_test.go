@@ -31,19 +31,19 @@ func numbered(n int) []string {
 }
 
 func TestDirectory(t *testing.T) {
-	const use = "List a server's tools, or get one's schema. Servers: "
+	const use, search = "List a server's tools, or get one's schema. Servers: ", "mcpx (searches all tools)"
 	for _, row := range []struct {
 		name string
 		p    *config.Profile
 		want string
 	}{
-		{"none", profile(""), use + "mcpx"},
-		{"one", profile("", "time"), use + "time, mcpx"},
-		{"in config order", profile("", "z", "a"), use + "z, a, mcpx"},
-		{"described", profile("Tells the time", "time"), use + "time (Tells the time), mcpx"},
-		{"hostile", profile("a\nb\x1b[31m\u202e", "x"), use + `x (a\nb\u001b[31m\u202e), mcpx`},
-		{"descriptions go before names", profile(strings.Repeat("d", 500), "a", "b", "c", "d"), use + "a, b, c, d, mcpx"},
-		{"one huge description", profile(strings.Repeat("d", 5000), "a"), use + "a, mcpx"},
+		{"none", profile(""), use + search},
+		{"one", profile("", "time"), use + "time, " + search},
+		{"in config order", profile("", "z", "a"), use + "z, a, " + search},
+		{"described", profile("Tells the time", "time"), use + "time (Tells the time), " + search},
+		{"hostile", profile("a\nb\x1b[31m\u202e", "x"), use + `x (a\nb\u001b[31m\u202e), ` + search},
+		{"descriptions go before names", profile(strings.Repeat("d", 500), "a", "b", "c", "d"), use + "a, b, c, d, " + search},
+		{"one huge description", profile(strings.Repeat("d", 5000), "a"), use + "a, " + search},
 	} {
 		if got := directory(row.p); got != row.want {
 			t.Errorf("%s:\n got %s\nwant %s", row.name, got, row.want)
@@ -76,7 +76,11 @@ func TestDirectoryOfMany(t *testing.T) {
 				t.Fatalf("%d servers: number %d is %q, want %q", len(row.names), i, name, row.names[i])
 			}
 		}
-		if all := len(shown)-1 == len(row.names); all && last != "mcpx" || !all && last != "mcpx (lists all)" {
+		want := "mcpx (searches all tools)"
+		if missing := len(row.names) - (len(shown) - 1); missing > 0 {
+			want = fmt.Sprintf(`mcpx (searches all tools; inspect("mcpx") lists %d more servers)`, missing)
+		}
+		if last != want {
 			t.Errorf("%d servers, %d shown: the last is %q", len(row.names), len(shown)-1, last)
 		}
 		if len(row.names) == 1000 && len(text) < 2000 {

@@ -130,9 +130,11 @@ func serve(folder string) (*config.Config, error) {
 
 // report are the figures over all tools.
 type report struct {
-	with, without       int   // tokens of the tool lists
-	tools, servers      int   // how many
-	schemas, signatures int   // tokens
+	with, without       int // tokens of the tool lists
+	tools, servers      int // how many
+	schemas, signatures int // tokens
+	lines               lineShares
+	listings            int   // tokens of inspect(server)
 	byServer            []int // tokens until a call, by tool: inspect(server), and the tool if its line has no types
 	byTool              []int // inspect(server, tool)
 	bySearch            []int // search for the words of the tool's name
@@ -148,6 +150,7 @@ func (r *report) add(ctx context.Context, e *executor.Executor, u *registry.Upst
 		return err
 	}
 	cost := tokens.Count(listing)
+	r.listings += cost
 	for _, t := range u.Tools {
 		r.tools++
 		r.schemas += tokens.CountBytes(rawjson.Compact(t.ShownSchema()))
@@ -158,7 +161,7 @@ func (r *report) add(ctx context.Context, e *executor.Executor, u *registry.Upst
 		}
 		r.byTool = append(r.byTool, r.with+tokens.Count(one))
 		spent := r.with + cost
-		if !strings.Contains(listing, t.Name+"("+t.Signature()+")") {
+		if !r.lines.add(listing, t) {
 			spent += tokens.Count(one)
 		}
 		r.byServer = append(r.byServer, spent)
@@ -209,6 +212,8 @@ func (r *report) print() {
 		fmt.Printf("| %s | %d | %d | %.2f %% |\n", way.name, mean, p95, 100*float64(mean)/float64(r.without))
 	}
 	fmt.Printf("\ntools/list with mcpx: %d tokens\n", r.with)
+	fmt.Printf("inspect(server): %d tokens on average\n", r.listings/max(r.servers, 1))
+	r.lines.print()
 	fmt.Printf("signatures: %d tokens, %.1f %% of the %d of their schemas\n", r.signatures, 100*float64(r.signatures)/float64(r.schemas), r.schemas)
 	fmt.Printf("search has the tool among its first five: %.1f %%\n", 100*float64(r.found)/float64(r.tools))
 }

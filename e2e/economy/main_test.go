@@ -12,6 +12,7 @@ import (
 	"mcpx/internal/app"
 	"mcpx/internal/child"
 	"mcpx/internal/tokens"
+	"mcpx/registry"
 )
 
 func TestMain(m *testing.M) {
@@ -91,10 +92,34 @@ func TestReport(t *testing.T) {
 	if want := tokens.Count(one) + tokens.Count(two); r.without != want || r.servers != 2 || r.tools != 3 || r.found != 3 {
 		t.Errorf("%+v, want %d tokens without mcpx", r, want)
 	}
+	if want := (lineShares{full: 3}); r.lines != want {
+		t.Errorf("lines %+v, want %+v", r.lines, want)
+	}
 	if mean, p95 := stats(r.byTool); mean <= r.with || p95 < mean || len(r.byServer) != 3 || len(r.bySearch) != 3 {
 		t.Errorf("mean %d, p95 %d, %d and %d ways", mean, p95, len(r.byServer), len(r.bySearch))
 	}
 	if _, err := serve(t.TempDir()); err == nil {
 		t.Error("a folder without lists is measured")
+	}
+}
+
+func TestLineShares(t *testing.T) {
+	tool := registry.NewUpstream("srv", []registry.Item{{Key: "read", Raw: []byte(`{"name":"read","description":"Read it.","inputSchema":{"properties":{"a":{"type":"string"},"b":{}},"required":["a"]}}`)}}).Tool("read")
+	for _, row := range []struct {
+		line   string
+		want   lineShares
+		enough bool
+	}{
+		{"read(a: string, b?: unknown): Read it", lineShares{full: 1}, true},
+		{"read(a: string, …): Read it", lineShares{typed: 1}, true},
+		{"read(a: string, …)", lineShares{bare: 1}, false},
+		{"read(a, …)", lineShares{bare: 1}, false},
+		{"read", lineShares{bare: 1}, false},
+		{"spread(a: string, b?: unknown): Read it", lineShares{bare: 1}, false},
+	} {
+		var got lineShares
+		if enough := got.add("srv: 1 tool\n"+row.line, tool); got != row.want || enough != row.enough {
+			t.Errorf("%s: %+v, %t, want %+v, %t", row.line, got, enough, row.want, row.enough)
+		}
 	}
 }

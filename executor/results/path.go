@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 
-	"mcpx/executor/selection"
 	"mcpx/internal/nearest"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/selection"
 )
 
 // maxNames limits the keys or ids that an error lists.

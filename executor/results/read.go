@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"unicode/utf8"
 
-	"mcpx/executor/selection"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/selection"
 	"mcpx/internal/tokens"
 )
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"mcpx/executor/selection"
+	"mcpx/internal/selection"
 	"mcpx/internal/tokens"
 )
 

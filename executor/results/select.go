@@ -3,8 +3,8 @@ package results
 import (
 	"fmt"
 
-	"mcpx/executor/selection"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/selection"
 )
 
 // Select returns a result in which the texts and structuredContent are replaced by what

@@ -21,7 +21,7 @@ const (
 	maxAllOf = 64
 )
 
-// rootName is the name of all parameters together, where a schema refers back to its root.
+// rootName is the name of all parameters together, where an input schema refers back to its root.
 const rootName = "Arguments"
 
 func newBuilder(s *schema.Schema, root rawjson.Node) *builder {

@@ -141,10 +141,16 @@ func doubling(n int) string {
 // checkLaws holds for every schema, and for what is none.
 func checkLaws(t *testing.T, text string) {
 	t.Helper()
-	some := func(s *schema.Schema) string { return signature.Some(s, []string{"a", "x"}) }
-	for _, f := range []func(*schema.Schema) string{signature.Of, signature.Required, some} {
-		got := f(schema.New([]byte(text)))
-		if len(got) > 2400 {
+	for _, f := range []struct {
+		sign func(*schema.Schema) string
+		most int
+	}{
+		{signature.Of, 2400}, {signature.Typed, 1200}, {signature.Required, 2400},
+		{func(s *schema.Schema) string { return signature.Returns(s, 100) }, 100},
+		{func(s *schema.Schema) string { return signature.Some(s, []string{"a", "x"}) }, 2400},
+	} {
+		got := f.sign(schema.New([]byte(text)))
+		if len(got) > f.most {
 			t.Errorf("%d bytes: %s", len(got), got)
 		}
 		if !utf8.ValidString(got) {
@@ -153,7 +159,7 @@ func checkLaws(t *testing.T, text string) {
 		if i := strings.IndexFunc(got, func(r rune) bool { return !unicode.IsPrint(r) }); i >= 0 {
 			t.Errorf("a character that does not show: %q", got[i:])
 		}
-		if again := f(schema.New([]byte(text))); again != got {
+		if again := f.sign(schema.New([]byte(text))); again != got {
 			t.Errorf("not the same again:\n%s\n%s", got, again)
 		}
 	}

@@ -49,7 +49,7 @@ func tryLaw(t *testing.T, seed uint64) (n tally) {
 	if err != nil {
 		return n // such as a reference that only refers to itself
 	}
-	signed := signature.Of(schema.New([]byte(text)))
+	signed, typed := signature.Of(schema.New([]byte(text))), signature.Typed(schema.New([]byte(text)))
 	for range 25 {
 		arguments := decode(t, encode(t, g.value(document, 6)))
 		if _, ok := arguments.(map[string]any); !ok {
@@ -59,7 +59,13 @@ func tryLaw(t *testing.T, seed uint64) (n tally) {
 		if err != nil {
 			t.Fatalf("seed %d: %v in %s\nof %s", seed, err, signed, text)
 		}
+		fits, err := check(typed, arguments)
+		if err != nil {
+			t.Fatalf("seed %d: %v in %s\nof %s", seed, err, typed, text)
+		}
 		switch valid := compiled.Validate(arguments) == nil; {
+		case valid && !fits:
+			t.Fatalf("seed %d: %s is excluded by the required parameters\n%s\nbut accepted by\n%s", seed, encode(t, arguments), typed, text)
 		case valid && !ok:
 			t.Fatalf("seed %d: %s is excluded by\n%s\nbut accepted by\n%s", seed, encode(t, arguments), signed, text)
 		case valid:

@@ -18,10 +18,28 @@ const separator = ", "
 
 // layout fits parameters and the definitions they use into a line.
 type layout struct {
-	params []*part
-	more   bool // some parameters are left out
-	names  names
-	buf    []byte // reused for each part
+	params     []*part
+	more       bool // some parameters are left out
+	soft, hard int  // limits, in bytes
+	least      int  // losses of detail that every part begins with
+	braces     bool // around the parameters
+	names      names
+	buf        []byte // reused for each part
+}
+
+// newLayout returns the layout of the properties of an object, or of a type that is none.
+func newLayout(t *typ) *layout {
+	l := &layout{soft: softLimit, hard: hardLimit}
+	switch {
+	case t == open:
+		l.more = true
+	case t.kind == word && t != never:
+	case t.kind == object:
+		l.parameters(t)
+	default:
+		l.params = []*part{{typ: t, required: true}}
+	}
+	return l
 }
 
 // part is one parameter or definition.
@@ -37,7 +55,7 @@ type part struct {
 
 // write writes a part, with fewer details if it is too long.
 func (l *layout) write(p *part) {
-	for ; ; p.losses++ {
+	for p.losses = max(p.losses, l.least); ; p.losses++ {
 		w := writer{buf: l.buf[:0], losses: p.losses, names: &l.names}
 		w.put(p.head)
 		if p.losses == typeLost {
@@ -104,9 +122,9 @@ func (l *layout) fit() string {
 	for _, p := range l.params {
 		l.write(p)
 	}
-	for l.size() > softLimit && l.shorten(optionalLost) {
+	for l.size() > l.soft && l.shorten(optionalLost) {
 	}
-	for l.size() > hardLimit && (l.drop(l.lastOptional()) || l.shorten(typeLost) || l.drop(len(l.params)-1)) {
+	for l.size() > l.hard && (l.drop(l.lastOptional()) || l.shorten(typeLost) || l.drop(len(l.params)-1)) {
 	}
 	return l.line()
 }
@@ -176,6 +194,9 @@ func (l *layout) parts() []*part { return slices.Concat(l.params, l.definitions(
 
 func (l *layout) size() int {
 	size := len(open.text)
+	if l.braces {
+		size += len("{}")
+	}
 	for _, p := range l.parts() {
 		size += len(p.text) + len(separator)
 	}
@@ -191,6 +212,9 @@ func (l *layout) line() string {
 		shown = append(shown, open.text)
 	}
 	line := strings.Join(shown, separator)
+	if l.braces {
+		line = "{" + line + "}"
+	}
 	for _, p := range l.definitions() {
 		line += "; " + p.text
 	}

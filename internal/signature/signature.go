@@ -24,19 +24,32 @@ import (
 
 // Of returns the parameters that a schema describes, without parentheses. It is empty for a tool without parameters and
 // "…" for a schema that cannot be read.
-func Of(s *schema.Schema) string {
-	t := argumentsOf(s)
-	var l layout
-	switch {
-	case t == open:
-		return open.text
-	case t.kind == word && t != never:
-		return ""
-	case t.kind == object:
-		l.parameters(t)
-	default:
-		l.params = []*part{{typ: t, required: true}}
+func Of(s *schema.Schema) string { return newLayout(argumentsOf(s)).fit() }
+
+// Typed returns the required parameters with their types, and "…" if there are others. Objects in them show their
+// required properties.
+func Typed(s *schema.Schema) string {
+	l := newLayout(argumentsOf(s))
+	for l.drop(l.lastOptional()) {
 	}
+	l.least, l.hard = optionalLost, softLimit
+	return l.fit()
+}
+
+// Returns returns the type of the results that an output schema describes, in at most limit bytes: nested details are
+// left out first. It has no comments, which matter only to a caller. It is empty if the schema says nothing, or cannot be read.
+func Returns(s *schema.Schema, limit int) string {
+	const root = "Result"
+	t := typeOf(s, root, nil)
+	switch {
+	case t == open || t == unknown || t == free:
+		return ""
+	case t.kind == word:
+		return t.text
+	}
+	l := newLayout(t)
+	l.names.taken = []string{root}
+	l.soft, l.hard, l.least, l.braces = limit, limit, notesLost, t.kind == object
 	return l.fit()
 }
 
@@ -55,8 +68,7 @@ func Some(s *schema.Schema, names []string) string {
 			return Of(s)
 		}
 	}
-	var l layout
-	l.parameters(&typ{kind: object, props: some})
+	l := newLayout(&typ{kind: object, props: some})
 	l.more = l.more || len(some) < len(t.props) || t.rest != nil
 	return l.fit()
 }
@@ -85,18 +97,22 @@ func Required(s *schema.Schema) string {
 }
 
 // argumentsOf returns the type of a tool's arguments, which are always an object, or open if the schema cannot be read.
-func argumentsOf(s *schema.Schema) *typ {
+func argumentsOf(s *schema.Schema) *typ { return typeOf(s, rootName, []string{"object"}) }
+
+// typeOf returns the type of the values that a schema accepts, or open if the schema cannot be read. name is its name
+// where the schema refers back to its root, types are the JSON types if the schema names none.
+func typeOf(s *schema.Schema, name string, types []string) *typ {
 	root, err := s.Root()
 	if err != nil {
 		return open
 	}
 	b := newBuilder(s, root)
 	if d := b.defs[root]; d != nil {
-		d.built, d.name = true, rootName
+		d.built, d.name = true, name
 	}
-	t := b.build(root, []string{"object"})
+	t := b.build(root, types)
 	if t.kind == named && t.def.typ != nil {
-		t.def.name = rootName
+		t.def.name = name
 		return t.def.typ
 	}
 	return t

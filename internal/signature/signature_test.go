@@ -233,3 +233,51 @@ func TestRequired(t *testing.T) {
 		})
 	}
 }
+
+func TestTyped(t *testing.T) {
+	for _, c := range []signatureCase{
+		{"none", `{"type":"object"}`, ``},
+		{"required and optional", `{"properties":{"a":{},"path":{"type":"string","minLength":1}},"required":["path"]}`, `path: string, …`},
+		{"only required", `{"properties":{"n":{"enum":[1,2]},"path":{}},"required":["path","n"]}`, `n: 1 | 2, path: unknown`},
+		{"only optional", `{"properties":{"a":{}}}`, `…`},
+		{"others typed", `{"properties":{"a":{}},"required":["a"],"additionalProperties":{"type":"string"}}`, `a: unknown, …`},
+		{"nested", `{"properties":{"a":{"type":"object","properties":{"x":{"type":"string"},"y":{"type":"string"}},"required":["x"]}},"required":["a"]}`, `a: {x: string, …}`},
+		{"named", `{"properties":{"a":{"$ref":"#/$defs/T"},"b":{"$ref":"#/$defs/T"},"c":{"$ref":"#/$defs/U"},"d":{"$ref":"#/$defs/U"}},"required":["a","b"],"$defs":{"T":{"type":"object","properties":{"x":{"type":"string"},"y":{"type":"string"}},"required":["x"]},"U":{"type":"object","properties":{"z":{}}}}}`,
+			`a: T, b: T, …; T = {x: string, …}`},
+		{"malformed", `{`, `…`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := signature.Typed(schema.New([]byte(c.schema))); got != c.want {
+				t.Errorf("Typed(%s)\n got %s\nwant %s", c.schema, got, c.want)
+			}
+		})
+	}
+}
+
+func TestReturns(t *testing.T) {
+	const page = `{"type":"object","properties":{"items":{"type":"array","items":{"type":"object","properties":{"id":{"type":"integer","minimum":1},"title":{"type":"string"},"user":{"type":"object","properties":{"login":{"type":"string"}},"required":["login"]}},"required":["id"]}},"next":{"type":"string"}},"required":["items"]}`
+	for _, c := range []struct {
+		name, schema string
+		limit        int
+		want         string
+	}{
+		{"whole, without comments", page, 1000, `{items: {id: integer, title?: string, user?: {login: string}}[], next?: string}`},
+		{"without nested details", page, 60, `{items: {id: integer, …}[], next?: string}`},
+		{"without optional fields", page, 40, `{items: {id: integer, …}[], …}`},
+		{"without its fields", page, 25, `{items: {…}[], …}`},
+		{"nothing", page, 10, `{…}`},
+		{"no object", `{"type":"array","items":{"type":"string"}}`, 1000, `string[]`},
+		{"a word", `{"type":"string"}`, 1000, `string`},
+		{"recursive", `{"type":"object","properties":{"next":{"$ref":"#"},"r":{"$ref":"#/$defs/Result"}},"$defs":{"Result":{"type":"object","properties":{"r":{"$ref":"#/$defs/Result"}}}}}`, 1000,
+			`{next?: Result, r?: Result2}; Result2 = {r?: Result2}`},
+		{"any object", `{"type":"object"}`, 1000, ``},
+		{"anything", `{}`, 1000, ``},
+		{"malformed", `{`, 1000, ``},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := signature.Returns(schema.New([]byte(c.schema)), c.limit); got != c.want {
+				t.Errorf("Returns(%s, %d)\n got %s\nwant %s", c.schema, c.limit, got, c.want)
+			}
+		})
+	}
+}

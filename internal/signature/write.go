@@ -19,6 +19,7 @@ const (
 // The first loss is that of the notes. From then on, nested objects are shown only while they are small: every loss and
 // every level halves the limit. Later losses hide optional properties, first in large objects, at last in all.
 const (
+	notesLost    = 1
 	optionalLess = 8
 	optionalLost = 11
 	objectsLost  = 12

@@ -5,8 +5,8 @@ import (
 	"errors"
 
 	"mcpx/executor"
-	"mcpx/executor/selection"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/selection"
 )
 
 // execCmd calls a tool.

@@ -27,11 +27,12 @@ func (inspectCmd) Help() string {
   mcpx inspect mcpx.json time get_current_time    one tool in full
   mcpx inspect mcpx.json github 'issue*'          the tools that match
   mcpx inspect mcpx.json time --json | jq '.tools[].name'
-  mcpx inspect mcpx.json mcpx                     the built-in tools`
+  mcpx inspect mcpx.json mcpx                     the built-in tools, and all servers with their state`
 }
 
 // Run implements the command.
 func (c *inspectCmd) Run(t *terminal) error {
+	c.startAll = c.Tool == "" && !c.JSON // the listing of the built-in server has their states
 	return c.with(t, func(ctx context.Context, s *talk) error {
 		if c.JSON {
 			return c.json(ctx, t, s)
