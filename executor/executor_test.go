@@ -321,7 +321,7 @@ func TestGivingUpOnAStartIsCancelled(t *testing.T) {
 	if got := b.last().Outcome; got != "cancelled" {
 		t.Errorf("the outcome is %q (%v), want cancelled", got, err)
 	}
-	if _, err := b.Inspect(ctx, "a", ""); err == nil || strings.HasSuffix(err.Error(), ": ") {
+	if _, err := b.Inspect(ctx, nil, "a", ""); err == nil || strings.HasSuffix(err.Error(), ": ") {
 		t.Errorf("inspect: %v, want a reason", err)
 	}
 }

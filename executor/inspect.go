@@ -1,11 +1,13 @@
 package executor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
 
+	"mcpx/executor/results"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/tokens"
 	"mcpx/registry"
@@ -13,19 +15,19 @@ import (
 
 // Inspect returns a listing of a server's tools, the definition of one tool, or those of
 // the tools that match a glob or a comma-separated list, with a line for each name in
-// the list that matches no tool. It waits while the server starts.
-func (e *Executor) Inspect(ctx context.Context, server, tool string) (string, error) {
-	text, absent, err := e.Describe(ctx, server, tool)
+// the list that matches no tool. It waits while the server starts. The client may be nil.
+func (e *Executor) Inspect(ctx context.Context, c registry.Client, server, tool string) (string, error) {
+	text, absent, err := e.Describe(ctx, c, server, tool)
 	return strings.Join(append([]string{text}, absent...), "\n"), err
 }
 
 // Describe is Inspect, but returns the lines about absent tools separately.
-func (e *Executor) Describe(ctx context.Context, server, tool string) (text string, absent []string, err error) {
+func (e *Executor) Describe(ctx context.Context, c registry.Client, server, tool string) (text string, absent []string, err error) {
 	u, err := e.Upstream(ctx, server)
 	if err != nil {
 		return "", nil, err
 	}
-	text, err = e.describe(u, tool)
+	text, err = e.describe(c, u, tool)
 	return text, Absent(u, tool), err
 }
 
@@ -45,7 +47,10 @@ func Absent(u *registry.Upstream, tool string) (lines []string) {
 }
 
 // describe returns the text that Inspect shows of the tools that match.
-func (e *Executor) describe(u *registry.Upstream, tool string) (string, error) {
+func (e *Executor) describe(c registry.Client, u *registry.Upstream, tool string) (string, error) {
+	define := func(t *registry.Tool) string {
+		return string(definition(t, e.results.Shape(ownerOf(c), results.Tool{Server: u.Name, Name: t.Name})))
+	}
 	switch {
 	case tool == "" && u == e.builtin.upstream:
 		return e.builtinListing(e.config.Limits.InspectTokens), nil
@@ -53,11 +58,11 @@ func (e *Executor) describe(u *registry.Upstream, tool string) (string, error) {
 		return e.listings.of(u, e.config.Limits.InspectTokens), nil
 	}
 	if t := u.Tool(tool); t != nil {
-		return string(definition(t)), nil
+		return define(t), nil
 	}
 	for _, separator := range separators {
 		if name, ok := strings.CutPrefix(tool, u.Name+separator); ok && u.Tool(name) != nil {
-			return string(definition(u.Tool(name))), nil
+			return define(u.Tool(name)), nil
 		}
 	}
 	found := match(u, tool)
@@ -67,7 +72,11 @@ func (e *Executor) describe(u *registry.Upstream, tool string) (string, error) {
 	case strings.ContainsAny(tool, "*?["):
 		return listing(u, found, e.config.Limits.InspectTokens), nil
 	}
-	return definitions(u, found, e.config.Limits.InspectTokens), nil
+	full, ok := lines(found, define, e.config.Limits.InspectTokens)
+	if !ok || tokens.Exceeds(full, e.config.Limits.InspectTokens) {
+		return listing(u, found, e.config.Limits.InspectTokens), nil
+	}
+	return full, nil
 }
 
 // Tools returns the tools that match a name, a glob or a comma-separated list, as in
@@ -92,8 +101,12 @@ func (e *Executor) Tools(ctx context.Context, server, tool string) (tools []*reg
 
 // definition returns a tool's definition for models: minified, as the upstream sent it,
 // without members for hosts, and with the type of its results instead of their schema.
-func definition(t *registry.Tool) []byte {
+// Without a schema it has the shape of the last result, if there was one.
+func definition(t *registry.Tool, shape string) []byte {
 	result := returns(t)
+	if rawjson.Get(t.Raw, "returns") == nil {
+		result = cmp.Or(result, shape)
+	}
 	b := []byte("{")
 	for key, value := range rawjson.Members(t.Raw) {
 		if !slices.Contains(hostMembers, key) && (key != "returns" || result == "") {
@@ -115,21 +128,10 @@ const returnsTokens = 150
 
 // returns returns the type of a tool's results, "" if it is not known.
 func returns(t *registry.Tool) string {
-	const margin = returnsTokens / 10 // the estimate may be too low
 	for limit := 5 * returnsTokens; ; limit = limit * 4 / 5 {
 		text := t.Returns(limit)
-		if tokens.Count(text) <= returnsTokens-margin || limit < returnsTokens/2 {
+		if !tokens.Exceeds(text, returnsTokens) || limit < returnsTokens/2 {
 			return text
 		}
 	}
-}
-
-// definitions returns the definitions of several tools, one per line, or a listing if
-// they exceed the budget.
-func definitions(u *registry.Upstream, found []*registry.Tool, budget int) string {
-	full, ok := lines(found, func(t *registry.Tool) string { return string(definition(t)) }, budget)
-	if !ok || tokens.Count(full) > budget {
-		return listing(u, found, budget)
-	}
-	return full
 }

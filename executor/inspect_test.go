@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"mcpx/internal/rawjson"
 	"mcpx/internal/tokens"
 	"mcpx/registry"
 )
@@ -32,7 +33,7 @@ func TestDescribe(t *testing.T) {
 		{"an own member", `{"name":"a","returns":[1]}`, `{"name":"a","returns":[1]}`},
 		{"an own member beside a schema", `{"name":"a","returns":[1],"outputSchema":{"type":"string"}}`, `{"name":"a","returns":"string"}`},
 	} {
-		if got := string(definition(tool(t, row.raw))); got != row.want {
+		if got := string(definition(tool(t, row.raw), "")); got != row.want {
 			t.Errorf("%s:\n got %s\nwant %s", row.name, got, row.want)
 		}
 	}
@@ -62,7 +63,7 @@ func TestInspect(t *testing.T) {
 		{"no such glob", "files", "zz*", `error: server "files" has no tool "zz*"; its tools: ` + tools},
 		{"a tool of no tools", "none", "echo", `error: server "none" has no tool "echo"; its tools: none`},
 	} {
-		got, err := b.Inspect(t.Context(), row.server, row.tool)
+		got, err := b.Inspect(t.Context(), nil, row.server, row.tool)
 		if err != nil {
 			got = "error: " + err.Error()
 		}
@@ -70,12 +71,12 @@ func TestInspect(t *testing.T) {
 			t.Errorf("%s:\n got %s\nwant %s", row.name, got, row.want)
 		}
 	}
-	text, err := b.Inspect(t.Context(), "files", "")
+	text, err := b.Inspect(t.Context(), nil, "files", "")
 	if want := head + "; Read before you write.\necho(text: string, times?: integer /*>=1*/): Say it again\narguments(): Show the arguments as they came\n"; err != nil || !strings.HasPrefix(text, want) {
 		t.Errorf("got %s, %v, want it to begin with %s", text, err, want)
 	}
 	// mcpx's own tools are told in full sentences.
-	text, err = b.Inspect(t.Context(), "mcpx", "")
+	text, err = b.Inspect(t.Context(), nil, "mcpx", "")
 	if want := regexp.MustCompile(`^mcpx: 5 tools
 search\(query: string, limit\?: integer .*\): .+
 read_result\(id: string, offset\?: integer .*, path\?: string, grep\?: string, context\?: integer .*, select\?: string\): .+ select .+ {"\$r": .+
@@ -88,7 +89,7 @@ none: ready, 0 tools$`); err != nil || !want.MatchString(text) || strings.Contai
 		t.Errorf("got %s, %v, want the like of %s", text, err, want)
 	}
 	// A name of a list that is not there is not passed over in silence.
-	if text, err := b.Inspect(t.Context(), "files", "echo,ecko"); err == nil && !strings.Contains(text, "ecko") {
+	if text, err := b.Inspect(t.Context(), nil, "files", "echo,ecko"); err == nil && !strings.Contains(text, "ecko") {
 		t.Errorf("inspect of echo,ecko says nothing of ecko: %s", text)
 	}
 }
@@ -113,7 +114,7 @@ func TestTheBuiltInServerListsAllServers(t *testing.T) {
 			upstreams = append(upstreams, map[string]any{"name": fmt.Sprintf("server-%d", i), "command": "none", "description": row.description})
 		}
 		e := idle(parse(t, map[string]any{"inspect_tokens": row.budget}, upstreams...))
-		text, err := e.Inspect(t.Context(), Builtin, "")
+		text, err := e.Inspect(t.Context(), nil, Builtin, "")
 		if cost := tokens.Count(text); err != nil || cost > row.budget {
 			t.Errorf("%d servers, %d tokens: %d, %v", row.servers, row.budget, cost, err)
 		}
@@ -153,7 +154,7 @@ func TestReturnsAreBounded(t *testing.T) {
 func TestSeveralToolsGoOverToAListing(t *testing.T) {
 	b := start(t, map[string]any{"inspect_tokens": 150}, upstream(t, "files", "-tools", "50"))
 	n, _ := b.toolsOf(t, "files")
-	text, err := b.Inspect(t.Context(), "files", "extra_1,extra_2,extra_3,extra_4")
+	text, err := b.Inspect(t.Context(), nil, "files", "extra_1,extra_2,extra_3,extra_4")
 	if want := fmt.Sprintf("files: %d tools, 4 shown\nextra_1(query: string, limit?: integer = 10): Extra tool number 1 of many\n", n); err != nil || !strings.HasPrefix(text, want) {
 		t.Errorf("got %s, %v, want it to begin with %s", text, err, want)
 	}
@@ -170,15 +171,15 @@ func TestInspectInEveryState(t *testing.T) {
 		upstream(t, "slow", "-start-delay", "200ms"),
 		upstream(t, "exits", "-exit", "3", "-stderr", "no API key"),
 		missing, dying)
-	if text, err := b.Inspect(t.Context(), "slow", "pid"); err != nil || text != pidDefinition {
+	if text, err := b.Inspect(t.Context(), nil, "slow", "pid"); err != nil || text != pidDefinition {
 		t.Errorf("a server that starts: %s, %v", text, err)
 	}
-	_, err := b.Inspect(t.Context(), "exits", "")
+	_, err := b.Inspect(t.Context(), nil, "exits", "")
 	var unavailable *registry.Unavailable
 	if !errors.As(err, &unavailable) || !strings.HasPrefix(err.Error(), `server "exits" is unavailable: exited with status 3; next try in `) || !strings.HasSuffix(err.Error(), "\nlast lines of its stderr:\n  no API key") {
 		t.Errorf("a server that exits: %v", err)
 	}
-	_, err = b.Inspect(t.Context(), "env", "echo")
+	_, err = b.Inspect(t.Context(), nil, "env", "echo")
 	if !errors.As(err, &unavailable) || !strings.Contains(err.Error(), "MCPX_NO_SUCH_VARIABLE") {
 		t.Errorf("a server that lacks a variable: %v", err)
 	}
@@ -187,7 +188,7 @@ func TestInspectInEveryState(t *testing.T) {
 	for { // the first death is answered by a start at once
 		b.exec(t, `{"server_name":"dying","tool_name":"crash","arguments":{"status":7}}`)
 		down := b.registry.Settled(t.Context(), "dying")
-		text, err := b.Inspect(t.Context(), "dying", "")
+		text, err := b.Inspect(t.Context(), nil, "dying", "")
 		if down.State != registry.Waiting || b.registry.Catalog().Upstream("dying") != down {
 			continue // it has started again, or is about to
 		}
@@ -196,7 +197,32 @@ func TestInspectInEveryState(t *testing.T) {
 		}
 		break
 	}
-	if text, err := b.Inspect(t.Context(), "dying", "pid"); err != nil || text != pidDefinition {
+	if text, err := b.Inspect(t.Context(), nil, "dying", "pid"); err != nil || text != pidDefinition {
 		t.Errorf("a tool of a server that is down: %s, %v", text, err)
+	}
+}
+
+// TestInspectShowsTheLastResult: without an output schema, a definition has the shape of
+// the last result that this client got.
+func TestInspectShowsTheLastResult(t *testing.T) {
+	b := start(t, nil, upstream(t, "a"))
+	returns := func(c registry.Client) string {
+		t.Helper()
+		text, err := b.Inspect(t.Context(), c, "a", "raw")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, _ := rawjson.String(rawjson.Get([]byte(text), "returns"))
+		return s
+	}
+	if got := returns(client("tester")); got != "" {
+		t.Errorf("before any call: %s", got)
+	}
+	b.call(t, raw(issueList, ""))
+	if got := returns(client("tester")); got != "total, items[3]{id, title, user{login}}" {
+		t.Errorf("after a call: %s", got)
+	}
+	if got := returns(client("other")); got != "" {
+		t.Errorf("another client: %s", got)
 	}
 }

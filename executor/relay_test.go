@@ -122,7 +122,7 @@ func TestServiceErrorKeepsOddData(t *testing.T) {
 
 func TestExposureFollowsTheCatalog(t *testing.T) {
 	b := start(t, nil, upstream(t, "a"))
-	if _, err := b.Inspect(t.Context(), "a", ""); err != nil {
+	if _, err := b.Inspect(t.Context(), nil, "a", ""); err != nil {
 		t.Fatal(err)
 	}
 	x := b.Exposure()

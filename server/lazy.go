@@ -178,14 +178,14 @@ func readCall(params []byte) (p callParams, err error) {
 }
 
 // inspect handles a call of the tool inspect.
-func (s *Server) inspect(ctx context.Context, _ *Client, m rpc.Message) ([]byte, error) {
+func (s *Server) inspect(ctx context.Context, c *Client, m rpc.Message) ([]byte, error) {
 	arguments := rawjson.Get(m.Params, "arguments")
 	if path := rawjson.DuplicateKey(arguments); path != nil {
 		return errorResult(fmt.Sprintf("%q is given twice", strings.Join(path, "."))), nil
 	}
 	server, _ := rawjson.String(rawjson.Get(arguments, "server_name"))
 	tool, _ := rawjson.String(rawjson.Get(arguments, "tool_name"))
-	text, err := s.executor.Inspect(ctx, server, tool)
+	text, err := s.executor.Inspect(ctx, c, server, tool)
 	if err != nil {
 		return errorResult(err.Error()), nil
 	}

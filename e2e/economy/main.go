@@ -145,7 +145,7 @@ type report struct {
 func (r *report) add(ctx context.Context, e *executor.Executor, u *registry.Upstream, list string) error {
 	r.servers++
 	r.without += tokens.Count(list)
-	listing, err := e.Inspect(ctx, u.Name, "")
+	listing, err := e.Inspect(ctx, nil, u.Name, "")
 	if err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func (r *report) add(ctx context.Context, e *executor.Executor, u *registry.Upst
 		r.tools++
 		r.schemas += tokens.CountBytes(rawjson.Compact(t.ShownSchema()))
 		r.signatures += tokens.Count(t.Signature())
-		one, err := e.Inspect(ctx, u.Name, t.Name)
+		one, err := e.Inspect(ctx, nil, u.Name, t.Name)
 		if err != nil {
 			return err
 		}

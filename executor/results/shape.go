@@ -1,12 +1,15 @@
 package results
 
-import "mcpx/internal/rawjson"
+import (
+	"mcpx/internal/rawjson"
+	"mcpx/internal/tokens"
+)
 
 // Limits of what is remembered of the last results of a client.
 const (
 	maxShapes   = 32  // tools
 	shortResult = 256 // bytes; the shape of a longer result is found at once
-	maxShape    = 400 // bytes
+	maxShape    = 150 // tokens
 )
 
 // Tool names a tool. Its strings must not be part of a request, which would stay in
@@ -76,5 +79,9 @@ func shapeOfResult(result []byte) string {
 	if !ok || p.data == "" {
 		return ""
 	}
-	return outline(kept{data: p.data}, maxShape)
+	shape := outline(kept{data: p.data}, 4*maxShape)
+	if tokens.Exceeds(shape, maxShape) {
+		shape = shape[:tokens.Cut(shape, maxShape-1)] + "…"
+	}
+	return shape
 }

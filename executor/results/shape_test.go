@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"mcpx/internal/tokens"
 )
 
 func TestShape(t *testing.T) {
@@ -19,7 +21,7 @@ func TestShape(t *testing.T) {
 		s.Remember("me", tool, []byte(test.result))
 		got := s.Shape("me", tool)
 		if test.want == "bounded" {
-			if len(got) < 300 || len(got) > maxShape {
+			if n := tokens.Count(got); n < 100 || n > maxShape {
 				t.Errorf("%s: %d bytes", test.name, len(got))
 			}
 			continue

@@ -37,7 +37,7 @@ func (c *inspectCmd) Run(t *terminal) error {
 		if c.JSON {
 			return c.json(ctx, t, s)
 		}
-		text, absent, err := s.Executor.Describe(ctx, c.Server, c.Tool)
+		text, absent, err := s.Executor.Describe(ctx, nil, c.Server, c.Tool)
 		if err != nil {
 			return err
 		}
