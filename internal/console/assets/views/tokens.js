@@ -27,7 +27,7 @@ function content() {
         : 'With so few tools, listing them in full costs less.')),
     h('h2', {}, 'By server'),
     h('div', { class: 'bars', data: { list: 'tokens' } }, costs.map((s) => bar(h('a', { href: link(s.name), data: { key: `bar ${s.name}` } }, s.name), s.tokens, costs[0].tokens, 'plain', s.tools === 1 ? '1 tool' : `${number(s.tools)} tools`))),
-    h('p', { class: 'muted fine' }, 'Estimated as models of the o200k family count. “mcpx tokens” counts exactly.'),
+    h('p', { class: 'muted fine' }, 'Counted exactly, as models of the o200k family do. “mcpx tokens” shows the same figures.'),
   ];
 }
 
