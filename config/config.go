@@ -24,6 +24,9 @@ type Config struct {
 	Logging  Logging
 	Limits   Limits
 
+	Start    Start         // of upstreams that do not set their own
+	IdleStop time.Duration // likewise
+
 	AlwaysLoad bool // ask clients that defer tools to show the two tools from the start
 
 	Warnings []Problem // problems that do not prevent the start
@@ -108,6 +111,8 @@ type Upstream struct {
 	Timeout        time.Duration // a call without any progress
 	MaxTimeout     time.Duration // a call in total
 	Isolation      Isolation
+	Start          Start         // never empty once the config is loaded
+	IdleStop       time.Duration // a process that nobody uses for so long is stopped; 0: never
 
 	// Err is the reason why this upstream cannot be started: a variable is not set,
 	// or its value cannot be used there. Other upstreams are not affected.
@@ -139,6 +144,15 @@ type Isolation string
 const (
 	Shared    Isolation = "shared" // one for all clients
 	PerClient Isolation = "client" // one for each client session
+)
+
+// Start is when an upstream is started.
+type Start string
+
+// The starts.
+const (
+	StartEager Start = "eager" // with mcpx
+	StartLazy  Start = "lazy"  // when a request needs it
 )
 
 // Server is the HTTP front.

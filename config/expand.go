@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -9,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
 // resolve expands references and makes paths absolute.
@@ -21,8 +23,26 @@ func (c *Config) resolve(lookup Lookup) {
 		p := &c.Profiles[i]
 		for j, written := range p.all {
 			p.all[j] = e.resolve(written)
+			p.all[j].inherit(c)
 		}
 		p.Upstreams = slices.DeleteFunc(slices.Clone(p.all), func(u Upstream) bool { return u.disabled })
+	}
+}
+
+// lazyIdleStop is the idle time of lazy upstreams if the file does not set it.
+const lazyIdleStop = 15 * time.Minute
+
+// inherit fills in the settings that the top level has for all upstreams.
+func (u *Upstream) inherit(c *Config) {
+	u.Start = cmp.Or(u.Start, c.Start)
+	if u.IdleStop == unset {
+		u.IdleStop = c.IdleStop
+	}
+	if u.IdleStop == unset {
+		u.IdleStop = 0
+		if u.Start == StartLazy {
+			u.IdleStop = lazyIdleStop
+		}
 	}
 }
 

@@ -4,6 +4,8 @@ import "time"
 
 func defaults() *Config {
 	return &Config{
+		Start:      StartEager,
+		IdleStop:   unset,
 		AlwaysLoad: true,
 
 		Server:  Server{Host: "127.0.0.1", Port: 8000},
@@ -35,6 +37,7 @@ func defaultUpstream() Upstream {
 		Timeout:        time.Minute,
 		MaxTimeout:     15 * time.Minute,
 		Isolation:      Shared,
+		IdleStop:       unset,
 	}
 }
 
@@ -57,6 +60,8 @@ func (c *Config) sections() []field {
 		{"cli", lenient(section(stdio)), "The command line."},
 		{"logging", section(c.Logging.fields()), "The log of mcpx itself."},
 		{"limits", section(c.Limits.fields()), "Limits on memory and output."},
+		{"start", choice(&c.Start, StartEager, StartLazy), "eager: start the servers with mcpx. lazy: start a server when a request needs it."},
+		{"idle_stop", idleTime(&c.IdleStop), "Stop the process of a server that nobody uses for this time. The default is 15m for lazy servers, and never for others."},
 		{"always_load", boolean(&c.AlwaysLoad), "false lets clients that defer tools hide inspect and exec until the model searches for them."},
 	}
 }
@@ -152,6 +157,8 @@ func (u *Upstream) fields() []field {
 		{"timeout", duration(&u.Timeout), "Time for a call without any progress."},
 		{"max_timeout", duration(&u.MaxTimeout), "Time for a call in total."},
 		{"isolation", choice(&u.Isolation, Shared, PerClient), "shared: one session for all clients. client: one for each."},
+		{"start", choice(&u.Start, StartEager, StartLazy), "eager: start it with mcpx. lazy: start it when a request needs it. The default is start at the top level."},
+		{"idle_stop", idleTime(&u.IdleStop), "Stop its process if nobody uses it for this time. The default is idle_stop at the top level."},
 	}
 }
 

@@ -222,6 +222,33 @@ func duration(p *time.Duration) kind {
 	}
 }
 
+// unset marks an idle time that the file does not set.
+const unset time.Duration = -1
+
+// idleTime is a duration, or "never", which is 0.
+func idleTime(p *time.Duration) kind {
+	k := duration(p)
+	read := k.read
+	k.schema = object{{"anyOf", []object{k.schema, {{"const", "never"}}}}}
+	k.read = func(r *reader, n node) {
+		if n.kind() == '"' && n.literal().String() == "never" {
+			*p = 0
+			return
+		}
+		read(r, n)
+	}
+	k.show = func() any {
+		switch *p {
+		case unset:
+			return nil
+		case 0:
+			return "never"
+		}
+		return formatDuration(*p)
+	}
+	return k
+}
+
 // formatDuration returns 30m for 30 minutes, instead of 30m0s.
 func formatDuration(d time.Duration) string {
 	s := d.String()

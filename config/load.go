@@ -174,9 +174,10 @@ func withoutFile(source string, u Upstream) *Config {
 	written := u
 	u.written = &written
 	u.SetHeaders(nil)
+	c := defaults()
+	u.inherit(c)
 	p := defaultProfile("default")
 	p.Upstreams = []Upstream{u}
-	c := defaults()
 	c.File = source
 	c.Profiles = []Profile{p}
 	return c

@@ -43,6 +43,7 @@ type State string
 
 // The states.
 const (
+	Idle     State = "idle"     // not running; a request starts it
 	Starting State = "starting" // connecting, or queued to connect
 	Ready    State = "ready"
 	Waiting  State = "waiting" // failed, and will be started again
@@ -62,6 +63,7 @@ type Upstream struct {
 	FailedAt     time.Time  // the last failure
 	RetryAt      time.Time  // the next start, while waiting
 	StartupTime  time.Duration
+	ListedAt     time.Time // when its lists were read; zero: never
 	Instructions string
 	Capabilities []byte // as the upstream declared them
 	Tools        []*Tool
@@ -69,6 +71,7 @@ type Upstream struct {
 	Resources    []Item
 	Templates    []Item // of resources
 
+	isStale bool // the lists are from before the next start
 	config  *config.Upstream
 	tools   map[string]*Tool
 	tokens  func() int // of all tools; nil before the first list
@@ -147,12 +150,16 @@ func (u *Upstream) Tool(name string) *Tool { return u.tools[name] }
 // InFirstStart reports whether the upstream starts for the first time, so that its
 // lists may be known soon.
 func (u *Upstream) InFirstStart() bool {
-	return u.State == Starting && u.StartupTime == 0 && u.FailedAt.IsZero()
+	return u.State == Starting && u.ListedAt.IsZero() && u.FailedAt.IsZero()
 }
 
-// isListed reports whether the upstream has been ready, and can be ready again.
+// NeedsStart reports whether a call must wait for the upstream's next start, which may
+// change its lists.
+func (u *Upstream) NeedsStart() bool { return u.isStale && (u.State == Idle || u.State == Starting) }
+
+// isListed reports whether the upstream's lists are known, and it can be ready again.
 func (u *Upstream) isListed() bool {
-	return u.StartupTime > 0 && u.State != Failed && u.State != Stopped
+	return !u.ListedAt.IsZero() && u.State != Failed && u.State != Stopped
 }
 
 // Has reports whether the upstream declared a capability.

@@ -40,6 +40,7 @@ type Options struct {
 	ConnectsAtOnce int
 	PingEvery      time.Duration  // of idle network sessions; 0: pingEvery
 	Watcher        *child.Watcher // ends the children if mcpx is killed; may be nil
+	Cache          *Cache         // the lists on disk; nil: none
 	Compile        func(t *Tool)  // prepares a tool that was listed, in the background; may be nil
 }
 
@@ -54,6 +55,7 @@ func New(profile *config.Profile, o Options) *Registry {
 	}
 	r.ctx, r.stop = context.WithCancel(context.Background())
 	slots := semaphore.NewWeighted(int64(max(o.ConnectsAtOnce, 1)))
+	fills := semaphore.NewWeighted(1)
 	catalog := &Catalog{byName: map[string]*Upstream{}}
 	for i := range profile.Upstreams {
 		c := &profile.Upstreams[i]
@@ -62,6 +64,7 @@ func New(profile *config.Profile, o Options) *Registry {
 			options:  o,
 			log:      o.Log.With().Str("server", c.Name).Logger(),
 			slots:    slots,
+			fills:    fills,
 			registry: r,
 			wake:     tasks.NewSignal(),
 			refresh:  newChanges(),
@@ -139,8 +142,8 @@ func (r *Registry) explain(name string, err error) error {
 }
 
 // Ready returns the upstream once it has a session. It waits while the upstream
-// starts, for its start-up limit at most. If the upstream waits for its next start,
-// it is started at once, unless it failed less than a second ago. An *Unavailable
+// starts, for its start-up limit at most. If the upstream is idle or waits for its next
+// start, it is started at once, unless it failed less than a second ago. An *Unavailable
 // says why there is no session.
 func (r *Registry) Ready(ctx context.Context, name string) (*Upstream, error) {
 	ctx, cancel := r.startLimit(ctx, name, time.Time{})
@@ -160,7 +163,7 @@ func (r *Registry) ready(ctx context.Context, name string) (*Upstream, error) {
 			return u, nil
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
-		case u.State != Waiting || time.Since(u.FailedAt) < retryGrace:
+		case u.State != Waiting && u.State != Idle || time.Since(u.FailedAt) < retryGrace:
 			return nil, u.Unavailable()
 		}
 		r.supervisors[name].wake.Notify()

@@ -30,8 +30,10 @@ type supervisor struct {
 	options  Options
 	log      zerolog.Logger
 	slots    *semaphore.Weighted // bounds how many upstreams start at the same time
+	fills    *semaphore.Weighted // bounds how many start only to fill the cache
 	registry *Registry
 	wake     tasks.Signal // a call needs the upstream now
+	isFill   bool         // this start only fills the cache
 	refresh  changes      // lists that have changed, as the upstream reported
 
 	intake *link.Intake                 // of all its sessions
@@ -49,6 +51,8 @@ const refreshPause = time.Second
 const relistTime = 30 * time.Second
 
 // run starts the upstream, and starts it again whenever its session ends, until ctx ends.
+// A lazy upstream, and one that was stopped because nobody used it, starts when a request
+// needs it.
 func (s *supervisor) run(ctx context.Context) {
 	if s.config.Err != nil {
 		s.fail(Failed, s.config.Err, 0)
@@ -57,21 +61,29 @@ func (s *supervisor) run(ctx context.Context) {
 		return
 	}
 	var b backoff
-	for {
+	rests := s.loadCache()
+	for ctx.Err() == nil {
+		if rests {
+			s.rest(ctx)
+		}
 		healthy, err := s.runSession(ctx)
-		if ctx.Err() != nil {
-			s.publish(func(u *Upstream) { u.State, u.Reason = Stopped, "mcpx is stopping" })
-			return
+		rests = errors.Is(err, errUnused) || s.config.Start == config.StartLazy
+		switch wait := time.Duration(0); {
+		case ctx.Err() != nil, errors.Is(err, errUnused):
+		case rests:
+			s.wake.Clear()
+			s.fail(Idle, err, 0)
+		default:
+			if wait = b.next(healthy); wait == 0 {
+				s.fail(Starting, err, 0)
+				continue
+			}
+			s.fail(Waiting, err, wait)
+			s.pause(ctx, wait)
+			s.publish(func(u *Upstream) { u.State, u.RetryAt = Starting, time.Time{} })
 		}
-		wait := b.next(healthy)
-		if wait == 0 {
-			s.fail(Starting, err, 0)
-			continue
-		}
-		s.fail(Waiting, err, wait)
-		s.pause(ctx, wait)
-		s.publish(func(u *Upstream) { u.State, u.RetryAt = Starting, time.Time{} })
 	}
+	s.publish(func(u *Upstream) { u.State, u.Reason = Stopped, "mcpx is stopping" })
 }
 
 // pause waits until the next start is due, or a call needs it.
@@ -96,6 +108,9 @@ func (s *supervisor) runSession(ctx context.Context) (healthy time.Duration, err
 	defer session.Close()
 	ready := time.Now()
 	err = s.serve(ctx, session)
+	if errors.Is(err, errUnused) {
+		s.publishIdle() // before Close: a request starts the next session
+	}
 	return max(time.Since(ready), 1), err
 }
 
@@ -202,7 +217,8 @@ func (s *supervisor) publishLists(ctx context.Context, session *Session, handsha
 	var changed []string
 	s.publish(func(u *Upstream) {
 		u.State, u.Reason, u.Cause, u.Stderr, u.RetryAt = Ready, "", "", nil, time.Time{}
-		u.StartupTime, u.Instructions, u.Capabilities, u.session, u.stderr = took, instructions, capabilities, session, s.stderr.Load()
+		u.StartupTime, u.ListedAt, u.isStale = took, time.Now(), false
+		u.Instructions, u.Capabilities, u.session, u.stderr = instructions, capabilities, session, s.stderr.Load()
 		for i, k := range kinds {
 			if k.set(u, lists[i]) {
 				changed = append(changed, k.capability)
@@ -210,6 +226,7 @@ func (s *supervisor) publishLists(ctx context.Context, session *Session, handsha
 		}
 	})
 	s.compile(session)
+	s.saveCache(session, handshake)
 	s.registry.changed.note(changed...)
 	s.registry.updateLevel(session, capabilities)
 	restore()
@@ -250,6 +267,7 @@ func (s *Session) abort(err error) error {
 // serve keeps the lists of a ready upstream up to date until its session ends, and
 // returns why it ended.
 func (s *supervisor) serve(ctx context.Context, session *Session) error {
+	session.tasks.Go(func() { s.stopUnused(session) })
 	for {
 		changed, err := s.refresh.wait(ctx, session.done())
 		switch {
@@ -289,8 +307,9 @@ func (s *supervisor) list(ctx context.Context, session *Session, k kind) {
 		return
 	}
 	changed := false
-	s.publish(func(u *Upstream) { changed = k.set(u, items) })
+	s.publish(func(u *Upstream) { changed, u.ListedAt = k.set(u, items), time.Now() })
 	s.compile(session)
+	s.saveCache(session, nil)
 	if changed { // after publish: notified clients list at once
 		s.registry.changed.note(k.capability)
 	}

@@ -38,10 +38,16 @@ func (c *Conn) Err() error {
 // Close ends the connection: every call fails, and every request of the peer is
 // cancelled. The first reason counts.
 func (c *Conn) Close(reason error) {
+	c.closeIf(reason, func() bool { return true })
+}
+
+// closeIf closes the connection if it is open and the condition holds. It reports whether
+// it did.
+func (c *Conn) closeIf(reason error, holds func() bool) bool {
 	c.mu.Lock()
-	if c.inFlight.err != nil {
+	if c.inFlight.err != nil || !holds() {
 		c.mu.Unlock()
-		return
+		return false
 	}
 	c.inFlight.err = reason
 	var sent []*Call
@@ -56,6 +62,30 @@ func (c *Conn) Close(reason error) {
 	for _, call := range sent {
 		c.finish(call, nil, nil, c.handler.Lost(reason))
 	}
+	return true
+}
+
+// Activity returns the number of calls so far, and whether a request is unfinished in
+// either direction. A call that ignore accepts does not count as unfinished.
+func (c *Conn) Activity(ignore func(*Call) bool) (calls int64, isBusy bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.inFlight.lastID, c.inFlight.isBusy(ignore)
+}
+
+// CloseIfIdle closes the connection if there were that many calls and no request is
+// unfinished. It reports whether it did.
+func (c *Conn) CloseIfIdle(calls int64, ignore func(*Call) bool, reason error) bool {
+	return c.closeIf(reason, func() bool { return c.inFlight.lastID == calls && !c.inFlight.isBusy(ignore) })
+}
+
+func (f *inFlight) isBusy(ignore func(*Call) bool) bool {
+	for _, call := range f.calls {
+		if !ignore(call) {
+			return true
+		}
+	}
+	return f.asked > 0
 }
 
 // add adds a call and sets its ID; false if the connection is closed.

@@ -1,0 +1,111 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"mcpx/config"
+	"mcpx/internal/rpc"
+)
+
+// errUnused is the end of a session that was stopped because nobody used it.
+var errUnused = errors.New("nobody used it")
+
+// fillTime is how long a process that was started to fill the cache waits for a use.
+const fillTime = time.Second
+
+// checksPerIdle is how often the use of a session is checked during its idle time.
+const checksPerIdle = 4
+
+// rest waits until a request needs the upstream, and then publishes that it starts. If
+// the upstream's lists are not known, it is started in the background, one upstream at a
+// time.
+func (s *supervisor) rest(ctx context.Context) {
+	var waiting sync.WaitGroup
+	defer waiting.Wait()
+	done, cancel := context.WithCancel(ctx)
+	defer cancel()
+	turn := make(chan struct{})
+	if u := s.registry.Catalog().Upstream(s.config.Name); u.ListedAt.IsZero() && u.FailedAt.IsZero() {
+		waiting.Go(func() { s.awaitTurn(done, turn) })
+	}
+	s.isFill = false
+	select {
+	case <-s.wake:
+	case <-turn:
+		s.isFill = true
+	case <-ctx.Done():
+		return
+	}
+	s.publish(func(u *Upstream) { u.State, u.Reason, u.RetryAt = Starting, "", time.Time{} })
+}
+
+// awaitTurn waits until the upstream may start to fill the cache, and sends that to turn.
+func (s *supervisor) awaitTurn(ctx context.Context, turn chan<- struct{}) {
+	if s.fills.Acquire(ctx, 1) != nil {
+		return
+	}
+	select {
+	case turn <- struct{}{}:
+	case <-ctx.Done():
+		s.fills.Release(1)
+	}
+}
+
+// publishIdle publishes that the upstream does not run.
+func (s *supervisor) publishIdle() {
+	s.wake.Clear()
+	s.publish(func(u *Upstream) { u.State, u.Reason, u.session, u.isStale = Idle, "", nil, true })
+}
+
+// stopUnused ends the shared session when nobody has used it for its idle time. Only
+// processes are stopped, and sessions that were opened to fill the cache.
+func (s *supervisor) stopUnused(session *Session) {
+	idle := s.config.IdleStop
+	if s.config.Transport != config.TransportStdio {
+		idle = 0
+	}
+	calls, _ := session.conn.Activity(isListening)
+	if s.isFill && !session.awaitUse(fillTime, calls) {
+		return
+	}
+	for idle > 0 && !session.isOver() {
+		calls, _ = session.conn.Activity(isListening)
+		if !session.awaitUse(idle, calls) {
+			return
+		}
+	}
+}
+
+// awaitUse waits until the session is used after that many calls, and returns true. If it
+// is not used for the idle time, or ends, awaitUse closes it and returns false.
+func (s *Session) awaitUse(idle time.Duration, calls int64) bool {
+	ticker := time.NewTicker(max(idle/checksPerIdle, 1))
+	defer ticker.Stop()
+	for unused := 0; ; {
+		select {
+		case <-ticker.C:
+		case <-s.done():
+			return false
+		}
+		now, isBusy := s.conn.Activity(isListening)
+		if now != calls || isBusy || s.supervisor.registry.hasUsers(s) {
+			return true
+		}
+		if unused++; unused >= checksPerIdle && s.conn.CloseIfIdle(calls, isListening, errUnused) {
+			return false
+		}
+	}
+}
+
+// isListening reports whether a call is no use of a session: it waits for notifications as
+// long as the session is open.
+func isListening(c *rpc.Call) bool { return c.Method == "subscriptions/listen" }
+
+// hasUsers reports whether clients use a shared session even without calls: they have
+// subscriptions, or sessions of their own.
+func (r *Registry) hasUsers(session *Session) bool {
+	return r.clients.hasSubscriptions(session.key()) || len(r.sessions.of(session.config.Name)) > 0
+}
