@@ -13,9 +13,7 @@ import (
 	"mcpx/executor/results"
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
-	"mcpx/internal/search"
 	"mcpx/internal/selection"
-	"mcpx/internal/tokens"
 	"mcpx/registry"
 )
 
@@ -42,19 +40,6 @@ func NeedsUpstreams(tool string) bool {
 	return tool == "search" || tool == "servers" || tool == "schema"
 }
 
-// toolIndex is the search index of one catalog.
-type toolIndex struct {
-	catalog *registry.Catalog
-	search  *search.Index
-	tools   []indexedTool // by document number
-}
-
-// indexedTool is a tool and the name of its server.
-type indexedTool struct {
-	server string
-	tool   *registry.Tool
-}
-
 const readResultName = "read_result"
 
 // readResultHelp also teaches select and references, since models read it only when they
@@ -76,7 +61,7 @@ func newBuiltin(e *Executor) builtin {
 		run                       builtinTool
 	}{
 		{
-			"search", "Find tools of all servers by what they do. Answers server, tool and signature, best first.",
+			"search", "Find tools of all servers by what they do, best first.",
 			`{"type":"object","properties":{"query":{"type":"string"},"limit":{"type":"integer","minimum":1,"maximum":50,"default":10}},"required":["query"]}`,
 			e.searchTools,
 		},
@@ -160,28 +145,6 @@ func (e *Executor) readResult(_ context.Context, c Call, arguments []byte) (stri
 	return e.results.Read(ownerOf(c.Client), q)
 }
 
-func (e *Executor) searchTools(ctx context.Context, _ Call, arguments []byte) (string, error) {
-	e.Settle(ctx, settleTime)
-	x := e.searchIndex()
-	budget := e.config.Limits.InspectTokens
-	var b strings.Builder
-	for _, hit := range x.search.Search(text(arguments, "query"), integer(arguments, "limit", 10)) {
-		f := x.tools[hit.Document]
-		line := f.server + ": " + fullLine(f.tool) + "\n"
-		if budget -= tokens.Count(line); budget < 0 && b.Len() > 0 {
-			break
-		}
-		b.WriteString(line)
-	}
-	if b.Len() == 0 {
-		b.WriteString("no tool matches; servers: " + list(e.Servers()) + "\n")
-	}
-	if missing := e.withoutTools(); len(missing) > 0 {
-		b.WriteString("not searched, since their tools are not known: " + list(missing) + "\n")
-	}
-	return strings.TrimSuffix(b.String(), "\n"), nil
-}
-
 // settleTime is how long a search waits for upstreams in their first start.
 const settleTime = 5 * time.Second
 
@@ -204,35 +167,6 @@ func (e *Executor) withoutTools() (names []string) {
 		}
 	}
 	return names
-}
-
-// searchIndex returns the index of the current catalog.
-func (e *Executor) searchIndex() *toolIndex {
-	catalog := e.registry.Catalog()
-	if x := e.builtin.index.Load(); x != nil && x.catalog == catalog {
-		return x
-	}
-	x := &toolIndex{catalog: catalog}
-	var documents []search.Document
-	for _, u := range e.upstreams(catalog) {
-		for _, t := range u.Tools {
-			x.tools = append(x.tools, indexedTool{u.Name, t})
-			documents = append(documents, search.Document{Name: t.Name, Server: u.Name, Description: t.Description, Parameters: parameters(t)})
-		}
-	}
-	x.search = search.New(documents)
-	e.builtin.index.Store(x)
-	return x
-}
-
-// parameters returns the names and descriptions of a tool's parameters.
-func parameters(t *registry.Tool) string {
-	var b strings.Builder
-	for name, schema := range rawjson.Members(rawjson.Get(t.ShownSchema(), "properties")) {
-		description, _ := rawjson.String(rawjson.Get(schema, "description"))
-		fmt.Fprintf(&b, "%s %s\n", name, description)
-	}
-	return b.String()
 }
 
 // showSchema returns a tool's definition with all members. Secrets are hidden.

@@ -101,7 +101,7 @@ func measure(folder string) error {
 			}
 		}
 		r.print()
-		return nil
+		return measureSearch(ctx, a.Profiles[0].Executor)
 	})
 }
 
@@ -185,9 +185,10 @@ func (r *report) search(ctx context.Context, e *executor.Executor, u *registry.U
 	for item := range rawjson.Elements(rawjson.Get(result, "content")) {
 		answer, _ := rawjson.String(rawjson.Get(item, "text"))
 		spent := r.with + tokens.Count(answer)
-		if strings.Contains(answer, u.Name+": "+t.Name+"(") {
+		if strings.Contains(answer, u.Name+": "+t.Name) {
 			r.found++
-		} else {
+		}
+		if !strings.Contains(answer, u.Name+": "+t.Name+"(") {
 			spent += tokens.Count(one) // it has to look there after all
 		}
 		r.bySearch = append(r.bySearch, spent)

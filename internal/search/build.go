@@ -2,8 +2,11 @@ package search
 
 import (
 	"maps"
-	"math"
 	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"mcpx/internal/search/vectors"
 )
 
 // New indexes the documents.
@@ -18,7 +21,9 @@ func New(documents []Document) *Index {
 			b.add(int32(i), f, fields[f].text(&documents[i]))
 		}
 	}
-	return b.index()
+	x := b.index()
+	x.addServers(documents)
+	return x
 }
 
 // The parameters of BM25 with fields. A term's frequency is summed over the
@@ -26,15 +31,23 @@ func New(documents []Document) *Index {
 // (flatten: 0 ignores the length), and then levels off at saturation.
 const saturation = 2
 
+// summaryBytes is the length of the beginning of a description, which says what a tool
+// does. The rest is often about details.
+const summaryBytes = 200
+
+// fields are the texts of a document. Alternatives of a word are looked for only in the
+// core, because the rest has many words.
 var fields = [...]struct {
 	text    func(*Document) string
 	weight  float64
 	flatten float64
+	core    bool
 }{
-	{func(d *Document) string { return d.Name }, 6, 0.4},
-	{func(d *Document) string { return d.Server }, 4, 0.2},
-	{func(d *Document) string { return d.Description }, 1, 0.6},
-	{func(d *Document) string { return d.Parameters }, 0.5, 0.6},
+	{func(d *Document) string { return d.Name }, 6, 0.4, true},
+	{func(d *Document) string { return d.Server }, 4, 0.2, true},
+	{func(d *Document) string { return d.Description[:summaryEnd(d)] }, 1, 0.6, true},
+	{func(d *Document) string { return d.Description[summaryEnd(d):] }, 1, 0.6, false},
+	{func(d *Document) string { return d.Parameters }, 0.5, 0.6, false},
 }
 
 // builder counts terms. Their scores are only known when all documents are.
@@ -86,30 +99,39 @@ func (b *builder) terms(word string) []int32 {
 }
 
 func (b *builder) index() *Index {
-	x := &Index{size: len(b.lengths), terms: slices.Sorted(maps.Keys(b.ids))}
+	x := &Index{terms: slices.Sorted(maps.Keys(b.ids)), postings: make([][]posting, len(b.counts))}
 	averages := b.averages()
-	for _, term := range x.terms {
+	for i, term := range x.terms {
 		counts := b.counts[b.ids[term]]
-		// The usual inverse document frequency, which is never negative.
-		rarity := math.Log(1 + (float64(x.size-len(counts))+0.5)/(float64(len(counts))+0.5))
-		postings := make([]posting, len(counts))
-		for i, c := range counts {
-			frequency := b.frequency(c, averages)
-			postings[i] = posting{c.document, float32(rarity * frequency / (saturation + frequency))}
+		rarity := rarity(len(b.lengths), len(counts))
+		x.postings[i] = make([]posting, len(counts))
+		inCore := false
+		for j, c := range counts {
+			all, core := b.frequency(c, averages)
+			inCore = inCore || core > 0
+			x.postings[i][j] = posting{c.document, float32(rarity * all / (saturation + all)), float32(rarity * core / (saturation + core))}
 		}
-		x.postings = append(x.postings, postings)
+		if v, ok := vectors.Find(term); ok && inCore {
+			x.meanings = append(x.meanings, meaning{int32(i), v})
+		}
 	}
 	return x
 }
 
-func (b *builder) frequency(c count, averages [len(fields)]float64) (sum float64) {
+// frequency returns the weighted frequency of a term in all fields and in the core.
+func (b *builder) frequency(c count, averages [len(fields)]float64) (all, core float64) {
 	for f, field := range fields {
-		if c.in[f] > 0 {
-			length := float64(b.lengths[c.document][f]) / averages[f]
-			sum += field.weight * float64(c.in[f]) / (1 - field.flatten + field.flatten*length)
+		if c.in[f] == 0 {
+			continue
+		}
+		length := float64(b.lengths[c.document][f]) / averages[f]
+		frequency := field.weight * float64(c.in[f]) / (1 - field.flatten + field.flatten*length)
+		all += frequency
+		if field.core {
+			core += frequency
 		}
 	}
-	return sum
+	return all, core
 }
 
 // averages returns the mean lengths of the fields.
@@ -120,4 +142,49 @@ func (b *builder) averages() (mean [len(fields)]float64) {
 		}
 	}
 	return mean
+}
+
+// addServers records the servers of the documents and the terms of their names.
+func (x *Index) addServers(documents []Document) {
+	x.serverOf = make([]int32, len(documents))
+	x.named = map[int32][]int32{}
+	ids := map[string]int32{}
+	for i, d := range documents {
+		id, known := ids[d.Server]
+		if !known {
+			id = int32(len(x.servers))
+			ids[d.Server] = id
+			x.servers = append(x.servers, server{name: d.Server})
+			x.addName(id)
+		}
+		x.serverOf[i] = id
+		x.servers[id].tools++
+	}
+}
+
+func (x *Index) addName(id int32) {
+	for _, word := range words(x.servers[id].name) {
+		for _, term := range wordTerms(word) {
+			i, _ := slices.BinarySearch(x.terms, term)
+			if !slices.Contains(x.named[int32(i)], id) {
+				x.named[int32(i)] = append(x.named[int32(i)], id)
+			}
+		}
+	}
+}
+
+// summaryEnd returns where the summary ends in a description: before a space if there is
+// one, so that no word is cut.
+func summaryEnd(d *Document) int {
+	if len(d.Description) <= summaryBytes {
+		return len(d.Description)
+	}
+	if i := strings.LastIndexByte(d.Description[:summaryBytes], ' '); i > 0 {
+		return i
+	}
+	end := summaryBytes
+	for end > 0 && !utf8.RuneStart(d.Description[end]) {
+		end--
+	}
+	return end
 }

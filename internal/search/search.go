@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"mcpx/internal/search/vectors"
 )
 
 // Document is one tool in the words that may find it, most telling first.
@@ -26,86 +28,190 @@ type Hit struct {
 type Index struct {
 	terms    []string    // sorted
 	postings [][]posting // of the term at the same place, in document order
-	size     int         // number of documents
+	meanings []meaning   // of the terms that alternatives may find
+	servers  []server
+	serverOf []int32           // by document
+	named    map[int32][]int32 // the servers with a term in their names
 }
 
 // posting is the score of a term in a document.
 type posting struct {
 	document int32
 	score    float32
+	core     float32 // only in the fields that alternatives look at
+}
+
+// meaning is the vector of a term.
+type meaning struct {
+	term   int32
+	vector vectors.Vector
+}
+
+// server is a server and its number of documents.
+type server struct {
+	name  string
+	tools int
 }
 
 // prefixWorth is the score of the beginning of a word, relative to the whole word.
 const prefixWorth = 0.8
 
-// Search returns the documents that contain a word of the query, best first, at most
-// limit of them. Documents with equal scores keep their order. A word also finds longer
-// words that start with it.
-func (x *Index) Search(query string, limit int) []Hit {
-	scores := make([]float64, x.size)
-	matched := make([]int, x.size)
-	best := make([]float64, x.size) // for the term at hand
-	words := queryTerms(query)
-	for _, word := range words {
-		clear(best)
-		x.match(word, best)
-		for document, score := range best {
-			if score > 0 {
-				scores[document] += score
-				matched[document]++
-			}
-		}
-	}
+// minScore is the lowest score of a hit, relative to the best hit. Lower ones are noise.
+const minScore = 0.3
 
-	var hits []Hit
-	for document, score := range scores {
-		if score > 0 {
-			// A document with every word beats one that repeats a few.
-			all := float64(matched[document]) / float64(len(words))
-			hits = append(hits, Hit{document, score * math.Sqrt(all)})
+// fewTools is the size up to which a server's tools are found by its name. The tools of
+// a larger server need a word of their own.
+const fewTools = 3
+
+// maxNamed bounds the servers that a word names. A word in more names, such as "server",
+// names none.
+const maxNamed = 3
+
+// Search returns the documents that match the query, best first, at most limit of them.
+// Documents with equal scores keep their order. A word also finds longer words that start
+// with it, and its synonyms or, if it has none, words of similar meaning.
+//
+// It also returns the servers that the query names and that have no hit, at most three.
+func (x *Index) Search(query string, limit int) (hits []Hit, servers []string) {
+	r := newRanking(x)
+	words := queryWords(query)
+	var named []int32
+	for i, word := range words {
+		if word.term != "" {
+			x.match(word, r)
 		}
+		by := x.namedBy(word.term)
+		switch {
+		case len(by) > 0 && len(by) <= maxNamed:
+			named = append(named, by...)
+		case len(word.synonyms) > 0:
+			x.addSynonyms(word, r)
+		case i < maxCompared:
+			x.addSimilar(word, r)
+		}
+		r.endWord()
 	}
-	slices.SortStableFunc(hits, func(a, b Hit) int { return cmp.Compare(b.Score, a.Score) })
-	return hits[:min(max(limit, 0), len(hits))]
+	hits = r.hits(len(words))
+	hits = hits[:min(max(limit, 0), len(hits))]
+	return hits, x.without(hits, named)
 }
 
-// match raises best to the score of each document for one word.
-func (x *Index) match(word string, best []float64) {
+// match rates the documents that contain a word, or words that begin with it.
+func (x *Index) match(w queryWord, r *ranking) {
+	word, full := w.term, 1.0
+	if w.faint {
+		full = faintWorth
+	}
 	from, _ := slices.BinarySearch(x.terms, word)
 	for i := from; i < len(x.terms) && strings.HasPrefix(x.terms[i], word); i++ {
-		worth := 1.0
+		worth := full
 		if len(x.terms[i]) > len(word) {
 			if len(word) < 3 {
 				return
 			}
-			worth = prefixWorth * float64(len(word)) / float64(len(x.terms[i]))
+			worth = full * prefixWorth * float64(len(word)) / float64(len(x.terms[i]))
 		}
 		for _, p := range x.postings[i] {
-			best[p.document] = max(best[p.document], worth*float64(p.score))
+			r.rate(rating{p.document, worth * float64(p.score), full}, x.named[int32(i)])
 		}
 	}
 }
 
-// maxTerms bounds the work for very long queries.
-const maxTerms = 64
+// namedBy returns the servers that have a word in their names.
+func (x *Index) namedBy(word string) []int32 {
+	i, ok := slices.BinarySearch(x.terms, word)
+	if !ok {
+		return nil
+	}
+	return x.named[int32(i)]
+}
 
-// queryTerms returns the first distinct terms of a query, without stop words unless
-// there are no others.
-func queryTerms(query string) []string {
-	var all, telling []string
-	for _, word := range words(query) {
-		for _, term := range wordTerms(word) {
-			if len(all) == maxTerms || slices.Contains(all, term) {
-				continue
-			}
-			all = append(all, term)
-			if !stopWords[term] {
-				telling = append(telling, term)
-			}
+// without returns the names of those servers that have no hit.
+func (x *Index) without(hits []Hit, servers []int32) (names []string) {
+	for _, s := range servers {
+		found := slices.ContainsFunc(hits, func(h Hit) bool { return x.serverOf[h.Document] == s })
+		if !found && len(names) < maxNamed && !slices.Contains(names, x.servers[s].name) {
+			names = append(names, x.servers[s].name)
 		}
 	}
-	if len(telling) == 0 {
-		return all
+	return names
+}
+
+// rarity returns the usual inverse document frequency of a term, which is never negative.
+func (x *Index) rarity(term int) float64 {
+	return rarity(len(x.serverOf), len(x.postings[term]))
+}
+
+func rarity(documents, with int) float64 {
+	return math.Log(1 + (float64(documents-with)+0.5)/(float64(with)+0.5))
+}
+
+// ranking is the state of one search.
+type ranking struct {
+	index   *Index
+	scores  []float64
+	matched []float64 // how many words each document matches; an alternative counts in part
+	own     []bool    // whether it matches a word that is not only its server's name
+
+	// For the word at hand:
+	best  []float64
+	worth []float64
+}
+
+func newRanking(x *Index) *ranking {
+	n := len(x.serverOf)
+	return &ranking{
+		index: x, scores: make([]float64, n), matched: make([]float64, n), own: make([]bool, n),
+		best: make([]float64, n), worth: make([]float64, n),
 	}
-	return telling
+}
+
+// rating is the score of a document for the word at hand.
+type rating struct {
+	document int32
+	score    float64
+	worth    float64 // 1 for the word itself, less for an alternative
+}
+
+// rate raises the score of a document. named are the servers that have the matched term in
+// their names.
+func (r *ranking) rate(v rating, named []int32) {
+	if v.score <= 0 {
+		return
+	}
+	r.best[v.document] = max(r.best[v.document], v.score)
+	r.worth[v.document] = max(r.worth[v.document], v.worth)
+	server := r.index.serverOf[v.document]
+	if !slices.Contains(named, server) || r.index.servers[server].tools <= fewTools {
+		r.own[v.document] = true
+	}
+}
+
+// endWord adds the scores of the word at hand.
+func (r *ranking) endWord() {
+	for d, score := range r.best {
+		r.scores[d] += score
+		r.matched[d] += r.worth[d]
+	}
+	clear(r.best)
+	clear(r.worth)
+}
+
+// hits returns the documents with words of their own, best first.
+func (r *ranking) hits(words int) (hits []Hit) {
+	best := 0.0
+	for d := range r.scores {
+		if r.own[d] {
+			// A document with every word beats one that repeats a few.
+			r.scores[d] *= math.Sqrt(r.matched[d] / float64(words))
+			best = max(best, r.scores[d])
+		}
+	}
+	for d, score := range r.scores {
+		if r.own[d] && score >= minScore*best {
+			hits = append(hits, Hit{d, score})
+		}
+	}
+	slices.SortStableFunc(hits, func(a, b Hit) int { return cmp.Compare(b.Score, a.Score) })
+	return hits
 }

@@ -25,30 +25,33 @@ func TestSearch(t *testing.T) {
 		query string
 		want  []int
 	}{
-		{"create issue", []int{0, 1}},
+		{"create issue", []int{0}},
 		{"listing ISSUES", []int{1, 0}},
-		{"files", []int{2}},
+		{"files", []int{2, 7, 3}},
 		{"removing files", []int{2}},
 		{"onedrive", []int{3}},
 		{"drive", []int{3}},
 		{"one drive", []int{3}},
-		{"repos", []int{1, 0}},
+		{"repos", []int{0, 1}},
 		{"wea", []int{4}},
 		{"we", nil},
 		{"天气", []int{4}},
+		{"查询城市的天气", []int{4}},
+		{"天气 weather", []int{4}},
 		{"ping", []int{5, 6}},
 		{"ping beta", []int{6, 5}},
 		{"R2", []int{7}},
 		{"bucket", []int{7}},
-		{"where is it", []int{2}},
+		{"where is it", []int{2}}, // only stop words: they have no alternatives
 		{"the", []int{3, 1, 2}},
 		{"the cloud", []int{3}},
 		{"", nil},
 		{"?!", nil},
-		{"nothing fits", nil},
+		{"xyzzy plugh", nil},
 	} {
 		var got []int
-		for _, hit := range index.Search(test.query, 10) {
+		hits, _ := index.Search(test.query, 10)
+		for _, hit := range hits {
 			got = append(got, hit.Document)
 		}
 		if !slices.Equal(got, test.want) {
@@ -60,14 +63,14 @@ func TestSearch(t *testing.T) {
 func TestSearchKeepsToItsLimit(t *testing.T) {
 	index := New(tools)
 	for limit, want := range map[int]int{-1: 0, 0: 0, 1: 1, 2: 2, 9: 2} {
-		if got := len(index.Search("ping", limit)); got != want {
-			t.Errorf("%d hits for a limit of %d, want %d", got, limit, want)
+		if hits, _ := index.Search("ping", limit); len(hits) != want {
+			t.Errorf("%d hits for a limit of %d, want %d", len(hits), limit, want)
 		}
 	}
 }
 
 func TestSearchOfNothing(t *testing.T) {
-	if hits := New(nil).Search("anything", 5); len(hits) != 0 {
+	if hits, _ := New(nil).Search("anything", 5); len(hits) != 0 {
 		t.Errorf("found %v", hits)
 	}
 }
@@ -79,7 +82,8 @@ func TestNameOutweighsTheRest(t *testing.T) {
 		{Server: "export"},
 		{Name: "export"},
 	})
-	for i, hit := range index.Search("export", 4) {
+	hits, _ := index.Search("export", 4)
+	for i, hit := range hits {
 		if hit.Document != 3-i {
 			t.Errorf("place %d has document %d", i, hit.Document)
 		}
@@ -91,7 +95,7 @@ func TestSearchFromManyGoroutines(t *testing.T) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			if hits := index.Search("create issue", 1); len(hits) != 1 || hits[0].Document != 0 {
+			if hits, _ := index.Search("create issue", 1); len(hits) != 1 || hits[0].Document != 0 {
 				t.Errorf("found %v", hits)
 			}
 		})
@@ -130,6 +134,10 @@ func TestStem(t *testing.T) {
 		{"stop", "stops", "stopped", "stopping"},
 		{"press", "presses", "pressed", "pressing"},
 		{"fill", "fills", "filled", "filling"},
+		{"move", "moves", "moved", "moving"},
+		{"type", "types", "typed", "typing"},
+		{"add", "adds", "added", "adding"},
+		{"fix", "fixed", "fixing"},
 		{"status"},
 		{"analysis"},
 		{"string", "strings"},
@@ -137,13 +145,13 @@ func TestStem(t *testing.T) {
 		{"thing", "things"},
 	} {
 		for _, word := range family {
-			if got, want := stem(word), stem(family[0]); got != want {
-				t.Errorf("stem(%q) = %q, and that of %q is %q", word, got, family[0], want)
+			if got, want := Stem(word), Stem(family[0]); got != want {
+				t.Errorf("Stem(%q) = %q, and that of %q is %q", word, got, family[0], want)
 			}
 		}
 	}
 	for _, pair := range [][2]string{{"status", "state"}, {"string", "str"}, {"bed", "b"}, {"note", "not"}} {
-		if stem(pair[0]) == stem(pair[1]) {
+		if Stem(pair[0]) == Stem(pair[1]) {
 			t.Errorf("%q and %q have one stem", pair[0], pair[1])
 		}
 	}
@@ -151,11 +159,18 @@ func TestStem(t *testing.T) {
 
 func FuzzSearch(f *testing.F) {
 	f.Add("createIssue 天气", "issue", 3)
+	f.Add("delete the bill", "get rid of an invoice", 3)
 	f.Add("\xff\xfe", "\xff", -1)
 	f.Add(strings.Repeat("aB1", 100), strings.Repeat("x y ", 100), 1)
 	f.Fuzz(func(t *testing.T, text, query string, limit int) {
 		index := New([]Document{{Name: text}, {Description: text, Parameters: query}, {Server: query}})
-		hits := index.Search(query, limit)
+		hits, servers := index.Search(query, limit)
+		if again, same := index.Search(query, limit); !slices.Equal(hits, again) || !slices.Equal(servers, same) {
+			t.Errorf("%v %v, and the second time %v %v", hits, servers, again, same)
+		}
+		if len(servers) > maxNamed {
+			t.Errorf("it names %d servers", len(servers))
+		}
 		if len(hits) > max(limit, 0) {
 			t.Errorf("%d hits for a limit of %d", len(hits), limit)
 		}
@@ -207,7 +222,14 @@ func BenchmarkNew(b *testing.B) {
 
 func BenchmarkSearch(b *testing.B) {
 	index := New(manyTools())
-	for b.Loop() {
-		index.Search("send an invoice to the customer of a project", 10)
+	for name, query := range map[string]string{
+		"usual": "send an invoice to the customer of a project",
+		"huge":  strings.Repeat("send an invoice to the customer of a project and the members of every team ", 1000),
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				index.Search(query, 10)
+			}
+		})
 	}
 }

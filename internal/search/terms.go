@@ -18,10 +18,10 @@ func wordTerms(word string) []string {
 		if n == len(word) {
 			break
 		}
-		terms = append(terms, stem(strings.ToLower(rest[:n])))
+		terms = append(terms, Stem(strings.ToLower(rest[:n])))
 		rest = rest[n:]
 	}
-	return append(terms, stem(strings.ToLower(word)))
+	return append(terms, Stem(strings.ToLower(word)))
 }
 
 // grams returns the characters and the pairs of adjacent characters of a text that is
@@ -87,13 +87,13 @@ func unspaced(r rune) bool {
 	return r >= 0x2e80 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul)
 }
 
-// stem removes common English endings: files, creating, created. Queries and documents
+// Stem removes common English endings: files, creating, created. Queries and documents
 // are both stemmed, so that the stem need not be a word.
-func stem(word string) string {
+func Stem(word string) string {
 	word = singular(word)
 	for _, ending := range []string{"ing", "ed"} {
 		if root, ok := strings.CutSuffix(word, ending); ok && len(root) >= 3 && strings.ContainsAny(root, "aeiouy") {
-			word = undouble(root)
+			word = infinitive(root)
 			break
 		}
 	}
@@ -123,10 +123,13 @@ func singular(word string) string {
 	return word[:len(word)-1]
 }
 
-// undouble turns "stopp" into "stop", and leaves "fill" and "press".
-func undouble(root string) string {
+// infinitive turns "stopp" into "stop" and "mov" into "move", and leaves "fill" and "add".
+func infinitive(root string) string {
 	n := len(root)
-	if root[n-1] == root[n-2] && !strings.ContainsRune("aeioulsz", rune(root[n-1])) {
+	if n == 3 && strings.ContainsRune("aeiouy", rune(root[1])) && !strings.ContainsRune("aeiouwxy", rune(root[2])) {
+		return root + "e"
+	}
+	if n > 3 && root[n-1] == root[n-2] && !strings.ContainsRune("aeioulsz", rune(root[n-1])) {
 		return root[:n-1]
 	}
 	return root
@@ -135,11 +138,15 @@ func undouble(root string) string {
 // stopWords are too common to distinguish tools.
 var stopWords = func() map[string]bool {
 	set := map[string]bool{}
-	for word := range strings.FieldsSeq(`a about all an and any are as at be by can could do does for from
-		give has have how i if in into is it its let like many me much my need no not of on one or our out please
-		s should some someone t that the their them there these they this those to us want was we what when
-		where which who why will with would you your`) {
-		set[stem(word)] = true
+	for word := range strings.FieldsSeq(`
+		a about after again all also am an and any anybody anyone anything are as at be because been before being
+		between but by can could did do does during each even every everybody everyone everything few for from give
+		had has have he her him his how i if in into is it its just let like many may maybe me might more most much
+		must my need no not of on one only or other our out over please quite s several she should so some somebody
+		someone something t than that the their them then there these they this those through to too under up us use
+		used using very want was we were what when where whether which while who whom whose why will with without
+		would you your`) {
+		set[Stem(word)] = true
 	}
 	return set
 }()

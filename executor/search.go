@@ -1,0 +1,95 @@
+package executor
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"mcpx/internal/rawjson"
+	"mcpx/internal/search"
+	"mcpx/internal/tokens"
+	"mcpx/registry"
+)
+
+// toolIndex is the search index of one catalog.
+type toolIndex struct {
+	catalog *registry.Catalog
+	search  *search.Index
+	tools   []indexedTool // by document number
+}
+
+// indexedTool is a tool and the name of its server.
+type indexedTool struct {
+	server string
+	tool   *registry.Tool
+}
+
+func (e *Executor) searchTools(ctx context.Context, _ Call, arguments []byte) (string, error) {
+	e.Settle(ctx, settleTime)
+	x := e.searchIndex()
+	hits, servers := x.search.Search(text(arguments, "query"), integer(arguments, "limit", 10))
+	budget := e.config.Limits.InspectTokens
+	var b strings.Builder
+	for i, hit := range hits {
+		line := x.tools[hit.Document].line(i) + "\n"
+		if budget -= tokens.Count(line); budget < 0 && i > 0 {
+			break
+		}
+		b.WriteString(line)
+	}
+	for _, name := range servers {
+		fmt.Fprintf(&b, "%s: only the server's name matches; inspect(%q) lists its tools\n", name, name)
+	}
+	if b.Len() == 0 {
+		b.WriteString("no tool matches; servers: " + list(e.Servers()) + "\n")
+	}
+	if missing := e.withoutTools(); len(missing) > 0 {
+		b.WriteString("not searched, since their tools are not known: " + list(missing) + "\n")
+	}
+	return strings.TrimSuffix(b.String(), "\n"), nil
+}
+
+// signedHits is how many hits have signatures. The right tool is mostly one of them, and
+// a signature costs more than the rest of a line.
+const signedHits = 3
+
+// line returns the line of the hit at a place.
+func (t indexedTool) line(place int) string {
+	if place < signedHits {
+		return t.server + ": " + fullLine(t.tool)
+	}
+	line := t.server + ": " + nameLine(t.tool)
+	if s := sentence(t.tool.Description); s != "" {
+		line += ": " + s
+	}
+	return line
+}
+
+// searchIndex returns the index of the current catalog.
+func (e *Executor) searchIndex() *toolIndex {
+	catalog := e.registry.Catalog()
+	if x := e.builtin.index.Load(); x != nil && x.catalog == catalog {
+		return x
+	}
+	x := &toolIndex{catalog: catalog}
+	var documents []search.Document
+	for _, u := range e.upstreams(catalog) {
+		for _, t := range u.Tools {
+			x.tools = append(x.tools, indexedTool{u.Name, t})
+			documents = append(documents, search.Document{Name: t.Name, Server: u.Name, Description: t.Description, Parameters: parameters(t)})
+		}
+	}
+	x.search = search.New(documents)
+	e.builtin.index.Store(x)
+	return x
+}
+
+// parameters returns the names and descriptions of a tool's parameters.
+func parameters(t *registry.Tool) string {
+	var b strings.Builder
+	for name, schema := range rawjson.Members(rawjson.Get(t.ShownSchema(), "properties")) {
+		description, _ := rawjson.String(rawjson.Get(schema, "description"))
+		fmt.Fprintf(&b, "%s %s\n", name, description)
+	}
+	return b.String()
+}

@@ -1,0 +1,94 @@
+package executor
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"mcpx/internal/tokens"
+)
+
+func searchFor(query string) string {
+	return fmt.Sprintf(`{"server_name":"mcpx","tool_name":"search","arguments":%s}`, query)
+}
+
+func TestSearch(t *testing.T) {
+	b := start(t, nil,
+		upstream(t, "issues", toolsFile(t,
+			`{"name":"create_issue","description":"Open an issue. Twice.","inputSchema":{"type":"object","properties":{"title":{"type":"string"}},"required":["title"]}}`,
+			`{"name":"hidden\nname","description":"A teapot\u001b[2J"}`)...),
+		upstream(t, "late", append(toolsFile(t, `{"name":"paint","inputSchema":{"properties":{"colour":{"description":"The hue of a rhinoceros"}}}}`), "-start-delay", "200ms")...),
+		upstream(t, "exits", "-exit", "1"))
+	const missing = "\nnot searched, since their tools are not known: exits (waiting)"
+	for _, row := range []struct{ name, arguments, want string }{
+		{"by name", `{"query":"create issue","limit":1}`, `issues: create_issue(title: string): Open an issue` + missing},
+		{"by a parameter's description, of one that starts", `{"query":"rhinoceros"}`, "late: paint(" + tool(t, `{"name":"paint","inputSchema":{"properties":{"colour":{"description":"The hue of a rhinoceros"}}}}`).Signature() + ")" + missing},
+		{"hostile", `{"query":"teapot"}`, `issues: hidden\nname(): A teapot\u001b[2J` + missing},
+		{"mcpx's own", `{"query":"configuration secrets","limit":1}`, "mcpx: show_config(): The configuration in use, secrets hidden" + missing},
+		{"nothing", `{"query":"zzzzzz"}`, "no tool matches; servers: issues, late, exits, mcpx" + missing},
+		{"an empty query", `{"query":""}`, "no tool matches; servers: issues, late, exits, mcpx" + missing},
+		{"no query", `{}`, "error: arguments.query: required\nsearch(query: string, …)"},
+		{"a limit out of bounds", `{"query":"a","limit":0}`, "error: arguments.limit: expected at least 1, got 0\nsearch(limit?: integer /*1..50*/ = 10, …)"},
+		{"a limit that is an integer", `{"query":"create issue","limit":1.0}`, `issues: create_issue(title: string): Open an issue` + missing},
+		{"keys are exact", `{"query":"create issue","QUERY":"zzzzzz","limit":1}`, `issues: create_issue(title: string): Open an issue` + missing},
+	} {
+		got := strings.Replace(b.exec(t, searchFor(row.arguments)), "exits (starting)", "exits (waiting)", 1) // it is tried again now and then
+		if got != row.want {
+			t.Errorf("%s:\n got %s\nwant %s", row.name, got, row.want)
+		}
+	}
+	first := b.searchIndex()
+	if again := b.searchIndex(); again != first && again.catalog == first.catalog {
+		t.Error("the index of one catalog is made twice")
+	}
+}
+
+func TestSearchDoesNotWaitForever(t *testing.T) {
+	b := start(t, nil, upstream(t, "slow", "-silent", "initialize"))
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	call := ParseExec([]byte(searchFor(`{"query":"echo"}`)))
+	result, err := b.Do(ctx, call)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := textOf(t, result), "no tool matches; servers: slow, mcpx\nnot searched, since their tools are not known: slow (starting)"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestSearchKeepsToTheBudget(t *testing.T) {
+	b := start(t, map[string]any{"inspect_tokens": 200}, upstream(t, "a", "-tools", "100"))
+	b.registry.Settled(t.Context(), "a")
+	text := b.exec(t, searchFor(`{"query":"extra tool","limit":50}`))
+	if lines := strings.Count(text, "\n") + 1; lines < 2 || lines == 50 || tokens.Count(text) > 200 {
+		t.Errorf("%d lines, %d tokens", lines, tokens.Count(text))
+	}
+}
+
+func TestSearchAnswer(t *testing.T) {
+	var tools []string
+	for i := range 5 {
+		tools = append(tools, fmt.Sprintf(`{"name":"export_%d","description":"Writes a report. Slowly.","inputSchema":{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}}`, i))
+	}
+	tools = append(tools, `{"name":"create_invoice","inputSchema":{"type":"object","properties":{"amount":{"type":"number"}}}}`)
+	b := start(t, nil, upstream(t, "reports", toolsFile(t, tools...)...))
+	b.registry.Settled(t.Context(), "reports")
+	for _, row := range []struct{ name, arguments, want string }{
+		{"three hits have signatures", `{"query":"export"}`, `reports: export_0(path: string): Writes a report
+reports: export_1(path: string): Writes a report
+reports: export_2(path: string): Writes a report
+reports: export_3: Writes a report
+reports: export_4: Writes a report`},
+		{"a synonym", `{"query":"bill","limit":1}`, "reports: create_invoice(amount?: number)"},
+		{"only a server's name", `{"query":"reports"}`, `reports: only the server's name matches; inspect("reports") lists its tools`},
+		{"a server's name and a tool of another", `{"query":"reports configuration secrets","limit":1}`, `mcpx: show_config(): The configuration in use, secrets hidden
+reports: only the server's name matches; inspect("reports") lists its tools`},
+	} {
+		if got := b.exec(t, searchFor(row.arguments)); got != row.want {
+			t.Errorf("%s:\n got %s\nwant %s", row.name, got, row.want)
+		}
+	}
+}
