@@ -32,13 +32,13 @@ func TestParse(t *testing.T) {
 			Upstreams: []Upstream{{
 				Name: "z", Transport: TransportStdio, Command: "uvx", Args: []string{"a", "b"},
 				Tools:          Filter{Deny: []string{"x*"}},
-				StartupTimeout: 30 * time.Second, Timeout: 20 * time.Minute, MaxTimeout: 20 * time.Minute, Isolation: Shared,
+				StartupTimeout: 30 * time.Second, Timeout: 20 * time.Minute, MaxTimeout: 20 * time.Minute, Isolation: Shared, Start: StartEager,
 			}, {
 				Name: "a", Transport: TransportHTTP, URL: "https://example.com/mcp",
-				StartupTimeout: 30 * time.Second, Timeout: time.Minute, MaxTimeout: 15 * time.Minute, Isolation: PerClient,
+				StartupTimeout: 30 * time.Second, Timeout: time.Minute, MaxTimeout: 15 * time.Minute, Isolation: PerClient, Start: StartEager,
 			}, {
 				Name: "any", Transport: TransportRemote, URL: "https://example.com/mcp",
-				StartupTimeout: 500 * time.Millisecond, Timeout: time.Minute, MaxTimeout: 15 * time.Minute, Isolation: Shared,
+				StartupTimeout: 500 * time.Millisecond, Timeout: time.Minute, MaxTimeout: 15 * time.Minute, Isolation: Shared, Start: StartEager,
 			}},
 		}, {
 			Name: "later", Expose: Lazy, Prefix: true,
@@ -46,6 +46,8 @@ func TestParse(t *testing.T) {
 		Server:     Server{Host: "127.0.0.1"},
 		Stdio:      Stdio{Encoding: "utf8", Delimiter: "\n", Timeout: 1500 * time.Millisecond},
 		Logging:    Logging{Level: "info", Format: "console"},
+		Start:      StartEager,
+		IdleStop:   unset,
 		AlwaysLoad: true,
 		Limits: Limits{
 			InspectTokens: 4000, ResultTokens: 10000, ResultHead: 2000, Sessions: 1000, SessionIdle: 30 * time.Minute,

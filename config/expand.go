@@ -46,6 +46,16 @@ func (u *Upstream) inherit(c *Config) {
 	}
 }
 
+// StartAll makes all upstreams eager, for commands that run once.
+func (c *Config) StartAll() {
+	for i := range c.Profiles {
+		for j := range c.Profiles[i].Upstreams {
+			u := &c.Profiles[i].Upstreams[j]
+			u.Start, u.IdleStop = StartEager, 0
+		}
+	}
+}
+
 // environment has what the file refers to: variables and folders.
 type environment struct {
 	lookup Lookup

@@ -182,6 +182,9 @@ func (e *Executor) listServers(context.Context, Call, []byte) (string, error) {
 	var b strings.Builder
 	for _, u := range e.registry.Catalog().Upstreams {
 		fmt.Fprintf(&b, "%s: %s, %s, %d tokens in full", u.Name, u.State, count(len(u.Tools), "tool"), u.Tokens())
+		if u.State == registry.Idle && !u.ListedAt.IsZero() {
+			fmt.Fprintf(&b, ", listed %s ago", age(time.Since(u.ListedAt)))
+		}
 		if u.State == registry.Ready {
 			fmt.Fprintf(&b, ", started in %s", u.StartupTime.Round(time.Millisecond))
 		}

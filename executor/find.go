@@ -82,6 +82,9 @@ func (e *Executor) find(ctx context.Context, c *Call) (*registry.Upstream, *regi
 		c.splitName(e.Servers())
 	}
 	u, err := e.Upstream(ctx, c.Server)
+	if err == nil && u.NeedsStart() {
+		u, err = e.registry.Ready(ctx, u.Name)
+	}
 	if err != nil {
 		return nil, nil, err
 	}

@@ -28,6 +28,12 @@ func (e *Executor) Describe(ctx context.Context, c registry.Client, server, tool
 		return "", nil, err
 	}
 	text, err = e.describe(c, u, tool)
+	if err != nil && u.NeedsStart() { // the tool may be new
+		if u, err = e.registry.Ready(ctx, u.Name); err != nil {
+			return "", nil, err
+		}
+		text, err = e.describe(c, u, tool)
+	}
 	return text, Absent(u, tool), err
 }
 

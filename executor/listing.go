@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"mcpx/config"
 	"mcpx/internal/plain"
@@ -50,6 +51,9 @@ func (l *listings) of(u *registry.Upstream, budget int) string {
 		return last.(*cachedListing).text
 	}
 	text := listing(u, u.Tools, budget)
+	if u.State == registry.Idle { // it says how old it is
+		return text
+	}
 	l.cache.Store(u.Name, &cachedListing{u, text})
 	return text
 }
@@ -61,7 +65,10 @@ func heading(u *registry.Upstream, shown, budget int) string {
 	if shown != len(u.Tools) {
 		head += fmt.Sprintf(", %d shown", shown)
 	}
-	if u.State != registry.Ready {
+	switch {
+	case u.State == registry.Idle:
+		head += " (" + idleNote(u) + ")"
+	case u.State != registry.Ready:
 		head += fmt.Sprintf(" (%s: %s)", u.State, plain.Cut(u.Reason, instructionBytes))
 	}
 	if u.Instructions != "" {
@@ -71,6 +78,31 @@ func heading(u *registry.Upstream, shown, budget int) string {
 		head = head[:end] + "…"
 	}
 	return head + "\n"
+}
+
+// idleNote says how old the lists of an upstream are that does not run.
+func idleNote(u *registry.Upstream) string {
+	note := "not running"
+	if !u.ListedAt.IsZero() {
+		note = fmt.Sprintf("listed %s ago, not running", age(time.Since(u.ListedAt)))
+	}
+	if u.Reason != "" {
+		note += "; last start: " + plain.Cut(u.Reason, instructionBytes)
+	}
+	return note
+}
+
+// age returns a duration in words, in its largest unit.
+func age(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return "less than a minute"
+	case d < time.Hour:
+		return fmt.Sprintf("%d min", d/time.Minute)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h", d/time.Hour)
+	}
+	return fmt.Sprintf("%d days", d/(24*time.Hour))
 }
 
 // count returns a number with its noun in singular or plural.

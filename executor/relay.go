@@ -292,7 +292,15 @@ func (e *Executor) findFlat(ctx context.Context, c *Call) (*registry.Upstream, *
 	if a := c.Arguments; !rawjson.IsNull(a) && rawjson.Kind(a) != '{' {
 		return nil, nil, badRequest(`"arguments" must be an object`)
 	}
-	to, err := e.findRoute(ctx, Relay{Params: rawjson.With([]byte("{}"), "name", c.FlatName)}, (*Executor).routeTool)
+	name := Relay{Params: rawjson.With([]byte("{}"), "name", c.FlatName)}
+	to, err := e.findRoute(ctx, name, (*Executor).routeTool)
+	if err == nil && to.to.Upstream.NeedsStart() {
+		if _, err := e.registry.Ready(ctx, to.to.Upstream.Name); err != nil {
+			c.Server = to.to.Upstream.Name
+			return nil, nil, err
+		}
+		to, err = e.findRoute(ctx, name, (*Executor).routeTool)
+	}
 	if err != nil {
 		return nil, nil, err
 	}

@@ -34,6 +34,8 @@ type fake struct {
 	starts   time.Duration // until it is dialled
 	stops    time.Duration // until it is closed
 	script   script        // handles messages first; may be nil
+	cache    *Cache        // of the registry; may be nil
+	pings    time.Duration // between two pings of the registry; 0: the default
 
 	acknowledges time.Duration // until it acknowledges subscriptions/listen
 	listen       string        // the ID of the last subscriptions/listen
@@ -220,7 +222,7 @@ func inTime(t *testing.T, f *fake, test func(t *testing.T, r *Registry), changes
 		for _, change := range changes {
 			change(&upstream)
 		}
-		r := New(&config.Profile{Upstreams: []config.Upstream{upstream}}, Options{Log: zerolog.Nop(), MessageBytes: 1 << 20, ConnectsAtOnce: 2})
+		r := New(&config.Profile{Upstreams: []config.Upstream{upstream}}, Options{Log: zerolog.Nop(), MessageBytes: 1 << 20, ConnectsAtOnce: 2, Cache: f.cache, PingEvery: f.pings})
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() { _ = r.Run(ctx) })

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"mcpx/config"
 	"mcpx/internal/rpc"
 )
 
@@ -64,8 +63,8 @@ func (s *supervisor) publishIdle() {
 // processes are stopped, and sessions that were opened to fill the cache.
 func (s *supervisor) stopUnused(session *Session) {
 	idle := s.config.IdleStop
-	if s.config.Transport != config.TransportStdio {
-		idle = 0
+	if s.config.URL != "" {
+		idle = 0 // there is no process to stop
 	}
 	calls, _ := session.conn.Activity(isListening)
 	if s.isFill && !session.awaitUse(fillTime, calls) {

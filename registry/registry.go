@@ -68,6 +68,7 @@ func New(profile *config.Profile, o Options) *Registry {
 			registry: r,
 			wake:     tasks.NewSignal(),
 			refresh:  newChanges(),
+			listed:   map[string][]Item{},
 			intake:   link.NewIntake(o.MessageBytes),
 		}
 		u := &Upstream{Name: c.Name, Description: c.Description, State: Starting, config: c, changed: make(chan struct{})}

@@ -228,6 +228,9 @@ func (c *clients) isWanted(s *subscription) bool {
 	return len(s.known) > 0
 }
 
+// hasSubscriptions reports whether clients are subscribed to resources of a session.
+func (c *clients) hasSubscriptions(key sessionKey) bool { return len(c.uris(key)) > 0 }
+
 func uriParams(uri string) []byte { return append(rawjson.AppendString([]byte(`{"uri":`), uri), '}') }
 
 // uris returns the resources with subscribers on an upstream session.

@@ -34,7 +34,12 @@ type supervisor struct {
 	registry *Registry
 	wake     tasks.Signal // a call needs the upstream now
 	isFill   bool         // this start only fills the cache
-	refresh  changes      // lists that have changed, as the upstream reported
+
+	listed    map[string][]Item      // the newest lists, by method, with the tools that the config hides
+	handshake []byte                 // of the last session
+	unsaved   atomic.Pointer[cached] // lists to save
+	saving    sync.Mutex             // one save at a time
+	refresh   changes                // lists that have changed, as the upstream reported
 
 	intake *link.Intake                 // of all its sessions
 	stderr atomic.Pointer[child.Stderr] // of the child of the shared session; nil before its first start, and for a remote upstream
@@ -67,6 +72,9 @@ func (s *supervisor) run(ctx context.Context) {
 			s.rest(ctx)
 		}
 		healthy, err := s.runSession(ctx)
+		if s.isFill {
+			s.fills.Release(1)
+		}
 		rests = errors.Is(err, errUnused) || s.config.Start == config.StartLazy
 		switch wait := time.Duration(0); {
 		case ctx.Err() != nil, errors.Is(err, errUnused):
@@ -209,6 +217,9 @@ func (s *supervisor) publishLists(ctx context.Context, session *Session, handsha
 		}
 		lists[i] = items
 	}
+	for i, k := range kinds {
+		s.listed[k.method] = lists[i]
+	}
 	s.registry.setFirstLevel(session, capabilities)
 	instructions, _ := rawjson.String(rawjson.Get(handshake, "instructions"))
 	instructions = s.config.Redact(instructions)
@@ -306,6 +317,7 @@ func (s *supervisor) list(ctx context.Context, session *Session, k kind) {
 		time.AfterFunc(relistTime, func() { s.refresh.note(k.capability) })
 		return
 	}
+	s.listed[k.method] = items
 	changed := false
 	s.publish(func(u *Upstream) { changed, u.ListedAt = k.set(u, items), time.Now() })
 	s.compile(session)
@@ -336,6 +348,7 @@ func (s *supervisor) compile(session *Session) {
 func (s *supervisor) fail(state State, err error, wait time.Duration) {
 	s.publish(func(u *Upstream) {
 		u.State, u.session, u.RetryAt = state, nil, time.Time{}
+		u.isStale = u.isStale || state == Idle
 		u.fail(s.config, err)
 		if state == Waiting {
 			u.RetryAt = u.FailedAt.Add(wait)

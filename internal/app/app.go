@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -56,6 +58,10 @@ func New(c *config.Config, profile string, stderr io.Writer) (*App, error) {
 	}
 	a.watcher = child.NewWatcher(a.log.Logger)
 	a.memory = newReleaser()
+	var cache *registry.Cache
+	if folder, err := os.UserCacheDir(); err == nil { // otherwise there is no home
+		cache = registry.NewCache(filepath.Join(folder, "mcpx", "catalog"), a.log.Logger)
+	}
 	for _, p := range chosen {
 		r := registry.New(p, registry.Options{
 			Log:            a.log.Logger,
@@ -63,6 +69,7 @@ func New(c *config.Config, profile string, stderr io.Writer) (*App, error) {
 			MessageBytes:   c.Limits.MessageBytes,
 			ConnectsAtOnce: c.Limits.ConnectsAtOnce,
 			Watcher:        a.watcher,
+			Cache:          cache,
 			Compile:        executor.Compile,
 		})
 		e := executor.New(r, c, p, executor.Options{Log: a.log.Logger, Observe: a.observe})

@@ -40,6 +40,7 @@ func (c *target) with(t *terminal, use func(ctx context.Context, s *talk) error)
 		return err
 	}
 	file.Limits.ResultTokens = 0 // a handle would end with the command
+	file.StartAll()
 	p, err := file.Profile(c.Schema)
 	if err != nil {
 		return usageError{err}

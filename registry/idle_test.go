@@ -1,0 +1,239 @@
+package registry
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"mcpx/config"
+)
+
+// never is an interval that does not end in a test. A process gets no pings.
+const never = 1000 * time.Hour
+
+// lazy makes an upstream start on first use.
+func lazy(u *config.Upstream) { u.Start, u.IdleStop = config.StartLazy, 15*time.Minute }
+
+// expect fails unless the upstream is in a state and was dialled so many times.
+func expect(t *testing.T, r *Registry, f *fake, state State, dialled int) {
+	t.Helper()
+	if u := r.Catalog().Upstream("a"); u.State != state || len(f.times()) != dialled {
+		t.Fatalf("it is %s (%s), and was dialled %d times; want %s and %d", u.State, u.Reason, len(f.times()), state, dialled)
+	}
+}
+
+func mustCallFake(t *testing.T, r *Registry) {
+	t.Helper()
+	if _, err := call(t.Context(), r, nil); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+}
+
+// TestLazyWithoutCache: it is started once in the background to be listed, then stopped,
+// and started again by a call.
+func TestLazyWithoutCache(t *testing.T) {
+	f := &fake{pings: never}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		expect(t, r, f, Ready, 1)
+		after(2 * fillTime)
+		expect(t, r, f, Idle, 1)
+		u := r.Catalog().Upstream("a")
+		if u.Tool("t1") == nil || u.ListedAt.IsZero() || !u.NeedsStart() {
+			t.Errorf("after the first start: %+v", u)
+		}
+		mustCallFake(t, r)
+		expect(t, r, f, Ready, 2)
+		if u := r.Catalog().Upstream("a"); u.Tool("t2") == nil || u.NeedsStart() {
+			t.Error("it was not listed again")
+		}
+		after(14 * time.Minute)
+		mustCallFake(t, r)
+		after(14 * time.Minute)
+		expect(t, r, f, Ready, 2)
+		after(10 * time.Minute)
+		expect(t, r, f, Idle, 2)
+		mustCallFake(t, r)
+		expect(t, r, f, Ready, 3)
+	}, lazy)
+}
+
+// TestLazyWithCache: what another process has listed is known at once, and nothing is
+// started.
+func TestLazyWithCache(t *testing.T) {
+	folder := t.TempDir()
+	inTime(t, &fake{pings: never, cache: NewCache(folder, zerolog.Nop())}, func(t *testing.T, _ *Registry) { after(time.Second) }, func(u *config.Upstream) { u.Command = "x" })
+	second := &fake{pings: never, cache: NewCache(folder, zerolog.Nop())}
+	inTime(t, second, func(t *testing.T, r *Registry) {
+		expect(t, r, second, Idle, 0)
+		if u := r.Catalog().Upstream("a"); u.Tool("t1") == nil || u.ListedAt.IsZero() || !u.Has("tools") || u.InFirstStart() {
+			t.Errorf("from the cache: %+v", u)
+		}
+		after(24 * time.Hour)
+		expect(t, r, second, Idle, 0)
+		var all sync.WaitGroup
+		for range 10 {
+			all.Go(func() {
+				if _, err := call(t.Context(), r, nil); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		expect(t, r, second, Ready, 1)
+	}, lazy, func(u *config.Upstream) { u.Command = "x" })
+	third := &fake{pings: never, cache: NewCache(folder, zerolog.Nop())}
+	inTime(t, third, func(t *testing.T, r *Registry) { expect(t, r, third, Ready, 1) }, lazy, func(u *config.Upstream) { u.Command = "another" })
+}
+
+func TestIdleStopSparesUsers(t *testing.T) {
+	t.Run("a long call", func(t *testing.T) {
+		f := &fake{pings: never, takes: 2 * time.Hour, progress: 30 * time.Second}
+		inTime(t, f, func(t *testing.T, r *Registry) {
+			done := make(chan error, 1)
+			go func() {
+				_, err := call(t.Context(), r, nil)
+				done <- err
+			}()
+			after(90 * time.Minute)
+			expect(t, r, f, Ready, 1)
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+			after(30 * time.Minute)
+			expect(t, r, f, Idle, 1)
+		}, lazy, func(u *config.Upstream) { u.MaxTimeout = 3 * time.Hour })
+	})
+	t.Run("a subscription", func(t *testing.T) {
+		f := &fake{pings: never}
+		inTime(t, f, func(t *testing.T, r *Registry) {
+			c := &recorder{id: "one"}
+			r.Attach(c)
+			if err := r.Subscribe(t.Context(), c, "a", "file:///x", "file:///x"); err != nil {
+				t.Fatal(err)
+			}
+			after(5 * time.Hour)
+			expect(t, r, f, Ready, 1)
+			r.Detach(t.Context(), c)
+			after(time.Hour)
+			expect(t, r, f, Idle, 1)
+		}, lazy)
+	})
+	t.Run("eager without an idle time", func(t *testing.T) {
+		f := &fake{pings: never}
+		inTime(t, f, func(t *testing.T, r *Registry) {
+			after(24 * time.Hour)
+			expect(t, r, f, Ready, 1)
+		})
+	})
+	t.Run("eager with an idle time", func(t *testing.T) {
+		f := &fake{pings: never}
+		inTime(t, f, func(t *testing.T, r *Registry) {
+			expect(t, r, f, Ready, 1)
+			after(2 * time.Hour)
+			expect(t, r, f, Idle, 1)
+			mustCallFake(t, r)
+			expect(t, r, f, Ready, 2)
+			f.die() // an eager one is restarted
+			after(time.Second)
+			expect(t, r, f, Ready, 3)
+		}, func(u *config.Upstream) { u.IdleStop = time.Hour })
+	})
+}
+
+// TestLazyFailures: a lazy upstream that dies or does not start waits for the next call.
+func TestLazyFailures(t *testing.T) {
+	f := &fake{pings: never}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		mustCallFake(t, r)
+		f.die()
+		after(time.Hour)
+		expect(t, r, f, Idle, 1)
+		if u := r.Catalog().Upstream("a"); u.Reason != "died on purpose" || u.Tool("t1") == nil {
+			t.Errorf("after its death: %+v", u)
+		}
+		f.set(func(f *fake) { f.down = true })
+		for range 2 {
+			var down *Unavailable
+			if _, err := call(t.Context(), r, nil); !errors.As(err, &down) || down.Reason != "down on purpose" {
+				t.Errorf("got %v", err)
+			}
+			after(time.Hour)
+		}
+		expect(t, r, f, Idle, 3)
+		f.set(func(f *fake) { f.down = false })
+		mustCallFake(t, r)
+		expect(t, r, f, Ready, 4)
+	}, lazy)
+}
+
+// TestCallsDuringIdleStop: a call that comes while the process is being stopped goes to
+// the next one.
+func TestCallsDuringIdleStop(t *testing.T) {
+	f := &fake{pings: never, stops: 2 * time.Second}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		mustCallFake(t, r)
+		session := r.Catalog().Upstream("a").session
+		<-session.done() // it is unused for its idle time
+		mustCallFake(t, r)
+		expect(t, r, f, Ready, 2)
+	}, lazy)
+}
+
+func TestCacheFiles(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "catalog")
+	c := NewCache(folder, zerolog.Nop())
+	u := &config.Upstream{Name: "a", Transport: config.TransportStdio, Command: "x"}
+	if _, ok := c.load(u); ok {
+		t.Error("found in an empty cache")
+	}
+	old := filepath.Join(folder, "old.json")
+	left := filepath.Join(folder, "left.tmp")
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for file, age := range map[string]time.Duration{old: maxCacheAge + time.Hour, left: 2 * tempAge} {
+		if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Chtimes(file, time.Time{}, time.Now().Add(-age))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	content := &cached{Listed: time.Now(), Instructions: "<é>", Lists: map[string][]json.RawMessage{"tools/list": {json.RawMessage(`{"name":"t","n":12345678901234567890,"x":"<&>"}`)}}}
+	if err := c.save(u, content); err != nil {
+		t.Fatal(err)
+	}
+	found, ok := c.load(u)
+	if !ok || found.Instructions != "<é>" || string(found.Lists["tools/list"][0]) != `{"name":"t","n":12345678901234567890,"x":"<&>"}` {
+		t.Errorf("loaded %+v", found)
+	}
+	entries, _ := os.ReadDir(folder)
+	if len(entries) != 1 || !strings.HasSuffix(entries[0].Name(), ".json") {
+		t.Errorf("the folder has %v", entries)
+	}
+	if info, err := os.Stat(c.path(u)); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the file has mode %v, %v", info.Mode(), err)
+	}
+	for _, damaged := range []string{"", "{", `{"version":99}`, `{"version":1,"listed":"2001-01-01T00:00:00Z"}`} {
+		if err := os.WriteFile(c.path(u), []byte(damaged), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := c.load(u); ok {
+			t.Errorf("a damaged file is used: %q", damaged)
+		}
+	}
+	content.Instructions = strings.Repeat("x", maxCacheFile)
+	if err := c.save(u, content); err == nil {
+		t.Error("a file that is too long was saved")
+	}
+	if entries, _ := os.ReadDir(folder); slices.ContainsFunc(entries, func(e os.DirEntry) bool { return strings.HasSuffix(e.Name(), ".tmp") }) {
+		t.Error("a temporary file is left")
+	}
+}
