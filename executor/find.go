@@ -33,7 +33,7 @@ func (e *Executor) upstreams(c *registry.Catalog) []*registry.Upstream {
 }
 
 // Upstream finds an upstream by its name, also the built-in one. If none of its tools
-// is known, it waits until the upstream is ready.
+// is known, it waits until they are listed.
 func (e *Executor) Upstream(ctx context.Context, name string) (*registry.Upstream, error) {
 	if name == Builtin {
 		return e.builtin.upstream, nil
@@ -45,7 +45,7 @@ func (e *Executor) Upstream(ctx context.Context, name string) (*registry.Upstrea
 	case u == nil:
 		return nil, unknownServer(name, e.Servers())
 	case len(u.Tools) == 0:
-		return e.registry.Ready(ctx, name)
+		return e.registry.Listed(ctx, name)
 	}
 	return u, nil
 }

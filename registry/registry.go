@@ -153,6 +153,17 @@ func (r *Registry) Ready(ctx context.Context, name string) (*Upstream, error) {
 	return u, r.explain(name, err)
 }
 
+// Listed is like Ready, but does not start an idle upstream whose lists are known.
+func (r *Registry) Listed(ctx context.Context, name string) (*Upstream, error) {
+	ctx, cancel := r.startLimit(ctx, name, time.Time{})
+	defer cancel()
+	if u := r.Settled(ctx, name); u != nil && u.State == Idle && u.isListed() {
+		return u, nil
+	}
+	u, err := r.ready(ctx, name)
+	return u, r.explain(name, err)
+}
+
 // ready is Ready within the limit of ctx.
 func (r *Registry) ready(ctx context.Context, name string) (*Upstream, error) {
 	for {

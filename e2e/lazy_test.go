@@ -1,0 +1,156 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"mcpx/internal/mcptest"
+)
+
+// cacheFolder returns the variable that names the cache folder of several runs.
+func cacheFolder(t *testing.T) string { return "XDG_CACHE_HOME=" + t.TempDir() }
+
+// list runs mcpx until it has listed and cached all upstreams.
+func list(t *testing.T, upstreams map[string]any, cache string) {
+	t.Helper()
+	p := start(t, map[string]any{"mcpServers": upstreams}, options{env: []string{cache}})
+	p.initialize()
+	for name := range upstreams {
+		p.inspect(name, "")
+	}
+	eventually(t, "the lists are saved", func() (string, bool) {
+		files, _ := filepath.Glob(filepath.Join(strings.TrimPrefix(cache, "XDG_CACHE_HOME="), "mcpx", "catalog", "*.json"))
+		return fmt.Sprint(files), len(files) >= len(upstreams)
+	})
+	p.stop()
+}
+
+// lazy is a config whose upstreams start on first use.
+func lazy(upstreams map[string]any) map[string]any {
+	return map[string]any{"start": "lazy", "mcpServers": upstreams}
+}
+
+// TestLazyServers: with a cache nothing is started until a call needs it.
+func TestLazyServers(t *testing.T) {
+	t.Parallel()
+	file := writeFile(t, "tools.json", `[{"name":"find_issue","description":"Finds an issue"},{"name":"old_tool","description":"Soon gone"}]`)
+	upstreams := map[string]any{"a": mcptest.Upstream(t, "-tools-file", file), "b": mcptest.Upstream(t)}
+	cache := cacheFolder(t)
+	list(t, upstreams, cache)
+
+	p := start(t, lazy(upstreams), options{env: []string{cache}})
+	p.initialize()
+	for what, got := range map[string]string{
+		"inspect": p.inspect("a", ""),
+		"a tool":  p.inspect("a", "old_tool"),
+		"search":  p.exec("mcpx", "search", `{"query":"find an issue"}`),
+		"servers": p.exec("mcpx", "servers", `{}`),
+	} {
+		want := map[string]string{"inspect": " (listed less than a minute ago, not running)", "a tool": `{"name":"old_tool"`, "search": "a: find_issue(", "servers": "a: idle, "}[what]
+		if !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %s", what, clip(got), want)
+		}
+	}
+	if n := p.stderrCount("upstream ready"); n != 0 || len(pidsBelow(p.cmd.Process.Pid)) > 0 {
+		t.Fatalf("%d upstreams were started; processes: %v", n, pidsBelow(p.cmd.Process.Pid))
+	}
+	if err := os.WriteFile(file, []byte(`[{"name":"find_issue"},{"name":"new_tool"}]`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.execError("a", "old_tool", `{}`); !strings.Contains(got, `no tool "old_tool"`) || !strings.Contains(got, "new_tool") {
+		t.Errorf("a tool that is gone: %s", got)
+	}
+	if got := p.exec("a", "echo", `{"text":"hi"}`); got != "hi" {
+		t.Errorf("a call: %s", got)
+	}
+	if got := p.inspect("a", ""); strings.Contains(got, "not running") || !strings.Contains(got, "new_tool") {
+		t.Errorf("after the start: %s", clip(got))
+	}
+	p.waitStderrCount("upstream ready", 1)
+	if n := p.stderrCount("upstream ready"); n != 1 {
+		t.Errorf("%d upstreams were started, want 1", n)
+	}
+}
+
+// TestIdleStop: a process that nobody uses is stopped, and the next call starts another.
+func TestIdleStop(t *testing.T) {
+	t.Parallel()
+	a := mcptest.Upstream(t)
+	a["idle_stop"] = "200ms"
+	p := start(t, lazy(map[string]any{"a": a}), options{env: []string{cacheFolder(t)}})
+	p.initialize()
+	first := p.exec("a", "pid", `{}`)
+	eventually(t, "it is stopped", func() (string, bool) {
+		got := p.exec("mcpx", "servers", `{}`)
+		return got, strings.Contains(got, "a: idle, ")
+	})
+	if second := p.exec("a", "pid", `{}`); second == first {
+		t.Error("the process was not stopped")
+	}
+}
+
+// TestLazyFlat: flat mode lists the tools of servers that do not run.
+func TestLazyFlat(t *testing.T) {
+	t.Parallel()
+	upstreams := map[string]any{"a": mcptest.Upstream(t, "-full")}
+	cache := cacheFolder(t)
+	list(t, upstreams, cache)
+	config := lazy(upstreams)
+	config["expose"] = "flat"
+	p := start(t, config, options{env: []string{cache}})
+	p.initialize()
+	for method, want := range map[string]string{"tools/list": `"name":"a__echo"`, "prompts/list": `"name":"a__plain"`, "resources/list": `"uri":"test://one"`} {
+		if got := p.result(method, `{}`); !strings.Contains(got, want) {
+			t.Errorf("%s: %s", method, clip(got))
+		}
+	}
+	if n := p.stderrCount("upstream ready"); n != 0 {
+		t.Fatalf("%d upstreams were started", n)
+	}
+	if got := p.call("a__echo", `{"text":"hi"}`); got != "hi" {
+		t.Errorf("a call: %s", got)
+	}
+	if got := p.result("resources/read", `{"uri":"test://one"}`); !strings.Contains(got, "contents") {
+		t.Errorf("a resource: %s", got)
+	}
+}
+
+// TestSharedCache: several processes fill and use one cache. One that is killed while it
+// writes leaves no damage.
+func TestSharedCache(t *testing.T) {
+	t.Parallel()
+	upstreams := map[string]any{}
+	for i := range 4 {
+		upstreams[fmt.Sprintf("s%d", i)] = mcptest.Upstream(t, "-tools", fmt.Sprint(500+i))
+	}
+	cache := cacheFolder(t)
+	for range 5 {
+		p := start(t, map[string]any{"mcpServers": upstreams}, options{env: []string{cache}})
+		p.initialize()
+		p.waitStderrCount("upstream ready", 1)
+		p.wantCode = -1
+		_ = p.cmd.Process.Kill()
+		<-p.ended
+	}
+	var both sync.WaitGroup
+	for range 2 {
+		p := start(t, lazy(upstreams), options{env: []string{cache}})
+		p.initialize()
+		both.Go(func() {
+			for i := range 4 {
+				name := fmt.Sprintf("s%d", i)
+				if got := p.inspect(name, ""); !strings.Contains(got, " tools") {
+					t.Errorf("%s: %s", name, clip(got))
+				}
+				if got := p.exec(name, "echo", `{"text":"hi"}`); got != "hi" {
+					t.Errorf("%s: %s", name, got)
+				}
+			}
+		})
+	}
+	both.Wait()
+}
