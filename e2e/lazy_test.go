@@ -3,7 +3,7 @@ package e2e
 import (
 	"fmt"
 	"os"
-	"path/filepath"
+	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -14,19 +14,14 @@ import (
 // cacheFolder returns the variable that names the cache folder of several runs.
 func cacheFolder(t *testing.T) string { return "XDG_CACHE_HOME=" + t.TempDir() }
 
-// list runs mcpx until it has listed and cached all upstreams.
+// list fills the cache with "mcpx check".
 func list(t *testing.T, upstreams map[string]any, cache string) {
 	t.Helper()
-	p := start(t, map[string]any{"mcpServers": upstreams}, options{env: []string{cache}})
-	p.initialize()
-	for name := range upstreams {
-		p.inspect(name, "")
+	cmd := exec.Command(binary, "check", writeConfig(t, lazy(upstreams)))
+	cmd.Env = append(environment(t), cache)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("mcpx check: %v\n%s", err, out)
 	}
-	eventually(t, "the lists are saved", func() (string, bool) {
-		files, _ := filepath.Glob(filepath.Join(strings.TrimPrefix(cache, "XDG_CACHE_HOME="), "mcpx", "catalog", "*.json"))
-		return fmt.Sprint(files), len(files) >= len(upstreams)
-	})
-	p.stop()
 }
 
 // lazy is a config whose upstreams start on first use.

@@ -6,6 +6,7 @@
 package bench
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -87,6 +88,41 @@ func BenchmarkStart(b *testing.B) {
 			b.ReportMetric(median(took), "ms-p50")
 		})
 	}
+}
+
+// BenchmarkLazy measures a hundred upstreams that start on first use, with their lists in
+// the cache: tools/list and a listing before anything runs, the memory and the processes
+// then, and the first call, without the time that the upstream itself takes to start.
+func BenchmarkLazy(b *testing.B) {
+	file := lazyFile(b, 100)
+	if out, err := mcpx("mcpx", "check", file).CombinedOutput(); err != nil {
+		b.Fatalf("mcpx check: %v\n%s", err, out)
+	}
+	figures := map[string][]float64{}
+	measure := func(name string, do func()) {
+		begin := time.Now()
+		do()
+		figures[name] = append(figures[name], time.Since(begin).Seconds()*1000)
+	}
+	for b.Loop() {
+		var c *stdioClient
+		measure("ms-list", func() {
+			c = startStdio(b, mcpx("mcpx", file))
+			c.must(b, "tools/list", "{}")
+		})
+		c.must(b, "tools/call", `{"name":"inspect","arguments":{"server_name":"s1"}}`) // the cache is read now
+		measure("ms-inspect", func() { c.must(b, "tools/call", `{"name":"inspect","arguments":{"server_name":"s2"}}`) })
+		time.Sleep(3 * time.Second) // it gives back what it does not need when it is quiet
+		figures["MB-idle"] = append(figures["MB-idle"], memory(b, c.process.Pid))
+		figures["children"] = append(figures["children"], float64(children(c.process.Pid)))
+		measure("ms-first-call", func() { c.must(b, "tools/call", fmt.Sprintf(execCall, small)) })
+		measure("ms-upstream", func() { startStdio(b, self("upstream")).must(b, "tools/list", "{}") })
+		c.stop()
+	}
+	for name, values := range figures {
+		b.ReportMetric(median(values), name)
+	}
+	b.ReportMetric(0, "ns/op")
 }
 
 // BenchmarkMemory measures what mcpx and its watcher hold, upstreams left out:

@@ -32,11 +32,20 @@ func build(m *testing.M) int {
 	programs = dir
 	if given := os.Getenv("MCPX_BENCH_PROGRAMS"); given != "" {
 		programs = given
-		return m.Run()
+		return runIn(dir, m)
 	}
 	compile := exec.Command("go", "build", "-o", dir, "mcpx/cmd/mcpx", "mcpx/cmd/mcpx-sse")
 	compile.Stderr = os.Stderr
 	if err := compile.Run(); err != nil {
+		return 1
+	}
+	return runIn(dir, m)
+}
+
+// runIn runs the benchmarks with the cache of mcpx in a folder.
+func runIn(dir string, m *testing.M) int {
+	if err := os.Setenv("XDG_CACHE_HOME", filepath.Join(dir, "cache")); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return m.Run()
@@ -93,6 +102,19 @@ func httpTargets(b *testing.B, clients int) []*target {
 
 func mcpx(program string, args ...string) *exec.Cmd {
 	return exec.Command(filepath.Join(programs, program), args...)
+}
+
+// lazyFile is configFile with upstreams that start on first use.
+func lazyFile(b *testing.B, upstreams int) string {
+	file := configFile(b, upstreams)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := os.WriteFile(file, rawjson.With(text, "start", []byte(`"lazy"`)), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	return file
 }
 
 // configFile has that many upstreams, s0 and so on. Results are not cut.
@@ -152,6 +174,14 @@ func startStdio(b *testing.B, c *exec.Cmd) *stdioClient {
 }
 
 const hello = `{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}`
+
+// must makes a request that succeeds.
+func (s *stdioClient) must(b *testing.B, method, params string) {
+	b.Helper()
+	if _, err := s.do(method, params); err != nil {
+		b.Fatal(err)
+	}
+}
 
 func (s *stdioClient) open(b *testing.B) {
 	b.Helper()

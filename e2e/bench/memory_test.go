@@ -36,3 +36,16 @@ func memory(b *testing.B, process int) float64 {
 	}
 	return float64(sum) / 1000
 }
+
+// children counts the children of a process, without the watcher of mcpx.
+func children(process int) (n int) {
+	stats, _ := filepath.Glob("/proc/[0-9]*/status")
+	for _, file := range stats {
+		text, _ := os.ReadFile(file)
+		environment, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "environ"))
+		if strings.Contains(string(text), "\nPPid:\t"+strconv.Itoa(process)+"\n") && strings.Contains(string(environment), role+"=upstream") {
+			n++
+		}
+	}
+	return n
+}

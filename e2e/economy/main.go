@@ -36,9 +36,7 @@ func main() {
 	case len(os.Args) == 2 && os.Args[1] == "results":
 		err = serveResults()
 	case len(os.Args) == 2:
-		if err = measure(os.Args[1]); err == nil {
-			err = measureResults(context.Background(), printResults)
-		}
+		err = measureAll(os.Args[1])
 	default:
 		err = fmt.Errorf("usage: economy FOLDER")
 	}
@@ -46,6 +44,22 @@ func main() {
 		fmt.Fprintln(os.Stderr, "economy:", err)
 		os.Exit(1)
 	}
+}
+
+// measureAll prints all figures. The lists are not left in the user's cache.
+func measureAll(folder string) error {
+	cache, err := os.MkdirTemp("", "economy-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(cache) }()
+	if err := os.Setenv("XDG_CACHE_HOME", cache); err != nil {
+		return err
+	}
+	if err := measure(folder); err != nil {
+		return err
+	}
+	return measureResults(context.Background(), printResults)
 }
 
 // replay is a server whose tools are those of a file.

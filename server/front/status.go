@@ -27,6 +27,7 @@ type upstreamStatus struct {
 	Stderr      []string  `json:"stderr,omitempty"`
 	RetryAt     time.Time `json:"retry_at,omitzero"`
 	StartupMS   int64     `json:"startup_ms,omitempty"`
+	ListedAt    time.Time `json:"listed_at,omitzero"` // when its lists were read
 	Tools       int       `json:"tools"`
 	Prompts     int       `json:"prompts"`
 	Resources   int       `json:"resources"`
@@ -49,6 +50,7 @@ func statusOf(u *registry.Upstream) upstreamStatus {
 		Stderr:      u.LatestStderr(),
 		RetryAt:     u.RetryAt,
 		StartupMS:   u.StartupTime.Milliseconds(),
+		ListedAt:    u.ListedAt,
 		Tools:       len(u.Tools),
 		Prompts:     len(u.Prompts),
 		Resources:   len(u.Resources) + len(u.Templates),

@@ -249,7 +249,7 @@ function compare(before) {
     const was = old.get(now.name);
     if (!was) continue;
     if (was.state !== now.state) {
-      note({ kind: 'state', level: now.state === 'ready' ? 'info' : 'warning', from: now.name, text: `${was.state} → ${now.state}${now.reason ? `: ${now.reason}` : ''}` });
+      note({ kind: 'state', level: now.state === 'ready' || now.state === 'idle' ? 'info' : 'warning', from: now.name, text: `${was.state} → ${now.state}${now.reason ? `: ${now.reason}` : ''}` });
     }
     changed ||= was.state !== now.state || ['tools', 'prompts', 'resources'].some((k) => was[k] !== now[k]);
   }

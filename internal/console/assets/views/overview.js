@@ -21,11 +21,12 @@ function content() {
   if (!state.status) return empty('Connecting…', 'Loading the servers from mcpx.');
   const { without = 0, with: withMCPX = 0 } = state.status.context?.[state.schema] ?? {};
   const ready = all.filter((s) => s.state === 'ready').length;
+  const idle = all.filter((s) => s.state === 'idle').length;
   const address = `${location.origin}${location.pathname}mcp/${encodeURIComponent(state.schema)}`;
   return [
     h('div', { class: 'head' }, h('h1', {}, 'Overview'), h('p', { class: 'lead' }, `Schema ${state.schema}, served by mcpx ${state.status.version}.`)),
     figures(
-      ['Servers ready', `${ready} of ${all.length}`],
+      ['Servers ready', `${ready} of ${all.length}`, idle > 0 && `${number(idle)} idle`],
       ['Tools', all.reduce((n, s) => n + s.tools, 0)],
       ['Tokens with mcpx', withMCPX, `of ${number(without)}`],
       ['Clients', Math.max(state.status.sessions, 1), 'this page included'], // the status may be older than this page's session

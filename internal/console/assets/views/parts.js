@@ -3,7 +3,7 @@
 import { duration, h, number, plural, short } from '../dom.js';
 import { link, state } from '../store.js';
 
-const STATES = { starting: 'Starting', ready: 'Ready', waiting: 'Waiting', failed: 'Failed', stopped: 'Stopped' };
+const STATES = { idle: 'Idle', starting: 'Starting', ready: 'Ready', waiting: 'Waiting', failed: 'Failed', stopped: 'Stopped' };
 
 /** Returns the state of a server: a dot and a word. */
 export function stateMark(server) {

@@ -56,7 +56,8 @@ function head(name) {
 /** Returns why a server is not ready, and the time of the next try. */
 function trouble(s) {
   return h('section', { class: `trouble ${s.state}`, role: 'status' },
-    h('p', {}, h('strong', {}, s.reason || { starting: 'The server is starting.', stopped: 'The server is stopped.' }[s.state] || 'The server is not there.')),
+    h('p', {}, h('strong', {}, s.reason || { idle: 'The server does not run. A call starts it.', starting: 'The server is starting.', stopped: 'The server is stopped.' }[s.state] || 'The server is not there.')),
+    s.state === 'idle' && s.listed_at && h('p', { class: 'muted' }, `Listed on ${new Date(s.listed_at).toLocaleString()}.`),
     s.retry_at && h('p', { class: 'retry muted' }, retry(s)),
     s.stderr?.length > 0 && h('pre', { class: 'text stderr', tabIndex: 0, 'aria-label': 'Latest lines of stderr' }, s.stderr.join('\n')));
 }

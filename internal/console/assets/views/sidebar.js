@@ -57,7 +57,7 @@ export function sidebar(element, { current, toggleTheme, themeName, showShortcut
       h('a', { href: link(...to), data: { key: text }, class: 'nav-link', 'aria-current': (here.page ?? '') === (to[0] ?? '') && !here.server ? 'page' : undefined }, icon(symbol), text)));
   };
   const serverLink = (s) => h('a', { class: 'nav-server', href: link(s.name), data: { key: s.name }, 'aria-current': current().server === s.name ? 'page' : undefined },
-    h('span', { class: 'nav-name' }, s.name), stateMark(s), h('span', { class: 'nav-facts' }, s.state === 'ready' ? facts(s).join(' · ') : s.reason ?? ''));
+    h('span', { class: 'nav-name' }, s.name), stateMark(s), h('span', { class: 'nav-facts' }, s.state === 'ready' || s.state === 'idle' ? facts(s).join(' · ') : s.reason ?? ''));
   const results = (words) => {
     const found = find(words);
     return [
