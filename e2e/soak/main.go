@@ -43,6 +43,7 @@ func main() {
 	flag.IntVar(&n.http, "http", 12, "clients over HTTP")
 	flag.IntVar(&n.cut, "cut", 4, "calls at a time over stdio with results cut")
 	flag.IntVar(&n.own, "own", 4, "clients over HTTP with upstream sessions of their own, and results cut")
+	flag.IntVar(&n.lazy, "lazy", 4, "calls at a time over stdio to servers that start on first use")
 	flag.Parse()
 	o.parts = allParts(n)
 	dir, err := os.MkdirTemp("", "mcpx-soak-")

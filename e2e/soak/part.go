@@ -32,10 +32,11 @@ type part struct {
 	resultTokens int           // limits.result_tokens; 0: results are never cut
 	isolated     bool          // every client has its own session to each upstream
 	sessionIdle  time.Duration // after which mcpx ends an unused HTTP session
+	idleStop     time.Duration // if not 0, the upstreams start on first use, and stop after this time without one
 }
 
 // workers is the number of concurrent calls, or clients, of each part.
-type workers struct{ stdio, http, cut, own int }
+type workers struct{ stdio, http, cut, own, lazy int }
 
 // allParts returns the parts of a full run.
 func allParts(n workers) []part {
@@ -49,6 +50,10 @@ func allParts(n workers) []part {
 		{
 			name: "own", title: "mcpx-sse, results cut, a session per client", isHTTP: true, workers: n.own,
 			servers: []string{steady, remoteServer, legacyServer, "anna"}, resultTokens: 2000, isolated: true, sessionIdle: 5 * time.Second,
+		},
+		{
+			name: "lazy", title: "mcpx on stdio, servers that start on first use", workers: n.lazy,
+			servers: []string{steady, remoteServer, legacyServer, "anna"}, idleStop: 20 * time.Millisecond,
 		},
 	}
 }
@@ -101,7 +106,11 @@ func (s *soak) config(p part, self string) map[string]any {
 	if p.sessionIdle > 0 {
 		limits["session_idle"] = p.sessionIdle.String()
 	}
-	return map[string]any{"mcpServers": upstreams, "limits": limits}
+	config := map[string]any{"mcpServers": upstreams, "limits": limits}
+	if p.idleStop > 0 {
+		config["start"], config["idle_stop"] = "lazy", p.idleStop.String()
+	}
+	return config
 }
 
 // upstreamEnv returns the environment that makes this program an upstream.

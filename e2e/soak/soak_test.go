@@ -59,7 +59,7 @@ func TestSoakWithoutABug(t *testing.T) {
 	mcptest.NothingLeft(t)
 	broken, report := soakFor(t, options{
 		duration: 4 * time.Second, pause: 40 * time.Millisecond, faultEvery: 300 * time.Millisecond,
-		parts: allParts(workers{4, 4, 2, 2}), visits: true,
+		parts: allParts(workers{4, 4, 2, 2, 2}), visits: true,
 		timeout: 12 * time.Second, // the machine may be busy with other tests
 	})
 	if len(broken) > 0 {
@@ -116,7 +116,7 @@ func TestPlantedBugs(t *testing.T) {
 // with the bug, and one with faults.
 func smallPart(t *testing.T, bug plantedBug) part {
 	t.Helper()
-	for _, p := range allParts(workers{6, 6, 6, 6}) {
+	for _, p := range allParts(workers{6, 6, 6, 6, 6}) {
 		if p.name == bug.part {
 			p.servers = []string{steady, bug.server, "bert"}
 			return p
