@@ -99,12 +99,12 @@ func (l *Limits) fields() []field {
 		{"result_head", number(&l.ResultHead, 0, 1e8), "Tokens of a cut result that are shown."},
 		{"sessions", number(&l.Sessions, 1, 1e6), "Most client sessions of the HTTP front."},
 		{"session_idle", duration(&l.SessionIdle), "Time after which an idle client session ends."},
-		{"body_bytes", size(&l.BodyBytes, 1<<10, 1<<30), "Most bytes of an HTTP request."},
-		{"message_bytes", size(&l.MessageBytes, 1<<10, 1<<30), "Most bytes of a message from a server."},
+		{"body_bytes", size(&l.BodyBytes), "Most bytes of an HTTP request."},
+		{"message_bytes", size(&l.MessageBytes), "Most bytes of a message from a server."},
 		{"connects_at_once", number(&l.ConnectsAtOnce, 1, 1000), "Most servers that start at the same time."},
 		{"calls_per_client", number(&l.CallsPerClient, 1, 1e6), "Most calls of one client session at the same time."},
-		{"unread_bytes", size(&l.UnreadBytes, 1<<10, 1<<30), "Most bytes of responses that one client session has not read."},
-		{"kept_bytes", size(&l.KeptBytes, 1<<10, 1<<40), "Most bytes of results that are kept for select and references."},
+		{"unread_bytes", size(&l.UnreadBytes), "Most bytes of responses that one client session has not read."},
+		{"kept_bytes", size(&l.KeptBytes), "Most bytes of results that are kept for select and references."},
 	}
 }
 

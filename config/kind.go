@@ -280,14 +280,20 @@ var (
 	}
 )
 
+// The limits of a size.
+const (
+	leastSize = 1 << 10
+	mostSize  = 1 << 30
+)
+
 // size is a number of bytes, or a string such as "8MiB".
-func size(p *int, least, most int) kind {
+func size(p *int) kind {
 	return kind{
 		schema: object{
 			{"type", []string{"integer", "string"}},
 			{"pattern", sizePattern.String()},
-			{"minimum", least},
-			{"maximum", most},
+			{"minimum", leastSize},
+			{"maximum", mostSize},
 		},
 		read: func(r *reader, n node) {
 			got, bytes := n.describe(), 0
@@ -298,9 +304,9 @@ func size(p *int, least, most int) kind {
 			case '0':
 				bytes = int(n.literal().Int())
 			}
-			if bytes < least || bytes > most {
+			if bytes < leastSize || bytes > mostSize {
 				r.fail(n, `expected a size from %s to %s, such as "8MiB", or a number of bytes, got %s`,
-					formatSize(least), formatSize(most), got)
+					formatSize(leastSize), formatSize(mostSize), got)
 				return
 			}
 			*p = bytes

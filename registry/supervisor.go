@@ -76,22 +76,27 @@ func (s *supervisor) run(ctx context.Context) {
 			s.fills.Release(1)
 		}
 		rests = errors.Is(err, errUnused) || s.config.Start == config.StartLazy
-		switch wait := time.Duration(0); {
+		switch {
 		case ctx.Err() != nil, errors.Is(err, errUnused):
 		case rests:
 			s.wake.Clear()
 			s.fail(Idle, err, 0)
 		default:
-			if wait = b.next(healthy); wait == 0 {
-				s.fail(Starting, err, 0)
-				continue
-			}
-			s.fail(Waiting, err, wait)
-			s.pause(ctx, wait)
-			s.publish(func(u *Upstream) { u.State, u.RetryAt = Starting, time.Time{} })
+			s.backOff(ctx, err, b.next(healthy))
 		}
 	}
 	s.publish(func(u *Upstream) { u.State, u.Reason = Stopped, "mcpx is stopping" })
+}
+
+// backOff publishes why the upstream is down, and waits until its next start.
+func (s *supervisor) backOff(ctx context.Context, err error, wait time.Duration) {
+	if wait == 0 {
+		s.fail(Starting, err, 0)
+		return
+	}
+	s.fail(Waiting, err, wait)
+	s.pause(ctx, wait)
+	s.publish(func(u *Upstream) { u.State, u.RetryAt = Starting, time.Time{} })
 }
 
 // pause waits until the next start is due, or a call needs it.
