@@ -30,9 +30,6 @@ func mayHaveReference(arguments []byte) bool {
 // so that data reaches a tool without passing through the model. It returns an error for a
 // reference that leads nowhere.
 func (e *Executor) resolve(client string, arguments []byte, input *schema.Schema) ([]byte, error) {
-	if rawjson.Check(arguments) != nil {
-		return arguments, nil // the check of the arguments explains that
-	}
 	tree, err := rawjson.Parse(arguments)
 	if err != nil {
 		return nil, &badCall{err.Error()}
