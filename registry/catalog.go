@@ -46,7 +46,7 @@ const (
 	Idle     State = "idle"     // not running; a request starts it
 	Starting State = "starting" // connecting, or queued to connect
 	Ready    State = "ready"
-	Waiting  State = "waiting" // failed, and will be started again
+	Waiting  State = "waiting" // failed, and will be started again: at RetryAt, or by the next request
 	Failed   State = "failed"  // its configuration cannot work
 	Stopped  State = "stopped" // mcpx is stopping
 )
@@ -155,7 +155,9 @@ func (u *Upstream) InFirstStart() bool {
 
 // NeedsStart reports whether a call must wait for the upstream's next start, which may
 // change its lists.
-func (u *Upstream) NeedsStart() bool { return u.isStale && (u.State == Idle || u.State == Starting) }
+func (u *Upstream) NeedsStart() bool {
+	return u.isStale && (u.State == Idle || u.State == Starting || u.State == Waiting)
+}
 
 // isListed reports whether the upstream's lists are known, and it can be ready again.
 func (u *Upstream) isListed() bool {

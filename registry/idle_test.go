@@ -170,7 +170,7 @@ func TestLazyFailures(t *testing.T) {
 			}
 			after(time.Hour)
 		}
-		expect(t, r, f, Idle, 3)
+		expect(t, r, f, Waiting, 3)
 		f.set(func(f *fake) { f.down = false })
 		mustCallFake(t, r)
 		expect(t, r, f, Ready, 4)

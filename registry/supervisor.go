@@ -78,6 +78,9 @@ func (s *supervisor) run(ctx context.Context) {
 		rests = errors.Is(err, errUnused) || s.config.Start == config.StartLazy
 		switch {
 		case ctx.Err() != nil, errors.Is(err, errUnused):
+		case rests && healthy == 0: // the start failed
+			s.wake.Clear()
+			s.fail(Waiting, err, 0)
 		case rests:
 			s.wake.Clear()
 			s.fail(Idle, err, 0)
@@ -353,9 +356,9 @@ func (s *supervisor) compile(session *Session) {
 func (s *supervisor) fail(state State, err error, wait time.Duration) {
 	s.publish(func(u *Upstream) {
 		u.State, u.session, u.RetryAt = state, nil, time.Time{}
-		u.isStale = u.isStale || state == Idle
+		u.isStale = u.isStale || state == Idle || wait == 0 && state == Waiting
 		u.fail(s.config, err)
-		if state == Waiting {
+		if wait > 0 {
 			u.RetryAt = u.FailedAt.Add(wait)
 		}
 	})
