@@ -190,7 +190,7 @@ type Limits struct {
 	CallsPerClient int
 	UnreadBytes    int
 	KeptBytes      int // results that are kept for all clients
-	ConnectsAtOnce int
+	ConnectsAtOnce int // 0: depends on the machine
 }
 
 // Filter selects tools of an upstream. The zero Filter allows all.

@@ -19,7 +19,6 @@ func defaults() *Config {
 			SessionIdle:    30 * time.Minute,
 			BodyBytes:      8 << 20,
 			MessageBytes:   64 << 20,
-			ConnectsAtOnce: 8,
 			CallsPerClient: 256,
 			UnreadBytes:    64 << 20,
 			KeptBytes:      256 << 20,
@@ -93,6 +92,8 @@ func (l *Logging) fields() []field {
 }
 
 func (l *Limits) fields() []field {
+	connects := number(&l.ConnectsAtOnce, 1, 1000)
+	connects.show = func() any { return present(l.ConnectsAtOnce) }
 	return []field{
 		{"inspect_tokens", number(&l.InspectTokens, 100, 1e6), "Most tokens of a listing of inspect."},
 		{"result_tokens", number(&l.ResultTokens, 0, 1e8), "Tokens above which a result is cut; 0 means never, and results are not kept."},
@@ -101,7 +102,7 @@ func (l *Limits) fields() []field {
 		{"session_idle", duration(&l.SessionIdle), "Time after which an idle client session ends."},
 		{"body_bytes", size(&l.BodyBytes), "Most bytes of an HTTP request."},
 		{"message_bytes", size(&l.MessageBytes), "Most bytes of a message from a server."},
-		{"connects_at_once", number(&l.ConnectsAtOnce, 1, 1000), "Most servers that start at the same time."},
+		{"connects_at_once", connects, "Most servers that start at the same time. The default is twice the number of processors, and at least 4."},
 		{"calls_per_client", number(&l.CallsPerClient, 1, 1e6), "Most calls of one client session at the same time."},
 		{"unread_bytes", size(&l.UnreadBytes), "Most bytes of responses that one client session has not read."},
 		{"kept_bytes", size(&l.KeptBytes), "Most bytes of results that are kept for select and references."},

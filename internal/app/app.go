@@ -2,11 +2,13 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -67,7 +69,7 @@ func New(c *config.Config, profile string, stderr io.Writer) (*App, error) {
 			Log:            a.log.Logger,
 			Version:        Version(),
 			MessageBytes:   c.Limits.MessageBytes,
-			ConnectsAtOnce: c.Limits.ConnectsAtOnce,
+			ConnectsAtOnce: cmp.Or(c.Limits.ConnectsAtOnce, max(4, 2*runtime.NumCPU())),
 			Watcher:        a.watcher,
 			Cache:          cache,
 			Compile:        executor.Compile,
