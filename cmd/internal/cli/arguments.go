@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"unicode/utf8"
 
+	"mcpx/config"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/schema"
 )
@@ -35,7 +35,7 @@ func readArguments(t *terminal, list []string) (arguments, error) {
 		}
 		return wholeArguments("stdin", raw)
 	case strings.HasPrefix(only, "@"):
-		raw, err := os.ReadFile(only[1:])
+		raw, err := config.ReadFile(only[1:], maxArguments)
 		if err != nil {
 			return arguments{}, usageError{err}
 		}
@@ -45,6 +45,9 @@ func readArguments(t *terminal, list []string) (arguments, error) {
 	}
 	return parsePairs(list)
 }
+
+// maxArguments bounds a file of arguments. No server takes a longer message.
+const maxArguments = 64 << 20
 
 func wholeArguments(from string, raw []byte) (arguments, error) {
 	if err := checkJSON(from, raw); err != nil {
@@ -107,7 +110,7 @@ func parsePairs(list []string) (arguments, error) {
 		if name, isJSON := strings.CutSuffix(key, ":"); isJSON {
 			p.key, p.json = name, []byte(value)
 			if file, ok := strings.CutPrefix(value, "@"); ok {
-				content, err := os.ReadFile(file)
+				content, err := config.ReadFile(file, maxArguments)
 				if err != nil {
 					return a, usageError{err}
 				}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"mcpx/internal/schema"
@@ -116,5 +117,20 @@ func TestPairsThatCannotBeMeant(t *testing.T) {
 				t.Error("not a mistake of the command line")
 			}
 		})
+	}
+}
+
+func TestArgumentFilesAreBounded(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "large.json")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(file, maxArguments+1); err != nil {
+		t.Fatal(err)
+	}
+	for _, list := range [][]string{{"@" + file}, {"a:=@" + file, "b=1"}} {
+		if _, err := readArguments(nil, list); err == nil || !strings.Contains(err.Error(), "large.json") {
+			t.Errorf("%q: %v", list, err)
+		}
 	}
 }
