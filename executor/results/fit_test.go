@@ -56,6 +56,25 @@ func TestCut(t *testing.T) {
 	}
 }
 
+// TestNoteIsBounded: the names in a note are short, and its example can be used as it is.
+func TestNoteIsBounded(t *testing.T) {
+	key := strings.Repeat("k", 5000)
+	for name, test := range map[string]struct{ row, want string }{
+		"long names":             {`{"` + key + `":1,"id":2,"` + key + `2":3}`, `{"id":"r1","select":"id limit 20"}`},
+		"only long names":        {`{"` + key + `":1}`, `{"id":"r1","select":"field, field where field = value"}`},
+		"names that need quotes": {`{"a b":1,"c,d":2,"e":3,"f":4,"g":5}`, `{"id":"r1","select":"e, f limit 20"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := New(limits(100))
+			got := string(s.Fit("me", []byte(`{"structuredContent":[`+strings.Repeat(test.row+",", 99)+test.row+`]}`)))
+			checkHead(t, got, 100)
+			if !strings.Contains(strings.ReplaceAll(got, `\"`, `"`), test.want) {
+				t.Errorf("no %s in %.3000s", test.want, got)
+			}
+		})
+	}
+}
+
 // normalize replaces the head of a cut text and the figures in its note.
 func normalize(result string) string {
 	start, rest, ok := strings.Cut(result, `\n…[cut: `)
