@@ -46,6 +46,7 @@ func linesOf(text string) searched {
 
 // valuesIn returns the scalar values in some nodes of a JSON value.
 func valuesIn(root rawjson.Node, nodes []rawjson.Node) searched {
+	locator := rawjson.NewLocator(root)
 	return searched{"values", func(yield func(line) bool) {
 		for _, n := range nodes {
 			for scalar := range n.Scalars() {
@@ -53,7 +54,7 @@ func valuesIn(root rawjson.Node, nodes []rawjson.Node) searched {
 				if !isString {
 					text = string(scalar.Raw())
 				}
-				if !yield(line{func() string { return root.Pointer(scalar) }, text}) {
+				if !yield(line{func() string { return locator.Pointer(scalar) }, text}) {
 					return
 				}
 			}
