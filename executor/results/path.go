@@ -140,3 +140,15 @@ func join(found []rawjson.Node, several bool) string {
 	b.WriteByte(']')
 	return b.String()
 }
+
+// joinNodes is join, parsed.
+func joinNodes(found []rawjson.Node, several bool) (rawjson.Node, error) {
+	if !several {
+		return found[0], nil
+	}
+	tree, err := rawjson.Parse([]byte(join(found, several)))
+	if err != nil {
+		return rawjson.Node{}, err
+	}
+	return tree.Root(), nil
+}

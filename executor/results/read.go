@@ -74,13 +74,9 @@ func (s *Store) grepAll(k kept, q Query) (string, error) {
 
 // selected applies a select to the values that a path has found.
 func (s *Store) selected(q *selection.Query, found []rawjson.Node, several bool) (string, error) {
-	value := found[0]
-	if several {
-		tree, err := rawjson.Parse([]byte(join(found, several)))
-		if err != nil {
-			return "", err
-		}
-		value = tree.Root()
+	value, err := joinNodes(found, several)
+	if err != nil {
+		return "", err
 	}
 	text, note := answer(q.Apply(value), s.budget())
 	return withLine(text, note), nil

@@ -75,35 +75,50 @@ func (p *parts) withText(text string) []byte {
 	return splice(p.raw, edits)
 }
 
-// Value returns the part of a kept result that a reference names, as JSON. The reference
-// is an id and a JSON Pointer, like r7/items/0/id. A query, if there is one, selects from
-// that part. The id alone of a result that is not JSON names its text.
-func (s *Store) Value(client, reference string, q *selection.Query) ([]byte, error) {
+// Values are the parts of a client's kept results that one call refers to. Each result is
+// parsed once.
+type Values struct {
+	store  *Store
+	client string
+	parsed map[string]rawjson.Node
+}
+
+// Values returns the values for the references of one call.
+func (s *Store) Values(client string) *Values {
+	return &Values{store: s, client: client, parsed: map[string]rawjson.Node{}}
+}
+
+// Get returns the part of a kept result that a reference names, as JSON. The reference is
+// an id and a JSON Pointer, like r7/items/0/id. A query, if there is one, selects from that
+// part. The id alone of a result that is not JSON names its text.
+func (v *Values) Get(reference string, q *selection.Query) ([]byte, error) {
 	id, path := splitReference(reference)
-	k, err := s.load(client, id)
-	if err != nil {
-		return nil, err
-	}
-	if k.data == "" && path == "" && q == nil {
-		return []byte(quote(k.text)), nil
-	}
-	root, err := k.parse()
-	if err != nil {
-		return nil, fmt.Errorf("%s is not JSON; {\"$r\": %q} is its whole text", id, id)
+	root, ok := v.parsed[id]
+	if !ok {
+		k, err := v.store.load(v.client, id)
+		if err != nil {
+			return nil, err
+		}
+		if k.data == "" && path == "" && q == nil {
+			return []byte(quote(k.text)), nil
+		}
+		if root, err = k.parse(); err != nil {
+			return nil, fmt.Errorf("%s is not JSON; {\"$r\": %q} is its whole text", id, id)
+		}
+		v.parsed[id] = root
 	}
 	found, several, err := find(root, path)
 	if err != nil {
 		return nil, err
 	}
-	value := []byte(join(found, several))
 	if q == nil {
-		return value, nil
+		return []byte(join(found, several)), nil
 	}
-	tree, err := rawjson.Parse(value)
+	value, err := joinNodes(found, several)
 	if err != nil {
 		return nil, err
 	}
-	selected := q.Apply(tree.Root())
+	selected := q.Apply(value)
 	if !selected.IsKnown() {
 		return nil, fmt.Errorf("select: %s", selected.Note())
 	}

@@ -1,5 +1,5 @@
 // Package results keeps results that later calls read or refer to: Fit cuts a result that
-// is too long and keeps it, Select returns a part of a result, Read and Value return parts
+// is too long and keeps it, Select returns a part of a result, Read and Values return parts
 // of results that were kept.
 package results
 
