@@ -58,24 +58,19 @@ func find(root rawjson.Node, path string) (found []rawjson.Node, several bool, e
 
 // walk finds at least one value or fails. Where a * leads to several values, those
 // without the rest of the path are skipped.
-func walk(value rawjson.Node, steps []string) (found []rawjson.Node, err error) {
-	if len(steps) == 0 {
-		return []rawjson.Node{value}, nil
-	}
-	for _, child := range follow(value, steps[0]) {
-		below, failed := walk(child, steps[1:])
-		if err == nil {
-			err = failed
+func walk(root rawjson.Node, steps []string) ([]rawjson.Node, error) {
+	found := []rawjson.Node{root}
+	for _, step := range steps {
+		var next []rawjson.Node
+		for _, n := range found {
+			next = append(next, follow(n, step)...)
 		}
-		found = append(found, below...)
+		if len(next) == 0 {
+			return nil, missing(found[0], step)
+		}
+		found = next
 	}
-	switch {
-	case len(found) > 0:
-		return found, nil
-	case err != nil:
-		return nil, err
-	}
-	return nil, missing(value, steps[0])
+	return found, nil
 }
 
 // follow returns the members or elements that a step leads to.
