@@ -61,12 +61,15 @@ type kept struct {
 	data string // the JSON that paths, select and references read; empty if there is none
 }
 
+// entryBytes is about the memory that an entry needs besides its texts.
+const entryBytes = 300
+
 // bytes returns the memory that is needed. The text is often the JSON itself.
 func (k kept) bytes() int {
 	if k.text == k.data {
-		return len(k.text)
+		return entryBytes + len(k.text)
 	}
-	return len(k.text) + len(k.data)
+	return entryBytes + len(k.text) + len(k.data)
 }
 
 // New returns an empty store.
