@@ -52,6 +52,8 @@ func TestSelect(t *testing.T) {
 			text("/a/0: zoe\n[matches 1-1 of 1 in 2 values; end]\nfull result: r7 (HOW tokens)") + `]}`},
 		{"a text without a pattern", `{"content":[{"type":"text","text":"plain"}]}`, `,"select":"a"`,
 			text("plain") + `,{"type":"text","text":"note: select ignored, because the result is not JSON; /pattern/ selects the lines that match"}]}`},
+		{"only an image", `{"content":[{"type":"image","data":"aGk=","mimeType":"image/png"}]}`, `,"select":"a"`,
+			`{"content":[{"type":"image","data":"aGk=","mimeType":"image/png"},{"type":"text","text":"note: select ignored, because the result is not JSON; /pattern/ selects the lines that match"}]}`},
 		{"an error is never selected from", `{"content":[{"type":"text","text":"{\"a\":1}"}],"isError":true}`, `,"select":"b"`, text(`{"a":1}`) + `],"isError":true}`},
 		{"nothing to select from", `{"content":[]}`, `,"select":"b"`, `{"content":[]}`},
 		{"an empty select", `{"content":[],"n":1.0}`, `,"select":" "`, `{"content":[],"n":1.0}`},

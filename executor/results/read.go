@@ -2,6 +2,7 @@ package results
 
 import (
 	"fmt"
+	"math"
 	"unicode/utf8"
 
 	"mcpx/internal/rawjson"
@@ -12,7 +13,7 @@ import (
 // minBudget has room for a line of text and the position in every answer.
 const minBudget = 100
 
-// positionCost is more than the last line of an answer costs.
+// positionCost is more than the last line of an answer and a handle cost.
 const positionCost = 60
 
 // Query says which part of a kept result to read.
@@ -78,12 +79,16 @@ func (s *Store) selected(q *selection.Query, found []rawjson.Node, several bool)
 	if err != nil {
 		return "", err
 	}
-	text, note := answer(q.Apply(value), s.budget())
-	return withLine(text, note), nil
+	return answer(q.Apply(value), s.budget()), nil
 }
 
-// budget returns the tokens of an answer of Read.
-func (s *Store) budget() int { return max(s.Tokens, minBudget) }
+// budget returns the tokens that an answer may have.
+func (s *Store) budget() int {
+	if s.Tokens <= 0 {
+		return math.MaxInt32
+	}
+	return max(s.Tokens, minBudget)
+}
 
 func (s *Store) window(text string, q Query) (string, error) {
 	start := q.Offset

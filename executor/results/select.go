@@ -5,6 +5,7 @@ import (
 
 	"mcpx/internal/rawjson"
 	"mcpx/internal/selection"
+	"mcpx/internal/tokens"
 )
 
 // Select returns a result in which the texts and structuredContent are replaced by what
@@ -12,11 +13,11 @@ import (
 // result that reports an error, or is not JSON, Select is like Fit.
 func (s *Store) Select(client string, result []byte, q *selection.Query) []byte {
 	p, ok := readParts(result)
-	if !ok || rawjson.Kind(rawjson.Get(result, "isError")) == 't' || len(p.all()) == 0 {
+	if !ok || rawjson.Kind(rawjson.Get(result, "isError")) == 't' || len(p.items) == 0 && p.structured < 0 {
 		return s.Fit(client, result)
 	}
 	k := p.kept()
-	if q.Pattern == "" && k.data == "" {
+	if q.Pattern == "" && k.data == "" || k.text == "" {
 		return AppendText(s.Fit(client, result), "note: select ignored, because the result is not JSON; /pattern/ selects the lines that match")
 	}
 	text, err := s.selectFrom(k, q)
@@ -38,15 +39,23 @@ func (s *Store) selectFrom(k kept, q *selection.Query) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return withLine(answer(q.Apply(root), s.Tokens)), nil
+	return answer(q.Apply(root), s.budget()-handleCost), nil
 }
 
+// handleCost is more than the line with the handle costs.
+const handleCost = 30
+
 // answer returns the text of a selection, and a note about its fields.
-func answer(s *selection.Selection, budget int) (text, note string) {
-	if note = s.Note(); note != "" {
-		note = "note: " + note
+func answer(s *selection.Selection, budget int) string {
+	note := s.Note()
+	if note == "" {
+		return s.Text(budget)
 	}
-	return s.Text(budget), note
+	note = "note: " + note
+	if end := tokens.Cut(note, budget/2); end < len(note) {
+		note = note[:end] + "…"
+	}
+	return withLine(s.Text(budget-tokens.Count(note)-handleCost), note)
 }
 
 // withLine adds a line to a text.
