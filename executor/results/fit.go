@@ -11,9 +11,10 @@ import (
 // refer to it.
 const leastKept = 300
 
-// IsSmall reports whether Fit surely leaves a result as it is, at a glance.
+// IsSmall reports, at a glance, whether Fit surely leaves a result as it is and Remember
+// takes no time.
 func (s *Store) IsSmall(result []byte) bool {
-	return s.Tokens <= 0 || len(result) <= min(leastKept, s.Tokens) // a token has at least one byte
+	return len(result) <= leastKept && (s.Tokens <= 0 || len(result) <= s.Tokens) // a token has at least one byte
 }
 
 // Fit returns a result, as an upstream sent it, for the client. A result with more than
@@ -49,7 +50,7 @@ func (s *Store) Cut(client string, result []byte) []byte {
 
 // partsOf reads a result that may have to be cut or kept.
 func (s *Store) partsOf(result []byte) (*parts, bool) {
-	if s.IsSmall(result) {
+	if s.Tokens <= 0 || s.IsSmall(result) {
 		return nil, false
 	}
 	return readParts(result)

@@ -134,6 +134,23 @@ func TestFitKeeps(t *testing.T) {
 	}
 }
 
+func TestIsSmall(t *testing.T) {
+	for _, test := range []struct {
+		limit, bytes int
+		want         bool
+	}{
+		{10_000, leastKept, true},
+		{10_000, leastKept + 1, false},
+		{100, 101, false},
+		{0, leastKept, true},
+		{0, leastKept + 1, false}, // its shape is read, which takes time
+	} {
+		if got := New(limits(test.limit)).IsSmall(make([]byte, test.bytes)); got != test.want {
+			t.Errorf("%d bytes, limit %d: %t", test.bytes, test.limit, got)
+		}
+	}
+}
+
 func TestFitLeavesAlone(t *testing.T) {
 	image := strings.Repeat("QUJD", 1000)
 	for name, result := range map[string]string{
