@@ -253,7 +253,10 @@ func (e *Executor) clientResult(c *Call, end end) (result []byte, err error) {
 // unless it is too long.
 func (e *Executor) fit(c *Call, result []byte) []byte {
 	client := ownerOf(c.Client)
-	if c.Server == Builtin && (c.selection == nil || c.Tool == readResultName) {
+	switch {
+	case c.Server == Builtin && c.Tool == readResultName:
+		return result // it was made to fit
+	case c.Server == Builtin && c.selection == nil:
 		return e.results.Cut(client, result)
 	}
 	e.results.Remember(client, results.Tool{Server: c.Server, Name: c.Tool}, result)

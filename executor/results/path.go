@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"mcpx/internal/nearest"
+	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/selection"
 )
@@ -93,14 +94,14 @@ func follow(value rawjson.Node, step string) (list []rawjson.Node) {
 
 // missing explains why a step leads nowhere, by the keys or indexes that exist.
 func missing(value rawjson.Node, step string) error {
-	step = shorten(step, maxKey)
+	step = plain.Cut(step, maxKey)
 	switch n := value.Len(); {
 	case n > 0 && value.Kind() == '{':
 		return fmt.Errorf("no %q here; there are %s", step, names(value, step))
 	case n > 0:
 		return fmt.Errorf("no %q in an array; use 0 to %d, or *", step, n-1)
 	}
-	return fmt.Errorf("no %q in %s", step, shorten(string(rawjson.Compact(value.Raw())), maxKey))
+	return fmt.Errorf("no %q in %s", step, plain.Cut(string(rawjson.Compact(value.Raw())), maxKey))
 }
 
 // names lists the keys of an object. Of many keys it lists those similar to like,

@@ -5,6 +5,7 @@ import (
 	"math"
 	"unicode/utf8"
 
+	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/selection"
 	"mcpx/internal/tokens"
@@ -46,7 +47,7 @@ func (s *Store) Read(client string, q Query) (string, error) {
 	}
 	found, several, err := find(root, q.Path)
 	if err != nil {
-		return "", fmt.Errorf("path %q of %s: %w", shorten(q.Path, maxLine), q.ID, err)
+		return "", fmt.Errorf("path %q of %s: %w", plain.Cut(q.Path, maxLine), q.ID, err)
 	}
 	switch {
 	case q.Grep != "":

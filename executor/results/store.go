@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"mcpx/internal/plain"
 )
 
 // maxClientBytes limits what is kept for one client. The newest result is always kept:
@@ -162,11 +164,15 @@ func (s *Store) load(name, id string) (kept, error) {
 	s.expire()
 	c, ok := s.clients[name]
 	if !ok || len(c.results) == 0 {
-		return kept{}, fmt.Errorf("no result %q: none is kept any more; call the tool again", shorten(id, maxKey))
+		why := "none is kept any more; call the tool again"
+		if s.Tokens <= 0 {
+			why = "limits.result_tokens is 0, so none is kept; pass the value itself"
+		}
+		return kept{}, fmt.Errorf("no result %q: %s", plain.Cut(id, maxKey), why)
 	}
 	e, ok := c.results[id]
 	if !ok {
-		return kept{}, fmt.Errorf("no result %q: kept are %s; call the tool again for others", shorten(id, maxKey), c.ids())
+		return kept{}, fmt.Errorf("no result %q: kept are %s; call the tool again for others", plain.Cut(id, maxKey), c.ids())
 	}
 	found := e.Value.(*entry)
 	found.used = time.Now()

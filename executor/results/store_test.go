@@ -114,6 +114,17 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
+func TestNothingIsKept(t *testing.T) {
+	for limit, want := range map[int]string{
+		0:    `no result "r1": limits.result_tokens is 0, so none is kept; pass the value itself`,
+		1000: `no result "r1": none is kept any more; call the tool again`,
+	} {
+		if _, err := New(limits(limit)).load("me", "r1"); err == nil || err.Error() != want {
+			t.Errorf("limit %d: %v, want %s", limit, err, want)
+		}
+	}
+}
+
 func TestErrorsListTheNewestIDs(t *testing.T) {
 	s := New(limits(1000))
 	for range 30 {

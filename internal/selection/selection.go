@@ -186,11 +186,14 @@ const (
 	maxNames    = 30
 )
 
-// fieldsOf returns the names of the fields that the first rows have.
+// fieldsOf returns the names of the fields that the first rows have, as a note shows them.
 func fieldsOf(rows []rawjson.Node) (names []string) {
 	for _, row := range rows[:min(len(rows), sampledRows)] {
 		for key := range row.Members() {
-			if !slices.Contains(names, key) && len(names) <= maxNames {
+			if len(names) > maxNames {
+				return names
+			}
+			if key = shown(key); !slices.Contains(names, key) {
 				names = append(names, key)
 			}
 		}
@@ -233,7 +236,7 @@ func list(names []string) string {
 			b.WriteString("…")
 			break
 		}
-		b.WriteString(shown(name))
+		b.WriteString(name)
 	}
 	if b.Len() == 0 {
 		return "none"
