@@ -2,6 +2,7 @@ package executor
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -53,10 +54,10 @@ func (r *resolver) resolve(value []byte, path []string) ([]byte, error) {
 	if err := r.visit(tree.Root(), path); err != nil {
 		return nil, err
 	}
-	return r.replace(value), nil
+	return replaceAll(value, r.found), nil
 }
 
-// replacement replaces a value of the arguments.
+// replacement replaces a value in a text.
 type replacement struct {
 	old   rawjson.Node
 	value []byte
@@ -157,20 +158,25 @@ func (r *resolver) value(reference, query string) ([]byte, error) {
 	return value, nil
 }
 
-// replace returns the arguments with the values of all references. They are in the order
-// of the text.
-func (r *resolver) replace(arguments []byte) []byte {
-	if len(r.found) == 0 {
-		return arguments
+// replaceAll replaces values of a text. They are not part of each other.
+func replaceAll(text []byte, found []replacement) []byte {
+	if len(found) == 0 {
+		return text
 	}
+	slices.SortFunc(found, func(a, b replacement) int { return cmp.Compare(a.start(), b.start()) })
 	var out []byte
 	at := 0
-	for _, f := range r.found {
+	for _, f := range found {
 		start, end := f.old.Span()
-		out = append(append(out, arguments[at:start]...), f.value...)
+		out = append(append(out, text[at:start]...), f.value...)
 		at = end
 	}
-	return append(out, arguments[at:]...)
+	return append(out, text[at:]...)
+}
+
+func (r replacement) start() int {
+	start, _ := r.old.Span()
+	return start
 }
 
 // declares reports whether a schema declares a property $r for the object at a path, which
