@@ -133,7 +133,7 @@ func readReference(n rawjson.Node) (reference, query string, ok bool) {
 	return reference, query, ok
 }
 
-// value returns what a reference names.
+// value returns the value of a reference.
 func (r *resolver) value(reference, query string) ([]byte, error) {
 	if r.count++; r.count > maxReferences {
 		return nil, fmt.Errorf("a call may have %d references at most", maxReferences)

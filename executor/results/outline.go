@@ -177,7 +177,7 @@ var plainKey = regexp.MustCompile(`^[\p{L}\p{N}_$@.-]+$`)
 
 // label returns a key that cannot be mistaken for the outline's own signs.
 func label(key string) string {
-	key = key[:runeStart(key, min(len(key), 2*maxKey))] // plain.Cut marks what is cut
+	key = key[:runeStart(key, min(len(key), 2*maxKey))] // plain.Cut shortens the rest
 	if !plainKey.MatchString(key) {
 		key = strconv.Quote(key)
 	}

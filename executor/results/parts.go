@@ -29,7 +29,7 @@ type piece struct {
 // separator is between the texts of a kept result.
 const separator = "\n"
 
-// readParts reads a result. ok is false if it is not what MCP says.
+// readParts reads a result. ok is false if it is not a result of MCP.
 func readParts(result []byte) (p *parts, ok bool) {
 	if rawjson.Kind(result) != '{' || rawjson.Check(result) != nil {
 		return nil, false
@@ -133,7 +133,7 @@ func (p *parts) all() (texts []string) {
 	return texts
 }
 
-// kept returns what to keep of the result, in memory of its own.
+// kept returns the texts and the JSON to keep, in memory of their own.
 func (p *parts) kept() kept {
 	k := kept{text: strings.Clone(strings.Join(p.all(), separator)), data: strings.Clone(p.data)}
 	if k.text == k.data {

@@ -5,7 +5,7 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// Limits of what is remembered of the last results of a client.
+// Limits of the last results that Remember stores for a client.
 const (
 	maxShapes   = 32  // tools
 	shortResult = 256 // bytes; the shape of a longer result is found at once

@@ -15,7 +15,7 @@ import (
 	"mcpx/internal/plain"
 )
 
-// maxClientBytes limits what is kept for one client. The newest result is always kept:
+// maxClientBytes limits the results kept for one client. The newest result is always kept:
 // it is no longer than the message it came in.
 const maxClientBytes = 64 << 20
 
@@ -57,7 +57,7 @@ type entry struct {
 	used time.Time
 }
 
-// kept is what is kept of a result.
+// kept has the parts of a result that later calls can read.
 type kept struct {
 	text string // all texts, and structuredContent unless a text repeats it
 	data string // the JSON that paths, select and references read; empty if there is none

@@ -186,7 +186,7 @@ func (s *Selection) object(row rawjson.Node) []byte {
 	return append(b, '}')
 }
 
-// value returns what a path leads to: one value, an array if the path has [], or null.
+// value returns the value at a path: one value, an array if the path has [], or null.
 func (p Path) value(row rawjson.Node) []byte {
 	found, several, _ := p.find(row)
 	if !several {

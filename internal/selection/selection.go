@@ -14,7 +14,7 @@ import (
 
 // Query is a parsed select. It is immutable.
 type Query struct {
-	fields  []Path // what to return of each row
+	fields  []Path // returned for each row
 	isAll   bool   // return all fields
 	isCount bool   // return the number of rows
 	where   []condition
@@ -23,7 +23,7 @@ type Query struct {
 	Pattern string // the RE2 pattern of a select like /pattern/, which has nothing else
 }
 
-// Selection is what a Query has selected.
+// Selection is the result of a Query.
 type Selection struct {
 	fields  []Path
 	rows    []rawjson.Node
@@ -60,7 +60,7 @@ type rows struct {
 	isOne  bool
 }
 
-// rowsOf decides what the rows of a value are: the elements of an array, the elements of
+// rowsOf returns the rows of a value: the elements of an array, the elements of
 // the array that all fields begin with, the object itself if it has a field that the
 // query names, or else the elements of the only array of objects in it.
 func (q *Query) rowsOf(value rawjson.Node) rows {
