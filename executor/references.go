@@ -47,9 +47,12 @@ type resolver struct {
 
 // resolve replaces the references in the value at a path.
 func (r *resolver) resolve(value []byte, path []string) ([]byte, error) {
-	tree, err := rawjson.Parse(value)
-	if err != nil || rawjson.DuplicateKey(value) != nil {
+	if rawjson.Check(value) != nil || rawjson.DuplicateKey(value) != nil {
 		return value, nil // the check of the arguments explains that
+	}
+	tree, err := rawjson.Parse(value)
+	if err != nil {
+		return nil, err
 	}
 	if err := r.visit(tree.Root(), path); err != nil {
 		return nil, err

@@ -9,8 +9,8 @@ import (
 	"mcpx/internal/tokens"
 )
 
-// note tells the reader what was cut, its shape and how to read it. It has at most 1,200
-// characters.
+// note returns the end of a cut text: size and shape of the result, and ways to read it. It
+// has at most 1,200 characters.
 func note(k kept, id string, shown int) string {
 	start, part := "", "none shown"
 	if shown > 0 {

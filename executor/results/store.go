@@ -214,6 +214,6 @@ func (s *Store) drop(e *list.Element) {
 	gone := s.results.Remove(e).(*entry)
 	c := s.clients[gone.client]
 	delete(c.results, gone.id)
-	c.bytes -= gone.kept.bytes()
-	s.bytes -= gone.kept.bytes()
+	c.bytes -= gone.bytes()
+	s.bytes -= gone.bytes()
 }

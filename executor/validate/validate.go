@@ -140,7 +140,7 @@ func (v *Validator) Judge(arguments any) (problems []Problem, isJudged bool) {
 	return problems, true
 }
 
-// Notes returns what seems wrong in valid arguments: strings that do not fit their
+// Notes returns probable mistakes in valid arguments: strings that do not fit their
 // format, and undeclared properties whose names are close to those of declared ones. It
 // reads the arguments as Check does.
 func (v *Validator) Notes(arguments any) []Problem {
