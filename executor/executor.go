@@ -251,11 +251,11 @@ func (e *Executor) clientResult(c *Call, end end) (result []byte, err error) {
 
 // fit returns a result of exec for the client: the selected part, or the whole result unless
 // it is too long.
-func (e *Executor) fit(c *Call, result []byte) []byte {
-	client := ownerOf(c.Client)
+func (e *Executor) fit(c *Call, raw []byte) []byte {
+	client, result := ownerOf(c.Client), results.NewResult(raw)
 	switch {
 	case c.Server == Builtin && c.Tool == readResultName:
-		return result // it was made to fit
+		return raw // it was made to fit
 	case c.Server == Builtin && c.selection == nil:
 		return e.results.Cut(client, result)
 	}

@@ -47,7 +47,7 @@ func TestCut(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			s := New(limits(100))
 			s.Head = 50
-			got := string(s.Fit("me", []byte(test.result)))
+			got := string(s.Fit("me", NewResult([]byte(test.result))))
 			if normalize(got) != test.want {
 				t.Errorf("got  %s\nwant %s", normalize(got), test.want)
 			}
@@ -66,7 +66,7 @@ func TestNoteIsBounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := New(limits(100))
-			got := string(s.Fit("me", []byte(`{"structuredContent":[`+strings.Repeat(test.row+",", 99)+test.row+`]}`)))
+			got := string(s.Fit("me", NewResult([]byte(`{"structuredContent":[`+strings.Repeat(test.row+",", 99)+test.row+`]}`))))
 			checkHead(t, got, 100)
 			if !strings.Contains(strings.ReplaceAll(got, `\"`, `"`), test.want) {
 				t.Errorf("no %s in %.3000s", test.want, got)
@@ -123,7 +123,7 @@ func TestFitKeeps(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := New(limits(1200))
-			got := string(s.Fit("me", []byte(test.result)))
+			got := string(s.Fit("me", NewResult([]byte(test.result))))
 			if got != test.want {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
@@ -165,14 +165,14 @@ func TestFitLeavesAlone(t *testing.T) {
 		"what is no JSON":          `{"content":` + long,
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := string(New(limits(300)).Fit("me", []byte(result))); got != result {
+			if got := string(New(limits(300)).Fit("me", NewResult([]byte(result)))); got != result {
 				t.Errorf("got %s", got)
 			}
 		})
 	}
 	t.Run("everything without a limit", func(t *testing.T) {
 		result := `{"content":[{"type":"text","text":` + quote(long) + `}]}`
-		if got := string(New(limits(0)).Fit("me", []byte(result))); got != result {
+		if got := string(New(limits(0)).Fit("me", NewResult([]byte(result)))); got != result {
 			t.Errorf("got %s", got)
 		}
 	})
@@ -193,7 +193,7 @@ func FuzzFit(f *testing.F) {
 		result := before + quote(first) + `},{"type":"image","data":"aGk="},{"type":"text","text":` + quote(second) + `,"_meta":{"é":1.50}}` + after
 		s := New(limits(limit))
 		s.Head = head
-		got := string(s.Fit("me", []byte(result)))
+		got := string(s.Fit("me", NewResult([]byte(result))))
 
 		if !json.Valid([]byte(got)) || !utf8.ValidString(got) && utf8.ValidString(result) {
 			t.Fatalf("not JSON in UTF-8: %q", got)
@@ -215,7 +215,7 @@ func FuzzFit(f *testing.F) {
 func TestMembersGivenTwice(t *testing.T) {
 	long := strings.Repeat("x ", 5000)
 	raw := `{"content":[{"type":"text","text":"` + long + `"}],"structuredContent":{"a":"` + long + `"},"structuredContent":{"b":"` + long + `"},"content":[]}`
-	got := New(limits(1000)).Fit("me", []byte(raw))
+	got := New(limits(1000)).Fit("me", NewResult([]byte(raw)))
 	if !json.Valid(got) || len(got) > 10_000 {
 		t.Errorf("%d bytes: %.300s", len(got), got)
 	}

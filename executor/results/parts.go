@@ -8,6 +8,29 @@ import (
 	"mcpx/internal/rawjson"
 )
 
+// Result is a result of a call, as an upstream sent it. Its parts are read once, when they
+// are first needed. It must not be used concurrently.
+type Result struct {
+	raw    []byte
+	isRead bool
+	found  *parts // nil if the result is not a result of MCP
+}
+
+// NewResult returns a Result, which keeps the bytes.
+func NewResult(raw []byte) *Result { return &Result{raw: raw} }
+
+// parts returns the parts of the result.
+func (r *Result) parts() (p *parts, ok bool) {
+	if !r.isRead {
+		r.found, _ = readParts(r.raw)
+		r.isRead = true
+	}
+	return r.found, r.found != nil
+}
+
+// isError reports whether the result reports an error.
+func (r *Result) isError() bool { return rawjson.Kind(rawjson.Get(r.raw, "isError")) == 't' }
+
 // parts are the parts of a result that a model reads as text.
 type parts struct {
 	raw        []byte // the result

@@ -11,9 +11,9 @@ import (
 // Select returns a result in which the texts and structuredContent are replaced by what
 // the query selects. The whole result is kept, unless the store keeps nothing. For a
 // result that reports an error, or is not JSON, Select is like Fit.
-func (s *Store) Select(client string, result []byte, q *selection.Query) []byte {
-	p, ok := readParts(result)
-	if !ok || rawjson.Kind(rawjson.Get(result, "isError")) == 't' || len(p.items) == 0 && p.structured < 0 {
+func (s *Store) Select(client string, result *Result, q *selection.Query) []byte {
+	p, ok := result.parts()
+	if !ok || result.isError() || len(p.items) == 0 && p.structured < 0 {
 		return s.Fit(client, result)
 	}
 	k := p.kept()
