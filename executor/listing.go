@@ -67,10 +67,7 @@ func heading(u *registry.Upstream, shown, budget int) string {
 	if u.Instructions != "" {
 		head += "; " + plain.Cut(plain.Line(u.Instructions), instructionBytes)
 	}
-	if end := tokens.Cut(head, budget-2); end < len(head) {
-		head = head[:end] + "…"
-	}
-	return head + "\n"
+	return tokens.Shorten(head, budget-1) + "\n"
 }
 
 // count returns a number with its noun in singular or plural.

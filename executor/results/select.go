@@ -51,10 +51,7 @@ func answer(s *selection.Selection, budget int) string {
 	if note == "" {
 		return s.Text(budget)
 	}
-	note = "note: " + note
-	if end := tokens.Cut(note, budget/2); end < len(note) {
-		note = note[:end] + "…"
-	}
+	note = tokens.Shorten("note: "+note, budget/2)
 	return withLine(s.Text(budget-tokens.Count(note)-handleCost), note)
 }
 

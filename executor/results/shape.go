@@ -75,9 +75,5 @@ func shapeOfResult(result *Result) string {
 	if !ok || p.data == "" {
 		return ""
 	}
-	shape := outline(kept{data: p.data}, 4*maxShape)
-	if tokens.Exceeds(shape, maxShape) {
-		shape = shape[:tokens.Cut(shape, maxShape-1)] + "…"
-	}
-	return shape
+	return tokens.Shorten(outline(kept{data: p.data}, 4*maxShape), maxShape)
 }

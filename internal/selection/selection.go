@@ -227,21 +227,13 @@ func (s *Selection) Note() string {
 
 // list returns names on one line, as many as a note may have.
 func list(names []string) string {
-	var b strings.Builder
-	for i, name := range names {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		if i == maxNames {
-			b.WriteString("…")
-			break
-		}
-		b.WriteString(name)
-	}
-	if b.Len() == 0 {
+	switch {
+	case len(names) == 0:
 		return "none"
+	case len(names) > maxNames:
+		return strings.Join(names[:maxNames], ", ") + ", …"
 	}
-	return b.String()
+	return strings.Join(names, ", ")
 }
 
 // maxName bounds a name in a note, in bytes.
