@@ -47,7 +47,7 @@ type resolver struct {
 
 // resolve replaces the references in the value at a path.
 func (r *resolver) resolve(value []byte, path []string) ([]byte, error) {
-	if rawjson.Check(value) != nil || rawjson.DuplicateKey(value) != nil {
+	if !isSound(value) {
 		return value, nil // the check of the arguments explains that
 	}
 	tree, err := rawjson.Parse(value)
@@ -64,6 +64,11 @@ func (r *resolver) resolve(value []byte, path []string) ([]byte, error) {
 type replacement struct {
 	old   rawjson.Node
 	value []byte
+}
+
+// isSound reports whether a value is JSON in which no key is given twice.
+func isSound(value []byte) bool {
+	return rawjson.Check(value) == nil && rawjson.DuplicateKey(value) == nil
 }
 
 // visit resolves the references in a value.
