@@ -94,6 +94,16 @@ func TestReadResultErrors(t *testing.T) {
 	}
 }
 
+// TestReadResultWithASmallLimit: an answer of read_result is not cut again.
+func TestReadResultWithASmallLimit(t *testing.T) {
+	b := start(t, map[string]any{"result_tokens": 20}, upstream(t, "a"))
+	b.exec(t, `{"server_name":"a","tool_name":"large","arguments":{"bytes":10000}}`)
+	got := b.exec(t, `{"server_name":"mcpx","tool_name":"read_result","arguments":{"id":"r1"}}`)
+	if !strings.HasSuffix(got, " of 10000; next offset "+got[strings.LastIndexByte(got, ' ')+1:]) || strings.Contains(got, "[cut: ") {
+		t.Errorf("got %s", got)
+	}
+}
+
 // What mcpx itself answers is bounded like any other result.
 func TestOwnAnswersAreCutToo(t *testing.T) {
 	var upstreams []map[string]any

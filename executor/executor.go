@@ -72,7 +72,7 @@ type Call struct {
 	Server    string
 	Tool      string
 	Arguments []byte              // as the client sent them, of any type; nil if absent
-	Select    []byte              // what to return of the result, as the client sent it; nil for all
+	Select    []byte              // the fields and rows to return, as the client sent it; nil for all
 	Meta      []byte              // the client's _meta, or nil
 	Progress  func(params []byte) // gets progress; must not wait; may be nil
 
@@ -88,7 +88,7 @@ type Call struct {
 	isFlat    bool
 	accepted  *registry.Tool   // the tool, if isQuick has found it and its schema accepts the arguments
 	selection *selection.Query // Select, once prepare has read it
-	notes     []string         // what the result says about the arguments
+	notes     []string         // about the arguments; the result ends with them
 	isOver    bool             // the event was reported
 }
 
@@ -249,11 +249,14 @@ func (e *Executor) clientResult(c *Call, end end) (result []byte, err error) {
 	return result, nil
 }
 
-// fit returns a result of exec for the client: what the call selects of it, or all of it
-// unless it is too long.
-func (e *Executor) fit(c *Call, result []byte) []byte {
-	client := ownerOf(c.Client)
-	if c.Server == Builtin && (c.selection == nil || c.Tool == readResultName) {
+// fit returns a result of exec for the client: the selected part, or the whole result unless
+// it is too long.
+func (e *Executor) fit(c *Call, raw []byte) []byte {
+	client, result := ownerOf(c.Client), results.NewResult(raw)
+	switch {
+	case c.Server == Builtin && c.Tool == readResultName:
+		return raw // it was made to fit
+	case c.Server == Builtin && c.selection == nil:
 		return e.results.Cut(client, result)
 	}
 	e.results.Remember(client, results.Tool{Server: c.Server, Name: c.Tool}, result)

@@ -38,19 +38,26 @@ func (e *Executor) Describe(ctx context.Context, c registry.Client, server, tool
 }
 
 // Absent returns a line for each name in a comma-separated list that matches no tool of
-// u, with suggestions. If no name matches, it returns nil, because that is an error of
-// Inspect.
+// u, with suggestions, as many as an answer may have. If no name matches, it returns nil,
+// because that is an error of Inspect.
 func Absent(u *registry.Upstream, tool string) (lines []string) {
 	if !strings.Contains(tool, ",") || u.Tool(tool) != nil || len(match(u, tool)) == 0 {
 		return nil
 	}
-	for _, name := range strings.Split(tool, ",") {
-		if name = strings.TrimSpace(name); name != "" && len(match(u, name)) == 0 {
-			lines = append(lines, fmt.Sprintf("no tool %s%s", quoted(name), didYouMean(name, toolNames(u))))
+	for name := range strings.SplitSeq(tool, ",") {
+		if name = strings.TrimSpace(name); name == "" || len(match(u, name)) > 0 {
+			continue
 		}
+		if len(lines) == maxAbsent {
+			return append(lines, "… and further names")
+		}
+		lines = append(lines, fmt.Sprintf("no tool %s%s", quoted(name), didYouMean(name, toolNames(u))))
 	}
 	return lines
 }
+
+// maxAbsent bounds the lines about absent tools.
+const maxAbsent = 20
 
 // describe returns the text that Inspect shows of the tools that match.
 func (e *Executor) describe(c registry.Client, u *registry.Upstream, tool string) (string, error) {

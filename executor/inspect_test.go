@@ -226,3 +226,12 @@ func TestInspectShowsTheLastResult(t *testing.T) {
 		t.Errorf("another client: %s", got)
 	}
 }
+
+// TestAbsentToolsAreBounded: a long list of wrong names does not make a long answer.
+func TestAbsentToolsAreBounded(t *testing.T) {
+	b := start(t, nil, upstream(t, "files"))
+	text, err := b.Inspect(t.Context(), nil, "files", strings.Repeat("ecko,", 10_000)+"echo")
+	if n := strings.Count(text, "no tool "); err != nil || n != maxAbsent || !strings.HasSuffix(text, "\n… and further names") {
+		t.Errorf("%d lines, %v: %.300s", n, err, text)
+	}
+}

@@ -74,10 +74,7 @@ func heading(u *registry.Upstream, shown, budget int) string {
 	if u.Instructions != "" {
 		head += "; " + plain.Cut(plain.Line(u.Instructions), instructionBytes)
 	}
-	if end := tokens.Cut(head, budget-2); end < len(head) {
-		head = head[:end] + "…"
-	}
-	return head + "\n"
+	return tokens.Shorten(head, budget-1) + "\n"
 }
 
 // idleNote says how old the lists of an upstream are that does not run.

@@ -2,11 +2,13 @@ package executor
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 
+	"mcpx/executor/results"
 	"mcpx/executor/validate"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/schema"
@@ -22,7 +24,7 @@ const (
 
 // mayHaveReference reports whether arguments may have a reference, at a glance.
 func mayHaveReference(arguments []byte) bool {
-	return bytes.Contains(arguments, []byte(`$r"`)) ||
+	return bytes.Contains(arguments, []byte(`$r"`)) || bytes.Contains(arguments, []byte(`$r\"`)) ||
 		bytes.Contains(arguments, []byte(`\u0024`)) || bytes.Contains(arguments, []byte(`\u0072`)) // "$r" with escapes
 }
 
@@ -30,30 +32,43 @@ func mayHaveReference(arguments []byte) bool {
 // so that data reaches a tool without passing through the model. It returns an error for a
 // reference that leads nowhere.
 func (e *Executor) resolve(client string, arguments []byte, input *schema.Schema) ([]byte, error) {
-	tree, err := rawjson.Parse(arguments)
-	if err != nil {
-		return nil, &badCall{err.Error()}
-	}
-	r := resolver{executor: e, client: client, input: input}
-	if err := r.visit(tree.Root(), nil); err != nil {
-		return nil, err
-	}
-	return r.replace(arguments), nil
+	r := resolver{values: e.results.Values(client), input: input}
+	return r.resolve(arguments, nil)
 }
 
 // resolver resolves the references of one call.
 type resolver struct {
-	executor *Executor
-	client   string
-	input    *schema.Schema
-	found    []replacement
-	bytes    int
+	values *results.Values
+	input  *schema.Schema
+	found  []replacement
+	count  int // references
+	bytes  int // of their values
 }
 
-// replacement replaces a value of the arguments.
+// resolve replaces the references in the value at a path.
+func (r *resolver) resolve(value []byte, path []string) ([]byte, error) {
+	if !isSound(value) {
+		return value, nil // the check of the arguments explains that
+	}
+	tree, err := rawjson.Parse(value)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.visit(tree.Root(), path); err != nil {
+		return nil, err
+	}
+	return replaceAll(value, r.found), nil
+}
+
+// replacement replaces a value in a text.
 type replacement struct {
 	old   rawjson.Node
 	value []byte
+}
+
+// isSound reports whether a value is JSON in which no key is given twice.
+func isSound(value []byte) bool {
+	return rawjson.Check(value) == nil && rawjson.DuplicateKey(value) == nil
 }
 
 // visit resolves the references in a value.
@@ -67,6 +82,9 @@ func (r *resolver) visit(n rawjson.Node, path []string) error {
 		r.found = append(r.found, replacement{n, value})
 		return nil
 	}
+	if n.Kind() == '"' {
+		return r.visitString(n, path)
+	}
 	for key, member := range n.Members() {
 		if err := r.visit(member, append(slices.Clip(path), key)); err != nil {
 			return err
@@ -77,6 +95,27 @@ func (r *resolver) visit(n rawjson.Node, path []string) error {
 			return err
 		}
 	}
+	return nil
+}
+
+// visitString resolves the references in an object or array that is given as its JSON
+// string, where the schema does not allow a string. Values of references are not read for
+// references again: a server could name results of another one.
+func (r *resolver) visitString(n rawjson.Node, path []string) error {
+	if !mayHaveReference(n.Raw()) {
+		return nil
+	}
+	inner, ok := parseString(n.Raw(), typesAt(r.input, path))
+	if !ok {
+		return nil
+	}
+	outer := r.found
+	r.found = nil
+	value, err := r.resolve(inner, path)
+	if r.found = outer; err != nil || bytes.Equal(value, inner) {
+		return err
+	}
+	r.found = append(r.found, replacement{n, value})
 	return nil
 }
 
@@ -102,9 +141,9 @@ func readReference(n rawjson.Node) (reference, query string, ok bool) {
 	return reference, query, ok
 }
 
-// value returns what a reference names.
+// value returns the value of a reference.
 func (r *resolver) value(reference, query string) ([]byte, error) {
-	if len(r.found) == maxReferences {
+	if r.count++; r.count > maxReferences {
 		return nil, fmt.Errorf("a call may have %d references at most", maxReferences)
 	}
 	var q *selection.Query
@@ -117,7 +156,7 @@ func (r *resolver) value(reference, query string) ([]byte, error) {
 			return nil, errors.New("a reference cannot have a pattern; select fields")
 		}
 	}
-	value, err := r.executor.results.Value(r.client, reference, q)
+	value, err := r.values.Get(reference, q)
 	if err != nil {
 		return nil, err
 	}
@@ -127,28 +166,55 @@ func (r *resolver) value(reference, query string) ([]byte, error) {
 	return value, nil
 }
 
-// replace returns the arguments with the values of all references. They are in the order
-// of the text.
-func (r *resolver) replace(arguments []byte) []byte {
-	if len(r.found) == 0 {
-		return arguments
+// replaceAll replaces values of a text. They are not part of each other.
+func replaceAll(text []byte, found []replacement) []byte {
+	if len(found) == 0 {
+		return text
 	}
+	slices.SortFunc(found, func(a, b replacement) int { return cmp.Compare(a.start(), b.start()) })
 	var out []byte
 	at := 0
-	for _, f := range r.found {
+	for _, f := range found {
 		start, end := f.old.Span()
-		out = append(append(out, arguments[at:start]...), f.value...)
+		out = append(append(out, text[at:start]...), f.value...)
 		at = end
 	}
-	return append(out, arguments[at:]...)
+	return append(out, text[at:]...)
+}
+
+func (r replacement) start() int {
+	start, _ := r.old.Span()
+	return start
 }
 
 // declares reports whether a schema declares a property $r for the object at a path, which
 // is then no reference.
 func declares(s *schema.Schema, path []string) bool {
+	return slices.ContainsFunc(schemasAt(s, path), func(p rawjson.Node) bool { return !p.Get("properties").Get(referenceKey).IsZero() })
+}
+
+// typesAt returns the types that a schema allows for the value at a path, nil if it may be
+// a string.
+func typesAt(s *schema.Schema, path []string) (types []string) {
+	for _, p := range schemasAt(s, path) {
+		declared := append(p.Get("type").Elements(), p.Get("type"))
+		for _, node := range declared {
+			if name, ok := node.String(); ok {
+				types = append(types, name)
+			}
+		}
+	}
+	if slices.Contains(types, "string") {
+		return nil
+	}
+	return types
+}
+
+// schemasAt returns the schemas that may apply to the value at a path.
+func schemasAt(s *schema.Schema, path []string) []rawjson.Node {
 	root, err := s.Root()
 	if err != nil {
-		return false
+		return nil
 	}
 	places := alternatives(s, []rawjson.Node{root})
 	for _, step := range path {
@@ -158,7 +224,7 @@ func declares(s *schema.Schema, path []string) bool {
 		}
 		places = alternatives(s, next)
 	}
-	return slices.ContainsFunc(places, func(p rawjson.Node) bool { return !p.Get("properties").Get(referenceKey).IsZero() })
+	return places
 }
 
 // below returns the schemas of a member or an element.
@@ -173,7 +239,7 @@ func below(p rawjson.Node, step string) []rawjson.Node {
 	return []rawjson.Node{others, p.Get("additionalProperties")}
 }
 
-// maxAlternatives bounds the schemas that declares looks at.
+// maxAlternatives bounds the result of schemasAt.
 const maxAlternatives = 1000
 
 // alternatives returns schemas together with those that they refer to or combine.

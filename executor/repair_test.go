@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"mcpx/config"
+	"mcpx/executor/validate"
 	"mcpx/internal/rawjson"
 	"mcpx/registry"
 )
@@ -195,7 +196,7 @@ func TestScalars(t *testing.T) {
 		"id":{"anyOf":[{"type":"string"},{"type":"integer"}]},"flag":{"type":["boolean","number"]},"page":{"type":["integer","number"]},"many":{"anyOf":[{"type":"string"},{"type":"array"}]},
 		"both":{"$ref":"#/$defs/s","type":["string","null"]}},"$defs":{"s":{"type":"string"}}}}`)
 	for _, row := range []struct{ name, arguments, want string }{
-		{"a number for a string", `{"text": 42}`, `{"text":"42"}`},
+		{"a number for a string", `{"text": 42}`, `{"text": "42"}`},
 		{"a long number keeps its digits", `{"text":12345678901234567890}`, `{"text":"12345678901234567890"}`},
 		{"a fraction keeps its digits", `{"text":1.50}`, `{"text":"1.50"}`},
 		{"an exponent keeps its digits", `{"text":-1E+2}`, `{"text":"-1E+2"}`},
@@ -334,4 +335,15 @@ func needsNone(t *testing.T, c Call, u *registry.Tool) bool {
 		t.Fatal(err)
 	}
 	return len(validatorOf(u).Check(value)) == 0
+}
+
+// TestRepairOfLongArguments: many values in long arguments are repaired in one pass.
+func TestRepairOfLongArguments(t *testing.T) {
+	s := tool(t, `{"name":"t","inputSchema":{"type":"object","properties":{"n":{"type":"array","items":{"type":"string"}}}}}`)
+	long := strings.Repeat(`"x", `, 200_000)
+	problems := []validate.Problem{{Path: []string{"n", "200001"}, Want: []string{"string"}}, {Path: []string{"n", "0"}, Want: []string{"string"}}}
+	got, ok := valueRepair{validatorOf(s), meantValue}.round([]byte(`{"n": [1, `+long+`2]}`), problems)
+	if want := `{"n": ["1", ` + long + `"2"]}`; !ok || string(got) != want {
+		t.Errorf("%t, %.50s … %s", ok, got, got[max(0, len(got)-50):])
+	}
 }

@@ -35,8 +35,9 @@ func (r valueRepair) run(raw []byte, problems []validate.Problem) (repaired []by
 		if err != nil {
 			return nil, false
 		}
-		if problems = r.schema.Check(value); len(problems) == 0 {
-			return raw, true
+		var isJudged bool
+		if problems, isJudged = r.schema.Judge(value); len(problems) == 0 {
+			return raw, isJudged
 		}
 	}
 	return nil, false
@@ -45,16 +46,35 @@ func (r valueRepair) run(raw []byte, problems []validate.Problem) (repaired []by
 // round repairs the values of all problems once. ok is false if one of them cannot be
 // repaired, or if there is none.
 func (r valueRepair) round(raw []byte, problems []validate.Problem) (repaired []byte, ok bool) {
+	tree, err := rawjson.Parse(raw)
+	if err != nil {
+		return nil, false
+	}
+	var found []replacement
 	for i, p := range problems {
 		if slices.ContainsFunc(problems[:i], func(q validate.Problem) bool { return slices.Equal(p.Path, q.Path) }) {
 			continue // two rules for one value
 		}
-		raw, ok = rewriteAt(raw, p.Path, func(value []byte) ([]byte, bool) { return r.meant(value, p.Want) })
+		n := nodeAt(tree.Root(), p.Path)
+		value, ok := r.meant(n.Raw(), p.Want)
 		if !ok {
 			return nil, false
 		}
+		found = append(found, replacement{n, value})
 	}
-	return raw, len(problems) > 0
+	return replaceAll(raw, found), len(found) > 0
+}
+
+// nodeAt returns the value at a path, the zero Node if there is none.
+func nodeAt(n rawjson.Node, path []string) rawjson.Node {
+	for _, step := range path {
+		if i, err := strconv.Atoi(step); err == nil && n.Kind() == '[' {
+			n = n.At(i)
+		} else {
+			n = n.Get(step)
+		}
+	}
+	return n
 }
 
 // meantValue returns the value of a wanted type that a value was meant to be: a string
@@ -111,46 +131,4 @@ func convertScalar(value []byte, want string) ([]byte, bool) {
 		return []byte(text), true
 	}
 	return nil, false
-}
-
-// rewriteAt rewrites the value at a path. ok is false if there is none, or if rewrite
-// does not change it.
-func rewriteAt(raw []byte, path []string, rewrite func(value []byte) ([]byte, bool)) (out []byte, ok bool) {
-	if len(path) == 0 {
-		return rewrite(raw)
-	}
-	descend := func(value []byte) []byte {
-		inner, changed := rewriteAt(value, path[1:], rewrite)
-		if !changed {
-			return value
-		}
-		ok = true
-		return inner
-	}
-	switch rawjson.Kind(raw) {
-	case '{':
-		out = append(out, '{')
-		for key, value := range rawjson.RawMembers(raw) {
-			if name, _ := rawjson.View(key); name == path[0] {
-				value = descend(value)
-			}
-			out = rawjson.AppendRawMember(out, key, value)
-		}
-		out = append(out, '}')
-	case '[':
-		out = append(out, '[')
-		i := 0
-		for value := range rawjson.Elements(raw) {
-			if i > 0 {
-				out = append(out, ',')
-			}
-			if strconv.Itoa(i) == path[0] {
-				value = descend(value)
-			}
-			out = append(out, value...)
-			i++
-		}
-		out = append(out, ']')
-	}
-	return out, ok
 }

@@ -52,6 +52,8 @@ func TestSelect(t *testing.T) {
 			text("/a/0: zoe\n[matches 1-1 of 1 in 2 values; end]\nfull result: r7 (HOW tokens)") + `]}`},
 		{"a text without a pattern", `{"content":[{"type":"text","text":"plain"}]}`, `,"select":"a"`,
 			text("plain") + `,{"type":"text","text":"note: select ignored, because the result is not JSON; /pattern/ selects the lines that match"}]}`},
+		{"only an image", `{"content":[{"type":"image","data":"aGk=","mimeType":"image/png"}]}`, `,"select":"a"`,
+			`{"content":[{"type":"image","data":"aGk=","mimeType":"image/png"},{"type":"text","text":"note: select ignored, because the result is not JSON; /pattern/ selects the lines that match"}]}`},
 		{"an error is never selected from", `{"content":[{"type":"text","text":"{\"a\":1}"}],"isError":true}`, `,"select":"b"`, text(`{"a":1}`) + `],"isError":true}`},
 		{"nothing to select from", `{"content":[]}`, `,"select":"b"`, `{"content":[]}`},
 		{"an empty select", `{"content":[],"n":1.0}`, `,"select":" "`, `{"content":[],"n":1.0}`},
@@ -113,10 +115,12 @@ func firstItem(result []byte) []byte {
 }
 
 func TestReferences(t *testing.T) {
-	b := start(t, nil, upstream(t, "a"), upstream(t, "b", toolsFile(t,
+	b := start(t, nil, upstream(t, "a", toolsFile(t,
+		`{"name":"typed","inputSchema":{"type":"object","properties":{"o":{"type":"object"},"l":{"type":"array","items":{"type":"string"}},"s":{"type":["string","object"]}}}}`)...), upstream(t, "b", toolsFile(t,
 		`{"name":"own","inputSchema":{"type":"object","properties":{"ref":{"$ref":"#/$defs/r"}},"$defs":{"r":{"properties":{"$r":{"type":"string"}}}}}}`)...))
 	b.call(t, raw(issueList, `,"select":"count"`))
 	b.call(t, raw(`{"content":[{"type":"text","text":"just \"text\"\n"}]}`, `,"select":"/x/"`))
+	b.call(t, raw(`{"structuredContent":{"text":"{\"$r\":\"r1/total\"}"}}`, `,"select":"count"`))
 	for _, test := range []struct{ name, tool, arguments, want string }{
 		{"a value keeps its digits", "arguments", `{"x":[{"$r":"r1/items/0/id"}, 1.0]}`, `{"x":[12345678901234567890, 1.0]}`},
 		{"every value", "arguments", `{"x":{"$r":"r1/items/*/user/login"}}`, `{"x":["ann","bob","cy"]}`},
@@ -127,11 +131,18 @@ func TestReferences(t *testing.T) {
 		{"an escaped key", "arguments", `{"x":{"\u0024r":"r1/total"}}`, `{"x":3}`},
 		{"the check sees the value", "echo", `{"text":{"$r":"r1/items/1/title"},"times":1}`, `B, b`},
 		{"arguments as a string", "arguments", `"{\"x\":{\"$r\":\"r1/total\"}}"`, `{"x":3}`},
+		{"an object as a string", "typed", `{"o":"{\"x\":{\"$r\":\"r1/total\"}}"}`, `typed {"o":{"x":3}}`},
+		{"a reference as a string", "typed", `{"o":" {\"$r\":\"r1/items/0/user\"}"}`, `typed {"o":{"login":"ann"}}`},
+		{"an array as a string", "typed", `{"l":"[{\"$r\":\"r1/items/0/title\"}]"}`, `typed {"l":["A"]}`},
+		{"a string that may be a string", "typed", `{"s":"{\"$r\":\"r1/total\"}"}`, `typed {"s":"{\"$r\":\"r1/total\"}"}`},
+		{"a value that looks like a reference is only a value", "typed", `{"o":{"$r":"r3/text"}}`, `typed {"o":{"$r":"r1/total"}}`},
+		{"a key given twice", "arguments", `{"a":{"$r":"r1/total"},"b":{"$r":"r1/total"},"a":{"$r":"r1/items"}}`, `error: arguments.a: given twice`},
+		{"a reference given twice", "arguments", `{"a":{"$r":"r1/total","$r":"r1/items"}}`, `error: arguments.a.$r: given twice`},
 		{"not a reference: another member", "arguments", `{"x":{"$r":"r1","y":1}}`, `{"x":{"$r":"r1","y":1}}`},
 		{"not a reference: not a string", "arguments", `{"x":{"$r":1}}`, `{"x":{"$r":1}}`},
 		{"a wrong type is refused", "echo", `{"text":"x","times":{"$r":"r1/items/0/title"}}`, `error: arguments.times: expected integer, got string "A"`},
 		{"a pointer that leads nowhere", "arguments", `{"a":{"b":[{"$r":"r1/itms/0"}]}}`, `error: arguments.a.b[0]: reference "r1/itms/0": no "itms" here; there are total, items`},
-		{"an unknown handle", "arguments", `{"a":{"$r":"r9/x"}}`, `error: arguments.a: reference "r9/x": no result "r9": kept are r1, r2; call the tool again for others`},
+		{"an unknown handle", "arguments", `{"a":{"$r":"r9/x"}}`, `error: arguments.a: reference "r9/x": no result "r9": kept are r1, r2, r3; call the tool again for others`},
 		{"an unknown field", "arguments", `{"a":{"$r":"r1","select":"login"}}`, `error: arguments.a: reference "r1": select: no row has "login"; fields: id, title, user`},
 		{"a bad select", "arguments", `{"a":{"$r":"r1","select":"a b"}}`, `error: arguments.a: reference "r1": select: at character 3: expected `},
 		{"a pattern", "arguments", `{"a":{"$r":"r1","select":"/x/"}}`, `error: arguments.a: reference "r1": a reference cannot have a pattern; select fields`},
@@ -139,7 +150,8 @@ func TestReferences(t *testing.T) {
 		{"too many", "arguments", `{"a":[` + strings.Repeat(`{"$r":"r1/total"},`, 64) + `{"$r":"r1/total"}]}`, `error: arguments.a[64]: reference "r1/total": a call may have 64 references at most`},
 	} {
 		got := b.exec(t, `{"server_name":"a","tool_name":"`+test.tool+`","arguments":`+test.arguments+`}`)
-		if isError := strings.HasPrefix(test.want, "error: "); got != test.want && (!isError || !strings.HasPrefix(got, test.want)) {
+		isFailure := strings.HasPrefix(test.want, "error: ")
+		if got != test.want && (!isFailure || !strings.HasPrefix(got, test.want)) {
 			t.Errorf("%s:\n got %s\nwant %s", test.name, got, test.want)
 		}
 	}

@@ -11,9 +11,10 @@ import (
 // refer to it.
 const leastKept = 300
 
-// IsSmall reports whether Fit surely leaves a result as it is, at a glance.
+// IsSmall reports, at a glance, whether Fit surely leaves a result as it is and Remember
+// takes no time.
 func (s *Store) IsSmall(result []byte) bool {
-	return s.Tokens <= 0 || len(result) <= min(leastKept, s.Tokens) // a token has at least one byte
+	return len(result) <= leastKept && (s.Tokens <= 0 || len(result) <= s.Tokens) // a token has at least one byte
 }
 
 // Fit returns a result, as an upstream sent it, for the client. A result with more than
@@ -21,15 +22,15 @@ func (s *Store) IsSmall(result []byte) bool {
 // and gets a further text with its id. Only texts and structuredContent count and are
 // cut: everything else keeps its bytes. Most servers send structuredContent as a text
 // too; where both would exceed the limit, the text is enough.
-func (s *Store) Fit(client string, result []byte) []byte {
+func (s *Store) Fit(client string, result *Result) []byte {
 	p, ok := s.partsOf(result)
 	switch {
 	case !ok:
-		return result
+		return result.raw
 	case p.exceeds(s.Tokens):
 		return s.cut(client, p)
 	case !p.exceeds(leastKept):
-		return result
+		return result.raw
 	}
 	id := s.save(client, p.kept())
 	if p.repeats && p.exceedsWith(s.Tokens) {
@@ -40,19 +41,19 @@ func (s *Store) Fit(client string, result []byte) []byte {
 
 // Cut cuts a result with more than the allowed tokens. It returns any other result as it
 // is.
-func (s *Store) Cut(client string, result []byte) []byte {
+func (s *Store) Cut(client string, result *Result) []byte {
 	if p, ok := s.partsOf(result); ok && p.exceeds(s.Tokens) {
 		return s.cut(client, p)
 	}
-	return result
+	return result.raw
 }
 
 // partsOf reads a result that may have to be cut or kept.
-func (s *Store) partsOf(result []byte) (*parts, bool) {
-	if s.IsSmall(result) {
+func (s *Store) partsOf(result *Result) (*parts, bool) {
+	if s.Tokens <= 0 || s.IsSmall(result.raw) {
 		return nil, false
 	}
-	return readParts(result)
+	return result.parts()
 }
 
 // exceeds reports whether all texts have more tokens. It reads no more of them than it

@@ -47,11 +47,30 @@ func TestCut(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			s := New(limits(100))
 			s.Head = 50
-			got := string(s.Fit("me", []byte(test.result)))
+			got := string(s.Fit("me", NewResult([]byte(test.result))))
 			if normalize(got) != test.want {
 				t.Errorf("got  %s\nwant %s", normalize(got), test.want)
 			}
 			checkHead(t, got, 50)
+		})
+	}
+}
+
+// TestNoteIsBounded: the names in a note are short, and its example can be used as it is.
+func TestNoteIsBounded(t *testing.T) {
+	key := strings.Repeat("k", 5000)
+	for name, test := range map[string]struct{ row, want string }{
+		"long names":             {`{"` + key + `":1,"id":2,"` + key + `2":3}`, `{"id":"r1","select":"id limit 20"}`},
+		"only long names":        {`{"` + key + `":1}`, `{"id":"r1","select":"field, field where field = value"}`},
+		"names that need quotes": {`{"a b":1,"c,d":2,"e":3,"f":4,"g":5}`, `{"id":"r1","select":"e, f limit 20"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := New(limits(100))
+			got := string(s.Fit("me", NewResult([]byte(`{"structuredContent":[`+strings.Repeat(test.row+",", 99)+test.row+`]}`))))
+			checkHead(t, got, 100)
+			if !strings.Contains(strings.ReplaceAll(got, `\"`, `"`), test.want) {
+				t.Errorf("no %s in %.3000s", test.want, got)
+			}
 		})
 	}
 }
@@ -104,7 +123,7 @@ func TestFitKeeps(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := New(limits(1200))
-			got := string(s.Fit("me", []byte(test.result)))
+			got := string(s.Fit("me", NewResult([]byte(test.result))))
 			if got != test.want {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
@@ -112,6 +131,23 @@ func TestFitKeeps(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+func TestIsSmall(t *testing.T) {
+	for _, test := range []struct {
+		limit, bytes int
+		want         bool
+	}{
+		{10_000, leastKept, true},
+		{10_000, leastKept + 1, false},
+		{100, 101, false},
+		{0, leastKept, true},
+		{0, leastKept + 1, false}, // its shape is read, which takes time
+	} {
+		if got := New(limits(test.limit)).IsSmall(make([]byte, test.bytes)); got != test.want {
+			t.Errorf("%d bytes, limit %d: %t", test.bytes, test.limit, got)
+		}
 	}
 }
 
@@ -129,14 +165,14 @@ func TestFitLeavesAlone(t *testing.T) {
 		"what is no JSON":          `{"content":` + long,
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := string(New(limits(300)).Fit("me", []byte(result))); got != result {
+			if got := string(New(limits(300)).Fit("me", NewResult([]byte(result)))); got != result {
 				t.Errorf("got %s", got)
 			}
 		})
 	}
 	t.Run("everything without a limit", func(t *testing.T) {
 		result := `{"content":[{"type":"text","text":` + quote(long) + `}]}`
-		if got := string(New(limits(0)).Fit("me", []byte(result))); got != result {
+		if got := string(New(limits(0)).Fit("me", NewResult([]byte(result)))); got != result {
 			t.Errorf("got %s", got)
 		}
 	})
@@ -157,7 +193,7 @@ func FuzzFit(f *testing.F) {
 		result := before + quote(first) + `},{"type":"image","data":"aGk="},{"type":"text","text":` + quote(second) + `,"_meta":{"é":1.50}}` + after
 		s := New(limits(limit))
 		s.Head = head
-		got := string(s.Fit("me", []byte(result)))
+		got := string(s.Fit("me", NewResult([]byte(result))))
 
 		if !json.Valid([]byte(got)) || !utf8.ValidString(got) && utf8.ValidString(result) {
 			t.Fatalf("not JSON in UTF-8: %q", got)
@@ -179,7 +215,7 @@ func FuzzFit(f *testing.F) {
 func TestMembersGivenTwice(t *testing.T) {
 	long := strings.Repeat("x ", 5000)
 	raw := `{"content":[{"type":"text","text":"` + long + `"}],"structuredContent":{"a":"` + long + `"},"structuredContent":{"b":"` + long + `"},"content":[]}`
-	got := New(limits(1000)).Fit("me", []byte(raw))
+	got := New(limits(1000)).Fit("me", NewResult([]byte(raw)))
 	if !json.Valid(got) || len(got) > 10_000 {
 		t.Errorf("%d bytes: %.300s", len(got), got)
 	}

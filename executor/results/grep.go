@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"regexp"
+	"regexp/syntax"
 	"strconv"
 	"strings"
 
@@ -21,6 +22,7 @@ const maxContext = 20
 // searched are the lines of a text, or the scalar values of JSON.
 type searched struct {
 	unit  string // "lines" or "values"
+	bytes int    // in all
 	lines iter.Seq[line]
 }
 
@@ -32,7 +34,7 @@ type line struct {
 
 // linesOf returns the lines of a text.
 func linesOf(text string) searched {
-	return searched{"lines", func(yield func(line) bool) {
+	return searched{"lines", len(text), func(yield func(line) bool) {
 		number := 0
 		for l := range strings.Lines(text) {
 			number++
@@ -46,14 +48,19 @@ func linesOf(text string) searched {
 
 // valuesIn returns the scalar values in some nodes of a JSON value.
 func valuesIn(root rawjson.Node, nodes []rawjson.Node) searched {
-	return searched{"values", func(yield func(line) bool) {
+	locator := rawjson.NewLocator(root)
+	size := 0
+	for _, n := range nodes {
+		size += len(n.Raw())
+	}
+	return searched{"values", size, func(yield func(line) bool) {
 		for _, n := range nodes {
 			for scalar := range n.Scalars() {
 				text, isString := scalar.String()
 				if !isString {
 					text = string(scalar.Raw())
 				}
-				if !yield(line{func() string { return root.Pointer(scalar) }, text}) {
+				if !yield(line{func() string { return locator.Pointer(scalar) }, text}) {
 					return
 				}
 			}
@@ -63,9 +70,9 @@ func valuesIn(root rawjson.Node, nodes []rawjson.Node) searched {
 
 // grep returns the lines or values that match. Offset and limit count matches.
 func (s *Store) grep(in searched, q Query) (string, error) {
-	pattern, err := regexp.Compile(q.Grep)
+	pattern, err := compile(q.Grep, in.bytes)
 	if err != nil {
-		return "", fmt.Errorf("grep: not an RE2 pattern: %w", err)
+		return "", fmt.Errorf("grep: %w", err)
 	}
 	g := grepper{budget: s.budget() - positionCost, context: min(max(q.Context, 0), maxContext)}
 	total := 0
@@ -81,6 +88,33 @@ func (s *Store) grep(in searched, q Query) (string, error) {
 		}
 	}
 	return g.text.String() + g.position(max(q.Offset, 0), fmt.Sprintf("%s %s", grouped(total), in.unit)), nil
+}
+
+// Limits of a pattern. Matching cannot be stopped, and takes up to about 10 ns for each
+// byte of the text and each instruction of the compiled pattern.
+const (
+	maxPattern  = 4 << 10 // bytes
+	maxMatching = 2 << 30 // bytes times instructions
+)
+
+// compile returns a pattern for a text with a number of bytes, unless matching might take
+// too long.
+func compile(pattern string, size int) (*regexp.Regexp, error) {
+	if len(pattern) > maxPattern {
+		return nil, fmt.Errorf("the pattern has more than %d bytes; use a shorter one", maxPattern)
+	}
+	parsed, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return nil, fmt.Errorf("not an RE2 pattern: %w", err)
+	}
+	program, err := syntax.Compile(parsed.Simplify())
+	if err != nil {
+		return nil, fmt.Errorf("not an RE2 pattern: %w", err)
+	}
+	if len(program.Inst) > maxMatching/max(size, 1) {
+		return nil, fmt.Errorf("the pattern is too complex for a text of %s bytes; use a simpler one, or fewer repetitions like {100}", grouped(size))
+	}
+	return regexp.Compile(pattern)
 }
 
 // grepper collects the lines of an answer.

@@ -2,13 +2,15 @@ package results
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	"mcpx/internal/tokens"
 )
 
-// note tells the reader what was cut, its shape and how to read it. It has at most 1,200
-// characters.
+// note returns the end of a cut text: size and shape of the result, and ways to read it. It
+// has at most 1,200 characters.
 func note(k kept, id string, shown int) string {
 	start, part := "", "none shown"
 	if shown > 0 {
@@ -25,16 +27,15 @@ func ways(k kept, id string, shown int) string {
 		return offset + ", or limit, grep (RE2)"
 	}
 	fields := "field, field where field = value"
-	if names := rowFields(k.data); len(names) > 0 {
-		fields = names[0]
-		if len(names) > 1 {
-			fields += ", " + names[1]
-		}
-		fields += " limit 20"
+	if names := slices.DeleteFunc(rowFields(k.data), isUnusual); len(names) > 0 {
+		fields = strings.Join(names[:min(len(names), 2)], ", ") + " limit 20"
 	}
 	return fmt.Sprintf(`exec("mcpx","read_result",{"id":"%s","select":%s}), or path (JSON Pointer, * = every), grep (RE2), offset %d; {"$r":"%s/…"} passes a part to another call`,
 		id, quote(fields), shown, id)
 }
+
+// isUnusual reports whether a name is too long for an example, or needs quotes in a select.
+func isUnusual(name string) bool { return len(name) > maxKey || !plainKey.MatchString(name) }
 
 // countedBytes is the length up to which tokens are counted, not guessed from the start
 // of the text.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
 )
 
@@ -25,7 +26,7 @@ const (
 // are left out before the fields of the rows are.
 func outline(k kept, limit int) string {
 	if k.data == "" {
-		return shorten(lines(k.text), limit)
+		return plain.Cut(lines(k.text), limit)
 	}
 	s := shapeOf([][]byte{[]byte(strings.TrimSpace(k.data))}, 0)
 	least := s.rowDepth()
@@ -35,7 +36,7 @@ func outline(k kept, limit int) string {
 			text = strings.TrimSuffix(inner, "}")
 		}
 		if len(text) <= limit || depth <= least {
-			return shorten(text, limit)
+			return plain.Cut(text, limit)
 		}
 	}
 }
@@ -176,10 +177,11 @@ var plainKey = regexp.MustCompile(`^[\p{L}\p{N}_$@.-]+$`)
 
 // label returns a key that cannot be mistaken for the outline's own signs.
 func label(key string) string {
+	key = key[:runeStart(key, min(len(key), 2*maxKey))] // plain.Cut shortens the rest
 	if !plainKey.MatchString(key) {
 		key = strconv.Quote(key)
 	}
-	return shorten(key, maxKey)
+	return plain.Cut(key, maxKey)
 }
 
 var heading = regexp.MustCompile(`^#{1,6} `)
@@ -202,14 +204,6 @@ func lines(text string) string {
 		shape += ": " + strings.Join(headings, ", ")
 	}
 	return shape
-}
-
-// shorten cuts a text to a number of bytes at a rune, and marks the cut.
-func shorten(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	return text[:runeStart(text, limit-len("…"))] + "…"
 }
 
 // runeStart moves an offset back to where a rune starts.

@@ -8,6 +8,29 @@ import (
 	"mcpx/internal/rawjson"
 )
 
+// Result is a result of a call, as an upstream sent it. Its parts are read once, when they
+// are first needed. It must not be used concurrently.
+type Result struct {
+	raw    []byte
+	isRead bool
+	found  *parts // nil if the result is not a result of MCP
+}
+
+// NewResult returns a Result, which keeps the bytes.
+func NewResult(raw []byte) *Result { return &Result{raw: raw} }
+
+// parts returns the parts of the result.
+func (r *Result) parts() (p *parts, ok bool) {
+	if !r.isRead {
+		r.found, _ = readParts(r.raw)
+		r.isRead = true
+	}
+	return r.found, r.found != nil
+}
+
+// isError reports whether the result reports an error.
+func (r *Result) isError() bool { return rawjson.Kind(rawjson.Get(r.raw, "isError")) == 't' }
+
 // parts are the parts of a result that a model reads as text.
 type parts struct {
 	raw        []byte // the result
@@ -29,7 +52,7 @@ type piece struct {
 // separator is between the texts of a kept result.
 const separator = "\n"
 
-// readParts reads a result. ok is false if it is not what MCP says.
+// readParts reads a result. ok is false if it is not a result of MCP.
 func readParts(result []byte) (p *parts, ok bool) {
 	if rawjson.Kind(result) != '{' || rawjson.Check(result) != nil {
 		return nil, false
@@ -133,7 +156,7 @@ func (p *parts) all() (texts []string) {
 	return texts
 }
 
-// kept returns what to keep of the result, in memory of its own.
+// kept returns the texts and the JSON to keep, in memory of their own.
 func (p *parts) kept() kept {
 	k := kept{text: strings.Clone(strings.Join(p.all(), separator)), data: strings.Clone(p.data)}
 	if k.text == k.data {

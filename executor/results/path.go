@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"mcpx/internal/nearest"
+	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/selection"
 )
@@ -58,24 +59,19 @@ func find(root rawjson.Node, path string) (found []rawjson.Node, several bool, e
 
 // walk finds at least one value or fails. Where a * leads to several values, those
 // without the rest of the path are skipped.
-func walk(value rawjson.Node, steps []string) (found []rawjson.Node, err error) {
-	if len(steps) == 0 {
-		return []rawjson.Node{value}, nil
-	}
-	for _, child := range follow(value, steps[0]) {
-		below, failed := walk(child, steps[1:])
-		if err == nil {
-			err = failed
+func walk(root rawjson.Node, steps []string) ([]rawjson.Node, error) {
+	found := []rawjson.Node{root}
+	for _, step := range steps {
+		var next []rawjson.Node
+		for _, n := range found {
+			next = append(next, follow(n, step)...)
 		}
-		found = append(found, below...)
+		if len(next) == 0 {
+			return nil, missing(found[0], step)
+		}
+		found = next
 	}
-	switch {
-	case len(found) > 0:
-		return found, nil
-	case err != nil:
-		return nil, err
-	}
-	return nil, missing(value, steps[0])
+	return found, nil
 }
 
 // follow returns the members or elements that a step leads to.
@@ -98,14 +94,14 @@ func follow(value rawjson.Node, step string) (list []rawjson.Node) {
 
 // missing explains why a step leads nowhere, by the keys or indexes that exist.
 func missing(value rawjson.Node, step string) error {
-	step = shorten(step, maxKey)
+	step = plain.Cut(step, maxKey)
 	switch n := value.Len(); {
 	case n > 0 && value.Kind() == '{':
 		return fmt.Errorf("no %q here; there are %s", step, names(value, step))
 	case n > 0:
 		return fmt.Errorf("no %q in an array; use 0 to %d, or *", step, n-1)
 	}
-	return fmt.Errorf("no %q in %s", step, shorten(string(rawjson.Compact(value.Raw())), maxKey))
+	return fmt.Errorf("no %q in %s", step, plain.Cut(string(rawjson.Compact(value.Raw())), maxKey))
 }
 
 // names lists the keys of an object. Of many keys it lists those similar to like,
@@ -139,4 +135,16 @@ func join(found []rawjson.Node, several bool) string {
 	}
 	b.WriteByte(']')
 	return b.String()
+}
+
+// joinNodes is join, parsed.
+func joinNodes(found []rawjson.Node, several bool) (rawjson.Node, error) {
+	if !several {
+		return found[0], nil
+	}
+	tree, err := rawjson.Parse([]byte(join(found, several)))
+	if err != nil {
+		return rawjson.Node{}, err
+	}
+	return tree.Root(), nil
 }

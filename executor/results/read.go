@@ -2,8 +2,10 @@ package results
 
 import (
 	"fmt"
+	"math"
 	"unicode/utf8"
 
+	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/selection"
 	"mcpx/internal/tokens"
@@ -12,7 +14,7 @@ import (
 // minBudget has room for a line of text and the position in every answer.
 const minBudget = 100
 
-// positionCost is more than the last line of an answer costs.
+// positionCost is more than the last line of an answer and a handle cost.
 const positionCost = 60
 
 // Query says which part of a kept result to read.
@@ -45,7 +47,7 @@ func (s *Store) Read(client string, q Query) (string, error) {
 	}
 	found, several, err := find(root, q.Path)
 	if err != nil {
-		return "", fmt.Errorf("path %q of %s: %w", shorten(q.Path, maxLine), q.ID, err)
+		return "", fmt.Errorf("path %q of %s: %w", plain.Cut(q.Path, maxLine), q.ID, err)
 	}
 	switch {
 	case q.Grep != "":
@@ -74,20 +76,20 @@ func (s *Store) grepAll(k kept, q Query) (string, error) {
 
 // selected applies a select to the values that a path has found.
 func (s *Store) selected(q *selection.Query, found []rawjson.Node, several bool) (string, error) {
-	value := found[0]
-	if several {
-		tree, err := rawjson.Parse([]byte(join(found, several)))
-		if err != nil {
-			return "", err
-		}
-		value = tree.Root()
+	value, err := joinNodes(found, several)
+	if err != nil {
+		return "", err
 	}
-	text, note := answer(q.Apply(value), s.budget())
-	return withLine(text, note), nil
+	return answer(q.Apply(value), s.budget()), nil
 }
 
-// budget returns the tokens of an answer of Read.
-func (s *Store) budget() int { return max(s.Tokens, minBudget) }
+// budget returns the tokens that an answer may have.
+func (s *Store) budget() int {
+	if s.Tokens <= 0 {
+		return math.MaxInt32
+	}
+	return max(s.Tokens, minBudget)
+}
 
 func (s *Store) window(text string, q Query) (string, error) {
 	start := q.Offset

@@ -1,6 +1,7 @@
 package results
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -111,6 +112,23 @@ var nextOffset = regexp.MustCompile(`[;:] next offset (\d+)\]$`)
 
 // FuzzReadWindows reads a text window by window: together they are the text, and
 // none exceeds its limits.
+// TestPatternsAreBounded: a pattern that may take minutes is refused.
+func TestPatternsAreBounded(t *testing.T) {
+	s := New(limits(1000))
+	long, short := strings.Repeat("word ", 1<<20), strings.Repeat("word ", 100)
+	for _, test := range []struct{ name, text, pattern, want string }{
+		{"a long pattern", short, strings.Repeat("(a|b)?", 1000), "grep: the pattern has more than 4096 bytes; use a shorter one"},
+		{"many repetitions", long, strings.Repeat(".{1000}", 500), "grep: the pattern is too complex for a text of 5,242,880 bytes; use a simpler one, or fewer repetitions like {100}"},
+		{"many repetitions in a short text", short, strings.Repeat("(word.){10}", 5), ""},
+		{"a usual pattern", long, `(?i)\b(error|warning|fatal): [\w.-]+@\d{3}`, ""},
+	} {
+		_, err := s.Read("me", Query{ID: s.save("me", textOnly(test.text)), Grep: test.pattern})
+		if fmt.Sprint(err) != cmp.Or(test.want, "<nil>") {
+			t.Errorf("%s: %v, want %s", test.name, err, test.want)
+		}
+	}
+}
+
 func FuzzReadWindows(f *testing.F) {
 	f.Add("hello world", 3, 200)
 	f.Add(strings.Repeat("价格🙂é\n", 200), 5, 0)
@@ -152,7 +170,7 @@ func FuzzGrep(f *testing.F) {
 	f.Add(orders, "note|id", 1, 100)
 	f.Add("{\"a\":\"\xff\"}", ".", 0, 0)
 	f.Fuzz(func(t *testing.T, text, pattern string, limit, budget int) {
-		if _, err := regexp.Compile(pattern); err != nil || pattern == "" {
+		if _, err := regexp.Compile(pattern); err != nil || pattern == "" || len(pattern) > maxPattern {
 			t.Skip()
 		}
 		s := New(limits(min(budget, 5000)))

@@ -5,18 +5,19 @@ import (
 
 	"mcpx/internal/rawjson"
 	"mcpx/internal/selection"
+	"mcpx/internal/tokens"
 )
 
 // Select returns a result in which the texts and structuredContent are replaced by what
 // the query selects. The whole result is kept, unless the store keeps nothing. For a
 // result that reports an error, or is not JSON, Select is like Fit.
-func (s *Store) Select(client string, result []byte, q *selection.Query) []byte {
-	p, ok := readParts(result)
-	if !ok || rawjson.Kind(rawjson.Get(result, "isError")) == 't' || len(p.all()) == 0 {
+func (s *Store) Select(client string, result *Result, q *selection.Query) []byte {
+	p, ok := result.parts()
+	if !ok || result.isError() || len(p.items) == 0 && p.structured < 0 {
 		return s.Fit(client, result)
 	}
 	k := p.kept()
-	if q.Pattern == "" && k.data == "" {
+	if q.Pattern == "" && k.data == "" || k.text == "" {
 		return AppendText(s.Fit(client, result), "note: select ignored, because the result is not JSON; /pattern/ selects the lines that match")
 	}
 	text, err := s.selectFrom(k, q)
@@ -38,15 +39,20 @@ func (s *Store) selectFrom(k kept, q *selection.Query) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return withLine(answer(q.Apply(root), s.Tokens)), nil
+	return answer(q.Apply(root), s.budget()-handleCost), nil
 }
 
+// handleCost is more than the line with the handle costs.
+const handleCost = 30
+
 // answer returns the text of a selection, and a note about its fields.
-func answer(s *selection.Selection, budget int) (text, note string) {
-	if note = s.Note(); note != "" {
-		note = "note: " + note
+func answer(s *selection.Selection, budget int) string {
+	note := s.Note()
+	if note == "" {
+		return s.Text(budget)
 	}
-	return s.Text(budget), note
+	note = tokens.Shorten("note: "+note, budget/2)
+	return withLine(s.Text(budget-tokens.Count(note)-handleCost), note)
 }
 
 // withLine adds a line to a text.
@@ -75,35 +81,50 @@ func (p *parts) withText(text string) []byte {
 	return splice(p.raw, edits)
 }
 
-// Value returns the part of a kept result that a reference names, as JSON. The reference
-// is an id and a JSON Pointer, like r7/items/0/id. A query, if there is one, selects from
-// that part. The id alone of a result that is not JSON names its text.
-func (s *Store) Value(client, reference string, q *selection.Query) ([]byte, error) {
+// Values are the parts of a client's kept results that one call refers to. Each result is
+// parsed once.
+type Values struct {
+	store  *Store
+	client string
+	parsed map[string]rawjson.Node
+}
+
+// Values returns the values for the references of one call.
+func (s *Store) Values(client string) *Values {
+	return &Values{store: s, client: client, parsed: map[string]rawjson.Node{}}
+}
+
+// Get returns the part of a kept result that a reference names, as JSON. The reference is
+// an id and a JSON Pointer, like r7/items/0/id. A query, if there is one, selects from that
+// part. The id alone of a result that is not JSON names its text.
+func (v *Values) Get(reference string, q *selection.Query) ([]byte, error) {
 	id, path := splitReference(reference)
-	k, err := s.load(client, id)
-	if err != nil {
-		return nil, err
-	}
-	if k.data == "" && path == "" && q == nil {
-		return []byte(quote(k.text)), nil
-	}
-	root, err := k.parse()
-	if err != nil {
-		return nil, fmt.Errorf("%s is not JSON; {\"$r\": %q} is its whole text", id, id)
+	root, ok := v.parsed[id]
+	if !ok {
+		k, err := v.store.load(v.client, id)
+		if err != nil {
+			return nil, err
+		}
+		if k.data == "" && path == "" && q == nil {
+			return []byte(quote(k.text)), nil
+		}
+		if root, err = k.parse(); err != nil {
+			return nil, fmt.Errorf("%s is not JSON; {\"$r\": %q} is its whole text", id, id)
+		}
+		v.parsed[id] = root
 	}
 	found, several, err := find(root, path)
 	if err != nil {
 		return nil, err
 	}
-	value := []byte(join(found, several))
 	if q == nil {
-		return value, nil
+		return []byte(join(found, several)), nil
 	}
-	tree, err := rawjson.Parse(value)
+	value, err := joinNodes(found, several)
 	if err != nil {
 		return nil, err
 	}
-	selected := q.Apply(tree.Root())
+	selected := q.Apply(value)
 	if !selected.IsKnown() {
 		return nil, fmt.Errorf("select: %s", selected.Note())
 	}

@@ -1,11 +1,8 @@
 package results
 
-import (
-	"mcpx/internal/rawjson"
-	"mcpx/internal/tokens"
-)
+import "mcpx/internal/tokens"
 
-// Limits of what is remembered of the last results of a client.
+// Limits of the last results that Remember stores for a client.
 const (
 	maxShapes   = 32  // tools
 	shortResult = 256 // bytes; the shape of a longer result is found at once
@@ -24,19 +21,18 @@ type lastResult struct {
 
 // Remember notes the last result that a client got from a tool, for Shape. Results that
 // report an error do not count.
-func (s *Store) Remember(client string, t Tool, result []byte) {
-	if rawjson.Kind(rawjson.Get(result, "isError")) == 't' {
+func (s *Store) Remember(client string, t Tool, result *Result) {
+	if result.isError() {
 		return
 	}
-	shape := ""
-	if len(result) > shortResult {
-		shape = shapeOfResult(result)
-		result = nil
+	raw, shape := result.raw, ""
+	if len(raw) > shortResult {
+		raw, shape = nil, shapeOfResult(result)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	last := s.client(client).last(t)
-	last.result = append(last.result[:0], result...)
+	last.result = append(last.result[:0], raw...)
 	last.shape = shape
 }
 
@@ -69,19 +65,15 @@ func (s *Store) Shape(client string, t Tool) string {
 	}
 	last := c.shapes[t]
 	if len(last.result) > 0 {
-		return shapeOfResult(last.result)
+		return shapeOfResult(NewResult(last.result))
 	}
 	return last.shape
 }
 
-func shapeOfResult(result []byte) string {
-	p, ok := readParts(result)
+func shapeOfResult(result *Result) string {
+	p, ok := result.parts()
 	if !ok || p.data == "" {
 		return ""
 	}
-	shape := outline(kept{data: p.data}, 4*maxShape)
-	if tokens.Exceeds(shape, maxShape) {
-		shape = shape[:tokens.Cut(shape, maxShape-1)] + "…"
-	}
-	return shape
+	return tokens.Shorten(outline(kept{data: p.data}, 4*maxShape), maxShape)
 }

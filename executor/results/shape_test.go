@@ -18,7 +18,7 @@ func TestShape(t *testing.T) {
 		{"a text", `{"content":[{"type":"text","text":"plain"}]}`, ""},
 		{"many keys", `{"structuredContent":{"k":1` + manyMembers(500) + `}}`, "bounded"},
 	} {
-		s.Remember("me", tool, []byte(test.result))
+		s.Remember("me", tool, NewResult([]byte(test.result)))
 		got := s.Shape("me", tool)
 		if test.want == "bounded" {
 			if n := tokens.Count(got); n < 100 || n > maxShape {
@@ -34,7 +34,7 @@ func TestShape(t *testing.T) {
 		t.Errorf("another client gets %q", got)
 	}
 	for i := range 3 * maxShapes {
-		s.Remember("me", Tool{"a", fmt.Sprint(i)}, []byte(`{}`))
+		s.Remember("me", Tool{"a", fmt.Sprint(i)}, NewResult([]byte(`{}`)))
 	}
 	if n := len(s.clients["me"].shapes); n > maxShapes {
 		t.Errorf("%d tools are remembered", n)

@@ -1,5 +1,5 @@
 // Package results keeps results that later calls read or refer to: Fit cuts a result that
-// is too long and keeps it, Select returns a part of a result, Read and Value return parts
+// is too long and keeps it, Select returns a part of a result, Read and Values return parts
 // of results that were kept.
 package results
 
@@ -11,9 +11,11 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"mcpx/internal/plain"
 )
 
-// maxClientBytes limits what is kept for one client. The newest result is always kept:
+// maxClientBytes limits the results kept for one client. The newest result is always kept:
 // it is no longer than the message it came in.
 const maxClientBytes = 64 << 20
 
@@ -55,18 +57,21 @@ type entry struct {
 	used time.Time
 }
 
-// kept is what is kept of a result.
+// kept has the parts of a result that later calls can read.
 type kept struct {
 	text string // all texts, and structuredContent unless a text repeats it
 	data string // the JSON that paths, select and references read; empty if there is none
 }
 
+// entryBytes is about the memory that an entry needs besides its texts.
+const entryBytes = 300
+
 // bytes returns the memory that is needed. The text is often the JSON itself.
 func (k kept) bytes() int {
 	if k.text == k.data {
-		return len(k.text)
+		return entryBytes + len(k.text)
 	}
-	return len(k.text) + len(k.data)
+	return entryBytes + len(k.text) + len(k.data)
 }
 
 // New returns an empty store.
@@ -159,11 +164,15 @@ func (s *Store) load(name, id string) (kept, error) {
 	s.expire()
 	c, ok := s.clients[name]
 	if !ok || len(c.results) == 0 {
-		return kept{}, fmt.Errorf("no result %q: none is kept any more; call the tool again", shorten(id, maxKey))
+		why := "none is kept any more; call the tool again"
+		if s.Tokens <= 0 {
+			why = "limits.result_tokens is 0, so none is kept; pass the value itself"
+		}
+		return kept{}, fmt.Errorf("no result %q: %s", plain.Cut(id, maxKey), why)
 	}
 	e, ok := c.results[id]
 	if !ok {
-		return kept{}, fmt.Errorf("no result %q: kept are %s; call the tool again for others", shorten(id, maxKey), c.ids())
+		return kept{}, fmt.Errorf("no result %q: kept are %s; call the tool again for others", plain.Cut(id, maxKey), c.ids())
 	}
 	found := e.Value.(*entry)
 	found.used = time.Now()

@@ -57,7 +57,7 @@ func TestForget(t *testing.T) {
 	if got := readable(s, "b", "r1"); len(got) != 1 {
 		t.Error("b lost its text")
 	}
-	if s.bytes != len("three") {
+	if s.bytes != textOnly("three").bytes() {
 		t.Errorf("%d bytes counted", s.bytes)
 	}
 }
@@ -85,7 +85,7 @@ func TestTextsExpireAfterTheirLastUse(t *testing.T) {
 
 func TestMemoryIsBounded(t *testing.T) {
 	s := New(limits(1000))
-	big := strings.Repeat("x", maxClientBytes/2)
+	big := strings.Repeat("x", maxClientBytes/2-entryBytes)
 	for range 3 {
 		s.save("a", textOnly(big))
 	}
@@ -100,9 +100,28 @@ func TestMemoryIsBounded(t *testing.T) {
 	if got := readable(s, "a", "r2", "r3"); got != nil || s.bytes > s.Bytes {
 		t.Errorf("%d bytes with %v", s.bytes, got)
 	}
+	s.Bytes = 1000 * entryBytes
+	for range 2000 { // short texts need memory too
+		s.save("f", textOnly("x"))
+	}
+	if n := s.results.Len(); n > 1000 {
+		t.Errorf("%d short texts are kept", n)
+	}
+	s.Bytes = 4 * maxClientBytes
 	s.save("f", textOnly(big+big+big))
-	if got := readable(s, "f", "r1"); got == nil {
+	if got := readable(s, "f", "r2001"); got == nil {
 		t.Error("a text over the bound of its client is lost")
+	}
+}
+
+func TestNothingIsKept(t *testing.T) {
+	for limit, want := range map[int]string{
+		0:    `no result "r1": limits.result_tokens is 0, so none is kept; pass the value itself`,
+		1000: `no result "r1": none is kept any more; call the tool again`,
+	} {
+		if _, err := New(limits(limit)).load("me", "r1"); err == nil || err.Error() != want {
+			t.Errorf("limit %d: %v, want %s", limit, err, want)
+		}
 	}
 }
 
@@ -159,7 +178,7 @@ func TestClientsAreBounded(t *testing.T) {
 		if id := s.save("first", textOnly("another text")); slices.Contains([]string{"r1", "r2", "r3", "r4", "r5"}, id) {
 			t.Errorf("id %s is given out again", id)
 		}
-		if s.results.Len() > maxClients || s.bytes > maxClients*len("another text") {
+		if s.results.Len() > maxClients || s.bytes > maxClients*textOnly("another text").bytes() {
 			t.Errorf("%d texts of %d bytes are kept", s.results.Len(), s.bytes)
 		}
 	})

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"mcpx/internal/tokens"
 )
 
 // explainForms checks the keywords that apply other schemas to the same value.
@@ -172,7 +174,7 @@ func summary(tries []try, forms int, at []string) finding {
 		if path := strings.TrimPrefix(joinPath(f.Path[len(at):]), "."); path != "" {
 			reason = path + ": " + reason
 		}
-		parts = append(parts, fmt.Sprintf("(%d) %s", i+1, cutTokens(reason, maxAllowedTokens/shown)))
+		parts = append(parts, fmt.Sprintf("(%d) %s", i+1, tokens.Shorten(reason, maxAllowedTokens/shown)))
 	}
 	if len(tries) > shown {
 		parts = append(parts, "…")

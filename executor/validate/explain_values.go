@@ -82,7 +82,7 @@ func allowedList(values []any) string {
 	}
 	switch last := len(shown) - 1; {
 	case last < 0:
-		return cutTokens(showUpTo(values[0], maxAllowedShown), maxAllowedTokens)
+		return tokens.Shorten(showUpTo(values[0], maxAllowedShown), maxAllowedTokens)
 	case len(shown) < len(values):
 		return fmt.Sprintf("%s, … (%d in all)", strings.Join(shown, ", "), len(values))
 	case last == 0:
@@ -90,13 +90,4 @@ func allowedList(values []any) string {
 	default:
 		return strings.Join(shown[:last], ", ") + " or " + shown[last]
 	}
-}
-
-// cutTokens shortens a text that has more than n tokens.
-func cutTokens(text string, n int) string {
-	end := tokens.Cut(text, n)
-	if end == len(text) {
-		return text
-	}
-	return text[:end] + "…"
 }

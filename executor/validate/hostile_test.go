@@ -230,8 +230,8 @@ func TestOneRunaway(t *testing.T) {
 		var callers sync.WaitGroup
 		for range 10 {
 			callers.Go(func() {
-				if problems := s.Check([]any{}); problems != nil {
-					t.Errorf("problems: %v", problems)
+				if problems, isJudged := s.Judge([]any{}); problems != nil || isJudged {
+					t.Errorf("judged %t, problems: %v", isJudged, problems)
 				}
 			})
 		}

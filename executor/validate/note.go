@@ -14,10 +14,10 @@ const (
 	maxStrayNames = 20
 )
 
-// noter looks for what seems wrong in valid arguments.
+// noter looks for probable mistakes in valid arguments.
 type noter struct{ steps int }
 
-// notes returns what seems wrong in arguments that are valid.
+// notes returns probable mistakes in valid arguments.
 func (e *engine) notes(arguments any) []Problem {
 	var n noter
 	found := append(n.strayNames([]*rule{e.rule}, arguments, nil), n.misfits(e.rule, arguments, nil)...)

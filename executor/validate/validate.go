@@ -119,22 +119,28 @@ func (v *Validator) Accepts(raw []byte) bool {
 // they are valid, cannot be judged, or take too long to judge. It only reads the
 // arguments, but after a timeout it still reads them when it has returned.
 func (v *Validator) Check(arguments any) []Problem {
+	problems, _ := v.Judge(arguments)
+	return problems
+}
+
+// Judge is Check, and reports whether the arguments were judged.
+func (v *Validator) Judge(arguments any) (problems []Problem, isJudged bool) {
 	if v.Unjudged() != "" {
-		return nil
+		return nil, false
 	}
 	if !v.ready.Load() {
 		v.skip("compile", errTimeout)
-		return nil
+		return nil, false
 	}
 	problems, err := v.run(arguments, (*engine).check)
 	if err != nil {
 		v.skip("check", err)
-		return nil
+		return nil, false
 	}
-	return problems
+	return problems, true
 }
 
-// Notes returns what seems wrong in valid arguments: strings that do not fit their
+// Notes returns probable mistakes in valid arguments: strings that do not fit their
 // format, and undeclared properties whose names are close to those of declared ones. It
 // reads the arguments as Check does.
 func (v *Validator) Notes(arguments any) []Problem {

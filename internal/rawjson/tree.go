@@ -5,7 +5,6 @@ import (
 	"iter"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -219,24 +218,7 @@ func (n Node) At(i int) Node {
 }
 
 // Pointer returns the JSON Pointer that leads from n to a value in it.
-func (n Node) Pointer(to Node) string {
-	pointer := ""
-	for n != to {
-		isObject, index := n.Kind() == '{', 0
-		for child := range n.children() {
-			if n = child; to.i < n.tree.spans[n.i].next {
-				break
-			}
-			index++
-		}
-		token := strconv.Itoa(index)
-		if isObject {
-			token = tokenEscapes.Replace(n.key())
-		}
-		pointer += "/" + token
-	}
-	return pointer
-}
+func (n Node) Pointer(to Node) string { return NewLocator(n).Pointer(to) }
 
 // Members returns the members of an object. A key that occurs more than once keeps
 // its first place and has its last value.

@@ -20,7 +20,7 @@ type Document struct {
 
 // Hit is a document that matches a query.
 type Hit struct {
-	Document int // its place in what New was given
+	Document int // its index in the documents given to New
 	Score    float64
 }
 

@@ -57,6 +57,9 @@ func Parse(text string) (*Query, error) {
 
 // ParsePath reads one path, like items[3].title.
 func ParsePath(text string) (Path, error) {
+	if len(text) > maxQuery {
+		return nil, &SyntaxError{maxQuery, "the path is too long"}
+	}
 	p := parser{text: text}
 	path, err := p.path()
 	if err == nil && !p.atEnd() {
@@ -155,9 +158,12 @@ func (p *parser) path() (Path, error) {
 
 // bracket reads [], [*] or [3].
 func (p *parser) bracket(path *Path) bool {
+	if !p.peekSign("[") {
+		return false
+	}
 	rest := p.text[p.at:]
 	end := strings.IndexByte(rest, ']')
-	if !strings.HasPrefix(rest, "[") || end < 0 {
+	if end < 0 {
 		return false
 	}
 	switch inner := strings.TrimSpace(rest[1:end]); {

@@ -29,8 +29,10 @@ func (p Path) find(n rawjson.Node) (found []rawjson.Node, several, isKnown bool)
 	if next := p[0].follow(n); !next.IsZero() {
 		return p[1:].find(next)
 	}
-	if whole := n.Get(p.String()); len(p) > 1 && !whole.IsZero() {
-		return []rawjson.Node{whole}, false, true // a key with a dot
+	if len(p) > 1 && n.Kind() == '{' {
+		if whole := n.Get(p.String()); !whole.IsZero() {
+			return []rawjson.Node{whole}, false, true // a key with a dot
+		}
 	}
 	if n.Kind() != '[' {
 		return nil, slices.Contains(p, every), n.Kind() == 'n'

@@ -186,13 +186,13 @@ func (s *Selection) object(row rawjson.Node) []byte {
 	return append(b, '}')
 }
 
-// value returns what a path leads to: one value, an array if the path has [], or null.
+// value returns the value at a path: one value, an array if the path has [], or null.
 func (p Path) value(row rawjson.Node) []byte {
-	found, several, _ := p.find(row)
-	if !several {
-		if len(found) == 0 {
-			return []byte("null")
-		}
+	found, several, isKnown := p.find(row)
+	switch {
+	case len(found) == 0 && (!several || !isKnown):
+		return []byte("null")
+	case !several:
 		return rawjson.Compact(found[0].Raw())
 	}
 	b := []byte("[")

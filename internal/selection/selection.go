@@ -14,7 +14,7 @@ import (
 
 // Query is a parsed select. It is immutable.
 type Query struct {
-	fields  []Path // what to return of each row
+	fields  []Path // returned for each row
 	isAll   bool   // return all fields
 	isCount bool   // return the number of rows
 	where   []condition
@@ -23,7 +23,7 @@ type Query struct {
 	Pattern string // the RE2 pattern of a select like /pattern/, which has nothing else
 }
 
-// Selection is what a Query has selected.
+// Selection is the result of a Query.
 type Selection struct {
 	fields  []Path
 	rows    []rawjson.Node
@@ -60,7 +60,7 @@ type rows struct {
 	isOne  bool
 }
 
-// rowsOf decides what the rows of a value are: the elements of an array, the elements of
+// rowsOf returns the rows of a value: the elements of an array, the elements of
 // the array that all fields begin with, the object itself if it has a field that the
 // query names, or else the elements of the only array of objects in it.
 func (q *Query) rowsOf(value rawjson.Node) rows {
@@ -186,11 +186,14 @@ const (
 	maxNames    = 30
 )
 
-// fieldsOf returns the names of the fields that the first rows have.
+// fieldsOf returns the names of the fields that the first rows have, as a note shows them.
 func fieldsOf(rows []rawjson.Node) (names []string) {
 	for _, row := range rows[:min(len(rows), sampledRows)] {
 		for key := range row.Members() {
-			if !slices.Contains(names, key) && len(names) <= maxNames {
+			if len(names) > maxNames {
+				return names
+			}
+			if key = shown(key); !slices.Contains(names, key) {
 				names = append(names, key)
 			}
 		}
@@ -224,21 +227,13 @@ func (s *Selection) Note() string {
 
 // list returns names on one line, as many as a note may have.
 func list(names []string) string {
-	var b strings.Builder
-	for i, name := range names {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		if i == maxNames {
-			b.WriteString("…")
-			break
-		}
-		b.WriteString(shown(name))
-	}
-	if b.Len() == 0 {
+	switch {
+	case len(names) == 0:
 		return "none"
+	case len(names) > maxNames:
+		return strings.Join(names[:maxNames], ", ") + ", …"
 	}
-	return b.String()
+	return strings.Join(names, ", ")
 }
 
 // maxName bounds a name in a note, in bytes.

@@ -61,6 +61,8 @@ func TestText(t *testing.T) {
 		{"a field called count", `[{"count":7}]`, `"count"`, `[{"count":7}]`},
 		{"rows further down", `{"data":{"search":{"nodes":[{"id":1}],"errors":[]}}}`, "id", `[{"id":1}]`},
 		{"an empty array of rows", `{"total":0,"items":[]}`, "id, name", "[]"},
+		{"a missing array is null, an empty one is empty", `[{"labels":[]},{},{"labels":[{"name":"x"}]}]`, "labels[].name",
+			`[{"labels[].name":[]},{"labels[].name":null},{"labels[].name":["x"]}]`},
 		{"a field of null", `[{"license":null},{"license":null}]`, "license.name", `[{"license.name":null},{"license.name":null}]`},
 		{"duplicate keys: the last counts", `[{"a":1,"a":2}]`, "a", `[{"a":2}]`},
 		{"scalars", `["x","y"]`, "* limit 1", `["x"]` + "\n1 of 2 rows"},

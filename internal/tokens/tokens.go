@@ -77,6 +77,14 @@ func Cut(text string, budget int) int {
 	return end
 }
 
+// Shorten returns text with at most budget tokens. A cut is marked with an ellipsis.
+func Shorten(text string, budget int) string {
+	if !Exceeds(text, budget) {
+		return text
+	}
+	return text[:Cut(text, budget-2)] + "…" // the mark has up to two tokens
+}
+
 // counter adds up the tokens of a text. It remembers the last piece that fit.
 type counter struct {
 	scanner

@@ -357,3 +357,18 @@ q83vEjRWeJq83vASNFZ4mrzd7w0eXb5sT2kPzLmY7uHcWfRgNdVxAi4o=
 	"Russian":  "Вчера вечером мы долго гуляли по набережной и говорили о том, куда поехать летом. Решили, что лучше всего снять небольшой дом у озера.",
 	"German":   "Der Zug hatte zwanzig Minuten Verspätung, und auf dem Bahnsteig wurde es langsam kälter. Niemand wusste, ob der Anschluss noch erreicht würde.",
 }
+
+// TestShorten: a shortened text keeps to its budget and shows that it was cut.
+func TestShorten(t *testing.T) {
+	for _, text := range []string{"", "word", strings.Repeat("word ", 100), strings.Repeat("价", 100), strings.Repeat("\n ", 100), strings.Repeat("a", 1000), strings.Repeat("1.", 300)} {
+		for budget := 3; budget < 120; budget++ {
+			got := Shorten(text, budget)
+			if n := Count(got); n > budget {
+				t.Errorf("%d tokens for a budget of %d: %q", n, budget, got)
+			}
+			if got != text && !strings.HasSuffix(got, "…") || got != text && Count(text) <= budget {
+				t.Errorf("budget %d: %q of %q", budget, got, text)
+			}
+		}
+	}
+}
