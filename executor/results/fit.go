@@ -14,7 +14,7 @@ const leastKept = 300
 // IsSmall reports, at a glance, whether Fit surely leaves a result as it is and Remember
 // takes no time.
 func (s *Store) IsSmall(result []byte) bool {
-	return len(result) <= leastKept && (s.Tokens <= 0 || len(result) <= s.Tokens) // a token has at least one byte
+	return s.Tokens <= 0 || len(result) <= min(leastKept, s.Tokens) // a token has at least one byte
 }
 
 // Fit returns a result, as an upstream sent it, for the client. A result with more than
@@ -50,7 +50,7 @@ func (s *Store) Cut(client string, result *Result) []byte {
 
 // partsOf reads a result that may have to be cut or kept.
 func (s *Store) partsOf(result *Result) (*parts, bool) {
-	if s.Tokens <= 0 || s.IsSmall(result.raw) {
+	if s.IsSmall(result.raw) {
 		return nil, false
 	}
 	return result.parts()

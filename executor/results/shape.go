@@ -1,6 +1,10 @@
 package results
 
-import "mcpx/internal/tokens"
+import (
+	"bytes"
+
+	"mcpx/internal/tokens"
+)
 
 // Limits of the last results that Remember stores for a client.
 const (
@@ -20,13 +24,16 @@ type lastResult struct {
 }
 
 // Remember notes the last result that a client got from a tool, for Shape. Results that
-// report an error do not count.
+// report an error do not count, nor do short texts that are not JSON, nor long results if
+// results are not kept: nothing else reads these, and reading them takes time
+// (BenchmarkStdioSmall, BenchmarkStdioLarge).
 func (s *Store) Remember(client string, t Tool, result *Result) {
-	if result.isError() {
+	isLong := len(result.raw) > shortResult
+	if isLong && s.Tokens <= 0 || !isLong && !mayBeJSON(result.raw) || result.isError() {
 		return
 	}
 	raw, shape := result.raw, ""
-	if len(raw) > shortResult {
+	if isLong {
 		raw, shape = nil, shapeOfResult(result)
 	}
 	s.mu.Lock()
@@ -34,6 +41,12 @@ func (s *Store) Remember(client string, t Tool, result *Result) {
 	last := s.client(client).last(t)
 	last.result = append(last.result[:0], raw...)
 	last.shape = shape
+}
+
+// mayBeJSON reports, at a glance, whether a result may have JSON: structuredContent, or a
+// text that begins with an object or an array.
+func mayBeJSON(result []byte) bool {
+	return bytes.Contains(result, []byte(`"structuredContent"`)) || bytes.Contains(result, []byte(`"{`)) || bytes.Contains(result, []byte(`"[`))
 }
 
 // last returns the place for the last result of a tool. If there are too many, it forgets

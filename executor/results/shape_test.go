@@ -15,7 +15,8 @@ func TestShape(t *testing.T) {
 		{"a short result", `{"structuredContent":{"id":1,"items":[{"a":1}]}}`, "id, items[1]{a}"},
 		{"an error does not count", `{"content":[{"type":"text","text":"[]"}],"isError":true}`, "id, items[1]{a}"},
 		{"a long result", `{"structuredContent":{"text":"` + strings.Repeat("x", 1000) + `"}}`, "text"},
-		{"a text", `{"content":[{"type":"text","text":"plain"}]}`, ""},
+		{"a text does not count", `{"content":[{"type":"text","text":"plain"}]}`, "text"},
+		{"a text with JSON", `{"content":[{"type":"text","text": "{\"a\":[]}"}]}`, "a[0]"},
 		{"many keys", `{"structuredContent":{"k":1` + manyMembers(500) + `}}`, "bounded"},
 	} {
 		s.Remember("me", tool, NewResult([]byte(test.result)))
