@@ -11,6 +11,11 @@ import (
 // refer to it.
 const leastKept = 300
 
+// keptTokens is more than the text costs that is added to a kept result. A result that has
+// no room for it within the limit is not kept; if it has structuredContent too, which
+// repeats a text, it is cut.
+const keptTokens = 40
+
 // IsSmall reports, at a glance, whether Fit surely leaves a result as it is and Remember
 // takes no time.
 func (s *Store) IsSmall(result []byte) bool {
@@ -27,9 +32,9 @@ func (s *Store) Fit(client string, result *Result) []byte {
 	switch {
 	case !ok:
 		return result.raw
-	case p.exceeds(s.Tokens):
+	case p.exceeds(s.Tokens), p.repeats && p.exceeds(s.Tokens-keptTokens):
 		return s.cut(client, p)
-	case !p.exceeds(leastKept):
+	case !p.exceeds(leastKept), p.exceeds(s.Tokens - keptTokens):
 		return result.raw
 	}
 	id := s.save(client, p.kept())

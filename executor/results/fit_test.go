@@ -150,6 +150,37 @@ func TestIsSmall(t *testing.T) {
 	}
 }
 
+// TestKeptResultsKeepToTheLimit: the text that is added to a kept result never makes it
+// exceed the limit.
+func TestKeptResultsKeepToTheLimit(t *testing.T) {
+	for words := 400; words <= 600; words++ {
+		got := New(limits(500)).Fit("me", NewResult([]byte(`{"content":[`+textItem(strings.Repeat("word ", words))+`]}`)))
+		checkTotal(t, string(got), 500)
+		data := `["` + strings.Repeat("word ", words) + `"]`
+		got = New(limits(500)).Fit("me", NewResult([]byte(`{"content":[`+textItem(data)+`],"structuredContent":`+data+`}`)))
+		if checkTotal(t, string(got), 500); strings.Contains(string(got), `"structuredContent":`) {
+			t.Errorf("%d words are shown twice", words)
+		}
+	}
+}
+
+// checkTotal checks the tokens of all texts, without the note about a cut.
+func checkTotal(t *testing.T, result string, limit int) {
+	t.Helper()
+	var decoded struct{ Content []struct{ Text string } }
+	if err := json.Unmarshal([]byte(result), &decoded); err != nil {
+		t.Fatal(err)
+	}
+	sum := 0
+	for _, item := range decoded.Content {
+		text, _, _ := strings.Cut(item.Text, "\n…[cut: ")
+		sum += tokens.Count(text)
+	}
+	if sum > limit {
+		t.Errorf("%d tokens, want %d at most", sum, limit)
+	}
+}
+
 func TestFitLeavesAlone(t *testing.T) {
 	image := strings.Repeat("QUJD", 1000)
 	for name, result := range map[string]string{

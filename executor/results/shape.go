@@ -8,7 +8,7 @@ import (
 
 // Limits of the last results that Remember stores for a client.
 const (
-	maxShapes   = 32  // tools
+	maxShapes   = 16  // tools
 	shortResult = 256 // bytes; the shape of a longer result is found at once
 	maxShape    = 150 // tokens
 )
