@@ -14,6 +14,7 @@ import (
 
 	"mcpx/config"
 	"mcpx/internal/link"
+	"mcpx/internal/listcache"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/rawjson"
 )
@@ -28,14 +29,14 @@ type fake struct {
 	silent   bool        // it never responds
 	dialled  []time.Time // when it was dialled
 	current  *fakeLink
-	progress time.Duration // between two progress notifications of a call; 0: none
-	takes    time.Duration // until it responds to a call
-	asks     bool          // it sends a request to the client at the start of a call
-	starts   time.Duration // until it is dialled
-	stops    time.Duration // until it is closed
-	script   script        // handles messages first; may be nil
-	cache    *Cache        // of the registry; may be nil
-	pings    time.Duration // between two pings of the registry; 0: the default
+	progress time.Duration    // between two progress notifications of a call; 0: none
+	takes    time.Duration    // until it responds to a call
+	asks     bool             // it sends a request to the client at the start of a call
+	starts   time.Duration    // until it is dialled
+	stops    time.Duration    // until it is closed
+	script   script           // handles messages first; may be nil
+	cache    *listcache.Cache // of the registry; may be nil
+	pings    time.Duration    // between two pings of the registry; 0: the default
 
 	acknowledges time.Duration // until it acknowledges subscriptions/listen
 	listen       string        // the ID of the last subscriptions/listen

@@ -2,10 +2,14 @@ package registry
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"sync"
 	"time"
 
+	"mcpx/config"
+	"mcpx/internal/listcache"
+	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
 )
 
@@ -107,4 +111,85 @@ func isListening(c *rpc.Call) bool { return c.Method == "subscriptions/listen" }
 // subscriptions, or sessions of their own.
 func (r *Registry) hasUsers(session *Session) bool {
 	return r.clients.hasSubscriptions(session.key()) || len(r.sessions.of(session.config.Name)) > 0
+}
+
+// loadCache publishes a lazy upstream as idle, with its lists from the cache. It reports
+// whether the upstream is lazy.
+func (s *supervisor) loadCache() (isLazy bool) {
+	if s.config.Start != config.StartLazy {
+		return false
+	}
+	var found listcache.Entry
+	ok := false
+	if s.options.Cache != nil {
+		found, ok = s.options.Cache.Load(s.cacheKey())
+	}
+	var changed []string
+	s.wake.Clear()
+	s.publish(func(u *Upstream) {
+		u.State, u.isStale = Idle, true
+		if !ok {
+			return
+		}
+		u.ListedAt, u.Capabilities, u.Instructions = found.Listed, found.Capabilities, s.config.Redact(found.Instructions)
+		for _, k := range kinds {
+			if k.set(u, s.cachedItems(k, found.Lists[k.method])) {
+				changed = append(changed, k.capability)
+			}
+		}
+	})
+	s.registry.changed.note(changed...)
+	return true
+}
+
+func (s *supervisor) cacheKey() string { return s.config.CacheKey(listcache.Version) }
+
+// cachedItems returns the items of a cached list, redacted.
+func (s *supervisor) cachedItems(k kind, list []json.RawMessage) (items []Item) {
+	for _, raw := range list {
+		if key, _ := rawjson.String(rawjson.Get(raw, k.key)); key != "" {
+			items = append(items, Item{Key: key, Raw: redactDefinition(s.config.Redact, raw), sent: raw})
+		}
+	}
+	return items
+}
+
+// saveCache saves the lists of a session in the background. handshake is the result of
+// initialize or server/discover.
+func (s *supervisor) saveCache(session *Session, handshake []byte) {
+	if s.options.Cache == nil {
+		return
+	}
+	if handshake != nil {
+		s.handshake = handshake
+	}
+	u := s.registry.Catalog().Upstream(s.config.Name)
+	content := &listcache.Entry{
+		Listed:       u.ListedAt,
+		Server:       rawjson.Get(s.handshake, "serverInfo"),
+		Capabilities: u.Capabilities,
+		Lists:        map[string][]json.RawMessage{},
+	}
+	content.Instructions, _ = rawjson.String(rawjson.Get(s.handshake, "instructions"))
+	content.Revision, _ = rawjson.String(rawjson.Get(s.handshake, "protocolVersion"))
+	for method, items := range s.listed {
+		for _, item := range items {
+			content.Lists[method] = append(content.Lists[method], item.asSent())
+		}
+	}
+	s.unsaved.Store(content)
+	session.tasks.Go(s.saveNewest)
+}
+
+// saveNewest saves the newest lists, unless that is done already.
+func (s *supervisor) saveNewest() {
+	s.saving.Lock()
+	defer s.saving.Unlock()
+	content := s.unsaved.Swap(nil)
+	if content == nil {
+		return
+	}
+	if err := s.options.Cache.Save(s.cacheKey(), content); err != nil {
+		s.log.Debug().Err(err).Msg("could not save the lists")
+	}
 }

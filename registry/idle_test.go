@@ -1,13 +1,7 @@
 package registry
 
 import (
-	"encoding/json"
 	"errors"
-	"os"
-	"path/filepath"
-	"runtime"
-	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -16,6 +10,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"mcpx/config"
+	"mcpx/internal/listcache"
 )
 
 // never is an interval that does not end in a test. A process gets no pings.
@@ -72,8 +67,8 @@ func TestLazyWithoutCache(t *testing.T) {
 // started.
 func TestLazyWithCache(t *testing.T) {
 	folder := t.TempDir()
-	inTime(t, &fake{pings: never, cache: NewCache(folder, zerolog.Nop())}, func(t *testing.T, _ *Registry) { after(time.Second) }, func(u *config.Upstream) { u.Command = "x" })
-	second := &fake{pings: never, cache: NewCache(folder, zerolog.Nop())}
+	inTime(t, &fake{pings: never, cache: listcache.New(folder, zerolog.Nop())}, func(t *testing.T, _ *Registry) { after(time.Second) }, func(u *config.Upstream) { u.Command = "x" })
+	second := &fake{pings: never, cache: listcache.New(folder, zerolog.Nop())}
 	inTime(t, second, func(t *testing.T, r *Registry) {
 		expect(t, r, second, Idle, 0)
 		if u := r.Catalog().Upstream("a"); u.Tool("t1") == nil || u.ListedAt.IsZero() || !u.Has("tools") || u.InFirstStart() {
@@ -92,7 +87,7 @@ func TestLazyWithCache(t *testing.T) {
 		all.Wait()
 		expect(t, r, second, Ready, 1)
 	}, lazy, func(u *config.Upstream) { u.Command = "x" })
-	third := &fake{pings: never, cache: NewCache(folder, zerolog.Nop())}
+	third := &fake{pings: never, cache: listcache.New(folder, zerolog.Nop())}
 	inTime(t, third, func(t *testing.T, r *Registry) { expect(t, r, third, Ready, 1) }, lazy, func(u *config.Upstream) { u.Command = "another" })
 }
 
@@ -188,53 +183,4 @@ func TestCallsDuringIdleStop(t *testing.T) {
 		mustCallFake(t, r)
 		expect(t, r, f, Ready, 2)
 	}, lazy)
-}
-
-func TestCacheFiles(t *testing.T) {
-	folder := filepath.Join(t.TempDir(), "catalog")
-	c := NewCache(folder, zerolog.Nop())
-	u := &config.Upstream{Name: "a", Transport: config.TransportStdio, Command: "x"}
-	if _, ok := c.load(u); ok {
-		t.Error("found in an empty cache")
-	}
-	old := filepath.Join(folder, "old.json")
-	left := filepath.Join(folder, "left.tmp")
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	for file, age := range map[string]time.Duration{old: maxCacheAge + time.Hour, left: 2 * tempAge} {
-		if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Chtimes(file, time.Time{}, time.Now().Add(-age))); err != nil {
-			t.Fatal(err)
-		}
-	}
-	content := &cached{Listed: time.Now(), Instructions: "<é>", Lists: map[string][]json.RawMessage{"tools/list": {json.RawMessage(`{"name":"t","n":12345678901234567890,"x":"<&>"}`)}}}
-	if err := c.save(u, content); err != nil {
-		t.Fatal(err)
-	}
-	found, ok := c.load(u)
-	if !ok || found.Instructions != "<é>" || string(found.Lists["tools/list"][0]) != `{"name":"t","n":12345678901234567890,"x":"<&>"}` {
-		t.Errorf("loaded %+v", found)
-	}
-	entries, _ := os.ReadDir(folder)
-	if len(entries) != 1 || !strings.HasSuffix(entries[0].Name(), ".json") {
-		t.Errorf("the folder has %v", entries)
-	}
-	if info, err := os.Stat(c.path(u)); err != nil || info.Mode().Perm() != 0o600 && runtime.GOOS != "windows" {
-		t.Errorf("the file has mode %v, %v", info.Mode(), err)
-	}
-	for _, damaged := range []string{"", "{", `{"version":99}`, `{"version":1,"listed":"2001-01-01T00:00:00Z"}`} {
-		if err := os.WriteFile(c.path(u), []byte(damaged), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if _, ok := c.load(u); ok {
-			t.Errorf("a damaged file is used: %q", damaged)
-		}
-	}
-	content.Instructions = strings.Repeat("x", maxCacheFile)
-	if err := c.save(u, content); err == nil {
-		t.Error("a file that is too long was saved")
-	}
-	if entries, _ := os.ReadDir(folder); slices.ContainsFunc(entries, func(e os.DirEntry) bool { return strings.HasSuffix(e.Name(), ".tmp") }) {
-		t.Error("a temporary file is left")
-	}
 }

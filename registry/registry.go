@@ -16,6 +16,7 @@ import (
 	"mcpx/config"
 	"mcpx/internal/child"
 	"mcpx/internal/link"
+	"mcpx/internal/listcache"
 	"mcpx/internal/tasks"
 )
 
@@ -38,10 +39,10 @@ type Options struct {
 	Version        string // of mcpx, for initialize
 	MessageBytes   int    // the largest message an upstream may send
 	ConnectsAtOnce int
-	PingEvery      time.Duration  // of idle network sessions; 0: pingEvery
-	Watcher        *child.Watcher // ends the children if mcpx is killed; may be nil
-	Cache          *Cache         // the lists on disk; nil: none
-	Compile        func(t *Tool)  // prepares a tool that was listed, in the background; may be nil
+	PingEvery      time.Duration    // of idle network sessions; 0: pingEvery
+	Watcher        *child.Watcher   // ends the children if mcpx is killed; may be nil
+	Cache          *listcache.Cache // the lists on disk; nil: none
+	Compile        func(t *Tool)    // prepares a tool that was listed, in the background; may be nil
 }
 
 // New returns a Registry of the profile's upstreams, none of them started.

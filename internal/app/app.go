@@ -18,6 +18,7 @@ import (
 	"mcpx/config"
 	"mcpx/executor"
 	"mcpx/internal/child"
+	"mcpx/internal/listcache"
 	"mcpx/internal/logging"
 	"mcpx/registry"
 	"mcpx/server"
@@ -60,9 +61,9 @@ func New(c *config.Config, profile string, stderr io.Writer) (*App, error) {
 	}
 	a.watcher = child.NewWatcher(a.log.Logger)
 	a.memory = newReleaser()
-	var cache *registry.Cache
+	var cache *listcache.Cache
 	if folder, err := os.UserCacheDir(); err == nil { // otherwise there is no home
-		cache = registry.NewCache(filepath.Join(folder, "mcpx", "catalog"), a.log.Logger)
+		cache = listcache.New(filepath.Join(folder, "mcpx", "catalog"), a.log.Logger)
 	}
 	for _, p := range chosen {
 		r := registry.New(p, registry.Options{

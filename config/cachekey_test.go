@@ -1,0 +1,60 @@
+package config
+
+import "testing"
+
+func TestCacheKey(t *testing.T) {
+	key := func(u Upstream) string {
+		t.Helper()
+		return u.CacheKey(1)
+	}
+	base := Upstream{Name: "a", Transport: TransportStdio, Command: "npx", Args: []string{"-y", "x"}, Env: map[string]string{"TZ": "UTC", "API_KEY": "secret-1", "REF": "${A}"}}
+	same := func(change func(u *Upstream)) bool {
+		other := base
+		other.Env = map[string]string{"TZ": "UTC", "API_KEY": "secret-1", "REF": "${A}"}
+		change(&other)
+		return key(other) == key(base)
+	}
+	for name, test := range map[string]struct {
+		change func(u *Upstream)
+		same   bool
+	}{
+		"another name":              {func(u *Upstream) { u.Name = "b" }, true},
+		"a rotated secret":          {func(u *Upstream) { u.Env["API_KEY"] = "secret-2" }, true},
+		"another reference":         {func(u *Upstream) { u.Env["REF"] = "${B}" }, true},
+		"other timeouts":            {func(u *Upstream) { u.Timeout = 1 }, true},
+		"start on first use":        {func(u *Upstream) { u.Start = StartLazy }, true},
+		"another filter":            {func(u *Upstream) { u.Tools.Deny = []string{"x"} }, true},
+		"another argument":          {func(u *Upstream) { u.Args = []string{"-y", "y"} }, false},
+		"another plain value":       {func(u *Upstream) { u.Env["TZ"] = "CET" }, false},
+		"another variable":          {func(u *Upstream) { u.Env["MORE"] = "${A}" }, false},
+		"another folder":            {func(u *Upstream) { u.Dir = "/x" }, false},
+		"an address, not a command": {func(u *Upstream) { u.URL = "https://x" }, false},
+	} {
+		if got := same(test.change); got != test.same {
+			t.Errorf("%s: same key: %t, want %t", name, got, test.same)
+		}
+	}
+	if base.CacheKey(1) == base.CacheKey(2) {
+		t.Error("the version does not count")
+	}
+}
+
+func TestIdleStop(t *testing.T) {
+	for _, test := range []struct{ top, server, start, idle string }{
+		{``, ``, "eager", "0s"},
+		{`"start":"lazy",`, ``, "lazy", "15m0s"},
+		{`"start":"lazy",`, `,"start":"eager"`, "eager", "0s"},
+		{`"start":"lazy","idle_stop":"1h",`, ``, "lazy", "1h0m0s"},
+		{`"start":"lazy","idle_stop":"1h",`, `,"idle_stop":"never"`, "lazy", "0s"},
+		{`"idle_stop":60,`, ``, "eager", "1m0s"},
+		{`"start":"lazy",`, `,"idle_stop":"never"`, "lazy", "0s"},
+	} {
+		c, err := Parse("x.json", []byte(`{`+test.top+`"mcpServers":{"a":{"command":"x"`+test.server+`}}}`), variables())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if u := c.Profiles[0].Upstreams[0]; string(u.Start) != test.start || u.IdleStop.String() != test.idle {
+			t.Errorf("%s%s: %s, %s; want %s, %s", test.top, test.server, u.Start, u.IdleStop, test.start, test.idle)
+		}
+	}
+}

@@ -1,0 +1,115 @@
+// Package listcache keeps the lists of upstreams on disk, so that mcpx can show the tools of
+// an upstream that does not run.
+package listcache
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"mcpx/internal/editfile"
+)
+
+// Cache is a folder with a file for each upstream. Several processes may use one folder:
+// files are replaced whole. Its methods may be called concurrently.
+type Cache struct {
+	folder string
+	log    zerolog.Logger
+	prune  sync.Once
+}
+
+// New returns a cache in a folder, which is created when something is saved.
+func New(folder string, log zerolog.Logger) *Cache { return &Cache{folder: folder, log: log} }
+
+// Limits of the cache.
+const (
+	maxFile = 16 << 20
+	maxAge  = 90 * 24 * time.Hour
+	tempAge = time.Hour // a temporary file that is older was left behind
+)
+
+// Version changes with the form of the files. The keys of upstreams depend on it.
+const Version = 1
+
+// Entry is what is known about one upstream: everything as the upstream sent it.
+type Entry struct {
+	Version      int                          `json:"version"`
+	Listed       time.Time                    `json:"listed"`
+	Revision     string                       `json:"protocol_version"`
+	Server       json.RawMessage              `json:"server_info,omitempty"`
+	Capabilities json.RawMessage              `json:"capabilities,omitempty"`
+	Instructions string                       `json:"instructions,omitempty"`
+	Lists        map[string][]json.RawMessage `json:"lists"` // by method
+}
+
+// path returns the file of an upstream.
+func (c *Cache) path(key string) string { return filepath.Join(c.folder, key+".json") }
+
+// Load returns the entry of an upstream, by its key. A file that cannot be read counts as absent.
+func (c *Cache) Load(key string) (found Entry, ok bool) {
+	data, err := editfile.ReadAtMost(c.path(key), maxFile)
+	if err != nil {
+		return Entry{}, false
+	}
+	if err := json.Unmarshal(data, &found); err != nil || found.Version != Version || time.Since(found.Listed) > maxAge {
+		return Entry{}, false
+	}
+	return found, true
+}
+
+// Save replaces the entry of an upstream.
+func (c *Cache) Save(key string, content *Entry) error {
+	content.Version = Version
+	var data bytes.Buffer
+	encoder := json.NewEncoder(&data)
+	encoder.SetEscapeHTML(false) // the lists keep their bytes
+	switch err := encoder.Encode(content); {
+	case err != nil:
+		return err
+	case data.Len() > maxFile:
+		return errors.New("the lists are too long for the cache")
+	}
+	if err := os.MkdirAll(c.folder, 0o700); err != nil {
+		return err
+	}
+	c.prune.Do(c.removeOld)
+	file, err := os.CreateTemp(c.folder, "*.tmp") // with permissions for the user alone
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(data.Bytes())
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = os.Rename(file.Name(), c.path(key))
+	}
+	if err != nil {
+		_ = os.Remove(file.Name())
+	}
+	return err
+}
+
+// removeOld removes files that nobody has written for a long time.
+func (c *Cache) removeOld() {
+	entries, err := os.ReadDir(c.folder)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		limit := maxAge
+		if strings.HasSuffix(e.Name(), ".tmp") {
+			limit = tempAge
+		}
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > limit {
+			if err := os.Remove(filepath.Join(c.folder, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				c.log.Debug().Err(err).Msg("could not remove an old file of the cache")
+			}
+		}
+	}
+}

@@ -1,0 +1,169 @@
+package registry
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"mcpx/config"
+	"mcpx/internal/link"
+	"mcpx/internal/rawjson"
+	"mcpx/internal/rpc"
+	"sync"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+)
+
+// start opens a session and publishes it with the upstream's lists, within the start-up
+// limit.
+func (s *supervisor) start(ctx context.Context) (*Session, error) {
+	release, err := s.slot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	begin := time.Now()
+	ctx, cancel := startupLimit(ctx, s.config)
+	defer cancel()
+	session, handshake, err := s.open(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.publishLists(ctx, session, handshake, begin); err != nil {
+		return nil, session.abort(err)
+	}
+	return session, nil
+}
+
+// slot waits until a start may begin.
+func (s *supervisor) slot(ctx context.Context) (release func(), err error) {
+	if err := s.slots.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	free := sync.OnceFunc(func() { s.slots.Release(1) })
+	early := time.AfterFunc(slotTime, free)
+	return func() {
+		early.Stop()
+		free()
+	}, nil
+}
+
+func startupLimit(ctx context.Context, c *config.Upstream) (context.Context, context.CancelFunc) {
+	limit := &link.Failure{Cause: link.CauseTimeout, Reason: fmt.Sprintf("not ready within %s (its \"startup_timeout\")", c.StartupTimeout)}
+	return context.WithTimeoutCause(ctx, c.StartupTimeout, limit)
+}
+
+// open opens a session: a shared one, or a per-client one if owner is not nil. It returns
+// the result of initialize or server/discover.
+func (s *supervisor) open(ctx context.Context, owner Client) (*Session, []byte, error) {
+	o := link.Options{Upstream: s.config, Log: s.log, MessageBytes: s.options.MessageBytes, Intake: s.intake, Watcher: s.options.Watcher}
+	if owner == nil {
+		o.Stderr = &s.stderr
+	}
+	l, err := link.Dial(ctx, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	session := newSession(s, owner, l)
+	session.tasks.Go(session.run)
+	handshake, err := session.request(ctx, "initialize", initializeParams(s.options.Version))
+	if wantsModern(err) {
+		_ = session.abort(err)
+		return s.openModern(ctx, owner, o)
+	}
+	if err != nil {
+		return nil, nil, session.abort(fmt.Errorf("initialize: %w", err))
+	}
+	if err := session.conn.Notify("notifications/initialized", nil); err != nil {
+		return nil, nil, session.abort(err)
+	}
+	if s.config.Transport != config.TransportStdio { // mcpx notices the end of a process without pings
+		session.tasks.Go(func() { session.keepAlive(cmp.Or(s.options.PingEvery, pingEvery)) })
+	}
+	return session, handshake, nil
+}
+
+// initializeParams returns the params of initialize. They declare every capability that a
+// client may have, since an upstream's tools may depend on it. If a client lacks one,
+// mcpx responds to the upstream with an error.
+func initializeParams(version string) []byte {
+	b := []byte(`{"protocolVersion":"` + mcp.LATEST_LEGACY_PROTOCOL_VERSION +
+		`","capabilities":{"roots":{"listChanged":true},"sampling":{},"elicitation":{"form":{},"url":{}}},"clientInfo":{"name":"mcpx","version":`)
+	return append(rawjson.AppendString(b, version), "}}"...)
+}
+
+// publishLists reads all lists of a new session, and publishes the upstream as ready.
+func (s *supervisor) publishLists(ctx context.Context, session *Session, handshake []byte, begin time.Time) error {
+	capabilities := rawjson.Get(handshake, "capabilities")
+	lists := make([][]Item, len(kinds))
+	for i, k := range kinds {
+		if rawjson.IsNull(rawjson.Get(capabilities, k.capability)) {
+			continue
+		}
+		items, err := session.list(ctx, k)
+		if err != nil && (k.capability == "tools" || session.isOver() || ctx.Err() != nil) {
+			return err
+		}
+		if err != nil {
+			s.log.Warn().Str("error", s.config.Redact(err.Error())).Msg("could not read a list; it stays empty")
+		}
+		lists[i] = items
+	}
+	for i, k := range kinds {
+		s.listed[k.method] = lists[i]
+	}
+	s.registry.setFirstLevel(session, capabilities)
+	instructions, _ := rawjson.String(rawjson.Get(handshake, "instructions"))
+	instructions = s.config.Redact(instructions)
+	took := max(time.Since(begin), 1) // 0 would mean that it was never ready
+	restore := s.registry.restoreSubscriptions(session)
+	var changed []string
+	s.publish(func(u *Upstream) {
+		u.State, u.Reason, u.Cause, u.Stderr, u.RetryAt = Ready, "", "", nil, time.Time{}
+		u.StartupTime, u.ListedAt, u.isStale = took, time.Now(), false
+		u.Instructions, u.Capabilities, u.session, u.stderr = instructions, capabilities, session, s.stderr.Load()
+		for i, k := range kinds {
+			if k.set(u, lists[i]) {
+				changed = append(changed, k.capability)
+			}
+		}
+	})
+	s.compile(session)
+	s.saveCache(session, handshake)
+	s.registry.changed.note(changed...)
+	s.registry.updateLevel(session, capabilities)
+	restore()
+	u := s.registry.Catalog().Upstream(s.config.Name)
+	s.log.Info().Int("tools", len(u.Tools)).Int("prompts", len(u.Prompts)).Int("resources", len(u.Resources)).
+		Dur("ms", took.Round(time.Millisecond)).Msg("upstream ready")
+	return nil
+}
+
+// abort ends a session that could not be made ready, and returns why. If the link
+// ended, its reason is better than the error of the call that noticed it.
+func (s *Session) abort(err error) error {
+	// These errors are about one call. There is no session without that call, so only their
+	// reasons are of use.
+	var broke *Lost
+	var failed *Unanswered
+	switch {
+	case errors.As(err, &failed):
+		err = errors.New(failed.Reason)
+	case errors.As(err, &broke) && !s.isOver():
+		err = errors.New(broke.Reason)
+	}
+	s.Close()
+	<-s.done()
+	var limit, end *link.Failure
+	var lost *Lost
+	switch reason := s.conn.Err(); {
+	case errors.As(err, &lost), errors.Is(err, rpc.ErrClosed):
+		return reason
+	case !errors.As(reason, &end):
+		return err
+	case errors.As(err, &limit):
+		return &link.Failure{Reason: limit.Reason, Stderr: end.Stderr, Cause: limit.Cause}
+	}
+	return &link.Failure{Reason: err.Error(), Stderr: end.Stderr, Cause: end.Cause}
+}
