@@ -36,7 +36,7 @@ func TestCountIsThatOfTheEncoding(t *testing.T) {
 	for name, text := range samples {
 		t.Run(name, func(t *testing.T) {
 			check(t, text)
-			for i := range min(len(text), 2000) { // starts inside runes and words, too
+			for i := 0; i < min(len(text), 2000); i += 17 { // starts inside runes and words, too
 				check(t, text[i:min(len(text), i+60)])
 			}
 		})
@@ -54,10 +54,10 @@ func TestCountOfRandomTexts(t *testing.T) {
 		}
 		return b.String()
 	}
-	for range 3_000 {
+	for range 500 {
 		check(t, join(hardParts, 1+random.IntN(12)))
 	}
-	for range 15 {
+	for range 5 {
 		alphabet := []string{"a", "e", "n", "\u0301", "Ж", "の", "ا", "AB", "=", " ", "\xff", "t"}
 		random.Shuffle(len(alphabet), func(i, j int) { alphabet[i], alphabet[j] = alphabet[j], alphabet[i] })
 		check(t, join(alphabet[:1+random.IntN(4)], 200+random.IntN(3000)))
@@ -136,7 +136,8 @@ func TestCut(t *testing.T) {
 // TestCutUsesTheBudget checks that Cut leaves at most a few tokens of a budget unused.
 func TestCutUsesTheBudget(t *testing.T) {
 	for name, text := range samples {
-		for budget := range Count(text) {
+		count := Count(text)
+		for budget := 0; budget < count; budget += 1 + count/50 {
 			if n := Cut(text, budget); Count(text[:n]) < budget-3 {
 				t.Fatalf("%s: Cut keeps %d tokens of %d: %q", name, Count(text[:n]), budget, text[:n])
 			}
@@ -160,7 +161,7 @@ func TestLongTexts(t *testing.T) {
 			if n := Cut(text, 2000); n < 2000-utf8.UTFMax || n > 2000*longestToken || Count(text[:n]) > 2000 {
 				t.Errorf("Cut keeps %d bytes with %d tokens", n, Count(text[:n]))
 			}
-			text = text[:256<<10]
+			text = text[:32<<10]
 			if Count(text) < len(text)/longestToken {
 				t.Errorf("%d tokens", Count(text))
 			}
