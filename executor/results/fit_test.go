@@ -87,7 +87,7 @@ func normalize(result string) string {
 	return start + "HEAD" + strings.Replace(strings.Replace(rest, `"offset\":`+next, `"offset\":NEXT`, 1), "offset "+next, "offset NEXT", 1)
 }
 
-// checkHead checks that what is shown of a cut result is within a limit of tokens.
+// checkHead checks that the texts of a result, without notes, have at most limit tokens.
 func checkHead(t *testing.T, result string, limit int) {
 	t.Helper()
 	var decoded struct{ Content []struct{ Text string } }

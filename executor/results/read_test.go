@@ -232,7 +232,7 @@ func FuzzPath(f *testing.F) {
 	})
 }
 
-// asKept is what is kept of a result with that text.
+// asKept returns the kept form of a result with one text.
 func asKept(text string) kept {
 	if isJSON(text) {
 		return kept{text: text, data: text}
