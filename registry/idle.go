@@ -38,7 +38,7 @@ func (s *supervisor) rest(ctx context.Context) {
 	select {
 	case <-s.wake:
 	case <-turn:
-		s.isFill = true
+		s.isFill, s.endFill = true, sync.OnceFunc(func() { s.fills.Release(1) })
 	case <-ctx.Done():
 		return
 	}
@@ -71,8 +71,11 @@ func (s *supervisor) stopUnused(session *Session) {
 		idle = 0 // there is no process to stop
 	}
 	calls, _ := session.conn.Activity(isListening)
-	if s.isFill && !session.awaitUse(fillTime, calls) {
-		return
+	if s.isFill {
+		if !session.awaitUse(fillTime, calls) {
+			return
+		}
+		s.endFill() // a session that is used may stay for long
 	}
 	for idle > 0 && !session.isOver() {
 		calls, _ = session.conn.Activity(isListening)

@@ -63,6 +63,22 @@ func TestLazyWithoutCache(t *testing.T) {
 	}, lazy)
 }
 
+// TestFillsDoNotWaitForUsers: an upstream that is used during its background start does not
+// keep the others from theirs.
+func TestFillsDoNotWaitForUsers(t *testing.T) {
+	f := &fake{pings: never}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		mustCallFake(t, r)
+		after(fillTime)
+		expect(t, r, f, Ready, 1)
+		fills := r.supervisors["a"].fills
+		if !fills.TryAcquire(1) {
+			t.Fatal("the next upstream cannot start")
+		}
+		fills.Release(1)
+	}, lazy)
+}
+
 // TestLazyWithCache: what another process has listed is known at once, and nothing is
 // started.
 func TestLazyWithCache(t *testing.T) {

@@ -31,6 +31,7 @@ type supervisor struct {
 	registry *Registry
 	wake     tasks.Signal // a call needs the upstream now
 	isFill   bool         // this start only fills the cache
+	endFill  func()       // lets the next upstream fill the cache
 
 	listed    map[string][]Item               // the newest lists, by method, with the tools that the config hides
 	handshake []byte                          // of the last session
@@ -70,7 +71,7 @@ func (s *supervisor) run(ctx context.Context) {
 		}
 		healthy, err := s.runSession(ctx)
 		if s.isFill {
-			s.fills.Release(1)
+			s.endFill()
 		}
 		rests = errors.Is(err, errUnused) || s.config.Start == config.StartLazy
 		switch {
