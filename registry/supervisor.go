@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"mcpx/config"
+	"mcpx/internal/auth"
 	"mcpx/internal/child"
 	"mcpx/internal/link"
 	"mcpx/internal/listcache"
@@ -24,6 +25,7 @@ import (
 // changes the state of the upstream.
 type supervisor struct {
 	config   *config.Upstream
+	account  *auth.Account // signs in to it; nil: no OAuth
 	options  Options
 	log      zerolog.Logger
 	slots    *semaphore.Weighted // bounds how many upstreams start at the same time

@@ -17,6 +17,7 @@ import (
 
 	"mcpx/config"
 	"mcpx/executor"
+	"mcpx/internal/auth"
 	"mcpx/internal/child"
 	"mcpx/internal/listcache"
 	"mcpx/internal/logging"
@@ -29,6 +30,7 @@ import (
 // share.
 type App struct {
 	Profiles []*Profile
+	Accounts *auth.Accounts // sign in to upstreams
 
 	config  *config.Config
 	stderr  io.Writer
@@ -65,6 +67,7 @@ func New(c *config.Config, profile string, stderr io.Writer) (*App, error) {
 	if folder, err := os.UserCacheDir(); err == nil { // otherwise there is no home
 		cache = listcache.New(filepath.Join(folder, "mcpx", "catalog"), a.log.Logger)
 	}
+	a.Accounts = auth.New(auth.NewFiles(auth.Folder(), auth.Kind(c.Auth.Store)), a.log.Logger)
 	for _, p := range chosen {
 		r := registry.New(p, registry.Options{
 			Log:            a.log.Logger,
@@ -73,6 +76,7 @@ func New(c *config.Config, profile string, stderr io.Writer) (*App, error) {
 			ConnectsAtOnce: cmp.Or(c.Limits.ConnectsAtOnce, max(4, 2*runtime.NumCPU())),
 			Watcher:        a.watcher,
 			Cache:          cache,
+			Accounts:       a.Accounts,
 			Compile:        executor.Compile,
 		})
 		e := executor.New(r, c, p, executor.Options{Log: a.log.Logger, Observe: a.observe})
