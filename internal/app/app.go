@@ -67,7 +67,7 @@ func New(c *config.Config, profile string, stderr io.Writer) (*App, error) {
 	if folder, err := os.UserCacheDir(); err == nil { // otherwise there is no home
 		cache = listcache.New(filepath.Join(folder, "mcpx", "catalog"), a.log.Logger)
 	}
-	a.Accounts = auth.New(auth.NewFiles(auth.Folder(), auth.Kind(c.Auth.Store)), a.log.Logger)
+	a.Accounts = Accounts(c, a.log.Logger)
 	for _, p := range chosen {
 		r := registry.New(p, registry.Options{
 			Log:            a.log.Logger,
@@ -83,6 +83,12 @@ func New(c *config.Config, profile string, stderr io.Writer) (*App, error) {
 		a.Profiles = append(a.Profiles, &Profile{Profile: p, Registry: r, Executor: e})
 	}
 	return a, nil
+}
+
+// Accounts returns the accounts of a config, which sign in to its upstreams. Nothing is
+// read yet.
+func Accounts(c *config.Config, log zerolog.Logger) *auth.Accounts {
+	return auth.New(auth.NewFiles(auth.Folder(), auth.Kind(c.Auth.Store)), log)
 }
 
 // choose returns the named profile, or every enabled profile if the name is empty.
