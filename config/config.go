@@ -23,6 +23,7 @@ type Config struct {
 	Stdio    Stdio // cli.stdio
 	Logging  Logging
 	Limits   Limits
+	Auth     AuthStore // auth
 
 	Start    Start         // of upstreams that do not set their own
 	IdleStop time.Duration // likewise
@@ -106,6 +107,7 @@ type Upstream struct {
 
 	URL     string // http, sse
 	Headers map[string]string
+	Auth    Auth // OAuth
 
 	Tools          Filter
 	StartupTimeout time.Duration // connect, handshake and first lists
@@ -146,6 +148,24 @@ const (
 	Shared    Isolation = "shared" // one for all clients
 	PerClient Isolation = "client" // one for each client session
 )
+
+// Auth is how mcpx signs in to an upstream that uses OAuth.
+type Auth struct {
+	Flow              string // auto, browser, device, client_credentials, none
+	ClientID          string
+	ClientSecret      string
+	Scopes            []string
+	Issuer            string
+	ClientMetadataURL string
+	RedirectPort      int    // 0: any free port
+	PrivateKey        string // PEM
+	SigningAlg        string // empty: the key decides
+}
+
+// AuthStore is where the tokens of upstreams are kept.
+type AuthStore struct {
+	Store string // auto, keyring, file
+}
 
 // Start is when an upstream is started.
 type Start string

@@ -78,6 +78,9 @@ func (e environment) resolve(written Upstream) Upstream {
 	}
 	u.URL = x.text("url", u.URL)
 	u.Headers = x.dict("headers", u.Headers)
+	u.Auth.ClientID = x.text("auth.client_id", u.Auth.ClientID)
+	u.Auth.ClientSecret = x.text("auth.client_secret", u.Auth.ClientSecret)
+	u.Auth.PrivateKey = x.text("auth.private_key", u.Auth.PrivateKey)
 	u.Err = x.err()
 	if u.Err == nil {
 		u.Err = unusable(&u)

@@ -30,6 +30,7 @@ func secrets(u *Upstream, values []variable) []string {
 	for name, value := range u.Env {
 		values = append(values, variable{name, value})
 	}
+	values = append(values, variable{"client_secret", u.Auth.ClientSecret}, variable{"private_key", u.Auth.PrivateKey})
 	for _, v := range values {
 		h.url(v.value)
 		for _, text := range withLines(v.value) {
@@ -74,6 +75,7 @@ func (u *Upstream) LiteralSecrets() (places []string) {
 	if new(hider).url(u.URL) != u.URL {
 		places = append(places, "url")
 	}
+	add("auth", map[string]string{"client_secret": u.Auth.ClientSecret, "private_key": u.Auth.PrivateKey})
 	return places
 }
 

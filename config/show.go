@@ -61,6 +61,9 @@ func (u Upstream) Public() Upstream {
 	}
 	u.Env = maskValues(u.Env)
 	u.Headers = maskValues(u.Headers)
+	u.Auth.ClientID = maskFallbacks(u.Auth.ClientID)
+	u.Auth.ClientSecret = mask(u.Auth.ClientSecret)
+	u.Auth.PrivateKey = mask(u.Auth.PrivateKey)
 	return u
 }
 
@@ -120,6 +123,8 @@ var (
 	notEmpty = pair{"minLength", 1}
 	// webAddress matches an absolute http or https URL, or one with references.
 	webAddress = pair{"pattern", `^[hH][tT][tT][pP][sS]?://[^/?#]|\$\{`}
+	// plainAddress matches an absolute http or https URL.
+	plainAddress = pair{"pattern", `^[hH][tT][tT][pP][sS]?://[^/?#]`}
 
 	anyName     = pair{"$ref", "#/$defs/name"}
 	serverName  = pair{"$ref", "#/$defs/serverName"}

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"mcpx/config"
+	"mcpx/internal/auth"
 	"mcpx/internal/child"
 	"mcpx/internal/listcache"
 	"mcpx/internal/tasks"
@@ -48,6 +49,7 @@ type Options struct {
 	PingEvery      time.Duration    // of idle network sessions; 0: pingEvery
 	Watcher        *child.Watcher   // ends the children if mcpx is killed; may be nil
 	Cache          *listcache.Cache // the lists on disk; nil: none
+	Accounts       *auth.Accounts   // sign in to upstreams; nil: no OAuth
 	Compile        func(t *Tool)    // prepares a tool that was listed, in the background; may be nil
 }
 

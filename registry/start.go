@@ -57,7 +57,7 @@ func startupLimit(ctx context.Context, c *config.Upstream) (context.Context, con
 // open opens a session: a shared one, or a per-client one if owner is not nil. It returns
 // the result of initialize or server/discover.
 func (s *supervisor) open(ctx context.Context, owner Client) (*Session, []byte, error) {
-	o := link.Options{Upstream: s.config(), Log: s.log, MessageBytes: s.registry.options.MessageBytes, Intake: s.intake, Watcher: s.registry.options.Watcher}
+	o := link.Options{Upstream: s.config(), Account: s.account, Log: s.log, MessageBytes: s.registry.options.MessageBytes, Intake: s.intake, Watcher: s.registry.options.Watcher}
 	if owner == nil {
 		o.Stderr = &s.stderr
 	}
@@ -162,5 +162,5 @@ func (s *Session) abort(err error) error {
 	case errors.As(err, &limit):
 		return &link.Failure{Reason: limit.Reason, Stderr: end.Stderr, Cause: limit.Cause}
 	}
-	return &link.Failure{Reason: err.Error(), Stderr: end.Stderr, Cause: end.Cause}
+	return &link.Failure{Reason: err.Error(), Stderr: end.Stderr, Cause: end.Cause, Scopes: end.Scopes}
 }

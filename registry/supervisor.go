@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"mcpx/config"
+	"mcpx/internal/auth"
 	"mcpx/internal/child"
 	"mcpx/internal/link"
 	"mcpx/internal/listcache"
@@ -23,6 +24,7 @@ import (
 // changes the state of the upstream.
 type supervisor struct {
 	registry *Registry
+	account  *auth.Account // signs in to the upstream; nil: no OAuth
 	log      zerolog.Logger
 	upstream atomic.Pointer[Upstream] // its newest state; the catalog has it too, unless another supervisor replaces this one
 	ctx      context.Context          // ends when the supervisor must end
@@ -47,6 +49,7 @@ type supervisor struct {
 func newSupervisor(r *Registry, c *config.Upstream) *supervisor {
 	s := &supervisor{
 		registry: r,
+		account:  link.Account(r.options.Accounts, c, ""),
 		log:      r.log.With().Str("server", c.Name).Logger(),
 		wake:     tasks.NewSignal(),
 

@@ -31,6 +31,7 @@ type cli struct {
 	Tokens     tokensCmd     `cmd:"" help:"Show what the tools cost a client's context, without mcpx and with it."`
 	Prompts    promptsCmd    `cmd:"" help:"List the prompts of a server, or get one."`
 	Resources  resourcesCmd  `cmd:"" help:"List the resources of a server, or read one."`
+	Auth       authCmd       `cmd:"" help:"Sign in to servers that use OAuth."`
 	List       listCmd       `cmd:"" help:"List the servers of the config."`
 	Add        addCmd        `cmd:"" help:"Add a server to the config."`
 	Remove     removeCmd     `cmd:"" help:"Remove a server from the config."`
@@ -170,6 +171,7 @@ const examples = `Examples:
   mcpx exec time get_current_time timezone=UTC
   mcpx inspect https://example.com/mcp        a server that is not in the config
   mcpx exec echo message=hi -- npx -y @modelcontextprotocol/server-everything
+  mcpx auth login github                      sign in to a server that uses OAuth
   mcpx tokens                                 count what the tools cost, without mcpx and with it`
 
 // Help is shown below the commands.

@@ -36,7 +36,7 @@ func next(u *registry.Upstream, c *config.Upstream) string {
 	case u.Cause == link.CauseUnreachable:
 		return "check that it runs, and its url: " + address(c)
 	case u.Cause == link.CauseSignIn:
-		return `if the service has API keys, set "headers": {"Authorization": "Bearer ${TOKEN}"}; otherwise let mcp-remote sign in: "command": "npx", "args": ["-y", "mcp-remote", "` + address(c) + `"]`
+		return "run mcpx auth login " + quoteShell(c.Name)
 	case u.Cause == link.CauseAuth && len(c.Headers) == 0:
 		return `the server requires authentication; set "headers", for example {"Authorization": "Bearer ${TOKEN}"}`
 	case u.Cause == link.CauseAuth:
