@@ -68,6 +68,8 @@ func heading(u *registry.Upstream, shown, budget int) string {
 	switch {
 	case u.State == registry.Idle:
 		head += " (" + idleNote(u) + ")"
+	case u.NeedsPerson():
+		head += " (" + plain.Cut(u.Reason, instructionBytes) + ")"
 	case u.State != registry.Ready:
 		head += fmt.Sprintf(" (%s: %s)", u.State, plain.Cut(u.Reason, instructionBytes))
 	}

@@ -175,6 +175,10 @@ func (s *Session) endCall(e *link.CallEnd) {
 	case link.NotSent:
 		s.conn.Refuse(e.ID, rpc.ErrClosed)
 	case link.Refused:
+		if e.Denied != nil {
+			s.denied(e.ID, e.Denied)
+			return
+		}
 		s.conn.Refuse(e.ID, &Unanswered{Server: s.config.Name, Reason: e.Reason})
 	case link.Unknown:
 		s.conn.Abandon(e.ID, &Unanswered{Server: s.config.Name, Reason: e.Reason, Unknown: true})

@@ -314,7 +314,7 @@ func (p *clientSession) open() (capabilities []byte) {
 	session, handshake, err := s.open(ctx, p.client)
 	if err != nil {
 		u := &Upstream{Name: s.config().Name}
-		u.fail(s.config(), err)
+		s.explain(u, err)
 		p.err, p.failed = u.Unavailable(), time.Now()
 		return nil
 	}

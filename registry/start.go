@@ -117,7 +117,7 @@ func (s *supervisor) publishLists(ctx context.Context, session *Session, handsha
 	restore := s.registry.restoreSubscriptions(session)
 	var changed []string
 	s.publish(func(u *Upstream) {
-		u.State, u.Reason, u.Cause, u.Stderr, u.RetryAt = Ready, "", "", nil, time.Time{}
+		u.State, u.Reason, u.Cause, u.Stderr, u.RetryAt, u.failure = Ready, "", "", nil, time.Time{}, nil
 		u.StartupTime, u.ListedAt, u.isStale = took, time.Now(), false
 		u.Instructions, u.Capabilities, u.session, u.stderr = instructions, capabilities, session, s.stderr.Load()
 		for i, k := range kinds {
@@ -144,7 +144,10 @@ func (s *Session) abort(err error) error {
 	// reasons are of use.
 	var broke *Lost
 	var failed *Unanswered
+	var denied *Unavailable
 	switch {
+	case errors.As(err, &denied) && denied.failure != nil:
+		err = errors.New(denied.failure.Reason)
 	case errors.As(err, &failed):
 		err = errors.New(failed.Reason)
 	case errors.As(err, &broke) && !s.isOver():

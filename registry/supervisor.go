@@ -31,6 +31,7 @@ type supervisor struct {
 	retire   context.CancelFunc
 	wake     tasks.Signal // a call needs the upstream now
 
+	signing     tasks.Signal // a person has begun to sign in
 	idleTimeSet tasks.Signal // a reload may have changed the idle time
 
 	isFill  bool   // this start only fills the cache
@@ -53,6 +54,7 @@ func newSupervisor(r *Registry, c *config.Upstream) *supervisor {
 		log:      r.log.With().Str("server", c.Name).Logger(),
 		wake:     tasks.NewSignal(),
 
+		signing:     tasks.NewSignal(),
 		idleTimeSet: tasks.NewSignal(),
 
 		refresh: newChanges(),
@@ -101,6 +103,9 @@ func (s *supervisor) run(ctx context.Context) {
 		rests = errors.Is(err, errUnused) || s.config().Start == config.StartLazy
 		switch {
 		case ctx.Err() != nil, errors.Is(err, errUnused):
+		case asSignIn(err) != nil:
+			s.awaitSignIn(ctx, asSignIn(err))
+			rests = false
 		case rests && healthy == 0: // the start failed
 			s.wake.Clear()
 			s.fail(Waiting, err, 0)
@@ -227,7 +232,7 @@ func (s *supervisor) fail(state State, err error, wait time.Duration) {
 	s.publish(func(u *Upstream) {
 		u.State, u.session, u.RetryAt = state, nil, time.Time{}
 		u.isStale = u.isStale || state == Idle || wait == 0 && state == Waiting
-		u.fail(s.config(), err)
+		s.explain(u, err)
 		if wait > 0 {
 			u.RetryAt = u.FailedAt.Add(wait)
 		}
@@ -237,8 +242,9 @@ func (s *supervisor) fail(state State, err error, wait time.Duration) {
 		Dur("retry_ms", wait.Round(time.Millisecond)).Msg("upstream down")
 }
 
-// fail records why the upstream failed, redacted.
-func (u *Upstream) fail(c *config.Upstream, err error) {
+// explain records in u why the upstream failed, redacted.
+func (s *supervisor) explain(u *Upstream, err error) {
+	c := s.config()
 	u.Reason, u.Cause, u.Stderr, u.FailedAt = err.Error(), "", nil, time.Now()
 	var f *link.Failure
 	if errors.As(err, &f) {
@@ -246,6 +252,9 @@ func (u *Upstream) fail(c *config.Upstream, err error) {
 	}
 	if c.Err != nil {
 		u.Cause = link.CauseConfig
+	}
+	if u.failure = asSignIn(err); u.failure != nil {
+		u.Reason = s.registry.explainSignIn(c.Name, u.failure)
 	}
 	u.Reason = plain.Line(c.Redact(u.Reason))
 }

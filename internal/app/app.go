@@ -41,6 +41,7 @@ type App struct {
 	log      *logging.Log
 	watcher  *child.Watcher
 	cache    *listcache.Cache // may be nil
+	address  string           // of the HTTP front, as people reach it; empty without one
 	metrics  *metrics         // nil unless mcpx serves over HTTP
 	memory   *releaser
 
@@ -89,6 +90,7 @@ func (a *App) Profiles() []*Profile { return *a.profiles.Load() }
 
 // newProfile puts the parts of a profile together.
 func (a *App) newProfile(c *config.Config, p *config.Profile) *Profile {
+	people := signIn{a, p.Name}
 	r := registry.New(p, registry.Options{
 		Log:            a.log.Logger,
 		Version:        Version(),
@@ -97,9 +99,10 @@ func (a *App) newProfile(c *config.Config, p *config.Profile) *Profile {
 		Watcher:        a.watcher,
 		Cache:          a.cache,
 		Accounts:       a.Accounts,
+		SignIn:         people.how,
 		Compile:        executor.Compile,
 	})
-	e := executor.New(r, c, p, executor.Options{Log: a.log.Logger, Observe: a.observe})
+	e := executor.New(r, c, p, executor.Options{Log: a.log.Logger, Observe: a.observe, SignIn: people.begin(r)})
 	return &Profile{Profile: p, Registry: r, Executor: e}
 }
 

@@ -12,6 +12,7 @@ import (
 	"mcpx/internal/app"
 	"mcpx/internal/editfile"
 	"mcpx/internal/nearest"
+	"mcpx/internal/plain"
 )
 
 // removeCmd removes a server from the config.
@@ -148,7 +149,7 @@ func unknownServer(err *config.UnknownServerError, path string) error {
 	near := nearest.Word(err.Name, err.Known)
 	switch {
 	case len(err.Elsewhere) > 0:
-		return withHint(text, "schema %s has it: --schema %s", err.Elsewhere[0], quoteShell(err.Elsewhere[0]))
+		return withHint(text, "schema %s has it: --schema %s", err.Elsewhere[0], plain.Shell(err.Elsewhere[0]))
 	case near != "":
 		return withHint(text, "did you mean %s?", near)
 	case len(err.Known) > 0:

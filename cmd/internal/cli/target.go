@@ -8,6 +8,7 @@ import (
 	"mcpx/config"
 	"mcpx/executor"
 	"mcpx/internal/app"
+	"mcpx/internal/plain"
 	"mcpx/internal/rpc"
 	"mcpx/registry"
 )
@@ -79,7 +80,7 @@ func (c *target) link(t *terminal) string {
 	if t.adhoc != nil {
 		return ""
 	}
-	return "mcpx resources " + quoteWords([]string{c.Path, c.Server})
+	return "mcpx resources " + plain.Shell(c.Path, c.Server)
 }
 
 // startOnly removes the upstreams that the command does not need.
