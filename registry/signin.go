@@ -129,13 +129,29 @@ func (r *Registry) BeginLocalSignIn(ctx context.Context, server string, scopes [
 	wait := func() {
 		if err := signIn.Wait(r.ctx); err != nil {
 			r.log.Warn().Err(err).Str("server", server).Msg("nobody has signed in")
+			return
 		}
+		r.Resume(r.ctx, account)
 	}
 	if !r.tasks.Go(wait) {
 		wait() // mcpx stops, so that it ends at once
 	}
 	r.Catalog().Upstream(server).supervisor.signing.Notify()
 	return signIn.Address, nil
+}
+
+// Resume starts the upstreams that waited for a sign-in, which has ended now. When it
+// returns, calls to them wait for the start.
+func (r *Registry) Resume(ctx context.Context, account *auth.Account) {
+	for _, u := range r.Catalog().Upstreams {
+		for u != nil && u.NeedsPerson() && u.supervisor.account.Is(account) {
+			u.supervisor.wake.Notify()
+			if u.superseded(ctx) != nil {
+				return
+			}
+			u = r.Catalog().Upstream(u.Name)
+		}
+	}
 }
 
 // SignOut removes the tokens of a server, and revokes them where that is possible.
@@ -145,6 +161,11 @@ func (r *Registry) SignOut(ctx context.Context, server string) error {
 		return err
 	}
 	_, err = account.Logout(ctx)
+	for _, u := range r.Catalog().Upstreams {
+		if u.session != nil && u.supervisor.account != nil && u.supervisor.account.Is(account) {
+			u.session.conn.Close(&link.Failure{Reason: "somebody has signed out"})
+		}
+	}
 	return err
 }
 

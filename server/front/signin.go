@@ -35,9 +35,13 @@ func (h *HTTP) beginSignIn(w http.ResponseWriter, r *http.Request) {
 
 // completeSignIn serves GET /oauth/callback, where the browser comes back to.
 func (h *HTTP) completeSignIn(w http.ResponseWriter, r *http.Request) {
-	if _, err := h.SignIn.Accounts.Complete(r.Context(), "", r.URL.Query()); err != nil {
+	account, err := h.SignIn.Accounts.Complete(r.Context(), "", r.URL.Query())
+	if err != nil {
 		showPage(w, http.StatusBadRequest, page{"You are not signed in", err.Error()})
 		return
+	}
+	for _, views := range *h.views.Load() {
+		views[asConfigured].Registry().Resume(r.Context(), account)
 	}
 	showPage(w, http.StatusOK, page{"You are signed in", "You can close this page."})
 }
