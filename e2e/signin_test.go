@@ -115,6 +115,32 @@ func TestSignIn(t *testing.T) {
 	}
 }
 
+// TestTokensNeverShow: a server that repeats the token it got does not make mcpx show it.
+func TestTokensNeverShow(t *testing.T) {
+	t.Parallel()
+	s := authtest.New(t)
+	p := newPerson(t, s.URL)
+	p.want(0, "signed in", "auth", "login", p.config, "locked")
+	var repeated atomic.Int32
+	s.Handlers = map[string]http.HandlerFunc{"/mcp": func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if !bytes.Contains(body, []byte("tools/call")) {
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			s.MCP(w, r)
+			return
+		}
+		repeated.Add(1)
+		w.WriteHeader(http.StatusBadRequest)
+		_ = json.NewEncoder(w).Encode(map[string]any{"jsonrpc": "2.0", "id": nil, "error": map[string]any{
+			"code": -32000, "message": "bad header " + r.Header.Get("Authorization"), "data": r.Header,
+		}})
+	}}
+	out := p.want(1, "bad header Bearer ***", "exec", p.config, "locked", "hello", "--log-level", "debug") // run fails if a token is in it
+	if repeated.Load() != 1 {
+		t.Errorf("%d calls\n%s", repeated.Load(), out)
+	}
+}
+
 // TestSignInElsewhere: a machine without a browser.
 func TestSignInElsewhere(t *testing.T) {
 	t.Parallel()

@@ -108,7 +108,7 @@ func (s *Session) list(ctx context.Context, k kind) ([]Item, error) {
 				return items, nil
 			default:
 				keys[key] = true
-				items = append(items, Item{Key: key, Raw: redactDefinition(s.config.Redact, raw), sent: raw})
+				items = append(items, Item{Key: key, Raw: redactDefinition(s.redact, raw), sent: raw})
 			}
 		}
 		cursor := rawjson.Get(result, "nextCursor")

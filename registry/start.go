@@ -112,7 +112,7 @@ func (s *supervisor) publishLists(ctx context.Context, session *Session, handsha
 	}
 	s.registry.setFirstLevel(session, capabilities)
 	instructions, _ := rawjson.String(rawjson.Get(handshake, "instructions"))
-	instructions = s.config().Redact(instructions)
+	instructions = session.redact(instructions)
 	took := max(time.Since(begin), 1) // 0 would mean that it was never ready
 	restore := s.registry.restoreSubscriptions(session)
 	var changed []string

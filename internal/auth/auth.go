@@ -72,16 +72,17 @@ func New(store Store, log zerolog.Logger) *Accounts {
 // everyone. Accounts for the same upstream and caller share their credentials.
 func (x *Accounts) Account(s Settings, caller string) *Account {
 	sum := sha256.Sum256([]byte(withoutFragment(s.URL) + "\n" + caller))
-	a := &Account{
+	return &Account{
 		accounts: x,
 		settings: s,
 		caller:   caller,
+		origin:   originOf(s.URL),
 		key:      fmt.Sprintf("%x", sum[:16]),
+		client:   newGuard(s.URL).client(),
 		now:      time.Now,
 		turn:     make(chan struct{}, 1),
+		looking:  make(chan struct{}, 1),
 	}
-	a.client = newGuard(s.URL).client()
-	return a
 }
 
 // Account is the sign-in of one upstream for one caller. Its methods may be called
@@ -90,11 +91,13 @@ type Account struct {
 	accounts *Accounts
 	settings Settings
 	caller   string
+	origin   string       // of the upstream: where the token may go
 	key      string       // in the store
 	client   *http.Client // for metadata and tokens, not for the upstream
 	now      func() time.Time
 
-	turn chan struct{} // held while the credentials are replaced
+	turn    chan struct{} // held while the credentials are replaced
+	looking chan struct{} // held during discovery on the path of a request
 
 	mu      sync.Mutex
 	read    bool         // creds and version have been read from the store
@@ -102,6 +105,7 @@ type Account struct {
 	version string       // of creds in the store
 	refused string       // a refresh token that the server does not accept
 	retryAt time.Time    // no refresh before, after network trouble
+	trouble error        // that network trouble
 	found   discovery    // cached
 }
 
@@ -139,6 +143,11 @@ const pollEvery = time.Second
 // Wait returns when somebody has signed in or out since the account last read its
 // credentials, in this process or another one.
 func (a *Account) Wait(ctx context.Context) error {
+	if _, read := a.known(); !read {
+		if _, err := a.load(ctx); err != nil {
+			return err
+		}
+	}
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	for {
@@ -158,25 +167,29 @@ func (a *Account) changed(ctx context.Context) (bool, error) {
 	version, err := a.accounts.store.Version(ctx, a.key)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.read && version != a.version, err
+	return version != a.version, err
 }
 
-// Redact replaces the secrets of the sign-in in a text: tokens and the client's secret.
+// Redact replaces the tokens of the sign-in in a text by ***. The secrets of the config
+// are not its business. A nil Account has no tokens.
 func (a *Account) Redact(text string) string {
-	a.mu.Lock()
-	c := a.creds
-	a.mu.Unlock()
-	secrets := []string{a.settings.ClientSecret, a.settings.PrivateKey}
-	if c != nil {
-		secrets = append(secrets, c.Access, c.Refresh, c.Client.Secret)
+	if a == nil {
+		return text
 	}
-	return hide(text, secrets...)
+	c, _ := a.known()
+	if c == nil {
+		return text
+	}
+	return hide(text, c.Access, c.Refresh, c.Client.Secret)
 }
+
+// shortest is the length of the shortest text that is hidden, in bytes.
+const shortest = 6
 
 // hide replaces secrets in a text by ***.
 func hide(text string, secrets ...string) string {
 	for _, secret := range secrets {
-		if secret == "" {
+		if len(secret) < shortest {
 			continue
 		}
 		text = strings.ReplaceAll(text, secret, "***")
@@ -188,6 +201,15 @@ func hide(text string, secrets ...string) string {
 func withoutFragment(address string) string {
 	address, _, _ = strings.Cut(address, "#")
 	return address
+}
+
+// originOf returns the scheme and host of a URL, "" if it has none.
+func originOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return ""
+	}
+	return u.Scheme + "://" + strings.ToLower(u.Host)
 }
 
 // resourceOf returns the upstream's identifier as a resource: its URL without query and

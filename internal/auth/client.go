@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
@@ -123,6 +125,30 @@ func registrationError(issuer string, err error) error {
 		return fmt.Errorf("%s did not register mcpx: %w", issuer, sent.Err)
 	}
 	return fmt.Errorf("%s did not register mcpx; if it needs an app that is registered by hand, set auth.client_id", issuer)
+}
+
+// post posts a form to an endpoint other than the token endpoint, as the client.
+func (a *Account) post(ctx context.Context, c *credentials, address string, form url.Values) (*http.Response, error) {
+	secret, err := a.authenticate(c, form)
+	if err != nil {
+		return nil, err
+	}
+	if c.Client.Method != methodBasic {
+		form.Set("client_id", c.Client.ID)
+		if secret != "" {
+			form.Set("client_secret", secret)
+		}
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address, strings.NewReader(form.Encode()))
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Accept", "application/json")
+	if c.Client.Method == methodBasic {
+		r.SetBasicAuth(url.QueryEscape(c.Client.ID), url.QueryEscape(secret))
+	}
+	return a.client.Do(r)
 }
 
 // describe joins an OAuth error and its description in a line of bounded length.

@@ -2,9 +2,13 @@ package auth
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"golang.org/x/oauth2"
@@ -46,23 +50,9 @@ func (a *Account) Device(ctx context.Context, scopes []string) (*Device, error) 
 	if p.server.DeviceEndpoint == "" {
 		return nil, ErrNoDevice
 	}
-	config := oauth2.Config{ClientID: c.Client.ID, Scopes: c.Scopes}
-	config.Endpoint.DeviceAuthURL = p.server.DeviceEndpoint
-	form := url.Values{}
-	secret, err := a.authenticate(c, form)
+	got, err := a.deviceCode(ctx, c, p.server.DeviceEndpoint)
 	if err != nil {
-		return nil, err
-	}
-	options := []oauth2.AuthCodeOption{oauth2.SetAuthURLParam("resource", c.Resource)}
-	if secret != "" {
-		options = append(options, oauth2.SetAuthURLParam("client_secret", secret))
-	}
-	for name := range form {
-		options = append(options, oauth2.SetAuthURLParam(name, form.Get(name)))
-	}
-	got, err := config.DeviceAuth(context.WithValue(ctx, oauth2.HTTPClient, a.client), options...)
-	if err != nil {
-		return nil, fmt.Errorf("%s gave no device code: %w", plain.Line(c.Issuer), a.explain(err, form))
+		return nil, fmt.Errorf("%s gave no device code: %w", plain.Line(c.Issuer), err)
 	}
 	d := &Device{
 		Address: plain.Line(got.VerificationURI), UserCode: plain.Line(got.UserCode), Complete: plain.Line(got.VerificationURIComplete),
@@ -77,6 +67,42 @@ func (a *Account) Device(ctx context.Context, scopes []string) (*Device, error) 
 		d.until = got.Expiry
 	}
 	return d, nil
+}
+
+// deviceCode requests the codes for the device and for the person.
+func (a *Account) deviceCode(ctx context.Context, c *credentials, endpoint string) (*oauth2.DeviceAuthResponse, error) {
+	form := url.Values{"resource": {c.Resource}}
+	if len(c.Scopes) > 0 {
+		form.Set("scope", strings.Join(c.Scopes, " "))
+	}
+	response, err := a.post(ctx, c, endpoint, form)
+	if err != nil {
+		return nil, plainError(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	data, err := io.ReadAll(response.Body)
+	if err != nil {
+		return nil, err
+	}
+	var reply struct {
+		Error       string `json:"error"`
+		Description string `json:"error_description"`
+	}
+	var got oauth2.DeviceAuthResponse
+	switch {
+	case json.Unmarshal(data, &reply) == nil && reply.Error != "":
+		return nil, errors.New(describe(reply.Error, reply.Description))
+	case response.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("HTTP status %s", plain.Line(response.Status))
+	case json.Unmarshal(data, &got) != nil || got.DeviceCode == "" || got.UserCode == "":
+		return nil, errors.New("the reply cannot be read")
+	}
+	for _, address := range []string{got.VerificationURI, got.VerificationURIComplete} {
+		if u, err := url.Parse(address); err != nil || u.Scheme != "https" && u.Scheme != "http" && address != "" {
+			return nil, errors.New("the reply names an address that is not one of the web")
+		}
+	}
+	return &got, nil
 }
 
 // Wait returns when the person has signed in.

@@ -86,6 +86,12 @@ const discoveryLife = time.Minute
 
 // discoverCached is discover for the path of a request.
 func (a *Account) discoverCached(ctx context.Context, c challenge) (*provider, error) {
+	select {
+	case a.looking <- struct{}{}:
+		defer func() { <-a.looking }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 	a.mu.Lock()
 	found := a.found
 	a.mu.Unlock()
@@ -112,27 +118,21 @@ func (a *Account) discover(ctx context.Context, c challenge) (*provider, error) 
 		return nil, err
 	}
 	if resource == nil { // an upstream of 2025-03-26 may be its own authorization server
-		u, err := url.Parse(a.settings.URL)
-		if err != nil {
-			return nil, nil
-		}
-		resource = &oauthex.ProtectedResourceMetadata{Resource: resourceOf(a.settings.URL)}
-		resource.AuthorizationServers = []string{u.Scheme + "://" + u.Host}
-		server, err := a.serverMetadata(ctx, resource.AuthorizationServers[0])
-		if server == nil {
+		server, err := a.serverMetadata(ctx, a.origin)
+		if err != nil || server == nil {
 			return nil, err
 		}
-		return &provider{resource.Resource, nil, *server}, a.checkIssuer(server.Issuer)
+		return &provider{resourceOf(a.settings.URL), nil, *server}, a.checkIssuer(server.Issuer)
 	}
 	issuer, err := a.chooseIssuer(resource.AuthorizationServers)
 	if err != nil {
 		return nil, err
 	}
 	server, err := a.serverMetadata(ctx, issuer)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if server == nil {
+	case server == nil:
 		return nil, fmt.Errorf("its authorization server %s has no metadata", plain.Line(issuer))
 	}
 	return &provider{resource.Resource, boundedScopes(resource.ScopesSupported), *server}, nil
@@ -232,7 +232,10 @@ func (a *Account) serverMetadata(ctx context.Context, issuer string) (*serverMet
 		if found.Issuer != issuer {
 			return nil, fmt.Errorf("the metadata of the authorization server %s is for another one, %s", plain.Line(issuer), plain.Line(found.Issuer))
 		}
-		return &found, found.check()
+		if err := found.check(); err != nil {
+			return nil, err
+		}
+		return &found, nil
 	}
 	return nil, nil
 }

@@ -62,8 +62,15 @@ func (a *Account) Begin(ctx context.Context, redirect string, scopes []string) (
 	}
 	config := oauth2.Config{ClientID: c.Client.ID, RedirectURL: redirect, Scopes: c.Scopes}
 	config.Endpoint.AuthURL = p.server.AuthorizationEndpoint
-	return config.AuthCodeURL(state, oauth2.S256ChallengeOption(waiting.verifier), oauth2.SetAuthURLParam("resource", c.Resource)), nil
+	options := []oauth2.AuthCodeOption{oauth2.S256ChallengeOption(waiting.verifier), oauth2.SetAuthURLParam("resource", c.Resource)}
+	if slices.Contains(c.Scopes, offlineAccess) { // OpenID Connect ignores it without consent
+		options = append(options, oauth2.SetAuthURLParam("prompt", "consent"))
+	}
+	return config.AuthCodeURL(state, options...), nil
 }
+
+// offlineAccess is the scope for a refresh token.
+const offlineAccess = "offline_access"
 
 // prepare finds the authorization server and the client for a sign-in. It returns
 // credentials without tokens.
@@ -122,8 +129,8 @@ func (a *Account) wanted(ctx context.Context, p *provider, challenged, more []st
 		if len(scopes) == 0 {
 			scopes = slices.Clone(p.scopes)
 		}
-		if slices.Contains(p.server.ScopesSupported, "offline_access") {
-			scopes = append(scopes, "offline_access") // for a refresh token
+		if slices.Contains(p.server.ScopesSupported, offlineAccess) {
+			scopes = append(scopes, offlineAccess)
 		}
 	}
 	if len(a.settings.Scopes) == 0 || len(more) > 0 {

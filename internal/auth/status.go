@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"mcpx/internal/plain"
@@ -32,7 +31,7 @@ func (a *Account) Status(ctx context.Context) (Status, error) {
 	s := Status{
 		Account: c.Who, Issuer: c.Issuer, Scopes: c.Scopes, Expires: c.Expires,
 		Renews: c.Refresh != "" || a.settings.Flow == FlowClientCredentials,
-		Store:  a.accounts.store.Place(),
+		Store:  a.accounts.store.Place(a.key),
 	}
 	a.mu.Lock()
 	isRefused := c.Refresh != "" && c.Refresh == a.refused
@@ -67,25 +66,7 @@ func (a *Account) revoke(ctx context.Context, c *credentials) error {
 	if c.Refresh != "" {
 		form = url.Values{"token": {c.Refresh}, "token_type_hint": {"refresh_token"}}
 	}
-	secret, err := a.authenticate(c, form)
-	if err != nil {
-		return err
-	}
-	if c.Client.Method != methodBasic {
-		form.Set("client_id", c.Client.ID)
-		if secret != "" {
-			form.Set("client_secret", secret)
-		}
-	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.Revoke, strings.NewReader(form.Encode()))
-	if err != nil {
-		return err
-	}
-	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	if c.Client.Method == methodBasic {
-		r.SetBasicAuth(url.QueryEscape(c.Client.ID), url.QueryEscape(secret))
-	}
-	response, err := a.client.Do(r)
+	response, err := a.post(ctx, c, c.Revoke, form)
 	if err != nil {
 		return fmt.Errorf("the tokens could not be revoked: %w", plainError(err))
 	}

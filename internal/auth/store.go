@@ -27,8 +27,8 @@ type Store interface {
 	Lock(ctx context.Context, key string) (unlock func(), err error)
 	// Version changes with every Save. It is cheap.
 	Version(ctx context.Context, key string) (string, error)
-	// Place describes where values are, for a person.
-	Place() string
+	// Place describes where the value of a key is, for a person.
+	Place(key string) string
 }
 
 // Kind is a kind of store.
@@ -77,14 +77,11 @@ func stateFolder() string {
 }
 
 // Place implements Store.
-func (f *Files) Place() string {
-	if f.kind == KindFile {
-		return f.folder
+func (f *Files) Place(key string) string {
+	if data, err := editfile.ReadAtMost(f.path(key), maxValue); err == nil && isSealed(data) {
+		return f.folder + " (encrypted)"
 	}
-	if _, err := f.sealKey(context.Background()); err != nil {
-		return f.folder + " (not encrypted: this system has no keyring)"
-	}
-	return f.folder + " (encrypted; the key is in the system's keyring)"
+	return f.folder
 }
 
 // Load implements Store.
@@ -127,7 +124,8 @@ func (f *Files) write(key string, value []byte) error {
 	if err := f.create(); err != nil {
 		return err
 	}
-	file, err := os.CreateTemp(f.folder, "*.tmp") // only the user can read it
+	temporary := filepath.Join(f.folder, key+".tmp") // one that was left behind is replaced
+	file, err := os.OpenFile(temporary, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
@@ -138,13 +136,13 @@ func (f *Files) write(key string, value []byte) error {
 	err = errors.Join(err, file.Close())
 	if err == nil {
 		now := time.Now() // the file system's own times are too coarse for Version
-		err = os.Chtimes(file.Name(), now, now)
+		err = os.Chtimes(temporary, now, now)
 	}
 	if err == nil {
-		err = os.Rename(file.Name(), f.path(key))
+		err = os.Rename(temporary, f.path(key))
 	}
 	if err != nil {
-		_ = os.Remove(file.Name())
+		_ = os.Remove(temporary)
 	}
 	return err
 }

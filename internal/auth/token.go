@@ -34,7 +34,7 @@ func (a *Account) Token(ctx context.Context) (string, error) {
 	switch {
 	case c == nil:
 		return "", nil
-	case !c.due(a.now()) || !a.mayRefresh(c):
+	case !c.due(a.now()) || !a.canRefresh(c) || a.waits(c) != nil:
 		return c.Access, nil
 	}
 	c, err := a.renew(ctx, func(stored *credentials) bool { return stored.due(a.now()) })
@@ -47,12 +47,22 @@ func (a *Account) Token(ctx context.Context) (string, error) {
 	return c.Access, err
 }
 
-// mayRefresh reports whether a refresh is worth a request.
-func (a *Account) mayRefresh(c *credentials) bool {
+// canRefresh reports whether there is something to refresh the token with.
+func (a *Account) canRefresh(c *credentials) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	waits := a.now().Before(a.retryAt) && !c.expired(a.now())
-	return !waits && (a.settings.Flow == FlowClientCredentials || c.Refresh != "" && c.Refresh != a.refused)
+	return a.settings.Flow == FlowClientCredentials || c.Refresh != "" && c.Refresh != a.refused
+}
+
+// waits returns the network trouble after which a token that is still valid is not
+// refreshed for a moment, nil without trouble.
+func (a *Account) waits(c *credentials) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.now().Before(a.retryAt) && !c.expired(a.now()) {
+		return a.trouble
+	}
+	return nil
 }
 
 // renew reads the stored credentials and, if they are due, replaces them by new ones. It
@@ -62,8 +72,11 @@ func (a *Account) renew(ctx context.Context, due func(stored *credentials) bool)
 	err = a.locked(ctx, func(ctx context.Context) error {
 		stored, err := a.load(ctx)
 		used = stored
-		if err != nil || stored == nil || !due(stored) || !a.mayRefresh(stored) {
+		if err != nil || stored == nil || !due(stored) || !a.canRefresh(stored) {
 			return err
+		}
+		if trouble := a.waits(stored); trouble != nil {
+			return trouble
 		}
 		next, err := a.refresh(ctx, stored)
 		if err != nil {
@@ -87,10 +100,11 @@ func (a *Account) renew(ctx context.Context, due func(stored *credentials) bool)
 func (a *Account) refreshFailed(ctx context.Context, used **credentials, err error) error {
 	var refused *tokenError
 	if !errors.As(err, &refused) || !refused.isFinal() {
+		err = fmt.Errorf("its token could not be refreshed: %w", err)
 		a.mu.Lock()
-		a.retryAt = a.now().Add(retryRefresh)
+		a.retryAt, a.trouble = a.now().Add(retryRefresh), err
 		a.mu.Unlock()
-		return fmt.Errorf("its token could not be refreshed: %w", err)
+		return err
 	}
 	sent := (*used).Refresh
 	stored, loadErr := a.load(ctx)
@@ -151,8 +165,8 @@ func (a *Account) request(ctx context.Context, c *credentials, form url.Values) 
 		return errors.New("the token has characters that a header cannot have")
 	}
 	c.Access, c.Refresh, c.Issued, c.Expires = token.AccessToken, token.RefreshToken, issued, time.Time{}
-	if !token.Expiry.IsZero() {
-		c.Expires = issued.Add(time.Until(token.Expiry).Round(time.Second))
+	if life := time.Until(token.Expiry).Round(time.Second); life > 0 {
+		c.Expires = issued.Add(life)
 	}
 	if granted, ok := token.Extra("scope").(string); ok && granted != "" {
 		c.Scopes = boundedScopes(strings.Fields(granted))

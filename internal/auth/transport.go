@@ -31,7 +31,7 @@ func (t *transport) CloseIdleConnections() {
 
 // RoundTrip implements http.RoundTripper.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	if !sameOrigin(r.URL, t.account.settings.URL) {
+	if r.URL.Scheme+"://"+strings.ToLower(r.URL.Host) != t.account.origin {
 		return t.base.RoundTrip(r)
 	}
 	used, err := t.account.Token(r.Context())
@@ -97,10 +97,16 @@ func (a *Account) replace(ctx context.Context, refused string, response *http.Re
 	if a.settings.Flow == FlowClientCredentials {
 		return a.replaceOwn(ctx, refused, readChallenge(response.Header))
 	}
-	if c, err := a.load(ctx); err != nil || c == nil || c.Access == refused && (!isUnauthorized || !a.mayRefresh(c)) {
+	c, err := a.load(ctx)
+	switch {
+	case err != nil || c == nil:
 		return refused, err
+	case c.Access != refused:
+		return c.Access, nil
+	case !isUnauthorized || !a.canRefresh(c):
+		return refused, nil
 	}
-	c, err := a.renew(ctx, func(stored *credentials) bool { return isUnauthorized && stored.Access == refused })
+	c, err = a.renew(ctx, func(stored *credentials) bool { return isUnauthorized && stored.Access == refused })
 	if err != nil || c == nil {
 		return refused, err
 	}
@@ -152,11 +158,6 @@ func plainError(err error) error {
 		return sent.Err
 	}
 	return err
-}
-
-func sameOrigin(u *url.URL, address string) bool {
-	other, err := url.Parse(address)
-	return err == nil && u.Scheme == other.Scheme && strings.EqualFold(u.Host, other.Host)
 }
 
 // discard ends a response so that its connection can be used again.

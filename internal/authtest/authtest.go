@@ -62,7 +62,7 @@ func New(t testing.TB) *Server {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = r.ParseForm()
 	handlers := map[string]http.HandlerFunc{
-		"/mcp": s.mcp,
+		"/mcp": s.MCP,
 		"/.well-known/oauth-protected-resource/mcp": s.resource,
 		"/.well-known/oauth-authorization-server":   s.metadata,
 		"/register":  s.register,
@@ -278,8 +278,8 @@ func (s *Server) revoke(_ http.ResponseWriter, r *http.Request) {
 	delete(s.refresh, r.Form.Get("token"))
 }
 
-// mcp is the MCP server. It has one tool, "hello".
-func (s *Server) mcp(w http.ResponseWriter, r *http.Request) {
+// MCP is the MCP server. It has one tool, "hello".
+func (s *Server) MCP(w http.ResponseWriter, r *http.Request) {
 	var m struct {
 		ID     json.RawMessage `json:"id"`
 		Method string          `json:"method"`

@@ -44,10 +44,4 @@ func (l *httpLink) unauthorized(err error) *Failure {
 }
 
 // redact hides the secrets of the upstream's entry and of its sign-in in a text.
-func (l *httpLink) redact(text string) string {
-	text = l.Upstream.Redact(text)
-	if l.Account != nil {
-		text = l.Account.Redact(text)
-	}
-	return text
-}
+func (l *httpLink) redact(text string) string { return l.Account.Redact(l.Upstream.Redact(text)) }
