@@ -29,7 +29,7 @@ type supervisor struct {
 	retire   context.CancelFunc
 	wake     tasks.Signal // a call needs the upstream now
 
-	idleTimeSet tasks.Signal // a reload may have changed the idle time
+	idleTimeSet tasks.Signal // a reload has changed the idle time
 
 	isFill  bool   // this start only fills the cache
 	endFill func() // lets the next upstream fill the cache
