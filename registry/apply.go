@@ -66,11 +66,11 @@ func (r *Registry) Close() {
 func (r *Registry) applyUpstream(c *config.Upstream, current *supervisor) {
 	next := r.replacements[c.Name]
 	switch {
-	case current != nil && current.config().SharesSession(c):
+	case current != nil && current.config().KeepsSession(c):
 		r.cancelReplacement(c.Name)
 		r.supervisors[c.Name] = current
 		current.reconfigure(c)
-	case next != nil && next.config().SharesSession(c):
+	case next != nil && next.config().KeepsSession(c):
 		r.supervisors[c.Name] = current
 		next.reconfigure(c)
 	case current != nil && current.upstream.Load().State == Ready:
