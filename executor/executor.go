@@ -76,11 +76,12 @@ func New(r *registry.Registry, c *config.Config, p *config.Profile, o Options) *
 	return e
 }
 
-// Apply makes another config and profile count for all calls that follow. The registry
-// gets the profile after that.
+// Apply sets the config and the profile for all calls that follow. It is called before
+// the registry's Apply.
 func (e *Executor) Apply(c *config.Config, p *config.Profile) {
 	e.settings.Store(&settings{config: c, profile: p})
 	e.exposure.Store(nil)
+	e.listings.cache.Clear() // it would keep the upstreams that are removed
 }
 
 // SetProblem sets why the newest config file is not in use. The tool servers shows it

@@ -68,7 +68,7 @@ func (s *supervisor) publishIdle() {
 func (s *supervisor) stopUnused(session *Session) {
 	if s.isFill {
 		calls, _ := session.activity()
-		if !session.awaitUse(fillTime, calls) {
+		if !session.awaitUse(fillTime, calls, nil) {
 			return
 		}
 		s.endFill() // a session that is used may stay for long
@@ -83,22 +83,22 @@ func (s *supervisor) stopUnused(session *Session) {
 			continue
 		}
 		calls, _ := session.activity()
-		if !session.awaitUse(c.IdleStop, calls) {
+		if !session.awaitUse(c.IdleStop, calls, s.idleTimeSet) {
 			return
 		}
 	}
 }
 
-// awaitUse waits until the session is used after that many calls, or a reload may have
-// changed its idle time, and returns true. If it is not used for the idle time, or ends,
+// awaitUse waits until the session is used after that many calls, or until a notice on
+// changed, and returns true. If the session ends, or is not used for the idle time,
 // awaitUse closes it and returns false.
-func (s *Session) awaitUse(idle time.Duration, calls int64) bool {
+func (s *Session) awaitUse(idle time.Duration, calls int64, changed <-chan struct{}) bool {
 	ticker := time.NewTicker(max(idle/checksPerIdle, 1))
 	defer ticker.Stop()
 	for unused := 0; ; {
 		select {
 		case <-ticker.C:
-		case <-s.supervisor.idleTimeSet:
+		case <-changed:
 			return true
 		case <-s.done():
 			return false

@@ -91,6 +91,9 @@ func (r *Registry) Run(ctx context.Context) error {
 	return nil
 }
 
+// Done is closed when the upstreams stop for good.
+func (r *Registry) Done() <-chan struct{} { return r.ctx.Done() }
+
 // Catalog returns the current catalog.
 func (r *Registry) Catalog() *Catalog { return r.catalog.Load() }
 

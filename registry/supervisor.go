@@ -32,7 +32,7 @@ type supervisor struct {
 	wake     tasks.Signal // a call needs the upstream now
 
 	signing     tasks.Signal // a person has begun to sign in
-	idleTimeSet tasks.Signal // a reload may have changed the idle time
+	idleTimeSet tasks.Signal // a reload has changed the idle time
 
 	isFill  bool   // this start only fills the cache
 	endFill func() // lets the next upstream fill the cache

@@ -44,6 +44,7 @@ type Server struct {
 	lazyList    []byte // the result of tools/list in lazy mode
 
 	lazyInstructions string
+	configured       map[string]bool // names of the upstreams in the profile
 }
 
 // Options are what a Server needs besides its profile and executor.
@@ -74,6 +75,10 @@ func New(p *config.Profile, r *registry.Registry, e *executor.Executor, o Option
 		lazyList: lazyTools(p, meta),
 
 		lazyInstructions: lazyInstructions(p),
+		configured:       make(map[string]bool, len(p.Upstreams)),
+	}
+	for i := range p.Upstreams {
+		s.configured[p.Upstreams[i].Name] = true
 	}
 	if s.lazy {
 		return s

@@ -13,9 +13,12 @@ import (
 	"mcpx/config"
 )
 
-// quietTime is how long the folder of the config file must be quiet before a reload: an
-// editor may write a file in several steps.
-const quietTime = 300 * time.Millisecond
+// Times of a watch.
+const (
+	quietTime   = 300 * time.Millisecond // without events before a check: an editor may write a file in several steps
+	maxDelay    = 3 * time.Second        // from an event to its check, if other files in the folder are written all the time
+	rewatchTime = time.Second            // between attempts to watch a folder that was removed
+)
 
 // setWatch starts or stops the watch of the config file. The caller holds a.reload.mu.
 func (a *App) setWatch(on bool) {
@@ -48,9 +51,9 @@ func watchFile(ctx context.Context, file string, changed func()) error {
 		return err
 	}
 	last := contentHash(file)
-	quiet := time.NewTimer(quietTime)
-	quiet.Stop()
-	defer quiet.Stop()
+	check := time.NewTimer(quietTime)
+	defer check.Stop()
+	var due time.Time // the latest time of the next check; zero if there was no event
 	for {
 		select {
 		case <-ctx.Done():
@@ -59,11 +62,17 @@ func watchFile(ctx context.Context, file string, changed func()) error {
 			if !ok {
 				return errors.New("the watch has ended")
 			}
-			quiet.Reset(quietTime)
+			if due.IsZero() {
+				due = time.Now().Add(maxDelay)
+			}
+			check.Reset(min(quietTime, time.Until(due)))
 		case <-w.Errors: // events may be lost
-			quiet.Reset(quietTime)
-		case <-quiet.C:
-			_ = watchFolders(w, file) // the file may be a link to another folder now
+			check.Reset(quietTime)
+		case <-check.C:
+			due = time.Time{}
+			if watchFolders(w, file) != nil { // also if the file is a link to another folder now
+				check.Reset(rewatchTime)
+			}
 			if now := contentHash(file); now != last {
 				last = now
 				changed()
