@@ -4,7 +4,8 @@
 // with its line and column. Each key is declared once, in fields.go: how it is read,
 // how the JSON Schema describes it and how it is shown. References such as ${VAR} are
 // expanded for each upstream; a missing variable makes that upstream unusable, not the
-// file. [Upstream.Redact] hides an upstream's secrets in any text.
+// file. Stored secrets, such as ${keyring:NAME}, are read by [Upstream.Resolve] when the
+// upstream starts. [Upstream.Redact] hides an upstream's secrets in any text.
 package config
 
 import (
@@ -118,9 +119,13 @@ type Upstream struct {
 	// or its value cannot be used there. Other upstreams are not affected.
 	Err error
 
-	disabled bool
-	written  *Upstream // the upstream before expansion, for Show
-	redactor *redactor // nil: there is nothing to hide
+	disabled       bool
+	envCommands    map[string][]string // commands that print a value of Env, which is empty until Resolve
+	headerCommands map[string][]string // likewise of Headers
+	written        *Upstream           // the upstream before expansion, for Show and Resolve
+	environment    environment         // from which it was expanded
+	isDeferred     bool                // it has stored secrets, which Resolve reads
+	secrets        *secretSet          // what Redact hides; nil: nothing
 }
 
 // Disabled reports whether the file disables the upstream.

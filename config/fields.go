@@ -69,7 +69,7 @@ func (s *Server) fields() []field {
 	return []field{
 		{"host", text(&s.Host, nonEmpty), "Address to listen on. Any address except loopback needs a token."},
 		{"port", number(&s.Port, 0, 65535), "Port to listen on; 0 means any free port."},
-		{"token", expanded(&s.Token, nonEmpty), "Bearer token that clients must send. Write a ${VAR} instead of the token itself."},
+		{"token", expanded(&s.Token, nonEmpty), "Bearer token that clients must send. Write ${VAR}, ${file:PATH} or ${keyring:NAME} instead of the token itself."},
 		{"allowed_origins", list(&s.AllowedOrigins, nonEmpty, allowedOrigin), "Origins that may connect, in addition to loopback: https://app.example.com."},
 		{"allowed_hosts", list(&s.AllowedHosts, nonEmpty, allowedHost), "Host names that clients may use, in addition to loopback."},
 	}
@@ -144,12 +144,12 @@ func (u *Upstream) fields() []field {
 	disabled.show = func() any { return present(u.disabled) }
 	return []field{
 		{"type", choice(&u.Transport, types...), "Transport. The default for a url is to try http, then sse."},
-		{"command", text(&u.Command, nonEmpty, wellFormed).also(notEmpty), "Program to start. ${VAR}, ${VAR:-default} and ${env:VAR} are expanded."},
+		{"command", text(&u.Command, nonEmpty, wellFormed).also(notEmpty), "Program to start. ${VAR}, ${VAR:-default}, ${env:VAR}, ${file:PATH} and ${keyring:NAME} are expanded."},
 		{"args", list(&u.Args, wellFormed), "Its arguments. References are expanded, each into one argument."},
-		{"env", dict(&u.Env, environmentName), "Its environment, in addition to PATH, HOME and the like. References are expanded."},
+		{"env", dict(&u.Env, &u.envCommands, environmentName), "Its environment, in addition to PATH, HOME and the like. References are expanded. A value may be a command that prints it."},
 		{"cwd", text(&u.Dir, nonEmpty, wellFormed).also(notEmpty), "Its working directory, relative to the config file. References are expanded."},
 		{"url", text(&u.URL, wellFormed, writtenURL).also(webAddress), "Address of a remote server. References are expanded."},
-		{"headers", dict(&u.Headers, headerName), "HTTP headers for a remote server. References are expanded."},
+		{"headers", dict(&u.Headers, &u.headerCommands, headerName), "HTTP headers for a remote server. References are expanded. A value may be a command that prints it."},
 		{"description", text(&u.Description), "One line for the directory the agent sees."},
 		{"disabled", disabled, "true switches the server off."},
 		{"enabled", inverse(&u.disabled), "false switches the server off."},

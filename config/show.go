@@ -61,7 +61,20 @@ func (u Upstream) Public() Upstream {
 	}
 	u.Env = maskValues(u.Env)
 	u.Headers = maskValues(u.Headers)
+	u.envCommands = maskCommands(u.envCommands)
+	u.headerCommands = maskCommands(u.headerCommands)
 	return u
+}
+
+func maskCommands(commands map[string][]string) map[string][]string {
+	masked := make(map[string][]string, len(commands))
+	for name, words := range commands {
+		masked[name] = new(hider).args(words)
+		for i, word := range masked[name] {
+			masked[name][i] = maskFallbacks(word)
+		}
+	}
+	return masked
 }
 
 func maskValues(values map[string]string) map[string]string {
