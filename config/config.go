@@ -114,6 +114,7 @@ type Upstream struct {
 	Isolation      Isolation
 	Start          Start         // never empty once the config is loaded
 	IdleStop       time.Duration // a process that nobody uses for so long is stopped; 0: never
+	Sandbox        *Sandbox      // nil: none
 
 	// Err is the reason why this upstream cannot be started: a variable is not set,
 	// or its value cannot be used there. Other upstreams are not affected.
@@ -127,6 +128,16 @@ type Upstream struct {
 	isDeferred     bool                // it has stored secrets, which Resolve reads
 	secrets        *secretSet          // what Redact hides; nil: nothing
 }
+
+// Sandbox restricts the process of an upstream, on Linux.
+type Sandbox struct {
+	Write      []string // folders and files it may write; relative ones are in its working directory
+	Network    bool     // it may create sockets
+	BestEffort bool     // start it without the protection that the system cannot give
+}
+
+// NoSandbox is why a sandbox does not work on this system.
+const NoSandbox = `the sandbox works only on Linux; run the server in a container instead, or set "best_effort": true in it`
 
 // Disabled reports whether the file disables the upstream.
 func (u *Upstream) Disabled() bool { return u.disabled }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -73,6 +74,10 @@ func (e environment) resolve(written Upstream) Upstream {
 	if u.Err == nil && !u.isDeferred {
 		u.Err = unusable(&u)
 	}
+	if u.Sandbox != nil {
+		u.Sandbox = e.sandbox(*u.Sandbox)
+		u.Err = cmp.Or(u.Err, sandboxable(u.Sandbox, runtime.GOOS))
+	}
 	u.secrets = newSecretSet(slices.DeleteFunc(secrets(&u, x.values), hasStored)) // messages name the references
 	return u
 }
@@ -110,6 +115,31 @@ func unusable(u *Upstream) error {
 		}
 	}
 	return nil
+}
+
+// sandbox returns a sandbox whose paths do not start with ~/.
+func (e environment) sandbox(s Sandbox) *Sandbox {
+	s.Write = slices.Clone(s.Write)
+	for i, path := range s.Write {
+		s.Write[i] = e.withHome(path)
+	}
+	return &s
+}
+
+// sandboxable returns an error if a system cannot restrict an upstream.
+func sandboxable(s *Sandbox, system string) error {
+	if system == "linux" || s.BestEffort {
+		return nil
+	}
+	return errors.New(NoSandbox)
+}
+
+// withHome replaces ~/ at the start of a path.
+func (e environment) withHome(path string) string {
+	if rest, ok := strings.CutPrefix(path, "~/"); ok && homeFolder(e.lookup) != "" {
+		return filepath.Join(homeFolder(e.lookup), rest)
+	}
+	return path
 }
 
 func (e environment) absolute(path string) string {

@@ -40,6 +40,8 @@ func defaultUpstream() Upstream {
 	}
 }
 
+func defaultSandbox() Sandbox { return Sandbox{Write: []string{"."}, Network: true} }
+
 // fields returns the keys at the top level. Servers that are there instead of in schemas
 // are stored in top.
 func (c *Config) fields(top *Profile) []field {
@@ -159,7 +161,16 @@ func (u *Upstream) fields() []field {
 		{"max_timeout", duration(&u.MaxTimeout), "Time for a call in total."},
 		{"isolation", choice(&u.Isolation, Shared, PerClient), "shared: one session for all clients. client: one for each."},
 		{"start", choice(&u.Start, StartEager, StartLazy), "eager: start it with mcpx. lazy: start it when a request needs it. The default is start at the top level."},
+		{"sandbox", sandboxKind(&u.Sandbox), "true, or an object: restrict its process, which may read all files, and write only some. Linux only."},
 		{"idle_stop", idleTime(&u.IdleStop), "Stop its process if nobody uses it for this time. The default is idle_stop at the top level."},
+	}
+}
+
+func (s *Sandbox) fields() []field {
+	return []field{
+		{"write", list(&s.Write, nonEmpty), "Folders and files that it may write; relative ones are in its working directory. It also has its own temporary folder."},
+		{"network", boolean(&s.Network), "false: it cannot create sockets."},
+		{"best_effort", boolean(&s.BestEffort), "true: start it even if the system cannot restrict it."},
 	}
 }
 

@@ -371,6 +371,34 @@ func section(fields []field) kind {
 	}
 }
 
+// sandboxKind is true, false, or an object with the settings of a sandbox.
+func sandboxKind(p **Sandbox) kind {
+	defaults := defaultSandbox()
+	return kind{
+		schema: object{{"anyOf", []object{{{"type", "boolean"}}, describe(defaults.fields())}}},
+		read: func(r *reader, n node) {
+			s := defaultSandbox()
+			switch n.kind() {
+			case 't':
+				*p = &s
+			case 'f':
+				*p = nil
+			case '{':
+				section(s.fields()).read(r, n)
+				*p = &s
+			default:
+				r.fail(n, "expected true, false or an object, got %s", n.describe())
+			}
+		},
+		show: func() any {
+			if *p == nil {
+				return nil
+			}
+			return show((*p).fields())
+		},
+	}
+}
+
 // lenient turns errors below a key into warnings. Invalid values get their default.
 func lenient(k kind) kind {
 	read := k.read

@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 
 	"mcpx/internal/secret"
 )
@@ -136,12 +134,7 @@ func (r *secretReader) run(words []string) (string, error) {
 }
 
 // secretPath returns the path of a file with a secret. It is relative to the config file.
-func (e environment) secretPath(name string) string {
-	if rest, ok := strings.CutPrefix(name, "~/"); ok && homeFolder(e.lookup) != "" {
-		return filepath.Join(homeFolder(e.lookup), rest)
-	}
-	return e.absolute(name)
-}
+func (e environment) secretPath(name string) string { return e.absolute(e.withHome(name)) }
 
 // readSecret reads a file with a secret.
 func (e environment) readSecret(name string) (string, error) {

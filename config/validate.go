@@ -222,6 +222,9 @@ func (r *reader) transport(n node, u *Upstream) {
 			u.Transport = TransportRemote
 		}
 		r.warnUnused(n, "url", "args", "env", "cwd")
+		if m, ok := n.member("sandbox"); ok && u.Sandbox != nil {
+			r.fail(m.name, "needs command; a remote server cannot be sandboxed")
+		}
 	}
 }
 

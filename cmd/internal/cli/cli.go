@@ -64,6 +64,7 @@ const (
 // Main runs the program and ends the process.
 func Main(name string, front Front) {
 	child.WatchIfAsked()
+	child.SandboxIfAsked()
 	// Writing to a client that is gone must return an error, not end the process.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
