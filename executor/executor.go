@@ -26,14 +26,20 @@ import (
 // Executor makes calls to the upstreams of one profile.
 type Executor struct {
 	registry *registry.Registry
-	config   *config.Config
-	profile  *config.Profile
+	settings atomic.Pointer[settings]
 	log      zerolog.Logger
 	observe  func(Event)
 	listings listings
 	results  *results.Store
 	exposure atomic.Pointer[Exposure]
 	builtin  builtin
+}
+
+// settings are what a reload can change.
+type settings struct {
+	config  *config.Config
+	profile *config.Profile
+	problem string // why the newest config file is not in use; empty if it is
 }
 
 // Options are what an Executor needs besides its registry and config.
@@ -47,13 +53,12 @@ type Options struct {
 func New(r *registry.Registry, c *config.Config, p *config.Profile, o Options) *Executor {
 	e := &Executor{
 		registry: r,
-		config:   c,
-		profile:  p,
 		log:      o.Log,
 		results: results.New(results.Options{
 			Tokens: c.Limits.ResultTokens, Head: c.Limits.ResultHead, Bytes: c.Limits.KeptBytes, Idle: c.Limits.SessionIdle,
 		}),
 	}
+	e.settings.Store(&settings{config: c, profile: p})
 	e.observe = func(event Event) {
 		if o.Observe != nil {
 			event.Schema = p.Name
@@ -63,6 +68,24 @@ func New(r *registry.Registry, c *config.Config, p *config.Profile, o Options) *
 	e.builtin = newBuiltin(e)
 	return e
 }
+
+// Apply makes another config and profile count for all calls that follow. The registry
+// gets the profile after that.
+func (e *Executor) Apply(c *config.Config, p *config.Profile) {
+	e.settings.Store(&settings{config: c, profile: p})
+	e.exposure.Store(nil)
+}
+
+// SetProblem sets why the newest config file is not in use. The tool servers shows it
+// until the next Apply.
+func (e *Executor) SetProblem(problem string) {
+	s := *e.settings.Load()
+	s.problem = problem
+	e.settings.Store(&s)
+}
+
+// inspectTokens is the longest listing, in tokens.
+func (e *Executor) inspectTokens() int { return e.settings.Load().config.Limits.InspectTokens }
 
 // Call is one tool call: made with exec, which names server and tool, or of a tool that
 // flat mode lists.

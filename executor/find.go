@@ -40,7 +40,7 @@ func (e *Executor) Upstream(ctx context.Context, name string) (*registry.Upstrea
 	}
 	u := e.registry.Catalog().Upstream(name)
 	switch {
-	case u == nil && slices.Contains(e.profile.Disabled(), name):
+	case u == nil && slices.Contains(e.settings.Load().profile.Disabled(), name):
 		return nil, &NotFound{fmt.Sprintf("server %s is disabled in the config; servers: %s", quoted(name), list(e.Servers()))}
 	case u == nil:
 		return nil, unknownServer(name, e.Servers())

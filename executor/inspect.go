@@ -66,9 +66,9 @@ func (e *Executor) describe(c registry.Client, u *registry.Upstream, tool string
 	}
 	switch {
 	case tool == "" && u == e.builtin.upstream:
-		return e.builtinListing(e.config.Limits.InspectTokens), nil
+		return e.builtinListing(e.inspectTokens()), nil
 	case tool == "":
-		return e.listings.of(u, e.config.Limits.InspectTokens), nil
+		return e.listings.of(u, e.inspectTokens()), nil
 	}
 	if t := u.Tool(tool); t != nil {
 		return define(t), nil
@@ -83,11 +83,11 @@ func (e *Executor) describe(c registry.Client, u *registry.Upstream, tool string
 	case len(found) == 0:
 		return "", unknownTool(u, tool)
 	case strings.ContainsAny(tool, "*?["):
-		return listing(u, found, e.config.Limits.InspectTokens), nil
+		return listing(u, found, e.inspectTokens()), nil
 	}
-	full, ok := lines(found, define, e.config.Limits.InspectTokens)
-	if !ok || tokens.Exceeds(full, e.config.Limits.InspectTokens) {
-		return listing(u, found, e.config.Limits.InspectTokens), nil
+	full, ok := lines(found, define, e.inspectTokens())
+	if !ok || tokens.Exceeds(full, e.inspectTokens()) {
+		return listing(u, found, e.inspectTokens()), nil
 	}
 	return full, nil
 }

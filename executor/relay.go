@@ -99,7 +99,7 @@ const routeTime = 10 * time.Second
 func (e *Executor) absent(r Relay) (owner string) {
 	name, _ := rawjson.String(rawjson.Get(r.Params, "name"))
 	for _, u := range e.registry.Catalog().Upstreams {
-		matches := !e.profile.Prefix || strings.HasPrefix(name, strings.Map(plainName, u.Name)+"__")
+		matches := !e.settings.Load().profile.Prefix || strings.HasPrefix(name, strings.Map(plainName, u.Name)+"__")
 		if matches && u.State != registry.Ready && len(u.Name) >= len(owner) {
 			owner = u.Name
 		}

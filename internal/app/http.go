@@ -12,7 +12,6 @@ import (
 
 	"mcpx/config"
 	"mcpx/internal/console"
-	"mcpx/server"
 	"mcpx/server/access"
 	"mcpx/server/front"
 )
@@ -36,7 +35,6 @@ func (a *App) ListenHTTP(ctx context.Context, o HTTPOptions) error {
 	defer a.listed()
 	web := &front.HTTP{
 		Console:   console.Handler(),
-		Servers:   map[string]*server.Server{},
 		Guard:     guard(c.Server, listener.Addr()),
 		Log:       a.log.Logger,
 		BodyBytes: c.Limits.BodyBytes,
@@ -46,12 +44,18 @@ func (a *App) ListenHTTP(ctx context.Context, o HTTPOptions) error {
 		Unread:    c.Limits.UnreadBytes,
 		Stateless: o.Stateless,
 	}
+	web.Problem = a.ReloadProblem
+	if c.Server.Console == config.ConsoleEdit && c.Server.Token != "" {
+		web.Reload = a.Reload
+	}
 	a.metrics = newMetrics(a.Profiles, web.Open)
 	web.Metrics = a.metrics.handler(a.log.Flush)
 	a.warn()
 	address := reachable(c.Server.Host, listener.Addr())
-	for _, p := range a.Profiles {
-		web.Servers[p.Name] = a.server(p, server.Options{})
+	web.Handler()
+	a.reload.web = web
+	a.setServers()
+	for _, p := range a.Profiles() {
 		a.ready("http", p).Str("url", fmt.Sprintf("http://%s/mcp/%s", address, url.PathEscape(p.Name))).Msg("JSON-RPC 2.0 ready over HTTP")
 	}
 	a.log.Info().Str("url", fmt.Sprintf("http://%s/", address)).Msg("console ready for people")

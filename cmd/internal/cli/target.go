@@ -51,7 +51,7 @@ func (c *target) with(t *terminal, use func(ctx context.Context, s *talk) error)
 	if err != nil {
 		return usageError{err}
 	}
-	s := &talk{Profile: a.Profiles[0], server: c.Server, status: line}
+	s := &talk{Profile: a.Profiles()[0], server: c.Server, status: line}
 	if c.Server != executor.Builtin && s.Registry.Catalog().Upstream(c.Server) == nil {
 		_, err := s.Executor.Upstream(t.ctx, c.Server) // an error, without starting anything
 		return err
