@@ -6,7 +6,8 @@ import (
 )
 
 // SharesSession reports whether an upstream can keep its session when next replaces its
-// config: they differ at most in the description, the filters and the time limits.
+// config: they differ at most in the description, the filters, the approval and the time
+// limits.
 func (u *Upstream) SharesSession(next *Upstream) bool {
 	return reflect.DeepEqual(u.sessionSettings(), next.sessionSettings())
 }
@@ -14,11 +15,19 @@ func (u *Upstream) SharesSession(next *Upstream) bool {
 // sessionSettings returns the settings that a session depends on.
 func (u *Upstream) sessionSettings() Upstream {
 	s := *u
-	s.Description, s.Tools = "", Filter{}
+	s.Description, s.Tools, s.Pin, s.Trust = "", Filter{}, "", Trust{}
 	s.StartupTimeout, s.Timeout, s.MaxTimeout, s.IdleStop = 0, 0, 0, 0
 	s.written, s.secrets, s.environment, s.Err = nil, nil, environment{}, nil
 	if u.Err != nil {
 		s.Err = errors.New(u.Err.Error()) // its text decides
 	}
 	return s
+}
+
+// KeepHiding makes Redact hide the secrets of another config of the same upstream, too:
+// the session that goes on may print them.
+func (u *Upstream) KeepHiding(old *Upstream) {
+	if u.secrets != nil && old.secrets != nil {
+		u.secrets.add(old.secrets.redactor.Load().secrets)
+	}
 }

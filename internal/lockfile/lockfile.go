@@ -17,6 +17,14 @@ type Lock struct {
 	Servers map[string]*Server // by Key
 }
 
+// Server returns the server with that key, nil if there is none. The lock may be nil.
+func (l *Lock) Server(key string) *Server {
+	if l == nil {
+		return nil
+	}
+	return l.Servers[key]
+}
+
 // Server is what is approved about one server, or what it sends now.
 type Server struct {
 	Origin       Origin

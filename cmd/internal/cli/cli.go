@@ -38,6 +38,7 @@ type cli struct {
 	Disable    disableCmd    `cmd:"" help:"Disable a server in the config."`
 	Import     importCmd     `cmd:"" help:"Create a config from your MCP clients' configs."`
 	Install    installCmd    `cmd:"" help:"Add mcpx to the config of an MCP client."`
+	Pin        pinCmd        `cmd:"" help:"Approve the tools of your servers: write them to mcpx.lock."`
 	Secret     secretCmd     `cmd:"" help:"Store secrets in the keyring, for references in the config."`
 	Config     configCmd     `cmd:"" help:"Check, show or describe the config file."`
 	Completion completionCmd `cmd:"" help:"Print a completion script for a shell."`
