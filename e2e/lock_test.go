@@ -361,6 +361,45 @@ func TestCheckLocked(t *testing.T) {
 	}
 }
 
+// TestStoredSecretsStayHidden: the cache on disk and a reload do not reveal a stored
+// secret that the server repeats in its description.
+func TestStoredSecretsStayHidden(t *testing.T) {
+	t.Parallel()
+	const secret = "sentinel-stored-4711"
+	tools := writeFile(t, "tools.json", `[{"name":"leaky","description":"Uses `+secret+`"}]`)
+	server := mcptest.Upstream(t, "-tools-file", tools, "-token", "x")
+	server["env"].(map[string]string)["API_KEY"] = "${file:" + writeFile(t, "key", secret+"\n") + "}"
+	cache, config := t.TempDir(), lazy(map[string]any{"a": server})
+	env := []string{"XDG_CACHE_HOME=" + cache}
+	list(t, map[string]any{"a": server}, env[0])
+	p := start(t, config, options{env: env, flags: []string{"--log-level", "debug"}})
+	p.initialize()
+	said := []string{p.inspect("a", ""), p.inspect("a", "leaky")} // from the cache
+	p.exec("a", "echo", echoArguments)
+	server["description"] = "changed"
+	p.reload(config)
+	said = append(said, p.inspect("a", ""), p.inspect("a", "leaky"), p.exec("mcpx", "schema", `{"server":"a","tool":"leaky"}`))
+	p.waitStderr("bad token x, bad key ***")
+	for _, text := range append(said, p.errors()) {
+		if strings.Contains(text, secret) || !strings.Contains(text, "***") && !strings.Contains(text, "leaky()") {
+			t.Errorf("shown: %s", clip(text))
+		}
+	}
+	err := filepath.WalkDir(cache, func(path string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if strings.Contains(string(text), secret) {
+			t.Errorf("%s has the secret", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 // TestPinKeepsLines: a server that does not start keeps its lines, and the exit code says so.
 func TestPinKeepsLines(t *testing.T) {
 	t.Parallel()

@@ -18,8 +18,8 @@ import (
 // Name is the name of a lock file.
 const Name = "mcpx.lock"
 
-// maxBytes is the size of the largest lock file.
-const maxBytes = 64 << 20
+// MaxBytes is the size of the largest lock file.
+const MaxBytes = 64 << 20
 
 // version is the form of the file.
 const version = 1
@@ -55,7 +55,7 @@ func (s *storedServer) lists() map[Kind]map[string]storedItem {
 // Read reads a lock file. The error is fs.ErrNotExist if there is none; any other error
 // means that nothing in the file can be trusted.
 func Read(path string) (*Lock, error) {
-	data, err := editfile.Read(path, maxBytes)
+	data, err := editfile.Read(path, MaxBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -135,10 +135,10 @@ func (i storedItem) check(kind Kind) error {
 // replaced whole.
 func (l *Lock) Write(path string) error {
 	text := l.encode()
-	if len(text) > maxBytes {
-		return fmt.Errorf("the lock would have more than %d MiB", maxBytes>>20)
+	if len(text) > MaxBytes {
+		return fmt.Errorf("the lock would have more than %d MiB", MaxBytes>>20)
 	}
-	_, err := editfile.Edit(path, editfile.Options{Limit: maxBytes, Create: 0o644}, func([]byte) ([]byte, error) { return text, nil })
+	_, err := editfile.Edit(path, editfile.Options{Limit: MaxBytes, Create: 0o644}, func([]byte) ([]byte, error) { return text, nil })
 	return err
 }
 
