@@ -287,7 +287,9 @@ func TestLockedServers(t *testing.T) {
 // lockedArgs returns the arguments of the server "s" in the config.
 func lockedArgs(t *testing.T, l *locked) []string {
 	t.Helper()
-	var config struct{ MCPServers map[string]struct{ Args []string } }
+	var config struct {
+		MCPServers map[string]struct{ Args []string }
+	}
 	text, err := os.ReadFile(l.config)
 	if err == nil {
 		err = json.Unmarshal(text, &config)
