@@ -65,7 +65,7 @@ func clearPrivate(p *Profile) {
 	p.all = nil
 	for i := range p.Upstreams {
 		u := &p.Upstreams[i]
-		u.written, u.redactor = nil, nil
+		u.written, u.secrets, u.environment = nil, nil, environment{}
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 	"mcpx/internal/authtest"
 )
 
-// locked is the config of a server that requires OAuth.
-func locked(url string) map[string]any {
+// needsOAuth is the config of a server that requires OAuth.
+func needsOAuth(url string) map[string]any {
 	return map[string]any{"auth": map[string]string{"store": "file"}, "mcpServers": map[string]any{"locked": map[string]any{"url": url}}}
 }
 
@@ -39,7 +39,7 @@ func TestServeNeedsSignIn(t *testing.T) {
 	t.Parallel()
 	s := authtest.New(t)
 	state := stateFolder(t)
-	p := start(t, locked(s.URL), options{env: []string{state}})
+	p := start(t, needsOAuth(s.URL), options{env: []string{state}})
 	p.initialize()
 	file := p.cmd.Args[1]
 	want := fmt.Sprintf("locked needs sign-in: run mcpx auth login %s locked; then call again", file)
@@ -93,7 +93,7 @@ func TestSignInByElicitation(t *testing.T) {
 	}
 	s := authtest.New(t)
 	s.CallScope = "write"
-	p := start(t, locked(s.URL), options{env: []string{stateFolder(t)}})
+	p := start(t, needsOAuth(s.URL), options{env: []string{stateFolder(t)}})
 	p.initializeAs("2025-11-25", canOpen)
 	p.send("1", "tools/call", execParams("locked", "hello", `{}`))
 	answer(p, 1, "decline")
@@ -117,7 +117,7 @@ func TestSignInByElicitation(t *testing.T) {
 func TestSignInPage(t *testing.T) {
 	t.Parallel()
 	s := authtest.New(t)
-	h := serveHTTP(t, locked(s.URL), options{env: []string{stateFolder(t)}})
+	h := serveHTTP(t, needsOAuth(s.URL), options{env: []string{stateFolder(t)}})
 	c := h.client("/mcp")
 	page := h.url + "/signin/default/locked"
 	if got := textOf(t, c.result("tools/call", execParams("locked", "hello", `{}`)), true); !strings.Contains(got, "or open "+page+"; then call again") {

@@ -200,6 +200,9 @@ func (e *Executor) listServers(context.Context, Call, []byte) (string, error) {
 		if u.State == registry.Ready {
 			fmt.Fprintf(&b, ", started in %s", u.StartupTime.Round(time.Millisecond))
 		}
+		if review := u.Review(); review != "" {
+			fmt.Fprintf(&b, "; %s", review)
+		}
 		if u.Reason != "" {
 			fmt.Fprintf(&b, "; %s", u.Reason)
 		}

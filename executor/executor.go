@@ -185,7 +185,7 @@ func (e *Executor) isQuick(c *Call) bool {
 		return false
 	}
 	u := e.registry.Catalog().Upstream(c.Server)
-	if u == nil || u.State != registry.Ready || c.DuplicateKey != "" || c.Siblings != nil || c.Select != nil ||
+	if u == nil || u.State != registry.Ready || u.AwaitsList() || c.DuplicateKey != "" || c.Siblings != nil || c.Select != nil ||
 		len(c.Arguments) > quickBytes || rawjson.Kind(c.Arguments) != '{' || !c.isFlat && mayHaveReference(c.Arguments) {
 		return false
 	}

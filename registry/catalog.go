@@ -11,6 +11,7 @@ import (
 	"mcpx/config"
 	"mcpx/internal/child"
 	"mcpx/internal/link"
+	"mcpx/internal/lockfile"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/schema"
 	"mcpx/internal/signature"
@@ -88,6 +89,11 @@ type Upstream struct {
 	session    *Session
 	stderr     *child.Stderr // of the child of the session; nil without one
 	changed    chan struct{} // closed when a newer Upstream replaces this one
+
+	instructions     string // also if they wait for a review
+	instructionsWait bool
+	waiting          map[lockfile.Kind][]string // items that are not as approved; never changed in place
+	news             *news                      // nil: none
 }
 
 // NewUpstream returns an upstream without a session that is always ready. Its user
@@ -200,6 +206,7 @@ type Item struct {
 	Raw json.RawMessage // the whole definition, every member, redacted
 
 	sent json.RawMessage // the definition as the upstream sent it; nil: the same as Raw
+	pin  string          // what the lock file compares; empty: not known yet
 }
 
 // Tool is one tool as its upstream described it.

@@ -239,7 +239,7 @@ func (s *Session) ownError(raw []byte) *rpc.Error {
 
 // redact hides the secrets of the upstream's entry and the tokens of its sign-in.
 func (s *Session) redact(text string) string {
-	return s.supervisor.account.Redact(s.config.Redact(text))
+	return s.supervisor.account.Load().Redact(s.config.Redact(text))
 }
 
 // TimedOut implements rpc.Handler.

@@ -47,7 +47,7 @@ func (s *supervisor) awaitSignIn(ctx context.Context, f *link.Failure) {
 	ctx, cancel := context.WithCancel(ctx)
 	var watch sync.WaitGroup
 	watch.Go(func() {
-		if s.account.Wait(ctx) == nil {
+		if s.account.Load().Wait(ctx) == nil {
 			close(signedIn)
 		}
 	})
@@ -144,7 +144,7 @@ func (r *Registry) BeginLocalSignIn(ctx context.Context, server string, scopes [
 // returns, calls to them wait for the start.
 func (r *Registry) Resume(ctx context.Context, account *auth.Account) {
 	for _, u := range r.Catalog().Upstreams {
-		for u != nil && u.NeedsPerson() && u.supervisor.account.Is(account) {
+		for u != nil && u.NeedsPerson() && u.supervisor.account.Load().Is(account) {
 			u.supervisor.wake.Notify()
 			if u.superseded(ctx) != nil {
 				return
@@ -162,7 +162,7 @@ func (r *Registry) SignOut(ctx context.Context, server string) error {
 	}
 	_, err = account.Logout(ctx)
 	for _, u := range r.Catalog().Upstreams {
-		if u.session != nil && u.supervisor.account != nil && u.supervisor.account.Is(account) {
+		if u.session != nil && u.supervisor.account.Load() != nil && u.supervisor.account.Load().Is(account) {
 			u.session.conn.Close(&link.Failure{Reason: "somebody has signed out"})
 		}
 	}
@@ -186,10 +186,10 @@ func (r *Registry) account(server string) (*auth.Account, error) {
 	switch {
 	case u == nil:
 		return nil, &Unavailable{Server: server, Reason: "no such server"}
-	case u.supervisor.account == nil:
+	case u.supervisor.account.Load() == nil:
 		return nil, fmt.Errorf("%s has no sign-in", server)
 	}
-	return u.supervisor.account, nil
+	return u.supervisor.account.Load(), nil
 }
 
 // SignedIn waits until a person has signed in to a server and granted these scopes, or ctx

@@ -15,6 +15,7 @@ import (
 	"mcpx/internal/child"
 	"mcpx/internal/link"
 	"mcpx/internal/listcache"
+	"mcpx/internal/lockfile"
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/tasks"
@@ -24,7 +25,7 @@ import (
 // changes the state of the upstream.
 type supervisor struct {
 	registry *Registry
-	account  *auth.Account // signs in to the upstream; nil: no OAuth
+	account  atomic.Pointer[auth.Account] // signs in to the upstream; nil: no OAuth
 	log      zerolog.Logger
 	upstream atomic.Pointer[Upstream] // its newest state; the catalog has it too, unless another supervisor replaces this one
 	ctx      context.Context          // ends when the supervisor must end
@@ -41,6 +42,8 @@ type supervisor struct {
 	unsaved   atomic.Pointer[listcache.Entry] // lists to save
 	saving    sync.Mutex                      // one save at a time
 	refresh   changes                         // lists that have changed, as the upstream reported
+	listed    atomic.Int64                    // how many of these changes are in the lists
+	reviewed  string                          // what waits for a review, as logged last
 
 	intake *link.Intake                 // of all its sessions
 	stderr atomic.Pointer[child.Stderr] // of the child of the shared session; nil before its first start, and for a remote upstream
@@ -50,7 +53,6 @@ type supervisor struct {
 func newSupervisor(r *Registry, c *config.Upstream) *supervisor {
 	s := &supervisor{
 		registry: r,
-		account:  link.Account(r.options.Accounts, c, ""),
 		log:      r.log.With().Str("server", c.Name).Logger(),
 		wake:     tasks.NewSignal(),
 
@@ -60,6 +62,7 @@ func newSupervisor(r *Registry, c *config.Upstream) *supervisor {
 		refresh: newChanges(),
 		intake:  link.NewIntake(r.options.MessageBytes),
 	}
+	s.account.Store(link.Account(r.options.Accounts, c, ""))
 	s.ctx, s.retire = context.WithCancel(r.ctx)
 	s.upstream.Store(&Upstream{
 		Name: c.Name, Description: c.Description, State: Starting, config: c, supervisor: s, changed: make(chan struct{}),
@@ -171,12 +174,7 @@ func (s *supervisor) serve(ctx context.Context, session *Session) error {
 		case err != nil:
 			return session.conn.Err()
 		}
-		declared := s.upstream.Load().Capabilities
-		for _, k := range kinds {
-			if changed[k.capability] && !rawjson.IsNull(rawjson.Get(declared, k.capability)) {
-				s.list(ctx, session, k)
-			}
-		}
+		s.relist(ctx, session, changed)
 		pause := time.NewTimer(refreshPause)
 		select {
 		case <-pause.C:
@@ -187,21 +185,36 @@ func (s *supervisor) serve(ctx context.Context, session *Session) error {
 	}
 }
 
-// list reads one kind of list again. If that fails, the last good list stays and the
-// list is read again later: the upstream reports a change only once.
-func (s *supervisor) list(ctx context.Context, session *Session, k kind) {
+// relist reads the lists that have changed again. Calls that wait for them go on.
+func (s *supervisor) relist(ctx context.Context, session *Session, changed map[string]bool) {
+	returned := s.refresh.returned()
+	declared := s.upstream.Load().Capabilities
+	for _, k := range kinds {
+		if changed[k.capability] && !rawjson.IsNull(rawjson.Get(declared, k.capability)) && !s.list(ctx, session, k) {
+			return
+		}
+	}
+	s.listed.Store(returned)
+	if s.upstream.Load().isBlocking() {
+		s.publish(func(*Upstream) {}) // wakes the calls that wait
+	}
+}
+
+// list reads one kind of list again and reports whether it could. If not, the last good
+// list stays and the list is read again later: the upstream reports a change only once.
+func (s *supervisor) list(ctx context.Context, session *Session, k kind) bool {
 	ctx, cancel := context.WithTimeout(ctx, s.config().StartupTimeout)
 	defer cancel()
 	items, err := session.list(ctx, k)
 	if session.isOver() || errors.Is(err, context.Canceled) {
-		return // the end of the session is reported elsewhere
+		return false // the end of the session is reported elsewhere
 	}
 	if err != nil {
 		s.log.Warn().Str("error", s.config().Redact(err.Error())).Msg("could not read a changed list; mcpx keeps the last one and tries again later")
 		time.AfterFunc(relistTime, func() { s.refresh.note(k.capability) })
-		return
+		return false
 	}
-	changed := false
+	changed, before := false, s.upstream.Load().listed[k.method]
 	s.publish(func(u *Upstream) { changed, u.ListedAt = u.setList(k, items), time.Now() })
 	s.compile(session)
 	s.saveCache(session, nil)
@@ -209,6 +222,11 @@ func (s *supervisor) list(ctx context.Context, session *Session, k kind) {
 		s.registry.changed.note(k.capability)
 	}
 	s.log.Info().Str("method", k.method).Int("items", len(items)).Msg("list changed")
+	s.logReview()
+	if k.pinned == lockfile.Tools {
+		s.noteChanges(before, items)
+	}
+	return true
 }
 
 // compile prepares the tools that are published, in the background.

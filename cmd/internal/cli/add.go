@@ -213,7 +213,7 @@ func warnOfSecrets(t *terminal, added edited) error {
 				continue
 			}
 			if places := u.LiteralSecrets(); len(places) > 0 {
-				_, err = fmt.Fprintf(t.stderr, "hint: the file now has what looks like a secret (%s); to keep it out, write a reference in single quotes: '${NAME}'\n", strings.Join(places, ", "))
+				_, err = fmt.Fprintf(t.stderr, "hint: the file now has what looks like a secret (%s); to keep it out, write a reference in single quotes: '${NAME}', or '${keyring:NAME}' after mcpx secret set NAME\n", strings.Join(places, ", "))
 			}
 		}
 	}

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"slices"
 	"strings"
 
 	"mcpx/config"
 	"mcpx/internal/app"
 	"mcpx/internal/editfile"
+	"mcpx/internal/lockfile"
 	"mcpx/internal/nearest"
 	"mcpx/internal/plain"
 )
@@ -187,6 +189,9 @@ func connectOnce(t *terminal, e edited) error {
 		err := r.print(t)
 		if err == nil && r.Failed > 0 {
 			_, err = fmt.Fprintf(t.stderr, "warning: %s is in the config, but does not work yet\n", e.name)
+		}
+		if _, missing := os.Stat(lockfile.Path(file.File)); err == nil && missing == nil {
+			_, err = fmt.Fprintf(t.stderr, "hint: there is a %s, so %s waits for review: mcpx pin %s\n", lockfile.Name, e.name, plain.Shell(e.name))
 		}
 		return err
 	})

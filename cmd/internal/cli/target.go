@@ -40,6 +40,9 @@ func (c *target) with(t *terminal, use func(ctx context.Context, s *talk) error)
 	if err != nil {
 		return err
 	}
+	if t.adhoc == nil {
+		file.ReadLock()
+	}
 	file.Limits.ResultTokens = 0 // a handle would end with the command
 	file.StartAll()
 	p, err := file.Profile(c.Schema)
