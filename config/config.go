@@ -106,6 +106,8 @@ type Upstream struct {
 	URL     string // http, sse
 	Headers map[string]string
 
+	ForwardHeaders map[string]string // by a header of the client's request: the header to send, see ParseForward
+
 	Tools          Filter
 	StartupTimeout time.Duration // connect, handshake and first lists
 	Timeout        time.Duration // a call without any progress
@@ -144,6 +146,7 @@ type Isolation string
 const (
 	Shared    Isolation = "shared" // one for all clients
 	PerClient Isolation = "client" // one for each client session
+	PerUser   Isolation = "user"   // one for each caller
 )
 
 // Start is when an upstream is started.
@@ -162,6 +165,8 @@ type Server struct {
 	Token          string
 	AllowedOrigins []string
 	AllowedHosts   []string
+	PublicURL      string // the address that clients use, without /mcp; empty: unknown
+	Auth           Auth
 }
 
 // Stdio is the stdio front: cli.stdio.
@@ -176,6 +181,7 @@ type Logging struct {
 	Level  string // debug, info, warn, error
 	Format string // console, json
 	File   string // empty: stderr
+	Audit  string // empty: no audit
 }
 
 // Limits bounds the memory and the output of mcpx.

@@ -19,6 +19,9 @@ func (c *Config) resolve(lookup Lookup) {
 	if c.Logging.File != "" {
 		c.Logging.File = e.absolute(c.Logging.File)
 	}
+	if c.Logging.Audit != "" {
+		c.Logging.Audit = e.absolute(c.Logging.Audit)
+	}
 	for i := range c.Profiles {
 		p := &c.Profiles[i]
 		for j, written := range p.all {

@@ -56,7 +56,7 @@ func New(c *config.Config, profile string, stderr io.Writer) (*App, error) {
 		return nil, err
 	}
 	a := &App{config: c, stderr: stderr}
-	if a.log, err = logging.New(logging.Options(c.Logging), stderr); err != nil {
+	if a.log, err = logging.New(logging.Options{Level: c.Logging.Level, Format: c.Logging.Format, File: c.Logging.File}, stderr); err != nil {
 		return nil, err
 	}
 	a.watcher = child.NewWatcher(a.log.Logger)

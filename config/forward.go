@@ -1,0 +1,88 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// forwarding checks "forward_headers" of a server.
+func (r *reader) forwarding(n node, u *Upstream) {
+	m, ok := n.member("forward_headers")
+	switch {
+	case !ok || len(u.ForwardHeaders) == 0:
+	case u.Transport == TransportStdio:
+		r.fail(m.name, "needs url: a command gets no headers")
+	case u.Isolation != PerUser:
+		r.fail(m.name, `needs "isolation": "user", so that no caller gets the session of another`)
+	}
+	targets := map[string]string{}
+	for _, each := range m.value.members() {
+		target, _, err := ParseForward(u.ForwardHeaders[each.key])
+		if err != nil || each.value.kind() != '"' {
+			continue
+		}
+		key := strings.ToLower(target)
+		if other, ok := targets[key]; ok {
+			r.fail(each.value, "sends %s, and so does %s; keep one of them", target, other)
+		}
+		targets[key] = each.key
+		for name := range u.Headers {
+			if strings.EqualFold(name, target) {
+				r.fail(each.value, "sends %s, and so does headers; keep one of them", target)
+			}
+		}
+	}
+}
+
+// forwards is an object of headers to forward: by the client's header, the header that the
+// server gets, with {} for the client's value.
+func forwards(p *map[string]string) kind {
+	k := dict(p, forwardedName)
+	read := k.read
+	k.read = func(r *reader, n node) {
+		read(r, n)
+		for _, m := range n.members() {
+			if _, _, err := ParseForward((*p)[m.key]); m.value.kind() == '"' && err != nil {
+				r.fail(m.value, "%v", err)
+			}
+		}
+	}
+	return k
+}
+
+// forwardedName refuses headers that clients send to mcpx itself.
+func forwardedName(name string) error {
+	for _, own := range []string{"Authorization", "Cookie", "Proxy-Authorization"} {
+		if strings.EqualFold(name, own) {
+			return fmt.Errorf("%s is for mcpx itself and is never forwarded; let clients send another header, such as X-Server-Token", own)
+		}
+	}
+	return headerName(name)
+}
+
+// ParseForward splits a value of ForwardHeaders into the header that the server gets and
+// its value, in which {} is the client's value.
+func ParseForward(text string) (name, value string, err error) {
+	name, value, ok := strings.Cut(text, ":")
+	name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+	switch {
+	case !ok || strings.Count(value, "{}") != 1:
+		return "", "", errors.New(`expected a header with one {} in its value, such as "Authorization: Bearer {}"`)
+	case strings.ContainsAny(value, "\r\n\x00"):
+		return "", "", errors.New("the value has a line break; headers cannot have one")
+	case reservedHeader(name):
+		return "", "", fmt.Errorf("%s is set by mcpx; choose another header", name)
+	}
+	return name, value, headerName(name)
+}
+
+// reservedHeader reports whether mcpx sets a header of requests to servers itself.
+func reservedHeader(name string) bool {
+	name = strings.ToLower(name)
+	switch name {
+	case "host", "content-length", "content-type", "accept", "connection", "transfer-encoding", "te", "trailer", "upgrade", "last-event-id":
+		return true
+	}
+	return strings.HasPrefix(name, "mcp-")
+}
