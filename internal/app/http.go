@@ -63,7 +63,7 @@ func (a *App) ListenHTTP(ctx context.Context, o HTTPOptions) error {
 
 // listen opens the address of the config. Without a token it must be on this machine.
 func listen(ctx context.Context, s config.Server) (net.Listener, error) {
-	if err := access.CheckBind(s.Host, s.Token); err != nil {
+	if err := access.CheckBind(s); err != nil {
 		return nil, err
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(s.Host, strconv.Itoa(s.Port)))

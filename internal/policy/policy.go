@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -26,7 +27,10 @@ type Grant struct {
 
 // Rules is what a caller may use: the union of some grants. It is immutable. The nil
 // *Rules grants everything.
-type Rules struct{ rules []rule }
+type Rules struct {
+	rules  []rule
+	within []string // the only schemas; nil: all that the rules name
+}
 
 // rule is one line of a grant. Its parts are globs.
 type rule struct {
@@ -55,6 +59,17 @@ func Union(grants ...Grant) *Rules {
 	return all
 }
 
+// Within returns the part of the rules in some schemas; nil are all schemas.
+func (r *Rules) Within(schemas []string) *Rules {
+	switch {
+	case schemas == nil:
+		return r
+	case r == nil:
+		return &Rules{rules: []rule{{schema: "*", server: "*"}}, within: schemas}
+	}
+	return &Rules{rules: r.rules, within: schemas}
+}
+
 // parse splits a rule into its parts.
 func parse(text string) rule {
 	schema, rest, hasServer := strings.Cut(text, "/")
@@ -81,19 +96,19 @@ func CheckRule(text string) error {
 
 // HasSchema reports whether anything in a schema is granted.
 func (r *Rules) HasSchema(schema string) bool {
-	return r.grants(func(g rule) bool { return matches(g.schema, schema) })
+	return r.grants(schema, func(rule) bool { return true })
 }
 
 // HasServer reports whether anything of a server is granted. It depends on names alone,
 // so that the directory is the same whatever an upstream lists.
 func (r *Rules) HasServer(schema, server string) bool {
-	return r.grants(func(g rule) bool { return g.names(schema, server) })
+	return r.grants(schema, func(g rule) bool { return matches(g.server, server) })
 }
 
 // HasAllOf reports whether a server is granted with its prompts and resources, and not
 // only some of its tools.
 func (r *Rules) HasAllOf(schema, server string) bool {
-	return r.grants(func(g rule) bool { return g.names(schema, server) && g.tool == "" })
+	return r.grants(schema, func(g rule) bool { return matches(g.server, server) && g.tool == "" })
 }
 
 // Tool is a tool to decide about.
@@ -104,27 +119,20 @@ type Tool struct {
 
 // HasTool reports whether a tool is granted.
 func (r *Rules) HasTool(t Tool) bool {
-	return r.grants(func(g rule) bool {
-		return g.names(t.Schema, t.Server) && (g.tool == "" || matches(g.tool, t.Name)) && (t.ReadOnly || !g.readOnly)
+	return r.grants(t.Schema, func(g rule) bool {
+		return matches(g.server, t.Server) && (g.tool == "" || matches(g.tool, t.Name)) && (t.ReadOnly || !g.readOnly)
 	})
 }
 
-// grants reports whether a rule passes the test.
-func (r *Rules) grants(test func(rule) bool) bool {
+// grants reports whether a rule for the schema passes the test.
+func (r *Rules) grants(schema string, test func(rule) bool) bool {
 	if r == nil {
 		return true
 	}
-	for _, g := range r.rules {
-		if test(g) {
-			return true
-		}
+	if r.within != nil && !slices.Contains(r.within, schema) {
+		return false
 	}
-	return false
-}
-
-// names reports whether the rule is about a server or its tools.
-func (g rule) names(schema, server string) bool {
-	return matches(g.schema, schema) && matches(g.server, server)
+	return slices.ContainsFunc(r.rules, func(g rule) bool { return matches(g.schema, schema) && test(g) })
 }
 
 // matches reports whether a glob matches a name.

@@ -53,6 +53,15 @@ func TestUnionOfEverythingIsNil(t *testing.T) {
 	}
 }
 
+func TestWithin(t *testing.T) {
+	for _, r := range []*Rules{nil, Union(Grant{Allow: []string{"*"}, ReadOnly: true}), Union(Grant{Allow: []string{"work", "home"}})} {
+		part := r.Within([]string{"work"})
+		if r.Within(nil) != r || !part.HasAllOf("work", "x") || part.HasSchema("home") || part.HasServer("home", "x") || part.HasTool(Tool{"home", "x", "y", true}) {
+			t.Errorf("%v in work is %v", r, part)
+		}
+	}
+}
+
 func TestCheckRule(t *testing.T) {
 	for text, want := range map[string]string{
 		"work": "", "work/github": "", "work/git*/get_[ab]?": "", "work/github/a/b": "", "*": "",

@@ -104,7 +104,7 @@ func (c *serveCmd) Run(t *terminal) error {
 		if err := c.httpFlags.apply(&file.Server); err != nil {
 			return usageError{err}
 		}
-		if err := access.CheckBind(file.Server.Host, file.Server.Token); err != nil {
+		if err := access.CheckBind(file.Server); err != nil {
 			return usageError{err}
 		}
 		a, err := app.New(file, c.Schema, t.stderr)
