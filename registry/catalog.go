@@ -71,13 +71,15 @@ type Upstream struct {
 	Resources    []Item
 	Templates    []Item // of resources
 
-	isStale bool // the lists are from before the next start
-	config  *config.Upstream
-	tools   map[string]*Tool
-	tokens  func() int // of all tools; nil before the first list
-	session *Session
-	stderr  *child.Stderr // of the child of the session; nil without one
-	changed chan struct{} // closed when a newer Upstream replaces this one
+	isStale    bool // the lists are from before the next start
+	config     *config.Upstream
+	supervisor *supervisor
+	listed     map[string][]Item // the lists by method, with the tools that the config hides; never changed in place
+	tools      map[string]*Tool
+	tokens     func() int // of all tools; nil before the first list
+	session    *Session
+	stderr     *child.Stderr // of the child of the session; nil without one
+	changed    chan struct{} // closed when a newer Upstream replaces this one
 }
 
 // NewUpstream returns an upstream without a session that is always ready. Its user

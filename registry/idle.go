@@ -31,14 +31,14 @@ func (s *supervisor) rest(ctx context.Context) {
 	done, cancel := context.WithCancel(ctx)
 	defer cancel()
 	turn := make(chan struct{})
-	if u := s.registry.Catalog().Upstream(s.config.Name); u.ListedAt.IsZero() && u.FailedAt.IsZero() {
+	if u := s.upstream.Load(); u.ListedAt.IsZero() && u.FailedAt.IsZero() {
 		waiting.Go(func() { s.awaitTurn(done, turn) })
 	}
 	s.isFill = false
 	select {
 	case <-s.wake:
 	case <-turn:
-		s.isFill, s.endFill = true, sync.OnceFunc(func() { s.fills.Release(1) })
+		s.isFill, s.endFill = true, sync.OnceFunc(func() { s.registry.fills.Release(1) })
 	case <-ctx.Done():
 		return
 	}
@@ -47,13 +47,13 @@ func (s *supervisor) rest(ctx context.Context) {
 
 // awaitTurn waits until the upstream may start to fill the cache, and sends that to turn.
 func (s *supervisor) awaitTurn(ctx context.Context, turn chan<- struct{}) {
-	if s.fills.Acquire(ctx, 1) != nil {
+	if s.registry.fills.Acquire(ctx, 1) != nil {
 		return
 	}
 	select {
 	case turn <- struct{}{}:
 	case <-ctx.Done():
-		s.fills.Release(1)
+		s.registry.fills.Release(1)
 	}
 }
 
@@ -66,37 +66,44 @@ func (s *supervisor) publishIdle() {
 // stopUnused ends the shared session when nobody has used it for its idle time. Only
 // processes are stopped, and sessions that were opened to fill the cache.
 func (s *supervisor) stopUnused(session *Session) {
-	idle := s.config.IdleStop
-	if s.config.URL != "" {
-		idle = 0 // there is no process to stop
-	}
-	calls, _ := session.conn.Activity(isListening)
 	if s.isFill {
+		calls, _ := session.activity()
 		if !session.awaitUse(fillTime, calls) {
 			return
 		}
 		s.endFill() // a session that is used may stay for long
 	}
-	for idle > 0 && !session.isOver() {
-		calls, _ = session.conn.Activity(isListening)
-		if !session.awaitUse(idle, calls) {
+	for !session.isOver() {
+		c := s.config()
+		if c.URL != "" || c.IdleStop == 0 {
+			select {
+			case <-s.idleTimeSet:
+			case <-session.done():
+			}
+			continue
+		}
+		calls, _ := session.activity()
+		if !session.awaitUse(c.IdleStop, calls) {
 			return
 		}
 	}
 }
 
-// awaitUse waits until the session is used after that many calls, and returns true. If it
-// is not used for the idle time, or ends, awaitUse closes it and returns false.
+// awaitUse waits until the session is used after that many calls, or a reload may have
+// changed its idle time, and returns true. If it is not used for the idle time, or ends,
+// awaitUse closes it and returns false.
 func (s *Session) awaitUse(idle time.Duration, calls int64) bool {
 	ticker := time.NewTicker(max(idle/checksPerIdle, 1))
 	defer ticker.Stop()
 	for unused := 0; ; {
 		select {
 		case <-ticker.C:
+		case <-s.supervisor.idleTimeSet:
+			return true
 		case <-s.done():
 			return false
 		}
-		now, isBusy := s.conn.Activity(isListening)
+		now, isBusy := s.activity()
 		if now != calls || isBusy || s.supervisor.registry.hasUsers(s) {
 			return true
 		}
@@ -119,13 +126,13 @@ func (r *Registry) hasUsers(session *Session) bool {
 // loadCache publishes a lazy upstream as idle, with its lists from the cache. It reports
 // whether the upstream is lazy.
 func (s *supervisor) loadCache() (isLazy bool) {
-	if s.config.Start != config.StartLazy {
+	if s.config().Start != config.StartLazy {
 		return false
 	}
 	var found listcache.Entry
 	ok := false
-	if s.options.Cache != nil {
-		found, ok = s.options.Cache.Load(s.cacheKey())
+	if s.registry.options.Cache != nil {
+		found, ok = s.registry.options.Cache.Load(s.cacheKey())
 	}
 	var changed []string
 	s.wake.Clear()
@@ -134,9 +141,9 @@ func (s *supervisor) loadCache() (isLazy bool) {
 		if !ok {
 			return
 		}
-		u.ListedAt, u.Capabilities, u.Instructions = found.Listed, found.Capabilities, s.config.Redact(found.Instructions)
+		u.ListedAt, u.Capabilities, u.Instructions = found.Listed, found.Capabilities, s.config().Redact(found.Instructions)
 		for _, k := range kinds {
-			if k.set(u, s.cachedItems(k, found.Lists[k.method])) {
+			if u.setList(k, s.cachedItems(k, found.Lists[k.method])) {
 				changed = append(changed, k.capability)
 			}
 		}
@@ -145,13 +152,13 @@ func (s *supervisor) loadCache() (isLazy bool) {
 	return true
 }
 
-func (s *supervisor) cacheKey() string { return s.config.CacheKey(listcache.Version) }
+func (s *supervisor) cacheKey() string { return s.config().CacheKey(listcache.Version) }
 
 // cachedItems returns the items of a cached list, redacted.
 func (s *supervisor) cachedItems(k kind, list []json.RawMessage) (items []Item) {
 	for _, raw := range list {
 		if key, _ := rawjson.String(rawjson.Get(raw, k.key)); key != "" {
-			items = append(items, Item{Key: key, Raw: redactDefinition(s.config.Redact, raw), sent: raw})
+			items = append(items, Item{Key: key, Raw: redactDefinition(s.config().Redact, raw), sent: raw})
 		}
 	}
 	return items
@@ -160,13 +167,13 @@ func (s *supervisor) cachedItems(k kind, list []json.RawMessage) (items []Item) 
 // saveCache saves the lists of a session in the background. handshake is the result of
 // initialize or server/discover.
 func (s *supervisor) saveCache(session *Session, handshake []byte) {
-	if s.options.Cache == nil {
+	if s.registry.options.Cache == nil {
 		return
 	}
 	if handshake != nil {
 		s.handshake = handshake
 	}
-	u := s.registry.Catalog().Upstream(s.config.Name)
+	u := s.upstream.Load()
 	content := &listcache.Entry{
 		Listed:       u.ListedAt,
 		Server:       rawjson.Get(s.handshake, "serverInfo"),
@@ -175,7 +182,7 @@ func (s *supervisor) saveCache(session *Session, handshake []byte) {
 	}
 	content.Instructions, _ = rawjson.String(rawjson.Get(s.handshake, "instructions"))
 	content.Revision, _ = rawjson.String(rawjson.Get(s.handshake, "protocolVersion"))
-	for method, items := range s.listed {
+	for method, items := range u.listed {
 		for _, item := range items {
 			content.Lists[method] = append(content.Lists[method], item.asSent())
 		}
@@ -192,7 +199,7 @@ func (s *supervisor) saveNewest() {
 	if content == nil {
 		return
 	}
-	if err := s.options.Cache.Save(s.cacheKey(), content); err != nil {
+	if err := s.registry.options.Cache.Save(s.cacheKey(), content); err != nil {
 		s.log.Debug().Err(err).Msg("could not save the lists")
 	}
 }

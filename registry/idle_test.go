@@ -71,7 +71,7 @@ func TestFillsDoNotWaitForUsers(t *testing.T) {
 		mustCallFake(t, r)
 		after(fillTime)
 		expect(t, r, f, Ready, 1)
-		fills := r.supervisors["a"].fills
+		fills := r.fills
 		if !fills.TryAcquire(1) {
 			t.Fatal("the next upstream cannot start")
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -41,6 +42,17 @@ const (
 	maxPages = 100
 	maxItems = 10_000
 )
+
+// setList sets one kind of list and reports whether clients see a change.
+func (u *Upstream) setList(k kind, items []Item) (changed bool) {
+	listed := maps.Clone(u.listed)
+	if listed == nil {
+		listed = map[string][]Item{}
+	}
+	listed[k.method] = items
+	u.listed = listed
+	return k.set(u, items)
+}
 
 // setTools keeps the old value of each unchanged tool, with everything derived from
 // it.

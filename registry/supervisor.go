@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
-	"golang.org/x/sync/semaphore"
 
 	"mcpx/config"
 	"mcpx/internal/child"
@@ -23,17 +22,18 @@ import (
 // supervisor starts one upstream, and starts it again when it dies. Only its run
 // changes the state of the upstream.
 type supervisor struct {
-	config   *config.Upstream
-	options  Options
-	log      zerolog.Logger
-	slots    *semaphore.Weighted // bounds how many upstreams start at the same time
-	fills    *semaphore.Weighted // bounds how many start only to fill the cache
 	registry *Registry
+	log      zerolog.Logger
+	upstream atomic.Pointer[Upstream] // its newest state; the catalog has it too, unless another supervisor replaces this one
+	ctx      context.Context          // ends when the supervisor must end
+	retire   context.CancelFunc
 	wake     tasks.Signal // a call needs the upstream now
-	isFill   bool         // this start only fills the cache
-	endFill  func()       // lets the next upstream fill the cache
 
-	listed    map[string][]Item               // the newest lists, by method, with the tools that the config hides
+	idleTimeSet tasks.Signal // a reload may have changed the idle time
+
+	isFill  bool   // this start only fills the cache
+	endFill func() // lets the next upstream fill the cache
+
 	handshake []byte                          // of the last session
 	unsaved   atomic.Pointer[listcache.Entry] // lists to save
 	saving    sync.Mutex                      // one save at a time
@@ -42,6 +42,28 @@ type supervisor struct {
 	intake *link.Intake                 // of all its sessions
 	stderr atomic.Pointer[child.Stderr] // of the child of the shared session; nil before its first start, and for a remote upstream
 }
+
+// newSupervisor returns a supervisor that does not run.
+func newSupervisor(r *Registry, c *config.Upstream) *supervisor {
+	s := &supervisor{
+		registry: r,
+		log:      r.log.With().Str("server", c.Name).Logger(),
+		wake:     tasks.NewSignal(),
+
+		idleTimeSet: tasks.NewSignal(),
+
+		refresh: newChanges(),
+		intake:  link.NewIntake(r.options.MessageBytes),
+	}
+	s.ctx, s.retire = context.WithCancel(r.ctx)
+	s.upstream.Store(&Upstream{
+		Name: c.Name, Description: c.Description, State: Starting, config: c, supervisor: s, changed: make(chan struct{}),
+	})
+	return s
+}
+
+// config returns the upstream's config, which a reload may change.
+func (s *supervisor) config() *config.Upstream { return s.upstream.Load().config }
 
 // slotTime is how long a start holds its slot, so that a few upstreams that hang do not
 // delay all others.
@@ -57,8 +79,8 @@ const relistTime = 30 * time.Second
 // A lazy upstream, and one that was stopped because nobody used it, starts when a request
 // needs it.
 func (s *supervisor) run(ctx context.Context) {
-	if s.config.Err != nil {
-		s.fail(Failed, s.config.Err, 0)
+	if s.config().Err != nil {
+		s.fail(Failed, s.config().Err, 0)
 		<-ctx.Done()
 		s.publish(func(u *Upstream) { u.State = Stopped })
 		return
@@ -73,7 +95,7 @@ func (s *supervisor) run(ctx context.Context) {
 		if s.isFill {
 			s.endFill()
 		}
-		rests = errors.Is(err, errUnused) || s.config.Start == config.StartLazy
+		rests = errors.Is(err, errUnused) || s.config().Start == config.StartLazy
 		switch {
 		case ctx.Err() != nil, errors.Is(err, errUnused):
 		case rests && healthy == 0: // the start failed
@@ -136,11 +158,12 @@ func (s *supervisor) serve(ctx context.Context, session *Session) error {
 		changed, err := s.refresh.wait(ctx, session.done())
 		switch {
 		case ctx.Err() != nil:
+			session.drain()
 			return ctx.Err()
 		case err != nil:
 			return session.conn.Err()
 		}
-		declared := s.registry.Catalog().Upstream(s.config.Name).Capabilities
+		declared := s.upstream.Load().Capabilities
 		for _, k := range kinds {
 			if changed[k.capability] && !rawjson.IsNull(rawjson.Get(declared, k.capability)) {
 				s.list(ctx, session, k)
@@ -159,20 +182,19 @@ func (s *supervisor) serve(ctx context.Context, session *Session) error {
 // list reads one kind of list again. If that fails, the last good list stays and the
 // list is read again later: the upstream reports a change only once.
 func (s *supervisor) list(ctx context.Context, session *Session, k kind) {
-	ctx, cancel := context.WithTimeout(ctx, s.config.StartupTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.config().StartupTimeout)
 	defer cancel()
 	items, err := session.list(ctx, k)
 	if session.isOver() || errors.Is(err, context.Canceled) {
 		return // the end of the session is reported elsewhere
 	}
 	if err != nil {
-		s.log.Warn().Str("error", s.config.Redact(err.Error())).Msg("could not read a changed list; mcpx keeps the last one and tries again later")
+		s.log.Warn().Str("error", s.config().Redact(err.Error())).Msg("could not read a changed list; mcpx keeps the last one and tries again later")
 		time.AfterFunc(relistTime, func() { s.refresh.note(k.capability) })
 		return
 	}
-	s.listed[k.method] = items
 	changed := false
-	s.publish(func(u *Upstream) { changed, u.ListedAt = k.set(u, items), time.Now() })
+	s.publish(func(u *Upstream) { changed, u.ListedAt = u.setList(k, items), time.Now() })
 	s.compile(session)
 	s.saveCache(session, nil)
 	if changed { // after publish: notified clients list at once
@@ -183,8 +205,8 @@ func (s *supervisor) list(ctx context.Context, session *Session, k kind) {
 
 // compile prepares the tools that are published, in the background.
 func (s *supervisor) compile(session *Session) {
-	tools := s.registry.Catalog().Upstream(s.config.Name).Tools
-	if s.options.Compile == nil || len(tools) == 0 {
+	tools := s.upstream.Load().Tools
+	if s.registry.options.Compile == nil || len(tools) == 0 {
 		return
 	}
 	session.tasks.Go(func() {
@@ -192,7 +214,7 @@ func (s *supervisor) compile(session *Session) {
 			if session.isOver() {
 				return
 			}
-			s.options.Compile(t)
+			s.registry.options.Compile(t)
 		}
 	})
 }
@@ -202,12 +224,12 @@ func (s *supervisor) fail(state State, err error, wait time.Duration) {
 	s.publish(func(u *Upstream) {
 		u.State, u.session, u.RetryAt = state, nil, time.Time{}
 		u.isStale = u.isStale || state == Idle || wait == 0 && state == Waiting
-		u.fail(s.config, err)
+		u.fail(s.config(), err)
 		if wait > 0 {
 			u.RetryAt = u.FailedAt.Add(wait)
 		}
 	})
-	u := s.registry.Catalog().Upstream(s.config.Name)
+	u := s.upstream.Load()
 	s.log.Warn().Str("state", string(state)).Str("reason", u.Reason).Strs("stderr", u.Stderr).
 		Dur("retry_ms", wait.Round(time.Millisecond)).Msg("upstream down")
 }
@@ -224,8 +246,6 @@ func (u *Upstream) fail(c *config.Upstream, err error) {
 	}
 	u.Reason = plain.Line(c.Redact(u.Reason))
 }
-
-func (s *supervisor) publish(change func(u *Upstream)) { s.registry.publish(s.config.Name, change) }
 
 // backoff decides how long to wait before an upstream is started again: not at all
 // when a healthy one dies, after that 1, 2, 4 … 60 s. A minute of health resets it.
