@@ -27,6 +27,7 @@ type Config struct {
 	Start    Start         // of upstreams that do not set their own
 	IdleStop time.Duration // likewise
 
+	Watch      bool // apply changes of the file when they are saved
 	AlwaysLoad bool // ask clients that defer tools to show the two tools from the start
 
 	Warnings []Problem // problems that do not prevent the start
@@ -163,11 +164,21 @@ type Server struct {
 	Host           string
 	Port           int
 	Token          string
+	Console        Console
 	AllowedOrigins []string
 	AllowedHosts   []string
 	PublicURL      string // the address that clients use, without /mcp; empty: unknown
 	Auth           Auth
 }
+
+// Console is what the console may do.
+type Console string
+
+// The two ways.
+const (
+	ConsoleView Console = "view" // show and test
+	ConsoleEdit Console = "edit" // also change what mcpx runs
+)
 
 // Stdio is the stdio front: cli.stdio.
 type Stdio struct {

@@ -43,7 +43,7 @@ func TestParse(t *testing.T) {
 		}, {
 			Name: "later", Expose: Lazy, Prefix: true,
 		}},
-		Server:     Server{Host: "127.0.0.1"},
+		Server:     Server{Host: "127.0.0.1", Console: ConsoleView},
 		Stdio:      Stdio{Encoding: "utf8", Delimiter: "\n", Timeout: 1500 * time.Millisecond},
 		Logging:    Logging{Level: "info", Format: "console"},
 		Start:      StartEager,

@@ -8,7 +8,7 @@ func defaults() *Config {
 		IdleStop:   unset,
 		AlwaysLoad: true,
 
-		Server:  Server{Host: "127.0.0.1", Port: 8000},
+		Server:  Server{Host: "127.0.0.1", Port: 8000, Console: ConsoleView},
 		Stdio:   Stdio{Encoding: "utf8", Delimiter: "\n"},
 		Logging: Logging{Level: "info", Format: "console"},
 		Limits: Limits{
@@ -61,6 +61,7 @@ func (c *Config) sections() []field {
 		{"limits", section(c.Limits.fields()), "Limits on memory and output."},
 		{"start", choice(&c.Start, StartEager, StartLazy), "eager: start the servers with mcpx. lazy: start a server when a request needs it."},
 		{"idle_stop", idleTime(&c.IdleStop), "Stop the process of a server that nobody uses for this time. The default is 15m for lazy servers, and never for others."},
+		{"watch", boolean(&c.Watch), "true applies changes of this file when they are saved. Whoever can write the file can then start programs."},
 		{"always_load", boolean(&c.AlwaysLoad), "false lets clients that defer tools hide inspect and exec until the model searches for them."},
 	}
 }
@@ -70,6 +71,7 @@ func (s *Server) fields() []field {
 		{"host", text(&s.Host, nonEmpty), "Address to listen on. Any address except loopback needs a token."},
 		{"port", number(&s.Port, 0, 65535), "Port to listen on; 0 means any free port."},
 		{"token", expanded(&s.Token, nonEmpty), "Bearer token that clients must send. Write a ${VAR} instead of the token itself."},
+		{"console", choice(&s.Console, ConsoleView, ConsoleEdit), "view: the console shows and tests. edit: it may also change what mcpx runs, for callers with the token."},
 		{"allowed_origins", list(&s.AllowedOrigins, nonEmpty, allowedOrigin), "Origins that may connect, in addition to loopback: https://app.example.com."},
 		{"allowed_hosts", list(&s.AllowedHosts, nonEmpty, allowedHost), "Host names that clients may use, in addition to loopback."},
 		{"public_url", text(&s.PublicURL, publicURL).also(webAddress), "Address that clients use, without /mcp: https://mcpx.example.com."},

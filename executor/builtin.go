@@ -26,7 +26,8 @@ type builtin struct {
 	upstream *registry.Upstream
 	flat     *registry.Upstream // with only the tools that flat mode lists
 	tools    map[string]builtinTool
-	index    atomic.Pointer[toolIndex]
+	index    atomic.Pointer[toolIndex] // of the whole catalog
+	partial  *parts[*toolIndex]        // of what callers with rules see
 }
 
 type builtinTool func(ctx context.Context, c Call, arguments []byte) (string, error)
@@ -83,7 +84,9 @@ func newBuiltin(e *Executor) builtin {
 		{
 			"show_config", "The configuration in use, secrets hidden.",
 			`{"type":"object","properties":{}}`,
-			func(context.Context, Call, []byte) (string, error) { return string(e.config.Show()), nil },
+			func(_ context.Context, c Call, _ []byte) (string, error) {
+				return string(e.settings.Load().config.ShowTo(rulesOf(c.Client))), nil
+			},
 		},
 	} {
 		definition, _ := json.Marshal(map[string]any{"name": t.name, "description": t.description, "inputSchema": json.RawMessage(t.schema)})
@@ -93,7 +96,7 @@ func newBuiltin(e *Executor) builtin {
 		}
 		run[t.name] = t.run
 	}
-	return builtin{upstream: registry.NewUpstream(Builtin, definitions), flat: registry.NewUpstream(Builtin, flat), tools: run}
+	return builtin{upstream: registry.NewUpstream(Builtin, definitions), flat: registry.NewUpstream(Builtin, flat), tools: run, partial: &parts[*toolIndex]{}}
 }
 
 // callBuiltin runs a built-in tool.
@@ -120,9 +123,12 @@ func integer(arguments []byte, key string, fallback int) int {
 	return int(min(max(f, -1<<50), 1<<50))
 }
 
-// TextResult returns a tool result that contains one text.
-func TextResult(text string) []byte {
+// TextResult returns a tool result that contains a text, and notes as further texts.
+func TextResult(text string, notes ...string) []byte {
 	b := rawjson.AppendString([]byte(`{"content":[{"type":"text","text":`), text)
+	for _, note := range notes {
+		b = rawjson.AppendString(append(b, `},{"type":"text","text":`...), note)
+	}
 	return append(b, "}]}"...)
 }
 
@@ -148,20 +154,22 @@ func (e *Executor) readResult(_ context.Context, c Call, arguments []byte) (stri
 // settleTime is how long a search waits for upstreams in their first start.
 const settleTime = 5 * time.Second
 
-// Settle waits until no upstream is in its first start, or until the timeout.
-func (e *Executor) Settle(ctx context.Context, timeout time.Duration) {
+// Settle waits until no upstream that the client sees is in its first start, or until the
+// timeout.
+func (e *Executor) Settle(ctx context.Context, c registry.Client, timeout time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	for _, u := range e.registry.Catalog().Upstreams {
+	seen := e.registry.For(c)
+	for _, u := range seen.Catalog().Upstreams {
 		if u.InFirstStart() {
-			e.registry.Settled(ctx, u.Name)
+			seen.Settled(ctx, u.Name)
 		}
 	}
 }
 
 // withoutTools returns the names and states of the servers whose tools are not known.
-func (e *Executor) withoutTools() (names []string) {
-	for _, u := range e.registry.Catalog().Upstreams {
+func (e *Executor) withoutTools(c registry.Client) (names []string) {
+	for _, u := range e.registry.For(c).Catalog().Upstreams {
 		if len(u.Tools) == 0 && u.State != registry.Ready {
 			names = append(names, fmt.Sprintf("%s (%s)", u.Name, u.State))
 		}
@@ -170,17 +178,20 @@ func (e *Executor) withoutTools() (names []string) {
 }
 
 // showSchema returns a tool's definition with all members. Secrets are hidden.
-func (e *Executor) showSchema(ctx context.Context, _ Call, arguments []byte) (string, error) {
-	t, err := e.Tool(ctx, text(arguments, "server"), text(arguments, "tool"))
+func (e *Executor) showSchema(ctx context.Context, c Call, arguments []byte) (string, error) {
+	t, err := e.Tool(ctx, c.Client, text(arguments, "server"), text(arguments, "tool"))
 	if err != nil {
 		return "", err
 	}
 	return string(t.Raw), nil
 }
 
-func (e *Executor) listServers(context.Context, Call, []byte) (string, error) {
+func (e *Executor) listServers(_ context.Context, c Call, _ []byte) (string, error) {
 	var b strings.Builder
-	for _, u := range e.registry.Catalog().Upstreams {
+	if problem := e.settings.Load().problem; problem != "" && rulesOf(c.Client) == nil {
+		fmt.Fprintf(&b, "the config file has changed, but is not in use: %s\n", problem)
+	}
+	for _, u := range e.registry.For(c.Client).Catalog().Upstreams {
 		fmt.Fprintf(&b, "%s: %s, %s, %d tokens in full", u.Name, u.State, count(len(u.Tools), "tool"), u.Tokens())
 		if u.State == registry.Idle && !u.ListedAt.IsZero() {
 			fmt.Fprintf(&b, ", listed %s ago", age(time.Since(u.ListedAt)))

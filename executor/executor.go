@@ -26,14 +26,21 @@ import (
 // Executor makes calls to the upstreams of one profile.
 type Executor struct {
 	registry *registry.Registry
-	config   *config.Config
-	profile  *config.Profile
+	settings atomic.Pointer[settings]
 	log      zerolog.Logger
 	observe  func(Event)
 	listings listings
 	results  *results.Store
-	exposure atomic.Pointer[Exposure]
+	exposure atomic.Pointer[Exposure] // of the whole catalog
+	partial  parts[*Exposure]         // of what callers with rules see
 	builtin  builtin
+}
+
+// settings are what a reload can change.
+type settings struct {
+	config  *config.Config
+	profile *config.Profile
+	problem string // why the newest config file is not in use; empty if it is
 }
 
 // Options are what an Executor needs besides its registry and config.
@@ -47,13 +54,12 @@ type Options struct {
 func New(r *registry.Registry, c *config.Config, p *config.Profile, o Options) *Executor {
 	e := &Executor{
 		registry: r,
-		config:   c,
-		profile:  p,
 		log:      o.Log,
 		results: results.New(results.Options{
 			Tokens: c.Limits.ResultTokens, Head: c.Limits.ResultHead, Bytes: c.Limits.KeptBytes, Idle: c.Limits.SessionIdle,
 		}),
 	}
+	e.settings.Store(&settings{config: c, profile: p})
 	e.observe = func(event Event) {
 		if o.Observe != nil {
 			event.Schema = p.Name
@@ -63,6 +69,25 @@ func New(r *registry.Registry, c *config.Config, p *config.Profile, o Options) *
 	e.builtin = newBuiltin(e)
 	return e
 }
+
+// Apply makes another config and profile count for all calls that follow. The registry
+// gets the profile after that.
+func (e *Executor) Apply(c *config.Config, p *config.Profile) {
+	e.settings.Store(&settings{config: c, profile: p})
+	e.exposure.Store(nil)
+	e.partial.clear()
+}
+
+// SetProblem sets why the newest config file is not in use. The tool servers shows it
+// until the next Apply.
+func (e *Executor) SetProblem(problem string) {
+	s := *e.settings.Load()
+	s.problem = problem
+	e.settings.Store(&s)
+}
+
+// inspectTokens is the longest listing, in tokens.
+func (e *Executor) inspectTokens() int { return e.settings.Load().config.Limits.InspectTokens }
 
 // Call is one tool call: made with exec, which names server and tool, or of a tool that
 // flat mode lists.
@@ -92,12 +117,16 @@ type Call struct {
 	isOver    bool             // the event was reported
 }
 
-// Event reports the end of a call.
+// Event reports the end of a call, or of another request to an upstream.
 type Event struct {
 	Schema, Client, Request, Server, Tool string
-	Outcome                               string // "ok" or the kind of failure
-	Took                                  time.Duration
-	BytesIn, BytesOut                     int
+
+	Caller            string // the name of the caller; empty for one without a name
+	Method            string // of a request that is not a call; empty for a call
+	Arguments         []byte // as the client sent them; valid until the observer returns
+	Outcome           string // "ok" or the kind of failure
+	Took              time.Duration
+	BytesIn, BytesOut int
 }
 
 // Do is Go for callers that wait.
@@ -152,7 +181,7 @@ func (e *Executor) isQuick(c *Call) bool {
 	if c.isFlat && !e.resolveQuickly(c) {
 		return false
 	}
-	u := e.registry.Catalog().Upstream(c.Server)
+	u := e.registry.For(c.Client).Catalog().Upstream(c.Server)
 	if u == nil || u.State != registry.Ready || c.DuplicateKey != "" || c.Siblings != nil || c.Select != nil ||
 		len(c.Arguments) > quickBytes || rawjson.Kind(c.Arguments) != '{' || !c.isFlat && mayHaveReference(c.Arguments) {
 		return false
@@ -279,7 +308,7 @@ func execError(c *Call, err error) error {
 func (c *Call) event(outcome string, size int) Event {
 	return Event{
 		Client: ownerOf(c.Client), Request: c.Request, Server: c.Server, Tool: c.Tool, Outcome: outcome,
-		Took: time.Since(c.begun), BytesIn: len(c.Arguments), BytesOut: size,
+		Took: time.Since(c.begun), BytesIn: len(c.Arguments), BytesOut: size, Arguments: c.Arguments, Caller: callerName(c.Client),
 	}
 }
 

@@ -52,6 +52,15 @@ func (r *Registry) Apply(p *config.Profile) {
 	}
 }
 
+// Close removes all upstreams, waits until their calls in flight have ended, and makes Run
+// return.
+func (r *Registry) Close() {
+	r.Apply(&config.Profile{})
+	r.tasks.Close()
+	r.sessions.closeAll()
+	r.stop()
+}
+
 // applyUpstream decides which supervisor has the upstream from now on: the current one,
 // which is nil for a new upstream, or another. The caller holds r.mu.
 func (r *Registry) applyUpstream(c *config.Upstream, current *supervisor) {

@@ -70,8 +70,10 @@ type Upstream struct {
 	Prompts      []Item
 	Resources    []Item
 	Templates    []Item // of resources
+	ToolsOnly    bool   // the client may use some of its tools, and nothing else of it
 
-	isStale    bool // the lists are from before the next start
+	whole      *Upstream // in a View: the upstream that this is a part of
+	isStale    bool      // the lists are from before the next start
 	config     *config.Upstream
 	supervisor *supervisor
 	listed     map[string][]Item // the lists by method, with the tools that the config hides; never changed in place

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"mcpx/internal/policy"
 	"mcpx/internal/rawjson"
 )
 
@@ -37,6 +38,7 @@ const announcePause = 100 * time.Millisecond
 
 // Attach makes a client known, so that upstreams can reach it until Detach.
 func (r *Registry) Attach(c Client) {
+	r.views.watch(r.For(c))
 	r.clients.mu.Lock()
 	defer r.clients.mu.Unlock()
 	r.clients.attached[c.ID()] = c
@@ -45,6 +47,7 @@ func (r *Registry) Attach(c Client) {
 // AttachStream makes a subscription stream known until Detach. Upstreams can send it
 // notifications, but no requests.
 func (r *Registry) AttachStream(c Client) {
+	r.views.watch(r.For(c))
 	r.clients.mu.Lock()
 	defer r.clients.mu.Unlock()
 	r.clients.streams[c.ID()] = c
@@ -116,7 +119,11 @@ func (s *Session) onlyClient() Client {
 	if s.owner != nil {
 		return s.owner
 	}
-	return s.supervisor.registry.clients.only()
+	r := s.supervisor.registry
+	if only := r.clients.only(); only != nil && r.mayUse(only, s.config.Name) {
+		return only
+	}
+	return nil
 }
 
 // announce notifies clients of changed lists until ctx ends.
@@ -126,17 +133,30 @@ func (r *Registry) announce(ctx context.Context) {
 		if err != nil {
 			return
 		}
-		for capability := range capabilities {
-			for _, c := range r.clients.all() {
-				c.Notify(listChanged(capability), nil)
-			}
-		}
+		r.announceLists(capabilities)
 		pause := time.NewTimer(announcePause)
 		select {
 		case <-pause.C:
 		case <-ctx.Done():
 		}
 		pause.Stop()
+	}
+}
+
+// announceLists notifies clients of lists that have changed, if they see the change.
+func (r *Registry) announceLists(capabilities map[string]bool) {
+	previous := map[*policy.Rules]*Catalog{}
+	for _, c := range r.clients.all() {
+		rules := rulesOf(c)
+		now := r.For(c).Catalog()
+		if _, ok := previous[rules]; rules != nil && !ok {
+			previous[rules] = r.views.announce(rules, now)
+		}
+		for capability := range capabilities {
+			if rules == nil || !now.sameLists(previous[rules], capability) {
+				c.Notify(listChanged(capability), nil)
+			}
+		}
 	}
 }
 
@@ -195,9 +215,13 @@ func (r *Registry) openSessions(u *Upstream) []*Session {
 }
 
 // Broadcast sends a client's notification, such as a change of its roots, to all open
-// sessions. It skips sessions of 2026-07-28, which has no such notifications.
-func (r *Registry) Broadcast(method string, params []byte) {
+// sessions of the upstreams that it may use. It skips sessions of 2026-07-28, which has no
+// such notifications.
+func (r *Registry) Broadcast(c Client, method string, params []byte) {
 	for _, u := range r.Catalog().Upstreams {
+		if !r.mayUse(c, u.Name) {
+			continue
+		}
 		for _, s := range r.openSessions(u) {
 			if s.modern != nil {
 				continue

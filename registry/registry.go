@@ -21,6 +21,7 @@ import (
 
 // Registry holds the live upstreams of one profile.
 type Registry struct {
+	schema   string // the name of the profile
 	options  Options
 	log      zerolog.Logger
 	slots    *semaphore.Weighted // bounds how many upstreams start at the same time
@@ -28,6 +29,7 @@ type Registry struct {
 	catalog  atomic.Pointer[Catalog]
 	changed  changes // lists that clients must be notified of
 	clients  clients
+	views    views
 	sessions clientSessions
 	tasks    tasks.Group     // the supervisors
 	ctx      context.Context // ends when Run does
@@ -54,6 +56,7 @@ type Options struct {
 // New returns a Registry of the profile's upstreams, none of them started.
 func New(profile *config.Profile, o Options) *Registry {
 	r := &Registry{
+		schema:       profile.Name,
 		options:      o,
 		log:          o.Log,
 		slots:        semaphore.NewWeighted(int64(max(o.ConnectsAtOnce, 1))),

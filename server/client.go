@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
+	"mcpx/internal/policy"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
 	"mcpx/registry"
@@ -17,6 +19,8 @@ import (
 type Client struct {
 	*conversation
 	Send func(message []byte) error // queues a message to the client; never waits
+
+	caller *policy.Caller // of the request that this Client is for; nil: the latest caller
 
 	// Replacements for a call of several rounds; may be nil.
 	requestInput  func(ctx context.Context, method string, params []byte) ([]byte, error) // for requests to the client
@@ -33,6 +37,8 @@ type conversation struct {
 	Quota *Quota // bounds its calls; nil for a client without a client session
 	Conn  *rpc.Conn
 
+	latest atomic.Pointer[policy.Caller] // of the last request, for notifications; nil for a caller without a name
+
 	initialized chan struct{} // closed when upstreams may send messages to the client
 	Ended       chan struct{} // closed by End
 	start, stop sync.Once     // close these channels once
@@ -40,8 +46,9 @@ type conversation struct {
 	mu           sync.Mutex
 	revision     string // negotiated by initialize
 	capabilities []byte
-	level        string // the least severe level of log messages that it wants
-	exited       bool   // it has sent notifications/exit
+	level        string          // the least severe level of log messages that it wants
+	exited       bool            // it has sent notifications/exit
+	mentioned    map[string]bool // new servers that inspect has mentioned
 }
 
 // ErrCancelled is the cause when a client cancels its request.
@@ -76,7 +83,17 @@ func newClient(id string, send func(message []byte) error) *Client {
 
 // Through returns the same client with another stream for its messages.
 func (c *Client) Through(send func(message []byte) error) *Client {
-	return &Client{conversation: c.conversation, Send: send}
+	return &Client{conversation: c.conversation, Send: send, caller: c.caller}
+}
+
+// As returns the same client for a request of that caller. A client session belongs to
+// one caller, but what the caller may use can change with its token.
+func (c *Client) As(caller *policy.Caller) *Client {
+	if caller == nil {
+		return c
+	}
+	c.latest.Store(caller)
+	return &Client{conversation: c.conversation, Send: c.Send, caller: caller}
 }
 
 // ID implements registry.Client.
@@ -84,6 +101,14 @@ func (c *Client) ID() string { return c.id }
 
 // Owner implements registry.Client.
 func (c *Client) Owner() string { return c.owner }
+
+// Caller implements registry.Client.
+func (c *Client) Caller() *policy.Caller {
+	if c.caller != nil {
+		return c.caller
+	}
+	return c.latest.Load()
+}
 
 // Lost implements rpc.Handler.
 func (c *conversation) Lost(error) error {
@@ -119,6 +144,23 @@ func (c *Client) markReachable() {
 // End ends the subscription streams of the client, because its client session is closed
 // or its front stops.
 func (c *Client) End() { c.stop.Do(func() { close(c.Ended) }) }
+
+// mention records that inspect mentions a new server; false if it has done so before.
+func (c *Client) mention(server string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.mentioned[server] || len(c.mentioned) == maxMentioned {
+		return false
+	}
+	if c.mentioned == nil {
+		c.mentioned = map[string]bool{}
+	}
+	c.mentioned[server] = true
+	return true
+}
+
+// maxMentioned bounds how many names of new servers are remembered for a client.
+const maxMentioned = 10_000
 
 // exit records notifications/exit.
 func (c *Client) exit() {

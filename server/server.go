@@ -39,10 +39,11 @@ type Server struct {
 	namesOrigin bool // lists name the server of each item
 	profile     *config.Profile
 	options     Options
+	view        config.Expose // set by Exposing
 	rounds      *multiRoundCalls
-	lazyList    []byte // the result of tools/list in lazy mode
-
-	lazyInstructions string
+	meta        string         // a further member of inspect and exec
+	whole       *lazyDirectory // for callers without rules
+	parts       directories    // for other callers
 }
 
 // Options are what a Server needs besides its profile and executor.
@@ -70,9 +71,8 @@ func New(p *config.Profile, r *registry.Registry, e *executor.Executor, o Option
 		bare:     p.Expose == config.Flat && !p.Prefix,
 		rounds:   newMultiRoundCalls(),
 		methods:  Methods,
-		lazyList: lazyTools(p, meta),
-
-		lazyInstructions: lazyInstructions(p),
+		meta:     meta,
+		whole:    newDirectory(p, meta),
 	}
 	if s.lazy {
 		return s
@@ -82,15 +82,33 @@ func New(p *config.Profile, r *registry.Registry, e *executor.Executor, o Option
 	return s
 }
 
+// With returns the server with the settings of another config, for clients that connect
+// after a reload. Clients that are connected keep the old one, so that their list of tools
+// stays the same.
+func (s *Server) With(p *config.Profile, o Options) *Server {
+	next := New(p, s.registry, s.executor, o)
+	next.rounds, next.Later = s.rounds, s.Later
+	return next
+}
+
 // Exposing returns the server in another mode, for clients that choose the mode, such as
 // the console. Its lists name the upstream of each item.
 func (s *Server) Exposing(mode config.Expose) *Server {
 	p := *s.profile
 	p.Expose = mode
-	view := New(&p, s.registry, s.executor, s.options)
-	view.namesOrigin = p.Prefix
+	view := s.With(&p, s.options)
+	view.view, view.namesOrigin = mode, p.Prefix
 	return view
 }
+
+// Continues reports whether a client of another server may go on with this one: both have
+// the same upstreams and the same mode. One of them may be from before a reload.
+func (s *Server) Continues(other *Server) bool {
+	return s.SharesUpstreams(other) && s.view == other.view
+}
+
+// SharesUpstreams reports whether both servers are of the same schema.
+func (s *Server) SharesUpstreams(other *Server) bool { return s.registry == other.registry }
 
 // Method runs one request. It returns the result, or an error whose code and data the
 // client gets.
@@ -256,7 +274,7 @@ func (s *Server) initialize(_ context.Context, c *Client, m rpc.Message) ([]byte
 	}
 	version = mcp.NegotiateLegacyVersion(version)
 	c.SetInitialized(version, rawjson.Get(m.Params, "capabilities"))
-	return json.Marshal(mcp.InitializeResult{ProtocolVersion: version, Capabilities: capabilities, ServerInfo: s.implementation(), Instructions: s.instructions()})
+	return json.Marshal(mcp.InitializeResult{ProtocolVersion: version, Capabilities: capabilities, ServerInfo: s.implementation(), Instructions: s.instructions(c)})
 }
 
 // exactly returns an object with only the members that have these keys. encoding/json
@@ -277,7 +295,7 @@ func (s *Server) notified(c *Client, m rpc.Message) {
 	case "notifications/initialized":
 		c.markReachable()
 	case "notifications/roots/list_changed":
-		s.registry.Broadcast(m.Method, m.Params)
+		s.registry.Broadcast(c, m.Method, m.Params)
 	case "notifications/exit":
 		c.exit()
 	}
@@ -348,8 +366,14 @@ func (s *Server) detachLater(c registry.Client) {
 // detachTime bounds the requests to upstreams for a client that is gone.
 const detachTime = 30 * time.Second
 
-// Upstreams returns the state of the profile's upstreams, in config order.
-func (s *Server) Upstreams() []*registry.Upstream { return s.registry.Catalog().Upstreams }
+// Upstreams returns the state of the profile's upstreams that a client sees, in config
+// order.
+func (s *Server) Upstreams(c registry.Client) []*registry.Upstream {
+	return s.registry.For(c).Catalog().Upstreams
+}
+
+// Schema returns the name of the profile.
+func (s *Server) Schema() string { return s.profile.Name }
 
 // Log returns the log of the server.
 func (s *Server) Log() *zerolog.Logger { return &s.log }

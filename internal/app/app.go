@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -20,6 +20,7 @@ import (
 	"mcpx/internal/child"
 	"mcpx/internal/listcache"
 	"mcpx/internal/logging"
+	"mcpx/internal/tasks"
 	"mcpx/registry"
 	"mcpx/server"
 	"mcpx/server/front"
@@ -28,17 +29,26 @@ import (
 // App is one or several profiles of a config, ready to run, and the parts that they
 // share.
 type App struct {
-	Profiles []*Profile
+	// Load reads the config file again, for Reload. If it is nil, there is no file.
+	Load func() (*config.Config, error)
 
-	config  *config.Config
-	stderr  io.Writer
-	log     *logging.Log
-	watcher *child.Watcher
-	metrics *metrics // nil unless mcpx serves over HTTP
-	memory  *releaser
+	profiles atomic.Pointer[[]*Profile]
+	config   *config.Config
+	schema   string // the profile that was asked for; empty: all
+	stderr   io.Writer
+	log      *logging.Log
+	watcher  *child.Watcher
+	cache    *listcache.Cache // may be nil
+	metrics  *metrics         // nil unless mcpx serves over HTTP
+	audit    *audit           // nil unless the config names a file
+	memory   *releaser
 
 	headStart context.Context // the upstreams start when it ends; nil: at once
 	listed    func()          // ends headStart
+
+	tasks     tasks.Group     // goroutines of Run
+	upstreams context.Context // ends when the upstreams must stop; set by Run
+	reload    reloading
 }
 
 // Profile is a profile of the config and the parts that serve it.
@@ -55,30 +65,43 @@ func New(c *config.Config, profile string, stderr io.Writer) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &App{config: c, stderr: stderr}
+	a := &App{config: c, schema: profile, stderr: stderr}
 	if a.log, err = logging.New(logging.Options{Level: c.Logging.Level, Format: c.Logging.Format, File: c.Logging.File}, stderr); err != nil {
+		return nil, err
+	}
+	if a.audit, err = openAudit(c.Logging.Audit); err != nil {
+		_ = a.log.Close()
 		return nil, err
 	}
 	a.watcher = child.NewWatcher(a.log.Logger)
 	a.memory = newReleaser()
-	var cache *listcache.Cache
 	if folder, err := os.UserCacheDir(); err == nil { // otherwise there is no home
-		cache = listcache.New(filepath.Join(folder, "mcpx", "catalog"), a.log.Logger)
+		a.cache = listcache.New(filepath.Join(folder, "mcpx", "catalog"), a.log.Logger)
 	}
+	var profiles []*Profile
 	for _, p := range chosen {
-		r := registry.New(p, registry.Options{
-			Log:            a.log.Logger,
-			Version:        Version(),
-			MessageBytes:   c.Limits.MessageBytes,
-			ConnectsAtOnce: cmp.Or(c.Limits.ConnectsAtOnce, max(4, 2*runtime.NumCPU())),
-			Watcher:        a.watcher,
-			Cache:          cache,
-			Compile:        executor.Compile,
-		})
-		e := executor.New(r, c, p, executor.Options{Log: a.log.Logger, Observe: a.observe})
-		a.Profiles = append(a.Profiles, &Profile{Profile: p, Registry: r, Executor: e})
+		profiles = append(profiles, a.newProfile(c, p))
 	}
+	a.profiles.Store(&profiles)
 	return a, nil
+}
+
+// Profiles returns the profiles that are served, in the order of the config.
+func (a *App) Profiles() []*Profile { return *a.profiles.Load() }
+
+// newProfile puts the parts of a profile together.
+func (a *App) newProfile(c *config.Config, p *config.Profile) *Profile {
+	r := registry.New(p, registry.Options{
+		Log:            a.log.Logger,
+		Version:        Version(),
+		MessageBytes:   c.Limits.MessageBytes,
+		ConnectsAtOnce: cmp.Or(c.Limits.ConnectsAtOnce, max(4, 2*runtime.NumCPU())),
+		Watcher:        a.watcher,
+		Cache:          a.cache,
+		Compile:        executor.Compile,
+	})
+	e := executor.New(r, c, p, executor.Options{Log: a.log.Logger, Observe: a.observe})
+	return &Profile{Profile: p, Registry: r, Executor: e}
 }
 
 // choose returns the named profile, or every enabled profile if the name is empty.
@@ -104,21 +127,22 @@ func choose(c *config.Config, name string) ([]*config.Profile, error) {
 func (a *App) Run(ctx context.Context, use func(ctx context.Context) error) error {
 	upstreams, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	var running sync.WaitGroup
-	for _, p := range a.Profiles {
-		running.Go(func() {
+	a.allowReload(ctx, upstreams)
+	for _, p := range a.Profiles() {
+		a.tasks.Go(func() {
 			if a.headStart != nil {
 				<-a.headStart.Done()
 			}
 			_ = p.Registry.Run(upstreams)
 		})
 	}
-	running.Go(func() { a.memory.run(upstreams) })
+	a.tasks.Go(func() { a.memory.run(upstreams) })
 	err := use(ctx)
 	stop()
-	running.Wait()
+	a.tasks.Close()
 	a.watcher.Close()
-	_ = a.log.Close()
+	_ = a.log.Close() // the last calls are written to the audit then
+	_ = a.audit.Close()
 	return err
 }
 
@@ -136,13 +160,15 @@ func (a *App) giveHeadStart() {
 func (a *App) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	ctx, stop := a.handleHangup(ctx)
 	defer stop()
-	p := a.Profiles[0]
+	p := a.Profiles()[0]
 	a.warn()
 	a.ready("stdio", p).Msg("JSON-RPC 2.0 ready on stdin and stdout")
 	a.giveHeadStart()
 	defer a.listed()
+	options := a.serverOptions()
+	options.SetLevel = a.log.SetLevel
 	stdio := &front.Stdio{
-		Server:       a.server(p, server.Options{SetLevel: a.log.SetLevel}),
+		Server:       server.New(p.Profile, p.Registry, p.Executor, options),
 		In:           in,
 		Out:          out,
 		MessageBytes: a.config.Limits.MessageBytes,
@@ -153,10 +179,9 @@ func (a *App) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error
 	return a.Run(ctx, stdio.Run)
 }
 
-// server returns what a front serves of a profile.
-func (a *App) server(p *Profile, o server.Options) *server.Server {
-	o.Log, o.Version, o.AlwaysLoad, o.Listed = a.log.Logger, Version(), a.config.AlwaysLoad, a.listed
-	return server.New(p.Profile, p.Registry, p.Executor, o)
+// serverOptions returns the options of what a front serves.
+func (a *App) serverOptions() server.Options {
+	return server.Options{Log: a.log.Logger, Version: Version(), AlwaysLoad: a.config.AlwaysLoad, Listed: a.listed}
 }
 
 // warn logs the warnings of the config.
@@ -180,7 +205,14 @@ func (a *App) ready(mode string, p *Profile) *zerolog.Event {
 }
 
 // observe takes note of a call. It may be called concurrently.
-func (a *App) observe(e executor.Event) { a.log.Later(func() { a.logCall(e) }) }
+func (a *App) observe(e executor.Event) {
+	if a.audit != nil {
+		line := a.audit.line(e)
+		a.log.Later(func() { a.audit.write(line) })
+	}
+	e.Arguments = nil // they would stay in memory
+	a.log.Later(func() { a.logCall(e) })
+}
 
 // logCall logs and counts a call, in the goroutine of the log. In the path of the call it
 // made small calls over HTTP 1 to 5 % slower.

@@ -12,7 +12,6 @@ import (
 
 	"mcpx/config"
 	"mcpx/internal/console"
-	"mcpx/server"
 	"mcpx/server/access"
 	"mcpx/server/front"
 )
@@ -36,8 +35,7 @@ func (a *App) ListenHTTP(ctx context.Context, o HTTPOptions) error {
 	defer a.listed()
 	web := &front.HTTP{
 		Console:   console.Handler(),
-		Servers:   map[string]*server.Server{},
-		Guard:     guard(c.Server, listener.Addr()),
+		Guard:     a.guard(c.Server, listener.Addr()),
 		Log:       a.log.Logger,
 		BodyBytes: c.Limits.BodyBytes,
 		Sessions:  c.Limits.Sessions,
@@ -46,12 +44,18 @@ func (a *App) ListenHTTP(ctx context.Context, o HTTPOptions) error {
 		Unread:    c.Limits.UnreadBytes,
 		Stateless: o.Stateless,
 	}
+	web.Problem, web.AuditFailed = a.ReloadProblem, a.audit.Failed
+	if c.Server.Console == config.ConsoleEdit && access.NeedsToken(c.Server) {
+		web.Reload = a.Reload
+	}
 	a.metrics = newMetrics(a.Profiles, web.Open)
 	web.Metrics = a.metrics.handler(a.log.Flush)
 	a.warn()
 	address := reachable(c.Server.Host, listener.Addr())
-	for _, p := range a.Profiles {
-		web.Servers[p.Name] = a.server(p, server.Options{})
+	web.Handler()
+	a.reload.web = web
+	a.setServers()
+	for _, p := range a.Profiles() {
 		a.ready("http", p).Str("url", fmt.Sprintf("http://%s/mcp/%s", address, url.PathEscape(p.Name))).Msg("JSON-RPC 2.0 ready over HTTP")
 	}
 	a.log.Info().Str("url", fmt.Sprintf("http://%s/", address)).Msg("console ready for people")
@@ -75,12 +79,23 @@ func listen(ctx context.Context, s config.Server) (net.Listener, error) {
 
 // guard returns the guard of the front. It accepts the address that is bound, and the
 // name that the config binds.
-func guard(s config.Server, bound net.Addr) access.Guard {
-	g := access.Guard{Token: s.Token, AllowedHosts: s.AllowedHosts, AllowedOrigins: s.AllowedOrigins, Bind: bound.String()}
+func (a *App) guard(s config.Server, bound net.Addr) access.Guard {
+	g := access.Guard{
+		Token: s.Token, AllowedHosts: s.AllowedHosts, AllowedOrigins: s.AllowedOrigins, Bind: bound.String(),
+		Auth: s.Auth, PublicURL: s.PublicURL, Schemas: a.schemas,
+	}
 	if _, err := netip.ParseAddr(s.Host); err != nil {
 		g.AllowedHosts = append(slices.Clip(g.AllowedHosts), s.Host)
 	}
 	return g
+}
+
+// schemas returns the names of the schemas that are served.
+func (a *App) schemas() (names []string) {
+	for _, p := range a.Profiles() {
+		names = append(names, p.Name)
+	}
+	return names
 }
 
 // reachable returns the address that a client on this machine can connect to. For a

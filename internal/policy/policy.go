@@ -111,6 +111,12 @@ func (r *Rules) HasAllOf(schema, server string) bool {
 	return r.grants(schema, func(g rule) bool { return matches(g.server, server) && g.tool == "" })
 }
 
+// HasEveryToolOf reports whether a server is granted with everything, also tools that
+// change something.
+func (r *Rules) HasEveryToolOf(schema, server string) bool {
+	return r.grants(schema, func(g rule) bool { return matches(g.server, server) && g.tool == "" && !g.readOnly })
+}
+
 // Tool is a tool to decide about.
 type Tool struct {
 	Schema, Server, Name string

@@ -38,7 +38,7 @@ type callers struct {
 	tokens []namedToken
 	issuer *issuer // nil: there is none
 
-	schemas []string
+	schemas func() []string
 	now     func() time.Time
 }
 
@@ -51,6 +51,9 @@ type namedToken struct {
 
 func newCallers(g *Guard) *callers {
 	c := &callers{schemas: g.Schemas, now: time.Now}
+	if c.schemas == nil {
+		c.schemas = func() []string { return nil }
+	}
 	if g.Token != "" {
 		hash := sha256.Sum256([]byte(g.Token))
 		c.full = &hash
@@ -59,7 +62,7 @@ func newCallers(g *Guard) *callers {
 		c.tokens = append(c.tokens, newNamedToken(t))
 	}
 	if g.Auth.OIDC.Issuer != "" {
-		c.issuer = newIssuer(g.Auth.OIDC, audiences(g))
+		c.issuer = newIssuer(g.Auth.OIDC, g.PublicURL)
 	}
 	return c
 }
@@ -95,7 +98,7 @@ func (c *callers) find(r *http.Request) (*policy.Caller, *refusal) {
 		return found.caller, nil
 	}
 	if c.issuer != nil && scheme == "bearer" && strings.Count(token, ".") == 2 {
-		return c.issuer.find(r.Context(), token, requestedSchema(r.URL.Path, c.schemas))
+		return c.issuer.find(r.Context(), token, requestedSchema(r.URL.Path, c.schemas()))
 	}
 	return nil, invalidToken("mcpx does not know this token")
 }

@@ -30,7 +30,7 @@ func team(i *mcptest.Issuer) Guard {
 	return Guard{
 		Token:     guardToken,
 		PublicURL: public,
-		Schemas:   []string{"default", "work"},
+		Schemas:   func() []string { return []string{"default", "work"} },
 		Auth: config.Auth{
 			Tokens: []config.Token{
 				{Name: "ci", Token: "token-of-ci", Grant: policy.Grant{Allow: []string{"work/*/get_*"}}},
@@ -57,7 +57,7 @@ func whoIs(g Guard) *who {
 	h := &who{}
 	h.Handler = g.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.last, h.reached = CallerOf(r.Context()), true
-		if !g.CheckSchema(w, r, requestedSchema(r.URL.Path, g.Schemas)) {
+		if !g.CheckSchema(w, r, requestedSchema(r.URL.Path, nil)) {
 			w.WriteHeader(http.StatusTeapot)
 		}
 	}))
@@ -130,7 +130,7 @@ func badTokens(t *testing.T, i *mcptest.Issuer) map[string]string {
 		"not valid yet":           i.Sign(rs, with("nbf", time.Now().Add(time.Hour).Unix())),
 		"wrong audience":          i.Sign(rs, with("aud", "https://other.example.com/mcp")),
 		"no audience":             i.Sign(rs, with("aud", nil)),
-		"the audience of another": i.Sign(rs, with("aud", []string{public + "/mcp/other"})),
+		"the audience of another": i.Sign(rs, with("aud", []string{public + "/mcp/other/", public + "2/mcp", public + "/sse"})),
 		"wrong issuer":            i.Sign(rs, with("iss", "https://other.example.com")),
 		"another issuer":          stranger.Token(valid),
 		"no subject":              i.Sign(rs, with("sub", "")),

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"mcpx/config"
@@ -103,24 +102,6 @@ func (g *gate) serveMetadata(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(m)
-}
-
-// audiences returns the accepted audiences of tokens, with the schema that each is valid
-// for; "" for all.
-func audiences(g *Guard) map[string]string {
-	accepted := map[string]string{}
-	for _, a := range g.Auth.OIDC.Audience {
-		accepted[a] = ""
-	}
-	if len(accepted) > 0 {
-		return accepted
-	}
-	accepted[g.PublicURL] = ""
-	accepted[g.PublicURL+"/mcp"] = ""
-	for _, schema := range g.Schemas {
-		accepted[g.PublicURL+"/mcp/"+url.PathEscape(schema)] = schema
-	}
-	return accepted
 }
 
 // requestedSchema returns the schema that a request is for; "" if it is for none.

@@ -27,7 +27,8 @@ type Guard struct {
 
 	Auth      config.Auth // callers with a name; without them and Token, requests need no token
 	PublicURL string      // the address that clients use, without /mcp; its host is allowed too; may be empty
-	Schemas   []string    // the names of the schemas, for the audience of tokens
+
+	Schemas func() []string // the names of the schemas; nil: none
 }
 
 // Wrap returns a handler that calls next for the requests that are allowed, and refuses
@@ -58,11 +59,15 @@ func (g *Guard) Wrap(next http.Handler) http.Handler {
 // CheckBind returns an error if mcpx must not listen on the host of the config: without
 // any token, only loopback is allowed.
 func CheckBind(s config.Server) error {
-	hasToken := s.Token != "" || len(s.Auth.Tokens) > 0 || s.Auth.OIDC.Issuer != ""
-	if a, ok := origin.ParseWrittenHost(s.Host); hasToken || ok && a.IsLoopback() {
+	if a, ok := origin.ParseWrittenHost(s.Host); NeedsToken(s) || ok && a.IsLoopback() {
 		return nil
 	}
 	return fmt.Errorf("%q can be reached from other machines, so a token is needed: set server.token, server.auth, MCPX_TOKEN or --token-file, or bind 127.0.0.1", s.Host)
+}
+
+// NeedsToken reports whether a request must have a token.
+func NeedsToken(s config.Server) bool {
+	return s.Token != "" || len(s.Auth.Tokens) > 0 || s.Auth.OIDC.Issuer != ""
 }
 
 // gate is the handler that a Guard returns.

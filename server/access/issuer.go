@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -22,10 +23,10 @@ import (
 // issuer checks the access tokens of an OpenID Connect issuer. Its configuration is read
 // when the first token arrives, so that mcpx starts without it.
 type issuer struct {
-	config    config.OIDC
-	audiences map[string]string // schema by accepted audience; "": all schemas
-	keys      *keyClient
-	now       func() time.Time
+	config config.OIDC
+	public string // the address of mcpx that clients use, for the audience of tokens
+	keys   *keyClient
+	now    func() time.Time
 
 	finding  singleflight.Group
 	verifier atomic.Pointer[oidc.IDTokenVerifier] // nil until the issuer was reached
@@ -43,8 +44,8 @@ var algorithms = []string{
 // verifyTime bounds the check of one token, with all requests to the issuer.
 const verifyTime = 15 * time.Second
 
-func newIssuer(c config.OIDC, audiences map[string]string) *issuer {
-	return &issuer{config: c, audiences: audiences, keys: newKeyClient(), now: time.Now, rules: map[string]*policy.Rules{}}
+func newIssuer(c config.OIDC, public string) *issuer {
+	return &issuer{config: c, public: public, keys: newKeyClient(), now: time.Now, rules: map[string]*policy.Rules{}}
 }
 
 // find returns the caller that a token is for, or why it is refused in a request for a
@@ -102,7 +103,7 @@ func (i *issuer) reach(ctx context.Context) (*oidc.IDTokenVerifier, error) {
 // token is for mcpx.
 func (i *issuer) schemas(audience []string) (schemas []string, ok bool) {
 	for _, a := range audience {
-		schema, accepted := i.audiences[a]
+		schema, accepted := i.accepts(a)
 		switch {
 		case accepted && schema == "":
 			return nil, true
@@ -111,6 +112,21 @@ func (i *issuer) schemas(audience []string) (schemas []string, ok bool) {
 		}
 	}
 	return schemas, len(schemas) > 0
+}
+
+// accepts reports whether an audience is mcpx, and returns the only schema that it is
+// valid for; "" if it is valid for all.
+func (i *issuer) accepts(audience string) (schema string, ok bool) {
+	if len(i.config.Audience) > 0 {
+		return "", slices.Contains(i.config.Audience, audience)
+	}
+	path, ok := strings.CutPrefix(audience, i.public)
+	if path == "" || path == "/mcp" {
+		return "", ok
+	}
+	name, isSchema := strings.CutPrefix(path, "/mcp/")
+	schema, err := url.PathUnescape(name)
+	return schema, ok && isSchema && err == nil && schema != "" && !strings.Contains(name, "/")
 }
 
 // caller returns the caller that a valid token is for.
