@@ -32,7 +32,7 @@ func (c *Config) ShowTo(rules *policy.Rules) []byte {
 		servers := object{}
 		for _, u := range p.all {
 			if rules.HasServer(p.Name, u.Name) {
-				servers = append(servers, pair{u.Name, u.showTo(rules.HasAllOf(p.Name, u.Name))})
+				servers = append(servers, pair{u.Name, u.showTo(rules.HasEveryToolOf(p.Name, u.Name))})
 			}
 		}
 		schemas = append(schemas, pair{p.Name, object{{"mcpServers", servers}}})
