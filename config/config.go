@@ -107,6 +107,7 @@ type Upstream struct {
 	URL     string // http, sse
 	Headers map[string]string
 
+	Caller         string            // whose own upstream it is, with isolation user; empty: it is not of one caller
 	ForwardHeaders map[string]string // by a header of the client's request: the header to send, see ParseForward
 
 	Tools          Filter

@@ -38,6 +38,9 @@ const lazyIdleStop = 15 * time.Minute
 // inherit fills in the settings that the top level has for all upstreams.
 func (u *Upstream) inherit(c *Config) {
 	u.Start = cmp.Or(u.Start, c.Start)
+	if u.Isolation == PerUser {
+		u.Start = StartLazy // nobody knows whose session to open
+	}
 	if u.IdleStop == unset {
 		u.IdleStop = c.IdleStop
 	}

@@ -3,6 +3,9 @@ package config
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"net/textproto"
+	"slices"
 	"strings"
 )
 
@@ -75,6 +78,48 @@ func ParseForward(text string) (name, value string, err error) {
 		return "", "", fmt.Errorf("%s is set by mcpx; choose another header", name)
 	}
 	return name, value, headerName(name)
+}
+
+// ForwardedHeaders returns the headers of clients' requests that the upstreams of a profile
+// get, in canonical form and sorted.
+func (p *Profile) ForwardedHeaders() []string {
+	var names []string
+	for _, u := range p.Upstreams {
+		for name := range u.ForwardHeaders {
+			names = append(names, textproto.CanonicalMIMEHeaderKey(name))
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// ForCaller returns the upstream of one caller, with the headers of its request. It fails
+// if a header is missing. headers has them by their canonical names.
+func (u *Upstream) ForCaller(id string, headers map[string]string) (*Upstream, error) {
+	own := *u
+	own.Caller = id
+	own.Headers = maps.Clone(u.Headers)
+	for _, name := range slices.Sorted(maps.Keys(u.ForwardHeaders)) {
+		value := headers[textproto.CanonicalMIMEHeaderKey(name)]
+		if value == "" {
+			return nil, fmt.Errorf("needs the header %s in the client's request; add it to the client's config", name)
+		}
+		target, template, err := ParseForward(u.ForwardHeaders[name])
+		if err != nil {
+			return nil, err
+		}
+		if own.Headers == nil {
+			own.Headers = map[string]string{}
+		}
+		own.Headers[target] = strings.Replace(template, "{}", value, 1)
+	}
+	hidden := secrets(&own, nil)
+	if u.redactor != nil {
+		hidden = append(hidden, u.redactor.secrets...)
+	}
+	slices.Sort(hidden)
+	own.redactor = newRedactor(slices.Compact(hidden))
+	return &own, nil
 }
 
 // reservedHeader reports whether mcpx sets a header of requests to servers itself.

@@ -27,7 +27,6 @@ type builtin struct {
 	flat     *registry.Upstream // with only the tools that flat mode lists
 	tools    map[string]builtinTool
 	index    atomic.Pointer[toolIndex] // of the whole catalog
-	partial  *parts[*toolIndex]        // of what callers with rules see
 }
 
 type builtinTool func(ctx context.Context, c Call, arguments []byte) (string, error)
@@ -96,7 +95,7 @@ func newBuiltin(e *Executor) builtin {
 		}
 		run[t.name] = t.run
 	}
-	return builtin{upstream: registry.NewUpstream(Builtin, definitions), flat: registry.NewUpstream(Builtin, flat), tools: run, partial: &parts[*toolIndex]{}}
+	return builtin{upstream: registry.NewUpstream(Builtin, definitions), flat: registry.NewUpstream(Builtin, flat), tools: run}
 }
 
 // callBuiltin runs a built-in tool.

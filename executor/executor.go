@@ -32,7 +32,6 @@ type Executor struct {
 	listings listings
 	results  *results.Store
 	exposure atomic.Pointer[Exposure] // of the whole catalog
-	partial  parts[*Exposure]         // of what callers with rules see
 	builtin  builtin
 }
 
@@ -75,7 +74,6 @@ func New(r *registry.Registry, c *config.Config, p *config.Profile, o Options) *
 func (e *Executor) Apply(c *config.Config, p *config.Profile) {
 	e.settings.Store(&settings{config: c, profile: p})
 	e.exposure.Store(nil)
-	e.partial.clear()
 }
 
 // SetProblem sets why the newest config file is not in use. The tool servers shows it

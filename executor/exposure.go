@@ -41,8 +41,8 @@ type Exposed struct {
 // Exposure returns the Exposure of what the client may see of the current catalog.
 func (e *Executor) Exposure(c registry.Client) *Exposure {
 	catalog := e.registry.For(c).Catalog()
-	if rules := rulesOf(c); rules != nil {
-		return e.partial.of(rules, catalog, e.expose)
+	if catalog != e.registry.Catalog() {
+		return catalog.Derived("exposure", func(c *registry.Catalog) any { return e.expose(c) }).(*Exposure)
 	}
 	if x := e.exposure.Load(); x != nil && x.catalog == catalog {
 		return x

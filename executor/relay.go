@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"mcpx/internal/policy"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
 	"mcpx/registry"
@@ -120,6 +121,14 @@ func ownerOf(c registry.Client) string {
 		return ""
 	}
 	return c.Owner()
+}
+
+// rulesOf returns what a client may use; nil: everything.
+func rulesOf(c registry.Client) *policy.Rules {
+	if c == nil || c.Caller() == nil {
+		return nil
+	}
+	return c.Caller().Rules
 }
 
 // callerName returns the name of a client's caller; "" if it has none.
@@ -283,11 +292,11 @@ func (e *Executor) routeCompletion(r Relay) (route, error) {
 }
 
 // resolveQuickly sets server and tool of a flat call; false if the exposure is out of
-// date or does not have the name, or if the client has rules.
+// date, does not have the name, or is not what the client sees.
 func (e *Executor) resolveQuickly(c *Call) bool {
 	name, ok := rawjson.View(c.FlatName)
 	x := e.exposure.Load()
-	if !ok || x == nil || rulesOf(c.Client) != nil || x.catalog != e.registry.Catalog() || x.tools[name] == nil {
+	if !ok || x == nil || x.catalog != e.registry.For(c.Client).Catalog() || x.tools[name] == nil {
 		return false
 	}
 	c.Server, c.Tool = x.tools[name].Upstream.Name, x.tools[name].Key

@@ -68,8 +68,8 @@ func (t indexedTool) line(place int) string {
 // searchIndex returns the index of what the client may see of the current catalog.
 func (e *Executor) searchIndex(c registry.Client) *toolIndex {
 	catalog := e.registry.For(c).Catalog()
-	if rules := rulesOf(c); rules != nil {
-		return e.builtin.partial.of(rules, catalog, e.newIndex)
+	if catalog != e.registry.Catalog() {
+		return catalog.Derived("search index", func(c *registry.Catalog) any { return e.newIndex(c) }).(*toolIndex)
 	}
 	if x := e.builtin.index.Load(); x != nil && x.catalog == catalog {
 		return x

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"mcpx/internal/policy"
+	"mcpx/config"
 	"mcpx/internal/rawjson"
 )
 
@@ -101,16 +101,20 @@ func (c *clients) find(id string) Client {
 	return c.streams[id]
 }
 
-// only returns the attached client if there is exactly one.
-func (c *clients) only() Client {
+// only returns the attached client that could use a session, if there is exactly one.
+func (c *clients) only(could func(c Client) bool) (only Client) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.attached) == 1 {
-		for _, only := range c.attached {
-			return only
+	for _, client := range c.attached {
+		switch {
+		case !could(client):
+		case only != nil:
+			return nil
+		default:
+			only = client
 		}
 	}
-	return nil
+	return only
 }
 
 // onlyClient returns the only client that could use the session, nil if there are
@@ -120,10 +124,7 @@ func (s *Session) onlyClient() Client {
 		return s.owner
 	}
 	r := s.supervisor.registry
-	if only := r.clients.only(); only != nil && r.mayUse(only, s.config.Name) {
-		return only
-	}
-	return nil
+	return r.clients.only(func(c Client) bool { return r.mayUse(c, s.config.Name) && keyOf(s.config, c) == s.key() })
 }
 
 // announce notifies clients of changed lists until ctx ends.
@@ -145,15 +146,15 @@ func (r *Registry) announce(ctx context.Context) {
 
 // announceLists notifies clients of lists that have changed, if they see the change.
 func (r *Registry) announceLists(capabilities map[string]bool) {
-	previous := map[*policy.Rules]*Catalog{}
+	previous := map[viewKey]*Catalog{}
 	for _, c := range r.clients.all() {
-		rules := rulesOf(c)
-		now := r.For(c).Catalog()
-		if _, ok := previous[rules]; rules != nil && !ok {
-			previous[rules] = r.views.announce(rules, now)
+		seen := r.For(c)
+		key, now := seen.key(r.Catalog()), seen.Catalog()
+		if _, ok := previous[key]; key != (viewKey{}) && !ok {
+			previous[key] = r.views.announce(key, now)
 		}
 		for capability := range capabilities {
-			if rules == nil || !now.sameLists(previous[rules], capability) {
+			if key == (viewKey{}) || !now.sameLists(previous[key], capability) {
 				c.Notify(listChanged(capability), nil)
 			}
 		}
@@ -193,7 +194,12 @@ func (s *Session) notified(method string, params []byte, to []Client) {
 }
 
 // key returns the key of the session.
-func (s *Session) key() sessionKey { return keyOf(s.config, s.owner) }
+func (s *Session) key() sessionKey {
+	if s.supervisor.user != "" {
+		return sessionKey{s.config.Name, s.supervisor.user}
+	}
+	return keyOf(s.config, s.owner)
+}
 
 // withLogger returns a log message whose logger begins with the server's name.
 func withLogger(params []byte, server string) []byte {
@@ -204,10 +210,10 @@ func withLogger(params []byte, server string) []byte {
 	return rawjson.With(params, "logger", rawjson.AppendString(nil, logger))
 }
 
-// openSessions returns an upstream's open sessions: the shared one and the per-client
-// ones.
+// openSessions returns an upstream's open sessions: the shared one, the per-client ones
+// and those of callers.
 func (r *Registry) openSessions(u *Upstream) []*Session {
-	sessions := r.sessions.of(u.Name)
+	sessions := append(r.sessions.of(u.Name), r.users.sessionsOf(u.Name)...)
 	if u.State == Ready {
 		sessions = append(sessions, u.session)
 	}
@@ -223,6 +229,9 @@ func (r *Registry) Broadcast(c Client, method string, params []byte) {
 			continue
 		}
 		for _, s := range r.openSessions(u) {
+			if s.config.Isolation == config.PerUser && s.key() != keyOf(s.config, c) {
+				continue
+			}
 			if s.modern != nil {
 				continue
 			}

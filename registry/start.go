@@ -18,6 +18,9 @@ import (
 // start opens a session and publishes it with the upstream's lists, within the start-up
 // limit.
 func (s *supervisor) start(ctx context.Context) (*Session, error) {
+	if err := s.needsHeaders(); err != nil {
+		return nil, err
+	}
 	release, err := s.slot(ctx)
 	if err != nil {
 		return nil, err

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"slices"
 	"sync"
+	"time"
 
+	"mcpx/config"
 	"mcpx/internal/policy"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/tokens"
@@ -39,29 +41,84 @@ func (r *Registry) mayUse(c Client, server string) bool {
 	return rulesOf(c).HasServer(r.schema, server)
 }
 
-// Catalog returns the part of the current catalog that the client may see.
+// Catalog returns the part of the current catalog that the client may see, with the
+// upstreams of its caller.
 func (v View) Catalog() *Catalog {
-	catalog, rules := v.registry.Catalog(), v.rules()
-	if rules == nil {
-		return catalog
+	whole := v.registry.Catalog()
+	key := v.key(whole)
+	switch {
+	case key == (viewKey{}):
+		return whole
+	case len(whole.perUser) == 0:
+		if last := v.registry.views.last(key, whole); last != nil {
+			return last
+		}
 	}
-	return v.registry.views.of(catalog, v.registry.schema, rules)
+	return v.registry.views.of(key, whole, v.compose(whole))
+}
+
+// viewKey identifies what a client sees. It is zero for a client that sees the catalog as
+// it is.
+type viewKey struct {
+	rules *policy.Rules
+	user  string // if the catalog has upstreams with isolation "user"
+}
+
+// key returns what the client sees of a catalog.
+func (v View) key(whole *Catalog) viewKey {
+	key := viewKey{rules: v.rules()}
+	hasOwn := false
+	for _, u := range whole.perUser {
+		own := keyOf(u.config, v.client).client
+		hasOwn = hasOwn || own != ""
+		key.user += own + "\n"
+	}
+	if !hasOwn {
+		key.user = ""
+	}
+	return key
+}
+
+// compose returns the upstreams that the client may see, before its rules apply.
+func (v View) compose(whole *Catalog) []*Upstream {
+	rules := v.rules()
+	all := make([]*Upstream, 0, len(whole.Upstreams))
+	for _, u := range whole.Upstreams {
+		if !rules.HasServer(v.registry.schema, u.Name) {
+			continue
+		}
+		if u.config != nil && u.config.Isolation == config.PerUser {
+			u = v.current(u.Name)
+		}
+		all = append(all, u)
+	}
+	return all
 }
 
 // Ready is like Registry.Ready.
 func (v View) Ready(ctx context.Context, name string) (*Upstream, error) {
-	return v.see(v.registry.Ready(ctx, v.known(name)))
+	name = v.known(name)
+	ctx, cancel := v.registry.startLimit(ctx, name, time.Time{})
+	defer cancel()
+	u, err := v.ready(ctx, name)
+	return v.see(u), v.explain(name, err)
 }
 
 // Listed is like Registry.Listed.
 func (v View) Listed(ctx context.Context, name string) (*Upstream, error) {
-	return v.see(v.registry.Listed(ctx, v.known(name)))
+	name = v.known(name)
+	ctx, cancel := v.registry.startLimit(ctx, name, time.Time{})
+	defer cancel()
+	if u := v.settled(ctx, name); u != nil && u.State == Idle && u.isListed() && v.isOwn(u) {
+		return v.see(u), nil
+	}
+	u, err := v.ready(ctx, name)
+	return v.see(u), v.explain(name, err)
 }
 
 // Settled is like Registry.Settled.
 func (v View) Settled(ctx context.Context, name string) *Upstream {
-	u, _ := v.see(v.registry.Settled(ctx, v.known(name)), nil)
-	return u
+	return v.see(v.settled(ctx, v.known(name)))
 }
 
 // known returns a name that exists for the client, or one that no upstream has.
@@ -73,54 +130,102 @@ func (v View) known(name string) string {
 }
 
 // see returns the part of an upstream that the client may see.
-func (v View) see(u *Upstream, err error) (*Upstream, error) {
+func (v View) see(u *Upstream) *Upstream {
 	rules := v.rules()
 	if u == nil || rules == nil {
-		return u, err
+		return u
 	}
-	return u.restrict(v.registry.schema, rules), err
+	return u.restrict(v.registry.schema, rules)
 }
 
-// views caches restricted catalogs, so that the lists of a caller are made once for each
+// views caches what clients see, so that the lists of a caller are made once for each
 // change of the catalog. Its methods may be called concurrently.
 type views struct {
+	schema string
+
 	mu        sync.Mutex
-	byRules   map[*policy.Rules]restricted
-	announced map[*policy.Rules]*Catalog // as clients with the rules know it
+	byKey     map[viewKey]seenCatalog
+	announced map[viewKey]*Catalog // as clients know it
 }
 
-// restricted is the part of a catalog that some rules grant.
-type restricted struct{ whole, part *Catalog }
+// seenCatalog is what clients see of a catalog.
+type seenCatalog struct{ whole, part *Catalog }
+
+// maxViews bounds the catalogs that are cached.
+const maxViews = 256
+
+// last returns the cached part of a catalog; nil if there is none.
+func (v *views) last(key viewKey, whole *Catalog) *Catalog {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if last := v.byKey[key]; last.whole == whole {
+		return last.part
+	}
+	return nil
+}
+
+// of returns the catalog with the part of some upstreams that the rules in the key grant.
+// Upstreams that have not changed are the same values as before, with everything derived
+// from them.
+func (v *views) of(key viewKey, whole *Catalog, upstreams []*Upstream) *Catalog {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	last := v.byKey[key].part
+	if last != nil && slices.EqualFunc(last.Upstreams, upstreams, func(seen, u *Upstream) bool { return seen.isOf(u) }) {
+		return last
+	}
+	if v.byKey == nil || len(v.byKey) >= maxViews {
+		v.byKey = map[viewKey]seenCatalog{}
+	}
+	next := &Catalog{byName: map[string]*Upstream{}}
+	for _, u := range upstreams {
+		seen := u
+		if key.rules != nil {
+			seen = u.restrict(v.schema, key.rules)
+		}
+		if last != nil && last.byName[u.Name] != nil && last.byName[u.Name].isOf(u) {
+			seen = last.byName[u.Name]
+		}
+		next.Upstreams = append(next.Upstreams, seen)
+		next.byName[u.Name] = seen
+	}
+	v.byKey[key] = seenCatalog{whole, next}
+	return next
+}
+
+// isOf reports whether the upstream is a part of another, or the same.
+func (u *Upstream) isOf(whole *Upstream) bool { return u == whole || u.whole == whole }
 
 // watch records what a new client sees, so that it is notified of later changes alone.
 func (v *views) watch(seen View) {
-	rules, now := seen.rules(), seen.Catalog()
-	if rules == nil {
+	key := seen.key(seen.registry.Catalog())
+	if key == (viewKey{}) {
 		return
 	}
+	now := seen.Catalog()
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.announced[rules] == nil {
-		v.setAnnounced(rules, now)
+	if v.announced[key] == nil {
+		v.setAnnounced(key, now)
 	}
 }
 
-// announce records what clients with the rules see from now on, and returns what they saw
-// before; nil if that is not known.
-func (v *views) announce(rules *policy.Rules, now *Catalog) (before *Catalog) {
+// announce records what clients see from now on, and returns what they saw before; nil if
+// that is not known.
+func (v *views) announce(key viewKey, now *Catalog) (before *Catalog) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	before = v.announced[rules]
-	v.setAnnounced(rules, now)
+	before = v.announced[key]
+	v.setAnnounced(key, now)
 	return before
 }
 
 // setAnnounced sets an entry of announced. The caller holds v.mu.
-func (v *views) setAnnounced(rules *policy.Rules, now *Catalog) {
+func (v *views) setAnnounced(key viewKey, now *Catalog) {
 	if v.announced == nil || len(v.announced) >= maxViews {
-		v.announced = map[*policy.Rules]*Catalog{}
+		v.announced = map[viewKey]*Catalog{}
 	}
-	v.announced[rules] = now
+	v.announced[key] = now
 }
 
 // sameLists reports whether two catalogs have the same lists of a capability. Nothing is
@@ -154,46 +259,6 @@ func (u *Upstream) rawItems(k kind) (all []json.RawMessage) {
 		}
 	}
 	return all
-}
-
-// maxViews bounds the catalogs that are cached.
-const maxViews = 256
-
-// of returns the part of a catalog that the rules grant.
-func (v *views) of(whole *Catalog, schema string, rules *policy.Rules) *Catalog {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if cached := v.byRules[rules]; cached.whole == whole {
-		return cached.part
-	}
-	if v.byRules == nil || len(v.byRules) >= maxViews {
-		v.byRules = map[*policy.Rules]restricted{}
-	}
-	previous := v.byRules[rules].part
-	part := whole.restrict(schema, rules, previous)
-	v.byRules[rules] = restricted{whole, part}
-	return part
-}
-
-// restrict returns the part of a catalog that the rules grant. Upstreams that have not
-// changed since the previous part are the same values, with everything derived from them.
-func (c *Catalog) restrict(schema string, rules *policy.Rules, previous *Catalog) *Catalog {
-	part := &Catalog{byName: map[string]*Upstream{}}
-	for _, u := range c.Upstreams {
-		if !rules.HasServer(schema, u.Name) {
-			continue
-		}
-		seen := (*Upstream)(nil)
-		if previous != nil {
-			seen = previous.byName[u.Name]
-		}
-		if seen == nil || seen.whole != u {
-			seen = u.restrict(schema, rules)
-		}
-		part.Upstreams = append(part.Upstreams, seen)
-		part.byName[u.Name] = seen
-	}
-	return part
 }
 
 // restrict returns the part of an upstream that the rules grant. Instructions may name

@@ -40,6 +40,7 @@ type Server struct {
 	profile     *config.Profile
 	options     Options
 	view        config.Expose // set by Exposing
+	forwarded   []string      // headers of clients' requests that upstreams get
 	rounds      *multiRoundCalls
 	meta        string         // a further member of inspect and exec
 	whole       *lazyDirectory // for callers without rules
@@ -72,7 +73,9 @@ func New(p *config.Profile, r *registry.Registry, e *executor.Executor, o Option
 		rounds:   newMultiRoundCalls(),
 		methods:  Methods,
 		meta:     meta,
-		whole:    newDirectory(p, meta),
+
+		forwarded: p.ForwardedHeaders(),
+		whole:     newDirectory(p, meta),
 	}
 	if s.lazy {
 		return s
@@ -371,6 +374,9 @@ const detachTime = 30 * time.Second
 func (s *Server) Upstreams(c registry.Client) []*registry.Upstream {
 	return s.registry.For(c).Catalog().Upstreams
 }
+
+// ForwardedHeaders returns the headers of clients' requests that upstreams get.
+func (s *Server) ForwardedHeaders() []string { return s.forwarded }
 
 // Schema returns the name of the profile.
 func (s *Server) Schema() string { return s.profile.Name }

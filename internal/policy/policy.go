@@ -17,6 +17,8 @@ type Caller struct {
 	ID    string // the name of a token, or issuer, NUL and subject; the same for every token of a person
 	Name  string // ID for people: in the log and the audit
 	Rules *Rules // what it may use; nil: everything
+
+	Headers map[string]string // of its request, by canonical name: those that upstreams get; nil: none
 }
 
 // Grant is a part of what a caller may use, as the config has it.

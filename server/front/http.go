@@ -199,7 +199,7 @@ func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, s *server.Serv
 		return
 	}
 	var response []byte
-	s.Handle(context.Background(), n.client.As(access.CallerOf(r.Context())), server.Inbound{Message: m}, func(r []byte) { response = r }) // called before Handle returns
+	s.Handle(context.Background(), n.client.As(callerOf(r, n.server)), server.Inbound{Message: m}, func(r []byte) { response = r }) // called before Handle returns
 	if rawjson.Get(response, "error") != nil {
 		h.sessions.end(n)
 	} else {
@@ -258,7 +258,7 @@ func (h *HTTP) postInSession(w http.ResponseWriter, r *http.Request, s *server.S
 		}
 		defer n.client.Quota.Release()
 	}
-	h.respond(w, r, call{ctx: context.Background(), server: n.server, client: n.client.As(access.CallerOf(r.Context())), body: body, done: done, quota: n.client.Quota})
+	h.respond(w, r, call{ctx: context.Background(), server: n.server, client: n.client.As(callerOf(r, n.server)), body: body, done: done, quota: n.client.Quota})
 }
 
 // refuseTooMany refuses a call that is over the quota of its client session.
@@ -344,7 +344,7 @@ func (h *HTTP) get(w http.ResponseWriter, r *http.Request, s *server.Server) {
 		return
 	}
 	defer done()
-	n.client.As(access.CallerOf(r.Context()))
+	n.client.As(callerOf(r, n.server))
 	h.serveGetStream(w, r, n, nil)
 }
 

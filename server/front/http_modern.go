@@ -92,7 +92,7 @@ func headerMismatch(h http.Header, m rpc.Message) string {
 
 // newSessionlessClient returns the client of a request without a client session.
 func newSessionlessClient(s *server.Server, r *http.Request) *server.Client {
-	return s.NewSessionlessClient("http-"+rand.Text()[:8], sender(r)).As(access.CallerOf(r.Context()))
+	return s.NewSessionlessClient("http-"+rand.Text()[:8], sender(r)).As(callerOf(r, s))
 }
 
 // sender returns a key for the sender of a request that the log may show: the caller, or,

@@ -82,7 +82,7 @@ func (h *HTTP) message(w http.ResponseWriter, r *http.Request) {
 	if !message.IsAnswered() {
 		defer end()
 	}
-	n.server.Handle(context.Background(), n.client.As(access.CallerOf(r.Context())), message, h.responder(n, end))
+	n.server.Handle(context.Background(), n.client.As(callerOf(r, n.server)), message, h.responder(n, end))
 	h.respondAccepted(w)
 }
 

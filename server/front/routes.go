@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"mcpx/config"
+	"mcpx/internal/policy"
 	"mcpx/server"
 	"mcpx/server/access"
 )
@@ -90,6 +91,26 @@ func granted(r *http.Request, all views) views {
 		}
 	}
 	return some
+}
+
+// callerOf returns who sent a request to a server, with the headers that its upstreams get;
+// nil for a caller without a name and without such headers.
+func callerOf(r *http.Request, s *server.Server) *policy.Caller {
+	caller := access.CallerOf(r.Context())
+	names := s.ForwardedHeaders()
+	if len(names) == 0 {
+		return caller
+	}
+	own := policy.Caller{Headers: map[string]string{}}
+	if caller != nil {
+		own.ID, own.Name, own.Rules = caller.ID, caller.Name, caller.Rules
+	}
+	for _, name := range names {
+		if value := r.Header.Get(name); value != "" {
+			own.Headers[name] = value
+		}
+	}
+	return &own
 }
 
 // mayUse reports whether a schema exists for the sender of a request.

@@ -72,7 +72,7 @@ func (s *sessions) open(to *server.Server, r *http.Request) (*session, error) {
 	n := &session{id: rand.Text(), server: to, sender: senderKey(r), used: time.Now()}
 	n.client = to.NewClient("http-"+rand.Text()[:8], n.send) // logs show this ID; the session's own is a secret
 	n.client.Quota = server.NewQuota(s.calls, s.unread)
-	n.client.As(access.CallerOf(r.Context()))
+	n.client.As(callerOf(r, n.server))
 	if err := s.add(n); err != nil {
 		return nil, err
 	}
