@@ -110,6 +110,9 @@ type Upstream struct {
 	Headers map[string]string
 	Auth    Auth // OAuth
 
+	Caller         string            // whose own upstream it is, with isolation user; empty: it is not of one caller
+	ForwardHeaders map[string]string // by a header of the client's request: the header to send, see ParseForward
+
 	Tools          Filter
 	StartupTimeout time.Duration // connect, handshake and first lists
 	Timeout        time.Duration // a call without any progress
@@ -131,6 +134,7 @@ type Upstream struct {
 	written        *Upstream           // the upstream before expansion, for Show and Resolve
 	environment    environment         // from which it was expanded
 	isDeferred     bool                // it has stored secrets, which Resolve reads
+	callerHeaders  map[string]string   // of the caller's request; see ForCaller
 	secrets        *secretSet          // what Redact hides; nil: nothing
 }
 
@@ -165,6 +169,7 @@ type Isolation string
 const (
 	Shared    Isolation = "shared" // one for all clients
 	PerClient Isolation = "client" // one for each client session
+	PerUser   Isolation = "user"   // one for each caller
 )
 
 // Auth is how mcpx signs in to an upstream that uses OAuth.
@@ -202,6 +207,8 @@ type Server struct {
 	Console        Console
 	AllowedOrigins []string
 	AllowedHosts   []string
+	PublicURL      string // the address that clients use, without /mcp; empty: unknown
+	Auth           Access
 }
 
 // Console is what the console may do.
@@ -225,6 +232,7 @@ type Logging struct {
 	Level  string // debug, info, warn, error
 	Format string // console, json
 	File   string // empty: stderr
+	Audit  string // empty: no audit
 }
 
 // Limits bounds the memory and the output of mcpx.

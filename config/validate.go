@@ -9,6 +9,7 @@ import (
 func (r *reader) config(root node, c *Config) {
 	top := defaultProfile("default")
 	r.object(root, c.fields(&top))
+	r.access(root, c)
 	used := r.oneOf(root, append([]string{"schemas"}, serverKeys...))
 	c.Stdio.Encoding = "utf8" // or utf-8, which is the same
 	if used != "schemas" {
@@ -179,6 +180,7 @@ func (r *reader) upstream(n node, u *Upstream, fields []field) {
 	if !u.disabled {
 		r.warnFiles(n)
 	}
+	r.forwarding(n, u)
 	disabled, ok1 := n.member("disabled")
 	enabled, ok2 := n.member("enabled")
 	if ok1 && ok2 && disabled.value.literal().Bool() == enabled.value.literal().Bool() {

@@ -41,13 +41,16 @@ func (e *Executor) askToSignIn(ctx context.Context, c *Call, err error) bool {
 		b = rawjson.AppendString(append(b, `,"url":`...), address)
 		return append(rawjson.AppendString(append(b, `,"elicitationId":`...), id), '}')
 	}
+	if _, mayKnow := e.registry.For(c.Client).SignInStatus(ctx, needed.Server); !mayKnow {
+		return false // others sign in to this server
+	}
 	if !ok || client.Supports("elicitation/create", request("", "")) != nil {
 		return false
 	}
 	c.hasAsked = true
 	ctx, cancel := context.WithTimeout(ctx, e.registry.MaxTimeout(needed.Server))
 	defer cancel()
-	address, err := e.signIn(ctx, needed.Server, scopes)
+	address, err := e.signIn(ctx, c.Client, needed.Server, scopes)
 	if err != nil {
 		e.log.Warn().Err(err).Str("server", needed.Server).Msg("signing in cannot begin")
 		return false
@@ -57,7 +60,7 @@ func (e *Executor) askToSignIn(ctx context.Context, c *Call, err error) bool {
 	if action, _ := rawjson.String(rawjson.Get(answer, "action")); err != nil || action != "accept" {
 		return false
 	}
-	if e.registry.SignedIn(ctx, needed.Server, scopes) != nil {
+	if e.registry.For(c.Client).SignedIn(ctx, needed.Server, scopes) != nil {
 		return false
 	}
 	c.Client.Notify("notifications/elicitation/complete", append(rawjson.AppendString([]byte(`{"elicitationId":`), id), '}'))

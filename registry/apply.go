@@ -38,7 +38,9 @@ func (r *Registry) Apply(p *config.Profile) {
 		catalog.Upstreams = append(catalog.Upstreams, u)
 		catalog.byName[u.Name] = u
 	}
+	catalog.setPerUser()
 	r.catalog.Store(catalog)
+	r.applyToUsers()
 	for name, s := range previous { // after Store: whoever waited for them looks there
 		if r.supervisors[name] != s {
 			r.end(s)

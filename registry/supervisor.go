@@ -26,6 +26,7 @@ import (
 type supervisor struct {
 	registry *Registry
 	account  atomic.Pointer[auth.Account] // signs in to the upstream; nil: no OAuth
+	user     string                       // the caller whose own upstream it is, see userKey; empty: it is in the catalog
 	log      zerolog.Logger
 	upstream atomic.Pointer[Upstream] // its newest state; the catalog has it too, unless another supervisor replaces this one
 	ctx      context.Context          // ends when the supervisor must end
@@ -62,7 +63,7 @@ func newSupervisor(r *Registry, c *config.Upstream) *supervisor {
 		refresh: newChanges(),
 		intake:  link.NewIntake(r.options.MessageBytes),
 	}
-	s.account.Store(link.Account(r.options.Accounts, c, ""))
+	s.account.Store(link.Account(r.options.Accounts, c, c.Caller))
 	s.ctx, s.retire = context.WithCancel(r.ctx)
 	s.upstream.Store(&Upstream{
 		Name: c.Name, Description: c.Description, State: Starting, config: c, supervisor: s, changed: make(chan struct{}),

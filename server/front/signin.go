@@ -1,6 +1,7 @@
 package front
 
 import (
+	"errors"
 	"fmt"
 	"html/template"
 	"net/http"
@@ -8,6 +9,7 @@ import (
 
 	"mcpx/internal/auth"
 	"mcpx/internal/plain"
+	"mcpx/registry"
 	"mcpx/server/access"
 )
 
@@ -20,12 +22,13 @@ type SignIn struct {
 // beginSignIn serves GET /signin/SCHEMA/SERVER: it sends the browser to the page where the
 // person signs in to the server.
 func (h *HTTP) beginSignIn(w http.ResponseWriter, r *http.Request) {
-	views, name := (*h.views.Load())[r.PathValue("schema")], r.PathValue("server")
-	if views == nil {
+	view, ok := h.viewOf(r)
+	if !ok {
 		showPage(w, http.StatusNotFound, page{"Not found", fmt.Sprintf("There is no schema %q.", r.PathValue("schema"))})
 		return
 	}
-	address, err := views[asConfigured].Registry().BeginSignIn(r.Context(), name, h.SignIn.Redirect, strings.Fields(r.URL.Query().Get("scope")))
+	name := r.PathValue("server")
+	address, err := view.BeginSignIn(r.Context(), name, h.SignIn.Redirect, strings.Fields(r.URL.Query().Get("scope")))
 	if err != nil {
 		showPage(w, http.StatusBadGateway, page{"Signing in to " + name + " cannot begin", err.Error()})
 		return
@@ -33,9 +36,27 @@ func (h *HTTP) beginSignIn(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, address, http.StatusFound)
 }
 
-// completeSignIn serves GET /oauth/callback, where the browser comes back to.
+// viewOf returns what the sender of a request sees of the schema in the path.
+func (h *HTTP) viewOf(r *http.Request) (view registry.View, ok bool) {
+	s := granted(r, *h.views.Load())[r.PathValue("schema")][asConfigured]
+	if s == nil {
+		return view, false
+	}
+	return s.Registry().For(newSessionlessClient(s, r)), true
+}
+
+// completeSignIn serves GET /oauth/callback, where the browser comes back to. Only the
+// caller that began a sign-in can complete it; a sign-in for everyone needs a caller that
+// may do everything.
 func (h *HTTP) completeSignIn(w http.ResponseWriter, r *http.Request) {
-	account, err := h.SignIn.Accounts.Complete(r.Context(), "", r.URL.Query())
+	id := ""
+	if caller := access.CallerOf(r.Context()); caller != nil {
+		id = caller.ID
+	}
+	account, err := h.SignIn.Accounts.Complete(r.Context(), id, r.URL.Query())
+	if errors.Is(err, auth.ErrNotBegun) && id != "" && mayUseAll(r) {
+		account, err = h.SignIn.Accounts.Complete(r.Context(), "", r.URL.Query())
+	}
 	if err != nil {
 		showPage(w, http.StatusBadRequest, page{"You are not signed in", err.Error()})
 		return
@@ -48,12 +69,12 @@ func (h *HTTP) completeSignIn(w http.ResponseWriter, r *http.Request) {
 
 // signOut serves POST /signout/SCHEMA/SERVER.
 func (h *HTTP) signOut(w http.ResponseWriter, r *http.Request) {
-	views := (*h.views.Load())[r.PathValue("schema")]
-	if views == nil {
+	view, ok := h.viewOf(r)
+	if !ok {
 		access.Refuse(w, http.StatusNotFound, fmt.Sprintf("there is no schema %q", r.PathValue("schema")))
 		return
 	}
-	if err := views[asConfigured].Registry().SignOut(r.Context(), r.PathValue("server")); err != nil {
+	if err := view.SignOut(r.Context(), r.PathValue("server")); err != nil {
 		access.Refuse(w, http.StatusBadGateway, err.Error())
 		return
 	}
