@@ -145,7 +145,7 @@ func (t *clientSessions) acquire(ctx context.Context, s *supervisor, c Client, l
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
-	case t.closed:
+	case t.closed, s.registry.ctx.Err() != nil:
 		return nil, &Unavailable{Server: key.server, Reason: "mcpx is stopping"}
 	case s.ctx.Err() != nil:
 		return nil, errReplaced
@@ -307,18 +307,22 @@ func (p *clientSession) run() {
 // open opens the session, or sets err. It returns the upstream's capabilities.
 func (p *clientSession) open() (capabilities []byte) {
 	s := p.supervisor
-	release, err := s.slot(s.registry.ctx)
+	release, err := s.slot(s.ctx)
 	if err != nil {
-		p.err = &Unavailable{Server: s.config().Name, Reason: "mcpx is stopping"}
+		p.err = errReplaced
 		return nil
 	}
 	defer release()
-	ctx, cancel := startupLimit(s.registry.ctx, s.config())
+	ctx, cancel := startupLimit(s.ctx, s.config())
 	defer cancel()
 	session, handshake, err := s.open(ctx, p.client)
-	if err != nil {
+	switch {
+	case err != nil && s.ctx.Err() != nil:
+		p.err = errReplaced
+		return nil
+	case err != nil:
 		u := &Upstream{Name: s.config().Name}
-		u.fail(s.config(), err)
+		s.explain(u, err)
 		p.err, p.failed = u.Unavailable(), time.Now()
 		return nil
 	}

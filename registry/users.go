@@ -143,7 +143,7 @@ func (r *Registry) applyToUsers() {
 	defer r.users.mu.Unlock()
 	for key, own := range r.users.byKey {
 		base := r.supervisors[key.server]
-		if base != nil && base.config().Isolation == config.PerUser && own.base.SharesSession(base.config()) {
+		if base != nil && base.config().Isolation == config.PerUser && own.base.KeepsSession(base.config()) {
 			if next, err := base.config().ForCaller(own.supervisor.config().Caller, own.headers); err == nil {
 				own.base = base.config()
 				own.supervisor.reconfigure(next)
@@ -165,6 +165,19 @@ func (t *users) sessionsOf(server string) (sessions []*Session) {
 		}
 	}
 	return sessions
+}
+
+// allSupervisors returns the supervisors of the upstreams in the catalog and of callers.
+func (r *Registry) allSupervisors() (all []*supervisor) {
+	for _, u := range r.Catalog().Upstreams {
+		all = append(all, u.supervisor)
+	}
+	r.users.mu.Lock()
+	defer r.users.mu.Unlock()
+	for _, own := range r.users.byKey {
+		all = append(all, own.supervisor)
+	}
+	return all
 }
 
 // isOwn reports whether an upstream may serve the client: with isolation "user" it must be

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"mcpx/config"
@@ -197,12 +196,9 @@ func (s *Server) inspect(ctx context.Context, c *Client, m rpc.Message) ([]byte,
 // newServers returns a note about the servers that a reload has added since the client
 // got its list of tools. Each is mentioned once.
 func (s *Server) newServers(c *Client) (note []string) {
-	known := func(name string) bool {
-		return slices.ContainsFunc(s.profile.Upstreams, func(u config.Upstream) bool { return u.Name == name })
-	}
 	var added []string
 	for _, u := range s.registry.For(c).Catalog().Upstreams {
-		if !known(u.Name) && c.mention(u.Name) {
+		if !s.configured[u.Name] && c.mention(u.Name) {
 			added = append(added, plain.Line(u.Name))
 		}
 	}

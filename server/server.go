@@ -45,6 +45,8 @@ type Server struct {
 	meta        string         // a further member of inspect and exec
 	whole       *lazyDirectory // for callers without rules
 	parts       directories    // for other callers
+
+	configured map[string]bool // names of the upstreams in the profile
 }
 
 // Options are what a Server needs besides its profile and executor.
@@ -76,6 +78,11 @@ func New(p *config.Profile, r *registry.Registry, e *executor.Executor, o Option
 
 		forwarded: p.ForwardedHeaders(),
 		whole:     newDirectory(p, meta),
+
+		configured: make(map[string]bool, len(p.Upstreams)),
+	}
+	for i := range p.Upstreams {
+		s.configured[p.Upstreams[i].Name] = true
 	}
 	if s.lazy {
 		return s
@@ -380,6 +387,9 @@ func (s *Server) ForwardedHeaders() []string { return s.forwarded }
 
 // Schema returns the name of the profile.
 func (s *Server) Schema() string { return s.profile.Name }
+
+// Registry returns the registry of the profile's upstreams.
+func (s *Server) Registry() *registry.Registry { return s.registry }
 
 // Log returns the log of the server.
 func (s *Server) Log() *zerolog.Logger { return &s.log }

@@ -31,7 +31,7 @@ func team(i *mcptest.Issuer) Guard {
 		Token:     guardToken,
 		PublicURL: public,
 		Schemas:   func() []string { return []string{"default", "work"} },
-		Auth: config.Auth{
+		Auth: config.Access{
 			Tokens: []config.Token{
 				{Name: "ci", Token: "token-of-ci", Grant: policy.Grant{Allow: []string{"work/*/get_*"}}},
 				{Name: "late", Token: "token-of-late", Grant: policy.Grant{Allow: []string{"*"}}, Expires: time.Now()},

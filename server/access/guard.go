@@ -25,8 +25,8 @@ type Guard struct {
 	AllowedOrigins []string // such as https://app.example.com, besides loopback origins
 	Bind           string   // host:port of the listener; its host is allowed too, unless it is a wildcard
 
-	Auth      config.Auth // callers with a name; without them and Token, requests need no token
-	PublicURL string      // the address that clients use, without /mcp; its host is allowed too; may be empty
+	Auth      config.Access // callers with a name; without them and Token, requests need no token
+	PublicURL string        // the address that clients use, without /mcp; its host is allowed too; may be empty
 
 	Schemas func() []string // the names of the schemas; nil: none
 }

@@ -10,8 +10,8 @@ import (
 	"mcpx/internal/policy"
 )
 
-// Auth says who may use the HTTP front, and what they may use there.
-type Auth struct {
+// Access says who may use the HTTP front, and what they may use there.
+type Access struct {
 	Tokens []Token
 	OIDC   OIDC
 }
@@ -44,7 +44,7 @@ type Named struct {
 	Grant policy.Grant
 }
 
-func (a *Auth) fields() []field {
+func (a *Access) fields() []field {
 	return []field{
 		{"tokens", tokens(&a.Tokens), "Bearer tokens with a name each, and what their holders may use."},
 		{"oidc", section(a.OIDC.fields()), "An OpenID Connect issuer whose access tokens are accepted."},
@@ -54,7 +54,7 @@ func (a *Auth) fields() []field {
 func (t *Token) fields() []field {
 	return append([]field{
 		{"name", text(&t.Name, checkAnyName).also(anyName), "Unique name of the token, for the log and the audit."},
-		{"token", secret(&t.Token), "The token. Write a ${VAR} instead of the token itself."},
+		{"token", hiddenText(&t.Token), "The token. Write a ${VAR} instead of the token itself."},
 		{"expires", date(&t.Expires), "Last day on which the token is valid, in UTC: 2027-01-01."},
 	}, grantFields(&t.Grant)...)
 }
@@ -77,8 +77,8 @@ func (o *OIDC) fields() []field {
 	}
 }
 
-// secret is an expanded text that is never empty and never shown.
-func secret(p *string) kind {
+// hiddenText is an expanded text that is never empty and never shown.
+func hiddenText(p *string) kind {
 	k := expanded(p, nonEmpty)
 	read := k.read
 	k.read = func(r *reader, n node) {
@@ -307,8 +307,8 @@ func publicURL(s string) error {
 // isSet reports whether a token was read, and is not what Show writes in its place.
 func isSet(token string) bool { return token != "" && token != Hidden }
 
-// auth checks that the parts of "server" fit together.
-func (r *reader) auth(root node, c *Config) {
+// access checks that the parts of "server" fit together.
+func (r *reader) access(root node, c *Config) {
 	server, _ := root.member("server")
 	auth, _ := server.value.member("auth")
 	listed, _ := auth.value.member("tokens")
