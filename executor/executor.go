@@ -35,7 +35,7 @@ type Executor struct {
 	builtin  builtin
 }
 
-// settings are what a reload can change.
+// settings are the values that a reload can change.
 type settings struct {
 	config  *config.Config
 	profile *config.Profile

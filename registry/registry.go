@@ -163,7 +163,7 @@ func (r *Registry) ready(ctx context.Context, name string) (*Upstream, error) {
 		u := r.Settled(ctx, name)
 		switch {
 		case u == nil:
-			return nil, &Unavailable{Server: name, Reason: "no such server"}
+			return nil, &Unavailable{Server: name, Reason: "it is not in the config"}
 		case u.State == Ready:
 			return u, nil
 		case ctx.Err() != nil:
