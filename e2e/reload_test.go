@@ -270,7 +270,9 @@ func TestReloadRoute(t *testing.T) {
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	a, b := mcptest.Upstream(t), mcptest.Upstream(t)
-	config := func(upstreams map[string]any) map[string]any { return map[string]any{"watch": true, "mcpServers": upstreams} }
+	config := func(upstreams map[string]any) map[string]any {
+		return map[string]any{"watch": true, "mcpServers": upstreams}
+	}
 	p := start(t, config(map[string]any{"a": a}), options{})
 	p.initialize()
 	pid := p.exec("a", "pid", "{}")

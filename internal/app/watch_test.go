@@ -110,4 +110,3 @@ func TestWatchInBusyFolder(t *testing.T) {
 	w.save(t, "changed")
 	w.wait(t, "a change in a busy folder")
 }
-
