@@ -61,7 +61,23 @@ func (u Upstream) Public() Upstream {
 	}
 	u.Env = maskValues(u.Env)
 	u.Headers = maskValues(u.Headers)
+	u.Auth.ClientID = maskFallbacks(u.Auth.ClientID)
+	u.Auth.ClientSecret = mask(u.Auth.ClientSecret)
+	u.Auth.PrivateKey = mask(u.Auth.PrivateKey)
+	u.envCommands = maskCommands(u.envCommands)
+	u.headerCommands = maskCommands(u.headerCommands)
 	return u
+}
+
+func maskCommands(commands map[string][]string) map[string][]string {
+	masked := make(map[string][]string, len(commands))
+	for name, words := range commands {
+		masked[name] = new(hider).args(words)
+		for i, word := range masked[name] {
+			masked[name][i] = maskFallbacks(word)
+		}
+	}
+	return masked
 }
 
 func maskValues(values map[string]string) map[string]string {
@@ -120,6 +136,8 @@ var (
 	notEmpty = pair{"minLength", 1}
 	// webAddress matches an absolute http or https URL, or one with references.
 	webAddress = pair{"pattern", `^[hH][tT][tT][pP][sS]?://[^/?#]|\$\{`}
+	// plainAddress matches an absolute http or https URL.
+	plainAddress = pair{"pattern", `^[hH][tT][tT][pP][sS]?://[^/?#]`}
 
 	anyName     = pair{"$ref", "#/$defs/name"}
 	serverName  = pair{"$ref", "#/$defs/serverName"}

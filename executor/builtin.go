@@ -189,12 +189,19 @@ func (e *Executor) listServers(context.Context, Call, []byte) (string, error) {
 		fmt.Fprintf(&b, "the config file has changed, but is not in use: %s\n", problem)
 	}
 	for _, u := range e.registry.Catalog().Upstreams {
+		if u.NeedsPerson() {
+			fmt.Fprintf(&b, "%s %s\n", u.Name, u.Reason)
+			continue
+		}
 		fmt.Fprintf(&b, "%s: %s, %s, %d tokens in full", u.Name, u.State, count(len(u.Tools), "tool"), u.Tokens())
 		if u.State == registry.Idle && !u.ListedAt.IsZero() {
 			fmt.Fprintf(&b, ", listed %s ago", age(time.Since(u.ListedAt)))
 		}
 		if u.State == registry.Ready {
 			fmt.Fprintf(&b, ", started in %s", u.StartupTime.Round(time.Millisecond))
+		}
+		if review := u.Review(); review != "" {
+			fmt.Fprintf(&b, "; %s", review)
 		}
 		if u.Reason != "" {
 			fmt.Fprintf(&b, "; %s", u.Reason)

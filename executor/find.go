@@ -85,6 +85,9 @@ func (e *Executor) find(ctx context.Context, c *Call) (*registry.Upstream, *regi
 	if err == nil && u.NeedsStart() {
 		u, err = e.registry.Ready(ctx, u.Name)
 	}
+	if err == nil && u.AwaitsList() {
+		u, err = e.registry.Relisted(ctx, u.Name)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -146,6 +149,9 @@ func noTool(u *registry.Upstream) error {
 }
 
 func unknownTool(u *registry.Upstream, name string) error {
+	if u.Waits(name) {
+		return &NotFound{fmt.Sprintf("tool %s of server %s cannot be used: %s", quoted(name), quoted(u.Name), u.Review())}
+	}
 	return &NotFound{fmt.Sprintf("server %s has no tool %s%s: %s", quoted(u.Name), quoted(name), then(didYouMean(name, toolNames(u)), "its tools"), list(toolNames(u)))}
 }
 

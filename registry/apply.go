@@ -147,8 +147,12 @@ func (s *supervisor) reconfigure(c *config.Upstream) {
 		defer s.idleTimeSet.Notify()
 	}
 	s.publishLocked(func(u *Upstream) {
+		c.KeepHiding(u.config)
 		u.config, u.Description = c, c.Description
-		setTools(u, u.listed["tools/list"])
+		for _, k := range kinds {
+			u.setList(k, u.listed[k.method])
+		}
+		u.setInstructions(u.instructions)
 	})
 }
 

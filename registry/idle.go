@@ -141,7 +141,8 @@ func (s *supervisor) loadCache() (isLazy bool) {
 		if !ok {
 			return
 		}
-		u.ListedAt, u.Capabilities, u.Instructions = found.Listed, found.Capabilities, s.config().Redact(found.Instructions)
+		u.ListedAt, u.Capabilities = found.Listed, found.Capabilities
+		u.setInstructions(s.config().Redact(found.Instructions))
 		for _, k := range kinds {
 			if u.setList(k, s.cachedItems(k, found.Lists[k.method])) {
 				changed = append(changed, k.capability)
@@ -158,13 +159,25 @@ func (s *supervisor) cacheKey() string { return s.config().CacheKey(listcache.Ve
 func (s *supervisor) cachedItems(k kind, list []json.RawMessage) (items []Item) {
 	for _, raw := range list {
 		if key, _ := rawjson.String(rawjson.Get(raw, k.key)); key != "" {
-			items = append(items, Item{Key: key, Raw: redactDefinition(s.config().Redact, raw), sent: raw})
+			items = append(items, newItem(s.config(), k, key, raw))
 		}
 	}
 	return items
 }
 
-// saveCache saves the lists of a session in the background. handshake is the result of
+// knownTools returns the tools that the upstream had when it was listed before, nil if that
+// is not known.
+func (s *supervisor) knownTools() []Item {
+	u := s.upstream.Load()
+	if !u.ListedAt.IsZero() || s.registry.options.Cache == nil || u.config.Trust.Pin != config.PinWarn {
+		return u.listed[kinds[0].method]
+	}
+	found, _ := s.registry.options.Cache.Load(s.cacheKey())
+	return s.cachedItems(kinds[0], found.Lists[kinds[0].method])
+}
+
+// saveCache saves the lists of a session in the background, redacted: stored secrets are
+// not known when the cache is read. handshake is the result of
 // initialize or server/discover.
 func (s *supervisor) saveCache(session *Session, handshake []byte) {
 	if s.registry.options.Cache == nil {
@@ -180,11 +193,11 @@ func (s *supervisor) saveCache(session *Session, handshake []byte) {
 		Capabilities: u.Capabilities,
 		Lists:        map[string][]json.RawMessage{},
 	}
-	content.Instructions, _ = rawjson.String(rawjson.Get(s.handshake, "instructions"))
+	content.Instructions = u.instructions
 	content.Revision, _ = rawjson.String(rawjson.Get(s.handshake, "protocolVersion"))
 	for method, items := range u.listed {
 		for _, item := range items {
-			content.Lists[method] = append(content.Lists[method], item.asSent())
+			content.Lists[method] = append(content.Lists[method], item.Raw)
 		}
 	}
 	s.unsaved.Store(content)

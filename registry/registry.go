@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"mcpx/config"
+	"mcpx/internal/auth"
 	"mcpx/internal/child"
 	"mcpx/internal/listcache"
 	"mcpx/internal/tasks"
@@ -48,7 +49,11 @@ type Options struct {
 	PingEvery      time.Duration    // of idle network sessions; 0: pingEvery
 	Watcher        *child.Watcher   // ends the children if mcpx is killed; may be nil
 	Cache          *listcache.Cache // the lists on disk; nil: none
-	Compile        func(t *Tool)    // prepares a tool that was listed, in the background; may be nil
+	Accounts       *auth.Accounts   // sign in to upstreams; nil: no OAuth
+	// SignIn returns how a person signs in to a server, with these scopes in addition; may
+	// be nil.
+	SignIn  func(server string, scopes []string) string
+	Compile func(t *Tool) // prepares a tool that was listed, in the background; may be nil
 }
 
 // New returns a Registry of the profile's upstreams, none of them started.
@@ -168,7 +173,7 @@ func (r *Registry) ready(ctx context.Context, name string) (*Upstream, error) {
 			return u, nil
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
-		case u.State != Waiting && u.State != Idle || time.Since(u.FailedAt) < retryGrace:
+		case !u.mayStart() || time.Since(u.FailedAt) < retryGrace:
 			return nil, u.Unavailable()
 		}
 		u.supervisor.wake.Notify()

@@ -318,7 +318,7 @@ func (p *clientSession) open() (capabilities []byte) {
 		return nil
 	case err != nil:
 		u := &Upstream{Name: s.config().Name}
-		u.fail(s.config(), err)
+		s.explain(u, err)
 		p.err, p.failed = u.Unavailable(), time.Now()
 		return nil
 	}

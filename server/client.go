@@ -174,7 +174,7 @@ func (c *Client) Request(ctx context.Context, method string, params []byte) ([]b
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	if err := c.checkCapability(method, params); err != nil {
+	if err := c.Supports(method, params); err != nil {
 		return nil, err
 	}
 	if c.requestInput != nil {
@@ -187,8 +187,8 @@ func (c *Client) Request(ctx context.Context, method string, params []byte) ([]b
 	})
 }
 
-// checkCapability returns why a client cannot handle a request, nil if it can.
-func (c *Client) checkCapability(method string, params []byte) error {
+// Supports returns why a client cannot handle a request, nil if it can.
+func (c *Client) Supports(method string, params []byte) error {
 	name := requiredCapability[method]
 	declared := c.capability(name)
 	if rawjson.IsNull(declared) {

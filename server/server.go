@@ -375,6 +375,9 @@ const detachTime = 30 * time.Second
 // Upstreams returns the state of the profile's upstreams, in config order.
 func (s *Server) Upstreams() []*registry.Upstream { return s.registry.Catalog().Upstreams }
 
+// Registry returns the registry of the profile's upstreams.
+func (s *Server) Registry() *registry.Registry { return s.registry }
+
 // Log returns the log of the server.
 func (s *Server) Log() *zerolog.Logger { return &s.log }
 

@@ -17,6 +17,7 @@ import (
 
 	"mcpx/config"
 	"mcpx/executor"
+	"mcpx/internal/auth"
 	"mcpx/internal/child"
 	"mcpx/internal/listcache"
 	"mcpx/internal/logging"
@@ -30,7 +31,8 @@ import (
 // share.
 type App struct {
 	// Load reads the config file again, for Reload. If it is nil, there is no file.
-	Load func() (*config.Config, error)
+	Load     func() (*config.Config, error)
+	Accounts *auth.Accounts // sign in to upstreams
 
 	profiles atomic.Pointer[[]*Profile]
 	config   *config.Config
@@ -39,6 +41,7 @@ type App struct {
 	log      *logging.Log
 	watcher  *child.Watcher
 	cache    *listcache.Cache // may be nil
+	address  string           // of the HTTP front, as people reach it; empty without one
 	metrics  *metrics         // nil unless mcpx serves over HTTP
 	memory   *releaser
 
@@ -73,6 +76,7 @@ func New(c *config.Config, profile string, stderr io.Writer) (*App, error) {
 	if folder, err := os.UserCacheDir(); err == nil { // otherwise there is no home
 		a.cache = listcache.New(filepath.Join(folder, "mcpx", "catalog"), a.log.Logger)
 	}
+	a.Accounts = Accounts(c, a.log.Logger)
 	var profiles []*Profile
 	for _, p := range chosen {
 		profiles = append(profiles, a.newProfile(c, p))
@@ -86,6 +90,7 @@ func (a *App) Profiles() []*Profile { return *a.profiles.Load() }
 
 // newProfile puts the parts of a profile together.
 func (a *App) newProfile(c *config.Config, p *config.Profile) *Profile {
+	people := signIn{a, p.Name}
 	r := registry.New(p, registry.Options{
 		Log:            a.log.Logger,
 		Version:        Version(),
@@ -93,10 +98,18 @@ func (a *App) newProfile(c *config.Config, p *config.Profile) *Profile {
 		ConnectsAtOnce: cmp.Or(c.Limits.ConnectsAtOnce, max(4, 2*runtime.NumCPU())),
 		Watcher:        a.watcher,
 		Cache:          a.cache,
+		Accounts:       a.Accounts,
+		SignIn:         people.how,
 		Compile:        executor.Compile,
 	})
-	e := executor.New(r, c, p, executor.Options{Log: a.log.Logger, Observe: a.observe})
+	e := executor.New(r, c, p, executor.Options{Log: a.log.Logger, Observe: a.observe, SignIn: people.begin(r)})
 	return &Profile{Profile: p, Registry: r, Executor: e}
+}
+
+// Accounts returns the accounts of a config, which sign in to its upstreams. Nothing is
+// read yet.
+func Accounts(c *config.Config, log zerolog.Logger) *auth.Accounts {
+	return auth.New(auth.NewFiles(auth.Folder(), auth.Kind(c.Auth.Store)), log)
 }
 
 // choose returns the named profile, or every enabled profile if the name is empty.

@@ -33,6 +33,8 @@ func (a *App) ListenHTTP(ctx context.Context, o HTTPOptions) error {
 	defer stop()
 	a.giveHeadStart()
 	defer a.listed()
+	address := reachable(c.Server.Host, listener.Addr())
+	a.address = "http://" + address
 	web := &front.HTTP{
 		Console:   console.Handler(),
 		Guard:     guard(c.Server, listener.Addr()),
@@ -43,6 +45,7 @@ func (a *App) ListenHTTP(ctx context.Context, o HTTPOptions) error {
 		Calls:     c.Limits.CallsPerClient,
 		Unread:    c.Limits.UnreadBytes,
 		Stateless: o.Stateless,
+		SignIn:    front.SignIn{Accounts: a.Accounts, Redirect: a.address + "/oauth/callback"},
 	}
 	web.Problem = a.ReloadProblem
 	if c.Server.Console == config.ConsoleEdit && c.Server.Token != "" {
@@ -51,7 +54,6 @@ func (a *App) ListenHTTP(ctx context.Context, o HTTPOptions) error {
 	a.metrics = newMetrics(a.Profiles, web.Open)
 	web.Metrics = a.metrics.handler(a.log.Flush)
 	a.warn()
-	address := reachable(c.Server.Host, listener.Addr())
 	web.Handler()
 	a.reload.web = web
 	a.setServers()

@@ -98,11 +98,10 @@ func (upstreams) Describe(out chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (profiles upstreams) Collect(out chan<- prometheus.Metric) {
-	states := []registry.State{registry.Idle, registry.Starting, registry.Ready, registry.Waiting, registry.Failed, registry.Stopped}
 	for _, p := range profiles() {
 		saved := 0
 		for _, u := range p.Registry.Catalog().Upstreams {
-			for _, s := range states {
+			for _, s := range registry.States {
 				value := 0.0
 				if u.State == s {
 					value = 1

@@ -11,6 +11,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"mcpx/config"
+	"mcpx/internal/lockfile"
 )
 
 // Times of a watch.
@@ -92,9 +93,15 @@ func watchFolders(w *fsnotify.Watcher, file string) error {
 	return nil
 }
 
-// contentHash returns a hash of the file, or of the error that keeps it from being read.
+// contentHash returns a hash of the config file and of the lock file beside it.
 func contentHash(file string) [sha256.Size]byte {
-	data, err := config.ReadFile(file, config.MaxBytes)
+	config, lock := fileHash(file, config.MaxBytes), fileHash(lockfile.Path(file), lockfile.MaxBytes)
+	return sha256.Sum256(append(config[:], lock[:]...))
+}
+
+// fileHash returns a hash of a file, or of the error that keeps it from being read.
+func fileHash(file string, limit int) [sha256.Size]byte {
+	data, err := config.ReadFile(file, limit)
 	if err != nil {
 		data = []byte(err.Error())
 	}

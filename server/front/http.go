@@ -42,6 +42,7 @@ type HTTP struct {
 	Stateless bool          // keep no client sessions, so that any replica can serve a request
 	Metrics   http.Handler  // serves /metrics; may be nil
 	Console   http.Handler  // serves / and /assets/; may be nil
+	SignIn    SignIn
 	Reload    func() error  // applies the config file again; nil: not allowed here
 	Problem   func() string // why the newest config file is not in use, empty if it is; may be nil
 

@@ -45,6 +45,9 @@ func (h *HTTP) newHandler() http.Handler {
 	mux.HandleFunc("GET /health", health)
 	mux.HandleFunc("GET /status", h.status)
 	mux.HandleFunc("POST /reload", h.reload)
+	mux.HandleFunc("GET /signin/{schema}/{server}", h.beginSignIn)
+	mux.HandleFunc("POST /signout/{schema}/{server}", h.signOut)
+	mux.HandleFunc("GET /oauth/callback", h.completeSignIn)
 	if h.Metrics != nil {
 		mux.Handle("GET /metrics", h.Metrics)
 	}

@@ -32,6 +32,7 @@ type upstreamStatus struct {
 	Transport   string    `json:"transport"`
 	State       string    `json:"state"`
 	Reason      string    `json:"reason,omitempty"`
+	Review      string    `json:"review,omitempty"` // what waits for a review, and the command that shows it
 	Stderr      []string  `json:"stderr,omitempty"`
 	RetryAt     time.Time `json:"retry_at,omitzero"`
 	StartupMS   int64     `json:"startup_ms,omitempty"`
@@ -55,6 +56,7 @@ func statusOf(u *registry.Upstream) upstreamStatus {
 		Transport:   string(u.Transport()),
 		State:       string(u.State),
 		Reason:      u.Reason,
+		Review:      u.Review(),
 		Stderr:      u.LatestStderr(),
 		RetryAt:     u.RetryAt,
 		StartupMS:   u.StartupTime.Milliseconds(),

@@ -142,6 +142,7 @@ func (c *serveCmd) load(t *terminal) (*config.Config, error) {
 		return nil, err
 	}
 	c.Path = file.File
+	file.ReadLock()
 	c.logFlags.apply(&file.Logging)
 	if c.Expose != "" {
 		for i := range file.Profiles {

@@ -8,6 +8,7 @@ import (
 	"mcpx/config"
 	"mcpx/executor"
 	"mcpx/internal/app"
+	"mcpx/internal/plain"
 	"mcpx/internal/rpc"
 	"mcpx/registry"
 )
@@ -38,6 +39,9 @@ func (c *target) with(t *terminal, use func(ctx context.Context, s *talk) error)
 	file, err := c.load(t, c.Path, c.LogLevel)
 	if err != nil {
 		return err
+	}
+	if t.adhoc == nil {
+		file.ReadLock()
 	}
 	file.Limits.ResultTokens = 0 // a handle would end with the command
 	file.StartAll()
@@ -79,7 +83,7 @@ func (c *target) link(t *terminal) string {
 	if t.adhoc != nil {
 		return ""
 	}
-	return "mcpx resources " + quoteWords([]string{c.Path, c.Server})
+	return "mcpx resources " + plain.Shell(c.Path, c.Server)
 }
 
 // startOnly removes the upstreams that the command does not need.
