@@ -131,6 +131,14 @@ func TestReloadOfBadConfig(t *testing.T) {
 	if got := p.exec("a", "pid", "{}"); got != pid {
 		t.Errorf("the server has another process: %s, not %s", got, pid)
 	}
+	if err := os.Remove(p.cmd.Args[1]); err != nil {
+		t.Fatal(err)
+	}
+	p.hangUp()
+	p.waitStderr("mcpx.json does not exist")
+	if got, _, _ := strings.Cut(p.exec("mcpx", "servers", "{}"), "\n"); !strings.HasSuffix(got, "mcpx.json does not exist") {
+		t.Errorf("servers: %s", got)
+	}
 	p.reload(config)
 	if got := p.exec("mcpx", "servers", "{}"); strings.Contains(got, "not in use") {
 		t.Errorf("servers: %s", got)

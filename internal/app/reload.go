@@ -3,6 +3,8 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"reflect"
 	"slices"
 	"strings"
@@ -55,6 +57,9 @@ func (a *App) Reload() error {
 	var chosen []*config.Profile
 	if err == nil {
 		chosen, err = choose(next, a.schema)
+	}
+	if errors.Is(err, fs.ErrNotExist) { // the error has a sample, for somebody who starts
+		err = fmt.Errorf("%s does not exist", a.config.File)
 	}
 	if err != nil {
 		a.setProblem(err.Error())
