@@ -157,6 +157,7 @@ func TestReloadUnderLoad(t *testing.T) {
 	p := serve(t, upstreams)
 	p.initialize()
 	kept := p.exec("s0", "pid", "{}")
+	p.waitStderrCount("upstream ready", servers) // a reload of one that starts would have no old session
 	var made atomic.Int64
 	var reloaded atomic.Bool
 	var running sync.WaitGroup
