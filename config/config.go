@@ -211,10 +211,10 @@ type Server struct {
 	Auth           Access
 }
 
-// Console is what the console may do.
+// Console is the permission of the console.
 type Console string
 
-// The two ways.
+// The permissions.
 const (
 	ConsoleView Console = "view" // show and test
 	ConsoleEdit Console = "edit" // also change what mcpx runs

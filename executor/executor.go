@@ -36,7 +36,7 @@ type Executor struct {
 	signIn   SignIn
 }
 
-// settings are what a reload can change.
+// settings are the values that a reload can change.
 type settings struct {
 	config  *config.Config
 	profile *config.Profile
