@@ -45,7 +45,7 @@ func signIn(t *testing.T, a *Account, scopes ...string) {
 
 func complete(t *testing.T, a *Account, address string) error {
 	t.Helper()
-	back, err := authtest.Browse(address)
+	back, err := authtest.Browse(t.Context(), address)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -112,7 +112,7 @@ func (c *loginCmd) device(t *terminal, s *signing) error {
 
 // paste signs in with the address that the browser ends at, which the person pastes.
 func (c *loginCmd) paste(t *terminal, s *signing) error {
-	listener, err := listen(s)
+	listener, err := listen(t.ctx, s)
 	if err != nil {
 		return err
 	}
@@ -157,9 +157,9 @@ func (t *terminal) readLine() (string, error) {
 }
 
 // listen opens the port that the browser is sent back to.
-func listen(s *signing) (net.Listener, error) {
+func listen(ctx context.Context, s *signing) (net.Listener, error) {
 	port := s.Settings().RedirectPort
-	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))
 	if err != nil {
 		return nil, fmt.Errorf("port %d (auth.redirect_port) is in use; stop the program that uses it, or sign in with --paste", port)
 	}
@@ -175,7 +175,7 @@ const loginTime = 10 * time.Minute
 
 // browse signs in with the browser, which is sent back to a port of this machine.
 func (c *loginCmd) browse(t *terminal, s *signing) error {
-	listener, err := listen(s)
+	listener, err := listen(t.ctx, s)
 	if err != nil {
 		return err
 	}
