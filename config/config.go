@@ -4,7 +4,8 @@
 // with its line and column. Each key is declared once, in fields.go: how it is read,
 // how the JSON Schema describes it and how it is shown. References such as ${VAR} are
 // expanded for each upstream; a missing variable makes that upstream unusable, not the
-// file. [Upstream.Redact] hides an upstream's secrets in any text.
+// file. Stored secrets, such as ${keyring:NAME}, are read by [Upstream.Resolve] when the
+// upstream starts. [Upstream.Redact] hides an upstream's secrets in any text.
 package config
 
 import (
@@ -28,6 +29,7 @@ type Config struct {
 	Start    Start         // of upstreams that do not set their own
 	IdleStop time.Duration // likewise
 
+	Watch      bool // apply changes of the file when they are saved
 	AlwaysLoad bool // ask clients that defer tools to show the two tools from the start
 
 	Warnings []Problem // problems that do not prevent the start
@@ -115,15 +117,32 @@ type Upstream struct {
 	Isolation      Isolation
 	Start          Start         // never empty once the config is loaded
 	IdleStop       time.Duration // a process that nobody uses for so long is stopped; 0: never
+	Sandbox        *Sandbox      // nil: none
+	Pin            Pin           // empty: the default, which depends on the lock file
+	Trust          Trust         // set by ReadLock
 
 	// Err is the reason why this upstream cannot be started: a variable is not set,
 	// or its value cannot be used there. Other upstreams are not affected.
 	Err error
 
-	disabled bool
-	written  *Upstream // the upstream before expansion, for Show
-	redactor *redactor // nil: there is nothing to hide
+	disabled       bool
+	envCommands    map[string][]string // commands that print a value of Env, which is empty until Resolve
+	headerCommands map[string][]string // likewise of Headers
+	written        *Upstream           // the upstream before expansion, for Show and Resolve
+	environment    environment         // from which it was expanded
+	isDeferred     bool                // it has stored secrets, which Resolve reads
+	secrets        *secretSet          // what Redact hides; nil: nothing
 }
+
+// Sandbox restricts the process of an upstream, on Linux.
+type Sandbox struct {
+	Write      []string // folders and files it may write; relative ones are in its working directory
+	Network    bool     // it may create sockets
+	BestEffort bool     // start it without the protection that the system cannot give
+}
+
+// NoSandbox is why a sandbox does not work on this system.
+const NoSandbox = `the sandbox works only on Linux; run the server in a container instead, or set "best_effort": true in it`
 
 // Disabled reports whether the file disables the upstream.
 func (u *Upstream) Disabled() bool { return u.disabled }
@@ -180,9 +199,19 @@ type Server struct {
 	Host           string
 	Port           int
 	Token          string
+	Console        Console
 	AllowedOrigins []string
 	AllowedHosts   []string
 }
+
+// Console is what the console may do.
+type Console string
+
+// The two ways.
+const (
+	ConsoleView Console = "view" // show and test
+	ConsoleEdit Console = "edit" // also change what mcpx runs
+)
 
 // Stdio is the stdio front: cli.stdio.
 type Stdio struct {

@@ -43,7 +43,7 @@ func TestParse(t *testing.T) {
 		}, {
 			Name: "later", Expose: Lazy, Prefix: true,
 		}},
-		Server:     Server{Host: "127.0.0.1"},
+		Server:     Server{Host: "127.0.0.1", Console: ConsoleView},
 		Stdio:      Stdio{Encoding: "utf8", Delimiter: "\n", Timeout: 1500 * time.Millisecond},
 		Logging:    Logging{Level: "info", Format: "console"},
 		Auth:       AuthStore{Store: "auto"},
@@ -65,7 +65,7 @@ func clearPrivate(p *Profile) {
 	p.all = nil
 	for i := range p.Upstreams {
 		u := &p.Upstreams[i]
-		u.written, u.redactor = nil, nil
+		u.written, u.secrets, u.environment = nil, nil, environment{}
 	}
 }
 

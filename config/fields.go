@@ -8,7 +8,7 @@ func defaults() *Config {
 		IdleStop:   unset,
 		AlwaysLoad: true,
 
-		Server:  Server{Host: "127.0.0.1", Port: 8000},
+		Server:  Server{Host: "127.0.0.1", Port: 8000, Console: ConsoleView},
 		Stdio:   Stdio{Encoding: "utf8", Delimiter: "\n"},
 		Logging: Logging{Level: "info", Format: "console"},
 		Auth:    AuthStore{Store: "auto"},
@@ -42,6 +42,8 @@ func defaultUpstream() Upstream {
 	}
 }
 
+func defaultSandbox() Sandbox { return Sandbox{Write: []string{"."}, Network: true} }
+
 // fields returns the keys at the top level. Servers that are there instead of in schemas
 // are stored in top.
 func (c *Config) fields(top *Profile) []field {
@@ -64,6 +66,7 @@ func (c *Config) sections() []field {
 		{"auth", section(c.Auth.fields()), "Signing in to servers that use OAuth."},
 		{"start", choice(&c.Start, StartEager, StartLazy), "eager: start the servers with mcpx. lazy: start a server when a request needs it."},
 		{"idle_stop", idleTime(&c.IdleStop), "Stop the process of a server that nobody uses for this time. The default is 15m for lazy servers, and never for others."},
+		{"watch", boolean(&c.Watch), "true applies changes of this file when they are saved. Whoever can write the file can then start programs."},
 		{"always_load", boolean(&c.AlwaysLoad), "false lets clients that defer tools hide inspect and exec until the model searches for them."},
 	}
 }
@@ -72,7 +75,8 @@ func (s *Server) fields() []field {
 	return []field{
 		{"host", text(&s.Host, nonEmpty), "Address to listen on. Any address except loopback needs a token."},
 		{"port", number(&s.Port, 0, 65535), "Port to listen on; 0 means any free port."},
-		{"token", expanded(&s.Token, nonEmpty), "Bearer token that clients must send. Write a ${VAR} instead of the token itself."},
+		{"token", expanded(&s.Token, nonEmpty), "Bearer token that clients must send. Write ${VAR}, ${file:PATH} or ${keyring:NAME} instead of the token itself."},
+		{"console", choice(&s.Console, ConsoleView, ConsoleEdit), "view: the console shows and tests. edit: it may also change what mcpx runs, for callers with the token."},
 		{"allowed_origins", list(&s.AllowedOrigins, nonEmpty, allowedOrigin), "Origins that may connect, in addition to loopback: https://app.example.com."},
 		{"allowed_hosts", list(&s.AllowedHosts, nonEmpty, allowedHost), "Host names that clients may use, in addition to loopback."},
 	}
@@ -153,12 +157,12 @@ func (u *Upstream) fields() []field {
 	disabled.show = func() any { return present(u.disabled) }
 	return []field{
 		{"type", choice(&u.Transport, types...), "Transport. The default for a url is to try http, then sse."},
-		{"command", text(&u.Command, nonEmpty, wellFormed).also(notEmpty), "Program to start. ${VAR}, ${VAR:-default} and ${env:VAR} are expanded."},
+		{"command", text(&u.Command, nonEmpty, wellFormed).also(notEmpty), "Program to start. ${VAR}, ${VAR:-default}, ${env:VAR}, ${file:PATH} and ${keyring:NAME} are expanded."},
 		{"args", list(&u.Args, wellFormed), "Its arguments. References are expanded, each into one argument."},
-		{"env", dict(&u.Env, environmentName), "Its environment, in addition to PATH, HOME and the like. References are expanded."},
+		{"env", dict(&u.Env, &u.envCommands, environmentName), "Its environment, in addition to PATH, HOME and the like. References are expanded. A value may be a command that prints it."},
 		{"cwd", text(&u.Dir, nonEmpty, wellFormed).also(notEmpty), "Its working directory, relative to the config file. References are expanded."},
 		{"url", text(&u.URL, wellFormed, writtenURL).also(webAddress), "Address of a remote server. References are expanded."},
-		{"headers", dict(&u.Headers, headerName), "HTTP headers for a remote server. References are expanded."},
+		{"headers", dict(&u.Headers, &u.headerCommands, headerName), "HTTP headers for a remote server. References are expanded. A value may be a command that prints it."},
 		{"auth", u.Auth.kind(), "How to sign in to a remote server that uses OAuth. Most servers need none of it."},
 		{"description", text(&u.Description), "One line for the directory the agent sees."},
 		{"disabled", disabled, "true switches the server off."},
@@ -169,6 +173,8 @@ func (u *Upstream) fields() []field {
 		{"max_timeout", duration(&u.MaxTimeout), "Time for a call in total."},
 		{"isolation", choice(&u.Isolation, Shared, PerClient), "shared: one session for all clients. client: one for each."},
 		{"start", choice(&u.Start, StartEager, StartLazy), "eager: start it with mcpx. lazy: start it when a request needs it. The default is start at the top level."},
+		{"pin", choice(&u.Pin, PinOff, PinWarn, PinBlock), "What happens to tools that are not as approved in mcpx.lock. block: they are hidden. warn: they are mentioned. off: nothing. The default is block with a lock file, and warn without."},
+		{"sandbox", sandboxKind(&u.Sandbox), "true, or an object: restrict its process, which may read all files, and write only some. Linux only."},
 		{"idle_stop", idleTime(&u.IdleStop), "Stop its process if nobody uses it for this time. The default is idle_stop at the top level."},
 	}
 }
@@ -210,6 +216,14 @@ func (a *Auth) isDefault() bool {
 	d := defaultUpstream().Auth
 	return a.Flow == d.Flow && a.Scopes == nil && a.RedirectPort == 0 &&
 		a.ClientID+a.ClientSecret+a.Issuer+a.ClientMetadataURL+a.PrivateKey+a.SigningAlg == ""
+}
+
+func (s *Sandbox) fields() []field {
+	return []field{
+		{"write", list(&s.Write, nonEmpty), "Folders and files that it may write; relative ones are in its working directory. It also has its own temporary folder."},
+		{"network", boolean(&s.Network), "false: it cannot create sockets."},
+		{"best_effort", boolean(&s.BestEffort), "true: start it even if the system cannot restrict it."},
+	}
 }
 
 func (f *Filter) fields() []field {

@@ -64,7 +64,20 @@ func (u Upstream) Public() Upstream {
 	u.Auth.ClientID = maskFallbacks(u.Auth.ClientID)
 	u.Auth.ClientSecret = mask(u.Auth.ClientSecret)
 	u.Auth.PrivateKey = mask(u.Auth.PrivateKey)
+	u.envCommands = maskCommands(u.envCommands)
+	u.headerCommands = maskCommands(u.headerCommands)
 	return u
+}
+
+func maskCommands(commands map[string][]string) map[string][]string {
+	masked := make(map[string][]string, len(commands))
+	for name, words := range commands {
+		masked[name] = new(hider).args(words)
+		for i, word := range masked[name] {
+			masked[name][i] = maskFallbacks(word)
+		}
+	}
+	return masked
 }
 
 func maskValues(values map[string]string) map[string]string {

@@ -176,6 +176,9 @@ func (r *reader) upstream(n node, u *Upstream, fields []field) {
 	}
 	u.Description = strings.Join(strings.Fields(u.Description), " ")
 	r.transport(n, u)
+	if !u.disabled {
+		r.warnFiles(n)
+	}
 	disabled, ok1 := n.member("disabled")
 	enabled, ok2 := n.member("enabled")
 	if ok1 && ok2 && disabled.value.literal().Bool() == enabled.value.literal().Bool() {
@@ -219,6 +222,9 @@ func (r *reader) transport(n node, u *Upstream) {
 			u.Transport = TransportRemote
 		}
 		r.warnUnused(n, "url", "args", "env", "cwd")
+		if m, ok := n.member("sandbox"); ok && u.Sandbox != nil {
+			r.fail(m.name, "needs command; a remote server cannot be sandboxed")
+		}
 		r.auth(n, u)
 	}
 }

@@ -7,40 +7,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/creack/pty"
 )
-
-// TestHangup: SIGHUP is logged and does not end mcpx.
-func TestHangup(t *testing.T) {
-	t.Parallel()
-	hangUp := func(t *testing.T, p *process) {
-		t.Helper()
-		for n := range 2 {
-			if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
-				t.Fatal(err)
-			}
-			p.waitStderrCount("SIGHUP is ignored; restart mcpx to apply changes to the config", n+1)
-		}
-	}
-	t.Run("stdio", func(t *testing.T) {
-		t.Parallel()
-		p := start(t, one(t), options{})
-		p.initialize()
-		hangUp(t, p)
-		p.exec("a", "echo", `{"text":"hi"}`)
-	})
-	t.Run("http", func(t *testing.T) {
-		t.Parallel()
-		s := serveHTTP(t, one(t), options{})
-		c := s.client("/mcp")
-		hangUp(t, s.process)
-		c.exec("a", "echo", `{"text":"hi"}`)
-	})
-}
 
 // TestTerminalCloses: mcpx stops when the terminal it was started from closes. The check
 // for left children is part of every test.

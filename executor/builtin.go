@@ -83,7 +83,9 @@ func newBuiltin(e *Executor) builtin {
 		{
 			"show_config", "The configuration in use, secrets hidden.",
 			`{"type":"object","properties":{}}`,
-			func(context.Context, Call, []byte) (string, error) { return string(e.config.Show()), nil },
+			func(context.Context, Call, []byte) (string, error) {
+				return string(e.settings.Load().config.Show()), nil
+			},
 		},
 	} {
 		definition, _ := json.Marshal(map[string]any{"name": t.name, "description": t.description, "inputSchema": json.RawMessage(t.schema)})
@@ -120,9 +122,12 @@ func integer(arguments []byte, key string, fallback int) int {
 	return int(min(max(f, -1<<50), 1<<50))
 }
 
-// TextResult returns a tool result that contains one text.
-func TextResult(text string) []byte {
+// TextResult returns a tool result that contains a text, and notes as further texts.
+func TextResult(text string, notes ...string) []byte {
 	b := rawjson.AppendString([]byte(`{"content":[{"type":"text","text":`), text)
+	for _, note := range notes {
+		b = rawjson.AppendString(append(b, `},{"type":"text","text":`...), note)
+	}
 	return append(b, "}]}"...)
 }
 
@@ -180,13 +185,23 @@ func (e *Executor) showSchema(ctx context.Context, _ Call, arguments []byte) (st
 
 func (e *Executor) listServers(context.Context, Call, []byte) (string, error) {
 	var b strings.Builder
+	if problem := e.settings.Load().problem; problem != "" {
+		fmt.Fprintf(&b, "the config file has changed, but is not in use: %s\n", problem)
+	}
 	for _, u := range e.registry.Catalog().Upstreams {
+		if u.NeedsPerson() {
+			fmt.Fprintf(&b, "%s %s\n", u.Name, u.Reason)
+			continue
+		}
 		fmt.Fprintf(&b, "%s: %s, %s, %d tokens in full", u.Name, u.State, count(len(u.Tools), "tool"), u.Tokens())
 		if u.State == registry.Idle && !u.ListedAt.IsZero() {
 			fmt.Fprintf(&b, ", listed %s ago", age(time.Since(u.ListedAt)))
 		}
 		if u.State == registry.Ready {
 			fmt.Fprintf(&b, ", started in %s", u.StartupTime.Round(time.Millisecond))
+		}
+		if review := u.Review(); review != "" {
+			fmt.Fprintf(&b, "; %s", review)
 		}
 		if u.Reason != "" {
 			fmt.Fprintf(&b, "; %s", u.Reason)

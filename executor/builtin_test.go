@@ -64,7 +64,7 @@ func TestShowConfig(t *testing.T) {
 	u["env"].(map[string]string)["API_KEY"] = "hunter2-hunter2"
 	b := start(t, nil, u)
 	got := b.exec(t, `{"server_name":"mcpx","tool_name":"show_config"}`)
-	if got != string(b.config.Show()) || !strings.Contains(got, `"API_KEY"`) || strings.Contains(got, "hunter2") {
+	if got != string(b.settings.Load().config.Show()) || !strings.Contains(got, `"API_KEY"`) || strings.Contains(got, "hunter2") {
 		t.Errorf("got %s", got)
 	}
 }

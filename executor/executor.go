@@ -26,34 +26,46 @@ import (
 // Executor makes calls to the upstreams of one profile.
 type Executor struct {
 	registry *registry.Registry
-	config   *config.Config
-	profile  *config.Profile
+	settings atomic.Pointer[settings]
 	log      zerolog.Logger
 	observe  func(Event)
 	listings listings
 	results  *results.Store
 	exposure atomic.Pointer[Exposure]
 	builtin  builtin
+	signIn   SignIn
+}
+
+// settings are what a reload can change.
+type settings struct {
+	config  *config.Config
+	profile *config.Profile
+	problem string // why the newest config file is not in use; empty if it is
 }
 
 // Options are what an Executor needs besides its registry and config.
 type Options struct {
 	Log     zerolog.Logger
 	Observe func(Event) // gets the event of every call; may be nil
+	SignIn  SignIn      // may be nil
 }
+
+// SignIn returns the address where a person signs in to a server, with these scopes in
+// addition to those that the server asks for.
+type SignIn func(ctx context.Context, server string, scopes []string) (address string, err error)
 
 // New returns an Executor for calls to the registry's upstreams, which are those of
 // the profile.
 func New(r *registry.Registry, c *config.Config, p *config.Profile, o Options) *Executor {
 	e := &Executor{
 		registry: r,
-		config:   c,
-		profile:  p,
 		log:      o.Log,
+		signIn:   o.SignIn,
 		results: results.New(results.Options{
 			Tokens: c.Limits.ResultTokens, Head: c.Limits.ResultHead, Bytes: c.Limits.KeptBytes, Idle: c.Limits.SessionIdle,
 		}),
 	}
+	e.settings.Store(&settings{config: c, profile: p})
 	e.observe = func(event Event) {
 		if o.Observe != nil {
 			event.Schema = p.Name
@@ -63,6 +75,25 @@ func New(r *registry.Registry, c *config.Config, p *config.Profile, o Options) *
 	e.builtin = newBuiltin(e)
 	return e
 }
+
+// Apply sets the config and the profile for all calls that follow. It is called before
+// the registry's Apply.
+func (e *Executor) Apply(c *config.Config, p *config.Profile) {
+	e.settings.Store(&settings{config: c, profile: p})
+	e.exposure.Store(nil)
+	e.listings.cache.Clear() // it would keep the upstreams that are removed
+}
+
+// SetProblem sets why the newest config file is not in use. The tool servers shows it
+// until the next Apply.
+func (e *Executor) SetProblem(problem string) {
+	s := *e.settings.Load()
+	s.problem = problem
+	e.settings.Store(&s)
+}
+
+// inspectTokens is the longest listing, in tokens.
+func (e *Executor) inspectTokens() int { return e.settings.Load().config.Limits.InspectTokens }
 
 // Call is one tool call: made with exec, which names server and tool, or of a tool that
 // flat mode lists.
@@ -90,6 +121,7 @@ type Call struct {
 	selection *selection.Query // Select, once prepare has read it
 	notes     []string         // about the arguments; the result ends with them
 	isOver    bool             // the event was reported
+	hasAsked  bool             // the client was asked to sign in
 }
 
 // Event reports the end of a call.
@@ -153,7 +185,7 @@ func (e *Executor) isQuick(c *Call) bool {
 		return false
 	}
 	u := e.registry.Catalog().Upstream(c.Server)
-	if u == nil || u.State != registry.Ready || c.DuplicateKey != "" || c.Siblings != nil || c.Select != nil ||
+	if u == nil || u.State != registry.Ready || u.AwaitsList() || c.DuplicateKey != "" || c.Siblings != nil || c.Select != nil ||
 		len(c.Arguments) > quickBytes || rawjson.Kind(c.Arguments) != '{' || !c.isFlat && mayHaveReference(c.Arguments) {
 		return false
 	}
@@ -175,14 +207,30 @@ func (e *Executor) run(ctx context.Context, c *Call, done rpc.Done) {
 		result, err := e.callBuiltin(ctx, *c, arguments)
 		e.finish(ctx, c, end{result: result, err: err}, done)
 	default:
-		e.registry.Send(ctx, c.Server, c.request(arguments), func(result, line []byte, err error) {
-			if c.isFlat || c.selection == nil && e.results.IsSmall(result) {
-				e.finish(ctx, c, end{result, line, err}, done)
-				return
-			}
-			go e.finish(ctx, c, end{result, line, err}, done) // reading a long result takes time
-		})
+		e.send(ctx, c, arguments, done)
 	}
+}
+
+// send sends a call to its upstream, and finishes it when it ends. If the upstream has
+// refused it until a person signs in, it is sent again after that.
+func (e *Executor) send(ctx context.Context, c *Call, arguments []byte, done rpc.Done) {
+	e.registry.Send(ctx, c.Server, c.request(arguments), func(result, line []byte, err error) {
+		switch {
+		case err != nil && !c.hasAsked && needsSignIn(err):
+			go func() {
+				defer e.recoverCall(ctx, c, done)
+				if e.askToSignIn(ctx, c, err) {
+					e.send(ctx, c, arguments, done)
+					return
+				}
+				e.finish(ctx, c, end{err: err}, done)
+			}()
+		case c.isFlat || c.selection == nil && e.results.IsSmall(result):
+			e.finish(ctx, c, end{result, line, err}, done)
+		default:
+			go e.finish(ctx, c, end{result, line, err}, done) // reading a long result takes time
+		}
+	})
 }
 
 // end is the end of a call, as rpc.Done gets it.
@@ -200,7 +248,10 @@ func (e *Executor) prepare(ctx context.Context, c *Call) (arguments []byte, err 
 	t := c.accepted
 	if arguments = c.Arguments; t == nil {
 		var u *registry.Upstream
-		if u, t, err = e.find(ctx, c); err != nil {
+		if u, t, err = e.find(ctx, c); err != nil && e.askToSignIn(ctx, c, err) {
+			u, t, err = e.find(ctx, c)
+		}
+		if err != nil {
 			return nil, err
 		}
 		c.Server = u.Name

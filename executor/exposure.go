@@ -45,7 +45,7 @@ func (e *Executor) Exposure() *Exposure {
 		return x
 	}
 	style := ownNames
-	if e.profile.Prefix {
+	if e.settings.Load().profile.Prefix {
 		style = prefixedNames
 	}
 	x := expose(catalog, e.builtin.flat, style)

@@ -40,7 +40,7 @@ func (e *Executor) Upstream(ctx context.Context, name string) (*registry.Upstrea
 	}
 	u := e.registry.Catalog().Upstream(name)
 	switch {
-	case u == nil && slices.Contains(e.profile.Disabled(), name):
+	case u == nil && slices.Contains(e.settings.Load().profile.Disabled(), name):
 		return nil, &NotFound{fmt.Sprintf("server %s is disabled in the config; servers: %s", quoted(name), list(e.Servers()))}
 	case u == nil:
 		return nil, unknownServer(name, e.Servers())
@@ -84,6 +84,9 @@ func (e *Executor) find(ctx context.Context, c *Call) (*registry.Upstream, *regi
 	u, err := e.Upstream(ctx, c.Server)
 	if err == nil && u.NeedsStart() {
 		u, err = e.registry.Ready(ctx, u.Name)
+	}
+	if err == nil && u.AwaitsList() {
+		u, err = e.registry.Relisted(ctx, u.Name)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -146,6 +149,9 @@ func noTool(u *registry.Upstream) error {
 }
 
 func unknownTool(u *registry.Upstream, name string) error {
+	if u.Waits(name) {
+		return &NotFound{fmt.Sprintf("tool %s of server %s cannot be used: %s", quoted(name), quoted(u.Name), u.Review())}
+	}
 	return &NotFound{fmt.Sprintf("server %s has no tool %s%s: %s", quoted(u.Name), quoted(name), then(didYouMean(name, toolNames(u)), "its tools"), list(toolNames(u)))}
 }
 

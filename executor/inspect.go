@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"mcpx/executor/results"
+	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/tokens"
 	"mcpx/registry"
@@ -28,6 +29,9 @@ func (e *Executor) Describe(ctx context.Context, c registry.Client, server, tool
 		return "", nil, err
 	}
 	text, err = e.describe(c, u, tool)
+	if tool == "" && err == nil {
+		text = e.withNews(u, text)
+	}
 	if err != nil && u.NeedsStart() { // the tool may be new
 		if u, err = e.registry.Ready(ctx, u.Name); err != nil {
 			return "", nil, err
@@ -36,6 +40,23 @@ func (e *Executor) Describe(ctx context.Context, c registry.Client, server, tool
 	}
 	return text, Absent(u, tool), err
 }
+
+// withNews returns a listing with a line about tools that have changed, if they have. Only
+// the first listing after the change has it.
+func (e *Executor) withNews(u *registry.Upstream, text string) string {
+	news := u.News()
+	if news == "" {
+		return text
+	}
+	line := "\n" + plain.Cut(plain.Line(news), newsBytes)
+	if budget := e.inspectTokens(); tokens.Exceeds(text+line, budget) {
+		text = listing(u, u.Tools, budget-tokens.Count(line)-joinCost)
+	}
+	return text + line
+}
+
+// newsBytes bounds the line about tools that have changed.
+const newsBytes = 400
 
 // Absent returns a line for each name in a comma-separated list that matches no tool of
 // u, with suggestions, as many as an answer may have. If no name matches, it returns nil,
@@ -66,9 +87,9 @@ func (e *Executor) describe(c registry.Client, u *registry.Upstream, tool string
 	}
 	switch {
 	case tool == "" && u == e.builtin.upstream:
-		return e.builtinListing(e.config.Limits.InspectTokens), nil
+		return e.builtinListing(e.inspectTokens()), nil
 	case tool == "":
-		return e.listings.of(u, e.config.Limits.InspectTokens), nil
+		return e.listings.of(u, e.inspectTokens()), nil
 	}
 	if t := u.Tool(tool); t != nil {
 		return define(t), nil
@@ -83,11 +104,11 @@ func (e *Executor) describe(c registry.Client, u *registry.Upstream, tool string
 	case len(found) == 0:
 		return "", unknownTool(u, tool)
 	case strings.ContainsAny(tool, "*?["):
-		return listing(u, found, e.config.Limits.InspectTokens), nil
+		return listing(u, found, e.inspectTokens()), nil
 	}
-	full, ok := lines(found, define, e.config.Limits.InspectTokens)
-	if !ok || tokens.Exceeds(full, e.config.Limits.InspectTokens) {
-		return listing(u, found, e.config.Limits.InspectTokens), nil
+	full, ok := lines(found, define, e.inspectTokens())
+	if !ok || tokens.Exceeds(full, e.inspectTokens()) {
+		return listing(u, found, e.inspectTokens()), nil
 	}
 	return full, nil
 }

@@ -68,8 +68,13 @@ func heading(u *registry.Upstream, shown, budget int) string {
 	switch {
 	case u.State == registry.Idle:
 		head += " (" + idleNote(u) + ")"
+	case u.NeedsPerson():
+		head += " (" + plain.Cut(u.Reason, instructionBytes) + ")"
 	case u.State != registry.Ready:
 		head += fmt.Sprintf(" (%s: %s)", u.State, plain.Cut(u.Reason, instructionBytes))
+	}
+	if review := u.Review(); review != "" {
+		head += "; " + review
 	}
 	if u.Instructions != "" {
 		head += "; " + plain.Cut(plain.Line(u.Instructions), instructionBytes)
@@ -206,7 +211,11 @@ func describedServer(u *registry.Upstream) string {
 }
 
 func serverLine(u *registry.Upstream) string {
-	return fmt.Sprintf("%s: %s, %s", u.Name, u.State, count(len(u.Tools), "tool"))
+	line := fmt.Sprintf("%s: %s, %s", u.Name, u.State, count(len(u.Tools), "tool"))
+	if review := u.Review(); review != "" {
+		line += "; " + review
+	}
+	return line
 }
 
 func serverName(u *registry.Upstream) string { return fmt.Sprintf("%s: %s", u.Name, u.State) }

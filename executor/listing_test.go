@@ -234,3 +234,15 @@ func TestListingsAreMadeOnce(t *testing.T) {
 		t.Errorf("not made anew: %q", text)
 	}
 }
+
+// TestApplyForgetsListings: listings of servers that a reload removes do not stay in memory.
+func TestApplyForgetsListings(t *testing.T) {
+	c := parse(t, nil, upstream(t, "a"))
+	e := idle(c)
+	e.listings.of(registry.NewUpstream("removed", nil), 1000)
+	e.Apply(c, &c.Profiles[0])
+	e.listings.cache.Range(func(name, _ any) bool {
+		t.Errorf("the listing of %s is kept", name)
+		return true
+	})
+}

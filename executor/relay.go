@@ -3,6 +3,7 @@ package executor
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,6 +56,14 @@ func (e *Executor) Relay(ctx context.Context, r Relay) (result []byte, err error
 	if to, err = e.findRoute(ctx, r, relayed[r.Method]); err != nil {
 		return nil, err
 	}
+	if to.to.Upstream.AwaitsList() {
+		if _, err = e.registry.Relisted(ctx, to.to.Upstream.Name); err != nil {
+			return nil, serviceError(to.to.Upstream.Name, err)
+		}
+		if to, err = e.findRoute(ctx, r, relayed[r.Method]); err != nil {
+			return nil, err
+		}
+	}
 	if to.local != nil {
 		result, err = to.local(ctx)
 	} else {
@@ -99,7 +108,7 @@ const routeTime = 10 * time.Second
 func (e *Executor) absent(r Relay) (owner string) {
 	name, _ := rawjson.String(rawjson.Get(r.Params, "name"))
 	for _, u := range e.registry.Catalog().Upstreams {
-		matches := !e.profile.Prefix || strings.HasPrefix(name, strings.Map(plainName, u.Name)+"__")
+		matches := !e.settings.Load().profile.Prefix || strings.HasPrefix(name, strings.Map(plainName, u.Name)+"__")
 		if matches && u.State != registry.Ready && len(u.Name) >= len(owner) {
 			owner = u.Name
 		}
@@ -193,7 +202,18 @@ func (e *Executor) findResource(r Relay) (*Exposed, error) {
 			Data:    rawjson.With([]byte("{}"), "uri", rawjson.AppendString(nil, uri)),
 		}}
 	}
+	if e.Exposure().listed(uri, to.Upstream) == nil && isWithheld(to) {
+		return nil, invalidParams("uri", uri, "Resource '"+uri+"' cannot be read: "+to.Upstream.Review())
+	}
 	return to, nil
+}
+
+// isWithheld reports whether a URI is of a template that waits for a review.
+func isWithheld(to *Exposed) bool {
+	return slices.ContainsFunc(to.Upstream.WithheldTemplates(), func(template string) bool {
+		re := matcher(template)()
+		return re == nil || re.MatchString(to.Key)
+	})
 }
 
 // CodeResourceNotFound is MCP's code for an unknown resource up to 2025-11-25.
@@ -294,8 +314,8 @@ func (e *Executor) findFlat(ctx context.Context, c *Call) (*registry.Upstream, *
 	}
 	name := Relay{Params: rawjson.With([]byte("{}"), "name", c.FlatName)}
 	to, err := e.findRoute(ctx, name, (*Executor).routeTool)
-	if err == nil && to.to.Upstream.NeedsStart() {
-		if _, err := e.registry.Ready(ctx, to.to.Upstream.Name); err != nil {
+	if err == nil && (to.to.Upstream.NeedsStart() || to.to.Upstream.AwaitsList()) {
+		if _, err := e.registry.Relisted(ctx, to.to.Upstream.Name); err != nil {
 			c.Server = to.to.Upstream.Name
 			return nil, nil, err
 		}

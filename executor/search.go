@@ -28,7 +28,7 @@ func (e *Executor) searchTools(ctx context.Context, _ Call, arguments []byte) (s
 	e.Settle(ctx, settleTime)
 	x := e.searchIndex()
 	hits, servers := x.search.Search(text(arguments, "query"), integer(arguments, "limit", 10))
-	budget := e.config.Limits.InspectTokens
+	budget := e.inspectTokens()
 	var b strings.Builder
 	for i, hit := range hits {
 		line := x.tools[hit.Document].line(i) + "\n"

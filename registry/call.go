@@ -86,7 +86,7 @@ func (r *Registry) waitForEnd(ctx context.Context, s *Session) error {
 		return nil
 	}
 	ended := s.done()
-	if u := r.Catalog().Upstream(s.config.Name); u.session == s && u.State == Ready { // its end is not published yet
+	if u := r.Catalog().Upstream(s.config.Name); u != nil && u.session == s && u.State == Ready { // its end is not published yet
 		ended = u.changed
 	}
 	select {
@@ -99,8 +99,8 @@ func (r *Registry) waitForEnd(ctx context.Context, s *Session) error {
 
 // limits returns the time limits for a request to a server.
 func (r *Registry) limits(server string) limits {
-	if s := r.supervisors[server]; s != nil {
-		return limits{s.config.Timeout, s.config.MaxTimeout}
+	if u := r.Catalog().Upstream(server); u != nil {
+		return limits{u.config.Timeout, u.config.MaxTimeout}
 	}
 	return limits{}
 }

@@ -11,6 +11,7 @@ import (
 	"mcpx/config"
 	"mcpx/internal/child"
 	"mcpx/internal/link"
+	"mcpx/internal/lockfile"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/schema"
 	"mcpx/internal/signature"
@@ -49,7 +50,14 @@ const (
 	Waiting  State = "waiting" // failed, and will be started again: at RetryAt, or by the next request
 	Failed   State = "failed"  // its configuration cannot work
 	Stopped  State = "stopped" // mcpx is stopping
+
+	NeedsSignIn State = "needs sign-in"     // a person must sign in to it
+	SigningIn   State = "signing in"        // a person is doing that in a browser
+	NeedsAccess State = "needs more access" // a person must allow mcpx to do more
 )
+
+// States are all states, in the order of a listing.
+var States = []State{Idle, Starting, Ready, NeedsSignIn, SigningIn, NeedsAccess, Waiting, Failed, Stopped}
 
 // Upstream is the state of one upstream at one moment, with its lists. While it is down,
 // it has the last known lists.
@@ -71,13 +79,21 @@ type Upstream struct {
 	Resources    []Item
 	Templates    []Item // of resources
 
-	isStale bool // the lists are from before the next start
-	config  *config.Upstream
-	tools   map[string]*Tool
-	tokens  func() int // of all tools; nil before the first list
-	session *Session
-	stderr  *child.Stderr // of the child of the session; nil without one
-	changed chan struct{} // closed when a newer Upstream replaces this one
+	failure    *link.Failure // for which a person must act; nil if there is none
+	isStale    bool          // the lists are from before the next start
+	config     *config.Upstream
+	supervisor *supervisor
+	listed     map[string][]Item // the lists by method, with the tools that the config hides; never changed in place
+	tools      map[string]*Tool
+	tokens     func() int // of all tools; nil before the first list
+	session    *Session
+	stderr     *child.Stderr // of the child of the session; nil without one
+	changed    chan struct{} // closed when a newer Upstream replaces this one
+
+	instructions     string // also if they wait for a review
+	instructionsWait bool
+	waiting          map[lockfile.Kind][]string // items that are not as approved; never changed in place
+	news             *news                      // nil: none
 }
 
 // NewUpstream returns an upstream without a session that is always ready. Its user
@@ -141,7 +157,7 @@ func (u *Upstream) LatestStderr() []string {
 
 // Unavailable returns the error for a call to an upstream that is not ready.
 func (u *Upstream) Unavailable() error {
-	return &Unavailable{Server: u.Name, Reason: u.Reason, Stderr: u.Stderr, RetryAt: u.RetryAt}
+	return &Unavailable{Server: u.Name, Reason: u.Reason, Stderr: u.Stderr, RetryAt: u.RetryAt, failure: u.failure}
 }
 
 // Tool finds a tool by its exact name, nil if there is none.
@@ -157,6 +173,11 @@ func (u *Upstream) InFirstStart() bool {
 // change its lists.
 func (u *Upstream) NeedsStart() bool {
 	return u.isStale && (u.State == Idle || u.State == Starting || u.State == Waiting)
+}
+
+// mayStart reports whether a call can start the upstream.
+func (u *Upstream) mayStart() bool {
+	return slices.Contains([]State{Idle, Waiting, NeedsSignIn, NeedsAccess}, u.State)
 }
 
 // isListed reports whether the upstream's lists are known, and it can be ready again.
@@ -185,6 +206,7 @@ type Item struct {
 	Raw json.RawMessage // the whole definition, every member, redacted
 
 	sent json.RawMessage // the definition as the upstream sent it; nil: the same as Raw
+	pin  string          // what the lock file compares; empty: not known yet
 }
 
 // Tool is one tool as its upstream described it.

@@ -57,19 +57,19 @@ func (r *Registry) Detach(ctx context.Context, c Client) {
 	delete(r.clients.attached, c.ID())
 	delete(r.clients.streams, c.ID())
 	delete(r.clients.levels, c.ID())
-	held := map[string][]string{}
+	held := map[sessionKey][]string{}
 	for key, uris := range r.clients.subscribed {
 		for uri, s := range uris {
 			if _, ok := s.known[c.ID()]; ok {
-				held[key.server] = append(held[key.server], uri)
+				held[key] = append(held[key], uri)
 			}
 		}
 	}
 	r.clients.mu.Unlock()
-	for server, uris := range held {
+	for key, uris := range held {
 		for _, uri := range uris {
-			if err := r.Unsubscribe(ctx, c, server, uri); err != nil {
-				r.log.Debug().Err(err).Str("server", server).Msg("could not end a subscription")
+			if err := r.unsubscribe(ctx, c, key, uri); err != nil {
+				r.log.Debug().Err(err).Str("server", key.server).Msg("could not end a subscription")
 			}
 		}
 	}

@@ -31,14 +31,14 @@ func (s *supervisor) rest(ctx context.Context) {
 	done, cancel := context.WithCancel(ctx)
 	defer cancel()
 	turn := make(chan struct{})
-	if u := s.registry.Catalog().Upstream(s.config.Name); u.ListedAt.IsZero() && u.FailedAt.IsZero() {
+	if u := s.upstream.Load(); u.ListedAt.IsZero() && u.FailedAt.IsZero() {
 		waiting.Go(func() { s.awaitTurn(done, turn) })
 	}
 	s.isFill = false
 	select {
 	case <-s.wake:
 	case <-turn:
-		s.isFill, s.endFill = true, sync.OnceFunc(func() { s.fills.Release(1) })
+		s.isFill, s.endFill = true, sync.OnceFunc(func() { s.registry.fills.Release(1) })
 	case <-ctx.Done():
 		return
 	}
@@ -47,13 +47,13 @@ func (s *supervisor) rest(ctx context.Context) {
 
 // awaitTurn waits until the upstream may start to fill the cache, and sends that to turn.
 func (s *supervisor) awaitTurn(ctx context.Context, turn chan<- struct{}) {
-	if s.fills.Acquire(ctx, 1) != nil {
+	if s.registry.fills.Acquire(ctx, 1) != nil {
 		return
 	}
 	select {
 	case turn <- struct{}{}:
 	case <-ctx.Done():
-		s.fills.Release(1)
+		s.registry.fills.Release(1)
 	}
 }
 
@@ -66,37 +66,44 @@ func (s *supervisor) publishIdle() {
 // stopUnused ends the shared session when nobody has used it for its idle time. Only
 // processes are stopped, and sessions that were opened to fill the cache.
 func (s *supervisor) stopUnused(session *Session) {
-	idle := s.config.IdleStop
-	if s.config.URL != "" {
-		idle = 0 // there is no process to stop
-	}
-	calls, _ := session.conn.Activity(isListening)
 	if s.isFill {
-		if !session.awaitUse(fillTime, calls) {
+		calls, _ := session.activity()
+		if !session.awaitUse(fillTime, calls, nil) {
 			return
 		}
 		s.endFill() // a session that is used may stay for long
 	}
-	for idle > 0 && !session.isOver() {
-		calls, _ = session.conn.Activity(isListening)
-		if !session.awaitUse(idle, calls) {
+	for !session.isOver() {
+		c := s.config()
+		if c.URL != "" || c.IdleStop == 0 {
+			select {
+			case <-s.idleTimeSet:
+			case <-session.done():
+			}
+			continue
+		}
+		calls, _ := session.activity()
+		if !session.awaitUse(c.IdleStop, calls, s.idleTimeSet) {
 			return
 		}
 	}
 }
 
-// awaitUse waits until the session is used after that many calls, and returns true. If it
-// is not used for the idle time, or ends, awaitUse closes it and returns false.
-func (s *Session) awaitUse(idle time.Duration, calls int64) bool {
+// awaitUse waits until the session is used after that many calls, or until a notice on
+// changed, and returns true. If the session ends, or is not used for the idle time,
+// awaitUse closes it and returns false.
+func (s *Session) awaitUse(idle time.Duration, calls int64, changed <-chan struct{}) bool {
 	ticker := time.NewTicker(max(idle/checksPerIdle, 1))
 	defer ticker.Stop()
 	for unused := 0; ; {
 		select {
 		case <-ticker.C:
+		case <-changed:
+			return true
 		case <-s.done():
 			return false
 		}
-		now, isBusy := s.conn.Activity(isListening)
+		now, isBusy := s.activity()
 		if now != calls || isBusy || s.supervisor.registry.hasUsers(s) {
 			return true
 		}
@@ -119,13 +126,13 @@ func (r *Registry) hasUsers(session *Session) bool {
 // loadCache publishes a lazy upstream as idle, with its lists from the cache. It reports
 // whether the upstream is lazy.
 func (s *supervisor) loadCache() (isLazy bool) {
-	if s.config.Start != config.StartLazy {
+	if s.config().Start != config.StartLazy {
 		return false
 	}
 	var found listcache.Entry
 	ok := false
-	if s.options.Cache != nil {
-		found, ok = s.options.Cache.Load(s.cacheKey())
+	if s.registry.options.Cache != nil {
+		found, ok = s.registry.options.Cache.Load(s.cacheKey())
 	}
 	var changed []string
 	s.wake.Clear()
@@ -134,9 +141,10 @@ func (s *supervisor) loadCache() (isLazy bool) {
 		if !ok {
 			return
 		}
-		u.ListedAt, u.Capabilities, u.Instructions = found.Listed, found.Capabilities, s.config.Redact(found.Instructions)
+		u.ListedAt, u.Capabilities = found.Listed, found.Capabilities
+		u.setInstructions(s.config().Redact(found.Instructions))
 		for _, k := range kinds {
-			if k.set(u, s.cachedItems(k, found.Lists[k.method])) {
+			if u.setList(k, s.cachedItems(k, found.Lists[k.method])) {
 				changed = append(changed, k.capability)
 			}
 		}
@@ -145,39 +153,51 @@ func (s *supervisor) loadCache() (isLazy bool) {
 	return true
 }
 
-func (s *supervisor) cacheKey() string { return s.config.CacheKey(listcache.Version) }
+func (s *supervisor) cacheKey() string { return s.config().CacheKey(listcache.Version) }
 
 // cachedItems returns the items of a cached list, redacted.
 func (s *supervisor) cachedItems(k kind, list []json.RawMessage) (items []Item) {
 	for _, raw := range list {
 		if key, _ := rawjson.String(rawjson.Get(raw, k.key)); key != "" {
-			items = append(items, Item{Key: key, Raw: redactDefinition(s.config.Redact, raw), sent: raw})
+			items = append(items, newItem(s.config(), k, key, raw))
 		}
 	}
 	return items
 }
 
-// saveCache saves the lists of a session in the background. handshake is the result of
+// knownTools returns the tools that the upstream had when it was listed before, nil if that
+// is not known.
+func (s *supervisor) knownTools() []Item {
+	u := s.upstream.Load()
+	if !u.ListedAt.IsZero() || s.registry.options.Cache == nil || u.config.Trust.Pin != config.PinWarn {
+		return u.listed[kinds[0].method]
+	}
+	found, _ := s.registry.options.Cache.Load(s.cacheKey())
+	return s.cachedItems(kinds[0], found.Lists[kinds[0].method])
+}
+
+// saveCache saves the lists of a session in the background, redacted: stored secrets are
+// not known when the cache is read. handshake is the result of
 // initialize or server/discover.
 func (s *supervisor) saveCache(session *Session, handshake []byte) {
-	if s.options.Cache == nil {
+	if s.registry.options.Cache == nil {
 		return
 	}
 	if handshake != nil {
 		s.handshake = handshake
 	}
-	u := s.registry.Catalog().Upstream(s.config.Name)
+	u := s.upstream.Load()
 	content := &listcache.Entry{
 		Listed:       u.ListedAt,
 		Server:       rawjson.Get(s.handshake, "serverInfo"),
 		Capabilities: u.Capabilities,
 		Lists:        map[string][]json.RawMessage{},
 	}
-	content.Instructions, _ = rawjson.String(rawjson.Get(s.handshake, "instructions"))
+	content.Instructions = u.instructions
 	content.Revision, _ = rawjson.String(rawjson.Get(s.handshake, "protocolVersion"))
-	for method, items := range s.listed {
+	for method, items := range u.listed {
 		for _, item := range items {
-			content.Lists[method] = append(content.Lists[method], item.asSent())
+			content.Lists[method] = append(content.Lists[method], item.Raw)
 		}
 	}
 	s.unsaved.Store(content)
@@ -192,7 +212,7 @@ func (s *supervisor) saveNewest() {
 	if content == nil {
 		return
 	}
-	if err := s.options.Cache.Save(s.cacheKey(), content); err != nil {
+	if err := s.registry.options.Cache.Save(s.cacheKey(), content); err != nil {
 		s.log.Debug().Err(err).Msg("could not save the lists")
 	}
 }

@@ -51,7 +51,7 @@ func (s *supervisor) openModern(ctx context.Context, owner Client, o link.Option
 		return nil, nil, err
 	}
 	session := newSession(s, owner, l)
-	session.modern = &modern{modernMeta(s.options.Version), newFilterState()}
+	session.modern = &modern{modernMeta(s.registry.options.Version), newFilterState()}
 	session.tasks.Go(session.run)
 	handshake, err := session.request(ctx, "server/discover", nil)
 	if err != nil {
@@ -113,6 +113,8 @@ func (s *Session) callInRounds(ctx context.Context, r Request, l limits) ([]byte
 	case "logging/setLevel":
 		return []byte("{}"), nil
 	}
+	s.rounds.Add(1)
+	defer s.rounds.Add(-1)
 	r.Meta = s.requestMeta(r.Meta)
 	if l.total > 0 { // for all rounds, and the client's time between them
 		var cancel context.CancelFunc

@@ -16,22 +16,28 @@ import (
 	"mcpx/config"
 	"mcpx/internal/auth"
 	"mcpx/internal/child"
-	"mcpx/internal/link"
 	"mcpx/internal/listcache"
 	"mcpx/internal/tasks"
 )
 
 // Registry holds the live upstreams of one profile.
 type Registry struct {
-	log         zerolog.Logger
-	supervisors map[string]*supervisor
-	catalog     atomic.Pointer[Catalog]
-	publishing  sync.Mutex // one new catalog at a time
-	changed     changes    // lists that clients must be notified of
-	clients     clients
-	sessions    clientSessions
-	ctx         context.Context // ends when Run does
-	stop        context.CancelFunc
+	options  Options
+	log      zerolog.Logger
+	slots    *semaphore.Weighted // bounds how many upstreams start at the same time
+	fills    *semaphore.Weighted // bounds how many start only to fill the cache
+	catalog  atomic.Pointer[Catalog]
+	changed  changes // lists that clients must be notified of
+	clients  clients
+	sessions clientSessions
+	tasks    tasks.Group     // the supervisors
+	ctx      context.Context // ends when Run does
+	stop     context.CancelFunc
+
+	mu           sync.Mutex             // one change of the catalog at a time
+	supervisors  map[string]*supervisor // of the upstreams in the catalog, by name
+	replacements map[string]*supervisor // of changed upstreams, until they have started
+	isRunning    bool
 }
 
 // Options are what a Registry needs besides its profile.
@@ -44,42 +50,28 @@ type Options struct {
 	Watcher        *child.Watcher   // ends the children if mcpx is killed; may be nil
 	Cache          *listcache.Cache // the lists on disk; nil: none
 	Accounts       *auth.Accounts   // sign in to upstreams; nil: no OAuth
-	Compile        func(t *Tool)    // prepares a tool that was listed, in the background; may be nil
+	// SignIn returns how a person signs in to a server, with these scopes in addition; may
+	// be nil.
+	SignIn  func(server string, scopes []string) string
+	Compile func(t *Tool) // prepares a tool that was listed, in the background; may be nil
 }
 
 // New returns a Registry of the profile's upstreams, none of them started.
 func New(profile *config.Profile, o Options) *Registry {
 	r := &Registry{
-		log:         o.Log,
-		supervisors: map[string]*supervisor{},
-		changed:     newChanges(),
-		clients:     newClients(),
-		sessions:    clientSessions{byKey: map[sessionKey]*clientSession{}},
+		options:      o,
+		log:          o.Log,
+		slots:        semaphore.NewWeighted(int64(max(o.ConnectsAtOnce, 1))),
+		fills:        semaphore.NewWeighted(1),
+		changed:      newChanges(),
+		clients:      newClients(),
+		sessions:     clientSessions{byKey: map[sessionKey]*clientSession{}},
+		supervisors:  map[string]*supervisor{},
+		replacements: map[string]*supervisor{},
 	}
 	r.ctx, r.stop = context.WithCancel(context.Background())
-	slots := semaphore.NewWeighted(int64(max(o.ConnectsAtOnce, 1)))
-	fills := semaphore.NewWeighted(1)
-	catalog := &Catalog{byName: map[string]*Upstream{}}
-	for i := range profile.Upstreams {
-		c := &profile.Upstreams[i]
-		r.supervisors[c.Name] = &supervisor{
-			config:   c,
-			account:  link.Account(o.Accounts, c, ""),
-			options:  o,
-			log:      o.Log.With().Str("server", c.Name).Logger(),
-			slots:    slots,
-			fills:    fills,
-			registry: r,
-			wake:     tasks.NewSignal(),
-			refresh:  newChanges(),
-			listed:   map[string][]Item{},
-			intake:   link.NewIntake(o.MessageBytes),
-		}
-		u := &Upstream{Name: c.Name, Description: c.Description, State: Starting, config: c, changed: make(chan struct{})}
-		catalog.Upstreams = append(catalog.Upstreams, u)
-		catalog.byName[c.Name] = u
-	}
-	r.catalog.Store(catalog)
+	r.catalog.Store(&Catalog{})
+	r.Apply(profile)
 	return r
 }
 
@@ -87,18 +79,20 @@ func New(profile *config.Profile, o Options) *Registry {
 // all of them are stopped and no child is left.
 func (r *Registry) Run(ctx context.Context) error {
 	defer context.AfterFunc(ctx, r.stop)()
-	var wg sync.WaitGroup
+	r.mu.Lock()
+	r.isRunning = true
 	for _, s := range r.supervisors {
-		wg.Go(func() { s.run(r.ctx) })
+		r.start(s)
 	}
-	wg.Go(func() { r.announce(r.ctx) })
-	wg.Go(func() {
-		<-r.ctx.Done()
-		r.sessions.closeAll()
-	})
-	wg.Wait()
+	r.mu.Unlock()
+	r.announce(r.ctx)
+	r.sessions.closeAll()
+	r.tasks.Close()
 	return nil
 }
+
+// Done is closed when the upstreams stop for good.
+func (r *Registry) Done() <-chan struct{} { return r.ctx.Done() }
 
 // Catalog returns the current catalog.
 func (r *Registry) Catalog() *Catalog { return r.catalog.Load() }
@@ -123,24 +117,24 @@ var errStillStarting = errors.New("still starting")
 // startLimit bounds how long a call waits for an upstream to start: for a slot, for the
 // start itself, and for the end of the previous process.
 func (r *Registry) startLimit(ctx context.Context, name string, begun time.Time) (context.Context, context.CancelFunc) {
-	s := r.supervisors[name]
-	if s == nil {
+	u := r.Catalog().Upstream(name)
+	if u == nil {
 		return context.WithCancel(ctx)
 	}
 	if begun.IsZero() {
 		begun = time.Now()
 	}
-	return context.WithDeadlineCause(ctx, begun.Add(s.config.StartupTimeout), errStillStarting)
+	return context.WithDeadlineCause(ctx, begun.Add(u.config.StartupTimeout), errStillStarting)
 }
 
 // explain turns errStillStarting into an error with the stderr so far.
 func (r *Registry) explain(name string, err error) error {
-	if !errors.Is(err, errStillStarting) {
+	u := r.Catalog().Upstream(name)
+	if u == nil || !errors.Is(err, errStillStarting) {
 		return err
 	}
-	s := r.supervisors[name]
-	e := &Unavailable{Server: name, Reason: fmt.Sprintf(`still starting after %s (its "startup_timeout"); try again later`, s.config.StartupTimeout)}
-	if stderr := s.stderr.Load(); stderr != nil {
+	e := &Unavailable{Server: name, Reason: fmt.Sprintf(`still starting after %s (its "startup_timeout"); try again later`, u.config.StartupTimeout)}
+	if stderr := u.supervisor.stderr.Load(); stderr != nil {
 		e.Stderr = stderr.Lines()
 	}
 	return e
@@ -179,10 +173,10 @@ func (r *Registry) ready(ctx context.Context, name string) (*Upstream, error) {
 			return u, nil
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
-		case u.State != Waiting && u.State != Idle || time.Since(u.FailedAt) < retryGrace:
+		case !u.mayStart() || time.Since(u.FailedAt) < retryGrace:
 			return nil, u.Unavailable()
 		}
-		r.supervisors[name].wake.Notify()
+		u.supervisor.wake.Notify()
 		if err := u.superseded(ctx); err != nil {
 			return nil, err
 		}
@@ -191,16 +185,3 @@ func (r *Registry) ready(ctx context.Context, name string) (*Upstream, error) {
 
 // retryGrace is how long after a failure calls do not start the upstream again.
 const retryGrace = time.Second
-
-// publish replaces one upstream in the catalog and wakes the goroutines that wait for it.
-func (r *Registry) publish(name string, change func(u *Upstream)) {
-	r.publishing.Lock()
-	defer r.publishing.Unlock()
-	catalog := r.Catalog()
-	old := catalog.Upstream(name)
-	next := *old
-	next.changed = make(chan struct{})
-	change(&next)
-	r.catalog.Store(catalog.with(&next))
-	close(old.changed)
-}

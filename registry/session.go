@@ -28,9 +28,10 @@ type Session struct {
 	link       link.Link
 	conn       *rpc.Conn
 	log        zerolog.Logger
-	modern     *modern     // of an upstream that speaks 2026-07-28; nil for all others
-	tasks      tasks.Group // goroutines of the session; Close waits for them
-	warned     sync.Once   // for the first message that is not JSON-RPC
+	modern     *modern      // of an upstream that speaks 2026-07-28; nil for all others
+	tasks      tasks.Group  // goroutines of the session; Close waits for them
+	rounds     atomic.Int64 // calls that may be between two rounds, when nothing is in flight
+	warned     sync.Once    // for the first message that is not JSON-RPC
 
 	level   atomic.Pointer[string] // the log level that was set last
 	setting chan struct{}          // holds one while a log level is set
@@ -41,7 +42,7 @@ type Session struct {
 }
 
 func newSession(s *supervisor, owner Client, l link.Link) *Session {
-	session := &Session{supervisor: s, owner: owner, config: s.config, link: l, log: s.log, setting: make(chan struct{}, 1)}
+	session := &Session{supervisor: s, owner: owner, config: s.config(), link: l, log: s.log, setting: make(chan struct{}, 1)}
 	session.conn = rpc.NewConn(rpc.ConnOptions{Handler: session, Send: l.Send, Log: s.log})
 	return session
 }
@@ -127,6 +128,13 @@ func clientOf(c *rpc.Call) Client {
 // done is closed when the session has ended.
 func (s *Session) done() <-chan struct{} { return s.conn.Context().Done() }
 
+// activity returns the number of requests so far, and whether one is unfinished. The
+// request that waits for notifications does not count as unfinished.
+func (s *Session) activity() (requests int64, isBusy bool) {
+	requests, isBusy = s.conn.Activity(isListening)
+	return requests, isBusy || s.rounds.Load() > 0
+}
+
 // isOver reports whether the session has ended.
 func (s *Session) isOver() bool { return s.conn.Context().Err() != nil }
 
@@ -167,6 +175,10 @@ func (s *Session) endCall(e *link.CallEnd) {
 	case link.NotSent:
 		s.conn.Refuse(e.ID, rpc.ErrClosed)
 	case link.Refused:
+		if e.Denied != nil {
+			s.denied(e.ID, e.Denied)
+			return
+		}
 		s.conn.Refuse(e.ID, &Unanswered{Server: s.config.Name, Reason: e.Reason})
 	case link.Unknown:
 		s.conn.Abandon(e.ID, &Unanswered{Server: s.config.Name, Reason: e.Reason, Unknown: true})
@@ -227,7 +239,7 @@ func (s *Session) ownError(raw []byte) *rpc.Error {
 
 // redact hides the secrets of the upstream's entry and the tokens of its sign-in.
 func (s *Session) redact(text string) string {
-	return s.supervisor.account.Redact(s.config.Redact(text))
+	return s.supervisor.account.Load().Redact(s.config.Redact(text))
 }
 
 // TimedOut implements rpc.Handler.

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -28,8 +29,8 @@ func keyOf(u *config.Upstream, c Client) sessionKey {
 
 // keyFor is keyOf for a server by its name.
 func (r *Registry) keyFor(server string, c Client) sessionKey {
-	if s := r.supervisors[server]; s != nil {
-		return keyOf(s.config, c)
+	if u := r.Catalog().Upstream(server); u != nil {
+		return keyOf(u.config, c)
 	}
 	return sessionKey{server: server}
 }
@@ -54,17 +55,22 @@ func (r *Registry) sessionNow(server string, c Client) *Session {
 // session is in use until release is called. A per-client session waits for the shared
 // one only while the upstream's lists are unknown.
 func (r *Registry) sessionFor(ctx context.Context, server string, c Client) (s *Session, release func(), err error) {
-	u := r.Catalog().Upstream(server)
-	isOwn := u != nil && keyOf(u.config, c).client != ""
-	if !isOwn || !u.isListed() {
-		if u, err = r.ready(ctx, server); err != nil {
-			return nil, nil, err
+	for {
+		u := r.Catalog().Upstream(server)
+		isOwn := u != nil && keyOf(u.config, c).client != ""
+		if !isOwn || !u.isListed() {
+			if u, err = r.ready(ctx, server); err != nil {
+				return nil, nil, err
+			}
+		}
+		if !isOwn {
+			return u.session, func() {}, nil
+		}
+		s, release, err = r.clientSession(ctx, u.supervisor, c)
+		if !errors.Is(err, errReplaced) {
+			return s, release, err
 		}
 	}
-	if !isOwn {
-		return u.session, func() {}, nil
-	}
-	return r.clientSession(ctx, r.supervisors[server], c)
 }
 
 // clientSessions is the table of per-client upstream sessions. Each is opened by the
@@ -131,12 +137,14 @@ func (r *Registry) clientSession(ctx context.Context, s *supervisor, c Client) (
 // acquire returns the session of a client, or starts to open one with that lifetime. The
 // session is in use until release is called.
 func (t *clientSessions) acquire(ctx context.Context, s *supervisor, c Client, l lifetime) (*clientSession, error) {
-	key := keyOf(s.config, c)
+	key := keyOf(s.config(), c)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
-	case t.closed:
+	case t.closed, s.registry.ctx.Err() != nil:
 		return nil, &Unavailable{Server: key.server, Reason: "mcpx is stopping"}
+	case s.ctx.Err() != nil:
+		return nil, errReplaced
 	case ctx.Err() != nil: // the client may be gone, and then nothing would close the session
 		return nil, context.Cause(ctx)
 	}
@@ -216,6 +224,19 @@ func (t *clientSessions) removeClient(client string) {
 	}
 }
 
+// replace forgets the sessions that a supervisor opened, so that the next calls open new
+// ones. Calls in flight may finish on the old sessions.
+func (t *clientSessions) replace(s *supervisor) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for key, p := range t.byKey {
+		if p.supervisor == s {
+			delete(t.byKey, key)
+			t.closing.Go(p.drain)
+		}
+	}
+}
+
 // closeAll closes every session and waits for it.
 func (t *clientSessions) closeAll() {
 	t.mu.Lock()
@@ -282,18 +303,22 @@ func (p *clientSession) run() {
 // open opens the session, or sets err. It returns the upstream's capabilities.
 func (p *clientSession) open() (capabilities []byte) {
 	s := p.supervisor
-	release, err := s.slot(s.registry.ctx)
+	release, err := s.slot(s.ctx)
 	if err != nil {
-		p.err = &Unavailable{Server: s.config.Name, Reason: "mcpx is stopping"}
+		p.err = errReplaced
 		return nil
 	}
 	defer release()
-	ctx, cancel := startupLimit(s.registry.ctx, s.config)
+	ctx, cancel := startupLimit(s.ctx, s.config())
 	defer cancel()
 	session, handshake, err := s.open(ctx, p.client)
-	if err != nil {
-		u := &Upstream{Name: s.config.Name}
-		u.fail(s.config, err)
+	switch {
+	case err != nil && s.ctx.Err() != nil:
+		p.err = errReplaced
+		return nil
+	case err != nil:
+		u := &Upstream{Name: s.config().Name}
+		s.explain(u, err)
 		p.err, p.failed = u.Unavailable(), time.Now()
 		return nil
 	}
@@ -302,6 +327,15 @@ func (p *clientSession) open() (capabilities []byte) {
 	s.registry.setFirstLevel(session, capabilities)
 	s.registry.restoreSubscriptions(session)()
 	return capabilities
+}
+
+// drain closes the session when its calls have ended.
+func (p *clientSession) drain() {
+	<-p.opened
+	if p.session != nil {
+		p.session.drain()
+		p.session.Close()
+	}
 }
 
 // close closes the session once it is open.

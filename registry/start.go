@@ -24,7 +24,7 @@ func (s *supervisor) start(ctx context.Context) (*Session, error) {
 	}
 	defer release()
 	begin := time.Now()
-	ctx, cancel := startupLimit(ctx, s.config)
+	ctx, cancel := startupLimit(ctx, s.config())
 	defer cancel()
 	session, handshake, err := s.open(ctx, nil)
 	if err != nil {
@@ -38,10 +38,10 @@ func (s *supervisor) start(ctx context.Context) (*Session, error) {
 
 // slot waits until a start may begin.
 func (s *supervisor) slot(ctx context.Context) (release func(), err error) {
-	if err := s.slots.Acquire(ctx, 1); err != nil {
+	if err := s.registry.slots.Acquire(ctx, 1); err != nil {
 		return nil, err
 	}
-	free := sync.OnceFunc(func() { s.slots.Release(1) })
+	free := sync.OnceFunc(func() { s.registry.slots.Release(1) })
 	early := time.AfterFunc(slotTime, free)
 	return func() {
 		early.Stop()
@@ -57,7 +57,14 @@ func startupLimit(ctx context.Context, c *config.Upstream) (context.Context, con
 // open opens a session: a shared one, or a per-client one if owner is not nil. It returns
 // the result of initialize or server/discover.
 func (s *supervisor) open(ctx context.Context, owner Client) (*Session, []byte, error) {
-	o := link.Options{Upstream: s.config, Account: s.account, Log: s.log, MessageBytes: s.options.MessageBytes, Intake: s.intake, Watcher: s.options.Watcher}
+	resolved, err := s.config().Resolve(ctx)
+	if err != nil {
+		return nil, nil, &link.Failure{Reason: err.Error(), Cause: link.CauseConfig}
+	}
+	if resolved != s.config() { // the client secret may be a stored one
+		s.account.Store(link.Account(s.registry.options.Accounts, resolved, ""))
+	}
+	o := link.Options{Upstream: resolved, Account: s.account.Load(), Log: s.log, MessageBytes: s.registry.options.MessageBytes, Intake: s.intake, Watcher: s.registry.options.Watcher}
 	if owner == nil {
 		o.Stderr = &s.stderr
 	}
@@ -67,7 +74,7 @@ func (s *supervisor) open(ctx context.Context, owner Client) (*Session, []byte, 
 	}
 	session := newSession(s, owner, l)
 	session.tasks.Go(session.run)
-	handshake, err := session.request(ctx, "initialize", initializeParams(s.options.Version))
+	handshake, err := session.request(ctx, "initialize", initializeParams(s.registry.options.Version))
 	if wantsModern(err) {
 		_ = session.abort(err)
 		return s.openModern(ctx, owner, o)
@@ -78,8 +85,8 @@ func (s *supervisor) open(ctx context.Context, owner Client) (*Session, []byte, 
 	if err := session.conn.Notify("notifications/initialized", nil); err != nil {
 		return nil, nil, session.abort(err)
 	}
-	if s.config.Transport != config.TransportStdio { // mcpx notices the end of a process without pings
-		session.tasks.Go(func() { session.keepAlive(cmp.Or(s.options.PingEvery, pingEvery)) })
+	if s.config().Transport != config.TransportStdio { // mcpx notices the end of a process without pings
+		session.tasks.Go(func() { session.keepAlive(cmp.Or(s.registry.options.PingEvery, pingEvery)) })
 	}
 	return session, handshake, nil
 }
@@ -96,6 +103,7 @@ func initializeParams(version string) []byte {
 // publishLists reads all lists of a new session, and publishes the upstream as ready.
 func (s *supervisor) publishLists(ctx context.Context, session *Session, handshake []byte, begin time.Time) error {
 	capabilities := rawjson.Get(handshake, "capabilities")
+	announced, before := s.refresh.noted(), s.knownTools()
 	lists := make([][]Item, len(kinds))
 	for i, k := range kinds {
 		if rawjson.IsNull(rawjson.Get(capabilities, k.capability)) {
@@ -106,25 +114,24 @@ func (s *supervisor) publishLists(ctx context.Context, session *Session, handsha
 			return err
 		}
 		if err != nil {
-			s.log.Warn().Str("error", s.config.Redact(err.Error())).Msg("could not read a list; it stays empty")
+			s.log.Warn().Str("error", s.config().Redact(err.Error())).Msg("could not read a list; it stays empty")
 		}
 		lists[i] = items
-	}
-	for i, k := range kinds {
-		s.listed[k.method] = lists[i]
 	}
 	s.registry.setFirstLevel(session, capabilities)
 	instructions, _ := rawjson.String(rawjson.Get(handshake, "instructions"))
 	instructions = session.redact(instructions)
+	s.listed.Store(announced)
 	took := max(time.Since(begin), 1) // 0 would mean that it was never ready
 	restore := s.registry.restoreSubscriptions(session)
 	var changed []string
 	s.publish(func(u *Upstream) {
-		u.State, u.Reason, u.Cause, u.Stderr, u.RetryAt = Ready, "", "", nil, time.Time{}
+		u.State, u.Reason, u.Cause, u.Stderr, u.RetryAt, u.failure = Ready, "", "", nil, time.Time{}, nil
 		u.StartupTime, u.ListedAt, u.isStale = took, time.Now(), false
-		u.Instructions, u.Capabilities, u.session, u.stderr = instructions, capabilities, session, s.stderr.Load()
+		u.Capabilities, u.session, u.stderr = capabilities, session, s.stderr.Load()
+		u.setInstructions(instructions)
 		for i, k := range kinds {
-			if k.set(u, lists[i]) {
+			if u.setList(k, lists[i]) {
 				changed = append(changed, k.capability)
 			}
 		}
@@ -134,9 +141,11 @@ func (s *supervisor) publishLists(ctx context.Context, session *Session, handsha
 	s.registry.changed.note(changed...)
 	s.registry.updateLevel(session, capabilities)
 	restore()
-	u := s.registry.Catalog().Upstream(s.config.Name)
+	u := s.upstream.Load()
 	s.log.Info().Int("tools", len(u.Tools)).Int("prompts", len(u.Prompts)).Int("resources", len(u.Resources)).
 		Dur("ms", took.Round(time.Millisecond)).Msg("upstream ready")
+	s.logReview()
+	s.noteChanges(before, lists[0])
 	return nil
 }
 
@@ -147,7 +156,10 @@ func (s *Session) abort(err error) error {
 	// reasons are of use.
 	var broke *Lost
 	var failed *Unanswered
+	var denied *Unavailable
 	switch {
+	case errors.As(err, &denied) && denied.failure != nil:
+		err = errors.New(denied.failure.Reason)
 	case errors.As(err, &failed):
 		err = errors.New(failed.Reason)
 	case errors.As(err, &broke) && !s.isOver():

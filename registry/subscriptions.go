@@ -64,17 +64,22 @@ func (r *Registry) Subscribe(ctx context.Context, c Client, server, uri, known s
 // Unsubscribe ends a subscription at once. When no subscriber is left, the upstream
 // gets a request, unless it would have to be started for that.
 func (r *Registry) Unsubscribe(ctx context.Context, c Client, server, uri string) error {
-	key := r.keyFor(server, c)
+	return r.unsubscribe(ctx, c, r.keyFor(server, c), uri)
+}
+
+// unsubscribe is Unsubscribe for the subscription to a session. A reload may have changed
+// which session the client uses now.
+func (r *Registry) unsubscribe(ctx context.Context, c Client, key sessionKey, uri string) error {
 	s := r.clients.subscription(key, uri)
 	defer r.clients.release(key, uri, s)
 	if !r.clients.leave(s, c) {
 		return nil
 	}
-	return r.inTurn(ctx, server, s, func() error {
-		if r.clients.isWanted(s) || !s.made.Swap(false) || !r.isUp(server, c) {
+	return r.inTurn(ctx, key.server, s, func() error {
+		if r.clients.isWanted(s) || !s.made.Swap(false) || key != r.keyFor(key.server, c) || !r.isUp(key.server, c) {
 			return nil
 		}
-		_, err := r.Call(ctx, server, Request{Method: "resources/unsubscribe", Params: uriParams(uri), Meta: []byte("{}"), Client: c})
+		_, err := r.Call(ctx, key.server, Request{Method: "resources/unsubscribe", Params: uriParams(uri), Meta: []byte("{}"), Client: c})
 		return err
 	})
 }

@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
-	"golang.org/x/sync/semaphore"
 
 	"mcpx/config"
 	"mcpx/internal/auth"
 	"mcpx/internal/child"
 	"mcpx/internal/link"
 	"mcpx/internal/listcache"
+	"mcpx/internal/lockfile"
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/tasks"
@@ -24,26 +24,54 @@ import (
 // supervisor starts one upstream, and starts it again when it dies. Only its run
 // changes the state of the upstream.
 type supervisor struct {
-	config   *config.Upstream
-	account  *auth.Account // signs in to it; nil: no OAuth
-	options  Options
-	log      zerolog.Logger
-	slots    *semaphore.Weighted // bounds how many upstreams start at the same time
-	fills    *semaphore.Weighted // bounds how many start only to fill the cache
 	registry *Registry
+	account  atomic.Pointer[auth.Account] // signs in to the upstream; nil: no OAuth
+	log      zerolog.Logger
+	upstream atomic.Pointer[Upstream] // its newest state; the catalog has it too, unless another supervisor replaces this one
+	ctx      context.Context          // ends when the supervisor must end
+	retire   context.CancelFunc
 	wake     tasks.Signal // a call needs the upstream now
-	isFill   bool         // this start only fills the cache
-	endFill  func()       // lets the next upstream fill the cache
 
-	listed    map[string][]Item               // the newest lists, by method, with the tools that the config hides
+	signing     tasks.Signal // a person has begun to sign in
+	idleTimeSet tasks.Signal // a reload has changed the idle time
+
+	isFill  bool   // this start only fills the cache
+	endFill func() // lets the next upstream fill the cache
+
 	handshake []byte                          // of the last session
 	unsaved   atomic.Pointer[listcache.Entry] // lists to save
 	saving    sync.Mutex                      // one save at a time
 	refresh   changes                         // lists that have changed, as the upstream reported
+	listed    atomic.Int64                    // how many of these changes are in the lists
+	reviewed  string                          // what waits for a review, as logged last
 
 	intake *link.Intake                 // of all its sessions
 	stderr atomic.Pointer[child.Stderr] // of the child of the shared session; nil before its first start, and for a remote upstream
 }
+
+// newSupervisor returns a supervisor that does not run.
+func newSupervisor(r *Registry, c *config.Upstream) *supervisor {
+	s := &supervisor{
+		registry: r,
+		log:      r.log.With().Str("server", c.Name).Logger(),
+		wake:     tasks.NewSignal(),
+
+		signing:     tasks.NewSignal(),
+		idleTimeSet: tasks.NewSignal(),
+
+		refresh: newChanges(),
+		intake:  link.NewIntake(r.options.MessageBytes),
+	}
+	s.account.Store(link.Account(r.options.Accounts, c, ""))
+	s.ctx, s.retire = context.WithCancel(r.ctx)
+	s.upstream.Store(&Upstream{
+		Name: c.Name, Description: c.Description, State: Starting, config: c, supervisor: s, changed: make(chan struct{}),
+	})
+	return s
+}
+
+// config returns the upstream's config, which a reload may change.
+func (s *supervisor) config() *config.Upstream { return s.upstream.Load().config }
 
 // slotTime is how long a start holds its slot, so that a few upstreams that hang do not
 // delay all others.
@@ -59,8 +87,8 @@ const relistTime = 30 * time.Second
 // A lazy upstream, and one that was stopped because nobody used it, starts when a request
 // needs it.
 func (s *supervisor) run(ctx context.Context) {
-	if s.config.Err != nil {
-		s.fail(Failed, s.config.Err, 0)
+	if s.config().Err != nil {
+		s.fail(Failed, s.config().Err, 0)
 		<-ctx.Done()
 		s.publish(func(u *Upstream) { u.State = Stopped })
 		return
@@ -75,9 +103,12 @@ func (s *supervisor) run(ctx context.Context) {
 		if s.isFill {
 			s.endFill()
 		}
-		rests = errors.Is(err, errUnused) || s.config.Start == config.StartLazy
+		rests = errors.Is(err, errUnused) || s.config().Start == config.StartLazy
 		switch {
 		case ctx.Err() != nil, errors.Is(err, errUnused):
+		case asSignIn(err) != nil:
+			s.awaitSignIn(ctx, asSignIn(err))
+			rests = false
 		case rests && healthy == 0: // the start failed
 			s.wake.Clear()
 			s.fail(Waiting, err, 0)
@@ -138,16 +169,12 @@ func (s *supervisor) serve(ctx context.Context, session *Session) error {
 		changed, err := s.refresh.wait(ctx, session.done())
 		switch {
 		case ctx.Err() != nil:
+			session.drain()
 			return ctx.Err()
 		case err != nil:
 			return session.conn.Err()
 		}
-		declared := s.registry.Catalog().Upstream(s.config.Name).Capabilities
-		for _, k := range kinds {
-			if changed[k.capability] && !rawjson.IsNull(rawjson.Get(declared, k.capability)) {
-				s.list(ctx, session, k)
-			}
-		}
+		s.relist(ctx, session, changed)
 		pause := time.NewTimer(refreshPause)
 		select {
 		case <-pause.C:
@@ -158,35 +185,54 @@ func (s *supervisor) serve(ctx context.Context, session *Session) error {
 	}
 }
 
-// list reads one kind of list again. If that fails, the last good list stays and the
-// list is read again later: the upstream reports a change only once.
-func (s *supervisor) list(ctx context.Context, session *Session, k kind) {
-	ctx, cancel := context.WithTimeout(ctx, s.config.StartupTimeout)
+// relist reads the lists that have changed again. Calls that wait for them go on.
+func (s *supervisor) relist(ctx context.Context, session *Session, changed map[string]bool) {
+	returned := s.refresh.returned()
+	declared := s.upstream.Load().Capabilities
+	for _, k := range kinds {
+		if changed[k.capability] && !rawjson.IsNull(rawjson.Get(declared, k.capability)) && !s.list(ctx, session, k) {
+			return
+		}
+	}
+	s.listed.Store(returned)
+	if s.upstream.Load().isBlocking() {
+		s.publish(func(*Upstream) {}) // wakes the calls that wait
+	}
+}
+
+// list reads one kind of list again and reports whether it could. If not, the last good
+// list stays and the list is read again later: the upstream reports a change only once.
+func (s *supervisor) list(ctx context.Context, session *Session, k kind) bool {
+	ctx, cancel := context.WithTimeout(ctx, s.config().StartupTimeout)
 	defer cancel()
 	items, err := session.list(ctx, k)
 	if session.isOver() || errors.Is(err, context.Canceled) {
-		return // the end of the session is reported elsewhere
+		return false // the end of the session is reported elsewhere
 	}
 	if err != nil {
-		s.log.Warn().Str("error", s.config.Redact(err.Error())).Msg("could not read a changed list; mcpx keeps the last one and tries again later")
+		s.log.Warn().Str("error", s.config().Redact(err.Error())).Msg("could not read a changed list; mcpx keeps the last one and tries again later")
 		time.AfterFunc(relistTime, func() { s.refresh.note(k.capability) })
-		return
+		return false
 	}
-	s.listed[k.method] = items
-	changed := false
-	s.publish(func(u *Upstream) { changed, u.ListedAt = k.set(u, items), time.Now() })
+	changed, before := false, s.upstream.Load().listed[k.method]
+	s.publish(func(u *Upstream) { changed, u.ListedAt = u.setList(k, items), time.Now() })
 	s.compile(session)
 	s.saveCache(session, nil)
 	if changed { // after publish: notified clients list at once
 		s.registry.changed.note(k.capability)
 	}
 	s.log.Info().Str("method", k.method).Int("items", len(items)).Msg("list changed")
+	s.logReview()
+	if k.pinned == lockfile.Tools {
+		s.noteChanges(before, items)
+	}
+	return true
 }
 
 // compile prepares the tools that are published, in the background.
 func (s *supervisor) compile(session *Session) {
-	tools := s.registry.Catalog().Upstream(s.config.Name).Tools
-	if s.options.Compile == nil || len(tools) == 0 {
+	tools := s.upstream.Load().Tools
+	if s.registry.options.Compile == nil || len(tools) == 0 {
 		return
 	}
 	session.tasks.Go(func() {
@@ -194,7 +240,7 @@ func (s *supervisor) compile(session *Session) {
 			if session.isOver() {
 				return
 			}
-			s.options.Compile(t)
+			s.registry.options.Compile(t)
 		}
 	})
 }
@@ -204,18 +250,19 @@ func (s *supervisor) fail(state State, err error, wait time.Duration) {
 	s.publish(func(u *Upstream) {
 		u.State, u.session, u.RetryAt = state, nil, time.Time{}
 		u.isStale = u.isStale || state == Idle || wait == 0 && state == Waiting
-		u.fail(s.config, err)
+		s.explain(u, err)
 		if wait > 0 {
 			u.RetryAt = u.FailedAt.Add(wait)
 		}
 	})
-	u := s.registry.Catalog().Upstream(s.config.Name)
+	u := s.upstream.Load()
 	s.log.Warn().Str("state", string(state)).Str("reason", u.Reason).Strs("stderr", u.Stderr).
 		Dur("retry_ms", wait.Round(time.Millisecond)).Msg("upstream down")
 }
 
-// fail records why the upstream failed, redacted.
-func (u *Upstream) fail(c *config.Upstream, err error) {
+// explain records in u why the upstream failed, redacted.
+func (s *supervisor) explain(u *Upstream, err error) {
+	c := s.config()
 	u.Reason, u.Cause, u.Stderr, u.FailedAt = err.Error(), "", nil, time.Now()
 	var f *link.Failure
 	if errors.As(err, &f) {
@@ -224,10 +271,11 @@ func (u *Upstream) fail(c *config.Upstream, err error) {
 	if c.Err != nil {
 		u.Cause = link.CauseConfig
 	}
+	if u.failure = asSignIn(err); u.failure != nil {
+		u.Reason = s.registry.explainSignIn(c.Name, u.failure)
+	}
 	u.Reason = plain.Line(c.Redact(u.Reason))
 }
-
-func (s *supervisor) publish(change func(u *Upstream)) { s.registry.publish(s.config.Name, change) }
 
 // backoff decides how long to wait before an upstream is started again: not at all
 // when a healthy one dies, after that 1, 2, 4 … 60 s. A minute of health resets it.

@@ -40,8 +40,9 @@ type conversation struct {
 	mu           sync.Mutex
 	revision     string // negotiated by initialize
 	capabilities []byte
-	level        string // the least severe level of log messages that it wants
-	exited       bool   // it has sent notifications/exit
+	level        string          // the least severe level of log messages that it wants
+	exited       bool            // it has sent notifications/exit
+	mentioned    map[string]bool // new servers that inspect has mentioned
 }
 
 // ErrCancelled is the cause when a client cancels its request.
@@ -120,6 +121,23 @@ func (c *Client) markReachable() {
 // or its front stops.
 func (c *Client) End() { c.stop.Do(func() { close(c.Ended) }) }
 
+// mention records that inspect mentions a new server; false if it has done so before.
+func (c *Client) mention(server string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.mentioned[server] || len(c.mentioned) == maxMentioned {
+		return false
+	}
+	if c.mentioned == nil {
+		c.mentioned = map[string]bool{}
+	}
+	c.mentioned[server] = true
+	return true
+}
+
+// maxMentioned bounds how many names of new servers are remembered for a client.
+const maxMentioned = 10_000
+
 // exit records notifications/exit.
 func (c *Client) exit() {
 	c.mu.Lock()
@@ -156,7 +174,7 @@ func (c *Client) Request(ctx context.Context, method string, params []byte) ([]b
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	if err := c.checkCapability(method, params); err != nil {
+	if err := c.Supports(method, params); err != nil {
 		return nil, err
 	}
 	if c.requestInput != nil {
@@ -169,8 +187,8 @@ func (c *Client) Request(ctx context.Context, method string, params []byte) ([]b
 	})
 }
 
-// checkCapability returns why a client cannot handle a request, nil if it can.
-func (c *Client) checkCapability(method string, params []byte) error {
+// Supports returns why a client cannot handle a request, nil if it can.
+func (c *Client) Supports(method string, params []byte) error {
 	name := requiredCapability[method]
 	declared := c.capability(name)
 	if rawjson.IsNull(declared) {

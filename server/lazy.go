@@ -189,7 +189,25 @@ func (s *Server) inspect(ctx context.Context, c *Client, m rpc.Message) ([]byte,
 	if err != nil {
 		return errorResult(err.Error()), nil
 	}
-	return executor.TextResult(text), nil
+	return executor.TextResult(text, s.newServers(c)...), nil
+}
+
+// newServers returns a note about the servers that a reload has added since the client
+// got its list of tools. Each is mentioned once.
+func (s *Server) newServers(c *Client) (note []string) {
+	var added []string
+	for _, u := range s.registry.Catalog().Upstreams {
+		if !s.configured[u.Name] && c.mention(u.Name) {
+			added = append(added, plain.Line(u.Name))
+		}
+	}
+	switch len(added) {
+	case 0:
+		return nil
+	case 1:
+		return []string{"new server: " + added[0]}
+	}
+	return []string{"new servers: " + strings.Join(added, ", ")}
 }
 
 // notListed returns the error for a tool that tools/list does not have. If an

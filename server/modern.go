@@ -137,7 +137,7 @@ func modernError(err error) error {
 }
 
 // listen handles subscriptions/listen. It sends the notifications that the client wants
-// until the client cancels the request or the front stops.
+// until the client cancels the request, the front stops, or a reload removes the schema.
 func (s *Server) listen(ctx context.Context, c *Client, m rpc.Message) ([]byte, error) {
 	filter := rawjson.Get(m.Params, "notifications")
 	tag := rawjson.With([]byte("{}"), mcp.MetaKeySubscriptionID, m.ID)
@@ -165,6 +165,7 @@ func (s *Server) listen(ctx context.Context, c *Client, m rpc.Message) ([]byte, 
 	select {
 	case <-ctx.Done():
 	case <-c.Ended:
+	case <-s.registry.Done():
 	}
 	return rawjson.With([]byte("{}"), "_meta", tag), nil
 }

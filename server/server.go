@@ -39,10 +39,12 @@ type Server struct {
 	namesOrigin bool // lists name the server of each item
 	profile     *config.Profile
 	options     Options
+	view        config.Expose // set by Exposing
 	rounds      *multiRoundCalls
 	lazyList    []byte // the result of tools/list in lazy mode
 
 	lazyInstructions string
+	configured       map[string]bool // names of the upstreams in the profile
 }
 
 // Options are what a Server needs besides its profile and executor.
@@ -73,6 +75,10 @@ func New(p *config.Profile, r *registry.Registry, e *executor.Executor, o Option
 		lazyList: lazyTools(p, meta),
 
 		lazyInstructions: lazyInstructions(p),
+		configured:       make(map[string]bool, len(p.Upstreams)),
+	}
+	for i := range p.Upstreams {
+		s.configured[p.Upstreams[i].Name] = true
 	}
 	if s.lazy {
 		return s
@@ -82,15 +88,33 @@ func New(p *config.Profile, r *registry.Registry, e *executor.Executor, o Option
 	return s
 }
 
+// With returns the server with the settings of another config, for clients that connect
+// after a reload. Clients that are connected keep the old one, so that their list of tools
+// stays the same.
+func (s *Server) With(p *config.Profile, o Options) *Server {
+	next := New(p, s.registry, s.executor, o)
+	next.rounds, next.Later = s.rounds, s.Later
+	return next
+}
+
 // Exposing returns the server in another mode, for clients that choose the mode, such as
 // the console. Its lists name the upstream of each item.
 func (s *Server) Exposing(mode config.Expose) *Server {
 	p := *s.profile
 	p.Expose = mode
-	view := New(&p, s.registry, s.executor, s.options)
-	view.namesOrigin = p.Prefix
+	view := s.With(&p, s.options)
+	view.view, view.namesOrigin = mode, p.Prefix
 	return view
 }
+
+// Continues reports whether a client of another server may go on with this one: both have
+// the same upstreams and the same mode. One of them may be from before a reload.
+func (s *Server) Continues(other *Server) bool {
+	return s.SharesUpstreams(other) && s.view == other.view
+}
+
+// SharesUpstreams reports whether both servers are of the same schema.
+func (s *Server) SharesUpstreams(other *Server) bool { return s.registry == other.registry }
 
 // Method runs one request. It returns the result, or an error whose code and data the
 // client gets.
@@ -350,6 +374,9 @@ const detachTime = 30 * time.Second
 
 // Upstreams returns the state of the profile's upstreams, in config order.
 func (s *Server) Upstreams() []*registry.Upstream { return s.registry.Catalog().Upstreams }
+
+// Registry returns the registry of the profile's upstreams.
+func (s *Server) Registry() *registry.Registry { return s.registry }
 
 // Log returns the log of the server.
 func (s *Server) Log() *zerolog.Logger { return &s.log }

@@ -298,13 +298,28 @@ func TestLogHasALevel(t *testing.T) {
 // with every request of the page.
 func TestBrowserAsksForTheToken(t *testing.T) {
 	t.Parallel()
-	s := full(t).serve(t, "MCPX_TOKEN=a-token-of-the-test")
+	s := full(t).serve(t, "MCPX_TOKEN="+token)
 	p := s.tab(t)
+	p.provideToken()
+	p.do(chromedp.Navigate(s.url + "/#/default/demo/tools/echo"))
+	p.fill("text", "let in")
+	p.click("Run")
+	p.waitText(".output", "let in")
+	p.eval(`window.fetch = async () => new Response('no', {status: 401})`)
+	p.waitText(".banner", "mcpx wants a token")
+	p.forgive("401")
+}
+
+const token = "a-token-of-the-test"
+
+// provideToken enters the token whenever the browser asks for it.
+func (p *page) provideToken() {
+	p.t.Helper()
 	events := chromedp.Events(p.ctx, fetch.AuthRequired)
 	paused := chromedp.Events(p.ctx, fetch.RequestPaused)
 	yes := true
 	if _, err := chromedp.Call(p.ctx, fetch.Enable, fetch.EnableParams{HandleAuthRequests: &yes}); err != nil {
-		t.Fatal(err)
+		p.t.Fatal(err)
 	}
 	go func() {
 		for e, err := range paused {
@@ -320,15 +335,42 @@ func TestBrowserAsksForTheToken(t *testing.T) {
 				return
 			}
 			_, _ = chromedp.Call(p.ctx, fetch.ContinueWithAuth, fetch.ContinueWithAuthParams{RequestID: e.RequestID, AuthChallengeResponse: &fetch.AuthChallengeResponse{
-				Response: fetch.AuthChallengeResponseResponseProvideCredentials, Username: "me", Password: "a-token-of-the-test",
+				Response: fetch.AuthChallengeResponseResponseProvideCredentials, Username: "me", Password: token,
 			}})
 		}
 	}()
-	p.do(chromedp.Navigate(s.url + "/#/default/demo/tools/echo"))
-	p.fill("text", "let in")
-	p.click("Run")
-	p.waitText(".output", "let in")
-	p.eval(`window.fetch = async () => new Response('no', {status: 401})`)
-	p.waitText(".banner", "mcpx wants a token")
-	p.forgive("401")
+}
+
+// TestReloadButton: the page can reload the config if it may edit, and shows what is wrong
+// with the file.
+func TestReloadButton(t *testing.T) {
+	t.Parallel()
+	viewed := full(t).serve(t).open(t, "#/default")
+	viewed.waitText("h1", "Overview")
+	if got := viewed.text("main"); strings.Contains(got, "Reload the config") {
+		t.Errorf("the page may not edit: %s", got)
+	}
+	c, more := full(t), mcptest.Upstream(t)
+	c["server"] = map[string]any{"console": "edit"}
+	s := c.serve(t, "MCPX_TOKEN="+token)
+	save := func(text []byte) {
+		t.Helper()
+		if err := os.WriteFile(s.cmd.Args[1], text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := s.tab(t)
+	p.provideToken()
+	p.do(chromedp.Navigate(s.url + "/#/default"))
+	p.waitText(".nav-server", "Ready")
+	save([]byte(`{"mcpServers": {"x": {}}}`))
+	p.click("Reload the config")
+	p.waitText(".trouble", "mcpServers.x")
+	p.forgive("422")
+	c["mcpServers"].(map[string]any)["more"] = more
+	text, _ := json.Marshal(c)
+	save(text)
+	p.click("Reload the config")
+	p.waitText("table.servers", "more")
+	p.waitFor(`!$t.text('main').includes('not in use')`)
 }

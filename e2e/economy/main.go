@@ -110,12 +110,12 @@ func measure(folder string) error {
 			if u.State != registry.Ready {
 				return fmt.Errorf("%s is %s: %s", u.Name, u.State, u.Reason)
 			}
-			if err := r.add(ctx, a.Profiles[0].Executor, u, string(lists.Without[i])); err != nil {
+			if err := r.add(ctx, a.Profiles()[0].Executor, u, string(lists.Without[i])); err != nil {
 				return err
 			}
 		}
 		r.print()
-		return measureSearch(ctx, a.Profiles[0].Executor)
+		return measureSearch(ctx, a.Profiles()[0].Executor)
 	})
 }
 

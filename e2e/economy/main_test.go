@@ -82,7 +82,7 @@ func TestReport(t *testing.T) {
 		lists := a.ToolLists(ctx)[0]
 		r.with = tokens.CountBytes(lists.With)
 		for i, u := range lists.Upstreams {
-			if err := r.add(ctx, a.Profiles[0].Executor, u, string(lists.Without[i])); err != nil {
+			if err := r.add(ctx, a.Profiles()[0].Executor, u, string(lists.Without[i])); err != nil {
 				return err
 			}
 		}

@@ -86,7 +86,7 @@ func measureResults(ctx context.Context, measure func(context.Context, *executor
 	if err != nil {
 		return err
 	}
-	return a.Run(ctx, func(ctx context.Context) error { return measure(ctx, a.Profiles[0].Executor) })
+	return a.Run(ctx, func(ctx context.Context) error { return measure(ctx, a.Profiles()[0].Executor) })
 }
 
 // printResults prints what results cost whole and selected.

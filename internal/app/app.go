@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -21,6 +21,7 @@ import (
 	"mcpx/internal/child"
 	"mcpx/internal/listcache"
 	"mcpx/internal/logging"
+	"mcpx/internal/tasks"
 	"mcpx/registry"
 	"mcpx/server"
 	"mcpx/server/front"
@@ -29,18 +30,27 @@ import (
 // App is one or several profiles of a config, ready to run, and the parts that they
 // share.
 type App struct {
-	Profiles []*Profile
+	// Load reads the config file again, for Reload. If it is nil, there is no file.
+	Load     func() (*config.Config, error)
 	Accounts *auth.Accounts // sign in to upstreams
 
-	config  *config.Config
-	stderr  io.Writer
-	log     *logging.Log
-	watcher *child.Watcher
-	metrics *metrics // nil unless mcpx serves over HTTP
-	memory  *releaser
+	profiles atomic.Pointer[[]*Profile]
+	config   *config.Config
+	schema   string // the profile that was asked for; empty: all
+	stderr   io.Writer
+	log      *logging.Log
+	watcher  *child.Watcher
+	cache    *listcache.Cache // may be nil
+	address  string           // of the HTTP front, as people reach it; empty without one
+	metrics  *metrics         // nil unless mcpx serves over HTTP
+	memory   *releaser
 
 	headStart context.Context // the upstreams start when it ends; nil: at once
 	listed    func()          // ends headStart
+
+	tasks     tasks.Group     // goroutines of Run
+	upstreams context.Context // ends when the upstreams must stop; set by Run
+	reload    reloading
 }
 
 // Profile is a profile of the config and the parts that serve it.
@@ -57,32 +67,43 @@ func New(c *config.Config, profile string, stderr io.Writer) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &App{config: c, stderr: stderr}
+	a := &App{config: c, schema: profile, stderr: stderr}
 	if a.log, err = logging.New(logging.Options(c.Logging), stderr); err != nil {
 		return nil, err
 	}
 	a.watcher = child.NewWatcher(a.log.Logger)
 	a.memory = newReleaser()
-	var cache *listcache.Cache
 	if folder, err := os.UserCacheDir(); err == nil { // otherwise there is no home
-		cache = listcache.New(filepath.Join(folder, "mcpx", "catalog"), a.log.Logger)
+		a.cache = listcache.New(filepath.Join(folder, "mcpx", "catalog"), a.log.Logger)
 	}
 	a.Accounts = Accounts(c, a.log.Logger)
+	var profiles []*Profile
 	for _, p := range chosen {
-		r := registry.New(p, registry.Options{
-			Log:            a.log.Logger,
-			Version:        Version(),
-			MessageBytes:   c.Limits.MessageBytes,
-			ConnectsAtOnce: cmp.Or(c.Limits.ConnectsAtOnce, max(4, 2*runtime.NumCPU())),
-			Watcher:        a.watcher,
-			Cache:          cache,
-			Accounts:       a.Accounts,
-			Compile:        executor.Compile,
-		})
-		e := executor.New(r, c, p, executor.Options{Log: a.log.Logger, Observe: a.observe})
-		a.Profiles = append(a.Profiles, &Profile{Profile: p, Registry: r, Executor: e})
+		profiles = append(profiles, a.newProfile(c, p))
 	}
+	a.profiles.Store(&profiles)
 	return a, nil
+}
+
+// Profiles returns the profiles that are served, in the order of the config.
+func (a *App) Profiles() []*Profile { return *a.profiles.Load() }
+
+// newProfile puts the parts of a profile together.
+func (a *App) newProfile(c *config.Config, p *config.Profile) *Profile {
+	people := signIn{a, p.Name}
+	r := registry.New(p, registry.Options{
+		Log:            a.log.Logger,
+		Version:        Version(),
+		MessageBytes:   c.Limits.MessageBytes,
+		ConnectsAtOnce: cmp.Or(c.Limits.ConnectsAtOnce, max(4, 2*runtime.NumCPU())),
+		Watcher:        a.watcher,
+		Cache:          a.cache,
+		Accounts:       a.Accounts,
+		SignIn:         people.how,
+		Compile:        executor.Compile,
+	})
+	e := executor.New(r, c, p, executor.Options{Log: a.log.Logger, Observe: a.observe, SignIn: people.begin(r)})
+	return &Profile{Profile: p, Registry: r, Executor: e}
 }
 
 // Accounts returns the accounts of a config, which sign in to its upstreams. Nothing is
@@ -114,19 +135,19 @@ func choose(c *config.Config, name string) ([]*config.Profile, error) {
 func (a *App) Run(ctx context.Context, use func(ctx context.Context) error) error {
 	upstreams, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	var running sync.WaitGroup
-	for _, p := range a.Profiles {
-		running.Go(func() {
+	a.allowReload(ctx, upstreams)
+	for _, p := range a.Profiles() {
+		a.tasks.Go(func() {
 			if a.headStart != nil {
 				<-a.headStart.Done()
 			}
 			_ = p.Registry.Run(upstreams)
 		})
 	}
-	running.Go(func() { a.memory.run(upstreams) })
+	a.tasks.Go(func() { a.memory.run(upstreams) })
 	err := use(ctx)
 	stop()
-	running.Wait()
+	a.tasks.Close()
 	a.watcher.Close()
 	_ = a.log.Close()
 	return err
@@ -146,13 +167,15 @@ func (a *App) giveHeadStart() {
 func (a *App) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	ctx, stop := a.handleHangup(ctx)
 	defer stop()
-	p := a.Profiles[0]
+	p := a.Profiles()[0]
 	a.warn()
 	a.ready("stdio", p).Msg("JSON-RPC 2.0 ready on stdin and stdout")
 	a.giveHeadStart()
 	defer a.listed()
+	options := a.serverOptions()
+	options.SetLevel = a.log.SetLevel
 	stdio := &front.Stdio{
-		Server:       a.server(p, server.Options{SetLevel: a.log.SetLevel}),
+		Server:       server.New(p.Profile, p.Registry, p.Executor, options),
 		In:           in,
 		Out:          out,
 		MessageBytes: a.config.Limits.MessageBytes,
@@ -163,10 +186,9 @@ func (a *App) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error
 	return a.Run(ctx, stdio.Run)
 }
 
-// server returns what a front serves of a profile.
-func (a *App) server(p *Profile, o server.Options) *server.Server {
-	o.Log, o.Version, o.AlwaysLoad, o.Listed = a.log.Logger, Version(), a.config.AlwaysLoad, a.listed
-	return server.New(p.Profile, p.Registry, p.Executor, o)
+// serverOptions returns the options of what a front serves.
+func (a *App) serverOptions() server.Options {
+	return server.Options{Log: a.log.Logger, Version: Version(), AlwaysLoad: a.config.AlwaysLoad, Listed: a.listed}
 }
 
 // warn logs the warnings of the config.

@@ -8,10 +8,10 @@ import (
 	"syscall"
 )
 
-// handleHangup keeps SIGHUP from ending the process until stop is called: the
-// signal is logged and ignored. The exception is a SIGHUP because the terminal was
-// closed that mcpx was started from. It ends the returned context, so that mcpx
-// does not run on without anyone to stop it.
+// handleHangup makes SIGHUP apply the config file and open the log file again, until stop
+// is called. The exception is a SIGHUP because the terminal was closed that mcpx was
+// started from. It ends the returned context, so that mcpx does not run on without anyone
+// to stop it.
 func (a *App) handleHangup(ctx context.Context) (_ context.Context, stop func()) {
 	detached := signal.Ignored(syscall.SIGHUP) || !hasTerminal() // nohup ignores the signal
 	signals := make(chan os.Signal, 1)
@@ -30,7 +30,10 @@ func (a *App) handleHangup(ctx context.Context) (_ context.Context, stop func())
 				cancel()
 				return
 			}
-			a.log.Info().Msg("SIGHUP is ignored; restart mcpx to apply changes to the config")
+			if err := a.log.Reopen(); err != nil {
+				a.log.Error().Err(err).Msg("the log file cannot be opened again; mcpx goes on with the old one")
+			}
+			_ = a.Reload() // it reports its own error
 		}
 	})
 	return ctx, func() {

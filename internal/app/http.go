@@ -12,7 +12,6 @@ import (
 
 	"mcpx/config"
 	"mcpx/internal/console"
-	"mcpx/server"
 	"mcpx/server/access"
 	"mcpx/server/front"
 )
@@ -34,9 +33,10 @@ func (a *App) ListenHTTP(ctx context.Context, o HTTPOptions) error {
 	defer stop()
 	a.giveHeadStart()
 	defer a.listed()
+	address := reachable(c.Server.Host, listener.Addr())
+	a.address = "http://" + address
 	web := &front.HTTP{
 		Console:   console.Handler(),
-		Servers:   map[string]*server.Server{},
 		Guard:     guard(c.Server, listener.Addr()),
 		Log:       a.log.Logger,
 		BodyBytes: c.Limits.BodyBytes,
@@ -45,13 +45,19 @@ func (a *App) ListenHTTP(ctx context.Context, o HTTPOptions) error {
 		Calls:     c.Limits.CallsPerClient,
 		Unread:    c.Limits.UnreadBytes,
 		Stateless: o.Stateless,
+		SignIn:    front.SignIn{Accounts: a.Accounts, Redirect: a.address + "/oauth/callback"},
+	}
+	web.Problem = a.ReloadProblem
+	if c.Server.Console == config.ConsoleEdit && c.Server.Token != "" {
+		web.Reload = a.Reload
 	}
 	a.metrics = newMetrics(a.Profiles, web.Open)
 	web.Metrics = a.metrics.handler(a.log.Flush)
 	a.warn()
-	address := reachable(c.Server.Host, listener.Addr())
-	for _, p := range a.Profiles {
-		web.Servers[p.Name] = a.server(p, server.Options{})
+	web.Handler()
+	a.reload.web = web
+	a.setServers()
+	for _, p := range a.Profiles() {
 		a.ready("http", p).Str("url", fmt.Sprintf("http://%s/mcp/%s", address, url.PathEscape(p.Name))).Msg("JSON-RPC 2.0 ready over HTTP")
 	}
 	a.log.Info().Str("url", fmt.Sprintf("http://%s/", address)).Msg("console ready for people")

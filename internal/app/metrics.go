@@ -12,9 +12,6 @@ import (
 	"mcpx/registry"
 )
 
-// serverLabel is a server of the config, as labels name it.
-type serverLabel struct{ schema, server string }
-
 // unknownServer is the server label of calls to servers that the config does not
 // have. Clients can invent names without end; each would be a new time series.
 const unknownServer = "unknown"
@@ -22,7 +19,7 @@ const unknownServer = "unknown"
 // metrics counts calls by their outcome.
 type metrics struct {
 	registry *prometheus.Registry
-	servers  map[serverLabel]bool // the servers of the config
+	profiles func() []*Profile
 	calls    *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
 	bytes    *prometheus.CounterVec
@@ -30,10 +27,10 @@ type metrics struct {
 
 // newMetrics returns metrics of calls, of the open client sessions and of the
 // upstreams of the profiles.
-func newMetrics(profiles []*Profile, sessions func() int) *metrics {
+func newMetrics(profiles func() []*Profile, sessions func() int) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
-		servers:  map[serverLabel]bool{},
+		profiles: profiles,
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mcpx_calls_total", Help: "Calls to upstreams, by what became of them.",
 		}, []string{"schema", "server", "outcome"}),
@@ -43,12 +40,6 @@ func newMetrics(profiles []*Profile, sessions func() int) *metrics {
 		bytes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mcpx_call_bytes_total", Help: "Bytes of arguments (in) and results (out).",
 		}, []string{"schema", "server", "outcome", "direction"}),
-	}
-	for _, p := range profiles {
-		m.servers[serverLabel{p.Name, executor.Builtin}] = true
-		for _, u := range p.Upstreams {
-			m.servers[serverLabel{p.Name, u.Name}] = true
-		}
 	}
 	m.registry.MustRegister(m.calls, m.seconds, m.bytes, upstreams(profiles),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "mcpx_sessions", Help: "Client sessions that are open."}, func() float64 { return float64(sessions()) }),
@@ -60,13 +51,23 @@ func newMetrics(profiles []*Profile, sessions func() int) *metrics {
 // never from a client.
 func (m *metrics) observe(e executor.Event) {
 	server := e.Server
-	if !m.servers[serverLabel{e.Schema, server}] {
+	if !m.has(e.Schema, server) {
 		server = unknownServer
 	}
 	m.calls.WithLabelValues(e.Schema, server, e.Outcome).Inc()
 	m.seconds.WithLabelValues(e.Schema, server, e.Outcome).Observe(e.Took.Seconds())
 	m.bytes.WithLabelValues(e.Schema, server, e.Outcome, "in").Add(float64(e.BytesIn))
 	m.bytes.WithLabelValues(e.Schema, server, e.Outcome, "out").Add(float64(e.BytesOut))
+}
+
+// has reports whether the config has the server.
+func (m *metrics) has(schema, server string) bool {
+	for _, p := range m.profiles() {
+		if p.Name == schema {
+			return server == executor.Builtin || p.Registry.Catalog().Upstream(server) != nil
+		}
+	}
+	return false
 }
 
 // handler returns a handler that responds with all metrics. flush counts the last
@@ -80,7 +81,7 @@ func (m *metrics) handler(flush func()) http.Handler {
 }
 
 // upstreams collects the state of the upstreams of some profiles when it is requested.
-type upstreams []*Profile
+type upstreams func() []*Profile
 
 var (
 	stateDesc  = prometheus.NewDesc("mcpx_upstream_state", "1 for the state an upstream is in.", []string{"schema", "server", "state"}, nil)
@@ -97,11 +98,10 @@ func (upstreams) Describe(out chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (profiles upstreams) Collect(out chan<- prometheus.Metric) {
-	states := []registry.State{registry.Idle, registry.Starting, registry.Ready, registry.Waiting, registry.Failed, registry.Stopped}
-	for _, p := range profiles {
+	for _, p := range profiles() {
 		saved := 0
 		for _, u := range p.Registry.Catalog().Upstreams {
-			for _, s := range states {
+			for _, s := range registry.States {
 				value := 0.0
 				if u.State == s {
 					value = 1

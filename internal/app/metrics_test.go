@@ -71,10 +71,10 @@ func TestMetricLabels(t *testing.T) {
 	late, stop := context.WithTimeout(t.Context(), -1)
 	defer stop()
 	for _, ctx := range []context.Context{t.Context(), cancelled, late} {
-		_, _ = a.Profiles[0].Executor.Do(ctx, executor.Call{Server: "invented", Tool: "invented"})
-		_, _ = a.Profiles[0].Executor.Do(ctx, executor.Call{Tool: "invented__invented"})
-		_, _ = a.Profiles[0].Executor.Do(ctx, executor.Call{Server: executor.Builtin, Tool: "invented"})
-		_, _ = a.Profiles[0].Executor.Do(ctx, executor.Call{Server: executor.Builtin, Tool: "servers"})
+		_, _ = a.Profiles()[0].Executor.Do(ctx, executor.Call{Server: "invented", Tool: "invented"})
+		_, _ = a.Profiles()[0].Executor.Do(ctx, executor.Call{Tool: "invented__invented"})
+		_, _ = a.Profiles()[0].Executor.Do(ctx, executor.Call{Server: executor.Builtin, Tool: "invented"})
+		_, _ = a.Profiles()[0].Executor.Do(ctx, executor.Call{Server: executor.Builtin, Tool: "servers"})
 	}
 	for _, outcome := range []string{"ok", "error", "failed", "invalid", "lost", "timeout", "cancelled", "unavailable"} {
 		a.logCall(executor.Event{Schema: "default", Server: "invented", Outcome: outcome})
@@ -119,7 +119,7 @@ func TestNew(t *testing.T) {
 		if err != nil {
 			got = err.Error()
 		} else {
-			for _, p := range a.Profiles {
+			for _, p := range a.Profiles() {
 				got = strings.TrimSpace(got + " " + p.Name)
 			}
 		}

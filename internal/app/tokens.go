@@ -20,7 +20,7 @@ type ToolLists struct {
 // has failed, or ctx ends.
 func (a *App) ToolLists(ctx context.Context) []ToolLists {
 	var all []ToolLists
-	for _, p := range a.Profiles {
+	for _, p := range a.Profiles() {
 		lists := ToolLists{Profile: p, With: server.New(p.Profile, p.Registry, p.Executor, server.Options{Version: Version()}).LazyTools()}
 		for _, u := range p.Upstreams {
 			settled := p.Registry.Settled(ctx, u.Name)

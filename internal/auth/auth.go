@@ -132,6 +132,9 @@ type Unsent struct{ Reason error }
 
 func (e *Unsent) Error() string { return e.Reason.Error() }
 
+// Is reports whether two accounts share their credentials.
+func (a *Account) Is(other *Account) bool { return a.key == other.key }
+
 // Settings returns how the account signs in.
 func (a *Account) Settings() Settings { return a.settings }
 

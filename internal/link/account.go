@@ -33,8 +33,10 @@ func (l *httpLink) unauthorized(err error) *Failure {
 	switch {
 	case errors.As(err, &required) && len(required.Scopes) > 0:
 		return &Failure{Reason: required.Error(), Cause: CauseAccess, Scopes: required.Scopes}
-	case errors.As(err, &required):
-		return &Failure{Reason: l.redact(required.Error()), Cause: CauseSignIn}
+	case errors.As(err, &required) && required.Problem == nil:
+		return &Failure{Reason: required.Error(), Cause: CauseSignIn}
+	case errors.As(err, &required): // signing in would fail, too
+		return &Failure{Reason: l.redact(required.Error())}
 	case errors.As(err, &unsent):
 		return &Failure{Reason: l.redact(unsent.Error())}
 	}

@@ -2,10 +2,8 @@
 package logging
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"runtime/debug"
 	"sync/atomic"
 
@@ -28,7 +26,7 @@ type Log struct {
 
 	least level
 	queue *queue
-	file  io.Closer // nil for stderr
+	file  *File // nil for stderr
 }
 
 // New returns a log that writes until it is closed.
@@ -36,7 +34,7 @@ func New(o Options, stderr io.Writer) (*Log, error) {
 	l := &Log{}
 	out := stderr
 	if o.File != "" {
-		f, err := os.OpenFile(o.File, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		f, err := OpenFile(o.File)
 		if err != nil {
 			return nil, fmt.Errorf("the log file cannot be opened: %w; its folder must exist, and mcpx must be allowed to write there", err)
 		}
@@ -66,16 +64,21 @@ func (l *Log) Later(f func()) { l.queue.later(f) }
 // Flush runs the functions that Later has queued. It must not be called by one of them.
 func (l *Log) Flush() { l.queue.runLater() }
 
+// Reopen opens the log file again, which another program may have renamed.
+func (l *Log) Reopen() error {
+	if l.file == nil {
+		return nil
+	}
+	return l.file.Reopen()
+}
+
 // Close writes the last lines, if somebody reads them, and closes the file. It is safe
 // to call it twice.
 func (l *Log) Close() error {
 	if !l.queue.close() || l.file == nil {
 		return nil
 	}
-	if err := l.file.Close(); !errors.Is(err, os.ErrClosed) {
-		return err
-	}
-	return nil
+	return l.file.Close()
 }
 
 // Panic adds a recovered panic and the goroutine's stack to an event, and returns the

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -30,7 +31,7 @@ import (
 // does not use mcp-go's server, which loses notifications or sends them on the wrong
 // stream, accepts unknown session IDs, and lets a client cancel requests of others.
 type HTTP struct {
-	Servers   map[string]*server.Server // by schema name
+	Servers   map[string]*server.Server // by schema name; SetServers changes them later
 	Guard     access.Guard
 	Log       zerolog.Logger
 	BodyBytes int           // limit of a request body
@@ -41,12 +42,15 @@ type HTTP struct {
 	Stateless bool          // keep no client sessions, so that any replica can serve a request
 	Metrics   http.Handler  // serves /metrics; may be nil
 	Console   http.Handler  // serves / and /assets/; may be nil
+	SignIn    SignIn
+	Reload    func() error  // applies the config file again; nil: not allowed here
+	Problem   func() string // why the newest config file is not in use, empty if it is; may be nil
 
 	build       sync.Once
 	handler     http.Handler
-	responders  tasks.Group                          // goroutines that write responses to legacy SSE clients
-	views       map[string]map[string]*server.Server // by schema name and the value of "expose"
-	times       times                                // zero: defaultTimes
+	responders  tasks.Group // goroutines that write responses to legacy SSE clients
+	views       atomic.Pointer[views]
+	times       times // zero: defaultTimes
 	sessions    *sessions
 	stopping    chan struct{}   // closed when Run stops
 	callsCtx    context.Context // canceled when times.drain is over
@@ -228,7 +232,7 @@ func (h *HTTP) session(w http.ResponseWriter, r *http.Request, s *server.Server)
 		return nil, nil
 	}
 	n, done = h.sessions.find(id, streamableHTTP, r)
-	if n == nil || n.server != s {
+	if n == nil || !n.server.Continues(s) {
 		if done != nil {
 			done()
 		}
@@ -253,7 +257,7 @@ func (h *HTTP) postInSession(w http.ResponseWriter, r *http.Request, s *server.S
 		}
 		defer n.client.Quota.Release()
 	}
-	h.respond(w, r, call{ctx: context.Background(), server: s, client: n.client, body: body, done: done, quota: n.client.Quota})
+	h.respond(w, r, call{ctx: context.Background(), server: n.server, client: n.client, body: body, done: done, quota: n.client.Quota})
 }
 
 // refuseTooMany refuses a call that is over the quota of its client session.

@@ -27,13 +27,7 @@ func (h *HTTP) newHandler() http.Handler {
 	h.Unread = cmp.Or(h.Unread, defaultUnread)
 	h.sessions = newSessions(h.Sessions, h.Idle)
 	h.sessions.calls, h.sessions.unread = h.Calls, h.Unread
-	h.views = map[string]map[string]*server.Server{}
-	for name, s := range h.Servers {
-		h.views[name] = map[string]*server.Server{asConfigured: s, string(config.Lazy): s.Exposing(config.Lazy), string(config.Flat): s.Exposing(config.Flat)}
-		for _, view := range h.views[name] {
-			view.Later = h.sessions.later
-		}
-	}
+	h.SetServers(h.Servers)
 	h.stopping = make(chan struct{})
 	h.callsCtx, h.cancelCalls = context.WithCancelCause(context.Background())
 	mux := http.NewServeMux()
@@ -50,6 +44,10 @@ func (h *HTTP) newHandler() http.Handler {
 	mux.HandleFunc("POST /message", h.message)
 	mux.HandleFunc("GET /health", health)
 	mux.HandleFunc("GET /status", h.status)
+	mux.HandleFunc("POST /reload", h.reload)
+	mux.HandleFunc("GET /signin/{schema}/{server}", h.beginSignIn)
+	mux.HandleFunc("POST /signout/{schema}/{server}", h.signOut)
+	mux.HandleFunc("GET /oauth/callback", h.completeSignIn)
 	if h.Metrics != nil {
 		mux.Handle("GET /metrics", h.Metrics)
 	}
@@ -58,6 +56,28 @@ func (h *HTTP) newHandler() http.Handler {
 		mux.Handle("GET /assets/", h.Console)
 	}
 	return h.Guard.Wrap(mux)
+}
+
+// views are the servers by schema name and the value of "expose".
+type views map[string]map[string]*server.Server
+
+// SetServers replaces the servers. Requests for a schema that is gone get 404.
+func (h *HTTP) SetServers(servers map[string]*server.Server) {
+	next := views{}
+	for name, s := range servers {
+		s.Later = h.sessions.later
+		next[name] = map[string]*server.Server{asConfigured: s, string(config.Lazy): s.Exposing(config.Lazy), string(config.Flat): s.Exposing(config.Flat)}
+	}
+	h.views.Store(&next)
+}
+
+// EndSessions closes the client sessions of a server, whose schema was removed.
+func (h *HTTP) EndSessions(of *server.Server) {
+	for _, n := range h.sessions.all() {
+		if n.server.SharesUpstreams(of) {
+			h.sessions.end(n)
+		}
+	}
 }
 
 // asConfigured is the value of "expose" for clients that do not set it.
@@ -80,14 +100,15 @@ func (h *HTTP) withServer(handle func(w http.ResponseWriter, r *http.Request, s 
 		if name == "" {
 			name = "default"
 		}
-		views := h.views[name]
-		if views == nil && r.PathValue("schema") == "" && len(h.views) == 1 {
-			for _, only := range h.views {
+		all := *h.views.Load()
+		views := all[name]
+		if views == nil && r.PathValue("schema") == "" && len(all) == 1 {
+			for _, only := range all {
 				views = only
 			}
 		}
 		if views == nil {
-			access.Refuse(w, http.StatusNotFound, fmt.Sprintf("there is no schema %q; schemas: %s", name, strings.Join(slices.Sorted(maps.Keys(h.Servers)), ", ")))
+			access.Refuse(w, http.StatusNotFound, fmt.Sprintf("there is no schema %q; schemas: %s", name, strings.Join(slices.Sorted(maps.Keys(all)), ", ")))
 			return
 		}
 		s := views[asConfigured]

@@ -8,6 +8,7 @@ import (
 
 	"mcpx/internal/tokens"
 	"mcpx/registry"
+	"mcpx/server/access"
 )
 
 // status is the response to GET /status.
@@ -16,6 +17,13 @@ type status struct {
 	Sessions int                         `json:"sessions"` // open client sessions
 	Schemas  map[string][]upstreamStatus `json:"schemas"`  // upstreams by schema name, in config order
 	Context  map[string]contextStatus    `json:"context"`
+	Config   configStatus                `json:"config"`
+}
+
+// configStatus is what is known about the config file.
+type configStatus struct {
+	Reload  bool   `json:"reload"`            // POST /reload is allowed
+	Problem string `json:"problem,omitempty"` // why the newest file is not in use
 }
 
 type upstreamStatus struct {
@@ -24,6 +32,7 @@ type upstreamStatus struct {
 	Transport   string    `json:"transport"`
 	State       string    `json:"state"`
 	Reason      string    `json:"reason,omitempty"`
+	Review      string    `json:"review,omitempty"` // what waits for a review, and the command that shows it
 	Stderr      []string  `json:"stderr,omitempty"`
 	RetryAt     time.Time `json:"retry_at,omitzero"`
 	StartupMS   int64     `json:"startup_ms,omitempty"`
@@ -47,6 +56,7 @@ func statusOf(u *registry.Upstream) upstreamStatus {
 		Transport:   string(u.Transport()),
 		State:       string(u.State),
 		Reason:      u.Reason,
+		Review:      u.Review(),
 		Stderr:      u.LatestStderr(),
 		RetryAt:     u.RetryAt,
 		StartupMS:   u.StartupTime.Milliseconds(),
@@ -61,7 +71,7 @@ func statusOf(u *registry.Upstream) upstreamStatus {
 // status serves GET /status.
 func (h *HTTP) status(w http.ResponseWriter, _ *http.Request) {
 	response := status{Sessions: h.Open(), Schemas: map[string][]upstreamStatus{}, Context: map[string]contextStatus{}}
-	for name, views := range h.views {
+	for name, views := range *h.views.Load() {
 		s := views[asConfigured]
 		response.Version = s.Version()
 		list := []upstreamStatus{}
@@ -72,8 +82,25 @@ func (h *HTTP) status(w http.ResponseWriter, _ *http.Request) {
 		}
 		response.Schemas[name], response.Context[name] = list, context
 	}
+	response.Config.Reload = h.Reload != nil
+	if h.Problem != nil {
+		response.Config.Problem = h.Problem()
+	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(response)
+}
+
+// reload serves POST /reload: it applies the config file again.
+func (h *HTTP) reload(w http.ResponseWriter, _ *http.Request) {
+	if h.Reload == nil {
+		access.Refuse(w, http.StatusForbidden, `reloading from here is not allowed; set "server": {"console": "edit"} and a token, and restart mcpx`)
+		return
+	}
+	if err := h.Reload(); err != nil {
+		access.Refuse(w, http.StatusUnprocessableEntity, err.Error())
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
 }
 
 // health serves GET /health: mcpx runs, whatever the state of its upstreams.

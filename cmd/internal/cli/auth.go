@@ -62,6 +62,9 @@ func (c *authTarget) find(t *terminal) (*signing, error) {
 	if u.Err != nil {
 		return nil, fmt.Errorf("%s: %w", u.Name, u.Err)
 	}
+	if u, err = u.Resolve(t.ctx); err != nil {
+		return nil, fmt.Errorf("%s: %w", p.Upstreams[i].Name, err)
+	}
 	accounts := app.Accounts(file, zerolog.Nop())
 	account := link.Account(accounts, u, "")
 	if account == nil {

@@ -39,6 +39,8 @@ type cli struct {
 	Disable    disableCmd    `cmd:"" help:"Disable a server in the config."`
 	Import     importCmd     `cmd:"" help:"Create a config from your MCP clients' configs."`
 	Install    installCmd    `cmd:"" help:"Add mcpx to the config of an MCP client."`
+	Pin        pinCmd        `cmd:"" help:"Approve the tools of your servers: write them to mcpx.lock."`
+	Secret     secretCmd     `cmd:"" help:"Store secrets in the keyring, for references in the config."`
 	Config     configCmd     `cmd:"" help:"Check, show or describe the config file."`
 	Completion completionCmd `cmd:"" help:"Print a completion script for a shell."`
 	Complete   completeCmd   `cmd:"" name:"__complete" hidden:"" passthrough:"" help:"Answer the script of completion."`
@@ -64,6 +66,7 @@ const (
 // Main runs the program and ends the process.
 func Main(name string, front Front) {
 	child.WatchIfAsked()
+	child.SandboxIfAsked()
 	// Writing to a client that is gone must return an error, not end the process.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -2,17 +2,13 @@ package cli
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
 	"runtime"
 	"strings"
-	"time"
 
 	"mcpx/internal/auth"
 	"mcpx/internal/plain"
@@ -112,12 +108,11 @@ func (c *loginCmd) device(t *terminal, s *signing) error {
 
 // paste signs in with the address that the browser ends at, which the person pastes.
 func (c *loginCmd) paste(t *terminal, s *signing) error {
-	listener, err := listen(t.ctx, s)
+	redirect, err := s.FreeRedirect(t.ctx)
 	if err != nil {
 		return err
 	}
-	_ = listener.Close() // the browser's last page cannot be shown; its address is enough
-	address, err := s.Begin(t.ctx, callbackURL(listener), c.Scope)
+	address, err := s.Begin(t.ctx, redirect, c.Scope)
 	if err != nil {
 		return err
 	}
@@ -156,84 +151,19 @@ func (t *terminal) readLine() (string, error) {
 	}
 }
 
-// listen opens the port that the browser is sent back to.
-func listen(ctx context.Context, s *signing) (net.Listener, error) {
-	port := s.Settings().RedirectPort
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))
-	if err != nil {
-		return nil, fmt.Errorf("port %d (auth.redirect_port) is in use; stop the program that uses it, or sign in with --paste", port)
-	}
-	return listener, nil
-}
-
-func callbackURL(listener net.Listener) string {
-	return fmt.Sprintf("http://%s/callback", listener.Addr())
-}
-
-// loginTime is how long a sign-in in the browser may take.
-const loginTime = 10 * time.Minute
-
 // browse signs in with the browser, which is sent back to a port of this machine.
 func (c *loginCmd) browse(t *terminal, s *signing) error {
-	listener, err := listen(t.ctx, s)
+	signIn, err := s.BeginLoopback(t.ctx, s.server.Name, c.Scope)
 	if err != nil {
 		return err
 	}
-	address, err := s.Begin(t.ctx, callbackURL(listener), c.Scope)
-	if err != nil {
-		_ = listener.Close()
-		return err
-	}
-	done := make(chan error, 1)
-	server := &http.Server{Handler: callback(t.ctx, s, address, done), ReadHeaderTimeout: 10 * time.Second}
-	go func() { _ = server.Serve(listener) }() // until Shutdown
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		_ = server.Shutdown(ctx) // the last page is being sent
-	}()
-	fmt.Fprintf(t.stderr, "sign in with the browser; if it does not open, use this address:\n  %s\n", plain.Line(address))
+	fmt.Fprintf(t.stderr, "sign in with the browser; if it does not open, use this address:\n  %s\n", plain.Line(signIn.Address))
 	if !c.NoBrowser {
-		if err := openBrowser(address); err != nil {
+		if err := openBrowser(signIn.Address); err != nil {
 			fmt.Fprintf(t.stderr, "warning: the browser cannot be opened: %v\n", err)
 		}
 	}
-	ctx, cancel := context.WithTimeoutCause(t.ctx, loginTime, fmt.Errorf("nobody signed in within %s", loginTime))
-	defer cancel()
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// callback handles the browser's way back. It ignores requests with another state.
-func callback(ctx context.Context, s *signing, address string, done chan<- error) http.Handler {
-	state := ""
-	if u, err := url.Parse(address); err == nil {
-		state = u.Query().Get("state")
-	}
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /callback", func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		w.Header().Set("Connection", "close")
-		if r.URL.Query().Get("state") != state {
-			http.Error(w, "This page belongs to another sign-in.", http.StatusBadRequest)
-			return
-		}
-		_, err := s.accounts.Complete(ctx, "", r.URL.Query())
-		if err != nil {
-			http.Error(w, "You are not signed in. The terminal says why.", http.StatusBadRequest)
-		} else {
-			fmt.Fprintf(w, "You are signed in to %s. You can close this page.\n", s.server.Name)
-		}
-		select {
-		case done <- err:
-		default:
-		}
-	})
-	return mux
+	return signIn.Wait(t.ctx)
 }
 
 // openBrowser opens an address in the browser of the person. There is no shell, and the

@@ -87,33 +87,81 @@ func (f logFlags) apply(l *config.Logging) {
 
 // Run implements the command.
 func (c *serveCmd) Run(t *terminal) error {
-	file, err := t.load(c.Path)
+	named := t.namesAddress()
+	if named != "" && c.Stdio {
+		fmt.Fprintf(t.stderr, "warning: %s has no effect with --stdio\n", named)
+	}
+	if !c.Stdio && (c.HTTP || named != "" || t.front == HTTP) {
+		return c.http(t)
+	}
+	return c.stdio(t)
+}
+
+func (c *serveCmd) http(t *terminal) error {
+	load := func() (*config.Config, error) { return c.loadHTTP(t) }
+	file, err := load()
 	if err != nil {
 		return err
 	}
+	if err := access.CheckBind(file.Server.Host, file.Server.Token); err != nil {
+		return usageError{err}
+	}
+	a, err := app.New(file, c.Schema, t.stderr)
+	if err != nil {
+		return usageError{err}
+	}
+	a.Load = load
+	return a.ListenHTTP(t.ctx, app.HTTPOptions{Stateless: c.Stateless})
+}
+
+func (c *serveCmd) stdio(t *terminal) error {
+	load := func() (*config.Config, error) { return c.load(t) }
+	file, err := load()
+	if err != nil {
+		return err
+	}
+	schema := cmp.Or(c.Schema, "default")
+	if _, err := file.Profile(schema); err != nil {
+		return usageError{fmt.Errorf("%w\nexample: mcpx %s --schema %s", err, file.File, file.Profiles[0].Name)}
+	}
+	a, err := app.New(file, schema, t.stderr)
+	if err != nil {
+		return usageError{err}
+	}
+	a.Load = load
+	if f, ok := t.stdin.(*os.File); ok && isatty.IsTerminal(f.Fd()) {
+		fmt.Fprintln(t.stderr, "mcpx: waiting for JSON-RPC on stdin, as an MCP client sends it. To try a server yourself: mcpx inspect SERVER. Ctrl-D ends mcpx.")
+	}
+	return a.ServeStdio(t.ctx, t.stdin, t.stdout)
+}
+
+// load reads the config. The flags override it. A reload reads the same file.
+func (c *serveCmd) load(t *terminal) (*config.Config, error) {
+	file, err := t.load(c.Path)
+	if err != nil {
+		return nil, err
+	}
+	c.Path = file.File
+	file.ReadLock()
 	c.logFlags.apply(&file.Logging)
 	if c.Expose != "" {
 		for i := range file.Profiles {
 			file.Profiles[i].Expose = config.Expose(c.Expose)
 		}
 	}
-	switch named := t.namesAddress(); {
-	case named != "" && c.Stdio:
-		fmt.Fprintf(t.stderr, "warning: %s has no effect with --stdio\n", named)
-	case c.HTTP, named != "", t.front == HTTP && !c.Stdio:
-		if err := c.httpFlags.apply(&file.Server); err != nil {
-			return usageError{err}
-		}
-		if err := access.CheckBind(file.Server.Host, file.Server.Token); err != nil {
-			return usageError{err}
-		}
-		a, err := app.New(file, c.Schema, t.stderr)
-		if err != nil {
-			return usageError{err}
-		}
-		return a.ListenHTTP(t.ctx, app.HTTPOptions{Stateless: c.Stateless})
+	return file, nil
+}
+
+// loadHTTP is load for the HTTP front.
+func (c *serveCmd) loadHTTP(t *terminal) (*config.Config, error) {
+	file, err := c.load(t)
+	if err != nil {
+		return nil, err
 	}
-	return c.stdio(t, file)
+	if err := c.httpFlags.apply(&file.Server); err != nil {
+		return nil, usageError{err}
+	}
+	return file, nil
 }
 
 // namesAddress returns the flag that sets an address to listen on, "" if there is none.
@@ -127,19 +175,4 @@ func (t *terminal) namesAddress() string {
 		}
 	}
 	return ""
-}
-
-func (c *serveCmd) stdio(t *terminal, file *config.Config) error {
-	schema := cmp.Or(c.Schema, "default")
-	if _, err := file.Profile(schema); err != nil {
-		return usageError{fmt.Errorf("%w\nexample: mcpx %s --schema %s", err, file.File, file.Profiles[0].Name)}
-	}
-	a, err := app.New(file, schema, t.stderr)
-	if err != nil {
-		return usageError{err}
-	}
-	if f, ok := t.stdin.(*os.File); ok && isatty.IsTerminal(f.Fd()) {
-		fmt.Fprintln(t.stderr, "mcpx: waiting for JSON-RPC on stdin, as an MCP client sends it. To try a server yourself: mcpx inspect SERVER. Ctrl-D ends mcpx.")
-	}
-	return a.ServeStdio(t.ctx, t.stdin, t.stdout)
 }

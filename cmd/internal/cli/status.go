@@ -152,7 +152,7 @@ const shownStarting = 3
 // name and the built-in server. It returns "" when none is starting.
 func starting(a *app.App, name string) string {
 	var names []string
-	for _, p := range a.Profiles {
+	for _, p := range a.Profiles() {
 		for _, u := range p.Registry.Catalog().Upstreams {
 			wanted := name == "" || name == executor.Builtin || name == u.Name
 			if wanted && u.State == registry.Starting {

@@ -8,6 +8,7 @@ import (
 	"mcpx/config"
 	"mcpx/executor"
 	"mcpx/internal/app"
+	"mcpx/internal/plain"
 	"mcpx/internal/rpc"
 	"mcpx/registry"
 )
@@ -39,6 +40,9 @@ func (c *target) with(t *terminal, use func(ctx context.Context, s *talk) error)
 	if err != nil {
 		return err
 	}
+	if t.adhoc == nil {
+		file.ReadLock()
+	}
 	file.Limits.ResultTokens = 0 // a handle would end with the command
 	file.StartAll()
 	p, err := file.Profile(c.Schema)
@@ -51,7 +55,7 @@ func (c *target) with(t *terminal, use func(ctx context.Context, s *talk) error)
 	if err != nil {
 		return usageError{err}
 	}
-	s := &talk{Profile: a.Profiles[0], server: c.Server, status: line}
+	s := &talk{Profile: a.Profiles()[0], server: c.Server, status: line}
 	if c.Server != executor.Builtin && s.Registry.Catalog().Upstream(c.Server) == nil {
 		_, err := s.Executor.Upstream(t.ctx, c.Server) // an error, without starting anything
 		return err
@@ -79,7 +83,7 @@ func (c *target) link(t *terminal) string {
 	if t.adhoc != nil {
 		return ""
 	}
-	return "mcpx resources " + quoteWords([]string{c.Path, c.Server})
+	return "mcpx resources " + plain.Shell(c.Path, c.Server)
 }
 
 // startOnly removes the upstreams that the command does not need.

@@ -1,0 +1,166 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"mcpx/config"
+	"mcpx/server"
+	"mcpx/server/front"
+)
+
+// reloading is the state of reloads.
+type reloading struct {
+	problem atomic.Pointer[string] // why the newest config file is not in use; nil if it is
+
+	mu        sync.Mutex                // one reload at a time
+	ctx       context.Context           // ends when mcpx begins to stop; nil before Run
+	web       *front.HTTP               // nil on stdio
+	servers   map[string]*server.Server // of web, by schema name
+	restart   []string                  // sections that need a restart, as reported last
+	stopWatch context.CancelFunc        // nil unless the config file is watched
+}
+
+var (
+	errNoFile   = errors.New("there is no config file to read again")
+	errStopping = errors.New("mcpx is stopping")
+)
+
+// allowReload lets reloads begin. They end when mcpx begins to stop.
+func (a *App) allowReload(ctx, upstreams context.Context) {
+	a.reload.mu.Lock()
+	defer a.reload.mu.Unlock()
+	a.reload.ctx, a.upstreams = ctx, upstreams
+	a.setWatch(a.config.Watch && a.Load != nil)
+}
+
+// Reload reads the config file again and applies it to everything that runs. If the file
+// has an error, nothing changes. It does not wait for upstreams, and may be called
+// concurrently.
+func (a *App) Reload() error {
+	a.reload.mu.Lock()
+	defer a.reload.mu.Unlock()
+	switch {
+	case a.Load == nil:
+		return errNoFile
+	case a.reload.ctx == nil || a.reload.ctx.Err() != nil:
+		return errStopping
+	}
+	next, err := a.Load()
+	var chosen []*config.Profile
+	if err == nil {
+		chosen, err = choose(next, a.schema)
+	}
+	if err != nil {
+		a.setProblem(err.Error())
+		a.log.Error().Err(err).Msg("the config file has changed, but is not in use")
+		return err
+	}
+	a.keepSections(next)
+	a.apply(next, chosen)
+	a.setProblem("")
+	a.warn()
+	a.log.Info().Str("config", next.File).Msg("config reloaded")
+	if watch := next.Watch; watch != (a.reload.stopWatch != nil) {
+		a.setWatch(watch)
+	}
+	return nil
+}
+
+// setProblem sets why the newest config file is not in use; empty if it is.
+func (a *App) setProblem(problem string) {
+	a.reload.problem.Store(&problem)
+	for _, p := range a.Profiles() {
+		p.Executor.SetProblem(problem)
+	}
+}
+
+// ReloadProblem returns why the newest config file is not in use; empty if it is.
+func (a *App) ReloadProblem() string {
+	if problem := a.reload.problem.Load(); problem != nil {
+		return *problem
+	}
+	return ""
+}
+
+// keepSections keeps the sections of the config that need a restart, and logs once which
+// of them have changed.
+func (a *App) keepSections(next *config.Config) {
+	var restart []string
+	for _, section := range []struct {
+		name      string
+		old, next any
+	}{
+		{"server", &a.config.Server, &next.Server},
+		{"cli", &a.config.Stdio, &next.Stdio},
+		{"logging", &a.config.Logging, &next.Logging},
+		{"limits", &a.config.Limits, &next.Limits},
+		{"auth", &a.config.Auth, &next.Auth},
+	} {
+		if !reflect.DeepEqual(section.old, section.next) {
+			restart = append(restart, section.name)
+			reflect.ValueOf(section.next).Elem().Set(reflect.ValueOf(section.old).Elem())
+		}
+	}
+	if len(restart) > 0 && !slices.Equal(restart, a.reload.restart) {
+		a.log.Warn().Str("sections", strings.Join(restart, ", ")).Msg("restart mcpx to apply the changes in these sections of the config")
+	}
+	a.reload.restart = restart
+}
+
+// apply makes a config count. Each profile that was there keeps its registry.
+func (a *App) apply(c *config.Config, chosen []*config.Profile) {
+	a.config = c
+	old := a.Profiles()
+	var profiles []*Profile
+	for _, p := range chosen {
+		at := slices.IndexFunc(old, func(o *Profile) bool { return o.Name == p.Name })
+		if at < 0 {
+			added := a.newProfile(c, p)
+			profiles = append(profiles, added)
+			a.tasks.Go(func() { _ = added.Registry.Run(a.upstreams) })
+			continue
+		}
+		current := old[at]
+		current.Executor.Apply(c, p)
+		current.Registry.Apply(p)
+		profiles = append(profiles, &Profile{Profile: p, Registry: current.Registry, Executor: current.Executor})
+	}
+	a.profiles.Store(&profiles)
+	servers := a.reload.servers
+	if a.reload.web != nil {
+		a.setServers()
+	}
+	for _, o := range old {
+		if !slices.ContainsFunc(profiles, func(p *Profile) bool { return p.Name == o.Name }) {
+			a.tasks.Go(func() { a.remove(o, servers[o.Name]) })
+		}
+	}
+}
+
+// setServers sets what the HTTP front serves: the profiles.
+func (a *App) setServers() {
+	servers := map[string]*server.Server{}
+	for _, p := range a.Profiles() {
+		if old := a.reload.servers[p.Name]; old != nil {
+			servers[p.Name] = old.With(p.Profile, a.serverOptions())
+			continue
+		}
+		servers[p.Name] = server.New(p.Profile, p.Registry, p.Executor, a.serverOptions())
+	}
+	a.reload.servers = servers
+	a.reload.web.SetServers(servers)
+}
+
+// remove ends a profile and its client sessions when its calls in flight have ended.
+func (a *App) remove(p *Profile, s *server.Server) {
+	p.Registry.Close()
+	if a.reload.web != nil {
+		a.reload.web.EndSessions(s)
+	}
+}

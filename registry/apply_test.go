@@ -1,0 +1,319 @@
+package registry
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpx/config"
+	"mcpx/internal/rawjson"
+)
+
+// profileOf returns a profile with the fake upstream "a", changed in some ways.
+func profileOf(changes ...func(u *config.Upstream)) *config.Profile {
+	u := config.Upstream{
+		Name: "a", Transport: transportFake, StartupTimeout: 30 * time.Second, Timeout: time.Minute, MaxTimeout: 15 * time.Minute,
+	}
+	for _, change := range changes {
+		change(&u)
+	}
+	return &config.Profile{Upstreams: []config.Upstream{u}}
+}
+
+func newCommand(u *config.Upstream) { u.Command = "another" }
+
+// TestApplyInPlace: changes that concern no session keep it.
+func TestApplyInPlace(t *testing.T) {
+	f := &fake{pings: never}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		session := r.Catalog().Upstream("a").session
+		r.Apply(profileOf(func(u *config.Upstream) {
+			u.Description, u.Timeout, u.IdleStop = "new", time.Second, 10*time.Minute
+			u.Tools.Deny = []string{"t1"}
+		}))
+		u := r.Catalog().Upstream("a")
+		if u.session != session || u.Description != "new" || len(u.Tools) != 0 || r.limits("a").idle != time.Second {
+			t.Errorf("after the change: %+v", u)
+		}
+		r.Apply(profileOf(func(u *config.Upstream) { u.IdleStop = 10 * time.Minute }))
+		if u := r.Catalog().Upstream("a"); u.Tool("t1") == nil {
+			t.Error("a tool that is allowed again does not appear")
+		}
+		expect(t, r, f, Ready, 1)
+		after(time.Hour)
+		expect(t, r, f, Idle, 1) // the idle time was applied to the running session
+		mustCallFake(t, r)
+		r.Apply(profileOf())
+		after(24 * time.Hour)
+		expect(t, r, f, Ready, 2)
+	})
+}
+
+// TestApplyReplacesSession: a call in flight finishes on the old session, the next call
+// uses the new one, and nothing waits meanwhile.
+func TestApplyReplacesSession(t *testing.T) {
+	f := &fake{pings: never, takes: 30 * time.Second}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		old := r.Catalog().Upstream("a").session
+		var calls sync.WaitGroup
+		calls.Go(func() {
+			if _, err := call(t.Context(), r, nil); err != nil {
+				t.Errorf("the call in flight: %v", err)
+			}
+		})
+		synctest.Wait()
+		f.set(func(f *fake) { f.starts = 5 * time.Second })
+		r.Apply(profileOf(newCommand))
+		after(time.Second)
+		if u := r.Catalog().Upstream("a"); u.session != old || u.State != Ready {
+			t.Error("the old session is gone before the new one is open")
+		}
+		after(5 * time.Second)
+		u := r.Catalog().Upstream("a")
+		if u.session == old || u.State != Ready || u.config.Command != "another" || old.isOver() {
+			t.Errorf("the new session: %+v, old ended: %v", u, old.isOver())
+		}
+		calls.Wait()
+		after(time.Second)
+		if !old.isOver() {
+			t.Error("the old session stays open")
+		}
+		mustCallFake(t, r)
+		expect(t, r, f, Ready, 2)
+	})
+}
+
+// TestApplyEndsSlowCalls: a call that does not end in time fails, and is not repeated.
+func TestApplyEndsSlowCalls(t *testing.T) {
+	f := &fake{pings: never, takes: time.Hour, progress: 30 * time.Second}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		begun := time.Now()
+		ended := make(chan error, 1)
+		go func() {
+			_, err := r.Call(t.Context(), "a", Request{Method: "tools/call", Meta: []byte("{}"), Progress: func([]byte) {}})
+			ended <- err
+		}()
+		synctest.Wait()
+		r.Apply(profileOf(newCommand))
+		err := <-ended
+		var lost *Lost
+		if !errors.As(err, &lost) || !strings.Contains(lost.Reason, "config has changed") || time.Since(begun) > 2*drainTime {
+			t.Errorf("after %s: %v", time.Since(begun), err)
+		}
+		synctest.Wait()
+		if n := len(f.times()); n != 2 {
+			t.Errorf("dialled %d times", n)
+		}
+	})
+}
+
+// TestApplyFailure: if the new session cannot be opened, the upstream is down, as after a
+// start that failed.
+func TestApplyFailure(t *testing.T) {
+	f := &fake{pings: never}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		f.set(func(f *fake) { f.down = true })
+		r.Apply(profileOf(newCommand))
+		synctest.Wait()
+		if u := r.Catalog().Upstream("a"); u.State != Waiting || u.Reason != "down on purpose" || u.RetryAt.IsZero() {
+			t.Errorf("%+v", u)
+		}
+		f.set(func(f *fake) { f.down = false })
+		after(2 * time.Second)
+		mustCallFake(t, r)
+	})
+}
+
+// TestApplyTwice: the newest config wins, also over a replacement that is still starting.
+func TestApplyTwice(t *testing.T) {
+	f := &fake{pings: never}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		session := r.Catalog().Upstream("a").session
+		f.set(func(f *fake) { f.starts = 5 * time.Second })
+		r.Apply(profileOf(newCommand))
+		after(time.Second)
+		r.Apply(profileOf(newCommand, func(u *config.Upstream) { u.Description = "x" })) // keeps the replacement
+		after(time.Second)
+		r.Apply(profileOf()) // back again
+		after(time.Minute)
+		if u := r.Catalog().Upstream("a"); u.session != session || u.config.Command != "" {
+			t.Errorf("%+v", u)
+		}
+		r.Apply(profileOf(newCommand))
+		after(time.Second)
+		r.Apply(profileOf(func(u *config.Upstream) { u.Command = "third" }))
+		after(time.Minute)
+		if u := r.Catalog().Upstream("a"); u.State != Ready || u.config.Command != "third" {
+			t.Errorf("%+v", u)
+		}
+		if !session.isOver() {
+			t.Error("the first session stays open")
+		}
+	})
+}
+
+// TestApplyAddsAndRemoves: upstreams come and go; the order is that of the config.
+func TestApplyAddsAndRemoves(t *testing.T) {
+	f := &fake{pings: never, takes: 10 * time.Second}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		p := profileOf()
+		b := p.Upstreams[0]
+		b.Name = "b"
+		p.Upstreams = slices.Insert(p.Upstreams, 0, b)
+		r.Apply(p)
+		synctest.Wait()
+		if all := r.Catalog().Upstreams; len(all) != 2 || all[0].Name != "b" || all[0].State != Ready || all[1].State != Ready {
+			t.Errorf("%+v", all)
+		}
+		var calls sync.WaitGroup
+		calls.Go(func() {
+			if _, err := r.Call(t.Context(), "b", Request{Method: "tools/call"}); err != nil {
+				t.Errorf("the call in flight: %v", err)
+			}
+		})
+		synctest.Wait()
+		session := r.Catalog().Upstream("b").session
+		r.Apply(profileOf())
+		if r.Catalog().Upstream("b") != nil {
+			t.Error("it is still there")
+		}
+		_, err := r.Call(t.Context(), "b", Request{Method: "tools/call"})
+		var unavailable *Unavailable
+		if !errors.As(err, &unavailable) {
+			t.Errorf("a call to it: %v", err)
+		}
+		calls.Wait()
+		after(time.Second)
+		if !session.isOver() {
+			t.Error("its session stays open")
+		}
+	})
+}
+
+// TestApplyWakesWaiters: a call that waits for an upstream goes to the one that replaces it.
+func TestApplyWakesWaiters(t *testing.T) {
+	f := &fake{pings: never, silent: true}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		var calls sync.WaitGroup
+		calls.Go(func() {
+			if _, err := call(t.Context(), r, nil); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		f.set(func(f *fake) { f.silent = false })
+		r.Apply(profileOf(newCommand))
+		calls.Wait()
+		expect(t, r, f, Ready, 2)
+	})
+}
+
+// TestApplyToOwnSessions: a client's own session is replaced too, and its call in flight
+// finishes.
+func TestApplyToOwnSessions(t *testing.T) {
+	f := &fake{pings: never, takes: 10 * time.Second}
+	own := func(u *config.Upstream) { u.Isolation = config.PerClient }
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		c := newRecorder("c")
+		r.Attach(c)
+		var calls sync.WaitGroup
+		calls.Go(func() {
+			if _, err := call(t.Context(), r, c); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		old := r.sessions.of("a")[0]
+		r.Apply(profileOf(own, newCommand))
+		synctest.Wait()
+		if old.isOver() {
+			t.Error("the session of a call in flight is closed")
+		}
+		calls.Wait()
+		if _, err := call(t.Context(), r, c); err != nil {
+			t.Fatal(err)
+		}
+		if next := r.sessions.of("a"); len(next) != 1 || next[0] == old || !old.isOver() {
+			t.Errorf("sessions %v, old ended: %v", next, old.isOver())
+		}
+		r.Detach(t.Context(), c)
+	}, own)
+}
+
+// TestApplyKeepsSubscriptions: the new session is subscribed to what the old one was.
+func TestApplyKeepsSubscriptions(t *testing.T) {
+	var mu sync.Mutex
+	subscribed := map[*fakeLink]string{}
+	f := &fake{pings: never, script: func(l *fakeLink, method, _ string, message []byte) (bool, error) {
+		if method == "resources/subscribe" {
+			mu.Lock()
+			defer mu.Unlock()
+			subscribed[l], _ = rawjson.String(rawjson.Get(rawjson.Get(message, "params"), "uri"))
+		}
+		return false, nil
+	}}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		c := newRecorder("c")
+		r.Attach(c)
+		if err := r.Subscribe(t.Context(), c, "a", "x:y", "x:y"); err != nil {
+			t.Fatal(err)
+		}
+		r.Apply(profileOf(newCommand))
+		after(time.Second)
+		mu.Lock()
+		defer mu.Unlock()
+		if len(subscribed) != 2 || subscribed[get(f, &f.current)] != "x:y" {
+			t.Errorf("subscribed: %v", subscribed)
+		}
+		r.Detach(t.Context(), c)
+	})
+}
+
+// TestApplyAfterStop: a registry that stops stays stopped.
+func TestApplyAfterStop(t *testing.T) {
+	f := &fake{pings: never}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		r.stop()
+		r.Apply(profileOf(newCommand))
+		after(time.Minute)
+		if n := len(f.times()); n != 1 {
+			t.Errorf("dialled %d times", n)
+		}
+	})
+}
+
+// TestApplyAnnouncesLostLists: clients are notified when the new session has fewer lists,
+// or none because it failed.
+func TestApplyAnnouncesLostLists(t *testing.T) {
+	f := &fake{pings: never}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		c := newRecorder("c")
+		r.Attach(c)
+		notified := func() (n int) {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			for _, told := range c.told {
+				if told == listChanged("tools") {
+					n++
+				}
+			}
+			return n
+		}
+		f.set(func(f *fake) { f.down, f.starts = true, 5*time.Second })
+		r.Apply(profileOf(newCommand))
+		after(time.Second)
+		before := notified()
+		after(4500 * time.Millisecond)
+		if u := r.Catalog().Upstream("a"); u.State != Waiting || len(u.Tools) > 0 {
+			t.Fatalf("%+v", u)
+		}
+		if n := notified(); n != before+1 {
+			t.Errorf("notified %d times after the new session failed", n-before)
+		}
+		r.Detach(t.Context(), c)
+	})
+}
