@@ -72,7 +72,7 @@ func heading(u *registry.Upstream, shown, budget int) string {
 		head += fmt.Sprintf(" (%s: %s)", u.State, plain.Cut(u.Reason, instructionBytes))
 	}
 	if u.Instructions != "" {
-		head += "; " + plain.Cut(plain.Line(u.Instructions), instructionBytes)
+		head += "; " + plain.Cut(plain.Joined(u.Instructions), instructionBytes)
 	}
 	return tokens.Shorten(head, budget-1) + "\n"
 }
