@@ -155,13 +155,7 @@ const settleTime = 5 * time.Second
 
 // Settle waits until no upstream is in its first start, or until the timeout.
 func (e *Executor) Settle(ctx context.Context, timeout time.Duration) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	for _, u := range e.registry.Catalog().Upstreams {
-		if u.InFirstStart() {
-			e.registry.Settled(ctx, u.Name)
-		}
-	}
+	e.registry.SettleAll(ctx, timeout)
 }
 
 // withoutTools returns the names and states of the servers whose tools are not known.

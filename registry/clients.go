@@ -31,9 +31,12 @@ func newClients() clients {
 	}
 }
 
-// announcePause is the time between two announcements of changed lists. Changes in
-// between are announced together: when mcpx starts, every upstream has some.
-const announcePause = 100 * time.Millisecond
+// Times between two announcements of changed lists. Changes in between are announced
+// together.
+const (
+	announcePause = 100 * time.Millisecond
+	startPause    = 2 * time.Second // at most, while upstreams start for the first time: each of them has changes
+)
 
 // Attach makes a client known, so that upstreams can reach it until Detach.
 func (r *Registry) Attach(c Client) {
@@ -137,6 +140,7 @@ func (r *Registry) announce(ctx context.Context) {
 		case <-ctx.Done():
 		}
 		pause.Stop()
+		r.SettleAll(ctx, startPause)
 	}
 }
 

@@ -103,6 +103,17 @@ func (r *Registry) Settled(ctx context.Context, name string) *Upstream {
 	}
 }
 
+// SettleAll waits until no upstream is in its first start, or until the timeout.
+func (r *Registry) SettleAll(ctx context.Context, timeout time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	for _, u := range r.Catalog().Upstreams {
+		if u.InFirstStart() {
+			r.Settled(ctx, u.Name)
+		}
+	}
+}
+
 // errStillStarting is the cause when startLimit is reached.
 var errStillStarting = errors.New("still starting")
 

@@ -29,9 +29,9 @@ type conversation struct {
 
 	id    string
 	owner string // key for per-client state; differs from id for sessionless clients
-	lazy  bool   // it sees only inspect and exec, which never change
 	Quota *Quota // bounds its calls; nil for a client without a client session
 	Conn  *rpc.Conn
+	lists readLists
 
 	initialized chan struct{} // closed when upstreams may send messages to the client
 	Ended       chan struct{} // closed by End
@@ -51,7 +51,7 @@ var ErrCancelled = errors.New("cancelled by the client")
 // NewClient returns a Client of the server whose messages go through send.
 func (s *Server) NewClient(id string, send func(message []byte) error) *Client {
 	c := newClient(id, send)
-	c.lazy = s.lazy
+	c.lists.current = s.listHash
 	c.Conn = rpc.NewConn(rpc.ConnOptions{Handler: c.conversation, Send: send, Prefix: "mcpx-", Log: s.log})
 	return c
 }
@@ -216,7 +216,7 @@ func (c *Client) Notify(method string, params []byte) {
 	default:
 		return
 	}
-	if c.lazy && method == "notifications/tools/list_changed" || method == "notifications/message" && !c.wantsLog(params) {
+	if method == "notifications/message" && !c.wantsLog(params) || !c.lists.isNews(method) {
 		return
 	}
 	_ = c.Send(rpc.AppendNotification(nil, method, params)) // on failure the client is gone
