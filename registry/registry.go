@@ -21,17 +21,18 @@ import (
 
 // Registry holds the live upstreams of one profile.
 type Registry struct {
-	options  Options
-	log      zerolog.Logger
-	slots    *semaphore.Weighted // bounds how many upstreams start at the same time
-	fills    *semaphore.Weighted // bounds how many start only to fill the cache
-	catalog  atomic.Pointer[Catalog]
-	changed  changes // lists that clients must be notified of
-	clients  clients
-	sessions clientSessions
-	tasks    tasks.Group     // the supervisors
-	ctx      context.Context // ends when Run does
-	stop     context.CancelFunc
+	options   Options
+	log       zerolog.Logger
+	slots     *semaphore.Weighted // bounds how many upstreams start at the same time
+	callSlots *semaphore.Weighted // bounds how many per-client sessions open at the same time; calls wait for them
+	fills     *semaphore.Weighted // bounds how many start only to fill the cache
+	catalog   atomic.Pointer[Catalog]
+	changed   changes // lists that clients must be notified of
+	clients   clients
+	sessions  clientSessions
+	tasks     tasks.Group     // the supervisors
+	ctx       context.Context // ends when Run does
+	stop      context.CancelFunc
 
 	mu           sync.Mutex             // one change of the catalog at a time
 	supervisors  map[string]*supervisor // of the upstreams in the catalog, by name
@@ -57,6 +58,7 @@ func New(profile *config.Profile, o Options) *Registry {
 		options:      o,
 		log:          o.Log,
 		slots:        semaphore.NewWeighted(int64(max(o.ConnectsAtOnce, 1))),
+		callSlots:    semaphore.NewWeighted(int64(max(o.ConnectsAtOnce, 1))),
 		fills:        semaphore.NewWeighted(1),
 		changed:      newChanges(),
 		clients:      newClients(),
@@ -101,6 +103,15 @@ func (r *Registry) Settled(ctx context.Context, name string) *Upstream {
 			return u
 		}
 	}
+}
+
+// settledSoon is Settled for a request. An upstream that is queued to start does not wait
+// for its turn.
+func (r *Registry) settledSoon(ctx context.Context, name string) *Upstream {
+	if u := r.Catalog().Upstream(name); u != nil && u.State == Starting {
+		u.supervisor.wake.Notify()
+	}
+	return r.Settled(ctx, name)
 }
 
 // SettleAll waits until no upstream is in its first start, or until the timeout.
@@ -158,7 +169,7 @@ func (r *Registry) Ready(ctx context.Context, name string) (*Upstream, error) {
 func (r *Registry) Listed(ctx context.Context, name string) (*Upstream, error) {
 	ctx, cancel := r.startLimit(ctx, name, time.Time{})
 	defer cancel()
-	if u := r.Settled(ctx, name); u != nil && u.State == Idle && u.isListed() {
+	if u := r.settledSoon(ctx, name); u != nil && u.State == Idle && u.isListed() {
 		return u, nil
 	}
 	u, err := r.ready(ctx, name)
@@ -168,7 +179,7 @@ func (r *Registry) Listed(ctx context.Context, name string) (*Upstream, error) {
 // ready is Ready within the limit of ctx.
 func (r *Registry) ready(ctx context.Context, name string) (*Upstream, error) {
 	for {
-		u := r.Settled(ctx, name)
+		u := r.settledSoon(ctx, name)
 		switch {
 		case u == nil:
 			return nil, &Unavailable{Server: name, Reason: "no such server"}

@@ -303,7 +303,7 @@ func (p *clientSession) run() {
 // open opens the session, or sets err. It returns the upstream's capabilities.
 func (p *clientSession) open() (capabilities []byte) {
 	s := p.supervisor
-	release, err := s.slot(s.registry.ctx)
+	release, err := slot(s.registry.ctx, s.registry.callSlots)
 	if err != nil {
 		p.err = &Unavailable{Server: s.config().Name, Reason: "mcpx is stopping"}
 		return nil

@@ -13,12 +13,13 @@ import (
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
+	"golang.org/x/sync/semaphore"
 )
 
 // start opens a session and publishes it with the upstream's lists, within the start-up
 // limit.
 func (s *supervisor) start(ctx context.Context) (*Session, error) {
-	release, err := s.slot(ctx)
+	release, err := s.turn(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -36,12 +37,33 @@ func (s *supervisor) start(ctx context.Context) (*Session, error) {
 	return session, nil
 }
 
-// slot waits until a start may begin.
-func (s *supervisor) slot(ctx context.Context) (release func(), err error) {
-	if err := s.registry.slots.Acquire(ctx, 1); err != nil {
+// turn waits until a start may begin. A start that a call waits for leaves the queue and
+// begins at once.
+func (s *supervisor) turn(ctx context.Context) (release func(), err error) {
+	queue, leave := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		select {
+		case <-s.wake:
+			leave()
+		case <-queue.Done():
+		}
+	})
+	release, err = slot(queue, s.registry.slots)
+	leave()
+	watch.Wait()
+	if err != nil && ctx.Err() == nil {
+		return func() {}, nil
+	}
+	return release, err
+}
+
+// slot waits for one of a number of slots.
+func slot(ctx context.Context, slots *semaphore.Weighted) (release func(), err error) {
+	if err := slots.Acquire(ctx, 1); err != nil {
 		return nil, err
 	}
-	free := sync.OnceFunc(func() { s.registry.slots.Release(1) })
+	free := sync.OnceFunc(func() { slots.Release(1) })
 	early := time.AfterFunc(slotTime, free)
 	return func() {
 		early.Stop()
