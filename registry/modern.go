@@ -5,14 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"mcpx/internal/link"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
 	"mcpx/internal/tasks"
@@ -21,8 +19,7 @@ import (
 // Since revision 2026-07-28 MCP has no initialize. Every request names its revision
 // and capabilities. A server that needs input from its client responds to the call with
 // input_required. Changes are reported in one long response to subscriptions/listen.
-// mcpx tries initialize first, which nearly all upstreams understand, and switches to
-// 2026-07-28 only if the upstream refuses initialize.
+// Which revision an upstream speaks is decided in revision.go.
 
 // modern is the additional state of a session that speaks 2026-07-28.
 type modern struct {
@@ -35,37 +32,6 @@ const modernPrefix = "io.modelcontextprotocol/"
 
 // maxRounds bounds how often one call may require input of its client.
 const maxRounds = 10
-
-// wantsModern reports whether the response to initialize means that the upstream
-// speaks 2026-07-28.
-func wantsModern(err error) bool {
-	var e *rpc.Error
-	return errors.As(err, &e) && (e.Code == rpc.CodeMethodNotFound || e.Code == mcp.UNSUPPORTED_PROTOCOL_VERSION)
-}
-
-// openModern opens a new link, since the upstream may have closed the first after
-// initialize, and requests the upstream's revisions and capabilities.
-func (s *supervisor) openModern(ctx context.Context, owner Client, o link.Options) (*Session, []byte, error) {
-	l, err := link.Dial(ctx, o)
-	if err != nil {
-		return nil, nil, err
-	}
-	session := newSession(s, owner, l)
-	session.modern = &modern{modernMeta(s.registry.options.Version), newFilterState()}
-	session.tasks.Go(session.run)
-	handshake, err := session.request(ctx, "server/discover", nil)
-	if err != nil {
-		return nil, nil, session.abort(fmt.Errorf("server/discover: %w", err))
-	}
-	versions := rawjson.Get(handshake, "supportedVersions")
-	if !slices.ContainsFunc(slices.Collect(rawjson.Elements(versions)), func(v []byte) bool {
-		return string(v) == `"`+mcp.ProtocolVersion20260728+`"`
-	}) {
-		return nil, nil, session.abort(fmt.Errorf("it refuses initialize, and speaks %s, of which mcpx knows none", versions))
-	}
-	session.tasks.Go(func() { session.listen(rawjson.Get(handshake, "capabilities")) })
-	return session, handshake, nil
-}
 
 func modernMeta(version string) []byte {
 	handshake := initializeParams(version)

@@ -269,7 +269,8 @@ const pingEvery = 30 * time.Second
 
 // keepAlive closes a session that does not respond to a ping. It does not ping during
 // calls: they have their own limits, and the upstream may be busy with them.
-func (s *Session) keepAlive(every time.Duration) {
+func (s *Session) keepAlive() {
+	every := cmp.Or(s.supervisor.registry.options.PingEvery, pingEvery)
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {

@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,14 +26,21 @@ func (s *supervisor) start(ctx context.Context) (*Session, error) {
 	begin := time.Now()
 	ctx, cancel := startupLimit(ctx, s.config())
 	defer cancel()
-	session, handshake, err := s.open(ctx, nil)
-	if err != nil {
-		return nil, err
+	for {
+		session, handshake, err := s.open(ctx, nil)
+		if err != nil {
+			return nil, err
+		}
+		p := session.newProbe(ctx, handshake)
+		if err = s.publishLists(ctx, session, p, begin); err == nil {
+			return session, nil
+		}
+		isOver := session.isOver()
+		if err = session.abort(err); !p.isSent || !isOver || ctx.Err() != nil {
+			return nil, err
+		}
+		s.remember(session, handshake) // the probe may have ended the process: start it again without
 	}
-	if err := s.publishLists(ctx, session, handshake, begin); err != nil {
-		return nil, session.abort(err)
-	}
-	return session, nil
 }
 
 // turn waits until a start may begin. A start that a call waits for leaves the queue and
@@ -76,36 +82,6 @@ func startupLimit(ctx context.Context, c *config.Upstream) (context.Context, con
 	return context.WithTimeoutCause(ctx, c.StartupTimeout, limit)
 }
 
-// open opens a session: a shared one, or a per-client one if owner is not nil. It returns
-// the result of initialize or server/discover.
-func (s *supervisor) open(ctx context.Context, owner Client) (*Session, []byte, error) {
-	o := link.Options{Upstream: s.config(), Log: s.log, MessageBytes: s.registry.options.MessageBytes, Intake: s.intake, Watcher: s.registry.options.Watcher}
-	if owner == nil {
-		o.Stderr = &s.stderr
-	}
-	l, err := link.Dial(ctx, o)
-	if err != nil {
-		return nil, nil, err
-	}
-	session := newSession(s, owner, l)
-	session.tasks.Go(session.run)
-	handshake, err := session.request(ctx, "initialize", initializeParams(s.registry.options.Version))
-	if wantsModern(err) {
-		_ = session.abort(err)
-		return s.openModern(ctx, owner, o)
-	}
-	if err != nil {
-		return nil, nil, session.abort(fmt.Errorf("initialize: %w", err))
-	}
-	if err := session.conn.Notify("notifications/initialized", nil); err != nil {
-		return nil, nil, session.abort(err)
-	}
-	if s.config().Transport != config.TransportStdio { // mcpx notices the end of a process without pings
-		session.tasks.Go(func() { session.keepAlive(cmp.Or(s.registry.options.PingEvery, pingEvery)) })
-	}
-	return session, handshake, nil
-}
-
 // initializeParams returns the params of initialize. They declare every capability that a
 // client may have, since an upstream's tools may depend on it. If a client lacks one,
 // mcpx responds to the upstream with an error.
@@ -116,8 +92,8 @@ func initializeParams(version string) []byte {
 }
 
 // publishLists reads all lists of a new session, and publishes the upstream as ready.
-func (s *supervisor) publishLists(ctx context.Context, session *Session, handshake []byte, begin time.Time) error {
-	capabilities := rawjson.Get(handshake, "capabilities")
+func (s *supervisor) publishLists(ctx context.Context, session *Session, p *probe, begin time.Time) error {
+	capabilities := rawjson.Get(p.handshake, "capabilities")
 	lists := make([][]Item, len(kinds))
 	for i, k := range kinds {
 		if rawjson.IsNull(rawjson.Get(capabilities, k.capability)) {
@@ -132,6 +108,9 @@ func (s *supervisor) publishLists(ctx context.Context, session *Session, handsha
 		}
 		lists[i] = items
 	}
+	handshake := p.finish(session)
+	capabilities = rawjson.Get(handshake, "capabilities")
+	s.remember(session, handshake)
 	s.registry.setFirstLevel(session, capabilities)
 	instructions, _ := rawjson.String(rawjson.Get(handshake, "instructions"))
 	instructions = s.config().Redact(instructions)

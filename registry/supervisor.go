@@ -34,6 +34,7 @@ type supervisor struct {
 	isFill  bool   // this start only fills the cache
 	endFill func() // lets the next upstream fill the cache
 
+	known     atomic.Pointer[known]           // which revision it speaks
 	handshake []byte                          // of the last session
 	unsaved   atomic.Pointer[listcache.Entry] // lists to save
 	saving    sync.Mutex                      // one save at a time
@@ -55,6 +56,7 @@ func newSupervisor(r *Registry, c *config.Upstream) *supervisor {
 		refresh: newChanges(),
 		intake:  link.NewIntake(r.options.MessageBytes),
 	}
+	s.known.Store(&known{})
 	s.ctx, s.retire = context.WithCancel(r.ctx)
 	s.upstream.Store(&Upstream{
 		Name: c.Name, Description: c.Description, State: Starting, config: c, supervisor: s, changed: make(chan struct{}),
