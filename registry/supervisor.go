@@ -72,7 +72,7 @@ func (s *supervisor) config() *config.Upstream { return s.upstream.Load().config
 const slotTime = 3 * time.Second
 
 // refreshPause keeps a flood of list_changed from becoming a flood of lists.
-const refreshPause = time.Second
+const refreshPause = 500 * time.Millisecond
 
 // relistTime is the time until a list that could not be read is read again.
 const relistTime = 30 * time.Second

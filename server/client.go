@@ -19,8 +19,8 @@ type Client struct {
 	Send func(message []byte) error // queues a message to the client; never waits
 
 	// Replacements for a call of several rounds; may be nil.
-	requestInput  func(ctx context.Context, method string, params []byte) ([]byte, error) // for requests to the client
-	progressToken func() []byte                                                           // for the progress token in the request
+	requestInput  func(ctx context.Context, inputs []registry.Input) ([][]byte, error) // for requests to the client
+	progressToken func() []byte                                                        // for the progress token in the request
 }
 
 // conversation is the state that all streams of a client share.
@@ -178,13 +178,38 @@ func (c *Client) Request(ctx context.Context, method string, params []byte) ([]b
 		return nil, err
 	}
 	if c.requestInput != nil {
-		return c.requestInput(ctx, method, params)
+		responses, err := c.requestInput(ctx, []registry.Input{{Key: "input", Method: method, Params: params}})
+		if err != nil {
+			return nil, err
+		}
+		return responses[0], nil
 	}
 	return rpc.Wait(func(done rpc.Done) {
 		if err := c.Conn.Go(ctx, rpc.Request{Method: method, Params: params, Send: c.Send}, done); err != nil {
 			done(nil, nil, fmt.Errorf("could not send %s to the client: %s", method, err.Error())) // not %w: ErrClosed would mean the upstream's connection
 		}
 	})
+}
+
+// RequestAll implements registry.InputClient. A client of 2026-07-28 gets all requests in
+// one round, under their own keys.
+func (c *Client) RequestAll(ctx context.Context, inputs []registry.Input) ([][]byte, error) {
+	if c.requestInput == nil || len(inputs) == 0 {
+		return registry.RequestEach(ctx, c, inputs)
+	}
+	for _, input := range inputs {
+		if err := c.checkCapability(input.Method, input.Params); err != nil {
+			return nil, err
+		}
+	}
+	return c.requestInput(ctx, inputs)
+}
+
+// Capabilities implements registry.InputClient.
+func (c *Client) Capabilities() []byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.capabilities
 }
 
 // checkCapability returns why a client cannot handle a request, nil if it can.
