@@ -109,6 +109,9 @@ func (s *supervisor) publishLists(ctx context.Context, session *Session, p *prob
 		lists[i] = items
 	}
 	handshake := p.finish(session)
+	if session.isOver() {
+		return rpc.ErrClosed // abort knows why
+	}
 	capabilities = rawjson.Get(handshake, "capabilities")
 	s.remember(session, handshake)
 	s.registry.setFirstLevel(session, capabilities)

@@ -77,6 +77,8 @@ type server struct {
 	name         string
 	askRoots     bool
 	modern       bool
+	both         bool
+	exitOn       string
 	countCalls   bool
 	answersFile  string
 	report       bool
@@ -120,6 +122,8 @@ func parse(args []string) (*server, error) {
 	flags.StringVar(&s.name, "name", "test", "a name that no other server has")
 	flags.BoolVar(&s.askRoots, "ask-roots", false, "request the roots after initialize, and write them to stderr")
 	flags.BoolVar(&s.modern, "modern", false, "support only 2026-07-28")
+	flags.BoolVar(&s.both, "both", false, "support 2026-07-28 as well as earlier revisions")
+	flags.StringVar(&s.exitOn, "exit-on", "", "exit when this method is called")
 	flags.IntVar(&s.long, "long-line", 0, "write a line of this many bytes at the start")
 	flags.BoolVar(&s.countCalls, "count-calls", false, "have the tool calls, which returns the number of calls")
 	flags.BoolVar(&s.report, "report", false, "write the method of every request to stderr")
@@ -251,6 +255,9 @@ func (s *server) cancel(params json.RawMessage) {
 func (s *server) handleRequest(m message, cancelled chan struct{}) {
 	if s.report {
 		fmt.Fprintln(os.Stderr, "got", m.Method)
+	}
+	if m.Method == s.exitOn {
+		os.Exit(1)
 	}
 	if strings.HasSuffix(m.Method, "/list") {
 		s.mu.Lock()
