@@ -43,7 +43,7 @@ const probeGrace = 100 * time.Millisecond
 
 // dial opens a link and a session that uses it.
 func (s *supervisor) dial(ctx context.Context, owner Client) (*Session, error) {
-	o := link.Options{Upstream: s.config(), Log: s.log, MessageBytes: s.registry.options.MessageBytes, Intake: s.intake, Watcher: s.registry.options.Watcher}
+	o := link.Options{Upstream: s.config(), Log: s.log, MessageBytes: s.registry.options.MessageBytes, Intake: s.intake, Watcher: s.registry.options.Watcher, InputSchema: s.inputSchema}
 	if owner == nil {
 		o.Stderr = &s.stderr
 	}
@@ -54,6 +54,15 @@ func (s *supervisor) dial(ctx context.Context, owner Client) (*Session, error) {
 	session := newSession(s, owner, l)
 	session.tasks.Go(session.run)
 	return session, nil
+}
+
+// inputSchema returns the schema of a tool's arguments as the upstream sent it, nil if
+// there is no such tool.
+func (s *supervisor) inputSchema(tool string) []byte {
+	if t := s.upstream.Load().Tool(tool); t != nil {
+		return rawjson.Get(t.sent, "inputSchema")
+	}
+	return nil
 }
 
 // open opens a session: a shared one, or a per-client one if owner is not nil. It returns
@@ -126,20 +135,27 @@ func (s *Session) initialize(ctx context.Context) ([]byte, error) {
 func (s *Session) discover(ctx context.Context) ([]byte, error) {
 	limited, cancel := context.WithTimeout(ctx, discoverTime)
 	defer cancel()
-	result, err := s.conn.Call(limited, rpc.Request{
-		Method: "server/discover", Meta: modernMeta(s.supervisor.registry.options.Version),
-	})
+	request := rpc.Request{Method: "server/discover", Meta: modernMeta(s.supervisor.registry.options.Version)}
+	result, err := s.conn.Call(limited, request)
+	var refused *rpc.Error
+	if errors.As(err, &refused) && refused.Code == mcp.UNSUPPORTED_PROTOCOL_VERSION && supports(rawjson.Get(refused.Data, "supported")) {
+		result, err = s.conn.Call(limited, request)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("server/discover: %w", err)
 	}
 	versions := rawjson.Get(result, "supportedVersions")
-	isSupported := slices.ContainsFunc(slices.Collect(rawjson.Elements(versions)), func(v []byte) bool {
-		return string(v) == `"`+mcp.ProtocolVersion20260728+`"`
-	})
-	if !isSupported {
+	if !supports(versions) {
 		return nil, fmt.Errorf("server/discover: it supports %s, and not %s", versions, mcp.ProtocolVersion20260728)
 	}
 	return result, nil
+}
+
+// supports reports whether a list of revisions has 2026-07-28.
+func supports(versions []byte) bool {
+	return slices.ContainsFunc(slices.Collect(rawjson.Elements(versions)), func(v []byte) bool {
+		return string(v) == `"`+mcp.ProtocolVersion20260728+`"`
+	})
 }
 
 // speakModern makes 2026-07-28 the revision of the session. It is called before anyone

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/rs/zerolog"
@@ -79,12 +80,20 @@ func TestRevisionOfARemoteUpstream(t *testing.T) {
 			fmt.Fprint(w, strings.ReplaceAll(body, "ID", string(m.ID)))
 		}
 	}
+	var refused atomic.Int32
 	for _, c := range []struct {
 		name     string
 		isModern bool
 		discover func(w http.ResponseWriter, r *http.Request, m rpc.Message)
 	}{
 		{"supports it", true, status(200, `{"jsonrpc":"2.0","id":ID,"result":{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}}`)},
+		{"refuses once", true, func(w http.ResponseWriter, _ *http.Request, m rpc.Message) {
+			if refused.Add(1) == 1 {
+				status(400, `{"jsonrpc":"2.0","id":ID,"error":{"code":-32022,"message":"no","data":{"supported":["2026-07-28"]}}}`)(w, nil, m)
+				return
+			}
+			status(200, `{"jsonrpc":"2.0","id":ID,"result":{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}}`)(w, nil, m)
+		}},
 		{"supports others", false, status(200, `{"jsonrpc":"2.0","id":ID,"result":{"supportedVersions":["2025-11-25"],"capabilities":{"tools":{}}}}`)},
 		{"unknown method", false, status(200, `{"jsonrpc":"2.0","id":ID,"error":{"code":-32601,"message":"no"}}`)},
 		{"no session", false, status(400, `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Bad Request: No valid session ID provided"}}`)},
@@ -110,4 +119,22 @@ func TestRevisionOfARemoteUpstream(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestToolsWithInvalidHeaders: a tool of 2026-07-28 over HTTP whose arguments cannot be
+// repeated in headers is left out.
+func TestToolsWithInvalidHeaders(t *testing.T) {
+	answer := func(result string) func(w http.ResponseWriter, r *http.Request, m rpc.Message) {
+		return func(w http.ResponseWriter, _ *http.Request, m rpc.Message) { jsonAnswer(w, m.ID, result) }
+	}
+	r, l := run(t, map[string]any{"a": map[string]any{"url": serve(t, scripted{
+		"server/discover": answer(`{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}`),
+		"tools/list": answer(`{"tools":[{"name":"good","inputSchema":{"properties":{"x":{"type":"string","x-mcp-header":"X"}}}},` +
+			`{"name":"bad","inputSchema":{"properties":{"x":{"type":"object","x-mcp-header":"X"}}}},{"name":"plain"}]}`),
+	})}})
+	u, err := r.Ready(t.Context(), "a")
+	if err != nil || len(u.Tools) != 2 || u.Tool("good") == nil || u.Tool("plain") == nil {
+		t.Errorf("%d tools, %v", len(u.Tools), err)
+	}
+	l.wait(t, "skipped a tool with an invalid x-mcp-header")
 }

@@ -96,6 +96,7 @@ func (l *httpLink) post(ctx context.Context, message, id []byte) {
 	}
 	if isModernMessage(message) {
 		setModernHeaders(r.Header, message)
+		l.setParameterHeaders(r.Header, message)
 	}
 	response, err := l.client.Do(r)
 	if err != nil {
