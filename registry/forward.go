@@ -81,7 +81,11 @@ func (s *Session) handleRequest(m rpc.Message, callID []byte) {
 		s.respond(m.ID, nil, rpc.Errorf(rpc.CodeMethodNotFound, "Method '%s' not found", m.Method))
 		return
 	}
-	client, err := s.addressee(callID)
+	find := s.addressee
+	if m.Method == "roots/list" {
+		find = s.rootsAddressee
+	}
+	client, err := find(callID)
 	if err != nil {
 		s.respond(m.ID, nil, rpc.Errorf(rpc.CodeInvalidRequest, "%s was refused: %v", m.Method, err))
 		return
@@ -119,6 +123,10 @@ func (s *Session) forward(incoming *rpc.Incoming, m rpc.Message, callID []byte, 
 				continue
 			}
 			err = cmp.Or(err, ErrCallOver)
+		}
+		if m.Method == "roots/list" {
+			s.respondRoots(m.ID, client, result, err)
+			return
 		}
 		s.respond(m.ID, result, err)
 		return
