@@ -244,6 +244,11 @@ func (c *Client) Notify(method string, params []byte) {
 	if method == "notifications/message" && !c.wantsLog(params) || !c.lists.isNews(method) {
 		return
 	}
+	c.send(method, params)
+}
+
+// send sends a notification to the client.
+func (c *Client) send(method string, params []byte) {
 	_ = c.Send(rpc.AppendNotification(nil, method, params)) // on failure the client is gone
 }
 

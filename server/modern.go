@@ -188,7 +188,7 @@ type subscriptionStream struct {
 // acknowledge sends the acknowledgement and the early notifications. Then Notify sends
 // directly.
 func (l *subscriptionStream) acknowledge(params []byte) {
-	l.client.Notify(mcp.MethodNotificationSubscriptionsAcknowledged, params)
+	l.client.send(mcp.MethodNotificationSubscriptionsAcknowledged, params)
 	for {
 		l.mu.Lock()
 		early := l.early
@@ -199,7 +199,7 @@ func (l *subscriptionStream) acknowledge(params []byte) {
 			return
 		}
 		for _, n := range early {
-			l.client.Notify(n[0], []byte(n[1]))
+			l.client.send(n[0], []byte(n[1]))
 		}
 	}
 }
@@ -225,7 +225,7 @@ func (l *subscriptionStream) Notify(method string, params []byte) {
 	if l.keepEarly(method, params) {
 		return
 	}
-	l.client.Notify(method, params)
+	l.client.send(method, params)
 }
 
 // keepEarly stores a notification until the acknowledgement is sent; false if it was

@@ -129,6 +129,9 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request, s *server.Server) {
 		return
 	}
 	m, err := rpc.ParseStrict(body)
+	if err == nil {
+		m = withTrace(m, r.Header)
+	}
 	switch {
 	case err != nil && !isArray(body, err):
 		w.Header().Set("Content-Type", "application/json")
