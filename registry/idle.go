@@ -142,6 +142,7 @@ func (s *supervisor) loadCache() (isLazy bool) {
 			return
 		}
 		u.ListedAt, u.Capabilities, u.Instructions = found.Listed, found.Capabilities, s.config().Redact(found.Instructions)
+		u.Revision, u.Software = found.Revision, s.software(found.Server)
 		for _, k := range kinds {
 			if u.setList(k, s.cachedItems(k, found.Lists[k.method])) {
 				changed = append(changed, k.capability)
@@ -176,7 +177,7 @@ func (s *supervisor) saveCache(session *Session, handshake []byte) {
 	u := s.upstream.Load()
 	content := &listcache.Entry{
 		Listed:       u.ListedAt,
-		Server:       rawjson.Get(s.handshake, "serverInfo"),
+		Server:       softwareInfo(s.handshake),
 		Capabilities: u.Capabilities,
 		Lists:        map[string][]json.RawMessage{},
 	}

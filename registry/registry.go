@@ -29,6 +29,7 @@ type Registry struct {
 	changed  changes // lists that clients must be notified of
 	clients  clients
 	sessions clientSessions
+	records  records         // messages that somebody watches
 	tasks    tasks.Group     // the supervisors
 	ctx      context.Context // ends when Run does
 	stop     context.CancelFunc

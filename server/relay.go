@@ -36,6 +36,10 @@ var lists = map[string]struct {
 	"resources/templates/list": {"resourceTemplates", 3 * time.Second, func(x *executor.Exposure) []executor.Exposed { return x.Templates }},
 }
 
+// waitKey is a member of a list request's _meta. If it is false, the list has what is
+// known now, and servers in their first start are left out. The console reads lists so.
+const waitKey = "mcpx/wait"
+
 // pageSize is how many items a page of a list has.
 const pageSize = 1000
 
@@ -52,7 +56,9 @@ func (s *Server) list(ctx context.Context, _ *Client, m rpc.Message) ([]byte, er
 		}
 		from = index
 	}
-	s.executor.Settle(ctx, l.wait)
+	if string(rawjson.Get(rawjson.Get(m.Params, "_meta"), waitKey)) != "false" {
+		s.executor.Settle(ctx, l.wait)
+	}
 	items := l.items(s.executor.Exposure())
 	from = min(from, len(items))
 	to := min(from+pageSize, len(items))

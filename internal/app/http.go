@@ -47,6 +47,7 @@ func (a *App) ListenHTTP(ctx context.Context, o HTTPOptions) error {
 	web.Problem = a.ReloadProblem
 	if c.Server.Console == config.ConsoleEdit && c.Server.Token != "" {
 		web.Reload = a.Reload
+		web.Editing = a.editing()
 	}
 	a.metrics = newMetrics(a.Profiles, web.Open)
 	web.Metrics = a.metrics.handler(a.log.Flush)

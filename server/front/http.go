@@ -43,6 +43,7 @@ type HTTP struct {
 	Metrics   http.Handler  // serves /metrics; may be nil
 	Console   http.Handler  // serves / and /assets/; may be nil
 	Reload    func() error  // applies the config file again; nil: not allowed here
+	Editing   *Editing      // changes the config file; nil: not allowed here
 	Problem   func() string // why the newest config file is not in use, empty if it is; may be nil
 
 	build       sync.Once

@@ -51,6 +51,7 @@ func (h *HTTP) newHandler() http.Handler {
 	if h.Console != nil {
 		mux.Handle("GET /{$}", h.Console)
 		mux.Handle("GET /assets/", h.Console)
+		h.consoleRoutes(mux)
 	}
 	return h.Guard.Wrap(mux)
 }

@@ -18,6 +18,14 @@ type status struct {
 	Schemas  map[string][]upstreamStatus `json:"schemas"`  // upstreams by schema name, in config order
 	Context  map[string]contextStatus    `json:"context"`
 	Config   configStatus                `json:"config"`
+	Disabled map[string][]disabledStatus `json:"disabled,omitempty"` // servers that the config disables, by schema name
+}
+
+// disabledStatus is a server that the config disables.
+type disabledStatus struct {
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	Transport   string `json:"transport"`
 }
 
 // configStatus is what is known about the config file.
@@ -32,6 +40,7 @@ type upstreamStatus struct {
 	Transport   string    `json:"transport"`
 	State       string    `json:"state"`
 	Reason      string    `json:"reason,omitempty"`
+	Advice      string    `json:"advice,omitempty"` // what to do, as "mcpx check" says it
 	Stderr      []string  `json:"stderr,omitempty"`
 	RetryAt     time.Time `json:"retry_at,omitzero"`
 	StartupMS   int64     `json:"startup_ms,omitempty"`
@@ -57,6 +66,7 @@ func statusOf(u *registry.Upstream) upstreamStatus {
 		Reason:      u.Reason,
 		Stderr:      u.LatestStderr(),
 		RetryAt:     u.RetryAt,
+		Advice:      adviceOn(u),
 		StartupMS:   u.StartupTime.Milliseconds(),
 		ListedAt:    u.ListedAt,
 		Tools:       len(u.Tools),
@@ -66,9 +76,17 @@ func statusOf(u *registry.Upstream) upstreamStatus {
 	}
 }
 
+// adviceOn returns what to do about an upstream that has failed.
+func adviceOn(u *registry.Upstream) string {
+	if u.State != registry.Failed && u.State != registry.Waiting {
+		return ""
+	}
+	return u.Advice()
+}
+
 // status serves GET /status.
 func (h *HTTP) status(w http.ResponseWriter, _ *http.Request) {
-	response := status{Sessions: h.Open(), Schemas: map[string][]upstreamStatus{}, Context: map[string]contextStatus{}}
+	response := status{Sessions: h.Open(), Schemas: map[string][]upstreamStatus{}, Disabled: map[string][]disabledStatus{}, Context: map[string]contextStatus{}}
 	for name, views := range *h.views.Load() {
 		s := views[asConfigured]
 		response.Version = s.Version()
@@ -77,6 +95,9 @@ func (h *HTTP) status(w http.ResponseWriter, _ *http.Request) {
 		for _, u := range s.Upstreams() {
 			list = append(list, statusOf(u))
 			context.Without += u.Tokens()
+		}
+		for _, u := range s.Disabled() {
+			response.Disabled[name] = append(response.Disabled[name], disabledStatus{u.Name, u.Description, string(u.Transport)})
 		}
 		response.Schemas[name], response.Context[name] = list, context
 	}

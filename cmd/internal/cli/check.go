@@ -128,7 +128,7 @@ func checked(u *registry.Upstream, c *config.Upstream) checkedServer {
 		s.Transport = "http" // tried first
 	}
 	if !s.ready() {
-		s.Next = next(u, c)
+		s.Next = u.Advice()
 	}
 	return s
 }

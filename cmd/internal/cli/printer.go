@@ -232,23 +232,8 @@ func member(object []byte, key string) string {
 // isTrue reports whether a member of an object is true.
 func isTrue(object []byte, key string) bool { return string(rawjson.Get(object, key)) == "true" }
 
-// quoteShell quotes a word for a shell, if needed.
-func quoteShell(word string) string {
-	odd := func(r rune) bool { return !alphanumeric(r) && !strings.ContainsRune("-_./:=@%+,", r) }
-	if word != "" && !strings.ContainsFunc(word, odd) {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-}
-
-// quoteWords writes a command line for a shell.
-func quoteWords(words []string) string {
-	quoted := make([]string, len(words))
-	for i, word := range words {
-		quoted[i] = quoteShell(word)
-	}
-	return strings.Join(quoted, " ")
-}
+// quoteShell quotes a word for a shell, if needed, and quoteWords a command line.
+var quoteShell, quoteWords = plain.ShellWord, plain.ShellLine
 
 func alphanumeric(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'

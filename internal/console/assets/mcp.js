@@ -113,11 +113,11 @@ export class Client {
     await this.#post({ jsonrpc: '2.0', method, params });
   }
 
-  /** Reads all pages of a list. */
+  /** Reads all pages of a list, as far as it is known: it does not wait for servers that start. */
   async list(method, member) {
     const all = [];
     for (let cursor, pages = 0; pages < 100; pages++) {
-      const page = await this.request(method, cursor ? { cursor } : {});
+      const page = await this.request(method, { ...cursor && { cursor }, _meta: { 'mcpx/wait': false } });
       all.push(...page[member] ?? []);
       cursor = page.nextCursor;
       if (!cursor) break;

@@ -251,7 +251,7 @@ function compare(before) {
     if (was.state !== now.state) {
       note({ kind: 'state', level: now.state === 'ready' || now.state === 'idle' ? 'info' : 'warning', from: now.name, text: `${was.state} → ${now.state}${now.reason ? `: ${now.reason}` : ''}` });
     }
-    changed ||= was.state !== now.state || ['tools', 'prompts', 'resources'].some((k) => was[k] !== now[k]);
+    changed ||= was.state !== now.state || ['tools', 'prompts', 'resources', 'listed_at'].some((k) => was[k] !== now[k]);
   }
   if (changed && client?.isOpen) reloadAll();
 }

@@ -1,0 +1,69 @@
+package registry
+
+import (
+	"path/filepath"
+
+	"mcpx/config"
+	"mcpx/internal/link"
+	"mcpx/internal/plain"
+)
+
+// launchers are the usual programs that start servers, and where to get them.
+var launchers = map[string]string{
+	"uvx": "uv: https://docs.astral.sh/uv", "uv": "uv: https://docs.astral.sh/uv",
+	"npx": "Node.js: https://nodejs.org", "node": "Node.js: https://nodejs.org", "npm": "Node.js: https://nodejs.org",
+	"bunx": "Bun: https://bun.sh", "bun": "Bun: https://bun.sh", "deno": "Deno: https://deno.com",
+	"docker": "Docker: https://docs.docker.com/get-docker", "pipx": "pipx: https://pipx.pypa.io",
+	"python": "Python: https://www.python.org", "python3": "Python: https://www.python.org",
+}
+
+// Advice returns what to do about an upstream that is not ready, "" if its reason says
+// enough. It has no secrets.
+func (u *Upstream) Advice() string {
+	c := u.config
+	local := c.Transport == config.TransportStdio
+	switch {
+	case u.Cause == link.CauseConfig:
+		return ""
+	case u.Cause == link.CauseCommand:
+		if from, ok := launchers[filepath.Base(c.Command)]; ok {
+			return filepath.Base(c.Command) + " comes with " + from
+		}
+		return ""
+	case u.Cause == link.CauseTimeout && local:
+		return `raise its "startup_timeout" if it is only slow (a first run of npx or uvx downloads it), or run it yourself: ` + CommandLine(c)
+	case u.Cause == link.CauseTimeout:
+		return `raise its "startup_timeout" if it is only slow, or check its url: ` + Address(c)
+	case u.Cause == link.CauseUnreachable:
+		return "check that it runs, and its url: " + Address(c)
+	case u.Cause == link.CauseSignIn:
+		return `if the service has API keys, set "headers": {"Authorization": "Bearer ${TOKEN}"}; otherwise let mcp-remote sign in: "command": "npx", "args": ["-y", "mcp-remote", "` + Address(c) + `"]`
+	case u.Cause == link.CauseAuth && len(c.Headers) == 0:
+		return `the server requires authentication; set "headers", for example {"Authorization": "Bearer ${TOKEN}"}`
+	case u.Cause == link.CauseAuth:
+		return `check its "headers": is the key right, and still valid?`
+	case local:
+		return "run it yourself to see more: " + CommandLine(c)
+	}
+	return "check that its url is that of an MCP server: " + Address(c)
+}
+
+// CommandLine returns the command of an upstream for a shell, without secrets; "" for a
+// remote one.
+func CommandLine(c *config.Upstream) string {
+	if c.Transport != config.TransportStdio {
+		return ""
+	}
+	public := c.Public()
+	line := plain.ShellLine(append([]string{public.Command}, public.Args...))
+	if c.Dir != "" {
+		line = "cd " + plain.ShellWord(c.Dir) + " && " + line
+	}
+	return plain.Cut(plain.Line(line), commandBytes)
+}
+
+// commandBytes bounds a command line or address that is shown.
+const commandBytes = 500
+
+// Address returns the URL of an upstream without secrets; "" for one with a command.
+func Address(c *config.Upstream) string { return plain.Cut(plain.Line(c.Public().URL), commandBytes) }
