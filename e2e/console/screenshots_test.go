@@ -27,7 +27,7 @@ func TestScreenshots(t *testing.T) {
 		map[string]any{"name": "browser", "command": "mcp-server-browser", "description": "drive a web browser"},
 	}}.serve(t)
 	p := s.open(t, "#/default")
-	p.waitText(".servers", "Waiting")
+	p.waitText(".servers", "Failed")
 	p.waitFor(`document.querySelectorAll('.servers .state.ready').length === 3`)
 	p.picture("overview")
 
