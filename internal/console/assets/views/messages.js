@@ -48,6 +48,7 @@ export function messages(lines, isShown) {
       if (server !== chosen || !isShown()) return;
       if (found.length > 0 && of.length === 0) fill(lines);
       last = found.at(-1)?.number ?? last;
+      for (const m of found) m.session = server;
       of = [...of, ...found].slice(-KEPT);
       for (const m of found.filter(wanted)) append(lines, row(m));
     }
@@ -81,17 +82,23 @@ export function messages(lines, isShown) {
 function row(m) {
   const body = h('div', {});
   const details = h('details', { ontoggle: () => details.open && !body.firstChild && fill(body, h('pre', { class: 'text stderr', tabIndex: 0 }, pretty(m.text))) },
-    h('summary', {}, h('span', { class: 'log-text' }, title(m.text)), h('span', { class: 'muted' }, ` ${bytes(m.bytes)}`)), body);
+    h('summary', {}, h('span', { class: 'log-text' }, title(m)), h('span', { class: 'muted' }, ` ${bytes(m.bytes)}`)), body);
   return h('li', { class: `log-line message-line ${m.received ? 'received' : 'sent'}` }, h('time', {}, clock(m.at)), h('span', { class: 'log-kind' }, m.received ? '← received' : '→ sent'), details, copyButton(() => m.text, 'Copy the message'));
 }
 
+const METHODS = 1000; // whose responses may still come
+const methods = new Map(); // of requests, by who sent them and their ID
+
 /** Returns what a message is: its method, or what it responds to. */
-function title(text) {
+function title({ text, received, session }) {
   const method = /^\{(?:"jsonrpc":"2\.0",)?(?:"id":(?:"[^"]*"|[\d.]+),)?"method":"([^"]*)"/.exec(text)?.[1] ?? /"method":"([^"]{1,80})"/.exec(text.slice(0, 200))?.[1];
   const id = /"id":("[^"]{0,60}"|\d{1,20})/.exec(text.slice(0, 200))?.[1];
   const tool = method === 'tools/call' ? /"name":"([^"]{1,80})"/.exec(text)?.[1] : undefined;
-  if (method) return [method, tool, id && `#${id}`].filter(Boolean).join(' ');
-  return `${/^\{[^{]*"error":/.test(text) ? 'error' : 'result'} ${id ? `#${id}` : ''}`;
+  const key = `${session} ${method ? received : !received} ${id}`;
+  if (method && id) methods.set(key, method);
+  if (methods.size > METHODS) methods.delete(methods.keys().next().value);
+  const what = method ?? [/^\{[^{]*"error":/.test(text) ? 'error' : 'result', methods.get(key) && `of ${methods.get(key)}`].filter(Boolean).join(' ');
+  return [what, tool, id && `#${id}`].filter(Boolean).join(' ');
 }
 
 function pretty(text) {

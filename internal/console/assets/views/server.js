@@ -138,12 +138,12 @@ function drawAbout(place, name, signal) {
 }
 
 function aboutList(d) {
-  const pairs = (values) => Object.entries(values ?? {}).map(([key, value]) => `${key}=${value}`).join('\n');
+  const pairs = (values) => Object.keys(values ?? {}).length > 0 && h('span', { class: 'pairs-line' }, Object.entries(values).map(([key, value]) => h('code', {}, `${key}=${value}`)));
   const code = (text) => text && h('div', { class: 'address' }, h('code', { class: 'pre' }, text), copyButton(() => text, 'Copy'));
   const rows = [
     ['Command', code(d.command)], ['URL', code(d.url)],
-    ['Environment', pairs(d.env) && h('code', { class: 'pre' }, pairs(d.env))], ['Headers', pairs(d.headers) && h('code', { class: 'pre' }, pairs(d.headers))],
-    ['Software', d.software], ['MCP revision', d.revision],
+    ['Environment', pairs(d.env)], ['Headers', pairs(d.headers)],
+    ['Software', [d.software, d.revision && `MCP ${d.revision}`].filter(Boolean).join(' · ')],
     ['Sessions', d.isolation === 'client' && 'one for each client'], ['Start', d.start === 'lazy' && 'on first use'],
     ['Instructions', d.instructions && instructions(d.instructions)],
   ];
