@@ -51,8 +51,8 @@ func (h *HTTP) newHandler() http.Handler {
 	if h.Console != nil {
 		mux.Handle("GET /{$}", h.Console)
 		mux.Handle("GET /assets/", h.Console)
-		h.consoleRoutes(mux)
 	}
+	h.consoleRoutes(mux)
 	return h.Guard.Wrap(mux)
 }
 

@@ -258,7 +258,7 @@ function compare(before) {
   for (const now of servers()) {
     const was = old.get(now.name);
     if (!was) continue;
-    if (was.state !== now.state) {
+    if (was.state !== now.state && !(isFailing(was) && isFailing(now))) {
       note({ kind: 'state', level: isFailing(now) ? 'warning' : 'info', from: now.name, text: `${stateName(was)} → ${stateName(now)}${now.reason ? `: ${now.reason}` : ''}` });
     }
     changed ||= was.state !== now.state || ['tools', 'prompts', 'resources', 'listed_at'].some((k) => was[k] !== now[k]);

@@ -2,7 +2,7 @@
 
 import { announce, button, copyButton, duration, fill, h, number, plural, short } from '../dom.js';
 import { poll } from '../session.js';
-import { byNeed, grouped, isFailing, stateClass, stateWord } from '../states.js';
+import { byNeed, grouped, isFailing, stateClass, stateGroup } from '../states.js';
 import { link, mayEdit, on, servers, state } from '../store.js';
 import { showAddServer } from './edit.js';
 import { empty, figures, stateMark } from './parts.js';
@@ -46,7 +46,8 @@ function head() {
   const { without = 0, with: withMCPX = 0 } = state.status.context?.[state.schema] ?? {};
   const count = (name) => all.filter((s) => s.state === name).length;
   const failing = all.filter(isFailing).length;
-  const notes = [failing > 0 && `${number(failing)} failed`, count('starting') > 0 && `${number(count('starting'))} starting`, count('idle') > 0 && `${number(count('idle'))} idle`].filter(Boolean);
+  const starting = all.filter((s) => stateGroup(s) === 'Starting').length;
+  const notes = [failing > 0 && `${number(failing)} failed`, starting > 0 && `${number(starting)} starting`, count('idle') > 0 && `${number(count('idle'))} idle`].filter(Boolean);
   return [
     h('div', { class: 'head' }, h('h1', {}, 'Overview'), h('p', { class: 'lead' }, `Schema ${state.schema}, served by mcpx ${state.status.version}.`)),
     configProblem(),
@@ -88,17 +89,17 @@ async function reload() {
 function drawFilters(bar, redraw) {
   const groups = grouped(servers());
   bar.hidden = servers().length < FILTERED;
-  if (!groups.some(([word]) => word === chosen.state)) chosen.state = '';
+  if (!groups.some(([group]) => group === chosen.state)) chosen.state = '';
   const words = bar.querySelector('input') ?? h('input', { type: 'search', value: chosen.words, placeholder: 'Filter servers', 'aria-label': 'Filter servers by name, description or reason', oninput: () => {
     chosen.words = words.value;
     redraw();
   } });
-  const chip = (text, word, count) => h('button', { type: 'button', class: 'chip', data: { key: `state ${word}` }, 'aria-pressed': String(chosen.state === word), onclick: () => {
-    chosen.state = word;
+  const chip = (text, group, count) => h('button', { type: 'button', class: 'chip', data: { key: `state ${group}` }, 'aria-pressed': String(chosen.state === group), onclick: () => {
+    chosen.state = group;
     drawFilters(bar, redraw);
     redraw();
   } }, text, h('span', { class: 'tab-count' }, number(count)));
-  const chips = h('div', { class: 'chips', role: 'group', 'aria-label': 'State' }, chip('All', '', servers().length), groups.map(([word, all]) => chip(word, word, all.length)));
+  const chips = h('div', { class: 'chips', role: 'group', 'aria-label': 'State' }, chip('All', '', servers().length), groups.map(([group, all]) => chip(group, group, all.length)));
   const old = bar.querySelector('.chips');
   if (!old) return void bar.append(words, chips);
   const focused = old.contains(document.activeElement) ? document.activeElement.dataset.key : '';
@@ -109,7 +110,7 @@ function drawFilters(bar, redraw) {
 /** Returns the servers that the filters leave, sorted. */
 function visible() {
   const words = chosen.words.toLowerCase().split(/\s+/).filter(Boolean);
-  const left = byNeed(servers()).filter((s) => (!chosen.state || stateWord(s) === chosen.state)
+  const left = byNeed(servers()).filter((s) => (!chosen.state || stateGroup(s) === chosen.state)
     && words.every((w) => `${s.name} ${s.description ?? ''} ${s.reason ?? ''} ${s.transport}`.toLowerCase().includes(w)));
   const value = COLUMNS.find(([name]) => name === chosen.column)[1];
   if (value) left.sort((a, b) => (value(a) < value(b) ? -1 : value(a) > value(b) ? 1 : 0));

@@ -105,13 +105,13 @@ function trouble(s) {
     h('p', { class: 'pre' }, h('strong', {}, s.reason || REASONS[s.state] || 'The server is not there.')),
     s.advice && h('p', { class: 'advice' }, h('b', {}, 'What to do: '), s.advice),
     s.state === 'idle' && s.listed_at && h('p', { class: 'muted' }, `Listed on ${dateTime(s.listed_at)}.`),
-    s.retry_at && h('p', { class: 'retry muted' }, retry(s)),
+    (s.retry_at || s.state === 'starting' && isFailing(s)) && h('p', { class: 'retry muted' }, retry(s)),
     s.state === 'waiting' && !s.retry_at && h('p', { class: 'muted' }, 'The next call tries again.'),
     isFailing(s) && s.stderr?.length > 0 && h('pre', { class: 'text stderr', tabIndex: 0, 'aria-label': 'Latest lines of stderr' }, s.stderr.join('\n')));
 }
 
 function retry(s) {
-  const left = Math.ceil((Date.parse(s?.retry_at) - Date.now()) / 1000);
+  const left = Math.ceil((Date.parse(s?.retry_at ?? '') - Date.now()) / 1000);
   return left > 0 ? `Next try in ${left} s, at ${clock(s.retry_at)}; a call tries at once.` : 'Trying again now…';
 }
 
