@@ -18,7 +18,7 @@ export function server(main, route, signal) {
   const top = h('div', {});
   const about = h('div', {});
   const body = h('div', {});
-  fill(main, top, about, body);
+  fill(main, top, about, body); // tools that wait for review belong between about and body
   drawAbout(about, route.server, signal);
   let listed;
   const drawBody = () => {
