@@ -19,11 +19,11 @@ type Reading struct {
 	InspectTokens int    `json:"inspect_tokens"`
 }
 
-// Reading returns what an agent reads about a tool. It never waits.
-func (e *Executor) Reading(u *registry.Upstream, t *registry.Tool) Reading {
+// Reading returns what the agent of a client reads about a tool. It never waits.
+func (e *Executor) Reading(c registry.Client, u *registry.Upstream, t *registry.Tool) Reading {
 	r := Reading{Tokens: tokens.CountBytes(rawjson.Compact(t.Raw)), Inspect: string(definition(t, ""))}
 	r.InspectTokens = tokens.Count(r.Inspect)
-	listed := strings.Split(e.listings.of(u, e.inspectTokens()), "\n")
+	listed := strings.Split(e.listings.of(u, rulesOf(c), e.inspectTokens()), "\n")
 	for _, line := range steps {
 		for _, found := range listed {
 			if found == line(t) {
@@ -41,10 +41,10 @@ type Hit struct {
 	Tool   string `json:"tool"`
 }
 
-// Search returns the tools that the built-in tool search finds, the best first. It never
-// waits.
-func (e *Executor) Search(query string, limit int) []Hit {
-	x := e.searchIndex()
+// Search returns the tools that the built-in tool search finds for a client, the best
+// first. It never waits.
+func (e *Executor) Search(c registry.Client, query string, limit int) []Hit {
+	x := e.searchIndex(c)
 	found, _ := x.search.Search(query, limit)
 	hits := []Hit{}
 	for _, hit := range found {

@@ -18,7 +18,7 @@ func TestReading(t *testing.T) {
 		many = append(many, tool(t, fmt.Sprintf(`{"name":"tool_number_%d"}`, i)))
 	}
 	e := idle(parse(t, nil, upstream(t, "one")))
-	r := e.Reading(upstreamOf("one", []*registry.Tool{echo}), echo)
+	r := e.Reading(nil, upstreamOf("one", []*registry.Tool{echo}), echo)
 	want := Reading{
 		Tokens: tokens.CountBytes(echo.Raw),
 		Line:   "echo(text: string): Say it again", LineTokens: tokens.Count("echo(text: string): Say it again"),
@@ -28,7 +28,7 @@ func TestReading(t *testing.T) {
 	if r != want {
 		t.Errorf("got %+v\nwant %+v", r, want)
 	}
-	if r := e.Reading(upstreamOf("many", many), many[2999]); r.Line != "" || r.Inspect == "" {
+	if r := e.Reading(nil, upstreamOf("many", many), many[2999]); r.Line != "" || r.Inspect == "" {
 		t.Errorf("of a long listing: %+v", r)
 	}
 }
@@ -40,14 +40,14 @@ func TestConsoleSearch(t *testing.T) {
 		t.Fatal(err)
 	}
 	const query = "get rid of a bill"
-	hits := b.Search(query, 10)
+	hits := b.Search(nil, query, 10)
 	if len(hits) == 0 || hits[0] != (Hit{"issues", "delete_invoice"}) {
 		t.Errorf("found %v", hits)
 	}
 	if text := b.exec(t, searchFor(`{"query":"`+query+`"}`)); !strings.HasPrefix(text, "issues: delete_invoice(") {
 		t.Errorf("the tool search finds %s", text)
 	}
-	for _, hit := range b.Search("configuration secrets", 10) {
+	for _, hit := range b.Search(nil, "configuration secrets", 10) {
 		if hit.Server == Builtin {
 			t.Errorf("found %v", hit)
 		}

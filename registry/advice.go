@@ -36,8 +36,8 @@ func (u *Upstream) Advice() string {
 		return `raise its "startup_timeout" if it is only slow, or check its url: ` + Address(c)
 	case u.Cause == link.CauseUnreachable:
 		return "check that it runs, and its url: " + Address(c)
-	case u.Cause == link.CauseSignIn:
-		return `if the service has API keys, set "headers": {"Authorization": "Bearer ${TOKEN}"}; otherwise let mcp-remote sign in: "command": "npx", "args": ["-y", "mcp-remote", "` + Address(c) + `"]`
+	case u.NeedsPerson():
+		return "" // the reason says it
 	case u.Cause == link.CauseAuth && len(c.Headers) == 0:
 		return `the server requires authentication; set "headers", for example {"Authorization": "Bearer ${TOKEN}"}`
 	case u.Cause == link.CauseAuth:
@@ -55,9 +55,9 @@ func CommandLine(c *config.Upstream) string {
 		return ""
 	}
 	public := c.Public()
-	line := plain.ShellLine(append([]string{public.Command}, public.Args...))
+	line := plain.Shell(append([]string{public.Command}, public.Args...)...)
 	if c.Dir != "" {
-		line = "cd " + plain.ShellWord(c.Dir) + " && " + line
+		line = "cd " + plain.Shell(c.Dir) + " && " + line
 	}
 	return plain.Cut(plain.Line(line), commandBytes)
 }

@@ -285,3 +285,35 @@ func TestApplyAfterStop(t *testing.T) {
 		}
 	})
 }
+
+// TestApplyAnnouncesLostLists: clients are notified when the new session has fewer lists,
+// or none because it failed.
+func TestApplyAnnouncesLostLists(t *testing.T) {
+	f := &fake{pings: never}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		c := newRecorder("c")
+		r.Attach(c)
+		notified := func() (n int) {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			for _, told := range c.told {
+				if told == listChanged("tools") {
+					n++
+				}
+			}
+			return n
+		}
+		f.set(func(f *fake) { f.down, f.starts = true, 5*time.Second })
+		r.Apply(profileOf(newCommand))
+		after(time.Second)
+		before := notified()
+		after(4500 * time.Millisecond)
+		if u := r.Catalog().Upstream("a"); u.State != Waiting || len(u.Tools) > 0 {
+			t.Fatalf("%+v", u)
+		}
+		if n := notified(); n != before+1 {
+			t.Errorf("notified %d times after the new session failed", n-before)
+		}
+		r.Detach(t.Context(), c)
+	})
+}

@@ -37,10 +37,10 @@ const modernPrefix = "io.modelcontextprotocol/"
 const maxRounds = 10
 
 // wantsModern reports whether the response to initialize means that the upstream
-// speaks 2026-07-28.
+// speaks 2026-07-28. Over HTTP it may miss that revision's headers first.
 func wantsModern(err error) bool {
 	var e *rpc.Error
-	return errors.As(err, &e) && (e.Code == rpc.CodeMethodNotFound || e.Code == mcp.UNSUPPORTED_PROTOCOL_VERSION)
+	return errors.As(err, &e) && slices.Contains([]int{rpc.CodeMethodNotFound, mcp.UNSUPPORTED_PROTOCOL_VERSION, mcp.HEADER_MISMATCH}, e.Code)
 }
 
 // openModern opens a new link, since the upstream may have closed the first after

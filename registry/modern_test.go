@@ -16,6 +16,18 @@ import (
 	"mcpx/internal/rpc"
 )
 
+// TestWantsModern: which responses to initialize lead to server/discover.
+func TestWantsModern(t *testing.T) {
+	for code, want := range map[int]bool{-32601: true, -32022: true, -32020: true, -32600: false, -32603: false} {
+		if got := wantsModern(fmt.Errorf("initialize: %w", &rpc.Error{Code: code})); got != want {
+			t.Errorf("%d: %v", code, got)
+		}
+	}
+	if wantsModern(errors.New("broken")) {
+		t.Error("an error of the connection")
+	}
+}
+
 func TestModernUpstream(t *testing.T) {
 	r, l := run(t, map[string]any{"a": mcptest.Upstream(t, "-modern", "-full")})
 	u := r.Settled(t.Context(), "a")

@@ -21,6 +21,9 @@ import (
 // start opens a session and publishes it with the upstream's lists, within the start-up
 // limit.
 func (s *supervisor) start(ctx context.Context) (*Session, error) {
+	if err := s.needsHeaders(); err != nil {
+		return nil, err
+	}
 	release, err := s.slot(ctx)
 	if err != nil {
 		return nil, err
@@ -60,7 +63,14 @@ func startupLimit(ctx context.Context, c *config.Upstream) (context.Context, con
 // open opens a session: a shared one, or a per-client one if owner is not nil. It returns
 // the result of initialize or server/discover.
 func (s *supervisor) open(ctx context.Context, owner Client) (*Session, []byte, error) {
-	o := link.Options{Upstream: s.config(), Log: s.log, MessageBytes: s.registry.options.MessageBytes, Intake: s.intake, Watcher: s.registry.options.Watcher}
+	resolved, err := s.config().Resolve(ctx)
+	if err != nil {
+		return nil, nil, &link.Failure{Reason: err.Error(), Cause: link.CauseConfig}
+	}
+	if resolved != s.config() { // the client secret may be a stored one
+		s.account.Store(link.Account(s.registry.options.Accounts, resolved, resolved.Caller))
+	}
+	o := link.Options{Upstream: resolved, Account: s.account.Load(), Log: s.log, MessageBytes: s.registry.options.MessageBytes, Intake: s.intake, Watcher: s.registry.options.Watcher}
 	if owner == nil {
 		o.Stderr = &s.stderr
 	}
@@ -99,6 +109,7 @@ func initializeParams(version string) []byte {
 // publishLists reads all lists of a new session, and publishes the upstream as ready.
 func (s *supervisor) publishLists(ctx context.Context, session *Session, handshake []byte, begin time.Time) error {
 	capabilities := rawjson.Get(handshake, "capabilities")
+	announced, before := s.refresh.noted(), s.knownTools()
 	lists := make([][]Item, len(kinds))
 	for i, k := range kinds {
 		if rawjson.IsNull(rawjson.Get(capabilities, k.capability)) {
@@ -115,14 +126,16 @@ func (s *supervisor) publishLists(ctx context.Context, session *Session, handsha
 	}
 	s.registry.setFirstLevel(session, capabilities)
 	instructions, _ := rawjson.String(rawjson.Get(handshake, "instructions"))
-	instructions = s.config().Redact(instructions)
+	instructions = session.redact(instructions)
+	s.listed.Store(announced)
 	took := max(time.Since(begin), 1) // 0 would mean that it was never ready
 	restore := s.registry.restoreSubscriptions(session)
 	var changed []string
 	s.publish(func(u *Upstream) {
-		u.State, u.Reason, u.Cause, u.Stderr, u.RetryAt = Ready, "", "", nil, time.Time{}
+		u.State, u.Reason, u.Cause, u.Stderr, u.RetryAt, u.failure = Ready, "", "", nil, time.Time{}, nil
 		u.StartupTime, u.ListedAt, u.isStale = took, time.Now(), false
-		u.Instructions, u.Capabilities, u.session, u.stderr = instructions, capabilities, session, s.stderr.Load()
+		u.Capabilities, u.session, u.stderr = capabilities, session, s.stderr.Load()
+		u.setInstructions(instructions)
 		u.Revision, u.Software = session.revision(handshake), s.software(softwareInfo(handshake))
 		for i, k := range kinds {
 			if u.setList(k, lists[i]) {
@@ -138,6 +151,8 @@ func (s *supervisor) publishLists(ctx context.Context, session *Session, handsha
 	u := s.upstream.Load()
 	s.log.Info().Int("tools", len(u.Tools)).Int("prompts", len(u.Prompts)).Int("resources", len(u.Resources)).
 		Dur("ms", took.Round(time.Millisecond)).Msg("upstream ready")
+	s.logReview()
+	s.noteChanges(before, lists[0])
 	return nil
 }
 
@@ -175,7 +190,10 @@ func (s *Session) abort(err error) error {
 	// reasons are of use.
 	var broke *Lost
 	var failed *Unanswered
+	var denied *Unavailable
 	switch {
+	case errors.As(err, &denied) && denied.failure != nil:
+		err = errors.New(denied.failure.Reason)
 	case errors.As(err, &failed):
 		err = errors.New(failed.Reason)
 	case errors.As(err, &broke) && !s.isOver():
@@ -193,5 +211,5 @@ func (s *Session) abort(err error) error {
 	case errors.As(err, &limit):
 		return &link.Failure{Reason: limit.Reason, Stderr: end.Stderr, Cause: limit.Cause}
 	}
-	return &link.Failure{Reason: err.Error(), Stderr: end.Stderr, Cause: end.Cause}
+	return &link.Failure{Reason: err.Error(), Stderr: end.Stderr, Cause: end.Cause, Scopes: end.Scopes}
 }

@@ -8,8 +8,10 @@ import (
 
 // This file has what the console shows of a schema besides MCP, and what it may do.
 
-// Upstream returns an upstream by its name, nil if there is none.
-func (s *Server) Upstream(name string) *registry.Upstream { return s.registry.Catalog().Upstream(name) }
+// Upstream returns an upstream that a client sees, nil if there is none of that name.
+func (s *Server) Upstream(c registry.Client, name string) *registry.Upstream {
+	return s.registry.For(c).Catalog().Upstream(name)
+}
 
 // Disabled returns the servers that the config file disables.
 func (s *Server) Disabled() (list []config.Upstream) {
@@ -21,21 +23,19 @@ func (s *Server) Disabled() (list []config.Upstream) {
 	return list
 }
 
-// Schema returns the name of the schema.
-func (s *Server) Schema() string { return s.profile.Name }
-
-// Search returns the tools that exec("mcpx", "search") finds, the best first.
-func (s *Server) Search(query string, limit int) []executor.Hit {
-	return s.executor.Search(query, limit)
+// Search returns the tools that exec("mcpx", "search") finds for a client, the best first.
+func (s *Server) Search(c registry.Client, query string, limit int) []executor.Hit {
+	return s.executor.Search(c, query, limit)
 }
 
-// Reading returns what an agent reads about a tool, and false if there is no such tool.
-func (s *Server) Reading(server, tool string) (executor.Reading, bool) {
-	u := s.Upstream(server)
+// Reading returns what the agent of a client reads about a tool, and false if there is no
+// such tool.
+func (s *Server) Reading(c registry.Client, server, tool string) (executor.Reading, bool) {
+	u := s.Upstream(c, server)
 	if u == nil || u.Tool(tool) == nil {
 		return executor.Reading{}, false
 	}
-	return s.executor.Reading(u, u.Tool(tool)), true
+	return s.executor.Reading(c, u, u.Tool(tool)), true
 }
 
 // Preview returns what an agent would read of a result with a select.

@@ -100,6 +100,7 @@ func (a *App) keepSections(next *config.Config) {
 		{"cli", &a.config.Stdio, &next.Stdio},
 		{"logging", &a.config.Logging, &next.Logging},
 		{"limits", &a.config.Limits, &next.Limits},
+		{"auth", &a.config.Auth, &next.Auth},
 	} {
 		if !reflect.DeepEqual(section.old, section.next) {
 			restart = append(restart, section.name)

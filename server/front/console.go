@@ -22,11 +22,11 @@ func (h *HTTP) consoleRoutes(mux *http.ServeMux) {
 		"GET /console/{schema}/search":   searchTools,
 		"GET /console/{schema}/server":   h.serverDetails,
 		"GET /console/{schema}/tool":     toolReading,
-		"GET /console/{schema}/messages": upstreamMessages,
+		"GET /console/{schema}/messages": withAllRights(upstreamMessages),
 		"POST /console/{schema}/preview": h.preview,
-		"POST /console/{schema}/restart": control((*server.Server).Restart),
-		"POST /console/{schema}/stop":    control((*server.Server).Stop),
-		"POST /console/{schema}/start":   control((*server.Server).Start),
+		"POST /console/{schema}/restart": withAllRights(control((*server.Server).Restart)),
+		"POST /console/{schema}/stop":    withAllRights(control((*server.Server).Stop)),
+		"POST /console/{schema}/start":   withAllRights(control((*server.Server).Start)),
 		"POST /console/{schema}/check":   h.editing(h.checkServer),
 		"POST /console/{schema}/add":     h.editing(h.addServer),
 		"POST /console/{schema}/change":  h.editing(h.changeServer),
@@ -37,17 +37,29 @@ func (h *HTTP) consoleRoutes(mux *http.ServeMux) {
 	}
 }
 
+// withAllRights returns a handler that is refused for callers who may not use everything:
+// what it does concerns all callers.
+func withAllRights(handle func(http.ResponseWriter, *http.Request, *server.Server)) func(http.ResponseWriter, *http.Request, *server.Server) {
+	return func(w http.ResponseWriter, r *http.Request, s *server.Server) {
+		if !mayUseAll(r) {
+			access.Refuse(w, http.StatusForbidden, "this needs a token that may use everything")
+			return
+		}
+		handle(w, r, s)
+	}
+}
+
 // searchLimit is how many hits a search has at most.
 const searchLimit = 30
 
 // searchTools serves GET /console/SCHEMA/search: what exec("mcpx", "search") finds.
 func searchTools(w http.ResponseWriter, r *http.Request, s *server.Server) {
-	writeConsole(w, s.Search(r.URL.Query().Get("q"), searchLimit))
+	writeConsole(w, s.Search(newSessionlessClient(s, r), r.URL.Query().Get("q"), searchLimit))
 }
 
 // toolReading serves GET /console/SCHEMA/tool: what an agent reads about a tool.
 func toolReading(w http.ResponseWriter, r *http.Request, s *server.Server) {
-	reading, ok := s.Reading(r.URL.Query().Get("server"), r.URL.Query().Get("tool"))
+	reading, ok := s.Reading(newSessionlessClient(s, r), r.URL.Query().Get("server"), r.URL.Query().Get("tool"))
 	if !ok {
 		access.Refuse(w, http.StatusNotFound, "there is no such tool")
 		return
@@ -115,7 +127,7 @@ func refuseConsole(w http.ResponseWriter, err error) {
 }
 
 // details is the response to GET /console/SCHEMA/server: what does not change every second.
-// Secrets are hidden.
+// Secrets are hidden. What the config says is only for callers who may use everything.
 type details struct {
 	Command      string            `json:"command,omitempty"` // for a shell
 	URL          string            `json:"url,omitempty"`
@@ -143,17 +155,20 @@ type settings struct {
 func (h *HTTP) serverDetails(w http.ResponseWriter, r *http.Request, s *server.Server) {
 	name := r.URL.Query().Get("server")
 	for _, c := range s.Disabled() {
-		if c.Name == name {
+		if c.Name == name && mayUseAll(r) {
 			writeConsole(w, detailsOf(&c))
 			return
 		}
 	}
-	u := s.Upstream(name)
+	u := s.Upstream(newSessionlessClient(s, r), name)
 	if u == nil {
 		refuseConsole(w, registry.ErrUnknown)
 		return
 	}
-	d := detailsOf(u.Config())
+	var d details
+	if mayUseAll(r) {
+		d = detailsOf(u.Config())
+	}
 	d.Revision, d.Software, d.Instructions = u.Revision, u.Software, u.Instructions
 	writeConsole(w, d)
 }

@@ -21,15 +21,15 @@ type Editing struct {
 	Check func(ctx context.Context, schema, name string, entry []byte) (*registry.Upstream, []string, error)
 }
 
-// editing returns a handler that is refused unless the console may change the config. The
-// guard has checked the caller's token.
+// editing returns a handler that is refused unless the console may change the config, and
+// the caller use everything.
 func (h *HTTP) editing(handle func(http.ResponseWriter, *http.Request, *server.Server)) func(http.ResponseWriter, *http.Request, *server.Server) {
 	return func(w http.ResponseWriter, r *http.Request, s *server.Server) {
 		if h.Editing == nil {
 			access.Refuse(w, http.StatusForbidden, `the console may not change the config; set "server": {"console": "edit"} and a token, and restart mcpx`)
 			return
 		}
-		handle(w, r, s)
+		withAllRights(handle)(w, r, s)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"mcpx/internal/tokens"
 	"mcpx/registry"
+	"mcpx/server"
 	"mcpx/server/access"
 )
 
@@ -19,6 +20,8 @@ type status struct {
 	Context  map[string]contextStatus    `json:"context"`
 	Config   configStatus                `json:"config"`
 	Disabled map[string][]disabledStatus `json:"disabled,omitempty"` // servers that the config disables, by schema name
+
+	AuditFailed int `json:"audit_failed,omitempty"` // lines of the audit that could not be written
 }
 
 // disabledStatus is a server that the config disables.
@@ -41,6 +44,7 @@ type upstreamStatus struct {
 	State       string    `json:"state"`
 	Reason      string    `json:"reason,omitempty"`
 	Advice      string    `json:"advice,omitempty"` // what to do, as "mcpx check" says it
+	Review      string    `json:"review,omitempty"` // what waits for a review, and the command that shows it
 	Stderr      []string  `json:"stderr,omitempty"`
 	RetryAt     time.Time `json:"retry_at,omitzero"`
 	StartupMS   int64     `json:"startup_ms,omitempty"`
@@ -64,6 +68,7 @@ func statusOf(u *registry.Upstream) upstreamStatus {
 		Transport:   string(u.Transport()),
 		State:       string(u.State),
 		Reason:      u.Reason,
+		Review:      u.Review(),
 		Stderr:      u.LatestStderr(),
 		RetryAt:     u.RetryAt,
 		Advice:      adviceOn(u),
@@ -76,6 +81,14 @@ func statusOf(u *registry.Upstream) upstreamStatus {
 	}
 }
 
+// disabledOf returns the servers that the config disables.
+func disabledOf(s *server.Server) (list []disabledStatus) {
+	for _, u := range s.Disabled() {
+		list = append(list, disabledStatus{u.Name, u.Description, string(u.Transport)})
+	}
+	return list
+}
+
 // adviceOn returns what to do about an upstream that has failed.
 func adviceOn(u *registry.Upstream) string {
 	if u.State != registry.Failed && u.State != registry.Waiting {
@@ -85,33 +98,54 @@ func adviceOn(u *registry.Upstream) string {
 }
 
 // status serves GET /status.
-func (h *HTTP) status(w http.ResponseWriter, _ *http.Request) {
-	response := status{Sessions: h.Open(), Schemas: map[string][]upstreamStatus{}, Disabled: map[string][]disabledStatus{}, Context: map[string]contextStatus{}}
-	for name, views := range *h.views.Load() {
+func (h *HTTP) status(w http.ResponseWriter, r *http.Request) {
+	response := status{Sessions: h.openOf(r), Schemas: map[string][]upstreamStatus{}, Disabled: map[string][]disabledStatus{}, Context: map[string]contextStatus{}}
+	for name, views := range granted(r, *h.views.Load()) {
 		s := views[asConfigured]
 		response.Version = s.Version()
+		client := newSessionlessClient(s, r)
 		list := []upstreamStatus{}
-		context := contextStatus{With: tokens.CountBytes(s.LazyTools())}
-		for _, u := range s.Upstreams() {
+		context := contextStatus{With: tokens.CountBytes(s.LazyTools(client))}
+		for _, u := range s.Upstreams(client) {
 			list = append(list, statusOf(u))
 			context.Without += u.Tokens()
 		}
-		for _, u := range s.Disabled() {
-			response.Disabled[name] = append(response.Disabled[name], disabledStatus{u.Name, u.Description, string(u.Transport)})
+		if list := disabledOf(s); len(list) > 0 && mayUseAll(r) {
+			response.Disabled[name] = list
 		}
 		response.Schemas[name], response.Context[name] = list, context
 	}
-	response.Config.Reload = h.Reload != nil
-	if h.Problem != nil {
-		response.Config.Problem = h.Problem()
+	if mayUseAll(r) {
+		response.Config.Reload = h.Reload != nil
+		if h.Problem != nil {
+			response.Config.Problem = h.Problem()
+		}
+		if h.AuditFailed != nil {
+			response.AuditFailed = h.AuditFailed()
+		}
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(response)
 }
 
+// openOf returns the number of open client sessions that the sender of a request may know
+// of: all, or its own.
+func (h *HTTP) openOf(r *http.Request) int {
+	if mayUseAll(r) {
+		return h.Open()
+	}
+	own, n := senderKey(r), 0
+	for _, s := range h.sessions.all() {
+		if s.sender == own {
+			n++
+		}
+	}
+	return n
+}
+
 // reload serves POST /reload: it applies the config file again.
-func (h *HTTP) reload(w http.ResponseWriter, _ *http.Request) {
-	if h.Reload == nil {
+func (h *HTTP) reload(w http.ResponseWriter, r *http.Request) {
+	if h.Reload == nil || !mayUseAll(r) {
 		access.Refuse(w, http.StatusForbidden, `reloading from here is not allowed; set "server": {"console": "edit"} and a token, and restart mcpx`)
 		return
 	}
