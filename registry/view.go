@@ -3,11 +3,13 @@ package registry
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"mcpx/config"
+	"mcpx/internal/lockfile"
 	"mcpx/internal/policy"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/tokens"
@@ -261,8 +263,9 @@ func (u *Upstream) rawItems(k kind) (all []json.RawMessage) {
 	return all
 }
 
-// restrict returns the part of an upstream that the rules grant. Instructions may name
-// any tool, so only those see them who see all tools.
+// restrict returns the part of an upstream that the rules grant. Instructions, and notes
+// about tools that wait for a review, may name any tool, so only those see them who see all
+// tools.
 func (u *Upstream) restrict(schema string, rules *policy.Rules) *Upstream {
 	part := *u
 	part.whole = u
@@ -277,8 +280,10 @@ func (u *Upstream) restrict(schema string, rules *policy.Rules) *Upstream {
 	if part.ToolsOnly {
 		part.Prompts, part.Resources, part.Templates, part.Capabilities = nil, nil, nil, nil
 	}
-	if part.ToolsOnly || len(part.Tools) != len(u.Tools) {
-		part.Instructions = ""
+	if !rules.HasEveryToolOf(schema, u.Name) {
+		part.Instructions, part.instructions, part.instructionsWait, part.news = "", "", false, nil
+		part.waiting = maps.Clone(u.waiting)
+		delete(part.waiting, lockfile.Tools)
 		shown := slices.Clip(part.Tools)
 		part.tokens = sync.OnceValue(func() int { return tokens.CountBytes(toolList(shown)) })
 	}

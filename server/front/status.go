@@ -31,7 +31,7 @@ type disabledStatus struct {
 	Transport   string `json:"transport"`
 }
 
-// configStatus is what is known about the config file.
+// configStatus is the state of the config file.
 type configStatus struct {
 	Reload  bool   `json:"reload"`            // POST /reload is allowed
 	Problem string `json:"problem,omitempty"` // why the newest file is not in use
