@@ -3,12 +3,14 @@ package app
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"slices"
 	"time"
 
 	"mcpx/config"
 	"mcpx/executor"
+	"mcpx/internal/lockfile"
 	"mcpx/registry"
 	"mcpx/server/front"
 )
@@ -22,7 +24,8 @@ var errBusy = errors.New("another server is being checked; try again when that i
 func (a *App) editing() *front.Editing {
 	turn := make(chan struct{}, 1) // one check at a time
 	return &front.Editing{
-		Edit: a.edit,
+		Edit:   a.edit,
+		Accept: a.accept,
 		Check: func(ctx context.Context, schema, name string, entry []byte) (*registry.Upstream, []string, error) {
 			select {
 			case turn <- struct{}{}:
@@ -42,6 +45,27 @@ func (a *App) edit(change func(e *config.Editor) error) error {
 		return err
 	}
 	if _, err := config.Edit(c.File, config.EditOptions{}, change); err != nil {
+		return err
+	}
+	return a.Reload()
+}
+
+// accept writes what a server offers to the lock file, as "mcpx pin" does, and applies it.
+func (a *App) accept(key string, offer *lockfile.Server) error {
+	c, err := a.currentConfig()
+	if err != nil {
+		return err
+	}
+	path := lockfile.Path(c.File)
+	lock, err := lockfile.Read(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return errors.New("there is no lock file; run mcpx pin")
+	}
+	if err != nil {
+		return err
+	}
+	lock.Servers[key] = offer
+	if err := lock.Write(path); err != nil {
 		return err
 	}
 	return a.Reload()

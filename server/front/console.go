@@ -30,6 +30,7 @@ func (h *HTTP) consoleRoutes(mux *http.ServeMux) {
 		"POST /console/{schema}/check":   h.editing(h.checkServer),
 		"POST /console/{schema}/add":     h.editing(h.addServer),
 		"POST /console/{schema}/change":  h.editing(h.changeServer),
+		"POST /console/{schema}/accept":  h.editing(h.acceptServer),
 		"POST /console/{schema}/enable":  h.editing(h.switchServer((*config.Editor).Enable)),
 		"POST /console/{schema}/disable": h.editing(h.switchServer((*config.Editor).Disable)),
 	} {
@@ -139,6 +140,8 @@ type details struct {
 	Isolation    string            `json:"isolation,omitempty"`
 	Start        string            `json:"start,omitempty"`
 	Settings     settings          `json:"settings"`
+	SignIn       *signedIn         `json:"sign_in,omitempty"`
+	Review       *review           `json:"review,omitempty"`
 }
 
 // settings are the keys of a server that the console can change.
@@ -168,7 +171,9 @@ func (h *HTTP) serverDetails(w http.ResponseWriter, r *http.Request, s *server.S
 	var d details
 	if mayUseAll(r) {
 		d = detailsOf(u.Config())
+		d.Review = reviewOf(s.Schema(), u)
 	}
+	d.SignIn = signInOf(r, s, name)
 	d.Revision, d.Software, d.Instructions = u.Revision, u.Software, u.Instructions
 	writeConsole(w, d)
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"mcpx/config"
+	"mcpx/internal/lockfile"
 	"mcpx/internal/rawjson"
 	"mcpx/registry"
 	"mcpx/server"
@@ -16,6 +17,8 @@ import (
 type Editing struct {
 	// Edit changes the servers of the config file and applies the result.
 	Edit func(change func(e *config.Editor) error) error
+	// Accept writes what a server offers to the lock file, and applies it.
+	Accept func(key string, offer *lockfile.Server) error
 	// Check starts a server that is not in the file yet, stops it again, and returns its last
 	// state and the places that look like secrets.
 	Check func(ctx context.Context, schema, name string, entry []byte) (*registry.Upstream, []string, error)

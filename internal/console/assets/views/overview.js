@@ -2,7 +2,7 @@
 
 import { announce, button, copyButton, duration, fill, h, number, plural, short } from '../dom.js';
 import { poll } from '../session.js';
-import { byNeed, grouped, isFailing, stateClass, stateGroup } from '../states.js';
+import { byNeed, grouped, isFailing, needsPerson, stateClass, stateGroup } from '../states.js';
 import { link, mayEdit, on, servers, state } from '../store.js';
 import { showAddServer } from './edit.js';
 import { empty, figures, stateMark } from './parts.js';
@@ -47,7 +47,8 @@ function head() {
   const count = (name) => all.filter((s) => s.state === name).length;
   const failing = all.filter(isFailing).length;
   const starting = all.filter((s) => stateGroup(s) === 'Starting').length;
-  const notes = [failing > 0 && `${number(failing)} failed`, starting > 0 && `${number(starting)} starting`, count('idle') > 0 && `${number(count('idle'))} idle`].filter(Boolean);
+  const signIn = all.filter(needsPerson).length;
+  const notes = [failing > 0 && `${number(failing)} failed`, signIn > 0 && `${number(signIn)} need${signIn === 1 ? 's' : ''} sign-in`, starting > 0 && `${number(starting)} starting`, count('idle') > 0 && `${number(count('idle'))} idle`].filter(Boolean);
   return [
     h('div', { class: 'head' }, h('h1', {}, 'Overview'), h('p', { class: 'lead' }, `Schema ${state.schema}, served by mcpx ${state.status.version}.`)),
     configProblem(),
@@ -140,7 +141,7 @@ function row(s) {
   const one = (n, word) => (n === 1 ? word : `${word}s`);
   return h('tr', { class: stateClass(s) },
     cell('Server', h('a', { href: link(s.name), data: { key: `row ${s.name}` }, class: 'row-link' }, s.name),
-      isFailing(s) && s.reason ? h('p', { class: 'reason' }, s.reason) : s.description && h('p', { class: 'muted' }, s.description)),
+      (isFailing(s) || needsPerson(s)) && s.reason ? h('p', { class: 'reason' }, s.reason) : s.description && h('p', { class: 'muted' }, s.description)),
     cell('State', stateMark(s)),
     cell('Transport', s.transport),
     figure('Start-up', s.startup_ms === undefined ? '–' : duration(s.startup_ms)),

@@ -4,7 +4,7 @@ import { ask } from '../api.js';
 import { announce, button, clock, copyButton, dateTime, duration, fill, firstLine, h, number, plural, short } from '../dom.js';
 import { stringify } from '../json.js';
 import { poll } from '../session.js';
-import { isFailing, stateClass } from '../states.js';
+import { isFailing, needsPerson, stateClass } from '../states.js';
 import { itemLink, itemsOf, link, mayEdit, on, serverNamed, state } from '../store.js';
 import { showSettings } from './edit.js';
 import { confirm, crumbs, empty, figures, overviewCrumb, stateMark, tell } from './parts.js';
@@ -18,7 +18,7 @@ export function server(main, route, signal) {
   const top = h('div', {});
   const about = h('div', {});
   const body = h('div', {});
-  fill(main, top, about, body); // tools that wait for review belong between about and body
+  fill(main, top, about, body);
   drawAbout(about, route.server, signal);
   let listed;
   const drawBody = () => {
@@ -61,13 +61,13 @@ function head(name) {
   ];
 }
 
-/** Returns the buttons that change whether the server runs. Sign in and Sign out belong here too. */
+/** Returns the buttons that change whether the server runs. */
 function actions(s) {
   const isRunning = s.state === 'ready' || s.state === 'starting';
   const isUsable = s.state !== 'disabled' && s.state !== 'failed'; // with a config that can work
   return h('div', { class: 'title-actions' },
     isUsable && s.state !== 'stopped' && button('Restart', () => act(s, 'restart', 'is restarting'), { kind: 'small', symbol: 'restart', data: { key: 'restart' } }),
-    isUsable && (isRunning || isFailing(s)) && button('Stop', () => stop(s), { kind: 'small', symbol: 'stop', data: { key: 'stop' } }),
+    isUsable && (isRunning || isFailing(s) || needsPerson(s)) && button('Stop', () => stop(s), { kind: 'small', symbol: 'stop', data: { key: 'stop' } }),
     (s.state === 'stopped' || s.state === 'idle') && button('Start', () => act(s, 'start', 'is starting'), { kind: 'small', symbol: 'play', data: { key: 'start' } }),
     mayEdit() && button('Edit', () => showSettings(s.name), { kind: 'small', symbol: 'edit', data: { key: 'edit' } }),
     mayEdit() && (s.state === 'disabled'
@@ -104,10 +104,41 @@ function trouble(s) {
   return h('section', { class: `trouble ${stateClass(s)}`, role: 'status' },
     h('p', { class: 'pre' }, h('strong', {}, s.reason || REASONS[s.state] || 'The server is not there.')),
     s.advice && h('p', { class: 'advice' }, h('b', {}, 'What to do: '), s.advice),
+    needsPerson(s) && signInLink(s.name, s.state === 'needs more access' ? 'Allow more access' : 'Sign in'),
     s.state === 'idle' && s.listed_at && h('p', { class: 'muted' }, `Listed on ${dateTime(s.listed_at)}.`),
     (s.retry_at || s.state === 'starting' && isFailing(s)) && h('p', { class: 'retry muted' }, retry(s)),
     s.state === 'waiting' && !s.retry_at && h('p', { class: 'muted' }, 'The next call tries again.'),
     isFailing(s) && s.stderr?.length > 0 && h('pre', { class: 'text stderr', tabIndex: 0, 'aria-label': 'Latest lines of stderr' }, s.stderr.join('\n')));
+}
+
+/** Returns a link to the page where a person signs in to the server. */
+const signInLink = (name, text) => h('p', {}, h('a', { class: 'button primary', target: '_blank', rel: 'noopener', data: { key: 'sign in' },
+  href: `${location.origin}${location.pathname}signin/${encodeURIComponent(state.schema)}/${encodeURIComponent(name)}` }, text));
+
+async function signOut(name) {
+  if (!await confirm(`Sign out of ${name}?`, 'mcpx forgets the tokens of this server, and revokes them where that is possible.', 'Sign out')) return;
+  const response = await fetch(`signout/${encodeURIComponent(state.schema)}/${encodeURIComponent(name)}`, { method: 'POST', signal: AbortSignal.timeout(30_000) }).catch(() => undefined);
+  if (!response?.ok) await tell('You are still signed in', `mcpx could not sign out of ${name}.`);
+  await poll();
+}
+
+/** Returns who is signed in, with what access and until when. */
+function signInFacts(name, s) {
+  if (!s?.signed_in) return s && 'no';
+  const until = s.expires && `the token is valid until ${dateTime(s.expires)}${s.renews ? ', and mcpx renews it' : ''}`;
+  return [[s.account && `as ${s.account}`, s.issuer && `at ${s.issuer}`, s.scopes?.length > 0 && `access: ${s.scopes.join(', ')}`, until].filter(Boolean).join('; ') || 'yes', ' ',
+    button('Sign out', () => signOut(name), { kind: 'small', data: { key: 'sign out' } })];
+}
+
+/** Returns what has changed since a person approved the server. */
+function reviewSection(name, text, review) {
+  const accept = async () => {
+    if (!await confirm('Accept these changes?', `mcpx writes ${name} to its lock file as it is now. Agents can then use what has changed.`, 'Accept')) return;
+    await ask('accept', { server: name }, { id: review.id }).catch((error) => tell('Nothing was accepted', error.message));
+    await poll();
+  };
+  return h('section', { class: 'trouble attention', 'aria-label': 'Review' }, h('p', {}, h('strong', {}, text)), h('pre', { class: 'text stderr', tabIndex: 0 }, review.text),
+    mayEdit() && review.id && h('p', {}, button('Accept', accept, { data: { key: 'accept' } })));
 }
 
 function retry(s) {
@@ -124,27 +155,28 @@ function drawAbout(place, name, signal) {
   let read;
   const draw = async () => {
     const s = serverNamed(name);
-    const now = JSON.stringify([s?.state, s?.listed_at, s?.description]);
+    const now = JSON.stringify([s?.state, s?.listed_at, s?.description, s?.review]);
     if (!s || now === read) return;
     read = now;
     const details = await ask('server', { server: name }).catch(() => null);
     if (signal.aborted || now !== read || !details) return;
     const isOpen = place.querySelector('.instructions')?.open;
-    fill(place, aboutList(details));
+    fill(place, details.review && reviewSection(name, s.review ?? 'Something waits for review.', details.review), aboutList(name, details));
     if (isOpen) place.querySelector('.instructions').open = true;
   };
   on('status', draw, signal);
   draw();
 }
 
-function aboutList(d) {
+function aboutList(name, d) {
   const pairs = (values) => Object.keys(values ?? {}).length > 0 && h('span', { class: 'pairs-line' }, Object.entries(values).map(([key, value]) => h('code', {}, `${key}=${value}`)));
   const code = (text) => text && h('div', { class: 'address' }, h('code', { class: 'pre' }, text), copyButton(() => text, 'Copy'));
   const rows = [
     ['Command', code(d.command)], ['URL', code(d.url)],
     ['Environment', pairs(d.env)], ['Headers', pairs(d.headers)],
     ['Software', [d.software, d.revision && `MCP ${d.revision}`].filter(Boolean).join(' · ')],
-    ['Sessions', d.isolation === 'client' && 'one for each client'], ['Start', d.start === 'lazy' && 'on first use'],
+    ['Signed in', signInFacts(name, d.sign_in)],
+    ['Sessions', { client: 'one for each client', user: 'one for each caller' }[d.isolation]], ['Start', d.start === 'lazy' && 'on first use'],
     ['Instructions', d.instructions && instructions(d.instructions)],
   ];
   return h('dl', { class: 'about' }, rows.filter(([, value]) => value).map(([key, value]) => h('div', {}, h('dt', {}, key), h('dd', {}, value))));

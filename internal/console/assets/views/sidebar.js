@@ -2,7 +2,7 @@
 
 import { ask } from '../api.js';
 import { button, fill, firstLine, h, icon, plural } from '../dom.js';
-import { grouped, isFailing } from '../states.js';
+import { grouped, isFailing, needsPerson } from '../states.js';
 import { itemLink, itemNamed, link, on, schemas, servers, state } from '../store.js';
 import { facts, stateMark } from './parts.js';
 
@@ -80,7 +80,8 @@ export function sidebar(element, { current, toggleTheme, themeName, showShortcut
     return groups.map(([title, all]) => [h('h2', { class: 'nav-title' }, title, h('span', { class: 'nav-count' }, all.length)), all.map(serverLink)]);
   };
   const serverLink = (s) => h('a', { class: 'nav-server', href: link(s.name), data: { key: s.name }, 'aria-current': current().server === s.name ? 'page' : undefined },
-    h('span', { class: 'nav-name' }, s.name), stateMark(s), h('span', { class: `nav-facts${isFailing(s) ? ' keep' : ''}` }, isFailing(s) ? s.reason ?? '' : facts(s).join(' · ')));
+    h('span', { class: 'nav-name' }, s.name), stateMark(s), h('span', { class: `nav-facts${needsHelp(s) ? ' keep' : ''}` }, needsHelp(s) ? s.reason ?? '' : facts(s).join(' · ')));
+  const needsHelp = (s) => isFailing(s) || needsPerson(s);
   const itemLinkOf = (i) => h('a', { class: 'nav-item', href: itemLink(i), data: { key: itemLink(i) } },
     h('span', { class: 'nav-name' }, i.name), h('span', { class: 'nav-kind' }, KINDS[i.kind]), h('span', { class: 'nav-facts' }, `${i.server} · ${firstLine(i.raw.description) || i.key}`));
   const results = (words) => {
