@@ -51,6 +51,7 @@ func (a *App) ListenHTTP(ctx context.Context, o HTTPOptions) error {
 	web.Problem, web.AuditFailed = a.ReloadProblem, a.audit.Failed
 	if c.Server.Console == config.ConsoleEdit && access.NeedsToken(c.Server) {
 		web.Reload = a.Reload
+		web.Editing = a.editing()
 	}
 	a.metrics = newMetrics(a.Profiles, web.Open)
 	web.Metrics = a.metrics.handler(a.log.Flush)
