@@ -51,7 +51,7 @@ func (a *Account) choose(ctx context.Context, p *provider, redirect string) (cli
 	}
 	if p.server.RegistrationEndpoint == "" {
 		return client{}, fmt.Errorf("%s does not register clients by itself; register mcpx there, with the redirect URL %s, and set auth.client_id",
-			plain.Line(p.server.Issuer), redirect)
+			shown(p.server.Issuer), redirect)
 	}
 	return a.register(ctx, p, redirect)
 }
@@ -115,7 +115,7 @@ func (a *Account) register(ctx context.Context, p *provider, redirect string) (c
 // registrationError explains a failed registration without the reply, which may have a
 // secret.
 func registrationError(issuer string, err error) error {
-	issuer = plain.Line(issuer)
+	issuer = shown(issuer)
 	var refused *oauthex.ClientRegistrationError
 	var sent *url.Error
 	switch {

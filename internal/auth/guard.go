@@ -61,7 +61,7 @@ func (g *guard) client() *http.Client {
 		Timeout:   requestTime,
 		CheckRedirect: func(r *http.Request, via []*http.Request) error {
 			if via[0].Method != http.MethodGet {
-				return fmt.Errorf("%s redirects a token request, which is not followed", via[0].URL.Host)
+				return fmt.Errorf("%s redirects a token request, which is not followed", shown(via[0].URL.Host))
 			}
 			if len(via) > metadataHops {
 				return errors.New("too many redirects")
@@ -102,7 +102,7 @@ func checkEndpoint(address string) error {
 	case u.Scheme == "https" || u.Scheme == "http" && isLoopbackName(u.Hostname()):
 		return nil
 	}
-	return fmt.Errorf("it names the endpoint %s://%s; only https is allowed, and http on this machine", u.Scheme, u.Host)
+	return fmt.Errorf("it names the endpoint %s; only https is allowed, and http on this machine", shown(u.Scheme+"://"+u.Host))
 }
 
 func isLoopbackName(host string) bool {

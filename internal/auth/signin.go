@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"golang.org/x/oauth2"
-
-	"mcpx/internal/plain"
 )
 
 // Limits of sign-ins that wait for a person.
@@ -48,7 +46,7 @@ func (a *Account) Begin(ctx context.Context, redirect string, scopes []string) (
 	case p.server.AuthorizationEndpoint == "":
 		return "", errors.New("its authorization server has no authorization endpoint")
 	case !slices.Contains(p.server.CodeChallengeMethodsSupported, "S256"):
-		return "", fmt.Errorf("%s does not announce PKCE with S256, without which signing in is not safe", plain.Line(p.server.Issuer))
+		return "", fmt.Errorf("%s does not announce PKCE with S256, without which signing in is not safe", shown(p.server.Issuer))
 	}
 	waiting := &pending{
 		account: a, creds: *c, redirect: redirect,
@@ -207,7 +205,7 @@ func (p *pending) complete(ctx context.Context, query url.Values) error {
 	case issuer != "" && issuer != p.creds.Issuer:
 		return errors.New("the answer is from another server (iss), so it was not used")
 	case query.Get("error") != "":
-		return fmt.Errorf("%s refused: %s", plain.Line(p.creds.Issuer), describe(query.Get("error"), query.Get("error_description")))
+		return fmt.Errorf("%s refused: %s", shown(p.creds.Issuer), describe(query.Get("error"), query.Get("error_description")))
 	case query.Get("code") == "":
 		return errors.New("the answer has no code; paste the whole address that the browser ended at")
 	}
@@ -218,7 +216,7 @@ func (p *pending) complete(ctx context.Context, query url.Values) error {
 		"code_verifier": {p.verifier}, "resource": {c.Resource},
 	})
 	if err != nil {
-		return fmt.Errorf("%s gave no token: %w", plain.Line(c.Issuer), err)
+		return fmt.Errorf("%s gave no token: %w", shown(c.Issuer), err)
 	}
 	return p.account.keep(ctx, &c)
 }

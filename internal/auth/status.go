@@ -7,8 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"time"
-
-	"mcpx/internal/plain"
 )
 
 // Status is what is known about a sign-in without asking a server.
@@ -72,7 +70,7 @@ func (a *Account) revoke(ctx context.Context, c *credentials) error {
 	}
 	_ = response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("the tokens could not be revoked: HTTP status %s from %s", plain.Line(response.Status), plain.Line(c.Issuer))
+		return fmt.Errorf("the tokens could not be revoked: HTTP status %s from %s", shown(response.Status), shown(c.Issuer))
 	}
 	return nil
 }

@@ -159,7 +159,7 @@ func (a *Account) request(ctx context.Context, c *credentials, form url.Values) 
 		return a.explain(err, form)
 	}
 	if !strings.EqualFold(token.Type(), "Bearer") {
-		return fmt.Errorf("the token has the type %s, which mcpx does not support", plain.Line(token.Type()))
+		return fmt.Errorf("the token has the type %s, which mcpx does not support", shown(token.Type()))
 	}
 	if strings.ContainsFunc(token.AccessToken, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return errors.New("the token has characters that a header cannot have")
