@@ -122,7 +122,7 @@ func registrationError(issuer string, err error) error {
 	case errors.As(err, &refused):
 		return fmt.Errorf("%s refused to register mcpx: %s", issuer, describe(refused.ErrorCode, refused.ErrorDescription))
 	case errors.As(err, &sent):
-		return fmt.Errorf("%s did not register mcpx: %w", issuer, sent.Err)
+		return fmt.Errorf("%s did not register mcpx: %w", issuer, failure(sent))
 	}
 	return fmt.Errorf("%s did not register mcpx; if it needs an app that is registered by hand, set auth.client_id", issuer)
 }

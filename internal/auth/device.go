@@ -77,7 +77,7 @@ func (a *Account) deviceCode(ctx context.Context, c *credentials, endpoint strin
 	}
 	response, err := a.post(ctx, c, endpoint, form)
 	if err != nil {
-		return nil, plainError(err)
+		return nil, failure(err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	data, err := io.ReadAll(response.Body)

@@ -279,7 +279,7 @@ func (a *Account) getJSON(ctx context.Context, address string, into any) (bool, 
 	r.Header.Set("Accept", "application/json")
 	response, err := a.client.Do(r)
 	if err != nil {
-		return false, err
+		return false, failure(err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	switch {

@@ -82,7 +82,7 @@ func (a *Account) prepare(ctx context.Context, redirect string, scopes []string)
 	}
 	p, err := a.discover(ctx, asked)
 	if err != nil {
-		return nil, nil, plainError(err)
+		return nil, nil, err
 	}
 	if p == nil {
 		return nil, nil, ErrNoOAuth
@@ -113,7 +113,7 @@ func (a *Account) probe(ctx context.Context) (challenge, error) {
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	response, err := client.Do(r)
 	if err != nil {
-		return challenge{}, plainError(err)
+		return challenge{}, failure(err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	_, _ = io.CopyN(io.Discard, response.Body, maxHeaders)

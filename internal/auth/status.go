@@ -66,7 +66,7 @@ func (a *Account) revoke(ctx context.Context, c *credentials) error {
 	}
 	response, err := a.post(ctx, c, c.Revoke, form)
 	if err != nil {
-		return fmt.Errorf("the tokens could not be revoked: %w", plainError(err))
+		return fmt.Errorf("the tokens could not be revoked: %w", failure(err))
 	}
 	_ = response.Body.Close()
 	if response.StatusCode != http.StatusOK {

@@ -227,7 +227,7 @@ func (a *Account) explain(err error, form url.Values) error {
 		status := refused.Response.StatusCode
 		return fmt.Errorf("HTTP status %d %s from the token endpoint", status, http.StatusText(status))
 	case errors.As(err, &sent):
-		return sent.Err // without the address
+		return failure(err)
 	}
 	return errors.New("the reply of the token endpoint cannot be read")
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"time"
 
+	"mcpx/internal/neterr"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
 )
@@ -88,7 +89,7 @@ func (l *httpLink) readStream() {
 		response, err := l.get(l.ctx, at.id)
 		switch {
 		case unreachable(err):
-			l.end(&Failure{Reason: l.redact(plainReason(err)), Cause: CauseUnreachable})
+			l.end(&Failure{Reason: l.redact(neterr.Reason(err)), Cause: CauseUnreachable})
 			return
 		case err != nil:
 		case response.StatusCode == http.StatusOK:
