@@ -110,6 +110,9 @@ type Upstream struct {
 	Headers map[string]string
 	Auth    Auth // OAuth
 
+	Caller         string            // whose own upstream it is, with isolation user; empty: it is not of one caller
+	ForwardHeaders map[string]string // by a header of the client's request: the header to send, see ParseForward
+
 	Tools          Filter
 	StartupTimeout time.Duration // connect, handshake and first lists
 	Timeout        time.Duration // a call without any progress
@@ -126,6 +129,7 @@ type Upstream struct {
 	Err error
 
 	disabled       bool
+	forwarded      map[string]string   // headers of the caller's request, by the name that it gets
 	envCommands    map[string][]string // commands that print a value of Env, which is empty until Resolve
 	headerCommands map[string][]string // likewise of Headers
 	written        *Upstream           // the upstream before expansion, for Show and Resolve
@@ -165,6 +169,7 @@ type Isolation string
 const (
 	Shared    Isolation = "shared" // one for all clients
 	PerClient Isolation = "client" // one for each client session
+	PerUser   Isolation = "user"   // one for each caller
 )
 
 // Auth is how mcpx signs in to an upstream that uses OAuth.
@@ -202,12 +207,14 @@ type Server struct {
 	Console        Console
 	AllowedOrigins []string
 	AllowedHosts   []string
+	PublicURL      string // the address that clients use, without /mcp; empty: unknown
+	Auth           Access
 }
 
-// Console is what the console may do.
+// Console is the permission of the console.
 type Console string
 
-// The two ways.
+// The permissions.
 const (
 	ConsoleView Console = "view" // show and test
 	ConsoleEdit Console = "edit" // also change what mcpx runs
@@ -225,6 +232,7 @@ type Logging struct {
 	Level  string // debug, info, warn, error
 	Format string // console, json
 	File   string // empty: stderr
+	Audit  string // empty: no audit
 }
 
 // Limits bounds the memory and the output of mcpx.

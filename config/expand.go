@@ -20,6 +20,9 @@ func (c *Config) resolve(e environment) {
 	if c.Logging.File != "" {
 		c.Logging.File = e.absolute(c.Logging.File)
 	}
+	if c.Logging.Audit != "" {
+		c.Logging.Audit = e.absolute(c.Logging.Audit)
+	}
 	for i := range c.Profiles {
 		p := &c.Profiles[i]
 		for j, written := range p.all {
@@ -36,6 +39,9 @@ const lazyIdleStop = 15 * time.Minute
 // inherit fills in the settings that the top level has for all upstreams.
 func (u *Upstream) inherit(c *Config) {
 	u.Start = cmp.Or(u.Start, c.Start)
+	if u.Isolation == PerUser {
+		u.Start = StartLazy // nobody knows whose session to open
+	}
 	if u.IdleStop == unset {
 		u.IdleStop = c.IdleStop
 	}
@@ -96,6 +102,7 @@ func (x *expansion) upstream(u *Upstream) {
 	}
 	u.URL = x.text("url", w.URL)
 	u.Headers = x.dict("headers", w.Headers, w.headerCommands)
+	u.addForwarded()
 	u.Auth.ClientID = x.text("auth.client_id", w.Auth.ClientID)
 	u.Auth.ClientSecret = x.text("auth.client_secret", w.Auth.ClientSecret)
 	u.Auth.PrivateKey = x.text("auth.private_key", w.Auth.PrivateKey)

@@ -79,6 +79,8 @@ func (s *Server) fields() []field {
 		{"console", choice(&s.Console, ConsoleView, ConsoleEdit), "view: the console shows and tests. edit: it may also change what mcpx runs, for callers with the token."},
 		{"allowed_origins", list(&s.AllowedOrigins, nonEmpty, allowedOrigin), "Origins that may connect, in addition to loopback: https://app.example.com."},
 		{"allowed_hosts", list(&s.AllowedHosts, nonEmpty, allowedHost), "Host names that clients may use, in addition to loopback."},
+		{"public_url", text(&s.PublicURL, publicURL).also(webAddress), "Address that clients use, without /mcp: https://mcpx.example.com."},
+		{"auth", section(s.Auth.fields()), "Who may use the front, and what they may use there."},
 	}
 }
 
@@ -95,6 +97,7 @@ func (l *Logging) fields() []field {
 		{"level", choice(&l.Level, "debug", "info", "warn", "error"), "Lowest level that is logged."},
 		{"format", choice(&l.Format, "console", "json"), "console for people, json for programs."},
 		{"file", text(&l.File, nonEmpty), "File to log to, relative to the config file; without it, stderr."},
+		{"audit", text(&l.Audit, nonEmpty), "File that gets one JSON line per call, without values, relative to the config file."},
 	}
 }
 
@@ -171,7 +174,8 @@ func (u *Upstream) fields() []field {
 		{"startup_timeout", duration(&u.StartupTimeout), "Time to connect, initialize and list."},
 		{"timeout", duration(&u.Timeout), "Time for a call without any progress."},
 		{"max_timeout", duration(&u.MaxTimeout), "Time for a call in total."},
-		{"isolation", choice(&u.Isolation, Shared, PerClient), "shared: one session for all clients. client: one for each."},
+		{"isolation", choice(&u.Isolation, Shared, PerClient, PerUser), "shared: one session for all clients. client: one for each. user: one for each caller."},
+		{"forward_headers", forwards(&u.ForwardHeaders), "With isolation user: headers of the client's request that the server gets, such as {\"X-Jira-Token\": \"Authorization: Bearer {}\"}."},
 		{"start", choice(&u.Start, StartEager, StartLazy), "eager: start it with mcpx. lazy: start it when a request needs it. The default is start at the top level."},
 		{"pin", choice(&u.Pin, PinOff, PinWarn, PinBlock), "What happens to tools that are not as approved in mcpx.lock. block: they are hidden. warn: they are mentioned. off: nothing. The default is block with a lock file, and warn without."},
 		{"sandbox", sandboxKind(&u.Sandbox), "true, or an object: restrict its process, which may read all files, and write only some. Linux only."},

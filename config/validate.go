@@ -9,6 +9,7 @@ import (
 func (r *reader) config(root node, c *Config) {
 	top := defaultProfile("default")
 	r.object(root, c.fields(&top))
+	r.access(root, c)
 	used := r.oneOf(root, append([]string{"schemas"}, serverKeys...))
 	c.Stdio.Encoding = "utf8" // or utf-8, which is the same
 	if used != "schemas" {
@@ -176,6 +177,7 @@ func (r *reader) upstream(n node, u *Upstream, fields []field) {
 	}
 	u.Description = strings.Join(strings.Fields(u.Description), " ")
 	r.transport(n, u)
+	r.forwarding(n, u)
 	if !u.disabled {
 		r.warnFiles(n)
 	}

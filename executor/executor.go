@@ -31,12 +31,12 @@ type Executor struct {
 	observe  func(Event)
 	listings listings
 	results  *results.Store
-	exposure atomic.Pointer[Exposure]
+	exposure atomic.Pointer[Exposure] // of the whole catalog
 	builtin  builtin
 	signIn   SignIn
 }
 
-// settings are what a reload can change.
+// settings are the values that a reload can change.
 type settings struct {
 	config  *config.Config
 	profile *config.Profile
@@ -50,9 +50,9 @@ type Options struct {
 	SignIn  SignIn      // may be nil
 }
 
-// SignIn returns the address where a person signs in to a server, with these scopes in
-// addition to those that the server asks for.
-type SignIn func(ctx context.Context, server string, scopes []string) (address string, err error)
+// SignIn returns the address where the person who uses a client signs in to a server, with
+// these scopes in addition to those that the server asks for.
+type SignIn func(ctx context.Context, c registry.Client, server string, scopes []string) (address string, err error)
 
 // New returns an Executor for calls to the registry's upstreams, which are those of
 // the profile.
@@ -124,12 +124,16 @@ type Call struct {
 	hasAsked  bool             // the client was asked to sign in
 }
 
-// Event reports the end of a call.
+// Event reports the end of a call, or of another request to an upstream.
 type Event struct {
 	Schema, Client, Request, Server, Tool string
-	Outcome                               string // "ok" or the kind of failure
-	Took                                  time.Duration
-	BytesIn, BytesOut                     int
+
+	Caller            string // the name of the caller; empty for one without a name
+	Method            string // of a request that is not a call; empty for a call
+	Arguments         []byte // as the client sent them; valid until the observer returns
+	Outcome           string // "ok" or the kind of failure
+	Took              time.Duration
+	BytesIn, BytesOut int
 }
 
 // Do is Go for callers that wait.
@@ -184,7 +188,7 @@ func (e *Executor) isQuick(c *Call) bool {
 	if c.isFlat && !e.resolveQuickly(c) {
 		return false
 	}
-	u := e.registry.Catalog().Upstream(c.Server)
+	u := e.registry.For(c.Client).Catalog().Upstream(c.Server)
 	if u == nil || u.State != registry.Ready || u.AwaitsList() || c.DuplicateKey != "" || c.Siblings != nil || c.Select != nil ||
 		len(c.Arguments) > quickBytes || rawjson.Kind(c.Arguments) != '{' || !c.isFlat && mayHaveReference(c.Arguments) {
 		return false
@@ -330,7 +334,7 @@ func execError(c *Call, err error) error {
 func (c *Call) event(outcome string, size int) Event {
 	return Event{
 		Client: ownerOf(c.Client), Request: c.Request, Server: c.Server, Tool: c.Tool, Outcome: outcome,
-		Took: time.Since(c.begun), BytesIn: len(c.Arguments), BytesOut: size,
+		Took: time.Since(c.begun), BytesIn: len(c.Arguments), BytesOut: size, Arguments: c.Arguments, Caller: callerName(c.Client),
 	}
 }
 

@@ -35,6 +35,9 @@ func (e *Executor) askToSignIn(ctx context.Context, c *Call, err error) bool {
 	if e.signIn == nil || c.hasAsked || !ok || !errors.As(err, &needed) {
 		return false
 	}
+	if !e.registry.For(c.Client).MaySignIn(needed.Server) {
+		return false // others sign in to it
+	}
 	scopes, ok := needed.NeedsSignIn()
 	request := func(address, id string) []byte {
 		b := rawjson.AppendString([]byte(`{"mode":"url","message":`), needed.Server+" "+needed.Why()+". Sign in on this page.")
@@ -47,7 +50,7 @@ func (e *Executor) askToSignIn(ctx context.Context, c *Call, err error) bool {
 	c.hasAsked = true
 	ctx, cancel := context.WithTimeout(ctx, e.registry.MaxTimeout(needed.Server))
 	defer cancel()
-	address, err := e.signIn(ctx, needed.Server, scopes)
+	address, err := e.signIn(ctx, c.Client, needed.Server, scopes)
 	if err != nil {
 		e.log.Warn().Err(err).Str("server", needed.Server).Msg("signing in cannot begin")
 		return false
@@ -57,7 +60,7 @@ func (e *Executor) askToSignIn(ctx context.Context, c *Call, err error) bool {
 	if action, _ := rawjson.String(rawjson.Get(answer, "action")); err != nil || action != "accept" {
 		return false
 	}
-	if e.registry.SignedIn(ctx, needed.Server, scopes) != nil {
+	if e.registry.For(c.Client).SignedIn(ctx, needed.Server, scopes) != nil {
 		return false
 	}
 	c.Client.Notify("notifications/elicitation/complete", append(rawjson.AppendString([]byte(`{"elicitationId":`), id), '}'))

@@ -22,6 +22,28 @@ import (
 type Catalog struct {
 	Upstreams []*Upstream // in config order
 	byName    map[string]*Upstream
+	perUser   []*Upstream // with isolation "user"
+	derived   sync.Map    // see Derived
+}
+
+// Derived returns a value that a user of the registry derives from the catalog, by the name
+// of its kind. It lives as long as the catalog, and may be made twice.
+func (c *Catalog) Derived(kind string, from func(c *Catalog) any) any {
+	if value, ok := c.derived.Load(kind); ok {
+		return value
+	}
+	value, _ := c.derived.LoadOrStore(kind, from(c))
+	return value
+}
+
+// setPerUser sets perUser.
+func (c *Catalog) setPerUser() {
+	c.perUser = nil
+	for _, u := range c.Upstreams {
+		if u.config != nil && u.config.Isolation == config.PerUser {
+			c.perUser = append(c.perUser, u)
+		}
+	}
 }
 
 // Upstream finds an upstream by its exact name, nil if there is none.
@@ -36,6 +58,7 @@ func (c *Catalog) with(u *Upstream) *Catalog {
 		}
 		next.byName[old.Name] = next.Upstreams[i]
 	}
+	next.setPerUser()
 	return next
 }
 
@@ -78,7 +101,9 @@ type Upstream struct {
 	Prompts      []Item
 	Resources    []Item
 	Templates    []Item // of resources
+	ToolsOnly    bool   // the client may use some of its tools, and nothing else of it
 
+	whole      *Upstream     // in a View: the upstream that this is a part of
 	failure    *link.Failure // for which a person must act; nil if there is none
 	isStale    bool          // the lists are from before the next start
 	config     *config.Upstream

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"mcpx/config"
 	"mcpx/internal/rawjson"
 )
 
@@ -37,6 +38,7 @@ const announcePause = 100 * time.Millisecond
 
 // Attach makes a client known, so that upstreams can reach it until Detach.
 func (r *Registry) Attach(c Client) {
+	r.views.watch(r.For(c))
 	r.clients.mu.Lock()
 	defer r.clients.mu.Unlock()
 	r.clients.attached[c.ID()] = c
@@ -45,6 +47,7 @@ func (r *Registry) Attach(c Client) {
 // AttachStream makes a subscription stream known until Detach. Upstreams can send it
 // notifications, but no requests.
 func (r *Registry) AttachStream(c Client) {
+	r.views.watch(r.For(c))
 	r.clients.mu.Lock()
 	defer r.clients.mu.Unlock()
 	r.clients.streams[c.ID()] = c
@@ -98,16 +101,20 @@ func (c *clients) find(id string) Client {
 	return c.streams[id]
 }
 
-// only returns the attached client if there is exactly one.
-func (c *clients) only() Client {
+// only returns the attached client that could use a session, if there is exactly one.
+func (c *clients) only(could func(c Client) bool) (only Client) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.attached) == 1 {
-		for _, only := range c.attached {
-			return only
+	for _, client := range c.attached {
+		switch {
+		case !could(client):
+		case only != nil:
+			return nil
+		default:
+			only = client
 		}
 	}
-	return nil
+	return only
 }
 
 // onlyClient returns the only client that could use the session, nil if there are
@@ -116,7 +123,8 @@ func (s *Session) onlyClient() Client {
 	if s.owner != nil {
 		return s.owner
 	}
-	return s.supervisor.registry.clients.only()
+	r := s.supervisor.registry
+	return r.clients.only(func(c Client) bool { return r.mayUse(c, s.config.Name) && keyOf(s.config, c) == s.key() })
 }
 
 // announce notifies clients of changed lists until ctx ends.
@@ -126,17 +134,30 @@ func (r *Registry) announce(ctx context.Context) {
 		if err != nil {
 			return
 		}
-		for capability := range capabilities {
-			for _, c := range r.clients.all() {
-				c.Notify(listChanged(capability), nil)
-			}
-		}
+		r.announceLists(capabilities)
 		pause := time.NewTimer(announcePause)
 		select {
 		case <-pause.C:
 		case <-ctx.Done():
 		}
 		pause.Stop()
+	}
+}
+
+// announceLists notifies clients of lists that have changed, if they see the change.
+func (r *Registry) announceLists(capabilities map[string]bool) {
+	previous := map[viewKey]*Catalog{}
+	for _, c := range r.clients.all() {
+		seen := r.For(c)
+		key, now := seen.key(r.Catalog()), seen.Catalog()
+		if _, ok := previous[key]; key != (viewKey{}) && !ok {
+			previous[key] = r.views.announce(key, now)
+		}
+		for capability := range capabilities {
+			if key == (viewKey{}) || !now.sameLists(previous[key], capability) {
+				c.Notify(listChanged(capability), nil)
+			}
+		}
 	}
 }
 
@@ -173,7 +194,12 @@ func (s *Session) notified(method string, params []byte, to []Client) {
 }
 
 // key returns the key of the session.
-func (s *Session) key() sessionKey { return keyOf(s.config, s.owner) }
+func (s *Session) key() sessionKey {
+	if s.supervisor.user != "" {
+		return sessionKey{s.config.Name, s.supervisor.user}
+	}
+	return keyOf(s.config, s.owner)
+}
 
 // withLogger returns a log message whose logger begins with the server's name.
 func withLogger(params []byte, server string) []byte {
@@ -184,10 +210,10 @@ func withLogger(params []byte, server string) []byte {
 	return rawjson.With(params, "logger", rawjson.AppendString(nil, logger))
 }
 
-// openSessions returns an upstream's open sessions: the shared one and the per-client
-// ones.
+// openSessions returns an upstream's open sessions: the shared one, the per-client ones
+// and those of callers.
 func (r *Registry) openSessions(u *Upstream) []*Session {
-	sessions := r.sessions.of(u.Name)
+	sessions := append(r.sessions.of(u.Name), r.users.sessionsOf(u.Name)...)
 	if u.State == Ready {
 		sessions = append(sessions, u.session)
 	}
@@ -195,10 +221,17 @@ func (r *Registry) openSessions(u *Upstream) []*Session {
 }
 
 // Broadcast sends a client's notification, such as a change of its roots, to all open
-// sessions. It skips sessions of 2026-07-28, which has no such notifications.
-func (r *Registry) Broadcast(method string, params []byte) {
+// sessions of the upstreams that it may use. It skips sessions of 2026-07-28, which has no
+// such notifications.
+func (r *Registry) Broadcast(c Client, method string, params []byte) {
 	for _, u := range r.Catalog().Upstreams {
+		if !r.mayUse(c, u.Name) {
+			continue
+		}
 		for _, s := range r.openSessions(u) {
+			if s.config.Isolation == config.PerUser && s.key() != keyOf(s.config, c) {
+				continue
+			}
 			if s.modern != nil {
 				continue
 			}

@@ -31,7 +31,7 @@ func (s *supervisor) rest(ctx context.Context) {
 	done, cancel := context.WithCancel(ctx)
 	defer cancel()
 	turn := make(chan struct{})
-	if u := s.upstream.Load(); u.ListedAt.IsZero() && u.FailedAt.IsZero() {
+	if u := s.upstream.Load(); u.ListedAt.IsZero() && u.FailedAt.IsZero() && u.config.Isolation != config.PerUser {
 		waiting.Go(func() { s.awaitTurn(done, turn) })
 	}
 	s.isFill = false
@@ -75,7 +75,7 @@ func (s *supervisor) stopUnused(session *Session) {
 	}
 	for !session.isOver() {
 		c := s.config()
-		if c.URL != "" || c.IdleStop == 0 {
+		if c.URL != "" && c.Isolation != config.PerUser || c.IdleStop == 0 {
 			select {
 			case <-s.idleTimeSet:
 			case <-session.done():
@@ -131,8 +131,8 @@ func (s *supervisor) loadCache() (isLazy bool) {
 	}
 	var found listcache.Entry
 	ok := false
-	if s.registry.options.Cache != nil {
-		found, ok = s.registry.options.Cache.Load(s.cacheKey())
+	if s.cache() != nil {
+		found, ok = s.cache().Load(s.cacheKey())
 	}
 	var changed []string
 	s.wake.Clear()
@@ -151,6 +151,15 @@ func (s *supervisor) loadCache() (isLazy bool) {
 	})
 	s.registry.changed.note(changed...)
 	return true
+}
+
+// cache returns the cache of the upstream's lists; nil if there is none. What one caller
+// sees is not for others, so it is never on disk.
+func (s *supervisor) cache() *listcache.Cache {
+	if s.config().Isolation == config.PerUser {
+		return nil
+	}
+	return s.registry.options.Cache
 }
 
 func (s *supervisor) cacheKey() string { return s.config().CacheKey(listcache.Version) }
@@ -180,7 +189,7 @@ func (s *supervisor) knownTools() []Item {
 // not known when the cache is read. handshake is the result of
 // initialize or server/discover.
 func (s *supervisor) saveCache(session *Session, handshake []byte) {
-	if s.registry.options.Cache == nil {
+	if s.cache() == nil {
 		return
 	}
 	if handshake != nil {
@@ -212,7 +221,7 @@ func (s *supervisor) saveNewest() {
 	if content == nil {
 		return
 	}
-	if err := s.registry.options.Cache.Save(s.cacheKey(), content); err != nil {
+	if err := s.cache().Save(s.cacheKey(), content); err != nil {
 		s.log.Debug().Err(err).Msg("could not save the lists")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"mcpx/config"
 	"mcpx/internal/auth"
 	"mcpx/internal/link"
 )
@@ -104,21 +105,21 @@ func (r *Registry) unavailable(server string, f *link.Failure) *Unavailable {
 // BeginSignIn starts to sign in to a server, with these scopes in addition to those that it
 // asks for. It returns the address that the person must open. The browser is then sent to
 // redirect.
-func (r *Registry) BeginSignIn(ctx context.Context, server, redirect string, scopes []string) (address string, err error) {
-	account, err := r.account(server)
+func (v View) BeginSignIn(ctx context.Context, server, redirect string, scopes []string) (address string, err error) {
+	account, err := v.account(server)
 	if err != nil {
 		return "", err
 	}
 	if address, err = account.Begin(ctx, redirect, scopes); err == nil {
-		r.Catalog().Upstream(server).supervisor.signing.Notify()
+		v.current(server).supervisor.signing.Notify()
 	}
 	return address, err
 }
 
 // BeginLocalSignIn is BeginSignIn for a person on this machine: the browser is sent back to
 // a port of its own. The sign-in ends in the background.
-func (r *Registry) BeginLocalSignIn(ctx context.Context, server string, scopes []string) (address string, err error) {
-	account, err := r.account(server)
+func (v View) BeginLocalSignIn(ctx context.Context, server string, scopes []string) (address string, err error) {
+	account, err := v.account(server)
 	if err != nil {
 		return "", err
 	}
@@ -126,6 +127,7 @@ func (r *Registry) BeginLocalSignIn(ctx context.Context, server string, scopes [
 	if err != nil {
 		return "", err
 	}
+	r := v.registry
 	wait := func() {
 		if err := signIn.Wait(r.ctx); err != nil {
 			r.log.Warn().Err(err).Str("server", server).Msg("nobody has signed in")
@@ -136,33 +138,32 @@ func (r *Registry) BeginLocalSignIn(ctx context.Context, server string, scopes [
 	if !r.tasks.Go(wait) {
 		wait() // mcpx stops, so that it ends at once
 	}
-	r.Catalog().Upstream(server).supervisor.signing.Notify()
+	v.current(server).supervisor.signing.Notify()
 	return signIn.Address, nil
 }
 
 // Resume starts the upstreams that waited for a sign-in, which has ended now. When it
 // returns, calls to them wait for the start.
 func (r *Registry) Resume(ctx context.Context, account *auth.Account) {
-	for _, u := range r.Catalog().Upstreams {
-		for u != nil && u.NeedsPerson() && u.supervisor.account.Load().Is(account) {
-			u.supervisor.wake.Notify()
+	for _, s := range r.allSupervisors() {
+		for u := s.upstream.Load(); u.NeedsPerson() && s.account.Load().Is(account); u = s.upstream.Load() {
+			s.wake.Notify()
 			if u.superseded(ctx) != nil {
 				return
 			}
-			u = r.Catalog().Upstream(u.Name)
 		}
 	}
 }
 
 // SignOut removes the tokens of a server, and revokes them where that is possible.
-func (r *Registry) SignOut(ctx context.Context, server string) error {
-	account, err := r.account(server)
+func (v View) SignOut(ctx context.Context, server string) error {
+	account, err := v.account(server)
 	if err != nil {
 		return err
 	}
 	_, err = account.Logout(ctx)
-	for _, u := range r.Catalog().Upstreams {
-		if u.session != nil && u.supervisor.account.Load() != nil && u.supervisor.account.Load().Is(account) {
+	for _, s := range v.registry.allSupervisors() {
+		if u := s.upstream.Load(); u.session != nil && s.account.Load() != nil && s.account.Load().Is(account) {
 			u.session.conn.Close(&link.Failure{Reason: "somebody has signed out"})
 		}
 	}
@@ -171,8 +172,8 @@ func (r *Registry) SignOut(ctx context.Context, server string) error {
 
 // SignInStatus returns what is known about the sign-in of a server; ok is false if it has
 // none.
-func (r *Registry) SignInStatus(ctx context.Context, server string) (status auth.Status, ok bool) {
-	account, err := r.account(server)
+func (v View) SignInStatus(ctx context.Context, server string) (status auth.Status, ok bool) {
+	account, err := v.account(server)
 	if err != nil {
 		return status, false
 	}
@@ -180,9 +181,20 @@ func (r *Registry) SignInStatus(ctx context.Context, server string) (status auth
 	return status, err == nil
 }
 
+// MaySignIn reports whether the client's caller may sign in to a server: for itself, or, if
+// it may use everything, for all.
+func (v View) MaySignIn(server string) bool {
+	u := v.current(v.known(server))
+	return v.rules() == nil || u != nil && u.config.Isolation == config.PerUser
+}
+
 // account returns the account that signs in to a server.
-func (r *Registry) account(server string) (*auth.Account, error) {
-	u := r.Catalog().Upstream(server)
+func (v View) account(server string) (*auth.Account, error) {
+	server = v.known(server)
+	if err := v.ensureOwn(server); err != nil {
+		return nil, err
+	}
+	u := v.current(server)
 	switch {
 	case u == nil:
 		return nil, &Unavailable{Server: server, Reason: "no such server"}
@@ -194,15 +206,15 @@ func (r *Registry) account(server string) (*auth.Account, error) {
 
 // SignedIn waits until a person has signed in to a server and granted these scopes, or ctx
 // ends.
-func (r *Registry) SignedIn(ctx context.Context, server string, scopes []string) error {
+func (v View) SignedIn(ctx context.Context, server string, scopes []string) error {
 	tick := time.NewTicker(signInTick)
 	defer tick.Stop()
 	for {
-		u := r.Catalog().Upstream(server)
+		u := v.current(v.known(server))
 		if u == nil {
 			return &Unavailable{Server: server, Reason: "no such server"}
 		}
-		status, ok := r.SignInStatus(ctx, server)
+		status, ok := v.SignInStatus(ctx, server)
 		isMissing := func(scope string) bool { return !slices.Contains(status.Scopes, scope) }
 		if ok && status.SignedIn && !u.NeedsPerson() && !slices.ContainsFunc(scopes, isMissing) {
 			return nil

@@ -18,6 +18,9 @@ import (
 // start opens a session and publishes it with the upstream's lists, within the start-up
 // limit.
 func (s *supervisor) start(ctx context.Context) (*Session, error) {
+	if err := s.needsHeaders(); err != nil {
+		return nil, err
+	}
 	release, err := s.slot(ctx)
 	if err != nil {
 		return nil, err
@@ -62,7 +65,7 @@ func (s *supervisor) open(ctx context.Context, owner Client) (*Session, []byte, 
 		return nil, nil, &link.Failure{Reason: err.Error(), Cause: link.CauseConfig}
 	}
 	if resolved != s.config() { // the client secret may be a stored one
-		s.account.Store(link.Account(s.registry.options.Accounts, resolved, ""))
+		s.account.Store(link.Account(s.registry.options.Accounts, resolved, resolved.Caller))
 	}
 	o := link.Options{Upstream: resolved, Account: s.account.Load(), Log: s.log, MessageBytes: s.registry.options.MessageBytes, Intake: s.intake, Watcher: s.registry.options.Watcher}
 	if owner == nil {

@@ -25,6 +25,7 @@ import (
 // changes the state of the upstream.
 type supervisor struct {
 	registry *Registry
+	user     string                       // the caller whose own upstream it is, see userKey; empty: it is in the catalog
 	account  atomic.Pointer[auth.Account] // signs in to the upstream; nil: no OAuth
 	log      zerolog.Logger
 	upstream atomic.Pointer[Upstream] // its newest state; the catalog has it too, unless another supervisor replaces this one
@@ -62,7 +63,7 @@ func newSupervisor(r *Registry, c *config.Upstream) *supervisor {
 		refresh: newChanges(),
 		intake:  link.NewIntake(r.options.MessageBytes),
 	}
-	s.account.Store(link.Account(r.options.Accounts, c, ""))
+	s.account.Store(link.Account(r.options.Accounts, c, c.Caller))
 	s.ctx, s.retire = context.WithCancel(r.ctx)
 	s.upstream.Store(&Upstream{
 		Name: c.Name, Description: c.Description, State: Starting, config: c, supervisor: s, changed: make(chan struct{}),

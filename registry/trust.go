@@ -228,10 +228,10 @@ func (u *Upstream) AwaitsList() bool {
 
 // Relisted waits until the lists that the upstream has announced so far are read, and
 // returns the upstream with them.
-func (r *Registry) Relisted(ctx context.Context, name string) (*Upstream, error) {
-	u := r.Catalog().Upstream(name)
+func (v View) Relisted(ctx context.Context, name string) (*Upstream, error) {
+	u := v.current(v.known(name))
 	if u == nil || !u.AwaitsList() {
-		return r.Ready(ctx, name)
+		return v.Ready(ctx, name)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, u.config.StartupTimeout, &Unavailable{Server: name, Reason: "it has changed its lists, and they could not be read; try again later"})
 	defer cancel()
@@ -240,13 +240,13 @@ func (r *Registry) Relisted(ctx context.Context, name string) (*Upstream, error)
 		if err := u.superseded(ctx); err != nil {
 			return nil, err
 		}
-		next := r.Catalog().Upstream(name)
+		next := v.current(name)
 		if next == nil || next.supervisor != u.supervisor {
 			break
 		}
 		u = next
 	}
-	return r.Ready(ctx, name)
+	return v.Ready(ctx, name)
 }
 
 // Pin returns how the config compares the upstream; empty for the default.

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
+	"mcpx/internal/policy"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
 	"mcpx/registry"
@@ -17,6 +19,8 @@ import (
 type Client struct {
 	*conversation
 	Send func(message []byte) error // queues a message to the client; never waits
+
+	caller *policy.Caller // of the request that this Client is for; nil: the latest caller
 
 	// Replacements for a call of several rounds; may be nil.
 	requestInput  func(ctx context.Context, method string, params []byte) ([]byte, error) // for requests to the client
@@ -32,6 +36,8 @@ type conversation struct {
 	lazy  bool   // it sees only inspect and exec, which never change
 	Quota *Quota // bounds its calls; nil for a client without a client session
 	Conn  *rpc.Conn
+
+	latest atomic.Pointer[policy.Caller] // of the last request, for notifications; nil for a caller without a name
 
 	initialized chan struct{} // closed when upstreams may send messages to the client
 	Ended       chan struct{} // closed by End
@@ -77,7 +83,17 @@ func newClient(id string, send func(message []byte) error) *Client {
 
 // Through returns the same client with another stream for its messages.
 func (c *Client) Through(send func(message []byte) error) *Client {
-	return &Client{conversation: c.conversation, Send: send}
+	return &Client{conversation: c.conversation, Send: send, caller: c.caller}
+}
+
+// As returns the same client for a request of that caller. A client session belongs to
+// one caller, but what the caller may use can change with its token.
+func (c *Client) As(caller *policy.Caller) *Client {
+	if caller == nil {
+		return c
+	}
+	c.latest.Store(caller)
+	return &Client{conversation: c.conversation, Send: c.Send, caller: caller}
 }
 
 // ID implements registry.Client.
@@ -85,6 +101,14 @@ func (c *Client) ID() string { return c.id }
 
 // Owner implements registry.Client.
 func (c *Client) Owner() string { return c.owner }
+
+// Caller implements registry.Client.
+func (c *Client) Caller() *policy.Caller {
+	if c.caller != nil {
+		return c.caller
+	}
+	return c.latest.Load()
+}
 
 // Lost implements rpc.Handler.
 func (c *conversation) Lost(error) error {

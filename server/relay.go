@@ -42,7 +42,7 @@ const pageSize = 1000
 // list handles the methods in lists: it returns one page. The cursor has the index of the
 // page's first item. If the list changes meanwhile, the client is notified and reads it
 // again.
-func (s *Server) list(ctx context.Context, _ *Client, m rpc.Message) ([]byte, error) {
+func (s *Server) list(ctx context.Context, c *Client, m rpc.Message) ([]byte, error) {
 	l := lists[m.Method]
 	from := 0
 	if cursor := rawjson.Get(m.Params, "cursor"); !rawjson.IsNull(cursor) {
@@ -52,8 +52,8 @@ func (s *Server) list(ctx context.Context, _ *Client, m rpc.Message) ([]byte, er
 		}
 		from = index
 	}
-	s.executor.Settle(ctx, l.wait)
-	items := l.items(s.executor.Exposure())
+	s.executor.Settle(ctx, c, l.wait)
+	items := l.items(s.executor.Exposure(c))
 	from = min(from, len(items))
 	to := min(from+pageSize, len(items))
 	b := append([]byte(`{"`+l.member), `":[`...)

@@ -9,7 +9,7 @@
 # "not run", which is not "pass". A "note" is a measured fact without a verdict.
 set -uo pipefail
 
-all=(upstreams cold seed typescript typescript2 python fastmcp gosdk mcpgo inspector mcporter signin agents conformance)
+all=(upstreams cold seed typescript typescript2 python fastmcp gosdk mcpgo inspector mcporter signin teams agents conformance)
 parts=("$@")
 [ ${#parts[@]} -gt 0 ] || parts=("${all[@]}")
 
@@ -106,6 +106,7 @@ part_python() { python python python_sdk.py; }
 part_fastmcp() { python fastmcp fastmcp_client.py; }
 part_inspector() { javascript inspector; }
 part_mcporter() { javascript mcporter; }
+part_teams() { javascript teams; }
 part_signin() { javascript signin; }
 
 # part_agents installs each agent in a folder of its own, so that one can be missing.

@@ -43,6 +43,7 @@ type App struct {
 	cache    *listcache.Cache // may be nil
 	address  string           // of the HTTP front, as people reach it; empty without one
 	metrics  *metrics         // nil unless mcpx serves over HTTP
+	audit    *audit           // nil unless the config names a file
 	memory   *releaser
 
 	headStart context.Context // the upstreams start when it ends; nil: at once
@@ -68,7 +69,11 @@ func New(c *config.Config, profile string, stderr io.Writer) (*App, error) {
 		return nil, err
 	}
 	a := &App{config: c, schema: profile, stderr: stderr}
-	if a.log, err = logging.New(logging.Options(c.Logging), stderr); err != nil {
+	if a.log, err = logging.New(logging.Options{Level: c.Logging.Level, Format: c.Logging.Format, File: c.Logging.File}, stderr); err != nil {
+		return nil, err
+	}
+	if a.audit, err = openAudit(c.Logging.Audit); err != nil {
+		_ = a.log.Close()
 		return nil, err
 	}
 	a.watcher = child.NewWatcher(a.log.Logger)
@@ -90,7 +95,7 @@ func (a *App) Profiles() []*Profile { return *a.profiles.Load() }
 
 // newProfile puts the parts of a profile together.
 func (a *App) newProfile(c *config.Config, p *config.Profile) *Profile {
-	people := signIn{a, p.Name}
+	people := signIn{a, c.File, p.Name}
 	r := registry.New(p, registry.Options{
 		Log:            a.log.Logger,
 		Version:        Version(),
@@ -149,7 +154,8 @@ func (a *App) Run(ctx context.Context, use func(ctx context.Context) error) erro
 	stop()
 	a.tasks.Close()
 	a.watcher.Close()
-	_ = a.log.Close()
+	_ = a.log.Close() // the last calls are written to the audit then
+	_ = a.audit.Close()
 	return err
 }
 
@@ -212,7 +218,14 @@ func (a *App) ready(mode string, p *Profile) *zerolog.Event {
 }
 
 // observe takes note of a call. It may be called concurrently.
-func (a *App) observe(e executor.Event) { a.log.Later(func() { a.logCall(e) }) }
+func (a *App) observe(e executor.Event) {
+	if a.audit != nil {
+		line := a.audit.line(e)
+		a.log.Later(func() { a.audit.write(line) })
+	}
+	e.Arguments = nil // they would stay in memory
+	a.log.Later(func() { a.logCall(e) })
+}
 
 // logCall logs and counts a call, in the goroutine of the log. In the path of the call it
 // made small calls over HTTP 1 to 5 % slower.

@@ -8,6 +8,7 @@ import (
 
 	"mcpx/internal/auth"
 	"mcpx/internal/plain"
+	"mcpx/registry"
 	"mcpx/server/access"
 )
 
@@ -20,12 +21,16 @@ type SignIn struct {
 // beginSignIn serves GET /signin/SCHEMA/SERVER: it sends the browser to the page where the
 // person signs in to the server.
 func (h *HTTP) beginSignIn(w http.ResponseWriter, r *http.Request) {
-	views, name := (*h.views.Load())[r.PathValue("schema")], r.PathValue("server")
-	if views == nil {
+	seen, name := h.signInView(r), r.PathValue("server")
+	switch {
+	case seen == nil:
 		showPage(w, http.StatusNotFound, page{"Not found", fmt.Sprintf("There is no schema %q.", r.PathValue("schema"))})
 		return
+	case !seen.MaySignIn(name):
+		showPage(w, http.StatusForbidden, page{"You may not sign in to " + name, notForAll})
+		return
 	}
-	address, err := views[asConfigured].Registry().BeginSignIn(r.Context(), name, h.SignIn.Redirect, strings.Fields(r.URL.Query().Get("scope")))
+	address, err := seen.BeginSignIn(r.Context(), name, h.SignIn.Redirect, strings.Fields(r.URL.Query().Get("scope")))
 	if err != nil {
 		showPage(w, http.StatusBadGateway, page{"Signing in to " + name + " cannot begin", err.Error()})
 		return
@@ -33,9 +38,32 @@ func (h *HTTP) beginSignIn(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, address, http.StatusFound)
 }
 
-// completeSignIn serves GET /oauth/callback, where the browser comes back to.
+// notForAll is why a caller may not sign in or out.
+const notForAll = `there is no such server, or its sign-in is for everybody: only callers who may use everything can change it`
+
+// signInView returns the upstreams of the schema in the path, as the sender sees them; nil
+// if the schema does not exist for it.
+func (h *HTTP) signInView(r *http.Request) *registry.View {
+	views := granted(r, *h.views.Load())[r.PathValue("schema")]
+	if views == nil {
+		return nil
+	}
+	s := views[asConfigured]
+	seen := s.Registry().For(newSessionlessClient(s, r))
+	return &seen
+}
+
+// completeSignIn serves GET /oauth/callback, where the browser comes back to. The sign-in
+// must be of the caller who comes back, or for everybody.
 func (h *HTTP) completeSignIn(w http.ResponseWriter, r *http.Request) {
-	account, err := h.SignIn.Accounts.Complete(r.Context(), "", r.URL.Query())
+	var account *auth.Account
+	err := auth.ErrNotBegun
+	if caller := access.CallerOf(r.Context()); caller != nil {
+		account, err = h.SignIn.Accounts.Complete(r.Context(), caller.ID, r.URL.Query())
+	}
+	if account == nil && mayUseAll(r) {
+		account, err = h.SignIn.Accounts.Complete(r.Context(), "", r.URL.Query())
+	}
 	if err != nil {
 		showPage(w, http.StatusBadRequest, page{"You are not signed in", err.Error()})
 		return
@@ -48,12 +76,16 @@ func (h *HTTP) completeSignIn(w http.ResponseWriter, r *http.Request) {
 
 // signOut serves POST /signout/SCHEMA/SERVER.
 func (h *HTTP) signOut(w http.ResponseWriter, r *http.Request) {
-	views := (*h.views.Load())[r.PathValue("schema")]
-	if views == nil {
+	seen, name := h.signInView(r), r.PathValue("server")
+	switch {
+	case seen == nil:
 		access.Refuse(w, http.StatusNotFound, fmt.Sprintf("there is no schema %q", r.PathValue("schema")))
 		return
+	case !seen.MaySignIn(name):
+		access.Refuse(w, http.StatusForbidden, notForAll)
+		return
 	}
-	if err := views[asConfigured].Registry().SignOut(r.Context(), r.PathValue("server")); err != nil {
+	if err := seen.SignOut(r.Context(), name); err != nil {
 		access.Refuse(w, http.StatusBadGateway, err.Error())
 		return
 	}

@@ -103,7 +103,7 @@ func (c *serveCmd) http(t *terminal) error {
 	if err != nil {
 		return err
 	}
-	if err := access.CheckBind(file.Server.Host, file.Server.Token); err != nil {
+	if err := access.CheckBind(file.Server); err != nil {
 		return usageError{err}
 	}
 	a, err := app.New(file, c.Schema, t.stderr)

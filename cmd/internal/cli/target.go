@@ -57,7 +57,7 @@ func (c *target) with(t *terminal, use func(ctx context.Context, s *talk) error)
 	}
 	s := &talk{Profile: a.Profiles()[0], server: c.Server, status: line}
 	if c.Server != executor.Builtin && s.Registry.Catalog().Upstream(c.Server) == nil {
-		_, err := s.Executor.Upstream(t.ctx, c.Server) // an error, without starting anything
+		_, err := s.Executor.Upstream(t.ctx, nil, c.Server) // an error, without starting anything
 		return err
 	}
 	stop := func() {}
@@ -121,7 +121,7 @@ func (s *talk) started(ctx context.Context, a *app.App) error {
 	stop := s.status.show(func() string { return starting(a, s.server) })
 	defer stop()
 	if s.server == executor.Builtin {
-		s.Executor.Settle(ctx, startTime) // its tools describe all servers
+		s.Executor.Settle(ctx, nil, startTime) // its tools describe all servers
 		return ctx.Err()
 	}
 	s.Registry.Settled(ctx, s.server)
