@@ -73,6 +73,7 @@ func TestRelistedFails(t *testing.T) {
 			t.Errorf("%v after %s", err, took)
 		}
 		f.set(func(f *fake) { f.script = nil })
+		after(relistTime)
 		if u, err := r.For(nil).Relisted(t.Context(), "a"); err != nil || u.AwaitsList() {
 			t.Errorf("%v, %+v", err, u)
 		}
