@@ -148,6 +148,7 @@ func TestReloadUnderLoad(t *testing.T) {
 	}
 	p := serve(t, upstreams)
 	p.initialize()
+	p.waitStderrCount("upstream ready", servers)
 	kept := p.exec("s0", "pid", "{}")
 	var made atomic.Int64
 	var reloaded atomic.Bool

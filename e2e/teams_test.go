@@ -283,7 +283,7 @@ func TestAudit(t *testing.T) {
 	}
 	var l struct {
 		Time, Caller, Client, Schema, Server, Tool, HMAC, Outcome string
-		Arguments                                                map[string]int
+		Arguments                                                 map[string]int
 	}
 	text := lines(file, 1)
 	if err := json.Unmarshal([]byte(text), &l); err != nil {

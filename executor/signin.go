@@ -44,6 +44,9 @@ func (e *Executor) askToSignIn(ctx context.Context, c *Call, err error) bool {
 		b = rawjson.AppendString(append(b, `,"url":`...), address)
 		return append(rawjson.AppendString(append(b, `,"elicitationId":`...), id), '}')
 	}
+	if _, mayKnow := e.registry.For(c.Client).SignInStatus(ctx, needed.Server); !mayKnow {
+		return false // others sign in to this server
+	}
 	if !ok || client.Supports("elicitation/create", request("", "")) != nil {
 		return false
 	}

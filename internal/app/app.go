@@ -95,7 +95,7 @@ func (a *App) Profiles() []*Profile { return *a.profiles.Load() }
 
 // newProfile puts the parts of a profile together.
 func (a *App) newProfile(c *config.Config, p *config.Profile) *Profile {
-	people := signIn{a, p.Name}
+	people := signIn{a, c.File, p.Name}
 	r := registry.New(p, registry.Options{
 		Log:            a.log.Logger,
 		Version:        Version(),

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -34,7 +35,7 @@ func (a *App) ListenHTTP(ctx context.Context, o HTTPOptions) error {
 	a.giveHeadStart()
 	defer a.listed()
 	address := reachable(c.Server.Host, listener.Addr())
-	a.address = "http://" + address
+	a.address = cmp.Or(c.Server.PublicURL, "http://"+address)
 	web := &front.HTTP{
 		Console:   console.Handler(),
 		Guard:     a.guard(c.Server, listener.Addr()),

@@ -15,15 +15,19 @@ import (
 // signIn is how people sign in to the upstreams of one profile.
 type signIn struct {
 	app     *App
+	file    string // the config
 	profile string
 }
 
 // how returns what a person can do to sign in to a server.
 func (s signIn) how(server string, scopes []string) string {
+	page := s.page(server, scopes)
+	if page != "" && s.isPerUser(server) {
+		return "open " + page
+	}
 	words := []string{"mcpx", "auth", "login"}
-	c := s.app.config
-	if c.File != config.UserFile(os.LookupEnv) && c.File != "" {
-		words = append(words, c.File)
+	if s.file != config.UserFile(os.LookupEnv) && s.file != "" {
+		words = append(words, s.file)
 	}
 	words = append(words, server)
 	if s.profile != "default" {
@@ -33,10 +37,22 @@ func (s signIn) how(server string, scopes []string) string {
 		words = append(words, "--scope", scope)
 	}
 	how := "run " + plain.Shell(words...)
-	if page := s.page(server, scopes); page != "" {
+	if page != "" {
 		how += ", or open " + page
 	}
 	return how
+}
+
+// isPerUser reports whether each caller signs in to the server.
+func (s signIn) isPerUser(server string) bool {
+	for _, p := range s.app.Profiles() {
+		for i := range p.Upstreams {
+			if p.Name == s.profile && p.Upstreams[i].Name == server {
+				return p.Upstreams[i].Isolation == config.PerUser
+			}
+		}
+	}
+	return false
 }
 
 // page returns the address of the page where a person signs in, "" if there is no HTTP
@@ -55,10 +71,10 @@ func (s signIn) page(server string, scopes []string) string {
 // begin returns the address where a person signs in: the page of the HTTP front, or that
 // of the authorization server.
 func (s signIn) begin(r *registry.Registry) executor.SignIn {
-	return func(ctx context.Context, c registry.Client, server string, scopes []string) (string, error) {
+	return func(ctx context.Context, client registry.Client, server string, scopes []string) (string, error) {
 		if page := s.page(server, scopes); page != "" {
 			return page, nil
 		}
-		return r.For(c).BeginLocalSignIn(ctx, server, scopes)
+		return r.For(client).BeginLocalSignIn(ctx, server, scopes)
 	}
 }

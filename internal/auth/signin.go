@@ -34,6 +34,9 @@ type pending struct {
 	until     time.Time
 }
 
+// ErrNotBegun is returned for an answer to a sign-in that the caller did not begin.
+var ErrNotBegun = errors.New("no sign-in is open for this address; it may be older than 10 minutes: start again")
+
 // ErrNoOAuth is returned for an upstream that does not use OAuth.
 var ErrNoOAuth = errors.New("the server does not use OAuth")
 
@@ -194,7 +197,7 @@ func (x *Accounts) removePending(state, caller string) *pending {
 func (x *Accounts) Complete(ctx context.Context, caller string, query url.Values) (*Account, error) {
 	p := x.removePending(query.Get("state"), caller)
 	if p == nil {
-		return nil, errors.New("no sign-in is open for this address; it may be older than 10 minutes: start again")
+		return nil, ErrNotBegun
 	}
 	return p.account, p.complete(ctx, query)
 }

@@ -22,16 +22,13 @@ type SignIn struct {
 // beginSignIn serves GET /signin/SCHEMA/SERVER: it sends the browser to the page where the
 // person signs in to the server.
 func (h *HTTP) beginSignIn(w http.ResponseWriter, r *http.Request) {
-	seen, name := h.signInView(r), r.PathValue("server")
-	switch {
-	case seen == nil:
+	view, ok := h.viewOf(r)
+	if !ok {
 		showPage(w, http.StatusNotFound, page{"Not found", fmt.Sprintf("There is no schema %q.", r.PathValue("schema"))})
 		return
-	case !seen.MaySignIn(name):
-		showPage(w, http.StatusForbidden, page{"You may not sign in to " + name, notForAll})
-		return
 	}
-	address, err := seen.BeginSignIn(r.Context(), name, h.SignIn.Redirect, strings.Fields(r.URL.Query().Get("scope")))
+	name := r.PathValue("server")
+	address, err := view.BeginSignIn(r.Context(), name, h.SignIn.Redirect, strings.Fields(r.URL.Query().Get("scope")))
 	if err != nil {
 		showPage(w, http.StatusBadGateway, page{"Signing in to " + name + " cannot begin", err.Error()})
 		return
@@ -39,30 +36,25 @@ func (h *HTTP) beginSignIn(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, address, http.StatusFound)
 }
 
-// notForAll is why a caller may not sign in or out.
-const notForAll = `there is no such server, or its sign-in is for everybody: only callers who may use everything can change it`
-
-// signInView returns the upstreams of the schema in the path, as the sender sees them; nil
-// if the schema does not exist for it.
-func (h *HTTP) signInView(r *http.Request) *registry.View {
-	views := granted(r, *h.views.Load())[r.PathValue("schema")]
-	if views == nil {
-		return nil
+// viewOf returns what the sender of a request sees of the schema in the path.
+func (h *HTTP) viewOf(r *http.Request) (view registry.View, ok bool) {
+	s := granted(r, *h.views.Load())[r.PathValue("schema")][asConfigured]
+	if s == nil {
+		return view, false
 	}
-	s := views[asConfigured]
-	seen := s.Registry().For(newSessionlessClient(s, r))
-	return &seen
+	return s.Registry().For(newSessionlessClient(s, r)), true
 }
 
-// completeSignIn serves GET /oauth/callback, where the browser comes back to. The sign-in
-// must be of the caller who comes back, or for everybody.
+// completeSignIn serves GET /oauth/callback, where the browser comes back to. Only the
+// caller that began a sign-in can complete it; a sign-in for everyone needs a caller that
+// may do everything.
 func (h *HTTP) completeSignIn(w http.ResponseWriter, r *http.Request) {
-	var account *auth.Account
-	err := errNotYours
+	id := ""
 	if caller := access.CallerOf(r.Context()); caller != nil {
-		account, err = h.SignIn.Accounts.Complete(r.Context(), caller.ID, r.URL.Query())
+		id = caller.ID
 	}
-	if account == nil && mayUseAll(r) {
+	account, err := h.SignIn.Accounts.Complete(r.Context(), id, r.URL.Query())
+	if errors.Is(err, auth.ErrNotBegun) && id != "" && mayUseAll(r) {
 		account, err = h.SignIn.Accounts.Complete(r.Context(), "", r.URL.Query())
 	}
 	if err != nil {
@@ -75,20 +67,14 @@ func (h *HTTP) completeSignIn(w http.ResponseWriter, r *http.Request) {
 	showPage(w, http.StatusOK, page{"You are signed in", "You can close this page."})
 }
 
-var errNotYours = errors.New("no sign-in is open for you; start again")
-
 // signOut serves POST /signout/SCHEMA/SERVER.
 func (h *HTTP) signOut(w http.ResponseWriter, r *http.Request) {
-	seen, name := h.signInView(r), r.PathValue("server")
-	switch {
-	case seen == nil:
+	view, ok := h.viewOf(r)
+	if !ok {
 		access.Refuse(w, http.StatusNotFound, fmt.Sprintf("there is no schema %q", r.PathValue("schema")))
 		return
-	case !seen.MaySignIn(name):
-		access.Refuse(w, http.StatusForbidden, notForAll)
-		return
 	}
-	if err := seen.SignOut(r.Context(), name); err != nil {
+	if err := view.SignOut(r.Context(), r.PathValue("server")); err != nil {
 		access.Refuse(w, http.StatusBadGateway, err.Error())
 		return
 	}
