@@ -129,12 +129,12 @@ type Upstream struct {
 	Err error
 
 	disabled       bool
+	forwarded      map[string]string   // headers of the caller's request, by the name that it gets
 	envCommands    map[string][]string // commands that print a value of Env, which is empty until Resolve
 	headerCommands map[string][]string // likewise of Headers
 	written        *Upstream           // the upstream before expansion, for Show and Resolve
 	environment    environment         // from which it was expanded
 	isDeferred     bool                // it has stored secrets, which Resolve reads
-	callerHeaders  map[string]string   // of the caller's request; see ForCaller
 	secrets        *secretSet          // what Redact hides; nil: nothing
 }
 
@@ -211,10 +211,10 @@ type Server struct {
 	Auth           Access
 }
 
-// Console is what the console may do.
+// Console is the permission of the console.
 type Console string
 
-// The two ways.
+// The permissions.
 const (
 	ConsoleView Console = "view" // show and test
 	ConsoleEdit Console = "edit" // also change what mcpx runs

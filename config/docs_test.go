@@ -21,7 +21,8 @@ func TestDocs(t *testing.T) {
 	c, p, u := defaults(), defaultProfile(""), defaultUpstream()
 	declared := [][]field{
 		c.fields(&p), c.Server.fields(), c.Stdio.fields(), c.Logging.fields(), c.Limits.fields(),
-		p.fields(), u.fields(), c.Server.Auth.fields(), c.Server.Auth.OIDC.fields(), new(Token).fields(), u.Tools.fields(), u.Auth.fields(), c.Auth.fields(), {u.nameField()},
+		p.fields(), u.fields(), u.Tools.fields(), u.Auth.fields(), c.Auth.fields(), {u.nameField()},
+		c.Server.Auth.fields(), c.Server.Auth.OIDC.fields(), new(Token).fields(),
 	}
 	for _, fields := range declared {
 		for _, f := range fields {

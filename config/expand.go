@@ -102,7 +102,7 @@ func (x *expansion) upstream(u *Upstream) {
 	}
 	u.URL = x.text("url", w.URL)
 	u.Headers = x.dict("headers", w.Headers, w.headerCommands)
-	u.addCallerHeaders()
+	u.addForwarded()
 	u.Auth.ClientID = x.text("auth.client_id", w.Auth.ClientID)
 	u.Auth.ClientSecret = x.text("auth.client_secret", w.Auth.ClientSecret)
 	u.Auth.PrivateKey = x.text("auth.private_key", w.Auth.PrivateKey)

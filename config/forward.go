@@ -41,21 +41,38 @@ func (r *reader) forwarding(n node, u *Upstream) {
 // forwards is an object of headers to forward: by the client's header, the header that the
 // server gets, with {} for the client's value.
 func forwards(p *map[string]string) kind {
-	k := dict(p, new(map[string][]string), forwardedName)
-	k.schema = object{{"type", "object"}, {"additionalProperties", object{{"type", "string"}}}}
-	read := k.read
-	k.read = func(r *reader, n node) {
-		read(r, n)
-		for _, m := range n.members() {
-			if m.value.kind() == '{' {
-				r.fail(m.value, "expected string, got object")
+	return kind{
+		schema: object{{"type", "object"}, {"additionalProperties", object{{"type", "string"}}}},
+		read: func(r *reader, n node) {
+			if !r.is(n, '{', "object of strings") {
+				return
 			}
-			if _, _, err := ParseForward((*p)[m.key]); m.value.kind() == '"' && err != nil {
-				r.fail(m.value, "%v", err)
+			*p = map[string]string{}
+			for _, m := range n.members() {
+				if err := forwardedName(m.key); err != nil {
+					r.fail(m.name, "%v", err)
+				}
+				if s, ok := r.text(m.value, forwardedHeader); ok {
+					(*p)[m.key] = s
+				}
 			}
-		}
+		},
+		show: func() any {
+			var o object
+			for _, name := range slices.Sorted(maps.Keys(*p)) {
+				o = append(o, pair{name, (*p)[name]})
+			}
+			if o == nil {
+				return nil
+			}
+			return o
+		},
 	}
-	return k
+}
+
+func forwardedHeader(text string) error {
+	_, _, err := ParseForward(text)
+	return err
 }
 
 // forwardedName refuses headers that clients send to mcpx itself.
@@ -101,8 +118,7 @@ func (p *Profile) ForwardedHeaders() []string {
 // if a header is missing. headers has them by their canonical names.
 func (u *Upstream) ForCaller(id string, headers map[string]string) (*Upstream, error) {
 	own := *u
-	own.Caller, own.callerHeaders = id, map[string]string{}
-	own.Headers = maps.Clone(u.Headers)
+	own.Caller, own.forwarded = id, map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(u.ForwardHeaders)) {
 		value := headers[textproto.CanonicalMIMEHeaderKey(name)]
 		if value == "" {
@@ -112,24 +128,22 @@ func (u *Upstream) ForCaller(id string, headers map[string]string) (*Upstream, e
 		if err != nil {
 			return nil, err
 		}
-		own.callerHeaders[target] = strings.Replace(template, "{}", value, 1)
+		own.forwarded[target] = strings.Replace(template, "{}", value, 1)
 	}
-	own.addCallerHeaders()
-	hidden := slices.DeleteFunc(secrets(&own, nil), hasStored)
-	if u.secrets != nil {
-		hidden = append(hidden, u.secrets.fixed...)
-	}
-	slices.Sort(hidden)
-	own.secrets = newSecretSet(slices.Compact(hidden))
+	own.addForwarded()
+	own.secrets = newSecretSet(secrets(&own, nil))
+	own.KeepHiding(u)
 	return &own, nil
 }
 
-// addCallerHeaders adds the headers of the caller's request to those of the config.
-func (u *Upstream) addCallerHeaders() {
-	if u.Headers == nil && len(u.callerHeaders) > 0 {
-		u.Headers = map[string]string{}
+// addForwarded adds the headers of a client's request to those of the config.
+func (u *Upstream) addForwarded() {
+	if len(u.forwarded) == 0 {
+		return
 	}
-	maps.Copy(u.Headers, u.callerHeaders)
+	all := maps.Clone(u.forwarded)
+	maps.Copy(all, u.Headers)
+	u.Headers = all
 }
 
 // reservedHeader reports whether mcpx sets a header of requests to servers itself.

@@ -177,10 +177,10 @@ func (r *reader) upstream(n node, u *Upstream, fields []field) {
 	}
 	u.Description = strings.Join(strings.Fields(u.Description), " ")
 	r.transport(n, u)
+	r.forwarding(n, u)
 	if !u.disabled {
 		r.warnFiles(n)
 	}
-	r.forwarding(n, u)
 	disabled, ok1 := n.member("disabled")
 	enabled, ok2 := n.member("enabled")
 	if ok1 && ok2 && disabled.value.literal().Bool() == enabled.value.literal().Bool() {

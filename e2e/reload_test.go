@@ -131,6 +131,14 @@ func TestReloadOfBadConfig(t *testing.T) {
 	if got := p.exec("a", "pid", "{}"); got != pid {
 		t.Errorf("the server has another process: %s, not %s", got, pid)
 	}
+	if err := os.Remove(p.cmd.Args[1]); err != nil {
+		t.Fatal(err)
+	}
+	p.hangUp()
+	p.waitStderr("mcpx.json does not exist")
+	if got, _, _ := strings.Cut(p.exec("mcpx", "servers", "{}"), "\n"); !strings.HasSuffix(got, "mcpx.json does not exist") {
+		t.Errorf("servers: %s", got)
+	}
 	p.reload(config)
 	if got := p.exec("mcpx", "servers", "{}"); strings.Contains(got, "not in use") {
 		t.Errorf("servers: %s", got)
@@ -150,6 +158,7 @@ func TestReloadUnderLoad(t *testing.T) {
 	p.initialize()
 	p.waitStderrCount("upstream ready", servers)
 	kept := p.exec("s0", "pid", "{}")
+	p.waitStderrCount("upstream ready", servers) // a reload of one that starts would have no old session
 	var made atomic.Int64
 	var reloaded atomic.Bool
 	var running sync.WaitGroup

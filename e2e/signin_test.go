@@ -182,7 +182,7 @@ func TestSignInElsewhere(t *testing.T) {
 			}
 			said.Write(b[:n])
 		}
-		back, err := authtest.Browse(string(address.FindSubmatch(said.Bytes())[1]))
+		back, err := authtest.Browse(t.Context(), string(address.FindSubmatch(said.Bytes())[1]))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -36,7 +36,7 @@ type Executor struct {
 	signIn   SignIn
 }
 
-// settings are what a reload can change.
+// settings are the values that a reload can change.
 type settings struct {
 	config  *config.Config
 	profile *config.Profile
@@ -50,9 +50,9 @@ type Options struct {
 	SignIn  SignIn      // may be nil
 }
 
-// SignIn returns the address where the person of a client signs in to a server, with these
-// scopes in addition to those that the server asks for.
-type SignIn func(ctx context.Context, client registry.Client, server string, scopes []string) (address string, err error)
+// SignIn returns the address where the person who uses a client signs in to a server, with
+// these scopes in addition to those that the server asks for.
+type SignIn func(ctx context.Context, c registry.Client, server string, scopes []string) (address string, err error)
 
 // New returns an Executor for calls to the registry's upstreams, which are those of
 // the profile.

@@ -36,16 +36,13 @@ func (e *Executor) askToSignIn(ctx context.Context, c *Call, err error) bool {
 		return false
 	}
 	if !e.registry.For(c.Client).MaySignIn(needed.Server) {
-		return false
+		return false // others sign in to it
 	}
 	scopes, ok := needed.NeedsSignIn()
 	request := func(address, id string) []byte {
 		b := rawjson.AppendString([]byte(`{"mode":"url","message":`), needed.Server+" "+needed.Why()+". Sign in on this page.")
 		b = rawjson.AppendString(append(b, `,"url":`...), address)
 		return append(rawjson.AppendString(append(b, `,"elicitationId":`...), id), '}')
-	}
-	if _, mayKnow := e.registry.For(c.Client).SignInStatus(ctx, needed.Server); !mayKnow {
-		return false // others sign in to this server
 	}
 	if !ok || client.Supports("elicitation/create", request("", "")) != nil {
 		return false

@@ -8,7 +8,7 @@ import (
 	"mcpx/internal/link"
 )
 
-// errReplaced is the end of a session whose upstream was changed or removed by a reload.
+// errReplaced ends a session whose upstream a reload has changed or removed.
 var errReplaced = errors.New("the config of the server has changed")
 
 // Limits for calls in flight on a session that was replaced.
@@ -63,8 +63,8 @@ func (r *Registry) Close() {
 	r.stop()
 }
 
-// applyUpstream decides which supervisor has the upstream from now on: the current one,
-// which is nil for a new upstream, or another. The caller holds r.mu.
+// applyUpstream keeps the current supervisor of an upstream, or starts another. current is
+// nil for a new upstream. The caller holds r.mu.
 func (r *Registry) applyUpstream(c *config.Upstream, current *supervisor) {
 	next := r.replacements[c.Name]
 	switch {

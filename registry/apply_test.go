@@ -183,7 +183,7 @@ func TestApplyAddsAndRemoves(t *testing.T) {
 		}
 		_, err := r.Call(t.Context(), "b", Request{Method: "tools/call"})
 		var unavailable *Unavailable
-		if !errors.As(err, &unavailable) {
+		if !errors.As(err, &unavailable) || !strings.Contains(unavailable.Reason, "not in the config") {
 			t.Errorf("a call to it: %v", err)
 		}
 		calls.Wait()

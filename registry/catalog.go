@@ -103,9 +103,9 @@ type Upstream struct {
 	Templates    []Item // of resources
 	ToolsOnly    bool   // the client may use some of its tools, and nothing else of it
 
+	whole      *Upstream     // in a View: the upstream that this is a part of
 	failure    *link.Failure // for which a person must act; nil if there is none
 	isStale    bool          // the lists are from before the next start
-	whole      *Upstream     // in a View: the upstream that this is a part of
 	config     *config.Upstream
 	supervisor *supervisor
 	listed     map[string][]Item // the lists by method, with the tools that the config hides; never changed in place

@@ -172,7 +172,7 @@ func (v View) ready(ctx context.Context, name string) (*Upstream, error) {
 		u := v.settled(ctx, name)
 		switch {
 		case u == nil:
-			return nil, &Unavailable{Server: name, Reason: "no such server"}
+			return nil, &Unavailable{Server: name, Reason: "it is not in the config"}
 		case !v.isOwn(u): // a reload has ended the caller's own meanwhile
 			continue
 		case u.State == Ready:

@@ -106,12 +106,12 @@ func (r *Registry) unavailable(server string, f *link.Failure) *Unavailable {
 // asks for. It returns the address that the person must open. The browser is then sent to
 // redirect.
 func (v View) BeginSignIn(ctx context.Context, server, redirect string, scopes []string) (address string, err error) {
-	s, account, err := v.account(server)
+	account, err := v.account(server)
 	if err != nil {
 		return "", err
 	}
 	if address, err = account.Begin(ctx, redirect, scopes); err == nil {
-		s.signing.Notify()
+		v.current(server).supervisor.signing.Notify()
 	}
 	return address, err
 }
@@ -119,7 +119,7 @@ func (v View) BeginSignIn(ctx context.Context, server, redirect string, scopes [
 // BeginLocalSignIn is BeginSignIn for a person on this machine: the browser is sent back to
 // a port of its own. The sign-in ends in the background.
 func (v View) BeginLocalSignIn(ctx context.Context, server string, scopes []string) (address string, err error) {
-	s, account, err := v.account(server)
+	account, err := v.account(server)
 	if err != nil {
 		return "", err
 	}
@@ -138,15 +138,15 @@ func (v View) BeginLocalSignIn(ctx context.Context, server string, scopes []stri
 	if !r.tasks.Go(wait) {
 		wait() // mcpx stops, so that it ends at once
 	}
-	s.signing.Notify()
+	v.current(server).supervisor.signing.Notify()
 	return signIn.Address, nil
 }
 
 // Resume starts the upstreams that waited for a sign-in, which has ended now. When it
 // returns, calls to them wait for the start.
 func (r *Registry) Resume(ctx context.Context, account *auth.Account) {
-	for _, s := range r.using(account) {
-		for u := s.upstream.Load(); u.NeedsPerson(); u = s.upstream.Load() {
+	for _, s := range r.allSupervisors() {
+		for u := s.upstream.Load(); u.NeedsPerson() && s.account.Load().Is(account); u = s.upstream.Load() {
 			s.wake.Notify()
 			if u.superseded(ctx) != nil {
 				return
@@ -157,37 +157,23 @@ func (r *Registry) Resume(ctx context.Context, account *auth.Account) {
 
 // SignOut removes the tokens of a server, and revokes them where that is possible.
 func (v View) SignOut(ctx context.Context, server string) error {
-	_, account, err := v.account(server)
+	account, err := v.account(server)
 	if err != nil {
 		return err
 	}
 	_, err = account.Logout(ctx)
-	for _, s := range v.registry.using(account) {
-		if session := s.upstream.Load().session; session != nil {
-			session.conn.Close(&link.Failure{Reason: "somebody has signed out"})
+	for _, s := range v.registry.allSupervisors() {
+		if u := s.upstream.Load(); u.session != nil && s.account.Load() != nil && s.account.Load().Is(account) {
+			u.session.conn.Close(&link.Failure{Reason: "somebody has signed out"})
 		}
 	}
 	return err
 }
 
-// using returns the supervisors that sign in with an account.
-func (r *Registry) using(account *auth.Account) (found []*supervisor) {
-	all := r.users.supervisors()
-	for _, u := range r.Catalog().Upstreams {
-		all = append(all, u.supervisor)
-	}
-	for _, s := range all {
-		if own := s.account.Load(); own != nil && own.Is(account) {
-			found = append(found, s)
-		}
-	}
-	return found
-}
-
 // SignInStatus returns what is known about the sign-in of a server; ok is false if it has
-// none, or the client may not know about it.
+// none.
 func (v View) SignInStatus(ctx context.Context, server string) (status auth.Status, ok bool) {
-	_, account, err := v.account(server)
+	account, err := v.account(server)
 	if err != nil {
 		return status, false
 	}
@@ -199,26 +185,23 @@ func (v View) SignInStatus(ctx context.Context, server string) (status auth.Stat
 // it may use everything, for all.
 func (v View) MaySignIn(server string) bool {
 	u := v.current(v.known(server))
-	return u != nil && (v.rules() == nil || u.config.Isolation == config.PerUser)
+	return v.rules() == nil || u != nil && u.config.Isolation == config.PerUser
 }
 
-// account returns the account that signs in to a server, and its supervisor. A client whose
-// caller has rules may only sign in to upstreams of its own.
-func (v View) account(server string) (*supervisor, *auth.Account, error) {
-	u := v.current(v.known(server))
+// account returns the account that signs in to a server.
+func (v View) account(server string) (*auth.Account, error) {
+	server = v.known(server)
+	if err := v.ensureOwn(server); err != nil {
+		return nil, err
+	}
+	u := v.current(server)
 	switch {
 	case u == nil:
-		return nil, nil, &Unavailable{Server: server, Reason: "no such server"}
-	case !v.isOwn(u):
-		return nil, nil, fmt.Errorf("%s has not been used yet; call one of its tools first", server)
-	case !v.MaySignIn(server):
-		return nil, nil, fmt.Errorf("you may not sign in to %s for all users; ask a person whose token may do everything", server)
+		return nil, &Unavailable{Server: server, Reason: "no such server"}
+	case u.supervisor.account.Load() == nil:
+		return nil, fmt.Errorf("%s has no sign-in", server)
 	}
-	account := u.supervisor.account.Load()
-	if account == nil {
-		return nil, nil, fmt.Errorf("%s has no sign-in", server)
-	}
-	return u.supervisor, account, nil
+	return u.supervisor.account.Load(), nil
 }
 
 // SignedIn waits until a person has signed in to a server and granted these scopes, or ctx
@@ -227,14 +210,13 @@ func (v View) SignedIn(ctx context.Context, server string, scopes []string) erro
 	tick := time.NewTicker(signInTick)
 	defer tick.Stop()
 	for {
-		s, account, err := v.account(server)
-		if err != nil {
-			return err
+		u := v.current(v.known(server))
+		if u == nil {
+			return &Unavailable{Server: server, Reason: "no such server"}
 		}
-		u := s.upstream.Load()
-		status, err := account.Status(ctx)
+		status, ok := v.SignInStatus(ctx, server)
 		isMissing := func(scope string) bool { return !slices.Contains(status.Scopes, scope) }
-		if err == nil && status.SignedIn && !u.NeedsPerson() && !slices.ContainsFunc(scopes, isMissing) {
+		if ok && status.SignedIn && !u.NeedsPerson() && !slices.ContainsFunc(scopes, isMissing) {
 			return nil
 		}
 		select {

@@ -25,8 +25,8 @@ import (
 // changes the state of the upstream.
 type supervisor struct {
 	registry *Registry
-	account  atomic.Pointer[auth.Account] // signs in to the upstream; nil: no OAuth
 	user     string                       // the caller whose own upstream it is, see userKey; empty: it is in the catalog
+	account  atomic.Pointer[auth.Account] // signs in to the upstream; nil: no OAuth
 	log      zerolog.Logger
 	upstream atomic.Pointer[Upstream] // its newest state; the catalog has it too, unless another supervisor replaces this one
 	ctx      context.Context          // ends when the supervisor must end

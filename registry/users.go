@@ -167,11 +167,14 @@ func (t *users) sessionsOf(server string) (sessions []*Session) {
 	return sessions
 }
 
-// supervisors returns the supervisors of all callers' own upstreams.
-func (t *users) supervisors() (all []*supervisor) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, own := range t.byKey {
+// allSupervisors returns the supervisors of the upstreams in the catalog and of callers.
+func (r *Registry) allSupervisors() (all []*supervisor) {
+	for _, u := range r.Catalog().Upstreams {
+		all = append(all, u.supervisor)
+	}
+	r.users.mu.Lock()
+	defer r.users.mu.Unlock()
+	for _, own := range r.users.byKey {
 		all = append(all, own.supervisor)
 	}
 	return all

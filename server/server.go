@@ -76,8 +76,9 @@ func New(p *config.Profile, r *registry.Registry, e *executor.Executor, o Option
 		methods:  Methods,
 		meta:     meta,
 
-		forwarded:  p.ForwardedHeaders(),
-		whole:      newDirectory(p, meta),
+		forwarded: p.ForwardedHeaders(),
+		whole:     newDirectory(p, meta),
+
 		configured: make(map[string]bool, len(p.Upstreams)),
 	}
 	for i := range p.Upstreams {

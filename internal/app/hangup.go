@@ -9,9 +9,8 @@ import (
 )
 
 // handleHangup makes SIGHUP apply the config file and open the log and audit files again,
-// until stop is called. The exception is a SIGHUP because the terminal was closed that mcpx was
-// started from. It ends the returned context, so that mcpx does not run on without anyone
-// to stop it.
+// until stop is called. A SIGHUP because the terminal of mcpx was closed ends the returned
+// context instead: nobody could stop mcpx any more.
 func (a *App) handleHangup(ctx context.Context) (_ context.Context, stop func()) {
 	detached := signal.Ignored(syscall.SIGHUP) || !hasTerminal() // nohup ignores the signal
 	signals := make(chan os.Signal, 1)

@@ -20,7 +20,7 @@ var only = map[string][]string{
 	"github.com/xeipuuv/gojsonschema":        {"executor/validate"},
 	"github.com/alecthomas/kong":             {"cmd"},
 	"github.com/modelcontextprotocol/go-sdk": {"internal/auth"},
-	"github.com/zalando/go-keyring":          {"internal/auth", "internal/secret"},
+	"github.com/zalando/go-keyring":          {"internal/secret"},
 	"golang.org/x/oauth2":                    {"internal/auth"},
 	"github.com/pelletier/go-toml":           {"cmd/internal/clients"},
 	"github.com/chromedp/chromedp":           nil, // tests alone have a browser

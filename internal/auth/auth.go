@@ -103,6 +103,7 @@ type Account struct {
 	read    bool         // creds and version have been read from the store
 	creds   *credentials // nil: nobody has signed in
 	version string       // of creds in the store
+	unsaved bool         // creds are newer than that version, and could not be saved
 	refused string       // a refresh token that the server does not accept
 	retryAt time.Time    // no refresh before, after network trouble
 	trouble error        // that network trouble

@@ -45,7 +45,7 @@ func signIn(t *testing.T, a *Account, scopes ...string) {
 
 func complete(t *testing.T, a *Account, address string) error {
 	t.Helper()
-	back, err := authtest.Browse(address)
+	back, err := authtest.Browse(t.Context(), address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -276,6 +276,40 @@ func TestCancelledRefresh(t *testing.T) {
 	if got := s.Grants("refresh_token"); got != 1 {
 		t.Errorf("%d refreshes", got)
 	}
+}
+
+// brokenStore is a store that cannot save.
+type brokenStore struct {
+	Store
+	broken bool
+}
+
+func (s *brokenStore) Save(ctx context.Context, key string, value []byte) error {
+	if s.broken {
+		return errors.New("the disk is full")
+	}
+	return s.Store.Save(ctx, key, value)
+}
+
+// TestUnsavedToken: if a new token cannot be saved, this process goes on with it, and
+// does not use the old refresh token again.
+func TestUnsavedToken(t *testing.T) {
+	s := authtest.New(t)
+	store := &brokenStore{Store: testFiles(t)}
+	a := New(store, zerolog.Nop()).Account(Settings{URL: s.URL}, "")
+	signIn(t, a)
+	store.broken = true
+	for range 3 {
+		s.Expire()
+		mustCall(t, a)
+	}
+	store.broken = false
+	s.Expire()
+	mustCall(t, a)
+	if got := s.Grants("refresh_token"); got != 4 || s.Reused() != 0 {
+		t.Errorf("%d refreshes, %d reused", got, s.Reused())
+	}
+	mustCall(t, New(store, zerolog.Nop()).Account(Settings{URL: s.URL}, ""))
 }
 
 func TestStepUp(t *testing.T) {

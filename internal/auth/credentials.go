@@ -38,7 +38,8 @@ func (s *Settings) belongs(c *credentials) bool {
 	return (s.ClientID == "" || s.ClientID == c.Client.ID) && (s.Issuer == "" || s.Issuer == c.Issuer)
 }
 
-// load reads the credentials from the store, nil if nobody has signed in.
+// load reads the credentials from the store, nil if nobody has signed in. Credentials that
+// could not be saved count as stored until another process stores some.
 func (a *Account) load(ctx context.Context) (*credentials, error) {
 	version, err := a.accounts.store.Version(ctx, a.key)
 	if err != nil {
@@ -57,7 +58,10 @@ func (a *Account) load(ctx context.Context) (*credentials, error) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.read, a.creds, a.version = true, c, version
+	if a.unsaved && a.version == version {
+		return a.creds, nil
+	}
+	a.read, a.creds, a.version, a.unsaved = true, c, version, false
 	return c, nil
 }
 
@@ -73,7 +77,7 @@ func (a *Account) save(ctx context.Context, c *credentials) error {
 	version, err := a.accounts.store.Version(ctx, a.key)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.read, a.creds, a.version, a.found = true, c, version, discovery{}
+	a.read, a.creds, a.version, a.unsaved, a.found = true, c, version, false, discovery{}
 	return err
 }
 

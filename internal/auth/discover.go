@@ -166,7 +166,7 @@ func (a *Account) resourceMetadata(ctx context.Context, c challenge) (*oauthex.P
 	if c.metadata == "" {
 		u, err := url.Parse(resourceOf(a.settings.URL))
 		if err != nil {
-			return nil, nil
+			return nil, err
 		}
 		const wellKnown = "/.well-known/oauth-protected-resource"
 		origin := u.Scheme + "://" + u.Host

@@ -10,9 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
-	"github.com/zalando/go-keyring"
+	"mcpx/internal/secret"
 )
 
 // sealer has the key that encrypts files, once it was read from the system's keyring.
@@ -22,14 +21,9 @@ type sealer struct {
 }
 
 const (
-	sealMark    = "mcpx-sealed-1\n" // begins an encrypted file
-	keyService  = "mcpx"
-	keyUser     = "tokens"
-	keyringTime = 30 * time.Second // a locked keyring may ask a person
+	sealMark = "mcpx-sealed-1\n" // begins an encrypted file
+	keyName  = ".tokens"         // of the key in the keyring; no secret of a person can have this name
 )
-
-// errKeyring is returned if the keyring does not answer, for example because it is locked.
-var errKeyring = errors.New("the system's keyring does not answer; unlock it, or set \"auth\": {\"store\": \"file\"}")
 
 func isSealed(data []byte) bool { return bytes.HasPrefix(data, []byte(sealMark)) }
 
@@ -47,17 +41,18 @@ func (f *Files) sealed(ctx context.Context, key string, value []byte) ([]byte, e
 // unsealed decrypts the value of a key.
 func (f *Files) unsealed(ctx context.Context, key string, data []byte) ([]byte, error) {
 	c, err := f.sealKey(ctx)
-	if err != nil {
+	switch {
+	case errors.Is(err, secret.ErrNoKeyring):
+		return nil, errors.New("it is encrypted, and there is no keyring in this session; sign in again here")
+	case err != nil:
 		return nil, fmt.Errorf("it is encrypted: %w", err)
 	}
 	data = data[len(sealMark):]
 	if len(data) < c.NonceSize() {
 		return nil, nil
 	}
-	value, err := c.Open(nil, data[:c.NonceSize()], data[c.NonceSize():], []byte(key))
-	if err != nil {
-		return nil, nil // the keyring has another key since: sign in again
-	}
+	// An error means that the keyring has another key since: there is nothing to use.
+	value, _ := c.Open(nil, data[:c.NonceSize()], data[c.NonceSize():], []byte(key))
 	return value, nil
 }
 
@@ -85,40 +80,16 @@ func (f *Files) sealKey(ctx context.Context) (cipher.AEAD, error) {
 	return f.seal.cipher, err
 }
 
-// keyringKey reads the key from the keyring, or creates it. The keyring may show a dialog
-// and cannot be canceled: after keyringTime the goroutine stays until the dialog ends.
+// keyringKey reads the key from the keyring, or creates it.
 func keyringKey(ctx context.Context) ([]byte, error) {
-	type answer struct {
-		key []byte
-		err error
-	}
-	done := make(chan answer, 1)
-	go func() {
-		key, err := readKey()
-		done <- answer{key, err}
-	}()
-	ctx, cancel := context.WithTimeoutCause(ctx, keyringTime, errKeyring)
-	defer cancel()
-	select {
-	case a := <-done:
-		return a.key, a.err
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-}
-
-func readKey() ([]byte, error) {
-	text, err := keyring.Get(keyService, keyUser)
+	text, err := secret.Get(ctx, keyName)
 	if err == nil {
 		return base64.StdEncoding.DecodeString(text)
 	}
-	if !errors.Is(err, keyring.ErrNotFound) {
-		return nil, fmt.Errorf("the system's keyring cannot be used: %w", err)
+	if !errors.Is(err, secret.ErrNotFound) {
+		return nil, err
 	}
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails
-	if err := keyring.Set(keyService, keyUser, base64.StdEncoding.EncodeToString(key)); err != nil {
-		return nil, fmt.Errorf("the system's keyring cannot be used: %w", err)
-	}
-	return key, nil
+	return key, secret.Set(ctx, keyName, base64.StdEncoding.EncodeToString(key))
 }

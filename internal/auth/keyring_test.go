@@ -9,27 +9,40 @@ import (
 	"github.com/zalando/go-keyring"
 )
 
+// mockKeyring replaces the keyring by one in memory.
+func mockKeyring(t *testing.T) {
+	t.Helper()
+	t.Setenv("DBUS_SESSION_BUS_ADDRESS", "mock") // there is a session
+	keyring.MockInit()
+}
+
 // TestKeyring: with a keyring the files are encrypted, without one they are not, unless
 // the config demands it.
 func TestKeyring(t *testing.T) {
-	broken := errors.New("no keyring")
+	locked := errors.New("locked")
 	for name, row := range map[string]struct {
 		kind      Kind
+		none      bool  // the system has no keyring
 		err       error // of the keyring
 		encrypted bool
 		fails     bool
 	}{
+		"auto with a locked one": {kind: KindAuto, err: locked, fails: true},
 		"auto":                   {kind: KindAuto, encrypted: true},
-		"auto without a keyring": {kind: KindAuto, err: broken},
+		"auto without a keyring": {kind: KindAuto, none: true},
 		"keyring":                {kind: KindKeyring, encrypted: true},
-		"keyring without one":    {kind: KindKeyring, err: broken, fails: true},
+		"keyring without one":    {kind: KindKeyring, none: true, fails: true},
 		"file":                   {kind: KindFile},
-		"file without a keyring": {kind: KindFile, err: broken},
+		"file without a keyring": {kind: KindFile, none: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			keyring.MockInit()
+			mockKeyring(t)
 			if row.err != nil {
 				keyring.MockInitWithError(row.err)
+			}
+			if row.none {
+				keyring.MockInitWithError(keyring.ErrUnsupportedPlatform)
+				t.Setenv("DBUS_SESSION_BUS_ADDRESS", "")
 			}
 			f := testFiles(t)
 			f.kind = row.kind
@@ -69,7 +82,7 @@ func TestKeyring(t *testing.T) {
 
 // TestLostKey: files whose key is gone count as absent; a keyring that fails is an error.
 func TestLostKey(t *testing.T) {
-	keyring.MockInit()
+	mockKeyring(t)
 	f := testFiles(t)
 	f.kind = KindAuto
 	if err := f.Save(t.Context(), "key", []byte("value")); err != nil {

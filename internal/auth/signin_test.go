@@ -74,7 +74,7 @@ func TestComplete(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		back, err := authtest.Browse(address)
+		back, err := authtest.Browse(t.Context(), address)
 		if err != nil {
 			t.Fatal(err)
 		}

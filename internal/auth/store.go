@@ -14,6 +14,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"mcpx/internal/editfile"
+	"mcpx/internal/secret"
 )
 
 // Store keeps credentials by key. Several processes may share a store. Its methods may be
@@ -109,11 +110,13 @@ func (f *Files) Save(ctx context.Context, key string, value []byte) error {
 	}
 	if f.kind != KindFile {
 		sealed, err := f.sealed(ctx, key, value)
-		if err != nil && f.kind == KindKeyring {
-			return err
-		}
-		if err == nil {
+		switch {
+		case err == nil:
 			value = sealed
+		case !errors.Is(err, secret.ErrNoKeyring): // a locked one is no reason to do without
+			return err
+		case f.kind == KindKeyring:
+			return errors.New(`this system has no keyring, which auth.store requires; set "auth": {"store": "file"}`)
 		}
 	}
 	return f.write(key, value)

@@ -86,7 +86,7 @@ func (a *Account) renew(ctx context.Context, due func(stored *credentials) bool)
 		if err := a.save(ctx, next); err != nil {
 			a.accounts.log.Warn().Err(err).Msg("a new token could not be saved")
 			a.mu.Lock()
-			a.creds = next // this process can go on
+			a.creds, a.unsaved = next, true // this process can go on
 			a.mu.Unlock()
 		}
 		return nil
@@ -224,7 +224,8 @@ func (a *Account) explain(err error, form url.Values) error {
 		}
 		return &tokenError{refused.ErrorCode, hide(describe(refused.ErrorCode, refused.ErrorDescription), secrets...)}
 	case errors.As(err, &refused):
-		return fmt.Errorf("HTTP status %s from the token endpoint", http.StatusText(refused.Response.StatusCode))
+		status := refused.Response.StatusCode
+		return fmt.Errorf("HTTP status %d %s from the token endpoint", status, http.StatusText(status))
 	case errors.As(err, &sent):
 		return sent.Err // without the address
 	}

@@ -4,6 +4,7 @@
 package authtest
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
@@ -142,9 +143,13 @@ func (s *Server) Revoke() {
 }
 
 // Browse opens an authorization URL like a browser, and returns where it was redirected.
-func Browse(address string) (*url.URL, error) {
+func Browse(ctx context.Context, address string) (*url.URL, error) {
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	response, err := client.Get(address)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := client.Do(r)
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,6 @@
 package front
 
 import (
-	"errors"
 	"fmt"
 	"html/template"
 	"net/http"
@@ -22,13 +21,16 @@ type SignIn struct {
 // beginSignIn serves GET /signin/SCHEMA/SERVER: it sends the browser to the page where the
 // person signs in to the server.
 func (h *HTTP) beginSignIn(w http.ResponseWriter, r *http.Request) {
-	view, ok := h.viewOf(r)
-	if !ok {
+	seen, name := h.signInView(r), r.PathValue("server")
+	switch {
+	case seen == nil:
 		showPage(w, http.StatusNotFound, page{"Not found", fmt.Sprintf("There is no schema %q.", r.PathValue("schema"))})
 		return
+	case !seen.MaySignIn(name):
+		showPage(w, http.StatusForbidden, page{"You may not sign in to " + name, notForAll})
+		return
 	}
-	name := r.PathValue("server")
-	address, err := view.BeginSignIn(r.Context(), name, h.SignIn.Redirect, strings.Fields(r.URL.Query().Get("scope")))
+	address, err := seen.BeginSignIn(r.Context(), name, h.SignIn.Redirect, strings.Fields(r.URL.Query().Get("scope")))
 	if err != nil {
 		showPage(w, http.StatusBadGateway, page{"Signing in to " + name + " cannot begin", err.Error()})
 		return
@@ -36,25 +38,30 @@ func (h *HTTP) beginSignIn(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, address, http.StatusFound)
 }
 
-// viewOf returns what the sender of a request sees of the schema in the path.
-func (h *HTTP) viewOf(r *http.Request) (view registry.View, ok bool) {
-	s := granted(r, *h.views.Load())[r.PathValue("schema")][asConfigured]
-	if s == nil {
-		return view, false
+// notForAll is why a caller may not sign in or out.
+const notForAll = `there is no such server, or its sign-in is for everybody: only callers who may use everything can change it`
+
+// signInView returns the upstreams of the schema in the path, as the sender sees them; nil
+// if the schema does not exist for it.
+func (h *HTTP) signInView(r *http.Request) *registry.View {
+	views := granted(r, *h.views.Load())[r.PathValue("schema")]
+	if views == nil {
+		return nil
 	}
-	return s.Registry().For(newSessionlessClient(s, r)), true
+	s := views[asConfigured]
+	seen := s.Registry().For(newSessionlessClient(s, r))
+	return &seen
 }
 
-// completeSignIn serves GET /oauth/callback, where the browser comes back to. Only the
-// caller that began a sign-in can complete it; a sign-in for everyone needs a caller that
-// may do everything.
+// completeSignIn serves GET /oauth/callback, where the browser comes back to. The sign-in
+// must be of the caller who comes back, or for everybody.
 func (h *HTTP) completeSignIn(w http.ResponseWriter, r *http.Request) {
-	id := ""
+	var account *auth.Account
+	err := auth.ErrNotBegun
 	if caller := access.CallerOf(r.Context()); caller != nil {
-		id = caller.ID
+		account, err = h.SignIn.Accounts.Complete(r.Context(), caller.ID, r.URL.Query())
 	}
-	account, err := h.SignIn.Accounts.Complete(r.Context(), id, r.URL.Query())
-	if errors.Is(err, auth.ErrNotBegun) && id != "" && mayUseAll(r) {
+	if account == nil && mayUseAll(r) {
 		account, err = h.SignIn.Accounts.Complete(r.Context(), "", r.URL.Query())
 	}
 	if err != nil {
@@ -69,12 +76,16 @@ func (h *HTTP) completeSignIn(w http.ResponseWriter, r *http.Request) {
 
 // signOut serves POST /signout/SCHEMA/SERVER.
 func (h *HTTP) signOut(w http.ResponseWriter, r *http.Request) {
-	view, ok := h.viewOf(r)
-	if !ok {
+	seen, name := h.signInView(r), r.PathValue("server")
+	switch {
+	case seen == nil:
 		access.Refuse(w, http.StatusNotFound, fmt.Sprintf("there is no schema %q", r.PathValue("schema")))
 		return
+	case !seen.MaySignIn(name):
+		access.Refuse(w, http.StatusForbidden, notForAll)
+		return
 	}
-	if err := view.SignOut(r.Context(), r.PathValue("server")); err != nil {
+	if err := seen.SignOut(r.Context(), name); err != nil {
 		access.Refuse(w, http.StatusBadGateway, err.Error())
 		return
 	}

@@ -22,7 +22,7 @@ type status struct {
 	AuditFailed int `json:"audit_failed,omitempty"` // lines of the audit that could not be written
 }
 
-// configStatus is what is known about the config file.
+// configStatus is the state of the config file.
 type configStatus struct {
 	Reload  bool   `json:"reload"`            // POST /reload is allowed
 	Problem string `json:"problem,omitempty"` // why the newest file is not in use
