@@ -275,6 +275,13 @@ func TestKeys(t *testing.T) {
 	if got := h.ask("POST", "/mcp", token()); got.StatusCode != http.StatusServiceUnavailable || got.Header.Get("Retry-After") == "" || got.Header.Get("WWW-Authenticate") != "" {
 		t.Fatalf("%d %v", got.StatusCode, got.Header)
 	}
+	for name, bad := range badTokens(t, mcptest.NewIssuer(t)) { // whatever the keys are
+		if strings.Contains(name, "alg none") || strings.HasPrefix(name, "HS256") || name == "not a JWT" {
+			if got := h.ask("POST", "/mcp", bad); got.StatusCode != http.StatusUnauthorized {
+				t.Errorf("%s while the issuer is down: %d", name, got.StatusCode)
+			}
+		}
+	}
 	i.Down.Store(false)
 	ask("too soon", http.StatusServiceUnavailable, 0)
 	clock = clock.Add(fetchPause)
