@@ -203,7 +203,7 @@ func (r *Registry) openSessions(u *Upstream) []*Session {
 func (r *Registry) Broadcast(method string, params []byte) {
 	for _, u := range r.Catalog().Upstreams {
 		for _, s := range r.openSessions(u) {
-			if s.modern != nil {
+			if s.modern() != nil {
 				continue
 			}
 			if err := s.conn.Notify(method, params); err != nil {

@@ -173,6 +173,8 @@ func (s *supervisor) saveCache(session *Session, handshake []byte) {
 	if s.registry.options.Cache == nil {
 		return
 	}
+	s.describing.Lock()
+	defer s.describing.Unlock()
 	if handshake != nil {
 		s.handshake = handshake
 	}
@@ -180,6 +182,7 @@ func (s *supervisor) saveCache(session *Session, handshake []byte) {
 	content := &listcache.Entry{
 		Listed:       u.ListedAt,
 		Revision:     s.known.Load().revision,
+		IsEarlier:    s.known.Load().isEarlier,
 		Server:       rawjson.Get(s.handshake, "serverInfo"),
 		Capabilities: u.Capabilities,
 		Lists:        map[string][]json.RawMessage{},

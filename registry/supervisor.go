@@ -34,11 +34,12 @@ type supervisor struct {
 	isFill  bool   // this start only fills the cache
 	endFill func() // lets the next upstream fill the cache
 
-	known     atomic.Pointer[known]           // which revision it speaks
-	handshake []byte                          // of the last session
-	unsaved   atomic.Pointer[listcache.Entry] // lists to save
-	saving    sync.Mutex                      // one save at a time
-	refresh   changes                         // lists that have changed, as the upstream reported
+	known      atomic.Pointer[known]           // which revision it speaks
+	describing sync.Mutex                      // guards handshake
+	handshake  []byte                          // of the last session
+	unsaved    atomic.Pointer[listcache.Entry] // lists to save
+	saving     sync.Mutex                      // one save at a time
+	refresh    changes                         // lists that have changed, as the upstream reported
 
 	intake *link.Intake                 // of all its sessions
 	stderr atomic.Pointer[child.Stderr] // of the child of the shared session; nil before its first start, and for a remote upstream
