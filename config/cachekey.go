@@ -9,7 +9,8 @@ import (
 
 // CacheKey returns a hash of the values that decide which server this is, and a version.
 // Values of env and headers that come from references or look secret do not count: a
-// rotated token is the same server.
+// rotated token is the same server. Nothing of auth counts: the lists of one server do not
+// depend on the app that mcpx is registered as.
 func (u *Upstream) CacheKey(version int) string {
 	written := u.written
 	if written == nil {

@@ -4,7 +4,8 @@
 // with its line and column. Each key is declared once, in fields.go: how it is read,
 // how the JSON Schema describes it and how it is shown. References such as ${VAR} are
 // expanded for each upstream; a missing variable makes that upstream unusable, not the
-// file. [Upstream.Redact] hides an upstream's secrets in any text.
+// file. Stored secrets, such as ${keyring:NAME}, are read by [Upstream.Resolve] when the
+// upstream starts. [Upstream.Redact] hides an upstream's secrets in any text.
 package config
 
 import (
@@ -23,6 +24,7 @@ type Config struct {
 	Stdio    Stdio // cli.stdio
 	Logging  Logging
 	Limits   Limits
+	Auth     AuthStore // auth
 
 	Start    Start         // of upstreams that do not set their own
 	IdleStop time.Duration // likewise
@@ -107,6 +109,10 @@ type Upstream struct {
 
 	URL     string // http, sse
 	Headers map[string]string
+	Auth    Auth // OAuth
+
+	Caller         string            // whose own upstream it is, with isolation user; empty: it is not of one caller
+	ForwardHeaders map[string]string // by a header of the client's request: the header to send, see ParseForward
 
 	Tools          Filter
 	StartupTimeout time.Duration // connect, handshake and first lists
@@ -115,15 +121,33 @@ type Upstream struct {
 	Isolation      Isolation
 	Start          Start         // never empty once the config is loaded
 	IdleStop       time.Duration // a process that nobody uses for so long is stopped; 0: never
+	Sandbox        *Sandbox      // nil: none
+	Pin            Pin           // empty: the default, which depends on the lock file
+	Trust          Trust         // set by ReadLock
 
 	// Err is the reason why this upstream cannot be started: a variable is not set,
 	// or its value cannot be used there. Other upstreams are not affected.
 	Err error
 
-	disabled bool
-	written  *Upstream // the upstream before expansion, for Show
-	redactor *redactor // nil: there is nothing to hide
+	disabled       bool
+	forwarded      map[string]string   // headers of the caller's request, by the name that it gets
+	envCommands    map[string][]string // commands that print a value of Env, which is empty until Resolve
+	headerCommands map[string][]string // likewise of Headers
+	written        *Upstream           // the upstream before expansion, for Show and Resolve
+	environment    environment         // from which it was expanded
+	isDeferred     bool                // it has stored secrets, which Resolve reads
+	secrets        *secretSet          // what Redact hides; nil: nothing
 }
+
+// Sandbox restricts the process of an upstream, on Linux.
+type Sandbox struct {
+	Write      []string // folders and files it may write; relative ones are in its working directory
+	Network    bool     // it may create sockets
+	BestEffort bool     // start it without the protection that the system cannot give
+}
+
+// NoSandbox is why a sandbox does not work on this system.
+const NoSandbox = `the sandbox works only on Linux; run the server in a container instead, or set "best_effort": true in it`
 
 // Disabled reports whether the file disables the upstream.
 func (u *Upstream) Disabled() bool { return u.disabled }
@@ -146,7 +170,26 @@ type Isolation string
 const (
 	Shared    Isolation = "shared" // one for all clients
 	PerClient Isolation = "client" // one for each client session
+	PerUser   Isolation = "user"   // one for each caller
 )
+
+// Auth is how mcpx signs in to an upstream that uses OAuth.
+type Auth struct {
+	Flow              string // auto, browser, device, client_credentials, none
+	ClientID          string
+	ClientSecret      string
+	Scopes            []string
+	Issuer            string
+	ClientMetadataURL string
+	RedirectPort      int    // 0: any free port
+	PrivateKey        string // PEM
+	SigningAlg        string // empty: the key decides
+}
+
+// AuthStore is where the tokens of upstreams are kept.
+type AuthStore struct {
+	Store string // auto, keyring, file
+}
 
 // Start is when an upstream is started.
 type Start string
@@ -165,12 +208,14 @@ type Server struct {
 	Console        Console
 	AllowedOrigins []string
 	AllowedHosts   []string
+	PublicURL      string // the address that clients use, without /mcp; empty: unknown
+	Auth           Access
 }
 
-// Console is what the console may do.
+// Console is the permission of the console.
 type Console string
 
-// The two ways.
+// The permissions.
 const (
 	ConsoleView Console = "view" // show and test
 	ConsoleEdit Console = "edit" // also change what mcpx runs
@@ -188,6 +233,7 @@ type Logging struct {
 	Level  string // debug, info, warn, error
 	Format string // console, json
 	File   string // empty: stderr
+	Audit  string // empty: no audit
 }
 
 // Limits bounds the memory and the output of mcpx.

@@ -32,13 +32,13 @@ func TestParse(t *testing.T) {
 			Upstreams: []Upstream{{
 				Name: "z", Transport: TransportStdio, Command: "uvx", Args: []string{"a", "b"},
 				Tools:          Filter{Deny: []string{"x*"}},
-				StartupTimeout: 30 * time.Second, Timeout: 20 * time.Minute, MaxTimeout: 20 * time.Minute, Isolation: Shared, Start: StartEager,
+				StartupTimeout: 30 * time.Second, Timeout: 20 * time.Minute, MaxTimeout: 20 * time.Minute, Isolation: Shared, Auth: Auth{Flow: "auto"}, Start: StartEager,
 			}, {
 				Name: "a", Transport: TransportHTTP, URL: "https://example.com/mcp",
-				StartupTimeout: 30 * time.Second, Timeout: time.Minute, MaxTimeout: 15 * time.Minute, Isolation: PerClient, Start: StartEager,
+				StartupTimeout: 30 * time.Second, Timeout: time.Minute, MaxTimeout: 15 * time.Minute, Isolation: PerClient, Auth: Auth{Flow: "auto"}, Start: StartEager,
 			}, {
 				Name: "any", Transport: TransportRemote, URL: "https://example.com/mcp",
-				StartupTimeout: 500 * time.Millisecond, Timeout: time.Minute, MaxTimeout: 15 * time.Minute, Isolation: Shared, Start: StartEager,
+				StartupTimeout: 500 * time.Millisecond, Timeout: time.Minute, MaxTimeout: 15 * time.Minute, Isolation: Shared, Auth: Auth{Flow: "auto"}, Start: StartEager,
 			}},
 		}, {
 			Name: "later", Expose: Lazy, Prefix: true, FlatWait: 10 * time.Second,
@@ -46,6 +46,7 @@ func TestParse(t *testing.T) {
 		Server:     Server{Host: "127.0.0.1", Console: ConsoleView},
 		Stdio:      Stdio{Encoding: "utf8", Delimiter: "\n", Timeout: 1500 * time.Millisecond},
 		Logging:    Logging{Level: "info", Format: "console"},
+		Auth:       AuthStore{Store: "auto"},
 		Start:      StartEager,
 		IdleStop:   unset,
 		AlwaysLoad: true,
@@ -64,7 +65,7 @@ func clearPrivate(p *Profile) {
 	p.all = nil
 	for i := range p.Upstreams {
 		u := &p.Upstreams[i]
-		u.written, u.redactor = nil, nil
+		u.written, u.secrets, u.environment = nil, nil, environment{}
 	}
 }
 

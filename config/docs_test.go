@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestDocs: docs/configuration.md names every key, and its examples are valid.
+// TestDocs: docs/configuration.md names every key. Its examples, and those of docs/teams.md,
+// are valid.
 func TestDocs(t *testing.T) {
 	data, err := os.ReadFile("../docs/configuration.md")
 	if err != nil {
@@ -20,7 +21,8 @@ func TestDocs(t *testing.T) {
 	c, p, u := defaults(), defaultProfile(""), defaultUpstream()
 	declared := [][]field{
 		c.fields(&p), c.Server.fields(), c.Stdio.fields(), c.Logging.fields(), c.Limits.fields(),
-		p.fields(), u.fields(), u.Tools.fields(), {u.nameField()},
+		p.fields(), u.fields(), u.Tools.fields(), u.Auth.fields(), c.Auth.fields(), {u.nameField()},
+		c.Server.Auth.fields(), c.Server.Auth.OIDC.fields(), new(Token).fields(),
 	}
 	for _, fields := range declared {
 		for _, f := range fields {
@@ -30,7 +32,11 @@ func TestDocs(t *testing.T) {
 		}
 	}
 
-	for _, block := range strings.Split(docs, "```jsonc\n")[1:] {
+	teams, err := os.ReadFile("../docs/teams.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, block := range append(strings.Split(docs, "```jsonc\n")[1:], strings.Split(string(teams), "```jsonc\n")[1:]...) {
 		source, _, _ := strings.Cut(block, "```")
 		if c := mustParse(t, source); c.Warnings != nil {
 			t.Errorf("%v in\n%s", c.Warnings, source)

@@ -67,12 +67,15 @@ func parsable(path string, text []byte) error {
 // checkEdited returns the problems of a text after a change: those of the old text if it
 // had any, otherwise a ChangeError.
 func checkEdited(path string, old, changed []byte) error {
-	anyValue := func(string) (string, bool) { return "", true } // a missing variable is not the file's fault
-	var problems *Error
-	if _, err := Parse(path, changed, anyValue); !errors.As(err, &problems) {
+	check := func(text []byte) error { // a missing variable or secret is not the file's fault
+		_, err := parse(path, text, func(string) (string, bool) { return "", true }, &secretReader{isDry: true})
 		return err
 	}
-	if _, err := Parse(path, old, anyValue); err != nil {
+	var problems *Error
+	if err := check(changed); !errors.As(err, &problems) {
+		return err
+	}
+	if err := check(old); err != nil {
 		return err
 	}
 	return &ChangeError{problems.Problems}

@@ -8,16 +8,20 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
 )
 
-// resolve expands references and makes paths absolute.
-func (c *Config) resolve(lookup Lookup) {
-	e := environment{lookup: lookup, folder: filepath.Dir(c.File)}
+// resolve expands references to variables and makes paths absolute. References to stored
+// secrets are left for Upstream.Resolve.
+func (c *Config) resolve(e environment) {
 	if c.Logging.File != "" {
 		c.Logging.File = e.absolute(c.Logging.File)
+	}
+	if c.Logging.Audit != "" {
+		c.Logging.Audit = e.absolute(c.Logging.Audit)
 	}
 	for i := range c.Profiles {
 		p := &c.Profiles[i]
@@ -35,6 +39,9 @@ const lazyIdleStop = 15 * time.Minute
 // inherit fills in the settings that the top level has for all upstreams.
 func (u *Upstream) inherit(c *Config) {
 	u.Start = cmp.Or(u.Start, c.Start)
+	if u.Isolation == PerUser {
+		u.Start = StartLazy // nobody knows whose session to open
+	}
 	if u.IdleStop == unset {
 		u.IdleStop = c.IdleStop
 	}
@@ -62,28 +69,43 @@ type environment struct {
 	folder string // of the config file, absolute
 }
 
-// resolve returns an upstream with its references expanded and its folder absolute.
+// resolve returns an upstream with its variables expanded and its folder absolute.
 func (e environment) resolve(written Upstream) Upstream {
 	x := expansion{lookup: e.lookup}
 	u := written
-	u.written = &written
-	u.Command = x.path("command", u.Command)
-	u.Args = nil
-	for i, arg := range written.Args {
-		u.Args = append(u.Args, x.text(fmt.Sprintf("args[%d]", i), arg))
-	}
-	u.Env = x.dict("env", u.Env)
-	if u.Dir != "" {
-		u.Dir = e.absolute(x.path("cwd", u.Dir))
-	}
-	u.URL = x.text("url", u.URL)
-	u.Headers = x.dict("headers", u.Headers)
+	u.written, u.environment = &written, e
+	x.upstream(&u)
+	u.isDeferred = x.isDeferred
 	u.Err = x.err()
-	if u.Err == nil {
+	if u.Err == nil && !u.isDeferred {
 		u.Err = unusable(&u)
 	}
-	u.redactor = newRedactor(secrets(&u, x.values))
+	if u.Sandbox != nil {
+		u.Sandbox = e.sandbox(*u.Sandbox)
+		u.Err = cmp.Or(u.Err, sandboxable(u.Sandbox, runtime.GOOS))
+	}
+	u.secrets = newSecretSet(slices.DeleteFunc(secrets(&u, x.values), hasStored)) // messages name the references
 	return u
+}
+
+// upstream expands an upstream from what is written in the file.
+func (x *expansion) upstream(u *Upstream) {
+	w := u.written
+	u.Command = x.path("command", w.Command)
+	u.Args = nil
+	for i, arg := range w.Args {
+		u.Args = append(u.Args, x.text(fmt.Sprintf("args[%d]", i), arg))
+	}
+	u.Env = x.dict("env", w.Env, w.envCommands)
+	if w.Dir != "" {
+		u.Dir = u.environment.absolute(x.path("cwd", w.Dir))
+	}
+	u.URL = x.text("url", w.URL)
+	u.Headers = x.dict("headers", w.Headers, w.headerCommands)
+	u.addForwarded()
+	u.Auth.ClientID = x.text("auth.client_id", w.Auth.ClientID)
+	u.Auth.ClientSecret = x.text("auth.client_secret", w.Auth.ClientSecret)
+	u.Auth.PrivateKey = x.text("auth.private_key", w.Auth.PrivateKey)
 }
 
 // unusable reports expanded values that cannot be used. It does not repeat them: they
@@ -92,12 +114,42 @@ func unusable(u *Upstream) error {
 	if u.URL != "" && webURL(u.URL) != nil {
 		return errors.New("url: not an absolute http or https url once its variables are expanded; check their values")
 	}
+	for _, name := range slices.Sorted(maps.Keys(u.Env)) {
+		if strings.Contains(u.Env[name], "\x00") {
+			return fmt.Errorf("env.%s: the value has a NUL byte; variables cannot have one", name)
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(u.Headers)) {
 		if strings.ContainsAny(u.Headers[name], "\r\n\x00") {
 			return fmt.Errorf("headers.%s: the value has a line break; headers cannot have one", name)
 		}
 	}
 	return nil
+}
+
+// sandbox returns a sandbox whose paths do not start with ~/.
+func (e environment) sandbox(s Sandbox) *Sandbox {
+	s.Write = slices.Clone(s.Write)
+	for i, path := range s.Write {
+		s.Write[i] = e.withHome(path)
+	}
+	return &s
+}
+
+// sandboxable returns an error if a system cannot restrict an upstream.
+func sandboxable(s *Sandbox, system string) error {
+	if system == "linux" || s.BestEffort {
+		return nil
+	}
+	return errors.New(NoSandbox)
+}
+
+// withHome replaces ~/ at the start of a path.
+func (e environment) withHome(path string) string {
+	if rest, ok := strings.CutPrefix(path, "~/"); ok && homeFolder(e.lookup) != "" {
+		return filepath.Join(homeFolder(e.lookup), rest)
+	}
+	return path
 }
 
 func (e environment) absolute(path string) string {
@@ -114,6 +166,10 @@ type expansion struct {
 	missing []use      // variables that are not set
 	foreign []use      // references that only an editor can resolve
 	selfErr error      // why mcpx's own path is unknown
+
+	read       *secretReader // of stored secrets; nil leaves them as they are written
+	isDeferred bool          // there are stored secrets that were left
+	unread     []string      // why stored secrets could not be read
 }
 
 type variable struct{ name, value string }
@@ -143,9 +199,14 @@ func (x *expansion) path(place, text string) string {
 	return x.text(place, text)
 }
 
-func (x *expansion) dict(place string, texts map[string]string) map[string]string {
+// dict expands the values of env or headers. Those in commands are what a command prints.
+func (x *expansion) dict(place string, texts map[string]string, commands map[string][]string) map[string]string {
 	expanded := maps.Clone(texts)
 	for _, key := range slices.Sorted(maps.Keys(texts)) {
+		if words := commands[key]; words != nil {
+			expanded[key] = x.command(place+"."+key, words)
+			continue
+		}
 		expanded[key] = x.text(place+"."+key, texts[key])
 	}
 	return expanded
@@ -158,6 +219,8 @@ func (x *expansion) part(place string, p part) string {
 		return ""
 	case p.name == "":
 		return p.text
+	case p.store != "":
+		return x.stored(place, p)
 	case p.self:
 		path, err := executable()
 		if err != nil {
@@ -212,6 +275,7 @@ func (x *expansion) err() error {
 	if x.selfErr != nil {
 		texts = append(texts, fmt.Sprintf("${%s}: the path of mcpx is unknown (%v); write the path instead", selfName, x.selfErr))
 	}
+	texts = append(texts, x.unread...)
 	if texts == nil {
 		return nil
 	}
@@ -229,7 +293,8 @@ func listUses(uses []use) string {
 // part is a literal or a reference in a text.
 type part struct {
 	text        string // as written
-	name        string // the variable's; empty for a literal
+	name        string // of the variable or the stored secret; empty for a literal
+	store       store  // where the secret is; empty for a variable
 	fallback    string // the text after :-
 	hasFallback bool
 	foreign     bool // ${input:token} and the like
@@ -286,6 +351,9 @@ func split(text string) ([]part, error) {
 func reference(body string) (part, error) {
 	text := "${" + body + "}"
 	m := referenceBody.FindStringSubmatch(body)
+	if s, name, ok := strings.Cut(body, ":"); ok && slices.Contains(stores, store(s)) {
+		return part{text: text, name: name, store: store(s)}, store(s).check(name)
+	}
 	switch {
 	case m != nil && strings.Contains(m[3], "${"):
 		return part{}, fmt.Errorf("the default of ${%s} cannot hold another reference", m[1])
@@ -296,7 +364,7 @@ func reference(body string) (part, error) {
 		return part{text: text, foreign: true}, nil
 	}
 	name, _, _ := strings.Cut(body, ":-") // a default may be a secret
-	return part{}, fmt.Errorf("%q is no reference; write ${VAR}, ${VAR:-default} or ${env:VAR}", "${"+name+"}")
+	return part{}, fmt.Errorf("%q is no reference; write ${VAR}, ${VAR:-default}, ${env:VAR}, ${file:PATH} or ${keyring:NAME}", "${"+name+"}")
 }
 
 // wellFormed checks the syntax of the references in a text.

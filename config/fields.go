@@ -11,6 +11,7 @@ func defaults() *Config {
 		Server:  Server{Host: "127.0.0.1", Port: 8000, Console: ConsoleView},
 		Stdio:   Stdio{Encoding: "utf8", Delimiter: "\n"},
 		Logging: Logging{Level: "info", Format: "console"},
+		Auth:    AuthStore{Store: "auto"},
 		Limits: Limits{
 			InspectTokens:  4000,
 			ResultTokens:   10000,
@@ -36,9 +37,12 @@ func defaultUpstream() Upstream {
 		Timeout:        time.Minute,
 		MaxTimeout:     15 * time.Minute,
 		Isolation:      Shared,
+		Auth:           Auth{Flow: "auto"},
 		IdleStop:       unset,
 	}
 }
+
+func defaultSandbox() Sandbox { return Sandbox{Write: []string{"."}, Network: true} }
 
 // fields returns the keys at the top level. Servers that are there instead of in schemas
 // are stored in top.
@@ -59,6 +63,7 @@ func (c *Config) sections() []field {
 		{"cli", lenient(section(stdio)), "The command line."},
 		{"logging", section(c.Logging.fields()), "The log of mcpx itself."},
 		{"limits", section(c.Limits.fields()), "Limits on memory and output."},
+		{"auth", section(c.Auth.fields()), "Signing in to servers that use OAuth."},
 		{"start", choice(&c.Start, StartEager, StartLazy), "eager: start the servers with mcpx. lazy: start a server when a request needs it."},
 		{"idle_stop", idleTime(&c.IdleStop), "Stop the process of a server that nobody uses for this time. The default is 15m for lazy servers, and never for others."},
 		{"watch", boolean(&c.Watch), "true applies changes of this file when they are saved. Whoever can write the file can then start programs."},
@@ -70,10 +75,12 @@ func (s *Server) fields() []field {
 	return []field{
 		{"host", text(&s.Host, nonEmpty), "Address to listen on. Any address except loopback needs a token."},
 		{"port", number(&s.Port, 0, 65535), "Port to listen on; 0 means any free port."},
-		{"token", expanded(&s.Token, nonEmpty), "Bearer token that clients must send. Write a ${VAR} instead of the token itself."},
+		{"token", expanded(&s.Token, nonEmpty), "Bearer token that clients must send. Write ${VAR}, ${file:PATH} or ${keyring:NAME} instead of the token itself."},
 		{"console", choice(&s.Console, ConsoleView, ConsoleEdit), "view: the console shows and tests. edit: it may also change what mcpx runs, for callers with the token."},
 		{"allowed_origins", list(&s.AllowedOrigins, nonEmpty, allowedOrigin), "Origins that may connect, in addition to loopback: https://app.example.com."},
 		{"allowed_hosts", list(&s.AllowedHosts, nonEmpty, allowedHost), "Host names that clients may use, in addition to loopback."},
+		{"public_url", text(&s.PublicURL, publicURL).also(webAddress), "Address that clients use, without /mcp: https://mcpx.example.com."},
+		{"auth", section(s.Auth.fields()), "Who may use the front, and what they may use there."},
 	}
 }
 
@@ -90,6 +97,13 @@ func (l *Logging) fields() []field {
 		{"level", choice(&l.Level, "debug", "info", "warn", "error"), "Lowest level that is logged."},
 		{"format", choice(&l.Format, "console", "json"), "console for people, json for programs."},
 		{"file", text(&l.File, nonEmpty), "File to log to, relative to the config file; without it, stderr."},
+		{"audit", text(&l.Audit, nonEmpty), "File that gets one JSON line per call, without values, relative to the config file."},
+	}
+}
+
+func (a *AuthStore) fields() []field {
+	return []field{
+		{"store", choice(&a.Store, "auto", "keyring", "file"), "Where tokens are: files that only you can read. keyring encrypts them with a key in the system's keyring, file does not, auto does if there is a keyring."},
 	}
 }
 
@@ -147,12 +161,13 @@ func (u *Upstream) fields() []field {
 	disabled.show = func() any { return present(u.disabled) }
 	return []field{
 		{"type", choice(&u.Transport, types...), "Transport. The default for a url is to try http, then sse."},
-		{"command", text(&u.Command, nonEmpty, wellFormed).also(notEmpty), "Program to start. ${VAR}, ${VAR:-default} and ${env:VAR} are expanded."},
+		{"command", text(&u.Command, nonEmpty, wellFormed).also(notEmpty), "Program to start. ${VAR}, ${VAR:-default}, ${env:VAR}, ${file:PATH} and ${keyring:NAME} are expanded."},
 		{"args", list(&u.Args, wellFormed), "Its arguments. References are expanded, each into one argument."},
-		{"env", dict(&u.Env, environmentName), "Its environment, in addition to PATH, HOME and the like. References are expanded."},
+		{"env", dict(&u.Env, &u.envCommands, environmentName), "Its environment, in addition to PATH, HOME and the like. References are expanded. A value may be a command that prints it."},
 		{"cwd", text(&u.Dir, nonEmpty, wellFormed).also(notEmpty), "Its working directory, relative to the config file. References are expanded."},
 		{"url", text(&u.URL, wellFormed, writtenURL).also(webAddress), "Address of a remote server. References are expanded."},
-		{"headers", dict(&u.Headers, headerName), "HTTP headers for a remote server. References are expanded."},
+		{"headers", dict(&u.Headers, &u.headerCommands, headerName), "HTTP headers for a remote server. References are expanded. A value may be a command that prints it."},
+		{"auth", u.Auth.kind(), "How to sign in to a remote server that uses OAuth. Most servers need none of it."},
 		{"description", text(&u.Description), "One line for the directory the agent sees."},
 		{"disabled", disabled, "true switches the server off."},
 		{"enabled", inverse(&u.disabled), "false switches the server off."},
@@ -160,9 +175,59 @@ func (u *Upstream) fields() []field {
 		{"startup_timeout", duration(&u.StartupTimeout), "Time to connect, initialize and list."},
 		{"timeout", duration(&u.Timeout), "Time for a call without any progress."},
 		{"max_timeout", duration(&u.MaxTimeout), "Time for a call in total."},
-		{"isolation", choice(&u.Isolation, Shared, PerClient), "shared: one session for all clients. client: one for each."},
+		{"isolation", choice(&u.Isolation, Shared, PerClient, PerUser), "shared: one session for all clients. client: one for each. user: one for each caller."},
+		{"forward_headers", forwards(&u.ForwardHeaders), "With isolation user: headers of the client's request that the server gets, such as {\"X-Jira-Token\": \"Authorization: Bearer {}\"}."},
 		{"start", choice(&u.Start, StartEager, StartLazy), "eager: start it with mcpx. lazy: start it when a request needs it. The default is start at the top level."},
+		{"pin", choice(&u.Pin, PinOff, PinWarn, PinBlock), "What happens to tools that are not as approved in mcpx.lock. block: they are hidden. warn: they are mentioned. off: nothing. The default is block with a lock file, and warn without."},
+		{"sandbox", sandboxKind(&u.Sandbox), "true, or an object: restrict its process, which may read all files, and write only some. Linux only."},
 		{"idle_stop", idleTime(&u.IdleStop), "Stop its process if nobody uses it for this time. The default is idle_stop at the top level."},
+	}
+}
+
+// signingAlgs are the algorithms of auth.signing_alg.
+var signingAlgs = []string{"ES256", "ES384", "ES512", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "EdDSA"}
+
+func (a *Auth) fields() []field {
+	port := number(&a.RedirectPort, 0, 65535)
+	port.show = func() any { return present(a.RedirectPort) }
+	flow := choice(&a.Flow, "auto", "browser", "device", "client_credentials", "none")
+	return []field{
+		{"flow", flow, "auto: the browser, or the device flow where there is no display. client_credentials: without a person. none: no OAuth."},
+		{"client_id", text(&a.ClientID, nonEmpty, wellFormed).also(notEmpty), "ID of an app that you registered. Without it, mcpx registers itself. References are expanded."},
+		{"client_secret", text(&a.ClientSecret, nonEmpty, wellFormed).also(notEmpty), "Secret of that app. Write a ${VAR} instead of the secret itself."},
+		{"scopes", list(&a.Scopes, nonEmpty), "Access to ask for, instead of what the server names."},
+		{"issuer", text(&a.Issuer, webURL).also(plainAddress), "The only authorization server that may be used."},
+		{"client_metadata_url", text(&a.ClientMetadataURL, webURL).also(plainAddress), "Address of a client ID metadata document for mcpx, for servers that support it."},
+		{"redirect_port", port, "Port for the browser's way back, if the app was registered with one. The default is any free port."},
+		{"private_key", text(&a.PrivateKey, nonEmpty, wellFormed).also(notEmpty), "Private key in PEM form that authenticates the app instead of a secret. References are expanded."},
+		{"signing_alg", choice(&a.SigningAlg, signingAlgs...), "Algorithm of that key's signatures. The default depends on the key."},
+	}
+}
+
+// kind returns the section auth of an upstream. It is shown if the file sets any of it.
+func (a *Auth) kind() kind {
+	k := section(a.fields())
+	shown := k.show
+	k.show = func() any {
+		if a.isDefault() {
+			return nil
+		}
+		return shown()
+	}
+	return k
+}
+
+func (a *Auth) isDefault() bool {
+	d := defaultUpstream().Auth
+	return a.Flow == d.Flow && a.Scopes == nil && a.RedirectPort == 0 &&
+		a.ClientID+a.ClientSecret+a.Issuer+a.ClientMetadataURL+a.PrivateKey+a.SigningAlg == ""
+}
+
+func (s *Sandbox) fields() []field {
+	return []field{
+		{"write", list(&s.Write, nonEmpty), "Folders and files that it may write; relative ones are in its working directory. It also has its own temporary folder."},
+		{"network", boolean(&s.Network), "false: it cannot create sockets."},
+		{"best_effort", boolean(&s.BestEffort), "true: start it even if the system cannot restrict it."},
 	}
 }
 

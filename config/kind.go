@@ -46,8 +46,8 @@ func text(p *string, checks ...check) kind {
 	}
 }
 
-// expanded is a text with references outside any upstream. A missing variable there is a
-// problem of the file.
+// expanded is a text with references outside any upstream. A missing variable or secret
+// there is a problem of the file.
 func expanded(p *string, checks ...check) kind {
 	k := text(p, checks...)
 	k.read = func(r *reader, n node) {
@@ -55,7 +55,8 @@ func expanded(p *string, checks ...check) kind {
 		if !ok {
 			return
 		}
-		e := expansion{lookup: r.lookup}
+		r.warnFile(n)
+		e := expansion{lookup: r.environment.lookup, read: r.secrets}
 		*p = e.text(n.path, s)
 		if err := e.err(); err != nil {
 			r.fail(n, "%v", err)
@@ -87,20 +88,27 @@ func list(p *[]string, checks ...check) kind {
 	}
 }
 
-// dict is an object of strings; name checks its keys.
-func dict(p *map[string]string, name check) kind {
+// dict is an object of strings; name checks its keys. A value may also be a command that
+// prints it: {"cmd": ["op", "read", "op://…"]}. It is stored in commands.
+func dict(p *map[string]string, commands *map[string][]string, name check) kind {
+	words := []string{}
+	command := section([]field{{"cmd", list(&words, wellFormed), "Program and arguments. What it prints is the value."}})
+	command.schema = append(command.schema, pair{"required", []string{"cmd"}})
+	value := object{{"anyOf", []object{{{"type", "string"}}, command.schema}}}
 	return kind{
-		schema: object{{"type", "object"}, {"additionalProperties", object{{"type", "string"}}}},
+		schema: object{{"type", "object"}, {"additionalProperties", value}},
 		read: func(r *reader, n node) {
 			if !r.is(n, '{', "object of strings") {
 				return
 			}
-			*p = make(map[string]string)
+			*p, *commands = make(map[string]string), make(map[string][]string)
 			for _, m := range n.members() {
 				if err := name(m.key); err != nil {
 					r.fail(m.name, "%v", err)
 				}
-				if s, ok := r.text(m.value, wellFormed); ok {
+				if m.value.kind() == '{' {
+					(*p)[m.key], (*commands)[m.key] = "", r.command(m.value, command, &words)
+				} else if s, ok := r.text(m.value, wellFormed); ok {
 					(*p)[m.key] = s
 				}
 			}
@@ -111,11 +119,26 @@ func dict(p *map[string]string, name check) kind {
 			}
 			var o object
 			for _, key := range slices.Sorted(maps.Keys(*p)) {
+				if words := (*commands)[key]; words != nil {
+					o = append(o, pair{key, object{{"cmd", words}}})
+					continue
+				}
 				o = append(o, pair{key, (*p)[key]})
 			}
 			return o
 		},
 	}
+}
+
+// command reads {"cmd": […]}, whose kind stores its words.
+func (r *reader) command(n node, k kind, words *[]string) []string {
+	*words = nil
+	before := len(r.problems)
+	k.read(r, n)
+	if len(r.problems) == before && (len(*words) == 0 || (*words)[0] == "") {
+		r.fail(n, `expected {"cmd": ["PROGRAM", "ARG"]} or a string`)
+	}
+	return *words
 }
 
 func boolean(p *bool) kind {
@@ -344,6 +367,34 @@ func section(fields []field) kind {
 				return o
 			}
 			return nil
+		},
+	}
+}
+
+// sandboxKind is true, false, or an object with the settings of a sandbox.
+func sandboxKind(p **Sandbox) kind {
+	defaults := defaultSandbox()
+	return kind{
+		schema: object{{"anyOf", []object{{{"type", "boolean"}}, describe(defaults.fields())}}},
+		read: func(r *reader, n node) {
+			s := defaultSandbox()
+			switch n.kind() {
+			case 't':
+				*p = &s
+			case 'f':
+				*p = nil
+			case '{':
+				section(s.fields()).read(r, n)
+				*p = &s
+			default:
+				r.fail(n, "expected true, false or an object, got %s", n.describe())
+			}
+		},
+		show: func() any {
+			if *p == nil {
+				return nil
+			}
+			return show((*p).fields())
 		},
 	}
 }

@@ -38,11 +38,18 @@ func Load(path string) (*Config, error) {
 // Parse is [Load] for bytes. The name of the file is used in messages and for relative
 // paths.
 func Parse(file string, data []byte, lookup Lookup) (*Config, error) {
+	return parse(file, data, lookup, &secretReader{})
+}
+
+// parse is Parse with a reader for the stored secrets that the file itself needs.
+func parse(file string, data []byte, lookup Lookup, secrets *secretReader) (*Config, error) {
 	abs, err := filepath.Abs(file)
 	if err != nil {
 		return nil, fmt.Errorf("config file %s: %w", file, err)
 	}
-	r := &reader{file: file, src: withoutMark(data), lookup: lookup}
+	e := environment{lookup: lookup, folder: filepath.Dir(abs)}
+	secrets.environment = e
+	r := &reader{file: file, src: withoutMark(data), environment: e, secrets: secrets}
 	c := defaults()
 	c.File = abs
 	if root, ok := r.parse(); ok {
@@ -54,7 +61,7 @@ func Parse(file string, data []byte, lookup Lookup) (*Config, error) {
 		return nil, &Error{Problems: r.problems, Warnings: r.warnings}
 	}
 	c.Warnings = r.warnings
-	c.resolve(lookup)
+	c.resolve(e)
 	return c, nil
 }
 
@@ -187,7 +194,7 @@ func withoutFile(source string, u Upstream) *Config {
 func (u *Upstream) SetHeaders(headers map[string]string) {
 	u.Headers = headers
 	u.Err = unusable(u)
-	u.redactor = newRedactor(secrets(u, nil))
+	u.secrets = newSecretSet(secrets(u, nil))
 }
 
 // launchers are programs that run another program, which gives the server its name.

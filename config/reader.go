@@ -56,11 +56,12 @@ func sortProblems(problems []Problem) {
 
 // reader reads the file and collects its problems.
 type reader struct {
-	file     string
-	src      []byte
-	lookup   Lookup
-	problems []Problem
-	warnings []Problem
+	file        string
+	src         []byte
+	environment environment
+	secrets     *secretReader
+	problems    []Problem
+	warnings    []Problem
 }
 
 // maxProblems limits the problems and the warnings. A file can have a problem every few

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -16,25 +18,53 @@ const Hidden = "***"
 // Redact replaces the upstream's secrets in the text by ***: the values of its env,
 // headers, args and url, literal or expanded, and each of their lines. It also finds
 // them escaped, as JSON, Go, Python, a shell or a URL writes them. Values that are too
-// ordinary to be secrets stay. It is safe for concurrent use.
+// ordinary to be secrets stay. Stored secrets are known once Resolve has read them. It is
+// safe for concurrent use.
 func (u *Upstream) Redact(text string) string {
-	if u.redactor == nil {
+	if u.secrets == nil {
 		return text
 	}
-	return u.redactor.redact(text)
+	return u.secrets.redactor.Load().redact(text)
+}
+
+// secretSet is what Redact hides for an upstream. Copies of the upstream share it.
+type secretSet struct {
+	redactor atomic.Pointer[redactor] // of all secrets
+
+	mu       sync.Mutex
+	fixed    []string   // secrets that are known from the start
+	resolved [][]string // secrets of past starts, the newest last
+}
+
+// maxResolved is how many starts with different secrets are remembered: older sessions
+// that still run may print older secrets.
+const maxResolved = 64
+
+func newSecretSet(fixed []string) *secretSet {
+	s := &secretSet{fixed: fixed}
+	s.redactor.Store(&redactor{fixed})
+	return s
+}
+
+// add hides the secrets of another start.
+func (s *secretSet) add(secrets []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if slices.ContainsFunc(s.resolved, func(old []string) bool { return slices.Equal(old, secrets) }) {
+		return
+	}
+	s.resolved = append(s.resolved, secrets)
+	if len(s.resolved) > maxResolved {
+		s.resolved = slices.Delete(s.resolved, 0, 1)
+	}
+	all := slices.Concat(append([][]string{s.fixed}, s.resolved...)...)
+	slices.Sort(all)
+	s.redactor.Store(&redactor{slices.Compact(all)})
 }
 
 // redactor replaces secrets in texts. It is immutable. A key of 50 lines is 50 secrets
 // (BenchmarkRedact).
 type redactor struct{ secrets []string }
-
-// newRedactor returns nil if there are no secrets.
-func newRedactor(secrets []string) *redactor {
-	if len(secrets) == 0 {
-		return nil
-	}
-	return &redactor{secrets}
-}
 
 const (
 	// escapeLevels is how many times a secret may be escaped: JSON in JSON in JSON.
@@ -45,6 +75,9 @@ const (
 )
 
 func (r *redactor) redact(text string) string {
+	if len(r.secrets) == 0 {
+		return text
+	}
 	levels := escapeLevels
 	if len(text) > nestedBytes {
 		levels = 1

@@ -18,6 +18,11 @@ func secrets(u *Upstream, values []variable) []string {
 	var h hider
 	h.args(u.Args)
 	h.url(u.URL)
+	for _, commands := range []map[string][]string{u.envCommands, u.headerCommands} {
+		for _, words := range commands {
+			h.args(words)
+		}
+	}
 	for _, found := range h.found {
 		values = append(values, variable{"secret", found}) // for its lines
 	}
@@ -30,6 +35,7 @@ func secrets(u *Upstream, values []variable) []string {
 	for name, value := range u.Env {
 		values = append(values, variable{name, value})
 	}
+	values = append(values, variable{"client_secret", u.Auth.ClientSecret}, variable{"private_key", u.Auth.PrivateKey})
 	for _, v := range values {
 		h.url(v.value)
 		for _, text := range withLines(v.value) {
@@ -74,6 +80,7 @@ func (u *Upstream) LiteralSecrets() (places []string) {
 	if new(hider).url(u.URL) != u.URL {
 		places = append(places, "url")
 	}
+	add("auth", map[string]string{"client_secret": u.Auth.ClientSecret, "private_key": u.Auth.PrivateKey})
 	return places
 }
 

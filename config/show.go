@@ -3,6 +3,8 @@ package config
 import (
 	"bytes"
 	"encoding/json"
+
+	"mcpx/internal/policy"
 )
 
 // Show returns the config as JSON in the shape with schemas. It includes defaults and
@@ -13,6 +15,38 @@ func (c *Config) Show() []byte {
 		shown.Server.Token = Hidden
 	}
 	return indent(show(append([]field{shown.schemas()}, shown.sections()...)))
+}
+
+// ShowTo is Show for a caller who may use only what the rules grant: it has the granted
+// servers, and nothing about mcpx itself. Of a server whose tools are granted in part it
+// has the description, and of no server the names of its tools.
+func (c *Config) ShowTo(rules *policy.Rules) []byte {
+	if rules == nil {
+		return c.Show()
+	}
+	schemas := object{}
+	for _, p := range c.Profiles {
+		if !rules.HasSchema(p.Name) {
+			continue
+		}
+		servers := object{}
+		for _, u := range p.all {
+			if rules.HasServer(p.Name, u.Name) {
+				servers = append(servers, pair{u.Name, u.showTo(rules.HasEveryToolOf(p.Name, u.Name))})
+			}
+		}
+		schemas = append(schemas, pair{p.Name, object{{"mcpServers", servers}}})
+	}
+	return indent(object{{"schemas", schemas}})
+}
+
+func (u Upstream) showTo(isWhole bool) object {
+	if !isWhole {
+		return object{{"description", u.Description}}
+	}
+	u = u.Public()
+	u.Tools = Filter{}
+	return show(u.fields())
 }
 
 func show(fields []field) object {
@@ -61,7 +95,23 @@ func (u Upstream) Public() Upstream {
 	}
 	u.Env = maskValues(u.Env)
 	u.Headers = maskValues(u.Headers)
+	u.Auth.ClientID = maskFallbacks(u.Auth.ClientID)
+	u.Auth.ClientSecret = mask(u.Auth.ClientSecret)
+	u.Auth.PrivateKey = mask(u.Auth.PrivateKey)
+	u.envCommands = maskCommands(u.envCommands)
+	u.headerCommands = maskCommands(u.headerCommands)
 	return u
+}
+
+func maskCommands(commands map[string][]string) map[string][]string {
+	masked := make(map[string][]string, len(commands))
+	for name, words := range commands {
+		masked[name] = new(hider).args(words)
+		for i, word := range masked[name] {
+			masked[name][i] = maskFallbacks(word)
+		}
+	}
+	return masked
 }
 
 func maskValues(values map[string]string) map[string]string {
@@ -120,6 +170,8 @@ var (
 	notEmpty = pair{"minLength", 1}
 	// webAddress matches an absolute http or https URL, or one with references.
 	webAddress = pair{"pattern", `^[hH][tT][tT][pP][sS]?://[^/?#]|\$\{`}
+	// plainAddress matches an absolute http or https URL.
+	plainAddress = pair{"pattern", `^[hH][tT][tT][pP][sS]?://[^/?#]`}
 
 	anyName     = pair{"$ref", "#/$defs/name"}
 	serverName  = pair{"$ref", "#/$defs/serverName"}

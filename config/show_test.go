@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"mcpx/internal/policy"
+
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/tailscale/hujson"
 )
@@ -160,5 +162,30 @@ func TestSchemaOfTexts(t *testing.T) {
 		if err := validate(file); err == nil != want || refused == nil != want {
 			t.Errorf("%s: %v; when read: %v", server, err, refused)
 		}
+	}
+}
+
+// TestShowTo: a caller sees the servers that its rules grant, and nothing else.
+func TestShowTo(t *testing.T) {
+	c := mustParse(t, `{
+		"schemas": {
+			"work": {"mcpServers": {"github": {"command": "gh", "args": ["--token", "hunter2-hunter2"], "tools": {"deny": ["delete_all"]}}, "jira": {"url": "https://jira.example.com", "description": "Tickets"}, "bank": {"command": "bank"}}},
+			"home": {"mcpServers": {"lamp": {"command": "lamp"}}}
+		},
+		"server": {"token": "full-token", "auth": {"tokens": [{"name": "ci", "token": "token-of-ci", "allow": ["work"]}]}}
+	}`)
+	got := string(c.ShowTo(policy.Union(policy.Grant{Allow: []string{"work/github", "work/jira/get_*"}})))
+	for _, want := range []string{`"work"`, `"github"`, `"command": "gh"`, `"jira"`, "Tickets"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %s in %s", want, got)
+		}
+	}
+	for _, hidden := range []string{"hunter2", "delete_all", "jira.example.com", "bank", "home", "lamp", "server", "ci", "full-token"} {
+		if strings.Contains(strings.ReplaceAll(got, "mcpServers", ""), hidden) {
+			t.Errorf("%s is in %s", hidden, got)
+		}
+	}
+	if all := c.ShowTo(nil); string(all) != string(c.Show()) {
+		t.Errorf("without rules: %s", all)
 	}
 }

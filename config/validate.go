@@ -9,6 +9,7 @@ import (
 func (r *reader) config(root node, c *Config) {
 	top := defaultProfile("default")
 	r.object(root, c.fields(&top))
+	r.access(root, c)
 	used := r.oneOf(root, append([]string{"schemas"}, serverKeys...))
 	c.Stdio.Encoding = "utf8" // or utf-8, which is the same
 	if used != "schemas" {
@@ -176,6 +177,10 @@ func (r *reader) upstream(n node, u *Upstream, fields []field) {
 	}
 	u.Description = strings.Join(strings.Fields(u.Description), " ")
 	r.transport(n, u)
+	r.forwarding(n, u)
+	if !u.disabled {
+		r.warnFiles(n)
+	}
 	disabled, ok1 := n.member("disabled")
 	enabled, ok2 := n.member("enabled")
 	if ok1 && ok2 && disabled.value.literal().Bool() == enabled.value.literal().Bool() {
@@ -213,12 +218,38 @@ func (r *reader) transport(n node, u *Upstream) {
 		if program, more := CommandWords(u.Command); more {
 			r.warn(command.value, `is the program alone; move the words after %q to "args"`, program)
 		}
-		r.warnUnused(n, "command", "headers")
+		r.warnUnused(n, "command", "headers", "auth")
 	case remote:
 		if u.Transport == "" {
 			u.Transport = TransportRemote
 		}
 		r.warnUnused(n, "url", "args", "env", "cwd")
+		if m, ok := n.member("sandbox"); ok && u.Sandbox != nil {
+			r.fail(m.name, "needs command; a remote server cannot be sandboxed")
+		}
+		r.auth(n, u)
+	}
+}
+
+// auth checks that the keys of auth fit together.
+func (r *reader) auth(n node, u *Upstream) {
+	m, ok := n.member("auth")
+	if !ok {
+		return
+	}
+	for name := range u.Headers {
+		if strings.EqualFold(name, "Authorization") && u.Auth.Flow != "none" {
+			r.warn(m.name, "has no effect next to the header Authorization")
+		}
+	}
+	isMachine := u.Auth.Flow == "client_credentials"
+	switch a := u.Auth; {
+	case isMachine && (a.ClientID == "" || a.ClientSecret == "" && a.PrivateKey == ""):
+		r.fail(m.value, `the flow "client_credentials" needs client_id, and client_secret or private_key`)
+	case a.ClientID == "" && (a.ClientSecret != "" || a.PrivateKey != ""):
+		r.fail(m.value, "client_secret and private_key need client_id")
+	case a.ClientSecret != "" && a.PrivateKey != "":
+		r.fail(m.value, "client_secret and private_key exclude each other; keep one of them")
 	}
 }
 

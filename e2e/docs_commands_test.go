@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -57,7 +58,9 @@ func TestDocsConfigs(t *testing.T) {
 	t.Parallel()
 	block := regexp.MustCompile("(?s)\n *```jsonc\n(.*?)```")
 	variable := regexp.MustCompile(`\$\{(\w+)`)
-	file := filepath.Join(t.TempDir(), "mcpx.json")
+	secret := regexp.MustCompile(`\$\{file:([\w./~-]+)`)
+	folder := t.TempDir()
+	file := filepath.Join(folder, "mcpx.json")
 	for _, page := range docsPages(t) {
 		for _, found := range block.FindAllStringSubmatch(readFile(t, page), -1) {
 			if err := os.WriteFile(file, []byte(found[1]), 0o600); err != nil {
@@ -66,6 +69,13 @@ func TestDocsConfigs(t *testing.T) {
 			check := exec.Command(binary, "config", "check", file)
 			for _, name := range variable.FindAllStringSubmatch(found[1], -1) {
 				check.Env = append(check.Env, name[1]+"=set")
+			}
+			check.Env = append(check.Env, "HOME="+folder)
+			for _, name := range secret.FindAllStringSubmatch(found[1], -1) {
+				path := filepath.Join(folder, strings.TrimPrefix(name[1], "~/"))
+				if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, nil, 0o600)); err != nil {
+					t.Fatal(err)
+				}
 			}
 			out, err := check.CombinedOutput()
 			if err != nil || strings.Contains(string(out), "warning:") {

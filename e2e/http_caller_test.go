@@ -29,8 +29,9 @@ func with(config map[string]any, key string, value any) map[string]any {
 // caller is one client of a run of mcpx over HTTP.
 type caller struct {
 	site      *site
-	path      string // for posts
-	token     string // bearer token, if any
+	path      string   // for posts
+	token     string   // bearer token, if any
+	headers   []string // more headers, as pairs
 	session   string
 	onMessage func(m message) // receives every message; may be nil
 	lastID    atomic.Int64
@@ -92,6 +93,9 @@ func (c *caller) request(method, path, body string) *http.Request {
 	}
 	if c.session != "" {
 		r.Header.Set(sessionHeader, c.session)
+	}
+	for i := 0; i < len(c.headers); i += 2 {
+		r.Header.Set(c.headers[i], c.headers[i+1])
 	}
 	return r
 }

@@ -21,6 +21,9 @@ var binary, binaryHTTP string
 
 func TestMain(m *testing.M) {
 	mcptest.Main()
+	if os.Getenv(browserVariable) != "" {
+		browse()
+	}
 	os.Exit(run(m))
 }
 

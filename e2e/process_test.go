@@ -87,7 +87,7 @@ func start(t *testing.T, config any, o options) *process {
 	if o.http {
 		program, o.flags = binaryHTTP, append([]string{"--port", "0"}, o.flags...)
 	}
-	p.cmd = exec.Command(cmp.Or(o.program, program), append([]string{writeConfig(t, config)}, o.flags...)...)
+	p.cmd = exec.Command(cmp.Or(o.program, program), append([]string{configPath(t, config)}, o.flags...)...)
 	p.cmd.Env = append(environment(t), o.env...)
 	p.cmd.Stderr = writerFunc(p.addStderr)
 	var err error
@@ -110,6 +110,18 @@ func start(t *testing.T, config any, o options) *process {
 	}()
 	t.Cleanup(p.check)
 	return p
+}
+
+// existing is the path of a config that exists.
+type existing string
+
+// configPath returns the file of a config: an existing one, or one that it writes.
+func configPath(t *testing.T, config any) string {
+	t.Helper()
+	if path, ok := config.(existing); ok {
+		return string(path)
+	}
+	return writeConfig(t, config)
 }
 
 // serve runs mcpx in front of these upstreams.

@@ -131,6 +131,14 @@ func TestReloadOfBadConfig(t *testing.T) {
 	if got := p.exec("a", "pid", "{}"); got != pid {
 		t.Errorf("the server has another process: %s, not %s", got, pid)
 	}
+	if err := os.Remove(p.cmd.Args[1]); err != nil {
+		t.Fatal(err)
+	}
+	p.hangUp()
+	p.waitStderr("mcpx.json does not exist")
+	if got, _, _ := strings.Cut(p.exec("mcpx", "servers", "{}"), "\n"); !strings.HasSuffix(got, "mcpx.json does not exist") {
+		t.Errorf("servers: %s", got)
+	}
 	p.reload(config)
 	if got := p.exec("mcpx", "servers", "{}"); strings.Contains(got, "not in use") {
 		t.Errorf("servers: %s", got)
@@ -148,7 +156,9 @@ func TestReloadUnderLoad(t *testing.T) {
 	}
 	p := serve(t, upstreams)
 	p.initialize()
+	p.waitStderrCount("upstream ready", servers)
 	kept := p.exec("s0", "pid", "{}")
+	p.waitStderrCount("upstream ready", servers) // a reload of one that starts would have no old session
 	var made atomic.Int64
 	var reloaded atomic.Bool
 	var running sync.WaitGroup
@@ -214,8 +224,14 @@ func TestReloadSchemas(t *testing.T) {
 	s := serveHTTP(t, schemas(map[string]any{"one": map[string]any{"a": a}, "two": map[string]any{"a": a}}), options{})
 	one, two := s.client("/mcp/one"), s.client("/mcp/two")
 	tools := one.result("tools/list", "{}")
-	stream := two.listen()
-	stream.waitBegun()
+	streams := []*exchange{
+		two.listen(),
+		s.caller("").openSSE("/sse/two"),
+		s.caller("/mcp/two").sendRequest("subscriptions/listen", modernParams(`{"notifications":{"promptsListChanged":true}}`, "{}")),
+	}
+	for _, stream := range streams {
+		stream.waitBegun()
+	}
 	two.exec("a", "echo", `{"text":"hi"}`)
 
 	s.reload(schemas(map[string]any{"one": map[string]any{"a": a, "b": b}, "three": map[string]any{"b": b}}))
@@ -232,7 +248,9 @@ func TestReloadSchemas(t *testing.T) {
 		t.Errorf("a new schema: %s", got)
 	}
 	two.try(http.MethodPost, "/mcp/two", `{"jsonrpc":"2.0","id":1,"method":"ping"}`).want(t, "a schema that was removed", http.StatusNotFound, `there is no schema \"two\"; schemas: one, three`)
-	stream.waitEnd()
+	for _, stream := range streams {
+		stream.waitEnd()
+	}
 	s.caller("").try(http.MethodGet, "/metrics", "").want(t, "metrics", http.StatusOK, `mcpx_upstream_state{schema="three",server="b",state="ready"} 1`)
 }
 
@@ -262,7 +280,9 @@ func TestReloadRoute(t *testing.T) {
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	a, b := mcptest.Upstream(t), mcptest.Upstream(t)
-	config := func(upstreams map[string]any) map[string]any { return map[string]any{"watch": true, "mcpServers": upstreams} }
+	config := func(upstreams map[string]any) map[string]any {
+		return map[string]any{"watch": true, "mcpServers": upstreams}
+	}
 	p := start(t, config(map[string]any{"a": a}), options{})
 	p.initialize()
 	pid := p.exec("a", "pid", "{}")

@@ -55,6 +55,22 @@ func escapedConfig(t *testing.T) map[string]any {
 	return map[string]any{"mcpServers": upstreams}
 }
 
+// storedConfig is escapedConfig with the secrets in a file and in the output of a command.
+func storedConfig(t *testing.T) map[string]any {
+	t.Helper()
+	config := escapedConfig(t)
+	key, password := writeFile(t, "key", secretKey+"\n"), writeFile(t, "password", secretPassword+"\n")
+	for _, u := range config["mcpServers"].(map[string]any) {
+		server, env := u.(map[string]any), map[string]any{}
+		for name, value := range server["env"].(map[string]string) {
+			env[name] = value
+		}
+		env["API_KEY"], env["DB_PASSWORD"] = "${file:"+key+"}", map[string]any{"cmd": []string{"cat", password}}
+		server["env"] = env
+	}
+	return config
+}
+
 // statusOf returns the state and the stderr of a server in /status, schema default.
 func statusOf(t *testing.T, text, server string) (state string, stderr []string) {
 	t.Helper()
@@ -79,7 +95,18 @@ func statusOf(t *testing.T, text, server string) (state string, stderr []string)
 // everything that mcpx repeats from a server, except results.
 func TestSecretsOfSeveralLines(t *testing.T) {
 	t.Parallel()
-	s := serveHTTP(t, escapedConfig(t), options{flags: []string{"--log-level", "debug"}})
+	testSecretsOfSeveralLines(t, escapedConfig(t))
+}
+
+// TestStoredSecretsNeverShow: the same holds for secrets from files and commands.
+func TestStoredSecretsNeverShow(t *testing.T) {
+	t.Parallel()
+	testSecretsOfSeveralLines(t, storedConfig(t))
+}
+
+func testSecretsOfSeveralLines(t *testing.T, config map[string]any) {
+	t.Helper()
+	s := serveHTTP(t, config, options{flags: []string{"--log-level", "debug"}})
 	c := s.client("/mcp")
 	flat := s.client("/mcp?expose=flat")
 	said := map[string]string{}

@@ -105,7 +105,7 @@ func TestSecretsNeverShow(t *testing.T) {
 // servers print escaped or line by line.
 func TestSecretsNeverShowInCommands(t *testing.T) {
 	t.Parallel()
-	plain, escaped := writeConfig(t, secretConfig(t)), writeConfig(t, escapedConfig(t))
+	plain, escaped, stored := writeConfig(t, secretConfig(t)), writeConfig(t, escapedConfig(t)), writeConfig(t, storedConfig(t))
 	for _, args := range [][]string{
 		{"config", "show", plain},
 		{"config", "check", plain},
@@ -123,8 +123,14 @@ func TestSecretsNeverShowInCommands(t *testing.T) {
 		{"resources", escaped, "talks", "--json"},
 		{"exec", escaped, "talks", "fail", "--log-level", "debug"},
 		{"exec", escaped, "dies", "echo"},
+		{"config", "check", stored},
+		{"config", "show", stored},
+		{"check", stored, "--json"},
+		{"inspect", stored, "talks", "fail", "--json"},
+		{"exec", stored, "talks", "fail", "--log-level", "debug"},
+		{"exec", stored, "dies", "echo"},
 	} {
-		name := strings.NewReplacer(plain, "PLAIN", escaped, "ESCAPED").Replace(strings.Join(args, " "))
+		name := strings.NewReplacer(plain, "PLAIN", escaped, "ESCAPED", stored, "STORED").Replace(strings.Join(args, " "))
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			text, _ := combined(t, "", append(environment(t), "THE_SECRET="+sentinels["expanded env"]), binary, args...)

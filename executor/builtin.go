@@ -26,7 +26,7 @@ type builtin struct {
 	upstream *registry.Upstream
 	flat     *registry.Upstream // with only the tools that flat mode lists
 	tools    map[string]builtinTool
-	index    atomic.Pointer[toolIndex]
+	index    atomic.Pointer[toolIndex] // of the whole catalog
 }
 
 type builtinTool func(ctx context.Context, c Call, arguments []byte) (string, error)
@@ -83,8 +83,8 @@ func newBuiltin(e *Executor) builtin {
 		{
 			"show_config", "The configuration in use, secrets hidden.",
 			`{"type":"object","properties":{}}`,
-			func(context.Context, Call, []byte) (string, error) {
-				return string(e.settings.Load().config.Show()), nil
+			func(_ context.Context, c Call, _ []byte) (string, error) {
+				return string(e.settings.Load().config.ShowTo(rulesOf(c.Client))), nil
 			},
 		},
 	} {
@@ -153,14 +153,22 @@ func (e *Executor) readResult(_ context.Context, c Call, arguments []byte) (stri
 // settleTime is how long a search waits for upstreams in their first start.
 const settleTime = 5 * time.Second
 
-// Settle waits until no upstream is in its first start, or until the timeout.
-func (e *Executor) Settle(ctx context.Context, timeout time.Duration) {
-	e.registry.SettleAll(ctx, timeout)
+// Settle waits until no upstream that the client sees is in its first start, or until the
+// timeout.
+func (e *Executor) Settle(ctx context.Context, c registry.Client, timeout time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	seen := e.registry.For(c)
+	for _, u := range seen.Catalog().Upstreams {
+		if u.InFirstStart() {
+			seen.Settled(ctx, u.Name)
+		}
+	}
 }
 
 // withoutTools returns the names and states of the servers whose tools are not known.
-func (e *Executor) withoutTools() (names []string) {
-	for _, u := range e.registry.Catalog().Upstreams {
+func (e *Executor) withoutTools(c registry.Client) (names []string) {
+	for _, u := range e.registry.For(c).Catalog().Upstreams {
 		if len(u.Tools) == 0 && u.State != registry.Ready {
 			names = append(names, fmt.Sprintf("%s (%s)", u.Name, u.State))
 		}
@@ -169,26 +177,33 @@ func (e *Executor) withoutTools() (names []string) {
 }
 
 // showSchema returns a tool's definition with all members. Secrets are hidden.
-func (e *Executor) showSchema(ctx context.Context, _ Call, arguments []byte) (string, error) {
-	t, err := e.Tool(ctx, text(arguments, "server"), text(arguments, "tool"))
+func (e *Executor) showSchema(ctx context.Context, c Call, arguments []byte) (string, error) {
+	t, err := e.Tool(ctx, c.Client, text(arguments, "server"), text(arguments, "tool"))
 	if err != nil {
 		return "", err
 	}
 	return string(t.Raw), nil
 }
 
-func (e *Executor) listServers(context.Context, Call, []byte) (string, error) {
+func (e *Executor) listServers(_ context.Context, c Call, _ []byte) (string, error) {
 	var b strings.Builder
-	if problem := e.settings.Load().problem; problem != "" {
+	if problem := e.settings.Load().problem; problem != "" && rulesOf(c.Client) == nil {
 		fmt.Fprintf(&b, "the config file has changed, but is not in use: %s\n", problem)
 	}
-	for _, u := range e.registry.Catalog().Upstreams {
+	for _, u := range e.registry.For(c.Client).Catalog().Upstreams {
+		if u.NeedsPerson() {
+			fmt.Fprintf(&b, "%s %s\n", u.Name, u.Reason)
+			continue
+		}
 		fmt.Fprintf(&b, "%s: %s, %s, %d tokens in full", u.Name, u.State, count(len(u.Tools), "tool"), u.Tokens())
 		if u.State == registry.Idle && !u.ListedAt.IsZero() {
 			fmt.Fprintf(&b, ", listed %s ago", age(time.Since(u.ListedAt)))
 		}
 		if u.State == registry.Ready {
 			fmt.Fprintf(&b, ", started in %s", u.StartupTime.Round(time.Millisecond))
+		}
+		if review := u.Review(); review != "" {
+			fmt.Fprintf(&b, "; %s", review)
 		}
 		if u.Reason != "" {
 			fmt.Fprintf(&b, "; %s", u.Reason)

@@ -31,11 +31,12 @@ type Executor struct {
 	observe  func(Event)
 	listings listings
 	results  *results.Store
-	exposure atomic.Pointer[Exposure]
+	exposure atomic.Pointer[Exposure] // of the whole catalog
 	builtin  builtin
+	signIn   SignIn
 }
 
-// settings are what a reload can change.
+// settings are the values that a reload can change.
 type settings struct {
 	config  *config.Config
 	profile *config.Profile
@@ -46,7 +47,12 @@ type settings struct {
 type Options struct {
 	Log     zerolog.Logger
 	Observe func(Event) // gets the event of every call; may be nil
+	SignIn  SignIn      // may be nil
 }
+
+// SignIn returns the address where the person who uses a client signs in to a server, with
+// these scopes in addition to those that the server asks for.
+type SignIn func(ctx context.Context, c registry.Client, server string, scopes []string) (address string, err error)
 
 // New returns an Executor for calls to the registry's upstreams, which are those of
 // the profile.
@@ -54,6 +60,7 @@ func New(r *registry.Registry, c *config.Config, p *config.Profile, o Options) *
 	e := &Executor{
 		registry: r,
 		log:      o.Log,
+		signIn:   o.SignIn,
 		results: results.New(results.Options{
 			Tokens: c.Limits.ResultTokens, Head: c.Limits.ResultHead, Bytes: c.Limits.KeptBytes, Idle: c.Limits.SessionIdle,
 		}),
@@ -69,11 +76,12 @@ func New(r *registry.Registry, c *config.Config, p *config.Profile, o Options) *
 	return e
 }
 
-// Apply makes another config and profile count for all calls that follow. The registry
-// gets the profile after that.
+// Apply sets the config and the profile for all calls that follow. It is called before
+// the registry's Apply.
 func (e *Executor) Apply(c *config.Config, p *config.Profile) {
 	e.settings.Store(&settings{config: c, profile: p})
 	e.exposure.Store(nil)
+	e.listings.cache.Clear() // it would keep the upstreams that are removed
 }
 
 // SetProblem sets why the newest config file is not in use. The tool servers shows it
@@ -113,14 +121,19 @@ type Call struct {
 	selection *selection.Query // Select, once prepare has read it
 	notes     []string         // about the arguments; the result ends with them
 	isOver    bool             // the event was reported
+	hasAsked  bool             // the client was asked to sign in
 }
 
-// Event reports the end of a call.
+// Event reports the end of a call, or of another request to an upstream.
 type Event struct {
 	Schema, Client, Request, Server, Tool string
-	Outcome                               string // "ok" or the kind of failure
-	Took                                  time.Duration
-	BytesIn, BytesOut                     int
+
+	Caller            string // the name of the caller; empty for one without a name
+	Method            string // of a request that is not a call; empty for a call
+	Arguments         []byte // as the client sent them; valid until the observer returns
+	Outcome           string // "ok" or the kind of failure
+	Took              time.Duration
+	BytesIn, BytesOut int
 }
 
 // Do is Go for callers that wait.
@@ -175,8 +188,8 @@ func (e *Executor) isQuick(c *Call) bool {
 	if c.isFlat && !e.resolveQuickly(c) {
 		return false
 	}
-	u := e.registry.Catalog().Upstream(c.Server)
-	if u == nil || u.State != registry.Ready || c.DuplicateKey != "" || c.Siblings != nil || c.Select != nil ||
+	u := e.registry.For(c.Client).Catalog().Upstream(c.Server)
+	if u == nil || u.State != registry.Ready || u.AwaitsList() || c.DuplicateKey != "" || c.Siblings != nil || c.Select != nil ||
 		len(c.Arguments) > quickBytes || rawjson.Kind(c.Arguments) != '{' || !c.isFlat && mayHaveReference(c.Arguments) {
 		return false
 	}
@@ -198,14 +211,30 @@ func (e *Executor) run(ctx context.Context, c *Call, done rpc.Done) {
 		result, err := e.callBuiltin(ctx, *c, arguments)
 		e.finish(ctx, c, end{result: result, err: err}, done)
 	default:
-		e.registry.Send(ctx, c.Server, c.request(arguments), func(result, line []byte, err error) {
-			if c.isFlat || c.selection == nil && e.results.IsSmall(result) {
-				e.finish(ctx, c, end{result, line, err}, done)
-				return
-			}
-			go e.finish(ctx, c, end{result, line, err}, done) // reading a long result takes time
-		})
+		e.send(ctx, c, arguments, done)
 	}
+}
+
+// send sends a call to its upstream, and finishes it when it ends. If the upstream has
+// refused it until a person signs in, it is sent again after that.
+func (e *Executor) send(ctx context.Context, c *Call, arguments []byte, done rpc.Done) {
+	e.registry.Send(ctx, c.Server, c.request(arguments), func(result, line []byte, err error) {
+		switch {
+		case err != nil && !c.hasAsked && needsSignIn(err):
+			go func() {
+				defer e.recoverCall(ctx, c, done)
+				if e.askToSignIn(ctx, c, err) {
+					e.send(ctx, c, arguments, done)
+					return
+				}
+				e.finish(ctx, c, end{err: err}, done)
+			}()
+		case c.isFlat || c.selection == nil && e.results.IsSmall(result):
+			e.finish(ctx, c, end{result, line, err}, done)
+		default:
+			go e.finish(ctx, c, end{result, line, err}, done) // reading a long result takes time
+		}
+	})
 }
 
 // end is the end of a call, as rpc.Done gets it.
@@ -223,7 +252,10 @@ func (e *Executor) prepare(ctx context.Context, c *Call) (arguments []byte, err 
 	t := c.accepted
 	if arguments = c.Arguments; t == nil {
 		var u *registry.Upstream
-		if u, t, err = e.find(ctx, c); err != nil {
+		if u, t, err = e.find(ctx, c); err != nil && e.askToSignIn(ctx, c, err) {
+			u, t, err = e.find(ctx, c)
+		}
+		if err != nil {
 			return nil, err
 		}
 		c.Server = u.Name
@@ -302,7 +334,7 @@ func execError(c *Call, err error) error {
 func (c *Call) event(outcome string, size int) Event {
 	return Event{
 		Client: ownerOf(c.Client), Request: c.Request, Server: c.Server, Tool: c.Tool, Outcome: outcome,
-		Took: time.Since(c.begun), BytesIn: len(c.Arguments), BytesOut: size,
+		Took: time.Since(c.begun), BytesIn: len(c.Arguments), BytesOut: size, Arguments: c.Arguments, Caller: callerName(c.Client),
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"mcpx/config"
 	"mcpx/internal/child"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/policy"
 	"mcpx/internal/rawjson"
 	"mcpx/registry"
 )
@@ -159,6 +161,8 @@ func (c client) ID() string { return string(c) }
 
 func (c client) Owner() string { return string(c) }
 
+func (c client) Caller() *policy.Caller { return nil }
+
 func (c client) Request(context.Context, string, []byte) ([]byte, error) {
 	return nil, errors.New("not to be asked")
 }
@@ -287,12 +291,15 @@ func TestEveryCallIsOneEvent(t *testing.T) {
 		if got.Took <= 0 || got.Took > 20*time.Second {
 			t.Errorf("%s: took %v", row.name, got.Took)
 		}
-		got.Took = 0
+		if string(got.Arguments) != string(row.call.Arguments) {
+			t.Errorf("%s: arguments %s", row.name, got.Arguments)
+		}
+		got.Took, got.Arguments = 0, nil
 		if row.want.BytesOut < 0 {
 			row.want.BytesOut = len(result)
 		}
 		row.want.Schema = "default"
-		if got != row.want {
+		if !reflect.DeepEqual(got, row.want) {
 			t.Errorf("%s: event %+v, want %+v (%v)", row.name, got, row.want, err)
 		}
 		if (err == nil) != (row.want.Outcome == "ok") {

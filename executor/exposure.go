@@ -38,19 +38,27 @@ type Exposed struct {
 	matches func() *regexp.Regexp // matches the URIs of a template; nil if the template is invalid
 }
 
-// Exposure returns the Exposure of the current catalog.
-func (e *Executor) Exposure() *Exposure {
-	catalog := e.registry.Catalog()
+// Exposure returns the Exposure of what the client may see of the current catalog.
+func (e *Executor) Exposure(c registry.Client) *Exposure {
+	catalog := e.registry.For(c).Catalog()
+	if catalog != e.registry.Catalog() {
+		return catalog.Derived("exposure", func(c *registry.Catalog) any { return e.expose(c) }).(*Exposure)
+	}
 	if x := e.exposure.Load(); x != nil && x.catalog == catalog {
 		return x
 	}
+	x := e.expose(catalog)
+	e.exposure.Store(x)
+	return x
+}
+
+// expose returns the Exposure of a catalog, with the names that the profile wants.
+func (e *Executor) expose(catalog *registry.Catalog) *Exposure {
 	style := ownNames
 	if e.settings.Load().profile.Prefix {
 		style = prefixedNames
 	}
-	x := expose(catalog, e.builtin.flat, style)
-	e.exposure.Store(x)
-	return x
+	return expose(catalog, e.builtin.flat, style)
 }
 
 // Definition returns the definition of a tool by its name on the front, nil if there is
@@ -223,7 +231,7 @@ func (x *Exposure) resource(uri string, s starting) *Exposed {
 	mustWait := false
 	several := false
 	for _, u := range x.catalog.Upstreams {
-		if key, ok := strings.CutPrefix(uri, uriPrefix(u.Name)); ok {
+		if key, ok := strings.CutPrefix(uri, uriPrefix(u.Name)); ok && !u.ToolsOnly {
 			return &Exposed{Name: uri, Key: key, Upstream: u}
 		}
 		if found := x.listed(uri, u); found != nil && !mustWait {

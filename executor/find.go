@@ -18,10 +18,11 @@ type NotFound struct {
 
 func (e *NotFound) Error() string { return e.text }
 
-// Servers returns the names of all upstreams in config order, and the built-in one.
-func (e *Executor) Servers() []string {
+// Servers returns the names of the upstreams that a client sees, in config order, and the
+// built-in one.
+func (e *Executor) Servers(c registry.Client) []string {
 	var names []string
-	for _, u := range e.upstreams(e.registry.Catalog()) {
+	for _, u := range e.upstreams(e.registry.For(c).Catalog()) {
 		names = append(names, u.Name)
 	}
 	return names
@@ -32,34 +33,36 @@ func (e *Executor) upstreams(c *registry.Catalog) []*registry.Upstream {
 	return append(slices.Clone(c.Upstreams), e.builtin.upstream)
 }
 
-// Upstream finds an upstream by its name, also the built-in one. If none of its tools
-// is known, it waits until they are listed.
-func (e *Executor) Upstream(ctx context.Context, name string) (*registry.Upstream, error) {
+// Upstream finds an upstream by its name, also the built-in one, as the client sees it. If
+// none of its tools is known, it waits until they are listed. A nil client sees everything,
+// here and elsewhere.
+func (e *Executor) Upstream(ctx context.Context, c registry.Client, name string) (*registry.Upstream, error) {
 	if name == Builtin {
 		return e.builtin.upstream, nil
 	}
-	u := e.registry.Catalog().Upstream(name)
+	seen := e.registry.For(c)
+	u, profile := seen.Catalog().Upstream(name), e.settings.Load().profile
 	switch {
-	case u == nil && slices.Contains(e.settings.Load().profile.Disabled(), name):
-		return nil, &NotFound{fmt.Sprintf("server %s is disabled in the config; servers: %s", quoted(name), list(e.Servers()))}
+	case u == nil && slices.Contains(profile.Disabled(), name) && rulesOf(c).HasServer(profile.Name, name):
+		return nil, &NotFound{fmt.Sprintf("server %s is disabled in the config; servers: %s", quoted(name), list(e.Servers(c)))}
 	case u == nil:
-		return nil, unknownServer(name, e.Servers())
+		return nil, unknownServer(name, e.Servers(c))
 	case len(u.Tools) == 0:
-		return e.registry.Listed(ctx, name)
+		return seen.Listed(ctx, name)
 	}
 	return u, nil
 }
 
 // Tool finds a tool the way a call does.
-func (e *Executor) Tool(ctx context.Context, server, tool string) (*registry.Tool, error) {
-	_, t, err := e.find(ctx, &Call{Server: server, Tool: tool})
+func (e *Executor) Tool(ctx context.Context, c registry.Client, server, tool string) (*registry.Tool, error) {
+	_, t, err := e.find(ctx, &Call{Client: c, Server: server, Tool: tool})
 	return t, err
 }
 
 // Locate finds the server that has a tool of that name. The name may begin with the
 // server's name.
-func (e *Executor) Locate(name string) (server, tool string, ok bool) {
-	for _, u := range e.upstreams(e.registry.Catalog()) {
+func (e *Executor) Locate(c registry.Client, name string) (server, tool string, ok bool) {
+	for _, u := range e.upstreams(e.registry.For(c).Catalog()) {
 		if u.Tool(name) != nil {
 			return u.Name, name, true
 		}
@@ -79,11 +82,14 @@ func (e *Executor) find(ctx context.Context, c *Call) (*registry.Upstream, *regi
 		return e.findFlat(ctx, c)
 	}
 	if c.Server == "" {
-		c.splitName(e.Servers())
+		c.splitName(e.Servers(c.Client))
 	}
-	u, err := e.Upstream(ctx, c.Server)
+	u, err := e.Upstream(ctx, c.Client, c.Server)
 	if err == nil && u.NeedsStart() {
-		u, err = e.registry.Ready(ctx, u.Name)
+		u, err = e.registry.For(c.Client).Ready(ctx, u.Name)
+	}
+	if err == nil && u.AwaitsList() {
+		u, err = e.registry.For(c.Client).Relisted(ctx, u.Name)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -146,6 +152,9 @@ func noTool(u *registry.Upstream) error {
 }
 
 func unknownTool(u *registry.Upstream, name string) error {
+	if u.Waits(name) {
+		return &NotFound{fmt.Sprintf("tool %s of server %s cannot be used: %s", quoted(name), quoted(u.Name), u.Review())}
+	}
 	return &NotFound{fmt.Sprintf("server %s has no tool %s%s: %s", quoted(u.Name), quoted(name), then(didYouMean(name, toolNames(u)), "its tools"), list(toolNames(u)))}
 }
 

@@ -107,7 +107,7 @@ func TestLocate(t *testing.T) {
 		"files__only":  "  false",
 		"nothing":      "  false",
 	} {
-		server, tool, ok := b.Locate(name)
+		server, tool, ok := b.Locate(nil, name)
 		if got := fmt.Sprintf("%s %s %v", server, tool, ok); got != want {
 			t.Errorf("Locate(%q) = %q, want %q", name, got, want)
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"mcpx/executor/results"
+	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/tokens"
 	"mcpx/registry"
@@ -23,19 +24,39 @@ func (e *Executor) Inspect(ctx context.Context, c registry.Client, server, tool 
 
 // Describe is Inspect, but returns the lines about absent tools separately.
 func (e *Executor) Describe(ctx context.Context, c registry.Client, server, tool string) (text string, absent []string, err error) {
-	u, err := e.Upstream(ctx, server)
+	u, err := e.Upstream(ctx, c, server)
 	if err != nil {
 		return "", nil, err
 	}
 	text, err = e.describe(c, u, tool)
+	if tool == "" && err == nil {
+		text = e.withNews(u, text)
+	}
 	if err != nil && u.NeedsStart() { // the tool may be new
-		if u, err = e.registry.Ready(ctx, u.Name); err != nil {
+		if u, err = e.registry.For(c).Ready(ctx, u.Name); err != nil {
 			return "", nil, err
 		}
 		text, err = e.describe(c, u, tool)
 	}
 	return text, Absent(u, tool), err
 }
+
+// withNews returns a listing with a line about tools that have changed, if they have. Only
+// the first listing after the change has it.
+func (e *Executor) withNews(u *registry.Upstream, text string) string {
+	news := u.News()
+	if news == "" {
+		return text
+	}
+	line := "\n" + plain.Cut(plain.Line(news), newsBytes)
+	if budget := e.inspectTokens(); tokens.Exceeds(text+line, budget) {
+		text = listing(u, u.Tools, budget-tokens.Count(line)-joinCost)
+	}
+	return text + line
+}
+
+// newsBytes bounds the line about tools that have changed.
+const newsBytes = 400
 
 // Absent returns a line for each name in a comma-separated list that matches no tool of
 // u, with suggestions, as many as an answer may have. If no name matches, it returns nil,
@@ -66,9 +87,9 @@ func (e *Executor) describe(c registry.Client, u *registry.Upstream, tool string
 	}
 	switch {
 	case tool == "" && u == e.builtin.upstream:
-		return e.builtinListing(e.inspectTokens()), nil
+		return e.builtinListing(c, e.inspectTokens()), nil
 	case tool == "":
-		return e.listings.of(u, e.inspectTokens()), nil
+		return e.listings.of(u, rulesOf(c), e.inspectTokens()), nil
 	}
 	if t := u.Tool(tool); t != nil {
 		return define(t), nil
@@ -95,15 +116,15 @@ func (e *Executor) describe(c registry.Client, u *registry.Upstream, tool string
 // Tools returns the tools that match a name, a glob or a comma-separated list, as in
 // Inspect; all tools if it is empty. isName reports whether it was the name of one tool.
 // Absent returns the names in a list that match no tool.
-func (e *Executor) Tools(ctx context.Context, server, tool string) (tools []*registry.Tool, isName bool, err error) {
-	u, err := e.Upstream(ctx, server)
+func (e *Executor) Tools(ctx context.Context, c registry.Client, server, tool string) (tools []*registry.Tool, isName bool, err error) {
+	u, err := e.Upstream(ctx, c, server)
 	if err != nil {
 		return nil, false, err
 	}
 	if tool == "" {
 		return u.Tools, false, nil
 	}
-	if t, err := e.Tool(ctx, server, tool); err == nil {
+	if t, err := e.Tool(ctx, c, server, tool); err == nil {
 		return []*registry.Tool{t}, true, nil
 	}
 	if tools = match(u, tool); len(tools) == 0 {

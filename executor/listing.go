@@ -9,6 +9,7 @@ import (
 
 	"mcpx/config"
 	"mcpx/internal/plain"
+	"mcpx/internal/policy"
 	"mcpx/internal/tokens"
 	"mcpx/registry"
 )
@@ -37,16 +38,19 @@ func listing(u *registry.Upstream, tools []*registry.Tool, budget int) string {
 }
 
 // listings caches the listings of whole upstreams. It may be used concurrently.
-type listings struct{ cache sync.Map } // upstream name to *cachedListing
+type listings struct{ cache sync.Map } // upstream name to *cachedListing, for clients that see everything
 
 type cachedListing struct {
 	upstream *registry.Upstream
 	text     string
 }
 
-// of returns the listing of an upstream. It is made again when the upstream's entry in
-// the catalog was replaced.
-func (l *listings) of(u *registry.Upstream, budget int) string {
+// of returns the listing of an upstream, as a client with some rules sees it. It is made
+// again when the upstream's entry in the catalog was replaced.
+func (l *listings) of(u *registry.Upstream, rules *policy.Rules, budget int) string {
+	if rules != nil {
+		return listing(u, u.Tools, budget)
+	}
 	if last, ok := l.cache.Load(u.Name); ok && last.(*cachedListing).upstream == u {
 		return last.(*cachedListing).text
 	}
@@ -68,8 +72,13 @@ func heading(u *registry.Upstream, shown, budget int) string {
 	switch {
 	case u.State == registry.Idle:
 		head += " (" + idleNote(u) + ")"
+	case u.NeedsPerson():
+		head += " (" + plain.Cut(u.Reason, instructionBytes) + ")"
 	case u.State != registry.Ready:
 		head += fmt.Sprintf(" (%s: %s)", u.State, plain.Cut(u.Reason, instructionBytes))
+	}
+	if review := u.Review(); review != "" {
+		head += "; " + review
 	}
 	if u.Instructions != "" {
 		head += "; " + plain.Cut(plain.Joined(u.Instructions), instructionBytes)
@@ -175,9 +184,9 @@ func firstLines(all []string, budget int) (text string, left int) {
 // builtinListing returns the listing of the built-in server: its tools, then every server
 // with its state. If there is not enough room, it omits descriptions, then states, and
 // then names.
-func (e *Executor) builtinListing(budget int) string {
+func (e *Executor) builtinListing(c registry.Client, budget int) string {
 	own := listing(e.builtin.upstream, e.builtin.upstream.Tools, budget/2)
-	servers := e.registry.Catalog().Upstreams
+	servers := e.registry.For(c).Catalog().Upstreams
 	if len(servers) == 0 {
 		return own
 	}
@@ -206,7 +215,11 @@ func describedServer(u *registry.Upstream) string {
 }
 
 func serverLine(u *registry.Upstream) string {
-	return fmt.Sprintf("%s: %s, %s", u.Name, u.State, count(len(u.Tools), "tool"))
+	line := fmt.Sprintf("%s: %s, %s", u.Name, u.State, count(len(u.Tools), "tool"))
+	if review := u.Review(); review != "" {
+		line += "; " + review
+	}
+	return line
 }
 
 func serverName(u *registry.Upstream) string { return fmt.Sprintf("%s: %s", u.Name, u.State) }

@@ -224,13 +224,25 @@ func TestHeadings(t *testing.T) {
 func TestListingsAreMadeOnce(t *testing.T) {
 	var l listings
 	u := registry.NewUpstream("a", []registry.Item{{Key: "one", Raw: []byte(`{"name":"one"}`)}})
-	first := l.of(u, 1000)
-	if again := l.of(u, 1); again != first { // a smaller budget would show if it were made again
+	first := l.of(u, nil, 1000)
+	if again := l.of(u, nil, 1); again != first { // a smaller budget would show if it were made again
 		t.Errorf("made again: %q", again)
 	}
 	next := *u
 	next.Reason, next.State = "it has failed", registry.Waiting
-	if text := l.of(&next, 1000); !strings.Contains(text, "it has failed") {
+	if text := l.of(&next, nil, 1000); !strings.Contains(text, "it has failed") {
 		t.Errorf("not made anew: %q", text)
 	}
+}
+
+// TestApplyForgetsListings: listings of servers that a reload removes do not stay in memory.
+func TestApplyForgetsListings(t *testing.T) {
+	c := parse(t, nil, upstream(t, "a"))
+	e := idle(c)
+	e.listings.of(registry.NewUpstream("removed", nil), nil, 1000)
+	e.Apply(c, &c.Profiles[0])
+	e.listings.cache.Range(func(name, _ any) bool {
+		t.Errorf("the listing of %s is kept", name)
+		return true
+	})
 }

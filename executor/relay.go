@@ -3,9 +3,11 @@ package executor
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
+	"mcpx/internal/policy"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
 	"mcpx/registry"
@@ -47,6 +49,7 @@ func (e *Executor) Relay(ctx context.Context, r Relay) (result []byte, err error
 	var to route
 	defer func() {
 		event := Event{Client: ownerOf(r.Client), Request: r.Request, Tool: r.Method, Outcome: outcome(ctx, err), Took: time.Since(begin), BytesIn: len(r.Params), BytesOut: len(result)}
+		event.Method, event.Arguments, event.Caller = r.Method, r.Params, callerName(r.Client)
 		if to.to != nil {
 			event.Server, event.Tool = to.to.Upstream.Name, r.Method+" "+to.to.Key
 		}
@@ -54,6 +57,14 @@ func (e *Executor) Relay(ctx context.Context, r Relay) (result []byte, err error
 	}()
 	if to, err = e.findRoute(ctx, r, relayed[r.Method]); err != nil {
 		return nil, err
+	}
+	if to.to.Upstream.AwaitsList() {
+		if _, err = e.registry.For(r.Client).Relisted(ctx, to.to.Upstream.Name); err != nil {
+			return nil, serviceError(to.to.Upstream.Name, err)
+		}
+		if to, err = e.findRoute(ctx, r, relayed[r.Method]); err != nil {
+			return nil, err
+		}
 	}
 	if to.local != nil {
 		result, err = to.local(ctx)
@@ -78,12 +89,12 @@ func (e *Executor) Relay(ctx context.Context, r Relay) (result []byte, err error
 // it waits for servers that start.
 func (e *Executor) findRoute(ctx context.Context, r Relay, find func(e *Executor, r Relay) (route, error)) (to route, err error) {
 	if to, err = find(e, r); errors.As(err, &unknown{}) {
-		e.Settle(ctx, routeTime)
+		e.Settle(ctx, r.Client, routeTime)
 		r.starting = ignoreStarting
 		to, err = find(e, r)
 	}
 	if owner := e.absent(r); owner != "" && errors.As(err, &unknown{}) {
-		if _, reason := e.registry.Ready(ctx, owner); reason != nil {
+		if _, reason := e.registry.For(r.Client).Ready(ctx, owner); reason != nil {
 			return route{}, serviceError(owner, reason)
 		}
 		to, err = find(e, r)
@@ -98,7 +109,7 @@ const routeTime = 10 * time.Second
 // it, if that server is not ready; "" if there is none.
 func (e *Executor) absent(r Relay) (owner string) {
 	name, _ := rawjson.String(rawjson.Get(r.Params, "name"))
-	for _, u := range e.registry.Catalog().Upstreams {
+	for _, u := range e.registry.For(r.Client).Catalog().Upstreams {
 		matches := !e.settings.Load().profile.Prefix || strings.HasPrefix(name, strings.Map(plainName, u.Name)+"__")
 		if matches && u.State != registry.Ready && len(u.Name) >= len(owner) {
 			owner = u.Name
@@ -119,6 +130,22 @@ func ownerOf(c registry.Client) string {
 		return ""
 	}
 	return c.Owner()
+}
+
+// rulesOf returns what a client may use; nil: everything.
+func rulesOf(c registry.Client) *policy.Rules {
+	if c == nil || c.Caller() == nil {
+		return nil
+	}
+	return c.Caller().Rules
+}
+
+// callerName returns the name of a client's caller; "" if it has none.
+func callerName(c registry.Client) string {
+	if c == nil || c.Caller() == nil {
+		return ""
+	}
+	return c.Caller().Name
 }
 
 // serviceError returns the error that the client gets for an error of an upstream: with
@@ -157,7 +184,7 @@ func (e *Executor) routePrompt(r Relay) (route, error) {
 	if !ok || name == "" {
 		return route{}, badRequest(`"name" must be the name of a prompt`)
 	}
-	to := e.Exposure().prompts[name]
+	to := e.Exposure(r.Client).prompts[name]
 	if to == nil {
 		return route{}, unknown{invalidParams("prompt", name, "Prompt '"+name+"' not found")}
 	}
@@ -185,7 +212,7 @@ func (e *Executor) findResource(r Relay) (*Exposed, error) {
 	if !ok || uri == "" {
 		return nil, badRequest(`"uri" must be the URI of a resource`)
 	}
-	to := e.Exposure().resource(uri, r.starting)
+	to := e.Exposure(r.Client).resource(uri, r.starting)
 	if to == nil {
 		return nil, unknown{&rpc.Error{
 			Code:    CodeResourceNotFound,
@@ -193,7 +220,18 @@ func (e *Executor) findResource(r Relay) (*Exposed, error) {
 			Data:    rawjson.With([]byte("{}"), "uri", rawjson.AppendString(nil, uri)),
 		}}
 	}
+	if e.Exposure(r.Client).listed(uri, to.Upstream) == nil && isWithheld(to) {
+		return nil, invalidParams("uri", uri, "Resource '"+uri+"' cannot be read: "+to.Upstream.Review())
+	}
 	return to, nil
+}
+
+// isWithheld reports whether a URI is of a template that waits for a review.
+func isWithheld(to *Exposed) bool {
+	return slices.ContainsFunc(to.Upstream.WithheldTemplates(), func(template string) bool {
+		re := matcher(template)()
+		return re == nil || re.MatchString(to.Key)
+	})
 }
 
 // CodeResourceNotFound is MCP's code for an unknown resource up to 2025-11-25.
@@ -255,11 +293,11 @@ func (e *Executor) routeCompletion(r Relay) (route, error) {
 	case "ref/prompt":
 		member = "name"
 		name, _ = rawjson.String(rawjson.Get(ref, member))
-		to = e.Exposure().prompts[name]
+		to = e.Exposure(r.Client).prompts[name]
 	case "ref/resource":
 		member = "uri"
 		name, _ = rawjson.String(rawjson.Get(ref, member))
-		to = e.Exposure().template(name, r.starting)
+		to = e.Exposure(r.Client).template(name, r.starting)
 	default:
 		return route{}, badRequest(`"ref.type" must be "ref/prompt" or "ref/resource"`)
 	}
@@ -274,11 +312,11 @@ func (e *Executor) routeCompletion(r Relay) (route, error) {
 }
 
 // resolveQuickly sets server and tool of a flat call; false if the exposure is out of
-// date or does not have the name.
+// date, does not have the name, or is not what the client sees.
 func (e *Executor) resolveQuickly(c *Call) bool {
 	name, ok := rawjson.View(c.FlatName)
 	x := e.exposure.Load()
-	if !ok || x == nil || x.catalog != e.registry.Catalog() || x.tools[name] == nil {
+	if !ok || x == nil || x.catalog != e.registry.For(c.Client).Catalog() || x.tools[name] == nil {
 		return false
 	}
 	c.Server, c.Tool = x.tools[name].Upstream.Name, x.tools[name].Key
@@ -292,10 +330,10 @@ func (e *Executor) findFlat(ctx context.Context, c *Call) (*registry.Upstream, *
 	if a := c.Arguments; !rawjson.IsNull(a) && rawjson.Kind(a) != '{' {
 		return nil, nil, badRequest(`"arguments" must be an object`)
 	}
-	name := Relay{Params: rawjson.With([]byte("{}"), "name", c.FlatName)}
+	name := Relay{Client: c.Client, Params: rawjson.With([]byte("{}"), "name", c.FlatName)}
 	to, err := e.findRoute(ctx, name, (*Executor).routeTool)
-	if err == nil && to.to.Upstream.NeedsStart() {
-		if _, err := e.registry.Ready(ctx, to.to.Upstream.Name); err != nil {
+	if err == nil && (to.to.Upstream.NeedsStart() || to.to.Upstream.AwaitsList()) {
+		if _, err := e.registry.For(c.Client).Relisted(ctx, to.to.Upstream.Name); err != nil {
 			c.Server = to.to.Upstream.Name
 			return nil, nil, err
 		}
@@ -312,7 +350,7 @@ func (e *Executor) routeTool(r Relay) (route, error) {
 	if !ok || name == "" {
 		return route{}, badRequest(`"name" must be the name of a tool`)
 	}
-	to := e.Exposure().tools[name]
+	to := e.Exposure(r.Client).tools[name]
 	if to == nil {
 		return route{}, unknown{ToolNotFound(name)}
 	}

@@ -125,8 +125,8 @@ func TestExposureFollowsTheCatalog(t *testing.T) {
 	if _, err := b.Inspect(t.Context(), nil, "a", ""); err != nil {
 		t.Fatal(err)
 	}
-	x := b.Exposure()
-	if x != b.Exposure() {
+	x := b.Exposure(nil)
+	if x != b.Exposure(nil) {
 		t.Error("the exposure is made anew though nothing has changed")
 	}
 	names := func(list []Exposed) (names []string) {
@@ -139,7 +139,7 @@ func TestExposureFollowsTheCatalog(t *testing.T) {
 		t.Errorf("tools %q", got)
 	}
 	b.exec(t, `{"server_name":"a","tool_name":"change","arguments":{"notices":1}}`)
-	for limit := 0; !slices.Contains(names(b.Exposure().Tools), "a__extra_0"); limit++ {
+	for limit := 0; !slices.Contains(names(b.Exposure(nil).Tools), "a__extra_0"); limit++ {
 		if limit > 1000 {
 			t.Fatal("the new tool never shows")
 		}

@@ -24,9 +24,9 @@ type indexedTool struct {
 	tool   *registry.Tool
 }
 
-func (e *Executor) searchTools(ctx context.Context, _ Call, arguments []byte) (string, error) {
-	e.Settle(ctx, settleTime)
-	x := e.searchIndex()
+func (e *Executor) searchTools(ctx context.Context, c Call, arguments []byte) (string, error) {
+	e.Settle(ctx, c.Client, settleTime)
+	x := e.searchIndex(c.Client)
 	hits, servers := x.search.Search(text(arguments, "query"), integer(arguments, "limit", 10))
 	budget := e.inspectTokens()
 	var b strings.Builder
@@ -41,9 +41,9 @@ func (e *Executor) searchTools(ctx context.Context, _ Call, arguments []byte) (s
 		fmt.Fprintf(&b, "%s: only the server's name matches; inspect(%q) lists its tools\n", name, name)
 	}
 	if b.Len() == 0 {
-		b.WriteString("no tool matches; servers: " + list(e.Servers()) + "\n")
+		b.WriteString("no tool matches; servers: " + list(e.Servers(c.Client)) + "\n")
 	}
-	if missing := e.withoutTools(); len(missing) > 0 {
+	if missing := e.withoutTools(c.Client); len(missing) > 0 {
 		b.WriteString("not searched, since their tools are not known: " + list(missing) + "\n")
 	}
 	return strings.TrimSuffix(b.String(), "\n"), nil
@@ -65,12 +65,21 @@ func (t indexedTool) line(place int) string {
 	return line
 }
 
-// searchIndex returns the index of the current catalog.
-func (e *Executor) searchIndex() *toolIndex {
-	catalog := e.registry.Catalog()
+// searchIndex returns the index of what the client may see of the current catalog.
+func (e *Executor) searchIndex(c registry.Client) *toolIndex {
+	catalog := e.registry.For(c).Catalog()
+	if catalog != e.registry.Catalog() {
+		return catalog.Derived("search index", func(c *registry.Catalog) any { return e.newIndex(c) }).(*toolIndex)
+	}
 	if x := e.builtin.index.Load(); x != nil && x.catalog == catalog {
 		return x
 	}
+	x := e.newIndex(catalog)
+	e.builtin.index.Store(x)
+	return x
+}
+
+func (e *Executor) newIndex(catalog *registry.Catalog) *toolIndex {
 	x := &toolIndex{catalog: catalog}
 	var documents []search.Document
 	for _, u := range e.upstreams(catalog) {
@@ -80,7 +89,6 @@ func (e *Executor) searchIndex() *toolIndex {
 		}
 	}
 	x.search = search.New(documents)
-	e.builtin.index.Store(x)
 	return x
 }
 

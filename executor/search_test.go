@@ -39,8 +39,8 @@ func TestSearch(t *testing.T) {
 			t.Errorf("%s:\n got %s\nwant %s", row.name, got, row.want)
 		}
 	}
-	first := b.searchIndex()
-	if again := b.searchIndex(); again != first && again.catalog == first.catalog {
+	first := b.searchIndex(nil)
+	if again := b.searchIndex(nil); again != first && again.catalog == first.catalog {
 		t.Error("the index of one catalog is made twice")
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"mcpx/internal/link"
 )
 
-// errReplaced is the end of a session whose upstream was changed or removed by a reload.
+// errReplaced ends a session whose upstream a reload has changed or removed.
 var errReplaced = errors.New("the config of the server has changed")
 
 // Limits for calls in flight on a session that was replaced.
@@ -38,7 +38,9 @@ func (r *Registry) Apply(p *config.Profile) {
 		catalog.Upstreams = append(catalog.Upstreams, u)
 		catalog.byName[u.Name] = u
 	}
+	catalog.setPerUser()
 	r.catalog.Store(catalog)
+	r.applyToUsers()
 	for name, s := range previous { // after Store: whoever waited for them looks there
 		if r.supervisors[name] != s {
 			r.end(s)
@@ -61,16 +63,16 @@ func (r *Registry) Close() {
 	r.stop()
 }
 
-// applyUpstream decides which supervisor has the upstream from now on: the current one,
-// which is nil for a new upstream, or another. The caller holds r.mu.
+// applyUpstream keeps the current supervisor of an upstream, or starts another. current is
+// nil for a new upstream. The caller holds r.mu.
 func (r *Registry) applyUpstream(c *config.Upstream, current *supervisor) {
 	next := r.replacements[c.Name]
 	switch {
-	case current != nil && current.config().SharesSession(c):
+	case current != nil && current.config().KeepsSession(c):
 		r.cancelReplacement(c.Name)
 		r.supervisors[c.Name] = current
 		current.reconfigure(c)
-	case next != nil && next.config().SharesSession(c):
+	case next != nil && next.config().KeepsSession(c):
 		r.supervisors[c.Name] = current
 		next.reconfigure(c)
 	case current != nil && current.upstream.Load().State == Ready:
@@ -132,6 +134,7 @@ func (s *supervisor) publishLocked(change func(u *Upstream)) {
 		delete(r.replacements, u.Name)
 		r.supervisors[u.Name] = next
 		r.catalog.Store(r.Catalog().with(next.upstream.Load()))
+		r.changed.note(listable...) // it may lack lists of the old one
 		r.end(current)
 	case current == s:
 		r.catalog.Store(r.Catalog().with(&u))
@@ -142,11 +145,17 @@ func (s *supervisor) publishLocked(change func(u *Upstream)) {
 // reconfigure applies changes that need no new session. The caller holds the mutex of the
 // registry.
 func (s *supervisor) reconfigure(c *config.Upstream) {
+	if c.IdleStop != s.config().IdleStop {
+		defer s.idleTimeSet.Notify()
+	}
 	s.publishLocked(func(u *Upstream) {
+		c.KeepHiding(u.config)
 		u.config, u.Description = c, c.Description
-		setTools(u, u.listed["tools/list"])
+		for _, k := range kinds {
+			u.setList(k, u.listed[k.method])
+		}
+		u.setInstructions(u.instructions)
 	})
-	s.idleTimeSet.Notify()
 }
 
 // drain waits until the calls of a session have ended, and closes its connection. Calls

@@ -183,7 +183,7 @@ func TestApplyAddsAndRemoves(t *testing.T) {
 		}
 		_, err := r.Call(t.Context(), "b", Request{Method: "tools/call"})
 		var unavailable *Unavailable
-		if !errors.As(err, &unavailable) {
+		if !errors.As(err, &unavailable) || !strings.Contains(unavailable.Reason, "not in the config") {
 			t.Errorf("a call to it: %v", err)
 		}
 		calls.Wait()
@@ -283,5 +283,37 @@ func TestApplyAfterStop(t *testing.T) {
 		if n := len(f.times()); n != 1 {
 			t.Errorf("dialled %d times", n)
 		}
+	})
+}
+
+// TestApplyAnnouncesLostLists: clients are notified when the new session has fewer lists,
+// or none because it failed.
+func TestApplyAnnouncesLostLists(t *testing.T) {
+	f := &fake{pings: never}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		c := newRecorder("c")
+		r.Attach(c)
+		notified := func() (n int) {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			for _, told := range c.told {
+				if told == listChanged("tools") {
+					n++
+				}
+			}
+			return n
+		}
+		f.set(func(f *fake) { f.down, f.starts = true, 5*time.Second })
+		r.Apply(profileOf(newCommand))
+		after(time.Second)
+		before := notified()
+		after(4500 * time.Millisecond)
+		if u := r.Catalog().Upstream("a"); u.State != Waiting || len(u.Tools) > 0 {
+			t.Fatalf("%+v", u)
+		}
+		if n := notified(); n != before+1 {
+			t.Errorf("notified %d times after the new session failed", n-before)
+		}
+		r.Detach(t.Context(), c)
 	})
 }

@@ -64,11 +64,11 @@ func (r *Registry) callAfter(ctx context.Context, server string, q Request, endi
 	defer cancel()
 	for {
 		if err := r.waitForEnd(starting, ending); err != nil {
-			return nil, r.explain(server, err)
+			return nil, r.For(q.Client).explain(server, err)
 		}
 		s, release, err := r.sessionFor(starting, server, q.Client)
 		if err != nil {
-			return nil, r.explain(server, err)
+			return nil, r.For(q.Client).explain(server, err)
 		}
 		result, err := s.call(ctx, q, r.limits(server))
 		release()
@@ -86,7 +86,11 @@ func (r *Registry) waitForEnd(ctx context.Context, s *Session) error {
 		return nil
 	}
 	ended := s.done()
-	if u := r.Catalog().Upstream(s.config.Name); u != nil && u.session == s && u.State == Ready { // its end is not published yet
+	u := r.Catalog().Upstream(s.config.Name)
+	if s.supervisor.user != "" {
+		u = s.supervisor.upstream.Load()
+	}
+	if u != nil && u.session == s && u.State == Ready { // its end is not published yet
 		ended = u.changed
 	}
 	select {

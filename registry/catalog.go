@@ -11,6 +11,7 @@ import (
 	"mcpx/config"
 	"mcpx/internal/child"
 	"mcpx/internal/link"
+	"mcpx/internal/lockfile"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/schema"
 	"mcpx/internal/signature"
@@ -21,6 +22,28 @@ import (
 type Catalog struct {
 	Upstreams []*Upstream // in config order
 	byName    map[string]*Upstream
+	perUser   []*Upstream // with isolation "user"
+	derived   sync.Map    // see Derived
+}
+
+// Derived returns a value that a user of the registry derives from the catalog, by the name
+// of its kind. It lives as long as the catalog, and may be made twice.
+func (c *Catalog) Derived(kind string, from func(c *Catalog) any) any {
+	if value, ok := c.derived.Load(kind); ok {
+		return value
+	}
+	value, _ := c.derived.LoadOrStore(kind, from(c))
+	return value
+}
+
+// setPerUser sets perUser.
+func (c *Catalog) setPerUser() {
+	c.perUser = nil
+	for _, u := range c.Upstreams {
+		if u.config != nil && u.config.Isolation == config.PerUser {
+			c.perUser = append(c.perUser, u)
+		}
+	}
 }
 
 // Upstream finds an upstream by its exact name, nil if there is none.
@@ -35,6 +58,7 @@ func (c *Catalog) with(u *Upstream) *Catalog {
 		}
 		next.byName[old.Name] = next.Upstreams[i]
 	}
+	next.setPerUser()
 	return next
 }
 
@@ -49,7 +73,14 @@ const (
 	Waiting  State = "waiting" // failed, and will be started again: at RetryAt, or by the next request
 	Failed   State = "failed"  // its configuration cannot work
 	Stopped  State = "stopped" // mcpx is stopping
+
+	NeedsSignIn State = "needs sign-in"     // a person must sign in to it
+	SigningIn   State = "signing in"        // a person is doing that in a browser
+	NeedsAccess State = "needs more access" // a person must allow mcpx to do more
 )
+
+// States are all states, in the order of a listing.
+var States = []State{Idle, Starting, Ready, NeedsSignIn, SigningIn, NeedsAccess, Waiting, Failed, Stopped}
 
 // Upstream is the state of one upstream at one moment, with its lists. While it is down,
 // it has the last known lists.
@@ -70,8 +101,11 @@ type Upstream struct {
 	Prompts      []Item
 	Resources    []Item
 	Templates    []Item // of resources
+	ToolsOnly    bool   // the client may use some of its tools, and nothing else of it
 
-	isStale    bool // the lists are from before the next start
+	whole      *Upstream     // in a View: the upstream that this is a part of
+	failure    *link.Failure // for which a person must act; nil if there is none
+	isStale    bool          // the lists are from before the next start
 	config     *config.Upstream
 	supervisor *supervisor
 	listed     map[string][]Item // the lists by method, with the tools that the config hides; never changed in place
@@ -80,6 +114,11 @@ type Upstream struct {
 	session    *Session
 	stderr     *child.Stderr // of the child of the session; nil without one
 	changed    chan struct{} // closed when a newer Upstream replaces this one
+
+	instructions     string // also if they wait for a review
+	instructionsWait bool
+	waiting          map[lockfile.Kind][]string // items that are not as approved; never changed in place
+	news             *news                      // nil: none
 }
 
 // NewUpstream returns an upstream without a session that is always ready. Its user
@@ -143,7 +182,7 @@ func (u *Upstream) LatestStderr() []string {
 
 // Unavailable returns the error for a call to an upstream that is not ready.
 func (u *Upstream) Unavailable() error {
-	return &Unavailable{Server: u.Name, Reason: u.Reason, Stderr: u.Stderr, RetryAt: u.RetryAt}
+	return &Unavailable{Server: u.Name, Reason: u.Reason, Stderr: u.Stderr, RetryAt: u.RetryAt, failure: u.failure}
 }
 
 // Tool finds a tool by its exact name, nil if there is none.
@@ -159,6 +198,11 @@ func (u *Upstream) InFirstStart() bool {
 // change its lists.
 func (u *Upstream) NeedsStart() bool {
 	return u.isStale && (u.State == Idle || u.State == Starting || u.State == Waiting)
+}
+
+// mayStart reports whether a call can start the upstream.
+func (u *Upstream) mayStart() bool {
+	return slices.Contains([]State{Idle, Waiting, NeedsSignIn, NeedsAccess}, u.State)
 }
 
 // isListed reports whether the upstream's lists are known, and it can be ready again.
@@ -187,6 +231,7 @@ type Item struct {
 	Raw json.RawMessage // the whole definition, every member, redacted
 
 	sent json.RawMessage // the definition as the upstream sent it; nil: the same as Raw
+	pin  string          // what the lock file compares; empty: not known yet
 }
 
 // Tool is one tool as its upstream described it.

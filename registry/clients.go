@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"mcpx/config"
 	"mcpx/internal/rawjson"
 )
 
@@ -101,16 +102,20 @@ func (c *clients) find(id string) Client {
 	return c.streams[id]
 }
 
-// only returns the attached client if there is exactly one.
-func (c *clients) only() Client {
+// only returns the attached client that could use a session, if there is exactly one.
+func (c *clients) only(could func(c Client) bool) (only Client) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.attached) == 1 {
-		for _, only := range c.attached {
-			return only
+	for _, client := range c.attached {
+		switch {
+		case !could(client):
+		case only != nil:
+			return nil
+		default:
+			only = client
 		}
 	}
-	return nil
+	return only
 }
 
 // onlyClient returns the only client that could use the session, nil if there are
@@ -119,7 +124,8 @@ func (s *Session) onlyClient() Client {
 	if s.owner != nil {
 		return s.owner
 	}
-	return s.supervisor.registry.clients.only()
+	r := s.supervisor.registry
+	return r.clients.only(func(c Client) bool { return r.mayUse(c, s.config.Name) && keyOf(s.config, c) == s.key() })
 }
 
 // announce notifies clients of changed lists until ctx ends.
@@ -177,7 +183,12 @@ func (s *Session) notified(method string, params []byte, to []Client) {
 }
 
 // key returns the key of the session.
-func (s *Session) key() sessionKey { return keyOf(s.config, s.owner) }
+func (s *Session) key() sessionKey {
+	if s.supervisor.user != "" {
+		return sessionKey{s.config.Name, s.supervisor.user}
+	}
+	return keyOf(s.config, s.owner)
+}
 
 // withLogger returns a log message whose logger begins with the server's name.
 func withLogger(params []byte, server string) []byte {
@@ -188,10 +199,10 @@ func withLogger(params []byte, server string) []byte {
 	return rawjson.With(params, "logger", rawjson.AppendString(nil, logger))
 }
 
-// openSessions returns an upstream's open sessions: the shared one and the per-client
-// ones.
+// openSessions returns an upstream's open sessions: the shared one, the per-client ones
+// and those of callers.
 func (r *Registry) openSessions(u *Upstream) []*Session {
-	sessions := r.sessions.of(u.Name)
+	sessions := append(r.sessions.of(u.Name), r.users.sessionsOf(u.Name)...)
 	if u.State == Ready {
 		sessions = append(sessions, u.session)
 	}
@@ -199,10 +210,17 @@ func (r *Registry) openSessions(u *Upstream) []*Session {
 }
 
 // Broadcast sends a client's notification, such as a change of its roots, to all open
-// sessions. It skips sessions of 2026-07-28, which has no such notifications.
-func (r *Registry) Broadcast(method string, params []byte) {
+// sessions of the upstreams that it may use. It skips sessions of 2026-07-28, which has no
+// such notifications.
+func (r *Registry) Broadcast(c Client, method string, params []byte) {
 	for _, u := range r.Catalog().Upstreams {
+		if !r.mayUse(c, u.Name) {
+			continue
+		}
 		for _, s := range r.openSessions(u) {
+			if s.config.Isolation == config.PerUser && s.key() != keyOf(s.config, c) {
+				continue
+			}
 			if s.modern() != nil {
 				continue
 			}

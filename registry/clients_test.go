@@ -11,18 +11,20 @@ import (
 	"time"
 
 	"mcpx/internal/mcptest"
+	"mcpx/internal/policy"
 	"mcpx/internal/rpc"
 )
 
 // recorder is a client that responds with its own name and records every message.
 type recorder struct {
-	id    string
-	owner string        // if it is another
-	hold  chan struct{} // if not nil, answers wait for it
-	mu    sync.Mutex
-	told  []string
-	asked []string
-	news  chan struct{}
+	id     string
+	owner  string // if it is another
+	caller *policy.Caller
+	hold   chan struct{} // if not nil, answers wait for it
+	mu     sync.Mutex
+	told   []string
+	asked  []string
+	news   chan struct{}
 }
 
 func newRecorder(id string) *recorder { return &recorder{id: id, news: make(chan struct{}, 1000)} }
@@ -30,6 +32,8 @@ func newRecorder(id string) *recorder { return &recorder{id: id, news: make(chan
 func (c *recorder) ID() string { return c.id }
 
 func (c *recorder) Owner() string { return cmp.Or(c.owner, c.id) }
+
+func (c *recorder) Caller() *policy.Caller { return c.caller }
 
 func (c *recorder) Request(ctx context.Context, method string, params []byte) ([]byte, error) {
 	c.mu.Lock()

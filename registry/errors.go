@@ -14,9 +14,26 @@ type Unavailable struct {
 	Reason  string
 	Stderr  []string
 	RetryAt time.Time
+
+	failure *link.Failure // for which a person must act; nil if there is none
 }
 
+// NeedsSignIn reports whether a person must act first, and which access is missing; no
+// scopes: the person must sign in. The call was not made.
+func (e *Unavailable) NeedsSignIn() (scopes []string, ok bool) {
+	if e.failure == nil {
+		return nil, false
+	}
+	return e.failure.Scopes, true
+}
+
+// Why returns why a person must act, without what to do.
+func (e *Unavailable) Why() string { return e.failure.Reason }
+
 func (e *Unavailable) Error() string {
+	if e.failure != nil {
+		return e.Server + " " + e.Reason
+	}
 	text := fmt.Sprintf("server %q is unavailable: %s", e.Server, e.Reason)
 	if !e.RetryAt.IsZero() {
 		text += fmt.Sprintf("; next try in %s", max(time.Until(e.RetryAt), 0).Round(time.Second))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"mcpx/internal/policy"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
 )
@@ -19,6 +20,8 @@ type Client interface {
 	// Owner is the key for state that outlives a call. It is the ID, except for a client
 	// without a client session, which has a new ID with each call.
 	Owner() string
+	// Caller is who uses the client; nil for a caller without a name, who may use everything.
+	Caller() *policy.Caller
 	// Request sends a request to the client and waits for the response.
 	Request(ctx context.Context, method string, params []byte) (result []byte, err error)
 	// Notify sends a notification to the client. It never waits.

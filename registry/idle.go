@@ -31,7 +31,7 @@ func (s *supervisor) rest(ctx context.Context) {
 	done, cancel := context.WithCancel(ctx)
 	defer cancel()
 	turn := make(chan struct{})
-	if u := s.upstream.Load(); u.ListedAt.IsZero() && u.FailedAt.IsZero() {
+	if u := s.upstream.Load(); u.ListedAt.IsZero() && u.FailedAt.IsZero() && u.config.Isolation != config.PerUser {
 		waiting.Go(func() { s.awaitTurn(done, turn) })
 	}
 	s.isFill = false
@@ -68,14 +68,14 @@ func (s *supervisor) publishIdle() {
 func (s *supervisor) stopUnused(session *Session) {
 	if s.isFill {
 		calls, _ := session.activity()
-		if !session.awaitUse(fillTime, calls) {
+		if !session.awaitUse(fillTime, calls, nil) {
 			return
 		}
 		s.endFill() // a session that is used may stay for long
 	}
 	for !session.isOver() {
 		c := s.config()
-		if c.URL != "" || c.IdleStop == 0 {
+		if c.URL != "" && c.Isolation != config.PerUser || c.IdleStop == 0 {
 			select {
 			case <-s.idleTimeSet:
 			case <-session.done():
@@ -83,22 +83,22 @@ func (s *supervisor) stopUnused(session *Session) {
 			continue
 		}
 		calls, _ := session.activity()
-		if !session.awaitUse(c.IdleStop, calls) {
+		if !session.awaitUse(c.IdleStop, calls, s.idleTimeSet) {
 			return
 		}
 	}
 }
 
-// awaitUse waits until the session is used after that many calls, or a reload may have
-// changed its idle time, and returns true. If it is not used for the idle time, or ends,
+// awaitUse waits until the session is used after that many calls, or until a notice on
+// changed, and returns true. If the session ends, or is not used for the idle time,
 // awaitUse closes it and returns false.
-func (s *Session) awaitUse(idle time.Duration, calls int64) bool {
+func (s *Session) awaitUse(idle time.Duration, calls int64, changed <-chan struct{}) bool {
 	ticker := time.NewTicker(max(idle/checksPerIdle, 1))
 	defer ticker.Stop()
 	for unused := 0; ; {
 		select {
 		case <-ticker.C:
-		case <-s.supervisor.idleTimeSet:
+		case <-changed:
 			return true
 		case <-s.done():
 			return false
@@ -129,8 +129,8 @@ func (s *supervisor) loadCache() (isLazy bool) {
 	isLazy = s.config().Start == config.StartLazy
 	var found listcache.Entry
 	ok := false
-	if s.registry.options.Cache != nil && (isLazy || s.config().URL == "") {
-		if found, ok = s.registry.options.Cache.Load(s.cacheKey()); ok {
+	if s.cache() != nil && (isLazy || s.config().URL == "") {
+		if found, ok = s.cache().Load(s.cacheKey()); ok {
 			s.recall(found)
 		}
 	}
@@ -144,7 +144,8 @@ func (s *supervisor) loadCache() (isLazy bool) {
 		if !ok {
 			return
 		}
-		u.ListedAt, u.Capabilities, u.Instructions = found.Listed, found.Capabilities, s.config().Redact(found.Instructions)
+		u.ListedAt, u.Capabilities = found.Listed, found.Capabilities
+		u.setInstructions(s.config().Redact(found.Instructions))
 		for _, k := range kinds {
 			if u.setList(k, s.cachedItems(k, found.Lists[k.method])) {
 				changed = append(changed, k.capability)
@@ -155,22 +156,43 @@ func (s *supervisor) loadCache() (isLazy bool) {
 	return true
 }
 
+// cache returns the cache of the upstream's lists; nil if there is none. What one caller
+// sees is not for others, so it is never on disk.
+func (s *supervisor) cache() *listcache.Cache {
+	if s.config().Isolation == config.PerUser {
+		return nil
+	}
+	return s.registry.options.Cache
+}
+
 func (s *supervisor) cacheKey() string { return s.config().CacheKey(listcache.Version) }
 
 // cachedItems returns the items of a cached list, redacted.
 func (s *supervisor) cachedItems(k kind, list []json.RawMessage) (items []Item) {
 	for _, raw := range list {
 		if key, _ := rawjson.String(rawjson.Get(raw, k.key)); key != "" {
-			items = append(items, Item{Key: key, Raw: redactDefinition(s.config().Redact, raw), sent: raw})
+			items = append(items, newItem(s.config(), k, key, raw))
 		}
 	}
 	return items
 }
 
-// saveCache saves the lists of a session in the background. handshake is the result of
+// knownTools returns the tools that the upstream had when it was listed before, nil if that
+// is not known.
+func (s *supervisor) knownTools() []Item {
+	u := s.upstream.Load()
+	if !u.ListedAt.IsZero() || s.registry.options.Cache == nil || u.config.Trust.Pin != config.PinWarn {
+		return u.listed[kinds[0].method]
+	}
+	found, _ := s.registry.options.Cache.Load(s.cacheKey())
+	return s.cachedItems(kinds[0], found.Lists[kinds[0].method])
+}
+
+// saveCache saves the lists of a session in the background, redacted: stored secrets are
+// not known when the cache is read. handshake is the result of
 // initialize or server/discover.
 func (s *supervisor) saveCache(session *Session, handshake []byte) {
-	if s.registry.options.Cache == nil {
+	if s.cache() == nil {
 		return
 	}
 	s.describing.Lock()
@@ -187,10 +209,10 @@ func (s *supervisor) saveCache(session *Session, handshake []byte) {
 		Capabilities: u.Capabilities,
 		Lists:        map[string][]json.RawMessage{},
 	}
-	content.Instructions, _ = rawjson.String(rawjson.Get(s.handshake, "instructions"))
+	content.Instructions = u.instructions
 	for method, items := range u.listed {
 		for _, item := range items {
-			content.Lists[method] = append(content.Lists[method], item.asSent())
+			content.Lists[method] = append(content.Lists[method], item.Raw)
 		}
 	}
 	s.unsaved.Store(content)
@@ -205,7 +227,7 @@ func (s *supervisor) saveNewest() {
 	if content == nil {
 		return
 	}
-	if err := s.registry.options.Cache.Save(s.cacheKey(), content); err != nil {
+	if err := s.cache().Save(s.cacheKey(), content); err != nil {
 		s.log.Debug().Err(err).Msg("could not save the lists")
 	}
 }

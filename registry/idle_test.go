@@ -200,3 +200,22 @@ func TestCallsDuringIdleStop(t *testing.T) {
 		expect(t, r, f, Ready, 2)
 	}, lazy)
 }
+
+// TestApplyKeepsIdleTime: a reload that does not change the idle time does not begin it
+// again, and a process that only fills the cache stops as soon as without a reload.
+func TestApplyKeepsIdleTime(t *testing.T) {
+	f := &fake{pings: never}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		r.Apply(profileOf(lazy, func(u *config.Upstream) { u.IdleStop = time.Hour }))
+		after(2 * fillTime)
+		expect(t, r, f, Idle, 1)
+		r.Apply(profileOf(lazy))
+		mustCallFake(t, r)
+		for range 5 {
+			after(5 * time.Minute)
+			r.Apply(profileOf(lazy, func(u *config.Upstream) { u.Description = time.Now().String() }))
+		}
+		synctest.Wait()
+		expect(t, r, f, Idle, 2)
+	}, lazy)
+}

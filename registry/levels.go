@@ -27,7 +27,7 @@ func (r *Registry) SetLevel(c Client, level string) {
 	r.clients.mu.Unlock()
 	var sessions []*Session
 	for _, u := range r.Catalog().Upstreams {
-		if u.Has("logging") {
+		if u.Has("logging") && r.mayUse(c, u.Name) {
 			sessions = append(sessions, r.openSessions(u)...)
 		}
 	}

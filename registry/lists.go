@@ -11,6 +11,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"mcpx/internal/lockfile"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/tasks"
 	"mcpx/internal/tokens"
@@ -20,18 +21,19 @@ import (
 type kind struct {
 	capability string // an upstream without it has no such list
 	method     string
-	member     string // of the result
-	key        string // the member that identifies an item
+	member     string        // of the result
+	key        string        // the member that identifies an item
+	pinned     lockfile.Kind // in the lock file; empty: not in it
 	set        func(u *Upstream, items []Item) (changed bool)
 }
 
 // kinds is the table of lists. A notifications/CAPABILITY/list_changed is about all
 // kinds of that capability.
 var kinds = []kind{
-	{"tools", "tools/list", "tools", "name", setTools},
-	{"prompts", "prompts/list", "prompts", "name", func(u *Upstream, items []Item) bool { return setItems(&u.Prompts, items) }},
-	{"resources", "resources/list", "resources", "uri", func(u *Upstream, items []Item) bool { return setItems(&u.Resources, items) }},
-	{"resources", "resources/templates/list", "resourceTemplates", "uriTemplate", func(u *Upstream, items []Item) bool { return setItems(&u.Templates, items) }},
+	{"tools", "tools/list", "tools", "name", lockfile.Tools, setTools},
+	{"prompts", "prompts/list", "prompts", "name", lockfile.Prompts, func(u *Upstream, items []Item) bool { return setItems(&u.Prompts, items) }},
+	{"resources", "resources/list", "resources", "uri", "", func(u *Upstream, items []Item) bool { return setItems(&u.Resources, items) }},
+	{"resources", "resources/templates/list", "resourceTemplates", "uriTemplate", lockfile.Templates, func(u *Upstream, items []Item) bool { return setItems(&u.Templates, items) }},
 }
 
 // listable are the capabilities that have lists.
@@ -46,7 +48,8 @@ const (
 	maxItems = 10_000
 )
 
-// setList sets one kind of list and reports whether clients see a change.
+// setList sets one kind of list, of which only approved items are shown. It reports
+// whether clients see a change.
 func (u *Upstream) setList(k kind, items []Item) (changed bool) {
 	listed := maps.Clone(u.listed)
 	if listed == nil {
@@ -54,7 +57,7 @@ func (u *Upstream) setList(k kind, items []Item) (changed bool) {
 	}
 	listed[k.method] = items
 	u.listed = listed
-	return k.set(u, items)
+	return k.set(u, u.approved(k, items))
 }
 
 // setTools keeps the old value of each unchanged tool, with everything derived from
@@ -113,7 +116,9 @@ func (s *Session) list(ctx context.Context, k kind) ([]Item, error) {
 				return items, nil
 			default:
 				keys[key] = true
-				items = append(items, Item{Key: key, Raw: redactDefinition(s.config.Redact, raw), sent: raw})
+				item := newItem(s.supervisor.config(), k, key, raw)
+				item.Raw = redactDefinition(s.redact, item.Raw)
+				items = append(items, item)
 			}
 		}
 		cursor := rawjson.Get(result, "nextCursor")
@@ -147,6 +152,8 @@ type changes struct {
 
 	mu    sync.Mutex
 	names map[string]bool
+	count int64 // of calls of note
+	taken int64 // those that wait has returned
 }
 
 func newChanges() changes { return changes{signal: tasks.NewSignal(), names: map[string]bool{}} }
@@ -160,8 +167,23 @@ func (c *changes) note(names ...string) {
 	for _, name := range names {
 		c.names[name] = true
 	}
+	c.count++
 	c.mu.Unlock()
 	c.signal.Notify()
+}
+
+// noted returns how often note was called.
+func (c *changes) noted() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.count
+}
+
+// returned is noted for the names that wait has returned.
+func (c *changes) returned() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.taken
 }
 
 // errDone is returned by wait when done was closed.
@@ -179,7 +201,7 @@ func (c *changes) wait(ctx context.Context, done <-chan struct{}) (map[string]bo
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	names := c.names
-	c.names = map[string]bool{}
+	c.names, c.taken = map[string]bool{}, c.count
 	return names, nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"mcpx/config"
+	"mcpx/internal/auth"
 	"mcpx/internal/child"
 	"mcpx/internal/listcache"
 	"mcpx/internal/tasks"
@@ -21,6 +22,7 @@ import (
 
 // Registry holds the live upstreams of one profile.
 type Registry struct {
+	schema    string // the name of the profile
 	options   Options
 	log       zerolog.Logger
 	slots     *semaphore.Weighted // bounds how many upstreams start at the same time
@@ -29,6 +31,8 @@ type Registry struct {
 	catalog   atomic.Pointer[Catalog]
 	changed   changes // lists that clients must be notified of
 	clients   clients
+	views     views
+	users     users
 	sessions  clientSessions
 	tasks     tasks.Group     // the supervisors
 	ctx       context.Context // ends when Run does
@@ -49,12 +53,17 @@ type Options struct {
 	PingEvery      time.Duration    // of idle network sessions; 0: pingEvery
 	Watcher        *child.Watcher   // ends the children if mcpx is killed; may be nil
 	Cache          *listcache.Cache // the lists on disk; nil: none
-	Compile        func(t *Tool)    // prepares a tool that was listed, in the background; may be nil
+	Accounts       *auth.Accounts   // sign in to upstreams; nil: no OAuth
+	// SignIn returns how a person signs in to a server, with these scopes in addition; may
+	// be nil.
+	SignIn  func(server string, scopes []string) string
+	Compile func(t *Tool) // prepares a tool that was listed, in the background; may be nil
 }
 
 // New returns a Registry of the profile's upstreams, none of them started.
 func New(profile *config.Profile, o Options) *Registry {
 	r := &Registry{
+		schema:       profile.Name,
 		options:      o,
 		log:          o.Log,
 		slots:        semaphore.NewWeighted(int64(max(o.ConnectsAtOnce, 1))),
@@ -62,6 +71,7 @@ func New(profile *config.Profile, o Options) *Registry {
 		fills:        semaphore.NewWeighted(1),
 		changed:      newChanges(),
 		clients:      newClients(),
+		views:        views{schema: profile.Name},
 		sessions:     clientSessions{byKey: map[sessionKey]*clientSession{}},
 		supervisors:  map[string]*supervisor{},
 		replacements: map[string]*supervisor{},
@@ -88,14 +98,35 @@ func (r *Registry) Run(ctx context.Context) error {
 	return nil
 }
 
+// Done is closed when the upstreams stop for good.
+func (r *Registry) Done() <-chan struct{} { return r.ctx.Done() }
+
 // Catalog returns the current catalog.
 func (r *Registry) Catalog() *Catalog { return r.catalog.Load() }
 
 // Settled waits until the upstream is no longer starting, or until ctx ends, and returns
 // it; nil for an unknown name.
 func (r *Registry) Settled(ctx context.Context, name string) *Upstream {
+	return r.For(nil).Settled(ctx, name)
+}
+
+// Ready returns the upstream once it has a session. It waits while the upstream
+// starts, for its start-up limit at most. If the upstream is idle or waits for its next
+// start, it is started at once, unless it failed less than a second ago. An *Unavailable
+// says why there is no session.
+func (r *Registry) Ready(ctx context.Context, name string) (*Upstream, error) {
+	return r.For(nil).Ready(ctx, name)
+}
+
+// Listed is like Ready, but does not start an idle upstream whose lists are known.
+func (r *Registry) Listed(ctx context.Context, name string) (*Upstream, error) {
+	return r.For(nil).Listed(ctx, name)
+}
+
+// settled waits until the upstream is no longer starting, or until ctx ends.
+func (v View) settled(ctx context.Context, name string) *Upstream {
 	for {
-		u := r.Catalog().Upstream(name)
+		u := v.current(name)
 		if u == nil || u.State != Starting {
 			return u
 		}
@@ -105,13 +136,13 @@ func (r *Registry) Settled(ctx context.Context, name string) *Upstream {
 	}
 }
 
-// settledSoon is Settled for a request. An upstream that is queued to start does not wait
+// settledSoon is settled for a request. An upstream that is queued to start does not wait
 // for its turn.
-func (r *Registry) settledSoon(ctx context.Context, name string) *Upstream {
-	if u := r.Catalog().Upstream(name); u != nil && u.State == Starting {
+func (v View) settledSoon(ctx context.Context, name string) *Upstream {
+	if u := v.current(name); u != nil && u.State == Starting {
 		u.supervisor.wake.Notify()
 	}
-	return r.Settled(ctx, name)
+	return v.settled(ctx, name)
 }
 
 // SettleAll waits until no upstream is in its first start, or until the timeout.
@@ -142,8 +173,8 @@ func (r *Registry) startLimit(ctx context.Context, name string, begun time.Time)
 }
 
 // explain turns errStillStarting into an error with the stderr so far.
-func (r *Registry) explain(name string, err error) error {
-	u := r.Catalog().Upstream(name)
+func (v View) explain(name string, err error) error {
+	u := v.current(name)
 	if u == nil || !errors.Is(err, errStillStarting) {
 		return err
 	}
@@ -154,40 +185,23 @@ func (r *Registry) explain(name string, err error) error {
 	return e
 }
 
-// Ready returns the upstream once it has a session. It waits while the upstream
-// starts, for its start-up limit at most. If the upstream is idle or waits for its next
-// start, it is started at once, unless it failed less than a second ago. An *Unavailable
-// says why there is no session.
-func (r *Registry) Ready(ctx context.Context, name string) (*Upstream, error) {
-	ctx, cancel := r.startLimit(ctx, name, time.Time{})
-	defer cancel()
-	u, err := r.ready(ctx, name)
-	return u, r.explain(name, err)
-}
-
-// Listed is like Ready, but does not start an idle upstream whose lists are known.
-func (r *Registry) Listed(ctx context.Context, name string) (*Upstream, error) {
-	ctx, cancel := r.startLimit(ctx, name, time.Time{})
-	defer cancel()
-	if u := r.settledSoon(ctx, name); u != nil && u.State == Idle && u.isListed() {
-		return u, nil
-	}
-	u, err := r.ready(ctx, name)
-	return u, r.explain(name, err)
-}
-
-// ready is Ready within the limit of ctx.
-func (r *Registry) ready(ctx context.Context, name string) (*Upstream, error) {
+// ready returns the upstream once it has a session, within the limit of ctx.
+func (v View) ready(ctx context.Context, name string) (*Upstream, error) {
 	for {
-		u := r.settledSoon(ctx, name)
+		if err := v.ensureOwn(name); err != nil {
+			return nil, err
+		}
+		u := v.settledSoon(ctx, name)
 		switch {
 		case u == nil:
-			return nil, &Unavailable{Server: name, Reason: "no such server"}
+			return nil, &Unavailable{Server: name, Reason: "it is not in the config"}
+		case !v.isOwn(u): // a reload has ended the caller's own meanwhile
+			continue
 		case u.State == Ready:
 			return u, nil
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
-		case u.State != Waiting && u.State != Idle || time.Since(u.FailedAt) < retryGrace:
+		case !u.mayStart() || time.Since(u.FailedAt) < retryGrace:
 			return nil, u.Unavailable()
 		}
 		u.supervisor.wake.Notify()

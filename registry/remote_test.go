@@ -315,7 +315,8 @@ func TestRemoteReasons(t *testing.T) {
 	secure.Config.ErrorLog = stdlog.New(io.Discard, "", 0) // it complains about clients that do not trust it
 	secure.StartTLS()
 	t.Cleanup(secure.Close)
-	const oauth = `Bearer resource_metadata="https://example.com/.well-known/oauth-protected-resource"`
+	const oauth = `Bearer resource_metadata="http://127.0.0.1:1/metadata"`
+	const signIn = "needs sign-in, but its sign-in cannot be used: "
 	const forgotten, late = "the server has forgotten the session (HTTP status 404 Not Found)", `not ready within 200ms (its "startup_timeout")`
 	silent := func(_ http.ResponseWriter, q *http.Request) { <-q.Context().Done() }
 	rows := map[string]struct {
@@ -326,8 +327,9 @@ func TestRemoteReasons(t *testing.T) {
 		"nobody":           {map[string]any{"url": "http://127.0.0.1:1/mcp"}, "nothing listens on 127.0.0.1:1 (connection refused)", link.CauseUnreachable},
 		"unknown host":     {map[string]any{"url": "http://nowhere.invalid/mcp"}, "host nowhere.invalid was not found", link.CauseUnreachable},
 		"certificate":      {map[string]any{"url": secure.URL}, "its certificate is not trusted: ", ""},
-		"OAuth":            {entry(denied(oauth)), "needs sign-in (OAuth), which mcpx cannot do yet", link.CauseSignIn},
-		"OAuth SSE":        {entry(denied(oauth), "type", "sse"), "needs sign-in (OAuth), which mcpx cannot do yet", link.CauseSignIn},
+		"OAuth":            {entry(denied(oauth)), signIn, ""},
+		"OAuth SSE":        {entry(denied(oauth), "type", "sse"), signIn, ""},
+		"OAuth off":        {entry(denied(oauth), "auth", map[string]string{"flow": "none"}), "authentication failed: HTTP status 401 Unauthorized; check its headers", link.CauseAuth},
 		"OAuth with a key": {entry(denied(oauth), "headers", map[string]string{"Authorization": "Bearer old"}), "authentication failed: HTTP status 401 Unauthorized; check its headers", link.CauseAuth},
 		"Basic":            {entry(denied("Basic")), "authentication failed: HTTP status 401 Unauthorized; check its headers", link.CauseAuth},
 		"wrong key": {

@@ -44,7 +44,14 @@ const upgradeTime = 500 * time.Millisecond
 
 // dial opens a link and a session that uses it.
 func (s *supervisor) dial(ctx context.Context, owner Client) (*Session, error) {
-	o := link.Options{Upstream: s.config(), Log: s.log, MessageBytes: s.registry.options.MessageBytes, Intake: s.intake, Watcher: s.registry.options.Watcher, InputSchema: s.inputSchema}
+	resolved, err := s.config().Resolve(ctx)
+	if err != nil {
+		return nil, &link.Failure{Reason: err.Error(), Cause: link.CauseConfig}
+	}
+	if resolved != s.config() { // the client secret may be a stored one
+		s.account.Store(link.Account(s.registry.options.Accounts, resolved, resolved.Caller))
+	}
+	o := link.Options{Upstream: resolved, Account: s.account.Load(), Log: s.log, MessageBytes: s.registry.options.MessageBytes, Intake: s.intake, Watcher: s.registry.options.Watcher, InputSchema: s.inputSchema}
 	if owner == nil {
 		o.Stderr = &s.stderr
 	}

@@ -209,6 +209,10 @@ func (s *Session) endCall(e *link.CallEnd) {
 	case link.NotSent:
 		s.conn.Refuse(e.ID, rpc.ErrClosed)
 	case link.Refused:
+		if e.Denied != nil {
+			s.denied(e.ID, e.Denied)
+			return
+		}
 		s.conn.Refuse(e.ID, &Unanswered{Server: s.config.Name, Reason: e.Reason})
 	case link.Unknown:
 		s.conn.Abandon(e.ID, &Unanswered{Server: s.config.Name, Reason: e.Reason, Unknown: true})
@@ -241,7 +245,7 @@ func (s *Session) malformed(id, line []byte, err error) {
 	s.warned.Do(func() {
 		s.log.Warn().Err(err).Msg("the server sends messages that are not JSON-RPC; they are skipped")
 	})
-	s.log.Debug().Func(func(e *zerolog.Event) { e.Str("text", link.Excerpt(s.config.Redact, line)) }).Err(err).Msg("skipped a message")
+	s.log.Debug().Func(func(e *zerolog.Event) { e.Str("text", link.Excerpt(s.redact, line)) }).Err(err).Msg("skipped a message")
 	s.conn.Refuse(id, &Unanswered{Server: s.config.Name, Reason: "it answered with a message that is not JSON-RPC: " + rpc.Text(err)})
 }
 
@@ -262,9 +266,14 @@ func (s *Session) Result(c *rpc.Call, m rpc.Message) ([]byte, error) {
 // they refuse, and errors are shown and logged.
 func (s *Session) ownError(raw []byte) *rpc.Error {
 	e := rpc.ParseError(raw)
-	e.Message = s.config.Redact(e.Message)
-	e.Data = redactJSON(s.config.Redact, e.Data)
+	e.Message = s.redact(e.Message)
+	e.Data = redactJSON(s.redact, e.Data)
 	return e
+}
+
+// redact hides the secrets of the upstream's entry and the tokens of its sign-in.
+func (s *Session) redact(text string) string {
+	return s.supervisor.account.Load().Redact(s.config.Redact(text))
 }
 
 // TimedOut implements rpc.Handler.
@@ -287,7 +296,7 @@ func (s *Session) Lost(reason error) error {
 
 // Cancelled implements rpc.Handler.
 func (s *Session) Cancelled(reason string) error {
-	return errors.New(cmp.Or(s.config.Redact(reason), "the server has cancelled its request"))
+	return errors.New(cmp.Or(s.redact(reason), "the server has cancelled its request"))
 }
 
 // Close ends the session and its link, and waits for the session's goroutines.

@@ -11,18 +11,22 @@ import (
 	"mcpx/internal/rawjson"
 )
 
-// sessionKey identifies an upstream session: a server's shared session, or a client's
-// own.
+// sessionKey identifies an upstream session: a server's shared session, a client's own, or
+// a caller's own.
 type sessionKey struct {
 	server string
-	client string // owner; empty for the shared session
+	client string // owner or caller; empty for the shared session
 }
 
 // keyOf returns the key of the session for a client's requests. "isolation" in the config
 // decides whether that is the shared one. A nil client is mcpx itself.
 func keyOf(u *config.Upstream, c Client) sessionKey {
-	if u.Isolation == config.PerClient && c != nil {
+	switch {
+	case c == nil:
+	case u.Isolation == config.PerClient:
 		return sessionKey{u.Name, c.Owner()}
+	case u.Isolation == config.PerUser:
+		return sessionKey{u.Name, userKey(u, c)}
 	}
 	return sessionKey{server: u.Name}
 }
@@ -38,14 +42,14 @@ func (r *Registry) keyFor(server string, c Client) sessionKey {
 // sessionNow returns the session for a client's request if it can be used without
 // waiting; nil otherwise.
 func (r *Registry) sessionNow(server string, c Client) *Session {
-	u := r.Catalog().Upstream(server)
+	u := r.For(c).current(server)
 	if u == nil {
 		return nil
 	}
-	if key := keyOf(u.config, c); key.client != "" {
-		return r.sessions.attached(key)
+	if u.config.Isolation == config.PerClient && c != nil {
+		return r.sessions.attached(keyOf(u.config, c))
 	}
-	if u.State != Ready {
+	if u.State != Ready || !r.For(c).isOwn(u) {
 		return nil
 	}
 	return u.session
@@ -57,9 +61,9 @@ func (r *Registry) sessionNow(server string, c Client) *Session {
 func (r *Registry) sessionFor(ctx context.Context, server string, c Client) (s *Session, release func(), err error) {
 	for {
 		u := r.Catalog().Upstream(server)
-		isOwn := u != nil && keyOf(u.config, c).client != ""
+		isOwn := u != nil && u.config.Isolation == config.PerClient && c != nil
 		if !isOwn || !u.isListed() {
-			if u, err = r.ready(ctx, server); err != nil {
+			if u, err = r.For(c).ready(ctx, server); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -141,7 +145,7 @@ func (t *clientSessions) acquire(ctx context.Context, s *supervisor, c Client, l
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
-	case t.closed:
+	case t.closed, s.registry.ctx.Err() != nil:
 		return nil, &Unavailable{Server: key.server, Reason: "mcpx is stopping"}
 	case s.ctx.Err() != nil:
 		return nil, errReplaced
@@ -303,18 +307,22 @@ func (p *clientSession) run() {
 // open opens the session, or sets err. It returns the upstream's capabilities.
 func (p *clientSession) open() (capabilities []byte) {
 	s := p.supervisor
-	release, err := slot(s.registry.ctx, s.registry.callSlots)
+	release, err := slot(s.ctx, s.registry.callSlots)
 	if err != nil {
-		p.err = &Unavailable{Server: s.config().Name, Reason: "mcpx is stopping"}
+		p.err = errReplaced
 		return nil
 	}
 	defer release()
-	ctx, cancel := startupLimit(s.registry.ctx, s.config())
+	ctx, cancel := startupLimit(s.ctx, s.config())
 	defer cancel()
 	session, handshake, err := s.open(ctx, p.client)
-	if err != nil {
+	switch {
+	case err != nil && s.ctx.Err() != nil:
+		p.err = errReplaced
+		return nil
+	case err != nil:
 		u := &Upstream{Name: s.config().Name}
-		u.fail(s.config(), err)
+		s.explain(u, err)
 		p.err, p.failed = u.Unavailable(), time.Now()
 		return nil
 	}

@@ -247,3 +247,48 @@ func TestTheEndOfASessionWhenMcpxStops(t *testing.T) {
 		}
 	})
 }
+
+// TestApplyWakesOwnWaiters: a call that waits for a client's own session goes to the one
+// that replaces it.
+func TestApplyWakesOwnWaiters(t *testing.T) {
+	f := &fake{pings: never}
+	own := func(u *config.Upstream) { u.Isolation = config.PerClient }
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		c := newRecorder("c")
+		r.Attach(c)
+		f.set(func(f *fake) { f.silent = true })
+		begun := time.Now()
+		var calls sync.WaitGroup
+		calls.Go(func() {
+			if _, err := call(t.Context(), r, c); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		f.set(func(f *fake) { f.silent = false })
+		r.Apply(profileOf(own, newCommand))
+		calls.Wait()
+		if took := time.Since(begun); took > time.Second {
+			t.Errorf("the call waited for %s", took)
+		}
+		r.Detach(t.Context(), c)
+	}, own)
+}
+
+// TestCallsWhileStopping: a call to a client's own session fails as soon as the registry
+// stops.
+func TestCallsWhileStopping(t *testing.T) {
+	f := &fake{pings: never}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		c := newRecorder("c")
+		r.Attach(c)
+		s := r.supervisors["a"]
+		r.stop()
+		_, _, err := r.clientSession(t.Context(), s, c)
+		var unavailable *Unavailable
+		if !errors.As(err, &unavailable) {
+			t.Errorf("a session while the registry stops: %v", err)
+		}
+		r.Detach(t.Context(), c)
+	}, func(u *config.Upstream) { u.Isolation = config.PerClient })
+}

@@ -18,6 +18,9 @@ import (
 // start opens a session and publishes it with the upstream's lists, within the start-up
 // limit.
 func (s *supervisor) start(ctx context.Context) (*Session, error) {
+	if err := s.needsHeaders(); err != nil {
+		return nil, err
+	}
 	release, err := s.turn(ctx)
 	if err != nil {
 		return nil, err
@@ -87,6 +90,7 @@ func initializeParams(version string) []byte {
 // publishLists reads all lists of a new session, and publishes the upstream as ready.
 func (s *supervisor) publishLists(ctx context.Context, session *Session, handshake []byte, begin time.Time) error {
 	capabilities := rawjson.Get(handshake, "capabilities")
+	announced, before := s.refresh.noted(), s.knownTools()
 	lists := make([][]Item, len(kinds))
 	for i, k := range kinds {
 		if rawjson.IsNull(rawjson.Get(capabilities, k.capability)) {
@@ -104,14 +108,16 @@ func (s *supervisor) publishLists(ctx context.Context, session *Session, handsha
 	s.remember(session, handshake)
 	s.registry.setFirstLevel(session, capabilities)
 	instructions, _ := rawjson.String(rawjson.Get(handshake, "instructions"))
-	instructions = s.config().Redact(instructions)
+	instructions = session.redact(instructions)
+	s.listed.Store(announced)
 	took := max(time.Since(begin), 1) // 0 would mean that it was never ready
 	restore := s.registry.restoreSubscriptions(session)
 	var changed []string
 	s.publish(func(u *Upstream) {
-		u.State, u.Reason, u.Cause, u.Stderr, u.RetryAt = Ready, "", "", nil, time.Time{}
+		u.State, u.Reason, u.Cause, u.Stderr, u.RetryAt, u.failure = Ready, "", "", nil, time.Time{}, nil
 		u.StartupTime, u.ListedAt, u.isStale = took, time.Now(), false
-		u.Instructions, u.Capabilities, u.session, u.stderr = instructions, capabilities, session, s.stderr.Load()
+		u.Capabilities, u.session, u.stderr = capabilities, session, s.stderr.Load()
+		u.setInstructions(instructions)
 		for i, k := range kinds {
 			if u.setList(k, lists[i]) {
 				changed = append(changed, k.capability)
@@ -126,6 +132,8 @@ func (s *supervisor) publishLists(ctx context.Context, session *Session, handsha
 	u := s.upstream.Load()
 	s.log.Info().Int("tools", len(u.Tools)).Int("prompts", len(u.Prompts)).Int("resources", len(u.Resources)).
 		Dur("ms", took.Round(time.Millisecond)).Msg("upstream ready")
+	s.logReview()
+	s.noteChanges(before, lists[0])
 	return nil
 }
 
@@ -136,7 +144,10 @@ func (s *Session) abort(err error) error {
 	// reasons are of use.
 	var broke *Lost
 	var failed *Unanswered
+	var denied *Unavailable
 	switch {
+	case errors.As(err, &denied) && denied.failure != nil:
+		err = errors.New(denied.failure.Reason)
 	case errors.As(err, &failed):
 		err = errors.New(failed.Reason)
 	case errors.As(err, &broke) && !s.isOver():
@@ -154,5 +165,5 @@ func (s *Session) abort(err error) error {
 	case errors.As(err, &limit):
 		return &link.Failure{Reason: limit.Reason, Stderr: end.Stderr, Cause: limit.Cause}
 	}
-	return &link.Failure{Reason: err.Error(), Stderr: end.Stderr, Cause: end.Cause}
+	return &link.Failure{Reason: err.Error(), Stderr: end.Stderr, Cause: end.Cause, Scopes: end.Scopes}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"golang.org/x/sync/errgroup"
 
+	"mcpx/config"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
 )
@@ -157,9 +158,12 @@ func (r *Registry) inTurn(ctx context.Context, server string, s *subscription, d
 
 // isUp reports whether the session for the client's requests is open.
 func (r *Registry) isUp(server string, c Client) bool {
-	u := r.Catalog().Upstream(server)
-	key := r.keyFor(server, c)
-	return u != nil && u.State == Ready && (key.client == "" || r.sessions.has(key))
+	u := r.For(c).current(server)
+	if u == nil || u.State != Ready || !r.For(c).isOwn(u) {
+		return false
+	}
+	key := keyOf(u.config, c)
+	return u.config.Isolation != config.PerClient || key.client == "" || r.sessions.has(key)
 }
 
 // subscription returns the subscription to a resource, which may be new. It is kept
@@ -268,7 +272,7 @@ func (r *Registry) updated(key sessionKey, params []byte) {
 			continue
 		}
 		for id, known := range s.known {
-			if c := r.clients.find(id); c != nil {
+			if c := r.clients.find(id); c != nil && rulesOf(c).HasAllOf(r.schema, key.server) {
 				notices = append(notices, notice{c, known + rest})
 			}
 		}

@@ -11,9 +11,11 @@ import (
 	"github.com/rs/zerolog"
 
 	"mcpx/config"
+	"mcpx/internal/auth"
 	"mcpx/internal/child"
 	"mcpx/internal/link"
 	"mcpx/internal/listcache"
+	"mcpx/internal/lockfile"
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/tasks"
@@ -23,13 +25,16 @@ import (
 // changes the state of the upstream.
 type supervisor struct {
 	registry *Registry
+	user     string                       // the caller whose own upstream it is, see userKey; empty: it is in the catalog
+	account  atomic.Pointer[auth.Account] // signs in to the upstream; nil: no OAuth
 	log      zerolog.Logger
 	upstream atomic.Pointer[Upstream] // its newest state; the catalog has it too, unless another supervisor replaces this one
 	ctx      context.Context          // ends when the supervisor must end
 	retire   context.CancelFunc
 	wake     tasks.Signal // a call needs the upstream now
 
-	idleTimeSet tasks.Signal // a reload may have changed the idle time
+	signing     tasks.Signal // a person has begun to sign in
+	idleTimeSet tasks.Signal // a reload has changed the idle time
 
 	isFill  bool   // this start only fills the cache
 	endFill func() // lets the next upstream fill the cache
@@ -40,6 +45,8 @@ type supervisor struct {
 	unsaved    atomic.Pointer[listcache.Entry] // lists to save
 	saving     sync.Mutex                      // one save at a time
 	refresh    changes                         // lists that have changed, as the upstream reported
+	listed     atomic.Int64                    // how many of these changes are in the lists
+	reviewed   string                          // what waits for a review, as logged last
 
 	intake *link.Intake                 // of all its sessions
 	stderr atomic.Pointer[child.Stderr] // of the child of the shared session; nil before its first start, and for a remote upstream
@@ -52,11 +59,13 @@ func newSupervisor(r *Registry, c *config.Upstream) *supervisor {
 		log:      r.log.With().Str("server", c.Name).Logger(),
 		wake:     tasks.NewSignal(),
 
+		signing:     tasks.NewSignal(),
 		idleTimeSet: tasks.NewSignal(),
 
 		refresh: newChanges(),
 		intake:  link.NewIntake(r.options.MessageBytes),
 	}
+	s.account.Store(link.Account(r.options.Accounts, c, c.Caller))
 	s.known.Store(&known{})
 	s.ctx, s.retire = context.WithCancel(r.ctx)
 	s.upstream.Store(&Upstream{
@@ -101,6 +110,9 @@ func (s *supervisor) run(ctx context.Context) {
 		rests = errors.Is(err, errUnused) || s.config().Start == config.StartLazy
 		switch {
 		case ctx.Err() != nil, errors.Is(err, errUnused):
+		case asSignIn(err) != nil:
+			s.awaitSignIn(ctx, asSignIn(err))
+			rests = false
 		case rests && healthy == 0: // the start failed
 			s.wake.Clear()
 			s.fail(Waiting, err, 0)
@@ -166,12 +178,7 @@ func (s *supervisor) serve(ctx context.Context, session *Session) error {
 		case err != nil:
 			return session.conn.Err()
 		}
-		declared := s.upstream.Load().Capabilities
-		for _, k := range kinds {
-			if changed[k.capability] && !rawjson.IsNull(rawjson.Get(declared, k.capability)) {
-				s.list(ctx, session, k)
-			}
-		}
+		s.relist(ctx, session, changed)
 		pause := time.NewTimer(refreshPause)
 		select {
 		case <-pause.C:
@@ -182,21 +189,36 @@ func (s *supervisor) serve(ctx context.Context, session *Session) error {
 	}
 }
 
-// list reads one kind of list again. If that fails, the last good list stays and the
-// list is read again later: the upstream reports a change only once.
-func (s *supervisor) list(ctx context.Context, session *Session, k kind) {
+// relist reads the lists that have changed again. Calls that wait for them go on.
+func (s *supervisor) relist(ctx context.Context, session *Session, changed map[string]bool) {
+	returned := s.refresh.returned()
+	declared := s.upstream.Load().Capabilities
+	for _, k := range kinds {
+		if changed[k.capability] && !rawjson.IsNull(rawjson.Get(declared, k.capability)) && !s.list(ctx, session, k) {
+			return
+		}
+	}
+	s.listed.Store(returned)
+	if s.upstream.Load().isBlocking() {
+		s.publish(func(*Upstream) {}) // wakes the calls that wait
+	}
+}
+
+// list reads one kind of list again and reports whether it could. If not, the last good
+// list stays and the list is read again later: the upstream reports a change only once.
+func (s *supervisor) list(ctx context.Context, session *Session, k kind) bool {
 	ctx, cancel := context.WithTimeout(ctx, s.config().StartupTimeout)
 	defer cancel()
 	items, err := session.list(ctx, k)
 	if session.isOver() || errors.Is(err, context.Canceled) {
-		return // the end of the session is reported elsewhere
+		return false // the end of the session is reported elsewhere
 	}
 	if err != nil {
 		s.log.Warn().Str("error", s.config().Redact(err.Error())).Msg("could not read a changed list; mcpx keeps the last one and tries again later")
 		time.AfterFunc(relistTime, func() { s.refresh.note(k.capability) })
-		return
+		return false
 	}
-	changed := false
+	changed, before := false, s.upstream.Load().listed[k.method]
 	s.publish(func(u *Upstream) { changed, u.ListedAt = u.setList(k, items), time.Now() })
 	s.compile(session)
 	s.saveCache(session, nil)
@@ -204,6 +226,11 @@ func (s *supervisor) list(ctx context.Context, session *Session, k kind) {
 		s.registry.changed.note(k.capability)
 	}
 	s.log.Info().Str("method", k.method).Int("items", len(items)).Msg("list changed")
+	s.logReview()
+	if k.pinned == lockfile.Tools {
+		s.noteChanges(before, items)
+	}
+	return true
 }
 
 // compile prepares the tools that are published, in the background.
@@ -227,7 +254,7 @@ func (s *supervisor) fail(state State, err error, wait time.Duration) {
 	s.publish(func(u *Upstream) {
 		u.State, u.session, u.RetryAt = state, nil, time.Time{}
 		u.isStale = u.isStale || state == Idle || wait == 0 && state == Waiting
-		u.fail(s.config(), err)
+		s.explain(u, err)
 		if wait > 0 {
 			u.RetryAt = u.FailedAt.Add(wait)
 		}
@@ -237,8 +264,9 @@ func (s *supervisor) fail(state State, err error, wait time.Duration) {
 		Dur("retry_ms", wait.Round(time.Millisecond)).Msg("upstream down")
 }
 
-// fail records why the upstream failed, redacted.
-func (u *Upstream) fail(c *config.Upstream, err error) {
+// explain records in u why the upstream failed, redacted.
+func (s *supervisor) explain(u *Upstream, err error) {
+	c := s.config()
 	u.Reason, u.Cause, u.Stderr, u.FailedAt = err.Error(), "", nil, time.Now()
 	var f *link.Failure
 	if errors.As(err, &f) {
@@ -246,6 +274,9 @@ func (u *Upstream) fail(c *config.Upstream, err error) {
 	}
 	if c.Err != nil {
 		u.Cause = link.CauseConfig
+	}
+	if u.failure = asSignIn(err); u.failure != nil {
+		u.Reason = s.registry.explainSignIn(c.Name, u.failure)
 	}
 	u.Reason = plain.Line(c.Redact(u.Reason))
 }

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
+	"mcpx/internal/policy"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
 	"mcpx/registry"
@@ -17,6 +19,8 @@ import (
 type Client struct {
 	*conversation
 	Send func(message []byte) error // queues a message to the client; never waits
+
+	caller *policy.Caller // of the request that this Client is for; nil: the latest caller
 
 	// Replacements for a call of several rounds; may be nil.
 	requestInput  func(ctx context.Context, inputs []registry.Input) ([][]byte, error) // for requests to the client
@@ -32,6 +36,8 @@ type conversation struct {
 	Quota *Quota // bounds its calls; nil for a client without a client session
 	Conn  *rpc.Conn
 	lists readLists
+
+	latest atomic.Pointer[policy.Caller] // of the last request, for notifications; nil for a caller without a name
 
 	initialized chan struct{} // closed when upstreams may send messages to the client
 	Ended       chan struct{} // closed by End
@@ -51,7 +57,7 @@ var ErrCancelled = errors.New("cancelled by the client")
 // NewClient returns a Client of the server whose messages go through send.
 func (s *Server) NewClient(id string, send func(message []byte) error) *Client {
 	c := newClient(id, send)
-	c.lists.current = s.listHash
+	c.lists.current = func(method string) uint64 { return s.listHash(c, method) }
 	c.Conn = rpc.NewConn(rpc.ConnOptions{Handler: c.conversation, Send: send, Prefix: "mcpx-", Log: s.log})
 	return c
 }
@@ -77,7 +83,17 @@ func newClient(id string, send func(message []byte) error) *Client {
 
 // Through returns the same client with another stream for its messages.
 func (c *Client) Through(send func(message []byte) error) *Client {
-	return &Client{conversation: c.conversation, Send: send}
+	return &Client{conversation: c.conversation, Send: send, caller: c.caller}
+}
+
+// As returns the same client for a request of that caller. A client session belongs to
+// one caller, but what the caller may use can change with its token.
+func (c *Client) As(caller *policy.Caller) *Client {
+	if caller == nil {
+		return c
+	}
+	c.latest.Store(caller)
+	return &Client{conversation: c.conversation, Send: c.Send, caller: caller}
 }
 
 // ID implements registry.Client.
@@ -85,6 +101,14 @@ func (c *Client) ID() string { return c.id }
 
 // Owner implements registry.Client.
 func (c *Client) Owner() string { return c.owner }
+
+// Caller implements registry.Client.
+func (c *Client) Caller() *policy.Caller {
+	if c.caller != nil {
+		return c.caller
+	}
+	return c.latest.Load()
+}
 
 // Lost implements rpc.Handler.
 func (c *conversation) Lost(error) error {
@@ -174,7 +198,7 @@ func (c *Client) Request(ctx context.Context, method string, params []byte) ([]b
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	if err := c.checkCapability(method, params); err != nil {
+	if err := c.Supports(method, params); err != nil {
 		return nil, err
 	}
 	if c.requestInput != nil {
@@ -198,7 +222,7 @@ func (c *Client) RequestAll(ctx context.Context, inputs []registry.Input) ([][]b
 		return registry.RequestEach(ctx, c, inputs)
 	}
 	for _, input := range inputs {
-		if err := c.checkCapability(input.Method, input.Params); err != nil {
+		if err := c.Supports(input.Method, input.Params); err != nil {
 			return nil, err
 		}
 	}
@@ -219,8 +243,8 @@ func (c *Client) Capabilities() []byte {
 	return c.capabilities
 }
 
-// checkCapability returns why a client cannot handle a request, nil if it can.
-func (c *Client) checkCapability(method string, params []byte) error {
+// Supports returns why a client cannot handle a request, nil if it can.
+func (c *Client) Supports(method string, params []byte) error {
 	name := requiredCapability[method]
 	declared := c.capability(name)
 	if rawjson.IsNull(declared) {

@@ -15,17 +15,17 @@ const instructionsLimit = 1024
 
 // instructions returns the instructions for clients. Clients that defer tools show the
 // model only these and the names of the tools at first.
-func (s *Server) instructions() string {
+func (s *Server) instructions(c *Client) string {
 	switch {
 	case s.lazy:
-		return s.lazyInstructions
+		return s.directory(c).instructions
 	case s.bare:
-		for _, only := range s.registry.Catalog().Upstreams {
+		for _, only := range s.Upstreams(c) {
 			return only.Instructions
 		}
 		return ""
 	}
-	return s.flatInstructions()
+	return s.flatInstructions(c)
 }
 
 // lazyInstructions names all servers and explains inspect and exec. If it is too long, it
@@ -53,8 +53,8 @@ func lazyInstructions(p *config.Profile) string {
 
 // flatInstructions names each server, with the start of its own instructions if they are
 // known. Each server may use the same number of characters.
-func (s *Server) flatInstructions() string {
-	upstreams := s.registry.Catalog().Upstreams
+func (s *Server) flatInstructions(c *Client) string {
+	upstreams := s.Upstreams(c)
 	if len(upstreams) == 0 {
 		return ""
 	}

@@ -52,7 +52,7 @@ func TestFlatInstructions(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got := b.instructions()
+	got := b.instructions(newClient("one", nil))
 	lines := strings.Split(got, "\n")
 	if len(lines) != 3 || lines[0] != "a: Say hello first." || !strings.HasPrefix(lines[1], "b: Use this server") || lines[2] != "c" {
 		t.Errorf("got %s", got)
@@ -60,8 +60,8 @@ func TestFlatInstructions(t *testing.T) {
 	if n := utf8.RuneCountInString(got); n > instructionsLimit || utf8.RuneCountInString(lines[1]) < instructionsLimit/4 {
 		t.Errorf("%d characters", n)
 	}
-	if none := flat(t, map[string]any{"prefix": false}); none.instructions() != "" {
-		t.Errorf("without servers: %q", none.instructions())
+	if none := flat(t, map[string]any{"prefix": false}); none.instructions(newClient("one", nil)) != "" {
+		t.Errorf("without servers: %q", none.instructions(newClient("one", nil)))
 	}
 	single := flat(t, map[string]any{"prefix": false}, upstream(t, "a", "-instructions", long))
 	if _, err := single.registry.Ready(t.Context(), "a"); err != nil {

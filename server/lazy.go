@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"mcpx/config"
@@ -11,6 +10,7 @@ import (
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
+	"mcpx/registry"
 )
 
 // directoryLimit is the longest description of inspect, in bytes, however many
@@ -39,11 +39,11 @@ func lazyTools(p *config.Profile, meta string) []byte {
 }
 
 // listLazy handles tools/list in lazy mode. The list has one page.
-func (s *Server) listLazy(_ context.Context, _ *Client, m rpc.Message) ([]byte, error) {
+func (s *Server) listLazy(_ context.Context, c *Client, m rpc.Message) ([]byte, error) {
 	if !rawjson.IsNull(rawjson.Get(m.Params, "cursor")) {
 		return nil, invalidParams(invalidCursor)
 	}
-	return s.lazyList, nil
+	return s.directory(c).tools, nil
 }
 
 // directory returns the description of inspect, with the names and descriptions of all
@@ -130,7 +130,7 @@ func (s *Server) readToolCall(c *Client, m rpc.Message) (name string, call execu
 	case name == "exec":
 		call = executor.ParseExec(p.arguments)
 	case name != "inspect":
-		return "", call, s.notListed(name)
+		return "", call, s.notListed(c, name)
 	}
 	call.Request, call.Client, call.Meta, call.Progress = string(m.ID), c, p.meta, c.progress(p.meta)
 	return name, call, nil
@@ -196,12 +196,9 @@ func (s *Server) inspect(ctx context.Context, c *Client, m rpc.Message) ([]byte,
 // newServers returns a note about the servers that a reload has added since the client
 // got its list of tools. Each is mentioned once.
 func (s *Server) newServers(c *Client) (note []string) {
-	known := func(name string) bool {
-		return slices.ContainsFunc(s.profile.Upstreams, func(u config.Upstream) bool { return u.Name == name })
-	}
 	var added []string
-	for _, u := range s.registry.Catalog().Upstreams {
-		if !known(u.Name) && c.mention(u.Name) {
+	for _, u := range s.registry.For(c).Catalog().Upstreams {
+		if !s.configured[u.Name] && c.mention(u.Name) {
 			added = append(added, plain.Line(u.Name))
 		}
 	}
@@ -216,9 +213,9 @@ func (s *Server) newServers(c *Client) (note []string) {
 
 // notListed returns the error for a tool that tools/list does not have. If an
 // upstream has it, the error says how to call it.
-func (s *Server) notListed(name string) error {
+func (s *Server) notListed(c *Client, name string) error {
 	e := executor.ToolNotFound(name)
-	if server, tool, ok := s.executor.Locate(name); ok {
+	if server, tool, ok := s.executor.Locate(c, name); ok {
 		call := rawjson.AppendString([]byte(`{"server_name":`), server)
 		call = rawjson.AppendString(append(call, `,"tool_name":`...), tool)
 		e.Message += fmt.Sprintf(`; call it with the tool exec: %s,"arguments":{…}}`, call)
@@ -226,5 +223,11 @@ func (s *Server) notListed(name string) error {
 	return e
 }
 
-// LazyTools returns the result of tools/list in lazy mode, as a model sees it.
-func (s *Server) LazyTools() []byte { return lazyTools(s.profile, "") }
+// LazyTools returns the result of tools/list in lazy mode, as a client's model sees it.
+func (s *Server) LazyTools(c registry.Client) []byte {
+	p := s.profile
+	if c != nil && c.Caller() != nil && c.Caller().Rules != nil {
+		p = s.granted(c.Caller().Rules)
+	}
+	return lazyTools(p, "")
+}

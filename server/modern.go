@@ -11,6 +11,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"mcpx/executor"
+	"mcpx/internal/policy"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
 )
@@ -50,8 +51,8 @@ func IsModern(params []byte) bool {
 }
 
 // discover handles server/discover: the revisions, capabilities and instructions.
-func (s *Server) discover(context.Context, *Client, rpc.Message) ([]byte, error) {
-	return json.Marshal(mcp.DiscoverResult{SupportedVersions: mcp.ValidProtocolVersions, Capabilities: capabilities, Instructions: s.instructions()})
+func (s *Server) discover(_ context.Context, c *Client, _ rpc.Message) ([]byte, error) {
+	return json.Marshal(mcp.DiscoverResult{SupportedVersions: mcp.ValidProtocolVersions, Capabilities: capabilities, Instructions: s.instructions(c)})
 }
 
 // modern handles a request of 2026-07-28.
@@ -102,6 +103,7 @@ func (s *Server) modernMethod(m rpc.Message) (Method, *rpc.Error) {
 func (c *Client) forRequest(revision string, capabilities, level []byte) *Client {
 	request := newClient(c.id, c.Send)
 	request.owner, request.Conn, request.Ended = c.owner, c.Conn, c.Ended
+	request.caller = c.Caller()
 	request.SetInitialized(revision, capabilities)
 	request.markReachable()
 	request.level = noLogs // unless the request names a level
@@ -137,12 +139,12 @@ func modernError(err error) error {
 }
 
 // listen handles subscriptions/listen. It sends the notifications that the client wants
-// until the client cancels the request or the front stops.
+// until the client cancels the request, the front stops, or a reload removes the schema.
 func (s *Server) listen(ctx context.Context, c *Client, m rpc.Message) ([]byte, error) {
 	filter := rawjson.Get(m.Params, "notifications")
 	tag := rawjson.With([]byte("{}"), mcp.MetaKeySubscriptionID, m.ID)
 	l := &subscriptionStream{id: c.id + " " + rand.Text(), client: c, tag: tag, wanted: map[string]bool{}}
-	l.lists.current = s.listHash
+	l.lists.current = func(method string) uint64 { return s.listHash(c, method) }
 	granted := []byte("{")
 	for _, kind := range []string{"tools", "prompts", "resources"} {
 		if kind == "tools" && s.lazy {
@@ -167,6 +169,7 @@ func (s *Server) listen(ctx context.Context, c *Client, m rpc.Message) ([]byte, 
 	select {
 	case <-ctx.Done():
 	case <-c.Ended:
+	case <-s.registry.Done():
 	}
 	return rawjson.With([]byte("{}"), "_meta", tag), nil
 }
@@ -210,6 +213,9 @@ func (l *subscriptionStream) ID() string { return l.id }
 // Owner implements registry.Client.
 func (l *subscriptionStream) Owner() string { return l.id }
 
+// Caller implements registry.Client.
+func (l *subscriptionStream) Caller() *policy.Caller { return l.client.Caller() }
+
 // Request implements registry.Client. It always fails, because the stream carries only
 // notifications.
 func (l *subscriptionStream) Request(_ context.Context, method string, _ []byte) ([]byte, error) {
@@ -244,12 +250,12 @@ const maxEarly = 1000
 
 // CheckParameterHeaders returns an error if the headers of a call differ from the
 // arguments that they repeat (x-mcp-header). Only flat mode has such tools.
-func (s *Server) CheckParameterHeaders(h http.Header, m rpc.Message) error {
+func (s *Server) CheckParameterHeaders(c *Client, h http.Header, m rpc.Message) error {
 	if s.lazy || m.Method != "tools/call" {
 		return nil
 	}
 	name, _ := rawjson.String(rawjson.Get(m.Params, "name"))
-	schema := rawjson.Get(s.executor.Exposure().Definition(name), "inputSchema")
+	schema := rawjson.Get(s.executor.Exposure(c).Definition(name), "inputSchema")
 	if !bytes.Contains(schema, []byte(`"x-mcp-header"`)) {
 		return nil
 	}

@@ -83,9 +83,9 @@ func (r *readLists) has(method string) bool {
 // hashSeed is the same for all hashes of a process.
 var hashSeed = maphash.MakeSeed()
 
-// listHash returns a hash of a list as the server's clients see it.
-func (s *Server) listHash(method string) uint64 {
-	return itemsHash(lists[method].items(s.executor.Exposure()))
+// listHash returns a hash of a list as a client sees it.
+func (s *Server) listHash(c *Client, method string) uint64 {
+	return itemsHash(lists[method].items(s.executor.Exposure(c)))
 }
 
 func itemsHash(items []executor.Exposed) uint64 {
@@ -102,10 +102,10 @@ func itemsHash(items []executor.Exposed) uint64 {
 // them. Every later change of the catalog is announced to the client.
 func (s *Server) read(c *Client, method string) []executor.Exposed {
 	for {
-		catalog := s.registry.Catalog()
-		items := lists[method].items(s.executor.Exposure())
+		catalog := s.registry.For(c).Catalog()
+		items := lists[method].items(s.executor.Exposure(c))
 		c.lists.remember(method, itemsHash(items))
-		if s.registry.Catalog() == catalog { // else the announcement may have come before remember
+		if s.registry.For(c).Catalog() == catalog { // else the announcement may have come before remember
 			return items
 		}
 	}

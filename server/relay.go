@@ -53,12 +53,12 @@ func (s *Server) list(ctx context.Context, c *Client, m rpc.Message) ([]byte, er
 		}
 		from = index
 	}
-	s.executor.Settle(ctx, cmp.Or(l.wait, s.profile.FlatWait))
+	s.executor.Settle(ctx, c, cmp.Or(l.wait, s.profile.FlatWait))
 	var items []executor.Exposed
 	if from == 0 {
 		items = s.read(c, m.Method)
 	} else { // a change since the first page is still announced
-		items = l.items(s.executor.Exposure())
+		items = l.items(s.executor.Exposure(c))
 	}
 	from = min(from, len(items))
 	to := min(from+pageSize, len(items))

@@ -40,10 +40,13 @@ type Server struct {
 	profile     *config.Profile
 	options     Options
 	view        config.Expose // set by Exposing
+	forwarded   []string      // headers of clients' requests that upstreams get
 	rounds      *multiRoundCalls
-	lazyList    []byte // the result of tools/list in lazy mode
+	meta        string         // a further member of inspect and exec
+	whole       *lazyDirectory // for callers without rules
+	parts       directories    // for other callers
 
-	lazyInstructions string
+	configured map[string]bool // names of the upstreams in the profile
 }
 
 // Options are what a Server needs besides its profile and executor.
@@ -71,9 +74,15 @@ func New(p *config.Profile, r *registry.Registry, e *executor.Executor, o Option
 		bare:     p.Expose == config.Flat && !p.Prefix,
 		rounds:   newMultiRoundCalls(),
 		methods:  Methods,
-		lazyList: lazyTools(p, meta),
+		meta:     meta,
 
-		lazyInstructions: lazyInstructions(p),
+		forwarded: p.ForwardedHeaders(),
+		whole:     newDirectory(p, meta),
+
+		configured: make(map[string]bool, len(p.Upstreams)),
+	}
+	for i := range p.Upstreams {
+		s.configured[p.Upstreams[i].Name] = true
 	}
 	if s.lazy {
 		return s
@@ -275,7 +284,7 @@ func (s *Server) initialize(_ context.Context, c *Client, m rpc.Message) ([]byte
 	}
 	version = mcp.NegotiateLegacyVersion(version)
 	c.SetInitialized(version, rawjson.Get(m.Params, "capabilities"))
-	return json.Marshal(mcp.InitializeResult{ProtocolVersion: version, Capabilities: capabilities, ServerInfo: s.implementation(), Instructions: s.instructions()})
+	return json.Marshal(mcp.InitializeResult{ProtocolVersion: version, Capabilities: capabilities, ServerInfo: s.implementation(), Instructions: s.instructions(c)})
 }
 
 // exactly returns an object with only the members that have these keys. encoding/json
@@ -296,7 +305,7 @@ func (s *Server) notified(c *Client, m rpc.Message) {
 	case "notifications/initialized":
 		c.markReachable()
 	case "notifications/roots/list_changed":
-		s.registry.Broadcast(m.Method, m.Params)
+		s.registry.Broadcast(c, m.Method, m.Params)
 	case "notifications/exit":
 		c.exit()
 	}
@@ -367,8 +376,20 @@ func (s *Server) detachLater(c registry.Client) {
 // detachTime bounds the requests to upstreams for a client that is gone.
 const detachTime = 30 * time.Second
 
-// Upstreams returns the state of the profile's upstreams, in config order.
-func (s *Server) Upstreams() []*registry.Upstream { return s.registry.Catalog().Upstreams }
+// Upstreams returns the state of the profile's upstreams that a client sees, in config
+// order.
+func (s *Server) Upstreams(c registry.Client) []*registry.Upstream {
+	return s.registry.For(c).Catalog().Upstreams
+}
+
+// ForwardedHeaders returns the headers of clients' requests that upstreams get.
+func (s *Server) ForwardedHeaders() []string { return s.forwarded }
+
+// Schema returns the name of the profile.
+func (s *Server) Schema() string { return s.profile.Name }
+
+// Registry returns the registry of the profile's upstreams.
+func (s *Server) Registry() *registry.Registry { return s.registry }
 
 // Log returns the log of the server.
 func (s *Server) Log() *zerolog.Logger { return &s.log }

@@ -115,4 +115,22 @@ client "$next" --requirements 2025-11-25
 judge "0.2.0-alpha.12, client requirements of 2025-11-25 without auth"
 client "$next" --requirements 2026-07-28
 judge "0.2.0-alpha.12, client requirements of 2026-07-28 without auth"
-printf 'client suite, auth/*\tnot run\tmcpx has no OAuth: upstreams take their credentials from headers\n' >&3
+
+# signin runs one scenario about OAuth at a revision: signin REVISION SCENARIO [FLAG...]
+signin() {
+    if node "$next" client --command "node $INTEROP_DIR/parts/auth_driver.mjs" --spec-version "$1" --scenario "auth/$2" "${@:3}" >>"$out.client" 2>&1; then
+        echo "✓ $2: passed"
+    else
+        echo "✗ $2: failed"
+    fi
+}
+required=(metadata-default metadata-var1 metadata-var2 metadata-var3 basic-cimd scope-from-www-authenticate scope-from-scopes-supported
+    scope-omitted-when-undefined scope-step-up scope-retry-limit token-endpoint-auth-basic token-endpoint-auth-post token-endpoint-auth-none pre-registration)
+added=(resource-mismatch offline-access-scope offline-access-not-supported authorization-server-migration iss-supported iss-not-advertised
+    iss-supported-missing iss-wrong-issuer iss-unexpected iss-normalized metadata-issuer-mismatch)
+for scenario in "${required[@]}"; do signin 2025-11-25 "$scenario"; done >"$out"
+judge "0.2.0-alpha.12, client suite, auth of 2025-11-25"
+for scenario in "${required[@]}" "${added[@]}"; do signin 2026-07-28 "$scenario"; done >"$out"
+judge "0.2.0-alpha.12, client suite, auth of 2026-07-28"
+for scenario in client-credentials-basic client-credentials-jwt; do signin 2026-07-28 "$scenario" --force; done >"$out"
+judge "0.2.0-alpha.12, client suite, auth extension client credentials"

@@ -9,7 +9,7 @@
 # "not run", which is not "pass". A "note" is a measured fact without a verdict.
 set -uo pipefail
 
-all=(upstreams cold seed typescript typescript2 python fastmcp gosdk mcpgo inspector mcporter agents conformance)
+all=(upstreams cold seed typescript typescript2 python fastmcp gosdk mcpgo inspector mcporter signin teams agents conformance)
 parts=("$@")
 [ ${#parts[@]} -gt 0 ] || parts=("${all[@]}")
 
@@ -38,6 +38,8 @@ npm_packages=(
     @modelcontextprotocol/server-sequential-thinking
     supergateway@4.0.0
     mcp-remote@0.15.1
+    oidc-provider@9.13.3
+    jose@6.2.17
 )
 claude_code=@anthropic-ai/claude-code@2.1.325
 codex=@openai/codex@0.166.0
@@ -104,6 +106,8 @@ part_python() { python python python_sdk.py; }
 part_fastmcp() { python fastmcp fastmcp_client.py; }
 part_inspector() { javascript inspector; }
 part_mcporter() { javascript mcporter; }
+part_teams() { javascript teams; }
+part_signin() { javascript signin; }
 
 # part_agents installs each agent in a folder of its own, so that one can be missing.
 part_agents() {

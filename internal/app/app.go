@@ -17,6 +17,7 @@ import (
 
 	"mcpx/config"
 	"mcpx/executor"
+	"mcpx/internal/auth"
 	"mcpx/internal/child"
 	"mcpx/internal/listcache"
 	"mcpx/internal/logging"
@@ -30,7 +31,8 @@ import (
 // share.
 type App struct {
 	// Load reads the config file again, for Reload. If it is nil, there is no file.
-	Load func() (*config.Config, error)
+	Load     func() (*config.Config, error)
+	Accounts *auth.Accounts // sign in to upstreams
 
 	profiles atomic.Pointer[[]*Profile]
 	config   *config.Config
@@ -39,7 +41,9 @@ type App struct {
 	log      *logging.Log
 	watcher  *child.Watcher
 	cache    *listcache.Cache // may be nil
+	address  string           // of the HTTP front, as people reach it; empty without one
 	metrics  *metrics         // nil unless mcpx serves over HTTP
+	audit    *audit           // nil unless the config names a file
 	memory   *releaser
 
 	headStart context.Context // the upstreams start when it ends; nil: at once
@@ -65,7 +69,11 @@ func New(c *config.Config, profile string, stderr io.Writer) (*App, error) {
 		return nil, err
 	}
 	a := &App{config: c, schema: profile, stderr: stderr}
-	if a.log, err = logging.New(logging.Options(c.Logging), stderr); err != nil {
+	if a.log, err = logging.New(logging.Options{Level: c.Logging.Level, Format: c.Logging.Format, File: c.Logging.File}, stderr); err != nil {
+		return nil, err
+	}
+	if a.audit, err = openAudit(c.Logging.Audit); err != nil {
+		_ = a.log.Close()
 		return nil, err
 	}
 	a.watcher = child.NewWatcher(a.log.Logger)
@@ -73,6 +81,7 @@ func New(c *config.Config, profile string, stderr io.Writer) (*App, error) {
 	if folder, err := os.UserCacheDir(); err == nil { // otherwise there is no home
 		a.cache = listcache.New(filepath.Join(folder, "mcpx", "catalog"), a.log.Logger)
 	}
+	a.Accounts = Accounts(c, a.log.Logger)
 	var profiles []*Profile
 	for _, p := range chosen {
 		profiles = append(profiles, a.newProfile(c, p))
@@ -86,6 +95,7 @@ func (a *App) Profiles() []*Profile { return *a.profiles.Load() }
 
 // newProfile puts the parts of a profile together.
 func (a *App) newProfile(c *config.Config, p *config.Profile) *Profile {
+	people := signIn{a, c.File, p.Name}
 	r := registry.New(p, registry.Options{
 		Log:            a.log.Logger,
 		Version:        Version(),
@@ -93,10 +103,18 @@ func (a *App) newProfile(c *config.Config, p *config.Profile) *Profile {
 		ConnectsAtOnce: cmp.Or(c.Limits.ConnectsAtOnce, max(4, 2*runtime.NumCPU())),
 		Watcher:        a.watcher,
 		Cache:          a.cache,
+		Accounts:       a.Accounts,
+		SignIn:         people.how,
 		Compile:        executor.Compile,
 	})
-	e := executor.New(r, c, p, executor.Options{Log: a.log.Logger, Observe: a.observe})
+	e := executor.New(r, c, p, executor.Options{Log: a.log.Logger, Observe: a.observe, SignIn: people.begin(r)})
 	return &Profile{Profile: p, Registry: r, Executor: e}
+}
+
+// Accounts returns the accounts of a config, which sign in to its upstreams. Nothing is
+// read yet.
+func Accounts(c *config.Config, log zerolog.Logger) *auth.Accounts {
+	return auth.New(auth.NewFiles(auth.Folder(), auth.Kind(c.Auth.Store)), log)
 }
 
 // choose returns the named profile, or every enabled profile if the name is empty.
@@ -136,7 +154,8 @@ func (a *App) Run(ctx context.Context, use func(ctx context.Context) error) erro
 	stop()
 	a.tasks.Close()
 	a.watcher.Close()
-	_ = a.log.Close()
+	_ = a.log.Close() // the last calls are written to the audit then
+	_ = a.audit.Close()
 	return err
 }
 
@@ -199,7 +218,14 @@ func (a *App) ready(mode string, p *Profile) *zerolog.Event {
 }
 
 // observe takes note of a call. It may be called concurrently.
-func (a *App) observe(e executor.Event) { a.log.Later(func() { a.logCall(e) }) }
+func (a *App) observe(e executor.Event) {
+	if a.audit != nil {
+		line := a.audit.line(e)
+		a.log.Later(func() { a.audit.write(line) })
+	}
+	e.Arguments = nil // they would stay in memory
+	a.log.Later(func() { a.logCall(e) })
+}
 
 // logCall logs and counts a call, in the goroutine of the log. In the path of the call it
 // made small calls over HTTP 1 to 5 % slower.

@@ -8,10 +8,9 @@ import (
 	"syscall"
 )
 
-// handleHangup makes SIGHUP apply the config file and open the log file again, until stop
-// is called. The exception is a SIGHUP because the terminal was closed that mcpx was
-// started from. It ends the returned context, so that mcpx does not run on without anyone
-// to stop it.
+// handleHangup makes SIGHUP apply the config file and open the log and audit files again,
+// until stop is called. A SIGHUP because the terminal of mcpx was closed ends the returned
+// context instead: nobody could stop mcpx any more.
 func (a *App) handleHangup(ctx context.Context) (_ context.Context, stop func()) {
 	detached := signal.Ignored(syscall.SIGHUP) || !hasTerminal() // nohup ignores the signal
 	signals := make(chan os.Signal, 1)
@@ -32,6 +31,9 @@ func (a *App) handleHangup(ctx context.Context) (_ context.Context, stop func())
 			}
 			if err := a.log.Reopen(); err != nil {
 				a.log.Error().Err(err).Msg("the log file cannot be opened again; mcpx goes on with the old one")
+			}
+			if err := a.audit.Reopen(); err != nil {
+				a.log.Error().Err(err).Msg("the audit file cannot be opened again; mcpx goes on with the old one")
 			}
 			_ = a.Reload() // it reports its own error
 		}

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -33,9 +34,11 @@ func (a *App) ListenHTTP(ctx context.Context, o HTTPOptions) error {
 	defer stop()
 	a.giveHeadStart()
 	defer a.listed()
+	address := reachable(c.Server.Host, listener.Addr())
+	a.address = cmp.Or(c.Server.PublicURL, "http://"+address)
 	web := &front.HTTP{
 		Console:   console.Handler(),
-		Guard:     guard(c.Server, listener.Addr()),
+		Guard:     a.guard(c.Server, listener.Addr()),
 		Log:       a.log.Logger,
 		BodyBytes: c.Limits.BodyBytes,
 		Sessions:  c.Limits.Sessions,
@@ -43,15 +46,15 @@ func (a *App) ListenHTTP(ctx context.Context, o HTTPOptions) error {
 		Calls:     c.Limits.CallsPerClient,
 		Unread:    c.Limits.UnreadBytes,
 		Stateless: o.Stateless,
+		SignIn:    front.SignIn{Accounts: a.Accounts, Redirect: a.address + "/oauth/callback"},
 	}
-	web.Problem = a.ReloadProblem
-	if c.Server.Console == config.ConsoleEdit && c.Server.Token != "" {
+	web.Problem, web.AuditFailed = a.ReloadProblem, a.audit.Failed
+	if c.Server.Console == config.ConsoleEdit && access.NeedsToken(c.Server) {
 		web.Reload = a.Reload
 	}
 	a.metrics = newMetrics(a.Profiles, web.Open)
 	web.Metrics = a.metrics.handler(a.log.Flush)
 	a.warn()
-	address := reachable(c.Server.Host, listener.Addr())
 	web.Handler()
 	a.reload.web = web
 	a.setServers()
@@ -67,7 +70,7 @@ func (a *App) ListenHTTP(ctx context.Context, o HTTPOptions) error {
 
 // listen opens the address of the config. Without a token it must be on this machine.
 func listen(ctx context.Context, s config.Server) (net.Listener, error) {
-	if err := access.CheckBind(s.Host, s.Token); err != nil {
+	if err := access.CheckBind(s); err != nil {
 		return nil, err
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(s.Host, strconv.Itoa(s.Port)))
@@ -79,12 +82,23 @@ func listen(ctx context.Context, s config.Server) (net.Listener, error) {
 
 // guard returns the guard of the front. It accepts the address that is bound, and the
 // name that the config binds.
-func guard(s config.Server, bound net.Addr) access.Guard {
-	g := access.Guard{Token: s.Token, AllowedHosts: s.AllowedHosts, AllowedOrigins: s.AllowedOrigins, Bind: bound.String()}
+func (a *App) guard(s config.Server, bound net.Addr) access.Guard {
+	g := access.Guard{
+		Token: s.Token, AllowedHosts: s.AllowedHosts, AllowedOrigins: s.AllowedOrigins, Bind: bound.String(),
+		Auth: s.Auth, PublicURL: s.PublicURL, Schemas: a.schemas,
+	}
 	if _, err := netip.ParseAddr(s.Host); err != nil {
 		g.AllowedHosts = append(slices.Clip(g.AllowedHosts), s.Host)
 	}
 	return g
+}
+
+// schemas returns the names of the schemas that are served.
+func (a *App) schemas() (names []string) {
+	for _, p := range a.Profiles() {
+		names = append(names, p.Name)
+	}
+	return names
 }
 
 // reachable returns the address that a client on this machine can connect to. For a

@@ -16,13 +16,16 @@ var ladder = []string{"e2e", "cmd", "internal/app", "server/front", "server/acce
 
 // only says which packages may import a module; no others may.
 var only = map[string][]string{
-	"github.com/mark3labs/mcp-go":      {"registry", "internal/link", "server"},
-	"github.com/xeipuuv/gojsonschema":  {"executor/validate"},
-	"github.com/alecthomas/kong":       {"cmd"},
-	"github.com/pelletier/go-toml":     {"cmd/internal/clients"},
-	"github.com/chromedp/chromedp":     nil, // tests alone have a browser
-	"github.com/rs/zerolog/log":        nil, // the global logger
-	"github.com/tiktoken-go/tokenizer": nil, // internal/tokens has its own table; tests check it
+	"github.com/mark3labs/mcp-go":            {"registry", "internal/link", "server"},
+	"github.com/xeipuuv/gojsonschema":        {"executor/validate"},
+	"github.com/alecthomas/kong":             {"cmd"},
+	"github.com/modelcontextprotocol/go-sdk": {"internal/auth"},
+	"github.com/zalando/go-keyring":          {"internal/secret"},
+	"golang.org/x/oauth2":                    {"internal/auth"},
+	"github.com/pelletier/go-toml":           {"cmd/internal/clients"},
+	"github.com/chromedp/chromedp":           nil, // tests alone have a browser
+	"github.com/rs/zerolog/log":              nil, // the global logger
+	"github.com/tiktoken-go/tokenizer":       nil, // internal/tokens has its own table; tests check it
 }
 
 // goPackage is what go list says of a package.

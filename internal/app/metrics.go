@@ -2,14 +2,18 @@ package app
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
 
 	"mcpx/config"
 	"mcpx/executor"
+	"mcpx/internal/policy"
 	"mcpx/registry"
+	"mcpx/server/access"
 )
 
 // unknownServer is the server label of calls to servers that the config does not
@@ -70,13 +74,40 @@ func (m *metrics) has(schema, server string) bool {
 	return false
 }
 
-// handler returns a handler that responds with all metrics. flush counts the last
-// calls first.
+// handler returns a handler that responds with all metrics that the caller may see. flush
+// counts the last calls first.
 func (m *metrics) handler(flush func()) http.Handler {
-	metrics := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+	all := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		flush()
-		metrics.ServeHTTP(w, r)
+		caller := access.CallerOf(r.Context())
+		if caller == nil || caller.Rules == nil {
+			all.ServeHTTP(w, r)
+			return
+		}
+		promhttp.HandlerFor(m.granted(caller.Rules), promhttp.HandlerOpts{}).ServeHTTP(w, r)
+	})
+}
+
+// granted returns the metrics of the servers that the rules grant with all their tools:
+// the numbers of a server count every tool.
+func (m *metrics) granted(rules *policy.Rules) prometheus.Gatherer {
+	return prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
+		families, err := m.registry.Gather()
+		var some []*dto.MetricFamily
+		for _, f := range families {
+			f.Metric = slices.DeleteFunc(f.Metric, func(metric *dto.Metric) bool {
+				labels := map[string]string{}
+				for _, l := range metric.GetLabel() {
+					labels[l.GetName()] = l.GetValue()
+				}
+				return labels["server"] == "" || !rules.HasEveryToolOf(labels["schema"], labels["server"])
+			})
+			if len(f.Metric) > 0 {
+				some = append(some, f)
+			}
+		}
+		return some, err
 	})
 }
 
@@ -98,11 +129,10 @@ func (upstreams) Describe(out chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (profiles upstreams) Collect(out chan<- prometheus.Metric) {
-	states := []registry.State{registry.Idle, registry.Starting, registry.Ready, registry.Waiting, registry.Failed, registry.Stopped}
 	for _, p := range profiles() {
 		saved := 0
 		for _, u := range p.Registry.Catalog().Upstreams {
-			for _, s := range states {
+			for _, s := range registry.States {
 				value := 0.0
 				if u.State == s {
 					value = 1

@@ -3,6 +3,8 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"reflect"
 	"slices"
 	"strings"
@@ -14,7 +16,7 @@ import (
 	"mcpx/server/front"
 )
 
-// reloading is the state of reloads.
+// reloading holds the state of reloads.
 type reloading struct {
 	problem atomic.Pointer[string] // why the newest config file is not in use; nil if it is
 
@@ -55,6 +57,9 @@ func (a *App) Reload() error {
 	var chosen []*config.Profile
 	if err == nil {
 		chosen, err = choose(next, a.schema)
+	}
+	if errors.Is(err, fs.ErrNotExist) { // the error has a sample, for somebody who starts
+		err = fmt.Errorf("%s does not exist", a.config.File)
 	}
 	if err != nil {
 		a.setProblem(err.Error())
@@ -100,6 +105,7 @@ func (a *App) keepSections(next *config.Config) {
 		{"cli", &a.config.Stdio, &next.Stdio},
 		{"logging", &a.config.Logging, &next.Logging},
 		{"limits", &a.config.Limits, &next.Limits},
+		{"auth", &a.config.Auth, &next.Auth},
 	} {
 		if !reflect.DeepEqual(section.old, section.next) {
 			restart = append(restart, section.name)
@@ -112,7 +118,7 @@ func (a *App) keepSections(next *config.Config) {
 	a.reload.restart = restart
 }
 
-// apply makes a config count. Each profile that was there keeps its registry.
+// apply puts a config into use. A profile that the old config has too keeps its registry.
 func (a *App) apply(c *config.Config, chosen []*config.Profile) {
 	a.config = c
 	old := a.Profiles()
@@ -142,7 +148,7 @@ func (a *App) apply(c *config.Config, chosen []*config.Profile) {
 	}
 }
 
-// setServers sets what the HTTP front serves: the profiles.
+// setServers makes the HTTP front serve the current profiles.
 func (a *App) setServers() {
 	servers := map[string]*server.Server{}
 	for _, p := range a.Profiles() {

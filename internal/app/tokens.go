@@ -21,7 +21,7 @@ type ToolLists struct {
 func (a *App) ToolLists(ctx context.Context) []ToolLists {
 	var all []ToolLists
 	for _, p := range a.Profiles() {
-		lists := ToolLists{Profile: p, With: server.New(p.Profile, p.Registry, p.Executor, server.Options{Version: Version()}).LazyTools()}
+		lists := ToolLists{Profile: p, With: server.New(p.Profile, p.Registry, p.Executor, server.Options{Version: Version()}).LazyTools(nil)}
 		for _, u := range p.Upstreams {
 			settled := p.Registry.Settled(ctx, u.Name)
 			lists.Upstreams = append(lists.Upstreams, settled)

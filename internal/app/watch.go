@@ -11,11 +11,15 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"mcpx/config"
+	"mcpx/internal/lockfile"
 )
 
-// quietTime is how long the folder of the config file must be quiet before a reload: an
-// editor may write a file in several steps.
-const quietTime = 300 * time.Millisecond
+// Times of a watch.
+const (
+	quietTime   = 300 * time.Millisecond // without events before a check: an editor may write a file in several steps
+	maxDelay    = 3 * time.Second        // from an event to its check, if other files in the folder are written all the time
+	rewatchTime = time.Second            // between attempts to watch a folder that was removed
+)
 
 // setWatch starts or stops the watch of the config file. The caller holds a.reload.mu.
 func (a *App) setWatch(on bool) {
@@ -48,9 +52,9 @@ func watchFile(ctx context.Context, file string, changed func()) error {
 		return err
 	}
 	last := contentHash(file)
-	quiet := time.NewTimer(quietTime)
-	quiet.Stop()
-	defer quiet.Stop()
+	check := time.NewTimer(quietTime)
+	defer check.Stop()
+	var due time.Time // the latest time of the next check; zero if there was no event
 	for {
 		select {
 		case <-ctx.Done():
@@ -59,11 +63,17 @@ func watchFile(ctx context.Context, file string, changed func()) error {
 			if !ok {
 				return errors.New("the watch has ended")
 			}
-			quiet.Reset(quietTime)
+			if due.IsZero() {
+				due = time.Now().Add(maxDelay)
+			}
+			check.Reset(min(quietTime, time.Until(due)))
 		case <-w.Errors: // events may be lost
-			quiet.Reset(quietTime)
-		case <-quiet.C:
-			_ = watchFolders(w, file) // the file may be a link to another folder now
+			check.Reset(quietTime)
+		case <-check.C:
+			due = time.Time{}
+			if watchFolders(w, file) != nil { // also if the file is a link to another folder now
+				check.Reset(rewatchTime)
+			}
 			if now := contentHash(file); now != last {
 				last = now
 				changed()
@@ -83,9 +93,15 @@ func watchFolders(w *fsnotify.Watcher, file string) error {
 	return nil
 }
 
-// contentHash returns a hash of the file, or of the error that keeps it from being read.
+// contentHash returns a hash of the config file and of the lock file beside it.
 func contentHash(file string) [sha256.Size]byte {
-	data, err := config.ReadFile(file, config.MaxBytes)
+	config, lock := fileHash(file, config.MaxBytes), fileHash(lockfile.Path(file), lockfile.MaxBytes)
+	return sha256.Sum256(append(config[:], lock[:]...))
+}
+
+// fileHash returns a hash of a file, or of the error that keeps it from being read.
+func fileHash(file string, limit int) [sha256.Size]byte {
+	data, err := config.ReadFile(file, limit)
 	if err != nil {
 		data = []byte(err.Error())
 	}

@@ -22,9 +22,11 @@ import (
 
 // Process is a child and everything it starts.
 type Process struct {
-	Exited <-chan struct{} // closed when the child itself has ended
+	Exited  <-chan struct{} // closed when the child itself has ended
+	Warning string          // why its sandbox does not protect; empty if it does, or there is none
 
 	cmd     *exec.Cmd
+	sandbox *sandbox
 	tree    tree // the child and its descendants, as the system knows them
 	watcher *Watcher
 }
@@ -61,17 +63,32 @@ func Start(c *config.Upstream, w *Watcher, files [3]*os.File) (*Process, error) 
 	cmd.Dir = c.Dir
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = files[0], files[1], files[2]
 	cmd.SysProcAttr = ownGroup()
-	if err := cmd.Start(); err != nil {
+	s, err := newSandbox(c, cmd)
+	if err != nil {
+		return nil, err
+	}
+	if err := run(cmd, s); err != nil {
+		s.remove()
 		return nil, startFailure(c, err)
 	}
 	w.add(cmd.Process.Pid)
 	exited := make(chan struct{})
-	p := &Process{Exited: exited, cmd: cmd, tree: newTree(cmd.Process, id), watcher: w}
+	p := &Process{Exited: exited, Warning: s.warning, cmd: cmd, sandbox: s, tree: newTree(cmd.Process, id), watcher: w}
 	go func() {
 		_ = cmd.Wait() // Status reports its result
 		close(exited)
 	}()
 	return p, nil
+}
+
+// run starts the command and waits until its sandbox is complete.
+func run(cmd *exec.Cmd, s *sandbox) error {
+	err := cmd.Start()
+	if failed := s.started(); err == nil && failed != nil {
+		_ = cmd.Wait()
+		return failed
+	}
+	return err
 }
 
 // FindDescendants records the descendants of the child. It is called before the
@@ -91,6 +108,7 @@ func (p *Process) Stop(closeStdin func()) {
 	_ = p.cmd.Process.Kill() // in case the tree could not be created
 	<-p.Exited
 	p.watcher.remove(p.cmd.Process.Pid)
+	p.sandbox.remove()
 }
 
 // waitGone waits until no process of the tree is left; false if time is up.
@@ -188,6 +206,9 @@ func notFound(command, problem string) error {
 
 // startFailure explains why a program could not be started and what to do.
 func startFailure(c *config.Upstream, err error) error {
+	if e := new(Error); errors.As(err, &e) {
+		return e
+	}
 	if info, statErr := os.Stat(c.Dir); c.Dir != "" && (statErr != nil || !info.IsDir()) {
 		return &Error{Reason: fmt.Sprintf("cwd %q is not a folder; check its path", c.Dir), IsConfig: true}
 	}

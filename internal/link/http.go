@@ -69,9 +69,13 @@ func dialHTTP(_ context.Context, o Options) (Link, error) {
 
 func newHTTPLink(o Options) *httpLink {
 	ctx, cancel := context.WithCancelCause(context.Background())
+	var transport http.RoundTripper = newTransport()
+	if o.Account != nil {
+		transport = o.Account.Transport(transport)
+	}
 	return &httpLink{
 		Options: o, ctx: ctx, cancel: cancel,
-		client:   &http.Client{Transport: newTransport(), CheckRedirect: sameHost},
+		client:   &http.Client{Transport: transport, CheckRedirect: sameHost},
 		outgoing: make(chan []byte, httpQueue),
 		incoming: make(chan delivery, httpIncoming),
 		posts:    map[string]context.CancelFunc{},

@@ -103,7 +103,7 @@ func (l *httpLink) readStream() {
 		response, err := l.get(l.ctx, at.id)
 		switch {
 		case unreachable(err):
-			l.end(&Failure{Reason: l.Upstream.Redact(plainReason(err)), Cause: CauseUnreachable})
+			l.end(&Failure{Reason: l.redact(plainReason(err)), Cause: CauseUnreachable})
 			return
 		case err != nil:
 		case response.StatusCode == http.StatusOK:
@@ -132,7 +132,7 @@ func (l *httpLink) readStream() {
 		if err != nil {
 			broke = true
 			wait = max(wait, httpRetryTime)
-			l.Log.Debug().Str("error", l.Upstream.Redact(err.Error())).Msg("the GET stream broke")
+			l.Log.Debug().Str("error", l.redact(err.Error())).Msg("the GET stream broke")
 		}
 		if isTooLong(err) {
 			at.id = "" // resuming would bring the same event again

@@ -140,13 +140,17 @@ func isDiscover(message []byte) bool {
 // postFailed handles a POST that got no HTTP response.
 func (l *httpLink) postFailed(id []byte, err error) {
 	var redirect *redirected
+	denied := l.unauthorized(err)
 	switch {
 	case errors.As(err, &redirect):
 		l.fail(id, redirect)
+	case denied != nil:
+		l.setFailure(denied)
+		l.endCall(CallEnd{ID: id, Outcome: Refused, Reason: denied.Reason, Denied: denied})
 	case !unreachable(err):
 		l.cutOff(id, err)
 	default:
-		failure := &Failure{Reason: l.Upstream.Redact(plainReason(err)), Cause: CauseUnreachable}
+		failure := &Failure{Reason: l.redact(plainReason(err)), Cause: CauseUnreachable}
 		l.setFailure(failure)
 		l.endCall(CallEnd{ID: id, Outcome: NotSent}) // before end, which does not report that the call was not sent
 		l.end(failure)
@@ -168,7 +172,7 @@ func (l *httpLink) refused(id []byte, response *http.Response) {
 	if message, ok := rawjson.String(rawjson.Get(own, "message")); ok {
 		reason += ": " + message
 	}
-	reason = plain.Line(l.Upstream.Redact(reason)) // servers repeat the key that they refuse
+	reason = plain.Line(l.redact(reason)) // servers repeat the key that they refuse
 	l.mu.Lock()
 	inSession := l.session != ""
 	l.mu.Unlock()
@@ -186,7 +190,7 @@ func (l *httpLink) refused(id []byte, response *http.Response) {
 		if response.StatusCode >= http.StatusInternalServerError {
 			outcome = Unknown
 		}
-		l.endCall(CallEnd{id, outcome, reason})
+		l.endCall(CallEnd{ID: id, Outcome: outcome, Reason: reason})
 	}
 }
 
@@ -199,12 +203,12 @@ func (l *httpLink) setFailure(f *Failure) {
 
 // fail ends a call that got no usable response.
 func (l *httpLink) fail(id []byte, err error) {
-	l.endCall(CallEnd{id, Refused, l.Upstream.Redact(plainReason(err))})
+	l.endCall(CallEnd{ID: id, Outcome: Refused, Reason: l.redact(plainReason(err))})
 }
 
 // cutOff ends a call whose connection broke.
 func (l *httpLink) cutOff(id []byte, err error) {
-	l.endCall(CallEnd{id, CutOff, l.Upstream.Redact(plainReason(err))})
+	l.endCall(CallEnd{ID: id, Outcome: CutOff, Reason: l.redact(plainReason(err))})
 }
 
 // endCall ends one call. Without an ID the message was not a request.

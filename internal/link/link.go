@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"mcpx/config"
+	"mcpx/internal/auth"
 	"mcpx/internal/child"
 	"mcpx/internal/plain"
 )
@@ -36,6 +37,7 @@ type Link interface {
 // Options are what a Link needs.
 type Options struct {
 	Upstream     *config.Upstream
+	Account      *auth.Account // signs in to a remote upstream; nil: no OAuth
 	Log          zerolog.Logger
 	MessageBytes int                           // the largest message that is accepted
 	Intake       *Intake                       // bounds the memory of messages being read
@@ -55,8 +57,14 @@ var Transports = map[config.Transport]Dialer{
 	config.TransportRemote: dialRemote,
 }
 
-// Dial opens a Link to an upstream. Errors that a person can act on are a *Failure.
+// Dial reads the upstream's stored secrets and opens a Link to it. Errors that a person
+// can act on are a *Failure.
 func Dial(ctx context.Context, o Options) (Link, error) {
+	resolved, err := o.Upstream.Resolve(ctx)
+	if err != nil {
+		return nil, &Failure{Reason: err.Error(), Cause: CauseConfig}
+	}
+	o.Upstream = resolved
 	open, ok := Transports[o.Upstream.Transport]
 	if !ok {
 		return nil, &Failure{Reason: fmt.Sprintf("the transport %q is not supported yet", o.Upstream.Transport)}
@@ -80,7 +88,8 @@ const (
 	CauseTimeout     Cause = "timeout"     // it was not ready in time
 	CauseUnreachable Cause = "unreachable" // no server responds at its URL
 	CauseAuth        Cause = "auth"        // it refuses the configured headers
-	CauseSignIn      Cause = "sign-in"     // it requires OAuth
+	CauseSignIn      Cause = "sign-in"     // a person must sign in
+	CauseAccess      Cause = "access"      // a person must grant more access: Failure.Scopes
 )
 
 // Failure is why a link could not be opened or has ended, in words for a person.
@@ -88,6 +97,7 @@ type Failure struct {
 	Reason string
 	Stderr []string // last lines of the child's stderr
 	Cause  Cause
+	Scopes []string // that are missing, for CauseAccess
 }
 
 func (e *Failure) Error() string { return e.Reason + Tail(e.Stderr) }
@@ -105,7 +115,8 @@ func Tail(lines []string) string {
 type CallEnd struct {
 	ID      []byte // of the request
 	Outcome Outcome
-	Reason  string // in words for a person; empty for NotSent
+	Reason  string   // in words for a person; empty for NotSent
+	Denied  *Failure // set if it was not run because of the sign-in: a person must act, or try later
 }
 
 // Outcome is what the link knows about a call that ended without a response.

@@ -60,7 +60,10 @@ func (l *httpLink) openSSE(ctx context.Context) error {
 		return context.Cause(l.ctx) // it explains more than the error of the request
 	}
 	if err != nil {
-		f := &Failure{Reason: l.Upstream.Redact(plainReason(err))}
+		if denied := l.unauthorized(err); denied != nil {
+			return denied
+		}
+		f := &Failure{Reason: l.redact(plainReason(err))}
 		if unreachable(err) {
 			f.Cause = CauseUnreachable
 		}

@@ -52,6 +52,9 @@ func dialStdio(_ context.Context, o Options) (Link, error) {
 		}
 		return nil, startFailure(err)
 	}
+	if p.Warning != "" {
+		o.Log.Warn().Str("reason", p.Warning).Msg("the server runs without a sandbox")
+	}
 	rpc.Widen(stdout.ours, stdoutBytes)
 	l := &stdioLink{
 		Options: o,

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strings"
 	"syscall"
 	"time"
 )
@@ -86,26 +85,10 @@ func plainReason(err error) string {
 	return err.Error()
 }
 
-// needsSignIn reports whether a response requires OAuth: a 401 with protected resource
-// metadata, to a request without an Authorization header.
-func (l *httpLink) needsSignIn(response *http.Response) bool {
-	if response.StatusCode != http.StatusUnauthorized || response.Request.Header.Get("Authorization") != "" {
-		return false
-	}
-	for _, challenge := range response.Header.Values("WWW-Authenticate") {
-		if strings.Contains(strings.ToLower(challenge), "resource_metadata") {
-			return true
-		}
-	}
-	return false
-}
-
 // denied returns the Failure for a response that refuses access, nil for others.
 func (l *httpLink) denied(response *http.Response, reason string) *Failure {
-	switch {
-	case l.needsSignIn(response):
-		return &Failure{Reason: "needs sign-in (OAuth), which mcpx cannot do yet", Cause: CauseSignIn}
-	case response.StatusCode == http.StatusUnauthorized, response.StatusCode == http.StatusForbidden:
+	switch response.StatusCode {
+	case http.StatusUnauthorized, http.StatusForbidden:
 		return &Failure{Reason: fmt.Sprintf("authentication failed: %s; check its headers", reason), Cause: CauseAuth}
 	}
 	return nil

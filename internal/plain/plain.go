@@ -106,3 +106,19 @@ func Cut(s string, limit int) string {
 	}
 	return s[:end] + mark
 }
+
+// Shell returns a command line for a shell: its words, quoted where needed.
+func Shell(words ...string) string {
+	odd := func(r rune) bool {
+		isPlain := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:=@%+,", r)
+		return !isPlain
+	}
+	quoted := make([]string, len(words))
+	for i, word := range words {
+		quoted[i] = word
+		if word == "" || strings.ContainsFunc(word, odd) {
+			quoted[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(quoted, " ")
+}

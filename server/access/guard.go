@@ -3,35 +3,43 @@ package access
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"crypto/subtle"
-	"encoding/base64"
 	"fmt"
 	"maps"
 	"mime"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 
+	"mcpx/config"
 	"mcpx/internal/origin"
 	"mcpx/internal/rpc"
 )
 
 // Guard decides which requests reach mcpx, for every route and method.
 type Guard struct {
-	Token          string   // bearer token; empty: requests need none
+	Token          string   // bearer token of a caller who may use everything; empty: none
 	AllowedHosts   []string // "host" or "host:port", besides loopback names
 	AllowedOrigins []string // such as https://app.example.com, besides loopback origins
 	Bind           string   // host:port of the listener; its host is allowed too, unless it is a wildcard
+
+	Auth      config.Access // callers with a name; without them and Token, requests need no token
+	PublicURL string        // the address that clients use, without /mcp; its host is allowed too; may be empty
+
+	Schemas func() []string // the names of the schemas; nil: none
 }
 
 // Wrap returns a handler that calls next for the requests that are allowed, and refuses
 // all others.
 func (g *Guard) Wrap(next http.Handler) http.Handler {
-	wrapped := &gate{next: next, open: g.Token == "", token: sha256.Sum256([]byte(g.Token))}
-	for _, text := range g.AllowedHosts {
+	wrapped := &gate{next: next, callers: newCallers(g), public: g.PublicURL}
+	hosts := g.AllowedHosts
+	if u, err := url.Parse(g.PublicURL); err == nil && u.Host != "" {
+		hosts = append(slices.Clip(hosts), u.Host)
+	}
+	for _, text := range hosts {
 		if a, ok := origin.ParseWrittenHost(text); ok {
 			wrapped.hosts = append(wrapped.hosts, a)
 		}
@@ -48,13 +56,18 @@ func (g *Guard) Wrap(next http.Handler) http.Handler {
 	return wrapped
 }
 
-// CheckBind returns an error if mcpx must not listen on a host: without a token, only
-// loopback is allowed.
-func CheckBind(host, token string) error {
-	if a, ok := origin.ParseWrittenHost(host); token != "" || ok && a.IsLoopback() {
+// CheckBind returns an error if mcpx must not listen on the host of the config: without
+// any token, only loopback is allowed.
+func CheckBind(s config.Server) error {
+	if a, ok := origin.ParseWrittenHost(s.Host); NeedsToken(s) || ok && a.IsLoopback() {
 		return nil
 	}
-	return fmt.Errorf("%q can be reached from other machines, so a token is needed: set server.token, MCPX_TOKEN or --token-file, or bind 127.0.0.1", host)
+	return fmt.Errorf("%q can be reached from other machines, so a token is needed: set server.token, server.auth, MCPX_TOKEN or --token-file, or bind 127.0.0.1", s.Host)
+}
+
+// NeedsToken reports whether a request must have a token.
+func NeedsToken(s config.Server) bool {
+	return s.Token != "" || len(s.Auth.Tokens) > 0 || s.Auth.OIDC.Issuer != ""
 }
 
 // gate is the handler that a Guard returns.
@@ -62,8 +75,8 @@ type gate struct {
 	next    http.Handler
 	hosts   []origin.Host
 	origins []origin.Origin
-	open    bool // requests need no token
-	token   [sha256.Size]byte
+	callers *callers
+	public  string // see Guard.PublicURL
 }
 
 // corsHeaders are the headers that a page of an allowed origin may send.
@@ -88,7 +101,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if from := r.Header.Get("Origin"); from != "" {
 		h.Set("Access-Control-Allow-Origin", from)
-		h.Set("Access-Control-Expose-Headers", "Mcp-Session-Id")
+		h.Set("Access-Control-Expose-Headers", "Mcp-Session-Id, WWW-Authenticate")
 	}
 	if isPreflight(r) { // before the token is checked, since browsers send none with it
 		h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS")
@@ -97,13 +110,18 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
-	if r.URL.Path != "/health" && !g.open && !g.hasToken(r.Header["Authorization"]) {
-		h.Set("WWW-Authenticate", "Bearer")
-		if isNavigation(r) { // browsers let people enter a password, but no bearer token
-			h.Add("WWW-Authenticate", `Basic realm="mcpx: any name, the token as password", charset="UTF-8"`)
-		}
-		Refuse(w, http.StatusUnauthorized, `Unauthorized: send "Authorization: Bearer TOKEN", where TOKEN is what server.token, MCPX_TOKEN or --token-file gave mcpx`)
+	switch {
+	case r.URL.Path == "/health":
+	case g.isMetadata(r):
+		g.serveMetadata(w, r)
 		return
+	default:
+		caller, why := g.callers.find(r)
+		if why != nil {
+			g.challenge(w, r, why)
+			return
+		}
+		r = withCaller(r, caller)
 	}
 	g.next.ServeHTTP(w, r)
 }
@@ -183,24 +201,6 @@ func preferredType(accept []string) (best string) {
 		}
 	}
 	return best
-}
-
-// hasToken reports whether the values of Authorization contain the token: as Bearer, or
-// as the password of Basic, for which browsers show a dialog. It compares hashes, so that
-// its duration does not reveal anything about the token, not even the length.
-func (g *gate) hasToken(values []string) bool {
-	if len(values) != 1 {
-		return false
-	}
-	scheme, token, _ := strings.Cut(values[0], " ")
-	token = strings.TrimLeft(token, " ")
-	isBasic := strings.EqualFold(scheme, "Basic")
-	if isBasic {
-		pair, _ := base64.StdEncoding.DecodeString(token)
-		_, token, _ = strings.Cut(string(pair), ":")
-	}
-	hash := sha256.Sum256([]byte(token))
-	return (isBasic || strings.EqualFold(scheme, "Bearer")) && subtle.ConstantTimeCompare(hash[:], g.token[:]) == 1
 }
 
 // Refuse writes an HTTP error whose body is a JSON-RPC error without an ID.

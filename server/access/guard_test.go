@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"mcpx/config"
 	"mcpx/internal/rpc"
 )
 
@@ -287,7 +288,11 @@ func TestGuardTokens(t *testing.T) {
 		if row.want {
 			continue
 		}
-		if got.status != http.StatusUnauthorized || got.header.Get("WWW-Authenticate") != "Bearer" || got.header.Get("Access-Control-Allow-Origin") == "" {
+		challenge := `Bearer error="invalid_token", error_description="mcpx does not know this token"`
+		if len(row.values) == 0 || row.values[0] == "" { // RFC 6750: no error for a request without a token
+			challenge = "Bearer"
+		}
+		if got.status != http.StatusUnauthorized || got.header.Get("WWW-Authenticate") != challenge || got.header.Get("Access-Control-Allow-Origin") == "" {
 			t.Errorf("Authorization %.80q: %d %v", row.values, got.status, got.header)
 		}
 		if all := got.body + fmt.Sprint(got.header); strings.Contains(all, guardToken) || len(all) > 1000 {
@@ -309,7 +314,7 @@ func TestGuardPreflight(t *testing.T) {
 		"Access-Control-Allow-Origin", "https://app.example.com",
 		"Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS",
 		"Access-Control-Allow-Headers", "Content-Type, Accept, Authorization, Mcp-Session-Id, Mcp-Protocol-Version, Mcp-Method, Mcp-Name, Last-Event-ID",
-		"Access-Control-Expose-Headers", "Mcp-Session-Id",
+		"Access-Control-Expose-Headers", "Mcp-Session-Id, WWW-Authenticate",
 		"Access-Control-Max-Age", "600",
 		"Vary", "Origin",
 		"X-Content-Type-Options", "nosniff", "Cache-Control", "no-store", "Referrer-Policy", "no-referrer",
@@ -451,21 +456,21 @@ func TestGuardOnTheWire(t *testing.T) {
 
 func TestCheckBind(t *testing.T) {
 	for _, host := range []string{"localhost", "LOCALHOST", "localhost.", "127.0.0.1", "127.3.2.1", "::1", "[::1]", "::1%lo", "::ffff:127.0.0.1"} {
-		if err := CheckBind(host, ""); err != nil {
+		if err := CheckBind(config.Server{Host: host}); err != nil {
 			t.Errorf("%q: %v", host, err)
 		}
 	}
 	for _, host := range []string{"", "0.0.0.0", "::", "[::]", "0", "*", "192.168.1.5", "fe80::1%eth0", "box.lan", "127.0.0.1.evil.com", "localhost.evil.com", "127.1", "::ffff:0.0.0.0", "loc\u00e4lhost"} {
-		err := CheckBind(host, "")
+		err := CheckBind(config.Server{Host: host})
 		if err == nil {
 			t.Errorf("%q may be bound without a token", host)
 			continue
 		}
-		want := fmt.Sprintf("%q can be reached from other machines, so a token is needed: set server.token, MCPX_TOKEN or --token-file, or bind 127.0.0.1", host)
+		want := fmt.Sprintf("%q can be reached from other machines, so a token is needed: set server.token, server.auth, MCPX_TOKEN or --token-file, or bind 127.0.0.1", host)
 		if err.Error() != want {
 			t.Errorf("%q:\n got %v\nwant %s", host, err, want)
 		}
-		if err := CheckBind(host, guardToken); err != nil {
+		if err := CheckBind(config.Server{Host: host, Token: guardToken}); err != nil {
 			t.Errorf("%q with a token: %v", host, err)
 		}
 	}

@@ -42,8 +42,11 @@ type HTTP struct {
 	Stateless bool          // keep no client sessions, so that any replica can serve a request
 	Metrics   http.Handler  // serves /metrics; may be nil
 	Console   http.Handler  // serves / and /assets/; may be nil
+	SignIn    SignIn
 	Reload    func() error  // applies the config file again; nil: not allowed here
 	Problem   func() string // why the newest config file is not in use, empty if it is; may be nil
+
+	AuditFailed func() int // counts the lines of the audit that could not be written; may be nil
 
 	build       sync.Once
 	handler     http.Handler
@@ -200,7 +203,7 @@ func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, s *server.Serv
 		return
 	}
 	var response []byte
-	s.Handle(context.Background(), n.client, server.Inbound{Message: m}, func(r []byte) { response = r }) // called before Handle returns
+	s.Handle(context.Background(), n.client.As(callerOf(r, n.server)), server.Inbound{Message: m}, func(r []byte) { response = r }) // called before Handle returns
 	if rawjson.Get(response, "error") != nil {
 		h.sessions.end(n)
 	} else {
@@ -259,7 +262,7 @@ func (h *HTTP) postInSession(w http.ResponseWriter, r *http.Request, s *server.S
 		}
 		defer n.client.Quota.Release()
 	}
-	h.respond(w, r, call{ctx: context.Background(), server: n.server, client: n.client, body: body, done: done, quota: n.client.Quota})
+	h.respond(w, r, call{ctx: context.Background(), server: n.server, client: n.client.As(callerOf(r, n.server)), body: body, done: done, quota: n.client.Quota})
 }
 
 // refuseTooMany refuses a call that is over the quota of its client session.
@@ -348,6 +351,7 @@ func (h *HTTP) get(w http.ResponseWriter, r *http.Request, s *server.Server) {
 		return
 	}
 	defer done()
+	n.client.As(callerOf(r, n.server))
 	h.serveGetStream(w, r, n, nil)
 }
 

@@ -14,6 +14,7 @@ import (
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
 	"mcpx/server"
+	"mcpx/server/access"
 )
 
 // postModern handles a request of 2026-07-28, which has no client session. It is
@@ -58,7 +59,7 @@ func (h *HTTP) checkModern(r *http.Request, s *server.Server, m rpc.Message) *rp
 	if wrong := s.CheckModern(m); wrong != nil {
 		return wrong
 	}
-	if err := s.CheckParameterHeaders(r.Header, m); err != nil {
+	if err := s.CheckParameterHeaders(newSessionlessClient(s, r), r.Header, m); err != nil {
 		return &rpc.Error{Code: mcp.HEADER_MISMATCH, Message: err.Error()}
 	}
 	return nil
@@ -103,12 +104,15 @@ func headerMismatch(h http.Header, m rpc.Message) string {
 
 // newSessionlessClient returns the client of a request without a client session.
 func newSessionlessClient(s *server.Server, r *http.Request) *server.Client {
-	return s.NewSessionlessClient("http-"+rand.Text()[:8], sender(r))
+	return s.NewSessionlessClient("http-"+rand.Text()[:8], sender(r)).As(callerOf(r, s))
 }
 
-// sender returns a key for the sender of a request: its address and credential.
+// sender returns a key for the sender of a request that the log may show: the caller, or,
+// for a caller without a name, the address and a part of the credential's hash.
 func sender(r *http.Request) string {
+	if caller := access.CallerOf(r.Context()); caller != nil {
+		return "caller " + caller.Name
+	}
 	host, _, _ := net.SplitHostPort(r.RemoteAddr)
-	c := credential(r)
-	return fmt.Sprintf("%s %x", host, c[:8])
+	return fmt.Sprintf("%s %x", host, senderKey(r)[:8])
 }

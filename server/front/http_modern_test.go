@@ -96,7 +96,7 @@ func TestModernHeaders(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := serveHTTP(t, upstream(t, "one", "-tools-file", file))
-	s.executor.Settle(t.Context(), time.Minute)
+	s.executor.Settle(t.Context(), nil, time.Minute)
 	const mismatched = `400 {"jsonrpc":"2.0","id":1,"error":{"code":-32020,`
 	uri := fmt.Sprintf(`{"uri":"no://ü",%s}`, meta("{}", ""))
 	call := fmt.Sprintf(`{"name":"one__query","arguments":{"region":"Süd"},%s}`, meta("{}", ""))

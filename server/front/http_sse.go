@@ -31,6 +31,10 @@ func (h *HTTP) sse(w http.ResponseWriter, r *http.Request, s *server.Server) {
 func (h *HTTP) message(w http.ResponseWriter, r *http.Request) {
 	const noSession = "there is no such session; open one with GET /sse"
 	n, done := h.sessions.find(r.URL.Query().Get("sessionId"), legacySSE, r)
+	if n != nil && !mayUse(r, n.server.Schema()) { // with a token that it has now
+		done()
+		n = nil
+	}
 	if n == nil {
 		access.Refuse(w, http.StatusNotFound, noSession)
 		return
@@ -81,7 +85,7 @@ func (h *HTTP) message(w http.ResponseWriter, r *http.Request) {
 	if !message.IsAnswered() {
 		defer end()
 	}
-	n.server.Handle(context.Background(), n.client, message, h.responder(n, end))
+	n.server.Handle(context.Background(), n.client.As(callerOf(r, n.server)), message, h.responder(n, end))
 	h.respondAccepted(w)
 }
 

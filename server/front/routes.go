@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"mcpx/config"
+	"mcpx/internal/policy"
 	"mcpx/server"
 	"mcpx/server/access"
 )
@@ -45,6 +46,9 @@ func (h *HTTP) newHandler() http.Handler {
 	mux.HandleFunc("GET /health", health)
 	mux.HandleFunc("GET /status", h.status)
 	mux.HandleFunc("POST /reload", h.reload)
+	mux.HandleFunc("GET /signin/{schema}/{server}", h.beginSignIn)
+	mux.HandleFunc("POST /signout/{schema}/{server}", h.signOut)
+	mux.HandleFunc("GET /oauth/callback", h.completeSignIn)
 	if h.Metrics != nil {
 		mux.Handle("GET /metrics", h.Metrics)
 	}
@@ -77,6 +81,53 @@ func (h *HTTP) EndSessions(of *server.Server) {
 	}
 }
 
+// granted returns the views of the schemas that exist for the sender of a request.
+func granted(r *http.Request, all views) views {
+	caller := access.CallerOf(r.Context())
+	if caller == nil || caller.Rules == nil {
+		return all
+	}
+	some := views{}
+	for name, servers := range all {
+		if caller.Rules.HasSchema(name) {
+			some[name] = servers
+		}
+	}
+	return some
+}
+
+// callerOf returns who sent a request to a server, with the headers that its upstreams get;
+// nil for a caller without a name and without such headers.
+func callerOf(r *http.Request, s *server.Server) *policy.Caller {
+	caller := access.CallerOf(r.Context())
+	names := s.ForwardedHeaders()
+	if len(names) == 0 {
+		return caller
+	}
+	own := policy.Caller{Headers: map[string]string{}}
+	if caller != nil {
+		own.ID, own.Name, own.Rules = caller.ID, caller.Name, caller.Rules
+	}
+	for _, name := range names {
+		if value := r.Header.Get(name); value != "" {
+			own.Headers[name] = value
+		}
+	}
+	return &own
+}
+
+// mayUse reports whether a schema exists for the sender of a request.
+func mayUse(r *http.Request, schema string) bool {
+	caller := access.CallerOf(r.Context())
+	return caller == nil || caller.Rules.HasSchema(schema)
+}
+
+// mayUseAll reports whether the sender of a request may use everything.
+func mayUseAll(r *http.Request) bool {
+	caller := access.CallerOf(r.Context())
+	return caller == nil || caller.Rules == nil
+}
+
 // asConfigured is the value of "expose" for clients that do not set it.
 const asConfigured = ""
 
@@ -97,7 +148,10 @@ func (h *HTTP) withServer(handle func(w http.ResponseWriter, r *http.Request, s 
 		if name == "" {
 			name = "default"
 		}
-		all := *h.views.Load()
+		all := granted(r, *h.views.Load())
+		if (*h.views.Load())[name] != nil && h.Guard.CheckSchema(w, r, name) {
+			return
+		}
 		views := all[name]
 		if views == nil && r.PathValue("schema") == "" && len(all) == 1 {
 			for _, only := range all {

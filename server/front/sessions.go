@@ -13,6 +13,7 @@ import (
 
 	"mcpx/internal/tasks"
 	"mcpx/server"
+	"mcpx/server/access"
 )
 
 // sessions is the table of client sessions. Its methods may be called concurrently.
@@ -32,10 +33,10 @@ type sessions struct {
 
 // session is one client session.
 type session struct {
-	id         string
-	server     *server.Server
-	client     *server.Client
-	credential [sha256.Size]byte // of the request that opened it; requests with another one may not use the session
+	id     string
+	server *server.Server
+	client *server.Client
+	sender string // of the request that opened it; requests of others may not use the session
 
 	mu        sync.Mutex // locked after sessions.mu
 	transport transport
@@ -68,9 +69,10 @@ func newSessions(limit int, idle time.Duration) *sessions {
 
 // open opens a session for the sender of a request.
 func (s *sessions) open(to *server.Server, r *http.Request) (*session, error) {
-	n := &session{id: rand.Text(), server: to, credential: credential(r), used: time.Now()}
+	n := &session{id: rand.Text(), server: to, sender: senderKey(r), used: time.Now()}
 	n.client = to.NewClient("http-"+rand.Text()[:8], n.send) // logs show this ID; the session's own is a secret
 	n.client.Quota = server.NewQuota(s.calls, s.unread)
+	n.client.As(callerOf(r, n.server))
 	if err := s.add(n); err != nil {
 		return nil, err
 	}
@@ -101,11 +103,11 @@ func (s *sessions) isDraining() bool {
 // find returns the session with that ID and transport, nil if there is none or the
 // sender of the request may not use it. The session cannot expire until done is called.
 func (s *sessions) find(id string, t transport, r *http.Request) (n *session, done func()) {
-	sender := credential(r)
+	sender := senderKey(r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n = s.byID[id]
-	if n == nil || n.credential != sender || !n.has(t) {
+	if n == nil || n.sender != sender || !n.has(t) {
 		return nil, nil
 	}
 	return n, n.use() // under s.mu, so that the session cannot expire in between
@@ -324,8 +326,12 @@ func (n *session) removeStream(s *stream) {
 	}
 }
 
-// credential returns a hash of the sender's credential, so that the secret itself is not
-// kept.
-func credential(r *http.Request) [sha256.Size]byte {
-	return sha256.Sum256([]byte(r.Header.Get("Authorization")))
+// senderKey identifies the sender of a request: the caller, who may have a new token, or,
+// for a caller without a name, a hash of the credential, so that the secret is not kept.
+func senderKey(r *http.Request) string {
+	if caller := access.CallerOf(r.Context()); caller != nil {
+		return "caller " + caller.ID
+	}
+	hash := sha256.Sum256([]byte(r.Header.Get("Authorization")))
+	return string(hash[:])
 }

@@ -18,9 +18,11 @@ type status struct {
 	Schemas  map[string][]upstreamStatus `json:"schemas"`  // upstreams by schema name, in config order
 	Context  map[string]contextStatus    `json:"context"`
 	Config   configStatus                `json:"config"`
+
+	AuditFailed int `json:"audit_failed,omitempty"` // lines of the audit that could not be written
 }
 
-// configStatus is what is known about the config file.
+// configStatus is the state of the config file.
 type configStatus struct {
 	Reload  bool   `json:"reload"`            // POST /reload is allowed
 	Problem string `json:"problem,omitempty"` // why the newest file is not in use
@@ -32,6 +34,7 @@ type upstreamStatus struct {
 	Transport   string    `json:"transport"`
 	State       string    `json:"state"`
 	Reason      string    `json:"reason,omitempty"`
+	Review      string    `json:"review,omitempty"` // what waits for a review, and the command that shows it
 	Stderr      []string  `json:"stderr,omitempty"`
 	RetryAt     time.Time `json:"retry_at,omitzero"`
 	StartupMS   int64     `json:"startup_ms,omitempty"`
@@ -55,6 +58,7 @@ func statusOf(u *registry.Upstream) upstreamStatus {
 		Transport:   string(u.Transport()),
 		State:       string(u.State),
 		Reason:      u.Reason,
+		Review:      u.Review(),
 		Stderr:      u.LatestStderr(),
 		RetryAt:     u.RetryAt,
 		StartupMS:   u.StartupTime.Milliseconds(),
@@ -67,30 +71,51 @@ func statusOf(u *registry.Upstream) upstreamStatus {
 }
 
 // status serves GET /status.
-func (h *HTTP) status(w http.ResponseWriter, _ *http.Request) {
-	response := status{Sessions: h.Open(), Schemas: map[string][]upstreamStatus{}, Context: map[string]contextStatus{}}
-	for name, views := range *h.views.Load() {
+func (h *HTTP) status(w http.ResponseWriter, r *http.Request) {
+	response := status{Sessions: h.openOf(r), Schemas: map[string][]upstreamStatus{}, Context: map[string]contextStatus{}}
+	for name, views := range granted(r, *h.views.Load()) {
 		s := views[asConfigured]
 		response.Version = s.Version()
+		client := newSessionlessClient(s, r)
 		list := []upstreamStatus{}
-		context := contextStatus{With: tokens.CountBytes(s.LazyTools())}
-		for _, u := range s.Upstreams() {
+		context := contextStatus{With: tokens.CountBytes(s.LazyTools(client))}
+		for _, u := range s.Upstreams(client) {
 			list = append(list, statusOf(u))
 			context.Without += u.Tokens()
 		}
 		response.Schemas[name], response.Context[name] = list, context
 	}
-	response.Config.Reload = h.Reload != nil
-	if h.Problem != nil {
-		response.Config.Problem = h.Problem()
+	if mayUseAll(r) {
+		response.Config.Reload = h.Reload != nil
+		if h.Problem != nil {
+			response.Config.Problem = h.Problem()
+		}
+		if h.AuditFailed != nil {
+			response.AuditFailed = h.AuditFailed()
+		}
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(response)
 }
 
+// openOf returns the number of open client sessions that the sender of a request may know
+// of: all, or its own.
+func (h *HTTP) openOf(r *http.Request) int {
+	if mayUseAll(r) {
+		return h.Open()
+	}
+	own, n := senderKey(r), 0
+	for _, s := range h.sessions.all() {
+		if s.sender == own {
+			n++
+		}
+	}
+	return n
+}
+
 // reload serves POST /reload: it applies the config file again.
-func (h *HTTP) reload(w http.ResponseWriter, _ *http.Request) {
-	if h.Reload == nil {
+func (h *HTTP) reload(w http.ResponseWriter, r *http.Request) {
+	if h.Reload == nil || !mayUseAll(r) {
 		access.Refuse(w, http.StatusForbidden, `reloading from here is not allowed; set "server": {"console": "edit"} and a token, and restart mcpx`)
 		return
 	}

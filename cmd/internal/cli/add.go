@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"mcpx/config"
+	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
 )
 
@@ -108,14 +109,14 @@ func (c *addCmd) add(e *config.Editor, server []byte) error {
 
 // remote returns a server that is reached by URL.
 func (c *addCmd) remote(command []string) ([]byte, error) {
-	name, words := quoteShell(c.Name), c.Words
+	name, words := plain.Shell(c.Name), c.Words
 	switch {
 	case len(words) == 0:
 		return nil, usageError{withHint(fmt.Errorf("%s needs a command or a URL", c.Name), "mcpx add %s -- COMMAND, or mcpx add %[1]s https://…", name)}
 	case len(command) > 0:
-		return nil, usageError{withHint(fmt.Errorf("unexpected argument %s", words[0]), "name one server and its command: mcpx add %s -- %s", name, quoteShell(command[0]))}
+		return nil, usageError{withHint(fmt.Errorf("unexpected argument %s", words[0]), "name one server and its command: mcpx add %s -- %s", name, plain.Shell(command[0]))}
 	case !strings.Contains(words[0], "://") && !strings.Contains(words[0], "${"):
-		return nil, usageError{withHint(fmt.Errorf("%s is not a URL", words[0]), "write -- before a command: mcpx add %s -- %s", name, quoteWords(words))}
+		return nil, usageError{withHint(fmt.Errorf("%s is not a URL", words[0]), "write -- before a command: mcpx add %s -- %s", name, plain.Shell(words...))}
 	case len(words) > 1:
 		return nil, usageError{fmt.Errorf("unexpected argument %s", words[1])}
 	case len(c.Env) > 0 || c.Cwd != "":
@@ -212,7 +213,7 @@ func warnOfSecrets(t *terminal, added edited) error {
 				continue
 			}
 			if places := u.LiteralSecrets(); len(places) > 0 {
-				_, err = fmt.Fprintf(t.stderr, "hint: the file now has what looks like a secret (%s); to keep it out, write a reference in single quotes: '${NAME}'\n", strings.Join(places, ", "))
+				_, err = fmt.Fprintf(t.stderr, "hint: the file now has what looks like a secret (%s); to keep it out, write a reference in single quotes: '${NAME}', or '${keyring:NAME}' after mcpx secret set NAME\n", strings.Join(places, ", "))
 			}
 		}
 	}

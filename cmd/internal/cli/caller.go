@@ -11,6 +11,7 @@ import (
 
 	"mcpx/internal/ansi"
 	"mcpx/internal/plain"
+	"mcpx/internal/policy"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
 	"mcpx/internal/schema"
@@ -46,6 +47,9 @@ func (c *caller) ID() string { return "command line" }
 
 // Owner implements registry.Client.
 func (c *caller) Owner() string { return c.ID() }
+
+// Caller implements registry.Client.
+func (c *caller) Caller() *policy.Caller { return nil }
 
 // Notify implements registry.Client.
 func (c *caller) Notify(string, []byte) {}

@@ -16,6 +16,8 @@ type checkCmd struct {
 	adHocFlags
 	Schema   string `env:"MCPX_SCHEMA" placeholder:"NAME" help:"Only this schema; without it, every enabled schema."`
 	JSON     bool   `help:"Print the report as JSON."`
+	Locked   bool   `help:"Compare the servers with mcpx.lock, for CI."`
+	SARIF    string `name:"sarif" placeholder:"FILE" help:"With --locked: also write what has changed to this file, as SARIF."`
 	LogLevel string `enum:"debug,info,warn,error" default:"error" env:"MCPX_LOG_LEVEL" help:"debug, info, warn or error (${default})."`
 }
 
@@ -27,8 +29,10 @@ Examples:
   mcpx check                            the default config
   mcpx check mcpx.json --schema work    one schema of it
   mcpx check mcpx.json --json | jq -r '.servers[] | select(.state != "ready") | .name'
+  mcpx check --locked --sarif mcpx.sarif
 
-Exit code: 0 if every server is ready, 1 if one is not, 2 if the command line or the config is wrong.`
+Exit code: 0 if every server is ready, 1 if one is not, or is not as it was approved (--locked), 2 if the command line or the config
+is wrong, or there is no mcpx.lock (--locked).`
 }
 
 // checkReport is the report of all servers.
@@ -67,14 +71,26 @@ func (c *checkCmd) Run(t *terminal) error {
 		return err
 	}
 	warn(t.stderr, file.Warnings)
+	lock, err := c.lock(t, file)
+	if err != nil {
+		return err
+	}
 	return t.connect(file, c.Schema, func(lists []app.ToolLists) error {
 		r := newCheckReport(lists)
 		show := r.print
 		if c.JSON {
 			show = func(t *terminal) error { return t.encode(r) }
 		}
-		if err := show(t); err != nil || r.Failed == 0 {
+		if err := show(t); err != nil {
 			return err
+		}
+		if c.Locked {
+			if err := c.compare(t, lock, lists); err != nil {
+				return err
+			}
+		}
+		if r.Failed == 0 {
+			return nil
 		}
 		return fmt.Errorf("%d of %s failed", r.Failed, plural(len(r.Servers), "server"))
 	})

@@ -31,6 +31,7 @@ type cli struct {
 	Tokens     tokensCmd     `cmd:"" help:"Show what the tools cost a client's context, without mcpx and with it."`
 	Prompts    promptsCmd    `cmd:"" help:"List the prompts of a server, or get one."`
 	Resources  resourcesCmd  `cmd:"" help:"List the resources of a server, or read one."`
+	Auth       authCmd       `cmd:"" help:"Sign in to servers that use OAuth."`
 	List       listCmd       `cmd:"" help:"List the servers of the config."`
 	Add        addCmd        `cmd:"" help:"Add a server to the config."`
 	Remove     removeCmd     `cmd:"" help:"Remove a server from the config."`
@@ -38,6 +39,8 @@ type cli struct {
 	Disable    disableCmd    `cmd:"" help:"Disable a server in the config."`
 	Import     importCmd     `cmd:"" help:"Create a config from your MCP clients' configs."`
 	Install    installCmd    `cmd:"" help:"Add mcpx to the config of an MCP client."`
+	Pin        pinCmd        `cmd:"" help:"Approve the tools of your servers: write them to mcpx.lock."`
+	Secret     secretCmd     `cmd:"" help:"Store secrets in the keyring, for references in the config."`
 	Config     configCmd     `cmd:"" help:"Check, show or describe the config file."`
 	Completion completionCmd `cmd:"" help:"Print a completion script for a shell."`
 	Complete   completeCmd   `cmd:"" name:"__complete" hidden:"" passthrough:"" help:"Answer the script of completion."`
@@ -63,6 +66,7 @@ const (
 // Main runs the program and ends the process.
 func Main(name string, front Front) {
 	child.WatchIfAsked()
+	child.SandboxIfAsked()
 	// Writing to a client that is gone must return an error, not end the process.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -170,6 +174,7 @@ const examples = `Examples:
   mcpx exec time get_current_time timezone=UTC
   mcpx inspect https://example.com/mcp        a server that is not in the config
   mcpx exec echo message=hi -- npx -y @modelcontextprotocol/server-everything
+  mcpx auth login github                      sign in to a server that uses OAuth
   mcpx tokens                                 count what the tools cost, without mcpx and with it`
 
 // Help is shown below the commands.

@@ -212,6 +212,9 @@ func (p *position) next(word string) (found []suggestion) {
 		return append(found, values(arg)...)
 	}
 	servers := serversOf(file, func(p *config.Profile) []config.Upstream { return p.Upstreams })
+	if isAuth(p.node) {
+		return append(found, servers...)
+	}
 	return append(servers, suggestion{executor.Builtin, "the built-in tools"})
 }
 

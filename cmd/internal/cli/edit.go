@@ -5,13 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"slices"
 	"strings"
 
 	"mcpx/config"
 	"mcpx/internal/app"
 	"mcpx/internal/editfile"
+	"mcpx/internal/lockfile"
 	"mcpx/internal/nearest"
+	"mcpx/internal/plain"
 )
 
 // removeCmd removes a server from the config.
@@ -148,7 +151,7 @@ func unknownServer(err *config.UnknownServerError, path string) error {
 	near := nearest.Word(err.Name, err.Known)
 	switch {
 	case len(err.Elsewhere) > 0:
-		return withHint(text, "schema %s has it: --schema %s", err.Elsewhere[0], quoteShell(err.Elsewhere[0]))
+		return withHint(text, "schema %s has it: --schema %s", err.Elsewhere[0], plain.Shell(err.Elsewhere[0]))
 	case near != "":
 		return withHint(text, "did you mean %s?", near)
 	case len(err.Known) > 0:
@@ -186,6 +189,9 @@ func connectOnce(t *terminal, e edited) error {
 		err := r.print(t)
 		if err == nil && r.Failed > 0 {
 			_, err = fmt.Fprintf(t.stderr, "warning: %s is in the config, but does not work yet\n", e.name)
+		}
+		if _, missing := os.Stat(lockfile.Path(file.File)); err == nil && missing == nil {
+			_, err = fmt.Fprintf(t.stderr, "hint: there is a %s, so %s waits for review: mcpx pin %s\n", lockfile.Name, e.name, plain.Shell(e.name))
 		}
 		return err
 	})

@@ -62,7 +62,7 @@ func (c *execCmd) Run(t *terminal) error {
 
 // call calls the tool and shows its progress.
 func (c *execCmd) call(ctx context.Context, s *talk, who *caller, arguments arguments) ([]byte, error) {
-	tool, err := s.Executor.Tool(ctx, c.Server, c.Tool)
+	tool, err := s.Executor.Tool(ctx, nil, c.Server, c.Tool)
 	if err != nil {
 		return nil, err
 	}

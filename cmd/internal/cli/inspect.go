@@ -84,11 +84,11 @@ func (c *inspectCmd) show(t *terminal, text string) error {
 
 // json prints all definitions, as the upstream sent them.
 func (c *inspectCmd) json(ctx context.Context, t *terminal, s *talk) error {
-	u, err := s.Executor.Upstream(ctx, c.Server)
+	u, err := s.Executor.Upstream(ctx, nil, c.Server)
 	if err != nil {
 		return err
 	}
-	tools, one, err := s.Executor.Tools(ctx, c.Server, c.Tool)
+	tools, one, err := s.Executor.Tools(ctx, nil, c.Server, c.Tool)
 	switch {
 	case err != nil:
 		return err

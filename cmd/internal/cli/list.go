@@ -5,6 +5,7 @@ import (
 
 	"mcpx/config"
 	"mcpx/internal/ansi"
+	"mcpx/internal/plain"
 )
 
 // listCmd lists the servers of a config. It starts nothing.
@@ -111,6 +112,6 @@ func (s listedServer) row() []cell {
 	if !s.Enabled {
 		state = cell{text: "disabled", style: ansi.Faint}
 	}
-	target := cmp.Or(s.URL, quoteWords(append([]string{s.Command}, s.Args...)))
+	target := cmp.Or(s.URL, plain.Shell(append([]string{s.Command}, s.Args...)...))
 	return []cell{{text: schema}, {text: s.Name, style: ansi.Cyan}, state, {text: s.Transport}, {text: target}, {text: s.Description}}
 }

@@ -35,8 +35,8 @@ func next(u *registry.Upstream, c *config.Upstream) string {
 		return `raise its "startup_timeout" if it is only slow, or check its url: ` + address(c)
 	case u.Cause == link.CauseUnreachable:
 		return "check that it runs, and its url: " + address(c)
-	case u.Cause == link.CauseSignIn:
-		return `if the service has API keys, set "headers": {"Authorization": "Bearer ${TOKEN}"}; otherwise let mcp-remote sign in: "command": "npx", "args": ["-y", "mcp-remote", "` + address(c) + `"]`
+	case u.NeedsPerson():
+		return "" // the reason says it
 	case u.Cause == link.CauseAuth && len(c.Headers) == 0:
 		return `the server requires authentication; set "headers", for example {"Authorization": "Bearer ${TOKEN}"}`
 	case u.Cause == link.CauseAuth:
@@ -50,9 +50,9 @@ func next(u *registry.Upstream, c *config.Upstream) string {
 // commandLine returns the server's command for a shell, without secrets.
 func commandLine(c *config.Upstream) string {
 	public := c.Public()
-	line := quoteWords(append([]string{public.Command}, public.Args...))
+	line := plain.Shell(append([]string{public.Command}, public.Args...)...)
 	if c.Dir != "" {
-		line = "cd " + quoteShell(c.Dir) + " && " + line
+		line = "cd " + plain.Shell(c.Dir) + " && " + line
 	}
 	return plain.Cut(plain.Line(line), 500)
 }

@@ -85,7 +85,7 @@ func (p *printer) linked(item []byte) string {
 		}
 	}
 	if p.link != "" {
-		text += "; read it with: " + p.link + " " + quoteShell(member(item, "uri"))
+		text += "; read it with: " + p.link + " " + plain.Shell(member(item, "uri"))
 	}
 	return "[" + plain.Line(text) + "]"
 }
@@ -231,24 +231,6 @@ func member(object []byte, key string) string {
 
 // isTrue reports whether a member of an object is true.
 func isTrue(object []byte, key string) bool { return string(rawjson.Get(object, key)) == "true" }
-
-// quoteShell quotes a word for a shell, if needed.
-func quoteShell(word string) string {
-	odd := func(r rune) bool { return !alphanumeric(r) && !strings.ContainsRune("-_./:=@%+,", r) }
-	if word != "" && !strings.ContainsFunc(word, odd) {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-}
-
-// quoteWords writes a command line for a shell.
-func quoteWords(words []string) string {
-	quoted := make([]string, len(words))
-	for i, word := range words {
-		quoted[i] = quoteShell(word)
-	}
-	return strings.Join(quoted, " ")
-}
 
 func alphanumeric(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'

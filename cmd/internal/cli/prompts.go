@@ -43,7 +43,7 @@ func (c *promptsCmd) Run(t *terminal) error {
 		return err
 	}
 	return c.with(t, func(ctx context.Context, s *talk) error {
-		u, err := s.Executor.Upstream(ctx, c.Server)
+		u, err := s.Executor.Upstream(ctx, nil, c.Server)
 		if err != nil {
 			return err
 		}

@@ -31,7 +31,7 @@ Examples:
 // Run implements the command.
 func (c *resourcesCmd) Run(t *terminal) error {
 	return c.with(t, func(ctx context.Context, s *talk) error {
-		u, err := s.Executor.Upstream(ctx, c.Server)
+		u, err := s.Executor.Upstream(ctx, nil, c.Server)
 		switch {
 		case err != nil:
 			return err

@@ -103,7 +103,7 @@ func (c *serveCmd) http(t *terminal) error {
 	if err != nil {
 		return err
 	}
-	if err := access.CheckBind(file.Server.Host, file.Server.Token); err != nil {
+	if err := access.CheckBind(file.Server); err != nil {
 		return usageError{err}
 	}
 	a, err := app.New(file, c.Schema, t.stderr)
@@ -142,6 +142,7 @@ func (c *serveCmd) load(t *terminal) (*config.Config, error) {
 		return nil, err
 	}
 	c.Path = file.File
+	file.ReadLock()
 	c.logFlags.apply(&file.Logging)
 	if c.Expose != "" {
 		for i := range file.Profiles {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"mcpx/internal/ansi"
+	"mcpx/internal/plain"
 )
 
 // A cell stays on its line and in its column, whatever it holds.
@@ -83,7 +84,7 @@ func TestQuoteShell(t *testing.T) {
 		"a://b?c=d":  "'a://b?c=d'",
 		"./a/b:c=@d": "./a/b:c=@d",
 	} {
-		if got := quoteShell(word); got != want {
+		if got := plain.Shell(word); got != want {
 			t.Errorf("%q: got %s, want %s", word, got, want)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"mcpx/config"
 	"mcpx/executor"
 	"mcpx/internal/app"
+	"mcpx/internal/plain"
 	"mcpx/internal/rpc"
 	"mcpx/registry"
 )
@@ -39,6 +40,9 @@ func (c *target) with(t *terminal, use func(ctx context.Context, s *talk) error)
 	if err != nil {
 		return err
 	}
+	if t.adhoc == nil {
+		file.ReadLock()
+	}
 	file.Limits.ResultTokens = 0 // a handle would end with the command
 	file.StartAll()
 	p, err := file.Profile(c.Schema)
@@ -53,7 +57,7 @@ func (c *target) with(t *terminal, use func(ctx context.Context, s *talk) error)
 	}
 	s := &talk{Profile: a.Profiles()[0], server: c.Server, status: line}
 	if c.Server != executor.Builtin && s.Registry.Catalog().Upstream(c.Server) == nil {
-		_, err := s.Executor.Upstream(t.ctx, c.Server) // an error, without starting anything
+		_, err := s.Executor.Upstream(t.ctx, nil, c.Server) // an error, without starting anything
 		return err
 	}
 	stop := func() {}
@@ -79,7 +83,7 @@ func (c *target) link(t *terminal) string {
 	if t.adhoc != nil {
 		return ""
 	}
-	return "mcpx resources " + quoteWords([]string{c.Path, c.Server})
+	return "mcpx resources " + plain.Shell(c.Path, c.Server)
 }
 
 // startOnly removes the upstreams that the command does not need.
@@ -117,7 +121,7 @@ func (s *talk) started(ctx context.Context, a *app.App) error {
 	stop := s.status.show(func() string { return starting(a, s.server) })
 	defer stop()
 	if s.server == executor.Builtin {
-		s.Executor.Settle(ctx, startTime) // its tools describe all servers
+		s.Executor.Settle(ctx, nil, startTime) // its tools describe all servers
 		return ctx.Err()
 	}
 	s.Registry.Settled(ctx, s.server)

@@ -11,6 +11,7 @@ import (
 	example "mcpx/examples"
 
 	"mcpx/internal/ansi"
+	"mcpx/internal/plain"
 )
 
 // tourStep is a command of the tour and its explanation. It runs exactly as a person
@@ -124,10 +125,10 @@ func shellLine(program string, args []string) string {
 	line := program
 	for _, arg := range args {
 		if key, value, isPair := strings.Cut(arg, "="); isPair {
-			line += " " + key + "=" + quoteShell(value)
+			line += " " + key + "=" + plain.Shell(value)
 			continue
 		}
-		line += " " + quoteShell(arg)
+		line += " " + plain.Shell(arg)
 	}
 	return line
 }
@@ -148,5 +149,5 @@ func programName() string {
 	if found, err := exec.LookPath(name); err == nil && sameFile(found, self) {
 		return name
 	}
-	return quoteShell(os.Args[0])
+	return plain.Shell(os.Args[0])
 }

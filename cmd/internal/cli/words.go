@@ -181,8 +181,11 @@ func configTwice(word, flag string) error {
 
 // startsServers reports whether the command connects to servers.
 func (w *argumentLine) startsServers() bool {
-	return slices.Contains([]string{"inspect", "exec", "prompts", "resources", "check", "tokens"}, w.node.Name) && w.node.Parent.Type == kong.ApplicationNode
+	return isAuth(w.node) || slices.Contains([]string{"inspect", "exec", "prompts", "resources", "check", "tokens"}, w.node.Name) && w.node.Parent.Type == kong.ApplicationNode
 }
+
+// isAuth reports whether a command is about signing in.
+func isAuth(command *kong.Node) bool { return command.Parent != nil && command.Parent.Name == "auth" }
 
 // isEdit reports whether a command changes a server of the config.
 func isEdit(command *kong.Node) bool {

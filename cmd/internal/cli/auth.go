@@ -1,0 +1,227 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"mcpx/config"
+	"mcpx/internal/ansi"
+	"mcpx/internal/app"
+	"mcpx/internal/auth"
+	"mcpx/internal/link"
+	"mcpx/internal/plain"
+)
+
+// authCmd groups the commands about signing in to servers.
+type authCmd struct {
+	Login  loginCmd      `cmd:"" help:"Sign in to a server that uses OAuth."`
+	Logout logoutCmd     `cmd:"" help:"Sign out of a server."`
+	Status authStatusCmd `cmd:"" help:"Show where you are signed in."`
+}
+
+// authTarget is embedded by the commands about the sign-in of one server.
+type authTarget struct {
+	requiredConfig
+	Server string `arg:"" help:"Name of the server. Leave it out if you give the server's URL."`
+	Schema string `default:"default" env:"MCPX_SCHEMA" help:"The schema of the config to use (${default})."`
+}
+
+// signing is the sign-in that a command is about.
+type signing struct {
+	*auth.Account
+	accounts *auth.Accounts
+	server   *config.Upstream
+}
+
+// find returns the account of the server.
+func (c *authTarget) find(t *terminal) (*signing, error) {
+	file, err := t.load(c.Path)
+	if err != nil {
+		return nil, err
+	}
+	p, err := file.Profile(c.Schema)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	i := slices.IndexFunc(p.Upstreams, func(u config.Upstream) bool { return u.Name == c.Server })
+	if i < 0 {
+		missing := &config.UnknownServerError{Schema: p.Name, Name: c.Server}
+		for _, u := range p.Upstreams {
+			missing.Known = append(missing.Known, u.Name)
+		}
+		return nil, unknownServer(missing, file.File)
+	}
+	u := &p.Upstreams[i]
+	if u.Err != nil {
+		return nil, fmt.Errorf("%s: %w", u.Name, u.Err)
+	}
+	if u, err = u.Resolve(t.ctx); err != nil {
+		return nil, fmt.Errorf("%s: %w", p.Upstreams[i].Name, err)
+	}
+	accounts := app.Accounts(file, zerolog.Nop())
+	account := link.Account(accounts, u, "")
+	if account == nil {
+		return nil, noSignIn(u)
+	}
+	return &signing{account, accounts, u}, nil
+}
+
+// noSignIn explains why a server has no sign-in.
+func noSignIn(u *config.Upstream) error {
+	switch {
+	case u.URL == "":
+		return withHint(fmt.Errorf("%s has no sign-in: mcpx starts it on this machine", u.Name), `give it what it needs in "env"`)
+	case u.Auth.Flow == string(auth.FlowNone):
+		return withHint(fmt.Errorf(`%s has no sign-in: its auth.flow is "none"`, u.Name), "remove that from the config")
+	}
+	return withHint(fmt.Errorf("%s has no sign-in: the config sets its Authorization header", u.Name), "remove that header to sign in with OAuth")
+}
+
+// explain adds the server's name to an error, and hides secrets.
+func (s *signing) explain(err error) error {
+	if errors.Is(err, auth.ErrNoOAuth) {
+		return withHint(fmt.Errorf("%s does not use OAuth", s.server.Name), `mcpx check shows whether it works; a server with API keys needs "headers"`)
+	}
+	return fmt.Errorf("%s: %s", s.server.Name, s.Redact(s.server.Redact(err.Error())))
+}
+
+type logoutCmd struct{ authTarget }
+
+// Help is shown below the flags.
+func (logoutCmd) Help() string {
+	return `Removes the tokens of the server from this machine, and asks the service to revoke them.
+
+Examples:
+  mcpx auth logout github
+  mcpx auth logout mcpx.json github`
+}
+
+// Run implements the command.
+func (c *logoutCmd) Run(t *terminal) error {
+	s, err := c.find(t)
+	if err != nil {
+		return err
+	}
+	wasSignedIn, err := s.Logout(t.ctx)
+	if err != nil {
+		return s.explain(err)
+	}
+	if !wasSignedIn {
+		return t.printf("not signed in to %s\n", s.server.Name)
+	}
+	return t.printf("signed out of %s\n", s.server.Name)
+}
+
+type authStatusCmd struct {
+	configFile
+	Schema string `default:"default" env:"MCPX_SCHEMA" help:"The schema of the config to use (${default})."`
+	JSON   bool   `help:"Print the list as JSON."`
+}
+
+// Help is shown below the flags.
+func (authStatusCmd) Help() string {
+	return `Lists the remote servers of the config. Nothing is contacted.
+
+Examples:
+  mcpx auth status
+  mcpx auth status mcpx.json --json | jq -r '.[] | select(.state != "signed in") | .server'`
+}
+
+// authStatus is an element of auth status --json.
+type authStatus struct {
+	Server  string     `json:"server"`
+	State   string     `json:"state"`
+	Account string     `json:"account,omitempty"`
+	Issuer  string     `json:"issuer,omitempty"`
+	Scopes  []string   `json:"scopes,omitempty"`
+	Expires *time.Time `json:"expires,omitempty"`
+	Renews  bool       `json:"renews,omitempty"`
+	Store   string     `json:"store,omitempty"`
+}
+
+// The states of auth status. A server without tokens may not need any.
+const (
+	stateSignedIn    = "signed in"
+	stateNotSignedIn = "not signed in"
+	stateNoSignIn    = "no sign-in" // it has a header of its own, or auth.flow is none
+	stateError       = "unknown"
+)
+
+// Run implements the command.
+func (c *authStatusCmd) Run(t *terminal) error {
+	file, err := t.load(c.Path)
+	if err != nil {
+		return err
+	}
+	p, err := file.Profile(c.Schema)
+	if err != nil {
+		return usageError{err}
+	}
+	accounts := app.Accounts(file, zerolog.Nop())
+	all := []authStatus{}
+	for i := range p.Upstreams {
+		if u := &p.Upstreams[i]; u.URL != "" {
+			all = append(all, statusOf(t.ctx, accounts, u))
+		}
+	}
+	if c.JSON {
+		return t.encode(all)
+	}
+	if len(all) == 0 {
+		return t.printf("no remote servers\n")
+	}
+	list := t.table("server", "state", "account", "expires", "scopes", "issuer", "store")
+	for _, s := range all {
+		list.add(s.row(time.Now())...)
+	}
+	return list.writeTo(t.stdout)
+}
+
+// statusOf returns what is known about the sign-in of a server.
+func statusOf(ctx context.Context, accounts *auth.Accounts, u *config.Upstream) authStatus {
+	s := authStatus{Server: u.Name, State: stateNotSignedIn}
+	account := link.Account(accounts, u, "")
+	if account == nil {
+		s.State = stateNoSignIn
+		return s
+	}
+	got, err := account.Status(ctx)
+	if err != nil {
+		s.State = stateError + ": " + plain.Line(err.Error())
+		return s
+	}
+	if got.SignedIn {
+		s.State = stateSignedIn
+	}
+	s.Account, s.Issuer, s.Scopes, s.Renews, s.Store = got.Account, got.Issuer, got.Scopes, got.Renews, got.Store
+	if !got.Expires.IsZero() {
+		s.Expires = &got.Expires
+	}
+	return s
+}
+
+func (s authStatus) row(now time.Time) []cell {
+	state := cell{text: s.State}
+	if s.State == stateSignedIn {
+		state.style = ansi.Green
+	}
+	expires := ""
+	switch {
+	case s.Expires == nil:
+	case s.Renews:
+		expires = "renews itself"
+	case now.After(*s.Expires):
+		expires = "expired"
+	default:
+		expires = "in " + s.Expires.Sub(now).Round(time.Minute).String()
+	}
+	return []cell{{text: s.Server, style: ansi.Cyan}, state, {text: cmp.Or(s.Account, "-")}, {text: cmp.Or(expires, "-")},
+		{text: cmp.Or(strings.Join(s.Scopes, " "), "-")}, {text: cmp.Or(s.Issuer, "-")}, {text: cmp.Or(s.Store, "-")}}
+}

@@ -1,0 +1,236 @@
+package cli
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/mattn/go-isatty"
+
+	"mcpx/config"
+	"mcpx/internal/app"
+	"mcpx/internal/lockfile"
+	"mcpx/registry"
+)
+
+// pinCmd approves what the servers send now, and writes it to the lock file.
+type pinCmd struct {
+	requiredConfig
+	Server   []string `arg:"" optional:"" name:"server" help:"Names of servers. Without any, all servers of the config."`
+	Diff     bool     `help:"Only show what has changed."`
+	Schema   string   `env:"MCPX_SCHEMA" placeholder:"NAME" help:"Only this schema; without it, every enabled schema."`
+	LogLevel string   `enum:"debug,info,warn,error" default:"error" env:"MCPX_LOG_LEVEL" help:"debug, info, warn or error (${default})."`
+}
+
+// Help is shown below the flags.
+func (pinCmd) Help() string {
+	return `mcpx starts the servers, lists their tools, prompts and resource templates, and writes them to mcpx.lock beside the config, with the
+instructions and the command or URL of each server. From then on, mcpx hides what is not as it is in the lock.
+
+Examples:
+  mcpx pin                     approve all servers; the first time, this creates mcpx.lock
+  mcpx pin github --diff       show what has changed
+  mcpx pin github              show it, ask on a terminal, and approve it
+  mcpx check --locked          for CI: exit code 1 if anything is not approved`
+}
+
+// Run implements the command.
+func (c *pinCmd) Run(t *terminal) error {
+	file, err := t.load(c.Path)
+	if err != nil {
+		return err
+	}
+	file.Logging.Level = c.LogLevel
+	path := lockfile.Path(file.File)
+	old, err := lockfile.Read(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		old = nil
+	case err != nil:
+		return withHint(err, "restore the file, or delete it and run mcpx pin again")
+	}
+	configured := configuredKeys(file)
+	if err := c.selectServers(file); err != nil {
+		return err
+	}
+	return t.connect(file, c.Schema, func(lists []app.ToolLists) error {
+		offer := newOffers(lists)
+		offer.configured = configured
+		if err := c.review(t, path, old, offer); err != nil {
+			return err
+		}
+		return offer.failed()
+	})
+}
+
+// configuredKeys returns the keys of all servers in the config, also of disabled ones.
+func configuredKeys(file *config.Config) (keys []string) {
+	for i := range file.Profiles {
+		for _, u := range file.Profiles[i].All() {
+			keys = append(keys, lockfile.Key(file.Profiles[i].Name, u.Name))
+		}
+	}
+	return keys
+}
+
+// selectServers removes the servers that are not named, and those that are never compared.
+func (c *pinCmd) selectServers(file *config.Config) error {
+	var known []string
+	for i := range file.Profiles {
+		p := &file.Profiles[i]
+		if c.Schema != "" && c.Schema != p.Name {
+			continue
+		}
+		p.Upstreams = slices.DeleteFunc(p.Upstreams, func(u config.Upstream) bool {
+			known = append(known, u.Name)
+			return u.Pin == config.PinOff || len(c.Server) > 0 && !slices.Contains(c.Server, u.Name)
+		})
+	}
+	for _, name := range c.Server {
+		if !slices.Contains(known, name) {
+			return unknownName("server", name, known)
+		}
+	}
+	return nil
+}
+
+// review shows the changes and writes the lock file if they are accepted.
+func (c *pinCmd) review(t *terminal, path string, old *lockfile.Lock, o offers) error {
+	changes := o.changes(old)
+	if err := c.show(t, old, changes); err != nil || c.Diff {
+		return err
+	}
+	if old != nil && len(changes) == 0 && !o.isStale(old) {
+		return t.printf("%s is up to date\n", path)
+	}
+	if ok, err := t.accepts(fmt.Sprintf("write %s?", path)); err != nil || !ok {
+		return err
+	}
+	next := o.merge(old)
+	if err := next.Write(path); err != nil {
+		return err
+	}
+	items := 0
+	for _, s := range next.Servers {
+		items += len(s.Items[lockfile.Tools])
+	}
+	return t.printf("%s: %s, %s. A running mcpx applies it when it reloads its config.\n", path, plural(len(next.Servers), "server"), plural(items, "tool"))
+}
+
+// show prints the changes. The first lock is everything, so that only --diff shows it.
+func (c *pinCmd) show(t *terminal, old *lockfile.Lock, changes []lockfile.Change) error {
+	if old == nil && !c.Diff {
+		return nil
+	}
+	if len(changes) == 0 && c.Diff {
+		return t.printf("nothing has changed\n")
+	}
+	return t.printf("%s", reviewText(t, changes))
+}
+
+// reviewText returns changes for a person.
+func reviewText(t *terminal, changes []lockfile.Change) string {
+	var b strings.Builder
+	for _, change := range changes {
+		b.WriteString(change.Review(t.paint()) + "\n")
+	}
+	return b.String()
+}
+
+// accepts asks a question on a terminal. Elsewhere the answer is yes.
+func (t *terminal) accepts(question string) (bool, error) {
+	f, ok := t.stdin.(*os.File)
+	if !ok || !isatty.IsTerminal(f.Fd()) || !t.person() {
+		return true, nil
+	}
+	fmt.Fprintf(t.stderr, "%s [y/N] ", question)
+	answer := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(f).ReadString('\n')
+		answer <- strings.ToLower(strings.TrimSpace(line))
+	}()
+	select {
+	case a := <-answer:
+		return a == "y" || a == "yes", nil
+	case <-t.ctx.Done():
+		return false, errInterrupted
+	}
+}
+
+// offers are what servers send now, by their key in the lock file. A nil server did not
+// start.
+type offers struct {
+	keys    []string // in the order of the config
+	servers map[string]*lockfile.Server
+	reasons map[string]string // why a server did not start
+
+	configured []string // keys of all servers in the config
+}
+
+func newOffers(all []app.ToolLists) offers {
+	o := offers{servers: map[string]*lockfile.Server{}, reasons: map[string]string{}}
+	for _, lists := range all {
+		for _, u := range lists.Upstreams {
+			key := lockfile.Key(lists.Profile.Name, u.Name)
+			o.keys = append(o.keys, key)
+			if u.State == registry.Ready {
+				o.servers[key] = u.Offer()
+			} else {
+				o.reasons[key] = u.Reason
+			}
+		}
+	}
+	return o
+}
+
+// changes compares the servers that started with a lock, which may be nil.
+func (o offers) changes(old *lockfile.Lock) (changes []lockfile.Change) {
+	for _, key := range o.keys {
+		if now := o.servers[key]; now != nil {
+			changes = append(changes, lockfile.Compare(key, old.Server(key), now)...)
+		}
+	}
+	return changes
+}
+
+// isStale reports whether the lock has servers that the config does not have.
+func (o offers) isStale(old *lockfile.Lock) bool {
+	for key := range old.Servers {
+		if !slices.Contains(o.configured, key) {
+			return true
+		}
+	}
+	return false
+}
+
+// merge returns the new lock: with the servers that started, and the others of the old
+// lock, unless they are not in the config any more.
+func (o offers) merge(old *lockfile.Lock) *lockfile.Lock {
+	next := &lockfile.Lock{Servers: map[string]*lockfile.Server{}}
+	for _, key := range o.configured {
+		if s := old.Server(key); s != nil {
+			next.Servers[key] = s
+		}
+	}
+	maps.Copy(next.Servers, o.servers)
+	return next
+}
+
+// failed returns an error if a server did not start.
+func (o offers) failed() error {
+	var lines []string
+	for _, key := range o.keys {
+		if o.servers[key] == nil {
+			lines = append(lines, fmt.Sprintf("%s did not start, and its lines stay as they are: %s", key, o.reasons[key]))
+		}
+	}
+	if lines == nil {
+		return nil
+	}
+	return errors.New(strings.Join(lines, "\n"))
+}

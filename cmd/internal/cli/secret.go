@@ -1,0 +1,154 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/mattn/go-isatty"
+	"golang.org/x/term"
+
+	"mcpx/internal/secret"
+)
+
+// secretCmd groups the commands about secrets in the keyring.
+type secretCmd struct {
+	Set    secretSetCmd    `cmd:"" help:"Store a secret, which is asked for or read from stdin."`
+	List   secretListCmd   `cmd:"" help:"List the names of the secrets that mcpx stored."`
+	Delete secretDeleteCmd `cmd:"" help:"Delete a secret."`
+}
+
+// Help is shown below the commands.
+func (secretCmd) Help() string {
+	return `Secrets are in the keyring of the operating system. The config refers to them: "env": {"TOKEN": "${keyring:github}"}.
+
+Examples:
+  mcpx secret set github                 asks for the secret, without showing it
+  pass show github | mcpx secret set github
+  mcpx secret list
+  mcpx secret delete github`
+}
+
+type secretSetCmd struct {
+	Name string `arg:"" help:"Name of the secret, as in $${keyring:NAME}."`
+}
+
+// Run implements the command.
+func (c *secretSetCmd) Run(t *terminal) error {
+	if err := secret.CheckName(c.Name); err != nil {
+		return usageError{err}
+	}
+	if err := secret.Available(); err != nil { // before anything is typed
+		return err
+	}
+	value, err := t.readSecret(c.Name)
+	switch {
+	case err != nil:
+		return err
+	case value == "":
+		return usageError{errors.New("the secret is empty; nothing was stored")}
+	case len(value) > secret.MaxBytes:
+		return usageError{withHint(fmt.Errorf("the secret has more than %d KiB", secret.MaxBytes>>10), "keep it in a file: ${file:PATH}")}
+	}
+	names, err := secret.NamesFile()
+	if err != nil {
+		return err
+	}
+	if err := secret.Set(t.ctx, c.Name, value); err != nil {
+		return err
+	}
+	if err := names.Add(c.Name); err != nil {
+		return fmt.Errorf("the secret is stored, but mcpx secret list will not show it: %w", err)
+	}
+	return t.printf("stored %s; use it as ${keyring:%[1]s}\n", c.Name)
+}
+
+// readSecret asks for a secret on a terminal without echo, or reads stdin.
+func (t *terminal) readSecret(name string) (string, error) {
+	if f, ok := t.stdin.(*os.File); ok && isatty.IsTerminal(f.Fd()) {
+		return t.askSecret(f, name)
+	}
+	bounded := *t
+	bounded.stdin = io.LimitReader(t.stdin, secret.MaxBytes+int64(len("\r\n"))+1)
+	data, err := bounded.read()
+	return secret.WithoutLineBreak(string(data)), err
+}
+
+// askSecret reads a line from a terminal without echo. If the command is interrupted, the
+// terminal shows what is typed again.
+func (t *terminal) askSecret(f *os.File, name string) (string, error) {
+	state, err := term.GetState(int(f.Fd()))
+	if err != nil {
+		return "", err
+	}
+	fmt.Fprintf(t.stderr, "secret %s (not shown): ", name)
+	defer fmt.Fprintln(t.stderr)
+	type outcome struct {
+		line []byte
+		err  error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		line, err := term.ReadPassword(int(f.Fd()))
+		done <- outcome{line, err}
+	}()
+	select {
+	case o := <-done:
+		return string(o.line), o.err
+	case <-t.ctx.Done():
+		_ = term.Restore(int(f.Fd()), state)
+		return "", errInterrupted
+	}
+}
+
+type secretListCmd struct {
+	JSON bool `help:"Print the names as a JSON array."`
+}
+
+// Run implements the command.
+func (c *secretListCmd) Run(t *terminal) error {
+	file, err := secret.NamesFile()
+	if err != nil {
+		return err
+	}
+	names, err := file.List()
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return t.encode(append([]string{}, names...))
+	}
+	if len(names) == 0 {
+		fmt.Fprintln(t.stderr, "no secrets; mcpx secret set NAME stores one")
+		return nil
+	}
+	return t.printf("%s\n", strings.Join(names, "\n"))
+}
+
+type secretDeleteCmd struct {
+	Name string `arg:"" help:"Name of the secret."`
+}
+
+// Run implements the command.
+func (c *secretDeleteCmd) Run(t *terminal) error {
+	if err := secret.CheckName(c.Name); err != nil {
+		return usageError{err}
+	}
+	names, err := secret.NamesFile()
+	if err != nil {
+		return err
+	}
+	err = secret.Delete(t.ctx, c.Name)
+	if err != nil && !errors.Is(err, secret.ErrNotFound) {
+		return err
+	}
+	if removed := names.Remove(c.Name); removed != nil {
+		return removed
+	}
+	if err != nil {
+		return withHint(fmt.Errorf("%s is not in the keyring", c.Name), "mcpx secret list")
+	}
+	return t.printf("deleted %s\n", c.Name)
+}

@@ -1,0 +1,340 @@
+package config
+
+import (
+	"errors"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"mcpx/internal/policy"
+)
+
+// Access says who may use the HTTP front, and what they may use there.
+type Access struct {
+	Tokens []Token
+	OIDC   OIDC
+}
+
+// Token is a named bearer token.
+type Token struct {
+	Name    string
+	Token   string
+	Grant   policy.Grant
+	Expires time.Time // it is not valid at that time and later; zero: always valid
+}
+
+// OIDC is an OpenID Connect issuer whose access tokens mcpx accepts.
+type OIDC struct {
+	Issuer   string   // empty: none
+	Audience []string // accepted values of "aud"; none: the public URLs of mcpx
+	Scopes   []Named  // what each scope grants, in file order
+	Claims   []Claim  // what the values of other claims grant, in file order
+}
+
+// Claim is a claim whose values grant something.
+type Claim struct {
+	Name   string
+	Values []Named
+}
+
+// Named is a grant under the name of a scope, or of a claim's value.
+type Named struct {
+	Name  string
+	Grant policy.Grant
+}
+
+func (a *Access) fields() []field {
+	return []field{
+		{"tokens", tokens(&a.Tokens), "Bearer tokens with a name each, and what their holders may use."},
+		{"oidc", section(a.OIDC.fields()), "An OpenID Connect issuer whose access tokens are accepted."},
+	}
+}
+
+func (t *Token) fields() []field {
+	return append([]field{
+		{"name", text(&t.Name, checkAnyName).also(anyName), "Unique name of the token, for the log and the audit."},
+		{"token", hiddenText(&t.Token), "The token. Write a ${VAR} instead of the token itself."},
+		{"expires", date(&t.Expires), "Last day on which the token is valid, in UTC: 2027-01-01."},
+	}, grantFields(&t.Grant)...)
+}
+
+func grantFields(g *policy.Grant) []field {
+	readOnly := boolean(&g.ReadOnly)
+	readOnly.show = func() any { return present(g.ReadOnly) }
+	return []field{
+		{"allow", list(&g.Allow, policy.CheckRule), `What the caller may use: "schema", "schema/server" or "schema/server/tool", with globs; "*" is everything.`},
+		{"read_only", readOnly, "true leaves only tools that say readOnlyHint: true."},
+	}
+}
+
+func (o *OIDC) fields() []field {
+	return []field{
+		{"issuer", text(&o.Issuer, issuerURL).also(webAddress), "Its URL, which has /.well-known/openid-configuration below it."},
+		{"audience", oneOrMore(&o.Audience), `Accepted values of "aud". The default is the public URL of /mcp, and of /mcp/SCHEMA for that schema alone.`},
+		{"scopes", grants(&o.Scopes), "What each scope grants: a list of rules, or an object with allow and read_only."},
+		{"claims", claims(&o.Claims), `What other claims grant, by their name and value: {"groups": {"dev": ["work"]}}.`},
+	}
+}
+
+// hiddenText is an expanded text that is never empty and never shown.
+func hiddenText(p *string) kind {
+	k := expanded(p, nonEmpty)
+	read := k.read
+	k.read = func(r *reader, n node) {
+		before := len(r.problems)
+		read(r, n)
+		if *p == "" && len(r.problems) == before {
+			r.fail(n, "is empty once its variables are expanded; set them")
+		}
+	}
+	k.show = func() any {
+		if *p == "" {
+			return nil
+		}
+		return Hidden
+	}
+	return k.also(notEmpty)
+}
+
+// date is a day that a value is valid on for the last time. It stores the end of the day.
+func date(p *time.Time) kind {
+	return kind{
+		schema: object{{"type", "string"}, {"pattern", `^[0-9]{4}-[0-9]{2}-[0-9]{2}$`}},
+		read: func(r *reader, n node) {
+			s, ok := r.text(n)
+			if !ok {
+				return
+			}
+			day, err := time.Parse(time.DateOnly, s)
+			if err != nil {
+				r.fail(n, `expected a date such as "2027-01-31", got %q`, s)
+				return
+			}
+			*p = day.AddDate(0, 0, 1)
+		},
+		show: func() any {
+			if p.IsZero() {
+				return nil
+			}
+			return p.AddDate(0, 0, -1).Format(time.DateOnly)
+		},
+	}
+}
+
+// oneOrMore is a string, or an array of strings.
+func oneOrMore(p *[]string) kind {
+	k := list(p, nonEmpty)
+	read := k.read
+	k.schema = object{{"type", []string{"string", "array"}}, {"items", object{{"type", "string"}}}}
+	k.read = func(r *reader, n node) {
+		if n.kind() != '"' {
+			read(r, n)
+			return
+		}
+		if s, ok := r.text(n, nonEmpty); ok {
+			*p = []string{s}
+		}
+	}
+	return k
+}
+
+// tokens is an array of tokens.
+func tokens(p *[]Token) kind {
+	return kind{
+		schema: object{{"type", "array"}, {"items", append(describe(new(Token).fields()), pair{"required", []string{"name", "token", "allow"}})}},
+		read: func(r *reader, n node) {
+			if !r.is(n, '[', "array of tokens") {
+				return
+			}
+			names := map[string]node{}
+			for _, e := range n.elements() {
+				var t Token
+				r.object(e, t.fields())
+				r.require(e, "name", "token", "allow")
+				r.unique(e, "name", t.Name, names)
+				*p = append(*p, t)
+			}
+		},
+		show: func() any {
+			var all []object
+			for _, t := range *p {
+				all = append(all, show(t.fields()))
+			}
+			if all == nil {
+				return nil
+			}
+			return all
+		},
+	}
+}
+
+// unique reports a member whose value an earlier object of the same array has.
+func (r *reader) unique(n node, key, value string, first map[string]node) {
+	m, ok := n.member(key)
+	if !ok || value == "" {
+		return
+	}
+	if f, ok := first[value]; ok {
+		r.fail(m.value, "duplicate %s %q; first on line %d", key, value, r.line(f))
+		return
+	}
+	first[value] = m.value
+}
+
+// require reports members that an object must have.
+func (r *reader) require(n node, keys ...string) {
+	if n.kind() != '{' {
+		return
+	}
+	for _, key := range keys {
+		if _, ok := n.member(key); ok {
+			continue
+		}
+		hint := ""
+		if key == "allow" {
+			hint = `; write ["*"] for everything`
+		}
+		r.fail(node{n.value, n.pathTo(key)}, "required%s", hint)
+	}
+}
+
+// grants is an object of grants by name.
+func grants(p *[]Named) kind {
+	return kind{
+		schema: object{{"type", "object"}, {"additionalProperties", grantSchema()}},
+		read: func(r *reader, n node) {
+			if !r.is(n, '{', "object of grants") {
+				return
+			}
+			for _, m := range n.members() {
+				if m.key == "" || strings.ContainsAny(m.key, "\"\\") {
+					r.fail(m.name, "a name must not be empty nor hold quotes")
+				}
+				*p = append(*p, Named{m.key, r.grant(m.value)})
+			}
+		},
+		show: func() any { return showGrants(*p) },
+	}
+}
+
+// grantSchema is the JSON Schema of a grant.
+func grantSchema() object {
+	long := append(describe(grantFields(&policy.Grant{})), pair{"required", []string{"allow"}})
+	short := object{{"type", "array"}, {"items", object{{"type", "string"}}}}
+	return object{{"anyOf", []object{short, long}}}
+}
+
+// grant reads a list of rules, or an object with "allow".
+func (r *reader) grant(n node) (g policy.Grant) {
+	switch n.kind() {
+	case '[':
+		list(&g.Allow, policy.CheckRule).read(r, n)
+	case '{':
+		r.object(n, grantFields(&g))
+		r.require(n, "allow")
+	default:
+		r.fail(n, `expected an array of rules, or an object with "allow", got %s`, n.describe())
+	}
+	return g
+}
+
+func showGrants(all []Named) any {
+	if len(all) == 0 {
+		return nil
+	}
+	var o object
+	for _, named := range all {
+		if named.Grant.ReadOnly {
+			o = append(o, pair{named.Name, show(grantFields(&named.Grant))})
+		} else {
+			o = append(o, pair{named.Name, append([]string{}, named.Grant.Allow...)})
+		}
+	}
+	return o
+}
+
+// claims is an object of claims by name, each an object of grants by value.
+func claims(p *[]Claim) kind {
+	return kind{
+		schema: object{{"type", "object"}, {"additionalProperties", object{{"type", "object"}, {"additionalProperties", grantSchema()}}}},
+		read: func(r *reader, n node) {
+			if !r.is(n, '{', "object of claims") {
+				return
+			}
+			for _, m := range n.members() {
+				c := Claim{Name: m.key}
+				grants(&c.Values).read(r, m.value)
+				*p = append(*p, c)
+			}
+		},
+		show: func() any {
+			var o object
+			for _, c := range *p {
+				o = append(o, pair{c.Name, showGrants(c.Values)})
+			}
+			if o == nil {
+				return nil
+			}
+			return o
+		},
+	}
+}
+
+// issuerURL accepts https, and http on this machine.
+func issuerURL(s string) error {
+	u, err := url.Parse(s)
+	if err != nil || u.Hostname() == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+		return errors.New(`expected the URL of an issuer, such as "https://id.example.com"`)
+	}
+	address, err := netip.ParseAddr(u.Hostname())
+	isLocal := u.Hostname() == "localhost" || err == nil && address.IsLoopback()
+	if u.Scheme != "https" && (u.Scheme != "http" || !isLocal) {
+		return errors.New("an issuer needs https, except on localhost")
+	}
+	return nil
+}
+
+// publicURL accepts an origin, with a path or without.
+func publicURL(s string) error {
+	u, err := url.Parse(s)
+	if webURL(s) != nil || err != nil || u.RawQuery != "" || u.Fragment != "" || u.User != nil || strings.HasSuffix(s, "/") {
+		return errors.New(`expected the address of mcpx without /mcp and without a slash at its end, such as "https://mcpx.example.com"`)
+	}
+	return nil
+}
+
+// isSet reports whether a token was read, and is not what Show writes in its place.
+func isSet(token string) bool { return token != "" && token != Hidden }
+
+// access checks that the parts of "server" fit together.
+func (r *reader) access(root node, c *Config) {
+	server, _ := root.member("server")
+	auth, _ := server.value.member("auth")
+	listed, _ := auth.value.member("tokens")
+	elements := listed.value.elements()
+	for i, t := range c.Server.Auth.Tokens {
+		for j := range i {
+			if isSet(t.Token) && t.Token == c.Server.Auth.Tokens[j].Token {
+				r.fail(elements[i], "has the same token as %q; give each its own", c.Server.Auth.Tokens[j].Name)
+				break
+			}
+		}
+		if isSet(t.Token) && t.Token == c.Server.Token {
+			r.fail(elements[i], "has the same token as server.token, which may do everything; give it its own")
+		}
+	}
+	provider, ok := auth.value.member("oidc")
+	if !ok || provider.value.kind() != '{' {
+		return
+	}
+	if o := c.Server.Auth.OIDC; o.Issuer != "" {
+		if c.Server.PublicURL == "" && len(o.Audience) == 0 {
+			r.fail(provider.name, `needs audience, or "server": {"public_url": "https://mcpx.example.com"}, the address that clients use`)
+		}
+		if len(o.Scopes) == 0 && len(o.Claims) == 0 {
+			r.fail(provider.name, `needs scopes or claims, or its tokens grant nothing; write "scopes": {"mcp": ["*"]}`)
+		}
+	}
+	r.require(provider.value, "issuer")
+}

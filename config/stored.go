@@ -1,0 +1,197 @@
+package config
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime"
+	"slices"
+
+	"mcpx/internal/secret"
+)
+
+// store is where a reference finds a secret that is not in the environment.
+type store string
+
+// The stores.
+const (
+	storeFile    store = "file"    // ${file:PATH}
+	storeKeyring store = "keyring" // ${keyring:NAME}
+)
+
+var stores = []store{storeFile, storeKeyring}
+
+// check returns an error for a reference that no secret can have.
+func (s store) check(name string) error {
+	if s == storeKeyring {
+		return secret.CheckName(name)
+	}
+	if name == "" {
+		return errors.New("${file:} needs the path of a file: ${file:PATH}")
+	}
+	return nil
+}
+
+// hasStored reports whether a text refers to a stored secret.
+func hasStored(text string) bool {
+	parts, _ := split(text)
+	return slices.ContainsFunc(parts, func(p part) bool { return p.store != "" })
+}
+
+// Resolve reads the upstream's stored secrets (${file:PATH}, ${keyring:NAME} and
+// {"cmd": […]}) and returns the upstream with them filled in. It is called for each start,
+// so that a start gets the newest values. The error names the references that could not be
+// read. From then on, Redact hides the secrets.
+func (u *Upstream) Resolve(ctx context.Context) (*Upstream, error) {
+	if !u.isDeferred {
+		return u, nil
+	}
+	x := expansion{lookup: u.environment.lookup, read: &secretReader{ctx: ctx, environment: u.environment}}
+	resolved := *u
+	resolved.isDeferred = false
+	x.upstream(&resolved)
+	u.secrets.add(secrets(&resolved, x.values))
+	if err := x.err(); err != nil {
+		return nil, err
+	}
+	return &resolved, unusable(&resolved)
+}
+
+// stored returns the stored secret of a reference.
+func (x *expansion) stored(place string, p part) string {
+	if x.read == nil {
+		x.isDeferred = true
+		return p.text
+	}
+	value, err := x.read.get(p)
+	return x.readValue(fmt.Sprintf("%s (used in %s)", p.text, place), value, err)
+}
+
+// command returns what a command prints.
+func (x *expansion) command(place string, words []string) string {
+	if x.read == nil {
+		x.isDeferred = true
+	}
+	expanded := make([]string, len(words))
+	for i, word := range words {
+		expanded[i] = x.text(place, word)
+	}
+	if x.read == nil {
+		return ""
+	}
+	value, err := x.read.run(expanded)
+	return x.readValue(fmt.Sprintf(`{"cmd": …} (used in %s)`, place), value, err)
+}
+
+// readValue records what was read. Its name makes it a secret even if it looks ordinary.
+func (x *expansion) readValue(reference, value string, err error) string {
+	if err != nil {
+		x.unread = append(x.unread, fmt.Sprintf("%s: %v", reference, err))
+		return ""
+	}
+	x.values = append(x.values, variable{"secret", value})
+	return value
+}
+
+// secretReader reads stored secrets.
+type secretReader struct {
+	ctx         context.Context // nil: context.Background
+	environment environment
+	isDry       bool // read nothing
+}
+
+func (r *secretReader) context() context.Context {
+	if r.ctx == nil {
+		return context.Background()
+	}
+	return r.ctx
+}
+
+func (r *secretReader) get(p part) (string, error) {
+	switch {
+	case r.isDry:
+		return "", nil
+	case p.store == storeFile:
+		return r.environment.readSecret(p.name)
+	}
+	value, err := secret.Get(r.context(), p.name)
+	switch {
+	case errors.Is(err, secret.ErrNotFound):
+		return "", fmt.Errorf("not in the keyring; run mcpx secret set %s", p.name)
+	case err == nil && value == "":
+		return "", errors.New("the secret is empty")
+	}
+	return value, err
+}
+
+func (r *secretReader) run(words []string) (string, error) {
+	if r.isDry {
+		return "", nil
+	}
+	return secret.Run(r.context(), words, r.environment.folder)
+}
+
+// secretPath returns the path of a file with a secret. It is relative to the config file.
+func (e environment) secretPath(name string) string { return e.absolute(e.withHome(name)) }
+
+// readSecret reads a file with a secret.
+func (e environment) readSecret(name string) (string, error) {
+	path := e.secretPath(name)
+	data, err := ReadFile(path, 1<<20)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", fmt.Errorf("%s does not exist", path)
+	case errors.Is(err, fs.ErrPermission):
+		return "", fmt.Errorf("%s may not be read; check its permissions", path)
+	case err != nil:
+		return "", err
+	case len(data) > secret.MaxBytes:
+		return "", fmt.Errorf("%s has more than %d KiB; check that this is the right file", path, secret.MaxBytes>>10)
+	}
+	value := secret.WithoutLineBreak(string(data))
+	if value == "" {
+		return "", fmt.Errorf("%s is empty", path)
+	}
+	return value, nil
+}
+
+// referenceKeys are the keys of a server whose texts may have references.
+var referenceKeys = []string{"command", "args", "env", "cwd", "url", "headers"}
+
+// warnFiles warns about ${file:PATH} references to files that are missing, or that others
+// can read.
+func (r *reader) warnFiles(n node) {
+	for _, key := range referenceKeys {
+		if m, ok := n.member(key); ok {
+			r.warnFile(m.value)
+		}
+	}
+}
+
+func (r *reader) warnFile(n node) {
+	for _, m := range n.members() {
+		r.warnFile(m.value)
+	}
+	for _, e := range n.elements() {
+		r.warnFile(e)
+	}
+	if n.kind() != '"' {
+		return
+	}
+	parts, _ := split(decoded(n.literal())) // a mistake is reported elsewhere
+	for _, p := range parts {
+		if p.store != storeFile {
+			continue
+		}
+		path := r.environment.secretPath(p.name)
+		const readableByOthers = 0o044
+		switch info, err := os.Stat(path); {
+		case errors.Is(err, fs.ErrNotExist):
+			r.warn(n, "%s does not exist; create it before the server starts", path)
+		case err == nil && info.Mode().IsRegular() && info.Mode().Perm()&readableByOthers != 0 && runtime.GOOS != "windows":
+			r.warn(n, "other users can read %s; run chmod 600 on it", path)
+		}
+	}
+}

@@ -1,0 +1,149 @@
+package config
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"mcpx/internal/lockfile"
+)
+
+// Pin is what happens to tools that a person has not approved.
+type Pin string
+
+// The pins.
+const (
+	PinOff   Pin = "off"   // nothing is compared
+	PinWarn  Pin = "warn"  // they are logged and mentioned
+	PinBlock Pin = "block" // they are hidden and cannot be called
+)
+
+// Trust is what is known about the approval of an upstream. The zero value compares
+// nothing.
+type Trust struct {
+	Pin      Pin
+	Approved *lockfile.Server // from the lock file; nil: compare with the last start
+	Review   string           // the command that shows what waits for a review
+}
+
+// ReadLock reads the lock file beside the config and sets what it says about each
+// upstream. It is called when mcpx serves, and for each reload. An upstream that may not
+// start gets an Err: one that the lock does not have, one whose command or URL has
+// changed, and every one if the lock cannot be read. Pin "off" exempts an upstream.
+func (c *Config) ReadLock() {
+	lock, err := lockfile.Read(lockfile.Path(c.File))
+	if errors.Is(err, fs.ErrNotExist) {
+		lock, err = nil, nil
+	}
+	for i := range c.Profiles {
+		p := &c.Profiles[i]
+		for j := range p.Upstreams {
+			u := &p.Upstreams[j]
+			u.Trust = Trust{Pin: u.pin(lock != nil || err != nil), Review: c.reviewCommand(p.Name, u.Name)}
+			refused := err
+			switch {
+			case u.Trust.Pin == PinOff:
+				continue
+			case err != nil:
+				refused = fmt.Errorf("%w; restore the lock file, or delete it and run mcpx pin", err)
+			default:
+				refused = u.approve(lock, lockfile.Key(p.Name, u.Name))
+			}
+			if u.Err == nil {
+				u.Err = refused
+			}
+		}
+	}
+}
+
+// pin returns how the upstream is compared.
+func (u *Upstream) pin(hasLock bool) Pin {
+	switch {
+	case u.Pin != "":
+		return u.Pin
+	case hasLock:
+		return PinBlock
+	}
+	return PinWarn
+}
+
+// approve sets what the lock approves, and returns why the upstream may not start. lock is
+// nil if there is none.
+func (u *Upstream) approve(lock *lockfile.Lock, key string) error {
+	if lock == nil {
+		if u.Trust.Pin == PinBlock {
+			return fmt.Errorf(`its "pin" is "block", and there is no %s; run mcpx pin`, lockfile.Name)
+		}
+		return nil
+	}
+	u.Trust.Approved = lock.Servers[key]
+	switch {
+	case u.Trust.Approved == nil && u.Trust.Pin == PinWarn:
+		u.Trust.Approved = &lockfile.Server{Origin: u.Origin()} // everything is new
+	case u.Trust.Approved == nil:
+		return fmt.Errorf("it is not in %s; review it: %s", lockfile.Name, u.Trust.Review)
+	case u.Trust.Pin == PinBlock && !u.Trust.Approved.Origin.Equal(u.Origin()):
+		return fmt.Errorf("its command or url is not the one in %s; review it: %s", lockfile.Name, u.Trust.Review)
+	}
+	return nil
+}
+
+// Origin returns the command or URL as the file has it, for the lock file. Values that
+// look secret are hashed.
+func (u *Upstream) Origin() lockfile.Origin {
+	if u.written != nil {
+		u = u.written
+	}
+	public := u.Public()
+	if u.URL != "" {
+		return lockfile.Origin{URL: hashSecret(u.URL, public.URL)}
+	}
+	command := []string{hashSecret(u.Command, public.Command)}
+	for i, arg := range u.Args {
+		command = append(command, hashSecret(arg, public.Args[i]))
+	}
+	return lockfile.Origin{Command: command}
+}
+
+// hashSecret returns a word in which the mask of a secret is replaced by the hash of the
+// word. The hash has 64 bits: enough to notice a change.
+func hashSecret(word, masked string) string {
+	if word == masked {
+		return word
+	}
+	sum := sha256.Sum256([]byte("mcpx-argument-v1\x00" + word))
+	return strings.ReplaceAll(masked, Hidden, fmt.Sprintf("sha256:%x", sum[:8]))
+}
+
+// reviewCommand returns the command that shows what waits for a review. It names the
+// config if it is not the one that mcpx finds by itself.
+func (c *Config) reviewCommand(schema, server string) string {
+	words := []string{"mcpx", "pin"}
+	if found, err := Find(os.LookupEnv); err != nil || absolute(found) != c.File {
+		words = append(words, quoteWord(c.File))
+	}
+	words = append(words, quoteWord(server))
+	if schema != "default" {
+		words = append(words, "--schema", quoteWord(schema))
+	}
+	return strings.Join(append(words, "--diff"), " ")
+}
+
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
+}
+
+// quoteWord returns a word for a shell.
+func quoteWord(word string) string {
+	if strings.ContainsAny(word, " '\"\\$&|;<>()*?[]#~`!") {
+		return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+	}
+	return word
+}

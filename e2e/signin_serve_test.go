@@ -1,0 +1,149 @@
+package e2e
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mcpx/internal/authtest"
+)
+
+// needsOAuth is the config of a server that requires OAuth.
+func needsOAuth(url string) map[string]any {
+	return map[string]any{"auth": map[string]string{"store": "file"}, "mcpServers": map[string]any{"locked": map[string]any{"url": url}}}
+}
+
+// stateFolder returns the variable that names the folder of the tokens.
+func stateFolder(t *testing.T) string { return "XDG_STATE_HOME=" + filepath.Join(t.TempDir(), "state") }
+
+// visit opens a page like a browser, and returns what it shows.
+func visit(t *testing.T, address string) (status int, text string) {
+	t.Helper()
+	response, err := http.Get(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, _ := io.ReadAll(response.Body)
+	return response.StatusCode, string(body)
+}
+
+// TestServeNeedsSignIn: a server that needs a sign-in says so in the same words everywhere,
+// and works as soon as another process has signed in.
+func TestServeNeedsSignIn(t *testing.T) {
+	t.Parallel()
+	s := authtest.New(t)
+	state := stateFolder(t)
+	p := start(t, needsOAuth(s.URL), options{env: []string{state}})
+	p.initialize()
+	file := p.cmd.Args[1]
+	want := fmt.Sprintf("locked needs sign-in: run mcpx auth login %s locked; then call again", file)
+	for what, got := range map[string]string{
+		"exec":    p.execError("locked", "hello", `{}`),
+		"inspect": p.inspectError("locked", ""),
+		"servers": strings.Split(p.exec("mcpx", "servers", `{}`), "\n")[0],
+	} {
+		if got != want {
+			t.Errorf("%s: %s, want %s", what, got, want)
+		}
+	}
+	check := exec.Command(binary, "check", file)
+	check.Env = append(environment(t), state)
+	if out, _ := check.CombinedOutput(); check.ProcessState.ExitCode() != 1 || !strings.Contains(string(out), "needs sign-in: run mcpx auth login") {
+		t.Errorf("check: exit code %d, %s", check.ProcessState.ExitCode(), out)
+	}
+	login := exec.Command(binary, "auth", "login", file, "locked")
+	login.Env = append(environment(t), state, browserVariable+"=1", "BROWSER="+os.Args[0])
+	if out, err := login.CombinedOutput(); err != nil {
+		t.Fatalf("auth login: %v\n%s", err, out)
+	}
+	p.waitStderr("upstream ready") // nothing has called it
+	if got := p.exec("locked", "hello", `{}`); got != "hello" {
+		t.Errorf("after the sign-in: %s", got)
+	}
+	s.Revoke()
+	if got := p.execError("locked", "hello", `{}`); got != want {
+		t.Errorf("after the tokens were revoked: %s, want %s", got, want)
+	}
+	p.waitStderrCount("state=\"needs sign-in\"", 2)
+}
+
+// TestSignInByElicitation: a client that can open a URL is asked to, and the call is made
+// once the person has signed in.
+func TestSignInByElicitation(t *testing.T) {
+	t.Parallel()
+	const canOpen = `{"elicitation":{"url":{}}}`
+	// answer answers the request to open a page, and visits it if the person agrees.
+	answer := func(p *process, n int, action string) {
+		m := p.waitReceived("elicitation/create", n)[n-1]
+		if message := unquote(memberOf(m.Params, "message")); !strings.HasPrefix(message, "locked needs ") {
+			t.Errorf("the message is %s", message)
+		}
+		if action == "accept" {
+			if status, text := visit(t, unquote(memberOf(m.Params, "url"))); status != http.StatusOK {
+				t.Errorf("the page: %d %s", status, text)
+			}
+		}
+		p.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"action":%q}}`, m.ID, action))
+	}
+	s := authtest.New(t)
+	s.CallScope = "write"
+	p := start(t, needsOAuth(s.URL), options{env: []string{stateFolder(t)}})
+	p.initializeAs("2025-11-25", canOpen)
+	p.send("1", "tools/call", execParams("locked", "hello", `{}`))
+	answer(p, 1, "decline")
+	if got := textOf(t, string(p.answer("1").Result), true); !strings.HasPrefix(got, "locked needs sign-in: run mcpx auth login") {
+		t.Errorf("the person declined: %s", got)
+	}
+	p.send("2", "tools/call", execParams("locked", "hello", `{}`))
+	answer(p, 2, "accept")
+	if got := textOf(t, string(p.answer("2").Result), true); !strings.HasPrefix(got, "locked needs more access (write): run mcpx auth login") {
+		t.Errorf("the token has too little access: %s", got)
+	}
+	p.send("3", "tools/call", execParams("locked", "hello", `{}`))
+	answer(p, 3, "accept")
+	if got := textOf(t, string(p.answer("3").Result), false); got != "hello" {
+		t.Errorf("after the person has granted more access: %s", got)
+	}
+	p.waitReceived("notifications/elicitation/complete", 2)
+}
+
+// TestSignInPage: the HTTP front has a page that signs in.
+func TestSignInPage(t *testing.T) {
+	t.Parallel()
+	s := authtest.New(t)
+	h := serveHTTP(t, needsOAuth(s.URL), options{env: []string{stateFolder(t)}})
+	c := h.client("/mcp")
+	page := h.url + "/signin/default/locked"
+	if got := textOf(t, c.result("tools/call", execParams("locked", "hello", `{}`)), true); !strings.Contains(got, "or open "+page+"; then call again") {
+		t.Errorf("before the sign-in: %s", got)
+	}
+	c.try(http.MethodGet, "/status", "").want(t, "the state", http.StatusOK, `"state":"needs sign-in"`)
+	c.try(http.MethodGet, "/health", "").want(t, "the health", http.StatusOK, "ok")
+	if status, text := visit(t, h.url+"/oauth/callback?state=x&code=y"); status != http.StatusBadRequest || !strings.Contains(text, "no sign-in is open") {
+		t.Errorf("a forged callback: %d %s", status, text)
+	}
+	if status, text := visit(t, h.url+"/signin/default/nobody"); status == http.StatusOK || !strings.Contains(text, "no such server") {
+		t.Errorf("an unknown server: %d %s", status, text)
+	}
+	if status, text := visit(t, page); status != http.StatusOK || !strings.Contains(text, "You are signed in") {
+		t.Fatalf("the page: %d %s", status, text)
+	}
+	if got := c.exec("locked", "hello", `{}`); got != "hello" {
+		t.Errorf("after the sign-in: %s", got)
+	}
+	c.try(http.MethodPost, "/signout/default/locked", "").want(t, "signing out", http.StatusNoContent, "")
+	if s.Count("/revoke") != 1 {
+		t.Error("the tokens were not revoked")
+	}
+	eventually(t, "it needs a sign-in again", func() (string, bool) {
+		got := c.try(http.MethodGet, "/status", "")
+		got.waitEnd()
+		return got.body, strings.Contains(got.body, `"state":"needs sign-in"`)
+	})
+}

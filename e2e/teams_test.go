@@ -1,0 +1,313 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"mcpx/internal/mcptest"
+)
+
+// team is a config with two schemas, three named tokens and an issuer, whose audience is
+// mcpx.
+func team(t *testing.T, issuer *mcptest.Issuer) map[string]any {
+	config := threeSchemas(t)
+	config["server"] = map[string]any{
+		"public_url": "https://mcpx.example.com",
+		"auth": map[string]any{
+			"tokens": []any{
+				map[string]any{"name": "admin", "token": "token-of-admin", "allow": []string{"*"}},
+				map[string]any{"name": "ci", "token": "token-of-ci", "allow": []string{"work/a/pid", "work/a/echo"}},
+				map[string]any{"name": "old", "token": "token-of-old", "allow": []string{"*"}, "expires": "2020-01-01"},
+			},
+			"oidc": map[string]any{
+				"issuer": issuer.URL,
+				"scopes": map[string]any{"mcp": []string{"default"}, "mcp:work": []string{"work"}},
+			},
+		},
+	}
+	return config
+}
+
+// as returns a client of a schema with a token.
+func (s *site) as(token, path string) *caller {
+	s.t.Helper()
+	c := s.caller(path)
+	c.token = token
+	c.initialize()
+	return c
+}
+
+const mcpAudience = "https://mcpx.example.com/mcp"
+
+// TestTeamTokens: every route asks for a token, says where to get one, and refuses a bad
+// one. The whole matrix is TestTokenMatrix in server/access.
+func TestTeamTokens(t *testing.T) {
+	t.Parallel()
+	issuer := mcptest.NewIssuer(t)
+	s := serveHTTP(t, team(t, issuer), options{})
+	metadata := `resource_metadata="https://mcpx.example.com/.well-known/oauth-protected-resource`
+	for _, r := range routes {
+		for token, want := range map[string]string{
+			"":             "Bearer " + metadata,
+			"wrong":        `error="invalid_token"`,
+			"token-of-old": "has expired",
+			issuer.Token(mcptest.Claims{"aud": "https://other.example.com"}): "another audience",
+			issuer.Token(mcptest.Claims{"aud": mcpAudience, "exp": 1}):       "expired",
+		} {
+			c := s.caller(r.path)
+			c.token = token
+			x := c.try(r.method, r.path, r.body)
+			challenge := x.header.Get("WWW-Authenticate")
+			if x.status != http.StatusUnauthorized || !strings.Contains(challenge, want) || (token == "") == strings.Contains(challenge, "error=") {
+				t.Errorf("%s %s with %q: %d %s", r.method, r.path, token, x.status, challenge)
+			}
+		}
+	}
+	for path, resource := range map[string]string{"": "", "/mcp": "/mcp", "/mcp/work": "/mcp/work"} {
+		s.caller("").try("GET", "/.well-known/oauth-protected-resource"+path, "").want(t, path, http.StatusOK, `"resource":"https://mcpx.example.com`+resource+`"`)
+	}
+	c := s.caller("/mcp/work")
+	c.token = issuer.Token(mcptest.Claims{"aud": mcpAudience, "scope": "mcp"})
+	x := c.try("POST", "/mcp/work", initializeLine("2025-11-25", "{}"))
+	if want := `error="insufficient_scope", scope="mcp:work"`; x.status != http.StatusForbidden || !strings.Contains(x.header.Get("WWW-Authenticate"), want) {
+		t.Errorf("without the scope: %d %v", x.status, x.header)
+	}
+	c.token = "token-of-ci"
+	c.try("POST", "/mcp/default", initializeLine("2025-11-25", "{}")).want(t, "ci on default", http.StatusNotFound, `schemas: work`)
+}
+
+// TestTeamSees: callers see and reach only what their rules grant, on every route.
+func TestTeamSees(t *testing.T) {
+	t.Parallel()
+	s := serveHTTP(t, team(t, mcptest.NewIssuer(t)), options{})
+	admin, ci := s.as("token-of-admin", "/mcp/work"), s.as("token-of-ci", "/mcp/work")
+	if got := admin.exec("a", "echo", `{"text":"x"}`); got != ci.exec("a", "echo", `{"text":"x"}`) {
+		t.Errorf("a granted tool: %s", got)
+	}
+	first := ci.result("tools/list", "")
+	for _, hidden := range []string{"crash", "sleep"} {
+		if got := textOf(t, ci.result("tools/call", execParams("a", hidden, "{}")), true); !strings.Contains(got, `has no tool "`+hidden+`"`) || !strings.Contains(got, "its tools: echo, pid") {
+			t.Errorf("%s: %s", hidden, got)
+		}
+	}
+	if got := textOf(t, ci.result("tools/call", inspectParams("a", "")), false); !strings.HasPrefix(got, "a: 2 tools\n") {
+		t.Errorf("inspect: %s", got)
+	}
+	if got := ci.result("prompts/list", ""); got != `{"prompts":[]}` {
+		t.Errorf("prompts: %s", got)
+	}
+	if m := ci.sendRequest("resources/read", `{"uri":"own://work"}`).answer(); m.Error == nil {
+		t.Errorf("a resource was read: %s", m.line)
+	}
+	if got := ci.exec("mcpx", "show_config", ""); strings.Contains(got, "default") || strings.Contains(got, "token") || strings.Contains(got, "command") {
+		t.Errorf("show_config: %s", got)
+	}
+	status := ci.try("GET", "/status", "").body
+	if strings.Contains(status, `"default"`) || !strings.Contains(status, `"tools":2,"prompts":0,"resources":0`) || !strings.Contains(status, `"sessions":1`) {
+		t.Errorf("/status: %s", status)
+	}
+	if all := admin.try("GET", "/status", "").body; !strings.Contains(all, `"default"`) || !strings.Contains(all, `"sessions":2`) {
+		t.Errorf("/status of admin: %s", all)
+	}
+	if got := ci.try("GET", "/metrics", "").body; strings.Contains(got, "mcpx_") || strings.Contains(got, "process_") {
+		t.Errorf("/metrics: %s", got)
+	}
+	ci.try("POST", "/reload", "").want(t, "/reload", http.StatusForbidden, "not allowed")
+	if again := ci.result("tools/list", ""); again != first {
+		t.Errorf("tools/list has changed: %s", again)
+	}
+	stranger := s.caller("/mcp/work")
+	stranger.token, stranger.session = "token-of-admin", ci.session
+	stranger.try("POST", "/mcp/work", pingLine).want(t, "the session of another", http.StatusNotFound, "no such session")
+}
+
+// TestTokenRefresh: a client session belongs to the caller. With a new token it keeps its
+// subscriptions and handles, and has the rights of the new token.
+func TestTokenRefresh(t *testing.T) {
+	t.Parallel()
+	issuer := mcptest.NewIssuer(t)
+	s := serveHTTP(t, team(t, issuer), options{})
+	token := func(claims mcptest.Claims) string {
+		claims["aud"] = mcpAudience
+		return issuer.Token(claims)
+	}
+	c := s.as(token(mcptest.Claims{"scope": "mcp"}), "/mcp")
+	stream := c.listen()
+	c.result("resources/subscribe", `{"uri":"test://one"}`)
+	kept := c.exec("a", "large", `{"bytes":400000}`)
+	if !strings.Contains(kept, "r1") {
+		t.Fatalf("no handle: %s", clip(kept))
+	}
+	issuer.Rotate() // the old key is known; the new one is fetched
+	c.token = token(mcptest.Claims{"scope": "mcp openid", "jti": "2"})
+	eventually(t, "the new key is not fetched", func() (string, bool) {
+		x := c.try("POST", "/mcp", pingLine)
+		return fmt.Sprint(x.status), x.status == http.StatusOK
+	})
+	if got := c.exec("mcpx", "read_result", `{"id":"r1","limit":10}`); got == "" {
+		t.Error("the handle is lost")
+	}
+	c.exec("a", "say", `{"method":"notifications/resources/updated","params":[{"uri":"test://one"}]}`)
+	stream.wait("update", func() bool { return strings.Contains(fmt.Sprint(stream.messages), "notifications/resources/updated") })
+	c.token = token(mcptest.Claims{"scope": "mcp", "sub": "bob"})
+	c.try("POST", "/mcp", pingLine).want(t, "bob in the session of alice", http.StatusNotFound, "no such session")
+	c.token = token(mcptest.Claims{"scope": "mcp:work"})
+	if x := c.try("POST", "/mcp", pingLine); x.status != http.StatusForbidden {
+		t.Errorf("a token without the scope: %d", x.status)
+	}
+}
+
+// headerServer is an MCP server over HTTP whose only tool returns the header Authorization
+// of the request. It fails the test if one session has two of them.
+func headerServer(t *testing.T) (url string, opened *atomic.Int32) {
+	t.Helper()
+	opened = &atomic.Int32{}
+	var mu sync.Mutex
+	owners := map[string]string{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		var m struct {
+			ID     json.RawMessage
+			Method string
+		}
+		_ = json.Unmarshal(body, &m)
+		seen := r.Header.Get("Authorization")
+		session := r.Header.Get(sessionHeader)
+		mu.Lock()
+		if m.Method == "initialize" {
+			session = fmt.Sprint("s", opened.Add(1))
+			owners[session] = seen
+		}
+		if owners[session] != seen {
+			t.Errorf("%s with %q in the session of %q", m.Method, seen, owners[session])
+		}
+		mu.Unlock()
+		w.Header().Set(sessionHeader, session)
+		results := map[string]string{
+			"initialize": `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"headers","version":"1"}}`,
+			"tools/list": fmt.Sprintf(`{"tools":[{"name":"who","description":"Who is %s","inputSchema":{"type":"object"}}]}`, seen),
+			"tools/call": fmt.Sprintf(`{"content":[{"type":"text","text":%q}]}`, fmt.Sprint(seen, " ", r.Header.Get("X-Token"))),
+			"ping":       "{}",
+		}
+		switch {
+		case r.Method != http.MethodPost:
+			w.WriteHeader(http.StatusMethodNotAllowed)
+		case m.ID == nil:
+			w.WriteHeader(http.StatusAccepted)
+		case results[m.Method] == "":
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"Method not found"}}`, m.ID)
+		default:
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, results[m.Method])
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server.URL, opened
+}
+
+// TestUserIsolation: two callers share mcpx, but neither an upstream session nor a header.
+// They make 10,000 calls at the same time.
+func TestUserIsolation(t *testing.T) {
+	t.Parallel()
+	address, opened := headerServer(t)
+	s := serveHTTP(t, map[string]any{
+		"mcpServers": map[string]any{"own": map[string]any{
+			"url": address, "type": "http", "isolation": "user", "forward_headers": map[string]any{"X-Token": "Authorization: Bearer {}"},
+		}},
+		"server": map[string]any{"auth": map[string]any{"tokens": []any{
+			map[string]any{"name": "ann", "token": "token-of-ann", "allow": []string{"*"}},
+			map[string]any{"name": "bob", "token": "token-of-bob", "allow": []string{"*"}},
+		}}},
+	}, options{})
+	if opened.Load() != 0 {
+		t.Error("a session was opened before anybody used it")
+	}
+	const clients, calls = 4, 1250 // for each of two callers
+	var running sync.WaitGroup
+	for _, name := range []string{"ann", "bob"} {
+		for range clients {
+			running.Go(func() {
+				c := s.caller("/mcp")
+				c.token, c.headers = "token-of-"+name, []string{"X-Token", "key-of-" + name}
+				c.initialize()
+				for range calls {
+					if got := c.exec("own", "who", "{}"); got != "Bearer key-of-"+name+" " {
+						t.Errorf("%s is %q", name, got)
+						return
+					}
+				}
+				if got := textOf(t, c.result("tools/call", inspectParams("own", "who")), false); !strings.Contains(got, "key-of-"+name) && !strings.Contains(got, "***") {
+					t.Errorf("the list of %s: %s", name, got)
+				}
+			})
+		}
+	}
+	running.Wait()
+	if n := opened.Load(); n != 2 {
+		t.Errorf("%d upstream sessions, want one for each caller", n)
+	}
+	c := s.as("token-of-ann", "/mcp")
+	if got := textOf(t, c.result("tools/call", execParams("own", "who", "{}")), true); !strings.Contains(got, "needs the header X-Token") {
+		t.Errorf("without the header: %s", got)
+	}
+	if errors := s.errors(); strings.Contains(errors, "key-of-") {
+		t.Errorf("a forwarded header is in the log: %s", clip(errors))
+	}
+}
+
+// TestAudit: one line for each call, without values, in a file that SIGHUP opens again.
+func TestAudit(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "audit.jsonl")
+	s := serveHTTP(t, with(team(t, mcptest.NewIssuer(t)), "logging", map[string]any{"audit": file}), options{})
+	c := s.as("token-of-ci", "/mcp/work")
+	c.exec("a", "echo", `{"text":"a very secret value"}`)
+	lines := func(file string, n int) string {
+		var text []byte
+		eventually(t, "the audit is not written", func() (string, bool) {
+			text, _ = os.ReadFile(file)
+			return string(text), strings.Count(string(text), "\n") >= n
+		})
+		return string(text)
+	}
+	var l struct {
+		Time, Caller, Client, Schema, Server, Tool, HMAC, Outcome string
+		Arguments                                                 map[string]int
+	}
+	text := lines(file, 1)
+	if err := json.Unmarshal([]byte(text), &l); err != nil {
+		t.Fatal(err)
+	}
+	if l.Caller != "ci" || l.Schema != "work" || l.Server != "a" || l.Tool != "echo" || l.Outcome != "ok" || l.Arguments["text"] != 21 || len(l.HMAC) != 64 || l.Time == "" || l.Client == "" || strings.Contains(text, "secret value") {
+		t.Errorf("audit: %s", text)
+	}
+	if err := os.Rename(file, file+".1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the audit is not opened again", func() (string, bool) {
+		_, err := os.Stat(file)
+		return fmt.Sprint(err), err == nil
+	})
+	textOf(t, c.result("tools/call", execParams("a", "crash", "{}")), true)
+	if got := lines(file, 1); !strings.Contains(got, `"outcome":"not_found"`) || strings.Count(lines(file+".1", 1), "\n") != 1 {
+		t.Errorf("after SIGHUP: %s", got)
+	}
+	info, err := os.Stat(file + ".key")
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the key: %v %v", info, err)
+	}
+}

@@ -1,0 +1,180 @@
+package app
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"mcpx/executor"
+	"mcpx/internal/rawjson"
+)
+
+// audit writes one line for each call to a file: who called what, and with which
+// arguments, but never their values. Its methods may be called concurrently.
+type audit struct {
+	path   string
+	key    []byte       // of the HMAC of arguments
+	failed atomic.Int64 // lines that could not be written
+
+	mu   sync.Mutex
+	file *os.File
+}
+
+// auditLine is a line of the file.
+type auditLine struct {
+	Time      string         `json:"time"`
+	Caller    string         `json:"caller,omitempty"` // a token's name, or issuer and subject; none: a caller without a name
+	Client    string         `json:"client,omitempty"`
+	Schema    string         `json:"schema"`
+	Server    string         `json:"server"`
+	Tool      string         `json:"tool"`      // or the method of another request
+	Arguments map[string]int `json:"arguments"` // bytes by name
+	HMAC      string         `json:"hmac"`      // of the arguments: equal arguments have the same
+	Outcome   string         `json:"outcome"`
+	MS        float64        `json:"ms"`
+	BytesIn   int            `json:"bytes_in"`
+	BytesOut  int            `json:"bytes_out"`
+}
+
+// Limits of a line: clients choose the names.
+const (
+	auditNames     = 100
+	auditNameBytes = 128
+)
+
+// keyBytes is the length of the key.
+const keyBytes = 32
+
+// openAudit opens the file of the audit, and the file with its key beside it. Both are
+// made if they do not exist. Without a path there is no audit.
+func openAudit(path string) (*audit, error) {
+	if path == "" {
+		return nil, nil
+	}
+	key, err := readKey(path + ".key")
+	if err != nil {
+		return nil, fmt.Errorf("the key of the audit cannot be used: %w", err)
+	}
+	a := &audit{path: path, key: key}
+	if a.file, err = openAppend(path); err != nil {
+		return nil, fmt.Errorf("the audit file cannot be opened: %w; its folder must exist, and mcpx must be allowed to write there", err)
+	}
+	return a, nil
+}
+
+func openAppend(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+}
+
+// readKey reads the key, or makes one.
+func readKey(path string) ([]byte, error) {
+	key := make([]byte, keyBytes)
+	_, _ = rand.Read(key) // it never fails
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return existingKey(path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	_, err = f.Write(key)
+	return key, errors.Join(err, f.Close())
+}
+
+func existingKey(path string) ([]byte, error) {
+	key, err := os.ReadFile(path)
+	if err == nil && len(key) != keyBytes {
+		err = fmt.Errorf("%s has %d bytes, not %d; delete it to get a new key", path, len(key), keyBytes)
+	}
+	return key, err
+}
+
+// line returns the line of a call. It is called while the arguments are valid.
+func (a *audit) line(e executor.Event) []byte {
+	l := auditLine{
+		Time:   time.Now().UTC().Format(time.RFC3339Nano),
+		Caller: e.Caller, Client: e.Client, Schema: e.Schema, Server: e.Server, Tool: e.Tool,
+		Arguments: map[string]int{}, Outcome: e.Outcome,
+		MS: float64(e.Took.Microseconds()) / 1000, BytesIn: e.BytesIn, BytesOut: e.BytesOut,
+	}
+	if e.Method != "" { // its key may have values in it: a URI
+		l.Tool = e.Method
+	}
+	if rawjson.Kind(e.Arguments) == '{' {
+		for name, value := range rawjson.Members(e.Arguments) {
+			if len(l.Arguments) < auditNames {
+				l.Arguments[name[:min(len(name), auditNameBytes)]] = len(value)
+			}
+		}
+	}
+	sum := hmac.New(sha256.New, a.key)
+	sum.Write(e.Arguments)
+	l.HMAC = hex.EncodeToString(sum.Sum(nil))
+	text, _ := json.Marshal(l) // it has no value that cannot be encoded
+	return append(text, '\n')
+}
+
+// write appends a line. If it cannot, the line is counted: a call never fails for it.
+func (a *audit) write(line []byte) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.file == nil {
+		a.failed.Add(1)
+		return
+	}
+	if _, err := a.file.Write(line); err != nil {
+		a.failed.Add(1)
+	}
+}
+
+// Reopen opens the file again, after it was moved away. If that fails, lines go to the
+// old file.
+func (a *audit) Reopen() error {
+	if a == nil {
+		return nil
+	}
+	next, err := openAppend(a.path)
+	if err != nil {
+		return fmt.Errorf("the audit file cannot be opened again: %w", err)
+	}
+	a.mu.Lock()
+	last := a.file
+	a.file = next
+	a.mu.Unlock()
+	if last != nil {
+		_ = last.Close()
+	}
+	return nil
+}
+
+// Failed returns how many lines could not be written.
+func (a *audit) Failed() int {
+	if a == nil {
+		return 0
+	}
+	return int(a.failed.Load())
+}
+
+// Close closes the file. Later lines are counted as failed.
+func (a *audit) Close() error {
+	if a == nil {
+		return nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	last := a.file
+	a.file = nil
+	if last == nil {
+		return nil
+	}
+	return last.Close()
+}

@@ -1,0 +1,129 @@
+package app
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"mcpx/executor"
+)
+
+func TestAuditLines(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	a, err := openAudit(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := executor.Event{
+		Caller: "ci", Client: "http-1", Schema: "default", Server: "files", Tool: "read", Outcome: "ok",
+		Took: 1500 * time.Microsecond, BytesIn: 23, BytesOut: 9, Arguments: []byte(`{"path":"/top/secret","n":12345678901234567890}`),
+	}
+	read := executor.Event{Schema: "default", Server: "files", Method: "resources/read", Tool: "resources/read file:///top/secret", Outcome: "ok", Arguments: []byte(`{"uri":"file:///top/secret"}`)}
+	odd := executor.Event{Schema: "default", Arguments: []byte(`"secret text"`)}
+	for _, e := range []executor.Event{call, call, read, odd} {
+		a.write(a.line(e))
+	}
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(text), "secret") || strings.Contains(string(text), "12345678901234567890") {
+		t.Errorf("a value is in the audit: %s", text)
+	}
+	var lines []auditLine
+	for line := range bytes.Lines(text) {
+		var l auditLine
+		if err := json.Unmarshal(line, &l); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := time.Parse(time.RFC3339Nano, l.Time); err != nil || len(l.HMAC) != 64 {
+			t.Errorf("%+v: %v", l, err)
+		}
+		lines = append(lines, l)
+	}
+	if len(lines) != 4 || lines[0].HMAC != lines[1].HMAC || lines[0].HMAC == lines[2].HMAC || lines[2].Tool != "resources/read" || len(lines[3].Arguments) != 0 {
+		t.Fatalf("%+v", lines)
+	}
+	first := lines[0]
+	if first.Caller != "ci" || first.Client != "http-1" || first.Tool != "read" || first.MS != 1.5 || first.Arguments["path"] != 13 || first.Arguments["n"] != 20 || first.BytesIn != 23 || first.BytesOut != 9 {
+		t.Errorf("%+v", first)
+	}
+}
+
+// TestAuditFiles: others cannot read the files, the key stays the same, and a file that
+// was moved away is made again.
+func TestAuditFiles(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	a, err := openAudit(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := executor.Event{Arguments: []byte(`{}`)}
+	first := a.line(e)
+	a.write(first)
+	if err := os.Rename(path, path+".1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Reopen(); err != nil {
+		t.Fatal(err)
+	}
+	a.write(a.line(e))
+	a.write(a.line(e))
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, lines := range map[string]int{path: 2, path + ".1": 1} {
+		text, err := os.ReadFile(name)
+		if err != nil || bytes.Count(text, []byte("\n")) != lines {
+			t.Errorf("%s: %v %s", name, err, text)
+		}
+	}
+	for _, name := range []string{path, path + ".key"} {
+		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v %v", name, info.Mode(), err)
+		}
+	}
+	b, err := openAudit(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = b.Close() }()
+	if !bytes.Equal(a.key, b.key) {
+		t.Error("the key has changed")
+	}
+}
+
+// TestAuditFailures: a file that cannot be opened at the start is an error. One that
+// cannot be written later is counted.
+func TestAuditFailures(t *testing.T) {
+	folder := t.TempDir()
+	if _, err := openAudit(filepath.Join(folder, "missing", "audit.jsonl")); err == nil {
+		t.Error("no error for a folder that does not exist")
+	}
+	if err := os.WriteFile(filepath.Join(folder, "x.key"), []byte("short"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openAudit(filepath.Join(folder, "x")); err == nil || !strings.Contains(err.Error(), "5 bytes") {
+		t.Errorf("a short key: %v", err)
+	}
+	a, err := openAudit(filepath.Join(folder, "audit.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = a.file.Close() // as if the disk were full
+	a.write([]byte("x\n"))
+	a.write([]byte("y\n"))
+	if a.Failed() != 2 {
+		t.Errorf("%d failed", a.Failed())
+	}
+	if none, err := openAudit(""); none != nil || err != nil || none.Failed() != 0 || none.Reopen() != nil || none.Close() != nil {
+		t.Error("without a path there is an audit")
+	}
+}

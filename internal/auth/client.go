@@ -1,0 +1,161 @@
+package auth
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+
+	"mcpx/internal/plain"
+)
+
+// client is mcpx as an authorization server knows it.
+type client struct {
+	ID          string     `json:"id"`
+	Secret      string     `json:"secret,omitempty"` // of a registered client; the config has the other ones
+	Method      authMethod `json:"method"`
+	Redirect    string     `json:"redirect,omitempty"`      // that a registered client may use
+	SecretUntil time.Time  `json:"secret_expires,omitzero"` // zero: it does not expire
+	Registered  bool       `json:"registered,omitempty"`    // by dynamic registration
+}
+
+// authMethod is how a client authenticates at the token endpoint.
+type authMethod string
+
+const (
+	methodNone   authMethod = "none"
+	methodPost   authMethod = "client_secret_post"
+	methodBasic  authMethod = "client_secret_basic"
+	methodSigned authMethod = "private_key_jwt"
+)
+
+// choose returns the client to sign in with: the configured one, else the client ID
+// metadata document, else one that mcpx registers.
+func (a *Account) choose(ctx context.Context, p *provider, redirect string) (client, error) {
+	supported := p.server.TokenEndpointAuthMethodsSupported
+	switch {
+	case a.settings.ClientID != "":
+		return client{ID: a.settings.ClientID, Method: a.configuredMethod(supported)}, nil
+	case a.settings.ClientMetadataURL != "" && p.server.ClientIDMetadataDocumentSupported:
+		return client{ID: a.settings.ClientMetadataURL, Method: methodNone}, nil
+	}
+	if old, err := a.load(ctx); err == nil && old != nil && old.Issuer == p.server.Issuer && old.Client.canRepeat(redirect, a.now()) {
+		return old.Client, nil
+	}
+	if p.server.RegistrationEndpoint == "" {
+		return client{}, fmt.Errorf("%s does not register clients by itself; register mcpx there, with the redirect URL %s, and set auth.client_id",
+			plain.Line(p.server.Issuer), redirect)
+	}
+	return a.register(ctx, p, redirect)
+}
+
+// canRepeat reports whether a registered client may be used for another sign-in.
+func (c client) canRepeat(redirect string, now time.Time) bool {
+	return c.Registered && c.Redirect == redirect && (c.SecretUntil.IsZero() || now.Before(c.SecretUntil))
+}
+
+// configuredMethod returns how the configured client authenticates.
+func (a *Account) configuredMethod(supported []string) authMethod {
+	switch {
+	case a.settings.PrivateKey != "":
+		return methodSigned
+	case a.settings.ClientSecret == "":
+		return methodNone
+	}
+	return secretMethod(supported)
+}
+
+// secretMethod returns how a client with a secret authenticates. Basic is the default.
+func secretMethod(supported []string) authMethod {
+	if slices.Contains(supported, string(methodPost)) && !slices.Contains(supported, string(methodBasic)) {
+		return methodPost
+	}
+	return methodBasic
+}
+
+// register registers mcpx at the authorization server (RFC 7591).
+func (a *Account) register(ctx context.Context, p *provider, redirect string) (client, error) {
+	metadata := &oauthex.ClientRegistrationMetadata{
+		RedirectURIs:            []string{redirect},
+		TokenEndpointAuthMethod: string(methodNone),
+		GrantTypes:              []string{"authorization_code", "refresh_token"},
+		ResponseTypes:           []string{"code"},
+		ClientName:              "mcpx",
+		ApplicationType:         "web",
+	}
+	if u, err := url.Parse(redirect); err == nil && isLoopbackName(u.Hostname()) {
+		metadata.ApplicationType = "native"
+	}
+	if p.server.DeviceEndpoint != "" {
+		metadata.GrantTypes = append(metadata.GrantTypes, deviceGrant)
+	}
+	supported := p.server.TokenEndpointAuthMethodsSupported
+	if len(supported) > 0 && !slices.Contains(supported, string(methodNone)) {
+		metadata.TokenEndpointAuthMethod = string(secretMethod(supported))
+	}
+	got, err := oauthex.RegisterClient(ctx, p.server.RegistrationEndpoint, metadata, a.client)
+	if err != nil {
+		return client{}, registrationError(p.server.Issuer, err)
+	}
+	c := client{ID: got.ClientID, Secret: got.ClientSecret, Redirect: redirect, SecretUntil: got.ClientSecretExpiresAt, Registered: true}
+	c.Method = cmp.Or(authMethod(got.TokenEndpointAuthMethod), secretMethod(supported))
+	if c.Secret == "" || c.Method == methodNone {
+		c.Secret, c.Method = "", methodNone
+	}
+	return c, nil
+}
+
+// registrationError explains a failed registration without the reply, which may have a
+// secret.
+func registrationError(issuer string, err error) error {
+	issuer = plain.Line(issuer)
+	var refused *oauthex.ClientRegistrationError
+	var sent *url.Error
+	switch {
+	case errors.As(err, &refused):
+		return fmt.Errorf("%s refused to register mcpx: %s", issuer, describe(refused.ErrorCode, refused.ErrorDescription))
+	case errors.As(err, &sent):
+		return fmt.Errorf("%s did not register mcpx: %w", issuer, sent.Err)
+	}
+	return fmt.Errorf("%s did not register mcpx; if it needs an app that is registered by hand, set auth.client_id", issuer)
+}
+
+// post posts a form to an endpoint other than the token endpoint, as the client.
+func (a *Account) post(ctx context.Context, c *credentials, address string, form url.Values) (*http.Response, error) {
+	secret, err := a.authenticate(c, form)
+	if err != nil {
+		return nil, err
+	}
+	if c.Client.Method != methodBasic {
+		form.Set("client_id", c.Client.ID)
+		if secret != "" {
+			form.Set("client_secret", secret)
+		}
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address, strings.NewReader(form.Encode()))
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Accept", "application/json")
+	if c.Client.Method == methodBasic {
+		r.SetBasicAuth(url.QueryEscape(c.Client.ID), url.QueryEscape(secret))
+	}
+	return a.client.Do(r)
+}
+
+// describe joins an OAuth error and its description in a line of bounded length.
+func describe(code, description string) string {
+	text := plain.Line(code)
+	if description != "" {
+		text += ": " + plain.Line(description)
+	}
+	return plain.Cut(text, 300)
+}

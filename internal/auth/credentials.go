@@ -1,0 +1,112 @@
+package auth
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// credentials are what the store keeps about one sign-in. They belong to one issuer and
+// are never used with another one.
+type credentials struct {
+	Issuer   string    `json:"issuer"`
+	Resource string    `json:"resource"`
+	Client   client    `json:"client"`
+	TokenURL string    `json:"token_endpoint"`
+	Revoke   string    `json:"revocation_endpoint,omitempty"`
+	Access   string    `json:"access_token"`
+	Refresh  string    `json:"refresh_token,omitempty"`
+	Issued   time.Time `json:"issued"`
+	Expires  time.Time `json:"expires,omitzero"` // zero: unknown
+	Scopes   []string  `json:"scopes,omitempty"`
+	Who      string    `json:"account,omitempty"`
+}
+
+// due reports whether 80 % of the access token's life is over.
+func (c *credentials) due(now time.Time) bool {
+	return !c.Expires.IsZero() && !now.Before(c.Issued.Add(c.Expires.Sub(c.Issued)*4/5))
+}
+
+func (c *credentials) expired(now time.Time) bool {
+	return !c.Expires.IsZero() && !now.Before(c.Expires)
+}
+
+// belongs reports whether the settings allow the credentials: the config may have changed
+// since the sign-in.
+func (s *Settings) belongs(c *credentials) bool {
+	return (s.ClientID == "" || s.ClientID == c.Client.ID) && (s.Issuer == "" || s.Issuer == c.Issuer)
+}
+
+// load reads the credentials from the store, nil if nobody has signed in. Credentials that
+// could not be saved count as stored until another process stores some.
+func (a *Account) load(ctx context.Context) (*credentials, error) {
+	version, err := a.accounts.store.Version(ctx, a.key)
+	if err != nil {
+		return nil, fmt.Errorf("its sign-in cannot be read: %w", err)
+	}
+	data, err := a.accounts.store.Load(ctx, a.key)
+	if err != nil {
+		return nil, fmt.Errorf("its sign-in cannot be read: %w", err)
+	}
+	var c *credentials
+	if data != nil {
+		c = &credentials{}
+		if json.Unmarshal(data, c) != nil || !a.settings.belongs(c) {
+			c = nil
+		}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.unsaved && a.version == version {
+		return a.creds, nil
+	}
+	a.read, a.creds, a.version, a.unsaved = true, c, version, false
+	return c, nil
+}
+
+// save writes credentials to the store; nil removes them. The caller holds the lock.
+func (a *Account) save(ctx context.Context, c *credentials) error {
+	var data []byte
+	if c != nil {
+		data, _ = json.Marshal(c) // cannot fail: strings and times
+	}
+	if err := a.accounts.store.Save(ctx, a.key, data); err != nil {
+		return fmt.Errorf("its sign-in cannot be saved: %w", err)
+	}
+	version, err := a.accounts.store.Version(ctx, a.key)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.read, a.creds, a.version, a.unsaved, a.found = true, c, version, false, discovery{}
+	return err
+}
+
+// known returns the credentials as they were last read, and whether they have been read.
+func (a *Account) known() (*credentials, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.creds, a.read
+}
+
+// lockedTime bounds how long one process holds the lock.
+const lockedTime = 2 * requestTime
+
+// locked runs use while no other goroutine and no other process uses the credentials. The
+// context of use does not end with ctx: a new token that is not saved is lost, and with
+// it the sign-in.
+func (a *Account) locked(ctx context.Context, use func(ctx context.Context) error) error {
+	select {
+	case a.turn <- struct{}{}:
+		defer func() { <-a.turn }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	unlock, err := a.accounts.store.Lock(ctx, a.key)
+	if err != nil {
+		return fmt.Errorf("its sign-in cannot be locked: %w", err)
+	}
+	defer unlock()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lockedTime)
+	defer cancel()
+	return use(ctx)
+}

@@ -1,0 +1,199 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Limits of requests to authorization servers.
+const (
+	requestTime   = 15 * time.Second
+	dialTime      = 10 * time.Second
+	maxReply      = 1 << 20
+	maxHeaders    = 64 << 10
+	metadataHops  = 3 // redirects of metadata
+	discoveryTime = 10 * time.Second
+)
+
+// guard is the RoundTripper for everything that metadata points to. An upstream chooses
+// these addresses, so guard allows only https, or http on loopback, only public
+// addresses, or addresses of the upstream's own kind, and replies of at most maxReply.
+type guard struct {
+	upstream string // its host name
+	direct   http.RoundTripper
+	proxied  http.RoundTripper // the proxy of the environment resolves names itself
+}
+
+func newGuard(upstream string) *guard {
+	g := &guard{}
+	if u, err := url.Parse(upstream); err == nil {
+		g.upstream = u.Hostname()
+	}
+	dialer := &net.Dialer{Timeout: dialTime, ControlContext: g.checkDial}
+	direct := &http.Transport{
+		DialContext:            dialer.DialContext,
+		TLSHandshakeTimeout:    dialTime,
+		MaxResponseHeaderBytes: maxHeaders,
+		DisableKeepAlives:      true, // a few requests an hour, and nothing to close
+		ForceAttemptHTTP2:      true,
+	}
+	proxied := direct.Clone()
+	proxied.DialContext = (&net.Dialer{Timeout: dialTime}).DialContext
+	proxied.Proxy = http.ProxyFromEnvironment
+	g.direct, g.proxied = direct, proxied
+	return g
+}
+
+// client returns an http.Client behind the guard. It follows redirects only of GET:
+// a redirected token request would send its secrets elsewhere.
+func (g *guard) client() *http.Client {
+	return &http.Client{
+		Transport: g,
+		Timeout:   requestTime,
+		CheckRedirect: func(r *http.Request, via []*http.Request) error {
+			if via[0].Method != http.MethodGet {
+				return fmt.Errorf("%s redirects a token request, which is not followed", via[0].URL.Host)
+			}
+			if len(via) > metadataHops {
+				return errors.New("too many redirects")
+			}
+			return nil
+		},
+	}
+}
+
+// RoundTrip implements http.RoundTripper.
+func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
+	if err := checkEndpoint(r.URL.String()); err != nil {
+		return nil, err
+	}
+	transport := g.direct
+	if proxy, err := http.ProxyFromEnvironment(r); err == nil && proxy != nil {
+		transport = g.proxied
+		if ip, err := netip.ParseAddr(r.URL.Hostname()); err == nil {
+			if err := g.check(r.Context(), ip); err != nil {
+				return nil, err
+			}
+		}
+	}
+	response, err := transport.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	response.Body = &boundedBody{response.Body, maxReply + 1}
+	return response, nil
+}
+
+// checkEndpoint allows https, and http on loopback.
+func checkEndpoint(address string) error {
+	u, err := url.Parse(address)
+	switch {
+	case err != nil || u.Host == "":
+		return errors.New("it names an endpoint that is not a URL")
+	case u.Scheme == "https" || u.Scheme == "http" && isLoopbackName(u.Hostname()):
+		return nil
+	}
+	return fmt.Errorf("it names the endpoint %s://%s; only https is allowed, and http on this machine", u.Scheme, u.Host)
+}
+
+func isLoopbackName(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && kindOf(ip) == loopback
+}
+
+// checkDial checks the address that is dialed, after names are resolved.
+func (g *guard) checkDial(ctx context.Context, _, address string, _ syscall.RawConn) error {
+	to, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return err
+	}
+	return g.check(ctx, to.Addr())
+}
+
+// check allows public addresses, and addresses of the same kind as the upstream's.
+func (g *guard) check(ctx context.Context, ip netip.Addr) error {
+	kind := kindOf(ip)
+	if kind == public || kind != reserved && g.upstreamHas(ctx, kind) {
+		return nil
+	}
+	return fmt.Errorf("it points to %s, a %s address, which %s is not", ip, kind, g.upstream)
+}
+
+// upstreamHas reports whether the upstream has an address of that kind.
+func (g *guard) upstreamHas(ctx context.Context, kind addressKind) bool {
+	if ip, err := netip.ParseAddr(g.upstream); err == nil {
+		return kindOf(ip) == kind
+	}
+	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", g.upstream)
+	if err != nil {
+		return false
+	}
+	for _, ip := range ips {
+		if kindOf(ip) == kind {
+			return true
+		}
+	}
+	return false
+}
+
+// addressKind tells addresses apart by who can reach them.
+type addressKind string
+
+const (
+	public    addressKind = "public"
+	loopback  addressKind = "loopback"
+	private   addressKind = "private"
+	linkLocal addressKind = "link-local"
+	reserved  addressKind = "reserved"
+)
+
+var (
+	sharedSpace = netip.MustParsePrefix("100.64.0.0/10") // between a provider's customers (RFC 6598)
+	translated  = netip.MustParsePrefix("64:ff9b::/96")  // IPv4 addresses in IPv6 (RFC 6052)
+)
+
+func kindOf(ip netip.Addr) addressKind {
+	ip = ip.Unmap().WithZone("")
+	if translated.Contains(ip) {
+		bytes := ip.As16()
+		ip = netip.AddrFrom4([4]byte(bytes[12:]))
+	}
+	switch {
+	case ip.IsLoopback(), ip.IsUnspecified(): // dialing 0.0.0.0 reaches this machine
+		return loopback
+	case ip.IsPrivate(), sharedSpace.Contains(ip):
+		return private
+	case ip.IsLinkLocalUnicast():
+		return linkLocal
+	case !ip.IsGlobalUnicast():
+		return reserved
+	}
+	return public
+}
+
+// boundedBody fails after a number of bytes.
+type boundedBody struct {
+	io.ReadCloser
+	left int
+}
+
+func (b *boundedBody) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, fmt.Errorf("the reply has more than %d bytes", maxReply)
+	}
+	n, err := b.ReadCloser.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	return n, err
+}

@@ -1,0 +1,202 @@
+package auth
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"mcpx/internal/authtest"
+)
+
+// TestHostileServer: whatever metadata says, nothing forbidden is contacted, and the
+// error is short and says why.
+func TestHostileServer(t *testing.T) {
+	var hits atomic.Int32
+	trap := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		hits.Add(1)
+		_, _ = w.Write([]byte(`{}`))
+	}))
+	defer trap.Close()
+	endless := func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"x":"`))
+		for r.Context().Err() == nil {
+			if _, err := w.Write(make([]byte, 64<<10)); err != nil {
+				return
+			}
+		}
+	}
+	set := func(key string, value any) func(s *authtest.Server) {
+		return func(s *authtest.Server) { s.Metadata = func(m map[string]any) { m[key] = value } }
+	}
+	resource := func(key string, value any) func(s *authtest.Server) {
+		return func(s *authtest.Server) { s.Resource = func(m map[string]any) { m[key] = value } }
+	}
+	handle := func(path string, h http.HandlerFunc) func(s *authtest.Server) {
+		return func(s *authtest.Server) { s.Handlers = map[string]http.HandlerFunc{path: h} }
+	}
+	const prm, asm = "/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-authorization-server"
+	rows := map[string]struct {
+		attack func(s *authtest.Server)
+		want   string
+	}{
+		"metadata in the link-local range":     {resource("authorization_servers", []string{"https://169.254.169.254"}), "link-local"},
+		"metadata in a private network":        {resource("authorization_servers", []string{"https://10.1.2.3"}), "private"},
+		"http to another machine":              {resource("authorization_servers", []string{"http://issuer.example"}), "only https"},
+		"an issuer that is a file":             {resource("authorization_servers", []string{"file:///etc/passwd"}), "not a URL"},
+		"no issuer":                            {resource("authorization_servers", []string{}), "no authorization server"},
+		"a resource elsewhere":                 {resource("resource", "https://evil.example/mcp"), "not for"},
+		"a resource beside":                    {func(s *authtest.Server) { resource("resource", s.Issuer+"/mc")(s) }, "not for"},
+		"another issuer":                       {set("issuer", "https://evil.example"), "another one"},
+		"an issuer with a slash":               {func(s *authtest.Server) { set("issuer", s.Issuer+"/")(s) }, "another one"},
+		"a file as authorization endpoint":     {set("authorization_endpoint", "file:///etc/passwd"), "not a URL"},
+		"a script as authorization endpoint":   {set("authorization_endpoint", "javascript:alert(1)"), "not a URL"},
+		"a token endpoint by http":             {set("token_endpoint", "http://token.example/"), "only https"},
+		"a token endpoint in a private net":    {set("token_endpoint", "https://192.168.0.1/"), "private"},
+		"no token endpoint":                    {set("token_endpoint", ""), "no token endpoint"},
+		"no PKCE":                              {set("code_challenge_methods_supported", nil), "PKCE"},
+		"plain PKCE":                           {set("code_challenge_methods_supported", []string{"plain"}), "PKCE"},
+		"registration in the metadata service": {set("registration_endpoint", "https://169.254.169.254/"), "link-local"},
+		"a redirected token request": {handle("/token", func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, trap.URL, http.StatusTemporaryRedirect)
+		}), "redirects a token request"},
+		"a redirected registration": {handle("/register", func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, trap.URL, http.StatusPermanentRedirect)
+		}), "redirects a token request"},
+		"metadata redirected to a private net": {handle(asm, func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "https://10.0.0.1/", http.StatusFound)
+		}), "private"},
+		"metadata redirected in a circle": {handle(asm, func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, asm, http.StatusFound)
+		}), "too many redirects"},
+		"metadata without end":          {handle(asm, endless), "more than 1048576 bytes"},
+		"resource metadata without end": {handle(prm, endless), "more than 1048576 bytes"},
+		"a token without end":           {handle("/token", endless), "cannot be read"},
+		"metadata that is HTML":         {handle(prm, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }), "not the JSON"},
+		"metadata that fails":           {handle(prm, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }), "500"},
+		"metadata that is not there":    {handle(prm, http.NotFound), "does not exist"},
+		"a token with a line break": {handle("/token", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write([]byte(`{"access_token":"a\r\nb","token_type":"Bearer"}`))
+		}), "header cannot have"},
+		"a token of another type": {handle("/token", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write([]byte(`{"access_token":"a","token_type":"DPoP"}`))
+		}), "type DPoP"},
+		"an error that repeats the code": {handle("/token", func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = fmt.Fprintf(w, `{"error":"invalid_grant","error_description":%q}`, r.Form.Get("code")+" "+r.Form.Get("code_verifier"))
+		}), "invalid_grant: *** ***"},
+	}
+	for name, row := range rows {
+		t.Run(name, func(t *testing.T) {
+			s := authtest.New(t)
+			row.attack(s)
+			a := newAccount(t, Settings{URL: s.URL})
+			address, err := a.Begin(t.Context(), redirect, nil)
+			if err == nil {
+				err = complete(t, a, address)
+			}
+			if err == nil || !strings.Contains(err.Error(), row.want) || len(err.Error()) > 500 {
+				t.Errorf("%v, want %q", err, row.want)
+			}
+			if status, err := a.Status(t.Context()); err != nil || status.SignedIn {
+				t.Errorf("signed in: %+v, %v", status, err)
+			}
+		})
+	}
+	if hits.Load() != 0 {
+		t.Errorf("%d requests reached a server that must not be contacted", hits.Load())
+	}
+}
+
+// TestRequestPath: on the path of a request, metadata that cannot be used is reported,
+// and a server without OAuth gets its own answer through.
+func TestRequestPath(t *testing.T) {
+	s := authtest.New(t)
+	s.Handlers = map[string]http.HandlerFunc{"/.well-known/oauth-protected-resource/mcp": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }}
+	a := newAccount(t, Settings{URL: s.URL})
+	var required *Required
+	for range 3 {
+		if _, err := call(t, a, "tools/list"); !errors.As(err, &required) || required.Problem == nil {
+			t.Fatalf("%v, want a *Required with the problem", err)
+		}
+	}
+	if got := s.Count("/.well-known/oauth-protected-resource/mcp"); got != 1 {
+		t.Errorf("%d requests for metadata, want one that is cached", got)
+	}
+	keys := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/mcp" {
+			http.NotFound(w, r)
+			return
+		}
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	defer keys.Close()
+	if status, err := call(t, newAccount(t, Settings{URL: keys.URL + "/mcp"}), "tools/list"); err != nil || status != http.StatusUnauthorized {
+		t.Errorf("a server with API keys: %d, %v", status, err)
+	}
+}
+
+// TestOldServer: a server of 2025-03-26 is its own authorization server.
+func TestOldServer(t *testing.T) {
+	s := authtest.New(t)
+	s.Handlers = map[string]http.HandlerFunc{"/.well-known/oauth-protected-resource/mcp": http.NotFound, "/mcp": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }}
+	a := newAccount(t, Settings{URL: s.URL})
+	var required *Required
+	if _, err := call(t, a, "tools/list"); !errors.As(err, &required) || required.Problem != nil {
+		t.Fatalf("%v", err)
+	}
+	signIn(t, a)
+}
+
+func TestCovers(t *testing.T) {
+	for _, row := range []struct {
+		resource, address string
+		want              bool
+	}{
+		{"https://a.example/mcp", "https://a.example/mcp", true},
+		{"https://a.example/mcp/", "https://a.example/mcp", true},
+		{"https://a.example/mcp", "https://a.example/mcp/", true},
+		{"https://a.example", "https://a.example/v1/mcp", true},
+		{"https://a.example/v1", "https://a.example/v1/mcp", true},
+		{"https://a.example/v2", "https://a.example/v1/mcp", false},
+		{"https://a.example/m", "https://a.example/mcp", false},
+		{"https://a.example/mcp/deeper", "https://a.example/mcp", false},
+		{"http://a.example/mcp", "https://a.example/mcp", false},
+		{"https://b.example/mcp", "https://a.example/mcp", false},
+		{"https://a.example:444/mcp", "https://a.example/mcp", false},
+		{"https://x@a.example/mcp", "https://a.example/mcp", false},
+		{"https://a.example/mcp?x", "https://a.example/mcp", false},
+		{"", "https://a.example/mcp", false},
+	} {
+		if got := covers(row.resource, row.address); got != row.want {
+			t.Errorf("covers(%q, %q) = %v", row.resource, row.address, got)
+		}
+	}
+}
+
+// TestAddressKinds: an upstream allows public addresses and those of its own kind.
+func TestAddressKinds(t *testing.T) {
+	for upstream, allowed := range map[string]string{
+		"http://127.0.0.1:8000/mcp": "127.0.0.1 ::1 0.0.0.0 8.8.8.8",
+		"http://localhost:8000/mcp": "127.0.0.1 ::1 0.0.0.0 8.8.8.8",
+		"http://10.0.0.5/mcp":       "10.0.0.1 192.168.1.1 fd00::1 100.64.0.1 8.8.8.8",
+		"http://169.254.1.1/mcp":    "169.254.169.254 fe80::1 8.8.8.8",
+		"https://8.8.4.4/mcp":       "8.8.8.8 2001:4860:4860::8888 64:ff9b::808:808",
+	} {
+		g := newGuard(upstream)
+		for _, address := range strings.Fields("127.0.0.1 ::1 0.0.0.0 10.0.0.1 192.168.1.1 fd00::1 100.64.0.1 169.254.169.254 fe80::1 224.0.0.1 ::ffff:10.0.0.1 64:ff9b::a00:1 8.8.8.8") {
+			want := strings.Contains(" "+allowed+" ", " "+address+" ") || strings.Contains(allowed, "10.0.0.1") && (address == "::ffff:10.0.0.1" || address == "64:ff9b::a00:1")
+			if err := g.check(t.Context(), netip.MustParseAddr(address)); (err == nil) != want {
+				t.Errorf("%s to %s: %v, want allowed: %v", upstream, address, err, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package auth
+
+import (
+	"bytes"
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"sync"
+
+	"mcpx/internal/secret"
+)
+
+// sealer has the key that encrypts files, once it was read from the system's keyring.
+type sealer struct {
+	mu     sync.Mutex
+	cipher cipher.AEAD
+}
+
+const (
+	sealMark = "mcpx-sealed-1\n" // begins an encrypted file
+	keyName  = ".tokens"         // of the key in the keyring; no secret of a person can have this name
+)
+
+func isSealed(data []byte) bool { return bytes.HasPrefix(data, []byte(sealMark)) }
+
+// sealed encrypts the value of a key.
+func (f *Files) sealed(ctx context.Context, key string, value []byte) ([]byte, error) {
+	c, err := f.sealKey(ctx)
+	if err != nil {
+		return nil, err
+	}
+	nonce := make([]byte, c.NonceSize())
+	_, _ = rand.Read(nonce) // never fails
+	return c.Seal(append([]byte(sealMark), nonce...), nonce, value, []byte(key)), nil
+}
+
+// unsealed decrypts the value of a key.
+func (f *Files) unsealed(ctx context.Context, key string, data []byte) ([]byte, error) {
+	c, err := f.sealKey(ctx)
+	switch {
+	case errors.Is(err, secret.ErrNoKeyring):
+		return nil, errors.New("it is encrypted, and there is no keyring in this session; sign in again here")
+	case err != nil:
+		return nil, fmt.Errorf("it is encrypted: %w", err)
+	}
+	data = data[len(sealMark):]
+	if len(data) < c.NonceSize() {
+		return nil, nil
+	}
+	// An error means that the keyring has another key since: there is nothing to use.
+	value, _ := c.Open(nil, data[:c.NonceSize()], data[c.NonceSize():], []byte(key))
+	return value, nil
+}
+
+// sealKey returns the cipher with the keyring's key. It creates the key if there is none.
+func (f *Files) sealKey(ctx context.Context) (cipher.AEAD, error) {
+	f.seal.mu.Lock()
+	defer f.seal.mu.Unlock()
+	if f.seal.cipher != nil {
+		return f.seal.cipher, nil
+	}
+	unlock, err := f.lock(ctx, "keyring.lock") // two processes must not create two keys
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	key, err := keyringKey(ctx)
+	if err != nil {
+		return nil, err
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, err
+	}
+	f.seal.cipher, err = cipher.NewGCM(block)
+	return f.seal.cipher, err
+}
+
+// keyringKey reads the key from the keyring, or creates it.
+func keyringKey(ctx context.Context) ([]byte, error) {
+	text, err := secret.Get(ctx, keyName)
+	if err == nil {
+		return base64.StdEncoding.DecodeString(text)
+	}
+	if !errors.Is(err, secret.ErrNotFound) {
+		return nil, err
+	}
+	key := make([]byte, 32)
+	_, _ = rand.Read(key) // never fails
+	return key, secret.Set(ctx, keyName, base64.StdEncoding.EncodeToString(key))
+}

@@ -1,0 +1,105 @@
+package auth
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// Loopback is a sign-in whose browser is sent back to a port of this machine.
+type Loopback struct {
+	Address string // that the person must open
+
+	listener net.Listener
+	server   *http.Server
+	done     chan error
+}
+
+// BeginLoopback is Begin with a redirect to a port of this machine. The caller must call
+// Wait. name is the upstream's name for the person.
+func (a *Account) BeginLoopback(ctx context.Context, name string, scopes []string) (*Loopback, error) {
+	listener, err := a.listen(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l := &Loopback{listener: listener, done: make(chan error, 1)}
+	if l.Address, err = a.Begin(ctx, callbackURL(listener), scopes); err != nil {
+		_ = listener.Close()
+		return nil, err
+	}
+	l.server = &http.Server{Handler: l.callback(ctx, a.accounts, name), ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = l.server.Serve(listener) }() // until Wait ends it
+	return l, nil
+}
+
+// listen opens the port that the browser is sent back to.
+func (a *Account) listen(ctx context.Context) (net.Listener, error) {
+	port := a.settings.RedirectPort
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	if err != nil {
+		return nil, fmt.Errorf("port %d (auth.redirect_port) is in use; stop the program that uses it, or sign in with --paste", port)
+	}
+	return listener, nil
+}
+
+// FreeRedirect returns a redirect address on this machine that nothing listens on. The
+// person pastes the address that the browser ends at.
+func (a *Account) FreeRedirect(ctx context.Context) (string, error) {
+	listener, err := a.listen(ctx)
+	if err != nil {
+		return "", err
+	}
+	return callbackURL(listener), listener.Close()
+}
+
+func callbackURL(listener net.Listener) string {
+	return fmt.Sprintf("http://%s/callback", listener.Addr())
+}
+
+// Wait waits until the person has signed in or was refused, for as long as a sign-in may
+// take.
+func (l *Loopback) Wait(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, pendingTime, fmt.Errorf("nobody signed in within %s", pendingTime))
+	defer cancel()
+	var err error
+	select {
+	case err = <-l.done:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	stop, end := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer end()
+	_ = l.server.Shutdown(stop) // the last page is being sent
+	return err
+}
+
+// callback handles the browser's way back. It ignores requests with another state.
+func (l *Loopback) callback(ctx context.Context, accounts *Accounts, name string) http.Handler {
+	state := ""
+	if u, err := url.Parse(l.Address); err == nil {
+		state = u.Query().Get("state")
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /callback", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.Header().Set("Connection", "close")
+		if r.URL.Query().Get("state") != state {
+			http.Error(w, "This page belongs to another sign-in.", http.StatusBadRequest)
+			return
+		}
+		_, err := accounts.Complete(ctx, "", r.URL.Query())
+		if err != nil {
+			http.Error(w, "You are not signed in. The program that started this says why.", http.StatusBadRequest)
+		} else {
+			_, _ = fmt.Fprintf(w, "You are signed in to %s. You can close this page.\n", name)
+		}
+		select {
+		case l.done <- err:
+		default:
+		}
+	})
+	return mux
+}

@@ -1,0 +1,232 @@
+package auth
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/oauth2"
+
+	"mcpx/internal/plain"
+)
+
+// Limits of sign-ins that wait for a person.
+const (
+	pendingTime       = 10 * time.Minute
+	pendingPerAccount = 4 // the oldest one makes room
+	maxPending        = 1000
+)
+
+// pending is a sign-in that waits for a person.
+type pending struct {
+	account   *Account
+	creds     credentials // without tokens
+	redirect  string
+	verifier  string // of PKCE
+	hasIssuer bool   // the server has announced the parameter "iss"
+	until     time.Time
+}
+
+// ErrNotBegun is returned for an answer to a sign-in that the caller did not begin.
+var ErrNotBegun = errors.New("no sign-in is open for this address; it may be older than 10 minutes: start again")
+
+// ErrNoOAuth is returned for an upstream that does not use OAuth.
+var ErrNoOAuth = errors.New("the server does not use OAuth")
+
+// Begin starts a sign-in in a browser. It returns the address that the person must open;
+// the browser is then sent to redirect, with a query for [Accounts.Complete]. Scopes are
+// asked for in addition to those that the server names.
+func (a *Account) Begin(ctx context.Context, redirect string, scopes []string) (address string, err error) {
+	p, c, err := a.prepare(ctx, redirect, scopes)
+	switch {
+	case err != nil:
+		return "", err
+	case p.server.AuthorizationEndpoint == "":
+		return "", errors.New("its authorization server has no authorization endpoint")
+	case !slices.Contains(p.server.CodeChallengeMethodsSupported, "S256"):
+		return "", fmt.Errorf("%s does not announce PKCE with S256, without which signing in is not safe", plain.Line(p.server.Issuer))
+	}
+	waiting := &pending{
+		account: a, creds: *c, redirect: redirect,
+		verifier:  oauth2.GenerateVerifier(),
+		hasIssuer: p.server.AuthorizationResponseIssParameterSupported,
+		until:     a.now().Add(pendingTime),
+	}
+	state := rand.Text()
+	if err := a.accounts.addPending(state, waiting); err != nil {
+		return "", err
+	}
+	config := oauth2.Config{ClientID: c.Client.ID, RedirectURL: redirect, Scopes: c.Scopes}
+	config.Endpoint.AuthURL = p.server.AuthorizationEndpoint
+	options := []oauth2.AuthCodeOption{oauth2.S256ChallengeOption(waiting.verifier), oauth2.SetAuthURLParam("resource", c.Resource)}
+	if slices.Contains(c.Scopes, offlineAccess) { // OpenID Connect ignores it without consent
+		options = append(options, oauth2.SetAuthURLParam("prompt", "consent"))
+	}
+	return config.AuthCodeURL(state, options...), nil
+}
+
+// offlineAccess is the scope for a refresh token.
+const offlineAccess = "offline_access"
+
+// prepare finds the authorization server and the client for a sign-in. It returns
+// credentials without tokens.
+func (a *Account) prepare(ctx context.Context, redirect string, scopes []string) (*provider, *credentials, error) {
+	asked, err := a.probe(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := a.discover(ctx, asked)
+	if err != nil {
+		return nil, nil, plainError(err)
+	}
+	if p == nil {
+		return nil, nil, ErrNoOAuth
+	}
+	chosen, err := a.choose(ctx, p, redirect)
+	if err != nil {
+		return nil, nil, err
+	}
+	return p, &credentials{
+		Issuer: p.server.Issuer, Resource: p.resource, Client: chosen,
+		TokenURL: p.server.TokenEndpoint, Revoke: p.server.RevocationEndpoint,
+		Scopes: a.wanted(ctx, p, asked.scopes, scopes),
+	}, nil
+}
+
+// probe sends the upstream a request without a token and returns its challenge, which
+// names the metadata and the scopes.
+func (a *Account) probe(ctx context.Context) (challenge, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	body := strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, a.settings.URL, body)
+	if err != nil {
+		return challenge{}, err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	response, err := client.Do(r)
+	if err != nil {
+		return challenge{}, plainError(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	_, _ = io.CopyN(io.Discard, response.Body, maxHeaders)
+	return readChallenge(response.Header), nil
+}
+
+// wanted returns the scopes to ask for: the configured ones, else those of the challenge,
+// else those that the upstream supports; then the additional ones and, so that a step-up
+// loses nothing, those of the last sign-in.
+func (a *Account) wanted(ctx context.Context, p *provider, challenged, more []string) []string {
+	scopes := slices.Clone(a.settings.Scopes)
+	if len(scopes) == 0 {
+		scopes = slices.Clone(challenged)
+		if len(scopes) == 0 {
+			scopes = slices.Clone(p.scopes)
+		}
+		if slices.Contains(p.server.ScopesSupported, offlineAccess) {
+			scopes = append(scopes, offlineAccess)
+		}
+	}
+	if len(a.settings.Scopes) == 0 || len(more) > 0 {
+		if old, err := a.load(ctx); err == nil && old != nil && old.Issuer == p.server.Issuer {
+			scopes = append(slices.Clone(old.Scopes), scopes...)
+		}
+	}
+	var unique []string
+	for _, scope := range append(scopes, more...) {
+		if !slices.Contains(unique, scope) {
+			unique = append(unique, scope)
+		}
+	}
+	return unique
+}
+
+// addPending remembers a sign-in until the browser comes back.
+func (x *Accounts) addPending(state string, p *pending) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	now := p.account.now()
+	oldest, same := "", 0
+	for s, other := range x.pending {
+		switch {
+		case now.After(other.until):
+			delete(x.pending, s)
+		case other.account.key == p.account.key:
+			same++
+			if oldest == "" || other.until.Before(x.pending[oldest].until) {
+				oldest = s
+			}
+		}
+	}
+	if same >= pendingPerAccount {
+		delete(x.pending, oldest)
+	}
+	if len(x.pending) >= maxPending {
+		return errors.New("too many sign-ins are open; try again later")
+	}
+	x.pending[state] = p
+	return nil
+}
+
+// removePending returns a sign-in that waits, nil if there is none for this caller.
+func (x *Accounts) removePending(state, caller string) *pending {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	p := x.pending[state]
+	if p == nil || p.account.caller != caller {
+		return nil
+	}
+	delete(x.pending, state)
+	if p.account.now().After(p.until) {
+		return nil
+	}
+	return p
+}
+
+// Complete ends a sign-in that the same caller began, with the query that the browser
+// brought to the redirect address. The account can be used after that.
+func (x *Accounts) Complete(ctx context.Context, caller string, query url.Values) (*Account, error) {
+	p := x.removePending(query.Get("state"), caller)
+	if p == nil {
+		return nil, ErrNotBegun
+	}
+	return p.account, p.complete(ctx, query)
+}
+
+func (p *pending) complete(ctx context.Context, query url.Values) error {
+	issuer := query.Get("iss")
+	switch {
+	case issuer == "" && p.hasIssuer:
+		return errors.New("the answer does not say which server it is from (iss), so it was not used")
+	case issuer != "" && issuer != p.creds.Issuer:
+		return errors.New("the answer is from another server (iss), so it was not used")
+	case query.Get("error") != "":
+		return fmt.Errorf("%s refused: %s", plain.Line(p.creds.Issuer), describe(query.Get("error"), query.Get("error_description")))
+	case query.Get("code") == "":
+		return errors.New("the answer has no code; paste the whole address that the browser ended at")
+	}
+	ctx = context.WithoutCancel(ctx) // the code works only once
+	c := p.creds
+	err := p.account.request(ctx, &c, url.Values{
+		"grant_type": {"authorization_code"}, "code": {query.Get("code")}, "redirect_uri": {p.redirect},
+		"code_verifier": {p.verifier}, "resource": {c.Resource},
+	})
+	if err != nil {
+		return fmt.Errorf("%s gave no token: %w", plain.Line(c.Issuer), err)
+	}
+	return p.account.keep(ctx, &c)
+}
+
+// keep saves the credentials of a new sign-in.
+func (a *Account) keep(ctx context.Context, c *credentials) error {
+	return a.locked(ctx, func(ctx context.Context) error { return a.save(ctx, c) })
+}

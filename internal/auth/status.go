@@ -1,0 +1,78 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"mcpx/internal/plain"
+)
+
+// Status is what is known about a sign-in without asking a server.
+type Status struct {
+	SignedIn bool      // there is a token that is valid or can be refreshed
+	Account  string    // who signed in, if the server says so
+	Issuer   string    // the authorization server
+	Scopes   []string  // the access that was granted
+	Expires  time.Time // of the access token; zero: unknown
+	Renews   bool      // mcpx renews the access token by itself
+	Store    string    // where the tokens are
+}
+
+// Status reads the stored sign-in.
+func (a *Account) Status(ctx context.Context) (Status, error) {
+	c, err := a.load(ctx)
+	if err != nil || c == nil {
+		return Status{}, err
+	}
+	s := Status{
+		Account: c.Who, Issuer: c.Issuer, Scopes: c.Scopes, Expires: c.Expires,
+		Renews: c.Refresh != "" || a.settings.Flow == FlowClientCredentials,
+		Store:  a.accounts.store.Place(a.key),
+	}
+	a.mu.Lock()
+	isRefused := c.Refresh != "" && c.Refresh == a.refused
+	a.mu.Unlock()
+	s.SignedIn = !c.expired(a.now()) || s.Renews && !isRefused
+	return s, nil
+}
+
+// Logout revokes the tokens (RFC 7009) and removes them from the store. It reports
+// whether somebody was signed in. If the server cannot revoke them, they are removed
+// nevertheless, and the error says so.
+func (a *Account) Logout(ctx context.Context) (wasSignedIn bool, err error) {
+	var revoking error
+	err = a.locked(ctx, func(ctx context.Context) error {
+		c, err := a.load(ctx)
+		if err != nil || c == nil {
+			return err
+		}
+		wasSignedIn = true
+		revoking = a.revoke(ctx, c)
+		return a.save(ctx, nil)
+	})
+	return wasSignedIn, errors.Join(err, revoking)
+}
+
+// revoke revokes the refresh token, and with it the access tokens.
+func (a *Account) revoke(ctx context.Context, c *credentials) error {
+	if c.Revoke == "" {
+		return nil // the server has no revocation
+	}
+	form := url.Values{"token": {c.Access}, "token_type_hint": {"access_token"}}
+	if c.Refresh != "" {
+		form = url.Values{"token": {c.Refresh}, "token_type_hint": {"refresh_token"}}
+	}
+	response, err := a.post(ctx, c, c.Revoke, form)
+	if err != nil {
+		return fmt.Errorf("the tokens could not be revoked: %w", plainError(err))
+	}
+	_ = response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("the tokens could not be revoked: HTTP status %s from %s", plain.Line(response.Status), plain.Line(c.Issuer))
+	}
+	return nil
+}

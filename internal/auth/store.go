@@ -1,0 +1,196 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"mcpx/internal/editfile"
+	"mcpx/internal/secret"
+)
+
+// Store keeps credentials by key. Several processes may share a store. Its methods may be
+// called concurrently.
+type Store interface {
+	// Load returns the value of a key, nil if there is none.
+	Load(ctx context.Context, key string) ([]byte, error)
+	// Save replaces the value of a key; nil removes it. The caller holds the key's lock.
+	Save(ctx context.Context, key string, value []byte) error
+	// Lock waits until nobody else holds the key's lock.
+	Lock(ctx context.Context, key string) (unlock func(), err error)
+	// Version changes with every Save. It is cheap.
+	Version(ctx context.Context, key string) (string, error)
+	// Place describes where the value of a key is, for a person.
+	Place(key string) string
+}
+
+// Kind is a kind of store.
+type Kind string
+
+// The kinds. Auto encrypts if the system has a keyring.
+const (
+	KindAuto    Kind = "auto"
+	KindKeyring Kind = "keyring"
+	KindFile    Kind = "file"
+)
+
+// maxValue bounds the size of a stored value.
+const maxValue = 4 << 20
+
+// lockRetry is how often a held lock is tried again.
+const lockRetry = 10 * time.Millisecond
+
+// Files is the Store in a folder: a file for each key, which only the user can read. With
+// a keyring, the files are encrypted, and the keyring has their key. The tokens are not in
+// the keyring itself, because Windows and macOS allow only two to three kilobytes there.
+type Files struct {
+	folder string
+	kind   Kind
+	seal   sealer
+}
+
+// NewFiles returns the Store of a kind in a folder. It reads nothing yet.
+func NewFiles(folder string, kind Kind) *Files { return &Files{folder: folder, kind: kind} }
+
+// Folder returns where the tokens of the user are: in $XDG_STATE_HOME, or its default.
+func Folder() string { return filepath.Join(stateFolder(), "mcpx", "tokens") }
+
+func stateFolder() string {
+	if folder := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(folder) {
+		return folder
+	}
+	if folder := os.Getenv("LocalAppData"); runtime.GOOS == "windows" && folder != "" {
+		return folder
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		home = os.TempDir()
+	}
+	return filepath.Join(home, ".local", "state")
+}
+
+// Place implements Store.
+func (f *Files) Place(key string) string {
+	if data, err := editfile.ReadAtMost(f.path(key), maxValue); err == nil && isSealed(data) {
+		return f.folder + " (encrypted)"
+	}
+	return f.folder
+}
+
+// Load implements Store.
+func (f *Files) Load(ctx context.Context, key string) ([]byte, error) {
+	data, err := editfile.ReadAtMost(f.path(key), maxValue)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case isSealed(data):
+		return f.unsealed(ctx, key, data)
+	}
+	return data, nil
+}
+
+// Save implements Store.
+func (f *Files) Save(ctx context.Context, key string, value []byte) error {
+	if value == nil {
+		err := os.Remove(f.path(key))
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
+	if f.kind != KindFile {
+		sealed, err := f.sealed(ctx, key, value)
+		switch {
+		case err == nil:
+			value = sealed
+		case !errors.Is(err, secret.ErrNoKeyring): // a locked one is no reason to do without
+			return err
+		case f.kind == KindKeyring:
+			return errors.New(`this system has no keyring, which auth.store requires; set "auth": {"store": "file"}`)
+		}
+	}
+	return f.write(key, value)
+}
+
+// write replaces the file of a key. The old one stays if it fails.
+func (f *Files) write(key string, value []byte) error {
+	if err := f.create(); err != nil {
+		return err
+	}
+	temporary := filepath.Join(f.folder, key+".tmp") // one that was left behind is replaced
+	file, err := os.OpenFile(temporary, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(value)
+	if err == nil {
+		err = file.Sync()
+	}
+	err = errors.Join(err, file.Close())
+	if err == nil {
+		now := time.Now() // the file system's own times are too coarse for Version
+		err = os.Chtimes(temporary, now, now)
+	}
+	if err == nil {
+		err = os.Rename(temporary, f.path(key))
+	}
+	if err != nil {
+		_ = os.Remove(temporary)
+	}
+	return err
+}
+
+// Lock implements Store. The operating system releases the lock of a process that dies.
+func (f *Files) Lock(ctx context.Context, key string) (func(), error) {
+	return f.lock(ctx, key+".lock")
+}
+
+func (f *Files) lock(ctx context.Context, name string) (func(), error) {
+	if err := f.create(); err != nil {
+		return nil, err
+	}
+	lock := flock.New(filepath.Join(f.folder, name), flock.SetPermissions(0o600))
+	if _, err := lock.TryLockContext(ctx, lockRetry); err != nil {
+		return nil, err
+	}
+	return func() { _ = lock.Unlock() }, nil
+}
+
+// Version implements Store.
+func (f *Files) Version(_ context.Context, key string) (string, error) {
+	info, err := os.Stat(f.path(key))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", nil
+	case err != nil:
+		return "", err
+	}
+	return strconv.FormatInt(info.ModTime().UnixNano(), 36), nil
+}
+
+func (f *Files) path(key string) string { return filepath.Join(f.folder, key+".json") }
+
+// create creates the folder. A folder that others can read is not used.
+func (f *Files) create() error {
+	if err := os.MkdirAll(f.folder, 0o700); err != nil {
+		return err
+	}
+	info, err := os.Stat(f.folder)
+	if err != nil {
+		return err
+	}
+	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
+		return fmt.Errorf("other users can read %s; run chmod 700 on it", f.folder)
+	}
+	return nil
+}

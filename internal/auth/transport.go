@@ -1,0 +1,173 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// Transport returns a RoundTripper that adds the access token to requests to the
+// upstream's origin. If the upstream refuses the token, it gets a new one and sends the
+// request once more, which was not run. If a person must act, the error is a *Required.
+func (a *Account) Transport(base http.RoundTripper) http.RoundTripper {
+	return &transport{a, base}
+}
+
+type transport struct {
+	account *Account
+	base    http.RoundTripper
+}
+
+// CloseIdleConnections closes connections that no request uses.
+func (t *transport) CloseIdleConnections() {
+	if c, ok := t.base.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Scheme+"://"+strings.ToLower(r.URL.Host) != t.account.origin {
+		return t.base.RoundTrip(r)
+	}
+	used, err := t.account.Token(r.Context())
+	if err != nil {
+		closeBody(r)
+		return nil, &Unsent{err}
+	}
+	response, err := t.send(r, used)
+	if err != nil || !isDenied(response) {
+		return response, err
+	}
+	next, err := t.account.replace(r.Context(), used, response)
+	if err != nil {
+		discard(response)
+		return nil, unsent(err)
+	}
+	if next != used && (r.Body == nil || r.GetBody != nil) {
+		discard(response)
+		again := r.Clone(r.Context())
+		if r.GetBody != nil {
+			if again.Body, err = r.GetBody(); err != nil {
+				return nil, err
+			}
+		}
+		used = next
+		if response, err = t.send(again, used); err != nil || !isDenied(response) {
+			return response, err
+		}
+	}
+	if required := t.account.required(r.Context(), used, response); required != nil {
+		discard(response)
+		return nil, required
+	}
+	return response, nil
+}
+
+// send sends a request with a token.
+func (t *transport) send(r *http.Request, token string) (*http.Response, error) {
+	if token != "" {
+		r = r.Clone(r.Context()) // a RoundTripper must not change the request
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	return t.base.RoundTrip(r)
+}
+
+// isDenied reports whether a token could change a response: a 401, or a 403 that names
+// missing scopes.
+func isDenied(response *http.Response) bool {
+	switch response.StatusCode {
+	case http.StatusUnauthorized:
+		return true
+	case http.StatusForbidden:
+		return readChallenge(response.Header).code == "insufficient_scope"
+	}
+	return false
+}
+
+// replace returns a token in place of one that the upstream refused: another process may
+// have stored one, or the refused one can be refreshed. It returns the same token if
+// there is no other.
+func (a *Account) replace(ctx context.Context, refused string, response *http.Response) (string, error) {
+	isUnauthorized := response.StatusCode == http.StatusUnauthorized
+	if a.settings.Flow == FlowClientCredentials {
+		return a.replaceOwn(ctx, refused, readChallenge(response.Header))
+	}
+	c, err := a.load(ctx)
+	switch {
+	case err != nil || c == nil:
+		return refused, err
+	case c.Access != refused:
+		return c.Access, nil
+	case !isUnauthorized || !a.canRefresh(c):
+		return refused, nil
+	}
+	c, err = a.renew(ctx, func(stored *credentials) bool { return isUnauthorized && stored.Access == refused })
+	if err != nil || c == nil {
+		return refused, err
+	}
+	return c.Access, nil
+}
+
+// required returns the error for a response that a person must act on, nil for others.
+func (a *Account) required(ctx context.Context, used string, response *http.Response) error {
+	c := readChallenge(response.Header)
+	if response.StatusCode == http.StatusForbidden {
+		missing := c.scopes
+		if creds, _ := a.known(); creds != nil {
+			missing = slices.DeleteFunc(slices.Clone(c.scopes), func(s string) bool { return slices.Contains(creds.Scopes, s) })
+		}
+		if len(missing) == 0 {
+			missing = c.scopes
+		}
+		if len(missing) == 0 {
+			return nil
+		}
+		return &Required{Scopes: missing}
+	}
+	p, err := a.discoverCached(ctx, c)
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil && (c.metadata != "" || used != ""):
+		return &Required{Problem: plainError(err)}
+	case p == nil && used == "":
+		return nil // it does not use OAuth
+	}
+	return &Required{}
+}
+
+// unsent marks an error as one of a request that was not run. A *Required says so itself.
+func unsent(err error) error {
+	var required *Required
+	if errors.As(err, &required) {
+		return required
+	}
+	return &Unsent{err}
+}
+
+// plainError drops the address from the error of a request: errors of metadata name it
+// already where that helps.
+func plainError(err error) error {
+	var sent *url.Error
+	if errors.As(err, &sent) && sent.Error() == err.Error() {
+		return sent.Err
+	}
+	return err
+}
+
+// discard ends a response so that its connection can be used again.
+func discard(response *http.Response) {
+	_, _ = io.CopyN(io.Discard, response.Body, maxHeaders)
+	_ = response.Body.Close()
+}
+
+func closeBody(r *http.Request) {
+	if r.Body != nil {
+		_ = r.Body.Close()
+	}
+}

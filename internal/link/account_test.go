@@ -1,0 +1,88 @@
+package link
+
+import (
+	"errors"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/rs/zerolog"
+
+	"mcpx/config"
+	"mcpx/internal/auth"
+	"mcpx/internal/authtest"
+)
+
+// TestAccount: which upstreams use OAuth.
+func TestAccount(t *testing.T) {
+	accounts := auth.New(auth.NewFiles(filepath.Join(t.TempDir(), "tokens"), auth.KindFile), zerolog.Nop())
+	for name, row := range map[string]struct {
+		upstream config.Upstream
+		want     bool
+	}{
+		"remote":       {config.Upstream{URL: "https://a.example/mcp", Auth: config.Auth{Flow: "auto"}}, true},
+		"local":        {config.Upstream{Command: "x"}, false},
+		"not wanted":   {config.Upstream{URL: "https://a.example/mcp", Auth: config.Auth{Flow: "none"}}, false},
+		"own header":   {config.Upstream{URL: "https://a.example/mcp", Headers: map[string]string{"authorization": "Bearer x"}}, false},
+		"other header": {config.Upstream{URL: "https://a.example/mcp", Headers: map[string]string{"X-Team": "a"}}, true},
+	} {
+		if got := Account(accounts, &row.upstream, "") != nil; got != row.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	if Account(nil, &config.Upstream{URL: "https://a.example/mcp"}, "") != nil {
+		t.Error("an account without accounts")
+	}
+}
+
+// TestDenied: a call that needs a person ends with a typed failure, and the link goes on.
+func TestDenied(t *testing.T) {
+	s := authtest.New(t)
+	s.CallScope = "write"
+	u := &config.Upstream{URL: s.URL, Transport: config.TransportHTTP}
+	accounts := auth.New(auth.NewFiles(filepath.Join(t.TempDir(), "tokens"), auth.KindFile), zerolog.Nop())
+	account := Account(accounts, u, "")
+	l, err := Dial(t.Context(), Options{Upstream: u, Account: account, Log: zerolog.Nop(), MessageBytes: 1 << 20, Intake: NewIntake(1 << 20)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	send := func(method string) (message []byte, denied *Failure) {
+		t.Helper()
+		if err := l.Send([]byte(`{"jsonrpc":"2.0","id":1,"method":"` + method + `"}`)); err != nil {
+			t.Fatal(err)
+		}
+		message, _, err := l.Receive()
+		var end *CallEnd
+		if errors.As(err, &end) {
+			if end.Outcome != Refused || end.Reason != end.Denied.Reason {
+				t.Errorf("%s: %+v", method, end)
+			}
+			return nil, end.Denied
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return message, nil
+	}
+	if _, denied := send("tools/list"); denied == nil || denied.Cause != CauseSignIn || denied.Reason != "needs sign-in" {
+		t.Errorf("before the sign-in: %+v", denied)
+	}
+	address, err := account.Begin(t.Context(), "http://127.0.0.1:1/callback", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := authtest.Browse(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := accounts.Complete(t.Context(), "", back.Query()); err != nil {
+		t.Fatal(err)
+	}
+	if message, denied := send("tools/list"); denied != nil {
+		t.Errorf("after the sign-in: %s, %+v", message, denied)
+	}
+	if _, denied := send("tools/call"); denied == nil || denied.Cause != CauseAccess || !slices.Equal(denied.Scopes, []string{"write"}) {
+		t.Errorf("without a scope: %+v", denied)
+	}
+}

@@ -1,0 +1,111 @@
+package lockfile
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Change is a difference between what is approved and what a server sends now.
+type Change struct {
+	Server string // its Key
+	Kind   Kind   // "origin" for the command or URL, "instructions", or a kind of definition
+	Name   string // of the definition; empty for the others
+	Old    string // the approved value; empty if there is none
+	New    string // the value now; empty if it is gone
+}
+
+// origin is the kind of a changed command or URL.
+const origin Kind = "origin"
+
+// IsNotice reports whether the change needs no review: something is gone.
+func (c Change) IsNotice() bool { return c.New == "" && c.Kind != origin }
+
+// verb says what happened.
+func (c Change) verb() string {
+	switch {
+	case c.Old == "":
+		return "new"
+	case c.New == "":
+		return "gone"
+	}
+	return "changed"
+}
+
+// Title names the change in a few words: changed tool "create_issue".
+func (c Change) Title() string {
+	if c.Name == "" {
+		return c.verb() + " " + c.what()
+	}
+	return c.verb() + " " + c.what() + " \"" + visible(c.Name) + "\""
+}
+
+func (c Change) what() string {
+	if c.Kind == origin {
+		return "command or url"
+	}
+	return c.Kind.noun()
+}
+
+// String returns the origin as one text.
+func (o Origin) String() string {
+	if o.URL != "" {
+		return o.URL
+	}
+	return strings.Join(o.Command, " ")
+}
+
+// Equal reports whether two origins are the same.
+func (o Origin) Equal(other Origin) bool {
+	return o.URL == other.URL && slices.Equal(o.Command, other.Command)
+}
+
+// Compare returns the differences of one server: its origin, its instructions, then its
+// definitions by kind and name. old is nil for a server that is not in the lock.
+func Compare(name string, old, now *Server) []Change {
+	if old == nil {
+		old = &Server{}
+	}
+	var changes []Change
+	add := func(kind Kind, item, before, after string) {
+		if before != after {
+			changes = append(changes, Change{Server: name, Kind: kind, Name: item, Old: before, New: after})
+		}
+	}
+	if !old.Origin.Equal(now.Origin) {
+		changes = append(changes, Change{Server: name, Kind: origin, Old: old.Origin.text(), New: now.Origin.text()})
+	}
+	add(instructions, "", pinText(old.Instructions), pinText(now.Instructions))
+	for _, k := range kinds {
+		before, after := old.Items[k.kind], now.Items[k.kind]
+		names := slices.AppendSeq(slices.Collect(maps.Keys(before)), maps.Keys(after))
+		slices.Sort(names)
+		for _, item := range slices.Compact(names) {
+			add(k.kind, item, before[item], after[item])
+		}
+	}
+	return changes
+}
+
+// text returns the origin as JSON, "" if there is none.
+func (o Origin) text() string {
+	switch {
+	case o.URL != "":
+		return quote(o.URL)
+	case len(o.Command) == 0:
+		return ""
+	}
+	words := make([]string, len(o.Command))
+	for i, word := range o.Command {
+		words[i] = quote(word)
+	}
+	return "[" + strings.Join(words, ",") + "]"
+}
+
+// pinText returns a text as canonical JSON, "" for no text.
+func pinText(text string) string {
+	if text == "" {
+		return ""
+	}
+	return string(Canonical([]byte(quote(text))))
+}

@@ -1,0 +1,198 @@
+package lockfile
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"mcpx/internal/editfile"
+	"mcpx/internal/rawjson"
+)
+
+// Name is the name of a lock file.
+const Name = "mcpx.lock"
+
+// MaxBytes is the size of the largest lock file.
+const MaxBytes = 64 << 20
+
+// version is the form of the file.
+const version = 1
+
+// Path returns the lock file of a config.
+func Path(config string) string { return filepath.Join(filepath.Dir(config), Name) }
+
+// stored is the form of the file.
+type stored struct {
+	Version int                      `json:"version"`
+	Servers map[string]*storedServer `json:"servers"`
+}
+
+type storedServer struct {
+	Origin
+	Instructions *storedItem           `json:"instructions,omitempty"`
+	Tools        map[string]storedItem `json:"tools,omitempty"`
+	Prompts      map[string]storedItem `json:"prompts,omitempty"`
+	Templates    map[string]storedItem `json:"templates,omitempty"`
+}
+
+// storedItem is a line of the file: a pinned value and its hash. The hash finds edits by
+// hand, and damage.
+type storedItem struct {
+	Hash   string          `json:"hash"`
+	Pinned json.RawMessage `json:"pinned"`
+}
+
+func (s *storedServer) lists() map[Kind]map[string]storedItem {
+	return map[Kind]map[string]storedItem{Tools: s.Tools, Prompts: s.Prompts, Templates: s.Templates}
+}
+
+// Read reads a lock file. The error is fs.ErrNotExist if there is none; any other error
+// means that nothing in the file can be trusted.
+func Read(path string) (*Lock, error) {
+	data, err := editfile.Read(path, MaxBytes)
+	if err != nil {
+		return nil, err
+	}
+	l, err := parse(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return l, nil
+}
+
+func parse(data []byte) (*Lock, error) {
+	var file stored
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&file); err != nil {
+		return nil, fmt.Errorf("not a lock file: %w", err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("not a lock file: text after its end")
+	}
+	if file.Version != version {
+		return nil, fmt.Errorf("has version %d, and this mcpx knows version %d", file.Version, version)
+	}
+	if twice := rawjson.DuplicateKey(data); twice != nil {
+		return nil, fmt.Errorf("has %q twice", twice[len(twice)-1])
+	}
+	l := &Lock{Servers: map[string]*Server{}}
+	for name, s := range file.Servers {
+		server, err := s.load()
+		if err != nil {
+			return nil, fmt.Errorf("server %q: %w", name, err)
+		}
+		l.Servers[name] = server
+	}
+	return l, nil
+}
+
+// load returns the server, if its hashes are right.
+func (s *storedServer) load() (*Server, error) {
+	if s == nil {
+		return nil, errors.New("is null")
+	}
+	loaded := &Server{Origin: s.Origin, Items: map[Kind]map[string]string{}}
+	if s.Instructions != nil {
+		if err := s.Instructions.check(instructions); err != nil {
+			return nil, fmt.Errorf("instructions: %w", err)
+		}
+		text, ok := rawjson.String(s.Instructions.Pinned)
+		if !ok {
+			return nil, errors.New("instructions: not a text")
+		}
+		loaded.Instructions = text
+	}
+	for kind, items := range s.lists() {
+		loaded.Items[kind] = map[string]string{}
+		for name, item := range items {
+			if err := item.check(kind); err != nil {
+				return nil, fmt.Errorf("%s %q: %w", kind, name, err)
+			}
+			if own, _ := rawjson.String(rawjson.Get(item.Pinned, kind.key())); own != name {
+				return nil, fmt.Errorf("%s %q: the line is of %q", kind, name, own)
+			}
+			loaded.Items[kind][name] = string(Canonical(item.Pinned))
+		}
+	}
+	return loaded, nil
+}
+
+func (i storedItem) check(kind Kind) error {
+	if i.Hash != hash(kind, string(Canonical(i.Pinned))) {
+		return errors.New("the hash is not that of the line, which was edited or damaged")
+	}
+	return nil
+}
+
+// Write writes a lock file: sorted, with one line for each definition. The file is
+// replaced whole.
+func (l *Lock) Write(path string) error {
+	text := l.encode()
+	if len(text) > MaxBytes {
+		return fmt.Errorf("the lock would have more than %d MiB", MaxBytes>>20)
+	}
+	_, err := editfile.Edit(path, editfile.Options{Limit: MaxBytes, Create: 0o644}, func([]byte) ([]byte, error) { return text, nil })
+	return err
+}
+
+func (l *Lock) encode() []byte {
+	b := fmt.Appendf(nil, "{\n\"version\": %d,\n\"servers\": {", version)
+	b = appendMembers(b, l.Servers, func(b []byte, s *Server) []byte { return s.append(b) })
+	return append(b, "}\n}\n"...)
+}
+
+// append appends the server, with a line for each definition.
+func (s *Server) append(b []byte) []byte {
+	var members []string
+	add := func(key, value string) { members = append(members, fmt.Sprintf("\n%q: %s", key, value)) }
+	if s.Origin.URL != "" {
+		add("url", quote(s.Origin.URL))
+	}
+	if len(s.Origin.Command) > 0 {
+		var words []string
+		for _, word := range s.Origin.Command {
+			words = append(words, quote(word))
+		}
+		add("command", "["+strings.Join(words, ", ")+"]")
+	}
+	if s.Instructions != "" {
+		add(string(instructions), string(appendItem(nil, instructions, string(Canonical([]byte(quote(s.Instructions)))))))
+	}
+	for _, k := range kinds {
+		if items := s.Items[k.kind]; len(items) > 0 {
+			list := appendMembers([]byte("{"), items, func(b []byte, pinned string) []byte { return appendItem(b, k.kind, pinned) })
+			add(string(k.kind), string(list)+"}")
+		}
+	}
+	return append(append(append(b, '{'), strings.Join(members, ",")...), "\n}"...)
+}
+
+func quote(text string) string { return string(rawjson.AppendString(nil, text)) }
+
+// appendItem appends a line. The pinned value is canonical, so it has no line break.
+func appendItem(b []byte, kind Kind, pinned string) []byte {
+	return fmt.Appendf(b, `{"hash": %q, "pinned": %s}`, hash(kind, pinned), pinned)
+}
+
+// appendMembers appends the members of an object in the order of their keys, one per line.
+func appendMembers[T any](b []byte, members map[string]T, value func(b []byte, v T) []byte) []byte {
+	for i, key := range slices.Sorted(maps.Keys(members)) {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, '\n')
+		b = append(rawjson.AppendString(b, key), ": "...)
+		b = value(b, members[key])
+	}
+	if len(members) > 0 {
+		b = append(b, '\n')
+	}
+	return b
+}

@@ -1,0 +1,37 @@
+package secret
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+
+	"github.com/godbus/dbus/v5"
+)
+
+// hasKeyring reports whether there may be a session bus, which leads to the keyring.
+// Without one, the bus library would try to start one and wait for that.
+func hasKeyring() bool {
+	if address := os.Getenv("DBUS_SESSION_BUS_ADDRESS"); address != "" && address != "autolaunch:" {
+		return true
+	}
+	for _, name := range []string{"bus", "dbus-session"} {
+		if _, err := os.Stat(fmt.Sprintf("/run/user/%d/%s", os.Getuid(), name)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// isUnreachable reports whether the session bus does not run, or has no keyring.
+func isUnreachable(err error) bool {
+	var network *net.OpError
+	var bus dbus.Error
+	switch {
+	case errors.As(err, &network):
+		return true
+	case errors.As(err, &bus):
+		return bus.Name == "org.freedesktop.DBus.Error.ServiceUnknown" || bus.Name == "org.freedesktop.DBus.Error.NameHasNoOwner"
+	}
+	return false
+}

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package secret
+
+func hasKeyring() bool { return true }
+
+func isUnreachable(error) bool { return false }

@@ -1,0 +1,72 @@
+package secret
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"mcpx/internal/editfile"
+)
+
+// Names is a file with the names of the secrets that mcpx stored, one per line: keyrings
+// cannot list them. It has no secrets.
+type Names string
+
+// maxNames is the size of the largest file of names.
+const maxNames = 1 << 20
+
+// NamesFile returns the file of names in the user's state folder.
+func NamesFile() (Names, error) {
+	folder := os.Getenv("XDG_STATE_HOME")
+	if folder == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", err
+		}
+		folder = filepath.Join(home, ".local", "state")
+	}
+	return Names(filepath.Join(folder, "mcpx", "secret-names")), nil
+}
+
+// List returns the names, sorted.
+func (n Names) List() ([]string, error) {
+	data, err := editfile.Read(string(n), maxNames)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return lines(data), err
+}
+
+// Add adds a name.
+func (n Names) Add(name string) error {
+	return n.edit(func(names []string) []string { return append(names, name) })
+}
+
+// Remove removes a name.
+func (n Names) Remove(name string) error {
+	return n.edit(func(names []string) []string {
+		return slices.DeleteFunc(names, func(other string) bool { return other == name })
+	})
+}
+
+func (n Names) edit(change func(names []string) []string) error {
+	if err := os.MkdirAll(filepath.Dir(string(n)), 0o700); err != nil {
+		return err
+	}
+	_, err := editfile.Edit(string(n), editfile.Options{Limit: maxNames, Create: 0o600}, func(old []byte) ([]byte, error) {
+		names := change(lines(old))
+		slices.Sort(names)
+		var b bytes.Buffer
+		for _, name := range slices.Compact(names) {
+			b.WriteString(name + "\n")
+		}
+		return b.Bytes(), nil
+	})
+	return err
+}
+
+func lines(data []byte) []string { return strings.Fields(string(data)) }

@@ -1,0 +1,174 @@
+package secret
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zalando/go-keyring"
+)
+
+func TestRun(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the commands are for a POSIX shell")
+	}
+	folder := t.TempDir()
+	long := strings.Repeat("x", MaxBytes)
+	for _, test := range []struct {
+		name  string
+		words []string
+		want  string
+		err   string
+	}{
+		{"one line", []string{"echo", "hunter2"}, "hunter2", ""},
+		{"no line break", []string{"printf", "hunter2"}, "hunter2", ""},
+		{"only the last line break", []string{"printf", `a\nb\n\n`}, "a\nb\n", ""},
+		{"windows line break", []string{"printf", `a\r\n`}, "a", ""},
+		{"no shell", []string{"echo", "$HOME; `id`"}, "$HOME; `id`", ""},
+		{"in the folder", []string{"pwd"}, folder, ""},
+		{"no stdin", []string{"sh", "-c", "cat; echo end"}, "end", ""},
+		{"the most", []string{"printf", "%s", long}, long, ""},
+		{"too much", []string{"sh", "-c", "yes"}, "", "sh printed more than 64 KiB"},
+		{"nothing", []string{"true"}, "", "true printed nothing"},
+		{"fails", []string{"sh", "-c", "echo one >&2; echo 'not signed\x1b[1m in' >&2; exit 3"}, "", `sh failed: exit status 3: not signed\u001b[1m in`},
+		{"missing", []string{"/nowhere/mcpx-none"}, "", "mcpx-none failed: fork/exec /nowhere/mcpx-none: no such file or directory"},
+		{"not in PATH", []string{"mcpx-none"}, "", "mcpx-none was not found in PATH; install it, or give its full path"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := Run(t.Context(), test.words, folder)
+			text := ""
+			if err != nil {
+				text = err.Error()
+			}
+			if got != test.want || text != test.err {
+				t.Errorf("got %.80q, error %q\nwant %.80q, error %q", got, text, test.want, test.err)
+			}
+		})
+	}
+}
+
+func TestNoKeyring(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("other systems always have a keyring")
+	}
+	t.Run("no session", func(t *testing.T) {
+		if _, err := os.Stat("/run/user"); err == nil && os.Getenv("DBUS_SESSION_BUS_ADDRESS") != "" {
+			t.Skip("this is a desktop session")
+		}
+		t.Setenv("DBUS_SESSION_BUS_ADDRESS", "")
+		begin := time.Now()
+		_, err := Get(t.Context(), "name")
+		if took := time.Since(begin); took > 100*time.Millisecond { // microseconds, on a machine that is not busy
+			t.Errorf("took %s", took)
+		}
+		if !errors.Is(err, ErrNoKeyring) || !strings.Contains(err.Error(), "${file:PATH}") || !strings.Contains(err.Error(), `"cmd"`) {
+			t.Errorf("error %v", err)
+		}
+	})
+	t.Run("a session that is gone", func(t *testing.T) {
+		t.Setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path="+filepath.Join(t.TempDir(), "bus"))
+		if _, err := Get(t.Context(), "name"); !errors.Is(err, ErrNoKeyring) {
+			t.Errorf("error %v", err)
+		}
+	})
+	t.Run("a session that hangs", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "bus")
+		listener, err := net.Listen("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path="+path)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		accepted := make(chan net.Conn)
+		go func() {
+			connection, _ := listener.Accept()
+			cancel(errors.New("enough"))
+			accepted <- connection
+		}()
+		if err := Set(ctx, "name", "value"); err == nil || err.Error() != "enough" {
+			t.Errorf("error %v", err)
+		}
+		// A later request waits for its turn, and does not hang either.
+		if _, err := Get(ctx, "name"); err == nil || err.Error() != "enough" {
+			t.Errorf("error %v", err)
+		}
+		_ = (<-accepted).Close()
+		_ = listener.Close()
+		turn <- struct{}{} // the request has ended
+		<-turn
+	})
+}
+
+// mock replaces the keyring by one in memory.
+func mock(t *testing.T) {
+	t.Helper()
+	t.Setenv("DBUS_SESSION_BUS_ADDRESS", "mock") // there is a session
+	keyring.MockInit()
+}
+
+func TestKeyring(t *testing.T) {
+	mock(t)
+	ctx := t.Context()
+	if _, err := Get(ctx, "a"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("get before set: %v", err)
+	}
+	if err := Set(ctx, "a", "hunter2"); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Get(ctx, "a"); got != "hunter2" || err != nil {
+		t.Errorf("get: %q, %v", got, err)
+	}
+	if err := Delete(ctx, "a"); err != nil {
+		t.Error(err)
+	}
+	if err := Delete(ctx, "a"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("delete again: %v", err)
+	}
+}
+
+func TestCheckName(t *testing.T) {
+	for name, ok := range map[string]bool{
+		"github": true, "work/github.com": true, "me@x": true, "A_1-b": true,
+		"": false, "-x": false, "a b": false, "a\n": false, "ä": false, "a}": false, strings.Repeat("a", 129): false,
+	} {
+		if got := CheckName(name) == nil; got != ok {
+			t.Errorf("%q: %t, want %t", name, got, ok)
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	names, err := NamesFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect := func(want ...string) {
+		t.Helper()
+		if got, err := names.List(); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%q, %v; want %q", got, err, want)
+		}
+	}
+	expect()
+	for _, name := range []string{"b", "a", "b"} {
+		if err := names.Add(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect("a", "b")
+	if err := names.Remove("a"); err != nil {
+		t.Fatal(err)
+	}
+	expect("b")
+	if info, err := os.Stat(string(names)); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info, err)
+	}
+}

@@ -1,0 +1,184 @@
+package registry
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"mcpx/config"
+	"mcpx/internal/listcache"
+	"mcpx/internal/mcptest"
+	"mcpx/internal/policy"
+)
+
+// recorderOf is a recorder that a caller uses.
+func recorderOf(id, caller string) *recorder {
+	c := newRecorder(id)
+	c.caller = &policy.Caller{ID: caller, Name: caller}
+	return c
+}
+
+// TestUserUpstreams: each caller has an upstream of its own, from its first use. All its
+// client sessions share it. Its lists are not on disk.
+func TestUserUpstreams(t *testing.T) {
+	own := mcptest.Upstream(t, "-full")
+	own["isolation"] = "user"
+	folder := t.TempDir()
+	r, l := runWith(t, Options{Cache: listcache.New(folder, zerolog.Nop())}, map[string]any{"a": own})
+	ann, again, bob := recorderOf("1", "ann"), recorderOf("2", "ann"), recorderOf("3", "bob")
+	for _, c := range []Client{ann, again, bob} {
+		r.Attach(c)
+	}
+	r.Settled(t.Context(), "a")
+	if u := r.For(ann).Catalog().Upstream("a"); u.State != Idle || len(u.Tools) != 0 || l.count("upstream ready") != 0 {
+		t.Errorf("before the first use: %s", u.State)
+	}
+	if u, err := r.For(ann).Listed(t.Context(), "a"); err != nil || len(u.Tools) == 0 {
+		t.Fatal(err)
+	}
+	if u := r.For(bob).Catalog().Upstream("a"); u.State != Idle || len(u.Tools) != 0 {
+		t.Errorf("bob sees what ann has listed: %s", u.State)
+	}
+	pids := map[string]string{}
+	for name, c := range map[string]Client{"ann": ann, "again": again, "bob": bob, "nobody": newRecorder("4"), "": nil} {
+		pid, err := callFor(t.Context(), r, c, "a", "pid", "{}")
+		if err != nil {
+			t.Fatal(err)
+		}
+		pids[name] = pid
+	}
+	if pids["ann"] != pids["again"] || pids["ann"] == pids["bob"] || pids[""] != pids["nobody"] || pids[""] == pids["ann"] || pids[""] == pids["bob"] {
+		t.Errorf("processes: %v", pids)
+	}
+	if err := r.Subscribe(t.Context(), ann, "a", "test://one", "test://one"); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []Client{bob, ann} {
+		if _, err := callFor(t.Context(), r, c, "a", "say", `{"method":"notifications/resources/updated","params":[{"uri":"test://one"}]}`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "an update", func() bool { return len(ann.heard("notifications/resources/updated")) > 0 })
+	if n := len(ann.heard("notifications/resources/updated")); n != 1 || len(bob.heard("notifications/resources/updated")) != 0 {
+		t.Errorf("ann was notified %d times", n)
+	}
+	if files, err := filepath.Glob(filepath.Join(folder, "*")); err != nil || len(files) != 0 {
+		t.Errorf("on disk: %v %v", files, err)
+	}
+}
+
+// perUser makes an upstream the caller's own.
+func perUser(u *config.Upstream) {
+	u.Isolation, u.Start, u.IdleStop = config.PerUser, config.StartLazy, 15*time.Minute
+}
+
+// TestUserUpstreamsRest: nothing runs before the first use, and nothing after the idle
+// time.
+func TestUserUpstreamsRest(t *testing.T) {
+	f := &fake{pings: never}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		ann := recorderOf("1", "ann")
+		after(time.Hour)
+		expect(t, r, f, Idle, 0)
+		if _, err := call(t.Context(), r, ann); err != nil {
+			t.Fatal(err)
+		}
+		if u := r.For(ann).Catalog().Upstream("a"); u.State != Ready || len(f.times()) != 1 {
+			t.Errorf("after a call: %s", u.State)
+		}
+		expect(t, r, f, Idle, 1) // for others
+		after(time.Hour)
+		if u := r.For(ann).Catalog().Upstream("a"); u.State != Idle || u.Tool("t1") == nil {
+			t.Errorf("after the idle time: %s", u.State)
+		}
+		if _, err := call(t.Context(), r, ann); err != nil {
+			t.Fatal(err)
+		}
+		if len(f.times()) != 2 {
+			t.Errorf("dialled %d times", len(f.times()))
+		}
+	}, perUser)
+}
+
+// TestUserUpstreamsAreBounded: callers that are gone make room for others.
+func TestUserUpstreamsAreBounded(t *testing.T) {
+	f := &fake{pings: never}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		for i := range maxUsers {
+			if err := r.For(recorderOf("1", fmt.Sprint("caller ", i))).ensureOwn("a"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		var full *Unavailable
+		if _, err := call(t.Context(), r, recorderOf("1", "one too many")); !errors.As(err, &full) || !strings.Contains(full.Reason, "callers use servers of their own") {
+			t.Errorf("%v", err)
+		}
+		after(2 * usersIdle)
+		if _, err := call(t.Context(), r, recorderOf("1", "later")); err != nil || len(r.users.byKey) != 1 {
+			t.Errorf("%v, %d are left", err, len(r.users.byKey))
+		}
+	}, perUser)
+}
+
+// TestApplyToUsers: a reload changes callers' own upstreams like any other.
+func TestApplyToUsers(t *testing.T) {
+	f := &fake{pings: never}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		ann := recorderOf("1", "ann")
+		must := func() {
+			t.Helper()
+			if _, err := call(t.Context(), r, ann); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		must()
+		r.Apply(profileOf(perUser, func(u *config.Upstream) { u.Description = "new" }))
+		must()
+		if u := r.For(ann).Catalog().Upstream("a"); u.Description != "new" || len(f.times()) != 1 {
+			t.Errorf("%q, dialled %d times", u.Description, len(f.times()))
+		}
+		r.Apply(profileOf(perUser, newCommand))
+		must()
+		if len(f.times()) != 2 {
+			t.Errorf("dialled %d times", len(f.times()))
+		}
+		r.Apply(&config.Profile{})
+		if _, err := call(t.Context(), r, ann); err == nil || len(r.users.byKey) != 0 {
+			t.Errorf("%v, %d are left", err, len(r.users.byKey))
+		}
+		r.Apply(profileOf(perUser))
+	}, perUser)
+}
+
+// TestForwardedHeadersSeparateSessions: a session is for one caller and one set of headers.
+func TestForwardedHeadersSeparateSessions(t *testing.T) {
+	f := &fake{pings: never}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		with := func(caller, value string) *recorder {
+			c := recorderOf("1", caller)
+			c.caller.Headers = map[string]string{"X-Token": value, "X-Other": fmt.Sprint(len(f.times()))}
+			return c
+		}
+		for _, row := range []struct {
+			caller, value string
+			dialled       int
+		}{{"ann", "one", 1}, {"ann", "one", 1}, {"bob", "one", 2}, {"ann", "two", 3}, {"", "one", 4}, {"ann", "one", 4}} {
+			if _, err := call(t.Context(), r, with(row.caller, row.value)); err != nil || len(f.times()) != row.dialled {
+				t.Errorf("%s with %s: %v, dialled %d times", row.caller, row.value, err, len(f.times()))
+			}
+		}
+		for _, c := range []Client{with("ann", ""), recorderOf("1", "ann"), newRecorder("1"), nil} {
+			if _, err := call(t.Context(), r, c); err == nil || !strings.Contains(err.Error(), "needs the header x-token") {
+				t.Errorf("without the header: %v", err)
+			}
+		}
+	}, perUser, func(u *config.Upstream) { u.ForwardHeaders = map[string]string{"x-token": "Authorization: Bearer {}"} })
+}

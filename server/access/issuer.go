@@ -1,0 +1,206 @@
+package access
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/sync/singleflight"
+
+	"mcpx/config"
+	"mcpx/internal/policy"
+)
+
+// issuer checks the access tokens of an OpenID Connect issuer. Its configuration is read
+// when the first token arrives, so that mcpx starts without it.
+type issuer struct {
+	config config.OIDC
+	public string // the address of mcpx that clients use, for the audience of tokens
+	keys   *keyClient
+	now    func() time.Time
+
+	finding  singleflight.Group
+	verifier atomic.Pointer[oidc.IDTokenVerifier] // nil until the issuer was reached
+
+	mu    sync.Mutex
+	rules map[string]*policy.Rules // by the grants and schemas of a token, so that equal rules are one value
+}
+
+// algorithms are the signatures that mcpx accepts: with public keys only, so that nobody
+// can sign with a key that everybody knows.
+var algorithms = []string{
+	oidc.RS256, oidc.RS384, oidc.RS512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.EdDSA,
+}
+
+// verifyTime bounds the check of one token, with all requests to the issuer.
+const verifyTime = 15 * time.Second
+
+func newIssuer(c config.OIDC, public string) *issuer {
+	return &issuer{config: c, public: public, keys: newKeyClient(), now: time.Now, rules: map[string]*policy.Rules{}}
+}
+
+// find returns the caller that a token is for, or why it is refused in a request for a
+// schema; "": for none.
+func (i *issuer) find(ctx context.Context, raw, schema string) (*policy.Caller, *refusal) {
+	ctx, cancel := context.WithTimeout(ctx, verifyTime)
+	defer cancel()
+	verifier, err := i.reach(ctx)
+	if err != nil {
+		return nil, unreachable
+	}
+	token, err := verifier.Verify(ctx, raw)
+	var expired *oidc.TokenExpiredError
+	switch {
+	case errors.As(err, &expired):
+		return nil, invalidToken(fmt.Sprintf("the token expired %s ago", i.now().Sub(expired.Expiry).Round(time.Second)))
+	case err != nil && !i.keys.reached.Load():
+		return nil, unreachable
+	case err != nil:
+		return nil, invalidToken("the token is malformed, or the issuer " + i.config.Issuer + " did not sign it")
+	case token.Subject == "":
+		return nil, invalidToken("the token has no subject")
+	}
+	schemas, ok := i.schemas(token.Audience)
+	if !ok || schemas != nil && schema != "" && !slices.Contains(schemas, schema) {
+		return nil, invalidToken("the token is for another audience")
+	}
+	return i.caller(token, schemas), nil
+}
+
+// unreachable refuses tokens while the keys of the issuer are not known. It is not the
+// client's fault, so the client keeps its token.
+var unreachable = &refusal{status: http.StatusServiceUnavailable, text: "the issuer of the token cannot be reached; try again later"}
+
+// reach returns the verifier. It reads the issuer's configuration if that is not known.
+func (i *issuer) reach(ctx context.Context) (*oidc.IDTokenVerifier, error) {
+	if v := i.verifier.Load(); v != nil {
+		return v, nil
+	}
+	_, err, _ := i.finding.Do("", func() (any, error) {
+		// Requests that wait for the configuration may end before it arrives.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), verifyTime)
+		defer cancel()
+		provider, err := oidc.NewProvider(oidc.ClientContext(ctx, i.keys.client()), i.config.Issuer)
+		if err != nil {
+			return nil, err
+		}
+		i.verifier.Store(provider.Verifier(&oidc.Config{SkipClientIDCheck: true, SupportedSigningAlgs: algorithms, Now: i.now}))
+		return nil, nil
+	})
+	return i.verifier.Load(), err
+}
+
+// schemas returns the schemas that a token is for, nil for all. It reports whether the
+// token is for mcpx.
+func (i *issuer) schemas(audience []string) (schemas []string, ok bool) {
+	for _, a := range audience {
+		schema, accepted := i.accepts(a)
+		switch {
+		case accepted && schema == "":
+			return nil, true
+		case accepted:
+			schemas = append(schemas, schema)
+		}
+	}
+	return schemas, len(schemas) > 0
+}
+
+// accepts reports whether an audience is mcpx, and returns the only schema that it is
+// valid for; "" if it is valid for all.
+func (i *issuer) accepts(audience string) (schema string, ok bool) {
+	if len(i.config.Audience) > 0 {
+		return "", slices.Contains(i.config.Audience, audience)
+	}
+	path, ok := strings.CutPrefix(audience, i.public)
+	if path == "" || path == "/mcp" {
+		return "", ok
+	}
+	name, isSchema := strings.CutPrefix(path, "/mcp/")
+	schema, err := url.PathUnescape(name)
+	return schema, ok && isSchema && err == nil && schema != "" && !strings.Contains(name, "/")
+}
+
+// caller returns the caller that a valid token is for.
+func (i *issuer) caller(token *oidc.IDToken, schemas []string) *policy.Caller {
+	return &policy.Caller{
+		ID:    token.Issuer + "\x00" + token.Subject,
+		Name:  token.Issuer + " " + token.Subject,
+		Rules: i.rulesOf(token, schemas),
+	}
+}
+
+// maxRules bounds the rules that are kept. There are as many as callers have different
+// sets of scopes and claims.
+const maxRules = 1000
+
+// rulesOf returns what a token grants.
+func (i *issuer) rulesOf(token *oidc.IDToken, schemas []string) *policy.Rules {
+	grants, key := i.grants(token)
+	slices.Sort(schemas)
+	key += "\x00" + strings.Join(schemas, "\x00")
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if r, ok := i.rules[key]; ok {
+		return r
+	}
+	if len(i.rules) >= maxRules {
+		clear(i.rules)
+	}
+	r := policy.Union(grants...).Within(schemas)
+	i.rules[key] = r
+	return r
+}
+
+// grants returns what the scopes and claims of a token grant, and a key for them.
+func (i *issuer) grants(token *oidc.IDToken) (grants []policy.Grant, key string) {
+	var claims map[string]json.RawMessage
+	_ = token.Claims(&claims) // it is an object, or the token would not be valid
+	add := func(place int, named []config.Named, values []string) {
+		for at, n := range named {
+			if slices.Contains(values, n.Name) {
+				grants = append(grants, n.Grant)
+				key += fmt.Sprintf("%d.%d ", place, at)
+			}
+		}
+	}
+	add(0, i.config.Scopes, slices.Concat(words(claims["scope"]), words(claims["scp"])))
+	for at, c := range i.config.Claims {
+		add(at+1, c.Values, texts(claims[c.Name]))
+	}
+	return grants, key
+}
+
+// words returns the words of a claim: in a text with spaces between them, or in an array.
+func words(claim json.RawMessage) (all []string) {
+	for _, text := range texts(claim) {
+		all = append(all, strings.Fields(text)...)
+	}
+	return all
+}
+
+// texts returns the texts of a claim, which is a text or an array of them. Other values
+// count as they are written: true, 7.
+func texts(claim json.RawMessage) []string {
+	var list []json.RawMessage
+	if json.Unmarshal(claim, &list) != nil {
+		list = []json.RawMessage{claim}
+	}
+	var all []string
+	for _, value := range list {
+		var text string
+		if json.Unmarshal(value, &text) != nil {
+			text = string(value)
+		}
+		all = append(all, text)
+	}
+	return all
+}

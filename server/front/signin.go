@@ -1,0 +1,110 @@
+package front
+
+import (
+	"fmt"
+	"html/template"
+	"net/http"
+	"strings"
+
+	"mcpx/internal/auth"
+	"mcpx/internal/plain"
+	"mcpx/registry"
+	"mcpx/server/access"
+)
+
+// SignIn is what the front needs to sign people in to upstreams.
+type SignIn struct {
+	Accounts *auth.Accounts
+	Redirect string // the address of /oauth/callback, as browsers reach it
+}
+
+// beginSignIn serves GET /signin/SCHEMA/SERVER: it sends the browser to the page where the
+// person signs in to the server.
+func (h *HTTP) beginSignIn(w http.ResponseWriter, r *http.Request) {
+	seen, name := h.signInView(r), r.PathValue("server")
+	switch {
+	case seen == nil:
+		showPage(w, http.StatusNotFound, page{"Not found", fmt.Sprintf("There is no schema %q.", r.PathValue("schema"))})
+		return
+	case !seen.MaySignIn(name):
+		showPage(w, http.StatusForbidden, page{"You may not sign in to " + name, notForAll})
+		return
+	}
+	address, err := seen.BeginSignIn(r.Context(), name, h.SignIn.Redirect, strings.Fields(r.URL.Query().Get("scope")))
+	if err != nil {
+		showPage(w, http.StatusBadGateway, page{"Signing in to " + name + " cannot begin", err.Error()})
+		return
+	}
+	http.Redirect(w, r, address, http.StatusFound)
+}
+
+// notForAll is why a caller may not sign in or out.
+const notForAll = `there is no such server, or its sign-in is for everybody: only callers who may use everything can change it`
+
+// signInView returns the upstreams of the schema in the path, as the sender sees them; nil
+// if the schema does not exist for it.
+func (h *HTTP) signInView(r *http.Request) *registry.View {
+	views := granted(r, *h.views.Load())[r.PathValue("schema")]
+	if views == nil {
+		return nil
+	}
+	s := views[asConfigured]
+	seen := s.Registry().For(newSessionlessClient(s, r))
+	return &seen
+}
+
+// completeSignIn serves GET /oauth/callback, where the browser comes back to. The sign-in
+// must be of the caller who comes back, or for everybody.
+func (h *HTTP) completeSignIn(w http.ResponseWriter, r *http.Request) {
+	var account *auth.Account
+	err := auth.ErrNotBegun
+	if caller := access.CallerOf(r.Context()); caller != nil {
+		account, err = h.SignIn.Accounts.Complete(r.Context(), caller.ID, r.URL.Query())
+	}
+	if account == nil && mayUseAll(r) {
+		account, err = h.SignIn.Accounts.Complete(r.Context(), "", r.URL.Query())
+	}
+	if err != nil {
+		showPage(w, http.StatusBadRequest, page{"You are not signed in", err.Error()})
+		return
+	}
+	for _, views := range *h.views.Load() {
+		views[asConfigured].Registry().Resume(r.Context(), account)
+	}
+	showPage(w, http.StatusOK, page{"You are signed in", "You can close this page."})
+}
+
+// signOut serves POST /signout/SCHEMA/SERVER.
+func (h *HTTP) signOut(w http.ResponseWriter, r *http.Request) {
+	seen, name := h.signInView(r), r.PathValue("server")
+	switch {
+	case seen == nil:
+		access.Refuse(w, http.StatusNotFound, fmt.Sprintf("there is no schema %q", r.PathValue("schema")))
+		return
+	case !seen.MaySignIn(name):
+		access.Refuse(w, http.StatusForbidden, notForAll)
+		return
+	}
+	if err := seen.SignOut(r.Context(), name); err != nil {
+		access.Refuse(w, http.StatusBadGateway, err.Error())
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// page is a page with one message.
+type page struct{ Title, Text string }
+
+var pageTemplate = template.Must(template.New("page").Parse(`<!doctype html>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{{.Title}} · mcpx</title>
+<h1>{{.Title}}</h1><p>{{.Text}}</p><p><a href="/">Console</a></p></html>
+`))
+
+// showPage writes a page with one message.
+func showPage(w http.ResponseWriter, status int, p page) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Security-Policy", "default-src 'none'")
+	w.WriteHeader(status)
+	p.Title, p.Text = plain.Line(p.Title), plain.Line(p.Text)
+	_ = pageTemplate.Execute(w, p)
+}
