@@ -189,7 +189,7 @@ func headerServer(t *testing.T) (url string, opened *atomic.Int32) {
 			session = fmt.Sprint("s", opened.Add(1))
 			owners[session] = seen
 		}
-		if owners[session] != seen {
+		if m.Method != "server/discover" && owners[session] != seen {
 			t.Errorf("%s with %q in the session of %q", m.Method, seen, owners[session])
 		}
 		mu.Unlock()

@@ -143,7 +143,7 @@ func (s *supervisor) publishLists(ctx context.Context, session *Session, handsha
 
 // revision returns the revision of MCP that the session speaks.
 func (s *Session) revision(handshake []byte) string {
-	if s.modern != nil {
+	if s.modern() != nil {
 		return mcp.ProtocolVersion20260728
 	}
 	revision, _ := rawjson.String(rawjson.Get(handshake, "protocolVersion"))
