@@ -57,8 +57,9 @@ type Profile struct {
 	Name      string
 	Enabled   bool
 	Expose    Expose
-	Prefix    bool       // flat tools carry their server's name
-	Upstreams []Upstream // in file order, without the disabled ones
+	Prefix    bool          // flat tools carry their server's name
+	FlatWait  time.Duration // how long tools/list waits for upstreams that start
+	Upstreams []Upstream    // in file order, without the disabled ones
 
 	all []Upstream // including the disabled ones
 }

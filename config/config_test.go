@@ -28,7 +28,7 @@ func TestParse(t *testing.T) {
 	want := &Config{
 		File: "/etc/mcpx/mcpx.json",
 		Profiles: []Profile{{
-			Name: "work", Enabled: true, Expose: Flat, Prefix: true,
+			Name: "work", Enabled: true, Expose: Flat, Prefix: true, FlatWait: 10 * time.Second,
 			Upstreams: []Upstream{{
 				Name: "z", Transport: TransportStdio, Command: "uvx", Args: []string{"a", "b"},
 				Tools:          Filter{Deny: []string{"x*"}},
@@ -41,7 +41,7 @@ func TestParse(t *testing.T) {
 				StartupTimeout: 500 * time.Millisecond, Timeout: time.Minute, MaxTimeout: 15 * time.Minute, Isolation: Shared, Auth: Auth{Flow: "auto"}, Start: StartEager,
 			}},
 		}, {
-			Name: "later", Expose: Lazy, Prefix: true,
+			Name: "later", Expose: Lazy, Prefix: true, FlatWait: 10 * time.Second,
 		}},
 		Server:     Server{Host: "127.0.0.1", Console: ConsoleView},
 		Stdio:      Stdio{Encoding: "utf8", Delimiter: "\n", Timeout: 1500 * time.Millisecond},

@@ -28,7 +28,7 @@ func defaults() *Config {
 }
 
 func defaultProfile(name string) Profile {
-	return Profile{Name: name, Enabled: true, Expose: Lazy, Prefix: true}
+	return Profile{Name: name, Enabled: true, Expose: Lazy, Prefix: true, FlatWait: 10 * time.Second}
 }
 
 func defaultUpstream() Upstream {
@@ -139,6 +139,7 @@ func (p *Profile) group() []field {
 	return []field{
 		{"expose", choice(&p.Expose, Lazy, Flat), "lazy: the tools inspect and exec. flat: every tool as Server__tool."},
 		{"prefix", boolean(&p.Prefix), "false makes a flat schema with one server a transparent proxy: names stay unchanged."},
+		{"flat_wait", duration(&p.FlatWait), "How long the list of tools of a flat schema waits for servers that start for the first time."},
 		{"mcpServers", serverMap(&p.all), "The servers by name, as Claude, Cursor and Windsurf write them."},
 		{"mcp_servers", serverList(&p.all), "The servers as an array."},
 		{"servers", unshown(serverMap(&p.all)), "The servers by name, as VS Code writes them."},

@@ -17,7 +17,7 @@ func (r *reader) config(root node, c *Config) {
 		c.Profiles = []Profile{top}
 		return
 	}
-	for _, key := range []string{"expose", "prefix"} {
+	for _, key := range []string{"expose", "prefix", "flat_wait"} {
 		if m, ok := root.member(key); ok {
 			r.fail(m.name, "has no effect next to schemas; move it into a schema")
 		}

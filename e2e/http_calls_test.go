@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -167,4 +168,18 @@ func TestSSEAnswersTheFirstMessage(t *testing.T) {
 		})
 	}
 	clients.Wait()
+}
+
+// TestTraceReachesTheUpstream: the trace that a client sends, in its headers or in _meta, is
+// in the call that the upstream gets.
+func TestTraceReachesTheUpstream(t *testing.T) {
+	t.Parallel()
+	const trace = "0af7651916cd43dd8448eb211c80319c"
+	const parent = "00-" + trace + "-b7ad6b7169203331-01"
+	c := serveHTTP(t, one(t), options{}).client("/mcp")
+	line := `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":` + execParams("a", "params", "{}") + `}`
+	c.try(http.MethodPost, "/mcp", line, "Traceparent", parent, "Tracestate", "a=1").want(t, "headers", 200, `\"traceparent\":\"`+parent+`\",\"tracestate\":\"a=1\"`)
+	own := strings.Replace(line, `"params":{`, `"params":{"_meta":{"traceparent":"`+parent+`"},`, 1)
+	other := strings.ReplaceAll(parent, trace, strings.Repeat("1", len(trace)))
+	c.try(http.MethodPost, "/mcp", own, "Traceparent", other).want(t, "_meta", 200, `\"traceparent\":\"`+parent+`\"`)
 }

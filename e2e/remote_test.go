@@ -124,7 +124,7 @@ func (r *remote) handler() http.Handler {
 	s := r.tools()
 	legacy := mcpserver.NewSSEServer(s)
 	mux := http.NewServeMux()
-	mux.Handle("/mcp", r.sessions(mcpserver.NewStreamableHTTPServer(s)))
+	mux.Handle("/mcp", r.sessions(mcpserver.NewStreamableHTTPServer(s, mcpserver.WithStreamableHTTPProtocolVersions(mcp.LegacyProtocolVersions()...))))
 	mux.Handle("/sse", legacy.SSEHandler())
 	mux.Handle("/message", legacy.MessageHandler())
 	return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {

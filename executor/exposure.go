@@ -134,7 +134,11 @@ func flatTool(server, name string, t *registry.Tool, style nameStyle) []byte {
 	if style == ownNames {
 		return raw
 	}
-	return rawjson.With(raw, "description", rawjson.AppendString(nil, strings.TrimSpace("["+server+"] "+t.Description)))
+	description := "[" + server + "]"
+	if t.Description != "" {
+		description += " " + t.Description
+	}
+	return rawjson.With(raw, "description", rawjson.AppendString(nil, description))
 }
 
 // matcher compiles a template on first use. It returns nil for an invalid template.

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"mcpx/internal/rawjson"
 )
 
 func TestNamesOnTheFront(t *testing.T) {
@@ -64,4 +66,24 @@ func FuzzNames(f *testing.F) {
 			before = now
 		}
 	})
+}
+
+// TestFlatDescriptions: the server's name comes first, and every byte of the upstream's
+// text after it.
+func TestFlatDescriptions(t *testing.T) {
+	for _, c := range []struct {
+		name, own string
+		style     nameStyle
+		want      string
+	}{
+		{"plain", `"Say it."`, prefixedNames, "[srv] Say it."},
+		{"white space", `"  Say\n it. \n\n"`, prefixedNames, "[srv]   Say\n it. \n\n"},
+		{"empty", `""`, prefixedNames, "[srv]"},
+		{"no prefix", `" Say it. "`, ownNames, " Say it. "},
+	} {
+		raw := flatTool("srv", "echo", tool(t, `{"name":"echo","description":`+c.own+`}`), c.style)
+		if got, _ := rawjson.String(rawjson.Get(raw, "description")); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
 }

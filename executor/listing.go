@@ -81,7 +81,7 @@ func heading(u *registry.Upstream, shown, budget int) string {
 		head += "; " + review
 	}
 	if u.Instructions != "" {
-		head += "; " + plain.Cut(plain.Line(u.Instructions), instructionBytes)
+		head += "; " + plain.Cut(plain.Joined(u.Instructions), instructionBytes)
 	}
 	return tokens.Shorten(head, budget-1) + "\n"
 }

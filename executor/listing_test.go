@@ -31,8 +31,8 @@ func names(tools []*registry.Tool) []string {
 func TestListingSteps(t *testing.T) {
 	const n = 40
 	u := upstreamOf("srv", manyTools(t, n))
-	u.Instructions = "Ask\nnicely."
-	const head = "srv: 40 tools; Ask\\nnicely."
+	u.Instructions = "\n    Ask\n    nicely."
+	const head = "srv: 40 tools; Ask nicely."
 	const hint = `… shortened; more: inspect("srv", "word*") or inspect("srv", "tool")`
 	const more = `more: inspect("srv", "word*"), or exec("mcpx", "search", {"query": …})`
 	full, typed, short, bare := []string{head}, []string{head}, []string{head}, []string{head}
@@ -194,7 +194,7 @@ func TestHostileToolsStayOnTheirLine(t *testing.T) {
 		tool(t, `{"name":"c","description":{"not":"text"},"inputSchema":"no schema"}`),
 	})
 	u.Instructions = "i\n\u001b]0;title\u0007"
-	want := `srv: 2 tools; i\n\u001b]0;title\u0007` + "\n" +
+	want := `srv: 2 tools; i \u001b]0;title\u0007` + "\n" +
 		`a\nb\u001b[2J(` + u.Tools[0].Signature() + `): x\u2028y\u0007` + "\n" +
 		`c(` + u.Tools[1].Signature() + `)`
 	if got := listing(u, u.Tools, 4000); got != want {

@@ -32,13 +32,15 @@ func newClients() clients {
 	}
 }
 
-// announcePause is the time between two announcements of changed lists. Changes in
-// between are announced together: when mcpx starts, every upstream has some.
-const announcePause = 100 * time.Millisecond
+// Times between two announcements of changed lists. Changes in between are announced
+// together.
+const (
+	announcePause = 100 * time.Millisecond
+	startPause    = 2 * time.Second // at most, while upstreams start for the first time: each of them has changes
+)
 
 // Attach makes a client known, so that upstreams can reach it until Detach.
 func (r *Registry) Attach(c Client) {
-	r.views.watch(r.For(c))
 	r.clients.mu.Lock()
 	defer r.clients.mu.Unlock()
 	r.clients.attached[c.ID()] = c
@@ -47,7 +49,6 @@ func (r *Registry) Attach(c Client) {
 // AttachStream makes a subscription stream known until Detach. Upstreams can send it
 // notifications, but no requests.
 func (r *Registry) AttachStream(c Client) {
-	r.views.watch(r.For(c))
 	r.clients.mu.Lock()
 	defer r.clients.mu.Unlock()
 	r.clients.streams[c.ID()] = c
@@ -134,30 +135,18 @@ func (r *Registry) announce(ctx context.Context) {
 		if err != nil {
 			return
 		}
-		r.announceLists(capabilities)
+		for capability := range capabilities {
+			for _, c := range r.clients.all() {
+				c.Notify(listChanged(capability), nil)
+			}
+		}
 		pause := time.NewTimer(announcePause)
 		select {
 		case <-pause.C:
 		case <-ctx.Done():
 		}
 		pause.Stop()
-	}
-}
-
-// announceLists notifies clients of lists that have changed, if they see the change.
-func (r *Registry) announceLists(capabilities map[string]bool) {
-	previous := map[viewKey]*Catalog{}
-	for _, c := range r.clients.all() {
-		seen := r.For(c)
-		key, now := seen.key(r.Catalog()), seen.Catalog()
-		if _, ok := previous[key]; key != (viewKey{}) && !ok {
-			previous[key] = r.views.announce(key, now)
-		}
-		for capability := range capabilities {
-			if key == (viewKey{}) || !now.sameLists(previous[key], capability) {
-				c.Notify(listChanged(capability), nil)
-			}
-		}
+		r.SettleAll(ctx, startPause)
 	}
 }
 

@@ -28,6 +28,37 @@ type Client interface {
 	Notify(method string, params []byte)
 }
 
+// InputClient is a Client that is more than a program on the command line. An upstream of
+// 2026-07-28 learns the client's own capabilities with each request, and its requests to
+// the client come together.
+type InputClient interface {
+	Client
+	// Capabilities returns the capabilities that the client has declared.
+	Capabilities() []byte
+	// RequestAll sends the requests of one round to the client, and waits for all
+	// responses. They have the order of the requests.
+	RequestAll(ctx context.Context, inputs []Input) (responses [][]byte, err error)
+}
+
+// Input is one of the requests to a client that an upstream needs to continue a call.
+type Input struct {
+	Key    string // chosen by the upstream
+	Method string
+	Params []byte
+}
+
+// RequestEach sends requests to a client one after the other.
+func RequestEach(ctx context.Context, c Client, inputs []Input) (responses [][]byte, err error) {
+	for _, input := range inputs {
+		response, err := c.Request(ctx, input.Method, input.Params)
+		if err != nil {
+			return nil, err
+		}
+		responses = append(responses, response)
+	}
+	return responses, nil
+}
+
 // ErrCallOver is returned by Client.Request if the client accepts requests only during a
 // call, and the call is over.
 var ErrCallOver = errors.New("the call is over")
@@ -53,7 +84,11 @@ func (s *Session) handleRequest(m rpc.Message, callID []byte) {
 		s.respond(m.ID, nil, rpc.Errorf(rpc.CodeMethodNotFound, "Method '%s' not found", m.Method))
 		return
 	}
-	client, err := s.addressee(callID)
+	find := s.addressee
+	if m.Method == "roots/list" {
+		find = s.rootsAddressee
+	}
+	client, err := find(callID)
 	if err != nil {
 		s.respond(m.ID, nil, rpc.Errorf(rpc.CodeInvalidRequest, "%s was refused: %v", m.Method, err))
 		return
@@ -91,6 +126,10 @@ func (s *Session) forward(incoming *rpc.Incoming, m rpc.Message, callID []byte, 
 				continue
 			}
 			err = cmp.Or(err, ErrCallOver)
+		}
+		if m.Method == "roots/list" {
+			s.respondRoots(m.ID, client, result, err)
+			return
 		}
 		s.respond(m.ID, result, err)
 		return

@@ -123,16 +123,19 @@ func (r *Registry) hasUsers(session *Session) bool {
 	return r.clients.hasSubscriptions(session.key()) || len(r.sessions.of(session.config.Name)) > 0
 }
 
-// loadCache publishes a lazy upstream as idle, with its lists from the cache. It reports
-// whether the upstream is lazy.
+// loadCache publishes a lazy upstream as idle, with its lists from the cache, and recalls
+// which revision any upstream speaks. It reports whether the upstream is lazy.
 func (s *supervisor) loadCache() (isLazy bool) {
-	if s.config().Start != config.StartLazy {
-		return false
-	}
+	isLazy = s.config().Start == config.StartLazy
 	var found listcache.Entry
 	ok := false
-	if s.cache() != nil {
-		found, ok = s.cache().Load(s.cacheKey())
+	if s.cache() != nil && (isLazy || s.config().URL == "") {
+		if found, ok = s.cache().Load(s.cacheKey()); ok {
+			s.recall(found)
+		}
+	}
+	if !isLazy {
+		return false
 	}
 	var changed []string
 	s.wake.Clear()
@@ -199,12 +202,12 @@ func (s *supervisor) saveCache(session *Session, handshake []byte) {
 	u := s.upstream.Load()
 	content := &listcache.Entry{
 		Listed:       u.ListedAt,
+		Revision:     s.known.Load().revision,
 		Server:       softwareInfo(s.handshake),
 		Capabilities: u.Capabilities,
 		Lists:        map[string][]json.RawMessage{},
 	}
 	content.Instructions = u.instructions
-	content.Revision, _ = rawjson.String(rawjson.Get(s.handshake, "protocolVersion"))
 	for method, items := range u.listed {
 		for _, item := range items {
 			content.Lists[method] = append(content.Lists[method], item.Raw)

@@ -1,12 +1,15 @@
 package registry
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"sync"
+
+	"github.com/mark3labs/mcp-go/mcp"
 
 	"mcpx/internal/lockfile"
 	"mcpx/internal/rawjson"
@@ -106,6 +109,8 @@ func (s *Session) list(ctx context.Context, k kind) ([]Item, error) {
 				warn("skipped an item without a " + k.key)
 			case keys[key]:
 				warn("skipped a second item with the same " + k.key)
+			case !s.hasValidHeaders(raw):
+				warn("skipped a tool with an invalid x-mcp-header")
 			case len(items) == maxItems:
 				warn(fmt.Sprintf("the list has more than %d items; the rest is left out", maxItems))
 				return items, nil
@@ -129,6 +134,15 @@ func (s *Session) list(ctx context.Context, k kind) ([]Item, error) {
 	}
 	warn(fmt.Sprintf("the list has more than %d pages; the rest is left out", maxPages))
 	return items, nil
+}
+
+// hasValidHeaders reports whether mcpx can repeat the arguments of a tool in headers, as the
+// tool wants (x-mcp-header). Only 2026-07-28 over HTTP has such headers.
+func (s *Session) hasValidHeaders(definition []byte) bool {
+	if s.modern == nil || s.config.URL == "" || !bytes.Contains(definition, []byte(`"x-mcp-header"`)) {
+		return true
+	}
+	return mcp.ValidateParamHeaderAnnotations(&mcp.Tool{RawInputSchema: rawjson.Get(definition, "inputSchema")}) == nil
 }
 
 // changes collects the names of changed lists until wait returns them. The methods may be

@@ -87,6 +87,31 @@ func TestListsAreAnnounced(t *testing.T) {
 	}
 }
 
+// TestStartsAreAnnouncedTogether: while upstreams start, their changes are announced
+// together, however many there are.
+func TestStartsAreAnnouncedTogether(t *testing.T) {
+	upstreams := map[string]any{"late": mcptest.Upstream(t, "-start-delay", "1s")}
+	for i := range 6 {
+		upstreams[fmt.Sprint("early", i)] = mcptest.Upstream(t)
+	}
+	begin := time.Now()
+	r, _ := run(t, upstreams)
+	c := newRecorder("one")
+	r.Attach(c)
+	for name := range upstreams {
+		if _, err := r.Ready(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.wait(t, "notifications/tools/list_changed")
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	most := 2 + int(time.Since(begin)/startPause)
+	if n := len(c.told); n > most {
+		t.Errorf("%d notifications, want at most %d: %q", n, most, c.told)
+	}
+}
+
 func names(items []Item) (keys []string) {
 	for _, i := range items {
 		keys = append(keys, i.Key)

@@ -5,14 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"mcpx/internal/link"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
 	"mcpx/internal/tasks"
@@ -21,8 +19,7 @@ import (
 // Since revision 2026-07-28 MCP has no initialize. Every request names its revision
 // and capabilities. A server that needs input from its client responds to the call with
 // input_required. Changes are reported in one long response to subscriptions/listen.
-// mcpx tries initialize first, which nearly all upstreams understand, and switches to
-// 2026-07-28 only if the upstream refuses initialize.
+// Which revision an upstream speaks is decided in revision.go.
 
 // modern is the additional state of a session that speaks 2026-07-28.
 type modern struct {
@@ -35,37 +32,6 @@ const modernPrefix = "io.modelcontextprotocol/"
 
 // maxRounds bounds how often one call may require input of its client.
 const maxRounds = 10
-
-// wantsModern reports whether the response to initialize means that the upstream
-// speaks 2026-07-28. Over HTTP it may miss that revision's headers first.
-func wantsModern(err error) bool {
-	var e *rpc.Error
-	return errors.As(err, &e) && slices.Contains([]int{rpc.CodeMethodNotFound, mcp.UNSUPPORTED_PROTOCOL_VERSION, mcp.HEADER_MISMATCH}, e.Code)
-}
-
-// openModern opens a new link, since the upstream may have closed the first after
-// initialize, and requests the upstream's revisions and capabilities.
-func (s *supervisor) openModern(ctx context.Context, owner Client, o link.Options) (*Session, []byte, error) {
-	l, err := link.Dial(ctx, o)
-	if err != nil {
-		return nil, nil, err
-	}
-	session := newSession(s, owner, l)
-	session.modern = &modern{modernMeta(s.registry.options.Version), newFilterState()}
-	session.tasks.Go(session.run)
-	handshake, err := session.request(ctx, "server/discover", nil)
-	if err != nil {
-		return nil, nil, session.abort(fmt.Errorf("server/discover: %w", err))
-	}
-	versions := rawjson.Get(handshake, "supportedVersions")
-	if !slices.ContainsFunc(slices.Collect(rawjson.Elements(versions)), func(v []byte) bool {
-		return string(v) == `"`+mcp.ProtocolVersion20260728+`"`
-	}) {
-		return nil, nil, session.abort(fmt.Errorf("it refuses initialize, and speaks %s, of which mcpx knows none", versions))
-	}
-	session.tasks.Go(func() { session.listen(rawjson.Get(handshake, "capabilities")) })
-	return session, handshake, nil
-}
 
 func modernMeta(version string) []byte {
 	handshake := initializeParams(version)
@@ -89,16 +55,32 @@ func withoutModernKeys(meta []byte) []byte {
 }
 
 // requestMeta returns the _meta of a request: the client's own keys, and those of
-// 2026-07-28 as mcpx sets them.
-func (s *Session) requestMeta(own []byte) []byte {
+// 2026-07-28 as mcpx sets them. The capabilities are those of the client: what it lacks,
+// the upstream must not require. For its own requests mcpx declares all of them.
+func (s *Session) requestMeta(own []byte, client Client) []byte {
 	meta := s.modern.meta
 	for key, value := range rawjson.Members(withoutModernKeys(own)) {
 		meta = rawjson.With(meta, key, value)
+	}
+	if c, ok := client.(InputClient); ok {
+		meta = rawjson.With(meta, mcp.MetaKeyClientCapabilities, forwardable(c.Capabilities()))
 	}
 	if level := s.supervisor.registry.clients.level(); level != "" {
 		meta = rawjson.With(meta, mcp.MetaKeyLogLevel, rawjson.AppendString(nil, level))
 	}
 	return meta
+}
+
+// forwardable returns the capabilities of a client that upstreams learn. mcpx forwards no
+// other requests to clients.
+func forwardable(capabilities []byte) []byte {
+	b := []byte("{")
+	for _, name := range []string{"roots", "sampling", "elicitation"} {
+		if declared := rawjson.Get(capabilities, name); rawjson.Kind(declared) == '{' {
+			b = rawjson.AppendMember(b, name, declared)
+		}
+	}
+	return append(b, '}')
 }
 
 // callInRounds makes a call. Each time the upstream requires input, it gets the input
@@ -115,7 +97,7 @@ func (s *Session) callInRounds(ctx context.Context, r Request, l limits) ([]byte
 	}
 	s.rounds.Add(1)
 	defer s.rounds.Add(-1)
-	r.Meta = s.requestMeta(r.Meta)
+	r.Meta = s.requestMeta(r.Meta, r.Client)
 	if l.total > 0 { // for all rounds, and the client's time between them
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, l.total, &Timeout{Server: s.config.Name, Key: "max_timeout", Limit: l.total})
@@ -147,29 +129,51 @@ func (s *Session) collectInput(ctx context.Context, r Request, result []byte) ([
 	requestCtx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.conn.Context(), cancel)() // nothing waits for the response then
-	responses := []byte("{")
+	inputs, err := s.inputs(r, result)
+	if err != nil {
+		return nil, err
+	}
+	ask := func() ([][]byte, error) { return RequestEach(requestCtx, r.Client, inputs) }
+	if c, ok := r.Client.(InputClient); ok {
+		ask = func() ([][]byte, error) { return c.RequestAll(requestCtx, inputs) }
+	}
+	responses, err := ask()
+	switch {
+	case s.isOver():
+		return nil, s.Lost(s.conn.Err())
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case err != nil:
+		return nil, err
+	}
+	byKey := []byte("{")
+	for i, input := range inputs {
+		byKey = rawjson.AppendMember(byKey, input.Key, responses[i])
+	}
+	params := rawjson.With(rawjson.OrObject(r.Params), "inputResponses", append(byKey, '}'))
+	return rawjson.With(params, "requestState", rawjson.Get(result, "requestState")), nil
+}
+
+// maxInputs bounds the requests of one round.
+const maxInputs = 100
+
+// inputs returns the requests to the client in a result.
+func (s *Session) inputs(r Request, result []byte) (inputs []Input, err error) {
 	for key, request := range rawjson.Members(rawjson.Get(result, "inputRequests")) {
 		method, _ := rawjson.String(rawjson.Get(request, "method"))
 		if !forClients[method] {
 			return nil, fmt.Errorf("the upstream requests %q, which clients do not know", method)
 		}
+		if len(inputs) == maxInputs {
+			return nil, fmt.Errorf("the upstream requires more than %d inputs at once", maxInputs)
+		}
 		params := rawjson.Get(request, "params")
 		if method == "elicitation/create" {
 			s.rememberURL(params, r.Client)
 		}
-		response, err := r.Client.Request(requestCtx, method, params)
-		switch {
-		case s.isOver():
-			return nil, s.Lost(s.conn.Err())
-		case ctx.Err() != nil:
-			return nil, context.Cause(ctx)
-		case err != nil:
-			return nil, err
-		}
-		responses = rawjson.AppendMember(responses, key, response)
+		inputs = append(inputs, Input{key, method, params})
 	}
-	params := rawjson.With(rawjson.OrObject(r.Params), "inputResponses", append(responses, '}'))
-	return rawjson.With(params, "requestState", rawjson.Get(result, "requestState")), nil
+	return inputs, nil
 }
 
 // filterState tracks the filter of subscriptions/listen: which notifications are
@@ -311,7 +315,7 @@ func (s *Session) listenTo(filter []byte, generation int) {
 			_, err := s.conn.Call(ctx, rpc.Request{
 				Method: "subscriptions/listen",
 				Params: rawjson.With([]byte("{}"), "notifications", filter),
-				Meta:   s.requestMeta(nil),
+				Meta:   s.requestMeta(nil, nil),
 				Tag:    acknowledgment(func() { s.listening(filter, generation) }),
 			})
 			ended <- err

@@ -16,18 +16,6 @@ import (
 	"mcpx/internal/rpc"
 )
 
-// TestWantsModern: which responses to initialize lead to server/discover.
-func TestWantsModern(t *testing.T) {
-	for code, want := range map[int]bool{-32601: true, -32022: true, -32020: true, -32600: false, -32603: false} {
-		if got := wantsModern(fmt.Errorf("initialize: %w", &rpc.Error{Code: code})); got != want {
-			t.Errorf("%d: %v", code, got)
-		}
-	}
-	if wantsModern(errors.New("broken")) {
-		t.Error("an error of the connection")
-	}
-}
-
 func TestModernUpstream(t *testing.T) {
 	r, l := run(t, map[string]any{"a": mcptest.Upstream(t, "-modern", "-full")})
 	u := r.Settled(t.Context(), "a")
@@ -65,9 +53,21 @@ func TestModernUpstream(t *testing.T) {
 	l.wait(t, "list changed")
 }
 
+// inputRecorder is a recorder with capabilities.
+type inputRecorder struct {
+	*recorder
+	capabilities string
+}
+
+func (c inputRecorder) Capabilities() []byte { return []byte(c.capabilities) }
+
+func (c inputRecorder) RequestAll(ctx context.Context, inputs []Input) ([][]byte, error) {
+	return RequestEach(ctx, c, inputs)
+}
+
 func TestModernRequestsCarryMeta(t *testing.T) {
 	r, _ := run(t, map[string]any{"a": mcptest.Upstream(t, "-modern")})
-	one := newRecorder("one")
+	one := inputRecorder{newRecorder("one"), `{"sampling":{"tools":{}},"roots":null,"tasks":{},"extensions":{"x/y":{}}}`}
 	r.Attach(one)
 	r.SetLevel(one, "warning")
 	result, err := r.Call(t.Context(), "a", Request{
@@ -85,6 +85,8 @@ func TestModernRequestsCarryMeta(t *testing.T) {
 			"io.modelcontextprotocol/protocolVersion": `"2026-07-28"`,
 			"io.modelcontextprotocol/logLevel":        `"warning"`,
 			"io.modelcontextprotocol/clientInfo":      `{"name":"mcpx","version":"1.2.3"}`,
+
+			"io.modelcontextprotocol/clientCapabilities": `{"sampling":{"tools":{}}}`,
 		} {
 			if got := string(rawjson.Get(meta, key)); got != want {
 				t.Errorf("%s is %s, want %s", key, got, want)

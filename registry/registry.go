@@ -22,21 +22,22 @@ import (
 
 // Registry holds the live upstreams of one profile.
 type Registry struct {
-	schema   string // the name of the profile
-	options  Options
-	log      zerolog.Logger
-	slots    *semaphore.Weighted // bounds how many upstreams start at the same time
-	fills    *semaphore.Weighted // bounds how many start only to fill the cache
-	catalog  atomic.Pointer[Catalog]
-	changed  changes // lists that clients must be notified of
-	clients  clients
-	views    views
-	users    users
-	sessions clientSessions
-	records  records         // messages that somebody watches
-	tasks    tasks.Group     // the supervisors
-	ctx      context.Context // ends when Run does
-	stop     context.CancelFunc
+	schema    string // the name of the profile
+	options   Options
+	log       zerolog.Logger
+	slots     *semaphore.Weighted // bounds how many upstreams start at the same time
+	callSlots *semaphore.Weighted // bounds how many per-client sessions open at the same time; calls wait for them
+	fills     *semaphore.Weighted // bounds how many start only to fill the cache
+	catalog   atomic.Pointer[Catalog]
+	changed   changes // lists that clients must be notified of
+	clients   clients
+	views     views
+	users     users
+	sessions  clientSessions
+	records   records         // messages that somebody watches
+	tasks     tasks.Group     // the supervisors
+	ctx       context.Context // ends when Run does
+	stop      context.CancelFunc
 
 	mu           sync.Mutex             // one change of the catalog at a time
 	supervisors  map[string]*supervisor // of the upstreams in the catalog, by name
@@ -67,6 +68,7 @@ func New(profile *config.Profile, o Options) *Registry {
 		options:      o,
 		log:          o.Log,
 		slots:        semaphore.NewWeighted(int64(max(o.ConnectsAtOnce, 1))),
+		callSlots:    semaphore.NewWeighted(int64(max(o.ConnectsAtOnce, 1))),
 		fills:        semaphore.NewWeighted(1),
 		changed:      newChanges(),
 		clients:      newClients(),
@@ -135,6 +137,26 @@ func (v View) settled(ctx context.Context, name string) *Upstream {
 	}
 }
 
+// settledSoon is settled for a request. An upstream that is queued to start does not wait
+// for its turn.
+func (v View) settledSoon(ctx context.Context, name string) *Upstream {
+	if u := v.current(name); u != nil && u.State == Starting {
+		u.supervisor.wake.Notify()
+	}
+	return v.settled(ctx, name)
+}
+
+// SettleAll waits until no upstream is in its first start, or until the timeout.
+func (r *Registry) SettleAll(ctx context.Context, timeout time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	for _, u := range r.Catalog().Upstreams {
+		if u.InFirstStart() {
+			r.Settled(ctx, u.Name)
+		}
+	}
+}
+
 // errStillStarting is the cause when startLimit is reached.
 var errStillStarting = errors.New("still starting")
 
@@ -170,7 +192,7 @@ func (v View) ready(ctx context.Context, name string) (*Upstream, error) {
 		if err := v.ensureOwn(name); err != nil {
 			return nil, err
 		}
-		u := v.settled(ctx, name)
+		u := v.settledSoon(ctx, name)
 		switch {
 		case u == nil:
 			return nil, &Unavailable{Server: name, Reason: "it is not in the config"}

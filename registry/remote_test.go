@@ -45,7 +45,8 @@ func newRemote(t *testing.T) *remote {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	})
-	streamable, sse := mcpserver.NewStreamableHTTPServer(s), mcpserver.NewSSEServer(s)
+	streamable := mcpserver.NewStreamableHTTPServer(s, mcpserver.WithStreamableHTTPProtocolVersions(mcp.LegacyProtocolVersions()...)) // with sessions
+	sse := mcpserver.NewSSEServer(s)
 	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		body, _ := io.ReadAll(q.Body)
 		q.Body = io.NopCloser(strings.NewReader(string(body)))

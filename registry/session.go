@@ -36,13 +36,16 @@ type Session struct {
 	level   atomic.Pointer[string] // the log level that was set last
 	setting chan struct{}          // holds one while a log level is set
 
+	changing chan struct{} // holds one while the roots change
+
 	mu       sync.Mutex
+	kept     keptRoots
 	callers  callers
 	elicited elicited
 }
 
 func newSession(s *supervisor, owner Client, l link.Link) *Session {
-	session := &Session{supervisor: s, owner: owner, config: s.config(), link: l, log: s.log, setting: make(chan struct{}, 1)}
+	session := &Session{supervisor: s, owner: owner, config: s.config(), link: l, log: s.log, setting: make(chan struct{}, 1), changing: make(chan struct{}, 1)}
 	session.conn = rpc.NewConn(rpc.ConnOptions{Handler: session, Send: session.sendMessage, Log: s.log})
 	return session
 }
@@ -108,6 +111,11 @@ func (s *Session) wireRequest(r Request, l limits) rpc.Request {
 func (s *Session) call(ctx context.Context, r Request, l limits) ([]byte, error) {
 	if s.modern != nil {
 		return s.callInRounds(ctx, r, l)
+	}
+	if r.isCall() && s.needsRoots(r.Client) {
+		if err := s.changeRoots(ctx, r.Client); err != nil {
+			return nil, err
+		}
 	}
 	return s.callOnce(ctx, r, l)
 }
@@ -285,7 +293,8 @@ const pingEvery = 30 * time.Second
 
 // keepAlive closes a session that does not respond to a ping. It does not ping during
 // calls: they have their own limits, and the upstream may be busy with them.
-func (s *Session) keepAlive(every time.Duration) {
+func (s *Session) keepAlive() {
+	every := cmp.Or(s.supervisor.registry.options.PingEvery, pingEvery)
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {

@@ -307,7 +307,7 @@ func (p *clientSession) run() {
 // open opens the session, or sets err. It returns the upstream's capabilities.
 func (p *clientSession) open() (capabilities []byte) {
 	s := p.supervisor
-	release, err := s.slot(s.ctx)
+	release, err := slot(s.ctx, s.registry.callSlots)
 	if err != nil {
 		p.err = errReplaced
 		return nil

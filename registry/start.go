@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
+	"golang.org/x/sync/semaphore"
 
 	"mcpx/config"
 	"mcpx/internal/link"
@@ -24,7 +24,7 @@ func (s *supervisor) start(ctx context.Context) (*Session, error) {
 	if err := s.needsHeaders(); err != nil {
 		return nil, err
 	}
-	release, err := s.slot(ctx)
+	release, err := s.turn(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -32,22 +32,50 @@ func (s *supervisor) start(ctx context.Context) (*Session, error) {
 	begin := time.Now()
 	ctx, cancel := startupLimit(ctx, s.config())
 	defer cancel()
-	session, handshake, err := s.open(ctx, nil)
-	if err != nil {
-		return nil, err
+	for {
+		session, handshake, err := s.open(ctx, nil)
+		if err != nil {
+			return nil, err
+		}
+		p := session.newProbe(ctx, handshake)
+		if err = s.publishLists(ctx, session, p, begin); err == nil {
+			return session, nil
+		}
+		isOver := session.isOver()
+		if err = session.abort(err); !p.isSent || !isOver || ctx.Err() != nil {
+			return nil, err
+		}
+		s.remember(session, handshake) // the probe may have ended the process: start it again without
 	}
-	if err := s.publishLists(ctx, session, handshake, begin); err != nil {
-		return nil, session.abort(err)
-	}
-	return session, nil
 }
 
-// slot waits until a start may begin.
-func (s *supervisor) slot(ctx context.Context) (release func(), err error) {
-	if err := s.registry.slots.Acquire(ctx, 1); err != nil {
+// turn waits until a start may begin. A start that a call waits for leaves the queue and
+// begins at once.
+func (s *supervisor) turn(ctx context.Context) (release func(), err error) {
+	queue, leave := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		select {
+		case <-s.wake:
+			leave()
+		case <-queue.Done():
+		}
+	})
+	release, err = slot(queue, s.registry.slots)
+	leave()
+	watch.Wait()
+	if err != nil && ctx.Err() == nil {
+		return func() {}, nil
+	}
+	return release, err
+}
+
+// slot waits for one of a number of slots.
+func slot(ctx context.Context, slots *semaphore.Weighted) (release func(), err error) {
+	if err := slots.Acquire(ctx, 1); err != nil {
 		return nil, err
 	}
-	free := sync.OnceFunc(func() { s.registry.slots.Release(1) })
+	free := sync.OnceFunc(func() { slots.Release(1) })
 	early := time.AfterFunc(slotTime, free)
 	return func() {
 		early.Stop()
@@ -60,43 +88,6 @@ func startupLimit(ctx context.Context, c *config.Upstream) (context.Context, con
 	return context.WithTimeoutCause(ctx, c.StartupTimeout, limit)
 }
 
-// open opens a session: a shared one, or a per-client one if owner is not nil. It returns
-// the result of initialize or server/discover.
-func (s *supervisor) open(ctx context.Context, owner Client) (*Session, []byte, error) {
-	resolved, err := s.config().Resolve(ctx)
-	if err != nil {
-		return nil, nil, &link.Failure{Reason: err.Error(), Cause: link.CauseConfig}
-	}
-	if resolved != s.config() { // the client secret may be a stored one
-		s.account.Store(link.Account(s.registry.options.Accounts, resolved, resolved.Caller))
-	}
-	o := link.Options{Upstream: resolved, Account: s.account.Load(), Log: s.log, MessageBytes: s.registry.options.MessageBytes, Intake: s.intake, Watcher: s.registry.options.Watcher}
-	if owner == nil {
-		o.Stderr = &s.stderr
-	}
-	l, err := link.Dial(ctx, o)
-	if err != nil {
-		return nil, nil, err
-	}
-	session := newSession(s, owner, l)
-	session.tasks.Go(session.run)
-	handshake, err := session.request(ctx, "initialize", initializeParams(s.registry.options.Version))
-	if wantsModern(err) {
-		_ = session.abort(err)
-		return s.openModern(ctx, owner, o)
-	}
-	if err != nil {
-		return nil, nil, session.abort(fmt.Errorf("initialize: %w", err))
-	}
-	if err := session.conn.Notify("notifications/initialized", nil); err != nil {
-		return nil, nil, session.abort(err)
-	}
-	if s.config().Transport != config.TransportStdio { // mcpx notices the end of a process without pings
-		session.tasks.Go(func() { session.keepAlive(cmp.Or(s.registry.options.PingEvery, pingEvery)) })
-	}
-	return session, handshake, nil
-}
-
 // initializeParams returns the params of initialize. They declare every capability that a
 // client may have, since an upstream's tools may depend on it. If a client lacks one,
 // mcpx responds to the upstream with an error.
@@ -107,8 +98,8 @@ func initializeParams(version string) []byte {
 }
 
 // publishLists reads all lists of a new session, and publishes the upstream as ready.
-func (s *supervisor) publishLists(ctx context.Context, session *Session, handshake []byte, begin time.Time) error {
-	capabilities := rawjson.Get(handshake, "capabilities")
+func (s *supervisor) publishLists(ctx context.Context, session *Session, p *probe, begin time.Time) error {
+	capabilities := rawjson.Get(p.handshake, "capabilities")
 	announced, before := s.refresh.noted(), s.knownTools()
 	lists := make([][]Item, len(kinds))
 	for i, k := range kinds {
@@ -124,6 +115,12 @@ func (s *supervisor) publishLists(ctx context.Context, session *Session, handsha
 		}
 		lists[i] = items
 	}
+	handshake := p.finish(session)
+	if session.isOver() {
+		return rpc.ErrClosed // abort knows why
+	}
+	capabilities = rawjson.Get(handshake, "capabilities")
+	s.remember(session, handshake)
 	s.registry.setFirstLevel(session, capabilities)
 	instructions, _ := rawjson.String(rawjson.Get(handshake, "instructions"))
 	instructions = session.redact(instructions)

@@ -42,6 +42,7 @@ type supervisor struct {
 	isFill  bool   // this start only fills the cache
 	endFill func() // lets the next upstream fill the cache
 
+	known     atomic.Pointer[known]           // which revision it speaks
 	handshake []byte                          // of the last session
 	unsaved   atomic.Pointer[listcache.Entry] // lists to save
 	saving    sync.Mutex                      // one save at a time
@@ -67,6 +68,7 @@ func newSupervisor(r *Registry, c *config.Upstream) *supervisor {
 		intake:  link.NewIntake(r.options.MessageBytes),
 	}
 	s.account.Store(link.Account(r.options.Accounts, c, c.Caller))
+	s.known.Store(&known{})
 	s.ctx, s.retire = context.WithCancel(r.ctx)
 	s.upstream.Store(&Upstream{
 		Name: c.Name, Description: c.Description, State: Starting, config: c, supervisor: s, changed: make(chan struct{}),
@@ -82,7 +84,7 @@ func (s *supervisor) config() *config.Upstream { return s.upstream.Load().config
 const slotTime = 3 * time.Second
 
 // refreshPause keeps a flood of list_changed from becoming a flood of lists.
-const refreshPause = time.Second
+const refreshPause = 500 * time.Millisecond
 
 // relistTime is the time until a list that could not be read is read again.
 const relistTime = 30 * time.Second

@@ -331,3 +331,17 @@ func TestStderrOfAServerThatStarts(t *testing.T) {
 		t.Errorf("the call waited for %s", took)
 	}
 }
+
+// TestCallsGoAheadOfTheQueue: a server that a call waits for starts at once, however many
+// others hang in front of it.
+func TestCallsGoAheadOfTheQueue(t *testing.T) {
+	upstreams := map[string]any{"good": mcptest.Upstream(t)}
+	for i := range 20 {
+		upstreams[fmt.Sprint("hangs", i)] = mcptest.Upstream(t, "-silent", "initialize")
+	}
+	r, _ := run(t, upstreams)
+	begin := time.Now()
+	if _, err := r.Ready(t.Context(), "good"); err != nil || time.Since(begin) > slotTime {
+		t.Errorf("ready after %s, %v", time.Since(begin), err)
+	}
+}

@@ -2,7 +2,6 @@ package registry
 
 import (
 	"context"
-	"encoding/json"
 	"maps"
 	"slices"
 	"sync"
@@ -111,7 +110,7 @@ func (v View) Listed(ctx context.Context, name string) (*Upstream, error) {
 	name = v.known(name)
 	ctx, cancel := v.registry.startLimit(ctx, name, time.Time{})
 	defer cancel()
-	if u := v.settled(ctx, name); u != nil && u.State == Idle && u.isListed() && v.isOwn(u) {
+	if u := v.settledSoon(ctx, name); u != nil && u.State == Idle && u.isListed() && v.isOwn(u) {
 		return v.see(u), nil
 	}
 	u, err := v.ready(ctx, name)
@@ -145,9 +144,8 @@ func (v View) see(u *Upstream) *Upstream {
 type views struct {
 	schema string
 
-	mu        sync.Mutex
-	byKey     map[viewKey]seenCatalog
-	announced map[viewKey]*Catalog // as clients know it
+	mu    sync.Mutex
+	byKey map[viewKey]seenCatalog
 }
 
 // seenCatalog is what clients see of a catalog.
@@ -197,71 +195,6 @@ func (v *views) of(key viewKey, whole *Catalog, upstreams []*Upstream) *Catalog 
 
 // isOf reports whether the upstream is a part of another, or the same.
 func (u *Upstream) isOf(whole *Upstream) bool { return u == whole || u.whole == whole }
-
-// watch records what a new client sees, so that it is notified of later changes alone.
-func (v *views) watch(seen View) {
-	key := seen.key(seen.registry.Catalog())
-	if key == (viewKey{}) {
-		return
-	}
-	now := seen.Catalog()
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.announced[key] == nil {
-		v.setAnnounced(key, now)
-	}
-}
-
-// announce records what clients see from now on, and returns what they saw before; nil if
-// that is not known.
-func (v *views) announce(key viewKey, now *Catalog) (before *Catalog) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	before = v.announced[key]
-	v.setAnnounced(key, now)
-	return before
-}
-
-// setAnnounced sets an entry of announced. The caller holds v.mu.
-func (v *views) setAnnounced(key viewKey, now *Catalog) {
-	if v.announced == nil || len(v.announced) >= maxViews {
-		v.announced = map[viewKey]*Catalog{}
-	}
-	v.announced[key] = now
-}
-
-// sameLists reports whether two catalogs have the same lists of a capability. Nothing is
-// the same as a nil catalog.
-func (c *Catalog) sameLists(other *Catalog, capability string) bool {
-	if other == nil {
-		return false
-	}
-	lists := func(c *Catalog) (all []json.RawMessage) {
-		for _, u := range c.Upstreams {
-			for _, k := range kinds {
-				if k.capability == capability {
-					all = append(all, u.rawItems(k)...)
-				}
-			}
-		}
-		return all
-	}
-	return slices.EqualFunc(lists(c), lists(other), func(a, b json.RawMessage) bool { return string(a) == string(b) })
-}
-
-// rawItems returns the definitions of one kind of list.
-func (u *Upstream) rawItems(k kind) (all []json.RawMessage) {
-	items := map[string][]Item{"prompts/list": u.Prompts, "resources/list": u.Resources, "resources/templates/list": u.Templates}[k.method]
-	for _, item := range items {
-		all = append(all, item.Raw)
-	}
-	if k.method == "tools/list" {
-		for _, t := range u.Tools {
-			all = append(all, t.Raw)
-		}
-	}
-	return all
-}
 
 // restrict returns the part of an upstream that the rules grant. Instructions, and notes
 // about tools that wait for a review, may name any tool, so only those see them who see all

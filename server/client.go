@@ -23,8 +23,8 @@ type Client struct {
 	caller *policy.Caller // of the request that this Client is for; nil: the latest caller
 
 	// Replacements for a call of several rounds; may be nil.
-	requestInput  func(ctx context.Context, method string, params []byte) ([]byte, error) // for requests to the client
-	progressToken func() []byte                                                           // for the progress token in the request
+	requestInput  func(ctx context.Context, inputs []registry.Input) ([][]byte, error) // for requests to the client
+	progressToken func() []byte                                                        // for the progress token in the request
 }
 
 // conversation is the state that all streams of a client share.
@@ -33,9 +33,9 @@ type conversation struct {
 
 	id    string
 	owner string // key for per-client state; differs from id for sessionless clients
-	lazy  bool   // it sees only inspect and exec, which never change
 	Quota *Quota // bounds its calls; nil for a client without a client session
 	Conn  *rpc.Conn
+	lists readLists
 
 	latest atomic.Pointer[policy.Caller] // of the last request, for notifications; nil for a caller without a name
 
@@ -57,7 +57,7 @@ var ErrCancelled = errors.New("cancelled by the client")
 // NewClient returns a Client of the server whose messages go through send.
 func (s *Server) NewClient(id string, send func(message []byte) error) *Client {
 	c := newClient(id, send)
-	c.lazy = s.lazy
+	c.lists.current = func(method string) uint64 { return s.listHash(c, method) }
 	c.Conn = rpc.NewConn(rpc.ConnOptions{Handler: c.conversation, Send: send, Prefix: "mcpx-", Log: s.log})
 	return c
 }
@@ -202,13 +202,38 @@ func (c *Client) Request(ctx context.Context, method string, params []byte) ([]b
 		return nil, err
 	}
 	if c.requestInput != nil {
-		return c.requestInput(ctx, method, params)
+		responses, err := c.requestInput(ctx, []registry.Input{{Key: "input", Method: method, Params: params}})
+		if err != nil {
+			return nil, err
+		}
+		return responses[0], nil
 	}
 	return rpc.Wait(func(done rpc.Done) {
 		if err := c.Conn.Go(ctx, rpc.Request{Method: method, Params: params, Send: c.Send}, done); err != nil {
 			done(nil, nil, fmt.Errorf("could not send %s to the client: %s", method, err.Error())) // not %w: ErrClosed would mean the upstream's connection
 		}
 	})
+}
+
+// RequestAll implements registry.InputClient. A client of 2026-07-28 gets all requests in
+// one round, under their own keys.
+func (c *Client) RequestAll(ctx context.Context, inputs []registry.Input) ([][]byte, error) {
+	if c.requestInput == nil || len(inputs) == 0 {
+		return registry.RequestEach(ctx, c, inputs)
+	}
+	for _, input := range inputs {
+		if err := c.Supports(input.Method, input.Params); err != nil {
+			return nil, err
+		}
+	}
+	return c.requestInput(ctx, inputs)
+}
+
+// Capabilities implements registry.InputClient.
+func (c *Client) Capabilities() []byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.capabilities
 }
 
 // Supports returns why a client cannot handle a request, nil if it can.
@@ -240,9 +265,14 @@ func (c *Client) Notify(method string, params []byte) {
 	default:
 		return
 	}
-	if c.lazy && method == "notifications/tools/list_changed" || method == "notifications/message" && !c.wantsLog(params) {
+	if method == "notifications/message" && !c.wantsLog(params) || !c.lists.isNews(method) {
 		return
 	}
+	c.send(method, params)
+}
+
+// send sends a notification to the client.
+func (c *Client) send(method string, params []byte) {
 	_ = c.Send(rpc.AppendNotification(nil, method, params)) // on failure the client is gone
 }
 

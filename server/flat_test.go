@@ -109,13 +109,15 @@ func TestTransparentNames(t *testing.T) {
 }
 
 func TestFlatListChanges(t *testing.T) {
-	c := flat(t, map[string]any{}, upstream(t, "a")).connect(t, "2025-06-18", "{}")
+	c := flat(t, map[string]any{}, upstream(t, "a", "-full")).connect(t, "2025-06-18", "{}")
+	c.keys(t, "tools/list", "tools", "name")
+	c.ask(t, request("tools/call", `{"name":"a__change","arguments":{"notices":1,"list":"prompts"}}`)) // which the client has not read
 	c.ask(t, request("tools/call", `{"name":"a__change","arguments":{"notices":1}}`))
-	for { // a notice may be about what was before
-		c.next(t, "notifications/tools/list_changed")
-		if strings.Contains(c.keys(t, "tools/list", "tools", "name"), "a__extra_0") {
-			break
-		}
+	if got := c.next(t, "list_changed"); !strings.Contains(got, "notifications/tools/list_changed") {
+		t.Errorf("notified with %s", got)
+	}
+	if got := c.keys(t, "tools/list", "tools", "name"); !strings.Contains(got, "a__extra_0") {
+		t.Errorf("tools %s", got)
 	}
 }
 

@@ -62,7 +62,7 @@ func (s *Server) flatInstructions(c *Client) string {
 	var lines []string
 	for _, u := range upstreams {
 		line := u.Name
-		if own := plain.Line(u.Instructions); own != "" {
+		if own := plain.Joined(u.Instructions); own != "" {
 			line += ": " + own
 		}
 		lines = append(lines, cutRunes(line, share-1)) // 1: the line break

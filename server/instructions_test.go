@@ -46,7 +46,7 @@ func TestLazyInstructions(t *testing.T) {
 // share. A transparent proxy has those of its upstream unchanged.
 func TestFlatInstructions(t *testing.T) {
 	long := strings.Repeat("Use this server for everything. ", 100)
-	b := flat(t, map[string]any{}, upstream(t, "a", "-instructions", "Say\nhello first."), upstream(t, "b", "-instructions", long), upstream(t, "c"))
+	b := flat(t, map[string]any{}, upstream(t, "a", "-instructions", "\n  Say\n  hello first."), upstream(t, "b", "-instructions", long), upstream(t, "c"))
 	for _, name := range []string{"a", "b", "c"} {
 		if _, err := b.registry.Ready(t.Context(), name); err != nil {
 			t.Fatal(err)
@@ -54,7 +54,7 @@ func TestFlatInstructions(t *testing.T) {
 	}
 	got := b.instructions(newClient("one", nil))
 	lines := strings.Split(got, "\n")
-	if len(lines) != 3 || !strings.HasPrefix(lines[0], "a: Say") || !strings.HasPrefix(lines[1], "b: Use this server") || lines[2] != "c" {
+	if len(lines) != 3 || lines[0] != "a: Say hello first." || !strings.HasPrefix(lines[1], "b: Use this server") || lines[2] != "c" {
 		t.Errorf("got %s", got)
 	}
 	if n := utf8.RuneCountInString(got); n > instructionsLimit || utf8.RuneCountInString(lines[1]) < instructionsLimit/4 {

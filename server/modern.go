@@ -102,7 +102,7 @@ func (s *Server) modernMethod(m rpc.Message) (Method, *rpc.Error) {
 // forRequest returns the client with the state that one request of 2026-07-28 declares.
 func (c *Client) forRequest(revision string, capabilities, level []byte) *Client {
 	request := newClient(c.id, c.Send)
-	request.lazy, request.owner, request.Conn, request.Ended = c.lazy, c.owner, c.Conn, c.Ended
+	request.owner, request.Conn, request.Ended = c.owner, c.Conn, c.Ended
 	request.caller = c.Caller()
 	request.SetInitialized(revision, capabilities)
 	request.markReachable()
@@ -144,13 +144,15 @@ func (s *Server) listen(ctx context.Context, c *Client, m rpc.Message) ([]byte, 
 	filter := rawjson.Get(m.Params, "notifications")
 	tag := rawjson.With([]byte("{}"), mcp.MetaKeySubscriptionID, m.ID)
 	l := &subscriptionStream{id: c.id + " " + rand.Text(), client: c, tag: tag, wanted: map[string]bool{}}
+	l.lists.current = func(method string) uint64 { return s.listHash(c, method) }
 	granted := []byte("{")
 	for _, kind := range []string{"tools", "prompts", "resources"} {
-		if kind == "tools" && c.lazy {
+		if kind == "tools" && s.lazy {
 			continue // inspect and exec never change
 		}
 		if string(rawjson.Get(filter, kind+"ListChanged")) == "true" {
 			l.wanted["notifications/"+kind+"/list_changed"] = true
+			l.lists.rememberAll(kind)
 			granted = rawjson.AppendMember(granted, kind+"ListChanged", []byte("true"))
 		}
 	}
@@ -179,6 +181,7 @@ type subscriptionStream struct {
 	client *Client
 	tag    []byte          // _meta of its notifications
 	wanted map[string]bool // methods, besides notifications/resources/updated
+	lists  readLists       // as they were when the stream was opened
 
 	mu           sync.Mutex
 	acknowledged bool
@@ -188,7 +191,7 @@ type subscriptionStream struct {
 // acknowledge sends the acknowledgement and the early notifications. Then Notify sends
 // directly.
 func (l *subscriptionStream) acknowledge(params []byte) {
-	l.client.Notify(mcp.MethodNotificationSubscriptionsAcknowledged, params)
+	l.client.send(mcp.MethodNotificationSubscriptionsAcknowledged, params)
 	for {
 		l.mu.Lock()
 		early := l.early
@@ -199,7 +202,7 @@ func (l *subscriptionStream) acknowledge(params []byte) {
 			return
 		}
 		for _, n := range early {
-			l.client.Notify(n[0], []byte(n[1]))
+			l.client.send(n[0], []byte(n[1]))
 		}
 	}
 }
@@ -221,14 +224,14 @@ func (l *subscriptionStream) Request(_ context.Context, method string, _ []byte)
 
 // Notify implements registry.Client.
 func (l *subscriptionStream) Notify(method string, params []byte) {
-	if method != "notifications/resources/updated" && !l.wanted[method] {
+	if method != "notifications/resources/updated" && !(l.wanted[method] && l.lists.isNews(method)) {
 		return
 	}
 	params = rawjson.With(rawjson.OrObject(params), "_meta", l.tag)
 	if l.keepEarly(method, params) {
 		return
 	}
-	l.client.Notify(method, params)
+	l.client.send(method, params)
 }
 
 // keepEarly stores a notification until the acknowledgement is sent; false if it was

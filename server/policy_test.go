@@ -237,6 +237,7 @@ func TestListChangesThatACallerSees(t *testing.T) {
 	b.registry.Detach(t.Context(), b.client)
 	b.client.As(&policy.Caller{ID: "ci", Name: "ci", Rules: policy.Union(policy.Grant{Allow: []string{"default/two"}})})
 	b.registry.Attach(b.client)
+	b.ask(t, request("prompts/list", ""))
 	full := &talk{bench: b, sent: make(chan string, 1000)}
 	b.client = b.NewClient("full", func(message []byte) error {
 		full.sent <- string(message)
@@ -244,7 +245,7 @@ func TestListChangesThatACallerSees(t *testing.T) {
 	})
 	b.registry.Attach(b.client)
 	b.ask(t, request("initialize", `{"protocolVersion":"2025-06-18","capabilities":{}}`))
-	b.ask(t, request("ping", ""))
+	b.ask(t, request("prompts/list", ""))
 	change := func(server string) {
 		t.Helper()
 		if answer := b.ask(t, request("tools/call", fmt.Sprintf(`{"name":"exec","arguments":{"server_name":%q,"tool_name":"change","arguments":{"list":"prompts","notices":1}}}`, server))); strings.Contains(answer, "isError") {

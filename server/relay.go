@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -27,10 +28,10 @@ func (s *Server) relay(ctx context.Context, c *Client, m rpc.Message) ([]byte, e
 // lists is the table of lists that mcpx serves from the catalog.
 var lists = map[string]struct {
 	member string        // of the result
-	wait   time.Duration // for servers in their first start
+	wait   time.Duration // for servers in their first start; 0: "flat_wait"
 	items  func(x *executor.Exposure) []executor.Exposed
 }{
-	"tools/list":               {"tools", 10 * time.Second, func(x *executor.Exposure) []executor.Exposed { return x.Tools }},
+	"tools/list":               {"tools", 0, func(x *executor.Exposure) []executor.Exposed { return x.Tools }},
 	"prompts/list":             {"prompts", 3 * time.Second, func(x *executor.Exposure) []executor.Exposed { return x.Prompts }},
 	"resources/list":           {"resources", 3 * time.Second, func(x *executor.Exposure) []executor.Exposed { return x.Resources }},
 	"resources/templates/list": {"resourceTemplates", 3 * time.Second, func(x *executor.Exposure) []executor.Exposed { return x.Templates }},
@@ -57,9 +58,14 @@ func (s *Server) list(ctx context.Context, c *Client, m rpc.Message) ([]byte, er
 		from = index
 	}
 	if string(rawjson.Get(rawjson.Get(m.Params, "_meta"), waitKey)) != "false" {
-		s.executor.Settle(ctx, c, l.wait)
+		s.executor.Settle(ctx, c, cmp.Or(l.wait, s.profile.FlatWait))
 	}
-	items := l.items(s.executor.Exposure(c))
+	var items []executor.Exposed
+	if from == 0 {
+		items = s.read(c, m.Method)
+	} else { // a change since the first page is still announced
+		items = l.items(s.executor.Exposure(c))
+	}
 	from = min(from, len(items))
 	to := min(from+pageSize, len(items))
 	b := append([]byte(`{"`+l.member), `":[`...)

@@ -53,8 +53,8 @@ type multiRoundCall struct {
 	cancel context.CancelCauseFunc
 	stream atomic.Pointer[roundStream]
 
-	requested map[string]inputRequest // sent to the client in the last round, by key
-	expiry    *time.Timer             // ends the call if the client does not continue it
+	requested inputRequest // sent to the client in the last round
+	expiry    *time.Timer  // ends the call if the client does not continue it
 }
 
 // roundStream is where notifications of a call go during one round.
@@ -63,11 +63,10 @@ type roundStream struct {
 	token []byte // progress token of the round; null: the client wants no progress
 }
 
-// inputRequest is a request of an upstream to the client.
+// inputRequest is what an upstream needs from the client to continue the call.
 type inputRequest struct {
-	method   string
-	params   []byte
-	response chan []byte
+	inputs    []registry.Input
+	responses chan [][]byte // in the order of inputs; nil for a response that is missing
 }
 
 // outcome is the end of a call.
@@ -79,8 +78,8 @@ type outcome struct {
 // run runs one round of a call. It returns when the call is over or needs input.
 func (r *multiRoundCalls) run(ctx context.Context, c *Client, m rpc.Message, call func(ctx context.Context) ([]byte, error)) ([]byte, error) {
 	if !mayRequireInput[m.Method] {
-		c.requestInput = func(_ context.Context, method string, _ []byte) ([]byte, error) {
-			return nil, rpc.Errorf(rpc.CodeMethodNotFound, "%s: the client accepts no requests during %s", method, m.Method)
+		c.requestInput = func(_ context.Context, inputs []registry.Input) ([][]byte, error) {
+			return nil, rpc.Errorf(rpc.CodeMethodNotFound, "%s: the client accepts no requests during %s", inputs[0].Method, m.Method)
 		}
 		return call(ctx)
 	}
@@ -105,7 +104,7 @@ func (r *multiRoundCalls) run(ctx context.Context, c *Client, m rpc.Message, cal
 			if result := r.park(p, request); result != nil {
 				return result, nil
 			}
-			request.response <- nil
+			request.respond(nil)
 		}
 	}
 }
@@ -134,8 +133,8 @@ func newMultiRoundCall(ctx context.Context, c *Client, m rpc.Message, call func(
 }
 
 // requestInput requests input from the client and waits for it until the next round.
-func (p *multiRoundCall) requestInput(ctx context.Context, method string, params []byte) ([]byte, error) {
-	request := inputRequest{method: method, params: params, response: make(chan []byte, 1)}
+func (p *multiRoundCall) requestInput(ctx context.Context, inputs []registry.Input) ([][]byte, error) {
+	request := inputRequest{inputs: inputs, responses: make(chan [][]byte, 1)}
 	select {
 	case p.inputs <- request:
 	case <-p.done:
@@ -144,11 +143,13 @@ func (p *multiRoundCall) requestInput(ctx context.Context, method string, params
 		return nil, context.Cause(ctx)
 	}
 	select {
-	case response := <-request.response:
-		if response == nil {
-			return nil, fmt.Errorf("%s: the client did not respond", method)
+	case responses := <-request.responses:
+		for i, input := range inputs {
+			if responses[i] == nil {
+				return nil, fmt.Errorf("%s: the client did not respond", input.Method)
+			}
 		}
-		return response, nil
+		return responses, nil
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
@@ -157,16 +158,18 @@ func (p *multiRoundCall) requestInput(ctx context.Context, method string, params
 // park parks a call until its client continues it, and returns the result that requests
 // the input; nil if too many calls are parked. Further input requests wait for the next
 // round.
-func (r *multiRoundCalls) park(p *multiRoundCall, input inputRequest) []byte {
-	const key = "input"
+func (r *multiRoundCalls) park(p *multiRoundCall, request inputRequest) []byte {
 	state := rand.Text()
-	p.requested = map[string]inputRequest{key: input}
+	p.requested = request
 	if !r.add(state, p) {
 		return nil
 	}
-	request := rawjson.AppendMember(rawjson.AppendString([]byte(`{"method":`), input.method), "params", rawjson.OrObject(input.params)) // go-sdk's client requires params
-	requests := rawjson.With([]byte("{}"), key, append(request, '}'))
-	result := rawjson.AppendMember([]byte(`{"resultType":"input_required"`), "inputRequests", requests)
+	requests := []byte("{")
+	for _, input := range request.inputs {
+		one := rawjson.AppendMember(rawjson.AppendString([]byte(`{"method":`), input.Method), "params", rawjson.OrObject(input.Params)) // go-sdk's client requires params
+		requests = rawjson.AppendMember(requests, input.Key, append(one, '}'))
+	}
+	result := rawjson.AppendMember([]byte(`{"resultType":"input_required"`), "inputRequests", append(requests, '}'))
 	return append(rawjson.AppendMember(result, "requestState", rawjson.AppendString(nil, state)), '}')
 }
 
@@ -211,8 +214,15 @@ func (r *multiRoundCalls) remove(state, owner, method string) *multiRoundCall {
 // is missing.
 func (p *multiRoundCall) resume(responses []byte) {
 	p.expiry.Stop()
-	for key, request := range p.requested {
-		request.response <- rawjson.Get(responses, key)
+	p.requested.respond(responses)
+	p.requested = inputRequest{}
+}
+
+// respond passes the members of an object to the one who waits for them.
+func (r inputRequest) respond(object []byte) {
+	responses := make([][]byte, len(r.inputs))
+	for i, input := range r.inputs {
+		responses[i] = rawjson.Get(object, input.Key)
 	}
-	p.requested = nil
+	r.responses <- responses
 }

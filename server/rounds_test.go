@@ -12,7 +12,11 @@ import (
 
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
+	"mcpx/registry"
 )
+
+// wantRoots is the input of an upstream before 2026-07-28.
+var wantRoots = []registry.Input{{Key: "input", Method: "roots/list"}}
 
 // TestAClientThatDoesNotComeBack: after ten minutes its call is cancelled and the
 // request to it fails.
@@ -23,7 +27,7 @@ func TestAClientThatDoesNotComeBack(t *testing.T) {
 		asked, ended := make(chan error, 1), make(chan error, 1)
 		result, err := r.run(t.Context(), c, rpc.Message{Method: "tools/call", Params: []byte("{}")}, func(ctx context.Context) ([]byte, error) {
 			go func() {
-				_, err := c.requestInput(context.WithoutCancel(ctx), "roots/list", nil) // for the sake of another call
+				_, err := c.requestInput(context.WithoutCancel(ctx), wantRoots) // for the sake of another call
 				asked <- err
 			}()
 			<-ctx.Done()
@@ -105,7 +109,8 @@ func TestParkedCallsAreBounded(t *testing.T) {
 			c := newClient(owner, func([]byte) error { return nil })
 			params := append([]byte("{}"), bytes.Repeat([]byte(" "), size)...)
 			result, err := r.run(t.Context(), c, rpc.Message{Method: "tools/call", Params: params}, func(ctx context.Context) ([]byte, error) {
-				return c.requestInput(ctx, "roots/list", nil)
+				_, err := c.requestInput(ctx, wantRoots)
+				return []byte("{}"), err
 			})
 			if err != nil && !strings.Contains(err.Error(), "did not respond") {
 				t.Fatal(err)
@@ -227,5 +232,37 @@ func TestARoundWithoutAnAnswerFails(t *testing.T) {
 	got := c.ask(t, request("tools/call", params+`,"requestState":`+string(rawjson.Get(asked, "requestState"))+`}`))
 	if !strings.Contains(got, "roots/list: the client did not respond") {
 		t.Errorf("got %s", got)
+	}
+}
+
+// TestInputsOfOneRound: all requests of an upstream reach the client in one round, under
+// the upstream's keys, and the responses come back in their order.
+func TestInputsOfOneRound(t *testing.T) {
+	r := newMultiRoundCalls()
+	c := newClient("one", nil).forRequest("2026-07-28", []byte(`{"roots":{},"elicitation":{}}`), nil)
+	inputs := []registry.Input{{Key: "user_name", Method: "elicitation/create", Params: []byte(`{"message":"Who?"}`)}, {Key: "roots", Method: "roots/list"}}
+	params := `{"name":"ask"}`
+	round := func() string {
+		result, err := r.run(t.Context(), c, rpc.Message{Method: "tools/call", Params: []byte(params)}, func(ctx context.Context) ([]byte, error) {
+			responses, err := c.RequestAll(ctx, inputs)
+			return bytes.Join(responses, []byte(" ")), err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(result)
+	}
+	asked := round()
+	const want = `{"resultType":"input_required","inputRequests":{"user_name":{"method":"elicitation/create","params":{"message":"Who?"}},"roots":{"method":"roots/list","params":{}}},"requestState":`
+	if !strings.HasPrefix(asked, want) {
+		t.Fatalf("got  %s\nwant %s…", asked, want)
+	}
+	params = `{"name":"ask","inputResponses":{"roots":{"roots":[]},"user_name":{"action":"accept"}},"requestState":` + string(rawjson.Get([]byte(asked), "requestState")) + `}`
+	if got := round(); got != `{"action":"accept"} {"roots":[]}` {
+		t.Errorf("the responses are %s", got)
+	}
+	inputs = append(inputs, registry.Input{Key: "model", Method: "sampling/createMessage"})
+	if _, err := c.RequestAll(t.Context(), inputs); err == nil || !strings.Contains(err.Error(), `"sampling"`) {
+		t.Errorf("error %v, want that the client cannot sample", err)
 	}
 }

@@ -131,3 +131,20 @@ func setModernHeaders(h http.Header, message []byte) {
 		}
 	}
 }
+
+// setParameterHeaders repeats arguments of a tool call in headers, as x-mcp-header in the
+// tool's schema asks.
+func (l *httpLink) setParameterHeaders(h http.Header, message []byte) {
+	if h.Get("Mcp-Method") != "tools/call" || l.InputSchema == nil {
+		return
+	}
+	params := rawjson.Get(message, "params")
+	tool, _ := rawjson.String(rawjson.Get(params, "name"))
+	schema := l.InputSchema(tool)
+	if !bytes.Contains(schema, []byte(`"x-mcp-header"`)) {
+		return
+	}
+	for name, value := range mcp.GenerateParamHeaders(&mcp.Tool{RawInputSchema: schema}, params) {
+		h.Set(name, value)
+	}
+}

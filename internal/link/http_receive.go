@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/mark3labs/mcp-go/mcp"
+
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
 )
@@ -46,16 +48,29 @@ func (l *httpLink) readResponse(ctx context.Context, response *http.Response, id
 }
 
 // receive delivers a message with the ID of the request whose stream carried it. The
-// memory of the message passes to the receiver. If it is the response to initialize,
-// receive records the revision, which later requests must name.
+// memory of the message passes to the receiver. If it is the response to initialize or
+// server/discover, receive records the revision, which later requests must name.
 func (l *httpLink) receive(message, callID []byte) {
 	message = rpc.UTF8(message)
 	l.mu.Lock()
 	if l.version == "" {
-		l.version, _ = rawjson.String(rawjson.Get(rawjson.Get(message, "result"), "protocolVersion"))
+		l.version = negotiated(message)
 	}
 	l.mu.Unlock()
 	l.deliver(delivery{message: message, callID: callID})
+}
+
+// negotiated returns the revision in the response to initialize or server/discover; "" in
+// any other message.
+func negotiated(message []byte) string {
+	result := rawjson.Get(message, "result")
+	for version := range rawjson.Elements(rawjson.Get(result, "supportedVersions")) {
+		if string(version) == `"`+mcp.ProtocolVersion20260728+`"` {
+			return mcp.ProtocolVersion20260728
+		}
+	}
+	version, _ := rawjson.String(rawjson.Get(result, "protocolVersion"))
+	return version
 }
 
 func (l *httpLink) deliver(d delivery) {

@@ -96,6 +96,7 @@ func (l *httpLink) post(ctx context.Context, message, id []byte) {
 	}
 	if isModernMessage(message) {
 		setModernHeaders(r.Header, message)
+		l.setParameterHeaders(r.Header, message)
 	}
 	response, err := l.client.Do(r)
 	if err != nil {
@@ -117,6 +118,9 @@ func (l *httpLink) post(ctx context.Context, message, id []byte) {
 		return
 	case l.isLegacy():
 		return // the GET stream carries the response
+	case response.StatusCode == http.StatusAccepted && isDiscover(message):
+		l.fail(id, errors.New("HTTP status "+response.Status)) // no stream is open yet that could carry the response
+		return
 	}
 	l.recordHandshake(message, response.Header)
 	if err := l.readResponse(ctx, response, id); errors.Is(err, errBroken) {
@@ -124,6 +128,13 @@ func (l *httpLink) post(ctx context.Context, message, id []byte) {
 	} else if err != nil {
 		l.fail(id, err)
 	}
+}
+
+// isDiscover reports whether a message asks what the upstream supports, which an upstream
+// before 2026-07-28 does not know.
+func isDiscover(message []byte) bool {
+	method, _ := rawjson.String(rawjson.Get(message, "method"))
+	return method == "server/discover"
 }
 
 // postFailed handles a POST that got no HTTP response.

@@ -43,6 +43,7 @@ type Options struct {
 	Intake       *Intake                       // bounds the memory of messages being read
 	Watcher      *child.Watcher                // ends children if mcpx is killed; may be nil
 	Stderr       *atomic.Pointer[child.Stderr] // set to the stderr of a started child; may be nil
+	InputSchema  func(tool string) []byte      // the schema of a tool's arguments, nil if it is unknown; may be nil
 }
 
 // Dialer opens a Link. ctx bounds the opening, not the life of the link.

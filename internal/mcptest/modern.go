@@ -7,15 +7,16 @@ import (
 )
 
 // handle2026 is the server with the flag -modern: it supports only 2026-07-28, and
-// refuses everything else. It reports whether it has responded.
+// refuses everything else. With the flag -both it leaves requests of earlier revisions to
+// the caller. It reports whether it has responded.
 func (s *server) handle2026(m message, cancelled chan struct{}) bool {
-	if !s.modern {
-		return false
-	}
 	p := decode[struct {
 		Meta map[string]json.RawMessage `json:"_meta"`
 	}](m.Params)
 	const prefix = "io.modelcontextprotocol/"
+	if !s.modern && !(s.both && p.Meta[prefix+"protocolVersion"] != nil) {
+		return false
+	}
 	switch {
 	case m.Method == "initialize" || m.Method == "ping" || m.Method == "logging/setLevel" || m.Method == "resources/subscribe":
 		s.fail(m.ID, -32601, m.Method+" was removed", "")

@@ -55,6 +55,9 @@ func hidden(r rune) bool {
 	return unicode.IsControl(r) || r == 0x2028 || r == 0x2029 || unicode.Is(unicode.Cf, r) && r != zeroWidthJoiner
 }
 
+// Joined is Line for prose of several lines: each run of white space becomes one space.
+func Joined(s string) string { return Line(strings.Join(strings.Fields(s), " ")) }
+
 // Text is Line for a text of several lines. Line breaks and tabs are kept.
 func Text(s string) string {
 	if clean(s) {

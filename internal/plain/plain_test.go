@@ -31,6 +31,19 @@ func TestLine(t *testing.T) {
 	}
 }
 
+func TestJoined(t *testing.T) {
+	for in, want := range map[string]string{
+		"":                                  "",
+		"one line":                          "one line",
+		"\n    # AWS\r\n\n\tUse it.  \n":    "# AWS Use it.",
+		"line\u2028sep\x1b[31m\nevil\u202e": `line sep\u001b[31m evil\u202e`,
+	} {
+		if got := Joined(in); got != want {
+			t.Errorf("Joined(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
 func TestText(t *testing.T) {
 	for in, want := range map[string]string{
 		"plain":                     "plain",

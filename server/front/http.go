@@ -133,6 +133,9 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request, s *server.Server) {
 		return
 	}
 	m, err := rpc.ParseStrict(body)
+	if err == nil {
+		m = withTrace(m, r.Header)
+	}
 	switch {
 	case err != nil && !isArray(body, err):
 		w.Header().Set("Content-Type", "application/json")
@@ -207,7 +210,7 @@ func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, s *server.Serv
 	} else {
 		w.Header().Set(sessionHeader, n.id)
 	}
-	h.times.writeJSON(w, response)
+	h.times.writeJSON(w, response, http.StatusOK)
 }
 
 // open opens a client session. If there are too many, it writes the error response and
@@ -277,6 +280,8 @@ type call struct {
 	body   server.Inbound
 	done   func()        // called when the message was handled, perhaps after its connection broke
 	quota  *server.Quota // of the client session; nil without one
+
+	status func(response []byte) int // the HTTP status of the response; nil: 200
 }
 
 // send sends a message on the call's own stream. If that has ended, the message goes to
@@ -293,6 +298,7 @@ func (c call) send(own *stream, message []byte) error {
 // notifications that belong to the call.
 func (h *HTTP) respond(w http.ResponseWriter, r *http.Request, c call) {
 	out := newStream(h.times, h.Unread)
+	out.status = c.status
 	client := c.client.Through(func(message []byte) error { return c.send(out, message) })
 	responses := make(chan []byte, 1)
 	c.server.Handle(c.ctx, client, c.body, func(response []byte) { responses <- response })

@@ -1,11 +1,13 @@
 package front
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"fmt"
 	"net"
 	"net/http"
+	"strconv"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
@@ -32,7 +34,17 @@ func (h *HTTP) postModern(w http.ResponseWriter, r *http.Request, s *server.Serv
 	defer done()
 	c := newSessionlessClient(s, r)
 	c.Ended = h.stopping
-	h.respond(w, r, call{ctx: ctx, server: s, client: c, body: server.Inbound{Message: m}, done: func() {}})
+	h.respond(w, r, call{ctx: ctx, server: s, client: c, body: server.Inbound{Message: m}, done: func() {}, status: modernStatus})
+}
+
+// modernStatus returns the HTTP status of a response of 2026-07-28: 400 if the client lacks
+// a capability that the call requires.
+func modernStatus(response []byte) int {
+	isError := bytes.Contains(response[:min(len(response), 1<<10)], []byte(`"error"`)) // so that long results are not read
+	if isError && string(rawjson.Get(rawjson.Get(response, "error"), "code")) == strconv.Itoa(mcp.MISSING_REQUIRED_CLIENT_CAPABILITY) {
+		return http.StatusBadRequest
+	}
+	return http.StatusOK
 }
 
 // checkModern returns why a request of 2026-07-28 is refused, nil if it is not. It runs

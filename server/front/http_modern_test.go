@@ -3,6 +3,7 @@ package front
 import (
 	"bufio"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -146,5 +147,21 @@ func TestHTTPModernRefusals(t *testing.T) {
 				t.Errorf("got %s, want %s", got, tt.want)
 			}
 		})
+	}
+}
+
+// TestModernStatus: a call that requires a capability of the client has the status that
+// 2026-07-28 wants.
+func TestModernStatus(t *testing.T) {
+	for response, want := range map[string]int{
+		`{"jsonrpc":"2.0","id":1,"error":{"code":-32021,"message":"no sampling"}}`: http.StatusBadRequest,
+		`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"-32021"}}`:      http.StatusOK,
+		`{"jsonrpc":"2.0","id":1,"result":{"error":{"code":-32021}}}`:              http.StatusOK,
+		`{"jsonrpc":"2.0","id":1,"result":{"content":[]}}`:                         http.StatusOK,
+		``: http.StatusOK,
+	} {
+		if got := modernStatus([]byte(response)); got != want {
+			t.Errorf("%s: %d, want %d", response, got, want)
+		}
 	}
 }

@@ -45,6 +45,9 @@ func (h *HTTP) message(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	message := server.Read(body)
+	if message.Err == nil {
+		message.Message = withTrace(message.Message, r.Header)
+	}
 	if message.Err == nil && message.Message.Method == "notifications/cancelled" {
 		n.cancelWaiting(rawjson.Get(message.Message.Params, "requestId"))
 	}

@@ -26,6 +26,8 @@ type stream struct {
 	ended  bool   // the last message is queued
 	closed bool   // the HTTP response is finished or the client is gone
 	start  func() // starts serve; nil: serve was started or is not needed
+
+	status func(response []byte) int // the HTTP status of a response of one message; nil: 200
 }
 
 // errStreamFull is returned while the client has too much unread.
@@ -164,7 +166,11 @@ func (s *stream) respond(w http.ResponseWriter, r *http.Request, wait func() []b
 	s.start, s.closed = nil, s.closed || isOnly
 	s.mu.Unlock()
 	if isOnly {
-		s.times.writeJSON(w, last)
+		status := http.StatusOK
+		if s.status != nil {
+			status = s.status(last)
+		}
+		s.times.writeJSON(w, last, status)
 		return
 	}
 	s.end(last)
@@ -203,7 +209,7 @@ func (t times) setWriteDeadline(w http.ResponseWriter) {
 
 // writeJSON writes a response of one message. A nil message, for a canceled call, is
 // written as 202 Accepted.
-func (t times) writeJSON(w http.ResponseWriter, message []byte) {
+func (t times) writeJSON(w http.ResponseWriter, message []byte, status int) {
 	t.setWriteDeadline(w)
 	if message == nil {
 		w.WriteHeader(http.StatusAccepted)
@@ -211,7 +217,8 @@ func (t times) writeJSON(w http.ResponseWriter, message []byte) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(message))) // otherwise a long message is sent in chunks
-	_, _ = w.Write(message)                                      // on failure the client is gone
+	w.WriteHeader(status)
+	_, _ = w.Write(message) // on failure the client is gone
 	rpc.Recycle(message)
 }
 

@@ -143,8 +143,11 @@ func checked(u *registry.Upstream, c *config.Upstream) checkedServer {
 	if c.Transport == config.TransportRemote {
 		s.Transport = "http" // tried first
 	}
-	if !s.ready() {
+	switch {
+	case !s.ready():
 		s.Next = u.Advice()
+	case u.KeepsRoots() && c.Isolation == config.Shared:
+		s.Next = `it requests the roots of its client; if several clients share mcpx over HTTP, set "isolation": "client" for it`
 	}
 	return s
 }
@@ -173,8 +176,11 @@ func (r checkReport) print(t *terminal) error {
 		return err
 	}
 	for _, s := range r.Servers {
-		if !s.ready() {
+		switch {
+		case !s.ready():
 			s.explain(t)
+		case s.Next != "":
+			fmt.Fprintf(t.stdout, "\n%s: %s\n", t.paint().Text(ansi.Cyan, s.Name), s.Next)
 		}
 	}
 	return nil

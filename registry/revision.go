@@ -1,0 +1,231 @@
+package registry
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"mcpx/config"
+	"mcpx/internal/link"
+	"mcpx/internal/listcache"
+	"mcpx/internal/rawjson"
+	"mcpx/internal/rpc"
+)
+
+// Since revision 2026-07-28 MCP has no initialize. How mcpx finds out what an upstream
+// speaks depends on the transport:
+//
+//   - Over HTTP it sends server/discover first, and initialize after any other answer.
+//   - Over stdio some servers exit on an unknown first request, and some never answer it.
+//     mcpx sends initialize first, which is the fastest start for nearly all. A server that
+//     refuses it gets server/discover. A server that accepts it gets server/discover while
+//     its lists are read: if it supports 2026-07-28 too, the session goes on with that
+//     revision. The outcome is kept with the lists on disk, so each server is asked once.
+
+// known is what the last start has shown about the revision of an upstream.
+type known struct {
+	revision string // "": nothing is known
+	server   []byte // its serverInfo; another one may speak another revision
+}
+
+// discoverTime bounds the wait for an answer to server/discover. Servers that do not know
+// the method may never answer.
+const discoverTime = 3 * time.Second
+
+// probeGrace is how long a start waits for the answer to server/discover after all other
+// requests were answered.
+const probeGrace = 100 * time.Millisecond
+
+// dial opens a link and a session that uses it.
+func (s *supervisor) dial(ctx context.Context, owner Client) (*Session, error) {
+	resolved, err := s.config().Resolve(ctx)
+	if err != nil {
+		return nil, &link.Failure{Reason: err.Error(), Cause: link.CauseConfig}
+	}
+	if resolved != s.config() { // the client secret may be a stored one
+		s.account.Store(link.Account(s.registry.options.Accounts, resolved, resolved.Caller))
+	}
+	o := link.Options{Upstream: resolved, Account: s.account.Load(), Log: s.log, MessageBytes: s.registry.options.MessageBytes, Intake: s.intake, Watcher: s.registry.options.Watcher, InputSchema: s.inputSchema}
+	if owner == nil {
+		o.Stderr = &s.stderr
+	}
+	l, err := link.Dial(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	session := newSession(s, owner, l)
+	session.tasks.Go(session.run)
+	return session, nil
+}
+
+// inputSchema returns the schema of a tool's arguments as the upstream sent it, nil if
+// there is no such tool.
+func (s *supervisor) inputSchema(tool string) []byte {
+	if t := s.upstream.Load().Tool(tool); t != nil {
+		return rawjson.Get(t.sent, "inputSchema")
+	}
+	return nil
+}
+
+// open opens a session: a shared one, or a per-client one if owner is not nil. It returns
+// the result of initialize or server/discover.
+func (s *supervisor) open(ctx context.Context, owner Client) (*Session, []byte, error) {
+	isWeb := s.config().Transport == config.TransportHTTP || s.config().Transport == config.TransportRemote
+	session, err := s.dial(ctx, owner)
+	if err != nil {
+		return nil, nil, err
+	}
+	if isWeb || s.known.Load().revision == mcp.ProtocolVersion20260728 {
+		handshake, err := session.discover(ctx)
+		switch {
+		case err == nil:
+			session.speakModern(handshake)
+			return session, handshake, nil
+		case ctx.Err() != nil, isWeb && session.isOver():
+			return nil, nil, session.abort(err)
+		case !isWeb: // it may have ended, or is about to
+			_ = session.abort(err)
+			if session, err = s.dial(ctx, owner); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	handshake, err := session.initialize(ctx)
+	if err == nil {
+		return session, handshake, nil
+	}
+	var refused *rpc.Error
+	isRefused := errors.As(err, &refused)
+	if err = session.abort(err); !isRefused || isWeb {
+		return nil, nil, err
+	}
+	return s.openModern(ctx, owner, err)
+}
+
+// openModern opens a session to an upstream that refused initialize. It opens a new link,
+// since the upstream may have closed the first one.
+func (s *supervisor) openModern(ctx context.Context, owner Client, refusal error) (*Session, []byte, error) {
+	session, err := s.dial(ctx, owner)
+	if err != nil {
+		return nil, nil, err
+	}
+	handshake, err := session.discover(ctx)
+	if err != nil {
+		_ = session.abort(err)
+		return nil, nil, refusal
+	}
+	session.speakModern(handshake)
+	return session, handshake, nil
+}
+
+// initialize makes the handshake of revisions before 2026-07-28.
+func (s *Session) initialize(ctx context.Context) ([]byte, error) {
+	handshake, err := s.request(ctx, "initialize", initializeParams(s.supervisor.registry.options.Version))
+	if err != nil {
+		return nil, fmt.Errorf("initialize: %w", err)
+	}
+	if err := s.conn.Notify("notifications/initialized", nil); err != nil {
+		return nil, err
+	}
+	if s.config.Transport != config.TransportStdio { // mcpx notices the end of a process without pings
+		s.tasks.Go(s.keepAlive)
+	}
+	return handshake, nil
+}
+
+// discover sends server/discover, and fails unless the upstream supports 2026-07-28.
+func (s *Session) discover(ctx context.Context) ([]byte, error) {
+	limited, cancel := context.WithTimeout(ctx, discoverTime)
+	defer cancel()
+	request := rpc.Request{Method: "server/discover", Meta: modernMeta(s.supervisor.registry.options.Version)}
+	result, err := s.conn.Call(limited, request)
+	var refused *rpc.Error
+	if errors.As(err, &refused) && refused.Code == mcp.UNSUPPORTED_PROTOCOL_VERSION && supports(rawjson.Get(refused.Data, "supported")) {
+		result, err = s.conn.Call(limited, request)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("server/discover: %w", err)
+	}
+	versions := rawjson.Get(result, "supportedVersions")
+	if !supports(versions) {
+		return nil, fmt.Errorf("server/discover: it supports %s, and not %s", versions, mcp.ProtocolVersion20260728)
+	}
+	return result, nil
+}
+
+// supports reports whether a list of revisions has 2026-07-28.
+func supports(versions []byte) bool {
+	return slices.ContainsFunc(slices.Collect(rawjson.Elements(versions)), func(v []byte) bool {
+		return string(v) == `"`+mcp.ProtocolVersion20260728+`"`
+	})
+}
+
+// speakModern makes 2026-07-28 the revision of the session. It is called before anyone
+// else uses the session.
+func (s *Session) speakModern(handshake []byte) {
+	s.modern = &modern{modernMeta(s.supervisor.registry.options.Version), newFilterState()}
+	s.tasks.Go(func() { s.listen(rawjson.Get(handshake, "capabilities")) })
+}
+
+// probe finds out whether an upstream that accepted initialize supports 2026-07-28 too.
+type probe struct {
+	handshake []byte      // the result of initialize or server/discover, with which the session was opened
+	isSent    bool        // server/discover was sent, since the revisions of the upstream were not known
+	found     chan []byte // the result of server/discover; nil: the upstream does not support 2026-07-28
+}
+
+// newProbe sends server/discover to a process whose revisions are not known.
+func (s *Session) newProbe(ctx context.Context, handshake []byte) *probe {
+	p := &probe{handshake: handshake, found: make(chan []byte, 1)}
+	known := s.supervisor.known.Load()
+	isKnown := known.revision != "" && bytes.Equal(known.server, rawjson.Get(handshake, "serverInfo"))
+	if s.modern != nil || isKnown || s.config.Transport != config.TransportStdio {
+		p.found <- nil
+		return p
+	}
+	p.isSent = true
+	s.tasks.Go(func() {
+		result, err := s.discover(ctx)
+		if err != nil {
+			s.log.Debug().Str("error", s.config.Redact(err.Error())).Msg("it does not support 2026-07-28")
+		}
+		p.found <- result
+	})
+	return p
+}
+
+// finish waits for the answer to server/discover, and returns the handshake that counts.
+func (p *probe) finish(session *Session) (handshake []byte) {
+	grace := time.NewTimer(probeGrace)
+	defer grace.Stop()
+	select {
+	case found := <-p.found:
+		if found != nil {
+			session.speakModern(found)
+			return found
+		}
+	case <-grace.C:
+	case <-session.done():
+	}
+	return p.handshake
+}
+
+// remember records which revision a session speaks.
+func (s *supervisor) remember(session *Session, handshake []byte) {
+	k := &known{revision: mcp.ProtocolVersion20260728}
+	if session.modern == nil {
+		k.revision, _ = rawjson.String(rawjson.Get(handshake, "protocolVersion"))
+		k.server = rawjson.Get(handshake, "serverInfo")
+	}
+	s.known.Store(k)
+}
+
+// recall reads from the cache which revision a process spoke when it was started last.
+func (s *supervisor) recall(found listcache.Entry) {
+	s.known.Store(&known{revision: found.Revision, server: found.Server})
+}

@@ -1,0 +1,140 @@
+package registry
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/rs/zerolog"
+
+	"mcpx/internal/listcache"
+	"mcpx/internal/mcptest"
+	"mcpx/internal/rpc"
+)
+
+// TestRevisionOfAProcess: a process gets initialize first. Whether it supports 2026-07-28
+// too is found out at its first start, and known at the next.
+func TestRevisionOfAProcess(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		flags    []string
+		isModern bool
+		first    []string // requests of the first start, lists aside; the lines are of the last process
+		next     []string // of the next start
+	}{
+		{"earlier revisions", nil, false, []string{"initialize", "server/discover"}, []string{"initialize"}},
+		{"both", []string{"-both"}, true, []string{"initialize", "server/discover", "subscriptions/listen"}, []string{"server/discover", "subscriptions/listen"}},
+		{"2026-07-28", []string{"-modern"}, true, []string{"server/discover", "subscriptions/listen"}, []string{"server/discover", "subscriptions/listen"}},
+		{"never answers", []string{"-silent", "server/discover"}, false, []string{"initialize", "server/discover"}, []string{"initialize"}},
+		{"exits", []string{"-exit-on", "server/discover"}, false, []string{"initialize"}, []string{"initialize"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			upstream := mcptest.Upstream(t, append(c.flags, "-report")...)
+			cache := listcache.New(t.TempDir(), zerolog.Nop())
+			for start, want := range [][]string{c.first, c.next} {
+				t.Run(fmt.Sprint("start ", start+1), func(t *testing.T) {
+					r, l := runWith(t, Options{Cache: cache}, map[string]any{"a": upstream})
+					u, err := r.Ready(t.Context(), "a")
+					if err != nil {
+						t.Fatal(err)
+					}
+					if isModern := u.session.modern != nil; isModern != c.isModern {
+						t.Errorf("it speaks 2026-07-28: %t", isModern)
+					}
+					if got := mustCall(t, r, "a", "echo", `{"text":"hi"}`); got != "hi" {
+						t.Errorf("got %q", got)
+					}
+					eventually(t, fmt.Sprintf("it got %q", want), func() bool {
+						return slices.Equal(handshakes(r.Catalog().Upstream("a").LatestStderr()), want)
+					})
+					if l.count("upstream down") > 0 {
+						t.Errorf("it failed: %s", l)
+					}
+				})
+			}
+		})
+	}
+}
+
+// handshakes returns the requests in the stderr of a process, without lists and calls.
+func handshakes(lines []string) (methods []string) {
+	for _, line := range lines {
+		method, ok := strings.CutPrefix(line, "got ")
+		if ok && !strings.HasSuffix(method, "/list") && !strings.HasSuffix(method, "/call") {
+			methods = append(methods, method)
+		}
+	}
+	return methods
+}
+
+// TestRevisionOfARemoteUpstream: whatever a remote upstream answers to server/discover, it
+// gets initialize next, unless it supports 2026-07-28.
+func TestRevisionOfARemoteUpstream(t *testing.T) {
+	status := func(code int, body string) func(w http.ResponseWriter, r *http.Request, m rpc.Message) {
+		return func(w http.ResponseWriter, _ *http.Request, m rpc.Message) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(code)
+			fmt.Fprint(w, strings.ReplaceAll(body, "ID", string(m.ID)))
+		}
+	}
+	var refused atomic.Int32
+	for _, c := range []struct {
+		name     string
+		isModern bool
+		discover func(w http.ResponseWriter, r *http.Request, m rpc.Message)
+	}{
+		{"supports it", true, status(200, `{"jsonrpc":"2.0","id":ID,"result":{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}}`)},
+		{"refuses once", true, func(w http.ResponseWriter, _ *http.Request, m rpc.Message) {
+			if refused.Add(1) == 1 {
+				status(400, `{"jsonrpc":"2.0","id":ID,"error":{"code":-32022,"message":"no","data":{"supported":["2026-07-28"]}}}`)(w, nil, m)
+				return
+			}
+			status(200, `{"jsonrpc":"2.0","id":ID,"result":{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}}`)(w, nil, m)
+		}},
+		{"supports others", false, status(200, `{"jsonrpc":"2.0","id":ID,"result":{"supportedVersions":["2025-11-25"],"capabilities":{"tools":{}}}}`)},
+		{"unknown method", false, status(200, `{"jsonrpc":"2.0","id":ID,"error":{"code":-32601,"message":"no"}}`)},
+		{"no session", false, status(400, `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Bad Request: No valid session ID provided"}}`)},
+		{"plain text", false, status(400, "no session")},
+		{"not found", false, status(404, "")},
+		{"fails", false, status(500, "")},
+		{"a page", false, status(200, "<html>")},
+		{"accepted", false, status(202, "")},
+		{"breaks", false, func(http.ResponseWriter, *http.Request, rpc.Message) { panic(http.ErrAbortHandler) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			strict := scripted{"server/discover": c.discover}
+			if c.isModern {
+				strict["initialize"] = status(400, `{"jsonrpc":"2.0","id":ID,"error":{"code":-32020,"message":"Missing MCP-Protocol-Version header"}}`)
+			}
+			r, _ := run(t, map[string]any{"a": map[string]any{"url": serve(t, strict)}})
+			u, err := r.Ready(t.Context(), "a")
+			if err != nil || u.Tool("b") == nil {
+				t.Fatalf("not ready: %v", err)
+			}
+			if isModern := u.session.modern != nil; isModern != c.isModern {
+				t.Errorf("it speaks 2026-07-28: %t", isModern)
+			}
+		})
+	}
+}
+
+// TestToolsWithInvalidHeaders: a tool of 2026-07-28 over HTTP whose arguments cannot be
+// repeated in headers is left out.
+func TestToolsWithInvalidHeaders(t *testing.T) {
+	answer := func(result string) func(w http.ResponseWriter, r *http.Request, m rpc.Message) {
+		return func(w http.ResponseWriter, _ *http.Request, m rpc.Message) { jsonAnswer(w, m.ID, result) }
+	}
+	r, l := run(t, map[string]any{"a": map[string]any{"url": serve(t, scripted{
+		"server/discover": answer(`{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}`),
+		"tools/list": answer(`{"tools":[{"name":"good","inputSchema":{"properties":{"x":{"type":"string","x-mcp-header":"X"}}}},` +
+			`{"name":"bad","inputSchema":{"properties":{"x":{"type":"object","x-mcp-header":"X"}}}},{"name":"plain"}]}`),
+	})}})
+	u, err := r.Ready(t.Context(), "a")
+	if err != nil || len(u.Tools) != 2 || u.Tool("good") == nil || u.Tool("plain") == nil {
+		t.Errorf("%d tools, %v", len(u.Tools), err)
+	}
+	l.wait(t, "skipped a tool with an invalid x-mcp-header")
+}

@@ -1,0 +1,213 @@
+package registry
+
+import (
+	"context"
+	"time"
+
+	"mcpx/internal/rawjson"
+	"mcpx/internal/rpc"
+)
+
+// Some servers request the roots of their client once and keep them, which is right with
+// one client. On a shared session the roots of one client must not be used for the calls of
+// another. So before a call of another client, mcpx notifies such a server that the roots
+// have changed, and waits until it has the roots of that client. If it does not request
+// them, or works for another client at that moment, the call is refused.
+
+// keptRoots is what is known about the roots that an upstream keeps. The mutex of the
+// session guards it.
+type keptRoots struct {
+	isKeeper bool          // the upstream has requested roots when no client had a call
+	owner    string        // the caller whose roots it got last; "" if it has none
+	next     Client        // the client whose roots it should request now; nil if there is no change
+	asked    chan struct{} // closed when the upstream requests the roots of next
+	got      chan struct{} // closed when it has got them
+}
+
+// Times for a change of roots.
+const (
+	rootsWait  = 5 * time.Second        // for calls of other clients to end
+	rootsTime  = time.Second            // for the upstream to request them
+	rootsGrace = 100 * time.Millisecond // for the upstream to use them: it may have to look at folders first
+)
+
+// needsRoots reports whether a call must wait until the upstream has the client's roots.
+func (s *Session) needsRoots(c Client) bool {
+	if s.owner != nil || c == nil || s.modern != nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := &s.kept
+	switch {
+	case !k.isKeeper:
+		return false
+	case k.next != nil:
+		return true
+	}
+	return k.owner != s.callerID(c) && (k.owner != "" || hasRoots(c))
+}
+
+// hasRoots reports whether a client may have roots.
+func hasRoots(c Client) bool {
+	declared, ok := c.(InputClient)
+	return !ok || !rawjson.IsNull(rawjson.Get(declared.Capabilities(), "roots"))
+}
+
+// changeRoots waits until the upstream has the roots of a client.
+func (s *Session) changeRoots(ctx context.Context, c Client) error {
+	select {
+	case s.changing <- struct{}{}:
+		defer func() { <-s.changing }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-s.done():
+		return rpc.ErrClosed
+	}
+	if !s.needsRoots(c) {
+		return nil
+	}
+	if !s.othersDone(ctx, c) {
+		return s.keepsOthers("a call of another client is running")
+	}
+	s.mu.Lock()
+	asked, got := make(chan struct{}), make(chan struct{})
+	s.kept.next, s.kept.asked, s.kept.got = c, asked, got
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.kept.next = nil
+	}()
+	if err := s.conn.Notify("notifications/roots/list_changed", nil); err != nil {
+		return err
+	}
+	return s.awaitRoots(ctx, asked, got)
+}
+
+// awaitRoots waits until the upstream has requested and got new roots. If it does not
+// request them, that is an error only if it keeps those of another client.
+func (s *Session) awaitRoots(ctx context.Context, asked, got <-chan struct{}) error {
+	limit := time.NewTimer(rootsTime)
+	defer limit.Stop()
+	select {
+	case <-asked:
+	case <-limit.C:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.kept.owner == "" {
+			s.kept.isKeeper = false // it has none, and wants none
+			return nil
+		}
+		return s.keepsOthers("the server does not request new ones")
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-s.done():
+		return rpc.ErrClosed
+	}
+	select {
+	case <-got: // the client may need a person for that
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-s.done():
+		return rpc.ErrClosed
+	}
+	limit.Reset(rootsGrace)
+	select {
+	case <-limit.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-s.done():
+		return rpc.ErrClosed
+	}
+}
+
+// othersDone waits until no other client has a pending call.
+func (s *Session) othersDone(ctx context.Context, c Client) bool {
+	tick, limit := time.NewTicker(drainTick), time.NewTimer(rootsWait)
+	defer tick.Stop()
+	defer limit.Stop()
+	for {
+		busy, parked := clientsOf(s.conn.Snapshot())
+		delete(busy, c.ID())
+		delete(parked, c.ID())
+		if len(busy)+len(parked) == 0 {
+			return true
+		}
+		select {
+		case <-tick.C:
+		case <-limit.C:
+			return false
+		case <-ctx.Done():
+			return false
+		case <-s.done():
+			return true // the call finds out
+		}
+	}
+}
+
+// keepsOthers returns the error for a call that could use the roots of another client.
+func (s *Session) keepsOthers(why string) error {
+	return &Unanswered{Server: s.config.Name, Reason: `it keeps the roots of one client for all, and ` + why +
+		`; try again later, or set "isolation": "client" for it`}
+}
+
+// rootsAddressee picks the client that a request for roots goes to.
+func (s *Session) rootsAddressee(callID []byte) (Client, error) {
+	now := s.conn.Snapshot()
+	busy, parked := clientsOf(now)
+	isUnasked := len(busy)+len(parked)+len(now.Abandoned) == 0 && !now.Overflow
+	s.mu.Lock()
+	next := s.kept.next
+	s.kept.isKeeper = s.kept.isKeeper || isUnasked
+	if next != nil {
+		closeOnce(s.kept.asked)
+	}
+	s.mu.Unlock()
+	if next != nil {
+		return next, nil
+	}
+	return s.addressee(callID)
+}
+
+// respondRoots responds to a request for roots, and records whose roots the upstream has. A
+// client without roots has an empty list, so that the upstream does not keep those of
+// another.
+func (s *Session) respondRoots(id []byte, c Client, result []byte, err error) {
+	s.mu.Lock()
+	isChange := s.kept.next != nil && s.kept.next.ID() == c.ID()
+	if err != nil && isChange {
+		result, err = []byte(`{"roots":[]}`), nil
+	}
+	if err == nil {
+		s.kept.owner = s.callerID(c)
+	}
+	s.mu.Unlock()
+	s.respond(id, result, err)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if isChange && s.kept.next != nil { // calls are sent after the response
+		closeOnce(s.kept.got)
+	}
+}
+
+// closeOnce closes a channel unless it is closed. The caller holds the lock of the channel.
+func closeOnce(c chan struct{}) {
+	select {
+	case <-c:
+	default:
+		close(c)
+	}
+}
+
+// KeepsRoots reports whether the upstream requests roots when there is no call, and so
+// probably keeps them.
+func (u *Upstream) KeepsRoots() bool {
+	if u.session == nil {
+		return false
+	}
+	u.session.mu.Lock()
+	defer u.session.mu.Unlock()
+	return u.session.kept.isKeeper
+}
