@@ -14,7 +14,7 @@ import (
 // or *Unavailable. A request that was sent is never sent again.
 func (r *Registry) Send(ctx context.Context, server string, q Request, done rpc.Done) {
 	s := r.sessionNow(server, q.Client)
-	if s == nil || s.modern != nil || s.needsRoots(q.Client) {
+	if s == nil || s.modern() != nil || s.mustPrepare(q.Client) {
 		go r.callLater(ctx, server, q, nil, done)
 		return
 	}

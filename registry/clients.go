@@ -221,7 +221,7 @@ func (r *Registry) Broadcast(c Client, method string, params []byte) {
 			if s.config.Isolation == config.PerUser && s.key() != keyOf(s.config, c) {
 				continue
 			}
-			if s.modern != nil {
+			if s.modern() != nil {
 				continue
 			}
 			if err := s.conn.Notify(method, params); err != nil {

@@ -35,6 +35,8 @@ type InputClient interface {
 	Client
 	// Capabilities returns the capabilities that the client has declared.
 	Capabilities() []byte
+	// Revision returns the revision of MCP that the client speaks.
+	Revision() string
 	// RequestAll sends the requests of one round to the client, and waits for all
 	// responses. They have the order of the requests.
 	RequestAll(ctx context.Context, inputs []Input) (responses [][]byte, err error)

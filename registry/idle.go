@@ -196,6 +196,8 @@ func (s *supervisor) saveCache(session *Session, handshake []byte) {
 	if s.cache() == nil {
 		return
 	}
+	s.describing.Lock()
+	defer s.describing.Unlock()
 	if handshake != nil {
 		s.handshake = handshake
 	}
@@ -203,6 +205,7 @@ func (s *supervisor) saveCache(session *Session, handshake []byte) {
 	content := &listcache.Entry{
 		Listed:       u.ListedAt,
 		Revision:     s.known.Load().revision,
+		IsEarlier:    s.known.Load().isEarlier,
 		Server:       softwareInfo(s.handshake),
 		Capabilities: u.Capabilities,
 		Lists:        map[string][]json.RawMessage{},

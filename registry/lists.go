@@ -139,7 +139,7 @@ func (s *Session) list(ctx context.Context, k kind) ([]Item, error) {
 // hasValidHeaders reports whether mcpx can repeat the arguments of a tool in headers, as the
 // tool wants (x-mcp-header). Only 2026-07-28 over HTTP has such headers.
 func (s *Session) hasValidHeaders(definition []byte) bool {
-	if s.modern == nil || s.config.URL == "" || !bytes.Contains(definition, []byte(`"x-mcp-header"`)) {
+	if s.modern() == nil || s.config.URL == "" || !bytes.Contains(definition, []byte(`"x-mcp-header"`)) {
 		return true
 	}
 	return mcp.ValidateParamHeaderAnnotations(&mcp.Tool{RawInputSchema: rawjson.Get(definition, "inputSchema")}) == nil

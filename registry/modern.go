@@ -58,7 +58,7 @@ func withoutModernKeys(meta []byte) []byte {
 // 2026-07-28 as mcpx sets them. The capabilities are those of the client: what it lacks,
 // the upstream must not require. For its own requests mcpx declares all of them.
 func (s *Session) requestMeta(own []byte, client Client) []byte {
-	meta := s.modern.meta
+	meta := s.modern().meta
 	for key, value := range rawjson.Members(withoutModernKeys(own)) {
 		meta = rawjson.With(meta, key, value)
 	}
@@ -88,9 +88,9 @@ func forwardable(capabilities []byte) []byte {
 func (s *Session) callInRounds(ctx context.Context, r Request, l limits) ([]byte, error) {
 	switch r.Method {
 	case "resources/subscribe": // the filter of listen has all URIs
-		return []byte("{}"), s.waitListening(ctx, s.modern.request())
+		return []byte("{}"), s.waitListening(ctx, s.modern().request())
 	case "resources/unsubscribe":
-		s.modern.request()
+		s.modern().request()
 		return []byte("{}"), nil
 	case "logging/setLevel":
 		return []byte("{}"), nil
@@ -246,7 +246,7 @@ func (f *filterState) advance(generation int) {
 func (s *Session) waitListening(ctx context.Context, generation int) error {
 	limit := time.NewTimer(listenTime)
 	defer limit.Stop()
-	for f := &s.modern.filterState; ; {
+	for f := &s.modern().filterState; ; {
 		f.mu.Lock()
 		acknowledged, news := f.acknowledged, f.news
 		f.mu.Unlock()
@@ -269,7 +269,7 @@ func (s *Session) waitListening(ctx context.Context, generation int) error {
 // replaces it when the filter changes.
 func (s *Session) listen(capabilities []byte) {
 	for !s.isOver() {
-		generation := s.modern.newest() // before the filter is read
+		generation := s.modern().newest() // before the filter is read
 		s.listenTo(s.filter(capabilities), generation)
 	}
 }
@@ -309,7 +309,7 @@ func (s *Session) listenTo(filter []byte, generation int) {
 	defer request.Wait() // its cancellation is sent before the next request
 	defer cancel()
 	if filter == nil {
-		s.modern.acknowledge(generation)
+		s.modern().acknowledge(generation)
 	} else {
 		request.Go(func() {
 			_, err := s.conn.Call(ctx, rpc.Request{
@@ -322,13 +322,13 @@ func (s *Session) listenTo(filter []byte, generation int) {
 		})
 	}
 	select {
-	case <-s.modern.changed:
+	case <-s.modern().changed:
 	case <-s.done():
 	case err := <-ended:
 		s.log.Debug().Err(err).Msg("subscriptions/listen ended")
-		s.modern.fail(generation)
+		s.modern().fail(generation)
 		select {
-		case <-s.modern.changed:
+		case <-s.modern().changed:
 		case <-time.After(relistenPause):
 		case <-s.done():
 		}
@@ -338,7 +338,7 @@ func (s *Session) listenTo(filter []byte, generation int) {
 // listening records that the upstream has acknowledged a filter. Lists that may have
 // changed before are read again.
 func (s *Session) listening(filter []byte, generation int) {
-	if !s.modern.acknowledge(generation) {
+	if !s.modern().acknowledge(generation) {
 		return
 	}
 	for _, list := range listable {

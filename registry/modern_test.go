@@ -57,9 +57,12 @@ func TestModernUpstream(t *testing.T) {
 type inputRecorder struct {
 	*recorder
 	capabilities string
+	revision     string
 }
 
 func (c inputRecorder) Capabilities() []byte { return []byte(c.capabilities) }
+
+func (c inputRecorder) Revision() string { return c.revision }
 
 func (c inputRecorder) RequestAll(ctx context.Context, inputs []Input) ([][]byte, error) {
 	return RequestEach(ctx, c, inputs)
@@ -67,7 +70,7 @@ func (c inputRecorder) RequestAll(ctx context.Context, inputs []Input) ([][]byte
 
 func TestModernRequestsCarryMeta(t *testing.T) {
 	r, _ := run(t, map[string]any{"a": mcptest.Upstream(t, "-modern")})
-	one := inputRecorder{newRecorder("one"), `{"sampling":{"tools":{}},"roots":null,"tasks":{},"extensions":{"x/y":{}}}`}
+	one := inputRecorder{newRecorder("one"), `{"sampling":{"tools":{}},"roots":null,"tasks":{},"extensions":{"x/y":{}}}`, "2025-11-25"}
 	r.Attach(one)
 	r.SetLevel(one, "warning")
 	result, err := r.Call(t.Context(), "a", Request{

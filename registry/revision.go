@@ -22,24 +22,25 @@ import (
 //
 //   - Over HTTP it sends server/discover first, and initialize after any other answer.
 //   - Over stdio some servers exit on an unknown first request, and some never answer it.
-//     mcpx sends initialize first, which is the fastest start for nearly all. A server that
-//     refuses it gets server/discover. A server that accepts it gets server/discover while
-//     its lists are read: if it supports 2026-07-28 too, the session goes on with that
-//     revision. The outcome is kept with the lists on disk, so each server is asked once.
+//     mcpx sends initialize first, which is the fastest start for nearly all, and
+//     server/discover only if that is refused. If the first call is of a client that speaks
+//     2026-07-28, the server gets server/discover before it. A server that supports both
+//     goes on with 2026-07-28. The outcome is kept with the lists on disk, so each server is
+//     asked once.
 
 // known is what the last start has shown about the revision of an upstream.
 type known struct {
-	revision string // "": nothing is known
-	server   []byte // its serverInfo; another one may speak another revision
+	revision  string // of the last session when it was opened; "": nothing is known
+	server    []byte // its serverInfo; another one may support other revisions
+	isEarlier bool   // it does not support 2026-07-28
 }
 
 // discoverTime bounds the wait for an answer to server/discover. Servers that do not know
 // the method may never answer.
 const discoverTime = 3 * time.Second
 
-// probeGrace is how long a start waits for the answer to server/discover after all other
-// requests were answered.
-const probeGrace = 100 * time.Millisecond
+// upgradeTime is discoverTime for a call that waits.
+const upgradeTime = 500 * time.Millisecond
 
 // dial opens a link and a session that uses it.
 func (s *supervisor) dial(ctx context.Context, owner Client) (*Session, error) {
@@ -165,67 +166,67 @@ func supports(versions []byte) bool {
 	})
 }
 
-// speakModern makes 2026-07-28 the revision of the session. It is called before anyone
-// else uses the session.
-func (s *Session) speakModern(handshake []byte) {
-	s.modern = &modern{modernMeta(s.supervisor.registry.options.Version), newFilterState()}
+// speakModern makes 2026-07-28 the revision of the session. It returns the generation of
+// the first filter of subscriptions/listen.
+func (s *Session) speakModern(handshake []byte) (generation int) {
+	m := &modern{modernMeta(s.supervisor.registry.options.Version), newFilterState()}
+	generation = m.request()
+	s.spoken.Store(m)
 	s.tasks.Go(func() { s.listen(rawjson.Get(handshake, "capabilities")) })
+	return generation
 }
 
-// probe finds out whether an upstream that accepted initialize supports 2026-07-28 too.
-type probe struct {
-	handshake []byte      // the result of initialize or server/discover, with which the session was opened
-	isSent    bool        // server/discover was sent, since the revisions of the upstream were not known
-	found     chan []byte // the result of server/discover; nil: the upstream does not support 2026-07-28
-}
-
-// newProbe sends server/discover to a process whose revisions are not known.
-func (s *Session) newProbe(ctx context.Context, handshake []byte) *probe {
-	p := &probe{handshake: handshake, found: make(chan []byte, 1)}
+// mayUpgrade reports whether the session may go on with 2026-07-28: the first call is of a
+// client that speaks it, and the upstream may speak it too.
+func (s *Session) mayUpgrade(c Client) bool {
 	known := s.supervisor.known.Load()
-	isKnown := known.revision != "" && bytes.Equal(known.server, rawjson.Get(handshake, "serverInfo"))
-	if s.modern != nil || isKnown || s.config.Transport != config.TransportStdio {
-		p.found <- nil
-		return p
+	client, ok := c.(InputClient)
+	if !ok || s.config.Transport != config.TransportStdio || known.isEarlier || client.Revision() < mcp.ProtocolVersion20260728 {
+		return false
 	}
-	p.isSent = true
-	s.tasks.Go(func() {
-		result, err := s.discover(ctx)
-		if err != nil {
-			s.log.Debug().Str("error", s.config.Redact(err.Error())).Msg("it does not support 2026-07-28")
-		}
-		p.found <- result
-	})
-	return p
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.callers.first == ""
 }
 
-// finish waits for the answer to server/discover, and returns the handshake that counts.
-func (p *probe) finish(session *Session) (handshake []byte) {
-	grace := time.NewTimer(probeGrace)
-	defer grace.Stop()
-	select {
-	case found := <-p.found:
-		if found != nil {
-			session.speakModern(found)
-			return found
-		}
-	case <-grace.C:
-	case <-session.done():
+// upgrade makes 2026-07-28 the revision of the session, if the upstream supports it. The
+// outcome is remembered, also if the upstream exits.
+func (s *Session) upgrade(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, upgradeTime)
+	defer cancel()
+	handshake, err := s.discover(limited)
+	if err == nil {
+		return s.waitListening(ctx, s.speakModern(handshake))
 	}
-	return p.handshake
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	s.log.Debug().Str("error", s.config.Redact(err.Error())).Msg("it does not support 2026-07-28")
+	known := *s.supervisor.known.Load()
+	known.isEarlier = true
+	s.supervisor.known.Store(&known)
+	s.supervisor.saveCache(s, nil)
+	if s.isOver() {
+		return rpc.ErrClosed // the next session gets the call
+	}
+	return nil
 }
 
-// remember records which revision a session speaks.
+// remember records which revision a new session speaks. Another server than before may
+// support others.
 func (s *supervisor) remember(session *Session, handshake []byte) {
-	k := &known{revision: mcp.ProtocolVersion20260728}
-	if session.modern == nil {
-		k.revision, _ = rawjson.String(rawjson.Get(handshake, "protocolVersion"))
-		k.server = rawjson.Get(handshake, "serverInfo")
+	if session.modern() != nil {
+		s.known.Store(&known{revision: mcp.ProtocolVersion20260728})
+		return
 	}
+	k := &known{server: rawjson.Get(handshake, "serverInfo")}
+	k.revision, _ = rawjson.String(rawjson.Get(handshake, "protocolVersion"))
+	before := s.known.Load()
+	k.isEarlier = before.isEarlier && bytes.Equal(before.server, k.server)
 	s.known.Store(k)
 }
 
-// recall reads from the cache which revision a process spoke when it was started last.
+// recall reads from the cache what the last start has shown.
 func (s *supervisor) recall(found listcache.Entry) {
-	s.known.Store(&known{revision: found.Revision, server: found.Server})
+	s.known.Store(&known{revision: found.Revision, server: found.Server, isEarlier: found.IsEarlier})
 }

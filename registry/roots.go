@@ -33,7 +33,7 @@ const (
 
 // needsRoots reports whether a call must wait until the upstream has the client's roots.
 func (s *Session) needsRoots(c Client) bool {
-	if s.owner != nil || c == nil || s.modern != nil {
+	if s.owner != nil || c == nil || s.modern() != nil {
 		return false
 	}
 	s.mu.Lock()
@@ -56,15 +56,7 @@ func hasRoots(c Client) bool {
 
 // changeRoots waits until the upstream has the roots of a client.
 func (s *Session) changeRoots(ctx context.Context, c Client) error {
-	select {
-	case s.changing <- struct{}{}:
-		defer func() { <-s.changing }()
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-s.done():
-		return rpc.ErrClosed
-	}
-	if !s.needsRoots(c) {
+	if !s.needsRoots(c) { // another call has done it
 		return nil
 	}
 	if !s.othersDone(ctx, c) {

@@ -18,7 +18,7 @@ func TestKeptRoots(t *testing.T) {
 	}
 	eventually(t, "the server requests roots", func() bool { return r.Catalog().Upstream("a").KeepsRoots() })
 	a, b := newRecorder("A"), newRecorder("B")
-	none := rootless{inputRecorder{newRecorder("none"), `{"sampling":{}}`}}
+	none := rootless{inputRecorder{newRecorder("none"), `{"sampling":{}}`, "2025-11-25"}}
 	for _, c := range []Client{a, b, none} {
 		r.Attach(c)
 	}

@@ -28,15 +28,15 @@ type Session struct {
 	link       link.Link
 	conn       *rpc.Conn
 	log        zerolog.Logger
-	modern     *modern      // of an upstream that speaks 2026-07-28; nil for all others
-	tasks      tasks.Group  // goroutines of the session; Close waits for them
-	rounds     atomic.Int64 // calls that may be between two rounds, when nothing is in flight
-	warned     sync.Once    // for the first message that is not JSON-RPC
+	spoken     atomic.Pointer[modern] // of an upstream that speaks 2026-07-28; nil for all others
+	tasks      tasks.Group            // goroutines of the session; Close waits for them
+	rounds     atomic.Int64           // calls that may be between two rounds, when nothing is in flight
+	warned     sync.Once              // for the first message that is not JSON-RPC
 
 	level   atomic.Pointer[string] // the log level that was set last
 	setting chan struct{}          // holds one while a log level is set
 
-	changing chan struct{} // holds one while the roots change
+	preparing chan struct{} // holds one while the upstream is prepared for the call of another client
 
 	mu       sync.Mutex
 	kept     keptRoots
@@ -45,7 +45,7 @@ type Session struct {
 }
 
 func newSession(s *supervisor, owner Client, l link.Link) *Session {
-	session := &Session{supervisor: s, owner: owner, config: s.config(), link: l, log: s.log, setting: make(chan struct{}, 1), changing: make(chan struct{}, 1)}
+	session := &Session{supervisor: s, owner: owner, config: s.config(), link: l, log: s.log, setting: make(chan struct{}, 1), preparing: make(chan struct{}, 1)}
 	session.conn = rpc.NewConn(rpc.ConnOptions{Handler: session, Send: session.sendMessage, Log: s.log})
 	return session
 }
@@ -93,7 +93,7 @@ func (s *Session) send(ctx context.Context, r Request, l limits, done rpc.Done) 
 // wireRequest returns the request as it is sent.
 func (s *Session) wireRequest(r Request, l limits) rpc.Request {
 	meta := r.Meta
-	if s.modern == nil {
+	if s.modern() == nil {
 		meta = withoutModernKeys(meta)
 	}
 	request := rpc.Request{
@@ -109,13 +109,14 @@ func (s *Session) wireRequest(r Request, l limits) rpc.Request {
 // call sends a request and waits for its end. rpc.ErrClosed means that the request was
 // not sent.
 func (s *Session) call(ctx context.Context, r Request, l limits) ([]byte, error) {
-	if s.modern != nil {
+	if s.modern() != nil {
 		return s.callInRounds(ctx, r, l)
 	}
-	if r.isCall() && s.needsRoots(r.Client) {
-		if err := s.changeRoots(ctx, r.Client); err != nil {
+	if r.isCall() && s.mustPrepare(r.Client) {
+		if err := s.prepare(ctx, r.Client); err != nil {
 			return nil, err
 		}
+		return s.call(ctx, r, l)
 	}
 	return s.callOnce(ctx, r, l)
 }
@@ -128,6 +129,28 @@ func (s *Session) callOnce(ctx context.Context, r Request, l limits) ([]byte, er
 	})
 }
 
+// mustPrepare reports whether the upstream must learn about the client before its call.
+func (s *Session) mustPrepare(c Client) bool {
+	return c != nil && s.modern() == nil && (s.mayUpgrade(c) || s.needsRoots(c))
+}
+
+// prepare does what mustPrepare is about, for one client at a time. rpc.ErrClosed means
+// that the session has ended.
+func (s *Session) prepare(ctx context.Context, c Client) error {
+	select {
+	case s.preparing <- struct{}{}:
+		defer func() { <-s.preparing }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-s.done():
+		return rpc.ErrClosed
+	}
+	if s.mayUpgrade(c) {
+		return s.upgrade(ctx)
+	}
+	return s.changeRoots(ctx, c)
+}
+
 // request sends a request of mcpx itself and waits for its end.
 func (s *Session) request(ctx context.Context, method string, params []byte) ([]byte, error) {
 	return s.call(ctx, Request{Method: method, Params: params}, limits{})
@@ -138,6 +161,9 @@ func clientOf(c *rpc.Call) Client {
 	client, _ := c.Tag.(Client)
 	return client
 }
+
+// modern returns the state of a session that speaks 2026-07-28, nil for others.
+func (s *Session) modern() *modern { return s.spoken.Load() }
 
 // done is closed when the session has ended.
 func (s *Session) done() <-chan struct{} { return s.conn.Context().Done() }

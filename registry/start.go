@@ -32,21 +32,14 @@ func (s *supervisor) start(ctx context.Context) (*Session, error) {
 	begin := time.Now()
 	ctx, cancel := startupLimit(ctx, s.config())
 	defer cancel()
-	for {
-		session, handshake, err := s.open(ctx, nil)
-		if err != nil {
-			return nil, err
-		}
-		p := session.newProbe(ctx, handshake)
-		if err = s.publishLists(ctx, session, p, begin); err == nil {
-			return session, nil
-		}
-		isOver := session.isOver()
-		if err = session.abort(err); !p.isSent || !isOver || ctx.Err() != nil {
-			return nil, err
-		}
-		s.remember(session, handshake) // the probe may have ended the process: start it again without
+	session, handshake, err := s.open(ctx, nil)
+	if err != nil {
+		return nil, err
 	}
+	if err := s.publishLists(ctx, session, handshake, begin); err != nil {
+		return nil, session.abort(err)
+	}
+	return session, nil
 }
 
 // turn waits until a start may begin. A start that a call waits for leaves the queue and
@@ -98,8 +91,8 @@ func initializeParams(version string) []byte {
 }
 
 // publishLists reads all lists of a new session, and publishes the upstream as ready.
-func (s *supervisor) publishLists(ctx context.Context, session *Session, p *probe, begin time.Time) error {
-	capabilities := rawjson.Get(p.handshake, "capabilities")
+func (s *supervisor) publishLists(ctx context.Context, session *Session, handshake []byte, begin time.Time) error {
+	capabilities := rawjson.Get(handshake, "capabilities")
 	announced, before := s.refresh.noted(), s.knownTools()
 	lists := make([][]Item, len(kinds))
 	for i, k := range kinds {
@@ -115,11 +108,6 @@ func (s *supervisor) publishLists(ctx context.Context, session *Session, p *prob
 		}
 		lists[i] = items
 	}
-	handshake := p.finish(session)
-	if session.isOver() {
-		return rpc.ErrClosed // abort knows why
-	}
-	capabilities = rawjson.Get(handshake, "capabilities")
 	s.remember(session, handshake)
 	s.registry.setFirstLevel(session, capabilities)
 	instructions, _ := rawjson.String(rawjson.Get(handshake, "instructions"))

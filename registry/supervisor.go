@@ -42,13 +42,14 @@ type supervisor struct {
 	isFill  bool   // this start only fills the cache
 	endFill func() // lets the next upstream fill the cache
 
-	known     atomic.Pointer[known]           // which revision it speaks
-	handshake []byte                          // of the last session
-	unsaved   atomic.Pointer[listcache.Entry] // lists to save
-	saving    sync.Mutex                      // one save at a time
-	refresh   changes                         // lists that have changed, as the upstream reported
-	listed    atomic.Int64                    // how many of these changes are in the lists
-	reviewed  string                          // what waits for a review, as logged last
+	known      atomic.Pointer[known]           // which revision it speaks
+	describing sync.Mutex                      // guards handshake
+	handshake  []byte                          // of the last session
+	unsaved    atomic.Pointer[listcache.Entry] // lists to save
+	saving     sync.Mutex                      // one save at a time
+	refresh    changes                         // lists that have changed, as the upstream reported
+	listed     atomic.Int64                    // how many of these changes are in the lists
+	reviewed   string                          // what waits for a review, as logged last
 
 	intake *link.Intake                 // of all its sessions
 	stderr atomic.Pointer[child.Stderr] // of the child of the shared session; nil before its first start, and for a remote upstream

@@ -229,6 +229,13 @@ func (c *Client) RequestAll(ctx context.Context, inputs []registry.Input) ([][]b
 	return c.requestInput(ctx, inputs)
 }
 
+// Revision implements registry.InputClient.
+func (c *Client) Revision() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.revision
+}
+
 // Capabilities implements registry.InputClient.
 func (c *Client) Capabilities() []byte {
 	c.mu.Lock()

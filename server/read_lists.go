@@ -59,7 +59,7 @@ func (r *readLists) isNews(notification string) bool {
 // change reports whether a list has changed since the client read it, and since the last
 // announcement.
 func (r *readLists) change(method string) bool {
-	if !r.has(method) {
+	if r.current == nil || !r.has(method) { // a client for one request gets no announcements
 		return false
 	}
 	now := r.current(method)

@@ -88,6 +88,9 @@ func (a *App) guard(s config.Server, bound net.Addr) access.Guard {
 		Token: s.Token, AllowedHosts: s.AllowedHosts, AllowedOrigins: s.AllowedOrigins, Bind: bound.String(),
 		Auth: s.Auth, PublicURL: s.PublicURL, Schemas: a.schemas,
 	}
+	for _, p := range a.config.Profiles {
+		g.Headers = append(g.Headers, p.ForwardedHeaders()...)
+	}
 	if _, err := netip.ParseAddr(s.Host); err != nil {
 		g.AllowedHosts = append(slices.Clip(g.AllowedHosts), s.Host)
 	}

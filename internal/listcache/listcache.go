@@ -44,6 +44,7 @@ type Entry struct {
 	Version      int                          `json:"version"`
 	Listed       time.Time                    `json:"listed"`
 	Revision     string                       `json:"protocol_version"`
+	IsEarlier    bool                         `json:"earlier_only,omitempty"` // the server does not support 2026-07-28
 	Server       json.RawMessage              `json:"server_info,omitempty"`
 	Capabilities json.RawMessage              `json:"capabilities,omitempty"`
 	Instructions string                       `json:"instructions,omitempty"`

@@ -135,7 +135,7 @@ func (h *HTTP) openOf(r *http.Request) int {
 	if mayUseAll(r) {
 		return h.Open()
 	}
-	own, n := senderKey(r), 0
+	own, n := senderOf(r), 0
 	for _, s := range h.sessions.all() {
 		if s.sender == own {
 			n++
