@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// TestDocs: docs/configuration.md names every key. Its examples, and those of docs/teams.md,
-// are valid.
+// TestDocs: docs/configuration.md names every key, and its examples are valid.
 func TestDocs(t *testing.T) {
 	data, err := os.ReadFile("../docs/configuration.md")
 	if err != nil {
@@ -32,11 +31,7 @@ func TestDocs(t *testing.T) {
 		}
 	}
 
-	teams, err := os.ReadFile("../docs/teams.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, block := range append(strings.Split(docs, "```jsonc\n")[1:], strings.Split(string(teams), "```jsonc\n")[1:]...) {
+	for _, block := range strings.Split(docs, "```jsonc\n")[1:] {
 		source, _, _ := strings.Cut(block, "```")
 		if c := mustParse(t, source); c.Warnings != nil {
 			t.Errorf("%v in\n%s", c.Warnings, source)

@@ -210,6 +210,22 @@ func (e *Editor) Disable(schema, name string) error {
 	return err
 }
 
+// Set sets a key of a server. The value null removes the key.
+func (e *Editor) Set(schema, name, key string, value []byte) error {
+	path, _, err := e.find(schema, name)
+	if err != nil {
+		return err
+	}
+	path = append(slices.Clone(path), key)
+	switch {
+	case !rawjson.IsNull(value):
+		return e.doc.Set(value, path...)
+	case e.doc.Get(path...) != nil:
+		return e.doc.Remove(path...)
+	}
+	return nil
+}
+
 // Servers returns the names of a schema's servers, and each as plain JSON without its
 // name.
 func (e *Editor) Servers(schema string) (names []string, servers map[string][]byte, err error) {

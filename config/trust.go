@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -44,18 +45,14 @@ func (c *Config) ReadLock() {
 		for j := range p.Upstreams {
 			u := &p.Upstreams[j]
 			u.Trust = Trust{Pin: u.pin(lock != nil || err != nil), Review: c.reviewCommand(p.Name, u.Name)}
-			refused := err
-			switch {
-			case u.Trust.Pin == PinOff:
+			if u.Trust.Pin == PinOff {
 				continue
-			case err != nil:
+			}
+			refused := u.approve(lock, lockfile.Key(p.Name, u.Name))
+			if err != nil {
 				refused = fmt.Errorf("%w; restore the lock file, or delete it and run mcpx pin", err)
-			default:
-				refused = u.approve(lock, lockfile.Key(p.Name, u.Name))
 			}
-			if u.Err == nil {
-				u.Err = refused
-			}
+			u.Err = cmp.Or(u.Err, refused)
 		}
 	}
 }

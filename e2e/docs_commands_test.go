@@ -68,7 +68,7 @@ func TestDocsConfigs(t *testing.T) {
 			}
 			check := exec.Command(binary, "config", "check", file)
 			for _, name := range variable.FindAllStringSubmatch(found[1], -1) {
-				check.Env = append(check.Env, name[1]+"=set")
+				check.Env = append(check.Env, name[1]+"=set-"+name[1]) // two tokens must differ
 			}
 			check.Env = append(check.Env, "HOME="+folder)
 			for _, name := range secret.FindAllStringSubmatch(found[1], -1) {

@@ -363,6 +363,32 @@ func TestCheckLocked(t *testing.T) {
 	}
 }
 
+// TestPinAsks: at a terminal, pin shows the change and asks.
+func TestPinAsks(t *testing.T) {
+	t.Parallel()
+	l := newLocked(t)
+	l.change("Echo a text.", "Echo any text.")
+	for _, answer := range []string{"n", ""} {
+		s := look(t, nil, l.env, "pin", l.config, "s")
+		s.see("mcpx.lock? [y/N] ")
+		s.typed(answer + "\n")
+		if text := s.end(); !strings.Contains(text, "any") || strings.Contains(text, "1 server") {
+			t.Errorf("answer %q: %s", answer, text)
+		}
+		if _, code := l.run("check", "--locked"); code != 1 {
+			t.Errorf("answer %q: check --locked ends with %d", answer, code)
+		}
+	}
+	s := look(t, nil, l.env, "pin", l.config, "s")
+	s.see("mcpx.lock? [y/N] ")
+	s.typed("y\n")
+	s.see("1 server, 2 tools")
+	s.end()
+	if text, code := l.run("check", "--locked"); code != 0 {
+		t.Errorf("after yes: %s", text)
+	}
+}
+
 // TestStoredSecretsStayHidden: the cache on disk and a reload do not reveal a stored
 // secret that the server repeats in its description.
 func TestStoredSecretsStayHidden(t *testing.T) {

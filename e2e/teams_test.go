@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 
+	"mcpx/internal/authtest"
 	"mcpx/internal/mcptest"
 )
 
@@ -188,7 +189,7 @@ func headerServer(t *testing.T) (url string, opened *atomic.Int32) {
 			session = fmt.Sprint("s", opened.Add(1))
 			owners[session] = seen
 		}
-		if owners[session] != seen {
+		if m.Method != "server/discover" && owners[session] != seen {
 			t.Errorf("%s with %q in the session of %q", m.Method, seen, owners[session])
 		}
 		mu.Unlock()
@@ -309,5 +310,69 @@ func TestAudit(t *testing.T) {
 	info, err := os.Stat(file + ".key")
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the key: %v %v", info, err)
+	}
+}
+
+// TestUserSignIn: with isolation user, each caller signs in to an upstream for itself. A
+// caller with rules cannot sign in for everybody, nor complete the sign-in of another.
+func TestUserSignIn(t *testing.T) {
+	t.Parallel()
+	locked := authtest.New(t)
+	s := serveHTTP(t, map[string]any{
+		"auth": map[string]string{"store": "file"},
+		"mcpServers": map[string]any{
+			"own": map[string]any{"url": locked.URL, "isolation": "user"}, "shared": map[string]any{"url": locked.URL},
+		},
+		"server": map[string]any{"auth": map[string]any{"tokens": []any{
+			map[string]any{"name": "ann", "token": "token-of-ann", "allow": []string{"default"}, "read_only": true},
+			map[string]any{"name": "bob", "token": "token-of-bob", "allow": []string{"*"}},
+		}}},
+	}, options{env: []string{stateFolder(t)}})
+	// open follows redirects like a browser that knows the token of mcpx, as far as it is told.
+	open := func(name, address string, follow func(address string) bool) (status int, last string) {
+		t.Helper()
+		client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+		for range 10 {
+			r, err := http.NewRequest(http.MethodGet, address, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.HasPrefix(address, s.url) {
+				r.SetBasicAuth("any", "token-of-"+name)
+			}
+			response, err := client.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = response.Body.Close()
+			status, last = response.StatusCode, address
+			if address = response.Header.Get("Location"); address == "" || !follow(address) {
+				return status, address
+			}
+		}
+		return status, last
+	}
+	always := func(string) bool { return true }
+	ann, bob := s.as("token-of-ann", "/mcp"), s.as("token-of-bob", "/mcp")
+	for name, c := range map[string]*caller{"ann": ann, "bob": bob} {
+		if got := textOf(t, c.result("tools/call", inspectParams("own", "")), true); !strings.Contains(got, "needs sign-in") {
+			t.Fatalf("%s: %s", name, got)
+		}
+	}
+	if status, _ := open("ann", s.url+"/signin/default/shared", always); status != http.StatusForbidden {
+		t.Errorf("ann signs in for everybody: %d", status)
+	}
+	_, callback := open("ann", s.url+"/signin/default/own", func(address string) bool { return !strings.HasPrefix(address, s.url+"/oauth/callback") })
+	if status, _ := open("bob", callback, always); status != http.StatusBadRequest {
+		t.Errorf("bob completes the sign-in of ann: %d", status)
+	}
+	if status, _ := open("ann", callback, always); status != http.StatusOK {
+		t.Fatalf("ann cannot sign in: %d", status)
+	}
+	if got := textOf(t, ann.result("tools/call", inspectParams("own", "")), false); !strings.Contains(got, "own: ") {
+		t.Errorf("ann: %s", got)
+	}
+	if got := textOf(t, bob.result("tools/call", inspectParams("own", "")), true); !strings.Contains(got, "needs sign-in") {
+		t.Errorf("bob uses the sign-in of ann: %s", got)
 	}
 }

@@ -95,6 +95,8 @@ type Upstream struct {
 	RetryAt      time.Time  // the next start, while waiting
 	StartupTime  time.Duration
 	ListedAt     time.Time // when its lists were read; zero: never
+	Revision     string    // of MCP, as negotiated
+	Software     string    // its own name and version, as the upstream declared them
 	Instructions string
 	Capabilities []byte // as the upstream declared them
 	Tools        []*Tool
@@ -131,6 +133,9 @@ func NewUpstream(name string, tools []Item) *Upstream {
 
 // Transport returns how the upstream is connected.
 func (u *Upstream) Transport() config.Transport { return u.config.Transport }
+
+// Config returns the upstream's config, which must not be changed.
+func (u *Upstream) Config() *config.Upstream { return u.config }
 
 // Tokens returns the number of tokens in ToolList. It counts them when it is called for
 // the first time since the tools changed.

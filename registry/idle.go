@@ -146,6 +146,7 @@ func (s *supervisor) loadCache() (isLazy bool) {
 		}
 		u.ListedAt, u.Capabilities = found.Listed, found.Capabilities
 		u.setInstructions(s.config().Redact(found.Instructions))
+		u.Revision, u.Software = found.Revision, s.software(found.Server)
 		for _, k := range kinds {
 			if u.setList(k, s.cachedItems(k, found.Lists[k.method])) {
 				changed = append(changed, k.capability)
@@ -205,7 +206,7 @@ func (s *supervisor) saveCache(session *Session, handshake []byte) {
 		Listed:       u.ListedAt,
 		Revision:     s.known.Load().revision,
 		IsEarlier:    s.known.Load().isEarlier,
-		Server:       rawjson.Get(s.handshake, "serverInfo"),
+		Server:       softwareInfo(s.handshake),
 		Capabilities: u.Capabilities,
 		Lists:        map[string][]json.RawMessage{},
 	}

@@ -34,6 +34,7 @@ type Registry struct {
 	views     views
 	users     users
 	sessions  clientSessions
+	records   records         // messages that somebody watches
 	tasks     tasks.Group     // the supervisors
 	ctx       context.Context // ends when Run does
 	stop      context.CancelFunc

@@ -46,8 +46,14 @@ type Session struct {
 
 func newSession(s *supervisor, owner Client, l link.Link) *Session {
 	session := &Session{supervisor: s, owner: owner, config: s.config(), link: l, log: s.log, setting: make(chan struct{}, 1), preparing: make(chan struct{}, 1)}
-	session.conn = rpc.NewConn(rpc.ConnOptions{Handler: session, Send: l.Send, Log: s.log})
+	session.conn = rpc.NewConn(rpc.ConnOptions{Handler: session, Send: session.sendMessage, Log: s.log})
 	return session
+}
+
+// sendMessage sends a message on the link.
+func (s *Session) sendMessage(message []byte) error {
+	s.record(sent, message)
+	return s.link.Send(message)
 }
 
 // Request is a request to an upstream.
@@ -180,6 +186,7 @@ func (s *Session) run() {
 	for {
 		line, callID, err := s.link.Receive()
 		if err == nil {
+			s.record(received, line)
 			s.accept(line, callID)
 			continue
 		}

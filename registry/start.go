@@ -4,15 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"mcpx/config"
-	"mcpx/internal/link"
-	"mcpx/internal/rawjson"
-	"mcpx/internal/rpc"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"golang.org/x/sync/semaphore"
+
+	"mcpx/config"
+	"mcpx/internal/link"
+	"mcpx/internal/plain"
+	"mcpx/internal/rawjson"
+	"mcpx/internal/rpc"
 )
 
 // start opens a session and publishes it with the upstream's lists, within the start-up
@@ -118,6 +121,7 @@ func (s *supervisor) publishLists(ctx context.Context, session *Session, handsha
 		u.StartupTime, u.ListedAt, u.isStale = took, time.Now(), false
 		u.Capabilities, u.session, u.stderr = capabilities, session, s.stderr.Load()
 		u.setInstructions(instructions)
+		u.Revision, u.Software = session.revision(handshake), s.software(softwareInfo(handshake))
 		for i, k := range kinds {
 			if u.setList(k, lists[i]) {
 				changed = append(changed, k.capability)
@@ -135,6 +139,33 @@ func (s *supervisor) publishLists(ctx context.Context, session *Session, handsha
 	s.logReview()
 	s.noteChanges(before, lists[0])
 	return nil
+}
+
+// revision returns the revision of MCP that the session speaks.
+func (s *Session) revision(handshake []byte) string {
+	if s.modern() != nil {
+		return mcp.ProtocolVersion20260728
+	}
+	revision, _ := rawjson.String(rawjson.Get(handshake, "protocolVersion"))
+	return plain.Cut(plain.Line(revision), softwareBytes)
+}
+
+// softwareBytes bounds the name and version that an upstream reports about itself.
+const softwareBytes = 200
+
+// softwareInfo returns the object in which an upstream describes itself.
+func softwareInfo(handshake []byte) []byte {
+	if info := rawjson.Get(handshake, "serverInfo"); info != nil {
+		return info
+	}
+	return rawjson.Get(rawjson.Get(handshake, "_meta"), mcp.MetaKeyServerInfo)
+}
+
+// software returns the name and version in such an object, redacted.
+func (s *supervisor) software(info []byte) string {
+	name, _ := rawjson.String(rawjson.Get(info, "name"))
+	version, _ := rawjson.String(rawjson.Get(info, "version"))
+	return plain.Cut(plain.Line(s.config().Redact(strings.TrimSpace(name+" "+version))), softwareBytes)
 }
 
 // abort ends a session that could not be made ready, and returns why. If the link

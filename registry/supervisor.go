@@ -36,6 +36,9 @@ type supervisor struct {
 	signing     tasks.Signal // a person has begun to sign in
 	idleTimeSet tasks.Signal // a reload has changed the idle time
 
+	isHeld     atomic.Bool                             // a person has stopped it
+	endAttempt atomic.Pointer[context.CancelCauseFunc] // ends the current start or session
+
 	isFill  bool   // this start only fills the cache
 	endFill func() // lets the next upstream fill the cache
 
@@ -103,6 +106,7 @@ func (s *supervisor) run(ctx context.Context) {
 		if rests {
 			s.rest(ctx)
 		}
+		s.awaitRelease(ctx)
 		healthy, err := s.runSession(ctx)
 		if s.isFill {
 			s.endFill()
@@ -110,6 +114,9 @@ func (s *supervisor) run(ctx context.Context) {
 		rests = errors.Is(err, errUnused) || s.config().Start == config.StartLazy
 		switch {
 		case ctx.Err() != nil, errors.Is(err, errUnused):
+		case errors.Is(err, errInterrupted):
+			rests, b = false, backoff{}
+			s.wake.Clear()
 		case asSignIn(err) != nil:
 			s.awaitSignIn(ctx, asSignIn(err))
 			rests = false
@@ -152,15 +159,24 @@ func (s *supervisor) pause(ctx context.Context, wait time.Duration) {
 // runSession starts the upstream and waits until its session ends. It returns how long
 // the upstream was ready, and why the session ended.
 func (s *supervisor) runSession(ctx context.Context) (healthy time.Duration, err error) {
+	ctx, end := s.attempt(ctx)
+	defer end(nil)
 	session, err := s.start(ctx)
+	if err != nil && isInterrupted(ctx) {
+		s.publishInterrupted()
+		return 0, errInterrupted
+	}
 	if err != nil {
 		return 0, err
 	}
 	defer session.Close()
 	ready := time.Now()
 	err = s.serve(ctx, session)
-	if errors.Is(err, errUnused) {
+	switch {
+	case errors.Is(err, errUnused):
 		s.publishIdle() // before Close: a request starts the next session
+	case errors.Is(err, errInterrupted):
+		s.publishInterrupted()
 	}
 	return max(time.Since(ready), 1), err
 }
@@ -172,6 +188,9 @@ func (s *supervisor) serve(ctx context.Context, session *Session) error {
 	for {
 		changed, err := s.refresh.wait(ctx, session.done())
 		switch {
+		case isInterrupted(ctx):
+			session.cut()
+			return errInterrupted
 		case ctx.Err() != nil:
 			session.drain()
 			return ctx.Err()

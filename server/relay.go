@@ -37,6 +37,10 @@ var lists = map[string]struct {
 	"resources/templates/list": {"resourceTemplates", 3 * time.Second, func(x *executor.Exposure) []executor.Exposed { return x.Templates }},
 }
 
+// waitKey is a member of a list request's _meta. If it is false, the list has what is
+// known now, and servers in their first start are left out. The console reads lists so.
+const waitKey = "mcpx/wait"
+
 // pageSize is how many items a page of a list has.
 const pageSize = 1000
 
@@ -53,7 +57,9 @@ func (s *Server) list(ctx context.Context, c *Client, m rpc.Message) ([]byte, er
 		}
 		from = index
 	}
-	s.executor.Settle(ctx, c, cmp.Or(l.wait, s.profile.FlatWait))
+	if string(rawjson.Get(rawjson.Get(m.Params, "_meta"), waitKey)) != "false" {
+		s.executor.Settle(ctx, c, cmp.Or(l.wait, s.profile.FlatWait))
+	}
 	var items []executor.Exposed
 	if from == 0 {
 		items = s.read(c, m.Method)

@@ -2,6 +2,7 @@ package console
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -39,7 +40,7 @@ func TestServerStateIsShown(t *testing.T) {
 	p.click("Run")
 	p.waitText(".outcome", "Failed")
 	p.waitText(".failure", "exited with status 3")
-	p.waitText(".nav-server", "Waiting")
+	p.waitText(".nav-server", "Failed")
 	p.click("demo")
 	p.waitText(".trouble", command)
 	p.waitText(".trouble", "Next try in")
@@ -152,7 +153,12 @@ func TestHistoryKeepsCalls(t *testing.T) {
 		t.Errorf("exported %v, %v", exported, err)
 	}
 
-	p.eval(`$t.shown('.history li')[1].querySelector('.history-actions button').click()`)
+	press := func(text string) {
+		p.eval(fmt.Sprintf(`[...$t.shown('.history li')[1].querySelectorAll('button')].find((b) => b.innerText === %q).click()`, text))
+	}
+	press("Result")
+	p.waitText(".history-result", "first")
+	press("Run again")
 	p.waitText(".output", "first")
 	p.waitFor(`$t.field('text').value === 'first'`)
 	p.click("History")
@@ -160,6 +166,11 @@ func TestHistoryKeepsCalls(t *testing.T) {
 	p.click("Delete the call of one")
 	p.waitFor(`document.querySelectorAll('.history li').length === 2`)
 	p.click("Clear the history")
+	p.waitText("dialog", "2 calls")
+	p.click("No")
+	p.waitFor(`!document.querySelector('dialog[open]') && document.querySelectorAll('.history li').length === 2`)
+	p.click("Clear the history")
+	p.click("Clear")
 	p.waitText(".empty-state", "No calls yet")
 	p.do(chromedp.Reload())
 	p.waitText(".empty-state", "No calls yet")

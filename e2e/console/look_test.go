@@ -213,7 +213,7 @@ func TestHostileTextNeverRuns(t *testing.T) {
 		t.Errorf("the page has %q", bad)
 	}
 	p.eval(`location.hash = '#/default/%3Cimg%20src%3Dx%20onerror%3D$bad()%3E/tools/%3Cscript%3E'`)
-	p.waitText("main", "<script> is not there")
+	p.waitText("main", "There is no server <img src=x")
 	if value[bool](p, `'$bad' in window || 'polluted' in {}`) {
 		t.Error("something of an upstream has run")
 	}

@@ -21,18 +21,21 @@ func TestScreenshots(t *testing.T) {
 		return u
 	}
 	s := config{"mcp_servers": []any{
-		shown("issues.json", map[string]any{"name": "issues", "description": "issues, projects and comments"}),
+		shown("issues.json", map[string]any{"name": "issues", "description": "issues, projects and comments"}, "-instructions", "Search before you create an issue."),
 		shown("files.json", map[string]any{"name": "files", "description": "read and write the files of this project"}),
 		shown("time.json", map[string]any{"name": "time", "description": "current time and time zones"}),
 		map[string]any{"name": "browser", "command": "mcp-server-browser", "description": "drive a web browser"},
 	}}.serve(t)
 	p := s.open(t, "#/default")
-	p.waitText(".servers", "Waiting")
+	p.waitText(".servers", "Failed")
 	p.waitFor(`document.querySelectorAll('.servers .state.ready').length === 3`)
 	p.picture("overview")
 
 	p.click("issues")
 	p.waitText(".items", "create_issue")
+	p.waitText(".about", "MCP 2025-11-25")
+	p.eval(`const [command, environment] = document.querySelectorAll('.about > div'); command.querySelector('code').textContent = 'npx -y mcp-server-issues'; environment.remove()`) // not those of the test
+	p.picture("server")
 	p.click("create_issue")
 	p.waitText(".panel", "Story points")
 	p.fill("project", "WEB")

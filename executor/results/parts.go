@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"mcpx/internal/rawjson"
+	"mcpx/internal/tokens"
 )
 
 // Result is a result of a call, as an upstream sent it. Its parts are read once, when they
@@ -154,6 +155,19 @@ func (p *parts) all() (texts []string) {
 		texts = append(texts, p.data)
 	}
 	return texts
+}
+
+// Tokens returns the number of tokens that a model reads of the result's texts. Images and
+// other content do not count.
+func (r *Result) Tokens() int { return tokens.Count(r.Text()) }
+
+// Text returns the result's texts.
+func (r *Result) Text() string {
+	p, ok := r.parts()
+	if !ok {
+		return string(r.raw)
+	}
+	return strings.Join(p.all(), separator)
 }
 
 // kept returns the texts and the JSON to keep, in memory of their own.

@@ -51,6 +51,7 @@ func (a *App) ListenHTTP(ctx context.Context, o HTTPOptions) error {
 	web.Problem, web.AuditFailed = a.ReloadProblem, a.audit.Failed
 	if c.Server.Console == config.ConsoleEdit && access.NeedsToken(c.Server) {
 		web.Reload = a.Reload
+		web.Editing = a.editing()
 	}
 	a.metrics = newMetrics(a.Profiles, web.Open)
 	web.Metrics = a.metrics.handler(a.log.Flush)
@@ -86,6 +87,9 @@ func (a *App) guard(s config.Server, bound net.Addr) access.Guard {
 	g := access.Guard{
 		Token: s.Token, AllowedHosts: s.AllowedHosts, AllowedOrigins: s.AllowedOrigins, Bind: bound.String(),
 		Auth: s.Auth, PublicURL: s.PublicURL, Schemas: a.schemas,
+	}
+	for _, p := range a.config.Profiles {
+		g.Headers = append(g.Headers, p.ForwardedHeaders()...)
 	}
 	if _, err := netip.ParseAddr(s.Host); err != nil {
 		g.AllowedHosts = append(slices.Clip(g.AllowedHosts), s.Host)

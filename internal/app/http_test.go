@@ -115,7 +115,7 @@ func TestGuardOfABoundName(t *testing.T) {
 		{"0.0.0.0", "0.0.0.0", http.StatusForbidden},
 		{"", "box.lan", http.StatusForbidden},
 	} {
-		guard := new(App).guard(config.Server{Host: row.bind}, bound)
+		guard := (&App{config: &config.Config{}}).guard(config.Server{Host: row.bind}, bound)
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+row.host+"/", nil)
 		w := httptest.NewRecorder()
 		guard.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(w, r)

@@ -19,8 +19,10 @@ var only = map[string][]string{
 	"github.com/mark3labs/mcp-go":            {"registry", "internal/link", "server"},
 	"github.com/xeipuuv/gojsonschema":        {"executor/validate"},
 	"github.com/alecthomas/kong":             {"cmd"},
+	"github.com/coreos/go-oidc":              {"server/access"},
 	"github.com/modelcontextprotocol/go-sdk": {"internal/auth"},
 	"github.com/zalando/go-keyring":          {"internal/secret"},
+	"github.com/landlock-lsm/go-landlock":    {"internal/child"},
 	"golang.org/x/oauth2":                    {"internal/auth"},
 	"github.com/pelletier/go-toml":           {"cmd/internal/clients"},
 	"github.com/chromedp/chromedp":           nil, // tests alone have a browser

@@ -51,7 +51,7 @@ func (a *Account) choose(ctx context.Context, p *provider, redirect string) (cli
 	}
 	if p.server.RegistrationEndpoint == "" {
 		return client{}, fmt.Errorf("%s does not register clients by itself; register mcpx there, with the redirect URL %s, and set auth.client_id",
-			plain.Line(p.server.Issuer), redirect)
+			shown(p.server.Issuer), redirect)
 	}
 	return a.register(ctx, p, redirect)
 }
@@ -115,14 +115,14 @@ func (a *Account) register(ctx context.Context, p *provider, redirect string) (c
 // registrationError explains a failed registration without the reply, which may have a
 // secret.
 func registrationError(issuer string, err error) error {
-	issuer = plain.Line(issuer)
+	issuer = shown(issuer)
 	var refused *oauthex.ClientRegistrationError
 	var sent *url.Error
 	switch {
 	case errors.As(err, &refused):
 		return fmt.Errorf("%s refused to register mcpx: %s", issuer, describe(refused.ErrorCode, refused.ErrorDescription))
 	case errors.As(err, &sent):
-		return fmt.Errorf("%s did not register mcpx: %w", issuer, sent.Err)
+		return fmt.Errorf("%s did not register mcpx: %w", issuer, failure(sent))
 	}
 	return fmt.Errorf("%s did not register mcpx; if it needs an app that is registered by hand, set auth.client_id", issuer)
 }

@@ -52,10 +52,10 @@ func (a *Account) Device(ctx context.Context, scopes []string) (*Device, error) 
 	}
 	got, err := a.deviceCode(ctx, c, p.server.DeviceEndpoint)
 	if err != nil {
-		return nil, fmt.Errorf("%s gave no device code: %w", plain.Line(c.Issuer), err)
+		return nil, fmt.Errorf("%s gave no device code: %w", shown(c.Issuer), err)
 	}
 	d := &Device{
-		Address: plain.Line(got.VerificationURI), UserCode: plain.Line(got.UserCode), Complete: plain.Line(got.VerificationURIComplete),
+		Address: plain.Line(got.VerificationURI), UserCode: shown(got.UserCode), Complete: plain.Line(got.VerificationURIComplete),
 		account: a, creds: *c, code: got.DeviceCode,
 		interval: max(time.Duration(min(got.Interval, 600))*time.Second, 0),
 		until:    a.now().Add(deviceTime),
@@ -77,7 +77,7 @@ func (a *Account) deviceCode(ctx context.Context, c *credentials, endpoint strin
 	}
 	response, err := a.post(ctx, c, endpoint, form)
 	if err != nil {
-		return nil, plainError(err)
+		return nil, failure(err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	data, err := io.ReadAll(response.Body)
@@ -93,7 +93,7 @@ func (a *Account) deviceCode(ctx context.Context, c *credentials, endpoint strin
 	case json.Unmarshal(data, &reply) == nil && reply.Error != "":
 		return nil, errors.New(describe(reply.Error, reply.Description))
 	case response.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("HTTP status %s", plain.Line(response.Status))
+		return nil, fmt.Errorf("HTTP status %s", shown(response.Status))
 	case json.Unmarshal(data, &got) != nil || got.DeviceCode == "" || got.UserCode == "":
 		return nil, errors.New("the reply cannot be read")
 	}
@@ -130,7 +130,7 @@ func (d *Device) Wait(ctx context.Context) error {
 		case refused.code == "slow_down":
 			d.interval += deviceInterval
 		case refused.code != "authorization_pending":
-			return fmt.Errorf("%s refused: %w", plain.Line(c.Issuer), err)
+			return fmt.Errorf("%s refused: %w", shown(c.Issuer), err)
 		}
 	}
 }

@@ -27,7 +27,11 @@ type challenge struct {
 // readChallenge reads the WWW-Authenticate headers of a response. A header that cannot be
 // read counts as absent.
 func readChallenge(h http.Header) (c challenge) {
-	for _, value := range h.Values("WWW-Authenticate") {
+	values := h.Values("WWW-Authenticate")
+	for _, value := range values[:min(len(values), maxChallenges)] {
+		if len(value) > maxChallenge { // the parser's time grows with the square of it
+			continue
+		}
 		parsed, err := oauthex.ParseWWWAuthenticate([]string{value})
 		if err != nil {
 			continue
@@ -47,11 +51,17 @@ func readChallenge(h http.Header) (c challenge) {
 	return c
 }
 
-// Limits of the scopes that a server may name.
+// Limits of what a server may name.
 const (
-	maxScopes = 100
-	maxScope  = 256 // bytes
+	maxChallenges = 8
+	maxChallenge  = 8 << 10 // bytes
+	maxScopes     = 100
+	maxScope      = 256 // bytes
+	maxShown      = 200 // bytes of a foreign text in an error
 )
+
+// shown returns a foreign text for an error: on one line, and not too long.
+func shown(text string) string { return plain.Cut(plain.Line(text), maxShown) }
 
 // boundedScopes drops scopes that OAuth does not allow, and those above the limits.
 func boundedScopes(scopes []string) []string {
@@ -133,7 +143,7 @@ func (a *Account) discover(ctx context.Context, c challenge) (*provider, error) 
 	case err != nil:
 		return nil, err
 	case server == nil:
-		return nil, fmt.Errorf("its authorization server %s has no metadata", plain.Line(issuer))
+		return nil, fmt.Errorf("its authorization server %s has no metadata", shown(issuer))
 	}
 	return &provider{resource.Resource, boundedScopes(resource.ScopesSupported), *server}, nil
 }
@@ -156,7 +166,7 @@ func (a *Account) checkIssuer(issuer string) error {
 	if a.settings.Issuer == "" || a.settings.Issuer == issuer {
 		return nil
 	}
-	return fmt.Errorf("its authorization server is %s, and the config allows only %s (auth.issuer)", plain.Line(issuer), a.settings.Issuer)
+	return fmt.Errorf("its authorization server is %s, and the config allows only %s (auth.issuer)", shown(issuer), a.settings.Issuer)
 }
 
 // resourceMetadata returns the protected resource metadata (RFC 9728): at the URL in the
@@ -181,12 +191,12 @@ func (a *Account) resourceMetadata(ctx context.Context, c challenge) (*oauthex.P
 		case err != nil:
 			return nil, err
 		case !ok && c.metadata != "":
-			return nil, fmt.Errorf("the metadata that it names, %s, does not exist", plain.Line(place))
+			return nil, fmt.Errorf("the metadata that it names, %s, does not exist", shown(place))
 		case !ok:
 			continue
 		}
 		if !covers(found.Resource, resourceOf(a.settings.URL)) {
-			return nil, fmt.Errorf("its metadata is for %s, not for %s", plain.Line(found.Resource), resourceOf(a.settings.URL))
+			return nil, fmt.Errorf("its metadata is for %s, not for %s", shown(found.Resource), resourceOf(a.settings.URL))
 		}
 		return &found, nil
 	}
@@ -230,7 +240,7 @@ func (a *Account) serverMetadata(ctx context.Context, issuer string) (*serverMet
 			continue
 		}
 		if found.Issuer != issuer {
-			return nil, fmt.Errorf("the metadata of the authorization server %s is for another one, %s", plain.Line(issuer), plain.Line(found.Issuer))
+			return nil, fmt.Errorf("the metadata of the authorization server %s is for another one, %s", shown(issuer), shown(found.Issuer))
 		}
 		if err := found.check(); err != nil {
 			return nil, err
@@ -269,21 +279,21 @@ func (a *Account) getJSON(ctx context.Context, address string, into any) (bool, 
 	r.Header.Set("Accept", "application/json")
 	response, err := a.client.Do(r)
 	if err != nil {
-		return false, err
+		return false, failure(err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	switch {
 	case response.StatusCode >= 400 && response.StatusCode < 500:
 		return false, nil
 	case response.StatusCode != http.StatusOK:
-		return false, fmt.Errorf("%s: HTTP status %s", plain.Line(address), plain.Line(response.Status))
+		return false, fmt.Errorf("%s: HTTP status %s", shown(address), shown(response.Status))
 	}
 	data, err := io.ReadAll(response.Body)
 	if err != nil {
-		return false, fmt.Errorf("%s: %w", plain.Line(address), err)
+		return false, fmt.Errorf("%s: %w", shown(address), err)
 	}
 	if err := json.Unmarshal(data, into); err != nil {
-		return false, fmt.Errorf("%s is not the JSON of OAuth metadata", plain.Line(address))
+		return false, fmt.Errorf("%s is not the JSON of OAuth metadata", shown(address))
 	}
 	return true, nil
 }

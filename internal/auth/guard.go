@@ -12,12 +12,13 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"mcpx/internal/neterr"
 )
 
 // Limits of requests to authorization servers.
 const (
 	requestTime   = 15 * time.Second
-	dialTime      = 10 * time.Second
 	maxReply      = 1 << 20
 	maxHeaders    = 64 << 10
 	metadataHops  = 3 // redirects of metadata
@@ -38,16 +39,16 @@ func newGuard(upstream string) *guard {
 	if u, err := url.Parse(upstream); err == nil {
 		g.upstream = u.Hostname()
 	}
-	dialer := &net.Dialer{Timeout: dialTime, ControlContext: g.checkDial}
+	dialer := &net.Dialer{Timeout: neterr.DialTime, ControlContext: g.checkDial}
 	direct := &http.Transport{
 		DialContext:            dialer.DialContext,
-		TLSHandshakeTimeout:    dialTime,
+		TLSHandshakeTimeout:    neterr.DialTime,
 		MaxResponseHeaderBytes: maxHeaders,
 		DisableKeepAlives:      true, // a few requests an hour, and nothing to close
 		ForceAttemptHTTP2:      true,
 	}
 	proxied := direct.Clone()
-	proxied.DialContext = (&net.Dialer{Timeout: dialTime}).DialContext
+	proxied.DialContext = (&net.Dialer{Timeout: neterr.DialTime}).DialContext
 	proxied.Proxy = http.ProxyFromEnvironment
 	g.direct, g.proxied = direct, proxied
 	return g
@@ -61,7 +62,7 @@ func (g *guard) client() *http.Client {
 		Timeout:   requestTime,
 		CheckRedirect: func(r *http.Request, via []*http.Request) error {
 			if via[0].Method != http.MethodGet {
-				return fmt.Errorf("%s redirects a token request, which is not followed", via[0].URL.Host)
+				return fmt.Errorf("%s redirects a token request, which is not followed", shown(via[0].URL.Host))
 			}
 			if len(via) > metadataHops {
 				return errors.New("too many redirects")
@@ -102,7 +103,7 @@ func checkEndpoint(address string) error {
 	case u.Scheme == "https" || u.Scheme == "http" && isLoopbackName(u.Hostname()):
 		return nil
 	}
-	return fmt.Errorf("it names the endpoint %s://%s; only https is allowed, and http on this machine", u.Scheme, u.Host)
+	return fmt.Errorf("it names the endpoint %s; only https is allowed, and http on this machine", shown(u.Scheme+"://"+u.Host))
 }
 
 func isLoopbackName(host string) bool {
@@ -128,7 +129,21 @@ func (g *guard) check(ctx context.Context, ip netip.Addr) error {
 	if kind == public || kind != reserved && g.upstreamHas(ctx, kind) {
 		return nil
 	}
-	return fmt.Errorf("it points to %s, a %s address, which %s is not", ip, kind, g.upstream)
+	return &forbidden{fmt.Sprintf("it points to %s, a %s address, which %s is not", ip, kind, shown(g.upstream))}
+}
+
+// forbidden is the error for an address that metadata must not lead to.
+type forbidden struct{ reason string }
+
+func (e *forbidden) Error() string { return e.reason }
+
+// failure returns why a request to an authorization server failed, in plain words.
+func failure(err error) error {
+	var refused *forbidden
+	if errors.As(err, &refused) {
+		return refused
+	}
+	return errors.New(neterr.Reason(err))
 }
 
 // upstreamHas reports whether the upstream has an address of that kind.

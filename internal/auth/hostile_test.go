@@ -49,6 +49,8 @@ func TestHostileServer(t *testing.T) {
 		"metadata in a private network":        {resource("authorization_servers", []string{"https://10.1.2.3"}), "private"},
 		"http to another machine":              {resource("authorization_servers", []string{"http://issuer.example"}), "only https"},
 		"an issuer that is a file":             {resource("authorization_servers", []string{"file:///etc/passwd"}), "not a URL"},
+		"a long issuer":                        {resource("authorization_servers", []string{"http://" + strings.Repeat("a.", 1<<18) + "example"}), "only https"},
+		"a long other issuer":                  {set("issuer", strings.Repeat("x\n", 1<<18)), "another one"},
 		"no issuer":                            {resource("authorization_servers", []string{}), "no authorization server"},
 		"a resource elsewhere":                 {resource("resource", "https://evil.example/mcp"), "not for"},
 		"a resource beside":                    {func(s *authtest.Server) { resource("resource", s.Issuer+"/mc")(s) }, "not for"},
@@ -154,6 +156,37 @@ func TestOldServer(t *testing.T) {
 		t.Fatalf("%v", err)
 	}
 	signIn(t, a)
+}
+
+// FuzzChallenge: whatever a server asks for, the scopes are few, short, and such that a
+// request can have them.
+func FuzzChallenge(f *testing.F) {
+	f.Add(`Bearer error="insufficient_scope", scope="a b", resource_metadata="https://a.example/x"`)
+	f.Add(`Basic realm="x", Bearer scope=a`)
+	f.Add(`Bearer ` + strings.Repeat(",", 100))
+	f.Fuzz(func(t *testing.T, value string) {
+		c := readChallenge(http.Header{"Www-Authenticate": {value, value}})
+		if len(c.scopes) > maxScopes {
+			t.Errorf("%d scopes", len(c.scopes))
+		}
+		for _, scope := range c.scopes {
+			if scope == "" || len(scope) > maxScope || strings.ContainsAny(scope, " \"\\\r\n\x00") {
+				t.Errorf("scope %q", scope)
+			}
+		}
+	})
+}
+
+// TestLongChallenge: a header of megabytes costs no time.
+func TestLongChallenge(t *testing.T) {
+	h := http.Header{}
+	for range 20 {
+		h.Add("WWW-Authenticate", "Bearer "+strings.Repeat(",", 8<<20))
+	}
+	h.Add("WWW-Authenticate", `Bearer scope="late"`)
+	if c := readChallenge(h); c.scopes != nil {
+		t.Errorf("%v", c)
+	}
 }
 
 func TestCovers(t *testing.T) {

@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"golang.org/x/oauth2"
-
-	"mcpx/internal/plain"
 )
 
 // Limits of sign-ins that wait for a person.
@@ -51,7 +49,7 @@ func (a *Account) Begin(ctx context.Context, redirect string, scopes []string) (
 	case p.server.AuthorizationEndpoint == "":
 		return "", errors.New("its authorization server has no authorization endpoint")
 	case !slices.Contains(p.server.CodeChallengeMethodsSupported, "S256"):
-		return "", fmt.Errorf("%s does not announce PKCE with S256, without which signing in is not safe", plain.Line(p.server.Issuer))
+		return "", fmt.Errorf("%s does not announce PKCE with S256, without which signing in is not safe", shown(p.server.Issuer))
 	}
 	waiting := &pending{
 		account: a, creds: *c, redirect: redirect,
@@ -84,7 +82,7 @@ func (a *Account) prepare(ctx context.Context, redirect string, scopes []string)
 	}
 	p, err := a.discover(ctx, asked)
 	if err != nil {
-		return nil, nil, plainError(err)
+		return nil, nil, err
 	}
 	if p == nil {
 		return nil, nil, ErrNoOAuth
@@ -115,7 +113,7 @@ func (a *Account) probe(ctx context.Context) (challenge, error) {
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	response, err := client.Do(r)
 	if err != nil {
-		return challenge{}, plainError(err)
+		return challenge{}, failure(err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	_, _ = io.CopyN(io.Discard, response.Body, maxHeaders)
@@ -210,7 +208,7 @@ func (p *pending) complete(ctx context.Context, query url.Values) error {
 	case issuer != "" && issuer != p.creds.Issuer:
 		return errors.New("the answer is from another server (iss), so it was not used")
 	case query.Get("error") != "":
-		return fmt.Errorf("%s refused: %s", plain.Line(p.creds.Issuer), describe(query.Get("error"), query.Get("error_description")))
+		return fmt.Errorf("%s refused: %s", shown(p.creds.Issuer), describe(query.Get("error"), query.Get("error_description")))
 	case query.Get("code") == "":
 		return errors.New("the answer has no code; paste the whole address that the browser ended at")
 	}
@@ -221,7 +219,7 @@ func (p *pending) complete(ctx context.Context, query url.Values) error {
 		"code_verifier": {p.verifier}, "resource": {c.Resource},
 	})
 	if err != nil {
-		return fmt.Errorf("%s gave no token: %w", plain.Line(c.Issuer), err)
+		return fmt.Errorf("%s gave no token: %w", shown(c.Issuer), err)
 	}
 	return p.account.keep(ctx, &c)
 }

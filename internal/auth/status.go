@@ -7,8 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"time"
-
-	"mcpx/internal/plain"
 )
 
 // Status is what is known about a sign-in without asking a server.
@@ -68,11 +66,11 @@ func (a *Account) revoke(ctx context.Context, c *credentials) error {
 	}
 	response, err := a.post(ctx, c, c.Revoke, form)
 	if err != nil {
-		return fmt.Errorf("the tokens could not be revoked: %w", plainError(err))
+		return fmt.Errorf("the tokens could not be revoked: %w", failure(err))
 	}
 	_ = response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("the tokens could not be revoked: HTTP status %s from %s", plain.Line(response.Status), plain.Line(c.Issuer))
+		return fmt.Errorf("the tokens could not be revoked: HTTP status %s from %s", shown(response.Status), shown(c.Issuer))
 	}
 	return nil
 }

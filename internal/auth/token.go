@@ -159,7 +159,7 @@ func (a *Account) request(ctx context.Context, c *credentials, form url.Values) 
 		return a.explain(err, form)
 	}
 	if !strings.EqualFold(token.Type(), "Bearer") {
-		return fmt.Errorf("the token has the type %s, which mcpx does not support", plain.Line(token.Type()))
+		return fmt.Errorf("the token has the type %s, which mcpx does not support", shown(token.Type()))
 	}
 	if strings.ContainsFunc(token.AccessToken, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return errors.New("the token has characters that a header cannot have")
@@ -227,7 +227,7 @@ func (a *Account) explain(err error, form url.Values) error {
 		status := refused.Response.StatusCode
 		return fmt.Errorf("HTTP status %d %s from the token endpoint", status, http.StatusText(status))
 	case errors.As(err, &sent):
-		return sent.Err // without the address
+		return failure(err)
 	}
 	return errors.New("the reply of the token endpoint cannot be read")
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 )
@@ -134,7 +133,7 @@ func (a *Account) required(ctx context.Context, used string, response *http.Resp
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case err != nil && (c.metadata != "" || used != ""):
-		return &Required{Problem: plainError(err)}
+		return &Required{Problem: err}
 	case p == nil && used == "":
 		return nil // it does not use OAuth
 	}
@@ -148,16 +147,6 @@ func unsent(err error) error {
 		return required
 	}
 	return &Unsent{err}
-}
-
-// plainError drops the address from the error of a request: errors of metadata name it
-// already where that helps.
-func plainError(err error) error {
-	var sent *url.Error
-	if errors.As(err, &sent) && sent.Error() == err.Error() {
-		return sent.Err
-	}
-	return err
 }
 
 // discard ends a response so that its connection can be used again.

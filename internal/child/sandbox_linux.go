@@ -189,10 +189,11 @@ func SandboxIfAsked() {
 		err = r.apply()
 	}
 	report := ""
+	var number syscall.Errno
 	if err != nil {
 		report = "the sandbox could not be created: " + err.Error()
-	} else if err := syscall.Exec(r.Program, os.Args, os.Environ()); errors.As(err, new(syscall.Errno)) {
-		report = strconv.Itoa(int(err.(syscall.Errno)))
+	} else if err := syscall.Exec(r.Program, os.Args, os.Environ()); errors.As(err, &number) {
+		report = strconv.Itoa(int(number))
 	}
 	_, _ = os.NewFile(starterPipe, "starter").WriteString(report)
 	os.Exit(1)

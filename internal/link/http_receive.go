@@ -11,6 +11,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"mcpx/internal/neterr"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
 )
@@ -103,7 +104,7 @@ func (l *httpLink) readStream() {
 		response, err := l.get(l.ctx, at.id)
 		switch {
 		case unreachable(err):
-			l.end(&Failure{Reason: l.redact(plainReason(err)), Cause: CauseUnreachable})
+			l.end(&Failure{Reason: l.redact(neterr.Reason(err)), Cause: CauseUnreachable})
 			return
 		case err != nil:
 		case response.StatusCode == http.StatusOK:

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"mcpx/internal/neterr"
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
@@ -150,7 +151,7 @@ func (l *httpLink) postFailed(id []byte, err error) {
 	case !unreachable(err):
 		l.cutOff(id, err)
 	default:
-		failure := &Failure{Reason: l.redact(plainReason(err)), Cause: CauseUnreachable}
+		failure := &Failure{Reason: l.redact(neterr.Reason(err)), Cause: CauseUnreachable}
 		l.setFailure(failure)
 		l.endCall(CallEnd{ID: id, Outcome: NotSent}) // before end, which does not report that the call was not sent
 		l.end(failure)
@@ -203,12 +204,12 @@ func (l *httpLink) setFailure(f *Failure) {
 
 // fail ends a call that got no usable response.
 func (l *httpLink) fail(id []byte, err error) {
-	l.endCall(CallEnd{ID: id, Outcome: Refused, Reason: l.redact(plainReason(err))})
+	l.endCall(CallEnd{ID: id, Outcome: Refused, Reason: l.redact(neterr.Reason(err))})
 }
 
 // cutOff ends a call whose connection broke.
 func (l *httpLink) cutOff(id []byte, err error) {
-	l.endCall(CallEnd{ID: id, Outcome: CutOff, Reason: l.redact(plainReason(err))})
+	l.endCall(CallEnd{ID: id, Outcome: CutOff, Reason: l.redact(neterr.Reason(err))})
 }
 
 // endCall ends one call. Without an ID the message was not a request.

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 
+	"mcpx/internal/neterr"
 	"mcpx/internal/rawjson"
 )
 
@@ -63,7 +64,7 @@ func (l *httpLink) openSSE(ctx context.Context) error {
 		if denied := l.unauthorized(err); denied != nil {
 			return denied
 		}
-		f := &Failure{Reason: l.redact(plainReason(err))}
+		f := &Failure{Reason: l.redact(neterr.Reason(err))}
 		if unreachable(err) {
 			f.Cause = CauseUnreachable
 		}

@@ -1,25 +1,21 @@
 package link
 
 import (
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
-	"net/url"
-	"syscall"
 	"time"
-)
 
-// dialTime bounds how long it takes to connect.
-const dialTime = 10 * time.Second
+	"mcpx/internal/neterr"
+)
 
 // newTransport returns a transport with a pool for many calls at once. It honors the
 // proxies of the environment.
 func newTransport() *http.Transport {
 	return &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
-		DialContext:           (&net.Dialer{Timeout: dialTime, KeepAliveConfig: probes}).DialContext,
+		DialContext:           (&net.Dialer{Timeout: neterr.DialTime, KeepAliveConfig: probes}).DialContext,
 		TLSHandshakeTimeout:   10 * time.Second,
 		MaxIdleConns:          httpPool,
 		MaxIdleConnsPerHost:   httpPool,
@@ -58,31 +54,6 @@ func sameHost(r *http.Request, via []*http.Request) error {
 func unreachable(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && (op.Op == "dial" || op.Op == "proxyconnect")
-}
-
-// plainReason says in plain words why a network request failed.
-func plainReason(err error) string {
-	var (
-		refused = errors.Is(err, syscall.ECONNREFUSED)
-		dns     *net.DNSError
-		op      *net.OpError
-		sent    *url.Error
-		cert    *tls.CertificateVerificationError
-	)
-	errors.As(err, &op)
-	switch {
-	case refused && op != nil && op.Addr != nil:
-		return fmt.Sprintf("nothing listens on %s (connection refused)", op.Addr)
-	case errors.As(err, &dns) && dns.IsNotFound:
-		return fmt.Sprintf("host %s was not found", dns.Name)
-	case errors.As(err, &cert):
-		return "its certificate is not trusted: " + cert.Err.Error()
-	case op != nil && op.Op == "dial" && op.Timeout() && op.Addr != nil:
-		return fmt.Sprintf("no connection to %s within %s", op.Addr, dialTime)
-	case errors.As(err, &sent) && sent.Error() == err.Error():
-		return sent.Err.Error() // without the method and the address
-	}
-	return err.Error()
 }
 
 // denied returns the Failure for a response that refuses access, nil for others.

@@ -17,14 +17,14 @@ const maxTable = 4 << 20
 // wordDiff returns the difference of two texts, word by word.
 func wordDiff(old, now string) []edit {
 	a, b := words(old), words(now)
-	var start, end []edit
+	var edits, end []edit
 	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
-		start, a, b = append(start, edit{a[0], ' '}), a[1:], b[1:]
+		edits, a, b = append(edits, edit{a[0], ' '}), a[1:], b[1:]
 	}
 	for len(a) > 0 && len(b) > 0 && a[len(a)-1] == b[len(b)-1] {
 		end, a, b = append(end, edit{a[len(a)-1], ' '}), a[:len(a)-1], b[:len(b)-1]
 	}
-	edits := append(start, middle(a, b)...)
+	edits = append(edits, middle(a, b)...)
 	for i := len(end) - 1; i >= 0; i-- {
 		edits = append(edits, end[i])
 	}

@@ -29,12 +29,14 @@ type Guard struct {
 	PublicURL string        // the address that clients use, without /mcp; its host is allowed too; may be empty
 
 	Schemas func() []string // the names of the schemas; nil: none
+	Headers []string        // that upstreams get, so that pages may send them
 }
 
 // Wrap returns a handler that calls next for the requests that are allowed, and refuses
 // all others.
 func (g *Guard) Wrap(next http.Handler) http.Handler {
 	wrapped := &gate{next: next, callers: newCallers(g), public: g.PublicURL}
+	wrapped.headers = strings.Join(append([]string{corsHeaders}, g.Headers...), ", ")
 	hosts := g.AllowedHosts
 	if u, err := url.Parse(g.PublicURL); err == nil && u.Host != "" {
 		hosts = append(slices.Clip(hosts), u.Host)
@@ -77,9 +79,10 @@ type gate struct {
 	origins []origin.Origin
 	callers *callers
 	public  string // see Guard.PublicURL
+	headers string // that a page of an allowed origin may send
 }
 
-// corsHeaders are the headers that a page of an allowed origin may send.
+// corsHeaders are the headers that a page of an allowed origin may always send.
 const corsHeaders = "Content-Type, Accept, Authorization, Mcp-Session-Id, Mcp-Protocol-Version, Mcp-Method, Mcp-Name, Last-Event-ID"
 
 // commonHeaders are the headers of every response. Their values are shared and must not
@@ -105,7 +108,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if isPreflight(r) { // before the token is checked, since browsers send none with it
 		h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS")
-		h.Set("Access-Control-Allow-Headers", corsHeaders)
+		h.Set("Access-Control-Allow-Headers", g.headers)
 		h.Set("Access-Control-Max-Age", "600")
 		w.WriteHeader(http.StatusNoContent)
 		return

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/go-jose/go-jose/v4"
 	"golang.org/x/sync/singleflight"
 
 	"mcpx/config"
@@ -37,8 +38,8 @@ type issuer struct {
 
 // algorithms are the signatures that mcpx accepts: with public keys only, so that nobody
 // can sign with a key that everybody knows.
-var algorithms = []string{
-	oidc.RS256, oidc.RS384, oidc.RS512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.EdDSA,
+var algorithms = []jose.SignatureAlgorithm{
+	jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512, jose.ES256, jose.ES384, jose.ES512, jose.EdDSA,
 }
 
 // verifyTime bounds the check of one token, with all requests to the issuer.
@@ -51,6 +52,9 @@ func newIssuer(c config.OIDC, public string) *issuer {
 // find returns the caller that a token is for, or why it is refused in a request for a
 // schema; "": for none.
 func (i *issuer) find(ctx context.Context, raw, schema string) (*policy.Caller, *refusal) {
+	if _, err := jose.ParseSigned(raw, algorithms); err != nil { // no keys are needed to see that
+		return nil, i.notSigned()
+	}
 	ctx, cancel := context.WithTimeout(ctx, verifyTime)
 	defer cancel()
 	verifier, err := i.reach(ctx)
@@ -65,7 +69,7 @@ func (i *issuer) find(ctx context.Context, raw, schema string) (*policy.Caller, 
 	case err != nil && !i.keys.reached.Load():
 		return nil, unreachable
 	case err != nil:
-		return nil, invalidToken("the token is malformed, or the issuer " + i.config.Issuer + " did not sign it")
+		return nil, i.notSigned()
 	case token.Subject == "":
 		return nil, invalidToken("the token has no subject")
 	}
@@ -74,6 +78,11 @@ func (i *issuer) find(ctx context.Context, raw, schema string) (*policy.Caller, 
 		return nil, invalidToken("the token is for another audience")
 	}
 	return i.caller(token, schemas), nil
+}
+
+// notSigned refuses a token that the issuer cannot have signed.
+func (i *issuer) notSigned() *refusal {
+	return invalidToken("the token is malformed, or the issuer " + i.config.Issuer + " did not sign it")
 }
 
 // unreachable refuses tokens while the keys of the issuer are not known. It is not the
@@ -93,7 +102,11 @@ func (i *issuer) reach(ctx context.Context) (*oidc.IDTokenVerifier, error) {
 		if err != nil {
 			return nil, err
 		}
-		i.verifier.Store(provider.Verifier(&oidc.Config{SkipClientIDCheck: true, SupportedSigningAlgs: algorithms, Now: i.now}))
+		var names []string
+		for _, a := range algorithms {
+			names = append(names, string(a))
+		}
+		i.verifier.Store(provider.Verifier(&oidc.Config{SkipClientIDCheck: true, SupportedSigningAlgs: names, Now: i.now}))
 		return nil, nil
 	})
 	return i.verifier.Load(), err

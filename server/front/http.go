@@ -44,6 +44,7 @@ type HTTP struct {
 	Console   http.Handler  // serves / and /assets/; may be nil
 	SignIn    SignIn
 	Reload    func() error  // applies the config file again; nil: not allowed here
+	Editing   *Editing      // changes the config file; nil: not allowed here
 	Problem   func() string // why the newest config file is not in use, empty if it is; may be nil
 
 	AuditFailed func() int // counts the lines of the audit that could not be written; may be nil

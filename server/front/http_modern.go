@@ -104,15 +104,16 @@ func headerMismatch(h http.Header, m rpc.Message) string {
 
 // newSessionlessClient returns the client of a request without a client session.
 func newSessionlessClient(s *server.Server, r *http.Request) *server.Client {
-	return s.NewSessionlessClient("http-"+rand.Text()[:8], sender(r)).As(callerOf(r, s))
+	return s.NewSessionlessClient("http-"+rand.Text()[:8], senderName(r)).As(callerOf(r, s))
 }
 
-// sender returns a key for the sender of a request that the log may show: the caller, or,
-// for a caller without a name, the address and a part of the credential's hash.
-func sender(r *http.Request) string {
+// senderName returns a key for the sender of a request that the log may show: the caller,
+// or, for a caller without a name, the address and a part of the credential's hash.
+func senderName(r *http.Request) string {
 	if caller := access.CallerOf(r.Context()); caller != nil {
 		return "caller " + caller.Name
 	}
 	host, _, _ := net.SplitHostPort(r.RemoteAddr)
-	return fmt.Sprintf("%s %x", host, senderKey(r)[:8])
+	of := senderOf(r)
+	return fmt.Sprintf("%s %x", host, of.credential[:8])
 }

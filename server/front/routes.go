@@ -56,6 +56,7 @@ func (h *HTTP) newHandler() http.Handler {
 		mux.Handle("GET /{$}", h.Console)
 		mux.Handle("GET /assets/", h.Console)
 	}
+	h.consoleRoutes(mux)
 	return h.Guard.Wrap(mux)
 }
 

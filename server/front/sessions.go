@@ -36,7 +36,7 @@ type session struct {
 	id     string
 	server *server.Server
 	client *server.Client
-	sender string // of the request that opened it; requests of others may not use the session
+	sender sender // of the request that opened it; requests of others may not use the session
 
 	mu        sync.Mutex // locked after sessions.mu
 	transport transport
@@ -69,7 +69,7 @@ func newSessions(limit int, idle time.Duration) *sessions {
 
 // open opens a session for the sender of a request.
 func (s *sessions) open(to *server.Server, r *http.Request) (*session, error) {
-	n := &session{id: rand.Text(), server: to, sender: senderKey(r), used: time.Now()}
+	n := &session{id: rand.Text(), server: to, sender: senderOf(r), used: time.Now()}
 	n.client = to.NewClient("http-"+rand.Text()[:8], n.send) // logs show this ID; the session's own is a secret
 	n.client.Quota = server.NewQuota(s.calls, s.unread)
 	n.client.As(callerOf(r, n.server))
@@ -103,7 +103,7 @@ func (s *sessions) isDraining() bool {
 // find returns the session with that ID and transport, nil if there is none or the
 // sender of the request may not use it. The session cannot expire until done is called.
 func (s *sessions) find(id string, t transport, r *http.Request) (n *session, done func()) {
-	sender := senderKey(r)
+	sender := senderOf(r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n = s.byID[id]
@@ -326,12 +326,17 @@ func (n *session) removeStream(s *stream) {
 	}
 }
 
-// senderKey identifies the sender of a request: the caller, who may have a new token, or,
-// for a caller without a name, a hash of the credential, so that the secret is not kept.
-func senderKey(r *http.Request) string {
+// sender identifies who sends requests: a caller, who may have a new token, or, for a caller
+// without a name, the credential. It has a hash, so that the secret itself is not kept.
+type sender struct {
+	caller     string // ID
+	credential [sha256.Size]byte
+}
+
+// senderOf returns the sender of a request.
+func senderOf(r *http.Request) sender {
 	if caller := access.CallerOf(r.Context()); caller != nil {
-		return "caller " + caller.ID
+		return sender{caller: caller.ID}
 	}
-	hash := sha256.Sum256([]byte(r.Header.Get("Authorization")))
-	return string(hash[:])
+	return sender{credential: sha256.Sum256([]byte(r.Header.Get("Authorization")))}
 }

@@ -8,6 +8,7 @@ import (
 
 	"mcpx/internal/tokens"
 	"mcpx/registry"
+	"mcpx/server"
 	"mcpx/server/access"
 )
 
@@ -18,8 +19,16 @@ type status struct {
 	Schemas  map[string][]upstreamStatus `json:"schemas"`  // upstreams by schema name, in config order
 	Context  map[string]contextStatus    `json:"context"`
 	Config   configStatus                `json:"config"`
+	Disabled map[string][]disabledStatus `json:"disabled,omitempty"` // servers that the config disables, by schema name
 
 	AuditFailed int `json:"audit_failed,omitempty"` // lines of the audit that could not be written
+}
+
+// disabledStatus is a server that the config disables.
+type disabledStatus struct {
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	Transport   string `json:"transport"`
 }
 
 // configStatus is the state of the config file.
@@ -34,6 +43,7 @@ type upstreamStatus struct {
 	Transport   string    `json:"transport"`
 	State       string    `json:"state"`
 	Reason      string    `json:"reason,omitempty"`
+	Advice      string    `json:"advice,omitempty"` // what to do, as "mcpx check" says it
 	Review      string    `json:"review,omitempty"` // what waits for a review, and the command that shows it
 	Stderr      []string  `json:"stderr,omitempty"`
 	RetryAt     time.Time `json:"retry_at,omitzero"`
@@ -61,6 +71,7 @@ func statusOf(u *registry.Upstream) upstreamStatus {
 		Review:      u.Review(),
 		Stderr:      u.LatestStderr(),
 		RetryAt:     u.RetryAt,
+		Advice:      adviceOn(u),
 		StartupMS:   u.StartupTime.Milliseconds(),
 		ListedAt:    u.ListedAt,
 		Tools:       len(u.Tools),
@@ -70,9 +81,25 @@ func statusOf(u *registry.Upstream) upstreamStatus {
 	}
 }
 
+// disabledOf returns the servers that the config disables.
+func disabledOf(s *server.Server) (list []disabledStatus) {
+	for _, u := range s.Disabled() {
+		list = append(list, disabledStatus{u.Name, u.Description, string(u.Transport)})
+	}
+	return list
+}
+
+// adviceOn returns what to do about an upstream that has failed.
+func adviceOn(u *registry.Upstream) string {
+	if u.State != registry.Failed && u.State != registry.Waiting {
+		return ""
+	}
+	return u.Advice()
+}
+
 // status serves GET /status.
 func (h *HTTP) status(w http.ResponseWriter, r *http.Request) {
-	response := status{Sessions: h.openOf(r), Schemas: map[string][]upstreamStatus{}, Context: map[string]contextStatus{}}
+	response := status{Sessions: h.openOf(r), Schemas: map[string][]upstreamStatus{}, Disabled: map[string][]disabledStatus{}, Context: map[string]contextStatus{}}
 	for name, views := range granted(r, *h.views.Load()) {
 		s := views[asConfigured]
 		response.Version = s.Version()
@@ -82,6 +109,9 @@ func (h *HTTP) status(w http.ResponseWriter, r *http.Request) {
 		for _, u := range s.Upstreams(client) {
 			list = append(list, statusOf(u))
 			context.Without += u.Tokens()
+		}
+		if list := disabledOf(s); len(list) > 0 && mayUseAll(r) {
+			response.Disabled[name] = list
 		}
 		response.Schemas[name], response.Context[name] = list, context
 	}
@@ -104,7 +134,7 @@ func (h *HTTP) openOf(r *http.Request) int {
 	if mayUseAll(r) {
 		return h.Open()
 	}
-	own, n := senderKey(r), 0
+	own, n := senderOf(r), 0
 	for _, s := range h.sessions.all() {
 		if s.sender == own {
 			n++

@@ -145,7 +145,7 @@ func checked(u *registry.Upstream, c *config.Upstream) checkedServer {
 	}
 	switch {
 	case !s.ready():
-		s.Next = next(u, c)
+		s.Next = u.Advice()
 	case u.KeepsRoots() && c.Isolation == config.Shared:
 		s.Next = `it requests the roots of its client; if several clients share mcpx over HTTP, set "isolation": "client" for it`
 	}

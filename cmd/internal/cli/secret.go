@@ -76,29 +76,37 @@ func (t *terminal) readSecret(name string) (string, error) {
 	return secret.WithoutLineBreak(string(data)), err
 }
 
-// askSecret reads a line from a terminal without echo. If the command is interrupted, the
-// terminal shows what is typed again.
+// askSecret reads a line from a terminal. The terminal shows nothing from before the
+// question until the end.
 func (t *terminal) askSecret(f *os.File, name string) (string, error) {
-	state, err := term.GetState(int(f.Fd()))
+	state, err := term.MakeRaw(int(f.Fd()))
 	if err != nil {
 		return "", err
 	}
-	fmt.Fprintf(t.stderr, "secret %s (not shown): ", name)
-	defer fmt.Fprintln(t.stderr)
+	defer func() {
+		_ = term.Restore(int(f.Fd()), state)
+		fmt.Fprintln(t.stderr)
+	}()
+	keys := term.NewTerminal(struct {
+		io.Reader
+		io.Writer
+	}{f, t.stderr}, "")
 	type outcome struct {
-		line []byte
+		line string
 		err  error
 	}
 	done := make(chan outcome, 1)
 	go func() {
-		line, err := term.ReadPassword(int(f.Fd()))
+		line, err := keys.ReadPassword(fmt.Sprintf("secret %s (not shown): ", name))
 		done <- outcome{line, err}
 	}()
 	select {
 	case o := <-done:
-		return string(o.line), o.err
+		if errors.Is(o.err, io.EOF) { // Ctrl-C and Ctrl-D
+			return "", errInterrupted
+		}
+		return o.line, o.err
 	case <-t.ctx.Done():
-		_ = term.Restore(int(f.Fd()), state)
 		return "", errInterrupted
 	}
 }

@@ -75,6 +75,8 @@ const ICONS = {
   home: 'M4 11 12 4l8 7v9H4Z',
   save: 'M12 4v11M7 11l5 5 5-5M5 20h14',
   trash: 'M4 7h16M9 7V4h6v3M6 7l1 13h10l1-13',
+  restart: 'M20 5v5h-5M19.5 10A8 8 0 1 0 20 14',
+  edit: 'M4 20h4L19 9l-4-4L4 16ZM13 7l4 4',
   keyboard: 'M3 6h18v12H3zM7 10h.5M11 10h.5M15 10h.5M8 14h8',
 };
 
@@ -122,7 +124,8 @@ export const short = (n) => (n < 10_000 ? number(n) : new Intl.NumberFormat('en'
 export const plural = (n, one, many = `${one}s`) => `${number(n)} ${n === 1 ? one : many}`;
 export const duration = (ms) => (ms < 1000 ? `${Math.round(ms)} ms` : ms < 60_000 ? `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s` : `${Math.floor(ms / 60_000)} min ${Math.round(ms % 60_000 / 1000)} s`);
 export const bytes = (n) => (n < 1024 ? `${n} B` : n < 1 << 20 ? `${(n / 1024).toFixed(1)} KB` : `${(n / (1 << 20)).toFixed(1)} MB`);
-export const clock = (time) => new Date(time).toLocaleTimeString('en-GB');
+export const clock = (time) => new Date(time).toLocaleTimeString();
+export const dateTime = (time) => new Date(time).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
 
 /** Returns the first line of a description, for a list. */
 export const firstLine = (text = '') => text.trim().split(/\n/, 1)[0];

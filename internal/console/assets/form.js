@@ -21,6 +21,7 @@ import { join, resolve, typeName, typeOf, validate } from './schema.js';
  * @property {number} depth
  * @property {(name: string, value: string, others: object) => Promise<string[]>} [suggest]
  * @property {boolean} [titles] label fields by their titles
+ * @property {boolean} [prefill] defaults of optional fields are values, which are sent
  * @property {boolean} [bare] the label is only for screen readers
  * @property {boolean} [plain] without a description
  * @property {() => object} [others] the values of the other fields
@@ -31,19 +32,34 @@ const nextID = () => `f${++lastID}`;
 
 /**
  * A form for the value of a schema.
- * @param {any} schema @param {{suggest?: About['suggest'], titles?: boolean}} [options] titles: label fields by their titles
+ * @param {any} schema @param {{suggest?: About['suggest'], titles?: boolean, prefill?: boolean}} [options]
  */
-export function createForm(schema, { suggest, titles } = {}) {
-  const top = objectField(resolve(schema, schema), { root: schema, name: '', required: true, depth: 0, suggest, titles });
+export function createForm(schema, { suggest, titles, prefill } = {}) {
+  const top = objectField(resolve(schema, schema), { root: schema, name: '', required: true, depth: 0, suggest, titles, prefill });
   const rest = h('p', { class: 'field-error', role: 'alert', hidden: true });
   const el = h('div', { class: 'form' }, top.el, rest);
   /** Shows messages next to their fields, and those without a field below. */
+  let shown = [];
   const show = (errors) => {
+    shown = errors;
     const others = top.show(errors, '');
     rest.hidden = others.length === 0;
     rest.textContent = others.map((e) => `${e.path || 'value'}: ${e.message}`).join('; ');
     return errors;
   };
+  const problems = () => {
+    const unreadable = top.unreadable('');
+    const places = new Set(unreadable.map((e) => e.path));
+    return [...unreadable, ...validate(schema, top.get() ?? {}, schema).filter((e) => !places.has(e.path))];
+  };
+  // A message goes as soon as its problem is solved. New ones come with the next check.
+  for (const event of ['input', 'change', 'edited']) {
+    el.addEventListener(event, () => {
+      if (shown.length === 0) return;
+      const left = problems();
+      show(shown.filter((e) => left.some((l) => l.path === e.path && l.message === e.message)));
+    });
+  }
   return {
     el,
     isEmpty: top.isEmpty,
@@ -51,11 +67,7 @@ export function createForm(schema, { suggest, titles } = {}) {
     set: top.set,
     show,
     /** Shows and returns all problems. */
-    check() {
-      const unreadable = top.unreadable('');
-      const places = new Set(unreadable.map((e) => e.path));
-      return show([...unreadable, ...validate(schema, top.get() ?? {}, schema).filter((e) => !places.has(e.path))]);
-    },
+    check: () => show(problems()),
     focusError: () => el.querySelector('[aria-invalid="true"], .invalid input, .invalid select, .invalid textarea, .invalid button')?.focus(),
   };
 }
@@ -63,6 +75,7 @@ export function createForm(schema, { suggest, titles } = {}) {
 /** @param {any} schema @param {About} about @returns {Field} */
 function field(schema, about) {
   const s = resolve(schema, about.root);
+  if ('const' in s && !s.enum && about.required) return fixedField(s, about);
   if (s.enum || 'const' in s) return choiceField(s, about);
   if (s.alternatives) return alternativesField(s, about);
   return (FIELDS[s.type] ?? jsonField)(s, about);
@@ -120,12 +133,24 @@ function textual(s, about, control, read, write) {
     explicit = value === '' || value === null ? { value } : undefined;
     control.value = value === undefined || value === null ? '' : write(value);
   };
-  set(s.default !== undefined && about.required ? s.default : undefined);
+  set(prefilled(s, about));
   return {
     el, set, show,
     get: () => (control.value !== '' ? read(control.value) : explicit ? explicit.value : s.nullable && about.required ? null : undefined),
     unreadable: () => [],
   };
+}
+
+/** Returns the value that a new field has. */
+const prefilled = (s, about) => (about.required || about.prefill ? s.default : undefined);
+
+/** Returns a field for the only value that is allowed. */
+function fixedField(s, about) {
+  const el = h('div', { class: 'field fixed', data: { field: about.name } },
+    h('p', { class: 'field-label' }, h('span', { class: 'field-name' }, about.titles && s.title || about.name), h('code', {}, typeof s.const === 'string' ? s.const : stringify(s.const))),
+    s.description && h('p', { class: 'field-help' }, s.description));
+  let other; // a value that was set, although it is not allowed
+  return { el, get: () => (other === undefined ? s.const : other), set: (value) => { other = stringify(value) === stringify(s.const) ? undefined : value; }, show: (errors) => errors, unreadable: () => [] };
 }
 
 const LONG = /body|content|text|message|description|prompt|code|sql|script|html|markdown|input|query|note|comment/i;
@@ -192,7 +217,7 @@ function booleanField(s, about) {
   const control = h('div', { class: 'segments' }, options.map(([text], i) => [radios[i], h('label', { htmlFor: radios[i].id }, text)]));
   const { el, show } = frame(s, about, control, { group: true });
   const set = (value) => radios.forEach((r, i) => { r.checked = options[i][1] === (value ?? undefined); });
-  set(about.required ? s.default : undefined);
+  set(prefilled(s, about));
   return { el, show, set, get: () => options[radios.findIndex((r) => r.checked)]?.[1], unreadable: () => [] };
 }
 
@@ -208,7 +233,7 @@ function choiceField(s, about) {
     const i = value === undefined ? -1 : values.findIndex((v) => stringify(v) === stringify(value));
     control.value = i < 0 ? '' : String(i);
   };
-  set(about.required ? s.default ?? (values.length === 1 ? values[0] : undefined) : undefined);
+  set(prefilled(s, about) ?? (about.required && values.length === 1 ? values[0] : undefined));
   return { el, show, set, get: () => (control.value === '' ? undefined : values[Number(control.value)]), unreadable: () => [] };
 }
 
@@ -256,13 +281,15 @@ function arrayField(s, about) {
   /** @type {Field[]} */
   let rows = [];
   let present = Boolean(about.required);
+  const isObjects = items.type === 'object' || Boolean(items.alternatives);
   const list = h('ol', { class: 'rows' });
   const redraw = (focus) => {
     list.hidden = rows.length === 0;
-    fill(list, rows.map((row, i) => h('li', { class: 'row' }, row.el, h('div', { class: 'row-actions' },
+    fill(list, rows.map((row, i) => h('li', { class: isObjects ? 'row card' : 'row' }, isObjects && h('span', { class: 'row-number', 'aria-hidden': 'true' }, `${about.name} ${i + 1}`), row.el, h('div', { class: 'row-actions' },
       button('', () => move(i, -1), { kind: 'ghost small', symbol: 'up', label: `Move item ${i + 1} up`, disabled: i === 0 }),
       button('', () => move(i, 1), { kind: 'ghost small', symbol: 'down', label: `Move item ${i + 1} down`, disabled: i === rows.length - 1 }),
       button('', () => { rows.splice(i, 1); redraw(); }, { kind: 'ghost small', symbol: 'close', label: `Remove item ${i + 1}` })))));
+    list.dispatchEvent(new Event('edited', { bubbles: true }));
     if (focus) rows.at(-1)?.el.querySelector('input, select, textarea, button')?.focus();
   };
   const move = (i, by) => {
@@ -270,7 +297,7 @@ function arrayField(s, about) {
     redraw();
   };
   const append = (value) => {
-    const row = field(items, { root: about.root, name: `${about.name} ${rows.length + 1}`, required: true, depth: about.depth + 1, bare: items.type !== 'object', plain: true });
+    const row = field(items, { root: about.root, name: `${about.name} ${rows.length + 1}`, required: true, depth: about.depth + 1, bare: true, plain: true });
     if (value !== undefined) row.set(value);
     rows.push(row);
   };
@@ -282,7 +309,7 @@ function arrayField(s, about) {
     for (const v of Array.isArray(value) ? value : []) append(v);
     redraw();
   };
-  set(about.required ? s.default : undefined);
+  set(prefilled(s, about));
   return {
     el, set,
     get: () => (rows.length > 0 ? rows.map((r) => r.get() ?? null) : present ? [] : undefined),
@@ -297,7 +324,7 @@ function checksField(s, { enum: values, enumNames = [] }, about) {
   const control = h('div', { class: 'checks' }, values.map((v, i) => h('span', { class: 'check' }, boxes[i], h('label', { htmlFor: boxes[i].id }, enumNames[i] ?? (typeof v === 'string' ? v : stringify(v))))));
   const { el, show } = frame(s, about, control, { group: true });
   const set = (list) => boxes.forEach((b, i) => { b.checked = Array.isArray(list) && list.includes(values[i]); });
-  if (about.required) set(s.default);
+  set(prefilled(s, about));
   const get = () => {
     const chosen = values.filter((_, i) => boxes[i].checked);
     return chosen.length > 0 || about.required ? chosen : undefined;
@@ -336,8 +363,8 @@ function objectField(s, about) {
     made = true;
     const required = new Set(s.required ?? []);
     const others = (name) => Object.fromEntries([...fields].filter(([n]) => n !== name).map(([n, f]) => [n, f.get()]).filter(([, v]) => v !== undefined));
-    for (const name of [...names.filter((n) => required.has(n)), ...names.filter((n) => !required.has(n))]) {
-      fields.set(name, field(s.properties[name], { root: about.root, name, required: required.has(name), depth: about.depth + 1, suggest: about.suggest, titles: about.titles, others: () => others(name) }));
+    for (const name of names) {
+      fields.set(name, field(s.properties[name], { root: about.root, name, required: required.has(name), depth: about.depth + 1, suggest: about.suggest, titles: about.titles, prefill: about.prefill, others: () => others(name) }));
     }
     fill(body, [...fields.values()].map((f) => f.el),
       open && names.length === 0 && about.depth === 0 && h('p', { class: 'muted' }, 'No arguments are declared, but any may be given.'),

@@ -33,6 +33,7 @@ export class Cancelled extends Error {
  * @typedef {object} Hooks
  * @property {(method: string, params: any, about: {label?: string, signal: AbortSignal}) => Promise<any>} request what a server asks
  * @property {(method: string, params: any, label?: string) => void} notification
+ * @property {(received: boolean, message: any) => void} [message] every message, in both directions
  * @property {() => void} opened a session stands, the first or a new one
  * @property {(again: boolean) => void} listening its stream stands, the first or, again, a new one: what it tells of is heard from now on
  */
@@ -113,11 +114,11 @@ export class Client {
     await this.#post({ jsonrpc: '2.0', method, params });
   }
 
-  /** Reads all pages of a list. */
+  /** Reads all pages of a list, as far as it is known: it does not wait for servers that start. */
   async list(method, member) {
     const all = [];
     for (let cursor, pages = 0; pages < 100; pages++) {
-      const page = await this.request(method, cursor ? { cursor } : {});
+      const page = await this.request(method, { ...cursor && { cursor }, _meta: { 'mcpx/wait': false } });
       all.push(...page[member] ?? []);
       cursor = page.nextCursor;
       if (!cursor) break;
@@ -166,6 +167,7 @@ export class Client {
   async #answer(response, id, label) {
     if (response.status === 202) throw new Cancelled();
     for await (const m of messages(response)) {
+      this.#hooks.message?.(true, m);
       if (m.method || m.id !== id && response.ok) this.#take(m, label);
       else if (m.error && response.ok) throw new RPCError(m.error);
       else if (m.error) throw new HTTPError(response.status, m.error.message);
@@ -184,6 +186,7 @@ export class Client {
   }
 
   #post(message, signal = this.#posts.signal) {
+    this.#hooks.message?.(false, message);
     return fetch(this.#url, { method: 'POST', headers: this.#headers(), body: stringify(message), signal });
   }
 
@@ -200,7 +203,10 @@ export class Client {
         failures = 0;
         this.#hooks.listening(this.#heard === this.session);
         this.#heard = this.session;
-        for await (const m of messages(response)) this.#take(m);
+        for await (const m of messages(response)) {
+          this.#hooks.message?.(true, m);
+          this.#take(m);
+        }
       } catch {
         if (stop.signal.aborted) return;
       }

@@ -2,6 +2,7 @@
 
 import { bytes, button, copyButton, download, h, icon, outLink, plural } from './dom.js';
 import { isObject, parseComposite, stringify } from './json.js';
+import { markdown } from './markdown.js';
 import { link } from './store.js';
 
 const IMAGES = /^image\/(png|jpeg|gif|webp|avif|bmp|svg\+xml)$/;
@@ -72,8 +73,24 @@ function plain(text) {
   return h('div', {}, pre, more);
 }
 
+const isMarkdown = (r) => /^text\/(x-)?markdown\b/i.test(r.mimeType ?? '') || !r.mimeType && /\.(md|markdown)$/i.test(r.uri ?? '');
+
+/** Returns a text in Markdown, and a button that shows its source. */
+function markdownBlock(text, title) {
+  const body = h('div', {});
+  let isSource = false;
+  const toggle = h('button', { type: 'button', class: 'button small', 'aria-pressed': 'false', onclick: () => { isSource = !isSource; draw(); } }, 'Source');
+  const draw = () => {
+    toggle.setAttribute('aria-pressed', String(isSource));
+    body.replaceChildren(isSource || text.length > TEXT_SHOWN ? plain(text) : markdown(text));
+  };
+  draw();
+  return block(title, body, () => text, text.length <= TEXT_SHOWN && toggle);
+}
+
 function resourceBlock(r) {
   const title = [r.uri, r.mimeType].filter(Boolean).join(' · ');
+  if (typeof r.text === 'string' && isMarkdown(r)) return markdownBlock(r.text, title);
   if (typeof r.text === 'string') return textBlock(r.text, title);
   if (typeof r.blob === 'string') return mediaBlock(r.blob, r.mimeType, title);
   return block(title || 'Resource', tree(r), () => stringify(r, 2));

@@ -3,6 +3,7 @@
 import { announce, duration } from './dom.js';
 import { stringify } from './json.js';
 import { Cancelled } from './mcp.js';
+import { secretNames } from './schema.js';
 import { request } from './session.js';
 import { emit, itemLink, remember, state } from './store.js';
 
@@ -72,8 +73,8 @@ async function perform(run, signal) {
 
 /** Returns the arguments without those that the schema marks as secret. */
 function withoutSecrets({ raw }, args) {
-  const properties = raw.inputSchema?.properties ?? {};
-  return Object.fromEntries(Object.entries(args).filter(([name]) => !Object.hasOwn(properties, name) || properties[name]?.format !== 'password' && !properties[name]?.writeOnly));
+  const secrets = secretNames(raw.inputSchema);
+  return Object.fromEntries(Object.entries(args).filter(([name]) => !secrets.includes(name)));
 }
 
 export const OUTCOMES = { running: 'Running', ok: 'Success', error: 'Tool error', failed: 'Failed', cancelled: 'Cancelled' };

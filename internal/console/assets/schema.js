@@ -66,6 +66,15 @@ function merge(a, b) {
   return merged;
 }
 
+/** Returns the names of the arguments that a schema marks as secret. */
+export const secretNames = (schema) => Object.entries(schema?.properties ?? {}).filter(([, p]) => p?.format === 'password' || p?.writeOnly === true).map(([name]) => name);
+
+/** Returns arguments with a mask in place of secrets. */
+export function maskSecrets(schema, args) {
+  const names = secretNames(schema).filter((name) => Object.hasOwn(args, name));
+  return names.length === 0 ? args : { ...args, ...Object.fromEntries(names.map((name) => [name, '***'])) };
+}
+
 export function typeOf(value) {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'array';

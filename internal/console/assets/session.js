@@ -1,7 +1,9 @@
 /** The page's client session with mcpx: its lists, their changes, and its state. */
 
 import { Cancelled, Client, HTTPError, RPCError } from './mcp.js';
-import { emit, note, once, schemas, servers, state } from './store.js';
+import { maskSecrets } from './schema.js';
+import { isFailing, stateName } from './states.js';
+import { emit, note, once, recordMessage, schemas, servers, state } from './store.js';
 import { answer } from './views/asked.js';
 
 const POLL = 2000;
@@ -34,6 +36,7 @@ export async function openSchema(schema) {
     const mine = client = new Client(`mcp/${encodeURIComponent(schema)}?expose=flat`, {
       request: answer,
       notification,
+      message: (received, message) => recordMessage(received, received ? message : withoutSecrets(message)),
       opened: () => (mine === client ? opened() : mine.close()), // the user may have changed the schema
       listening: (again) => { if (mine === client) listening(again); },
     });
@@ -102,6 +105,13 @@ function item(kind, raw, key) {
   const mark = `[${server}] `; // the prefix of tool descriptions in flat mode
   const description = typeof raw.description === 'string' && raw.description.startsWith(mark) ? raw.description.slice(mark.length) : raw.description;
   return { kind, key, name: own, server, raw: { ...raw, description } };
+}
+
+/** Returns a message without the arguments that the tool's schema marks as secret. */
+function withoutSecrets(message) {
+  const args = message.method === 'tools/call' && message.params.arguments;
+  const tool = args && state.items.tools?.find((i) => i.key === message.params.name);
+  return tool ? { ...message, params: { ...message.params, arguments: maskSecrets(tool.raw.inputSchema, args) } } : message;
 }
 
 function notification(method, params = {}, label) {
@@ -248,10 +258,10 @@ function compare(before) {
   for (const now of servers()) {
     const was = old.get(now.name);
     if (!was) continue;
-    if (was.state !== now.state) {
-      note({ kind: 'state', level: now.state === 'ready' || now.state === 'idle' ? 'info' : 'warning', from: now.name, text: `${was.state} → ${now.state}${now.reason ? `: ${now.reason}` : ''}` });
+    if (was.state !== now.state && !(isFailing(was) && isFailing(now))) {
+      note({ kind: 'state', level: isFailing(now) ? 'warning' : 'info', from: now.name, text: `${stateName(was)} → ${stateName(now)}${now.reason ? `: ${now.reason}` : ''}` });
     }
-    changed ||= was.state !== now.state || ['tools', 'prompts', 'resources'].some((k) => was[k] !== now[k]);
+    changed ||= was.state !== now.state || ['tools', 'prompts', 'resources', 'listed_at'].some((k) => was[k] !== now[k]);
   }
   if (changed && client?.isOpen) reloadAll();
 }

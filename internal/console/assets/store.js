@@ -16,6 +16,7 @@ export const state = {
   /** @type {Map<string, {count: number, at: number}>} by URI */
   subscriptions: new Map(),
   log: [],
+  messages: [], // of this page's session
   level: '', // of log messages; empty: each server decides
   history: [],
 };
@@ -40,7 +41,11 @@ export function emit(topic, detail) {
 }
 
 export const schemas = () => Object.keys(state.status?.schemas ?? {});
-export const servers = () => state.status?.schemas[state.schema] ?? [];
+/** Returns the servers of the schema, those that the config disables at the end. */
+export const servers = () => [...state.status?.schemas[state.schema] ?? [], ...(state.status?.disabled?.[state.schema] ?? []).map(disabled)];
+const disabled = (s) => ({ ...s, state: 'disabled', tools: 0, prompts: 0, resources: 0, tokens: 0 });
+/** Reports whether the page may change the config. */
+export const mayEdit = () => state.status?.config?.reload === true;
 export const serverNamed = (name) => servers().find((s) => s.name === name);
 export const itemsOf = (server, kind) => (state.items[kind] ?? []).filter((i) => i.server === server);
 export const itemNamed = (server, kind, name) => (state.items[kind] ?? []).find((i) => i.server === server && (i.name === name || i.key === name));
@@ -59,6 +64,19 @@ export function note(entry) {
   state.log.push(line);
   if (state.log.length > LOG_LENGTH) state.log.splice(0, state.log.length - LOG_LENGTH);
   emit('log', line);
+}
+
+// The JSON-RPC messages of this page's session.
+
+const MESSAGES_LENGTH = 300;
+const MESSAGE_LENGTH = 16_384;
+
+/** Records a message that the page has sent or received. @param {boolean} received @param {any} message */
+export function recordMessage(received, message) {
+  const text = stringify(message) ?? '';
+  state.messages.push({ at: Date.now(), received, text: text.length > MESSAGE_LENGTH ? `${text.slice(0, MESSAGE_LENGTH)}…` : text, bytes: text.length });
+  if (state.messages.length > MESSAGES_LENGTH) state.messages.splice(0, state.messages.length - MESSAGES_LENGTH);
+  emit('messages');
 }
 
 // Data kept in the browser. If storage is full or forbidden, it is kept until the page closes.

@@ -66,7 +66,7 @@ const decline = ['Decline', () => ({ action: 'decline' })];
 
 /** A form to fill in. */
 function fillIn({ message, requestedSchema = { type: 'object' } }) {
-  const form = createForm({ additionalProperties: false, ...requestedSchema }, { titles: true });
+  const form = createForm({ additionalProperties: false, ...requestedSchema }, { titles: true, prefill: true });
   return {
     title: 'The server asks for input',
     body: [h('p', { class: 'pre' }, message), form.el],

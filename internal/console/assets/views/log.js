@@ -1,38 +1,53 @@
-/** The panel with log messages, progress and notifications. */
+/** The panel below: events, JSON-RPC messages, and stderr. */
 
 import { button, clock, fill, h } from '../dom.js';
-import { setLevel } from '../session.js';
-import { load, note, on, state } from '../store.js';
+import { load, on, state } from '../store.js';
+import { events } from './events.js';
+import { messages } from './messages.js';
+import { stderr } from './stderr.js';
 
-const LEVELS = ['debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency'];
-const SHOWN = 500;
+/**
+ * A pane shows one kind of lines. It draws only while it is shown.
+ * @typedef {object} Pane
+ * @property {HTMLElement[]} tools controls besides the filter
+ * @property {(words: string) => void} draw
+ * @property {() => void} clear
+ * @property {(on: boolean) => void} [shown] the pane is shown or hidden
+ */
 
 export function log(element) {
   let open = load('mcpx.log', false) === true;
   let paused = false;
   let words = '';
   const lines = h('ol', { class: 'log-lines', tabIndex: 0, 'aria-label': 'Messages' });
+  const isShown = (pane) => () => open && !paused && panes[chosen] === pane;
+  const panes = {};
+  for (const [name, make] of Object.entries({ Events: events, Messages: messages, stderr })) panes[name] = make(lines, () => isShown(panes[name])());
+  let chosen = 'Events';
+
   const count = h('span', { class: 'muted' });
   const filter = h('input', { type: 'search', placeholder: 'Filter', 'aria-label': 'Filter the log', oninput: () => { words = filter.value.toLowerCase(); redraw(); } });
-  const level = h('select', { 'aria-label': 'Level of log messages', onchange: () => setLevel(level.value).catch((error) => note({ kind: 'session', level: 'error', from: 'mcpx', text: error.message })) },
-    h('option', { value: '' }, 'any level'), LEVELS.map((l) => h('option', { value: l }, l)));
   const pause = h('button', { type: 'button', class: 'button small', 'aria-pressed': 'false', onclick: () => {
     paused = !paused;
     pause.setAttribute('aria-pressed', String(paused));
     if (!paused) redraw();
   } }, 'Pause');
   const title = h('button', { type: 'button', class: 'log-title', onclick: () => toggle() });
-  const bar = h('header', {}, title, count, h('span', { class: 'spring' }),
-    h('div', { class: 'log-tools' }, filter, level, pause, button('Clear', () => { state.log.length = 0; redraw(); }, { kind: 'small' })));
+  const switches = Object.keys(panes).map((name) => h('button', { type: 'button', class: 'tab', 'aria-pressed': 'false', onclick: () => choose(name) }, name));
+  const tools = h('div', { class: 'log-tools' });
+  const bar = h('header', {}, title, count, h('div', { class: 'switch log-switch', role: 'group', 'aria-label': 'Show' }, switches), h('span', { class: 'spring' }), tools);
 
-  const wanted = (e) => words === '' || `${e.kind} ${e.level ?? ''} ${e.from ?? ''} ${e.text}`.toLowerCase().includes(words);
-  const row = (e) => h('li', { class: `log-line ${e.level ?? ''}` }, h('time', {}, clock(e.at)),
-    h('span', { class: 'log-kind' }, e.level && e.kind === 'log' ? e.level : e.kind), h('span', { class: 'log-from' }, e.from ?? ''), h('span', { class: 'log-text' }, e.text));
-  const counted = () => { count.textContent = state.log.length > 0 ? String(state.log.length) : ''; };
   const redraw = () => {
-    fill(lines, state.log.filter(wanted).slice(-SHOWN).map(row));
+    panes[chosen].draw(words);
     lines.scrollTop = lines.scrollHeight;
-    counted();
+  };
+  const choose = (name) => {
+    panes[chosen].shown?.(false);
+    chosen = name;
+    switches.forEach((s) => s.setAttribute('aria-pressed', String(s.textContent === chosen)));
+    fill(tools, panes[chosen].tools, filter, pause, button('Clear', () => { panes[chosen].clear(); redraw(); }, { kind: 'small' }));
+    panes[chosen].shown?.(open);
+    if (open) redraw();
   };
   const toggle = (to = !open) => {
     open = to;
@@ -40,18 +55,28 @@ export function log(element) {
     element.classList.toggle('open', open);
     title.setAttribute('aria-expanded', String(open));
     fill(title, h('span', { class: 'chevron', 'aria-hidden': 'true' }), 'Log');
+    panes[chosen].shown?.(open);
     if (open) redraw();
   };
-  on('log', (e) => {
-    counted();
-    if (!open || paused || !wanted(e)) return;
-    const atEnd = lines.scrollTop + lines.clientHeight >= lines.scrollHeight - 20;
-    lines.append(row(e));
-    if (lines.children.length > SHOWN) lines.firstChild.remove();
-    if (atEnd) lines.scrollTop = lines.scrollHeight;
-  });
+  const counted = () => { count.textContent = state.log.length > 0 ? String(state.log.length) : ''; };
+  on('log', counted);
   fill(element, bar, lines);
+  choose('Events');
   toggle(open);
   counted();
   return toggle;
 }
+
+const SHOWN = 500;
+
+/** Appends a row, and stays at the end if the person is there. */
+export function append(lines, row) {
+  const atEnd = lines.scrollTop + lines.clientHeight >= lines.scrollHeight - 20;
+  lines.append(row);
+  while (lines.children.length > SHOWN) lines.firstChild.remove();
+  if (atEnd) lines.scrollTop = lines.scrollHeight;
+}
+
+/** Returns a row of the panel. */
+export const line = (kind, { at, title, from }, ...text) => h('li', { class: `log-line ${kind}` }, h('time', {}, at ? clock(at) : ''),
+  h('span', { class: 'log-kind' }, title), h('span', { class: 'log-from' }, from ?? ''), h('span', { class: 'log-text' }, text));

@@ -1,13 +1,12 @@
 /** Parts that several views use. */
 
-import { duration, h, number, plural, short } from '../dom.js';
+import { button, duration, h, number, plural, short } from '../dom.js';
+import { stateClass, stateWord } from '../states.js';
 import { link, state } from '../store.js';
-
-const STATES = { idle: 'Idle', starting: 'Starting', ready: 'Ready', waiting: 'Waiting', failed: 'Failed', stopped: 'Stopped' };
 
 /** Returns the state of a server: a dot and a word. */
 export function stateMark(server) {
-  return h('span', { class: `state ${Object.hasOwn(STATES, server.state) ? server.state : ''}` }, h('span', { class: 'dot', 'aria-hidden': 'true' }), STATES[server.state] ?? server.state);
+  return h('span', { class: `state ${stateClass(server)}` }, h('span', { class: 'dot', 'aria-hidden': 'true' }), stateWord(server));
 }
 
 /** Returns a short summary of what a server offers and costs. */
@@ -31,4 +30,19 @@ export const overviewCrumb = () => [state.schema || 'mcpx'];
 export const figures = (...list) => h('dl', { class: 'figures' }, list.filter(Boolean).map(([name, value, note]) =>
   h('div', {}, h('dt', {}, name), h('dd', {}, typeof value === 'number' ? number(value) : value, note && [' ', h('small', {}, note)]))));
 
-export const empty = (title, text, ...more) => h('div', { class: 'empty-state' }, h('h3', {}, title), h('p', {}, text), more);
+export const empty = (title, text, ...more) => h('div', { class: 'empty-state' }, h('h2', {}, title), h('p', {}, text), more);
+
+/** Tells the person something. */
+export const tell = (title, text) => confirm(title, text, '');
+
+/** Asks a question with two answers. Resolves to whether the person agrees. */
+export function confirm(title, text, yes) {
+  return new Promise((resolve) => {
+    let agreed = false;
+    const dialog = h('dialog', { class: 'dialog small', 'aria-labelledby': 'confirm', onclose: () => { dialog.remove(); resolve(agreed); } },
+      h('header', {}, h('h2', { id: 'confirm' }, title)), h('div', { class: 'dialog-body' }, h('p', { class: 'pre' }, text)),
+      h('footer', {}, yes && button(yes, () => { agreed = true; dialog.close(); }, { kind: 'danger' }), button(yes ? 'No' : 'Close', () => dialog.close())));
+    document.body.append(dialog);
+    dialog.showModal();
+  });
+}

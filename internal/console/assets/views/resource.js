@@ -76,6 +76,7 @@ export function template(main, route, signal) {
     drawn ||= Boolean(item);
   };
   on('items', draw, signal);
+  on('status', draw, signal);
   draw();
 }
 

@@ -1,4 +1,4 @@
-package cli
+package registry
 
 import (
 	"path/filepath"
@@ -6,7 +6,6 @@ import (
 	"mcpx/config"
 	"mcpx/internal/link"
 	"mcpx/internal/plain"
-	"mcpx/registry"
 )
 
 // launchers are the usual programs that start servers, and where to get them.
@@ -18,8 +17,10 @@ var launchers = map[string]string{
 	"python": "Python: https://www.python.org", "python3": "Python: https://www.python.org",
 }
 
-// next returns advice about a server that is not ready, "" if its reason says enough.
-func next(u *registry.Upstream, c *config.Upstream) string {
+// Advice returns what to do about an upstream that is not ready, "" if its reason says
+// enough. It has no secrets.
+func (u *Upstream) Advice() string {
+	c := u.config
 	local := c.Transport == config.TransportStdio
 	switch {
 	case u.Cause == link.CauseConfig:
@@ -30,11 +31,11 @@ func next(u *registry.Upstream, c *config.Upstream) string {
 		}
 		return ""
 	case u.Cause == link.CauseTimeout && local:
-		return `raise its "startup_timeout" if it is only slow (a first run of npx or uvx downloads it), or run it yourself: ` + commandLine(c)
+		return `raise its "startup_timeout" if it is only slow (a first run of npx or uvx downloads it), or run it yourself: ` + CommandLine(c)
 	case u.Cause == link.CauseTimeout:
-		return `raise its "startup_timeout" if it is only slow, or check its url: ` + address(c)
+		return `raise its "startup_timeout" if it is only slow, or check its url: ` + Address(c)
 	case u.Cause == link.CauseUnreachable:
-		return "check that it runs, and its url: " + address(c)
+		return "check that it runs, and its url: " + Address(c)
 	case u.NeedsPerson():
 		return "" // the reason says it
 	case u.Cause == link.CauseAuth && len(c.Headers) == 0:
@@ -42,19 +43,27 @@ func next(u *registry.Upstream, c *config.Upstream) string {
 	case u.Cause == link.CauseAuth:
 		return `check its "headers": is the key right, and still valid?`
 	case local:
-		return "run it yourself to see more: " + commandLine(c)
+		return "run it yourself to see more: " + CommandLine(c)
 	}
-	return "check that its url is that of an MCP server: " + address(c)
+	return "check that its url is that of an MCP server: " + Address(c)
 }
 
-// commandLine returns the server's command for a shell, without secrets.
-func commandLine(c *config.Upstream) string {
+// CommandLine returns the command of an upstream for a shell, without secrets; "" for a
+// remote one.
+func CommandLine(c *config.Upstream) string {
+	if c.Transport != config.TransportStdio {
+		return ""
+	}
 	public := c.Public()
 	line := plain.Shell(append([]string{public.Command}, public.Args...)...)
 	if c.Dir != "" {
 		line = "cd " + plain.Shell(c.Dir) + " && " + line
 	}
-	return plain.Cut(plain.Line(line), 500)
+	return plain.Cut(plain.Line(line), commandBytes)
 }
 
-func address(c *config.Upstream) string { return plain.Line(c.Public().URL) }
+// commandBytes bounds a command line or address that is shown.
+const commandBytes = 500
+
+// Address returns the URL of an upstream without secrets; "" for one with a command.
+func Address(c *config.Upstream) string { return plain.Cut(plain.Line(c.Public().URL), commandBytes) }

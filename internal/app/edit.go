@@ -1,0 +1,134 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"time"
+
+	"mcpx/config"
+	"mcpx/executor"
+	"mcpx/internal/lockfile"
+	"mcpx/registry"
+	"mcpx/server/front"
+)
+
+// checkTime bounds the start of a server that is only checked.
+const checkTime = time.Minute
+
+var errBusy = errors.New("another server is being checked; try again when that is done")
+
+// editing lets the console change the config file.
+func (a *App) editing() *front.Editing {
+	turn := make(chan struct{}, 1) // one check at a time
+	return &front.Editing{
+		Edit:   a.edit,
+		Accept: a.accept,
+		Check: func(ctx context.Context, schema, name string, entry []byte) (*registry.Upstream, []string, error) {
+			select {
+			case turn <- struct{}{}:
+			default:
+				return nil, nil, errBusy
+			}
+			defer func() { <-turn }()
+			return a.checkServer(ctx, schema, name, entry)
+		},
+	}
+}
+
+// edit changes the config file as "mcpx add" does, and applies it.
+func (a *App) edit(change func(e *config.Editor) error) error {
+	c, err := a.currentConfig()
+	if err != nil {
+		return err
+	}
+	if _, err := config.Edit(c.File, config.EditOptions{}, change); err != nil {
+		return err
+	}
+	return a.Reload()
+}
+
+// accept writes what a server offers to the lock file, as "mcpx pin" does, and applies it.
+func (a *App) accept(key string, offer *lockfile.Server) error {
+	c, err := a.currentConfig()
+	if err != nil {
+		return err
+	}
+	path := lockfile.Path(c.File)
+	lock, err := lockfile.Read(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return errors.New("there is no lock file; run mcpx pin")
+	}
+	if err != nil {
+		return err
+	}
+	lock.Servers[key] = offer
+	if err := lock.Write(path); err != nil {
+		return err
+	}
+	return a.Reload()
+}
+
+// currentConfig returns the config that is in use, if it is from a file.
+func (a *App) currentConfig() (*config.Config, error) {
+	a.reload.mu.Lock()
+	defer a.reload.mu.Unlock()
+	if a.Load == nil {
+		return nil, errNoFile
+	}
+	return a.config, nil
+}
+
+// checkServer starts a server as if it were in the config file, stops it again, and returns
+// its last state. The file does not change.
+func (a *App) checkServer(ctx context.Context, schema, name string, entry []byte) (*registry.Upstream, []string, error) {
+	current, err := a.currentConfig()
+	if err != nil {
+		return nil, nil, err
+	}
+	text, err := os.ReadFile(current.File)
+	if err != nil {
+		return nil, nil, err
+	}
+	changed, err := config.EditText(current.File, text, func(e *config.Editor) error { return e.Add(schema, name, entry) })
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := config.Parse(current.File, changed, os.LookupEnv)
+	if err != nil {
+		return nil, nil, err
+	}
+	c.StartAll()
+	p, err := c.Profile(schema)
+	if err != nil {
+		return nil, nil, err
+	}
+	p.Upstreams = slices.DeleteFunc(p.Upstreams, func(u config.Upstream) bool { return u.Name != name })
+	if len(p.Upstreams) == 0 {
+		return nil, nil, errors.New("the server is disabled, so it cannot be checked")
+	}
+	return a.tryUpstream(ctx, p, current.Limits.MessageBytes), p.Upstreams[0].LiteralSecrets(), nil
+}
+
+// tryUpstream runs the only upstream of a profile until it is ready or has failed.
+func (a *App) tryUpstream(ctx context.Context, p *config.Profile, messageBytes int) *registry.Upstream {
+	ctx, cancel := context.WithTimeout(ctx, checkTime)
+	defer cancel()
+	defer context.AfterFunc(a.upstreams, cancel)() // mcpx is stopping
+	r := registry.New(p, registry.Options{
+		Log: a.log.Logger, Version: Version(), MessageBytes: messageBytes, ConnectsAtOnce: 1,
+		Watcher: a.watcher, Compile: executor.Compile,
+	})
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = r.Run(running)
+	}()
+	u := r.Settled(ctx, p.Upstreams[0].Name)
+	stop()
+	<-ended
+	return u
+}

@@ -1,0 +1,112 @@
+package registry
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpx/config"
+)
+
+// must fails the test for an error.
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestRestart: a restart fails the calls in flight and opens a new session, whatever state
+// the upstream is in.
+func TestRestart(t *testing.T) {
+	f := &fake{pings: never, takes: time.Hour}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		var lost error
+		var calls sync.WaitGroup
+		calls.Go(func() { _, lost = call(t.Context(), r, nil) })
+		synctest.Wait()
+		must(t, r.Restart("a"))
+		calls.Wait()
+		after(time.Second)
+		expect(t, r, f, Ready, 2)
+		if lost == nil || !strings.Contains(lost.Error(), "a person has stopped it") {
+			t.Errorf("the call in flight ended with %v", lost)
+		}
+		must(t, r.Stop("a"))
+		after(time.Second)
+		must(t, r.Restart("a"))
+		after(time.Second)
+		expect(t, r, f, Ready, 3)
+	})
+}
+
+// TestStop: a stopped upstream refuses calls and is not started, until a person starts it.
+func TestStop(t *testing.T) {
+	for _, v := range []struct {
+		name   string
+		change func(u *config.Upstream)
+		starts time.Duration
+		before func(t *testing.T, r *Registry)
+		dialed int // before the stop
+	}{
+		{"ready", nil, 0, func(*testing.T, *Registry) {}, 1},
+		{"starting", nil, 10 * time.Second, func(*testing.T, *Registry) {}, 1},
+		{"idle", lazy, 0, func(*testing.T, *Registry) { after(time.Minute) }, 1},
+	} {
+		t.Run(v.name, func(t *testing.T) {
+			change := v.change
+			if change == nil {
+				change = func(*config.Upstream) {}
+			}
+			f := &fake{pings: never, starts: v.starts}
+			inTime(t, f, func(t *testing.T, r *Registry) {
+				v.before(t, r)
+				must(t, r.Stop("a"))
+				after(time.Hour)
+				expect(t, r, f, Stopped, v.dialed)
+				var down *Unavailable
+				if _, err := call(t.Context(), r, nil); !errors.As(err, &down) || !strings.Contains(down.Reason, "stopped in the console") {
+					t.Errorf("a call gets %v", err)
+				}
+				expect(t, r, f, Stopped, v.dialed)
+				f.set(func(f *fake) { f.starts = 0 })
+				must(t, r.Start("a"))
+				after(time.Second)
+				expect(t, r, f, Ready, v.dialed+1)
+				mustCallFake(t, r)
+			}, change)
+		})
+	}
+}
+
+// TestStopWhileWaiting: a stop ends the tries of an upstream that fails.
+func TestStopWhileWaiting(t *testing.T) {
+	f := &fake{pings: never}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		f.set(func(f *fake) { f.down = true })
+		f.die()
+		after(5 * time.Second)
+		if u := r.Catalog().Upstream("a"); u.State != Waiting {
+			t.Fatalf("it is %s", u.State)
+		}
+		tries := len(f.times())
+		must(t, r.Stop("a"))
+		after(time.Hour)
+		expect(t, r, f, Stopped, tries)
+	})
+}
+
+// TestControlRefuses: an unknown upstream, or one that can never start, is not controlled.
+func TestControlRefuses(t *testing.T) {
+	inTime(t, &fake{pings: never}, func(t *testing.T, r *Registry) {
+		if err := r.Restart("b"); !errors.Is(err, ErrUnknown) {
+			t.Errorf("an unknown upstream: %v", err)
+		}
+		if err := r.Stop("a"); !errors.Is(err, ErrUnusable) {
+			t.Errorf("an unusable upstream: %v", err)
+		}
+	}, func(u *config.Upstream) { u.Err = errors.New("a variable is not set") })
+}

@@ -1,0 +1,151 @@
+package registry
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpx/config"
+	"mcpx/internal/lockfile"
+)
+
+// blocking makes an upstream show only these tools of the fake.
+func blocking(tools ...string) func(c *config.Upstream) {
+	return func(c *config.Upstream) {
+		s := &lockfile.Server{}
+		for _, tool := range tools {
+			s.Add(lockfile.Tools, tool, []byte(`{"name":"`+tool+`"}`))
+		}
+		c.Trust = config.Trust{Pin: config.PinBlock, Approved: s, Review: "mcpx pin a --diff"}
+	}
+}
+
+// TestRelisted: after list_changed, a caller waits for the new list. The lists of a flood
+// are read at most once per second, and a call waits for one of them, not for the end of
+// the flood.
+func TestRelisted(t *testing.T) {
+	f := &fake{}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		if u := r.Catalog().Upstream("a"); u.Tool("t1") == nil || u.AwaitsList() || u.Review() != "" {
+			t.Fatalf("%+v", u)
+		}
+		const notice = `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`
+		f.say(notice) // its list is read at once
+		if u := r.Catalog().Upstream("a"); u.Tool("t2") == nil || u.AwaitsList() {
+			t.Fatalf("%+v", u)
+		}
+		f.say(notice) // this one in a second
+		u := r.Catalog().Upstream("a")
+		if !u.AwaitsList() || u.Tool("t2") == nil {
+			t.Fatalf("%+v", u)
+		}
+		begin := time.Now()
+		u, err := r.For(nil).Relisted(t.Context(), "a")
+		if took := time.Since(begin); err != nil || took > 2*time.Second || took == 0 {
+			t.Errorf("%v after %s", err, took)
+		}
+		if u.AwaitsList() || u.Tool("t2") != nil || u.Tool("t3") != nil || !u.Waits("t3") || u.Review() != "1 tool waits for review: mcpx pin a --diff" {
+			t.Errorf("%+v, %q", u.Tools, u.Review())
+		}
+	}, blocking("t1", "t2"))
+}
+
+// TestRelistedFails: if the new list cannot be read, callers get an error in time, and the
+// old list counts for nobody.
+func TestRelistedFails(t *testing.T) {
+	f := &fake{}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		f.set(func(f *fake) {
+			f.script = func(l *fakeLink, method, id string, _ []byte) (bool, error) {
+				if method == "tools/list" {
+					l.say(`{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32603,"message":"not now"}}`)
+				}
+				return method == "tools/list", nil
+			}
+		})
+		f.say(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+		begin := time.Now()
+		_, err := r.For(nil).Relisted(t.Context(), "a")
+		var unavailable *Unavailable
+		if took := time.Since(begin); !errors.As(err, &unavailable) || took != 30*time.Second {
+			t.Errorf("%v after %s", err, took)
+		}
+		f.set(func(f *fake) { f.script = nil })
+		after(relistTime)
+		if u, err := r.For(nil).Relisted(t.Context(), "a"); err != nil || u.AwaitsList() {
+			t.Errorf("%v, %+v", err, u)
+		}
+	}, blocking("t1"))
+}
+
+// TestReplacedWhileAwaited: a caller that waits for a list goes on when the session ends.
+func TestReplacedWhileAwaited(t *testing.T) {
+	f := &fake{}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		f.set(func(f *fake) {
+			f.script = func(_ *fakeLink, method, _ string, _ []byte) (bool, error) { return method == "tools/list", nil } // it never comes
+		})
+		f.say(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+		done := make(chan error, 1)
+		go func() {
+			_, err := r.For(nil).Relisted(t.Context(), "a")
+			done <- err
+		}()
+		synctest.Wait()
+		f.set(func(f *fake) { f.script = nil })
+		f.die()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}, blocking("t1"))
+}
+
+// TestReview: the words for what waits.
+func TestReview(t *testing.T) {
+	c := &config.Upstream{Trust: config.Trust{Pin: config.PinBlock, Approved: &lockfile.Server{}, Review: "CMD"}}
+	items := func(names ...string) (list []Item) {
+		for _, name := range names {
+			list = append(list, Item{Key: name, Raw: []byte(`{"name":"` + name + `"}`)})
+		}
+		return list
+	}
+	for want, set := range map[string]func(u *Upstream){
+		"":                                      func(*Upstream) {},
+		"1 tool waits for review: CMD":          func(u *Upstream) { u.setList(kinds[0], items("a")) },
+		"2 tools wait for review: CMD":          func(u *Upstream) { u.setList(kinds[0], items("a", "b")) },
+		"the instructions wait for review: CMD": func(u *Upstream) { u.setInstructions("x") },
+		"1 tool and 1 prompt wait for review: CMD": func(u *Upstream) {
+			u.setList(kinds[0], items("a"))
+			u.setList(kinds[1], items("p"))
+		},
+		"2 prompts, 1 template and the instructions wait for review: CMD": func(u *Upstream) {
+			u.setList(kinds[1], items("p", "q"))
+			u.setList(kinds[3], items("t"))
+			u.setInstructions("x")
+		},
+	} {
+		u := &Upstream{config: c}
+		set(u)
+		if got := u.Review(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if len(u.Tools)+len(u.Prompts)+len(u.Templates) > 0 || u.Instructions != "" {
+			t.Errorf("%q: something is shown", want)
+		}
+	}
+	// Resources are not compared, and tools that the config hides do not wait.
+	u := &Upstream{config: &config.Upstream{Trust: c.Trust, Tools: config.Filter{Deny: []string{"a"}}}}
+	u.setList(kinds[2], items("r"))
+	u.setList(kinds[0], items("a"))
+	if len(u.Resources) != 1 || len(u.Tools) != 0 || u.Review() != "" {
+		t.Errorf("%+v, %q", u, u.Review())
+	}
+	// With "warn" everything is shown.
+	u = &Upstream{config: &config.Upstream{Trust: config.Trust{Pin: config.PinWarn, Approved: &lockfile.Server{}}}}
+	u.setList(kinds[0], items("a"))
+	if len(u.Tools) != 1 || !strings.HasPrefix(u.Review(), "1 tool waits") || u.Waits("a") {
+		t.Errorf("%+v, %q", u, u.Review())
+	}
+}

@@ -1,0 +1,71 @@
+package registry
+
+import (
+	"testing"
+
+	"mcpx/internal/mcptest"
+	"mcpx/internal/policy"
+)
+
+// TestViews: a view has what the rules grant. It is made once for each change of the
+// catalog, and costs a client that sees everything nothing.
+func TestViews(t *testing.T) {
+	r, _ := run(t, map[string]any{"a": mcptest.Upstream(t, "-full", "-instructions", "Use everything."), "b": mcptest.Upstream(t)})
+	for _, name := range []string{"a", "b"} {
+		if _, err := r.Ready(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	as := func(rules *policy.Rules) Client {
+		c := recorderOf("1", "ann")
+		c.caller.Rules = rules
+		return c
+	}
+	for _, row := range []struct {
+		name                      string
+		rules                     *policy.Rules
+		upstreams, tools, prompts int // tools and prompts of a
+		instructions              string
+	}{
+		{"everything", nil, 2, len(r.Catalog().Upstream("a").Tools), 3, "Use everything."},
+		{"a schema", policy.Union(policy.Grant{Allow: []string{"default"}}), 2, len(r.Catalog().Upstream("a").Tools), 3, "Use everything."},
+		{"a server", policy.Union(policy.Grant{Allow: []string{"default/a"}}), 1, len(r.Catalog().Upstream("a").Tools), 3, "Use everything."},
+		{"two tools", policy.Union(policy.Grant{Allow: []string{"*/a/echo", "*/a/pid"}}), 1, 2, 0, ""},
+		{"read only", policy.Union(policy.Grant{Allow: []string{"*/a"}, ReadOnly: true}), 1, 0, 3, ""},
+	} {
+		seen := r.For(as(row.rules))
+		c := seen.Catalog()
+		a := c.Upstream("a")
+		if len(c.Upstreams) != row.upstreams || len(a.Tools) != row.tools || len(a.Prompts) != row.prompts || a.Instructions != row.instructions || a.Has("resources") != (row.prompts > 0) {
+			t.Errorf("%s: %d upstreams, %d tools, %d prompts, %q", row.name, len(c.Upstreams), len(a.Tools), len(a.Prompts), a.Instructions)
+		}
+		if again := seen.Catalog(); again != c {
+			t.Errorf("%s: made again", row.name)
+		}
+		if u, err := seen.Ready(t.Context(), "b"); (err == nil) != (row.upstreams == 2) || err == nil && u.Name != "b" {
+			t.Errorf("%s: b is %v, %v", row.name, u, err)
+		}
+		if row.tools < len(r.Catalog().Upstream("a").Tools) && a.Tokens() >= r.Catalog().Upstream("a").Tokens() {
+			t.Errorf("%s: %d tokens", row.name, a.Tokens())
+		}
+	}
+	for name, c := range map[string]Client{"no client": nil, "no caller": newRecorder("1"), "no rules": recorderOf("1", "ann")} {
+		if n := testing.AllocsPerRun(100, func() { _ = r.For(c).Catalog().Upstream("a") }); n != 0 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
+	}
+}
+
+// TestViewsAreBounded: callers with many different rules do not fill the memory.
+func TestViewsAreBounded(t *testing.T) {
+	r, _ := run(t, map[string]any{"a": mcptest.Upstream(t)})
+	for range 3 * maxViews {
+		c := recorderOf("1", "ann")
+		c.caller.Rules = policy.Union(policy.Grant{Allow: []string{"default/a"}})
+		r.Attach(c)
+		_ = r.For(c).Catalog()
+	}
+	if len(r.views.byKey) > maxViews {
+		t.Errorf("%d are kept", len(r.views.byKey))
+	}
+}

@@ -1,0 +1,204 @@
+package front
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"mcpx/config"
+	"mcpx/internal/rawjson"
+	"mcpx/registry"
+	"mcpx/server"
+	"mcpx/server/access"
+)
+
+// consoleRoutes adds the routes that only the console uses. Names are in the query, since
+// a server or tool may be called "..". Each route sees one schema, as /mcp does.
+func (h *HTTP) consoleRoutes(mux *http.ServeMux) {
+	for route, handle := range map[string]func(http.ResponseWriter, *http.Request, *server.Server){
+		"GET /console/{schema}/search":   searchTools,
+		"GET /console/{schema}/server":   h.serverDetails,
+		"GET /console/{schema}/tool":     toolReading,
+		"GET /console/{schema}/messages": withAllRights(upstreamMessages),
+		"POST /console/{schema}/preview": h.preview,
+		"POST /console/{schema}/restart": withAllRights(control((*server.Server).Restart)),
+		"POST /console/{schema}/stop":    withAllRights(control((*server.Server).Stop)),
+		"POST /console/{schema}/start":   withAllRights(control((*server.Server).Start)),
+		"POST /console/{schema}/check":   h.editing(h.checkServer),
+		"POST /console/{schema}/add":     h.editing(h.addServer),
+		"POST /console/{schema}/change":  h.editing(h.changeServer),
+		"POST /console/{schema}/accept":  h.editing(h.acceptServer),
+		"POST /console/{schema}/enable":  h.editing(h.switchServer((*config.Editor).Enable)),
+		"POST /console/{schema}/disable": h.editing(h.switchServer((*config.Editor).Disable)),
+	} {
+		mux.HandleFunc(route, h.withServer(handle))
+	}
+}
+
+// withAllRights returns a handler that is refused for callers who may not use everything:
+// what it does concerns all callers.
+func withAllRights(handle func(http.ResponseWriter, *http.Request, *server.Server)) func(http.ResponseWriter, *http.Request, *server.Server) {
+	return func(w http.ResponseWriter, r *http.Request, s *server.Server) {
+		if !mayUseAll(r) {
+			access.Refuse(w, http.StatusForbidden, "this needs a token that may use everything")
+			return
+		}
+		handle(w, r, s)
+	}
+}
+
+// searchLimit is how many hits a search has at most.
+const searchLimit = 30
+
+// searchTools serves GET /console/SCHEMA/search: what exec("mcpx", "search") finds.
+func searchTools(w http.ResponseWriter, r *http.Request, s *server.Server) {
+	writeConsole(w, s.Search(newSessionlessClient(s, r), r.URL.Query().Get("q"), searchLimit))
+}
+
+// toolReading serves GET /console/SCHEMA/tool: what an agent reads about a tool.
+func toolReading(w http.ResponseWriter, r *http.Request, s *server.Server) {
+	reading, ok := s.Reading(newSessionlessClient(s, r), r.URL.Query().Get("server"), r.URL.Query().Get("tool"))
+	if !ok {
+		access.Refuse(w, http.StatusNotFound, "there is no such tool")
+		return
+	}
+	writeConsole(w, reading)
+}
+
+// upstreamMessages serves GET /console/SCHEMA/messages: the JSON-RPC messages between mcpx
+// and a server since a number. They are recorded while somebody reads them.
+func upstreamMessages(w http.ResponseWriter, r *http.Request, s *server.Server) {
+	after, _ := strconv.ParseInt(r.URL.Query().Get("after"), 10, 64)
+	list, err := s.Messages(r.URL.Query().Get("server"), after)
+	if err != nil {
+		refuseConsole(w, err)
+		return
+	}
+	writeConsole(w, list)
+}
+
+// control returns a handler that starts or stops the server in the query.
+func control(change func(s *server.Server, name string) error) func(http.ResponseWriter, *http.Request, *server.Server) {
+	return func(w http.ResponseWriter, r *http.Request, s *server.Server) {
+		if err := change(s, r.URL.Query().Get("server")); err != nil {
+			refuseConsole(w, err)
+			return
+		}
+		w.WriteHeader(http.StatusNoContent)
+	}
+}
+
+// preview serves POST /console/SCHEMA/preview with {"result": …, "select": "…"}: how many
+// tokens an agent reads of a result, and what a select leaves of it.
+func (h *HTTP) preview(w http.ResponseWriter, r *http.Request, s *server.Server) {
+	body, ok := h.body(w, r)
+	if !ok {
+		return
+	}
+	if rawjson.Check(body) != nil {
+		access.Refuse(w, http.StatusBadRequest, "the body is not JSON")
+		return
+	}
+	fields, _ := rawjson.String(rawjson.Get(body, "select"))
+	preview, err := s.Preview(rawjson.Get(body, "result"), fields)
+	if err != nil {
+		access.Refuse(w, http.StatusUnprocessableEntity, err.Error())
+		return
+	}
+	writeConsole(w, preview)
+}
+
+// writeConsole writes a response for the console.
+func writeConsole(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(v)
+}
+
+// refuseConsole writes the error of a route of the console.
+func refuseConsole(w http.ResponseWriter, err error) {
+	var unknown *config.UnknownServerError
+	status := http.StatusUnprocessableEntity
+	if errors.Is(err, registry.ErrUnknown) || errors.As(err, &unknown) {
+		status = http.StatusNotFound
+	}
+	access.Refuse(w, status, err.Error())
+}
+
+// details is the response to GET /console/SCHEMA/server: what does not change every second.
+// Secrets are hidden. What the config says is only for callers who may use everything.
+type details struct {
+	Command      string            `json:"command,omitempty"` // for a shell
+	URL          string            `json:"url,omitempty"`
+	Env          map[string]string `json:"env,omitempty"`
+	Headers      map[string]string `json:"headers,omitempty"`
+	Revision     string            `json:"revision,omitempty"` // of MCP
+	Software     string            `json:"software,omitempty"` // name and version
+	Instructions string            `json:"instructions,omitempty"`
+	Isolation    string            `json:"isolation,omitempty"`
+	Start        string            `json:"start,omitempty"`
+	Settings     settings          `json:"settings"`
+	SignIn       *signedIn         `json:"sign_in,omitempty"`
+	Review       *review           `json:"review,omitempty"`
+}
+
+// settings are the keys of a server that the console can change.
+type settings struct {
+	Description    string   `json:"description"`
+	Allow          []string `json:"allow"`
+	Deny           []string `json:"deny"`
+	StartupTimeout string   `json:"startup_timeout"`
+	Timeout        string   `json:"timeout"`
+	MaxTimeout     string   `json:"max_timeout"`
+}
+
+// serverDetails serves GET /console/SCHEMA/server.
+func (h *HTTP) serverDetails(w http.ResponseWriter, r *http.Request, s *server.Server) {
+	name := r.URL.Query().Get("server")
+	for _, c := range s.Disabled() {
+		if c.Name == name && mayUseAll(r) {
+			writeConsole(w, detailsOf(&c))
+			return
+		}
+	}
+	u := s.Upstream(newSessionlessClient(s, r), name)
+	if u == nil {
+		refuseConsole(w, registry.ErrUnknown)
+		return
+	}
+	var d details
+	if mayUseAll(r) {
+		d = detailsOf(u.Config())
+		d.Review = reviewOf(s.Schema(), u)
+	}
+	d.SignIn = signInOf(r, s, name)
+	d.Revision, d.Software, d.Instructions = u.Revision, u.Software, u.Instructions
+	writeConsole(w, d)
+}
+
+// detailsOf returns what the config says about a server.
+func detailsOf(c *config.Upstream) details {
+	public := c.Public()
+	return details{
+		Command: registry.CommandLine(c), URL: registry.Address(c), Env: public.Env, Headers: public.Headers,
+		Isolation: string(c.Isolation), Start: string(c.Start),
+		Settings: settings{
+			Description: c.Description, Allow: c.Tools.Allow, Deny: c.Tools.Deny,
+			StartupTimeout: shortDuration(c.StartupTimeout), Timeout: shortDuration(c.Timeout), MaxTimeout: shortDuration(c.MaxTimeout),
+		},
+	}
+}
+
+// shortDuration returns a duration as people write it in a config: 15m, not 15m0s.
+func shortDuration(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}

@@ -1,0 +1,129 @@
+package front
+
+import (
+	"context"
+	"net/http"
+
+	"mcpx/config"
+	"mcpx/internal/lockfile"
+	"mcpx/internal/rawjson"
+	"mcpx/registry"
+	"mcpx/server"
+	"mcpx/server/access"
+)
+
+// Editing changes the config file for the console. Its functions may be called
+// concurrently.
+type Editing struct {
+	// Edit changes the servers of the config file and applies the result.
+	Edit func(change func(e *config.Editor) error) error
+	// Accept writes what a server offers to the lock file, and applies it.
+	Accept func(key string, offer *lockfile.Server) error
+	// Check starts a server that is not in the file yet, stops it again, and returns its last
+	// state and the places that look like secrets.
+	Check func(ctx context.Context, schema, name string, entry []byte) (*registry.Upstream, []string, error)
+}
+
+// editing returns a handler that is refused unless the console may change the config, and
+// the caller use everything.
+func (h *HTTP) editing(handle func(http.ResponseWriter, *http.Request, *server.Server)) func(http.ResponseWriter, *http.Request, *server.Server) {
+	return func(w http.ResponseWriter, r *http.Request, s *server.Server) {
+		if h.Editing == nil {
+			access.Refuse(w, http.StatusForbidden, `the console may not change the config; set "server": {"console": "edit"} and a token, and restart mcpx`)
+			return
+		}
+		withAllRights(handle)(w, r, s)
+	}
+}
+
+// entry reads the body of a request: a JSON object. If it fails, it writes the error
+// response and returns false.
+func (h *HTTP) entry(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
+	body, ok := h.body(w, r)
+	if ok && (rawjson.Kind(body) != '{' || rawjson.Check(body) != nil || rawjson.DuplicateKey(body) != nil) {
+		access.Refuse(w, http.StatusBadRequest, "the body must be a JSON object without repeated keys")
+		return nil, false
+	}
+	return body, ok
+}
+
+// checked is the response to POST /console/SCHEMA/check.
+type checked struct {
+	State     string   `json:"state"`
+	Reason    string   `json:"reason,omitempty"`
+	Advice    string   `json:"advice,omitempty"`
+	Stderr    []string `json:"stderr,omitempty"`
+	Secrets   []string `json:"secrets,omitempty"` // places in the entry that look like secrets
+	StartupMS int64    `json:"startup_ms"`
+	Tools     int      `json:"tools"`
+	Tokens    int      `json:"tokens"`
+}
+
+// checkServer serves POST /console/SCHEMA/check: it tries a server that is not saved.
+func (h *HTTP) checkServer(w http.ResponseWriter, r *http.Request, s *server.Server) {
+	entry, ok := h.entry(w, r)
+	if !ok {
+		return
+	}
+	u, secrets, err := h.Editing.Check(r.Context(), s.Schema(), r.URL.Query().Get("server"), entry)
+	if err != nil {
+		refuseConsole(w, err)
+		return
+	}
+	c := checked{State: string(u.State), Secrets: secrets, StartupMS: u.StartupTime.Milliseconds(), Tools: len(u.Tools), Tokens: u.Tokens()}
+	if u.State != registry.Ready {
+		c.Reason, c.Advice, c.Stderr = u.Reason, u.Advice(), u.Stderr
+	}
+	writeConsole(w, c)
+}
+
+// addServer serves POST /console/SCHEMA/add.
+func (h *HTTP) addServer(w http.ResponseWriter, r *http.Request, s *server.Server) {
+	entry, ok := h.entry(w, r)
+	if !ok {
+		return
+	}
+	name := r.URL.Query().Get("server")
+	h.edit(w, func(e *config.Editor) error { return e.Add(s.Schema(), name, entry) })
+}
+
+// changeable are the keys of a server that the console can change.
+var changeable = []string{"description", "tools", "startup_timeout", "timeout", "max_timeout"}
+
+// changeServer serves POST /console/SCHEMA/change: an object with some of the changeable
+// keys, where null removes a key.
+func (h *HTTP) changeServer(w http.ResponseWriter, r *http.Request, s *server.Server) {
+	changes, ok := h.entry(w, r)
+	if !ok {
+		return
+	}
+	name := r.URL.Query().Get("server")
+	h.edit(w, func(e *config.Editor) error {
+		for _, key := range changeable {
+			value := rawjson.Get(changes, key)
+			if value == nil {
+				continue
+			}
+			if err := e.Set(s.Schema(), name, key, value); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// switchServer returns a handler that enables or disables the server in the query.
+func (h *HTTP) switchServer(change func(e *config.Editor, schema, name string) error) func(http.ResponseWriter, *http.Request, *server.Server) {
+	return func(w http.ResponseWriter, r *http.Request, s *server.Server) {
+		h.edit(w, func(e *config.Editor) error { return change(e, s.Schema(), r.URL.Query().Get("server")) })
+	}
+}
+
+// edit changes the config and writes the response.
+func (h *HTTP) edit(w http.ResponseWriter, change func(e *config.Editor) error) {
+	if err := h.Editing.Edit(change); err != nil {
+		refuseConsole(w, err)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}

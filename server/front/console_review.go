@@ -1,0 +1,87 @@
+package front
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"strings"
+	"time"
+
+	"mcpx/internal/lockfile"
+	"mcpx/internal/rawjson"
+	"mcpx/registry"
+	"mcpx/server"
+	"mcpx/server/access"
+)
+
+// reviewBytes bounds the changes that the console shows.
+const reviewBytes = 256 << 10
+
+// review is what has changed about a server since a person approved it.
+type review struct {
+	Text string `json:"text"` // for a person: every character can be seen
+	ID   string `json:"id"`   // of the text; empty if the text is too long to be accepted here
+}
+
+// reviewOf returns what waits for a review; nil if nothing does.
+func reviewOf(schema string, u *registry.Upstream) *review {
+	if u.Review() == "" {
+		return nil
+	}
+	var b strings.Builder
+	for _, change := range lockfile.Compare(lockfile.Key(schema, u.Name), u.Config().Trust.Approved, u.Offer()) {
+		if !change.IsNotice() {
+			b.WriteString(change.Review(false) + "\n")
+		}
+		if b.Len() > reviewBytes {
+			return &review{Text: "The changes are too long to be shown here. " + u.Review()}
+		}
+	}
+	sum := sha256.Sum256([]byte(b.String()))
+	return &review{b.String(), hex.EncodeToString(sum[:])}
+}
+
+// acceptServer serves POST /console/SCHEMA/accept with {"id": …}: it approves the server as
+// it is now, if that is what the person has seen.
+func (h *HTTP) acceptServer(w http.ResponseWriter, r *http.Request, s *server.Server) {
+	body, ok := h.entry(w, r)
+	if !ok {
+		return
+	}
+	u := s.Upstream(newSessionlessClient(s, r), r.URL.Query().Get("server"))
+	if u == nil {
+		refuseConsole(w, registry.ErrUnknown)
+		return
+	}
+	offer, waiting := u.Offer(), reviewOf(s.Schema(), u)
+	id, _ := rawjson.String(rawjson.Get(body, "id"))
+	if waiting == nil || waiting.ID == "" || waiting.ID != id {
+		access.Refuse(w, http.StatusConflict, "the server is not as you have seen it; look at the changes again")
+		return
+	}
+	if err := h.Editing.Accept(lockfile.Key(s.Schema(), u.Name), offer); err != nil {
+		refuseConsole(w, err)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// signedIn is the sign-in of a server.
+type signedIn struct {
+	SignedIn bool      `json:"signed_in"`
+	Account  string    `json:"account,omitempty"`
+	Issuer   string    `json:"issuer,omitempty"`
+	Scopes   []string  `json:"scopes,omitempty"`
+	Expires  time.Time `json:"expires,omitzero"` // of the access token
+	Renews   bool      `json:"renews"`           // mcpx renews it by itself
+}
+
+// signInOf returns the sign-in of a server, for the person who may sign in; nil if there is
+// none.
+func signInOf(r *http.Request, s *server.Server, name string) *signedIn {
+	status, ok := s.Registry().For(newSessionlessClient(s, r)).SignInStatus(r.Context(), name)
+	if !ok {
+		return nil
+	}
+	return &signedIn{status.SignedIn, status.Account, status.Issuer, status.Scopes, status.Expires, status.Renews}
+}

@@ -1,0 +1,92 @@
+package front
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"strings"
+	"testing"
+
+	"mcpx/config"
+	"mcpx/registry"
+)
+
+// TestConsoleRoutes: each route answers, or says what is wrong.
+func TestConsoleRoutes(t *testing.T) {
+	secret := upstream(t, "one", "-instructions", "Use it well.")
+	secret["env"].(map[string]string)["API_KEY"] = "sesame-open-1234"
+	secret["description"] = "the first"
+	off := upstream(t, "off")
+	off["disabled"] = true
+	s := serveHTTP(t, secret, off)
+	if _, err := s.registry.Ready(t.Context(), "one"); err != nil {
+		t.Fatal(err)
+	}
+	result := url.QueryEscape("echo")
+	for _, v := range []struct{ name, method, path, body, want string }{
+		{"search", "GET", "/console/default/search?q=say+again", "", `{"server":"one","tool":"echo"}`},
+		{"details", "GET", "/console/default/server?server=one", "", `"API_KEY":"***"`},
+		{"revision", "GET", "/console/default/server?server=one", "", `"revision":"2025-11-25","software":"mcptest 1","instructions":"Use it well."`},
+		{"settings", "GET", "/console/default/server?server=one", "", `"settings":{"description":"the first","allow":null,"deny":null,"startup_timeout":"30s","timeout":"1m","max_timeout":"15m"}`},
+		{"a disabled server", "GET", "/console/default/server?server=off", "", `200 {"command":"`},
+		{"an unknown server", "GET", "/console/default/server?server=two", "", "404 "},
+		{"what the agent reads", "GET", "/console/default/tool?server=one&tool=" + result, "", `"line":"echo(text: string, times?: integer`},
+		{"an unknown tool", "GET", "/console/default/tool?server=one&tool=two", "", "404 "},
+		{"messages", "GET", "/console/default/messages?server=one", "", "200 []"},
+		{"messages of an unknown server", "GET", "/console/default/messages?server=two", "", "404 "},
+		{"tokens", "POST", "/console/default/preview", `{"result": {"content": [{"type": "text", "text": "hello world"}, {"type": "image", "data": "aaaaaaaaaaaaaaaaaaaaaaaaaaaa", "mimeType": "image/png"}]}}`, `200 {"tokens":2}`},
+		{"select", "POST", "/console/default/preview", `{"select": "a", "result": {"structuredContent": {"x": [{"a": 1, "b": 2}, {"a": 3, "b": 4}]}}}`, `[{\"a\":1},{\"a\":3}]`},
+		{"a wrong select", "POST", "/console/default/preview", `{"select": "a where", "result": {"content": []}}`, "422 "},
+		{"no JSON", "POST", "/console/default/preview", `{`, "400 "},
+		{"stop", "POST", "/console/default/stop?server=one", "{}", "204 "},
+		{"start", "POST", "/console/default/start?server=one", "{}", "204 "},
+		{"restart an unknown server", "POST", "/console/default/restart?server=two", "{}", "404 "},
+		{"an unknown schema", "GET", "/console/none/search?q=x", "", "404 "},
+		{"add without permission", "POST", "/console/default/add?server=two", "{}", "403 "},
+		{"disable without permission", "POST", "/console/default/disable?server=one", "{}", "403 "},
+		{"change without permission", "POST", "/console/default/change?server=one", "{}", "403 "},
+		{"check without permission", "POST", "/console/default/check?server=two", "{}", "403 "},
+	} {
+		if got := whole(t, s.do(t, v.method, v.path, v.body)); !strings.Contains(got, v.want) || strings.Contains(got, "sesame") {
+			t.Errorf("%s: %s, want %s", v.name, got, v.want)
+		}
+	}
+	if got := whole(t, s.do(t, "GET", "/status", "")); !strings.Contains(got, `"disabled":{"default":[{"name":"off","transport":"stdio"}]}`) {
+		t.Errorf("the status has no disabled server: %s", got)
+	}
+}
+
+// TestConsoleEdits: the edits of the console reach the config file, and errors the console.
+func TestConsoleEdits(t *testing.T) {
+	s := serveHTTP(t, upstream(t, "one"))
+	text := []byte(`{"mcpServers": {"one": {"command": "x", "timeout": "5s"}}}`)
+	s.Editing = &Editing{
+		Edit: func(change func(e *config.Editor) error) error {
+			changed, err := config.EditText("mcpx.json", text, change)
+			if err == nil {
+				text = changed
+			}
+			return err
+		},
+		Check: func(context.Context, string, string, []byte) (*registry.Upstream, []string, error) {
+			return nil, nil, errors.New("not now")
+		},
+	}
+	for _, v := range []struct{ path, body, want, file string }{
+		{"add?server=two", `{"command": "y", "args": ["-v"]}`, "204 ", `"two": {"command": "y", "args": ["-v"]}`},
+		{"add?server=one", `{"command": "y"}`, `422 {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"server \"one\" exists already"}}`, ""},
+		{"add?server=three", `{"command": 7}`, "422 ", ""},
+		{"add?server=three", `[]`, "400 ", ""},
+		{"change?server=one", `{"description": "now", "timeout": null, "tools": {"deny": ["x*"]}, "command": "evil"}`, "204 ", `"one": {"command": "x", "description": "now", "tools": {"deny": ["x*"]}}`},
+		{"change?server=none", `{"description": "now"}`, "404 ", ""},
+		{"change?server=one", `{"timeout": "soon"}`, "422 ", ""},
+		{"disable?server=two", `{}`, "204 ", `"disabled": true`},
+		{"enable?server=two", `{}`, "204 ", `"two": {"command": "y", "args": ["-v"]}`},
+		{"check?server=three", `{"command": "z"}`, "not now", ""},
+	} {
+		got := whole(t, s.do(t, "POST", "/console/default/"+v.path, v.body))
+		if !strings.Contains(got, v.want) || !strings.Contains(string(text), v.file) {
+			t.Errorf("%s: %s, want %s; the file is %s", v.path, got, v.want, text)
+		}
+	}
+}
