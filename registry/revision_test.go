@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -53,6 +54,28 @@ func TestRevisionOfAProcess(t *testing.T) {
 				})
 			}
 		})
+	}
+}
+
+// TestFirstCallsAskOnce: many first calls at the same time cause one server/discover.
+func TestFirstCallsAskOnce(t *testing.T) {
+	r, l := run(t, map[string]any{"a": mcptest.Upstream(t, "-both", "-report")})
+	if _, err := r.Ready(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	var calls sync.WaitGroup
+	for i := range 20 {
+		calls.Go(func() {
+			client := inputRecorder{newRecorder(fmt.Sprint("client ", i)), "{}", "2026-07-28"}
+			if got, err := callAs(t, r, client, "echo", `{"text":"hi"}`); err != nil || got != "hi" {
+				t.Errorf("got %q, %v", got, err)
+			}
+		})
+	}
+	calls.Wait()
+	l.waitFor(t, `"got tools/call"`, 20)
+	if asked, listens := l.count(`"got server/discover"`), l.count(`"got subscriptions/listen"`); asked != 1 || listens != 1 {
+		t.Errorf("it got server/discover %d times and subscriptions/listen %d times", asked, listens)
 	}
 }
 

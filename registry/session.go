@@ -145,7 +145,10 @@ func (s *Session) prepare(ctx context.Context, c Client) error {
 	case <-s.done():
 		return rpc.ErrClosed
 	}
-	if s.mayUpgrade(c) {
+	switch {
+	case s.modern() != nil: // another call has done it
+		return nil
+	case s.mayUpgrade(c):
 		return s.upgrade(ctx)
 	}
 	return s.changeRoots(ctx, c)
