@@ -62,6 +62,13 @@ func (s *secretSet) add(secrets []string) {
 	s.redactor.Store(&redactor{slices.Compact(all)})
 }
 
+// all returns the secrets of each start, and those that are known from the start.
+func (s *secretSet) all() [][]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append(slices.Clone(s.resolved), s.fixed)
+}
+
 // redactor replaces secrets in texts. It is immutable. A key of 50 lines is 50 secrets
 // (BenchmarkRedact).
 type redactor struct{ secrets []string }

@@ -32,6 +32,8 @@ func (u *Upstream) sessionSettings() Upstream {
 // the session that goes on may print them.
 func (u *Upstream) KeepHiding(old *Upstream) {
 	if u.secrets != nil && old.secrets != nil {
-		u.secrets.add(old.secrets.redactor.Load().secrets)
+		for _, secrets := range old.secrets.all() {
+			u.secrets.add(secrets)
+		}
 	}
 }

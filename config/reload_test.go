@@ -1,6 +1,9 @@
 package config
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
 func TestKeepsSession(t *testing.T) {
 	const entry = `"command":"x","args":["sesame99"],"env":{"KEY":"hunter2"}`
@@ -36,4 +39,22 @@ func upstreamOf(t *testing.T, entry string) *Upstream {
 		t.Fatal(err)
 	}
 	return &c.Profiles[0].Upstreams[0]
+}
+
+// TestKeepHidingIsBounded: many reloads with new secrets do not make the redaction slower
+// and slower.
+func TestKeepHidingIsBounded(t *testing.T) {
+	u := upstreamOf(t, `"command":"x"`)
+	for i := range 10 * maxResolved {
+		u.secrets.add([]string{fmt.Sprintf("secret-%d", i)})
+		next := upstreamOf(t, `"command":"x"`)
+		next.KeepHiding(u)
+		u = next
+	}
+	if n := len(u.secrets.redactor.Load().secrets); n > maxResolved+1 {
+		t.Errorf("%d secrets are kept, want at most %d", n, maxResolved+1)
+	}
+	if last := fmt.Sprintf("secret-%d", 10*maxResolved-1); u.Redact(last) == last {
+		t.Error("the newest secret is shown")
+	}
 }
