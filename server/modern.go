@@ -224,7 +224,7 @@ func (l *subscriptionStream) Request(_ context.Context, method string, _ []byte)
 
 // Notify implements registry.Client.
 func (l *subscriptionStream) Notify(method string, params []byte) {
-	if method != "notifications/resources/updated" && !(l.wanted[method] && l.lists.isNews(method)) {
+	if method != "notifications/resources/updated" && (!l.wanted[method] || !l.lists.isNews(method)) {
 		return
 	}
 	params = rawjson.With(rawjson.OrObject(params), "_meta", l.tag)

@@ -14,7 +14,7 @@ func (s *server) handle2026(m message, cancelled chan struct{}) bool {
 		Meta map[string]json.RawMessage `json:"_meta"`
 	}](m.Params)
 	const prefix = "io.modelcontextprotocol/"
-	if !s.modern && !(s.both && p.Meta[prefix+"protocolVersion"] != nil) {
+	if !s.modern && (!s.both || p.Meta[prefix+"protocolVersion"] == nil) {
 		return false
 	}
 	switch {
