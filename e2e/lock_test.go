@@ -127,6 +127,9 @@ func TestLockedLists(t *testing.T) {
 					t.Errorf("exec of an approved tool: %s", text)
 				}
 			}
+			if test.name == "gone" {
+				p.waitStderr("approved tools are gone")
+			}
 			if !strings.Contains(p.inspect("mcpx", ""), test.review) {
 				t.Errorf("inspect of mcpx does not say what waits: %s", p.inspect("mcpx", ""))
 			}

@@ -123,6 +123,16 @@ func TestTeamSees(t *testing.T) {
 	if got := ci.try("GET", "/metrics", "").body; strings.Contains(got, "mcpx_") || strings.Contains(got, "process_") {
 		t.Errorf("/metrics: %s", got)
 	}
+	if got := ci.try("GET", "/console/work/search?q=crash+sleep", "").body; strings.Contains(got, `"crash"`) || strings.Contains(got, `"sleep"`) {
+		t.Errorf("the console finds: %s", got)
+	}
+	ci.try("GET", "/console/work/tool?server=a&tool=echo", "").want(t, "a granted tool in the console", http.StatusOK, "echo")
+	ci.try("GET", "/console/work/tool?server=a&tool=crash", "").want(t, "a hidden tool in the console", http.StatusNotFound, "no such tool")
+	ci.try("GET", "/console/default/server?server=a", "").want(t, "a hidden schema in the console", http.StatusNotFound, "schemas: work")
+	if got := ci.try("GET", "/console/work/server?server=a", "").body; strings.Contains(got, "-full") {
+		t.Errorf("the console shows the config: %s", got)
+	}
+	ci.try("POST", "/console/work/restart?server=a", "").want(t, "a restart", http.StatusForbidden, "may use everything")
 	ci.try("POST", "/reload", "").want(t, "/reload", http.StatusForbidden, "not allowed")
 	if again := ci.result("tools/list", ""); again != first {
 		t.Errorf("tools/list has changed: %s", again)

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"slices"
 	"strings"
 
 	"mcpx/executor/results"
@@ -25,11 +26,9 @@ func (e *Executor) Reading(c registry.Client, u *registry.Upstream, t *registry.
 	r.InspectTokens = tokens.Count(r.Inspect)
 	listed := strings.Split(e.listings.of(u, rulesOf(c), e.inspectTokens()), "\n")
 	for _, line := range steps {
-		for _, found := range listed {
-			if found == line(t) {
-				r.Line, r.LineTokens = found, tokens.Count(found)
-				return r
-			}
+		if text := line(t); slices.Contains(listed, text) {
+			r.Line, r.LineTokens = text, tokens.Count(text)
+			break
 		}
 	}
 	return r

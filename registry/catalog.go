@@ -72,7 +72,7 @@ const (
 	Ready    State = "ready"
 	Waiting  State = "waiting" // failed, and will be started again: at RetryAt, or by the next request
 	Failed   State = "failed"  // its configuration cannot work
-	Stopped  State = "stopped" // mcpx is stopping
+	Stopped  State = "stopped" // by a person, or because mcpx is stopping
 
 	NeedsSignIn State = "needs sign-in"     // a person must sign in to it
 	SigningIn   State = "signing in"        // a person is doing that in a browser

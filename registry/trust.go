@@ -111,12 +111,31 @@ func (u *Upstream) Review() string {
 // logReview logs what waits for a review, unless that was logged before.
 func (s *supervisor) logReview() {
 	u := s.upstream.Load()
-	waiting := fmt.Sprint(u.waiting, u.instructionsWait)
-	if text := u.Review(); text != "" && waiting != s.reviewed {
+	gone := u.gone()
+	waiting := fmt.Sprint(u.waiting, u.instructionsWait, gone)
+	if waiting == s.reviewed {
+		return
+	}
+	s.reviewed = waiting
+	if gone != nil {
+		s.log.Info().Strs("tools", shortened(gone)).Msg("approved tools are gone")
+	}
+	if text := u.Review(); text != "" {
 		s.log.Warn().Str("pin", string(u.config.Trust.Pin)).Strs("tools", shortened(u.waiting[lockfile.Tools])).Str("review", text).
 			Msg("the server is not as it was approved")
 	}
-	s.reviewed = waiting
+}
+
+// gone returns the approved tools that the upstream does not have any more.
+func (u *Upstream) gone() []string {
+	if u.config.Trust.Approved == nil {
+		return nil
+	}
+	left := maps.Clone(u.config.Trust.Approved.Items[lockfile.Tools])
+	for _, item := range u.listed[kinds[0].method] {
+		delete(left, item.Key)
+	}
+	return slices.Sorted(maps.Keys(left))
 }
 
 func plural(n int, noun string) string {

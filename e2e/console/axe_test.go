@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"os"
 	"testing"
+
+	"github.com/chromedp/chromedp"
 )
 
-// TestAxe: axe-core finds no serious problem in any view, light and dark. $MCPX_AXE names
-// its file, axe.min.js of the npm package axe-core; without it the test is skipped.
-func TestAxe(t *testing.T) {
-	t.Parallel()
+// axeSource returns axe-core. $MCPX_AXE names its file, axe.min.js of the npm package
+// axe-core; without it the test is skipped.
+func axeSource(t *testing.T) string {
+	t.Helper()
 	file := os.Getenv("MCPX_AXE")
 	if file == "" {
 		t.Skip("no axe-core; npm pack axe-core, and set MCPX_AXE to package/axe.min.js in it")
@@ -19,16 +21,54 @@ func TestAxe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return string(source)
+}
+
+// unfolded opens the parts of a view that are folded.
+const unfolded = `for (const d of $t.shown('main details')) d.open = true; for (const b of $t.shown('.history-actions button')) if (b.innerText === 'Result') b.click()`
+
+// TestAxe: axe-core finds no serious problem in any view, light and dark.
+func TestAxe(t *testing.T) {
+	t.Parallel()
+	source := axeSource(t)
 	for _, scheme := range []string{"light", "dark"} {
 		t.Run(scheme, func(t *testing.T) {
 			t.Parallel()
 			visit(t, func(p *page, route string) {
-				p.axe(t, string(source), route)
-				p.eval(`document.getElementById('sidebar').querySelector('[aria-label="Keyboard shortcuts"]').click()`)
-				p.axe(t, string(source), route+" with a dialog")
-				p.eval(`document.querySelector('dialog[open]')?.close()`)
+				p.eval(unfolded)
+				for _, pane := range []string{"Messages", "stderr", "Events"} {
+					p.click(pane)
+					if pane == "Events" || route == views[0].route {
+						p.axe(t, source, route+" with "+pane)
+					}
+				}
 			}, prefers("prefers-color-scheme", scheme))
 		})
+	}
+}
+
+// TestAxeDialogs: axe-core finds no serious problem in a dialog, light and dark.
+func TestAxeDialogs(t *testing.T) {
+	t.Parallel()
+	source := axeSource(t)
+	c := full(t)
+	c["server"] = map[string]any{"console": "edit"}
+	s := c.serve(t, "MCPX_TOKEN="+token)
+	p := s.tab(t)
+	p.provideToken()
+	p.do(chromedp.Navigate(s.url + "/#/default/demo"))
+	p.waitText(".title", "Ready")
+	for _, scheme := range []string{"light", "dark"} {
+		p.do(prefers("prefers-color-scheme", scheme))
+		for _, v := range []struct{ route, opens string }{
+			{"#/default", "Keyboard shortcuts"}, {"#/default", "Add a server"}, {"#/default/demo", "Edit"}, {"#/default/demo", "Stop"}, {"#/default/demo", "Disable"},
+		} {
+			p.eval(fmt.Sprintf(`location.hash = %q`, v.route))
+			p.click(v.opens)
+			p.waitFor(`document.querySelector('dialog[open]')`)
+			p.axe(t, source, v.opens+", "+scheme)
+			p.eval(`document.querySelector('dialog[open]').close()`)
+		}
 	}
 }
 

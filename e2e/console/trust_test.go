@@ -28,7 +28,7 @@ func TestSignInFromThePage(t *testing.T) {
 		t.Errorf("the link leads to %s", address)
 	}
 	p.eval(`$t.action('Sign in').target = '_self'; $t.action('Sign in').click()`)
-	p.waitFor(`document.body.innerText.includes('You are signed in')`)
+	p.waitFor(`document.body?.innerText.includes('You are signed in')`)
 	p.forgive("favicon")
 	p.do(chromedp.Navigate(p.url + "/#/default/locked"))
 	p.waitText(".title", "Ready")

@@ -232,6 +232,42 @@ func TestOtherProcessRefreshed(t *testing.T) {
 	}
 }
 
+// TestStoredTokenExpired: a token that another process stored has expired as well. It is
+// refreshed, and nobody has to sign in.
+func TestStoredTokenExpired(t *testing.T) {
+	s := authtest.New(t)
+	files := testFiles(t)
+	one, two := New(files, zerolog.Nop()).Account(Settings{URL: s.URL}, ""), New(files, zerolog.Nop()).Account(Settings{URL: s.URL}, "")
+	signIn(t, one)
+	mustCall(t, two)
+	s.Expire()
+	mustCall(t, one)
+	s.Expire()
+	mustCall(t, two)
+	if got := s.Grants("refresh_token"); got != 2 || s.Reused() != 0 {
+		t.Errorf("%d refreshes, %d reused", got, s.Reused())
+	}
+}
+
+// TestRefusedAlways: a server that refuses every token gets one new one for each call.
+func TestRefusedAlways(t *testing.T) {
+	s := authtest.New(t)
+	a := newAccount(t, Settings{URL: s.URL})
+	signIn(t, a)
+	s.Handlers = map[string]http.HandlerFunc{"/mcp": func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="`+s.Issuer+`/.well-known/oauth-protected-resource/mcp"`)
+		w.WriteHeader(http.StatusUnauthorized)
+	}}
+	before := s.Count("/mcp")
+	var required *Required
+	if _, err := call(t, a, "tools/call"); !errors.As(err, &required) {
+		t.Errorf("%v", err)
+	}
+	if sent, refreshes := s.Count("/mcp")-before, s.Grants("refresh_token"); sent != 2 || refreshes != 1 {
+		t.Errorf("sent %d times, %d refreshes", sent, refreshes)
+	}
+}
+
 // TestSingleFlight: many requests at once refresh once, also with several accounts.
 func TestSingleFlight(t *testing.T) {
 	s := authtest.New(t)

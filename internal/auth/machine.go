@@ -34,7 +34,7 @@ func (a *Account) signIn(ctx context.Context, scopes []string) error {
 
 // replaceOwn is replace for the flow client_credentials: mcpx signs in again, with the
 // scopes that the upstream asks for.
-func (a *Account) replaceOwn(ctx context.Context, refused string, asked challenge) (next string, err error) {
+func (a *Account) replaceOwn(ctx context.Context, refused string, asked challenge) (next string, isNew bool, err error) {
 	err = a.locked(ctx, func(ctx context.Context) error {
 		stored, err := a.load(ctx)
 		if err != nil {
@@ -44,10 +44,11 @@ func (a *Account) replaceOwn(ctx context.Context, refused string, asked challeng
 			if err := a.signIn(ctx, asked.scopes); err != nil {
 				return &Required{Problem: err}
 			}
+			isNew = true
 			stored, _ = a.known()
 		}
 		next = stored.Access
 		return nil
 	})
-	return next, err
+	return next, isNew, err
 }

@@ -28,6 +28,9 @@ func (t *transport) CloseIdleConnections() {
 	}
 }
 
+// maxTries bounds how many other tokens a refused request is sent with.
+const maxTries = 3
+
 // RoundTrip implements http.RoundTripper.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.URL.Scheme+"://"+strings.ToLower(r.URL.Host) != t.account.origin {
@@ -42,21 +45,18 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil || !isDenied(response) {
 		return response, err
 	}
-	next, err := t.account.replace(r.Context(), used, response)
-	if err != nil {
-		discard(response)
-		return nil, unsent(err)
-	}
-	if next != used && (r.Body == nil || r.GetBody != nil) {
-		discard(response)
-		again := r.Clone(r.Context())
-		if r.GetBody != nil {
-			if again.Body, err = r.GetBody(); err != nil {
-				return nil, err
-			}
+	for tries, isNew := 0, false; tries < maxTries && !isNew; tries++ { // a stored token may have expired, too; a new one is the last try
+		var next string
+		if next, isNew, err = t.account.replace(r.Context(), used, response); err != nil {
+			discard(response)
+			return nil, unsent(err)
 		}
+		if next == used || r.Body != nil && r.GetBody == nil {
+			break
+		}
+		discard(response)
 		used = next
-		if response, err = t.send(again, used); err != nil || !isDenied(response) {
+		if response, err = t.sendAgain(r, used); err != nil || !isDenied(response) {
 			return response, err
 		}
 	}
@@ -76,6 +76,18 @@ func (t *transport) send(r *http.Request, token string) (*http.Response, error) 
 	return t.base.RoundTrip(r)
 }
 
+// sendAgain sends a request that was refused once more.
+func (t *transport) sendAgain(r *http.Request, token string) (*http.Response, error) {
+	again := r.Clone(r.Context())
+	if r.GetBody != nil {
+		var err error
+		if again.Body, err = r.GetBody(); err != nil {
+			return nil, err
+		}
+	}
+	return t.send(again, token)
+}
+
 // isDenied reports whether a token could change a response: a 401, or a 403 that names
 // missing scopes.
 func isDenied(response *http.Response) bool {
@@ -89,9 +101,9 @@ func isDenied(response *http.Response) bool {
 }
 
 // replace returns a token in place of one that the upstream refused: another process may
-// have stored one, or the refused one can be refreshed. It returns the same token if
-// there is no other.
-func (a *Account) replace(ctx context.Context, refused string, response *http.Response) (string, error) {
+// have stored one, or the refused one can be refreshed, which makes a new one. It returns
+// the same token if there is no other.
+func (a *Account) replace(ctx context.Context, refused string, response *http.Response) (next string, isNew bool, err error) {
 	isUnauthorized := response.StatusCode == http.StatusUnauthorized
 	if a.settings.Flow == FlowClientCredentials {
 		return a.replaceOwn(ctx, refused, readChallenge(response.Header))
@@ -99,17 +111,20 @@ func (a *Account) replace(ctx context.Context, refused string, response *http.Re
 	c, err := a.load(ctx)
 	switch {
 	case err != nil || c == nil:
-		return refused, err
+		return refused, false, err
 	case c.Access != refused:
-		return c.Access, nil
+		return c.Access, false, nil
 	case !isUnauthorized || !a.canRefresh(c):
-		return refused, nil
+		return refused, false, nil
 	}
-	c, err = a.renew(ctx, func(stored *credentials) bool { return isUnauthorized && stored.Access == refused })
+	c, err = a.renew(ctx, func(stored *credentials) bool {
+		isNew = stored.Access == refused
+		return isNew
+	})
 	if err != nil || c == nil {
-		return refused, err
+		return refused, false, err
 	}
-	return c.Access, nil
+	return c.Access, isNew, nil
 }
 
 // required returns the error for a response that a person must act on, nil for others.

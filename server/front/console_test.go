@@ -3,12 +3,16 @@ package front
 import (
 	"context"
 	"errors"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"mcpx/config"
+	"mcpx/internal/policy"
 	"mcpx/registry"
+	"mcpx/server"
 )
 
 // TestConsoleRoutes: each route answers, or says what is wrong.
@@ -87,6 +91,48 @@ func TestConsoleEdits(t *testing.T) {
 		got := whole(t, s.do(t, "POST", "/console/default/"+v.path, v.body))
 		if !strings.Contains(got, v.want) || !strings.Contains(string(text), v.file) {
 			t.Errorf("%s: %s, want %s; the file is %s", v.path, got, v.want, text)
+		}
+	}
+}
+
+// TestConsoleRights: a caller with rules sees only its tools, and neither commands nor
+// messages, and controls nothing.
+func TestConsoleRights(t *testing.T) {
+	b := start(t, upstream(t, "one"), upstream(t, "two"))
+	for _, name := range []string{"one", "two"} {
+		if _, err := b.registry.Ready(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h := &HTTP{Servers: map[string]*server.Server{"default": b.Server}, BodyBytes: 10_000, Sessions: 3, Idle: time.Hour, Editing: &Editing{}}
+	h.Guard.Token = "all"
+	h.Guard.Auth.Tokens = []config.Token{{Name: "ci", Token: "some", Grant: policy.Grant{Allow: []string{"default/one/echo"}}}}
+	web := httptest.NewServer(h.Handler())
+	t.Cleanup(web.Close)
+	s := &site{h, web.URL, b.registry, b.executor}
+	for _, v := range []struct{ name, token, method, path, want, never string }{
+		{"search", "some", "GET", "search?q=say+again", `200 [{"server":"one","tool":"echo"}]`, ""},
+		{"search with all rights", "all", "GET", "search?q=say+again", `"server":"two"`, ""},
+		{"its own server", "some", "GET", "server?server=one", `"software":"mcptest 1"`, `"command"`},
+		{"with all rights", "all", "GET", "server?server=one", `"command":"`, ""},
+		{"a hidden server", "some", "GET", "server?server=two", "404 ", ""},
+		{"its own tool", "some", "GET", "tool?server=one&tool=echo", `"line":"echo(`, ""},
+		{"a hidden tool", "some", "GET", "tool?server=one&tool=crash", "404 ", ""},
+		{"messages", "some", "GET", "messages?server=one", "403 ", ""},
+		{"restart", "some", "POST", "restart?server=one", "403 ", ""},
+		{"stop", "some", "POST", "stop?server=one", "403 ", ""},
+		{"start", "some", "POST", "start?server=one", "403 ", ""},
+		{"add", "some", "POST", "add?server=x", "403 ", ""},
+		{"change", "some", "POST", "change?server=one", "403 ", ""},
+		{"disable", "some", "POST", "disable?server=one", "403 ", ""},
+		{"enable", "some", "POST", "enable?server=one", "403 ", ""},
+		{"check", "some", "POST", "check?server=x", "403 ", ""},
+		{"accept", "some", "POST", "accept?server=one", "403 ", ""},
+		{"no token", "", "GET", "search?q=say", "401 ", ""},
+	} {
+		got := whole(t, s.do(t, v.method, "/console/default/"+v.path, "{}", "Authorization", "Bearer "+v.token))
+		if !strings.Contains(got, v.want) || v.never != "" && strings.Contains(got, v.never) {
+			t.Errorf("%s: %s, want %s", v.name, got, v.want)
 		}
 	}
 }

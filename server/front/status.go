@@ -35,6 +35,7 @@ type disabledStatus struct {
 type configStatus struct {
 	Reload  bool   `json:"reload"`            // POST /reload is allowed
 	Problem string `json:"problem,omitempty"` // why the newest file is not in use
+	Control bool   `json:"control"`           // servers may be stopped, started and restarted
 }
 
 type upstreamStatus struct {
@@ -116,7 +117,7 @@ func (h *HTTP) status(w http.ResponseWriter, r *http.Request) {
 		response.Schemas[name], response.Context[name] = list, context
 	}
 	if mayUseAll(r) {
-		response.Config.Reload = h.Reload != nil
+		response.Config.Reload, response.Config.Control = h.Reload != nil, true
 		if h.Problem != nil {
 			response.Config.Problem = h.Problem()
 		}

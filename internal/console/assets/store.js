@@ -46,6 +46,8 @@ export const servers = () => [...state.status?.schemas[state.schema] ?? [], ...(
 const disabled = (s) => ({ ...s, state: 'disabled', tools: 0, prompts: 0, resources: 0, tokens: 0 });
 /** Reports whether the page may change the config. */
 export const mayEdit = () => state.status?.config?.reload === true;
+/** Reports whether the page may stop and start servers, and see their messages. */
+export const mayControl = () => state.status?.config?.control === true;
 export const serverNamed = (name) => servers().find((s) => s.name === name);
 export const itemsOf = (server, kind) => (state.items[kind] ?? []).filter((i) => i.server === server);
 export const itemNamed = (server, kind, name) => (state.items[kind] ?? []).find((i) => i.server === server && (i.name === name || i.key === name));

@@ -3,7 +3,7 @@
 import { ask } from '../api.js';
 import { bytes, clock, copyButton, fill, h } from '../dom.js';
 import { parse, stringify } from '../json.js';
-import { on, servers, state } from '../store.js';
+import { mayControl, on, servers, state } from '../store.js';
 import { append } from './log.js';
 
 const POLL = 1000;
@@ -26,7 +26,7 @@ export function messages(lines, isShown) {
     follow();
   } });
   const offer = () => {
-    const names = servers().filter((s) => s.state !== 'disabled').map((s) => s.name);
+    const names = mayControl() ? servers().filter((s) => s.state !== 'disabled').map((s) => s.name) : [];
     if (names.join('\n') === [...chooser.options].slice(1).map((o) => o.value).join('\n')) return; // it may be open
     if (!names.includes(chosen)) chosen = OWN;
     fill(chooser, h('option', { value: OWN }, 'this page'), names.map((n) => h('option', { value: n, selected: n === chosen }, n)));

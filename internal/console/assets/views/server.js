@@ -5,7 +5,7 @@ import { announce, button, clock, copyButton, dateTime, duration, fill, firstLin
 import { stringify } from '../json.js';
 import { poll } from '../session.js';
 import { isFailing, needsPerson, stateClass } from '../states.js';
-import { itemLink, itemsOf, link, mayEdit, on, serverNamed, state } from '../store.js';
+import { itemLink, itemsOf, link, mayControl, mayEdit, on, serverNamed, state } from '../store.js';
 import { showSettings } from './edit.js';
 import { confirm, crumbs, empty, figures, overviewCrumb, stateMark, tell } from './parts.js';
 
@@ -64,11 +64,11 @@ function head(name) {
 /** Returns the buttons that change whether the server runs. */
 function actions(s) {
   const isRunning = s.state === 'ready' || s.state === 'starting';
-  const isUsable = s.state !== 'disabled' && s.state !== 'failed'; // with a config that can work
+  const isUsable = mayControl() && s.state !== 'disabled' && s.state !== 'failed'; // with a config that can work
   return h('div', { class: 'title-actions' },
     isUsable && s.state !== 'stopped' && button('Restart', () => act(s, 'restart', 'is restarting'), { kind: 'small', symbol: 'restart', data: { key: 'restart' } }),
     isUsable && (isRunning || isFailing(s) || needsPerson(s)) && button('Stop', () => stop(s), { kind: 'small', symbol: 'stop', data: { key: 'stop' } }),
-    (s.state === 'stopped' || s.state === 'idle') && button('Start', () => act(s, 'start', 'is starting'), { kind: 'small', symbol: 'play', data: { key: 'start' } }),
+    isUsable && (s.state === 'stopped' || s.state === 'idle') && button('Start', () => act(s, 'start', 'is starting'), { kind: 'small', symbol: 'play', data: { key: 'start' } }),
     mayEdit() && button('Edit', () => showSettings(s.name), { kind: 'small', symbol: 'edit', data: { key: 'edit' } }),
     mayEdit() && (s.state === 'disabled'
       ? button('Enable', () => act(s, 'enable', 'is enabled'), { kind: 'small', data: { key: 'enable' } })
