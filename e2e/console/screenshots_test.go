@@ -34,7 +34,7 @@ func TestScreenshots(t *testing.T) {
 	p.click("issues")
 	p.waitText(".items", "create_issue")
 	p.waitText(".about", "MCP 2025-11-25")
-	p.eval(`const [command, environment] = document.querySelectorAll('.about > div'); command.querySelector('code').textContent = 'npx -y mcp-server-issues'; environment.remove()`) // not those of the test
+	p.eval(usualCommand)
 	p.picture("server")
 	p.click("create_issue")
 	p.waitText(".panel", "Story points")
@@ -68,8 +68,15 @@ func TestScreenshots(t *testing.T) {
 	p.do(chromedp.EmulateViewport(390, 844, chromedp.EmulateScale(1.5)), chromedp.Navigate(s.url+"/#/default/issues"))
 	p.waitText(".items", "create_issue")
 	p.waitFor(`getComputedStyle(document.getElementById('sidebar')).visibility === 'hidden'`)
+	p.waitText(".about", "MCP 2025-11-25")
+	p.eval(usualCommand)
 	p.picture("phone")
 }
+
+// usualCommand shows a command like those of people, not that of the test.
+const usualCommand = `const [command, environment] = document.querySelectorAll('.about > div');
+	command.querySelector('code').textContent = 'npx -y mcp-server-issues';
+	environment.remove()`
 
 // picture writes a picture of the page if the flag is set.
 func (p *page) picture(name string) {
