@@ -22,7 +22,6 @@ var only = map[string][]string{
 	"github.com/coreos/go-oidc":              {"server/access"},
 	"github.com/modelcontextprotocol/go-sdk": {"internal/auth"},
 	"github.com/zalando/go-keyring":          {"internal/secret"},
-	"github.com/landlock-lsm/go-landlock":    {"internal/child"},
 	"golang.org/x/oauth2":                    {"internal/auth"},
 	"github.com/pelletier/go-toml":           {"cmd/internal/clients"},
 	"github.com/chromedp/chromedp":           nil, // tests alone have a browser

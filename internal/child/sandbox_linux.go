@@ -13,9 +13,6 @@ import (
 	"strconv"
 	"syscall"
 
-	"github.com/landlock-lsm/go-landlock/landlock"
-	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
-
 	"mcpx/config"
 )
 
@@ -46,13 +43,7 @@ const neededLandlock = 3
 
 // landlockVersion returns the kernel's version of Landlock, 0 if it has none. Tests replace
 // it.
-var landlockVersion = func() int {
-	version, err := ll.LandlockGetABIVersion()
-	if err != nil {
-		return 0
-	}
-	return version
-}
+var landlockVersion = kernelLandlock
 
 // devices may always be written.
 var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/tty"}
@@ -182,7 +173,7 @@ func SandboxIfAsked() {
 	}
 	_ = os.Unsetenv(starterVariable)
 	syscall.CloseOnExec(starterPipe)
-	runtime.LockOSThread() // some restrictions are of one thread
+	runtime.LockOSThread() // the restrictions are of one thread, which executes the program
 	var r restrictions
 	err := json.Unmarshal([]byte(value), &r)
 	if err == nil {
@@ -202,15 +193,7 @@ func SandboxIfAsked() {
 // apply restricts the process: everything may be read, and little may be written.
 func (r *restrictions) apply() error {
 	if r.Landlock {
-		all := landlock.V11
-		all.HandledAccessNet = 0 // denySockets does more
-		// Best effort: newer kernels restrict more than what is needed.
-		err := all.BestEffort().Restrict(
-			landlock.RODirs("/"),
-			landlock.RWDirs(r.Folders...).WithRefer(),
-			landlock.RWFiles(r.Files...).IgnoreIfMissing(),
-		)
-		if err != nil {
+		if err := restrictFiles(r.Folders, r.Files); err != nil {
 			return err
 		}
 	}
