@@ -122,7 +122,7 @@ func TestTokensNeverShow(t *testing.T) {
 	p := newPerson(t, s.URL)
 	p.want(0, "signed in", "auth", "login", p.config, "locked")
 	var repeated atomic.Int32
-	s.Handlers = map[string]http.HandlerFunc{"/mcp": func(w http.ResponseWriter, r *http.Request) {
+	s.Replace("/mcp", func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		if !bytes.Contains(body, []byte("tools/call")) {
 			r.Body = io.NopCloser(bytes.NewReader(body))
@@ -134,7 +134,7 @@ func TestTokensNeverShow(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(map[string]any{"jsonrpc": "2.0", "id": nil, "error": map[string]any{
 			"code": -32000, "message": "bad header " + r.Header.Get("Authorization"), "data": r.Header,
 		}})
-	}}
+	})
 	out := p.want(1, "bad header Bearer ***", "exec", p.config, "locked", "hello", "--log-level", "debug") // run fails if a token is in it
 	if repeated.Load() != 1 {
 		t.Errorf("%d calls\n%s", repeated.Load(), out)
@@ -298,7 +298,7 @@ func TestKilledRefresh(t *testing.T) {
 	}
 	s.Expire()
 	var once sync.Once
-	s.Handlers = map[string]http.HandlerFunc{"/token": func(w http.ResponseWriter, r *http.Request) {
+	s.Replace("/token", func(w http.ResponseWriter, r *http.Request) {
 		once.Do(func() {
 			s.Token(httptest.NewRecorder(), r) // the token is rotated, and nobody gets it
 			_ = victim.cmd.Process.Kill()
@@ -306,7 +306,7 @@ func TestKilledRefresh(t *testing.T) {
 			panic(http.ErrAbortHandler)
 		})
 		s.Token(w, r)
-	}}
+	})
 	victim.send("99", "tools/call", execParams("locked", "hello", ""))
 	<-victim.ended
 	for range 3 {

@@ -10,6 +10,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -79,7 +80,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Unlock()
 	handle := handlers[r.URL.Path]
-	if own, ok := s.Handlers[r.URL.Path]; ok {
+	if own := s.handler(r.URL.Path); own != nil {
 		handle = own
 	}
 	if handle == nil {
@@ -87,6 +88,25 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	handle(w, r)
+}
+
+// Replace replaces the handler of a path, also while requests come.
+func (s *Server) Replace(path string, h http.HandlerFunc) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next := maps.Clone(s.Handlers)
+	if next == nil {
+		next = map[string]http.HandlerFunc{}
+	}
+	next[path] = h
+	s.Handlers = next
+}
+
+// handler returns the handler that replaces the one of a path, nil if there is none.
+func (s *Server) handler(path string) http.HandlerFunc {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.Handlers[path]
 }
 
 // Count returns how many requests a path got.

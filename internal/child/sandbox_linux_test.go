@@ -156,7 +156,7 @@ func tryIn(t *testing.T, s *config.Sandbox, words ...string) string {
 		Command: "/proc/self/exe", Args: append(words, inside, outside), Dir: inside, Sandbox: s,
 		Env: map[string]string{
 			tryVariable: "1", "MCPX_TEST_PARENT": strconv.Itoa(os.Getpid()), "MCPX_TEST_FILE": strconv.Itoa(int(kept.Fd())), "MCPX_TEST_TCP": server,
-			"GOCOVERDIR": folder, "GORACE": "atexit_sleep_ms=0",
+			"GOCOVERDIR": inside, "GORACE": "atexit_sleep_ms=0",
 		},
 	}
 	said := output(t, c)
