@@ -46,7 +46,7 @@ func runWith(t *testing.T, o Options, upstreams map[string]any) (*Registry, *log
 	l := newLog()
 	w := child.NewWatcher(zerolog.New(l))
 	o.Log, o.Version, o.MessageBytes, o.ConnectsAtOnce, o.Watcher = zerolog.New(l), "1.2.3", 1<<20, 2, w
-	o.Accounts = auth.New(auth.NewFiles(t.TempDir(), auth.KindFile), zerolog.Nop())
+	o.Accounts = auth.New(auth.NewFiles(filepath.Join(t.TempDir(), "tokens"), auth.KindFile), zerolog.Nop())
 	r := New(&c.Profiles[0], o)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)

@@ -39,6 +39,7 @@ const signInTime = 10 * time.Minute
 // this process or another one, or until a call tries again.
 func (s *supervisor) awaitSignIn(ctx context.Context, f *link.Failure) {
 	s.wake.Clear()
+	s.signing.Clear() // a sign-in from before has ended
 	state := NeedsSignIn
 	if f.Cause == link.CauseAccess {
 		state = NeedsAccess

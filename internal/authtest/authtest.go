@@ -169,6 +169,7 @@ func Browse(ctx context.Context, address string) (*url.URL, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.Close = true
 	response, err := client.Do(r)
 	if err != nil {
 		return nil, err

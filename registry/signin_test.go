@@ -1,0 +1,137 @@
+package registry
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"mcpx/internal/authtest"
+	"mcpx/internal/mcptest"
+)
+
+// waitState waits until the upstream "a" is in a state.
+func waitState(t *testing.T, r *Registry, want State) *Upstream {
+	t.Helper()
+	for {
+		u := r.Catalog().Upstream("a")
+		if u.State == want {
+			return u
+		}
+		if err := u.superseded(t.Context()); err != nil {
+			t.Fatalf("it is %s (%s), want %s", u.State, u.Reason, want)
+		}
+	}
+}
+
+// signIn is a person who opens an address and agrees.
+func signIn(t *testing.T, address string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, response.Body)
+	_ = response.Body.Close()
+}
+
+// TestSignInStates: a server that needs a sign-in, a sign-in on a page, more access, and a
+// sign-out.
+func TestSignInStates(t *testing.T) {
+	s := authtest.New(t)
+	s.CallScope = "write"
+	r, _ := run(t, map[string]any{"a": map[string]any{"url": s.URL}})
+	u := waitState(t, r, NeedsSignIn)
+	if u.Reason != "needs sign-in: run mcpx auth login a; then call again" || !u.NeedsPerson() {
+		t.Errorf("%+v", u)
+	}
+	_, err := r.Ready(t.Context(), "a")
+	var needed *Unavailable
+	if !errors.As(err, &needed) || needed.Error() != "a "+u.Reason {
+		t.Fatalf("a call: %v", err)
+	}
+	if scopes, ok := needed.NeedsSignIn(); !ok || scopes != nil || needed.Why() != "needs sign-in" {
+		t.Errorf("%v %v %q", scopes, ok, needed.Why())
+	}
+
+	all := r.For(nil)
+	address, err := all.BeginSignIn(t.Context(), "a", "http://127.0.0.1:1/callback", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	waitState(t, r, SigningIn)
+	if _, err := r.Ready(t.Context(), "a"); err == nil || !strings.Contains(err.Error(), "is being signed in") {
+		t.Errorf("while a person signs in: %v", err)
+	}
+	back, err := authtest.Browse(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	account, err := r.options.Accounts.Complete(t.Context(), "", back.Query())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Resume(t.Context(), account)
+	if err := all.SignedIn(t.Context(), "a", nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Ready(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+
+	_, err = r.Call(t.Context(), "a", Request{Method: "tools/call", Params: []byte(`{"name":"hello"}`)})
+	if !errors.As(err, &needed) {
+		t.Fatalf("a call without the scope: %v", err)
+	}
+	if scopes, _ := needed.NeedsSignIn(); !slices.Equal(scopes, []string{"write"}) {
+		t.Errorf("it misses %v", scopes)
+	}
+	if address, err = all.BeginLocalSignIn(t.Context(), "a", []string{"write"}); err != nil {
+		t.Fatal(err)
+	}
+	signIn(t, address)
+	if err := all.SignedIn(t.Context(), "a", []string{"write"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Call(t.Context(), "a", Request{Method: "tools/call", Params: []byte(`{"name":"hello"}`)}); err != nil {
+		t.Errorf("a call with more access: %v", err)
+	}
+	if status, ok := all.SignInStatus(t.Context(), "a"); !ok || !status.SignedIn {
+		t.Errorf("%+v %v", status, ok)
+	}
+	if err := all.SignOut(t.Context(), "a"); err != nil {
+		t.Error(err)
+	}
+	waitState(t, r, NeedsSignIn)
+}
+
+// TestNoSignIn: what cannot be signed in to.
+func TestNoSignIn(t *testing.T) {
+	r, _ := run(t, map[string]any{"a": mcptest.Upstream(t)})
+	all := r.For(nil)
+	for _, name := range []string{"a", "nobody"} {
+		if _, err := all.BeginSignIn(t.Context(), name, "http://127.0.0.1:1/callback", nil); err == nil {
+			t.Errorf("%s: no error from BeginSignIn", name)
+		}
+		if _, err := all.BeginLocalSignIn(t.Context(), name, nil); err == nil {
+			t.Errorf("%s: no error from BeginLocalSignIn", name)
+		}
+		if err := all.SignOut(t.Context(), name); err == nil {
+			t.Errorf("%s: no error from SignOut", name)
+		}
+		if _, ok := all.SignInStatus(t.Context(), name); ok {
+			t.Errorf("%s: it has a status", name)
+		}
+	}
+	if r.MaxTimeout("a") != 15*time.Minute {
+		t.Errorf("a call may take %s", r.MaxTimeout("a"))
+	}
+}
