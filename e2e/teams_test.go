@@ -338,7 +338,8 @@ func TestUserSignIn(t *testing.T) {
 			map[string]any{"name": "bob", "token": "token-of-bob", "allow": []string{"*"}},
 		}}},
 	}, options{env: []string{stateFolder(t)}})
-	// open follows redirects like a browser that knows the token of mcpx, as far as it is told.
+	// open follows redirects like a browser that sends the token to mcpx, until follow returns
+	// false.
 	open := func(name, address string, follow func(address string) bool) (status int, last string) {
 		t.Helper()
 		client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}

@@ -226,7 +226,7 @@ func (e *Executor) findResource(r Relay) (*Exposed, error) {
 	return to, nil
 }
 
-// isWithheld reports whether a URI is of a template that waits for a review.
+// isWithheld reports whether a URI matches a template that waits for a review.
 func isWithheld(to *Exposed) bool {
 	return slices.ContainsFunc(to.Upstream.WithheldTemplates(), func(template string) bool {
 		re := matcher(template)()

@@ -23,7 +23,7 @@ import (
 //   - Over HTTP it sends server/discover first, and initialize after any other answer.
 //   - Over stdio some servers exit on an unknown first request, and some never answer it.
 //     mcpx sends initialize first, which is the fastest start for nearly all, and
-//     server/discover only if that is refused. If the first call is of a client that speaks
+//     server/discover only if that is refused. If the client of the first call speaks
 //     2026-07-28, the server gets server/discover before it. A server that supports both
 //     goes on with 2026-07-28. The outcome is kept with the lists on disk, so each server is
 //     asked once.
@@ -176,8 +176,8 @@ func (s *Session) speakModern(handshake []byte) (generation int) {
 	return generation
 }
 
-// mayUpgrade reports whether the session may go on with 2026-07-28: the first call is of a
-// client that speaks it, and the upstream may speak it too.
+// mayUpgrade reports whether the session may go on with 2026-07-28: the client of the
+// first call speaks it, and the upstream may speak it too.
 func (s *Session) mayUpgrade(c Client) bool {
 	known := s.supervisor.known.Load()
 	client, ok := c.(InputClient)

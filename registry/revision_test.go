@@ -16,8 +16,8 @@ import (
 	"mcpx/internal/rpc"
 )
 
-// TestRevisionOfAProcess: a process gets initialize first. If the first call is of a client
-// that speaks 2026-07-28, the process goes on with that revision if it can. Whether it can
+// TestRevisionOfAProcess: a process gets initialize first. If the client of the first call
+// speaks 2026-07-28, the process goes on with that revision if it can. Whether it can
 // is known at the next start.
 func TestRevisionOfAProcess(t *testing.T) {
 	const modern, earlier = "2026-07-28", "2025-11-25"

@@ -18,8 +18,8 @@ import (
 // session guards it.
 type keptRoots struct {
 	isKeeper bool          // the upstream has requested roots when no client had a call
-	owner    string        // the caller whose roots it got last; "" if it has none
-	next     Client        // the client whose roots it should request now; nil if there is no change
+	owner    string        // the client that sent its roots last; "" if none did
+	next     Client        // the client that must be asked for its roots; nil if nothing has changed
 	asked    chan struct{} // closed when the upstream requests the roots of next
 	got      chan struct{} // closed when it has got them
 }

@@ -172,7 +172,7 @@ func (u *Upstream) Offer() *lockfile.Server {
 	return s
 }
 
-// news is a text that is told once.
+// news is a text that is shown once.
 type news struct {
 	text   string
 	isTold atomic.Bool
@@ -218,7 +218,7 @@ func (s *supervisor) noteChanges(before, now []Item) {
 	s.publish(func(u *Upstream) { u.news = &news{text: text} })
 }
 
-// maxNews is how many names are told.
+// maxNews is how many names a text has.
 const maxNews = 10
 
 func shortened(names []string) []string {

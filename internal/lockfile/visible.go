@@ -1,7 +1,7 @@
 package lockfile
 
 import (
-	"fmt"
+	"mcpx/internal/plain"
 	"regexp"
 	"slices"
 	"strings"
@@ -25,10 +25,8 @@ func visible(text string) string {
 			b.WriteString(`\t`)
 		case !isInvisible(r):
 			b.WriteRune(r)
-		case r < 0x10000:
-			fmt.Fprintf(&b, `\u%04x`, r)
 		default:
-			fmt.Fprintf(&b, `\U%08x`, r)
+			b.WriteString(plain.Escape(r))
 		}
 	}
 	return b.String()

@@ -25,13 +25,19 @@ func Line(s string) string {
 			b.WriteByte(' ')
 		case !hidden(r):
 			b.WriteRune(r)
-		case r < 0x10000:
-			fmt.Fprintf(&b, `\u%04x`, r)
 		default:
-			fmt.Fprintf(&b, `\U%08x`, r)
+			b.WriteString(Escape(r))
 		}
 	}
 	return b.String()
+}
+
+// Escape returns the escape of a character, as in Go: \u200b or \U000e0041.
+func Escape(r rune) string {
+	if r < 0x10000 {
+		return fmt.Sprintf(`\u%04x`, r)
+	}
+	return fmt.Sprintf(`\U%08x`, r)
 }
 
 func clean(s string) bool {
