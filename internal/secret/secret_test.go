@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -106,15 +107,20 @@ func TestNoKeyring(t *testing.T) {
 	})
 }
 
-// mock replaces the keyring by one in memory.
-func mock(t *testing.T) {
-	t.Helper()
+// TestKeyring runs in a process of its own: it replaces the keyring by one in memory, which
+// cannot be undone, and TestNoKeyring needs the real one.
+func TestKeyring(t *testing.T) {
+	const inChild = "MCPX_TEST_KEYRING_CHILD"
+	if os.Getenv(inChild) == "" {
+		child := exec.Command(os.Args[0], "-test.run=^TestKeyring$", "-test.v")
+		child.Env = append(os.Environ(), inChild+"=1")
+		if out, err := child.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: TestKeyring") {
+			t.Errorf("%v\n%s", err, out)
+		}
+		return
+	}
 	t.Setenv("DBUS_SESSION_BUS_ADDRESS", "mock") // there is a session
 	keyring.MockInit()
-}
-
-func TestKeyring(t *testing.T) {
-	mock(t)
 	ctx := t.Context()
 	if _, err := Get(ctx, "a"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("get before set: %v", err)
