@@ -9,7 +9,8 @@
 # "not run", which is not "pass". A "note" is a measured fact without a verdict.
 set -uo pipefail
 
-all=(upstreams cold seed typescript typescript2 python fastmcp gosdk mcpgo inspector mcporter signin teams agents conformance)
+all=(upstreams cold seed typescript typescript2 python fastmcp oneshot gosdk mcpgo java rust inspector mcporter frameworks servers30
+    signin teams agents conformance)
 parts=("$@")
 [ ${#parts[@]} -gt 0 ] || parts=("${all[@]}")
 
@@ -44,6 +45,26 @@ npm_packages=(
 claude_code=@anthropic-ai/claude-code@2.1.325
 codex=@openai/codex@0.166.0
 python_packages=(uv==0.13.7 mcp==2.3.0 fastmcp==4.1.2)
+everything_server=github.com/modelcontextprotocol/go-sdk/conformance/everything-server@v1.8.0
+# The agent frameworks: name, then packages. The version of the first one is in the table.
+python_frameworks=(
+    "openai-agents openai-agents==0.24.0"
+    "pydantic-ai pydantic-ai-slim[mcp]==2.66.0"
+    "strands strands-agents==1.62.0"
+    "llama-index llama-index-tools-mcp==0.6.0"
+    "google-adk google-adk[mcp]==2.13.0"
+    "mcp-use mcp-use==1.7.1"
+    "langchain langchain-mcp-adapters==0.3.2"
+    "crewai crewai-tools[mcp]==1.15.30"
+    "smolagents smolagents[mcp]==1.26.0 mcp[ws]<2"
+    "agno agno[mcp]==3.1.10"
+    "autogen autogen-ext[mcp]==0.7.5 autogen-agentchat==0.7.5 mcp<2"
+    "semantic-kernel semantic-kernel[mcp]==1.45.0"
+)
+npm_frameworks=(
+    "ai-sdk @ai-sdk/mcp@2.0.93"
+    "langchain-js @langchain/mcp-adapters@1.1.4 @langchain/core@1.2.13"
+)
 
 log=$INTEROP_DIR/install.log
 have_npm=
@@ -68,8 +89,16 @@ install() {
     export PYTHONPATH=$here
 }
 
-# not_run writes a line for a part that cannot be run.
-not_run() { printf '%s\t%s\tnot run\t%s\n' "$1" "all of it" "$2" >>"$results"; }
+# offline is put before a command that must reach loopback only. Where the system allows
+# it, the command and its children are alone with loopback, and end together.
+offline=(env HTTP_PROXY=http://127.0.0.1:9 HTTPS_PROXY=http://127.0.0.1:9 NO_PROXY=127.0.0.1,localhost)
+isolate=(unshare --map-root-user --net --pid --fork --kill-child --mount-proc sh -c 'ip link set lo up && exec "$@"' -)
+"${isolate[@]}" true 2>/dev/null && offline=("${isolate[@]}")
+# What the frameworks and the servers know to switch off.
+export DO_NOT_TRACK=1 MCP_USE_ANONYMIZED_TELEMETRY=false CREWAI_DISABLE_TELEMETRY=true AGNO_TELEMETRY=false
+
+# not_run writes a line for a part, or for one thing of it, that cannot be run.
+not_run() { printf '%s\t%s\tnot run\t%s\n' "$1" "${3:-all of it}" "$2" >>"$results"; }
 
 # program runs a program that prints "what TAB outcome TAB reason" lines on fd 3.
 # One that ends badly, or says nothing, has failed.
@@ -119,15 +148,92 @@ part_agents() {
     javascript agents
 }
 
-# npm_folder installs one package into a folder, which is gone if that fails.
+# npm_folder installs packages into a folder, which is gone if that fails.
 npm_folder() {
     [ ! -e "$1/npm.done" ] || return 0
     mkdir -p "$1"
-    if timeout 300 npm install --no-audit --no-fund --no-save --prefix "$1" "$2" >>"$log" 2>&1; then
+    if timeout 300 npm install --no-audit --no-fund --no-save --prefix "$1" "${@:2}" >>"$log" 2>&1; then
         touch "$1/npm.done"
     else
         rm -rf "$1"
+        return 1
     fi
+}
+
+# python_folder installs packages into a Python environment, which is gone if that fails.
+python_folder() {
+    [ ! -e "$1/done" ] || return 0
+    if {
+        uv venv -q --clear --python "$INTEROP_DIR/py/bin/python" "$1" &&
+            timeout 300 uv pip install -q --python "$1/bin/python" "${@:2}"
+    } >>"$log" 2>&1; then
+        touch "$1/done"
+    else
+        rm -rf "$1"
+        return 1
+    fi
+}
+
+# part_oneshot needs the first generation of the Python SDK.
+part_oneshot() {
+    [ -n "$have_python" ] || { not_run oneshot "its PyPI packages cannot be installed"; return; }
+    if ! python_folder "$INTEROP_DIR/oneshot" mcp==1.30.0 || ! GOBIN=$INTEROP_DIR/bin go install "$everything_server" >>"$log" 2>&1; then
+        not_run oneshot "the Python SDK or go-sdk's server cannot be installed"
+        return
+    fi
+    program oneshot "${offline[@]}" "$INTEROP_DIR/oneshot/bin/python" "$here/oneshot.py"
+}
+
+# part_frameworks installs each framework in a folder of its own, so that one can be missing.
+part_frameworks() {
+    local line name packages version folder
+    [ -n "$have_npm" ] && [ -n "$have_python" ] || { not_run frameworks "npm or PyPI packages cannot be installed"; return; }
+    for line in "${python_frameworks[@]}" "${npm_frameworks[@]}"; do
+        read -ra packages <<<"$line"
+        name=${packages[0]} packages=("${packages[@]:1}")
+        version=${packages[0]##*[=@]} folder=$INTEROP_DIR/frameworks/$name
+        echo "installing $name ..." >&2
+        case ${packages[0]} in
+        *==*) python_folder "$folder" "${packages[@]}" ;;
+        *) npm_folder "$folder" "${packages[@]}" && cp "$here"/{report,mcpx,frameworks}.mjs "$folder" ;;
+        esac || { not_run frameworks "cannot be installed" "$name $version"; continue; }
+        case ${packages[0]} in
+        *==*) limit=300 program frameworks "${offline[@]}" "$folder/bin/python" "$here/frameworks.py" "$name" "$version" ;;
+        *) limit=300 program frameworks "${offline[@]}" node "$folder/frameworks.mjs" "$name" "$version" ;;
+        esac
+    done
+}
+
+# part_servers30 installs the servers and calls them with a home of their own.
+part_servers30() {
+    [ -n "$have_npm" ] && [ -n "$have_python" ] || { not_run servers30 "npm or PyPI packages cannot be installed"; return; }
+    echo "installing the servers ..." >&2
+    cp "$here"/*.mjs "$INTEROP_DIR/parts/"
+    mkdir -p "$INTEROP_DIR/work/home"
+    timeout 900 node "$INTEROP_DIR/parts/servers30.mjs" install >>"$log" 2>&1
+    program servers30 "${offline[@]}" env HOME="$INTEROP_DIR/work/home" node "$INTEROP_DIR/parts/servers30.mjs"
+}
+
+# sdk_part runs the SDK of another language with sdks.py: sdk_part PART REVISIONS VERSION PROGRAM...
+sdk_part() {
+    [ -n "$have_npm" ] && [ -n "$have_python" ] || { not_run "$1" "npm or PyPI packages cannot be installed"; return; }
+    REVISIONS=$2 program "$1" "${offline[@]}" "$INTEROP_DIR/py/bin/python" "$here/sdks.py" "${@:3}"
+}
+part_java() {
+    command -v java >/dev/null && command -v mvn >/dev/null || { not_run java "no java or no mvn"; return; }
+    if ! (cd "$here/java" && timeout 300 mvn -B -q dependency:copy-dependencies -DoutputDirectory="$INTEROP_DIR/java" >>"$log" 2>&1); then
+        not_run java "the SDK cannot be downloaded"
+        return
+    fi
+    sdk_part java legacy "Java SDK 2.1.0" java -cp "$INTEROP_DIR/java/*" "$here/java/Interop.java"
+}
+part_rust() {
+    command -v cargo >/dev/null || { not_run rust "no cargo"; return; }
+    if ! (cd "$here/rust" && timeout 900 cargo build -q --locked --target-dir "$INTEROP_DIR/rust" >>"$log" 2>&1); then
+        not_run rust "the SDK cannot be downloaded or built"
+        return
+    fi
+    sdk_part rust "legacy 2026-07-28" "rmcp 3.8.0" "$INTEROP_DIR/rust/debug/interop"
 }
 
 # go_part builds a Go client, which is of a module of its own, and runs it.
@@ -156,7 +262,7 @@ part_conformance() {
     mkdir -p "$suites/0.1" "$suites/0.2"
     if ! { npm install --no-audit --no-fund --no-save --prefix "$suites/0.1" @modelcontextprotocol/conformance@0.1.16 &&
         npm install --no-audit --no-fund --no-save --prefix "$suites/0.2" @modelcontextprotocol/conformance@0.2.0-alpha.12 &&
-        GOBIN=$INTEROP_DIR/bin go install github.com/modelcontextprotocol/go-sdk/conformance/everything-server@v1.8.0; } >>"$log" 2>&1; then
+        GOBIN=$INTEROP_DIR/bin go install "$everything_server"; } >>"$log" 2>&1; then
         not_run conformance "the suites or their server cannot be installed"
         return
     fi

@@ -5,7 +5,7 @@
 //!     interop server
 //!
 //! The client prints the names of the tools in one line, then the text of the result.
-//! REVISION is 2026-07-28, or anything else for the handshake of earlier revisions.
+//! REVISION is 2026-07-28 or legacy.
 use std::error::Error;
 
 use rmcp::{
