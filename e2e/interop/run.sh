@@ -211,7 +211,7 @@ part_servers30() {
     cp "$here"/*.mjs "$INTEROP_DIR/parts/"
     mkdir -p "$INTEROP_DIR/work/home"
     timeout 900 node "$INTEROP_DIR/parts/servers30.mjs" install >>"$log" 2>&1
-    program servers30 "${offline[@]}" env HOME="$INTEROP_DIR/work/home" node "$INTEROP_DIR/parts/servers30.mjs"
+    limit=900 program servers30 "${offline[@]}" env HOME="$INTEROP_DIR/work/home" node "$INTEROP_DIR/parts/servers30.mjs"
 }
 
 # sdk_part runs the SDK of another language with sdks.py: sdk_part PART REVISIONS VERSION PROGRAM...

@@ -85,7 +85,7 @@ async function connect(server) {
   const transport = new RecordingTransport(server);
   const client = new Client({ name: "interop", version: "1" });
   const call = async (name, args) => {
-    await client.callTool({ name, arguments: args }, undefined, { timeout: 130_000 }).catch((error) => {
+    await client.callTool({ name, arguments: args }, undefined, { timeout: 250_000 }).catch((error) => {
       if (member(transport.lines.at(-1), "error") === undefined) throw error; // such as a result against its schema
       throw new Error(`JSON-RPC error: ${member(transport.lines.at(-1), "error")}`);
     });
@@ -119,11 +119,8 @@ function difference(direct, through) {
   return `byte ${at}: directly ${part(direct)}, through mcpx ${part(through)}`;
 }
 
-async function main() {
-  const rows = table(await prepare()).map(([spec, program, args, tool, toolArgs, env = {}]) => {
-    const name = spec.split(" ")[0];
-    return { name, server: { command: programOf(spec, program), args, env }, tool, toolArgs, id: name.replace(/\W+/g, "-").replace(/^-/, "") };
-  });
+// compare calls the servers directly, then all of them through one mcpx.
+async function compare(rows) {
   for (const row of rows) {
     try {
       if (!existsSync(row.server.command)) throw new Error("cannot be installed");
@@ -133,19 +130,28 @@ async function main() {
     }
   }
   const ready = rows.filter((row) => row.direct !== undefined);
-  const mcpServers = Object.fromEntries(ready.map((row) => [row.id, { ...row.server, startup_timeout: "120s" }]));
+  const mcpServers = Object.fromEntries(ready.map((row) => [row.id, { ...row.server, startup_timeout: "240s" }]));
   const mcpx = await connect({ command: "mcpx", args: [config({ mcpServers, limits: { result_tokens: 0 } })] });
   for (const { name, id, tool, toolArgs, direct } of ready) {
+    const what = `${name} ${tool}: the same ${Buffer.byteLength(direct)} bytes`;
     try {
       const through = await mcpx.call("exec", { server_name: id, tool_name: tool, arguments: toolArgs });
-      const what = `${name} ${tool}: the same ${Buffer.byteLength(direct)} bytes`;
       if (direct === through) say(what, "pass");
       else say(what, "FAIL", difference(direct, through));
     } catch (error) {
-      say(`${name} ${tool}`, "FAIL", `through mcpx: ${error.message}`);
+      say(what, "FAIL", `through mcpx: ${error.message}`);
     }
   }
   await mcpx.close();
+}
+
+async function main() {
+  const rows = table(await prepare()).map(([spec, program, args, tool, toolArgs, env = {}]) => {
+    const name = spec.split(" ")[0];
+    return { name, server: { command: programOf(spec, program), args, env }, tool, toolArgs, id: name.replace(/\W+/g, "-").replace(/^-/, "") };
+  });
+  const together = 8; // so that two cores are enough
+  for (let i = 0; i < rows.length; i += together) await compare(rows.slice(i, i + together));
   finish();
 }
 
