@@ -106,7 +106,7 @@ program() {
     local part=$1 lines code
     shift
     echo "== $part" >&2
-    lines=$(cd "$INTEROP_DIR/parts" && timeout "${limit:-600}" "$@" 3>&1 1>&2)
+    lines=$(cd "$INTEROP_DIR/parts" && timeout -k 10 "${limit:-600}" "$@" 3>&1 1>&2)
     code=$?
     [ -z "$lines" ] || printf '%s\n' "$lines" | sed "s/^/$part\t/" >>"$results"
     if [ $code -ne 0 ] && ! grep -q $'\tFAIL\t' <<<"$lines" || [ -z "$lines" ]; then
