@@ -14,7 +14,7 @@ package telemetry
 import (
 	"cmp"
 	"context"
-	"fmt"
+	"errors"
 	"net/url"
 	"os"
 	"strings"
@@ -70,7 +70,7 @@ func (t *Tracer) Start() {
 func (t *Tracer) start() error {
 	u, err := url.Parse(endpoint())
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return fmt.Errorf("the endpoint of the collector is not an http or https URL")
+		return errors.New("the address of the collector is not an http or https URL")
 	}
 	otel.SetLogger(logr.Discard()) // it would print wrong settings to stderr, secret headers among them
 	ctx := context.Background()
@@ -99,11 +99,10 @@ func (t *Tracer) Close() {
 	if t == nil || t.provider == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
-	defer cancel()
-	if err := t.provider.Shutdown(ctx); err != nil {
-		_ = t.exporter.Shutdown(ctx) // interrupts the request to the collector
-	}
+	ctx := context.Background()
+	interrupt := time.AfterFunc(closeTime, func() { _ = t.exporter.Shutdown(ctx) }) // then every request to the collector fails at once
+	defer interrupt.Stop()
+	_ = t.provider.Shutdown(ctx) // it waits for the SDK's goroutine
 }
 
 // exporter logs why spans could not be sent.
