@@ -53,6 +53,7 @@ func (r *Registry) control(name string, change func(s *supervisor)) error {
 	case s.config().Err != nil:
 		return ErrUnusable
 	}
+	s.hurry.Notify()
 	change(s)
 	return nil
 }

@@ -49,7 +49,7 @@ func (s *supervisor) turn(ctx context.Context) (release func(), err error) {
 	var watch sync.WaitGroup
 	watch.Go(func() {
 		select {
-		case <-s.wake:
+		case <-s.hurry:
 			leave()
 		case <-queue.Done():
 		}

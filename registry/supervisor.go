@@ -31,7 +31,8 @@ type supervisor struct {
 	upstream atomic.Pointer[Upstream] // its newest state; the catalog has it too, unless another supervisor replaces this one
 	ctx      context.Context          // ends when the supervisor must end
 	retire   context.CancelFunc
-	wake     tasks.Signal // a call needs the upstream now
+	wake     tasks.Signal // a call needs the upstream, which does not run
+	hurry    tasks.Signal // a call waits for the start, which must not wait for its turn
 
 	signing     tasks.Signal // a person has begun to sign in
 	idleTimeSet tasks.Signal // a reload has changed the idle time
@@ -61,6 +62,7 @@ func newSupervisor(r *Registry, c *config.Upstream) *supervisor {
 		registry: r,
 		log:      r.log.With().Str("server", c.Name).Logger(),
 		wake:     tasks.NewSignal(),
+		hurry:    tasks.NewSignal(),
 
 		signing:     tasks.NewSignal(),
 		idleTimeSet: tasks.NewSignal(),
