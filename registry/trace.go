@@ -7,6 +7,7 @@ import (
 
 	"mcpx/internal/rpc"
 	"mcpx/internal/telemetry"
+	"mcpx/internal/upstream"
 )
 
 // startSpan starts the span of a request to an upstream, and returns the request with the
@@ -15,11 +16,9 @@ func (r *Registry) startSpan(ctx context.Context, server string, q Request) (Req
 	if r.options.Tracer == nil {
 		return q, nil
 	}
-	transport := ""
+	transport := "tcp"
 	if u := r.Catalog().Upstream(server); u != nil && u.config.Command != "" {
 		transport = "pipe"
-	} else if u != nil {
-		transport = "tcp"
 	}
 	meta, span := r.options.Tracer.Send(ctx, telemetry.Request{
 		Method: q.Method, Params: q.Params, Meta: q.Meta, Schema: r.schema, Server: server, Transport: transport,
@@ -39,9 +38,9 @@ func endSpan(ctx context.Context, span *telemetry.Span, result []byte, err error
 func failureKind(ctx context.Context, err error) string {
 	var (
 		own         *rpc.Error
-		timeout     *Timeout
-		lost        *Lost
-		unanswered  *Unanswered
+		timeout     *upstream.Timeout
+		lost        *upstream.Lost
+		unanswered  *upstream.Unanswered
 		unavailable *Unavailable
 	)
 	switch {

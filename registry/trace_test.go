@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"mcpx/internal/rpc"
+	"mcpx/internal/upstream"
 )
 
 func TestFailureKind(t *testing.T) {
@@ -21,11 +22,11 @@ func TestFailureKind(t *testing.T) {
 		{"none", t.Context(), nil, ""},
 		{"none, but the client has gone", cancelled, nil, ""},
 		{"the upstream's own", t.Context(), fmt.Errorf("in round 2: %w", &rpc.Error{Code: -32002}), "-32002"},
-		{"time limit", t.Context(), &Timeout{}, "timeout"},
-		{"time limit of all rounds", cancelled, &Timeout{}, "timeout"},
+		{"time limit", t.Context(), &upstream.Timeout{}, "timeout"},
+		{"time limit of all rounds", cancelled, &upstream.Timeout{}, "timeout"},
 		{"cancelled", cancelled, context.Canceled, "cancelled"},
-		{"lost", t.Context(), &Lost{}, "lost"},
-		{"unanswered", t.Context(), &Unanswered{}, "unanswered"},
+		{"lost", t.Context(), &upstream.Lost{}, "lost"},
+		{"unanswered", t.Context(), &upstream.Unanswered{}, "unanswered"},
 		{"unavailable", t.Context(), &Unavailable{}, "unavailable"},
 		{"another", t.Context(), errors.New("x"), "_OTHER"},
 	} {
