@@ -53,13 +53,13 @@ func (t *Tracer) Send(ctx context.Context, r Request) (meta []byte, span *Span) 
 	if r.Meta == nil { // the upstream gets none
 		return nil, span
 	}
-	named := propagation.MapCarrier{}
-	traceContext.Inject(ctx, named)
+	own := propagation.MapCarrier{}
+	traceContext.Inject(ctx, own)
 	meta = r.Meta
 	for _, name := range traceContext.Fields() {
 		var value []byte
-		if named[name] != "" {
-			value = rawjson.AppendString(nil, named[name])
+		if own[name] != "" {
+			value = rawjson.AppendString(nil, own[name])
 		}
 		meta = rawjson.With(meta, name, value)
 	}
@@ -87,12 +87,12 @@ func (t *Tracer) begin(ctx context.Context, r Request, kind trace.SpanKind) (con
 	return ctx, &Span{span}
 }
 
-// named has the methods whose params name something, and the attribute for the name.
-var named = map[string]string{"tools/call": "gen_ai.tool.name", "prompts/get": "gen_ai.prompt.name"}
+// targets has the methods whose params name something, and the attribute for the name.
+var targets = map[string]string{"tools/call": "gen_ai.tool.name", "prompts/get": "gen_ai.prompt.name"}
 
 // target returns the name of the tool or prompt that the request is for.
 func (r *Request) target() (key, name string) {
-	if key = named[r.Method]; key != "" {
+	if key = targets[r.Method]; key != "" {
 		name = text(rawjson.Get(r.Params, "name"))
 	}
 	return key, name

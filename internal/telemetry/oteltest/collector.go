@@ -75,18 +75,17 @@ func (c *Collector) add(received []*otlp.ResourceSpans) {
 	}
 }
 
-// Spans returns the spans with a name, in the order in which they ended.
+// Spans returns the spans with a name, or all for an empty name, in the order in which
+// they ended.
 func (c *Collector) Spans(name string) []Span {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(c.spans), func(s Span) bool { return s.Name != name })
+	return slices.DeleteFunc(slices.Clone(c.spans), func(s Span) bool { return name != "" && s.Name != name })
 }
 
 // Names returns the names of all spans, sorted.
 func (c *Collector) Names() (names []string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, s := range c.spans {
+	for _, s := range c.Spans("") {
 		names = append(names, s.Name)
 	}
 	slices.Sort(names)
