@@ -181,36 +181,24 @@ func (s *Session) activity() (requests int64, isBusy bool) {
 // isOver reports whether the session has ended.
 func (s *Session) isOver() bool { return s.conn.Context().Err() != nil }
 
-// run reads the upstream's messages until the link ends.
-func (s *Session) run() {
-	for {
-		line, callID, err := s.link.Receive()
-		if err == nil {
-			s.record(received, line)
-			s.accept(line, callID)
-			continue
-		}
-		if isOver := s.interrupted(err); isOver {
-			return
-		}
-	}
-}
+// run handles what the upstream sends until the link ends.
+func (s *Session) run() { s.conn.Close(s.link.Run(s.receive)) }
 
-// interrupted handles an error of the link and reports whether it ends the session.
-func (s *Session) interrupted(err error) (isOver bool) {
+// receive handles a message of the link, or an error that does not end it. It may be
+// called concurrently.
+func (s *Session) receive(d link.Delivery) {
 	var ended *link.CallEnd
 	switch {
-	case errors.As(err, &ended):
+	case d.Err == nil:
+		s.record(received, d.Message)
+		s.accept(d.Message, d.CallID)
+	case errors.As(d.Err, &ended):
 		s.endCall(ended)
-	case errors.Is(err, link.ErrGap):
+	case errors.Is(d.Err, link.ErrGap):
 		for _, list := range listable {
 			s.notified(listChanged(list), nil, nil)
 		}
-	default:
-		s.conn.Close(err)
-		return true
 	}
-	return false
 }
 
 // endCall ends a call that the link could not finish.
