@@ -1,0 +1,348 @@
+package upstream
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"mcpx/config"
+	"mcpx/internal/link"
+	"mcpx/internal/policy"
+	"mcpx/internal/rawjson"
+	"mcpx/internal/rpc"
+)
+
+// fixture is a session with the two parts that it talks to.
+type fixture struct {
+	*Session
+	peer *peer
+	host *host
+}
+
+// inTime runs a test of a session in a synctest bubble, where an hour takes no time. The
+// session is not opened yet.
+func inTime(t *testing.T, test func(t *testing.T, f fixture)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		f := fixture{peer: newPeer(), host: &host{}}
+		f.Session = New(Options{
+			Host: f.host, Config: &config.Upstream{Name: "a"}, Link: f.peer, Log: zerolog.New(zerolog.SyncWriter(&f.host.log)), Version: "1.2.3",
+		})
+		f.Go(f.Run)
+		defer f.Close()
+		test(t, f)
+	})
+}
+
+// call makes a call for a client, which may be nil, with the default limits.
+func (f fixture) call(ctx context.Context, c Client) ([]byte, error) {
+	return f.Call(ctx, Request{Method: "tools/call", Meta: []byte("{}"), Client: c}, Limits{Idle: time.Minute, Total: 15 * time.Minute})
+}
+
+// errEnough is the cause of a call that begin cancels.
+var errEnough = errors.New("enough")
+
+// begin sends a call and returns its ID. cancel cancels it and returns how it ended.
+func (f fixture) begin(t *testing.T, c Client) (id string, cancel func() error) {
+	t.Helper()
+	ctx, stop := context.WithCancelCause(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := f.call(ctx, c)
+		ended <- err
+	}()
+	synctest.Wait()
+	if calls := f.peer.got("tools/call"); len(calls) > 0 {
+		id = string(calls[len(calls)-1].ID)
+	}
+	return id, sync.OnceValue(func() error {
+		stop(errEnough)
+		return <-ended
+	})
+}
+
+// peer is an upstream inside the test, and the link to it. It responds to the methods in
+// its table, and to no others.
+type peer struct {
+	arrivals chan arrival
+	ended    chan struct{}
+	end      func(reason error)
+	reason   error
+
+	mu       sync.Mutex
+	handlers map[string]func(m rpc.Message) // by method; "" handles responses
+	messages []rpc.Message                  // from the session
+}
+
+// arrival is one end of Receive.
+type arrival struct {
+	message, callID []byte
+	err             error
+}
+
+func newPeer() *peer {
+	p := &peer{arrivals: make(chan arrival, 1000), ended: make(chan struct{}), handlers: map[string]func(m rpc.Message){}}
+	var once sync.Once
+	p.end = func(reason error) {
+		once.Do(func() {
+			p.reason = reason
+			close(p.ended)
+		})
+	}
+	p.answer("ping", "{}")
+	p.answer("initialize", `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}`)
+	return p
+}
+
+// on sets the handler for a method; nil: the peer ignores it. The handler must not wait.
+func (p *peer) on(method string, handle func(m rpc.Message)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.handlers[method] = handle
+}
+
+// answer sets the result that the peer responds to a method with.
+func (p *peer) answer(method, result string) {
+	p.on(method, func(m rpc.Message) { p.respond(m.ID, result) })
+}
+
+// respond responds to a request.
+func (p *peer) respond(id []byte, result string) {
+	p.send(`{"jsonrpc":"2.0","id":%s,"result":%s}`, id, result)
+}
+
+// refuse responds to a request with an error.
+func (p *peer) refuse(id []byte, e string) { p.send(`{"jsonrpc":"2.0","id":%s,"error":%s}`, id, e) }
+
+// send sends a message to the session.
+func (p *peer) send(format string, args ...any) {
+	p.arrivals <- arrival{message: fmt.Appendf(nil, format, args...)}
+}
+
+// say is send, and waits until the message is handled.
+func (p *peer) say(format string, args ...any) {
+	p.send(format, args...)
+	synctest.Wait()
+}
+
+// request sends a request to the session and returns the response, "" if there is none
+// yet.
+func (p *peer) request(id, method, params string) string {
+	p.say(`{"jsonrpc":"2.0","id":%q,"method":%q,"params":%s}`, id, method, params)
+	return p.response(id)
+}
+
+// response returns the last response to a request of the peer, as a result or an error.
+func (p *peer) response(id string) string {
+	for _, m := range slices.Backward(p.got("")) {
+		if string(m.ID) == `"`+id+`"` {
+			return string(slices.Concat(m.Result, m.Error))
+		}
+	}
+	return ""
+}
+
+// got returns the messages that had this method.
+func (p *peer) got(method string) []rpc.Message {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(p.messages), func(m rpc.Message) bool { return m.Method != method })
+}
+
+// Send implements link.Link.
+func (p *peer) Send(message []byte) error {
+	m, err := rpc.Parse(slices.Clone(message))
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	p.messages = append(p.messages, m)
+	handle := p.handlers[m.Method]
+	p.mu.Unlock()
+	select {
+	case <-p.ended:
+		return rpc.ErrClosed
+	default:
+	}
+	if handle != nil {
+		handle(m)
+	}
+	return nil
+}
+
+// Receive implements link.Link.
+func (p *peer) Receive() (message, callID []byte, err error) {
+	select {
+	case a := <-p.arrivals:
+		return a.message, a.callID, a.err
+	case <-p.ended:
+		return nil, nil, p.reason
+	}
+}
+
+// Close implements link.Link.
+func (p *peer) Close() { p.end(errors.New("closed")) }
+
+// die ends the link.
+func (p *peer) die() { p.end(&link.Failure{Reason: "died on purpose", Stderr: []string{"ouch"}}) }
+
+// host is a Host that records notifications. Its secret is "sesame".
+type host struct {
+	log       strings.Builder
+	isEarlier bool
+	denial    error // of Denied
+	panics    bool  // Notified does
+
+	mu       sync.Mutex
+	only     Client
+	uris     []string
+	notified []string
+}
+
+// set changes what the host answers.
+func (h *host) set(only Client, uris ...string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.only, h.uris = only, uris
+}
+
+// heard returns the notifications so far, and forgets them.
+func (h *host) heard() (notified []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	notified, h.notified = h.notified, nil
+	return notified
+}
+
+func (h *host) Redact(text string) string  { return strings.ReplaceAll(text, "sesame", "***") }
+func (h *host) LogLevel() string           { return "warning" }
+func (h *host) Record(Direction, []byte)   {}
+func (h *host) Denied(*link.Failure) error { return h.denial }
+func (h *host) MaySpeakModern() bool       { return !h.isEarlier }
+func (h *host) SpeaksEarlier()             { h.isEarlier = true }
+
+func (h *host) OnlyClient() Client {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.only
+}
+
+func (h *host) Subscriptions() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.uris)
+}
+
+func (h *host) Notified(method string, params []byte, to []Client) {
+	if h.panics {
+		panic("on purpose")
+	}
+	var ids []string
+	for _, c := range to {
+		ids = append(ids, c.ID())
+	}
+	slices.Sort(ids)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.notified = append(h.notified, strings.TrimSpace(fmt.Sprintf("%s %s %s", method, params, strings.Join(ids, " "))))
+}
+
+// client is a client that responds with its own name.
+type client struct {
+	id, owner string
+	reply     func(ctx context.Context) ([]byte, error) // its response, if it is another
+
+	mu      sync.Mutex
+	asked   []string // requests so far
+	waiting int      // requests without a response
+}
+
+// hold makes the client's responses wait for release.
+func (c *client) hold() (release func()) {
+	released := make(chan struct{})
+	c.reply = func(ctx context.Context) ([]byte, error) {
+		select {
+		case <-released:
+			return c.from(), nil
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	return func() { close(released) }
+}
+
+// from returns the client's own response.
+func (c *client) from() []byte { return fmt.Appendf(nil, `{"from":%q}`, c.id) }
+
+// requests returns the requests so far, and how many of them have no response.
+func (c *client) requests() (asked []string, waiting int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.asked), c.waiting
+}
+
+func (c *client) ID() string             { return c.id }
+func (c *client) Owner() string          { return cmp.Or(c.owner, c.id) }
+func (c *client) Caller() *policy.Caller { return nil }
+func (c *client) Notify(string, []byte)  {}
+
+func (c *client) Request(ctx context.Context, method string, params []byte) ([]byte, error) {
+	c.mu.Lock()
+	c.asked = append(c.asked, strings.TrimSpace(method+" "+string(params)))
+	c.waiting++
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.waiting--
+	}()
+	if c.reply != nil {
+		return c.reply(ctx)
+	}
+	return c.from(), nil
+}
+
+// inputClient is a client with capabilities and a revision.
+type inputClient struct {
+	*client
+	capabilities, revision string
+}
+
+func (c inputClient) Capabilities() []byte { return []byte(c.capabilities) }
+func (c inputClient) Revision() string     { return c.revision }
+
+func (c inputClient) RequestAll(ctx context.Context, inputs []Input) ([][]byte, error) {
+	return RequestEach(ctx, c, inputs)
+}
+
+// openModern opens the session with 2026-07-28.
+func (f fixture) openModern(t *testing.T) {
+	t.Helper()
+	f.peer.answer("server/discover", `{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}}}`)
+	handshake, err := f.Discover(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.SpeakModern(handshake)
+	synctest.Wait()
+}
+
+// meta returns a member of a message's _meta.
+func meta(m rpc.Message, key string) string {
+	return string(rawjson.Get(rawjson.Get(m.Params, "_meta"), "io.modelcontextprotocol/"+key))
+}
+
+// after waits, and then until every goroutine is idle.
+func after(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
