@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,7 +18,6 @@ import (
 	"mcpx/config"
 	"mcpx/internal/link"
 	"mcpx/internal/policy"
-	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
 )
 
@@ -168,15 +168,15 @@ func (p *peer) Send(message []byte) error {
 	p.messages = append(p.messages, m)
 	handle := p.handlers[m.Method]
 	p.mu.Unlock()
+	if handle != nil {
+		handle(m)
+	}
 	select {
 	case <-p.ended:
 		return rpc.ErrClosed
 	default:
+		return nil
 	}
-	if handle != nil {
-		handle(m)
-	}
-	return nil
 }
 
 // Receive implements link.Link.
@@ -198,7 +198,7 @@ func (p *peer) die() { p.end(&link.Failure{Reason: "died on purpose", Stderr: []
 // host is a Host that records notifications. Its secret is "sesame".
 type host struct {
 	log       strings.Builder
-	isEarlier bool
+	isEarlier atomic.Bool
 	denial    error // of Denied
 	panics    bool  // Notified does
 
@@ -208,11 +208,18 @@ type host struct {
 	notified []string
 }
 
-// set changes what the host answers.
+// set changes the only client and the subscriptions.
 func (h *host) set(only Client, uris ...string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.only, h.uris = only, uris
+}
+
+// subscribe adds a URI to the subscriptions.
+func (h *host) subscribe(uri string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.uris = append(h.uris, uri)
 }
 
 // heard returns the notifications so far, and forgets them.
@@ -227,8 +234,8 @@ func (h *host) Redact(text string) string  { return strings.ReplaceAll(text, "se
 func (h *host) LogLevel() string           { return "warning" }
 func (h *host) Record(Direction, []byte)   {}
 func (h *host) Denied(*link.Failure) error { return h.denial }
-func (h *host) MaySpeakModern() bool       { return !h.isEarlier }
-func (h *host) SpeaksEarlier()             { h.isEarlier = true }
+func (h *host) MaySpeakModern() bool       { return !h.isEarlier.Load() }
+func (h *host) SpeaksEarlier()             { h.isEarlier.Store(true) }
 
 func (h *host) OnlyClient() Client {
 	h.mu.Lock()
@@ -322,23 +329,6 @@ func (c inputClient) Revision() string     { return c.revision }
 
 func (c inputClient) RequestAll(ctx context.Context, inputs []Input) ([][]byte, error) {
 	return RequestEach(ctx, c, inputs)
-}
-
-// openModern opens the session with 2026-07-28.
-func (f fixture) openModern(t *testing.T) {
-	t.Helper()
-	f.peer.answer("server/discover", `{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}}}`)
-	handshake, err := f.Discover(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.SpeakModern(handshake)
-	synctest.Wait()
-}
-
-// meta returns a member of a message's _meta.
-func meta(m rpc.Message, key string) string {
-	return string(rawjson.Get(rawjson.Get(m.Params, "_meta"), "io.modelcontextprotocol/"+key))
 }
 
 // after waits, and then until every goroutine is idle.

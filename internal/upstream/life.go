@@ -5,9 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
+
 	"mcpx/internal/link"
 	"mcpx/internal/rpc"
-	"time"
 )
 
 // IsModern reports whether the session speaks 2026-07-28.

@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
+
 	"mcpx/config"
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
-	"slices"
-	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 )
