@@ -52,7 +52,7 @@ func (f fixture) call(ctx context.Context, c Client) ([]byte, error) {
 var errEnough = errors.New("enough")
 
 // begin sends a call and returns its ID. cancel cancels it and returns how it ended.
-func (f fixture) begin(t *testing.T, c Client) (id string, cancel func() error) {
+func (f fixture) begin(t *testing.T, c Client) (id []byte, cancel func() error) {
 	t.Helper()
 	ctx, stop := context.WithCancelCause(t.Context())
 	ended := make(chan error, 1)
@@ -62,7 +62,7 @@ func (f fixture) begin(t *testing.T, c Client) (id string, cancel func() error) 
 	}()
 	synctest.Wait()
 	if calls := f.peer.got("tools/call"); len(calls) > 0 {
-		id = string(calls[len(calls)-1].ID)
+		id = calls[len(calls)-1].ID
 	}
 	return id, sync.OnceValue(func() error {
 		stop(errEnough)
@@ -74,9 +74,8 @@ func (f fixture) begin(t *testing.T, c Client) (id string, cancel func() error) 
 // its table, and to no others.
 type peer struct {
 	arrivals chan arrival
-	ended    chan struct{}
-	end      func(reason error)
-	reason   error
+	ctx      context.Context // ends with the link
+	end      context.CancelCauseFunc
 
 	mu       sync.Mutex
 	handlers map[string]func(m rpc.Message) // by method; "" handles responses
@@ -90,16 +89,10 @@ type arrival struct {
 }
 
 func newPeer() *peer {
-	p := &peer{arrivals: make(chan arrival, 1000), ended: make(chan struct{}), handlers: map[string]func(m rpc.Message){}}
-	var once sync.Once
-	p.end = func(reason error) {
-		once.Do(func() {
-			p.reason = reason
-			close(p.ended)
-		})
-	}
-	p.answer("ping", "{}")
-	p.answer("initialize", `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}`)
+	p := &peer{arrivals: make(chan arrival, 1000), handlers: map[string]func(m rpc.Message){}}
+	p.ctx, p.end = context.WithCancelCause(context.Background())
+	p.answer("ping", done, 0)
+	p.answer("initialize", done, 0)
 	return p
 }
 
@@ -110,18 +103,18 @@ func (p *peer) on(method string, handle func(m rpc.Message)) {
 	p.handlers[method] = handle
 }
 
-// answer sets the result that the peer responds to a method with.
-func (p *peer) answer(method, result string) {
-	p.on(method, func(m rpc.Message) { p.respond(m.ID, result) })
+// answer makes the peer respond to a method after a while. outcome is a result or an error.
+func (p *peer) answer(method, outcome string, takes time.Duration) {
+	p.on(method, func(m rpc.Message) { time.AfterFunc(takes, func() { p.respond(m.ID, outcome) }) })
 }
+
+// done is the outcome of a request that the peer has handled.
+const done = `"result":{}`
 
 // respond responds to a request.
-func (p *peer) respond(id []byte, result string) {
-	p.send(`{"jsonrpc":"2.0","id":%s,"result":%s}`, id, result)
+func (p *peer) respond(id []byte, outcome string) {
+	p.send(`{"jsonrpc":"2.0","id":%s,%s}`, id, outcome)
 }
-
-// refuse responds to a request with an error.
-func (p *peer) refuse(id []byte, e string) { p.send(`{"jsonrpc":"2.0","id":%s,"error":%s}`, id, e) }
 
 // send sends a message to the session.
 func (p *peer) send(format string, args ...any) {
@@ -171,12 +164,10 @@ func (p *peer) Send(message []byte) error {
 	if handle != nil {
 		handle(m)
 	}
-	select {
-	case <-p.ended:
+	if p.ctx.Err() != nil {
 		return rpc.ErrClosed
-	default:
-		return nil
 	}
+	return nil
 }
 
 // Receive implements link.Link.
@@ -184,8 +175,8 @@ func (p *peer) Receive() (message, callID []byte, err error) {
 	select {
 	case a := <-p.arrivals:
 		return a.message, a.callID, a.err
-	case <-p.ended:
-		return nil, nil, p.reason
+	case <-p.ctx.Done():
+		return nil, nil, context.Cause(p.ctx)
 	}
 }
 
@@ -195,24 +186,30 @@ func (p *peer) Close() { p.end(errors.New("closed")) }
 // die ends the link.
 func (p *peer) die() { p.end(&link.Failure{Reason: "died on purpose", Stderr: []string{"ouch"}}) }
 
-// host is a Host that records notifications. Its secret is "sesame".
+// host is a Host that records notifications. It hides the word "sesame".
 type host struct {
 	log       strings.Builder
+	only      Client
 	isEarlier atomic.Bool
-	denial    error // of Denied
-	panics    bool  // Notified does
+	panics    bool // in Notified
 
 	mu       sync.Mutex
-	only     Client
 	uris     []string
-	notified []string
+	notified []string // method, params and recipients
 }
 
-// set changes the only client and the subscriptions.
-func (h *host) set(only Client, uris ...string) {
+func (h *host) Redact(text string) string  { return strings.ReplaceAll(text, "sesame", "***") }
+func (h *host) OnlyClient() Client         { return h.only }
+func (h *host) LogLevel() string           { return "warning" }
+func (h *host) Record(Direction, []byte)   {}
+func (h *host) Denied(*link.Failure) error { return nil }
+func (h *host) MaySpeakModern() bool       { return !h.isEarlier.Load() }
+func (h *host) SpeaksEarlier()             { h.isEarlier.Store(true) }
+
+func (h *host) Subscriptions() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.only, h.uris = only, uris
+	return slices.Clone(h.uris)
 }
 
 // subscribe adds a URI to the subscriptions.
@@ -222,7 +219,24 @@ func (h *host) subscribe(uri string) {
 	h.uris = append(h.uris, uri)
 }
 
-// heard returns the notifications so far, and forgets them.
+func (h *host) Notified(method string, params []byte, to []Client) {
+	if h.panics {
+		panic("on purpose")
+	}
+	text := []string{method}
+	if params != nil {
+		text = append(text, string(params))
+	}
+	for _, c := range to {
+		text = append(text, c.ID())
+	}
+	slices.Sort(text[min(2, len(text)):])
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.notified = append(h.notified, strings.Join(text, " "))
+}
+
+// heard returns the notifications since the last time.
 func (h *host) heard() (notified []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -230,47 +244,14 @@ func (h *host) heard() (notified []string) {
 	return notified
 }
 
-func (h *host) Redact(text string) string  { return strings.ReplaceAll(text, "sesame", "***") }
-func (h *host) LogLevel() string           { return "warning" }
-func (h *host) Record(Direction, []byte)   {}
-func (h *host) Denied(*link.Failure) error { return h.denial }
-func (h *host) MaySpeakModern() bool       { return !h.isEarlier.Load() }
-func (h *host) SpeaksEarlier()             { h.isEarlier.Store(true) }
-
-func (h *host) OnlyClient() Client {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.only
-}
-
-func (h *host) Subscriptions() []string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return slices.Clone(h.uris)
-}
-
-func (h *host) Notified(method string, params []byte, to []Client) {
-	if h.panics {
-		panic("on purpose")
-	}
-	var ids []string
-	for _, c := range to {
-		ids = append(ids, c.ID())
-	}
-	slices.Sort(ids)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.notified = append(h.notified, strings.TrimSpace(fmt.Sprintf("%s %s %s", method, params, strings.Join(ids, " "))))
-}
-
 // client is a client that responds with its own name.
 type client struct {
 	id, owner string
 	reply     func(ctx context.Context) ([]byte, error) // its response, if it is another
+	waiting   atomic.Int32                              // requests without a response
 
-	mu      sync.Mutex
-	asked   []string // requests so far
-	waiting int      // requests without a response
+	mu    sync.Mutex
+	asked []string // requests so far
 }
 
 // hold makes the client's responses wait for release.
@@ -287,15 +268,8 @@ func (c *client) hold() (release func()) {
 	return func() { close(released) }
 }
 
-// from returns the client's own response.
+// from returns the client's usual response.
 func (c *client) from() []byte { return fmt.Appendf(nil, `{"from":%q}`, c.id) }
-
-// requests returns the requests so far, and how many of them have no response.
-func (c *client) requests() (asked []string, waiting int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clone(c.asked), c.waiting
-}
 
 func (c *client) ID() string             { return c.id }
 func (c *client) Owner() string          { return cmp.Or(c.owner, c.id) }
@@ -304,14 +278,10 @@ func (c *client) Notify(string, []byte)  {}
 
 func (c *client) Request(ctx context.Context, method string, params []byte) ([]byte, error) {
 	c.mu.Lock()
-	c.asked = append(c.asked, strings.TrimSpace(method+" "+string(params)))
-	c.waiting++
+	c.asked = append(c.asked, method+" "+string(params))
 	c.mu.Unlock()
-	defer func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.waiting--
-	}()
+	c.waiting.Add(1)
+	defer c.waiting.Add(-1)
 	if c.reply != nil {
 		return c.reply(ctx)
 	}
@@ -335,4 +305,12 @@ func (c inputClient) RequestAll(ctx context.Context, inputs []Input) ([][]byte, 
 func after(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
+}
+
+// text returns the text of an error, "" for nil.
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
 }

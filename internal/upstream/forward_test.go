@@ -40,8 +40,8 @@ func TestRequestsOfUpstreams(t *testing.T) {
 				if got := f.peer.request("q", c.method, params); got != c.want {
 					t.Errorf("the upstream got %s, want %s", got, c.want)
 				}
-				if asked, _ := one.requests(); c.asked != slices.Equal(asked, []string{c.method + " " + params}) {
-					t.Errorf("the client got %q", asked)
+				if c.asked != slices.Equal(one.asked, []string{c.method + " " + params}) {
+					t.Errorf("the client got %q", one.asked)
 				}
 				_ = cancel()
 			})
@@ -84,8 +84,8 @@ func TestUncertainRequestsAreRefused(t *testing.T) {
 			if got := f.peer.request("q2", "roots/list", "{}"); got != want {
 				t.Errorf("owner %q: the upstream got %s, want %s", owner, got, want)
 			}
-			if asked, _ := two.requests(); (len(asked) > 0) != (owner != "") {
-				t.Errorf("owner %q: the second client got %q", owner, asked)
+			if (len(two.asked) > 0) != (owner != "") {
+				t.Errorf("owner %q: the second client got %q", owner, two.asked)
 			}
 			release()
 			synctest.Wait()
@@ -104,7 +104,7 @@ func TestStreamsNameTheirCall(t *testing.T) {
 		id, cancel := f.begin(t, &client{id: "one"})
 		_, other := f.begin(t, &client{id: "two"})
 		request := func() string {
-			f.peer.arrivals <- arrival{message: []byte(`{"jsonrpc":"2.0","id":"q","method":"roots/list"}`), callID: []byte(id)}
+			f.peer.arrivals <- arrival{message: []byte(`{"jsonrpc":"2.0","id":"q","method":"roots/list"}`), callID: id}
 			synctest.Wait()
 			return f.peer.response("q")
 		}
@@ -144,11 +144,11 @@ func isRefused(response string) bool { return strings.Contains(response, `\"isol
 // call in flight or is the only one connected. Once the upstream has responded to the
 // abandoned call, requests are certain again.
 func TestRequestsOfAbandonedCalls(t *testing.T) {
-	abandonments := map[string]func(f fixture, id string, cancel func() error){
-		"cancelled": func(_ fixture, _ string, cancel func() error) { _ = cancel() },
-		"timed out": func(fixture, string, func() error) { after(time.Minute) },
-		"connection broke": func(f fixture, id string, _ func() error) {
-			f.peer.arrivals <- arrival{err: &link.CallEnd{ID: []byte(id), Outcome: link.CutOff, Reason: "broke on purpose"}}
+	abandonments := map[string]func(f fixture, id []byte, cancel func() error){
+		"cancelled": func(_ fixture, _ []byte, cancel func() error) { _ = cancel() },
+		"timed out": func(fixture, []byte, func() error) { after(time.Minute) },
+		"connection broke": func(f fixture, id []byte, _ func() error) {
+			f.peer.arrivals <- arrival{err: &link.CallEnd{ID: id, Outcome: link.CutOff, Reason: "broke on purpose"}}
 		},
 	}
 	for how, abandon := range abandonments {
@@ -156,14 +156,14 @@ func TestRequestsOfAbandonedCalls(t *testing.T) {
 			t.Run(how+" "+method, func(t *testing.T) {
 				inTime(t, func(t *testing.T, f fixture) {
 					a, b := &client{id: "A"}, &client{id: "B"}
-					f.host.set(a)
+					f.host.only = a
 					id, cancel := f.begin(t, a)
 					abandon(f, id, cancel)
 					synctest.Wait()
 					if got := f.peer.request("q", method, "{}"); got != `{"from":"A"}` {
 						t.Errorf("the only client was not asked: %s", got)
 					}
-					f.host.set(b)
+					f.host.only = b
 					if got := f.peer.request("q", method, "{}"); !isRefused(got) {
 						t.Errorf("B is idle: %s", got)
 					}
@@ -171,12 +171,12 @@ func TestRequestsOfAbandonedCalls(t *testing.T) {
 					if got := f.peer.request("q", method, "{}"); !isRefused(got) {
 						t.Errorf("B has a call in flight: %s", got)
 					}
-					f.peer.respond([]byte(id), "{}")
+					f.peer.respond(id, done)
 					if got := f.peer.request("q", method, "{}"); got != `{"from":"B"}` {
 						t.Errorf("after the response: %s", got)
 					}
-					if asked, _ := b.requests(); len(asked) != 1 {
-						t.Errorf("B got %q", asked)
+					if len(b.asked) != 1 {
+						t.Errorf("B got %q", b.asked)
 					}
 					_ = cancel()
 				})
@@ -190,7 +190,7 @@ func TestRequestsOfAbandonedCalls(t *testing.T) {
 func TestTooManyAbandonedCalls(t *testing.T) {
 	inTime(t, func(t *testing.T, f fixture) {
 		a, b := &client{id: "A"}, &client{id: "B"}
-		var abandoned []string
+		var abandoned [][]byte
 		for range rpc.MaxAbandoned + 1 {
 			id, cancel := f.begin(t, a)
 			_ = cancel()
@@ -205,7 +205,7 @@ func TestTooManyAbandonedCalls(t *testing.T) {
 			t.Errorf("A is the only client, but got %s", got)
 		}
 		for _, id := range abandoned {
-			f.peer.respond([]byte(id), "{}")
+			f.peer.respond(id, done)
 		}
 		for _, c := range []*client{b, a} {
 			if got := request(c); !isRefused(got) {
@@ -225,7 +225,7 @@ func TestSlowClientSuspendsTheIdleLimit(t *testing.T) {
 			time.AfterFunc(thinks, c.hold())
 			f.peer.on("tools/call", func(m rpc.Message) {
 				f.peer.send(`{"jsonrpc":"2.0","id":"q","method":"roots/list"}`)
-				f.peer.on("", func(rpc.Message) { time.AfterFunc(takes, func() { f.peer.respond(m.ID, "{}") }) })
+				f.peer.on("", func(rpc.Message) { time.AfterFunc(takes, func() { f.peer.respond(m.ID, done) }) })
 			})
 			begin := time.Now()
 			if _, err := f.call(t.Context(), c); err != nil || time.Since(begin) != thinks+takes {
@@ -259,16 +259,15 @@ func TestRequestWhoseCallHasEnded(t *testing.T) {
 				_, cancel := f.begin(t, last)
 				defer func() { _ = cancel() }()
 			}
-			f.peer.respond([]byte(id), "{}")
+			f.peer.respond(id, done)
 			synctest.Wait()
 			close(ended)
 			after(3 * time.Minute) // longer than an idle call may take
 			release()
 			synctest.Wait()
 			if comesLater {
-				asked, _ := last.requests()
-				if got := f.peer.response("q2"); !strings.Contains(got, "the call is over") || len(asked) > 0 {
-					t.Errorf("the upstream got %s, the client that came later got %q", got, asked)
+				if got := f.peer.response("q2"); !strings.Contains(got, "the call is over") || len(last.asked) > 0 {
+					t.Errorf("the upstream got %s, the client that came later got %q", got, last.asked)
 				}
 				return
 			}
@@ -296,7 +295,7 @@ func TestRequestEndsWithItsCalls(t *testing.T) {
 		waiting := func(when string, want int) {
 			t.Helper()
 			synctest.Wait()
-			if _, got := c.requests(); got != want {
+			if got := int(c.waiting.Load()); got != want {
 				t.Errorf("%s: %d requests wait, want %d", when, got, want)
 			}
 		}
@@ -312,6 +311,9 @@ func TestRequestEndsWithItsCalls(t *testing.T) {
 			}
 			waiting(fmt.Sprint(i+1, " calls abandoned"), max(1-i, 0))
 		}
+		if n := len(f.peer.got("notifications/cancelled")); n != 3 {
+			t.Errorf("%d of 3 calls were cancelled at the upstream", n)
+		}
 	})
 }
 
@@ -319,7 +321,7 @@ func TestRequestEndsWithItsCalls(t *testing.T) {
 // clients of those calls, and to no idle client.
 func TestLogMessages(t *testing.T) {
 	inTime(t, func(t *testing.T, f fixture) {
-		f.host.set(&client{id: "idle"})
+		f.host.only = &client{id: "idle"}
 		parked := &client{id: "parked", owner: "sender"}
 		parked.hold()
 		var cancels []func() error
@@ -364,7 +366,7 @@ func TestElicitationCompleteReachesItsClient(t *testing.T) {
 			if got := f.peer.request("q", "elicitation/create", fmt.Sprintf(`{"mode":"url","elicitationId":%q}`, id)); got != string(c.from()) {
 				t.Fatalf("the upstream got %s", got)
 			}
-			f.peer.respond([]byte(callID), "{}")
+			f.peer.respond(callID, done)
 			synctest.Wait()
 		}
 		complete := func(id, want string) {

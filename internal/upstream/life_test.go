@@ -3,8 +3,6 @@ package upstream
 import (
 	"testing"
 	"time"
-
-	"mcpx/internal/rpc"
 )
 
 // initialized runs a test of a session that was opened with initialize.
@@ -29,14 +27,12 @@ func TestPings(t *testing.T) {
 		}
 		after(3*pingEvery + time.Second)
 		pings("idle", 3)
-		f.peer.on("tools/call", func(m rpc.Message) {
-			time.AfterFunc(10*time.Minute, func() { f.peer.respond(m.ID, "{}") })
-		})
+		f.peer.answer("tools/call", done, 10*time.Minute)
 		if _, err := f.Request(t.Context(), "tools/call", nil); err != nil {
 			t.Error(err)
 		}
 		pings("after a call", 3)
-		f.peer.on("ping", func(m rpc.Message) { f.peer.refuse(m.ID, `{"code":-32601,"message":"no"}`) })
+		f.peer.answer("ping", `"error":{"code":-32601,"message":"no"}`, 0)
 		after(2 * pingEvery)
 		pings("idle again", 5)
 		if f.IsOver() {
@@ -52,9 +48,7 @@ func TestSilentSessionEnds(t *testing.T) {
 	initialized(t, func(t *testing.T, f fixture) {
 		f.peer.on("ping", nil)
 		after(pingEvery)
-		f.peer.on("tools/call", func(m rpc.Message) {
-			time.AfterFunc(50*time.Second, func() { f.peer.respond(m.ID, "{}") })
-		})
+		f.peer.answer("tools/call", done, 50*time.Second)
 		if _, err := f.call(t.Context(), nil); err != nil {
 			t.Error(err)
 		}

@@ -85,7 +85,7 @@ func TestSubscribeWaitsForTheUpstream(t *testing.T) {
 		for i := range 20 { // the newest filter is the one that counts
 			subscribe(fmt.Sprint("test://", i))
 		}
-		f.host.set(nil)
+		f.host.uris = nil
 		if err := change("resources/unsubscribe"); err != nil {
 			t.Error(err)
 		}
@@ -128,7 +128,7 @@ func TestListsAfterABrokenStream(t *testing.T) {
 		if got := f.host.heard(); got != nil {
 			t.Errorf("while it listens: %q", got)
 		}
-		f.peer.respond([]byte(l.id), "{}")
+		f.peer.respond([]byte(l.id), done)
 		after(relistenPause - 1)
 		if got := f.host.heard(); got != nil {
 			t.Errorf("before it listens again: %q", got)
@@ -137,8 +137,8 @@ func TestListsAfterABrokenStream(t *testing.T) {
 		if got := f.host.heard(); !slices.Equal(got, []string{changed}) {
 			t.Errorf("when it listens again: %q", got)
 		}
-		f.peer.on("subscriptions/listen", func(m rpc.Message) { f.peer.refuse(m.ID, `{"code":-32601,"message":"not any more"}`) })
-		f.peer.respond([]byte(l.id), "{}")
+		f.peer.answer("subscriptions/listen", `"error":{"code":-32601,"message":"not any more"}`, 0)
+		f.peer.respond([]byte(l.id), done)
 		after(10 * relistenPause)
 		if got, n := f.host.heard(), len(f.peer.got("subscriptions/listen")); got != nil || n != 12 {
 			t.Errorf("while it refuses to listen: %q after %d requests", got, n)

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"mcpx/config"
@@ -15,14 +14,13 @@ import (
 
 // TestDiscover: server/discover fails unless the upstream supports 2026-07-28.
 func TestDiscover(t *testing.T) {
-	const yes = `"result":{"supportedVersions":["2025-11-25","2026-07-28"]}`
 	for _, c := range []struct {
 		name    string
 		answers []string
 		want    string
 	}{
-		{"supports it", []string{yes}, ""},
-		{"refuses once", []string{`"error":{"code":-32022,"message":"no","data":{"supported":["2026-07-28"]}}`, yes}, ""},
+		{"supports it", []string{supportsModern}, ""},
+		{"refuses once", []string{`"error":{"code":-32022,"message":"no","data":{"supported":["2026-07-28"]}}`, supportsModern}, ""},
 		{"refuses it", []string{`"error":{"code":-32022,"message":"no","data":{"supported":["2025-11-25"]}}`}, "server/discover: no (-32022)"},
 		{"supports others", []string{`"result":{"supportedVersions":["2025-11-25"]}`}, `server/discover: it supports ["2025-11-25"], and not 2026-07-28`},
 		{"never answers", nil, "server/discover: context deadline exceeded"},
@@ -31,11 +29,10 @@ func TestDiscover(t *testing.T) {
 			inTime(t, func(t *testing.T, f fixture) {
 				f.peer.on("server/discover", func(m rpc.Message) {
 					if n := len(f.peer.got(m.Method)); n <= len(c.answers) {
-						f.peer.send(`{"jsonrpc":"2.0","id":%s,%s}`, m.ID, c.answers[n-1])
+						f.peer.respond(m.ID, c.answers[n-1])
 					}
 				})
-				_, err := f.Discover(t.Context())
-				if err == nil && c.want != "" || err != nil && err.Error() != c.want {
+				if _, err := f.Discover(t.Context()); text(err) != c.want {
 					t.Errorf("error %v, want %q", err, c.want)
 				}
 				if n := len(f.peer.got("server/discover")); n != max(len(c.answers), 1) {
@@ -50,7 +47,7 @@ func TestDiscover(t *testing.T) {
 // revision is shown without what could harm a terminal.
 func TestInitialize(t *testing.T) {
 	inTime(t, func(t *testing.T, f fixture) {
-		f.peer.answer("initialize", `{"protocolVersion":"2025-11-25\u001b[2J`+strings.Repeat("x", 1000)+`"}`)
+		f.peer.answer("initialize", `"result":{"protocolVersion":"2025-11-25\u001b[2J`+strings.Repeat("x", 1000)+`"}`, 0)
 		handshake, err := f.Initialize(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -62,7 +59,7 @@ func TestInitialize(t *testing.T) {
 		if got := f.peer.got("initialize"); string(got[0].Params) != want || len(f.peer.got("notifications/initialized")) != 1 {
 			t.Errorf("the upstream got %q", got)
 		}
-		f.peer.on("initialize", func(m rpc.Message) { f.peer.refuse(m.ID, `{"code":-1,"message":"no"}`) })
+		f.peer.answer("initialize", `"error":{"code":-1,"message":"no"}`, 0)
 		if _, err := f.Initialize(t.Context()); fmt.Sprint(err) != "initialize: no (-1)" {
 			t.Errorf("error %v", err)
 		}
@@ -72,45 +69,34 @@ func TestInitialize(t *testing.T) {
 // TestUpgrade: if the client of the first call speaks 2026-07-28, a process goes on with
 // that revision if it can. Many first calls at the same time cause one server/discover.
 func TestUpgrade(t *testing.T) {
-	const modern, earlier = "2026-07-28", "2025-11-25"
-	answer := func(text string) func(f fixture) {
-		return func(f fixture) {
-			f.peer.on("server/discover", func(m rpc.Message) { f.peer.send(`{"jsonrpc":"2.0","id":%s,%s}`, m.ID, text) })
-		}
-	}
-	supports := answer(`"result":{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}}}`)
 	for _, c := range []struct {
-		name       string
-		client     string
-		transport  config.Transport
-		server     func(f fixture)
-		discovered int
-		isModern   bool
-		isEarlier  bool // and the host knows it
-		err        string
+		name      string
+		client    string // its revision
+		server    func(f fixture)
+		want      string // requests before calls
+		isEarlier bool   // the host knows that it does not support 2026-07-28
+		err       string
 	}{
-		{"supports it", modern, config.TransportStdio, supports, 1, true, false, ""},
-		{"does not", modern, config.TransportStdio, answer(`"error":{"code":-32601,"message":"no"}`), 1, false, true, ""},
-		{"never answers", modern, config.TransportStdio, func(fixture) {}, 1, false, true, ""},
-		{"exits", modern, config.TransportStdio, func(f fixture) {
-			f.peer.on("server/discover", func(rpc.Message) { f.peer.die() })
-		}, 1, false, true, rpc.ErrClosed.Error()},
-		{"earlier client", earlier, config.TransportStdio, supports, 0, false, false, ""},
-		{"no process", modern, config.TransportHTTP, supports, 0, false, false, ""},
-		{"known not to support it", modern, config.TransportStdio, func(f fixture) { f.host.isEarlier.Store(true) }, 0, false, true, ""},
+		{"supports it", "2026-07-28", func(fixture) {}, "server/discover subscriptions/listen", false, ""},
+		{"does not", "2026-07-28", func(f fixture) { f.peer.answer("server/discover", `"error":{"code":-1}`, 0) }, "server/discover", true, ""},
+		{"never answers", "2026-07-28", func(f fixture) { f.peer.on("server/discover", nil) }, "server/discover", true, ""},
+		{"exits", "2026-07-28", func(f fixture) { f.peer.on("server/discover", func(rpc.Message) { f.peer.die() }) }, "server/discover", true, rpc.ErrClosed.Error()},
+		{"earlier client", "2025-11-25", func(fixture) {}, "", false, ""},
+		{"no process", "2026-07-28", func(f fixture) { f.Config.Transport = config.TransportHTTP }, "", false, ""},
+		{"known not to support it", "2026-07-28", func(f fixture) { f.host.isEarlier.Store(true) }, "", true, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inTime(t, func(t *testing.T, f fixture) {
-				f.Config.Transport = c.transport
-				f.peer.answer("tools/call", "{}")
+				f.Config.Transport = config.TransportStdio
+				f.peer.answer("server/discover", supportsModern, 0)
+				f.peer.answer("tools/call", done, 0)
 				listen(f.peer)
 				c.server(f)
 				begin := time.Now()
 				var calls sync.WaitGroup
 				for i := range 20 {
 					calls.Go(func() {
-						_, err := f.call(t.Context(), inputClient{&client{id: fmt.Sprint(i)}, "{}", c.client})
-						if err == nil && c.err != "" || err != nil && err.Error() != c.err {
+						if _, err := f.call(t.Context(), inputClient{&client{id: fmt.Sprint(i)}, "{}", c.client}); text(err) != c.err {
 							t.Errorf("error %v, want %q", err, c.err)
 						}
 					})
@@ -119,12 +105,14 @@ func TestUpgrade(t *testing.T) {
 				if took := time.Since(begin); took > upgradeTime {
 					t.Errorf("the calls took %s", took)
 				}
-				synctest.Wait()
-				if n, listens := len(f.peer.got("server/discover")), len(f.peer.got("subscriptions/listen")); n != c.discovered || (listens == 1) != c.isModern {
-					t.Errorf("%d server/discover, %d subscriptions/listen", n, listens)
+				var sent []string
+				for _, m := range f.peer.messages {
+					if m.IsRequest() && m.Method != "tools/call" {
+						sent = append(sent, m.Method)
+					}
 				}
-				if f.IsModern() != c.isModern || f.host.isEarlier.Load() != c.isEarlier {
-					t.Errorf("it speaks 2026-07-28: %t; the host knows that it does not: %t", f.IsModern(), f.host.isEarlier.Load())
+				if got := strings.Join(sent, " "); got != c.want || f.IsModern() != strings.Contains(got, "listen") || f.host.isEarlier.Load() != c.isEarlier {
+					t.Errorf("it got %q, speaks 2026-07-28: %t, is known not to: %t", got, f.IsModern(), f.host.isEarlier.Load())
 				}
 			})
 		})

@@ -22,7 +22,7 @@ func keepRoots(p *peer) {
 			kept = string(m.Result)
 		}
 	})
-	p.on("tools/call", func(m rpc.Message) { p.respond(m.ID, `{"kept":`+kept+`}`) })
+	p.on("tools/call", func(m rpc.Message) { p.respond(m.ID, `"result":{"kept":`+kept+`}`) })
 	request(rpc.Message{})
 	synctest.Wait()
 }
@@ -48,8 +48,8 @@ func TestKeptRoots(t *testing.T) {
 			}
 		}
 		for c, want := range map[*client]int{a: 2, b: 1} {
-			if asked, _ := c.requests(); len(asked) != want {
-				t.Errorf("%s got %q", c.id, asked)
+			if len(c.asked) != want {
+				t.Errorf("%s got %q", c.id, c.asked)
 			}
 		}
 	})

@@ -13,11 +13,14 @@ import (
 	"mcpx/internal/rpc"
 )
 
+// supportsModern is the response of an upstream that supports 2026-07-28.
+const supportsModern = `"result":{"supportedVersions":["2025-11-25","2026-07-28"],"capabilities":{"tools":{"listChanged":true}}}`
+
 // modernSession runs a test of a session that speaks 2026-07-28.
 func modernSession(t *testing.T, test func(t *testing.T, f fixture)) {
 	t.Helper()
 	inTime(t, func(t *testing.T, f fixture) {
-		f.peer.answer("server/discover", `{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}}}`)
+		f.peer.answer("server/discover", supportsModern, 0)
 		handshake, err := f.Discover(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -33,10 +36,10 @@ func requireInput(p *peer, rounds int, inputs string) {
 	p.on("tools/call", func(m rpc.Message) {
 		state, _ := rawjson.String(rawjson.Get(m.Params, "requestState"))
 		if len(state) == rounds {
-			p.respond(m.ID, "{}")
+			p.respond(m.ID, done)
 			return
 		}
-		p.respond(m.ID, fmt.Sprintf(`{"resultType":"input_required","inputRequests":%s,"requestState":"%s."}`, inputs, state))
+		p.respond(m.ID, fmt.Sprintf(`"result":{"resultType":"input_required","inputRequests":%s,"requestState":"%s."}`, inputs, state))
 	})
 }
 
@@ -48,7 +51,7 @@ const oneInput = `{"one":{"method":"roots/list","params":{"x":1}}}`
 func TestMetaOfRequests(t *testing.T) {
 	send := func(t *testing.T, f fixture) []byte {
 		one := inputClient{&client{id: "one"}, `{"sampling":{"tools":{}},"roots":null,"tasks":{},"extensions":{"x/y":{}}}`, "2025-11-25"}
-		f.peer.answer("tools/call", "{}")
+		f.peer.answer("tools/call", done, 0)
 		_, err := f.Call(t.Context(), Request{Method: "tools/call", Client: one, Meta: []byte(`{"trace":1,"io.modelcontextprotocol/protocolVersion":"1999-01-01"}`)}, Limits{})
 		if err != nil {
 			t.Fatal(err)
@@ -104,8 +107,7 @@ func TestRounds(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			modernSession(t, func(t *testing.T, f fixture) {
 				requireInput(f.peer, c.rounds, c.inputs)
-				_, err := f.call(t.Context(), c.client)
-				if err == nil && c.err != "" || err != nil && err.Error() != c.err {
+				if _, err := f.call(t.Context(), c.client); text(err) != c.err {
 					t.Errorf("error %v, want %q", err, c.err)
 				}
 				calls := f.peer.got("tools/call")

@@ -37,7 +37,7 @@ func TestLimitsOfCalls(t *testing.T) {
 							f.peer.send(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}`, m.ID)
 						})
 					}
-					time.AfterFunc(c.takes, func() { f.peer.respond(m.ID, "{}") })
+					time.AfterFunc(c.takes, func() { f.peer.respond(m.ID, done) })
 				})
 				begin := time.Now()
 				_, err := f.call(t.Context(), nil)
@@ -56,18 +56,6 @@ func TestLimitsOfCalls(t *testing.T) {
 	}
 }
 
-func TestCancelReachesTheUpstream(t *testing.T) {
-	inTime(t, func(t *testing.T, f fixture) {
-		id, cancel := f.begin(t, &client{id: "one"})
-		if err := cancel(); !errors.Is(err, errEnough) {
-			t.Errorf("error %v, want the cause", err)
-		}
-		if got := f.peer.got("notifications/cancelled"); len(got) != 1 || !strings.Contains(string(got[0].Params), `"requestId":`+id) {
-			t.Errorf("the upstream got %q", got)
-		}
-	})
-}
-
 // TestResponses: the upstream's own error and result reach the caller. What no client can
 // use is an error.
 func TestResponses(t *testing.T) {
@@ -81,7 +69,7 @@ func TestResponses(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inTime(t, func(t *testing.T, f fixture) {
-				f.peer.on("tools/call", func(m rpc.Message) { f.peer.send(`{"jsonrpc":"2.0","id":%s,%s}`, m.ID, c.response) })
+				f.peer.answer("tools/call", c.response, 0)
 				result, err := f.call(t.Context(), nil)
 				got := string(result)
 				var own *rpc.Error
@@ -106,69 +94,13 @@ func TestMalformedMessages(t *testing.T) {
 		for range 3 {
 			f.peer.say(`sesame, open`)
 		}
-		f.peer.answer("tools/call", "{}")
+		f.peer.answer("tools/call", done, 0)
 		if _, err := f.call(t.Context(), nil); err != nil {
 			t.Error(err)
 		}
 		log := f.host.log.String()
 		if n := strings.Count(log, `"level":"warn"`); n != 1 || strings.Contains(log, "sesame") || !strings.Contains(log, "***, open") {
 			t.Errorf("%d warnings in %s", n, log)
-		}
-	})
-}
-
-// TestEndsOfCalls: a call that the link could not finish ends with the matching error.
-func TestEndsOfCalls(t *testing.T) {
-	signIn, access := &link.Failure{Reason: "sign in", Cause: link.CauseSignIn}, &link.Failure{Reason: "denied", Cause: link.CauseAccess}
-	needsPerson := errors.New("a person must act")
-	const unknown = "; whether the call took effect is unknown, and mcpx does not repeat it"
-	for _, c := range []struct {
-		name   string
-		end    link.CallEnd
-		denial error
-		want   string
-		isOver bool
-	}{
-		{name: "not sent", end: link.CallEnd{Outcome: link.NotSent}, want: rpc.ErrClosed.Error()},
-		{name: "refused", end: link.CallEnd{Outcome: link.Refused, Reason: "no"}, want: `the call to server "a" failed: no`},
-		{name: "unknown", end: link.CallEnd{Outcome: link.Unknown, Reason: "busy"}, want: `the call to server "a" failed: busy` + unknown},
-		{name: "cut off", end: link.CallEnd{Outcome: link.CutOff, Reason: "it broke"}, want: `server "a" stopped during the call: it broke` + unknown},
-		{name: "nobody can help", end: link.CallEnd{Outcome: link.Refused, Denied: access}, want: `the call to server "a" failed: denied`},
-		{name: "access is missing", end: link.CallEnd{Outcome: link.Refused, Denied: access}, denial: needsPerson, want: "a person must act"},
-		{name: "no sign-in", end: link.CallEnd{Outcome: link.Refused, Denied: signIn}, denial: needsPerson, want: "a person must act", isOver: true},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			inTime(t, func(t *testing.T, f fixture) {
-				f.host.denial = c.denial
-				f.peer.on("tools/call", func(m rpc.Message) {
-					c.end.ID = m.ID
-					f.peer.arrivals <- arrival{err: &c.end}
-				})
-				if _, err := f.call(t.Context(), nil); fmt.Sprint(err) != c.want {
-					t.Errorf("error %v, want %s", err, c.want)
-				}
-				synctest.Wait()
-				if f.IsOver() != c.isOver {
-					t.Errorf("the session has ended: %t, %v", f.IsOver(), f.Err())
-				}
-			})
-		})
-	}
-}
-
-// TestEndOfSession: calls in flight are lost when the link ends, and later ones are not
-// sent.
-func TestEndOfSession(t *testing.T) {
-	inTime(t, func(t *testing.T, f fixture) {
-		_, cancel := f.begin(t, nil)
-		f.peer.die()
-		synctest.Wait()
-		var lost *Lost
-		if err := cancel(); !errors.As(err, &lost) || lost.Reason != "died on purpose" || !slices.Equal(lost.Stderr, []string{"ouch"}) {
-			t.Errorf("the call ends with %v", err)
-		}
-		if _, err := f.call(t.Context(), nil); !errors.Is(err, rpc.ErrClosed) || len(f.peer.got("tools/call")) != 1 {
-			t.Errorf("a call after the end: %v", err)
 		}
 	})
 }
@@ -191,7 +123,7 @@ func TestPanicsCostOneMessage(t *testing.T) {
 	inTime(t, func(t *testing.T, f fixture) {
 		f.peer.on("tools/call", func(m rpc.Message) {
 			f.peer.send(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}`, m.ID)
-			f.peer.respond(m.ID, "{}")
+			f.peer.respond(m.ID, done)
 		})
 		ended := 0
 		err := f.Send(t.Context(), Request{Method: "tools/call", Meta: []byte("{}"), Progress: func([]byte) { panic("on purpose") }}, Limits{}, func([]byte, []byte, error) {
@@ -203,7 +135,7 @@ func TestPanicsCostOneMessage(t *testing.T) {
 		}
 		f.host.panics = true
 		f.peer.say(`{"jsonrpc":"2.0","method":"notifications/message","params":{}}`)
-		f.host.set(&client{id: "one", reply: func(context.Context) ([]byte, error) { panic("on purpose") }})
+		f.host.only = &client{id: "one", reply: func(context.Context) ([]byte, error) { panic("on purpose") }}
 		f.peer.request("q", "roots/list", "{}")
 		if n := strings.Count(f.host.log.String(), "panic while handling a message"); n != 4 || ended != 1 {
 			t.Errorf("%d panics are in the log, want 4; the call ended %d times:\n%s", n, ended, f.host.log.String())
