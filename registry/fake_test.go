@@ -138,31 +138,14 @@ func (l *fakeLink) Send(message []byte) error {
 	case method == "tools/list":
 		l.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{"tools":[` + tool + `]}}`)
 	default:
-		go l.answer(id, every, takes)
+		for at := every; every > 0 && at < takes; at += every {
+			time.AfterFunc(at, func() {
+				l.say(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":` + id + `,"progress":1}}`)
+			})
+		}
+		time.AfterFunc(takes, func() { l.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{}}`) })
 	}
 	return nil
-}
-
-// answer responds to a call after a while, with progress meanwhile.
-func (l *fakeLink) answer(id string, every, takes time.Duration) {
-	if every == 0 {
-		every = takes + 1
-	}
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	done := time.NewTimer(takes)
-	defer done.Stop()
-	for {
-		select {
-		case <-tick.C:
-			l.say(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":` + id + `,"progress":1}}`)
-		case <-done.C:
-			l.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{}}`)
-			return
-		case <-l.ended:
-			return
-		}
-	}
 }
 
 func (l *fakeLink) say(message string) {

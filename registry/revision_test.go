@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/rs/zerolog"
@@ -123,21 +122,12 @@ func TestRevisionOfARemoteUpstream(t *testing.T) {
 			fmt.Fprint(w, strings.ReplaceAll(body, "ID", string(m.ID)))
 		}
 	}
-	var refused atomic.Int32
 	for _, c := range []struct {
 		name     string
 		isModern bool
 		discover func(w http.ResponseWriter, r *http.Request, m rpc.Message)
 	}{
 		{"supports it", true, status(200, `{"jsonrpc":"2.0","id":ID,"result":{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}}`)},
-		{"refuses once", true, func(w http.ResponseWriter, _ *http.Request, m rpc.Message) {
-			if refused.Add(1) == 1 {
-				status(400, `{"jsonrpc":"2.0","id":ID,"error":{"code":-32022,"message":"no","data":{"supported":["2026-07-28"]}}}`)(w, nil, m)
-				return
-			}
-			status(200, `{"jsonrpc":"2.0","id":ID,"result":{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}}`)(w, nil, m)
-		}},
-		{"supports others", false, status(200, `{"jsonrpc":"2.0","id":ID,"result":{"supportedVersions":["2025-11-25"],"capabilities":{"tools":{}}}}`)},
 		{"unknown method", false, status(200, `{"jsonrpc":"2.0","id":ID,"error":{"code":-32601,"message":"no"}}`)},
 		{"no session", false, status(400, `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Bad Request: No valid session ID provided"}}`)},
 		{"plain text", false, status(400, "no session")},

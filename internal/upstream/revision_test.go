@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"sync"
@@ -43,29 +42,6 @@ func TestDiscover(t *testing.T) {
 	}
 }
 
-// TestInitialize: the handshake names mcpx and its capabilities, and the upstream's
-// revision is shown without what could harm a terminal.
-func TestInitialize(t *testing.T) {
-	inTime(t, func(t *testing.T, f fixture) {
-		f.peer.answer("initialize", `"result":{"protocolVersion":"2025-11-25\u001b[2J`+strings.Repeat("x", 1000)+`"}`, 0)
-		handshake, err := f.Initialize(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := f.Revision(handshake); len(got) > revisionBytes+10 || !strings.HasPrefix(got, "2025-11-25") || strings.Contains(got, "\x1b") {
-			t.Errorf("the revision is %q", got)
-		}
-		const want = `{"protocolVersion":"2025-11-25","capabilities":{"roots":{"listChanged":true},"sampling":{},"elicitation":{"form":{},"url":{}}},"clientInfo":{"name":"mcpx","version":"1.2.3"}}`
-		if got := f.peer.got("initialize"); string(got[0].Params) != want || len(f.peer.got("notifications/initialized")) != 1 {
-			t.Errorf("the upstream got %q", got)
-		}
-		f.peer.answer("initialize", `"error":{"code":-1,"message":"no"}`, 0)
-		if _, err := f.Initialize(t.Context()); fmt.Sprint(err) != "initialize: no (-1)" {
-			t.Errorf("error %v", err)
-		}
-	})
-}
-
 // TestUpgrade: if the client of the first call speaks 2026-07-28, a process goes on with
 // that revision if it can. Many first calls at the same time cause one server/discover.
 func TestUpgrade(t *testing.T) {
@@ -81,6 +57,7 @@ func TestUpgrade(t *testing.T) {
 		{"does not", "2026-07-28", func(f fixture) { f.peer.answer("server/discover", `"error":{"code":-1}`, 0) }, "server/discover", true, ""},
 		{"never answers", "2026-07-28", func(f fixture) { f.peer.on("server/discover", nil) }, "server/discover", true, ""},
 		{"exits", "2026-07-28", func(f fixture) { f.peer.on("server/discover", func(rpc.Message) { f.peer.die() }) }, "server/discover", true, rpc.ErrClosed.Error()},
+		{"session in use", "2026-07-28", func(f fixture) { _, _ = f.call(f.Context(), &client{id: "first"}) }, "", false, ""},
 		{"earlier client", "2025-11-25", func(fixture) {}, "", false, ""},
 		{"no process", "2026-07-28", func(f fixture) { f.Config.Transport = config.TransportHTTP }, "", false, ""},
 		{"known not to support it", "2026-07-28", func(f fixture) { f.host.isEarlier.Store(true) }, "", true, ""},
@@ -117,26 +94,4 @@ func TestUpgrade(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestCancelledUpgrade: a call that is cancelled during server/discover shows nothing
-// about the upstream. A session with calls keeps its revision.
-func TestCancelledUpgrade(t *testing.T) {
-	inTime(t, func(t *testing.T, f fixture) {
-		f.Config.Transport = config.TransportStdio
-		c := inputClient{&client{id: "one"}, "{}", "2026-07-28"}
-		ctx, cancel := context.WithTimeout(t.Context(), upgradeTime/2)
-		defer cancel()
-		if _, err := f.call(ctx, c); err == nil || f.host.isEarlier.Load() {
-			t.Errorf("error %v; the upstream counts as earlier: %t", err, f.host.isEarlier.Load())
-		}
-		if !f.MustPrepare(c) {
-			t.Error("the next call does not send server/discover")
-		}
-		_, stop := f.begin(t, &client{id: "earlier"})
-		if f.MustPrepare(c) {
-			t.Error("a session in use changes its revision")
-		}
-		_ = stop()
-	})
 }

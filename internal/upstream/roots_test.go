@@ -2,7 +2,6 @@ package upstream
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -99,24 +98,4 @@ func TestRootsThatCannotChange(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestCancelledRoots: a call that was cancelled while it waits for new roots ends at once,
-// and so does one that waits behind it.
-func TestCancelledRoots(t *testing.T) {
-	inTime(t, func(t *testing.T, f fixture) {
-		keepRoots(f.peer)
-		thinks := &client{id: "A"}
-		thinks.hold()
-		_, first := f.begin(t, thinks)
-		_, second := f.begin(t, &client{id: "B"})
-		for _, cancel := range []func() error{second, first} {
-			if err := cancel(); !errors.Is(err, errEnough) {
-				t.Errorf("the call ends with %v", err)
-			}
-		}
-		if n := len(f.peer.got("tools/call")); n != 0 {
-			t.Errorf("%d calls were sent", n)
-		}
-	})
 }
