@@ -49,7 +49,7 @@ func TestStreamsNameTheirCall(t *testing.T) {
 		id, cancel := f.begin(t, &client{id: "one"})
 		_, other := f.begin(t, &client{id: "two"})
 		request := func() string {
-			f.peer.arrivals <- arrival{message: []byte(`{"jsonrpc":"2.0","id":"q","method":"roots/list"}`), callID: id}
+			f.peer.arrivals <- link.Delivery{Message: []byte(`{"jsonrpc":"2.0","id":"q","method":"roots/list"}`), CallID: id}
 			synctest.Wait()
 			return f.peer.response("q")
 		}
@@ -93,7 +93,7 @@ func TestRequestsOfAbandonedCalls(t *testing.T) {
 		"cancelled": func(_ fixture, _ []byte, cancel func() error) { _ = cancel() },
 		"timed out": func(fixture, []byte, func() error) { after(time.Minute) },
 		"connection broke": func(f fixture, id []byte, _ func() error) {
-			f.peer.arrivals <- arrival{err: &link.CallEnd{ID: id, Outcome: link.CutOff, Reason: "broke on purpose"}}
+			f.peer.arrivals <- link.Delivery{Err: &link.CallEnd{ID: id, Outcome: link.CutOff, Reason: "broke on purpose"}}
 		},
 	}
 	for how, abandon := range abandonments {

@@ -73,7 +73,7 @@ func (f fixture) begin(t *testing.T, c Client) (id []byte, cancel func() error) 
 // peer is an upstream inside the test, and the link to it. It responds to the methods in
 // its table, and to no others.
 type peer struct {
-	arrivals chan arrival
+	arrivals chan link.Delivery
 	ctx      context.Context // ends with the link
 	end      context.CancelCauseFunc
 
@@ -82,14 +82,8 @@ type peer struct {
 	messages []rpc.Message                  // from the session
 }
 
-// arrival is one end of Receive.
-type arrival struct {
-	message, callID []byte
-	err             error
-}
-
 func newPeer() *peer {
-	p := &peer{arrivals: make(chan arrival, 1000), handlers: map[string]func(m rpc.Message){}}
+	p := &peer{arrivals: make(chan link.Delivery, 1000), handlers: map[string]func(m rpc.Message){}}
 	p.ctx, p.end = context.WithCancelCause(context.Background())
 	p.answer("ping", done, 0)
 	p.answer("initialize", done, 0)
@@ -118,7 +112,7 @@ func (p *peer) respond(id []byte, outcome string) {
 
 // send sends a message to the session.
 func (p *peer) send(format string, args ...any) {
-	p.arrivals <- arrival{message: fmt.Appendf(nil, format, args...)}
+	p.arrivals <- link.Delivery{Message: fmt.Appendf(nil, format, args...)}
 }
 
 // say is send, and waits until the message is handled.
@@ -170,13 +164,15 @@ func (p *peer) Send(message []byte) error {
 	return nil
 }
 
-// Receive implements link.Link.
-func (p *peer) Receive() (message, callID []byte, err error) {
-	select {
-	case a := <-p.arrivals:
-		return a.message, a.callID, a.err
-	case <-p.ctx.Done():
-		return nil, nil, context.Cause(p.ctx)
+// Run implements link.Link.
+func (p *peer) Run(receive func(link.Delivery)) error {
+	for {
+		select {
+		case d := <-p.arrivals:
+			receive(d)
+		case <-p.ctx.Done():
+			return context.Cause(p.ctx)
+		}
 	}
 }
 

@@ -108,7 +108,7 @@ func TestMalformedMessages(t *testing.T) {
 // TestGap: after a gap in the messages all lists are read again.
 func TestGap(t *testing.T) {
 	inTime(t, func(t *testing.T, f fixture) {
-		f.peer.arrivals <- arrival{err: link.ErrGap}
+		f.peer.arrivals <- link.Delivery{Err: link.ErrGap}
 		synctest.Wait()
 		want := []string{"notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed"}
 		if got := f.host.heard(); !slices.Equal(got, want) {
