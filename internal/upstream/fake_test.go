@@ -21,15 +21,15 @@ import (
 	"mcpx/internal/rpc"
 )
 
-// fixture is a session with the two parts that it talks to.
+// fixture is a session, its link and its host.
 type fixture struct {
 	*Session
 	peer *peer
 	host *host
 }
 
-// inTime runs a test of a session in a synctest bubble, where an hour takes no time. The
-// session is not opened yet.
+// inTime runs a test of a session in a synctest bubble, where an hour takes no time and no
+// goroutine may be left. No handshake was made yet.
 func inTime(t *testing.T, test func(t *testing.T, f fixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -97,7 +97,8 @@ func (p *peer) on(method string, handle func(m rpc.Message)) {
 	p.handlers[method] = handle
 }
 
-// answer makes the peer respond to a method after a while. outcome is a result or an error.
+// answer makes the peer respond to a method after a while. outcome is the member "result"
+// or "error" of the response.
 func (p *peer) answer(method, outcome string, takes time.Duration) {
 	p.on(method, func(m rpc.Message) { time.AfterFunc(takes, func() { p.respond(m.ID, outcome) }) })
 }

@@ -110,18 +110,18 @@ func TestRounds(t *testing.T) {
 				if _, err := f.call(t.Context(), c.client); text(err) != c.err {
 					t.Errorf("error %v, want %q", err, c.err)
 				}
-				calls := f.peer.got("tools/call")
-				last := rawjson.Get(calls[len(calls)-1].Params, "inputResponses")
 				if c.err != "" || c.rounds == 0 {
 					return
 				}
+				calls := f.peer.got("tools/call")
+				if len(calls) != c.rounds+1 {
+					t.Fatalf("%d requests, want %d", len(calls), c.rounds+1)
+				}
+				responses := rawjson.Get(calls[c.rounds].Params, "inputResponses")
 				for key := range rawjson.Members([]byte(c.inputs)) {
-					if got := string(rawjson.Get(last, key)); got != `{"from":"one"}` {
+					if got := string(rawjson.Get(responses, key)); got != `{"from":"one"}` {
 						t.Errorf("input %s is %s", key, got)
 					}
-				}
-				if len(calls) != c.rounds+1 {
-					t.Errorf("%d requests, want %d", len(calls), c.rounds+1)
 				}
 			})
 		})
