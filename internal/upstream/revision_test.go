@@ -21,6 +21,7 @@ func TestDiscover(t *testing.T) {
 		{"supports it", []string{supportsModern}, ""},
 		{"refuses once", []string{`"error":{"code":-32022,"message":"no","data":{"supported":["2026-07-28"]}}`, supportsModern}, ""},
 		{"refuses it", []string{`"error":{"code":-32022,"message":"no","data":{"supported":["2025-11-25"]}}`}, "server/discover: no (-32022)"},
+		{"another error", []string{`"error":{"code":-1,"message":"no","data":{"supported":["2026-07-28"]}}`}, "server/discover: no (-1)"},
 		{"supports others", []string{`"result":{"supportedVersions":["2025-11-25"]}`}, `server/discover: it supports ["2025-11-25"], and not 2026-07-28`},
 		{"never answers", nil, "server/discover: context deadline exceeded"},
 	} {

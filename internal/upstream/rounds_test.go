@@ -152,6 +152,9 @@ func TestRoundsAreOneCall(t *testing.T) {
 				}
 				c.die(f, release)
 				synctest.Wait()
+				if one.waiting.Load() != 0 {
+					t.Error("its client still has a request")
+				}
 				var lost *Lost // and not errEnough, which comes too late
 				if err := cancel(); !errors.As(err, &lost) || lost.Reason != "died on purpose" {
 					t.Errorf("error %v, want that it was lost", err)
