@@ -3,7 +3,7 @@
 // text, and nobody else can make one.
 //
 //	box := seal.New(seal.Session, keys)
-//	id := box.Seal(text, seal.Terms{For: "work", Until: tomorrow})
+//	id := box.Seal(text, seal.Terms{Label: "work", Until: tomorrow})
 //	text, until, err := box.Open(id, "work")
 //
 // Deriving a key takes longer than sealing a text, so New does it once.
@@ -81,12 +81,12 @@ func newCipher(purpose Purpose, key Key) cipher.AEAD {
 
 // Terms are the conditions under which a sealed text can be opened.
 type Terms struct {
-	For   string    // the same string must be given to Open; it is not in the sealed text
+	Label string    // Open needs the same one; it is not part of the sealed text
 	Until time.Time // Open fails from then on; zero: never
 }
 
 // ErrInvalid is returned for every text that cannot be opened, whatever the reason is:
-// changed, cut, expired, or sealed with another key, purpose or string.
+// changed, cut, expired, or sealed with another key, purpose or label.
 var ErrInvalid = errors.New("the text was not sealed with this key, or it has expired")
 
 const (
@@ -110,13 +110,13 @@ func (b *Box) Seal(text []byte, t Terms) string {
 	}
 	plain := make([]byte, 0, expiryBytes+len(text))
 	plain = append(binary.BigEndian.AppendUint64(plain, uint64(until)), text...)
-	sealed := b.ciphers[0].Seal(nil, nil, plain, []byte(t.For))
+	sealed := b.ciphers[0].Seal(nil, nil, plain, []byte(t.Label))
 	return prefix + encoding.EncodeToString(sealed)
 }
 
 // Open returns the text and its expiry, which is zero for a text that never expires. It
 // compares nothing but tags, in constant time.
-func (b *Box) Open(sealed, is string) (text []byte, until time.Time, err error) {
+func (b *Box) Open(sealed, label string) (text []byte, until time.Time, err error) {
 	body, ok := strings.CutPrefix(sealed, prefix)
 	if !ok || strings.ContainsAny(body, "\r\n") { // the decoder skips line breaks
 		return nil, time.Time{}, ErrInvalid
@@ -126,7 +126,7 @@ func (b *Box) Open(sealed, is string) (text []byte, until time.Time, err error) 
 		return nil, time.Time{}, ErrInvalid
 	}
 	for _, c := range b.ciphers {
-		plain, err := c.Open(nil, nil, encrypted, []byte(is))
+		plain, err := c.Open(nil, nil, encrypted, []byte(label))
 		if err != nil {
 			continue
 		}

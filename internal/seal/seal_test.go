@@ -42,7 +42,7 @@ func TestParseKey(t *testing.T) {
 func TestOpen(t *testing.T) {
 	b := New(Session, []Key{key(1)})
 	text, later := []byte("a secret text"), time.Now().Add(time.Hour)
-	sealed := b.Seal(text, Terms{For: "work", Until: later})
+	sealed := b.Seal(text, Terms{Label: "work", Until: later})
 	if len(sealed) != SealedLen(len(text)) || strings.Contains(sealed, "secret") {
 		t.Errorf("sealed as %s", sealed)
 	}
@@ -50,7 +50,7 @@ func TestOpen(t *testing.T) {
 	if !bytes.Equal(got, text) || err != nil || until.Unix() != later.Unix() {
 		t.Fatalf("got %q, %v, %v", got, until, err)
 	}
-	if b.Seal(text, Terms{For: "work", Until: later}) == sealed {
+	if b.Seal(text, Terms{Label: "work", Until: later}) == sealed {
 		t.Error("the same text is sealed the same way twice")
 	}
 	last := "A"
@@ -58,13 +58,13 @@ func TestOpen(t *testing.T) {
 		last = "Q"
 	}
 	for name, row := range map[string]struct {
-		box        *Box
-		sealed, is string
+		box           *Box
+		sealed, label string
 	}{
-		"another string":      {b, sealed, "home"},
+		"another label":       {b, sealed, "home"},
 		"another purpose":     {New(Round, []Key{key(1)}), sealed, "work"},
 		"another key":         {New(Session, []Key{key(2)}), sealed, "work"},
-		"expired":             {b, b.Seal(text, Terms{For: "work", Until: time.Now()}), "work"},
+		"expired":             {b, b.Seal(text, Terms{Label: "work", Until: time.Now()}), "work"},
 		"cut":                 {b, sealed[:len(sealed)-1], "work"},
 		"cut to nothing":      {b, "v1.", "work"},
 		"longer":              {b, sealed + "A", "work"},
@@ -78,7 +78,7 @@ func TestOpen(t *testing.T) {
 		"a standard alphabet": {b, "v1." + strings.Repeat("+/", 30), "work"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got, until, err := row.box.Open(row.sealed, row.is); !errors.Is(err, ErrInvalid) || got != nil || !until.IsZero() {
+			if got, until, err := row.box.Open(row.sealed, row.label); !errors.Is(err, ErrInvalid) || got != nil || !until.IsZero() {
 				t.Errorf("got %q, %v, %v", got, until, err)
 			}
 		})
@@ -154,13 +154,13 @@ func BenchmarkSeal(b *testing.B) {
 	until := time.Now().Add(time.Hour)
 	b.ReportAllocs()
 	for b.Loop() {
-		box.Seal(clientText, Terms{For: "work", Until: until})
+		box.Seal(clientText, Terms{Label: "work", Until: until})
 	}
 }
 
 func BenchmarkOpen(b *testing.B) {
 	box := New(Session, []Key{key(1)})
-	sealed := box.Seal(clientText, Terms{For: "work", Until: time.Now().Add(time.Hour)})
+	sealed := box.Seal(clientText, Terms{Label: "work", Until: time.Now().Add(time.Hour)})
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, _, err := box.Open(sealed, "work"); err != nil {
