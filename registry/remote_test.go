@@ -21,6 +21,7 @@ import (
 	"mcpx/internal/link"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
+	"mcpx/internal/upstream"
 )
 
 // remote is a real MCP server over Streamable HTTP, and over legacy SSE at /sse.
@@ -190,9 +191,9 @@ func TestRemoteForgetsItsSession(t *testing.T) {
 	mustCall(t, r, "a", "echo", `{"text":"hi"}`)
 	remote.forgets.Store(true)
 	_, err := callTool(t.Context(), r, "a", "echo", `{"text":"hi"}`)
-	var lost *Lost
+	var lost *upstream.Lost
 	if !errors.As(err, &lost) || !strings.Contains(err.Error(), "the server has forgotten the session") {
-		t.Errorf("error %v, want a *Lost", err)
+		t.Errorf("error %v, want a *upstream.Lost", err)
 	}
 	if got := mustCall(t, r, "a", "echo", `{"text":"again"}`); got != "again" {
 		t.Errorf("got %q", got)
@@ -244,8 +245,8 @@ func TestRemoteDiesDuringACall(t *testing.T) {
 	ended := remote.hang(t.Context(), t, r)
 	remote.CloseClientConnections()
 	err := <-ended
-	if lost := (*Lost)(nil); !errors.As(err, &lost) || !strings.Contains(err.Error(), "whether the call took effect is unknown") {
-		t.Errorf("error %v, want a *Lost", err)
+	if lost := (*upstream.Lost)(nil); !errors.As(err, &lost) || !strings.Contains(err.Error(), "whether the call took effect is unknown") {
+		t.Errorf("error %v, want a *upstream.Lost", err)
 	}
 }
 
@@ -401,40 +402,6 @@ func TestErrorsOfARemoteUpstream(t *testing.T) {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
-	}
-}
-
-// TestMessagesOnTheStreamOfACallBelongToIt: they go to the client of that call, even
-// if several clients have calls in flight.
-func TestMessagesOnTheStreamOfACallBelongToIt(t *testing.T) {
-	var both sync.WaitGroup
-	both.Add(2)
-	url := serve(t, scripted{"tools/call": func(w http.ResponseWriter, _ *http.Request, m rpc.Message) {
-		both.Done()
-		both.Wait() // until both are in flight
-		name, _ := rawjson.String(rawjson.Get(m.Params, "name"))
-		w.Header().Set("Content-Type", "text/event-stream")
-		fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"level\":\"info\",\"data\":%q}}\n\n", name)
-		fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"id\":\"of %s\",\"method\":\"roots/list\",\"params\":{}}\n\n", name)
-		fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":%s}\n\n", m.ID, textResult(name))
-	}})
-	r, _ := run(t, map[string]any{"a": map[string]any{"url": url, "type": "http"}})
-	clients := map[string]*recorder{"a": newRecorder("client of a"), "b": newRecorder("client of b")}
-	var calls sync.WaitGroup
-	for name, c := range clients {
-		r.Attach(c)
-		calls.Go(func() {
-			if got, err := callAs(t, r, c, name, "{}"); err != nil || got != name {
-				t.Errorf("%s: %q, %v", name, got, err)
-			}
-		})
-	}
-	calls.Wait()
-	for name, c := range clients {
-		c.wait(t, `notifications/message {"level":"info","data":"`+name+`","logger":"a"}`, "roots/list {}")
-		if got := c.heard("notifications/message"); len(got) != 1 {
-			t.Errorf("the client of %s heard %q", name, got)
-		}
 	}
 }
 

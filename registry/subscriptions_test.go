@@ -14,6 +14,7 @@ import (
 
 	"mcpx/internal/mcptest"
 	"mcpx/internal/rpc"
+	"mcpx/internal/upstream"
 )
 
 func TestSubscriptions(t *testing.T) {
@@ -236,7 +237,7 @@ func TestSubscribersWaitForOneTurnAtMost(t *testing.T) {
 			c := newRecorder(fmt.Sprint("client ", i))
 			r.Attach(c)
 			all.Go(func() {
-				var late *Timeout
+				var late *upstream.Timeout
 				err := r.Subscribe(t.Context(), c, "a", "test://one", "test://one")
 				if took := time.Since(begin); !errors.As(err, &late) || took > 2*time.Minute {
 					t.Errorf("after %s: %v, want a *Timeout", took, err)
@@ -313,35 +314,5 @@ func TestASubscriptionSurvivesTwoDeaths(t *testing.T) {
 		if n := get(f, &asked); n != 1 {
 			t.Errorf("the third session was asked %d times, want once", n)
 		}
-	})
-}
-
-// TestSubscriptionsAreNoCalls: a subscription that is given up makes no request
-// uncertain.
-func TestSubscriptionsAreNoCalls(t *testing.T) {
-	replies := make(chan string, 10)
-	f := silentFake(replies)
-	quiet := f.script
-	f.script = func(l *fakeLink, method, id string, message []byte) (bool, error) {
-		if method == "resources/subscribe" {
-			return true, nil
-		}
-		return quiet(l, method, id, message)
-	}
-	inTime(t, f, func(t *testing.T, r *Registry) {
-		listener, client := newRecorder("listener"), newRecorder("client")
-		r.Attach(listener)
-		r.Attach(client)
-		ctx, stop := context.WithTimeout(t.Context(), time.Second)
-		defer stop()
-		if err := r.Subscribe(ctx, listener, "a", "test://one", "test://one"); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("the subscription ends with %v", err)
-		}
-		_, cancel := begin(t, r, client)
-		f.say(`{"jsonrpc":"2.0","id":"q","method":"roots/list"}`)
-		if got := <-replies; !strings.Contains(got, `{"from":"client"}`) {
-			t.Errorf("the upstream got %s", got)
-		}
-		_ = cancel()
 	})
 }

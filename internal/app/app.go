@@ -21,7 +21,9 @@ import (
 	"mcpx/internal/child"
 	"mcpx/internal/listcache"
 	"mcpx/internal/logging"
+	"mcpx/internal/seal"
 	"mcpx/internal/tasks"
+	"mcpx/internal/telemetry"
 	"mcpx/registry"
 	"mcpx/server"
 	"mcpx/server/front"
@@ -45,6 +47,8 @@ type App struct {
 	metrics  *metrics         // nil unless mcpx serves over HTTP
 	audit    *audit           // nil unless the config names a file
 	memory   *releaser
+	tracer   *telemetry.Tracer // nil unless the environment names a collector
+	keys     []seal.Key        // of server.session_key
 
 	headStart context.Context // the upstreams start when it ends; nil: at once
 	listed    func()          // ends headStart
@@ -69,6 +73,9 @@ func New(c *config.Config, profile string, stderr io.Writer) (*App, error) {
 		return nil, err
 	}
 	a := &App{config: c, schema: profile, stderr: stderr}
+	if a.keys, err = sessionKeys(c.Server.SessionKeys); err != nil {
+		return nil, err
+	}
 	if a.log, err = logging.New(logging.Options{Level: c.Logging.Level, Format: c.Logging.Format, File: c.Logging.File}, stderr); err != nil {
 		return nil, err
 	}
@@ -78,6 +85,7 @@ func New(c *config.Config, profile string, stderr io.Writer) (*App, error) {
 	}
 	a.watcher = child.NewWatcher(a.log.Logger)
 	a.memory = newReleaser()
+	a.tracer = telemetry.New(Version(), a.log.Logger)
 	if folder, err := os.UserCacheDir(); err == nil { // otherwise there is no home
 		a.cache = listcache.New(filepath.Join(folder, "mcpx", "catalog"), a.log.Logger)
 	}
@@ -88,6 +96,18 @@ func New(c *config.Config, profile string, stderr io.Writer) (*App, error) {
 	}
 	a.profiles.Store(&profiles)
 	return a, nil
+}
+
+// sessionKeys reads the keys of a config.
+func sessionKeys(texts []string) (keys []seal.Key, err error) {
+	for _, text := range texts {
+		key, err := seal.ParseKey(text)
+		if err != nil {
+			return nil, fmt.Errorf("server.session_key: %w", err)
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
 }
 
 // Profiles returns the profiles that are served, in the order of the config.
@@ -106,6 +126,7 @@ func (a *App) newProfile(c *config.Config, p *config.Profile) *Profile {
 		Accounts:       a.Accounts,
 		SignIn:         people.how,
 		Compile:        executor.Compile,
+		Tracer:         a.tracer,
 	})
 	e := executor.New(r, c, p, executor.Options{Log: a.log.Logger, Observe: a.observe, SignIn: people.begin(r)})
 	return &Profile{Profile: p, Registry: r, Executor: e}
@@ -152,6 +173,7 @@ func (a *App) Run(ctx context.Context, use func(ctx context.Context) error) erro
 	a.tasks.Go(func() { a.memory.run(upstreams) })
 	err := use(ctx)
 	stop()
+	a.tasks.Go(a.tracer.Close) // while the upstreams stop
 	a.tasks.Close()
 	a.watcher.Close()
 	_ = a.log.Close() // the last calls are written to the audit then
@@ -189,12 +211,17 @@ func (a *App) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error
 		UnreadBytes:  a.config.Limits.UnreadBytes,
 		Timeout:      a.config.Stdio.Timeout,
 	}
+	a.tracer.Start()
 	return a.Run(ctx, stdio.Run)
 }
 
 // serverOptions returns the options of what a front serves.
 func (a *App) serverOptions() server.Options {
-	return server.Options{Log: a.log.Logger, Version: Version(), AlwaysLoad: a.config.AlwaysLoad, Listed: a.listed}
+	o := server.Options{Log: a.log.Logger, Version: Version(), AlwaysLoad: a.config.AlwaysLoad, Listed: a.listed, Tracer: a.tracer}
+	if len(a.keys) > 0 {
+		o.Rounds = seal.New(seal.Round, a.keys)
+	}
+	return o
 }
 
 // warn logs the warnings of the config.

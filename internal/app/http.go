@@ -13,6 +13,7 @@ import (
 
 	"mcpx/config"
 	"mcpx/internal/console"
+	"mcpx/internal/seal"
 	"mcpx/server/access"
 	"mcpx/server/front"
 )
@@ -53,6 +54,9 @@ func (a *App) ListenHTTP(ctx context.Context, o HTTPOptions) error {
 		web.Reload = a.Reload
 		web.Editing = a.editing()
 	}
+	if len(a.keys) > 0 {
+		web.Seal = seal.New(seal.Session, a.keys)
+	}
 	a.metrics = newMetrics(a.Profiles, web.Open)
 	web.Metrics = a.metrics.handler(a.log.Flush)
 	a.warn()
@@ -66,6 +70,7 @@ func (a *App) ListenHTTP(ctx context.Context, o HTTPOptions) error {
 	if c.Server.Port == 0 { // whoever asked for any port must learn it, at any log level
 		fmt.Fprintf(a.stderr, "mcpx: listening on http://%s/mcp\n", address)
 	}
+	a.tracer.Start()
 	return a.Run(ctx, func(ctx context.Context) error { return web.Run(ctx, listener) })
 }
 

@@ -1,4 +1,4 @@
-package registry
+package upstream
 
 import (
 	"context"
@@ -28,12 +28,13 @@ type keptRoots struct {
 const (
 	rootsWait  = 5 * time.Second        // for calls of other clients to end
 	rootsTime  = time.Second            // for the upstream to request them
+	rootsTick  = 20 * time.Millisecond  // between checks whether they have ended
 	rootsGrace = 100 * time.Millisecond // for the upstream to use them: it may have to look at folders first
 )
 
 // needsRoots reports whether a call must wait until the upstream has the client's roots.
 func (s *Session) needsRoots(c Client) bool {
-	if s.owner != nil || c == nil || s.modern() != nil {
+	if s.Owner != nil || c == nil || s.modern() != nil {
 		return false
 	}
 	s.mu.Lock()
@@ -80,44 +81,42 @@ func (s *Session) changeRoots(ctx context.Context, c Client) error {
 // awaitRoots waits until the upstream has requested and got new roots. If it does not
 // request them, that is an error only if it keeps those of another client.
 func (s *Session) awaitRoots(ctx context.Context, asked, got <-chan struct{}) error {
-	limit := time.NewTimer(rootsTime)
-	defer limit.Stop()
-	select {
-	case <-asked:
-	case <-limit.C:
+	limited, cancel := context.WithTimeout(ctx, rootsTime)
+	defer cancel()
+	err := await(limited, s, asked)
+	if err != nil && ctx.Err() == nil && !s.IsOver() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.kept.owner == "" {
-			s.kept.isKeeper = false // it has none, and wants none
-			return nil
+		if s.kept.owner != "" {
+			return s.keepsOthers("the server does not request new ones")
 		}
-		return s.keepsOthers("the server does not request new ones")
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-s.done():
-		return rpc.ErrClosed
+		s.kept.isKeeper = false // it has none, and wants none
+		return nil
 	}
-	select {
-	case <-got: // the client may need a person for that
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-s.done():
-		return rpc.ErrClosed
+	if err == nil {
+		err = await(ctx, s, got) // the client may need a person for that
 	}
-	limit.Reset(rootsGrace)
+	if err == nil {
+		err = await(ctx, s, time.After(rootsGrace))
+	}
+	return err
+}
+
+// await receives from a channel. It fails if ctx or the session ends before.
+func await[T any](ctx context.Context, s *Session, c <-chan T) error {
 	select {
-	case <-limit.C:
+	case <-c:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-s.done():
+	case <-s.Done():
 		return rpc.ErrClosed
 	}
 }
 
 // othersDone waits until no other client has a pending call.
 func (s *Session) othersDone(ctx context.Context, c Client) bool {
-	tick, limit := time.NewTicker(drainTick), time.NewTimer(rootsWait)
+	tick, limit := time.NewTicker(rootsTick), time.NewTimer(rootsWait)
 	defer tick.Stop()
 	defer limit.Stop()
 	for {
@@ -133,7 +132,7 @@ func (s *Session) othersDone(ctx context.Context, c Client) bool {
 			return false
 		case <-ctx.Done():
 			return false
-		case <-s.done():
+		case <-s.Done():
 			return true // the call finds out
 		}
 	}
@@ -141,7 +140,7 @@ func (s *Session) othersDone(ctx context.Context, c Client) bool {
 
 // keepsOthers returns the error for a call that could use the roots of another client.
 func (s *Session) keepsOthers(why string) error {
-	return &Unanswered{Server: s.config.Name, Reason: `it keeps the roots of one client for all, and ` + why +
+	return &Unanswered{Server: s.Config.Name, Reason: `it keeps the roots of one client for all, and ` + why +
 		`; try again later, or set "isolation": "client" for it`}
 }
 
@@ -149,10 +148,10 @@ func (s *Session) keepsOthers(why string) error {
 func (s *Session) rootsAddressee(callID []byte) (Client, error) {
 	now := s.conn.Snapshot()
 	busy, parked := clientsOf(now)
-	isUnasked := len(busy)+len(parked)+len(now.Abandoned) == 0 && !now.Overflow
+	isOutsideCalls := len(busy)+len(parked)+len(now.Abandoned) == 0 && !now.Overflow
 	s.mu.Lock()
 	next := s.kept.next
-	s.kept.isKeeper = s.kept.isKeeper || isUnasked
+	s.kept.isKeeper = s.kept.isKeeper || isOutsideCalls
 	if next != nil {
 		closeOnce(s.kept.asked)
 	}
@@ -193,13 +192,10 @@ func closeOnce(c chan struct{}) {
 	}
 }
 
-// KeepsRoots reports whether the upstream requests roots when there is no call, and so
+// KeepsRoots reports whether the upstream has requested roots when there was no call, and so
 // probably keeps them.
-func (u *Upstream) KeepsRoots() bool {
-	if u.session == nil {
-		return false
-	}
-	u.session.mu.Lock()
-	defer u.session.mu.Unlock()
-	return u.session.kept.isKeeper
+func (s *Session) KeepsRoots() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.kept.isKeeper
 }

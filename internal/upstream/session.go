@@ -1,0 +1,161 @@
+// Package upstream speaks MCP with one upstream: it opens a session, makes calls and listens,
+// and passes the upstream's own requests to the clients that they are for.
+//
+// A session knows nothing about other upstreams, and is not opened again when it has ended:
+// the registry does that.
+package upstream
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"mcpx/config"
+	"mcpx/internal/link"
+	"mcpx/internal/rpc"
+	"mcpx/internal/tasks"
+)
+
+// Session is an upstream session: shared by all clients, or owned by one. It carries any
+// number of calls at the same time. Their params and results stay bytes.
+type Session struct {
+	Options
+	conn   *rpc.Conn
+	spoken atomic.Pointer[modern] // the state for 2026-07-28; nil for earlier revisions
+	tasks  tasks.Group            // goroutines of the session; Close waits for them
+	rounds atomic.Int64           // calls of 2026-07-28, which may be between two rounds
+	warned sync.Once              // for the first message that is not JSON-RPC
+
+	preparing chan struct{} // holds one while the upstream is prepared for a call
+
+	mu       sync.Mutex
+	kept     keptRoots
+	callers  callers
+	elicited elicited
+}
+
+// Options are the parts and settings of a session.
+type Options struct {
+	Host      Host
+	Owner     Client // nil for the shared session
+	Config    *config.Upstream
+	Link      link.Link
+	Log       zerolog.Logger
+	Version   string        // of mcpx, sent to the upstream
+	PingEvery time.Duration // 0: pingEvery
+}
+
+// New returns a session that uses a link. It handles no messages before Run.
+func New(o Options) *Session {
+	s := &Session{Options: o, preparing: make(chan struct{}, 1)}
+	s.conn = rpc.NewConn(rpc.ConnOptions{Handler: s, Send: s.sendMessage, Log: o.Log})
+	return s
+}
+
+// sendMessage sends a message on the link.
+func (s *Session) sendMessage(message []byte) error {
+	s.Host.Record(Sent, message)
+	return s.Link.Send(message)
+}
+
+// Request is a request to an upstream.
+type Request struct {
+	Method string
+	Params []byte // an object without _meta, or nil
+	// Meta is the _meta object to send, to which a progress token is added. Nil: no
+	// _meta is sent, and the upstream sends no progress.
+	Meta     []byte
+	Client   Client              // the caller, which gets the upstream's requests during the call; nil: mcpx itself
+	Progress func(params []byte) // gets each progress notification, in order and before the response; must not wait; may be nil
+	Begun    time.Time           // when the client's call arrived; the wait for a start counts from it; zero: now
+}
+
+// isCall reports whether the request is a call of a client, during which the
+// upstream may send requests to the client. Subscriptions are not.
+func (r *Request) isCall() bool {
+	return r.Client != nil && r.Method != "resources/subscribe" && r.Method != "resources/unsubscribe"
+}
+
+// Limits are the time limits of a client's request: without progress, and in all. 0 means
+// no limit.
+type Limits struct{ Idle, Total time.Duration }
+
+// Send sends a request; done gets its end, unless Send fails. The end has one of
+// these errors: the upstream's own as a *rpc.Error, a *Lost, an *Unanswered, a
+// *Timeout, or the cause of ctx. In the last two cases the call is cancelled at the
+// upstream.
+func (s *Session) Send(ctx context.Context, r Request, l Limits, done rpc.Done) error {
+	meta := r.Meta
+	if s.modern() == nil {
+		meta = withoutModernKeys(meta)
+	}
+	request := rpc.Request{
+		Method: r.Method, Params: r.Params, Meta: meta, Progress: r.Progress,
+		Timeout: l.Idle, MaxTimeout: l.Total, Tag: r.Client,
+	}
+	if r.isCall() {
+		request.Remember = s.callerID(r.Client)
+		s.mu.Lock()
+		s.callers.add(request.Remember)
+		s.mu.Unlock()
+	}
+	return s.conn.Go(ctx, request, done)
+}
+
+// Call sends a request and waits for its end. rpc.ErrClosed means that the request was
+// not sent.
+func (s *Session) Call(ctx context.Context, r Request, l Limits) ([]byte, error) {
+	if s.modern() != nil {
+		return s.callInRounds(ctx, r, l)
+	}
+	if r.isCall() && s.MustPrepare(r.Client) {
+		if err := s.prepare(ctx, r.Client); err != nil {
+			return nil, err
+		}
+		return s.Call(ctx, r, l)
+	}
+	return s.callOnce(ctx, r, l)
+}
+
+// callOnce sends one request and waits for its end.
+func (s *Session) callOnce(ctx context.Context, r Request, l Limits) ([]byte, error) {
+	return rpc.Wait(func(done rpc.Done) {
+		if err := s.Send(ctx, r, l, done); err != nil {
+			done(nil, nil, err)
+		}
+	})
+}
+
+// MustPrepare reports whether a call of the client must wait for a change: of the session's
+// revision, or of the roots that the upstream keeps.
+func (s *Session) MustPrepare(c Client) bool {
+	return c != nil && s.modern() == nil && (s.mayUpgrade(c) || s.needsRoots(c))
+}
+
+// prepare prepares the upstream for a call of the client, one client at a time.
+// rpc.ErrClosed means that the session has ended.
+func (s *Session) prepare(ctx context.Context, c Client) error {
+	select {
+	case s.preparing <- struct{}{}:
+		defer func() { <-s.preparing }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-s.Done():
+		return rpc.ErrClosed
+	}
+	switch {
+	case s.modern() != nil: // another call has done it
+		return nil
+	case s.mayUpgrade(c):
+		return s.upgrade(ctx)
+	}
+	return s.changeRoots(ctx, c)
+}
+
+// Request sends a request of mcpx itself and waits for its end.
+func (s *Session) Request(ctx context.Context, method string, params []byte) ([]byte, error) {
+	return s.Call(ctx, Request{Method: method, Params: params}, Limits{})
+}
