@@ -2,6 +2,10 @@
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 
+const running = new Set();
+process.on("exit", () => running.forEach((transport) => transport.kill()));
+for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"]) process.on(signal, () => process.exit(1));
+
 // RecordingTransport runs a server in a process group of its own, which ends with it.
 export class RecordingTransport {
   lines = []; // the responses of the server
@@ -14,6 +18,7 @@ export class RecordingTransport {
 
   async start() {
     this.child = spawn(this.command, this.args, { env: this.env, stdio: ["pipe", "pipe", "pipe"], detached: true });
+    running.add(this);
     this.stderr = "";
     this.child.stderr.on("data", (data) => (this.stderr = (this.stderr + data).slice(-10_000)));
     this.child.stdin.on("error", () => {}); // the server has ended
@@ -44,6 +49,7 @@ export class RecordingTransport {
     await this.ended;
     clearTimeout(timer);
     this.kill(); // a server may leave processes in its group
+    running.delete(this);
   }
 
   kill() {
