@@ -39,6 +39,8 @@ type Registry struct {
 	ctx       context.Context // ends when Run does
 	stop      context.CancelFunc
 
+	cacheWarned atomic.Bool // that lists cannot be saved is logged as a warning once
+
 	mu           sync.Mutex             // one change of the catalog at a time
 	supervisors  map[string]*supervisor // of the upstreams in the catalog, by name
 	replacements map[string]*supervisor // of changed upstreams, until they have started
