@@ -92,7 +92,7 @@ func (c *checkCmd) Run(t *terminal) error {
 		if r.Failed == 0 {
 			return nil
 		}
-		return fmt.Errorf("%d of %s failed", r.Failed, plural(len(r.Servers), "server"))
+		return fmt.Errorf("not ready: %d of %s", r.Failed, plural(len(r.Servers), "server"))
 	})
 }
 
