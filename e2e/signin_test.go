@@ -237,6 +237,7 @@ func TestSignInErrors(t *testing.T) {
 			t.Errorf("%s: %s", server, out)
 		}
 	}
+	p.want(1, "nobody pasted an address", "auth", "login", p.config, "locked", "--paste")
 	p.want(2, "can't be used together", "auth", "login", p.config, "locked", "--device", "--paste")
 	if hits.Load() != 0 {
 		t.Error("a redirected token request was sent on")
