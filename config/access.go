@@ -165,10 +165,11 @@ func publicURL(s string) error {
 // isSet reports whether a token was read, and is not what Show writes in its place.
 func isSet(token string) bool { return token != "" && token != Hidden }
 
-// access checks that the parts of "server" fit together.
+// access checks that the parts of "server" fit together, and fit the profiles.
 func (r *reader) access(root node, c *Config) {
 	server, _ := root.member("server")
 	auth, _ := server.value.member("auth")
+	r.warnUnmatched(auth.value, c.Profiles)
 	listed, _ := auth.value.member("tokens")
 	elements := listed.value.elements()
 	for i, t := range c.Server.Auth.Tokens {
