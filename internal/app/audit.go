@@ -102,7 +102,7 @@ func existingKey(path string) ([]byte, error) {
 func (a *audit) line(e executor.Event) []byte {
 	l := auditLine{
 		Time:   time.Now().UTC().Format(time.RFC3339Nano),
-		Caller: e.Caller, Client: e.Client, Schema: e.Schema, Server: e.Server, Tool: e.Tool,
+		Caller: e.Caller, Client: e.Client, Schema: e.Schema, Server: shortName(e.Server), Tool: shortName(e.Tool),
 		Arguments: map[string]int{}, Outcome: e.Outcome,
 		MS: float64(e.Took.Microseconds()) / 1000, BytesIn: e.BytesIn, BytesOut: e.BytesOut,
 	}
@@ -112,7 +112,7 @@ func (a *audit) line(e executor.Event) []byte {
 	if rawjson.Kind(e.Arguments) == '{' {
 		for name, value := range rawjson.Members(e.Arguments) {
 			if len(l.Arguments) < auditNames {
-				l.Arguments[name[:min(len(name), auditNameBytes)]] = len(value)
+				l.Arguments[shortName(name)] = len(value)
 			}
 		}
 	}
@@ -122,6 +122,9 @@ func (a *audit) line(e executor.Event) []byte {
 	text, _ := json.Marshal(l) // it has no value that cannot be encoded
 	return append(text, '\n')
 }
+
+// shortName returns the beginning of a name that a client may have invented.
+func shortName(name string) string { return name[:min(len(name), auditNameBytes)] }
 
 // write appends a line. If it cannot, the line is counted: a call never fails for it.
 func (a *audit) write(line []byte) {

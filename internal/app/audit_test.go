@@ -57,6 +57,19 @@ func TestAuditLines(t *testing.T) {
 	}
 }
 
+// TestAuditLinesAreBounded: clients choose names, also of servers and tools that do not exist.
+func TestAuditLinesAreBounded(t *testing.T) {
+	a, err := openAudit(filepath.Join(t.TempDir(), "audit.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	long := strings.Repeat("x", 1<<20)
+	if n := len(a.line(executor.Event{Server: long, Tool: long, Arguments: []byte(`{"` + long + `":1}`)})); n > 1000 {
+		t.Errorf("a line has %d bytes", n)
+	}
+}
+
 // TestAuditFiles: others cannot read the files, the key stays the same, and a file that
 // was moved away is made again.
 func TestAuditFiles(t *testing.T) {
