@@ -84,10 +84,8 @@ func (c *checkCmd) Run(t *terminal) error {
 		if err := show(t); err != nil {
 			return err
 		}
-		if c.Locked {
-			if err := c.compare(t, lock, lists); err != nil {
-				return err
-			}
+		if err := c.compare(t, lock, lists); err != nil {
+			return err
 		}
 		if r.Failed == 0 {
 			return nil
