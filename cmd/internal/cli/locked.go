@@ -17,8 +17,10 @@ import (
 // lockText is a lock file and its text.
 type lockText struct {
 	*lockfile.Lock
-	path string
-	text []byte
+	path   string
+	text   []byte
+	review string // the command that shows what has changed
+	pin    string // the command that approves it
 }
 
 // lock reads the lock file. Only check --locked needs one.
@@ -31,7 +33,7 @@ func (c *checkCmd) lock(t *terminal, file *config.Config) (l lockText, err error
 	case t.adhoc != nil:
 		return l, nil
 	}
-	l.path = lockfile.Path(file.File)
+	l.path, l.review, l.pin = lockfile.Path(file.File), file.PinCommand("--diff"), file.PinCommand()
 	if l.Lock, err = lockfile.Read(l.path); err == nil {
 		l.text, err = os.ReadFile(l.path)
 	}
@@ -40,7 +42,7 @@ func (c *checkCmd) lock(t *terminal, file *config.Config) (l lockText, err error
 	case err == nil || c.Locked && !isAbsent:
 		return l, err
 	case c.Locked:
-		return l, usageError{withHint(fmt.Errorf("there is no %s", l.path), "mcpx pin creates it")}
+		return l, usageError{withHint(fmt.Errorf("there is no %s", l.path), l.pin+" creates it")}
 	case !isAbsent:
 		fmt.Fprintf(t.stderr, "warning: mcpx starts no server when it serves: %v\n", err)
 	}
@@ -71,7 +73,7 @@ func (c *checkCmd) compare(t *terminal, lock lockText, lists []app.ToolLists) er
 	}
 	if !c.Locked {
 		if count > 0 {
-			fmt.Fprintf(t.stderr, "warning: %s not approved in %s; review them with mcpx pin --diff\n", plural(count, "change"), lock.path)
+			fmt.Fprintf(t.stderr, "warning: %s not approved in %s; review them with %s\n", plural(count, "change"), lock.path, lock.review)
 		}
 		return nil
 	}
@@ -83,7 +85,7 @@ func (c *checkCmd) compare(t *terminal, lock lockText, lists []app.ToolLists) er
 	if count == 0 {
 		return nil
 	}
-	return withHint(fmt.Errorf("%s not approved in %s", plural(count, "change"), lock.path), "review them with mcpx pin --diff, approve them with mcpx pin, and commit the lock file")
+	return withHint(fmt.Errorf("%s not approved in %s", plural(count, "change"), lock.path), fmt.Sprintf("review them with %s, approve them with %s, and commit the lock file", lock.review, lock.pin))
 }
 
 // report returns the SARIF file. It names the lock file relative to the working directory,
