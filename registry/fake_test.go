@@ -196,14 +196,16 @@ func (l *fakeLink) say(message string) {
 	}
 }
 
-func (l *fakeLink) Receive() (message, callID []byte, err error) {
-	select {
-	case m := <-l.messages:
-		return m, nil, nil
-	case b := <-l.broken:
-		return nil, nil, b
-	case <-l.ended:
-		return nil, nil, l.reason
+func (l *fakeLink) Run(receive func(link.Delivery)) error {
+	for {
+		select {
+		case m := <-l.messages:
+			receive(link.Delivery{Message: m})
+		case b := <-l.broken:
+			receive(link.Delivery{Err: b})
+		case <-l.ended:
+			return l.reason
+		}
 	}
 }
 

@@ -174,36 +174,26 @@ func clientOf(c *rpc.Call) Client {
 	return client
 }
 
-// Run reads the upstream's messages until the link ends.
-func (s *Session) Run() {
-	for {
-		line, callID, err := s.Link.Receive()
-		if err == nil {
-			s.Host.Record(Received, line)
-			s.accept(line, callID)
-			continue
-		}
-		if isOver := s.interrupted(err); isOver {
-			return
-		}
-	}
-}
+// Run handles what the upstream sends until the link ends.
+func (s *Session) Run() { s.conn.Close(s.Link.Run(s.receive)) }
 
-// interrupted handles an error of the link and reports whether it ends the session.
-func (s *Session) interrupted(err error) (isOver bool) {
-	var ended *link.CallEnd
+// receive handles a message of the link, or an error that does not end it. It may be
+// called concurrently.
+func (s *Session) receive(d link.Delivery) {
+	if d.Err == nil {
+		s.Host.Record(Received, d.Message)
+		s.accept(d.Message, d.CallID)
+		return
+	}
+	var ended *link.CallEnd // errors.As needs it on the heap; messages do not
 	switch {
-	case errors.As(err, &ended):
+	case errors.As(d.Err, &ended):
 		s.endCall(ended)
-	case errors.Is(err, link.ErrGap):
+	case errors.Is(d.Err, link.ErrGap):
 		for _, list := range Listable {
 			s.Host.Notified(ListChanged(list), nil, nil)
 		}
-	default:
-		s.conn.Close(err)
-		return true
 	}
-	return false
 }
 
 // endCall ends a call that the link could not finish.
