@@ -42,7 +42,7 @@ func (c *checkCmd) lock(t *terminal, file *config.Config) (l lockText, err error
 	case err == nil || c.Locked && !isAbsent:
 		return l, err
 	case c.Locked:
-		return l, usageError{withHint(fmt.Errorf("there is no %s", l.path), l.pin+" creates it")}
+		return l, usageError{withHint(fmt.Errorf("there is no %s", l.path), "%s creates it", l.pin)}
 	case !isAbsent:
 		fmt.Fprintf(t.stderr, "warning: mcpx starts no server when it serves: %v\n", err)
 	}
@@ -85,7 +85,7 @@ func (c *checkCmd) compare(t *terminal, lock lockText, lists []app.ToolLists) er
 	if count == 0 {
 		return nil
 	}
-	return withHint(fmt.Errorf("%s not approved in %s", plural(count, "change"), lock.path), fmt.Sprintf("review them with %s, approve them with %s, and commit the lock file", lock.review, lock.pin))
+	return withHint(fmt.Errorf("%s not approved in %s", plural(count, "change"), lock.path), "review them with %s, approve them with %s, and commit the lock file", lock.review, lock.pin)
 }
 
 // report returns the SARIF file. It names the lock file relative to the working directory,
