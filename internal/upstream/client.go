@@ -7,8 +7,8 @@ import (
 	"mcpx/internal/policy"
 )
 
-// Client is a client of a front, which gets the requests and notifications of
-// upstreams. Its methods may be called concurrently.
+// Client is a client of mcpx. It receives requests and notifications of upstreams. Its
+// methods may be called concurrently.
 type Client interface {
 	// ID identifies the client.
 	ID() string
@@ -23,9 +23,9 @@ type Client interface {
 	Notify(method string, params []byte)
 }
 
-// InputClient is a Client that is more than a program on the command line. An upstream of
-// 2026-07-28 learns the client's own capabilities with each request, and its requests to
-// the client come together.
+// InputClient is a Client that speaks MCP; mcpx's own command line does not. An upstream of
+// 2026-07-28 gets the client's capabilities with each request, and sends its requests to
+// the client in rounds.
 type InputClient interface {
 	Client
 	// Capabilities returns the capabilities that the client has declared.
@@ -35,6 +35,20 @@ type InputClient interface {
 	// RequestAll sends the requests of one round to the client, and waits for all
 	// responses. They have the order of the requests.
 	RequestAll(ctx context.Context, inputs []Input) (responses [][]byte, err error)
+}
+
+// RoundClient is an InputClient that may continue a call of several rounds by itself, with the
+// upstream's own state. mcpx then keeps nothing between the rounds.
+type RoundClient interface {
+	InputClient
+	// Resumed returns the input and the state with which the client continues a call to an
+	// upstream; ok is false for a call that begins.
+	Resumed(server string) (responses, state []byte, ok bool)
+	// Pass reports whether the client gets the result with the upstream's requests and state.
+	// Otherwise the requests are sent with RequestAll.
+	Pass(server string, inputs []Input) (ok bool, err error)
+	// HasPassed reports whether Pass returned true.
+	HasPassed() bool
 }
 
 // Input is one of the requests to a client that an upstream needs to continue a call.
