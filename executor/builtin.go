@@ -205,8 +205,8 @@ func (e *Executor) listServers(_ context.Context, c Call, _ []byte) (string, err
 		if review := u.Review(); review != "" {
 			fmt.Fprintf(&b, "; %s", review)
 		}
-		if u.Reason != "" {
-			fmt.Fprintf(&b, "; %s", u.Reason)
+		if trouble := u.Trouble(); trouble != "" {
+			fmt.Fprintf(&b, "; %s", trouble)
 		}
 		for _, t := range u.Tools {
 			if reason := validatorOf(t).Unjudged(); reason != "" {

@@ -74,6 +74,8 @@ func heading(u *registry.Upstream, shown, budget int) string {
 		head += " (" + idleNote(u) + ")"
 	case u.NeedsPerson():
 		head += " (" + plain.Cut(u.Reason, instructionBytes) + ")"
+	case u.State != registry.Ready && u.Reason == "":
+		head += fmt.Sprintf(" (%s)", u.State)
 	case u.State != registry.Ready:
 		head += fmt.Sprintf(" (%s: %s)", u.State, plain.Cut(u.Reason, instructionBytes))
 	}

@@ -113,6 +113,28 @@ func TestSignInStates(t *testing.T) {
 	waitState(t, r, NeedsSignIn)
 }
 
+// TestCallAfterSignInElsewhere: a call right after a sign-in in another process works.
+func TestCallAfterSignInElsewhere(t *testing.T) {
+	s := authtest.New(t)
+	r, _ := run(t, map[string]any{"a": map[string]any{"url": s.URL}})
+	own := waitState(t, r, NeedsSignIn).supervisor.account.Load()
+	other := r.options.Accounts.Account(own.Settings(), "")
+	address, err := other.Begin(t.Context(), "http://127.0.0.1:1/callback", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := authtest.Browse(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.options.Accounts.Complete(t.Context(), "", back.Query()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Ready(t.Context(), "a"); err != nil {
+		t.Errorf("a call right after the sign-in: %v", err)
+	}
+}
+
 // TestNoSignIn: what cannot be signed in to.
 func TestNoSignIn(t *testing.T) {
 	r, _ := run(t, map[string]any{"a": mcptest.Upstream(t)})

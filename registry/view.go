@@ -196,9 +196,9 @@ func (v *views) of(key viewKey, whole *Catalog, upstreams []*Upstream) *Catalog 
 // isOf reports whether the upstream is a part of another, or the same.
 func (u *Upstream) isOf(whole *Upstream) bool { return u == whole || u.whole == whole }
 
-// restrict returns the part of an upstream that the rules grant. Instructions, and notes
-// about tools that wait for a review, may name any tool, so only those see them who see all
-// tools.
+// restrict returns the part of an upstream that the rules grant. Instructions, notes about
+// tools that wait for a review, and what it writes to stderr while it works may name any
+// tool, so only those see them who see all tools.
 func (u *Upstream) restrict(schema string, rules *policy.Rules) *Upstream {
 	part := *u
 	part.whole = u
@@ -215,6 +215,7 @@ func (u *Upstream) restrict(schema string, rules *policy.Rules) *Upstream {
 	}
 	if !rules.HasEveryToolOf(schema, u.Name) {
 		part.Instructions, part.instructions, part.instructionsWait, part.news = "", "", false, nil
+		part.stderr = nil
 		part.waiting = maps.Clone(u.waiting)
 		delete(part.waiting, lockfile.Tools)
 		shown := slices.Clip(part.Tools)
