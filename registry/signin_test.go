@@ -11,6 +11,7 @@ import (
 
 	"mcpx/internal/authtest"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/upstream"
 )
 
 // waitState waits until the upstream "a" is in a state.
@@ -87,7 +88,7 @@ func TestSignInStates(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	_, err = r.Call(t.Context(), "a", Request{Method: "tools/call", Params: []byte(`{"name":"hello"}`)})
+	_, err = r.Call(t.Context(), "a", upstream.Request{Method: "tools/call", Params: []byte(`{"name":"hello"}`)})
 	if !errors.As(err, &needed) {
 		t.Fatalf("a call without the scope: %v", err)
 	}
@@ -101,7 +102,7 @@ func TestSignInStates(t *testing.T) {
 	if err := all.SignedIn(t.Context(), "a", []string{"write"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Call(t.Context(), "a", Request{Method: "tools/call", Params: []byte(`{"name":"hello"}`)}); err != nil {
+	if _, err := r.Call(t.Context(), "a", upstream.Request{Method: "tools/call", Params: []byte(`{"name":"hello"}`)}); err != nil {
 		t.Errorf("a call with more access: %v", err)
 	}
 	if status, ok := all.SignInStatus(t.Context(), "a"); !ok || !status.SignedIn {

@@ -5,6 +5,7 @@ import (
 
 	"mcpx/internal/mcptest"
 	"mcpx/internal/policy"
+	"mcpx/internal/upstream"
 )
 
 // TestViews: a view has what the rules grant. It is made once for each change of the
@@ -17,7 +18,7 @@ func TestViews(t *testing.T) {
 		}
 	}
 	l.wait(t, "tool t9 failed")
-	as := func(rules *policy.Rules) Client {
+	as := func(rules *policy.Rules) upstream.Client {
 		c := recorderOf("1", "ann")
 		c.caller.Rules = rules
 		return c
@@ -53,7 +54,7 @@ func TestViews(t *testing.T) {
 			t.Errorf("%s: %d tokens", row.name, a.Tokens())
 		}
 	}
-	for name, c := range map[string]Client{"no client": nil, "no caller": newRecorder("1"), "no rules": recorderOf("1", "ann")} {
+	for name, c := range map[string]upstream.Client{"no client": nil, "no caller": newRecorder("1"), "no rules": recorderOf("1", "ann")} {
 		if n := testing.AllocsPerRun(100, func() { _ = r.For(c).Catalog().Upstream("a") }); n != 0 {
 			t.Errorf("%s: %v allocations", name, n)
 		}
