@@ -12,6 +12,7 @@ import (
 
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
+	"mcpx/internal/upstream"
 	"mcpx/registry"
 )
 
@@ -138,7 +139,7 @@ func (p *multiRoundCall) requestInput(ctx context.Context, inputs []registry.Inp
 	select {
 	case p.inputs <- request:
 	case <-p.done:
-		return nil, registry.ErrCallOver
+		return nil, upstream.ErrCallOver
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}

@@ -22,6 +22,7 @@ import (
 	"mcpx/internal/listcache"
 	"mcpx/internal/logging"
 	"mcpx/internal/tasks"
+	"mcpx/internal/telemetry"
 	"mcpx/registry"
 	"mcpx/server"
 	"mcpx/server/front"
@@ -45,6 +46,7 @@ type App struct {
 	metrics  *metrics         // nil unless mcpx serves over HTTP
 	audit    *audit           // nil unless the config names a file
 	memory   *releaser
+	tracer   *telemetry.Tracer // nil unless the environment names a collector
 
 	headStart context.Context // the upstreams start when it ends; nil: at once
 	listed    func()          // ends headStart
@@ -78,6 +80,7 @@ func New(c *config.Config, profile string, stderr io.Writer) (*App, error) {
 	}
 	a.watcher = child.NewWatcher(a.log.Logger)
 	a.memory = newReleaser()
+	a.tracer = telemetry.New(Version(), a.log.Logger)
 	if folder, err := os.UserCacheDir(); err == nil { // otherwise there is no home
 		a.cache = listcache.New(filepath.Join(folder, "mcpx", "catalog"), a.log.Logger)
 	}
@@ -106,6 +109,7 @@ func (a *App) newProfile(c *config.Config, p *config.Profile) *Profile {
 		Accounts:       a.Accounts,
 		SignIn:         people.how,
 		Compile:        executor.Compile,
+		Tracer:         a.tracer,
 	})
 	e := executor.New(r, c, p, executor.Options{Log: a.log.Logger, Observe: a.observe, SignIn: people.begin(r)})
 	return &Profile{Profile: p, Registry: r, Executor: e}
@@ -152,6 +156,7 @@ func (a *App) Run(ctx context.Context, use func(ctx context.Context) error) erro
 	a.tasks.Go(func() { a.memory.run(upstreams) })
 	err := use(ctx)
 	stop()
+	a.tasks.Go(a.tracer.Close) // while the upstreams stop
 	a.tasks.Close()
 	a.watcher.Close()
 	_ = a.log.Close() // the last calls are written to the audit then
@@ -189,12 +194,13 @@ func (a *App) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error
 		UnreadBytes:  a.config.Limits.UnreadBytes,
 		Timeout:      a.config.Stdio.Timeout,
 	}
+	a.tracer.Start()
 	return a.Run(ctx, stdio.Run)
 }
 
 // serverOptions returns the options of what a front serves.
 func (a *App) serverOptions() server.Options {
-	return server.Options{Log: a.log.Logger, Version: Version(), AlwaysLoad: a.config.AlwaysLoad, Listed: a.listed}
+	return server.Options{Log: a.log.Logger, Version: Version(), AlwaysLoad: a.config.AlwaysLoad, Listed: a.listed, Tracer: a.tracer}
 }
 
 // warn logs the warnings of the config.

@@ -1,0 +1,175 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"sync"
+	"time"
+)
+
+// sweepEvery is the number of writes after which values that have expired are removed.
+const sweepEvery = 1000
+
+// Memory is the Store of one process.
+type Memory struct {
+	mu        sync.Mutex
+	values    map[string]value
+	locks     map[string]chan struct{} // each holds one element while its key is locked
+	listeners map[*listener]struct{}
+	writes    int
+}
+
+type value struct {
+	bytes []byte
+	until time.Time
+}
+
+// listener receives messages. receiving lets them arrive one after the other.
+type listener struct {
+	receiving sync.Mutex
+	receive   func(message []byte)
+}
+
+// NewMemory returns an empty store.
+func NewMemory() *Memory {
+	return &Memory{values: map[string]value{}, locks: map[string]chan struct{}{}, listeners: map[*listener]struct{}{}}
+}
+
+// Get implements Store.
+func (m *Memory) Get(_ context.Context, key string) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return bytes.Clone(m.get(key)), nil
+}
+
+// Part implements Store.
+func (m *Memory) Part(_ context.Context, key string, from, to int) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := m.get(key)
+	from = min(from, len(all))
+	return bytes.Clone(all[from:max(from, min(to, len(all)))]), nil
+}
+
+// get returns the value of a key, nil if there is none. The caller holds mu.
+func (m *Memory) get(key string) []byte {
+	v, ok := m.values[key]
+	if !ok || time.Now().After(v.until) {
+		return nil
+	}
+	return v.bytes
+}
+
+// Set implements Store.
+func (m *Memory) Set(_ context.Context, key string, bytes []byte, keep time.Duration) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.set(key, bytes, keep)
+	return nil
+}
+
+// Add implements Store.
+func (m *Memory) Add(_ context.Context, key string, bytes []byte, keep time.Duration) (bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.get(key) != nil {
+		return false, nil
+	}
+	m.set(key, bytes, keep)
+	return true, nil
+}
+
+// set replaces the value of a key. The caller holds mu.
+func (m *Memory) set(key string, bytes []byte, keep time.Duration) {
+	now := time.Now()
+	m.values[key] = value{append([]byte{}, bytes...), now.Add(keep)}
+	if m.writes++; m.writes%sweepEvery != 0 {
+		return
+	}
+	for key, v := range m.values {
+		if now.After(v.until) {
+			delete(m.values, key)
+		}
+	}
+}
+
+// Keep implements Store.
+func (m *Memory) Keep(_ context.Context, key string, keep time.Duration) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.get(key) != nil {
+		m.values[key] = value{m.values[key].bytes, time.Now().Add(keep)}
+	}
+	return nil
+}
+
+// Delete implements Store.
+func (m *Memory) Delete(_ context.Context, key string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.values, key)
+	return nil
+}
+
+// Lock implements Store.
+func (m *Memory) Lock(ctx context.Context, key string) (Lock, error) {
+	m.mu.Lock()
+	held, ok := m.locks[key]
+	if !ok {
+		held = make(chan struct{}, 1)
+		m.locks[key] = held
+	}
+	m.mu.Unlock()
+	select {
+	case held <- struct{}{}:
+		return &memoryLock{store: m, key: key, unlock: sync.OnceFunc(func() { <-held })}, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+type memoryLock struct {
+	store  *Memory
+	key    string
+	unlock func()
+}
+
+func (l *memoryLock) Set(ctx context.Context, value []byte, keep time.Duration) error {
+	return l.store.Set(ctx, l.key, value, keep)
+}
+
+func (l *memoryLock) Unlock() { l.unlock() }
+
+// Publish implements Store. It returns when every listener has the message.
+func (m *Memory) Publish(_ context.Context, message []byte) error {
+	m.mu.Lock()
+	var listeners []*listener
+	for l := range m.listeners {
+		listeners = append(listeners, l)
+	}
+	m.mu.Unlock()
+	for _, l := range listeners {
+		l.receiving.Lock()
+		l.receive(bytes.Clone(message))
+		l.receiving.Unlock()
+	}
+	return nil
+}
+
+// Listen implements Store.
+func (m *Memory) Listen(ctx context.Context, receive func(message []byte)) {
+	l := &listener{receive: receive}
+	m.mu.Lock()
+	m.listeners[l] = struct{}{}
+	m.mu.Unlock()
+	<-ctx.Done()
+	m.mu.Lock()
+	delete(m.listeners, l)
+	m.mu.Unlock()
+}
+
+// Err implements Store.
+func (m *Memory) Err() error { return nil }
+
+// Close implements Store.
+func (m *Memory) Close() error { return nil }

@@ -1,0 +1,56 @@
+// Package store shares values between the replicas of mcpx: in Redis or Valkey, or in the
+// memory of one process.
+//
+// A store may fail at any time. Nothing waits for it longer than Limit, and its users go on
+// without it.
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Limit is the longest time that a request to a store takes. Only Lock may take longer.
+const Limit = 250 * time.Millisecond
+
+// ErrLockLost is returned for a write under a lock that somebody else has taken over.
+var ErrLockLost = errors.New("the lock was lost, because it was held for too long")
+
+// Store holds values by key, each for a limited time. Its methods may be called
+// concurrently.
+type Store interface {
+	// Get returns the value of a key, nil if there is none.
+	Get(ctx context.Context, key string) ([]byte, error)
+	// Part returns the bytes of a value from one offset up to another, fewer if the value
+	// ends before, nil if there is no value.
+	Part(ctx context.Context, key string, from, to int) ([]byte, error)
+	// Set replaces the value of a key and keeps it for a time.
+	Set(ctx context.Context, key string, value []byte, keep time.Duration) error
+	// Add is Set for a key without a value. It returns false if the key has one.
+	Add(ctx context.Context, key string, value []byte, keep time.Duration) (bool, error)
+	// Keep keeps the value of a key for another time, if there is one.
+	Keep(ctx context.Context, key string, keep time.Duration) error
+	// Delete removes the value of a key.
+	Delete(ctx context.Context, key string) error
+	// Lock waits until nobody else holds the lock of a key. The lock of a process that dies
+	// ends by itself.
+	Lock(ctx context.Context, key string) (Lock, error)
+	// Publish sends a message to all replicas that listen, to this one too.
+	Publish(ctx context.Context, message []byte) error
+	// Listen calls receive for each message that is published, one after the other, until
+	// the context ends. Messages are lost while the store cannot be reached.
+	Listen(ctx context.Context, receive func(message []byte))
+	// Err returns why the store cannot be used now, nil if it can. It does not wait.
+	Err() error
+	// Close ends the connections.
+	Close() error
+}
+
+// Lock is the lock of a key.
+type Lock interface {
+	// Set is Store.Set for the key. It fails with ErrLockLost if the lock is no longer held.
+	Set(ctx context.Context, value []byte, keep time.Duration) error
+	// Unlock ends the lock.
+	Unlock()
+}
