@@ -138,9 +138,7 @@ func (r *Reader) fill() {
 			}
 		}
 		larger := Buffer(size)
-		larger = append(larger, r.buffer[:r.end]...)[:cap(larger)]
-		Recycle(r.buffer)
-		r.buffer = larger
+		r.buffer = append(larger, r.buffer[:r.end]...)[:cap(larger)]
 	}
 	n, err := r.r.Read(r.buffer[r.end:])
 	r.end += n
