@@ -208,7 +208,9 @@ type Server struct {
 	Console        Console
 	AllowedOrigins []string
 	AllowedHosts   []string
-	PublicURL      string // the address that clients use, without /mcp; empty: unknown
+	PublicURL      string   // the address that clients use, without /mcp; empty: unknown
+	SessionKeys    []string // the first seals client sessions, all open them; none: they are not sealed
+	Store          string   // address of what replicas share; empty: the memory of this process
 	Auth           Access
 }
 

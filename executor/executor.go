@@ -20,6 +20,7 @@ import (
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
 	"mcpx/internal/selection"
+	"mcpx/internal/store"
 	"mcpx/registry"
 )
 
@@ -296,12 +297,20 @@ func (e *Executor) clientResult(c *Call, end end) (result []byte, err error) {
 		return end.result, flatError(c.Server, end.err)
 	case end.err != nil:
 		return nil, execError(c, end.err)
+	case isUnfinished(c):
+		return end.result, nil
 	}
 	result = e.fit(c, end.result)
 	if len(c.notes) > 0 {
 		result = results.AppendText(result, strings.Join(c.notes, "\n"))
 	}
 	return result, nil
+}
+
+// isUnfinished reports whether the result of a call is a request for input.
+func isUnfinished(c *Call) bool {
+	client, ok := c.Client.(registry.RoundClient)
+	return ok && client.HasPassed()
 }
 
 // fit returns a result of exec for the client: the selected part, or the whole result unless
@@ -354,8 +363,21 @@ func (c *Call) request(arguments []byte) registry.Request {
 	return r
 }
 
-// Forget drops the stored results of a client that is gone.
+// Forget drops the stored results of a client that is gone. Other replicas can still read
+// those that are shared.
 func (e *Executor) Forget(client string) { e.results.Forget(client) }
+
+// Remove drops the stored results of a client that is gone everywhere.
+func (e *Executor) Remove(client string) { e.results.Remove(client) }
+
+// Share lets other replicas read the results that are stored from now on. It is called
+// before the first call.
+func (e *Executor) Share(s store.Store) {
+	e.results.Sharing = results.Sharing{Store: s, Space: e.settings.Load().profile.Name}
+}
+
+// Close waits until results that are no longer stored are removed from the shared store.
+func (e *Executor) Close() { e.results.Close() }
 
 func toolParams(name string, arguments []byte) []byte {
 	b := make([]byte, 0, len(`{"name":"","arguments":}`)+len(name)+len(arguments))

@@ -39,7 +39,7 @@ func (s *Server) Handle(ctx context.Context, c *Client, p Inbound, respond func(
 	switch {
 	case p.Err == nil:
 		s.accept(ctx, c, p.Message, respond)
-	case rawjson.Kind(p.Text) == '[' && c.hasBatches() && rawjson.Check(p.Text) == nil:
+	case c.AcceptsBatch(p):
 		s.acceptBatch(ctx, c, p.Text, respond)
 	default:
 		respond(InvalidMessage(p.Message, p.Err))
@@ -56,6 +56,11 @@ func InvalidMessage(m rpc.Message, err error) []byte {
 	return rpc.AppendError(nil, m.ID, e)
 }
 
+// AcceptsBatch reports whether a text is a batch that the client may send.
+func (c *Client) AcceptsBatch(p Inbound) bool {
+	return p.Err != nil && rawjson.Kind(p.Text) == '[' && c.hasBatches() && rawjson.Check(p.Text) == nil
+}
+
 // hasBatches reports whether the client speaks the revision that has batches.
 func (c *Client) hasBatches() bool {
 	c.mu.Lock()
@@ -63,8 +68,8 @@ func (c *Client) hasBatches() bool {
 	return c.revision == mcp.ProtocolVersion20250326
 }
 
-// maxBatch bounds the messages of a batch.
-const maxBatch = 1000
+// MaxBatch bounds the messages of a batch. Longer ones are refused.
+const MaxBatch = 1000
 
 // acceptBatch handles a batch. respond gets the responses as one array, in the order of
 // the requests; nil if there are none.
@@ -76,8 +81,8 @@ func (s *Server) acceptBatch(ctx context.Context, c *Client, batch []byte, respo
 	case n == 0:
 		refuse("Invalid request: an empty batch")
 		return
-	case n > maxBatch:
-		refuse("Invalid request: a batch has at most %d messages, this one has %d; send it in parts", maxBatch, n)
+	case n > MaxBatch:
+		refuse("Invalid request: a batch has at most %d messages, this one has %d; send it in parts", MaxBatch, n)
 		return
 	}
 	var starts []func(respond func(response []byte))

@@ -26,6 +26,9 @@ type Client struct {
 	// Replacements for a call of several rounds; may be nil.
 	requestInput  func(ctx context.Context, inputs []registry.Input) ([][]byte, error) // for requests to the client
 	progressToken func() []byte                                                        // for the progress token in the request
+	call          *multiRoundCall                                                      // the call itself
+	resumed       *resumedCall                                                         // what the call goes on with
+	mayPass       bool                                                                 // the client may get an upstream's own state
 }
 
 // conversation is the state that all streams of a client share.
@@ -57,9 +60,17 @@ var ErrCancelled = errors.New("cancelled by the client")
 
 // NewClient returns a Client of the server whose messages go through send.
 func (s *Server) NewClient(id string, send func(message []byte) error) *Client {
+	return s.newClient(id, requestPrefix, send)
+}
+
+// requestPrefix begins the IDs of requests to clients.
+const requestPrefix = "mcpx-"
+
+// newClient returns a Client. The IDs of the requests to it have that prefix.
+func (s *Server) newClient(id, prefix string, send func(message []byte) error) *Client {
 	c := newClient(id, send)
 	c.lists.current = func(method string) uint64 { return s.listHash(c, method) }
-	c.Conn = rpc.NewConn(rpc.ConnOptions{Handler: c.conversation, Send: send, Prefix: "mcpx-", Log: s.log})
+	c.Conn = rpc.NewConn(rpc.ConnOptions{Handler: c.conversation, Send: send, Prefix: prefix, Log: s.log})
 	return c
 }
 
@@ -282,24 +293,6 @@ func (c *Client) Notify(method string, params []byte) {
 // send sends a notification to the client.
 func (c *Client) send(method string, params []byte) {
 	_ = c.Send(rpc.AppendNotification(nil, method, params)) // on failure the client is gone
-}
-
-// wantsLog reports whether the client wants a log message of that level.
-func (c *Client) wantsLog(params []byte) bool {
-	c.mu.Lock()
-	least := c.level
-	c.mu.Unlock()
-	level, _ := rawjson.String(rawjson.Get(params, "level"))
-	return least == "" || least != noLogs && slices.Index(registry.LogLevels, level) >= slices.Index(registry.LogLevels, least)
-}
-
-// noLogs is the level of a client that wants no log messages.
-const noLogs = "none"
-
-func (c *Client) setLevel(level string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.level = level
 }
 
 // progress returns a function that passes progress on with the client's token, nil if

@@ -22,8 +22,10 @@ import (
 // An upstream of an earlier revision sends requests during a call, so the call is parked
 // here until its client makes it again. The methods may be called concurrently.
 type multiRoundCalls struct {
+	sealed *sealedRounds // nil: requestState is not sealed
+
 	mu     sync.Mutex
-	parked map[string]*multiRoundCall // by requestState
+	parked map[string]*multiRoundCall // by state
 }
 
 func newMultiRoundCalls() *multiRoundCalls {
@@ -53,6 +55,7 @@ type multiRoundCall struct {
 	done   chan struct{} // closed when the result is available
 	cancel context.CancelCauseFunc
 	stream atomic.Pointer[roundStream]
+	passed *passedRound // the result is a request for input; read it after the result
 
 	requested inputRequest // sent to the client in the last round
 	expiry    *time.Timer  // ends the call if the client does not continue it
@@ -84,14 +87,13 @@ func (r *multiRoundCalls) run(ctx context.Context, c *Client, m rpc.Message, cal
 		}
 		return call(ctx)
 	}
-	state, _ := rawjson.String(rawjson.Get(m.Params, "requestState"))
-	p := r.remove(state, c.owner, m.Method)
+	p, err := r.parkedCall(c, m)
 	switch {
+	case err != nil:
+		return nil, err
 	case p != nil:
 		p.stream.Store(newRoundStream(c, m))
 		p.resume(rawjson.Get(m.Params, "inputResponses"))
-	case state != "":
-		return nil, invalidParams(`"requestState" is unknown, or its call has ended; make the call again without it`)
 	default:
 		p = newMultiRoundCall(ctx, c, m, call)
 	}
@@ -100,6 +102,9 @@ func (r *multiRoundCalls) run(ctx context.Context, c *Client, m rpc.Message, cal
 	for {
 		select {
 		case o := <-p.result:
+			if p.passed != nil && o.err == nil {
+				return r.sealed.inputRequired(o.result, p), nil
+			}
 			return o.result, o.err
 		case request := <-p.inputs:
 			if result := r.park(p, request); result != nil {
@@ -109,6 +114,31 @@ func (r *multiRoundCalls) run(ctx context.Context, c *Client, m rpc.Message, cal
 		}
 	}
 }
+
+// parkedCall removes the call that a request continues; nil for a request that begins a call
+// here.
+func (r *multiRoundCalls) parkedCall(c *Client, m rpc.Message) (*multiRoundCall, error) {
+	requestState, _ := rawjson.String(rawjson.Get(m.Params, "requestState"))
+	if requestState == "" {
+		return nil, nil
+	}
+	if r.sealed != nil {
+		state, err := r.sealed.open(requestState, c, m)
+		if state == "" || err != nil {
+			return nil, err
+		}
+		requestState = state
+	}
+	if p := r.remove(requestState, c.owner, m.Method); p != nil {
+		return p, nil
+	}
+	return nil, errUnknownState
+}
+
+var (
+	errUnknownState = invalidParams(`"requestState" is unknown, or its call has ended; make the call again without it`)
+	errOtherReplica = invalidParams(`"requestState" is of a call that waits on another replica of mcpx; make the call again without it, or route each client to one replica`)
+)
 
 // newRoundStream returns where notifications of a call go in this round. It copies the
 // progress token, so that the memory of the request can be freed.
@@ -123,7 +153,7 @@ func newMultiRoundCall(ctx context.Context, c *Client, m rpc.Message, call func(
 	p.stream.Store(newRoundStream(c, m))
 	c.Send = func(message []byte) error { return p.stream.Load().send(message) }
 	c.progressToken = func() []byte { return p.stream.Load().token }
-	c.requestInput = p.requestInput
+	c.requestInput, c.call = p.requestInput, p
 	go func() {
 		result, err := call(ctx)
 		p.result <- outcome{result, err}
@@ -165,8 +195,16 @@ func (r *multiRoundCalls) park(p *multiRoundCall, request inputRequest) []byte {
 	if !r.add(state, p) {
 		return nil
 	}
+	if r.sealed != nil {
+		state = r.sealed.parkedState(state, p)
+	}
+	return inputRequired(request.inputs, state)
+}
+
+// inputRequired returns the result that requests input of a client.
+func inputRequired(inputs []registry.Input, state string) []byte {
 	requests := []byte("{")
-	for _, input := range request.inputs {
+	for _, input := range inputs {
 		one := rawjson.AppendMember(rawjson.AppendString([]byte(`{"method":`), input.Method), "params", rawjson.OrObject(input.Params)) // go-sdk's client requires params
 		requests = rawjson.AppendMember(requests, input.Key, append(one, '}'))
 	}

@@ -20,6 +20,7 @@ import (
 	"mcpx/internal/logging"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
+	"mcpx/internal/seal"
 	"mcpx/internal/telemetry"
 	"mcpx/registry"
 )
@@ -57,6 +58,7 @@ type Options struct {
 	AlwaysLoad bool               // clients that defer tools should show inspect and exec from the start
 	SetLevel   func(level string) // sets the level of mcpx's own log; may be nil
 	Listed     func()             // called after each tools/list; may be nil
+	Rounds     *seal.Box          // seals requestState; may be nil
 	Tracer     *telemetry.Tracer  // records spans of requests; nil: none
 }
 
@@ -83,6 +85,7 @@ func New(p *config.Profile, r *registry.Registry, e *executor.Executor, o Option
 
 		configured: make(map[string]bool, len(p.Upstreams)),
 	}
+	s.rounds.sealed = newSealedRounds(o.Rounds, p.Name)
 	for i := range p.Upstreams {
 		s.configured[p.Upstreams[i].Name] = true
 	}
@@ -357,8 +360,12 @@ func Revisions() []string {
 // Attach makes a client known to upstreams until Detach.
 func (s *Server) Attach(c *Client) { s.registry.Attach(c) }
 
-// Forget drops the stored results of a client.
+// Forget drops the stored results of a client. Other replicas can still read those that are
+// shared.
 func (s *Server) Forget(c *Client) { s.executor.Forget(c.id) }
+
+// Remove drops the stored results of a client that has ended its session, on all replicas.
+func (s *Server) Remove(c *Client) { s.executor.Remove(c.id) }
 
 // Detach ends the subscriptions and the per-client upstream sessions of a client that is
 // gone. It may wait for upstreams.
@@ -388,6 +395,10 @@ func (s *Server) Upstreams(c registry.Client) []*registry.Upstream {
 
 // ForwardedHeaders returns the headers of clients' requests that upstreams get.
 func (s *Server) ForwardedHeaders() []string { return s.forwarded }
+
+// View names what a client session of this server can be continued with, in every process
+// that has the same config: the profile and the mode that the client chose.
+func (s *Server) View() string { return s.profile.Name + "?expose=" + string(s.view) }
 
 // Schema returns the name of the profile.
 func (s *Server) Schema() string { return s.profile.Name }

@@ -21,6 +21,8 @@ import (
 	"mcpx/internal/child"
 	"mcpx/internal/listcache"
 	"mcpx/internal/logging"
+	"mcpx/internal/seal"
+	"mcpx/internal/store"
 	"mcpx/internal/tasks"
 	"mcpx/internal/telemetry"
 	"mcpx/registry"
@@ -46,6 +48,10 @@ type App struct {
 	metrics  *metrics         // nil unless mcpx serves over HTTP
 	audit    *audit           // nil unless the config names a file
 	memory   *releaser
+	keys     []seal.Key   // of server.session_key
+	store    *store.Redis // shared with other replicas; nil unless the config has one
+	tokens   auth.Store
+	isShared bool              // the results of clients are in the store, too
 	tracer   *telemetry.Tracer // nil unless the environment names a collector
 
 	headStart context.Context // the upstreams start when it ends; nil: at once
@@ -71,6 +77,9 @@ func New(c *config.Config, profile string, stderr io.Writer) (*App, error) {
 		return nil, err
 	}
 	a := &App{config: c, schema: profile, stderr: stderr}
+	if a.keys, err = sessionKeys(c.Server.SessionKeys); err != nil {
+		return nil, err
+	}
 	if a.log, err = logging.New(logging.Options{Level: c.Logging.Level, Format: c.Logging.Format, File: c.Logging.File}, stderr); err != nil {
 		return nil, err
 	}
@@ -84,13 +93,31 @@ func New(c *config.Config, profile string, stderr io.Writer) (*App, error) {
 	if folder, err := os.UserCacheDir(); err == nil { // otherwise there is no home
 		a.cache = listcache.New(filepath.Join(folder, "mcpx", "catalog"), a.log.Logger)
 	}
-	a.Accounts = Accounts(c, a.log.Logger)
+	if a.store, err = openStore(c, store.Options{Log: a.log.Logger}); err != nil {
+		_ = a.log.Close()
+		_ = a.audit.Close()
+		return nil, err
+	}
+	a.tokens = openTokens(c, a.store, a.keys)
+	a.Accounts = auth.New(a.tokens, a.log.Logger)
 	var profiles []*Profile
 	for _, p := range chosen {
 		profiles = append(profiles, a.newProfile(c, p))
 	}
 	a.profiles.Store(&profiles)
 	return a, nil
+}
+
+// sessionKeys reads the keys of a config.
+func sessionKeys(texts []string) (keys []seal.Key, err error) {
+	for _, text := range texts {
+		key, err := seal.ParseKey(text)
+		if err != nil {
+			return nil, fmt.Errorf("server.session_key: %w", err)
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
 }
 
 // Profiles returns the profiles that are served, in the order of the config.
@@ -112,13 +139,10 @@ func (a *App) newProfile(c *config.Config, p *config.Profile) *Profile {
 		Tracer:         a.tracer,
 	})
 	e := executor.New(r, c, p, executor.Options{Log: a.log.Logger, Observe: a.observe, SignIn: people.begin(r)})
+	if a.isShared {
+		e.Share(a.store)
+	}
 	return &Profile{Profile: p, Registry: r, Executor: e}
-}
-
-// Accounts returns the accounts of a config, which sign in to its upstreams. Nothing is
-// read yet.
-func Accounts(c *config.Config, log zerolog.Logger) *auth.Accounts {
-	return auth.New(auth.NewFiles(auth.Folder(), auth.Kind(c.Auth.Store)), log)
 }
 
 // choose returns the named profile, or every enabled profile if the name is empty.
@@ -154,10 +178,12 @@ func (a *App) Run(ctx context.Context, use func(ctx context.Context) error) erro
 		})
 	}
 	a.tasks.Go(func() { a.memory.run(upstreams) })
+	a.runStore()
 	err := use(ctx)
 	stop()
 	a.tasks.Go(a.tracer.Close) // while the upstreams stop
 	a.tasks.Close()
+	a.closeStore()
 	a.watcher.Close()
 	_ = a.log.Close() // the last calls are written to the audit then
 	_ = a.audit.Close()
@@ -200,7 +226,11 @@ func (a *App) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error
 
 // serverOptions returns the options of what a front serves.
 func (a *App) serverOptions() server.Options {
-	return server.Options{Log: a.log.Logger, Version: Version(), AlwaysLoad: a.config.AlwaysLoad, Listed: a.listed, Tracer: a.tracer}
+	o := server.Options{Log: a.log.Logger, Version: Version(), AlwaysLoad: a.config.AlwaysLoad, Listed: a.listed, Tracer: a.tracer}
+	if len(a.keys) > 0 {
+		o.Rounds = seal.New(seal.Round, a.keys)
+	}
+	return o
 }
 
 // warn logs the warnings of the config.

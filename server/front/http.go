@@ -22,6 +22,8 @@ import (
 
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
+	"mcpx/internal/seal"
+	"mcpx/internal/store"
 	"mcpx/internal/tasks"
 	"mcpx/server"
 	"mcpx/server/access"
@@ -46,6 +48,11 @@ type HTTP struct {
 	Reload    func() error  // applies the config file again; nil: not allowed here
 	Editing   *Editing      // changes the config file; nil: not allowed here
 	Problem   func() string // why the newest config file is not in use, empty if it is; may be nil
+
+	Seal  *seal.Box   // seals the IDs of client sessions, so that other replicas can continue them; may be nil
+	Store store.Store // shared with other replicas; may be nil
+
+	StoreState func() store.State // describes Store; nil without one
 
 	AuditFailed func() int // counts the lines of the audit that could not be written; may be nil
 
@@ -76,7 +83,7 @@ func (h *HTTP) Run(ctx context.Context, l net.Listener) error {
 
 		DisableGeneralOptionsHandler: true, // the guard must see every request
 	}
-	h.sessions.tasks.Go(h.sessions.expire)
+	h.sessions.run()
 	defer h.close()
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(l) }()
@@ -122,9 +129,6 @@ func (h *HTTP) closeStreams() {
 	close(h.stopping)
 	h.sessions.drain()
 }
-
-// sessionHeader is the header with the client session's ID.
-const sessionHeader = "Mcp-Session-Id"
 
 // post handles POST /mcp.
 func (h *HTTP) post(w http.ResponseWriter, r *http.Request, s *server.Server) {
@@ -197,81 +201,6 @@ func readBody(r io.Reader, size int) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// initialize opens a client session.
-func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, s *server.Server, m rpc.Message) {
-	n := h.open(w, r, s)
-	if n == nil {
-		return
-	}
-	var response []byte
-	s.Handle(context.Background(), n.client.As(callerOf(r, n.server)), server.Inbound{Message: m}, func(r []byte) { response = r }) // called before Handle returns
-	if rawjson.Get(response, "error") != nil {
-		h.sessions.end(n)
-	} else {
-		w.Header().Set(sessionHeader, n.id)
-	}
-	h.times.writeJSON(w, response, http.StatusOK)
-}
-
-// open opens a client session. If there are too many, it writes the error response and
-// returns nil.
-func (h *HTTP) open(w http.ResponseWriter, r *http.Request, s *server.Server) *session {
-	n, err := h.sessions.open(s, r)
-	if err != nil {
-		w.Header().Set("Retry-After", "10")
-		access.Refuse(w, http.StatusServiceUnavailable, err.Error())
-		return nil
-	}
-	return n
-}
-
-// session returns the client session of a request, which counts as used until done is
-// called. If there is none, it writes the error response and returns nil.
-func (h *HTTP) session(w http.ResponseWriter, r *http.Request, s *server.Server) (n *session, done func()) {
-	if v := r.Header.Get("Mcp-Protocol-Version"); !isKnownVersion(v) {
-		access.Refuse(w, http.StatusBadRequest, "Unsupported protocol version: "+v)
-		return nil, nil
-	}
-	id := r.Header.Get(sessionHeader)
-	if id == "" {
-		access.Refuse(w, http.StatusBadRequest, "the header "+sessionHeader+" is missing; send initialize first")
-		return nil, nil
-	}
-	n, done = h.sessions.find(id, streamableHTTP, r)
-	if n == nil || !n.server.Continues(s) {
-		if done != nil {
-			done()
-		}
-		access.Refuse(w, http.StatusNotFound, "there is no such session; send initialize")
-		return nil, nil
-	}
-	return n, done
-}
-
-// postInSession handles a message in a client session. A call continues when its
-// connection breaks: in MCP, only notifications/cancelled cancels it.
-func (h *HTTP) postInSession(w http.ResponseWriter, r *http.Request, s *server.Server, body server.Inbound) {
-	n, done := h.session(w, r, s)
-	if n == nil {
-		return
-	}
-	if body.IsRequest() {
-		if !n.client.Quota.TryAcquire() {
-			done()
-			refuseTooMany(w)
-			return
-		}
-		defer n.client.Quota.Release()
-	}
-	h.respond(w, r, call{ctx: context.Background(), server: n.server, client: n.client.As(callerOf(r, n.server)), body: body, done: done, quota: n.client.Quota})
-}
-
-// refuseTooMany refuses a call that is over the quota of its client session.
-func refuseTooMany(w http.ResponseWriter) {
-	w.Header().Set("Retry-After", "1")
-	access.Refuse(w, http.StatusTooManyRequests, "too many calls are in flight (limits.calls_per_client), or too many answers unread (limits.unread_bytes); read answers, then try again")
-}
-
 // call is a message that was posted.
 type call struct {
 	ctx    context.Context
@@ -340,46 +269,4 @@ func (h *HTTP) refuseStateless(w http.ResponseWriter, allowed string) bool {
 		access.Refuse(w, http.StatusMethodNotAllowed, "mcpx keeps no sessions (--stateless); send requests with POST /mcp")
 	}
 	return h.Stateless
-}
-
-// get opens the GET stream of a client session, for messages that belong to no call.
-func (h *HTTP) get(w http.ResponseWriter, r *http.Request, s *server.Server) {
-	if h.refuseStateless(w, http.MethodPost) {
-		return
-	}
-	n, done := h.session(w, r, s)
-	if n == nil {
-		return
-	}
-	defer done()
-	n.client.As(callerOf(r, n.server))
-	h.serveGetStream(w, r, n, nil)
-}
-
-// serveGetStream writes the GET stream of a client session, beginning with first.
-func (h *HTTP) serveGetStream(w http.ResponseWriter, r *http.Request, n *session, first []byte) {
-	out := newStream(h.times, h.Unread)
-	events := h.times.events(w)
-	events.start()
-	events.buffer = append(events.buffer, first...)
-	n.setStream(out) // before the flush, since the client may post as soon as it reads first
-	defer n.removeStream(out)
-	if events.flush() != nil {
-		return
-	}
-	out.serve(events, r)
-}
-
-// delete closes a client session.
-func (h *HTTP) delete(w http.ResponseWriter, r *http.Request, s *server.Server) {
-	if h.refuseStateless(w, http.MethodPost) {
-		return
-	}
-	n, done := h.session(w, r, s)
-	if n == nil {
-		return
-	}
-	done()
-	h.sessions.end(n)
-	w.WriteHeader(http.StatusNoContent)
 }

@@ -3,7 +3,6 @@ package front
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"errors"
 	"maps"
 	"net/http"
@@ -13,7 +12,6 @@ import (
 
 	"mcpx/internal/tasks"
 	"mcpx/server"
-	"mcpx/server/access"
 )
 
 // sessions is the table of client sessions. Its methods may be called concurrently.
@@ -26,61 +24,47 @@ type sessions struct {
 	ctx    context.Context // for the tasks
 	cancel context.CancelFunc
 
+	replicas *replicas // nil without a session key
+
 	mu       sync.Mutex
 	byID     map[string]*session
-	draining bool // mcpx stops
+	leaving  map[string]chan struct{} // sessions that were removed from byID; closed when upstreams have forgotten them
+	draining bool                     // mcpx stops
 }
-
-// session is one client session.
-type session struct {
-	id     string
-	server *server.Server
-	client *server.Client
-	sender sender // of the request that opened it; requests of others may not use the session
-
-	mu        sync.Mutex // locked after sessions.mu
-	transport transport
-	used      time.Time
-	busy      int     // open requests and streams
-	getStream *stream // carries messages that belong to no call; nil if the client has not opened it
-	calls     int     // with legacy SSE: calls whose responses getStream will carry
-	draining  bool    // getStream ends when calls is 0
-
-	waiting map[string]context.CancelFunc // with legacy SSE: calls that wait for the quota, by request ID
-}
-
-// transport is a transport that has client sessions.
-type transport int
-
-const (
-	streamableHTTP transport = iota
-	legacySSE                // the GET stream carries all responses
-)
 
 var (
 	errTooManySessions = errors.New("too many sessions are open (limits.sessions); try again later, or end some with DELETE")
 	errSessionEnded    = errors.New("the session has ended")
+	errNoSession       = errors.New("there is no such session; send initialize")
 )
 
 func newSessions(limit int, idle time.Duration) *sessions {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &sessions{limit: limit, idle: idle, ctx: ctx, cancel: cancel, byID: map[string]*session{}}
+	return &sessions{limit: limit, idle: idle, ctx: ctx, cancel: cancel, byID: map[string]*session{}, leaving: map[string]chan struct{}{}}
 }
 
 // open opens a session for the sender of a request.
 func (s *sessions) open(to *server.Server, r *http.Request) (*session, error) {
-	n := &session{id: rand.Text(), server: to, sender: senderOf(r), used: time.Now()}
-	n.client = to.NewClient("http-"+rand.Text()[:8], n.send) // logs show this ID; the session's own is a secret
-	n.client.Quota = server.NewQuota(s.calls, s.unread)
-	n.client.As(callerOf(r, n.server))
+	n := s.newSession(rand.Text(), to, r)
 	if err := s.add(n); err != nil {
 		return nil, err
 	}
-	to.Attach(n.client)
-	if s.isDraining() {
-		n.drain()
-	}
+	s.attach(n)
 	return n, nil
+}
+
+// newSession returns a session that is not in the table.
+func (s *sessions) newSession(id string, to *server.Server, r *http.Request) *session {
+	n := &session{id: id, server: to, sender: senderOf(r), used: time.Now(), replicas: s.replicas}
+	if s.replicas != nil {
+		n.until = time.Now().Add(sealedTime)
+		n.client = to.NewSharedClient(logID(id), n.send)
+	} else {
+		n.client = to.NewClient("http-"+rand.Text()[:8], n.send) // logs show this ID; the session's own is a secret
+	}
+	n.client.Quota = server.NewQuota(s.calls, s.unread)
+	n.client.As(callerOf(r, to))
+	return n
 }
 
 // add adds a session to the table.
@@ -92,6 +76,14 @@ func (s *sessions) add(n *session) error {
 	}
 	s.byID[n.id] = n
 	return nil
+}
+
+// attach makes the client of a session known to upstreams.
+func (s *sessions) attach(n *session) {
+	n.server.Attach(n.client)
+	if s.isDraining() {
+		n.drain()
+	}
 }
 
 func (s *sessions) isDraining() bool {
@@ -113,45 +105,31 @@ func (s *sessions) find(id string, t transport, r *http.Request) (n *session, do
 	return n, n.use() // under s.mu, so that the session cannot expire in between
 }
 
-// use counts a request or stream as open until done is called.
-func (n *session) use() (done func()) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.busy++
-	return func() {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		n.busy--
-		n.used = time.Now()
-	}
-}
-
-// has reports whether the session has that transport.
-func (n *session) has(t transport) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.transport == t
-}
-
-// useLegacySSE makes the GET stream carry all responses. Its limit bounds the unread
-// bytes: a response that does not fit waits, and its call stays in the quota.
-func (n *session) useLegacySSE(calls int) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.transport = legacySSE
-	n.client.Quota = server.NewQuota(calls, 0)
+// get returns the session with that ID, nil if there is none.
+func (s *sessions) get(id string) *session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.byID[id]
 }
 
 // end closes a session: it cancels the calls, closes the streams and drops the stored
 // results.
 func (s *sessions) end(n *session) {
 	s.mu.Lock()
-	_, open := s.byID[n.id]
-	delete(s.byID, n.id)
+	open := s.byID[n.id] == n
+	if open {
+		s.remove(n)
+	}
 	s.mu.Unlock()
 	if open {
 		s.forget(n)
 	}
+}
+
+// remove removes a session from the table. The caller holds mu, and calls forget next.
+func (s *sessions) remove(n *session) {
+	delete(s.byID, n.id)
+	s.leaving[n.id] = make(chan struct{})
 }
 
 // forget closes a session that was removed from the table.
@@ -159,13 +137,31 @@ func (s *sessions) forget(n *session) {
 	n.client.End()
 	n.client.Conn.Close(errSessionEnded)
 	n.setStream(nil)
-	n.server.Forget(n.client)
-	s.later(func(ctx context.Context) { n.server.Detach(ctx, n.client) })
+	if n.replicas == nil { // nobody can continue it
+		n.server.Remove(n.client)
+	} else {
+		n.server.Forget(n.client)
+	}
+	isRunning := s.later(func(ctx context.Context) {
+		defer s.left(n)
+		n.server.Detach(ctx, n.client)
+	})
+	if !isRunning { // mcpx stops
+		s.left(n)
+	}
 }
 
-// later runs a task in the background. close cancels it.
-func (s *sessions) later(task func(ctx context.Context)) {
-	s.tasks.Go(func() { task(s.ctx) })
+// left lets the session be continued, if it can be.
+func (s *sessions) left(n *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.leaving[n.id])
+	delete(s.leaving, n.id)
+}
+
+// later runs a task in the background. close cancels it. It returns false after close.
+func (s *sessions) later(task func(ctx context.Context)) bool {
+	return s.tasks.Go(func() { task(s.ctx) })
 }
 
 // close cancels the background tasks and waits for them.
@@ -194,6 +190,14 @@ func (s *sessions) all() []*session {
 	return slices.Collect(maps.Values(s.byID))
 }
 
+// run starts the background tasks of the table. close ends them.
+func (s *sessions) run() {
+	s.tasks.Go(s.expire)
+	if s.replicas != nil {
+		s.tasks.Go(func() { s.replicas.run(s.ctx) })
+	}
+}
+
 // expire closes idle sessions until close is called.
 func (s *sessions) expire() {
 	tick := time.NewTicker(max(s.idle/10, time.Second))
@@ -209,49 +213,13 @@ func (s *sessions) expire() {
 		for _, n := range s.byID {
 			if n.idleFor() > s.idle {
 				expired = append(expired, n)
-				delete(s.byID, n.id)
+				s.remove(n)
 			}
 		}
 		s.mu.Unlock()
 		for _, n := range expired {
 			s.forget(n)
 		}
-	}
-}
-
-// isOver reports whether the session is closed.
-func (n *session) isOver() bool { return n.client.Conn.Err() != nil }
-
-// idleFor returns how long the session has had no open request or stream.
-func (n *session) idleFor() time.Duration {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.busy > 0 {
-		return 0
-	}
-	return time.Since(n.used)
-}
-
-// begin counts a call whose response the GET stream will carry; false if the stream has
-// ended.
-func (n *session) begin() bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.isOver() || n.draining && n.calls == 0 {
-		return false
-	}
-	n.calls++
-	return true
-}
-
-// finish ends a call that begin counted.
-func (n *session) finish() {
-	n.mu.Lock()
-	n.calls--
-	last := n.draining && n.calls == 0
-	n.mu.Unlock()
-	if last {
-		n.setStream(nil)
 	}
 }
 
@@ -263,80 +231,4 @@ func (s *sessions) drain() {
 	for _, n := range s.all() {
 		n.drain()
 	}
-}
-
-// drain ends the client's subscription streams, and the GET stream as soon as it has no
-// responses to carry.
-func (n *session) drain() {
-	n.client.End()
-	n.mu.Lock()
-	n.draining = true
-	last := n.transport != legacySSE || n.calls == 0
-	n.mu.Unlock()
-	if last {
-		n.setStream(nil)
-	}
-}
-
-// send sends a message on the GET stream. If there is none the message is lost, which
-// MCP allows: messages of a call are sent on the call's own stream.
-func (n *session) send(message []byte) error {
-	if s := n.stream(); s != nil {
-		return s.Send(message)
-	}
-	return errStreamClosed
-}
-
-// respond sends a response on the GET stream of a legacy SSE client. It waits if the
-// client has too much unread. If there is no stream, the client is gone.
-func (n *session) respond(response []byte) {
-	if s := n.stream(); s != nil {
-		defer n.client.Quota.Hold(response)()
-		_ = s.Push(response)
-	}
-}
-
-func (n *session) stream() *stream {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.getStream
-}
-
-// setStream replaces the GET stream and ends the previous one. s may be nil. If the
-// session is closed or draining, the new stream ends at once.
-func (n *session) setStream(s *stream) {
-	n.mu.Lock()
-	previous, late := n.getStream, s != nil && (n.isOver() || n.draining && n.calls == 0)
-	n.getStream = s
-	n.mu.Unlock()
-	if previous != nil {
-		previous.end(nil)
-	}
-	if late {
-		s.end(nil)
-	}
-}
-
-// removeStream removes the GET stream, unless it was replaced.
-func (n *session) removeStream(s *stream) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.getStream == s {
-		n.getStream = nil
-	}
-}
-
-// sender identifies who sends requests: a caller, who may have a new token, or, for a caller
-// without a name, the credential. It has a hash, so that the secret itself is not kept.
-type sender struct {
-	caller     string // ID
-	credential [sha256.Size]byte
-}
-
-// senderOf returns the sender of a request.
-func senderOf(r *http.Request) sender {
-	if caller := access.CallerOf(r.Context()); caller != nil {
-		return sender{caller: caller.ID}
-	}
-	return sender{credential: sha256.Sum256([]byte(r.Header.Get("Authorization")))}
 }
