@@ -22,6 +22,7 @@ import (
 	"mcpx/internal/rpc"
 	"mcpx/internal/seal"
 	"mcpx/internal/telemetry"
+	"mcpx/internal/upstream"
 	"mcpx/registry"
 )
 
@@ -360,19 +361,23 @@ func Revisions() []string {
 // Attach makes a client known to upstreams until Detach.
 func (s *Server) Attach(c *Client) { s.registry.Attach(c) }
 
-// Forget drops the stored results of a client.
+// Forget drops the stored results of a client. Other replicas can still read those that are
+// shared.
 func (s *Server) Forget(c *Client) { s.executor.Forget(c.id) }
+
+// Remove drops the stored results of a client that has ended its session, on all replicas.
+func (s *Server) Remove(c *Client) { s.executor.Remove(c.id) }
 
 // Detach ends the subscriptions and the per-client upstream sessions of a client that is
 // gone. It may wait for upstreams.
-func (s *Server) Detach(ctx context.Context, c registry.Client) {
+func (s *Server) Detach(ctx context.Context, c upstream.Client) {
 	ctx, cancel := context.WithTimeout(ctx, detachTime)
 	defer cancel()
 	s.registry.Detach(ctx, c)
 }
 
 // detachLater is Detach for callers that must not wait.
-func (s *Server) detachLater(c registry.Client) {
+func (s *Server) detachLater(c upstream.Client) {
 	if s.Later == nil {
 		s.Detach(context.Background(), c)
 		return
@@ -385,7 +390,7 @@ const detachTime = 30 * time.Second
 
 // Upstreams returns the state of the profile's upstreams that a client sees, in config
 // order.
-func (s *Server) Upstreams(c registry.Client) []*registry.Upstream {
+func (s *Server) Upstreams(c upstream.Client) []*registry.Upstream {
 	return s.registry.For(c).Catalog().Upstreams
 }
 

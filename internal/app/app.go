@@ -22,6 +22,7 @@ import (
 	"mcpx/internal/listcache"
 	"mcpx/internal/logging"
 	"mcpx/internal/seal"
+	"mcpx/internal/store"
 	"mcpx/internal/tasks"
 	"mcpx/internal/telemetry"
 	"mcpx/registry"
@@ -47,8 +48,11 @@ type App struct {
 	metrics  *metrics         // nil unless mcpx serves over HTTP
 	audit    *audit           // nil unless the config names a file
 	memory   *releaser
+	keys     []seal.Key   // of server.session_key
+	store    *store.Redis // shared with other replicas; nil unless the config has one
+	tokens   auth.Store
+	isShared bool              // the results of clients are in the store, too
 	tracer   *telemetry.Tracer // nil unless the environment names a collector
-	keys     []seal.Key        // of server.session_key
 
 	headStart context.Context // the upstreams start when it ends; nil: at once
 	listed    func()          // ends headStart
@@ -89,7 +93,13 @@ func New(c *config.Config, profile string, stderr io.Writer) (*App, error) {
 	if folder, err := os.UserCacheDir(); err == nil { // otherwise there is no home
 		a.cache = listcache.New(filepath.Join(folder, "mcpx", "catalog"), a.log.Logger)
 	}
-	a.Accounts = Accounts(c, a.log.Logger)
+	if a.store, err = openStore(c, store.Options{Log: a.log.Logger}); err != nil {
+		_ = a.log.Close()
+		_ = a.audit.Close()
+		return nil, err
+	}
+	a.tokens = openTokens(c, a.store, a.keys)
+	a.Accounts = auth.New(a.tokens, a.log.Logger)
 	var profiles []*Profile
 	for _, p := range chosen {
 		profiles = append(profiles, a.newProfile(c, p))
@@ -129,13 +139,10 @@ func (a *App) newProfile(c *config.Config, p *config.Profile) *Profile {
 		Tracer:         a.tracer,
 	})
 	e := executor.New(r, c, p, executor.Options{Log: a.log.Logger, Observe: a.observe, SignIn: people.begin(r)})
+	if a.isShared {
+		e.Share(a.store)
+	}
 	return &Profile{Profile: p, Registry: r, Executor: e}
-}
-
-// Accounts returns the accounts of a config, which sign in to its upstreams. Nothing is
-// read yet.
-func Accounts(c *config.Config, log zerolog.Logger) *auth.Accounts {
-	return auth.New(auth.NewFiles(auth.Folder(), auth.Kind(c.Auth.Store)), log)
 }
 
 // choose returns the named profile, or every enabled profile if the name is empty.
@@ -171,10 +178,12 @@ func (a *App) Run(ctx context.Context, use func(ctx context.Context) error) erro
 		})
 	}
 	a.tasks.Go(func() { a.memory.run(upstreams) })
+	a.runStore()
 	err := use(ctx)
 	stop()
 	a.tasks.Go(a.tracer.Close) // while the upstreams stop
 	a.tasks.Close()
+	a.closeStore()
 	a.watcher.Close()
 	_ = a.log.Close() // the last calls are written to the audit then
 	_ = a.audit.Close()
@@ -248,7 +257,11 @@ func (a *App) ready(mode string, p *Profile) *zerolog.Event {
 func (a *App) observe(e executor.Event) {
 	if a.audit != nil {
 		line := a.audit.line(e)
-		a.log.Later(func() { a.audit.write(line) })
+		a.log.Later(func() {
+			if err := a.audit.write(line); err != nil {
+				a.log.Error().Err(err).Msg("the audit file cannot be written; calls go on, and /status counts the lost lines")
+			}
+		})
 	}
 	e.Arguments = nil // they would stay in memory
 	a.log.Later(func() { a.logCall(e) })

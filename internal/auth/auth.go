@@ -97,6 +97,7 @@ type Account struct {
 	now      func() time.Time
 
 	turn    chan struct{} // held while the credentials are replaced
+	lock    Lock          // of the key; whoever holds turn uses it
 	looking chan struct{} // held during discovery on the path of a request
 
 	mu      sync.Mutex
@@ -162,6 +163,15 @@ func (a *Account) Wait(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// Changed reports whether Wait would return at once.
+func (a *Account) Changed(ctx context.Context) bool {
+	if _, read := a.known(); !read {
+		return false
+	}
+	changed, err := a.changed(ctx)
+	return changed && err == nil
 }
 
 func (a *Account) changed(ctx context.Context) (bool, error) {

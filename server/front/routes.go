@@ -47,7 +47,7 @@ func (h *HTTP) newHandler() http.Handler {
 		mux.HandleFunc("HEAD "+path, noHead("GET"))
 	}
 	mux.HandleFunc("POST /message", h.message)
-	mux.HandleFunc("GET /health", health)
+	mux.HandleFunc("GET /health", h.health)
 	mux.HandleFunc("GET /status", h.status)
 	mux.HandleFunc("POST /reload", h.reload)
 	mux.HandleFunc("GET /signin/{schema}/{server}", h.beginSignIn)
