@@ -65,7 +65,7 @@ func TestAuditLinesAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer a.Close()
+	defer func() { _ = a.Close() }()
 	long := strings.Repeat("x", 1<<20)
 	if n := len(a.line(executor.Event{Server: long, Tool: long, Arguments: []byte(`{"` + long + `":1}`)})); n > 1000 {
 		t.Errorf("a line has %d bytes", n)
