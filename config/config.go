@@ -208,7 +208,8 @@ type Server struct {
 	Console        Console
 	AllowedOrigins []string
 	AllowedHosts   []string
-	PublicURL      string // the address that clients use, without /mcp; empty: unknown
+	PublicURL      string        // the address that clients use, without /mcp; empty: unknown
+	StopDelay      time.Duration // after SIGTERM, before connections are refused
 	Auth           Access
 }
 

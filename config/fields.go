@@ -80,6 +80,7 @@ func (s *Server) fields() []field {
 		{"allowed_origins", list(&s.AllowedOrigins, nonEmpty, allowedOrigin), "Origins that may connect, in addition to loopback: https://app.example.com."},
 		{"allowed_hosts", list(&s.AllowedHosts, nonEmpty, allowedHost), "Host names that clients may use, in addition to loopback."},
 		{"public_url", text(&s.PublicURL, publicURL).also(webAddress), "Address that clients use, without /mcp: https://mcpx.example.com."},
+		{"stop_delay", duration(&s.StopDelay), "Time to go on serving after SIGTERM, while /health answers 503, so that load balancers notice. Without it, mcpx stops at once."},
 		{"auth", section(s.Auth.fields()), "Who may use the front, and what they may use there."},
 	}
 }

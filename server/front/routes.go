@@ -43,7 +43,7 @@ func (h *HTTP) newHandler() http.Handler {
 		mux.HandleFunc("HEAD "+path, noHead("GET"))
 	}
 	mux.HandleFunc("POST /message", h.message)
-	mux.HandleFunc("GET /health", health)
+	mux.HandleFunc("GET /health", h.health)
 	mux.HandleFunc("GET /status", h.status)
 	mux.HandleFunc("POST /reload", h.reload)
 	mux.HandleFunc("GET /signin/{schema}/{server}", h.beginSignIn)
@@ -57,7 +57,7 @@ func (h *HTTP) newHandler() http.Handler {
 		mux.Handle("GET /assets/", h.Console)
 	}
 	h.consoleRoutes(mux)
-	return h.Guard.Wrap(mux)
+	return h.closeWhenLeaving(h.Guard.Wrap(mux))
 }
 
 // views are the servers by schema name and the value of "expose".

@@ -157,8 +157,13 @@ func (h *HTTP) reload(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// health serves GET /health: mcpx runs, whatever the state of its upstreams.
-func health(w http.ResponseWriter, _ *http.Request) {
+// health serves GET /health: mcpx takes requests, whatever the state of its upstreams.
+func (h *HTTP) health(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
+	if h.leaving.Load() {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = io.WriteString(w, `{"status":"stopping"}`)
+		return
+	}
 	_, _ = io.WriteString(w, `{"status":"ok"}`)
 }
