@@ -4,10 +4,12 @@ import (
 	"errors"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
 	"mcpx/internal/policy"
+	"mcpx/internal/seal"
 )
 
 // Access says who may use the HTTP front, and what they may use there.
@@ -84,7 +86,7 @@ func hiddenText(p *string) kind {
 	k.read = func(r *reader, n node) {
 		before := len(r.problems)
 		read(r, n)
-		if *p == "" && len(r.problems) == before {
+		if *p == "" && len(r.problems) == before && !r.secrets.isDry {
 			r.fail(n, "is empty once its variables are expanded; set them")
 		}
 	}
@@ -95,6 +97,47 @@ func hiddenText(p *string) kind {
 		return Hidden
 	}
 	return k.also(notEmpty)
+}
+
+// sessionKeys is a key that seals client sessions, or an array of keys. They are never shown.
+func sessionKeys(p *[]string) kind {
+	return kind{
+		schema: object{{"type", []string{"string", "array"}}, {"items", object{{"type", "string"}}}, notEmpty, {"minItems", 1}},
+		read: func(r *reader, n node) {
+			written := n.elements()
+			if n.kind() != '[' {
+				written = []node{n}
+			}
+			if len(written) == 0 {
+				r.fail(n, "expected a key, or an array of keys")
+			}
+			*p = make([]string, len(written))
+			for i, key := range written {
+				readSessionKey(r, key, &(*p)[i])
+			}
+		},
+		show: func() any {
+			switch hidden := slices.Repeat([]string{Hidden}, len(*p)); len(hidden) {
+			case 0:
+				return nil
+			case 1:
+				return Hidden
+			default:
+				return hidden
+			}
+		},
+	}
+}
+
+func readSessionKey(r *reader, n node, p *string) {
+	before := len(r.problems)
+	hiddenText(p).read(r, n)
+	if len(r.problems) > before || !isSet(*p) {
+		return
+	}
+	if _, err := seal.ParseKey(*p); err != nil {
+		r.fail(n, "%v", err)
+	}
 }
 
 // date is a day that a value is valid on for the last time. It stores the end of the day.
@@ -162,8 +205,8 @@ func publicURL(s string) error {
 	return nil
 }
 
-// isSet reports whether a token was read, and is not what Show writes in its place.
-func isSet(token string) bool { return token != "" && token != Hidden }
+// isSet reports whether a secret was read, and is not what Show writes in its place.
+func isSet(secret string) bool { return secret != "" && secret != Hidden }
 
 // access checks that the parts of "server" fit together.
 func (r *reader) access(root node, c *Config) {

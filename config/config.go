@@ -204,12 +204,13 @@ const (
 type Server struct {
 	Host           string
 	Port           int
+	StopDelay      time.Duration // after SIGTERM, before connections are refused
 	Token          string
 	Console        Console
 	AllowedOrigins []string
 	AllowedHosts   []string
-	PublicURL      string        // the address that clients use, without /mcp; empty: unknown
-	StopDelay      time.Duration // after SIGTERM, before connections are refused
+	PublicURL      string   // the address that clients use, without /mcp; empty: unknown
+	SessionKeys    []string // the first seals client sessions, all open them; none: they are not sealed
 	Auth           Access
 }
 

@@ -217,6 +217,14 @@ func FuzzAddRemove(f *testing.F) {
 	})
 }
 
+// TestEditWithUnknownSecrets: secrets of the HTTP front need not be known to edit the file.
+func TestEditWithUnknownSecrets(t *testing.T) {
+	src := `{"mcpServers": {}, "server": {"token": "${A}", "session_key": ["${B}", "${keyring:c}"], "auth": {"tokens": [{"name": "ci", "token": "${D}", "allow": ["*"]}]}}}`
+	if _, err := EditText("mcpx.json", []byte(src), add("")); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestLiteralSecrets(t *testing.T) {
 	c := mustParse(t, `{"mcpServers": {
 		"a": {"command": "x", "args": ["--port", "80", "--token", "hunter22", "--key=${KEY:-}"],
