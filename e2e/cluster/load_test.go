@@ -22,12 +22,13 @@ const workers = 16
 // It checks every result. A call fails the test unless the replica that had it was killed,
 // and no call is made twice.
 type load struct {
-	t       *testing.T
-	cluster *cluster
-	running sync.WaitGroup
-	cancel  context.CancelFunc
-	done    atomic.Int64 // calls with the right result
-	cut     atomic.Int64 // calls that ended with their replica
+	t         *testing.T
+	cluster   *cluster
+	noHandles bool // make no calls that need kept results
+	running   sync.WaitGroup
+	cancel    context.CancelFunc
+	done      atomic.Int64 // calls with the right result
+	cut       atomic.Int64 // calls that ended with their replica
 
 	mu       sync.Mutex
 	visitors []*visitor
@@ -46,7 +47,17 @@ type visitor struct {
 // startLoad opens that many client sessions and begins to use them.
 func startLoad(t *testing.T, c *cluster, sessions int) *load {
 	t.Helper()
-	l := &load{t: t, cluster: c, made: map[string]bool{}}
+	return (&load{t: t, cluster: c, made: map[string]bool{}}).start(sessions)
+}
+
+// startCalls is startLoad for calls that do not need kept results.
+func startCalls(t *testing.T, c *cluster, sessions int) *load {
+	t.Helper()
+	return (&load{t: t, cluster: c, made: map[string]bool{}, noHandles: true}).start(sessions)
+}
+
+func (l *load) start(sessions int) *load {
+	l.t.Helper()
 	names := make(chan string, sessions)
 	for n := range sessions {
 		names <- fmt.Sprint("v", n)
@@ -61,12 +72,12 @@ func startLoad(t *testing.T, c *cluster, sessions int) *load {
 		})
 	}
 	opening.Wait()
-	if t.Failed() || len(l.visitors) != sessions {
-		t.Fatalf("%d of %d sessions opened: %s", len(l.visitors), sessions, clip(strings.Join(l.problems, "\n")))
+	if len(l.visitors) != sessions {
+		l.t.Fatalf("%d of %d sessions opened: %s", len(l.visitors), sessions, clip(strings.Join(l.problems, "\n")))
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	l.cancel = cancel
-	t.Cleanup(func() { cancel(); l.running.Wait() })
+	l.t.Cleanup(func() { cancel(); l.running.Wait() })
 	for range workers {
 		l.running.Go(func() {
 			for ctx.Err() == nil {
@@ -132,7 +143,7 @@ func (l *load) any() *visitor {
 // the kept result.
 func (l *load) use(v *visitor) {
 	switch n := rand.IntN(10); {
-	case n < 5:
+	case n < 5, l.noHandles:
 		l.work(v, fmt.Sprintf("%s.%d", v.name, v.lastID.Add(1)), `"%s"`, 0)
 	case n < 7:
 		l.work(v, fmt.Sprintf("%s.%d", v.name, v.lastID.Add(1)), `"%s"`, 100)

@@ -1,0 +1,206 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mcpx/internal/mcptest"
+)
+
+// asks are the requests that an upstream may send to a client, with a response.
+var asks = []struct{ method, response string }{
+	{"sampling/createMessage", `{"role":"assistant","content":{"type":"text","text":"hello"},"model":"m"}`},
+	{"elicitation/create", `{"action":"accept","content":{"a":"b"}}`},
+	{"roots/list", `{"roots":[{"uri":"file:///r"}]}`},
+}
+
+// TestResponsesReachTheirCall: a client's response to a request is a message of its own,
+// which reaches any replica. It gets to the call that waits for it.
+func TestResponsesReachTheirCall(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, options{server: shared(t), upstreams: map[string]any{"own": mcptest.Upstream(t, "-full")}})
+	v := openClient(t, c)
+	for _, ask := range asks {
+		for n := range replicaCount {
+			x, request := v.ask(t, c.replica(0).url, ask.method)
+			if err := v.notify(c.replica(n).url, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, request.ID, ask.response)); err != nil {
+				t.Errorf("%s: the response at replica %d: %v", ask.method, n, err)
+			}
+			result, err := x.result()
+			if err != nil {
+				t.Fatalf("%s: response at replica %d: %v", ask.method, n, err)
+			}
+			if got, err := textOf(result); got != ask.response {
+				t.Errorf("%s: the upstream got %q %v, want %q", ask.method, got, err, ask.response)
+			}
+		}
+	}
+}
+
+// ask calls a tool at an address that sends a request to the client, and returns the call
+// and the request.
+func (c *client) ask(t *testing.T, at, method string) (*exchange, message) {
+	t.Helper()
+	x, err := c.send(at, "tools/call", execParams("own", "ask", fmt.Sprintf(`{"method":%q}`, method)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := x.next()
+	if err != nil || request.Method != method {
+		t.Fatalf("got %+v, %v, want a request %s", request, err, method)
+	}
+	return x, request
+}
+
+// TestMessagesWithoutAStore: a response that reaches a replica which did not send the
+// request is refused, with the way out. The call still gets the response from its own
+// replica.
+func TestMessagesWithoutAStore(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, options{server: map[string]any{"session_key": newKey()}, upstreams: map[string]any{"own": mcptest.Upstream(t, "-full")}})
+	v := openClient(t, c)
+	x, request := v.ask(t, c.replica(0).url, "roots/list")
+	response := fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"roots":[]}}`, request.ID)
+	err := v.notify(c.replica(1).url, response)
+	if err == nil || !strings.Contains(err.Error(), "status 400") || !strings.Contains(err.Error(), sessionHeader) {
+		t.Errorf("the response at another replica: %v, want status 400 and a text about routing by %s", err, sessionHeader)
+	}
+	if err := v.notify(c.replica(0).url, response); err != nil {
+		t.Error(err)
+	}
+	if _, err := x.result(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestCancelOnAnotherReplica: notifications/cancelled cancels a call of another replica.
+func TestCancelOnAnotherReplica(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, options{server: shared(t), upstreams: map[string]any{"own": mcptest.Upstream(t)}})
+	v := openClient(t, c)
+	for n := range replicaCount {
+		owner, nonce := c.replica(n), fmt.Sprint("held-", n)
+		v.lastID.Store(int64(100 * n))
+		ended := make(chan error, 1)
+		go func() {
+			_, err := v.requestAt(owner.url, "tools/call", execParams("count", "work", fmt.Sprintf(`{"nonce":%q,"ms":3600000}`, nonce)))
+			ended <- err
+		}()
+		c.waitForCall(nonce)
+		cancel := fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}`, 100*n+1)
+		if err := v.notify(c.replica((n+1)%replicaCount).url, cancel); err != nil {
+			t.Error(err)
+		}
+		if err := <-ended; err == nil {
+			t.Error("the canceled call has a result")
+		}
+	}
+}
+
+// TestSessionStateIsShared: what a client changes in its session holds on every replica:
+// its log level, and its end.
+func TestSessionStateIsShared(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, options{server: shared(t), upstreams: map[string]any{"own": mcptest.Upstream(t, "-full")}})
+	v := openClient(t, c)
+	if _, err := v.requestAt(c.replica(0).url, "logging/setLevel", `{"level":"error"}`); err != nil {
+		t.Fatal(err)
+	}
+	const say = `{"method":"notifications/message","params":[{"level":"warning","data":"dull"},{"level":"error","data":"sharp"}]}`
+	for n := range replicaCount {
+		eventually(t, fmt.Sprintf("replica %d uses the log level", n), func() (string, bool) {
+			x, err := v.send(c.replica(n).url, "tools/call", execParams("own", "say", say))
+			if err != nil {
+				return err.Error(), false
+			}
+			defer x.stop()
+			got := x.text()
+			return got, strings.Contains(got, "sharp") && !strings.Contains(got, "dull")
+		})
+	}
+	x, err := v.do(http.MethodDelete, c.replica(1).url, "")
+	if err != nil || x.status != http.StatusNoContent {
+		t.Fatalf("DELETE: %+v, %v", x, err)
+	}
+	x.stop()
+	for n := range replicaCount {
+		eventually(t, fmt.Sprintf("the session has ended at replica %d", n), func() (string, bool) {
+			got := v.pingAt(c.replica(n).url)
+			return fmt.Sprint("status ", got), got == http.StatusNotFound
+		})
+	}
+}
+
+// TestStreamElsewhere: an upstream sends a request outside of any call, and the client has
+// its GET stream on another replica. With a store the request gets there. Without one the
+// upstream gets an error that says what to do.
+func TestStreamElsewhere(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name   string
+		server func(t *testing.T) map[string]any
+		want   string
+	}{
+		{"with a store", shared, `{"roots":[{"uri":"file:///r"}]}`},
+		{"without a store", func(*testing.T) map[string]any { return map[string]any{"session_key": newKey()} }, sessionHeader},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			own := mcptest.Upstream(t, "-full")
+			own["isolation"] = "client"
+			c := startCluster(t, options{server: test.server(t), upstreams: map[string]any{"own": own}})
+			v := openClient(t, c)
+			stream, err := v.do(http.MethodGet, c.replica(1).url, "")
+			if err != nil || stream.status != http.StatusOK {
+				t.Fatalf("GET: %+v, %v", stream, err)
+			}
+			defer stream.stop()
+			go v.answerRoots(stream, c.replica(2).url)
+			file := filepath.Join(t.TempDir(), "late")
+			v.lastID.Store(100)
+			go func() {
+				_, _ = v.execAt(c.replica(0).url, "own", "ask_late", fmt.Sprintf(`{"method":"roots/list","file":%q}`, file))
+			}()
+			waitForFile(t, file+".begun")
+			if err := v.notify(c.replica(0).url, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":101}}`); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(file, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if got := waitForFile(t, file+".answer"); !strings.Contains(got, test.want) {
+				t.Errorf("the upstream got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// answerRoots answers the requests of a stream at an address until it ends.
+func (c *client) answerRoots(stream *exchange, at string) {
+	for {
+		m, err := stream.next()
+		if err != nil {
+			return
+		}
+		if m.Method == "roots/list" {
+			_ = c.notify(at, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"roots":[{"uri":"file:///r"}]}}`, m.ID))
+		}
+	}
+}
+
+// waitForFile waits until a file exists and returns its text.
+func waitForFile(t *testing.T, path string) (text string) {
+	t.Helper()
+	eventually(t, "the file "+path, func() (string, bool) {
+		b, err := os.ReadFile(path)
+		text = string(b)
+		return fmt.Sprint(err), err == nil
+	})
+	return text
+}

@@ -1,0 +1,61 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestStoreOutage: the store stops, hangs and comes back under load. Calls go on, new
+// handles say that they are on one replica only, /health shows the state, and mcpx uses
+// the store again by itself.
+func TestStoreOutage(t *testing.T) {
+	s := startStore(t)
+	c := startCluster(t, options{server: map[string]any{"session_key": newKey(), "store": s.url()}, limits: manySessions})
+	v := openClient(t, c)
+	resume := func() {}
+	for _, outage := range []struct {
+		name       string
+		begin, end func()
+	}{
+		{"stopped", s.stop, s.start},
+		{"hanging", func() { resume = s.hang() }, func() { resume() }},
+	} {
+		l := startCalls(t, c, 50)
+		outage.begin()
+		l.waitFor(50)
+		eventually(t, outage.name+": a new handle is on one replica only", func() (string, bool) {
+			handle, note, err := v.keep(c.replica(0).url, "local")
+			if err != nil || !strings.Contains(note, "only on this replica") {
+				return fmt.Sprint(note, err), false
+			}
+			got, err := v.execAt(c.replica(0).url, "mcpx", "read_result", fmt.Sprintf(`{"id":%q,"path":"/words/1"}`, handle))
+			return fmt.Sprint(got, err), strings.Contains(got, "local-1")
+		})
+		for n := range replicaCount {
+			eventually(t, fmt.Sprintf("%s: replica %d reports it", outage.name, n), func() (string, bool) {
+				got := c.replica(n).health()
+				return got, strings.HasPrefix(got, "200 ") && strings.Contains(got, `"down"`)
+			})
+		}
+		l.waitFor(50)
+		outage.end()
+		eventually(t, outage.name+": the store is used again", func() (string, bool) {
+			handle, note, err := v.keep(c.replica(0).url, "shared")
+			if err != nil || strings.Contains(note, "only on this replica") {
+				return fmt.Sprint(note, err), false
+			}
+			got, err := v.execAt(c.replica(1).url, "mcpx", "read_result", fmt.Sprintf(`{"id":%q,"path":"/words/1"}`, handle))
+			return fmt.Sprint(got, err), strings.Contains(got, "shared-1")
+		})
+		for n := range replicaCount {
+			eventually(t, fmt.Sprintf("%s: replica %d reports that it is back", outage.name, n), func() (string, bool) {
+				got := c.replica(n).health()
+				return got, strings.HasPrefix(got, "200 ") && !strings.Contains(got, `"down"`)
+			})
+		}
+		l.end()
+	}
+}
