@@ -170,7 +170,7 @@ func (c *client) open(at string) error {
 	if _, err := x.result(); err != nil {
 		return err
 	}
-	return c.notify(c.cluster.url, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	return c.notify(at, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 }
 
 // notify posts a message that gets no response.

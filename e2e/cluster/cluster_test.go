@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"mcpx/internal/mcptest"
@@ -36,6 +37,8 @@ type cluster struct {
 	env     []string
 	record  string // where the upstream "count" records its calls
 
+	visitors atomic.Int64 // of all loads
+
 	mu       sync.Mutex
 	config   string              // path
 	replicas []*replica          // the current ones
@@ -45,7 +48,6 @@ type cluster struct {
 // options are the settings of a cluster.
 type options struct {
 	server    map[string]any // of the config
-	limits    map[string]any
 	upstreams map[string]any // in addition to "count"
 }
 
@@ -73,7 +75,7 @@ func startCluster(t *testing.T, o options) *cluster {
 		upstreams = map[string]any{}
 	}
 	upstreams["count"] = map[string]any{"url": c.startUpstream()}
-	c.setConfig(map[string]any{"server": o.server, "limits": o.limits, "mcpServers": upstreams})
+	c.setConfig(map[string]any{"server": o.server, "limits": map[string]any{"sessions": 10_000}, "mcpServers": upstreams})
 	for n := range replicaCount {
 		c.replicas = append(c.replicas, nil)
 		c.start(n)
@@ -238,9 +240,6 @@ func (c *cluster) waitForCall(nonce string) {
 		return fmt.Sprint("it has not: ", err), bytes.Contains(text, want)
 	})
 }
-
-// manySessions are limits for the sessions of a load, on each replica.
-var manySessions = map[string]any{"sessions": 10_000}
 
 // shared returns the part "server" of a config with a session key and a store.
 func shared(t *testing.T) map[string]any {

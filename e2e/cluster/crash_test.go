@@ -19,7 +19,7 @@ const (
 // killed. Every session goes on, and so do its kept results. Only the calls that the dead
 // replica had fail, with an error that says so, and no call is made twice.
 func TestCrashes(t *testing.T) {
-	c := startCluster(t, options{server: shared(t), limits: manySessions})
+	c := startCluster(t, options{server: shared(t)})
 	l := startLoad(t, c, 1000)
 	interval := time.NewTicker(crashInterval)
 	defer interval.Stop()

@@ -59,8 +59,8 @@ func startCalls(t *testing.T, c *cluster, sessions int) *load {
 func (l *load) start(sessions int) *load {
 	l.t.Helper()
 	names := make(chan string, sessions)
-	for n := range sessions {
-		names <- fmt.Sprint("v", n)
+	for range sessions {
+		names <- fmt.Sprint("v", l.cluster.visitors.Add(1))
 	}
 	close(names)
 	var opening sync.WaitGroup

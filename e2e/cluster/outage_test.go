@@ -13,7 +13,7 @@ import (
 // the store again by itself.
 func TestStoreOutage(t *testing.T) {
 	s := startStore(t)
-	c := startCluster(t, options{server: map[string]any{"session_key": newKey(), "store": s.url()}, limits: manySessions})
+	c := startCluster(t, options{server: map[string]any{"session_key": newKey(), "store": s.url()}})
 	v := openClient(t, c)
 	resume := func() {}
 	for _, outage := range []struct {

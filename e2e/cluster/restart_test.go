@@ -13,7 +13,7 @@ import (
 func TestRollingRestart(t *testing.T) {
 	server := shared(t)
 	server["stop_delay"] = "3s"
-	c := startCluster(t, options{server: server, limits: manySessions})
+	c := startCluster(t, options{server: server})
 	l := startLoad(t, c, 100)
 	for n := range replicaCount {
 		l.waitFor(200)
@@ -38,7 +38,7 @@ func TestKeyRotation(t *testing.T) {
 	first, second := newKey(), newKey()
 	server := shared(t)
 	server["session_key"] = first
-	c := startCluster(t, options{server: server, limits: manySessions})
+	c := startCluster(t, options{server: server})
 	before := openClient(t, c)
 	l := startLoad(t, c, 100)
 	for step, keys := range [][]string{{first, second}, {second, first}} {
