@@ -39,7 +39,7 @@ func (s *Server) Handle(ctx context.Context, c *Client, p Inbound, respond func(
 	switch {
 	case p.Err == nil:
 		s.accept(ctx, c, p.Message, respond)
-	case rawjson.Kind(p.Text) == '[' && c.hasBatches() && rawjson.Check(p.Text) == nil:
+	case c.AcceptsBatch(p):
 		s.acceptBatch(ctx, c, p.Text, respond)
 	default:
 		respond(InvalidMessage(p.Message, p.Err))
@@ -54,6 +54,11 @@ func InvalidMessage(m rpc.Message, err error) []byte {
 		m.ID = nil // JSON-RPC requires a null ID for text that is not JSON
 	}
 	return rpc.AppendError(nil, m.ID, e)
+}
+
+// AcceptsBatch reports whether a text is a batch that the client may send.
+func (c *Client) AcceptsBatch(p Inbound) bool {
+	return p.Err != nil && rawjson.Kind(p.Text) == '[' && c.hasBatches() && rawjson.Check(p.Text) == nil
 }
 
 // hasBatches reports whether the client speaks the revision that has batches.

@@ -1,7 +1,9 @@
 package server
 
 import (
+	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -56,9 +58,28 @@ var ErrCancelled = errors.New("cancelled by the client")
 
 // NewClient returns a Client of the server whose messages go through send.
 func (s *Server) NewClient(id string, send func(message []byte) error) *Client {
+	return s.newClient(id, requestPrefix, send)
+}
+
+// requestPrefix begins the IDs of requests to clients.
+const requestPrefix = "mcpx-"
+
+// NewSharedClient returns a Client whose client session other replicas may have too. The
+// client can tell their requests apart: no other replica uses the same request IDs.
+func (s *Server) NewSharedClient(id string, send func(message []byte) error) *Client {
+	return s.newClient(id, requestPrefix+rand.Text()[:8]+"-", send)
+}
+
+// IsElsewhere reports whether a response is for a request that another replica has sent.
+func (c *Client) IsElsewhere(id []byte) bool {
+	return bytes.HasPrefix(id, []byte(`"`+requestPrefix)) && !c.Conn.Sent(id)
+}
+
+// newClient returns a Client. The IDs of the requests to it have that prefix.
+func (s *Server) newClient(id, prefix string, send func(message []byte) error) *Client {
 	c := newClient(id, send)
 	c.lists.current = func(method string) uint64 { return s.listHash(c, method) }
-	c.Conn = rpc.NewConn(rpc.ConnOptions{Handler: c.conversation, Send: send, Prefix: "mcpx-", Log: s.log})
+	c.Conn = rpc.NewConn(rpc.ConnOptions{Handler: c.conversation, Send: send, Prefix: prefix, Log: s.log})
 	return c
 }
 
@@ -124,6 +145,22 @@ func (c *Client) SetInitialized(revision string, capabilities []byte) {
 	defer c.mu.Unlock()
 	c.capabilities = slices.Clone(capabilities)
 	c.revision = revision
+}
+
+// Continued is the state of a client session that another replica has opened.
+type Continued struct {
+	Revision     string
+	Capabilities []byte
+	Level        string // the least severe level of log messages; empty: not set
+}
+
+// Continue makes the client one that has initialized its client session.
+func (c *Client) Continue(state Continued) {
+	c.SetInitialized(state.Revision, state.Capabilities)
+	if c.logLevel() == "" { // the client may have set it meanwhile
+		c.setLevel(state.Level)
+	}
+	c.markReachable()
 }
 
 // isInitialized reports whether SetInitialized was called.
@@ -281,24 +318,6 @@ func (c *Client) Notify(method string, params []byte) {
 // send sends a notification to the client.
 func (c *Client) send(method string, params []byte) {
 	_ = c.Send(rpc.AppendNotification(nil, method, params)) // on failure the client is gone
-}
-
-// wantsLog reports whether the client wants a log message of that level.
-func (c *Client) wantsLog(params []byte) bool {
-	c.mu.Lock()
-	least := c.level
-	c.mu.Unlock()
-	level, _ := rawjson.String(rawjson.Get(params, "level"))
-	return least == "" || least != noLogs && slices.Index(registry.LogLevels, level) >= slices.Index(registry.LogLevels, least)
-}
-
-// noLogs is the level of a client that wants no log messages.
-const noLogs = "none"
-
-func (c *Client) setLevel(level string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.level = level
 }
 
 // progress returns a function that passes progress on with the client's token, nil if

@@ -2,9 +2,11 @@ package server
 
 import (
 	"context"
+	"slices"
 
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
+	"mcpx/registry"
 )
 
 // logLevels maps the levels that a client may set to a level of MCP and a level of mcpx's
@@ -13,6 +15,21 @@ var logLevels = map[string]struct{ level, own string }{
 	"debug": {"debug", "debug"}, "info": {"info", "info"}, "notice": {"notice", "info"},
 	"warn": {"warning", "warn"}, "warning": {"warning", "warn"}, "error": {"error", "error"},
 	"critical": {"critical", "error"}, "alert": {"alert", "error"}, "emergency": {"emergency", "error"},
+}
+
+// LogLevel returns the level of MCP that the params of logging/setLevel name.
+func LogLevel(params []byte) (level string, ok bool) {
+	name, _ := rawjson.String(rawjson.Get(params, "level"))
+	levels, ok := logLevels[name]
+	return levels.level, ok
+}
+
+// SendLogLevel sends the level that a continued client wants to the upstreams. It may wait
+// for them.
+func (s *Server) SendLogLevel(c *Client) {
+	if level := c.logLevel(); level != "" {
+		s.registry.SetLevel(c, level)
+	}
 }
 
 // setLogLevel handles logging/setLevel.
@@ -45,4 +62,26 @@ func levelText(raw []byte, level string) string {
 		return level
 	}
 	return string(raw)
+}
+
+// wantsLog reports whether the client wants a log message of that level.
+func (c *Client) wantsLog(params []byte) bool {
+	least := c.logLevel()
+	level, _ := rawjson.String(rawjson.Get(params, "level"))
+	return least == "" || least != noLogs && slices.Index(registry.LogLevels, level) >= slices.Index(registry.LogLevels, least)
+}
+
+// noLogs is the level of a client that wants no log messages.
+const noLogs = "none"
+
+func (c *Client) logLevel() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.level
+}
+
+func (c *Client) setLevel(level string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.level = level
 }

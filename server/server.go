@@ -385,6 +385,10 @@ func (s *Server) Upstreams(c registry.Client) []*registry.Upstream {
 // ForwardedHeaders returns the headers of clients' requests that upstreams get.
 func (s *Server) ForwardedHeaders() []string { return s.forwarded }
 
+// View names what a client session of this server can be continued with, in every process
+// that has the same config: the profile and the mode that the client chose.
+func (s *Server) View() string { return s.profile.Name + "?expose=" + string(s.view) }
+
 // Schema returns the name of the profile.
 func (s *Server) Schema() string { return s.profile.Name }
 

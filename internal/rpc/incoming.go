@@ -177,6 +177,13 @@ func (in *Incoming) MayBelongTo(matches func(c *Call) bool) bool {
 	return slices.ContainsFunc(in.causes, func(c *Call) bool { return !c.over && matches(c) })
 }
 
+// IsIncoming reports whether the request of the peer with that ID is unfinished.
+func (c *Conn) IsIncoming(id []byte) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.inFlight.incoming[string(id)] != nil
+}
+
 // Incoming returns the number of unfinished requests of the peer.
 func (c *Conn) Incoming() int {
 	c.mu.Lock()

@@ -220,6 +220,13 @@ func (c *Conn) Pending(id []byte) *Call {
 	return c.inFlight.calls[number]
 }
 
+// Sent reports whether a response with that ID can be for a call of this connection, which
+// may have ended.
+func (c *Conn) Sent(id []byte) bool {
+	_, ok := c.number(id)
+	return ok
+}
+
 // Snapshot is the state of the calls at one moment.
 type Snapshot struct {
 	Calls     []*Call          // pending, in the order in which they were sent

@@ -22,6 +22,8 @@ import (
 
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
+	"mcpx/internal/seal"
+	"mcpx/internal/store"
 	"mcpx/internal/tasks"
 	"mcpx/server"
 	"mcpx/server/access"
@@ -47,6 +49,9 @@ type HTTP struct {
 	Reload    func() error  // applies the config file again; nil: not allowed here
 	Editing   *Editing      // changes the config file; nil: not allowed here
 	Problem   func() string // why the newest config file is not in use, empty if it is; may be nil
+
+	Seal  *seal.Box   // seals the IDs of client sessions, so that other replicas can continue them; may be nil
+	Store store.Store // shared with other replicas; may be nil
 
 	AuditFailed func() int // counts the lines of the audit that could not be written; may be nil
 
@@ -78,7 +83,7 @@ func (h *HTTP) Run(ctx context.Context, l net.Listener) error {
 
 		DisableGeneralOptionsHandler: true, // the guard must see every request
 	}
-	h.sessions.tasks.Go(h.sessions.expire)
+	h.sessions.run()
 	defer h.close()
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(l) }()
@@ -210,9 +215,12 @@ func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, s *server.Serv
 	}
 	var response []byte
 	s.Handle(context.Background(), n.client.As(callerOf(r, n.server)), server.Inbound{Message: m}, func(r []byte) { response = r }) // called before Handle returns
-	if rawjson.Get(response, "error") != nil {
+	switch {
+	case rawjson.Get(response, "error") != nil:
 		h.sessions.end(n)
-	} else {
+	case n.replicas != nil:
+		w.Header().Set(sessionHeader, sealID(n.replicas.box, stateOf(n, m.Params), s.View()))
+	default:
 		w.Header().Set(sessionHeader, n.id)
 	}
 	h.times.writeJSON(w, response, http.StatusOK)
@@ -223,11 +231,20 @@ func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, s *server.Serv
 func (h *HTTP) open(w http.ResponseWriter, r *http.Request, s *server.Server) *session {
 	n, err := h.sessions.open(s, r)
 	if err != nil {
-		w.Header().Set("Retry-After", "10")
-		access.Refuse(w, http.StatusServiceUnavailable, err.Error())
+		refuseSession(w, err)
 		return nil
 	}
 	return n
+}
+
+// refuseSession writes why there is no client session.
+func refuseSession(w http.ResponseWriter, err error) {
+	if errors.Is(err, errTooManySessions) {
+		w.Header().Set("Retry-After", "10")
+		access.Refuse(w, http.StatusServiceUnavailable, err.Error())
+		return
+	}
+	access.Refuse(w, http.StatusNotFound, err.Error())
 }
 
 // session returns the client session of a request, which counts as used until done is
@@ -242,15 +259,26 @@ func (h *HTTP) session(w http.ResponseWriter, r *http.Request, s *server.Server)
 		access.Refuse(w, http.StatusBadRequest, "the header "+sessionHeader+" is missing; send initialize first")
 		return nil, nil
 	}
-	n, done = h.sessions.find(id, streamableHTTP, r)
-	if n == nil || !n.server.Continues(s) {
-		if done != nil {
-			done()
-		}
-		access.Refuse(w, http.StatusNotFound, "there is no such session; send initialize")
+	n, done, err := h.find(r, s, id)
+	if err != nil {
+		refuseSession(w, err)
 		return nil, nil
 	}
 	return n, done
+}
+
+// find returns the client session with that ID, which counts as used until done is called.
+func (h *HTTP) find(r *http.Request, s *server.Server, id string) (n *session, done func(), err error) {
+	if h.sessions.replicas != nil {
+		n, done, err = h.sessions.replicas.find(r, s, id)
+	} else if n, done = h.sessions.find(id, streamableHTTP, r); n == nil {
+		err = errNoSession
+	}
+	if err == nil && !n.server.Continues(s) {
+		done()
+		err = errNoSession
+	}
+	return n, done, err
 }
 
 // postInSession handles a message in a client session. A call continues when its
@@ -259,6 +287,13 @@ func (h *HTTP) postInSession(w http.ResponseWriter, r *http.Request, s *server.S
 	n, done := h.session(w, r, s)
 	if n == nil {
 		return
+	}
+	if n.replicas != nil {
+		if err := n.replicas.shareAll(n, body); err != nil {
+			done()
+			refuseForeign(w, err)
+			return
+		}
 	}
 	if body.IsRequest() {
 		if !n.client.Quota.TryAcquire() {
@@ -269,6 +304,15 @@ func (h *HTTP) postInSession(w http.ResponseWriter, r *http.Request, s *server.S
 		defer n.client.Quota.Release()
 	}
 	h.respond(w, r, call{ctx: context.Background(), server: n.server, client: n.client.As(callerOf(r, n.server)), body: body, done: done, quota: n.client.Quota})
+}
+
+// refuseForeign refuses a response to a request that another replica has sent.
+func refuseForeign(w http.ResponseWriter, err error) {
+	status := http.StatusBadRequest
+	if errors.Is(err, errStoreDown) {
+		status = http.StatusServiceUnavailable
+	}
+	access.Refuse(w, status, err.Error())
 }
 
 // refuseTooMany refuses a call that is over the quota of its client session.
@@ -358,6 +402,11 @@ func (h *HTTP) get(w http.ResponseWriter, r *http.Request, s *server.Server) {
 	}
 	defer done()
 	n.client.As(callerOf(r, n.server))
+	if n.replicas != nil {
+		ctx, stop := context.WithCancel(r.Context())
+		defer stop()
+		h.sessions.tasks.Go(func() { n.replicas.serveStream(ctx, n) })
+	}
 	h.serveGetStream(w, r, n, nil)
 }
 
@@ -385,6 +434,10 @@ func (h *HTTP) delete(w http.ResponseWriter, r *http.Request, s *server.Server) 
 		return
 	}
 	done()
-	h.sessions.end(n)
+	if n.replicas != nil {
+		n.replicas.end(n)
+	} else {
+		h.sessions.end(n)
+	}
 	w.WriteHeader(http.StatusNoContent)
 }

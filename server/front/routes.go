@@ -28,6 +28,10 @@ func (h *HTTP) newHandler() http.Handler {
 	h.Unread = cmp.Or(h.Unread, defaultUnread)
 	h.sessions = newSessions(h.Sessions, h.Idle)
 	h.sessions.calls, h.sessions.unread = h.Calls, h.Unread
+	if h.Seal != nil {
+		h.sessions.replicas = newReplicas(h.Seal, h.Store, h.sessions)
+		h.sessions.replicas.log = h.Log
+	}
 	h.SetServers(h.Servers)
 	h.stopping = make(chan struct{})
 	h.callsCtx, h.cancelCalls = context.WithCancelCause(context.Background())
@@ -67,7 +71,7 @@ type views map[string]map[string]*server.Server
 func (h *HTTP) SetServers(servers map[string]*server.Server) {
 	next := views{}
 	for name, s := range servers {
-		s.Later = h.sessions.later
+		s.Later = func(task func(ctx context.Context)) { h.sessions.later(task) }
 		next[name] = map[string]*server.Server{asConfigured: s, string(config.Lazy): s.Exposing(config.Lazy), string(config.Flat): s.Exposing(config.Flat)}
 	}
 	h.views.Store(&next)

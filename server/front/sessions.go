@@ -26,9 +26,12 @@ type sessions struct {
 	ctx    context.Context // for the tasks
 	cancel context.CancelFunc
 
+	replicas *replicas // nil without a session key
+
 	mu       sync.Mutex
 	byID     map[string]*session
-	draining bool // mcpx stops
+	leaving  map[string]chan struct{} // sessions that were removed from byID; closed when upstreams have forgotten them
+	draining bool                     // mcpx stops
 }
 
 // session is one client session.
@@ -37,6 +40,11 @@ type session struct {
 	server *server.Server
 	client *server.Client
 	sender sender // of the request that opened it; requests of others may not use the session
+
+	// With a session key. The ID that the client has is sealed.
+	replicas *replicas
+	until    time.Time     // the sealed ID is valid until then
+	ready    chan struct{} // closed when the session can be used; nil: at once
 
 	mu        sync.Mutex // locked after sessions.mu
 	transport transport
@@ -47,6 +55,7 @@ type session struct {
 	draining  bool    // getStream ends when calls is 0
 
 	waiting map[string]context.CancelFunc // with legacy SSE: calls that wait for the quota, by request ID
+	offered map[string]*time.Timer        // requests to the client that were offered to other replicas, by ID
 }
 
 // transport is a transport that has client sessions.
@@ -60,27 +69,36 @@ const (
 var (
 	errTooManySessions = errors.New("too many sessions are open (limits.sessions); try again later, or end some with DELETE")
 	errSessionEnded    = errors.New("the session has ended")
+	errNoSession       = errors.New("there is no such session; send initialize")
 )
 
 func newSessions(limit int, idle time.Duration) *sessions {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &sessions{limit: limit, idle: idle, ctx: ctx, cancel: cancel, byID: map[string]*session{}}
+	return &sessions{limit: limit, idle: idle, ctx: ctx, cancel: cancel, byID: map[string]*session{}, leaving: map[string]chan struct{}{}}
 }
 
 // open opens a session for the sender of a request.
 func (s *sessions) open(to *server.Server, r *http.Request) (*session, error) {
-	n := &session{id: rand.Text(), server: to, sender: senderOf(r), used: time.Now()}
-	n.client = to.NewClient("http-"+rand.Text()[:8], n.send) // logs show this ID; the session's own is a secret
-	n.client.Quota = server.NewQuota(s.calls, s.unread)
-	n.client.As(callerOf(r, n.server))
+	n := s.newSession(rand.Text(), to, r)
 	if err := s.add(n); err != nil {
 		return nil, err
 	}
-	to.Attach(n.client)
-	if s.isDraining() {
-		n.drain()
-	}
+	s.attach(n)
 	return n, nil
+}
+
+// newSession returns a session that is not in the table.
+func (s *sessions) newSession(id string, to *server.Server, r *http.Request) *session {
+	n := &session{id: id, server: to, sender: senderOf(r), used: time.Now(), replicas: s.replicas}
+	if s.replicas != nil { // the client's own ID is sealed, so logs may show a part of this one
+		n.until = time.Now().Add(sealedTime)
+		n.client = to.NewSharedClient("http-"+id[:16], n.send)
+	} else {
+		n.client = to.NewClient("http-"+rand.Text()[:8], n.send) // logs show this ID; the session's own is a secret
+	}
+	n.client.Quota = server.NewQuota(s.calls, s.unread)
+	n.client.As(callerOf(r, to))
+	return n
 }
 
 // add adds a session to the table.
@@ -92,6 +110,14 @@ func (s *sessions) add(n *session) error {
 	}
 	s.byID[n.id] = n
 	return nil
+}
+
+// attach makes the client of a session known to upstreams.
+func (s *sessions) attach(n *session) {
+	n.server.Attach(n.client)
+	if s.isDraining() {
+		n.drain()
+	}
 }
 
 func (s *sessions) isDraining() bool {
@@ -111,6 +137,13 @@ func (s *sessions) find(id string, t transport, r *http.Request) (n *session, do
 		return nil, nil
 	}
 	return n, n.use() // under s.mu, so that the session cannot expire in between
+}
+
+// get returns the session with that ID, nil if there is none.
+func (s *sessions) get(id string) *session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.byID[id]
 }
 
 // use counts a request or stream as open until done is called.
@@ -146,12 +179,20 @@ func (n *session) useLegacySSE(calls int) {
 // results.
 func (s *sessions) end(n *session) {
 	s.mu.Lock()
-	_, open := s.byID[n.id]
-	delete(s.byID, n.id)
+	open := s.byID[n.id] == n
+	if open {
+		s.remove(n)
+	}
 	s.mu.Unlock()
 	if open {
 		s.forget(n)
 	}
+}
+
+// remove removes a session from the table. The caller holds mu, and calls forget next.
+func (s *sessions) remove(n *session) {
+	delete(s.byID, n.id)
+	s.leaving[n.id] = make(chan struct{})
 }
 
 // forget closes a session that was removed from the table.
@@ -160,12 +201,26 @@ func (s *sessions) forget(n *session) {
 	n.client.Conn.Close(errSessionEnded)
 	n.setStream(nil)
 	n.server.Forget(n.client)
-	s.later(func(ctx context.Context) { n.server.Detach(ctx, n.client) })
+	isRunning := s.later(func(ctx context.Context) {
+		defer s.left(n)
+		n.server.Detach(ctx, n.client)
+	})
+	if !isRunning { // mcpx stops
+		s.left(n)
+	}
 }
 
-// later runs a task in the background. close cancels it.
-func (s *sessions) later(task func(ctx context.Context)) {
-	s.tasks.Go(func() { task(s.ctx) })
+// left lets the session be continued, if it can be.
+func (s *sessions) left(n *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.leaving[n.id])
+	delete(s.leaving, n.id)
+}
+
+// later runs a task in the background. close cancels it. It returns false after close.
+func (s *sessions) later(task func(ctx context.Context)) bool {
+	return s.tasks.Go(func() { task(s.ctx) })
 }
 
 // close cancels the background tasks and waits for them.
@@ -194,6 +249,14 @@ func (s *sessions) all() []*session {
 	return slices.Collect(maps.Values(s.byID))
 }
 
+// run starts the background tasks of the table. close ends them.
+func (s *sessions) run() {
+	s.tasks.Go(s.expire)
+	if s.replicas != nil {
+		s.tasks.Go(func() { s.replicas.run(s.ctx) })
+	}
+}
+
 // expire closes idle sessions until close is called.
 func (s *sessions) expire() {
 	tick := time.NewTicker(max(s.idle/10, time.Second))
@@ -209,7 +272,7 @@ func (s *sessions) expire() {
 		for _, n := range s.byID {
 			if n.idleFor() > s.idle {
 				expired = append(expired, n)
-				delete(s.byID, n.id)
+				s.remove(n)
 			}
 		}
 		s.mu.Unlock()
@@ -278,11 +341,14 @@ func (n *session) drain() {
 	}
 }
 
-// send sends a message on the GET stream. If there is none the message is lost, which
-// MCP allows: messages of a call are sent on the call's own stream.
+// send sends a message on the GET stream, which another replica may have. If there is none
+// the message is lost, which MCP allows: messages of a call are sent on the call's own stream.
 func (n *session) send(message []byte) error {
 	if s := n.stream(); s != nil {
 		return s.Send(message)
+	}
+	if n.replicas != nil && n.has(streamableHTTP) {
+		return n.replicas.offer(n, message)
 	}
 	return errStreamClosed
 }
@@ -339,4 +405,9 @@ func senderOf(r *http.Request) sender {
 		return sender{caller: caller.ID}
 	}
 	return sender{credential: sha256.Sum256([]byte(r.Header.Get("Authorization")))}
+}
+
+// sum returns a hash of the sender.
+func (s sender) sum() [sha256.Size]byte {
+	return sha256.Sum256(append(s.credential[:], s.caller...))
 }

@@ -1,0 +1,193 @@
+package front
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"mcpx/internal/rpc"
+	"mcpx/server"
+)
+
+// note is a message between the copies of a client session. It is published through the
+// store: a line with words, then the payload.
+type note struct {
+	kind    noteKind
+	from    string // replica
+	session string
+	payload []byte
+}
+
+// noteKind says what a note is about.
+type noteKind string
+
+// The kinds.
+const (
+	noteEnded    noteKind = "ended"    // the client has ended the session
+	noteReceived noteKind = "received" // payload: a message of the client, for the replica that it concerns
+	noteOffered  noteKind = "offered"  // payload: a message to the client, for the replica that has the GET stream
+	noteTaken    noteKind = "taken"    // payload: the ID of a request that was offered
+	noteStream   noteKind = "stream"   // the client has its GET stream to the sender of the note
+)
+
+// noteTopic tells notes from other messages in the store.
+const noteTopic = "session"
+
+// handlers has what a copy does with a note.
+var handlers = map[noteKind]func(p *replicas, n *session, payload []byte){
+	noteEnded:    (*replicas).ended,
+	noteReceived: (*replicas).received,
+	noteOffered:  (*replicas).take,
+	noteTaken:    func(_ *replicas, n *session, id []byte) { n.taken(id) },
+	noteStream:   func(_ *replicas, n *session, _ []byte) { n.moveStream() },
+}
+
+func (n note) text(from string) []byte {
+	line := strings.Join([]string{noteTopic, string(n.kind), from, n.session}, " ")
+	return append([]byte(line+"\n"), n.payload...)
+}
+
+func parseNote(text []byte) (note, bool) {
+	line, payload, _ := bytes.Cut(text, []byte("\n"))
+	words := strings.Split(string(line[:min(len(line), 200)]), " ")
+	if len(words) != 4 || words[0] != noteTopic {
+		return note{}, false
+	}
+	return note{noteKind(words[1]), words[2], words[3], payload}, true
+}
+
+// run receives notes and publishes those in the outbox until ctx ends.
+func (p *replicas) run(ctx context.Context) {
+	if !p.isShared {
+		return
+	}
+	p.sessions.tasks.Go(func() { p.store.Listen(ctx, p.receive) })
+	for {
+		select {
+		case text := <-p.outbox.notes:
+			if err := p.store.Publish(ctx, text); err != nil {
+				p.log.Debug().Err(err).Msg("could not publish a note")
+			}
+			p.outbox.bytes.Add(-int64(len(text)))
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// publish sends a note to the other replicas.
+func (p *replicas) publish(n note) error {
+	if !p.isShared {
+		return nil
+	}
+	return p.store.Publish(context.Background(), n.text(p.id))
+}
+
+// outbox has the notes that are published in the background.
+type outbox struct {
+	notes chan []byte
+	bytes *atomic.Int64
+}
+
+// Limits of the outbox.
+const (
+	maxNotes     = 10_000
+	maxNoteBytes = 64 << 20
+)
+
+func newOutbox() outbox { return outbox{make(chan []byte, maxNotes), new(atomic.Int64)} }
+
+// post is publish in the background. It does not wait, and fails if too many notes wait.
+func (p *replicas) post(n note) error {
+	text := n.text(p.id)
+	if p.outbox.bytes.Add(int64(len(text))) <= maxNoteBytes {
+		select {
+		case p.outbox.notes <- text:
+			return nil
+		default:
+		}
+	}
+	p.outbox.bytes.Add(-int64(len(text)))
+	return errStreamFull
+}
+
+// receive handles a note. It does not wait, and publishes nothing itself: other notes wait for
+// it.
+func (p *replicas) receive(text []byte) {
+	m, ok := parseNote(text)
+	if !ok || m.from == p.id {
+		return
+	}
+	n := p.sessions.get(m.session)
+	if handle := handlers[m.kind]; handle != nil && n != nil {
+		handle(p, n, m.payload)
+	}
+}
+
+// ended ends the copy of a session that the client has ended.
+func (p *replicas) ended(n *session, _ []byte) {
+	p.sessions.later(func(context.Context) {
+		n.waitReady()
+		p.sessions.end(n)
+	})
+}
+
+// received handles a message of the client that another replica got.
+func (p *replicas) received(n *session, text []byte) {
+	body := server.Read(text)
+	release := func() {}
+	if body.IsRequest() {
+		if !n.client.Quota.TryAcquire() {
+			return
+		}
+		release = n.client.Quota.Release
+	}
+	done := n.use()
+	finish := func([]byte) {
+		release()
+		done()
+	}
+	n.server.Handle(context.Background(), n.client, body, finish)
+	if !body.IsAnswered() {
+		finish(nil)
+	}
+}
+
+// take sends a message to the client if it has its GET stream here.
+func (p *replicas) take(n *session, message []byte) {
+	s := n.stream()
+	if s == nil || s.Send(message) != nil {
+		return
+	}
+	if m, err := rpc.Parse(message); err == nil && m.IsRequest() {
+		_ = p.post(note{kind: noteTaken, session: n.id, payload: m.ID})
+	}
+}
+
+// serveStream tells the other replicas that the client has its GET stream here, until ctx
+// ends. Their copies have subscriptions, so they must not expire meanwhile.
+func (p *replicas) serveStream(ctx context.Context, n *session) {
+	if !p.isShared {
+		return
+	}
+	tick := time.NewTicker(max(p.sessions.idle/3, time.Second))
+	defer tick.Stop()
+	for {
+		_ = p.post(note{kind: noteStream, session: n.id})
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// moveStream ends the GET stream here, because the client has it elsewhere now.
+func (n *session) moveStream() {
+	n.mu.Lock()
+	n.used = time.Now()
+	n.mu.Unlock()
+	n.setStream(nil)
+}

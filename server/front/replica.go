@@ -1,0 +1,248 @@
+package front
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"mcpx/internal/rawjson"
+	"mcpx/internal/rpc"
+	"mcpx/internal/seal"
+	"mcpx/internal/store"
+	"mcpx/server"
+)
+
+// replicas shares client sessions with the other processes that have the same session key.
+// A session has a copy in each process that has served one of its requests. The sealed ID has
+// the state that does not change. Ended sessions and log levels are in the store, and the
+// copies send each other notes (notes.go). Its methods may be called concurrently.
+type replicas struct {
+	id       string // of this process
+	box      *seal.Box
+	store    store.Store
+	isShared bool // others use the store too
+	sessions *sessions
+	log      zerolog.Logger
+	outbox   outbox
+	takeTime time.Duration // in which another replica takes a request to the client
+}
+
+const defaultTakeTime = 2 * time.Second
+
+func newReplicas(box *seal.Box, shared store.Store, all *sessions) *replicas {
+	p := &replicas{id: rand.Text()[:8], box: box, store: shared, isShared: shared != nil, sessions: all, outbox: newOutbox(), takeTime: defaultTakeTime}
+	if !p.isShared {
+		p.store = store.NewMemory()
+	}
+	return p
+}
+
+// find returns the client session of a request, which counts as used until done is called. A
+// session of another replica, or one that was idle for long, is continued. Any ID that is not
+// valid for this server and sender is an errNoSession.
+func (p *replicas) find(r *http.Request, s *server.Server, id string) (n *session, done func(), err error) {
+	text, until := openID(p.box, id, s.View())
+	if text == nil {
+		return nil, nil, errNoSession
+	}
+	n, done = p.sessions.find(text.id(), streamableHTTP, r)
+	if n == nil {
+		n, done, err = p.resume(r, s, text.state(until))
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	n.waitReady()
+	if n.isOver() {
+		done()
+		return nil, nil, errNoSession
+	}
+	return n, done, nil
+}
+
+// resume makes a copy of a session here. Other requests wait until it is ready. The copy is
+// in the table before the store is asked whether the session has ended: if it ends
+// afterwards, a note says so.
+func (p *replicas) resume(r *http.Request, s *server.Server, state sealedState) (n *session, done func(), err error) {
+	if senderOf(r).sum() != state.sender {
+		return nil, nil, errNoSession
+	}
+	own := p.sessions.newSession(state.id, s, r)
+	own.until, own.ready = state.until, make(chan struct{})
+	n, done, err = p.sessions.addOnce(r.Context(), own)
+	if n != own || err != nil {
+		return n, done, err
+	}
+	defer close(own.ready)
+	if p.get(endedKey, own) != "" {
+		p.sessions.end(own)
+		return own, done, nil
+	}
+	own.client.Continue(state.continued(p.get(levelKey, own)))
+	p.sessions.attach(own)
+	p.sessions.later(func(context.Context) { s.SendLogLevel(own.client) })
+	p.log.Debug().Str("client", own.client.ID()).Str("program", state.name).Str("version", state.version).Msg("client session continued")
+	return own, done, nil
+}
+
+// addOnce adds a session to the table, unless a copy is there already. It returns the one
+// that is in the table, which counts as used until done is called.
+func (s *sessions) addOnce(ctx context.Context, own *session) (n *session, done func(), err error) {
+	for {
+		s.mu.Lock()
+		n, leaving := s.byID[own.id], s.leaving[own.id]
+		if n == nil && leaving == nil && len(s.byID) < s.limit {
+			n = own
+			s.byID[own.id] = own
+		}
+		if n != nil {
+			done = n.use()
+		}
+		s.mu.Unlock()
+		switch {
+		case n != nil:
+			return n, done, nil
+		case leaving == nil:
+			return nil, nil, errTooManySessions
+		}
+		select {
+		case <-leaving:
+		case <-ctx.Done():
+			return nil, nil, errNoSession // nobody waits for the response
+		}
+	}
+}
+
+// waitReady waits until a session that was continued can be used.
+func (n *session) waitReady() {
+	if n.ready != nil {
+		<-n.ready
+	}
+}
+
+// Keys of the store. The ID of the session follows.
+const (
+	endedKey = "ended:"
+	levelKey = "level:"
+)
+
+// get returns what the store has about a session; empty if it cannot be reached.
+func (p *replicas) get(key string, n *session) string {
+	value, err := p.store.Get(context.Background(), key+n.id)
+	if err != nil {
+		p.log.Debug().Err(err).Msg("could not read the state of a client session")
+	}
+	return string(value)
+}
+
+// set keeps a value about a session in the store while its ID is valid.
+func (p *replicas) set(key string, n *session, value string) {
+	if err := p.store.Set(context.Background(), key+n.id, []byte(value), time.Until(n.until)); err != nil {
+		p.log.Debug().Err(err).Msg("could not store the state of a client session")
+	}
+}
+
+// end ends a session on all replicas.
+func (p *replicas) end(n *session) {
+	p.set(endedKey, n, "yes")
+	p.sessions.end(n)
+	_ = p.publish(note{kind: noteEnded, session: n.id}) // without it, the copies end when they are idle
+}
+
+// Errors about messages that need another replica. Without a store, replicas cannot forward
+// them.
+var (
+	errNoStream    = errors.New("the client has no stream to this replica of mcpx; route its requests to one replica by Mcp-Session-Id (sticky routing), or set server.store")
+	errNotTaken    = errors.New("the client has no stream to any replica of mcpx")
+	errNotExpected = errors.New("this replica of mcpx has sent no request with that ID; route requests to one replica by Mcp-Session-Id (sticky routing), or set server.store")
+	errStoreDown   = errors.New("the response is for another replica of mcpx, and the store cannot be reached; try again")
+)
+
+// everywhere are the methods that concern each copy of a session.
+var everywhere = map[string]bool{"logging/setLevel": true, "resources/unsubscribe": true, "notifications/roots/list_changed": true}
+
+// share forwards a message of a client to the other replicas if it concerns them. Behind a
+// balancer a response, or a cancellation, reaches any replica.
+func (p *replicas) share(n *session, m rpc.Message, text []byte) error {
+	forward := note{kind: noteReceived, session: n.id, payload: text}
+	switch {
+	case m.IsResponse() && n.client.IsElsewhere(m.ID):
+		if !p.isShared {
+			return errNotExpected
+		}
+		if p.publish(forward) != nil {
+			return errStoreDown
+		}
+	case everywhere[m.Method]:
+		if level, ok := server.LogLevel(m.Params); ok && m.Method == "logging/setLevel" {
+			p.set(levelKey, n, level)
+		}
+		_ = p.publish(forward)
+	case m.Method == "notifications/cancelled" && !n.client.Conn.IsIncoming(rawjson.Get(m.Params, "requestId")):
+		_ = p.publish(forward)
+	}
+	return nil
+}
+
+// shareAll is share for a message or a batch.
+func (p *replicas) shareAll(n *session, body server.Inbound) error {
+	if body.Err == nil {
+		return p.share(n, body.Message, body.Text)
+	}
+	if !n.client.AcceptsBatch(body) {
+		return nil
+	}
+	for text := range rawjson.Elements(body.Text) {
+		m, err := rpc.ParseStrict(text)
+		if err != nil {
+			continue
+		}
+		if err := p.share(n, m, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// offer lets the replica that has the GET stream of a session send a message. It does not
+// wait. A request fails if no replica takes it.
+func (p *replicas) offer(n *session, message []byte) error {
+	if !p.isShared {
+		return errNoStream
+	}
+	if m, err := rpc.Parse(message); err == nil && m.IsRequest() {
+		n.expectTaken(m.ID, p.takeTime)
+	}
+	return p.post(note{kind: noteOffered, session: n.id, payload: message})
+}
+
+// expectTaken fails a request to the client if no replica takes it in time.
+func (n *session) expectTaken(id []byte, limit time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.offered == nil {
+		n.offered = map[string]*time.Timer{}
+	}
+	n.offered[string(id)] = time.AfterFunc(limit, func() {
+		if n.taken(id) {
+			n.client.Conn.Refuse(id, errNotTaken)
+		}
+	})
+}
+
+// taken ends the wait for a request that was offered. It returns false if nobody waits.
+func (n *session) taken(id []byte) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	timer := n.offered[string(id)]
+	if timer == nil {
+		return false
+	}
+	timer.Stop()
+	delete(n.offered, string(id))
+	return true
+}

@@ -1,0 +1,141 @@
+package front
+
+import (
+	"crypto/sha256"
+	"time"
+
+	"mcpx/internal/rawjson"
+	"mcpx/internal/seal"
+	"mcpx/server"
+)
+
+// sealedState is what the ID of a client session contains if there is a session key: all
+// that a replica needs to continue the session.
+type sealedState struct {
+	id     string // of the session, as its replicas know it
+	sender [sha256.Size]byte
+	until  time.Time // the ID is valid until then
+
+	revision     string
+	capabilities []byte
+	name         string // of the client program
+	version      string // of the client program
+}
+
+const (
+	sealedTime = 24 * time.Hour // for which the ID is valid
+	maxSealed  = 1024           // characters of the ID
+	innerBytes = 26             // characters of sealedState.id, as rand.Text returns them
+	maxName    = 40             // bytes of the client program's name and of its version
+)
+
+// sealID returns the ID that the client gets. If it would be too long, the parts that mcpx
+// needs least are left out.
+func sealID(box *seal.Box, s sealedState, view string) string {
+	text := s.appendTo(nil)
+	if seal.SealedLen(len(text)) > maxSealed {
+		s.capabilities = knownCapabilities(s.capabilities)
+		text = s.appendTo(nil)
+	}
+	if seal.SealedLen(len(text)) > maxSealed {
+		s.name, s.version = "", ""
+		text = s.appendTo(nil)
+	}
+	return box.Seal(text, seal.Terms{Label: view, Until: s.until})
+}
+
+// appendTo appends the state as a text: ID, sender, and an object with the rest.
+func (s sealedState) appendTo(b []byte) []byte {
+	b = append(append(b, s.id...), s.sender[:]...)
+	b = rawjson.AppendString(append(b, `{"revision":`...), s.revision)
+	b = rawjson.AppendMember(b, "capabilities", s.capabilities)
+	if s.name != "" {
+		b = rawjson.AppendMember(b, "name", rawjson.AppendString(nil, s.name))
+	}
+	if s.version != "" {
+		b = rawjson.AppendMember(b, "version", rawjson.AppendString(nil, s.version))
+	}
+	return append(b, '}')
+}
+
+// openID returns the text of an ID and its expiry; nil for an ID that mcpx has not made for
+// this view, or that has expired.
+func openID(box *seal.Box, id, view string) (text sealedText, until time.Time) {
+	if len(id) > maxSealed {
+		return nil, time.Time{}
+	}
+	text, until, err := box.Open(id, view)
+	if err != nil || len(text) < innerBytes+sha256.Size {
+		return nil, time.Time{}
+	}
+	return text, until
+}
+
+// sealedText is the text in a sealed ID. Only its first part is read for each request.
+type sealedText []byte
+
+func (t sealedText) id() string { return string(t[:innerBytes]) }
+
+// state reads the whole text.
+func (t sealedText) state(until time.Time) sealedState {
+	object := t[innerBytes+sha256.Size:]
+	s := sealedState{id: t.id(), sender: [sha256.Size]byte(t[innerBytes:]), until: until, capabilities: rawjson.Get(object, "capabilities")}
+	s.revision, _ = rawjson.String(rawjson.Get(object, "revision"))
+	s.name, _ = rawjson.String(rawjson.Get(object, "name"))
+	s.version, _ = rawjson.String(rawjson.Get(object, "version"))
+	return s
+}
+
+// stateOf returns the state of a client session that was just initialized with these params.
+func stateOf(n *session, params []byte) sealedState {
+	info := rawjson.Get(params, "clientInfo")
+	name, _ := rawjson.String(rawjson.Get(info, "name"))
+	version, _ := rawjson.String(rawjson.Get(info, "version"))
+	return sealedState{
+		id:           n.id,
+		sender:       n.sender.sum(),
+		until:        n.until,
+		revision:     n.client.Revision(),
+		capabilities: rawjson.OrObject(n.client.Capabilities()),
+		name:         name[:min(len(name), maxName)],
+		version:      version[:min(len(version), maxName)],
+	}
+}
+
+// known are the capabilities that mcpx and its upstreams use, with their settings.
+var known = []struct {
+	name     string
+	settings []string
+}{
+	{"roots", []string{"listChanged"}},
+	{"sampling", []string{"tools", "context"}},
+	{"elicitation", []string{"form", "url"}},
+}
+
+// knownCapabilities returns the capabilities in known, and no more of their settings than
+// whether they are there.
+func knownCapabilities(capabilities []byte) []byte {
+	b := []byte("{")
+	for _, k := range known {
+		declared := rawjson.Get(capabilities, k.name)
+		if rawjson.Kind(declared) != '{' {
+			continue
+		}
+		settings := []byte("{")
+		for _, name := range k.settings {
+			switch value := rawjson.Get(declared, name); rawjson.Kind(value) {
+			case '{':
+				settings = rawjson.AppendMember(settings, name, []byte("{}"))
+			case 't', 'f':
+				settings = rawjson.AppendMember(settings, name, value)
+			}
+		}
+		b = rawjson.AppendMember(b, k.name, append(settings, '}'))
+	}
+	return append(b, '}')
+}
+
+// continued returns the state for a client whose log level is known.
+func (s sealedState) continued(level string) server.Continued {
+	return server.Continued{Revision: s.revision, Capabilities: s.capabilities, Level: level}
+}
