@@ -21,6 +21,7 @@ var only = map[string][]string{
 	"github.com/alecthomas/kong":             {"cmd"},
 	"github.com/coreos/go-oidc":              {"server/access"},
 	"github.com/modelcontextprotocol/go-sdk": {"internal/auth"},
+	"github.com/redis/go-redis":              {"internal/store"},
 	"github.com/zalando/go-keyring":          {"internal/secret"},
 	"golang.org/x/oauth2":                    {"internal/auth"},
 	"github.com/pelletier/go-toml":           {"cmd/internal/clients"},

@@ -3,6 +3,8 @@ package store
 import (
 	"bytes"
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -10,13 +12,22 @@ import (
 // sweepEvery is the number of writes after which values that have expired are removed.
 const sweepEvery = 1000
 
+// maxValues bounds the values in memory. Above it, those that expire first are removed.
+const maxValues = 20_000
+
 // Memory is the Store of one process.
 type Memory struct {
 	mu        sync.Mutex
 	values    map[string]value
-	locks     map[string]chan struct{} // each holds one element while its key is locked
+	locks     map[string]*memoryLocks
 	listeners map[*listener]struct{}
 	writes    int
+}
+
+// memoryLocks is the lock of a key. held has one element while somebody holds it.
+type memoryLocks struct {
+	held  chan struct{}
+	users int // that hold it or wait for it
 }
 
 type value struct {
@@ -32,7 +43,7 @@ type listener struct {
 
 // NewMemory returns an empty store.
 func NewMemory() *Memory {
-	return &Memory{values: map[string]value{}, locks: map[string]chan struct{}{}, listeners: map[*listener]struct{}{}}
+	return &Memory{values: map[string]value{}, locks: map[string]*memoryLocks{}, listeners: map[*listener]struct{}{}}
 }
 
 // Get implements Store.
@@ -47,8 +58,10 @@ func (m *Memory) Part(_ context.Context, key string, from, to int) ([]byte, erro
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	all := m.get(key)
-	from = min(from, len(all))
-	return bytes.Clone(all[from:max(from, min(to, len(all)))]), nil
+	if to = min(to, len(all)); from >= to {
+		return nil, nil
+	}
+	return bytes.Clone(all[from:to]), nil
 }
 
 // get returns the value of a key, nil if there is none. The caller holds mu.
@@ -83,13 +96,21 @@ func (m *Memory) Add(_ context.Context, key string, bytes []byte, keep time.Dura
 func (m *Memory) set(key string, bytes []byte, keep time.Duration) {
 	now := time.Now()
 	m.values[key] = value{append([]byte{}, bytes...), now.Add(keep)}
-	if m.writes++; m.writes%sweepEvery != 0 {
+	if m.writes++; m.writes%sweepEvery == 0 || len(m.values) > maxValues {
+		m.sweep(now)
+	}
+}
+
+// sweep removes values that have expired and, of too many, the tenth that expires first.
+// The caller holds mu.
+func (m *Memory) sweep(now time.Time) {
+	maps.DeleteFunc(m.values, func(_ string, v value) bool { return now.After(v.until) })
+	if len(m.values) <= maxValues {
 		return
 	}
-	for key, v := range m.values {
-		if now.After(v.until) {
-			delete(m.values, key)
-		}
+	keys := slices.SortedFunc(maps.Keys(m.values), func(a, b string) int { return m.values[a].until.Compare(m.values[b].until) })
+	for _, key := range keys[:maxValues/10] {
+		delete(m.values, key)
 	}
 }
 
@@ -114,30 +135,49 @@ func (m *Memory) Delete(_ context.Context, key string) error {
 // Lock implements Store.
 func (m *Memory) Lock(ctx context.Context, key string) (Lock, error) {
 	m.mu.Lock()
-	held, ok := m.locks[key]
+	lock, ok := m.locks[key]
 	if !ok {
-		held = make(chan struct{}, 1)
-		m.locks[key] = held
+		lock = &memoryLocks{held: make(chan struct{}, 1)}
+		m.locks[key] = lock
 	}
+	lock.users++
 	m.mu.Unlock()
 	select {
-	case held <- struct{}{}:
-		return &memoryLock{store: m, key: key, unlock: sync.OnceFunc(func() { <-held })}, nil
+	case lock.held <- struct{}{}:
+		return &memoryLock{m, key, sync.OnceFunc(func() { <-lock.held; m.release(key) })}, nil
 	case <-ctx.Done():
+		m.release(key)
 		return nil, context.Cause(ctx)
 	}
 }
 
+// release drops one user of the lock of a key.
+func (m *Memory) release(key string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	lock := m.locks[key]
+	if lock.users--; lock.users == 0 {
+		delete(m.locks, key)
+	}
+}
+
+// memoryLock is a lock that somebody holds. It does not end by itself: a process that dies
+// takes its store with it.
 type memoryLock struct {
 	store  *Memory
 	key    string
 	unlock func()
 }
 
+// Set implements Lock.
 func (l *memoryLock) Set(ctx context.Context, value []byte, keep time.Duration) error {
 	return l.store.Set(ctx, l.key, value, keep)
 }
 
+// Delete implements Lock.
+func (l *memoryLock) Delete(ctx context.Context) error { return l.store.Delete(ctx, l.key) }
+
+// Unlock implements Lock.
 func (l *memoryLock) Unlock() { l.unlock() }
 
 // Publish implements Store. It returns when every listener has the message.

@@ -23,7 +23,7 @@ type Store interface {
 	// Get returns the value of a key, nil if there is none.
 	Get(ctx context.Context, key string) ([]byte, error)
 	// Part returns the bytes of a value from one offset up to another, fewer if the value
-	// ends before, nil if there is no value.
+	// ends before, nil if it has none there.
 	Part(ctx context.Context, key string, from, to int) ([]byte, error)
 	// Set replaces the value of a key and keeps it for a time.
 	Set(ctx context.Context, key string, value []byte, keep time.Duration) error
@@ -51,6 +51,8 @@ type Store interface {
 type Lock interface {
 	// Set is Store.Set for the key. It fails with ErrLockLost if the lock is no longer held.
 	Set(ctx context.Context, value []byte, keep time.Duration) error
+	// Delete is Store.Delete for the key. It fails like Set.
+	Delete(ctx context.Context) error
 	// Unlock ends the lock.
 	Unlock()
 }

@@ -1,0 +1,266 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/rs/zerolog"
+
+	"mcpx/internal/neterr"
+	"mcpx/internal/tasks"
+)
+
+// Redis is the Store in Redis or Valkey: one server, a cluster, or servers behind Sentinel.
+//
+// After a request that fails, all requests fail at once until a probe in the background
+// succeeds, so that a server that hangs delays only the requests that notice it.
+type Redis struct {
+	client  redis.UniversalClient
+	address string
+	prefix  string // of all keys, with the colon
+	Options
+
+	requests, failures atomic.Uint64
+
+	suspect chan struct{} // gets an element when a request fails
+	closed  context.Context
+	close   context.CancelFunc
+	tasks   tasks.Group
+
+	mu     sync.Mutex
+	err    error // why the store cannot be used now; nil if it can
+	isDown bool  // a probe has failed, and that is logged
+	since  time.Time
+}
+
+// Options are the settings of a Redis store.
+type Options struct {
+	Log   zerolog.Logger
+	Limit time.Duration // the longest time that a request takes; 0: the constant Limit
+}
+
+// State describes a store for people.
+type State struct {
+	Address  string // without user and password
+	Err      error  // why the store cannot be used now; nil if it can
+	Since    time.Time
+	Requests uint64
+	Failures uint64
+}
+
+// The times between probes: of a store that works, so that its state is known without
+// requests, and of one that does not.
+const (
+	probeEvery = 5 * time.Second
+	retryEvery = 300 * time.Millisecond
+)
+
+// OpenRedis returns the store at an address, which CheckAddress describes. It does not wait
+// for the server. Close ends the probes.
+func OpenRedis(address string, o Options) (*Redis, error) {
+	parsed, err := parse(address)
+	if err != nil {
+		return nil, err
+	}
+	o.Limit = cmp.Or(o.Limit, Limit)
+	r := &Redis{
+		client: parsed.connect(o.Limit), address: parsed.shown, prefix: parsed.prefix + ":", Options: o,
+		suspect: make(chan struct{}, 1), since: time.Now(),
+	}
+	r.closed, r.close = context.WithCancel(context.Background())
+	r.tasks.Go(r.watch)
+	return r, nil
+}
+
+// watch probes the server until Close.
+func (r *Redis) watch() {
+	for r.closed.Err() == nil {
+		next := probeEvery
+		if !r.probe() {
+			next = jitter(retryEvery)
+		}
+		select {
+		case <-r.suspect:
+		case <-time.After(next):
+		case <-r.closed.Done():
+		}
+	}
+}
+
+// probe reports whether the server can be used. It writes a value, because a server that
+// answers may still refuse writes.
+func (r *Redis) probe() bool {
+	ctx, cancel := context.WithTimeout(r.closed, r.Limit)
+	defer cancel()
+	err := r.client.Set(ctx, r.prefix+"probe", "1", time.Minute).Err()
+	if r.closed.Err() != nil {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if wasDown := r.isDown; wasDown != (err != nil) {
+		r.isDown, r.since = err != nil, time.Now()
+		if r.isDown {
+			r.Log.Warn().Str("store", r.address).Str("reason", neterr.Reason(err)).Msg("the store cannot be used; mcpx goes on without it")
+		} else {
+			r.Log.Info().Str("store", r.address).Msg("the store can be used again")
+		}
+	}
+	r.err = unusable(err)
+	return err == nil
+}
+
+// unusable returns the error for requests to a store that cannot be used.
+func unusable(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("the store cannot be used: %s", neterr.Reason(err))
+}
+
+// do makes a request, unless the store cannot be used.
+func (r *Redis) do(ctx context.Context, request func(ctx context.Context) error) error {
+	if err := r.Err(); err != nil {
+		return err
+	}
+	r.requests.Add(1)
+	limited, cancel := context.WithTimeout(ctx, r.Limit)
+	defer cancel()
+	err := request(limited)
+	if err == nil || errors.Is(err, redis.Nil) {
+		return err
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx) // says nothing about the store
+	}
+	r.failures.Add(1)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.err = unusable(err)
+	select {
+	case r.suspect <- struct{}{}:
+	default:
+	}
+	return r.err
+}
+
+// Get implements Store.
+func (r *Redis) Get(ctx context.Context, key string) (value []byte, err error) {
+	err = r.do(ctx, func(ctx context.Context) (err error) {
+		value, err = r.client.Get(ctx, r.prefix+key).Bytes()
+		return err
+	})
+	if errors.Is(err, redis.Nil) {
+		return nil, nil
+	}
+	return value, err
+}
+
+// Part implements Store.
+func (r *Redis) Part(ctx context.Context, key string, from, to int) (part []byte, err error) {
+	if to <= from { // the end that the server reads is included, and -1 is the last byte
+		return nil, nil
+	}
+	err = r.do(ctx, func(ctx context.Context) (err error) {
+		part, err = r.client.GetRange(ctx, r.prefix+key, int64(from), int64(to)-1).Bytes()
+		return err
+	})
+	if len(part) == 0 {
+		part = nil
+	}
+	return part, err
+}
+
+// Set implements Store.
+func (r *Redis) Set(ctx context.Context, key string, value []byte, keep time.Duration) error {
+	return r.do(ctx, func(ctx context.Context) error {
+		return r.client.Set(ctx, r.prefix+key, value, atLeast(keep)).Err()
+	})
+}
+
+// Add implements Store.
+func (r *Redis) Add(ctx context.Context, key string, value []byte, keep time.Duration) (bool, error) {
+	err := r.do(ctx, func(ctx context.Context) error {
+		return r.client.SetArgs(ctx, r.prefix+key, value, redis.SetArgs{Mode: "NX", TTL: atLeast(keep)}).Err()
+	})
+	if errors.Is(err, redis.Nil) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Keep implements Store.
+func (r *Redis) Keep(ctx context.Context, key string, keep time.Duration) error {
+	return r.do(ctx, func(ctx context.Context) error {
+		return r.client.PExpire(ctx, r.prefix+key, atLeast(keep)).Err()
+	})
+}
+
+// atLeast returns a time that the client library does not take for "without end".
+func atLeast(keep time.Duration) time.Duration { return max(keep, time.Millisecond) }
+
+// Delete implements Store.
+func (r *Redis) Delete(ctx context.Context, key string) error {
+	return r.do(ctx, func(ctx context.Context) error { return r.client.Del(ctx, r.prefix+key).Err() })
+}
+
+// Publish implements Store.
+func (r *Redis) Publish(ctx context.Context, message []byte) error {
+	return r.do(ctx, func(ctx context.Context) error { return r.client.Publish(ctx, r.channel(), message).Err() })
+}
+
+// Listen implements Store. The client library connects again after a failure.
+func (r *Redis) Listen(ctx context.Context, receive func(message []byte)) {
+	subscription := r.client.Subscribe(ctx, r.channel())
+	defer func() { _ = subscription.Close() }()
+	messages := subscription.Channel()
+	for {
+		select {
+		case m, ok := <-messages:
+			if !ok { // closed
+				return
+			}
+			receive([]byte(m.Payload))
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// channel is the channel of all messages.
+func (r *Redis) channel() string { return r.prefix + "messages" }
+
+// Err implements Store.
+func (r *Redis) Err() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.err
+}
+
+// State returns the state of the store.
+func (r *Redis) State() State {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return State{Address: r.address, Err: r.err, Since: r.since, Requests: r.requests.Load(), Failures: r.failures.Load()}
+}
+
+// Close implements Store. It is safe to call twice.
+func (r *Redis) Close() error {
+	r.close()
+	r.tasks.Close()
+	err := r.client.Close()
+	if errors.Is(err, redis.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// jitter returns a time between half and one and a half of another.
+func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d) }
