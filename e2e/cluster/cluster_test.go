@@ -23,6 +23,7 @@ import (
 	"testing"
 
 	"mcpx/internal/mcptest"
+	"mcpx/internal/store/storetest"
 )
 
 // replicaCount is the number of replicas in every test.
@@ -244,5 +245,5 @@ func (c *cluster) waitForCall(nonce string) {
 // shared returns the part "server" of a config with a session key and a store.
 func shared(t *testing.T) map[string]any {
 	t.Helper()
-	return map[string]any{"session_key": newKey(), "store": startStore(t).url()}
+	return map[string]any{"session_key": newKey(), "store": storetest.Start(t).Address()}
 }

@@ -6,22 +6,23 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"mcpx/internal/store/storetest"
 )
 
 // TestStoreOutage: the store stops, hangs and comes back under load. Calls go on, new
 // handles say that they are on one replica only, /health shows the state, and mcpx uses
 // the store again by itself.
 func TestStoreOutage(t *testing.T) {
-	s := startStore(t)
-	c := startCluster(t, options{server: map[string]any{"session_key": newKey(), "store": s.url()}})
+	s := storetest.Start(t)
+	c := startCluster(t, options{server: map[string]any{"session_key": newKey(), "store": s.Address()}})
 	v := openClient(t, c)
-	resume := func() {}
 	for _, outage := range []struct {
 		name       string
 		begin, end func()
 	}{
-		{"stopped", s.stop, s.start},
-		{"hanging", func() { resume = s.hang() }, func() { resume() }},
+		{"stopped", s.Stop, s.Start},
+		{"hanging", s.Pause, s.Resume},
 	} {
 		l := startCalls(t, c, 50)
 		outage.begin()
