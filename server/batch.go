@@ -68,8 +68,8 @@ func (c *Client) hasBatches() bool {
 	return c.revision == mcp.ProtocolVersion20250326
 }
 
-// maxBatch bounds the messages of a batch.
-const maxBatch = 1000
+// MaxBatch bounds the messages of a batch. Longer ones are refused.
+const MaxBatch = 1000
 
 // acceptBatch handles a batch. respond gets the responses as one array, in the order of
 // the requests; nil if there are none.
@@ -81,8 +81,8 @@ func (s *Server) acceptBatch(ctx context.Context, c *Client, batch []byte, respo
 	case n == 0:
 		refuse("Invalid request: an empty batch")
 		return
-	case n > maxBatch:
-		refuse("Invalid request: a batch has at most %d messages, this one has %d; send it in parts", maxBatch, n)
+	case n > MaxBatch:
+		refuse("Invalid request: a batch has at most %d messages, this one has %d; send it in parts", MaxBatch, n)
 		return
 	}
 	var starts []func(respond func(response []byte))

@@ -15,7 +15,7 @@ func TestBatches(t *testing.T) {
 	for text, want := range map[string]string{
 		batch: `[{"jsonrpc":"2.0","id":1,"result":{}},{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: a message is one JSON object"}},{"jsonrpc":"2.0","id":"x","error":{"code":-32601,"message":"Method 'nope' not found"}}]`,
 		`[]`:  `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: an empty batch"}}`,
-		`[` + strings.Repeat(`{"jsonrpc":"2.0","id":1,"method":"ping"},`, maxBatch) + `5]`:           `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: a batch has at most 1000 messages, this one has 1001; send it in parts"}}`,
+		`[` + strings.Repeat(`{"jsonrpc":"2.0","id":1,"method":"ping"},`, MaxBatch) + `5]`:           `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: a batch has at most 1000 messages, this one has 1001; send it in parts"}}`,
 		`[{"jsonrpc":"2.0","id":3,"method":"initialize","params":{"protocolVersion":"2024-11-05"}}]`: `[{"jsonrpc":"2.0","id":3,"error":{"code":-32600,"message":"Invalid request: initialize must not be part of a batch"}}]`,
 		`[{"id":7,"method":"ping"},{"jsonrpc":"2.0","id":8,"method":"ping"}]`:                        `[{"jsonrpc":"2.0","id":7,"error":{"code":-32600,"message":"Invalid request: \"jsonrpc\" must be \"2.0\""}},{"jsonrpc":"2.0","id":8,"result":{}}]`,
 		`[{`: `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: not valid JSON"}}`,

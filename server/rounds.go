@@ -12,6 +12,7 @@ import (
 
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
+	"mcpx/internal/seal"
 	"mcpx/registry"
 )
 
@@ -21,12 +22,15 @@ import (
 // An upstream of an earlier revision sends requests during a call, so the call is parked
 // here until its client makes it again. The methods may be called concurrently.
 type multiRoundCalls struct {
+	replica string    // begins the state of each call, if it is sealed
+	box     *seal.Box // seals requestState; nil: it is not sealed
+
 	mu     sync.Mutex
-	parked map[string]*multiRoundCall // by requestState
+	parked map[string]*multiRoundCall // by state
 }
 
-func newMultiRoundCalls() *multiRoundCalls {
-	return &multiRoundCalls{parked: map[string]*multiRoundCall{}}
+func newMultiRoundCalls(box *seal.Box) *multiRoundCalls {
+	return &multiRoundCalls{replica: rand.Text(), box: box, parked: map[string]*multiRoundCall{}}
 }
 
 // mayRequireInput are the methods whose result may be input_required. Clients do not
@@ -83,14 +87,13 @@ func (r *multiRoundCalls) run(ctx context.Context, c *Client, m rpc.Message, cal
 		}
 		return call(ctx)
 	}
-	state, _ := rawjson.String(rawjson.Get(m.Params, "requestState"))
-	p := r.remove(state, c.owner, m.Method)
+	p, err := r.parkedCall(c, m)
 	switch {
+	case err != nil:
+		return nil, err
 	case p != nil:
 		p.stream.Store(newRoundStream(c, m))
 		p.resume(rawjson.Get(m.Params, "inputResponses"))
-	case state != "":
-		return nil, invalidParams(`"requestState" is unknown, or its call has ended; make the call again without it`)
 	default:
 		p = newMultiRoundCall(ctx, c, m, call)
 	}
@@ -107,6 +110,52 @@ func (r *multiRoundCalls) run(ctx context.Context, c *Client, m rpc.Message, cal
 			request.respond(nil)
 		}
 	}
+}
+
+// parkedCall removes the call that a request continues; nil for a request that continues none.
+func (r *multiRoundCalls) parkedCall(c *Client, m rpc.Message) (*multiRoundCall, error) {
+	requestState, _ := rawjson.String(rawjson.Get(m.Params, "requestState"))
+	if requestState == "" {
+		return nil, nil
+	}
+	state, err := r.open(requestState, c.owner, m.Method)
+	if err != nil {
+		return nil, err
+	}
+	if p := r.remove(state, c.owner, m.Method); p != nil {
+		return p, nil
+	}
+	return nil, errUnknownState
+}
+
+var (
+	errUnknownState = invalidParams(`"requestState" is unknown, or its call has ended; make the call again without it`)
+	errOtherReplica = invalidParams(`"requestState" is of a call that waits on another replica of mcpx; make the call again without it, or route each client to one replica`)
+)
+
+// seal returns the requestState of a parked call. Other replicas can open it, so that they
+// know why they cannot continue the call.
+func (r *multiRoundCalls) seal(state string, p *multiRoundCall) string {
+	if r.box == nil {
+		return state
+	}
+	return r.box.Seal([]byte(r.replica+state), seal.Terms{Label: p.method + " " + p.owner, Until: time.Now().Add(parkTime)})
+}
+
+// open returns the state of a call from a requestState.
+func (r *multiRoundCalls) open(requestState, owner, method string) (state string, err error) {
+	if r.box == nil {
+		return requestState, nil
+	}
+	text, _, err := r.box.Open(requestState, method+" "+owner)
+	if err != nil {
+		return "", errUnknownState
+	}
+	state, isOwn := strings.CutPrefix(string(text), r.replica)
+	if !isOwn {
+		return "", errOtherReplica
+	}
+	return state, nil
 }
 
 // newRoundStream returns where notifications of a call go in this round. It copies the
@@ -170,7 +219,7 @@ func (r *multiRoundCalls) park(p *multiRoundCall, request inputRequest) []byte {
 		requests = rawjson.AppendMember(requests, input.Key, append(one, '}'))
 	}
 	result := rawjson.AppendMember([]byte(`{"resultType":"input_required"`), "inputRequests", append(requests, '}'))
-	return append(rawjson.AppendMember(result, "requestState", rawjson.AppendString(nil, state)), '}')
+	return append(rawjson.AppendMember(result, "requestState", rawjson.AppendString(nil, r.seal(state, p))), '}')
 }
 
 // add parks a call for parkTime; false if there are too many.

@@ -20,6 +20,7 @@ import (
 	"mcpx/internal/logging"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
+	"mcpx/internal/seal"
 	"mcpx/registry"
 )
 
@@ -56,6 +57,7 @@ type Options struct {
 	AlwaysLoad bool               // clients that defer tools should show inspect and exec from the start
 	SetLevel   func(level string) // sets the level of mcpx's own log; may be nil
 	Listed     func()             // called after each tools/list; may be nil
+	Rounds     *seal.Box          // seals requestState; may be nil
 }
 
 // New returns a Server of the profile's upstreams.
@@ -72,7 +74,7 @@ func New(p *config.Profile, r *registry.Registry, e *executor.Executor, o Option
 		options:  o,
 		lazy:     p.Expose == config.Lazy,
 		bare:     p.Expose == config.Flat && !p.Prefix,
-		rounds:   newMultiRoundCalls(),
+		rounds:   newMultiRoundCalls(o.Rounds),
 		methods:  Methods,
 		meta:     meta,
 

@@ -21,6 +21,7 @@ import (
 	"mcpx/internal/child"
 	"mcpx/internal/listcache"
 	"mcpx/internal/logging"
+	"mcpx/internal/seal"
 	"mcpx/internal/tasks"
 	"mcpx/registry"
 	"mcpx/server"
@@ -45,6 +46,7 @@ type App struct {
 	metrics  *metrics         // nil unless mcpx serves over HTTP
 	audit    *audit           // nil unless the config names a file
 	memory   *releaser
+	keys     []seal.Key // of server.session_key
 
 	headStart context.Context // the upstreams start when it ends; nil: at once
 	listed    func()          // ends headStart
@@ -69,6 +71,9 @@ func New(c *config.Config, profile string, stderr io.Writer) (*App, error) {
 		return nil, err
 	}
 	a := &App{config: c, schema: profile, stderr: stderr}
+	if a.keys, err = sessionKeys(c.Server.SessionKeys); err != nil {
+		return nil, err
+	}
 	if a.log, err = logging.New(logging.Options{Level: c.Logging.Level, Format: c.Logging.Format, File: c.Logging.File}, stderr); err != nil {
 		return nil, err
 	}
@@ -88,6 +93,18 @@ func New(c *config.Config, profile string, stderr io.Writer) (*App, error) {
 	}
 	a.profiles.Store(&profiles)
 	return a, nil
+}
+
+// sessionKeys reads the keys of a config.
+func sessionKeys(texts []string) (keys []seal.Key, err error) {
+	for _, text := range texts {
+		key, err := seal.ParseKey(text)
+		if err != nil {
+			return nil, fmt.Errorf("server.session_key: %w", err)
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
 }
 
 // Profiles returns the profiles that are served, in the order of the config.
@@ -194,7 +211,11 @@ func (a *App) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error
 
 // serverOptions returns the options of what a front serves.
 func (a *App) serverOptions() server.Options {
-	return server.Options{Log: a.log.Logger, Version: Version(), AlwaysLoad: a.config.AlwaysLoad, Listed: a.listed}
+	o := server.Options{Log: a.log.Logger, Version: Version(), AlwaysLoad: a.config.AlwaysLoad, Listed: a.listed}
+	if len(a.keys) > 0 {
+		o.Rounds = seal.New(seal.Round, a.keys)
+	}
+	return o
 }
 
 // warn logs the warnings of the config.

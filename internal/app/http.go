@@ -13,6 +13,7 @@ import (
 
 	"mcpx/config"
 	"mcpx/internal/console"
+	"mcpx/internal/seal"
 	"mcpx/server/access"
 	"mcpx/server/front"
 )
@@ -53,6 +54,9 @@ func (a *App) ListenHTTP(ctx context.Context, o HTTPOptions) error {
 	if c.Server.Console == config.ConsoleEdit && access.NeedsToken(c.Server) {
 		web.Reload = a.Reload
 		web.Editing = a.editing()
+	}
+	if len(a.keys) > 0 {
+		web.Seal = seal.New(seal.Session, a.keys)
 	}
 	a.metrics = newMetrics(a.Profiles, web.Open)
 	web.Metrics = a.metrics.handler(a.log.Flush)

@@ -133,9 +133,6 @@ func (h *HTTP) closeStreams() {
 	h.sessions.drain()
 }
 
-// sessionHeader is the header with the client session's ID.
-const sessionHeader = "Mcp-Session-Id"
-
 // post handles POST /mcp.
 func (h *HTTP) post(w http.ResponseWriter, r *http.Request, s *server.Server) {
 	body, ok := h.body(w, r)
@@ -207,120 +204,6 @@ func readBody(r io.Reader, size int) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// initialize opens a client session.
-func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, s *server.Server, m rpc.Message) {
-	n := h.open(w, r, s)
-	if n == nil {
-		return
-	}
-	var response []byte
-	s.Handle(context.Background(), n.client.As(callerOf(r, n.server)), server.Inbound{Message: m}, func(r []byte) { response = r }) // called before Handle returns
-	switch {
-	case rawjson.Get(response, "error") != nil:
-		h.sessions.end(n)
-	case n.replicas != nil:
-		w.Header().Set(sessionHeader, sealID(n.replicas.box, stateOf(n, m.Params), s.View()))
-	default:
-		w.Header().Set(sessionHeader, n.id)
-	}
-	h.times.writeJSON(w, response, http.StatusOK)
-}
-
-// open opens a client session. If there are too many, it writes the error response and
-// returns nil.
-func (h *HTTP) open(w http.ResponseWriter, r *http.Request, s *server.Server) *session {
-	n, err := h.sessions.open(s, r)
-	if err != nil {
-		refuseSession(w, err)
-		return nil
-	}
-	return n
-}
-
-// refuseSession writes why there is no client session.
-func refuseSession(w http.ResponseWriter, err error) {
-	if errors.Is(err, errTooManySessions) {
-		w.Header().Set("Retry-After", "10")
-		access.Refuse(w, http.StatusServiceUnavailable, err.Error())
-		return
-	}
-	access.Refuse(w, http.StatusNotFound, err.Error())
-}
-
-// session returns the client session of a request, which counts as used until done is
-// called. If there is none, it writes the error response and returns nil.
-func (h *HTTP) session(w http.ResponseWriter, r *http.Request, s *server.Server) (n *session, done func()) {
-	if v := r.Header.Get("Mcp-Protocol-Version"); !isKnownVersion(v) {
-		access.Refuse(w, http.StatusBadRequest, "Unsupported protocol version: "+v)
-		return nil, nil
-	}
-	id := r.Header.Get(sessionHeader)
-	if id == "" {
-		access.Refuse(w, http.StatusBadRequest, "the header "+sessionHeader+" is missing; send initialize first")
-		return nil, nil
-	}
-	n, done, err := h.find(r, s, id)
-	if err != nil {
-		refuseSession(w, err)
-		return nil, nil
-	}
-	return n, done
-}
-
-// find returns the client session with that ID, which counts as used until done is called.
-func (h *HTTP) find(r *http.Request, s *server.Server, id string) (n *session, done func(), err error) {
-	if h.sessions.replicas != nil {
-		n, done, err = h.sessions.replicas.find(r, s, id)
-	} else if n, done = h.sessions.find(id, streamableHTTP, r); n == nil {
-		err = errNoSession
-	}
-	if err == nil && !n.server.Continues(s) {
-		done()
-		err = errNoSession
-	}
-	return n, done, err
-}
-
-// postInSession handles a message in a client session. A call continues when its
-// connection breaks: in MCP, only notifications/cancelled cancels it.
-func (h *HTTP) postInSession(w http.ResponseWriter, r *http.Request, s *server.Server, body server.Inbound) {
-	n, done := h.session(w, r, s)
-	if n == nil {
-		return
-	}
-	if n.replicas != nil {
-		if err := n.replicas.shareAll(n, body); err != nil {
-			done()
-			refuseForeign(w, err)
-			return
-		}
-	}
-	if body.IsRequest() {
-		if !n.client.Quota.TryAcquire() {
-			done()
-			refuseTooMany(w)
-			return
-		}
-		defer n.client.Quota.Release()
-	}
-	h.respond(w, r, call{ctx: context.Background(), server: n.server, client: n.client.As(callerOf(r, n.server)), body: body, done: done, quota: n.client.Quota})
-}
-
-// refuseForeign refuses a response to a request that another replica has sent.
-func refuseForeign(w http.ResponseWriter, err error) {
-	status := http.StatusBadRequest
-	if errors.Is(err, errStoreDown) {
-		status = http.StatusServiceUnavailable
-	}
-	access.Refuse(w, status, err.Error())
-}
-
-// refuseTooMany refuses a call that is over the quota of its client session.
-func refuseTooMany(w http.ResponseWriter) {
-	w.Header().Set("Retry-After", "1")
-	access.Refuse(w, http.StatusTooManyRequests, "too many calls are in flight (limits.calls_per_client), or too many answers unread (limits.unread_bytes); read answers, then try again")
-}
-
 // call is a message that was posted.
 type call struct {
 	ctx    context.Context
@@ -389,55 +272,4 @@ func (h *HTTP) refuseStateless(w http.ResponseWriter, allowed string) bool {
 		access.Refuse(w, http.StatusMethodNotAllowed, "mcpx keeps no sessions (--stateless); send requests with POST /mcp")
 	}
 	return h.Stateless
-}
-
-// get opens the GET stream of a client session, for messages that belong to no call.
-func (h *HTTP) get(w http.ResponseWriter, r *http.Request, s *server.Server) {
-	if h.refuseStateless(w, http.MethodPost) {
-		return
-	}
-	n, done := h.session(w, r, s)
-	if n == nil {
-		return
-	}
-	defer done()
-	n.client.As(callerOf(r, n.server))
-	if n.replicas != nil {
-		ctx, stop := context.WithCancel(r.Context())
-		defer stop()
-		h.sessions.tasks.Go(func() { n.replicas.serveStream(ctx, n) })
-	}
-	h.serveGetStream(w, r, n, nil)
-}
-
-// serveGetStream writes the GET stream of a client session, beginning with first.
-func (h *HTTP) serveGetStream(w http.ResponseWriter, r *http.Request, n *session, first []byte) {
-	out := newStream(h.times, h.Unread)
-	events := h.times.events(w)
-	events.start()
-	events.buffer = append(events.buffer, first...)
-	n.setStream(out) // before the flush, since the client may post as soon as it reads first
-	defer n.removeStream(out)
-	if events.flush() != nil {
-		return
-	}
-	out.serve(events, r)
-}
-
-// delete closes a client session.
-func (h *HTTP) delete(w http.ResponseWriter, r *http.Request, s *server.Server) {
-	if h.refuseStateless(w, http.MethodPost) {
-		return
-	}
-	n, done := h.session(w, r, s)
-	if n == nil {
-		return
-	}
-	done()
-	if n.replicas != nil {
-		n.replicas.end(n)
-	} else {
-		h.sessions.end(n)
-	}
-	w.WriteHeader(http.StatusNoContent)
 }

@@ -196,10 +196,14 @@ func (p *replicas) shareAll(n *session, body server.Inbound) error {
 	if !n.client.AcceptsBatch(body) {
 		return nil
 	}
+	shared := 0
 	for text := range rawjson.Elements(body.Text) {
 		m, err := rpc.ParseStrict(text)
 		if err != nil {
 			continue
+		}
+		if shared++; shared > server.MaxBatch {
+			return nil
 		}
 		if err := p.share(n, m, text); err != nil {
 			return err

@@ -2,6 +2,7 @@ package front
 
 import (
 	"crypto/sha256"
+	"encoding/base32"
 	"time"
 
 	"mcpx/internal/rawjson"
@@ -100,6 +101,13 @@ func stateOf(n *session, params []byte) sealedState {
 		name:         name[:min(len(name), maxName)],
 		version:      version[:min(len(version), maxName)],
 	}
+}
+
+// logID returns the ID of a client that logs show, which is the same on all replicas. It is
+// also the owner of the client's results, so it is long enough to be unique.
+func logID(id string) string {
+	sum := sha256.Sum256([]byte(id))
+	return "http-" + base32.StdEncoding.EncodeToString(sum[:10])
 }
 
 // known are the capabilities that mcpx and its upstreams use, with their settings.
