@@ -10,6 +10,7 @@ import (
 
 	"mcpx/internal/policy"
 	"mcpx/internal/seal"
+	shared "mcpx/internal/store"
 )
 
 // Access says who may use the HTTP front, and what they may use there.
@@ -140,6 +141,23 @@ func readSessionKey(r *reader, n node, p *string) {
 	}
 }
 
+// storeAddress is the address of a store. It may have a password, so it is never shown.
+func storeAddress(p *string) kind {
+	k := hiddenText(p)
+	read := k.read
+	k.read = func(r *reader, n node) {
+		before := len(r.problems)
+		read(r, n)
+		if len(r.problems) > before || !isSet(*p) {
+			return
+		}
+		if err := shared.CheckAddress(*p); err != nil {
+			r.fail(n, "%v", err)
+		}
+	}
+	return k
+}
+
 // date is a day that a value is valid on for the last time. It stores the end of the day.
 func date(p *time.Time) kind {
 	return kind{
@@ -211,6 +229,9 @@ func isSet(secret string) bool { return secret != "" && secret != Hidden }
 // access checks that the parts of "server" fit together.
 func (r *reader) access(root node, c *Config) {
 	server, _ := root.member("server")
+	if address, ok := server.value.member("store"); ok && len(c.Server.SessionKeys) == 0 {
+		r.fail(address.name, "needs server.session_key, which seals OAuth tokens in the store and lets every replica continue client sessions; make one with: openssl rand -base64 32")
+	}
 	auth, _ := server.value.member("auth")
 	listed, _ := auth.value.member("tokens")
 	elements := listed.value.elements()

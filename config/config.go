@@ -211,6 +211,7 @@ type Server struct {
 	AllowedHosts   []string
 	PublicURL      string   // the address that clients use, without /mcp; empty: unknown
 	SessionKeys    []string // the first seals client sessions, all open them; none: they are not sealed
+	Store          string   // address of what replicas share; empty: the memory of this process
 	Auth           Access
 }
 
