@@ -78,9 +78,9 @@ func expired(t *testing.T, key, id string) string {
 		t.Fatal(err)
 	}
 	box := seal.New(seal.Session, []seal.Key{parsed})
-	text, _, err := box.Open(id, "default")
+	text, _, err := box.Open(id, "default?expose=")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return box.Seal(text, seal.Terms{Label: "default", Until: time.Now().Add(-time.Second)})
+	return box.Seal(text, seal.Terms{Label: "default?expose=", Until: time.Now().Add(-time.Second)})
 }
