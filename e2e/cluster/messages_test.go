@@ -27,14 +27,18 @@ func TestResponsesReachTheirCall(t *testing.T) {
 	c := startCluster(t, options{server: shared(t), upstreams: map[string]any{"own": mcptest.Upstream(t, "-full")}})
 	v := openClient(t, c)
 	for _, ask := range asks {
-		for n := range replicaCount {
-			x, request := v.ask(t, c.replica(0).url, ask.method)
-			if err := v.notify(c.replica(n).url, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, request.ID, ask.response)); err != nil {
-				t.Errorf("%s: the response at replica %d: %v", ask.method, n, err)
+		for _, way := range []struct{ name, call, response string }{
+			{"the same replica", c.replica(0).url, c.replica(0).url},
+			{"another replica", c.replica(0).url, c.replica(1).url},
+			{"any replica", c.url, c.url},
+		} {
+			x, request := v.ask(t, way.call, ask.method)
+			if err := v.notify(way.response, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, request.ID, ask.response)); err != nil {
+				t.Errorf("%s: the response at %s: %v", ask.method, way.name, err)
 			}
 			result, err := x.result()
 			if err != nil {
-				t.Fatalf("%s: response at replica %d: %v", ask.method, n, err)
+				t.Fatalf("%s: response at %s: %v", ask.method, way.name, err)
 			}
 			if got, err := textOf(result); got != ask.response {
 				t.Errorf("%s: the upstream got %q %v, want %q", ask.method, got, err, ask.response)
