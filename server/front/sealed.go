@@ -126,16 +126,17 @@ func knownCapabilities(capabilities []byte) []byte {
 	b := []byte("{")
 	for _, k := range known {
 		declared := rawjson.Get(capabilities, k.name)
-		if rawjson.Kind(declared) != '{' {
+		if rawjson.IsNull(declared) {
 			continue
 		}
 		settings := []byte("{")
 		for _, name := range k.settings {
 			switch value := rawjson.Get(declared, name); rawjson.Kind(value) {
-			case '{':
-				settings = rawjson.AppendMember(settings, name, []byte("{}"))
+			case 0, 'n':
 			case 't', 'f':
 				settings = rawjson.AppendMember(settings, name, value)
+			default:
+				settings = rawjson.AppendMember(settings, name, []byte("{}"))
 			}
 		}
 		b = rawjson.AppendMember(b, k.name, append(settings, '}'))

@@ -1,0 +1,466 @@
+package front
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"mcpx/internal/rawjson"
+	"mcpx/internal/store"
+	"mcpx/server"
+)
+
+// replicate starts three replicas with one key. They share the store, unless it is nil.
+func replicate(t *testing.T, shared store.Store) (a, b, c *site) {
+	t.Helper()
+	probed := &probedStore{Store: shared}
+	var all []*site
+	for range 3 {
+		h := &HTTP{Seal: box(1)}
+		if shared != nil {
+			h.Store = probed
+		}
+		s := listenHTTP(t, h, upstream(t, "one", "-full")).site
+		s.executor.Settle(t.Context(), nil, time.Minute)
+		all = append(all, s)
+	}
+	if shared != nil {
+		eventually(t, "all replicas listen", func() bool { return probed.listeners() == len(all) })
+	}
+	return all[0], all[1], all[2]
+}
+
+// probedStore counts who listens to a store.
+type probedStore struct {
+	store.Store
+	heard atomic.Int64
+}
+
+const probe = "probe"
+
+func (p *probedStore) Listen(ctx context.Context, receive func(message []byte)) {
+	p.Store.Listen(ctx, func(message []byte) {
+		if string(message) == probe {
+			p.heard.Add(1)
+			return
+		}
+		receive(message)
+	})
+}
+
+func (p *probedStore) listeners() int {
+	p.heard.Store(0)
+	_ = p.Publish(context.Background(), []byte(probe))
+	return int(p.heard.Load())
+}
+
+// in posts a message in a session and returns the whole answer.
+func (s *site) in(t *testing.T, id, message string) string {
+	t.Helper()
+	return whole(t, s.do(t, "POST", "/mcp", message, sessionHeader, id))
+}
+
+// copy returns the copy of the only session here.
+func (s *site) copy(t *testing.T) *session {
+	t.Helper()
+	all := s.sessions.all()
+	if len(all) != 1 {
+		t.Fatalf("%d sessions", len(all))
+	}
+	return all[0]
+}
+
+const echoed = `200 {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"hi"}]}}`
+
+var echo = request("tools/call", exec("echo", `{"text":"hi"}`))
+
+// TestContinuedSession: each replica continues a session, with its capabilities.
+func TestContinuedSession(t *testing.T) {
+	a, b, c := replicate(t, nil)
+	id := a.open(t, `{"roots":{}}`)
+	for name, s := range map[string]*site{"a": a, "b": b, "c": c} {
+		if got := s.in(t, id, echo); got != echoed {
+			t.Errorf("%s: %s", name, got)
+		}
+		if got := s.copy(t).client; got.Supports("roots/list", nil) != nil || got.Supports("sampling/createMessage", nil) == nil || got.Revision() != "2025-06-18" {
+			t.Errorf("%s: capabilities %s, revision %s", name, got.Capabilities(), got.Revision())
+		}
+	}
+	if a, b := a.copy(t).client, b.copy(t).client; a.ID() != b.ID() || a.Owner() != b.Owner() {
+		t.Errorf("the owner is %s, then %s", a.Owner(), b.Owner())
+	}
+	if got := whole(t, a.do(t, "DELETE", "/mcp", "", sessionHeader, id)); got != "204 " {
+		t.Fatal(got)
+	}
+	if got := a.in(t, id, echo); got != noSuchSession {
+		t.Errorf("after its end: %s", got)
+	}
+	if got := b.in(t, id, echo); got != echoed {
+		t.Errorf("without a store, on another replica: %s", got)
+	}
+}
+
+// TestEndedSession: a session that was ended is ended everywhere, also where it was unknown.
+func TestEndedSession(t *testing.T) {
+	a, b, c := replicate(t, store.NewMemory())
+	id := a.open(t, `{}`)
+	if got := b.in(t, id, echo); got != echoed {
+		t.Fatal(got)
+	}
+	if got := whole(t, b.do(t, "DELETE", "/mcp", "", sessionHeader, id)); got != "204 " {
+		t.Fatal(got)
+	}
+	eventually(t, "the copy ends", func() bool { return len(a.sessions.all()) == 0 })
+	var together sync.WaitGroup
+	for i := range 30 {
+		together.Go(func() {
+			if got := []*site{a, b, c}[i%3].in(t, id, echo); got != noSuchSession {
+				t.Errorf("after its end: %s", got)
+			}
+		})
+	}
+	together.Wait()
+	if left := len(a.sessions.all()) + len(b.sessions.all()) + len(c.sessions.all()); left > 0 {
+		t.Errorf("%d copies are left", left)
+	}
+}
+
+// TestSessionIsContinuedOnce: requests that arrive together get one copy.
+func TestSessionIsContinuedOnce(t *testing.T) {
+	a, b := small(t, box(1)), small(t, box(1))
+	id := a.open(t, `{}`)
+	var together sync.WaitGroup
+	for range 20 {
+		together.Go(func() {
+			if got := b.in(t, id, request("ping", "")); got != "200 "+result("{}") {
+				t.Error(got)
+			}
+		})
+	}
+	together.Wait()
+	b.copy(t)
+}
+
+// TestIdleSessionIsContinued: idle time frees memory, and ends no sealed session.
+func TestIdleSessionIsContinued(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &HTTP{Servers: map[string]*server.Server{"default": bare()}, Sessions: 2, Idle: time.Minute, BodyBytes: 1000, Seal: box(1)}
+		handler := h.Handler()
+		h.sessions.run()
+		defer h.close()
+		post := func(id, message string) *httptest.ResponseRecorder {
+			r := httptest.NewRequestWithContext(t.Context(), "POST", "http://localhost/mcp", strings.NewReader(message))
+			r.Header.Set(sessionHeader, id)
+			w := httptest.NewRecorder()
+			handler.ServeHTTP(w, r)
+			return w
+		}
+		id := post("", request("initialize", `{"protocolVersion":"2025-06-18"}`)).Header().Get(sessionHeader)
+		for range 3 {
+			<-time.After(2 * time.Minute)
+			if open := len(h.sessions.all()); open != 0 {
+				t.Fatalf("%d sessions in memory", open)
+			}
+			if w := post(id, request("ping", "")); w.Code != http.StatusOK {
+				t.Fatalf("got %d %s", w.Code, w.Body)
+			}
+		}
+		<-time.After(24*time.Hour - 6*time.Minute)
+		if w := post(id, request("ping", "")); w.Code != http.StatusNotFound {
+			t.Errorf("after a day: %d %s", w.Code, w.Body)
+		}
+	})
+}
+
+// TestContinuedSessionsAreBounded: limits.sessions holds for sessions of other replicas too.
+func TestContinuedSessionsAreBounded(t *testing.T) {
+	a, b := small(t, box(1)), small(t, box(1))
+	id := a.open(t, `{}`)
+	for range 3 {
+		b.open(t, `{}`)
+	}
+	r := b.do(t, "POST", "/mcp", request("ping", ""), sessionHeader, id)
+	if got := whole(t, r); !strings.HasPrefix(got, "503 ") || !strings.Contains(got, "limits.sessions") || r.Header.Get("Retry-After") == "" {
+		t.Errorf("got %s", got)
+	}
+}
+
+// asked posts a call on a replica during which the upstream requests roots, and returns the
+// request that the client gets, and the events of the call.
+func (s *site) asked(t *testing.T, id string) (request string, next func() string) {
+	t.Helper()
+	e := events(s.do(t, "POST", "/mcp", requestWithID(7, "tools/call", exec("ask", `{"method":"roots/list"}`)), sessionHeader, id))
+	next = func() string {
+		if !e.Scan() {
+			t.Fatal("the stream has ended")
+		}
+		return e.Text()
+	}
+	return next(), next
+}
+
+func requestWithID(id int, method, params string) string {
+	return strings.Replace(request(method, params), `"id":1`, fmt.Sprintf(`"id":%d`, id), 1)
+}
+
+// answer returns the client's response to a request.
+func answer(request string) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"roots":[{"uri":"file:///mine"}]}}`, rawjson.Get([]byte(request), "id"))
+}
+
+// TestResponsesReachTheirReplica: a client's response may reach any replica.
+func TestResponsesReachTheirReplica(t *testing.T) {
+	a, b, c := replicate(t, store.NewMemory())
+	id := a.open(t, `{"roots":{}}`)
+	for range 3 {
+		for _, other := range []*site{b, c, a} {
+			request, next := a.asked(t, id)
+			if got := other.in(t, id, answer(request)); got != "202 " {
+				t.Errorf("the response is answered with %s", got)
+			}
+			if got := next(); !strings.Contains(got, "file:///mine") {
+				t.Errorf("the call gets %s", got)
+			}
+		}
+	}
+	if got := b.in(t, id, `{"jsonrpc":"2.0","id":99,"result":{}}`); got != "202 " {
+		t.Errorf("a response to nothing: %s", got)
+	}
+}
+
+// TestResponsesInABatchReachTheirReplica: the same for the revision that has batches.
+func TestResponsesInABatchReachTheirReplica(t *testing.T) {
+	a, b, _ := replicate(t, store.NewMemory())
+	r := a.do(t, "POST", "/mcp", request("initialize", `{"protocolVersion":"2025-03-26","capabilities":{"roots":{}}}`))
+	id := r.Header.Get(sessionHeader)
+	asked, next := a.asked(t, id)
+	if got := b.in(t, id, `[`+answer(asked)+`,`+request("ping", "")+`]`); got != "200 ["+result("{}")+"]" {
+		t.Errorf("the batch is answered with %s", got)
+	}
+	if got := next(); !strings.Contains(got, "file:///mine") {
+		t.Errorf("the call gets %s", got)
+	}
+}
+
+// TestResponsesWithoutAStore: the client learns what to change.
+func TestResponsesWithoutAStore(t *testing.T) {
+	a, b, _ := replicate(t, nil)
+	id := a.open(t, `{"roots":{}}`)
+	request, next := a.asked(t, id)
+	if got := b.in(t, id, answer(request)); !strings.HasPrefix(got, "400 ") || !strings.Contains(got, "sticky routing") {
+		t.Errorf("on another replica: %s", got)
+	}
+	if got := a.in(t, id, answer(request)); got != "202 " {
+		t.Errorf("on its replica: %s", got)
+	}
+	if got := next(); !strings.Contains(got, "file:///mine") {
+		t.Errorf("the call gets %s", got)
+	}
+	if got := a.in(t, id, answer(request)); got != "202 " {
+		t.Errorf("a second time: %s", got)
+	}
+}
+
+// TestCancellationsReachTheirReplica: so may a cancellation.
+func TestCancellationsReachTheirReplica(t *testing.T) {
+	a, b, _ := replicate(t, store.NewMemory())
+	id := a.open(t, `{"roots":{}}`)
+	a.asked(t, id)
+	if got := b.in(t, id, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`); got != "202 " {
+		t.Errorf("the cancellation is answered with %s", got)
+	}
+	eventually(t, "the call ends", func() bool { return a.copy(t).client.Conn.Incoming() == 0 })
+}
+
+// TestMessagesReachTheStream: what belongs to no call is sent on the GET stream, whichever
+// replica has it.
+func TestMessagesReachTheStream(t *testing.T) {
+	a, b, c := replicate(t, store.NewMemory())
+	id := a.open(t, `{"roots":{}}`)
+	stream := events(b.do(t, "GET", "/mcp", "", sessionHeader, id))
+	eventually(t, "the stream is open", func() bool { return b.copy(t).stream() != nil })
+	if err := a.copy(t).send([]byte(`{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"hi"}}`)); err != nil {
+		t.Fatal(err)
+	}
+	if !stream.Scan() || !strings.Contains(stream.Text(), `"data":"hi"`) {
+		t.Fatalf("the stream has %s", stream.Text())
+	}
+	asked := make(chan string, 1)
+	go func() {
+		got, err := a.copy(t).client.Request(t.Context(), "roots/list", nil)
+		asked <- fmt.Sprint(string(got), err)
+	}()
+	if !stream.Scan() || !strings.Contains(stream.Text(), `"method":"roots/list"`) {
+		t.Fatalf("the stream has %s", stream.Text())
+	}
+	if got := c.in(t, id, answer(stream.Text())); got != "202 " {
+		t.Errorf("the response is answered with %s", got)
+	}
+	if got := <-asked; !strings.Contains(got, "file:///mine") {
+		t.Errorf("the request ends with %s", got)
+	}
+}
+
+// TestMessagesWithoutAStream: a request to a client without a stream fails.
+func TestMessagesWithoutAStream(t *testing.T) {
+	for name, row := range map[string]struct {
+		store store.Store
+		want  error
+	}{
+		"with a store":    {store.NewMemory(), errNotTaken},
+		"without a store": {nil, errNoStream},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := &HTTP{Seal: box(1), Store: row.store}
+			s := listenHTTP(t, h)
+			s.open(t, `{"roots":{}}`)
+			h.sessions.replicas.takeTime = time.Millisecond
+			_, err := s.copy(t).client.Request(t.Context(), "roots/list", nil)
+			if err == nil || !strings.Contains(err.Error(), row.want.Error()) {
+				t.Errorf("got %v", err)
+			}
+			if n := s.copy(t); len(n.offered) > 0 || n.client.Conn.Len() > 0 {
+				t.Error("it is still pending")
+			}
+		})
+	}
+}
+
+// TestStreamMoves: a client has one GET stream, the newest.
+func TestStreamMoves(t *testing.T) {
+	a, b, _ := replicate(t, store.NewMemory())
+	id := a.open(t, `{}`)
+	if got := b.in(t, id, echo); got != echoed {
+		t.Fatal(got)
+	}
+	first := a.do(t, "GET", "/mcp", "", sessionHeader, id)
+	eventually(t, "the stream is open", func() bool { return a.copy(t).stream() != nil })
+	second := events(b.do(t, "GET", "/mcp", "", sessionHeader, id))
+	if got := whole(t, first); got != "200 " {
+		t.Errorf("the first stream ends with %s", got)
+	}
+	eventually(t, "the stream is open", func() bool { return b.copy(t).stream() != nil })
+	if err := b.copy(t).send([]byte(`{"a":1}`)); err != nil || !second.Scan() || second.Text() != `{"a":1}` {
+		t.Errorf("the second stream has %s: %v", second.Text(), err)
+	}
+}
+
+// TestLogLevelIsShared: a log level holds on replicas that know the session, and on those
+// that continue it later.
+func TestLogLevelIsShared(t *testing.T) {
+	a, b, c := replicate(t, store.NewMemory())
+	id := a.open(t, `{}`)
+	if got := b.in(t, id, echo); got != echoed {
+		t.Fatal(got)
+	}
+	if got := a.in(t, id, request("logging/setLevel", `{"level":"error"}`)); !strings.HasPrefix(got, "200 ") {
+		t.Fatal(got)
+	}
+	say := request("tools/call", exec("say", `{"method":"notifications/message","params":[{"level":"info","data":"low"},{"level":"error","data":"high"}]}`))
+	for name, s := range map[string]*site{"a": a, "b": b, "c": c} {
+		eventually(t, "the level holds on "+name, func() bool {
+			got := s.in(t, id, say)
+			return strings.Contains(got, "high") && !strings.Contains(got, "low")
+		})
+	}
+}
+
+// TestEveryCopyIsNotified: some messages concern each copy of a session.
+func TestEveryCopyIsNotified(t *testing.T) {
+	a, b, _ := replicate(t, store.NewMemory())
+	id := a.open(t, `{"roots":{"listChanged":true}}`)
+	if got := b.in(t, id, echo); got != echoed {
+		t.Fatal(got)
+	}
+	if got := b.in(t, id, `{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`); got != "202 " {
+		t.Fatal(got)
+	}
+	if got := a.in(t, id, request("tools/call", exec("heard", `{"method":"notifications/roots/list_changed"}`))); !strings.Contains(got, `"text":"1"`) {
+		t.Errorf("the upstream of the other replica heard %s", got)
+	}
+}
+
+// brokenStore cannot be reached.
+type brokenStore struct{ *store.Memory }
+
+var errBroken = errors.New("the store is down")
+
+func (brokenStore) Get(context.Context, string) ([]byte, error) { return nil, errBroken }
+
+func (brokenStore) Set(context.Context, string, []byte, time.Duration) error { return errBroken }
+
+func (b brokenStore) Publish(ctx context.Context, message []byte) error {
+	if string(message) == probe {
+		return b.Memory.Publish(ctx, message)
+	}
+	return errBroken
+}
+
+// TestStoreIsDown: sessions are continued all the same.
+func TestStoreIsDown(t *testing.T) {
+	a, b, _ := replicate(t, brokenStore{store.NewMemory()})
+	id := a.open(t, `{"roots":{}}`)
+	if got := b.in(t, id, echo); got != echoed {
+		t.Errorf("a call: %s", got)
+	}
+	if got := b.in(t, id, request("logging/setLevel", `{"level":"error"}`)); !strings.HasPrefix(got, "200 ") {
+		t.Errorf("a log level: %s", got)
+	}
+	request, next := a.asked(t, id)
+	if got := b.in(t, id, answer(request)); !strings.HasPrefix(got, "503 ") || !strings.Contains(got, "try again") {
+		t.Errorf("a response to another replica: %s", got)
+	}
+	if got := a.in(t, id, answer(request)); got != "202 " {
+		t.Errorf("a response: %s", got)
+	}
+	if got := next(); !strings.Contains(got, "file:///mine") {
+		t.Errorf("the call gets %s", got)
+	}
+	if got := whole(t, b.do(t, "DELETE", "/mcp", "", sessionHeader, id)); got != "204 " {
+		t.Errorf("the end: %s", got)
+	}
+}
+
+// TestOutboxIsBounded: notes that cannot be published do not fill the memory.
+func TestOutboxIsBounded(t *testing.T) {
+	p := newReplicas(box(1), store.NewMemory(), newSessions(1, time.Hour))
+	for name, payload := range map[string][]byte{"many": nil, "large": make([]byte, 10<<20)} {
+		p.outbox = newOutbox()
+		var err error
+		sent := 0
+		for ; err == nil && sent <= maxNotes; sent++ {
+			err = p.post(note{kind: noteOffered, session: "x", payload: payload})
+		}
+		if !errors.Is(err, errStreamFull) || p.outbox.bytes.Load() > maxNoteBytes {
+			t.Errorf("%s: %d notes with %d bytes: %v", name, sent, p.outbox.bytes.Load(), err)
+		}
+	}
+}
+
+// TestNotes: a note of this replica, or something else, does nothing.
+func TestNotes(t *testing.T) {
+	s := small(t, box(1))
+	s.open(t, "{}")
+	n := s.copy(t)
+	p := s.sessions.replicas
+	for _, text := range []string{
+		"", "\n", "session", "session ended x", "token changed a b\n", "session unknown x " + n.id + "\n",
+		"session ended " + p.id + " " + n.id + "\n", "session ended x other\n", "session received x " + n.id + "\n{", "session taken x " + n.id + "\n1",
+		"session offered x " + n.id + "\n" + request("ping", ""), strings.Repeat("session ", 1000),
+	} {
+		p.receive([]byte(text))
+	}
+	if got := s.copy(t); got != n || n.isOver() {
+		t.Error("the session has ended")
+	}
+	p.receive([]byte("session ended x " + n.id + "\n"))
+	eventually(t, "the session ends", n.isOver)
+}

@@ -1,0 +1,182 @@
+package front
+
+import (
+	"bytes"
+	"crypto/rand"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"mcpx/internal/rawjson"
+	"mcpx/internal/seal"
+	"mcpx/server"
+)
+
+// box returns a box whose keys are made of these bytes.
+func box(keys ...byte) *seal.Box {
+	var all []seal.Key
+	for _, b := range keys {
+		all = append(all, bytes.Repeat([]byte{b}, seal.KeyBytes))
+	}
+	return seal.New(seal.Session, all)
+}
+
+// small serves two schemas without upstreams.
+func small(t *testing.T, b *seal.Box) *site {
+	t.Helper()
+	h := &HTTP{Servers: map[string]*server.Server{"default": bare(), "other": bare("x")}, BodyBytes: 10_000, Sessions: 3, Idle: time.Hour, Seal: b}
+	s := httptest.NewServer(h.Handler())
+	t.Cleanup(func() {
+		h.closeStreams()
+		s.Close()
+		h.close()
+	})
+	return &site{HTTP: h, url: s.URL}
+}
+
+const noSuchSession = `404 {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"there is no such session; send initialize"}}`
+
+// TestSealedIDs: an ID is valid on every replica that has its key, for one schema, one view
+// and one sender. Every other ID has the same answer.
+func TestSealedIDs(t *testing.T) {
+	first, second := small(t, box(1)), small(t, box(1))
+	id := first.open(t, `{"roots":{}}`)
+	if !strings.HasPrefix(id, "v1.") || len(id) > 300 {
+		t.Errorf("the ID is %s", id)
+	}
+	expired := sealedState{id: rand.Text(), revision: "2025-06-18", until: time.Now()}
+	short := box(1).Seal([]byte("short"), seal.Terms{Label: "default?expose=", Until: time.Now().Add(time.Hour)})
+	legacy := events(second.do(t, "GET", "/sse", ""))
+	if !legacy.Scan() {
+		t.Fatal("no event on /sse")
+	}
+	_, legacyID, _ := strings.Cut(legacy.Text(), "sessionId=")
+	inner := first.sessions.all()[0].id
+	for _, row := range []struct{ name, path, id, credential, want string }{
+		{"as it is", "/mcp", id, "", "200 " + result("{}")},
+		{"by the schema's name", "/mcp/default", id, "", "200 " + result("{}")},
+		{"tampered at its start", "/mcp", "v1.A" + id[4:], "", noSuchSession},
+		{"tampered in the middle", "/mcp", id[:60] + flipped(id[60]) + id[61:], "", noSuchSession},
+		{"tampered at its end", "/mcp", id[:len(id)-2] + flipped(id[len(id)-2]) + id[len(id)-1:], "", noSuchSession},
+		{"truncated", "/mcp", id[:len(id)-4], "", noSuchSession},
+		{"longer", "/mcp", id + "AAAA", "", noSuchSession},
+		{"much longer", "/mcp", "v1." + strings.Repeat("A", 8000), "", noSuchSession},
+		{"expired", "/mcp", sealID(box(1), expired, "default?expose="), "", noSuchSession},
+		{"of another key", "/mcp", small(t, box(2)).open(t, "{}"), "", noSuchSession},
+		{"of another schema", "/mcp/other", id, "", noSuchSession},
+		{"of another view", "/mcp?expose=flat", id, "", noSuchSession},
+		{"of another sender", "/mcp", id, "Bearer x", noSuchSession},
+		{"without the state", "/mcp", short, "", noSuchSession},
+		{"not sealed", "/mcp", inner, "", noSuchSession},
+		{"of a session of legacy SSE", "/mcp", legacyID, "", noSuchSession},
+		{"of another version", "/mcp", "v2" + id[2:], "", noSuchSession},
+	} {
+		for name, s := range map[string]*site{"the replica that opened it": first, "another replica": second} {
+			if got := whole(t, s.do(t, "POST", row.path, request("ping", ""), sessionHeader, row.id, "Authorization", row.credential)); got != row.want {
+				t.Errorf("%s, on %s:\n got %s\nwant %s", row.name, name, got, row.want)
+			}
+		}
+	}
+}
+
+// flipped returns another character of base64url.
+func flipped(c byte) string {
+	if c == 'A' {
+		return "B"
+	}
+	return "A"
+}
+
+// TestKeyRotation: a session goes on while the key is replaced, in three steps.
+func TestKeyRotation(t *testing.T) {
+	steps := []*site{small(t, box(1)), small(t, box(1, 2)), small(t, box(2, 1)), small(t, box(2))}
+	ping := func(s *site, id string) string {
+		return whole(t, s.do(t, "POST", "/mcp", request("ping", ""), sessionHeader, id))
+	}
+	for i, s := range steps[:3] { // during a step, replicas of two steps run
+		id := s.open(t, "{}")
+		for j := max(i-1, 0); j <= i+1; j++ {
+			if got := ping(steps[j], id); got != "200 "+result("{}") {
+				t.Errorf("an ID of step %d in step %d: %s", i+1, j+1, got)
+			}
+		}
+	}
+	if got := ping(steps[3], steps[0].open(t, "{}")); got != noSuchSession {
+		t.Errorf("an ID of a key that was removed: %s", got)
+	}
+	if got := ping(steps[0], steps[2].open(t, "{}")); got != noSuchSession {
+		t.Errorf("an ID of a key that is not known yet: %s", got)
+	}
+}
+
+// TestSealedState: a long ID leaves out what mcpx needs least.
+func TestSealedState(t *testing.T) {
+	long := `"` + strings.Repeat("x", 2000) + `"`
+	for _, row := range []struct{ name, capabilities, program, want, wantProgram string }{
+		{"all fits", `{"roots":{"listChanged":true},"experimental":{"a":1.10}}`, "prog", `{"roots":{"listChanged":true},"experimental":{"a":1.10}}`, "prog"},
+		{"a long name", `{}`, strings.Repeat("n", 500), `{}`, strings.Repeat("n", 40)},
+		{"unknown capabilities", `{"sampling":{"tools":{}},"experimental":{"a":` + long + `}}`, "prog", `{"sampling":{"tools":{}}}`, "prog"},
+		{"long settings", `{"elicitation":{"url":{"a":` + long + `},"form":{}},"roots":{"listChanged":false,"b":` + long + `}}`, "prog", `{"roots":{"listChanged":false},"elicitation":{"form":{},"url":{}}}`, "prog"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s := small(t, box(1))
+			r := s.do(t, "POST", "/mcp", request("initialize", `{"protocolVersion":"2025-06-18","capabilities":`+row.capabilities+`,"clientInfo":{"name":"`+row.program+`","version":"1"}}`))
+			id := r.Header.Get(sessionHeader)
+			if len(id) > maxSealed {
+				t.Fatalf("%d characters", len(id))
+			}
+			text, until := openID(box(1), id, "default?expose=")
+			if text == nil {
+				t.Fatal("it cannot be opened")
+			}
+			got := text.state(until)
+			if string(got.capabilities) != row.want || got.name != row.wantProgram || got.version != "1" || got.revision != "2025-06-18" {
+				t.Errorf("got %+v with %s", got, got.capabilities)
+			}
+			if left := time.Until(until); left > sealedTime || left < sealedTime-time.Minute {
+				t.Errorf("it is valid for %s", left)
+			}
+		})
+	}
+}
+
+// FuzzSealID: whatever a client declares, its ID has at most 1,024 characters, and opens with
+// the same ID, sender, revision and usable capabilities.
+func FuzzSealID(f *testing.F) {
+	f.Add(`{"roots":{},"sampling":{"tools":{}},"elicitation":{"url":{}}}`, "prog", "1.0")
+	f.Add(`{"roots":{"listChanged":true},"x":"`+strings.Repeat("y", 1000)+`"}`, strings.Repeat("\x00", 60), "\"\xff")
+	b := box(1)
+	f.Fuzz(func(t *testing.T, capabilities, name, version string) {
+		if rawjson.Check([]byte(capabilities)) != nil || rawjson.Kind([]byte(capabilities)) != '{' || len(rawjson.DuplicateKey([]byte(capabilities))) > 0 {
+			return
+		}
+		n := &session{id: rand.Text(), sender: sender{caller: name}, until: time.Now().Add(time.Hour)}
+		n.client = bare().NewClient("one", nil)
+		n.client.SetInitialized("2025-06-18", []byte(capabilities))
+		info := rawjson.AppendMember([]byte("{"), "name", rawjson.AppendString(nil, name))
+		info = append(rawjson.AppendMember(info, "version", rawjson.AppendString(nil, version)), '}')
+		want := stateOf(n, rawjson.With([]byte("{}"), "clientInfo", info))
+		id := sealID(b, want, "default")
+		if len(id) > maxSealed {
+			t.Fatalf("%d characters", len(id))
+		}
+		text, until := openID(b, id, "default")
+		if text == nil {
+			t.Fatal("it cannot be opened")
+		}
+		got := text.state(until)
+		if got.id != want.id || got.sender != n.sender.sum() || got.revision != want.revision {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+		again := bare().NewClient("two", nil)
+		again.SetInitialized(got.revision, got.capabilities)
+		for _, method := range []string{"roots/list", "sampling/createMessage", "elicitation/create"} {
+			for _, params := range []string{`{}`, `{"mode":"url"}`} {
+				if a, b := n.client.Supports(method, []byte(params)), again.Supports(method, []byte(params)); (a == nil) != (b == nil) {
+					t.Errorf("%s %s of %s: %v, then %v", method, params, capabilities, a, b)
+				}
+			}
+		}
+	})
+}
