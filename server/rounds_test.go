@@ -12,6 +12,7 @@ import (
 
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
+	"mcpx/internal/seal"
 	"mcpx/registry"
 )
 
@@ -264,5 +265,48 @@ func TestInputsOfOneRound(t *testing.T) {
 	inputs = append(inputs, registry.Input{Key: "model", Method: "sampling/createMessage"})
 	if _, err := c.RequestAll(t.Context(), inputs); err == nil || !strings.Contains(err.Error(), `"sampling"`) {
 		t.Errorf("error %v, want that the client cannot sample", err)
+	}
+}
+
+// TestSealedStates: the state of a call is sealed. Another replica says why it cannot continue
+// the call, and whoever did not get the state learns nothing.
+func TestSealedStates(t *testing.T) {
+	box := seal.New(seal.Round, []seal.Key{bytes.Repeat([]byte{1}, seal.KeyBytes)})
+	own, other := newMultiRoundCalls(box), newMultiRoundCalls(box)
+	foreign := newMultiRoundCalls(seal.New(seal.Round, []seal.Key{bytes.Repeat([]byte{2}, seal.KeyBytes)}))
+	round := func(r *multiRoundCalls, owner, method, params string) string {
+		c := newClient(owner, func([]byte) error { return nil })
+		result, err := r.run(t.Context(), c, rpc.Message{Method: method, Params: []byte(params)}, func(ctx context.Context) ([]byte, error) {
+			_, err := c.requestInput(ctx, wantRoots)
+			return []byte(`{"over":true}`), err
+		})
+		return fmt.Sprint(string(result), err)
+	}
+	continued := func(state string) string {
+		return `{"inputResponses":{"input":{"roots":[]}},"requestState":"` + state + `"}`
+	}
+	state, ok := rawjson.String(rawjson.Get([]byte(round(own, "me", "tools/call", "{}")), "requestState"))
+	if !ok || !strings.HasPrefix(state, "v1.") {
+		t.Fatalf("the state is %q", state)
+	}
+	for _, row := range []struct {
+		name                string
+		calls               *multiRoundCalls
+		owner, method, sent string
+		want                string
+	}{
+		{"another replica", other, "me", "tools/call", state, "waits on another replica"},
+		{"another replica and owner", other, "you", "tools/call", state, "is unknown"},
+		{"another key", foreign, "me", "tools/call", state, "is unknown"},
+		{"another owner", own, "you", "tools/call", state, "is unknown"},
+		{"another method", own, "me", "prompts/get", state, "is unknown"},
+		{"truncated", own, "me", "tools/call", state[:len(state)-4], "is unknown"},
+		{"not sealed", own, "me", "tools/call", "AAAAAAAAAAAAAAAAAAAAAAAAAA", "is unknown"},
+		{"as it is", own, "me", "tools/call", state, `{"over":true}`},
+		{"a second time", own, "me", "tools/call", state, "its call has ended"},
+	} {
+		if got := round(row.calls, row.owner, row.method, continued(row.sent)); !strings.Contains(got, row.want) {
+			t.Errorf("%s: got %s, want %s", row.name, got, row.want)
+		}
 	}
 }

@@ -180,3 +180,31 @@ func FuzzSealID(f *testing.F) {
 		}
 	})
 }
+
+// BenchmarkSession measures a request in a client session, with and without a session key.
+func BenchmarkSession(b *testing.B) {
+	for name, h := range map[string]*HTTP{"plain": {}, "sealed": {Seal: box(1)}, "rotating": {Seal: box(2, 1)}} {
+		b.Run(name, func(b *testing.B) {
+			h.Servers, h.BodyBytes, h.Sessions, h.Idle = map[string]*server.Server{"default": bare()}, 10_000, 10, time.Hour
+			handler := h.Handler()
+			defer h.close()
+			post := func(id, message string) *httptest.ResponseRecorder {
+				r := httptest.NewRequestWithContext(b.Context(), "POST", "http://localhost/mcp", strings.NewReader(message))
+				r.Header.Set(sessionHeader, id)
+				w := httptest.NewRecorder()
+				handler.ServeHTTP(w, r)
+				return w
+			}
+			id := post("", request("initialize", `{"protocolVersion":"2025-06-18","capabilities":{"roots":{"listChanged":true},"sampling":{},"elicitation":{}},"clientInfo":{"name":"a client","version":"1.2.3"}}`)).Header().Get(sessionHeader)
+			if name == "rotating" {
+				id = sealID(box(1), stateOf(h.sessions.all()[0], nil), "default?expose=")
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if w := post(id, request("ping", "")); w.Code != 200 {
+					b.Fatal(w.Code, w.Body)
+				}
+			}
+		})
+	}
+}
