@@ -72,7 +72,9 @@ func (e *Executor) Preview(result []byte, fields string) (Preview, error) {
 	if err != nil {
 		return p, err
 	}
-	selected := results.NewResult(results.New(e.results.Options).Select("", results.NewResult(result), q))
+	private := e.results.Options
+	private.Sharing = results.Sharing{}
+	selected := results.NewResult(results.New(private).Select("", results.NewResult(result), q))
 	p.Selected, p.Text = selected.Tokens(), selected.Text()
 	return p, nil
 }

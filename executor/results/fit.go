@@ -37,11 +37,11 @@ func (s *Store) Fit(client string, result *Result) []byte {
 	case !p.exceeds(leastKept), p.exceeds(s.Tokens - keptTokens):
 		return result.raw
 	}
-	id := s.save(client, p.kept())
+	h := s.save(client, p.kept())
 	if p.repeats && p.exceedsWith(s.Tokens) {
-		return AppendText(splice(p.raw, p.removeStructured()), "[structuredContent left out: the same JSON as the text; kept as "+id+"]")
+		return AppendText(splice(p.raw, p.removeStructured()), "[structuredContent left out: the same JSON as the text; kept as "+h.id+h.place+"]")
 	}
-	return AppendText(p.raw, "kept as "+id+`; use {"$r": "`+id+`/…"} or select`)
+	return AppendText(p.raw, "kept as "+h.id+h.place+`; use {"$r": "`+h.id+`/…"} or select`)
 }
 
 // Cut cuts a result with more than the allowed tokens. It returns any other result as it
@@ -85,7 +85,7 @@ func (p *parts) exceedsWith(limit int) bool {
 // are only in the store, and so is structuredContent.
 func (s *Store) cut(client string, p *parts) []byte {
 	k := p.kept()
-	id := s.save(client, k)
+	h := s.save(client, k)
 	left, at := min(s.Head, s.Tokens), 0 // at: where the text starts in the kept text
 	edits := p.removeStructured()
 	cutText := ""
@@ -95,7 +95,7 @@ func (s *Store) cut(client string, p *parts) []byte {
 		case cutText != "":
 			edits = append(edits, without(p.items, t.item))
 		case shown < len(t.text):
-			cutText = t.text[:shown] + note(k, id, at+shown)
+			cutText = t.text[:shown] + note(k, h, at+shown)
 			edits = append(edits, edit{t.value.Value, t.value.End, quote(cutText)})
 		}
 		left -= tokens.Count(t.text[:shown])
@@ -106,7 +106,7 @@ func (s *Store) cut(client string, p *parts) []byte {
 		return result
 	}
 	shown := tokens.Cut(p.data, left) // it was structuredContent that exceeded the limit
-	return AppendText(result, p.data[:shown]+note(k, id, at+shown))
+	return AppendText(result, p.data[:shown]+note(k, h, at+shown))
 }
 
 // AppendText returns a result with one more text at the end of its content. All other

@@ -11,13 +11,13 @@ import (
 
 // note returns the end of a cut text: size and shape of the result, and ways to read it. It
 // has at most 1,200 characters.
-func note(k kept, id string, shown int) string {
+func note(k kept, h handle, shown int) string {
 	start, part := "", "none shown"
 	if shown > 0 {
 		start, part = "\n…", "first "+grouped(shown)+" bytes shown"
 	}
-	return fmt.Sprintf(`%s[cut: %s bytes, %s in all; %s. Shape: %s. Kept as %s: %s]`,
-		start, grouped(len(k.text)), size(k.text), part, outline(k, maxOutline), id, ways(k, id, shown))
+	return fmt.Sprintf(`%s[cut: %s bytes, %s in all; %s. Shape: %s. Kept as %s%s: %s]`,
+		start, grouped(len(k.text)), size(k.text), part, outline(k, maxOutline), h.id, h.place, ways(k, h.id, shown))
 }
 
 // ways names the ways to read a kept result.

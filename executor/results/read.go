@@ -28,10 +28,27 @@ type Query struct {
 	Select  *selection.Query // fields and rows; nil for all
 }
 
+// isWindow reports whether a query only names bytes of the text.
+func (q Query) isWindow() bool { return q.Path == "" && q.Grep == "" && q.Select == nil }
+
+// startIn returns the offset from the start of a text.
+func (q Query) startIn(size int) int {
+	if q.Offset < 0 {
+		return max(0, size+q.Offset)
+	}
+	return q.Offset
+}
+
 // Read returns a part of a result that is kept for the client. The last line says which
 // part it is and where the next one starts.
 func (s *Store) Read(client string, q Query) (string, error) {
-	k, err := s.load(client, q.ID)
+	k, err := s.local(client, q.ID)
+	if err != nil && s.isShared(q.ID) {
+		if q.isWindow() {
+			return s.readPart(client, q, err)
+		}
+		k, err = s.fetch(client, q.ID, err)
+	}
 	if err != nil {
 		return "", err
 	}
@@ -55,13 +72,13 @@ func (s *Store) Read(client string, q Query) (string, error) {
 	case q.Select != nil:
 		return s.selected(q.Select, found, several)
 	}
-	return s.window(join(found, several), q)
+	return s.windowOf(join(found, several), q)
 }
 
 // readWhole reads a result without a path.
 func (s *Store) readWhole(k kept, q Query) (string, error) {
 	if q.Grep == "" {
-		return s.window(k.text, q)
+		return s.windowOf(k.text, q)
 	}
 	return s.grepAll(k, q)
 }
@@ -91,25 +108,41 @@ func (s *Store) budget() int {
 	return max(s.Tokens, minBudget)
 }
 
-func (s *Store) window(text string, q Query) (string, error) {
-	start := q.Offset
-	if start < 0 {
-		start = max(0, len(text)+start)
+// excerpt is a part of a text: where it begins, and how long the whole text is.
+type excerpt struct {
+	text string
+	at   int
+	size int
+}
+
+// windowOf is window for a whole text.
+func (s *Store) windowOf(text string, q Query) (string, error) {
+	answer, _, err := s.window(excerpt{text, 0, len(text)}, q)
+	return answer, err
+}
+
+// window returns the text from the offset on, as much as fits. ok is false if more would fit
+// than the excerpt has.
+func (s *Store) window(p excerpt, q Query) (answer string, ok bool, err error) {
+	start := q.startIn(p.size)
+	if start > 0 && start >= p.size {
+		return "", false, fmt.Errorf("offset %d is past the end: there are %d bytes", start, p.size)
 	}
-	if start > 0 && start >= len(text) {
-		return "", fmt.Errorf("offset %d is past the end: there are %d bytes", start, len(text))
-	}
-	start = runeStart(text, start)
-	rest := text[start:]
+	start = runeStart(p.text, start-p.at)
+	rest, isEnd := p.text[start:], p.at+len(p.text) == p.size
 	if q.Limit > 0 && q.Limit < len(rest) {
 		// At least one rune, or the reader would be stuck.
 		_, first := utf8.DecodeRuneInString(rest)
-		rest = rest[:max(runeStart(rest, q.Limit), first)]
+		rest, isEnd = rest[:max(runeStart(rest, q.Limit), first)], true
 	}
-	end := start + tokens.Cut(rest, s.budget()-positionCost)
-	next := "end"
-	if end < len(text) {
+	length := tokens.Cut(rest, s.budget()-positionCost)
+	if length == len(rest) && !isEnd {
+		return "", false, nil
+	}
+	start += p.at
+	end, next := start+length, "end"
+	if end < p.size {
 		next = fmt.Sprintf("next offset %d", end)
 	}
-	return fmt.Sprintf("%s\n[bytes %d-%d of %d; %s]", text[start:end], start, end, len(text), next), nil
+	return fmt.Sprintf("%s\n[bytes %d-%d of %d; %s]", rest[:length], start, end, p.size, next), true, nil
 }

@@ -66,7 +66,7 @@ func TestRead(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := New(limits(1000))
-			test.query.ID = s.save("me", asKept(test.text))
+			test.query.ID = s.save("me", asKept(test.text)).id
 			got, err := s.Read("me", test.query)
 			if err != nil || got != test.want {
 				t.Errorf("got %q, %v\nwant %q", got, err, test.want)
@@ -122,7 +122,7 @@ func TestPatternsAreBounded(t *testing.T) {
 		{"many repetitions in a short text", short, strings.Repeat("(word.){10}", 5), ""},
 		{"a usual pattern", long, `(?i)\b(error|warning|fatal): [\w.-]+@\d{3}`, ""},
 	} {
-		_, err := s.Read("me", Query{ID: s.save("me", textOnly(test.text)), Grep: test.pattern})
+		_, err := s.Read("me", Query{ID: s.save("me", textOnly(test.text)).id, Grep: test.pattern})
 		if fmt.Sprint(err) != cmp.Or(test.want, "<nil>") {
 			t.Errorf("%s: %v, want %s", test.name, err, test.want)
 		}
@@ -136,7 +136,7 @@ func FuzzReadWindows(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string, limit, budget int) {
 		text = strings.ToValidUTF8(text, "?")
 		s := New(limits(min(budget, 5000)))
-		q := Query{ID: s.save("me", asKept(text)), Limit: limit}
+		q := Query{ID: s.save("me", asKept(text)).id, Limit: limit}
 		var all strings.Builder
 		for {
 			answer, err := s.Read("me", q)
@@ -174,7 +174,7 @@ func FuzzGrep(f *testing.F) {
 			t.Skip()
 		}
 		s := New(limits(min(budget, 5000)))
-		q := Query{ID: s.save("me", asKept(text)), Limit: limit, Grep: pattern}
+		q := Query{ID: s.save("me", asKept(text)).id, Limit: limit, Grep: pattern}
 		shown := 0
 		for {
 			answer, err := s.Read("me", q)

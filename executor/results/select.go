@@ -25,7 +25,8 @@ func (s *Store) Select(client string, result *Result, q *selection.Query) []byte
 		return AppendText(s.Fit(client, result), "note: select ignored: "+err.Error())
 	}
 	if s.Tokens > 0 {
-		text = withLine(text, fmt.Sprintf("full result: %s (%s)", s.save(client, k), size(k.text)))
+		h := s.save(client, k)
+		text = withLine(text, fmt.Sprintf("full result: %s (%s)%s", h.id, size(k.text), h.place))
 	}
 	return p.withText(text)
 }

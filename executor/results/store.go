@@ -4,8 +4,10 @@
 package results
 
 import (
+	"cmp"
 	"container/list"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,11 +30,14 @@ type Options struct {
 	Head   int           // tokens shown of a cut result
 	Bytes  int           // kept for all clients together
 	Idle   time.Duration // how long a result is kept after its last use
+
+	Sharing
 }
 
 // Store holds results, each for the client that got it. It may be used concurrently.
 type Store struct {
 	Options
+	background
 
 	mu      sync.Mutex
 	results *list.List // of *entry, the least recently used first
@@ -54,7 +59,8 @@ type entry struct {
 	client string
 	id     string
 	kept
-	used time.Time
+	used   time.Time
+	shared time.Time // when this replica stored or last renewed it for others; zero: it did not store it
 }
 
 // kept has the parts of a result that later calls can read.
@@ -79,7 +85,8 @@ func New(o Options) *Store {
 	return &Store{Options: o, results: list.New(), clients: map[string]*client{}}
 }
 
-// Forget drops everything that is kept for a client.
+// Forget drops everything that is kept for a client. Other replicas can still read what is
+// shared.
 func (s *Store) Forget(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,25 +100,61 @@ func (s *Store) Forget(name string) {
 	delete(s.clients, name)
 }
 
-// save keeps a result for a client and returns its id.
-func (s *Store) save(name string, k kept) string {
+// Remove is Forget for a client that is gone everywhere: nobody can read its results.
+func (s *Store) Remove(name string) {
+	s.mu.Lock()
+	if c, ok := s.clients[name]; ok {
+		for _, e := range c.results {
+			s.evict(e)
+		}
+	}
+	s.mu.Unlock()
+	s.Forget(name)
+}
+
+// save keeps a result for a client. With a shared store, it waits until the result is
+// stored there.
+func (s *Store) save(name string, k kept) handle {
+	number := s.nextNumber(name)
+	e := &entry{client: name, id: "r" + strconv.Itoa(number), kept: k, used: time.Now()}
+	place := ""
+	if s.Store != nil {
+		var ok bool
+		if e.id, ok = s.share(name, number, k); ok {
+			e.shared = time.Now()
+		} else {
+			place = onlyHere
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.expire()
+	s.insert(e)
+	return handle{e.id, place}
+}
+
+// nextNumber returns a number that no result of the client has had.
+func (s *Store) nextNumber(name string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	c := s.client(name)
 	c.number++
-	id := "r" + strconv.Itoa(c.number)
-	c.results[id] = s.results.PushBack(&entry{client: name, id: id, kept: k, used: time.Now()})
-	c.bytes += k.bytes()
-	s.bytes += k.bytes()
+	return c.number
+}
 
+// insert adds a result, and removes the least recently used ones if there are too many. The
+// caller holds mu.
+func (s *Store) insert(e *entry) {
+	c := s.client(e.client)
+	c.results[e.id] = s.results.PushBack(e)
+	c.bytes += e.bytes()
+	s.bytes += e.bytes()
 	for c.bytes > maxClientBytes && len(c.results) > 1 {
-		s.drop(s.oldest(name))
+		s.evict(s.oldest(e.client))
 	}
 	for s.bytes > s.Bytes && s.results.Len() > 1 {
-		s.drop(s.results.Front())
+		s.evict(s.results.Front())
 	}
-	return id
 }
 
 // client returns the results of a client. The caller holds mu.
@@ -135,7 +178,7 @@ func (s *Store) makeRoom() {
 	if len(s.clients) == s.withResults() {
 		for range maxClients / 10 {
 			for _, e := range s.clients[s.results.Front().Value.(*entry).client].results {
-				s.drop(e)
+				s.evict(e)
 			}
 		}
 	}
@@ -159,6 +202,15 @@ func (s *Store) withResults() (n int) {
 
 // load returns a result of a client and marks it as used.
 func (s *Store) load(name, id string) (kept, error) {
+	k, err := s.local(name, id)
+	if err != nil && s.isShared(id) {
+		return s.fetch(name, id, err)
+	}
+	return k, err
+}
+
+// local is load for a result that this replica has.
+func (s *Store) local(name, id string) (kept, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.expire()
@@ -177,19 +229,26 @@ func (s *Store) load(name, id string) (kept, error) {
 	found := e.Value.(*entry)
 	found.used = time.Now()
 	s.results.MoveToBack(e)
+	if !found.shared.IsZero() && time.Since(found.shared) > s.Idle/10 {
+		found.shared = time.Now()
+		s.later(s.keep(name, id))
+	}
 	return found.kept, nil
 }
 
-// ids lists the ids that a client can read, the newest of many.
+// ids lists the ids that a client can read here, the newest of many.
 func (c *client) ids() string {
-	var ids []string
-	for n := c.number; n > 0 && len(ids) < min(maxNames, len(c.results)); n-- {
-		if id := "r" + strconv.Itoa(n); c.results[id] != nil {
-			ids = append(ids, id)
-		}
-	}
-	slices.Reverse(ids)
-	return strings.Join(ids, ", ")
+	ids := slices.SortedFunc(maps.Keys(c.results), func(a, b string) int {
+		return cmp.Or(cmp.Compare(numberOf(a), numberOf(b)), cmp.Compare(a, b))
+	})
+	return strings.Join(ids[max(0, len(ids)-maxNames):], ", ")
+}
+
+// numberOf returns the number in an id.
+func numberOf(id string) int {
+	digits, _, _ := strings.Cut(id[1:], "-")
+	n, _ := strconv.Atoi(digits)
+	return n
 }
 
 // expire drops results that were not used for too long.
@@ -206,6 +265,15 @@ func (s *Store) oldest(name string) *list.Element {
 		e = e.Next()
 	}
 	return e
+}
+
+// evict drops a result for want of room, and removes it from the shared store. The caller
+// holds mu.
+func (s *Store) evict(e *list.Element) {
+	if gone := e.Value.(*entry); !gone.shared.IsZero() {
+		s.later(s.remove(gone.client, gone.id))
+	}
+	s.drop(e)
 }
 
 // drop removes a result. It keeps the client and its counter, so that an old id never

@@ -29,7 +29,7 @@ func readable(s *Store, client string, ids ...string) (found []string) {
 
 func TestClientsAreApart(t *testing.T) {
 	s := New(limits(1000))
-	if a, b, c := s.save("a", textOnly("of a")), s.save("b", textOnly("of b")), s.save("a", textOnly("more")); a != "r1" || b != "r1" || c != "r2" {
+	if a, b, c := s.save("a", textOnly("of a")).id, s.save("b", textOnly("of b")).id, s.save("a", textOnly("more")).id; a != "r1" || b != "r1" || c != "r2" {
 		t.Errorf("ids %s %s %s", a, b, c)
 	}
 	if text, err := s.load("b", "r1"); text.text != "of b" || err != nil {
@@ -77,7 +77,7 @@ func TestTextsExpireAfterTheirLastUse(t *testing.T) {
 		if got := readable(s, "a", "r1", "r2"); got != nil {
 			t.Errorf("kept %v", got)
 		}
-		if id := s.save("a", textOnly("three")); id != "r3" {
+		if id := s.save("a", textOnly("three")).id; id != "r3" {
 			t.Errorf("id %s is given out again", id)
 		}
 	})
@@ -143,7 +143,7 @@ func TestStoreFromManyGoroutines(t *testing.T) {
 	for _, client := range []string{"a", "b", "c", "d"} {
 		all.Go(func() {
 			for range 50 {
-				id := s.save(client, textOnly(client))
+				id := s.save(client, textOnly(client)).id
 				if answer, err := s.Read(client, Query{ID: id}); err != nil || answer != client+"\n[bytes 0-1 of 1; end]" {
 					t.Errorf("got %q, %v", answer, err)
 				}
@@ -175,7 +175,7 @@ func TestClientsAreBounded(t *testing.T) {
 		if len(s.clients) > maxClients {
 			t.Errorf("%d clients are kept, want %d at most", len(s.clients), maxClients)
 		}
-		if id := s.save("first", textOnly("another text")); slices.Contains([]string{"r1", "r2", "r3", "r4", "r5"}, id) {
+		if id := s.save("first", textOnly("another text")).id; slices.Contains([]string{"r1", "r2", "r3", "r4", "r5"}, id) {
 			t.Errorf("id %s is given out again", id)
 		}
 		if s.results.Len() > maxClients || s.bytes > maxClients*textOnly("another text").bytes() {
