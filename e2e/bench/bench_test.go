@@ -54,6 +54,9 @@ func BenchmarkSessions(b *testing.B) {
 	}
 }
 
+// BenchmarkReplicas measures what a session key and a store add to a small call.
+func BenchmarkReplicas(b *testing.B) { latency(b, replicaTargets(b), small, 50) }
+
 // BenchmarkInspect measures the listing of a server with a thousand tools.
 func BenchmarkInspect(b *testing.B) {
 	c := startStdio(b, mcpx("mcpx", configFile(b, 1, "MCPX_BENCH_TOOLS", "1000")))
@@ -215,7 +218,7 @@ func throughput(b *testing.B, targets []*target, arguments string, inFlight, cal
 
 // takeTurns measures the targets in turns, in random order, once a round, and
 // reports the median of each, and the median of the ratios to the relay of the
-// same round.
+// same round. Another mcpx is compared with the first one.
 func takeTurns(b *testing.B, targets []*target, unit string, measure func(t *target) float64) {
 	for _, t := range targets {
 		if err := t.call(0, small); err != nil { // and it is warm
@@ -231,11 +234,17 @@ func takeTurns(b *testing.B, targets []*target, unit string, measure func(t *tar
 		for name, figure := range round {
 			figures[name] = append(figures[name], figure)
 			figures[name+"/relay"] = append(figures[name+"/relay"], figure/round["relay"])
+			figures[name+"/mcpx"] = append(figures[name+"/mcpx"], figure/round["mcpx"])
+			figures[name+"-mcpx"] = append(figures[name+"-mcpx"], figure-round["mcpx"])
 		}
 	}
 	b.ReportMetric(0, "ns/op")
 	for _, t := range targets {
 		b.ReportMetric(median(figures[t.name]), unit+"-"+t.name)
+		if !slices.Contains([]string{"direct", "relay", "mcpx"}, t.name) {
+			b.ReportMetric(median(figures[t.name+"/mcpx"]), "×mcpx-"+t.name)
+			b.ReportMetric(median(figures[t.name+"-mcpx"]), unit+"-added-"+t.name)
+		}
 	}
 	b.ReportMetric(median(figures["mcpx/relay"]), "×relay")
 }

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -17,6 +18,7 @@ import (
 
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
+	"mcpx/internal/store/storetest"
 )
 
 // programs is where the built mcpx is.
@@ -100,18 +102,42 @@ func httpTargets(b *testing.B, clients int) []*target {
 	return []*target{relayed, proxied}
 }
 
+// replicaTargets are those of httpTargets, and mcpx with a session key, and with a store as well.
+func replicaTargets(b *testing.B) []*target {
+	targets := httpTargets(b, 1)
+	server := map[string]string{"session_key": base64.StdEncoding.EncodeToString(make([]byte, 32))}
+	for _, name := range []string{"key", "store"} {
+		if name == "store" {
+			server["store"] = storetest.Start(b).Address()
+		}
+		text, err := json.Marshal(server)
+		if err != nil {
+			b.Fatal(err)
+		}
+		address := freeAddress(b)
+		_, port, _ := net.SplitHostPort(address)
+		startHTTP(b, mcpx("mcpx-sse", withMember(b, configFile(b, 1), "server", text), "--port", port), address)
+		targets = append(targets, &target{name, []client{openHTTP(b, address)}, execCall})
+	}
+	return targets
+}
+
 func mcpx(program string, args ...string) *exec.Cmd {
 	return exec.Command(filepath.Join(programs, program), args...)
 }
 
 // lazyFile is configFile with upstreams that start on first use.
 func lazyFile(b *testing.B, upstreams int) string {
-	file := configFile(b, upstreams)
+	return withMember(b, configFile(b, upstreams), "start", []byte(`"lazy"`))
+}
+
+// withMember sets a member of the config in a file.
+func withMember(b *testing.B, file, key string, value []byte) string {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		b.Fatal(err)
 	}
-	if err := os.WriteFile(file, rawjson.With(text, "start", []byte(`"lazy"`)), 0o600); err != nil {
+	if err := os.WriteFile(file, rawjson.With(text, key, value), 0o600); err != nil {
 		b.Fatal(err)
 	}
 	return file
