@@ -355,8 +355,12 @@ func Revisions() []string {
 // Attach makes a client known to upstreams until Detach.
 func (s *Server) Attach(c *Client) { s.registry.Attach(c) }
 
-// Forget drops the stored results of a client.
+// Forget drops the stored results of a client. Other replicas can still read those that are
+// shared.
 func (s *Server) Forget(c *Client) { s.executor.Forget(c.id) }
+
+// Remove drops the stored results of a client that has ended its session, on all replicas.
+func (s *Server) Remove(c *Client) { s.executor.Remove(c.id) }
 
 // Detach ends the subscriptions and the per-client upstream sessions of a client that is
 // gone. It may wait for upstreams.

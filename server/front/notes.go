@@ -130,6 +130,7 @@ func (p *replicas) receive(text []byte) {
 func (p *replicas) ended(n *session, _ []byte) {
 	p.sessions.later(func(context.Context) {
 		n.waitReady()
+		n.server.Remove(n.client)
 		p.sessions.end(n)
 	})
 }

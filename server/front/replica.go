@@ -149,6 +149,7 @@ func (p *replicas) set(key string, n *session, value string) {
 // end ends a session on all replicas.
 func (p *replicas) end(n *session) {
 	p.set(endedKey, n, "yes")
+	n.server.Remove(n.client)
 	p.sessions.end(n)
 	_ = p.publish(note{kind: noteEnded, session: n.id}) // without it, the copies end when they are idle
 }
