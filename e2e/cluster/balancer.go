@@ -36,9 +36,12 @@ type balancer struct {
 
 // instance is one run of a replica.
 type instance struct {
-	name  string
-	url   *url.URL
-	ready bool // guarded by the balancer's mutex
+	name string
+	url  *url.URL
+
+	// Guarded by the balancer's mutex.
+	ready   bool
+	pending int // requests without a response
 }
 
 func newBalancer() *balancer {
@@ -60,15 +63,27 @@ func (b *balancer) add(name, address string) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.instances = append(b.instances, &instance{name, u, true})
+	b.instances = append(b.instances, &instance{name: name, url: u, ready: true})
 	return nil
 }
 
-// remove lets an instance take no more requests.
-func (b *balancer) remove(name string) {
+// remove lets an instance take no more requests. isDone reports whether it has responded to
+// all that it got.
+func (b *balancer) remove(name string) (isDone func() bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.instances = slices.DeleteFunc(b.instances, func(i *instance) bool { return i.name == name })
+	var removed []*instance
+	b.instances = slices.DeleteFunc(b.instances, func(i *instance) bool {
+		if i.name == name {
+			removed = append(removed, i)
+		}
+		return i.name == name
+	})
+	return func() bool {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return !slices.ContainsFunc(removed, func(i *instance) bool { return i.pending > 0 })
+	}
 }
 
 // isReady reports whether an instance takes requests.
@@ -78,17 +93,25 @@ func (b *balancer) isReady(name string) bool {
 	return slices.ContainsFunc(b.instances, func(i *instance) bool { return i.name == name && i.ready })
 }
 
-// next returns the ready instance whose turn it is, nil if there is none.
+// next returns the ready instance whose turn it is, nil if there is none. A request is
+// pending there until done is called.
 func (b *balancer) next() *instance {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for range b.instances {
 		b.turn++
 		if i := b.instances[b.turn%len(b.instances)]; i.ready {
+			i.pending++
 			return i
 		}
 	}
 	return nil
+}
+
+func (b *balancer) done(i *instance) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	i.pending--
 }
 
 func (b *balancer) setReady(i *instance, ready bool) {
@@ -152,6 +175,7 @@ func (b *balancer) RoundTrip(r *http.Request) (*http.Response, error) {
 	for i := b.next(); i != nil; i = b.next() {
 		r.URL.Scheme, r.URL.Host = i.url.Scheme, i.url.Host
 		answer, err := b.transport.RoundTrip(r)
+		b.done(i)
 		if err == nil {
 			answer.Header.Set(instanceHeader, i.name)
 			return answer, nil

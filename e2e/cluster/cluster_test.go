@@ -203,11 +203,12 @@ func (c *cluster) kill(n int) {
 }
 
 // restart stops a replica and starts it again. The balancer sends it no more requests
-// beforehand, as with a preStop hook in Kubernetes.
+// beforehand, and waits for its responses.
 func (c *cluster) restart(n int) {
 	c.t.Helper()
 	r := c.replica(n)
-	c.balance.remove(r.name)
+	isDone := c.balance.remove(r.name)
+	eventually(c.t, r.name+" responds to its requests", func() (string, bool) { return "it has not", isDone() })
 	r.stop()
 	c.start(n)
 }
