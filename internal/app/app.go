@@ -22,6 +22,7 @@ import (
 	"mcpx/internal/listcache"
 	"mcpx/internal/logging"
 	"mcpx/internal/seal"
+	"mcpx/internal/store"
 	"mcpx/internal/tasks"
 	"mcpx/registry"
 	"mcpx/server"
@@ -46,7 +47,10 @@ type App struct {
 	metrics  *metrics         // nil unless mcpx serves over HTTP
 	audit    *audit           // nil unless the config names a file
 	memory   *releaser
-	keys     []seal.Key // of server.session_key
+	keys     []seal.Key   // of server.session_key
+	store    *store.Redis // shared with other replicas; nil unless the config has one
+	tokens   auth.Store
+	isShared bool // the results of clients are in the store, too
 
 	headStart context.Context // the upstreams start when it ends; nil: at once
 	listed    func()          // ends headStart
@@ -86,7 +90,13 @@ func New(c *config.Config, profile string, stderr io.Writer) (*App, error) {
 	if folder, err := os.UserCacheDir(); err == nil { // otherwise there is no home
 		a.cache = listcache.New(filepath.Join(folder, "mcpx", "catalog"), a.log.Logger)
 	}
-	a.Accounts = Accounts(c, a.log.Logger)
+	if a.store, err = openStore(c, store.Options{Log: a.log.Logger}); err != nil {
+		_ = a.log.Close()
+		_ = a.audit.Close()
+		return nil, err
+	}
+	a.tokens = openTokens(c, a.store, a.keys)
+	a.Accounts = auth.New(a.tokens, a.log.Logger)
 	var profiles []*Profile
 	for _, p := range chosen {
 		profiles = append(profiles, a.newProfile(c, p))
@@ -125,13 +135,10 @@ func (a *App) newProfile(c *config.Config, p *config.Profile) *Profile {
 		Compile:        executor.Compile,
 	})
 	e := executor.New(r, c, p, executor.Options{Log: a.log.Logger, Observe: a.observe, SignIn: people.begin(r)})
+	if a.isShared {
+		e.Share(a.store)
+	}
 	return &Profile{Profile: p, Registry: r, Executor: e}
-}
-
-// Accounts returns the accounts of a config, which sign in to its upstreams. Nothing is
-// read yet.
-func Accounts(c *config.Config, log zerolog.Logger) *auth.Accounts {
-	return auth.New(auth.NewFiles(auth.Folder(), auth.Kind(c.Auth.Store)), log)
 }
 
 // choose returns the named profile, or every enabled profile if the name is empty.
@@ -167,9 +174,11 @@ func (a *App) Run(ctx context.Context, use func(ctx context.Context) error) erro
 		})
 	}
 	a.tasks.Go(func() { a.memory.run(upstreams) })
+	a.runStore()
 	err := use(ctx)
 	stop()
 	a.tasks.Close()
+	a.closeStore()
 	a.watcher.Close()
 	_ = a.log.Close() // the last calls are written to the audit then
 	_ = a.audit.Close()

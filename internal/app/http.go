@@ -59,6 +59,14 @@ func (a *App) ListenHTTP(ctx context.Context, o HTTPOptions) error {
 		web.Seal = seal.New(seal.Session, a.keys)
 	}
 	a.metrics = newMetrics(a.Profiles, web.Open)
+	if a.store != nil {
+		a.isShared = true
+		for _, p := range a.Profiles() {
+			p.Executor.Share(a.store)
+		}
+		web.Store, web.StoreState = a.store, a.store.State
+		a.metrics.registry.MustRegister(storeMetrics(a.store)...)
+	}
 	web.Metrics = a.metrics.handler(a.log.Flush)
 	a.warn()
 	web.Handler()

@@ -168,4 +168,5 @@ func (a *App) remove(p *Profile, s *server.Server) {
 	if a.reload.web != nil {
 		a.reload.web.EndSessions(s)
 	}
+	p.Executor.Close()
 }

@@ -97,6 +97,7 @@ type Account struct {
 	now      func() time.Time
 
 	turn    chan struct{} // held while the credentials are replaced
+	lock    Lock          // of the key; whoever holds turn uses it
 	looking chan struct{} // held during discovery on the path of a request
 
 	mu      sync.Mutex

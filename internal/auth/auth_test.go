@@ -20,10 +20,17 @@ import (
 
 const redirect = "http://127.0.0.1:1/callback"
 
-// newAccount returns an account for a server, with files in a folder of the test.
+// newAccount returns an account for a server, with a store of the test.
 func newAccount(t *testing.T, settings Settings) *Account {
 	t.Helper()
-	return New(testFiles(t), zerolog.Nop()).Account(settings, "")
+	return New(testStore(t)(), zerolog.Nop()).Account(settings, "")
+}
+
+// testStore returns a function that opens one store as another process would. TestShared
+// runs the tests over other stores.
+var testStore = func(t *testing.T) func() Store {
+	files := testFiles(t)
+	return func() Store { return files }
 }
 
 func testFiles(t *testing.T) *Files {
@@ -103,8 +110,8 @@ func TestSignInAndUse(t *testing.T) {
 // and other servers do not.
 func TestSharedStore(t *testing.T) {
 	s := authtest.New(t)
-	files := testFiles(t)
-	signIn(t, New(files, zerolog.Nop()).Account(Settings{URL: s.URL}, ""))
+	open := testStore(t)
+	signIn(t, New(open(), zerolog.Nop()).Account(Settings{URL: s.URL}, ""))
 	for name, row := range map[string]struct {
 		settings Settings
 		caller   string
@@ -118,7 +125,7 @@ func TestSharedStore(t *testing.T) {
 		"another issuer": {Settings{URL: s.URL, Issuer: "https://issuer.example"}, "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			token, err := New(files, zerolog.Nop()).Account(row.settings, row.caller).Token(t.Context())
+			token, err := New(open(), zerolog.Nop()).Account(row.settings, row.caller).Token(t.Context())
 			if err != nil || (token != "") != row.want {
 				t.Errorf("token %q, %v; want one: %v", token, err, row.want)
 			}
@@ -220,8 +227,8 @@ func TestRefused(t *testing.T) {
 // the new one instead of refreshing.
 func TestOtherProcessRefreshed(t *testing.T) {
 	s := authtest.New(t)
-	files := testFiles(t)
-	one, two := New(files, zerolog.Nop()).Account(Settings{URL: s.URL}, ""), New(files, zerolog.Nop()).Account(Settings{URL: s.URL}, "")
+	open := testStore(t)
+	one, two := New(open(), zerolog.Nop()).Account(Settings{URL: s.URL}, ""), New(open(), zerolog.Nop()).Account(Settings{URL: s.URL}, "")
 	signIn(t, one)
 	mustCall(t, two)
 	s.Expire()
@@ -236,8 +243,8 @@ func TestOtherProcessRefreshed(t *testing.T) {
 // refreshed, and nobody has to sign in.
 func TestStoredTokenExpired(t *testing.T) {
 	s := authtest.New(t)
-	files := testFiles(t)
-	one, two := New(files, zerolog.Nop()).Account(Settings{URL: s.URL}, ""), New(files, zerolog.Nop()).Account(Settings{URL: s.URL}, "")
+	open := testStore(t)
+	one, two := New(open(), zerolog.Nop()).Account(Settings{URL: s.URL}, ""), New(open(), zerolog.Nop()).Account(Settings{URL: s.URL}, "")
 	signIn(t, one)
 	mustCall(t, two)
 	s.Expire()
@@ -271,8 +278,8 @@ func TestRefusedAlways(t *testing.T) {
 // TestSingleFlight: many requests at once refresh once, also with several accounts.
 func TestSingleFlight(t *testing.T) {
 	s := authtest.New(t)
-	files := testFiles(t)
-	accounts := []*Account{New(files, zerolog.Nop()).Account(Settings{URL: s.URL}, ""), New(files, zerolog.Nop()).Account(Settings{URL: s.URL}, "")}
+	open := testStore(t)
+	accounts := []*Account{New(open(), zerolog.Nop()).Account(Settings{URL: s.URL}, ""), New(open(), zerolog.Nop()).Account(Settings{URL: s.URL}, "")}
 	signIn(t, accounts[0])
 	for round := 1; round <= 5; round++ {
 		s.Expire()
@@ -320,18 +327,28 @@ type brokenStore struct {
 	broken bool
 }
 
-func (s *brokenStore) Save(ctx context.Context, key string, value []byte) error {
-	if s.broken {
+func (s *brokenStore) Lock(ctx context.Context, key string) (Lock, error) {
+	lock, err := s.Store.Lock(ctx, key)
+	return &brokenLock{lock, s}, err
+}
+
+type brokenLock struct {
+	Lock
+	store *brokenStore
+}
+
+func (l *brokenLock) Save(ctx context.Context, value []byte) error {
+	if l.store.broken {
 		return errors.New("the disk is full")
 	}
-	return s.Store.Save(ctx, key, value)
+	return l.Lock.Save(ctx, value)
 }
 
 // TestUnsavedToken: if a new token cannot be saved, this process goes on with it, and
 // does not use the old refresh token again.
 func TestUnsavedToken(t *testing.T) {
 	s := authtest.New(t)
-	store := &brokenStore{Store: testFiles(t)}
+	store := &brokenStore{Store: testStore(t)()}
 	a := New(store, zerolog.Nop()).Account(Settings{URL: s.URL}, "")
 	signIn(t, a)
 	store.broken = true
@@ -391,8 +408,8 @@ func TestLogout(t *testing.T) {
 // TestWait: Wait returns after a sign-in by another process, also one before Wait.
 func TestWait(t *testing.T) {
 	s := authtest.New(t)
-	files := testFiles(t)
-	a, other := New(files, zerolog.Nop()).Account(Settings{URL: s.URL}, ""), New(files, zerolog.Nop()).Account(Settings{URL: s.URL}, "")
+	open := testStore(t)
+	a, other := New(open(), zerolog.Nop()).Account(Settings{URL: s.URL}, ""), New(open(), zerolog.Nop()).Account(Settings{URL: s.URL}, "")
 	if _, err := call(t, a, "tools/list"); err == nil {
 		t.Fatal("no sign-in was needed")
 	}
@@ -402,7 +419,7 @@ func TestWait(t *testing.T) {
 		t.Fatalf("nothing has changed: %v", err)
 	}
 	signIn(t, other)
-	if err := a.Wait(ctx); err != nil {
+	if err := a.Wait(t.Context()); err != nil {
 		t.Fatalf("after a sign-in: %v", err)
 	}
 	mustCall(t, a)

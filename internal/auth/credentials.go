@@ -41,11 +41,7 @@ func (s *Settings) belongs(c *credentials) bool {
 // load reads the credentials from the store, nil if nobody has signed in. Credentials that
 // could not be saved count as stored until another process stores some.
 func (a *Account) load(ctx context.Context) (*credentials, error) {
-	version, err := a.accounts.store.Version(ctx, a.key)
-	if err != nil {
-		return nil, fmt.Errorf("its sign-in cannot be read: %w", err)
-	}
-	data, err := a.accounts.store.Load(ctx, a.key)
+	data, version, err := a.accounts.store.Load(ctx, a.key)
 	if err != nil {
 		return nil, fmt.Errorf("its sign-in cannot be read: %w", err)
 	}
@@ -71,7 +67,7 @@ func (a *Account) save(ctx context.Context, c *credentials) error {
 	if c != nil {
 		data, _ = json.Marshal(c) // cannot fail: strings and times
 	}
-	if err := a.accounts.store.Save(ctx, a.key, data); err != nil {
+	if err := a.lock.Save(ctx, data); err != nil {
 		return fmt.Errorf("its sign-in cannot be saved: %w", err)
 	}
 	version, err := a.accounts.store.Version(ctx, a.key)
@@ -88,7 +84,7 @@ func (a *Account) known() (*credentials, bool) {
 	return a.creds, a.read
 }
 
-// lockedTime bounds how long one process holds the lock.
+// lockedTime bounds how long one process holds the lock. It is shorter than store.LockTime.
 const lockedTime = 2 * requestTime
 
 // locked runs use while no other goroutine and no other process uses the credentials. The
@@ -101,11 +97,12 @@ func (a *Account) locked(ctx context.Context, use func(ctx context.Context) erro
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	unlock, err := a.accounts.store.Lock(ctx, a.key)
+	lock, err := a.accounts.store.Lock(ctx, a.key)
 	if err != nil {
 		return fmt.Errorf("its sign-in cannot be locked: %w", err)
 	}
-	defer unlock()
+	defer lock.Unlock()
+	a.lock = lock
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lockedTime)
 	defer cancel()
 	return use(ctx)

@@ -47,7 +47,7 @@ func TestKeyring(t *testing.T) {
 			f := testFiles(t)
 			f.kind = row.kind
 			value := []byte(`{"access_token":"sentinel"}`)
-			err := f.Save(t.Context(), "key", value)
+			err := f.save(t.Context(), "key", value)
 			if (err != nil) != row.fails {
 				t.Fatal(err)
 			}
@@ -59,21 +59,21 @@ func TestKeyring(t *testing.T) {
 				t.Errorf("%q, %v", data, err)
 			}
 			other := &Files{folder: f.folder, kind: row.kind} // another process
-			if got, err := other.Load(t.Context(), "key"); err != nil || !bytes.Equal(got, value) {
+			if got, err := other.load(t.Context(), "key"); err != nil || !bytes.Equal(got, value) {
 				t.Errorf("%q, %v", got, err)
 			}
 			if row.encrypted {
 				if err := os.Rename(f.path("key"), f.path("other")); err != nil {
 					t.Fatal(err)
 				}
-				if got, err := other.Load(t.Context(), "other"); got != nil || err != nil {
+				if got, err := other.load(t.Context(), "other"); got != nil || err != nil {
 					t.Errorf("the value of another key: %q, %v", got, err)
 				}
 			}
-			if err := f.Save(t.Context(), "key", nil); err != nil {
+			if err := f.save(t.Context(), "key", nil); err != nil {
 				t.Fatal(err)
 			}
-			if got, err := f.Load(t.Context(), "key"); got != nil || err != nil {
+			if got, err := f.load(t.Context(), "key"); got != nil || err != nil {
 				t.Errorf("removed: %q, %v", got, err)
 			}
 		})
@@ -85,15 +85,15 @@ func TestLostKey(t *testing.T) {
 	mockKeyring(t)
 	f := testFiles(t)
 	f.kind = KindAuto
-	if err := f.Save(t.Context(), "key", []byte("value")); err != nil {
+	if err := f.save(t.Context(), "key", []byte("value")); err != nil {
 		t.Fatal(err)
 	}
 	keyring.MockInit()
-	if got, err := (&Files{folder: f.folder}).Load(t.Context(), "key"); got != nil || err != nil {
+	if got, err := (&Files{folder: f.folder}).load(t.Context(), "key"); got != nil || err != nil {
 		t.Errorf("another key: %q, %v", got, err)
 	}
 	keyring.MockInitWithError(errors.New("locked"))
-	if _, err := (&Files{folder: f.folder}).Load(t.Context(), "key"); err == nil {
+	if _, err := (&Files{folder: f.folder}).load(t.Context(), "key"); err == nil {
 		t.Error("a keyring that fails")
 	}
 }
@@ -107,7 +107,7 @@ func TestVersion(t *testing.T) {
 			t.Fatalf("version %d: %q, %v", i, version, err)
 		}
 		seen[version] = true
-		if err := f.Save(t.Context(), "key", []byte("same")); err != nil {
+		if err := f.save(t.Context(), "key", []byte("same")); err != nil {
 			t.Fatal(err)
 		}
 	}

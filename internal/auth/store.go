@@ -20,16 +20,22 @@ import (
 // Store keeps credentials by key. Several processes may share a store. Its methods may be
 // called concurrently.
 type Store interface {
-	// Load returns the value of a key, nil if there is none.
-	Load(ctx context.Context, key string) ([]byte, error)
-	// Save replaces the value of a key; nil removes it. The caller holds the key's lock.
-	Save(ctx context.Context, key string, value []byte) error
+	// Load returns the value of a key and its version, nil if there is none.
+	Load(ctx context.Context, key string) (value []byte, version string, err error)
 	// Lock waits until nobody else holds the key's lock.
-	Lock(ctx context.Context, key string) (unlock func(), err error)
-	// Version changes with every Save. It is cheap.
+	Lock(ctx context.Context, key string) (Lock, error)
+	// Version changes with every Save. It is cheap, and may be some seconds old.
 	Version(ctx context.Context, key string) (string, error)
 	// Place describes where the value of a key is, for a person.
 	Place(key string) string
+}
+
+// Lock is the lock of a key.
+type Lock interface {
+	// Save replaces the value of the key; nil removes it. If it fails, the old value stays.
+	Save(ctx context.Context, value []byte) error
+	// Unlock ends the lock.
+	Unlock()
 }
 
 // Kind is a kind of store.
@@ -85,8 +91,15 @@ func (f *Files) Place(key string) string {
 	return f.folder
 }
 
-// Load implements Store.
-func (f *Files) Load(ctx context.Context, key string) ([]byte, error) {
+// Load implements Store. The version is read first, so that it is never newer than the value.
+func (f *Files) Load(ctx context.Context, key string) (value []byte, version string, err error) {
+	if version, err = f.Version(ctx, key); err == nil {
+		value, err = f.load(ctx, key)
+	}
+	return value, version, err
+}
+
+func (f *Files) load(ctx context.Context, key string) ([]byte, error) {
 	data, err := editfile.ReadAtMost(f.path(key), maxValue)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -99,8 +112,8 @@ func (f *Files) Load(ctx context.Context, key string) ([]byte, error) {
 	return data, nil
 }
 
-// Save implements Store.
-func (f *Files) Save(ctx context.Context, key string, value []byte) error {
+// save replaces the value of a key; nil removes it.
+func (f *Files) save(ctx context.Context, key string, value []byte) error {
 	if value == nil {
 		err := os.Remove(f.path(key))
 		if errors.Is(err, fs.ErrNotExist) {
@@ -151,9 +164,28 @@ func (f *Files) write(key string, value []byte) error {
 }
 
 // Lock implements Store. The operating system releases the lock of a process that dies.
-func (f *Files) Lock(ctx context.Context, key string) (func(), error) {
-	return f.lock(ctx, key+".lock")
+func (f *Files) Lock(ctx context.Context, key string) (Lock, error) {
+	unlock, err := f.lock(ctx, key+".lock")
+	if err != nil {
+		return nil, err
+	}
+	return &fileLock{f, key, unlock}, nil
 }
+
+// fileLock is the lock of a key.
+type fileLock struct {
+	files  *Files
+	key    string
+	unlock func()
+}
+
+// Save implements Lock.
+func (l *fileLock) Save(ctx context.Context, value []byte) error {
+	return l.files.save(ctx, l.key, value)
+}
+
+// Unlock implements Lock.
+func (l *fileLock) Unlock() { l.unlock() }
 
 func (f *Files) lock(ctx context.Context, name string) (func(), error) {
 	if err := f.create(); err != nil {

@@ -37,9 +37,13 @@ func (a *Account) Token(ctx context.Context) (string, error) {
 	case !c.due(a.now()) || !a.canRefresh(c) || a.waits(c) != nil:
 		return c.Access, nil
 	}
+	old := c
 	c, err := a.renew(ctx, func(stored *credentials) bool { return stored.due(a.now()) })
+	if c == nil && err != nil {
+		c = old // the store cannot be used now
+	}
 	if c == nil {
-		return "", err
+		return "", nil
 	}
 	if err != nil && !c.expired(a.now()) {
 		return c.Access, nil

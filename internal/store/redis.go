@@ -29,6 +29,7 @@ type Redis struct {
 
 	requests, failures atomic.Uint64
 
+	start   func()        // starts the probes, once
 	suspect chan struct{} // gets an element when a request fails
 	closed  context.Context
 	close   context.CancelFunc
@@ -62,8 +63,8 @@ const (
 	retryEvery = 300 * time.Millisecond
 )
 
-// OpenRedis returns the store at an address, which CheckAddress describes. It does not wait
-// for the server. Close ends the probes.
+// OpenRedis returns the store at an address, which CheckAddress describes. It connects with
+// the first request, or with Start.
 func OpenRedis(address string, o Options) (*Redis, error) {
 	parsed, err := parse(address)
 	if err != nil {
@@ -75,9 +76,13 @@ func OpenRedis(address string, o Options) (*Redis, error) {
 		suspect: make(chan struct{}, 1), since: time.Now(),
 	}
 	r.closed, r.close = context.WithCancel(context.Background())
-	r.tasks.Go(r.watch)
+	r.start = sync.OnceFunc(func() { r.tasks.Go(r.watch) })
 	return r, nil
 }
+
+// Start connects in the background, so that the state is known and logged before the first
+// request. It is safe to call twice.
+func (r *Redis) Start() { r.start() }
 
 // watch probes the server until Close.
 func (r *Redis) watch() {
@@ -130,6 +135,7 @@ func (r *Redis) do(ctx context.Context, request func(ctx context.Context) error)
 	if err := r.Err(); err != nil {
 		return err
 	}
+	r.start()
 	r.requests.Add(1)
 	limited, cancel := context.WithTimeout(ctx, r.Limit)
 	defer cancel()

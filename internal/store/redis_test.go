@@ -46,6 +46,7 @@ func openLogged(t *testing.T, address string) (*Redis, *logged) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = r.Close() })
+	r.Start()
 	return r, log
 }
 

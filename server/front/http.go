@@ -53,6 +53,8 @@ type HTTP struct {
 	Seal  *seal.Box   // seals the IDs of client sessions, so that other replicas can continue them; may be nil
 	Store store.Store // shared with other replicas; may be nil
 
+	StoreState func() store.State // describes Store; nil without one
+
 	AuditFailed func() int // counts the lines of the audit that could not be written; may be nil
 
 	build       sync.Once

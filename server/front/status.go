@@ -2,10 +2,10 @@ package front
 
 import (
 	"encoding/json"
-	"io"
 	"net/http"
 	"time"
 
+	"mcpx/internal/store"
 	"mcpx/internal/tokens"
 	"mcpx/registry"
 	"mcpx/server"
@@ -21,7 +21,8 @@ type status struct {
 	Config   configStatus                `json:"config"`
 	Disabled map[string][]disabledStatus `json:"disabled,omitempty"` // servers that the config disables, by schema name
 
-	AuditFailed int `json:"audit_failed,omitempty"` // lines of the audit that could not be written
+	AuditFailed int          `json:"audit_failed,omitempty"` // lines of the audit that could not be written
+	Store       *storeStatus `json:"store,omitempty"`        // that replicas share
 }
 
 // disabledStatus is a server that the config disables.
@@ -124,6 +125,9 @@ func (h *HTTP) status(w http.ResponseWriter, r *http.Request) {
 		if h.AuditFailed != nil {
 			response.AuditFailed = h.AuditFailed()
 		}
+		if h.StoreState != nil {
+			response.Store = storeStatusOf(h.StoreState())
+		}
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(response)
@@ -157,13 +161,44 @@ func (h *HTTP) reload(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// health serves GET /health: mcpx takes requests, whatever the state of its upstreams.
+// health serves GET /health: mcpx wants requests, whatever the state of its upstreams and its
+// store. Everybody may read it, so it has no addresses.
 func (h *HTTP) health(w http.ResponseWriter, _ *http.Request) {
+	response := struct {
+		Status string       `json:"status"`
+		Store  *storeHealth `json:"store,omitempty"`
+	}{Status: "ok"}
+	if h.StoreState != nil {
+		response.Store = &storeStatusOf(h.StoreState()).storeHealth
+	}
 	w.Header().Set("Content-Type", "application/json")
 	if h.leaving.Load() {
+		response.Status = "stopping"
 		w.WriteHeader(http.StatusServiceUnavailable)
-		_, _ = io.WriteString(w, `{"status":"stopping"}`)
-		return
 	}
-	_, _ = io.WriteString(w, `{"status":"ok"}`)
+	body, _ := json.Marshal(response) // cannot fail: strings and a time
+	_, _ = w.Write(body)
+}
+
+// storeHealth is the state of the store that replicas share.
+type storeHealth struct {
+	State string    `json:"state"` // "up" or "down"
+	Since time.Time `json:"since"`
+}
+
+// storeStatus is what /status says about the store.
+type storeStatus struct {
+	storeHealth
+	Address  string `json:"address"` // without user and password
+	Reason   string `json:"reason,omitempty"`
+	Requests uint64 `json:"requests"`
+	Failures uint64 `json:"failures"`
+}
+
+func storeStatusOf(s store.State) *storeStatus {
+	status := &storeStatus{storeHealth{"up", s.Since.UTC()}, s.Address, "", s.Requests, s.Failures}
+	if s.Err != nil {
+		status.State, status.Reason = "down", s.Err.Error()
+	}
+	return status
 }

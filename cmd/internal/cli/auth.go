@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"mcpx/config"
 	"mcpx/internal/ansi"
 	"mcpx/internal/app"
@@ -38,6 +36,7 @@ type signing struct {
 	*auth.Account
 	accounts *auth.Accounts
 	server   *config.Upstream
+	close    func() // ends connections
 }
 
 // find returns the account of the server.
@@ -65,12 +64,15 @@ func (c *authTarget) find(t *terminal) (*signing, error) {
 	if u, err = u.Resolve(t.ctx); err != nil {
 		return nil, fmt.Errorf("%s: %w", p.Upstreams[i].Name, err)
 	}
-	accounts := app.Accounts(file, zerolog.Nop())
+	accounts, closeStore, err := app.Accounts(file)
+	if err != nil {
+		return nil, err
+	}
 	account := link.Account(accounts, u, "")
 	if account == nil {
 		return nil, noSignIn(u)
 	}
-	return &signing{account, accounts, u}, nil
+	return &signing{account, accounts, u, closeStore}, nil
 }
 
 // noSignIn explains why a server has no sign-in.
@@ -109,6 +111,7 @@ func (c *logoutCmd) Run(t *terminal) error {
 	if err != nil {
 		return err
 	}
+	defer s.close()
 	wasSignedIn, err := s.Logout(t.ctx)
 	if err != nil {
 		return s.explain(err)
@@ -164,7 +167,11 @@ func (c *authStatusCmd) Run(t *terminal) error {
 	if err != nil {
 		return usageError{err}
 	}
-	accounts := app.Accounts(file, zerolog.Nop())
+	accounts, closeStore, err := app.Accounts(file)
+	if err != nil {
+		return err
+	}
+	defer closeStore()
 	all := []authStatus{}
 	for i := range p.Upstreams {
 		if u := &p.Upstreams[i]; u.URL != "" {

@@ -40,6 +40,7 @@ func (c *loginCmd) Run(t *terminal) error {
 	if err != nil {
 		return err
 	}
+	defer s.close()
 	if err := c.signIn(t, s); err != nil {
 		if t.ctx.Err() != nil {
 			return errInterrupted

@@ -1,0 +1,100 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"mcpx/config"
+	"mcpx/internal/auth"
+	"mcpx/internal/seal"
+	"mcpx/internal/store"
+)
+
+// openStore returns the store that replicas share, nil if the config has none. It connects
+// when it is first used.
+func openStore(c *config.Config, o store.Options) (*store.Redis, error) {
+	switch {
+	case c.Server.Store == "":
+		return nil, nil
+	case len(c.Server.SessionKeys) == 0:
+		return nil, errors.New("server.store needs server.session_key")
+	}
+	r, err := store.OpenRedis(c.Server.Store, o)
+	if err != nil {
+		return nil, fmt.Errorf("server.store: %w", err)
+	}
+	return r, nil
+}
+
+// openTokens returns where the tokens of a config are: in the shared store, or in files if
+// it is nil.
+func openTokens(c *config.Config, shared *store.Redis, keys []seal.Key) auth.Store {
+	if shared == nil {
+		return auth.NewFiles(auth.Folder(), auth.Kind(c.Auth.Store))
+	}
+	return auth.NewShared(shared, seal.New(seal.Token, keys))
+}
+
+// personLimit is the longest time of a request to the store for a person who waits.
+const personLimit = 5 * time.Second
+
+// Accounts returns the accounts of a config, which sign in to its upstreams, and a function
+// that ends their connections. Nothing is read yet.
+func Accounts(c *config.Config) (accounts *auth.Accounts, closeStore func(), err error) {
+	keys, err := sessionKeys(c.Server.SessionKeys)
+	if err != nil {
+		return nil, nil, err
+	}
+	shared, err := openStore(c, store.Options{Limit: personLimit})
+	if err != nil {
+		return nil, nil, err
+	}
+	return auth.New(openTokens(c, shared, keys), zerolog.Nop()), func() { closeIfOpen(shared) }, nil
+}
+
+func closeIfOpen(shared *store.Redis) {
+	if shared != nil {
+		_ = shared.Close()
+	}
+}
+
+// runStore probes the store and receives changes of tokens while the upstreams run.
+func (a *App) runStore() {
+	if a.store == nil {
+		return
+	}
+	a.store.Start()
+	if tokens, ok := a.tokens.(*auth.Shared); ok {
+		a.tasks.Go(func() { tokens.Run(a.upstreams) })
+	}
+}
+
+// closeStore ends the connections to the store when everything that uses it has ended.
+func (a *App) closeStore() {
+	for _, p := range a.Profiles() {
+		p.Executor.Close()
+	}
+	closeIfOpen(a.store)
+}
+
+// storeMetrics returns the metrics of a store.
+func storeMetrics(s *store.Redis) []prometheus.Collector {
+	return []prometheus.Collector{
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "mcpx_store_up", Help: "1 if the store can be used."}, func() float64 {
+			if s.Err() != nil {
+				return 0
+			}
+			return 1
+		}),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "mcpx_store_requests_total", Help: "Requests to the store."}, func() float64 {
+			return float64(s.State().Requests)
+		}),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "mcpx_store_failures_total", Help: "Requests to the store that failed."}, func() float64 {
+			return float64(s.State().Failures)
+		}),
+	}
+}
