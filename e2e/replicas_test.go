@@ -45,8 +45,12 @@ func TestSealedSessions(t *testing.T) {
 		t.Errorf("the other replica answers %q", got)
 	}
 	expired := seal.New(seal.Session, []seal.Key{bytes.Repeat([]byte{1}, seal.KeyBytes)}).Seal(make([]byte, 100), seal.Terms{Label: "default?expose=", Until: time.Now().Add(-time.Second)})
+	tampered := c.session[:50] + "A" + c.session[51:]
+	if tampered == c.session {
+		tampered = c.session[:50] + "B" + c.session[51:]
+	}
 	for _, v := range []struct{ name, path, session, token string }{
-		{"tampered", "/mcp", c.session[:50] + "xxx" + c.session[53:], ""},
+		{"tampered", "/mcp", tampered, ""},
 		{"truncated", "/mcp", c.session[:len(c.session)-8], ""},
 		{"expired", "/mcp", expired, ""},
 		{"of another key", "/mcp", keyed(t, sessionKey(2)).client("/mcp").session, ""},

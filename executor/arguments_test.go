@@ -8,7 +8,7 @@ import (
 )
 
 func TestValidationErrors(t *testing.T) {
-	b := start(t, nil, upstream(t, "a", toolsFile(t,
+	b := start(t, nil, newUpstream(t, "a", toolsFile(t,
 		`{"name":"wide","inputSchema":{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"},"c":{"type":"integer"},"d":{"type":"integer"},"e":{"type":"integer"},"f":{"type":"integer"},"g":{"type":"integer"}},"required":["f","g"]}}`,
 		`{"name":"draft4","inputSchema":{"$schema":"http://json-schema.org/draft-04/schema#","type":"object","properties":{"count":{"type":"integer"},"query":{"type":"string"}},"required":["query"]}}`,
 		`{"name":"closed","inputSchema":{"type":"object","properties":{"path":{"type":"string"},"tail":{"type":"integer"}},"additionalProperties":false}}`,
@@ -43,7 +43,7 @@ func TestValidationErrors(t *testing.T) {
 
 // What cannot be judged is sent as it is, and the log says so once.
 func TestUnjudgedSchemasAreNotEnforced(t *testing.T) {
-	b := start(t, nil, upstream(t, "a", toolsFile(t,
+	b := start(t, nil, newUpstream(t, "a", toolsFile(t,
 		`{"name":"remote","inputSchema":{"$ref":"https://example.com/x.json"}}`,
 		`{"name":"loop","inputSchema":{"$ref":"#"}}`,
 		`{"name":"text","inputSchema":"no schema"}`,

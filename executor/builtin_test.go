@@ -12,9 +12,9 @@ import (
 )
 
 func TestServers(t *testing.T) {
-	described := upstream(t, "a")
+	described := newUpstream(t, "a")
 	described["description"] = "Line one"
-	b := start(t, nil, described, upstream(t, "none", "-no-tools"), upstream(t, "exits", "-exit", "1"))
+	b := start(t, nil, described, newUpstream(t, "none", "-no-tools"), newUpstream(t, "exits", "-exit", "1"))
 	for _, name := range []string{"a", "none", "exits"} {
 		b.registry.Settled(t.Context(), name)
 	}
@@ -30,7 +30,7 @@ mcpx: built in$`)
 
 // A schema that cannot be judged is shown in the status.
 func TestServersNamesUnjudgedSchemas(t *testing.T) {
-	b := start(t, nil, upstream(t, "a", toolsFile(t, `{"name":"remote","inputSchema":{"$ref":"https://example.com/x.json"}}`)...))
+	b := start(t, nil, newUpstream(t, "a", toolsFile(t, `{"name":"remote","inputSchema":{"$ref":"https://example.com/x.json"}}`)...))
 	b.exec(t, `{"server_name":"a","tool_name":"remote","arguments":{"any":"thing"}}`)
 	if got := b.exec(t, `{"server_name":"mcpx","tool_name":"servers"}`); !strings.Contains(got, "remote") && !strings.Contains(got, "unchecked") {
 		t.Errorf("nothing says that the arguments of remote are not checked: %s", got)
@@ -40,7 +40,7 @@ func TestServersNamesUnjudgedSchemas(t *testing.T) {
 // The full definition has every byte that the server sent.
 func TestSchema(t *testing.T) {
 	const sent = `{ "name":"full", "icons":[{"src":"data:"}],"_meta":{"n":9007199254740993},"inputSchema":{"type": "object"},"outputSchema":{"type":"object","properties":{"a":{"const":1.0}}} }`
-	b := start(t, nil, upstream(t, "a", toolsFile(t, sent)...))
+	b := start(t, nil, newUpstream(t, "a", toolsFile(t, sent)...))
 	schema := func(arguments string) string {
 		return b.exec(t, `{"server_name":"mcpx","tool_name":"schema","arguments":`+arguments+`}`)
 	}
@@ -60,7 +60,7 @@ func TestSchema(t *testing.T) {
 }
 
 func TestShowConfig(t *testing.T) {
-	u := upstream(t, "a")
+	u := newUpstream(t, "a")
 	u["env"].(map[string]string)["API_KEY"] = "hunter2-hunter2"
 	b := start(t, nil, u)
 	got := b.exec(t, `{"server_name":"mcpx","tool_name":"show_config"}`)
@@ -70,7 +70,7 @@ func TestShowConfig(t *testing.T) {
 }
 
 func TestReadResultErrors(t *testing.T) {
-	b := start(t, map[string]any{"result_tokens": 300}, upstream(t, "a"))
+	b := start(t, map[string]any{"result_tokens": 300}, newUpstream(t, "a"))
 	read := func(arguments string) string {
 		return b.exec(t, `{"server_name":"mcpx","tool_name":"read_result","arguments":`+arguments+`}`)
 	}
@@ -96,7 +96,7 @@ func TestReadResultErrors(t *testing.T) {
 
 // TestReadResultWithASmallLimit: an answer of read_result is not cut again.
 func TestReadResultWithASmallLimit(t *testing.T) {
-	b := start(t, map[string]any{"result_tokens": 20}, upstream(t, "a"))
+	b := start(t, map[string]any{"result_tokens": 20}, newUpstream(t, "a"))
 	b.exec(t, `{"server_name":"a","tool_name":"large","arguments":{"bytes":10000}}`)
 	got := b.exec(t, `{"server_name":"mcpx","tool_name":"read_result","arguments":{"id":"r1"}}`)
 	if !strings.HasSuffix(got, " of 10000; next offset "+got[strings.LastIndexByte(got, ' ')+1:]) || strings.Contains(got, "[cut: ") {

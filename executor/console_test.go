@@ -17,7 +17,7 @@ func TestReading(t *testing.T) {
 	for i := range 3000 {
 		many = append(many, tool(t, fmt.Sprintf(`{"name":"tool_number_%d"}`, i)))
 	}
-	e := idle(parse(t, nil, upstream(t, "one")))
+	e := idle(parse(t, nil, newUpstream(t, "one")))
 	r := e.Reading(nil, upstreamOf("one", []*registry.Tool{echo}), echo)
 	want := Reading{
 		Tokens: tokens.CountBytes(echo.Raw),
@@ -35,7 +35,7 @@ func TestReading(t *testing.T) {
 
 // TestConsoleSearch: the console finds what the tool search finds, without mcpx's own tools.
 func TestConsoleSearch(t *testing.T) {
-	b := start(t, nil, upstream(t, "issues", toolsFile(t, `{"name":"delete_invoice","description":"Remove an invoice for good."}`)...))
+	b := start(t, nil, newUpstream(t, "issues", toolsFile(t, `{"name":"delete_invoice","description":"Remove an invoice for good."}`)...))
 	if _, err := b.registry.Ready(t.Context(), "issues"); err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func TestConsoleSearch(t *testing.T) {
 
 // TestPreview: a preview counts texts only, and selects as exec does.
 func TestPreview(t *testing.T) {
-	e := idle(parse(t, nil, upstream(t, "one")))
+	e := idle(parse(t, nil, newUpstream(t, "one")))
 	const rows = `{"content":[{"type":"text","text":"{\"rows\":[{\"id\":1,\"b\":2},{\"id\":3,\"b\":4}]}"},{"type":"image","data":"AAAAAAAAAAAAAAAAAAAAAAAA","mimeType":"image/png"}]}`
 	for _, v := range []struct {
 		name, fields, text string

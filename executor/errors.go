@@ -13,6 +13,7 @@ import (
 	"mcpx/internal/rpc"
 	"mcpx/internal/schema"
 	"mcpx/internal/signature"
+	"mcpx/internal/upstream"
 	"mcpx/registry"
 )
 
@@ -94,8 +95,8 @@ func failure(ctx context.Context, err error) string {
 		invalid     *Invalid
 		bad         *badCall
 		unavailable *registry.Unavailable
-		lost        *registry.Lost
-		timeout     *registry.Timeout
+		lost        *upstream.Lost
+		timeout     *upstream.Timeout
 		own         *rpc.Error
 	)
 	switch {

@@ -29,8 +29,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// upstream is an entry of mcp_servers.
-func upstream(t *testing.T, name string, flags ...string) map[string]any {
+// newUpstream returns an entry of mcp_servers.
+func newUpstream(t *testing.T, name string, flags ...string) map[string]any {
 	u := mcptest.Upstream(t, flags...)
 	u["name"] = name
 	return u
@@ -191,7 +191,7 @@ func upstreamOf(name string, tools []*registry.Tool) *registry.Upstream {
 // TestDoReturnsTheResultAsItCame: byte for byte, if it is an object. Clients never
 // settle a call whose result is none.
 func TestDoReturnsTheResultAsItCame(t *testing.T) {
-	b := start(t, nil, upstream(t, "a"))
+	b := start(t, nil, newUpstream(t, "a"))
 	for result, want := range map[string]string{
 		`{"content":[{"type":"text","text":"hi"}]}`: "",
 		`{"content":[ {"type":"image","data":"aGk=","mimeType":"image/png"},{"type":"hologram","id":9007199254740993} ],"structuredContent":{"a": 1.0},"isError":false,"_meta":{"x":1},"more":[1e-400]}`: "",
@@ -212,7 +212,7 @@ func TestDoReturnsTheResultAsItCame(t *testing.T) {
 const noObject = `the call to server "a" failed: it answered tools/call with a result that is not an object`
 
 func TestDoPassesArgumentsMetaAndProgress(t *testing.T) {
-	b := start(t, nil, upstream(t, "a"))
+	b := start(t, nil, newUpstream(t, "a"))
 	arguments := `{"big":9007199254740993, "list":[ 1,2 ],"tiny":1e-400,"text":"\u00e9\ud83d\ude00"}`
 	for meta, want := range map[string]string{
 		``:                                    `"_meta":{"progressToken":N}`,
@@ -241,9 +241,9 @@ func TestDoPassesArgumentsMetaAndProgress(t *testing.T) {
 }
 
 func TestEveryCallIsOneEvent(t *testing.T) {
-	slow := upstream(t, "slow")
+	slow := newUpstream(t, "slow")
 	slow["timeout"] = 0.05
-	b := start(t, nil, upstream(t, "a"), slow, upstream(t, "exits", "-exit", "3"))
+	b := start(t, nil, newUpstream(t, "a"), slow, newUpstream(t, "exits", "-exit", "3"))
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
 	ofClient, cancelCause := context.WithCancelCause(t.Context())
@@ -310,7 +310,7 @@ func TestEveryCallIsOneEvent(t *testing.T) {
 
 // TestAPanicIsOneEvent: a call that panics is reported like any other.
 func TestAPanicIsOneEvent(t *testing.T) {
-	b := start(t, nil, upstream(t, "a"))
+	b := start(t, nil, newUpstream(t, "a"))
 	b.builtin.tools["search"] = func(context.Context, Call, []byte) (string, error) { panic("on purpose") }
 	_, err := b.Do(t.Context(), Call{Server: "mcpx", Tool: "search", Arguments: []byte(`{"query":"x"}`)})
 	if err == nil || len(b.events) != 1 || b.last().Outcome != "failed" || b.last().Tool != "search" {
@@ -321,7 +321,7 @@ func TestAPanicIsOneEvent(t *testing.T) {
 // The one who waits for a start and gives up hears of that, and not of a server
 // that is unavailable for no reason.
 func TestGivingUpOnAStartIsCancelled(t *testing.T) {
-	b := start(t, nil, upstream(t, "a", "-silent", "initialize"))
+	b := start(t, nil, newUpstream(t, "a", "-silent", "initialize"))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := b.Do(ctx, Call{Server: "a", Tool: "echo"})
@@ -334,7 +334,7 @@ func TestGivingUpOnAStartIsCancelled(t *testing.T) {
 }
 
 func TestLongResultsAreCutAndReadOn(t *testing.T) {
-	b := start(t, map[string]any{"result_tokens": 500}, upstream(t, "a"))
+	b := start(t, map[string]any{"result_tokens": 500}, newUpstream(t, "a"))
 	text := b.exec(t, `{"server_name":"a","tool_name":"large","arguments":{"bytes":20000}}`)
 	if !strings.HasPrefix(text, "a line of a large result, number 0\n") || !strings.Contains(text, `exec("mcpx","read_result",{"id":"r1"`) {
 		t.Errorf("the cut result is %s", text)

@@ -20,7 +20,7 @@ func (b *bench) toolsOf(t *testing.T, server string) (n int, list string) {
 }
 
 func TestNamesThatAreNot(t *testing.T) {
-	b := start(t, nil, upstream(t, "files"), upstream(t, "fil es"), upstream(t, "time", "-no-tools"))
+	b := start(t, nil, newUpstream(t, "files"), newUpstream(t, "fil es"), newUpstream(t, "time", "-no-tools"))
 	const servers = "files, fil es, time, mcpx"
 	_, tools := b.toolsOf(t, "files")
 	for _, row := range []struct{ name, arguments, want string }{
@@ -48,7 +48,7 @@ func TestNamesThatAreNot(t *testing.T) {
 
 func TestNamesWithTheServerInFront(t *testing.T) {
 	odd := toolsFile(t, `{"name":"odd.echo"}`, `{"name":"files.x"}`, `{"name":"a__b"}`)
-	b := start(t, nil, upstream(t, "files", odd...), upstream(t, "files.more", odd...))
+	b := start(t, nil, newUpstream(t, "files", odd...), newUpstream(t, "files.more", odd...))
 	for _, row := range []struct{ arguments, server, tool string }{
 		{`"server_name":"files","tool_name":"files__pid"`, "files", "pid"},
 		{`"server_name":"files","tool_name":"files.pid"`, "files", "pid"},
@@ -90,7 +90,7 @@ func TestNamesWithTheServerInFront(t *testing.T) {
 }
 
 func TestLocate(t *testing.T) {
-	b := start(t, nil, upstream(t, "files"), upstream(t, "more", toolsFile(t, `{"name":"only"}`)...))
+	b := start(t, nil, newUpstream(t, "files"), newUpstream(t, "more", toolsFile(t, `{"name":"only"}`)...))
 	b.registry.Settled(t.Context(), "files")
 	b.registry.Settled(t.Context(), "more")
 	for name, want := range map[string]string{

@@ -44,7 +44,7 @@ const echoDefinition = `{"name":"echo","description":"Say it again. A second sen
 const pidDefinition = `{"name":"pid","description":"The server's process id","inputSchema":{"type":"object"}}`
 
 func TestInspect(t *testing.T) {
-	b := start(t, nil, upstream(t, "files", "-instructions", "Read before you write."), upstream(t, "none", "-no-tools"))
+	b := start(t, nil, newUpstream(t, "files", "-instructions", "Read before you write."), newUpstream(t, "none", "-no-tools"))
 	n, tools := b.toolsOf(t, "files")
 	head := fmt.Sprintf("files: %d tools", n)
 	for _, row := range []struct{ name, server, tool, want string }{
@@ -152,7 +152,7 @@ func TestReturnsAreBounded(t *testing.T) {
 }
 
 func TestSeveralToolsGoOverToAListing(t *testing.T) {
-	b := start(t, map[string]any{"inspect_tokens": 150}, upstream(t, "files", "-tools", "50"))
+	b := start(t, map[string]any{"inspect_tokens": 150}, newUpstream(t, "files", "-tools", "50"))
 	n, _ := b.toolsOf(t, "files")
 	text, err := b.Inspect(t.Context(), nil, "files", "extra_1,extra_2,extra_3,extra_4")
 	if want := fmt.Sprintf("files: %d tools, 4 shown\nextra_1(query: string, limit?: integer = 10): Extra tool number 1 of many\n", n); err != nil || !strings.HasPrefix(text, want) {
@@ -164,12 +164,12 @@ func TestSeveralToolsGoOverToAListing(t *testing.T) {
 }
 
 func TestInspectInEveryState(t *testing.T) {
-	dying := upstream(t, "dying")
-	missing := upstream(t, "env")
+	dying := newUpstream(t, "dying")
+	missing := newUpstream(t, "env")
 	missing["args"] = []string{"${MCPX_NO_SUCH_VARIABLE}"}
 	b := start(t, nil,
-		upstream(t, "slow", "-start-delay", "200ms"),
-		upstream(t, "exits", "-exit", "3", "-stderr", "no API key"),
+		newUpstream(t, "slow", "-start-delay", "200ms"),
+		newUpstream(t, "exits", "-exit", "3", "-stderr", "no API key"),
 		missing, dying)
 	if text, err := b.Inspect(t.Context(), nil, "slow", "pid"); err != nil || text != pidDefinition {
 		t.Errorf("a server that starts: %s, %v", text, err)
@@ -205,7 +205,7 @@ func TestInspectInEveryState(t *testing.T) {
 // TestInspectShowsTheLastResult: without an output schema, a definition has the shape of
 // the last result that this client got.
 func TestInspectShowsTheLastResult(t *testing.T) {
-	b := start(t, nil, upstream(t, "a"))
+	b := start(t, nil, newUpstream(t, "a"))
 	returns := func(c registry.Client) string {
 		t.Helper()
 		text, err := b.Inspect(t.Context(), c, "a", "raw")
@@ -229,7 +229,7 @@ func TestInspectShowsTheLastResult(t *testing.T) {
 
 // TestAbsentToolsAreBounded: a long list of wrong names does not make a long answer.
 func TestAbsentToolsAreBounded(t *testing.T) {
-	b := start(t, nil, upstream(t, "files"))
+	b := start(t, nil, newUpstream(t, "files"))
 	text, err := b.Inspect(t.Context(), nil, "files", strings.Repeat("ecko,", 10_000)+"echo")
 	if n := strings.Count(text, "no tool "); err != nil || n != maxAbsent || !strings.HasSuffix(text, "\n… and further names") {
 		t.Errorf("%d lines, %v: %.300s", n, err, text)

@@ -237,7 +237,7 @@ func TestListingsAreMadeOnce(t *testing.T) {
 
 // TestApplyForgetsListings: listings of servers that a reload removes do not stay in memory.
 func TestApplyForgetsListings(t *testing.T) {
-	c := parse(t, nil, upstream(t, "a"))
+	c := parse(t, nil, newUpstream(t, "a"))
 	e := idle(c)
 	e.listings.of(registry.NewUpstream("removed", nil), nil, 1000)
 	e.Apply(c, &c.Profiles[0])

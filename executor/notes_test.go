@@ -10,7 +10,7 @@ import (
 // TestNotes: exec notes what seems wrong in arguments that it sends, and flat mode notes
 // nothing.
 func TestNotes(t *testing.T) {
-	b := start(t, nil, upstream(t, "a", toolsFile(t,
+	b := start(t, nil, newUpstream(t, "a", toolsFile(t,
 		`{"name":"plan","inputSchema":{"type":"object","properties":{"title":{"type":"string"},"due":{"type":"string","format":"date"},"tags":{"type":"array","items":{"type":"string","format":"uuid"}}}}}`)...))
 	b.registry.Attach(client("tester"))
 	for _, row := range []struct{ name, arguments, sent, note string }{

@@ -36,7 +36,7 @@ func (b *bench) relay(t *testing.T, method, params string) string {
 }
 
 func TestRelay(t *testing.T) {
-	b := start(t, nil, upstream(t, "one", "-full", "-name", "one"), upstream(t, "two", "-full", "-name", "two"), upstream(t, "bare"), upstream(t, "new", "-full", "-modern"))
+	b := start(t, nil, newUpstream(t, "one", "-full", "-name", "one"), newUpstream(t, "two", "-full", "-name", "two"), newUpstream(t, "bare"), newUpstream(t, "new", "-full", "-modern"))
 	b.registry.Attach(client("tester"))
 	prompt := func(params string) string { // the upstream's answer has the params that it got
 		return `{"messages":[{"role":"user","content":{"type":"text","text":` + string(rawjson.AppendString(nil, params)) + `}}],"x-kept":true}`
@@ -121,7 +121,7 @@ func TestServiceErrorKeepsOddData(t *testing.T) {
 }
 
 func TestExposureFollowsTheCatalog(t *testing.T) {
-	b := start(t, nil, upstream(t, "a"))
+	b := start(t, nil, newUpstream(t, "a"))
 	if _, err := b.Inspect(t.Context(), nil, "a", ""); err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func TestRepair(t *testing.T) {
 	for name, schema := range repairTools {
 		definitions = append(definitions, `{"name":"`+name+`","inputSchema":`+schema+`}`)
 	}
-	b := start(t, nil, upstream(t, "s", toolsFile(t, definitions...)...))
+	b := start(t, nil, newUpstream(t, "s", toolsFile(t, definitions...)...))
 	for _, row := range []struct {
 		name string
 		exec string // the arguments of exec; @ stands for "server_name":"s"

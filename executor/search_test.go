@@ -16,11 +16,11 @@ func searchFor(query string) string {
 
 func TestSearch(t *testing.T) {
 	b := start(t, nil,
-		upstream(t, "issues", toolsFile(t,
+		newUpstream(t, "issues", toolsFile(t,
 			`{"name":"create_issue","description":"Open an issue. Twice.","inputSchema":{"type":"object","properties":{"title":{"type":"string"}},"required":["title"]}}`,
 			`{"name":"hidden\nname","description":"A teapot\u001b[2J"}`)...),
-		upstream(t, "late", append(toolsFile(t, `{"name":"paint","inputSchema":{"properties":{"colour":{"description":"The hue of a rhinoceros"}}}}`), "-start-delay", "200ms")...),
-		upstream(t, "exits", "-exit", "1"))
+		newUpstream(t, "late", append(toolsFile(t, `{"name":"paint","inputSchema":{"properties":{"colour":{"description":"The hue of a rhinoceros"}}}}`), "-start-delay", "200ms")...),
+		newUpstream(t, "exits", "-exit", "1"))
 	const missing = "\nnot searched, since their tools are not known: exits (waiting)"
 	for _, row := range []struct{ name, arguments, want string }{
 		{"by name", `{"query":"create issue","limit":1}`, `issues: create_issue(title: string): Open an issue` + missing},
@@ -46,7 +46,7 @@ func TestSearch(t *testing.T) {
 }
 
 func TestSearchDoesNotWaitForever(t *testing.T) {
-	b := start(t, nil, upstream(t, "slow", "-silent", "initialize"))
+	b := start(t, nil, newUpstream(t, "slow", "-silent", "initialize"))
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	call := ParseExec([]byte(searchFor(`{"query":"echo"}`)))
@@ -60,7 +60,7 @@ func TestSearchDoesNotWaitForever(t *testing.T) {
 }
 
 func TestSearchKeepsToTheBudget(t *testing.T) {
-	b := start(t, map[string]any{"inspect_tokens": 200}, upstream(t, "a", "-tools", "100"))
+	b := start(t, map[string]any{"inspect_tokens": 200}, newUpstream(t, "a", "-tools", "100"))
 	b.registry.Settled(t.Context(), "a")
 	text := b.exec(t, searchFor(`{"query":"extra tool","limit":50}`))
 	if lines := strings.Count(text, "\n") + 1; lines < 2 || lines == 50 || tokens.Count(text) > 200 {
@@ -74,7 +74,7 @@ func TestSearchAnswer(t *testing.T) {
 		tools = append(tools, fmt.Sprintf(`{"name":"export_%d","description":"Writes a report. Slowly.","inputSchema":{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}}`, i))
 	}
 	tools = append(tools, `{"name":"create_invoice","inputSchema":{"type":"object","properties":{"amount":{"type":"number"}}}}`)
-	b := start(t, nil, upstream(t, "reports", toolsFile(t, tools...)...))
+	b := start(t, nil, newUpstream(t, "reports", toolsFile(t, tools...)...))
 	b.registry.Settled(t.Context(), "reports")
 	for _, row := range []struct{ name, arguments, want string }{
 		{"three hits have signatures", `{"query":"export"}`, `reports: export_0(path: string): Writes a report

@@ -31,7 +31,7 @@ func raw(result, more string) string {
 }
 
 func TestSelect(t *testing.T) {
-	b := start(t, nil, upstream(t, "a"))
+	b := start(t, nil, newUpstream(t, "a"))
 	image := `,{"type":"image","data":"aGk=","mimeType":"image/png"}]}`
 	text := func(s string) string {
 		return `{"content":[{"type":"text","text":` + string(rawjson.AppendString(nil, s)) + `}`
@@ -70,7 +70,7 @@ func TestSelect(t *testing.T) {
 }
 
 func TestSelectIsCheckedBeforeTheCall(t *testing.T) {
-	b := start(t, nil, upstream(t, "a", "-count-calls"))
+	b := start(t, nil, newUpstream(t, "a", "-count-calls"))
 	for more, want := range map[string]string{
 		`,"select":"id titel"`:       `error: select: at character 4: expected ",", "where", "limit" or the end, found "titel"; example: `,
 		`,"select":5`:                "error: select: expected string, got number 5",
@@ -93,7 +93,7 @@ func TestSelectIsCheckedBeforeTheCall(t *testing.T) {
 // TestSelectAsAnArgument: a tool with a parameter of that name gets it, if all arguments
 // are next to tool_name.
 func TestSelectAsAnArgument(t *testing.T) {
-	b := start(t, nil, upstream(t, "a", toolsFile(t, `{"name":"query","inputSchema":{"type":"object","properties":{"select":{"type":"string"},"from":{"type":"string"}}}}`)...))
+	b := start(t, nil, newUpstream(t, "a", toolsFile(t, `{"name":"query","inputSchema":{"type":"object","properties":{"select":{"type":"string"},"from":{"type":"string"}}}}`)...))
 	for arguments, want := range map[string]string{
 		`"select":"a","from":"t"`:               `query {"select":"a","from":"t"}`,
 		`"select":"a"`:                          `query {"select":"a"}`,
@@ -115,8 +115,8 @@ func firstItem(result []byte) []byte {
 }
 
 func TestReferences(t *testing.T) {
-	b := start(t, nil, upstream(t, "a", toolsFile(t,
-		`{"name":"typed","inputSchema":{"type":"object","properties":{"o":{"type":"object"},"l":{"type":"array","items":{"type":"string"}},"s":{"type":["string","object"]}}}}`)...), upstream(t, "b", toolsFile(t,
+	b := start(t, nil, newUpstream(t, "a", toolsFile(t,
+		`{"name":"typed","inputSchema":{"type":"object","properties":{"o":{"type":"object"},"l":{"type":"array","items":{"type":"string"}},"s":{"type":["string","object"]}}}}`)...), newUpstream(t, "b", toolsFile(t,
 		`{"name":"own","inputSchema":{"type":"object","properties":{"ref":{"$ref":"#/$defs/r"}},"$defs":{"r":{"properties":{"$r":{"type":"string"}}}}}}`)...))
 	b.call(t, raw(issueList, `,"select":"count"`))
 	b.call(t, raw(`{"content":[{"type":"text","text":"just \"text\"\n"}]}`, `,"select":"/x/"`))
@@ -167,7 +167,7 @@ func TestReferences(t *testing.T) {
 }
 
 func TestReferencesAreBounded(t *testing.T) {
-	b := start(t, map[string]any{"result_tokens": 1000}, upstream(t, "a"))
+	b := start(t, map[string]any{"result_tokens": 1000}, newUpstream(t, "a"))
 	cut := b.exec(t, `{"server_name":"a","tool_name":"large","arguments":{"bytes":5000000}}`)
 	if !strings.Contains(cut, "Kept as r1") {
 		t.Fatalf("got %.200s", cut)
@@ -180,7 +180,7 @@ func TestReferencesAreBounded(t *testing.T) {
 
 // TestResultsAreKept: a long result can be referred to, and says so.
 func TestResultsAreKept(t *testing.T) {
-	b := start(t, nil, upstream(t, "a"))
+	b := start(t, nil, newUpstream(t, "a"))
 	var rows []string
 	for i := range 100 {
 		rows = append(rows, fmt.Sprintf(`{"id":%d,"name":"n%d"}`, i, i))

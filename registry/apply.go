@@ -6,6 +6,7 @@ import (
 
 	"mcpx/config"
 	"mcpx/internal/link"
+	"mcpx/internal/upstream"
 )
 
 // errReplaced ends a session whose upstream a reload has changed or removed.
@@ -50,7 +51,7 @@ func (r *Registry) Apply(p *config.Profile) {
 		}
 	}
 	if len(previous) > 0 {
-		r.changed.note(listable...)
+		r.changed.note(upstream.Listable...)
 	}
 }
 
@@ -134,7 +135,7 @@ func (s *supervisor) publishLocked(change func(u *Upstream)) {
 		delete(r.replacements, u.Name)
 		r.supervisors[u.Name] = next
 		r.catalog.Store(r.Catalog().with(next.upstream.Load()))
-		r.changed.note(listable...) // it may lack lists of the old one
+		r.changed.note(upstream.Listable...) // it may lack lists of the old one
 		r.end(current)
 	case current == s:
 		r.catalog.Store(r.Catalog().with(&u))
@@ -165,18 +166,18 @@ func (s *Session) drain() {
 	defer tick.Stop()
 	defer limit.Stop()
 	for {
-		calls, isBusy := s.activity()
-		if !isBusy && s.conn.CloseIfIdle(calls, isListening, errReplaced) {
+		calls, isBusy := s.Activity()
+		if !isBusy && s.EndIfUnused(calls, errReplaced) {
 			return
 		}
 		select {
 		case <-tick.C:
-		case <-s.done():
+		case <-s.Done():
 			return
 		case <-s.supervisor.registry.ctx.Done():
 			return
 		case <-limit.C:
-			s.conn.Close(&link.Failure{Reason: "its config has changed, and the call did not end within " + drainTime.String()})
+			s.End(&link.Failure{Reason: "its config has changed, and the call did not end within " + drainTime.String()})
 			return
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"mcpx/config"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/upstream"
 )
 
 // profileOf returns a profile with the fake upstream "a", changed in some ways.
@@ -36,7 +37,7 @@ func TestApplyInPlace(t *testing.T) {
 			u.Tools.Deny = []string{"t1"}
 		}))
 		u := r.Catalog().Upstream("a")
-		if u.session != session || u.Description != "new" || len(u.Tools) != 0 || r.limits("a").idle != time.Second {
+		if u.session != session || u.Description != "new" || len(u.Tools) != 0 || r.limits("a").Idle != time.Second {
 			t.Errorf("after the change: %+v", u)
 		}
 		r.Apply(profileOf(func(u *config.Upstream) { u.IdleStop = 10 * time.Minute }))
@@ -74,12 +75,12 @@ func TestApplyReplacesSession(t *testing.T) {
 		}
 		after(5 * time.Second)
 		u := r.Catalog().Upstream("a")
-		if u.session == old || u.State != Ready || u.config.Command != "another" || old.isOver() {
-			t.Errorf("the new session: %+v, old ended: %v", u, old.isOver())
+		if u.session == old || u.State != Ready || u.config.Command != "another" || old.IsOver() {
+			t.Errorf("the new session: %+v, old ended: %v", u, old.IsOver())
 		}
 		calls.Wait()
 		after(time.Second)
-		if !old.isOver() {
+		if !old.IsOver() {
 			t.Error("the old session stays open")
 		}
 		mustCallFake(t, r)
@@ -100,7 +101,7 @@ func TestApplyEndsSlowCalls(t *testing.T) {
 		synctest.Wait()
 		r.Apply(profileOf(newCommand))
 		err := <-ended
-		var lost *Lost
+		var lost *upstream.Lost
 		if !errors.As(err, &lost) || !strings.Contains(lost.Reason, "config has changed") || time.Since(begun) > 2*drainTime {
 			t.Errorf("after %s: %v", time.Since(begun), err)
 		}
@@ -150,7 +151,7 @@ func TestApplyTwice(t *testing.T) {
 		if u := r.Catalog().Upstream("a"); u.State != Ready || u.config.Command != "third" {
 			t.Errorf("%+v", u)
 		}
-		if !session.isOver() {
+		if !session.IsOver() {
 			t.Error("the first session stays open")
 		}
 	})
@@ -188,7 +189,7 @@ func TestApplyAddsAndRemoves(t *testing.T) {
 		}
 		calls.Wait()
 		after(time.Second)
-		if !session.isOver() {
+		if !session.IsOver() {
 			t.Error("its session stays open")
 		}
 	})
@@ -230,15 +231,15 @@ func TestApplyToOwnSessions(t *testing.T) {
 		old := r.sessions.of("a")[0]
 		r.Apply(profileOf(own, newCommand))
 		synctest.Wait()
-		if old.isOver() {
+		if old.IsOver() {
 			t.Error("the session of a call in flight is closed")
 		}
 		calls.Wait()
 		if _, err := call(t.Context(), r, c); err != nil {
 			t.Fatal(err)
 		}
-		if next := r.sessions.of("a"); len(next) != 1 || next[0] == old || !old.isOver() {
-			t.Errorf("sessions %v, old ended: %v", next, old.isOver())
+		if next := r.sessions.of("a"); len(next) != 1 || next[0] == old || !old.IsOver() {
+			t.Errorf("sessions %v, old ended: %v", next, old.IsOver())
 		}
 		r.Detach(t.Context(), c)
 	}, own)
@@ -297,7 +298,7 @@ func TestApplyAnnouncesLostLists(t *testing.T) {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			for _, told := range c.told {
-				if told == listChanged("tools") {
+				if told == upstream.ListChanged("tools") {
 					n++
 				}
 			}

@@ -7,18 +7,19 @@ import (
 
 	"mcpx/internal/logging"
 	"mcpx/internal/rpc"
+	"mcpx/internal/upstream"
 )
 
 // Send sends a request to an upstream. It never waits: if the session is not open yet, a
-// goroutine waits for it. done gets the end once: the result, or an error of Session.send
+// goroutine waits for it. done gets the end once: the result, or an error of Session.Send
 // or *Unavailable. A request that was sent is never sent again.
 func (r *Registry) Send(ctx context.Context, server string, q Request, done rpc.Done) {
 	s := r.sessionNow(server, q.Client)
-	if s == nil || s.modern() != nil || s.mustPrepare(q.Client) {
+	if s == nil || s.IsModern() || s.MustPrepare(q.Client) {
 		go r.callLater(ctx, server, q, nil, done)
 		return
 	}
-	err := s.send(ctx, q, r.limits(server), func(result, line []byte, err error) {
+	err := s.Send(ctx, q, r.limits(server), func(result, line []byte, err error) {
 		if errors.Is(err, rpc.ErrClosed) { // the link accepted the request, but could not send it
 			go r.callLater(ctx, server, q, s, done)
 			return
@@ -70,7 +71,7 @@ func (r *Registry) callAfter(ctx context.Context, server string, q Request, endi
 		if err != nil {
 			return nil, r.For(q.Client).explain(server, err)
 		}
-		result, err := s.call(ctx, q, r.limits(server))
+		result, err := s.Call(ctx, q, r.limits(server))
 		release()
 		if !errors.Is(err, rpc.ErrClosed) {
 			return result, err
@@ -85,8 +86,8 @@ func (r *Registry) waitForEnd(ctx context.Context, s *Session) error {
 	if s == nil {
 		return nil
 	}
-	ended := s.done()
-	u := r.Catalog().Upstream(s.config.Name)
+	ended := s.Done()
+	u := r.Catalog().Upstream(s.Config.Name)
 	if s.supervisor.user != "" {
 		u = s.supervisor.upstream.Load()
 	}
@@ -102,9 +103,9 @@ func (r *Registry) waitForEnd(ctx context.Context, s *Session) error {
 }
 
 // limits returns the time limits for a request to a server.
-func (r *Registry) limits(server string) limits {
+func (r *Registry) limits(server string) upstream.Limits {
 	if u := r.Catalog().Upstream(server); u != nil {
-		return limits{u.config.Timeout, u.config.MaxTimeout}
+		return upstream.Limits{Idle: u.config.Timeout, Total: u.config.MaxTimeout}
 	}
-	return limits{}
+	return upstream.Limits{}
 }

@@ -10,6 +10,7 @@ import (
 
 	"mcpx/config"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/upstream"
 )
 
 // clients holds the clients of the fronts and what they subscribed to.
@@ -118,14 +119,14 @@ func (c *clients) only(could func(c Client) bool) (only Client) {
 	return only
 }
 
-// onlyClient returns the only client that could use the session, nil if there are
+// OnlyClient implements upstream.Host. It returns the only client that could use the session, nil if there are
 // none or several.
-func (s *Session) onlyClient() Client {
-	if s.owner != nil {
-		return s.owner
+func (s *Session) OnlyClient() Client {
+	if s.Owner != nil {
+		return s.Owner
 	}
 	r := s.supervisor.registry
-	return r.clients.only(func(c Client) bool { return r.mayUse(c, s.config.Name) && keyOf(s.config, c) == s.key() })
+	return r.clients.only(func(c Client) bool { return r.mayUse(c, s.Config.Name) && keyOf(s.Config, c) == s.key() })
 }
 
 // announce notifies clients of changed lists until ctx ends.
@@ -137,7 +138,7 @@ func (r *Registry) announce(ctx context.Context) {
 		}
 		for capability := range capabilities {
 			for _, c := range r.clients.all() {
-				c.Notify(listChanged(capability), nil)
+				c.Notify(upstream.ListChanged(capability), nil)
 			}
 		}
 		pause := time.NewTimer(announcePause)
@@ -150,23 +151,23 @@ func (r *Registry) announce(ctx context.Context) {
 	}
 }
 
-// notified handles a notification of the upstream. to are its recipients.
+// Notified implements upstream.Host. It handles a notification of the upstream. to are its recipients.
 // Changes of lists count only on the shared session, because all clients see the same
 // lists.
-func (s *Session) notified(method string, params []byte, to []Client) {
+func (s *Session) Notified(method string, params []byte, to []Client) {
 	isList := strings.HasSuffix(method, "/list_changed")
 	switch {
-	case s.owner == nil && isList:
+	case s.Owner == nil && isList:
 		for _, k := range kinds {
-			if method == listChanged(k.capability) {
+			if method == upstream.ListChanged(k.capability) {
 				s.supervisor.refresh.note(k.capability)
 				return
 			}
 		}
-	case s.owner != nil && isList:
+	case s.Owner != nil && isList:
 		return
-	case s.owner != nil && len(to) == 0:
-		to = []Client{s.owner}
+	case s.Owner != nil && len(to) == 0:
+		to = []Client{s.Owner}
 	}
 	switch method {
 	case "notifications/resources/updated":
@@ -174,7 +175,7 @@ func (s *Session) notified(method string, params []byte, to []Client) {
 		return
 	case "notifications/message":
 		if len(to) > 0 {
-			params = withLogger(params, s.config.Name)
+			params = withLogger(params, s.Config.Name)
 		}
 	}
 	for _, c := range to {
@@ -185,9 +186,9 @@ func (s *Session) notified(method string, params []byte, to []Client) {
 // key returns the key of the session.
 func (s *Session) key() sessionKey {
 	if s.supervisor.user != "" {
-		return sessionKey{s.config.Name, s.supervisor.user}
+		return sessionKey{s.Config.Name, s.supervisor.user}
 	}
-	return keyOf(s.config, s.owner)
+	return keyOf(s.Config, s.Owner)
 }
 
 // withLogger returns a log message whose logger begins with the server's name.
@@ -218,13 +219,13 @@ func (r *Registry) Broadcast(c Client, method string, params []byte) {
 			continue
 		}
 		for _, s := range r.openSessions(u) {
-			if s.config.Isolation == config.PerUser && s.key() != keyOf(s.config, c) {
+			if s.Config.Isolation == config.PerUser && s.key() != keyOf(s.Config, c) {
 				continue
 			}
-			if s.modern() != nil {
+			if s.IsModern() {
 				continue
 			}
-			if err := s.conn.Notify(method, params); err != nil {
+			if err := s.Notify(method, params); err != nil {
 				r.log.Debug().Err(err).Str("server", u.Name).Msg("could not pass a notification on")
 			}
 		}

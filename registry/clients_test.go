@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,14 +18,15 @@ import (
 
 // recorder is a client that responds with its own name and records every message.
 type recorder struct {
-	id     string
-	owner  string // if it is another
-	caller *policy.Caller
-	hold   chan struct{} // if not nil, answers wait for it
-	mu     sync.Mutex
-	told   []string
-	asked  []string
-	news   chan struct{}
+	id      string
+	owner   string // if it is another
+	caller  *policy.Caller
+	hold    chan struct{} // if not nil, answers wait for it
+	waiting atomic.Int32  // requests without an answer
+	mu      sync.Mutex
+	told    []string
+	asked   []string
+	news    chan struct{}
 }
 
 func newRecorder(id string) *recorder { return &recorder{id: id, news: make(chan struct{}, 1000)} }
@@ -36,6 +38,8 @@ func (c *recorder) Owner() string { return cmp.Or(c.owner, c.id) }
 func (c *recorder) Caller() *policy.Caller { return c.caller }
 
 func (c *recorder) Request(ctx context.Context, method string, params []byte) ([]byte, error) {
+	c.waiting.Add(1)
+	defer c.waiting.Add(-1)
 	c.mu.Lock()
 	c.asked = append(c.asked, method+" "+string(params))
 	c.mu.Unlock()
@@ -135,7 +139,7 @@ func TestLogMessagesOfSharedSessions(t *testing.T) {
 		var cancels []func() error
 		for _, c := range []*recorder{a, b} {
 			r.Attach(c)
-			_, cancel := begin(t, r, c)
+			_, cancel := begin(t, f, r, c)
 			cancels = append(cancels, cancel)
 		}
 		const message = `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":%q}}`

@@ -53,6 +53,7 @@ func (r *Registry) control(name string, change func(s *supervisor)) error {
 	case s.config().Err != nil:
 		return ErrUnusable
 	}
+	s.hurry.Notify()
 	change(s)
 	return nil
 }
@@ -83,7 +84,7 @@ func isInterrupted(attempt context.Context) bool {
 
 // cut closes a session at once. Its calls in flight fail.
 func (s *Session) cut() {
-	s.conn.Close(&link.Failure{Reason: "a person has stopped it"})
+	s.End(&link.Failure{Reason: "a person has stopped it"})
 }
 
 // publishInterrupted publishes that a person has stopped or restarted the upstream.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -45,6 +46,8 @@ type fake struct {
 	listed    int // number of tools/list; its tool is named after it
 	pinged    int // number of ping
 	cancelled int // number of notifications/cancelled
+
+	called int64 // the ID of the last tools/call
 }
 
 // say sends a message to mcpx, and waits until it is handled.
@@ -133,6 +136,8 @@ func (l *fakeLink) Send(message []byte) error {
 		l.fake.pinged++
 	case "notifications/cancelled":
 		l.fake.cancelled++
+	case "tools/call":
+		l.fake.called, _ = strconv.ParseInt(id, 10, 64)
 	}
 	tool := fmt.Sprintf(`{"name":"t%d"}`, l.fake.listed)
 	script := l.fake.script
@@ -191,14 +196,16 @@ func (l *fakeLink) say(message string) {
 	}
 }
 
-func (l *fakeLink) Receive() (message, callID []byte, err error) {
-	select {
-	case m := <-l.messages:
-		return m, nil, nil
-	case b := <-l.broken:
-		return nil, nil, b
-	case <-l.ended:
-		return nil, nil, l.reason
+func (l *fakeLink) Run(receive func(link.Delivery)) error {
+	for {
+		select {
+		case m := <-l.messages:
+			receive(link.Delivery{Message: m})
+		case b := <-l.broken:
+			receive(link.Delivery{Err: b})
+		case <-l.ended:
+			return l.reason
+		}
 	}
 }
 
@@ -268,7 +275,7 @@ func call(ctx context.Context, r *Registry, c Client) ([]byte, error) {
 var errEnough = errors.New("enough")
 
 // begin sends a call and returns its ID. cancel cancels it and returns how it ended.
-func begin(t *testing.T, r *Registry, c Client) (id int64, cancel func() error) {
+func begin(t *testing.T, f *fake, r *Registry, c Client) (id int64, cancel func() error) {
 	t.Helper()
 	ctx, stop := context.WithCancelCause(t.Context())
 	ended := make(chan error, 1)
@@ -277,8 +284,7 @@ func begin(t *testing.T, r *Registry, c Client) (id int64, cancel func() error) 
 		ended <- err
 	}()
 	synctest.Wait()
-	calls := r.Catalog().Upstream("a").session.conn.Snapshot().Calls
-	return calls[len(calls)-1].ID, sync.OnceValue(func() error {
+	return get(f, &f.called), sync.OnceValue(func() error {
 		stop(errEnough)
 		return <-ended
 	})

@@ -13,6 +13,7 @@ import (
 	"mcpx/internal/mcptest"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
+	"mcpx/internal/upstream"
 )
 
 func TestUpstreamAsksTheClientWhoseCallItIs(t *testing.T) {
@@ -53,9 +54,9 @@ func TestUncertainRequestsAreRefused(t *testing.T) {
 		inTime(t, f, func(t *testing.T, r *Registry) {
 			one, two := newRecorder("one"), newRecorder("two")
 			one.owner, two.owner, one.hold = owner, owner, make(chan struct{})
-			_, first := begin(t, r, one)
+			_, first := begin(t, f, r, one)
 			f.say(`{"jsonrpc":"2.0","id":"q1","method":"roots/list"}`)
-			_, second := begin(t, r, two)
+			_, second := begin(t, f, r, two)
 			f.say(`{"jsonrpc":"2.0","id":"q2","method":"roots/list"}`)
 			close(one.hold)
 			for _, want := range []string{`{"jsonrpc":"2.0","id":"q2",` + want + `}`, `{"jsonrpc":"2.0","id":"q1","result":{"from":"one"}}`} {
@@ -89,7 +90,7 @@ var abandonments = []struct {
 // abandoned call, requests are certain again.
 func TestRequestsOfAbandonedCalls(t *testing.T) {
 	for _, how := range abandonments {
-		for method := range forClients {
+		for _, method := range []string{"sampling/createMessage", "elicitation/create", "roots/list"} {
 			t.Run(how.name+" "+method, func(t *testing.T) {
 				replies := make(chan string, 10)
 				f := silentFake(replies)
@@ -100,7 +101,7 @@ func TestRequestsOfAbandonedCalls(t *testing.T) {
 						f.say(`{"jsonrpc":"2.0","id":"q","method":%q,"params":{}}`, method)
 						return <-replies
 					}
-					id, cancel := begin(t, r, a)
+					id, cancel := begin(t, f, r, a)
 					how.abandon(f, id, cancel)
 					synctest.Wait()
 					if got := ask(); strings.Contains(got, "isolation") {
@@ -115,7 +116,7 @@ func TestRequestsOfAbandonedCalls(t *testing.T) {
 						}
 					}
 					refused("B is idle")
-					_, cancel = begin(t, r, b)
+					_, cancel = begin(t, f, r, b)
 					refused("B has a call in flight")
 					f.say(`{"jsonrpc":"2.0","id":%d,"result":{}}`, id)
 					if got := ask(); strings.Contains(got, "isolation") || len(b.asked) != 1 {
@@ -136,12 +137,14 @@ func TestTooManyAbandonedCalls(t *testing.T) {
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		a, b := newRecorder("A"), newRecorder("B")
 		r.Attach(a)
+		var abandoned []int64
 		for range rpc.MaxAbandoned + 1 {
-			_, cancel := begin(t, r, a)
+			id, cancel := begin(t, f, r, a)
 			_ = cancel()
+			abandoned = append(abandoned, id)
 		}
 		ask := func(c *recorder) string {
-			_, cancel := begin(t, r, c)
+			_, cancel := begin(t, f, r, c)
 			f.say(`{"jsonrpc":"2.0","id":"q","method":"roots/list","params":{}}`)
 			_ = cancel()
 			return <-replies
@@ -149,7 +152,7 @@ func TestTooManyAbandonedCalls(t *testing.T) {
 		if got := ask(a); strings.Contains(got, "isolation") {
 			t.Errorf("A is the only client, but got %s", got)
 		}
-		for id := range r.Catalog().Upstream("a").session.conn.Snapshot().Abandoned {
+		for _, id := range abandoned {
 			f.say(`{"jsonrpc":"2.0","id":%d,"result":{}}`, id)
 		}
 		r.Attach(b)
@@ -204,14 +207,14 @@ func TestARequestWhoseCallHasEnded(t *testing.T) {
 			thinking, over, last := newRecorder("thinking"), overClient{newRecorder("over"), make(chan struct{})}, newRecorder("last")
 			thinking.owner, thinking.hold = "a sender without a session", make(chan struct{})
 			if !comesLater {
-				_, cancel := begin(t, r, thinking)
+				_, cancel := begin(t, f, r, thinking)
 				defer func() { _ = cancel() }()
 				f.say(question, "q1") // it is thinking about this when the next question comes
 			}
-			id, _ := begin(t, r, over)
+			id, _ := begin(t, f, r, over)
 			f.say(question, "q2")
 			if comesLater {
-				_, cancel := begin(t, r, last)
+				_, cancel := begin(t, f, r, last)
 				defer func() { _ = cancel() }()
 			}
 			f.say(`{"jsonrpc":"2.0","id":%d,"result":{}}`, id)
@@ -242,7 +245,7 @@ type overClient struct {
 
 func (c overClient) Request(context.Context, string, []byte) ([]byte, error) {
 	<-c.over
-	return nil, ErrCallOver
+	return nil, upstream.ErrCallOver
 }
 
 // TestARequestEndsWithItsCalls: an upstream's request ends when all calls that it may
@@ -255,13 +258,13 @@ func TestARequestEndsWithItsCalls(t *testing.T) {
 		var cancels []func() error
 		var last int64
 		for range 3 {
-			id, cancel := begin(t, r, c)
+			id, cancel := begin(t, f, r, c)
 			last, cancels = id, append(cancels, cancel)
 		}
 		waiting := func(when string, want int) {
 			t.Helper()
 			synctest.Wait()
-			if got := r.Catalog().Upstream("a").session.conn.Incoming(); got != want {
+			if got := int(c.waiting.Load()); got != want {
 				t.Errorf("%s: %d questions wait, want %d", when, got, want)
 			}
 		}
@@ -307,25 +310,12 @@ func TestElicitationCompleteReachesItsClient(t *testing.T) {
 	complete(one, "unknown") // goes to the client of the running call
 	one.wait(t, `notifications/elicitation/complete {"elicitationId":"first"}`, `notifications/elicitation/complete {"elicitationId":"unknown"}`)
 	two.wait(t, `notifications/elicitation/complete {"elicitationId":"second"}`)
-	if a, b := one.heard(elicitationComplete), two.heard(elicitationComplete); len(a) != 2 || len(b) != 1 {
+	if a, b := one.heard("notifications/elicitation/complete"), two.heard("notifications/elicitation/complete"); len(a) != 2 || len(b) != 1 {
 		t.Errorf("one heard %q, two heard %q", a, b)
 	}
-	for i := range maxElicited {
+	for i := range 256 { // as many as are remembered
 		visit(two, "url", fmt.Sprint("more ", i))
 	}
 	complete(two, "first")
 	two.wait(t, `notifications/elicitation/complete {"elicitationId":"first"}`) // the oldest elicitation is forgotten when there are too many
-}
-
-// TestURLsInErrorsAreRemembered: the error of a call may send a client to a URL, too.
-func TestURLsInErrorsAreRemembered(t *testing.T) {
-	s := &Session{}
-	c := newRecorder("one")
-	s.rememberURLs(&rpc.Error{Code: -32042, Data: []byte(`{"elicitations":[{"mode":"url","elicitationId":"x","url":"https://example.com"},{"mode":"form","elicitationId":"y"}]}`)}, c)
-	s.rememberURLs(&rpc.Error{Code: -32603, Data: []byte(`{"elicitations":[{"mode":"url","elicitationId":"z"}]}`)}, c)
-	for id, want := range map[string]Client{"x": c, "y": nil, "z": nil} {
-		if got := s.visitor(fmt.Appendf(nil, `{"elicitationId":%q}`, id)); got != want {
-			t.Errorf("%s: %v, want %v", id, got, want)
-		}
-	}
 }

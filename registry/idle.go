@@ -10,7 +10,6 @@ import (
 	"mcpx/config"
 	"mcpx/internal/listcache"
 	"mcpx/internal/rawjson"
-	"mcpx/internal/rpc"
 )
 
 // errUnused is the end of a session that was stopped because nobody used it.
@@ -67,22 +66,22 @@ func (s *supervisor) publishIdle() {
 // processes are stopped, and sessions that were opened to fill the cache.
 func (s *supervisor) stopUnused(session *Session) {
 	if s.isFill {
-		calls, _ := session.activity()
+		calls, _ := session.Activity()
 		if !session.awaitUse(fillTime, calls, nil) {
 			return
 		}
 		s.endFill() // a session that is used may stay for long
 	}
-	for !session.isOver() {
+	for !session.IsOver() {
 		c := s.config()
 		if c.URL != "" && c.Isolation != config.PerUser || c.IdleStop == 0 {
 			select {
 			case <-s.idleTimeSet:
-			case <-session.done():
+			case <-session.Done():
 			}
 			continue
 		}
-		calls, _ := session.activity()
+		calls, _ := session.Activity()
 		if !session.awaitUse(c.IdleStop, calls, s.idleTimeSet) {
 			return
 		}
@@ -100,27 +99,23 @@ func (s *Session) awaitUse(idle time.Duration, calls int64, changed <-chan struc
 		case <-ticker.C:
 		case <-changed:
 			return true
-		case <-s.done():
+		case <-s.Done():
 			return false
 		}
-		now, isBusy := s.activity()
+		now, isBusy := s.Activity()
 		if now != calls || isBusy || s.supervisor.registry.hasUsers(s) {
 			return true
 		}
-		if unused++; unused >= checksPerIdle && s.conn.CloseIfIdle(calls, isListening, errUnused) {
+		if unused++; unused >= checksPerIdle && s.EndIfUnused(calls, errUnused) {
 			return false
 		}
 	}
 }
 
-// isListening reports whether a call is no use of a session: it waits for notifications as
-// long as the session is open.
-func isListening(c *rpc.Call) bool { return c.Method == "subscriptions/listen" }
-
 // hasUsers reports whether clients use a shared session even without calls: they have
 // subscriptions, or sessions of their own.
 func (r *Registry) hasUsers(session *Session) bool {
-	return r.clients.hasSubscriptions(session.key()) || len(r.sessions.of(session.config.Name)) > 0
+	return r.clients.hasSubscriptions(session.key()) || len(r.sessions.of(session.Config.Name)) > 0
 }
 
 // loadCache publishes a lazy upstream as idle, with its lists from the cache, and recalls
@@ -217,7 +212,7 @@ func (s *supervisor) saveCache(session *Session, handshake []byte) {
 		}
 	}
 	s.unsaved.Store(content)
-	session.tasks.Go(s.saveNewest)
+	session.Go(s.saveNewest)
 }
 
 // saveNewest saves the newest lists, unless that is done already.

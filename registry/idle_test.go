@@ -195,7 +195,7 @@ func TestCallsDuringIdleStop(t *testing.T) {
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		mustCallFake(t, r)
 		session := r.Catalog().Upstream("a").session
-		<-session.done() // it is unused for its idle time
+		<-session.Done() // it is unused for its idle time
 		mustCallFake(t, r)
 		expect(t, r, f, Ready, 2)
 	}, lazy)

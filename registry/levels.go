@@ -56,7 +56,7 @@ func (r *Registry) sendLevel(sessions ...*Session) {
 	}
 	done := make(chan struct{}, len(sessions))
 	for _, s := range sessions {
-		if !s.tasks.Go(func() {
+		if !s.Go(func() {
 			r.sendLevelTo(s)
 			done <- struct{}{}
 		}) {
@@ -84,7 +84,7 @@ func (r *Registry) sendLevelTo(s *Session) {
 		defer func() { <-s.setting }()
 	case <-limit.C: // the next sender sends the newest level
 		return
-	case <-s.done():
+	case <-s.Done():
 		return
 	}
 	level := r.clients.level()
@@ -106,18 +106,18 @@ func (r *Registry) setFirstLevel(s *Session, capabilities []byte) {
 // SetLevel could find the session.
 func (r *Registry) updateLevel(s *Session, capabilities []byte) {
 	if sent := s.level.Load(); sent == nil || *sent != r.clients.level() {
-		s.tasks.Go(func() { r.setFirstLevel(s, capabilities) })
+		s.Go(func() { r.setFirstLevel(s, capabilities) })
 	}
 }
 
 // requestAndLog sends a request of mcpx itself, whose result is empty. It logs and
 // returns an error.
 func (r *Registry) requestAndLog(s *Session, method string, params []byte) error {
-	ctx, cancel := context.WithTimeout(s.conn.Context(), sideTime)
+	ctx, cancel := context.WithTimeout(s.Context(), sideTime)
 	defer cancel()
-	_, err := s.request(ctx, method, params)
+	_, err := s.Request(ctx, method, params)
 	if err != nil {
-		r.log.Warn().Str("error", s.config.Redact(err.Error())).Str("server", s.config.Name).Str("method", method).Msg("a request to an upstream failed")
+		r.log.Warn().Str("error", s.Config.Redact(err.Error())).Str("server", s.Config.Name).Str("method", method).Msg("a request to an upstream failed")
 	}
 	return err
 }

@@ -36,12 +36,6 @@ var kinds = []kind{
 	{"resources", "resources/templates/list", "resourceTemplates", "uriTemplate", lockfile.Templates, func(u *Upstream, items []Item) bool { return setItems(&u.Templates, items) }},
 }
 
-// listable are the capabilities that have lists.
-var listable = []string{"tools", "prompts", "resources"}
-
-// listChanged returns the notification that a list of the capability has changed.
-func listChanged(capability string) string { return "notifications/" + capability + "/list_changed" }
-
 // Limits of a list.
 const (
 	maxPages = 100
@@ -96,9 +90,9 @@ func (s *Session) list(ctx context.Context, k kind) ([]Item, error) {
 	var items []Item
 	var params []byte
 	keys, cursors := map[string]bool{}, map[string]bool{}
-	warn := func(text string) { s.log.Warn().Str("method", k.method).Msg(text) }
+	warn := func(text string) { s.Log.Warn().Str("method", k.method).Msg(text) }
 	for range maxPages {
-		result, err := s.request(ctx, k.method, params)
+		result, err := s.Request(ctx, k.method, params)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", k.method, err)
 		}
@@ -117,7 +111,7 @@ func (s *Session) list(ctx context.Context, k kind) ([]Item, error) {
 			default:
 				keys[key] = true
 				item := newItem(s.supervisor.config(), k, key, raw)
-				item.Raw = redactDefinition(s.redact, item.Raw)
+				item.Raw = redactDefinition(s.Redact, item.Raw)
 				items = append(items, item)
 			}
 		}
@@ -139,7 +133,7 @@ func (s *Session) list(ctx context.Context, k kind) ([]Item, error) {
 // hasValidHeaders reports whether mcpx can repeat the arguments of a tool in headers, as the
 // tool wants (x-mcp-header). Only 2026-07-28 over HTTP has such headers.
 func (s *Session) hasValidHeaders(definition []byte) bool {
-	if s.modern() == nil || s.config.URL == "" || !bytes.Contains(definition, []byte(`"x-mcp-header"`)) {
+	if !s.IsModern() || s.Config.URL == "" || !bytes.Contains(definition, []byte(`"x-mcp-header"`)) {
 		return true
 	}
 	return mcp.ValidateParamHeaderAnnotations(&mcp.Tool{RawInputSchema: rawjson.Get(definition, "inputSchema")}) == nil
@@ -234,12 +228,4 @@ var examples = []string{"default", "examples", "_meta"}
 func isStructure(path []string) bool {
 	return len(path) > 0 && slices.Contains(structure, path[len(path)-1]) &&
 		!slices.ContainsFunc(path, func(key string) bool { return slices.Contains(examples, key) })
-}
-
-// redactJSON returns any JSON value redacted, keys included.
-func redactJSON(redact func(text string) string, value []byte) []byte {
-	if text := string(value); redact(text) == text {
-		return value
-	}
-	return rawjson.Rewrite(value, redact, func(_ []string, text string) string { return redact(text) })
 }

@@ -150,13 +150,13 @@ func TestTheCatalogChangesBeforeClientsAreNotified(t *testing.T) {
 		t.Fatal(err)
 	}
 	session := newSession(s, nil, l)
-	go session.run()
+	go session.Run()
 	defer session.Close()
 	found := make(chan string)
 	go func() {
 		defer close(found)
 		for {
-			if _, err := r.changed.wait(t.Context(), session.done()); err != nil {
+			if _, err := r.changed.wait(t.Context(), session.Done()); err != nil {
 				return
 			}
 			name := ""

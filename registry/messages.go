@@ -9,6 +9,7 @@ import (
 	"mcpx/internal/child"
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/upstream"
 )
 
 // Limits of the messages that are recorded.
@@ -124,23 +125,15 @@ func (t *records) add(name string, m Message) {
 	}
 }
 
-// direction says who sent a message.
-type direction bool
-
-const (
-	sent     direction = false
-	received direction = true
-)
-
-// record records a message of the shared session, if somebody watches it.
-func (s *Session) record(d direction, message []byte) {
+// Record implements upstream.Host. It records a message of the shared session, if somebody watches it.
+func (s *Session) Record(d upstream.Direction, message []byte) {
 	t := &s.supervisor.registry.records
-	if s.owner != nil || !t.isActive.Load() {
+	if s.Owner != nil || !t.isActive.Load() {
 		return
 	}
 	shown := s.withoutPasswords(message)
 	text := strings.ToValidUTF8(string(shown[:min(len(shown), child.RedactBytes)]), "\uFFFD")
-	t.add(s.config.Name, Message{At: time.Now(), Received: bool(d), Text: plain.Cut(s.config.Redact(text), messageBytes), Bytes: len(message)})
+	t.add(s.Config.Name, Message{At: time.Now(), Received: bool(d), Text: plain.Cut(s.Config.Redact(text), messageBytes), Bytes: len(message)})
 }
 
 // withoutPasswords returns a message without the arguments that the tool's schema marks as

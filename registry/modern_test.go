@@ -14,6 +14,7 @@ import (
 	"mcpx/internal/mcptest"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
+	"mcpx/internal/upstream"
 )
 
 func TestModernUpstream(t *testing.T) {
@@ -65,7 +66,7 @@ func (c inputRecorder) Capabilities() []byte { return []byte(c.capabilities) }
 func (c inputRecorder) Revision() string { return c.revision }
 
 func (c inputRecorder) RequestAll(ctx context.Context, inputs []Input) ([][]byte, error) {
-	return RequestEach(ctx, c, inputs)
+	return upstream.RequestEach(ctx, c, inputs)
 }
 
 func TestModernRequestsCarryMeta(t *testing.T) {
@@ -127,10 +128,10 @@ func TestModernRoundsAreOneCall(t *testing.T) {
 			inTime(t, f, func(t *testing.T, r *Registry) {
 				client := newRecorder("one")
 				client.hold = make(chan struct{})
-				_, cancel := begin(t, r, client)
+				_, cancel := begin(t, f, r, client)
 				c.die(f, client.hold)
 				synctest.Wait()
-				var lost *Lost // and not errEnough, which comes too late
+				var lost *upstream.Lost // and not errEnough, which comes too late
 				if err := cancel(); !errors.As(err, &lost) || lost.Reason != "died on purpose" {
 					t.Errorf("error %v, want that it was lost", err)
 				}
@@ -148,7 +149,7 @@ func TestModernRoundsHaveOneLimit(t *testing.T) {
 	inTime(t, modernFake(3, &calls), func(t *testing.T, r *Registry) {
 		begin := time.Now()
 		_, err := call(t.Context(), r, slowClient{newRecorder("one"), 8 * time.Minute})
-		var late *Timeout
+		var late *upstream.Timeout
 		if took := time.Since(begin); took != 15*time.Minute || !errors.As(err, &late) || late.Key != "max_timeout" {
 			t.Errorf("it ended after %s: %v", took, err)
 		}
@@ -206,7 +207,7 @@ func TestModernSubscribeWaitsForTheUpstream(t *testing.T) {
 		}
 		f.set(func(f *fake) { f.acknowledges = time.Hour })
 		begin := time.Now()
-		if err := r.Subscribe(t.Context(), c, "a", "test://slow", "test://slow"); err != nil || time.Since(begin) != listenTime {
+		if err := r.Subscribe(t.Context(), c, "a", "test://slow", "test://slow"); err != nil || time.Since(begin) != 5*time.Second {
 			t.Errorf("an upstream that does not say so was waited for for %s, %v", time.Since(begin), err)
 		}
 	})
@@ -223,7 +224,7 @@ func TestListsAreReadAgainAfterAModernStreamBroke(t *testing.T) {
 			t.Errorf("its tools were listed %d times while it listens", n)
 		}
 		f.say(`{"jsonrpc":"2.0","id":%s,"result":{}}`, get(f, &f.listen))
-		after(relistenPause)
+		after(10 * time.Second)
 		if n := get(f, &f.listed); n != 2 || r.Catalog().Upstream("a").Tool("t2") == nil {
 			t.Errorf("its tools were listed %d times, want once more after the stream broke", n)
 		}
@@ -238,7 +239,7 @@ func TestListsAreReadAgainAfterAModernStreamBroke(t *testing.T) {
 			}
 		})
 		f.say(`{"jsonrpc":"2.0","id":%s,"result":{}}`, get(f, &f.listen))
-		after(10 * relistenPause)
+		after(100 * time.Second)
 		if n := get(f, &f.listed); n != 2 {
 			t.Errorf("its tools were listed %d times, want no more while it does not listen", n)
 		}

@@ -141,7 +141,7 @@ func (v View) settled(ctx context.Context, name string) *Upstream {
 // for its turn.
 func (v View) settledSoon(ctx context.Context, name string) *Upstream {
 	if u := v.current(name); u != nil && u.State == Starting {
-		u.supervisor.wake.Notify()
+		u.supervisor.hurry.Notify()
 	}
 	return v.settled(ctx, name)
 }

@@ -21,6 +21,7 @@ import (
 	"mcpx/internal/link"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
+	"mcpx/internal/upstream"
 )
 
 // remote is a real MCP server over Streamable HTTP, and over legacy SSE at /sse.
@@ -190,9 +191,9 @@ func TestRemoteForgetsItsSession(t *testing.T) {
 	mustCall(t, r, "a", "echo", `{"text":"hi"}`)
 	remote.forgets.Store(true)
 	_, err := callTool(t.Context(), r, "a", "echo", `{"text":"hi"}`)
-	var lost *Lost
+	var lost *upstream.Lost
 	if !errors.As(err, &lost) || !strings.Contains(err.Error(), "the server has forgotten the session") {
-		t.Errorf("error %v, want a *Lost", err)
+		t.Errorf("error %v, want a *upstream.Lost", err)
 	}
 	if got := mustCall(t, r, "a", "echo", `{"text":"again"}`); got != "again" {
 		t.Errorf("got %q", got)
@@ -244,8 +245,8 @@ func TestRemoteDiesDuringACall(t *testing.T) {
 	ended := remote.hang(t.Context(), t, r)
 	remote.CloseClientConnections()
 	err := <-ended
-	if lost := (*Lost)(nil); !errors.As(err, &lost) || !strings.Contains(err.Error(), "whether the call took effect is unknown") {
-		t.Errorf("error %v, want a *Lost", err)
+	if lost := (*upstream.Lost)(nil); !errors.As(err, &lost) || !strings.Contains(err.Error(), "whether the call took effect is unknown") {
+		t.Errorf("error %v, want a *upstream.Lost", err)
 	}
 }
 

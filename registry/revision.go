@@ -4,9 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"slices"
-	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
@@ -35,13 +32,6 @@ type known struct {
 	isEarlier bool   // it does not support 2026-07-28
 }
 
-// discoverTime bounds the wait for an answer to server/discover. Servers that do not know
-// the method may never answer.
-const discoverTime = 3 * time.Second
-
-// upgradeTime is discoverTime for a call that waits.
-const upgradeTime = 500 * time.Millisecond
-
 // dial opens a link and a session that uses it.
 func (s *supervisor) dial(ctx context.Context, owner Client) (*Session, error) {
 	resolved, err := s.config().Resolve(ctx)
@@ -60,7 +50,7 @@ func (s *supervisor) dial(ctx context.Context, owner Client) (*Session, error) {
 		return nil, err
 	}
 	session := newSession(s, owner, l)
-	session.tasks.Go(session.run)
+	session.Go(session.Run)
 	return session, nil
 }
 
@@ -82,12 +72,12 @@ func (s *supervisor) open(ctx context.Context, owner Client) (*Session, []byte, 
 		return nil, nil, err
 	}
 	if isWeb || s.known.Load().revision == mcp.ProtocolVersion20260728 {
-		handshake, err := session.discover(ctx)
+		handshake, err := session.Discover(ctx)
 		switch {
 		case err == nil:
-			session.speakModern(handshake)
+			session.SpeakModern(handshake)
 			return session, handshake, nil
-		case ctx.Err() != nil, isWeb && session.isOver():
+		case ctx.Err() != nil, isWeb && session.IsOver():
 			return nil, nil, session.abort(err)
 		case !isWeb: // it may have ended, or is about to
 			_ = session.abort(err)
@@ -96,7 +86,7 @@ func (s *supervisor) open(ctx context.Context, owner Client) (*Session, []byte, 
 			}
 		}
 	}
-	handshake, err := session.initialize(ctx)
+	handshake, err := session.Initialize(ctx)
 	if err == nil {
 		return session, handshake, nil
 	}
@@ -115,107 +105,19 @@ func (s *supervisor) openModern(ctx context.Context, owner Client, refusal error
 	if err != nil {
 		return nil, nil, err
 	}
-	handshake, err := session.discover(ctx)
+	handshake, err := session.Discover(ctx)
 	if err != nil {
 		_ = session.abort(err)
 		return nil, nil, refusal
 	}
-	session.speakModern(handshake)
+	session.SpeakModern(handshake)
 	return session, handshake, nil
-}
-
-// initialize makes the handshake of revisions before 2026-07-28.
-func (s *Session) initialize(ctx context.Context) ([]byte, error) {
-	handshake, err := s.request(ctx, "initialize", initializeParams(s.supervisor.registry.options.Version))
-	if err != nil {
-		return nil, fmt.Errorf("initialize: %w", err)
-	}
-	if err := s.conn.Notify("notifications/initialized", nil); err != nil {
-		return nil, err
-	}
-	if s.config.Transport != config.TransportStdio { // mcpx notices the end of a process without pings
-		s.tasks.Go(s.keepAlive)
-	}
-	return handshake, nil
-}
-
-// discover sends server/discover, and fails unless the upstream supports 2026-07-28.
-func (s *Session) discover(ctx context.Context) ([]byte, error) {
-	limited, cancel := context.WithTimeout(ctx, discoverTime)
-	defer cancel()
-	request := rpc.Request{Method: "server/discover", Meta: modernMeta(s.supervisor.registry.options.Version)}
-	result, err := s.conn.Call(limited, request)
-	var refused *rpc.Error
-	if errors.As(err, &refused) && refused.Code == mcp.UNSUPPORTED_PROTOCOL_VERSION && supports(rawjson.Get(refused.Data, "supported")) {
-		result, err = s.conn.Call(limited, request)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("server/discover: %w", err)
-	}
-	versions := rawjson.Get(result, "supportedVersions")
-	if !supports(versions) {
-		return nil, fmt.Errorf("server/discover: it supports %s, and not %s", versions, mcp.ProtocolVersion20260728)
-	}
-	return result, nil
-}
-
-// supports reports whether a list of revisions has 2026-07-28.
-func supports(versions []byte) bool {
-	return slices.ContainsFunc(slices.Collect(rawjson.Elements(versions)), func(v []byte) bool {
-		return string(v) == `"`+mcp.ProtocolVersion20260728+`"`
-	})
-}
-
-// speakModern makes 2026-07-28 the revision of the session. It returns the generation of
-// the first filter of subscriptions/listen.
-func (s *Session) speakModern(handshake []byte) (generation int) {
-	m := &modern{modernMeta(s.supervisor.registry.options.Version), newFilterState()}
-	generation = m.request()
-	s.spoken.Store(m)
-	s.tasks.Go(func() { s.listen(rawjson.Get(handshake, "capabilities")) })
-	return generation
-}
-
-// mayUpgrade reports whether the session may go on with 2026-07-28: the client of the
-// first call speaks it, and the upstream may speak it too.
-func (s *Session) mayUpgrade(c Client) bool {
-	known := s.supervisor.known.Load()
-	client, ok := c.(InputClient)
-	if !ok || s.config.Transport != config.TransportStdio || known.isEarlier || client.Revision() < mcp.ProtocolVersion20260728 {
-		return false
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.callers.first == ""
-}
-
-// upgrade makes 2026-07-28 the revision of the session, if the upstream supports it. The
-// outcome is remembered, also if the upstream exits.
-func (s *Session) upgrade(ctx context.Context) error {
-	limited, cancel := context.WithTimeout(ctx, upgradeTime)
-	defer cancel()
-	handshake, err := s.discover(limited)
-	if err == nil {
-		return s.waitListening(ctx, s.speakModern(handshake))
-	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	s.log.Debug().Str("error", s.config.Redact(err.Error())).Msg("it does not support 2026-07-28")
-	known := *s.supervisor.known.Load()
-	known.isEarlier = true
-	s.supervisor.known.Store(&known)
-	s.supervisor.saveCache(s, nil)
-	if s.isOver() {
-		return rpc.ErrClosed // the next session gets the call
-	}
-	return nil
 }
 
 // remember records which revision a new session speaks. Another server than before may
 // support others.
 func (s *supervisor) remember(session *Session, handshake []byte) {
-	if session.modern() != nil {
+	if session.IsModern() {
 		s.known.Store(&known{revision: mcp.ProtocolVersion20260728})
 		return
 	}

@@ -47,7 +47,7 @@ func TestRevisionOfAProcess(t *testing.T) {
 						t.Errorf("got %q, %v", got, err)
 					}
 					u := r.Catalog().Upstream("a")
-					if isModern := u.session.modern() != nil; isModern != c.isModern {
+					if isModern := u.session.IsModern(); isModern != c.isModern {
 						t.Errorf("it speaks 2026-07-28: %t", isModern)
 					}
 					eventually(t, fmt.Sprintf("it got %q", want), func() bool { return slices.Equal(handshakes(u.LatestStderr()), want) })
@@ -134,7 +134,7 @@ func TestRevisionOfARemoteUpstream(t *testing.T) {
 			if err != nil || u.Tool("b") == nil {
 				t.Fatalf("not ready: %v", err)
 			}
-			if isModern := u.session.modern() != nil; isModern != c.isModern {
+			if isModern := u.session.IsModern(); isModern != c.isModern {
 				t.Errorf("it speaks 2026-07-28: %t", isModern)
 			}
 		})

@@ -58,7 +58,7 @@ func TestKeptRootsOfARunningCall(t *testing.T) {
 		_, err := callAs(t, r, a, "sleep", `{"ms":20000}`)
 		ended <- err
 	}()
-	eventually(t, "A has a call", func() bool { _, isBusy := r.Catalog().Upstream("a").session.activity(); return isBusy })
+	eventually(t, "A has a call", func() bool { _, isBusy := r.Catalog().Upstream("a").session.Activity(); return isBusy })
 	if _, err := callAs(t, r, b, "kept", "{}"); err == nil || !strings.Contains(err.Error(), `set "isolation": "client"`) {
 		t.Errorf("error %v, want that it was refused", err)
 	}

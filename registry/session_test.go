@@ -12,6 +12,7 @@ import (
 
 	"mcpx/internal/mcptest"
 	"mcpx/internal/rpc"
+	"mcpx/internal/upstream"
 )
 
 func TestCallsShareOneSession(t *testing.T) {
@@ -150,7 +151,7 @@ func TestStrayOutputIsSkippedWithOneWarning(t *testing.T) {
 func TestTooLongAMessageEndsTheSession(t *testing.T) {
 	r, _ := run(t, map[string]any{"a": mcptest.Upstream(t)})
 	_, err := callTool(t.Context(), r, "a", "large", `{"bytes":2000000}`)
-	var lost *Lost
+	var lost *upstream.Lost
 	if !errors.As(err, &lost) || !strings.Contains(err.Error(), "sent a message of more than 1048576 bytes (limits.message_bytes)") {
 		t.Errorf("error %v", err)
 	}
@@ -158,6 +159,9 @@ func TestTooLongAMessageEndsTheSession(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// pingEvery is how often an idle session is pinged.
+const pingEvery = 30 * time.Second
 
 // TestPingsAreForIdleSessions: an idle session is pinged, one with a call is not.
 func TestPingsAreForIdleSessions(t *testing.T) {

@@ -287,7 +287,7 @@ func (p *clientSession) isOver() bool {
 func (p *clientSession) isOpen() bool {
 	select {
 	case <-p.opened:
-		return p.err == nil && !p.session.isOver()
+		return p.err == nil && !p.session.IsOver()
 	default:
 		return false
 	}
@@ -299,7 +299,7 @@ func (p *clientSession) run() {
 	close(p.opened)
 	if p.session != nil {
 		p.supervisor.registry.updateLevel(p.session, capabilities)
-		<-p.session.done()
+		<-p.session.Done()
 		p.session.Close()
 	}
 }

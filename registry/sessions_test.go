@@ -11,12 +11,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"mcpx/config"
 	"mcpx/internal/link"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/rpc"
-
-	"github.com/rs/zerolog"
+	"mcpx/internal/upstream"
 )
 
 func TestIsolatedClientsHaveTheirOwnSessions(t *testing.T) {
@@ -58,7 +59,7 @@ func TestIsolatedClientsHaveTheirOwnSessions(t *testing.T) {
 	}
 
 	_, err := callAs(t, r, one, "crash", `{"status":3}`)
-	var lost *Lost
+	var lost *upstream.Lost
 	if !errors.As(err, &lost) {
 		t.Errorf("error %v, want a *Lost", err)
 	}

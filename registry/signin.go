@@ -85,17 +85,12 @@ func (s *supervisor) awaitPerson(ctx context.Context, signedIn <-chan struct{}, 
 	}
 }
 
-// denied ends a call that was not run because a person must act first. Without a sign-in
-// the session is of no use; if only some access is missing, it stays.
-func (s *Session) denied(id []byte, f *link.Failure) {
+// Denied implements upstream.Host.
+func (s *Session) Denied(f *link.Failure) error {
 	if asSignIn(f) == nil {
-		s.conn.Refuse(id, &Unanswered{Server: s.config.Name, Reason: f.Reason})
-		return
+		return nil
 	}
-	s.conn.Refuse(id, s.supervisor.registry.unavailable(s.config.Name, f))
-	if f.Cause == link.CauseSignIn {
-		s.conn.Close(f)
-	}
+	return s.supervisor.registry.unavailable(s.Config.Name, f)
 }
 
 // unavailable returns the error for a call that needs a person first.
@@ -165,7 +160,7 @@ func (v View) SignOut(ctx context.Context, server string) error {
 	_, err = account.Logout(ctx)
 	for _, s := range v.registry.allSupervisors() {
 		if u := s.upstream.Load(); u.session != nil && s.account.Load() != nil && s.account.Load().Is(account) {
-			u.session.conn.Close(&link.Failure{Reason: "somebody has signed out"})
+			u.session.End(&link.Failure{Reason: "somebody has signed out"})
 		}
 	}
 	return err
@@ -230,7 +225,7 @@ func (v View) SignedIn(ctx context.Context, server string, scopes []string) erro
 }
 
 // MaxTimeout returns how long a call to a server may take in total.
-func (r *Registry) MaxTimeout(server string) time.Duration { return r.limits(server).total }
+func (r *Registry) MaxTimeout(server string) time.Duration { return r.limits(server).Total }
 
 // signInTick is how often SignedIn looks for new access.
 const signInTick = time.Second

@@ -16,6 +16,7 @@ import (
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
+	"mcpx/internal/upstream"
 )
 
 // start opens a session and publishes it with the upstream's lists, within the start-up
@@ -49,7 +50,7 @@ func (s *supervisor) turn(ctx context.Context) (release func(), err error) {
 	var watch sync.WaitGroup
 	watch.Go(func() {
 		select {
-		case <-s.wake:
+		case <-s.hurry:
 			leave()
 		case <-queue.Done():
 		}
@@ -81,15 +82,6 @@ func startupLimit(ctx context.Context, c *config.Upstream) (context.Context, con
 	return context.WithTimeoutCause(ctx, c.StartupTimeout, limit)
 }
 
-// initializeParams returns the params of initialize. They declare every capability that a
-// client may have, since an upstream's tools may depend on it. If a client lacks one,
-// mcpx responds to the upstream with an error.
-func initializeParams(version string) []byte {
-	b := []byte(`{"protocolVersion":"` + mcp.LATEST_LEGACY_PROTOCOL_VERSION +
-		`","capabilities":{"roots":{"listChanged":true},"sampling":{},"elicitation":{"form":{},"url":{}}},"clientInfo":{"name":"mcpx","version":`)
-	return append(rawjson.AppendString(b, version), "}}"...)
-}
-
 // publishLists reads all lists of a new session, and publishes the upstream as ready.
 func (s *supervisor) publishLists(ctx context.Context, session *Session, handshake []byte, begin time.Time) error {
 	capabilities := rawjson.Get(handshake, "capabilities")
@@ -100,7 +92,7 @@ func (s *supervisor) publishLists(ctx context.Context, session *Session, handsha
 			continue
 		}
 		items, err := session.list(ctx, k)
-		if err != nil && (k.capability == "tools" || session.isOver() || ctx.Err() != nil) {
+		if err != nil && (k.capability == "tools" || session.IsOver() || ctx.Err() != nil) {
 			return err
 		}
 		if err != nil {
@@ -111,7 +103,7 @@ func (s *supervisor) publishLists(ctx context.Context, session *Session, handsha
 	s.remember(session, handshake)
 	s.registry.setFirstLevel(session, capabilities)
 	instructions, _ := rawjson.String(rawjson.Get(handshake, "instructions"))
-	instructions = session.redact(instructions)
+	instructions = session.Redact(instructions)
 	s.listed.Store(announced)
 	took := max(time.Since(begin), 1) // 0 would mean that it was never ready
 	restore := s.registry.restoreSubscriptions(session)
@@ -121,7 +113,7 @@ func (s *supervisor) publishLists(ctx context.Context, session *Session, handsha
 		u.StartupTime, u.ListedAt, u.isStale = took, time.Now(), false
 		u.Capabilities, u.session, u.stderr = capabilities, session, s.stderr.Load()
 		u.setInstructions(instructions)
-		u.Revision, u.Software = session.revision(handshake), s.software(softwareInfo(handshake))
+		u.Revision, u.Software = session.Revision(handshake), s.software(softwareInfo(handshake))
 		for i, k := range kinds {
 			if u.setList(k, lists[i]) {
 				changed = append(changed, k.capability)
@@ -139,15 +131,6 @@ func (s *supervisor) publishLists(ctx context.Context, session *Session, handsha
 	s.logReview()
 	s.noteChanges(before, lists[0])
 	return nil
-}
-
-// revision returns the revision of MCP that the session speaks.
-func (s *Session) revision(handshake []byte) string {
-	if s.modern() != nil {
-		return mcp.ProtocolVersion20260728
-	}
-	revision, _ := rawjson.String(rawjson.Get(handshake, "protocolVersion"))
-	return plain.Cut(plain.Line(revision), softwareBytes)
 }
 
 // softwareBytes bounds the name and version that an upstream reports about itself.
@@ -173,22 +156,22 @@ func (s *supervisor) software(info []byte) string {
 func (s *Session) abort(err error) error {
 	// These errors are about one call. There is no session without that call, so only their
 	// reasons are of use.
-	var broke *Lost
-	var failed *Unanswered
+	var broke *upstream.Lost
+	var failed *upstream.Unanswered
 	var denied *Unavailable
 	switch {
 	case errors.As(err, &denied) && denied.failure != nil:
 		err = errors.New(denied.failure.Reason)
 	case errors.As(err, &failed):
 		err = errors.New(failed.Reason)
-	case errors.As(err, &broke) && !s.isOver():
+	case errors.As(err, &broke) && !s.IsOver():
 		err = errors.New(broke.Reason)
 	}
 	s.Close()
-	<-s.done()
+	<-s.Done()
 	var limit, end *link.Failure
-	var lost *Lost
-	switch reason := s.conn.Err(); {
+	var lost *upstream.Lost
+	switch reason := s.Err(); {
 	case errors.As(err, &lost), errors.Is(err, rpc.ErrClosed):
 		return reason
 	case !errors.As(reason, &end):

@@ -13,6 +13,7 @@ import (
 	"mcpx/config"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
+	"mcpx/internal/upstream"
 )
 
 // subscription is a resource that clients subscribed to on one upstream session.
@@ -100,7 +101,7 @@ func (r *Registry) restoreSubscriptions(s *Session) (restore func()) {
 		}
 	}
 	return func() {
-		if !s.tasks.Go(func() { r.resubscribe(s, key, restored) }) {
+		if !s.Go(func() { r.resubscribe(s, key, restored) }) {
 			r.resubscribe(s, key, restored) // the session is over: they are only released
 		}
 	}
@@ -119,14 +120,14 @@ func (r *Registry) resubscribe(s *Session, key sessionKey, restored map[string]*
 			select {
 			case subscription.turn <- struct{}{}:
 				defer func() { <-subscription.turn }()
-			case <-s.done():
+			case <-s.Done():
 				return nil
 			}
 			if !subscription.made.Load() { // unsubscribed meanwhile
 				return nil
 			}
-			var lost *Lost
-			if err := r.requestAndLog(s, "resources/subscribe", uriParams(uri)); err != nil && !errors.Is(err, rpc.ErrClosed) && !errors.As(err, &lost) && !s.isOver() {
+			var lost *upstream.Lost
+			if err := r.requestAndLog(s, "resources/subscribe", uriParams(uri)); err != nil && !errors.Is(err, rpc.ErrClosed) && !errors.As(err, &lost) && !s.IsOver() {
 				subscription.made.Store(false) // the next subscriber sends the request again
 			}
 			return nil
@@ -141,7 +142,7 @@ func (r *Registry) inTurn(ctx context.Context, server string, s *subscription, d
 	if u := r.Catalog().Upstream(server); u != nil && u.config.Timeout > 0 {
 		var cancel context.CancelFunc
 		wait := u.config.Timeout
-		ctx, cancel = context.WithTimeoutCause(ctx, wait, &Timeout{Server: server, Key: "timeout", Limit: wait})
+		ctx, cancel = context.WithTimeoutCause(ctx, wait, &upstream.Timeout{Server: server, Key: "timeout", Limit: wait})
 		defer cancel()
 	}
 	if ctx.Err() != nil {

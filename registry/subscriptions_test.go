@@ -14,6 +14,7 @@ import (
 
 	"mcpx/internal/mcptest"
 	"mcpx/internal/rpc"
+	"mcpx/internal/upstream"
 )
 
 func TestSubscriptions(t *testing.T) {
@@ -236,7 +237,7 @@ func TestSubscribersWaitForOneTurnAtMost(t *testing.T) {
 			c := newRecorder(fmt.Sprint("client ", i))
 			r.Attach(c)
 			all.Go(func() {
-				var late *Timeout
+				var late *upstream.Timeout
 				err := r.Subscribe(t.Context(), c, "a", "test://one", "test://one")
 				if took := time.Since(begin); !errors.As(err, &late) || took > 2*time.Minute {
 					t.Errorf("after %s: %v, want a *Timeout", took, err)
@@ -337,7 +338,7 @@ func TestSubscriptionsAreNoCalls(t *testing.T) {
 		if err := r.Subscribe(ctx, listener, "a", "test://one", "test://one"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("the subscription ends with %v", err)
 		}
-		_, cancel := begin(t, r, client)
+		_, cancel := begin(t, f, r, client)
 		f.say(`{"jsonrpc":"2.0","id":"q","method":"roots/list"}`)
 		if got := <-replies; !strings.Contains(got, `{"from":"client"}`) {
 			t.Errorf("the upstream got %s", got)

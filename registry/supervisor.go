@@ -31,7 +31,8 @@ type supervisor struct {
 	upstream atomic.Pointer[Upstream] // its newest state; the catalog has it too, unless another supervisor replaces this one
 	ctx      context.Context          // ends when the supervisor must end
 	retire   context.CancelFunc
-	wake     tasks.Signal // a call needs the upstream now
+	wake     tasks.Signal // a call needs the upstream, which does not run
+	hurry    tasks.Signal // a call waits for the start, which must not wait for its turn
 
 	signing     tasks.Signal // a person has begun to sign in
 	idleTimeSet tasks.Signal // a reload has changed the idle time
@@ -61,6 +62,7 @@ func newSupervisor(r *Registry, c *config.Upstream) *supervisor {
 		registry: r,
 		log:      r.log.With().Str("server", c.Name).Logger(),
 		wake:     tasks.NewSignal(),
+		hurry:    tasks.NewSignal(),
 
 		signing:     tasks.NewSignal(),
 		idleTimeSet: tasks.NewSignal(),
@@ -184,9 +186,9 @@ func (s *supervisor) runSession(ctx context.Context) (healthy time.Duration, err
 // serve keeps the lists of a ready upstream up to date until its session ends, and
 // returns why it ended.
 func (s *supervisor) serve(ctx context.Context, session *Session) error {
-	session.tasks.Go(func() { s.stopUnused(session) })
+	session.Go(func() { s.stopUnused(session) })
 	for {
-		changed, err := s.refresh.wait(ctx, session.done())
+		changed, err := s.refresh.wait(ctx, session.Done())
 		switch {
 		case isInterrupted(ctx):
 			session.cut()
@@ -195,13 +197,13 @@ func (s *supervisor) serve(ctx context.Context, session *Session) error {
 			session.drain()
 			return ctx.Err()
 		case err != nil:
-			return session.conn.Err()
+			return session.Err()
 		}
 		s.relist(ctx, session, changed)
 		pause := time.NewTimer(refreshPause)
 		select {
 		case <-pause.C:
-		case <-session.done():
+		case <-session.Done():
 		case <-ctx.Done():
 		}
 		pause.Stop()
@@ -229,7 +231,7 @@ func (s *supervisor) list(ctx context.Context, session *Session, k kind) bool {
 	ctx, cancel := context.WithTimeout(ctx, s.config().StartupTimeout)
 	defer cancel()
 	items, err := session.list(ctx, k)
-	if session.isOver() || errors.Is(err, context.Canceled) {
+	if session.IsOver() || errors.Is(err, context.Canceled) {
 		return false // the end of the session is reported elsewhere
 	}
 	if err != nil {
@@ -258,9 +260,9 @@ func (s *supervisor) compile(session *Session) {
 	if s.registry.options.Compile == nil || len(tools) == 0 {
 		return
 	}
-	session.tasks.Go(func() {
+	session.Go(func() {
 		for _, t := range tools {
-			if session.isOver() {
+			if session.IsOver() {
 				return
 			}
 			s.registry.options.Compile(t)

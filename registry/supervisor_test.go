@@ -16,6 +16,7 @@ import (
 	"mcpx/config"
 	"mcpx/internal/link"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/upstream"
 )
 
 func TestOneBadUpstreamCostsOnlyItself(t *testing.T) {
@@ -83,7 +84,7 @@ func TestDeathDuringACallAndAfter(t *testing.T) {
 	r, _ := run(t, map[string]any{"a": mcptest.Upstream(t)})
 	pid := mustCall(t, r, "a", "pid", "{}")
 	_, err := callTool(t.Context(), r, "a", "crash", `{"status":7,"stderr":"out of memory"}`)
-	var lost *Lost
+	var lost *upstream.Lost
 	if !errors.As(err, &lost) {
 		t.Fatalf("error %v, want a *Lost", err)
 	}

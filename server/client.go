@@ -13,6 +13,7 @@ import (
 	"mcpx/internal/policy"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
+	"mcpx/internal/upstream"
 	"mcpx/registry"
 )
 
@@ -256,7 +257,7 @@ func (c *Client) Request(ctx context.Context, method string, params []byte) ([]b
 // one round, under their own keys.
 func (c *Client) RequestAll(ctx context.Context, inputs []registry.Input) ([][]byte, error) {
 	if c.requestInput == nil || len(inputs) == 0 {
-		return registry.RequestEach(ctx, c, inputs)
+		return upstream.RequestEach(ctx, c, inputs)
 	}
 	for _, input := range inputs {
 		if err := c.Supports(input.Method, input.Params); err != nil {

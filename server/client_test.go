@@ -11,7 +11,7 @@ import (
 // TestCancellation: a cancelled call is not answered, the upstream is notified, and
 // the call counts as cancelled.
 func TestCancellation(t *testing.T) {
-	b := start(t, upstream(t, "a"))
+	b := start(t, newUpstream(t, "a"))
 	b.ask(t, request("tools/call", `{"name":"inspect","arguments":{"server_name":"a"}}`))
 	for _, id := range []string{`7`, `"7"`, `"a b"`} {
 		answered := make(chan string, 1)
@@ -47,7 +47,7 @@ func (b *bench) inFlight() int {
 }
 
 func TestUpstreamsAskTheClient(t *testing.T) {
-	b := start(t, upstream(t, "one"))
+	b := start(t, newUpstream(t, "one"))
 	c := b.connect(t, "2025-06-18", `{"sampling":{},"roots":{},"elicitation":{}}`)
 	answers := make(chan string, 1)
 	go func() {
@@ -78,7 +78,7 @@ func TestUpstreamsAskTheClient(t *testing.T) {
 }
 
 func TestRoots(t *testing.T) {
-	b := start(t, upstream(t, "one"))
+	b := start(t, newUpstream(t, "one"))
 	c := b.connect(t, "2025-06-18", `{"roots":{"listChanged":true}}`)
 	answers := make(chan string, 1)
 	go func() { answers <- c.ask(t, request("roots/list", "")) }()
@@ -95,7 +95,7 @@ func TestRoots(t *testing.T) {
 }
 
 func TestACancelledCallWithdrawsWhatItAsked(t *testing.T) {
-	c := start(t, upstream(t, "one")).connect(t, "2025-06-18", `{"roots":{}}`)
+	c := start(t, newUpstream(t, "one")).connect(t, "2025-06-18", `{"roots":{}}`)
 	done := c.begin(t, request("tools/call", exec("ask", `{"method":"roots/list"}`)))
 	c.next(t, `"roots/list"`)
 	c.ask(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
@@ -108,7 +108,7 @@ func TestACancelledCallWithdrawsWhatItAsked(t *testing.T) {
 }
 
 func TestProgressAndLogMessages(t *testing.T) {
-	c := start(t, upstream(t, "one", "-full")).connect(t, "2025-06-18", `{}`)
+	c := start(t, newUpstream(t, "one", "-full")).connect(t, "2025-06-18", `{}`)
 	c.ask(t, request("tools/call", exec("progress", `{"steps":2}`)))
 	for i := range 2 {
 		want := fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"tok","progress":%d,"total":2}}`, i+1)

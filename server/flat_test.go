@@ -16,7 +16,7 @@ func flat(t *testing.T, file map[string]any, upstreams ...map[string]any) *bench
 }
 
 func TestFlatTools(t *testing.T) {
-	b := flat(t, map[string]any{}, upstream(t, "Time"), upstream(t, "Zeit 日本"))
+	b := flat(t, map[string]any{}, newUpstream(t, "Time"), newUpstream(t, "Zeit 日本"))
 	c := b.connect(t, "2025-06-18", "{}")
 	names := c.keys(t, "tools/list", "tools", "name")
 	for _, want := range []string{"Time__echo", "Time__nested", "Zeit_____echo_"} {
@@ -45,7 +45,7 @@ func TestFlatTools(t *testing.T) {
 
 // TestFlatBuiltinTools: flat mode lists two of mcpx's own tools, after all others.
 func TestFlatBuiltinTools(t *testing.T) {
-	b := flat(t, map[string]any{}, upstream(t, "Time"))
+	b := flat(t, map[string]any{}, newUpstream(t, "Time"))
 	c := b.connect(t, "2025-06-18", "{}")
 	if names := c.keys(t, "tools/list", "tools", "name"); !strings.HasSuffix(names, " mcpx__servers mcpx__show_config") || strings.Count(names, "mcpx__") != 2 {
 		t.Errorf("names %s", names)
@@ -69,7 +69,7 @@ func TestFlatBuiltinTools(t *testing.T) {
 }
 
 func TestFlatResultsAreNotCut(t *testing.T) {
-	b := flat(t, map[string]any{"limits": map[string]any{"result_tokens": 100}}, upstream(t, "a"))
+	b := flat(t, map[string]any{"limits": map[string]any{"result_tokens": 100}}, newUpstream(t, "a"))
 	c := b.connect(t, "2025-06-18", "{}")
 	if got := c.ask(t, request("tools/call", `{"name":"a__large","arguments":{"bytes":100000}}`)); len(got) < 100_000 || strings.Contains(got, "read_result") {
 		t.Errorf("a result of %d bytes: %.200s", len(got), got)
@@ -77,7 +77,7 @@ func TestFlatResultsAreNotCut(t *testing.T) {
 }
 
 func TestTransparentProxy(t *testing.T) {
-	b := flat(t, map[string]any{"prefix": false}, upstream(t, "a", "-full"))
+	b := flat(t, map[string]any{"prefix": false}, newUpstream(t, "a", "-full"))
 	c := b.connect(t, "2025-06-18", "{}")
 	if names := c.keys(t, "tools/list", "tools", "name"); !strings.HasPrefix(names, "echo arguments ") {
 		t.Errorf("names %s", names)
@@ -96,7 +96,7 @@ func TestTransparentNames(t *testing.T) {
 	if err := os.WriteFile(file, []byte(`[{"name":"dotted.name","inputSchema":{"type":"object"}},{"name":"日本/a b","inputSchema":{"type":"object"}},{"name":"`+long+`","inputSchema":{"type":"object"}}]`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := flat(t, map[string]any{"prefix": false}, upstream(t, "a", "-tools-file", file)).connect(t, "2025-06-18", "{}")
+	c := flat(t, map[string]any{"prefix": false}, newUpstream(t, "a", "-tools-file", file)).connect(t, "2025-06-18", "{}")
 	names := c.keys(t, "tools/list", "tools", "name")
 	if want := " dotted.name 日本/a b " + long; !strings.HasSuffix(names, want) || strings.Contains(names, "mcpx__") {
 		t.Errorf("names %s, want …%s", names, want)
@@ -109,7 +109,7 @@ func TestTransparentNames(t *testing.T) {
 }
 
 func TestFlatListChanges(t *testing.T) {
-	c := flat(t, map[string]any{}, upstream(t, "a", "-full")).connect(t, "2025-06-18", "{}")
+	c := flat(t, map[string]any{}, newUpstream(t, "a", "-full")).connect(t, "2025-06-18", "{}")
 	c.keys(t, "tools/list", "tools", "name")
 	c.ask(t, request("tools/call", `{"name":"a__change","arguments":{"notices":1,"list":"prompts"}}`)) // which the client has not read
 	c.ask(t, request("tools/call", `{"name":"a__change","arguments":{"notices":1}}`))
@@ -122,7 +122,7 @@ func TestFlatListChanges(t *testing.T) {
 }
 
 func TestPages(t *testing.T) {
-	c := flat(t, map[string]any{}, upstream(t, "a", "-tools", "2100")).connect(t, "2025-06-18", "{}")
+	c := flat(t, map[string]any{}, newUpstream(t, "a", "-tools", "2100")).connect(t, "2025-06-18", "{}")
 	seen, pages := map[string]bool{}, 0
 	for params := ""; ; pages++ {
 		answer := rawjson.Get([]byte(c.ask(t, request("tools/list", params))), "result")

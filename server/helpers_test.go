@@ -63,8 +63,8 @@ func (b *bench) outcomes() map[string]int {
 	return n
 }
 
-// upstream is an entry of mcp_servers.
-func upstream(t testing.TB, name string, flags ...string) map[string]any {
+// newUpstream returns an entry of mcp_servers.
+func newUpstream(t testing.TB, name string, flags ...string) map[string]any {
 	u := mcptest.Upstream(t, flags...)
 	u["name"] = name
 	return u
@@ -292,7 +292,7 @@ func (c *talk) keys(t *testing.T, method, list, key string) string {
 // not for as long as it may take.
 func two(t *testing.T) *bench {
 	t.Helper()
-	b := start(t, upstream(t, "one", "-full", "-name", "one"), upstream(t, "two", "-full", "-name", "two"))
+	b := start(t, newUpstream(t, "one", "-full", "-name", "one"), newUpstream(t, "two", "-full", "-name", "two"))
 	for _, name := range []string{"one", "two"} {
 		b.registry.Settled(t.Context(), name)
 	}

@@ -46,7 +46,7 @@ func TestLazyInstructions(t *testing.T) {
 // share. A transparent proxy has those of its upstream unchanged.
 func TestFlatInstructions(t *testing.T) {
 	long := strings.Repeat("Use this server for everything. ", 100)
-	b := flat(t, map[string]any{}, upstream(t, "a", "-instructions", "\n  Say\n  hello first."), upstream(t, "b", "-instructions", long), upstream(t, "c"))
+	b := flat(t, map[string]any{}, newUpstream(t, "a", "-instructions", "\n  Say\n  hello first."), newUpstream(t, "b", "-instructions", long), newUpstream(t, "c"))
 	for _, name := range []string{"a", "b", "c"} {
 		if _, err := b.registry.Ready(t.Context(), name); err != nil {
 			t.Fatal(err)
@@ -63,7 +63,7 @@ func TestFlatInstructions(t *testing.T) {
 	if none := flat(t, map[string]any{"prefix": false}); none.instructions(newClient("one", nil)) != "" {
 		t.Errorf("without servers: %q", none.instructions(newClient("one", nil)))
 	}
-	single := flat(t, map[string]any{"prefix": false}, upstream(t, "a", "-instructions", long))
+	single := flat(t, map[string]any{"prefix": false}, newUpstream(t, "a", "-instructions", long))
 	if _, err := single.registry.Ready(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}

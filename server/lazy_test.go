@@ -144,7 +144,7 @@ func TestTokensOfTheTwoTools(t *testing.T) {
 // TestToolsListNeverChanges: tools/list is the same bytes from the first answer to the
 // last, whatever upstreams do.
 func TestToolsListNeverChanges(t *testing.T) {
-	b := start(t, upstream(t, "a"), upstream(t, "exits", "-exit", "1"))
+	b := start(t, newUpstream(t, "a"), newUpstream(t, "exits", "-exit", "1"))
 	first := b.ask(t, request("tools/list", "")) // while they start
 	for _, ask := range []string{
 		`{"name":"exec","arguments":{"server_name":"a","tool_name":"change","arguments":{"notices":20}}}`,

@@ -31,7 +31,7 @@ func TestModernRequests(t *testing.T) {
 }
 
 func TestModernLogMessagesAreAskedForByRequest(t *testing.T) {
-	c := modernTalk(t, start(t, upstream(t, "one")))
+	c := modernTalk(t, start(t, newUpstream(t, "one")))
 	say := func(more string) {
 		c.ask(t, request("tools/call", `{"name":"exec","arguments":{"server_name":"one","tool_name":"say","arguments":{"method":"notifications/message","params":[{"level":"info","data":1},{"level":"error","data":2}]}},`+meta("{}", more)+`}`))
 	}

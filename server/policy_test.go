@@ -25,7 +25,7 @@ func grove(t testing.TB) *bench {
 		if err := os.WriteFile(file, []byte(tools), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		u := upstream(t, name, "-full", "-name", name, "-tools-file", file, "-instructions", "Prefer "+name+"_put.")
+		u := newUpstream(t, name, "-full", "-name", name, "-tools-file", file, "-instructions", "Prefer "+name+"_put.")
 		u["tools"] = map[string]any{"allow": []string{name + "_*"}}
 		u["description"] = "All about " + name
 		upstreams = append(upstreams, u)
@@ -227,7 +227,7 @@ func TestGrantedToolsWork(t *testing.T) {
 
 // TestListChangesThatACallerSees: a caller is notified of changes in its own lists alone.
 func TestListChangesThatACallerSees(t *testing.T) {
-	b := start(t, upstream(t, "one", "-full", "-name", "one"), upstream(t, "two", "-full", "-name", "two"))
+	b := start(t, newUpstream(t, "one", "-full", "-name", "one"), newUpstream(t, "two", "-full", "-name", "two"))
 	for _, name := range []string{"one", "two"} {
 		if _, err := b.registry.Ready(t.Context(), name); err != nil {
 			t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
 	"mcpx/internal/seal"
+	"mcpx/internal/upstream"
 	"mcpx/registry"
 )
 
@@ -187,7 +188,7 @@ func (p *multiRoundCall) requestInput(ctx context.Context, inputs []registry.Inp
 	select {
 	case p.inputs <- request:
 	case <-p.done:
-		return nil, registry.ErrCallOver
+		return nil, upstream.ErrCallOver
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}

@@ -174,7 +174,7 @@ func TestAParkedCallOwnsItsToken(t *testing.T) {
 // TestRounds: an upstream of an older revision sends a request during a call of a
 // 2026-07-28 client.
 func TestRounds(t *testing.T) {
-	c := modernTalk(t, start(t, upstream(t, "one")))
+	c := modernTalk(t, start(t, newUpstream(t, "one")))
 	params := func(more string) string {
 		return `{"name":"exec","arguments":{"server_name":"one","tool_name":"ask","arguments":{"method":"elicitation/create","params":{"message":"who?"}}},` + meta(`{"elicitation":{}}`, "") + more + `}`
 	}
@@ -224,7 +224,7 @@ func TestRequestsThatCannotAsk(t *testing.T) {
 }
 
 func TestARoundWithoutAnAnswerFails(t *testing.T) {
-	c := modernTalk(t, start(t, upstream(t, "one")))
+	c := modernTalk(t, start(t, newUpstream(t, "one")))
 	params := `{"name":"exec","arguments":{"server_name":"one","tool_name":"ask","arguments":{"method":"roots/list"}},` + meta(`{"roots":{}}`, "")
 	asked := rawjson.Get([]byte(c.ask(t, request("tools/call", params+"}"))), "result")
 	if got := string(rawjson.Get(asked, "inputRequests")); got != `{"input":{"method":"roots/list","params":{}}}` {

@@ -15,7 +15,7 @@ import (
 )
 
 func TestHandle(t *testing.T) {
-	b := start(t, upstream(t, "a"))
+	b := start(t, newUpstream(t, "a"))
 	b.ask(t, request("tools/call", `{"name":"inspect","arguments":{"server_name":"a"}}`)) // it is ready then
 	hello := func(version string) string { return request("initialize", `{"protocolVersion":`+version+`}`) }
 	welcome := func(version string) string {
@@ -190,7 +190,7 @@ func TestRevisions(t *testing.T) {
 // TestKeysGivenTwice: in every envelope a key must match exactly and occur once, so
 // that no two readers see different requests.
 func TestKeysGivenTwice(t *testing.T) {
-	b := start(t, upstream(t, "a", "-full"))
+	b := start(t, newUpstream(t, "a", "-full"))
 	b.ask(t, request("tools/call", `{"name":"inspect","arguments":{"server_name":"a"}}`)) // it is ready then
 	twice := func(key string) string {
 		detail := `"` + key + `" is given twice`
@@ -253,7 +253,7 @@ func TestInitializeIsExact(t *testing.T) {
 const callAllocations = 17
 
 func TestAllocationsOfACall(t *testing.T) {
-	b := start(t, upstream(t, "one"))
+	b := start(t, newUpstream(t, "one"))
 	client := b.NewClient("one", func([]byte) error { return nil })
 	line := []byte(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"exec","arguments":{"server_name":"one","tool_name":"echo","arguments":{"text":"hello"}}}}`)
 	answers := make(chan []byte, 1)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"sync"
 )
 
 // Limits of packed results.
@@ -22,6 +23,12 @@ const (
 const packMark = "mcpx1"
 
 var errPacked = errors.New("the stored result cannot be read")
+
+// writers has compressors, since a new one needs a lot of memory (BenchmarkSave).
+var writers = sync.Pool{New: func() any {
+	w, _ := flate.NewWriter(nil, flate.BestSpeed) // fails only for an unknown level
+	return w
+}}
 
 // packed is the header of a packed result. The text of the result follows it, compressed in
 // blocks of blockBytes, so that a part can be read without the rest.
@@ -44,7 +51,8 @@ func pack(k kept) []byte {
 	var body bytes.Buffer
 	var sizes []int
 	if len(k.text) > rawBytes {
-		w, _ := flate.NewWriter(&body, flate.BestSpeed) // fails only for an unknown level
+		w := writers.Get().(*flate.Writer)
+		defer writers.Put(w)
 		for from := 0; from < len(k.text); from += blockBytes {
 			before := body.Len()
 			w.Reset(&body)

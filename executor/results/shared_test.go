@@ -18,9 +18,9 @@ import (
 )
 
 // sharedStores are the stores that the tests of shared results run over.
-var sharedStores = map[string]func(t *testing.T) store.Store{
-	"memory": func(*testing.T) store.Store { return store.NewMemory() },
-	"redis": func(t *testing.T) store.Store {
+var sharedStores = map[string]func(t testing.TB) store.Store{
+	"memory": func(testing.TB) store.Store { return store.NewMemory() },
+	"redis": func(t testing.TB) store.Store {
 		r, err := store.OpenRedis(storetest.Start(t).Address(), store.Options{Limit: 30 * time.Second})
 		if err != nil {
 			t.Fatal(err)
@@ -393,3 +393,18 @@ func FuzzPack(f *testing.F) {
 
 // idForm finds ids in notes.
 var idForm = regexp.MustCompile(`r[0-9]+-[a-z2-7]{4}`)
+
+// BenchmarkSave measures what a shared store adds to a call whose result is kept.
+func BenchmarkSave(b *testing.B) {
+	for _, size := range []int{2 << 10, 64 << 10, 1 << 20} {
+		k := asKept(`{"items":[` + strings.Repeat(`{"id":12345678,"name":"a name"},`, size/32) + `{}]}`)
+		for name, s := range map[string]*Store{"local": New(limits(1000)), "redis": replica(sharedStores["redis"](b), 1000)} {
+			b.Run(fmt.Sprintf("%d/%s", size, name), func(b *testing.B) {
+				for b.Loop() {
+					s.save("me", k)
+				}
+			})
+			s.Close()
+		}
+	}
+}

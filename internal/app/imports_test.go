@@ -12,11 +12,11 @@ import (
 
 // ladder has the packages from the top to the bottom: each may import what
 // stands on a lower step, and its own sub-packages.
-var ladder = []string{"e2e", "cmd", "internal/app", "server/front", "server/access", "server", "executor", "registry", "internal/link", "internal/child", "config", "internal", "examples"}
+var ladder = []string{"e2e", "cmd", "internal/app", "server/front", "server/access", "server", "executor", "registry", "internal/upstream", "internal/link", "internal/child", "config", "internal", "examples"}
 
 // only says which packages may import a module; no others may.
 var only = map[string][]string{
-	"github.com/mark3labs/mcp-go":            {"registry", "internal/link", "server"},
+	"github.com/mark3labs/mcp-go":            {"registry", "internal/upstream", "internal/link", "server"},
 	"github.com/xeipuuv/gojsonschema":        {"executor/validate"},
 	"github.com/alecthomas/kong":             {"cmd"},
 	"github.com/coreos/go-oidc":              {"server/access"},

@@ -47,23 +47,25 @@ func TestDenied(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
+	incoming := make(chan Delivery, 1)
+	go func() { _ = l.Run(func(d Delivery) { incoming <- d }) }()
 	send := func(method string) (message []byte, denied *Failure) {
 		t.Helper()
 		if err := l.Send([]byte(`{"jsonrpc":"2.0","id":1,"method":"` + method + `"}`)); err != nil {
 			t.Fatal(err)
 		}
-		message, _, err := l.Receive()
+		d := <-incoming
 		var end *CallEnd
-		if errors.As(err, &end) {
+		if errors.As(d.Err, &end) {
 			if end.Outcome != Refused || end.Reason != end.Denied.Reason {
 				t.Errorf("%s: %+v", method, end)
 			}
 			return nil, end.Denied
 		}
-		if err != nil {
-			t.Fatal(err)
+		if d.Err != nil {
+			t.Fatal(d.Err)
 		}
-		return message, nil
+		return d.Message, nil
 	}
 	if _, denied := send("tools/list"); denied == nil || denied.Cause != CauseSignIn || denied.Reason != "needs sign-in" {
 		t.Errorf("before the sign-in: %+v", denied)

@@ -5,12 +5,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
 	"time"
 
-	"mcpx/internal/rpc"
+	"mcpx/internal/tasks"
 )
 
 // httpLink is the Link over Streamable HTTP. It POSTs each message; the HTTP response
@@ -23,36 +24,38 @@ type httpLink struct {
 
 	fallback bool // try legacy SSE if the upstream refuses initialize
 
-	ctx      context.Context
-	cancel   context.CancelCauseFunc
-	outgoing chan []byte
-	incoming chan delivery
-	running  sync.WaitGroup
-	stream   sync.Once // opens the GET stream
-	ended    sync.Once
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	running tasks.Group
+	stream  sync.Once // opens the GET stream
+	ended   sync.Once
 
-	mu       sync.Mutex
-	endpoint string                        // where legacy SSE posts to; empty for Streamable HTTP
-	session  string                        // Mcp-Session-Id of the upstream
-	version  string                        // negotiated revision
-	failure  *Failure                      // why the upstream cannot be used, if known before the end
-	posts    map[string]context.CancelFunc // requests without a response, by ID
-}
+	begun   chan struct{}  // closed when Run has set receive
+	receive func(Delivery) // the receiver of Run
 
-// delivery is what Receive returns: a message, or the end of one call.
-type delivery struct {
-	message, callID []byte
-	err             error
+	tasks chan func()   // for the goroutines that wait for one
+	idle  chan struct{} // one element for each of these goroutines
+	slots chan struct{} // one element for each notification or response being posted
+
+	mu        sync.Mutex
+	endpoint  string                        // where legacy SSE posts to; empty for Streamable HTTP
+	session   string                        // Mcp-Session-Id of the upstream
+	version   string                        // negotiated revision
+	common    *http.Request                 // what the requests have in common; nil: not known yet, or changed
+	failure   *Failure                      // why the upstream cannot be used, if known before the end
+	posts     map[string]context.CancelFunc // requests without a response, by ID
+	others    int                           // notifications and responses that are posted or wait for it
+	handshake <-chan struct{}               // closed when notifications/initialized was posted; nil before it is sent
 }
 
 // Limits of a connection to a remote upstream.
 const (
-	httpQueue            = 1024 // messages that wait to be sent
-	httpIncoming         = 64   // messages that wait to be handled
+	httpQueue            = 1024 // notifications and responses that wait to be posted
 	httpPool             = 100  // idle connections to one upstream
 	httpNotificationTime = 30 * time.Second
 	httpRetryTime        = 5 * time.Second // between attempts to open the GET stream, unless the upstream sets it
 	httpErrorBody        = 64 << 10
+	httpIdle             = 4                      // goroutines that wait for a request to post
 	httpNotifications    = 16                     // notifications and responses being posted
 	httpRetryLeast       = 100 * time.Millisecond // the shortest that the upstream can set
 	httpCancelled        = 5 * time.Second        // for a canceled request to end by itself
@@ -61,11 +64,7 @@ const (
 // errSessionLost ends a link whose session the upstream does not know any more.
 var errSessionLost = errors.New("the server has forgotten the session")
 
-func dialHTTP(_ context.Context, o Options) (Link, error) {
-	l := newHTTPLink(o)
-	l.running.Go(l.send)
-	return l, nil
-}
+func dialHTTP(_ context.Context, o Options) (Link, error) { return newHTTPLink(o), nil }
 
 func newHTTPLink(o Options) *httpLink {
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -75,41 +74,30 @@ func newHTTPLink(o Options) *httpLink {
 	}
 	return &httpLink{
 		Options: o, ctx: ctx, cancel: cancel,
-		client:   &http.Client{Transport: transport, CheckRedirect: sameHost},
-		outgoing: make(chan []byte, httpQueue),
-		incoming: make(chan delivery, httpIncoming),
-		posts:    map[string]context.CancelFunc{},
+		client: &http.Client{Transport: transport, CheckRedirect: sameHost},
+		begun:  make(chan struct{}),
+		tasks:  make(chan func()),
+		idle:   make(chan struct{}, httpIdle),
+		slots:  make(chan struct{}, httpNotifications),
+		posts:  map[string]context.CancelFunc{},
 	}
 }
 
-// Send implements Link.
-func (l *httpLink) Send(message []byte) error {
-	select {
-	case <-l.ctx.Done():
-		return rpc.ErrClosed
-	default:
-	}
-	select {
-	case l.outgoing <- message:
-		return nil
-	default:
-		return &Failure{Reason: "the call was not sent: the server does not accept messages"}
-	}
+// Run implements Link. Each message is received by the goroutine that has read it.
+func (l *httpLink) Run(receive func(Delivery)) error {
+	l.receive = receive
+	close(l.begun)
+	<-l.ctx.Done()
+	return context.Cause(l.ctx)
 }
 
-// Receive implements Link. Messages that came before the end are received first.
-func (l *httpLink) Receive() (message, callID []byte, err error) {
-	var d delivery
+// deliver passes a delivery to the receiver.
+func (l *httpLink) deliver(d Delivery) {
 	select {
-	case d = <-l.incoming:
+	case <-l.begun:
+		l.receive(d)
 	case <-l.ctx.Done():
-		select {
-		case d = <-l.incoming:
-		default:
-			return nil, nil, context.Cause(l.ctx)
-		}
 	}
-	return d.message, d.callID, d.err
 }
 
 // Close implements Link. It also ends the upstream's session.
@@ -118,7 +106,7 @@ func (l *httpLink) Close() {
 	reason := cmp.Or(l.failure, &Failure{Reason: "closed"})
 	l.mu.Unlock()
 	l.end(reason)
-	l.running.Wait()
+	l.running.Close()
 	l.client.CloseIdleConnections()
 }
 
@@ -150,29 +138,51 @@ func (l *httpLink) deleteSession() {
 	}
 }
 
+// request returns a request to the upstream. A POST shares its headers with all others: to
+// change them, clone them first.
 func (l *httpLink) request(ctx context.Context, method string, body []byte) (*http.Request, error) {
+	common, err := l.commonRequest()
+	if err != nil {
+		return nil, err
+	}
+	r := common.WithContext(ctx)
+	r.Method = method
+	if body == nil {
+		r.Header = r.Header.Clone()
+		r.Header.Del("Content-Type")
+		return r, nil
+	}
+	r.ContentLength = int64(len(body))
+	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	r.Body, err = r.GetBody()
+	return r, err
+}
+
+// commonRequest returns what all requests have in common: the address and the headers.
+// Building it for each call takes as long as the rest of the call in mcpx
+// (BenchmarkRemoteSmall).
+func (l *httpLink) commonRequest() (*http.Request, error) {
 	l.mu.Lock()
-	address := cmp.Or(l.endpoint, l.Upstream.URL)
-	l.mu.Unlock()
-	r, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
+	defer l.mu.Unlock()
+	if l.common != nil {
+		return l.common, nil
+	}
+	r, err := http.NewRequest(http.MethodPost, cmp.Or(l.endpoint, l.Upstream.URL), nil)
 	if err != nil {
 		return nil, err
 	}
 	for name, value := range l.Upstream.Headers {
 		setHeader(r.Header, name, value)
 	}
-	if body != nil {
-		r.Header.Set("Content-Type", "application/json")
-	}
+	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	if l.session != "" {
 		r.Header.Set("Mcp-Session-Id", l.session)
 	}
 	if l.version != "" {
 		r.Header.Set("Mcp-Protocol-Version", l.version)
 	}
+	l.common = r
 	return r, nil
 }
 

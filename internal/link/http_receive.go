@@ -5,8 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"mime"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -23,9 +23,9 @@ var errBroken = errors.New("the connection broke")
 // posted request, nil for other messages. It returns errBroken if the HTTP response ends
 // without the response to the request.
 func (l *httpLink) readResponse(ctx context.Context, response *http.Response, id []byte) error {
-	kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	kind, _, _ := strings.Cut(response.Header.Get("Content-Type"), ";")
 	switch {
-	case kind == "text/event-stream":
+	case strings.EqualFold(strings.TrimSpace(kind), "text/event-stream"):
 		return l.follow(ctx, response.Body, id)
 	case response.StatusCode == http.StatusAccepted, id == nil:
 		return nil
@@ -41,24 +41,24 @@ func (l *httpLink) readResponse(ctx context.Context, response *http.Response, id
 	case rawjson.Kind(text) != '{':
 		return fmt.Errorf("it answered with %s, which is not a message; is this the url of an MCP server?", cmp.Or(kind, "nothing"))
 	}
-	if own := rawjson.Get(text, "error"); own != nil && rawjson.IsNull(rawjson.Get(text, "id")) {
+	if rawjson.IsNull(rawjson.Get(text, "id")) && rawjson.Get(text, "error") != nil {
 		text = rawjson.With(text, "id", id) // the response is to this request, so restore its ID
 	}
-	l.receive(text, id)
+	l.received(text, id)
 	return nil
 }
 
-// receive delivers a message with the ID of the request whose stream carried it. The
-// memory of the message passes to the receiver. If it is the response to initialize or
-// server/discover, receive records the revision, which later requests must name.
-func (l *httpLink) receive(message, callID []byte) {
+// received delivers a message with the ID of the request whose stream carried it. If it is
+// the response to initialize or server/discover, received records the revision, which later
+// requests must name.
+func (l *httpLink) received(message, callID []byte) {
 	message = rpc.UTF8(message)
 	l.mu.Lock()
 	if l.version == "" {
-		l.version = negotiated(message)
+		l.version, l.common = negotiated(message), nil
 	}
 	l.mu.Unlock()
-	l.deliver(delivery{message: message, callID: callID})
+	l.deliver(Delivery{Message: message, CallID: callID})
 }
 
 // negotiated returns the revision in the response to initialize or server/discover; "" in
@@ -74,22 +74,14 @@ func negotiated(message []byte) string {
 	return version
 }
 
-func (l *httpLink) deliver(d delivery) {
-	select {
-	case l.incoming <- d:
-	case <-l.ctx.Done():
-	}
-}
-
 // recordHandshake records the session ID in the response to initialize, and opens the GET
 // stream after the handshake.
-func (l *httpLink) recordHandshake(message []byte, h http.Header) {
-	method, _ := rawjson.String(rawjson.Get(message, "method"))
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (l *httpLink) recordHandshake(method string, h http.Header) {
 	switch method {
 	case "initialize":
-		l.session = h.Get("Mcp-Session-Id")
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.session, l.common = h.Get("Mcp-Session-Id"), nil
 	case "notifications/initialized":
 		l.stream.Do(func() { l.running.Go(l.readStream) })
 	}
@@ -110,10 +102,10 @@ func (l *httpLink) readStream() {
 		case response.StatusCode == http.StatusOK:
 			opened = true
 			if broke && at.id == "" {
-				l.deliver(delivery{err: ErrGap}) // the gap may be hours, if a laptop slept
+				l.deliver(Delivery{Err: ErrGap}) // the gap may be hours, if a laptop slept
 			}
 			broke = false
-			err = l.readEvents(l.ctx, response.Body, &at, func(_ string, data []byte) { l.receive(data, nil) })
+			err = l.readEvents(l.ctx, response.Body, &at, func(_ string, data []byte) { l.received(data, nil) })
 		case opened && isTemporary(response.StatusCode):
 			err = errors.New(response.Status)
 		case opened && at.id != "": // it may have forgotten the event, or the session

@@ -15,64 +15,139 @@ import (
 	"mcpx/internal/rpc"
 )
 
-// send posts the queued messages. Each request gets a goroutine; notifications and
-// responses are posted at most httpNotifications at a time. notifications/initialized must
-// have arrived before the next message is posted.
-func (l *httpLink) send() {
-	slots := make(chan struct{}, httpNotifications)
+// outgoing is a message to post.
+type outgoing struct {
+	text   []byte
+	id     []byte // of a request; nil for other messages
+	method string
+	after  <-chan struct{} // closed when the message may be posted; nil: at once
+}
+
+// wait waits until the message may be posted, or until ctx ends.
+func (m *outgoing) wait(ctx context.Context) {
+	if m.after == nil {
+		return
+	}
+	select {
+	case <-m.after:
+	case <-ctx.Done():
+	}
+}
+
+// Send implements Link. Each message gets a goroutine. Notifications and responses are
+// posted at most httpNotifications at a time.
+func (l *httpLink) Send(message []byte) error {
+	if l.ctx.Err() != nil {
+		return rpc.ErrClosed
+	}
+	method, _ := rawjson.String(rawjson.Get(message, "method"))
+	m := outgoing{text: message, method: method}
+	if method == "" {
+		return l.sendOther(m)
+	}
+	if m.id = rawjson.Get(message, "id"); m.id == nil {
+		return l.sendOther(m)
+	}
+	ctx, done := l.begin(&m)
+	task := func() {
+		defer done()
+		m.wait(ctx)
+		l.post(ctx, m)
+	}
+	if !l.start(task) {
+		done()
+		return rpc.ErrClosed
+	}
+	return nil
+}
+
+// start runs a task in a goroutine of the link. A goroutine that has run one waits for the
+// next, because its stack has grown (BenchmarkRemoteSmall). start returns false after Close.
+func (l *httpLink) start(task func()) bool {
+	select {
+	case l.tasks <- task:
+		return true
+	default:
+		return l.running.Go(func() { l.work(task) })
+	}
+}
+
+// work runs a task, and then others for as long as few goroutines wait for one.
+func (l *httpLink) work(task func()) {
 	for {
+		task()
 		select {
-		case message := <-l.outgoing:
-			id := rawjson.Get(message, "id")
-			if id != nil && rawjson.Get(message, "method") != nil {
-				ctx, done := l.begin(id)
-				l.running.Go(func() {
-					defer done()
-					l.post(ctx, message, id)
-				})
-				continue
-			}
-			method, _ := rawjson.String(rawjson.Get(message, "method"))
-			if method == "notifications/initialized" {
-				l.postNotification(message)
-				continue
-			}
-			if method == "notifications/cancelled" {
-				l.endCancelled(message)
-			}
-			select {
-			case slots <- struct{}{}:
-			case <-l.ctx.Done():
-				return
-			}
-			l.running.Go(func() {
-				defer func() { <-slots }()
-				l.postNotification(message)
-			})
+		case l.idle <- struct{}{}:
+		default:
+			return
+		}
+		select {
+		case task = <-l.tasks:
+			<-l.idle
 		case <-l.ctx.Done():
 			return
 		}
 	}
 }
 
-// postNotification posts a notification or a response.
-func (l *httpLink) postNotification(message []byte) {
+// sendOther sends a notification or a response. notifications/initialized must have arrived
+// before the next message is posted.
+func (l *httpLink) sendOther(m outgoing) error {
+	if m.method == "notifications/cancelled" {
+		l.endCancelled(m.text)
+	}
+	l.mu.Lock()
+	if l.others == httpQueue {
+		l.mu.Unlock()
+		return &Failure{Reason: "the call was not sent: the server does not accept messages"}
+	}
+	l.others++
+	m.after = l.handshake
+	arrived := make(chan struct{})
+	if m.method == "notifications/initialized" {
+		l.handshake = arrived
+	}
+	l.mu.Unlock()
+	isOpen := l.running.Go(func() {
+		defer close(arrived)
+		l.postOther(m)
+	})
+	if !isOpen {
+		return rpc.ErrClosed
+	}
+	return nil
+}
+
+// postOther posts a notification or a response when there is a slot for it.
+func (l *httpLink) postOther(m outgoing) {
+	m.wait(l.ctx) // before it holds a slot that notifications/initialized may need
+	select {
+	case l.slots <- struct{}{}:
+	case <-l.ctx.Done():
+		return
+	}
 	ctx, cancel := context.WithTimeout(l.ctx, httpNotificationTime)
-	defer cancel()
-	l.post(ctx, message, nil)
+	l.post(ctx, m)
+	cancel()
+	<-l.slots
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.others--
 }
 
 // begin registers a request until done.
-func (l *httpLink) begin(id []byte) (ctx context.Context, done func()) {
+func (l *httpLink) begin(m *outgoing) (ctx context.Context, done func()) {
+	id := string(m.id)
 	ctx, cancel := context.WithCancel(l.ctx)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.posts[string(id)] = cancel
+	l.posts[id] = cancel
+	m.after = l.handshake
 	return ctx, func() {
 		cancel()
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		delete(l.posts, string(id))
+		delete(l.posts, id)
 	}
 }
 
@@ -89,53 +164,48 @@ func (l *httpLink) endCancelled(message []byte) {
 
 // post posts one message and reads the response. A failure ends the call of a
 // request, or the whole link.
-func (l *httpLink) post(ctx context.Context, message, id []byte) {
-	r, err := l.request(ctx, http.MethodPost, message)
+func (l *httpLink) post(ctx context.Context, m outgoing) {
+	r, err := l.request(ctx, http.MethodPost, m.text)
 	if err != nil {
-		l.fail(id, err)
+		l.fail(m.id, err)
 		return
 	}
-	if isModernMessage(message) {
-		setModernHeaders(r.Header, message)
-		l.setParameterHeaders(r.Header, message)
+	if isModernMessage(m.text) {
+		r.Header = r.Header.Clone()
+		setModernHeaders(r.Header, m.text)
+		l.setParameterHeaders(r.Header, m.text)
 	}
 	response, err := l.client.Do(r)
 	if err != nil {
-		l.postFailed(id, err)
+		l.postFailed(m.id, err)
 		return
 	}
 	defer func() { _ = response.Body.Close() }()
 	switch {
-	case l.speaksSSE(message, response.StatusCode):
+	case l.speaksSSE(m, response.StatusCode):
 		l.fallback = false
 		if err := l.openSSE(ctx); err != nil {
-			l.refused(id, response)
+			l.refused(m.id, response)
 			return
 		}
-		l.post(ctx, message, id)
+		l.post(ctx, m)
 		return
 	case response.StatusCode >= 300:
-		l.refused(id, response)
+		l.refused(m.id, response)
 		return
 	case l.isLegacy():
 		return // the GET stream carries the response
-	case response.StatusCode == http.StatusAccepted && isDiscover(message):
-		l.fail(id, errors.New("HTTP status "+response.Status)) // no stream is open yet that could carry the response
+	case response.StatusCode == http.StatusAccepted && m.method == "server/discover":
+		// An upstream before 2026-07-28 does not know the method, and no stream is open yet that could carry the response.
+		l.fail(m.id, errors.New("HTTP status "+response.Status))
 		return
 	}
-	l.recordHandshake(message, response.Header)
-	if err := l.readResponse(ctx, response, id); errors.Is(err, errBroken) {
-		l.cutOff(id, err)
+	l.recordHandshake(m.method, response.Header)
+	if err := l.readResponse(ctx, response, m.id); errors.Is(err, errBroken) {
+		l.cutOff(m.id, err)
 	} else if err != nil {
-		l.fail(id, err)
+		l.fail(m.id, err)
 	}
-}
-
-// isDiscover reports whether a message asks what the upstream supports, which an upstream
-// before 2026-07-28 does not know.
-func isDiscover(message []byte) bool {
-	method, _ := rawjson.String(rawjson.Get(message, "method"))
-	return method == "server/discover"
 }
 
 // postFailed handles a POST that got no HTTP response.
@@ -185,7 +255,7 @@ func (l *httpLink) refused(id []byte, response *http.Response) {
 		l.setFailure(denied)
 		l.fail(id, denied)
 	case rawjson.Kind(own) == '{' && id != nil:
-		l.receive(rpc.AppendError(nil, id, rpc.ParseError(own)), id)
+		l.deliver(Delivery{Message: rpc.AppendError(nil, id, rpc.ParseError(own)), CallID: id})
 	default:
 		outcome := Refused
 		if response.StatusCode >= http.StatusInternalServerError {
@@ -218,5 +288,5 @@ func (l *httpLink) endCall(e CallEnd) {
 		l.Log.Debug().Str("reason", e.Reason).Msg("a message could not be sent")
 		return
 	}
-	l.deliver(delivery{err: &e})
+	l.deliver(Delivery{Err: &e})
 }

@@ -121,10 +121,10 @@ func TestGETStreamIsOpenedAgain(t *testing.T) {
 				var heard []string
 				for range len(l.incoming) {
 					d := <-l.incoming
-					if d.err != nil {
-						d.message = []byte(d.err.Error())
+					if d.Err != nil {
+						d.Message = []byte(d.Err.Error())
 					}
-					heard = append(heard, string(d.message))
+					heard = append(heard, string(d.Message))
 				}
 				if !slices.Equal(heard, row.heard) {
 					t.Errorf("heard %q, want %q", heard, row.heard)
@@ -155,26 +155,41 @@ func TestReadEvents(t *testing.T) {
 // TestMessagesBeforeTheEndAreReceived: the end of a link never overtakes an answer.
 func TestMessagesBeforeTheEndAreReceived(t *testing.T) {
 	for i := range 100_000 {
-		l := &httpLink{incoming: make(chan delivery, 1)}
+		l := &httpLink{begun: make(chan struct{})}
 		l.ctx, l.cancel = context.WithCancelCause(context.Background())
 		go func() {
-			l.deliver(delivery{message: []byte("answer")})
+			l.deliver(Delivery{Message: []byte("answer")})
 			l.cancel(errSessionLost)
 		}()
-		if message, _, err := l.Receive(); string(message) != "answer" {
-			t.Fatalf("link %d received %q, %v", i, message, err)
+		var got []byte
+		if err := l.Run(func(d Delivery) { got = d.Message }); string(got) != "answer" || !errors.Is(err, errSessionLost) {
+			t.Fatalf("link %d received %q and ended with %v", i, got, err)
 		}
 	}
 }
 
 func TestReceivedMessagesAreNotCopied(t *testing.T) {
-	l := newHTTPLink(Options{Upstream: &config.Upstream{}})
+	l := run(newHTTPLink(Options{Upstream: &config.Upstream{}}))
 	defer l.Close()
 	message := []byte(`{"jsonrpc":"2.0","method":"notifications/x"}`)
-	l.receive(message, nil)
-	if got, _, err := l.Receive(); err != nil || &got[0] != &message[0] {
-		t.Errorf("received %q, %v", got, err)
+	l.received(message, nil)
+	if d := <-l.incoming; &d.Message[0] != &message[0] {
+		t.Errorf("received %q, %v", d.Message, d.Err)
 	}
+}
+
+// runningLink is a link whose Run is called. Its deliveries wait in a channel.
+type runningLink struct {
+	*httpLink
+	incoming chan Delivery
+	ending   chan error
+}
+
+func run(l *httpLink) *runningLink {
+	r := &runningLink{l, make(chan Delivery, 100), make(chan error, 1)}
+	go func() { r.ending <- l.Run(func(d Delivery) { r.incoming <- d }) }()
+	<-l.begun
+	return r
 }
 
 type roundTripper func(r *http.Request) (*http.Response, error)
@@ -185,21 +200,20 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 // that failure.
 func TestCloseKeepsTheFailure(t *testing.T) {
 	for range 2000 {
-		l := newHTTPLink(Options{Upstream: &config.Upstream{URL: "http://127.0.0.1/"}})
+		l := run(newHTTPLink(Options{Upstream: &config.Upstream{URL: "http://127.0.0.1/"}}))
 		l.client.Transport = roundTripper(func(*http.Request) (*http.Response, error) {
 			return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
 		})
-		l.running.Go(l.send)
 		if err := l.Send([]byte(`{"jsonrpc":"2.0","id":1,"method":"initialize"}`)); err != nil {
 			t.Fatal(err)
 		}
 		var call *CallEnd
-		if _, _, err := l.Receive(); !errors.As(err, &call) || call.Outcome != NotSent {
-			t.Fatalf("the call ends with %v", err)
+		if d := <-l.incoming; !errors.As(d.Err, &call) || call.Outcome != NotSent {
+			t.Fatalf("the call ends with %v", d.Err)
 		}
 		l.Close()
 		var end *Failure
-		if _, _, err := l.Receive(); !errors.As(err, &end) || end.Cause != CauseUnreachable || !strings.Contains(end.Reason, "connection refused") {
+		if err := <-l.ending; !errors.As(err, &end) || end.Cause != CauseUnreachable || !strings.Contains(end.Reason, "connection refused") {
 			t.Fatalf("the link ends with %v", err)
 		}
 	}
@@ -239,20 +253,22 @@ func TestTheSessionIsDeletedOnce(t *testing.T) {
 }
 
 // dialFake returns a link to an upstream that is a function.
-func dialFake(t *testing.T, respond func(r *http.Request, body string) *http.Response) *httpLink {
+func dialFake(t *testing.T, respond func(r *http.Request, body string) *http.Response) *runningLink {
 	t.Helper()
 	l := newHTTPLink(Options{Upstream: &config.Upstream{URL: "http://127.0.0.1/"}, MessageBytes: 1000, Intake: NewIntake(1000)})
 	l.client.Transport = roundTripper(func(r *http.Request) (*http.Response, error) {
-		body, _ := io.ReadAll(r.Body)
+		var body []byte
+		if r.Body != nil {
+			body, _ = io.ReadAll(r.Body)
+		}
 		answer := respond(r, string(body))
 		if err := r.Context().Err(); err != nil {
 			return nil, err
 		}
 		return answer, nil
 	})
-	l.running.Go(l.send)
 	t.Cleanup(l.Close)
-	return l
+	return run(l)
 }
 
 // response is an HTTP response; a body that begins with { is JSON, others are events.
@@ -317,11 +333,11 @@ func TestTheStreamOfACall(t *testing.T) {
 			l.sendAll(t, aCall)
 			var got []string
 			for range row.want {
-				message, of, err := l.Receive()
-				if err != nil {
-					message = []byte(err.Error())
+				d := <-l.incoming
+				if d.Err != nil {
+					d.Message = []byte(d.Err.Error())
 				}
-				got = append(got, fmt.Sprintf("%s %s", of, message))
+				got = append(got, fmt.Sprintf("%s %s", d.CallID, d.Message))
 			}
 			if !slices.Equal(got, row.want) || posts != 1 || resumed != row.resumed {
 				t.Errorf("%s: got %q after %d calls and %d GETs\nwant %q and %d GETs", row.name, got, posts, resumed, row.want, row.resumed)
@@ -388,13 +404,13 @@ func TestANotificationThatHangs(t *testing.T) {
 			return response(200, `{"jsonrpc":"2.0","id":2,"result":{}}`)
 		})
 		l.sendAll(t, aCall, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, `{"jsonrpc":"2.0","id":2,"method":"ping"}`)
-		if message, _, err := l.Receive(); err != nil || !strings.Contains(string(message), `"id":2`) {
-			t.Errorf("received %s, %v", message, err)
+		if d := <-l.incoming; d.Err != nil || !strings.Contains(string(d.Message), `"id":2`) {
+			t.Errorf("received %s, %v", d.Message, d.Err)
 		}
 		begin := time.Now()
 		var end *CallEnd
-		if _, _, err := l.Receive(); !errors.As(err, &end) || string(end.ID) != "1" || time.Since(begin) != httpCancelled {
-			t.Errorf("after %s: %v", time.Since(begin), err)
+		if d := <-l.incoming; !errors.As(d.Err, &end) || string(end.ID) != "1" || time.Since(begin) != httpCancelled {
+			t.Errorf("after %s: %v", time.Since(begin), d.Err)
 		}
 	})
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
+
+	"mcpx/internal/rpc"
 )
 
 // Intake bounds the memory for messages that one upstream is sending at the same
@@ -81,18 +83,20 @@ func (r *reservation) release() {
 }
 
 // readAll reads everything into one buffer, at most limit+1 bytes. size is the expected
-// size, -1 if it is unknown.
+// size, -1 if it is unknown. The buffer of a long message may be one that was used before
+// (BenchmarkRemoteLarge).
 func (r *reservation) readAll(from io.Reader, limit, size int) ([]byte, error) {
-	b := make([]byte, 0, min(max(size+1, 512), smallMessage))
+	size += rpc.EnvelopeBytes
+	b := make([]byte, 0, min(max(size, 512), smallMessage))
 	for len(b) <= limit {
 		if len(b) == cap(b) {
-			next := min(max(2*cap(b), min(size+1, limit+1)), limit+1)
+			next := min(max(2*cap(b), size), limit+1)
 			if err := r.grow(min(next, limit)); err != nil {
 				return nil, err
 			}
-			b = append(make([]byte, 0, next), b...)
+			b = append(rpc.Buffer(next), b...)
 		}
-		n, err := from.Read(b[len(b):cap(b)])
+		n, err := from.Read(b[len(b):min(cap(b), limit+1)])
 		b = b[:len(b)+n]
 		if errors.Is(err, io.EOF) {
 			return b, nil

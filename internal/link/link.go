@@ -19,19 +19,27 @@ import (
 	"mcpx/internal/plain"
 )
 
-// Link is a connection to one upstream. Send and Close may be called concurrently
-// with each other and with Receive; Receive is called by one goroutine.
+// Link is a connection to one upstream. Its methods may be called concurrently.
 type Link interface {
 	// Send queues a message; it never waits for the upstream to read. It fails with
 	// rpc.ErrClosed after the end of the connection.
 	Send(message []byte) error
-	// Receive returns the next message and, if known, the ID of the request whose
-	// stream carried it. A *CallEnd error ends one call, ErrGap means that messages
-	// may have been missed; any other error ends the link.
-	Receive() (message, callID []byte, err error)
-	// Close ends the connection and returns when nothing of it is left. It is safe
-	// to call twice, and makes a pending Receive return.
+	// Run calls receive for everything that the upstream sends, until the link ends, and
+	// returns why it ended. It is called once. Messages of one stream are received in order
+	// by one goroutine. Over HTTP there are several streams, so receive may be called
+	// concurrently, and while it waits, its stream waits.
+	Run(receive func(Delivery)) error
+	// Close ends the connection and returns when nothing of it is left, except Run, which
+	// returns soon after. It is safe to call twice.
 	Close()
+}
+
+// Delivery is one message of the upstream, or an error that does not end the link: a
+// *CallEnd, or ErrGap.
+type Delivery struct {
+	Message []byte // its memory belongs to the receiver
+	CallID  []byte // the ID of the request whose stream carried the message; nil if unknown
+	Err     error
 }
 
 // Options are what a Link needs.
@@ -72,7 +80,7 @@ func Dial(ctx context.Context, o Options) (Link, error) {
 	return open(ctx, o)
 }
 
-// ErrGap is returned by Receive after a break in which the upstream may have sent
+// ErrGap is delivered after a break in which the upstream may have sent
 // messages, such as changes of its lists. The link goes on.
 var ErrGap = errors.New("messages may have been missed")
 
@@ -110,8 +118,7 @@ func Tail(lines []string) string {
 	return "\nlast lines of its stderr:\n  " + strings.Join(lines, "\n  ")
 }
 
-// CallEnd is returned by Receive for a call that ended without a response. The link
-// stays open.
+// CallEnd is delivered for a call that ended without a response. The link stays open.
 type CallEnd struct {
 	ID      []byte // of the request
 	Outcome Outcome

@@ -47,7 +47,7 @@ func (l *httpLink) follow(ctx context.Context, body io.ReadCloser, id []byte) er
 			})
 			context.AfterFunc(ctx, func() { end.Stop() })
 		}
-		l.receive(data, id)
+		l.received(data, id)
 	}
 	err := l.readEvents(ctx, body, &at, receive)
 	for tries := 0; !done && at.id != "" && tries < resumeTries && !isTooLong(err); tries++ {

@@ -9,7 +9,6 @@ import (
 	"net/url"
 
 	"mcpx/internal/neterr"
-	"mcpx/internal/rawjson"
 )
 
 // Legacy SSE, the HTTP transport before Streamable HTTP, has one stream from the
@@ -21,11 +20,10 @@ func dialSSE(ctx context.Context, o Options) (Link, error) {
 	l := newHTTPLink(o)
 	if err := l.openSSE(ctx); err != nil {
 		l.cancel(err)
-		l.running.Wait()
+		l.running.Close()
 		l.client.CloseIdleConnections()
 		return nil, err
 	}
-	l.running.Go(l.send)
 	return l, nil
 }
 
@@ -34,15 +32,13 @@ func dialSSE(ctx context.Context, o Options) (Link, error) {
 func dialRemote(_ context.Context, o Options) (Link, error) {
 	l := newHTTPLink(o)
 	l.fallback = true
-	l.running.Go(l.send)
 	return l, nil
 }
 
 // speaksSSE reports whether the response to initialize means that the upstream only
 // knows legacy SSE. MCP names these status codes.
-func (l *httpLink) speaksSSE(message []byte, status int) bool {
-	method, _ := rawjson.String(rawjson.Get(message, "method"))
-	return l.fallback && method == "initialize" &&
+func (l *httpLink) speaksSSE(m outgoing, status int) bool {
+	return l.fallback && m.method == "initialize" &&
 		(status == http.StatusBadRequest || status == http.StatusNotFound || status == http.StatusMethodNotAllowed)
 }
 
@@ -82,7 +78,7 @@ func (l *httpLink) openSSE(ctx context.Context) error {
 		defer func() { _ = response.Body.Close() }()
 		err := l.readEvents(l.ctx, response.Body, &position{}, func(name string, data []byte) {
 			if name != "endpoint" {
-				l.receive(data, nil)
+				l.received(data, nil)
 				return
 			}
 			select {
@@ -118,6 +114,6 @@ func (l *httpLink) postTo(path string) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.endpoint = address.String()
+	l.endpoint, l.common = address.String(), nil
 	return nil
 }

@@ -112,8 +112,8 @@ func (l *stdioLink) Send(message []byte) error {
 	return rpc.ErrClosed
 }
 
-// Receive implements Link.
-func (l *stdioLink) Receive() (message, callID []byte, err error) {
+// Run implements Link.
+func (l *stdioLink) Run(receive func(Delivery)) error {
 	for {
 		line, err := l.out.Read()
 		if err != nil {
@@ -121,13 +121,14 @@ func (l *stdioLink) Receive() (message, callID []byte, err error) {
 		}
 		switch {
 		case errors.Is(err, rpc.ErrTooLong):
-			return nil, nil, &Failure{Reason: fmt.Sprintf("sent a message of more than %d bytes (limits.message_bytes)", l.MessageBytes)}
+			return &Failure{Reason: fmt.Sprintf("sent a message of more than %d bytes (limits.message_bytes)", l.MessageBytes)}
 		case err != nil:
-			return nil, nil, l.ended(err)
+			return l.ended(err)
 		case l.out.Partial() && rawjson.Check(line) != nil: // it died in the middle of a line
-			return nil, nil, l.ended(io.EOF)
+			return l.ended(io.EOF)
 		case line[0] == '{':
-			return line, nil, nil
+			receive(Delivery{Message: line})
+			continue
 		}
 		l.warned.Do(func() {
 			l.Log.Warn().Msg("the server writes text that is not a message to its stdout; such lines are skipped")

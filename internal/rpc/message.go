@@ -223,9 +223,10 @@ func AppendResult(b, id, result []byte) []byte {
 
 func appendHead(b, id []byte) []byte { return append(appendID(b, id), `,"result":`...) }
 
-// envelopeBytes is the spare capacity of each line that Reader returns. It suffices for
-// ResponseIn: an envelope with an ID of usual length, and a newline.
-const envelopeBytes = 64
+// EnvelopeBytes is the spare capacity of each line that Reader returns, and of other
+// messages that are read. It suffices for ResponseIn: an envelope with an ID of usual
+// length, and a newline.
+const EnvelopeBytes = 64
 
 // ResponseIn returns the same message as AppendResult, but builds it in the buffer
 // memory, which then belongs to ResponseIn. The buffer may contain the result. If it is

@@ -96,13 +96,13 @@ func (r *Reader) pop(end, next int) ([]byte, error) {
 		return nil, ErrTooLong
 	}
 	if len(line) <= readSize {
-		line = append(make([]byte, 0, len(line)+envelopeBytes), line...)
+		line = append(make([]byte, 0, len(line)+EnvelopeBytes), line...)
 		r.start, r.searched = next, next
 		return line, nil
 	}
 	// The caller gets the buffer of a long line, so the bytes after the line are copied
 	// to a new one.
-	r.longSize = min(len(line)+envelopeBytes, maxRecycled)
+	r.longSize = min(len(line)+EnvelopeBytes, maxRecycled)
 	rest := r.buffer[next:r.end]
 	r.buffer = make([]byte, max(readSize, len(rest)))
 	r.start, r.searched, r.end = 0, 0, copy(r.buffer, rest)

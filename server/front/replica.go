@@ -141,7 +141,7 @@ func (p *replicas) get(key string, n *session) string {
 
 // set keeps a value about a session in the store while its ID is valid.
 func (p *replicas) set(key string, n *session, value string) {
-	if err := p.store.Set(context.Background(), key+n.id, []byte(value), time.Until(n.until)); err != nil {
+	if err := p.store.Set(context.Background(), key+n.id, []byte(value), max(time.Until(n.until), time.Second)); err != nil {
 		p.log.Debug().Err(err).Msg("could not store the state of a client session")
 	}
 }
@@ -158,7 +158,7 @@ func (p *replicas) end(n *session) {
 // them.
 var (
 	errNoStream    = errors.New("the client has no stream to this replica of mcpx; route its requests to one replica by Mcp-Session-Id (sticky routing), or set server.store")
-	errNotTaken    = errors.New("the client has no stream to any replica of mcpx")
+	errNotTaken    = errors.New("the client has no stream to any replica of mcpx; let it open one with GET")
 	errNotExpected = errors.New("this replica of mcpx has sent no request with that ID; route requests to one replica by Mcp-Session-Id (sticky routing), or set server.store")
 	errStoreDown   = errors.New("the response is for another replica of mcpx, and the store cannot be reached; try again")
 )

@@ -388,6 +388,35 @@ func TestEveryCopyIsNotified(t *testing.T) {
 	}
 }
 
+// TestSubscriptionsOfSeveralReplicas: updates of a resource reach the stream wherever the client has
+// subscribed, until it unsubscribes anywhere.
+func TestSubscriptionsOfSeveralReplicas(t *testing.T) {
+	a, b, c := replicate(t, store.NewMemory())
+	id := a.open(t, `{}`)
+	stream := events(b.do(t, "GET", "/mcp", "", sessionHeader, id))
+	eventually(t, "the stream is open", func() bool { return b.copy(t).stream() != nil })
+	if got := a.in(t, id, request("resources/subscribe", `{"uri":"test://one"}`)); !strings.HasPrefix(got, `200 {"jsonrpc":"2.0","id":1,"result"`) {
+		t.Fatal(got)
+	}
+	update := request("tools/call", exec("say", `{"method":"notifications/resources/updated","params":[{"uri":"test://one"}]}`))
+	if got := a.in(t, id, update); !strings.HasPrefix(got, "200 ") {
+		t.Fatal(got)
+	}
+	if !stream.Scan() || !strings.Contains(stream.Text(), `"uri":"test://one"`) {
+		t.Fatalf("the stream has %s", stream.Text())
+	}
+	if got := c.in(t, id, request("resources/unsubscribe", `{"uri":"test://one"}`)); !strings.HasPrefix(got, `200 {"jsonrpc":"2.0","id":1,"result"`) {
+		t.Fatal(got)
+	}
+	eventually(t, "the other replica has unsubscribed", func() bool { return a.copy(t).client.Conn.Incoming() == 0 })
+	if got := a.in(t, id, update); !strings.HasPrefix(got, "200 ") {
+		t.Fatal(got)
+	}
+	if err := a.copy(t).send([]byte(`{"the":"end"}`)); err != nil || !stream.Scan() || stream.Text() != `{"the":"end"}` {
+		t.Errorf("the stream has %s: %v", stream.Text(), err)
+	}
+}
+
 // brokenStore cannot be reached.
 type brokenStore struct{ *store.Memory }
 

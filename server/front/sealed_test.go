@@ -56,7 +56,7 @@ func TestSealedIDs(t *testing.T) {
 	for _, row := range []struct{ name, path, id, credential, want string }{
 		{"as it is", "/mcp", id, "", "200 " + result("{}")},
 		{"by the schema's name", "/mcp/default", id, "", "200 " + result("{}")},
-		{"tampered at its start", "/mcp", "v1.A" + id[4:], "", noSuchSession},
+		{"tampered at its start", "/mcp", "v1." + flipped(id[3]) + id[4:], "", noSuchSession},
 		{"tampered in the middle", "/mcp", id[:60] + flipped(id[60]) + id[61:], "", noSuchSession},
 		{"tampered at its end", "/mcp", id[:len(id)-2] + flipped(id[len(id)-2]) + id[len(id)-1:], "", noSuchSession},
 		{"truncated", "/mcp", id[:len(id)-4], "", noSuchSession},

@@ -1,4 +1,4 @@
-package registry
+package upstream
 
 import (
 	"context"
@@ -28,12 +28,13 @@ type keptRoots struct {
 const (
 	rootsWait  = 5 * time.Second        // for calls of other clients to end
 	rootsTime  = time.Second            // for the upstream to request them
+	rootsTick  = 20 * time.Millisecond  // between checks whether they have ended
 	rootsGrace = 100 * time.Millisecond // for the upstream to use them: it may have to look at folders first
 )
 
 // needsRoots reports whether a call must wait until the upstream has the client's roots.
 func (s *Session) needsRoots(c Client) bool {
-	if s.owner != nil || c == nil || s.modern() != nil {
+	if s.Owner != nil || c == nil || s.modern() != nil {
 		return false
 	}
 	s.mu.Lock()
@@ -94,14 +95,14 @@ func (s *Session) awaitRoots(ctx context.Context, asked, got <-chan struct{}) er
 		return s.keepsOthers("the server does not request new ones")
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-s.done():
+	case <-s.Done():
 		return rpc.ErrClosed
 	}
 	select {
 	case <-got: // the client may need a person for that
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-s.done():
+	case <-s.Done():
 		return rpc.ErrClosed
 	}
 	limit.Reset(rootsGrace)
@@ -110,14 +111,14 @@ func (s *Session) awaitRoots(ctx context.Context, asked, got <-chan struct{}) er
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-s.done():
+	case <-s.Done():
 		return rpc.ErrClosed
 	}
 }
 
 // othersDone waits until no other client has a pending call.
 func (s *Session) othersDone(ctx context.Context, c Client) bool {
-	tick, limit := time.NewTicker(drainTick), time.NewTimer(rootsWait)
+	tick, limit := time.NewTicker(rootsTick), time.NewTimer(rootsWait)
 	defer tick.Stop()
 	defer limit.Stop()
 	for {
@@ -133,7 +134,7 @@ func (s *Session) othersDone(ctx context.Context, c Client) bool {
 			return false
 		case <-ctx.Done():
 			return false
-		case <-s.done():
+		case <-s.Done():
 			return true // the call finds out
 		}
 	}
@@ -141,7 +142,7 @@ func (s *Session) othersDone(ctx context.Context, c Client) bool {
 
 // keepsOthers returns the error for a call that could use the roots of another client.
 func (s *Session) keepsOthers(why string) error {
-	return &Unanswered{Server: s.config.Name, Reason: `it keeps the roots of one client for all, and ` + why +
+	return &Unanswered{Server: s.Config.Name, Reason: `it keeps the roots of one client for all, and ` + why +
 		`; try again later, or set "isolation": "client" for it`}
 }
 
@@ -193,13 +194,10 @@ func closeOnce(c chan struct{}) {
 	}
 }
 
-// KeepsRoots reports whether the upstream requests roots when there is no call, and so
+// KeepsRoots reports whether the upstream has requested roots when there was no call, and so
 // probably keeps them.
-func (u *Upstream) KeepsRoots() bool {
-	if u.session == nil {
-		return false
-	}
-	u.session.mu.Lock()
-	defer u.session.mu.Unlock()
-	return u.session.kept.isKeeper
+func (s *Session) KeepsRoots() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.kept.isKeeper
 }

@@ -1,69 +1,14 @@
-package registry
+package upstream
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 
-	"mcpx/internal/policy"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
 )
-
-// Client is a client of a front, which gets the requests and notifications of
-// upstreams. Its methods may be called concurrently.
-type Client interface {
-	// ID identifies the client.
-	ID() string
-	// Owner is the key for state that outlives a call. It is the ID, except for a client
-	// without a client session, which has a new ID with each call.
-	Owner() string
-	// Caller is who uses the client; nil for a caller without a name, who may use everything.
-	Caller() *policy.Caller
-	// Request sends a request to the client and waits for the response.
-	Request(ctx context.Context, method string, params []byte) (result []byte, err error)
-	// Notify sends a notification to the client. It never waits.
-	Notify(method string, params []byte)
-}
-
-// InputClient is a Client that is more than a program on the command line. An upstream of
-// 2026-07-28 learns the client's own capabilities with each request, and its requests to
-// the client come together.
-type InputClient interface {
-	Client
-	// Capabilities returns the capabilities that the client has declared.
-	Capabilities() []byte
-	// Revision returns the revision of MCP that the client speaks.
-	Revision() string
-	// RequestAll sends the requests of one round to the client, and waits for all
-	// responses. They have the order of the requests.
-	RequestAll(ctx context.Context, inputs []Input) (responses [][]byte, err error)
-}
-
-// Input is one of the requests to a client that an upstream needs to continue a call.
-type Input struct {
-	Key    string // chosen by the upstream
-	Method string
-	Params []byte
-}
-
-// RequestEach sends requests to a client one after the other.
-func RequestEach(ctx context.Context, c Client, inputs []Input) (responses [][]byte, err error) {
-	for _, input := range inputs {
-		response, err := c.Request(ctx, input.Method, input.Params)
-		if err != nil {
-			return nil, err
-		}
-		responses = append(responses, response)
-	}
-	return responses, nil
-}
-
-// ErrCallOver is returned by Client.Request if the client accepts requests only during a
-// call, and the call is over.
-var ErrCallOver = errors.New("the call is over")
 
 // forClients lists the requests that an upstream may send to a client.
 var forClients = map[string]bool{
@@ -146,8 +91,8 @@ func (s *Session) respond(id, result []byte, err error) {
 		errors.As(err, &e)
 		message = rpc.AppendError(nil, id, e)
 	}
-	if err := s.link.Send(message); err != nil {
-		s.log.Debug().Err(err).Msg("could not send a response to the upstream")
+	if err := s.Link.Send(message); err != nil {
+		s.Log.Debug().Err(err).Msg("could not send a response to the upstream")
 	}
 }
 
@@ -155,7 +100,7 @@ func (s *Session) respond(id, result []byte, err error) {
 // upstream: the client of the call whose stream carried it, the only client with pending
 // calls, or the only client. If that is not certain, the error says why.
 func (s *Session) addressee(callID []byte) (Client, error) {
-	only := s.onlyClient()
+	only := s.Host.OnlyClient()
 	if callID != nil {
 		switch c := s.conn.Pending(callID); {
 		case c == nil:
@@ -188,7 +133,7 @@ func (s *Session) addressee(callID []byte) (Client, error) {
 
 // uncertain returns the error for a message that cannot be assigned to one client.
 func (s *Session) uncertain(why string) error {
-	return fmt.Errorf(`%s the shared session of server %q; set "isolation": "client" for it`, why, s.config.Name)
+	return fmt.Errorf(`%s the shared session of server %q; set "isolation": "client" for it`, why, s.Config.Name)
 }
 
 // hasAbandoned reports whether a client other than this one has abandoned a call.
@@ -272,7 +217,7 @@ func (c *callers) isOnly(client string) bool {
 // of the same caller. On the shared session, clients without a client session may be
 // different programs even if they have the same owner, so each is its own caller.
 func (s *Session) callerID(c Client) string {
-	if s.owner != nil {
+	if s.Owner != nil {
 		return c.Owner()
 	}
 	return c.ID()

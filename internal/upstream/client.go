@@ -1,0 +1,61 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+
+	"mcpx/internal/policy"
+)
+
+// Client is a client of a front, which gets the requests and notifications of
+// upstreams. Its methods may be called concurrently.
+type Client interface {
+	// ID identifies the client.
+	ID() string
+	// Owner is the key for state that outlives a call. It is the ID, except for a client
+	// without a client session, which has a new ID with each call.
+	Owner() string
+	// Caller is who uses the client; nil for a caller without a name, who may use everything.
+	Caller() *policy.Caller
+	// Request sends a request to the client and waits for the response.
+	Request(ctx context.Context, method string, params []byte) (result []byte, err error)
+	// Notify sends a notification to the client. It never waits.
+	Notify(method string, params []byte)
+}
+
+// InputClient is a Client that is more than a program on the command line. An upstream of
+// 2026-07-28 learns the client's own capabilities with each request, and its requests to
+// the client come together.
+type InputClient interface {
+	Client
+	// Capabilities returns the capabilities that the client has declared.
+	Capabilities() []byte
+	// Revision returns the revision of MCP that the client speaks.
+	Revision() string
+	// RequestAll sends the requests of one round to the client, and waits for all
+	// responses. They have the order of the requests.
+	RequestAll(ctx context.Context, inputs []Input) (responses [][]byte, err error)
+}
+
+// Input is one of the requests to a client that an upstream needs to continue a call.
+type Input struct {
+	Key    string // chosen by the upstream
+	Method string
+	Params []byte
+}
+
+// RequestEach sends requests to a client one after the other.
+func RequestEach(ctx context.Context, c Client, inputs []Input) (responses [][]byte, err error) {
+	for _, input := range inputs {
+		response, err := c.Request(ctx, input.Method, input.Params)
+		if err != nil {
+			return nil, err
+		}
+		responses = append(responses, response)
+	}
+	return responses, nil
+}
+
+// ErrCallOver is returned by Client.Request if the client accepts requests only during a
+// call, and the call is over.
+var ErrCallOver = errors.New("the call is over")

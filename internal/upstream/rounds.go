@@ -1,0 +1,174 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"mcpx/internal/rawjson"
+	"mcpx/internal/rpc"
+)
+
+// Since revision 2026-07-28 MCP has no initialize. Every request names its revision
+// and capabilities. A server that needs input from its client responds to the call with
+// input_required. Changes are reported in one long response to subscriptions/listen.
+// Which revision an upstream speaks is decided in revision.go.
+
+// modern is the additional state of a session that speaks 2026-07-28.
+type modern struct {
+	meta []byte // members of every request's _meta
+	filterState
+}
+
+// modernPrefix begins the keys of _meta that 2026-07-28 defines.
+const modernPrefix = "io.modelcontextprotocol/"
+
+// maxRounds bounds how often one call may require input of its client.
+const maxRounds = 10
+
+func modernMeta(version string) []byte {
+	handshake := initializeParams(version)
+	meta := rawjson.AppendString([]byte(`{"`+mcp.MetaKeyProtocolVersion+`":`), mcp.ProtocolVersion20260728)
+	meta = rawjson.AppendMember(meta, mcp.MetaKeyClientInfo, rawjson.Get(handshake, "clientInfo"))
+	return append(rawjson.AppendMember(meta, mcp.MetaKeyClientCapabilities, rawjson.Get(handshake, "capabilities")), '}')
+}
+
+// withoutModernKeys returns the _meta of a client's request without the keys of
+// 2026-07-28, which are between the client and mcpx.
+func withoutModernKeys(meta []byte) []byte {
+	if !bytes.Contains(meta, []byte(modernPrefix)) {
+		return meta
+	}
+	for key := range rawjson.Members(meta) {
+		if strings.HasPrefix(key, modernPrefix) {
+			meta = rawjson.With(meta, key, nil)
+		}
+	}
+	return meta
+}
+
+// requestMeta returns the _meta of a request: the client's own keys, and those of
+// 2026-07-28 as mcpx sets them. The capabilities are those of the client: what it lacks,
+// the upstream must not require. For its own requests mcpx declares all of them.
+func (s *Session) requestMeta(own []byte, client Client) []byte {
+	meta := s.modern().meta
+	for key, value := range rawjson.Members(withoutModernKeys(own)) {
+		meta = rawjson.With(meta, key, value)
+	}
+	if c, ok := client.(InputClient); ok {
+		meta = rawjson.With(meta, mcp.MetaKeyClientCapabilities, forwardable(c.Capabilities()))
+	}
+	if level := s.Host.LogLevel(); level != "" {
+		meta = rawjson.With(meta, mcp.MetaKeyLogLevel, rawjson.AppendString(nil, level))
+	}
+	return meta
+}
+
+// forwardable returns the capabilities of a client that upstreams learn. mcpx forwards no
+// other requests to clients.
+func forwardable(capabilities []byte) []byte {
+	b := []byte("{")
+	for _, name := range []string{"roots", "sampling", "elicitation"} {
+		if declared := rawjson.Get(capabilities, name); rawjson.Kind(declared) == '{' {
+			b = rawjson.AppendMember(b, name, declared)
+		}
+	}
+	return append(b, '}')
+}
+
+// callInRounds makes a call. Each time the upstream requires input, it gets the input
+// from the client and makes the call again.
+func (s *Session) callInRounds(ctx context.Context, r Request, l Limits) ([]byte, error) {
+	switch r.Method {
+	case "resources/subscribe": // the filter of listen has all URIs
+		return []byte("{}"), s.waitListening(ctx, s.modern().request())
+	case "resources/unsubscribe":
+		s.modern().request()
+		return []byte("{}"), nil
+	case "logging/setLevel":
+		return []byte("{}"), nil
+	}
+	s.rounds.Add(1)
+	defer s.rounds.Add(-1)
+	r.Meta = s.requestMeta(r.Meta, r.Client)
+	if l.Total > 0 { // for all rounds, and the client's time between them
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, l.Total, &Timeout{Server: s.Config.Name, Key: "max_timeout", Limit: l.Total})
+		defer cancel()
+		l.Total = 0
+	}
+	for round := range maxRounds {
+		result, err := s.callOnce(ctx, r, l)
+		if round > 0 && errors.Is(err, rpc.ErrClosed) { // this round was not sent, but the first was
+			<-s.Done()
+			return nil, s.Lost(s.conn.Err())
+		}
+		if err != nil || string(rawjson.Get(result, "resultType")) != `"input_required"` {
+			return result, err
+		}
+		if r.Client == nil {
+			return nil, errors.New("the upstream requires input of a client, but mcpx made the call")
+		}
+		if r.Params, err = s.collectInput(ctx, r, result); err != nil {
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("the upstream required input more than %d times", maxRounds)
+}
+
+// collectInput sends the upstream's requests to the client and returns the params of
+// the next round, with the responses.
+func (s *Session) collectInput(ctx context.Context, r Request, result []byte) ([]byte, error) {
+	requestCtx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.conn.Context(), cancel)() // nothing waits for the response then
+	inputs, err := s.inputs(r, result)
+	if err != nil {
+		return nil, err
+	}
+	ask := func() ([][]byte, error) { return RequestEach(requestCtx, r.Client, inputs) }
+	if c, ok := r.Client.(InputClient); ok {
+		ask = func() ([][]byte, error) { return c.RequestAll(requestCtx, inputs) }
+	}
+	responses, err := ask()
+	switch {
+	case s.IsOver():
+		return nil, s.Lost(s.conn.Err())
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case err != nil:
+		return nil, err
+	}
+	byKey := []byte("{")
+	for i, input := range inputs {
+		byKey = rawjson.AppendMember(byKey, input.Key, responses[i])
+	}
+	params := rawjson.With(rawjson.OrObject(r.Params), "inputResponses", append(byKey, '}'))
+	return rawjson.With(params, "requestState", rawjson.Get(result, "requestState")), nil
+}
+
+// maxInputs bounds the requests of one round.
+const maxInputs = 100
+
+// inputs returns the requests to the client in a result.
+func (s *Session) inputs(r Request, result []byte) (inputs []Input, err error) {
+	for key, request := range rawjson.Members(rawjson.Get(result, "inputRequests")) {
+		method, _ := rawjson.String(rawjson.Get(request, "method"))
+		if !forClients[method] {
+			return nil, fmt.Errorf("the upstream requests %q, which clients do not know", method)
+		}
+		if len(inputs) == maxInputs {
+			return nil, fmt.Errorf("the upstream requires more than %d inputs at once", maxInputs)
+		}
+		params := rawjson.Get(request, "params")
+		if method == "elicitation/create" {
+			s.rememberURL(params, r.Client)
+		}
+		inputs = append(inputs, Input{key, method, params})
+	}
+	return inputs, nil
+}
