@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 const sessionHeader = "Mcp-Session-Id"
@@ -246,4 +247,16 @@ func (c *client) pingAt(at string) int {
 	}
 	defer x.stop()
 	return x.status
+}
+
+// whileBusy repeats an action while it fails because the store did not answer in time: on a
+// loaded machine 250 ms may be too short. Nothing was sent to an upstream then.
+func whileBusy(action func() error) error {
+	limit := time.Now().Add(patience)
+	for {
+		err := action()
+		if err == nil || !strings.Contains(err.Error(), "the store cannot be") || time.Now().After(limit) {
+			return err
+		}
+	}
 }

@@ -101,7 +101,7 @@ func (l *load) visit(name string) {
 		l.problem(v, "initialize", err)
 		return
 	}
-	handle, _, err := v.keep(l.cluster.url, name)
+	handle, err := v.keepShared(l.cluster.url, name)
 	if err != nil {
 		l.problem(v, "a result that is kept", err)
 		return
@@ -130,6 +130,22 @@ func (c *client) keep(at, name string) (handle, note string, err error) {
 		return "", "", fmt.Errorf("no handle: %s", clip(string(answer)))
 	}
 	return string(found[1]), string(answer[len(answer)-min(300, len(answer)):]), nil
+}
+
+// onlyHere is in the note about a result that is not in the store.
+const onlyHere = "only on this replica"
+
+// keepShared is keep for a result that all replicas can read.
+func (c *client) keepShared(at, name string) (handle string, err error) {
+	err = whileBusy(func() error {
+		var note string
+		handle, note, err = c.keep(at, name)
+		if err == nil && strings.Contains(note, onlyHere) {
+			return errors.New("the store cannot be used")
+		}
+		return err
+	})
+	return handle, err
 }
 
 // any returns one of the visitors.
@@ -161,7 +177,7 @@ func (l *load) work(v *visitor, nonce, argument string, ms int) {
 	if strings.Contains(argument, "%s") {
 		argument = fmt.Sprintf(argument, nonce)
 	}
-	got, err := v.exec("count", "work", fmt.Sprintf(`{"nonce":%s,"ms":%d}`, argument, ms))
+	got, err := v.execShared("count", "work", fmt.Sprintf(`{"nonce":%s,"ms":%d}`, argument, ms))
 	l.mu.Lock()
 	l.made[nonce] = err == nil
 	l.mu.Unlock()
@@ -171,8 +187,17 @@ func (l *load) work(v *visitor, nonce, argument string, ms int) {
 // read reads a part of the visitor's kept result.
 func (l *load) read(v *visitor) {
 	word := rand.IntN(words)
-	got, err := v.exec("mcpx", "read_result", fmt.Sprintf(`{"id":%q,"path":"/words/%d"}`, v.handle, word))
+	got, err := v.execShared("mcpx", "read_result", fmt.Sprintf(`{"id":%q,"path":"/words/%d"}`, v.handle, word))
 	l.check(v, "read_result", strings.Contains(got, fmt.Sprintf("%s-%d", v.name, word)), got, err)
+}
+
+// execShared is exec for a call that may need the store.
+func (c *client) execShared(server, tool, arguments string) (text string, err error) {
+	err = whileBusy(func() error {
+		text, err = c.exec(server, tool, arguments)
+		return err
+	})
+	return text, err
 }
 
 // check counts a call.

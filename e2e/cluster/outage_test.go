@@ -29,7 +29,7 @@ func TestStoreOutage(t *testing.T) {
 		l.waitFor(50)
 		eventually(t, outage.name+": a new handle is on one replica only", func() (string, bool) {
 			handle, note, err := v.keep(c.replica(0).url, "local")
-			if err != nil || !strings.Contains(note, "only on this replica") {
+			if err != nil || !strings.Contains(note, onlyHere) {
 				return fmt.Sprint(note, err), false
 			}
 			got, err := v.execAt(c.replica(0).url, "mcpx", "read_result", fmt.Sprintf(`{"id":%q,"path":"/words/1"}`, handle))
@@ -45,7 +45,7 @@ func TestStoreOutage(t *testing.T) {
 		outage.end()
 		eventually(t, outage.name+": the store is used again", func() (string, bool) {
 			handle, note, err := v.keep(c.replica(0).url, "shared")
-			if err != nil || strings.Contains(note, "only on this replica") {
+			if err != nil || strings.Contains(note, onlyHere) {
 				return fmt.Sprint(note, err), false
 			}
 			got, err := v.execAt(c.replica(1).url, "mcpx", "read_result", fmt.Sprintf(`{"id":%q,"path":"/words/1"}`, handle))
