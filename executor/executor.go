@@ -297,12 +297,20 @@ func (e *Executor) clientResult(c *Call, end end) (result []byte, err error) {
 		return end.result, flatError(c.Server, end.err)
 	case end.err != nil:
 		return nil, execError(c, end.err)
+	case isUnfinished(c):
+		return end.result, nil
 	}
 	result = e.fit(c, end.result)
 	if len(c.notes) > 0 {
 		result = results.AppendText(result, strings.Join(c.notes, "\n"))
 	}
 	return result, nil
+}
+
+// isUnfinished reports whether the result of a call is a request for input.
+func isUnfinished(c *Call) bool {
+	client, ok := c.Client.(registry.RoundClient)
+	return ok && client.HasPassed()
 }
 
 // fit returns a result of exec for the client: the selected part, or the whole result unless

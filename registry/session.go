@@ -57,6 +57,8 @@ func (u *Upstream) KeepsRoots() bool { return u.session != nil && u.session.Keep
 type (
 	// Client is a client of a front.
 	Client = upstream.Client
+	// RoundClient is a Client that continues calls of several rounds by itself.
+	RoundClient = upstream.RoundClient
 	// InputClient is a Client that responds to several requests at once.
 	InputClient = upstream.InputClient
 	// Input is a request to a client.

@@ -28,6 +28,9 @@ type Client struct {
 	// Replacements for a call of several rounds; may be nil.
 	requestInput  func(ctx context.Context, inputs []registry.Input) ([][]byte, error) // for requests to the client
 	progressToken func() []byte                                                        // for the progress token in the request
+	call          *multiRoundCall
+	resumed       *resumedCall // the call goes on with this
+	mayPass       bool         // the client may get an upstream's own state
 }
 
 // conversation is the state that all streams of a client share.

@@ -65,7 +65,11 @@ func (s *Server) modern(ctx context.Context, c *Client, m rpc.Message) ([]byte, 
 	version, _ := rawjson.String(rawjson.Get(meta, mcp.MetaKeyProtocolVersion))
 	capabilities := rawjson.Get(meta, mcp.MetaKeyClientCapabilities)
 	request := c.forRequest(version, capabilities, rawjson.Get(meta, mcp.MetaKeyLogLevel))
+	request.mayPass = s.rounds.sealed != nil
 	result, err := s.rounds.run(ctx, request, m, func(ctx context.Context) ([]byte, error) {
+		if request.resumed != nil {
+			m.Params = withoutRound(m.Params)
+		}
 		return s.safely(ctx, run, request, m)
 	})
 	if err != nil {

@@ -12,7 +12,6 @@ import (
 
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
-	"mcpx/internal/seal"
 	"mcpx/internal/upstream"
 	"mcpx/registry"
 )
@@ -23,15 +22,14 @@ import (
 // An upstream of an earlier revision sends requests during a call, so the call is parked
 // here until its client makes it again. The methods may be called concurrently.
 type multiRoundCalls struct {
-	replica string    // begins the state of each call, if it is sealed
-	box     *seal.Box // seals requestState; nil: it is not sealed
+	sealed *sealedRounds // nil: requestState is not sealed
 
 	mu     sync.Mutex
 	parked map[string]*multiRoundCall // by state
 }
 
-func newMultiRoundCalls(box *seal.Box) *multiRoundCalls {
-	return &multiRoundCalls{replica: rand.Text(), box: box, parked: map[string]*multiRoundCall{}}
+func newMultiRoundCalls() *multiRoundCalls {
+	return &multiRoundCalls{parked: map[string]*multiRoundCall{}}
 }
 
 // mayRequireInput are the methods whose result may be input_required. Clients do not
@@ -57,6 +55,7 @@ type multiRoundCall struct {
 	done   chan struct{} // closed when the result is available
 	cancel context.CancelCauseFunc
 	stream atomic.Pointer[roundStream]
+	passed string // the upstream whose request for input is the result; read it after the result
 
 	requested inputRequest // sent to the client in the last round
 	expiry    *time.Timer  // ends the call if the client does not continue it
@@ -103,6 +102,9 @@ func (r *multiRoundCalls) run(ctx context.Context, c *Client, m rpc.Message, cal
 	for {
 		select {
 		case o := <-p.result:
+			if p.passed != "" && o.err == nil {
+				return r.sealed.seal(o.result, p), nil
+			}
 			return o.result, o.err
 		case request := <-p.inputs:
 			if result := r.park(p, request); result != nil {
@@ -113,17 +115,21 @@ func (r *multiRoundCalls) run(ctx context.Context, c *Client, m rpc.Message, cal
 	}
 }
 
-// parkedCall removes the call that a request continues; nil for a request that continues none.
+// parkedCall removes the call that a request continues; nil for a request that begins a call
+// here.
 func (r *multiRoundCalls) parkedCall(c *Client, m rpc.Message) (*multiRoundCall, error) {
 	requestState, _ := rawjson.String(rawjson.Get(m.Params, "requestState"))
 	if requestState == "" {
 		return nil, nil
 	}
-	state, err := r.open(requestState, c.owner, m.Method)
-	if err != nil {
-		return nil, err
+	if r.sealed != nil {
+		state, err := r.sealed.open(requestState, c, m)
+		if state == "" || err != nil {
+			return nil, err
+		}
+		requestState = state
 	}
-	if p := r.remove(state, c.owner, m.Method); p != nil {
+	if p := r.remove(requestState, c.owner, m.Method); p != nil {
 		return p, nil
 	}
 	return nil, errUnknownState
@@ -133,31 +139,6 @@ var (
 	errUnknownState = invalidParams(`"requestState" is unknown, or its call has ended; make the call again without it`)
 	errOtherReplica = invalidParams(`"requestState" is of a call that waits on another replica of mcpx; make the call again without it, or route each client to one replica`)
 )
-
-// seal returns the requestState of a parked call. Other replicas can open it, so that they
-// know why they cannot continue the call.
-func (r *multiRoundCalls) seal(state string, p *multiRoundCall) string {
-	if r.box == nil {
-		return state
-	}
-	return r.box.Seal([]byte(r.replica+state), seal.Terms{Label: p.method + " " + p.owner, Until: time.Now().Add(parkTime)})
-}
-
-// open returns the state of a call from a requestState.
-func (r *multiRoundCalls) open(requestState, owner, method string) (state string, err error) {
-	if r.box == nil {
-		return requestState, nil
-	}
-	text, _, err := r.box.Open(requestState, method+" "+owner)
-	if err != nil {
-		return "", errUnknownState
-	}
-	state, isOwn := strings.CutPrefix(string(text), r.replica)
-	if !isOwn {
-		return "", errOtherReplica
-	}
-	return state, nil
-}
 
 // newRoundStream returns where notifications of a call go in this round. It copies the
 // progress token, so that the memory of the request can be freed.
@@ -172,7 +153,7 @@ func newMultiRoundCall(ctx context.Context, c *Client, m rpc.Message, call func(
 	p.stream.Store(newRoundStream(c, m))
 	c.Send = func(message []byte) error { return p.stream.Load().send(message) }
 	c.progressToken = func() []byte { return p.stream.Load().token }
-	c.requestInput = p.requestInput
+	c.requestInput, c.call = p.requestInput, p
 	go func() {
 		result, err := call(ctx)
 		p.result <- outcome{result, err}
@@ -220,7 +201,10 @@ func (r *multiRoundCalls) park(p *multiRoundCall, request inputRequest) []byte {
 		requests = rawjson.AppendMember(requests, input.Key, append(one, '}'))
 	}
 	result := rawjson.AppendMember([]byte(`{"resultType":"input_required"`), "inputRequests", append(requests, '}'))
-	return append(rawjson.AppendMember(result, "requestState", rawjson.AppendString(nil, r.seal(state, p))), '}')
+	if r.sealed != nil {
+		state = r.sealed.parkedState(state, p)
+	}
+	return append(rawjson.AppendMember(result, "requestState", rawjson.AppendString(nil, state)), '}')
 }
 
 // add parks a call for parkTime; false if there are too many.

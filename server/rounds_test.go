@@ -23,7 +23,7 @@ var wantRoots = []registry.Input{{Key: "input", Method: "roots/list"}}
 // request to it fails.
 func TestAClientThatDoesNotComeBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newMultiRoundCalls(nil)
+		r := newMultiRoundCalls()
 		c := newClient("one", nil)
 		asked, ended := make(chan error, 1), make(chan error, 1)
 		result, err := r.run(t.Context(), c, rpc.Message{Method: "tools/call", Params: []byte("{}")}, func(ctx context.Context) ([]byte, error) {
@@ -56,7 +56,7 @@ func TestAClientThatDoesNotComeBack(t *testing.T) {
 // TestARoundHasItsOwnStream: messages go to the stream of the client's latest round,
 // with the progress token of that round.
 func TestARoundHasItsOwnStream(t *testing.T) {
-	r := newMultiRoundCalls(nil)
+	r := newMultiRoundCalls()
 	var sent [3][]string
 	say := func(round int, params string, call func(c *Client) ([]byte, error)) []byte {
 		c := newClient("one", func(message []byte) error {
@@ -104,7 +104,7 @@ func TestARoundHasItsOwnStream(t *testing.T) {
 // and in total. Beyond that the client counts as not responding.
 func TestParkedCallsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newMultiRoundCalls(nil)
+		r := newMultiRoundCalls()
 		size := 0
 		park := func(owner string) (state []byte) {
 			c := newClient(owner, func([]byte) error { return nil })
@@ -202,7 +202,7 @@ func TestRounds(t *testing.T) {
 func TestRequestsThatCannotAsk(t *testing.T) {
 	for _, method := range []string{"completion/complete", "tools/list", "tools/call"} {
 		c := newClient("modern", nil).forRequest("2026-07-28", []byte(`{"roots":{}}`), nil)
-		r := newMultiRoundCalls(nil)
+		r := newMultiRoundCalls()
 		result, err := r.run(t.Context(), c, rpc.Message{ID: []byte("1"), Method: method}, func(ctx context.Context) ([]byte, error) {
 			if _, err := c.Request(ctx, "roots/list", nil); err != nil {
 				return rawjson.AppendString(nil, err.Error()), nil
@@ -239,7 +239,7 @@ func TestARoundWithoutAnAnswerFails(t *testing.T) {
 // TestInputsOfOneRound: all requests of an upstream reach the client in one round, under
 // the upstream's keys, and the responses come back in their order.
 func TestInputsOfOneRound(t *testing.T) {
-	r := newMultiRoundCalls(nil)
+	r := newMultiRoundCalls()
 	c := newClient("one", nil).forRequest("2026-07-28", []byte(`{"roots":{},"elicitation":{}}`), nil)
 	inputs := []registry.Input{{Key: "user_name", Method: "elicitation/create", Params: []byte(`{"message":"Who?"}`)}, {Key: "roots", Method: "roots/list"}}
 	params := `{"name":"ask"}`
@@ -272,8 +272,13 @@ func TestInputsOfOneRound(t *testing.T) {
 // the call, and whoever did not get the state learns nothing.
 func TestSealedStates(t *testing.T) {
 	box := seal.New(seal.Round, []seal.Key{bytes.Repeat([]byte{1}, seal.KeyBytes)})
-	own, other := newMultiRoundCalls(box), newMultiRoundCalls(box)
-	foreign := newMultiRoundCalls(seal.New(seal.Round, []seal.Key{bytes.Repeat([]byte{2}, seal.KeyBytes)}))
+	sealing := func(box *seal.Box) *multiRoundCalls {
+		r := newMultiRoundCalls()
+		r.sealed = newSealedRounds(box, "work")
+		return r
+	}
+	own, other := sealing(box), sealing(box)
+	foreign := sealing(seal.New(seal.Round, []seal.Key{bytes.Repeat([]byte{2}, seal.KeyBytes)}))
 	round := func(r *multiRoundCalls, owner, method, params string) string {
 		c := newClient(owner, func([]byte) error { return nil })
 		result, err := r.run(t.Context(), c, rpc.Message{Method: method, Params: []byte(params)}, func(ctx context.Context) ([]byte, error) {

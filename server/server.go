@@ -74,7 +74,7 @@ func New(p *config.Profile, r *registry.Registry, e *executor.Executor, o Option
 		options:  o,
 		lazy:     p.Expose == config.Lazy,
 		bare:     p.Expose == config.Flat && !p.Prefix,
-		rounds:   newMultiRoundCalls(o.Rounds),
+		rounds:   newMultiRoundCalls(),
 		methods:  Methods,
 		meta:     meta,
 
@@ -83,6 +83,7 @@ func New(p *config.Profile, r *registry.Registry, e *executor.Executor, o Option
 
 		configured: make(map[string]bool, len(p.Upstreams)),
 	}
+	s.rounds.sealed = newSealedRounds(o.Rounds, p.Name)
 	for i := range p.Upstreams {
 		s.configured[p.Upstreams[i].Name] = true
 	}

@@ -37,6 +37,20 @@ type InputClient interface {
 	RequestAll(ctx context.Context, inputs []Input) (responses [][]byte, err error)
 }
 
+// RoundClient is an InputClient that may continue a call of several rounds by itself, with the
+// upstream's own state. mcpx then keeps nothing between the rounds.
+type RoundClient interface {
+	InputClient
+	// Resumed returns the input and the state with which the client continues a call to an
+	// upstream; ok is false for a call that begins.
+	Resumed(server string) (responses, state []byte, ok bool)
+	// Pass reports whether the client gets the result with the upstream's requests and state.
+	// Otherwise the requests are sent with RequestAll.
+	Pass(server string, inputs []Input) (ok bool, err error)
+	// HasPassed reports whether Pass returned true.
+	HasPassed() bool
+}
+
 // Input is one of the requests to a client that an upstream needs to continue a call.
 type Input struct {
 	Key    string // chosen by the upstream

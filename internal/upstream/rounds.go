@@ -9,6 +9,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"mcpx/config"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
 )
@@ -101,6 +102,11 @@ func (s *Session) callInRounds(ctx context.Context, r Request, l Limits) ([]byte
 		defer cancel()
 		l.Total = 0
 	}
+	if c, ok := r.Client.(RoundClient); ok {
+		if responses, state, ok := c.Resumed(s.Config.Name); ok {
+			r.Params = nextRound(r.Params, responses, state)
+		}
+	}
 	for round := range maxRounds {
 		result, err := s.callOnce(ctx, r, l)
 		if round > 0 && errors.Is(err, rpc.ErrClosed) { // this round was not sent, but the first was
@@ -112,6 +118,9 @@ func (s *Session) callInRounds(ctx context.Context, r Request, l Limits) ([]byte
 		}
 		if r.Client == nil {
 			return nil, errors.New("the upstream requires input of a client, but mcpx made the call")
+		}
+		if hasPassed, err := s.pass(r, result); hasPassed || err != nil {
+			return result, err
 		}
 		if r.Params, err = s.collectInput(ctx, r, result); err != nil {
 			return nil, err
@@ -147,8 +156,29 @@ func (s *Session) collectInput(ctx context.Context, r Request, result []byte) ([
 	for i, input := range inputs {
 		byKey = rawjson.AppendMember(byKey, input.Key, responses[i])
 	}
-	params := rawjson.With(rawjson.OrObject(r.Params), "inputResponses", append(byKey, '}'))
-	return rawjson.With(params, "requestState", rawjson.Get(result, "requestState")), nil
+	return nextRound(r.Params, append(byKey, '}'), rawjson.Get(result, "requestState")), nil
+}
+
+// nextRound returns the params of a call with the input and the state of the next round.
+func nextRound(params, responses, state []byte) []byte {
+	return rawjson.With(rawjson.With(rawjson.OrObject(params), "inputResponses", responses), "requestState", state)
+}
+
+// maxPassed bounds the state of an upstream that a client keeps for it.
+const maxPassed = 64 << 10
+
+// pass reports whether the client continues the call by itself. The next round may then use
+// another session, so the upstream must not have one per client.
+func (s *Session) pass(r Request, result []byte) (bool, error) {
+	c, ok := r.Client.(RoundClient)
+	if !ok || s.Config.Isolation == config.PerClient || len(rawjson.Get(result, "requestState")) > maxPassed {
+		return false, nil
+	}
+	inputs, err := s.inputs(r, result)
+	if err != nil {
+		return false, err
+	}
+	return c.Pass(s.Config.Name, inputs)
 }
 
 // maxInputs bounds the requests of one round.

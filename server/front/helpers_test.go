@@ -43,6 +43,12 @@ func upstream(t testing.TB, name string, flags ...string) map[string]any {
 // start returns a server whose upstreams run until the test ends.
 func start(t testing.TB, upstreams ...map[string]any) *bench {
 	t.Helper()
+	return startWith(t, server.Options{}, upstreams...)
+}
+
+// startWith is start with options of the server.
+func startWith(t testing.TB, o server.Options, upstreams ...map[string]any) *bench {
+	t.Helper()
 	mcptest.NothingLeft(t)
 	text, err := json.Marshal(map[string]any{"mcp_servers": append([]map[string]any{}, upstreams...)})
 	if err != nil {
@@ -56,7 +62,8 @@ func start(t testing.TB, upstreams ...map[string]any) *bench {
 	w := child.NewWatcher(log)
 	b.registry = registry.New(&c.Profiles[0], registry.Options{Log: log, Version: "1.2.3", MessageBytes: 8 << 20, ConnectsAtOnce: 4, Watcher: w})
 	b.executor = executor.New(b.registry, c, &c.Profiles[0], executor.Options{Log: log})
-	b.Server = server.New(&c.Profiles[0], b.registry, b.executor, server.Options{Log: log, Version: "1.2.3"})
+	o.Log, o.Version = log, "1.2.3"
+	b.Server = server.New(&c.Profiles[0], b.registry, b.executor, o)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
 	go func() { done <- b.registry.Run(ctx) }()

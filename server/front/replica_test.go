@@ -1,6 +1,7 @@
 package front
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"mcpx/internal/rawjson"
+	"mcpx/internal/seal"
 	"mcpx/internal/store"
 	"mcpx/server"
 )
@@ -414,6 +416,49 @@ func TestSubscriptionsOfSeveralReplicas(t *testing.T) {
 	}
 	if err := a.copy(t).send([]byte(`{"the":"end"}`)); err != nil || !stream.Scan() || stream.Text() != `{"the":"end"}` {
 		t.Errorf("the stream has %s: %v", stream.Text(), err)
+	}
+}
+
+// TestRoundsOfSeveralReplicas: every replica continues a call of 2026-07-28 if the upstream speaks
+// it too. Otherwise the client learns that the call waits elsewhere.
+func TestRoundsOfSeveralReplicas(t *testing.T) {
+	key := bytes.Repeat([]byte{1}, seal.KeyBytes)
+	var replicas []*site
+	for range 2 {
+		b := startWith(t, server.Options{Rounds: seal.New(seal.Round, []seal.Key{key})}, upstream(t, "one", "-modern"), upstream(t, "old"))
+		h := &HTTP{Servers: map[string]*server.Server{"default": b.Server}, BodyBytes: 10_000, Sessions: 3, Idle: time.Hour}
+		s := httptest.NewServer(h.Handler())
+		t.Cleanup(func() {
+			h.closeStreams()
+			s.Close()
+			h.close()
+		})
+		b.executor.Settle(t.Context(), nil, time.Minute)
+		replicas = append(replicas, &site{HTTP: h, url: s.URL})
+	}
+	round := func(s *site, name, more string) string {
+		params := strings.Replace(exec("ask", `{"method":"roots/list"}`), `"_meta":{"progressToken":"tok"}`, meta(`{"roots":{}}`, "")+more, 1)
+		params = strings.Replace(params, `"one"`, `"`+name+`"`, 1)
+		return whole(t, s.do(t, "POST", "/mcp", request("tools/call", params), "Mcp-Method", "tools/call", "Mcp-Name", "exec"))
+	}
+	for _, row := range []struct {
+		name, key string
+		want      [2]string // on the replica of the first round, and on the other
+	}{
+		{"one", "one", [2]string{`state 1 {\"one\":{\"roots\":[]}}`, `state 1 {\"one\":{\"roots\":[]}}`}},
+		{"old", "input", [2]string{`\"roots\":[]`, "waits on another replica of mcpx"}},
+	} {
+		for i, want := range row.want {
+			asked := round(replicas[0], row.name, "")
+			_, result, _ := strings.Cut(asked, " ")
+			state := rawjson.Get(rawjson.Get([]byte(result), "result"), "requestState")
+			if !strings.Contains(asked, `"inputRequests":{"`+row.key+`":{"method":"roots/list"`) || !strings.HasPrefix(string(state), `"v1.`) {
+				t.Fatalf("%s: the first round ends with %s", row.name, asked)
+			}
+			if got := round(replicas[i], row.name, `,"inputResponses":{"`+row.key+`":{"roots":[]}},"requestState":`+string(state)); !strings.Contains(got, want) {
+				t.Errorf("%s, on replica %d: %s", row.name, i, got)
+			}
+		}
 	}
 }
 

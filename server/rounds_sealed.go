@@ -1,0 +1,117 @@
+package server
+
+import (
+	"crypto/rand"
+	"strings"
+	"time"
+
+	"mcpx/internal/rawjson"
+	"mcpx/internal/rpc"
+	"mcpx/internal/seal"
+	"mcpx/registry"
+)
+
+// sealedRounds seals the requestState of calls, so that every replica can read it. If the
+// upstream itself speaks 2026-07-28, its own state is inside, and every replica can continue
+// the call. Otherwise the call waits on one replica, and the state says on which.
+type sealedRounds struct {
+	box     *seal.Box
+	replica string // this process
+	schema  string
+}
+
+func newSealedRounds(box *seal.Box, schema string) *sealedRounds {
+	if box == nil {
+		return nil
+	}
+	return &sealedRounds{box: box, replica: rand.Text(), schema: schema}
+}
+
+// A state has three parts, each but the last ends with a NUL byte: one of these words, then
+// the replica and the state of a parked call, or the upstream and its own state.
+const (
+	stateParked = "parked"
+	statePassed = "passed"
+)
+
+// label binds a state to the owner and the method of a call.
+func (s *sealedRounds) label(owner, method string) string {
+	return method + " " + s.schema + "\x00" + owner
+}
+
+func (s *sealedRounds) sealParts(p *multiRoundCall, parts ...string) string {
+	terms := seal.Terms{Label: s.label(p.owner, p.method), Until: time.Now().Add(parkTime)}
+	return s.box.Seal([]byte(strings.Join(parts, "\x00")), terms)
+}
+
+// parkedState returns the requestState of a parked call.
+func (s *sealedRounds) parkedState(state string, p *multiRoundCall) string {
+	return s.sealParts(p, stateParked, s.replica, state)
+}
+
+// seal returns the result of an upstream that requires input, with a sealed requestState.
+func (s *sealedRounds) seal(result []byte, p *multiRoundCall) []byte {
+	state := s.sealParts(p, statePassed, p.passed, string(rawjson.Get(result, "requestState")))
+	return rawjson.With(result, "requestState", rawjson.AppendString(nil, state))
+}
+
+// open returns the state of a call that is parked here. For a call that every replica can
+// continue, it is empty: the client gets what the upstream needs.
+func (s *sealedRounds) open(requestState string, c *Client, m rpc.Message) (parked string, err error) {
+	text, _, err := s.box.Open(requestState, s.label(c.owner, m.Method))
+	if err != nil {
+		return "", errUnknownState
+	}
+	parts := strings.SplitN(string(text), "\x00", 3)
+	switch {
+	case len(parts) != 3:
+		return "", errUnknownState
+	case parts[0] == statePassed:
+		c.resumed = &resumedCall{server: parts[1], state: []byte(parts[2]), responses: rawjson.OrObject(rawjson.Get(m.Params, "inputResponses"))}
+		return "", nil
+	case parts[1] != s.replica:
+		return "", errOtherReplica
+	}
+	return parts[2], nil
+}
+
+// resumedCall is what a client continues a call with.
+type resumedCall struct {
+	server           string // upstream
+	responses, state []byte
+}
+
+// Resumed implements registry.RoundClient.
+func (c *Client) Resumed(server string) (responses, state []byte, ok bool) {
+	r := c.resumed
+	if r == nil || r.server != server {
+		return nil, nil, false
+	}
+	if len(r.state) == 0 { // the upstream sent none
+		return r.responses, nil, true
+	}
+	return r.responses, r.state, true
+}
+
+// Pass implements registry.RoundClient.
+func (c *Client) Pass(server string, inputs []registry.Input) (bool, error) {
+	if !c.mayPass || c.call == nil {
+		return false, nil
+	}
+	for _, input := range inputs {
+		if err := c.Supports(input.Method, input.Params); err != nil {
+			return false, err
+		}
+	}
+	c.call.passed = server
+	return true, nil
+}
+
+// HasPassed implements registry.RoundClient.
+func (c *Client) HasPassed() bool { return c.call != nil && c.call.passed != "" }
+
+// withoutRound returns the params of a call without those of its next round, which are
+// between the client and mcpx.
+func withoutRound(params []byte) []byte {
+	return rawjson.With(rawjson.With(params, "requestState", nil), "inputResponses", nil)
+}
