@@ -77,7 +77,7 @@ func TestDocsConfigs(t *testing.T) {
 				}
 				check.Env = append(check.Env, name[1]+"="+value)
 			}
-			check.Env = append(check.Env, "HOME="+folder, "MCPX_SESSION_KEY="+sessionKey(1), "REDIS_PASSWORD=example")
+			check.Env = append(check.Env, "HOME="+folder, "MCPX_SESSION_KEY="+sessionKey(1))
 			for _, name := range secret.FindAllStringSubmatch(found[1], -1) {
 				path := filepath.Join(folder, strings.TrimPrefix(name[1], "~/"))
 				if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, nil, 0o600)); err != nil {

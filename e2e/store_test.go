@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"mcpx/internal/authtest"
 	"mcpx/internal/store/storetest"
 )
 
@@ -152,5 +153,38 @@ func TestStoreNeverThere(t *testing.T) {
 	s.waitStore("down")
 	if n := strings.Count(s.errors(), "the store cannot be used; mcpx goes on without it"); n != 1 {
 		t.Errorf("%d warnings:\n%s", n, clip(s.errors()))
+	}
+}
+
+// TestSharedSignIn: a sign-in on one machine is valid on another with the same store.
+func TestSharedSignIn(t *testing.T) {
+	t.Parallel()
+	server := storetest.Start(t)
+	s := authtest.New(t)
+	config := map[string]any{
+		"server":     map[string]any{"session_key": sessionKey(1), "store": server.Address()},
+		"mcpServers": map[string]any{"locked": map[string]any{"url": s.URL}},
+	}
+	one, two := newPerson(t, s.URL), newPerson(t, s.URL)
+	one.config, two.config = writeConfig(t, config), writeConfig(t, config)
+	one.want(0, "signed in to locked", "auth", "login", one.config, "locked")
+	two.want(0, "server.store (encrypted)", "auth", "status", two.config)
+	two.want(0, "hello", "exec", two.config, "locked", "hello")
+	s.Expire()
+	two.want(0, "hello", "exec", two.config, "locked", "hello")
+	one.want(0, "hello", "exec", one.config, "locked", "hello")
+	if got := s.Grants("refresh_token"); got != 1 || s.Reused() != 0 {
+		t.Errorf("%d refreshes, %d refresh tokens used twice", got, s.Reused())
+	}
+	if keys := server.Eternal(); keys != "" {
+		t.Errorf("keys that never expire: %s", keys)
+	}
+	two.want(0, "signed out of locked", "auth", "logout", two.config, "locked")
+	one.want(1, "needs sign-in", "exec", one.config, "locked", "hello")
+	server.Stop()
+	one.want(1, "the store cannot be used", "auth", "login", one.config, "locked")
+	out, _ := one.run("", "auth", "status", one.config)
+	if !strings.Contains(out, "unknown") {
+		t.Errorf("without the store: %s", out)
 	}
 }

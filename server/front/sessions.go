@@ -137,7 +137,11 @@ func (s *sessions) forget(n *session) {
 	n.client.End()
 	n.client.Conn.Close(errSessionEnded)
 	n.setStream(nil)
-	n.server.Forget(n.client)
+	if n.replicas == nil { // nobody can continue it
+		n.server.Remove(n.client)
+	} else {
+		n.server.Forget(n.client)
+	}
 	isRunning := s.later(func(ctx context.Context) {
 		defer s.left(n)
 		n.server.Detach(ctx, n.client)
