@@ -1,9 +1,7 @@
 package server
 
 import (
-	"bytes"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -28,9 +26,9 @@ type Client struct {
 	// Replacements for a call of several rounds; may be nil.
 	requestInput  func(ctx context.Context, inputs []registry.Input) ([][]byte, error) // for requests to the client
 	progressToken func() []byte                                                        // for the progress token in the request
-	call          *multiRoundCall
-	resumed       *resumedCall // the call goes on with this
-	mayPass       bool         // the client may get an upstream's own state
+	call          *multiRoundCall                                                      // the call itself
+	resumed       *resumedCall                                                         // what the call goes on with
+	mayPass       bool                                                                 // the client may get an upstream's own state
 }
 
 // conversation is the state that all streams of a client share.
@@ -67,17 +65,6 @@ func (s *Server) NewClient(id string, send func(message []byte) error) *Client {
 
 // requestPrefix begins the IDs of requests to clients.
 const requestPrefix = "mcpx-"
-
-// NewSharedClient returns a Client whose client session other replicas may have too. The
-// client can tell their requests apart: no other replica uses the same request IDs.
-func (s *Server) NewSharedClient(id string, send func(message []byte) error) *Client {
-	return s.newClient(id, requestPrefix+rand.Text()[:8]+"-", send)
-}
-
-// IsElsewhere reports whether a response is for a request that another replica has sent.
-func (c *Client) IsElsewhere(id []byte) bool {
-	return bytes.HasPrefix(id, []byte(`"`+requestPrefix)) && !c.Conn.Sent(id)
-}
 
 // newClient returns a Client. The IDs of the requests to it have that prefix.
 func (s *Server) newClient(id, prefix string, send func(message []byte) error) *Client {
@@ -149,22 +136,6 @@ func (c *Client) SetInitialized(revision string, capabilities []byte) {
 	defer c.mu.Unlock()
 	c.capabilities = slices.Clone(capabilities)
 	c.revision = revision
-}
-
-// Continued is the state of a client session that another replica has opened.
-type Continued struct {
-	Revision     string
-	Capabilities []byte
-	Level        string // the least severe level of log messages; empty: not set
-}
-
-// Continue makes the client one that has initialized its client session.
-func (c *Client) Continue(state Continued) {
-	c.SetInitialized(state.Revision, state.Capabilities)
-	if c.logLevel() == "" { // the client may have set it meanwhile
-		c.setLevel(state.Level)
-	}
-	c.markReachable()
 }
 
 // isInitialized reports whether SetInitialized was called.

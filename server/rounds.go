@@ -55,7 +55,7 @@ type multiRoundCall struct {
 	done   chan struct{} // closed when the result is available
 	cancel context.CancelCauseFunc
 	stream atomic.Pointer[roundStream]
-	passed string // the upstream whose request for input is the result; read it after the result
+	passed *passedRound // the result is a request for input; read it after the result
 
 	requested inputRequest // sent to the client in the last round
 	expiry    *time.Timer  // ends the call if the client does not continue it
@@ -102,8 +102,8 @@ func (r *multiRoundCalls) run(ctx context.Context, c *Client, m rpc.Message, cal
 	for {
 		select {
 		case o := <-p.result:
-			if p.passed != "" && o.err == nil {
-				return r.sealed.seal(o.result, p), nil
+			if p.passed != nil && o.err == nil {
+				return r.sealed.inputRequired(o.result, p), nil
 			}
 			return o.result, o.err
 		case request := <-p.inputs:
@@ -195,15 +195,20 @@ func (r *multiRoundCalls) park(p *multiRoundCall, request inputRequest) []byte {
 	if !r.add(state, p) {
 		return nil
 	}
+	if r.sealed != nil {
+		state = r.sealed.parkedState(state, p)
+	}
+	return inputRequired(request.inputs, state)
+}
+
+// inputRequired returns the result that requests input of a client.
+func inputRequired(inputs []registry.Input, state string) []byte {
 	requests := []byte("{")
-	for _, input := range request.inputs {
+	for _, input := range inputs {
 		one := rawjson.AppendMember(rawjson.AppendString([]byte(`{"method":`), input.Method), "params", rawjson.OrObject(input.Params)) // go-sdk's client requires params
 		requests = rawjson.AppendMember(requests, input.Key, append(one, '}'))
 	}
 	result := rawjson.AppendMember([]byte(`{"resultType":"input_required"`), "inputRequests", append(requests, '}'))
-	if r.sealed != nil {
-		state = r.sealed.parkedState(state, p)
-	}
 	return append(rawjson.AppendMember(result, "requestState", rawjson.AppendString(nil, state)), '}')
 }
 

@@ -49,10 +49,18 @@ func (s *sealedRounds) parkedState(state string, p *multiRoundCall) string {
 	return s.sealParts(p, stateParked, s.replica, state)
 }
 
-// seal returns the result of an upstream that requires input, with a sealed requestState.
-func (s *sealedRounds) seal(result []byte, p *multiRoundCall) []byte {
-	state := s.sealParts(p, statePassed, p.passed, string(rawjson.Get(result, "requestState")))
-	return rawjson.With(result, "requestState", rawjson.AppendString(nil, state))
+// passedRound is a round in which an upstream requires input, and the client continues the
+// call with the upstream's own state.
+type passedRound struct {
+	server string // upstream
+	inputs []registry.Input
+}
+
+// inputRequired returns the result that a client gets for the result of an upstream that
+// requires input.
+func (s *sealedRounds) inputRequired(result []byte, p *multiRoundCall) []byte {
+	state := string(rawjson.Get(result, "requestState"))
+	return inputRequired(p.passed.inputs, s.sealParts(p, statePassed, p.passed.server, state))
 }
 
 // open returns the state of a call that is parked here. For a call that every replica can
@@ -103,12 +111,12 @@ func (c *Client) Pass(server string, inputs []registry.Input) (bool, error) {
 			return false, err
 		}
 	}
-	c.call.passed = server
+	c.call.passed = &passedRound{server, inputs}
 	return true, nil
 }
 
 // HasPassed implements registry.RoundClient.
-func (c *Client) HasPassed() bool { return c.call != nil && c.call.passed != "" }
+func (c *Client) HasPassed() bool { return c.call != nil && c.call.passed != nil }
 
 // withoutRound returns the params of a call without those of its next round, which are
 // between the client and mcpx.
