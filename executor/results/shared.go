@@ -4,13 +4,13 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
 	"sync"
 	"time"
 
-	"mcpx/internal/plain"
 	"mcpx/internal/store"
 )
 
@@ -71,7 +71,7 @@ func (s *Store) fetch(client, id string, missing error) (kept, error) {
 	value, err := s.Store.Get(context.Background(), s.key(client, id))
 	switch {
 	case err != nil:
-		return kept{}, unreachable(id, err)
+		return kept{}, unreachable(id)
 	case value == nil:
 		return kept{}, missing
 	}
@@ -89,9 +89,9 @@ func (s *Store) fetch(client, id string, missing error) (kept, error) {
 }
 
 // unreachable is the error for a result that this replica does not have while the store
-// cannot be used.
-func unreachable(id string, err error) error {
-	return fmt.Errorf("no result %q on this replica, and %w; try again later, or call the tool again", plain.Cut(id, maxKey), err)
+// cannot be used. The reason is in the log: it may have addresses.
+func unreachable(id string) error {
+	return fmt.Errorf("no result %q on this replica, and the store cannot be used now; try again later, or call the tool again", id)
 }
 
 // readPart is window for a result that another replica has stored. It reads no more of it
@@ -101,7 +101,7 @@ func (s *Store) readPart(client string, q Query, missing error) (string, error) 
 	start, err := s.Store.Part(context.Background(), key, 0, headerBytes)
 	switch {
 	case err != nil:
-		return "", unreachable(q.ID, err)
+		return "", unreachable(q.ID)
 	case start == nil:
 		return "", missing
 	}
@@ -118,8 +118,11 @@ func (s *Store) readPart(client string, q Query, missing error) (string, error) 
 	for ; ; want *= 2 {
 		to := min(from+want, p.size)
 		found, err := s.part(key, p, start, span{from, to})
+		if errors.Is(err, errPacked) {
+			return "", fmt.Errorf("%s: %w; call the tool again", q.ID, err)
+		}
 		if err != nil {
-			return "", unreachable(q.ID, err)
+			return "", unreachable(q.ID)
 		}
 		if answer, ok, err := s.window(found, q); ok || err != nil {
 			return answer, err

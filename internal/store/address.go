@@ -77,7 +77,7 @@ func (a *address) single(text string) error {
 	o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries = true, -1, 1
 	o.Protocol, o.DisableIdentity, o.MaintNotificationsConfig = 2, true, noMaintenance()
 	a.connect = func(limit time.Duration) redis.UniversalClient {
-		o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = limit, limit, limit, limit
+		o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = limit, limit, limit, 2*limit // the context ends first
 		return redis.NewClient(o)
 	}
 	return nil
@@ -94,7 +94,7 @@ func (a *address) sentinel(text string) error {
 	o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries = true, -1, 1
 	o.Protocol, o.DisableIdentity = 2, true
 	a.connect = func(limit time.Duration) redis.UniversalClient {
-		o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = limit, limit, limit, limit
+		o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = limit, limit, limit, 2*limit // the context ends first
 		return redis.NewFailoverClient(o)
 	}
 	return nil
@@ -111,7 +111,7 @@ func (a *address) cluster(text string) error {
 	o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries = true, -1, 1
 	o.Protocol, o.DisableIdentity, o.MaintNotificationsConfig = 2, true, noMaintenance()
 	a.connect = func(limit time.Duration) redis.UniversalClient {
-		o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = limit, limit, limit, limit
+		o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = limit, limit, limit, 2*limit // the context ends first
 		return redis.NewClusterClient(o)
 	}
 	return nil

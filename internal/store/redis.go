@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -50,7 +51,7 @@ type Options struct {
 // State describes a store for people.
 type State struct {
 	Address  string // without user and password
-	Err      error  // why the store cannot be used now; nil if it can
+	Err      error  // why the store is down; nil if it is up
 	Since    time.Time
 	Requests uint64
 	Failures uint64
@@ -113,21 +114,30 @@ func (r *Redis) probe() bool {
 	if wasDown := r.isDown; wasDown != (err != nil) {
 		r.isDown, r.since = err != nil, time.Now()
 		if r.isDown {
-			r.Log.Warn().Str("store", r.address).Str("reason", neterr.Reason(err)).Msg("the store cannot be used; mcpx goes on without it")
+			r.Log.Warn().Str("store", r.address).Str("reason", r.reason(err)).Msg("the store cannot be used; mcpx goes on without it")
 		} else {
 			r.Log.Info().Str("store", r.address).Msg("the store can be used again")
 		}
 	}
-	r.err = unusable(err)
+	r.err = r.unusable(err)
 	return err == nil
 }
 
 // unusable returns the error for requests to a store that cannot be used.
-func unusable(err error) error {
+func (r *Redis) unusable(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("the store cannot be used: %s", neterr.Reason(err))
+	return fmt.Errorf("the store cannot be used: %s", r.reason(err))
+}
+
+// reason returns why a request failed, in plain words.
+func (r *Redis) reason(err error) string {
+	var failed net.Error
+	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &failed) && failed.Timeout() {
+		return fmt.Sprintf("no answer within %s", r.Limit)
+	}
+	return neterr.Reason(err)
 }
 
 // do makes a request, unless the store cannot be used.
@@ -143,18 +153,27 @@ func (r *Redis) do(ctx context.Context, request func(ctx context.Context) error)
 	if err == nil || errors.Is(err, redis.Nil) {
 		return err
 	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx) // says nothing about the store
+	if over := ended(ctx); over != nil {
+		return over // says nothing about the store
 	}
 	r.failures.Add(1)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.err = unusable(err)
+	r.err = r.unusable(err)
 	select {
 	case r.suspect <- struct{}{}:
 	default:
 	}
 	return r.err
+}
+
+// ended returns why a context has ended, nil if it has not. A connection may notice its
+// deadline before the context does.
+func ended(ctx context.Context) error {
+	if deadline, ok := ctx.Deadline(); ok && ctx.Err() == nil && !time.Now().Before(deadline) {
+		return context.DeadlineExceeded
+	}
+	return context.Cause(ctx)
 }
 
 // Get implements Store.
@@ -250,11 +269,15 @@ func (r *Redis) Err() error {
 	return r.err
 }
 
-// State returns the state of the store.
+// State returns the state of the store, as the last probe has found it.
 func (r *Redis) State() State {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return State{Address: r.address, Err: r.err, Since: r.since, Requests: r.requests.Load(), Failures: r.failures.Load()}
+	s := State{Address: r.address, Since: r.since, Requests: r.requests.Load(), Failures: r.failures.Load()}
+	if r.isDown {
+		s.Err = r.err
+	}
+	return s
 }
 
 // Close implements Store. It is safe to call twice.

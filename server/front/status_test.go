@@ -1,8 +1,12 @@
 package front
 
 import (
+	"errors"
 	"strings"
 	"testing"
+	"time"
+
+	"mcpx/internal/store"
 )
 
 func TestStatus(t *testing.T) {
@@ -15,6 +19,33 @@ func TestStatus(t *testing.T) {
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("status has no %s: %s", want, got)
+		}
+	}
+}
+
+// TestStoreStatus checks what /health and /status show of the store: /health has no addresses,
+// since everybody may read it.
+func TestStoreStatus(t *testing.T) {
+	s := serveHTTP(t)
+	since := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+	for _, row := range []struct {
+		name           string
+		err            error
+		health, status string
+	}{
+		{"up", nil, `{"status":"ok","store":{"state":"up","since":"2026-01-31T12:00:00Z"}}`,
+			`"store":{"state":"up","since":"2026-01-31T12:00:00Z","address":"redis://host","requests":7,"failures":2}`},
+		{"down", errors.New("refused by 10.0.0.1"), `{"status":"ok","store":{"state":"down","since":"2026-01-31T12:00:00Z"}}`,
+			`"store":{"state":"down","since":"2026-01-31T12:00:00Z","address":"redis://host","reason":"refused by 10.0.0.1","requests":7,"failures":2}`},
+	} {
+		s.StoreState = func() store.State {
+			return store.State{Address: "redis://host", Err: row.err, Since: since, Requests: 7, Failures: 2}
+		}
+		if got := whole(t, s.do(t, "GET", "/health", "")); got != "200 "+row.health {
+			t.Errorf("%s: /health: %s", row.name, got)
+		}
+		if got := whole(t, s.do(t, "GET", "/status", "")); !strings.Contains(got, row.status) {
+			t.Errorf("%s: /status: %s", row.name, got)
 		}
 	}
 }
