@@ -3,7 +3,10 @@
 package main
 
 import (
+	"bufio"
 	"fmt"
+	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -59,4 +62,47 @@ func TestStoreOutage(t *testing.T) {
 		}
 		l.end()
 	}
+}
+
+// TestCallsNeedNoStore: calls in a session that a replica knows make no requests to the store,
+// if their results are not kept. A few requests are mcpx's own checks of the store.
+func TestCallsNeedNoStore(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, options{server: shared(t)})
+	v, at := openClient(t, c), c.replica(0).url
+	const calls, checks = 500, 50
+	before := -1
+	for range calls {
+		if _, err := v.execAt(at, "count", "echo", `{"text":"hello"}`); err != nil {
+			t.Fatal(err)
+		}
+		if before < 0 { // the first call may have continued the session
+			before = storeRequests(t, at)
+		}
+	}
+	if got := storeRequests(t, at) - before; got > checks {
+		t.Errorf("%d requests to the store for %d calls", got, calls)
+	}
+}
+
+// storeRequests returns how many requests a replica has made to the store.
+func storeRequests(t *testing.T, at string) int {
+	t.Helper()
+	answer, err := http.Get(at + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	lines := bufio.NewScanner(answer.Body)
+	for lines.Scan() {
+		if number, ok := strings.CutPrefix(lines.Text(), "mcpx_store_requests_total "); ok {
+			n, err := strconv.ParseFloat(number, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return int(n)
+		}
+	}
+	t.Fatal("no metric of the store")
+	return 0
 }
