@@ -14,6 +14,19 @@ import (
 // goroutine waits for it. done gets the end once: the result, or an error of Session.Send
 // or *Unavailable. A request that was sent is never sent again.
 func (r *Registry) Send(ctx context.Context, server string, q Request, done rpc.Done) {
+	if r.options.Tracer == nil {
+		r.send(ctx, server, q, done)
+		return
+	}
+	traced, span := r.startSpan(ctx, server, q)
+	r.send(ctx, server, traced, func(result, line []byte, err error) {
+		endSpan(ctx, span, result, err)
+		done(result, line, err)
+	})
+}
+
+// send is Send without a span.
+func (r *Registry) send(ctx context.Context, server string, q Request, done rpc.Done) {
 	s := r.sessionNow(server, q.Client)
 	if s == nil || s.IsModern() || s.MustPrepare(q.Client) {
 		go r.callLater(ctx, server, q, nil, done)
@@ -55,7 +68,10 @@ func (r *Registry) recovered(server string, err *error) {
 
 // Call is Send for callers that wait.
 func (r *Registry) Call(ctx context.Context, server string, q Request) ([]byte, error) {
-	return r.callAfter(ctx, server, q, nil)
+	q, span := r.startSpan(ctx, server, q)
+	result, err := r.callAfter(ctx, server, q, nil)
+	endSpan(ctx, span, result, err)
+	return result, err
 }
 
 // callAfter makes a call. ending is the session that could not send the request, if

@@ -18,6 +18,7 @@ import (
 	"mcpx/internal/child"
 	"mcpx/internal/listcache"
 	"mcpx/internal/tasks"
+	"mcpx/internal/telemetry"
 )
 
 // Registry holds the live upstreams of one profile.
@@ -58,7 +59,8 @@ type Options struct {
 	// SignIn returns how a person signs in to a server, with these scopes in addition; may
 	// be nil.
 	SignIn  func(server string, scopes []string) string
-	Compile func(t *Tool) // prepares a tool that was listed, in the background; may be nil
+	Compile func(t *Tool)     // prepares a tool that was listed, in the background; may be nil
+	Tracer  *telemetry.Tracer // records spans of requests; nil: none
 }
 
 // New returns a Registry of the profile's upstreams, none of them started.

@@ -21,6 +21,7 @@ import (
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
 	"mcpx/internal/seal"
+	"mcpx/internal/telemetry"
 	"mcpx/registry"
 )
 
@@ -58,6 +59,7 @@ type Options struct {
 	SetLevel   func(level string) // sets the level of mcpx's own log; may be nil
 	Listed     func()             // called after each tools/list; may be nil
 	Rounds     *seal.Box          // seals requestState; may be nil
+	Tracer     *telemetry.Tracer  // records spans of requests; nil: none
 }
 
 // New returns a Server of the profile's upstreams.
@@ -168,11 +170,13 @@ func (s *Server) begin(ctx context.Context, c *Client, m rpc.Message) (start fun
 	}
 	c.markReachable()
 	s.log.Debug().Str("client", c.id).Bytes("request", m.ID).Str("method", m.Method).Msg("request")
+	ctx, span := s.startSpan(ctx, c, m)
 	in, _ := c.Conn.Begin(ctx, m.ID, 0)
 	return func(respond func(response []byte)) {
 		s.serve(in, c, m, func(result, line []byte, err error) {
 			isCancelled := in.IsCancelledBy(ErrCancelled)
 			in.End()
+			endSpan(span, isCancelled, result, err)
 			if m.Method == "tools/list" && s.options.Listed != nil {
 				s.options.Listed()
 			}

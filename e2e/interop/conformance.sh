@@ -114,11 +114,12 @@ requirements stdio 2025-11-25 "{\"command\": \"$everything\"}"
 requirements stateful-http 2025-11-25 "{\"url\": \"http://127.0.0.1:$stateful\"}"
 requirements stateless-http 2025-11-25 "{\"url\": \"http://127.0.0.1:$stateless\"}" \
     tools-call-sampling tools-call-elicitation elicitation-sep1034-defaults elicitation-sep1330-enums
-# A server with sessions refuses 2026-07-28, so mcpx cannot use it.
+# A server with sessions refuses 2026-07-28, so mcpx cannot use it. Whether it fails capability-check depends on the order of its requests.
 requirements stdio 2026-07-28 "{\"command\": \"$everything\"}"
 requirements stateless-http 2026-07-28 "{\"url\": \"http://127.0.0.1:$stateless\"}"
 requirements stateful-http 2026-07-28 "{\"url\": \"http://127.0.0.1:$stateful\"}" \
-    server-stateless input-required-result-basic-elicitation input-required-result-multiple-input-requests input-required-result-multi-round
+    server-stateless input-required-result-basic-elicitation input-required-result-multiple-input-requests input-required-result-multi-round \
+    input-required-result-capability-check
 
 # client runs the client suite: mcpx is the client of the suite's servers. auth/* is judged elsewhere.
 client() {

@@ -24,6 +24,7 @@ import (
 	"mcpx/internal/seal"
 	"mcpx/internal/store"
 	"mcpx/internal/tasks"
+	"mcpx/internal/telemetry"
 	"mcpx/registry"
 	"mcpx/server"
 	"mcpx/server/front"
@@ -50,7 +51,8 @@ type App struct {
 	keys     []seal.Key   // of server.session_key
 	store    *store.Redis // shared with other replicas; nil unless the config has one
 	tokens   auth.Store
-	isShared bool // the results of clients are in the store, too
+	isShared bool              // the results of clients are in the store, too
+	tracer   *telemetry.Tracer // nil unless the environment names a collector
 
 	headStart context.Context // the upstreams start when it ends; nil: at once
 	listed    func()          // ends headStart
@@ -87,6 +89,7 @@ func New(c *config.Config, profile string, stderr io.Writer) (*App, error) {
 	}
 	a.watcher = child.NewWatcher(a.log.Logger)
 	a.memory = newReleaser()
+	a.tracer = telemetry.New(Version(), a.log.Logger)
 	if folder, err := os.UserCacheDir(); err == nil { // otherwise there is no home
 		a.cache = listcache.New(filepath.Join(folder, "mcpx", "catalog"), a.log.Logger)
 	}
@@ -133,6 +136,7 @@ func (a *App) newProfile(c *config.Config, p *config.Profile) *Profile {
 		Accounts:       a.Accounts,
 		SignIn:         people.how,
 		Compile:        executor.Compile,
+		Tracer:         a.tracer,
 	})
 	e := executor.New(r, c, p, executor.Options{Log: a.log.Logger, Observe: a.observe, SignIn: people.begin(r)})
 	if a.isShared {
@@ -177,6 +181,7 @@ func (a *App) Run(ctx context.Context, use func(ctx context.Context) error) erro
 	a.runStore()
 	err := use(ctx)
 	stop()
+	a.tasks.Go(a.tracer.Close) // while the upstreams stop
 	a.tasks.Close()
 	a.closeStore()
 	a.watcher.Close()
@@ -215,12 +220,13 @@ func (a *App) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error
 		UnreadBytes:  a.config.Limits.UnreadBytes,
 		Timeout:      a.config.Stdio.Timeout,
 	}
+	a.tracer.Start()
 	return a.Run(ctx, stdio.Run)
 }
 
 // serverOptions returns the options of what a front serves.
 func (a *App) serverOptions() server.Options {
-	o := server.Options{Log: a.log.Logger, Version: Version(), AlwaysLoad: a.config.AlwaysLoad, Listed: a.listed}
+	o := server.Options{Log: a.log.Logger, Version: Version(), AlwaysLoad: a.config.AlwaysLoad, Listed: a.listed, Tracer: a.tracer}
 	if len(a.keys) > 0 {
 		o.Rounds = seal.New(seal.Round, a.keys)
 	}

@@ -79,6 +79,7 @@ func (a *App) ListenHTTP(ctx context.Context, o HTTPOptions) error {
 	if c.Server.Port == 0 { // whoever asked for any port must learn it, at any log level
 		fmt.Fprintf(a.stderr, "mcpx: listening on http://%s/mcp\n", address)
 	}
+	a.tracer.Start()
 	return a.Run(ctx, func(ctx context.Context) error { return web.Run(ctx, listener) })
 }
 

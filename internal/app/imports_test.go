@@ -24,6 +24,7 @@ var only = map[string][]string{
 	"github.com/redis/go-redis":              {"internal/store"},
 	"github.com/zalando/go-keyring":          {"internal/secret"},
 	"golang.org/x/oauth2":                    {"internal/auth"},
+	"go.opentelemetry.io":                    {"internal/telemetry"},
 	"github.com/pelletier/go-toml":           {"cmd/internal/clients"},
 	"github.com/chromedp/chromedp":           nil, // tests alone have a browser
 	"github.com/rs/zerolog/log":              nil, // the global logger

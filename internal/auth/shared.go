@@ -63,10 +63,7 @@ func (s *Shared) Load(ctx context.Context, key string) (value []byte, version st
 		return nil, "", err
 	}
 	version = s.learn(key, sealed)
-	value, _, err = s.box.Open(string(sealed), key)
-	if err != nil {
-		return nil, version, nil
-	}
+	value, _, _ = s.box.Open(string(sealed), key) // nil after an error
 	return value, version, nil
 }
 
@@ -125,10 +122,10 @@ func (l *sharedLock) Save(ctx context.Context, value []byte) error {
 	var sealed []byte
 	var err error
 	if value == nil {
-		err = l.Lock.Delete(ctx)
+		err = l.Delete(ctx)
 	} else {
 		sealed = []byte(l.shared.box.Seal(value, seal.Terms{Label: l.key, Until: time.Now().Add(sharedTime)}))
-		err = l.Lock.Set(ctx, sealed, sharedTime)
+		err = l.Set(ctx, sealed, sharedTime)
 	}
 	if err != nil {
 		return err

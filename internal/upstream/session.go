@@ -180,11 +180,13 @@ func (s *Session) Run() { s.conn.Close(s.Link.Run(s.receive)) }
 // receive handles a message of the link, or an error that does not end it. It may be
 // called concurrently.
 func (s *Session) receive(d link.Delivery) {
-	var ended *link.CallEnd
-	switch {
-	case d.Err == nil:
+	if d.Err == nil {
 		s.Host.Record(Received, d.Message)
 		s.accept(d.Message, d.CallID)
+		return
+	}
+	var ended *link.CallEnd // errors.As needs it on the heap; messages do not
+	switch {
 	case errors.As(d.Err, &ended):
 		s.endCall(ended)
 	case errors.Is(d.Err, link.ErrGap):

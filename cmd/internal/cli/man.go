@@ -56,11 +56,12 @@ func manual(program *kong.Node) string {
 type variable struct{ name, help string }
 
 // variables returns the environment variables that mcpx reads, sorted by name: those of
-// flags, and two others.
+// flags, and three others.
 func variables(program *kong.Node) []variable {
 	found := []variable{
 		{"MCPX_CONFIG", "The config file, if none is given."},
 		{"MCPX_TOKEN", "The bearer token that clients of the HTTP front must send. A token file overrides it."},
+		{"OTEL_EXPORTER_OTLP_ENDPOINT", "The OpenTelemetry collector that gets spans of requests while mcpx serves, such as http://127.0.0.1:4318."},
 	}
 	for _, command := range program.Leaves(true) {
 		for _, flag := range command.Flags {

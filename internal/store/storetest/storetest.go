@@ -3,6 +3,7 @@ package storetest
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -60,7 +61,7 @@ func program(t testing.TB) string {
 
 // freePort returns a port that nobody listens on now.
 func freePort(t testing.TB) string {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +161,8 @@ func (s *Server) Eternal() string {
 }
 
 func (s *Server) request(words ...string) (string, error) {
-	connection, err := net.DialTimeout("tcp", s.Host(), time.Second)
+	dialer := net.Dialer{Timeout: time.Second}
+	connection, err := dialer.DialContext(context.Background(), "tcp", s.Host()) // also after the test
 	if err != nil {
 		return "", err
 	}
