@@ -119,8 +119,7 @@ func (c *clients) only(could func(c Client) bool) (only Client) {
 	return only
 }
 
-// OnlyClient implements upstream.Host. It returns the only client that could use the session, nil if there are
-// none or several.
+// OnlyClient implements upstream.Host.
 func (s *Session) OnlyClient() Client {
 	if s.Owner != nil {
 		return s.Owner
@@ -151,9 +150,8 @@ func (r *Registry) announce(ctx context.Context) {
 	}
 }
 
-// Notified implements upstream.Host. It handles a notification of the upstream. to are its recipients.
-// Changes of lists count only on the shared session, because all clients see the same
-// lists.
+// Notified implements upstream.Host. Changes of lists count only on the shared session,
+// because all clients see the same lists.
 func (s *Session) Notified(method string, params []byte, to []Client) {
 	isList := strings.HasSuffix(method, "/list_changed")
 	switch {

@@ -7,26 +7,22 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"mcpx/internal/mcptest"
 	"mcpx/internal/policy"
-	"mcpx/internal/rpc"
 )
 
 // recorder is a client that responds with its own name and records every message.
 type recorder struct {
-	id      string
-	owner   string // if it is another
-	caller  *policy.Caller
-	hold    chan struct{} // if not nil, answers wait for it
-	waiting atomic.Int32  // requests without an answer
-	mu      sync.Mutex
-	told    []string
-	asked   []string
-	news    chan struct{}
+	id     string
+	owner  string // if it is another
+	caller *policy.Caller
+	mu     sync.Mutex
+	told   []string
+	asked  []string
+	news   chan struct{}
 }
 
 func newRecorder(id string) *recorder { return &recorder{id: id, news: make(chan struct{}, 1000)} }
@@ -37,23 +33,11 @@ func (c *recorder) Owner() string { return cmp.Or(c.owner, c.id) }
 
 func (c *recorder) Caller() *policy.Caller { return c.caller }
 
-func (c *recorder) Request(ctx context.Context, method string, params []byte) ([]byte, error) {
-	c.waiting.Add(1)
-	defer c.waiting.Add(-1)
+func (c *recorder) Request(_ context.Context, method string, params []byte) ([]byte, error) {
 	c.mu.Lock()
 	c.asked = append(c.asked, method+" "+string(params))
 	c.mu.Unlock()
 	c.news <- struct{}{}
-	if c.hold != nil {
-		select {
-		case <-c.hold:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-	if method == "elicitation/create" {
-		return nil, &rpc.Error{Code: -1, Message: "User rejected", Data: []byte(`{"a":1}`)}
-	}
 	return fmt.Appendf(nil, `{"from":%q}`, c.id), nil
 }
 
@@ -129,29 +113,16 @@ func TestLogMessagesCarryTheirServer(t *testing.T) {
 	}
 }
 
-// TestLogMessagesOfSharedSessions: a log message that may belong to one of several
-// calls goes to the clients of those calls, and to no idle client.
-func TestLogMessagesOfSharedSessions(t *testing.T) {
-	f := silentFake(nil)
-	inTime(t, f, func(t *testing.T, r *Registry) {
-		a, b, idle := newRecorder("A"), newRecorder("B"), newRecorder("idle")
-		r.Attach(idle)
-		var cancels []func() error
-		for _, c := range []*recorder{a, b} {
-			r.Attach(c)
-			_, cancel := begin(t, f, r, c)
-			cancels = append(cancels, cancel)
-		}
-		const message = `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":%q}}`
-		f.say(message, "during the calls")
-		for _, cancel := range cancels {
-			_ = cancel()
-		}
-		f.say(message, "after them")
-		for c, want := range map[*recorder]int{a: 1, b: 1, idle: 0} {
-			if got := c.heard("notifications/message"); len(got) != want {
-				t.Errorf("%s received %q, want %d messages", c.id, got, want)
-			}
-		}
-	})
+// TestRootsAtTheStartGoToTheOnlyClient: an upstream may send requests before any call, if
+// there is one client.
+func TestRootsAtTheStartGoToTheOnlyClient(t *testing.T) {
+	r, l := run(t, map[string]any{"a": mcptest.Upstream(t, "-ask-roots")})
+	l.wait(t, "roots:")
+	if l.count("no client has a call in flight") != 1 {
+		t.Error("without a client the roots were not refused")
+	}
+	r.Attach(newRecorder("one"))
+	_, _ = callTool(t.Context(), r, "a", "crash", "{}")
+	mustCall(t, r, "a", "pid", "{}")
+	l.wait(t, `roots: {\"from\":\"one\"}`)
 }

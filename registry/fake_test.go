@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -32,22 +30,13 @@ type fake struct {
 	current  *fakeLink
 	progress time.Duration    // between two progress notifications of a call; 0: none
 	takes    time.Duration    // until it responds to a call
-	asks     bool             // it sends a request to the client at the start of a call
 	starts   time.Duration    // until it is dialled
 	stops    time.Duration    // until it is closed
 	script   script           // handles messages first; may be nil
 	cache    *listcache.Cache // of the registry; may be nil
 	pings    time.Duration    // between two pings of the registry; 0: the default
 
-	acknowledges time.Duration // until it acknowledges subscriptions/listen
-	listen       string        // the ID of the last subscriptions/listen
-	listens      string        // the filter that it acknowledged last
-
-	listed    int // number of tools/list; its tool is named after it
-	pinged    int // number of ping
-	cancelled int // number of notifications/cancelled
-
-	called int64 // the ID of the last tools/call
+	listed int // number of tools/list; its tool is named after it
 }
 
 // say sends a message to mcpx, and waits until it is handled.
@@ -128,16 +117,9 @@ func (l *fakeLink) Send(message []byte) error {
 	id := string(rawjson.Get(message, "id"))
 	method, _ := rawjson.String(rawjson.Get(message, "method"))
 	l.fake.mu.Lock()
-	silent, every, takes, asks := l.fake.silent, l.fake.progress, l.fake.takes, l.fake.asks
-	switch method {
-	case "tools/list":
+	silent, every, takes := l.fake.silent, l.fake.progress, l.fake.takes
+	if method == "tools/list" {
 		l.fake.listed++
-	case "ping":
-		l.fake.pinged++
-	case "notifications/cancelled":
-		l.fake.cancelled++
-	case "tools/call":
-		l.fake.called, _ = strconv.ParseInt(id, 10, 64)
 	}
 	tool := fmt.Sprintf(`{"name":"t%d"}`, l.fake.listed)
 	script := l.fake.script
@@ -149,44 +131,21 @@ func (l *fakeLink) Send(message []byte) error {
 	}
 	switch {
 	case id == "" || silent:
-	case method == "": // the client's answer, under the id of the call
-		time.AfterFunc(takes, func() {
-			l.say(`{"jsonrpc":"2.0","id":` + strings.Trim(id, `"`) + `,"result":` + string(rawjson.Get(message, "result")) + `}`)
-		})
 	case method == "ping":
 		l.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{}}`)
-	case method == "tools/call" && asks:
-		l.say(`{"jsonrpc":"2.0","id":"` + id + `","method":"roots/list"}`)
 	case method == "initialize":
 		l.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{"capabilities":{"tools":{}}}}`)
 	case method == "tools/list":
 		l.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{"tools":[` + tool + `]}}`)
 	default:
-		go l.answer(id, every, takes)
+		for at := every; every > 0 && at < takes; at += every {
+			time.AfterFunc(at, func() {
+				l.say(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":` + id + `,"progress":1}}`)
+			})
+		}
+		time.AfterFunc(takes, func() { l.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{}}`) })
 	}
 	return nil
-}
-
-// answer responds to a call after a while, with progress meanwhile.
-func (l *fakeLink) answer(id string, every, takes time.Duration) {
-	if every == 0 {
-		every = takes + 1
-	}
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	done := time.NewTimer(takes)
-	defer done.Stop()
-	for {
-		select {
-		case <-tick.C:
-			l.say(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":` + id + `,"progress":1}}`)
-		case <-done.C:
-			l.say(`{"jsonrpc":"2.0","id":` + id + `,"result":{}}`)
-			return
-		case <-l.ended:
-			return
-		}
-	}
 }
 
 func (l *fakeLink) say(message string) {
@@ -255,82 +214,30 @@ func after(d time.Duration) {
 	synctest.Wait()
 }
 
-// silentFake returns an upstream that never responds to a call. Each response to one
-// of its own requests goes into replies.
-func silentFake(replies chan<- string) *fake {
-	return &fake{script: func(_ *fakeLink, method, _ string, message []byte) (bool, error) {
-		if method == "" {
-			replies <- string(message)
-		}
-		return method == "" || method == "tools/call", nil
-	}}
-}
-
 // call makes a call for a client, which may be nil, and waits for its end.
 func call(ctx context.Context, r *Registry, c Client) ([]byte, error) {
 	return r.Call(ctx, "a", Request{Method: "tools/call", Meta: []byte("{}"), Client: c})
 }
 
-// errEnough is the cause of a call that begin cancels.
-var errEnough = errors.New("enough")
-
-// begin sends a call and returns its ID. cancel cancels it and returns how it ended.
-func begin(t *testing.T, f *fake, r *Registry, c Client) (id int64, cancel func() error) {
-	t.Helper()
-	ctx, stop := context.WithCancelCause(t.Context())
-	ended := make(chan error, 1)
-	go func() {
-		_, err := call(ctx, r, c)
-		ended <- err
-	}()
-	synctest.Wait()
-	return get(f, &f.called), sync.OnceValue(func() error {
-		stop(errEnough)
-		return <-ended
-	})
-}
-
-// modernFake returns an upstream of 2026-07-28 that needs its client for that many
-// rounds of a call.
-func modernFake(rounds int, calls *int) *fake {
-	f := &fake{}
-	f.script = func(l *fakeLink, method, id string, message []byte) (bool, error) {
-		answer := func(result string) { l.say(`{"jsonrpc":"2.0","id":` + id + `,"result":` + result + `}`) }
-		state, _ := rawjson.String(rawjson.Get(rawjson.Get(message, "params"), "requestState"))
+// modernFake returns an upstream of 2026-07-28 that requires input of its client in each
+// call.
+func modernFake() *fake {
+	return &fake{script: func(l *fakeLink, method, id string, message []byte) (bool, error) {
+		result := map[string]string{
+			"server/discover": `{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}}}`,
+			"tools/call":      `{"resultType":"input_required","inputRequests":{"one":{"method":"roots/list"}}}`,
+		}[method]
 		switch {
 		case method == "initialize":
 			l.say(`{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32601,"message":"it was removed"}}`)
-		case method == "server/discover":
-			answer(`{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}}}`)
 		case method == "subscriptions/listen": // it stays open
-			f.mu.Lock()
-			takes := f.acknowledges
-			f.listen = id
-			f.mu.Unlock()
-			time.AfterFunc(takes, func() {
-				f.mu.Lock()
-				defer f.mu.Unlock()
-				if f.listen != id {
-					return // it was cancelled
-				}
-				f.listens = string(rawjson.Get(rawjson.Get(message, "params"), "notifications"))
-				l.say(`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":` + id + `}}}`)
-			})
-		case method == "notifications/cancelled": // the end of one ends all, as mcp-go has it
-			f.set(func(f *fake) { f.listen, f.listens = "", "" })
-		case method == "tools/call" && len(state) < rounds:
-			if state == "" {
-				f.set(func(*fake) { *calls++ })
-			}
-			answer(fmt.Sprintf(`{"resultType":"input_required","inputRequests":{"one":{"method":"roots/list"}},"requestState":"%s."}`, state))
-		case method == "tools/call" && rounds > 0:
-			answer("{}")
-		default:
+		case result == "", rawjson.Get(rawjson.Get(message, "params"), "inputResponses") != nil:
 			return false, nil
+		default:
+			l.say(`{"jsonrpc":"2.0","id":` + id + `,"result":` + result + `}`)
 		}
 		return true, nil
-	}
-	return f
+	}}
 }
 
 // loggingFake returns an upstream with logging, which stores the level that was set

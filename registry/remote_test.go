@@ -405,40 +405,6 @@ func TestErrorsOfARemoteUpstream(t *testing.T) {
 	}
 }
 
-// TestMessagesOnTheStreamOfACallBelongToIt: they go to the client of that call, even
-// if several clients have calls in flight.
-func TestMessagesOnTheStreamOfACallBelongToIt(t *testing.T) {
-	var both sync.WaitGroup
-	both.Add(2)
-	url := serve(t, scripted{"tools/call": func(w http.ResponseWriter, _ *http.Request, m rpc.Message) {
-		both.Done()
-		both.Wait() // until both are in flight
-		name, _ := rawjson.String(rawjson.Get(m.Params, "name"))
-		w.Header().Set("Content-Type", "text/event-stream")
-		fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"level\":\"info\",\"data\":%q}}\n\n", name)
-		fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"id\":\"of %s\",\"method\":\"roots/list\",\"params\":{}}\n\n", name)
-		fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":%s}\n\n", m.ID, textResult(name))
-	}})
-	r, _ := run(t, map[string]any{"a": map[string]any{"url": url, "type": "http"}})
-	clients := map[string]*recorder{"a": newRecorder("client of a"), "b": newRecorder("client of b")}
-	var calls sync.WaitGroup
-	for name, c := range clients {
-		r.Attach(c)
-		calls.Go(func() {
-			if got, err := callAs(t, r, c, name, "{}"); err != nil || got != name {
-				t.Errorf("%s: %q, %v", name, got, err)
-			}
-		})
-	}
-	calls.Wait()
-	for name, c := range clients {
-		c.wait(t, `notifications/message {"level":"info","data":"`+name+`","logger":"a"}`, "roots/list {}")
-		if got := c.heard("notifications/message"); len(got) != 1 {
-			t.Errorf("the client of %s heard %q", name, got)
-		}
-	}
-}
-
 // TestACallIsNeverReplayed: net/http repeats a POST over a new connection if it has
 // one of these headers. mcpx sends each call once.
 func TestACallIsNeverReplayed(t *testing.T) {

@@ -1,12 +1,11 @@
 package registry
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/rs/zerolog"
@@ -14,7 +13,40 @@ import (
 	"mcpx/internal/listcache"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/rpc"
+	"mcpx/internal/upstream"
 )
+
+// TestModernUpstream: an upstream of 2026-07-28 is listed, called and subscribed to, and
+// requires input of its client.
+func TestModernUpstream(t *testing.T) {
+	r, l := run(t, map[string]any{"a": mcptest.Upstream(t, "-modern", "-full")})
+	u := r.Settled(t.Context(), "a")
+	if u.State != Ready || u.Instructions != "the new way" || u.Tool("echo") == nil || len(u.Resources) == 0 {
+		t.Fatalf("%s %q %q, %d tools, %d resources", u.State, u.Reason, u.Instructions, len(u.Tools), len(u.Resources))
+	}
+	one := newRecorder("one")
+	r.Attach(one)
+	if got, err := callAs(t, r, one, "echo", `{"text":"hi"}`); err != nil || got != "hi" {
+		t.Errorf("got %q, %v", got, err)
+	}
+
+	got, err := callAs(t, r, one, "ask", `{"method":"sampling/createMessage","params":{"temperature":0}}`)
+	if want := `state 1 {"one":{"from":"one"}}`; err != nil || got != want {
+		t.Errorf("got %s, %v, want %s", got, err, want)
+	}
+	one.wait(t, `sampling/createMessage {"temperature":0}`)
+	l.wait(t, `listen {\"notifications\":{\"toolsListChanged\":true,\"resourcesListChanged\":true}}`)
+	if err := r.Subscribe(t.Context(), one, "a", "test://one", "known://one"); err != nil {
+		t.Fatal(err)
+	}
+	l.wait(t, `\"resourceSubscriptions\":[\"test://one\"]`)
+	mustCall(t, r, "a", "say", `{"method":"notifications/resources/updated","params":[{"uri":"test://one","_meta":{"io.modelcontextprotocol/subscriptionId":5,"x":1}}]}`)
+	if got, want := one.heard("notifications/resources/updated"), []string{`{"uri":"known://one","_meta":{"x":1}}`}; !slices.Equal(got, want) {
+		t.Errorf("heard %q, want %q", got, want)
+	}
+	mustCall(t, r, "a", "change", `{"notices":1}`)
+	l.wait(t, "list changed")
+}
 
 // TestRevisionOfAProcess: a process gets initialize first. If the client of the first call
 // speaks 2026-07-28, the process goes on with that revision if it can. Whether it can
@@ -31,9 +63,7 @@ func TestRevisionOfAProcess(t *testing.T) {
 	}{
 		{"earlier revisions", nil, modern, false, []string{"initialize", "server/discover"}, []string{"initialize"}},
 		{"both", []string{"-both"}, modern, true, []string{"initialize", "server/discover", "subscriptions/listen"}, []string{"initialize", "server/discover", "subscriptions/listen"}},
-		{"both, earlier client", []string{"-both"}, earlier, false, []string{"initialize"}, []string{"initialize"}},
 		{"2026-07-28", []string{"-modern"}, earlier, true, []string{"server/discover", "subscriptions/listen"}, []string{"server/discover", "subscriptions/listen"}},
-		{"never answers", []string{"-silent", "server/discover"}, modern, false, []string{"initialize", "server/discover"}, []string{"initialize"}},
 		{"exits", []string{"-exit-on", "server/discover"}, modern, false, []string{"initialize"}, []string{"initialize"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -42,7 +72,7 @@ func TestRevisionOfAProcess(t *testing.T) {
 			for start, want := range [][]string{c.first, c.next} {
 				t.Run(fmt.Sprint("start ", start+1), func(t *testing.T) {
 					r, _ := runWith(t, Options{Cache: cache}, map[string]any{"a": upstream})
-					client := inputRecorder{newRecorder("one"), "{}", c.client}
+					client := modernClient{newRecorder("one"), c.client}
 					if got, err := callAs(t, r, client, "echo", `{"text":"hi"}`); err != nil || got != "hi" {
 						t.Errorf("got %q, %v", got, err)
 					}
@@ -57,26 +87,18 @@ func TestRevisionOfAProcess(t *testing.T) {
 	}
 }
 
-// TestFirstCallsAskOnce: many first calls at the same time cause one server/discover.
-func TestFirstCallsAskOnce(t *testing.T) {
-	r, l := run(t, map[string]any{"a": mcptest.Upstream(t, "-both", "-report")})
-	if _, err := r.Ready(t.Context(), "a"); err != nil {
-		t.Fatal(err)
-	}
-	var calls sync.WaitGroup
-	for i := range 20 {
-		calls.Go(func() {
-			client := inputRecorder{newRecorder(fmt.Sprint("client ", i)), "{}", "2026-07-28"}
-			if got, err := callAs(t, r, client, "echo", `{"text":"hi"}`); err != nil || got != "hi" {
-				t.Errorf("got %q, %v", got, err)
-			}
-		})
-	}
-	calls.Wait()
-	l.waitFor(t, `"got tools/call"`, 20)
-	if asked, listens := l.count(`"got server/discover"`), l.count(`"got subscriptions/listen"`); asked != 1 || listens != 1 {
-		t.Errorf("it got server/discover %d times and subscriptions/listen %d times", asked, listens)
-	}
+// modernClient is a recorder of a revision.
+type modernClient struct {
+	*recorder
+	revision string
+}
+
+func (modernClient) Capabilities() []byte { return []byte("{}") }
+
+func (c modernClient) Revision() string { return c.revision }
+
+func (c modernClient) RequestAll(ctx context.Context, inputs []Input) ([][]byte, error) {
+	return upstream.RequestEach(ctx, c, inputs)
 }
 
 // handshakes returns the requests in the stderr of a process, without lists and calls.
@@ -100,21 +122,12 @@ func TestRevisionOfARemoteUpstream(t *testing.T) {
 			fmt.Fprint(w, strings.ReplaceAll(body, "ID", string(m.ID)))
 		}
 	}
-	var refused atomic.Int32
 	for _, c := range []struct {
 		name     string
 		isModern bool
 		discover func(w http.ResponseWriter, r *http.Request, m rpc.Message)
 	}{
 		{"supports it", true, status(200, `{"jsonrpc":"2.0","id":ID,"result":{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}}`)},
-		{"refuses once", true, func(w http.ResponseWriter, _ *http.Request, m rpc.Message) {
-			if refused.Add(1) == 1 {
-				status(400, `{"jsonrpc":"2.0","id":ID,"error":{"code":-32022,"message":"no","data":{"supported":["2026-07-28"]}}}`)(w, nil, m)
-				return
-			}
-			status(200, `{"jsonrpc":"2.0","id":ID,"result":{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}}`)(w, nil, m)
-		}},
-		{"supports others", false, status(200, `{"jsonrpc":"2.0","id":ID,"result":{"supportedVersions":["2025-11-25"],"capabilities":{"tools":{}}}}`)},
 		{"unknown method", false, status(200, `{"jsonrpc":"2.0","id":ID,"error":{"code":-32601,"message":"no"}}`)},
 		{"no session", false, status(400, `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Bad Request: No valid session ID provided"}}`)},
 		{"plain text", false, status(400, "no session")},

@@ -124,7 +124,6 @@ func TestSessionsOfSessionlessClients(t *testing.T) {
 // TestSessionsOfSessionlessClientsExpire: the idle time begins when the last call is
 // over.
 func TestSessionsOfSessionlessClientsExpire(t *testing.T) {
-	calls := 0
 	for _, c := range []struct {
 		name   string
 		f      *fake
@@ -134,7 +133,7 @@ func TestSessionsOfSessionlessClientsExpire(t *testing.T) {
 		{"a call of nearly a minute", &fake{takes: sessionlessIdle - time.Second}, 2},
 		{"a call of more than a minute", &fake{takes: sessionlessIdle + 10*time.Second, progress: 10 * time.Second}, 2},
 		{"a slow start", &fake{starts: sessionlessIdle + 10*time.Second}, 2},
-		{"a stream that stays open", modernFake(0, &calls), 3}, // the first one gets initialize before
+		{"a stream that stays open", modernFake(), 3}, // the first one gets initialize before
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inTime(t, c.f, func(t *testing.T, r *Registry) {

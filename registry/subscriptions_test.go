@@ -316,33 +316,3 @@ func TestASubscriptionSurvivesTwoDeaths(t *testing.T) {
 		}
 	})
 }
-
-// TestSubscriptionsAreNoCalls: a subscription that is given up makes no request
-// uncertain.
-func TestSubscriptionsAreNoCalls(t *testing.T) {
-	replies := make(chan string, 10)
-	f := silentFake(replies)
-	quiet := f.script
-	f.script = func(l *fakeLink, method, id string, message []byte) (bool, error) {
-		if method == "resources/subscribe" {
-			return true, nil
-		}
-		return quiet(l, method, id, message)
-	}
-	inTime(t, f, func(t *testing.T, r *Registry) {
-		listener, client := newRecorder("listener"), newRecorder("client")
-		r.Attach(listener)
-		r.Attach(client)
-		ctx, stop := context.WithTimeout(t.Context(), time.Second)
-		defer stop()
-		if err := r.Subscribe(ctx, listener, "a", "test://one", "test://one"); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("the subscription ends with %v", err)
-		}
-		_, cancel := begin(t, f, r, client)
-		f.say(`{"jsonrpc":"2.0","id":"q","method":"roots/list"}`)
-		if got := <-replies; !strings.Contains(got, `{"from":"client"}`) {
-			t.Errorf("the upstream got %s", got)
-		}
-		_ = cancel()
-	})
-}

@@ -137,9 +137,6 @@ func (s *server) handleResponse(line []byte) {
 		Result, Error json.RawMessage
 	}](line)
 	s.mu.Lock()
-	if s.keepRoots && m.Result != nil {
-		s.roots = string(m.Result)
-	}
 	answer := s.answers[m.ID]
 	delete(s.answers, m.ID)
 	s.mu.Unlock()

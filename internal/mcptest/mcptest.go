@@ -76,7 +76,6 @@ type server struct {
 	full         bool
 	name         string
 	askRoots     bool
-	keepRoots    bool
 	modern       bool
 	both         bool
 	exitOn       string
@@ -99,7 +98,6 @@ type server struct {
 	lastID  int
 	answers map[string]chan string // responses to the server's own requests
 	notices map[string]int         // notifications received, by method
-	roots   string                 // the last answer to roots/list
 }
 
 // parse returns a server with the options of its flags.
@@ -123,7 +121,6 @@ func parse(args []string) (*server, error) {
 	flags.BoolVar(&s.full, "full", false, "have prompts, resources, completion and logging")
 	flags.StringVar(&s.name, "name", "test", "a name that no other server has")
 	flags.BoolVar(&s.askRoots, "ask-roots", false, "request the roots after initialize, and write them to stderr")
-	flags.BoolVar(&s.keepRoots, "keep-roots", false, "request the roots after initialize and after each change, and have the tool kept, which returns them")
 	flags.BoolVar(&s.modern, "modern", false, "support only 2026-07-28")
 	flags.BoolVar(&s.both, "both", false, "support 2026-07-28 as well as earlier revisions")
 	flags.StringVar(&s.exitOn, "exit-on", "", "exit when this method is called")
@@ -240,8 +237,6 @@ func (s *server) handleNotification(m message) {
 	case m.Method == "notifications/initialized" && s.askRoots:
 		_, answer := s.request("roots/list", nil)
 		go func() { fmt.Fprintln(os.Stderr, "roots:", <-answer) }()
-	case s.keepRoots && (m.Method == "notifications/initialized" || m.Method == "notifications/roots/list_changed"):
-		s.request("roots/list", nil)
 	}
 }
 

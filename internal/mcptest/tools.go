@@ -115,12 +115,6 @@ func (s *server) call(m message, cancelled chan struct{}) {
 		s.text(m.ID, strconv.Itoa(calls))
 		return
 	}
-	if s.keepRoots && p.Name == "kept" {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.text(m.ID, s.roots)
-		return
-	}
 	c := call{m, decode[arguments](p.Arguments), p.Arguments, p.Meta.ProgressToken, cancelled}
 	for _, t := range s.tools() {
 		if t.name == p.Name {

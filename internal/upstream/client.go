@@ -7,8 +7,8 @@ import (
 	"mcpx/internal/policy"
 )
 
-// Client is a client of a front, which gets the requests and notifications of
-// upstreams. Its methods may be called concurrently.
+// Client is a client of mcpx. It receives requests and notifications of upstreams. Its
+// methods may be called concurrently.
 type Client interface {
 	// ID identifies the client.
 	ID() string
@@ -23,9 +23,9 @@ type Client interface {
 	Notify(method string, params []byte)
 }
 
-// InputClient is a Client that is more than a program on the command line. An upstream of
-// 2026-07-28 learns the client's own capabilities with each request, and its requests to
-// the client come together.
+// InputClient is a Client that speaks MCP; mcpx's own command line does not. An upstream of
+// 2026-07-28 gets the client's capabilities with each request, and sends its requests to
+// the client in rounds.
 type InputClient interface {
 	Client
 	// Capabilities returns the capabilities that the client has declared.

@@ -5,9 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
+
 	"mcpx/internal/link"
 	"mcpx/internal/rpc"
-	"time"
 )
 
 // IsModern reports whether the session speaks 2026-07-28.
@@ -19,15 +20,15 @@ func (s *Session) modern() *modern { return s.spoken.Load() }
 // Done is closed when the session has ended.
 func (s *Session) Done() <-chan struct{} { return s.conn.Context().Done() }
 
-// Activity returns the number of requests so far, and whether one is unfinished. The
-// request that waits for notifications does not count as unfinished.
+// Activity returns the number of requests so far, and whether one is unfinished,
+// subscriptions/listen aside.
 func (s *Session) Activity() (requests int64, isBusy bool) {
 	requests, isBusy = s.conn.Activity(isListening)
 	return requests, isBusy || s.rounds.Load() > 0
 }
 
-// isListening reports whether a call is no use of a session: it waits for notifications as
-// long as the session is open.
+// isListening reports whether a call waits for notifications. It stays open as long as the
+// session and does not count as activity.
 func isListening(c *rpc.Call) bool { return c.Method == "subscriptions/listen" }
 
 // IsOver reports whether the session has ended.

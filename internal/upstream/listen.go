@@ -2,11 +2,12 @@ package upstream
 
 import (
 	"context"
+	"sync"
+	"time"
+
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
 	"mcpx/internal/tasks"
-	"sync"
-	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 )

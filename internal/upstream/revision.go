@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
+
 	"mcpx/config"
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
-	"slices"
-	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 )
@@ -18,7 +19,7 @@ import (
 // the method may never answer.
 const discoverTime = 3 * time.Second
 
-// upgradeTime is discoverTime for a call that waits.
+// upgradeTime is the same bound while a call waits.
 const upgradeTime = 500 * time.Millisecond
 
 // initializeParams returns the params of initialize. They declare every capability that a
@@ -94,8 +95,8 @@ func (s *Session) mayUpgrade(c Client) bool {
 	return s.callers.first == ""
 }
 
-// upgrade makes 2026-07-28 the revision of the session, if the upstream supports it. The
-// outcome is remembered, also if the upstream exits.
+// upgrade makes 2026-07-28 the revision of the session if the upstream supports it.
+// Otherwise the host records that it does not, also if the upstream exits.
 func (s *Session) upgrade(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, upgradeTime)
 	defer cancel()
@@ -106,7 +107,7 @@ func (s *Session) upgrade(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	s.Log.Debug().Str("error", s.Config.Redact(err.Error())).Msg("it does not support 2026-07-28")
+	s.Log.Debug().Str("error", s.Host.Redact(err.Error())).Msg("it does not support 2026-07-28")
 	s.Host.SpeaksEarlier()
 	if s.IsOver() {
 		return rpc.ErrClosed // the next session gets the call

@@ -81,33 +81,31 @@ func (s *Session) changeRoots(ctx context.Context, c Client) error {
 // awaitRoots waits until the upstream has requested and got new roots. If it does not
 // request them, that is an error only if it keeps those of another client.
 func (s *Session) awaitRoots(ctx context.Context, asked, got <-chan struct{}) error {
-	limit := time.NewTimer(rootsTime)
-	defer limit.Stop()
-	select {
-	case <-asked:
-	case <-limit.C:
+	limited, cancel := context.WithTimeout(ctx, rootsTime)
+	defer cancel()
+	err := await(limited, s, asked)
+	if err != nil && ctx.Err() == nil && !s.IsOver() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.kept.owner == "" {
-			s.kept.isKeeper = false // it has none, and wants none
-			return nil
+		if s.kept.owner != "" {
+			return s.keepsOthers("the server does not request new ones")
 		}
-		return s.keepsOthers("the server does not request new ones")
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-s.Done():
-		return rpc.ErrClosed
+		s.kept.isKeeper = false // it has none, and wants none
+		return nil
 	}
-	select {
-	case <-got: // the client may need a person for that
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-s.Done():
-		return rpc.ErrClosed
+	if err == nil {
+		err = await(ctx, s, got) // the client may need a person for that
 	}
-	limit.Reset(rootsGrace)
+	if err == nil {
+		err = await(ctx, s, time.After(rootsGrace))
+	}
+	return err
+}
+
+// await receives from a channel. It fails if ctx or the session ends before.
+func await[T any](ctx context.Context, s *Session, c <-chan T) error {
 	select {
-	case <-limit.C:
+	case <-c:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -150,10 +148,10 @@ func (s *Session) keepsOthers(why string) error {
 func (s *Session) rootsAddressee(callID []byte) (Client, error) {
 	now := s.conn.Snapshot()
 	busy, parked := clientsOf(now)
-	isUnasked := len(busy)+len(parked)+len(now.Abandoned) == 0 && !now.Overflow
+	isOutsideCalls := len(busy)+len(parked)+len(now.Abandoned) == 0 && !now.Overflow
 	s.mu.Lock()
 	next := s.kept.next
-	s.kept.isKeeper = s.kept.isKeeper || isUnasked
+	s.kept.isKeeper = s.kept.isKeeper || isOutsideCalls
 	if next != nil {
 		closeOnce(s.kept.asked)
 	}

@@ -139,11 +139,7 @@ func (s *Session) collectInput(ctx context.Context, r Request, result []byte) ([
 	if err != nil {
 		return nil, err
 	}
-	ask := func() ([][]byte, error) { return RequestEach(requestCtx, r.Client, inputs) }
-	if c, ok := r.Client.(InputClient); ok {
-		ask = func() ([][]byte, error) { return c.RequestAll(requestCtx, inputs) }
-	}
-	responses, err := ask()
+	responses, err := requestAll(requestCtx, r.Client, inputs)
 	switch {
 	case s.IsOver():
 		return nil, s.Lost(s.conn.Err())
@@ -179,6 +175,14 @@ func (s *Session) pass(r Request, result []byte) (bool, error) {
 		return false, err
 	}
 	return c.Pass(s.Config.Name, inputs)
+}
+
+// requestAll sends the requests of one round to a client.
+func requestAll(ctx context.Context, c Client, inputs []Input) (responses [][]byte, err error) {
+	if c, ok := c.(InputClient); ok {
+		return c.RequestAll(ctx, inputs)
+	}
+	return RequestEach(ctx, c, inputs)
 }
 
 // maxInputs bounds the requests of one round.

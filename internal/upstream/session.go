@@ -6,19 +6,15 @@
 package upstream
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/rs/zerolog"
 
 	"mcpx/config"
 	"mcpx/internal/link"
-	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
 	"mcpx/internal/tasks"
 )
@@ -28,12 +24,12 @@ import (
 type Session struct {
 	Options
 	conn   *rpc.Conn
-	spoken atomic.Pointer[modern] // of an upstream that speaks 2026-07-28; nil for all others
+	spoken atomic.Pointer[modern] // the state for 2026-07-28; nil for earlier revisions
 	tasks  tasks.Group            // goroutines of the session; Close waits for them
-	rounds atomic.Int64           // calls that may be between two rounds, when nothing is in flight
+	rounds atomic.Int64           // calls of 2026-07-28, which may be between two rounds
 	warned sync.Once              // for the first message that is not JSON-RPC
 
-	preparing chan struct{} // holds one while the upstream is prepared for the call of another client
+	preparing chan struct{} // holds one while the upstream is prepared for a call
 
 	mu       sync.Mutex
 	kept     keptRoots
@@ -41,14 +37,14 @@ type Session struct {
 	elicited elicited
 }
 
-// Options are the parts of a session.
+// Options are the parts and settings of a session.
 type Options struct {
 	Host      Host
 	Owner     Client // nil for the shared session
 	Config    *config.Upstream
 	Link      link.Link
 	Log       zerolog.Logger
-	Version   string        // of mcpx, which the upstream learns
+	Version   string        // of mcpx, sent to the upstream
 	PingEvery time.Duration // 0: pingEvery
 }
 
@@ -83,7 +79,8 @@ func (r *Request) isCall() bool {
 	return r.Client != nil && r.Method != "resources/subscribe" && r.Method != "resources/unsubscribe"
 }
 
-// Limits are the time limits of a client's request.
+// Limits are the time limits of a client's request: without progress, and in all. 0 means
+// no limit.
 type Limits struct{ Idle, Total time.Duration }
 
 // Send sends a request; done gets its end, unless Send fails. The end has one of
@@ -91,16 +88,6 @@ type Limits struct{ Idle, Total time.Duration }
 // *Timeout, or the cause of ctx. In the last two cases the call is cancelled at the
 // upstream.
 func (s *Session) Send(ctx context.Context, r Request, l Limits, done rpc.Done) error {
-	if r.isCall() {
-		s.mu.Lock()
-		s.callers.add(s.callerID(r.Client))
-		s.mu.Unlock()
-	}
-	return s.conn.Go(ctx, s.wireRequest(r, l), done)
-}
-
-// wireRequest returns the request as it is sent.
-func (s *Session) wireRequest(r Request, l Limits) rpc.Request {
 	meta := r.Meta
 	if s.modern() == nil {
 		meta = withoutModernKeys(meta)
@@ -111,8 +98,11 @@ func (s *Session) wireRequest(r Request, l Limits) rpc.Request {
 	}
 	if r.isCall() {
 		request.Remember = s.callerID(r.Client)
+		s.mu.Lock()
+		s.callers.add(request.Remember)
+		s.mu.Unlock()
 	}
-	return request
+	return s.conn.Go(ctx, request, done)
 }
 
 // Call sends a request and waits for its end. rpc.ErrClosed means that the request was
@@ -130,6 +120,7 @@ func (s *Session) Call(ctx context.Context, r Request, l Limits) ([]byte, error)
 	return s.callOnce(ctx, r, l)
 }
 
+// callOnce sends one request and waits for its end.
 func (s *Session) callOnce(ctx context.Context, r Request, l Limits) ([]byte, error) {
 	return rpc.Wait(func(done rpc.Done) {
 		if err := s.Send(ctx, r, l, done); err != nil {
@@ -138,13 +129,14 @@ func (s *Session) callOnce(ctx context.Context, r Request, l Limits) ([]byte, er
 	})
 }
 
-// MustPrepare reports whether the upstream must learn about the client before its call.
+// MustPrepare reports whether a call of the client must wait for a change: of the session's
+// revision, or of the roots that the upstream keeps.
 func (s *Session) MustPrepare(c Client) bool {
 	return c != nil && s.modern() == nil && (s.mayUpgrade(c) || s.needsRoots(c))
 }
 
-// prepare does what MustPrepare is about, for one client at a time. rpc.ErrClosed means
-// that the session has ended.
+// prepare prepares the upstream for a call of the client, one client at a time.
+// rpc.ErrClosed means that the session has ended.
 func (s *Session) prepare(ctx context.Context, c Client) error {
 	select {
 	case s.preparing <- struct{}{}:
@@ -166,145 +158,4 @@ func (s *Session) prepare(ctx context.Context, c Client) error {
 // Request sends a request of mcpx itself and waits for its end.
 func (s *Session) Request(ctx context.Context, method string, params []byte) ([]byte, error) {
 	return s.Call(ctx, Request{Method: method, Params: params}, Limits{})
-}
-
-// clientOf returns the client of a call, nil for mcpx itself.
-func clientOf(c *rpc.Call) Client {
-	client, _ := c.Tag.(Client)
-	return client
-}
-
-// Run handles what the upstream sends until the link ends.
-func (s *Session) Run() { s.conn.Close(s.Link.Run(s.receive)) }
-
-// receive handles a message of the link, or an error that does not end it. It may be
-// called concurrently.
-func (s *Session) receive(d link.Delivery) {
-	if d.Err == nil {
-		s.Host.Record(Received, d.Message)
-		s.accept(d.Message, d.CallID)
-		return
-	}
-	var ended *link.CallEnd // errors.As needs it on the heap; messages do not
-	switch {
-	case errors.As(d.Err, &ended):
-		s.endCall(ended)
-	case errors.Is(d.Err, link.ErrGap):
-		for _, list := range Listable {
-			s.Host.Notified(ListChanged(list), nil, nil)
-		}
-	}
-}
-
-// endCall ends a call that the link could not finish.
-func (s *Session) endCall(e *link.CallEnd) {
-	switch e.Outcome {
-	case link.NotSent:
-		s.conn.Refuse(e.ID, rpc.ErrClosed)
-	case link.Refused:
-		if e.Denied != nil {
-			s.denied(e.ID, e.Denied)
-			return
-		}
-		s.conn.Refuse(e.ID, &Unanswered{Server: s.Config.Name, Reason: e.Reason})
-	case link.Unknown:
-		s.conn.Abandon(e.ID, &Unanswered{Server: s.Config.Name, Reason: e.Reason, Unknown: true})
-	case link.CutOff:
-		s.conn.Abandon(e.ID, &Lost{Server: s.Config.Name, Reason: e.Reason})
-	}
-}
-
-// denied ends a call that was refused. Without a sign-in the session is of no use; if only
-// some access is missing, it stays.
-func (s *Session) denied(id []byte, f *link.Failure) {
-	err := s.Host.Denied(f)
-	if err == nil {
-		s.conn.Refuse(id, &Unanswered{Server: s.Config.Name, Reason: f.Reason})
-		return
-	}
-	s.conn.Refuse(id, err)
-	if f.Cause == link.CauseSignIn {
-		s.conn.Close(f)
-	}
-}
-
-// accept handles one message. callID is the ID of the call whose stream carried it, nil
-// if the link does not know it. A panic affects only this message.
-func (s *Session) accept(line, callID []byte) {
-	defer s.conn.Recover()
-	m, err := rpc.Parse(line)
-	switch {
-	case err != nil:
-		s.malformed(m.ID, line, err)
-	case s.conn.Receive(m, line):
-	case m.IsRequest():
-		s.handleRequest(m, callID)
-	case m.Method == mcp.MethodNotificationSubscriptionsAcknowledged:
-		s.acknowledged(m.Params, callID)
-	default:
-		s.Host.Notified(m.Method, m.Params, s.recipients(m, callID))
-	}
-}
-
-// malformed handles a message that is not JSON-RPC. If it has the ID of a call, the call
-// fails.
-func (s *Session) malformed(id, line []byte, err error) {
-	s.warned.Do(func() {
-		s.Log.Warn().Err(err).Msg("the server sends messages that are not JSON-RPC; they are skipped")
-	})
-	s.Log.Debug().Func(func(e *zerolog.Event) { e.Str("text", link.Excerpt(s.Host.Redact, line)) }).Err(err).Msg("skipped a message")
-	s.conn.Refuse(id, &Unanswered{Server: s.Config.Name, Reason: "it answered with a message that is not JSON-RPC: " + rpc.Text(err)})
-}
-
-// Result implements rpc.Handler.
-func (s *Session) Result(c *rpc.Call, m rpc.Message) ([]byte, error) {
-	if m.Error != nil {
-		err := s.ownError(m.Error)
-		s.rememberURLs(err, clientOf(c))
-		return nil, err
-	}
-	if rawjson.Kind(m.Result) != '{' { // no client could use it
-		return nil, &Unanswered{Server: s.Config.Name, Reason: "it answered " + c.Method + " with a result that is not an object"}
-	}
-	return m.Result, nil
-}
-
-// ownError returns the upstream's own error, redacted: servers repeat the key that
-// they refuse, and errors are shown and logged.
-func (s *Session) ownError(raw []byte) *rpc.Error {
-	e := rpc.ParseError(raw)
-	e.Message = s.Host.Redact(e.Message)
-	e.Data = redactJSON(s.Host.Redact, e.Data)
-	return e
-}
-
-// TimedOut implements rpc.Handler.
-func (s *Session) TimedOut(c *rpc.Call, l rpc.Limit) error {
-	if l == rpc.TotalLimit {
-		return &Timeout{Server: s.Config.Name, Key: "max_timeout", Limit: c.MaxTimeout}
-	}
-	return &Timeout{Server: s.Config.Name, Key: "timeout", Limit: c.Timeout}
-}
-
-// Lost implements rpc.Handler.
-func (s *Session) Lost(reason error) error {
-	e := &Lost{Server: s.Config.Name, Reason: reason.Error()}
-	var f *link.Failure
-	if errors.As(reason, &f) {
-		e.Reason, e.Stderr = f.Reason, f.Stderr
-	}
-	return e
-}
-
-// Cancelled implements rpc.Handler.
-func (s *Session) Cancelled(reason string) error {
-	return errors.New(cmp.Or(s.Host.Redact(reason), "the server has cancelled its request"))
-}
-
-// redactJSON returns any JSON value redacted, keys included.
-func redactJSON(redact func(text string) string, value []byte) []byte {
-	if text := string(value); redact(text) == text {
-		return value
-	}
-	return rawjson.Rewrite(value, redact, func(_ []string, text string) string { return redact(text) })
 }

@@ -1,0 +1,137 @@
+package upstream
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"mcpx/internal/rpc"
+)
+
+// addressee picks the client that should receive a request or notification of the
+// upstream: the client of the call whose stream carried it, the only client with pending
+// calls, or the only client. If that is not certain, the error says why.
+func (s *Session) addressee(callID []byte) (Client, error) {
+	if callID != nil {
+		switch c := s.conn.Pending(callID); {
+		case c == nil:
+			return nil, errors.New("the call that it belongs to is over")
+		case clientOf(c) != nil:
+			return clientOf(c), nil
+		}
+	}
+	now := s.conn.Snapshot()
+	busy, parked := clientsOf(now)
+	if len(busy) == 0 {
+		busy = parked
+	}
+	if len(busy) > 1 {
+		return nil, s.uncertain("several clients have calls in flight on")
+	}
+	only := s.Host.OnlyClient()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, client := range busy {
+		if s.callers.several && (now.Overflow || s.hasAbandoned(now, client)) {
+			return nil, s.uncertain("another client has abandoned a call on")
+		}
+		return client, nil
+	}
+	if only != nil && s.callers.isOnly(s.callerID(only)) {
+		return only, nil
+	}
+	return nil, s.uncertain("no client has a call in flight on")
+}
+
+// uncertain returns the error for a message that cannot be assigned to one client.
+func (s *Session) uncertain(why string) error {
+	return fmt.Errorf(`%s the shared session of server %q; set "isolation": "client" for it`, why, s.Config.Name)
+}
+
+// hasAbandoned reports whether a client other than this one has abandoned a call.
+func (s *Session) hasAbandoned(now rpc.Snapshot, client Client) bool {
+	for _, caller := range now.Abandoned {
+		if caller != s.callerID(client) {
+			return true
+		}
+	}
+	return false
+}
+
+// clientsOf returns the clients with pending calls, by ID. A client with several calls is
+// reached on the stream of its newest call. parked has the clients without a client
+// session whose call waits for their response to an upstream's request. They respond by
+// making the call again, perhaps minutes later. Meanwhile the upstream is unlikely to send
+// another request.
+func clientsOf(now rpc.Snapshot) (busy, parked map[string]Client) {
+	busy, parked = map[string]Client{}, map[string]Client{}
+	for _, c := range now.Calls {
+		client := clientOf(c)
+		switch {
+		case client == nil:
+		case slices.Contains(now.Held, c) && client.Owner() != client.ID():
+			parked[client.ID()] = client
+		default:
+			busy[client.ID()] = client
+		}
+	}
+	return busy, parked
+}
+
+// clientOf returns the client of a call, nil for mcpx itself.
+func clientOf(c *rpc.Call) Client {
+	client, _ := c.Tag.(Client)
+	return client
+}
+
+// recipients returns the clients that should receive a notification: one if it is
+// certain; otherwise, for a log message, every client with a pending call.
+func (s *Session) recipients(m rpc.Message, callID []byte) []Client {
+	if m.Method == elicitationComplete {
+		if to := s.visitor(m.Params); to != nil {
+			return []Client{to}
+		}
+	}
+	client, err := s.addressee(callID)
+	if err == nil {
+		return []Client{client}
+	}
+	if m.Method != "notifications/message" {
+		return nil
+	}
+	busy, parked := clientsOf(s.conn.Snapshot())
+	maps.Copy(parked, busy)
+	return slices.Collect(maps.Values(parked))
+}
+
+// callers records which clients have used a session. An upstream may continue an
+// abandoned call and send a request for it much later, when the only pending call is of
+// another client.
+type callers struct {
+	first   string // the first client that made a call
+	several bool   // more than one client has made calls
+}
+
+// add records that a client makes a call.
+func (c *callers) add(client string) {
+	if c.first == "" {
+		c.first = client
+	}
+	c.several = c.several || c.first != client
+}
+
+// isOnly reports whether no other client has made a call.
+func (c *callers) isOnly(client string) bool {
+	return c.first == "" || c.first == client && !c.several
+}
+
+// callerID identifies the client of a call. Requests for one call may reach another call
+// of the same caller. On the shared session, clients without a client session may be
+// different programs even if they have the same owner, so each is its own caller.
+func (s *Session) callerID(c Client) string {
+	if s.Owner != nil {
+		return c.Owner()
+	}
+	return c.ID()
+}
