@@ -48,7 +48,7 @@ func TestReplicaExamples(t *testing.T) {
 			if least := c.Server.StopDelay + stopTime; example.grace <= least {
 				t.Errorf("mcpx has %s to stop, and needs %s", example.grace, least)
 			}
-			if got := strings.Join(example.args, " "); !strings.HasPrefix(got, "/etc/mcpx/config.json --host 0.0.0.0") {
+			if got := strings.Join(example.args, " "); !strings.HasPrefix(got, "/etc/mcpx/config.json --host ") {
 				t.Errorf("mcpx runs with %q", got)
 			}
 		})
