@@ -226,13 +226,14 @@ func publicURL(s string) error {
 // isSet reports whether a secret was read, and is not what Show writes in its place.
 func isSet(secret string) bool { return secret != "" && secret != Hidden }
 
-// access checks that the parts of "server" fit together.
+// access checks that the parts of "server" fit together, and fit the profiles.
 func (r *reader) access(root node, c *Config) {
 	server, _ := root.member("server")
 	if address, ok := server.value.member("store"); ok && len(c.Server.SessionKeys) == 0 {
 		r.fail(address.name, "needs server.session_key, which seals OAuth tokens in the store and lets every replica continue client sessions; make one with: openssl rand -base64 32")
 	}
 	auth, _ := server.value.member("auth")
+	r.warnUnmatched(auth.value, c.Profiles)
 	listed, _ := auth.value.member("tokens")
 	elements := listed.value.elements()
 	for i, t := range c.Server.Auth.Tokens {

@@ -1,6 +1,8 @@
 package config
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
 	"mcpx/internal/policy"
@@ -146,4 +148,56 @@ func claims(p *[]Claim) kind {
 			return o
 		},
 	}
+}
+
+// warnUnmatched warns about rules that match nothing in the config, such as a server's name
+// without its schema.
+func (r *reader) warnUnmatched(auth node, profiles []Profile) {
+	listed, _ := auth.member("tokens")
+	grants := listed.value.elements()
+	provider, _ := auth.member("oidc")
+	scopes, _ := provider.value.member("scopes")
+	claims, _ := provider.value.member("claims")
+	for _, m := range append(claims.value.members(), scopes) {
+		for _, grant := range m.value.members() {
+			grants = append(grants, grant.value)
+		}
+	}
+	for _, grant := range grants {
+		if allow, ok := grant.member("allow"); ok {
+			grant = allow.value
+		}
+		for _, rule := range grant.elements() {
+			r.warnRule(rule, profiles)
+		}
+	}
+}
+
+// warnRule warns about a rule that matches no schema, or no server of its schemas.
+func (r *reader) warnRule(n node, profiles []Profile) {
+	if n.kind() != '"' || policy.CheckRule(n.literal().String()) != nil {
+		return // reported elsewhere
+	}
+	text := n.literal().String()
+	rules := policy.Union(policy.Grant{Allow: []string{text}})
+	all := make([]string, len(profiles))
+	for i, p := range profiles {
+		all[i] = p.Name
+	}
+	chosen := slices.DeleteFunc(slices.Clone(profiles), func(p Profile) bool { return !rules.HasSchema(p.Name) })
+	if len(chosen) == 0 {
+		r.warn(n, "%q grants nothing: its first part matches no schema; schemas: %s", text, strings.Join(all, ", "))
+		return
+	}
+	var servers []string
+	for _, p := range chosen {
+		isGranted := func(u Upstream) bool { return rules.HasServer(p.Name, u.Name) }
+		if !strings.Contains(text, "/") || slices.ContainsFunc(p.all, isGranted) {
+			return
+		}
+		for _, u := range p.all {
+			servers = append(servers, u.Name)
+		}
+	}
+	r.warn(n, "%q grants nothing: its second part matches no server; servers: %s", text, cmp.Or(strings.Join(servers, ", "), "none"))
 }

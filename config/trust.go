@@ -116,18 +116,25 @@ func hashSecret(word, masked string) string {
 	return strings.ReplaceAll(masked, Hidden, fmt.Sprintf("sha256:%x", sum[:8]))
 }
 
-// reviewCommand returns the command that shows what waits for a review. It names the
+// PinCommand returns a command that runs "mcpx pin" with these arguments. It names the
 // config if it is not the one that mcpx finds by itself.
-func (c *Config) reviewCommand(schema, server string) string {
+func (c *Config) PinCommand(arguments ...string) string {
 	words := []string{"mcpx", "pin"}
 	if found, err := Find(os.LookupEnv); err != nil || absolute(found) != c.File {
 		words = append(words, quoteWord(c.File))
 	}
-	words = append(words, quoteWord(server))
-	if schema != "default" {
-		words = append(words, "--schema", quoteWord(schema))
+	for _, a := range arguments {
+		words = append(words, quoteWord(a))
 	}
-	return strings.Join(append(words, "--diff"), " ")
+	return strings.Join(words, " ")
+}
+
+// reviewCommand returns the command that shows what waits for a review.
+func (c *Config) reviewCommand(schema, server string) string {
+	if schema != "default" {
+		return c.PinCommand(server, "--schema", schema, "--diff")
+	}
+	return c.PinCommand(server, "--diff")
 }
 
 func absolute(path string) string {

@@ -9,16 +9,15 @@ import (
 func (r *reader) config(root node, c *Config) {
 	top := defaultProfile("default")
 	r.object(root, c.fields(&top))
-	r.access(root, c)
 	used := r.oneOf(root, append([]string{"schemas"}, serverKeys...))
 	c.Stdio.Encoding = "utf8" // or utf-8, which is the same
 	if used != "schemas" {
 		r.prefix(root, &top)
 		c.Profiles = []Profile{top}
-		return
 	}
+	r.access(root, c)
 	for _, key := range []string{"expose", "prefix", "flat_wait"} {
-		if m, ok := root.member(key); ok {
+		if m, ok := root.member(key); ok && used == "schemas" {
 			r.fail(m.name, "has no effect next to schemas; move it into a schema")
 		}
 	}

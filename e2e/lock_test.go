@@ -348,6 +348,9 @@ func TestCheckLocked(t *testing.T) {
 			t.Errorf("no %s in the output, exit code %d:\n%s", want, code, text)
 		}
 	}
+	if text, code := l.run("check"); code != 0 || !strings.Contains(text, "warning: 1 change not approved in ") {
+		t.Errorf("without --locked: %d, %s", code, text)
+	}
 	if sarif, err := os.ReadFile(report); err != nil || !strings.Contains(string(sarif), `"ruleId": "changed-prompt"`) || !strings.Contains(string(sarif), `"uri": "mcpx.lock"`) {
 		t.Errorf("%v, %s", err, sarif)
 	}

@@ -89,6 +89,8 @@ func TestSignIn(t *testing.T) {
 	s.CallScope = "write"
 	p := newPerson(t, s.URL)
 	p.want(1, "needs sign-in", "exec", p.config, "locked", "hello")
+	p.want(0, "locked            –       –  needs sign-in: run mcpx", "tokens", p.config)
+	p.want(1, "error: not ready: 1 of 1 server", "check", p.config)
 	p.want(0, "not signed in", "auth", "status", p.config)
 	p.want(0, "signed in to locked (basic)", "auth", "login", p.config, "locked")
 	p.want(1, "needs more access (write)", "exec", p.config, "locked", "hello")
@@ -235,6 +237,7 @@ func TestSignInErrors(t *testing.T) {
 			t.Errorf("%s: %s", server, out)
 		}
 	}
+	p.want(1, "nobody pasted an address", "auth", "login", p.config, "locked", "--paste")
 	p.want(2, "can't be used together", "auth", "login", p.config, "locked", "--device", "--paste")
 	if hits.Load() != 0 {
 		t.Error("a redirected token request was sent on")

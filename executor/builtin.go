@@ -14,6 +14,7 @@ import (
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/selection"
+	"mcpx/internal/upstream"
 	"mcpx/registry"
 )
 
@@ -155,7 +156,7 @@ const settleTime = 5 * time.Second
 
 // Settle waits until no upstream that the client sees is in its first start, or until the
 // timeout.
-func (e *Executor) Settle(ctx context.Context, c registry.Client, timeout time.Duration) {
+func (e *Executor) Settle(ctx context.Context, c upstream.Client, timeout time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	seen := e.registry.For(c)
@@ -167,7 +168,7 @@ func (e *Executor) Settle(ctx context.Context, c registry.Client, timeout time.D
 }
 
 // withoutTools returns the names and states of the servers whose tools are not known.
-func (e *Executor) withoutTools(c registry.Client) (names []string) {
+func (e *Executor) withoutTools(c upstream.Client) (names []string) {
 	for _, u := range e.registry.For(c).Catalog().Upstreams {
 		if len(u.Tools) == 0 && u.State != registry.Ready {
 			names = append(names, fmt.Sprintf("%s (%s)", u.Name, u.State))
@@ -205,8 +206,8 @@ func (e *Executor) listServers(_ context.Context, c Call, _ []byte) (string, err
 		if review := u.Review(); review != "" {
 			fmt.Fprintf(&b, "; %s", review)
 		}
-		if u.Reason != "" {
-			fmt.Fprintf(&b, "; %s", u.Reason)
+		if trouble := u.Trouble(); trouble != "" {
+			fmt.Fprintf(&b, "; %s", trouble)
 		}
 		for _, t := range u.Tools {
 			if reason := validatorOf(t).Unjudged(); reason != "" {

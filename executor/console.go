@@ -8,6 +8,7 @@ import (
 	"mcpx/internal/rawjson"
 	"mcpx/internal/selection"
 	"mcpx/internal/tokens"
+	"mcpx/internal/upstream"
 	"mcpx/registry"
 )
 
@@ -21,7 +22,7 @@ type Reading struct {
 }
 
 // Reading returns what the agent of a client reads about a tool. It never waits.
-func (e *Executor) Reading(c registry.Client, u *registry.Upstream, t *registry.Tool) Reading {
+func (e *Executor) Reading(c upstream.Client, u *registry.Upstream, t *registry.Tool) Reading {
 	r := Reading{Tokens: tokens.CountBytes(rawjson.Compact(t.Raw)), Inspect: string(definition(t, ""))}
 	r.InspectTokens = tokens.Count(r.Inspect)
 	listed := strings.Split(e.listings.of(u, rulesOf(c), e.inspectTokens()), "\n")
@@ -42,7 +43,7 @@ type Hit struct {
 
 // Search returns the tools that the built-in tool search finds for a client, the best
 // first. It never waits.
-func (e *Executor) Search(c registry.Client, query string, limit int) []Hit {
+func (e *Executor) Search(c upstream.Client, query string, limit int) []Hit {
 	x := e.searchIndex(c)
 	found, _ := x.search.Search(query, limit)
 	hits := []Hit{}

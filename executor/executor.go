@@ -21,6 +21,7 @@ import (
 	"mcpx/internal/rpc"
 	"mcpx/internal/selection"
 	"mcpx/internal/store"
+	"mcpx/internal/upstream"
 	"mcpx/registry"
 )
 
@@ -53,7 +54,7 @@ type Options struct {
 
 // SignIn returns the address where the person who uses a client signs in to a server, with
 // these scopes in addition to those that the server asks for.
-type SignIn func(ctx context.Context, c registry.Client, server string, scopes []string) (address string, err error)
+type SignIn func(ctx context.Context, c upstream.Client, server string, scopes []string) (address string, err error)
 
 // New returns an Executor for calls to the registry's upstreams, which are those of
 // the profile.
@@ -100,7 +101,7 @@ func (e *Executor) inspectTokens() int { return e.settings.Load().config.Limits.
 // flat mode lists.
 type Call struct {
 	Request   string          // the client's ID of the request, for the log
-	Client    registry.Client // the caller; nil for a program
+	Client    upstream.Client // the caller; nil for a program
 	Server    string
 	Tool      string
 	Arguments []byte              // as the client sent them, of any type; nil if absent
@@ -309,7 +310,7 @@ func (e *Executor) clientResult(c *Call, end end) (result []byte, err error) {
 
 // isUnfinished reports whether the result of a call is a request for input.
 func isUnfinished(c *Call) bool {
-	client, ok := c.Client.(registry.RoundClient)
+	client, ok := c.Client.(upstream.RoundClient)
 	return ok && client.HasPassed()
 }
 
@@ -348,8 +349,8 @@ func (c *Call) event(outcome string, size int) Event {
 }
 
 // request returns the request to the upstream.
-func (c *Call) request(arguments []byte) registry.Request {
-	r := registry.Request{
+func (c *Call) request(arguments []byte) upstream.Request {
+	r := upstream.Request{
 		Method: "tools/call",
 		Meta:   rawjson.OrObject(c.Meta),
 		Client: c.Client, Progress: c.Progress, Begun: c.begun,

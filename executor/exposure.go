@@ -11,6 +11,7 @@ import (
 	"github.com/yosida95/uritemplate/v3"
 
 	"mcpx/internal/rawjson"
+	"mcpx/internal/upstream"
 	"mcpx/registry"
 )
 
@@ -39,7 +40,7 @@ type Exposed struct {
 }
 
 // Exposure returns the Exposure of what the client may see of the current catalog.
-func (e *Executor) Exposure(c registry.Client) *Exposure {
+func (e *Executor) Exposure(c upstream.Client) *Exposure {
 	catalog := e.registry.For(c).Catalog()
 	if catalog != e.registry.Catalog() {
 		return catalog.Derived("exposure", func(c *registry.Catalog) any { return e.expose(c) }).(*Exposure)

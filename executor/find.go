@@ -8,6 +8,7 @@ import (
 
 	"mcpx/internal/nearest"
 	"mcpx/internal/plain"
+	"mcpx/internal/upstream"
 	"mcpx/registry"
 )
 
@@ -20,7 +21,7 @@ func (e *NotFound) Error() string { return e.text }
 
 // Servers returns the names of the upstreams that a client sees, in config order, and the
 // built-in one.
-func (e *Executor) Servers(c registry.Client) []string {
+func (e *Executor) Servers(c upstream.Client) []string {
 	var names []string
 	for _, u := range e.upstreams(e.registry.For(c).Catalog()) {
 		names = append(names, u.Name)
@@ -36,7 +37,7 @@ func (e *Executor) upstreams(c *registry.Catalog) []*registry.Upstream {
 // Upstream finds an upstream by its name, also the built-in one, as the client sees it. If
 // none of its tools is known, it waits until they are listed. A nil client sees everything,
 // here and elsewhere.
-func (e *Executor) Upstream(ctx context.Context, c registry.Client, name string) (*registry.Upstream, error) {
+func (e *Executor) Upstream(ctx context.Context, c upstream.Client, name string) (*registry.Upstream, error) {
 	if name == Builtin {
 		return e.builtin.upstream, nil
 	}
@@ -54,14 +55,14 @@ func (e *Executor) Upstream(ctx context.Context, c registry.Client, name string)
 }
 
 // Tool finds a tool the way a call does.
-func (e *Executor) Tool(ctx context.Context, c registry.Client, server, tool string) (*registry.Tool, error) {
+func (e *Executor) Tool(ctx context.Context, c upstream.Client, server, tool string) (*registry.Tool, error) {
 	_, t, err := e.find(ctx, &Call{Client: c, Server: server, Tool: tool})
 	return t, err
 }
 
 // Locate finds the server that has a tool of that name. The name may begin with the
 // server's name.
-func (e *Executor) Locate(c registry.Client, name string) (server, tool string, ok bool) {
+func (e *Executor) Locate(c upstream.Client, name string) (server, tool string, ok bool) {
 	for _, u := range e.upstreams(e.registry.For(c).Catalog()) {
 		if u.Tool(name) != nil {
 			return u.Name, name, true

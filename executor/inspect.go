@@ -11,19 +11,20 @@ import (
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/tokens"
+	"mcpx/internal/upstream"
 	"mcpx/registry"
 )
 
 // Inspect returns a listing of a server's tools, the definition of one tool, or those of
 // the tools that match a glob or a comma-separated list, with a line for each name in
 // the list that matches no tool. It waits while the server starts. The client may be nil.
-func (e *Executor) Inspect(ctx context.Context, c registry.Client, server, tool string) (string, error) {
+func (e *Executor) Inspect(ctx context.Context, c upstream.Client, server, tool string) (string, error) {
 	text, absent, err := e.Describe(ctx, c, server, tool)
 	return strings.Join(append([]string{text}, absent...), "\n"), err
 }
 
 // Describe is Inspect, but returns the lines about absent tools separately.
-func (e *Executor) Describe(ctx context.Context, c registry.Client, server, tool string) (text string, absent []string, err error) {
+func (e *Executor) Describe(ctx context.Context, c upstream.Client, server, tool string) (text string, absent []string, err error) {
 	u, err := e.Upstream(ctx, c, server)
 	if err != nil {
 		return "", nil, err
@@ -81,7 +82,7 @@ func Absent(u *registry.Upstream, tool string) (lines []string) {
 const maxAbsent = 20
 
 // describe returns the text that Inspect shows of the tools that match.
-func (e *Executor) describe(c registry.Client, u *registry.Upstream, tool string) (string, error) {
+func (e *Executor) describe(c upstream.Client, u *registry.Upstream, tool string) (string, error) {
 	define := func(t *registry.Tool) string {
 		return string(definition(t, e.results.Shape(ownerOf(c), results.Tool{Server: u.Name, Name: t.Name})))
 	}
@@ -116,7 +117,7 @@ func (e *Executor) describe(c registry.Client, u *registry.Upstream, tool string
 // Tools returns the tools that match a name, a glob or a comma-separated list, as in
 // Inspect; all tools if it is empty. isName reports whether it was the name of one tool.
 // Absent returns the names in a list that match no tool.
-func (e *Executor) Tools(ctx context.Context, c registry.Client, server, tool string) (tools []*registry.Tool, isName bool, err error) {
+func (e *Executor) Tools(ctx context.Context, c upstream.Client, server, tool string) (tools []*registry.Tool, isName bool, err error) {
 	u, err := e.Upstream(ctx, c, server)
 	if err != nil {
 		return nil, false, err

@@ -9,6 +9,7 @@ import (
 
 	"mcpx/internal/rawjson"
 	"mcpx/internal/tokens"
+	"mcpx/internal/upstream"
 	"mcpx/registry"
 )
 
@@ -206,7 +207,7 @@ func TestInspectInEveryState(t *testing.T) {
 // the last result that this client got.
 func TestInspectShowsTheLastResult(t *testing.T) {
 	b := start(t, nil, newUpstream(t, "a"))
-	returns := func(c registry.Client) string {
+	returns := func(c upstream.Client) string {
 		t.Helper()
 		text, err := b.Inspect(t.Context(), c, "a", "raw")
 		if err != nil {

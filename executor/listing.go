@@ -11,6 +11,7 @@ import (
 	"mcpx/internal/plain"
 	"mcpx/internal/policy"
 	"mcpx/internal/tokens"
+	"mcpx/internal/upstream"
 	"mcpx/registry"
 )
 
@@ -74,6 +75,8 @@ func heading(u *registry.Upstream, shown, budget int) string {
 		head += " (" + idleNote(u) + ")"
 	case u.NeedsPerson():
 		head += " (" + plain.Cut(u.Reason, instructionBytes) + ")"
+	case u.State != registry.Ready && u.Reason == "":
+		head += fmt.Sprintf(" (%s)", u.State)
 	case u.State != registry.Ready:
 		head += fmt.Sprintf(" (%s: %s)", u.State, plain.Cut(u.Reason, instructionBytes))
 	}
@@ -184,7 +187,7 @@ func firstLines(all []string, budget int) (text string, left int) {
 // builtinListing returns the listing of the built-in server: its tools, then every server
 // with its state. If there is not enough room, it omits descriptions, then states, and
 // then names.
-func (e *Executor) builtinListing(c registry.Client, budget int) string {
+func (e *Executor) builtinListing(c upstream.Client, budget int) string {
 	own := listing(e.builtin.upstream, e.builtin.upstream.Tools, budget/2)
 	servers := e.registry.For(c).Catalog().Upstreams
 	if len(servers) == 0 {

@@ -218,6 +218,10 @@ func TestHeadings(t *testing.T) {
 	if got, want := heading(u, 1, 4000), "srv: 1 tool (waiting: exited with status 1)\n"; got != want {
 		t.Errorf("heading %q, want %q", got, want)
 	}
+	u.State, u.Reason = registry.Starting, ""
+	if got, want := heading(u, 1, 4000), "srv: 1 tool (starting)\n"; got != want {
+		t.Errorf("heading %q, want %q", got, want)
+	}
 }
 
 // TestListingsAreMadeOnce: as long as nothing of an upstream changes.

@@ -10,13 +10,14 @@ import (
 	"mcpx/internal/policy"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
+	"mcpx/internal/upstream"
 	"mcpx/registry"
 )
 
 // Relay is a request to forward to the upstream that has the prompt or resource in it.
 type Relay struct {
 	Request  string // the client's ID of the request, for the log
-	Client   registry.Client
+	Client   upstream.Client
 	Method   string
 	Params   []byte
 	Progress func(params []byte)
@@ -69,7 +70,7 @@ func (e *Executor) Relay(ctx context.Context, r Relay) (result []byte, err error
 	if to.local != nil {
 		result, err = to.local(ctx)
 	} else {
-		result, err = e.registry.Call(ctx, to.to.Upstream.Name, registry.Request{
+		result, err = e.registry.Call(ctx, to.to.Upstream.Name, upstream.Request{
 			Method: r.Method,
 			Params: rawjson.With(to.params, "_meta", nil),
 			Meta:   rawjson.OrObject(rawjson.Get(r.Params, "_meta")),
@@ -125,7 +126,7 @@ func (u unknown) Error() string { return u.own.Error() }
 func (u unknown) Unwrap() error { return u.own }
 
 // ownerOf returns the owner of a client; "" for a nil client.
-func ownerOf(c registry.Client) string {
+func ownerOf(c upstream.Client) string {
 	if c == nil {
 		return ""
 	}
@@ -133,7 +134,7 @@ func ownerOf(c registry.Client) string {
 }
 
 // rulesOf returns what a client may use; nil: everything.
-func rulesOf(c registry.Client) *policy.Rules {
+func rulesOf(c upstream.Client) *policy.Rules {
 	if c == nil || c.Caller() == nil {
 		return nil
 	}
@@ -141,7 +142,7 @@ func rulesOf(c registry.Client) *policy.Rules {
 }
 
 // callerName returns the name of a client's caller; "" if it has none.
-func callerName(c registry.Client) string {
+func callerName(c upstream.Client) string {
 	if c == nil || c.Caller() == nil {
 		return ""
 	}

@@ -8,6 +8,7 @@ import (
 	"mcpx/internal/rawjson"
 	"mcpx/internal/search"
 	"mcpx/internal/tokens"
+	"mcpx/internal/upstream"
 	"mcpx/registry"
 )
 
@@ -66,7 +67,7 @@ func (t indexedTool) line(place int) string {
 }
 
 // searchIndex returns the index of what the client may see of the current catalog.
-func (e *Executor) searchIndex(c registry.Client) *toolIndex {
+func (e *Executor) searchIndex(c upstream.Client) *toolIndex {
 	catalog := e.registry.For(c).Catalog()
 	if catalog != e.registry.Catalog() {
 		return catalog.Derived("search index", func(c *registry.Catalog) any { return e.newIndex(c) }).(*toolIndex)

@@ -95,7 +95,7 @@ func TestApplyEndsSlowCalls(t *testing.T) {
 		begun := time.Now()
 		ended := make(chan error, 1)
 		go func() {
-			_, err := r.Call(t.Context(), "a", Request{Method: "tools/call", Meta: []byte("{}"), Progress: func([]byte) {}})
+			_, err := r.Call(t.Context(), "a", upstream.Request{Method: "tools/call", Meta: []byte("{}"), Progress: func([]byte) {}})
 			ended <- err
 		}()
 		synctest.Wait()
@@ -172,7 +172,7 @@ func TestApplyAddsAndRemoves(t *testing.T) {
 		}
 		var calls sync.WaitGroup
 		calls.Go(func() {
-			if _, err := r.Call(t.Context(), "b", Request{Method: "tools/call"}); err != nil {
+			if _, err := r.Call(t.Context(), "b", upstream.Request{Method: "tools/call"}); err != nil {
 				t.Errorf("the call in flight: %v", err)
 			}
 		})
@@ -182,7 +182,7 @@ func TestApplyAddsAndRemoves(t *testing.T) {
 		if r.Catalog().Upstream("b") != nil {
 			t.Error("it is still there")
 		}
-		_, err := r.Call(t.Context(), "b", Request{Method: "tools/call"})
+		_, err := r.Call(t.Context(), "b", upstream.Request{Method: "tools/call"})
 		var unavailable *Unavailable
 		if !errors.As(err, &unavailable) || !strings.Contains(unavailable.Reason, "not in the config") {
 			t.Errorf("a call to it: %v", err)

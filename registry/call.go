@@ -13,7 +13,7 @@ import (
 // Send sends a request to an upstream. It never waits: if the session is not open yet, a
 // goroutine waits for it. done gets the end once: the result, or an error of Session.Send
 // or *Unavailable. A request that was sent is never sent again.
-func (r *Registry) Send(ctx context.Context, server string, q Request, done rpc.Done) {
+func (r *Registry) Send(ctx context.Context, server string, q upstream.Request, done rpc.Done) {
 	if r.options.Tracer == nil {
 		r.send(ctx, server, q, done)
 		return
@@ -26,7 +26,7 @@ func (r *Registry) Send(ctx context.Context, server string, q Request, done rpc.
 }
 
 // send is Send without a span.
-func (r *Registry) send(ctx context.Context, server string, q Request, done rpc.Done) {
+func (r *Registry) send(ctx context.Context, server string, q upstream.Request, done rpc.Done) {
 	s := r.sessionNow(server, q.Client)
 	if s == nil || s.IsModern() || s.MustPrepare(q.Client) {
 		go r.callLater(ctx, server, q, nil, done)
@@ -46,14 +46,14 @@ func (r *Registry) send(ctx context.Context, server string, q Request, done rpc.
 
 // callLater makes a call with callAfter and passes its end to done. A panic ends only
 // this call.
-func (r *Registry) callLater(ctx context.Context, server string, q Request, ending *Session, done rpc.Done) {
+func (r *Registry) callLater(ctx context.Context, server string, q upstream.Request, ending *Session, done rpc.Done) {
 	result, err := r.callSafely(ctx, server, q, ending)
 	defer r.recovered(server, &err)
 	done(result, nil, err)
 }
 
 // callSafely is callAfter, but returns a panic as an error.
-func (r *Registry) callSafely(ctx context.Context, server string, q Request, ending *Session) (result []byte, err error) {
+func (r *Registry) callSafely(ctx context.Context, server string, q upstream.Request, ending *Session) (result []byte, err error) {
 	defer r.recovered(server, &err)
 	return r.callAfter(ctx, server, q, ending)
 }
@@ -67,7 +67,7 @@ func (r *Registry) recovered(server string, err *error) {
 }
 
 // Call is Send for callers that wait.
-func (r *Registry) Call(ctx context.Context, server string, q Request) ([]byte, error) {
+func (r *Registry) Call(ctx context.Context, server string, q upstream.Request) ([]byte, error) {
 	q, span := r.startSpan(ctx, server, q)
 	result, err := r.callAfter(ctx, server, q, nil)
 	endSpan(ctx, span, result, err)
@@ -76,7 +76,7 @@ func (r *Registry) Call(ctx context.Context, server string, q Request) ([]byte, 
 
 // callAfter makes a call. ending is the session that could not send the request, if
 // there is one: callAfter then waits for the next session.
-func (r *Registry) callAfter(ctx context.Context, server string, q Request, ending *Session) ([]byte, error) {
+func (r *Registry) callAfter(ctx context.Context, server string, q upstream.Request, ending *Session) ([]byte, error) {
 	starting, cancel := r.startLimit(ctx, server, q.Begun)
 	defer cancel()
 	for {

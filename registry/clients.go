@@ -16,8 +16,8 @@ import (
 // clients holds the clients of the fronts and what they subscribed to.
 type clients struct {
 	mu            sync.Mutex
-	attached      map[string]Client                       // by ID
-	streams       map[string]Client                       // subscription streams, by ID
+	attached      map[string]upstream.Client              // by ID
+	streams       map[string]upstream.Client              // subscription streams, by ID
 	levels        map[string]string                       // log level, by client
 	subscribed    map[sessionKey]map[string]*subscription // by upstream session and URI
 	subscriptions map[string]int                          // number of subscriptions, by client
@@ -25,8 +25,8 @@ type clients struct {
 
 func newClients() clients {
 	return clients{
-		attached:      map[string]Client{},
-		streams:       map[string]Client{},
+		attached:      map[string]upstream.Client{},
+		streams:       map[string]upstream.Client{},
 		levels:        map[string]string{},
 		subscribed:    map[sessionKey]map[string]*subscription{},
 		subscriptions: map[string]int{},
@@ -41,7 +41,7 @@ const (
 )
 
 // Attach makes a client known, so that upstreams can reach it until Detach.
-func (r *Registry) Attach(c Client) {
+func (r *Registry) Attach(c upstream.Client) {
 	r.clients.mu.Lock()
 	defer r.clients.mu.Unlock()
 	r.clients.attached[c.ID()] = c
@@ -49,7 +49,7 @@ func (r *Registry) Attach(c Client) {
 
 // AttachStream makes a subscription stream known until Detach. Upstreams can send it
 // notifications, but no requests.
-func (r *Registry) AttachStream(c Client) {
+func (r *Registry) AttachStream(c upstream.Client) {
 	r.clients.mu.Lock()
 	defer r.clients.mu.Unlock()
 	r.clients.streams[c.ID()] = c
@@ -57,7 +57,7 @@ func (r *Registry) AttachStream(c Client) {
 
 // Detach removes a client or a subscription stream: its subscriptions and its per-client
 // upstream sessions end.
-func (r *Registry) Detach(ctx context.Context, c Client) {
+func (r *Registry) Detach(ctx context.Context, c upstream.Client) {
 	r.clients.mu.Lock()
 	delete(r.clients.attached, c.ID())
 	delete(r.clients.streams, c.ID())
@@ -82,21 +82,21 @@ func (r *Registry) Detach(ctx context.Context, c Client) {
 }
 
 // all returns all clients and subscription streams.
-func (c *clients) all() []Client {
+func (c *clients) all() []upstream.Client {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.AppendSeq(slices.Collect(maps.Values(c.attached)), maps.Values(c.streams))
 }
 
 // has reports whether a client is known, which means that Detach will be called.
-func (c *clients) has(client Client) bool {
+func (c *clients) has(client upstream.Client) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.find(client.ID()) != nil
 }
 
 // find returns the client with that ID, nil if it is gone. The caller holds c.mu.
-func (c *clients) find(id string) Client {
+func (c *clients) find(id string) upstream.Client {
 	if found := c.attached[id]; found != nil {
 		return found
 	}
@@ -104,7 +104,7 @@ func (c *clients) find(id string) Client {
 }
 
 // only returns the attached client that could use a session, if there is exactly one.
-func (c *clients) only(could func(c Client) bool) (only Client) {
+func (c *clients) only(could func(c upstream.Client) bool) (only upstream.Client) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, client := range c.attached {
@@ -120,12 +120,12 @@ func (c *clients) only(could func(c Client) bool) (only Client) {
 }
 
 // OnlyClient implements upstream.Host.
-func (s *Session) OnlyClient() Client {
+func (s *Session) OnlyClient() upstream.Client {
 	if s.Owner != nil {
 		return s.Owner
 	}
 	r := s.supervisor.registry
-	return r.clients.only(func(c Client) bool { return r.mayUse(c, s.Config.Name) && keyOf(s.Config, c) == s.key() })
+	return r.clients.only(func(c upstream.Client) bool { return r.mayUse(c, s.Config.Name) && keyOf(s.Config, c) == s.key() })
 }
 
 // announce notifies clients of changed lists until ctx ends.
@@ -152,7 +152,7 @@ func (r *Registry) announce(ctx context.Context) {
 
 // Notified implements upstream.Host. Changes of lists count only on the shared session,
 // because all clients see the same lists.
-func (s *Session) Notified(method string, params []byte, to []Client) {
+func (s *Session) Notified(method string, params []byte, to []upstream.Client) {
 	isList := strings.HasSuffix(method, "/list_changed")
 	switch {
 	case s.Owner == nil && isList:
@@ -165,7 +165,7 @@ func (s *Session) Notified(method string, params []byte, to []Client) {
 	case s.Owner != nil && isList:
 		return
 	case s.Owner != nil && len(to) == 0:
-		to = []Client{s.Owner}
+		to = []upstream.Client{s.Owner}
 	}
 	switch method {
 	case "notifications/resources/updated":
@@ -211,7 +211,7 @@ func (r *Registry) openSessions(u *Upstream) []*Session {
 // Broadcast sends a client's notification, such as a change of its roots, to all open
 // sessions of the upstreams that it may use. It skips sessions of 2026-07-28, which has no
 // such notifications.
-func (r *Registry) Broadcast(c Client, method string, params []byte) {
+func (r *Registry) Broadcast(c upstream.Client, method string, params []byte) {
 	for _, u := range r.Catalog().Upstreams {
 		if !r.mayUse(c, u.Name) {
 			continue

@@ -12,6 +12,7 @@ import (
 
 	"mcpx/internal/mcptest"
 	"mcpx/internal/policy"
+	"mcpx/internal/upstream"
 )
 
 // recorder is a client that responds with its own name and records every message.
@@ -81,7 +82,7 @@ func (c *recorder) wait(t *testing.T, want ...string) {
 }
 
 // callAs calls a tool of the upstream a for a client.
-func callAs(t *testing.T, r *Registry, c Client, tool, arguments string) (string, error) {
+func callAs(t *testing.T, r *Registry, c upstream.Client, tool, arguments string) (string, error) {
 	t.Helper()
 	return callFor(t.Context(), r, c, "a", tool, arguments)
 }

@@ -34,9 +34,17 @@ func (e *Unavailable) Error() string {
 	if e.failure != nil {
 		return e.Server + " " + e.Reason
 	}
-	text := fmt.Sprintf("server %q is unavailable: %s", e.Server, e.Reason)
-	if !e.RetryAt.IsZero() {
-		text += fmt.Sprintf("; next try in %s", max(time.Until(e.RetryAt), 0).Round(time.Second))
+	return fmt.Sprintf("server %q is unavailable: %s", e.Server, e.Reason) + nextTry(e.RetryAt) + link.Tail(e.Stderr)
+}
+
+// Trouble returns why the upstream does not run, and when it is started again; empty if
+// there is no trouble.
+func (u *Upstream) Trouble() string { return u.Reason + nextTry(u.RetryAt) }
+
+// nextTry says when an upstream is started again, to follow a reason.
+func nextTry(at time.Time) string {
+	if at.IsZero() {
+		return ""
 	}
-	return text + link.Tail(e.Stderr)
+	return fmt.Sprintf("; next try in %s", max(time.Until(at), 0).Round(time.Second))
 }

@@ -16,6 +16,7 @@ import (
 	"mcpx/internal/listcache"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/upstream"
 )
 
 // transportFake is the transport of the fake upstream.
@@ -215,8 +216,8 @@ func after(d time.Duration) {
 }
 
 // call makes a call for a client, which may be nil, and waits for its end.
-func call(ctx context.Context, r *Registry, c Client) ([]byte, error) {
-	return r.Call(ctx, "a", Request{Method: "tools/call", Meta: []byte("{}"), Client: c})
+func call(ctx context.Context, r *Registry, c upstream.Client) ([]byte, error) {
+	return r.Call(ctx, "a", upstream.Request{Method: "tools/call", Meta: []byte("{}"), Client: c})
 }
 
 // modernFake returns an upstream of 2026-07-28 that requires input of its client in each

@@ -223,7 +223,13 @@ func (s *supervisor) saveNewest() {
 	if content == nil {
 		return
 	}
-	if err := s.cache().Save(s.cacheKey(), content); err != nil {
-		s.log.Debug().Err(err).Msg("could not save the lists")
+	err := s.cache().Save(s.cacheKey(), content)
+	if err == nil {
+		return
 	}
+	entry := s.log.Debug()
+	if s.config().Start == config.StartLazy && s.registry.cacheWarned.CompareAndSwap(false, true) {
+		entry = s.log.Warn()
+	}
+	entry.Err(err).Msg("could not save the lists; lazy servers are started to list their tools whenever mcpx starts")
 }

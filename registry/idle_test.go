@@ -2,6 +2,8 @@ package registry
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -11,6 +13,7 @@ import (
 
 	"mcpx/config"
 	"mcpx/internal/listcache"
+	"mcpx/internal/mcptest"
 )
 
 // never is an interval that does not end in a test. A process gets no pings.
@@ -105,6 +108,22 @@ func TestLazyWithCache(t *testing.T) {
 	}, lazy, func(u *config.Upstream) { u.Command = "x" })
 	third := &fake{pings: never, cache: listcache.New(folder, zerolog.Nop())}
 	inTime(t, third, func(t *testing.T, r *Registry) { expect(t, r, third, Ready, 1) }, lazy, func(u *config.Upstream) { u.Command = "another" })
+}
+
+// TestUnusableCacheIsLogged: lists of lazy upstreams that cannot be saved cause one warning,
+// since these upstreams are started again and again.
+func TestUnusableCacheIsLogged(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	eager, one, two := mcptest.Upstream(t), mcptest.Upstream(t), mcptest.Upstream(t)
+	one["start"], two["start"] = "lazy", "lazy"
+	_, l := runWith(t, Options{Cache: listcache.New(filepath.Join(file, "cache"), zerolog.Nop())}, map[string]any{"eager": eager, "one": one, "two": two})
+	l.waitFor(t, "could not save the lists", 3)
+	if n := l.count(`"level":"warn"`); n != 1 {
+		t.Errorf("%d warnings, want 1:\n%s", n, l)
+	}
 }
 
 func TestIdleStopSparesUsers(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"mcpx/internal/rawjson"
+	"mcpx/internal/upstream"
 )
 
 // LogLevels are the log levels of MCP, the most verbose first.
@@ -19,7 +20,7 @@ const (
 // SetLevel sets the log level that a client wants. Upstreams with logging are set to
 // the most verbose level that any client wants. SetLevel waits until they have responded,
 // for levelTime at most, so that the level applies to the client's next call.
-func (r *Registry) SetLevel(c Client, level string) {
+func (r *Registry) SetLevel(c upstream.Client, level string) {
 	r.clients.mu.Lock()
 	if r.clients.find(c.ID()) != nil { // a client without a session is gone after this request
 		r.clients.levels[c.ID()] = level

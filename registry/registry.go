@@ -40,6 +40,8 @@ type Registry struct {
 	ctx       context.Context // ends when Run does
 	stop      context.CancelFunc
 
+	cacheWarned atomic.Bool // that lists cannot be saved is logged as a warning once
+
 	mu           sync.Mutex             // one change of the catalog at a time
 	supervisors  map[string]*supervisor // of the upstreams in the catalog, by name
 	replacements map[string]*supervisor // of changed upstreams, until they have started
@@ -115,7 +117,8 @@ func (r *Registry) Settled(ctx context.Context, name string) *Upstream {
 
 // Ready returns the upstream once it has a session. It waits while the upstream
 // starts, for its start-up limit at most. If the upstream is idle or waits for its next
-// start, it is started at once, unless it failed less than a second ago. An *Unavailable
+// start, it is started at once, unless it failed less than a second ago and nobody has
+// signed in since. An *Unavailable
 // says why there is no session.
 func (r *Registry) Ready(ctx context.Context, name string) (*Upstream, error) {
 	return r.For(nil).Ready(ctx, name)
@@ -204,7 +207,7 @@ func (v View) ready(ctx context.Context, name string) (*Upstream, error) {
 			return u, nil
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
-		case !u.mayStart() || time.Since(u.FailedAt) < retryGrace:
+		case !u.mayStart() || time.Since(u.FailedAt) < retryGrace && !u.hasNewSignIn(ctx):
 			return nil, u.Unavailable()
 		}
 		u.supervisor.wake.Notify()

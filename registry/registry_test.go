@@ -17,6 +17,7 @@ import (
 	"mcpx/internal/auth"
 	"mcpx/internal/child"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/upstream"
 )
 
 func TestMain(m *testing.M) {
@@ -122,8 +123,8 @@ func callTool(ctx context.Context, r *Registry, server, tool, arguments string) 
 }
 
 // callFor is callTool for a client.
-func callFor(ctx context.Context, r *Registry, c Client, server, tool, arguments string) (string, error) {
-	result, err := r.Call(ctx, server, Request{
+func callFor(ctx context.Context, r *Registry, c upstream.Client, server, tool, arguments string) (string, error) {
+	result, err := r.Call(ctx, server, upstream.Request{
 		Method: "tools/call", Params: fmt.Appendf(nil, `{"name":%q,"arguments":%s}`, tool, arguments), Meta: []byte("{}"), Client: c,
 	})
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"mcpx/internal/listcache"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
+	"mcpx/internal/upstream"
 )
 
 // Since revision 2026-07-28 MCP has no initialize. How mcpx finds out what an upstream
@@ -33,7 +34,7 @@ type known struct {
 }
 
 // dial opens a link and a session that uses it.
-func (s *supervisor) dial(ctx context.Context, owner Client) (*Session, error) {
+func (s *supervisor) dial(ctx context.Context, owner upstream.Client) (*Session, error) {
 	resolved, err := s.config().Resolve(ctx)
 	if err != nil {
 		return nil, &link.Failure{Reason: err.Error(), Cause: link.CauseConfig}
@@ -65,7 +66,7 @@ func (s *supervisor) inputSchema(tool string) []byte {
 
 // open opens a session: a shared one, or a per-client one if owner is not nil. It returns
 // the result of initialize or server/discover.
-func (s *supervisor) open(ctx context.Context, owner Client) (*Session, []byte, error) {
+func (s *supervisor) open(ctx context.Context, owner upstream.Client) (*Session, []byte, error) {
 	isWeb := s.config().Transport == config.TransportHTTP || s.config().Transport == config.TransportRemote
 	session, err := s.dial(ctx, owner)
 	if err != nil {
@@ -100,7 +101,7 @@ func (s *supervisor) open(ctx context.Context, owner Client) (*Session, []byte, 
 
 // openModern opens a session to an upstream that refused initialize. It opens a new link,
 // since the upstream may have closed the first one.
-func (s *supervisor) openModern(ctx context.Context, owner Client, refusal error) (*Session, []byte, error) {
+func (s *supervisor) openModern(ctx context.Context, owner upstream.Client, refusal error) (*Session, []byte, error) {
 	session, err := s.dial(ctx, owner)
 	if err != nil {
 		return nil, nil, err

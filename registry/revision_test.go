@@ -97,7 +97,7 @@ func (modernClient) Capabilities() []byte { return []byte("{}") }
 
 func (c modernClient) Revision() string { return c.revision }
 
-func (c modernClient) RequestAll(ctx context.Context, inputs []Input) ([][]byte, error) {
+func (c modernClient) RequestAll(ctx context.Context, inputs []upstream.Input) ([][]byte, error) {
 	return upstream.RequestEach(ctx, c, inputs)
 }
 

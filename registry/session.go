@@ -17,7 +17,7 @@ type Session struct {
 }
 
 // newSession returns a session that uses a link. owner is nil for the shared session.
-func newSession(s *supervisor, owner Client, l link.Link) *Session {
+func newSession(s *supervisor, owner upstream.Client, l link.Link) *Session {
 	session := &Session{supervisor: s, setting: make(chan struct{}, 1)}
 	session.Session = upstream.New(upstream.Options{
 		Host: session, Owner: owner, Config: s.config(), Link: l, Log: s.log,
@@ -52,17 +52,3 @@ func (s *Session) SpeaksEarlier() {
 // KeepsRoots reports whether the upstream requests roots when there is no call, and so
 // probably keeps them.
 func (u *Upstream) KeepsRoots() bool { return u.session != nil && u.session.KeepsRoots() }
-
-// Types of sessions that the users of a registry need.
-type (
-	// Client is a client of a front.
-	Client = upstream.Client
-	// RoundClient is a Client that continues calls of several rounds by itself.
-	RoundClient = upstream.RoundClient
-	// InputClient is a Client that responds to several requests at once.
-	InputClient = upstream.InputClient
-	// Input is a request to a client.
-	Input = upstream.Input
-	// Request is a request to an upstream.
-	Request = upstream.Request
-)

@@ -39,7 +39,7 @@ func TestArgumentsAndResultsStayBytes(t *testing.T) {
 		t.Errorf("the upstream got %s, want %s", got, arguments)
 	}
 	result := `{"content":[{"type":"hologram","id":9007199254740993}],"structuredContent":{"a": 1.0},"isError":false,"more":[1]}`
-	got, err := r.Call(t.Context(), "a", Request{Method: "tools/call", Params: []byte(`{"name":"raw","arguments":{"result":` + result + `}}`)})
+	got, err := r.Call(t.Context(), "a", upstream.Request{Method: "tools/call", Params: []byte(`{"name":"raw","arguments":{"result":` + result + `}}`)})
 	if err != nil || string(got) != result {
 		t.Errorf("got %s, %v, want %s", got, err, result)
 	}
@@ -72,13 +72,13 @@ func TestTooLongAMessageEndsTheSession(t *testing.T) {
 func TestAPanicInAWaitingCall(t *testing.T) {
 	inTime(t, modernFake(), func(t *testing.T, r *Registry) {
 		_, err := rpc.Wait(func(done rpc.Done) {
-			r.Send(t.Context(), "a", Request{Method: "tools/call", Client: panickyClient{newRecorder("A")}}, done)
+			r.Send(t.Context(), "a", upstream.Request{Method: "tools/call", Client: panickyClient{newRecorder("A")}}, done)
 		})
 		if err == nil {
 			t.Error("the call did not fail")
 		}
 		ended := make(chan struct{})
-		r.Send(t.Context(), "a", Request{Method: "tools/call", Client: newRecorder("B")}, func([]byte, []byte, error) {
+		r.Send(t.Context(), "a", upstream.Request{Method: "tools/call", Client: newRecorder("B")}, func([]byte, []byte, error) {
 			defer close(ended)
 			panic("on purpose")
 		})

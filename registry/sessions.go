@@ -9,6 +9,7 @@ import (
 
 	"mcpx/config"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/upstream"
 )
 
 // sessionKey identifies an upstream session: a server's shared session, a client's own, or
@@ -20,7 +21,7 @@ type sessionKey struct {
 
 // keyOf returns the key of the session for a client's requests. "isolation" in the config
 // decides whether that is the shared one. A nil client is mcpx itself.
-func keyOf(u *config.Upstream, c Client) sessionKey {
+func keyOf(u *config.Upstream, c upstream.Client) sessionKey {
 	switch {
 	case c == nil:
 	case u.Isolation == config.PerClient:
@@ -32,7 +33,7 @@ func keyOf(u *config.Upstream, c Client) sessionKey {
 }
 
 // keyFor is keyOf for a server by its name.
-func (r *Registry) keyFor(server string, c Client) sessionKey {
+func (r *Registry) keyFor(server string, c upstream.Client) sessionKey {
 	if u := r.Catalog().Upstream(server); u != nil {
 		return keyOf(u.config, c)
 	}
@@ -41,7 +42,7 @@ func (r *Registry) keyFor(server string, c Client) sessionKey {
 
 // sessionNow returns the session for a client's request if it can be used without
 // waiting; nil otherwise.
-func (r *Registry) sessionNow(server string, c Client) *Session {
+func (r *Registry) sessionNow(server string, c upstream.Client) *Session {
 	u := r.For(c).current(server)
 	if u == nil {
 		return nil
@@ -58,7 +59,7 @@ func (r *Registry) sessionNow(server string, c Client) *Session {
 // sessionFor waits until the session for a client's request is open and returns it. The
 // session is in use until release is called. A per-client session waits for the shared
 // one only while the upstream's lists are unknown.
-func (r *Registry) sessionFor(ctx context.Context, server string, c Client) (s *Session, release func(), err error) {
+func (r *Registry) sessionFor(ctx context.Context, server string, c upstream.Client) (s *Session, release func(), err error) {
 	for {
 		u := r.Catalog().Upstream(server)
 		isOwn := u != nil && u.config.Isolation == config.PerClient && c != nil
@@ -105,7 +106,7 @@ const (
 // clientSession is the session of one client, or the attempt to open it.
 type clientSession struct {
 	supervisor *supervisor
-	client     Client
+	client     upstream.Client
 	idle       *time.Timer   // closes it; nil if Detach does
 	using      int           // calls that use it or wait for it; guarded by the mutex of clientSessions
 	opened     chan struct{} // closed when session or err is set
@@ -116,7 +117,7 @@ type clientSession struct {
 
 // clientSession returns the client's own session to an upstream. If it has ended, a new
 // one is opened. The session is in use until release is called.
-func (r *Registry) clientSession(ctx context.Context, s *supervisor, c Client) (_ *Session, release func(), err error) {
+func (r *Registry) clientSession(ctx context.Context, s *supervisor, c upstream.Client) (_ *Session, release func(), err error) {
 	l := untilIdle
 	if r.clients.has(c) {
 		l = untilDetached
@@ -140,7 +141,7 @@ func (r *Registry) clientSession(ctx context.Context, s *supervisor, c Client) (
 
 // acquire returns the session of a client, or starts to open one with that lifetime. The
 // session is in use until release is called.
-func (t *clientSessions) acquire(ctx context.Context, s *supervisor, c Client, l lifetime) (*clientSession, error) {
+func (t *clientSessions) acquire(ctx context.Context, s *supervisor, c upstream.Client, l lifetime) (*clientSession, error) {
 	key := keyOf(s.config(), c)
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -166,7 +166,7 @@ func TestPerClientSessionsDoNotNeedTheSharedOne(t *testing.T) {
 	f := &fake{}
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		shared := f.current
-		call := func(c Client) error {
+		call := func(c upstream.Client) error {
 			_, err := call(t.Context(), r, c)
 			return err
 		}
@@ -217,7 +217,7 @@ func TestACallThatWasNotSent(t *testing.T) {
 	}}
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		_, err := rpc.Wait(func(done rpc.Done) {
-			r.Send(t.Context(), "a", Request{Method: "tools/call", Client: newRecorder("A")}, done)
+			r.Send(t.Context(), "a", upstream.Request{Method: "tools/call", Client: newRecorder("A")}, done)
 		})
 		if err != nil || calls != 2 {
 			t.Errorf("%v after %d calls", err, calls)

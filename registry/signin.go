@@ -233,3 +233,8 @@ const signInTick = time.Second
 // NeedsPerson reports whether the upstream cannot be used until a person signs in or grants
 // more access. That is not a failure.
 func (u *Upstream) NeedsPerson() bool { return u.failure != nil && u.State != Starting }
+
+// hasNewSignIn reports whether somebody has signed in since the upstream needed it.
+func (u *Upstream) hasNewSignIn(ctx context.Context) bool {
+	return u.NeedsPerson() && u.supervisor.account.Load().Changed(ctx)
+}

@@ -11,6 +11,7 @@ import (
 
 	"mcpx/internal/authtest"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/upstream"
 )
 
 // waitState waits until the upstream "a" is in a state.
@@ -87,7 +88,7 @@ func TestSignInStates(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	_, err = r.Call(t.Context(), "a", Request{Method: "tools/call", Params: []byte(`{"name":"hello"}`)})
+	_, err = r.Call(t.Context(), "a", upstream.Request{Method: "tools/call", Params: []byte(`{"name":"hello"}`)})
 	if !errors.As(err, &needed) {
 		t.Fatalf("a call without the scope: %v", err)
 	}
@@ -101,7 +102,7 @@ func TestSignInStates(t *testing.T) {
 	if err := all.SignedIn(t.Context(), "a", []string{"write"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Call(t.Context(), "a", Request{Method: "tools/call", Params: []byte(`{"name":"hello"}`)}); err != nil {
+	if _, err := r.Call(t.Context(), "a", upstream.Request{Method: "tools/call", Params: []byte(`{"name":"hello"}`)}); err != nil {
 		t.Errorf("a call with more access: %v", err)
 	}
 	if status, ok := all.SignInStatus(t.Context(), "a"); !ok || !status.SignedIn {
@@ -111,6 +112,28 @@ func TestSignInStates(t *testing.T) {
 		t.Error(err)
 	}
 	waitState(t, r, NeedsSignIn)
+}
+
+// TestCallAfterSignInElsewhere: a call right after a sign-in in another process works.
+func TestCallAfterSignInElsewhere(t *testing.T) {
+	s := authtest.New(t)
+	r, _ := run(t, map[string]any{"a": map[string]any{"url": s.URL}})
+	own := waitState(t, r, NeedsSignIn).supervisor.account.Load()
+	other := r.options.Accounts.Account(own.Settings(), "")
+	address, err := other.Begin(t.Context(), "http://127.0.0.1:1/callback", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := authtest.Browse(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.options.Accounts.Complete(t.Context(), "", back.Query()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Ready(t.Context(), "a"); err != nil {
+		t.Errorf("a call right after the sign-in: %v", err)
+	}
 }
 
 // TestNoSignIn: what cannot be signed in to.

@@ -40,7 +40,7 @@ var (
 
 // Subscribe subscribes a client to updates of a resource. known is the URI by which the
 // client knows the resource. The upstream gets a request only for the first subscriber.
-func (r *Registry) Subscribe(ctx context.Context, c Client, server, uri, known string) error {
+func (r *Registry) Subscribe(ctx context.Context, c upstream.Client, server, uri, known string) error {
 	if len(uri) > maxURI {
 		return errLongURI
 	}
@@ -52,7 +52,7 @@ func (r *Registry) Subscribe(ctx context.Context, c Client, server, uri, known s
 		if err != nil || s.made.Load() {
 			return err
 		}
-		_, err = r.Call(ctx, server, Request{Method: "resources/subscribe", Params: uriParams(uri), Meta: []byte("{}"), Client: c})
+		_, err = r.Call(ctx, server, upstream.Request{Method: "resources/subscribe", Params: uriParams(uri), Meta: []byte("{}"), Client: c})
 		switch {
 		case err == nil:
 			s.made.Store(true)
@@ -65,13 +65,13 @@ func (r *Registry) Subscribe(ctx context.Context, c Client, server, uri, known s
 
 // Unsubscribe ends a subscription at once. When no subscriber is left, the upstream
 // gets a request, unless it would have to be started for that.
-func (r *Registry) Unsubscribe(ctx context.Context, c Client, server, uri string) error {
+func (r *Registry) Unsubscribe(ctx context.Context, c upstream.Client, server, uri string) error {
 	return r.unsubscribe(ctx, c, r.keyFor(server, c), uri)
 }
 
 // unsubscribe is Unsubscribe for the subscription to a session. A reload may have changed
 // which session the client uses now.
-func (r *Registry) unsubscribe(ctx context.Context, c Client, key sessionKey, uri string) error {
+func (r *Registry) unsubscribe(ctx context.Context, c upstream.Client, key sessionKey, uri string) error {
 	s := r.clients.subscription(key, uri)
 	defer r.clients.release(key, uri, s)
 	if !r.clients.leave(s, c) {
@@ -81,7 +81,7 @@ func (r *Registry) unsubscribe(ctx context.Context, c Client, key sessionKey, ur
 		if r.clients.isWanted(s) || !s.made.Swap(false) || key != r.keyFor(key.server, c) || !r.isUp(key.server, c) {
 			return nil
 		}
-		_, err := r.Call(ctx, key.server, Request{Method: "resources/unsubscribe", Params: uriParams(uri), Meta: []byte("{}"), Client: c})
+		_, err := r.Call(ctx, key.server, upstream.Request{Method: "resources/unsubscribe", Params: uriParams(uri), Meta: []byte("{}"), Client: c})
 		return err
 	})
 }
@@ -158,7 +158,7 @@ func (r *Registry) inTurn(ctx context.Context, server string, s *subscription, d
 }
 
 // isUp reports whether the session for the client's requests is open.
-func (r *Registry) isUp(server string, c Client) bool {
+func (r *Registry) isUp(server string, c upstream.Client) bool {
 	u := r.For(c).current(server)
 	if u == nil || u.State != Ready || !r.For(c).isOwn(u) {
 		return false
@@ -200,7 +200,7 @@ func (c *clients) release(key sessionKey, uri string, s *subscription) {
 
 // join adds a subscriber and reports whether it was one already. It fails for a client
 // that has no stream, has disconnected, or has too many subscriptions.
-func (c *clients) join(s *subscription, client Client, known string) (again bool, err error) {
+func (c *clients) join(s *subscription, client upstream.Client, known string) (again bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	id := client.ID()
@@ -218,7 +218,7 @@ func (c *clients) join(s *subscription, client Client, known string) (again bool
 }
 
 // leave removes a subscriber and reports whether it was one.
-func (c *clients) leave(s *subscription, client Client) (was bool) {
+func (c *clients) leave(s *subscription, client upstream.Client) (was bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	id := client.ID()
@@ -262,7 +262,7 @@ func (c *clients) uris(key sessionKey) []string {
 func (r *Registry) updated(key sessionKey, params []byte) {
 	uri, _ := rawjson.String(rawjson.Get(params, "uri"))
 	type notice struct {
-		client Client
+		client upstream.Client
 		uri    string
 	}
 	var notices []notice

@@ -89,7 +89,7 @@ func TestSubscriptionsAreBounded(t *testing.T) {
 		c, other := newRecorder("one"), newRecorder("two")
 		r.Attach(c)
 		r.Attach(other)
-		subscribe := func(c Client, i int) error {
+		subscribe := func(c upstream.Client, i int) error {
 			uri := fmt.Sprint("test://", i)
 			return r.Subscribe(t.Context(), c, "a", uri, uri)
 		}
@@ -138,7 +138,7 @@ func TestSubscribersChange(t *testing.T) {
 	here, other := newRecorder("one"), newRecorder("two")
 	r.Attach(here)
 	r.Attach(other)
-	subscribe := func(c Client) error { return r.Subscribe(t.Context(), c, "a", "test://one", "test://one") }
+	subscribe := func(c upstream.Client) error { return r.Subscribe(t.Context(), c, "a", "test://one", "test://one") }
 	if err := subscribe(here); err != nil {
 		t.Fatal(err)
 	}

@@ -235,7 +235,7 @@ func TestACallWaitsNoLongerThanAStart(t *testing.T) {
 			for _, u := range p.Upstreams {
 				calls.Go(func() {
 					begin := time.Now()
-					_, err := r.Call(t.Context(), u.Name, Request{Method: "tools/call", Client: newRecorder("one")})
+					_, err := r.Call(t.Context(), u.Name, upstream.Request{Method: "tools/call", Client: newRecorder("one")})
 					var unavailable *Unavailable
 					if took := time.Since(begin); took > limit || !errors.As(err, &unavailable) {
 						t.Errorf("%s: %v after %s", u.Name, err, took)
@@ -247,7 +247,7 @@ func TestACallWaitsNoLongerThanAStart(t *testing.T) {
 		calls.Wait()
 		// What a call waited before it came here counts, too.
 		begin := time.Now()
-		_, _ = r.Call(t.Context(), "u0", Request{Method: "tools/call", Begun: begin.Add(-4 * time.Second)})
+		_, _ = r.Call(t.Context(), "u0", upstream.Request{Method: "tools/call", Begun: begin.Add(-4 * time.Second)})
 		if took := time.Since(begin); took > limit-4*time.Second {
 			t.Errorf("a call that came 4 s ago waited for another %s", took)
 		}
@@ -302,7 +302,7 @@ func TestStderrOfAReadyUpstream(t *testing.T) {
 		t.Errorf("kept %q and %q, want %q", got, u.Stderr, want)
 	}
 	for range stderrLines + 2 {
-		if _, err := r.Call(t.Context(), "a", Request{Method: "logging/setLevel", Params: []byte(`{"level":"info"}`)}); err != nil {
+		if _, err := r.Call(t.Context(), "a", upstream.Request{Method: "logging/setLevel", Params: []byte(`{"level":"info"}`)}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 
 // startSpan starts the span of a request to an upstream, and returns the request with the
 // _meta that names the span. The span is nil if spans are off.
-func (r *Registry) startSpan(ctx context.Context, server string, q Request) (Request, *telemetry.Span) {
+func (r *Registry) startSpan(ctx context.Context, server string, q upstream.Request) (upstream.Request, *telemetry.Span) {
 	if r.options.Tracer == nil {
 		return q, nil
 	}

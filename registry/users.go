@@ -12,6 +12,7 @@ import (
 
 	"mcpx/config"
 	"mcpx/internal/link"
+	"mcpx/internal/upstream"
 )
 
 // users is the table of callers' own upstreams: those with isolation "user". Each is made
@@ -39,7 +40,7 @@ const (
 // userKey identifies the session of a caller: by its ID and the headers of its request that
 // the upstream gets, so that nobody uses a session with the credentials of another. It is
 // "" for a caller without a name, if there are no such headers.
-func userKey(u *config.Upstream, c Client) string {
+func userKey(u *config.Upstream, c upstream.Client) string {
 	if c == nil || c.Caller() == nil {
 		return ""
 	}

@@ -15,6 +15,7 @@ import (
 	"mcpx/internal/listcache"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/policy"
+	"mcpx/internal/upstream"
 )
 
 // recorderOf is a recorder that a caller uses.
@@ -32,7 +33,7 @@ func TestUserUpstreams(t *testing.T) {
 	folder := t.TempDir()
 	r, l := runWith(t, Options{Cache: listcache.New(folder, zerolog.Nop())}, map[string]any{"a": own})
 	ann, again, bob := recorderOf("1", "ann"), recorderOf("2", "ann"), recorderOf("3", "bob")
-	for _, c := range []Client{ann, again, bob} {
+	for _, c := range []upstream.Client{ann, again, bob} {
 		r.Attach(c)
 	}
 	r.Settled(t.Context(), "a")
@@ -46,7 +47,7 @@ func TestUserUpstreams(t *testing.T) {
 		t.Errorf("bob sees what ann has listed: %s", u.State)
 	}
 	pids := map[string]string{}
-	for name, c := range map[string]Client{"ann": ann, "again": again, "bob": bob, "nobody": newRecorder("4"), "": nil} {
+	for name, c := range map[string]upstream.Client{"ann": ann, "again": again, "bob": bob, "nobody": newRecorder("4"), "": nil} {
 		pid, err := callFor(t.Context(), r, c, "a", "pid", "{}")
 		if err != nil {
 			t.Fatal(err)
@@ -59,7 +60,7 @@ func TestUserUpstreams(t *testing.T) {
 	if err := r.Subscribe(t.Context(), ann, "a", "test://one", "test://one"); err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []Client{bob, ann} {
+	for _, c := range []upstream.Client{bob, ann} {
 		if _, err := callFor(t.Context(), r, c, "a", "say", `{"method":"notifications/resources/updated","params":[{"uri":"test://one"}]}`); err != nil {
 			t.Fatal(err)
 		}
@@ -175,7 +176,7 @@ func TestForwardedHeadersSeparateSessions(t *testing.T) {
 				t.Errorf("%s with %s: %v, dialled %d times", row.caller, row.value, err, len(f.times()))
 			}
 		}
-		for _, c := range []Client{with("ann", ""), recorderOf("1", "ann"), newRecorder("1"), nil} {
+		for _, c := range []upstream.Client{with("ann", ""), recorderOf("1", "ann"), newRecorder("1"), nil} {
 			if _, err := call(t.Context(), r, c); err == nil || !strings.Contains(err.Error(), "needs the header x-token") {
 				t.Errorf("without the header: %v", err)
 			}

@@ -12,22 +12,23 @@ import (
 	"mcpx/internal/policy"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/tokens"
+	"mcpx/internal/upstream"
 )
 
 // View is a registry as one client sees it: without what its caller may not use. Every
 // path from a client to the catalog goes through a View, so no path has to check rules.
 type View struct {
 	registry *Registry
-	client   Client // nil: mcpx itself, which sees everything
+	client   upstream.Client // nil: mcpx itself, which sees everything
 }
 
 // For returns the registry as a client sees it. A nil client sees everything.
-func (r *Registry) For(c Client) View { return View{r, c} }
+func (r *Registry) For(c upstream.Client) View { return View{r, c} }
 
 // rules returns what the client may use; nil: everything.
 func (v View) rules() *policy.Rules { return rulesOf(v.client) }
 
-func rulesOf(c Client) *policy.Rules {
+func rulesOf(c upstream.Client) *policy.Rules {
 	if c == nil {
 		return nil
 	}
@@ -38,7 +39,7 @@ func rulesOf(c Client) *policy.Rules {
 }
 
 // mayUse reports whether anything of a server exists for a client.
-func (r *Registry) mayUse(c Client, server string) bool {
+func (r *Registry) mayUse(c upstream.Client, server string) bool {
 	return rulesOf(c).HasServer(r.schema, server)
 }
 
@@ -196,9 +197,9 @@ func (v *views) of(key viewKey, whole *Catalog, upstreams []*Upstream) *Catalog 
 // isOf reports whether the upstream is a part of another, or the same.
 func (u *Upstream) isOf(whole *Upstream) bool { return u == whole || u.whole == whole }
 
-// restrict returns the part of an upstream that the rules grant. Instructions, and notes
-// about tools that wait for a review, may name any tool, so only those see them who see all
-// tools.
+// restrict returns the part of an upstream that the rules grant. Instructions, notes about
+// tools that wait for a review, and what it writes to stderr while it works may name any
+// tool, so only those see them who see all tools.
 func (u *Upstream) restrict(schema string, rules *policy.Rules) *Upstream {
 	part := *u
 	part.whole = u
@@ -215,6 +216,7 @@ func (u *Upstream) restrict(schema string, rules *policy.Rules) *Upstream {
 	}
 	if !rules.HasEveryToolOf(schema, u.Name) {
 		part.Instructions, part.instructions, part.instructionsWait, part.news = "", "", false, nil
+		part.stderr = nil
 		part.waiting = maps.Clone(u.waiting)
 		delete(part.waiting, lockfile.Tools)
 		shown := slices.Clip(part.Tools)

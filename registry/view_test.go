@@ -5,18 +5,20 @@ import (
 
 	"mcpx/internal/mcptest"
 	"mcpx/internal/policy"
+	"mcpx/internal/upstream"
 )
 
 // TestViews: a view has what the rules grant. It is made once for each change of the
 // catalog, and costs a client that sees everything nothing.
 func TestViews(t *testing.T) {
-	r, _ := run(t, map[string]any{"a": mcptest.Upstream(t, "-full", "-instructions", "Use everything."), "b": mcptest.Upstream(t)})
+	r, l := run(t, map[string]any{"a": mcptest.Upstream(t, "-full", "-instructions", "Use everything.", "-stderr", "tool t9 failed"), "b": mcptest.Upstream(t)})
 	for _, name := range []string{"a", "b"} {
 		if _, err := r.Ready(t.Context(), name); err != nil {
 			t.Fatal(err)
 		}
 	}
-	as := func(rules *policy.Rules) Client {
+	l.wait(t, "tool t9 failed")
+	as := func(rules *policy.Rules) upstream.Client {
 		c := recorderOf("1", "ann")
 		c.caller.Rules = rules
 		return c
@@ -39,6 +41,9 @@ func TestViews(t *testing.T) {
 		if len(c.Upstreams) != row.upstreams || len(a.Tools) != row.tools || len(a.Prompts) != row.prompts || a.Instructions != row.instructions || a.Has("resources") != (row.prompts > 0) {
 			t.Errorf("%s: %d upstreams, %d tools, %d prompts, %q", row.name, len(c.Upstreams), len(a.Tools), len(a.Prompts), a.Instructions)
 		}
+		if n := len(a.LatestStderr()); (n > 0) != (row.instructions != "") {
+			t.Errorf("%s: %d lines of stderr", row.name, n)
+		}
 		if again := seen.Catalog(); again != c {
 			t.Errorf("%s: made again", row.name)
 		}
@@ -49,7 +54,7 @@ func TestViews(t *testing.T) {
 			t.Errorf("%s: %d tokens", row.name, a.Tokens())
 		}
 	}
-	for name, c := range map[string]Client{"no client": nil, "no caller": newRecorder("1"), "no rules": recorderOf("1", "ann")} {
+	for name, c := range map[string]upstream.Client{"no client": nil, "no caller": newRecorder("1"), "no rules": recorderOf("1", "ann")} {
 		if n := testing.AllocsPerRun(100, func() { _ = r.For(c).Catalog().Upstream("a") }); n != 0 {
 			t.Errorf("%s: %v allocations", name, n)
 		}

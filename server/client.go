@@ -12,11 +12,10 @@ import (
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
 	"mcpx/internal/upstream"
-	"mcpx/registry"
 )
 
 // Client is a client of a front, together with the stream on which mcpx sends messages
-// to it. It implements registry.Client: upstreams send it requests and notifications.
+// to it. It implements upstream.Client: upstreams send it requests and notifications.
 type Client struct {
 	*conversation
 	Send func(message []byte) error // queues a message to the client; never waits
@@ -24,7 +23,7 @@ type Client struct {
 	caller *policy.Caller // of the request that this Client is for; nil: the latest caller
 
 	// Replacements for a call of several rounds; may be nil.
-	requestInput  func(ctx context.Context, inputs []registry.Input) ([][]byte, error) // for requests to the client
+	requestInput  func(ctx context.Context, inputs []upstream.Input) ([][]byte, error) // for requests to the client
 	progressToken func() []byte                                                        // for the progress token in the request
 	call          *multiRoundCall                                                      // the call itself
 	resumed       *resumedCall                                                         // what the call goes on with
@@ -214,7 +213,7 @@ func (c *Client) Request(ctx context.Context, method string, params []byte) ([]b
 		return nil, err
 	}
 	if c.requestInput != nil {
-		responses, err := c.requestInput(ctx, []registry.Input{{Key: "input", Method: method, Params: params}})
+		responses, err := c.requestInput(ctx, []upstream.Input{{Key: "input", Method: method, Params: params}})
 		if err != nil {
 			return nil, err
 		}
@@ -229,7 +228,7 @@ func (c *Client) Request(ctx context.Context, method string, params []byte) ([]b
 
 // RequestAll implements registry.InputClient. A client of 2026-07-28 gets all requests in
 // one round, under their own keys.
-func (c *Client) RequestAll(ctx context.Context, inputs []registry.Input) ([][]byte, error) {
+func (c *Client) RequestAll(ctx context.Context, inputs []upstream.Input) ([][]byte, error) {
 	if c.requestInput == nil || len(inputs) == 0 {
 		return upstream.RequestEach(ctx, c, inputs)
 	}

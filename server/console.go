@@ -3,13 +3,14 @@ package server
 import (
 	"mcpx/config"
 	"mcpx/executor"
+	"mcpx/internal/upstream"
 	"mcpx/registry"
 )
 
 // This file has what the console shows of a schema besides MCP, and what it may do.
 
 // Upstream returns an upstream that a client sees, nil if there is none of that name.
-func (s *Server) Upstream(c registry.Client, name string) *registry.Upstream {
+func (s *Server) Upstream(c upstream.Client, name string) *registry.Upstream {
 	return s.registry.For(c).Catalog().Upstream(name)
 }
 
@@ -24,13 +25,13 @@ func (s *Server) Disabled() (list []config.Upstream) {
 }
 
 // Search returns the tools that exec("mcpx", "search") finds for a client, the best first.
-func (s *Server) Search(c registry.Client, query string, limit int) []executor.Hit {
+func (s *Server) Search(c upstream.Client, query string, limit int) []executor.Hit {
 	return s.executor.Search(c, query, limit)
 }
 
 // Reading returns what the agent of a client reads about a tool, and false if there is no
 // such tool.
-func (s *Server) Reading(c registry.Client, server, tool string) (executor.Reading, bool) {
+func (s *Server) Reading(c upstream.Client, server, tool string) (executor.Reading, bool) {
 	u := s.Upstream(c, server)
 	if u == nil || u.Tool(tool) == nil {
 		return executor.Reading{}, false

@@ -10,7 +10,7 @@ import (
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
-	"mcpx/registry"
+	"mcpx/internal/upstream"
 )
 
 // directoryLimit is the longest description of inspect, in bytes, however many
@@ -224,7 +224,7 @@ func (s *Server) notListed(c *Client, name string) error {
 }
 
 // LazyTools returns the result of tools/list in lazy mode, as a client's model sees it.
-func (s *Server) LazyTools(c registry.Client) []byte {
+func (s *Server) LazyTools(c upstream.Client) []byte {
 	p := s.profile
 	if c != nil && c.Caller() != nil && c.Caller().Rules != nil {
 		p = s.granted(c.Caller().Rules)

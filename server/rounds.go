@@ -13,7 +13,6 @@ import (
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
 	"mcpx/internal/upstream"
-	"mcpx/registry"
 )
 
 // multiRoundCalls is the table of calls that wait for input from their client. In
@@ -69,7 +68,7 @@ type roundStream struct {
 
 // inputRequest is what an upstream needs from the client to continue the call.
 type inputRequest struct {
-	inputs    []registry.Input
+	inputs    []upstream.Input
 	responses chan [][]byte // in the order of inputs; nil for a response that is missing
 }
 
@@ -82,7 +81,7 @@ type outcome struct {
 // run runs one round of a call. It returns when the call is over or needs input.
 func (r *multiRoundCalls) run(ctx context.Context, c *Client, m rpc.Message, call func(ctx context.Context) ([]byte, error)) ([]byte, error) {
 	if !mayRequireInput[m.Method] {
-		c.requestInput = func(_ context.Context, inputs []registry.Input) ([][]byte, error) {
+		c.requestInput = func(_ context.Context, inputs []upstream.Input) ([][]byte, error) {
 			return nil, rpc.Errorf(rpc.CodeMethodNotFound, "%s: the client accepts no requests during %s", inputs[0].Method, m.Method)
 		}
 		return call(ctx)
@@ -164,7 +163,7 @@ func newMultiRoundCall(ctx context.Context, c *Client, m rpc.Message, call func(
 }
 
 // requestInput requests input from the client and waits for it until the next round.
-func (p *multiRoundCall) requestInput(ctx context.Context, inputs []registry.Input) ([][]byte, error) {
+func (p *multiRoundCall) requestInput(ctx context.Context, inputs []upstream.Input) ([][]byte, error) {
 	request := inputRequest{inputs: inputs, responses: make(chan [][]byte, 1)}
 	select {
 	case p.inputs <- request:
@@ -202,7 +201,7 @@ func (r *multiRoundCalls) park(p *multiRoundCall, request inputRequest) []byte {
 }
 
 // inputRequired returns the result that requests input of a client.
-func inputRequired(inputs []registry.Input, state string) []byte {
+func inputRequired(inputs []upstream.Input, state string) []byte {
 	requests := []byte("{")
 	for _, input := range inputs {
 		one := rawjson.AppendMember(rawjson.AppendString([]byte(`{"method":`), input.Method), "params", rawjson.OrObject(input.Params)) // go-sdk's client requires params

@@ -8,7 +8,7 @@ import (
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
 	"mcpx/internal/seal"
-	"mcpx/registry"
+	"mcpx/internal/upstream"
 )
 
 // sealedRounds seals the requestState of calls, so that every replica can read it. If the
@@ -53,7 +53,7 @@ func (s *sealedRounds) parkedState(state string, p *multiRoundCall) string {
 // call with the upstream's own state.
 type passedRound struct {
 	server string // upstream
-	inputs []registry.Input
+	inputs []upstream.Input
 }
 
 // inputRequired returns the result that a client gets for the result of an upstream that
@@ -89,7 +89,7 @@ type resumedCall struct {
 	responses, state []byte
 }
 
-// Resumed implements registry.RoundClient.
+// Resumed implements upstream.RoundClient.
 func (c *Client) Resumed(server string) (responses, state []byte, ok bool) {
 	r := c.resumed
 	if r == nil || r.server != server {
@@ -101,8 +101,8 @@ func (c *Client) Resumed(server string) (responses, state []byte, ok bool) {
 	return r.responses, r.state, true
 }
 
-// Pass implements registry.RoundClient.
-func (c *Client) Pass(server string, inputs []registry.Input) (bool, error) {
+// Pass implements upstream.RoundClient.
+func (c *Client) Pass(server string, inputs []upstream.Input) (bool, error) {
 	if !c.mayPass || c.call == nil {
 		return false, nil
 	}
@@ -115,7 +115,7 @@ func (c *Client) Pass(server string, inputs []registry.Input) (bool, error) {
 	return true, nil
 }
 
-// HasPassed implements registry.RoundClient.
+// HasPassed implements upstream.RoundClient.
 func (c *Client) HasPassed() bool { return c.call != nil && c.call.passed != nil }
 
 // withoutRound returns the params of a call without those of its next round, which are

@@ -13,11 +13,11 @@ import (
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
 	"mcpx/internal/seal"
-	"mcpx/registry"
+	"mcpx/internal/upstream"
 )
 
 // wantRoots is the input of an upstream before 2026-07-28.
-var wantRoots = []registry.Input{{Key: "input", Method: "roots/list"}}
+var wantRoots = []upstream.Input{{Key: "input", Method: "roots/list"}}
 
 // TestAClientThatDoesNotComeBack: after ten minutes its call is cancelled and the
 // request to it fails.
@@ -241,7 +241,7 @@ func TestARoundWithoutAnAnswerFails(t *testing.T) {
 func TestInputsOfOneRound(t *testing.T) {
 	r := newMultiRoundCalls()
 	c := newClient("one", nil).forRequest("2026-07-28", []byte(`{"roots":{},"elicitation":{}}`), nil)
-	inputs := []registry.Input{{Key: "user_name", Method: "elicitation/create", Params: []byte(`{"message":"Who?"}`)}, {Key: "roots", Method: "roots/list"}}
+	inputs := []upstream.Input{{Key: "user_name", Method: "elicitation/create", Params: []byte(`{"message":"Who?"}`)}, {Key: "roots", Method: "roots/list"}}
 	params := `{"name":"ask"}`
 	round := func() string {
 		result, err := r.run(t.Context(), c, rpc.Message{Method: "tools/call", Params: []byte(params)}, func(ctx context.Context) ([]byte, error) {
@@ -262,7 +262,7 @@ func TestInputsOfOneRound(t *testing.T) {
 	if got := round(); got != `{"action":"accept"} {"roots":[]}` {
 		t.Errorf("the responses are %s", got)
 	}
-	inputs = append(inputs, registry.Input{Key: "model", Method: "sampling/createMessage"})
+	inputs = append(inputs, upstream.Input{Key: "model", Method: "sampling/createMessage"})
 	if _, err := c.RequestAll(t.Context(), inputs); err == nil || !strings.Contains(err.Error(), `"sampling"`) {
 		t.Errorf("error %v, want that the client cannot sample", err)
 	}

@@ -22,6 +22,7 @@ import (
 	"mcpx/internal/rpc"
 	"mcpx/internal/seal"
 	"mcpx/internal/telemetry"
+	"mcpx/internal/upstream"
 	"mcpx/registry"
 )
 
@@ -369,14 +370,14 @@ func (s *Server) Remove(c *Client) { s.executor.Remove(c.id) }
 
 // Detach ends the subscriptions and the per-client upstream sessions of a client that is
 // gone. It may wait for upstreams.
-func (s *Server) Detach(ctx context.Context, c registry.Client) {
+func (s *Server) Detach(ctx context.Context, c upstream.Client) {
 	ctx, cancel := context.WithTimeout(ctx, detachTime)
 	defer cancel()
 	s.registry.Detach(ctx, c)
 }
 
 // detachLater is Detach for callers that must not wait.
-func (s *Server) detachLater(c registry.Client) {
+func (s *Server) detachLater(c upstream.Client) {
 	if s.Later == nil {
 		s.Detach(context.Background(), c)
 		return
@@ -389,7 +390,7 @@ const detachTime = 30 * time.Second
 
 // Upstreams returns the state of the profile's upstreams that a client sees, in config
 // order.
-func (s *Server) Upstreams(c registry.Client) []*registry.Upstream {
+func (s *Server) Upstreams(c upstream.Client) []*registry.Upstream {
 	return s.registry.For(c).Catalog().Upstreams
 }
 

@@ -31,7 +31,34 @@ func BenchmarkStdioInFlight(b *testing.B) { throughput(b, stdioTargets(b, 1), sm
 func BenchmarkStdioSlow(b *testing.B)     { throughput(b, stdioTargets(b, 1), slow, 64, 640) }
 func BenchmarkHTTPSmall(b *testing.B)     { latency(b, httpTargets(b, 1), small, 50) }
 func BenchmarkHTTPClients(b *testing.B)   { throughput(b, httpTargets(b, 64), small, 64, 2000) }
+func BenchmarkHTTPLarge(b *testing.B)     { latency(b, httpTargets(b, 1), large, 5) }
 func BenchmarkHTTPSlow(b *testing.B)      { throughput(b, httpTargets(b, 64), slow, 64, 640) }
+
+// Upstreams over HTTP, compared with a relay that posts each message as it is.
+func BenchmarkRemoteSmall(b *testing.B) { remote(b, small, 50) }
+func BenchmarkRemoteLarge(b *testing.B) { remote(b, large, 5) }
+func BenchmarkRemoteInFlight(b *testing.B) {
+	throughput(b, remoteTargets(b, "stdio"), small, 64, 2000)
+}
+
+func remote(b *testing.B, arguments string, calls int) {
+	for _, front := range []string{"stdio", "http"} {
+		b.Run(front, func(b *testing.B) { latency(b, remoteTargets(b, front), arguments, calls) })
+		b.Run(front+"-events", func(b *testing.B) {
+			latency(b, remoteTargets(b, front, "MCPX_BENCH_EVENTS=1"), arguments, calls)
+		})
+	}
+}
+
+// Flat mode, compared with lazy mode.
+func BenchmarkFlatSmall(b *testing.B) { flat(b, small, 50) }
+func BenchmarkFlatLarge(b *testing.B) { flat(b, large, 5) }
+
+func flat(b *testing.B, arguments string, calls int) {
+	for _, front := range []string{"stdio", "http"} {
+		b.Run(front, func(b *testing.B) { latency(b, flatTargets(b, front), arguments, calls) })
+	}
+}
 
 // What a call costs does not depend on how much mcpx has to keep.
 func BenchmarkUpstreams(b *testing.B) {
@@ -54,8 +81,13 @@ func BenchmarkSessions(b *testing.B) {
 	}
 }
 
-// BenchmarkReplicas measures what a session key and a store add to a small call.
-func BenchmarkReplicas(b *testing.B) { latency(b, replicaTargets(b), small, 50) }
+// BenchmarkReplicas compares a small call with what a session key adds to it, and with what a
+// store adds then.
+func BenchmarkReplicas(b *testing.B) {
+	for _, name := range []string{"key", "store"} {
+		b.Run(name, func(b *testing.B) { latency(b, replicaTargets(b, name), small, 50) })
+	}
+}
 
 // BenchmarkInspect measures the listing of a server with a thousand tools.
 func BenchmarkInspect(b *testing.B) {
@@ -157,8 +189,8 @@ func evictCache(b *testing.B) {
 // megabyte.
 func BenchmarkMemory(b *testing.B) {
 	for b.Loop() {
-		t := &target{"mcpx", []client{startStdio(b, mcpx("mcpx", configFile(b, 10)))}, execCall}
-		process := t.clients[0].(*stdioClient).process.Pid
+		t := overStdio(b, target{name: "mcpx", tool: execCall}, mcpx("mcpx", configFile(b, 10)))
+		process := t.process
 		for range 10 {
 			if err := t.call(0, small); err != nil {
 				b.Fatal(err)
@@ -216,37 +248,34 @@ func throughput(b *testing.B, targets []*target, arguments string, inFlight, cal
 	})
 }
 
-// takeTurns measures the targets in turns, in random order, once a round, and
-// reports the median of each, and the median of the ratios to the relay of the
-// same round. Another mcpx is compared with the first one.
+// takeTurns measures the targets in turns, in random order, once a round. It reports the
+// median of each, the median of the ratios of the last target to the one before it in the
+// same round, and the ratio of their processor time.
 func takeTurns(b *testing.B, targets []*target, unit string, measure func(t *target) float64) {
 	for _, t := range targets {
 		if err := t.call(0, small); err != nil { // and it is warm
 			b.Fatal(err)
 		}
 	}
-	figures := map[string][]float64{}
+	base, subject := targets[len(targets)-2], targets[len(targets)-1]
+	figures, used := map[string][]float64{}, map[string]float64{}
+	var ratios []float64
 	for b.Loop() {
-		round := map[string]float64{}
 		for _, i := range rand.Perm(len(targets)) {
-			round[targets[i].name] = measure(targets[i])
+			t := targets[i]
+			before := processorTime(t.process)
+			figures[t.name] = append(figures[t.name], measure(t))
+			used[t.name] += processorTime(t.process) - before
 		}
-		for name, figure := range round {
-			figures[name] = append(figures[name], figure)
-			figures[name+"/relay"] = append(figures[name+"/relay"], figure/round["relay"])
-			figures[name+"/mcpx"] = append(figures[name+"/mcpx"], figure/round["mcpx"])
-			figures[name+"-mcpx"] = append(figures[name+"-mcpx"], figure-round["mcpx"])
-		}
+		n := len(ratios)
+		ratios = append(ratios, figures[subject.name][n]/figures[base.name][n])
 	}
 	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(median(ratios), "×"+base.name)
+	b.ReportMetric(used[subject.name]/used[base.name], "×"+base.name+"-cpu")
 	for _, t := range targets {
 		b.ReportMetric(median(figures[t.name]), unit+"-"+t.name)
-		if !slices.Contains([]string{"direct", "relay", "mcpx"}, t.name) {
-			b.ReportMetric(median(figures[t.name+"/mcpx"]), "×mcpx-"+t.name)
-			b.ReportMetric(median(figures[t.name+"-mcpx"]), unit+"-added-"+t.name)
-		}
 	}
-	b.ReportMetric(median(figures["mcpx/relay"]), "×relay")
 }
 
 func median(figures []float64) float64 {

@@ -6,11 +6,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -63,6 +65,7 @@ type target struct {
 	name    string
 	clients []client // over stdio one, over HTTP as many as there are calls at a time
 	tool    string   // the params of a call; %s are its arguments
+	process int      // the ID of the process that the clients speak to; 0: not measured
 }
 
 func (t *target) call(i int, arguments string) error {
@@ -75,51 +78,102 @@ func (t *target) call(i int, arguments string) error {
 
 const (
 	plainCall = `{"name":"t0","arguments":%s}`
+	flatCall  = `{"name":"s0__t0","arguments":%s}`
 	execCall  = `{"name":"exec","arguments":{"server_name":"s0","tool_name":"t0","arguments":%s}}`
 )
 
 // stdioTargets are the upstream itself, behind the relay, and behind mcpx.
 func stdioTargets(b *testing.B, upstreams int, env ...string) []*target {
 	return []*target{
-		{"direct", []client{startStdio(b, self("upstream"))}, plainCall},
-		{"relay", []client{startStdio(b, self("relay"))}, plainCall},
-		{"mcpx", []client{startStdio(b, mcpx("mcpx", configFile(b, upstreams, env...)))}, execCall},
+		overStdio(b, target{name: "direct", tool: plainCall}, self("upstream")),
+		overStdio(b, target{name: "relay", tool: plainCall}, self("relay")),
+		overStdio(b, target{name: "mcpx", tool: execCall}, mcpx("mcpx", configFile(b, upstreams, env...))),
 	}
 }
 
 // httpTargets are the upstream behind the relay and behind mcpx, with that many
 // clients each.
 func httpTargets(b *testing.B, clients int) []*target {
-	relayAddress, mcpxAddress := freeAddress(b), freeAddress(b)
-	startHTTP(b, self("relay", "MCPX_BENCH_ADDRESS="+relayAddress), relayAddress)
-	_, port, _ := net.SplitHostPort(mcpxAddress)
-	startHTTP(b, mcpx("mcpx-sse", configFile(b, 1), "--port", port), mcpxAddress)
-	relayed, proxied := &target{name: "relay", tool: plainCall}, &target{name: "mcpx", tool: execCall}
-	for range clients {
-		relayed.clients = append(relayed.clients, openHTTP(b, relayAddress))
-		proxied.clients = append(proxied.clients, openHTTP(b, mcpxAddress))
+	many := make([]client, clients)
+	return []*target{
+		overHTTP(b, target{name: "relay", tool: plainCall, clients: many}, self("relay")),
+		overHTTP(b, target{name: "mcpx", tool: execCall, clients: slices.Clone(many)}, mcpx("mcpx-sse", configFile(b, 1))),
 	}
-	return []*target{relayed, proxied}
 }
 
-// replicaTargets are those of httpTargets, and mcpx with a session key, and with a store as well.
-func replicaTargets(b *testing.B) []*target {
-	targets := httpTargets(b, 1)
-	server := map[string]string{"session_key": base64.StdEncoding.EncodeToString(make([]byte, 32))}
-	for _, name := range []string{"key", "store"} {
-		if name == "store" {
-			server["store"] = storetest.Start(b).Address()
-		}
-		text, err := json.Marshal(server)
-		if err != nil {
-			b.Fatal(err)
-		}
-		address := freeAddress(b)
-		_, port, _ := net.SplitHostPort(address)
-		startHTTP(b, mcpx("mcpx-sse", withMember(b, configFile(b, 1), "server", text), "--port", port), address)
-		targets = append(targets, &target{name, []client{openHTTP(b, address)}, execCall})
+// fronts are the ways in which clients reach a target, and the program of mcpx for each.
+var fronts = map[string]struct {
+	program string
+	open    func(b *testing.B, t target, c *exec.Cmd) *target
+}{
+	"stdio": {"mcpx", overStdio},
+	"http":  {"mcpx-sse", overHTTP},
+}
+
+// remoteTargets are a remote upstream behind the relay and behind mcpx. env is for the
+// upstream.
+func remoteTargets(b *testing.B, front string, env ...string) []*target {
+	address := freeAddress(b)
+	startHTTP(b, self("upstream", append(env, "MCPX_BENCH_ADDRESS="+address)...), address)
+	url := "http://" + address + "/mcp"
+	f := fronts[front]
+	return []*target{
+		f.open(b, target{name: "relay", tool: plainCall}, self("relay", "MCPX_BENCH_TO="+url)),
+		f.open(b, target{name: "mcpx", tool: execCall}, mcpx(f.program, writeConfig(b, map[string]any{"s0": map[string]any{"url": url}}))),
 	}
-	return targets
+}
+
+// flatTargets are mcpx in lazy and in flat mode.
+func flatTargets(b *testing.B, front string) []*target {
+	f := fronts[front]
+	return []*target{
+		f.open(b, target{name: "lazy", tool: execCall}, mcpx(f.program, configFile(b, 1))),
+		f.open(b, target{name: "flat", tool: flatCall}, mcpx(f.program, "--expose", "flat", configFile(b, 1))),
+	}
+}
+
+// overStdio starts a target that has one client on its stdin and stdout.
+func overStdio(b *testing.B, t target, c *exec.Cmd) *target {
+	b.Helper()
+	client := startStdio(b, c)
+	t.clients, t.process = append(t.clients, client), c.Process.Pid
+	return &t
+}
+
+// overHTTP starts a target with as many clients as t has places for, at least one.
+func overHTTP(b *testing.B, t target, c *exec.Cmd) *target {
+	b.Helper()
+	address := freeAddress(b)
+	_, port, _ := net.SplitHostPort(address)
+	c.Env = append(c.Environ(), "MCPX_BENCH_ADDRESS="+address) // for the relay
+	c.Args = append(c.Args, "--port", port)                    // for mcpx
+	startHTTP(b, c, address)
+	t.clients, t.process = slices.Grow(t.clients, 1)[:max(len(t.clients), 1)], c.Process.Pid
+	for i := range t.clients {
+		t.clients[i] = openHTTP(b, address)
+	}
+	return &t
+}
+
+// replicaTargets are mcpx without and with a session key, or with a session key, without and
+// with a store.
+func replicaTargets(b *testing.B, name string) []*target {
+	alone, key := map[string]string{}, map[string]string{"session_key": base64.StdEncoding.EncodeToString(make([]byte, 32))}
+	if name == "key" {
+		return []*target{replicaTarget(b, "mcpx", alone), replicaTarget(b, "key", key)}
+	}
+	shared := maps.Clone(key)
+	shared["store"] = storetest.Start(b).Address()
+	return []*target{replicaTarget(b, "key", key), replicaTarget(b, "store", shared)}
+}
+
+// replicaTarget is mcpx with settings of its HTTP front.
+func replicaTarget(b *testing.B, name string, server map[string]string) *target {
+	text, err := json.Marshal(server)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return overHTTP(b, target{name: name, tool: execCall}, mcpx("mcpx-sse", withMember(b, configFile(b, 1), "server", text)))
 }
 
 func mcpx(program string, args ...string) *exec.Cmd {
@@ -143,7 +197,7 @@ func withMember(b *testing.B, file, key string, value []byte) string {
 	return file
 }
 
-// configFile has that many upstreams, s0 and so on. Results are not cut.
+// configFile has that many upstreams, s0 and so on.
 func configFile(b *testing.B, upstreams int, env ...string) string {
 	servers := map[string]any{}
 	for i := range upstreams {
@@ -153,6 +207,11 @@ func configFile(b *testing.B, upstreams int, env ...string) string {
 		}
 		servers["s"+strconv.Itoa(i)] = map[string]any{"command": os.Args[0], "env": environment}
 	}
+	return writeConfig(b, servers)
+}
+
+// writeConfig writes a config file with these servers. Results are not cut.
+func writeConfig(b *testing.B, servers map[string]any) string {
 	text, err := json.Marshal(map[string]any{"limits": map[string]int{"result_tokens": 0}, "mcpServers": servers})
 	if err != nil {
 		b.Fatal(err)

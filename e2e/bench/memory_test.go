@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -35,6 +36,23 @@ func memory(b *testing.B, process int) float64 {
 		}
 	}
 	return float64(sum) / 1000
+}
+
+// processorTime is what the threads of a process have used so far, in microseconds. It is
+// NaN where there is no /proc.
+func processorTime(process int) float64 {
+	stats, _ := filepath.Glob("/proc/" + strconv.Itoa(process) + "/task/*/schedstat")
+	sum := math.NaN()
+	if len(stats) > 0 {
+		sum = 0
+	}
+	for _, file := range stats {
+		text, _ := os.ReadFile(file)
+		first, _, _ := strings.Cut(string(text), " ")
+		nanoseconds, _ := strconv.ParseFloat(first, 64)
+		sum += nanoseconds / 1000
+	}
+	return sum
 }
 
 // children counts the children of a process, without the watcher of mcpx.

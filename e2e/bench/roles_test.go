@@ -39,38 +39,78 @@ func upstream(in io.Reader, out io.Writer) {
 	if slow := os.Getenv("MCPX_BENCH_SLOW"); slow != "" && slow == os.Getenv("MCPX_BENCH_NAME") {
 		time.Sleep(3 * time.Second)
 	}
-	count, _ := strconv.Atoi(os.Getenv("MCPX_BENCH_TOOLS"))
+	if address := os.Getenv("MCPX_BENCH_ADDRESS"); address != "" {
+		panic(http.ListenAndServe(address, http.HandlerFunc(remoteUpstream)))
+	}
 	lines := newLines(in)
 	pipe := &pipe{w: out}
 	for line := range lines.all() {
-		m, err := rpc.Parse(line)
-		if err != nil || m.ID == nil {
+		response, delay := respond(line)
+		switch {
+		case response == nil:
+			continue
+		case delay > 0:
+			time.AfterFunc(delay, func() {
+				pipe.add(response)
+				pipe.flush()
+			})
 			continue
 		}
-		id := bytes.Clone(m.ID)
-		switch m.Method {
-		case "initialize":
-			pipe.add(rpc.AppendResult(nil, id, []byte(`{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"bench","version":"1"}}`)))
-		case "tools/list":
-			pipe.add(rpc.AppendResult(nil, id, toolList(max(count, 1))))
-		default:
-			arguments := rawjson.Get(m.Params, "arguments")
-			size, _ := strconv.Atoi(string(rawjson.Get(arguments, "size")))
-			delay, _ := strconv.Atoi(string(rawjson.Get(arguments, "delay_ms")))
-			result := []byte(`{"content":[{"type":"text","text":"` + strings.Repeat("x", max(size, 64)) + `"}]}`)
-			if delay > 0 {
-				time.AfterFunc(time.Duration(delay)*time.Millisecond, func() {
-					pipe.add(rpc.AppendResult(nil, id, result))
-					pipe.flush()
-				})
-				continue
-			}
-			pipe.add(rpc.AppendResult(nil, id, result))
-		}
+		pipe.add(response)
 		if !lines.more() {
 			pipe.flush()
 		}
 	}
+}
+
+// respond returns the upstream's response to a message, nil for a notification, and the
+// time to wait before it is sent.
+func respond(message []byte) (response []byte, delay time.Duration) {
+	m, err := rpc.Parse(message)
+	if err != nil || m.ID == nil {
+		return nil, 0
+	}
+	switch m.Method {
+	case "initialize":
+		return rpc.AppendResult(nil, m.ID, []byte(`{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"bench","version":"1"}}`)), 0
+	case "tools/list":
+		count, _ := strconv.Atoi(os.Getenv("MCPX_BENCH_TOOLS"))
+		return rpc.AppendResult(nil, m.ID, toolList(max(count, 1))), 0
+	case "tools/call", "ping":
+		arguments := rawjson.Get(m.Params, "arguments")
+		size, _ := strconv.Atoi(string(rawjson.Get(arguments, "size")))
+		wait, _ := strconv.Atoi(string(rawjson.Get(arguments, "delay_ms")))
+		result := []byte(`{"content":[{"type":"text","text":"` + strings.Repeat("x", max(size, 64)) + `"}]}`)
+		return rpc.AppendResult(nil, m.ID, result), time.Duration(wait) * time.Millisecond
+	}
+	return rpc.AppendError(nil, m.ID, rpc.Errorf(rpc.CodeMethodNotFound, "method not found")), 0
+}
+
+// remoteUpstream is the upstream over Streamable HTTP. It responds with JSON or, if
+// MCPX_BENCH_EVENTS is set, with an event.
+func remoteUpstream(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost {
+		w.WriteHeader(http.StatusMethodNotAllowed)
+		return
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	response, delay := respond(body)
+	time.Sleep(delay)
+	switch {
+	case response == nil:
+		w.WriteHeader(http.StatusAccepted)
+		return
+	case os.Getenv("MCPX_BENCH_EVENTS") != "":
+		w.Header().Set("Content-Type", "text/event-stream")
+		response = slicesJoin([]byte("event: message\ndata: "), response, []byte("\n\n"))
+	default:
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Length", strconv.Itoa(len(response)))
+	}
+	_, _ = w.Write(response)
 }
 
 func toolList(n int) []byte {
@@ -143,7 +183,11 @@ func (p *pipe) flush() {
 // relay is the floor for any proxy: it passes messages to one upstream and
 // changes nothing but ids.
 func relay() {
-	child := self("upstream")
+	if to := os.Getenv("MCPX_BENCH_TO"); to != "" {
+		relayTo(to)
+		return
+	}
+	child := self("upstream", "MCPX_BENCH_ADDRESS=") // the address is for the relay
 	stdin, err := child.StdinPipe()
 	if err != nil {
 		panic(err)
@@ -172,6 +216,44 @@ func relay() {
 	}()
 	r.down(stdout, &pipe{w: os.Stdout})
 	_ = child.Wait()
+}
+
+// relayTo is the floor for remote upstreams: it posts each message as it is.
+func relayTo(to string) {
+	c := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}
+	exchange := func(message []byte) []byte {
+		r, err := http.NewRequest(http.MethodPost, to, bytes.NewReader(message))
+		if err != nil {
+			panic(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		answer, err := c.Do(r)
+		if err != nil {
+			panic(err)
+		}
+		defer func() { _ = answer.Body.Close() }()
+		text, _ := io.ReadAll(answer.Body)
+		text = bytes.TrimPrefix(text, []byte("event: message\ndata: "))
+		return bytes.TrimRight(text, "\n")
+	}
+	if address := os.Getenv("MCPX_BENCH_ADDRESS"); address != "" {
+		panic(http.ListenAndServe(address, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write(exchange(body))
+		})))
+	}
+	out := &pipe{w: os.Stdout}
+	for line := range newLines(os.Stdin).all() {
+		message := bytes.Clone(line)
+		go func() {
+			if answer := exchange(message); len(answer) > 0 {
+				out.add(answer)
+				out.flush()
+			}
+		}()
+	}
 }
 
 type relayed struct {

@@ -165,6 +165,10 @@ func TestConfigIsEdited(t *testing.T) {
 	if got := file(); strings.Contains(got, "mcpx-no-such-program") {
 		t.Errorf("a server that fails was saved: %s", got)
 	}
+	p.fill("Command or URL", "'not closed")
+	p.click("Check")
+	p.waitText("dialog .field-error", "is not closed")
+	p.waitFor(`!document.querySelector('dialog .trouble')`)
 	env := ""
 	for key, value := range more["env"].(map[string]string) {
 		env += key + "=" + value + "\n"

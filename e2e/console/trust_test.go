@@ -64,6 +64,7 @@ func TestReviewFromThePage(t *testing.T) {
 	p.do(chromedp.Navigate(s.url + "/#/default"))
 	p.waitText(".nav-server", "Ready")
 	p.click("Reload the config")
+	p.waitText("table .review", "for review")
 	p.eval(`location.hash = '#/default/demo'`)
 	p.waitText(".trouble", "for review")
 	p.waitText(".trouble pre", `new tool "echo"`)

@@ -257,7 +257,11 @@ func (a *App) ready(mode string, p *Profile) *zerolog.Event {
 func (a *App) observe(e executor.Event) {
 	if a.audit != nil {
 		line := a.audit.line(e)
-		a.log.Later(func() { a.audit.write(line) })
+		a.log.Later(func() {
+			if err := a.audit.write(line); err != nil {
+				a.log.Error().Err(err).Msg("the audit file cannot be written; calls go on, and /status counts the lost lines")
+			}
+		})
 	}
 	e.Arguments = nil // they would stay in memory
 	a.log.Later(func() { a.logCall(e) })

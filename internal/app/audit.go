@@ -25,8 +25,10 @@ type audit struct {
 	key    []byte       // of the HMAC of arguments
 	failed atomic.Int64 // lines that could not be written
 
-	mu   sync.Mutex
-	file *os.File
+	mu        sync.Mutex
+	file      *os.File
+	isFailing bool // the last line could not be written
+	isTorn    bool // the file may end with a part of a line
 }
 
 // auditLine is a line of the file.
@@ -102,7 +104,7 @@ func existingKey(path string) ([]byte, error) {
 func (a *audit) line(e executor.Event) []byte {
 	l := auditLine{
 		Time:   time.Now().UTC().Format(time.RFC3339Nano),
-		Caller: e.Caller, Client: e.Client, Schema: e.Schema, Server: e.Server, Tool: e.Tool,
+		Caller: e.Caller, Client: e.Client, Schema: e.Schema, Server: shortName(e.Server), Tool: shortName(e.Tool),
 		Arguments: map[string]int{}, Outcome: e.Outcome,
 		MS: float64(e.Took.Microseconds()) / 1000, BytesIn: e.BytesIn, BytesOut: e.BytesOut,
 	}
@@ -112,7 +114,7 @@ func (a *audit) line(e executor.Event) []byte {
 	if rawjson.Kind(e.Arguments) == '{' {
 		for name, value := range rawjson.Members(e.Arguments) {
 			if len(l.Arguments) < auditNames {
-				l.Arguments[name[:min(len(name), auditNameBytes)]] = len(value)
+				l.Arguments[shortName(name)] = len(value)
 			}
 		}
 	}
@@ -123,17 +125,32 @@ func (a *audit) line(e executor.Event) []byte {
 	return append(text, '\n')
 }
 
-// write appends a line. If it cannot, the line is counted: a call never fails for it.
-func (a *audit) write(line []byte) {
+// shortName returns the beginning of a name that a client may have invented.
+func shortName(name string) string { return name[:min(len(name), auditNameBytes)] }
+
+// write appends a line. If it cannot, the line is counted: a call never fails for it. It
+// returns the error for the first of several lines in a row.
+func (a *audit) write(line []byte) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.file == nil {
 		a.failed.Add(1)
-		return
+		return nil
 	}
-	if _, err := a.file.Write(line); err != nil {
-		a.failed.Add(1)
+	if a.isTorn {
+		line = append([]byte{'\n'}, line...)
 	}
+	n, err := a.file.Write(line)
+	isFirst := !a.isFailing
+	a.isFailing, a.isTorn = err != nil, err != nil && (a.isTorn || n > 0)
+	if err == nil {
+		return nil
+	}
+	a.failed.Add(1)
+	if !isFirst {
+		return nil
+	}
+	return err
 }
 
 // Reopen opens the file again, after it was moved away. If that fails, lines go to the

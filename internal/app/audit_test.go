@@ -25,7 +25,9 @@ func TestAuditLines(t *testing.T) {
 	read := executor.Event{Schema: "default", Server: "files", Method: "resources/read", Tool: "resources/read file:///top/secret", Outcome: "ok", Arguments: []byte(`{"uri":"file:///top/secret"}`)}
 	odd := executor.Event{Schema: "default", Arguments: []byte(`"secret text"`)}
 	for _, e := range []executor.Event{call, call, read, odd} {
-		a.write(a.line(e))
+		if err := a.write(a.line(e)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := a.Close(); err != nil {
 		t.Fatal(err)
@@ -57,6 +59,19 @@ func TestAuditLines(t *testing.T) {
 	}
 }
 
+// TestAuditLinesAreBounded: clients choose names, also of servers and tools that do not exist.
+func TestAuditLinesAreBounded(t *testing.T) {
+	a, err := openAudit(filepath.Join(t.TempDir(), "audit.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	long := strings.Repeat("x", 1<<20)
+	if n := len(a.line(executor.Event{Server: long, Tool: long, Arguments: []byte(`{"` + long + `":1}`)})); n > 1000 {
+		t.Errorf("a line has %d bytes", n)
+	}
+}
+
 // TestAuditFiles: others cannot read the files, the key stays the same, and a file that
 // was moved away is made again.
 func TestAuditFiles(t *testing.T) {
@@ -67,15 +82,15 @@ func TestAuditFiles(t *testing.T) {
 	}
 	e := executor.Event{Arguments: []byte(`{}`)}
 	first := a.line(e)
-	a.write(first)
+	_ = a.write(first)
 	if err := os.Rename(path, path+".1"); err != nil {
 		t.Fatal(err)
 	}
 	if err := a.Reopen(); err != nil {
 		t.Fatal(err)
 	}
-	a.write(a.line(e))
-	a.write(a.line(e))
+	_ = a.write(a.line(e))
+	_ = a.write(a.line(e))
 	if err := a.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -117,11 +132,17 @@ func TestAuditFailures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	a.isTorn = true // as if the disk had been full in the middle of a line
+	if err := a.write([]byte("{}\n")); err != nil || a.isTorn {
+		t.Errorf("a line after a part of one: %v", err)
+	}
+	if text, err := os.ReadFile(a.path); err != nil || string(text) != "\n{}\n" {
+		t.Errorf("the file is %q, %v", text, err)
+	}
 	_ = a.file.Close() // as if the disk were full
-	a.write([]byte("x\n"))
-	a.write([]byte("y\n"))
-	if a.Failed() != 2 {
-		t.Errorf("%d failed", a.Failed())
+	first, second := a.write([]byte("x\n")), a.write([]byte("y\n"))
+	if a.Failed() != 2 || first == nil || second != nil {
+		t.Errorf("%d failed: %v, %v", a.Failed(), first, second)
 	}
 	if none, err := openAudit(""); none != nil || err != nil || none.Failed() != 0 || none.Reopen() != nil || none.Close() != nil {
 		t.Error("without a path there is an audit")

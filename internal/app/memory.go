@@ -24,14 +24,14 @@ type releaser struct {
 const (
 	releaseDelay = time.Second
 
-	// garbagePercent limits garbage, as GOGC does: to 3.6 MB for an mcpx that uses 2 MB, and
-	// to 5 MB for one that passes on long results.
+	// garbagePercent limits garbage, as GOGC does: to 2.8 MB for an mcpx that uses 2 MB, and
+	// to 4 MB for one that passes on long results.
 	garbagePercent = 20
 
 	// ballastBytes is the size of a slice that is never used, and so takes no memory. The
 	// garbage collector counts it as in use. Without it, garbagePercent would make an mcpx
-	// that uses 2 MB collect ten times as often (BenchmarkRemoteSmall).
-	ballastBytes = 16 << 20
+	// that uses 2 MB collect seven times as often (BenchmarkRemoteSmall).
+	ballastBytes = 12 << 20
 
 	// spareBytes is the free memory that a busy mcpx keeps.
 	spareBytes = 2 << 20

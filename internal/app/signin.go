@@ -9,6 +9,7 @@ import (
 	"mcpx/config"
 	"mcpx/executor"
 	"mcpx/internal/plain"
+	"mcpx/internal/upstream"
 	"mcpx/registry"
 )
 
@@ -71,7 +72,7 @@ func (s signIn) page(server string, scopes []string) string {
 // begin returns the address where a person signs in: the page of the HTTP front, or that
 // of the authorization server.
 func (s signIn) begin(r *registry.Registry) executor.SignIn {
-	return func(ctx context.Context, client registry.Client, server string, scopes []string) (string, error) {
+	return func(ctx context.Context, client upstream.Client, server string, scopes []string) (string, error) {
 		if page := s.page(server, scopes); page != "" {
 			return page, nil
 		}

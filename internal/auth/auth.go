@@ -165,6 +165,15 @@ func (a *Account) Wait(ctx context.Context) error {
 	}
 }
 
+// Changed reports whether Wait would return at once.
+func (a *Account) Changed(ctx context.Context) bool {
+	if _, read := a.known(); !read {
+		return false
+	}
+	changed, err := a.changed(ctx)
+	return changed && err == nil
+}
+
 func (a *Account) changed(ctx context.Context) (bool, error) {
 	version, err := a.accounts.store.Version(ctx, a.key)
 	a.mu.Lock()

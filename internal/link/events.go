@@ -1,7 +1,6 @@
 package link
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -15,6 +14,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"mcpx/internal/rawjson"
+	"mcpx/internal/rpc"
 )
 
 // tooLongError ends a stream with an event over the limit.
@@ -45,18 +45,27 @@ type eventLimits struct {
 // readEvents reads server-sent events until the stream ends. It calls event for each one
 // that has data, and the data then belongs to event. It keeps at up to date.
 func readEvents(r io.Reader, limits eventLimits, at *position, event func(name string, data []byte)) error {
-	lines := bufio.NewReaderSize(r, 1<<16)
 	var name string
 	var data []byte
 	id := at.id
+	lines := rpc.NewReader(r, limits.bytes+fieldBytes)
+	lines.Reserve = func(size int) error {
+		if size == 0 { // the line is read, but not the event
+			return nil
+		}
+		return limits.reserve(min(len(data)+size, limits.bytes))
+	}
 	for {
-		line, err := readEventLine(lines, limits, len(data))
-		if err != nil {
-			if errors.Is(err, io.EOF) {
-				return nil
-			}
+		line, err := lines.ReadLine()
+		switch {
+		case errors.Is(err, rpc.ErrTooLong):
+			return &tooLongError{limits.bytes}
+		case errors.Is(err, io.EOF), err == nil && lines.Partial():
+			return nil
+		case err != nil:
 			return err
 		}
+		line = bytes.TrimRight(line, "\r")
 		field, value, _ := bytes.Cut(line, []byte(":"))
 		value = bytes.TrimPrefix(value, []byte(" "))
 		switch {
@@ -81,36 +90,17 @@ func readEvents(r io.Reader, limits eventLimits, at *position, event func(name s
 			if len(data)+len(value) > limits.bytes {
 				return &tooLongError{limits.bytes}
 			}
-			if len(data) > 0 {
-				data = append(data, '\n')
+			if len(data) == 0 {
+				data = value
+				continue
 			}
-			data = append(data, value...)
+			data = append(append(data, '\n'), value...)
 		}
 	}
 }
 
-// readEventLine reads a line without its end. soFar is the size of the event's earlier
-// data.
-func readEventLine(r *bufio.Reader, limits eventLimits, soFar int) ([]byte, error) {
-	var line []byte
-	for {
-		part, err := r.ReadSlice('\n')
-		size := len(line) + len(part)
-		if size > limits.bytes+64 {
-			return nil, &tooLongError{limits.bytes}
-		}
-		if err := limits.reserve(min(soFar+size, limits.bytes)); err != nil {
-			return nil, err
-		}
-		line = append(line, part...)
-		switch {
-		case err == nil:
-			return bytes.TrimRight(line, "\r\n"), nil
-		case !errors.Is(err, bufio.ErrBufferFull):
-			return nil, err
-		}
-	}
-}
+// fieldBytes is the room for the name of a field.
+const fieldBytes = 64
 
 // isModernMessage reports whether a message is a request of 2026-07-28.
 func isModernMessage(message []byte) bool {

@@ -167,7 +167,7 @@ func (l *httpLink) commonRequest() (*http.Request, error) {
 	if l.common != nil {
 		return l.common, nil
 	}
-	r, err := http.NewRequest(http.MethodPost, cmp.Or(l.endpoint, l.Upstream.URL), nil)
+	r, err := http.NewRequestWithContext(l.ctx, http.MethodPost, cmp.Or(l.endpoint, l.Upstream.URL), nil)
 	if err != nil {
 		return nil, err
 	}

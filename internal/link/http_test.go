@@ -415,6 +415,93 @@ func TestANotificationThatHangs(t *testing.T) {
 	})
 }
 
+// TestInitializedArrivesFirst: no message is posted before notifications/initialized has
+// arrived, also if several wait for it.
+func TestInitializedArrivesFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const initialized = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
+		arrived := make(chan struct{})
+		var mu sync.Mutex
+		var got []string
+		l := dialFake(t, func(_ *http.Request, body string) *http.Response {
+			mu.Lock()
+			got = append(got, body)
+			mu.Unlock()
+			if body == initialized {
+				<-arrived
+			}
+			return response(http.StatusAccepted, "")
+		})
+		l.sendAll(t, initialized, aCall)
+		for range 2 * httpNotifications {
+			l.sendAll(t, `{"jsonrpc":"2.0","method":"notifications/x"}`)
+		}
+		mu.Lock()
+		if len(got) != 1 || got[0] != initialized {
+			t.Errorf("before it arrived, %q was posted", got)
+		}
+		mu.Unlock()
+		close(arrived)
+		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		if want := 2 + 2*httpNotifications; len(got) < want || !slices.Contains(got, aCall) {
+			t.Errorf("after it arrived, %d messages were posted, want %d", len(got), want)
+		}
+	})
+}
+
+// TestNotificationsAreBounded: an upstream that does not respond to notifications gets a
+// few at a time, and not too many wait. Requests do not wait for them.
+func TestNotificationsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var posted atomic.Int32
+		l := dialFake(t, func(r *http.Request, body string) *http.Response {
+			if body == aCall {
+				return response(200, anAnswer)
+			}
+			posted.Add(1)
+			<-r.Context().Done()
+			return nil
+		})
+		notification := []byte(`{"jsonrpc":"2.0","method":"notifications/x"}`)
+		for i := range httpQueue {
+			if err := l.Send(notification); err != nil {
+				t.Fatalf("notification %d: %v", i, err)
+			}
+		}
+		var full *Failure
+		if err := l.Send(notification); !errors.As(err, &full) {
+			t.Errorf("one more: %v", err)
+		}
+		l.sendAll(t, aCall)
+		if n := posted.Load(); n != httpNotifications || len(l.incoming) != 1 {
+			t.Errorf("%d notifications are being posted, %d messages received", n, len(l.incoming))
+		}
+	})
+}
+
+// TestPostingGoroutinesEnd: after many requests at once, few goroutines wait for the next.
+func TestPostingGoroutinesEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		l := dialFake(t, func(*http.Request, string) *http.Response {
+			<-release
+			return response(200, anAnswer)
+		})
+		l.sendAll(t, slices.Repeat([]string{aCall}, 50)...)
+		close(release)
+		synctest.Wait()
+		if len(l.incoming) != 50 || len(l.idle) != httpIdle {
+			t.Errorf("%d responses, %d goroutines wait, want %d", len(l.incoming), len(l.idle), httpIdle)
+		}
+		l.sendAll(t, aCall)
+		if len(l.incoming) != 51 || len(l.idle) != httpIdle {
+			t.Errorf("after one more: %d responses, %d goroutines wait", len(l.incoming), len(l.idle))
+		}
+	})
+}
+
 // TestRequestsNameTheirSession: after the handshake each request has the session and
 // the revision that the upstream chose.
 func TestRequestsNameTheirSession(t *testing.T) {

@@ -44,11 +44,8 @@ func NewReader(r io.Reader, limit int) *Reader {
 // Read returns ErrTooLong as soon as a line is over the limit, since the line may never
 // end; the next Read, or Skip, skips the rest of it.
 func (r *Reader) Read() ([]byte, error) {
-	if err := r.Skip(); err != nil {
-		return nil, err
-	}
 	for {
-		line, err := r.line()
+		line, err := r.ReadLine()
 		if err != nil {
 			return nil, err
 		}
@@ -57,6 +54,14 @@ func (r *Reader) Read() ([]byte, error) {
 		}
 		return UTF8(line), nil
 	}
+}
+
+// ReadLine is Read for a line as it is, which may be blank.
+func (r *Reader) ReadLine() ([]byte, error) {
+	if err := r.Skip(); err != nil {
+		return nil, err
+	}
+	return r.line()
 }
 
 // Partial reports whether the line that Read returned last was cut off by the end of

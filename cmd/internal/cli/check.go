@@ -84,15 +84,13 @@ func (c *checkCmd) Run(t *terminal) error {
 		if err := show(t); err != nil {
 			return err
 		}
-		if c.Locked {
-			if err := c.compare(t, lock, lists); err != nil {
-				return err
-			}
+		if err := c.compare(t, lock, lists); err != nil {
+			return err
 		}
 		if r.Failed == 0 {
 			return nil
 		}
-		return fmt.Errorf("%d of %s failed", r.Failed, plural(len(r.Servers), "server"))
+		return fmt.Errorf("not ready: %d of %s", r.Failed, plural(len(r.Servers), "server"))
 	})
 }
 

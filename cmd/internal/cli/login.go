@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"os/exec"
@@ -119,6 +120,9 @@ func (c *loginCmd) paste(t *terminal, s *signing) error {
 	}
 	fmt.Fprintf(t.stderr, "open this address:\n  %s\nsign in, then paste the address that the browser ends at (the page itself does not load):\n", plain.Line(address))
 	line, err := t.readLine()
+	if errors.Is(err, io.EOF) {
+		return errors.New("nobody pasted an address: stdin has ended")
+	}
 	if err != nil {
 		return err
 	}
@@ -158,7 +162,11 @@ func (c *loginCmd) browse(t *terminal, s *signing) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(t.stderr, "sign in with the browser; if it does not open, use this address:\n  %s\n", plain.Line(signIn.Address))
+	request := "sign in with the browser; if it does not open, use this address:"
+	if c.NoBrowser {
+		request = "open this address in a browser on this machine, and sign in:"
+	}
+	fmt.Fprintf(t.stderr, "%s\n  %s\n", request, plain.Line(signIn.Address))
 	if !c.NoBrowser {
 		if err := openBrowser(signIn.Address); err != nil {
 			fmt.Fprintf(t.stderr, "warning: the browser cannot be opened: %v\n", err)

@@ -10,6 +10,7 @@ import (
 	"mcpx/internal/app"
 	"mcpx/internal/plain"
 	"mcpx/internal/rpc"
+	"mcpx/internal/upstream"
 	"mcpx/registry"
 )
 
@@ -132,7 +133,7 @@ func (s *talk) started(ctx context.Context, a *app.App) error {
 func (s *talk) ask(ctx context.Context, method string, params []byte) ([]byte, error) {
 	stop := s.status.show(func() string { return "waiting for " + s.server + "…" })
 	defer stop()
-	result, err := s.Registry.Call(ctx, s.server, registry.Request{Method: method, Params: params, Meta: []byte("{}")})
+	result, err := s.Registry.Call(ctx, s.server, upstream.Request{Method: method, Params: params, Meta: []byte("{}")})
 	var own *rpc.Error
 	if errors.As(err, &own) {
 		return nil, &executor.UpstreamError{Server: s.server, Err: own}

@@ -74,6 +74,14 @@ func count(lists app.ToolLists) tokenReport {
 	return r
 }
 
+// problem says why the server is not counted. Reasons that begin with the state stand alone.
+func (s serverTokens) problem() string {
+	if strings.HasPrefix(s.Reason, s.State) {
+		return s.Reason
+	}
+	return s.State + ": " + s.Reason
+}
+
 // barWidth is the width of the longest bar, where there is room.
 const barWidth = 40
 
@@ -90,7 +98,7 @@ func (r tokenReport) print(t *terminal) error {
 	for _, s := range r.Servers {
 		if s.State != "ready" {
 			none := cell{text: "–", right: true}
-			list.add(cell{text: s.Name, style: ansi.Cyan}, none, none, cell{text: s.State + ": " + s.Reason, style: ansi.Red})
+			list.add(cell{text: s.Name, style: ansi.Cyan}, none, none, cell{text: s.problem(), style: ansi.Red})
 			continue
 		}
 		bars[len(list.rows)] = s.Tokens

@@ -95,6 +95,7 @@ export function showAddServer() {
     return { command, ...args.length > 0 && { args }, ...Object.keys(env).length > 0 && { env }, ...about };
   };
   const check = async () => {
+    fill(report); // an earlier check is about other values
     const body = entry();
     fill(report, h('p', { class: 'muted' }, 'mcpx starts the server and lists its tools…'));
     try {

@@ -112,7 +112,7 @@ function drawFilters(bar, redraw) {
 function visible() {
   const words = chosen.words.toLowerCase().split(/\s+/).filter(Boolean);
   const left = byNeed(servers()).filter((s) => (!chosen.state || stateGroup(s) === chosen.state)
-    && words.every((w) => `${s.name} ${s.description ?? ''} ${s.reason ?? ''} ${s.transport}`.toLowerCase().includes(w)));
+    && words.every((w) => `${s.name} ${s.description ?? ''} ${s.reason ?? ''} ${s.review ?? ''} ${s.transport}`.toLowerCase().includes(w)));
   const value = COLUMNS.find(([name]) => name === chosen.column)[1];
   if (value) left.sort((a, b) => (value(a) < value(b) ? -1 : value(a) > value(b) ? 1 : 0));
   return chosen.descending ? left.reverse() : left;
@@ -141,7 +141,8 @@ function row(s) {
   const one = (n, word) => (n === 1 ? word : `${word}s`);
   return h('tr', { class: stateClass(s) },
     cell('Server', h('a', { href: link(s.name), data: { key: `row ${s.name}` }, class: 'row-link' }, s.name),
-      (isFailing(s) || needsPerson(s)) && s.reason ? h('p', { class: 'reason' }, s.reason) : s.description && h('p', { class: 'muted' }, s.description)),
+      (isFailing(s) || needsPerson(s)) && s.reason ? h('p', { class: 'reason' }, s.reason) : s.description && h('p', { class: 'muted' }, s.description),
+      s.review && h('p', { class: 'reason review' }, s.review)),
     cell('State', stateMark(s)),
     cell('Transport', s.transport),
     figure('Start-up', s.startup_ms === undefined ? '–' : duration(s.startup_ms)),
