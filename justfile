@@ -39,9 +39,9 @@ cross:
 cover:
     go test -cover ./config ./registry ./executor/... ./server/... ./internal/rpc ./internal/link
 
-# the official conformance suite against mcpx in front of go-sdk's conformance server, that many times
-conformance times="1":
-    e2e/conformance.sh {{times}}
+# the official conformance suite against mcpx in front of go-sdk's conformance server, that many times; "just conformance 1 3" uses three replicas
+conformance times="1" replicas="1":
+    e2e/conformance.sh {{times}} {{replicas}}
 
 # real servers and real clients with mcpx between them, from the package registries; parts can be named
 interop *parts:

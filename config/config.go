@@ -204,6 +204,7 @@ const (
 type Server struct {
 	Host           string
 	Port           int
+	StopDelay      time.Duration // after SIGTERM, before connections are refused
 	Token          string
 	Console        Console
 	AllowedOrigins []string

@@ -241,7 +241,12 @@ func duration(p *time.Duration) kind {
 			}
 			*p = d
 		},
-		show: func() any { return formatDuration(*p) },
+		show: func() any {
+			if *p == 0 {
+				return nil
+			}
+			return formatDuration(*p)
+		},
 	}
 }
 

@@ -81,6 +81,14 @@ func BenchmarkSessions(b *testing.B) {
 	}
 }
 
+// BenchmarkReplicas compares a small call with what a session key adds to it, and with what a
+// store adds then.
+func BenchmarkReplicas(b *testing.B) {
+	for _, name := range []string{"key", "store"} {
+		b.Run(name, func(b *testing.B) { latency(b, replicaTargets(b, name), small, 50) })
+	}
+}
+
 // BenchmarkInspect measures the listing of a server with a thousand tools.
 func BenchmarkInspect(b *testing.B) {
 	c := startStdio(b, mcpx("mcpx", configFile(b, 1, "MCPX_BENCH_TOOLS", "1000")))

@@ -2,9 +2,11 @@ package bench
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -18,6 +20,7 @@ import (
 
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
+	"mcpx/internal/store/storetest"
 )
 
 // programs is where the built mcpx is.
@@ -152,18 +155,43 @@ func overHTTP(b *testing.B, t target, c *exec.Cmd) *target {
 	return &t
 }
 
+// replicaTargets are mcpx without and with a session key, or with a session key, without and
+// with a store.
+func replicaTargets(b *testing.B, name string) []*target {
+	alone, key := map[string]string{}, map[string]string{"session_key": base64.StdEncoding.EncodeToString(make([]byte, 32))}
+	if name == "key" {
+		return []*target{replicaTarget(b, "mcpx", alone), replicaTarget(b, "key", key)}
+	}
+	shared := maps.Clone(key)
+	shared["store"] = storetest.Start(b).Address()
+	return []*target{replicaTarget(b, "key", key), replicaTarget(b, "store", shared)}
+}
+
+// replicaTarget is mcpx with settings of its HTTP front.
+func replicaTarget(b *testing.B, name string, server map[string]string) *target {
+	text, err := json.Marshal(server)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return overHTTP(b, target{name: name, tool: execCall}, mcpx("mcpx-sse", withMember(b, configFile(b, 1), "server", text)))
+}
+
 func mcpx(program string, args ...string) *exec.Cmd {
 	return exec.Command(filepath.Join(programs, program), args...)
 }
 
 // lazyFile is configFile with upstreams that start on first use.
 func lazyFile(b *testing.B, upstreams int) string {
-	file := configFile(b, upstreams)
+	return withMember(b, configFile(b, upstreams), "start", []byte(`"lazy"`))
+}
+
+// withMember sets a member of the config in a file.
+func withMember(b *testing.B, file, key string, value []byte) string {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		b.Fatal(err)
 	}
-	if err := os.WriteFile(file, rawjson.With(text, "start", []byte(`"lazy"`)), 0o600); err != nil {
+	if err := os.WriteFile(file, rawjson.With(text, key, value), 0o600); err != nil {
 		b.Fatal(err)
 	}
 	return file

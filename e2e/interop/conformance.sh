@@ -69,6 +69,27 @@ server() { node "$1" server --url "http://127.0.0.1:$2/mcp" "${@:3}" >"$out" 2>&
 
 server "$stable" "$front" --suite all
 judge "0.1.16, all, HTTP"
+# Three replicas, and a balancer that sends each request to the next one.
+if store=$(command -v "${MCPX_REDIS:-redis-server}" || command -v valkey-server); then
+    shared=$(port)
+    background store.log 'Ready to accept' "$store" --port "$shared" --bind 127.0.0.1 --save ""
+    cat >replicas.json <<JSON
+{"expose": "flat", "prefix": false, "server": {"session_key": "$(head -c 32 /dev/urandom | base64)", "store": "redis://127.0.0.1:$shared"},
+ "mcpServers": {"everything": {"command": "$INTEROP_DIR/bin/everything-server"}}}
+JSON
+    replicas=()
+    for n in 1 2 3; do
+        own=$(port)
+        background "replica-$n.log" 'url=' mcpx-sse replicas.json --port "$own"
+        replicas+=("http://127.0.0.1:$own")
+    done
+    background balancer.log '^http:' "$INTEROP_DIR/bin/cluster" "${replicas[@]}"
+    balancer=$(sed 's/.*://' balancer.log)
+    server "$stable" "$balancer" --suite all
+    judge "0.1.16, all, HTTP, three replicas behind a balancer"
+else
+    printf '0.1.16, all, HTTP, three replicas behind a balancer\tnot run\tno redis-server and no valkey-server here\n' >&3
+fi
 # The bridge checks no Host.
 server "$stable" "$stdio" --suite all
 judge "0.1.16, all, stdio by supergateway" dns-rebinding-protection

@@ -73,7 +73,7 @@ have_python=
 # install brings the tools of the parts. What fails is told by what is missing.
 install() {
     echo "installing into a scratch folder ..." >&2
-    (cd "$root" && go build -o "$INTEROP_DIR/bin/" ./cmd/...) || exit 1
+    (cd "$root" && go build -o "$INTEROP_DIR/bin/" ./cmd/... ./e2e/cluster) || exit 1
     if command -v npm >/dev/null; then
         [ -e "$INTEROP_DIR/package.json" ] || echo '{"name":"interop","private":true}' >"$INTEROP_DIR/package.json"
         if [ -e "$INTEROP_DIR/npm.done" ] || (cd "$INTEROP_DIR" && npm install --no-audit --no-fund --no-save "${npm_packages[@]}" >"$log" 2>&1 && touch npm.done); then

@@ -46,6 +46,7 @@ func (a *App) ListenHTTP(ctx context.Context, o HTTPOptions) error {
 		Idle:      c.Limits.SessionIdle,
 		Calls:     c.Limits.CallsPerClient,
 		Unread:    c.Limits.UnreadBytes,
+		StopDelay: c.Server.StopDelay,
 		Stateless: o.Stateless,
 		SignIn:    front.SignIn{Accounts: a.Accounts, Redirect: a.address + "/oauth/callback"},
 	}

@@ -61,7 +61,7 @@ func (h *HTTP) newHandler() http.Handler {
 		mux.Handle("GET /assets/", h.Console)
 	}
 	h.consoleRoutes(mux)
-	return h.Guard.Wrap(mux)
+	return h.closeWhenLeaving(h.Guard.Wrap(mux))
 }
 
 // views are the servers by schema name and the value of "expose".

@@ -161,8 +161,8 @@ func (h *HTTP) reload(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// health serves GET /health: mcpx runs, whatever the state of its upstreams and its store.
-// Everybody may read it, so it has no addresses.
+// health serves GET /health: mcpx wants requests, whatever the state of its upstreams and its
+// store. Everybody may read it, so it has no addresses.
 func (h *HTTP) health(w http.ResponseWriter, _ *http.Request) {
 	response := struct {
 		Status string       `json:"status"`
@@ -172,6 +172,10 @@ func (h *HTTP) health(w http.ResponseWriter, _ *http.Request) {
 		response.Store = &storeStatusOf(h.StoreState()).storeHealth
 	}
 	w.Header().Set("Content-Type", "application/json")
+	if h.leaving.Load() {
+		response.Status = "stopping"
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
 	body, _ := json.Marshal(response) // cannot fail: strings and a time
 	_, _ = w.Write(body)
 }

@@ -70,10 +70,11 @@ func freePort(t testing.TB) string {
 	return port
 }
 
-// Start starts the server again after Stop, at the same address and without its values.
+// Start starts the server again after Stop, at the same address and without its values. It
+// waits if a connection of another program uses the port for a moment.
 func (s *Server) Start() {
 	s.t.Helper()
-	for range 5 {
+	for end := time.Now().Add(startTime); time.Now().Before(end); <-time.After(50 * time.Millisecond) {
 		if s.start() {
 			return
 		}

@@ -1,0 +1,6 @@
+//go:build unix && race
+
+package main
+
+// race reports whether the tests and mcpx are built with -race.
+const race = true
