@@ -69,11 +69,24 @@ func (p *replicas) run(ctx context.Context) {
 		case text := <-p.outbox.notes:
 			if err := p.store.Publish(ctx, text); err != nil {
 				p.log.Debug().Err(err).Msg("could not publish a note")
+				p.notPublished(text)
 			}
 			p.outbox.bytes.Add(-int64(len(text)))
 		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+// notPublished fails the request to the client in a note, for which no replica can answer.
+func (p *replicas) notPublished(text []byte) {
+	m, _ := parseNote(text)
+	n := p.sessions.get(m.session)
+	if n == nil || m.kind != noteOffered {
+		return
+	}
+	if r, err := rpc.Parse(m.payload); err == nil && r.IsRequest() && n.taken(r.ID) {
+		n.client.Conn.Refuse(r.ID, errNotOffered)
 	}
 }
 

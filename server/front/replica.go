@@ -158,6 +158,7 @@ func (p *replicas) end(n *session) {
 // them.
 var (
 	errNoStream    = errors.New("the client has no stream to this replica of mcpx; route its requests to one replica by Mcp-Session-Id (sticky routing), or set server.store")
+	errNotOffered  = errors.New("the client has no stream to this replica of mcpx, and the store cannot be reached; try again later")
 	errNotTaken    = errors.New("the client has no stream to any replica of mcpx; let it open one with GET")
 	errNotExpected = errors.New("this replica of mcpx has sent no request with that ID; route requests to one replica by Mcp-Session-Id (sticky routing), or set server.store")
 	errStoreDown   = errors.New("the response is for another replica of mcpx, and the store cannot be reached; try again")

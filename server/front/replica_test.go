@@ -336,6 +336,24 @@ func TestMessagesWithoutAStream(t *testing.T) {
 	}
 }
 
+// TestRequestsWhileTheStoreIsDown: a request to a client whose stream may be elsewhere fails
+// as soon as it is known that no replica gets it.
+func TestRequestsWhileTheStoreIsDown(t *testing.T) {
+	h := &HTTP{Seal: box(1), Store: brokenStore{store.NewMemory()}}
+	s := listenHTTP(t, h)
+	s.open(t, `{"roots":{}}`)
+	h.sessions.replicas.takeTime = time.Hour
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	_, err := s.copy(t).client.Request(ctx, "roots/list", nil)
+	if err == nil || !strings.Contains(err.Error(), errNotOffered.Error()) {
+		t.Errorf("got %v", err)
+	}
+	if n := s.copy(t); len(n.offered) > 0 || n.client.Conn.Len() > 0 {
+		t.Error("it is still pending")
+	}
+}
+
 // TestStreamMoves: a client has one GET stream, the newest.
 func TestStreamMoves(t *testing.T) {
 	a, b, _ := replicate(t, store.NewMemory())
