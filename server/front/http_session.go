@@ -95,13 +95,6 @@ func (h *HTTP) postInSession(w http.ResponseWriter, r *http.Request, s *server.S
 	if n == nil {
 		return
 	}
-	if n.replicas != nil {
-		if err := n.replicas.shareAll(n, body); err != nil {
-			done()
-			refuseForeign(w, err)
-			return
-		}
-	}
 	if body.IsRequest() {
 		if !n.client.Quota.TryAcquire() {
 			done()
@@ -109,6 +102,13 @@ func (h *HTTP) postInSession(w http.ResponseWriter, r *http.Request, s *server.S
 			return
 		}
 		defer n.client.Quota.Release()
+	}
+	if n.replicas != nil {
+		if err := n.replicas.shareAll(n, body); err != nil {
+			done()
+			refuseForeign(w, err)
+			return
+		}
 	}
 	h.respond(w, r, call{ctx: context.Background(), server: n.server, client: n.client.As(callerOf(r, n.server)), body: body, done: done, quota: n.client.Quota})
 }

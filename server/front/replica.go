@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -190,7 +191,8 @@ func (p *replicas) share(n *session, m rpc.Message, text []byte) error {
 	return nil
 }
 
-// shareAll is share for a message or a batch.
+// shareAll is share for a message or a batch. A batch that is too long is refused, so nobody
+// gets a part of it.
 func (p *replicas) shareAll(n *session, body server.Inbound) error {
 	if body.Err == nil {
 		return p.share(n, body.Message, body.Text)
@@ -198,14 +200,14 @@ func (p *replicas) shareAll(n *session, body server.Inbound) error {
 	if !n.client.AcceptsBatch(body) {
 		return nil
 	}
-	shared := 0
-	for text := range rawjson.Elements(body.Text) {
+	messages := slices.Collect(rawjson.Elements(body.Text))
+	if len(messages) > server.MaxBatch {
+		return nil
+	}
+	for _, text := range messages {
 		m, err := rpc.ParseStrict(text)
 		if err != nil {
 			continue
-		}
-		if shared++; shared > server.MaxBatch {
-			return nil
 		}
 		if err := p.share(n, m, text); err != nil {
 			return err

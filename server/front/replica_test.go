@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"mcpx/internal/rawjson"
+	"mcpx/internal/rpc"
 	"mcpx/internal/seal"
 	"mcpx/internal/store"
 	"mcpx/server"
@@ -389,6 +390,40 @@ func TestLogLevelIsShared(t *testing.T) {
 		eventually(t, "the level holds on "+name, func() bool {
 			got := s.in(t, id, say)
 			return strings.Contains(got, "high") && !strings.Contains(got, "low")
+		})
+	}
+}
+
+// TestRefusedMessagesAreNotShared: what one replica refuses has no effect on the others.
+func TestRefusedMessagesAreNotShared(t *testing.T) {
+	with(t, "wait", func(_ *server.Server, ctx context.Context, _ *server.Client, _ rpc.Message) ([]byte, error) {
+		<-ctx.Done()
+		return []byte("{}"), nil
+	})
+	level := request("logging/setLevel", `{"level":"error"}`)
+	for name, row := range map[string]struct {
+		calls         int
+		message, want string
+	}{
+		"over the quota":   {1, level, "429 "},
+		"a batch too long": {0, "[" + strings.Repeat(level+",", server.MaxBatch) + level + "]", `200 {"jsonrpc":"2.0","id":null,"error":`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			shared := store.NewMemory()
+			s := listenHTTP(t, &HTTP{Seal: box(1), Store: shared, Calls: row.calls})
+			id := s.do(t, "POST", "/mcp", request("initialize", `{"protocolVersion":"2025-03-26","capabilities":{}}`)).Header.Get(sessionHeader)
+			n := s.copy(t)
+			var waiting sync.WaitGroup
+			waiting.Go(func() { s.in(t, id, request("wait", "")) })
+			eventually(t, "a call waits", func() bool { return n.client.Conn.Incoming() == 1 })
+			if got := s.in(t, id, row.message); !strings.HasPrefix(got, row.want) {
+				t.Errorf("got %s", got)
+			}
+			if got, _ := shared.Get(t.Context(), levelKey+n.id); got != nil {
+				t.Errorf("the level %s is shared", got)
+			}
+			s.sessions.end(n)
+			waiting.Wait()
 		})
 	}
 }
