@@ -140,7 +140,10 @@ func (p *packed) text(stored []byte, from int) (text string, at int, err error) 
 		}
 		stored, begin = stored[size:], p.ends[i]
 	}
-	return b.String(), first * blockBytes, nil
+	if at = first * blockBytes; at+b.Len() > p.size {
+		return "", 0, errPacked
+	}
+	return b.String(), at, nil
 }
 
 // unpack returns the result in a packed result.

@@ -2,6 +2,7 @@ package results
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -355,6 +356,30 @@ func TestTasksAreBounded(t *testing.T) {
 	b.Close()
 	if n := ran.Load(); n < maxTasks || n > maxTasks+1 {
 		t.Errorf("%d tasks ran", n)
+	}
+}
+
+// TestDamagedResults reads values whose header and blocks do not belong together.
+func TestDamagedResults(t *testing.T) {
+	long := pack(textOnly(strings.Repeat("x", blockBytes)))
+	p, err := readHeader(long)
+	if err != nil {
+		t.Fatal(err)
+	}
+	header := []byte(packMark)
+	for _, n := range []int{10, 0, 10, 1, len(long) - p.head} { // a text of 10 bytes in a block with more
+		header = binary.AppendUvarint(header, uint64(n))
+	}
+	shared := store.NewMemory()
+	r := replica(shared, 100_000)
+	if err := shared.Set(t.Context(), r.key("me", "r1-aaaa"), append(header, long[p.head:]...), time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	for _, query := range []Query{{}, {Offset: 5}, {Limit: 3}, {Grep: "x"}} {
+		query.ID = "r1-aaaa"
+		if got, err := r.Read("me", query); !errors.Is(err, errPacked) {
+			t.Errorf("%+v: %d bytes, %v", query, len(got), err)
+		}
 	}
 }
 
