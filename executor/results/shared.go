@@ -82,7 +82,8 @@ func (s *Store) fetch(client, id string, missing error) (kept, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c := s.client(client); c.results[id] == nil {
-		s.insert(&entry{client: client, id: id, kept: k, used: time.Now()})
+		now := time.Now()
+		s.insert(&entry{client: client, id: id, kept: k, used: now, shared: now, isCopy: true})
 	}
 	s.later(s.keep(client, id))
 	return k, nil

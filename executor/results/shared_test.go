@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"mcpx/internal/selection"
@@ -332,6 +333,24 @@ func TestUseKeepsSharedResults(t *testing.T) {
 	if n := kept.times.Load() - before; n != 1 {
 		t.Errorf("10 uses keep a result %d times, want once", n)
 	}
+}
+
+// TestUseOfACopyKeepsSharedResults uses a result only on a replica that has cached it.
+func TestUseOfACopyKeepsSharedResults(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared := store.NewMemory()
+		a, b, c := replica(shared, 1000), replica(shared, 1000), replica(shared, 1000)
+		h := a.save("me", textOnly("text"))
+		for range 10 {
+			if _, err := b.load("me", h.id); err != nil {
+				t.Fatal(err)
+			}
+			<-time.After(b.Idle / 3)
+		}
+		if _, err := c.Read("me", Query{ID: h.id}); err != nil {
+			t.Errorf("on a third replica: %v", err)
+		}
+	})
 }
 
 type keeping struct {

@@ -60,7 +60,8 @@ type entry struct {
 	id     string
 	kept
 	used   time.Time
-	shared time.Time // when this replica stored or last renewed it for others; zero: it did not store it
+	shared time.Time // when it was last stored or renewed for others; zero: they cannot read it
+	isCopy bool      // another replica has stored it, and removes it
 }
 
 // kept has the parts of a result that later calls can read.
@@ -270,7 +271,7 @@ func (s *Store) oldest(name string) *list.Element {
 // evict drops a result for want of room, and removes it from the shared store. The caller
 // holds mu.
 func (s *Store) evict(e *list.Element) {
-	if gone := e.Value.(*entry); !gone.shared.IsZero() {
+	if gone := e.Value.(*entry); !gone.shared.IsZero() && !gone.isCopy {
 		s.later(s.remove(gone.client, gone.id))
 	}
 	s.drop(e)
