@@ -207,5 +207,17 @@ func (b *background) work() {
 	}
 }
 
-// Close waits for the tasks in the background. It is called before the store is closed.
-func (b *background) Close() { b.running.Wait() }
+// closeTime bounds how long Close waits for tasks of a slow store, besides the one that runs.
+const closeTime = time.Second
+
+// Close waits for the tasks in the background, and drops those that take too long. It is
+// called before the store is closed.
+func (b *background) Close() {
+	drop := time.AfterFunc(closeTime, func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.tasks = nil
+	})
+	defer drop.Stop()
+	b.running.Wait()
+}

@@ -378,6 +378,21 @@ func TestTasksAreBounded(t *testing.T) {
 	}
 }
 
+// TestCloseIsQuick checks that a slow store does not delay the end of mcpx for long.
+func TestCloseIsQuick(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b background
+		for range maxTasks {
+			b.later(func() { <-time.After(store.Limit) })
+		}
+		begin := time.Now()
+		b.Close()
+		if took := time.Since(begin); took > closeTime+store.Limit {
+			t.Errorf("it took %s", took)
+		}
+	})
+}
+
 // TestDamagedResults reads values whose header and blocks do not belong together.
 func TestDamagedResults(t *testing.T) {
 	long := pack(textOnly(strings.Repeat("x", blockBytes)))
