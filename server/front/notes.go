@@ -181,9 +181,10 @@ func (p *replicas) take(n *session, message []byte) {
 }
 
 // serveStream tells the other replicas that the client has its GET stream here, until ctx
-// ends. Their copies have subscriptions, so they must not expire meanwhile.
+// ends. Their copies have subscriptions, so they must not expire meanwhile. A replica that
+// drains ends the stream at once, so the others keep theirs.
 func (p *replicas) serveStream(ctx context.Context, n *session) {
-	if !p.isShared {
+	if !p.isShared || p.sessions.isDraining() {
 		return
 	}
 	tick := time.NewTicker(max(p.sessions.idle/3, time.Second))

@@ -374,6 +374,26 @@ func TestStreamMoves(t *testing.T) {
 	}
 }
 
+// TestStreamStaysDuringADrain: a stream to a replica that stops does not end the one that the
+// client has elsewhere.
+func TestStreamStaysDuringADrain(t *testing.T) {
+	a, b, _ := replicate(t, store.NewMemory())
+	id := a.open(t, `{}`)
+	a.sessions.drain()
+	stream := events(b.do(t, "GET", "/mcp", "", sessionHeader, id))
+	eventually(t, "the stream is open", func() bool { return b.copy(t).stream() != nil })
+	open := b.copy(t).stream()
+	if got := whole(t, a.do(t, "GET", "/mcp", "", sessionHeader, id)); got != "200 " {
+		t.Errorf("the stream to the replica that stops: %s", got)
+	}
+	if err := a.copy(t).send([]byte(`{"a":1}`)); err != nil || !stream.Scan() || stream.Text() != `{"a":1}` {
+		t.Errorf("the stream has %s: %v", stream.Text(), err)
+	}
+	if b.copy(t).stream() != open {
+		t.Error("the stream has ended")
+	}
+}
+
 // TestLogLevelIsShared: a log level holds on replicas that know the session, and on those
 // that continue it later.
 func TestLogLevelIsShared(t *testing.T) {
