@@ -3,6 +3,7 @@ package front
 import (
 	"bytes"
 	"context"
+	"errors"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -65,15 +66,13 @@ func (p *replicas) run(ctx context.Context) {
 	}
 	p.sessions.tasks.Go(func() { p.store.Listen(ctx, p.receive) })
 	for {
-		select {
-		case text := <-p.outbox.notes:
-			if err := p.store.Publish(ctx, text); err != nil {
-				p.log.Debug().Err(err).Msg("could not publish a note")
-				p.notPublished(text)
-			}
-			p.outbox.bytes.Add(-int64(len(text)))
-		case <-ctx.Done():
+		text := p.outbox.next(ctx)
+		if text == nil {
 			return
+		}
+		if err := p.store.Publish(ctx, text); err != nil {
+			p.log.Debug().Err(err).Msg("could not publish a note")
+			p.notPublished(text)
 		}
 	}
 }
@@ -98,32 +97,63 @@ func (p *replicas) publish(n note) error {
 	return p.store.Publish(context.Background(), n.text(p.id))
 }
 
-// outbox has the notes that are published in the background.
-type outbox struct {
+// outbox has the notes that are published in the background. Those that somebody waits for
+// are urgent: a flood of notifications must not delay them.
+type outbox struct{ urgent, others queue }
+
+// queue has notes in the order in which they are published.
+type queue struct {
 	notes chan []byte
 	bytes *atomic.Int64
 }
 
-// Limits of the outbox.
+// Limits of a queue.
 const (
-	maxNotes     = 10_000
-	maxNoteBytes = 64 << 20
+	maxNotes     = 5000
+	maxNoteBytes = 32 << 20
 )
 
-func newOutbox() outbox { return outbox{make(chan []byte, maxNotes), new(atomic.Int64)} }
+// errOutboxFull is returned while notes are published too slowly.
+var errOutboxFull = errors.New("too many messages to other replicas of mcpx wait for the store; try again later")
+
+func newOutbox() outbox { return outbox{newQueue(), newQueue()} }
+
+func newQueue() queue { return queue{make(chan []byte, maxNotes), new(atomic.Int64)} }
+
+// next removes the next note and returns its text. It waits for one; nil: ctx has ended.
+func (o outbox) next(ctx context.Context) []byte {
+	select {
+	case text := <-o.urgent.notes:
+		return o.urgent.removed(text)
+	default:
+	}
+	select {
+	case text := <-o.urgent.notes:
+		return o.urgent.removed(text)
+	case text := <-o.others.notes:
+		return o.others.removed(text)
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+func (q queue) removed(text []byte) []byte {
+	q.bytes.Add(-int64(len(text)))
+	return text
+}
 
 // post is publish in the background. It does not wait, and fails if too many notes wait.
-func (p *replicas) post(n note) error {
+func (p *replicas) post(to queue, n note) error {
 	text := n.text(p.id)
-	if p.outbox.bytes.Add(int64(len(text))) <= maxNoteBytes {
+	if to.bytes.Add(int64(len(text))) <= maxNoteBytes {
 		select {
-		case p.outbox.notes <- text:
+		case to.notes <- text:
 			return nil
 		default:
 		}
 	}
-	p.outbox.bytes.Add(-int64(len(text)))
-	return errStreamFull
+	to.removed(text)
+	return errOutboxFull
 }
 
 // receive handles a note. It does not wait, and publishes nothing itself: other notes wait for
@@ -176,7 +206,7 @@ func (p *replicas) take(n *session, message []byte) {
 		return
 	}
 	if m, err := rpc.Parse(message); err == nil && m.IsRequest() {
-		_ = p.post(note{kind: noteTaken, session: n.id, payload: m.ID})
+		_ = p.post(p.outbox.urgent, note{kind: noteTaken, session: n.id, payload: m.ID})
 	}
 }
 
@@ -190,7 +220,7 @@ func (p *replicas) serveStream(ctx context.Context, n *session) {
 	tick := time.NewTicker(max(p.sessions.idle/3, time.Second))
 	defer tick.Stop()
 	for {
-		_ = p.post(note{kind: noteStream, session: n.id})
+		_ = p.post(p.outbox.urgent, note{kind: noteStream, session: n.id})
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

@@ -222,10 +222,12 @@ func (p *replicas) offer(n *session, message []byte) error {
 	if !p.isShared {
 		return errNoStream
 	}
+	to := p.outbox.others
 	if m, err := rpc.Parse(message); err == nil && m.IsRequest() {
 		n.expectTaken(m.ID, p.takeTime)
+		to = p.outbox.urgent
 	}
-	return p.post(note{kind: noteOffered, session: n.id, payload: message})
+	return p.post(to, note{kind: noteOffered, session: n.id, payload: message})
 }
 
 // expectTaken fails a request to the client if no replica takes it in time.

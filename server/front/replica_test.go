@@ -584,11 +584,36 @@ func TestOutboxIsBounded(t *testing.T) {
 		var err error
 		sent := 0
 		for ; err == nil && sent <= maxNotes; sent++ {
-			err = p.post(note{kind: noteOffered, session: "x", payload: payload})
+			err = p.post(p.outbox.others, note{kind: noteOffered, session: "x", payload: payload})
 		}
-		if !errors.Is(err, errStreamFull) || p.outbox.bytes.Load() > maxNoteBytes {
-			t.Errorf("%s: %d notes with %d bytes: %v", name, sent, p.outbox.bytes.Load(), err)
+		if bytes := p.outbox.others.bytes.Load(); !errors.Is(err, errOutboxFull) || bytes > maxNoteBytes {
+			t.Errorf("%s: %d notes with %d bytes: %v", name, sent, bytes, err)
 		}
+	}
+}
+
+// TestRequestsOvertakeNotifications: however many notifications wait, a request to a client is
+// published next.
+func TestRequestsOvertakeNotifications(t *testing.T) {
+	p := newReplicas(box(1), store.NewMemory(), newSessions(1, time.Hour))
+	n := &session{id: "x"}
+	var err error
+	for sent := 0; err == nil && sent <= maxNotes; sent++ {
+		err = p.offer(n, []byte(`{"jsonrpc":"2.0","method":"notifications/message"}`))
+	}
+	if !errors.Is(err, errOutboxFull) {
+		t.Fatalf("got %v", err)
+	}
+	asked := request("ping", "")
+	if err := p.offer(n, []byte(asked)); err != nil {
+		t.Fatal(err)
+	}
+	defer n.taken([]byte("1")) // ends its timer
+	if got := string(p.outbox.next(t.Context())); !strings.HasSuffix(got, asked) {
+		t.Errorf("the next note is %s", got)
+	}
+	if p.outbox.next(t.Context()) == nil || p.outbox.urgent.bytes.Load() != 0 {
+		t.Error("the notifications are lost")
 	}
 }
 
