@@ -115,9 +115,9 @@ func (h *HTTP) postInSession(w http.ResponseWriter, r *http.Request, s *server.S
 
 // refuseForeign refuses a response to a request that another replica has sent.
 func refuseForeign(w http.ResponseWriter, err error) {
-	status := http.StatusBadRequest
-	if errors.Is(err, errStoreDown) {
-		status = http.StatusServiceUnavailable
+	status := http.StatusServiceUnavailable
+	if errors.Is(err, errNotExpected) {
+		status = http.StatusBadRequest
 	}
 	access.Refuse(w, status, err.Error())
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mcpx/internal/rpc"
+	"mcpx/internal/store"
 	"mcpx/server"
 )
 
@@ -70,7 +71,7 @@ func (p *replicas) run(ctx context.Context) {
 		if text == nil {
 			return
 		}
-		if err := p.store.Publish(ctx, text); err != nil {
+		if err := p.send(ctx, text); err != nil {
 			p.log.Debug().Err(err).Msg("could not publish a note")
 			p.notPublished(text)
 		}
@@ -94,7 +95,24 @@ func (p *replicas) publish(n note) error {
 	if !p.isShared {
 		return nil
 	}
-	return p.store.Publish(context.Background(), n.text(p.id))
+	return p.send(context.Background(), n.text(p.id))
+}
+
+// longNote is the size above which notes are published one at a time. Redis closes the
+// connection of a replica that gets much more than it reads, and then all sessions lose notes.
+const longNote = 1 << 20
+
+// send publishes the text of a note.
+func (p *replicas) send(ctx context.Context, text []byte) error {
+	if len(text) > longNote {
+		select {
+		case p.long <- struct{}{}:
+			defer func() { <-p.long }()
+		case <-time.After(store.Limit):
+			return errOutboxFull
+		}
+	}
+	return p.store.Publish(ctx, text)
 }
 
 // outbox has the notes that are published in the background. Those that somebody waits for

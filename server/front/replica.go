@@ -29,13 +29,14 @@ type replicas struct {
 	sessions *sessions
 	log      zerolog.Logger
 	outbox   outbox
+	long     chan struct{} // has one element while a long note is published
 	takeTime time.Duration // in which another replica takes a request to the client
 }
 
 const defaultTakeTime = 2 * time.Second
 
 func newReplicas(box *seal.Box, shared store.Store, all *sessions) *replicas {
-	p := &replicas{id: rand.Text()[:8], box: box, store: shared, isShared: shared != nil, sessions: all, outbox: newOutbox(), takeTime: defaultTakeTime}
+	p := &replicas{id: rand.Text()[:8], box: box, store: shared, isShared: shared != nil, sessions: all, outbox: newOutbox(), long: make(chan struct{}, 1), takeTime: defaultTakeTime}
 	if !p.isShared {
 		p.store = store.NewMemory()
 	}
@@ -177,9 +178,11 @@ func (p *replicas) share(n *session, m rpc.Message, text []byte) error {
 		if !p.isShared {
 			return errNotExpected
 		}
-		if p.publish(forward) != nil {
+		err := p.publish(forward)
+		if err != nil && !errors.Is(err, errOutboxFull) {
 			return errStoreDown
 		}
+		return err
 	case everywhere[m.Method]:
 		if level, ok := server.LogLevel(m.Params); ok && m.Method == "logging/setLevel" {
 			p.set(levelKey, n, level)

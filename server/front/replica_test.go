@@ -617,6 +617,65 @@ func TestRequestsOvertakeNotifications(t *testing.T) {
 	}
 }
 
+// slowStore takes a time for each message, and counts how many are published at once.
+type slowStore struct {
+	*store.Memory
+	time time.Duration
+
+	mu            sync.Mutex
+	running, most int
+}
+
+func (s *slowStore) Publish(context.Context, []byte) error {
+	s.count(1)
+	<-time.After(s.time)
+	s.count(-1)
+	return nil
+}
+
+func (s *slowStore) count(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running += n
+	s.most = max(s.most, s.running)
+}
+
+// TestLongNotes: one client cannot flood the other replicas with long messages, and those of
+// others do not wait for them.
+func TestLongNotes(t *testing.T) {
+	for name, row := range map[string]struct{ size, published, most int }{
+		"short": {longNote / 2, 20, 20},
+		"long":  {longNote, 3, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				slow := &slowStore{Memory: store.NewMemory(), time: store.Limit * 2 / 5}
+				p := newReplicas(box(1), slow, newSessions(1, time.Hour))
+				var all sync.WaitGroup
+				var published atomic.Int64
+				begin := time.Now()
+				for range 20 {
+					all.Go(func() {
+						err := p.publish(note{kind: noteReceived, session: "x", payload: make([]byte, row.size)})
+						if err == nil {
+							published.Add(1)
+						} else if !errors.Is(err, errOutboxFull) {
+							t.Error(err)
+						}
+					})
+				}
+				all.Wait()
+				if n := int(published.Load()); slow.most != row.most || n != row.published {
+					t.Errorf("%d were published, %d at once", n, slow.most)
+				}
+				if took := time.Since(begin); took > 2*store.Limit {
+					t.Errorf("it took %s", took)
+				}
+			})
+		})
+	}
+}
+
 // TestNotes: a note of this replica, or something else, does nothing.
 func TestNotes(t *testing.T) {
 	s := small(t, box(1))
