@@ -1,13 +1,16 @@
 package front
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"mcpx/internal/store"
 	"mcpx/server"
 )
 
@@ -51,6 +54,46 @@ func TestSSE(t *testing.T) {
 	eventually(t, "the session ends with its stream", func() bool {
 		return strings.HasPrefix(whole(t, s.do(t, "POST", path, request("ping", ""))), "404 ")
 	})
+}
+
+// TestResultsEndWithTheStream: nobody can continue a session of legacy SSE, so its results do
+// not stay in the store.
+func TestResultsEndWithTheStream(t *testing.T) {
+	shared := &resultKeys{Memory: store.NewMemory()}
+	s := listenHTTP(t, &HTTP{Seal: box(1), Store: shared}, upstream(t, "one"))
+	s.executor.Share(shared)
+	s.executor.Settle(t.Context(), nil, time.Minute)
+	r := s.do(t, "GET", "/sse", "")
+	e := events(r)
+	if !e.Scan() {
+		t.Fatal("no endpoint")
+	}
+	path := e.Text()
+	s.do(t, "POST", path, request("initialize", `{"protocolVersion":"2024-11-05","capabilities":{}}`))
+	s.do(t, "POST", path, request("tools/call", exec("echo", `{"text":"`+strings.Repeat("word ", 20_000)+`"}`)))
+	for e.Scan() && !strings.Contains(e.Text(), "Kept as") {
+	}
+	if n := shared.added.Load(); n != 1 {
+		t.Fatalf("%d results are shared", n)
+	}
+	_ = r.Body.Close()
+	eventually(t, "it is removed", func() bool { return shared.removed.Load() == 1 })
+}
+
+// resultKeys counts the results that are added to a store and removed from it.
+type resultKeys struct {
+	*store.Memory
+	added, removed atomic.Int64
+}
+
+func (s *resultKeys) Add(ctx context.Context, key string, value []byte, keep time.Duration) (bool, error) {
+	s.added.Add(1)
+	return s.Memory.Add(ctx, key, value, keep)
+}
+
+func (s *resultKeys) Delete(ctx context.Context, key string) error {
+	s.removed.Add(1)
+	return s.Memory.Delete(ctx, key)
 }
 
 // TestTransportsAreApart: a session belongs to the transport that opened it.

@@ -137,7 +137,7 @@ func (s *sessions) forget(n *session) {
 	n.client.End()
 	n.client.Conn.Close(errSessionEnded)
 	n.setStream(nil)
-	if n.replicas == nil { // nobody can continue it
+	if n.replicas == nil || n.has(legacySSE) { // nobody can continue it
 		n.server.Remove(n.client)
 	} else {
 		n.server.Forget(n.client)
