@@ -22,16 +22,16 @@ const backendHeader = "X-Backend"
 // healthInterval is the time between two checks of a backend.
 const healthInterval = 50 * time.Millisecond
 
-// balancer sends requests to backends of mcpx in turn. Like a Kubernetes service it leaves
+// balancer sends requests to its backends in turn. Like a Kubernetes service it leaves
 // out a backend whose /health fails. It tries the next backend only if it could not
 // connect to the first: a request that was sent is never sent again.
 type balancer struct {
 	proxy     *httputil.ReverseProxy
 	transport *http.Transport
 
-	mu        sync.Mutex
+	mu       sync.Mutex
 	backends []*backend
-	turn      int
+	turn     int
 }
 
 // backend is one run of a replica.
@@ -195,7 +195,7 @@ func (b *balancer) RoundTrip(r *http.Request) (*http.Response, error) {
 // backendError is the failure of a request that was sent to a backend.
 type backendError struct {
 	backend string
-	err      error
+	err     error
 }
 
 func (e backendError) Error() string {

@@ -39,7 +39,7 @@ type message struct {
 // exchange is a request and its response: one message, or a stream of messages.
 type exchange struct {
 	id       string // of the request
-	backend string // that responded; known for some failures too
+	backend  string // that responded; known for some failures too
 	status   int
 	session  string // header
 	body     *bufio.Reader
@@ -50,7 +50,7 @@ type exchange struct {
 // clearError is an error that says which backend failed.
 type clearError struct {
 	backend string
-	text     string
+	text    string
 }
 
 func (e clearError) Error() string { return e.text }

@@ -63,7 +63,7 @@ type HTTP struct {
 	views       atomic.Pointer[views]
 	times       times // zero: defaultTimes
 	sessions    *sessions
-	leaving     atomic.Bool     // Run was told to stop
+	leaving     atomic.Bool     // mcpx stops, and StopDelay has begun
 	stopping    chan struct{}   // closed when Run stops
 	callsCtx    context.Context // canceled when times.drain is over
 	cancelCalls context.CancelCauseFunc
