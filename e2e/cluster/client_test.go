@@ -38,7 +38,6 @@ type message struct {
 
 // exchange is a request and its response: one message, or a stream of messages.
 type exchange struct {
-	id       string // of the request
 	instance string // that responded; known for some failures too
 	status   int
 	session  string // header
@@ -83,11 +82,7 @@ func (c *client) do(method, at, body string) (*exchange, error) {
 // send posts a request to an address.
 func (c *client) send(at, method, params string) (*exchange, error) {
 	id := fmt.Sprint(c.lastID.Add(1))
-	x, err := c.do(http.MethodPost, at, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`, id, method, params))
-	if x != nil {
-		x.id = id
-	}
-	return x, err
+	return c.do(http.MethodPost, at, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`, id, method, params))
 }
 
 // next returns the next message of the response.
@@ -142,11 +137,6 @@ func (x *exchange) result() (json.RawMessage, error) {
 			return m.Result, nil
 		}
 	}
-}
-
-// request makes a request through the balancer.
-func (c *client) request(method, params string) (json.RawMessage, error) {
-	return c.requestAt(c.cluster.url, method, params)
 }
 
 // requestAt makes a request to an address.
