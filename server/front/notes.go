@@ -32,10 +32,11 @@ const (
 	noteStream   noteKind = "stream"   // the client has its GET stream to the sender of the note
 )
 
-// noteTopic tells notes from other messages in the store.
+// noteTopic begins notes. Other messages in the store have other topics.
 const noteTopic = "session"
 
-// handlers has what a copy does with a note.
+// handlers has the handler of each kind of note. It runs on the replicas that have a copy of
+// the session.
 var handlers = map[noteKind]func(p *replicas, n *session, payload []byte){
 	noteEnded:    (*replicas).ended,
 	noteReceived: (*replicas).received,
@@ -99,7 +100,7 @@ const (
 
 func newOutbox() outbox { return outbox{make(chan []byte, maxNotes), new(atomic.Int64)} }
 
-// post is publish in the background. It does not wait, and fails if too many notes wait.
+// post is publish in the background. It does not wait, and fails if the outbox is full.
 func (p *replicas) post(n note) error {
 	text := n.text(p.id)
 	if p.outbox.bytes.Add(int64(len(text))) <= maxNoteBytes {
@@ -113,8 +114,7 @@ func (p *replicas) post(n note) error {
 	return errStreamFull
 }
 
-// receive handles a note. It does not wait, and publishes nothing itself: other notes wait for
-// it.
+// receive handles a note. It neither waits nor publishes: it would delay the notes behind it.
 func (p *replicas) receive(text []byte) {
 	m, ok := parseNote(text)
 	if !ok || m.from == p.id {
@@ -167,7 +167,7 @@ func (p *replicas) take(n *session, message []byte) {
 	}
 }
 
-// serveStream tells the other replicas that the client has its GET stream here, until ctx
+// serveStream notifies the other replicas that the client has its GET stream here, until ctx
 // ends. Their copies have subscriptions, so they must not expire meanwhile.
 func (p *replicas) serveStream(ctx context.Context, n *session) {
 	if !p.isShared {
