@@ -108,6 +108,9 @@ func (s *Shared) Lock(ctx context.Context, key string) (Lock, error) {
 	return &sharedLock{s, key, lock}, nil
 }
 
+// Check implements Store. Whether the store can be reached shows when it is used.
+func (s *Shared) Check(context.Context) error { return nil }
+
 // Place implements Store.
 func (s *Shared) Place(string) string { return "server.store (encrypted)" }
 

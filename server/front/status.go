@@ -91,12 +91,14 @@ func disabledOf(s *server.Server) (list []disabledStatus) {
 	return list
 }
 
-// adviceOn returns what to do about an upstream that has failed.
+// adviceOn returns what to do about an upstream that has failed, also while it is tried
+// again.
 func adviceOn(u *registry.Upstream) string {
-	if u.State != registry.Failed && u.State != registry.Waiting {
-		return ""
+	isRetried := u.State == registry.Starting && u.Reason != ""
+	if u.State == registry.Failed || u.State == registry.Waiting || isRetried {
+		return u.Advice()
 	}
-	return u.Advice()
+	return ""
 }
 
 // status serves GET /status.
