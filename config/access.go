@@ -223,7 +223,8 @@ func publicURL(s string) error {
 	return nil
 }
 
-// isSet reports whether a secret was read, and is not what Show writes in its place.
+// isSet reports whether a secret was read. Hidden, which Show writes in its place, does not
+// count.
 func isSet(secret string) bool { return secret != "" && secret != Hidden }
 
 // access checks that the parts of "server" fit together, and fit the profiles.

@@ -204,7 +204,7 @@ const (
 type Server struct {
 	Host           string
 	Port           int
-	StopDelay      time.Duration // after SIGTERM, before connections are refused
+	StopDelay      time.Duration // after a signal to stop, before connections are refused
 	Token          string
 	Console        Console
 	AllowedOrigins []string

@@ -75,13 +75,13 @@ func (s *Server) fields() []field {
 	return []field{
 		{"host", text(&s.Host, nonEmpty), "Address to listen on. Any address except loopback needs a token."},
 		{"port", number(&s.Port, 0, 65535), "Port to listen on; 0 means any free port."},
-		{"stop_delay", duration(&s.StopDelay), "Time to go on serving after SIGTERM, while /health answers 503, so that load balancers notice. Without it, mcpx stops at once."},
+		{"stop_delay", duration(&s.StopDelay), "Time for which mcpx still serves after SIGTERM or SIGINT, while /health responds with 503, so that load balancers notice. Without it, mcpx stops at once."},
 		{"token", expanded(&s.Token, nonEmpty), "Bearer token that clients must send. Write ${VAR}, ${file:PATH} or ${keyring:NAME} instead of the token itself."},
 		{"console", choice(&s.Console, ConsoleView, ConsoleEdit), "view: the console shows and tests. edit: it may also change what mcpx runs, for callers with the token."},
 		{"allowed_origins", list(&s.AllowedOrigins, nonEmpty, allowedOrigin), "Origins that may connect, in addition to loopback: https://app.example.com."},
 		{"allowed_hosts", list(&s.AllowedHosts, nonEmpty, allowedHost), "Host names that clients may use, in addition to loopback."},
 		{"public_url", text(&s.PublicURL, publicURL).also(webAddress), "Address that clients use, without /mcp: https://mcpx.example.com."},
-		{"session_key", sessionKeys(&s.SessionKeys), "Key that puts client sessions into their IDs, so that every replica with the key continues them: 32 bytes in base64. Of an array, the first key seals and all open."},
+		{"session_key", sessionKeys(&s.SessionKeys), "Key that puts client sessions into their IDs, so that every replica with the key continues them: 32 bytes in base64. In an array, the first key encrypts and all keys open."},
 		{"store", storeAddress(&s.Store), "Redis or Valkey that replicas share: redis://USER:PASSWORD@HOST:PORT/DATABASE, or rediss:// for TLS. It needs session_key. Write a ${VAR} instead of the password itself."},
 		{"auth", section(s.Auth.fields()), "Who may use the front, and what they may use there."},
 	}

@@ -107,7 +107,8 @@ func (u *Upstream) Origin() lockfile.Origin {
 }
 
 // hashSecret returns a word in which the mask of a secret is replaced by the hash of the
-// word. The hash has 64 bits: enough to notice a change.
+// word. The hash has 64 bits: enough to notice a change. It does not hide a weak secret, and
+// a salt would not either, since it would be in the same file.
 func hashSecret(word, masked string) string {
 	if word == masked {
 		return word

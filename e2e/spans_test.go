@@ -159,7 +159,7 @@ func TestSpansWithoutACollector(t *testing.T) {
 			}
 			p.stop()
 			p.waitEnd(stopTime)
-			if n := p.stderrCount("the collector did not take the spans"); n > 1 || n == 0 && url == gone {
+			if n := p.stderrCount("the collector did not accept the spans"); n > 1 || n == 0 && url == gone {
 				t.Errorf("%d lines about the collector:\n%s", n, p.errors())
 			}
 		})

@@ -364,20 +364,20 @@ func (c *Call) request(arguments []byte) upstream.Request {
 	return r
 }
 
-// Forget drops the stored results of a client that is gone. Other replicas can still read
+// Forget drops the kept results of a client that is gone. Other replicas can still read
 // those that are shared.
 func (e *Executor) Forget(client string) { e.results.Forget(client) }
 
-// Remove drops the stored results of a client that is gone everywhere.
+// Remove drops the kept results of a client that is gone everywhere.
 func (e *Executor) Remove(client string) { e.results.Remove(client) }
 
-// Share lets other replicas read the results that are stored from now on. It is called
+// Share lets other replicas read the results that are kept from now on. It is called
 // before the first call.
 func (e *Executor) Share(s store.Store) {
 	e.results.Sharing = results.Sharing{Store: s, Space: e.settings.Load().profile.Name}
 }
 
-// Close waits until results that are no longer stored are removed from the shared store.
+// Close waits for changes of results in the shared store.
 func (e *Executor) Close() { e.results.Close() }
 
 func toolParams(name string, arguments []byte) []byte {

@@ -34,7 +34,8 @@ func endSpan(ctx context.Context, span *telemetry.Span, result []byte, err error
 	}
 }
 
-// failureKind returns the kind of an error for a span: JSON-RPC's code, or a word; "" for nil.
+// failureKind returns the kind of an error for a span: the code of a JSON-RPC error, or a word;
+// "" for nil.
 func failureKind(ctx context.Context, err error) string {
 	var (
 		own         *rpc.Error

@@ -27,8 +27,8 @@ func newSealedRounds(box *seal.Box, schema string) *sealedRounds {
 	return &sealedRounds{box: box, replica: rand.Text(), schema: schema}
 }
 
-// A state has three parts, each but the last ends with a NUL byte: one of these words, then
-// the replica and the state of a parked call, or the upstream and its own state.
+// A state has three parts, separated by NUL bytes: one of these words, then the replica and
+// the state of a parked call, or the upstream and its own state.
 const (
 	stateParked = "parked"
 	statePassed = "passed"
@@ -56,15 +56,15 @@ type passedRound struct {
 	inputs []upstream.Input
 }
 
-// inputRequired returns the result that a client gets for the result of an upstream that
-// requires input.
+// inputRequired returns the result for the client. It requests the input that the upstream's
+// result requests, and contains the upstream's state, sealed.
 func (s *sealedRounds) inputRequired(result []byte, p *multiRoundCall) []byte {
 	state := string(rawjson.Get(result, "requestState"))
 	return inputRequired(p.passed.inputs, s.sealParts(p, statePassed, p.passed.server, state))
 }
 
-// open returns the state of a call that is parked here. For a call that every replica can
-// continue, it is empty: the client gets what the upstream needs.
+// open returns the state of a call that is parked here. For a call that any replica can
+// continue, it is empty, and open sets c.resumed.
 func (s *sealedRounds) open(requestState string, c *Client, m rpc.Message) (parked string, err error) {
 	text, _, err := s.box.Open(requestState, s.label(c.owner, m.Method))
 	if err != nil {
@@ -83,7 +83,7 @@ func (s *sealedRounds) open(requestState string, c *Client, m rpc.Message) (park
 	return parts[2], nil
 }
 
-// resumedCall is what a client continues a call with.
+// resumedCall has the input and the state with which a client continues a call.
 type resumedCall struct {
 	server           string // upstream
 	responses, state []byte
@@ -118,8 +118,8 @@ func (c *Client) Pass(server string, inputs []upstream.Input) (bool, error) {
 // HasPassed implements upstream.RoundClient.
 func (c *Client) HasPassed() bool { return c.call != nil && c.call.passed != nil }
 
-// withoutRound returns the params of a call without those of its next round, which are
-// between the client and mcpx.
+// withoutRound returns the params of a call without requestState and inputResponses, which
+// are between the client and mcpx.
 func withoutRound(params []byte) []byte {
 	return rawjson.With(rawjson.With(params, "requestState", nil), "inputResponses", nil)
 }

@@ -361,11 +361,11 @@ func Revisions() []string {
 // Attach makes a client known to upstreams until Detach.
 func (s *Server) Attach(c *Client) { s.registry.Attach(c) }
 
-// Forget drops the stored results of a client. Other replicas can still read those that are
+// Forget drops the kept results of a client. Other replicas can still read those that are
 // shared.
 func (s *Server) Forget(c *Client) { s.executor.Forget(c.id) }
 
-// Remove drops the stored results of a client that has ended its session, on all replicas.
+// Remove drops the kept results of a client that has ended its session, on all replicas.
 func (s *Server) Remove(c *Client) { s.executor.Remove(c.id) }
 
 // Detach ends the subscriptions and the per-client upstream sessions of a client that is
@@ -397,8 +397,8 @@ func (s *Server) Upstreams(c upstream.Client) []*registry.Upstream {
 // ForwardedHeaders returns the headers of clients' requests that upstreams get.
 func (s *Server) ForwardedHeaders() []string { return s.forwarded }
 
-// View names what a client session of this server can be continued with, in every process
-// that has the same config: the profile and the mode that the client chose.
+// View names the profile and the mode that the client chose. Every replica with the same
+// config can continue a client session of the same view.
 func (s *Server) View() string { return s.profile.Name + "?expose=" + string(s.view) }
 
 // Schema returns the name of the profile.

@@ -5,8 +5,8 @@ import (
 	"crypto/rand"
 )
 
-// NewSharedClient returns a Client whose client session other replicas may have too. The
-// client can tell their requests apart: no other replica uses the same request IDs.
+// NewSharedClient returns a Client whose client session may have copies on other replicas. No
+// two of them use the same request IDs, so a response belongs to one of them.
 func (s *Server) NewSharedClient(id string, send func(message []byte) error) *Client {
 	return s.newClient(id, requestPrefix+rand.Text()[:8]+"-", send)
 }
@@ -16,14 +16,14 @@ func (c *Client) IsElsewhere(id []byte) bool {
 	return bytes.HasPrefix(id, []byte(`"`+requestPrefix)) && !c.Conn.Sent(id)
 }
 
-// Continued is the state of a client session that another replica has opened.
+// Continued is the state with which a client session is continued.
 type Continued struct {
 	Revision     string
 	Capabilities []byte
 	Level        string // the least severe level of log messages; empty: not set
 }
 
-// Continue makes the client one that has initialized its client session.
+// Continue sets the state of a client session that another replica has opened.
 func (c *Client) Continue(state Continued) {
 	c.SetInitialized(state.Revision, state.Capabilities)
 	if c.logLevel() == "" { // the client may have set it meanwhile

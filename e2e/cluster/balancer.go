@@ -15,27 +15,27 @@ import (
 	"time"
 )
 
-// instanceHeader has the name of the instance that a request was sent to. Responses of the
+// backendHeader has the name of the backend that a request was sent to. Responses of the
 // balancer have it, errors too.
-const instanceHeader = "X-Instance"
+const backendHeader = "X-Backend"
 
-// healthInterval is the time between two checks of an instance.
+// healthInterval is the time between two checks of a backend.
 const healthInterval = 50 * time.Millisecond
 
-// balancer sends requests to instances of mcpx in turn. Like a Kubernetes service it leaves
-// out an instance whose /health fails. It tries the next instance only if it could not
+// balancer sends requests to its backends in turn. Like a Kubernetes service it leaves
+// out a backend whose /health fails. It tries the next backend only if it could not
 // connect to the first: a request that was sent is never sent again.
 type balancer struct {
 	proxy     *httputil.ReverseProxy
 	transport *http.Transport
 
-	mu        sync.Mutex
-	instances []*instance
-	turn      int
+	mu       sync.Mutex
+	backends []*backend
+	turn     int
 }
 
-// instance is one run of a replica.
-type instance struct {
+// backend is one run of a replica.
+type backend struct {
 	name string
 	url  *url.URL
 
@@ -55,72 +55,72 @@ func newBalancer() *balancer {
 	return b
 }
 
-// add lets an instance take requests.
+// add adds a backend, which gets requests from now on.
 func (b *balancer) add(name, address string) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
-		return fmt.Errorf("%q is not the URL of a replica: %w", address, err)
+		return fmt.Errorf("%q is not the URL of a replica; use one such as http://127.0.0.1:8001", address)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.instances = append(b.instances, &instance{name: name, url: u, ready: true})
+	b.backends = append(b.backends, &backend{name: name, url: u, ready: true})
 	return nil
 }
 
-// remove lets an instance take no more requests. isDone reports whether it has responded to
-// all that it got.
+// remove removes a backend, which gets no more requests. isDone reports whether it has
+// responded to all requests that it got.
 func (b *balancer) remove(name string) (isDone func() bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var removed []*instance
-	b.instances = slices.DeleteFunc(b.instances, func(i *instance) bool {
-		if i.name == name {
-			removed = append(removed, i)
+	var removed []*backend
+	b.backends = slices.DeleteFunc(b.backends, func(to *backend) bool {
+		if to.name == name {
+			removed = append(removed, to)
 		}
-		return i.name == name
+		return to.name == name
 	})
 	return func() bool {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		return !slices.ContainsFunc(removed, func(i *instance) bool { return i.pending > 0 })
+		return !slices.ContainsFunc(removed, func(to *backend) bool { return to.pending > 0 })
 	}
 }
 
-// isReady reports whether an instance takes requests.
+// isReady reports whether a backend gets requests.
 func (b *balancer) isReady(name string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return slices.ContainsFunc(b.instances, func(i *instance) bool { return i.name == name && i.ready })
+	return slices.ContainsFunc(b.backends, func(to *backend) bool { return to.name == name && to.ready })
 }
 
-// next returns the ready instance whose turn it is, nil if there is none. A request is
+// next returns the ready backend whose turn it is, nil if there is none. A request is
 // pending there until done is called.
-func (b *balancer) next() *instance {
+func (b *balancer) next() *backend {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for range b.instances {
+	for range b.backends {
 		b.turn++
-		if i := b.instances[b.turn%len(b.instances)]; i.ready {
-			i.pending++
-			return i
+		if to := b.backends[b.turn%len(b.backends)]; to.ready {
+			to.pending++
+			return to
 		}
 	}
 	return nil
 }
 
-func (b *balancer) done(i *instance) {
+func (b *balancer) done(to *backend) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	i.pending--
+	to.pending--
 }
 
-func (b *balancer) setReady(i *instance, ready bool) {
+func (b *balancer) setReady(to *backend, ready bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	i.ready = ready
+	to.ready = ready
 }
 
-// checkHealth checks the instances until the context ends.
+// checkHealth checks the backends until the context ends.
 func (b *balancer) checkHealth(ctx context.Context) {
 	tick := time.NewTicker(healthInterval)
 	defer tick.Stop()
@@ -132,19 +132,19 @@ func (b *balancer) checkHealth(ctx context.Context) {
 			return
 		}
 		b.mu.Lock()
-		instances := slices.Clone(b.instances)
+		backends := slices.Clone(b.backends)
 		b.mu.Unlock()
-		for _, i := range instances {
-			b.setReady(i, b.isHealthy(ctx, i))
+		for _, to := range backends {
+			b.setReady(to, b.isHealthy(ctx, to))
 		}
 	}
 }
 
-// isHealthy reports whether an instance wants requests.
-func (b *balancer) isHealthy(ctx context.Context, i *instance) bool {
+// isHealthy reports whether the /health of a backend responds with 200.
+func (b *balancer) isHealthy(ctx context.Context, to *backend) bool {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, i.url.JoinPath("health").String(), http.NoBody)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, to.url.JoinPath("health").String(), http.NoBody)
 	if err != nil {
 		return false
 	}
@@ -169,22 +169,22 @@ func (b *balancer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	b.proxy.ServeHTTP(w, r)
 }
 
-// RoundTrip implements http.RoundTripper: it sends a request to the next instance that can
+// RoundTrip implements http.RoundTripper: it sends a request to the next backend that can
 // be connected to.
 func (b *balancer) RoundTrip(r *http.Request) (*http.Response, error) {
-	for i := b.next(); i != nil; i = b.next() {
-		r.URL.Scheme, r.URL.Host = i.url.Scheme, i.url.Host
+	for to := b.next(); to != nil; to = b.next() {
+		r.URL.Scheme, r.URL.Host = to.url.Scheme, to.url.Host
 		answer, err := b.transport.RoundTrip(r)
-		b.done(i)
+		b.done(to)
 		if err == nil {
-			answer.Header.Set(instanceHeader, i.name)
+			answer.Header.Set(backendHeader, to.name)
 			return answer, nil
 		}
 		var connect *net.OpError
 		if !errors.As(err, &connect) || connect.Op != "dial" {
-			return nil, instanceError{i.name, err}
+			return nil, backendError{to.name, err}
 		}
-		b.setReady(i, false)
+		b.setReady(to, false)
 		if r.Body, err = r.GetBody(); err != nil {
 			return nil, err
 		}
@@ -192,21 +192,21 @@ func (b *balancer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, errors.New("no replica is ready")
 }
 
-// instanceError is the failure of a request that was sent to an instance.
-type instanceError struct {
-	instance string
-	err      error
+// backendError is the failure of a request that was sent to a backend.
+type backendError struct {
+	backend string
+	err     error
 }
 
-func (e instanceError) Error() string {
-	return fmt.Sprintf("replica %s failed: %v; the request may have been handled, and is not sent again", e.instance, e.err)
+func (e backendError) Error() string {
+	return fmt.Sprintf("replica %s failed: %v; the request may have been handled, and is not sent again", e.backend, e.err)
 }
 
 // fail responds to a request that failed.
 func (b *balancer) fail(w http.ResponseWriter, _ *http.Request, err error) {
-	var sent instanceError
+	var sent backendError
 	if errors.As(err, &sent) {
-		w.Header().Set(instanceHeader, sent.instance)
+		w.Header().Set(backendHeader, sent.backend)
 	}
 	http.Error(w, err.Error(), http.StatusBadGateway)
 }

@@ -38,8 +38,7 @@ type message struct {
 
 // exchange is a request and its response: one message, or a stream of messages.
 type exchange struct {
-	id       string // of the request
-	instance string // that responded; known for some failures too
+	backend  string // that responded; known for some failures too
 	status   int
 	session  string // header
 	body     *bufio.Reader
@@ -47,10 +46,10 @@ type exchange struct {
 	stop     context.CancelFunc
 }
 
-// clearError is an error that says which instance failed.
+// clearError is an error that says which backend failed.
 type clearError struct {
-	instance string
-	text     string
+	backend string
+	text    string
 }
 
 func (e clearError) Error() string { return e.text }
@@ -74,7 +73,7 @@ func (c *client) do(method, at, body string) (*exchange, error) {
 		return nil, err
 	}
 	return &exchange{
-		instance: answer.Header.Get(instanceHeader), status: answer.StatusCode, session: answer.Header.Get(sessionHeader),
+		backend: answer.Header.Get(backendHeader), status: answer.StatusCode, session: answer.Header.Get(sessionHeader),
 		body: bufio.NewReader(answer.Body), isStream: answer.Header.Get("Content-Type") == "text/event-stream",
 		stop: func() { _ = answer.Body.Close(); stop() },
 	}, nil
@@ -83,11 +82,7 @@ func (c *client) do(method, at, body string) (*exchange, error) {
 // send posts a request to an address.
 func (c *client) send(at, method, params string) (*exchange, error) {
 	id := fmt.Sprint(c.lastID.Add(1))
-	x, err := c.do(http.MethodPost, at, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`, id, method, params))
-	if x != nil {
-		x.id = id
-	}
-	return x, err
+	return c.do(http.MethodPost, at, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`, id, method, params))
 }
 
 // next returns the next message of the response.
@@ -120,13 +115,13 @@ func (x *exchange) text() string {
 }
 
 // result reads the response and returns its result. The error is a clearError if an
-// instance failed while it had the request.
+// backend failed while it had the request.
 func (x *exchange) result() (json.RawMessage, error) {
 	defer x.stop()
 	switch x.status {
 	case http.StatusOK:
 	case http.StatusBadGateway:
-		return nil, clearError{x.instance, x.text()}
+		return nil, clearError{x.backend, x.text()}
 	default:
 		return nil, fmt.Errorf("status %d: %s", x.status, x.text())
 	}
@@ -134,7 +129,7 @@ func (x *exchange) result() (json.RawMessage, error) {
 		m, err := x.next()
 		switch {
 		case err != nil:
-			return nil, clearError{x.instance, "the response was cut off: " + err.Error()}
+			return nil, clearError{x.backend, "the response was cut off: " + err.Error()}
 		case m.Method != "":
 		case m.Error != nil:
 			return nil, fmt.Errorf("error %s", m.Error)
@@ -142,11 +137,6 @@ func (x *exchange) result() (json.RawMessage, error) {
 			return m.Result, nil
 		}
 	}
-}
-
-// request makes a request through the balancer.
-func (c *client) request(method, params string) (json.RawMessage, error) {
-	return c.requestAt(c.cluster.url, method, params)
 }
 
 // requestAt makes a request to an address.

@@ -185,10 +185,10 @@ func (c *cluster) replica(n int) *replica {
 	return c.replicas[n]
 }
 
-// wasKilled reports whether an instance was killed.
-func (c *cluster) wasKilled(instance string) bool {
+// wasKilled reports whether a backend was killed.
+func (c *cluster) wasKilled(backend string) bool {
 	c.mu.Lock()
-	r := c.all[instance]
+	r := c.all[backend]
 	c.mu.Unlock()
 	return r != nil && r.wasKilled()
 }

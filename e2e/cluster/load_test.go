@@ -208,7 +208,7 @@ func (l *load) check(v *visitor, what string, isRight bool, got string, err erro
 		l.done.Add(1)
 	case err == nil:
 		l.problem(v, what, fmt.Errorf("got %q", clip(got)))
-	case errors.As(err, &failed) && l.cluster.wasKilled(failed.instance):
+	case errors.As(err, &failed) && l.cluster.wasKilled(failed.backend):
 		l.cut.Add(1)
 	default:
 		l.problem(v, what, err)

@@ -1,8 +1,10 @@
 package console
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -137,6 +139,32 @@ func TestMessagesAreShown(t *testing.T) {
 	open()
 	p.fill("Filter the log", "prompts/list")
 	p.waitFor(`$t.shown('.log-lines li').length > 0 && !$t.text('.log-lines').includes('tools/call')`)
+}
+
+// TestCommandWords: the dialog splits a command like a shell, and Windows paths survive.
+func TestCommandWords(t *testing.T) {
+	t.Parallel()
+	p := full(t).serve(t).open(t, "health")
+	p.forgive("favicon")
+	for _, c := range []struct {
+		name, line string
+		want       []string
+	}{
+		{"plain", `uvx  mcp-server-time `, []string{"uvx", "mcp-server-time"}},
+		{"quotes", `a "b c" 'd "e"' "" f"g 'h'"`, []string{"a", "b c", `d "e"`, "", "fg 'h'"}},
+		{"escapes", `a\ b \"c\' d\\e`, []string{"a b", `"c'`, `d\e`}},
+		{"escapes in double quotes", `"a\"b\\c\d\'"`, []string{`a"b\c\d\'`}},
+		{"single quotes have no escapes", `'a\b\\c'`, []string{`a\b\\c`}},
+		{"Windows path", `C:\tools\server.exe D:\data\`, []string{`C:\tools\server.exe`, `D:\data\`}},
+		{"Windows path in double quotes", `"C:\Program Files\server.exe" --x`, []string{`C:\Program Files\server.exe`, "--x"}},
+		{"share", `\\host\tools\a.exe "\\host\my tools" '\\host\b' \\?\C:\d`, []string{`\\host\tools\a.exe`, `\\host\my tools`, `\\host\b`, `\\?\C:\d`}},
+	} {
+		line, _ := json.Marshal(c.line)
+		got := value[[]string](p, fmt.Sprintf(`(async () => (await import('/assets/views/edit.js')).words(%s))()`, line))
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %s is split into %q, want %q", c.name, c.line, got, c.want)
+		}
+	}
 }
 
 // TestConfigIsEdited: with "console": "edit" and a token, the page adds, changes, disables

@@ -9,7 +9,7 @@
 # "not run", which is not "pass". A "note" is a measured fact without a verdict.
 set -uo pipefail
 
-all=(upstreams cold seed typescript typescript2 python fastmcp oneshot gosdk mcpgo java rust inspector mcporter frameworks servers30
+all=(upstreams cold seed typescript typescript2 python fastmcp oneshot gosdk mcpgo java rust inspector mcporter frameworks samebytes
     signin teams agents conformance)
 parts=("$@")
 [ ${#parts[@]} -gt 0 ] || parts=("${all[@]}")
@@ -204,14 +204,14 @@ part_frameworks() {
     done
 }
 
-# part_servers30 installs the servers and calls them with a home of their own.
-part_servers30() {
-    [ -n "$have_npm" ] && [ -n "$have_python" ] || { not_run servers30 "npm or PyPI packages cannot be installed"; return; }
+# part_samebytes installs the servers and calls them with a home of their own.
+part_samebytes() {
+    [ -n "$have_npm" ] && [ -n "$have_python" ] || { not_run samebytes "npm or PyPI packages cannot be installed"; return; }
     echo "installing the servers ..." >&2
     cp "$here"/*.mjs "$INTEROP_DIR/parts/"
     mkdir -p "$INTEROP_DIR/work/home"
-    timeout 900 node "$INTEROP_DIR/parts/servers30.mjs" install >>"$log" 2>&1
-    limit=900 program servers30 "${offline[@]}" env HOME="$INTEROP_DIR/work/home" node "$INTEROP_DIR/parts/servers30.mjs"
+    timeout 900 node "$INTEROP_DIR/parts/samebytes.mjs" install >>"$log" 2>&1
+    limit=900 program samebytes "${offline[@]}" env HOME="$INTEROP_DIR/work/home" node "$INTEROP_DIR/parts/samebytes.mjs"
 }
 
 # sdk_part runs the SDK of another language with sdks.py: sdk_part PART REVISIONS VERSION PROGRAM...

@@ -20,10 +20,10 @@ type Sharing struct {
 	Space string      // results of another space are never found
 }
 
-// handle is the id of a kept result, and what the reader must know about it.
+// handle is the id of a kept result, with a remark if other replicas cannot read it.
 type handle struct {
 	id    string
-	place string // empty, or that only this replica has the result
+	place string // empty, or onlyHere
 }
 
 const onlyHere = " (only on this replica)"
@@ -35,7 +35,7 @@ var sharedID = regexp.MustCompile(`^r[0-9]{1,9}-[a-z2-7]{4}$`)
 // idTries is how many random parts are tried for an id.
 const idTries = 4
 
-// isShared reports whether another replica may have the result.
+// isShared reports whether the result may be in the shared store.
 func (s *Store) isShared(id string) bool { return s.Store != nil && sharedID.MatchString(id) }
 
 // key returns the key of a result. It has a hash of the client's name, so that the name of
@@ -95,8 +95,8 @@ func unreachable(id string) error {
 	return fmt.Errorf("no result %q on this replica, and the store cannot be used now; try again later, or call the tool again", id)
 }
 
-// readPart is window for a result that another replica has stored. It reads no more of it
-// than it shows, in whole blocks.
+// readPart is window for a result that another replica has stored. It reads only the blocks
+// that it needs.
 func (s *Store) readPart(client string, q Query, missing error) (string, error) {
 	key := s.key(client, q.ID)
 	start, err := s.Store.Part(context.Background(), key, 0, headerBytes)
@@ -131,10 +131,10 @@ func (s *Store) readPart(client string, q Query, missing error) (string, error) 
 	}
 }
 
-// Sizes of what readPart reads.
+// Sizes for readPart.
 const (
 	utf8Max        = 4 // bytes of a character that may begin before the offset
-	wantedPerToken = 8 // bytes; if that is not enough, it reads twice as much
+	wantedPerToken = 8 // bytes to read for each token; doubled if they are not enough
 )
 
 // span is a part of a text.
@@ -157,7 +157,7 @@ func (s *Store) part(key string, p *packed, start []byte, part span) (excerpt, e
 	return excerpt{text, at, p.size}, nil
 }
 
-// keep returns a task that keeps a shared result after its use.
+// keep returns a task that postpones the expiry of a shared result after its use.
 func (s *Store) keep(client, id string) func() {
 	return func() { _ = s.Store.Keep(context.Background(), s.key(client, id), s.Idle) }
 }
@@ -167,7 +167,8 @@ func (s *Store) remove(client, id string) func() {
 	return func() { _ = s.Store.Delete(context.Background(), s.key(client, id)) }
 }
 
-// maxTasks bounds the tasks that wait. Results that are not removed expire.
+// maxTasks bounds the tasks that wait. Further ones are dropped: a result that is not removed
+// expires.
 const maxTasks = 1000
 
 // background runs tasks one after the other, in a goroutine that ends when there are none.

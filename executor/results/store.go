@@ -268,8 +268,8 @@ func (s *Store) oldest(name string) *list.Element {
 	return e
 }
 
-// evict drops a result for want of room, and removes it from the shared store. The caller
-// holds mu.
+// evict drops a result, and removes it from the shared store if this replica stored it. The
+// caller holds mu.
 func (s *Store) evict(e *list.Element) {
 	if gone := e.Value.(*entry); !gone.shared.IsZero() && !gone.isCopy {
 		s.later(s.remove(gone.client, gone.id))

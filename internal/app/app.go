@@ -123,11 +123,16 @@ func sessionKeys(texts []string) (keys []seal.Key, err error) {
 // Profiles returns the profiles that are served, in the order of the config.
 func (a *App) Profiles() []*Profile { return *a.profiles.Load() }
 
-// newProfile puts the parts of a profile together.
+// newProfile puts the parts of a profile together. If several are served, its log lines
+// name the schema.
 func (a *App) newProfile(c *config.Config, p *config.Profile) *Profile {
 	people := signIn{a, c.File, p.Name}
+	log := a.log.Logger
+	if served, _ := choose(c, a.schema); len(served) > 1 {
+		log = log.With().Str("schema", p.Name).Logger()
+	}
 	r := registry.New(p, registry.Options{
-		Log:            a.log.Logger,
+		Log:            log,
 		Version:        Version(),
 		MessageBytes:   c.Limits.MessageBytes,
 		ConnectsAtOnce: cmp.Or(c.Limits.ConnectsAtOnce, max(4, 2*runtime.NumCPU())),
@@ -138,7 +143,7 @@ func (a *App) newProfile(c *config.Config, p *config.Profile) *Profile {
 		Compile:        executor.Compile,
 		Tracer:         a.tracer,
 	})
-	e := executor.New(r, c, p, executor.Options{Log: a.log.Logger, Observe: a.observe, SignIn: people.begin(r)})
+	e := executor.New(r, c, p, executor.Options{Log: log, Observe: a.observe, SignIn: people.begin(r)})
 	if a.isShared {
 		e.Share(a.store)
 	}
@@ -274,6 +279,10 @@ func (a *App) logCall(e executor.Event) {
 	if a.metrics != nil {
 		a.metrics.observe(e)
 	}
-	a.log.Info().Str("client", e.Client).Str("request", e.Request).Str("server", e.Server).Str("tool", e.Tool).Str("outcome", e.Outcome).
+	line := a.log.Info()
+	if len(a.Profiles()) > 1 {
+		line.Str("schema", e.Schema)
+	}
+	line.Str("client", e.Client).Str("request", e.Request).Str("server", e.Server).Str("tool", e.Tool).Str("outcome", e.Outcome).
 		Dur("ms", e.Took.Round(10*time.Microsecond)).Int("in", e.BytesIn).Int("out", e.BytesOut).Msg("call")
 }

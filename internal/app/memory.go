@@ -28,6 +28,9 @@ const (
 	// to 4 MB for one that passes on long results.
 	garbagePercent = 20
 
+	// startPercent is garbagePercent in the first second, in which there is no ballast yet.
+	startPercent = 50
+
 	// ballastBytes is the size of a slice that is never used, and so takes no memory. The
 	// garbage collector counts it as in use. Without it, garbagePercent would make an mcpx
 	// that uses 2 MB collect seven times as often (BenchmarkRemoteSmall).
@@ -53,12 +56,16 @@ func (r *releaser) noteCall() {
 
 // run releases memory until ctx ends.
 func (r *releaser) run(ctx context.Context) {
+	isOurs := os.Getenv("GOGC") == ""
+	if isOurs {
+		defer debug.SetGCPercent(debug.SetGCPercent(startPercent))
+	}
 	select {
 	case <-ctx.Done():
 		return
-	case <-r.timer.C: // not earlier, because it would delay the start
+	case <-r.timer.C:
 	}
-	if os.Getenv("GOGC") == "" {
+	if isOurs { // not earlier, because it would delay the start
 		defer limitGarbage()()
 	}
 	r.timer.Reset(0)

@@ -30,8 +30,7 @@ func openStore(c *config.Config, o store.Options) (*store.Redis, error) {
 	return r, nil
 }
 
-// openTokens returns where the tokens of a config are: in the shared store, or in files if
-// it is nil.
+// openTokens returns the store of a config's tokens: the shared store, or files if it is nil.
 func openTokens(c *config.Config, shared *store.Redis, keys []seal.Key) auth.Store {
 	if shared == nil {
 		return auth.NewFiles(auth.Folder(), auth.Kind(c.Auth.Store))

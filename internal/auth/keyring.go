@@ -28,14 +28,10 @@ const (
 func isSealed(data []byte) bool { return bytes.HasPrefix(data, []byte(sealMark)) }
 
 // sealed encrypts the value of a key.
-func (f *Files) sealed(ctx context.Context, key string, value []byte) ([]byte, error) {
-	c, err := f.sealKey(ctx)
-	if err != nil {
-		return nil, err
-	}
+func sealed(c cipher.AEAD, key string, value []byte) []byte {
 	nonce := make([]byte, c.NonceSize())
 	_, _ = rand.Read(nonce) // never fails
-	return c.Seal(append([]byte(sealMark), nonce...), nonce, value, []byte(key)), nil
+	return c.Seal(append([]byte(sealMark), nonce...), nonce, value, []byte(key))
 }
 
 // unsealed decrypts the value of a key.
@@ -54,6 +50,21 @@ func (f *Files) unsealed(ctx context.Context, key string, data []byte) ([]byte, 
 	// An error means that the keyring has another key since: there is nothing to use.
 	value, _ := c.Open(nil, data[:c.NonceSize()], data[c.NonceSize():], []byte(key))
 	return value, nil
+}
+
+// saveKey returns the cipher for new files, nil if they are not encrypted.
+func (f *Files) saveKey(ctx context.Context) (cipher.AEAD, error) {
+	if f.kind == KindFile {
+		return nil, nil
+	}
+	c, err := f.sealKey(ctx)
+	switch {
+	case !errors.Is(err, secret.ErrNoKeyring): // a locked one is no reason to do without
+		return c, err
+	case f.kind == KindKeyring:
+		return nil, errors.New(`this system has no keyring, which auth.store requires; set "auth": {"store": "file"}`)
+	}
+	return nil, nil
 }
 
 // sealKey returns the cipher with the keyring's key. It creates the key if there is none.

@@ -4,9 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"os"
+	"strings"
 	"testing"
 
+	"github.com/rs/zerolog"
 	"github.com/zalando/go-keyring"
+
+	"mcpx/internal/authtest"
 )
 
 // mockKeyring replaces the keyring by one in memory.
@@ -47,6 +51,9 @@ func TestKeyring(t *testing.T) {
 			f := testFiles(t)
 			f.kind = row.kind
 			value := []byte(`{"access_token":"sentinel"}`)
+			if err := f.Check(t.Context()); (err != nil) != row.fails {
+				t.Errorf("check: %v", err)
+			}
 			err := f.save(t.Context(), "key", value)
 			if (err != nil) != row.fails {
 				t.Fatal(err)
@@ -77,6 +84,28 @@ func TestKeyring(t *testing.T) {
 				t.Errorf("removed: %q, %v", got, err)
 			}
 		})
+	}
+}
+
+// TestSignInWithoutKeyring: no sign-in begins if its tokens cannot be saved.
+func TestSignInWithoutKeyring(t *testing.T) {
+	mockKeyring(t)
+	keyring.MockInitWithError(keyring.ErrUnsupportedPlatform)
+	s := authtest.New(t)
+	f := testFiles(t)
+	f.kind = KindKeyring
+	a := New(f, zerolog.Nop()).Account(Settings{URL: s.URL, ClientID: "me"}, "")
+	for name, begin := range map[string]func() error{
+		"browser":            func() error { _, err := a.Begin(t.Context(), redirect, nil); return err },
+		"device":             func() error { _, err := a.Device(t.Context(), nil); return err },
+		"client credentials": func() error { return a.SignIn(t.Context(), nil) },
+	} {
+		if err := begin(); err == nil || !strings.Contains(err.Error(), "no keyring, which auth.store requires") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if len(a.accounts.pending) != 0 || s.Count("/token") != 0 {
+		t.Errorf("%d sign-ins wait, and %d tokens were requested", len(a.accounts.pending), s.Count("/token"))
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"mcpx/internal/store"
 )
 
-// Shared is the Store of several replicas. Its values are sealed, so that whoever can read
-// the store cannot use them.
+// Shared is the Store of several replicas, in Redis or Valkey. Its values are sealed, so that
+// a reader of that server cannot use them.
 type Shared struct {
 	store store.Store
 	box   *seal.Box
@@ -28,7 +28,7 @@ type knownVersion struct {
 const (
 	// sharedTime is how long a sign-in is kept after it was last saved.
 	sharedTime = 90 * 24 * time.Hour
-	// versionTime is how long a version counts as known. A change is published, but a
+	// versionTime is how long a version counts as known. Changes are published, but a
 	// message can be lost.
 	versionTime = 5 * time.Second
 	// versionBytes is the length of a version: the start of a sealed value, with its nonce.
@@ -44,8 +44,8 @@ func NewShared(s store.Store, box *seal.Box) *Shared {
 	return &Shared{store: s, box: box, versions: map[string]knownVersion{}}
 }
 
-// Run receives the changes by other replicas until ctx ends. Without it they are noticed
-// some seconds later.
+// Run receives the changes that other replicas publish, until ctx ends. Without it, Shared
+// notices them up to versionTime later.
 func (s *Shared) Run(ctx context.Context) {
 	s.store.Listen(ctx, func(message []byte) {
 		if key, ok := strings.CutPrefix(string(message), changedTopic); ok {
@@ -70,7 +70,8 @@ func (s *Shared) Load(ctx context.Context, key string) (value []byte, version st
 // tokenKey returns the key in the store.
 func tokenKey(key string) string { return "token:" + key }
 
-// learn remembers the version of a sealed value, of which the start is enough.
+// learn remembers the version of a sealed value and returns it. The start of the value is
+// enough.
 func (s *Shared) learn(key string, sealed []byte) string {
 	version := string(sealed[:min(len(sealed), versionBytes)])
 	s.mu.Lock()
@@ -107,6 +108,9 @@ func (s *Shared) Lock(ctx context.Context, key string) (Lock, error) {
 	return &sharedLock{s, key, lock}, nil
 }
 
+// Check implements Store. Whether the store can be reached shows when it is used.
+func (s *Shared) Check(context.Context) error { return nil }
+
 // Place implements Store.
 func (s *Shared) Place(string) string { return "server.store (encrypted)" }
 
@@ -131,6 +135,6 @@ func (l *sharedLock) Save(ctx context.Context, value []byte) error {
 		return err
 	}
 	l.shared.learn(l.key, sealed)
-	_ = l.shared.store.Publish(ctx, []byte(changedTopic+l.key)) // without it, others notice it later
+	_ = l.shared.store.Publish(ctx, []byte(changedTopic+l.key)) // if it fails, others notice the change later
 	return nil
 }

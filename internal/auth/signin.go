@@ -73,8 +73,8 @@ func (a *Account) Begin(ctx context.Context, redirect string, scopes []string) (
 // offlineAccess is the scope for a refresh token.
 const offlineAccess = "offline_access"
 
-// prepare finds the authorization server and the client for a sign-in. It returns
-// credentials without tokens.
+// prepare finds the authorization server and the client for a sign-in, and checks that
+// tokens can be saved. It returns credentials without tokens.
 func (a *Account) prepare(ctx context.Context, redirect string, scopes []string) (*provider, *credentials, error) {
 	asked, err := a.probe(ctx)
 	if err != nil {
@@ -86,6 +86,9 @@ func (a *Account) prepare(ctx context.Context, redirect string, scopes []string)
 	}
 	if p == nil {
 		return nil, nil, ErrNoOAuth
+	}
+	if err := a.accounts.store.Check(ctx); err != nil {
+		return nil, nil, err
 	}
 	chosen, err := a.choose(ctx, p, redirect)
 	if err != nil {

@@ -14,12 +14,13 @@ import (
 	"github.com/gofrs/flock"
 
 	"mcpx/internal/editfile"
-	"mcpx/internal/secret"
 )
 
 // Store keeps credentials by key. Several processes may share a store. Its methods may be
 // called concurrently.
 type Store interface {
+	// Check returns why nothing can be saved, so that nobody signs in for nothing.
+	Check(ctx context.Context) error
 	// Load returns the value of a key and its version, nil if there is none.
 	Load(ctx context.Context, key string) (value []byte, version string, err error)
 	// Lock waits until nobody else holds the key's lock.
@@ -83,6 +84,12 @@ func stateFolder() string {
 	return filepath.Join(home, ".local", "state")
 }
 
+// Check implements Store. It creates the key in the keyring if there is none.
+func (f *Files) Check(ctx context.Context) error {
+	_, err := f.saveKey(ctx)
+	return err
+}
+
 // Place implements Store.
 func (f *Files) Place(key string) string {
 	if data, err := editfile.ReadAtMost(f.path(key), maxValue); err == nil && isSealed(data) {
@@ -121,16 +128,12 @@ func (f *Files) save(ctx context.Context, key string, value []byte) error {
 		}
 		return err
 	}
-	if f.kind != KindFile {
-		sealed, err := f.sealed(ctx, key, value)
-		switch {
-		case err == nil:
-			value = sealed
-		case !errors.Is(err, secret.ErrNoKeyring): // a locked one is no reason to do without
-			return err
-		case f.kind == KindKeyring:
-			return errors.New(`this system has no keyring, which auth.store requires; set "auth": {"store": "file"}`)
-		}
+	c, err := f.saveKey(ctx)
+	if err != nil {
+		return err
+	}
+	if c != nil {
+		value = sealed(c, key, value)
 	}
 	return f.write(key, value)
 }

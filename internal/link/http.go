@@ -33,15 +33,15 @@ type httpLink struct {
 	begun   chan struct{}  // closed when Run has set receive
 	receive func(Delivery) // the receiver of Run
 
-	tasks chan func()   // for the goroutines that wait for one
-	idle  chan struct{} // one element for each of these goroutines
-	slots chan struct{} // one element for each notification or response being posted
+	tasks chan func()   // passes a task to a goroutine that waits for one
+	idle  chan struct{} // has an element for each goroutine that waits
+	slots chan struct{} // has an element for each notification or response being posted
 
 	mu        sync.Mutex
 	endpoint  string                        // where legacy SSE posts to; empty for Streamable HTTP
 	session   string                        // Mcp-Session-Id of the upstream
 	version   string                        // negotiated revision
-	common    *http.Request                 // what the requests have in common; nil: not known yet, or changed
+	common    *http.Request                 // address and headers of all requests; nil: not known yet, or changed
 	failure   *Failure                      // why the upstream cannot be used, if known before the end
 	posts     map[string]context.CancelFunc // requests without a response, by ID
 	others    int                           // notifications and responses that are posted or wait for it
@@ -158,7 +158,7 @@ func (l *httpLink) request(ctx context.Context, method string, body []byte) (*ht
 	return r, err
 }
 
-// commonRequest returns what all requests have in common: the address and the headers.
+// commonRequest returns a request with the address and the headers that all requests share.
 // Building it for each call takes as long as the rest of the call in mcpx
 // (BenchmarkRemoteSmall).
 func (l *httpLink) commonRequest() (*http.Request, error) {

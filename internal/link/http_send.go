@@ -72,7 +72,7 @@ func (l *httpLink) start(task func()) bool {
 	}
 }
 
-// work runs a task, and then others for as long as few goroutines wait for one.
+// work runs a task. Then it waits for the next one, unless httpIdle goroutines wait already.
 func (l *httpLink) work(task func()) {
 	for {
 		task()

@@ -3,8 +3,10 @@ package secret
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
+	"strings"
 
 	"github.com/godbus/dbus/v5"
 )
@@ -13,7 +15,12 @@ import (
 // Without one, the bus library would try to start one and wait for that.
 func hasKeyring() bool {
 	if address := os.Getenv("DBUS_SESSION_BUS_ADDRESS"); address != "" && address != "autolaunch:" {
-		return true
+		path, isPath := strings.CutPrefix(address, "unix:path=")
+		if !isPath || strings.ContainsAny(path, ",;%") { // more than a path, which the bus library reads
+			return true
+		}
+		_, err := os.Stat(path)
+		return !errors.Is(err, fs.ErrNotExist)
 	}
 	for _, name := range []string{"bus", "dbus-session"} {
 		if _, err := os.Stat(fmt.Sprintf("/run/user/%d/%s", os.Getuid(), name)); err == nil {

@@ -75,6 +75,22 @@ func TestNoKeyring(t *testing.T) {
 	})
 	t.Run("a session that is gone", func(t *testing.T) {
 		t.Setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path="+filepath.Join(t.TempDir(), "bus"))
+		if err := Available(); !errors.Is(err, ErrNoKeyring) {
+			t.Errorf("available: %v", err)
+		}
+		if _, err := Get(t.Context(), "name"); !errors.Is(err, ErrNoKeyring) {
+			t.Errorf("error %v", err)
+		}
+	})
+	t.Run("a session that nobody serves", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "bus")
+		listener, err := net.Listen("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		listener.(*net.UnixListener).SetUnlinkOnClose(false)
+		_ = listener.Close()
+		t.Setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path="+path)
 		if _, err := Get(t.Context(), "name"); !errors.Is(err, ErrNoKeyring) {
 			t.Errorf("error %v", err)
 		}

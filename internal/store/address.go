@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// defaultPrefix begins all keys, unless the address has another one.
+// defaultPrefix begins all keys, unless the address names another prefix.
 const defaultPrefix = "mcpx"
 
 // errAddress does not repeat the address, which may have a password.
@@ -88,7 +88,7 @@ func (a *address) sentinel(text string) error {
 	if err != nil {
 		return err
 	}
-	if o.RouteByLatency || o.RouteRandomly || o.ReplicaOnly { // what is written must be readable at once
+	if o.RouteByLatency || o.RouteRandomly || o.ReplicaOnly { // a value must be readable at once after it was written
 		return errAddress
 	}
 	o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries = true, -1, 1

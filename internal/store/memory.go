@@ -19,15 +19,15 @@ const maxValues = 20_000
 type Memory struct {
 	mu        sync.Mutex
 	values    map[string]value
-	locks     map[string]*memoryLocks
+	locks     map[string]*keyLock
 	listeners map[*listener]struct{}
 	writes    int
 }
 
-// memoryLocks is the lock of a key. held has one element while somebody holds it.
-type memoryLocks struct {
+// keyLock is the lock of a key. The channel held is full while somebody holds it.
+type keyLock struct {
 	held  chan struct{}
-	users int // that hold it or wait for it
+	users int // who hold it or wait for it
 }
 
 type value struct {
@@ -35,7 +35,7 @@ type value struct {
 	until time.Time
 }
 
-// listener receives messages. receiving lets them arrive one after the other.
+// listener receives messages, one after the other: receiving is locked meanwhile.
 type listener struct {
 	receiving sync.Mutex
 	receive   func(message []byte)
@@ -43,7 +43,7 @@ type listener struct {
 
 // NewMemory returns an empty store.
 func NewMemory() *Memory {
-	return &Memory{values: map[string]value{}, locks: map[string]*memoryLocks{}, listeners: map[*listener]struct{}{}}
+	return &Memory{values: map[string]value{}, locks: map[string]*keyLock{}, listeners: map[*listener]struct{}{}}
 }
 
 // Get implements Store.
@@ -101,8 +101,8 @@ func (m *Memory) set(key string, bytes []byte, keep time.Duration) {
 	}
 }
 
-// sweep removes values that have expired and, of too many, the tenth that expires first.
-// The caller holds mu.
+// sweep removes expired values. If there are still too many, it removes a tenth: those that
+// expire first. The caller holds mu.
 func (m *Memory) sweep(now time.Time) {
 	maps.DeleteFunc(m.values, func(_ string, v value) bool { return now.After(v.until) })
 	if len(m.values) <= maxValues {
@@ -137,7 +137,7 @@ func (m *Memory) Lock(ctx context.Context, key string) (Lock, error) {
 	m.mu.Lock()
 	lock, ok := m.locks[key]
 	if !ok {
-		lock = &memoryLocks{held: make(chan struct{}, 1)}
+		lock = &keyLock{held: make(chan struct{}, 1)}
 		m.locks[key] = lock
 	}
 	lock.users++

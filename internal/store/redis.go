@@ -38,7 +38,7 @@ type Redis struct {
 
 	mu     sync.Mutex
 	err    error // why the store cannot be used now; nil if it can
-	isDown bool  // a probe has failed, and that is logged
+	isDown bool  // the last probe failed, which was logged
 	since  time.Time
 }
 
@@ -57,11 +57,10 @@ type State struct {
 	Failures uint64
 }
 
-// The times between probes: of a store that works, so that its state is known without
-// requests, and of one that does not.
+// Times between probes.
 const (
-	probeEvery = 5 * time.Second
-	retryEvery = 300 * time.Millisecond
+	probeEvery = 5 * time.Second        // while the store can be used, so that its state is known without requests
+	retryEvery = 300 * time.Millisecond // about, while it cannot
 )
 
 // OpenRedis returns the store at an address, which CheckAddress describes. It connects with
@@ -190,7 +189,7 @@ func (r *Redis) Get(ctx context.Context, key string) (value []byte, err error) {
 
 // Part implements Store.
 func (r *Redis) Part(ctx context.Context, key string, from, to int) (part []byte, err error) {
-	if to <= from { // the end that the server reads is included, and -1 is the last byte
+	if to <= from { // GETRANGE includes its end, and -1 means the last byte
 		return nil, nil
 	}
 	err = r.do(ctx, func(ctx context.Context) (err error) {
@@ -228,7 +227,7 @@ func (r *Redis) Keep(ctx context.Context, key string, keep time.Duration) error 
 	})
 }
 
-// atLeast returns a time that the client library does not take for "without end".
+// atLeast replaces a time that the client library would read as "no expiry".
 func atLeast(keep time.Duration) time.Duration { return max(keep, time.Millisecond) }
 
 // Delete implements Store.
@@ -291,5 +290,5 @@ func (r *Redis) Close() error {
 	return err
 }
 
-// jitter returns a time between half and one and a half of another.
+// jitter returns a random time between 0.5 and 1.5 times d.
 func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d) }

@@ -12,11 +12,11 @@ import (
 // LockTime is the time after which a lock ends by itself. Nobody may hold one longer.
 const LockTime = 40 * time.Second
 
-// lockRetry is about how often a held lock is tried again.
+// lockRetry is about the time between two tries to get a lock.
 const lockRetry = 10 * time.Millisecond
 
-// redisLock is a lock as a value in the server: fence, which only its holder knows. The
-// scripts compare it, so that a holder whose time is over changes nothing.
+// redisLock is a lock that somebody holds. Its value in the server is fence, which only the
+// holder knows. The scripts compare it, so that a holder whose time is over changes nothing.
 type redisLock struct {
 	store *Redis
 	key   string
@@ -33,7 +33,7 @@ func (r *Redis) Lock(ctx context.Context, key string) (Lock, error) {
 		if err == nil {
 			return l, nil
 		}
-		if !errors.Is(err, redis.Nil) { // nil: somebody holds it
+		if !errors.Is(err, redis.Nil) { // redis.Nil: somebody holds the lock
 			return nil, err
 		}
 		select {

@@ -1,7 +1,7 @@
 // Package store shares values between the replicas of mcpx: in Redis or Valkey, or in the
 // memory of one process.
 //
-// A store may fail at any time. Nothing waits for it longer than Limit, and its users go on
+// A store may fail at any time. No request to it takes longer than Limit, and mcpx works
 // without it.
 package store
 
@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// Limit is the longest time that a request to a store takes. Only Lock may take longer.
+// Limit is the longest time that a request to a store takes. Lock may take longer, while
+// somebody else holds the lock.
 const Limit = 250 * time.Millisecond
 
 // ErrLockLost is returned for a write under a lock that somebody else has taken over.
@@ -22,14 +23,14 @@ var ErrLockLost = errors.New("the lock was lost, because it was held for too lon
 type Store interface {
 	// Get returns the value of a key, nil if there is none.
 	Get(ctx context.Context, key string) ([]byte, error)
-	// Part returns the bytes of a value from one offset up to another, fewer if the value
-	// ends before, nil if it has none there.
+	// Part returns the bytes of a value from one offset up to another: fewer if the value
+	// is shorter, nil if it has none there.
 	Part(ctx context.Context, key string, from, to int) ([]byte, error)
-	// Set replaces the value of a key and keeps it for a time.
+	// Set replaces the value of a key. The value expires after keep.
 	Set(ctx context.Context, key string, value []byte, keep time.Duration) error
 	// Add is Set for a key without a value. It returns false if the key has one.
 	Add(ctx context.Context, key string, value []byte, keep time.Duration) (bool, error)
-	// Keep keeps the value of a key for another time, if there is one.
+	// Keep changes the expiry of a key's value, if there is one: it expires after keep.
 	Keep(ctx context.Context, key string, keep time.Duration) error
 	// Delete removes the value of a key.
 	Delete(ctx context.Context, key string) error

@@ -22,7 +22,7 @@ type Request struct {
 	Params []byte // the name of a tool or prompt is read from them, and nothing else
 	Meta   []byte // the request's _meta
 
-	ID        []byte // JSON-RPC's ID
+	ID        []byte // of the JSON-RPC request
 	Revision  string // the revision of MCP
 	Schema    string // the config's schema
 	Server    string // the upstream
@@ -43,8 +43,8 @@ func (t *Tracer) Receive(ctx context.Context, r Request) (context.Context, *Span
 }
 
 // Send starts the span of a request to an upstream, below the span in ctx. It returns the
-// _meta to send, which names the span. If ctx has no span, mcpx sends the request on its
-// own account, and Send starts none.
+// _meta to send, which names the span. If ctx has no span, the request is
+// mcpx's own, and Send starts none.
 func (t *Tracer) Send(ctx context.Context, r Request) (meta []byte, span *Span) {
 	if t.tracer == nil || !trace.SpanContextFromContext(ctx).IsValid() {
 		return r.Meta, nil
@@ -113,8 +113,8 @@ func text(value []byte) string {
 	return strings.ToValidUTF8(s, "\ufffd")
 }
 
-// End ends the span. failure is the kind of failure, or JSON-RPC's code; "" if there is
-// none. A result of a tool with isError counts as a failure, too.
+// End ends the span. failure is the kind of failure, or the code of a JSON-RPC error; "" if
+// there is none. A tool's result with isError counts as a failure, too.
 func (s *Span) End(result []byte, failure string) {
 	if failure == "" && string(rawjson.Get(result, "isError")) == "true" {
 		failure = "tool_error"

@@ -124,7 +124,7 @@ func (e *exporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) er
 	}
 	e.lost += len(spans)
 	if time.Since(e.logged) >= logEvery {
-		e.log.Warn().Str("reason", reason(err)).Int("spans", e.lost).Msg("the collector did not take the spans; they are lost")
+		e.log.Warn().Str("reason", reason(err)).Int("spans", e.lost).Msg("the collector did not accept the spans; they are lost")
 		e.logged, e.lost = time.Now(), 0
 	}
 	return nil

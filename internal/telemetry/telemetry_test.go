@@ -205,7 +205,7 @@ func TestACollectorThatFails(t *testing.T) {
 				span.End(nil, "")
 			}
 			tracer.Close()
-			if got := log.String(); strings.Count(got, "the collector did not take the spans") != 1 || !strings.Contains(got, row.want) || strings.Contains(got, secret) {
+			if got := log.String(); strings.Count(got, "the collector did not accept the spans") != 1 || !strings.Contains(got, row.want) || strings.Contains(got, secret) {
 				t.Errorf("log %s", got)
 			}
 		})

@@ -44,8 +44,8 @@ type RoundClient interface {
 	// Resumed returns the input and the state with which the client continues a call to an
 	// upstream; ok is false for a call that begins.
 	Resumed(server string) (responses, state []byte, ok bool)
-	// Pass reports whether the client gets the result with the upstream's requests and state.
-	// Otherwise the requests are sent with RequestAll.
+	// Pass reports whether the client gets the upstream's requests and state as the result of
+	// the call. Otherwise the requests are sent with RequestAll.
 	Pass(server string, inputs []Input) (ok bool, err error)
 	// HasPassed reports whether Pass returned true.
 	HasPassed() bool

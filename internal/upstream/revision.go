@@ -15,8 +15,8 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 )
 
-// discoverTime bounds the wait for an answer to server/discover. Servers that do not know
-// the method may never answer.
+// discoverTime bounds the wait for the response to server/discover. Servers that do not know
+// the method may never respond.
 const discoverTime = 3 * time.Second
 
 // upgradeTime is the same bound while a call waits.

@@ -14,14 +14,13 @@ import (
 // have changed, and waits until it has the roots of that client. If it does not request
 // them, or works for another client at that moment, the call is refused.
 
-// keptRoots is what is known about the roots that an upstream keeps. The mutex of the
-// session guards it.
+// keptRoots tracks which client's roots an upstream keeps. The mutex of the session guards it.
 type keptRoots struct {
-	isKeeper bool          // the upstream has requested roots when no client had a call
-	owner    string        // the client that sent its roots last; "" if none did
-	next     Client        // the client that must be asked for its roots; nil if nothing has changed
-	asked    chan struct{} // closed when the upstream requests the roots of next
-	got      chan struct{} // closed when it has got them
+	isKeeper  bool          // the upstream has requested roots when no client had a call
+	owner     string        // the client that sent its roots last; "" if none did
+	next      Client        // the client whose roots the upstream must request; nil if nothing has changed
+	requested chan struct{} // closed when the upstream requests the roots of next
+	received  chan struct{} // closed when it has received them
 }
 
 // Times for a change of roots.
@@ -64,8 +63,8 @@ func (s *Session) changeRoots(ctx context.Context, c Client) error {
 		return s.keepsOthers("a call of another client is running")
 	}
 	s.mu.Lock()
-	asked, got := make(chan struct{}), make(chan struct{})
-	s.kept.next, s.kept.asked, s.kept.got = c, asked, got
+	requested, received := make(chan struct{}), make(chan struct{})
+	s.kept.next, s.kept.requested, s.kept.received = c, requested, received
 	s.mu.Unlock()
 	defer func() {
 		s.mu.Lock()
@@ -75,15 +74,15 @@ func (s *Session) changeRoots(ctx context.Context, c Client) error {
 	if err := s.conn.Notify("notifications/roots/list_changed", nil); err != nil {
 		return err
 	}
-	return s.awaitRoots(ctx, asked, got)
+	return s.awaitRoots(ctx, requested, received)
 }
 
-// awaitRoots waits until the upstream has requested and got new roots. If it does not
+// awaitRoots waits until the upstream has requested and received new roots. If it does not
 // request them, that is an error only if it keeps those of another client.
-func (s *Session) awaitRoots(ctx context.Context, asked, got <-chan struct{}) error {
+func (s *Session) awaitRoots(ctx context.Context, requested, received <-chan struct{}) error {
 	limited, cancel := context.WithTimeout(ctx, rootsTime)
 	defer cancel()
-	err := await(limited, s, asked)
+	err := await(limited, s, requested)
 	if err != nil && ctx.Err() == nil && !s.IsOver() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -94,7 +93,7 @@ func (s *Session) awaitRoots(ctx context.Context, asked, got <-chan struct{}) er
 		return nil
 	}
 	if err == nil {
-		err = await(ctx, s, got) // the client may need a person for that
+		err = await(ctx, s, received) // the client may need a person for that
 	}
 	if err == nil {
 		err = await(ctx, s, time.After(rootsGrace))
@@ -138,7 +137,7 @@ func (s *Session) othersDone(ctx context.Context, c Client) bool {
 	}
 }
 
-// keepsOthers returns the error for a call that could use the roots of another client.
+// keepsOthers returns the error for a call that might use the roots of another client.
 func (s *Session) keepsOthers(why string) error {
 	return &Unanswered{Server: s.Config.Name, Reason: `it keeps the roots of one client for all, and ` + why +
 		`; try again later, or set "isolation": "client" for it`}
@@ -153,7 +152,7 @@ func (s *Session) rootsAddressee(callID []byte) (Client, error) {
 	next := s.kept.next
 	s.kept.isKeeper = s.kept.isKeeper || isOutsideCalls
 	if next != nil {
-		closeOnce(s.kept.asked)
+		closeOnce(s.kept.requested)
 	}
 	s.mu.Unlock()
 	if next != nil {
@@ -179,7 +178,7 @@ func (s *Session) respondRoots(id []byte, c Client, result []byte, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if isChange && s.kept.next != nil { // calls are sent after the response
-		closeOnce(s.kept.got)
+		closeOnce(s.kept.received)
 	}
 }
 

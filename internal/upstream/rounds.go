@@ -53,8 +53,8 @@ func withoutModernKeys(meta []byte) []byte {
 }
 
 // requestMeta returns the _meta of a request: the client's own keys, and those of
-// 2026-07-28 as mcpx sets them. The capabilities are those of the client: what it lacks,
-// the upstream must not require. For its own requests mcpx declares all of them.
+// 2026-07-28 as mcpx sets them. The capabilities are those of the client, so that the upstream
+// requires no others. For its own requests mcpx declares all capabilities.
 func (s *Session) requestMeta(own []byte, client Client) []byte {
 	meta := s.modern().meta
 	for key, value := range rawjson.Members(withoutModernKeys(own)) {

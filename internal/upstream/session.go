@@ -1,8 +1,8 @@
-// Package upstream speaks MCP with one upstream: it opens a session, makes calls and listens,
-// and passes the upstream's own requests to the clients that they are for.
+// Package upstream speaks MCP with one upstream: it opens a session, makes calls, listens for
+// notifications, and passes the upstream's own requests to clients.
 //
-// A session knows nothing about other upstreams, and is not opened again when it has ended:
-// the registry does that.
+// A session knows nothing about other upstreams. After its end, the registry opens another
+// one.
 package upstream
 
 import (
@@ -29,7 +29,7 @@ type Session struct {
 	rounds atomic.Int64           // calls of 2026-07-28, which may be between two rounds
 	warned sync.Once              // for the first message that is not JSON-RPC
 
-	preparing chan struct{} // holds one while the upstream is prepared for a call
+	preparing chan struct{} // full while the upstream is prepared for a call
 
 	mu       sync.Mutex
 	kept     keptRoots

@@ -41,7 +41,7 @@ type HTTP struct {
 	Idle      time.Duration // after which an unused client session is closed
 	Calls     int           // limit of unfinished calls per client session; 0: no limit
 	Unread    int           // limit of unread response bytes per client session; 0: defaultUnread
-	StopDelay time.Duration // how long to serve after Run was told to stop, so that load balancers notice
+	StopDelay time.Duration // how long Run still serves after its context has ended, so that load balancers notice
 	Stateless bool          // keep no client sessions, so that any replica can serve a request
 	Metrics   http.Handler  // serves /metrics; may be nil
 	Console   http.Handler  // serves / and /assets/; may be nil
@@ -63,7 +63,7 @@ type HTTP struct {
 	views       atomic.Pointer[views]
 	times       times // zero: defaultTimes
 	sessions    *sessions
-	leaving     atomic.Bool     // Run was told to stop
+	leaving     atomic.Bool     // mcpx stops, and StopDelay has begun
 	stopping    chan struct{}   // closed when Run stops
 	callsCtx    context.Context // canceled when times.drain is over
 	cancelCalls context.CancelCauseFunc

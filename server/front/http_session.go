@@ -113,7 +113,7 @@ func (h *HTTP) postInSession(w http.ResponseWriter, r *http.Request, s *server.S
 	h.respond(w, r, call{ctx: context.Background(), server: n.server, client: n.client.As(callerOf(r, n.server)), body: body, done: done, quota: n.client.Quota})
 }
 
-// refuseForeign refuses a response to a request that another replica has sent.
+// refuseForeign refuses a response whose request another replica has sent.
 func refuseForeign(w http.ResponseWriter, err error) {
 	status := http.StatusServiceUnavailable
 	if errors.Is(err, errNotExpected) {

@@ -6,7 +6,7 @@ import (
 )
 
 // leave keeps serving for StopDelay, so that load balancers stop sending requests before
-// connections are refused: /health answers 503, and each connection closes after its next
+// connections are refused: /health responds with 503, and each connection closes after its next
 // response. It returns early if the listener fails.
 func (h *HTTP) leave(ended <-chan error) error {
 	h.leaving.Store(true)

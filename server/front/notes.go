@@ -34,10 +34,11 @@ const (
 	noteStream   noteKind = "stream"   // the client has its GET stream to the sender of the note
 )
 
-// noteTopic tells notes from other messages in the store.
+// noteTopic begins notes. Other messages in the store have other topics.
 const noteTopic = "session"
 
-// handlers has what a copy does with a note.
+// handlers has the handler of each kind of note. It runs on the replicas that have a copy of
+// the session.
 var handlers = map[noteKind]func(p *replicas, n *session, payload []byte){
 	noteEnded:    (*replicas).ended,
 	noteReceived: (*replicas).received,
@@ -160,7 +161,7 @@ func (q queue) removed(text []byte) []byte {
 	return text
 }
 
-// post is publish in the background. It does not wait, and fails if too many notes wait.
+// post is publish in the background. It does not wait, and fails if the queue is full.
 func (p *replicas) post(to queue, n note) error {
 	text := n.text(p.id)
 	if to.bytes.Add(int64(len(text))) <= maxNoteBytes {
@@ -174,8 +175,7 @@ func (p *replicas) post(to queue, n note) error {
 	return errOutboxFull
 }
 
-// receive handles a note. It does not wait, and publishes nothing itself: other notes wait for
-// it.
+// receive handles a note. It neither waits nor publishes: it would delay the notes behind it.
 func (p *replicas) receive(text []byte) {
 	m, ok := parseNote(text)
 	if !ok || m.from == p.id {
@@ -228,7 +228,7 @@ func (p *replicas) take(n *session, message []byte) {
 	}
 }
 
-// serveStream tells the other replicas that the client has its GET stream here, until ctx
+// serveStream notifies the other replicas that the client has its GET stream here, until ctx
 // ends. Their copies have subscriptions, so they must not expire meanwhile. A replica that
 // drains ends the stream at once, so the others keep theirs.
 func (p *replicas) serveStream(ctx context.Context, n *session) {

@@ -18,19 +18,19 @@ import (
 )
 
 // replicas shares client sessions with the other processes that have the same session key.
-// A session has a copy in each process that has served one of its requests. The sealed ID has
-// the state that does not change. Ended sessions and log levels are in the store, and the
-// copies send each other notes (notes.go). Its methods may be called concurrently.
+// A session has a copy in each process that has served one of its requests. The sealed ID
+// contains the state that does not change (sealed.go). Ended sessions and log levels are in the
+// store, and the copies send each other notes (notes.go). Its methods may be called concurrently.
 type replicas struct {
 	id       string // of this process
 	box      *seal.Box
 	store    store.Store
-	isShared bool // others use the store too
+	isShared bool // other replicas use the store too
 	sessions *sessions
 	log      zerolog.Logger
 	outbox   outbox
 	long     chan struct{} // has one element while a long note is published
-	takeTime time.Duration // in which another replica takes a request to the client
+	takeTime time.Duration // how long other replicas have to take a request to the client
 }
 
 const defaultTakeTime = 2 * time.Second
@@ -44,8 +44,8 @@ func newReplicas(box *seal.Box, shared store.Store, all *sessions) *replicas {
 }
 
 // find returns the client session of a request, which counts as used until done is called. A
-// session of another replica, or one that was idle for long, is continued. Any ID that is not
-// valid for this server and sender is an errNoSession.
+// session of another replica, or one that was idle for long, is continued. The error is
+// errNoSession for any ID that is not valid for this server and sender.
 func (p *replicas) find(r *http.Request, s *server.Server, id string) (n *session, done func(), err error) {
 	text, until := openID(p.box, id, s.View())
 	if text == nil {
@@ -53,7 +53,7 @@ func (p *replicas) find(r *http.Request, s *server.Server, id string) (n *sessio
 	}
 	n, done = p.sessions.find(text.id(), streamableHTTP, r)
 	if n == nil {
-		n, done, err = p.resume(r, s, text.state(until))
+		n, done, err = p.continueSession(r, s, text.state(until))
 	}
 	if err != nil {
 		return nil, nil, err
@@ -66,10 +66,10 @@ func (p *replicas) find(r *http.Request, s *server.Server, id string) (n *sessio
 	return n, done, nil
 }
 
-// resume makes a copy of a session here. Other requests wait until it is ready. The copy is
-// in the table before the store is asked whether the session has ended: if it ends
-// afterwards, a note says so.
-func (p *replicas) resume(r *http.Request, s *server.Server, state sealedState) (n *session, done func(), err error) {
+// continueSession makes a copy of a session in this process. Other requests wait until it
+// is ready. The copy is in the table before the store is read: if the session ends
+// afterwards, the copy gets the note about it.
+func (p *replicas) continueSession(r *http.Request, s *server.Server, state sealedState) (n *session, done func(), err error) {
 	if senderOf(r).sum() != state.sender {
 		return nil, nil, errNoSession
 	}
@@ -96,8 +96,8 @@ func (p *replicas) resume(r *http.Request, s *server.Server, state sealedState) 
 func (s *sessions) addOnce(ctx context.Context, own *session) (n *session, done func(), err error) {
 	for {
 		s.mu.Lock()
-		n, leaving := s.byID[own.id], s.leaving[own.id]
-		if n == nil && leaving == nil && len(s.byID) < s.limit {
+		n, detaching := s.byID[own.id], s.detaching[own.id]
+		if n == nil && detaching == nil && len(s.byID) < s.limit {
 			n = own
 			s.byID[own.id] = own
 		}
@@ -108,11 +108,11 @@ func (s *sessions) addOnce(ctx context.Context, own *session) (n *session, done 
 		switch {
 		case n != nil:
 			return n, done, nil
-		case leaving == nil:
+		case detaching == nil:
 			return nil, nil, errTooManySessions
 		}
 		select {
-		case <-leaving:
+		case <-detaching:
 		case <-ctx.Done():
 			return nil, nil, errNoSession // nobody waits for the response
 		}
@@ -132,7 +132,8 @@ const (
 	levelKey = "level:"
 )
 
-// get returns what the store has about a session; empty if it cannot be reached.
+// get returns a value about a session from the store; empty if there is none, or if the store
+// cannot be used.
 func (p *replicas) get(key string, n *session) string {
 	value, err := p.store.Get(context.Background(), key+n.id)
 	if err != nil {
@@ -156,21 +157,20 @@ func (p *replicas) end(n *session) {
 	_ = p.publish(note{kind: noteEnded, session: n.id}) // without it, the copies end when they are idle
 }
 
-// Errors about messages that need another replica. Without a store, replicas cannot forward
-// them.
+// Errors for messages that are for another replica. Replicas forward them through the store.
 var (
 	errNoStream    = errors.New("the client has no stream to this replica of mcpx; route its requests to one replica by Mcp-Session-Id (sticky routing), or set server.store")
-	errNotOffered  = errors.New("the client has no stream to this replica of mcpx, and the store cannot be reached; try again later")
+	errNotOffered  = errors.New("the client has no stream to this replica of mcpx, and the store cannot be used now; try again later")
 	errNotTaken    = errors.New("the client has no stream to any replica of mcpx; let it open one with GET")
 	errNotExpected = errors.New("this replica of mcpx has sent no request with that ID; route requests to one replica by Mcp-Session-Id (sticky routing), or set server.store")
-	errStoreDown   = errors.New("the response is for another replica of mcpx, and the store cannot be reached; try again")
+	errStoreDown   = errors.New("the response is for another replica of mcpx, and the store cannot be used now; try again")
 )
 
-// everywhere are the methods that concern each copy of a session.
-var everywhere = map[string]bool{"logging/setLevel": true, "resources/unsubscribe": true, "notifications/roots/list_changed": true}
+// forAllCopies are the methods that every copy of a session must handle.
+var forAllCopies = map[string]bool{"logging/setLevel": true, "resources/unsubscribe": true, "notifications/roots/list_changed": true}
 
 // share forwards a message of a client to the other replicas if it concerns them. Behind a
-// balancer a response, or a cancellation, reaches any replica.
+// load balancer, a response or a cancellation may reach any replica.
 func (p *replicas) share(n *session, m rpc.Message, text []byte) error {
 	forward := note{kind: noteReceived, session: n.id, payload: text}
 	switch {
@@ -183,7 +183,7 @@ func (p *replicas) share(n *session, m rpc.Message, text []byte) error {
 			return errStoreDown
 		}
 		return err
-	case everywhere[m.Method]:
+	case forAllCopies[m.Method]:
 		if level, ok := server.LogLevel(m.Params); ok && m.Method == "logging/setLevel" {
 			p.set(levelKey, n, level)
 		}
@@ -219,8 +219,8 @@ func (p *replicas) shareAll(n *session, body server.Inbound) error {
 	return nil
 }
 
-// offer lets the replica that has the GET stream of a session send a message. It does not
-// wait. A request fails if no replica takes it.
+// offer publishes a message to the client, for the replica that has the GET stream of the
+// session. It does not wait. A request fails if no replica takes it.
 func (p *replicas) offer(n *session, message []byte) error {
 	if !p.isShared {
 		return errNoStream

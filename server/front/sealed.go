@@ -10,8 +10,8 @@ import (
 	"mcpx/server"
 )
 
-// sealedState is what the ID of a client session contains if there is a session key: all
-// that a replica needs to continue the session.
+// sealedState is the state of a client session that a sealed ID contains. A replica needs
+// nothing else to continue the session.
 type sealedState struct {
 	id     string // of the session, as its replicas know it
 	sender [sha256.Size]byte
@@ -24,10 +24,10 @@ type sealedState struct {
 }
 
 const (
-	sealedTime = 24 * time.Hour // for which the ID is valid
+	sealedTime = 24 * time.Hour // an ID is valid for this time
 	maxSealed  = 1024           // characters of the ID
 	innerBytes = 26             // characters of sealedState.id, as rand.Text returns them
-	maxName    = 40             // bytes of the client program's name and of its version
+	maxName    = 40             // bytes of the client program's name, and of its version
 )
 
 // sealID returns the ID that the client gets. If it would be too long, the parts that mcpx
@@ -120,8 +120,8 @@ var known = []struct {
 	{"elicitation", []string{"form", "url"}},
 }
 
-// knownCapabilities returns the capabilities in known, and no more of their settings than
-// whether they are there.
+// knownCapabilities reduces capabilities to those in known. A setting that is not a bool
+// becomes an empty object.
 func knownCapabilities(capabilities []byte) []byte {
 	b := []byte("{")
 	for _, k := range known {

@@ -121,7 +121,7 @@ func (n *session) drain() {
 	}
 }
 
-// send sends a message on the GET stream, which another replica may have. If there is none
+// send sends a message on the GET stream, which another replica may have. If there is none,
 // the message is lost, which MCP allows: messages of a call are sent on the call's own stream.
 func (n *session) send(message []byte) error {
 	if s := n.stream(); s != nil {
@@ -172,8 +172,8 @@ func (n *session) removeStream(s *stream) {
 	}
 }
 
-// sender identifies who sends requests: a caller, who may have a new token, or, for a caller
-// without a name, the credential. It has a hash, so that the secret itself is not kept.
+// sender identifies the sender of requests: by the caller, who may get a new token, or by a
+// hash of the credential if the caller has no name.
 type sender struct {
 	caller     string // ID
 	credential [sha256.Size]byte

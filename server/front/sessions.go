@@ -26,10 +26,10 @@ type sessions struct {
 
 	replicas *replicas // nil without a session key
 
-	mu       sync.Mutex
-	byID     map[string]*session
-	leaving  map[string]chan struct{} // sessions that were removed from byID; closed when upstreams have forgotten them
-	draining bool                     // mcpx stops
+	mu        sync.Mutex
+	byID      map[string]*session
+	detaching map[string]chan struct{} // sessions that were removed from byID; closed when upstreams no longer know them
+	draining  bool                     // mcpx stops
 }
 
 var (
@@ -40,7 +40,7 @@ var (
 
 func newSessions(limit int, idle time.Duration) *sessions {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &sessions{limit: limit, idle: idle, ctx: ctx, cancel: cancel, byID: map[string]*session{}, leaving: map[string]chan struct{}{}}
+	return &sessions{limit: limit, idle: idle, ctx: ctx, cancel: cancel, byID: map[string]*session{}, detaching: map[string]chan struct{}{}}
 }
 
 // open opens a session for the sender of a request.
@@ -112,7 +112,7 @@ func (s *sessions) get(id string) *session {
 	return s.byID[id]
 }
 
-// end closes a session: it cancels the calls, closes the streams and drops the stored
+// end closes a session: it cancels the calls, closes the streams and drops the kept
 // results.
 func (s *sessions) end(n *session) {
 	s.mu.Lock()
@@ -129,7 +129,7 @@ func (s *sessions) end(n *session) {
 // remove removes a session from the table. The caller holds mu, and calls forget next.
 func (s *sessions) remove(n *session) {
 	delete(s.byID, n.id)
-	s.leaving[n.id] = make(chan struct{})
+	s.detaching[n.id] = make(chan struct{})
 }
 
 // forget closes a session that was removed from the table.
@@ -143,20 +143,20 @@ func (s *sessions) forget(n *session) {
 		n.server.Forget(n.client)
 	}
 	isRunning := s.later(func(ctx context.Context) {
-		defer s.left(n)
+		defer s.detached(n)
 		n.server.Detach(ctx, n.client)
 	})
 	if !isRunning { // mcpx stops
-		s.left(n)
+		s.detached(n)
 	}
 }
 
-// left lets the session be continued, if it can be.
-func (s *sessions) left(n *session) {
+// detached wakes requests that wait to continue the session.
+func (s *sessions) detached(n *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	close(s.leaving[n.id])
-	delete(s.leaving, n.id)
+	close(s.detaching[n.id])
+	delete(s.detaching, n.id)
 }
 
 // later runs a task in the background. close cancels it. It returns false after close.

@@ -22,7 +22,7 @@ type status struct {
 	Disabled map[string][]disabledStatus `json:"disabled,omitempty"` // servers that the config disables, by schema name
 
 	AuditFailed int          `json:"audit_failed,omitempty"` // lines of the audit that could not be written
-	Store       *storeStatus `json:"store,omitempty"`        // that replicas share
+	Store       *storeStatus `json:"store,omitempty"`        // the store that replicas share
 }
 
 // disabledStatus is a server that the config disables.
@@ -91,12 +91,14 @@ func disabledOf(s *server.Server) (list []disabledStatus) {
 	return list
 }
 
-// adviceOn returns what to do about an upstream that has failed.
+// adviceOn returns what to do about an upstream that has failed, also while it is tried
+// again.
 func adviceOn(u *registry.Upstream) string {
-	if u.State != registry.Failed && u.State != registry.Waiting {
-		return ""
+	isRetried := u.State == registry.Starting && u.Reason != ""
+	if u.State == registry.Failed || u.State == registry.Waiting || isRetried {
+		return u.Advice()
 	}
-	return u.Advice()
+	return ""
 }
 
 // status serves GET /status.
@@ -161,8 +163,8 @@ func (h *HTTP) reload(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// health serves GET /health: mcpx wants requests, whatever the state of its upstreams and its
-// store. Everybody may read it, so it has no addresses.
+// health serves GET /health: 200, or 503 while mcpx leaves. The state of upstreams and of the
+// store does not change that. Everybody may read it, so it has no addresses.
 func (h *HTTP) health(w http.ResponseWriter, _ *http.Request) {
 	response := struct {
 		Status string       `json:"status"`
@@ -186,7 +188,7 @@ type storeHealth struct {
 	Since time.Time `json:"since"`
 }
 
-// storeStatus is what /status says about the store.
+// storeStatus is the state of the store in /status.
 type storeStatus struct {
 	storeHealth
 	Address  string `json:"address"` // without user and password

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mcpx/internal/store"
+	"mcpx/registry"
 )
 
 func TestStatus(t *testing.T) {
@@ -19,6 +20,31 @@ func TestStatus(t *testing.T) {
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("status has no %s: %s", want, got)
+		}
+	}
+}
+
+// TestAdvice: an upstream that has failed has an advice until it works again.
+func TestAdvice(t *testing.T) {
+	s := serveHTTP(t, upstream(t, "one", "-exit", "3"))
+	failed := s.registry.Settled(t.Context(), "one")
+	for _, row := range []struct {
+		name, reason string
+		state        registry.State
+		has          bool
+	}{
+		{"as it is", failed.Reason, failed.State, true},
+		{"failed", "broken", registry.Failed, true},
+		{"waits", "broken", registry.Waiting, true},
+		{"is tried again", "broken", registry.Starting, true},
+		{"starts", "", registry.Starting, false},
+		{"ready", "", registry.Ready, false},
+		{"stopped", "stopped in the console", registry.Stopped, false},
+	} {
+		u := *failed
+		u.State, u.Reason = row.state, row.reason
+		if got := statusOf(&u).Advice; (got != "") != row.has {
+			t.Errorf("%s: the advice is %q", row.name, got)
 		}
 	}
 }

@@ -49,8 +49,8 @@ func (c *checkCmd) lock(t *terminal, file *config.Config) (l lockText, err error
 	return lockText{}, nil
 }
 
-// compare prints what is not as it is in the lock file. With --locked, it returns an error
-// if something needs a review.
+// compare prints the differences from the lock file. With --locked, it returns an error if
+// one needs a review.
 func (c *checkCmd) compare(t *terminal, lock lockText, lists []app.ToolLists) error {
 	if lock.Lock == nil {
 		return nil

@@ -129,6 +129,10 @@ func (c *secretListCmd) Run(t *terminal) error {
 		return t.encode(append([]string{}, names...))
 	}
 	if len(names) == 0 {
+		if err := secret.Available(); err != nil {
+			fmt.Fprintln(t.stderr, "no secrets:", err)
+			return nil
+		}
 		fmt.Fprintln(t.stderr, "no secrets; mcpx secret set NAME stores one")
 		return nil
 	}

@@ -40,7 +40,7 @@ type httpFlags struct {
 	Host      string `env:"MCPX_HOST" placeholder:"HOST" help:"Address to listen on (127.0.0.1)."`
 	Port      *port  `env:"MCPX_PORT" placeholder:"PORT" help:"Port to listen on (8000); 0 means any free port."`
 	TokenFile string `env:"MCPX_TOKEN_FILE" placeholder:"FILE" help:"File with the bearer token that clients must send; or set MCPX_TOKEN."`
-	Stateless bool   `env:"MCPX_STATELESS" help:"Keep no sessions, so that any replica can answer."`
+	Stateless bool   `env:"MCPX_STATELESS" help:"Keep no client sessions, so that any replica can respond."`
 }
 
 // port is a TCP port.

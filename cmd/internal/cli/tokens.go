@@ -74,7 +74,8 @@ func count(lists app.ToolLists) tokenReport {
 	return r
 }
 
-// problem says why the server is not counted. Reasons that begin with the state stand alone.
+// problem says why the server is not counted: its state and the reason. The state is left
+// out if the reason begins with it.
 func (s serverTokens) problem() string {
 	if strings.HasPrefix(s.Reason, s.State) {
 		return s.Reason

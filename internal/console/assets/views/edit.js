@@ -39,21 +39,27 @@ function openDialog(title, body, actions, submit) {
 const primary = (text) => h('button', { type: 'submit', class: 'button primary' }, text);
 const lines = (text) => text.split('\n').map((l) => l.trim()).filter(Boolean);
 
-/** Splits a command line into words as a shell does: quotes and backslashes. */
+/**
+ * Splits a command line into words as a shell does, except that Windows paths survive: a backslash escapes only a quote, white space
+ * or a backslash, and a word may begin with the two of \\server\share.
+ */
 export function words(text) {
   const found = [];
   let word = null;
   let quote = '';
   for (let i = 0; i < text.length; i++) {
     const c = text[i];
-    if (quote) {
+    if (!word && /^\\\\[\w.?-]+\\/.test(text.slice(i))) {
+      word = '\\\\';
+      i++;
+    } else if (quote) {
       if (c === quote) quote = '';
       else if (c === '\\' && quote === '"' && '"\\'.includes(text[i + 1])) word += text[++i];
       else word += c;
     } else if (c === '"' || c === "'") {
       quote = c;
       word ??= '';
-    } else if (c === '\\' && i + 1 < text.length) word = (word ?? '') + text[++i];
+    } else if (c === '\\' && /["'\\\s]/.test(text[i + 1] ?? '')) word = (word ?? '') + text[++i];
     else if (!/\s/.test(c)) word = (word ?? '') + c;
     else if (word !== null) {
       found.push(word);

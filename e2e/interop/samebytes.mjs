@@ -1,8 +1,8 @@
 // Real servers of npm and PyPI, each called directly and through mcpx. The results must
 // be the same bytes.
 //
-//   node servers30.mjs install     installs the servers, each in a folder of its own
-//   node servers30.mjs             makes the calls
+//   node samebytes.mjs install     installs the servers, each in a folder of its own
+//   node samebytes.mjs             makes the calls
 import { execFile, execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -12,14 +12,14 @@ import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { finish, say } from "./report.mjs";
 import { config, work } from "./mcpx.mjs";
 import { RecordingTransport, member } from "./recording.mjs";
-import { table } from "./servers30_table.mjs";
+import { table } from "./samebytes_table.mjs";
 
 const programs = join(process.env.INTEROP_DIR, "servers");
 const folderOf = (spec) => join(programs, spec.replace(/[^\w.-]+/g, "_"));
 const isPython = (spec) => !/.@/.test(spec);
 const programOf = (spec, name) => join(folderOf(spec), isPython(spec) ? "bin" : "node_modules/.bin", name);
 
-// install brings one server. What fails is gone, and the part says so later.
+// install installs one server. If that fails, it removes the folder, and the part reports "not run".
 async function install(spec) {
   const folder = folderOf(spec);
   if (existsSync(join(folder, "done"))) return;
@@ -47,9 +47,9 @@ async function installAll(specs) {
   await Promise.all([worker(), worker()]);
 }
 
-// prepare makes what the calls look at.
+// prepare creates the files, the repository and the page that the calls read.
 async function prepare() {
-  const folder = mkdtempSync(join(work, "servers30-"));
+  const folder = mkdtempSync(join(work, "samebytes-"));
   const repository = join(folder, "repository");
   const files = {
     "note.md": "# A note\n\nwith „words“ and 9007199254740993\n",

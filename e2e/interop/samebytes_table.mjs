@@ -1,4 +1,4 @@
-// The servers of the part servers30, and one call of each. Each call needs no key and
+// The servers of the part samebytes, and one call of each. Each call needs no key and
 // no network but loopback, changes nothing, and has the same result every time.
 //
 //   [package, program, arguments of the program, tool, arguments of the tool, env]
