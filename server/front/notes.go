@@ -79,7 +79,7 @@ func (p *replicas) run(ctx context.Context) {
 	}
 }
 
-// notPublished fails the request to the client in a note, for which no replica can answer.
+// notPublished fails the request to a client in a note that no replica gets.
 func (p *replicas) notPublished(text []byte) {
 	m, _ := parseNote(text)
 	n := p.sessions.get(m.session)
