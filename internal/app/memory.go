@@ -24,8 +24,8 @@ type releaser struct {
 const (
 	releaseDelay = time.Second
 
-	// garbagePercent limits garbage, as GOGC does: to 2.8 MB for an mcpx that uses 2 MB, and
-	// to 4 MB for one that passes on long results.
+	// garbagePercent limits garbage, as GOGC does: to 1.6 MB for an mcpx that uses 2 MB, and
+	// to 3 MB for one that passes on long results.
 	garbagePercent = 20
 
 	// startPercent is garbagePercent in the first second, in which there is no ballast yet.
@@ -33,8 +33,8 @@ const (
 
 	// ballastBytes is the size of a slice that is never used, and so takes no memory. The
 	// garbage collector counts it as in use. Without it, garbagePercent would make an mcpx
-	// that uses 2 MB collect seven times as often (BenchmarkRemoteSmall).
-	ballastBytes = 12 << 20
+	// that uses 2 MB collect four times as often (BenchmarkRemoteSmall).
+	ballastBytes = 6 << 20
 
 	// spareBytes is the free memory that a busy mcpx keeps.
 	spareBytes = 2 << 20
