@@ -7,7 +7,8 @@
 #   e2e/conformance.sh [TIMES [REPLICAS]]
 #
 # With more than one replica, they share a key and a store, and e2e/cluster sends each
-# request to the next one. This needs redis-server or valkey-server.
+# request to the next one. This needs redis-server or valkey-server. The exit code is 2 if
+# something that the suite needs cannot be installed here.
 set -euo pipefail
 times=${1:-1}
 replicas=${2:-1}
@@ -17,9 +18,11 @@ pids=()
 trap 'for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null || true; done; wait; rm -rf "$scratch"' EXIT
 
 cd "$scratch"
+command -v npm >/dev/null || { echo "no npm here" && exit 2; }
 npm init -y >/dev/null
-npm install --silent --no-audit --no-fund @modelcontextprotocol/conformance@0.1.16 node@22 >/dev/null
-GOBIN="$scratch" go install github.com/modelcontextprotocol/go-sdk/conformance/everything-server@v1.8.0
+missing() { echo "$1" && exit 2; }
+npm install --silent --no-audit --no-fund @modelcontextprotocol/conformance@0.1.16 node@22 >/dev/null || missing "the suite cannot be installed from npm"
+GOBIN="$scratch" go install github.com/modelcontextprotocol/go-sdk/conformance/everything-server@v1.8.0 || missing "go-sdk's server cannot be installed"
 (cd "$root" && go build -o "$scratch/" ./cmd/mcpx-sse ./e2e/cluster)
 
 # background starts a command and waits for a URL in its output: background NAME COMMAND...
@@ -38,7 +41,7 @@ background() {
 
 server='{}'
 if [ "$replicas" -gt 1 ]; then
-    store=$(command -v "${MCPX_REDIS:-redis-server}" || command -v valkey-server) || { echo "no redis-server and no valkey-server here" && exit 1; }
+    store=$(command -v "${MCPX_REDIS:-redis-server}" || command -v valkey-server) || missing "no redis-server and no valkey-server here"
     port=$(node_modules/.bin/node -e 'const s = require("net").createServer().listen(0, "127.0.0.1", () => { console.log(s.address().port); s.close() })')
     "$store" --port "$port" --bind 127.0.0.1 --save "" --dir "$scratch" >store.log 2>&1 &
     pids+=($!)

@@ -136,7 +136,7 @@ func (r *multiRoundCalls) parkedCall(c *Client, m rpc.Message) (*multiRoundCall,
 
 var (
 	errUnknownState = invalidParams(`"requestState" is unknown, or its call has ended; make the call again without it`)
-	errOtherReplica = invalidParams(`"requestState" is of a call that waits on another replica of mcpx; make the call again without it, or route each client to one replica`)
+	errOtherReplica = invalidParams(`the call of this "requestState" waits on another replica of mcpx; make the call again without "requestState", or route each client to one replica`)
 )
 
 // newRoundStream returns where notifications of a call go in this round. It copies the

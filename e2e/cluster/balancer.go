@@ -93,8 +93,8 @@ func (b *balancer) isReady(name string) bool {
 	return slices.ContainsFunc(b.backends, func(to *backend) bool { return to.name == name && to.ready })
 }
 
-// next returns the ready backend whose turn it is, nil if there is none. A request is
-// pending there until done is called.
+// next picks the ready backend for the next request, in turn; nil if none is ready. The
+// request counts as pending there until done is called.
 func (b *balancer) next() *backend {
 	b.mu.Lock()
 	defer b.mu.Unlock()

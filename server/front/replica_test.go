@@ -551,7 +551,7 @@ func (b brokenStore) Publish(ctx context.Context, message []byte) error {
 	return errBroken
 }
 
-// TestStoreIsDown: sessions are continued all the same.
+// TestStoreIsDown: a replica continues the sessions of others while the store is down.
 func TestStoreIsDown(t *testing.T) {
 	a, b, _ := replicate(t, brokenStore{store.NewMemory()})
 	id := a.open(t, `{"roots":{}}`)

@@ -1,0 +1,159 @@
+package config
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// maxDuration keeps sums of durations from overflowing.
+const maxDuration = 30 * 24 * time.Hour
+
+// duration is a string such as "30s", or a number of seconds.
+func duration(p *time.Duration) kind {
+	return kind{
+		schema: object{
+			{"type", []string{"string", "number"}},
+			{"pattern", `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`},
+			{"exclusiveMinimum", 0},
+			{"maximum", maxDuration.Seconds()},
+		},
+		read: func(r *reader, n node) {
+			got, d := n.describe(), time.Duration(0)
+			switch n.kind() {
+			case '"':
+				got = strconv.Quote(n.literal().String())
+				d, _ = time.ParseDuration(n.literal().String())
+			case '0':
+				// The conversion of a float that is too large is undefined.
+				seconds := max(0, min(n.literal().Float(), 2*maxDuration.Seconds()))
+				d = time.Duration(seconds * float64(time.Second))
+			}
+			if d <= 0 || d > maxDuration {
+				r.fail(n, `expected a duration of up to 30 days, such as "30s", or a number of seconds, got %s`, got)
+				return
+			}
+			*p = d
+		},
+		show: func() any {
+			if *p == 0 {
+				return nil
+			}
+			return formatDuration(*p)
+		},
+	}
+}
+
+// unset marks an idle time that the file does not set.
+const unset time.Duration = -1
+
+// idleTime is a duration, or "never", which is 0.
+func idleTime(p *time.Duration) kind {
+	k := duration(p)
+	read := k.read
+	k.schema = object{{"anyOf", []object{k.schema, {{"const", "never"}}}}}
+	k.read = func(r *reader, n node) {
+		if n.kind() == '"' && n.literal().String() == "never" {
+			*p = 0
+			return
+		}
+		read(r, n)
+	}
+	k.show = func() any {
+		switch *p {
+		case unset:
+			return nil
+		case 0:
+			return "never"
+		}
+		return formatDuration(*p)
+	}
+	return k
+}
+
+// formatDuration returns 30m for 30 minutes, instead of 30m0s.
+func formatDuration(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// milliseconds is a duration of at most a day as a number; 0 means no limit.
+func milliseconds(p *time.Duration) kind {
+	ms := int(p.Milliseconds())
+	k := number(&ms, 0, 24*60*60*1000)
+	read := k.read
+	k.read = func(r *reader, n node) {
+		read(r, n)
+		*p = time.Duration(ms) * time.Millisecond
+	}
+	return k
+}
+
+var (
+	sizePattern = regexp.MustCompile(`^([0-9]{1,9}) ?([KMG]i?B|B)$`)
+	sizeUnits   = map[string]int{
+		"B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30,
+	}
+)
+
+// The limits of a size.
+const (
+	leastSize = 1 << 10
+	mostSize  = 1 << 30
+)
+
+// size is a number of bytes, or a string such as "8MiB".
+func size(p *int) kind {
+	return kind{
+		schema: object{
+			{"type", []string{"integer", "string"}},
+			{"pattern", sizePattern.String()},
+			{"minimum", leastSize},
+			{"maximum", mostSize},
+		},
+		read: func(r *reader, n node) {
+			got, bytes := n.describe(), 0
+			switch n.kind() {
+			case '"':
+				got = strconv.Quote(n.literal().String())
+				bytes = parseSize(n.literal().String())
+			case '0':
+				bytes = int(n.literal().Int())
+			}
+			if bytes < leastSize || bytes > mostSize {
+				r.fail(n, `expected a size from %s to %s, such as "8MiB", or a number of bytes, got %s`,
+					formatSize(leastSize), formatSize(mostSize), got)
+				return
+			}
+			*p = bytes
+		},
+		show: func() any { return formatSize(*p) },
+	}
+}
+
+// parseSize returns 0 for an invalid size.
+func parseSize(s string) int {
+	m := sizePattern.FindStringSubmatch(s)
+	if m == nil {
+		return 0
+	}
+	count, _ := strconv.Atoi(m[1])
+	return count * sizeUnits[m[2]]
+}
+
+func formatSize(bytes int) string {
+	for _, unit := range []string{"GiB", "MiB", "KiB"} {
+		if bytes > 0 && bytes%sizeUnits[unit] == 0 {
+			return fmt.Sprintf("%d%s", bytes/sizeUnits[unit], unit)
+		}
+	}
+	return fmt.Sprintf("%dB", bytes)
+}
