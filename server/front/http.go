@@ -4,7 +4,6 @@
 package front
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -88,7 +87,7 @@ func (h *HTTP) Run(ctx context.Context, l net.Listener) error {
 	h.sessions.run()
 	defer h.close()
 	ended := make(chan error, 1)
-	go func() { ended <- s.Serve(l) }()
+	go func() { ended <- s.Serve(slackListener{l}) }()
 	select {
 	case err := <-ended:
 		return err
@@ -183,7 +182,7 @@ func (h *HTTP) body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 			return nil, false
 		}
 	}
-	body, err := readBody(http.MaxBytesReader(w, r.Body, int64(h.BodyBytes)), int(min(r.ContentLength, int64(h.BodyBytes))))
+	body, err := readBody(http.MaxBytesReader(w, r.Body, int64(h.BodyBytes)), r.ContentLength, int64(h.BodyBytes))
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
@@ -199,11 +198,14 @@ func (h *HTTP) body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 	return rpc.UTF8(body), true
 }
 
-// readBody reads a body of about that size; -1: unknown.
-func readBody(r io.Reader, size int) ([]byte, error) {
-	b := bytes.NewBuffer(make([]byte, 0, max(size, 0)+bytes.MinRead))
-	_, err := b.ReadFrom(r)
-	return b.Bytes(), err
+// readBody reads a body of that length; -1: unknown. A longer one than limit fails.
+func readBody(r io.Reader, length, limit int64) ([]byte, error) {
+	if length < 0 || length > limit {
+		return io.ReadAll(r)
+	}
+	body := make([]byte, length)
+	_, err := io.ReadFull(r, body)
+	return body, err
 }
 
 // call is a message that was posted.
@@ -241,16 +243,13 @@ func (h *HTTP) respond(w http.ResponseWriter, r *http.Request, c call) {
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
-	release := func() {}
-	out.respond(w, r, func() []byte {
-		defer c.done()
-		response := <-responses
-		if c.quota != nil {
-			release = c.quota.Hold(response)
-		}
-		return response
-	})
-	release()
+	out.open(w, r)
+	response := <-responses
+	c.done()
+	if c.quota != nil {
+		defer c.quota.Hold(response)()
+	}
+	out.finish(w, response)
 }
 
 // postStateless handles a message without a client session (--stateless).

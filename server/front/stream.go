@@ -13,7 +13,7 @@ import (
 
 // stream queues the messages that go to a client in one HTTP response. The stream of a
 // call ends with the call's response. Its methods may be called concurrently, except
-// respond and serve, which write the HTTP response.
+// finish and serve, which write the HTTP response.
 type stream struct {
 	times  times
 	limit  int          // of unread bytes
@@ -22,12 +22,15 @@ type stream struct {
 	mu     sync.Mutex
 	room   sync.Cond // signaled when bytes shrinks or the stream ends
 	queue  [][]byte
-	bytes  int    // size of the messages that are queued or being written
-	ended  bool   // the last message is queued
-	closed bool   // the HTTP response is finished or the client is gone
-	start  func() // starts serve; nil: serve was started or is not needed
+	bytes  int  // size of the messages that are queued or being written
+	ended  bool // the last message is queued
+	closed bool // the HTTP response is finished or the client is gone
 
+	// Of a call's stream.
 	status func(response []byte) int // the HTTP status of a response of one message; nil: 200
+	alive  *time.Timer               // starts serve if the call takes long
+	start  func()                    // starts serve; nil: serve was started or is not needed
+	served chan struct{}             // closed when serve has returned; nil: serve was not started
 }
 
 // errStreamFull is returned while the client has too much unread.
@@ -75,9 +78,16 @@ func (s *stream) send(message []byte) error {
 	return nil
 }
 
-// flushLocked starts or wakes the writer.
+// flush starts serve, or wakes it.
+func (s *stream) flush() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.flushLocked()
+}
+
 func (s *stream) flushLocked() {
 	if s.start != nil {
+		s.served = make(chan struct{})
 		go s.start()
 		s.start = nil
 	}
@@ -139,42 +149,39 @@ func (s *stream) close() {
 	s.room.Broadcast()
 }
 
-// respond waits for the response of a call and writes it: as one JSON message if it is
-// the only message of the stream, otherwise as the last of the server-sent events.
-// Nearly every call has only a response, which needs no further goroutine
-// (BenchmarkHTTPSmall).
-func (s *stream) respond(w http.ResponseWriter, r *http.Request, wait func() []byte) {
-	written := make(chan struct{})
+// open makes the stream of a call the HTTP response to r. finish must follow. Nearly every
+// call has only a response, which needs no further goroutine (BenchmarkHTTPSmall).
+func (s *stream) open(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.start = func() {
-		defer close(written)
+		defer close(s.served)
 		s.serve(s.times.events(w), r)
 	}
-	if len(s.queue) > 0 { // sent before respond was called
+	if len(s.queue) > 0 { // sent before open was called
 		s.flushLocked()
 	}
-	s.mu.Unlock()
-	alive := time.AfterFunc(s.times.alive, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.flushLocked()
-	})
-	last := wait()
-	alive.Stop()
+	s.alive = time.AfterFunc(s.times.alive, s.flush)
+}
+
+// finish writes the response of a call: as one JSON message if it is the only message of the
+// stream, otherwise as the last of the server-sent events.
+func (s *stream) finish(w http.ResponseWriter, response []byte) {
+	s.alive.Stop()
 	s.mu.Lock()
 	isOnly := s.start != nil
 	s.start, s.closed = nil, s.closed || isOnly
 	s.mu.Unlock()
-	if isOnly {
-		status := http.StatusOK
-		if s.status != nil {
-			status = s.status(last)
-		}
-		s.times.writeJSON(w, last, status)
+	if !isOnly {
+		s.end(response)
+		<-s.served
 		return
 	}
-	s.end(last)
-	<-written
+	status := http.StatusOK
+	if s.status != nil {
+		status = s.status(response)
+	}
+	s.times.writeJSON(w, response, status)
 }
 
 // serve writes the stream as server-sent events. It returns when the stream has
