@@ -16,16 +16,17 @@ import (
 // start and after the last call, and a part of it every second while there are calls.
 // While there are none it does nothing.
 type releaser struct {
-	timer   *time.Timer
-	pending atomic.Bool // the timer runs
-	calls   atomic.Int64
+	timer    *time.Timer
+	pending  atomic.Bool // the timer runs
+	start    time.Time
+	lastCall atomic.Int64 // nanoseconds since start
 }
 
 const (
 	releaseDelay = time.Second
 
-	// garbagePercent limits garbage, as GOGC does: to 1.6 MB for an mcpx that uses 2 MB, and
-	// to 3 MB for one that passes on long results.
+	// garbagePercent limits garbage, as GOGC does: to 3 MB for an mcpx that uses 2 MB, and
+	// to 4 MB for one that passes on long results.
 	garbagePercent = 20
 
 	// startPercent is garbagePercent in the first second, in which there is no ballast yet.
@@ -33,22 +34,22 @@ const (
 
 	// ballastBytes is the size of a slice that is never used, and so takes no memory. The
 	// garbage collector counts it as in use. Without it, garbagePercent would make an mcpx
-	// that uses 2 MB collect four times as often (BenchmarkRemoteSmall).
-	ballastBytes = 6 << 20
+	// that uses 2 MB collect seven times as often (BenchmarkHTTPClients).
+	ballastBytes = 12 << 20
 
 	// spareBytes is the free memory that a busy mcpx keeps.
 	spareBytes = 2 << 20
 )
 
 func newReleaser() *releaser {
-	r := &releaser{timer: time.NewTimer(releaseDelay)}
+	r := &releaser{timer: time.NewTimer(releaseDelay), start: time.Now()}
 	r.pending.Store(true)
 	return r
 }
 
 // noteCall makes sure that memory is released soon. It may be called concurrently.
 func (r *releaser) noteCall() {
-	r.calls.Add(1)
+	r.lastCall.Store(int64(time.Since(r.start)))
 	if !r.pending.Load() && r.pending.CompareAndSwap(false, true) {
 		r.timer.Reset(releaseDelay)
 	}
@@ -69,16 +70,16 @@ func (r *releaser) run(ctx context.Context) {
 		defer limitGarbage()()
 	}
 	r.timer.Reset(0)
-	for seen := int64(0); ; {
+	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-r.timer.C:
 		}
-		if calls := r.calls.Load(); calls != seen {
-			seen = calls
+		quiet := time.Since(r.start) - time.Duration(r.lastCall.Load())
+		if quiet < releaseDelay {
 			releaseSome()
-			r.timer.Reset(releaseDelay)
+			r.timer.Reset(releaseDelay - quiet)
 			continue
 		}
 		r.pending.Store(false)

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestReleaser: memory is released soon after the start and after each call, and then
-// not again.
+// TestReleaser: memory is released a second after the start and after the last call, and
+// then not again.
 func TestReleaser(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -20,12 +20,13 @@ func TestReleaser(t *testing.T) {
 			if !r.pending.Load() {
 				t.Fatal("no release is pending")
 			}
-			time.Sleep(3 * releaseDelay) // one of them with calls, one without
+			time.Sleep(releaseDelay)
 			synctest.Wait()
 			if r.pending.Load() {
 				t.Fatal("nothing was released")
 			}
 			r.noteCall()
+			time.Sleep(releaseDelay / 2)
 			r.noteCall()
 		}
 		cancel()

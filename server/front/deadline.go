@@ -18,7 +18,7 @@ func (l slackListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &slackConn{Conn: c, read: deadline{set: c.SetReadDeadline}, write: deadline{set: c.SetWriteDeadline}}, nil
+	return newSlackConn(c), nil
 }
 
 // slackConn is a connection whose timers may expire too early. Read and Write then set
@@ -26,6 +26,10 @@ func (l slackListener) Accept() (net.Conn, error) {
 type slackConn struct {
 	net.Conn
 	read, write deadline
+}
+
+func newSlackConn(c net.Conn) *slackConn {
+	return &slackConn{Conn: c, read: deadline{set: c.SetReadDeadline}, write: deadline{set: c.SetWriteDeadline}}
 }
 
 // CloseWrite closes the sending half. net/http does so before it drops a request that it
