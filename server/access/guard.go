@@ -85,19 +85,25 @@ type gate struct {
 // corsHeaders are the headers that a page of an allowed origin may always send.
 const corsHeaders = "Content-Type, Accept, Authorization, Mcp-Session-Id, Mcp-Protocol-Version, Mcp-Method, Mcp-Name, Last-Event-ID"
 
-// commonHeaders are the headers of every response. Their values are shared and must not
-// be changed.
-var commonHeaders = http.Header{
-	"X-Content-Type-Options": {"nosniff"},
-	"Referrer-Policy":        {"no-referrer"},
-	"Cache-Control":          {"no-store"},
-	"Vary":                   {"Origin"},
-}
+// commonHeaders are the headers of every response, and pageHeaders those of one that a
+// browser or a cache could keep, which no response to a POST is. Their values are shared
+// and must not be changed.
+var (
+	commonHeaders = http.Header{"X-Content-Type-Options": {"nosniff"}}
+	pageHeaders   = http.Header{
+		"Referrer-Policy": {"no-referrer"},
+		"Cache-Control":   {"no-store"},
+		"Vary":            {"Origin"},
+	}
+)
 
 // ServeHTTP implements http.Handler.
 func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	maps.Copy(h, commonHeaders)
+	if r.Method != http.MethodPost {
+		maps.Copy(h, pageHeaders)
+	}
 	if reason := cmp.Or(g.hostProblem(r.Host), g.originProblem(r)); reason != "" {
 		Refuse(w, http.StatusForbidden, reason)
 		return
