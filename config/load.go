@@ -27,7 +27,7 @@ func Load(path string) (*Config, error) {
 	}
 	data, err := ReadFile(path, MaxBytes)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w\ncheck the path, or save this there to start:\n\n%s", err, Sample)
+		return nil, fmt.Errorf("%w\nhint: check the path, or save this there to start:\n\n%s", err, Sample)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the config: %w", err)

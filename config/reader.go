@@ -226,6 +226,10 @@ func (r *reader) syntax(src []byte, value hujson.Value, err error) {
 	case strings.HasPrefix(text, `invalid literal: "`):
 		// Without the literal, which may be a secret.
 		text = `invalid string: a line break or tab in it, an unknown \ escape, or no closing quote`
+	case strings.HasPrefix(text, "invalid literal: "):
+		text = `not a JSON value; write texts and keys in double quotes` // the literal may be a secret
+	case strings.HasPrefix(text, `invalid character '\''`):
+		text = "a single quote; write texts and keys in double quotes"
 	}
 	r.fail(nodeAt(at), "%s", text)
 }

@@ -378,7 +378,7 @@ func TestPinAsks(t *testing.T) {
 		s := look(t, nil, l.env, "pin", l.config, "s")
 		s.see("mcpx.lock? [y/N] ")
 		s.typed(answer + "\n")
-		if text := s.end(); !strings.Contains(text, "any") || strings.Contains(text, "1 server") {
+		if text := s.end(); !strings.Contains(text, "any") || strings.Contains(text, "1 server") || !strings.Contains(text, "mcpx.lock was not changed") {
 			t.Errorf("answer %q: %s", answer, text)
 		}
 		if _, code := l.run("check", "--locked"); code != 1 {

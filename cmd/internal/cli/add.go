@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"mcpx/config"
@@ -115,6 +116,8 @@ func (c *addCmd) remote(command []string) ([]byte, error) {
 		return nil, usageError{withHint(fmt.Errorf("%s needs a command or a URL", c.Name), "mcpx add %s -- COMMAND, or mcpx add %[1]s https://…", name)}
 	case len(command) > 0:
 		return nil, usageError{withHint(fmt.Errorf("unexpected argument %s", words[0]), "name one server and its command: mcpx add %s -- %s", name, plain.Shell(command[0]))}
+	case !strings.Contains(words[0], "://") && hostAndPort.MatchString(words[0]):
+		return nil, usageError{withHint(fmt.Errorf("%s is not a URL", words[0]), "write it with its scheme: mcpx add %s %s", name, plain.Shell("http://"+words[0]))}
 	case !strings.Contains(words[0], "://") && !strings.Contains(words[0], "${"):
 		return nil, usageError{withHint(fmt.Errorf("%s is not a URL", words[0]), "write -- before a command: mcpx add %s -- %s", name, plain.Shell(words...))}
 	case len(words) > 1:
@@ -134,6 +137,9 @@ func (c *addCmd) remote(command []string) ([]byte, error) {
 	server = withObject(server, "headers", headers)
 	return withText(server, "description", c.Description), nil
 }
+
+// hostAndPort matches an address that lacks only its scheme: localhost:3000/mcp.
+var hostAndPort = regexp.MustCompile(`^[\w.-]+:[0-9]+(/.*)?$`)
 
 // parseHeader reads an HTTP header of the command line.
 func parseHeader(header string) (name, value string, err error) {

@@ -83,12 +83,12 @@ func thisSystem() clients.System {
 // places returns where to look.
 func (c *importCmd) places(system clients.System) ([]clients.Place, error) {
 	if len(c.From) == 0 {
-		return system.Places(""), nil
+		return placesOf(system, ""), nil
 	}
 	var places []clients.Place
 	for _, from := range c.From {
 		if slices.Contains(clients.Names(), from) {
-			places = append(places, system.Places(from)...)
+			places = append(places, placesOf(system, from)...)
 			continue
 		}
 		if info, err := os.Stat(from); err != nil || info.IsDir() {
@@ -101,6 +101,12 @@ func (c *importCmd) places(system clients.System) ([]clients.Place, error) {
 		places = append(places, system.Place(path))
 	}
 	return places, nil
+}
+
+// placesOf returns the places of a client, or of every client. Without a home folder, only
+// those of the project are known.
+func placesOf(system clients.System, client string) []clients.Place {
+	return slices.DeleteFunc(system.Places(client), func(p clients.Place) bool { return !filepath.IsAbs(p.Path) })
 }
 
 // tell prints to stderr what was found, and what was changed. A file of --from that
@@ -142,8 +148,7 @@ func nothing(found *clients.Collection, places []clients.Place) error {
 	for _, p := range places {
 		fmt.Fprintf(&b, "\n  %s: %s", p.Title, p.Path)
 	}
-	b.WriteString("\nname any other file with --from FILE")
-	return errors.New(b.String())
+	return withHint(errors.New(b.String()), "name any other file with --from FILE, or add servers one by one: mcpx add NAME -- COMMAND")
 }
 
 // folder creates the folder of the output file if it does not exist.

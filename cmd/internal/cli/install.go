@@ -53,6 +53,9 @@ func (c *installCmd) Run(t *terminal) error {
 		return usageError{errors.New("--name must not be empty")}
 	}
 	place := thisSystem().UserFile(c.Client)
+	if !filepath.IsAbs(place.Path) {
+		return usageError{withHint(fmt.Errorf("the config of %s is in your home folder, which is not known", place.Title), "set HOME, or USERPROFILE on Windows")}
+	}
 	before, err := readIfExists(place.Path)
 	if err != nil {
 		return err

@@ -108,8 +108,11 @@ func (c *pinCmd) review(t *terminal, path string, old *lockfile.Lock, o offers) 
 	if old != nil && len(changes) == 0 && !o.isStale(old) {
 		return t.printf("%s is up to date\n", path)
 	}
-	if ok, err := t.accepts(fmt.Sprintf("write %s?", path)); err != nil || !ok {
+	switch ok, err := t.accepts(fmt.Sprintf("write %s?", path)); {
+	case err != nil:
 		return err
+	case !ok:
+		return t.printf("%s was not changed\n", path)
 	}
 	next := o.merge(old)
 	if err := next.Write(path); err != nil {
@@ -151,13 +154,17 @@ func (t *terminal) accepts(question string) (bool, error) {
 	fmt.Fprintf(t.stderr, "%s [y/N] ", question)
 	answer := make(chan string, 1)
 	go func() {
-		line, _ := bufio.NewReader(f).ReadString('\n')
+		line, err := bufio.NewReader(f).ReadString('\n')
+		if err != nil { // after Ctrl-D the cursor is still behind the question
+			fmt.Fprintln(t.stderr)
+		}
 		answer <- strings.ToLower(strings.TrimSpace(line))
 	}()
 	select {
 	case a := <-answer:
 		return a == "y" || a == "yes", nil
 	case <-t.ctx.Done():
+		fmt.Fprintln(t.stderr)
 		return false, errInterrupted
 	}
 }

@@ -72,6 +72,9 @@ func tour(t *terminal) error {
 		case t.ctx.Err() != nil:
 			return errInterrupted
 		case code != step.code:
+			if _, err := fmt.Fprintln(t.stdout); err != nil { // nobody reads the tour any more
+				return err
+			}
 			return fmt.Errorf("the tour stops: this command ended with exit code %d instead of %d: %s", code, step.code, command)
 		}
 	}

@@ -24,6 +24,9 @@ func (t *terminal) ordered(model *kong.Application, args []string) ([]string, er
 		return nil, err
 	}
 	line := readWords(model, args)
+	if err := line.missingValue(model); err != nil {
+		return nil, err
+	}
 	arguments := line.node.Positional
 	if len(arguments) == 0 || arguments[0].Name != "config" || line.wantsHelp {
 		return args, nil
@@ -87,10 +90,11 @@ func (t *terminal) adHoc(line *argumentLine, file string) ([]string, error) {
 // argumentLine is a command line in its parts.
 type argumentLine struct {
 	node      *kong.Node
-	before    []string // up to the command's name
-	flags     []string // with their values
-	free      []string // positional arguments
-	after     []string // the words after "--"; nil if there is no "--"
+	before    []string   // up to the command's name
+	flags     []string   // with their values
+	free      []string   // positional arguments
+	after     []string   // the words after "--"; nil if there is no "--"
+	last      *kong.Flag // set if the line ends with a flag whose value is missing
 	wantsHelp bool
 }
 
@@ -114,11 +118,24 @@ func readWords(model *kong.Application, args []string) *argumentLine {
 			w.free = append(w.free, word)
 		}
 	}
-	w.node = at.node
+	w.node, w.last = at.node, at.flag
 	if w.node.DefaultCmd != nil {
 		w.node = w.node.DefaultCmd
 	}
 	return w
+}
+
+// missingValue returns an error if the line ends with a flag that needs a value. In
+// another order, the flag would use the next word.
+func (w *argumentLine) missingValue(model *kong.Application) error {
+	if w.last == nil || w.wantsHelp {
+		return nil
+	}
+	help := "mcpx --help"
+	if w.node != model.DefaultCmd {
+		help = "mcpx " + w.node.Path() + " --help"
+	}
+	return usageError{withHint(fmt.Errorf("--%s needs a value", w.last.Name), "run %s", help)}
 }
 
 // isAboutServer reports whether the command takes a server after its config.

@@ -72,7 +72,7 @@ func Uninstall(p Place, before []byte, name string) (*Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Change{Place: p, Before: before, After: before, Next: clientOf(p).next}
+	c := &Change{Place: p, Before: before, After: before, Next: "restart " + p.Title}
 	old := f.server(name)
 	switch {
 	case old == nil:
