@@ -177,7 +177,7 @@ func (s *Session) abort(err error) error {
 	case !errors.As(reason, &end):
 		return err
 	case errors.As(err, &limit):
-		return &link.Failure{Reason: limit.Reason, Stderr: end.Stderr, Cause: limit.Cause}
+		return &link.Failure{Reason: limit.Reason + end.Instead, Stderr: end.Stderr, Cause: limit.Cause}
 	}
 	return &link.Failure{Reason: err.Error(), Stderr: end.Stderr, Cause: end.Cause, Scopes: end.Scopes}
 }

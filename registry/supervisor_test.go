@@ -22,6 +22,8 @@ import (
 func TestOneBadUpstreamCostsOnlyItself(t *testing.T) {
 	slow := mcptest.Upstream(t, "-silent", "initialize", "-stderr", "still thinking")
 	slow["startup_timeout"] = 5 // it has said what it thinks by then
+	talks := mcptest.Upstream(t, "-silent", "initialize", "-stdout", "Listening on port 80\nPress Ctrl-C")
+	talks["startup_timeout"] = 5
 	missing := mcptest.Upstream(t)
 	missing["args"] = []string{"${MCPX_NO_SUCH_VARIABLE}"}
 	nowhere := mcptest.Upstream(t)
@@ -39,6 +41,8 @@ func TestOneBadUpstreamCostsOnlyItself(t *testing.T) {
 		"refuses": mcptest.Upstream(t, "-refuse", "initialize"),
 		"lists":   mcptest.Upstream(t, "-refuse", "tools/list"),
 		"slow":    slow,
+		"talks":   talks,
+		"usage":   mcptest.Upstream(t, "-exit", "3", "-stdout", "usage: server --key KEY"),
 		"env":     missing,
 		"nowhere": nowhere,
 	})
@@ -61,6 +65,8 @@ func TestOneBadUpstreamCostsOnlyItself(t *testing.T) {
 		"refuses": {Waiting, "initialize: refused on purpose (-32050)", nil},
 		"lists":   {Waiting, "tools/list: refused on purpose (-32050)", nil},
 		"slow":    {Waiting, `not ready within 5s (its "startup_timeout")`, []string{"still thinking"}},
+		"talks":   {Waiting, `not ready within 5s (its "startup_timeout"); it wrote "Listening on port 80" to its stdout instead of a message`, nil},
+		"usage":   {Waiting, `exited with status 3; it wrote "usage: server --key KEY" to its stdout instead of a message`, nil},
 		"env":     {Failed, "environment variable MCPX_NO_SUCH_VARIABLE is not set (used in args[0]); set it, or write ${MCPX_NO_SUCH_VARIABLE:-default}", nil},
 		"nowhere": {Waiting, `cwd "/no/such/folder" is not a folder; check its path`, nil},
 	} {

@@ -106,6 +106,8 @@ type Failure struct {
 	Stderr []string // last lines of the child's stderr
 	Cause  Cause
 	Scopes []string // that are missing, for CauseAccess
+
+	Instead string // the end of Reason: what a child wrote to its stdout if it never sent a message
 }
 
 func (e *Failure) Error() string { return e.Reason + Tail(e.Stderr) }

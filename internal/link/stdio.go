@@ -25,7 +25,8 @@ type stdioLink struct {
 	stdin   *os.File
 	stdout  *os.File
 	stderr  *child.Stderr
-	warned  sync.Once // for the first line that is not a message
+	spoke   bool   // it has sent a message; only Run uses it
+	stray   string // its first line that is not a message, redacted; only Run uses it
 	cancel  context.CancelFunc
 	close   func()
 }
@@ -127,12 +128,14 @@ func (l *stdioLink) Run(receive func(Delivery)) error {
 		case l.out.Partial() && rawjson.Check(line) != nil: // it died in the middle of a line
 			return l.ended(io.EOF)
 		case line[0] == '{':
+			l.spoke = true
 			receive(Delivery{Message: line})
 			continue
 		}
-		l.warned.Do(func() {
+		if l.stray == "" {
+			l.stray = Excerpt(l.Upstream.Redact, line)
 			l.Log.Warn().Msg("the server writes text that is not a message to its stdout; such lines are skipped")
-		})
+		}
 		l.Log.Debug().Func(func(e *zerolog.Event) { e.Str("line", Excerpt(l.Upstream.Redact, line)) }).Msg("skipped a line")
 	}
 }
@@ -146,7 +149,7 @@ func (l *stdioLink) ended(err error) error {
 	select {
 	case <-l.process.Exited: // also if both were ready
 		l.stderr.Wait()
-		return &Failure{Cause: CauseExit, Reason: l.process.Status(), Stderr: l.stderr.Lines()}
+		return &Failure{Cause: CauseExit, Reason: l.process.Status() + l.instead(), Stderr: l.stderr.Lines(), Instead: l.instead()}
 	default:
 	}
 	reason := "closed its stdout but did not exit"
@@ -156,7 +159,16 @@ func (l *stdioLink) ended(err error) error {
 	case !errors.Is(err, io.EOF):
 		reason = "its stdout could not be read: " + err.Error()
 	}
-	return &Failure{Reason: reason, Stderr: l.stderr.Lines()}
+	return &Failure{Reason: reason + l.instead(), Stderr: l.stderr.Lines(), Instead: l.instead()}
+}
+
+// instead returns the end of a reason: what a child that never sent a message wrote to
+// its stdout. Often it is the error that the child ended with.
+func (l *stdioLink) instead() string {
+	if l.spoke || l.stray == "" {
+		return ""
+	}
+	return `; it wrote "` + l.stray + `" to its stdout instead of a message`
 }
 
 // Close implements Link.

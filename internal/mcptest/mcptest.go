@@ -63,6 +63,7 @@ type server struct {
 	stderr       string
 	token        string
 	stray        string
+	stdout       string
 	extraTools   int
 	toolsFile    string
 	pageSize     int
@@ -107,6 +108,7 @@ func parse(args []string) (*server, error) {
 	flags.DurationVar(&s.startDelay, "start-delay", 0, "respond to initialize only after this time")
 	flags.IntVar(&s.exit, "exit", -1, "exit at once with this status")
 	flags.StringVar(&s.stderr, "stderr", "", "write this to stderr at the start")
+	flags.StringVar(&s.stdout, "stdout", "", "write this to stdout at the start")
 	flags.StringVar(&s.token, "token", "", "complain on stderr about this secret and the one in $API_KEY")
 	flags.StringVar(&s.stray, "stray", "", "write this line to stdout before every response")
 	flags.IntVar(&s.extraTools, "tools", 0, "have this many more tools")
@@ -143,6 +145,9 @@ func serve(args []string) int {
 	}
 	if s.stderr != "" {
 		fmt.Fprintln(os.Stderr, s.stderr)
+	}
+	if s.stdout != "" {
+		fmt.Println(s.stdout)
 	}
 	if s.token != "" {
 		fmt.Fprintf(os.Stderr, "bad token %s, bad key %s\n", s.token, os.Getenv("API_KEY"))
