@@ -72,6 +72,18 @@ func TestAdviceIsShown(t *testing.T) {
 	p.waitText(".trouble", "What to do: run it yourself to see more:")
 }
 
+// TestTokensOfFailedServers: a server whose tools are not known has no bar, and the page
+// says that it is not counted.
+func TestTokensOfFailedServers(t *testing.T) {
+	t.Parallel()
+	p := servers(map[string]any{"demo": mcptest.Upstream(t), "gone": mcptest.Upstream(t, "-exit", "3")}).serve(t).open(t, "#/default/~tokens")
+	p.waitText("main", "Not counted, because no tools are known: gone.")
+	p.waitText(".bars", "demo")
+	if got := p.text(".bars"); strings.Contains(got, "gone") {
+		t.Errorf("bars: %s", got)
+	}
+}
+
 // TestToolPage: the page of a tool shows what it costs and what the agent reads, and what a
 // select leaves of a result.
 func TestToolPage(t *testing.T) {

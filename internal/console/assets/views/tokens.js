@@ -13,7 +13,8 @@ export function tokens(main, _, signal) {
 
 function content() {
   const { without = 0, with: withMCPX = 0 } = state.status?.context?.[state.schema] ?? {};
-  const costs = [...servers()].sort((a, b) => b.tokens - a.tokens);
+  const costs = servers().filter((s) => s.listed_at).sort((a, b) => b.tokens - a.tokens);
+  const unknown = servers().filter((s) => !s.listed_at && s.state !== 'disabled').map((s) => s.name);
   const head = [crumbs(overviewCrumb(), ['Tokens']), h('div', { class: 'head' }, h('h1', {}, 'Tokens'), h('p', { class: 'lead' }, 'What tool definitions take of an agent’s context before it has done anything.'))];
   if (without === 0) return [head, empty('Nothing to compare yet', 'No server has listed its tools so far.')];
   const saved = 1 - withMCPX / without;
@@ -27,6 +28,7 @@ function content() {
         : 'With so few tools, listing them in full costs less.')),
     h('h2', {}, 'By server'),
     h('div', { class: 'bars', data: { list: 'tokens' } }, costs.map((s) => bar(h('a', { href: link(s.name), data: { key: `bar ${s.name}` } }, s.name), s.tokens, costs[0].tokens, 'plain', s.tools === 1 ? '1 tool' : `${number(s.tools)} tools`))),
+    unknown.length > 0 && h('p', { class: 'muted' }, `Not counted, because no tools are known: ${unknown.join(', ')}.`),
     h('p', { class: 'muted fine' }, 'Counted exactly, as models of the o200k family do. “mcpx tokens” shows the same figures.'),
   ];
 }
