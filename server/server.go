@@ -1,9 +1,11 @@
 // Package server handles the requests of clients: the table of methods, the tools inspect
-// and exec, and the errors on the wire. Package front connects it to clients.
+// and exec, and the errors on the wire. Packages front and stdio connect it to
+// clients.
 package server
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"time"
 
@@ -53,6 +55,16 @@ type Options struct {
 	Rounds     *seal.Box          // seals requestState; may be nil
 	Tracer     *telemetry.Tracer  // records spans of requests; nil: none
 }
+
+// Times to stop a front. Stopping the upstreams takes up to four seconds more, so that
+// mcpx stops within ten seconds.
+const (
+	DrainTime  = 5 * time.Second        // for unfinished calls to finish
+	CancelTime = 500 * time.Millisecond // for canceled calls to end
+)
+
+// ErrStopping is the cause for canceling calls that are unfinished after DrainTime.
+var ErrStopping = errors.New("mcpx is stopping; the call was cancelled")
 
 // New returns a Server of the profile's upstreams.
 func New(p *config.Profile, r *registry.Registry, e *executor.Executor, o Options) *Server {

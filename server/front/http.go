@@ -1,6 +1,6 @@
-// Package front has the ways in which clients connect: stdio, Streamable HTTP and legacy
-// SSE. A front reads messages, hands them to a server.Server, and writes the responses.
-// It also bounds what a client may have pending or leave unread.
+// Package front has the front for many clients, who connect over Streamable HTTP or legacy
+// SSE. It reads messages, hands them to a server.Server, and writes the responses. It also
+// bounds what a client may have pending or leave unread.
 package front
 
 import (
@@ -99,8 +99,8 @@ func (h *HTTP) Run(ctx context.Context, l net.Listener) error {
 	h.closeStreams()
 	err := shutdown(s, h.times.drain)
 	if err != nil {
-		h.cancelCalls(errStopping)
-		h.sessions.cancelAll(errStopping)
+		h.cancelCalls(server.ErrStopping)
+		h.sessions.cancelAll(server.ErrStopping)
 		err = shutdown(s, h.times.cancel)
 	}
 	h.sessions.endAll()

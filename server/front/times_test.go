@@ -6,13 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mcpx/server/access"
 	"net"
 	"net/http"
 	"os"
 	"strings"
 	"testing"
 	"time"
+
+	"mcpx/server"
+	"mcpx/server/access"
 )
 
 // brief is a time that a test can wait for, and in which a client that does its
@@ -219,8 +221,8 @@ func TestCallsWithoutASessionAreCancelledAtTheEnd(t *testing.T) {
 			if took := time.Since(begin); took < limits.drain || took > patience/2 {
 				t.Errorf("the call ended after %s", took)
 			}
-			if !strings.Contains(got, errStopping.Error()) {
-				t.Errorf("the call got %s, want the reason %q", got, errStopping)
+			if !strings.Contains(got, server.ErrStopping.Error()) {
+				t.Errorf("the call got %s, want the reason %q", got, server.ErrStopping)
 			}
 			if err := s.wait(); err != nil {
 				t.Errorf("Run: %v", err)
