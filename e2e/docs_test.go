@@ -91,3 +91,61 @@ func hasHeading(text, anchor string) bool {
 	}
 	return false
 }
+
+var (
+	docsName = regexp.MustCompile("`(?:[A-Za-z]+\\.)?([A-Za-z]+)`")
+	docsPath = regexp.MustCompile(`[a-z0-9_/]+\.go\b|\b(?:cmd|internal|server|executor|registry|config)(?:/[a-z0-9_]+)+`)
+)
+
+// TestDocsNameCode: the packages, files and functions that docs/architecture.md names
+// exist, and the functions are in the files of their row.
+func TestDocsNameCode(t *testing.T) {
+	t.Parallel()
+	text := readFile(t, filepath.Join("..", "docs", "architecture.md"))
+	_, code, _ := strings.Cut(text, "\n## Packages\n")
+	code, _, _ = strings.Cut(code, "\n## Tests\n")
+	rows, named := 0, 0
+	for line := range strings.Lines(code) {
+		if !strings.HasPrefix(line, "| ") {
+			continue
+		}
+		rows++
+		_, answer, _ := strings.Cut(line[1:], "|") // the first cell is a question
+		source := docsSource(t, answer)
+		for _, name := range docsName.FindAllStringSubmatch(answer, -1) {
+			named++
+			declared := regexp.MustCompile(`(?m)^(func (\([^)]*\) )?|type |var |const |\t)` + name[1] + `\b`)
+			if !declared.MatchString(source) {
+				t.Errorf("%s is not declared in the files of its row: %s", name[0], line)
+			}
+		}
+	}
+	if rows < 50 || named < 40 {
+		t.Errorf("found %d rows and %d names only", rows, named)
+	}
+}
+
+// docsSource returns the text of the files and packages in a row. A name without a folder
+// is in the folder of the one before it.
+func docsSource(t *testing.T, row string) string {
+	t.Helper()
+	var source strings.Builder
+	folder := ""
+	for _, path := range docsPath.FindAllString(row, -1) {
+		if !strings.Contains(path, "/") {
+			path = folder + "/" + path
+		}
+		files := []string{filepath.Join("..", path)}
+		if folder = filepath.ToSlash(filepath.Dir(path)); !strings.HasSuffix(path, ".go") {
+			folder = path
+			files, _ = filepath.Glob(filepath.Join("..", path, "*.go"))
+		}
+		if len(files) == 0 {
+			t.Errorf("the package %s does not exist: %s", path, row)
+		}
+		for _, file := range files {
+			source.WriteString(readFile(t, file))
+		}
+	}
+	return source.String()
+}

@@ -56,7 +56,7 @@ func (c *addCmd) Run(t *terminal) error {
 	}
 	if c.Path == config.UserFile(os.LookupEnv) {
 		if err := os.MkdirAll(filepath.Dir(c.Path), 0o700); err != nil {
-			return err
+			return writeError(err)
 		}
 	}
 	result, err := config.Edit(c.Path, config.EditOptions{Create: true}, func(e *config.Editor) error { return c.add(e, server) })

@@ -116,7 +116,7 @@ func (c *pinCmd) review(t *terminal, path string, old *lockfile.Lock, o offers) 
 	}
 	next := o.merge(old)
 	if err := next.Write(path); err != nil {
-		return err
+		return writeError(err)
 	}
 	items := 0
 	for _, s := range next.Servers {
