@@ -23,6 +23,7 @@ func Reason(err error) string {
 		op      *net.OpError
 		sent    *url.Error
 		cert    *tls.CertificateVerificationError
+		record  tls.RecordHeaderError
 	)
 	errors.As(err, &op)
 	switch {
@@ -32,6 +33,8 @@ func Reason(err error) string {
 		return fmt.Sprintf("host %s was not found", dns.Name)
 	case errors.As(err, &cert):
 		return "its certificate is not trusted: " + cert.Err.Error()
+	case errors.As(err, &record):
+		return "it does not speak TLS, which https:// needs; check whether its url begins with http://"
 	case op != nil && op.Op == "dial" && op.Timeout() && op.Addr != nil:
 		return fmt.Sprintf("no connection to %s within %s", op.Addr, DialTime)
 	case errors.As(err, &sent) && sent.Error() == err.Error():

@@ -24,6 +24,7 @@ func TestReason(t *testing.T) {
 		{dial(&net.DNSError{Name: "nowhere.invalid", IsNotFound: true}), "host nowhere.invalid was not found"},
 		{dial(os.ErrDeadlineExceeded), "no connection to 127.0.0.1:9 within 10s"},
 		{&url.Error{Op: "Get", URL: "https://a/", Err: &tls.CertificateVerificationError{Err: errors.New("unknown authority")}}, "its certificate is not trusted: unknown authority"},
+		{&url.Error{Op: "Get", URL: "https://a/", Err: tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}}, "it does not speak TLS, which https:// needs; check whether its url begins with http://"},
 		{&url.Error{Op: "Get", URL: "https://a/", Err: errors.New("too many redirects")}, "too many redirects"},
 		{fmt.Errorf("reading: %w", errors.New("broken")), "reading: broken"},
 	} {

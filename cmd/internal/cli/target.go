@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"mcpx/config"
@@ -59,7 +60,7 @@ func (c *target) with(t *terminal, use func(ctx context.Context, s *talk) error)
 	s := &talk{Profile: a.Profiles()[0], server: c.Server, status: line}
 	if c.Server != executor.Builtin && s.Registry.Catalog().Upstream(c.Server) == nil {
 		_, err := s.Executor.Upstream(t.ctx, nil, c.Server) // an error, without starting anything
-		return err
+		return c.unknown(err, file)
 	}
 	stop := func() {}
 	defer func() { stop() }()
@@ -77,6 +78,20 @@ func (c *target) with(t *terminal, use func(ctx context.Context, s *talk) error)
 		}
 		return err
 	})
+}
+
+// unknown adds advice to the error of a server that the schema does not have or has
+// disabled: how to enable it, the schema that has it, or else which file was read.
+func (c *target) unknown(err error, file *config.Config) error {
+	for _, p := range file.Profiles {
+		if p.Name == c.Schema && slices.Contains(p.Disabled(), c.Server) {
+			return withHint(err, "enable it: mcpx enable %s --schema %s", plain.Shell(c.Path, c.Server), plain.Shell(c.Schema))
+		}
+		if p.Enabled && slices.ContainsFunc(p.Upstreams, func(u config.Upstream) bool { return u.Name == c.Server }) {
+			return withHint(err, "schema %s has it: --schema %s", p.Name, plain.Shell(p.Name))
+		}
+	}
+	return withHint(err, "the config is %s", file.File)
 }
 
 // link returns the command that reads a resource of the server, "" if there is none.
