@@ -112,6 +112,8 @@ func (c *addCmd) add(e *config.Editor, server []byte) error {
 func (c *addCmd) remote(command []string) ([]byte, error) {
 	name, words := plain.Shell(c.Name), c.Words
 	switch {
+	case len(words) == 0 && isURL(c.Name):
+		return nil, usageError{withHint(errors.New("the server needs a name"), "mcpx add NAME %s", name)}
 	case len(words) == 0:
 		return nil, usageError{withHint(fmt.Errorf("%s needs a command or a URL", c.Name), "mcpx add %s -- COMMAND, or mcpx add %[1]s https://…", name)}
 	case len(command) > 0:
