@@ -28,7 +28,7 @@ type sessions struct {
 
 	mu        sync.Mutex
 	byID      map[string]*session
-	detaching map[string]chan struct{} // sessions that were removed from byID; closed when upstreams no longer know them
+	detaching map[string]chan struct{} // sessions that were removed from byID; closed when they are detached
 	draining  bool                     // mcpx stops
 }
 
@@ -142,13 +142,9 @@ func (s *sessions) forget(n *session) {
 	} else {
 		n.server.Forget(n.client)
 	}
-	isRunning := s.later(func(ctx context.Context) {
-		defer s.detached(n)
-		n.server.Detach(ctx, n.client)
-	})
-	if !isRunning { // mcpx stops
-		s.detached(n)
-	}
+	unsubscribe := n.server.Detach(n.client)
+	s.detached(n) // a session that is continued does not wait for upstreams
+	s.later(unsubscribe)
 }
 
 // detached wakes requests that wait to continue the session.
