@@ -521,6 +521,21 @@ func TestSubscriptionsOfSeveralReplicas(t *testing.T) {
 	}
 }
 
+// TestListsOfSeveralReplicas: a replica that continues a session announces a list that changes
+// there, though the client has not read it there.
+func TestListsOfSeveralReplicas(t *testing.T) {
+	a, b, _ := replicate(t, store.NewMemory())
+	id := a.open(t, `{}`)
+	stream := events(a.do(t, "GET", "/mcp", "", sessionHeader, id))
+	eventually(t, "the stream is open", func() bool { return a.copy(t).stream() != nil })
+	if got := b.in(t, id, request("tools/call", exec("change", `{"notices":1,"list":"prompts"}`))); !strings.HasPrefix(got, "200 ") {
+		t.Fatal(got)
+	}
+	if !stream.Scan() || !strings.Contains(stream.Text(), "notifications/prompts/list_changed") {
+		t.Errorf("the stream has %s", stream.Text())
+	}
+}
+
 // TestRoundsOfSeveralReplicas: every replica continues a call of 2026-07-28 if the upstream speaks
 // it too. Otherwise the client learns that the call waits elsewhere.
 func TestRoundsOfSeveralReplicas(t *testing.T) {
