@@ -26,7 +26,7 @@ const noteText = "the harbor opens at nine";
 
 // inspectCall and execCall are what the model asks for.
 const inspectCall = { server_name: "harbor-files" };
-const execCall = (folder) => ({ server_name: "harbor-files", tool_name: "read_text_file", arguments: { path: `${folder}/note.txt` } });
+const execCall = (folder) => ({ server_name: "harbor-files", tool_name: "read_text_file", arguments: { path: `${folder}/cwd/note.txt` } });
 
 const folders = [];
 process.on("exit", () => folders.forEach((folder) => rmSync(folder, { recursive: true, force: true })));
@@ -36,7 +36,7 @@ function newRun(mcpxConfig = {}) {
   const folder = realpathSync(mkdtempSync(join(work, "agent-")));
   folders.push(folder);
   for (const name of ["home", "cwd"]) mkdirSync(join(folder, name));
-  writeFileSync(join(folder, "note.txt"), noteText + "\n");
+  writeFileSync(join(folder, "cwd", "note.txt"), noteText + "\n"); // Claude Code tells servers that its working folder is the only root
   const config = join(folder, "mcpx.json");
   writeFileSync(config, JSON.stringify({ mcpServers: servers(folder), ...mcpxConfig }));
   return { folder, config };

@@ -27,7 +27,7 @@ import (
 	"mcpx/internal/telemetry"
 	"mcpx/registry"
 	"mcpx/server"
-	"mcpx/server/front"
+	"mcpx/server/stdio"
 )
 
 // App is one or several profiles of a config, ready to run, and the parts that they
@@ -216,7 +216,7 @@ func (a *App) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error
 	defer a.listed()
 	options := a.serverOptions()
 	options.SetLevel = a.log.SetLevel
-	stdio := &front.Stdio{
+	front := &stdio.Front{
 		Server:       server.New(p.Profile, p.Registry, p.Executor, options),
 		In:           in,
 		Out:          out,
@@ -226,7 +226,7 @@ func (a *App) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error
 		Timeout:      a.config.Stdio.Timeout,
 	}
 	a.tracer.Start()
-	return a.Run(ctx, stdio.Run)
+	return a.Run(ctx, front.Run)
 }
 
 // serverOptions returns the options of what a front serves.

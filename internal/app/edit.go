@@ -12,7 +12,7 @@ import (
 	"mcpx/executor"
 	"mcpx/internal/lockfile"
 	"mcpx/registry"
-	"mcpx/server/front"
+	"mcpx/server/pages"
 )
 
 // checkTime bounds the start of a server that is only checked.
@@ -21,9 +21,9 @@ const checkTime = time.Minute
 var errBusy = errors.New("another server is being checked; try again when that is done")
 
 // editing lets the console change the config file.
-func (a *App) editing() *front.Editing {
+func (a *App) editing() *pages.Editing {
 	turn := make(chan struct{}, 1) // one check at a time
-	return &front.Editing{
+	return &pages.Editing{
 		Edit:   a.edit,
 		Accept: a.accept,
 		Check: func(ctx context.Context, schema, name string, entry []byte) (*registry.Upstream, []string, error) {

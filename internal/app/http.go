@@ -16,6 +16,7 @@ import (
 	"mcpx/internal/seal"
 	"mcpx/server/access"
 	"mcpx/server/front"
+	"mcpx/server/pages"
 )
 
 // HTTPOptions are the settings of the HTTP front that are not in the config.
@@ -38,7 +39,6 @@ func (a *App) ListenHTTP(ctx context.Context, o HTTPOptions) error {
 	address := reachable(c.Server.Host, listener.Addr())
 	a.address = cmp.Or(c.Server.PublicURL, "http://"+address)
 	web := &front.HTTP{
-		Console:   console.Handler(),
 		Guard:     a.guard(c.Server, listener.Addr()),
 		Log:       a.log.Logger,
 		BodyBytes: c.Limits.BodyBytes,
@@ -48,12 +48,6 @@ func (a *App) ListenHTTP(ctx context.Context, o HTTPOptions) error {
 		Unread:    c.Limits.UnreadBytes,
 		StopDelay: c.Server.StopDelay,
 		Stateless: o.Stateless,
-		SignIn:    front.SignIn{Accounts: a.Accounts, Redirect: a.address + "/oauth/callback"},
-	}
-	web.Problem, web.AuditFailed = a.ReloadProblem, a.audit.Failed
-	if c.Server.Console == config.ConsoleEdit && access.NeedsToken(c.Server) {
-		web.Reload = a.Reload
-		web.Editing = a.editing()
 	}
 	if len(a.keys) > 0 {
 		web.Seal = seal.New(seal.Session, a.keys)
@@ -67,7 +61,7 @@ func (a *App) ListenHTTP(ctx context.Context, o HTTPOptions) error {
 		web.Store, web.StoreState = a.store, a.store.State
 		a.metrics.registry.MustRegister(storeMetrics(a.store)...)
 	}
-	web.Metrics = a.metrics.handler(a.log.Flush)
+	web.AddRoutes = a.pages(web).AddRoutes
 	a.warn()
 	web.Handler()
 	a.reload.web = web
@@ -81,6 +75,22 @@ func (a *App) ListenHTTP(ctx context.Context, o HTTPOptions) error {
 	}
 	a.tracer.Start()
 	return a.Run(ctx, func(ctx context.Context) error { return web.Run(ctx, listener) })
+}
+
+// pages returns the routes of the front that are not for MCP clients.
+func (a *App) pages(web *front.HTTP) *pages.Pages {
+	p := &pages.Pages{
+		Front:       web,
+		Console:     console.Handler(),
+		Metrics:     a.metrics.handler(a.log.Flush),
+		SignIn:      pages.SignIn{Accounts: a.Accounts, Redirect: a.address + "/oauth/callback"},
+		Problem:     a.ReloadProblem,
+		AuditFailed: a.audit.Failed,
+	}
+	if s := a.config.Server; s.Console == config.ConsoleEdit && access.NeedsToken(s) {
+		p.Reload, p.Editing = a.Reload, a.editing()
+	}
+	return p
 }
 
 // listen opens the address of the config. Without a token it must be on this machine.

@@ -57,6 +57,14 @@ type State struct {
 	Failures uint64
 }
 
+// UpOrDown returns "up" if the store can be used, otherwise "down".
+func (s State) UpOrDown() string {
+	if s.Err != nil {
+		return "down"
+	}
+	return "up"
+}
+
 // Times between probes.
 const (
 	probeEvery = 5 * time.Second        // while the store can be used, so that its state is known without requests

@@ -21,6 +21,18 @@ func CallerOf(ctx context.Context) *policy.Caller {
 	return c
 }
 
+// MayUse reports whether a schema exists for the sender of a request.
+func MayUse(ctx context.Context, schema string) bool {
+	caller := CallerOf(ctx)
+	return caller == nil || caller.Rules.HasSchema(schema)
+}
+
+// MayUseAll reports whether the sender of a request may use everything.
+func MayUseAll(ctx context.Context) bool {
+	caller := CallerOf(ctx)
+	return caller == nil || caller.Rules == nil
+}
+
 // callerKey is the key of the caller in a request's context.
 type callerKey struct{}
 

@@ -100,12 +100,15 @@ func (d *deadline) goesOn(err error) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := time.Now()
-	if !d.at.IsZero() && !now.Before(d.at) {
+	switch {
+	case d.at.IsZero():
+		d.timer = time.Time{} // none, so that idle streams need no timer
+	case !now.Before(d.at):
 		return false
-	}
-	d.timer = now.Add(timerSlack)
-	if !d.at.IsZero() && d.at.Before(d.timer) {
+	case d.at.Before(now.Add(timerSlack)):
 		d.timer = d.at
+	default:
+		d.timer = now.Add(timerSlack)
 	}
 	return d.set(d.timer) == nil
 }

@@ -39,7 +39,7 @@ func TestSlackDeadline(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c, other, _ := slackPipe()
+				c, other, timers := slackPipe()
 				start := time.Now()
 				var last time.Duration
 				for _, last = range deadlines {
@@ -55,6 +55,9 @@ func TestSlackDeadline(t *testing.T) {
 					time.AfterFunc(time.Hour, func() { _ = other.Close() })
 					if _, err := c.Read(make([]byte, 1)); !errors.Is(err, io.EOF) || time.Since(start) != time.Hour {
 						t.Errorf("the read ended with %v after %s", err, time.Since(start))
+					}
+					if *timers > 2 {
+						t.Errorf("%d timers were set for a read without a deadline", *timers)
 					}
 					return
 				}

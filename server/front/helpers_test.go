@@ -1,30 +1,17 @@
 package front
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
-	"maps"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
-	"github.com/rs/zerolog"
-
-	"mcpx/config"
 	"mcpx/executor"
-	"mcpx/internal/child"
-	"mcpx/internal/mcptest"
 	"mcpx/registry"
 	"mcpx/server"
+	"mcpx/server/servertest"
 )
 
-func TestMain(m *testing.M) {
-	child.WatchIfAsked()
-	mcptest.Main()
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { servertest.Main(m) }
 
 // bench is a server over running upstreams.
 type bench struct {
@@ -35,9 +22,7 @@ type bench struct {
 
 // upstream returns an entry of mcp_servers.
 func upstream(t testing.TB, name string, flags ...string) map[string]any {
-	u := mcptest.Upstream(t, flags...)
-	u["name"] = name
-	return u
+	return servertest.Upstream(t, name, flags...)
 }
 
 // start returns a server whose upstreams run until the test ends.
@@ -49,51 +34,17 @@ func start(t testing.TB, upstreams ...map[string]any) *bench {
 // startWith is start with options of the server.
 func startWith(t testing.TB, o server.Options, upstreams ...map[string]any) *bench {
 	t.Helper()
-	mcptest.NothingLeft(t)
-	text, err := json.Marshal(map[string]any{"mcp_servers": append([]map[string]any{}, upstreams...)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := config.Parse(filepath.Join(t.TempDir(), "config.json"), text, os.LookupEnv)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, log := &bench{}, zerolog.Nop()
-	w := child.NewWatcher(log)
-	b.registry = registry.New(&c.Profiles[0], registry.Options{Log: log, Version: "1.2.3", MessageBytes: 8 << 20, ConnectsAtOnce: 4, Watcher: w})
-	b.executor = executor.New(b.registry, c, &c.Profiles[0], executor.Options{Log: log})
-	o.Log, o.Version = log, "1.2.3"
-	b.Server = server.New(&c.Profiles[0], b.registry, b.executor, o)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error)
-	go func() { done <- b.registry.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-		w.Close()
-	})
-	return b
+	running := servertest.Start(t, o, upstreams...)
+	return &bench{running.Server, running.Registry, running.Executor}
 }
 
 // bare returns a server without running upstreams.
-func bare(names ...string) *server.Server {
-	p := &config.Profile{Name: "default", Enabled: true, Expose: config.Lazy}
-	for _, name := range names {
-		p.Upstreams = append(p.Upstreams, config.Upstream{Name: name})
-	}
-	c := &config.Config{Profiles: []config.Profile{*p}, Limits: config.Limits{InspectTokens: 4000, ResultTokens: 10_000, ResultHead: 2000, KeptBytes: 1 << 20}}
-	r := registry.New(p, registry.Options{})
-	return server.New(p, r, executor.New(r, c, p, executor.Options{}), server.Options{Version: "1.2.3"})
-}
+func bare(names ...string) *server.Server { return servertest.Bare(names...) }
 
 // with adds a method for the time of a test.
 func with(t *testing.T, name string, run server.Method) {
 	t.Helper()
-	before := maps.Clone(server.Methods)
-	server.Methods[name] = run
-	t.Cleanup(func() { server.Methods = before })
+	servertest.AddMethod(t, name, run)
 }
 
 // request returns a request with the ID 1.
@@ -115,14 +66,6 @@ func exec(tool, arguments string) string {
 // meta returns the _meta of a request of 2026-07-28.
 func meta(capabilities, more string) string {
 	return fmt.Sprintf(`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":%s%s}`, capabilities, more)
-}
-
-// failure returns an answer with an error.
-func failure(code int, message, data string) string {
-	if data != "" {
-		data = `,"data":` + data
-	}
-	return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"error":{"code":%d,"message":%q%s}}`, code, message, data)
 }
 
 // eventually waits until a condition holds.

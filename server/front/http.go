@@ -1,6 +1,7 @@
-// Package front has the ways in which clients connect: stdio, Streamable HTTP and legacy
-// SSE. A front reads messages, hands them to a server.Server, and writes the responses.
-// It also bounds what a client may have pending or leave unread.
+// Package front has the front for many clients, who connect over Streamable HTTP or legacy
+// SSE. It reads messages, hands them to a server.Server, and writes the responses. It also
+// bounds what a client may have pending or leave unread. Package pages adds the routes for
+// people.
 package front
 
 import (
@@ -42,19 +43,13 @@ type HTTP struct {
 	Unread    int           // limit of unread response bytes per client session; 0: defaultUnread
 	StopDelay time.Duration // how long Run still serves after its context has ended, so that load balancers notice
 	Stateless bool          // keep no client sessions, so that any replica can serve a request
-	Metrics   http.Handler  // serves /metrics; may be nil
-	Console   http.Handler  // serves / and /assets/; may be nil
-	SignIn    SignIn
-	Reload    func() error  // applies the config file again; nil: not allowed here
-	Editing   *Editing      // changes the config file; nil: not allowed here
-	Problem   func() string // why the newest config file is not in use, empty if it is; may be nil
 
 	Seal  *seal.Box   // seals the IDs of client sessions, so that other replicas can continue them; may be nil
 	Store store.Store // shared with other replicas; may be nil
 
 	StoreState func() store.State // describes Store; nil without one
 
-	AuditFailed func() int // counts the lines of the audit that could not be written; may be nil
+	AddRoutes func(mux *http.ServeMux) // adds routes that are not for MCP clients, behind the same guard; may be nil
 
 	build       sync.Once
 	handler     http.Handler
@@ -99,8 +94,8 @@ func (h *HTTP) Run(ctx context.Context, l net.Listener) error {
 	h.closeStreams()
 	err := shutdown(s, h.times.drain)
 	if err != nil {
-		h.cancelCalls(errStopping)
-		h.sessions.cancelAll(errStopping)
+		h.cancelCalls(server.ErrStopping)
+		h.sessions.cancelAll(server.ErrStopping)
 		err = shutdown(s, h.times.cancel)
 	}
 	h.sessions.endAll()
@@ -127,6 +122,21 @@ func shutdown(s *http.Server, timeout time.Duration) error {
 // Open returns the number of open client sessions.
 func (h *HTTP) Open() int { return len(h.sessions.all()) }
 
+// OpenFor returns the number of open client sessions that the sender of a request may know
+// of: all, or its own.
+func (h *HTTP) OpenFor(r *http.Request) int {
+	if access.MayUseAll(r.Context()) {
+		return h.Open()
+	}
+	own, n := senderOf(r), 0
+	for _, s := range h.sessions.all() {
+		if s.sender == own {
+			n++
+		}
+	}
+	return n
+}
+
 // closeStreams ends the streams that carry no responses, since they would never end by
 // themselves.
 func (h *HTTP) closeStreams() {
@@ -136,7 +146,7 @@ func (h *HTTP) closeStreams() {
 
 // post handles POST /mcp.
 func (h *HTTP) post(w http.ResponseWriter, r *http.Request, s *server.Server) {
-	body, ok := h.body(w, r)
+	body, ok := h.Body(w, r)
 	if !ok {
 		return
 	}
@@ -173,9 +183,9 @@ func isArray(body []byte, err error) bool {
 // isKnownVersion reports whether a header Mcp-Protocol-Version is valid or absent.
 func isKnownVersion(version string) bool { return version == "" || mcp.IsValidProtocolVersion(version) }
 
-// body reads the body of a request, as valid UTF-8. If it fails, it writes the error
+// Body reads the body of a request, as valid UTF-8. If it fails, it writes the error
 // response and returns false.
-func (h *HTTP) body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
+func (h *HTTP) Body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 	if kind := r.Header.Get("Content-Type"); kind != "" && kind != "application/json" {
 		if media, _, err := mime.ParseMediaType(kind); err != nil || media != "application/json" {
 			access.Refuse(w, http.StatusUnsupportedMediaType, "Content-Type must be application/json")
@@ -254,7 +264,7 @@ func (h *HTTP) respond(w http.ResponseWriter, r *http.Request, c call) {
 
 // postStateless handles a message without a client session (--stateless).
 func (h *HTTP) postStateless(w http.ResponseWriter, r *http.Request, s *server.Server, body server.Inbound) {
-	c := newSessionlessClient(s, r)
+	c := NewSessionlessClient(s, r)
 	version := r.Header.Get("Mcp-Protocol-Version")
 	if version == "" {
 		version = mcp.ProtocolVersion20250326 // the default that MCP defines

@@ -32,7 +32,7 @@ func (h *HTTP) postModern(w http.ResponseWriter, r *http.Request, s *server.Serv
 	}
 	ctx, done := h.callContext(r)
 	defer done()
-	c := newSessionlessClient(s, r)
+	c := NewSessionlessClient(s, r)
 	c.Ended = h.stopping
 	h.respond(w, r, call{ctx: ctx, server: s, client: c, body: server.Inbound{Message: m}, done: func() {}, status: modernStatus})
 }
@@ -59,7 +59,7 @@ func (h *HTTP) checkModern(r *http.Request, s *server.Server, m rpc.Message) *rp
 	if wrong := s.CheckModern(m); wrong != nil {
 		return wrong
 	}
-	if err := s.CheckParameterHeaders(newSessionlessClient(s, r), r.Header, m); err != nil {
+	if err := s.CheckParameterHeaders(NewSessionlessClient(s, r), r.Header, m); err != nil {
 		return &rpc.Error{Code: mcp.HEADER_MISMATCH, Message: err.Error()}
 	}
 	return nil
@@ -102,8 +102,8 @@ func headerMismatch(h http.Header, m rpc.Message) string {
 	return ""
 }
 
-// newSessionlessClient returns the client of a request without a client session.
-func newSessionlessClient(s *server.Server, r *http.Request) *server.Client {
+// NewSessionlessClient returns the client of a request without a client session.
+func NewSessionlessClient(s *server.Server, r *http.Request) *server.Client {
 	return s.NewSessionlessClient("http-"+rand.Text()[:8], senderName(r)).As(callerOf(r, s))
 }
 

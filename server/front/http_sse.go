@@ -31,7 +31,7 @@ func (h *HTTP) sse(w http.ResponseWriter, r *http.Request, s *server.Server) {
 func (h *HTTP) message(w http.ResponseWriter, r *http.Request) {
 	const noSession = "there is no such session; open one with GET /sse"
 	n, done := h.sessions.find(r.URL.Query().Get("sessionId"), legacySSE, r)
-	if n != nil && !mayUse(r, n.server.Schema()) { // with a token that it has now
+	if n != nil && !access.MayUse(r.Context(), n.server.Schema()) { // with a token that it has now
 		done()
 		n = nil
 	}
@@ -39,7 +39,7 @@ func (h *HTTP) message(w http.ResponseWriter, r *http.Request) {
 		access.Refuse(w, http.StatusNotFound, noSession)
 		return
 	}
-	body, ok := h.body(w, r)
+	body, ok := h.Body(w, r)
 	if !ok {
 		done()
 		return

@@ -155,7 +155,7 @@ func TestHTTPInvalidMessages(t *testing.T) {
 
 func TestJSONHasItsContentType(t *testing.T) {
 	s := serveHTTP(t)
-	for _, path := range []string{"/health", "/status", "/mcp", "/mcp/nope"} {
+	for _, path := range []string{"/health", "/mcp", "/mcp/nope"} {
 		if got := s.do(t, "GET", path, "").Header.Get("Content-Type"); got != "application/json" {
 			t.Errorf("%s: Content-Type %q", path, got)
 		}

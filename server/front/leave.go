@@ -1,6 +1,7 @@
 package front
 
 import (
+	"encoding/json"
 	"net/http"
 	"time"
 )
@@ -16,6 +17,32 @@ func (h *HTTP) leave(ended <-chan error) error {
 	case <-time.After(h.StopDelay):
 		return nil
 	}
+}
+
+// health serves GET /health: 200, or 503 while mcpx leaves. The state of upstreams and of the
+// store does not change that. Everybody may read it, so it has no addresses.
+func (h *HTTP) health(w http.ResponseWriter, _ *http.Request) {
+	response := struct {
+		Status string       `json:"status"`
+		Store  *storeHealth `json:"store,omitempty"`
+	}{Status: "ok"}
+	if h.StoreState != nil {
+		s := h.StoreState()
+		response.Store = &storeHealth{s.UpOrDown(), s.Since.UTC()}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if h.leaving.Load() {
+		response.Status = "stopping"
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+	body, _ := json.Marshal(response) // cannot fail: strings and a time
+	_, _ = w.Write(body)
+}
+
+// storeHealth is the state of the store that replicas share.
+type storeHealth struct {
+	State string    `json:"state"` // "up" or "down"
+	Since time.Time `json:"since"`
 }
 
 // closeWhenLeaving makes clients and load balancers open their next connection elsewhere.

@@ -37,30 +37,20 @@ func (h *HTTP) newHandler() http.Handler {
 	h.callsCtx, h.cancelCalls = context.WithCancelCause(context.Background())
 	mux := http.NewServeMux()
 	for _, path := range []string{"/mcp", "/mcp/{$}", "/mcp/{schema}"} {
-		mux.HandleFunc("POST "+path, h.withServer(h.post))
-		mux.HandleFunc("GET "+path, h.withServer(h.get))
+		mux.HandleFunc("POST "+path, h.WithServer(h.post))
+		mux.HandleFunc("GET "+path, h.WithServer(h.get))
 		mux.HandleFunc("HEAD "+path, noHead("GET, POST, DELETE"))
-		mux.HandleFunc("DELETE "+path, h.withServer(h.delete))
+		mux.HandleFunc("DELETE "+path, h.WithServer(h.delete))
 	}
 	for _, path := range []string{"/sse", "/sse/{$}", "/sse/{schema}"} {
-		mux.HandleFunc("GET "+path, h.withServer(h.sse))
+		mux.HandleFunc("GET "+path, h.WithServer(h.sse))
 		mux.HandleFunc("HEAD "+path, noHead("GET"))
 	}
 	mux.HandleFunc("POST /message", h.message)
 	mux.HandleFunc("GET /health", h.health)
-	mux.HandleFunc("GET /status", h.status)
-	mux.HandleFunc("POST /reload", h.reload)
-	mux.HandleFunc("GET /signin/{schema}/{server}", h.beginSignIn)
-	mux.HandleFunc("POST /signout/{schema}/{server}", h.signOut)
-	mux.HandleFunc("GET /oauth/callback", h.completeSignIn)
-	if h.Metrics != nil {
-		mux.Handle("GET /metrics", h.Metrics)
+	if h.AddRoutes != nil {
+		h.AddRoutes(mux)
 	}
-	if h.Console != nil {
-		mux.Handle("GET /{$}", h.Console)
-		mux.Handle("GET /assets/", h.Console)
-	}
-	h.consoleRoutes(mux)
 	return h.closeWhenLeaving(h.Guard.Wrap(mux))
 }
 
@@ -75,6 +65,16 @@ func (h *HTTP) SetServers(servers map[string]*server.Server) {
 		next[name] = map[string]*server.Server{asConfigured: s, string(config.Lazy): s.Exposing(config.Lazy), string(config.Flat): s.Exposing(config.Flat)}
 	}
 	h.views.Store(&next)
+}
+
+// Schemas returns the servers by schema name, as the config exposes them. Some exist only
+// for some callers (access.MayUse).
+func (h *HTTP) Schemas() map[string]*server.Server {
+	servers := map[string]*server.Server{}
+	for name, views := range *h.views.Load() {
+		servers[name] = views[asConfigured]
+	}
+	return servers
 }
 
 // EndSessions closes the client sessions of a server, whose schema was removed.
@@ -121,18 +121,6 @@ func callerOf(r *http.Request, s *server.Server) *policy.Caller {
 	return &own
 }
 
-// mayUse reports whether a schema exists for the sender of a request.
-func mayUse(r *http.Request, schema string) bool {
-	caller := access.CallerOf(r.Context())
-	return caller == nil || caller.Rules.HasSchema(schema)
-}
-
-// mayUseAll reports whether the sender of a request may use everything.
-func mayUseAll(r *http.Request) bool {
-	caller := access.CallerOf(r.Context())
-	return caller == nil || caller.Rules == nil
-}
-
 // asConfigured is the value of "expose" for clients that do not set it.
 const asConfigured = ""
 
@@ -145,9 +133,9 @@ func noHead(allowed string) http.HandlerFunc {
 	}
 }
 
-// withServer returns a handler that finds the server of the schema in the path. A
+// WithServer returns a handler that finds the server of the schema in the path. A
 // client may choose the mode in which it sees the tools: /mcp?expose=flat.
-func (h *HTTP) withServer(handle func(w http.ResponseWriter, r *http.Request, s *server.Server)) http.HandlerFunc {
+func (h *HTTP) WithServer(handle func(w http.ResponseWriter, r *http.Request, s *server.Server)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		name := r.PathValue("schema")
 		if name == "" {

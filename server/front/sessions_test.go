@@ -205,7 +205,7 @@ func TestARequestBeginsAfterAllWereCancelled(t *testing.T) {
 		_, err := n.acquireQuota(t.Context(), server.Read([]byte(request("ping", ""))))
 		waiting <- err
 	}()
-	all.cancelAll(errStopping)
+	all.cancelAll(server.ErrStopping)
 	select {
 	case err := <-waiting:
 		if err == nil {
@@ -215,7 +215,7 @@ func TestARequestBeginsAfterAllWereCancelled(t *testing.T) {
 		t.Error("a call waits for room")
 	}
 	after, _ := n.client.Conn.Begin(context.Background(), []byte("2"), 0)
-	if !before.IsCancelledBy(errStopping) || !after.IsCancelledBy(errStopping) {
+	if !before.IsCancelledBy(server.ErrStopping) || !after.IsCancelledBy(server.ErrStopping) {
 		t.Error("a request was not cancelled")
 	}
 }

@@ -1,6 +1,10 @@
 package front
 
-import "time"
+import (
+	"time"
+
+	"mcpx/server"
+)
 
 // times are the timeouts and intervals of the HTTP front. None of them ends an idle
 // stream.
@@ -20,6 +24,6 @@ var defaultTimes = times{
 	idle:   2 * time.Minute,
 	write:  30 * time.Second,
 	alive:  15 * time.Second,
-	drain:  drainTime,
-	cancel: cancelTime,
+	drain:  server.DrainTime,
+	cancel: server.CancelTime,
 }

@@ -6,13 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mcpx/server/access"
 	"net"
 	"net/http"
 	"os"
 	"strings"
 	"testing"
 	"time"
+
+	"mcpx/server"
+	"mcpx/server/access"
 )
 
 // brief is a time that a test can wait for, and in which a client that does its
@@ -180,14 +182,16 @@ func TestAClientThatDoesNotRead(t *testing.T) {
 // TestAPageThatIsNotRead: a response that is not a stream has a time limit, too.
 func TestAPageThatIsNotRead(t *testing.T) {
 	ended := make(chan error, 1)
-	s := listenHTTP(t, &HTTP{times: impatient(), Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		var err error
-		for chunk := bytes.Repeat([]byte("x"), 1<<20); err == nil; {
-			_, err = w.Write(chunk)
-		}
-		ended <- err
-	})})
-	s.raw(t, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	s := listenHTTP(t, &HTTP{times: impatient(), AddRoutes: func(mux *http.ServeMux) {
+		mux.HandleFunc("GET /endless", func(w http.ResponseWriter, _ *http.Request) {
+			var err error
+			for chunk := bytes.Repeat([]byte("x"), 1<<20); err == nil; {
+				_, err = w.Write(chunk)
+			}
+			ended <- err
+		})
+	}})
+	s.raw(t, "GET /endless HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	select {
 	case <-ended:
 	case <-time.After(patience):
@@ -219,8 +223,8 @@ func TestCallsWithoutASessionAreCancelledAtTheEnd(t *testing.T) {
 			if took := time.Since(begin); took < limits.drain || took > patience/2 {
 				t.Errorf("the call ended after %s", took)
 			}
-			if !strings.Contains(got, errStopping.Error()) {
-				t.Errorf("the call got %s, want the reason %q", got, errStopping)
+			if !strings.Contains(got, server.ErrStopping.Error()) {
+				t.Errorf("the call got %s, want the reason %q", got, server.ErrStopping)
 			}
 			if err := s.wait(); err != nil {
 				t.Errorf("Run: %v", err)

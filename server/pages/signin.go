@@ -1,4 +1,4 @@
-package front
+package pages
 
 import (
 	"fmt"
@@ -10,9 +10,10 @@ import (
 	"mcpx/internal/plain"
 	"mcpx/registry"
 	"mcpx/server/access"
+	"mcpx/server/front"
 )
 
-// SignIn is what the front needs to sign people in to upstreams.
+// SignIn is what the pages need to sign people in to upstreams.
 type SignIn struct {
 	Accounts *auth.Accounts
 	Redirect string // the address of /oauth/callback, as browsers reach it
@@ -20,8 +21,8 @@ type SignIn struct {
 
 // beginSignIn serves GET /signin/SCHEMA/SERVER: it sends the browser to the page where the
 // person signs in to the server.
-func (h *HTTP) beginSignIn(w http.ResponseWriter, r *http.Request) {
-	seen, name := h.signInView(r), r.PathValue("server")
+func (p *Pages) beginSignIn(w http.ResponseWriter, r *http.Request) {
+	seen, name := p.signInView(r), r.PathValue("server")
 	switch {
 	case seen == nil:
 		showPage(w, http.StatusNotFound, page{"Not found", fmt.Sprintf("There is no schema %q.", r.PathValue("schema"))})
@@ -30,7 +31,7 @@ func (h *HTTP) beginSignIn(w http.ResponseWriter, r *http.Request) {
 		showPage(w, http.StatusForbidden, page{"You may not sign in to " + name, notForAll})
 		return
 	}
-	address, err := seen.BeginSignIn(r.Context(), name, h.SignIn.Redirect, strings.Fields(r.URL.Query().Get("scope")))
+	address, err := seen.BeginSignIn(r.Context(), name, p.SignIn.Redirect, strings.Fields(r.URL.Query().Get("scope")))
 	if err != nil {
 		showPage(w, http.StatusBadGateway, page{"Signing in to " + name + " cannot begin", err.Error()})
 		return
@@ -43,40 +44,40 @@ const notForAll = `there is no such server, or its sign-in is for everybody: onl
 
 // signInView returns the upstreams of the schema in the path, as the sender sees them; nil
 // if the schema does not exist for it.
-func (h *HTTP) signInView(r *http.Request) *registry.View {
-	views := granted(r, *h.views.Load())[r.PathValue("schema")]
-	if views == nil {
+func (p *Pages) signInView(r *http.Request) *registry.View {
+	name := r.PathValue("schema")
+	s := p.Front.Schemas()[name]
+	if s == nil || !access.MayUse(r.Context(), name) {
 		return nil
 	}
-	s := views[asConfigured]
-	seen := s.Registry().For(newSessionlessClient(s, r))
+	seen := s.Registry().For(front.NewSessionlessClient(s, r))
 	return &seen
 }
 
 // completeSignIn serves GET /oauth/callback, where the browser comes back to. The sign-in
 // must be of the caller who comes back, or for everybody.
-func (h *HTTP) completeSignIn(w http.ResponseWriter, r *http.Request) {
+func (p *Pages) completeSignIn(w http.ResponseWriter, r *http.Request) {
 	var account *auth.Account
 	err := auth.ErrNotBegun
 	if caller := access.CallerOf(r.Context()); caller != nil {
-		account, err = h.SignIn.Accounts.Complete(r.Context(), caller.ID, r.URL.Query())
+		account, err = p.SignIn.Accounts.Complete(r.Context(), caller.ID, r.URL.Query())
 	}
-	if account == nil && mayUseAll(r) {
-		account, err = h.SignIn.Accounts.Complete(r.Context(), "", r.URL.Query())
+	if account == nil && access.MayUseAll(r.Context()) {
+		account, err = p.SignIn.Accounts.Complete(r.Context(), "", r.URL.Query())
 	}
 	if err != nil {
 		showPage(w, http.StatusBadRequest, page{"You are not signed in", err.Error()})
 		return
 	}
-	for _, views := range *h.views.Load() {
-		views[asConfigured].Registry().Resume(r.Context(), account)
+	for _, s := range p.Front.Schemas() {
+		s.Registry().Resume(r.Context(), account)
 	}
 	showPage(w, http.StatusOK, page{"You are signed in", "You can close this page."})
 }
 
 // signOut serves POST /signout/SCHEMA/SERVER.
-func (h *HTTP) signOut(w http.ResponseWriter, r *http.Request) {
-	seen, name := h.signInView(r), r.PathValue("server")
+func (p *Pages) signOut(w http.ResponseWriter, r *http.Request) {
+	seen, name := p.signInView(r), r.PathValue("server")
 	switch {
 	case seen == nil:
 		access.Refuse(w, http.StatusNotFound, fmt.Sprintf("there is no schema %q", r.PathValue("schema")))

@@ -1,4 +1,4 @@
-package front
+package pages
 
 import (
 	"encoding/json"
@@ -10,6 +10,7 @@ import (
 	"mcpx/registry"
 	"mcpx/server"
 	"mcpx/server/access"
+	"mcpx/server/front"
 )
 
 // status is the response to GET /status.
@@ -102,105 +103,68 @@ func adviceOn(u *registry.Upstream) string {
 }
 
 // status serves GET /status.
-func (h *HTTP) status(w http.ResponseWriter, r *http.Request) {
-	response := status{Sessions: h.openOf(r), Schemas: map[string][]upstreamStatus{}, Disabled: map[string][]disabledStatus{}, Context: map[string]contextStatus{}}
-	for name, views := range granted(r, *h.views.Load()) {
-		s := views[asConfigured]
+func (p *Pages) status(w http.ResponseWriter, r *http.Request) {
+	response := status{Sessions: p.Front.OpenFor(r), Schemas: map[string][]upstreamStatus{}, Disabled: map[string][]disabledStatus{}, Context: map[string]contextStatus{}}
+	for name, s := range p.Front.Schemas() {
+		if !access.MayUse(r.Context(), name) {
+			continue
+		}
 		response.Version = s.Version()
-		client := newSessionlessClient(s, r)
+		client := front.NewSessionlessClient(s, r)
 		list := []upstreamStatus{}
 		context := contextStatus{With: tokens.CountBytes(s.LazyTools(client))}
 		for _, u := range s.Upstreams(client) {
 			list = append(list, statusOf(u))
 			context.Without += u.Tokens()
 		}
-		if list := disabledOf(s); len(list) > 0 && mayUseAll(r) {
+		if list := disabledOf(s); len(list) > 0 && access.MayUseAll(r.Context()) {
 			response.Disabled[name] = list
 		}
 		response.Schemas[name], response.Context[name] = list, context
 	}
-	if mayUseAll(r) {
-		response.Config.Reload, response.Config.Control = h.Reload != nil, true
-		if h.Problem != nil {
-			response.Config.Problem = h.Problem()
+	if access.MayUseAll(r.Context()) {
+		response.Config.Reload, response.Config.Control = p.Reload != nil, true
+		if p.Problem != nil {
+			response.Config.Problem = p.Problem()
 		}
-		if h.AuditFailed != nil {
-			response.AuditFailed = h.AuditFailed()
+		if p.AuditFailed != nil {
+			response.AuditFailed = p.AuditFailed()
 		}
-		if h.StoreState != nil {
-			response.Store = storeStatusOf(h.StoreState())
+		if p.Front.StoreState != nil {
+			response.Store = storeStatusOf(p.Front.StoreState())
 		}
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(response)
 }
 
-// openOf returns the number of open client sessions that the sender of a request may know
-// of: all, or its own.
-func (h *HTTP) openOf(r *http.Request) int {
-	if mayUseAll(r) {
-		return h.Open()
-	}
-	own, n := senderOf(r), 0
-	for _, s := range h.sessions.all() {
-		if s.sender == own {
-			n++
-		}
-	}
-	return n
-}
-
 // reload serves POST /reload: it applies the config file again.
-func (h *HTTP) reload(w http.ResponseWriter, r *http.Request) {
-	if h.Reload == nil || !mayUseAll(r) {
+func (p *Pages) reload(w http.ResponseWriter, r *http.Request) {
+	if p.Reload == nil || !access.MayUseAll(r.Context()) {
 		access.Refuse(w, http.StatusForbidden, `reloading from here is not allowed; set "server": {"console": "edit"} and a token, and restart mcpx`)
 		return
 	}
-	if err := h.Reload(); err != nil {
+	if err := p.Reload(); err != nil {
 		access.Refuse(w, http.StatusUnprocessableEntity, err.Error())
 		return
 	}
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// health serves GET /health: 200, or 503 while mcpx leaves. The state of upstreams and of the
-// store does not change that. Everybody may read it, so it has no addresses.
-func (h *HTTP) health(w http.ResponseWriter, _ *http.Request) {
-	response := struct {
-		Status string       `json:"status"`
-		Store  *storeHealth `json:"store,omitempty"`
-	}{Status: "ok"}
-	if h.StoreState != nil {
-		response.Store = &storeStatusOf(h.StoreState()).storeHealth
-	}
-	w.Header().Set("Content-Type", "application/json")
-	if h.leaving.Load() {
-		response.Status = "stopping"
-		w.WriteHeader(http.StatusServiceUnavailable)
-	}
-	body, _ := json.Marshal(response) // cannot fail: strings and a time
-	_, _ = w.Write(body)
-}
-
-// storeHealth is the state of the store that replicas share.
-type storeHealth struct {
-	State string    `json:"state"` // "up" or "down"
-	Since time.Time `json:"since"`
-}
-
 // storeStatus is the state of the store in /status.
 type storeStatus struct {
-	storeHealth
-	Address  string `json:"address"` // without user and password
-	Reason   string `json:"reason,omitempty"`
-	Requests uint64 `json:"requests"`
-	Failures uint64 `json:"failures"`
+	State    string    `json:"state"` // "up" or "down"
+	Since    time.Time `json:"since"`
+	Address  string    `json:"address"` // without user and password
+	Reason   string    `json:"reason,omitempty"`
+	Requests uint64    `json:"requests"`
+	Failures uint64    `json:"failures"`
 }
 
 func storeStatusOf(s store.State) *storeStatus {
-	status := &storeStatus{storeHealth{"up", s.Since.UTC()}, s.Address, "", s.Requests, s.Failures}
+	status := &storeStatus{s.UpOrDown(), s.Since.UTC(), s.Address, "", s.Requests, s.Failures}
 	if s.Err != nil {
-		status.State, status.Reason = "down", s.Err.Error()
+		status.Reason = s.Err.Error()
 	}
 	return status
 }

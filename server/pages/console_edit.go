@@ -1,4 +1,4 @@
-package front
+package pages
 
 import (
 	"context"
@@ -26,9 +26,9 @@ type Editing struct {
 
 // editing returns a handler that is refused unless the console may change the config, and
 // the caller use everything.
-func (h *HTTP) editing(handle func(http.ResponseWriter, *http.Request, *server.Server)) func(http.ResponseWriter, *http.Request, *server.Server) {
+func (p *Pages) editing(handle func(http.ResponseWriter, *http.Request, *server.Server)) func(http.ResponseWriter, *http.Request, *server.Server) {
 	return func(w http.ResponseWriter, r *http.Request, s *server.Server) {
-		if h.Editing == nil {
+		if p.Editing == nil {
 			access.Refuse(w, http.StatusForbidden, `the console may not change the config; set "server": {"console": "edit"} and a token, and restart mcpx`)
 			return
 		}
@@ -38,8 +38,8 @@ func (h *HTTP) editing(handle func(http.ResponseWriter, *http.Request, *server.S
 
 // entry reads the body of a request: a JSON object. If it fails, it writes the error
 // response and returns false.
-func (h *HTTP) entry(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
-	body, ok := h.body(w, r)
+func (p *Pages) entry(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
+	body, ok := p.Front.Body(w, r)
 	if ok && (rawjson.Kind(body) != '{' || rawjson.Check(body) != nil || rawjson.DuplicateKey(body) != nil) {
 		access.Refuse(w, http.StatusBadRequest, "the body must be a JSON object without repeated keys")
 		return nil, false
@@ -60,12 +60,12 @@ type checked struct {
 }
 
 // checkServer serves POST /console/SCHEMA/check: it tries a server that is not saved.
-func (h *HTTP) checkServer(w http.ResponseWriter, r *http.Request, s *server.Server) {
-	entry, ok := h.entry(w, r)
+func (p *Pages) checkServer(w http.ResponseWriter, r *http.Request, s *server.Server) {
+	entry, ok := p.entry(w, r)
 	if !ok {
 		return
 	}
-	u, secrets, err := h.Editing.Check(r.Context(), s.Schema(), r.URL.Query().Get("server"), entry)
+	u, secrets, err := p.Editing.Check(r.Context(), s.Schema(), r.URL.Query().Get("server"), entry)
 	if err != nil {
 		refuseConsole(w, err)
 		return
@@ -78,13 +78,13 @@ func (h *HTTP) checkServer(w http.ResponseWriter, r *http.Request, s *server.Ser
 }
 
 // addServer serves POST /console/SCHEMA/add.
-func (h *HTTP) addServer(w http.ResponseWriter, r *http.Request, s *server.Server) {
-	entry, ok := h.entry(w, r)
+func (p *Pages) addServer(w http.ResponseWriter, r *http.Request, s *server.Server) {
+	entry, ok := p.entry(w, r)
 	if !ok {
 		return
 	}
 	name := r.URL.Query().Get("server")
-	h.edit(w, func(e *config.Editor) error { return e.Add(s.Schema(), name, entry) })
+	p.edit(w, func(e *config.Editor) error { return e.Add(s.Schema(), name, entry) })
 }
 
 // changeable are the keys of a server that the console can change.
@@ -92,13 +92,13 @@ var changeable = []string{"description", "tools", "startup_timeout", "timeout", 
 
 // changeServer serves POST /console/SCHEMA/change: an object with some of the changeable
 // keys, where null removes a key.
-func (h *HTTP) changeServer(w http.ResponseWriter, r *http.Request, s *server.Server) {
-	changes, ok := h.entry(w, r)
+func (p *Pages) changeServer(w http.ResponseWriter, r *http.Request, s *server.Server) {
+	changes, ok := p.entry(w, r)
 	if !ok {
 		return
 	}
 	name := r.URL.Query().Get("server")
-	h.edit(w, func(e *config.Editor) error {
+	p.edit(w, func(e *config.Editor) error {
 		for _, key := range changeable {
 			value := rawjson.Get(changes, key)
 			if value == nil {
@@ -113,15 +113,15 @@ func (h *HTTP) changeServer(w http.ResponseWriter, r *http.Request, s *server.Se
 }
 
 // switchServer returns a handler that enables or disables the server in the query.
-func (h *HTTP) switchServer(change func(e *config.Editor, schema, name string) error) func(http.ResponseWriter, *http.Request, *server.Server) {
+func (p *Pages) switchServer(change func(e *config.Editor, schema, name string) error) func(http.ResponseWriter, *http.Request, *server.Server) {
 	return func(w http.ResponseWriter, r *http.Request, s *server.Server) {
-		h.edit(w, func(e *config.Editor) error { return change(e, s.Schema(), r.URL.Query().Get("server")) })
+		p.edit(w, func(e *config.Editor) error { return change(e, s.Schema(), r.URL.Query().Get("server")) })
 	}
 }
 
 // edit changes the config and writes the response.
-func (h *HTTP) edit(w http.ResponseWriter, change func(e *config.Editor) error) {
-	if err := h.Editing.Edit(change); err != nil {
+func (p *Pages) edit(w http.ResponseWriter, change func(e *config.Editor) error) {
+	if err := p.Editing.Edit(change); err != nil {
 		refuseConsole(w, err)
 		return
 	}

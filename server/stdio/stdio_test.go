@@ -1,4 +1,4 @@
-package front
+package stdio
 
 import (
 	"bufio"
@@ -16,10 +16,13 @@ import (
 
 	"mcpx/internal/rpc"
 	"mcpx/server"
+	"mcpx/server/servertest"
 )
 
-// front is a Stdio at work, and its client.
-type front struct {
+func TestMain(m *testing.M) { servertest.Main(m) }
+
+// running is a Front at work, and its client.
+type running struct {
 	t    *testing.T
 	in   *io.PipeWriter
 	out  *bufio.Reader
@@ -29,21 +32,21 @@ type front struct {
 }
 
 // serve runs a front on pipes until the test ends.
-func serve(t *testing.T, s *server.Server, limit int) *front {
+func serve(t *testing.T, s *server.Server, limit int) *running {
 	t.Helper()
-	return serveStdio(t, &Stdio{Server: s, MessageBytes: limit})
+	return serveWith(t, &Front{Server: s, MessageBytes: limit})
 }
 
-// serveStdio is serve with more settings.
-func serveStdio(t *testing.T, stdio *Stdio) *front {
+// serveWith is serve with more settings.
+func serveWith(t *testing.T, front *Front) *running {
 	t.Helper()
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()
 	ctx, stop := context.WithCancel(context.Background())
-	f := &front{t: t, in: toServer, out: bufio.NewReader(fromServer), read: fromServer, done: make(chan error, 1), stop: stop}
-	stdio.In, stdio.Out = in, out
+	f := &running{t: t, in: toServer, out: bufio.NewReader(fromServer), read: fromServer, done: make(chan error, 1), stop: stop}
+	front.In, front.Out = in, out
 	go func() {
-		f.done <- stdio.Run(ctx)
+		f.done <- front.Run(ctx)
 		_ = out.Close()
 	}()
 	t.Cleanup(func() {
@@ -55,7 +58,7 @@ func serveStdio(t *testing.T, stdio *Stdio) *front {
 }
 
 // say sends lines.
-func (f *front) say(lines ...string) {
+func (f *running) say(lines ...string) {
 	f.t.Helper()
 	if _, err := io.WriteString(f.in, strings.Join(lines, "\n")+"\n"); err != nil {
 		f.t.Error(err)
@@ -63,7 +66,7 @@ func (f *front) say(lines ...string) {
 }
 
 // hear is the next line.
-func (f *front) hear() string {
+func (f *running) hear() string {
 	f.t.Helper()
 	line, err := f.out.ReadString('\n')
 	if err != nil {
@@ -73,7 +76,7 @@ func (f *front) hear() string {
 }
 
 // rest is every line up to the end of the output.
-func (f *front) rest() []string {
+func (f *running) rest() []string {
 	f.t.Helper()
 	text, err := io.ReadAll(f.out)
 	if err != nil {
@@ -85,14 +88,25 @@ func (f *front) rest() []string {
 	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 }
 
+// request returns a request with the ID 1.
+func request(method, params string) string {
+	if params != "" {
+		params = `,"params":` + params
+	}
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q%s}`, method, params)
+}
+
+// result returns the answer to it.
+func result(result string) string { return `{"jsonrpc":"2.0","id":1,"result":` + result + `}` }
+
 // hang is a method that is answered only when its request is cancelled.
 var hang server.Method = func(_ *server.Server, ctx context.Context, _ *server.Client, _ rpc.Message) ([]byte, error) {
 	<-ctx.Done()
 	return nil, context.Cause(ctx)
 }
 
-func TestStdioConversation(t *testing.T) {
-	f := serve(t, start(t, upstream(t, "a")).Server, 1<<20)
+func TestConversation(t *testing.T) {
+	f := serve(t, servertest.Start(t, server.Options{}, servertest.Upstream(t, "a")).Server, 1<<20)
 	f.say(request("initialize", `{"protocolVersion":"2025-06-18"}`))
 	f.hear()
 	for _, row := range []struct{ say, hear string }{
@@ -131,18 +145,18 @@ func TestStdioConversation(t *testing.T) {
 	}
 }
 
-// TestStdioCallsOverlap: no request waits for another. Each of 64 is answered only
+// TestCallsOverlap: no request waits for another. Each of 64 is answered only
 // once all have come.
-func TestStdioCallsOverlap(t *testing.T) {
+func TestCallsOverlap(t *testing.T) {
 	const n = 64
 	var all sync.WaitGroup
 	all.Add(n)
-	with(t, "test/meet", func(*server.Server, context.Context, *server.Client, rpc.Message) ([]byte, error) {
+	servertest.AddMethod(t, "test/meet", func(*server.Server, context.Context, *server.Client, rpc.Message) ([]byte, error) {
 		all.Done()
 		all.Wait()
 		return []byte("{}"), nil
 	})
-	f := serve(t, bare(), 1<<20)
+	f := serve(t, servertest.Bare(), 1<<20)
 	want := map[string]bool{}
 	for i := range n {
 		f.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"test/meet"}`, i))
@@ -161,32 +175,32 @@ func TestStdioCallsOverlap(t *testing.T) {
 	}
 }
 
-// TestStdioDrains: after the end of input, calls in flight get five seconds and are
+// TestDrains: after the end of input, calls in flight get five seconds and are
 // then cancelled. The last answer ends the front.
-func TestStdioDrains(t *testing.T) {
+func TestDrains(t *testing.T) {
 	const takes = 4 * time.Second
-	with(t, "test/hang", hang)
-	with(t, "test/slow", func(*server.Server, context.Context, *server.Client, rpc.Message) ([]byte, error) {
+	servertest.AddMethod(t, "test/hang", hang)
+	servertest.AddMethod(t, "test/slow", func(*server.Server, context.Context, *server.Client, rpc.Message) ([]byte, error) {
 		<-time.After(takes)
 		return []byte("{}"), nil
 	})
-	for name, end := range map[string]func(*front){
-		"EOF":  func(f *front) { _ = f.in.Close() },
-		"exit": func(f *front) { f.say(`{"jsonrpc":"2.0","method":"notifications/exit"}`) },
-		"ctx":  func(f *front) { f.stop() },
-		"torn": func(f *front) { _ = f.in.CloseWithError(errors.New("torn")) },
+	for name, end := range map[string]func(*running){
+		"EOF":  func(f *running) { _ = f.in.Close() },
+		"exit": func(f *running) { f.say(`{"jsonrpc":"2.0","method":"notifications/exit"}`) },
+		"ctx":  func(f *running) { f.stop() },
+		"torn": func(f *running) { _ = f.in.CloseWithError(errors.New("torn")) },
 	} {
 		for last, want := range map[time.Duration][]string{
 			takes: {`{"jsonrpc":"2.0","id":2,"result":{}}`},
-			drainTime: {
+			server.DrainTime: {
 				`{"jsonrpc":"2.0","id":2,"result":{}}`,
 				`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"mcpx is stopping; the call was cancelled"}}`,
 			},
 		} {
 			synctest.Test(t, func(t *testing.T) {
-				f := serve(t, bare(), 1<<20)
+				f := serve(t, servertest.Bare(), 1<<20)
 				begin := time.Now()
-				if last == drainTime {
+				if last == server.DrainTime {
 					f.say(request("test/hang", ""))
 				}
 				f.say(`{"jsonrpc":"2.0","id":2,"method":"test/slow"}`)
@@ -206,16 +220,16 @@ func TestStdioDrains(t *testing.T) {
 	}
 }
 
-// TestStdioDoesNotWaitForStuckMethods: a method that ignores its cancellation does not
+// TestDoesNotWaitForStuckMethods: a method that ignores its cancellation does not
 // delay the end.
-func TestStdioDoesNotWaitForStuckMethods(t *testing.T) {
+func TestDoesNotWaitForStuckMethods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		with(t, "test/stuck", func(*server.Server, context.Context, *server.Client, rpc.Message) ([]byte, error) {
+		servertest.AddMethod(t, "test/stuck", func(*server.Server, context.Context, *server.Client, rpc.Message) ([]byte, error) {
 			<-release
 			return nil, errors.New("at last")
 		})
-		f := serve(t, bare(), 1<<20)
+		f := serve(t, servertest.Bare(), 1<<20)
 		f.say(request("test/stuck", ""))
 		synctest.Wait()
 		begin := time.Now()
@@ -234,13 +248,13 @@ func TestStdioDoesNotWaitForStuckMethods(t *testing.T) {
 	})
 }
 
-func TestStdioTimeout(t *testing.T) {
-	with(t, "test/hang", hang)
+func TestTimeout(t *testing.T) {
+	servertest.AddMethod(t, "test/hang", hang)
 	synctest.Test(t, func(t *testing.T) {
-		f := serveStdio(t, &Stdio{Server: bare(), MessageBytes: 1 << 20, Timeout: 2 * time.Second})
+		f := serveWith(t, &Front{Server: servertest.Bare(), MessageBytes: 1 << 20, Timeout: 2 * time.Second})
 		begin := time.Now()
 		f.say(request("test/hang", ""))
-		want := failure(-32603, "no answer within 2s (cli.stdio.timeout); the call was cancelled", "")
+		want := `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"no answer within 2s (cli.stdio.timeout); the call was cancelled"}}`
 		if got := f.hear(); got != want || time.Since(begin) != 2*time.Second {
 			t.Errorf("after %v: %s, want %s", time.Since(begin), got, want)
 		}
@@ -251,14 +265,14 @@ func TestStdioTimeout(t *testing.T) {
 	})
 }
 
-// TestStdioClientThatDoesNotRead: its requests are read up to a limit, and the end
+// TestClientThatDoesNotRead: its requests are read up to a limit, and the end
 // comes in time.
-func TestStdioClientThatDoesNotRead(t *testing.T) {
+func TestClientThatDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		with(t, "test/large", func(*server.Server, context.Context, *server.Client, rpc.Message) ([]byte, error) {
+		servertest.AddMethod(t, "test/large", func(*server.Server, context.Context, *server.Client, rpc.Message) ([]byte, error) {
 			return []byte(`"` + strings.Repeat("x", 10_000) + `"`), nil
 		})
-		f := serve(t, bare(), 20_000)
+		f := serve(t, servertest.Bare(), 20_000)
 		for range 50 {
 			f.say(request("test/large", ""))
 		}
@@ -277,10 +291,10 @@ func TestStdioClientThatDoesNotRead(t *testing.T) {
 	})
 }
 
-// TestStdioWriterThatFails: a client whose output is gone ends the front at once.
-func TestStdioWriterThatFails(t *testing.T) {
+// TestWriterThatFails: a client whose output is gone ends the front at once.
+func TestWriterThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := serve(t, bare(), 1<<20)
+		f := serve(t, servertest.Bare(), 1<<20)
 		gone := errors.New("gone")
 		_ = f.read.CloseWithError(gone)
 		begin := time.Now()
@@ -296,11 +310,11 @@ func TestStdioWriterThatFails(t *testing.T) {
 	})
 }
 
-// TestStdioCancellationRightBehindTheRequest: it is not lost.
-func TestStdioCancellationRightBehindTheRequest(t *testing.T) {
-	with(t, "test/hang", hang)
+// TestCancellationRightBehindTheRequest: it is not lost.
+func TestCancellationRightBehindTheRequest(t *testing.T) {
+	servertest.AddMethod(t, "test/hang", hang)
 	synctest.Test(t, func(t *testing.T) {
-		f := serve(t, bare(), 1<<20)
+		f := serve(t, servertest.Bare(), 1<<20)
 		var lines []string
 		for i := range 200 {
 			lines = append(lines,
@@ -318,11 +332,11 @@ func TestStdioCancellationRightBehindTheRequest(t *testing.T) {
 	})
 }
 
-// TestStdioEndsWhileRequestsCome: the race detector finds a WaitGroup that is waited
+// TestEndsWhileRequestsCome: the race detector finds a WaitGroup that is waited
 // for and added to at the same time.
-func TestStdioEndsWhileRequestsCome(t *testing.T) {
+func TestEndsWhileRequestsCome(t *testing.T) {
 	for range 50 {
-		f := serve(t, bare(), 1<<20)
+		f := serve(t, servertest.Bare(), 1<<20)
 		begun := make(chan struct{})
 		go func() {
 			for i := 0; ; i++ {
@@ -346,14 +360,14 @@ func TestStdioEndsWhileRequestsCome(t *testing.T) {
 	}
 }
 
-// TestStdioIsAnsweredWhileItEnds: a call in flight at the end gets the response of the
+// TestIsAnsweredWhileItEnds: a call in flight at the end gets the response of the
 // client to its request.
-func TestStdioIsAnsweredWhileItEnds(t *testing.T) {
-	with(t, "test/ask", func(_ *server.Server, ctx context.Context, c *server.Client, _ rpc.Message) ([]byte, error) {
+func TestIsAnsweredWhileItEnds(t *testing.T) {
+	servertest.AddMethod(t, "test/ask", func(_ *server.Server, ctx context.Context, c *server.Client, _ rpc.Message) ([]byte, error) {
 		return c.Request(ctx, "roots/list", nil)
 	})
 	synctest.Test(t, func(t *testing.T) {
-		f := serve(t, bare(), 1<<20)
+		f := serve(t, servertest.Bare(), 1<<20)
 		begin := time.Now()
 		f.say(request("initialize", `{"protocolVersion":"2025-06-18","capabilities":{"roots":{}}}`))
 		f.hear()
@@ -373,10 +387,10 @@ func TestStdioIsAnsweredWhileItEnds(t *testing.T) {
 	})
 }
 
-// TestStdioRequestsNamedLikeNotifications: an ID makes a message a request, whatever
+// TestRequestsNamedLikeNotifications: an ID makes a message a request, whatever
 // its method is. Each one is answered, or the front would wait for it in vain.
-func TestStdioRequestsNamedLikeNotifications(t *testing.T) {
-	f := serve(t, bare(), 1<<20)
+func TestRequestsNamedLikeNotifications(t *testing.T) {
+	f := serve(t, servertest.Bare(), 1<<20)
 	var want []string
 	for i, method := range []string{"notifications/cancelled", "notifications/initialized", "notifications/progress"} {
 		f.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":{"requestId":7,"progressToken":7}}`, i, method))
@@ -388,15 +402,15 @@ func TestStdioRequestsNamedLikeNotifications(t *testing.T) {
 	}
 }
 
-// TestStdioRequestThatBeginsTooLate: a request of the backlog gets room at the moment
+// TestRequestThatBeginsTooLate: a request of the backlog gets room at the moment
 // in which the front cancels all requests. It is cancelled, too.
-func TestStdioRequestThatBeginsTooLate(t *testing.T) {
-	with(t, "test/hang", hang)
-	s := bare()
+func TestRequestThatBeginsTooLate(t *testing.T) {
+	servertest.AddMethod(t, "test/hang", hang)
+	s := servertest.Bare()
 	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(errStopping)
+	cancel(server.ErrStopping)
 	out := rpc.NewWriter(io.Discard, 1<<20)
-	c := &stdioRun{Stdio: &Stdio{Server: s}, ctx: ctx, out: out, pending: newPendingRequests(), quota: server.NewQuota(1, 0), backlog: newBacklog()}
+	c := &run{Front: &Front{Server: s}, ctx: ctx, out: out, pending: newPendingRequests(), quota: server.NewQuota(1, 0), backlog: newBacklog()}
 	c.client = s.NewClient("stdio", out.Send)
 	if !c.pending.add() || !c.quota.TryAcquire() {
 		t.Fatal("no room")

@@ -2,83 +2,17 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
-	"mcpx/config"
+	"github.com/mark3labs/mcp-go/mcp"
+
 	"mcpx/executor"
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
-	"mcpx/internal/upstream"
 )
-
-// directoryLimit is the longest description of inspect, in bytes, however many
-// servers there are.
-const directoryLimit = 2048
-
-// The schemas of the two tools. arguments has an empty "properties": without it,
-// models under constrained decoding send {}.
-const (
-	inspectSchema = `{"type":"object","properties":{"server_name":{"type":"string"},"tool_name":{"type":"string"}},"required":["server_name"]}`
-	execSchema    = `{"type":"object","properties":{"server_name":{"type":"string"},"tool_name":{"type":"string"},"arguments":{"type":"object","properties":{},"additionalProperties":true},"select":{"type":"string"}},"required":["server_name","tool_name"]}`
-)
-
-// alwaysLoad is a member of a tool's definition. Clients that defer tools then show this
-// tool to the model from the start. The model does not see the member itself.
-const alwaysLoad = `,"_meta":{"anthropic/alwaysLoad":true}`
-
-// lazyTools returns the list of inspect and exec, which never changes while mcpx runs.
-// meta is a further member of both, or "". mcp-go's Tool is not used, since it always has
-// annotations, which cost tokens.
-func lazyTools(p *config.Profile, meta string) []byte {
-	b := rawjson.AppendString([]byte(`{"tools":[{"name":"inspect","description":`), directory(p))
-	b = append(b, `,"inputSchema":`+inspectSchema+`,"annotations":{"readOnlyHint":true}`+meta+`},`...)
-	b = append(b, `{"name":"exec","description":"Call a tool. Inspect it first.","inputSchema":`+execSchema+meta+`}]}`...)
-	return b
-}
-
-// listLazy handles tools/list in lazy mode. The list has one page.
-func (s *Server) listLazy(_ context.Context, c *Client, m rpc.Message) ([]byte, error) {
-	if !rawjson.IsNull(rawjson.Get(m.Params, "cursor")) {
-		return nil, invalidParams(invalidCursor)
-	}
-	return s.directory(c).tools, nil
-}
-
-// directory returns the description of inspect, with the names and descriptions of all
-// servers. If it is too long, it omits the descriptions, and then the last names.
-func directory(p *config.Profile) string {
-	const (
-		use    = "List a server's tools, or get one's schema. Servers: "
-		search = executor.Builtin + " (searches all tools"
-	)
-	var full, names []string
-	for _, u := range p.Upstreams {
-		name := u.Name
-		names = append(names, name)
-		if u.Description != "" {
-			name += " (" + plain.Line(u.Description) + ")"
-		}
-		full = append(full, name)
-	}
-	for _, list := range [][]string{full, names} {
-		if text := use + strings.Join(append(list, search+")"), ", "); len(text) <= directoryLimit {
-			return text
-		}
-	}
-	last := func(missing int) string {
-		return fmt.Sprintf(`%s; inspect("%s") lists %d more servers)`, search, executor.Builtin, missing)
-	}
-	room := directoryLimit - len(use+last(len(names)))
-	shown := 0
-	for ; shown < len(names); shown++ {
-		if room -= len(names[shown]) + len(", "); room < 0 {
-			break
-		}
-	}
-	return use + strings.Join(append(names[:shown], last(len(names)-shown)), ", ")
-}
 
 // callToolAndWait is callTool for callers that wait.
 func (s *Server) callToolAndWait(ctx context.Context, c *Client, m rpc.Message) ([]byte, error) {
@@ -223,11 +157,30 @@ func (s *Server) notListed(c *Client, name string) error {
 	return e
 }
 
-// LazyTools returns the result of tools/list in lazy mode, as a client's model sees it.
-func (s *Server) LazyTools(c upstream.Client) []byte {
-	p := s.profile
-	if c != nil && c.Caller() != nil && c.Caller().Rules != nil {
-		p = s.granted(c.Caller().Rules)
+// flatResult returns the result of a tool call in flat mode. Arguments that do not
+// fit the tool's schema are an error in the result since 2025-11-25, and an MCP error
+// before.
+func flatResult(c *Client, result, line []byte, err error) (_, _ []byte, _ error) {
+	var invalid *executor.Invalid
+	switch {
+	case !errors.As(err, &invalid):
+		return result, line, err
+	case c.speaks(mcp.ProtocolVersion20251125):
+		return errorResult(invalid.Error()), nil, nil
 	}
-	return lazyTools(p, "")
+	return nil, nil, invalidArguments(invalid)
+}
+
+// invalidArguments returns the MCP error for arguments that do not fit the schema.
+func invalidArguments(e *executor.Invalid) *rpc.Error {
+	p := e.Problems[0]
+	parameter, text := strings.Join(p.Path, "."), p.String()
+	if p.Text == "required" {
+		text = "Missing required parameter '" + parameter + "'"
+	}
+	return &rpc.Error{
+		Code:    rpc.CodeInvalidParams,
+		Message: "Invalid params: " + text,
+		Data:    rawjson.With([]byte("{}"), "parameter", rawjson.AppendString(nil, parameter)),
+	}
 }

@@ -1,4 +1,4 @@
-package front
+package pages
 
 import (
 	"crypto/sha256"
@@ -12,6 +12,7 @@ import (
 	"mcpx/registry"
 	"mcpx/server"
 	"mcpx/server/access"
+	"mcpx/server/front"
 )
 
 // reviewBytes bounds the changes that the console shows.
@@ -43,12 +44,12 @@ func reviewOf(schema string, u *registry.Upstream) *review {
 
 // acceptServer serves POST /console/SCHEMA/accept with {"id": …}: it approves the server as
 // it is now, if that is what the person has seen.
-func (h *HTTP) acceptServer(w http.ResponseWriter, r *http.Request, s *server.Server) {
-	body, ok := h.entry(w, r)
+func (p *Pages) acceptServer(w http.ResponseWriter, r *http.Request, s *server.Server) {
+	body, ok := p.entry(w, r)
 	if !ok {
 		return
 	}
-	u := s.Upstream(newSessionlessClient(s, r), r.URL.Query().Get("server"))
+	u := s.Upstream(front.NewSessionlessClient(s, r), r.URL.Query().Get("server"))
 	if u == nil {
 		refuseConsole(w, registry.ErrUnknown)
 		return
@@ -59,7 +60,7 @@ func (h *HTTP) acceptServer(w http.ResponseWriter, r *http.Request, s *server.Se
 		access.Refuse(w, http.StatusConflict, "the server is not as you have seen it; look at the changes again")
 		return
 	}
-	if err := h.Editing.Accept(lockfile.Key(s.Schema(), u.Name), offer); err != nil {
+	if err := p.Editing.Accept(lockfile.Key(s.Schema(), u.Name), offer); err != nil {
 		refuseConsole(w, err)
 		return
 	}
@@ -79,7 +80,7 @@ type signedIn struct {
 // signInOf returns the sign-in of a server, for the person who may sign in; nil if there is
 // none.
 func signInOf(r *http.Request, s *server.Server, name string) *signedIn {
-	status, ok := s.Registry().For(newSessionlessClient(s, r)).SignInStatus(r.Context(), name)
+	status, ok := s.Registry().For(front.NewSessionlessClient(s, r)).SignInStatus(r.Context(), name)
 	if !ok {
 		return nil
 	}

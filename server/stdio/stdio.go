@@ -1,4 +1,7 @@
-package front
+// Package stdio has the front for one client on a pair of pipes. It reads messages line by
+// line, hands them to a server.Server, and writes the responses. It bounds what the client
+// may have pending or leave unread.
+package stdio
 
 import (
 	"cmp"
@@ -15,10 +18,9 @@ import (
 	"mcpx/server"
 )
 
-// Stdio is the front for one client on a pair of pipes. It does not use mcp-go's loop,
-// which runs five calls at a time, reorders and drops notifications, and reads IDs as
-// floats.
-type Stdio struct {
+// Front serves one client on a pair of pipes. It does not use mcp-go's loop, which runs
+// five calls at a time, reorders and drops notifications, and reads IDs as floats.
+type Front struct {
 	Server       *server.Server
 	In           io.Reader
 	Out          io.Writer
@@ -28,20 +30,13 @@ type Stdio struct {
 	Timeout      time.Duration // of a request; 0: only the upstream's own limits
 }
 
-// Times to stop a front. Stopping the upstreams takes up to four seconds more, so that
-// mcpx stops within ten seconds.
-const (
-	drainTime  = 5 * time.Second        // for unfinished calls to finish
-	cancelTime = 500 * time.Millisecond // for canceled calls to end
-)
-
 // stdoutBytes is the size of the pipe to the client.
 const stdoutBytes = 1 << 20
 
 // Run serves until the input ends, the client sends notifications/exit, or ctx ends.
-// Unfinished calls then have drainTime to finish before they are canceled. Run does not
-// wait for a read that blocks on the pipe; that goroutine ends with the process.
-func (f *Stdio) Run(ctx context.Context) error {
+// Unfinished calls then have server.DrainTime to finish before they are canceled. Run does
+// not wait for a read that blocks on the pipe; that goroutine ends with the process.
+func (f *Front) Run(ctx context.Context) error {
 	if pipe, ok := f.Out.(*os.File); ok {
 		rpc.Widen(pipe, stdoutBytes)
 	}
@@ -55,7 +50,7 @@ func (f *Stdio) Run(ctx context.Context) error {
 
 	calls, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
-	c := &stdioRun{Stdio: f, ctx: calls, out: out, pending: newPendingRequests(), quota: server.NewQuota(f.Calls, 0), backlog: newBacklog()}
+	c := &run{Front: f, ctx: calls, out: out, pending: newPendingRequests(), quota: server.NewQuota(f.Calls, 0), backlog: newBacklog()}
 	c.client = f.Server.NewClient("stdio", out.Send)
 	c.client.Quota = c.quota
 	f.Server.Attach(c.client)
@@ -80,7 +75,7 @@ func (f *Stdio) Run(ctx context.Context) error {
 	})
 	out.Close()
 	c.backlog.close()
-	last := time.After(cancelTime)
+	last := time.After(server.CancelTime)
 	for _, ended := range []chan struct{}{dispatched, written} {
 		select {
 		case <-ended:
@@ -91,18 +86,18 @@ func (f *Stdio) Run(ctx context.Context) error {
 	return errors.Join(err, writeErr)
 }
 
-// drain waits until no requests are pending. After drainTime it cancels them.
+// drain waits until no requests are pending. After server.DrainTime it cancels them.
 func drain(r *pendingRequests, cancel func(cause error)) {
 	r.end()
 	select {
 	case <-r.idle:
 		return
-	case <-time.After(drainTime):
+	case <-time.After(server.DrainTime):
 	}
-	cancel(errStopping)
+	cancel(server.ErrStopping)
 	select {
 	case <-r.idle:
-	case <-time.After(cancelTime):
+	case <-time.After(server.CancelTime):
 	}
 }
 
@@ -148,13 +143,10 @@ func (r *pendingRequests) end() {
 	}
 }
 
-// errStopping is the cause for canceling calls that are unfinished after drainTime.
-var errStopping = errors.New("mcpx is stopping; the call was cancelled")
-
-// stdioRun is one run of the front.
-type stdioRun struct {
-	*Stdio
-	ctx     context.Context // canceled after drainTime
+// run is one run of the front.
+type run struct {
+	*Front
+	ctx     context.Context // canceled after server.DrainTime
 	client  *server.Client
 	out     *rpc.Writer
 	pending *pendingRequests
@@ -165,7 +157,7 @@ type stdioRun struct {
 // read handles the client's messages until the input ends. Once the front stops, it
 // handles no more requests. Requests run concurrently. While the backlog is full, read
 // pauses.
-func (c *stdioRun) read() error {
+func (c *run) read() error {
 	lines := rpc.NewReader(c.In, c.MessageBytes)
 	for {
 		line, err := lines.Read()
@@ -202,7 +194,7 @@ func (c *stdioRun) read() error {
 }
 
 // handleOther handles notifications, responses and invalid messages.
-func (c *stdioRun) handleOther(p server.Inbound) {
+func (c *run) handleOther(p server.Inbound) {
 	if c.unqueue(p) {
 		return
 	}
@@ -210,7 +202,7 @@ func (c *stdioRun) handleOther(p server.Inbound) {
 }
 
 // unqueue removes the request that p cancels from the backlog; false if there is none.
-func (c *stdioRun) unqueue(p server.Inbound) bool {
+func (c *run) unqueue(p server.Inbound) bool {
 	if p.Err != nil || p.Message.Method != "notifications/cancelled" || !c.backlog.cancel(rawjson.Get(p.Message.Params, "requestId")) {
 		return false
 	}
@@ -219,7 +211,7 @@ func (c *stdioRun) unqueue(p server.Inbound) bool {
 }
 
 // dispatch begins the requests of the backlog when the quota has room for them.
-func (c *stdioRun) dispatch() {
+func (c *run) dispatch() {
 	for c.backlog.wait() {
 		err := c.quota.Acquire(c.ctx, 0)
 		p, ok := c.backlog.pop()
@@ -237,7 +229,7 @@ func (c *stdioRun) dispatch() {
 }
 
 // begin starts a request that is counted in pending and in the quota.
-func (c *stdioRun) begin(p server.Inbound) {
+func (c *run) begin(p server.Inbound) {
 	ctx, cancel := c.requestContext()
 	c.Server.Handle(ctx, c.client, p, func(response []byte) {
 		cancel()
@@ -249,14 +241,14 @@ func (c *stdioRun) begin(p server.Inbound) {
 }
 
 // finish ends a request.
-func (c *stdioRun) finish() {
+func (c *run) finish() {
 	c.quota.Release()
 	c.pending.done()
 }
 
 // handleLate handles a message that arrives while the front stops. It drops requests and
 // invalid messages.
-func (c *stdioRun) handleLate(p server.Inbound) {
+func (c *run) handleLate(p server.Inbound) {
 	if c.unqueue(p) {
 		return
 	}
@@ -267,7 +259,7 @@ func (c *stdioRun) handleLate(p server.Inbound) {
 
 // requestContext returns the context of one request, with the front's timeout if it has
 // one.
-func (c *stdioRun) requestContext() (context.Context, context.CancelFunc) {
+func (c *run) requestContext() (context.Context, context.CancelFunc) {
 	if c.Timeout == 0 { // drain cancels the requests one by one
 		return context.Background(), func() {}
 	}
@@ -275,7 +267,7 @@ func (c *stdioRun) requestContext() (context.Context, context.CancelFunc) {
 }
 
 // send writes a message, if it is not nil. It may wait.
-func (c *stdioRun) send(message []byte) {
+func (c *run) send(message []byte) {
 	if message == nil {
 		return
 	}
@@ -286,7 +278,7 @@ func (c *stdioRun) send(message []byte) {
 
 // respond sends the response to a request and ends the request. It never waits: if the
 // client does not read, a goroutine waits.
-func (c *stdioRun) respond(response []byte) {
+func (c *run) respond(response []byte) {
 	if response == nil || !errors.Is(c.out.Send(response), rpc.ErrFull) {
 		c.finish()
 		return

@@ -1,19 +1,21 @@
-package front
+package pages
 
 import (
 	"errors"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"mcpx/internal/store"
 	"mcpx/registry"
+	"mcpx/server/servertest"
 )
 
 func TestStatus(t *testing.T) {
-	s := serveHTTP(t, upstream(t, "one"))
-	s.registry.Settled(t.Context(), "one")
-	got := whole(t, s.do(t, "GET", "/status", ""))
+	s := serve(t, servertest.Upstream(t, "one"))
+	s.Registry.Settled(t.Context(), "one")
+	got := s.do(t, "GET", "/status", "")
 	for _, want := range []string{
 		`200 {"version":"1.2.3","sessions":0,"schemas":{"default":[{"name":"one","transport":"stdio","state":"ready","startup_ms":`,
 		`"other":[{"name":"x","transport":"","state":"starting","tools":0,"prompts":0,"resources":0,"tokens":0}]},"context":{"default":{"without":`,
@@ -22,12 +24,17 @@ func TestStatus(t *testing.T) {
 			t.Errorf("status has no %s: %s", want, got)
 		}
 	}
+	w := httptest.NewRecorder()
+	s.status(w, httptest.NewRequestWithContext(t.Context(), "GET", "/status", nil))
+	if got := w.Header().Get("Content-Type"); got != "application/json" {
+		t.Errorf("Content-Type %q", got)
+	}
 }
 
 // TestAdvice: an upstream that has failed has an advice until it works again.
 func TestAdvice(t *testing.T) {
-	s := serveHTTP(t, upstream(t, "one", "-exit", "3"))
-	failed := s.registry.Settled(t.Context(), "one")
+	s := serve(t, servertest.Upstream(t, "one", "-exit", "3"))
+	failed := s.Registry.Settled(t.Context(), "one")
 	for _, row := range []struct {
 		name, reason string
 		state        registry.State
@@ -52,7 +59,7 @@ func TestAdvice(t *testing.T) {
 // TestStoreStatus checks what /health and /status show of the store: /health has no addresses,
 // since everybody may read it.
 func TestStoreStatus(t *testing.T) {
-	s := serveHTTP(t)
+	s := serve(t)
 	since := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 	for _, row := range []struct {
 		name           string
@@ -64,13 +71,13 @@ func TestStoreStatus(t *testing.T) {
 		{"down", errors.New("refused by 10.0.0.1"), `{"status":"ok","store":{"state":"down","since":"2026-01-31T12:00:00Z"}}`,
 			`"store":{"state":"down","since":"2026-01-31T12:00:00Z","address":"redis://host","reason":"refused by 10.0.0.1","requests":7,"failures":2}`},
 	} {
-		s.StoreState = func() store.State {
+		s.Front.StoreState = func() store.State {
 			return store.State{Address: "redis://host", Err: row.err, Since: since, Requests: 7, Failures: 2}
 		}
-		if got := whole(t, s.do(t, "GET", "/health", "")); got != "200 "+row.health {
+		if got := s.do(t, "GET", "/health", ""); got != "200 "+row.health {
 			t.Errorf("%s: /health: %s", row.name, got)
 		}
-		if got := whole(t, s.do(t, "GET", "/status", "")); !strings.Contains(got, row.status) {
+		if got := s.do(t, "GET", "/status", ""); !strings.Contains(got, row.status) {
 			t.Errorf("%s: /status: %s", row.name, got)
 		}
 	}

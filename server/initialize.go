@@ -1,14 +1,79 @@
 package server
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/mark3labs/mcp-go/mcp"
 
 	"mcpx/config"
 	"mcpx/executor"
 	"mcpx/internal/plain"
+	"mcpx/internal/rawjson"
+	"mcpx/internal/rpc"
 )
+
+// initialize handles initialize: it negotiates the revision.
+func (s *Server) initialize(_ context.Context, c *Client, m rpc.Message) ([]byte, error) {
+	version, ok := rawjson.String(rawjson.Get(m.Params, "protocolVersion"))
+	if !ok {
+		return nil, invalidParams(`"protocolVersion" must be a string`)
+	}
+	params := exactly(m.Params, "protocolVersion", "capabilities", "clientInfo")
+	if err := json.Unmarshal(params, &mcp.InitializeParams{}); err != nil {
+		return nil, invalidParams("the params of initialize are not as MCP defines them")
+	}
+	if version < mcp.ProtocolVersion20241105 {
+		return nil, rpc.Errorf(rpc.CodeServer, "Unsupported protocol version: %s", version)
+	}
+	version = mcp.NegotiateLegacyVersion(version)
+	c.SetInitialized(version, rawjson.Get(m.Params, "capabilities"))
+	return json.Marshal(mcp.InitializeResult{ProtocolVersion: version, Capabilities: capabilities, ServerInfo: s.implementation(), Instructions: s.instructions(c)})
+}
+
+// exactly returns an object with only the members that have these keys. encoding/json
+// would ignore the case of keys, so that "CAPABILITIES" could replace "capabilities".
+func exactly(object []byte, keys ...string) []byte {
+	b := []byte("{")
+	for key, value := range rawjson.Members(object) {
+		if slices.Contains(keys, key) {
+			b = rawjson.AppendMember(b, key, value)
+		}
+	}
+	return append(b, '}')
+}
+
+// capabilities are the same for every client, whatever the upstreams can do.
+var capabilities = mcp.ServerCapabilities{
+	Tools: &struct {
+		ListChanged bool `json:"listChanged,omitempty"`
+	}{true},
+	Resources: &struct {
+		Subscribe   bool `json:"subscribe,omitempty"`
+		ListChanged bool `json:"listChanged,omitempty"`
+	}{true, true},
+	Prompts: &struct {
+		ListChanged bool `json:"listChanged,omitempty"`
+	}{true},
+	Logging:     &struct{}{},
+	Completions: &struct{}{},
+}
+
+// implementation returns the serverInfo of mcpx.
+func (s *Server) implementation() mcp.Implementation {
+	return mcp.Implementation{Name: "mcpx", Version: s.options.Version}
+}
+
+// Revisions returns the MCP revisions that clients may speak, the oldest first.
+func Revisions() []string {
+	revisions := slices.Clone(mcp.ValidProtocolVersions)
+	slices.Sort(revisions)
+	return revisions
+}
 
 // instructionsLimit bounds the characters of the instructions, for any number of servers.
 const instructionsLimit = 1024

@@ -1,9 +1,8 @@
-package front
+package pages
 
 import (
 	"context"
 	"errors"
-	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -13,17 +12,19 @@ import (
 	"mcpx/internal/policy"
 	"mcpx/registry"
 	"mcpx/server"
+	"mcpx/server/front"
+	"mcpx/server/servertest"
 )
 
 // TestConsoleRoutes: each route answers, or says what is wrong.
 func TestConsoleRoutes(t *testing.T) {
-	secret := upstream(t, "one", "-instructions", "Use it well.")
+	secret := servertest.Upstream(t, "one", "-instructions", "Use it well.")
 	secret["env"].(map[string]string)["API_KEY"] = "sesame-open-1234"
 	secret["description"] = "the first"
-	off := upstream(t, "off")
+	off := servertest.Upstream(t, "off")
 	off["disabled"] = true
-	s := serveHTTP(t, secret, off)
-	if _, err := s.registry.Ready(t.Context(), "one"); err != nil {
+	s := serve(t, secret, off)
+	if _, err := s.Registry.Ready(t.Context(), "one"); err != nil {
 		t.Fatal(err)
 	}
 	result := url.QueryEscape("echo")
@@ -51,18 +52,18 @@ func TestConsoleRoutes(t *testing.T) {
 		{"change without permission", "POST", "/console/default/change?server=one", "{}", "403 "},
 		{"check without permission", "POST", "/console/default/check?server=two", "{}", "403 "},
 	} {
-		if got := whole(t, s.do(t, v.method, v.path, v.body)); !strings.Contains(got, v.want) || strings.Contains(got, "sesame") {
+		if got := s.do(t, v.method, v.path, v.body); !strings.Contains(got, v.want) || strings.Contains(got, "sesame") {
 			t.Errorf("%s: %s, want %s", v.name, got, v.want)
 		}
 	}
-	if got := whole(t, s.do(t, "GET", "/status", "")); !strings.Contains(got, `"disabled":{"default":[{"name":"off","transport":"stdio"}]}`) {
+	if got := s.do(t, "GET", "/status", ""); !strings.Contains(got, `"disabled":{"default":[{"name":"off","transport":"stdio"}]}`) {
 		t.Errorf("the status has no disabled server: %s", got)
 	}
 }
 
 // TestConsoleEdits: the edits of the console reach the config file, and errors the console.
 func TestConsoleEdits(t *testing.T) {
-	s := serveHTTP(t, upstream(t, "one"))
+	s := serve(t, servertest.Upstream(t, "one"))
 	text := []byte(`{"mcpServers": {"one": {"command": "x", "timeout": "5s"}}}`)
 	s.Editing = &Editing{
 		Edit: func(change func(e *config.Editor) error) error {
@@ -88,7 +89,7 @@ func TestConsoleEdits(t *testing.T) {
 		{"enable?server=two", `{}`, "204 ", `"two": {"command": "y", "args": ["-v"]}`},
 		{"check?server=three", `{"command": "z"}`, "not now", ""},
 	} {
-		got := whole(t, s.do(t, "POST", "/console/default/"+v.path, v.body))
+		got := s.do(t, "POST", "/console/default/"+v.path, v.body)
 		if !strings.Contains(got, v.want) || !strings.Contains(string(text), v.file) {
 			t.Errorf("%s: %s, want %s; the file is %s", v.path, got, v.want, text)
 		}
@@ -98,18 +99,16 @@ func TestConsoleEdits(t *testing.T) {
 // TestConsoleRights: a caller with rules sees only its tools, and neither commands nor
 // messages, and controls nothing.
 func TestConsoleRights(t *testing.T) {
-	b := start(t, upstream(t, "one"), upstream(t, "two"))
+	running := servertest.Start(t, server.Options{}, servertest.Upstream(t, "one"), servertest.Upstream(t, "two"))
 	for _, name := range []string{"one", "two"} {
-		if _, err := b.registry.Ready(t.Context(), name); err != nil {
+		if _, err := running.Registry.Ready(t.Context(), name); err != nil {
 			t.Fatal(err)
 		}
 	}
-	h := &HTTP{Servers: map[string]*server.Server{"default": b.Server}, BodyBytes: 10_000, Sessions: 3, Idle: time.Hour, Editing: &Editing{}}
-	h.Guard.Token = "all"
-	h.Guard.Auth.Tokens = []config.Token{{Name: "ci", Token: "some", Grant: policy.Grant{Allow: []string{"default/one/echo"}}}}
-	web := httptest.NewServer(h.Handler())
-	t.Cleanup(web.Close)
-	s := &site{h, web.URL, b.registry, b.executor}
+	web := &front.HTTP{Servers: map[string]*server.Server{"default": running.Server}, BodyBytes: 10_000, Sessions: 3, Idle: time.Hour}
+	web.Guard.Token = "all"
+	web.Guard.Auth.Tokens = []config.Token{{Name: "ci", Token: "some", Grant: policy.Grant{Allow: []string{"default/one/echo"}}}}
+	s := open(t, &Pages{Front: web, Editing: &Editing{}}, running)
 	for _, v := range []struct{ name, token, method, path, want, never string }{
 		{"search", "some", "GET", "search?q=say+again", `200 [{"server":"one","tool":"echo"}]`, ""},
 		{"search with all rights", "all", "GET", "search?q=say+again", `"server":"two"`, ""},
@@ -130,7 +129,7 @@ func TestConsoleRights(t *testing.T) {
 		{"accept", "some", "POST", "accept?server=one", "403 ", ""},
 		{"no token", "", "GET", "search?q=say", "401 ", ""},
 	} {
-		got := whole(t, s.do(t, v.method, "/console/default/"+v.path, "{}", "Authorization", "Bearer "+v.token))
+		got := s.do(t, v.method, "/console/default/"+v.path, "{}", "Authorization", "Bearer "+v.token)
 		if !strings.Contains(got, v.want) || v.never != "" && strings.Contains(got, v.never) {
 			t.Errorf("%s: %s, want %s", v.name, got, v.want)
 		}

@@ -1,4 +1,4 @@
-package front
+package pages
 
 import (
 	"encoding/json"
@@ -13,28 +13,29 @@ import (
 	"mcpx/registry"
 	"mcpx/server"
 	"mcpx/server/access"
+	"mcpx/server/front"
 )
 
-// consoleRoutes adds the routes that only the console uses. Names are in the query, since
+// addConsole adds the routes that only the console uses. Names are in the query, since
 // a server or tool may be called "..". Each route sees one schema, as /mcp does.
-func (h *HTTP) consoleRoutes(mux *http.ServeMux) {
+func (p *Pages) addConsole(mux *http.ServeMux) {
 	for route, handle := range map[string]func(http.ResponseWriter, *http.Request, *server.Server){
 		"GET /console/{schema}/search":   searchTools,
-		"GET /console/{schema}/server":   h.serverDetails,
+		"GET /console/{schema}/server":   p.serverDetails,
 		"GET /console/{schema}/tool":     toolReading,
 		"GET /console/{schema}/messages": withAllRights(upstreamMessages),
-		"POST /console/{schema}/preview": h.preview,
+		"POST /console/{schema}/preview": p.preview,
 		"POST /console/{schema}/restart": withAllRights(control((*server.Server).Restart)),
 		"POST /console/{schema}/stop":    withAllRights(control((*server.Server).Stop)),
 		"POST /console/{schema}/start":   withAllRights(control((*server.Server).Start)),
-		"POST /console/{schema}/check":   h.editing(h.checkServer),
-		"POST /console/{schema}/add":     h.editing(h.addServer),
-		"POST /console/{schema}/change":  h.editing(h.changeServer),
-		"POST /console/{schema}/accept":  h.editing(h.acceptServer),
-		"POST /console/{schema}/enable":  h.editing(h.switchServer((*config.Editor).Enable)),
-		"POST /console/{schema}/disable": h.editing(h.switchServer((*config.Editor).Disable)),
+		"POST /console/{schema}/check":   p.editing(p.checkServer),
+		"POST /console/{schema}/add":     p.editing(p.addServer),
+		"POST /console/{schema}/change":  p.editing(p.changeServer),
+		"POST /console/{schema}/accept":  p.editing(p.acceptServer),
+		"POST /console/{schema}/enable":  p.editing(p.switchServer((*config.Editor).Enable)),
+		"POST /console/{schema}/disable": p.editing(p.switchServer((*config.Editor).Disable)),
 	} {
-		mux.HandleFunc(route, h.withServer(handle))
+		mux.HandleFunc(route, p.Front.WithServer(handle))
 	}
 }
 
@@ -42,7 +43,7 @@ func (h *HTTP) consoleRoutes(mux *http.ServeMux) {
 // what it does concerns all callers.
 func withAllRights(handle func(http.ResponseWriter, *http.Request, *server.Server)) func(http.ResponseWriter, *http.Request, *server.Server) {
 	return func(w http.ResponseWriter, r *http.Request, s *server.Server) {
-		if !mayUseAll(r) {
+		if !access.MayUseAll(r.Context()) {
 			access.Refuse(w, http.StatusForbidden, "this needs a token that may use everything")
 			return
 		}
@@ -55,12 +56,12 @@ const searchLimit = 30
 
 // searchTools serves GET /console/SCHEMA/search: what exec("mcpx", "search") finds.
 func searchTools(w http.ResponseWriter, r *http.Request, s *server.Server) {
-	writeConsole(w, s.Search(newSessionlessClient(s, r), r.URL.Query().Get("q"), searchLimit))
+	writeConsole(w, s.Search(front.NewSessionlessClient(s, r), r.URL.Query().Get("q"), searchLimit))
 }
 
 // toolReading serves GET /console/SCHEMA/tool: what an agent reads about a tool.
 func toolReading(w http.ResponseWriter, r *http.Request, s *server.Server) {
-	reading, ok := s.Reading(newSessionlessClient(s, r), r.URL.Query().Get("server"), r.URL.Query().Get("tool"))
+	reading, ok := s.Reading(front.NewSessionlessClient(s, r), r.URL.Query().Get("server"), r.URL.Query().Get("tool"))
 	if !ok {
 		access.Refuse(w, http.StatusNotFound, "there is no such tool")
 		return
@@ -93,8 +94,8 @@ func control(change func(s *server.Server, name string) error) func(http.Respons
 
 // preview serves POST /console/SCHEMA/preview with {"result": …, "select": "…"}: how many
 // tokens an agent reads of a result, and what a select leaves of it.
-func (h *HTTP) preview(w http.ResponseWriter, r *http.Request, s *server.Server) {
-	body, ok := h.body(w, r)
+func (p *Pages) preview(w http.ResponseWriter, r *http.Request, s *server.Server) {
+	body, ok := p.Front.Body(w, r)
 	if !ok {
 		return
 	}
@@ -155,21 +156,21 @@ type settings struct {
 }
 
 // serverDetails serves GET /console/SCHEMA/server.
-func (h *HTTP) serverDetails(w http.ResponseWriter, r *http.Request, s *server.Server) {
+func (p *Pages) serverDetails(w http.ResponseWriter, r *http.Request, s *server.Server) {
 	name := r.URL.Query().Get("server")
 	for _, c := range s.Disabled() {
-		if c.Name == name && mayUseAll(r) {
+		if c.Name == name && access.MayUseAll(r.Context()) {
 			writeConsole(w, detailsOf(&c))
 			return
 		}
 	}
-	u := s.Upstream(newSessionlessClient(s, r), name)
+	u := s.Upstream(front.NewSessionlessClient(s, r), name)
 	if u == nil {
 		refuseConsole(w, registry.ErrUnknown)
 		return
 	}
 	var d details
-	if mayUseAll(r) {
+	if access.MayUseAll(r.Context()) {
 		d = detailsOf(u.Config())
 		d.Review = reviewOf(s.Schema(), u)
 	}

@@ -1,0 +1,67 @@
+package pages
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"mcpx/server"
+	"mcpx/server/front"
+	"mcpx/server/servertest"
+)
+
+func TestMain(m *testing.M) { servertest.Main(m) }
+
+// site is the HTTP front with its pages, over running upstreams.
+type site struct {
+	*Pages
+	*servertest.Running // the default schema
+	url                 string
+}
+
+// serve returns a site with the schemas default and other.
+func serve(t *testing.T, upstreams ...map[string]any) *site {
+	t.Helper()
+	running := servertest.Start(t, server.Options{}, upstreams...)
+	web := &front.HTTP{Servers: map[string]*server.Server{"default": running.Server, "other": servertest.Bare("x")}, BodyBytes: 10_000, Sessions: 3, Idle: time.Hour}
+	return open(t, &Pages{Front: web}, running)
+}
+
+// open serves pages until the test ends.
+func open(t *testing.T, p *Pages, running *servertest.Running) *site {
+	t.Helper()
+	p.Front.AddRoutes = p.AddRoutes
+	web := httptest.NewServer(p.Front.Handler())
+	t.Cleanup(web.Close)
+	return &site{p, running, web.URL}
+}
+
+// do makes a request and returns the status and the body of the response; header are pairs of
+// names and values.
+func (s *site) do(t *testing.T, method, path, body string, header ...string) string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, s.url+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if method == http.MethodPost {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprint(response.StatusCode, " ", string(text))
+}

@@ -1,0 +1,211 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"mcpx/internal/logging"
+	"mcpx/internal/rawjson"
+	"mcpx/internal/rpc"
+)
+
+// Method runs one request. It returns the result, or an error whose code and data the
+// client gets.
+type Method func(s *Server, ctx context.Context, c *Client, m rpc.Message) (result []byte, err error)
+
+// Methods is the table of methods. Flat mode replaces tools/list.
+var Methods = map[string]Method{
+	"initialize":               (*Server).initialize,
+	"ping":                     (*Server).ping,
+	"tools/list":               (*Server).listLazy,
+	"tools/call":               (*Server).callToolAndWait,
+	"prompts/list":             (*Server).list,
+	"prompts/get":              (*Server).relay,
+	"resources/list":           (*Server).list,
+	"resources/templates/list": (*Server).list,
+	"resources/read":           (*Server).relay,
+	"resources/subscribe":      (*Server).relay,
+	"resources/unsubscribe":    (*Server).relay,
+	"completion/complete":      (*Server).relay,
+	"logging/setLevel":         (*Server).setLogLevel,
+	"roots/list":               (*Server).listRoots,
+	"shutdown":                 (*Server).shutdown,
+}
+
+// accept handles one message of a client. When it returns, a request can be canceled and
+// initialize is done, since later messages depend on these. For a request, respond is
+// called once, perhaps before accept returns: with the response, or nil if the client
+// has canceled the request. respond must not wait, and neither does accept.
+func (s *Server) accept(ctx context.Context, c *Client, m rpc.Message, respond func(response []byte)) {
+	if start := s.begin(ctx, c, m); start != nil {
+		start(respond)
+	}
+}
+
+// begin handles a notification or a response and returns nil. It registers a request, so
+// that the client can cancel it, and returns the function that starts it.
+func (s *Server) begin(ctx context.Context, c *Client, m rpc.Message) (start func(respond func(response []byte))) {
+	if c.Conn.Receive(m, nil) {
+		return nil
+	}
+	if m.IsNotification() {
+		s.notified(c, m)
+		return nil
+	}
+	c.markReachable()
+	s.log.Debug().Str("client", c.id).Bytes("request", m.ID).Str("method", m.Method).Msg("request")
+	ctx, span := s.startSpan(ctx, c, m)
+	in, _ := c.Conn.Begin(ctx, m.ID, 0)
+	return func(respond func(response []byte)) {
+		s.serve(in, c, m, func(result, line []byte, err error) {
+			isCancelled := in.IsCancelledBy(ErrCancelled)
+			in.End()
+			endSpan(span, isCancelled, result, err)
+			if m.Method == "tools/list" && s.options.Listed != nil {
+				s.options.Listed()
+			}
+			switch {
+			case isCancelled:
+				respond(nil)
+			case err != nil:
+				respond(rpc.AppendError(nil, m.ID, WireError(err)))
+			default:
+				respond(rpc.ResponseIn(line, m.ID, result))
+			}
+		})
+	}
+}
+
+// serve runs a request. Tool calls need no goroutine, because callTool never waits.
+// initialize has none, because its response must be the first.
+func (s *Server) serve(ctx context.Context, c *Client, m rpc.Message, done rpc.Done) {
+	switch {
+	case m.Method == "tools/call" && !IsModern(m.Params):
+		s.callTool(ctx, c, m, done)
+	case m.Method == "initialize":
+		s.runWithDone(ctx, c, m, done)
+	default:
+		go s.runWithDone(ctx, c, m, done)
+	}
+}
+
+// runWithDone is run with a Done.
+func (s *Server) runWithDone(ctx context.Context, c *Client, m rpc.Message, done rpc.Done) {
+	result, err := s.run(ctx, c, m)
+	done(result, nil, err)
+}
+
+// run finds the method of a request and runs it.
+func (s *Server) run(ctx context.Context, c *Client, m rpc.Message) (_ []byte, err error) {
+	defer s.recovered(m.Method, &err)
+	if m.Method != "tools/call" { // readCall checks for duplicates itself
+		if err := duplicateKey(rawjson.DuplicateKey(m.Params)...); err != nil {
+			return nil, err
+		}
+	}
+	if IsModern(m.Params) {
+		return s.modern(ctx, c, m)
+	}
+	run, ok := s.methods[m.Method]
+	if !ok {
+		return nil, rpc.Errorf(rpc.CodeMethodNotFound, "Method '%s' not found", m.Method)
+	}
+	params, err := checkParams(m.Params)
+	if err != nil {
+		return nil, err
+	}
+	m.Params = params
+	return run(s, ctx, c, m)
+}
+
+// checkParams returns the params of a request, nil for null, which some clients send.
+func checkParams(params []byte) ([]byte, error) {
+	switch rawjson.Kind(params) {
+	case 0:
+	case '{':
+		if bytes.Contains(params, []byte("_meta")) {
+			if meta := rawjson.Get(params, "_meta"); !rawjson.IsNull(meta) && rawjson.Kind(meta) != '{' {
+				return nil, invalidParams(`"_meta" must be an object`)
+			}
+		}
+	case 'n':
+		return nil, nil
+	default:
+		return nil, invalidParams(`"params" must be an object`)
+	}
+	return params, nil
+}
+
+// duplicateKey returns the error for params that contain a key twice, since two readers
+// could use different values; nil for an empty path. The arguments of a tool are checked
+// with its schema.
+func duplicateKey(path ...string) error {
+	if len(path) == 0 {
+		return nil
+	}
+	return invalidParams(fmt.Sprintf("%q is given twice", strings.Join(path, ".")))
+}
+
+// safely runs a method. A panic affects only this request.
+func (s *Server) safely(ctx context.Context, run Method, c *Client, m rpc.Message) (result []byte, err error) {
+	defer s.recovered(m.Method, &err)
+	return run(s, ctx, c, m)
+}
+
+// recovered, when deferred, turns a panic into an error.
+func (s *Server) recovered(method string, err *error) {
+	if p := recover(); p != nil {
+		logging.Panic(s.log.Error().Str("method", method), p).Msg("panic in request handler")
+		*err = fmt.Errorf("internal error in %s", method)
+	}
+}
+
+// notified handles a notification of the client.
+func (s *Server) notified(c *Client, m rpc.Message) {
+	switch m.Method {
+	case "notifications/initialized":
+		c.markReachable()
+	case "notifications/roots/list_changed":
+		s.registry.Broadcast(c, m.Method, m.Params)
+	case "notifications/exit":
+		c.exit()
+	}
+}
+
+// ping handles ping.
+func (s *Server) ping(context.Context, *Client, rpc.Message) ([]byte, error) {
+	return []byte("{}"), nil
+}
+
+// shutdown handles shutdown, which some clients know from other protocols. It does
+// nothing: notifications/exit stops mcpx.
+func (s *Server) shutdown(context.Context, *Client, rpc.Message) ([]byte, error) {
+	return []byte("{}"), nil
+}
+
+// WireError returns the JSON-RPC error that a client gets for an error.
+func WireError(err error) *rpc.Error {
+	var e *rpc.Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return &rpc.Error{Code: rpc.CodeInternal, Message: err.Error()}
+}
+
+// invalidParams returns the error for a request whose params are invalid.
+func invalidParams(detail string) *rpc.Error {
+	return &rpc.Error{
+		Code:    rpc.CodeInvalidParams,
+		Message: "Invalid params: " + detail,
+		Data:    append(rawjson.AppendString([]byte(`{"detail":`), detail), '}'),
+	}
+}
+
+// errorResult returns a tool result with an error that the model should see.
+func errorResult(text string) []byte {
+	b := rawjson.AppendString([]byte(`{"content":[{"type":"text","text":`), text)
+	return append(b, `}],"isError":true}`...)
+}
