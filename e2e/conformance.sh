@@ -29,7 +29,8 @@ GOBIN="$scratch" go install github.com/modelcontextprotocol/go-sdk/conformance/e
 background() {
     local name=$1
     shift
-    "$@" >"$name.log" 2>&1 &
+    : >"$name.log" # now, since the command may open it only after the first look
+    "$@" >>"$name.log" 2>&1 &
     pids+=($!)
     for _ in $(seq 100); do
         url=$(sed -n 's/.*\(http:\/\/[0-9.:]*\).*/\1/p' "$name.log" | head -n 1)
