@@ -96,9 +96,9 @@ func (s *Store) value(key string) ([]byte, error) {
 	if err != nil || len(start) < headerBytes {
 		return start, err
 	}
-	p, err := readHeader(start)
-	if err != nil {
-		return start, nil // unpack reports it
+	p, _ := readHeader(start) // unpack reports the error
+	if p == nil {
+		return start, nil
 	}
 	_, end := p.stored(0, p.size)
 	rest, err := s.Store.Part(context.Background(), key, headerBytes, min(end, packedBytes))

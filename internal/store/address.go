@@ -77,7 +77,7 @@ func (a *address) single(text string) error {
 	o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries = true, -1, 1
 	o.Protocol, o.DisableIdentity, o.MaintNotificationsConfig = 2, true, noMaintenance()
 	a.connect = func(limit time.Duration) redis.UniversalClient {
-		longest := limit + maxTransfer // the context ends before
+		longest := limit + maxTransfer // the context of a request ends first
 		o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = limit, longest, longest, 2*longest
 		return redis.NewClient(o)
 	}
@@ -95,7 +95,7 @@ func (a *address) sentinel(text string) error {
 	o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries = true, -1, 1
 	o.Protocol, o.DisableIdentity = 2, true
 	a.connect = func(limit time.Duration) redis.UniversalClient {
-		longest := limit + maxTransfer // the context ends before
+		longest := limit + maxTransfer // the context of a request ends first
 		o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = limit, longest, longest, 2*longest
 		return redis.NewFailoverClient(o)
 	}
@@ -113,7 +113,7 @@ func (a *address) cluster(text string) error {
 	o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries = true, -1, 1
 	o.Protocol, o.DisableIdentity, o.MaintNotificationsConfig = 2, true, noMaintenance()
 	a.connect = func(limit time.Duration) redis.UniversalClient {
-		longest := limit + maxTransfer // the context ends before
+		longest := limit + maxTransfer // the context of a request ends first
 		o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = limit, longest, longest, 2*longest
 		return redis.NewClusterClient(o)
 	}

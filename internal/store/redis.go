@@ -45,7 +45,7 @@ type Redis struct {
 // Options are the settings of a Redis store.
 type Options struct {
 	Log   zerolog.Logger
-	Limit time.Duration // replaces the constant Limit; 0: it does not
+	Limit time.Duration // of requests, instead of the constant Limit; 0: the constant
 }
 
 // State describes a store for people.

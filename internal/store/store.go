@@ -30,8 +30,8 @@ var ErrLockLost = errors.New("the lock was lost, because it was held for too lon
 // Store holds values by key, each for a limited time. Its methods may be called
 // concurrently.
 type Store interface {
-	// Get returns the value of a key, nil if there is none. It has no time for a long value,
-	// since its length is not known before: Part has.
+	// Get returns the value of a key, nil if there is none. Its time limit is for short values.
+	// Part reads long ones, because it knows their length.
 	Get(ctx context.Context, key string) ([]byte, error)
 	// Part returns the bytes of a value from one offset up to another: fewer if the value
 	// is shorter, nil if it has none there.

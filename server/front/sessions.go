@@ -155,9 +155,9 @@ func (s *sessions) detached(n *session) {
 	delete(s.detaching, n.id)
 }
 
-// later runs a task in the background. close cancels it. It returns false after close.
-func (s *sessions) later(task func(ctx context.Context)) bool {
-	return s.tasks.Go(func() { task(s.ctx) })
+// later runs a task in the background. close cancels it. After close, it does nothing.
+func (s *sessions) later(task func(ctx context.Context)) {
+	s.tasks.Go(func() { task(s.ctx) })
 }
 
 // close cancels the background tasks and waits for them.
