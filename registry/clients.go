@@ -56,8 +56,13 @@ func (r *Registry) AttachStream(c upstream.Client) {
 }
 
 // Detach removes a client or a subscription stream: its subscriptions and its per-client
-// upstream sessions end.
-func (r *Registry) Detach(ctx context.Context, c upstream.Client) {
+// upstream sessions end. It may wait for upstreams.
+func (r *Registry) Detach(ctx context.Context, c upstream.Client) { r.Remove(c)(ctx) }
+
+// Remove is Detach in two steps. It removes the client without waiting, so that a client with
+// the same ID can be attached next. unsubscribe sends the requests to upstreams, and may wait
+// for them.
+func (r *Registry) Remove(c upstream.Client) (unsubscribe func(ctx context.Context)) {
 	r.clients.mu.Lock()
 	delete(r.clients.attached, c.ID())
 	delete(r.clients.streams, c.ID())
@@ -71,14 +76,23 @@ func (r *Registry) Detach(ctx context.Context, c upstream.Client) {
 		}
 	}
 	r.clients.mu.Unlock()
+	var requests []func(ctx context.Context)
 	for key, uris := range held {
 		for _, uri := range uris {
-			if err := r.unsubscribe(ctx, c, key, uri); err != nil {
-				r.log.Debug().Err(err).Str("server", key.server).Msg("could not end a subscription")
-			}
+			end := r.leave(c, key, uri)
+			requests = append(requests, func(ctx context.Context) {
+				if err := end(ctx); err != nil {
+					r.log.Debug().Err(err).Str("server", key.server).Msg("could not end a subscription")
+				}
+			})
 		}
 	}
 	r.sessions.removeClient(c.ID())
+	return func(ctx context.Context) {
+		for _, request := range requests {
+			request(ctx)
+		}
+	}
 }
 
 // all returns all clients and subscription streams.

@@ -66,24 +66,28 @@ func (r *Registry) Subscribe(ctx context.Context, c upstream.Client, server, uri
 // Unsubscribe ends a subscription at once. When no subscriber is left, the upstream
 // gets a request, unless it would have to be started for that.
 func (r *Registry) Unsubscribe(ctx context.Context, c upstream.Client, server, uri string) error {
-	return r.unsubscribe(ctx, c, r.keyFor(server, c), uri)
+	return r.leave(c, r.keyFor(server, c), uri)(ctx)
 }
 
-// unsubscribe is Unsubscribe for the subscription to a session. A reload may have changed
-// which session the client uses now.
-func (r *Registry) unsubscribe(ctx context.Context, c upstream.Client, key sessionKey, uri string) error {
+// leave ends a client's subscription to a session without waiting. A reload may have changed
+// which session the client uses now. unsubscribe, which the caller must call, sends the request
+// to the upstream if no subscriber is left then.
+func (r *Registry) leave(c upstream.Client, key sessionKey, uri string) (unsubscribe func(ctx context.Context) error) {
 	s := r.clients.subscription(key, uri)
-	defer r.clients.release(key, uri, s)
-	if !r.clients.leave(s, c) {
-		return nil
-	}
-	return r.inTurn(ctx, key.server, s, func() error {
-		if r.clients.isWanted(s) || !s.made.Swap(false) || key != r.keyFor(key.server, c) || !r.isUp(key.server, c) {
+	was := r.clients.leave(s, c)
+	return func(ctx context.Context) error {
+		defer r.clients.release(key, uri, s)
+		if !was {
 			return nil
 		}
-		_, err := r.Call(ctx, key.server, upstream.Request{Method: "resources/unsubscribe", Params: uriParams(uri), Meta: []byte("{}"), Client: c})
-		return err
-	})
+		return r.inTurn(ctx, key.server, s, func() error {
+			if r.clients.isWanted(s) || !s.made.Swap(false) || key != r.keyFor(key.server, c) || !r.isUp(key.server, c) {
+				return nil
+			}
+			_, err := r.Call(ctx, key.server, upstream.Request{Method: "resources/unsubscribe", Params: uriParams(uri), Meta: []byte("{}"), Client: c})
+			return err
+		})
+	}
 }
 
 // restoreSubscriptions returns a function that subscribes a new session to the resources

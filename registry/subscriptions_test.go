@@ -224,6 +224,48 @@ func TestSubscribeTwice(t *testing.T) {
 	}
 }
 
+// TestClientComesBack: a client that is attached again before the requests of its removal are
+// sent keeps its new subscription and its own upstream session.
+func TestClientComesBack(t *testing.T) {
+	for _, isolation := range []string{"shared", "client"} {
+		t.Run(isolation, func(t *testing.T) {
+			u := mcptest.Upstream(t, "-full")
+			u["isolation"] = isolation
+			r, _ := run(t, map[string]any{"a": u})
+			before, after := newRecorder("one"), newRecorder("one")
+			subscribe := func(c *recorder) {
+				t.Helper()
+				r.Attach(c)
+				if err := r.Subscribe(t.Context(), c, "a", "test://one", "test://one"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			subscribe(before)
+			unsubscribe := r.Remove(before)
+			subscribe(after)
+			pid, err := callAs(t, r, after, "pid", "{}")
+			if err != nil {
+				t.Fatal(err)
+			}
+			unsubscribe(t.Context())
+			if again, err := callAs(t, r, after, "pid", "{}"); err != nil || again != pid {
+				t.Errorf("the process is %s, then %s: %v", pid, again, err)
+			}
+			if _, err := callAs(t, r, after, "say", `{"method":"notifications/resources/updated","params":[{"uri":"test://one"}]}`); err != nil {
+				t.Fatal(err)
+			}
+			after.wait(t, `notifications/resources/updated {"uri":"test://one"}`)
+			if got := before.heard("notifications/resources/updated"); got != nil {
+				t.Errorf("the client that is gone was notified: %q", got)
+			}
+			r.Detach(t.Context(), after)
+			if n := len(r.clients.subscribed) + len(r.clients.subscriptions) + len(r.sessions.byKey); n != 0 {
+				t.Errorf("%d entries are left", n)
+			}
+		})
+	}
+}
+
 // TestSubscribersWaitForOneTurnAtMost: an upstream that never responds delays each of
 // many subscribers for one call, and one turn before it.
 func TestSubscribersWaitForOneTurnAtMost(t *testing.T) {

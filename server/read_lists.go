@@ -2,6 +2,7 @@ package server
 
 import (
 	"hash/maphash"
+	"slices"
 	"strings"
 	"sync"
 
@@ -14,6 +15,7 @@ import (
 // concurrently.
 type readLists struct {
 	current func(method string) uint64 // the hash of a list as the client would get it now
+	assumed *assumedLists              // nil if no other replica can have sent lists to the client
 
 	mu        sync.Mutex
 	read      map[string]uint64 // the last answer to each method of lists
@@ -41,7 +43,8 @@ func (r *readLists) rememberAll(capability string) {
 }
 
 // isNews reports whether a notification is of use to the client: every one, except a
-// list_changed of lists that the client has not read, or that are as in its last answer.
+// list_changed of lists that the client has not read, here or maybe on another replica, or
+// that are as in its last answer.
 func (r *readLists) isNews(notification string) bool {
 	capability, isList := strings.CutSuffix(strings.TrimPrefix(notification, "notifications/"), "/list_changed")
 	if !isList {
@@ -59,8 +62,11 @@ func (r *readLists) isNews(notification string) bool {
 // change reports whether a list has changed since the client read it, and since the last
 // announcement.
 func (r *readLists) change(method string) bool {
-	if r.current == nil || !r.has(method) { // a client for one request gets no announcements
+	switch {
+	case r.current == nil: // a client for one request gets no announcements
 		return false
+	case !r.has(method):
+		return r.assumed != nil && r.assumed.change(method)
 	}
 	now := r.current(method)
 	r.mu.Lock()
@@ -83,15 +89,18 @@ func (r *readLists) has(method string) bool {
 // hashSeed is the same for all hashes of a process.
 var hashSeed = maphash.MakeSeed()
 
-// listHash returns a hash of a list as a client sees it.
-func (s *Server) listHash(c *Client, method string) uint64 {
-	return itemsHash(lists[method].items(s.executor.Exposure(c)))
+// listHash returns a hash of a list as a client sees it, without the items of some servers.
+func (s *Server) listHash(c *Client, method string, without ...string) uint64 {
+	return itemsHash(lists[method].items(s.executor.Exposure(c)), without...)
 }
 
-func itemsHash(items []executor.Exposed) uint64 {
+func itemsHash(items []executor.Exposed, without ...string) uint64 {
 	var h maphash.Hash
 	h.SetSeed(hashSeed)
 	for _, item := range items {
+		if slices.Contains(without, item.Upstream.Name) {
+			continue
+		}
 		_, _ = h.Write(item.Raw) // never fails
 		_ = h.WriteByte(0)
 	}

@@ -140,20 +140,24 @@ func (s *Server) Forget(c *Client) { s.executor.Forget(c.id) }
 func (s *Server) Remove(c *Client) { s.executor.Remove(c.id) }
 
 // Detach ends the subscriptions and the per-client upstream sessions of a client that is
-// gone. It may wait for upstreams.
-func (s *Server) Detach(ctx context.Context, c upstream.Client) {
-	ctx, cancel := context.WithTimeout(ctx, detachTime)
-	defer cancel()
-	s.registry.Detach(ctx, c)
+// gone. It does not wait: unsubscribe sends the requests to upstreams, and may wait for them.
+func (s *Server) Detach(c upstream.Client) (unsubscribe func(ctx context.Context)) {
+	requests := s.registry.Remove(c)
+	return func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, detachTime)
+		defer cancel()
+		requests(ctx)
+	}
 }
 
 // detachLater is Detach for callers that must not wait.
 func (s *Server) detachLater(c upstream.Client) {
+	unsubscribe := s.Detach(c)
 	if s.Later == nil {
-		s.Detach(context.Background(), c)
+		unsubscribe(context.Background())
 		return
 	}
-	s.Later(func(ctx context.Context) { s.Detach(ctx, c) })
+	s.Later(unsubscribe)
 }
 
 // detachTime bounds the requests to upstreams for a client that is gone.

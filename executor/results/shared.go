@@ -68,7 +68,7 @@ func (s *Store) share(client string, number int, k kept) (id string, ok bool) {
 // fetch returns a result that another replica has stored. It is kept here as well, since
 // later requests often read it again. missing is the error if there is none.
 func (s *Store) fetch(client, id string, missing error) (kept, error) {
-	value, err := s.Store.Get(context.Background(), s.key(client, id))
+	value, err := s.value(s.key(client, id))
 	switch {
 	case err != nil:
 		return kept{}, unreachable(id)
@@ -87,6 +87,22 @@ func (s *Store) fetch(client, id string, missing error) (kept, error) {
 	}
 	s.later(s.keep(client, id))
 	return k, nil
+}
+
+// value returns a packed result, nil if there is none. The header comes first: it says how
+// many bytes follow, and so how long the store may take for them.
+func (s *Store) value(key string) ([]byte, error) {
+	start, err := s.Store.Part(context.Background(), key, 0, headerBytes)
+	if err != nil || len(start) < headerBytes {
+		return start, err
+	}
+	p, _ := readHeader(start) // unpack reports the error
+	if p == nil {
+		return start, nil
+	}
+	_, end := p.stored(0, p.size)
+	rest, err := s.Store.Part(context.Background(), key, headerBytes, min(end, packedBytes))
+	return append(start, rest...), err
 }
 
 // unreachable is the error for a result that this replica does not have while the store

@@ -152,6 +152,29 @@ func TestPartsAreReadAlone(t *testing.T) {
 	})
 }
 
+// TestLongSharedResult reads the whole of a result for which Get of a slow store has no time.
+func TestLongSharedResult(t *testing.T) {
+	s := &hasty{store.NewMemory()}
+	for _, size := range []int{1, headerBytes - 1, headerBytes, headerBytes + 1, 300_000} {
+		text := noise(size)
+		h := replica(s, 1000).save("me", textOnly(text))
+		if k, err := replica(s, 1000).load("me", h.id); err != nil || k.text != text {
+			t.Errorf("%d bytes: %d are read, %v", size, len(k.text), err)
+		}
+	}
+}
+
+// hasty is a store whose Get fails for long values.
+type hasty struct{ *store.Memory }
+
+func (s *hasty) Get(ctx context.Context, key string) ([]byte, error) {
+	value, err := s.Memory.Get(ctx, key)
+	if len(value) > headerBytes {
+		return nil, errDown
+	}
+	return value, err
+}
+
 // TestSharedResultsBelongToTheirClient tries to read results with other names and ids.
 func TestSharedResultsBelongToTheirClient(t *testing.T) {
 	overStores(t, func(t *testing.T, s *observed, a, b *Store) {

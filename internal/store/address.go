@@ -77,7 +77,8 @@ func (a *address) single(text string) error {
 	o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries = true, -1, 1
 	o.Protocol, o.DisableIdentity, o.MaintNotificationsConfig = 2, true, noMaintenance()
 	a.connect = func(limit time.Duration) redis.UniversalClient {
-		o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = limit, limit, limit, 2*limit // the context ends first
+		longest := limit + maxTransfer // the context of a request ends first
+		o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = limit, longest, longest, 2*longest
 		return redis.NewClient(o)
 	}
 	return nil
@@ -94,7 +95,8 @@ func (a *address) sentinel(text string) error {
 	o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries = true, -1, 1
 	o.Protocol, o.DisableIdentity = 2, true
 	a.connect = func(limit time.Duration) redis.UniversalClient {
-		o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = limit, limit, limit, 2*limit // the context ends first
+		longest := limit + maxTransfer // the context of a request ends first
+		o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = limit, longest, longest, 2*longest
 		return redis.NewFailoverClient(o)
 	}
 	return nil
@@ -111,7 +113,8 @@ func (a *address) cluster(text string) error {
 	o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries = true, -1, 1
 	o.Protocol, o.DisableIdentity, o.MaintNotificationsConfig = 2, true, noMaintenance()
 	a.connect = func(limit time.Duration) redis.UniversalClient {
-		o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = limit, limit, limit, 2*limit // the context ends first
+		longest := limit + maxTransfer // the context of a request ends first
+		o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = limit, longest, longest, 2*longest
 		return redis.NewClusterClient(o)
 	}
 	return nil

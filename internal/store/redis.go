@@ -45,7 +45,7 @@ type Redis struct {
 // Options are the settings of a Redis store.
 type Options struct {
 	Log   zerolog.Logger
-	Limit time.Duration // the longest time that a request takes; 0: the constant Limit
+	Limit time.Duration // of requests, instead of the constant Limit; 0: the constant
 }
 
 // State describes a store for people.
@@ -121,40 +121,46 @@ func (r *Redis) probe() bool {
 	if wasDown := r.isDown; wasDown != (err != nil) {
 		r.isDown, r.since = err != nil, time.Now()
 		if r.isDown {
-			r.Log.Warn().Str("store", r.address).Str("reason", r.reason(err)).Msg("the store cannot be used; mcpx goes on without it")
+			r.Log.Warn().Str("store", r.address).Str("reason", reason(err, r.Limit)).Msg("the store cannot be used; mcpx goes on without it")
 		} else {
 			r.Log.Info().Str("store", r.address).Msg("the store can be used again")
 		}
 	}
-	r.err = r.unusable(err)
+	r.err = unusable(err, r.Limit)
 	return err == nil
 }
 
 // unusable returns the error for requests to a store that cannot be used.
-func (r *Redis) unusable(err error) error {
+func unusable(err error, limit time.Duration) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("the store cannot be used: %s", r.reason(err))
+	return fmt.Errorf("the store cannot be used: %s", reason(err, limit))
 }
 
-// reason returns why a request failed, in plain words.
-func (r *Redis) reason(err error) string {
+// reason returns why a request with that time limit failed, in plain words.
+func reason(err error, limit time.Duration) string {
 	var failed net.Error
 	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &failed) && failed.Timeout() {
-		return fmt.Sprintf("no answer within %s", r.Limit)
+		return fmt.Sprintf("no answer within %s", limit.Round(time.Millisecond))
 	}
 	return neterr.Reason(err)
 }
 
-// do makes a request, unless the store cannot be used.
+// do makes a request that moves few bytes, unless the store cannot be used.
 func (r *Redis) do(ctx context.Context, request func(ctx context.Context) error) error {
+	return r.transfer(ctx, 0, request)
+}
+
+// transfer is do for a request that moves that many bytes.
+func (r *Redis) transfer(ctx context.Context, bytes int, request func(ctx context.Context) error) error {
 	if err := r.Err(); err != nil {
 		return err
 	}
 	r.start()
 	r.requests.Add(1)
-	limited, cancel := context.WithTimeout(ctx, r.Limit)
+	limit := r.Limit + transferTime(bytes)
+	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	err := request(limited)
 	if err == nil || errors.Is(err, redis.Nil) {
@@ -166,7 +172,7 @@ func (r *Redis) do(ctx context.Context, request func(ctx context.Context) error)
 	r.failures.Add(1)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.err = r.unusable(err)
+	r.err = unusable(err, limit)
 	select {
 	case r.suspect <- struct{}{}:
 	default:
@@ -200,7 +206,7 @@ func (r *Redis) Part(ctx context.Context, key string, from, to int) (part []byte
 	if to <= from { // GETRANGE includes its end, and -1 means the last byte
 		return nil, nil
 	}
-	err = r.do(ctx, func(ctx context.Context) (err error) {
+	err = r.transfer(ctx, to-from, func(ctx context.Context) (err error) {
 		part, err = r.client.GetRange(ctx, r.prefix+key, int64(from), int64(to)-1).Bytes()
 		return err
 	})
@@ -212,14 +218,14 @@ func (r *Redis) Part(ctx context.Context, key string, from, to int) (part []byte
 
 // Set implements Store.
 func (r *Redis) Set(ctx context.Context, key string, value []byte, keep time.Duration) error {
-	return r.do(ctx, func(ctx context.Context) error {
+	return r.transfer(ctx, len(value), func(ctx context.Context) error {
 		return r.client.Set(ctx, r.prefix+key, value, atLeast(keep)).Err()
 	})
 }
 
 // Add implements Store.
 func (r *Redis) Add(ctx context.Context, key string, value []byte, keep time.Duration) (bool, error) {
-	err := r.do(ctx, func(ctx context.Context) error {
+	err := r.transfer(ctx, len(value), func(ctx context.Context) error {
 		return r.client.SetArgs(ctx, r.prefix+key, value, redis.SetArgs{Mode: "NX", TTL: atLeast(keep)}).Err()
 	})
 	if errors.Is(err, redis.Nil) {
@@ -245,7 +251,7 @@ func (r *Redis) Delete(ctx context.Context, key string) error {
 
 // Publish implements Store.
 func (r *Redis) Publish(ctx context.Context, message []byte) error {
-	return r.do(ctx, func(ctx context.Context) error { return r.client.Publish(ctx, r.channel(), message).Err() })
+	return r.transfer(ctx, len(message), func(ctx context.Context) error { return r.client.Publish(ctx, r.channel(), message).Err() })
 }
 
 // Listen implements Store. The client library connects again after a failure.

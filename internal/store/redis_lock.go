@@ -27,13 +27,18 @@ type redisLock struct {
 func (r *Redis) Lock(ctx context.Context, key string) (Lock, error) {
 	l := &redisLock{store: r, key: r.prefix + key, fence: crypto.Text()}
 	for {
+		isSent := false
 		err := r.do(ctx, func(ctx context.Context) error {
+			isSent = true
 			return r.client.SetArgs(ctx, l.name(), l.fence, redis.SetArgs{Mode: "NX", TTL: LockTime}).Err()
 		})
 		if err == nil {
 			return l, nil
 		}
 		if !errors.Is(err, redis.Nil) { // redis.Nil: somebody holds the lock
+			if isSent {
+				l.abandon()
+			}
 			return nil, err
 		}
 		select {
@@ -61,19 +66,17 @@ return redis.call("DEL", KEYS[1])`
 
 // Set implements Lock.
 func (l *redisLock) Set(ctx context.Context, value []byte, keep time.Duration) error {
-	return l.write(ctx, setLocked, l.fence, value, atLeast(keep).Milliseconds())
+	return l.write(ctx, setLocked, value, atLeast(keep))
 }
 
 // Delete implements Lock.
-func (l *redisLock) Delete(ctx context.Context) error {
-	return l.write(ctx, deleteLocked, l.fence)
-}
+func (l *redisLock) Delete(ctx context.Context) error { return l.write(ctx, deleteLocked, nil, 0) }
 
 // write runs a script that returns 0 if the lock is no longer held.
-func (l *redisLock) write(ctx context.Context, script string, arguments ...any) error {
+func (l *redisLock) write(ctx context.Context, script string, value []byte, keep time.Duration) error {
 	done := 0
-	err := l.store.do(ctx, func(ctx context.Context) (err error) {
-		done, err = l.store.client.Eval(ctx, script, []string{l.key, l.name()}, arguments...).Int()
+	err := l.store.transfer(ctx, len(value), func(ctx context.Context) (err error) {
+		done, err = l.store.client.Eval(ctx, script, []string{l.key, l.name()}, l.fence, value, keep.Milliseconds()).Int()
 		return err
 	})
 	if err == nil && done == 0 {
@@ -82,9 +85,35 @@ func (l *redisLock) write(ctx context.Context, script string, arguments ...any) 
 	return err
 }
 
-// Unlock implements Lock. If the store cannot be used, the lock ends by itself.
+// Unlock implements Lock. If the store cannot be used, the lock is released later.
 func (l *redisLock) Unlock() {
-	_ = l.store.do(context.Background(), func(ctx context.Context) error {
+	if l.release(context.Background()) != nil {
+		l.abandon()
+	}
+}
+
+// release removes the lock if it is still held.
+func (l *redisLock) release(ctx context.Context) error {
+	return l.store.do(ctx, func(ctx context.Context) error {
 		return l.store.client.Eval(ctx, unlock, []string{l.name()}, l.fence).Err()
+	})
+}
+
+// abandon releases a lock in the background, as soon as the store can be used. Until then it
+// is not known whether the lock is held: a request without a response may have set it.
+func (l *redisLock) abandon() {
+	l.store.tasks.Go(func() {
+		ctx, cancel := context.WithTimeout(l.store.closed, LockTime) // then the lock has ended by itself
+		defer cancel()
+		for {
+			select {
+			case <-time.After(jitter(retryEvery)): // the request may still be on its way
+			case <-ctx.Done():
+				return
+			}
+			if l.release(ctx) == nil {
+				return
+			}
+		}
 	})
 }

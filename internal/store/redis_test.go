@@ -219,31 +219,6 @@ func TestRefusedWrites(t *testing.T) {
 	await(t, "the log", func() bool { return strings.Contains(log.String(), "cannot be used") })
 }
 
-// TestLostLock checks that a holder whose lock has ended changes nothing.
-func TestLostLock(t *testing.T) {
-	server := storetest.Start(t)
-	r := opener(t, server.Address())()
-	ctx := t.Context()
-	first := must[Lock](t)(r.Lock(ctx, "key"))
-	server.Do("DEL mcpx:lock:{mcpx:key}") // as if LockTime were over
-	second := must[Lock](t)(r.Lock(ctx, "key"))
-	if err := second.Set(ctx, []byte("new"), time.Minute); err != nil {
-		t.Fatal(err)
-	}
-	for name, err := range map[string]error{"Set": first.Set(ctx, []byte("old"), time.Minute), "Delete": first.Delete(ctx)} {
-		if !errors.Is(err, ErrLockLost) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	first.Unlock()
-	if err := second.Set(ctx, []byte("newer"), time.Minute); err != nil {
-		t.Errorf("the first holder has ended the lock of the second: %v", err)
-	}
-	if got := must[[]byte](t)(r.Get(ctx, "key")); string(got) != "newer" {
-		t.Errorf("got %q", got)
-	}
-}
-
 func TestAddresses(t *testing.T) {
 	for _, row := range []struct{ name, address, want string }{
 		{"a server", "redis://127.0.0.1:6379", ""},

@@ -1,8 +1,8 @@
 // Package store shares values between the replicas of mcpx: in Redis or Valkey, or in the
 // memory of one process.
 //
-// A store may fail at any time. No request to it takes longer than Limit, and mcpx works
-// without it.
+// A store may fail at any time. No request to it takes longer than Limit, plus the time for
+// the bytes that it moves, and mcpx works without it.
 package store
 
 import (
@@ -11,9 +11,18 @@ import (
 	"time"
 )
 
-// Limit is the longest time that a request to a store takes. Lock may take longer, while
-// somebody else holds the lock.
+// Limit is the longest time that a request to a store takes, besides the time for the bytes
+// that it moves. Lock may take longer, while somebody else holds the lock.
 const Limit = 250 * time.Millisecond
+
+// Time for the bytes that a request moves.
+const (
+	timePerByte = time.Second / (8 << 20) // 8 MiB per second; a slower network is too slow for long values
+	maxTransfer = 4 * time.Second         // for about 32 MiB; longer values get no more
+)
+
+// transferTime returns the time for a number of bytes.
+func transferTime(bytes int) time.Duration { return min(time.Duration(bytes)*timePerByte, maxTransfer) }
 
 // ErrLockLost is returned for a write under a lock that somebody else has taken over.
 var ErrLockLost = errors.New("the lock was lost, because it was held for too long")
@@ -21,7 +30,8 @@ var ErrLockLost = errors.New("the lock was lost, because it was held for too lon
 // Store holds values by key, each for a limited time. Its methods may be called
 // concurrently.
 type Store interface {
-	// Get returns the value of a key, nil if there is none.
+	// Get returns the value of a key, nil if there is none. Its time limit is for short values.
+	// Part reads long ones, because it knows their length.
 	Get(ctx context.Context, key string) ([]byte, error)
 	// Part returns the bytes of a value from one offset up to another: fewer if the value
 	// is shorter, nil if it has none there.

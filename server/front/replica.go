@@ -86,6 +86,7 @@ func (p *replicas) continueSession(r *http.Request, s *server.Server, state seal
 	}
 	own.client.Continue(state.continued(p.get(levelKey, own)))
 	p.sessions.attach(own)
+	s.AssumeRead(own.client)
 	p.sessions.later(func(context.Context) { s.SendLogLevel(own.client) })
 	p.log.Debug().Str("client", own.client.ID()).Str("program", state.name).Str("version", state.version).Msg("client session continued")
 	return own, done, nil

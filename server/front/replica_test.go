@@ -183,6 +183,35 @@ func TestIdleSessionIsContinued(t *testing.T) {
 	})
 }
 
+// TestNoWaitForUpstreams: after the end of a session, the next request does not wait until a
+// hanging upstream has ended the subscriptions.
+func TestNoWaitForUpstreams(t *testing.T) {
+	for name, row := range map[string]struct {
+		end  func(s *site, n *session)
+		want string
+	}{
+		"ended by the client": {func(s *site, n *session) { s.sessions.replicas.end(n) }, noSuchSession},
+		"idle":                {func(s *site, n *session) { s.sessions.end(n) }, "200 " + result("{}")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := listenHTTP(t, &HTTP{Seal: box(1)}, upstream(t, "one", "-full", "-silent", "resources/unsubscribe"))
+			s.executor.Settle(t.Context(), nil, time.Minute)
+			id := s.open(t, `{}`)
+			if got := s.in(t, id, request("resources/subscribe", `{"uri":"test://one"}`)); !strings.Contains(got, `"result"`) {
+				t.Fatal(got)
+			}
+			row.end(s.site, s.copy(t))
+			begin := time.Now()
+			if got := s.in(t, id, request("ping", "")); got != row.want {
+				t.Errorf("got %s", got)
+			}
+			if took := time.Since(begin); took > patience {
+				t.Errorf("it took %s", took)
+			}
+		})
+	}
+}
+
 // TestContinuedSessionsAreBounded: limits.sessions holds for sessions of other replicas too.
 func TestContinuedSessionsAreBounded(t *testing.T) {
 	a, b := small(t, box(1)), small(t, box(1))
@@ -489,6 +518,21 @@ func TestSubscriptionsOfSeveralReplicas(t *testing.T) {
 	}
 	if err := a.copy(t).send([]byte(`{"the":"end"}`)); err != nil || !stream.Scan() || stream.Text() != `{"the":"end"}` {
 		t.Errorf("the stream has %s: %v", stream.Text(), err)
+	}
+}
+
+// TestListsOfSeveralReplicas: a replica that continues a session announces a list that changes
+// there, though the client has not read it there.
+func TestListsOfSeveralReplicas(t *testing.T) {
+	a, b, _ := replicate(t, store.NewMemory())
+	id := a.open(t, `{}`)
+	stream := events(a.do(t, "GET", "/mcp", "", sessionHeader, id))
+	eventually(t, "the stream is open", func() bool { return a.copy(t).stream() != nil })
+	if got := b.in(t, id, request("tools/call", exec("change", `{"notices":1,"list":"prompts"}`))); !strings.HasPrefix(got, "200 ") {
+		t.Fatal(got)
+	}
+	if !stream.Scan() || !strings.Contains(stream.Text(), "notifications/prompts/list_changed") {
+		t.Errorf("the stream has %s", stream.Text())
 	}
 }
 

@@ -28,7 +28,7 @@ type sessions struct {
 
 	mu        sync.Mutex
 	byID      map[string]*session
-	detaching map[string]chan struct{} // sessions that were removed from byID; closed when upstreams no longer know them
+	detaching map[string]chan struct{} // sessions that were removed from byID; closed when they are detached
 	draining  bool                     // mcpx stops
 }
 
@@ -142,13 +142,9 @@ func (s *sessions) forget(n *session) {
 	} else {
 		n.server.Forget(n.client)
 	}
-	isRunning := s.later(func(ctx context.Context) {
-		defer s.detached(n)
-		n.server.Detach(ctx, n.client)
-	})
-	if !isRunning { // mcpx stops
-		s.detached(n)
-	}
+	unsubscribe := n.server.Detach(n.client)
+	s.detached(n) // a session that is continued does not wait for upstreams
+	s.later(unsubscribe)
 }
 
 // detached wakes requests that wait to continue the session.
@@ -159,9 +155,9 @@ func (s *sessions) detached(n *session) {
 	delete(s.detaching, n.id)
 }
 
-// later runs a task in the background. close cancels it. It returns false after close.
-func (s *sessions) later(task func(ctx context.Context)) bool {
-	return s.tasks.Go(func() { task(s.ctx) })
+// later runs a task in the background. close cancels it. After close, it does nothing.
+func (s *sessions) later(task func(ctx context.Context)) {
+	s.tasks.Go(func() { task(s.ctx) })
 }
 
 // close cancels the background tasks and waits for them.
