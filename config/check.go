@@ -36,7 +36,7 @@ func checkAnyName(name string) error {
 	case strings.TrimSpace(name) != name:
 		return errors.New("a name must not start or end with a space")
 	case strings.Contains(name, "__"):
-		return errors.New(`a name must not hold "__", which separates server and tool in flat schemas`)
+		return errors.New(`a name must not contain "__", which separates server and tool in flat schemas`)
 	}
 	for _, c := range name {
 		if !isNameCharacter(c) {
@@ -119,7 +119,7 @@ func environmentName(name string) error {
 func headerName(name string) error {
 	for _, c := range name {
 		if c <= ' ' || c > '~' || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, c) {
-			return fmt.Errorf("a header's name must not hold %q", c)
+			return fmt.Errorf("a header's name must not contain %q", c)
 		}
 	}
 	if name == "" {

@@ -100,7 +100,7 @@ func TestEditTextRefuses(t *testing.T) {
 		{"not an object", `[]`, add(""), "mcpx.json:1:1: expected an object"},
 		{"already wrong", `{"mcpServers": {"a": {}}}`, add(""), "mcpx.json:1:22: mcpServers.a: needs command or url"},
 		{"wrong url", `{"mcpServers": {}}`, server(`{"url": "ftp://x"}`), "mcpServers.new.url: expected an absolute http or https url"},
-		{"wrong name", `{"mcpServers": {}}`, func(e *Editor) error { return e.Add("", "a__b", []byte(addedServer)) }, `mcpServers.a__b: a name must not hold "__"`},
+		{"wrong name", `{"mcpServers": {}}`, func(e *Editor) error { return e.Add("", "a__b", []byte(addedServer)) }, `mcpServers.a__b: a name must not contain "__"`},
 		{"prefix", `{"prefix": false, "mcpServers": {"a": {"command": "x"}}}`, add(""), "prefix: false needs a single server"},
 		{"exists", `{"mcpServers": {"new": {"command": "x"}}}`, add(""), `server "new" exists already`},
 		{"unknown", `{"mcpServers": {"new": {"command": "x"}}}`, func(e *Editor) error { return e.Remove("", "old") }, `unknown server "old"`},

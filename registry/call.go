@@ -29,33 +29,33 @@ func (r *Registry) Send(ctx context.Context, server string, q upstream.Request, 
 func (r *Registry) send(ctx context.Context, server string, q upstream.Request, done rpc.Done) {
 	s := r.sessionNow(server, q.Client)
 	if s == nil || s.IsModern() || s.MustPrepare(q.Client) {
-		go r.callLater(ctx, server, q, nil, done)
+		go r.callInBackground(ctx, server, q, nil, done)
 		return
 	}
 	err := s.Send(ctx, q, r.limits(server), func(result, line []byte, err error) {
 		if errors.Is(err, rpc.ErrClosed) { // the link accepted the request, but could not send it
-			go r.callLater(ctx, server, q, s, done)
+			go r.callInBackground(ctx, server, q, s, done)
 			return
 		}
 		done(result, line, err)
 	})
 	if err != nil { // not sent
-		go r.callLater(ctx, server, q, nil, done)
+		go r.callInBackground(ctx, server, q, nil, done)
 	}
 }
 
-// callLater makes a call with callAfter and passes its end to done. A panic ends only
+// callInBackground makes a call with callWhenReady and passes its end to done. A panic ends only
 // this call.
-func (r *Registry) callLater(ctx context.Context, server string, q upstream.Request, ending *Session, done rpc.Done) {
+func (r *Registry) callInBackground(ctx context.Context, server string, q upstream.Request, ending *Session, done rpc.Done) {
 	result, err := r.callSafely(ctx, server, q, ending)
 	defer r.recovered(server, &err)
 	done(result, nil, err)
 }
 
-// callSafely is callAfter, but returns a panic as an error.
+// callSafely is callWhenReady, but returns a panic as an error.
 func (r *Registry) callSafely(ctx context.Context, server string, q upstream.Request, ending *Session) (result []byte, err error) {
 	defer r.recovered(server, &err)
-	return r.callAfter(ctx, server, q, ending)
+	return r.callWhenReady(ctx, server, q, ending)
 }
 
 // recovered, when deferred, turns a panic into an error.
@@ -69,14 +69,14 @@ func (r *Registry) recovered(server string, err *error) {
 // Call is Send for callers that wait.
 func (r *Registry) Call(ctx context.Context, server string, q upstream.Request) ([]byte, error) {
 	q, span := r.startSpan(ctx, server, q)
-	result, err := r.callAfter(ctx, server, q, nil)
+	result, err := r.callWhenReady(ctx, server, q, nil)
 	endSpan(ctx, span, result, err)
 	return result, err
 }
 
-// callAfter makes a call. ending is the session that could not send the request, if
-// there is one: callAfter then waits for the next session.
-func (r *Registry) callAfter(ctx context.Context, server string, q upstream.Request, ending *Session) ([]byte, error) {
+// callWhenReady makes a call as soon as there is a session for it. ending is the session that could not send the request, if
+// there is one: callWhenReady then waits for the next session.
+func (r *Registry) callWhenReady(ctx context.Context, server string, q upstream.Request, ending *Session) ([]byte, error) {
 	starting, cancel := r.startLimit(ctx, server, q.Begun)
 	defer cancel()
 	for {

@@ -21,7 +21,7 @@ const maxContext = 20
 
 // searched are the lines of a text, or the scalar values of JSON.
 type searched struct {
-	unit  string // "lines" or "values"
+	unit  string // "line" or "value"
 	bytes int    // in all
 	lines iter.Seq[line]
 }
@@ -34,7 +34,7 @@ type line struct {
 
 // linesOf returns the lines of a text.
 func linesOf(text string) searched {
-	return searched{"lines", len(text), func(yield func(line) bool) {
+	return searched{"line", len(text), func(yield func(line) bool) {
 		number := 0
 		for l := range strings.Lines(text) {
 			number++
@@ -53,7 +53,7 @@ func valuesIn(root rawjson.Node, nodes []rawjson.Node) searched {
 	for _, n := range nodes {
 		size += len(n.Raw())
 	}
-	return searched{"values", size, func(yield func(line) bool) {
+	return searched{"value", size, func(yield func(line) bool) {
 		for _, n := range nodes {
 			for scalar := range n.Scalars() {
 				text, isString := scalar.String()
@@ -87,7 +87,7 @@ func (s *Store) grep(in searched, q Query) (string, error) {
 			g.match(l, at)
 		}
 	}
-	return g.text.String() + g.position(max(q.Offset, 0), fmt.Sprintf("%s %s", grouped(total), in.unit)), nil
+	return g.text.String() + g.position(max(q.Offset, 0), counted(total, in.unit, in.unit+"s")), nil
 }
 
 // Limits of a pattern. Matching cannot be stopped, and takes up to about 10 ns for each
@@ -176,7 +176,7 @@ func (g *grepper) position(skipped int, in string) string {
 	case g.matched == 0:
 		return fmt.Sprintf("[no match in %s]", in)
 	case g.shown == 0:
-		return fmt.Sprintf("[%d matches in %s; with grep, offset and limit count matches: offset %d is past the end]", g.matched, in, skipped)
+		return fmt.Sprintf("[%s in %s; with grep, offset and limit count matches: offset %d is past the end]", counted(g.matched, "match", "matches"), in, skipped)
 	case next < g.matched:
 		return fmt.Sprintf("[matches %d-%d of %d in %s; with grep, offset and limit count matches: next offset %d]", skipped+1, next, g.matched, in, next)
 	default:

@@ -58,3 +58,11 @@ func grouped(n int) string {
 	}
 	return digits
 }
+
+// counted writes a number of things: 1 line, 1,234 lines.
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return grouped(n) + " " + many
+}

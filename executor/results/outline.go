@@ -196,10 +196,7 @@ func lines(text string) string {
 			headings = append(headings, strings.TrimSpace(line))
 		}
 	}
-	shape := grouped(count) + " lines"
-	if count == 1 {
-		shape = "1 line"
-	}
+	shape := counted(count, "line", "lines")
 	if len(headings) > 0 {
 		shape += ": " + strings.Join(headings, ", ")
 	}

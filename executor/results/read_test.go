@@ -43,8 +43,9 @@ func TestRead(t *testing.T) {
 
 		{"grep", "one\r\ntwo\nthree\n", Query{Grep: "^t"}, "2: two\n3: three\n[matches 1-2 of 2 in 3 lines; end]"},
 		{"grep without a match", "one\ntwo", Query{Grep: "x"}, "[no match in 2 lines]"},
+		{"grep without a match in one line", "one", Query{Grep: "x"}, "[no match in 1 line]"},
 		{"grep from a match", "one\ntwo\nthree", Query{Grep: "o", Offset: 1}, "2: two\n[matches 2-2 of 2 in 3 lines; end]"},
-		{"grep past the end", "one", Query{Grep: "o", Offset: 7}, "[1 matches in 1 lines; with grep, offset and limit count matches: offset 7 is past the end]"},
+		{"grep past the end", "one", Query{Grep: "o", Offset: 7}, "[1 match in 1 line; with grep, offset and limit count matches: offset 7 is past the end]"},
 		{"grep with a limit", "one\ntwo\nthree", Query{Grep: "e|o", Limit: 2},
 			"1: one\n2: two\n[matches 1-2 of 3 in 3 lines; with grep, offset and limit count matches: next offset 2]"},
 		{"grep with context", "a\nb\nHIT\nc\nd\ne\nHIT\nHIT\nf", Query{Grep: "HIT", Context: 1},
@@ -54,9 +55,9 @@ func TestRead(t *testing.T) {
 		{"grep in a path shows pointers of the whole", orders, Query{Path: "/orders/*/note", Grep: "ir"},
 			"/orders/0/note: first\n/orders/2/note: third\n[matches 1-2 of 2 in 2 values; end]"},
 		{"grep in a long line", strings.Repeat("é", 500) + "needle" + strings.Repeat("x", 500), Query{Grep: "needle"},
-			"1: …" + strings.Repeat("é", 50) + "needle" + strings.Repeat("x", 194) + "…\n[matches 1-1 of 1 in 1 lines; end]"},
+			"1: …" + strings.Repeat("é", 50) + "needle" + strings.Repeat("x", 194) + "…\n[matches 1-1 of 1 in 1 line; end]"},
 		{"grep at the start of a long line", "needle" + strings.Repeat("x", 500), Query{Grep: "needle"},
-			"1: needle" + strings.Repeat("x", 294) + "…\n[matches 1-1 of 1 in 1 lines; end]"},
+			"1: needle" + strings.Repeat("x", 294) + "…\n[matches 1-1 of 1 in 1 line; end]"},
 
 		{"select", orders, Query{Select: query("id, note where id > 1")}, "[{\"id\":2,\"note\":null},{\"id\":3,\"note\":\"third\"}]\n2 of 3 rows match"},
 		{"select in a path", orders, Query{Path: "/orders/*", Select: query("count")}, "3"},

@@ -28,8 +28,11 @@ func (t *terminal) ordered(model *kong.Application, args []string) ([]string, er
 		return nil, err
 	}
 	arguments := line.node.Positional
-	if len(arguments) == 0 || arguments[0].Name != "config" || line.wantsHelp {
+	switch {
+	case len(arguments) == 0 || arguments[0].Name != "config" || line.wantsHelp:
 		return args, nil
+	case len(line.free) > 0 && line.free[0] == "":
+		return nil, usageError{withHint(errors.New("the first argument is empty"), "if it comes from a variable, set the variable")}
 	}
 	flag, args, err := takeFlag(args)
 	if err != nil {

@@ -52,6 +52,9 @@ func TestOrdered(t *testing.T) {
 	if !errors.As(err, &usageError{}) || !errors.As(err, &advice) || advice.hint != "leave one of them out" {
 		t.Errorf("got %v", err)
 	}
+	if words, err := order(t, "check", ""); !errors.As(err, &usageError{}) || err.Error() != "the first argument is empty" {
+		t.Errorf("an empty config: %q, %v", words, err)
+	}
 }
 
 // order orders the words of a command line.
