@@ -2,7 +2,6 @@ package logging
 
 import (
 	"bytes"
-	"slices"
 
 	"mcpx/internal/ansi"
 	"mcpx/internal/plain"
@@ -63,10 +62,16 @@ func timeOfDay(time string) string {
 // appendValue appends a JSON value on one line: a string without its quotes, if it needs
 // none.
 func appendValue(out, value []byte) []byte {
-	if slices.ContainsFunc(value, func(c byte) bool { return c >= 0x7f }) { // JSON has no other hidden characters
-		value = []byte(plain.Line(string(value)))
+	isBare, isPlain := len(value) > 2 && value[0] == '"', true
+	for _, c := range value {
+		isBare = isBare && c != ' ' && c != '\\' && c != '='
+		isPlain = isPlain && c < 0x7f // JSON has no other hidden characters
 	}
-	if len(value) > 2 && value[0] == '"' && !bytes.ContainsAny(value, ` \=`) {
+	if !isPlain {
+		value = []byte(plain.Line(string(value)))
+		isBare = isBare && !bytes.ContainsAny(value, ` \=`)
+	}
+	if isBare {
 		value = value[1 : len(value)-1]
 	}
 	return append(out, value...)
