@@ -32,8 +32,8 @@ const (
 	// startPercent is garbagePercent in the first second, in which there is no ballast yet.
 	startPercent = 50
 
-	// ballastBytes is the size of a slice that is never used, and so takes no memory. The
-	// garbage collector counts it as in use. Without it, garbagePercent would make an mcpx
+	// ballastBytes is the size of a slice that is never used. The garbage collector counts it
+	// as in use. Without it, garbagePercent would make an mcpx
 	// that uses 2 MB collect seven times as often (BenchmarkHTTPClients).
 	ballastBytes = 12 << 20
 
@@ -89,12 +89,20 @@ func (r *releaser) run(ctx context.Context) {
 
 // limitGarbage makes the collector run as garbagePercent says, until undo is called.
 func limitGarbage() (undo func()) {
-	ballast := make([]byte, ballastBytes)
+	ballast := newBallast()
 	before := debug.SetGCPercent(garbagePercent)
 	return func() {
 		debug.SetGCPercent(before)
 		runtime.KeepAlive(ballast)
 	}
+}
+
+// newBallast returns a slice that takes no memory. make clears it, and so takes memory, if a
+// part of it was used before.
+func newBallast() []byte {
+	ballast := make([]byte, ballastBytes)
+	dropContent(ballast)
+	return ballast
 }
 
 // releaseSome returns memory that a busy mcpx can do without.
