@@ -5,8 +5,10 @@ package e2e
 import (
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -17,6 +19,9 @@ import (
 // for left children is part of every test.
 func TestTerminalCloses(t *testing.T) {
 	t.Parallel()
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP) // children of tests that run with nohup would ignore it
+	t.Cleanup(func() { signal.Stop(hangups) })
 	config := writeConfig(t, one(t))
 	for _, front := range []string{"--stdio", "--http"} {
 		t.Run(front, func(t *testing.T) {
@@ -41,7 +46,8 @@ func TestTerminalCloses(t *testing.T) {
 			select {
 			case <-ended:
 			case <-time.After(patience):
-				t.Error("mcpx did not end")
+				log, _ := os.ReadFile(file)
+				t.Errorf("mcpx did not end; its log:\n%s", log)
 				_ = cmd.Process.Kill()
 				<-ended
 			}
