@@ -33,8 +33,8 @@ const (
 	startPercent = 50
 
 	// ballastBytes is the size of a slice that is never used. The garbage collector counts it
-	// as in use. Without it, garbagePercent would make an mcpx
-	// that uses 2 MB collect seven times as often (BenchmarkHTTPClients).
+	// as in use. Without it, garbagePercent would make an mcpx that uses 2 MB collect seven
+	// times as often (BenchmarkHTTPClients).
 	ballastBytes = 12 << 20
 
 	// spareBytes is the free memory that a busy mcpx keeps.
