@@ -109,27 +109,16 @@ func (p *treeParser) container(depth int) error {
 		return ErrDepth
 	}
 	p.tree.depth = max(p.tree.depth, depth)
-	isObject, closing := true, byte('}')
-	if p.peek() == '[' {
-		isObject, closing = false, ']'
-	}
-	last, err := p.open(0, closing)
-	for !last && err == nil {
-		p.space()
+	in := p.open(0)
+	for p.next(&in) {
 		start := 0
-		if isObject {
-			start = p.i
-			key, err := p.key()
-			if err != nil {
-				return err
-			}
-			p.tree.escapes = p.tree.escapes || bytes.IndexByte(key, '\\') >= 0 || !utf8.Valid(key)
+		if in.key != nil {
+			start = in.start
+			p.tree.escapes = p.tree.escapes || bytes.IndexByte(in.key, '\\') >= 0 || !utf8.Valid(in.key)
 		}
-		if err = p.value(start, depth); err == nil {
-			last, err = p.next(closing)
-		}
+		in.err = p.value(start, depth)
 	}
-	return err
+	return in.err
 }
 
 // indexMembers makes a map of the members of a large object.
