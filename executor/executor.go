@@ -117,13 +117,13 @@ type Call struct {
 	FlatName []byte // the tool's name on the front, as the client sent it; nil for exec
 	Params   []byte // the client's params, whose unknown members are passed on
 
-	begun     time.Time
-	isFlat    bool
-	accepted  *registry.Tool   // the tool, if isQuick has found it and its schema accepts the arguments
-	selection *selection.Query // Select, once prepare has read it
-	notes     []string         // about the arguments; the result ends with them
-	isOver    bool             // the event was reported
-	hasAsked  bool             // the client was asked to sign in
+	begun      time.Time
+	isFlat     bool
+	isAccepted bool             // isQuick has found the tool, and its schema accepts the arguments
+	selection  *selection.Query // Select, once prepare has read it
+	notes      []string         // about the arguments; the result ends with them
+	isOver     bool             // the event was reported
+	hasAsked   bool             // the client was asked to sign in
 }
 
 // Event reports the end of a call, or of another request to an upstream.
@@ -199,9 +199,14 @@ func (e *Executor) isQuick(c *Call) bool {
 	if t == nil || !validatorOf(t).Accepts(c.Arguments) {
 		return false
 	}
-	c.Server, c.accepted = u.Name, t
+	c.isAccepted = true
+	c.rename(u, t)
 	return true
 }
+
+// rename sets the names as the catalog has them: the client's strings would keep the
+// request in memory.
+func (c *Call) rename(u *registry.Upstream, t *registry.Tool) { c.Server, c.Tool = u.Name, t.Name }
 
 // run runs a call: prepare, send, finish.
 func (e *Executor) run(ctx context.Context, c *Call, done rpc.Done) {
@@ -251,16 +256,15 @@ func (e *Executor) prepare(ctx context.Context, c *Call) (arguments []byte, err 
 	if c.DuplicateKey != "" {
 		return nil, &badCall{fmt.Sprintf("%q is given twice", c.DuplicateKey)}
 	}
-	t := c.accepted
-	if arguments = c.Arguments; t == nil {
-		var u *registry.Upstream
-		if u, t, err = e.find(ctx, c); err != nil && e.askToSignIn(ctx, c, err) {
+	if arguments = c.Arguments; !c.isAccepted {
+		u, t, err := e.find(ctx, c)
+		if err != nil && e.askToSignIn(ctx, c, err) {
 			u, t, err = e.find(ctx, c)
 		}
 		if err != nil {
 			return nil, err
 		}
-		c.Server = u.Name
+		c.rename(u, t)
 		if err := c.readSelect(t); err != nil {
 			return nil, err
 		}
@@ -268,7 +272,6 @@ func (e *Executor) prepare(ctx context.Context, c *Call) (arguments []byte, err 
 			return nil, err
 		}
 	}
-	c.Tool = t.Name // Server and Tool now come from the catalog: the client's strings would keep the request in memory
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}

@@ -64,16 +64,24 @@ func (e *Executor) Tool(ctx context.Context, c upstream.Client, server, tool str
 // server's name.
 func (e *Executor) Locate(c upstream.Client, name string) (server, tool string, ok bool) {
 	for _, u := range e.upstreams(e.registry.For(c).Catalog()) {
-		if u.Tool(name) != nil {
-			return u.Name, name, true
-		}
-		for _, separator := range separators {
-			if short, cut := strings.CutPrefix(name, u.Name+separator); cut && u.Tool(short) != nil {
-				return u.Name, short, true
-			}
+		if t := toolOf(u, name); t != nil {
+			return u.Name, t.Name, true
 		}
 	}
 	return "", "", false
+}
+
+// toolOf finds a tool of an upstream by its name, which may begin with the upstream's name.
+func toolOf(u *registry.Upstream, name string) *registry.Tool {
+	if t := u.Tool(name); t != nil {
+		return t
+	}
+	for _, separator := range separators {
+		if short, ok := strings.CutPrefix(name, u.Name+separator); ok && u.Tool(short) != nil {
+			return u.Tool(short)
+		}
+	}
+	return nil
 }
 
 // find returns the upstream and the tool of a call. It repairs common mistakes in the
@@ -98,14 +106,8 @@ func (e *Executor) find(ctx context.Context, c *Call) (*registry.Upstream, *regi
 	if c.Tool == "" {
 		return nil, nil, noTool(u)
 	}
-	if t := u.Tool(c.Tool); t != nil {
+	if t := toolOf(u, c.Tool); t != nil {
 		return u, t, nil
-	}
-	for _, separator := range separators {
-		if name, ok := strings.CutPrefix(c.Tool, c.Server+separator); ok && u.Tool(name) != nil {
-			c.Tool = name
-			return u, u.Tool(name), nil
-		}
 	}
 	if u.State != registry.Ready {
 		return nil, nil, u.Unavailable()
