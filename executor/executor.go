@@ -336,8 +336,7 @@ func (e *Executor) fit(c *Call, raw []byte) []byte {
 
 // execError returns the error that a caller of exec gets.
 func execError(c *Call, err error) error {
-	var own *rpc.Error
-	if errors.As(err, &own) {
+	if own, ok := errors.AsType[*rpc.Error](err); ok {
 		return &UpstreamError{Server: c.Server, Err: own, notes: c.notes}
 	}
 	return err

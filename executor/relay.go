@@ -89,12 +89,12 @@ func (e *Executor) Relay(ctx context.Context, r Relay) (result []byte, err error
 // findRoute finds the destination of a request. If no server is known to have the item,
 // it waits for servers that start.
 func (e *Executor) findRoute(ctx context.Context, r Relay, find func(e *Executor, r Relay) (route, error)) (to route, err error) {
-	if to, err = find(e, r); errors.As(err, &unknown{}) {
+	if to, err = find(e, r); is[unknown](err) {
 		e.Settle(ctx, r.Client, routeTime)
 		r.starting = ignoreStarting
 		to, err = find(e, r)
 	}
-	if owner := e.absent(r); owner != "" && errors.As(err, &unknown{}) {
+	if owner := e.absent(r); owner != "" && is[unknown](err) {
 		if _, reason := e.registry.For(r.Client).Ready(ctx, owner); reason != nil {
 			return route{}, serviceError(owner, reason)
 		}
@@ -156,8 +156,7 @@ func serviceError(server string, err error) error {
 		return err
 	}
 	e := &rpc.Error{Code: rpc.CodeInternal, Message: err.Error()}
-	var own *rpc.Error
-	if errors.As(err, &own) {
+	if own, ok := errors.AsType[*rpc.Error](err); ok {
 		e = &rpc.Error{Code: own.Code, Message: own.Message, Data: own.Data}
 	}
 	name := rawjson.AppendString(nil, server)
@@ -361,8 +360,7 @@ func (e *Executor) routeTool(r Relay) (route, error) {
 // flatError returns the error that the client gets for a flat call. Errors about the call
 // itself, which no upstream has received, stay as they are.
 func flatError(server string, err error) error {
-	var invalid *Invalid
-	if server == "" || errors.As(err, &invalid) {
+	if server == "" || is[*Invalid](err) {
 		return err
 	}
 	return serviceError(server, err)
