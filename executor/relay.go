@@ -159,21 +159,21 @@ func serviceError(server string, err error) error {
 	if own, ok := errors.AsType[*rpc.Error](err); ok {
 		e = &rpc.Error{Code: own.Code, Message: own.Message, Data: own.Data}
 	}
-	name := rawjson.AppendString(nil, server)
 	if len(e.Data) > 0 && rawjson.Kind(e.Data) != '{' {
-		e.Data = rawjson.With([]byte("{}"), "data", e.Data)
+		e.Data = rawjson.With(nil, "data", e.Data)
 	}
-	e.Data = rawjson.With(e.Data, "service", name)
+	e.Data = rawjson.With(e.Data, "service", rawjson.AppendString(nil, server))
 	return e
 }
 
 // invalidParams returns the error for a request that cannot be forwarded.
 func invalidParams(member, value, text string) *rpc.Error {
-	return &rpc.Error{
-		Code:    rpc.CodeInvalidParams,
-		Message: "Invalid params: " + text,
-		Data:    rawjson.With([]byte("{}"), member, rawjson.AppendString(nil, value)),
-	}
+	return &rpc.Error{Code: rpc.CodeInvalidParams, Message: "Invalid params: " + text, Data: errorData(member, value)}
+}
+
+// errorData returns the data of an error: an object with one string.
+func errorData(member, value string) []byte {
+	return rawjson.With(nil, member, rawjson.AppendString(nil, value))
 }
 
 // badRequest returns the error for a request that does not follow MCP.
@@ -214,11 +214,7 @@ func (e *Executor) findResource(r Relay) (*Exposed, error) {
 	}
 	to := e.Exposure(r.Client).resource(uri, r.starting)
 	if to == nil {
-		return nil, unknown{&rpc.Error{
-			Code:    CodeResourceNotFound,
-			Message: "Resource not found: " + uri,
-			Data:    rawjson.With([]byte("{}"), "uri", rawjson.AppendString(nil, uri)),
-		}}
+		return nil, unknown{&rpc.Error{Code: CodeResourceNotFound, Message: "Resource not found: " + uri, Data: errorData("uri", uri)}}
 	}
 	if e.Exposure(r.Client).listed(uri, to.Upstream) == nil && isWithheld(to) {
 		return nil, invalidParams("uri", uri, "Resource '"+uri+"' cannot be read: "+to.Upstream.Review())
@@ -253,35 +249,26 @@ func (e *Executor) routeRead(r Relay) (route, error) {
 func renameContents(result []byte, key, name string) []byte {
 	contents := []byte("[")
 	for content := range rawjson.Elements(rawjson.Get(result, "contents")) {
-		if len(contents) > 1 {
-			contents = append(contents, ',')
-		}
 		if uri, _ := rawjson.String(rawjson.Get(content, "uri")); uri == key {
 			content = rawjson.With(content, "uri", rawjson.AppendString(nil, name))
 		}
-		contents = append(contents, content...)
+		contents = rawjson.AppendElement(contents, content)
 	}
 	return rawjson.With(result, "contents", append(contents, ']'))
 }
 
 func (e *Executor) routeSubscribe(r Relay) (route, error) {
 	to, err := e.findResource(r)
-	if err != nil {
-		return route{}, err
-	}
 	return route{to: to, local: func(ctx context.Context) ([]byte, error) {
 		return []byte("{}"), e.registry.Subscribe(ctx, r.Client, to.Upstream.Name, to.Key, to.Name)
-	}}, nil
+	}}, err
 }
 
 func (e *Executor) routeUnsubscribe(r Relay) (route, error) {
 	to, err := e.findResource(r)
-	if err != nil {
-		return route{}, err
-	}
 	return route{to: to, local: func(ctx context.Context) ([]byte, error) {
 		return []byte("{}"), e.registry.Unsubscribe(ctx, r.Client, to.Upstream.Name, to.Key)
-	}}, nil
+	}}, err
 }
 
 func (e *Executor) routeCompletion(r Relay) (route, error) {
@@ -330,7 +317,7 @@ func (e *Executor) findFlat(ctx context.Context, c *Call) (*registry.Upstream, *
 	if a := c.Arguments; !rawjson.IsNull(a) && rawjson.Kind(a) != '{' {
 		return nil, nil, badRequest(`"arguments" must be an object`)
 	}
-	name := Relay{Client: c.Client, Params: rawjson.With([]byte("{}"), "name", c.FlatName)}
+	name := Relay{Client: c.Client, Params: rawjson.With(nil, "name", c.FlatName)}
 	to, err := e.findRoute(ctx, name, (*Executor).routeTool)
 	if err == nil && (to.to.Upstream.NeedsStart() || to.to.Upstream.AwaitsList()) {
 		if _, err := e.registry.For(c.Client).Relisted(ctx, to.to.Upstream.Name); err != nil {
@@ -368,9 +355,5 @@ func flatError(server string, err error) error {
 
 // ToolNotFound returns the error for a tool that is not listed.
 func ToolNotFound(name string) *rpc.Error {
-	return &rpc.Error{
-		Code:    rpc.CodeMethodNotFound,
-		Message: "Tool '" + name + "' not found",
-		Data:    rawjson.With([]byte("{}"), "tool", rawjson.AppendString(nil, name)),
-	}
+	return &rpc.Error{Code: rpc.CodeMethodNotFound, Message: "Tool '" + name + "' not found", Data: errorData("tool", name)}
 }

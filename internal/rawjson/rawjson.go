@@ -239,10 +239,14 @@ func AppendRawMember(object, key, value []byte) []byte {
 	return append(object, value...)
 }
 
-// appendComma appends the comma that the next member of an object needs.
-func appendComma(object []byte) []byte {
-	if object[len(object)-1] == '{' {
-		return object
+// AppendElement appends an element, with the comma it needs, to an array that is being
+// written.
+func AppendElement(array, value []byte) []byte { return append(appendComma(array), value...) }
+
+// appendComma appends the comma that the next member or element needs.
+func appendComma(container []byte) []byte {
+	if last := container[len(container)-1]; last == '{' || last == '[' {
+		return container
 	}
-	return append(object, ',')
+	return append(container, ',')
 }

@@ -196,11 +196,8 @@ func (p Path) value(row rawjson.Node) []byte {
 		return rawjson.Compact(found[0].Raw())
 	}
 	b := []byte("[")
-	for i, n := range found {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, rawjson.Compact(n.Raw())...)
+	for _, n := range found {
+		b = rawjson.AppendElement(b, rawjson.Compact(n.Raw()))
 	}
 	return append(b, ']')
 }
@@ -212,14 +209,11 @@ func (s *Selection) JSON() []byte {
 		return strconv.AppendInt(nil, int64(s.matched), 10)
 	}
 	b := []byte("[")
-	for i, row := range s.rows {
-		if i > 0 {
-			b = append(b, ',')
-		}
+	for _, row := range s.rows {
 		if len(s.fields) == 1 {
-			b = append(b, s.fields[0].value(row)...)
+			b = rawjson.AppendElement(b, s.fields[0].value(row))
 		} else {
-			b = append(b, s.object(row)...)
+			b = rawjson.AppendElement(b, s.object(row))
 		}
 	}
 	return append(b, ']')
