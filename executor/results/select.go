@@ -118,12 +118,9 @@ func (v *Values) Get(reference string, q *selection.Query) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	value := join(found, several)
 	if q == nil {
-		return []byte(join(found, several)), nil
-	}
-	value, err := joinNodes(found, several)
-	if err != nil {
-		return nil, err
+		return value.Raw(), nil
 	}
 	selected := q.Apply(value)
 	if !selected.IsKnown() {
