@@ -28,9 +28,9 @@ func (s *Store) IsSmall(result []byte) bool {
 // cut: everything else keeps its bytes. Most servers send structuredContent as a text
 // too; where both would exceed the limit, the text is enough.
 func (s *Store) Fit(client string, result *Result) []byte {
-	p, ok := s.partsOf(result)
+	p := s.partsOf(result)
 	switch {
-	case !ok:
+	case p == nil:
 		return result.raw
 	case p.exceeds(s.Tokens), p.repeats && p.exceeds(s.Tokens-keptTokens):
 		return s.cut(client, p)
@@ -38,7 +38,7 @@ func (s *Store) Fit(client string, result *Result) []byte {
 		return result.raw
 	}
 	h := s.save(client, p.kept())
-	if p.repeats && p.exceedsWith(s.Tokens) {
+	if p.repeats && p.exceeds(s.Tokens-tokens.Count(p.data)) {
 		return AppendText(splice(p.raw, p.removeStructured()), "[structuredContent left out: the same JSON as the text; kept as "+h.id+h.place+"]")
 	}
 	return AppendText(p.raw, "kept as "+h.id+h.place+`; use {"$r": "`+h.id+`/…"} or select`)
@@ -47,16 +47,16 @@ func (s *Store) Fit(client string, result *Result) []byte {
 // Cut cuts a result with more than the allowed tokens. It returns any other result as it
 // is.
 func (s *Store) Cut(client string, result *Result) []byte {
-	if p, ok := s.partsOf(result); ok && p.exceeds(s.Tokens) {
+	if p := s.partsOf(result); p != nil && p.exceeds(s.Tokens) {
 		return s.cut(client, p)
 	}
 	return result.raw
 }
 
-// partsOf reads a result that may have to be cut or kept.
-func (s *Store) partsOf(result *Result) (*parts, bool) {
+// partsOf reads a result that may have to be cut or kept. It returns nil for any other.
+func (s *Store) partsOf(result *Result) *parts {
 	if s.IsSmall(result.raw) {
-		return nil, false
+		return nil
 	}
 	return result.parts()
 }
@@ -72,13 +72,6 @@ func (p *parts) exceeds(limit int) bool {
 		left -= tokens.Count(text)
 	}
 	return false
-}
-
-// exceedsWith reports whether the texts exceed a limit together with structuredContent,
-// which one of them repeats.
-func (p *parts) exceedsWith(limit int) bool {
-	left := limit - tokens.Count(p.data)
-	return left < 0 || p.exceeds(left)
 }
 
 // cut keeps a result, and shows texts up to the size of the head, and a note. Later texts

@@ -14,19 +14,18 @@ import (
 type Result struct {
 	raw    []byte
 	isRead bool
-	found  *parts // nil if the result is not a result of MCP
+	found  *parts
 }
 
 // NewResult returns a Result, which keeps the bytes.
 func NewResult(raw []byte) *Result { return &Result{raw: raw} }
 
-// parts returns the parts of the result.
-func (r *Result) parts() (p *parts, ok bool) {
+// parts returns the parts of the result, nil if it is not a result of MCP.
+func (r *Result) parts() *parts {
 	if !r.isRead {
-		r.found, _ = readParts(r.raw)
-		r.isRead = true
+		r.found, r.isRead = readParts(r.raw), true
 	}
-	return r.found, r.found != nil
+	return r.found
 }
 
 // isError reports whether the result reports an error.
@@ -53,18 +52,18 @@ type piece struct {
 // separator is between the texts of a kept result.
 const separator = "\n"
 
-// readParts reads a result. ok is false if it is not a result of MCP.
-func readParts(result []byte) (p *parts, ok bool) {
+// readParts reads a result. It returns nil if it is not a result of MCP.
+func readParts(result []byte) *parts {
 	if rawjson.Kind(result) != '{' || rawjson.Check(result) != nil {
-		return nil, false
+		return nil
 	}
 	raw := bytes.TrimSpace(withoutDuplicates(result))
-	p = &parts{raw: raw, members: slices.Collect(rawjson.Children(raw, 0)), structured: -1}
+	p := &parts{raw: raw, members: slices.Collect(rawjson.Children(raw, 0)), structured: -1}
 	for i, m := range p.members {
 		switch keyOf(m) {
 		case "content":
 			if raw[m.Value] != '[' {
-				return nil, false
+				return nil
 			}
 			p.items = slices.Collect(rawjson.Children(raw, m.Value))
 		case "structuredContent":
@@ -78,7 +77,7 @@ func readParts(result []byte) (p *parts, ok bool) {
 		}
 	}
 	p.findData()
-	return p, true
+	return p
 }
 
 // withoutDuplicates returns an object in which every key occurs once, with its last
@@ -163,11 +162,10 @@ func (r *Result) Tokens() int { return tokens.Count(r.Text()) }
 
 // Text returns the result's texts.
 func (r *Result) Text() string {
-	p, ok := r.parts()
-	if !ok {
-		return string(r.raw)
+	if p := r.parts(); p != nil {
+		return strings.Join(p.all(), separator)
 	}
-	return strings.Join(p.all(), separator)
+	return string(r.raw)
 }
 
 // kept returns the texts and the JSON to keep, in memory of their own.

@@ -2,6 +2,7 @@ package results
 
 import (
 	"fmt"
+	"strings"
 
 	"mcpx/internal/rawjson"
 	"mcpx/internal/selection"
@@ -12,8 +13,8 @@ import (
 // the query selects. The whole result is kept, unless the store keeps nothing. For a
 // result that reports an error, or is not JSON, Select is like Fit.
 func (s *Store) Select(client string, result *Result, q *selection.Query) []byte {
-	p, ok := result.parts()
-	if !ok || result.isError() || len(p.items) == 0 && p.structured < 0 {
+	p := result.parts()
+	if p == nil || result.isError() || len(p.items) == 0 && p.structured < 0 {
 		return s.Fit(client, result)
 	}
 	k := p.kept()
@@ -131,13 +132,9 @@ func (v *Values) Get(reference string, q *selection.Query) ([]byte, error) {
 
 // splitReference splits r7/items/0 or r7.items[0] into id and path.
 func splitReference(reference string) (id, path string) {
-	end := 0
-	for end < len(reference) && reference[end] != '/' && reference[end] != '.' && reference[end] != '[' {
-		end++
+	end := strings.IndexAny(reference, "/.[")
+	if end < 0 {
+		return reference, ""
 	}
-	id, path = reference[:end], reference[end:]
-	if path != "" && path[0] == '.' {
-		path = path[1:]
-	}
-	return id, path
+	return reference[:end], strings.TrimPrefix(reference[end:], ".")
 }
