@@ -2,7 +2,6 @@ package executor
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -40,7 +39,7 @@ func (e *Executor) resolve(client string, arguments []byte, input *schema.Schema
 type resolver struct {
 	values *results.Values
 	input  *schema.Schema
-	found  []replacement
+	found  []rawjson.Edit
 	count  int // references
 	bytes  int // of their values
 }
@@ -57,13 +56,7 @@ func (r *resolver) resolve(value []byte, path []string) ([]byte, error) {
 	if err := r.visit(tree.Root(), path); err != nil {
 		return nil, err
 	}
-	return replaceAll(value, r.found), nil
-}
-
-// replacement replaces a value in a text.
-type replacement struct {
-	old   rawjson.Node
-	value []byte
+	return rawjson.Splice(value, r.found), nil
 }
 
 // isSound reports whether a value is JSON in which no key is given twice.
@@ -79,7 +72,7 @@ func (r *resolver) visit(n rawjson.Node, path []string) error {
 		if err != nil {
 			return &badCall{validate.Problem{Path: path, Text: fmt.Sprintf("reference %s: %v", quoted(reference), err)}.String()}
 		}
-		r.found = append(r.found, replacement{n, value})
+		r.found = append(r.found, n.Replace(value))
 		return nil
 	}
 	if n.Kind() == '"' {
@@ -115,7 +108,7 @@ func (r *resolver) visitString(n rawjson.Node, path []string) error {
 	if r.found = outer; err != nil || bytes.Equal(value, inner) {
 		return err
 	}
-	r.found = append(r.found, replacement{n, value})
+	r.found = append(r.found, n.Replace(value))
 	return nil
 }
 
@@ -164,27 +157,6 @@ func (r *resolver) value(reference, query string) ([]byte, error) {
 		return nil, fmt.Errorf("the references of a call may have %d MiB at most", maxReferenceBytes>>20)
 	}
 	return value, nil
-}
-
-// replaceAll replaces values of a text. They are not part of each other.
-func replaceAll(text []byte, found []replacement) []byte {
-	if len(found) == 0 {
-		return text
-	}
-	slices.SortFunc(found, func(a, b replacement) int { return cmp.Compare(a.start(), b.start()) })
-	var out []byte
-	at := 0
-	for _, f := range found {
-		start, end := f.old.Span()
-		out = append(append(out, text[at:start]...), f.value...)
-		at = end
-	}
-	return append(out, text[at:]...)
-}
-
-func (r replacement) start() int {
-	start, _ := r.old.Span()
-	return start
 }
 
 // declares reports whether a schema declares a property $r for the object at a path, which

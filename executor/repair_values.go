@@ -2,7 +2,6 @@ package executor
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"mcpx/executor/validate"
@@ -50,31 +49,22 @@ func (r valueRepair) round(raw []byte, problems []validate.Problem) (repaired []
 	if err != nil {
 		return nil, false
 	}
-	var found []replacement
+	var found []rawjson.Edit
 	for i, p := range problems {
 		if slices.ContainsFunc(problems[:i], func(q validate.Problem) bool { return slices.Equal(p.Path, q.Path) }) {
 			continue // two rules for one value
 		}
-		n := nodeAt(tree.Root(), p.Path)
+		n := tree.Root()
+		for _, step := range p.Path {
+			n = n.Child(step)
+		}
 		value, ok := r.meant(n.Raw(), p.Want)
 		if !ok {
 			return nil, false
 		}
-		found = append(found, replacement{n, value})
+		found = append(found, n.Replace(value))
 	}
-	return replaceAll(raw, found), len(found) > 0
-}
-
-// nodeAt returns the value at a path, the zero Node if there is none.
-func nodeAt(n rawjson.Node, path []string) rawjson.Node {
-	for _, step := range path {
-		if i, err := strconv.Atoi(step); err == nil && n.Kind() == '[' {
-			n = n.At(i)
-		} else {
-			n = n.Get(step)
-		}
-	}
-	return n
+	return rawjson.Splice(raw, found), len(found) > 0
 }
 
 // meantValue returns the value of a wanted type that a value was meant to be: a string

@@ -2,6 +2,7 @@ package results
 
 import (
 	"bytes"
+	"slices"
 
 	"mcpx/internal/rawjson"
 	"mcpx/internal/tokens"
@@ -39,7 +40,7 @@ func (s *Store) Fit(client string, result *Result) []byte {
 	}
 	h := s.save(client, p.kept())
 	if p.repeats && p.exceeds(s.Tokens-tokens.Count(p.data)) {
-		return AppendText(splice(p.raw, p.removeStructured()), "[structuredContent left out: the same JSON as the text; kept as "+h.id+h.place+"]")
+		return AppendText(rawjson.Splice(p.raw, p.removeStructured()), "[structuredContent left out: the same JSON as the text; kept as "+h.id+h.place+"]")
 	}
 	return AppendText(p.raw, "kept as "+h.id+h.place+`; use {"$r": "`+h.id+`/…"} or select`)
 }
@@ -89,12 +90,12 @@ func (s *Store) cut(client string, p *parts) []byte {
 			edits = append(edits, without(p.items, t.item))
 		case shown < len(t.text):
 			cutText = t.text[:shown] + note(k, h, at+shown)
-			edits = append(edits, edit{t.value.Value, t.value.End, quote(cutText)})
+			edits = append(edits, rawjson.Edit{Start: t.value.Value, End: t.value.End, With: rawjson.AppendString(nil, cutText)})
 		}
 		left -= tokens.Count(t.text[:shown])
 		at += len(t.text) + len(separator)
 	}
-	result := splice(p.raw, edits)
+	result := rawjson.Splice(p.raw, edits)
 	if cutText != "" {
 		return result
 	}
@@ -110,11 +111,11 @@ func AppendText(result []byte, text string) []byte {
 	if rawjson.Kind(object) != '{' {
 		return result
 	}
-	item := `{"type":"text","text":` + quote(text) + `}`
+	item := contentItem(text)
 	content, ok := member(object, rawjson.Child{}, "content")
 	switch {
 	case !ok:
-		return insertLast(object, len(object)-1, `"content":[`+item+`]`)
+		return insertLast(object, len(object)-1, slices.Concat([]byte(`"content":[`), item, []byte("]")))
 	case object[content.Value] == '[':
 		return insertLast(object, content.End-1, item)
 	}
@@ -123,10 +124,10 @@ func AppendText(result []byte, text string) []byte {
 
 // insertLast inserts the last member or element of an object or array that ends at
 // closing.
-func insertLast(text []byte, closing int, item string) []byte {
+func insertLast(text []byte, closing int, item []byte) []byte {
 	before := bytes.TrimRight(text[:closing], " \t\r\n")
 	if !bytes.ContainsAny(before[len(before)-1:], "[{") {
-		item = "," + item
+		item = append([]byte(","), item...)
 	}
-	return splice(text, []edit{{closing, closing, item}})
+	return rawjson.Splice(text, []rawjson.Edit{{Start: closing, End: closing, With: item}})
 }

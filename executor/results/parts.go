@@ -178,11 +178,11 @@ func (p *parts) kept() kept {
 }
 
 // removeStructured returns the edit that removes structuredContent.
-func (p *parts) removeStructured() []edit {
+func (p *parts) removeStructured() []rawjson.Edit {
 	if p.structured < 0 {
 		return nil
 	}
-	return []edit{without(p.members, p.structured)}
+	return []rawjson.Edit{without(p.members, p.structured)}
 }
 
 // isJSON reports whether a text is a JSON object or array. A lone number or word
@@ -200,6 +200,11 @@ func keyOf(member rawjson.Child) string {
 
 func quote(text string) string { return string(rawjson.AppendString(nil, text)) }
 
+// contentItem returns a text as an item of content.
+func contentItem(text string) []byte {
+	return append(rawjson.AppendString([]byte(`{"type":"text","text":`), text), '}')
+}
+
 // member returns the last member of an object with that key: most parsers use that
 // one.
 func member(raw []byte, object rawjson.Child, key string) (found rawjson.Child, ok bool) {
@@ -211,34 +216,15 @@ func member(raw []byte, object rawjson.Child, key string) (found rawjson.Child, 
 	return found, ok
 }
 
-// edit replaces a part of a text.
-type edit struct {
-	start, end int
-	with       string
-}
-
 // without returns the edit that removes one child of an object or array.
-func without(list []rawjson.Child, i int) edit {
+func without(list []rawjson.Child, i int) rawjson.Edit {
 	switch {
 	case i > 0:
-		return edit{start: list[i-1].End, end: list[i].End}
+		return rawjson.Edit{Start: list[i-1].End, End: list[i].End}
 	case len(list) > 1:
-		return edit{start: list[0].Start, end: list[1].Start}
+		return rawjson.Edit{Start: list[0].Start, End: list[1].Start}
 	}
-	return edit{start: list[0].Start, end: list[0].End}
-}
-
-// splice applies edits that do not overlap.
-func splice(raw []byte, edits []edit) []byte {
-	slices.SortStableFunc(edits, func(a, b edit) int { return a.start - b.start })
-	var out []byte
-	at := 0
-	for _, e := range edits {
-		out = append(out, raw[at:e.start]...)
-		out = append(out, e.with...)
-		at = e.end
-	}
-	return append(out, raw[at:]...)
+	return rawjson.Edit{Start: list[0].Start, End: list[0].End}
 }
 
 // compact returns a JSON text without white space.

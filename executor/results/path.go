@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"mcpx/internal/nearest"
@@ -79,14 +78,10 @@ func follow(value rawjson.Node, step string) (list []rawjson.Node) {
 		}
 		return append(list, value.Elements()...)
 	}
-	child := value.Get(step)
-	if i, err := strconv.Atoi(step); err == nil && i >= 0 && strconv.Itoa(i) == step && value.Kind() == '[' {
-		child = value.At(i)
+	if child := value.Child(step); !child.IsZero() {
+		return []rawjson.Node{child}
 	}
-	if child.IsZero() {
-		return nil
-	}
-	return []rawjson.Node{child}
+	return nil
 }
 
 // missing explains why a step leads nowhere, by the keys or indexes that exist.

@@ -70,7 +70,7 @@ func withLine(text, line string) string {
 func (p *parts) withText(text string) []byte {
 	edits := p.removeStructured()
 	if len(p.texts) == 0 {
-		return AppendText(splice(p.raw, edits), text)
+		return AppendText(rawjson.Splice(p.raw, edits), text)
 	}
 	for i, t := range p.texts {
 		if i > 0 {
@@ -78,9 +78,9 @@ func (p *parts) withText(text string) []byte {
 			continue
 		}
 		item := p.items[t.item]
-		edits = append(edits, edit{item.Start, item.End, `{"type":"text","text":` + quote(text) + `}`})
+		edits = append(edits, rawjson.Edit{Start: item.Start, End: item.End, With: contentItem(text)})
 	}
-	return splice(p.raw, edits)
+	return rawjson.Splice(p.raw, edits)
 }
 
 // Values are the parts of a client's kept results that one call refers to. Each result is

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -151,10 +152,10 @@ func (n Node) Raw() []byte {
 	return n.tree.text[s.start:s.end:s.end]
 }
 
-// Span returns where n starts and ends in the text of its tree.
-func (n Node) Span() (start, end int) {
+// Replace returns the edit that replaces n in the text of its tree.
+func (n Node) Replace(with []byte) Edit {
 	s := n.tree.spans[n.i]
-	return int(s.start), int(s.end)
+	return Edit{int(s.start), int(s.end), with}
 }
 
 // Kind returns the first character of n, as the function Kind does.
@@ -204,6 +205,19 @@ func (n Node) At(i int) Node {
 		i--
 	}
 	return Node{}
+}
+
+// Child returns the member of an object, or the element of an array, that a token of a
+// JSON Pointer names.
+func (n Node) Child(token string) Node {
+	if n.Kind() != '[' {
+		return n.Get(token)
+	}
+	i, err := strconv.Atoi(token)
+	if err != nil {
+		return Node{}
+	}
+	return n.At(i)
 }
 
 // Pointer returns the JSON Pointer that leads from n to a value in it.
