@@ -22,7 +22,8 @@ func (e *Executor) arguments(c *Call, u *registry.Upstream, t *registry.Tool) ([
 		return nil, &Invalid{Problems: []validate.Problem{{Text: err.Error()}}, tool: t}
 	}
 	if !c.isFlat && mayHaveReference(raw) {
-		if raw, err = e.resolve(ownerOf(c.Client), raw, t.Input); err != nil {
+		r := resolver{values: e.results.Values(ownerOf(c.Client)), input: t.Input}
+		if raw, err = r.resolve(raw, nil); err != nil {
 			return nil, err
 		}
 	}
@@ -99,26 +100,14 @@ type validator struct {
 func validatorOf(t *registry.Tool) *validator { return t.Derived(newValidator).(*validator) }
 
 func newValidator(t *registry.Tool) any {
-	return &validator{Validator: validate.New(t.Input), properties: properties(t)}
+	v := &validator{Validator: validate.New(t.Input), properties: map[string]bool{}}
+	root, _ := t.Input.Root() // zero if the schema cannot be read
+	for name := range root.Get("properties").Members() {
+		v.properties[name] = true
+	}
+	return v
 }
 
 // Compile prepares the check of a tool's arguments, so that its first call does not
 // have to wait for that.
 func Compile(t *registry.Tool) { validatorOf(t).Unjudged() }
-
-// properties returns the parameters that a tool's schema declares, nil if there are
-// none.
-func properties(t *registry.Tool) map[string]bool {
-	root, err := t.Input.Root()
-	if err != nil {
-		return nil
-	}
-	var names map[string]bool
-	for name := range root.Get("properties").Members() {
-		if names == nil {
-			names = map[string]bool{}
-		}
-		names[name] = true
-	}
-	return names
-}

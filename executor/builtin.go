@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"mcpx/executor/results"
@@ -27,7 +26,6 @@ type builtin struct {
 	upstream *registry.Upstream
 	flat     *registry.Upstream // with only the tools that flat mode lists
 	tools    map[string]builtinTool
-	index    atomic.Pointer[toolIndex] // of the whole catalog
 }
 
 type builtinTool func(ctx context.Context, c Call, arguments []byte) (string, error)

@@ -137,23 +137,22 @@ func lines[T any](items []T, line func(T) string, budget int) (text string, ok b
 	return strings.TrimSuffix(b.String(), "\n"), true
 }
 
-func fullLine(t *registry.Tool) string { return withSentence(t, t.Signature()) }
+func fullLine(t *registry.Tool) string { return withSentence(nameLine(t)+"("+t.Signature()+")", t) }
 
-func typedLine(t *registry.Tool) string { return withSentence(t, t.TypedParameters()) }
+func typedLine(t *registry.Tool) string {
+	return withSentence(nameLine(t)+"("+t.TypedParameters()+")", t)
+}
 
-func withSentence(t *registry.Tool, parameters string) string {
-	line := fmt.Sprintf("%s(%s)", shown(t.Name), parameters)
+func shortLine(t *registry.Tool) string { return nameLine(t) + "(" + t.RequiredParameters() + ")" }
+
+func nameLine(t *registry.Tool) string { return shown(t.Name) }
+
+func withSentence(line string, t *registry.Tool) string {
 	if s := sentence(t.Description); s != "" {
 		line += ": " + s
 	}
 	return line
 }
-
-func shortLine(t *registry.Tool) string {
-	return fmt.Sprintf("%s(%s)", shown(t.Name), t.RequiredParameters())
-}
-
-func nameLine(t *registry.Tool) string { return shown(t.Name) }
 
 // page returns as many names as fit, and how to see the others.
 func page(u *registry.Upstream, tools []*registry.Tool, budget int) string {

@@ -27,15 +27,8 @@ func mayHaveReference(arguments []byte) bool {
 		bytes.Contains(arguments, []byte(`\u0024`)) || bytes.Contains(arguments, []byte(`\u0072`)) // "$r" with escapes
 }
 
-// resolve replaces each reference in arguments by the part of a kept result that it names,
-// so that data reaches a tool without passing through the model. It returns an error for a
-// reference that leads nowhere.
-func (e *Executor) resolve(client string, arguments []byte, input *schema.Schema) ([]byte, error) {
-	r := resolver{values: e.results.Values(client), input: input}
-	return r.resolve(arguments, nil)
-}
-
-// resolver resolves the references of one call.
+// resolver replaces each reference in the arguments of one call by the part of a kept
+// result that it names, so that data reaches a tool without passing through the model.
 type resolver struct {
 	values *results.Values
 	input  *schema.Schema
@@ -44,7 +37,8 @@ type resolver struct {
 	bytes  int // of their values
 }
 
-// resolve replaces the references in the value at a path.
+// resolve replaces the references in the value at a path. It returns an error for a
+// reference that leads nowhere.
 func (r *resolver) resolve(value []byte, path []string) ([]byte, error) {
 	if !isSound(value) {
 		return value, nil // the check of the arguments explains that
@@ -169,8 +163,7 @@ func declares(s *schema.Schema, path []string) bool {
 // a string.
 func typesAt(s *schema.Schema, path []string) (types []string) {
 	for _, p := range schemasAt(s, path) {
-		declared := append(p.Get("type").Elements(), p.Get("type"))
-		for _, node := range declared {
+		for _, node := range append(p.Get("type").Elements(), p.Get("type")) {
 			if name, ok := node.String(); ok {
 				types = append(types, name)
 			}
@@ -184,10 +177,7 @@ func typesAt(s *schema.Schema, path []string) (types []string) {
 
 // schemasAt returns the schemas that may apply to the value at a path.
 func schemasAt(s *schema.Schema, path []string) []rawjson.Node {
-	root, err := s.Root()
-	if err != nil {
-		return nil
-	}
+	root, _ := s.Root() // zero if the schema cannot be read
 	places := alternatives(s, []rawjson.Node{root})
 	for _, step := range path {
 		var next []rawjson.Node
