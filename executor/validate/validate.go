@@ -58,8 +58,8 @@ type Validator struct {
 
 	// A costly check cannot be stopped, so a schema has one at a time. Its caller
 	// holds turn while it waits.
-	turn    chan struct{}
-	runaway chan struct{} // guarded by turn: closed when the last overdue check ends
+	turn      chan struct{}
+	isOverdue atomic.Bool // the last check still runs
 }
 
 // judge is a compiled schema.
@@ -157,8 +157,8 @@ func (v *Validator) Notes(arguments any) []Problem {
 // run runs a check: here if it surely ends soon, and else for no longer than the limit.
 // It finds nothing in arguments that cannot be judged.
 func (v *Validator) run(arguments any, check func(e *engine, arguments any) []Problem) ([]Problem, error) {
-	nodes, ok := sizeOf(arguments)
-	if !ok {
+	nodes, err := measure(arguments, rawjson.MaxDepth, maxArgumentsNodes)
+	if err != nil {
 		return nil, nil
 	}
 	within := v.checkWithin
@@ -174,7 +174,7 @@ func (v *Validator) run(arguments any, check func(e *engine, arguments any) []Pr
 func (v *Validator) checkWithin(check func() ([]Problem, error)) ([]Problem, error) {
 	v.turn <- struct{}{}
 	defer func() { <-v.turn }()
-	if v.runaway != nil && !isClosed(v.runaway) || overdue.Load() >= maxOverdue {
+	if v.isOverdue.Load() || overdue.Load() >= maxOverdue {
 		return nil, errBusy
 	}
 	var problems []Problem
@@ -187,10 +187,11 @@ func (v *Validator) checkWithin(check func() ([]Problem, error)) ([]Problem, err
 	if wait(done, v.limit) {
 		return problems, err
 	}
-	v.runaway = done
+	v.isOverdue.Store(true)
 	overdue.Add(1)
 	go func() {
 		<-done
+		v.isOverdue.Store(false)
 		overdue.Add(-1)
 	}()
 	return nil, errTimeout
@@ -232,15 +233,6 @@ func wait(done <-chan struct{}, limit time.Duration) bool {
 		}
 	}
 	return false
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }
 
 // recovered calls f and returns a panic as an error.
