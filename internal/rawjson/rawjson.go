@@ -173,6 +173,12 @@ func Kind(value []byte) byte {
 // IsNull reports whether the value is absent or null.
 func IsNull(value []byte) bool { return len(value) == 0 || Kind(value) == 'n' }
 
+// IsNumber reports whether a text is exactly a JSON number, without white space.
+func IsNumber(text []byte) bool {
+	c := cursor{b: text}
+	return c.number() == nil && c.i == len(text)
+}
+
 // OrObject returns the value if it is an object, and an empty one if it is not.
 func OrObject(value []byte) []byte {
 	if Kind(value) != '{' {
