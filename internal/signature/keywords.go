@@ -120,8 +120,8 @@ func (b *builder) otherKeys(n rawjson.Node) *typ {
 
 // defaultOf writes a default. A default of null only says that the parameter is optional.
 func defaultOf(n rawjson.Node) string {
-	if s := value(n.Get("default")); s != "null" {
-		return s
+	if s := value(n.Get("default")); s != "" && s != "null" {
+		return " = " + s
 	}
 	return ""
 }
@@ -203,7 +203,7 @@ func literalOf(n rawjson.Node, depth int) *typ {
 		t.least = len(t.parts)
 		return t
 	}
-	text := string(appendCompact(nil, n))
+	text := string(compact(n))
 	if len(text) > maxLiteral {
 		return &typ{text: literalBase(text)}
 	}

@@ -46,7 +46,7 @@ func newLayout(t *typ) *layout {
 type part struct {
 	head     string // "name?: " or "Name = "
 	typ      *typ
-	value    string // default
+	value    string // as in prop
 	required bool
 	losses   int // of detail, as in writer
 	text     string
@@ -63,9 +63,7 @@ func (l *layout) write(p *part) {
 		} else {
 			w.typ(p.typ, 0)
 		}
-		if p.value != "" {
-			w.put(" = " + p.value)
-		}
+		w.put(p.value)
 		l.buf = w.buf
 		if !w.full() || p.losses == typeLost {
 			p.text, p.used = string(w.buf), w.used
@@ -79,15 +77,12 @@ func (l *layout) parameters(t *typ) {
 	props := mostImportant(t.props)
 	l.more = len(props) < len(t.props)
 	for _, p := range props {
-		k := key(p.name)
-		if k == "" {
+		head := p.head()
+		if head == "" {
 			l.more = true
 			continue
 		}
-		if !p.required {
-			k += "?"
-		}
-		l.params = append(l.params, &part{head: k + ": ", typ: p.typ, value: p.value, required: p.required})
+		l.params = append(l.params, &part{head: head, typ: p.typ, value: p.value, required: p.required})
 	}
 	if t.rest != nil && !l.more {
 		l.params = append(l.params, &part{head: restKey, typ: t.rest})

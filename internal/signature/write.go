@@ -180,14 +180,15 @@ func (w *writer) properties(t *typ, depth int) {
 	cut := false
 	before := ""
 	start := len(w.buf)
-	for i := range t.props {
-		p := &t.props[i]
-		if key(p.name) == "" || !p.required && len(w.buf)-start > w.optionalRoom() {
+	for _, p := range t.props {
+		head := p.head()
+		if head == "" || !p.required && len(w.buf)-start > w.optionalRoom() {
 			cut = true
 			continue
 		}
-		w.put(before)
-		w.property(p, depth)
+		w.put(before + head)
+		w.typ(p.typ, depth)
+		w.put(p.value)
 		before = separator
 	}
 	switch {
@@ -196,18 +197,6 @@ func (w *writer) properties(t *typ, depth int) {
 	case t.rest != nil:
 		w.put(before + restKey)
 		w.typ(t.rest, depth)
-	}
-}
-
-func (w *writer) property(p *prop, depth int) {
-	w.put(key(p.name))
-	if !p.required {
-		w.put("?")
-	}
-	w.put(": ")
-	w.typ(p.typ, depth)
-	if p.value != "" {
-		w.put(" = " + p.value)
 	}
 }
 
