@@ -63,15 +63,7 @@ func (b *builder) ofType(n rawjson.Node, name string) *typ {
 	case "null":
 		return null
 	}
-	if note := noteOf(n, name); note != "" {
-		return &typ{text: name, note: note}
-	}
-	return words[name]
-}
-
-// words are the types that most parameters have.
-var words = map[string]*typ{
-	"string": {text: "string"}, "number": {text: "number"}, "integer": {text: "integer"}, "boolean": {text: "boolean"},
+	return &typ{text: name, note: noteOf(n, name)}
 }
 
 func (b *builder) object(n rawjson.Node) *typ {
@@ -127,9 +119,8 @@ func defaultOf(n rawjson.Node) string {
 }
 
 func (b *builder) list(n rawjson.Node) *typ {
-	t := &typ{kind: list, note: noteOf(n, "array")}
+	t := &typ{kind: list, note: noteOf(n, "array"), rest: unknown}
 	leading, others := schema.Items(n)
-	t.rest = unknown
 	if !others.IsZero() {
 		t.rest = b.schema(others, nil)
 	}
@@ -184,23 +175,22 @@ func literalOf(n rawjson.Node, depth int) *typ {
 	case 'n':
 		return null
 	case '{':
-		t := &typ{kind: object}
 		if depth == 0 {
 			return free
 		}
+		t := &typ{kind: object}
 		for name, value := range n.Members() {
 			t.props = append(t.props, prop{name: name, typ: literalOf(value, depth-1), required: true})
 		}
 		return t
 	case '[':
-		t := &typ{kind: list}
 		if depth == 0 || n.Len() > maxMembers {
 			return &typ{kind: list, rest: unknown}
 		}
+		t := &typ{kind: list, least: n.Len()}
 		for _, element := range n.Elements() {
 			t.parts = append(t.parts, literalOf(element, depth-1))
 		}
-		t.least = len(t.parts)
 		return t
 	}
 	text := string(compact(n))
