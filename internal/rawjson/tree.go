@@ -195,7 +195,7 @@ func (n Node) Get(key string) (found Node) {
 
 // At returns the element of an array.
 func (n Node) At(i int) Node {
-	if n.Kind() != '[' {
+	if n.Kind() != '[' || i < 0 {
 		return Node{}
 	}
 	for child := range n.children() {

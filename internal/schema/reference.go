@@ -148,15 +148,10 @@ func (s *Schema) follow(pointer string) (rawjson.Node, error) {
 		if _, isResource := at.Get(s.IDKeyword()).String(); isResource && i > 0 {
 			return rawjson.Node{}, errors.New("leads through an inner " + s.IDKeyword())
 		}
-		if at.Kind() != '[' {
-			at = at.Get(token)
-			continue
-		}
-		index, err := strconv.Atoi(token)
-		if err != nil || index < 0 || index > maxIndex {
+		if index, _ := strconv.Atoi(token); at.Kind() == '[' && index > maxIndex {
 			return rawjson.Node{}, errNowhere
 		}
-		at = at.At(index)
+		at = at.Child(token)
 	}
 	switch at.Kind() {
 	case '{', 't', 'f':

@@ -48,11 +48,7 @@ func Parse(text string) (*Query, error) {
 		return &Query{Pattern: pattern}, nil
 	}
 	p := parser{text: text}
-	q, err := p.query()
-	if err != nil {
-		return nil, err
-	}
-	return q, nil
+	return p.query()
 }
 
 // ParsePath reads one path, like items[3].title.
@@ -136,23 +132,20 @@ func (p *parser) fields(q *Query) error {
 func (p *parser) path() (Path, error) {
 	var path Path
 	for {
-		if p.bracket(&path) {
-			if p.peekSign("[") {
-				continue
-			}
-		} else {
+		if !p.bracket(&path) {
 			name, ok := p.name()
 			if !ok {
 				return nil, p.unexpected("a field")
 			}
-			if path = append(path, step{name: name}); p.peekSign("[") {
-				continue
-			}
+			path = append(path, step{name: name})
 		}
-		if !p.peekSign(".") {
+		switch {
+		case p.peekSign("["):
+		case p.peekSign("."):
+			p.at++
+		default:
 			return path, nil
 		}
-		p.at++
 	}
 }
 
