@@ -216,9 +216,9 @@ func FuzzApply(f *testing.F) {
 		if out := s.JSON(); !json.Valid(out) {
 			t.Errorf("not JSON: %s", out)
 		}
-		if !s.isCount {
+		if !s.query.isCount {
 			for _, row := range s.rows {
-				for _, p := range s.fields {
+				for _, p := range s.query.fields {
 					found, _, _ := p.find(row)
 					for _, n := range found {
 						if !strings.Contains(value, string(n.Raw())) {
