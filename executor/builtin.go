@@ -83,7 +83,7 @@ func newBuiltin(e *Executor) builtin {
 			"show_config", "The configuration in use, secrets hidden.",
 			`{"type":"object","properties":{}}`,
 			func(_ context.Context, c Call, _ []byte) (string, error) {
-				return string(e.settings.Load().config.ShowTo(rulesOf(c.Client))), nil
+				return string(e.settings.Load().config.ShowTo(callerOf(c.Client).Rules)), nil
 			},
 		},
 	} {
@@ -186,7 +186,7 @@ func (e *Executor) showSchema(ctx context.Context, c Call, arguments []byte) (st
 
 func (e *Executor) listServers(_ context.Context, c Call, _ []byte) (string, error) {
 	var b strings.Builder
-	if problem := e.settings.Load().problem; problem != "" && rulesOf(c.Client) == nil {
+	if problem := e.settings.Load().problem; problem != "" && callerOf(c.Client).Rules == nil {
 		fmt.Fprintf(&b, "the config file has changed, but is not in use: %s\n", problem)
 	}
 	for _, u := range e.registry.For(c.Client).Catalog().Upstreams {

@@ -346,7 +346,7 @@ func execError(c *Call, err error) error {
 func (c *Call) event(outcome string, size int) Event {
 	return Event{
 		Client: ownerOf(c.Client), Request: c.Request, Server: c.Server, Tool: c.Tool, Outcome: outcome,
-		Took: time.Since(c.begun), BytesIn: len(c.Arguments), BytesOut: size, Arguments: c.Arguments, Caller: callerName(c.Client),
+		Took: time.Since(c.begun), BytesIn: len(c.Arguments), BytesOut: size, Arguments: c.Arguments, Caller: callerOf(c.Client).Name,
 	}
 }
 

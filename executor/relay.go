@@ -50,7 +50,7 @@ func (e *Executor) Relay(ctx context.Context, r Relay) (result []byte, err error
 	var to route
 	defer func() {
 		event := Event{Client: ownerOf(r.Client), Request: r.Request, Tool: r.Method, Outcome: outcome(ctx, err), Took: time.Since(begin), BytesIn: len(r.Params), BytesOut: len(result)}
-		event.Method, event.Arguments, event.Caller = r.Method, r.Params, callerName(r.Client)
+		event.Method, event.Arguments, event.Caller = r.Method, r.Params, callerOf(r.Client).Name
 		if to.to != nil {
 			event.Server, event.Tool = to.to.Upstream.Name, r.Method+" "+to.to.Key
 		}
@@ -133,20 +133,13 @@ func ownerOf(c upstream.Client) string {
 	return c.Owner()
 }
 
-// rulesOf returns what a client may use; nil: everything.
-func rulesOf(c upstream.Client) *policy.Rules {
+// callerOf returns the caller of a client. The zero Caller, without a name, may use
+// everything.
+func callerOf(c upstream.Client) policy.Caller {
 	if c == nil || c.Caller() == nil {
-		return nil
+		return policy.Caller{}
 	}
-	return c.Caller().Rules
-}
-
-// callerName returns the name of a client's caller; "" if it has none.
-func callerName(c upstream.Client) string {
-	if c == nil || c.Caller() == nil {
-		return ""
-	}
-	return c.Caller().Name
+	return *c.Caller()
 }
 
 // serviceError returns the error that the client gets for an error of an upstream: with

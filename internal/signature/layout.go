@@ -19,12 +19,12 @@ const separator = ", "
 // layout fits parameters and the definitions they use into a line.
 type layout struct {
 	params     []*part
-	more       bool // some parameters are left out
-	soft, hard int  // limits, in bytes
-	least      int  // losses of detail that every part begins with
-	braces     bool // around the parameters
-	names      names
-	buf        []byte // reused for each part
+	more       bool     // some parameters are left out
+	soft, hard int      // limits, in bytes
+	least      int      // losses of detail that every part begins with
+	braces     bool     // around the parameters
+	names      []string // of definitions
+	buf        []byte   // reused for each part
 }
 
 // newLayout returns the layout of the properties of an object, or of a type that is none.
@@ -56,7 +56,7 @@ type part struct {
 // write writes a part, with fewer details if it is too long.
 func (l *layout) write(p *part) {
 	for p.losses = max(p.losses, l.least); ; p.losses++ {
-		w := writer{buf: l.buf[:0], losses: p.losses, names: &l.names}
+		w := writer{buf: l.buf[:0], losses: p.losses, layout: l}
 		w.put(p.head)
 		if p.losses == typeLost {
 			w.put(unknown.text)

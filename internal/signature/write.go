@@ -5,9 +5,9 @@ import "math"
 // writer writes types as text, and stops when the text gets too long.
 type writer struct {
 	buf    []byte
-	losses int // how much detail is left out, see below
-	names  *names
-	used   []*def // the definitions that the text names
+	losses int     // how much detail is left out, see below
+	layout *layout // names definitions
+	used   []*def  // the definitions that the text names
 }
 
 // maxObjects limits the nesting of objects, maxPart the text of one parameter or definition.
@@ -206,7 +206,7 @@ func (w *writer) named(d *def, depth int) {
 		w.typ(d.typ, depth)
 		return
 	}
-	if !w.names.give(d) {
+	if !w.layout.name(d) {
 		w.put(unknown.text)
 		return
 	}
