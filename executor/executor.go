@@ -300,7 +300,10 @@ func (e *Executor) clientResult(c *Call, end end) (result []byte, err error) {
 	case c.isFlat:
 		return end.result, flatError(c.Server, end.err)
 	case end.err != nil:
-		return nil, execError(c, end.err)
+		if own, ok := errors.AsType[*rpc.Error](end.err); ok {
+			return nil, &UpstreamError{Server: c.Server, Err: own, notes: c.notes}
+		}
+		return nil, end.err
 	case isUnfinished(c):
 		return end.result, nil
 	}
@@ -332,14 +335,6 @@ func (e *Executor) fit(c *Call, raw []byte) []byte {
 		return e.results.Select(client, result, c.selection)
 	}
 	return e.results.Fit(client, result)
-}
-
-// execError returns the error that a caller of exec gets.
-func execError(c *Call, err error) error {
-	if own, ok := errors.AsType[*rpc.Error](err); ok {
-		return &UpstreamError{Server: c.Server, Err: own, notes: c.notes}
-	}
-	return err
 }
 
 // event returns the Event of the call.

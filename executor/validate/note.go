@@ -110,7 +110,7 @@ func (n *noter) strayNames(rules []*rule, value any, at []string) (found []findi
 		found = n.strayNamesOf(all, object, at)
 	}
 	for key, member := range members(value) {
-		if !isContainer(member) {
+		if name := typeName(member); name != "object" && name != "array" {
 			continue
 		}
 		var inside []*rule
@@ -167,14 +167,6 @@ func (n *noter) withInPlace(rules []*rule) (all []*rule) {
 		add(all[i].inPlace())
 	}
 	return all
-}
-
-func isContainer(value any) bool {
-	switch value.(type) {
-	case map[string]any, []any:
-		return true
-	}
-	return false
 }
 
 // declared is rule.declared, with its work counted: patterns take the longest.

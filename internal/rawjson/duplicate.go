@@ -51,7 +51,12 @@ func (f *duplicateFinder) find(depth int) (path []string, err error) {
 			continue
 		}
 		if len(f.keys)-base == manyKeys {
-			many = addKeys(many, f.keys[base:])
+			if many == nil {
+				many = map[string]bool{}
+			}
+			for _, key := range f.keys[base:] {
+				many[exactKey(key)] = true
+			}
 			f.keys = f.keys[:base]
 		}
 		if containsKey(f.keys[base:], in.key) || many != nil && many[exactKey(in.key)] {
@@ -74,17 +79,6 @@ func containsKey(keys [][]byte, key []byte) bool {
 		}
 	}
 	return false
-}
-
-// addKeys adds keys to a set, which may be nil.
-func addKeys(set map[string]bool, keys [][]byte) map[string]bool {
-	if set == nil {
-		set = map[string]bool{}
-	}
-	for _, key := range keys {
-		set[exactKey(key)] = true
-	}
-	return set
 }
 
 func decoded(key []byte) string {
