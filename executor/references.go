@@ -178,13 +178,13 @@ func typesAt(s *schema.Schema, path []string) (types []string) {
 // schemasAt returns the schemas that may apply to the value at a path.
 func schemasAt(s *schema.Schema, path []string) []rawjson.Node {
 	root, _ := s.Root() // zero if the schema cannot be read
-	places := alternatives(s, []rawjson.Node{root})
+	places := s.Alternatives(root)
 	for _, step := range path {
 		var next []rawjson.Node
 		for _, p := range places {
 			next = append(next, below(p, step)...)
 		}
-		places = alternatives(s, next)
+		places = s.Alternatives(next...)
 	}
 	return places
 }
@@ -199,23 +199,4 @@ func below(p rawjson.Node, step string) []rawjson.Node {
 		return first[i : i+1]
 	}
 	return []rawjson.Node{others, p.Get("additionalProperties")}
-}
-
-// maxAlternatives bounds the result of schemasAt.
-const maxAlternatives = 1000
-
-// alternatives returns schemas together with those that they refer to or combine.
-func alternatives(s *schema.Schema, places []rawjson.Node) []rawjson.Node {
-	for i := 0; i < len(places) && len(places) < maxAlternatives; i++ {
-		p := places[i]
-		if reference, ok := p.Get("$ref").String(); ok {
-			if target, err := s.Resolve(reference); err == nil && !slices.Contains(places, target) {
-				places = append(places, target)
-			}
-		}
-		for _, keyword := range []string{"allOf", "anyOf", "oneOf"} {
-			places = append(places, p.Get(keyword).Elements()...)
-		}
-	}
-	return places
 }

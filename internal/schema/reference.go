@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -149,6 +150,26 @@ func (s *Schema) follow(pointer string) (rawjson.Node, error) {
 		return at, nil
 	}
 	return rawjson.Node{}, errNowhere
+}
+
+// maxAlternatives bounds the result of Alternatives.
+const maxAlternatives = 1000
+
+// Alternatives returns schemas together with those that they refer to or combine.
+func (s *Schema) Alternatives(schemas ...rawjson.Node) []rawjson.Node {
+	for i := 0; i < len(schemas) && len(schemas) < maxAlternatives; i++ {
+		n := schemas[i]
+		for _, keyword := range []string{"$ref", "$dynamicRef"} {
+			reference, _ := n.Get(keyword).String()
+			if target, err := s.Resolve(reference); err == nil && !slices.Contains(schemas, target) {
+				schemas = append(schemas, target)
+			}
+		}
+		for _, keyword := range []string{"allOf", "anyOf", "oneOf"} {
+			schemas = append(schemas, n.Get(keyword).Elements()...)
+		}
+	}
+	return schemas
 }
 
 // IDKeyword returns the keyword that makes a schema a resource of its own.
