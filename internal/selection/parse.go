@@ -19,14 +19,10 @@ const (
 // example is a right query, shown in every error.
 const example = "number, title, user.login where state = open and comments > 5 limit 20"
 
-// SyntaxError is returned for a query that cannot be read.
-type SyntaxError struct {
-	Position int // of the character, from 1
-	Text     string
-}
-
-func (e *SyntaxError) Error() string {
-	return fmt.Sprintf("select: at character %d: %s; example: %s", e.Position, e.Text, example)
+// syntaxError returns the error for a query that cannot be read at a character, counted
+// from 1.
+func syntaxError(position int, text string) error {
+	return fmt.Errorf("select: at character %d: %s; example: %s", position, text, example)
 }
 
 // Parse reads a query:
@@ -38,12 +34,12 @@ func (e *SyntaxError) Error() string {
 // with spaces or signs are quoted. A query /pattern/ has an RE2 pattern.
 func Parse(text string) (*Query, error) {
 	if len(text) > maxQuery {
-		return nil, &SyntaxError{maxQuery, "the query is too long"}
+		return nil, syntaxError(maxQuery, "the query is too long")
 	}
 	if trimmed := strings.TrimSpace(text); len(trimmed) > 1 && trimmed[0] == '/' && trimmed[len(trimmed)-1] == '/' {
 		pattern := trimmed[1 : len(trimmed)-1]
 		if _, err := regexp.Compile(pattern); err != nil {
-			return nil, &SyntaxError{1, fmt.Sprintf("not an RE2 pattern: %v", err)}
+			return nil, syntaxError(1, fmt.Sprintf("not an RE2 pattern: %v", err))
 		}
 		return &Query{Pattern: pattern}, nil
 	}
@@ -54,7 +50,7 @@ func Parse(text string) (*Query, error) {
 // ParsePath reads one path, like items[3].title.
 func ParsePath(text string) (Path, error) {
 	if len(text) > maxQuery {
-		return nil, &SyntaxError{maxQuery, "the path is too long"}
+		return nil, syntaxError(maxQuery, "the path is too long")
 	}
 	p := parser{text: text}
 	path, err := p.path()
@@ -344,5 +340,5 @@ func (p *parser) unexpected(want string) error {
 	if rest := strings.Fields(p.text[p.at:]); len(rest) > 0 {
 		found = quoted(rest[0])
 	}
-	return &SyntaxError{utf8.RuneCountInString(p.text[:p.at]) + 1, "expected " + want + ", found " + found}
+	return syntaxError(utf8.RuneCountInString(p.text[:p.at])+1, "expected "+want+", found "+found)
 }
