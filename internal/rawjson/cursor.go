@@ -21,11 +21,12 @@ type Child struct {
 	Value      int    // where its value starts
 }
 
-// Children returns the members or elements of the value that starts at an offset
-// of b, which must be valid JSON. Other values have none.
+// Children returns the members or elements of the value at an offset of b, which must
+// be valid JSON. Other values have none.
 func Children(b []byte, at int) iter.Seq[Child] {
 	return func(yield func(Child) bool) {
 		c := cursor{b: b, i: at}
+		c.space()
 		if c.peek() == '{' || c.peek() == '[' {
 			_, _ = c.children(yield)
 		}

@@ -67,7 +67,7 @@ func Members(object []byte) iter.Seq2[string, []byte] {
 // pair.
 func RawMembers(object []byte) iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {
-		for child := range Children(object, start(object)) {
+		for child := range Children(object, 0) {
 			if child.Key == nil || !yield(child.Key, object[child.Value:child.End:child.End]) {
 				return
 			}
@@ -79,19 +79,12 @@ func RawMembers(object []byte) iter.Seq2[[]byte, []byte] {
 // have none.
 func Elements(array []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
-		for child := range Children(array, start(array)) {
+		for child := range Children(array, 0) {
 			if child.Key != nil || !yield(array[child.Value:child.End:child.End]) {
 				return
 			}
 		}
 	}
-}
-
-// start returns where the value in b starts.
-func start(b []byte) int {
-	c := cursor{b: b}
-	c.space()
-	return c.i
 }
 
 // Get returns the value of an object's member, nil if there is none. If the key
