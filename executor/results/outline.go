@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
@@ -166,7 +165,7 @@ var plainKey = regexp.MustCompile(`^[\p{L}\p{N}_$@.-]+$`)
 
 // label returns a key that cannot be mistaken for the outline's own signs.
 func label(key string) string {
-	key = key[:runeStart(key, min(len(key), 2*maxKey))] // plain.Cut shortens the rest
+	key = key[:plain.RuneStart(key, 2*maxKey)] // plain.Cut shortens the rest
 	if !plainKey.MatchString(key) {
 		key = strconv.Quote(key)
 	}
@@ -190,12 +189,4 @@ func lines(text string) string {
 		shape += ": " + strings.Join(headings, ", ")
 	}
 	return shape
-}
-
-// runeStart moves an offset back to where a rune starts.
-func runeStart(text string, i int) int {
-	for i > 0 && i < len(text) && !utf8.RuneStart(text[i]) {
-		i--
-	}
-	return i
 }

@@ -114,12 +114,12 @@ func (s *Store) window(p excerpt, q Query) (answer string, ok bool, err error) {
 	if start > 0 && start >= p.size {
 		return "", false, fmt.Errorf("offset %d is past the end: there are %d bytes", start, p.size)
 	}
-	start = runeStart(p.text, start-p.at)
+	start = plain.RuneStart(p.text, start-p.at)
 	rest, isEnd := p.text[start:], p.at+len(p.text) == p.size
 	if q.Limit > 0 && q.Limit < len(rest) {
 		// At least one rune, or the reader would be stuck.
 		_, first := utf8.DecodeRuneInString(rest)
-		rest, isEnd = rest[:max(runeStart(rest, q.Limit), first)], true
+		rest, isEnd = rest[:max(plain.RuneStart(rest, q.Limit), first)], true
 	}
 	length := tokens.Cut(rest, s.budget()-positionCost)
 	if length == len(rest) && !isEnd {
