@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mcpx/internal/policy"
+	"mcpx/internal/redact"
 	"mcpx/internal/seal"
 	shared "mcpx/internal/store"
 )
@@ -95,7 +96,7 @@ func hiddenText(p *string) kind {
 		if *p == "" {
 			return nil
 		}
-		return Hidden
+		return redact.Hidden
 	}
 	return k.also(notEmpty)
 }
@@ -118,11 +119,11 @@ func sessionKeys(p *[]string) kind {
 			}
 		},
 		show: func() any {
-			switch hidden := slices.Repeat([]string{Hidden}, len(*p)); len(hidden) {
+			switch hidden := slices.Repeat([]string{redact.Hidden}, len(*p)); len(hidden) {
 			case 0:
 				return nil
 			case 1:
-				return Hidden
+				return redact.Hidden
 			default:
 				return hidden
 			}
@@ -225,7 +226,7 @@ func publicURL(s string) error {
 
 // isSet reports whether a secret was read. Hidden, which Show writes in its place, does not
 // count.
-func isSet(secret string) bool { return secret != "" && secret != Hidden }
+func isSet(secret string) bool { return secret != "" && secret != redact.Hidden }
 
 // access checks that the parts of "server" fit together, and fit the profiles.
 func (r *reader) access(root node, c *Config) {

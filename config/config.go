@@ -13,6 +13,8 @@ import (
 	"path"
 	"strings"
 	"time"
+
+	"mcpx/internal/redact"
 )
 
 // Config is the config file in one shape, with defaults filled in and references
@@ -136,7 +138,7 @@ type Upstream struct {
 	written        *Upstream           // the upstream before expansion, for Show and Resolve
 	environment    environment         // from which it was expanded
 	isDeferred     bool                // it has stored secrets, which Resolve reads
-	secrets        *secretSet          // what Redact hides; nil: nothing
+	secrets        *redact.Set         // what Redact hides; nil: nothing
 }
 
 // Sandbox restricts the process of an upstream, on Linux.

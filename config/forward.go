@@ -7,6 +7,8 @@ import (
 	"net/textproto"
 	"slices"
 	"strings"
+
+	"mcpx/internal/redact"
 )
 
 // forwarding checks "forward_headers" of a server.
@@ -131,7 +133,7 @@ func (u *Upstream) ForCaller(id string, headers map[string]string) (*Upstream, e
 		own.forwarded[target] = strings.Replace(template, "{}", value, 1)
 	}
 	own.addForwarded()
-	own.secrets = newSecretSet(secrets(&own, nil))
+	own.secrets = redact.NewSet(secrets(&own, nil))
 	own.KeepHiding(u)
 	return &own, nil
 }

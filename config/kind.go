@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"mcpx/internal/nearest"
+	"mcpx/internal/reference"
 )
 
 // field declares one key of an object: how it is read, described in the JSON Schema and
@@ -48,7 +49,7 @@ func text(p *string, checks ...check) kind {
 func expanded(p *string, checks ...check) kind {
 	k := text(p, checks...)
 	k.read = func(r *reader, n node) {
-		s, ok := r.text(n, append(checks, wellFormed)...)
+		s, ok := r.text(n, append(checks, reference.Check)...)
 		if !ok {
 			return
 		}
@@ -89,7 +90,7 @@ func list(p *[]string, checks ...check) kind {
 // prints it: {"cmd": ["op", "read", "op://…"]}. It is stored in commands.
 func dict(p *map[string]string, commands *map[string][]string, name check) kind {
 	words := []string{}
-	command := section([]field{{"cmd", list(&words, wellFormed), "Program and arguments. What it prints is the value."}})
+	command := section([]field{{"cmd", list(&words, reference.Check), "Program and arguments. What it prints is the value."}})
 	command.schema = append(command.schema, pair{"required", []string{"cmd"}})
 	value := object{{"anyOf", []object{{{"type", "string"}}, command.schema}}}
 	return kind{
@@ -105,7 +106,7 @@ func dict(p *map[string]string, commands *map[string][]string, name check) kind 
 				}
 				if m.value.kind() == '{' {
 					(*p)[m.key], (*commands)[m.key] = "", r.command(m.value, command, &words)
-				} else if s, ok := r.text(m.value, wellFormed); ok {
+				} else if s, ok := r.text(m.value, reference.Check); ok {
 					(*p)[m.key] = s
 				}
 			}

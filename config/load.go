@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"mcpx/internal/editfile"
+	"mcpx/internal/redact"
 )
 
 // Lookup finds a variable of the environment, like os.LookupEnv.
@@ -194,7 +195,7 @@ func withoutFile(source string, u Upstream) *Config {
 func (u *Upstream) SetHeaders(headers map[string]string) {
 	u.Headers = headers
 	u.Err = unusable(u)
-	u.secrets = newSecretSet(secrets(u, nil))
+	u.secrets = redact.NewSet(secrets(u, nil))
 }
 
 // launchers are programs that run another program, which gives the server its name.

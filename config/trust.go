@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"mcpx/internal/lockfile"
+	"mcpx/internal/redact"
 )
 
 // Pin is what happens to tools that a person has not approved.
@@ -114,7 +115,7 @@ func hashSecret(word, masked string) string {
 		return word
 	}
 	sum := sha256.Sum256([]byte("mcpx-argument-v1\x00" + word))
-	return strings.ReplaceAll(masked, Hidden, fmt.Sprintf("sha256:%x", sum[:8]))
+	return strings.ReplaceAll(masked, redact.Hidden, fmt.Sprintf("sha256:%x", sum[:8]))
 }
 
 // PinCommand returns a command that runs "mcpx pin" with these arguments. It names the
