@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"mcpx/internal/jsonfile"
 	"mcpx/internal/redact"
 )
 
@@ -34,7 +35,7 @@ type Config struct {
 	Watch      bool // apply changes of the file when they are saved
 	AlwaysLoad bool // ask clients that defer tools to show the two tools from the start
 
-	Warnings []Problem // problems that do not prevent the start
+	Warnings []jsonfile.Problem // problems that do not prevent the start
 }
 
 // Profile returns the enabled profile with this name.

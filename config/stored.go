@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 
+	"mcpx/internal/jsonfile"
 	"mcpx/internal/reference"
 	"mcpx/internal/secret"
 )
@@ -134,25 +135,25 @@ var referenceKeys = []string{"command", "args", "env", "cwd", "url", "headers"}
 
 // warnFiles warns about ${file:PATH} references to files that are missing, or that others
 // can read.
-func (r *reader) warnFiles(n node) {
+func (r *reader) warnFiles(n jsonfile.Node) {
 	for _, key := range referenceKeys {
-		if m, ok := n.member(key); ok {
-			r.warnFile(m.value)
+		if m, ok := n.Member(key); ok {
+			r.warnFile(m.Value)
 		}
 	}
 }
 
-func (r *reader) warnFile(n node) {
-	for _, m := range n.members() {
-		r.warnFile(m.value)
+func (r *reader) warnFile(n jsonfile.Node) {
+	for _, m := range n.Members() {
+		r.warnFile(m.Value)
 	}
-	for _, e := range n.elements() {
+	for _, e := range n.Elements() {
 		r.warnFile(e)
 	}
-	if n.kind() != '"' {
+	if n.Kind() != '"' {
 		return
 	}
-	parts, _ := reference.Split(decoded(n.literal())) // a mistake is reported elsewhere
+	parts, _ := reference.Split(n.Text()) // a mistake is reported elsewhere
 	for _, p := range parts {
 		if p.Store != reference.File {
 			continue
@@ -161,9 +162,9 @@ func (r *reader) warnFile(n node) {
 		const readableByOthers = 0o044
 		switch info, err := os.Stat(path); {
 		case errors.Is(err, fs.ErrNotExist):
-			r.warn(n, "%s does not exist; create it before the server starts", path)
+			r.Warn(n, "%s does not exist; create it before the server starts", path)
 		case err == nil && info.Mode().IsRegular() && info.Mode().Perm()&readableByOthers != 0 && runtime.GOOS != "windows":
-			r.warn(n, "other users can read %s; run chmod 600 on it", path)
+			r.Warn(n, "other users can read %s; run chmod 600 on it", path)
 		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"mcpx/internal/jsonfile"
+
 	"github.com/zalando/go-keyring"
 )
 
@@ -204,7 +206,7 @@ func TestStoredToken(t *testing.T) {
 	} {
 		text := []byte(`{"mcpServers": {}, "server": {"token": "` + reference + `"}}`)
 		c, err := Parse(filepath.Join(folder, "mcpx.json"), text, variables())
-		var problems *Error
+		var problems *jsonfile.Error
 		switch {
 		case errors.As(err, &problems):
 			if got := problems.Problems[0].Path + ": " + problems.Problems[0].Text; got != want {
