@@ -11,6 +11,7 @@ import (
 	"mcpx/internal/mcptest"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
+	"mcpx/registry/lists"
 )
 
 const (
@@ -103,7 +104,7 @@ func TestErrorsHideSecrets(t *testing.T) {
 }
 
 // inputText returns the text of a tool's input schema.
-func inputText(t *testing.T, tool *Tool) string {
+func inputText(t *testing.T, tool *lists.Tool) string {
 	t.Helper()
 	root, err := tool.Input.Root()
 	if err != nil {

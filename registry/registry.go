@@ -19,6 +19,7 @@ import (
 	"mcpx/internal/listcache"
 	"mcpx/internal/tasks"
 	"mcpx/internal/telemetry"
+	"mcpx/registry/lists"
 )
 
 // Registry holds the live upstreams of one profile.
@@ -61,8 +62,8 @@ type Options struct {
 	// SignIn returns how a person signs in to a server, with these scopes in addition; may
 	// be nil.
 	SignIn  func(server string, scopes []string) string
-	Compile func(t *Tool)     // prepares a tool that was listed, in the background; may be nil
-	Tracer  *telemetry.Tracer // records spans of requests; nil: none
+	Compile func(t *lists.Tool) // prepares a tool that was listed, in the background; may be nil
+	Tracer  *telemetry.Tracer   // records spans of requests; nil: none
 }
 
 // New returns a Registry of the profile's upstreams, none of them started.

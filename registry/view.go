@@ -2,16 +2,12 @@ package registry
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"mcpx/config"
-	"mcpx/internal/lockfile"
 	"mcpx/internal/policy"
-	"mcpx/internal/rawjson"
-	"mcpx/internal/tokens"
 	"mcpx/internal/upstream"
 )
 
@@ -197,35 +193,18 @@ func (v *views) of(key viewKey, whole *Catalog, upstreams []*Upstream) *Catalog 
 // isOf reports whether the upstream is a part of another, or the same.
 func (u *Upstream) isOf(whole *Upstream) bool { return u == whole || u.whole == whole }
 
-// restrict returns the part of an upstream that the rules grant. Instructions, notes about
-// tools that wait for a review, and what it writes to stderr while it works may name any
-// tool, so only those see them who see all tools.
+// restrict returns the part of an upstream that the rules grant. What it writes to stderr
+// while it works may name any tool, so only those see it who see all tools.
 func (u *Upstream) restrict(schema string, rules *policy.Rules) *Upstream {
 	part := *u
 	part.whole = u
-	part.Tools, part.tools = nil, map[string]*Tool{}
-	for _, t := range u.Tools {
-		if rules.HasTool(policy.Tool{Schema: schema, Server: u.Name, Name: t.Name, ReadOnly: t.isReadOnly()}) {
-			part.Tools = append(part.Tools, t)
-			part.tools[t.Name] = t
-		}
-	}
+	part.Lists = u.Restrict(schema, u.Name, rules)
 	part.ToolsOnly = !rules.HasAllOf(schema, u.Name)
 	if part.ToolsOnly {
-		part.Prompts, part.Resources, part.Templates, part.Capabilities = nil, nil, nil, nil
+		part.Capabilities = nil
 	}
 	if !rules.HasEveryToolOf(schema, u.Name) {
-		part.Instructions, part.instructions, part.instructionsWait, part.news = "", "", false, nil
 		part.stderr = nil
-		part.waiting = maps.Clone(u.waiting)
-		delete(part.waiting, lockfile.Tools)
-		shown := slices.Clip(part.Tools)
-		part.tokens = sync.OnceValue(func() int { return tokens.CountBytes(toolList(shown)) })
 	}
 	return &part
-}
-
-// isReadOnly reports whether the upstream says that the tool changes nothing.
-func (t *Tool) isReadOnly() bool {
-	return string(rawjson.Get(rawjson.Get(t.Raw, "annotations"), "readOnlyHint")) == "true"
 }
