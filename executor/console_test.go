@@ -36,7 +36,7 @@ func TestReading(t *testing.T) {
 // TestConsoleSearch: the console finds what the tool search finds, without mcpx's own tools.
 func TestConsoleSearch(t *testing.T) {
 	b := start(t, nil, newUpstream(t, "issues", toolsFile(t, `{"name":"delete_invoice","description":"Remove an invoice for good."}`)...))
-	if _, err := b.registry.Ready(t.Context(), "issues"); err != nil {
+	if _, err := b.registry.For(nil).Ready(t.Context(), "issues"); err != nil {
 		t.Fatal(err)
 	}
 	const query = "get rid of a bill"

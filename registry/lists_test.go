@@ -100,7 +100,7 @@ func TestStartsAreAnnouncedTogether(t *testing.T) {
 	c := newRecorder("one")
 	r.Attach(c)
 	for name := range upstreams {
-		if _, err := r.Ready(t.Context(), name); err != nil {
+		if _, err := r.For(nil).Ready(t.Context(), name); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -60,7 +60,7 @@ func TestListsHideSecrets(t *testing.T) {
 		"resources/list":           answer(`{"resources":[{"uri":"test://region-7","name":"region-7","description":"` + secret + `"}]}`),
 		"resources/templates/list": answer(`{"resourceTemplates":[{"uriTemplate":"test://region-7/{id}","name":"one","title":"` + line + `"}]}`),
 	}, "-full", "-instructions", "use "+password+" and\n"+key)})
-	u, err := r.Ready(t.Context(), "a")
+	u, err := r.For(nil).Ready(t.Context(), "a")
 	if err != nil {
 		t.Fatal(err)
 	}
