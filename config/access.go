@@ -12,7 +12,6 @@ import (
 	"mcpx/internal/policy"
 	"mcpx/internal/redact"
 	"mcpx/internal/seal"
-	shared "mcpx/internal/store"
 )
 
 // Access says who may use the HTTP front, and what they may use there.
@@ -82,15 +81,20 @@ func (o *OIDC) fields() []field {
 	}
 }
 
-// hiddenText is an expanded text that is never empty and never shown.
-func hiddenText(p *string) kind {
+// hiddenText is an expanded text that is never empty and never shown. The checks are for the
+// expanded text.
+func hiddenText(p *string, checks ...check) kind {
 	k := expanded(p, nonEmpty)
 	read := k.read
 	k.read = func(r *reader, n jsonfile.Node) {
 		before := r.Problems()
 		read(r, n)
-		if *p == "" && r.Problems() == before && !r.secrets.isDry {
+		switch {
+		case r.Problems() > before:
+		case *p == "" && !r.secrets.isDry:
 			r.Fail(n, "is empty once its variables are expanded; set them")
+		case isSet(*p):
+			r.check(n, *p, checks)
 		}
 	}
 	k.show = func() any {
@@ -116,7 +120,7 @@ func sessionKeys(p *[]string) kind {
 			}
 			*p = make([]string, len(written))
 			for i, key := range written {
-				readSessionKey(r, key, &(*p)[i])
+				hiddenText(&(*p)[i], sessionKey).read(r, key)
 			}
 		},
 		show: func() any {
@@ -132,32 +136,9 @@ func sessionKeys(p *[]string) kind {
 	}
 }
 
-func readSessionKey(r *reader, n jsonfile.Node, p *string) {
-	before := r.Problems()
-	hiddenText(p).read(r, n)
-	if r.Problems() > before || !isSet(*p) {
-		return
-	}
-	if _, err := seal.ParseKey(*p); err != nil {
-		r.Fail(n, "%v", err)
-	}
-}
-
-// storeAddress is the address of a store. It may have a password, so it is never shown.
-func storeAddress(p *string) kind {
-	k := hiddenText(p)
-	read := k.read
-	k.read = func(r *reader, n jsonfile.Node) {
-		before := r.Problems()
-		read(r, n)
-		if r.Problems() > before || !isSet(*p) {
-			return
-		}
-		if err := shared.CheckAddress(*p); err != nil {
-			r.Fail(n, "%v", err)
-		}
-	}
-	return k
+func sessionKey(text string) error {
+	_, err := seal.ParseKey(text)
+	return err
 }
 
 // date is a day that a value is valid on for the last time. It stores the end of the day.

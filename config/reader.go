@@ -61,11 +61,16 @@ func (r *reader) text(n jsonfile.Node, checks ...check) (string, bool) {
 		return "", false
 	}
 	s := n.Text()
+	return s, r.check(n, s, checks)
+}
+
+// check reports whether a text passes the checks, and fails otherwise.
+func (r *reader) check(n jsonfile.Node, s string, checks []check) bool {
 	for _, check := range checks {
 		if err := check(s); err != nil {
 			r.Fail(n, "%v", err)
-			return "", false
+			return false
 		}
 	}
-	return s, true
+	return true
 }
