@@ -10,7 +10,7 @@ import (
 
 	"mcpx/config"
 	"mcpx/internal/policy"
-	"mcpx/registry"
+	"mcpx/registry/live"
 	"mcpx/server"
 	"mcpx/server/front"
 	"mcpx/server/servertest"
@@ -73,7 +73,7 @@ func TestConsoleEdits(t *testing.T) {
 			}
 			return err
 		},
-		Check: func(context.Context, string, string, []byte) (*registry.Upstream, []string, error) {
+		Check: func(context.Context, string, string, []byte) (*live.Upstream, []string, error) {
 			return nil, nil, errors.New("not now")
 		},
 	}

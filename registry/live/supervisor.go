@@ -1,4 +1,4 @@
-package registry
+package live
 
 import (
 	"context"
@@ -22,11 +22,11 @@ import (
 	"mcpx/registry/lists"
 )
 
-// supervisor starts one upstream, and starts it again when it dies. Only its run
+// Supervisor starts one upstream, and starts it again when it dies. Only its run
 // changes the state of the upstream.
-type supervisor struct {
-	registry *Registry
-	user     string                       // the caller whose own upstream it is, see userKey; empty: it is in the catalog
+type Supervisor struct {
+	shared   *Shared
+	user     string                       // the caller whose own upstream it is; empty: it is in the catalog
 	account  atomic.Pointer[auth.Account] // signs in to the upstream; nil: no OAuth
 	log      zerolog.Logger
 	upstream atomic.Pointer[Upstream] // its newest state; the catalog has it too, unless another supervisor replaces this one
@@ -49,7 +49,7 @@ type supervisor struct {
 	handshake  []byte                          // of the last session
 	unsaved    atomic.Pointer[listcache.Entry] // lists to save
 	saving     sync.Mutex                      // one save at a time
-	refresh    changes                         // lists that have changed, as the upstream reported
+	refresh    lists.Changes                   // lists that have changed, as the upstream reported
 	listed     atomic.Int64                    // how many of these changes are in the lists
 	reviewed   string                          // what waits for a review, as logged last
 
@@ -57,31 +57,79 @@ type supervisor struct {
 	stderr atomic.Pointer[child.Stderr] // of the child of the shared session; nil before its first start, and for a remote upstream
 }
 
-// newSupervisor returns a supervisor that does not run.
-func newSupervisor(r *Registry, c *config.Upstream) *supervisor {
-	s := &supervisor{
-		registry: r,
-		log:      r.log.With().Str("server", c.Name).Logger(),
-		wake:     tasks.NewSignal(),
-		hurry:    tasks.NewSignal(),
+// New returns a supervisor that does not run. user is the caller whose own upstream it is;
+// empty: it is in the catalog.
+func New(h *Shared, c *config.Upstream, user string) *Supervisor {
+	s := &Supervisor{
+		shared: h,
+		user:   user,
+		log:    h.options.Log.With().Str("server", c.Name).Logger(),
+		wake:   tasks.NewSignal(),
+		hurry:  tasks.NewSignal(),
 
 		signing:     tasks.NewSignal(),
 		idleTimeSet: tasks.NewSignal(),
 
-		refresh: newChanges(),
-		intake:  link.NewIntake(r.options.MessageBytes),
+		refresh: lists.NewChanges(),
+		intake:  link.NewIntake(h.options.MessageBytes),
 	}
-	s.account.Store(link.Account(r.options.Accounts, c, c.Caller))
+	s.account.Store(link.Account(h.options.Accounts, c, c.Caller))
 	s.known.Store(&known{})
-	s.ctx, s.retire = context.WithCancel(r.ctx)
+	s.ctx, s.retire = context.WithCancel(h.ctx)
 	s.upstream.Store(&Upstream{
-		Name: c.Name, Description: c.Description, State: Starting, Lists: lists.New(c), config: c, supervisor: s, changed: make(chan struct{}),
+		Name: c.Name, Description: c.Description, State: Starting, Lists: lists.New(c), Config: c, Supervisor: s, changed: make(chan struct{}),
 	})
 	return s
 }
 
-// config returns the upstream's config, which a reload may change.
-func (s *supervisor) config() *config.Upstream { return s.upstream.Load().config }
+// Config returns the upstream's config, which a reload may change.
+func (s *Supervisor) Config() *config.Upstream { return s.upstream.Load().Config }
+
+// Upstream returns the newest state of the upstream.
+func (s *Supervisor) Upstream() *Upstream { return s.upstream.Load() }
+
+// User returns the caller whose own upstream it is; empty: it is in the catalog.
+func (s *Supervisor) User() string { return s.user }
+
+// Account returns what signs in to the upstream; nil: no OAuth.
+func (s *Supervisor) Account() *auth.Account { return s.account.Load() }
+
+// Change replaces the state of the upstream. Only Host.Publish may call it, one call at a
+// time. wake wakes the goroutines that wait for a change.
+func (s *Supervisor) Change(change func(u *Upstream)) (now *Upstream, wake func()) {
+	old := s.upstream.Load()
+	u := *old
+	u.changed = make(chan struct{})
+	change(&u)
+	s.upstream.Store(&u)
+	return &u, func() { close(old.changed) }
+}
+
+// Start starts an upstream that does not run.
+func (s *Supervisor) Start() { s.wake.Notify() }
+
+// Hurry makes a start that is queued begin at once.
+func (s *Supervisor) Hurry() { s.hurry.Notify() }
+
+// NoteSignIn tells the supervisor that a person has begun to sign in.
+func (s *Supervisor) NoteSignIn() { s.signing.Notify() }
+
+// NoteIdleTime tells the supervisor that a reload has changed the idle time.
+func (s *Supervisor) NoteIdleTime() { s.idleTimeSet.Notify() }
+
+// Retire ends the supervisor. Calls in flight may finish.
+func (s *Supervisor) Retire() { s.retire() }
+
+// IsRetired reports whether the supervisor must end.
+func (s *Supervisor) IsRetired() bool { return s.ctx.Err() != nil }
+
+// Stderr returns the last lines of stderr of the newest shared process.
+func (s *Supervisor) Stderr() []string {
+	if stderr := s.stderr.Load(); stderr != nil {
+		return stderr.Lines()
+	}
+	return nil
+}
 
 // slotTime is how long a start holds its slot, so that a few upstreams that hang do not
 // delay all others.
@@ -93,14 +141,15 @@ const refreshPause = 500 * time.Millisecond
 // relistTime is the time until a list that could not be read is read again.
 const relistTime = 30 * time.Second
 
-// run starts the upstream, and starts it again whenever its session ends, until ctx ends.
-// A lazy upstream, and one that was stopped because nobody used it, starts when a request
+// Run starts the upstream, and starts it again whenever its session ends, until it is
+// retired. A lazy upstream, and one that was stopped because nobody used it, starts when a request
 // needs it.
-func (s *supervisor) run(ctx context.Context) {
-	if s.config().Err != nil {
-		s.fail(Failed, s.config().Err, 0)
+func (s *Supervisor) Run() {
+	ctx := s.ctx
+	if s.Config().Err != nil {
+		s.fail(Failed, s.Config().Err, 0)
 		<-ctx.Done()
-		s.publish(func(u *Upstream) { u.State = Stopped })
+		s.shared.host.Publish(s, func(u *Upstream) { u.State = Stopped })
 		return
 	}
 	var b backoff
@@ -114,7 +163,7 @@ func (s *supervisor) run(ctx context.Context) {
 		if s.isFill {
 			s.endFill()
 		}
-		rests = errors.Is(err, errUnused) || s.config().Start == config.StartLazy
+		rests = errors.Is(err, errUnused) || s.Config().Start == config.StartLazy
 		switch {
 		case ctx.Err() != nil, errors.Is(err, errUnused):
 		case errors.Is(err, errInterrupted):
@@ -133,22 +182,22 @@ func (s *supervisor) run(ctx context.Context) {
 			s.backOff(ctx, err, b.next(healthy))
 		}
 	}
-	s.publish(func(u *Upstream) { u.State, u.Reason = Stopped, "mcpx is stopping" })
+	s.shared.host.Publish(s, func(u *Upstream) { u.State, u.Reason = Stopped, "mcpx is stopping" })
 }
 
 // backOff publishes why the upstream is down, and waits until its next start.
-func (s *supervisor) backOff(ctx context.Context, err error, wait time.Duration) {
+func (s *Supervisor) backOff(ctx context.Context, err error, wait time.Duration) {
 	if wait == 0 {
 		s.fail(Starting, err, 0)
 		return
 	}
 	s.fail(Waiting, err, wait)
 	s.pause(ctx, wait)
-	s.publish(func(u *Upstream) { u.State, u.RetryAt = Starting, time.Time{} })
+	s.shared.host.Publish(s, func(u *Upstream) { u.State, u.RetryAt = Starting, time.Time{} })
 }
 
 // pause waits until the next start is due, or a call needs it.
-func (s *supervisor) pause(ctx context.Context, wait time.Duration) {
+func (s *Supervisor) pause(ctx context.Context, wait time.Duration) {
 	s.wake.Clear() // a request from before the failure does not count
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -161,7 +210,7 @@ func (s *supervisor) pause(ctx context.Context, wait time.Duration) {
 
 // runSession starts the upstream and waits until its session ends. It returns how long
 // the upstream was ready, and why the session ended.
-func (s *supervisor) runSession(ctx context.Context) (healthy time.Duration, err error) {
+func (s *Supervisor) runSession(ctx context.Context) (healthy time.Duration, err error) {
 	ctx, end := s.attempt(ctx)
 	defer end(nil)
 	session, err := s.start(ctx)
@@ -186,16 +235,16 @@ func (s *supervisor) runSession(ctx context.Context) (healthy time.Duration, err
 
 // serve keeps the lists of a ready upstream up to date until its session ends, and
 // returns why it ended.
-func (s *supervisor) serve(ctx context.Context, session *Session) error {
+func (s *Supervisor) serve(ctx context.Context, session *Session) error {
 	session.Go(func() { s.stopUnused(session) })
 	for {
-		changed, err := s.refresh.wait(ctx, session.Done())
+		changed, err := s.refresh.Wait(ctx, session.Done())
 		switch {
 		case isInterrupted(ctx):
 			session.cut()
 			return errInterrupted
 		case ctx.Err() != nil:
-			session.drain()
+			session.Drain()
 			return ctx.Err()
 		case err != nil:
 			return session.Err()
@@ -212,8 +261,8 @@ func (s *supervisor) serve(ctx context.Context, session *Session) error {
 }
 
 // relist reads the lists that have changed again. Calls that wait for them go on.
-func (s *supervisor) relist(ctx context.Context, session *Session, changed map[string]bool) {
-	returned := s.refresh.returned()
+func (s *Supervisor) relist(ctx context.Context, session *Session, changed map[string]bool) {
+	returned := s.refresh.Returned()
 	declared := s.upstream.Load().Capabilities
 	for _, k := range lists.Kinds {
 		if changed[k.Capability] && !rawjson.IsNull(rawjson.Get(declared, k.Capability)) && !s.list(ctx, session, k) {
@@ -222,30 +271,30 @@ func (s *supervisor) relist(ctx context.Context, session *Session, changed map[s
 	}
 	s.listed.Store(returned)
 	if s.upstream.Load().IsBlocking() {
-		s.publish(func(*Upstream) {}) // wakes the calls that wait
+		s.shared.host.Publish(s, func(*Upstream) {}) // wakes the calls that wait
 	}
 }
 
 // list reads one kind of list again and reports whether it could. If not, the last good
 // list stays and the list is read again later: the upstream reports a change only once.
-func (s *supervisor) list(ctx context.Context, session *Session, k lists.Kind) bool {
-	ctx, cancel := context.WithTimeout(ctx, s.config().StartupTimeout)
+func (s *Supervisor) list(ctx context.Context, session *Session, k lists.Kind) bool {
+	ctx, cancel := context.WithTimeout(ctx, s.Config().StartupTimeout)
 	defer cancel()
 	items, err := session.list(ctx, k)
 	if session.IsOver() || errors.Is(err, context.Canceled) {
 		return false // the end of the session is reported elsewhere
 	}
 	if err != nil {
-		s.log.Warn().Str("error", s.config().Redact(err.Error())).Msg("could not read a changed list; mcpx keeps the last one and tries again later")
-		time.AfterFunc(relistTime, func() { s.refresh.note(k.Capability) })
+		s.log.Warn().Str("error", s.Config().Redact(err.Error())).Msg("could not read a changed list; mcpx keeps the last one and tries again later")
+		time.AfterFunc(relistTime, func() { s.refresh.Note(k.Capability) })
 		return false
 	}
 	changed, before := false, s.upstream.Load().Sent(k)
-	s.publish(func(u *Upstream) { changed, u.ListedAt = u.Set(k, items), time.Now() })
+	s.shared.host.Publish(s, func(u *Upstream) { changed, u.ListedAt = u.Set(k, items), time.Now() })
 	s.compile(session)
 	s.saveCache(session, nil)
 	if changed { // after publish: notified clients list at once
-		s.registry.changed.note(k.Capability)
+		s.shared.host.ListsChanged(k.Capability)
 	}
 	s.log.Info().Str("method", k.Method).Int("items", len(items)).Msg("list changed")
 	s.logReview()
@@ -256,9 +305,9 @@ func (s *supervisor) list(ctx context.Context, session *Session, k lists.Kind) b
 }
 
 // compile prepares the tools that are published, in the background.
-func (s *supervisor) compile(session *Session) {
+func (s *Supervisor) compile(session *Session) {
 	tools := s.upstream.Load().Tools
-	if s.registry.options.Compile == nil || len(tools) == 0 {
+	if s.shared.options.Compile == nil || len(tools) == 0 {
 		return
 	}
 	session.Go(func() {
@@ -266,15 +315,15 @@ func (s *supervisor) compile(session *Session) {
 			if session.IsOver() {
 				return
 			}
-			s.registry.options.Compile(t)
+			s.shared.options.Compile(t)
 		}
 	})
 }
 
 // fail publishes why the upstream is down.
-func (s *supervisor) fail(state State, err error, wait time.Duration) {
-	s.publish(func(u *Upstream) {
-		u.State, u.session, u.RetryAt = state, nil, time.Time{}
+func (s *Supervisor) fail(state State, err error, wait time.Duration) {
+	s.shared.host.Publish(s, func(u *Upstream) {
+		u.State, u.Session, u.RetryAt = state, nil, time.Time{}
 		u.isStale = u.isStale || state == Idle || wait == 0 && state == Waiting
 		s.explain(u, err)
 		if wait > 0 {
@@ -287,8 +336,8 @@ func (s *supervisor) fail(state State, err error, wait time.Duration) {
 }
 
 // explain records in u why the upstream failed, redacted.
-func (s *supervisor) explain(u *Upstream, err error) {
-	c := s.config()
+func (s *Supervisor) explain(u *Upstream, err error) {
+	c := s.Config()
 	u.Reason, u.Cause, u.Stderr, u.FailedAt = err.Error(), "", nil, time.Now()
 	var f *link.Failure
 	if errors.As(err, &f) {
@@ -298,7 +347,7 @@ func (s *supervisor) explain(u *Upstream, err error) {
 		u.Cause = link.CauseConfig
 	}
 	if u.failure = asSignIn(err); u.failure != nil {
-		u.Reason = s.registry.explainSignIn(c.Name, u.failure)
+		u.Reason = s.shared.explainSignIn(c.Name, u.failure)
 	}
 	u.Reason = plain.Line(c.Redact(u.Reason))
 }
