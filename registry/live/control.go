@@ -46,7 +46,7 @@ func (s *Session) cut() {
 
 // publishInterrupted publishes that a person has stopped or restarted the upstream.
 func (s *Supervisor) publishInterrupted() {
-	s.shared.host.Publish(s, func(u *Upstream) {
+	s.publish(func(u *Upstream) {
 		u.State, u.Session, u.isStale = Starting, nil, true
 		u.Reason, u.Cause, u.Stderr = "", "", nil
 		if s.isHeld.Load() {
@@ -67,5 +67,5 @@ func (s *Supervisor) awaitRelease(ctx context.Context) {
 		case <-ctx.Done():
 		}
 	}
-	s.shared.host.Publish(s, func(u *Upstream) { u.State, u.Reason = Starting, "" })
+	s.publish(func(u *Upstream) { u.State, u.Reason = Starting, "" })
 }

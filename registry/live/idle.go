@@ -42,7 +42,7 @@ func (s *Supervisor) rest(ctx context.Context) {
 	case <-ctx.Done():
 		return
 	}
-	s.shared.host.Publish(s, func(u *Upstream) { u.State, u.Reason, u.RetryAt = Starting, "", time.Time{} })
+	s.publish(func(u *Upstream) { u.State, u.Reason, u.RetryAt = Starting, "", time.Time{} })
 }
 
 // awaitTurn waits until the upstream may start to fill the cache, and sends that to turn.
@@ -60,7 +60,7 @@ func (s *Supervisor) awaitTurn(ctx context.Context, turn chan<- struct{}) {
 // publishIdle publishes that the upstream does not run.
 func (s *Supervisor) publishIdle() {
 	s.wake.Clear()
-	s.shared.host.Publish(s, func(u *Upstream) { u.State, u.Reason, u.Session, u.isStale = Idle, "", nil, true })
+	s.publish(func(u *Upstream) { u.State, u.Reason, u.Session, u.isStale = Idle, "", nil, true })
 }
 
 // stopUnused ends the shared session when nobody has used it for its idle time. Only
@@ -129,7 +129,7 @@ func (s *Supervisor) loadCache() (isLazy bool) {
 	}
 	var changed []string
 	s.wake.Clear()
-	s.shared.host.Publish(s, func(u *Upstream) {
+	s.publish(func(u *Upstream) {
 		u.State, u.isStale = Idle, true
 		if !ok {
 			return

@@ -98,7 +98,7 @@ func (s *Supervisor) noteChanges(before []lists.Item) {
 		return
 	}
 	s.log.Warn().Strs("changed", changed).Strs("new", added).Msg("tools have changed since the server was listed before")
-	s.shared.host.Publish(s, func(u *Upstream) { u.SetNews(changed, added) })
+	s.publish(func(u *Upstream) { u.SetNews(changed, added) })
 }
 
 // Announced returns how many changes of its lists the upstream has announced.

@@ -56,18 +56,18 @@ func (s *Supervisor) awaitPerson(ctx context.Context, signedIn <-chan struct{}, 
 			return
 		case <-s.signing:
 			expired = time.After(signInTime)
-			s.shared.host.Publish(s, func(u *Upstream) {
+			s.publish(func(u *Upstream) {
 				u.State, u.Reason = SigningIn, "is being signed in: finish that in the browser; then call again"
 			})
 			continue
 		case <-expired:
 			expired = nil
-			s.shared.host.Publish(s, giveUp)
+			s.publish(giveUp)
 			continue
 		case <-s.wake:
 		case <-signedIn:
 		}
-		s.shared.host.Publish(s, func(u *Upstream) { u.State, u.Reason = Starting, "" })
+		s.publish(func(u *Upstream) { u.State, u.Reason = Starting, "" })
 		return
 	}
 }

@@ -89,6 +89,10 @@ func (s *Supervisor) turn(ctx context.Context) (release func(), err error) {
 	return release, err
 }
 
+// slotTime is how long a start holds its slot, so that a few upstreams that hang do not
+// delay all others.
+const slotTime = 3 * time.Second
+
 // slot waits for one of a number of slots.
 func slot(ctx context.Context, slots *semaphore.Weighted) (release func(), err error) {
 	if err := slots.Acquire(ctx, 1); err != nil {
@@ -132,7 +136,7 @@ func (s *Supervisor) publishLists(ctx context.Context, session *Session, handsha
 	took := max(time.Since(begin), 1) // 0 would mean that it was never ready
 	ready := s.shared.host.Opened(session, capabilities)
 	var changed []string
-	s.shared.host.Publish(s, func(u *Upstream) {
+	s.publish(func(u *Upstream) {
 		u.State, u.Reason, u.Cause, u.Stderr, u.RetryAt, u.failure = Ready, "", "", nil, time.Time{}, nil
 		u.StartupTime, u.ListedAt, u.isStale = took, time.Now(), false
 		u.Capabilities, u.Session, u.stderr = capabilities, session, s.stderr.Load()

@@ -8,7 +8,6 @@ import (
 	"mcpx/config"
 	"mcpx/internal/child"
 	"mcpx/internal/link"
-	"mcpx/internal/lockfile"
 	"mcpx/internal/policy"
 	"mcpx/internal/rawjson"
 	"mcpx/registry/lists"
@@ -53,8 +52,8 @@ type Upstream struct {
 	ToolsOnly    bool      // the client may use some of its tools, and nothing else of it
 	lists.Lists
 
-	Config     *config.Upstream // must not be changed
-	Supervisor *Supervisor      // nil for one without a session
+	Config     *config.Upstream // must not be changed; nil for one without a session
+	Supervisor *Supervisor      // likewise
 	Session    *Session         // the shared one; nil unless the upstream is ready
 
 	whole   *Upstream     // in a View: the upstream that this is a part of
@@ -69,15 +68,6 @@ type Upstream struct {
 func NewUpstream(name string, tools []lists.Item) *Upstream {
 	return &Upstream{Name: name, State: Ready, Lists: lists.WithTools(tools)}
 }
-
-// Transport returns how the upstream is connected.
-func (u *Upstream) Transport() config.Transport { return u.Config.Transport }
-
-// Origin returns the upstream's command or URL, for the lock file.
-func (u *Upstream) Origin() lockfile.Origin { return u.Config.Origin() }
-
-// Pin returns how the config compares the upstream; empty for the default.
-func (u *Upstream) Pin() config.Pin { return u.Config.Pin }
 
 // LatestStderr returns the last lines that the process of the shared session wrote to
 // stderr, redacted; if there is no session, those before the last failure. Lines of
@@ -134,7 +124,7 @@ func (u *Upstream) Apply(c *config.Upstream) {
 // Changed is closed when a newer Upstream replaces this one.
 func (u *Upstream) Changed() <-chan struct{} { return u.changed }
 
-// Superseded waits until a newer Upstream replaces this one in the catalog.
+// Superseded waits until a newer Upstream replaces this one.
 func (u *Upstream) Superseded(ctx context.Context) error {
 	select {
 	case <-u.changed:

@@ -68,7 +68,7 @@ func statusOf(u *live.Upstream) upstreamStatus {
 	return upstreamStatus{
 		Name:        u.Name,
 		Description: u.Description,
-		Transport:   string(u.Transport()),
+		Transport:   string(u.Config.Transport),
 		State:       string(u.State),
 		Reason:      u.Reason,
 		Review:      u.Review(),
