@@ -1,5 +1,6 @@
-// Package registry runs the upstreams of a profile: it starts them, keeps sessions to
-// them, caches their lists of tools, prompts and resources, and restarts those that fail.
+// Package registry knows all upstreams of a profile and the clients that use them: which
+// upstreams there are, what a client sees of them, which session carries its requests, and
+// what it has subscribed to. Package live runs each upstream.
 package registry
 
 import (
@@ -17,7 +18,7 @@ import (
 	"mcpx/registry/live"
 )
 
-// Registry holds the live upstreams of one profile.
+// Registry holds the upstreams of one profile.
 type Registry struct {
 	schema   string            // the name of the profile
 	tracer   *telemetry.Tracer // nil: none
