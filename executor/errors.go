@@ -14,14 +14,15 @@ import (
 	"mcpx/internal/schema"
 	"mcpx/internal/signature"
 	"mcpx/internal/upstream"
-	"mcpx/registry"
+	"mcpx/registry/lists"
+	"mcpx/registry/live"
 )
 
 // Invalid is returned for arguments that do not fit the tool's schema. The call was not
 // sent.
 type Invalid struct {
 	Problems []validate.Problem
-	tool     *registry.Tool
+	tool     *lists.Tool
 }
 
 func (e *Invalid) Error() string {
@@ -93,7 +94,7 @@ func outcome(ctx context.Context, err error) string {
 		return "timeout"
 	case ctx.Err() != nil:
 		return "cancelled"
-	case is[*registry.Unavailable](err):
+	case is[*live.Unavailable](err):
 		return "unavailable"
 	case is[*upstream.Lost](err):
 		return "lost"

@@ -23,6 +23,8 @@ import (
 	"mcpx/internal/store"
 	"mcpx/internal/upstream"
 	"mcpx/registry"
+	"mcpx/registry/lists"
+	"mcpx/registry/live"
 )
 
 // Executor makes calls to the upstreams of one profile.
@@ -191,7 +193,7 @@ func (e *Executor) isQuick(c *Call) bool {
 		return false
 	}
 	u := e.registry.For(c.Client).Catalog().Upstream(c.Server)
-	if u == nil || u.State != registry.Ready || u.AwaitsList() || c.DuplicateKey != "" || c.Siblings != nil || c.Select != nil ||
+	if u == nil || u.State != live.Ready || u.AwaitsList() || c.DuplicateKey != "" || c.Siblings != nil || c.Select != nil ||
 		len(c.Arguments) > quickBytes || rawjson.Kind(c.Arguments) != '{' || !c.isFlat && mayHaveReference(c.Arguments) {
 		return false
 	}
@@ -206,7 +208,7 @@ func (e *Executor) isQuick(c *Call) bool {
 
 // rename sets the names as the catalog has them: the client's strings would keep the
 // request in memory.
-func (c *Call) rename(u *registry.Upstream, t *registry.Tool) { c.Server, c.Tool = u.Name, t.Name }
+func (c *Call) rename(u *live.Upstream, t *lists.Tool) { c.Server, c.Tool = u.Name, t.Name }
 
 // run runs a call: prepare, send, finish.
 func (e *Executor) run(ctx context.Context, c *Call, done rpc.Done) {

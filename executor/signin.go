@@ -6,12 +6,12 @@ import (
 	"errors"
 
 	"mcpx/internal/rawjson"
-	"mcpx/registry"
+	"mcpx/registry/live"
 )
 
 // needsSignIn reports whether an error means that a person must act first.
 func needsSignIn(err error) bool {
-	e, ok := errors.AsType[*registry.Unavailable](err)
+	e, ok := errors.AsType[*live.Unavailable](err)
 	if ok {
 		_, ok = e.NeedsSignIn()
 	}
@@ -30,7 +30,7 @@ type capable interface {
 // made now. A call asks once.
 func (e *Executor) askToSignIn(ctx context.Context, c *Call, err error) bool {
 	client, isCapable := c.Client.(capable)
-	needed, ok := errors.AsType[*registry.Unavailable](err)
+	needed, ok := errors.AsType[*live.Unavailable](err)
 	if e.signIn == nil || c.hasAsked || !isCapable || !ok {
 		return false
 	}

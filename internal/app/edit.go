@@ -12,6 +12,7 @@ import (
 	"mcpx/executor"
 	"mcpx/internal/lockfile"
 	"mcpx/registry"
+	"mcpx/registry/live"
 	"mcpx/server/pages"
 )
 
@@ -26,7 +27,7 @@ func (a *App) editing() *pages.Editing {
 	return &pages.Editing{
 		Edit:   a.edit,
 		Accept: a.accept,
-		Check: func(ctx context.Context, schema, name string, entry []byte) (*registry.Upstream, []string, error) {
+		Check: func(ctx context.Context, schema, name string, entry []byte) (*live.Upstream, []string, error) {
 			select {
 			case turn <- struct{}{}:
 			default:
@@ -83,7 +84,7 @@ func (a *App) currentConfig() (*config.Config, error) {
 
 // checkServer starts a server as if it were in the config file, stops it again, and returns
 // its last state. The file does not change.
-func (a *App) checkServer(ctx context.Context, schema, name string, entry []byte) (*registry.Upstream, []string, error) {
+func (a *App) checkServer(ctx context.Context, schema, name string, entry []byte) (*live.Upstream, []string, error) {
 	current, err := a.currentConfig()
 	if err != nil {
 		return nil, nil, err
@@ -113,7 +114,7 @@ func (a *App) checkServer(ctx context.Context, schema, name string, entry []byte
 }
 
 // tryUpstream runs the only upstream of a profile until it is ready or has failed.
-func (a *App) tryUpstream(ctx context.Context, p *config.Profile, messageBytes int) *registry.Upstream {
+func (a *App) tryUpstream(ctx context.Context, p *config.Profile, messageBytes int) *live.Upstream {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
 	defer context.AfterFunc(a.upstreams, cancel)() // mcpx is stopping

@@ -11,6 +11,7 @@ import (
 	"mcpx/config"
 	"mcpx/internal/rawjson"
 	"mcpx/registry"
+	"mcpx/registry/live"
 	"mcpx/server"
 	"mcpx/server/access"
 	"mcpx/server/front"
@@ -171,7 +172,7 @@ func (p *Pages) serverDetails(w http.ResponseWriter, r *http.Request, s *server.
 	}
 	var d details
 	if access.MayUseAll(r.Context()) {
-		d = detailsOf(u.Config())
+		d = detailsOf(u.Config)
 		d.Review = reviewOf(s.Schema(), u)
 	}
 	d.SignIn = signInOf(r, s, name)
@@ -183,7 +184,7 @@ func (p *Pages) serverDetails(w http.ResponseWriter, r *http.Request, s *server.
 func detailsOf(c *config.Upstream) details {
 	public := c.Public()
 	return details{
-		Command: registry.CommandLine(c), URL: registry.Address(c), Env: public.Env, Headers: public.Headers,
+		Command: live.CommandLine(c), URL: live.Address(c), Env: public.Env, Headers: public.Headers,
 		Isolation: string(c.Isolation), Start: string(c.Start),
 		Settings: settings{
 			Description: c.Description, Allow: c.Tools.Allow, Deny: c.Tools.Deny,

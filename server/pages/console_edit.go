@@ -7,7 +7,7 @@ import (
 	"mcpx/config"
 	"mcpx/internal/lockfile"
 	"mcpx/internal/rawjson"
-	"mcpx/registry"
+	"mcpx/registry/live"
 	"mcpx/server"
 	"mcpx/server/access"
 )
@@ -21,7 +21,7 @@ type Editing struct {
 	Accept func(key string, offer *lockfile.Server) error
 	// Check starts a server that is not in the file yet, stops it again, and returns its last
 	// state and the places that look like secrets.
-	Check func(ctx context.Context, schema, name string, entry []byte) (*registry.Upstream, []string, error)
+	Check func(ctx context.Context, schema, name string, entry []byte) (*live.Upstream, []string, error)
 }
 
 // editing returns a handler that is refused unless the console may change the config, and
@@ -71,7 +71,7 @@ func (p *Pages) checkServer(w http.ResponseWriter, r *http.Request, s *server.Se
 		return
 	}
 	c := checked{State: string(u.State), Secrets: secrets, StartupMS: u.StartupTime.Milliseconds(), Tools: len(u.Tools), Tokens: u.Tokens()}
-	if u.State != registry.Ready {
+	if u.State != live.Ready {
 		c.Reason, c.Advice, c.Stderr = u.Reason, u.Advice(), u.Stderr
 	}
 	writeConsole(w, c)
