@@ -195,7 +195,7 @@ func below(p rawjson.Node, step string) []rawjson.Node {
 		return []rawjson.Node{member}
 	}
 	first, others := schema.Items(p)
-	if i, err := strconv.Atoi(step); err == nil && i < len(first) {
+	if i, err := strconv.Atoi(step); err == nil && i >= 0 && i < len(first) {
 		return first[i : i+1]
 	}
 	return []rawjson.Node{others, p.Get("additionalProperties")}
