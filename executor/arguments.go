@@ -44,10 +44,8 @@ func (e *Executor) arguments(c *Call, u *live.Upstream, t *lists.Tool) ([]byte, 
 		c.notes = noteLines(schema.Notes(value))
 		return raw, nil
 	}
-	if repaired, ok := repair.run(raw, problems); ok {
-		if value, err := validate.Decode(repaired); err == nil {
-			c.notes = noteLines(schema.Notes(value))
-		}
+	if repaired, value, ok := repair.run(raw, problems); ok {
+		c.notes = noteLines(schema.Notes(value))
 		return repaired, refuseDuplicates(repaired, t) // a parsed string may have duplicates
 	}
 	return nil, &Invalid{Problems: problems[:min(len(problems), maxProblems)], tool: t}

@@ -21,25 +21,25 @@ const (
 )
 
 // run repairs every value that has a problem. A parsed string may contain such values
-// again. ok is false if that does not make the arguments valid.
-func (r valueRepair) run(raw []byte, problems []validate.Problem) (repaired []byte, ok bool) {
+// again. It also returns the repaired arguments decoded. ok is false if they are still not
+// valid.
+func (r valueRepair) run(raw []byte, problems []validate.Problem) (repaired []byte, decoded any, ok bool) {
 	for range maxRepairRounds {
 		if len(problems) > maxRepairs {
-			return nil, false
+			break
 		}
 		if raw, ok = r.round(raw, problems); !ok {
-			return nil, false
+			break
 		}
 		value, err := validate.Decode(raw)
 		if err != nil {
-			return nil, false
+			break
 		}
-		var isJudged bool
-		if problems, isJudged = r.schema.Judge(value); len(problems) == 0 {
-			return raw, isJudged
+		if problems, ok = r.schema.Judge(value); len(problems) == 0 {
+			return raw, value, ok
 		}
 	}
-	return nil, false
+	return nil, nil, false
 }
 
 // round repairs the values of all problems once. ok is false if one of them cannot be
