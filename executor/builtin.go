@@ -107,9 +107,9 @@ func (e *Executor) callBuiltin(ctx context.Context, c Call, arguments []byte) ([
 	return TextResult(text), nil
 }
 
-// text returns a string argument, "" if it is absent.
-func text(arguments []byte, key string) string {
-	s, _ := rawjson.String(rawjson.Get(arguments, key))
+// text returns a string in an object, "" if there is none.
+func text(object []byte, key string) string {
+	s, _ := rawjson.String(rawjson.Get(object, key))
 	return s
 }
 

@@ -110,7 +110,7 @@ const routeTime = 10 * time.Second
 // absent returns the server that a request is for, judged by the prefix of the name in
 // it, if that server is not ready; "" if there is none.
 func (e *Executor) absent(r Relay) (owner string) {
-	name, _ := rawjson.String(rawjson.Get(r.Params, "name"))
+	name := text(r.Params, "name")
 	for _, u := range e.registry.For(r.Client).Catalog().Upstreams {
 		matches := !e.settings.Load().profile.Prefix || strings.HasPrefix(name, strings.Map(plainName, u.Name)+"__")
 		if matches && u.State != live.Ready && len(u.Name) >= len(owner) {
@@ -174,8 +174,8 @@ func errorData(member, value string) []byte {
 func badRequest(text string) *rpc.Error { return invalidParams("detail", text, text) }
 
 func (e *Executor) routePrompt(r Relay) (route, error) {
-	name, ok := rawjson.String(rawjson.Get(r.Params, "name"))
-	if !ok || name == "" {
+	name := text(r.Params, "name")
+	if name == "" {
 		return route{}, badRequest(`"name" must be the name of a prompt`)
 	}
 	to := e.Exposure(r.Client).prompts[name]
@@ -187,7 +187,7 @@ func (e *Executor) routePrompt(r Relay) (route, error) {
 		return route{}, badRequest(`"arguments" must be an object`)
 	}
 	for argument := range rawjson.Elements(rawjson.Get(to.Raw, "arguments")) {
-		key, _ := rawjson.String(rawjson.Get(argument, "name"))
+		key := text(argument, "name")
 		if string(rawjson.Get(argument, "required")) == "true" && rawjson.IsNull(rawjson.Get(arguments, key)) {
 			return route{}, invalidParams("argument", key, "Missing required argument '"+key+"'")
 		}
@@ -202,8 +202,8 @@ func (e *Executor) routePrompt(r Relay) (route, error) {
 
 // findResource returns the resource whose URI is in a request.
 func (e *Executor) findResource(r Relay) (*Exposed, error) {
-	uri, ok := rawjson.String(rawjson.Get(r.Params, "uri"))
-	if !ok || uri == "" {
+	uri := text(r.Params, "uri")
+	if uri == "" {
 		return nil, badRequest(`"uri" must be the URI of a resource`)
 	}
 	to := e.Exposure(r.Client).resource(uri, r.starting)
@@ -243,7 +243,7 @@ func (e *Executor) routeRead(r Relay) (route, error) {
 func renameContents(result []byte, key, name string) []byte {
 	contents := []byte("[")
 	for content := range rawjson.Elements(rawjson.Get(result, "contents")) {
-		if uri, _ := rawjson.String(rawjson.Get(content, "uri")); uri == key {
+		if text(content, "uri") == key {
 			content = rawjson.With(content, "uri", rawjson.AppendString(nil, name))
 		}
 		contents = rawjson.AppendElement(contents, content)
@@ -267,22 +267,19 @@ func (e *Executor) routeUnsubscribe(r Relay) (route, error) {
 
 func (e *Executor) routeCompletion(r Relay) (route, error) {
 	ref := rawjson.Get(r.Params, "ref")
-	kind, _ := rawjson.String(rawjson.Get(ref, "type"))
 	var to *Exposed
-	var member, name string
+	var member string
+	kind := text(ref, "type")
 	switch kind {
 	case "ref/prompt":
-		member = "name"
-		name, _ = rawjson.String(rawjson.Get(ref, member))
-		to = e.Exposure(r.Client).prompts[name]
+		member, to = "name", e.Exposure(r.Client).prompts[text(ref, "name")]
 	case "ref/resource":
-		member = "uri"
-		name, _ = rawjson.String(rawjson.Get(ref, member))
-		to = e.Exposure(r.Client).template(name, r.starting)
+		member, to = "uri", e.Exposure(r.Client).template(text(ref, "uri"), r.starting)
 	default:
 		return route{}, badRequest(`"ref.type" must be "ref/prompt" or "ref/resource"`)
 	}
 	if to == nil {
+		name := text(ref, member)
 		return route{}, unknown{invalidParams("ref", name, "there is no "+kind+" '"+name+"' to complete")}
 	}
 	ref = rawjson.With(ref, member, rawjson.AppendString(nil, to.Key))
@@ -327,8 +324,8 @@ func (e *Executor) findFlat(ctx context.Context, c *Call) (*live.Upstream, *list
 }
 
 func (e *Executor) routeTool(r Relay) (route, error) {
-	name, ok := rawjson.String(rawjson.Get(r.Params, "name"))
-	if !ok || name == "" {
+	name := text(r.Params, "name")
+	if name == "" {
 		return route{}, badRequest(`"name" must be the name of a tool`)
 	}
 	to := e.Exposure(r.Client).tools[name]

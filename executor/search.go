@@ -84,8 +84,7 @@ func (e *Executor) newIndex(catalog *registry.Catalog) *toolIndex {
 func parameters(t *lists.Tool) string {
 	var b strings.Builder
 	for name, schema := range rawjson.Members(rawjson.Get(t.ShownSchema(), "properties")) {
-		description, _ := rawjson.String(rawjson.Get(schema, "description"))
-		fmt.Fprintf(&b, "%s %s\n", name, description)
+		fmt.Fprintf(&b, "%s %s\n", name, text(schema, "description"))
 	}
 	return b.String()
 }

@@ -56,7 +56,7 @@ func (e *Executor) askToSignIn(ctx context.Context, c *Call, err error) bool {
 	}
 	id := rand.Text()
 	answer, err := c.Client.Request(ctx, "elicitation/create", request(address, id))
-	if action, _ := rawjson.String(rawjson.Get(answer, "action")); err != nil || action != "accept" {
+	if err != nil || text(answer, "action") != "accept" {
 		return false
 	}
 	if e.registry.For(c.Client).SignedIn(ctx, needed.Server, scopes) != nil {
