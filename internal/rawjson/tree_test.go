@@ -146,11 +146,7 @@ func TestTokens(t *testing.T) {
 }
 
 func TestChild(t *testing.T) {
-	tree, err := Parse([]byte(`{"list":[10,20],"0":"zero","-1":"minus"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	root := tree.Root()
+	root := parse(t, `{"list":[10,20],"0":"zero","-1":"minus"}`)
 	for _, test := range []struct {
 		of          Node
 		token, want string
