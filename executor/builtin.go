@@ -84,7 +84,7 @@ func newBuiltin(e *Executor) builtin {
 			"show_config", "The configuration in use, secrets hidden.",
 			`{"type":"object","properties":{}}`,
 			func(_ context.Context, c Call, _ []byte) (string, error) {
-				return string(e.settings.Load().config.ShowTo(callerOf(c.Client).Rules)), nil
+				return string(e.settings.Load().config.ShowTo(upstream.CallerOf(c.Client).Rules)), nil
 			},
 		},
 	} {
@@ -187,7 +187,7 @@ func (e *Executor) showSchema(ctx context.Context, c Call, arguments []byte) (st
 
 func (e *Executor) listServers(_ context.Context, c Call, _ []byte) (string, error) {
 	var b strings.Builder
-	if problem := e.settings.Load().problem; problem != "" && callerOf(c.Client).Rules == nil {
+	if problem := e.settings.Load().problem; problem != "" && upstream.CallerOf(c.Client).Rules == nil {
 		fmt.Fprintf(&b, "the config file has changed, but is not in use: %s\n", problem)
 	}
 	for _, u := range e.registry.For(c.Client).Catalog().Upstreams {

@@ -343,7 +343,7 @@ func (e *Executor) fit(c *Call, raw []byte) []byte {
 func (c *Call) event(outcome string, size int) Event {
 	return Event{
 		Client: ownerOf(c.Client), Request: c.Request, Server: c.Server, Tool: c.Tool, Outcome: outcome,
-		Took: time.Since(c.begun), BytesIn: len(c.Arguments), BytesOut: size, Arguments: c.Arguments, Caller: callerOf(c.Client).Name,
+		Took: time.Since(c.begun), BytesIn: len(c.Arguments), BytesOut: size, Arguments: c.Arguments, Caller: upstream.CallerOf(c.Client).Name,
 	}
 }
 

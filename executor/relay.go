@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"mcpx/internal/policy"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
 	"mcpx/internal/upstream"
@@ -51,7 +50,7 @@ func (e *Executor) Relay(ctx context.Context, r Relay) (result []byte, err error
 	var to route
 	defer func() {
 		event := Event{Client: ownerOf(r.Client), Request: r.Request, Tool: r.Method, Outcome: outcome(ctx, err), Took: time.Since(begin), BytesIn: len(r.Params), BytesOut: len(result)}
-		event.Method, event.Arguments, event.Caller = r.Method, r.Params, callerOf(r.Client).Name
+		event.Method, event.Arguments, event.Caller = r.Method, r.Params, upstream.CallerOf(r.Client).Name
 		if to.to != nil {
 			event.Server, event.Tool = to.to.Upstream.Name, r.Method+" "+to.to.Key
 		}
@@ -132,15 +131,6 @@ func ownerOf(c upstream.Client) string {
 		return ""
 	}
 	return c.Owner()
-}
-
-// callerOf returns the caller of a client. The zero Caller, without a name, may use
-// everything.
-func callerOf(c upstream.Client) policy.Caller {
-	if c == nil || c.Caller() == nil {
-		return policy.Caller{}
-	}
-	return *c.Caller()
 }
 
 // serviceError returns the error that the client gets for an error of an upstream: with

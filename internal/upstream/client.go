@@ -23,6 +23,15 @@ type Client interface {
 	Notify(method string, params []byte)
 }
 
+// CallerOf returns the caller of a client. A nil client, and one whose caller has no name,
+// have the zero Caller, who may use everything.
+func CallerOf(c Client) policy.Caller {
+	if c == nil || c.Caller() == nil {
+		return policy.Caller{}
+	}
+	return *c.Caller()
+}
+
 // InputClient is a Client that speaks MCP; mcpx's own command line does not. An upstream of
 // 2026-07-28 gets the client's capabilities with each request, and sends its requests to
 // the client in rounds.
