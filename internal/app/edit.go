@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mcpx/config"
+	"mcpx/config/edit"
 	"mcpx/executor"
 	"mcpx/internal/lockfile"
 	"mcpx/registry"
@@ -40,12 +41,12 @@ func (a *App) editing() *pages.Editing {
 }
 
 // edit changes the config file as "mcpx add" does, and applies it.
-func (a *App) edit(change func(e *config.Editor) error) error {
+func (a *App) edit(change func(e *edit.Editor) error) error {
 	c, err := a.currentConfig()
 	if err != nil {
 		return err
 	}
-	if _, err := config.Edit(c.File, config.EditOptions{}, change); err != nil {
+	if _, err := edit.File(c.File, edit.Options{}, change); err != nil {
 		return err
 	}
 	return a.Reload()
@@ -93,7 +94,7 @@ func (a *App) checkServer(ctx context.Context, schema, name string, entry []byte
 	if err != nil {
 		return nil, nil, err
 	}
-	changed, err := config.EditText(current.File, text, func(e *config.Editor) error { return e.Add(schema, name, entry) })
+	changed, err := edit.Text(current.File, text, func(e *edit.Editor) error { return e.Add(schema, name, entry) })
 	if err != nil {
 		return nil, nil, err
 	}

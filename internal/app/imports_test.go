@@ -12,7 +12,7 @@ import (
 
 // ladder has the packages from the top to the bottom: each may import what
 // stands on a lower step, and its own sub-packages.
-var ladder = []string{"e2e", "cmd", "internal/app", "server/pages", "server/front", "server/stdio", "server/servertest", "server/access", "server", "executor", "registry", "registry/live", "registry/lists", "internal/upstream", "internal/link", "internal/child", "config", "internal", "examples"}
+var ladder = []string{"e2e", "cmd", "internal/app", "server/pages", "server/front", "server/stdio", "server/servertest", "server/access", "server", "executor", "registry", "registry/live", "registry/lists", "internal/upstream", "internal/link", "internal/child", "config/edit", "config", "internal", "examples"}
 
 // only says which packages may import a module; no others may.
 var only = map[string][]string{

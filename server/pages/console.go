@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mcpx/config"
+	"mcpx/config/edit"
 	"mcpx/internal/rawjson"
 	"mcpx/registry"
 	"mcpx/registry/live"
@@ -33,8 +34,8 @@ func (p *Pages) addConsole(mux *http.ServeMux) {
 		"POST /console/{schema}/add":     p.editing(p.addServer),
 		"POST /console/{schema}/change":  p.editing(p.changeServer),
 		"POST /console/{schema}/accept":  p.editing(p.acceptServer),
-		"POST /console/{schema}/enable":  p.editing(p.switchServer((*config.Editor).Enable)),
-		"POST /console/{schema}/disable": p.editing(p.switchServer((*config.Editor).Disable)),
+		"POST /console/{schema}/enable":  p.editing(p.switchServer((*edit.Editor).Enable)),
+		"POST /console/{schema}/disable": p.editing(p.switchServer((*edit.Editor).Disable)),
 	} {
 		mux.HandleFunc(route, p.Front.WithServer(handle))
 	}
@@ -121,7 +122,7 @@ func writeConsole(w http.ResponseWriter, v any) {
 
 // refuseConsole writes the error of a route of the console.
 func refuseConsole(w http.ResponseWriter, err error) {
-	var unknown *config.UnknownServerError
+	var unknown *edit.UnknownServerError
 	status := http.StatusUnprocessableEntity
 	if errors.Is(err, registry.ErrUnknown) || errors.As(err, &unknown) {
 		status = http.StatusNotFound

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mcpx/config"
+	"mcpx/config/edit"
 	"mcpx/internal/policy"
 	"mcpx/registry/live"
 	"mcpx/server"
@@ -66,8 +67,8 @@ func TestConsoleEdits(t *testing.T) {
 	s := serve(t, servertest.Upstream(t, "one"))
 	text := []byte(`{"mcpServers": {"one": {"command": "x", "timeout": "5s"}}}`)
 	s.Editing = &Editing{
-		Edit: func(change func(e *config.Editor) error) error {
-			changed, err := config.EditText("mcpx.json", text, change)
+		Edit: func(change func(e *edit.Editor) error) error {
+			changed, err := edit.Text("mcpx.json", text, change)
 			if err == nil {
 				text = changed
 			}
