@@ -154,8 +154,8 @@ func (v *Validator) Notes(arguments any) []Problem {
 // run runs a check: here if it surely ends soon, and else for no longer than the limit.
 // It finds nothing in arguments that cannot be judged.
 func (v *Validator) run(arguments any, check func(e *engine, arguments any) []Problem) ([]Problem, error) {
-	nodes, err := measure(arguments, rawjson.MaxDepth, maxArgumentsNodes)
-	if err != nil {
+	nodes, ok := sizeOf(arguments)
+	if !ok {
 		return nil, nil
 	}
 	within := v.checkWithin

@@ -41,6 +41,12 @@ var (
 	errNumber = errors.New("a number out of range")
 )
 
+// sizeOf counts the values in arguments. ok is false if they cannot be judged.
+func sizeOf(arguments any) (nodes int, ok bool) {
+	nodes, err := measure(arguments, rawjson.MaxDepth, maxArgumentsNodes)
+	return nodes, err == nil
+}
+
 // measure counts the values in v. It fails if v is deeper or larger than allowed, or
 // has a type that Decode does not produce.
 func measure(v any, depth, limit int) (nodes int, err error) {
