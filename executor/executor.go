@@ -202,13 +202,13 @@ func (e *Executor) isQuick(c *Call) bool {
 		return false
 	}
 	c.isAccepted = true
-	c.rename(u, t)
+	c.setNames(u, t)
 	return true
 }
 
-// rename sets the names as the catalog has them: the client's strings would keep the
+// setNames sets the names as the catalog has them: the client's strings would keep the
 // request in memory.
-func (c *Call) rename(u *live.Upstream, t *lists.Tool) { c.Server, c.Tool = u.Name, t.Name }
+func (c *Call) setNames(u *live.Upstream, t *lists.Tool) { c.Server, c.Tool = u.Name, t.Name }
 
 // run runs a call: prepare, send, finish.
 func (e *Executor) run(ctx context.Context, c *Call, done rpc.Done) {
@@ -266,7 +266,7 @@ func (e *Executor) prepare(ctx context.Context, c *Call) (arguments []byte, err 
 		if err != nil {
 			return nil, err
 		}
-		c.rename(u, t)
+		c.setNames(u, t)
 		if err := c.readSelect(t); err != nil {
 			return nil, err
 		}

@@ -152,7 +152,7 @@ func (s *Schema) follow(pointer string) (rawjson.Node, error) {
 	return rawjson.Node{}, errNowhere
 }
 
-// maxAlternatives bounds the result of Alternatives.
+// maxAlternatives bounds the work of Alternatives: with so many schemas, it adds no more.
 const maxAlternatives = 1000
 
 // Alternatives returns schemas together with those that they refer to or combine.
