@@ -229,6 +229,6 @@ func (s authStatus) row(now time.Time) []cell {
 	default:
 		expires = "in " + s.Expires.Sub(now).Round(time.Minute).String()
 	}
-	return []cell{{text: s.Server, style: ansi.Cyan}, state, {text: cmp.Or(s.Account, "-")}, {text: cmp.Or(expires, "-")},
-		{text: cmp.Or(strings.Join(s.Scopes, " "), "-")}, {text: cmp.Or(s.Issuer, "-")}, {text: cmp.Or(s.Store, "-")}}
+	return []cell{{text: s.Server, style: ansi.Cyan}, state, {text: cmp.Or(s.Account, none)}, {text: cmp.Or(expires, none)},
+		{text: cmp.Or(strings.Join(s.Scopes, " "), none)}, {text: cmp.Or(s.Issuer, none)}, {text: cmp.Or(s.Store, none)}}
 }

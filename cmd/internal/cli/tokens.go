@@ -98,8 +98,8 @@ func (r tokenReport) print(t *terminal) error {
 	bars := map[int]int{} // tokens of the bar in a row
 	for _, s := range r.Servers {
 		if s.State != "ready" {
-			none := cell{text: "–", right: true}
-			list.add(cell{text: s.Name, style: ansi.Cyan}, none, none, cell{text: s.problem(), style: ansi.Red})
+			absent := cell{text: none, right: true}
+			list.add(cell{text: s.Name, style: ansi.Cyan}, absent, absent, cell{text: s.problem(), style: ansi.Red})
 			continue
 		}
 		bars[len(list.rows)] = s.Tokens
