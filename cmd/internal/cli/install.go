@@ -62,6 +62,9 @@ func (c *installCmd) Run(t *terminal) error {
 	}
 	if c.Remove {
 		change, err := clients.Uninstall(place, before, c.Name)
+		if err == nil {
+			noteMoved(t, change)
+		}
 		return c.finish(t, change, clientError(err, place), "mcpx is not in the config of "+place.Title)
 	}
 	entry, err := c.entry(t)
@@ -81,6 +84,36 @@ func (c *installCmd) Run(t *terminal) error {
 		}
 	}
 	return c.finish(t, change, clientError(err, place), "mcpx is already in the config of "+place.Title)
+}
+
+// noteMoved names the servers that the client loses with mcpx: those of the config of
+// mcpx that the client itself does not have.
+func noteMoved(t *terminal, change *clients.Change) {
+	if len(change.Args) == 0 {
+		return
+	}
+	schema := "default"
+	if i := slices.Index(change.Args, "--schema"); i >= 0 && i+1 < len(change.Args) {
+		schema = change.Args[i+1]
+	}
+	file, err := config.Load(change.Args[0])
+	if err != nil {
+		return // it does not matter any more
+	}
+	p, err := file.Profile(schema)
+	if err != nil {
+		return
+	}
+	var lost []string
+	for _, u := range p.All() {
+		if !slices.Contains(change.Servers, u.Name) {
+			lost = append(lost, u.Name)
+		}
+	}
+	if len(lost) > 0 {
+		fmt.Fprintf(t.stderr, "note: %s does not have these servers, which stay in %s: %s. If --move moved them there, the first backup of its config (.bak) has them.\n",
+			change.Place.Title, file.File, strings.Join(lost, ", "))
+	}
 }
 
 // clientError adds the client's file and advice to an error.

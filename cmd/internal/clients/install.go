@@ -26,6 +26,9 @@ type Change struct {
 	After  []byte
 	Lines  []string // the difference, for people; without secrets
 	Next   string   // what to do for the client to notice
+
+	Args    []string // of the mcpx that Uninstall removes
+	Servers []string // that the client has after Uninstall
 }
 
 // IsEmpty reports whether nothing changes.
@@ -82,7 +85,7 @@ func Uninstall(p Place, before []byte, name string) (*Change, error) {
 	}
 	c.add("-", f.show(name, commandOf(old)))
 	err = f.remove(name)
-	c.After = f.text()
+	c.After, c.Args, c.Servers = f.text(), stringsIn(rawjson.Get(old, "args")), f.names()
 	return c, err
 }
 
