@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -120,10 +119,10 @@ func (c *loginCmd) paste(t *terminal, s *signing) error {
 	}
 	fmt.Fprintf(t.stderr, "open this address:\n  %s\nsign in, then paste the address that the browser ends at (the page itself does not load):\n", plain.Line(address))
 	line, err := t.readLine()
-	if errors.Is(err, io.EOF) {
+	switch {
+	case line == "" && errors.Is(err, io.EOF):
 		return errors.New("nobody pasted an address: stdin has ended")
-	}
-	if err != nil {
+	case line == "" && err != nil:
 		return err
 	}
 	back, err := url.Parse(strings.TrimSpace(line))
@@ -132,28 +131,6 @@ func (c *loginCmd) paste(t *terminal, s *signing) error {
 	}
 	_, err = s.accounts.Complete(t.ctx, "", back.Query())
 	return err
-}
-
-// readLine reads a line from stdin, unless the command is interrupted first.
-func (t *terminal) readLine() (string, error) {
-	type outcome struct {
-		line string
-		err  error
-	}
-	done := make(chan outcome, 1)
-	go func() {
-		line, err := bufio.NewReader(t.stdin).ReadString('\n')
-		if line != "" {
-			err = nil
-		}
-		done <- outcome{line, err}
-	}()
-	select {
-	case o := <-done:
-		return o.line, o.err
-	case <-t.ctx.Done():
-		return "", errInterrupted
-	}
 }
 
 // browse signs in with the browser, which is sent back to a port of this machine.

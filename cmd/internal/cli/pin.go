@@ -1,16 +1,12 @@
 package cli
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"slices"
 	"strings"
-
-	"github.com/mattn/go-isatty"
 
 	"mcpx/config"
 	"mcpx/internal/app"
@@ -147,26 +143,19 @@ func reviewText(t *terminal, changes []lockfile.Change) string {
 
 // accepts asks a question on a terminal. Elsewhere the answer is yes.
 func (t *terminal) accepts(question string) (bool, error) {
-	f, ok := t.stdin.(*os.File)
-	if !ok || !isatty.IsTerminal(f.Fd()) || !t.person() {
+	if t.keyboard() == nil || !t.person() {
 		return true, nil
 	}
 	fmt.Fprintf(t.stderr, "%s [y/N] ", question)
-	answer := make(chan string, 1)
-	go func() {
-		line, err := bufio.NewReader(f).ReadString('\n')
-		if err != nil { // after Ctrl-D the cursor is still behind the question
-			fmt.Fprintln(t.stderr)
-		}
-		answer <- strings.ToLower(strings.TrimSpace(line))
-	}()
-	select {
-	case a := <-answer:
-		return a == "y" || a == "yes", nil
-	case <-t.ctx.Done():
+	line, err := t.readLine()
+	if err != nil { // after Ctrl-C and Ctrl-D the cursor is still behind the question
 		fmt.Fprintln(t.stderr)
-		return false, errInterrupted
 	}
+	if errors.Is(err, errInterrupted) {
+		return false, err
+	}
+	answer := strings.ToLower(strings.TrimSpace(line))
+	return answer == "y" || answer == "yes", nil
 }
 
 // offers are what servers send now, by their key in the lock file. A nil server did not

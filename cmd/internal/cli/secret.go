@@ -7,7 +7,6 @@ import (
 	"os"
 	"strings"
 
-	"github.com/mattn/go-isatty"
 	"golang.org/x/term"
 
 	"mcpx/internal/secret"
@@ -67,7 +66,7 @@ func (c *secretSetCmd) Run(t *terminal) error {
 
 // readSecret asks for a secret on a terminal without echo, or reads stdin.
 func (t *terminal) readSecret(name string) (string, error) {
-	if f, ok := t.stdin.(*os.File); ok && isatty.IsTerminal(f.Fd()) {
+	if f := t.keyboard(); f != nil {
 		return t.askSecret(f, name)
 	}
 	bounded := *t
@@ -91,24 +90,13 @@ func (t *terminal) askSecret(f *os.File, name string) (string, error) {
 		io.Reader
 		io.Writer
 	}{f, t.stderr}, "")
-	type outcome struct {
-		line string
-		err  error
-	}
-	done := make(chan outcome, 1)
-	go func() {
-		line, err := keys.ReadPassword(fmt.Sprintf("secret %s (not shown): ", name))
-		done <- outcome{line, err}
-	}()
-	select {
-	case o := <-done:
-		if errors.Is(o.err, io.EOF) { // Ctrl-C and Ctrl-D
-			return "", errInterrupted
-		}
-		return o.line, o.err
-	case <-t.ctx.Done():
+	line, err := await(t.ctx, func() (string, error) {
+		return keys.ReadPassword(fmt.Sprintf("secret %s (not shown): ", name))
+	})
+	if errors.Is(err, io.EOF) { // Ctrl-C and Ctrl-D
 		return "", errInterrupted
 	}
+	return line, err
 }
 
 type secretListCmd struct {

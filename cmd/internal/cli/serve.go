@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/mattn/go-isatty"
-
 	"mcpx/config"
 	"mcpx/internal/app"
 	"mcpx/server/access"
@@ -129,7 +127,7 @@ func (c *serveCmd) stdio(t *terminal) error {
 		return usageError{err}
 	}
 	a.Load = load
-	if f, ok := t.stdin.(*os.File); ok && isatty.IsTerminal(f.Fd()) {
+	if t.keyboard() != nil {
 		fmt.Fprintln(t.stderr, "mcpx: waiting for JSON-RPC on stdin, as an MCP client sends it. To try a server yourself: mcpx inspect SERVER. Ctrl-D ends mcpx.")
 	}
 	return a.ServeStdio(t.ctx, t.stdin, t.stdout)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -8,6 +9,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/mattn/go-isatty"
 	"golang.org/x/term"
 
 	"mcpx/config"
@@ -48,22 +50,39 @@ func width(stream any) int {
 // paint returns the styles for stdout.
 func (t *terminal) paint() ansi.Paint { return ansi.PaintFor(t.stdout) }
 
+// keyboard returns the terminal that a person types on, nil if stdin is something else.
+func (t *terminal) keyboard() *os.File {
+	if f, ok := t.stdin.(*os.File); ok && isatty.IsTerminal(f.Fd()) {
+		return f
+	}
+	return nil
+}
+
 // read reads all of stdin, unless the command is interrupted first.
 func (t *terminal) read() ([]byte, error) {
-	type outcome struct {
-		data []byte
-		err  error
-	}
-	done := make(chan outcome, 1)
+	return await(t.ctx, func() ([]byte, error) { return io.ReadAll(t.stdin) })
+}
+
+// readLine reads a line from stdin, unless the command is interrupted first.
+func (t *terminal) readLine() (string, error) {
+	return await(t.ctx, func() (string, error) { return bufio.NewReader(t.stdin).ReadString('\n') })
+}
+
+// await returns what read returns, or errInterrupted if ctx ends first. A read of a
+// terminal cannot be canceled, so it goes on then.
+func await[T any](ctx context.Context, read func() (T, error)) (value T, err error) {
+	done := make(chan struct{})
+	var got T
+	var failed error
 	go func() {
-		data, err := io.ReadAll(t.stdin)
-		done <- outcome{data, err}
+		defer close(done)
+		got, failed = read()
 	}()
 	select {
-	case o := <-done:
-		return o.data, o.err
-	case <-t.ctx.Done():
-		return nil, errInterrupted
+	case <-done:
+		return got, failed
+	case <-ctx.Done():
+		return value, errInterrupted
 	}
 }
 
