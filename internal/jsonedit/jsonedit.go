@@ -65,14 +65,6 @@ func (d *Document) Get(path ...string) []byte {
 	return plain.Pack()
 }
 
-// Text returns the value at the path as it is written, or nil if there is none.
-func (d *Document) Text(path ...string) []byte {
-	if v := d.find(path); v != nil {
-		return d.src[v.StartOffset:v.EndOffset]
-	}
-	return nil
-}
-
 // Keys returns the keys of the object at the path, in their order.
 func (d *Document) Keys(path ...string) []string {
 	c, err := d.container(path)
