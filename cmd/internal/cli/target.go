@@ -174,14 +174,7 @@ func (f adHocFlags) load(t *terminal, path, logLevel string) (*config.Config, er
 	if t.adhoc == nil || t.adhoc.Profiles[0].Upstreams[0].URL == "" {
 		return nil, usageError{withHint(errors.New("--header is only for a server given by its url"), `in a config, use "headers"`)}
 	}
-	headers := map[string]string{}
-	for _, header := range f.Header {
-		name, value, err := parseHeader(header)
-		if err != nil {
-			return nil, err
-		}
-		headers[name] = value
-	}
+	headers, err := parseHeaders(f.Header)
 	t.adhoc.Profiles[0].Upstreams[0].SetHeaders(headers)
-	return file, nil
+	return file, err
 }

@@ -114,14 +114,17 @@ func (t *terminal) printJSON(raw []byte) error {
 }
 
 // encode prints a Go value as JSON.
-func (t *terminal) encode(value any) error {
+func (t *terminal) encode(value any) error { return t.writeJSON(encodeJSON(value)) }
+
+// encodeJSON returns a value of a type of this package as JSON. <, > and & stay readable.
+func encodeJSON(value any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(value); err != nil {
-		return err
+		panic(err) // no such type has a value that cannot be encoded
 	}
-	return t.writeJSON(b.Bytes())
+	return b.Bytes()
 }
 
 // jsonArray returns an array of the JSON that raw returns for each element of a list.
