@@ -128,13 +128,12 @@ func complain(stderr io.Writer, err error) int {
 	if readerGone(err) {
 		return exitFailed
 	}
-	var file *config.Error
-	if errors.As(err, &file) {
+	if file, ok := errors.AsType[*config.Error](err); ok {
 		warn(stderr, file.Warnings) // the cause may be among them
 	}
 	fmt.Fprintf(stderr, "error: %s\n", plain.Text(err.Error())) // it may quote a server
-	if hint := hintOf(err); hint != "" {
-		fmt.Fprintf(stderr, "hint: %s\n", plain.Text(hint))
+	if advice, ok := errors.AsType[hinted](err); ok {
+		fmt.Fprintf(stderr, "hint: %s\n", plain.Text(advice.hint))
 	}
 	switch {
 	case errors.Is(err, errInterrupted):
@@ -148,8 +147,8 @@ func complain(stderr io.Writer, err error) int {
 // readerGone reports whether the reader of stdout has closed it, as head does. That is
 // not worth a message.
 func readerGone(err error) bool {
-	var write *fs.PathError
-	return errors.As(err, &write) && write.Path == os.Stdout.Name() && errors.Is(err, syscall.EPIPE)
+	write, ok := errors.AsType[*fs.PathError](err)
+	return ok && write.Path == os.Stdout.Name() && errors.Is(err, syscall.EPIPE)
 }
 
 func warn(stderr io.Writer, warnings []config.Problem) {

@@ -110,24 +110,19 @@ func (c *serverEdit) edit(t *terminal, done string, change func(e *config.Editor
 
 // editError adds advice to an error of a config edit.
 func editError(err error, path string) error {
-	var (
-		problems *config.Error
-		change   *config.ChangeError
-		exists   *config.ExistsError
-		server   *config.UnknownServerError
-		schema   *config.UnknownSchemaError
-	)
-	switch {
-	case errors.As(err, &problems):
-		return usageError{withHint(err, "fix the file first; nothing was changed")}
-	case errors.As(err, &change):
-		return usageError{err}
-	case errors.As(err, &exists):
-		return withHint(fmt.Errorf("%w in %s", err, path), "--force replaces it")
-	case errors.As(err, &server):
+	if server, ok := errors.AsType[*config.UnknownServerError](err); ok {
 		return unknownServer(server, path)
-	case errors.As(err, &schema):
+	}
+	if schema, ok := errors.AsType[*config.UnknownSchemaError](err); ok {
 		return usageError{unknownSchema(schema, path)}
+	}
+	switch {
+	case errors.As(err, new(*config.Error)):
+		return usageError{withHint(err, "fix the file first; nothing was changed")}
+	case errors.As(err, new(*config.ChangeError)):
+		return usageError{err}
+	case errors.As(err, new(*config.ExistsError)):
+		return withHint(fmt.Errorf("%w in %s", err, path), "--force replaces it")
 	case errors.Is(err, fs.ErrNotExist):
 		return usageError{withHint(fmt.Errorf("%s does not exist", path), "mcpx add NAME -- COMMAND creates a config")}
 	}

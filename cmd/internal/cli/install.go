@@ -118,11 +118,10 @@ func noteMoved(t *terminal, change *clients.Change) {
 
 // clientError adds the client's file and advice to an error.
 func clientError(err error, place clients.Place) error {
-	var other *clients.NotMcpxError
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &other):
+	case errors.As(err, new(*clients.NotMcpxError)):
 		return withHint(fmt.Errorf("%s: %w", place.Path, err), "choose another name with --name")
 	}
 	return withHint(fmt.Errorf("%s: %w", place.Path, err), "nothing was changed")

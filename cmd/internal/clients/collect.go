@@ -196,8 +196,8 @@ func check(raw []byte) string {
 	file := rawjson.AppendMember([]byte("{"), "s", raw)
 	file = rawjson.AppendMember([]byte("{"), "mcpServers", append(file, '}'))
 	_, err := config.Parse("server", append(file, '}'), func(string) (string, bool) { return "", true })
-	var problems *config.Error
-	if !errors.As(err, &problems) {
+	problems, ok := errors.AsType[*config.Error](err)
+	if !ok {
 		return ""
 	}
 	var texts []string
