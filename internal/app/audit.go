@@ -161,7 +161,7 @@ func (a *audit) Reopen() error {
 	}
 	next, err := openAppend(a.path)
 	if err != nil {
-		return fmt.Errorf("the audit file cannot be opened again: %w", err)
+		return err
 	}
 	a.mu.Lock()
 	last := a.file
