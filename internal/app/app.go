@@ -34,8 +34,9 @@ import (
 // share.
 type App struct {
 	// Load reads the config file again, for Reload. If it is nil, there is no file.
-	Load     func() (*config.Config, error)
-	Accounts *auth.Accounts // sign in to upstreams
+	Load      func() (*config.Config, error)
+	Accounts  *auth.Accounts // sign in to upstreams
+	Stateless bool           // the HTTP front keeps no client sessions
 
 	profiles atomic.Pointer[[]*Profile]
 	config   *config.Config

@@ -23,13 +23,8 @@ import (
 	"mcpx/server/pages"
 )
 
-// HTTPOptions are the settings of the HTTP front that are not in the config.
-type HTTPOptions struct {
-	Stateless bool
-}
-
 // ListenHTTP serves over HTTP until ctx ends.
-func (a *App) ListenHTTP(ctx context.Context, o HTTPOptions) error {
+func (a *App) ListenHTTP(ctx context.Context) error {
 	c := a.config
 	listener, err := listen(ctx, c.Server)
 	if err != nil {
@@ -51,7 +46,7 @@ func (a *App) ListenHTTP(ctx context.Context, o HTTPOptions) error {
 		Calls:     c.Limits.CallsPerClient,
 		Unread:    c.Limits.UnreadBytes,
 		StopDelay: c.Server.StopDelay,
-		Stateless: o.Stateless,
+		Stateless: a.Stateless,
 	}
 	if len(a.keys) > 0 {
 		web.Seal = seal.New(seal.Session, a.keys)

@@ -36,7 +36,7 @@ func TestWhereToConnect(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			served := make(chan error, 1)
 			go func() {
-				served <- a.ListenHTTP(ctx, HTTPOptions{})
+				served <- a.ListenHTTP(ctx)
 				_ = stderr.Close()
 			}()
 			defer func() {

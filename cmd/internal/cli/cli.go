@@ -19,6 +19,7 @@ import (
 	"mcpx/internal/app"
 	"mcpx/internal/child"
 	"mcpx/internal/plain"
+	"mcpx/server"
 )
 
 // cli is the command line.
@@ -180,7 +181,7 @@ const examples = `Examples:
 func (cli) Help() string { return examples }
 
 func versionText() string {
-	return fmt.Sprintf("mcpx %s\nMCP revisions: %s", app.Version(), strings.Join(app.Revisions(), ", "))
+	return fmt.Sprintf("mcpx %s\nMCP revisions: %s", app.Version(), strings.Join(server.Revisions(), ", "))
 }
 
 // load reads the named config file, or the default one.

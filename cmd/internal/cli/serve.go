@@ -108,8 +108,8 @@ func (c *serveCmd) http(t *terminal) error {
 	if err != nil {
 		return usageError{err}
 	}
-	a.Load = load
-	return a.ListenHTTP(t.ctx, app.HTTPOptions{Stateless: c.Stateless})
+	a.Load, a.Stateless = load, c.Stateless
+	return a.ListenHTTP(t.ctx)
 }
 
 func (c *serveCmd) stdio(t *terminal) error {
