@@ -43,7 +43,7 @@ func (c *importCmd) Run(t *terminal) error {
 	if err != nil {
 		return err
 	}
-	found.Add(places, readClientFile)
+	found.Add(places, func(path string) ([]byte, error) { return config.ReadFile(path, maxClientFile) })
 	if err := c.tell(t, found); err != nil {
 		return err
 	}
@@ -67,8 +67,6 @@ func (c *importCmd) Run(t *terminal) error {
 // maxClientFile is far above a list of servers: Claude Code keeps much else in the
 // same file.
 const maxClientFile = 64 << 20
-
-func readClientFile(path string) ([]byte, error) { return config.ReadFile(path, maxClientFile) }
 
 func thisSystem() clients.System {
 	home, _ := os.UserHomeDir()

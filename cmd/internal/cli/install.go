@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -159,20 +157,20 @@ func (c *installCmd) entry(t *terminal) (clients.Entry, error) {
 // configFile returns the full path of the config that the client gets. It must exist
 // unless --move creates it.
 func (c *installCmd) configFile(t *terminal) (string, error) {
+	var err error
 	path := c.Config
-	if path == "" {
-		found, err := config.Find(os.LookupEnv)
-		switch {
-		case err == nil:
-			path = found
-		case c.Move:
-			if path = config.UserFile(os.LookupEnv); path == "" {
-				return "", usageError{err}
-			}
-		default:
-			return "", usageError{withHint(errors.New("there is no config for mcpx yet"),
+	switch {
+	case path != "":
+	case c.Move:
+		path, err = configToAdd()
+	default:
+		if path, err = config.Find(os.LookupEnv); err != nil {
+			err = usageError{withHint(errors.New("there is no config for mcpx yet"),
 				"mcpx add NAME -- COMMAND creates one; mcpx install %s --move fills it with the servers of the client", c.Client)}
 		}
+	}
+	if err != nil {
+		return "", err
 	}
 	absolute, err := filepath.Abs(path)
 	if err != nil {
@@ -293,35 +291,3 @@ func makeFolder(t *terminal, place clients.Place) error {
 	fmt.Fprintf(t.stderr, "note: %s does not seem to be installed: there was no folder %s\n", place.Title, folder)
 	return os.MkdirAll(folder, 0o700)
 }
-
-// ownProgram returns the full path of mcpx as it was started: through a symbolic link
-// if there is one, since that stays when mcpx is updated.
-func ownProgram() (string, error) {
-	program, err := os.Executable()
-	if err != nil {
-		return "", err
-	}
-	if temporary(program) {
-		return "", usageError{withHint(errors.New("this mcpx is temporary: go run deletes it"), "run go install ./cmd/... first, then mcpx install")}
-	}
-	if started, err := exec.LookPath(os.Args[0]); err == nil {
-		if started, err = filepath.Abs(started); err == nil && sameFile(started, program) {
-			return started, nil
-		}
-	}
-	return program, nil
-}
-
-func sameFile(a, b string) bool {
-	one, err1 := os.Stat(a)
-	two, err2 := os.Stat(b)
-	return err1 == nil && err2 == nil && os.SameFile(one, two)
-}
-
-// runFolder is the folder of a program that go run has built: a temporary one, or one
-// in the build cache.
-var runFolder = regexp.MustCompile(`[/\\](go-build[0-9]+[/\\]b[0-9]+[/\\]exe|[0-9a-f]{64}-d)$`)
-
-// temporary reports whether go run started the program, whose path is then not worth
-// keeping.
-func temporary(program string) bool { return runFolder.MatchString(filepath.Dir(program)) }

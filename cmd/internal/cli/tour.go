@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -134,23 +133,4 @@ func shellLine(program string, args []string) string {
 		line += " " + plain.Shell(arg)
 	}
 	return line
-}
-
-// programName returns how a person starts this program.
-func programName() string {
-	self, err := os.Executable()
-	if err != nil {
-		return "mcpx"
-	}
-	name := strings.TrimSuffix(filepath.Base(self), ".exe")
-	if temporary(self) {
-		if _, err := os.Stat(filepath.Join("cmd", name)); err == nil {
-			return "go run ./cmd/" + name
-		}
-		return "go run mcpx/cmd/" + name
-	}
-	if found, err := exec.LookPath(name); err == nil && sameFile(found, self) {
-		return name
-	}
-	return plain.Shell(os.Args[0])
 }
