@@ -89,19 +89,13 @@ func (c *serveCmd) Run(t *terminal) error {
 	if named != "" && c.Stdio {
 		fmt.Fprintf(t.stderr, "warning: %s has no effect with --stdio\n", named)
 	}
-	if !c.Stdio && (c.HTTP || named != "" || t.front == HTTP) {
-		return c.http(t)
-	}
-	return c.stdio(t)
-}
-
-func (c *serveCmd) http(t *terminal) error {
-	load := func() (*config.Config, error) { return c.loadHTTP(t) }
+	c.HTTP = !c.Stdio && (c.HTTP || named != "" || t.front == HTTP)
+	load := func() (*config.Config, error) { return c.load(t) }
 	file, err := load()
 	if err != nil {
 		return err
 	}
-	if err := access.CheckBind(file.Server); err != nil {
+	if err := c.check(file); err != nil {
 		return usageError{err}
 	}
 	a, err := app.New(file, c.Schema, t.stderr)
@@ -109,24 +103,9 @@ func (c *serveCmd) http(t *terminal) error {
 		return usageError{err}
 	}
 	a.Load, a.Stateless = load, c.Stateless
-	return a.ListenHTTP(t.ctx)
-}
-
-func (c *serveCmd) stdio(t *terminal) error {
-	load := func() (*config.Config, error) { return c.load(t) }
-	file, err := load()
-	if err != nil {
-		return err
+	if c.HTTP {
+		return a.ListenHTTP(t.ctx)
 	}
-	schema := cmp.Or(c.Schema, "default")
-	if _, err := file.Profile(schema); err != nil {
-		return usageError{fmt.Errorf("%w\nexample: mcpx %s --schema %s", err, file.File, file.Profiles[0].Name)}
-	}
-	a, err := app.New(file, schema, t.stderr)
-	if err != nil {
-		return usageError{err}
-	}
-	a.Load = load
 	if t.keyboard() != nil {
 		fmt.Fprintln(t.stderr, "mcpx: waiting for JSON-RPC on stdin, as an MCP client sends it. To try a server yourself: mcpx inspect SERVER. Ctrl-D ends mcpx.")
 	}
@@ -147,19 +126,26 @@ func (c *serveCmd) load(t *terminal) (*config.Config, error) {
 			file.Profiles[i].Expose = config.Expose(c.Expose)
 		}
 	}
-	return file, nil
-}
-
-// loadHTTP is load for the HTTP front.
-func (c *serveCmd) loadHTTP(t *terminal) (*config.Config, error) {
-	file, err := c.load(t)
-	if err != nil {
-		return nil, err
+	if !c.HTTP {
+		return file, nil
 	}
 	if err := c.httpFlags.apply(&file.Server); err != nil {
 		return nil, usageError{err}
 	}
 	return file, nil
+}
+
+// check returns why the config cannot be served as the flags say. On stdin and stdout it
+// sets the schema to serve.
+func (c *serveCmd) check(file *config.Config) error {
+	if c.HTTP {
+		return access.CheckBind(file.Server)
+	}
+	c.Schema = cmp.Or(c.Schema, "default")
+	if _, err := file.Profile(c.Schema); err != nil {
+		return fmt.Errorf("%w\nexample: mcpx %s --schema %s", err, file.File, file.Profiles[0].Name)
+	}
+	return nil
 }
 
 // namesAddress returns the flag that sets an address to listen on, "" if there is none.
