@@ -29,7 +29,6 @@ type addCmd struct {
 	NoCheck     bool     `help:"Do not connect to the server."`
 }
 
-// Help is shown below the flags.
 func (addCmd) Help() string {
 	return `Comments and formatting of the file stay as they are. If there is no config, ~/.config/mcpx/config.json is created. mcpx then
 connects to the server once and prints what "mcpx check" would say. If that fails, the server stays in the config.
@@ -43,7 +42,6 @@ Examples:
 In single quotes, ${TOKEN} is stored as it is and read from the environment when mcpx starts.`
 }
 
-// Run implements the command.
 func (c *addCmd) Run(t *terminal) error {
 	makeServer := c.remote
 	if len(t.command) > 0 && len(c.Words) == 0 {

@@ -96,7 +96,6 @@ func (s *signing) explain(err error) error {
 
 type logoutCmd struct{ authTarget }
 
-// Help is shown below the flags.
 func (logoutCmd) Help() string {
 	return `Removes the tokens of the server from this machine, and asks the service to revoke them.
 
@@ -105,7 +104,6 @@ Examples:
   mcpx auth logout mcpx.json github`
 }
 
-// Run implements the command.
 func (c *logoutCmd) Run(t *terminal) error {
 	s, err := c.find(t)
 	if err != nil {
@@ -128,7 +126,6 @@ type authStatusCmd struct {
 	JSON   bool   `help:"Print the list as JSON."`
 }
 
-// Help is shown below the flags.
 func (authStatusCmd) Help() string {
 	return `Lists the remote servers of the config. Nothing is contacted.
 
@@ -157,7 +154,6 @@ const (
 	stateError       = "unknown"
 )
 
-// Run implements the command.
 func (c *authStatusCmd) Run(t *terminal) error {
 	file, err := t.load(c.Path)
 	if err != nil {

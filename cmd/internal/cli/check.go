@@ -22,7 +22,6 @@ type checkCmd struct {
 	LogLevel string `enum:"debug,info,warn,error" default:"error" env:"MCPX_LOG_LEVEL" help:"debug, info, warn or error (${default})."`
 }
 
-// Help is shown below the flags.
 func (checkCmd) Help() string {
 	return `mcpx starts each server or connects to it, lists its tools, prompts and resources, and stops it again. No tool is called.
 
@@ -65,7 +64,6 @@ type checkedServer struct {
 // ready reports whether the server can be used.
 func (s checkedServer) ready() bool { return s.State == string(registry.Ready) }
 
-// Run implements the command.
 func (c *checkCmd) Run(t *terminal) error {
 	file, err := c.load(t, c.Path, c.LogLevel)
 	if err != nil {

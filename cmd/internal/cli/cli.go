@@ -1,5 +1,8 @@
 // Package cli is the command line, with one file per command. The two programs differ
 // only in their name and in their default front.
+//
+// A command is a struct with its flags and arguments. Kong fills it in and calls its Run.
+// The text of its Help is shown below the flags.
 package cli
 
 import (
@@ -177,7 +180,6 @@ const examples = `Examples:
   mcpx auth login github                      sign in to a server that uses OAuth
   mcpx tokens                                 count what the tools cost, without mcpx and with it`
 
-// Help is shown below the commands.
 func (cli) Help() string { return examples }
 
 func versionText() string {

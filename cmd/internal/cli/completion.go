@@ -19,7 +19,6 @@ type completionCmd struct {
 	Shell string `arg:"" enum:"bash,zsh,fish,powershell" help:"bash, zsh, fish or powershell."`
 }
 
-// Help is shown below the flags.
 func (completionCmd) Help() string {
 	return `Examples:
   source <(mcpx completion bash)                                  in ~/.bashrc
@@ -28,7 +27,6 @@ func (completionCmd) Help() string {
   mcpx completion powershell | Out-String | Invoke-Expression     in $PROFILE`
 }
 
-// Run implements the command.
 func (c *completionCmd) Run(t *terminal) error {
 	script, err := completionScripts.ReadFile("completion/mcpx." + c.Shell)
 	if err != nil {
@@ -48,7 +46,6 @@ type completeCmd struct {
 	Words []string `arg:"" optional:"" help:"The words after the program's name; the last is completed."`
 }
 
-// Run implements the command.
 func (c *completeCmd) Run(t *terminal, k *kong.Kong) error {
 	for _, s := range complete(k.Model.Node, c.Words) {
 		if _, err := fmt.Fprintf(t.stdout, "%s\t%s\n", s.text, s.help); err != nil {

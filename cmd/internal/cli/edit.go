@@ -20,7 +20,6 @@ import (
 // removeCmd removes a server from the config.
 type removeCmd struct{ serverEdit }
 
-// Help is shown below the flags.
 func (removeCmd) Help() string {
 	return `Comments and formatting of the file stay as they are. A comment on the server's last line is removed too.
 
@@ -30,7 +29,6 @@ Examples:
   mcpx remove time --schema work       from another schema of it`
 }
 
-// Run implements the command.
 func (c *removeCmd) Run(t *terminal) error {
 	_, err := c.edit(t, "removed %s from %s", (*config.Editor).Remove)
 	return err
@@ -42,7 +40,6 @@ type enableCmd struct {
 	NoCheck bool `help:"Do not connect to the server."`
 }
 
-// Help is shown below the flags.
 func (enableCmd) Help() string {
 	return `mcpx connects to the server once and prints what "mcpx check" would say. If that fails, the server stays enabled.
 
@@ -51,7 +48,6 @@ Examples:
   mcpx enable mcpx.json time --no-check`
 }
 
-// Run implements the command.
 func (c *enableCmd) Run(t *terminal) error {
 	done, err := c.edit(t, "enabled %s in %s", (*config.Editor).Enable)
 	if err != nil || !done.changed || c.NoCheck {
@@ -63,7 +59,6 @@ func (c *enableCmd) Run(t *terminal) error {
 // disableCmd switches a server of the config off.
 type disableCmd struct{ serverEdit }
 
-// Help is shown below the flags.
 func (disableCmd) Help() string {
 	return `The server stays in the file, with "disabled": true. A running mcpx is not affected until it is started again.
 
@@ -72,7 +67,6 @@ Examples:
   mcpx disable mcpx.json time --schema work`
 }
 
-// Run implements the command.
 func (c *disableCmd) Run(t *terminal) error {
 	_, err := c.edit(t, "disabled %s in %s", (*config.Editor).Disable)
 	return err

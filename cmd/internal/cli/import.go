@@ -22,7 +22,6 @@ type importCmd struct {
 	Force  bool     `help:"Overwrite the file."`
 }
 
-// Help is shown below the flags.
 func (importCmd) Help() string {
 	return `mcpx looks where the clients keep their configs: yours, and those of the project in this folder. References such as
 ${TOKEN} are kept. Client configs are not modified.
@@ -36,7 +35,6 @@ Examples:
 Exit code: 0 if servers were found, 1 if none were or the file exists, 2 if the command line or a named file is wrong.`
 }
 
-// Run implements the command.
 func (c *importCmd) Run(t *terminal) error {
 	found := &clients.Collection{System: thisSystem()}
 	places, err := c.places(found.System)

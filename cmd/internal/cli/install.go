@@ -29,7 +29,6 @@ type installCmd struct {
 	DryRun bool   `help:"Only show the change."`
 }
 
-// Help is shown below the flags.
 func (installCmd) Help() string {
 	return `mcpx adds an entry to the client's config that starts mcpx with your config. The entry has the full paths of both. The old file
 is kept as FILE.bak in the same folder. Comments and all other settings stay as they are. A second install changes nothing.
@@ -42,7 +41,6 @@ Examples:
   mcpx install cursor --remove          remove mcpx from Cursor`
 }
 
-// Run implements the command.
 func (c *installCmd) Run(t *terminal) error {
 	if !slices.Contains(clients.Names(), c.Client) {
 		return unknownName("client", c.Client, clients.Names())

@@ -23,7 +23,6 @@ type loginCmd struct {
 	Scope     []string `sep:"none" placeholder:"SCOPE" help:"Ask for this access, too. May be given several times."`
 }
 
-// Help is shown below the flags.
 func (loginCmd) Help() string {
 	return `Opens the browser ($BROWSER, or the default one) and waits until you have signed in. On a machine without a display, you
 enter a code on another device, or paste the address that the browser ends at. mcpx keeps the tokens and renews them.
@@ -34,7 +33,6 @@ Examples:
   mcpx auth login https://mcp.example.com/mcp     a server that is not in the config`
 }
 
-// Run implements the command.
 func (c *loginCmd) Run(t *terminal) error {
 	s, err := c.find(t)
 	if err != nil {

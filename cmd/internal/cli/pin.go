@@ -23,7 +23,6 @@ type pinCmd struct {
 	LogLevel string   `enum:"debug,info,warn,error" default:"error" env:"MCPX_LOG_LEVEL" help:"debug, info, warn or error (${default})."`
 }
 
-// Help is shown below the flags.
 func (pinCmd) Help() string {
 	return `mcpx starts the servers, lists their tools, prompts and resource templates, and writes them to mcpx.lock beside the config, with the
 instructions and the command or URL of each server. From then on, mcpx hides what is not as it is in the lock.
@@ -35,7 +34,6 @@ Examples:
   mcpx check --locked          for CI: exit code 1 if anything is not approved`
 }
 
-// Run implements the command.
 func (c *pinCmd) Run(t *terminal) error {
 	file, err := t.load(c.Path)
 	if err != nil {

@@ -23,7 +23,6 @@ type promptsCmd struct {
 	JSON      bool     `xor:"form" help:"Print JSON, as the server sent it."`
 }
 
-// Help is shown below the flags.
 func (promptsCmd) Help() string {
 	return `Examples:
   mcpx prompts mcpx.json github                               list the prompts
@@ -32,7 +31,6 @@ func (promptsCmd) Help() string {
   mcpx prompts mcpx.json github --json | jq '.[].name'`
 }
 
-// Run implements the command.
 func (c *promptsCmd) Run(t *terminal) error {
 	arguments, err := readArguments(t, c.Arguments)
 	if err != nil {

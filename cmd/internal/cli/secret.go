@@ -19,7 +19,6 @@ type secretCmd struct {
 	Delete secretDeleteCmd `cmd:"" help:"Delete a secret."`
 }
 
-// Help is shown below the commands.
 func (secretCmd) Help() string {
 	return `Secrets are in the keyring of the operating system. The config refers to them: "env": {"TOKEN": "${keyring:github}"}.
 
@@ -34,7 +33,6 @@ type secretSetCmd struct {
 	Name string `arg:"" help:"Name of the secret, as in $${keyring:NAME}."`
 }
 
-// Run implements the command.
 func (c *secretSetCmd) Run(t *terminal) error {
 	if err := secret.CheckName(c.Name); err != nil {
 		return usageError{err}
@@ -103,7 +101,6 @@ type secretListCmd struct {
 	JSON bool `help:"Print the names as a JSON array."`
 }
 
-// Run implements the command.
 func (c *secretListCmd) Run(t *terminal) error {
 	file, err := secret.NamesFile()
 	if err != nil {
@@ -131,7 +128,6 @@ type secretDeleteCmd struct {
 	Name string `arg:"" help:"Name of the secret."`
 }
 
-// Run implements the command.
 func (c *secretDeleteCmd) Run(t *terminal) error {
 	if err := secret.CheckName(c.Name); err != nil {
 		return usageError{err}

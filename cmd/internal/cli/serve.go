@@ -23,7 +23,6 @@ type serveCmd struct {
 	logFlags
 }
 
-// Help is shown below the flags.
 func (serveCmd) Help() string {
 	return `Examples:
   mcpx mcpx.json                            on stdin and stdout, as an MCP client starts it
@@ -83,7 +82,6 @@ func (f logFlags) apply(l *config.Logging) {
 	l.Level, l.Format, l.File = cmp.Or(f.LogLevel, l.Level), cmp.Or(f.LogFormat, l.Format), cmp.Or(f.LogFile, l.File)
 }
 
-// Run implements the command.
 func (c *serveCmd) Run(t *terminal) error {
 	named := t.namesAddress()
 	if named != "" && c.Stdio {

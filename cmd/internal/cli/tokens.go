@@ -37,7 +37,6 @@ type serverTokens struct {
 	Tokens int    `json:"tokens"`
 }
 
-// Help is shown below the flags.
 func (tokensCmd) Help() string {
 	return `Examples:
   mcpx tokens mcpx.json                   a bar for each server, and what mcpx saves
@@ -45,7 +44,6 @@ func (tokensCmd) Help() string {
   mcpx tokens mcpx.json --json | jq .saved`
 }
 
-// Run implements the command.
 func (c *tokensCmd) Run(t *terminal) error {
 	file, err := c.load(t, c.Path, c.LogLevel)
 	if err != nil {
