@@ -193,9 +193,8 @@ func canonical(raw []byte) string { return string(encode(decode(raw))) }
 
 // check returns why mcpx cannot use a server; empty if it can.
 func check(raw []byte) string {
-	file := rawjson.AppendMember([]byte("{"), "s", raw)
-	file = rawjson.AppendMember([]byte("{"), "mcpServers", append(file, '}'))
-	_, err := config.Parse("server", append(file, '}'), func(string) (string, bool) { return "", true })
+	file := fmt.Appendf(nil, `{"mcpServers":{"s":%s}}`, raw)
+	_, err := config.Parse("server", file, func(string) (string, bool) { return "", true })
 	problems, ok := errors.AsType[*config.Error](err)
 	if !ok {
 		return ""

@@ -291,33 +291,35 @@ var (
 func (c *conversion) reference(text string) string {
 	body := text[2 : len(text)-1]
 	kind, id, _ := strings.Cut(body, ":")
-	switch {
+	switch isFolder := strings.HasPrefix(kind, "workspaceFolder"); {
 	case kind == "input":
-		name := notInName.ReplaceAllString(strings.ToUpper(id), "_")
-		if name[0] >= '0' && name[0] <= '9' {
-			name = "_" + name
-		}
-		hint := ""
-		if about := c.inputs[id]; about != "" {
-			hint = fmt.Sprintf(" (%s)", about)
-		}
-		c.note("${input:%s} is now ${%s}: set that variable%s", id, name, hint)
-		return "${" + name + "}"
-	case kind != "workspaceFolder" && kind != "workspaceFolderBasename":
-	case c.project == "":
+		return c.input(id)
+	case isFolder && c.project == "":
 		c.note("only the editor knows ${%s}; write the folder, or set a variable of that name", body)
 	case kind == "workspaceFolder":
 		return c.project
-	default:
+	case kind == "workspaceFolderBasename":
 		return path.Base(slashed(c.project))
-	}
-	switch body {
-	case "userHome":
+	case body == "userHome":
 		return c.system.Home
-	case "pathSeparator", "/":
+	case body == "pathSeparator" || body == "/":
 		return c.system.separator()
 	}
 	return text
+}
+
+// input returns a reference to a variable in place of one to an input of VS Code.
+func (c *conversion) input(id string) string {
+	name := notInName.ReplaceAllString(strings.ToUpper(id), "_")
+	if name[0] >= '0' && name[0] <= '9' {
+		name = "_" + name
+	}
+	hint := ""
+	if about := c.inputs[id]; about != "" {
+		hint = fmt.Sprintf(" (%s)", about)
+	}
+	c.note("${input:%s} is now ${%s}: set that variable%s", id, name, hint)
+	return "${" + name + "}"
 }
 
 var (

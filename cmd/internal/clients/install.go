@@ -14,9 +14,10 @@ import (
 
 // Entry is the server that a client gets: mcpx.
 type Entry struct {
-	Name    string
-	Command string
-	Args    []string
+	Name    string   `json:"-"`
+	Type    string   `json:"type,omitempty"` // set by Install
+	Command string   `json:"command"`
+	Args    []string `json:"args"`
 }
 
 // Change is an edit of a client's config that is not written yet.
@@ -47,7 +48,8 @@ func Install(p Place, before []byte, e Entry, moved []string, into string) (*Cha
 		return nil, err
 	}
 	c := &Change{Place: p, Before: before, Next: clientOf(p).next}
-	wanted := e.object(clientOf(p).kind)
+	e.Type = clientOf(p).kind
+	wanted := encode(e)
 	switch old := f.server(e.Name); {
 	case old == nil:
 		c.add("+", f.show(e.Name, wanted))
@@ -93,16 +95,6 @@ func (c *Change) add(sign, text string) {
 	for line := range strings.Lines(text) {
 		c.Lines = append(c.Lines, sign+" "+strings.TrimRight(line, "\n"))
 	}
-}
-
-// object returns the entry as JSON.
-func (e Entry) object(kind string) []byte {
-	b := []byte("{")
-	if kind != "" {
-		b = rawjson.AppendMember(b, "type", encode(kind))
-	}
-	b = rawjson.AppendMember(b, "command", encode(e.Command))
-	return append(rawjson.AppendMember(b, "args", encode(append([]string{}, e.Args...))), '}')
 }
 
 // commandOf returns the command and the arguments of a server, without the rest, which
