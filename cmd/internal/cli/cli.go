@@ -21,6 +21,7 @@ import (
 	"mcpx/config"
 	"mcpx/internal/app"
 	"mcpx/internal/child"
+	"mcpx/internal/jsonfile"
 	"mcpx/internal/plain"
 	"mcpx/server"
 )
@@ -132,7 +133,7 @@ func complain(stderr io.Writer, err error) int {
 	if readerGone(err) {
 		return exitFailed
 	}
-	if file, ok := errors.AsType[*config.Error](err); ok {
+	if file, ok := errors.AsType[*jsonfile.Error](err); ok {
 		warn(stderr, file.Warnings) // the cause may be among them
 	}
 	fmt.Fprintf(stderr, "error: %s\n", plain.Text(err.Error())) // it may quote a server
@@ -155,7 +156,7 @@ func readerGone(err error) bool {
 	return ok && write.Path == os.Stdout.Name() && errors.Is(err, syscall.EPIPE)
 }
 
-func warn(stderr io.Writer, warnings []config.Problem) {
+func warn(stderr io.Writer, warnings []jsonfile.Problem) {
 	for _, w := range warnings {
 		fmt.Fprintf(stderr, "warning: %s\n", w)
 	}

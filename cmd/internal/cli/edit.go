@@ -12,6 +12,7 @@ import (
 	"mcpx/config"
 	"mcpx/internal/app"
 	"mcpx/internal/editfile"
+	"mcpx/internal/jsonfile"
 	"mcpx/internal/lockfile"
 	"mcpx/internal/nearest"
 	"mcpx/internal/plain"
@@ -111,7 +112,7 @@ func editError(err error, path string) error {
 		return usageError{unknownSchema(schema, path)}
 	}
 	switch {
-	case errors.As(err, new(*config.Error)):
+	case errors.As(err, new(*jsonfile.Error)):
 		return usageError{withHint(err, "fix the file first; nothing was changed")}
 	case errors.As(err, new(*config.ChangeError)):
 		return usageError{err}

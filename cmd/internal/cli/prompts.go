@@ -12,6 +12,7 @@ import (
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
 	"mcpx/registry"
+	"mcpx/registry/lists"
 )
 
 // promptsCmd lists the prompts of a server, or gets one.
@@ -86,7 +87,7 @@ func (c *promptsCmd) list(t *terminal, u *registry.Upstream) error {
 // promptParams returns the params of prompts/get. Missing arguments are found before
 // anything is sent.
 func promptParams(u *registry.Upstream, name string, pairs []pair) ([]byte, error) {
-	at := slices.IndexFunc(u.Prompts, func(p registry.Item) bool { return p.Key == name })
+	at := slices.IndexFunc(u.Prompts, func(p lists.Item) bool { return p.Key == name })
 	if at < 0 {
 		return nil, executor.UnknownPrompt(u, name)
 	}
@@ -142,6 +143,6 @@ func about(raw []byte) string {
 }
 
 // items returns definitions as an array.
-func items(list []registry.Item) []byte {
-	return jsonArray(list, func(item registry.Item) []byte { return item.Raw })
+func items(list []lists.Item) []byte {
+	return jsonArray(list, func(item lists.Item) []byte { return item.Raw })
 }

@@ -10,6 +10,7 @@ import (
 
 	"mcpx/config"
 	"mcpx/internal/jsonedit"
+	"mcpx/internal/jsonfile"
 	"mcpx/internal/rawjson"
 )
 
@@ -111,7 +112,7 @@ func (c *Collection) addFile(p Place, data []byte, readFile func(path string) ([
 	if err != nil {
 		return nil, err
 	}
-	for _, duplicate := range config.DuplicateKeys(p.Path, data) {
+	for _, duplicate := range jsonfile.DuplicateKeys(p.Path, data) {
 		c.Notes = append(c.Notes, fmt.Sprintf("%s: %s; remove one of them", p.Title, duplicate))
 	}
 	if isShared(p.Path) {
@@ -195,7 +196,7 @@ func canonical(raw []byte) string { return string(encode(decode(raw))) }
 func check(raw []byte) string {
 	file := fmt.Appendf(nil, `{"mcpServers":{"s":%s}}`, raw)
 	_, err := config.Parse("server", file, func(string) (string, bool) { return "", true })
-	problems, ok := errors.AsType[*config.Error](err)
+	problems, ok := errors.AsType[*jsonfile.Error](err)
 	if !ok {
 		return ""
 	}
