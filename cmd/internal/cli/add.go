@@ -12,6 +12,7 @@ import (
 
 	"mcpx/config"
 	"mcpx/internal/plain"
+	"mcpx/internal/rawjson"
 )
 
 // addCmd adds a server to the config.
@@ -56,7 +57,7 @@ func (c *addCmd) Run(t *terminal) error {
 			return writeError(err)
 		}
 	}
-	result, err := config.Edit(c.Path, config.EditOptions{Create: true}, func(e *config.Editor) error { return c.add(e, encodeJSON(server)) })
+	result, err := config.Edit(c.Path, config.EditOptions{Create: true}, func(e *config.Editor) error { return c.add(e, rawjson.Encode(server)) })
 	if err != nil {
 		return c.failed(err)
 	}
@@ -167,7 +168,7 @@ func (c *addCmd) local(command []string) (s newServer, err error) {
 		}
 		s.Env[key] = value
 	}
-	s.Cwd = c.folder(encodeJSON(s))
+	s.Cwd = c.folder(rawjson.Encode(s))
 	return s, nil
 }
 

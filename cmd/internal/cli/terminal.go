@@ -15,6 +15,7 @@ import (
 	"mcpx/config"
 	"mcpx/internal/ansi"
 	"mcpx/internal/plain"
+	"mcpx/internal/rawjson"
 )
 
 // terminal is the surroundings of a command: its streams, arguments and context.
@@ -114,18 +115,7 @@ func (t *terminal) printJSON(raw []byte) error {
 }
 
 // encode prints a Go value as JSON.
-func (t *terminal) encode(value any) error { return t.writeJSON(encodeJSON(value)) }
-
-// encodeJSON returns a value of a type of this package as JSON. <, > and & stay readable.
-func encodeJSON(value any) []byte {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(value); err != nil {
-		panic(err) // no such type has a value that cannot be encoded
-	}
-	return b.Bytes()
-}
+func (t *terminal) encode(value any) error { return t.writeJSON(rawjson.Encode(value)) }
 
 // jsonArray returns an array of the JSON that raw returns for each element of a list.
 func jsonArray[T any](list []T, raw func(T) []byte) []byte {

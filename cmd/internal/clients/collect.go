@@ -190,7 +190,7 @@ func (c *Collection) freeName(name, client string, raw []byte) (free string, isK
 }
 
 // canonical returns a server with its members in a fixed order.
-func canonical(raw []byte) string { return string(encode(decode(raw))) }
+func canonical(raw []byte) string { return string(rawjson.Encode(decode(raw))) }
 
 // check returns why mcpx cannot use a server; empty if it can.
 func check(raw []byte) string {

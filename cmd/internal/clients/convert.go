@@ -107,7 +107,7 @@ func inOrder(server map[string]any) []byte {
 	b := []byte("{")
 	for _, key := range keyOrder {
 		if value, ok := server[key]; ok {
-			b = rawjson.AppendMember(b, key, encode(value))
+			b = rawjson.AppendMember(b, key, rawjson.Encode(value))
 		}
 	}
 	return append(b, '}')
@@ -132,15 +132,6 @@ func decode(raw []byte) (value any) {
 	d.UseNumber()
 	_ = d.Decode(&value)
 	return value
-}
-
-// encode writes a value as JSON, and leaves <, > and & readable.
-func encode(value any) []byte {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(value) // what was decoded can be encoded
-	return bytes.TrimSpace(b.Bytes())
 }
 
 func keep(_ *conversion, value any) any { return value }
@@ -205,7 +196,7 @@ func (c *conversion) transport(value any) any {
 	known, ok := transports[strings.ToLower(text)]
 	switch {
 	case !ok:
-		c.note("mcpx does not support type %s; it is left out", encode(value))
+		c.note("mcpx does not support type %s; it is left out", rawjson.Encode(value))
 		return nil
 	case known == "":
 		return nil

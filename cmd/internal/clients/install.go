@@ -49,7 +49,7 @@ func Install(p Place, before []byte, e Entry, moved []string, into string) (*Cha
 	}
 	c := &Change{Place: p, Before: before, Next: clientOf(p).next}
 	e.Type = clientOf(p).kind
-	wanted := encode(e)
+	wanted := rawjson.Encode(e)
 	switch old := f.server(e.Name); {
 	case old == nil:
 		c.add("+", f.show(e.Name, wanted))
@@ -193,5 +193,5 @@ func (f *jsonFile) update(name string, server []byte) error {
 }
 
 func (f *jsonFile) show(name string, server []byte) string {
-	return string(encode(name)) + ": " + string(jsonedit.Line(server))
+	return string(rawjson.Encode(name)) + ": " + string(jsonedit.Line(server))
 }
