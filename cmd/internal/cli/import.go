@@ -12,6 +12,7 @@ import (
 
 	"mcpx/cmd/internal/clients"
 	"mcpx/config"
+	"mcpx/internal/editfile"
 	"mcpx/internal/plain"
 )
 
@@ -166,7 +167,7 @@ func (c *importCmd) folder(t *terminal) error {
 // write writes the config. It may hold keys, so that only its owner may read it.
 func (c *importCmd) write(text []byte) error {
 	if c.Force {
-		return replaceFile(c.Output, text)
+		return editfile.Replace(c.Output, text, 0o600)
 	}
 	f, err := os.OpenFile(c.Output, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, fs.ErrExist) {
@@ -177,21 +178,4 @@ func (c *importCmd) write(text []byte) error {
 	}
 	_, err = f.Write(text)
 	return errors.Join(err, f.Close())
-}
-
-// replaceFile writes a file that only its owner may read. What was there is replaced
-// whole, or not at all.
-func replaceFile(path string, text []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".mcpx-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-	}
-	return err
 }

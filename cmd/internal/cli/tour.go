@@ -10,6 +10,7 @@ import (
 	example "mcpx/examples"
 
 	"mcpx/internal/ansi"
+	"mcpx/internal/editfile"
 	"mcpx/internal/plain"
 )
 
@@ -119,7 +120,7 @@ func tourConfigIn(folder string) (string, error) {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return "", err
 	}
-	return path, replaceFile(path, example.Config) // another tour never sees half of it
+	return path, editfile.Replace(path, example.Config, 0o600) // another tour never sees half of it
 }
 
 // shellLine returns a command as a person types it.
