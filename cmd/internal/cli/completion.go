@@ -2,7 +2,6 @@ package cli
 
 import (
 	"embed"
-	"fmt"
 	"os"
 	"strings"
 
@@ -48,7 +47,7 @@ type completeCmd struct {
 
 func (c *completeCmd) Run(t *terminal, k *kong.Kong) error {
 	for _, s := range complete(k.Model.Node, c.Words) {
-		if _, err := fmt.Fprintf(t.stdout, "%s\t%s\n", s.text, s.help); err != nil {
+		if err := t.printf("%s\t%s\n", s.text, s.help); err != nil {
 			return err
 		}
 	}

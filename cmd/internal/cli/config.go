@@ -116,8 +116,7 @@ func (c *configCheckCmd) json(t *terminal, file *config.Config, err error) error
 type configSchemaCmd struct{}
 
 func (configSchemaCmd) Run(t *terminal) error {
-	_, err := fmt.Fprintf(t.stdout, "%s\n", config.Schema())
-	return err
+	return t.printf("%s\n", config.Schema())
 }
 
 type configShowCmd struct{ configFile }
@@ -127,8 +126,7 @@ func (c *configShowCmd) Run(t *terminal) error {
 	if err != nil {
 		return err
 	}
-	_, err = t.stdout.Write(file.Show())
-	return err
+	return t.printf("%s", file.Show())
 }
 
 // summary describes a schema in a few words.

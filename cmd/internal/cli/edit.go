@@ -99,8 +99,8 @@ func (c *serverEdit) edit(t *terminal, done string, change func(e *config.Editor
 		state, _, _ := strings.Cut(done, " ")
 		done = "%s is already " + state + " in %s"
 	}
-	_, err = fmt.Fprintf(t.stderr, done+"\n", e.name, e.path)
-	return e, err
+	fmt.Fprintf(t.stderr, done+"\n", e.name, e.path)
+	return e, nil
 }
 
 // editError adds advice to an error of a config edit.
@@ -170,19 +170,21 @@ func connectOnce(t *terminal, e edited) error {
 	schema := cmp.Or(e.schema, "default")
 	p, err := file.Profile(schema)
 	if err != nil {
-		_, err = fmt.Fprintf(t.stderr, "warning: %s was not started: schema %s is not enabled\n", e.name, schema)
-		return err
+		fmt.Fprintf(t.stderr, "warning: %s was not started: schema %s is not enabled\n", e.name, schema)
+		return nil
 	}
 	p.Upstreams = slices.DeleteFunc(p.Upstreams, func(u config.Upstream) bool { return u.Name != e.name })
 	return t.connect(file, schema, func(lists []app.ToolLists) error {
 		r := newCheckReport(lists)
-		err := r.print(t)
-		if err == nil && r.Failed > 0 {
-			_, err = fmt.Fprintf(t.stderr, "warning: %s is in the config, but does not work yet\n", e.name)
+		if err := r.print(t); err != nil {
+			return err
 		}
-		if _, missing := os.Stat(lockfile.Path(file.File)); err == nil && missing == nil {
-			_, err = fmt.Fprintf(t.stderr, "hint: there is a %s, so %s waits for review: mcpx pin %s\n", lockfile.Name, e.name, plain.Shell(e.name))
+		if r.Failed > 0 {
+			fmt.Fprintf(t.stderr, "warning: %s is in the config, but does not work yet\n", e.name)
 		}
-		return err
+		if _, err := os.Stat(lockfile.Path(file.File)); err == nil {
+			fmt.Fprintf(t.stderr, "hint: there is a %s, so %s waits for review: mcpx pin %s\n", lockfile.Name, e.name, plain.Shell(e.name))
+		}
+		return nil
 	})
 }

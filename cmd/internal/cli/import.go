@@ -50,8 +50,7 @@ func (c *importCmd) Run(t *terminal) error {
 		return nothing(found, places)
 	}
 	if c.Output == "" {
-		_, err := t.stdout.Write(found.Config())
-		return err
+		return t.printf("%s", found.Config())
 	}
 	if err := c.folder(t); err != nil {
 		return err

@@ -13,8 +13,7 @@ import (
 type manCmd struct{}
 
 func (manCmd) Run(t *terminal, k *kong.Context) error {
-	_, err := fmt.Fprint(t.stdout, manual(k.Model.Node))
-	return err
+	return t.printf("%s", manual(k.Model.Node))
 }
 
 // manual returns the manual page in roff.
