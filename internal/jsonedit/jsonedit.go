@@ -212,7 +212,7 @@ func (d *Document) replace(c container, i int, value []byte) {
 	if rawjson.Kind(d.src[old.value.StartOffset:]) != rawjson.Kind(value) {
 		levels = d.neighborLevels(c, value)
 	}
-	old.value.Value = hujson.Literal(d.style().render(value, d.lineIndent(old.start), levels))
+	old.value.Value = hujson.Literal(d.style().append(nil, value, d.lineIndent(old.start), levels))
 }
 
 // insert adds an item to the end of a container.
@@ -248,7 +248,7 @@ func (d *Document) insert(c container, key string, value []byte) {
 	}
 	before := append(slices.Clip(comments), separator...)
 	*c.end = space
-	text := hujson.Literal(s.render(value, indent, d.neighborLevels(c, value)))
+	text := hujson.Literal(s.append(nil, value, indent, d.neighborLevels(c, value)))
 	switch list := c.value.Value.(type) {
 	case *hujson.Object:
 		name := hujson.Value{BeforeExtra: before, Value: hujson.Literal(rawjson.AppendString(nil, key))}
