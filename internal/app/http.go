@@ -53,7 +53,6 @@ func (a *App) ListenHTTP(ctx context.Context) error {
 	}
 	a.metrics = newMetrics(a.Profiles, web.Open)
 	if a.store != nil {
-		a.isShared = true
 		for _, p := range a.Profiles() {
 			p.Executor.Share(a.store)
 		}

@@ -70,7 +70,7 @@ func (c *loginCmd) signIn(t *terminal, s *signing) error {
 		return c.paste(t, s)
 	case c.Device, flow == auth.FlowDevice && !c.NoBrowser:
 		return c.device(t, s)
-	case c.NoBrowser || !isAuto || hasDisplay(os.Getenv):
+	case c.NoBrowser || !isAuto || hasDisplay():
 		return c.browse(t, s)
 	}
 	if err := c.device(t, s); !errors.Is(err, auth.ErrNoDevice) {
@@ -80,16 +80,16 @@ func (c *loginCmd) signIn(t *terminal, s *signing) error {
 }
 
 // hasDisplay reports whether a browser can be opened for a person.
-func hasDisplay(getenv func(string) string) bool {
+func hasDisplay() bool {
 	switch {
-	case getenv("BROWSER") != "":
+	case os.Getenv("BROWSER") != "":
 		return true
-	case getenv("SSH_CONNECTION") != "":
+	case os.Getenv("SSH_CONNECTION") != "":
 		return false
 	case runtime.GOOS == "windows" || runtime.GOOS == "darwin":
 		return true
 	}
-	return getenv("DISPLAY") != "" || getenv("WAYLAND_DISPLAY") != ""
+	return os.Getenv("DISPLAY") != "" || os.Getenv("WAYLAND_DISPLAY") != ""
 }
 
 // device signs in with a code that the person enters elsewhere.
