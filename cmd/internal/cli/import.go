@@ -94,7 +94,9 @@ func (c *importCmd) places(system clients.System) ([]clients.Place, error) {
 		if err != nil {
 			return nil, usageError{err}
 		}
-		places = append(places, system.Place(path))
+		place := system.Place(path)
+		place.IsNamed = true
+		places = append(places, place)
 	}
 	return places, nil
 }
@@ -110,7 +112,7 @@ func placesOf(system clients.System, client string) []clients.Place {
 func (c *importCmd) tell(t *terminal, found *clients.Collection) error {
 	for _, f := range found.Files {
 		switch {
-		case f.Err != nil && c.names(f.Path):
+		case f.Err != nil && f.IsNamed:
 			return usageError{fmt.Errorf("%s: %w", f.Path, f.Err)}
 		case f.Err != nil:
 			fmt.Fprintf(t.stderr, "warning: %s: %s: %s\n", f.Title, f.Path, plain.Line(f.Err.Error()))
@@ -124,14 +126,6 @@ func (c *importCmd) tell(t *terminal, found *clients.Collection) error {
 		fmt.Fprintf(t.stderr, "note: %s\n", plain.Line(note))
 	}
 	return nil
-}
-
-// names reports whether --from names that file.
-func (c *importCmd) names(path string) bool {
-	return slices.ContainsFunc(c.From, func(from string) bool {
-		absolute, err := filepath.Abs(from)
-		return err == nil && absolute == path && !slices.Contains(clients.Names(), from)
-	})
 }
 
 // nothing returns the error of a search without results.
