@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"mcpx/config"
+	"mcpx/config/edit"
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
 )
@@ -57,7 +58,7 @@ func (c *addCmd) Run(t *terminal) error {
 			return writeError(err)
 		}
 	}
-	result, err := config.Edit(c.Path, config.EditOptions{Create: true}, func(e *config.Editor) error { return c.add(e, rawjson.Encode(server)) })
+	result, err := edit.File(c.Path, edit.Options{Create: true}, func(e *edit.Editor) error { return c.add(e, rawjson.Encode(server)) })
 	if err != nil {
 		return c.failed(err)
 	}
@@ -81,7 +82,7 @@ func (c *addCmd) Run(t *terminal) error {
 
 // failed explains why the server was not added.
 func (c *addCmd) failed(err error) error {
-	if schema, ok := errors.AsType[*config.UnknownSchemaError](err); ok && c.Schema == "" {
+	if schema, ok := errors.AsType[*edit.UnknownSchemaError](err); ok && c.Schema == "" {
 		return usageError{withHint(fmt.Errorf("%s has no schema %q", c.Path, schema.Name), "choose one with --schema: %s", strings.Join(schema.Known, ", "))}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
@@ -91,14 +92,14 @@ func (c *addCmd) failed(err error) error {
 }
 
 // add adds or replaces the server.
-func (c *addCmd) add(e *config.Editor, server []byte) error {
+func (c *addCmd) add(e *edit.Editor, server []byte) error {
 	if c.Schema != "" {
 		if err := e.AddSchema(c.Schema); err != nil {
 			return err
 		}
 	}
 	err := e.Add(c.Schema, c.Name, server)
-	if errors.As(err, new(*config.ExistsError)) && c.Force {
+	if errors.As(err, new(*edit.ExistsError)) && c.Force {
 		return e.Replace(c.Schema, c.Name, server)
 	}
 	return err

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"mcpx/config"
+	"mcpx/config/edit"
 	"mcpx/internal/app"
 	"mcpx/internal/editfile"
 	"mcpx/internal/jsonfile"
@@ -31,7 +32,7 @@ Examples:
 }
 
 func (c *removeCmd) Run(t *terminal) error {
-	_, err := c.edit(t, "removed %s from %s", (*config.Editor).Remove)
+	_, err := c.edit(t, "removed %s from %s", (*edit.Editor).Remove)
 	return err
 }
 
@@ -50,7 +51,7 @@ Examples:
 }
 
 func (c *enableCmd) Run(t *terminal) error {
-	done, err := c.edit(t, "enabled %s in %s", (*config.Editor).Enable)
+	done, err := c.edit(t, "enabled %s in %s", (*edit.Editor).Enable)
 	if err != nil || !done.changed || c.NoCheck {
 		return err
 	}
@@ -69,7 +70,7 @@ Examples:
 }
 
 func (c *disableCmd) Run(t *terminal) error {
-	_, err := c.edit(t, "disabled %s in %s", (*config.Editor).Disable)
+	_, err := c.edit(t, "disabled %s in %s", (*edit.Editor).Disable)
 	return err
 }
 
@@ -87,9 +88,9 @@ type edited struct {
 }
 
 // edit changes the server and prints done, a format for its name and the file.
-func (c *serverEdit) edit(t *terminal, done string, change func(e *config.Editor, schema, name string) error) (edited, error) {
+func (c *serverEdit) edit(t *terminal, done string, change func(e *edit.Editor, schema, name string) error) (edited, error) {
 	e := edited{path: c.Path, schema: c.Schema, name: c.Server}
-	result, err := config.Edit(e.path, config.EditOptions{}, func(editor *config.Editor) error {
+	result, err := edit.File(e.path, edit.Options{}, func(editor *edit.Editor) error {
 		return change(editor, e.schema, e.name)
 	})
 	if err != nil {
@@ -105,18 +106,18 @@ func (c *serverEdit) edit(t *terminal, done string, change func(e *config.Editor
 
 // editError adds advice to an error of a config edit.
 func editError(err error, path string) error {
-	if server, ok := errors.AsType[*config.UnknownServerError](err); ok {
+	if server, ok := errors.AsType[*edit.UnknownServerError](err); ok {
 		return unknownServer(server, path)
 	}
-	if schema, ok := errors.AsType[*config.UnknownSchemaError](err); ok {
+	if schema, ok := errors.AsType[*edit.UnknownSchemaError](err); ok {
 		return usageError{unknownSchema(schema, path)}
 	}
 	switch {
 	case errors.As(err, new(*jsonfile.Error)):
 		return usageError{withHint(err, "fix the file first; nothing was changed")}
-	case errors.As(err, new(*config.ChangeError)):
+	case errors.As(err, new(*edit.ChangeError)):
 		return usageError{err}
-	case errors.As(err, new(*config.ExistsError)):
+	case errors.As(err, new(*edit.ExistsError)):
 		return withHint(fmt.Errorf("%w in %s", err, path), "--force replaces it")
 	case errors.Is(err, fs.ErrNotExist):
 		return usageError{withHint(fmt.Errorf("%s does not exist", path), "mcpx add NAME -- COMMAND creates a config")}
@@ -136,7 +137,7 @@ func writeError(err error) error {
 }
 
 // unknownServer adds similar names to the error.
-func unknownServer(err *config.UnknownServerError, path string) error {
+func unknownServer(err *edit.UnknownServerError, path string) error {
 	text := fmt.Errorf("%w in %s", err, path)
 	near := nearest.Word(err.Name, err.Known)
 	switch {
@@ -151,7 +152,7 @@ func unknownServer(err *config.UnknownServerError, path string) error {
 }
 
 // unknownSchema adds the existing schemas to the error.
-func unknownSchema(err *config.UnknownSchemaError, path string) error {
+func unknownSchema(err *edit.UnknownSchemaError, path string) error {
 	text := fmt.Errorf("%w in %s", err, path)
 	if err.Only {
 		return withHint(text, `the file lists its servers directly, so its only schema is "default"; put them below "schemas" to have several`)

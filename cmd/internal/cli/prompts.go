@@ -11,8 +11,8 @@ import (
 	"mcpx/internal/ansi"
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
-	"mcpx/registry"
 	"mcpx/registry/lists"
+	"mcpx/registry/live"
 )
 
 // promptsCmd lists the prompts of a server, or gets one.
@@ -62,7 +62,7 @@ func (c *promptsCmd) Run(t *terminal) error {
 }
 
 // list prints the prompts and their arguments.
-func (c *promptsCmd) list(t *terminal, u *registry.Upstream) error {
+func (c *promptsCmd) list(t *terminal, u *live.Upstream) error {
 	switch {
 	case c.JSON:
 		return t.writeJSON(items(u.Prompts))
@@ -86,7 +86,7 @@ func (c *promptsCmd) list(t *terminal, u *registry.Upstream) error {
 
 // promptParams returns the params of prompts/get. Missing arguments are found before
 // anything is sent.
-func promptParams(u *registry.Upstream, name string, pairs []pair) ([]byte, error) {
+func promptParams(u *live.Upstream, name string, pairs []pair) ([]byte, error) {
 	at := slices.IndexFunc(u.Prompts, func(p lists.Item) bool { return p.Key == name })
 	if at < 0 {
 		return nil, executor.UnknownPrompt(u, name)
