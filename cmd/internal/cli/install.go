@@ -89,27 +89,23 @@ func noteMoved(t *terminal, change *clients.Change) {
 	if len(change.Args) == 0 {
 		return
 	}
-	schema := "default"
+	path, schema := change.Args[0], ""
 	if i := slices.Index(change.Args, "--schema"); i >= 0 && i+1 < len(change.Args) {
 		schema = change.Args[i+1]
 	}
-	file, err := config.Load(change.Args[0])
+	text, err := readIfExists(path)
 	if err != nil {
-		return // it does not matter any more
-	}
-	p, err := file.Profile(schema)
-	if err != nil {
-		return
+		return // without its config, mcpx gave the client nothing
 	}
 	var lost []string
-	for _, u := range p.All() {
-		if !slices.Contains(change.Servers, u.Name) {
-			lost = append(lost, u.Name)
-		}
-	}
-	if len(lost) > 0 {
+	_, err = edit.Text(path, text, func(e *edit.Editor) error {
+		names, _, err := e.Servers(schema)
+		lost = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(change.Servers, name) })
+		return err
+	})
+	if err == nil && len(lost) > 0 {
 		fmt.Fprintf(t.stderr, "note: %s does not have these servers, which stay in %s: %s. If --move moved them there, the first backup of its config (.bak) has them.\n",
-			change.Place.Title, file.File, strings.Join(lost, ", "))
+			change.Place.Title, path, plain.Line(strings.Join(lost, ", ")))
 	}
 }
 
