@@ -171,8 +171,8 @@ func connectOnce(t *terminal, e edited) error {
 	schema := cmp.Or(e.schema, "default")
 	p, err := file.Profile(schema)
 	if err != nil {
-		fmt.Fprintf(t.stderr, "warning: %s was not started: schema %s is not enabled\n", e.name, schema)
-		return nil
+		_, err = fmt.Fprintf(t.stderr, "warning: %s was not started: schema %s is not enabled\n", e.name, schema)
+		return err
 	}
 	p.Upstreams = slices.DeleteFunc(p.Upstreams, func(u config.Upstream) bool { return u.Name != e.name })
 	return t.connect(file, schema, func(lists []app.ToolLists) error {
