@@ -155,7 +155,7 @@ func noTool(u *live.Upstream) error {
 }
 
 func unknownTool(u *live.Upstream, name string) error {
-	if u.Waits(name) {
+	if u.IsWithheld(name) {
 		return &NotFound{fmt.Sprintf("tool %s of server %s cannot be used: %s", quoted(name), quoted(u.Name), u.Review())}
 	}
 	return &NotFound{fmt.Sprintf("server %s has no tool %s%s: %s", quoted(u.Name), quoted(name), then(didYouMean(name, toolNames(u)), "its tools"), list(toolNames(u)))}
