@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"mcpx/internal/policy"
+	"mcpx/internal/rawjson"
 	"mcpx/internal/redact"
 )
 
@@ -194,32 +195,16 @@ type pair struct {
 
 // MarshalJSON writes the members in order.
 func (o object) MarshalJSON() ([]byte, error) {
-	var b bytes.Buffer
-	b.WriteByte('{')
-	for i, p := range o {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.Write(encode(p.key))
-		b.WriteByte(':')
-		b.Write(encode(p.value))
+	b := []byte("{")
+	for _, p := range o {
+		b = rawjson.AppendMember(b, p.key, rawjson.Encode(p.value))
 	}
-	b.WriteByte('}')
-	return b.Bytes(), nil
-}
-
-// encode leaves <, > and & readable. The values that are shown can always be encoded.
-func encode(v any) []byte {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(v)
-	return bytes.TrimSpace(b.Bytes())
+	return append(b, '}'), nil
 }
 
 func indent(v any) []byte {
 	var b bytes.Buffer
-	_ = json.Indent(&b, encode(v), "", "  ")
+	_ = json.Indent(&b, rawjson.Encode(v), "", "  ")
 	b.WriteByte('\n')
 	return b.Bytes()
 }

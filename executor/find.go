@@ -163,6 +163,15 @@ func unknownTool(u *live.Upstream, name string) error {
 	return &NotFound{fmt.Sprintf("server %s has no tool %s%s: %s", quoted(u.Name), quoted(name), then(didYouMean(name, toolNames(u)), "its tools"), list(toolNames(u)))}
 }
 
+// UnknownPrompt returns the error of a prompt that an upstream does not have.
+func UnknownPrompt(u *live.Upstream, name string) error {
+	names := make([]string, len(u.Prompts))
+	for i, p := range u.Prompts {
+		names[i] = p.Key
+	}
+	return &NotFound{fmt.Sprintf("server %s has no prompt %s%s: %s", quoted(u.Name), quoted(name), then(didYouMean(name, names), "its prompts"), list(names))}
+}
+
 func toolNames(u *live.Upstream) []string {
 	names := make([]string, len(u.Tools))
 	for i, t := range u.Tools {

@@ -107,11 +107,11 @@ func measure(folder string) error {
 	return a.Run(context.Background(), func(ctx context.Context) error {
 		lists := a.ToolLists(ctx)[0]
 		r := report{with: tokens.CountBytes(lists.With)}
-		for i, u := range lists.Upstreams {
+		for _, u := range lists.Upstreams {
 			if u.State != live.Ready {
 				return fmt.Errorf("%s is %s: %s", u.Name, u.State, u.Reason)
 			}
-			if err := r.add(ctx, a.Profiles()[0].Executor, u, string(lists.Without[i])); err != nil {
+			if err := r.add(ctx, a.Profiles()[0].Executor, u, string(u.ToolList())); err != nil {
 				return err
 			}
 		}

@@ -82,8 +82,8 @@ func TestReport(t *testing.T) {
 	err = a.Run(t.Context(), func(ctx context.Context) error {
 		lists := a.ToolLists(ctx)[0]
 		r.with = tokens.CountBytes(lists.With)
-		for i, u := range lists.Upstreams {
-			if err := r.add(ctx, a.Profiles()[0].Executor, u, string(lists.Without[i])); err != nil {
+		for _, u := range lists.Upstreams {
+			if err := r.add(ctx, a.Profiles()[0].Executor, u, string(u.ToolList())); err != nil {
 				return err
 			}
 		}

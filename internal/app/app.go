@@ -34,8 +34,9 @@ import (
 // share.
 type App struct {
 	// Load reads the config file again, for Reload. If it is nil, there is no file.
-	Load     func() (*config.Config, error)
-	Accounts *auth.Accounts // sign in to upstreams
+	Load      func() (*config.Config, error)
+	Accounts  *auth.Accounts // sign in to upstreams
+	Stateless bool           // the HTTP front keeps no client sessions
 
 	profiles atomic.Pointer[[]*Profile]
 	config   *config.Config
@@ -51,7 +52,6 @@ type App struct {
 	keys     []seal.Key   // of server.session_key
 	store    *store.Redis // shared with other replicas; nil unless the config has one
 	tokens   auth.Store
-	isShared bool              // the results of clients are in the store, too
 	tracer   *telemetry.Tracer // nil unless the environment names a collector
 
 	headStart context.Context // the upstreams start when it ends; nil: at once
@@ -144,7 +144,7 @@ func (a *App) newProfile(c *config.Config, p *config.Profile) *Profile {
 		Tracer:         a.tracer,
 	})
 	e := executor.New(r, c, p, executor.Options{Log: log, Observe: a.observe, SignIn: people.begin(r)})
-	if a.isShared {
+	if a.store != nil && a.address != "" { // added by a reload of the HTTP front
 		e.Share(a.store)
 	}
 	return &Profile{Profile: p, Registry: r, Executor: e}

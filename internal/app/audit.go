@@ -83,21 +83,16 @@ func readKey(path string) ([]byte, error) {
 	_, _ = rand.Read(key) // it never fails
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return existingKey(path)
+		if key, err = os.ReadFile(path); err == nil && len(key) != keyBytes {
+			err = fmt.Errorf("%s has %d bytes, not %d; delete it to get a new key", path, len(key), keyBytes)
+		}
+		return key, err
 	}
 	if err != nil {
 		return nil, err
 	}
 	_, err = f.Write(key)
 	return key, errors.Join(err, f.Close())
-}
-
-func existingKey(path string) ([]byte, error) {
-	key, err := os.ReadFile(path)
-	if err == nil && len(key) != keyBytes {
-		err = fmt.Errorf("%s has %d bytes, not %d; delete it to get a new key", path, len(key), keyBytes)
-	}
-	return key, err
 }
 
 // line returns the line of a call. It is called while the arguments are valid.
@@ -161,7 +156,7 @@ func (a *audit) Reopen() error {
 	}
 	next, err := openAppend(a.path)
 	if err != nil {
-		return fmt.Errorf("the audit file cannot be opened again: %w", err)
+		return err
 	}
 	a.mu.Lock()
 	last := a.file

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"mcpx/config"
@@ -24,17 +25,15 @@ var errBusy = errors.New("another server is being checked; try again when that i
 
 // editing lets the console change the config file.
 func (a *App) editing() *pages.Editing {
-	turn := make(chan struct{}, 1) // one check at a time
+	var checking sync.Mutex
 	return &pages.Editing{
 		Edit:   a.edit,
 		Accept: a.accept,
 		Check: func(ctx context.Context, schema, name string, entry []byte) (*live.Upstream, []string, error) {
-			select {
-			case turn <- struct{}{}:
-			default:
+			if !checking.TryLock() {
 				return nil, nil, errBusy
 			}
-			defer func() { <-turn }()
+			defer checking.Unlock()
 			return a.checkServer(ctx, schema, name, entry)
 		},
 	}
@@ -124,13 +123,10 @@ func (a *App) tryUpstream(ctx context.Context, p *config.Profile, messageBytes i
 		Watcher: a.watcher, Compile: executor.Compile,
 	})
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = r.Run(running)
-	}()
+	var upstreams sync.WaitGroup
+	upstreams.Go(func() { _ = r.Run(running) })
 	u := r.Settled(ctx, p.Upstreams[0].Name)
 	stop()
-	<-ended
+	upstreams.Wait()
 	return u
 }

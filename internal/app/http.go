@@ -3,29 +3,28 @@ package app
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"net/url"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"mcpx/config"
 	"mcpx/internal/console"
+	"mcpx/internal/neterr"
 	"mcpx/internal/seal"
 	"mcpx/server/access"
 	"mcpx/server/front"
 	"mcpx/server/pages"
 )
 
-// HTTPOptions are the settings of the HTTP front that are not in the config.
-type HTTPOptions struct {
-	Stateless bool
-}
-
 // ListenHTTP serves over HTTP until ctx ends.
-func (a *App) ListenHTTP(ctx context.Context, o HTTPOptions) error {
+func (a *App) ListenHTTP(ctx context.Context) error {
 	c := a.config
 	listener, err := listen(ctx, c.Server)
 	if err != nil {
@@ -47,14 +46,13 @@ func (a *App) ListenHTTP(ctx context.Context, o HTTPOptions) error {
 		Calls:     c.Limits.CallsPerClient,
 		Unread:    c.Limits.UnreadBytes,
 		StopDelay: c.Server.StopDelay,
-		Stateless: o.Stateless,
+		Stateless: a.Stateless,
 	}
 	if len(a.keys) > 0 {
 		web.Seal = seal.New(seal.Session, a.keys)
 	}
 	a.metrics = newMetrics(a.Profiles, web.Open)
 	if a.store != nil {
-		a.isShared = true
 		for _, p := range a.Profiles() {
 			p.Executor.Share(a.store)
 		}
@@ -98,11 +96,23 @@ func listen(ctx context.Context, s config.Server) (net.Listener, error) {
 	if err := access.CheckBind(s); err != nil {
 		return nil, err
 	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(s.Host, strconv.Itoa(s.Port)))
+	address := net.JoinHostPort(s.Host, strconv.Itoa(s.Port))
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("cannot listen: %w; choose another port with --port, 0 for any free one", err)
+		return nil, fmt.Errorf("cannot listen on %s: %s\nhint: choose another port with --port (0: any free one), or another address with --host", address, listenProblem(err))
 	}
 	return listener, nil
+}
+
+// listenProblem says in plain words why an address cannot be opened.
+func listenProblem(err error) string {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return "another program uses this port"
+	}
+	if call, ok := errors.AsType[*os.SyscallError](err); ok {
+		return call.Err.Error()
+	}
+	return neterr.Reason(err)
 }
 
 // guard returns the guard of the front. It accepts the address that is bound, and the

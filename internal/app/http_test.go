@@ -36,7 +36,7 @@ func TestWhereToConnect(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			served := make(chan error, 1)
 			go func() {
-				served <- a.ListenHTTP(ctx, HTTPOptions{})
+				served <- a.ListenHTTP(ctx)
 				_ = stderr.Close()
 			}()
 			defer func() {
@@ -78,6 +78,21 @@ func visit(t *testing.T, url string) string {
 	_ = answer.Body.Close()
 	http.DefaultClient.CloseIdleConnections()
 	return fmt.Sprint(r.URL.Path, " ", answer.StatusCode)
+}
+
+// TestPortInUse: the message names the address and says what to do, without the words of
+// the operating system's interface.
+func TestPortInUse(t *testing.T) {
+	taken, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = taken.Close() }()
+	_, err = listen(t.Context(), config.Server{Host: "127.0.0.1", Port: taken.Addr().(*net.TCPAddr).Port})
+	want := "cannot listen on " + taken.Addr().String() + ": another program uses this port\nhint: choose another port with --port (0: any free one), or another address with --host"
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
 }
 
 func TestReachable(t *testing.T) {

@@ -139,7 +139,7 @@ func TestOpenToAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := a.ListenHTTP(t.Context(), HTTPOptions{}); err == nil || !strings.Contains(err.Error(), "a token is needed") {
+	if err := a.ListenHTTP(t.Context()); err == nil || !strings.Contains(err.Error(), "a token is needed") {
 		t.Error(err)
 	}
 }

@@ -7,12 +7,11 @@ import (
 	"mcpx/server"
 )
 
-// ToolLists are the tool lists of a profile in a client's context: one of each upstream
+// ToolLists are the tool lists of a profile in a client's context: those of its upstreams
 // without mcpx, and one with it.
 type ToolLists struct {
 	Profile   *Profile
 	Upstreams []*live.Upstream
-	Without   [][]byte // by upstream; nil if it lists nothing
 	With      []byte
 }
 
@@ -23,9 +22,7 @@ func (a *App) ToolLists(ctx context.Context) []ToolLists {
 	for _, p := range a.Profiles() {
 		lists := ToolLists{Profile: p, With: server.New(p.Profile, p.Registry, p.Executor, server.Options{Version: Version()}).LazyTools(nil)}
 		for _, u := range p.Upstreams {
-			settled := p.Registry.Settled(ctx, u.Name)
-			lists.Upstreams = append(lists.Upstreams, settled)
-			lists.Without = append(lists.Without, settled.ToolList())
+			lists.Upstreams = append(lists.Upstreams, p.Registry.Settled(ctx, u.Name))
 		}
 		all = append(all, lists)
 	}

@@ -1,10 +1,6 @@
 package app
 
-import (
-	"runtime/debug"
-
-	"mcpx/server"
-)
+import "runtime/debug"
 
 // Version is mcpx's version: what the build says, or what the module is.
 func Version() string {
@@ -19,6 +15,3 @@ func Version() string {
 
 // version is set by the linker in a release.
 var version string
-
-// Revisions are the MCP revisions that clients may speak.
-func Revisions() []string { return server.Revisions() }

@@ -164,22 +164,33 @@ func (f *file) backup() (string, error) {
 
 // write puts a new file in the place of the old one, unless that has changed.
 func (f *file) write(text []byte, limit int64) error {
-	temporary, err := os.CreateTemp(filepath.Dir(f.path), "."+filepath.Base(f.path)+".mcpx-*")
+	return replace(f.path, text, f.mode, func() error { return f.unchanged(limit) })
+}
+
+// Replace writes a file with these permissions. What was there is replaced whole, or not
+// at all.
+func Replace(path string, text []byte, mode fs.FileMode) error {
+	return replace(path, text, mode, func() error { return nil })
+}
+
+// replace writes a new file, and gives it the path if check returns nil.
+func replace(path string, text []byte, mode fs.FileMode, check func() error) error {
+	temporary, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".mcpx-*")
 	if err != nil {
 		return err
 	}
-	err = finish(temporary, text, f.mode)
+	err = finish(temporary, text, mode)
 	if err == nil {
-		err = f.unchanged(limit)
+		err = check()
 	}
 	if err == nil {
-		err = os.Rename(temporary.Name(), f.path)
+		err = os.Rename(temporary.Name(), path)
 	}
 	if err != nil {
 		_ = os.Remove(temporary.Name())
 		return err
 	}
-	if folder, err := os.Open(filepath.Dir(f.path)); err == nil { // so that the new name survives a crash
+	if folder, err := os.Open(filepath.Dir(path)); err == nil { // so that the new name survives a crash
 		_ = folder.Sync()
 		_ = folder.Close()
 	}

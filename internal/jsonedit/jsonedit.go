@@ -65,14 +65,6 @@ func (d *Document) Get(path ...string) []byte {
 	return plain.Pack()
 }
 
-// Text returns the value at the path as it is written, or nil if there is none.
-func (d *Document) Text(path ...string) []byte {
-	if v := d.find(path); v != nil {
-		return d.src[v.StartOffset:v.EndOffset]
-	}
-	return nil
-}
-
 // Keys returns the keys of the object at the path, in their order.
 func (d *Document) Keys(path ...string) []string {
 	c, err := d.container(path)
@@ -220,7 +212,7 @@ func (d *Document) replace(c container, i int, value []byte) {
 	if rawjson.Kind(d.src[old.value.StartOffset:]) != rawjson.Kind(value) {
 		levels = d.neighborLevels(c, value)
 	}
-	old.value.Value = hujson.Literal(d.style().render(value, d.lineIndent(old.start), levels))
+	old.value.Value = hujson.Literal(d.style().append(nil, value, d.lineIndent(old.start), levels))
 }
 
 // insert adds an item to the end of a container.
@@ -256,7 +248,7 @@ func (d *Document) insert(c container, key string, value []byte) {
 	}
 	before := append(slices.Clip(comments), separator...)
 	*c.end = space
-	text := hujson.Literal(s.render(value, indent, d.neighborLevels(c, value)))
+	text := hujson.Literal(s.append(nil, value, indent, d.neighborLevels(c, value)))
 	switch list := c.value.Value.(type) {
 	case *hujson.Object:
 		name := hujson.Value{BeforeExtra: before, Value: hujson.Literal(rawjson.AppendString(nil, key))}

@@ -83,13 +83,9 @@ func (d *Document) levels(v *hujson.Value) int {
 }
 
 // Line returns a value on one line, with spaces after colons and commas.
-func Line(value []byte) []byte { return style{space: " "}.render(value, "", 0) }
+func Line(value []byte) []byte { return style{space: " "}.append(nil, value, "", 0) }
 
-// render lays out a value. Its first so many levels get a line for each item.
-func (s style) render(value []byte, indent string, levels int) []byte {
-	return s.append(nil, value, indent, levels)
-}
-
+// append appends a value. Its first so many levels get a line for each item.
 func (s style) append(b, value []byte, indent string, levels int) []byte {
 	kind := rawjson.Kind(value)
 	if kind != '{' && kind != '[' {

@@ -12,7 +12,10 @@ import (
 
 // Line returns s on one line. Control characters, line breaks, and characters that
 // reorder or hide text become escapes; invalid UTF-8 becomes U+FFFD.
-func Line(s string) string {
+func Line(s string) string { return escaped(s, `\n`, " ") }
+
+// escaped returns s with escapes, and with other texts for line breaks and tabs.
+func escaped(s, lineBreak, tab string) string {
 	if clean(s) {
 		return s
 	}
@@ -20,9 +23,9 @@ func Line(s string) string {
 	for _, r := range s {
 		switch {
 		case r == '\n':
-			b.WriteString(`\n`)
+			b.WriteString(lineBreak)
 		case r == '\t':
-			b.WriteByte(' ')
+			b.WriteString(tab)
 		case !hidden(r):
 			b.WriteRune(r)
 		default:
@@ -65,20 +68,7 @@ func hidden(r rune) bool {
 func Joined(s string) string { return Line(strings.Join(strings.Fields(s), " ")) }
 
 // Text is Line for a text of several lines. Line breaks and tabs are kept.
-func Text(s string) string {
-	if clean(s) {
-		return s
-	}
-	lines := strings.Split(strings.ReplaceAll(s, "\r\n", "\n"), "\n")
-	for i, line := range lines {
-		cells := strings.Split(line, "\t")
-		for j, cell := range cells {
-			cells[j] = Line(cell)
-		}
-		lines[i] = strings.Join(cells, "\t")
-	}
-	return strings.Join(lines, "\n")
-}
+func Text(s string) string { return escaped(strings.ReplaceAll(s, "\r\n", "\n"), "\n", "\t") }
 
 // JSON returns a JSON text without hidden characters. They become JSON escapes, so that
 // the value stays the same. Line breaks between tokens are kept.

@@ -31,7 +31,6 @@ type addCmd struct {
 	NoCheck     bool     `help:"Do not connect to the server."`
 }
 
-// Help is shown below the flags.
 func (addCmd) Help() string {
 	return `Comments and formatting of the file stay as they are. If there is no config, ~/.config/mcpx/config.json is created. mcpx then
 connects to the server once and prints what "mcpx check" would say. If that fails, the server stays in the config.
@@ -45,7 +44,6 @@ Examples:
 In single quotes, ${TOKEN} is stored as it is and read from the environment when mcpx starts.`
 }
 
-// Run implements the command.
 func (c *addCmd) Run(t *terminal) error {
 	makeServer := c.remote
 	if len(t.command) > 0 && len(c.Words) == 0 {
@@ -60,7 +58,7 @@ func (c *addCmd) Run(t *terminal) error {
 			return writeError(err)
 		}
 	}
-	result, err := edit.File(c.Path, edit.Options{Create: true}, func(e *edit.Editor) error { return c.add(e, server) })
+	result, err := edit.File(c.Path, edit.Options{Create: true}, func(e *edit.Editor) error { return c.add(e, rawjson.Encode(server)) })
 	if err != nil {
 		return c.failed(err)
 	}
@@ -72,8 +70,8 @@ func (c *addCmd) Run(t *terminal) error {
 		done = "%s is already in %s\n"
 	}
 	fmt.Fprintf(t.stderr, done, c.Name, c.Path)
-	if folder, ok := rawjson.String(rawjson.Get(server, "cwd")); ok && c.Cwd == "" {
-		fmt.Fprintf(t.stderr, "note: it is started in %s, since its command line names files there\n", folder)
+	if server.Cwd != "" && c.Cwd == "" {
+		fmt.Fprintf(t.stderr, "note: it is started in %s, since its command line names files there\n", server.Cwd)
 	}
 	added := edited{path: c.Path, schema: c.Schema, name: c.Name}
 	if err := warnOfSecrets(t, added); err != nil || c.NoCheck {
@@ -84,8 +82,7 @@ func (c *addCmd) Run(t *terminal) error {
 
 // failed explains why the server was not added.
 func (c *addCmd) failed(err error) error {
-	var schema *edit.UnknownSchemaError
-	if errors.As(err, &schema) && c.Schema == "" {
+	if schema, ok := errors.AsType[*edit.UnknownSchemaError](err); ok && c.Schema == "" {
 		return usageError{withHint(fmt.Errorf("%s has no schema %q", c.Path, schema.Name), "choose one with --schema: %s", strings.Join(schema.Known, ", "))}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
@@ -102,78 +99,78 @@ func (c *addCmd) add(e *edit.Editor, server []byte) error {
 		}
 	}
 	err := e.Add(c.Schema, c.Name, server)
-	var exists *edit.ExistsError
-	if errors.As(err, &exists) && c.Force {
+	if errors.As(err, new(*edit.ExistsError)) && c.Force {
 		return e.Replace(c.Schema, c.Name, server)
 	}
 	return err
 }
 
+// newServer is a server for the config.
+type newServer struct {
+	Type        string            `json:"type,omitempty"`
+	URL         string            `json:"url,omitempty"`
+	Headers     map[string]string `json:"headers,omitempty"`
+	Command     string            `json:"command,omitempty"`
+	Args        []string          `json:"args,omitempty"`
+	Env         map[string]string `json:"env,omitempty"`
+	Cwd         string            `json:"cwd,omitempty"`
+	Description string            `json:"description,omitempty"`
+}
+
 // remote returns a server that is reached by URL.
-func (c *addCmd) remote(command []string) ([]byte, error) {
+func (c *addCmd) remote(command []string) (s newServer, err error) {
 	name, words := plain.Shell(c.Name), c.Words
 	switch {
 	case len(words) == 0 && isURL(c.Name):
-		return nil, usageError{withHint(errors.New("the server needs a name"), "mcpx add NAME %s", name)}
+		return s, usageError{withHint(errors.New("the server needs a name"), "mcpx add NAME %s", name)}
 	case len(words) == 0:
-		return nil, usageError{withHint(fmt.Errorf("%s needs a command or a URL", c.Name), "mcpx add %s -- COMMAND, or mcpx add %[1]s https://…", name)}
+		return s, usageError{withHint(fmt.Errorf("%s needs a command or a URL", c.Name), "mcpx add %s -- COMMAND, or mcpx add %[1]s https://…", name)}
 	case len(command) > 0:
-		return nil, usageError{withHint(fmt.Errorf("unexpected argument %s", words[0]), "name one server and its command: mcpx add %s -- %s", name, plain.Shell(command[0]))}
+		return s, usageError{withHint(fmt.Errorf("unexpected argument %s", words[0]), "name one server and its command: mcpx add %s -- %s", name, plain.Shell(command[0]))}
 	case !strings.Contains(words[0], "://") && hostAndPort.MatchString(words[0]):
-		return nil, usageError{withHint(fmt.Errorf("%s is not a URL", words[0]), "write it with its scheme: mcpx add %s %s", name, plain.Shell("http://"+words[0]))}
+		return s, usageError{withHint(fmt.Errorf("%s is not a URL", words[0]), "write it with its scheme: mcpx add %s %s", name, plain.Shell("http://"+words[0]))}
 	case !strings.Contains(words[0], "://") && !strings.Contains(words[0], "${"):
-		return nil, usageError{withHint(fmt.Errorf("%s is not a URL", words[0]), "write -- before a command: mcpx add %s -- %s", name, plain.Shell(words...))}
+		return s, usageError{withHint(fmt.Errorf("%s is not a URL", words[0]), "write -- before a command: mcpx add %s -- %s", name, plain.Shell(words...))}
 	case len(words) > 1:
-		return nil, usageError{fmt.Errorf("unexpected argument %s", words[1])}
+		return s, usageError{fmt.Errorf("unexpected argument %s", words[1])}
 	case len(c.Env) > 0 || c.Cwd != "":
-		return nil, usageError{withHint(errors.New("--env and --cwd are for commands"), "a URL takes --header")}
+		return s, usageError{withHint(errors.New("--env and --cwd are for commands"), "a URL takes --header")}
 	}
-	headers := []byte("{}")
-	for _, header := range c.Header {
-		name, value, err := parseHeader(header)
-		if err != nil {
-			return nil, err
-		}
-		headers = rawjson.With(headers, name, rawjson.AppendString(nil, value))
-	}
-	server := withText(withText([]byte("{}"), "type", c.Type), "url", words[0])
-	server = withObject(server, "headers", headers)
-	return withText(server, "description", c.Description), nil
+	headers, err := parseHeaders(c.Header)
+	return newServer{Type: c.Type, URL: words[0], Headers: headers, Description: c.Description}, err
 }
 
 // hostAndPort matches an address that lacks only its scheme: localhost:3000/mcp.
 var hostAndPort = regexp.MustCompile(`^[\w.-]+:[0-9]+(/.*)?$`)
 
-// parseHeader reads an HTTP header of the command line.
-func parseHeader(header string) (name, value string, err error) {
-	name, value, ok := strings.Cut(header, ":")
-	if name = strings.TrimSpace(name); !ok || name == "" {
-		return "", "", usageError{withHint(errors.New("--header needs a name and a value"), "--header 'NAME: VALUE'")}
+// parseHeaders reads the HTTP headers of the command line.
+func parseHeaders(lines []string) (map[string]string, error) {
+	headers := map[string]string{}
+	for _, line := range lines {
+		name, value, ok := strings.Cut(line, ":")
+		if name = strings.TrimSpace(name); !ok || name == "" {
+			return nil, usageError{withHint(errors.New("--header needs a name and a value"), "--header 'NAME: VALUE'")}
+		}
+		headers[name] = strings.TrimSpace(value)
 	}
-	return name, strings.TrimSpace(value), nil
+	return headers, nil
 }
 
 // local returns a server that is started by a command.
-func (c *addCmd) local(command []string) ([]byte, error) {
+func (c *addCmd) local(command []string) (s newServer, err error) {
 	if len(c.Header) > 0 || c.Type != "" {
-		return nil, usageError{withHint(errors.New("--header and --type are for URLs"), "a command takes --env and --cwd")}
+		return s, usageError{withHint(errors.New("--header and --type are for URLs"), "a command takes --env and --cwd")}
 	}
-	env := []byte("{}")
+	s = newServer{Command: command[0], Args: command[1:], Env: map[string]string{}, Description: c.Description}
 	for _, pair := range c.Env {
 		key, value, ok := strings.Cut(pair, "=")
 		if !ok || key == "" {
-			return nil, usageError{withHint(errors.New("--env needs a name and a value"), "--env NAME=VALUE, or --env 'NAME=${NAME}' to read it from the environment")}
+			return s, usageError{withHint(errors.New("--env needs a name and a value"), "--env NAME=VALUE, or --env 'NAME=${NAME}' to read it from the environment")}
 		}
-		env = rawjson.With(env, key, rawjson.AppendString(nil, value))
+		s.Env[key] = value
 	}
-	server := withText([]byte("{}"), "command", command[0])
-	if len(command) > 1 {
-		args := jsonArray(command[1:], func(arg string) []byte { return rawjson.AppendString(nil, arg) })
-		server = rawjson.With(server, "args", args)
-	}
-	server = withObject(server, "env", env)
-	server = withText(server, "cwd", c.folder(server))
-	return withText(server, "description", c.Description), nil
+	s.Cwd = c.folder(rawjson.Encode(s))
+	return s, nil
 }
 
 // folder returns the folder to start the command in: --cwd, or the current folder if the
@@ -193,22 +190,6 @@ func (c *addCmd) folder(server []byte) string {
 	return folder
 }
 
-// withText sets a member of an object to a text, unless that is empty.
-func withText(object []byte, key, value string) []byte {
-	if value == "" {
-		return object
-	}
-	return rawjson.With(object, key, rawjson.AppendString(nil, value))
-}
-
-// withObject sets a member of an object to another object, unless that is empty.
-func withObject(object []byte, key string, value []byte) []byte {
-	if string(value) == "{}" {
-		return object
-	}
-	return rawjson.With(object, key, value)
-}
-
 // warnOfSecrets explains how to keep secrets out of the file.
 func warnOfSecrets(t *terminal, added edited) error {
 	file, err := t.load(added.path)
@@ -222,9 +203,9 @@ func warnOfSecrets(t *terminal, added edited) error {
 				continue
 			}
 			if places := u.LiteralSecrets(); len(places) > 0 {
-				_, err = fmt.Fprintf(t.stderr, "hint: the file now has what looks like a secret (%s); to keep it out, write a reference in single quotes: '${NAME}', or '${keyring:NAME}' after mcpx secret set NAME\n", strings.Join(places, ", "))
+				fmt.Fprintf(t.stderr, "hint: the file now has what looks like a secret (%s); to keep it out, write a reference in single quotes: '${NAME}', or '${keyring:NAME}' after mcpx secret set NAME\n", strings.Join(places, ", "))
 			}
 		}
 	}
-	return err
+	return nil
 }

@@ -80,8 +80,7 @@ func checkJSON(from string, raw []byte) error {
 		return nil
 	}
 	at := len(raw)
-	var syntax *json.SyntaxError
-	if errors.As(json.Unmarshal(raw, new(json.RawMessage)), &syntax) {
+	if syntax, ok := errors.AsType[*json.SyntaxError](json.Unmarshal(raw, new(json.RawMessage))); ok {
 		wrong = syntax
 		if !strings.HasPrefix(syntax.Error(), "unexpected end") {
 			at = int(syntax.Offset) - 1

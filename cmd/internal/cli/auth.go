@@ -97,7 +97,6 @@ func (s *signing) explain(err error) error {
 
 type logoutCmd struct{ authTarget }
 
-// Help is shown below the flags.
 func (logoutCmd) Help() string {
 	return `Removes the tokens of the server from this machine, and asks the service to revoke them.
 
@@ -106,7 +105,6 @@ Examples:
   mcpx auth logout mcpx.json github`
 }
 
-// Run implements the command.
 func (c *logoutCmd) Run(t *terminal) error {
 	s, err := c.find(t)
 	if err != nil {
@@ -129,7 +127,6 @@ type authStatusCmd struct {
 	JSON   bool   `help:"Print the list as JSON."`
 }
 
-// Help is shown below the flags.
 func (authStatusCmd) Help() string {
 	return `Lists the remote servers of the config. Nothing is contacted.
 
@@ -158,7 +155,6 @@ const (
 	stateError       = "unknown"
 )
 
-// Run implements the command.
 func (c *authStatusCmd) Run(t *terminal) error {
 	file, err := t.load(c.Path)
 	if err != nil {
@@ -230,6 +226,6 @@ func (s authStatus) row(now time.Time) []cell {
 	default:
 		expires = "in " + s.Expires.Sub(now).Round(time.Minute).String()
 	}
-	return []cell{{text: s.Server, style: ansi.Cyan}, state, {text: cmp.Or(s.Account, "-")}, {text: cmp.Or(expires, "-")},
-		{text: cmp.Or(strings.Join(s.Scopes, " "), "-")}, {text: cmp.Or(s.Issuer, "-")}, {text: cmp.Or(s.Store, "-")}}
+	return []cell{{text: s.Server, style: ansi.Cyan}, state, {text: cmp.Or(s.Account, none)}, {text: cmp.Or(expires, none)},
+		{text: cmp.Or(strings.Join(s.Scopes, " "), none)}, {text: cmp.Or(s.Issuer, none)}, {text: cmp.Or(s.Store, none)}}
 }

@@ -42,19 +42,13 @@ func newCaller(t *terminal, s *talk) *caller {
 	return c
 }
 
-// ID implements registry.Client.
-func (c *caller) ID() string { return "command line" }
-
-// Owner implements registry.Client.
-func (c *caller) Owner() string { return c.ID() }
-
-// Caller implements registry.Client.
+// ID and the other methods with an upper-case name implement upstream.Client.
+func (c *caller) ID() string             { return "command line" }
+func (c *caller) Owner() string          { return c.ID() }
 func (c *caller) Caller() *policy.Caller { return nil }
+func (c *caller) Notify(string, []byte)  {}
 
-// Notify implements registry.Client.
-func (c *caller) Notify(string, []byte) {}
-
-// Request implements registry.Client.
+// Request responds to a request of the server.
 func (c *caller) Request(ctx context.Context, method string, params []byte) ([]byte, error) {
 	switch {
 	case method == "roots/list":

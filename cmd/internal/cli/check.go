@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"mcpx/config"
 	"mcpx/internal/ansi"
@@ -21,7 +22,6 @@ type checkCmd struct {
 	LogLevel string `enum:"debug,info,warn,error" default:"error" env:"MCPX_LOG_LEVEL" help:"debug, info, warn or error (${default})."`
 }
 
-// Help is shown below the flags.
 func (checkCmd) Help() string {
 	return `mcpx starts each server or connects to it, lists its tools, prompts and resources, and stops it again. No tool is called.
 
@@ -64,7 +64,6 @@ type checkedServer struct {
 // ready reports whether the server can be used.
 func (s checkedServer) ready() bool { return s.State == string(live.Ready) }
 
-// Run implements the command.
 func (c *checkCmd) Run(t *terminal) error {
 	file, err := c.load(t, c.Path, c.LogLevel)
 	if err != nil {
@@ -173,10 +172,12 @@ func (r checkReport) print(t *terminal) error {
 	if err := list.writeTo(t.stdout); err != nil {
 		return err
 	}
-	for _, s := range r.Servers {
+	for i, s := range r.Servers {
 		switch {
-		case !s.ready():
-			s.explain(t)
+		case !s.ready() && slices.Contains(list.cut, i+1): // below the titles
+			s.explain(t, " "+s.Reason)
+		case !s.ready() && len(s.Stderr)+len(s.Next) > 0:
+			s.explain(t, "")
 		case s.Next != "":
 			fmt.Fprintf(t.stdout, "\n%s: %s\n", t.paint().Text(ansi.Cyan, s.Name), s.Next)
 		}
@@ -186,7 +187,7 @@ func (r checkReport) print(t *terminal) error {
 
 // row returns the server's row of the table.
 func (s checkedServer) row() []cell {
-	state, figure := cell{text: s.State, style: ansi.Red}, func(string) cell { return cell{text: "–", right: true} }
+	state, figure := cell{text: s.State, style: ansi.Red}, func(string) cell { return cell{text: none, right: true} }
 	if s.ready() {
 		state.style, figure = ansi.Green, func(text string) cell { return cell{text: text, right: true} }
 	}
@@ -196,10 +197,11 @@ func (s checkedServer) row() []cell {
 	}
 }
 
-// explain prints why the server failed and what to do next.
-func (s checkedServer) explain(t *terminal) {
+// explain prints the reason, if the table could not show it, the last lines of the
+// server's stderr, and what to do next.
+func (s checkedServer) explain(t *terminal, reason string) {
 	paint := t.paint().Text
-	fmt.Fprintf(t.stdout, "\n%s: %s\n", paint(ansi.Red, s.Name), s.Reason)
+	fmt.Fprintf(t.stdout, "\n%s:%s\n", paint(ansi.Red, s.Name), reason)
 	if len(s.Stderr) > 0 {
 		fmt.Fprintln(t.stdout, "  last lines of its stderr:")
 		for _, line := range s.Stderr {

@@ -1,5 +1,8 @@
 // Package cli is the command line, with one file per command. The two programs differ
 // only in their name and in their default front.
+//
+// A command is a struct with its flags and arguments. Kong fills it in and calls its Run.
+// The text of its Help is shown below the flags.
 package cli
 
 import (
@@ -20,6 +23,7 @@ import (
 	"mcpx/internal/child"
 	"mcpx/internal/jsonfile"
 	"mcpx/internal/plain"
+	"mcpx/server"
 )
 
 // cli is the command line.
@@ -129,13 +133,12 @@ func complain(stderr io.Writer, err error) int {
 	if readerGone(err) {
 		return exitFailed
 	}
-	var file *jsonfile.Error
-	if errors.As(err, &file) {
+	if file, ok := errors.AsType[*jsonfile.Error](err); ok {
 		warn(stderr, file.Warnings) // the cause may be among them
 	}
 	fmt.Fprintf(stderr, "error: %s\n", plain.Text(err.Error())) // it may quote a server
-	if hint := hintOf(err); hint != "" {
-		fmt.Fprintf(stderr, "hint: %s\n", plain.Text(hint))
+	if advice, ok := errors.AsType[hinted](err); ok {
+		fmt.Fprintf(stderr, "hint: %s\n", plain.Text(advice.hint))
 	}
 	switch {
 	case errors.Is(err, errInterrupted):
@@ -149,8 +152,8 @@ func complain(stderr io.Writer, err error) int {
 // readerGone reports whether the reader of stdout has closed it, as head does. That is
 // not worth a message.
 func readerGone(err error) bool {
-	var write *fs.PathError
-	return errors.As(err, &write) && write.Path == os.Stdout.Name() && errors.Is(err, syscall.EPIPE)
+	write, ok := errors.AsType[*fs.PathError](err)
+	return ok && write.Path == os.Stdout.Name() && errors.Is(err, syscall.EPIPE)
 }
 
 func warn(stderr io.Writer, warnings []jsonfile.Problem) {
@@ -178,11 +181,10 @@ const examples = `Examples:
   mcpx auth login github                      sign in to a server that uses OAuth
   mcpx tokens                                 count what the tools cost, without mcpx and with it`
 
-// Help is shown below the commands.
 func (cli) Help() string { return examples }
 
 func versionText() string {
-	return fmt.Sprintf("mcpx %s\nMCP revisions: %s", app.Version(), strings.Join(app.Revisions(), ", "))
+	return fmt.Sprintf("mcpx %s\nMCP revisions: %s", app.Version(), strings.Join(server.Revisions(), ", "))
 }
 
 // load reads the named config file, or the default one.

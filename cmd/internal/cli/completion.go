@@ -1,7 +1,7 @@
 package cli
 
 import (
-	"fmt"
+	"embed"
 	"os"
 	"strings"
 
@@ -18,7 +18,6 @@ type completionCmd struct {
 	Shell string `arg:"" enum:"bash,zsh,fish,powershell" help:"bash, zsh, fish or powershell."`
 }
 
-// Help is shown below the flags.
 func (completionCmd) Help() string {
 	return `Examples:
   source <(mcpx completion bash)                                  in ~/.bashrc
@@ -27,74 +26,28 @@ func (completionCmd) Help() string {
   mcpx completion powershell | Out-String | Invoke-Expression     in $PROFILE`
 }
 
-// Run implements the command.
 func (c *completionCmd) Run(t *terminal) error {
-	_, err := fmt.Fprint(t.stdout, completionScripts[c.Shell])
-	return err
+	script, err := completionScripts.ReadFile("completion/mcpx." + c.Shell)
+	if err != nil {
+		return err
+	}
+	return t.printf("%s", script)
 }
 
 // completionScripts run "mcpx __complete" with the words so far; the last one is to be
 // completed. Without suggestions they offer files.
-var completionScripts = map[string]string{
-	"bash": `# bash completion of mcpx
-_mcpx() {
-    local word="${COMP_WORDS[COMP_CWORD]}"
-    mapfile -t COMPREPLY < <("${COMP_WORDS[0]}" __complete "${COMP_WORDS[@]:1:COMP_CWORD-1}" "$word" 2>/dev/null | cut -f1)
-}
-complete -o bashdefault -o default -F _mcpx mcpx mcpx-sse
-`,
-	"zsh": `#compdef mcpx mcpx-sse
-_mcpx() {
-    local -a found
-    local line
-    for line in "${(@f)$("${words[1]}" __complete "${(@)words[2,CURRENT]}" 2>/dev/null)}"; do
-        [[ -n "$line" ]] && found+=("${${line%%$'\t'*}//:/\\:}:${line#*$'\t'}")
-    done
-    if (( ${#found} )); then
-        _describe 'mcpx' found
-    else
-        _files
-    fi
-}
-compdef _mcpx mcpx mcpx-sse
-`,
-	"fish": `# fish completion of mcpx
-function __mcpx_complete
-    set -l words (commandline -opc)
-    set -l found ($words[1] __complete $words[2..-1] (commandline -ct) 2>/dev/null)
-    if test (count $found) -gt 0
-        printf '%s\n' $found
-    else
-        __fish_complete_path (commandline -ct)
-    end
-end
-complete -c mcpx -f -a '(__mcpx_complete)'
-complete -c mcpx-sse -f -a '(__mcpx_complete)'
-`,
-	"powershell": `# PowerShell completion of mcpx
-Register-ArgumentCompleter -Native -CommandName mcpx, mcpx-sse -ScriptBlock {
-    param($word, $line, $position)
-    $words = @($line.CommandElements | ForEach-Object { $_.ToString() })
-    $program, $words = $words
-    $words = @($words)
-    if ($word -eq '') { $words += '""' }
-    & $program __complete @words 2>$null | ForEach-Object {
-        $text, $help = $_ -split "` + "`t" + `", 2
-        [System.Management.Automation.CompletionResult]::new($text, $text, 'ParameterValue', $(if ($help) { $help } else { $text }))
-    }
-}
-`,
-}
+//
+//go:embed completion
+var completionScripts embed.FS
 
 // completeCmd prints suggestions for the last word.
 type completeCmd struct {
 	Words []string `arg:"" optional:"" help:"The words after the program's name; the last is completed."`
 }
 
-// Run implements the command.
 func (c *completeCmd) Run(t *terminal, k *kong.Kong) error {
 	for _, s := range complete(k.Model.Node, c.Words) {
-		if _, err := fmt.Fprintf(t.stdout, "%s\t%s\n", s.text, s.help); err != nil {
+		if err := t.printf("%s\t%s\n", s.text, s.help); err != nil {
 			return err
 		}
 	}

@@ -17,7 +17,6 @@ type configCmd struct {
 	Show   configShowCmd   `cmd:"" help:"Print the config as mcpx understands it: defaults filled in, secrets hidden."`
 }
 
-// Help is shown below the commands.
 func (configCmd) Help() string {
 	return `Examples:
   mcpx config check mcpx.json             every problem, with line, column and hint
@@ -64,7 +63,6 @@ type configServer struct {
 	Problem string `json:"problem,omitempty"` // why it will not start
 }
 
-// Run implements the command.
 func (c *configCheckCmd) Run(t *terminal) error {
 	file, err := t.load(c.Path)
 	if c.JSON {
@@ -117,22 +115,18 @@ func (c *configCheckCmd) json(t *terminal, file *config.Config, err error) error
 
 type configSchemaCmd struct{}
 
-// Run implements the command.
 func (configSchemaCmd) Run(t *terminal) error {
-	_, err := fmt.Fprintf(t.stdout, "%s\n", config.Schema())
-	return err
+	return t.printf("%s\n", config.Schema())
 }
 
 type configShowCmd struct{ configFile }
 
-// Run implements the command.
 func (c *configShowCmd) Run(t *terminal) error {
 	file, err := t.load(c.Path)
 	if err != nil {
 		return err
 	}
-	_, err = t.stdout.Write(file.Show())
-	return err
+	return t.printf("%s", file.Show())
 }
 
 // summary describes a schema in a few words.

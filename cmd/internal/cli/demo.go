@@ -16,7 +16,6 @@ type demoCmd struct {
 	Folder string `arg:"" optional:"" help:"For files: the folder to show; without it, the working directory."`
 }
 
-// Help is shown below the flags.
 func (demoCmd) Help() string {
 	return `The tour takes a few seconds. It starts the built-in servers, runs real commands, and shows each command so that you can repeat it.
 
@@ -28,7 +27,6 @@ Examples:
 In a config, ${MCPX} is mcpx itself: {"mcpServers": {"time": {"command": "${MCPX}", "args": ["demo", "time"]}}}`
 }
 
-// Run implements the command.
 func (c *demoCmd) Run(t *terminal) error {
 	switch {
 	case c.Demo == "":

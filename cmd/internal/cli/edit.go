@@ -22,7 +22,6 @@ import (
 // removeCmd removes a server from the config.
 type removeCmd struct{ serverEdit }
 
-// Help is shown below the flags.
 func (removeCmd) Help() string {
 	return `Comments and formatting of the file stay as they are. A comment on the server's last line is removed too.
 
@@ -32,7 +31,6 @@ Examples:
   mcpx remove time --schema work       from another schema of it`
 }
 
-// Run implements the command.
 func (c *removeCmd) Run(t *terminal) error {
 	_, err := c.edit(t, "removed %s from %s", (*edit.Editor).Remove)
 	return err
@@ -44,7 +42,6 @@ type enableCmd struct {
 	NoCheck bool `help:"Do not connect to the server."`
 }
 
-// Help is shown below the flags.
 func (enableCmd) Help() string {
 	return `mcpx connects to the server once and prints what "mcpx check" would say. If that fails, the server stays enabled.
 
@@ -53,7 +50,6 @@ Examples:
   mcpx enable mcpx.json time --no-check`
 }
 
-// Run implements the command.
 func (c *enableCmd) Run(t *terminal) error {
 	done, err := c.edit(t, "enabled %s in %s", (*edit.Editor).Enable)
 	if err != nil || !done.changed || c.NoCheck {
@@ -65,7 +61,6 @@ func (c *enableCmd) Run(t *terminal) error {
 // disableCmd switches a server of the config off.
 type disableCmd struct{ serverEdit }
 
-// Help is shown below the flags.
 func (disableCmd) Help() string {
 	return `The server stays in the file, with "disabled": true. A running mcpx is not affected until it is started again.
 
@@ -74,7 +69,6 @@ Examples:
   mcpx disable mcpx.json time --schema work`
 }
 
-// Run implements the command.
 func (c *disableCmd) Run(t *terminal) error {
 	_, err := c.edit(t, "disabled %s in %s", (*edit.Editor).Disable)
 	return err
@@ -106,30 +100,25 @@ func (c *serverEdit) edit(t *terminal, done string, change func(e *edit.Editor, 
 		state, _, _ := strings.Cut(done, " ")
 		done = "%s is already " + state + " in %s"
 	}
-	_, err = fmt.Fprintf(t.stderr, done+"\n", e.name, e.path)
-	return e, err
+	fmt.Fprintf(t.stderr, done+"\n", e.name, e.path)
+	return e, nil
 }
 
 // editError adds advice to an error of a config edit.
 func editError(err error, path string) error {
-	var (
-		problems *jsonfile.Error
-		change   *edit.ChangeError
-		exists   *edit.ExistsError
-		server   *edit.UnknownServerError
-		schema   *edit.UnknownSchemaError
-	)
-	switch {
-	case errors.As(err, &problems):
-		return usageError{withHint(err, "fix the file first; nothing was changed")}
-	case errors.As(err, &change):
-		return usageError{err}
-	case errors.As(err, &exists):
-		return withHint(fmt.Errorf("%w in %s", err, path), "--force replaces it")
-	case errors.As(err, &server):
+	if server, ok := errors.AsType[*edit.UnknownServerError](err); ok {
 		return unknownServer(server, path)
-	case errors.As(err, &schema):
+	}
+	if schema, ok := errors.AsType[*edit.UnknownSchemaError](err); ok {
 		return usageError{unknownSchema(schema, path)}
+	}
+	switch {
+	case errors.As(err, new(*jsonfile.Error)):
+		return usageError{withHint(err, "fix the file first; nothing was changed")}
+	case errors.As(err, new(*edit.ChangeError)):
+		return usageError{err}
+	case errors.As(err, new(*edit.ExistsError)):
+		return withHint(fmt.Errorf("%w in %s", err, path), "--force replaces it")
 	case errors.Is(err, fs.ErrNotExist):
 		return usageError{withHint(fmt.Errorf("%s does not exist", path), "mcpx add NAME -- COMMAND creates a config")}
 	}
@@ -188,13 +177,15 @@ func connectOnce(t *terminal, e edited) error {
 	p.Upstreams = slices.DeleteFunc(p.Upstreams, func(u config.Upstream) bool { return u.Name != e.name })
 	return t.connect(file, schema, func(lists []app.ToolLists) error {
 		r := newCheckReport(lists)
-		err := r.print(t)
-		if err == nil && r.Failed > 0 {
-			_, err = fmt.Fprintf(t.stderr, "warning: %s is in the config, but does not work yet\n", e.name)
+		if err := r.print(t); err != nil {
+			return err
 		}
-		if _, missing := os.Stat(lockfile.Path(file.File)); err == nil && missing == nil {
-			_, err = fmt.Fprintf(t.stderr, "hint: there is a %s, so %s waits for review: mcpx pin %s\n", lockfile.Name, e.name, plain.Shell(e.name))
+		if r.Failed > 0 {
+			fmt.Fprintf(t.stderr, "warning: %s is in the config, but does not work yet\n", e.name)
 		}
-		return err
+		if _, err := os.Stat(lockfile.Path(file.File)); err == nil {
+			fmt.Fprintf(t.stderr, "hint: there is a %s, so %s waits for review: mcpx pin %s\n", lockfile.Name, e.name, plain.Shell(e.name))
+		}
+		return nil
 	})
 }

@@ -19,7 +19,6 @@ type execCmd struct {
 	JSON      bool     `xor:"form" help:"Print the whole result as JSON, as the server sent it."`
 }
 
-// Help is shown below the flags.
 func (execCmd) Help() string {
 	return `The tool's schema decides the type of key=value: count=3 is a number if the tool expects a number, and text if it expects
 text. Repeat a key to make an array. Use a dot to set a member of an object: filter.state=open.
@@ -39,7 +38,6 @@ Examples:
 Exit code: 0 if the tool answered, 1 if it or the call failed, 2 if the command line or the config is wrong. Ctrl-C cancels the call.`
 }
 
-// Run implements the command.
 func (c *execCmd) Run(t *terminal) error {
 	arguments, err := readArguments(t, c.Arguments)
 	if err != nil {

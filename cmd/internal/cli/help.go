@@ -27,44 +27,43 @@ func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
 	return err
 }
 
+const programHelp = `Usage: %[1]s [CONFIG] [flags]      serve
+       %[1]s COMMAND [CONFIG] …    anything else
+
+%[2]s
+
+CONFIG is a file such as mcpx.json. Without it: $MCPX_CONFIG, ./mcpx.json, then ~/.config/mcpx/config.json.
+
+Commands:
+%[3]s
+Flags for serving:
+%[4]s
+Other flags:
+%[5]s
+%[6]s
+
+Run %[1]s COMMAND --help for more about a command.
+`
+
 // printProgram prints the help of the program itself.
 func printProgram(ctx *kong.Context) error {
-	var b strings.Builder
-	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	name := ctx.Model.Name
-	line("Usage: %s [CONFIG] [flags]      serve", name)
-	line("       %s COMMAND [CONFIG] …    anything else", name)
-	line("")
-	line("%s", description)
-	line("")
-	line("CONFIG is a file such as mcpx.json. Without it: $MCPX_CONFIG, ./mcpx.json, then ~/.config/mcpx/config.json.")
-	line("")
-	line("Commands:")
+	var commands strings.Builder
 	for _, command := range ctx.Model.Children {
-		if command.Hidden && command.Name != "man" {
-			continue
+		if !command.Hidden || command.Name == "man" {
+			fmt.Fprintf(&commands, "  %-12s%s\n", command.Name, command.Help)
 		}
-		line("  %-12s%s", command.Name, command.Help)
 	}
-	line("")
-	line("Flags for serving:")
-	for _, flag := range ctx.Model.DefaultCmd.Flags {
-		if flag.Hidden || flag.Name == "help" {
-			continue
-		}
-		line("  %-26s%s", flagText(flag), flag.Help)
-	}
-	line("")
-	line("Other flags:")
-	for _, flag := range ctx.Model.Flags {
-		line("  %-26s%s", flagText(flag), flag.Help)
-	}
-	line("")
-	line("%s", examples)
-	line("")
-	line("Run %s COMMAND --help for more about a command.", name)
-	_, err := fmt.Fprint(ctx.Stdout, b.String())
+	_, err := fmt.Fprintf(ctx.Stdout, programHelp, ctx.Model.Name, description, &commands, flagLines(ctx.Model.DefaultCmd.Flags), flagLines(ctx.Model.Flags), examples)
 	return err
+}
+
+// flagLines returns a line for each flag.
+func flagLines(flags []*kong.Flag) string {
+	var lines strings.Builder
+	for _, flag := range flags {
+		fmt.Fprintf(&lines, "  %-26s%s\n", flagText(flag), flag.Help)
+	}
+	return lines.String()
 }
 
 // flagText returns a flag as it is written.

@@ -12,6 +12,7 @@ import (
 
 	"mcpx/cmd/internal/clients"
 	"mcpx/config"
+	"mcpx/internal/editfile"
 	"mcpx/internal/plain"
 )
 
@@ -22,7 +23,6 @@ type importCmd struct {
 	Force  bool     `help:"Overwrite the file."`
 }
 
-// Help is shown below the flags.
 func (importCmd) Help() string {
 	return `mcpx looks where the clients keep their configs: yours, and those of the project in this folder. References such as
 ${TOKEN} are kept. Client configs are not modified.
@@ -36,14 +36,13 @@ Examples:
 Exit code: 0 if servers were found, 1 if none were or the file exists, 2 if the command line or a named file is wrong.`
 }
 
-// Run implements the command.
 func (c *importCmd) Run(t *terminal) error {
 	found := &clients.Collection{System: thisSystem()}
 	places, err := c.places(found.System)
 	if err != nil {
 		return err
 	}
-	found.Add(places, readClientFile)
+	found.Add(places, func(path string) ([]byte, error) { return config.ReadFile(path, maxClientFile) })
 	if err := c.tell(t, found); err != nil {
 		return err
 	}
@@ -51,8 +50,7 @@ func (c *importCmd) Run(t *terminal) error {
 		return nothing(found, places)
 	}
 	if c.Output == "" {
-		_, err := t.stdout.Write(found.Config())
-		return err
+		return t.printf("%s", found.Config())
 	}
 	if err := c.folder(t); err != nil {
 		return err
@@ -67,8 +65,6 @@ func (c *importCmd) Run(t *terminal) error {
 // maxClientFile is far above a list of servers: Claude Code keeps much else in the
 // same file.
 const maxClientFile = 64 << 20
-
-func readClientFile(path string) ([]byte, error) { return config.ReadFile(path, maxClientFile) }
 
 func thisSystem() clients.System {
 	home, _ := os.UserHomeDir()
@@ -98,7 +94,9 @@ func (c *importCmd) places(system clients.System) ([]clients.Place, error) {
 		if err != nil {
 			return nil, usageError{err}
 		}
-		places = append(places, system.Place(path))
+		place := system.Place(path)
+		place.IsNamed = true
+		places = append(places, place)
 	}
 	return places, nil
 }
@@ -114,7 +112,7 @@ func placesOf(system clients.System, client string) []clients.Place {
 func (c *importCmd) tell(t *terminal, found *clients.Collection) error {
 	for _, f := range found.Files {
 		switch {
-		case f.Err != nil && c.names(f.Path):
+		case f.Err != nil && f.IsNamed:
 			return usageError{fmt.Errorf("%s: %w", f.Path, f.Err)}
 		case f.Err != nil:
 			fmt.Fprintf(t.stderr, "warning: %s: %s: %s\n", f.Title, f.Path, plain.Line(f.Err.Error()))
@@ -128,14 +126,6 @@ func (c *importCmd) tell(t *terminal, found *clients.Collection) error {
 		fmt.Fprintf(t.stderr, "note: %s\n", plain.Line(note))
 	}
 	return nil
-}
-
-// names reports whether --from names that file.
-func (c *importCmd) names(path string) bool {
-	return slices.ContainsFunc(c.From, func(from string) bool {
-		absolute, err := filepath.Abs(from)
-		return err == nil && absolute == path && !slices.Contains(clients.Names(), from)
-	})
 }
 
 // nothing returns the error of a search without results.
@@ -170,7 +160,7 @@ func (c *importCmd) folder(t *terminal) error {
 // write writes the config. It may hold keys, so that only its owner may read it.
 func (c *importCmd) write(text []byte) error {
 	if c.Force {
-		return replaceFile(c.Output, text)
+		return editfile.Replace(c.Output, text, 0o600)
 	}
 	f, err := os.OpenFile(c.Output, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, fs.ErrExist) {
@@ -181,21 +171,4 @@ func (c *importCmd) write(text []byte) error {
 	}
 	_, err = f.Write(text)
 	return errors.Join(err, f.Close())
-}
-
-// replaceFile writes a file that only its owner may read. What was there is replaced
-// whole, or not at all.
-func replaceFile(path string, text []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".mcpx-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-	}
-	return err
 }

@@ -20,7 +20,6 @@ type inspectCmd struct {
 	JSON bool   `help:"Print JSON with all details: a server with its tools, a tool's definition, or an array of definitions."`
 }
 
-// Help is shown below the flags.
 func (inspectCmd) Help() string {
 	return `Examples:
   mcpx inspect mcpx.json time                     one line per tool, with its parameters
@@ -30,7 +29,6 @@ func (inspectCmd) Help() string {
   mcpx inspect mcpx.json mcpx                     the built-in tools, and all servers with their state`
 }
 
-// Run implements the command.
 func (c *inspectCmd) Run(t *terminal) error {
 	c.startAll = c.Tool == "" && !c.JSON // the listing of the built-in server has their states
 	return c.with(t, func(ctx context.Context, s *talk) error {

@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -32,7 +30,6 @@ type installCmd struct {
 	DryRun bool   `help:"Only show the change."`
 }
 
-// Help is shown below the flags.
 func (installCmd) Help() string {
 	return `mcpx adds an entry to the client's config that starts mcpx with your config. The entry has the full paths of both. The old file
 is kept as FILE.bak in the same folder. Comments and all other settings stay as they are. A second install changes nothing.
@@ -45,7 +42,6 @@ Examples:
   mcpx install cursor --remove          remove mcpx from Cursor`
 }
 
-// Run implements the command.
 func (c *installCmd) Run(t *terminal) error {
 	if !slices.Contains(clients.Names(), c.Client) {
 		return unknownName("client", c.Client, clients.Names())
@@ -63,6 +59,9 @@ func (c *installCmd) Run(t *terminal) error {
 	}
 	if c.Remove {
 		change, err := clients.Uninstall(place, before, c.Name)
+		if err == nil {
+			noteMoved(t, change)
+		}
 		return c.finish(t, change, clientError(err, place), "mcpx is not in the config of "+place.Title)
 	}
 	entry, err := c.entry(t)
@@ -84,13 +83,38 @@ func (c *installCmd) Run(t *terminal) error {
 	return c.finish(t, change, clientError(err, place), "mcpx is already in the config of "+place.Title)
 }
 
+// noteMoved names the servers that the client loses with mcpx: those of the config of
+// mcpx that the client itself does not have.
+func noteMoved(t *terminal, change *clients.Change) {
+	if len(change.Args) == 0 {
+		return
+	}
+	path, schema := change.Args[0], ""
+	if i := slices.Index(change.Args, "--schema"); i >= 0 && i+1 < len(change.Args) {
+		schema = change.Args[i+1]
+	}
+	text, err := readIfExists(path)
+	if err != nil {
+		return // without its config, mcpx gave the client nothing
+	}
+	var lost []string
+	_, err = edit.Text(path, text, func(e *edit.Editor) error {
+		names, _, err := e.Servers(schema)
+		lost = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(change.Servers, name) })
+		return err
+	})
+	if err == nil && len(lost) > 0 {
+		fmt.Fprintf(t.stderr, "note: %s does not have these servers, which stay in %s: %s. If --move moved them there, the first backup of its config (.bak) has them.\n",
+			change.Place.Title, path, plain.Line(strings.Join(lost, ", ")))
+	}
+}
+
 // clientError adds the client's file and advice to an error.
 func clientError(err error, place clients.Place) error {
-	var other *clients.NotMcpxError
 	switch {
 	case err == nil:
 		return nil
-	case errors.As(err, &other):
+	case errors.As(err, new(*clients.NotMcpxError)):
 		return withHint(fmt.Errorf("%s: %w", place.Path, err), "choose another name with --name")
 	}
 	return withHint(fmt.Errorf("%s: %w", place.Path, err), "nothing was changed")
@@ -128,20 +152,20 @@ func (c *installCmd) entry(t *terminal) (clients.Entry, error) {
 // configFile returns the full path of the config that the client gets. It must exist
 // unless --move creates it.
 func (c *installCmd) configFile(t *terminal) (string, error) {
+	var err error
 	path := c.Config
-	if path == "" {
-		found, err := config.Find(os.LookupEnv)
-		switch {
-		case err == nil:
-			path = found
-		case c.Move:
-			if path = config.UserFile(os.LookupEnv); path == "" {
-				return "", usageError{err}
-			}
-		default:
-			return "", usageError{withHint(errors.New("there is no config for mcpx yet"),
+	switch {
+	case path != "":
+	case c.Move:
+		path, err = configToAdd()
+	default:
+		if path, err = config.Find(os.LookupEnv); err != nil {
+			err = usageError{withHint(errors.New("there is no config for mcpx yet"),
 				"mcpx add NAME -- COMMAND creates one; mcpx install %s --move fills it with the servers of the client", c.Client)}
 		}
+	}
+	if err != nil {
+		return "", err
 	}
 	absolute, err := filepath.Abs(path)
 	if err != nil {
@@ -262,35 +286,3 @@ func makeFolder(t *terminal, place clients.Place) error {
 	fmt.Fprintf(t.stderr, "note: %s does not seem to be installed: there was no folder %s\n", place.Title, folder)
 	return os.MkdirAll(folder, 0o700)
 }
-
-// ownProgram returns the full path of mcpx as it was started: through a symbolic link
-// if there is one, since that stays when mcpx is updated.
-func ownProgram() (string, error) {
-	program, err := os.Executable()
-	if err != nil {
-		return "", err
-	}
-	if temporary(program) {
-		return "", usageError{withHint(errors.New("this mcpx is temporary: go run deletes it"), "run go install ./cmd/... first, then mcpx install")}
-	}
-	if started, err := exec.LookPath(os.Args[0]); err == nil {
-		if started, err = filepath.Abs(started); err == nil && sameFile(started, program) {
-			return started, nil
-		}
-	}
-	return program, nil
-}
-
-func sameFile(a, b string) bool {
-	one, err1 := os.Stat(a)
-	two, err2 := os.Stat(b)
-	return err1 == nil && err2 == nil && os.SameFile(one, two)
-}
-
-// runFolder is the folder of a program that go run has built: a temporary one, or one
-// in the build cache.
-var runFolder = regexp.MustCompile(`[/\\](go-build[0-9]+[/\\]b[0-9]+[/\\]exe|[0-9a-f]{64}-d)$`)
-
-// temporary reports whether go run started the program, whose path is then not worth
-// keeping.
-func temporary(program string) bool { return runFolder.MatchString(filepath.Dir(program)) }

@@ -16,7 +16,6 @@ type listCmd struct {
 	JSON   bool   `help:"Print the list as JSON."`
 }
 
-// Help is shown below the flags.
 func (listCmd) Help() string {
 	return `No server is started, and secrets are hidden.
 
@@ -47,7 +46,6 @@ type listedServer struct {
 	Description   string   `json:"description,omitempty"`
 }
 
-// Run implements the command.
 func (c *listCmd) Run(t *terminal) error {
 	file, err := t.load(c.Path)
 	if err != nil {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -24,7 +23,6 @@ type loginCmd struct {
 	Scope     []string `sep:"none" placeholder:"SCOPE" help:"Ask for this access, too. May be given several times."`
 }
 
-// Help is shown below the flags.
 func (loginCmd) Help() string {
 	return `Opens the browser ($BROWSER, or the default one) and waits until you have signed in. On a machine without a display, you
 enter a code on another device, or paste the address that the browser ends at. mcpx keeps the tokens and renews them.
@@ -35,7 +33,6 @@ Examples:
   mcpx auth login https://mcp.example.com/mcp     a server that is not in the config`
 }
 
-// Run implements the command.
 func (c *loginCmd) Run(t *terminal) error {
 	s, err := c.find(t)
 	if err != nil {
@@ -73,7 +70,7 @@ func (c *loginCmd) signIn(t *terminal, s *signing) error {
 		return c.paste(t, s)
 	case c.Device, flow == auth.FlowDevice && !c.NoBrowser:
 		return c.device(t, s)
-	case c.NoBrowser || !isAuto || hasDisplay(os.Getenv):
+	case c.NoBrowser || !isAuto || hasDisplay():
 		return c.browse(t, s)
 	}
 	if err := c.device(t, s); !errors.Is(err, auth.ErrNoDevice) {
@@ -83,16 +80,16 @@ func (c *loginCmd) signIn(t *terminal, s *signing) error {
 }
 
 // hasDisplay reports whether a browser can be opened for a person.
-func hasDisplay(getenv func(string) string) bool {
+func hasDisplay() bool {
 	switch {
-	case getenv("BROWSER") != "":
+	case os.Getenv("BROWSER") != "":
 		return true
-	case getenv("SSH_CONNECTION") != "":
+	case os.Getenv("SSH_CONNECTION") != "":
 		return false
 	case runtime.GOOS == "windows" || runtime.GOOS == "darwin":
 		return true
 	}
-	return getenv("DISPLAY") != "" || getenv("WAYLAND_DISPLAY") != ""
+	return os.Getenv("DISPLAY") != "" || os.Getenv("WAYLAND_DISPLAY") != ""
 }
 
 // device signs in with a code that the person enters elsewhere.
@@ -120,10 +117,10 @@ func (c *loginCmd) paste(t *terminal, s *signing) error {
 	}
 	fmt.Fprintf(t.stderr, "open this address:\n  %s\nsign in, then paste the address that the browser ends at (the page itself does not load):\n", plain.Line(address))
 	line, err := t.readLine()
-	if errors.Is(err, io.EOF) {
+	switch {
+	case line == "" && errors.Is(err, io.EOF):
 		return errors.New("nobody pasted an address: stdin has ended")
-	}
-	if err != nil {
+	case line == "" && err != nil:
 		return err
 	}
 	back, err := url.Parse(strings.TrimSpace(line))
@@ -132,28 +129,6 @@ func (c *loginCmd) paste(t *terminal, s *signing) error {
 	}
 	_, err = s.accounts.Complete(t.ctx, "", back.Query())
 	return err
-}
-
-// readLine reads a line from stdin, unless the command is interrupted first.
-func (t *terminal) readLine() (string, error) {
-	type outcome struct {
-		line string
-		err  error
-	}
-	done := make(chan outcome, 1)
-	go func() {
-		line, err := bufio.NewReader(t.stdin).ReadString('\n')
-		if line != "" {
-			err = nil
-		}
-		done <- outcome{line, err}
-	}()
-	select {
-	case o := <-done:
-		return o.line, o.err
-	case <-t.ctx.Done():
-		return "", errInterrupted
-	}
 }
 
 // browse signs in with the browser, which is sent back to a port of this machine.

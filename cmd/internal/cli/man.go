@@ -12,10 +12,8 @@ import (
 // manCmd prints the manual page. Like --help it is generated from the commands.
 type manCmd struct{}
 
-// Run implements the command.
 func (manCmd) Run(t *terminal, k *kong.Context) error {
-	_, err := fmt.Fprint(t.stdout, manual(k.Model.Node))
-	return err
+	return t.printf("%s", manual(k.Model.Node))
 }
 
 // manual returns the manual page in roff.

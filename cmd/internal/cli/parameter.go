@@ -2,7 +2,6 @@ package cli
 
 import (
 	"slices"
-	"strings"
 
 	"mcpx/internal/rawjson"
 	"mcpx/internal/schema"
@@ -79,14 +78,14 @@ func (p parameter) scalar(text string) []byte {
 	raw := []byte(text)
 	if !p.unknown() && !p.is("string") && rawjson.Check(raw) == nil {
 		kind := typeOf(raw)
-		if p.is(kind) || kind == "number" && p.is("integer") || kind == "integer" && p.is("number") {
+		if p.is(kind) || kind == "number" && p.is("integer") {
 			return raw
 		}
 	}
 	return rawjson.AppendString(nil, text)
 }
 
-// typeOf returns the JSON Schema type of a value.
+// typeOf returns the JSON Schema type of a value. An integer is a number, too.
 func typeOf(value []byte) string {
 	switch rawjson.Kind(value) {
 	case '{':
@@ -100,8 +99,5 @@ func typeOf(value []byte) string {
 	case 'n':
 		return "null"
 	}
-	if strings.ContainsAny(string(value), ".eE") {
-		return "number"
-	}
-	return "integer"
+	return "number"
 }

@@ -1,16 +1,12 @@
 package cli
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"slices"
 	"strings"
-
-	"github.com/mattn/go-isatty"
 
 	"mcpx/config"
 	"mcpx/internal/app"
@@ -27,7 +23,6 @@ type pinCmd struct {
 	LogLevel string   `enum:"debug,info,warn,error" default:"error" env:"MCPX_LOG_LEVEL" help:"debug, info, warn or error (${default})."`
 }
 
-// Help is shown below the flags.
 func (pinCmd) Help() string {
 	return `mcpx starts the servers, lists their tools, prompts and resource templates, and writes them to mcpx.lock beside the config, with the
 instructions and the command or URL of each server. From then on, mcpx hides what is not as it is in the lock.
@@ -39,7 +34,6 @@ Examples:
   mcpx check --locked          for CI: exit code 1 if anything is not approved`
 }
 
-// Run implements the command.
 func (c *pinCmd) Run(t *terminal) error {
 	file, err := t.load(c.Path)
 	if err != nil {
@@ -147,26 +141,19 @@ func reviewText(t *terminal, changes []lockfile.Change) string {
 
 // accepts asks a question on a terminal. Elsewhere the answer is yes.
 func (t *terminal) accepts(question string) (bool, error) {
-	f, ok := t.stdin.(*os.File)
-	if !ok || !isatty.IsTerminal(f.Fd()) || !t.person() {
+	if t.keyboard() == nil || !t.person() {
 		return true, nil
 	}
 	fmt.Fprintf(t.stderr, "%s [y/N] ", question)
-	answer := make(chan string, 1)
-	go func() {
-		line, err := bufio.NewReader(f).ReadString('\n')
-		if err != nil { // after Ctrl-D the cursor is still behind the question
-			fmt.Fprintln(t.stderr)
-		}
-		answer <- strings.ToLower(strings.TrimSpace(line))
-	}()
-	select {
-	case a := <-answer:
-		return a == "y" || a == "yes", nil
-	case <-t.ctx.Done():
+	line, err := t.readLine()
+	if err != nil { // after Ctrl-C and Ctrl-D the cursor is still behind the question
 		fmt.Fprintln(t.stderr)
-		return false, errInterrupted
 	}
+	if errors.Is(err, errInterrupted) {
+		return false, err
+	}
+	answer := strings.ToLower(strings.TrimSpace(line))
+	return answer == "y" || answer == "yes", nil
 }
 
 // offers are what servers send now, by their key in the lock file. A nil server did not

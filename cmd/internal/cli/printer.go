@@ -9,6 +9,7 @@ import (
 	"mime"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"mcpx/internal/plain"
@@ -192,14 +193,11 @@ func isFolder(path string) bool {
 	return err == nil && info.IsDir() || strings.HasSuffix(path, "/") || strings.HasSuffix(path, string(filepath.Separator))
 }
 
-// fileName replaces everything in a name that could leave the folder.
+// notInFileName matches everything in a name that could leave the folder.
+var notInFileName = regexp.MustCompile(`[^A-Za-z0-9_-]`)
+
 func fileName(name string) string {
-	name = strings.Map(func(r rune) rune {
-		if alphanumeric(r) || r == '-' || r == '_' {
-			return r
-		}
-		return '_'
-	}, name)
+	name = notInFileName.ReplaceAllString(name, "_")
 	return name[:min(len(name), 64)]
 }
 
@@ -231,7 +229,3 @@ func member(object []byte, key string) string {
 
 // isTrue reports whether a member of an object is true.
 func isTrue(object []byte, key string) bool { return string(rawjson.Get(object, key)) == "true" }
-
-func alphanumeric(r rune) bool {
-	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
-}

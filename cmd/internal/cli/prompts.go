@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"mcpx/executor"
 	"mcpx/internal/ansi"
-	"mcpx/internal/nearest"
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
 	"mcpx/registry/lists"
@@ -24,7 +24,6 @@ type promptsCmd struct {
 	JSON      bool     `xor:"form" help:"Print JSON, as the server sent it."`
 }
 
-// Help is shown below the flags.
 func (promptsCmd) Help() string {
 	return `Examples:
   mcpx prompts mcpx.json github                               list the prompts
@@ -33,7 +32,6 @@ func (promptsCmd) Help() string {
   mcpx prompts mcpx.json github --json | jq '.[].name'`
 }
 
-// Run implements the command.
 func (c *promptsCmd) Run(t *terminal) error {
 	arguments, err := readArguments(t, c.Arguments)
 	if err != nil {
@@ -91,7 +89,7 @@ func (c *promptsCmd) list(t *terminal, u *live.Upstream) error {
 func promptParams(u *live.Upstream, name string, pairs []pair) ([]byte, error) {
 	at := slices.IndexFunc(u.Prompts, func(p lists.Item) bool { return p.Key == name })
 	if at < 0 {
-		return nil, fmt.Errorf("server %q has no prompt %q%s", u.Name, name, known(u.Prompts, name))
+		return nil, executor.UnknownPrompt(u, name)
 	}
 	arguments := []byte("{")
 	given := map[string]bool{}
@@ -147,28 +145,4 @@ func about(raw []byte) string {
 // items returns definitions as an array.
 func items(list []lists.Item) []byte {
 	return jsonArray(list, func(item lists.Item) []byte { return item.Raw })
-}
-
-// knownNames is how many names an error shows.
-const knownNames = 30
-
-// known names the prompts that exist.
-func known(prompts []lists.Item, name string) string {
-	if len(prompts) == 0 {
-		return "; it has none"
-	}
-	names := make([]string, len(prompts))
-	for i, p := range prompts {
-		names[i] = plain.Line(p.Key)
-	}
-	text := "; its "
-	if near := nearest.Words(name, names, 1); len(near) > 0 {
-		text = fmt.Sprintf("; did you mean %q? Its ", near[0])
-	}
-	more := ""
-	if len(names) > knownNames {
-		more = fmt.Sprintf(" and %d more", len(names)-knownNames)
-		names = names[:knownNames]
-	}
-	return text + "prompts: " + strings.Join(names, ", ") + more
 }

@@ -18,7 +18,6 @@ type resourcesCmd struct {
 	JSON   bool   `xor:"form" help:"Print JSON, as the server sent it."`
 }
 
-// Help is shown below the flags.
 func (resourcesCmd) Help() string {
 	return `A template's URI has parts that you fill in: repo://{owner}/{name} becomes repo://me/mine.
 
@@ -29,7 +28,6 @@ Examples:
   mcpx resources mcpx.json files --json | jq '.resources[].uri'`
 }
 
-// Run implements the command.
 func (c *resourcesCmd) Run(t *terminal) error {
 	return c.with(t, func(ctx context.Context, s *talk) error {
 		u, err := s.Executor.Upstream(ctx, nil, c.Server)

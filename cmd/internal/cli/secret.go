@@ -7,7 +7,6 @@ import (
 	"os"
 	"strings"
 
-	"github.com/mattn/go-isatty"
 	"golang.org/x/term"
 
 	"mcpx/internal/secret"
@@ -20,7 +19,6 @@ type secretCmd struct {
 	Delete secretDeleteCmd `cmd:"" help:"Delete a secret."`
 }
 
-// Help is shown below the commands.
 func (secretCmd) Help() string {
 	return `Secrets are in the keyring of the operating system. The config refers to them: "env": {"TOKEN": "${keyring:github}"}.
 
@@ -35,7 +33,6 @@ type secretSetCmd struct {
 	Name string `arg:"" help:"Name of the secret, as in $${keyring:NAME}."`
 }
 
-// Run implements the command.
 func (c *secretSetCmd) Run(t *terminal) error {
 	if err := secret.CheckName(c.Name); err != nil {
 		return usageError{err}
@@ -67,7 +64,7 @@ func (c *secretSetCmd) Run(t *terminal) error {
 
 // readSecret asks for a secret on a terminal without echo, or reads stdin.
 func (t *terminal) readSecret(name string) (string, error) {
-	if f, ok := t.stdin.(*os.File); ok && isatty.IsTerminal(f.Fd()) {
+	if f := t.keyboard(); f != nil {
 		return t.askSecret(f, name)
 	}
 	bounded := *t
@@ -91,31 +88,19 @@ func (t *terminal) askSecret(f *os.File, name string) (string, error) {
 		io.Reader
 		io.Writer
 	}{f, t.stderr}, "")
-	type outcome struct {
-		line string
-		err  error
-	}
-	done := make(chan outcome, 1)
-	go func() {
-		line, err := keys.ReadPassword(fmt.Sprintf("secret %s (not shown): ", name))
-		done <- outcome{line, err}
-	}()
-	select {
-	case o := <-done:
-		if errors.Is(o.err, io.EOF) { // Ctrl-C and Ctrl-D
-			return "", errInterrupted
-		}
-		return o.line, o.err
-	case <-t.ctx.Done():
+	line, err := await(t.ctx, func() (string, error) {
+		return keys.ReadPassword(fmt.Sprintf("secret %s (not shown): ", name))
+	})
+	if errors.Is(err, io.EOF) { // Ctrl-C and Ctrl-D
 		return "", errInterrupted
 	}
+	return line, err
 }
 
 type secretListCmd struct {
 	JSON bool `help:"Print the names as a JSON array."`
 }
 
-// Run implements the command.
 func (c *secretListCmd) Run(t *terminal) error {
 	file, err := secret.NamesFile()
 	if err != nil {
@@ -143,7 +128,6 @@ type secretDeleteCmd struct {
 	Name string `arg:"" help:"Name of the secret."`
 }
 
-// Run implements the command.
 func (c *secretDeleteCmd) Run(t *terminal) error {
 	if err := secret.CheckName(c.Name); err != nil {
 		return usageError{err}

@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/mattn/go-isatty"
-
 	"mcpx/config"
 	"mcpx/internal/app"
 	"mcpx/server/access"
@@ -25,7 +23,6 @@ type serveCmd struct {
 	logFlags
 }
 
-// Help is shown below the flags.
 func (serveCmd) Help() string {
 	return `Examples:
   mcpx mcpx.json                            on stdin and stdout, as an MCP client starts it
@@ -85,51 +82,29 @@ func (f logFlags) apply(l *config.Logging) {
 	l.Level, l.Format, l.File = cmp.Or(f.LogLevel, l.Level), cmp.Or(f.LogFormat, l.Format), cmp.Or(f.LogFile, l.File)
 }
 
-// Run implements the command.
 func (c *serveCmd) Run(t *terminal) error {
 	named := t.namesAddress()
 	if named != "" && c.Stdio {
 		fmt.Fprintf(t.stderr, "warning: %s has no effect with --stdio\n", named)
 	}
-	if !c.Stdio && (c.HTTP || named != "" || t.front == HTTP) {
-		return c.http(t)
-	}
-	return c.stdio(t)
-}
-
-func (c *serveCmd) http(t *terminal) error {
-	load := func() (*config.Config, error) { return c.loadHTTP(t) }
+	c.HTTP = !c.Stdio && (c.HTTP || named != "" || t.front == HTTP)
+	load := func() (*config.Config, error) { return c.load(t) }
 	file, err := load()
 	if err != nil {
 		return err
 	}
-	if err := access.CheckBind(file.Server); err != nil {
+	if err := c.check(file); err != nil {
 		return usageError{err}
 	}
 	a, err := app.New(file, c.Schema, t.stderr)
 	if err != nil {
 		return usageError{err}
 	}
-	a.Load = load
-	return a.ListenHTTP(t.ctx, app.HTTPOptions{Stateless: c.Stateless})
-}
-
-func (c *serveCmd) stdio(t *terminal) error {
-	load := func() (*config.Config, error) { return c.load(t) }
-	file, err := load()
-	if err != nil {
-		return err
+	a.Load, a.Stateless = load, c.Stateless
+	if c.HTTP {
+		return a.ListenHTTP(t.ctx)
 	}
-	schema := cmp.Or(c.Schema, "default")
-	if _, err := file.Profile(schema); err != nil {
-		return usageError{fmt.Errorf("%w\nexample: mcpx %s --schema %s", err, file.File, file.Profiles[0].Name)}
-	}
-	a, err := app.New(file, schema, t.stderr)
-	if err != nil {
-		return usageError{err}
-	}
-	a.Load = load
-	if f, ok := t.stdin.(*os.File); ok && isatty.IsTerminal(f.Fd()) {
+	if t.keyboard() != nil {
 		fmt.Fprintln(t.stderr, "mcpx: waiting for JSON-RPC on stdin, as an MCP client sends it. To try a server yourself: mcpx inspect SERVER. Ctrl-D ends mcpx.")
 	}
 	return a.ServeStdio(t.ctx, t.stdin, t.stdout)
@@ -149,19 +124,26 @@ func (c *serveCmd) load(t *terminal) (*config.Config, error) {
 			file.Profiles[i].Expose = config.Expose(c.Expose)
 		}
 	}
-	return file, nil
-}
-
-// loadHTTP is load for the HTTP front.
-func (c *serveCmd) loadHTTP(t *terminal) (*config.Config, error) {
-	file, err := c.load(t)
-	if err != nil {
-		return nil, err
+	if !c.HTTP {
+		return file, nil
 	}
 	if err := c.httpFlags.apply(&file.Server); err != nil {
 		return nil, usageError{err}
 	}
 	return file, nil
+}
+
+// check returns why the config cannot be served as the flags say. On stdin and stdout it
+// sets the schema to serve.
+func (c *serveCmd) check(file *config.Config) error {
+	if c.HTTP {
+		return access.CheckBind(file.Server)
+	}
+	c.Schema = cmp.Or(c.Schema, "default")
+	if _, err := file.Profile(c.Schema); err != nil {
+		return fmt.Errorf("%w\nexample: mcpx %s --schema %s", err, file.File, file.Profiles[0].Name)
+	}
+	return nil
 }
 
 // namesAddress returns the flag that sets an address to listen on, "" if there is none.

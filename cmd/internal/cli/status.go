@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mattn/go-isatty"
@@ -171,10 +172,7 @@ func starting(a *app.App, name string) string {
 }
 
 // progress is the last progress that a tool reported.
-type progress struct {
-	mu   sync.Mutex
-	last string
-}
+type progress struct{ last atomic.Pointer[string] }
 
 // note reads the params of a progress notification.
 func (p *progress) note(params []byte) {
@@ -189,19 +187,15 @@ func (p *progress) note(params []byte) {
 	case message == "":
 		text = figure(done)
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.last = text
+	p.last.Store(&text)
 }
 
 // text returns the status line while the tool runs.
 func (p *progress) text(tool string) string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.last == "" {
-		return "calling " + tool + "…"
+	if last := p.last.Load(); last != nil && *last != "" {
+		return tool + ": " + *last
 	}
-	return tool + ": " + p.last
+	return "calling " + tool + "…"
 }
 
 // figure formats a number as people write it.

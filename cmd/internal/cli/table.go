@@ -17,7 +17,11 @@ type table struct {
 	paint ansi.Paint
 	width int // of a line; 0: unlimited
 	rows  [][]cell
+	cut   []int // the rows that writeTo had to cut
 }
+
+// none is shown in place of a missing value.
+const none = "–"
 
 // cell is a text and its style.
 type cell struct {
@@ -59,15 +63,19 @@ const gap = "  "
 func (t *table) writeTo(w io.Writer) error {
 	widths := t.widths()
 	var b strings.Builder
-	for _, row := range t.rows {
+	for i, row := range t.rows {
 		used, parts := 0, line(row, widths)
 		all := 0
 		for _, part := range parts {
 			all += cells(part.text)
 		}
+		isCut := t.width > 0 && all > t.width
+		if isCut {
+			t.cut = append(t.cut, i)
+		}
 		for _, part := range parts {
 			room := t.width - used
-			if used += cells(part.text); t.width > 0 && all > t.width && used >= t.width {
+			if used += cells(part.text); isCut && used >= t.width {
 				b.WriteString(t.paint.Text(part.style, fit(part.text+" ", room))) // with an ellipsis, even if only the rest is cut
 				break
 			}

@@ -73,7 +73,7 @@ func (c *target) with(t *terminal, use func(ctx context.Context, s *talk) error)
 			t.release() // from here on, a second Ctrl-C ends mcpx at once
 		}
 		stop = line.show(func() string { return "stopping " + c.Server + "…" })
-		if down := new(live.Unavailable); errors.As(err, &down) {
+		if down, ok := errors.AsType[*live.Unavailable](err); ok {
 			down.RetryAt = time.Time{} // the command ends before the next try
 		}
 		return err
@@ -149,8 +149,7 @@ func (s *talk) ask(ctx context.Context, method string, params []byte) ([]byte, e
 	stop := s.status.show(func() string { return "waiting for " + s.server + "…" })
 	defer stop()
 	result, err := s.Registry.Call(ctx, s.server, upstream.Request{Method: method, Params: params, Meta: []byte("{}")})
-	var own *rpc.Error
-	if errors.As(err, &own) {
+	if own, ok := errors.AsType[*rpc.Error](err); ok {
 		return nil, &executor.UpstreamError{Server: s.server, Err: own}
 	}
 	return result, err
@@ -174,14 +173,7 @@ func (f adHocFlags) load(t *terminal, path, logLevel string) (*config.Config, er
 	if t.adhoc == nil || t.adhoc.Profiles[0].Upstreams[0].URL == "" {
 		return nil, usageError{withHint(errors.New("--header is only for a server given by its url"), `in a config, use "headers"`)}
 	}
-	headers := map[string]string{}
-	for _, header := range f.Header {
-		name, value, err := parseHeader(header)
-		if err != nil {
-			return nil, err
-		}
-		headers[name] = value
-	}
+	headers, err := parseHeaders(f.Header)
 	t.adhoc.Profiles[0].Upstreams[0].SetHeaders(headers)
-	return file, nil
+	return file, err
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -8,11 +9,13 @@ import (
 	"io"
 	"os"
 
+	"github.com/mattn/go-isatty"
 	"golang.org/x/term"
 
 	"mcpx/config"
 	"mcpx/internal/ansi"
 	"mcpx/internal/plain"
+	"mcpx/internal/rawjson"
 )
 
 // terminal is the surroundings of a command: its streams, arguments and context.
@@ -48,22 +51,39 @@ func width(stream any) int {
 // paint returns the styles for stdout.
 func (t *terminal) paint() ansi.Paint { return ansi.PaintFor(t.stdout) }
 
+// keyboard returns the terminal that a person types on, nil if stdin is something else.
+func (t *terminal) keyboard() *os.File {
+	if f, ok := t.stdin.(*os.File); ok && isatty.IsTerminal(f.Fd()) {
+		return f
+	}
+	return nil
+}
+
 // read reads all of stdin, unless the command is interrupted first.
 func (t *terminal) read() ([]byte, error) {
-	type outcome struct {
-		data []byte
-		err  error
-	}
-	done := make(chan outcome, 1)
+	return await(t.ctx, func() ([]byte, error) { return io.ReadAll(t.stdin) })
+}
+
+// readLine reads a line from stdin, unless the command is interrupted first.
+func (t *terminal) readLine() (string, error) {
+	return await(t.ctx, func() (string, error) { return bufio.NewReader(t.stdin).ReadString('\n') })
+}
+
+// await returns what read returns, or errInterrupted if ctx ends first. A read of a
+// terminal cannot be canceled, so it goes on then.
+func await[T any](ctx context.Context, read func() (T, error)) (value T, err error) {
+	done := make(chan struct{})
+	var got T
+	var failed error
 	go func() {
-		data, err := io.ReadAll(t.stdin)
-		done <- outcome{data, err}
+		defer close(done)
+		got, failed = read()
 	}()
 	select {
-	case o := <-done:
-		return o.data, o.err
-	case <-t.ctx.Done():
-		return nil, errInterrupted
+	case <-done:
+		return got, failed
+	case <-ctx.Done():
+		return value, errInterrupted
 	}
 }
 
@@ -95,15 +115,7 @@ func (t *terminal) printJSON(raw []byte) error {
 }
 
 // encode prints a Go value as JSON.
-func (t *terminal) encode(value any) error {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(value); err != nil {
-		return err
-	}
-	return t.writeJSON(b.Bytes())
-}
+func (t *terminal) encode(value any) error { return t.writeJSON(rawjson.Encode(value)) }
 
 // jsonArray returns an array of the JSON that raw returns for each element of a list.
 func jsonArray[T any](list []T, raw func(T) []byte) []byte {

@@ -37,7 +37,6 @@ type serverTokens struct {
 	Tokens int    `json:"tokens"`
 }
 
-// Help is shown below the flags.
 func (tokensCmd) Help() string {
 	return `Examples:
   mcpx tokens mcpx.json                   a bar for each server, and what mcpx saves
@@ -45,7 +44,6 @@ func (tokensCmd) Help() string {
   mcpx tokens mcpx.json --json | jq .saved`
 }
 
-// Run implements the command.
 func (c *tokensCmd) Run(t *terminal) error {
 	file, err := c.load(t, c.Path, c.LogLevel)
 	if err != nil {
@@ -98,8 +96,8 @@ func (r tokenReport) print(t *terminal) error {
 	bars := map[int]int{} // tokens of the bar in a row
 	for _, s := range r.Servers {
 		if s.State != "ready" {
-			none := cell{text: "–", right: true}
-			list.add(cell{text: s.Name, style: ansi.Cyan}, none, none, cell{text: s.problem(), style: ansi.Red})
+			absent := cell{text: none, right: true}
+			list.add(cell{text: s.Name, style: ansi.Cyan}, absent, absent, cell{text: s.problem(), style: ansi.Red})
 			continue
 		}
 		bars[len(list.rows)] = s.Tokens

@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 
 	example "mcpx/examples"
 
 	"mcpx/internal/ansi"
+	"mcpx/internal/editfile"
 	"mcpx/internal/plain"
 )
 
@@ -63,7 +63,7 @@ func tour(t *terminal) error {
 		len(steps), paint(ansi.Cyan, config))
 	for i, step := range steps {
 		command := shellLine(program, step.args)
-		if _, err := fmt.Fprintf(t.stdout, "\n%s\n%s %s\n", paint(ansi.Bold, fmt.Sprintf("%d. %s", i+1, step.title)),
+		if err := t.printf("\n%s\n%s %s\n", paint(ansi.Bold, fmt.Sprintf("%d. %s", i+1, step.title)),
 			paint(ansi.Faint, "$"), paint(ansi.Cyan, command)); err != nil {
 			return err
 		}
@@ -72,16 +72,15 @@ func tour(t *terminal) error {
 		case t.ctx.Err() != nil:
 			return errInterrupted
 		case code != step.code:
-			if _, err := fmt.Fprintln(t.stdout); err != nil { // nobody reads the tour any more
+			if err := t.printf("\n"); err != nil { // nobody reads the tour any more
 				return err
 			}
 			return fmt.Errorf("the tour stops: this command ended with exit code %d instead of %d: %s", code, step.code, command)
 		}
 	}
-	_, err = fmt.Fprintf(t.stdout, "\n%s\n%s\n%s\n", paint(ansi.Bold, "Next: your own servers."),
+	return t.printf("\n%s\n%s\n%s\n", paint(ansi.Bold, "Next: your own servers."),
 		"  "+program+" import --output mcpx.json   # from the configs of your MCP clients",
 		"  "+program+" check mcpx.json             # which of them work")
-	return err
 }
 
 // run runs the command and returns its exit code. Errors go to stdout too, to keep the
@@ -120,7 +119,7 @@ func tourConfigIn(folder string) (string, error) {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return "", err
 	}
-	return path, replaceFile(path, example.Config) // another tour never sees half of it
+	return path, editfile.Replace(path, example.Config, 0o600) // another tour never sees half of it
 }
 
 // shellLine returns a command as a person types it.
@@ -134,23 +133,4 @@ func shellLine(program string, args []string) string {
 		line += " " + plain.Shell(arg)
 	}
 	return line
-}
-
-// programName returns how a person starts this program.
-func programName() string {
-	self, err := os.Executable()
-	if err != nil {
-		return "mcpx"
-	}
-	name := strings.TrimSuffix(filepath.Base(self), ".exe")
-	if temporary(self) {
-		if _, err := os.Stat(filepath.Join("cmd", name)); err == nil {
-			return "go run ./cmd/" + name
-		}
-		return "go run mcpx/cmd/" + name
-	}
-	if found, err := exec.LookPath(name); err == nil && sameFile(found, self) {
-		return name
-	}
-	return plain.Shell(os.Args[0])
 }

@@ -15,8 +15,8 @@ import (
 func misused(err error) error {
 	// The empty choice means that the flag is not given.
 	text := strings.Replace(err.Error(), `,"" but got`, ` but got`, 1)
-	var parse *kong.ParseError
-	if !errors.As(err, &parse) {
+	parse, ok := errors.AsType[*kong.ParseError](err)
+	if !ok {
 		return usageError{errors.New(text)}
 	}
 	node, name := parse.Context.Model.Node, parse.Context.Model.Name
@@ -67,15 +67,6 @@ func (e hinted) Unwrap() error { return e.error }
 // withHint adds advice to an error.
 func withHint(err error, format string, args ...any) error {
 	return hinted{err, fmt.Sprintf(format, args...)}
-}
-
-// hintOf returns the advice of an error, "" if it has none.
-func hintOf(err error) string {
-	var h hinted
-	if errors.As(err, &h) {
-		return h.hint
-	}
-	return ""
 }
 
 // unknownName is the error of a name that is none of those that are known. kind is the

@@ -34,15 +34,10 @@ func (t *terminal) ordered(model *kong.Application, args []string) ([]string, er
 	case len(line.free) > 0 && line.free[0] == "":
 		return nil, usageError{withHint(errors.New("the first argument is empty"), "if it comes from a variable, set the variable")}
 	}
-	flag, args, err := takeFlag(args)
-	if err != nil {
-		return nil, err
-	}
-	line = readWords(model, args)
-	file := flag
+	file := line.config
 	if isConfig(line.first()) && line.mayTake() {
-		if file = line.take(); flag != "" {
-			return nil, configTwice(file, flag)
+		if file = line.take(); line.config != "" {
+			return nil, usageError{withHint(fmt.Errorf("two configs are given: %s and --config %s", file, line.config), "leave one of them out")}
 		}
 	}
 	switch {
@@ -52,6 +47,7 @@ func (t *terminal) ordered(model *kong.Application, args []string) ([]string, er
 	case line.after != nil || isURL(line.first()):
 		return t.adHoc(line, file)
 	}
+	var err error
 	switch {
 	case file != "":
 	case line.node.Name == "add":
@@ -94,7 +90,8 @@ func (t *terminal) adHoc(line *argumentLine, file string) ([]string, error) {
 type argumentLine struct {
 	node      *kong.Node
 	before    []string   // up to the command's name
-	flags     []string   // with their values
+	config    string     // the value of --config, which may also come before the command
+	flags     []string   // the others, with their values
 	free      []string   // positional arguments
 	after     []string   // the words after "--"; nil if there is no "--"
 	last      *kong.Flag // set if the line ends with a flag whose value is missing
@@ -108,14 +105,20 @@ func readWords(model *kong.Application, args []string) *argumentLine {
 		args, w.after = args[:i], append([]string{}, args[i+1:]...)
 	}
 	at := &position{node: model.Node}
-	for i, word := range args {
-		isValue, parent := at.flag != nil, at.node
+	for _, word := range args {
+		flag, parent := at.flag, at.node
 		at.pass(word)
 		w.wantsHelp = w.wantsHelp || word == "--help" || word == "-h"
+		file, isConfig := strings.CutPrefix(word, "--config=")
 		switch {
+		case isConfig:
+			w.config = file
+		case flag != nil && flag.Name == "config":
+			w.config = word
+		case word == "--config":
 		case at.node != parent:
-			w.before, w.flags, w.free = args[:i+1], nil, nil
-		case isValue || strings.HasPrefix(word, "-") && word != "-":
+			w.before, w.flags = append(slices.Concat(w.before, w.flags), word), nil
+		case flag != nil || strings.HasPrefix(word, "-") && word != "-":
 			w.flags = append(w.flags, word)
 		default:
 			w.free = append(w.free, word)
@@ -172,32 +175,6 @@ func (w *argumentLine) take() string {
 
 // insert puts a positional argument before the others.
 func (w *argumentLine) insert(word string) { w.free = slices.Insert(w.free, 0, word) }
-
-// takeFlag removes --config from a command line and returns its value, "" if it is not
-// there. The flag may also come before the command.
-func takeFlag(args []string) (value string, rest []string, err error) {
-	for i := 0; i < len(args); i++ {
-		given, isFlag := strings.CutPrefix(args[i], "--config=")
-		switch {
-		case args[i] == "--":
-			return value, append(rest, args[i:]...), nil
-		case isFlag:
-			value = given
-		case args[i] != "--config":
-			rest = append(rest, args[i])
-		case i+1 == len(args) || args[i+1] == "--":
-			return "", nil, usageError{withHint(errors.New("--config needs a value"), "example: --config mcpx.json")}
-		default:
-			i++
-			value = args[i]
-		}
-	}
-	return value, rest, nil
-}
-
-func configTwice(word, flag string) error {
-	return usageError{withHint(fmt.Errorf("two configs are given: %s and --config %s", word, flag), "leave one of them out")}
-}
 
 // startsServers reports whether the command connects to servers.
 func (w *argumentLine) startsServers() bool {

@@ -190,15 +190,14 @@ func (c *Collection) freeName(name, client string, raw []byte) (free string, isK
 }
 
 // canonical returns a server with its members in a fixed order.
-func canonical(raw []byte) string { return string(encode(decode(raw))) }
+func canonical(raw []byte) string { return string(rawjson.Encode(decode(raw))) }
 
 // check returns why mcpx cannot use a server; empty if it can.
 func check(raw []byte) string {
-	file := rawjson.AppendMember([]byte("{"), "s", raw)
-	file = rawjson.AppendMember([]byte("{"), "mcpServers", append(file, '}'))
-	_, err := config.Parse("server", append(file, '}'), func(string) (string, bool) { return "", true })
-	var problems *jsonfile.Error
-	if !errors.As(err, &problems) {
+	file := fmt.Appendf(nil, `{"mcpServers":{"s":%s}}`, raw)
+	_, err := config.Parse("server", file, func(string) (string, bool) { return "", true })
+	problems, ok := errors.AsType[*jsonfile.Error](err)
+	if !ok {
 		return ""
 	}
 	var texts []string

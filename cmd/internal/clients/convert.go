@@ -107,7 +107,7 @@ func inOrder(server map[string]any) []byte {
 	b := []byte("{")
 	for _, key := range keyOrder {
 		if value, ok := server[key]; ok {
-			b = rawjson.AppendMember(b, key, encode(value))
+			b = rawjson.AppendMember(b, key, rawjson.Encode(value))
 		}
 	}
 	return append(b, '}')
@@ -132,15 +132,6 @@ func decode(raw []byte) (value any) {
 	d.UseNumber()
 	_ = d.Decode(&value)
 	return value
-}
-
-// encode writes a value as JSON, and leaves <, > and & readable.
-func encode(value any) []byte {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(value) // what was decoded can be encoded
-	return bytes.TrimSpace(b.Bytes())
 }
 
 func keep(_ *conversion, value any) any { return value }
@@ -205,7 +196,7 @@ func (c *conversion) transport(value any) any {
 	known, ok := transports[strings.ToLower(text)]
 	switch {
 	case !ok:
-		c.note("mcpx does not support type %s; it is left out", encode(value))
+		c.note("mcpx does not support type %s; it is left out", rawjson.Encode(value))
 		return nil
 	case known == "":
 		return nil
@@ -291,33 +282,35 @@ var (
 func (c *conversion) reference(text string) string {
 	body := text[2 : len(text)-1]
 	kind, id, _ := strings.Cut(body, ":")
-	switch {
+	switch isFolder := strings.HasPrefix(kind, "workspaceFolder"); {
 	case kind == "input":
-		name := notInName.ReplaceAllString(strings.ToUpper(id), "_")
-		if name[0] >= '0' && name[0] <= '9' {
-			name = "_" + name
-		}
-		hint := ""
-		if about := c.inputs[id]; about != "" {
-			hint = fmt.Sprintf(" (%s)", about)
-		}
-		c.note("${input:%s} is now ${%s}: set that variable%s", id, name, hint)
-		return "${" + name + "}"
-	case kind != "workspaceFolder" && kind != "workspaceFolderBasename":
-	case c.project == "":
+		return c.input(id)
+	case isFolder && c.project == "":
 		c.note("only the editor knows ${%s}; write the folder, or set a variable of that name", body)
 	case kind == "workspaceFolder":
 		return c.project
-	default:
+	case kind == "workspaceFolderBasename":
 		return path.Base(slashed(c.project))
-	}
-	switch body {
-	case "userHome":
+	case body == "userHome":
 		return c.system.Home
-	case "pathSeparator", "/":
+	case body == "pathSeparator" || body == "/":
 		return c.system.separator()
 	}
 	return text
+}
+
+// input returns a reference to a variable in place of one to an input of VS Code.
+func (c *conversion) input(id string) string {
+	name := notInName.ReplaceAllString(strings.ToUpper(id), "_")
+	if name[0] >= '0' && name[0] <= '9' {
+		name = "_" + name
+	}
+	hint := ""
+	if about := c.inputs[id]; about != "" {
+		hint = fmt.Sprintf(" (%s)", about)
+	}
+	c.note("${input:%s} is now ${%s}: set that variable%s", id, name, hint)
+	return "${" + name + "}"
 }
 
 var (

@@ -14,9 +14,10 @@ import (
 
 // Entry is the server that a client gets: mcpx.
 type Entry struct {
-	Name    string
-	Command string
-	Args    []string
+	Name    string   `json:"-"`
+	Type    string   `json:"type,omitempty"` // set by Install
+	Command string   `json:"command"`
+	Args    []string `json:"args"`
 }
 
 // Change is an edit of a client's config that is not written yet.
@@ -26,6 +27,9 @@ type Change struct {
 	After  []byte
 	Lines  []string // the difference, for people; without secrets
 	Next   string   // what to do for the client to notice
+
+	Args    []string // of the mcpx that Uninstall removes
+	Servers []string // that the client has after Uninstall
 }
 
 // IsEmpty reports whether nothing changes.
@@ -44,7 +48,8 @@ func Install(p Place, before []byte, e Entry, moved []string, into string) (*Cha
 		return nil, err
 	}
 	c := &Change{Place: p, Before: before, Next: clientOf(p).next}
-	wanted := e.object(clientOf(p).kind)
+	e.Type = clientOf(p).kind
+	wanted := rawjson.Encode(e)
 	switch old := f.server(e.Name); {
 	case old == nil:
 		c.add("+", f.show(e.Name, wanted))
@@ -82,7 +87,7 @@ func Uninstall(p Place, before []byte, name string) (*Change, error) {
 	}
 	c.add("-", f.show(name, commandOf(old)))
 	err = f.remove(name)
-	c.After = f.text()
+	c.After, c.Args, c.Servers = f.text(), stringsIn(rawjson.Get(old, "args")), f.names()
 	return c, err
 }
 
@@ -90,16 +95,6 @@ func (c *Change) add(sign, text string) {
 	for line := range strings.Lines(text) {
 		c.Lines = append(c.Lines, sign+" "+strings.TrimRight(line, "\n"))
 	}
-}
-
-// object returns the entry as JSON.
-func (e Entry) object(kind string) []byte {
-	b := []byte("{")
-	if kind != "" {
-		b = rawjson.AppendMember(b, "type", encode(kind))
-	}
-	b = rawjson.AppendMember(b, "command", encode(e.Command))
-	return append(rawjson.AppendMember(b, "args", encode(append([]string{}, e.Args...))), '}')
 }
 
 // commandOf returns the command and the arguments of a server, without the rest, which
@@ -198,5 +193,5 @@ func (f *jsonFile) update(name string, server []byte) error {
 }
 
 func (f *jsonFile) show(name string, server []byte) string {
-	return string(encode(name)) + ": " + string(jsonedit.Line(server))
+	return string(rawjson.Encode(name)) + ": " + string(jsonedit.Line(server))
 }

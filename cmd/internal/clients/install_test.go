@@ -223,7 +223,7 @@ func FuzzInstallTOML(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, src string) {
 		p := place("codex")
-		before, err := (&tomlFile{[]byte(src)}).values()
+		before, _, err := tomlValues([]byte(src))
 		if err != nil || len(src) > 1000 {
 			return
 		}
@@ -235,7 +235,7 @@ func FuzzInstallTOML(f *testing.F) {
 		if err != nil {
 			return // it was there before, in a form that can be updated but not removed
 		}
-		values, err := (&tomlFile{after.After}).values()
+		values, _, err := tomlValues(after.After)
 		for _, v := range []map[string]any{before, values} {
 			if servers, ok := v[tomlServers].(map[string]any); ok {
 				delete(servers, "mcpx")

@@ -24,6 +24,7 @@ type Place struct {
 	Title   string // its full name
 	Path    string
 	Project string // the folder it is for; empty: it is the user's
+	IsNamed bool   // the user named this file
 }
 
 // client is a known client: where its files are, and how mcpx is added to them.

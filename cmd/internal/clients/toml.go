@@ -26,44 +26,31 @@ var errTOML = errors.New("mcp_servers is written in a way that mcpx cannot edit 
 const tomlServers = "mcp_servers"
 
 func newTOMLFile(text []byte) (*tomlFile, error) {
-	f := &tomlFile{text}
-	values, err := f.values()
-	if err != nil {
+	_, servers, err := tomlValues(text)
+	switch {
+	case err != nil:
 		return nil, fmt.Errorf("not valid TOML: %s", reason(err))
+	case servers == nil:
+		return nil, fmt.Errorf("expected a table %q", tomlServers)
 	}
-	if servers, ok := values[tomlServers]; ok {
-		if _, ok := servers.(map[string]any); !ok {
-			return nil, fmt.Errorf("expected a table %q", tomlServers)
-		}
-	}
-	return f, nil
+	return &tomlFile{text}, nil
 }
 
 func (f *tomlFile) text() []byte { return f.src }
 
 func (f *tomlFile) names() (names []string) {
-	for _, x := range f.expressions() {
-		if len(x.path) > 1 && x.path[0] == tomlServers && !slices.Contains(names, x.path[1]) {
-			names = append(names, x.path[1])
-		}
-	}
-	if values, err := f.values(); err == nil { // inline tables
-		servers, _ := values[tomlServers].(map[string]any)
-		for _, name := range slices.Sorted(maps.Keys(servers)) {
-			if !slices.Contains(names, name) {
-				names = append(names, name)
-			}
-		}
+	for name := range rawjson.Members(f.servers()) {
+		names = append(names, name)
 	}
 	return names
 }
 
-func (f *tomlFile) server(name string) []byte {
-	raw, err := fromTOML(f.src)
-	if err != nil {
-		return nil
-	}
-	return rawjson.Get(rawjson.Get(raw, tomlServers), name)
+func (f *tomlFile) server(name string) []byte { return rawjson.Get(f.servers(), name) }
+
+// servers returns all servers as a JSON object, sorted by name.
+func (f *tomlFile) servers() []byte {
+	raw, _ := fromTOML(f.src) // it was checked when it was opened, and after each edit
+	return rawjson.Get(raw, tomlServers)
 }
 
 // add appends a table to the file.
@@ -146,33 +133,23 @@ func (f *tomlFile) show(name string, server []byte) string {
 
 // edit replaces the text, if its only difference is that of change.
 func (f *tomlFile) edit(text []byte, change func(servers map[string]any)) error {
-	want, err := f.values()
-	if err != nil {
-		return err
-	}
-	servers, _ := want[tomlServers].(map[string]any)
-	if servers == nil {
-		servers = map[string]any{}
-	}
+	want, servers, _ := tomlValues(f.src)
 	change(servers)
-	want[tomlServers] = servers
-	got, err := (&tomlFile{text}).values()
-	if err != nil {
-		return errTOML
-	}
-	if got[tomlServers] == nil {
-		got[tomlServers] = map[string]any{}
-	}
-	if !reflect.DeepEqual(got, want) {
+	got, _, err := tomlValues(text)
+	if err != nil || !reflect.DeepEqual(got, want) {
 		return errTOML
 	}
 	f.src = text
 	return nil
 }
 
-func (f *tomlFile) values() (values map[string]any, err error) {
-	values = map[string]any{}
-	return values, toml.Unmarshal(f.src, &values)
+// tomlValues returns the values of a file and its table of servers, which is empty if the
+// file has none, and nil if it is not a table.
+func tomlValues(text []byte) (values, servers map[string]any, err error) {
+	values = map[string]any{tomlServers: map[string]any{}}
+	err = toml.Unmarshal(text, &values)
+	servers, _ = values[tomlServers].(map[string]any)
+	return values, servers, err
 }
 
 func (f *tomlFile) newline() string {
