@@ -181,23 +181,6 @@ func (a *Account) request(ctx context.Context, c *credentials, form url.Values) 
 	return nil
 }
 
-// authenticate adds the client's assertion to a request, or returns its secret.
-func (a *Account) authenticate(c *credentials, form url.Values) (secret string, err error) {
-	switch {
-	case c.Client.Method == methodSigned:
-		assertion, err := a.assertion(c)
-		if err != nil {
-			return "", err
-		}
-		form.Set("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer")
-		form.Set("client_assertion", assertion)
-		return "", nil
-	case c.Client.Registered:
-		return c.Client.Secret, nil
-	}
-	return a.settings.ClientSecret, nil
-}
-
 // tokenError is the refusal of a token request.
 type tokenError struct {
 	code string // such as invalid_grant
