@@ -14,6 +14,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"mcpx/internal/editfile"
+	"mcpx/internal/secret"
 )
 
 // Store keeps credentials by key. Several processes may share a store. Its methods may be
@@ -67,22 +68,8 @@ type Files struct {
 // NewFiles returns the Store of a kind in a folder. It reads nothing yet.
 func NewFiles(folder string, kind Kind) *Files { return &Files{folder: folder, kind: kind} }
 
-// Folder returns where the tokens of the user are: in $XDG_STATE_HOME, or its default.
-func Folder() string { return filepath.Join(stateFolder(), "mcpx", "tokens") }
-
-func stateFolder() string {
-	if folder := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(folder) {
-		return folder
-	}
-	if folder := os.Getenv("LocalAppData"); runtime.GOOS == "windows" && folder != "" {
-		return folder
-	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		home = os.TempDir()
-	}
-	return filepath.Join(home, ".local", "state")
-}
+// Folder returns where the tokens of the user are.
+func Folder() string { return filepath.Join(secret.StateFolder(), "tokens") }
 
 // Check implements Store. It creates the key in the keyring if there is none.
 func (f *Files) Check(ctx context.Context) error {
