@@ -124,12 +124,10 @@ func (a *Account) register(ctx context.Context, p *provider, redirect string) (c
 // secret.
 func registrationError(issuer string, err error) error {
 	issuer = shown(issuer)
-	var refused *oauthex.ClientRegistrationError
-	var sent *url.Error
-	switch {
-	case errors.As(err, &refused):
+	if refused, ok := errors.AsType[*oauthex.ClientRegistrationError](err); ok {
 		return fmt.Errorf("%s refused to register mcpx: %s", issuer, describe(refused.ErrorCode, refused.ErrorDescription))
-	case errors.As(err, &sent):
+	}
+	if sent, ok := errors.AsType[*url.Error](err); ok {
 		return fmt.Errorf("%s did not register mcpx: %w", issuer, failure(sent))
 	}
 	return fmt.Errorf("%s did not register mcpx; if it needs an app that is registered by hand, set auth.client_id", issuer)

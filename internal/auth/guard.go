@@ -150,8 +150,7 @@ func (e *forbidden) Error() string { return e.reason }
 
 // failure returns why a request to an authorization server failed, in plain words.
 func failure(err error) error {
-	var refused *forbidden
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*forbidden](err); ok {
 		return refused
 	}
 	return errors.New(neterr.Reason(err))

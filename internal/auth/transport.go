@@ -127,6 +127,27 @@ func (a *Account) replace(ctx context.Context, refused string, response *http.Re
 	return c.Access, isNew, nil
 }
 
+// replaceOwn is replace for the flow client_credentials: mcpx signs in again, with the
+// scopes that the upstream asks for.
+func (a *Account) replaceOwn(ctx context.Context, refused string, asked challenge) (next string, isNew bool, err error) {
+	err = a.locked(ctx, func(ctx context.Context) error {
+		stored, err := a.load(ctx)
+		if err != nil {
+			return err
+		}
+		if stored == nil || stored.Access == refused {
+			if err := a.signIn(ctx, asked.scopes); err != nil {
+				return &Required{Problem: err}
+			}
+			isNew = true
+			stored, _ = a.known()
+		}
+		next = stored.Access
+		return nil
+	})
+	return next, isNew, err
+}
+
 // required returns the error for a response that a person must act on, nil for others.
 func (a *Account) required(ctx context.Context, used string, response *http.Response) error {
 	c := readChallenge(response.Header)
@@ -157,8 +178,7 @@ func (a *Account) required(ctx context.Context, used string, response *http.Resp
 
 // unsent marks an error as one of a request that was not run. A *Required says so itself.
 func unsent(err error) error {
-	var required *Required
-	if errors.As(err, &required) {
+	if required, ok := errors.AsType[*Required](err); ok {
 		return required
 	}
 	return &Unsent{err}
