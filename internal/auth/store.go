@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"crypto/cipher"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -62,7 +64,9 @@ const lockRetry = 10 * time.Millisecond
 type Files struct {
 	folder string
 	kind   Kind
-	seal   sealer
+
+	mu     sync.Mutex
+	cipher cipher.AEAD // with the keyring's key, once that was read
 }
 
 // NewFiles returns the Store of a kind in a folder. It reads nothing yet.
@@ -120,7 +124,7 @@ func (f *Files) save(ctx context.Context, key string, value []byte) error {
 		return err
 	}
 	if c != nil {
-		value = sealed(c, key, value)
+		value = c.Seal([]byte(sealMark), nil, value, []byte(key))
 	}
 	return f.write(key, value)
 }
