@@ -112,8 +112,11 @@ func run(ctx context.Context, dir string, o options) (broken []violation, err er
 	}
 	defer s.killSurvivors()
 	defer s.stopRemotes()
-	stopWatching := s.background(ctx, s.watchStalls)
-	defer stopWatching()
+	watching, stop := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	defer stop()
+	watch.Go(func() { s.watchStalls(watching) })
 	if err := s.startRemotes(); err != nil {
 		return nil, err
 	}
@@ -174,17 +177,6 @@ func (s *soak) load(ctx context.Context, fronts []*front) {
 		wg.Go(func() { s.visit(ctx) })
 	}
 	wg.Wait()
-}
-
-// background runs a function until stop, which waits for its end.
-func (s *soak) background(ctx context.Context, run func(ctx context.Context)) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	var wg sync.WaitGroup
-	wg.Go(func() { run(ctx) })
-	return func() {
-		cancel()
-		wg.Wait()
-	}
 }
 
 // waitForEnd waits until the time of the load is over, and until a planted bug has
