@@ -127,11 +127,11 @@ func (e *Required) Error() string {
 	return "needs sign-in"
 }
 
-// Unsent is the error for a request that was not sent, because its token could not be
-// read or refreshed.
-type Unsent struct{ Reason error }
+// Unsent is the error for a request that was not run, because its token could not be read,
+// refreshed or replaced.
+type Unsent struct{ error }
 
-func (e *Unsent) Error() string { return e.Reason.Error() }
+func (e *Unsent) Unwrap() error { return e.error }
 
 // Is reports whether two accounts share their credentials.
 func (a *Account) Is(other *Account) bool { return a.key == other.key }

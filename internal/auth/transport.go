@@ -2,7 +2,6 @@ package auth
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net/http"
 	"slices"
@@ -38,7 +37,9 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	used, err := t.account.Token(r.Context())
 	if err != nil {
-		closeBody(r)
+		if r.Body != nil {
+			_ = r.Body.Close() // as a RoundTripper must
+		}
 		return nil, &Unsent{err}
 	}
 	response, err := t.send(r, used)
@@ -49,7 +50,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		var next string
 		if next, isNew, err = t.account.replace(r.Context(), used, response); err != nil {
 			discard(response)
-			return nil, unsent(err)
+			return nil, &Unsent{err}
 		}
 		if next == used || r.Body != nil && r.GetBody == nil {
 			break
@@ -176,22 +177,8 @@ func (a *Account) required(ctx context.Context, used string, response *http.Resp
 	return &Required{}
 }
 
-// unsent marks an error as one of a request that was not run. A *Required says so itself.
-func unsent(err error) error {
-	if required, ok := errors.AsType[*Required](err); ok {
-		return required
-	}
-	return &Unsent{err}
-}
-
 // discard ends a response so that its connection can be used again.
 func discard(response *http.Response) {
 	_, _ = io.CopyN(io.Discard, response.Body, maxHeaders)
 	_ = response.Body.Close()
-}
-
-func closeBody(r *http.Request) {
-	if r.Body != nil {
-		_ = r.Body.Close()
-	}
 }
