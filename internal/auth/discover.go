@@ -127,25 +127,22 @@ func (a *Account) discover(ctx context.Context, c challenge) (*provider, error) 
 	if err != nil {
 		return nil, err
 	}
-	if resource == nil { // an upstream of 2025-03-26 may be its own authorization server
-		server, err := a.serverMetadata(ctx, a.origin)
-		if err != nil || server == nil {
+	issuer, p := a.origin, &provider{resource: resourceOf(a.settings.URL)} // an upstream of 2025-03-26 may be its own authorization server
+	if resource != nil {
+		p.resource, p.scopes = resource.Resource, boundedScopes(resource.ScopesSupported)
+		if issuer, err = a.chooseIssuer(resource.AuthorizationServers); err != nil {
 			return nil, err
 		}
-		return &provider{resourceOf(a.settings.URL), nil, *server}, a.checkIssuer(server.Issuer)
-	}
-	issuer, err := a.chooseIssuer(resource.AuthorizationServers)
-	if err != nil {
-		return nil, err
 	}
 	server, err := a.serverMetadata(ctx, issuer)
 	switch {
-	case err != nil:
+	case err != nil || server == nil && resource == nil:
 		return nil, err
 	case server == nil:
 		return nil, fmt.Errorf("its authorization server %s has no metadata", shown(issuer))
 	}
-	return &provider{resource.Resource, boundedScopes(resource.ScopesSupported), *server}, nil
+	p.server = *server
+	return p, a.checkIssuer(server.Issuer)
 }
 
 // chooseIssuer returns the configured authorization server, else the first one.
