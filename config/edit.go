@@ -11,6 +11,7 @@ import (
 
 	"mcpx/internal/editfile"
 	"mcpx/internal/jsonedit"
+	"mcpx/internal/jsonfile"
 	"mcpx/internal/rawjson"
 )
 
@@ -38,8 +39,9 @@ func EditText(path string, old []byte, change func(e *Editor) error) ([]byte, er
 	if len(bytes.TrimSpace(text)) == 0 {
 		text = []byte("{\n  \"mcpServers\": {}\n}\n")
 	}
-	if err := parsable(path, text); err != nil {
-		return nil, err
+	file := jsonfile.New(path, text)
+	if file.Parse(); file.Err() != nil {
+		return nil, file.Err()
 	}
 	doc, err := jsonedit.Parse(text)
 	if err != nil {
@@ -55,15 +57,6 @@ func EditText(path string, old []byte, change func(e *Editor) error) ([]byte, er
 	return changed, nil
 }
 
-// parsable returns the problems of a text that is not a JSON object.
-func parsable(path string, text []byte) error {
-	r := &reader{file: path, src: withoutMark(text)}
-	if r.parse(); len(r.problems) > 0 {
-		return &Error{Problems: r.problems}
-	}
-	return nil
-}
-
 // checkEdited returns the problems of a text after a change: those of the old text if it
 // had any, otherwise a ChangeError.
 func checkEdited(path string, old, changed []byte) error {
@@ -71,7 +64,7 @@ func checkEdited(path string, old, changed []byte) error {
 		_, err := parse(path, text, func(string) (string, bool) { return "", true }, &secretReader{isDry: true})
 		return err
 	}
-	var problems *Error
+	var problems *jsonfile.Error
 	if err := check(changed); !errors.As(err, &problems) {
 		return err
 	}
@@ -82,7 +75,7 @@ func checkEdited(path string, old, changed []byte) error {
 }
 
 // ChangeError reports that a change would make the config invalid.
-type ChangeError struct{ Problems []Problem }
+type ChangeError struct{ Problems []jsonfile.Problem }
 
 // Error returns the problems, one per line, without positions: nobody has seen the text.
 func (e *ChangeError) Error() string {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"mcpx/internal/jsonfile"
 )
 
 const addedServer = `{"command":"uvx","args":["mcp-server-time"]}`
@@ -177,7 +179,7 @@ func TestEditKeepsBrokenFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := Edit(path, EditOptions{Create: true}, add(""))
-	var problems *Error
+	var problems *jsonfile.Error
 	if !errors.As(err, &problems) {
 		t.Errorf("got %v", err)
 	}

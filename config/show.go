@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"mcpx/internal/policy"
+	"mcpx/internal/redact"
 )
 
 // Show returns the config as JSON in the shape with schemas. It includes defaults and
@@ -12,7 +13,7 @@ import (
 func (c *Config) Show() []byte {
 	shown := *c
 	if shown.Server.Token != "" {
-		shown.Server.Token = Hidden
+		shown.Server.Token = redact.Hidden
 	}
 	return indent(show(append([]field{shown.schemas()}, shown.sections()...)))
 }

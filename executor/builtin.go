@@ -16,6 +16,7 @@ import (
 	"mcpx/internal/selection"
 	"mcpx/internal/upstream"
 	"mcpx/registry"
+	"mcpx/registry/lists"
 )
 
 // Builtin is the name of the built-in server. Clients use it with inspect and exec, like
@@ -55,7 +56,7 @@ const readResultHelp = `Read part of a kept result; select (also in exec) is "id
 var flatTools = []string{"servers", "show_config"}
 
 func newBuiltin(e *Executor) builtin {
-	var definitions, flat []registry.Item
+	var definitions, flat []lists.Item
 	run := map[string]builtinTool{}
 	for _, t := range []struct {
 		name, description, schema string
@@ -90,9 +91,9 @@ func newBuiltin(e *Executor) builtin {
 		},
 	} {
 		definition, _ := json.Marshal(map[string]any{"name": t.name, "description": t.description, "inputSchema": json.RawMessage(t.schema)})
-		definitions = append(definitions, registry.Item{Key: t.name, Raw: definition})
+		definitions = append(definitions, lists.Item{Key: t.name, Raw: definition})
 		if slices.Contains(flatTools, t.name) {
-			flat = append(flat, registry.Item{Key: t.name, Raw: definition})
+			flat = append(flat, lists.Item{Key: t.name, Raw: definition})
 		}
 		run[t.name] = t.run
 	}

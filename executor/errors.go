@@ -15,13 +15,14 @@ import (
 	"mcpx/internal/signature"
 	"mcpx/internal/upstream"
 	"mcpx/registry"
+	"mcpx/registry/lists"
 )
 
 // Invalid is returned for arguments that do not fit the tool's schema. The call was not
 // sent.
 type Invalid struct {
 	Problems []validate.Problem
-	tool     *registry.Tool
+	tool     *lists.Tool
 }
 
 func (e *Invalid) Error() string {

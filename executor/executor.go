@@ -23,6 +23,7 @@ import (
 	"mcpx/internal/store"
 	"mcpx/internal/upstream"
 	"mcpx/registry"
+	"mcpx/registry/lists"
 )
 
 // Executor makes calls to the upstreams of one profile.
@@ -119,7 +120,7 @@ type Call struct {
 
 	begun     time.Time
 	isFlat    bool
-	accepted  *registry.Tool   // the tool, if isQuick has found it and its schema accepts the arguments
+	accepted  *lists.Tool      // the tool, if isQuick has found it and its schema accepts the arguments
 	selection *selection.Query // Select, once prepare has read it
 	notes     []string         // about the arguments; the result ends with them
 	isOver    bool             // the event was reported

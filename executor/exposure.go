@@ -13,6 +13,7 @@ import (
 	"mcpx/internal/rawjson"
 	"mcpx/internal/upstream"
 	"mcpx/registry"
+	"mcpx/registry/lists"
 )
 
 // Exposure has every tool, prompt, resource and template of a catalog, under the name
@@ -130,7 +131,7 @@ func rename(raw []byte, member, name, key string) []byte {
 
 // flatTool returns the definition of a tool in flat mode. If names are prefixed, the
 // description begins with the server's name. All other members are unchanged.
-func flatTool(server, name string, t *registry.Tool, style nameStyle) []byte {
+func flatTool(server, name string, t *lists.Tool, style nameStyle) []byte {
 	raw := rename(t.Raw, "name", name, t.Name)
 	if style == ownNames {
 		return raw

@@ -10,6 +10,7 @@ import (
 	"mcpx/internal/plain"
 	"mcpx/internal/upstream"
 	"mcpx/registry"
+	"mcpx/registry/lists"
 )
 
 // NotFound is returned for a server or a tool that does not exist.
@@ -55,7 +56,7 @@ func (e *Executor) Upstream(ctx context.Context, c upstream.Client, name string)
 }
 
 // Tool finds a tool the way a call does.
-func (e *Executor) Tool(ctx context.Context, c upstream.Client, server, tool string) (*registry.Tool, error) {
+func (e *Executor) Tool(ctx context.Context, c upstream.Client, server, tool string) (*lists.Tool, error) {
 	_, t, err := e.find(ctx, &Call{Client: c, Server: server, Tool: tool})
 	return t, err
 }
@@ -78,7 +79,7 @@ func (e *Executor) Locate(c upstream.Client, name string) (server, tool string, 
 
 // find returns the upstream and the tool of a call. It repairs common mistakes in the
 // names.
-func (e *Executor) find(ctx context.Context, c *Call) (*registry.Upstream, *registry.Tool, error) {
+func (e *Executor) find(ctx context.Context, c *Call) (*registry.Upstream, *lists.Tool, error) {
 	if c.isFlat {
 		return e.findFlat(ctx, c)
 	}

@@ -13,6 +13,7 @@ import (
 	"mcpx/internal/tokens"
 	"mcpx/internal/upstream"
 	"mcpx/registry"
+	"mcpx/registry/lists"
 )
 
 // Inspect returns a listing of a server's tools, the definition of one tool, or those of
@@ -83,7 +84,7 @@ const maxAbsent = 20
 
 // describe returns the text that Inspect shows of the tools that match.
 func (e *Executor) describe(c upstream.Client, u *registry.Upstream, tool string) (string, error) {
-	define := func(t *registry.Tool) string {
+	define := func(t *lists.Tool) string {
 		return string(definition(t, e.results.Shape(ownerOf(c), results.Tool{Server: u.Name, Name: t.Name})))
 	}
 	switch {
@@ -117,7 +118,7 @@ func (e *Executor) describe(c upstream.Client, u *registry.Upstream, tool string
 // Tools returns the tools that match a name, a glob or a comma-separated list, as in
 // Inspect; all tools if it is empty. isName reports whether it was the name of one tool.
 // Absent returns the names in a list that match no tool.
-func (e *Executor) Tools(ctx context.Context, c upstream.Client, server, tool string) (tools []*registry.Tool, isName bool, err error) {
+func (e *Executor) Tools(ctx context.Context, c upstream.Client, server, tool string) (tools []*lists.Tool, isName bool, err error) {
 	u, err := e.Upstream(ctx, c, server)
 	if err != nil {
 		return nil, false, err
@@ -126,7 +127,7 @@ func (e *Executor) Tools(ctx context.Context, c upstream.Client, server, tool st
 		return u.Tools, false, nil
 	}
 	if t, err := e.Tool(ctx, c, server, tool); err == nil {
-		return []*registry.Tool{t}, true, nil
+		return []*lists.Tool{t}, true, nil
 	}
 	if tools = match(u, tool); len(tools) == 0 {
 		return nil, false, unknownTool(u, tool)
@@ -137,7 +138,7 @@ func (e *Executor) Tools(ctx context.Context, c upstream.Client, server, tool st
 // definition returns a tool's definition for models: minified, as the upstream sent it,
 // without members for hosts, and with the type of its results instead of their schema.
 // Without a schema it has the shape of the last result, if there was one.
-func definition(t *registry.Tool, shape string) []byte {
+func definition(t *lists.Tool, shape string) []byte {
 	result := returns(t)
 	if rawjson.Get(t.Raw, "returns") == nil {
 		result = cmp.Or(result, shape)
@@ -162,7 +163,7 @@ var hostMembers = []string{"icons", "_meta", "outputSchema"}
 const returnsTokens = 150
 
 // returns returns the type of a tool's results, "" if it is not known.
-func returns(t *registry.Tool) string {
+func returns(t *lists.Tool) string {
 	for limit := 5 * returnsTokens; ; limit = limit * 4 / 5 {
 		text := t.Returns(limit)
 		if !tokens.Exceeds(text, returnsTokens) || limit < returnsTokens/2 {

@@ -13,19 +13,20 @@ import (
 	"mcpx/internal/tokens"
 	"mcpx/internal/upstream"
 	"mcpx/registry"
+	"mcpx/registry/lists"
 )
 
 // instructionBytes bounds the part of an upstream's instructions in a listing.
 const instructionBytes = 600
 
 // steps are the forms of a line of a listing, the most detailed first.
-var steps = []func(*registry.Tool) string{fullLine, typedLine, shortLine, nameLine}
+var steps = []func(*lists.Tool) string{fullLine, typedLine, shortLine, nameLine}
 
 // listing returns a list of an upstream's tools, one per line, in the most detailed form
 // that fits the budget of tokens: signatures and sentences, required parameters with
 // types and sentences, names of required parameters, names of tools, or only the first
 // names. Every form except the first says how to see more.
-func listing(u *registry.Upstream, tools []*registry.Tool, budget int) string {
+func listing(u *registry.Upstream, tools []*lists.Tool, budget int) string {
 	head := heading(u, len(tools), budget/4)
 	hint := ""
 	for _, line := range steps {
@@ -137,11 +138,11 @@ func lines[T any](items []T, line func(T) string, budget int) (text string, ok b
 	return strings.TrimSuffix(b.String(), "\n"), true
 }
 
-func fullLine(t *registry.Tool) string { return withSentence(t, t.Signature()) }
+func fullLine(t *lists.Tool) string { return withSentence(t, t.Signature()) }
 
-func typedLine(t *registry.Tool) string { return withSentence(t, t.TypedParameters()) }
+func typedLine(t *lists.Tool) string { return withSentence(t, t.TypedParameters()) }
 
-func withSentence(t *registry.Tool, parameters string) string {
+func withSentence(t *lists.Tool, parameters string) string {
 	line := fmt.Sprintf("%s(%s)", shown(t.Name), parameters)
 	if s := sentence(t.Description); s != "" {
 		line += ": " + s
@@ -149,14 +150,14 @@ func withSentence(t *registry.Tool, parameters string) string {
 	return line
 }
 
-func shortLine(t *registry.Tool) string {
+func shortLine(t *lists.Tool) string {
 	return fmt.Sprintf("%s(%s)", shown(t.Name), t.RequiredParameters())
 }
 
-func nameLine(t *registry.Tool) string { return shown(t.Name) }
+func nameLine(t *lists.Tool) string { return shown(t.Name) }
 
 // page returns as many names as fit, and how to see the others.
-func page(u *registry.Upstream, tools []*registry.Tool, budget int) string {
+func page(u *registry.Upstream, tools []*lists.Tool, budget int) string {
 	more := func(left int) string {
 		return fmt.Sprintf("… %d more: inspect(%q, \"word*\"), or exec(%q, \"search\", {\"query\": …})", left, u.Name, Builtin)
 	}
@@ -229,8 +230,8 @@ func serverName(u *registry.Upstream) string { return fmt.Sprintf("%s: %s", u.Na
 
 // match returns the tools that a pattern matches, in the upstream's order. A pattern is
 // a name, a glob, or a comma-separated list of these.
-func match(u *registry.Upstream, pattern string) []*registry.Tool {
-	var found []*registry.Tool
+func match(u *registry.Upstream, pattern string) []*lists.Tool {
+	var found []*lists.Tool
 	parts := strings.Split(pattern, ",")
 	for i := range parts {
 		parts[i] = strings.TrimSpace(parts[i])

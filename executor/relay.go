@@ -12,6 +12,7 @@ import (
 	"mcpx/internal/rpc"
 	"mcpx/internal/upstream"
 	"mcpx/registry"
+	"mcpx/registry/lists"
 )
 
 // Relay is a request to forward to the upstream that has the prompt or resource in it.
@@ -326,7 +327,7 @@ func (e *Executor) resolveQuickly(c *Call) bool {
 
 // findFlat finds the upstream and the tool of a flat call, whose tool has its name on
 // the front.
-func (e *Executor) findFlat(ctx context.Context, c *Call) (*registry.Upstream, *registry.Tool, error) {
+func (e *Executor) findFlat(ctx context.Context, c *Call) (*registry.Upstream, *lists.Tool, error) {
 	c.Server, c.Tool = "", "" // an error about the name is not of a server
 	if a := c.Arguments; !rawjson.IsNull(a) && rawjson.Kind(a) != '{' {
 		return nil, nil, badRequest(`"arguments" must be an object`)

@@ -11,6 +11,7 @@ import (
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
 	"mcpx/registry"
+	"mcpx/registry/lists"
 )
 
 // relay passes a request on; an error is its object.
@@ -149,7 +150,7 @@ func TestExposureFollowsTheCatalog(t *testing.T) {
 
 func TestTemplatesThatAreNone(t *testing.T) {
 	u := registry.NewUpstream("a", nil)
-	u.Templates = []registry.Item{{Key: "bad://{", Raw: []byte(`{"uriTemplate":"bad://{"}`)}}
+	u.Templates = []lists.Item{{Key: "bad://{", Raw: []byte(`{"uriTemplate":"bad://{"}`)}}
 	x := expose(&registry.Catalog{Upstreams: []*registry.Upstream{u}}, nil, ownNames)
 	if got := x.resource("bad://{", ignoreStarting); got != nil {
 		t.Errorf("a URI is found: %+v", got)

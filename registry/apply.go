@@ -152,10 +152,7 @@ func (s *supervisor) reconfigure(c *config.Upstream) {
 	s.publishLocked(func(u *Upstream) {
 		c.KeepHiding(u.config)
 		u.config, u.Description = c, c.Description
-		for _, k := range kinds {
-			u.setList(k, u.listed[k.method])
-		}
-		u.setInstructions(u.instructions)
+		u.Reconfigure(c)
 	})
 }
 

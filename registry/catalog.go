@@ -1,9 +1,7 @@
 package registry
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"slices"
 	"sync"
 	"time"
@@ -13,8 +11,7 @@ import (
 	"mcpx/internal/link"
 	"mcpx/internal/lockfile"
 	"mcpx/internal/rawjson"
-	"mcpx/internal/schema"
-	"mcpx/internal/signature"
+	"mcpx/registry/lists"
 )
 
 // Catalog is the state of a profile's upstreams at one moment, with their lists. It is
@@ -97,80 +94,37 @@ type Upstream struct {
 	ListedAt     time.Time // when its lists were read; zero: never
 	Revision     string    // of MCP, as negotiated
 	Software     string    // its own name and version, as the upstream declared them
-	Instructions string
-	Capabilities []byte // as the upstream declared them
-	Tools        []*Tool
-	Prompts      []Item
-	Resources    []Item
-	Templates    []Item // of resources
-	ToolsOnly    bool   // the client may use some of its tools, and nothing else of it
+	Capabilities []byte    // as the upstream declared them
+	ToolsOnly    bool      // the client may use some of its tools, and nothing else of it
+	lists.Lists
 
 	whole      *Upstream     // in a View: the upstream that this is a part of
 	failure    *link.Failure // for which a person must act; nil if there is none
 	isStale    bool          // the lists are from before the next start
 	config     *config.Upstream
 	supervisor *supervisor
-	listed     map[string][]Item // the lists by method, with the tools that the config hides; never changed in place
-	tools      map[string]*Tool
-	tokens     func() int // of all tools; nil before the first list
 	session    *Session
 	stderr     *child.Stderr // of the child of the session; nil without one
 	changed    chan struct{} // closed when a newer Upstream replaces this one
-
-	instructions     string // also if they wait for a review
-	instructionsWait bool
-	waiting          map[lockfile.Kind][]string // items that are not as approved; never changed in place
-	news             *news                      // nil: none
 }
 
 // NewUpstream returns an upstream without a session that is always ready. Its user
 // handles the calls.
-func NewUpstream(name string, tools []Item) *Upstream {
-	u := &Upstream{Name: name, State: Ready}
-	setTools(u, tools)
-	return u
+func NewUpstream(name string, tools []lists.Item) *Upstream {
+	return &Upstream{Name: name, State: Ready, Lists: lists.WithTools(tools)}
 }
 
 // Transport returns how the upstream is connected.
 func (u *Upstream) Transport() config.Transport { return u.config.Transport }
 
+// Origin returns the upstream's command or URL, for the lock file.
+func (u *Upstream) Origin() lockfile.Origin { return u.config.Origin() }
+
+// Pin returns how the config compares the upstream; empty for the default.
+func (u *Upstream) Pin() config.Pin { return u.config.Pin }
+
 // Config returns the upstream's config, which must not be changed.
 func (u *Upstream) Config() *config.Upstream { return u.config }
-
-// Tokens returns the number of tokens in ToolList. It counts them when it is called for
-// the first time since the tools changed.
-func (u *Upstream) Tokens() int {
-	if u.tokens == nil {
-		return 0
-	}
-	return u.tokens()
-}
-
-// ToolList returns the full definitions of its tools, as a client without mcpx gets them
-// from tools/list, or nil if there are none.
-func (u *Upstream) ToolList() []byte { return toolList(u.Tools) }
-
-func toolList(tools []*Tool) []byte {
-	if len(tools) == 0 {
-		return nil
-	}
-	size := len(`{"tools":[]}`)
-	for _, t := range tools {
-		size += len(t.Raw) + 1
-	}
-	list := bytes.NewBuffer(make([]byte, 0, size))
-	list.WriteString(`{"tools":[`)
-	for i, t := range tools {
-		if i > 0 {
-			list.WriteByte(',')
-		}
-		if json.Compact(list, t.Raw) != nil { // it is valid, or it would not be in a list
-			list.Write(t.Raw)
-		}
-	}
-	list.WriteString("]}")
-	return list.Bytes()
-}
 
 // LatestStderr returns the last lines that the process of the shared session wrote to
 // stderr, redacted; if there is no session, those before the last failure. Lines of
@@ -189,9 +143,6 @@ func (u *Upstream) LatestStderr() []string {
 func (u *Upstream) Unavailable() error {
 	return &Unavailable{Server: u.Name, Reason: u.Reason, Stderr: u.Stderr, RetryAt: u.RetryAt, failure: u.failure}
 }
-
-// Tool finds a tool by its exact name, nil if there is none.
-func (u *Upstream) Tool(name string) *Tool { return u.tools[name] }
 
 // InFirstStart reports whether the upstream starts for the first time, so that its
 // lists may be known soon.
@@ -228,83 +179,4 @@ func (u *Upstream) superseded(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-}
-
-// Item is an item of a list: a tool, a prompt, a resource or a template.
-type Item struct {
-	Key string          // its name or URI
-	Raw json.RawMessage // the whole definition, every member, redacted
-
-	sent json.RawMessage // the definition as the upstream sent it; nil: the same as Raw
-	pin  string          // what the lock file compares; empty: not known yet
-}
-
-// Tool is one tool as its upstream described it.
-type Tool struct {
-	Name        string
-	Description string          // redacted
-	Input       *schema.Schema  // the input schema as the upstream sent it: arguments are checked against it
-	Raw         json.RawMessage // the whole definition, every member, redacted
-
-	shown     *schema.Schema  // the input schema, redacted
-	sent      json.RawMessage // the definition as the upstream sent it
-	derive    sync.Once
-	derived   any
-	signature func() string
-}
-
-// newTool reads a tool's definition. It accepts members of any type.
-func newTool(item Item) *Tool {
-	t := &Tool{Name: item.Key, Raw: item.Raw, sent: item.asSent()}
-	t.Description, _ = rawjson.String(rawjson.Get(t.Raw, "description"))
-	t.Input = schema.New(inputSchema(t.sent))
-	t.shown = t.Input
-	if string(t.sent) != string(t.Raw) {
-		t.shown = schema.New(t.ShownSchema())
-	}
-	t.signature = sync.OnceValue(func() string { return signature.Of(t.shown) })
-	return t
-}
-
-// Derived returns the value that a user of the registry derives from the tool. It is
-// made once and lives as long as the tool.
-func (t *Tool) Derived(from func(t *Tool) any) any {
-	t.derive.Do(func() { t.derived = from(t) })
-	return t.derived
-}
-
-func (i Item) asSent() json.RawMessage {
-	if i.sent == nil {
-		return i.Raw
-	}
-	return i.sent
-}
-
-func inputSchema(definition []byte) json.RawMessage {
-	if schema := rawjson.Get(definition, "inputSchema"); !rawjson.IsNull(schema) {
-		return schema
-	}
-	return json.RawMessage(`{"type":"object"}`)
-}
-
-// ShownSchema returns the input schema, redacted.
-func (t *Tool) ShownSchema() json.RawMessage { return inputSchema(t.Raw) }
-
-// Signature returns the tool's parameters in the style of TypeScript.
-func (t *Tool) Signature() string { return t.signature() }
-
-// TypedParameters returns the required parameters with their types.
-func (t *Tool) TypedParameters() string { return signature.Typed(t.shown) }
-
-// RequiredParameters returns the names of the required parameters.
-func (t *Tool) RequiredParameters() string { return signature.Required(t.shown) }
-
-// Returns returns the type of the tool's results, in at most limit bytes, or "" if the
-// upstream does not describe them.
-func (t *Tool) Returns(limit int) string {
-	output := rawjson.Get(t.Raw, "outputSchema")
-	if rawjson.IsNull(output) {
-		return ""
-	}
-	return signature.Returns(schema.New(output), limit)
 }

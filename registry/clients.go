@@ -11,6 +11,7 @@ import (
 	"mcpx/config"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/upstream"
+	"mcpx/registry/lists"
 )
 
 // clients holds the clients of the fronts and what they subscribed to.
@@ -170,9 +171,9 @@ func (s *Session) Notified(method string, params []byte, to []upstream.Client) {
 	isList := strings.HasSuffix(method, "/list_changed")
 	switch {
 	case s.Owner == nil && isList:
-		for _, k := range kinds {
-			if method == upstream.ListChanged(k.capability) {
-				s.supervisor.refresh.note(k.capability)
+		for _, k := range lists.Kinds {
+			if method == upstream.ListChanged(k.Capability) {
+				s.supervisor.refresh.note(k.Capability)
 				return
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"mcpx/config"
 	"mcpx/internal/listcache"
 	"mcpx/internal/rawjson"
+	"mcpx/registry/lists"
 )
 
 // errUnused is the end of a session that was stopped because nobody used it.
@@ -140,11 +141,11 @@ func (s *supervisor) loadCache() (isLazy bool) {
 			return
 		}
 		u.ListedAt, u.Capabilities = found.Listed, found.Capabilities
-		u.setInstructions(s.config().Redact(found.Instructions))
+		u.SetInstructions(s.config().Redact(found.Instructions))
 		u.Revision, u.Software = found.Revision, s.software(found.Server)
-		for _, k := range kinds {
-			if u.setList(k, s.cachedItems(k, found.Lists[k.method])) {
-				changed = append(changed, k.capability)
+		for _, k := range lists.Kinds {
+			if u.Set(k, s.cachedItems(k, found.Lists[k.Method])) {
+				changed = append(changed, k.Capability)
 			}
 		}
 	})
@@ -164,10 +165,10 @@ func (s *supervisor) cache() *listcache.Cache {
 func (s *supervisor) cacheKey() string { return s.config().CacheKey(listcache.Version) }
 
 // cachedItems returns the items of a cached list, redacted.
-func (s *supervisor) cachedItems(k kind, list []json.RawMessage) (items []Item) {
+func (s *supervisor) cachedItems(k lists.Kind, list []json.RawMessage) (items []lists.Item) {
 	for _, raw := range list {
-		if key, _ := rawjson.String(rawjson.Get(raw, k.key)); key != "" {
-			items = append(items, newItem(s.config(), k, key, raw))
+		if key, _ := rawjson.String(rawjson.Get(raw, k.Key)); key != "" {
+			items = append(items, lists.NewItem(s.config(), k, key, raw))
 		}
 	}
 	return items
@@ -175,13 +176,13 @@ func (s *supervisor) cachedItems(k kind, list []json.RawMessage) (items []Item) 
 
 // knownTools returns the tools that the upstream had when it was listed before, nil if that
 // is not known.
-func (s *supervisor) knownTools() []Item {
+func (s *supervisor) knownTools() []lists.Item {
 	u := s.upstream.Load()
 	if !u.ListedAt.IsZero() || s.registry.options.Cache == nil || u.config.Trust.Pin != config.PinWarn {
-		return u.listed[kinds[0].method]
+		return u.Sent(lists.OfTools)
 	}
 	found, _ := s.registry.options.Cache.Load(s.cacheKey())
-	return s.cachedItems(kinds[0], found.Lists[kinds[0].method])
+	return s.cachedItems(lists.OfTools, found.Lists[lists.OfTools.Method])
 }
 
 // saveCache saves the lists of a session in the background, redacted: stored secrets are
@@ -205,10 +206,10 @@ func (s *supervisor) saveCache(session *Session, handshake []byte) {
 		Capabilities: u.Capabilities,
 		Lists:        map[string][]json.RawMessage{},
 	}
-	content.Instructions = u.instructions
-	for method, items := range u.listed {
-		for _, item := range items {
-			content.Lists[method] = append(content.Lists[method], item.Raw)
+	content.Instructions = u.SentInstructions()
+	for _, k := range lists.Kinds {
+		for _, item := range u.Sent(k) {
+			content.Lists[k.Method] = append(content.Lists[k.Method], item.Raw)
 		}
 	}
 	s.unsaved.Store(content)

@@ -5,36 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"mcpx/internal/lockfile"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/tasks"
-	"mcpx/internal/tokens"
+	"mcpx/registry/lists"
 )
-
-// kind is a kind of list that upstreams have.
-type kind struct {
-	capability string // an upstream without it has no such list
-	method     string
-	member     string        // of the result
-	key        string        // the member that identifies an item
-	pinned     lockfile.Kind // in the lock file; empty: not in it
-	set        func(u *Upstream, items []Item) (changed bool)
-}
-
-// kinds is the table of lists. A notifications/CAPABILITY/list_changed is about all
-// kinds of that capability.
-var kinds = []kind{
-	{"tools", "tools/list", "tools", "name", lockfile.Tools, setTools},
-	{"prompts", "prompts/list", "prompts", "name", lockfile.Prompts, func(u *Upstream, items []Item) bool { return setItems(&u.Prompts, items) }},
-	{"resources", "resources/list", "resources", "uri", "", func(u *Upstream, items []Item) bool { return setItems(&u.Resources, items) }},
-	{"resources", "resources/templates/list", "resourceTemplates", "uriTemplate", lockfile.Templates, func(u *Upstream, items []Item) bool { return setItems(&u.Templates, items) }},
-}
 
 // Limits of a list.
 const (
@@ -42,67 +20,25 @@ const (
 	maxItems = 10_000
 )
 
-// setList sets one kind of list, of which only approved items are shown. It reports
-// whether clients see a change.
-func (u *Upstream) setList(k kind, items []Item) (changed bool) {
-	listed := maps.Clone(u.listed)
-	if listed == nil {
-		listed = map[string][]Item{}
-	}
-	listed[k.method] = items
-	u.listed = listed
-	return k.set(u, u.approved(k, items))
-}
-
-// setTools keeps the old value of each unchanged tool, with everything derived from
-// it.
-func setTools(u *Upstream, items []Item) (changed bool) {
-	tools := make([]*Tool, 0, len(items))
-	index := make(map[string]*Tool, len(items))
-	for _, item := range items {
-		if u.config != nil && !u.config.Tools.Allows(item.Key) {
-			continue
-		}
-		t := u.tools[item.Key]
-		if t == nil || string(t.sent) != string(item.asSent()) {
-			t = newTool(item)
-		}
-		tools = append(tools, t)
-		index[item.Key] = t
-	}
-	changed = !slices.Equal(u.Tools, tools)
-	u.Tools, u.tools = tools, index
-	if changed {
-		u.tokens = sync.OnceValue(func() int { return tokens.CountBytes(toolList(tools)) })
-	}
-	return changed
-}
-
-func setItems(list *[]Item, items []Item) (changed bool) {
-	changed = !slices.EqualFunc(*list, items, func(a, b Item) bool { return string(a.Raw) == string(b.Raw) })
-	*list = items
-	return changed
-}
-
 // list reads every page of a list and returns its items, redacted. It skips invalid
 // items.
-func (s *Session) list(ctx context.Context, k kind) ([]Item, error) {
-	var items []Item
+func (s *Session) list(ctx context.Context, k lists.Kind) ([]lists.Item, error) {
+	var items []lists.Item
 	var params []byte
 	keys, cursors := map[string]bool{}, map[string]bool{}
-	warn := func(text string) { s.Log.Warn().Str("method", k.method).Msg(text) }
+	warn := func(text string) { s.Log.Warn().Str("method", k.Method).Msg(text) }
 	for range maxPages {
-		result, err := s.Request(ctx, k.method, params)
+		result, err := s.Request(ctx, k.Method, params)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", k.method, err)
+			return nil, fmt.Errorf("%s: %w", k.Method, err)
 		}
-		for raw := range rawjson.Elements(rawjson.Get(result, k.member)) {
-			key, _ := rawjson.String(rawjson.Get(raw, k.key))
+		for raw := range rawjson.Elements(rawjson.Get(result, k.Member)) {
+			key, _ := rawjson.String(rawjson.Get(raw, k.Key))
 			switch {
 			case key == "":
-				warn("skipped an item without a " + k.key)
+				warn("skipped an item without a " + k.Key)
 			case keys[key]:
-				warn("skipped a second item with the same " + k.key)
+				warn("skipped a second item with the same " + k.Key)
 			case !s.hasValidHeaders(raw):
 				warn("skipped a tool with an invalid x-mcp-header")
 			case len(items) == maxItems:
@@ -110,8 +46,8 @@ func (s *Session) list(ctx context.Context, k kind) ([]Item, error) {
 				return items, nil
 			default:
 				keys[key] = true
-				item := newItem(s.supervisor.config(), k, key, raw)
-				item.Raw = redactDefinition(s.Redact, item.Raw)
+				item := lists.NewItem(s.supervisor.config(), k, key, raw)
+				item.Raw = lists.Redact(s.Redact, item.Raw)
 				items = append(items, item)
 			}
 		}
@@ -199,33 +135,60 @@ func (c *changes) wait(ctx context.Context, done <-chan struct{}) (map[string]bo
 	return names, nil
 }
 
-// redactDefinition returns the definition of a tool, a prompt, a resource or a
-// template as it is shown: redacted, except for the texts that a caller has to repeat
-// and those that give a schema its structure.
-func redactDefinition(redact func(text string) string, definition []byte) []byte {
-	if text := string(definition); redact(text) == text {
-		return definition
+// logReview logs what waits for a review, unless that was logged before.
+func (s *supervisor) logReview() {
+	u := s.upstream.Load()
+	gone, review := u.Gone(), u.Review()
+	waiting := fmt.Sprint(u.Waiting(), review, gone)
+	if waiting == s.reviewed {
+		return
 	}
-	return rawjson.Rewrite(definition, nil, func(path []string, text string) string {
-		if isStructure(path) {
-			return text
+	s.reviewed = waiting
+	if gone != nil {
+		s.log.Info().Strs("tools", lists.Shortened(gone)).Msg("approved tools are gone")
+	}
+	if review != "" {
+		s.log.Warn().Str("pin", string(u.config.Trust.Pin)).Strs("tools", lists.Shortened(u.Waiting())).Str("review", review).
+			Msg("the server is not as it was approved")
+	}
+}
+
+// noteChanges logs which tools differ from those that were listed before, and makes News
+// tell it.
+func (s *supervisor) noteChanges(before []lists.Item) {
+	changed, added := s.upstream.Load().Compare(before)
+	if changed == nil && added == nil {
+		return
+	}
+	s.log.Warn().Strs("changed", changed).Strs("new", added).Msg("tools have changed since the server was listed before")
+	s.publish(func(u *Upstream) { u.SetNews(changed, added) })
+}
+
+// AwaitsList reports whether the upstream has announced that a list has changed, and only
+// approved items of the new list may be used.
+func (u *Upstream) AwaitsList() bool {
+	return u.IsBlocking() && u.State == Ready && u.supervisor.listed.Load() < u.supervisor.refresh.noted()
+}
+
+// Relisted waits until the lists that the upstream has announced so far are read, and
+// returns the upstream with them.
+func (v View) Relisted(ctx context.Context, name string) (*Upstream, error) {
+	u := v.current(v.known(name))
+	if u == nil || !u.AwaitsList() {
+		return v.Ready(ctx, name)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, u.config.StartupTimeout, &Unavailable{Server: name, Reason: "it has changed its lists, and they could not be read; try again later"})
+	defer cancel()
+	announced := u.supervisor.refresh.noted()
+	for u.AwaitsList() && u.supervisor.listed.Load() < announced {
+		if err := u.superseded(ctx); err != nil {
+			return nil, err
 		}
-		return redact(text)
-	})
-}
-
-// structure are the members whose text stays. Property names stay too.
-var structure = []string{
-	"name", "uri", "uriTemplate", "mimeType",
-	"type", "enum", "const", "pattern", "format", "required",
-	"$schema", "$id", "$ref", "$anchor", "$dynamicRef", "$dynamicAnchor",
-}
-
-// examples are the members that may hold any JSON. All text below them is redacted.
-var examples = []string{"default", "examples", "_meta"}
-
-// isStructure reports whether the text at that path of a definition stays.
-func isStructure(path []string) bool {
-	return len(path) > 0 && slices.Contains(structure, path[len(path)-1]) &&
-		!slices.ContainsFunc(path, func(key string) bool { return slices.Contains(examples, key) })
+		next := v.current(name)
+		if next == nil || next.supervisor != u.supervisor {
+			break
+		}
+		u = next
+	}
+	return v.Ready(ctx, name)
 }

@@ -16,6 +16,7 @@ import (
 	"mcpx/config"
 	"mcpx/internal/link"
 	"mcpx/internal/mcptest"
+	"mcpx/registry/lists"
 )
 
 func TestEveryToolIsCached(t *testing.T) {
@@ -99,7 +100,7 @@ func TestStartsAreAnnouncedTogether(t *testing.T) {
 	c := newRecorder("one")
 	r.Attach(c)
 	for name := range upstreams {
-		if _, err := r.Ready(t.Context(), name); err != nil {
+		if _, err := r.For(nil).Ready(t.Context(), name); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -112,7 +113,7 @@ func TestStartsAreAnnouncedTogether(t *testing.T) {
 	}
 }
 
-func names(items []Item) (keys []string) {
+func names(items []lists.Item) (keys []string) {
 	for _, i := range items {
 		keys = append(keys, i.Key)
 	}
@@ -132,9 +133,9 @@ func TestListChangedIsCoalesced(t *testing.T) {
 		t.Error("a tool that did not change was made anew")
 	}
 	mustCall(t, r, "a", "sleep", `{"ms":1500}`)
-	lists, err := strconv.Atoi(mustCall(t, r, "a", "lists", "{}"))
-	if err != nil || lists > 3 {
-		t.Errorf("200 notices caused %d lists besides the first, want 2 at most", lists-1)
+	count, err := strconv.Atoi(mustCall(t, r, "a", "lists", "{}"))
+	if err != nil || count > 3 {
+		t.Errorf("200 notices caused %d lists besides the first, want 2 at most", count-1)
 	}
 }
 
@@ -167,7 +168,7 @@ func TestTheCatalogChangesBeforeClientsAreNotified(t *testing.T) {
 		}
 	}()
 	for i := range 2000 {
-		s.list(t.Context(), session, kinds[0])
+		s.list(t.Context(), session, lists.OfTools)
 		if got, want := <-found, fmt.Sprintf("t%d", i+1); got != want {
 			t.Fatalf("a client that was notified of %s finds %q", want, got)
 		}

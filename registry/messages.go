@@ -147,7 +147,7 @@ func (s *Session) withoutPasswords(message []byte) []byte {
 		return message
 	}
 	hidden := arguments
-	for key, property := range rawjson.Members(rawjson.Get(inputSchema(tool.sent), "properties")) {
+	for key, property := range rawjson.Members(rawjson.Get(tool.SentSchema(), "properties")) {
 		isSecret := string(rawjson.Get(property, "format")) == `"password"` || string(rawjson.Get(property, "writeOnly")) == "true"
 		if isSecret && rawjson.Get(arguments, key) != nil {
 			hidden = rawjson.With(hidden, key, []byte(`"***"`))

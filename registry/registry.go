@@ -4,8 +4,6 @@ package registry
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,6 +17,7 @@ import (
 	"mcpx/internal/listcache"
 	"mcpx/internal/tasks"
 	"mcpx/internal/telemetry"
+	"mcpx/registry/lists"
 )
 
 // Registry holds the live upstreams of one profile.
@@ -61,8 +60,8 @@ type Options struct {
 	// SignIn returns how a person signs in to a server, with these scopes in addition; may
 	// be nil.
 	SignIn  func(server string, scopes []string) string
-	Compile func(t *Tool)     // prepares a tool that was listed, in the background; may be nil
-	Tracer  *telemetry.Tracer // records spans of requests; nil: none
+	Compile func(t *lists.Tool) // prepares a tool that was listed, in the background; may be nil
+	Tracer  *telemetry.Tracer   // records spans of requests; nil: none
 }
 
 // New returns a Registry of the profile's upstreams, none of them started.
@@ -115,42 +114,6 @@ func (r *Registry) Settled(ctx context.Context, name string) *Upstream {
 	return r.For(nil).Settled(ctx, name)
 }
 
-// Ready returns the upstream once it has a session. It waits while the upstream
-// starts, for its start-up limit at most. If the upstream is idle or waits for its next
-// start, it is started at once, unless it failed less than a second ago and nobody has
-// signed in since. An *Unavailable
-// says why there is no session.
-func (r *Registry) Ready(ctx context.Context, name string) (*Upstream, error) {
-	return r.For(nil).Ready(ctx, name)
-}
-
-// Listed is like Ready, but does not start an idle upstream whose lists are known.
-func (r *Registry) Listed(ctx context.Context, name string) (*Upstream, error) {
-	return r.For(nil).Listed(ctx, name)
-}
-
-// settled waits until the upstream is no longer starting, or until ctx ends.
-func (v View) settled(ctx context.Context, name string) *Upstream {
-	for {
-		u := v.current(name)
-		if u == nil || u.State != Starting {
-			return u
-		}
-		if u.superseded(ctx) != nil {
-			return u
-		}
-	}
-}
-
-// settledSoon is settled for a request. An upstream that is queued to start does not wait
-// for its turn.
-func (v View) settledSoon(ctx context.Context, name string) *Upstream {
-	if u := v.current(name); u != nil && u.State == Starting {
-		u.supervisor.hurry.Notify()
-	}
-	return v.settled(ctx, name)
-}
-
 // SettleAll waits until no upstream is in its first start, or until the timeout.
 func (r *Registry) SettleAll(ctx context.Context, timeout time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -161,61 +124,3 @@ func (r *Registry) SettleAll(ctx context.Context, timeout time.Duration) {
 		}
 	}
 }
-
-// errStillStarting is the cause when startLimit is reached.
-var errStillStarting = errors.New("still starting")
-
-// startLimit bounds how long a call waits for an upstream to start: for a slot, for the
-// start itself, and for the end of the previous process.
-func (r *Registry) startLimit(ctx context.Context, name string, begun time.Time) (context.Context, context.CancelFunc) {
-	u := r.Catalog().Upstream(name)
-	if u == nil {
-		return context.WithCancel(ctx)
-	}
-	if begun.IsZero() {
-		begun = time.Now()
-	}
-	return context.WithDeadlineCause(ctx, begun.Add(u.config.StartupTimeout), errStillStarting)
-}
-
-// explain turns errStillStarting into an error with the stderr so far.
-func (v View) explain(name string, err error) error {
-	u := v.current(name)
-	if u == nil || !errors.Is(err, errStillStarting) {
-		return err
-	}
-	e := &Unavailable{Server: name, Reason: fmt.Sprintf(`still starting after %s (its "startup_timeout"); try again later`, u.config.StartupTimeout)}
-	if stderr := u.supervisor.stderr.Load(); stderr != nil {
-		e.Stderr = stderr.Lines()
-	}
-	return e
-}
-
-// ready returns the upstream once it has a session, within the limit of ctx.
-func (v View) ready(ctx context.Context, name string) (*Upstream, error) {
-	for {
-		if err := v.ensureOwn(name); err != nil {
-			return nil, err
-		}
-		u := v.settledSoon(ctx, name)
-		switch {
-		case u == nil:
-			return nil, &Unavailable{Server: name, Reason: "it is not in the config"}
-		case !v.isOwn(u): // a reload has ended the caller's own meanwhile
-			continue
-		case u.State == Ready:
-			return u, nil
-		case ctx.Err() != nil:
-			return nil, context.Cause(ctx)
-		case !u.mayStart() || time.Since(u.FailedAt) < retryGrace && !u.hasNewSignIn(ctx):
-			return nil, u.Unavailable()
-		}
-		u.supervisor.wake.Notify()
-		if err := u.superseded(ctx); err != nil {
-			return nil, err
-		}
-	}
-}
-
-// retryGrace is how long after a failure calls do not start the upstream again.
-const retryGrace = time.Second

@@ -59,7 +59,7 @@ func (s *supervisor) dial(ctx context.Context, owner upstream.Client) (*Session,
 // there is no such tool.
 func (s *supervisor) inputSchema(tool string) []byte {
 	if t := s.upstream.Load().Tool(tool); t != nil {
-		return rawjson.Get(t.sent, "inputSchema")
+		return t.SentSchema()
 	}
 	return nil
 }

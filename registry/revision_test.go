@@ -143,7 +143,7 @@ func TestRevisionOfARemoteUpstream(t *testing.T) {
 				strict["initialize"] = status(400, `{"jsonrpc":"2.0","id":ID,"error":{"code":-32020,"message":"Missing MCP-Protocol-Version header"}}`)
 			}
 			r, _ := run(t, map[string]any{"a": map[string]any{"url": serve(t, strict)}})
-			u, err := r.Ready(t.Context(), "a")
+			u, err := r.For(nil).Ready(t.Context(), "a")
 			if err != nil || u.Tool("b") == nil {
 				t.Fatalf("not ready: %v", err)
 			}
@@ -165,7 +165,7 @@ func TestToolsWithInvalidHeaders(t *testing.T) {
 		"tools/list": answer(`{"tools":[{"name":"good","inputSchema":{"properties":{"x":{"type":"string","x-mcp-header":"X"}}}},` +
 			`{"name":"bad","inputSchema":{"properties":{"x":{"type":"object","x-mcp-header":"X"}}}},{"name":"plain"}]}`),
 	})}})
-	u, err := r.Ready(t.Context(), "a")
+	u, err := r.For(nil).Ready(t.Context(), "a")
 	if err != nil || len(u.Tools) != 2 || u.Tool("good") == nil || u.Tool("plain") == nil {
 		t.Errorf("%d tools, %v", len(u.Tools), err)
 	}

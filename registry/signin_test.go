@@ -54,7 +54,7 @@ func TestSignInStates(t *testing.T) {
 	if u.Reason != "needs sign-in: run mcpx auth login a; then call again" || !u.NeedsPerson() {
 		t.Errorf("%+v", u)
 	}
-	_, err := r.Ready(t.Context(), "a")
+	_, err := r.For(nil).Ready(t.Context(), "a")
 	var needed *Unavailable
 	if !errors.As(err, &needed) || needed.Error() != "a "+u.Reason {
 		t.Fatalf("a call: %v", err)
@@ -69,7 +69,7 @@ func TestSignInStates(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitState(t, r, SigningIn)
-	if _, err := r.Ready(t.Context(), "a"); err == nil || !strings.Contains(err.Error(), "is being signed in") {
+	if _, err := r.For(nil).Ready(t.Context(), "a"); err == nil || !strings.Contains(err.Error(), "is being signed in") {
 		t.Errorf("while a person signs in: %v", err)
 	}
 	back, err := authtest.Browse(t.Context(), address)
@@ -84,7 +84,7 @@ func TestSignInStates(t *testing.T) {
 	if err := all.SignedIn(t.Context(), "a", nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Ready(t.Context(), "a"); err != nil {
+	if _, err := r.For(nil).Ready(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}
 
@@ -131,7 +131,7 @@ func TestCallAfterSignInElsewhere(t *testing.T) {
 	if _, err := r.options.Accounts.Complete(t.Context(), "", back.Query()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Ready(t.Context(), "a"); err != nil {
+	if _, err := r.For(nil).Ready(t.Context(), "a"); err != nil {
 		t.Errorf("a call right after the sign-in: %v", err)
 	}
 }

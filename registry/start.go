@@ -17,6 +17,7 @@ import (
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
 	"mcpx/internal/upstream"
+	"mcpx/registry/lists"
 )
 
 // start opens a session and publishes it with the upstream's lists, within the start-up
@@ -86,19 +87,19 @@ func startupLimit(ctx context.Context, c *config.Upstream) (context.Context, con
 func (s *supervisor) publishLists(ctx context.Context, session *Session, handshake []byte, begin time.Time) error {
 	capabilities := rawjson.Get(handshake, "capabilities")
 	announced, before := s.refresh.noted(), s.knownTools()
-	lists := make([][]Item, len(kinds))
-	for i, k := range kinds {
-		if rawjson.IsNull(rawjson.Get(capabilities, k.capability)) {
+	read := make([][]lists.Item, len(lists.Kinds))
+	for i, k := range lists.Kinds {
+		if rawjson.IsNull(rawjson.Get(capabilities, k.Capability)) {
 			continue
 		}
 		items, err := session.list(ctx, k)
-		if err != nil && (k.capability == "tools" || session.IsOver() || ctx.Err() != nil) {
+		if err != nil && (k.Capability == "tools" || session.IsOver() || ctx.Err() != nil) {
 			return err
 		}
 		if err != nil {
 			s.log.Warn().Str("error", s.config().Redact(err.Error())).Msg("could not read a list; it stays empty")
 		}
-		lists[i] = items
+		read[i] = items
 	}
 	s.remember(session, handshake)
 	s.registry.setFirstLevel(session, capabilities)
@@ -112,11 +113,11 @@ func (s *supervisor) publishLists(ctx context.Context, session *Session, handsha
 		u.State, u.Reason, u.Cause, u.Stderr, u.RetryAt, u.failure = Ready, "", "", nil, time.Time{}, nil
 		u.StartupTime, u.ListedAt, u.isStale = took, time.Now(), false
 		u.Capabilities, u.session, u.stderr = capabilities, session, s.stderr.Load()
-		u.setInstructions(instructions)
+		u.SetInstructions(instructions)
 		u.Revision, u.Software = session.Revision(handshake), s.software(softwareInfo(handshake))
-		for i, k := range kinds {
-			if u.setList(k, lists[i]) {
-				changed = append(changed, k.capability)
+		for i, k := range lists.Kinds {
+			if u.Set(k, read[i]) {
+				changed = append(changed, k.Capability)
 			}
 		}
 	})
@@ -129,7 +130,7 @@ func (s *supervisor) publishLists(ctx context.Context, session *Session, handsha
 	s.log.Info().Int("tools", len(u.Tools)).Int("prompts", len(u.Prompts)).Int("resources", len(u.Resources)).
 		Dur("ms", took.Round(time.Millisecond)).Msg("upstream ready")
 	s.logReview()
-	s.noteChanges(before, lists[0])
+	s.noteChanges(before)
 	return nil
 }
 

@@ -19,6 +19,7 @@ import (
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/tasks"
+	"mcpx/registry/lists"
 )
 
 // supervisor starts one upstream, and starts it again when it dies. Only its run
@@ -74,7 +75,7 @@ func newSupervisor(r *Registry, c *config.Upstream) *supervisor {
 	s.known.Store(&known{})
 	s.ctx, s.retire = context.WithCancel(r.ctx)
 	s.upstream.Store(&Upstream{
-		Name: c.Name, Description: c.Description, State: Starting, config: c, supervisor: s, changed: make(chan struct{}),
+		Name: c.Name, Description: c.Description, State: Starting, Lists: lists.New(c), config: c, supervisor: s, changed: make(chan struct{}),
 	})
 	return s
 }
@@ -214,20 +215,20 @@ func (s *supervisor) serve(ctx context.Context, session *Session) error {
 func (s *supervisor) relist(ctx context.Context, session *Session, changed map[string]bool) {
 	returned := s.refresh.returned()
 	declared := s.upstream.Load().Capabilities
-	for _, k := range kinds {
-		if changed[k.capability] && !rawjson.IsNull(rawjson.Get(declared, k.capability)) && !s.list(ctx, session, k) {
+	for _, k := range lists.Kinds {
+		if changed[k.Capability] && !rawjson.IsNull(rawjson.Get(declared, k.Capability)) && !s.list(ctx, session, k) {
 			return
 		}
 	}
 	s.listed.Store(returned)
-	if s.upstream.Load().isBlocking() {
+	if s.upstream.Load().IsBlocking() {
 		s.publish(func(*Upstream) {}) // wakes the calls that wait
 	}
 }
 
 // list reads one kind of list again and reports whether it could. If not, the last good
 // list stays and the list is read again later: the upstream reports a change only once.
-func (s *supervisor) list(ctx context.Context, session *Session, k kind) bool {
+func (s *supervisor) list(ctx context.Context, session *Session, k lists.Kind) bool {
 	ctx, cancel := context.WithTimeout(ctx, s.config().StartupTimeout)
 	defer cancel()
 	items, err := session.list(ctx, k)
@@ -236,20 +237,20 @@ func (s *supervisor) list(ctx context.Context, session *Session, k kind) bool {
 	}
 	if err != nil {
 		s.log.Warn().Str("error", s.config().Redact(err.Error())).Msg("could not read a changed list; mcpx keeps the last one and tries again later")
-		time.AfterFunc(relistTime, func() { s.refresh.note(k.capability) })
+		time.AfterFunc(relistTime, func() { s.refresh.note(k.Capability) })
 		return false
 	}
-	changed, before := false, s.upstream.Load().listed[k.method]
-	s.publish(func(u *Upstream) { changed, u.ListedAt = u.setList(k, items), time.Now() })
+	changed, before := false, s.upstream.Load().Sent(k)
+	s.publish(func(u *Upstream) { changed, u.ListedAt = u.Set(k, items), time.Now() })
 	s.compile(session)
 	s.saveCache(session, nil)
 	if changed { // after publish: notified clients list at once
-		s.registry.changed.note(k.capability)
+		s.registry.changed.note(k.Capability)
 	}
-	s.log.Info().Str("method", k.method).Int("items", len(items)).Msg("list changed")
+	s.log.Info().Str("method", k.Method).Int("items", len(items)).Msg("list changed")
 	s.logReview()
-	if k.pinned == lockfile.Tools {
-		s.noteChanges(before, items)
+	if k.Pinned == lockfile.Tools {
+		s.noteChanges(before)
 	}
 	return true
 }

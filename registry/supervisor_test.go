@@ -190,7 +190,7 @@ func TestACallStartsAWaitingUpstreamAfterTheGrace(t *testing.T) {
 			return err
 		},
 		"ready": func(ctx context.Context, r *Registry) error {
-			_, err := r.Ready(ctx, "a")
+			_, err := r.For(nil).Ready(ctx, "a")
 			return err
 		},
 	} {
@@ -298,7 +298,7 @@ func TestStderrOfAReadyUpstream(t *testing.T) {
 	a := mcptest.Upstream(t, "-full", "-token", "the-token-1")
 	a["env"].(map[string]string)["API_KEY"] = key
 	r, l := run(t, map[string]any{"a": a})
-	u, err := r.Ready(t.Context(), "a")
+	u, err := r.For(nil).Ready(t.Context(), "a")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -348,7 +348,7 @@ func TestCallsGoAheadOfTheQueue(t *testing.T) {
 	}
 	r, _ := run(t, upstreams)
 	begin := time.Now()
-	if _, err := r.Ready(t.Context(), "good"); err != nil || time.Since(begin) > slotTime {
+	if _, err := r.For(nil).Ready(t.Context(), "good"); err != nil || time.Since(begin) > slotTime {
 		t.Errorf("ready after %s, %v", time.Since(begin), err)
 	}
 }

@@ -2,16 +2,14 @@ package registry
 
 import (
 	"context"
-	"maps"
+	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
 
 	"mcpx/config"
-	"mcpx/internal/lockfile"
 	"mcpx/internal/policy"
-	"mcpx/internal/rawjson"
-	"mcpx/internal/tokens"
 	"mcpx/internal/upstream"
 )
 
@@ -97,7 +95,10 @@ func (v View) compose(whole *Catalog) []*Upstream {
 	return all
 }
 
-// Ready is like Registry.Ready.
+// Ready returns the upstream once it has a session. It waits while the upstream starts, for
+// its start-up limit at most. If the upstream is idle or waits for its next start, it is
+// started at once, unless it failed less than a second ago and nobody has signed in since.
+// An *Unavailable says why there is no session.
 func (v View) Ready(ctx context.Context, name string) (*Upstream, error) {
 	name = v.known(name)
 	ctx, cancel := v.registry.startLimit(ctx, name, time.Time{})
@@ -106,7 +107,7 @@ func (v View) Ready(ctx context.Context, name string) (*Upstream, error) {
 	return v.see(u), v.explain(name, err)
 }
 
-// Listed is like Registry.Listed.
+// Listed is like Ready, but does not start an idle upstream whose lists are known.
 func (v View) Listed(ctx context.Context, name string) (*Upstream, error) {
 	name = v.known(name)
 	ctx, cancel := v.registry.startLimit(ctx, name, time.Time{})
@@ -122,6 +123,86 @@ func (v View) Listed(ctx context.Context, name string) (*Upstream, error) {
 func (v View) Settled(ctx context.Context, name string) *Upstream {
 	return v.see(v.settled(ctx, v.known(name)))
 }
+
+// settled waits until the upstream is no longer starting, or until ctx ends.
+func (v View) settled(ctx context.Context, name string) *Upstream {
+	for {
+		u := v.current(name)
+		if u == nil || u.State != Starting {
+			return u
+		}
+		if u.superseded(ctx) != nil {
+			return u
+		}
+	}
+}
+
+// settledSoon is settled for a request. An upstream that is queued to start does not wait
+// for its turn.
+func (v View) settledSoon(ctx context.Context, name string) *Upstream {
+	if u := v.current(name); u != nil && u.State == Starting {
+		u.supervisor.hurry.Notify()
+	}
+	return v.settled(ctx, name)
+}
+
+// errStillStarting is the cause when startLimit is reached.
+var errStillStarting = errors.New("still starting")
+
+// startLimit bounds how long a call waits for an upstream to start: for a slot, for the
+// start itself, and for the end of the previous process.
+func (r *Registry) startLimit(ctx context.Context, name string, begun time.Time) (context.Context, context.CancelFunc) {
+	u := r.Catalog().Upstream(name)
+	if u == nil {
+		return context.WithCancel(ctx)
+	}
+	if begun.IsZero() {
+		begun = time.Now()
+	}
+	return context.WithDeadlineCause(ctx, begun.Add(u.config.StartupTimeout), errStillStarting)
+}
+
+// explain turns errStillStarting into an error with the stderr so far.
+func (v View) explain(name string, err error) error {
+	u := v.current(name)
+	if u == nil || !errors.Is(err, errStillStarting) {
+		return err
+	}
+	e := &Unavailable{Server: name, Reason: fmt.Sprintf(`still starting after %s (its "startup_timeout"); try again later`, u.config.StartupTimeout)}
+	if stderr := u.supervisor.stderr.Load(); stderr != nil {
+		e.Stderr = stderr.Lines()
+	}
+	return e
+}
+
+// ready returns the upstream once it has a session, within the limit of ctx.
+func (v View) ready(ctx context.Context, name string) (*Upstream, error) {
+	for {
+		if err := v.ensureOwn(name); err != nil {
+			return nil, err
+		}
+		u := v.settledSoon(ctx, name)
+		switch {
+		case u == nil:
+			return nil, &Unavailable{Server: name, Reason: "it is not in the config"}
+		case !v.isOwn(u): // a reload has ended the caller's own meanwhile
+			continue
+		case u.State == Ready:
+			return u, nil
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case !u.mayStart() || time.Since(u.FailedAt) < retryGrace && !u.hasNewSignIn(ctx):
+			return nil, u.Unavailable()
+		}
+		u.supervisor.wake.Notify()
+		if err := u.superseded(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// retryGrace is how long after a failure calls do not start the upstream again.
+const retryGrace = time.Second
 
 // known returns a name that exists for the client, or one that no upstream has.
 func (v View) known(name string) string {
@@ -197,35 +278,18 @@ func (v *views) of(key viewKey, whole *Catalog, upstreams []*Upstream) *Catalog 
 // isOf reports whether the upstream is a part of another, or the same.
 func (u *Upstream) isOf(whole *Upstream) bool { return u == whole || u.whole == whole }
 
-// restrict returns the part of an upstream that the rules grant. Instructions, notes about
-// tools that wait for a review, and what it writes to stderr while it works may name any
-// tool, so only those see them who see all tools.
+// restrict returns the part of an upstream that the rules grant. What it writes to stderr
+// while it works may name any tool, so only those see it who see all tools.
 func (u *Upstream) restrict(schema string, rules *policy.Rules) *Upstream {
 	part := *u
 	part.whole = u
-	part.Tools, part.tools = nil, map[string]*Tool{}
-	for _, t := range u.Tools {
-		if rules.HasTool(policy.Tool{Schema: schema, Server: u.Name, Name: t.Name, ReadOnly: t.isReadOnly()}) {
-			part.Tools = append(part.Tools, t)
-			part.tools[t.Name] = t
-		}
-	}
+	part.Lists = u.Restrict(schema, u.Name, rules)
 	part.ToolsOnly = !rules.HasAllOf(schema, u.Name)
 	if part.ToolsOnly {
-		part.Prompts, part.Resources, part.Templates, part.Capabilities = nil, nil, nil, nil
+		part.Capabilities = nil
 	}
 	if !rules.HasEveryToolOf(schema, u.Name) {
-		part.Instructions, part.instructions, part.instructionsWait, part.news = "", "", false, nil
 		part.stderr = nil
-		part.waiting = maps.Clone(u.waiting)
-		delete(part.waiting, lockfile.Tools)
-		shown := slices.Clip(part.Tools)
-		part.tokens = sync.OnceValue(func() int { return tokens.CountBytes(toolList(shown)) })
 	}
 	return &part
-}
-
-// isReadOnly reports whether the upstream says that the tool changes nothing.
-func (t *Tool) isReadOnly() bool {
-	return string(rawjson.Get(rawjson.Get(t.Raw, "annotations"), "readOnlyHint")) == "true"
 }

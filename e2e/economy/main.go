@@ -26,6 +26,7 @@ import (
 	"mcpx/internal/rawjson"
 	"mcpx/internal/tokens"
 	"mcpx/registry"
+	"mcpx/registry/lists"
 )
 
 func main() {
@@ -229,7 +230,7 @@ func (r *report) add(ctx context.Context, e *executor.Executor, u *registry.Upst
 }
 
 // search measures the way over exec("mcpx", "search").
-func (r *report) search(ctx context.Context, e *executor.Executor, u *registry.Upstream, t *registry.Tool, one string) error {
+func (r *report) search(ctx context.Context, e *executor.Executor, u *registry.Upstream, t *lists.Tool, one string) error {
 	query, err := json.Marshal(map[string]any{"query": strings.NewReplacer("_", " ", "-", " ").Replace(t.Name) + " " + u.Name, "limit": 5})
 	if err != nil {
 		return err

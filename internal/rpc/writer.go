@@ -4,10 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"mcpx/internal/tasks"
 	"runtime"
 	"sync"
 	"time"
+
+	"mcpx/internal/tasks"
 )
 
 // Writer writes messages to a pipe in the order of Send, one per line. If nothing is

@@ -24,7 +24,7 @@ func TestConsoleRoutes(t *testing.T) {
 	off := servertest.Upstream(t, "off")
 	off["disabled"] = true
 	s := serve(t, secret, off)
-	if _, err := s.Registry.Ready(t.Context(), "one"); err != nil {
+	if _, err := s.Registry.For(nil).Ready(t.Context(), "one"); err != nil {
 		t.Fatal(err)
 	}
 	result := url.QueryEscape("echo")
@@ -101,7 +101,7 @@ func TestConsoleEdits(t *testing.T) {
 func TestConsoleRights(t *testing.T) {
 	running := servertest.Start(t, server.Options{}, servertest.Upstream(t, "one"), servertest.Upstream(t, "two"))
 	for _, name := range []string{"one", "two"} {
-		if _, err := running.Registry.Ready(t.Context(), name); err != nil {
+		if _, err := running.Registry.For(nil).Ready(t.Context(), name); err != nil {
 			t.Fatal(err)
 		}
 	}

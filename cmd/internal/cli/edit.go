@@ -12,6 +12,7 @@ import (
 	"mcpx/config"
 	"mcpx/internal/app"
 	"mcpx/internal/editfile"
+	"mcpx/internal/jsonfile"
 	"mcpx/internal/lockfile"
 	"mcpx/internal/nearest"
 	"mcpx/internal/plain"
@@ -111,7 +112,7 @@ func (c *serverEdit) edit(t *terminal, done string, change func(e *config.Editor
 // editError adds advice to an error of a config edit.
 func editError(err error, path string) error {
 	var (
-		problems *config.Error
+		problems *jsonfile.Error
 		change   *config.ChangeError
 		exists   *config.ExistsError
 		server   *config.UnknownServerError

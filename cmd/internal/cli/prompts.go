@@ -12,6 +12,7 @@ import (
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
 	"mcpx/registry"
+	"mcpx/registry/lists"
 )
 
 // promptsCmd lists the prompts of a server, or gets one.
@@ -88,7 +89,7 @@ func (c *promptsCmd) list(t *terminal, u *registry.Upstream) error {
 // promptParams returns the params of prompts/get. Missing arguments are found before
 // anything is sent.
 func promptParams(u *registry.Upstream, name string, pairs []pair) ([]byte, error) {
-	at := slices.IndexFunc(u.Prompts, func(p registry.Item) bool { return p.Key == name })
+	at := slices.IndexFunc(u.Prompts, func(p lists.Item) bool { return p.Key == name })
 	if at < 0 {
 		return nil, fmt.Errorf("server %q has no prompt %q%s", u.Name, name, known(u.Prompts, name))
 	}
@@ -144,15 +145,15 @@ func about(raw []byte) string {
 }
 
 // items returns definitions as an array.
-func items(list []registry.Item) []byte {
-	return jsonArray(list, func(item registry.Item) []byte { return item.Raw })
+func items(list []lists.Item) []byte {
+	return jsonArray(list, func(item lists.Item) []byte { return item.Raw })
 }
 
 // knownNames is how many names an error shows.
 const knownNames = 30
 
 // known names the prompts that exist.
-func known(prompts []registry.Item, name string) string {
+func known(prompts []lists.Item, name string) string {
 	if len(prompts) == 0 {
 		return "; it has none"
 	}

@@ -7,6 +7,7 @@ import (
 	"mcpx/internal/ansi"
 	"mcpx/internal/rawjson"
 	"mcpx/registry"
+	"mcpx/registry/lists"
 )
 
 // resourcesCmd lists the resources of a server, or reads one.
@@ -60,7 +61,7 @@ func (c *resourcesCmd) list(t *terminal, u *registry.Upstream) error {
 	}
 	for i, kind := range []struct {
 		title string
-		items []registry.Item
+		items []lists.Item
 	}{{"resource", u.Resources}, {"template", u.Templates}} {
 		if len(kind.items) == 0 {
 			continue
