@@ -15,6 +15,8 @@ import (
 
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
+
+	"mcpx/internal/redact"
 )
 
 // retryRefresh is how long a refresh that failed for want of a network is not repeated.
@@ -207,7 +209,8 @@ func (a *Account) explain(err error, form url.Values) error {
 		for _, name := range []string{"code", "code_verifier", "refresh_token", "client_assertion", "device_code"} {
 			secrets = append(secrets, form.Get(name))
 		}
-		return &tokenError{refused.ErrorCode, hide(describe(refused.ErrorCode, refused.ErrorDescription), secrets...)}
+		text := describe(refused.ErrorCode, refused.ErrorDescription)
+		return &tokenError{refused.ErrorCode, redact.NewSet(secrets).Redact(text)}
 	case ok:
 		status := refused.Response.StatusCode
 		return fmt.Errorf("HTTP status %d %s from the token endpoint", status, http.StatusText(status))
