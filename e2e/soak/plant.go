@@ -91,11 +91,14 @@ func (r *relay) request(line []byte) []byte {
 			return slices.Concat(again, line)
 		case r.bug == bugStop && r.isDue():
 			r.create(happened)
-			os.Exit(0) // and with its input the upstream ends
+			r.end()
 		}
 	}
 	return line
 }
+
+// end ends the relay, and with its input the upstream.
+func (r *relay) end() { os.Exit(0) }
 
 // suits reports whether the relay may misbehave at a call. Clients cancel only slow calls.
 func (r *relay) suits(w mcptest.Work) bool {
