@@ -139,8 +139,8 @@ func (p *Profile) fields() []field {
 	return append([]field{enabled}, p.group()...)
 }
 
-// serverKeys are the spellings of the key that holds the servers.
-var serverKeys = []string{"mcpServers", "mcp_servers", "servers"}
+// ServerKeys are the spellings of the key that holds the servers.
+var ServerKeys = []string{"mcpServers", "mcp_servers", "servers"}
 
 // group returns the keys that a schema and the top level have in common.
 func (p *Profile) group() []field {

@@ -42,6 +42,13 @@ func Parse(file string, data []byte, lookup Lookup) (*Config, error) {
 	return parse(file, data, lookup, &secretReader{})
 }
 
+// Check returns the problems of a file, as Parse does. A variable or a secret that is missing
+// is not the file's fault.
+func Check(file string, data []byte) error {
+	_, err := parse(file, data, func(string) (string, bool) { return "", true }, &secretReader{isDry: true})
+	return err
+}
+
 // parse is Parse with a reader for the stored secrets that the file itself needs.
 func parse(file string, data []byte, lookup Lookup, secrets *secretReader) (*Config, error) {
 	abs, err := filepath.Abs(file)

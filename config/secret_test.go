@@ -2,6 +2,7 @@ package config
 
 import (
 	"encoding/json"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -143,5 +144,22 @@ func TestRedactLines(t *testing.T) {
 	c := mustParse(t, `{"mcpServers": {"a": {"command": "x", "args": ["--api-key", "first-1\nsecond-2"]}}}`)
 	if got := c.Profiles[0].Upstreams[0].Redact("second-2"); got != "***" {
 		t.Errorf("a line of an argument: got %q", got)
+	}
+}
+
+func TestLiteralSecrets(t *testing.T) {
+	c := mustParse(t, `{"mcpServers": {
+		"a": {"command": "x", "args": ["--port", "80", "--token", "hunter22", "--key=${KEY:-}"],
+			"env": {"API_KEY": "abcdefgh", "OTHER_KEY": "${OTHER_KEY}", "TZ": "Europe/Paris", "X": "ghp_0123456789abcdef"}},
+		"b": {"url": "https://x/?key=12345678", "headers": {"Authorization": "Bearer ${T}", "X-Auth": "Bearer abcdefgh"}},
+		"c": {"url": "https://x", "headers": {"Accept": "text/html"}}
+	}}`)
+	var got []string
+	for i := range c.Profiles[0].Upstreams {
+		got = append(got, strings.Join(c.Profiles[0].Upstreams[i].LiteralSecrets(), " "))
+	}
+	want := []string{"env.API_KEY env.X args[3]", "headers.X-Auth url", ""}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -133,11 +133,11 @@ func Schema() []byte {
 	}
 	file = append(file, describe(defaults().fields(&profile))...)
 	return indent(append(file,
-		requireOne(append([]string{"schemas"}, serverKeys...)),
+		requireOne(append([]string{"schemas"}, ServerKeys...)),
 		pair{"$defs", object{
 			{"name", anyNameRule},
 			{"serverName", serverNameRule},
-			{"schema", append(describe(profile.fields()), requireOne(serverKeys))},
+			{"schema", append(describe(profile.fields()), requireOne(ServerKeys))},
 			{"server", append(describe(upstream.fields()), requireOne([]string{"command", "url"}))},
 		}},
 	))

@@ -11,7 +11,7 @@ import (
 func (r *reader) config(root jsonfile.Node, c *Config) {
 	top := defaultProfile("default")
 	r.object(root, c.fields(&top))
-	used := r.oneOf(root, append([]string{"schemas"}, serverKeys...))
+	used := r.oneOf(root, append([]string{"schemas"}, ServerKeys...))
 	c.Stdio.Encoding = "utf8" // or utf-8, which is the same
 	if used != "schemas" {
 		r.prefix(root, &top)
@@ -76,7 +76,7 @@ func (r *reader) profile(m jsonfile.Member) Profile {
 	}
 	r.object(m.Value, p.fields())
 	if m.Value.Kind() == '{' {
-		r.oneOf(m.Value, serverKeys)
+		r.oneOf(m.Value, ServerKeys)
 		r.prefix(m.Value, &p)
 	}
 	return p

@@ -5,13 +5,13 @@ import (
 
 	"mcpx/executor/validate"
 	"mcpx/internal/rawjson"
-	"mcpx/registry"
 	"mcpx/registry/lists"
+	"mcpx/registry/live"
 )
 
 // arguments returns the arguments to send: the client's own if they fit the tool's
 // schema, or repaired if there is only one way to do that. It sets the call's notes.
-func (e *Executor) arguments(c *Call, u *registry.Upstream, t *lists.Tool) ([]byte, error) {
+func (e *Executor) arguments(c *Call, u *live.Upstream, t *lists.Tool) ([]byte, error) {
 	schema := validatorOf(t)
 	repair := valueRepair{schema, meantValue}
 	if c.isFlat { // the other repairs, and notes, are only for exec
@@ -65,7 +65,7 @@ func noteLines(notes []validate.Problem) (lines []string) {
 
 // reportUnchecked logs once per tool that its arguments cannot be checked, and once
 // that a call was not checked.
-func (e *Executor) reportUnchecked(v *validator, u *registry.Upstream, t *lists.Tool) {
+func (e *Executor) reportUnchecked(v *validator, u *live.Upstream, t *lists.Tool) {
 	if reason := v.Unjudged(); reason != "" && !v.loggedUnjudged.Swap(true) {
 		e.log.Warn().Str("server", u.Name).Str("tool", t.Name).Str("reason", reason).
 			Msg("cannot check the tool's arguments against its schema; they are sent unchecked")

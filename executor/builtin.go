@@ -15,8 +15,8 @@ import (
 	"mcpx/internal/rawjson"
 	"mcpx/internal/selection"
 	"mcpx/internal/upstream"
-	"mcpx/registry"
 	"mcpx/registry/lists"
+	"mcpx/registry/live"
 )
 
 // Builtin is the name of the built-in server. Clients use it with inspect and exec, like
@@ -25,8 +25,8 @@ const Builtin = "mcpx"
 
 // builtin is the built-in server.
 type builtin struct {
-	upstream *registry.Upstream
-	flat     *registry.Upstream // with only the tools that flat mode lists
+	upstream *live.Upstream
+	flat     *live.Upstream // with only the tools that flat mode lists
 	tools    map[string]builtinTool
 	index    atomic.Pointer[toolIndex] // of the whole catalog
 }
@@ -97,7 +97,7 @@ func newBuiltin(e *Executor) builtin {
 		}
 		run[t.name] = t.run
 	}
-	return builtin{upstream: registry.NewUpstream(Builtin, definitions), flat: registry.NewUpstream(Builtin, flat), tools: run}
+	return builtin{upstream: live.NewUpstream(Builtin, definitions), flat: live.NewUpstream(Builtin, flat), tools: run}
 }
 
 // callBuiltin runs a built-in tool.
@@ -171,7 +171,7 @@ func (e *Executor) Settle(ctx context.Context, c upstream.Client, timeout time.D
 // withoutTools returns the names and states of the servers whose tools are not known.
 func (e *Executor) withoutTools(c upstream.Client) (names []string) {
 	for _, u := range e.registry.For(c).Catalog().Upstreams {
-		if len(u.Tools) == 0 && u.State != registry.Ready {
+		if len(u.Tools) == 0 && u.State != live.Ready {
 			names = append(names, fmt.Sprintf("%s (%s)", u.Name, u.State))
 		}
 	}
@@ -198,10 +198,10 @@ func (e *Executor) listServers(_ context.Context, c Call, _ []byte) (string, err
 			continue
 		}
 		fmt.Fprintf(&b, "%s: %s, %s, %d tokens in full", u.Name, u.State, count(len(u.Tools), "tool"), u.Tokens())
-		if u.State == registry.Idle && !u.ListedAt.IsZero() {
+		if u.State == live.Idle && !u.ListedAt.IsZero() {
 			fmt.Fprintf(&b, ", listed %s ago", age(time.Since(u.ListedAt)))
 		}
-		if u.State == registry.Ready {
+		if u.State == live.Ready {
 			fmt.Fprintf(&b, ", started in %s", u.StartupTime.Round(time.Millisecond))
 		}
 		if review := u.Review(); review != "" {

@@ -24,6 +24,7 @@ import (
 	"mcpx/internal/upstream"
 	"mcpx/registry"
 	"mcpx/registry/lists"
+	"mcpx/registry/live"
 )
 
 // Executor makes calls to the upstreams of one profile.
@@ -192,7 +193,7 @@ func (e *Executor) isQuick(c *Call) bool {
 		return false
 	}
 	u := e.registry.For(c.Client).Catalog().Upstream(c.Server)
-	if u == nil || u.State != registry.Ready || u.AwaitsList() || c.DuplicateKey != "" || c.Siblings != nil || c.Select != nil ||
+	if u == nil || u.State != live.Ready || u.AwaitsList() || c.DuplicateKey != "" || c.Siblings != nil || c.Select != nil ||
 		len(c.Arguments) > quickBytes || rawjson.Kind(c.Arguments) != '{' || !c.isFlat && mayHaveReference(c.Arguments) {
 		return false
 	}
@@ -254,7 +255,7 @@ func (e *Executor) prepare(ctx context.Context, c *Call) (arguments []byte, err 
 	}
 	t := c.accepted
 	if arguments = c.Arguments; t == nil {
-		var u *registry.Upstream
+		var u *live.Upstream
 		if u, t, err = e.find(ctx, c); err != nil && e.askToSignIn(ctx, c, err) {
 			u, t, err = e.find(ctx, c)
 		}

@@ -22,6 +22,7 @@ import (
 	"mcpx/internal/rawjson"
 	"mcpx/registry"
 	"mcpx/registry/lists"
+	"mcpx/registry/live"
 )
 
 func TestMain(m *testing.M) {
@@ -177,16 +178,16 @@ func tool(t testing.TB, raw string) *lists.Tool {
 	if !ok || rawjson.Check([]byte(raw)) != nil {
 		t.Fatalf("no tool: %s", raw)
 	}
-	return registry.NewUpstream("a", []lists.Item{{Key: name, Raw: []byte(raw)}}).Tool(name)
+	return live.NewUpstream("a", []lists.Item{{Key: name, Raw: []byte(raw)}}).Tool(name)
 }
 
 // upstreamOf returns an upstream with these tools that is always ready.
-func upstreamOf(name string, tools []*lists.Tool) *registry.Upstream {
+func upstreamOf(name string, tools []*lists.Tool) *live.Upstream {
 	items := make([]lists.Item, len(tools))
 	for i, t := range tools {
 		items[i] = lists.Item{Key: t.Name, Raw: t.Raw}
 	}
-	return registry.NewUpstream(name, items)
+	return live.NewUpstream(name, items)
 }
 
 // TestDoReturnsTheResultAsItCame: byte for byte, if it is an object. Clients never

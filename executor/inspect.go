@@ -12,8 +12,8 @@ import (
 	"mcpx/internal/rawjson"
 	"mcpx/internal/tokens"
 	"mcpx/internal/upstream"
-	"mcpx/registry"
 	"mcpx/registry/lists"
+	"mcpx/registry/live"
 )
 
 // Inspect returns a listing of a server's tools, the definition of one tool, or those of
@@ -45,7 +45,7 @@ func (e *Executor) Describe(ctx context.Context, c upstream.Client, server, tool
 
 // withNews returns a listing with a line about tools that have changed, if they have. Only
 // the first listing after the change has it.
-func (e *Executor) withNews(u *registry.Upstream, text string) string {
+func (e *Executor) withNews(u *live.Upstream, text string) string {
 	news := u.News()
 	if news == "" {
 		return text
@@ -63,7 +63,7 @@ const newsBytes = 400
 // Absent returns a line for each name in a comma-separated list that matches no tool of
 // u, with suggestions, as many as an answer may have. If no name matches, it returns nil,
 // because that is an error of Inspect.
-func Absent(u *registry.Upstream, tool string) (lines []string) {
+func Absent(u *live.Upstream, tool string) (lines []string) {
 	if !strings.Contains(tool, ",") || u.Tool(tool) != nil || len(match(u, tool)) == 0 {
 		return nil
 	}
@@ -83,7 +83,7 @@ func Absent(u *registry.Upstream, tool string) (lines []string) {
 const maxAbsent = 20
 
 // describe returns the text that Inspect shows of the tools that match.
-func (e *Executor) describe(c upstream.Client, u *registry.Upstream, tool string) (string, error) {
+func (e *Executor) describe(c upstream.Client, u *live.Upstream, tool string) (string, error) {
 	define := func(t *lists.Tool) string {
 		return string(definition(t, e.results.Shape(ownerOf(c), results.Tool{Server: u.Name, Name: t.Name})))
 	}

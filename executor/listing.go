@@ -12,8 +12,8 @@ import (
 	"mcpx/internal/policy"
 	"mcpx/internal/tokens"
 	"mcpx/internal/upstream"
-	"mcpx/registry"
 	"mcpx/registry/lists"
+	"mcpx/registry/live"
 )
 
 // instructionBytes bounds the part of an upstream's instructions in a listing.
@@ -26,7 +26,7 @@ var steps = []func(*lists.Tool) string{fullLine, typedLine, shortLine, nameLine}
 // that fits the budget of tokens: signatures and sentences, required parameters with
 // types and sentences, names of required parameters, names of tools, or only the first
 // names. Every form except the first says how to see more.
-func listing(u *registry.Upstream, tools []*lists.Tool, budget int) string {
+func listing(u *live.Upstream, tools []*lists.Tool, budget int) string {
 	head := heading(u, len(tools), budget/4)
 	hint := ""
 	for _, line := range steps {
@@ -43,13 +43,13 @@ func listing(u *registry.Upstream, tools []*lists.Tool, budget int) string {
 type listings struct{ cache sync.Map } // upstream name to *cachedListing, for clients that see everything
 
 type cachedListing struct {
-	upstream *registry.Upstream
+	upstream *live.Upstream
 	text     string
 }
 
 // of returns the listing of an upstream, as a client with some rules sees it. It is made
 // again when the upstream's entry in the catalog was replaced.
-func (l *listings) of(u *registry.Upstream, rules *policy.Rules, budget int) string {
+func (l *listings) of(u *live.Upstream, rules *policy.Rules, budget int) string {
 	if rules != nil {
 		return listing(u, u.Tools, budget)
 	}
@@ -57,7 +57,7 @@ func (l *listings) of(u *registry.Upstream, rules *policy.Rules, budget int) str
 		return last.(*cachedListing).text
 	}
 	text := listing(u, u.Tools, budget)
-	if u.State == registry.Idle { // it says how old it is
+	if u.State == live.Idle { // it says how old it is
 		return text
 	}
 	l.cache.Store(u.Name, &cachedListing{u, text})
@@ -66,19 +66,19 @@ func (l *listings) of(u *registry.Upstream, rules *policy.Rules, budget int) str
 
 // heading returns the first line of a listing: the upstream, its number of tools, its
 // state and its instructions. It has at most budget tokens.
-func heading(u *registry.Upstream, shown, budget int) string {
+func heading(u *live.Upstream, shown, budget int) string {
 	head := fmt.Sprintf("%s: %s", u.Name, count(len(u.Tools), "tool"))
 	if shown != len(u.Tools) {
 		head += fmt.Sprintf(", %d shown", shown)
 	}
 	switch {
-	case u.State == registry.Idle:
+	case u.State == live.Idle:
 		head += " (" + idleNote(u) + ")"
 	case u.NeedsPerson():
 		head += " (" + plain.Cut(u.Reason, instructionBytes) + ")"
-	case u.State != registry.Ready && u.Reason == "":
+	case u.State != live.Ready && u.Reason == "":
 		head += fmt.Sprintf(" (%s)", u.State)
-	case u.State != registry.Ready:
+	case u.State != live.Ready:
 		head += fmt.Sprintf(" (%s: %s)", u.State, plain.Cut(u.Reason, instructionBytes))
 	}
 	if review := u.Review(); review != "" {
@@ -91,7 +91,7 @@ func heading(u *registry.Upstream, shown, budget int) string {
 }
 
 // idleNote says how old the lists of an upstream are that does not run.
-func idleNote(u *registry.Upstream) string {
+func idleNote(u *live.Upstream) string {
 	note := "not running"
 	if !u.ListedAt.IsZero() {
 		note = fmt.Sprintf("listed %s ago, not running", age(time.Since(u.ListedAt)))
@@ -157,7 +157,7 @@ func shortLine(t *lists.Tool) string {
 func nameLine(t *lists.Tool) string { return shown(t.Name) }
 
 // page returns as many names as fit, and how to see the others.
-func page(u *registry.Upstream, tools []*lists.Tool, budget int) string {
+func page(u *live.Upstream, tools []*lists.Tool, budget int) string {
 	more := func(left int) string {
 		return fmt.Sprintf("… %d more: inspect(%q, \"word*\"), or exec(%q, \"search\", {\"query\": …})", left, u.Name, Builtin)
 	}
@@ -195,7 +195,7 @@ func (e *Executor) builtinListing(c upstream.Client, budget int) string {
 		return own
 	}
 	head := fmt.Sprintf("%s\n%s:\n", own, count(len(servers), "server"))
-	for _, line := range []func(*registry.Upstream) string{describedServer, serverLine, serverName} {
+	for _, line := range []func(*live.Upstream) string{describedServer, serverLine, serverName} {
 		text, ok := lines(servers, line, budget)
 		if text = head + text; ok && tokens.Count(text) <= budget {
 			return text
@@ -210,7 +210,7 @@ func (e *Executor) builtinListing(c upstream.Client, budget int) string {
 	return head + first + more(left)
 }
 
-func describedServer(u *registry.Upstream) string {
+func describedServer(u *live.Upstream) string {
 	line := serverLine(u)
 	if u.Description != "" {
 		line += "; " + plain.Cut(plain.Line(u.Description), sentenceBytes)
@@ -218,7 +218,7 @@ func describedServer(u *registry.Upstream) string {
 	return line
 }
 
-func serverLine(u *registry.Upstream) string {
+func serverLine(u *live.Upstream) string {
 	line := fmt.Sprintf("%s: %s, %s", u.Name, u.State, count(len(u.Tools), "tool"))
 	if review := u.Review(); review != "" {
 		line += "; " + review
@@ -226,11 +226,11 @@ func serverLine(u *registry.Upstream) string {
 	return line
 }
 
-func serverName(u *registry.Upstream) string { return fmt.Sprintf("%s: %s", u.Name, u.State) }
+func serverName(u *live.Upstream) string { return fmt.Sprintf("%s: %s", u.Name, u.State) }
 
 // match returns the tools that a pattern matches, in the upstream's order. A pattern is
 // a name, a glob, or a comma-separated list of these.
-func match(u *registry.Upstream, pattern string) []*lists.Tool {
+func match(u *live.Upstream, pattern string) []*lists.Tool {
 	var found []*lists.Tool
 	parts := strings.Split(pattern, ",")
 	for i := range parts {

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"mcpx/internal/tokens"
-	"mcpx/registry"
 	"mcpx/registry/lists"
+	"mcpx/registry/live"
 )
 
 // manyTools are tools whose names share a part by hundreds, so that a glob can
@@ -111,7 +111,7 @@ func TestListingsKeepToTheSmallestBudget(t *testing.T) {
 		t.Errorf("a listing costs %d of %d tokens", cost, least)
 	}
 	down := upstreamOf("srv", manyTools(t, 1000))
-	down.State, down.Reason = registry.Waiting, strings.Repeat("something went wrong, ", 1000)
+	down.State, down.Reason = live.Waiting, strings.Repeat("something went wrong, ", 1000)
 	if cost := tokens.Count(listing(down, down.Tools, 4000)); cost > 4000 {
 		t.Errorf("a listing with a long reason costs %d of 4000 tokens", cost)
 	}
@@ -215,11 +215,11 @@ func TestHeadings(t *testing.T) {
 	if got, want := heading(u, 0, 4000), "srv: 1 tool, 0 shown; "+strings.Repeat("é", 298)+"…\n"; got != want {
 		t.Errorf("heading %q, want %q", got, want)
 	}
-	u.State, u.Reason, u.Instructions = registry.Waiting, "exited with status 1", ""
+	u.State, u.Reason, u.Instructions = live.Waiting, "exited with status 1", ""
 	if got, want := heading(u, 1, 4000), "srv: 1 tool (waiting: exited with status 1)\n"; got != want {
 		t.Errorf("heading %q, want %q", got, want)
 	}
-	u.State, u.Reason = registry.Starting, ""
+	u.State, u.Reason = live.Starting, ""
 	if got, want := heading(u, 1, 4000), "srv: 1 tool (starting)\n"; got != want {
 		t.Errorf("heading %q, want %q", got, want)
 	}
@@ -228,13 +228,13 @@ func TestHeadings(t *testing.T) {
 // TestListingsAreMadeOnce: as long as nothing of an upstream changes.
 func TestListingsAreMadeOnce(t *testing.T) {
 	var l listings
-	u := registry.NewUpstream("a", []lists.Item{{Key: "one", Raw: []byte(`{"name":"one"}`)}})
+	u := live.NewUpstream("a", []lists.Item{{Key: "one", Raw: []byte(`{"name":"one"}`)}})
 	first := l.of(u, nil, 1000)
 	if again := l.of(u, nil, 1); again != first { // a smaller budget would show if it were made again
 		t.Errorf("made again: %q", again)
 	}
 	next := *u
-	next.Reason, next.State = "it has failed", registry.Waiting
+	next.Reason, next.State = "it has failed", live.Waiting
 	if text := l.of(&next, nil, 1000); !strings.Contains(text, "it has failed") {
 		t.Errorf("not made anew: %q", text)
 	}
@@ -244,7 +244,7 @@ func TestListingsAreMadeOnce(t *testing.T) {
 func TestApplyForgetsListings(t *testing.T) {
 	c := parse(t, nil, newUpstream(t, "a"))
 	e := idle(c)
-	e.listings.of(registry.NewUpstream("removed", nil), nil, 1000)
+	e.listings.of(live.NewUpstream("removed", nil), nil, 1000)
 	e.Apply(c, &c.Profiles[0])
 	e.listings.cache.Range(func(name, _ any) bool {
 		t.Errorf("the listing of %s is kept", name)

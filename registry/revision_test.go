@@ -14,6 +14,7 @@ import (
 	"mcpx/internal/mcptest"
 	"mcpx/internal/rpc"
 	"mcpx/internal/upstream"
+	"mcpx/registry/live"
 )
 
 // TestModernUpstream: an upstream of 2026-07-28 is listed, called and subscribed to, and
@@ -21,7 +22,7 @@ import (
 func TestModernUpstream(t *testing.T) {
 	r, l := run(t, map[string]any{"a": mcptest.Upstream(t, "-modern", "-full")})
 	u := r.Settled(t.Context(), "a")
-	if u.State != Ready || u.Instructions != "the new way" || u.Tool("echo") == nil || len(u.Resources) == 0 {
+	if u.State != live.Ready || u.Instructions != "the new way" || u.Tool("echo") == nil || len(u.Resources) == 0 {
 		t.Fatalf("%s %q %q, %d tools, %d resources", u.State, u.Reason, u.Instructions, len(u.Tools), len(u.Resources))
 	}
 	one := newRecorder("one")
@@ -77,7 +78,7 @@ func TestRevisionOfAProcess(t *testing.T) {
 						t.Errorf("got %q, %v", got, err)
 					}
 					u := r.Catalog().Upstream("a")
-					if isModern := u.session.IsModern(); isModern != c.isModern {
+					if isModern := u.Session.IsModern(); isModern != c.isModern {
 						t.Errorf("it speaks 2026-07-28: %t", isModern)
 					}
 					eventually(t, fmt.Sprintf("it got %q", want), func() bool { return slices.Equal(handshakes(u.LatestStderr()), want) })
@@ -147,7 +148,7 @@ func TestRevisionOfARemoteUpstream(t *testing.T) {
 			if err != nil || u.Tool("b") == nil {
 				t.Fatalf("not ready: %v", err)
 			}
-			if isModern := u.session.IsModern(); isModern != c.isModern {
+			if isModern := u.Session.IsModern(); isModern != c.isModern {
 				t.Errorf("it speaks 2026-07-28: %t", isModern)
 			}
 		})

@@ -8,6 +8,7 @@ import (
 
 	"mcpx/config"
 	"mcpx/internal/lockfile"
+	"mcpx/registry/live"
 )
 
 // blocking makes an upstream show only these tools of the fake.
@@ -67,7 +68,7 @@ func TestRelistedFails(t *testing.T) {
 		f.say(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
 		begin := time.Now()
 		_, err := r.For(nil).Relisted(t.Context(), "a")
-		var unavailable *Unavailable
+		var unavailable *live.Unavailable
 		if took := time.Since(begin); !errors.As(err, &unavailable) || took != 30*time.Second {
 			t.Errorf("%v after %s", err, took)
 		}

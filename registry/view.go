@@ -11,6 +11,7 @@ import (
 	"mcpx/config"
 	"mcpx/internal/policy"
 	"mcpx/internal/upstream"
+	"mcpx/registry/live"
 )
 
 // View is a registry as one client sees it: without what its caller may not use. Every
@@ -69,7 +70,7 @@ func (v View) key(whole *Catalog) viewKey {
 	key := viewKey{rules: v.rules()}
 	hasOwn := false
 	for _, u := range whole.perUser {
-		own := keyOf(u.config, v.client).client
+		own := keyOf(u.Config, v.client).client
 		hasOwn = hasOwn || own != ""
 		key.user += own + "\n"
 	}
@@ -80,14 +81,14 @@ func (v View) key(whole *Catalog) viewKey {
 }
 
 // compose returns the upstreams that the client may see, before its rules apply.
-func (v View) compose(whole *Catalog) []*Upstream {
+func (v View) compose(whole *Catalog) []*live.Upstream {
 	rules := v.rules()
-	all := make([]*Upstream, 0, len(whole.Upstreams))
+	all := make([]*live.Upstream, 0, len(whole.Upstreams))
 	for _, u := range whole.Upstreams {
 		if !rules.HasServer(v.registry.schema, u.Name) {
 			continue
 		}
-		if u.config != nil && u.config.Isolation == config.PerUser {
+		if u.Config != nil && u.Config.Isolation == config.PerUser {
 			u = v.current(u.Name)
 		}
 		all = append(all, u)
@@ -98,8 +99,8 @@ func (v View) compose(whole *Catalog) []*Upstream {
 // Ready returns the upstream once it has a session. It waits while the upstream starts, for
 // its start-up limit at most. If the upstream is idle or waits for its next start, it is
 // started at once, unless it failed less than a second ago and nobody has signed in since.
-// An *Unavailable says why there is no session.
-func (v View) Ready(ctx context.Context, name string) (*Upstream, error) {
+// An *live.Unavailable says why there is no session.
+func (v View) Ready(ctx context.Context, name string) (*live.Upstream, error) {
 	name = v.known(name)
 	ctx, cancel := v.registry.startLimit(ctx, name, time.Time{})
 	defer cancel()
@@ -108,11 +109,11 @@ func (v View) Ready(ctx context.Context, name string) (*Upstream, error) {
 }
 
 // Listed is like Ready, but does not start an idle upstream whose lists are known.
-func (v View) Listed(ctx context.Context, name string) (*Upstream, error) {
+func (v View) Listed(ctx context.Context, name string) (*live.Upstream, error) {
 	name = v.known(name)
 	ctx, cancel := v.registry.startLimit(ctx, name, time.Time{})
 	defer cancel()
-	if u := v.settledSoon(ctx, name); u != nil && u.State == Idle && u.isListed() && v.isOwn(u) {
+	if u := v.settledSoon(ctx, name); u != nil && u.State == live.Idle && u.IsListed() && v.isOwn(u) {
 		return v.see(u), nil
 	}
 	u, err := v.ready(ctx, name)
@@ -120,18 +121,18 @@ func (v View) Listed(ctx context.Context, name string) (*Upstream, error) {
 }
 
 // Settled is like Registry.Settled.
-func (v View) Settled(ctx context.Context, name string) *Upstream {
+func (v View) Settled(ctx context.Context, name string) *live.Upstream {
 	return v.see(v.settled(ctx, v.known(name)))
 }
 
 // settled waits until the upstream is no longer starting, or until ctx ends.
-func (v View) settled(ctx context.Context, name string) *Upstream {
+func (v View) settled(ctx context.Context, name string) *live.Upstream {
 	for {
 		u := v.current(name)
-		if u == nil || u.State != Starting {
+		if u == nil || u.State != live.Starting {
 			return u
 		}
-		if u.superseded(ctx) != nil {
+		if u.Superseded(ctx) != nil {
 			return u
 		}
 	}
@@ -139,9 +140,9 @@ func (v View) settled(ctx context.Context, name string) *Upstream {
 
 // settledSoon is settled for a request. An upstream that is queued to start does not wait
 // for its turn.
-func (v View) settledSoon(ctx context.Context, name string) *Upstream {
-	if u := v.current(name); u != nil && u.State == Starting {
-		u.supervisor.hurry.Notify()
+func (v View) settledSoon(ctx context.Context, name string) *live.Upstream {
+	if u := v.current(name); u != nil && u.State == live.Starting {
+		u.Supervisor.Hurry()
 	}
 	return v.settled(ctx, name)
 }
@@ -159,7 +160,7 @@ func (r *Registry) startLimit(ctx context.Context, name string, begun time.Time)
 	if begun.IsZero() {
 		begun = time.Now()
 	}
-	return context.WithDeadlineCause(ctx, begun.Add(u.config.StartupTimeout), errStillStarting)
+	return context.WithDeadlineCause(ctx, begun.Add(u.Config.StartupTimeout), errStillStarting)
 }
 
 // explain turns errStillStarting into an error with the stderr so far.
@@ -168,15 +169,12 @@ func (v View) explain(name string, err error) error {
 	if u == nil || !errors.Is(err, errStillStarting) {
 		return err
 	}
-	e := &Unavailable{Server: name, Reason: fmt.Sprintf(`still starting after %s (its "startup_timeout"); try again later`, u.config.StartupTimeout)}
-	if stderr := u.supervisor.stderr.Load(); stderr != nil {
-		e.Stderr = stderr.Lines()
-	}
+	e := &live.Unavailable{Server: name, Reason: fmt.Sprintf(`still starting after %s (its "startup_timeout"); try again later`, u.Config.StartupTimeout), Stderr: u.Supervisor.Stderr()}
 	return e
 }
 
 // ready returns the upstream once it has a session, within the limit of ctx.
-func (v View) ready(ctx context.Context, name string) (*Upstream, error) {
+func (v View) ready(ctx context.Context, name string) (*live.Upstream, error) {
 	for {
 		if err := v.ensureOwn(name); err != nil {
 			return nil, err
@@ -184,18 +182,18 @@ func (v View) ready(ctx context.Context, name string) (*Upstream, error) {
 		u := v.settledSoon(ctx, name)
 		switch {
 		case u == nil:
-			return nil, &Unavailable{Server: name, Reason: "it is not in the config"}
+			return nil, &live.Unavailable{Server: name, Reason: "it is not in the config"}
 		case !v.isOwn(u): // a reload has ended the caller's own meanwhile
 			continue
-		case u.State == Ready:
+		case u.State == live.Ready:
 			return u, nil
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
-		case !u.mayStart() || time.Since(u.FailedAt) < retryGrace && !u.hasNewSignIn(ctx):
+		case !u.MayStart() || time.Since(u.FailedAt) < retryGrace && !u.HasNewSignIn(ctx):
 			return nil, u.Unavailable()
 		}
-		u.supervisor.wake.Notify()
-		if err := u.superseded(ctx); err != nil {
+		u.Supervisor.Start()
+		if err := u.Superseded(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -213,12 +211,12 @@ func (v View) known(name string) string {
 }
 
 // see returns the part of an upstream that the client may see.
-func (v View) see(u *Upstream) *Upstream {
+func (v View) see(u *live.Upstream) *live.Upstream {
 	rules := v.rules()
 	if u == nil || rules == nil {
 		return u
 	}
-	return u.restrict(v.registry.schema, rules)
+	return u.Restrict(v.registry.schema, rules)
 }
 
 // views caches what clients see, so that the lists of a caller are made once for each
@@ -249,23 +247,23 @@ func (v *views) last(key viewKey, whole *Catalog) *Catalog {
 // of returns the catalog with the part of some upstreams that the rules in the key grant.
 // Upstreams that have not changed are the same values as before, with everything derived
 // from them.
-func (v *views) of(key viewKey, whole *Catalog, upstreams []*Upstream) *Catalog {
+func (v *views) of(key viewKey, whole *Catalog, upstreams []*live.Upstream) *Catalog {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	last := v.byKey[key].part
-	if last != nil && slices.EqualFunc(last.Upstreams, upstreams, func(seen, u *Upstream) bool { return seen.isOf(u) }) {
+	if last != nil && slices.EqualFunc(last.Upstreams, upstreams, func(seen, u *live.Upstream) bool { return seen.IsOf(u) }) {
 		return last
 	}
 	if v.byKey == nil || len(v.byKey) >= maxViews {
 		v.byKey = map[viewKey]seenCatalog{}
 	}
-	next := &Catalog{byName: map[string]*Upstream{}}
+	next := &Catalog{byName: map[string]*live.Upstream{}}
 	for _, u := range upstreams {
 		seen := u
 		if key.rules != nil {
-			seen = u.restrict(v.schema, key.rules)
+			seen = u.Restrict(v.schema, key.rules)
 		}
-		if last != nil && last.byName[u.Name] != nil && last.byName[u.Name].isOf(u) {
+		if last != nil && last.byName[u.Name] != nil && last.byName[u.Name].IsOf(u) {
 			seen = last.byName[u.Name]
 		}
 		next.Upstreams = append(next.Upstreams, seen)
@@ -275,21 +273,25 @@ func (v *views) of(key viewKey, whole *Catalog, upstreams []*Upstream) *Catalog 
 	return next
 }
 
-// isOf reports whether the upstream is a part of another, or the same.
-func (u *Upstream) isOf(whole *Upstream) bool { return u == whole || u.whole == whole }
-
-// restrict returns the part of an upstream that the rules grant. What it writes to stderr
-// while it works may name any tool, so only those see it who see all tools.
-func (u *Upstream) restrict(schema string, rules *policy.Rules) *Upstream {
-	part := *u
-	part.whole = u
-	part.Lists = u.Restrict(schema, u.Name, rules)
-	part.ToolsOnly = !rules.HasAllOf(schema, u.Name)
-	if part.ToolsOnly {
-		part.Capabilities = nil
+// Relisted waits until the lists that the upstream has announced so far are read, and
+// returns the upstream with them.
+func (v View) Relisted(ctx context.Context, name string) (*live.Upstream, error) {
+	u := v.current(v.known(name))
+	if u == nil || !u.AwaitsList() {
+		return v.Ready(ctx, name)
 	}
-	if !rules.HasEveryToolOf(schema, u.Name) {
-		part.stderr = nil
+	ctx, cancel := context.WithTimeoutCause(ctx, u.Config.StartupTimeout, &live.Unavailable{Server: name, Reason: "it has changed its lists, and they could not be read; try again later"})
+	defer cancel()
+	announced := u.Supervisor.Announced()
+	for u.AwaitsList() && !u.Supervisor.HasRead(announced) {
+		if err := u.Superseded(ctx); err != nil {
+			return nil, err
+		}
+		next := v.current(name)
+		if next == nil || next.Supervisor != u.Supervisor {
+			break
+		}
+		u = next
 	}
-	return &part
+	return v.Ready(ctx, name)
 }

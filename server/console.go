@@ -5,12 +5,13 @@ import (
 	"mcpx/executor"
 	"mcpx/internal/upstream"
 	"mcpx/registry"
+	"mcpx/registry/live"
 )
 
 // This file has what the console shows of a schema besides MCP, and what it may do.
 
 // Upstream returns an upstream that a client sees, nil if there is none of that name.
-func (s *Server) Upstream(c upstream.Client, name string) *registry.Upstream {
+func (s *Server) Upstream(c upstream.Client, name string) *live.Upstream {
 	return s.registry.For(c).Catalog().Upstream(name)
 }
 

@@ -25,8 +25,8 @@ import (
 	"mcpx/internal/child"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/tokens"
-	"mcpx/registry"
 	"mcpx/registry/lists"
+	"mcpx/registry/live"
 )
 
 func main() {
@@ -188,7 +188,7 @@ func (r *report) addAll(ctx context.Context, a *app.App) error {
 	lists := a.ToolLists(ctx)[0]
 	r.with = tokens.CountBytes(lists.With)
 	for i, u := range lists.Upstreams {
-		if u.State != registry.Ready {
+		if u.State != live.Ready {
 			return fmt.Errorf("%s is %s: %s", u.Name, u.State, u.Reason)
 		}
 		if err := r.add(ctx, a.Profiles()[0].Executor, u, string(lists.Without[i])); err != nil {
@@ -199,7 +199,7 @@ func (r *report) addAll(ctx context.Context, a *app.App) error {
 }
 
 // add measures the tools of one server.
-func (r *report) add(ctx context.Context, e *executor.Executor, u *registry.Upstream, list string) error {
+func (r *report) add(ctx context.Context, e *executor.Executor, u *live.Upstream, list string) error {
 	r.servers++
 	r.without += tokens.Count(list)
 	listing, err := e.Inspect(ctx, nil, u.Name, "")
@@ -230,7 +230,7 @@ func (r *report) add(ctx context.Context, e *executor.Executor, u *registry.Upst
 }
 
 // search measures the way over exec("mcpx", "search").
-func (r *report) search(ctx context.Context, e *executor.Executor, u *registry.Upstream, t *lists.Tool, one string) error {
+func (r *report) search(ctx context.Context, e *executor.Executor, u *live.Upstream, t *lists.Tool, one string) error {
 	query, err := json.Marshal(map[string]any{"query": strings.NewReplacer("_", " ", "-", " ").Replace(t.Name) + " " + u.Name, "limit": 5})
 	if err != nil {
 		return err

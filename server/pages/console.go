@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"mcpx/config"
+	"mcpx/config/edit"
 	"mcpx/internal/rawjson"
 	"mcpx/registry"
+	"mcpx/registry/live"
 	"mcpx/server"
 	"mcpx/server/access"
 	"mcpx/server/front"
@@ -32,8 +34,8 @@ func (p *Pages) addConsole(mux *http.ServeMux) {
 		"POST /console/{schema}/add":     p.editing(p.addServer),
 		"POST /console/{schema}/change":  p.editing(p.changeServer),
 		"POST /console/{schema}/accept":  p.editing(p.acceptServer),
-		"POST /console/{schema}/enable":  p.editing(p.switchServer((*config.Editor).Enable)),
-		"POST /console/{schema}/disable": p.editing(p.switchServer((*config.Editor).Disable)),
+		"POST /console/{schema}/enable":  p.editing(p.switchServer((*edit.Editor).Enable)),
+		"POST /console/{schema}/disable": p.editing(p.switchServer((*edit.Editor).Disable)),
 	} {
 		mux.HandleFunc(route, p.Front.WithServer(handle))
 	}
@@ -120,7 +122,7 @@ func writeConsole(w http.ResponseWriter, v any) {
 
 // refuseConsole writes the error of a route of the console.
 func refuseConsole(w http.ResponseWriter, err error) {
-	var unknown *config.UnknownServerError
+	var unknown *edit.UnknownServerError
 	status := http.StatusUnprocessableEntity
 	if errors.Is(err, registry.ErrUnknown) || errors.As(err, &unknown) {
 		status = http.StatusNotFound
@@ -171,7 +173,7 @@ func (p *Pages) serverDetails(w http.ResponseWriter, r *http.Request, s *server.
 	}
 	var d details
 	if access.MayUseAll(r.Context()) {
-		d = detailsOf(u.Config())
+		d = detailsOf(u.Config)
 		d.Review = reviewOf(s.Schema(), u)
 	}
 	d.SignIn = signInOf(r, s, name)
@@ -183,7 +185,7 @@ func (p *Pages) serverDetails(w http.ResponseWriter, r *http.Request, s *server.
 func detailsOf(c *config.Upstream) details {
 	public := c.Public()
 	return details{
-		Command: registry.CommandLine(c), URL: registry.Address(c), Env: public.Env, Headers: public.Headers,
+		Command: live.CommandLine(c), URL: live.Address(c), Env: public.Env, Headers: public.Headers,
 		Isolation: string(c.Isolation), Start: string(c.Start),
 		Settings: settings{
 			Description: c.Description, Allow: c.Tools.Allow, Deny: c.Tools.Deny,

@@ -11,8 +11,8 @@ import (
 	"mcpx/internal/nearest"
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
-	"mcpx/registry"
 	"mcpx/registry/lists"
+	"mcpx/registry/live"
 )
 
 // promptsCmd lists the prompts of a server, or gets one.
@@ -64,7 +64,7 @@ func (c *promptsCmd) Run(t *terminal) error {
 }
 
 // list prints the prompts and their arguments.
-func (c *promptsCmd) list(t *terminal, u *registry.Upstream) error {
+func (c *promptsCmd) list(t *terminal, u *live.Upstream) error {
 	switch {
 	case c.JSON:
 		return t.writeJSON(items(u.Prompts))
@@ -88,7 +88,7 @@ func (c *promptsCmd) list(t *terminal, u *registry.Upstream) error {
 
 // promptParams returns the params of prompts/get. Missing arguments are found before
 // anything is sent.
-func promptParams(u *registry.Upstream, name string, pairs []pair) ([]byte, error) {
+func promptParams(u *live.Upstream, name string, pairs []pair) ([]byte, error) {
 	at := slices.IndexFunc(u.Prompts, func(p lists.Item) bool { return p.Key == name })
 	if at < 0 {
 		return nil, fmt.Errorf("server %q has no prompt %q%s", u.Name, name, known(u.Prompts, name))

@@ -1,4 +1,4 @@
-package registry
+package live
 
 import (
 	"fmt"
@@ -64,7 +64,7 @@ var launchers = map[string]string{
 // Advice returns what to do about an upstream that is not ready, "" if its reason says
 // enough. It has no secrets.
 func (u *Upstream) Advice() string {
-	c := u.config
+	c := u.Config
 	local := c.Transport == config.TransportStdio
 	switch {
 	case u.Cause == link.CauseConfig:
