@@ -16,24 +16,27 @@ import (
 )
 
 // methods has the requests that the server handles.
-var methods = map[string]func(c *conversation, ctx context.Context, params []byte) (any, *rpc.Error){
-	"initialize": (*conversation).initialize,
-	"ping":       func(*conversation, context.Context, []byte) (any, *rpc.Error) { return struct{}{}, nil },
-	"tools/list": func(c *conversation, _ context.Context, _ []byte) (any, *rpc.Error) {
+var methods = []struct {
+	name   string
+	handle func(c *conversation, ctx context.Context, params []byte) (any, *rpc.Error)
+}{
+	{"initialize", (*conversation).initialize},
+	{"ping", func(*conversation, context.Context, []byte) (any, *rpc.Error) { return struct{}{}, nil }},
+	{"tools/list", func(c *conversation, _ context.Context, _ []byte) (any, *rpc.Error) {
 		return list("tools", c.tools), nil
-	},
-	"tools/call": (*conversation).callTool,
-	"prompts/list": func(c *conversation, _ context.Context, _ []byte) (any, *rpc.Error) {
+	}},
+	{"tools/call", (*conversation).callTool},
+	{"prompts/list", func(c *conversation, _ context.Context, _ []byte) (any, *rpc.Error) {
 		return list("prompts", c.prompts), nil
-	},
-	"prompts/get": (*conversation).getPrompt,
-	"resources/list": func(c *conversation, _ context.Context, _ []byte) (any, *rpc.Error) {
+	}},
+	{"prompts/get", (*conversation).getPrompt},
+	{"resources/list", func(c *conversation, _ context.Context, _ []byte) (any, *rpc.Error) {
 		return list("resources", c.resources), nil
-	},
-	"resources/templates/list": func(*conversation, context.Context, []byte) (any, *rpc.Error) {
+	}},
+	{"resources/templates/list", func(*conversation, context.Context, []byte) (any, *rpc.Error) {
 		return list("resourceTemplates", []resource{}), nil
-	},
-	"resources/read": (*conversation).readResource,
+	}},
+	{"resources/read", (*conversation).readResource},
 }
 
 func list[T any](key string, items []T) map[string][]T {
@@ -42,15 +45,17 @@ func list[T any](key string, items []T) map[string][]T {
 
 // respond returns the response to a request.
 func (c *conversation) respond(ctx context.Context, m rpc.Message) []byte {
-	handle, ok := methods[m.Method]
-	if !ok {
-		return rpc.AppendError(nil, m.ID, rpc.Errorf(rpc.CodeMethodNotFound, "method not found: %s", m.Method))
+	for _, method := range methods {
+		if method.name != m.Method {
+			continue
+		}
+		value, err := method.handle(c, ctx, m.Params)
+		if err != nil {
+			return rpc.AppendError(nil, m.ID, err)
+		}
+		return rpc.AppendResult(nil, m.ID, encode(value))
 	}
-	value, err := handle(c, ctx, m.Params)
-	if err != nil {
-		return rpc.AppendError(nil, m.ID, err)
-	}
-	return rpc.AppendResult(nil, m.ID, encode(value))
+	return rpc.AppendError(nil, m.ID, rpc.Errorf(rpc.CodeMethodNotFound, "method not found: %s", m.Method))
 }
 
 // encode returns a value as JSON, and leaves <, > and & readable.
