@@ -180,8 +180,7 @@ func (b *balancer) RoundTrip(r *http.Request) (*http.Response, error) {
 			answer.Header.Set(backendHeader, to.name)
 			return answer, nil
 		}
-		var connect *net.OpError
-		if !errors.As(err, &connect) || connect.Op != "dial" {
+		if connect, ok := errors.AsType[*net.OpError](err); !ok || connect.Op != "dial" {
 			return nil, backendError{to.name, err}
 		}
 		b.setReady(to, false)
@@ -204,8 +203,7 @@ func (e backendError) Error() string {
 
 // fail responds to a request that failed.
 func (b *balancer) fail(w http.ResponseWriter, _ *http.Request, err error) {
-	var sent backendError
-	if errors.As(err, &sent) {
+	if sent, ok := errors.AsType[backendError](err); ok {
 		w.Header().Set(backendHeader, sent.backend)
 	}
 	http.Error(w, err.Error(), http.StatusBadGateway)

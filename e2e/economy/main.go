@@ -12,6 +12,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -29,22 +30,30 @@ import (
 )
 
 func main() {
+	serveIfAsked()
+	if len(os.Args) != 2 {
+		exit(errors.New("usage: economy FOLDER"))
+	}
+	exit(measureAll(os.Args[1]))
+}
+
+// serveIfAsked runs a server, and does not return, if the process was started as one.
+func serveIfAsked() {
 	child.WatchIfAsked()
-	var err error
 	switch {
 	case len(os.Args) == 3 && os.Args[1] == "replay":
-		err = replay(os.Args[2])
+		exit(replay(os.Args[2]))
 	case len(os.Args) == 2 && os.Args[1] == "results":
-		err = serveResults()
-	case len(os.Args) == 2:
-		err = measureAll(os.Args[1])
-	default:
-		err = fmt.Errorf("usage: economy FOLDER")
+		exit(serveResults())
 	}
+}
+
+func exit(err error) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "economy:", err)
 		os.Exit(1)
 	}
+	os.Exit(0)
 }
 
 // measureAll prints all figures. The lists are not left in the user's cache.
@@ -96,7 +105,51 @@ func answerLines(list []byte, call func(tool string) []byte) error {
 
 // measure serves the lists of a folder and prints what they cost.
 func measure(folder string) error {
-	c, err := serve(folder)
+	servers, err := replays(folder)
+	if err != nil {
+		return err
+	}
+	return run(context.Background(), servers, func(ctx context.Context, a *app.App) error {
+		r := report{}
+		if err := r.addAll(ctx, a); err != nil {
+			return err
+		}
+		r.print()
+		return measureSearch(ctx, a.Profiles()[0].Executor)
+	})
+}
+
+// replays returns a server for each list of the folder: its name, and the arguments of
+// this program.
+func replays(folder string) (map[string][]string, error) {
+	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
+	if err != nil || len(files) == 0 {
+		return nil, fmt.Errorf("no tool lists in %s", folder)
+	}
+	servers := map[string][]string{}
+	for _, file := range files {
+		// A name has no two underscores in a row.
+		name := strings.ReplaceAll(strings.TrimSuffix(filepath.Base(file), ".json"), "__", "_")
+		servers[name] = []string{"replay", file}
+	}
+	return servers, nil
+}
+
+// run runs mcpx with servers that are this program with some arguments, by name.
+func run(ctx context.Context, servers map[string][]string, use func(ctx context.Context, a *app.App) error) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	upstreams := map[string]any{}
+	for name, arguments := range servers {
+		upstreams[name] = map[string]any{"command": self, "args": arguments}
+	}
+	text, err := json.Marshal(map[string]any{"mcpServers": upstreams, "logging": map[string]string{"level": "error"}})
+	if err != nil {
+		return err
+	}
+	c, err := config.Parse("economy.json", text, os.LookupEnv)
 	if err != nil {
 		return err
 	}
@@ -104,43 +157,17 @@ func measure(folder string) error {
 	if err != nil {
 		return err
 	}
-	return a.Run(context.Background(), func(ctx context.Context) error {
-		lists := a.ToolLists(ctx)[0]
-		r := report{with: tokens.CountBytes(lists.With)}
-		for _, u := range lists.Upstreams {
-			if u.State != live.Ready {
-				return fmt.Errorf("%s is %s: %s", u.Name, u.State, u.Reason)
-			}
-			if err := r.add(ctx, a.Profiles()[0].Executor, u, string(u.ToolList())); err != nil {
-				return err
-			}
-		}
-		r.print()
-		return measureSearch(ctx, a.Profiles()[0].Executor)
-	})
+	return a.Run(ctx, func(ctx context.Context) error { return use(ctx, a) })
 }
 
-// serve is a config with a server for each list of the folder.
-func serve(folder string) (*config.Config, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
+// ask makes a call and returns the texts of its result.
+func ask(ctx context.Context, e *executor.Executor, c executor.Call) (texts []string, err error) {
+	result, err := e.Do(ctx, c)
+	for item := range rawjson.Elements(rawjson.Get(result, "content")) {
+		text, _ := rawjson.String(rawjson.Get(item, "text"))
+		texts = append(texts, text)
 	}
-	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
-	if err != nil || len(files) == 0 {
-		return nil, fmt.Errorf("no tool lists in %s", folder)
-	}
-	var servers []map[string]any
-	for _, file := range files {
-		// A name has no two underscores in a row.
-		name := strings.ReplaceAll(strings.TrimSuffix(filepath.Base(file), ".json"), "__", "_")
-		servers = append(servers, map[string]any{"name": name, "command": self, "args": []string{"replay", file}})
-	}
-	text, err := json.Marshal(map[string]any{"mcp_servers": servers, "logging": map[string]string{"level": "error"}})
-	if err != nil {
-		return nil, err
-	}
-	return config.Parse("economy.json", text, os.LookupEnv)
+	return texts, err
 }
 
 // report are the figures over all tools.
@@ -154,6 +181,21 @@ type report struct {
 	byTool              []int // inspect(server, tool)
 	bySearch            []int // search for the words of the tool's name
 	found               int   // how often the search has the tool among its first five
+}
+
+// addAll measures the tools of all servers.
+func (r *report) addAll(ctx context.Context, a *app.App) error {
+	lists := a.ToolLists(ctx)[0]
+	r.with = tokens.CountBytes(lists.With)
+	for _, u := range lists.Upstreams {
+		if u.State != live.Ready {
+			return fmt.Errorf("%s is %s: %s", u.Name, u.State, u.Reason)
+		}
+		if err := r.add(ctx, a.Profiles()[0].Executor, u, string(u.ToolList())); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // add measures the tools of one server.
@@ -193,12 +235,11 @@ func (r *report) search(ctx context.Context, e *executor.Executor, u *live.Upstr
 	if err != nil {
 		return err
 	}
-	result, err := e.Do(ctx, executor.Call{Server: executor.Builtin, Tool: "search", Arguments: query})
+	answers, err := ask(ctx, e, executor.Call{Server: executor.Builtin, Tool: "search", Arguments: query})
 	if err != nil {
 		return err
 	}
-	for item := range rawjson.Elements(rawjson.Get(result, "content")) {
-		answer, _ := rawjson.String(rawjson.Get(item, "text"))
+	for _, answer := range answers {
 		spent := r.with + tokens.Count(answer)
 		if strings.Contains(answer, u.Name+": "+t.Name) {
 			r.found++

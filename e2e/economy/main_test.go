@@ -2,36 +2,19 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"mcpx/executor"
-	"mcpx/internal/app"
-	"mcpx/internal/child"
 	"mcpx/internal/tokens"
 	"mcpx/registry/lists"
 	"mcpx/registry/live"
 )
 
 func TestMain(m *testing.M) {
-	child.WatchIfAsked()
-	if len(os.Args) == 3 && os.Args[1] == "replay" {
-		if err := replay(os.Args[2]); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	if len(os.Args) == 2 && os.Args[1] == "results" {
-		if err := serveResults(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
+	serveIfAsked()
 	os.Exit(m.Run())
 }
 
@@ -70,26 +53,12 @@ func TestReport(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c, err := serve(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := app.New(c, "default", os.Stderr)
+	servers, err := replays(folder)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := report{}
-	err = a.Run(t.Context(), func(ctx context.Context) error {
-		lists := a.ToolLists(ctx)[0]
-		r.with = tokens.CountBytes(lists.With)
-		for _, u := range lists.Upstreams {
-			if err := r.add(ctx, a.Profiles()[0].Executor, u, string(u.ToolList())); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
+	if err := run(t.Context(), servers, r.addAll); err != nil {
 		t.Fatal(err)
 	}
 	if want := tokens.Count(one) + tokens.Count(two); r.without != want || r.servers != 2 || r.tools != 3 || r.found != 3 {
@@ -101,7 +70,7 @@ func TestReport(t *testing.T) {
 	if mean, p95 := stats(r.byTool); mean <= r.with || p95 < mean || len(r.byServer) != 3 || len(r.bySearch) != 3 {
 		t.Errorf("mean %d, p95 %d, %d and %d ways", mean, p95, len(r.byServer), len(r.bySearch))
 	}
-	if _, err := serve(t.TempDir()); err == nil {
+	if _, err := replays(t.TempDir()); err == nil {
 		t.Error("a folder without lists is measured")
 	}
 }

@@ -5,11 +5,9 @@ import (
 	"embed"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path"
 	"strings"
 
-	"mcpx/config"
 	"mcpx/executor"
 	"mcpx/internal/app"
 	"mcpx/internal/rawjson"
@@ -67,26 +65,9 @@ func serveResults() error {
 
 // measureResults runs a measurement of the recorded results.
 func measureResults(ctx context.Context, measure func(context.Context, *executor.Executor) error) error {
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	text, err := json.Marshal(map[string]any{
-		"mcp_servers": []map[string]any{{"name": "recorded", "command": self, "args": []string{"results"}}},
-		"logging":     map[string]string{"level": "error"},
+	return run(ctx, map[string][]string{"recorded": {"results"}}, func(ctx context.Context, a *app.App) error {
+		return measure(ctx, a.Profiles()[0].Executor)
 	})
-	if err != nil {
-		return err
-	}
-	c, err := config.Parse("economy.json", text, os.LookupEnv)
-	if err != nil {
-		return err
-	}
-	a, err := app.New(c, "default", os.Stderr)
-	if err != nil {
-		return err
-	}
-	return a.Run(ctx, func(ctx context.Context) error { return measure(ctx, a.Profiles()[0].Executor) })
 }
 
 // printResults prints what results cost whole and selected.
@@ -117,13 +98,9 @@ func shownTokens(ctx context.Context, e *executor.Executor, tool, query string) 
 	if query != "" {
 		call.Select = rawjson.AppendString(nil, query)
 	}
-	result, err := e.Do(ctx, call)
-	if err != nil {
-		return 0, err
-	}
-	for item := range rawjson.Elements(rawjson.Get(result, "content")) {
-		text, _ := rawjson.String(rawjson.Get(item, "text"))
+	texts, err := ask(ctx, e, call)
+	for _, text := range texts {
 		sum += tokens.Count(text)
 	}
-	return sum, nil
+	return sum, err
 }

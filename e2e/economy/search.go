@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"mcpx/executor"
-	"mcpx/internal/rawjson"
 	"mcpx/internal/tokens"
 )
 
@@ -124,13 +123,12 @@ func (r *searchReport) add(ctx context.Context, e *executor.Executor, q query) e
 		return err
 	}
 	start := time.Now()
-	result, err := e.Do(ctx, executor.Call{Server: executor.Builtin, Tool: "search", Arguments: arguments})
+	answers, err := ask(ctx, e, executor.Call{Server: executor.Builtin, Tool: "search", Arguments: arguments})
 	if err != nil {
 		return err
 	}
 	r.times = append(r.times, time.Since(start))
-	for item := range rawjson.Elements(rawjson.Get(result, "content")) {
-		answer, _ := rawjson.String(rawjson.Get(item, "text"))
+	for _, answer := range answers {
 		r.tokens = append(r.tokens, tokens.Count(answer))
 		r.ranks[q.level] = append(r.ranks[q.level], q.rank(answer))
 	}

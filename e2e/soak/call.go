@@ -75,6 +75,17 @@ type answer struct {
 	rest     *rest // if the result was cut
 }
 
+// message is what mcpx sends to a client.
+type message struct {
+	answer
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Params struct {
+		ProgressToken json.RawMessage `json:"progressToken"`
+		Message       string          `json:"message"`
+	} `json:"params"`
+}
+
 // session is the client session of a call, if that has upstream sessions of its own.
 type session struct {
 	id     string

@@ -23,7 +23,6 @@ type front struct {
 	control   caller        // for the soak itself
 	newCaller func() caller // for a worker
 	end       func()        // makes mcpx end
-	url       string        // of mcpx-sse
 	web       *web          // nil on stdio
 
 	filesBefore, filesAfter           int
@@ -38,7 +37,7 @@ func (s *soak) startFront(p part) (*front, error) {
 			return nil, err
 		}
 		end := func() { _ = w.cmd.Process.Signal(syscall.SIGTERM) }
-		return &front{part: p, program: w.program, control: w.client(), newCaller: func() caller { return w.client() }, end: end, url: w.url, web: w}, nil
+		return &front{part: p, program: w.program, control: w.client(), newCaller: func() caller { return w.client() }, end: end, web: w}, nil
 	}
 	pipe, err := startStdio(s, p)
 	if err != nil {
@@ -120,20 +119,10 @@ var (
 
 // goroutines returns the number of goroutines from /metrics.
 func (f *front) goroutines() int {
-	if f.url == "" {
+	if f.web == nil {
 		return 0
 	}
-	r, err := http.NewRequestWithContext(context.Background(), http.MethodGet, f.url+"/metrics", nil)
-	if err != nil {
-		return 0
-	}
-	r.Close = true // a kept connection would count
-	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return 0
-	}
-	defer func() { _ = response.Body.Close() }()
-	text, _ := io.ReadAll(response.Body)
+	text, _ := requestOnce(http.MethodGet, f.web.url+"/metrics")
 	found := goroutineLine.FindSubmatch(text)
 	if found == nil {
 		return 0
@@ -142,17 +131,37 @@ func (f *front) goroutines() int {
 	return n
 }
 
+// requestOnce sends a request over a connection of its own: a kept one would count as
+// left behind.
+func requestOnce(method, address string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, method, address, nil)
+	if err != nil {
+		return nil, err
+	}
+	r.Close = true
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	return io.ReadAll(response.Body)
+}
+
 func openFiles(pid int) int {
 	entries, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
 	return len(entries)
 }
 
-// processes returns the live processes of a run, found by the mark in their environment.
+// processes returns the live processes of a part, or of all parts if the name is empty. The
+// mark in their environment tells.
 func (s *soak) processes(name string) (pids []int) {
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
-		if err == nil && environ(pid, "SOAK_RUN") == s.mark+" "+name {
+		mark, part, _ := strings.Cut(environ(pid, "SOAK_RUN"), " ")
+		if err == nil && mark == s.mark && (name == "" || name == part) {
 			pids = append(pids, pid)
 		}
 	}
@@ -161,12 +170,8 @@ func (s *soak) processes(name string) (pids []int) {
 
 // killSurvivors ends processes that should be gone, after they were counted.
 func (s *soak) killSurvivors() {
-	entries, _ := os.ReadDir("/proc")
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err == nil && strings.HasPrefix(environ(pid, "SOAK_RUN"), s.mark+" ") {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
-		}
+	for _, pid := range s.processes("") {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
 }
 

@@ -179,25 +179,10 @@ func (v *evidence) isLost(e entry) bool {
 func (v *evidence) awake(from, to time.Time) time.Duration {
 	ran := to.Sub(from)
 	for _, f := range v.stalls {
-		if f.from.Before(to) && f.to.After(from) {
-			ran -= earlier(f.to, to).Sub(later(f.from, from))
-		}
+		begin, end := max(f.from.UnixNano(), from.UnixNano()), min(f.to.UnixNano(), to.UnixNano())
+		ran -= time.Duration(max(0, end-begin))
 	}
 	return ran
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
-}
-
-func later(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
-	}
-	return a
 }
 
 // isEnding reports whether the stop of mcpx began before the end of the call.

@@ -34,18 +34,12 @@ import (
 func main() {
 	relayMain()
 	mcptest.Main()
-	o := options{output: os.Stdout, visits: true, timeout: 3 * time.Second}
+	o := options{
+		output: os.Stdout, visits: true, timeout: 3 * time.Second, pause: 80 * time.Millisecond, faultEvery: 600 * time.Millisecond,
+		parts: allParts(workers{stdio: 12, http: 12, cut: 4, own: 4, lazy: 4}),
+	}
 	flag.DurationVar(&o.duration, "for", time.Minute, "how long")
-	flag.DurationVar(&o.pause, "pause", 80*time.Millisecond, "between two calls of a client, on average")
-	flag.DurationVar(&o.faultEvery, "fault", 600*time.Millisecond, "between two faults, on average")
-	var n workers
-	flag.IntVar(&n.stdio, "stdio", 12, "calls at a time over stdio")
-	flag.IntVar(&n.http, "http", 12, "clients over HTTP")
-	flag.IntVar(&n.cut, "cut", 4, "calls at a time over stdio with results cut")
-	flag.IntVar(&n.own, "own", 4, "clients over HTTP with upstream sessions of their own, and results cut")
-	flag.IntVar(&n.lazy, "lazy", 4, "calls at a time over stdio to servers that start on first use")
 	flag.Parse()
-	o.parts = allParts(n)
 	dir, err := os.MkdirTemp("", "mcpx-soak-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "soak:", err)
@@ -71,8 +65,8 @@ func main() {
 
 type options struct {
 	duration   time.Duration
-	pause      time.Duration
-	faultEvery time.Duration
+	pause      time.Duration // between two calls of a client, on average
+	faultEvery time.Duration // between two faults, on average
 	timeout    time.Duration // of a call without progress
 	parts      []part
 	visits     bool       // clients come and go
@@ -112,8 +106,11 @@ func run(ctx context.Context, dir string, o options) (broken []violation, err er
 	}
 	defer s.killSurvivors()
 	defer s.stopRemotes()
-	stopWatching := s.background(ctx, s.watchStalls)
-	defer stopWatching()
+	watching, stop := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	defer stop()
+	watch.Go(func() { s.watchStalls(watching) })
 	if err := s.startRemotes(); err != nil {
 		return nil, err
 	}
@@ -163,28 +160,13 @@ func (s *soak) load(ctx context.Context, fronts []*front) {
 			wg.Go(func() { s.work(ctx, f) })
 		}
 		wg.Go(func() { f.watch(ctx) })
-		if s.faultEvery > 0 {
-			wg.Go(func() { s.breakUpstreams(ctx, f) })
-		}
+		wg.Go(func() { s.breakUpstreams(ctx, f) })
 	}
-	if s.faultEvery > 0 {
-		wg.Go(func() { s.breakRemotes(ctx) })
-	}
+	wg.Go(func() { s.breakRemotes(ctx) })
 	if s.visits {
 		wg.Go(func() { s.visit(ctx) })
 	}
 	wg.Wait()
-}
-
-// background runs a function until stop, which waits for its end.
-func (s *soak) background(ctx context.Context, run func(ctx context.Context)) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	var wg sync.WaitGroup
-	wg.Go(func() { run(ctx) })
-	return func() {
-		cancel()
-		wg.Wait()
-	}
 }
 
 // waitForEnd waits until the time of the load is over, and until a planted bug has

@@ -144,18 +144,7 @@ func (s *soak) closeIdle() {
 // misbehave makes the upstream cause a fault, which it records itself.
 func (r *remote) misbehave(kind string, held time.Duration) {
 	query := url.Values{"kind": {kind}, "ms": {fmt.Sprint(held.Milliseconds())}}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, r.url+mcptest.FaultPath+"?"+query.Encode(), nil)
-	if err != nil {
-		r.soak.ledger.violation(other, "%v", err)
-		return
-	}
-	request.Close = true // keep no connection
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
+	if _, err := requestOnce(http.MethodPost, r.url+mcptest.FaultPath+"?"+query.Encode()); err != nil {
 		r.soak.ledger.violation(other, "the upstream %s did not take the fault %q: %v", r.name, kind, err)
-		return
 	}
-	_ = response.Body.Close()
 }

@@ -71,15 +71,7 @@ func (p *stdio) read(out io.Reader) {
 }
 
 func (p *stdio) take(line []byte) {
-	var m struct {
-		answer
-		ID     json.RawMessage `json:"id"`
-		Method string          `json:"method"`
-		Params struct {
-			ProgressToken json.RawMessage `json:"progressToken"`
-			Message       string          `json:"message"`
-		} `json:"params"`
-	}
+	var m message
 	if err := json.Unmarshal(line, &m); err != nil {
 		p.soak.ledger.violation(wrongAnswer, "stdout has %.200q", line)
 		return

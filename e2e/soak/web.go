@@ -204,15 +204,7 @@ func (c *webClient) post(ctx context.Context, session, body, id string) (a answe
 
 // take handles a message of a stream and reports whether it is the answer.
 func (c *webClient) take(a *answer, data, id string, answered bool) bool {
-	var m struct {
-		answer
-		ID     json.RawMessage `json:"id"`
-		Method string          `json:"method"`
-		Params struct {
-			ProgressToken json.RawMessage `json:"progressToken"`
-			Message       string          `json:"message"`
-		} `json:"params"`
-	}
+	var m message
 	if err := json.Unmarshal([]byte(data), &m); err != nil {
 		c.web.soak.ledger.violation(wrongAnswer, "a stream has %.200q", data)
 		return answered

@@ -15,19 +15,19 @@ import (
 	"time"
 
 	"mcpx/executor"
+	"mcpx/internal/logging"
 	"mcpx/internal/rawjson"
 )
 
 // audit writes one line for each call to a file: who called what, and with which
 // arguments, but never their values. Its methods may be called concurrently.
 type audit struct {
-	path   string
 	key    []byte       // of the HMAC of arguments
 	failed atomic.Int64 // lines that could not be written
+	file   *logging.File
 
 	mu        sync.Mutex
-	file      *os.File
-	isFailing bool // the last line could not be written
+	isFailing bool // the last line could not be written, or the file is closed
 	isTorn    bool // the file may end with a part of a line
 }
 
@@ -66,15 +66,11 @@ func openAudit(path string) (*audit, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the key of the audit cannot be used: %w", err)
 	}
-	a := &audit{path: path, key: key}
-	if a.file, err = openAppend(path); err != nil {
+	a := &audit{key: key}
+	if a.file, err = logging.OpenFile(path); err != nil {
 		return nil, fmt.Errorf("the audit file cannot be opened: %w; its folder must exist, and mcpx must be allowed to write there", err)
 	}
 	return a, nil
-}
-
-func openAppend(path string) (*os.File, error) {
-	return os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 }
 
 // readKey reads the key, or makes one.
@@ -128,10 +124,6 @@ func shortName(name string) string { return name[:min(len(name), auditNameBytes)
 func (a *audit) write(line []byte) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.file == nil {
-		a.failed.Add(1)
-		return nil
-	}
 	if a.isTorn {
 		line = append([]byte{'\n'}, line...)
 	}
@@ -154,18 +146,7 @@ func (a *audit) Reopen() error {
 	if a == nil {
 		return nil
 	}
-	next, err := openAppend(a.path)
-	if err != nil {
-		return err
-	}
-	a.mu.Lock()
-	last := a.file
-	a.file = next
-	a.mu.Unlock()
-	if last != nil {
-		_ = last.Close()
-	}
-	return nil
+	return a.file.Reopen()
 }
 
 // Failed returns how many lines could not be written.
@@ -183,10 +164,6 @@ func (a *audit) Close() error {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	last := a.file
-	a.file = nil
-	if last == nil {
-		return nil
-	}
-	return last.Close()
+	a.isFailing = true
+	return a.file.Close()
 }

@@ -136,7 +136,7 @@ func TestAuditFailures(t *testing.T) {
 	if err := a.write([]byte("{}\n")); err != nil || a.isTorn {
 		t.Errorf("a line after a part of one: %v", err)
 	}
-	if text, err := os.ReadFile(a.path); err != nil || string(text) != "\n{}\n" {
+	if text, err := os.ReadFile(filepath.Join(folder, "audit.jsonl")); err != nil || string(text) != "\n{}\n" {
 		t.Errorf("the file is %q, %v", text, err)
 	}
 	_ = a.file.Close() // as if the disk were full

@@ -26,6 +26,8 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"mcpx/internal/redact"
 )
 
 // Settings describe how mcpx signs in to one upstream. Only URL is required.
@@ -127,11 +129,11 @@ func (e *Required) Error() string {
 	return "needs sign-in"
 }
 
-// Unsent is the error for a request that was not sent, because its token could not be
-// read or refreshed.
-type Unsent struct{ Reason error }
+// Unsent is the error for a request that was not run, because its token could not be read,
+// refreshed or replaced.
+type Unsent struct{ error }
 
-func (e *Unsent) Error() string { return e.Reason.Error() }
+func (e *Unsent) Unwrap() error { return e.error }
 
 // Is reports whether two accounts share their credentials.
 func (a *Account) Is(other *Account) bool { return a.key == other.key }
@@ -191,22 +193,7 @@ func (a *Account) Redact(text string) string {
 	if c == nil {
 		return text
 	}
-	return hide(text, c.Access, c.Refresh, c.Client.Secret)
-}
-
-// shortest is the length of the shortest text that is hidden, in bytes.
-const shortest = 6
-
-// hide replaces secrets in a text by ***.
-func hide(text string, secrets ...string) string {
-	for _, secret := range secrets {
-		if len(secret) < shortest {
-			continue
-		}
-		text = strings.ReplaceAll(text, secret, "***")
-		text = strings.ReplaceAll(text, url.QueryEscape(secret), "***")
-	}
-	return text
+	return redact.NewSet([]string{c.Access, c.Refresh, c.Client.Secret}).Redact(text)
 }
 
 func withoutFragment(address string) string {

@@ -3,6 +3,13 @@ package auth
 import (
 	"cmp"
 	"context"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"net/http"
@@ -11,6 +18,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-jose/go-jose/v4"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
 	"mcpx/internal/plain"
@@ -116,15 +124,93 @@ func (a *Account) register(ctx context.Context, p *provider, redirect string) (c
 // secret.
 func registrationError(issuer string, err error) error {
 	issuer = shown(issuer)
-	var refused *oauthex.ClientRegistrationError
-	var sent *url.Error
-	switch {
-	case errors.As(err, &refused):
+	if refused, ok := errors.AsType[*oauthex.ClientRegistrationError](err); ok {
 		return fmt.Errorf("%s refused to register mcpx: %s", issuer, describe(refused.ErrorCode, refused.ErrorDescription))
-	case errors.As(err, &sent):
+	}
+	if sent, ok := errors.AsType[*url.Error](err); ok {
 		return fmt.Errorf("%s did not register mcpx: %w", issuer, failure(sent))
 	}
 	return fmt.Errorf("%s did not register mcpx; if it needs an app that is registered by hand, set auth.client_id", issuer)
+}
+
+// authenticate adds the client's assertion to a request, or returns its secret.
+func (a *Account) authenticate(c *credentials, form url.Values) (secret string, err error) {
+	switch {
+	case c.Client.Method == methodSigned:
+		assertion, err := a.assertion(c)
+		if err != nil {
+			return "", err
+		}
+		form.Set("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer")
+		form.Set("client_assertion", assertion)
+		return "", nil
+	case c.Client.Registered:
+		return c.Client.Secret, nil
+	}
+	return a.settings.ClientSecret, nil
+}
+
+// assertionLife is how long a client assertion is valid.
+const assertionLife = time.Minute
+
+// assertion returns a signed JWT that authenticates the client (RFC 7523).
+func (a *Account) assertion(c *credentials) (string, error) {
+	key, err := parseKey(a.settings.PrivateKey)
+	if err != nil {
+		return "", err
+	}
+	algorithm := cmp.Or(jose.SignatureAlgorithm(a.settings.SigningAlg), defaultAlgorithm(key))
+	now := a.now()
+	claims, _ := json.Marshal(map[string]any{
+		"iss": c.Client.ID, "sub": c.Client.ID, "aud": c.Issuer, "jti": rand.Text(),
+		"iat": now.Unix(), "exp": now.Add(assertionLife).Unix(),
+	})
+	var signed *jose.JSONWebSignature
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: algorithm, Key: key}, new(jose.SignerOptions).WithType("JWT"))
+	if err == nil {
+		signed, err = signer.Sign(claims)
+	}
+	if err != nil {
+		return "", fmt.Errorf("auth.private_key cannot sign with %s", algorithm)
+	}
+	return signed.CompactSerialize()
+}
+
+// parseKey reads a private key. Its errors do not repeat the key.
+func parseKey(text string) (key any, err error) {
+	block, _ := pem.Decode([]byte(text))
+	if block == nil {
+		return nil, errors.New("auth.private_key is not a PEM file")
+	}
+	switch block.Type {
+	case "EC PRIVATE KEY":
+		key, err = x509.ParseECPrivateKey(block.Bytes)
+	case "RSA PRIVATE KEY":
+		key, err = x509.ParsePKCS1PrivateKey(block.Bytes)
+	default:
+		key, err = x509.ParsePKCS8PrivateKey(block.Bytes)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("auth.private_key has a %s that cannot be read; encrypted keys are not supported", block.Type)
+	}
+	return key, nil
+}
+
+func defaultAlgorithm(key any) jose.SignatureAlgorithm {
+	switch k := key.(type) {
+	case *rsa.PrivateKey:
+		return jose.RS256
+	case ed25519.PrivateKey:
+		return jose.EdDSA
+	case *ecdsa.PrivateKey:
+		switch k.Curve.Params().BitSize {
+		case 384:
+			return jose.ES384
+		case 521:
+			return jose.ES512
+		}
+	}
+	return jose.ES256
 }
 
 // post posts a form to an endpoint other than the token endpoint, as the client.

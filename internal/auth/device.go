@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"golang.org/x/oauth2"
@@ -71,19 +70,12 @@ func (a *Account) Device(ctx context.Context, scopes []string) (*Device, error) 
 
 // deviceCode requests the codes for the device and for the person.
 func (a *Account) deviceCode(ctx context.Context, c *credentials, endpoint string) (*oauth2.DeviceAuthResponse, error) {
-	form := url.Values{"resource": {c.Resource}}
-	if len(c.Scopes) > 0 {
-		form.Set("scope", strings.Join(c.Scopes, " "))
-	}
-	response, err := a.post(ctx, c, endpoint, form)
+	response, err := a.post(ctx, c, endpoint, withScopes(url.Values{"resource": {c.Resource}}, c))
 	if err != nil {
 		return nil, failure(err)
 	}
 	defer func() { _ = response.Body.Close() }()
-	data, err := io.ReadAll(response.Body)
-	if err != nil {
-		return nil, err
-	}
+	data, _ := io.ReadAll(response.Body) // cannot fail: guard has read it
 	var reply struct {
 		Error       string `json:"error"`
 		Description string `json:"error_description"`
@@ -118,14 +110,14 @@ func (d *Device) Wait(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 		c := d.creds
-		err := d.account.request(ctx, &c, url.Values{"grant_type": {deviceGrant}, "device_code": {d.code}, "resource": {c.Resource}})
-		var refused *tokenError
+		err := d.account.request(ctx, &c, url.Values{"grant_type": {deviceGrant}, "device_code": {d.code}})
+		refused, ok := errors.AsType[*tokenError](err)
 		switch {
 		case err == nil:
 			return d.account.keep(ctx, &c)
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case !errors.As(err, &refused): // network trouble
+		case !ok: // network trouble
 			continue
 		case refused.code == "slow_down":
 			d.interval += deviceInterval

@@ -127,25 +127,22 @@ func (a *Account) discover(ctx context.Context, c challenge) (*provider, error) 
 	if err != nil {
 		return nil, err
 	}
-	if resource == nil { // an upstream of 2025-03-26 may be its own authorization server
-		server, err := a.serverMetadata(ctx, a.origin)
-		if err != nil || server == nil {
+	issuer, p := a.origin, &provider{resource: resourceOf(a.settings.URL)} // an upstream of 2025-03-26 may be its own authorization server
+	if resource != nil {
+		p.resource, p.scopes = resource.Resource, boundedScopes(resource.ScopesSupported)
+		if issuer, err = a.chooseIssuer(resource.AuthorizationServers); err != nil {
 			return nil, err
 		}
-		return &provider{resourceOf(a.settings.URL), nil, *server}, a.checkIssuer(server.Issuer)
-	}
-	issuer, err := a.chooseIssuer(resource.AuthorizationServers)
-	if err != nil {
-		return nil, err
 	}
 	server, err := a.serverMetadata(ctx, issuer)
 	switch {
-	case err != nil:
+	case err != nil || server == nil && resource == nil:
 		return nil, err
 	case server == nil:
 		return nil, fmt.Errorf("its authorization server %s has no metadata", shown(issuer))
 	}
-	return &provider{resource.Resource, boundedScopes(resource.ScopesSupported), *server}, nil
+	p.server = *server
+	return p, a.checkIssuer(server.Issuer)
 }
 
 // chooseIssuer returns the configured authorization server, else the first one.
@@ -185,22 +182,18 @@ func (a *Account) resourceMetadata(ctx context.Context, c challenge) (*oauthex.P
 			places = []string{origin + wellKnown + u.EscapedPath(), origin + wellKnown}
 		}
 	}
-	for _, place := range places {
-		var found oauthex.ProtectedResourceMetadata
-		switch ok, err := a.getJSON(ctx, place, &found); {
-		case err != nil:
-			return nil, err
-		case !ok && c.metadata != "":
-			return nil, fmt.Errorf("the metadata that it names, %s, does not exist", shown(place))
-		case !ok:
-			continue
-		}
-		if !covers(found.Resource, resourceOf(a.settings.URL)) {
-			return nil, fmt.Errorf("its metadata is for %s, not for %s", shown(found.Resource), resourceOf(a.settings.URL))
-		}
-		return &found, nil
+	var found oauthex.ProtectedResourceMetadata
+	switch ok, err := a.getFirst(ctx, places, &found); {
+	case err != nil:
+		return nil, err
+	case !ok && c.metadata != "":
+		return nil, fmt.Errorf("the metadata that it names, %s, does not exist", shown(c.metadata))
+	case !ok:
+		return nil, nil
+	case !covers(found.Resource, resourceOf(a.settings.URL)):
+		return nil, fmt.Errorf("its metadata is for %s, not for %s", shown(found.Resource), resourceOf(a.settings.URL))
 	}
-	return nil, nil
+	return &found, nil
 }
 
 // covers reports whether a resource identifier is that of the URL, or of a folder above
@@ -218,10 +211,7 @@ func covers(resource, address string) bool {
 // serverMetadata returns the metadata of an authorization server (RFC 8414 or OpenID
 // Connect); nil if there is none.
 func (a *Account) serverMetadata(ctx context.Context, issuer string) (*serverMetadata, error) {
-	if err := checkEndpoint(issuer); err != nil {
-		return nil, err
-	}
-	u, err := url.Parse(issuer)
+	u, err := checkEndpoint(issuer)
 	if err != nil {
 		return nil, err
 	}
@@ -230,24 +220,14 @@ func (a *Account) serverMetadata(ctx context.Context, issuer string) (*serverMet
 	if path != "" {
 		places = append(places, origin+path+"/.well-known/openid-configuration")
 	}
-	for _, place := range places {
-		var found serverMetadata
-		ok, err := a.getJSON(ctx, place, &found)
-		if err != nil {
-			return nil, err
-		}
-		if !ok {
-			continue
-		}
-		if found.Issuer != issuer {
-			return nil, fmt.Errorf("the metadata of the authorization server %s is for another one, %s", shown(issuer), shown(found.Issuer))
-		}
-		if err := found.check(); err != nil {
-			return nil, err
-		}
-		return &found, nil
+	var found serverMetadata
+	switch ok, err := a.getFirst(ctx, places, &found); {
+	case err != nil || !ok:
+		return nil, err
+	case found.Issuer != issuer:
+		return nil, fmt.Errorf("the metadata of the authorization server %s is for another one, %s", shown(issuer), shown(found.Issuer))
 	}
-	return nil, nil
+	return &found, found.check()
 }
 
 // check checks the endpoints.
@@ -260,7 +240,7 @@ func (m *serverMetadata) check() error {
 		if address == "" {
 			continue
 		}
-		if err := checkEndpoint(address); err != nil {
+		if _, err := checkEndpoint(address); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
@@ -268,6 +248,16 @@ func (m *serverMetadata) check() error {
 		return errors.New("its authorization server has no token endpoint")
 	}
 	return nil
+}
+
+// getFirst reads the first JSON document that exists. It returns false if none does.
+func (a *Account) getFirst(ctx context.Context, places []string, into any) (ok bool, err error) {
+	for _, place := range places {
+		if ok, err = a.getJSON(ctx, place, into); ok || err != nil {
+			break
+		}
+	}
+	return ok, err
 }
 
 // getJSON reads a JSON document. It returns false if the document does not exist.
@@ -288,10 +278,7 @@ func (a *Account) getJSON(ctx context.Context, address string, into any) (bool, 
 	case response.StatusCode != http.StatusOK:
 		return false, fmt.Errorf("%s: HTTP status %s", shown(address), shown(response.Status))
 	}
-	data, err := io.ReadAll(response.Body)
-	if err != nil {
-		return false, fmt.Errorf("%s: %w", shown(address), err)
-	}
+	data, _ := io.ReadAll(response.Body) // cannot fail: guard has read it
 	if err := json.Unmarshal(data, into); err != nil {
 		return false, fmt.Errorf("%s is not the JSON of OAuth metadata", shown(address))
 	}

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -74,7 +76,7 @@ func (g *guard) client() *http.Client {
 
 // RoundTrip implements http.RoundTripper.
 func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
-	if err := checkEndpoint(r.URL.String()); err != nil {
+	if _, err := checkEndpoint(r.URL.String()); err != nil {
 		return nil, err
 	}
 	transport := g.direct
@@ -90,20 +92,28 @@ func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	response.Body = &boundedBody{response.Body, maxReply + 1}
+	defer func() { _ = response.Body.Close() }()
+	data, err := io.ReadAll(io.LimitReader(response.Body, maxReply+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case len(data) > maxReply:
+		return nil, &forbidden{fmt.Sprintf("the reply of %s has more than %d bytes", shown(r.URL.Host), maxReply)}
+	}
+	response.Body = io.NopCloser(bytes.NewReader(data))
 	return response, nil
 }
 
-// checkEndpoint allows https, and http on loopback.
-func checkEndpoint(address string) error {
+// checkEndpoint parses a URL with https, or with http on loopback. Others are not allowed.
+func checkEndpoint(address string) (*url.URL, error) {
 	u, err := url.Parse(address)
 	switch {
 	case err != nil || u.Host == "":
-		return errors.New("it names an endpoint that is not a URL")
+		return nil, errors.New("it names an endpoint that is not a URL")
 	case u.Scheme == "https" || u.Scheme == "http" && isLoopbackName(u.Hostname()):
-		return nil
+		return u, nil
 	}
-	return fmt.Errorf("it names the endpoint %s; only https is allowed, and http on this machine", shown(u.Scheme+"://"+u.Host))
+	return nil, fmt.Errorf("it names the endpoint %s; only https is allowed, and http on this machine", shown(u.Scheme+"://"+u.Host))
 }
 
 func isLoopbackName(host string) bool {
@@ -132,15 +142,15 @@ func (g *guard) check(ctx context.Context, ip netip.Addr) error {
 	return &forbidden{fmt.Sprintf("it points to %s, a %s address, which %s is not", ip, kind, shown(g.upstream))}
 }
 
-// forbidden is the error for an address that metadata must not lead to.
+// forbidden is the error for an address that metadata must not lead to, and for a reply
+// that is too long.
 type forbidden struct{ reason string }
 
 func (e *forbidden) Error() string { return e.reason }
 
 // failure returns why a request to an authorization server failed, in plain words.
 func failure(err error) error {
-	var refused *forbidden
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*forbidden](err); ok {
 		return refused
 	}
 	return errors.New(neterr.Reason(err))
@@ -151,16 +161,8 @@ func (g *guard) upstreamHas(ctx context.Context, kind addressKind) bool {
 	if ip, err := netip.ParseAddr(g.upstream); err == nil {
 		return kindOf(ip) == kind
 	}
-	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", g.upstream)
-	if err != nil {
-		return false
-	}
-	for _, ip := range ips {
-		if kindOf(ip) == kind {
-			return true
-		}
-	}
-	return false
+	ips, _ := net.DefaultResolver.LookupNetIP(ctx, "ip", g.upstream) // none after an error
+	return slices.ContainsFunc(ips, func(ip netip.Addr) bool { return kindOf(ip) == kind })
 }
 
 // addressKind tells addresses apart by who can reach them.
@@ -196,19 +198,4 @@ func kindOf(ip netip.Addr) addressKind {
 		return reserved
 	}
 	return public
-}
-
-// boundedBody fails after a number of bytes.
-type boundedBody struct {
-	io.ReadCloser
-	left int
-}
-
-func (b *boundedBody) Read(p []byte) (int, error) {
-	if b.left <= 0 {
-		return 0, fmt.Errorf("the reply has more than %d bytes", maxReply)
-	}
-	n, err := b.ReadCloser.Read(p[:min(len(p), b.left)])
-	b.left -= n
-	return n, err
 }

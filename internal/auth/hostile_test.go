@@ -78,7 +78,7 @@ func TestHostileServer(t *testing.T) {
 		}), "too many redirects"},
 		"metadata without end":          {handle(asm, endless), "more than 1048576 bytes"},
 		"resource metadata without end": {handle(prm, endless), "more than 1048576 bytes"},
-		"a token without end":           {handle("/token", endless), "cannot be read"},
+		"a token without end":           {handle("/token", endless), "more than 1048576 bytes"},
 		"metadata that is HTML":         {handle(prm, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }), "not the JSON"},
 		"metadata that fails":           {handle(prm, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }), "500"},
 		"metadata that is not there":    {handle(prm, http.NotFound), "does not exist"},

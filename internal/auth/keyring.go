@@ -9,16 +9,9 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"sync"
 
 	"mcpx/internal/secret"
 )
-
-// sealer has the key that encrypts files, once it was read from the system's keyring.
-type sealer struct {
-	mu     sync.Mutex
-	cipher cipher.AEAD
-}
 
 const (
 	sealMark = "mcpx-sealed-1\n" // begins an encrypted file
@@ -26,13 +19,6 @@ const (
 )
 
 func isSealed(data []byte) bool { return bytes.HasPrefix(data, []byte(sealMark)) }
-
-// sealed encrypts the value of a key.
-func sealed(c cipher.AEAD, key string, value []byte) []byte {
-	nonce := make([]byte, c.NonceSize())
-	_, _ = rand.Read(nonce) // never fails
-	return c.Seal(append([]byte(sealMark), nonce...), nonce, value, []byte(key))
-}
 
 // unsealed decrypts the value of a key.
 func (f *Files) unsealed(ctx context.Context, key string, data []byte) ([]byte, error) {
@@ -43,12 +29,8 @@ func (f *Files) unsealed(ctx context.Context, key string, data []byte) ([]byte, 
 	case err != nil:
 		return nil, fmt.Errorf("it is encrypted: %w", err)
 	}
-	data = data[len(sealMark):]
-	if len(data) < c.NonceSize() {
-		return nil, nil
-	}
 	// An error means that the keyring has another key since: there is nothing to use.
-	value, _ := c.Open(nil, data[:c.NonceSize()], data[c.NonceSize():], []byte(key))
+	value, _ := c.Open(nil, nil, data[len(sealMark):], []byte(key))
 	return value, nil
 }
 
@@ -69,10 +51,10 @@ func (f *Files) saveKey(ctx context.Context) (cipher.AEAD, error) {
 
 // sealKey returns the cipher with the keyring's key. It creates the key if there is none.
 func (f *Files) sealKey(ctx context.Context) (cipher.AEAD, error) {
-	f.seal.mu.Lock()
-	defer f.seal.mu.Unlock()
-	if f.seal.cipher != nil {
-		return f.seal.cipher, nil
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.cipher != nil {
+		return f.cipher, nil
 	}
 	unlock, err := f.lock(ctx, "keyring.lock") // two processes must not create two keys
 	if err != nil {
@@ -87,8 +69,8 @@ func (f *Files) sealKey(ctx context.Context) (cipher.AEAD, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.seal.cipher, err = cipher.NewGCM(block)
-	return f.seal.cipher, err
+	f.cipher, err = cipher.NewGCMWithRandomNonce(block)
+	return f.cipher, err
 }
 
 // keyringKey reads the key from the keyring, or creates it.

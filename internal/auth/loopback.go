@@ -13,9 +13,8 @@ import (
 type Loopback struct {
 	Address string // that the person must open
 
-	listener net.Listener
-	server   *http.Server
-	done     chan error
+	server *http.Server
+	done   chan error
 }
 
 // BeginLoopback is Begin with a redirect to a port of this machine. The caller must call
@@ -25,7 +24,7 @@ func (a *Account) BeginLoopback(ctx context.Context, name string, scopes []strin
 	if err != nil {
 		return nil, err
 	}
-	l := &Loopback{listener: listener, done: make(chan error, 1)}
+	l := &Loopback{done: make(chan error, 1)}
 	if l.Address, err = a.Begin(ctx, callbackURL(listener), scopes); err != nil {
 		_ = listener.Close()
 		return nil, err

@@ -220,12 +220,33 @@ func (p *pending) complete(ctx context.Context, query url.Values) error {
 	c := p.creds
 	err := p.account.request(ctx, &c, url.Values{
 		"grant_type": {"authorization_code"}, "code": {query.Get("code")}, "redirect_uri": {p.redirect},
-		"code_verifier": {p.verifier}, "resource": {c.Resource},
+		"code_verifier": {p.verifier},
 	})
 	if err != nil {
 		return fmt.Errorf("%s gave no token: %w", shown(c.Issuer), err)
 	}
 	return p.account.keep(ctx, &c)
+}
+
+// SignIn signs in without a person: the flow client_credentials.
+func (a *Account) SignIn(ctx context.Context, scopes []string) error {
+	return a.locked(ctx, func(ctx context.Context) error { return a.signIn(ctx, scopes) })
+}
+
+// signIn is SignIn for a caller that holds the lock.
+func (a *Account) signIn(ctx context.Context, scopes []string) error {
+	if a.settings.ClientID == "" {
+		return errors.New("the flow client_credentials needs auth.client_id")
+	}
+	_, c, err := a.prepare(ctx, "", scopes)
+	if err != nil {
+		return err
+	}
+	if err := a.request(ctx, c, withScopes(url.Values{"grant_type": {"client_credentials"}}, c)); err != nil {
+		return err
+	}
+	c.Refresh = "" // the client's own credentials are enough
+	return a.save(ctx, c)
 }
 
 // keep saves the credentials of a new sign-in.

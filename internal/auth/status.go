@@ -26,16 +26,12 @@ func (a *Account) Status(ctx context.Context) (Status, error) {
 	if err != nil || c == nil {
 		return Status{}, err
 	}
-	s := Status{
-		Account: c.Who, Issuer: c.Issuer, Scopes: c.Scopes, Expires: c.Expires,
+	return Status{
+		SignedIn: !c.expired(a.now()) || a.canRefresh(c),
+		Account:  c.Who, Issuer: c.Issuer, Scopes: c.Scopes, Expires: c.Expires,
 		Renews: c.Refresh != "" || a.settings.Flow == FlowClientCredentials,
 		Store:  a.accounts.store.Place(a.key),
-	}
-	a.mu.Lock()
-	isRefused := c.Refresh != "" && c.Refresh == a.refused
-	a.mu.Unlock()
-	s.SignedIn = !c.expired(a.now()) || s.Renews && !isRefused
-	return s, nil
+	}, nil
 }
 
 // Logout revokes the tokens (RFC 7009) and removes them from the store. It reports

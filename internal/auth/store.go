@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"crypto/cipher"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,11 +10,13 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/gofrs/flock"
 
 	"mcpx/internal/editfile"
+	"mcpx/internal/secret"
 )
 
 // Store keeps credentials by key. Several processes may share a store. Its methods may be
@@ -61,28 +64,16 @@ const lockRetry = 10 * time.Millisecond
 type Files struct {
 	folder string
 	kind   Kind
-	seal   sealer
+
+	mu     sync.Mutex
+	cipher cipher.AEAD // with the keyring's key, once that was read
 }
 
 // NewFiles returns the Store of a kind in a folder. It reads nothing yet.
 func NewFiles(folder string, kind Kind) *Files { return &Files{folder: folder, kind: kind} }
 
-// Folder returns where the tokens of the user are: in $XDG_STATE_HOME, or its default.
-func Folder() string { return filepath.Join(stateFolder(), "mcpx", "tokens") }
-
-func stateFolder() string {
-	if folder := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(folder) {
-		return folder
-	}
-	if folder := os.Getenv("LocalAppData"); runtime.GOOS == "windows" && folder != "" {
-		return folder
-	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		home = os.TempDir()
-	}
-	return filepath.Join(home, ".local", "state")
-}
+// Folder returns where the tokens of the user are.
+func Folder() string { return filepath.Join(secret.StateFolder(), "tokens") }
 
 // Check implements Store. It creates the key in the keyring if there is none.
 func (f *Files) Check(ctx context.Context) error {
@@ -133,7 +124,7 @@ func (f *Files) save(ctx context.Context, key string, value []byte) error {
 		return err
 	}
 	if c != nil {
-		value = sealed(c, key, value)
+		value = c.Seal([]byte(sealMark), nil, value, []byte(key))
 	}
 	return f.write(key, value)
 }

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -8,13 +9,14 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
 
-	"mcpx/internal/plain"
+	"mcpx/internal/redact"
 )
 
 // retryRefresh is how long a refresh that failed for want of a network is not repeated.
@@ -82,15 +84,14 @@ func (a *Account) renew(ctx context.Context, due func(stored *credentials) bool)
 		if trouble := a.waits(stored); trouble != nil {
 			return trouble
 		}
-		next, err := a.refresh(ctx, stored)
-		if err != nil {
-			return a.refreshFailed(ctx, &used, err)
+		if used, err = a.refresh(ctx, stored); err != nil {
+			used, err = a.refreshFailed(ctx, stored, err)
+			return err
 		}
-		used = next
-		if err := a.save(ctx, next); err != nil {
+		if err := a.save(ctx, used); err != nil {
 			a.accounts.log.Warn().Err(err).Msg("a new token could not be saved")
 			a.mu.Lock()
-			a.creds, a.unsaved = next, true // this process can go on
+			a.creds, a.unsaved = used, true // this process can go on
 			a.mu.Unlock()
 		}
 		return nil
@@ -98,39 +99,33 @@ func (a *Account) renew(ctx context.Context, due func(stored *credentials) bool)
 	return used, err
 }
 
-// refreshFailed handles a refresh that brought no token. A refresh token that the server
-// does not accept may have been replaced by a process without the lock, so the store is
-// read again. Nothing is deleted.
-func (a *Account) refreshFailed(ctx context.Context, used **credentials, err error) error {
-	var refused *tokenError
-	if !errors.As(err, &refused) || !refused.isFinal() {
+// refreshFailed returns the credentials to use after a refresh that brought no token. A
+// refresh token that the server does not accept may have been replaced by a process
+// without the lock, so the store is read again. Nothing is deleted.
+func (a *Account) refreshFailed(ctx context.Context, sent *credentials, err error) (*credentials, error) {
+	refused, ok := errors.AsType[*tokenError](err)
+	if !ok || !refused.isFinal() {
 		err = fmt.Errorf("its token could not be refreshed: %w", err)
 		a.mu.Lock()
 		a.retryAt, a.trouble = a.now().Add(retryRefresh), err
 		a.mu.Unlock()
-		return err
+		return sent, err
 	}
-	sent := (*used).Refresh
-	stored, loadErr := a.load(ctx)
-	if loadErr == nil && stored != nil && stored.Refresh != sent {
-		*used = stored
-		return nil
+	if stored, err := a.load(ctx); err == nil && stored != nil && stored.Refresh != sent.Refresh {
+		return stored, nil
 	}
 	a.mu.Lock()
-	a.refused = sent
+	a.refused = sent.Refresh
 	a.mu.Unlock()
 	a.accounts.log.Info().Str("error", refused.code).Msg("a token can no longer be refreshed; sign in again")
-	return nil // the old token may still work; otherwise the upstream's 401 tells
+	return sent, nil // the old token may still work; otherwise the upstream's 401 tells
 }
 
 // refresh requests a new access token.
 func (a *Account) refresh(ctx context.Context, old *credentials) (*credentials, error) {
-	form := url.Values{"grant_type": {"refresh_token"}, "refresh_token": {old.Refresh}, "resource": {old.Resource}}
+	form := url.Values{"grant_type": {"refresh_token"}, "refresh_token": {old.Refresh}}
 	if a.settings.Flow == FlowClientCredentials {
-		form = url.Values{"grant_type": {"client_credentials"}, "resource": {old.Resource}}
-		if len(old.Scopes) > 0 {
-			form.Set("scope", strings.Join(old.Scopes, " "))
-		}
+		form = withScopes(url.Values{"grant_type": {"client_credentials"}}, old)
 	}
 	next := *old
 	if err := a.request(ctx, &next, form); err != nil {
@@ -140,9 +135,18 @@ func (a *Account) refresh(ctx context.Context, old *credentials) (*credentials, 
 	return &next, nil
 }
 
+// withScopes adds the scopes to ask for, if there are any.
+func withScopes(form url.Values, c *credentials) url.Values {
+	if len(c.Scopes) > 0 {
+		form.Set("scope", strings.Join(c.Scopes, " "))
+	}
+	return form
+}
+
 // request makes a token request and stores the tokens of the reply in c. Every grant goes
 // through here.
 func (a *Account) request(ctx context.Context, c *credentials, form url.Values) error {
+	form.Set("resource", c.Resource)
 	secret, err := a.authenticate(c, form)
 	if err != nil {
 		return err
@@ -181,23 +185,6 @@ func (a *Account) request(ctx context.Context, c *credentials, form url.Values) 
 	return nil
 }
 
-// authenticate adds the client's assertion to a request, or returns its secret.
-func (a *Account) authenticate(c *credentials, form url.Values) (secret string, err error) {
-	switch {
-	case c.Client.Method == methodSigned:
-		assertion, err := a.assertion(c)
-		if err != nil {
-			return "", err
-		}
-		form.Set("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer")
-		form.Set("client_assertion", assertion)
-		return "", nil
-	case c.Client.Registered:
-		return c.Client.Secret, nil
-	}
-	return a.settings.ClientSecret, nil
-}
-
 // tokenError is the refusal of a token request.
 type tokenError struct {
 	code string // such as invalid_grant
@@ -208,29 +195,26 @@ func (e *tokenError) Error() string { return e.text }
 
 // isFinal reports whether the same request would be refused again.
 func (e *tokenError) isFinal() bool {
-	switch e.code {
-	case "invalid_grant", "invalid_client", "unauthorized_client", "invalid_scope", "invalid_target":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"invalid_grant", "invalid_client", "unauthorized_client", "invalid_scope", "invalid_target"}, e.code)
 }
 
 // explain turns the error of a token request into one without secrets: neither the
 // reply, nor the values that were sent.
 func (a *Account) explain(err error, form url.Values) error {
-	var refused *oauth2.RetrieveError
-	var sent *url.Error
+	refused, ok := errors.AsType[*oauth2.RetrieveError](err)
+	_, isNetwork := errors.AsType[*url.Error](err)
 	switch {
-	case errors.As(err, &refused) && refused.ErrorCode != "":
+	case ok && refused.ErrorCode != "":
 		secrets := []string{a.settings.ClientSecret}
 		for _, name := range []string{"code", "code_verifier", "refresh_token", "client_assertion", "device_code"} {
 			secrets = append(secrets, form.Get(name))
 		}
-		return &tokenError{refused.ErrorCode, hide(describe(refused.ErrorCode, refused.ErrorDescription), secrets...)}
-	case errors.As(err, &refused):
+		text := describe(refused.ErrorCode, refused.ErrorDescription)
+		return &tokenError{refused.ErrorCode, redact.NewSet(secrets).Redact(text)}
+	case ok:
 		status := refused.Response.StatusCode
 		return fmt.Errorf("HTTP status %d %s from the token endpoint", status, http.StatusText(status))
-	case errors.As(err, &sent):
+	case isNetwork:
 		return failure(err)
 	}
 	return errors.New("the reply of the token endpoint cannot be read")
@@ -255,10 +239,5 @@ func accountName(idToken string) string {
 	if json.Unmarshal(payload, &claims) != nil {
 		return ""
 	}
-	for _, name := range []string{claims.Email, claims.Username, claims.Subject} {
-		if name != "" {
-			return plain.Cut(plain.Line(name), 100)
-		}
-	}
-	return ""
+	return shown(cmp.Or(claims.Email, claims.Username, claims.Subject))
 }

@@ -2,7 +2,6 @@ package auth
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net/http"
 	"slices"
@@ -38,7 +37,9 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	used, err := t.account.Token(r.Context())
 	if err != nil {
-		closeBody(r)
+		if r.Body != nil {
+			_ = r.Body.Close() // as a RoundTripper must
+		}
 		return nil, &Unsent{err}
 	}
 	response, err := t.send(r, used)
@@ -49,7 +50,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		var next string
 		if next, isNew, err = t.account.replace(r.Context(), used, response); err != nil {
 			discard(response)
-			return nil, unsent(err)
+			return nil, &Unsent{err}
 		}
 		if next == used || r.Body != nil && r.GetBody == nil {
 			break
@@ -127,6 +128,27 @@ func (a *Account) replace(ctx context.Context, refused string, response *http.Re
 	return c.Access, isNew, nil
 }
 
+// replaceOwn is replace for the flow client_credentials: mcpx signs in again, with the
+// scopes that the upstream asks for.
+func (a *Account) replaceOwn(ctx context.Context, refused string, asked challenge) (next string, isNew bool, err error) {
+	err = a.locked(ctx, func(ctx context.Context) error {
+		stored, err := a.load(ctx)
+		if err != nil {
+			return err
+		}
+		if stored == nil || stored.Access == refused {
+			if err := a.signIn(ctx, asked.scopes); err != nil {
+				return &Required{Problem: err}
+			}
+			isNew = true
+			stored, _ = a.known()
+		}
+		next = stored.Access
+		return nil
+	})
+	return next, isNew, err
+}
+
 // required returns the error for a response that a person must act on, nil for others.
 func (a *Account) required(ctx context.Context, used string, response *http.Response) error {
 	c := readChallenge(response.Header)
@@ -155,23 +177,8 @@ func (a *Account) required(ctx context.Context, used string, response *http.Resp
 	return &Required{}
 }
 
-// unsent marks an error as one of a request that was not run. A *Required says so itself.
-func unsent(err error) error {
-	var required *Required
-	if errors.As(err, &required) {
-		return required
-	}
-	return &Unsent{err}
-}
-
 // discard ends a response so that its connection can be used again.
 func discard(response *http.Response) {
 	_, _ = io.CopyN(io.Discard, response.Body, maxHeaders)
 	_ = response.Body.Close()
-}
-
-func closeBody(r *http.Request) {
-	if r.Body != nil {
-		_ = r.Body.Close()
-	}
 }

@@ -10,7 +10,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -42,7 +41,6 @@ type Server struct {
 	codes            map[string]url.Values // authorization requests by code
 	access           map[string][]string   // valid access tokens and their scopes
 	refresh          map[string][]string   // valid refresh tokens and their scopes
-	clients          map[string]string     // registered clients and their secrets
 	pending          int                   // device requests so far
 	reused           int                   // refresh tokens that came twice
 	lastRegistration map[string]any
@@ -52,7 +50,7 @@ type Server struct {
 func New(t testing.TB) *Server {
 	s := &Server{
 		counts: map[string]int{}, forms: map[string][]url.Values{}, codes: map[string]url.Values{},
-		access: map[string][]string{}, refresh: map[string][]string{}, clients: map[string]string{},
+		access: map[string][]string{}, refresh: map[string][]string{},
 	}
 	s.server = httptest.NewServer(s)
 	t.Cleanup(s.server.Close)
@@ -78,10 +76,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != "/mcp" {
 		s.forms[r.URL.Path] = append(s.forms[r.URL.Path], r.Form)
 	}
+	handle := s.Handlers[r.URL.Path]
 	s.mu.Unlock()
-	handle := handlers[r.URL.Path]
-	if own := s.handler(r.URL.Path); own != nil {
-		handle = own
+	if handle == nil {
+		handle = handlers[r.URL.Path]
 	}
 	if handle == nil {
 		http.NotFound(w, r)
@@ -94,19 +92,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *Server) Replace(path string, h http.HandlerFunc) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	next := maps.Clone(s.Handlers)
-	if next == nil {
-		next = map[string]http.HandlerFunc{}
+	if s.Handlers == nil {
+		s.Handlers = map[string]http.HandlerFunc{}
 	}
-	next[path] = h
-	s.Handlers = next
-}
-
-// handler returns the handler that replaces the one of a path, nil if there is none.
-func (s *Server) handler(path string) http.HandlerFunc {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.Handlers[path]
+	s.Handlers[path] = h
 }
 
 // Count returns how many requests a path got.
@@ -209,10 +198,8 @@ func (s *Server) register(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewDecoder(r.Body).Decode(&m)
 	s.mu.Lock()
 	s.lastRegistration = m
-	id := fmt.Sprintf("client-%d", len(s.clients)+1)
-	s.clients[id] = ""
+	m["client_id"] = fmt.Sprintf("client-%d", s.counts["/register"])
 	s.mu.Unlock()
-	m["client_id"] = id
 	reply(w, http.StatusCreated, m)
 }
 

@@ -83,9 +83,9 @@ func (c *conversation) read(ctx context.Context, in io.Reader) error {
 // accept handles one message. It does not wait for the request in it.
 func (c *conversation) accept(ctx context.Context, line []byte) {
 	m, err := rpc.ParseStrict(line)
-	var wrong *rpc.Error
+	wrong, isWrong := errors.AsType[*rpc.Error](err)
 	switch {
-	case errors.As(err, &wrong):
+	case isWrong:
 		c.send(rpc.AppendError(nil, m.ID, wrong))
 	case !c.conn.Receive(m, line) && m.IsRequest():
 		c.start(ctx, m)

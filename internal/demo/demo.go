@@ -71,28 +71,28 @@ type server struct {
 	resources     []resource
 }
 
-// tool is a tool and its function. Every tool only reads.
+// tool is a tool and its function.
 type tool struct {
-	name, title, description string
-	input                    string // JSON Schema of the arguments
-	output                   string // JSON Schema of the structured result; empty: it has none
-	run                      func(ctx context.Context, c *call) (*result, error)
+	Name        string      `json:"name"`
+	Title       string      `json:"title"`
+	Description string      `json:"description"`
+	Input       schema      `json:"inputSchema"`
+	Output      schema      `json:"outputSchema,omitempty"` // of the structured result; empty: it has none
+	Annotations annotations `json:"annotations"`
+
+	run func(ctx context.Context, c *call) (*result, error)
 }
 
-// MarshalJSON writes the tool as tools/list returns it.
-func (t tool) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
-		Name         string          `json:"name"`
-		Title        string          `json:"title"`
-		Description  string          `json:"description"`
-		InputSchema  json.RawMessage `json:"inputSchema"`
-		OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
-		Annotations  json.RawMessage `json:"annotations"`
-	}{
-		t.name, t.title, t.description, json.RawMessage(t.input), json.RawMessage(t.output),
-		// Clients may make such a call without asking the person.
-		json.RawMessage(`{"readOnlyHint":true,"openWorldHint":false}`),
-	})
+// schema is a JSON Schema.
+type schema = json.RawMessage
+
+// annotations say that a tool only reads, as every tool here does. Clients may call it
+// without asking the person.
+type annotations struct{}
+
+// MarshalJSON implements json.Marshaler.
+func (annotations) MarshalJSON() ([]byte, error) {
+	return []byte(`{"readOnlyHint":true,"openWorldHint":false}`), nil
 }
 
 // result is the result of a call.
@@ -117,12 +117,10 @@ func text(format string, values ...any) *result {
 
 // structured returns a structured result, and the same as text for clients that do not
 // support structured results.
-func structured(value any) (*result, error) {
-	plain, err := json.Marshal(value)
-	if err != nil {
-		return nil, err
-	}
-	return &result{Content: []content{{Type: "text", Text: string(plain)}}, Structured: value}, nil
+func structured(value any) *result {
+	r := text("%s", encode(value))
+	r.Structured = value
+	return r
 }
 
 // prompt is a message that a person can send.

@@ -39,20 +39,20 @@ func filesServer(o Options) (*server, error) {
 	return &server{
 		instructions: "Paths are relative to " + path + ". Nothing outside it can be read, and nothing can be changed.",
 		tools: []tool{{
-			name: "list_directory", title: "List a folder",
-			description: "List the files of a folder, with their sizes. Folders end with a slash.",
-			input: `{"type":"object","properties":{
+			Name: "list_directory", Title: "List a folder",
+			Description: "List the files of a folder, with their sizes. Folders end with a slash.",
+			Input: schema(`{"type":"object","properties":{
 				"path":{"type":"string","description":"Folder, relative to the server's folder","default":"."}
-			},"additionalProperties":false}`,
+			},"additionalProperties":false}`),
 			run: with(listArguments{"."}, f.list),
 		}, {
-			name: "read_file", title: "Read a text file",
-			description: "Read a text file, or some of its lines.",
-			input: `{"type":"object","properties":{
+			Name: "read_file", Title: "Read a text file",
+			Description: "Read a text file, or some of its lines.",
+			Input: schema(`{"type":"object","properties":{
 				"path":{"type":"string","description":"File, relative to the server's folder"},
 				"first_line":{"type":"integer","description":"Line to start at","minimum":1,"default":1},
 				"lines":{"type":"integer","description":"How many lines to read","minimum":1,"maximum":2000,"default":2000}
-			},"required":["path"],"additionalProperties":false}`,
+			},"required":["path"],"additionalProperties":false}`),
 			run: with(readArguments{First: 1, Lines: maxLines}, f.read),
 		}},
 	}, nil
@@ -186,13 +186,13 @@ func (f *folder) open(path string, want fs.FileMode) (*os.File, error) {
 
 // explain returns an error that says what is wrong with a path, and what to do.
 func explain(path string, err error) error {
-	var cause *fs.PathError
+	cause, isPath := errors.AsType[*fs.PathError](err)
 	switch {
 	case path == "":
 		return errors.New("arguments.path is missing; list_directory shows which paths there are")
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%s does not exist; list_directory shows which paths there are", path)
-	case errors.As(err, &cause):
+	case isPath:
 		return fmt.Errorf("%s cannot be read: %w; paths are relative to the server's folder and stay inside it", path, cause.Err)
 	}
 	return fmt.Errorf("%s: %w", path, err)

@@ -18,20 +18,22 @@ import (
 // methods has the requests that the server handles.
 var methods = []struct {
 	name   string
-	handle func(c *conversation, ctx context.Context, params []byte) (any, error)
+	handle func(c *conversation, ctx context.Context, params []byte) (any, *rpc.Error)
 }{
 	{"initialize", (*conversation).initialize},
-	{"ping", func(*conversation, context.Context, []byte) (any, error) { return struct{}{}, nil }},
-	{"tools/list", func(c *conversation, _ context.Context, _ []byte) (any, error) { return list("tools", c.tools), nil }},
+	{"ping", func(*conversation, context.Context, []byte) (any, *rpc.Error) { return struct{}{}, nil }},
+	{"tools/list", func(c *conversation, _ context.Context, _ []byte) (any, *rpc.Error) {
+		return list("tools", c.tools), nil
+	}},
 	{"tools/call", (*conversation).callTool},
-	{"prompts/list", func(c *conversation, _ context.Context, _ []byte) (any, error) {
+	{"prompts/list", func(c *conversation, _ context.Context, _ []byte) (any, *rpc.Error) {
 		return list("prompts", c.prompts), nil
 	}},
 	{"prompts/get", (*conversation).getPrompt},
-	{"resources/list", func(c *conversation, _ context.Context, _ []byte) (any, error) {
+	{"resources/list", func(c *conversation, _ context.Context, _ []byte) (any, *rpc.Error) {
 		return list("resources", c.resources), nil
 	}},
-	{"resources/templates/list", func(*conversation, context.Context, []byte) (any, error) {
+	{"resources/templates/list", func(*conversation, context.Context, []byte) (any, *rpc.Error) {
 		return list("resourceTemplates", []resource{}), nil
 	}},
 	{"resources/read", (*conversation).readResource},
@@ -49,38 +51,26 @@ func (c *conversation) respond(ctx context.Context, m rpc.Message) []byte {
 		}
 		value, err := method.handle(c, ctx, m.Params)
 		if err != nil {
-			return rpc.AppendError(nil, m.ID, asError(err))
+			return rpc.AppendError(nil, m.ID, err)
 		}
-		raw, err := encode(value)
-		if err != nil {
-			return rpc.AppendError(nil, m.ID, asError(err))
-		}
-		return rpc.AppendResult(nil, m.ID, raw)
+		return rpc.AppendResult(nil, m.ID, encode(value))
 	}
 	return rpc.AppendError(nil, m.ID, rpc.Errorf(rpc.CodeMethodNotFound, "method not found: %s", m.Method))
 }
 
-func asError(err error) *rpc.Error {
-	var own *rpc.Error
-	if errors.As(err, &own) {
-		return own
-	}
-	return rpc.Errorf(rpc.CodeInternal, "%v", err)
-}
-
-// encode writes a value as JSON, and leaves <, > and & readable.
-func encode(value any) ([]byte, error) {
+// encode returns a value as JSON, and leaves <, > and & readable.
+func encode(value any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	err := e.Encode(value)
-	return bytes.TrimSpace(b.Bytes()), err
+	_ = e.Encode(value) // cannot fail: texts, integers and valid JSON
+	return bytes.TrimSpace(b.Bytes())
 }
 
 // revisions are the protocol revisions a client may choose, the newest first.
 var revisions = []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
 
-func (c *conversation) initialize(_ context.Context, params []byte) (any, error) {
+func (c *conversation) initialize(_ context.Context, params []byte) (any, *rpc.Error) {
 	elicitation := rawjson.Get(rawjson.Get(params, "capabilities"), "elicitation")
 	c.elicits.Store(!rawjson.IsNull(elicitation))
 	version, _ := rawjson.String(rawjson.Get(params, "protocolVersion"))
@@ -109,13 +99,13 @@ type call struct {
 	token     []byte // the client's progress token; nil: it requests no progress
 }
 
-func (c *conversation) callTool(ctx context.Context, params []byte) (any, error) {
+func (c *conversation) callTool(ctx context.Context, params []byte) (any, *rpc.Error) {
 	name, _ := rawjson.String(rawjson.Get(params, "name"))
-	at := slices.IndexFunc(c.tools, func(t tool) bool { return t.name == name })
+	at := slices.IndexFunc(c.tools, func(t tool) bool { return t.Name == name })
 	if at < 0 {
 		names := make([]string, len(c.tools))
 		for i, t := range c.tools {
-			names[i] = t.name
+			names[i] = t.Name
 		}
 		return nil, rpc.Errorf(rpc.CodeInvalidParams, "unknown tool %q; tools: %s", name, strings.Join(names, ", "))
 	}
@@ -138,8 +128,7 @@ func with[A any](defaults A, run func(ctx context.Context, c *call, a A) (*resul
 	return func(ctx context.Context, c *call) (*result, error) {
 		a := defaults
 		err := json.Unmarshal(c.arguments, &a)
-		var wrong *json.UnmarshalTypeError
-		if errors.As(err, &wrong) {
+		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 			return nil, fmt.Errorf("arguments.%s: expected %s, got %s", strings.ToLower(wrong.Field), jsonType(wrong.Type.Kind()), wrong.Value)
 		}
 		if err != nil {
@@ -204,7 +193,7 @@ func (c *call) elicit(ctx context.Context, message, schema string) (content []by
 	return rawjson.OrObject(rawjson.Get(answer, "content")), nil
 }
 
-func (c *conversation) getPrompt(_ context.Context, params []byte) (any, error) {
+func (c *conversation) getPrompt(_ context.Context, params []byte) (any, *rpc.Error) {
 	name, _ := rawjson.String(rawjson.Get(params, "name"))
 	at := slices.IndexFunc(c.prompts, func(p prompt) bool { return p.Name == name })
 	if at < 0 {
@@ -227,7 +216,7 @@ func (c *conversation) getPrompt(_ context.Context, params []byte) (any, error) 
 // codeNoResource is MCP's code for a resource that does not exist.
 const codeNoResource = -32002
 
-func (c *conversation) readResource(_ context.Context, params []byte) (any, error) {
+func (c *conversation) readResource(_ context.Context, params []byte) (any, *rpc.Error) {
 	uri, _ := rawjson.String(rawjson.Get(params, "uri"))
 	at := slices.IndexFunc(c.resources, func(r resource) bool { return r.URI == uri })
 	if at < 0 {

@@ -22,34 +22,34 @@ func showServer(Options) (*server, error) {
 	return &server{
 		instructions: "Each tool shows one feature of MCP: progress, an image, a structured result, a question to the person.",
 		tools: []tool{{
-			name: "count_down", title: "Count down",
-			description: "Count down to zero, and report progress at each step.",
-			input: `{"type":"object","properties":{
+			Name: "count_down", Title: "Count down",
+			Description: "Count down to zero, and report progress at each step.",
+			Input: schema(`{"type":"object","properties":{
 				"from":{"type":"integer","description":"Number to start at","minimum":1,"maximum":100,"default":5},
 				"pause_ms":{"type":"integer","description":"Milliseconds between two steps","minimum":0,"maximum":1000,"default":300}
-			},"additionalProperties":false}`,
+			},"additionalProperties":false}`),
 			run: with(countArguments{From: 5, Pause: 300}, countDown),
 		}, {
-			name: "draw_bars", title: "Draw a bar chart",
-			description: "Draw a bar chart of some numbers, as a PNG image.",
-			input: `{"type":"object","properties":{
+			Name: "draw_bars", Title: "Draw a bar chart",
+			Description: "Draw a bar chart of some numbers, as a PNG image.",
+			Input: schema(`{"type":"object","properties":{
 				"values":{"type":"array","description":"One number for each bar","items":{"type":"number","minimum":0},"minItems":1,"maxItems":50}
-			},"required":["values"],"additionalProperties":false}`,
+			},"required":["values"],"additionalProperties":false}`),
 			run: with(barArguments{}, drawBars),
 		}, {
-			name: "measure_text", title: "Measure a text",
-			description: "Count the characters, words and lines of a text, and find its longest word.",
-			input: `{"type":"object","properties":{
+			Name: "measure_text", Title: "Measure a text",
+			Description: "Count the characters, words and lines of a text, and find its longest word.",
+			Input: schema(`{"type":"object","properties":{
 				"text":{"type":"string","description":"The text to measure"}
-			},"required":["text"],"additionalProperties":false}`,
-			output: `{"type":"object","properties":{
+			},"required":["text"],"additionalProperties":false}`),
+			Output: schema(`{"type":"object","properties":{
 				"characters":{"type":"integer"},"words":{"type":"integer"},"lines":{"type":"integer"},"longest_word":{"type":"string"}
-			},"required":["characters","words","lines","longest_word"]}`,
+			},"required":["characters","words","lines","longest_word"]}`),
 			run: with(textArguments{}, measureText),
 		}, {
-			name: "order_coffee", title: "Order a coffee",
-			description: "Ask the person which coffee they want, and confirm the order. Nothing is really ordered.",
-			input:       `{"type":"object","properties":{},"additionalProperties":false}`,
+			Name: "order_coffee", Title: "Order a coffee",
+			Description: "Ask the person which coffee they want, and confirm the order. Nothing is really ordered.",
+			Input:       schema(`{"type":"object","properties":{},"additionalProperties":false}`),
 			run:         orderCoffee,
 		}},
 		prompts: []prompt{{
@@ -171,7 +171,7 @@ func measureText(_ context.Context, _ *call, a textArguments) (*result, error) {
 			m.LongestWord = word
 		}
 	}
-	return structured(m)
+	return structured(m), nil
 }
 
 const coffeeForm = `{"type":"object","properties":{

@@ -15,32 +15,32 @@ func timeServer(Options) (*server, error) {
 	return &server{
 		instructions: "Time zones are IANA names, such as Europe/Paris or UTC.",
 		tools: []tool{{
-			name: "get_current_time", title: "Current time",
-			description: "Get the current time in a time zone. The answer is in RFC 3339.",
-			input: `{"type":"object","properties":{
+			Name: "get_current_time", Title: "Current time",
+			Description: "Get the current time in a time zone. The answer is in RFC 3339.",
+			Input: schema(`{"type":"object","properties":{
 				"timezone":{"type":"string","description":"IANA time zone","examples":["Europe/Paris","UTC"]}
-			},"required":["timezone"],"additionalProperties":false}`,
+			},"required":["timezone"],"additionalProperties":false}`),
 			run: with(zoneArguments{}, currentTime),
 		}, {
-			name: "convert_time", title: "Convert a time",
-			description: "Convert a time of today from one time zone to another. The answer is in RFC 3339.",
-			input: `{"type":"object","properties":{
+			Name: "convert_time", Title: "Convert a time",
+			Description: "Convert a time of today from one time zone to another. The answer is in RFC 3339.",
+			Input: schema(`{"type":"object","properties":{
 				"source_timezone":{"type":"string","description":"IANA time zone of the time"},
 				"time":{"type":"string","description":"Time as HH:MM, 24 hours","pattern":"^([01][0-9]|2[0-3]):[0-5][0-9]$"},
 				"target_timezone":{"type":"string","description":"IANA time zone to convert to"}
-			},"required":["source_timezone","time","target_timezone"],"additionalProperties":false}`,
+			},"required":["source_timezone","time","target_timezone"],"additionalProperties":false}`),
 			run: with(convertArguments{}, convertTime),
 		}, {
-			name: "time_between", title: "Time between two moments",
-			description: "Compute how much time passes between two moments.",
-			input: `{"type":"object","properties":{
+			Name: "time_between", Title: "Time between two moments",
+			Description: "Compute how much time passes between two moments.",
+			Input: schema(`{"type":"object","properties":{
 				"start":{"type":"string","format":"date-time","description":"RFC 3339, such as 2026-03-01T09:00:00+01:00"},
 				"end":{"type":"string","format":"date-time","description":"RFC 3339, not before start"}
-			},"required":["start","end"],"additionalProperties":false}`,
-			output: `{"type":"object","properties":{
+			},"required":["start","end"],"additionalProperties":false}`),
+			Output: schema(`{"type":"object","properties":{
 				"days":{"type":"integer"},"hours":{"type":"integer"},"minutes":{"type":"integer"},"seconds":{"type":"integer"},
 				"total_seconds":{"type":"integer"}
-			},"required":["days","hours","minutes","seconds","total_seconds"]}`,
+			},"required":["days","hours","minutes","seconds","total_seconds"]}`),
 			run: with(betweenArguments{}, timeBetween),
 		}},
 	}, nil
@@ -107,7 +107,7 @@ func timeBetween(_ context.Context, _ *call, a betweenArguments) (*result, error
 	const minute, hour, day = 60, 60 * 60, 24 * 60 * 60
 	return structured(span{
 		Days: total / day, Hours: total % day / hour, Minutes: total % hour / minute, Seconds: total % minute, Total: total,
-	})
+	}), nil
 }
 
 func moment(argument, value string) (time.Time, error) {

@@ -2,6 +2,7 @@ package lockfile
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -97,32 +98,23 @@ func appendUnits(b []byte, units []uint16) []byte {
 	b = append(b, '"')
 	for i := 0; i < len(units); i++ {
 		r := rune(units[i])
-		if utf16.IsSurrogate(r) {
-			if i+1 < len(units) {
-				if pair := utf16.DecodeRune(r, rune(units[i+1])); pair != utf8.RuneError {
-					b = utf8.AppendRune(b, pair)
-					i++
-					continue
-				}
+		if i+1 < len(units) {
+			if pair := utf16.DecodeRune(r, rune(units[i+1])); pair != utf8.RuneError {
+				b = utf8.AppendRune(b, pair)
+				i++
+				continue
 			}
-			b = appendEscape(b, r)
-			continue
 		}
 		switch short := escapes[r]; {
 		case short != "":
 			b = append(b, short...)
-		case r < 0x20:
-			b = appendEscape(b, r)
+		case r < 0x20, utf16.IsSurrogate(r):
+			b = fmt.Appendf(b, `\u%04x`, r)
 		default:
 			b = utf8.AppendRune(b, r)
 		}
 	}
 	return append(b, '"')
-}
-
-func appendEscape(b []byte, r rune) []byte {
-	const hex = "0123456789abcdef"
-	return append(b, '\\', 'u', hex[r>>12&0xf], hex[r>>8&0xf], hex[r>>4&0xf], hex[r&0xf])
 }
 
 // maxSafe is the largest integer up to which a double holds every integer.

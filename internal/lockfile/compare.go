@@ -35,17 +35,13 @@ func (c Change) verb() string {
 // Title names the change in a few words: changed tool "create_issue".
 func (c Change) Title() string {
 	if c.Name == "" {
-		return c.verb() + " " + c.what()
+		return c.verb() + " " + nouns[c.Kind]
 	}
-	return c.verb() + " " + c.what() + " \"" + visible(c.Name) + "\""
+	return c.verb() + " " + nouns[c.Kind] + " \"" + visible(c.Name) + "\""
 }
 
-func (c Change) what() string {
-	if c.Kind == origin {
-		return "command or url"
-	}
-	return c.Kind.noun()
-}
+// nouns has what can change.
+var nouns = map[Kind]string{origin: "command or url", instructions: "instructions", Tools: "tool", Prompts: "prompt", Templates: "template"}
 
 // String returns the origin as one text.
 func (o Origin) String() string {
@@ -76,15 +72,20 @@ func Compare(name string, old, now *Server) []Change {
 		changes = append(changes, Change{Server: name, Kind: origin, Old: old.Origin.text(), New: now.Origin.text()})
 	}
 	add(instructions, "", pinText(old.Instructions), pinText(now.Instructions))
-	for _, k := range kinds {
-		before, after := old.Items[k.kind], now.Items[k.kind]
-		names := slices.AppendSeq(slices.Collect(maps.Keys(before)), maps.Keys(after))
-		slices.Sort(names)
-		for _, item := range slices.Compact(names) {
-			add(k.kind, item, before[item], after[item])
+	for _, kind := range kinds {
+		before, after := old.Items[kind], now.Items[kind]
+		for _, item := range allKeys(before, after) {
+			add(kind, item, before[item], after[item])
 		}
 	}
 	return changes
+}
+
+// allKeys returns the keys of two maps, sorted.
+func allKeys[T any](a, b map[string]T) []string {
+	keys := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
+	slices.Sort(keys)
+	return slices.Compact(keys)
 }
 
 // text returns the origin as JSON, "" if there is none.
@@ -95,11 +96,7 @@ func (o Origin) text() string {
 	case len(o.Command) == 0:
 		return ""
 	}
-	words := make([]string, len(o.Command))
-	for i, word := range o.Command {
-		words[i] = quote(word)
-	}
-	return "[" + strings.Join(words, ",") + "]"
+	return quoteAll(o.Command)
 }
 
 // pinText returns a text as canonical JSON, "" for no text.

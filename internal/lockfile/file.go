@@ -115,7 +115,7 @@ func (s *storedServer) load() (*Server, error) {
 			if err := item.check(kind); err != nil {
 				return nil, fmt.Errorf("%s %q: %w", kind, name, err)
 			}
-			if own, _ := rawjson.String(rawjson.Get(item.Pinned, kind.key())); own != name {
+			if own, _ := rawjson.String(rawjson.Get(item.Pinned, members[kind][0])); own != name {
 				return nil, fmt.Errorf("%s %q: the line is of %q", kind, name, own)
 			}
 			loaded.Items[kind][name] = string(Canonical(item.Pinned))
@@ -143,56 +143,53 @@ func (l *Lock) Write(path string) error {
 }
 
 func (l *Lock) encode() []byte {
-	b := fmt.Appendf(nil, "{\n\"version\": %d,\n\"servers\": {", version)
-	b = appendMembers(b, l.Servers, func(b []byte, s *Server) []byte { return s.append(b) })
-	return append(b, "}\n}\n"...)
+	return fmt.Appendf(nil, "{\n\"version\": %d,\n\"servers\": %s\n}\n", version, object(l.Servers, (*Server).encode))
 }
 
-// append appends the server, with a line for each definition.
-func (s *Server) append(b []byte) []byte {
-	var members []string
-	add := func(key, value string) { members = append(members, fmt.Sprintf("\n%q: %s", key, value)) }
+// encode returns the server as JSON, with a line for each definition.
+func (s *Server) encode() string {
+	var lines []string
+	add := func(key, value string) { lines = append(lines, fmt.Sprintf("\n%q: %s", key, value)) }
 	if s.Origin.URL != "" {
 		add("url", quote(s.Origin.URL))
 	}
 	if len(s.Origin.Command) > 0 {
-		var words []string
-		for _, word := range s.Origin.Command {
-			words = append(words, quote(word))
-		}
-		add("command", "["+strings.Join(words, ", ")+"]")
+		add("command", quoteAll(s.Origin.Command))
 	}
 	if s.Instructions != "" {
-		add(string(instructions), string(appendItem(nil, instructions, string(Canonical([]byte(quote(s.Instructions)))))))
+		add(string(instructions), item(instructions, pinText(s.Instructions)))
 	}
-	for _, k := range kinds {
-		if items := s.Items[k.kind]; len(items) > 0 {
-			list := appendMembers([]byte("{"), items, func(b []byte, pinned string) []byte { return appendItem(b, k.kind, pinned) })
-			add(string(k.kind), string(list)+"}")
+	for _, kind := range kinds {
+		if items := s.Items[kind]; len(items) > 0 {
+			add(string(kind), object(items, func(pinned string) string { return item(kind, pinned) }))
 		}
 	}
-	return append(append(append(b, '{'), strings.Join(members, ",")...), "\n}"...)
+	return "{" + strings.Join(lines, ",") + "\n}"
+}
+
+// item returns a line. The pinned value is canonical, so it has no line break.
+func item(kind Kind, pinned string) string {
+	return fmt.Sprintf(`{"hash": %q, "pinned": %s}`, hash(kind, pinned), pinned)
+}
+
+// object returns a JSON object with a line for each member, in the order of their keys.
+func object[T any](members map[string]T, value func(v T) string) string {
+	if len(members) == 0 {
+		return "{}"
+	}
+	var lines []string
+	for _, key := range slices.Sorted(maps.Keys(members)) {
+		lines = append(lines, "\n"+quote(key)+": "+value(members[key]))
+	}
+	return "{" + strings.Join(lines, ",") + "\n}"
 }
 
 func quote(text string) string { return string(rawjson.AppendString(nil, text)) }
 
-// appendItem appends a line. The pinned value is canonical, so it has no line break.
-func appendItem(b []byte, kind Kind, pinned string) []byte {
-	return fmt.Appendf(b, `{"hash": %q, "pinned": %s}`, hash(kind, pinned), pinned)
-}
-
-// appendMembers appends the members of an object in the order of their keys, one per line.
-func appendMembers[T any](b []byte, members map[string]T, value func(b []byte, v T) []byte) []byte {
-	for i, key := range slices.Sorted(maps.Keys(members)) {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, '\n')
-		b = append(rawjson.AppendString(b, key), ": "...)
-		b = value(b, members[key])
+func quoteAll(texts []string) string {
+	quoted := make([]string, len(texts))
+	for i, text := range texts {
+		quoted[i] = quote(text)
 	}
-	if len(members) > 0 {
-		b = append(b, '\n')
-	}
-	return b
+	return "[" + strings.Join(quoted, ", ") + "]"
 }

@@ -60,50 +60,23 @@ const (
 // instructions is the kind of a server's instructions, for hashes and messages.
 const instructions Kind = "instructions"
 
-// kinds is the table of kinds: the member that identifies a definition, and the members
-// that count. Icons and _meta do not.
-var kinds = []struct {
-	kind    Kind
-	noun    string
-	key     string
-	members []string
-}{
-	{Tools, "tool", "name", []string{"name", "title", "description", "inputSchema", "outputSchema", "annotations"}},
-	{Prompts, "prompt", "name", []string{"name", "title", "description", "arguments"}},
-	{Templates, "template", "uriTemplate", []string{"uriTemplate", "name", "title", "description", "mimeType", "annotations"}},
-}
+// kinds are the kinds of definitions, in the order of the file.
+var kinds = []Kind{Tools, Prompts, Templates}
 
-// key returns the member that identifies a definition.
-func (kind Kind) key() string {
-	for _, k := range kinds {
-		if k.kind == kind {
-			return k.key
-		}
-	}
-	return ""
-}
-
-// noun returns what one definition is called.
-func (kind Kind) noun() string {
-	for _, k := range kinds {
-		if k.kind == kind {
-			return k.noun
-		}
-	}
-	return string(kind)
+// members has the members of definitions that count. Icons and _meta do not. The first
+// one identifies the definition.
+var members = map[Kind][]string{
+	Tools:     {"name", "title", "description", "inputSchema", "outputSchema", "annotations"},
+	Prompts:   {"name", "title", "description", "arguments"},
+	Templates: {"uriTemplate", "name", "title", "description", "mimeType", "annotations"},
 }
 
 // Pin returns the canonical form of what counts in a definition.
 func Pin(kind Kind, definition []byte) string {
 	pinned := []byte("{")
-	for _, k := range kinds {
-		if k.kind != kind {
-			continue
-		}
-		for _, member := range k.members {
-			if value := rawjson.Get(definition, member); !rawjson.IsNull(value) {
-				pinned = rawjson.AppendMember(pinned, member, value)
-			}
+	for _, member := range members[kind] {
+		if value := rawjson.Get(definition, member); !rawjson.IsNull(value) {
+			pinned = rawjson.AppendMember(pinned, member, value)
 		}
 	}
 	return string(Canonical(append(pinned, '}')))
@@ -113,28 +86,6 @@ func Pin(kind Kind, definition []byte) string {
 func hash(kind Kind, pinned string) string {
 	sum := sha256.Sum256([]byte("mcpx-" + string(kind) + "-v1\x00" + pinned))
 	return "sha256:" + hex.EncodeToString(sum[:])
-}
-
-// Verdict is what a lock says about a definition.
-type Verdict int
-
-// The verdicts.
-const (
-	Approved Verdict = iota
-	New
-	Changed
-)
-
-// Judge compares a definition with the approved one.
-func (s *Server) Judge(kind Kind, name string, definition []byte) Verdict {
-	approved, ok := s.Items[kind][name]
-	switch {
-	case !ok:
-		return New
-	case approved != Pin(kind, definition):
-		return Changed
-	}
-	return Approved
 }
 
 // Add adds a definition to what the server sends.

@@ -18,7 +18,9 @@ func (c Change) Review(p ansi.Paint) string {
 	fmt.Fprintf(&b, "%s: %s\n", visible(c.Server), p.Text(ansi.Bold, c.Title()))
 	old, now := leavesOf(c.Old), leavesOf(c.New)
 	title := b.Len()
-	for _, path := range paths(old, now) {
+	paths := allKeys(old, now)
+	slices.SortStableFunc(paths, func(a, b string) int { return priority(b) - priority(a) })
+	for _, path := range paths {
 		before, was := old[path]
 		after, is := now[path]
 		label := path
@@ -27,9 +29,9 @@ func (c Change) Review(p ansi.Paint) string {
 		}
 		switch {
 		case !was:
-			fmt.Fprintf(&b, "  + %s%s\n", label, p.Text(ansi.Green, after.shown()))
+			fmt.Fprintf(&b, "  + %s%s\n", label, p.Text(ansi.Green, visible(after.value)))
 		case !is:
-			fmt.Fprintf(&b, "  - %s%s\n", label, p.Text(ansi.Red, before.shown()))
+			fmt.Fprintf(&b, "  - %s%s\n", label, p.Text(ansi.Red, visible(before.value)))
 		case before != after:
 			fmt.Fprintf(&b, "  ~ %s%s\n", label, difference(before, after, p))
 		}
@@ -42,6 +44,9 @@ func (c Change) Review(p ansi.Paint) string {
 	}
 	return b.String()
 }
+
+// priority is higher for the texts that a model reads first.
+func priority(path string) int { return slices.Index([]string{"description", "title", "name"}, path) }
 
 // notes returns what needs a closer look in the new value.
 func (c Change) notes() (notes []string) {
@@ -68,13 +73,11 @@ type leaf struct {
 	isText bool
 }
 
-func (l leaf) shown() string { return visible(l.value) }
-
 // difference shows a changed value. In texts, removed words are in [-…-] and added ones in
 // {+…+}.
 func difference(old, now leaf, p ansi.Paint) string {
 	if !old.isText || !now.isText {
-		return p.Text(ansi.Red, "[-"+old.shown()+"-]") + " " + p.Text(ansi.Green, "{+"+now.shown()+"+}")
+		return p.Text(ansi.Red, "[-"+visible(old.value)+"-]") + " " + p.Text(ansi.Green, "{+"+visible(now.value)+"+}")
 	}
 	var b strings.Builder
 	for _, e := range wordDiff(old.value, now.value) {
@@ -135,30 +138,6 @@ func segment(key, path string) string {
 		return key
 	}
 	return "." + key
-}
-
-// paths returns all paths: the texts that a model reads first, then the others in order.
-func paths(old, now map[string]leaf) []string {
-	var all []string
-	for _, leaves := range []map[string]leaf{old, now} {
-		for path := range leaves {
-			all = append(all, path)
-		}
-	}
-	slices.SortFunc(all, func(a, b string) int {
-		if ra, rb := rank(a), rank(b); ra != rb {
-			return ra - rb
-		}
-		return strings.Compare(a, b)
-	})
-	return slices.Compact(all)
-}
-
-func rank(path string) int {
-	if i := slices.Index([]string{"name", "title", "description"}, path); i >= 0 {
-		return i
-	}
-	return 3
 }
 
 // allText returns every text in a pinned value, keys included.

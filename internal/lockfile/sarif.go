@@ -21,13 +21,13 @@ func (r Report) SARIF() []byte {
 	type object = map[string]any
 	results, rules, known := []object{}, []object{}, map[string]bool{}
 	for _, c := range r.Changes {
-		rule, level := strings.ReplaceAll(c.verb()+"-"+c.what(), " ", "-"), "error"
+		rule, level := strings.ReplaceAll(c.verb()+"-"+nouns[c.Kind], " ", "-"), "error"
 		if c.IsNotice() {
 			level = "note"
 		}
 		if !known[rule] {
 			known[rule] = true
-			rules = append(rules, object{"id": rule, "shortDescription": object{"text": c.verb() + " " + c.what()}})
+			rules = append(rules, object{"id": rule, "shortDescription": object{"text": c.verb() + " " + nouns[c.Kind]}})
 		}
 		results = append(results, object{
 			"ruleId": rule, "level": level,

@@ -14,9 +14,6 @@ import (
 // spaces and private characters become escapes. Unlike plain.Line it keeps none of them,
 // because a review must show what hides.
 func visible(text string) string {
-	if strings.IndexFunc(text, isInvisible) < 0 {
-		return text
-	}
 	var b strings.Builder
 	for _, r := range text {
 		switch {
@@ -24,10 +21,10 @@ func visible(text string) string {
 			b.WriteString(`\n`)
 		case r == '\t':
 			b.WriteString(`\t`)
-		case !isInvisible(r):
-			b.WriteRune(r)
-		default:
+		case isHidden(r):
 			b.WriteString(plain.Escape(r))
+		default:
+			b.WriteRune(r)
 		}
 	}
 	return b.String()
@@ -36,12 +33,8 @@ func visible(text string) string {
 // blanks are letters and symbols that look like nothing.
 var blanks = []rune{0x034f, 0x115f, 0x1160, 0x17b4, 0x17b5, 0x2800, 0x3164, 0xffa0}
 
-// isInvisible reports whether a character is not seen, or changes how others are seen.
-func isInvisible(r rune) bool {
-	return r == '\n' || r == '\t' || isHidden(r)
-}
-
-// isHidden is isInvisible without line breaks and tabs, which are ordinary in descriptions.
+// isHidden reports whether a character is not seen, or changes how others are seen. Line
+// breaks and tabs are ordinary in descriptions.
 func isHidden(r rune) bool {
 	switch {
 	case r == '\n', r == '\t':

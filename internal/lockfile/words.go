@@ -102,7 +102,7 @@ func join(edits []edit) (joined []edit) {
 			removed.WriteString(e.text)
 		case e.state == '+':
 			added.WriteString(e.text)
-		case isGap(e.text) && i+1 < len(edits) && edits[i+1].state != ' ' && removed.Len() > 0 && added.Len() > 0:
+		case e.text == " " && i+1 < len(edits) && edits[i+1].state != ' ' && removed.Len() > 0 && added.Len() > 0:
 			removed.WriteString(e.text) // one change of two words reads better than two
 			added.WriteString(e.text)
 		default:
@@ -117,5 +117,3 @@ func join(edits []edit) (joined []edit) {
 	flush()
 	return joined
 }
-
-func isGap(text string) bool { return text == " " }

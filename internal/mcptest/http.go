@@ -144,10 +144,8 @@ func (w *web) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	w.mu.Lock()
 	session := w.sessions[r.Header.Get(header)]
 	if session == nil && m.Method == "initialize" {
-		session = &webSession{server: w.fresh(), waiting: map[string]chan outgoing{}, standing: make(chan outgoing, 100)}
-		session.server.sink = session.deliver
-		id := rand.Text()
-		w.sessions[id] = session
+		var id string
+		id, session = w.open()
 		out.Header().Set(header, id)
 	}
 	if r.Method == http.MethodDelete {
@@ -168,6 +166,15 @@ func (w *web) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 		session.server.handle(m, body)
 		out.WriteHeader(http.StatusAccepted)
 	}
+}
+
+// open opens a session. The caller holds the mutex.
+func (w *web) open() (id string, s *webSession) {
+	s = &webSession{server: w.fresh(), waiting: map[string]chan outgoing{}, standing: make(chan outgoing, 100)}
+	s.server.sink = s.deliver
+	id = rand.Text()
+	w.sessions[id] = s
+	return id, s
 }
 
 // respond streams the lines of a request, up to its response.

@@ -166,7 +166,7 @@ func serve(args []string) int {
 	case s.address != "":
 		return serveHTTP(s.address, newWeb(s, fresh))
 	case s.sseAddress != "":
-		return serveHTTP(s.sseAddress, &legacy{web: newWeb(s, fresh), streams: map[string]*stream{}})
+		return serveHTTP(s.sseAddress, legacy{newWeb(s, fresh)})
 	}
 	if s.long > 0 {
 		s.write(strings.Repeat("x", s.long))

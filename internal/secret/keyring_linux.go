@@ -32,13 +32,9 @@ func hasKeyring() bool {
 
 // isUnreachable reports whether the session bus does not run, or has no keyring.
 func isUnreachable(err error) bool {
-	var network *net.OpError
-	var bus dbus.Error
-	switch {
-	case errors.As(err, &network):
+	if _, isNetwork := errors.AsType[*net.OpError](err); isNetwork {
 		return true
-	case errors.As(err, &bus):
-		return bus.Name == "org.freedesktop.DBus.Error.ServiceUnknown" || bus.Name == "org.freedesktop.DBus.Error.NameHasNoOwner"
 	}
-	return false
+	bus, _ := errors.AsType[dbus.Error](err)
+	return bus.Name == "org.freedesktop.DBus.Error.ServiceUnknown" || bus.Name == "org.freedesktop.DBus.Error.NameHasNoOwner"
 }

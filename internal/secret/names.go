@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -19,17 +20,23 @@ type Names string
 // maxNames is the size of the largest file of names.
 const maxNames = 1 << 20
 
-// NamesFile returns the file of names in the user's state folder.
-func NamesFile() (Names, error) {
-	folder := os.Getenv("XDG_STATE_HOME")
-	if folder == "" {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return "", err
-		}
-		folder = filepath.Join(home, ".local", "state")
+// NamesFile returns the file of names in the state folder.
+func NamesFile() Names { return Names(filepath.Join(StateFolder(), "secret-names")) }
+
+// StateFolder returns where mcpx keeps what it must not lose: in $XDG_STATE_HOME, or its
+// default.
+func StateFolder() string {
+	if folder := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(folder) {
+		return filepath.Join(folder, "mcpx")
 	}
-	return Names(filepath.Join(folder, "mcpx", "secret-names")), nil
+	if folder := os.Getenv("LocalAppData"); runtime.GOOS == "windows" && folder != "" {
+		return filepath.Join(folder, "mcpx")
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		home = os.TempDir()
+	}
+	return filepath.Join(home, ".local", "state", "mcpx")
 }
 
 // List returns the names, sorted.

@@ -49,14 +49,10 @@ func (c *secretSetCmd) Run(t *terminal) error {
 	case len(value) > secret.MaxBytes:
 		return usageError{withHint(fmt.Errorf("the secret has more than %d KiB", secret.MaxBytes>>10), "keep it in a file: ${file:PATH}")}
 	}
-	names, err := secret.NamesFile()
-	if err != nil {
-		return err
-	}
 	if err := secret.Set(t.ctx, c.Name, value); err != nil {
 		return err
 	}
-	if err := names.Add(c.Name); err != nil {
+	if err := secret.NamesFile().Add(c.Name); err != nil {
 		return fmt.Errorf("the secret is stored, but mcpx secret list will not show it: %w", err)
 	}
 	return t.printf("stored %s; use it as ${keyring:%[1]s}\n", c.Name)
@@ -102,11 +98,7 @@ type secretListCmd struct {
 }
 
 func (c *secretListCmd) Run(t *terminal) error {
-	file, err := secret.NamesFile()
-	if err != nil {
-		return err
-	}
-	names, err := file.List()
+	names, err := secret.NamesFile().List()
 	if err != nil {
 		return err
 	}
@@ -132,15 +124,11 @@ func (c *secretDeleteCmd) Run(t *terminal) error {
 	if err := secret.CheckName(c.Name); err != nil {
 		return usageError{err}
 	}
-	names, err := secret.NamesFile()
-	if err != nil {
-		return err
-	}
-	err = secret.Delete(t.ctx, c.Name)
+	err := secret.Delete(t.ctx, c.Name)
 	if err != nil && !errors.Is(err, secret.ErrNotFound) {
 		return err
 	}
-	if removed := names.Remove(c.Name); removed != nil {
+	if removed := secret.NamesFile().Remove(c.Name); removed != nil {
 		return removed
 	}
 	if err != nil {

@@ -3,7 +3,7 @@
 import { button, fill, h } from './dom.js';
 import { openSchema, poll, watch } from './session.js';
 import { prepared } from './runs.js';
-import { emit, on, schemas, state } from './store.js';
+import { emit, on, save, schemas, state } from './store.js';
 import { showShortcuts } from './views/asked.js';
 import { call } from './views/call.js';
 import { history } from './views/history.js';
@@ -72,7 +72,7 @@ function toggleTheme() {
   const next = THEMES[(THEMES.indexOf(themeName()) + 1) % THEMES.length];
   if (next === 'system') delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = next;
-  try { localStorage.setItem('mcpx.theme', next); } catch { /* for this visit */ }
+  save('mcpx.theme', next);
 }
 
 // Keys.

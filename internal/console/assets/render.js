@@ -10,8 +10,11 @@ const AUDIO = /^audio\/(wav|x-wav|wave|mpeg|mp3|mp4|aac|ogg|webm|flac|x-flac)$/;
 const TEXT_SHOWN = 20_000;
 const CHILDREN_SHOWN = 100;
 
+/** Show a result by the kind of its item: (result, server) => elements. */
+export const RENDER = { tools: toolResult, prompts: promptResult, resources: resourceResult };
+
 /** The content of a tool's result. @param {any} result @param {string} server */
-export function toolResult(result, server) {
+function toolResult(result, server) {
   const structured = result.structuredContent;
   const twin = structured === undefined ? undefined : stringify(structured);
   const isTwin = (c) => c?.type === 'text' && twin !== undefined && stringify(parseComposite(c.text)) === twin;
@@ -25,7 +28,7 @@ export function toolResult(result, server) {
 }
 
 /** The messages of a prompt. */
-export function promptResult(result, server) {
+function promptResult(result, server) {
   return [
     result.description && h('p', { class: 'lead' }, result.description),
     (result.messages ?? []).map((m) => h('div', { class: 'message' }, h('span', { class: 'role' }, m.role),
@@ -34,7 +37,7 @@ export function promptResult(result, server) {
 }
 
 /** The contents of a resource. */
-export function resourceResult(result) {
+function resourceResult(result) {
   return (result.contents ?? []).map((c) => resourceBlock(c));
 }
 

@@ -95,7 +95,8 @@ export function load(key, otherwise) {
   }
 }
 
-function save(key, text) {
+/** Reports whether the text is stored. */
+export function save(key, text) {
   try {
     localStorage.setItem(key, text);
     return true;

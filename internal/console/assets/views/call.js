@@ -4,7 +4,7 @@ import { ask } from '../api.js';
 import { announce, bytes, button, clock, copyButton, duration, fill, h, icon, keepFocus, number, plural } from '../dom.js';
 import { createForm, createJSONEditor } from '../form.js';
 import { stringify } from '../json.js';
-import { promptResult, raw, resourceResult, toolResult, tree } from '../render.js';
+import { raw, RENDER, tree } from '../render.js';
 import { lastRun, OUTCOMES, prepared, start } from '../runs.js';
 import { validate } from '../schema.js';
 import { complete } from '../session.js';
@@ -12,7 +12,6 @@ import { isFailing } from '../states.js';
 import { itemLink, itemNamed, on, serverNamed, state } from '../store.js';
 import { crumbs, empty, overviewCrumb } from './parts.js';
 
-const RENDER = { tools: toolResult, prompts: promptResult, resources: resourceResult };
 const HINTS = [['readOnlyHint', true, 'Read-only', 'good'], ['destructiveHint', true, 'Destructive', 'bad'], ['idempotentHint', true, 'Idempotent', ''], ['openWorldHint', true, 'Open world', '']];
 
 export function call(main, route, signal) {

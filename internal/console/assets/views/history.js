@@ -2,7 +2,7 @@
 
 import { button, dateTime, download, duration, fill, h, plural } from '../dom.js';
 import { stringify } from '../json.js';
-import { promptResult, raw, resourceResult, toolResult } from '../render.js';
+import { raw, RENDER } from '../render.js';
 import { OUTCOMES, prepared } from '../runs.js';
 import { on, setHistory, state } from '../store.js';
 import { confirm, crumbs, empty, overviewCrumb } from './parts.js';
@@ -32,7 +32,6 @@ async function clear() {
   if (await confirm('Clear the history?', `${plural(state.history.length, 'call')} with arguments and results will be gone from this browser.`, 'Clear')) setHistory([]);
 }
 
-const RENDER = { tools: toolResult, prompts: promptResult, resources: resourceResult };
 const opened = new Set(); // calls whose results are shown
 
 /** Returns the result of a call as far as it was kept. */

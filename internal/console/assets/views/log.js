@@ -1,7 +1,7 @@
 /** The panel below: events, JSON-RPC messages, and stderr. */
 
 import { button, fill, h } from '../dom.js';
-import { load, on, state } from '../store.js';
+import { load, on, save, state } from '../store.js';
 import { events } from './events.js';
 import { messages } from './messages.js';
 import { stderr } from './stderr.js';
@@ -42,7 +42,7 @@ export function log(element) {
   };
   const toggle = (to = !open) => {
     open = to;
-    try { localStorage.setItem('mcpx.log', String(open)); } catch { /* kept for this visit */ }
+    save('mcpx.log', String(open));
     element.classList.toggle('open', open);
     title.setAttribute('aria-expanded', String(open));
     fill(title, h('span', { class: 'chevron', 'aria-hidden': 'true' }), 'Log');

@@ -100,12 +100,9 @@ function drawFilters(bar, redraw) {
     drawFilters(bar, redraw);
     redraw();
   } }, text, h('span', { class: 'tab-count' }, number(count)));
-  const chips = h('div', { class: 'chips', role: 'group', 'aria-label': 'State' }, chip('All', '', servers().length), groups.map(([group, all]) => chip(group, group, all.length)));
-  const old = bar.querySelector('.chips');
-  if (!old) return void bar.append(words, chips);
-  const focused = old.contains(document.activeElement) ? document.activeElement.dataset.key : '';
-  old.replaceWith(chips);
-  if (focused) [...chips.children].find((c) => c.dataset.key === focused)?.focus();
+  const chips = bar.querySelector('.chips') ?? h('div', { class: 'chips', role: 'group', 'aria-label': 'State' });
+  fill(chips, chip('All', '', servers().length), groups.map(([group, all]) => chip(group, group, all.length)));
+  if (!chips.isConnected) bar.append(words, chips);
 }
 
 /** Returns the servers that the filters leave, sorted. */
