@@ -188,8 +188,7 @@ func (s *Server) shutdown(context.Context, *Client, rpc.Message) ([]byte, error)
 
 // WireError returns the JSON-RPC error that a client gets for an error.
 func WireError(err error) *rpc.Error {
-	var e *rpc.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*rpc.Error](err); ok {
 		return e
 	}
 	return &rpc.Error{Code: rpc.CodeInternal, Message: err.Error()}

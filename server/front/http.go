@@ -193,19 +193,18 @@ func (h *HTTP) Body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 		}
 	}
 	body, err := readBody(http.MaxBytesReader(w, r.Body, int64(h.BodyBytes)), r.ContentLength, int64(h.BodyBytes))
-	var large *http.MaxBytesError
+	_, isTooLarge := errors.AsType[*http.MaxBytesError](err)
 	switch {
-	case errors.As(err, &large):
+	case err == nil:
+		return rpc.UTF8(body), true
+	case isTooLarge:
 		access.Refuse(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("a message is at most %d bytes (limits.body_bytes)", h.BodyBytes))
-		return nil, false
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		access.Refuse(w, http.StatusRequestTimeout, fmt.Sprintf("the body did not arrive within %s", h.times.body))
-		return nil, false
-	case err != nil:
+	default:
 		access.Refuse(w, http.StatusBadRequest, "the body could not be read")
-		return nil, false
 	}
-	return rpc.UTF8(body), true
+	return nil, false
 }
 
 // readBody reads a body of that length; -1: unknown. A longer one than limit fails.

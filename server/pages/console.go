@@ -120,9 +120,8 @@ func writeConsole(w http.ResponseWriter, v any) {
 
 // refuseConsole writes the error of a route of the console.
 func refuseConsole(w http.ResponseWriter, err error) {
-	var unknown *config.UnknownServerError
 	status := http.StatusUnprocessableEntity
-	if errors.Is(err, registry.ErrUnknown) || errors.As(err, &unknown) {
+	if _, isUnknown := errors.AsType[*config.UnknownServerError](err); isUnknown || errors.Is(err, registry.ErrUnknown) {
 		status = http.StatusNotFound
 	}
 	access.Refuse(w, status, err.Error())
