@@ -69,7 +69,7 @@ const requestPrefix = "mcpx-"
 func (s *Server) newClient(id, prefix string, send func(message []byte) error) *Client {
 	c := newClient(id, send)
 	c.lists.current = func(method string) uint64 { return s.listHash(c, method) }
-	c.Conn = rpc.NewConn(rpc.ConnOptions{Handler: c.conversation, Send: send, Prefix: prefix, Log: s.log})
+	c.Conn = rpc.NewConn(rpc.ConnOptions{Handler: c.conversation, Send: send, Prefix: prefix, Log: s.Log})
 	return c
 }
 

@@ -65,7 +65,7 @@ var capabilities = mcp.ServerCapabilities{
 
 // implementation returns the serverInfo of mcpx.
 func (s *Server) implementation() mcp.Implementation {
-	return mcp.Implementation{Name: "mcpx", Version: s.options.Version}
+	return mcp.Implementation{Name: "mcpx", Version: s.Version}
 }
 
 // Revisions returns the MCP revisions that clients may speak, the oldest first.

@@ -124,7 +124,7 @@ func (s *Server) decorate(method string, result []byte) []byte {
 	}
 	meta := rawjson.Get(result, "_meta")
 	if rawjson.Get(meta, mcp.MetaKeyServerInfo) == nil {
-		info := rawjson.AppendString([]byte(`{"name":"mcpx","version":`), s.options.Version)
+		info := rawjson.AppendString([]byte(`{"name":"mcpx","version":`), s.Version)
 		result = rawjson.With(result, "_meta", rawjson.With(meta, mcp.MetaKeyServerInfo, append(info, '}')))
 	}
 	if cacheable[method] && rawjson.Get(result, "ttlMs") == nil {

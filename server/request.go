@@ -56,7 +56,7 @@ func (s *Server) begin(ctx context.Context, c *Client, m rpc.Message) (start fun
 		return nil
 	}
 	c.markReachable()
-	s.log.Debug().Str("client", c.id).Bytes("request", m.ID).Str("method", m.Method).Msg("request")
+	s.Log.Debug().Str("client", c.id).Bytes("request", m.ID).Str("method", m.Method).Msg("request")
 	ctx, span := s.startSpan(ctx, c, m)
 	in, _ := c.Conn.Begin(ctx, m.ID, 0)
 	return func(respond func(response []byte)) {
@@ -64,8 +64,8 @@ func (s *Server) begin(ctx context.Context, c *Client, m rpc.Message) (start fun
 			isCancelled := in.IsCancelledBy(ErrCancelled)
 			in.End()
 			endSpan(span, isCancelled, result, err)
-			if m.Method == "tools/list" && s.options.Listed != nil {
-				s.options.Listed()
+			if m.Method == "tools/list" && s.Listed != nil {
+				s.Listed()
 			}
 			switch {
 			case isCancelled:
@@ -158,7 +158,7 @@ func (s *Server) safely(ctx context.Context, run Method, c *Client, m rpc.Messag
 // recovered, when deferred, turns a panic into an error.
 func (s *Server) recovered(method string, err *error) {
 	if p := recover(); p != nil {
-		logging.Panic(s.log.Error().Str("method", method), p).Msg("panic in request handler")
+		logging.Panic(s.Log.Error().Str("method", method), p).Msg("panic in request handler")
 		*err = fmt.Errorf("internal error in %s", method)
 	}
 }

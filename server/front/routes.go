@@ -80,7 +80,7 @@ func (h *HTTP) Schemas() map[string]*server.Server {
 // EndSessions closes the client sessions of a server, whose schema was removed.
 func (h *HTTP) EndSessions(of *server.Server) {
 	for _, n := range h.sessions.all() {
-		if n.server.SharesUpstreams(of) {
+		if n.server.Registry() == of.Registry() {
 			h.sessions.end(n)
 		}
 	}

@@ -25,9 +25,9 @@ func (p *Pages) addConsole(mux *http.ServeMux) {
 		"GET /console/{schema}/tool":     toolReading,
 		"GET /console/{schema}/messages": withAllRights(upstreamMessages),
 		"POST /console/{schema}/preview": p.preview,
-		"POST /console/{schema}/restart": withAllRights(control((*server.Server).Restart)),
-		"POST /console/{schema}/stop":    withAllRights(control((*server.Server).Stop)),
-		"POST /console/{schema}/start":   withAllRights(control((*server.Server).Start)),
+		"POST /console/{schema}/restart": withAllRights(control((*registry.Registry).Restart)),
+		"POST /console/{schema}/stop":    withAllRights(control((*registry.Registry).Stop)),
+		"POST /console/{schema}/start":   withAllRights(control((*registry.Registry).Start)),
 		"POST /console/{schema}/check":   p.editing(p.checkServer),
 		"POST /console/{schema}/add":     p.editing(p.addServer),
 		"POST /console/{schema}/change":  p.editing(p.changeServer),
@@ -56,24 +56,30 @@ const searchLimit = 30
 
 // searchTools serves GET /console/SCHEMA/search: what exec("mcpx", "search") finds.
 func searchTools(w http.ResponseWriter, r *http.Request, s *server.Server) {
-	writeConsole(w, s.Search(front.NewSessionlessClient(s, r), r.URL.Query().Get("q"), searchLimit))
+	writeConsole(w, s.Executor().Search(front.NewSessionlessClient(s, r), r.URL.Query().Get("q"), searchLimit))
 }
 
 // toolReading serves GET /console/SCHEMA/tool: what an agent reads about a tool.
 func toolReading(w http.ResponseWriter, r *http.Request, s *server.Server) {
-	reading, ok := s.Reading(front.NewSessionlessClient(s, r), r.URL.Query().Get("server"), r.URL.Query().Get("tool"))
-	if !ok {
+	client := front.NewSessionlessClient(s, r)
+	u := upstreamOf(s, client, r)
+	if u == nil || u.Tool(r.URL.Query().Get("tool")) == nil {
 		access.Refuse(w, http.StatusNotFound, "there is no such tool")
 		return
 	}
-	writeConsole(w, reading)
+	writeConsole(w, s.Executor().Reading(client, u, u.Tool(r.URL.Query().Get("tool"))))
+}
+
+// upstreamOf returns the server in the query as a client sees it, nil if there is none.
+func upstreamOf(s *server.Server, c *server.Client, r *http.Request) *registry.Upstream {
+	return s.Registry().For(c).Catalog().Upstream(r.URL.Query().Get("server"))
 }
 
 // upstreamMessages serves GET /console/SCHEMA/messages: the JSON-RPC messages between mcpx
 // and a server since a number. They are recorded while somebody reads them.
 func upstreamMessages(w http.ResponseWriter, r *http.Request, s *server.Server) {
 	after, _ := strconv.ParseInt(r.URL.Query().Get("after"), 10, 64)
-	list, err := s.Messages(r.URL.Query().Get("server"), after)
+	list, err := s.Registry().Messages(r.URL.Query().Get("server"), after)
 	if err != nil {
 		refuseConsole(w, err)
 		return
@@ -82,9 +88,9 @@ func upstreamMessages(w http.ResponseWriter, r *http.Request, s *server.Server) 
 }
 
 // control returns a handler that starts or stops the server in the query.
-func control(change func(s *server.Server, name string) error) func(http.ResponseWriter, *http.Request, *server.Server) {
+func control(change func(r *registry.Registry, name string) error) func(http.ResponseWriter, *http.Request, *server.Server) {
 	return func(w http.ResponseWriter, r *http.Request, s *server.Server) {
-		if err := change(s, r.URL.Query().Get("server")); err != nil {
+		if err := change(s.Registry(), r.URL.Query().Get("server")); err != nil {
 			refuseConsole(w, err)
 			return
 		}
@@ -104,7 +110,7 @@ func (p *Pages) preview(w http.ResponseWriter, r *http.Request, s *server.Server
 		return
 	}
 	fields, _ := rawjson.String(rawjson.Get(body, "select"))
-	preview, err := s.Preview(rawjson.Get(body, "result"), fields)
+	preview, err := s.Executor().Preview(rawjson.Get(body, "result"), fields)
 	if err != nil {
 		access.Refuse(w, http.StatusUnprocessableEntity, err.Error())
 		return
@@ -163,7 +169,7 @@ func (p *Pages) serverDetails(w http.ResponseWriter, r *http.Request, s *server.
 			return
 		}
 	}
-	u := s.Upstream(front.NewSessionlessClient(s, r), name)
+	u := upstreamOf(s, front.NewSessionlessClient(s, r), r)
 	if u == nil {
 		refuseConsole(w, registry.ErrUnknown)
 		return

@@ -49,7 +49,7 @@ func (p *Pages) acceptServer(w http.ResponseWriter, r *http.Request, s *server.S
 	if !ok {
 		return
 	}
-	u := s.Upstream(front.NewSessionlessClient(s, r), r.URL.Query().Get("server"))
+	u := upstreamOf(s, front.NewSessionlessClient(s, r), r)
 	if u == nil {
 		refuseConsole(w, registry.ErrUnknown)
 		return

@@ -272,7 +272,7 @@ func (c *run) send(message []byte) {
 		return
 	}
 	if err := c.out.Push(message); err != nil {
-		c.Server.Log().Debug().Err(err).Msg("could not write a response")
+		c.Server.Log.Debug().Err(err).Msg("could not write a response")
 	}
 }
 
