@@ -33,12 +33,17 @@ func (p *Inbound) IsRequest() bool {
 // IsAnswered reports whether Handle calls respond.
 func (p *Inbound) IsAnswered() bool { return p.Err != nil || p.Message.IsRequest() }
 
-// Handle handles a text from a client: a message or, in 2025-03-26, a batch. respond is
-// called as described at accept. For an invalid message it gets the error at once.
+// Handle handles a text from a client: a message or, in 2025-03-26, a batch. When it
+// returns, a request can be canceled and initialize is done, since later messages depend on
+// these. For a request, respond is called once, perhaps before Handle returns: with the
+// response, or nil if the client has canceled the request. For an invalid message it gets
+// the error at once. respond must not wait, and neither does Handle.
 func (s *Server) Handle(ctx context.Context, c *Client, p Inbound, respond func(response []byte)) {
 	switch {
 	case p.Err == nil:
-		s.accept(ctx, c, p.Message, respond)
+		if start := s.begin(ctx, c, p.Message); start != nil {
+			start(respond)
+		}
 	case c.AcceptsBatch(p):
 		s.acceptBatch(ctx, c, p.Text, respond)
 	default:
@@ -58,14 +63,7 @@ func InvalidMessage(m rpc.Message, err error) []byte {
 
 // AcceptsBatch reports whether a text is a batch that the client may send.
 func (c *Client) AcceptsBatch(p Inbound) bool {
-	return p.Err != nil && rawjson.Kind(p.Text) == '[' && c.hasBatches() && rawjson.Check(p.Text) == nil
-}
-
-// hasBatches reports whether the client speaks the revision that has batches.
-func (c *Client) hasBatches() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.revision == mcp.ProtocolVersion20250326
+	return p.Err != nil && rawjson.Kind(p.Text) == '[' && c.Revision() == mcp.ProtocolVersion20250326 && rawjson.Check(p.Text) == nil
 }
 
 // MaxBatch bounds the messages of a batch. Longer ones are refused.

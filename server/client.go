@@ -41,6 +41,7 @@ type conversation struct {
 	lists readLists
 
 	latest atomic.Pointer[policy.Caller] // of the last request, for notifications; nil for a caller without a name
+	Exited atomic.Bool                   // it has sent notifications/exit
 
 	initialized chan struct{} // closed when upstreams may send messages to the client
 	Ended       chan struct{} // closed by End
@@ -50,7 +51,6 @@ type conversation struct {
 	revision     string // negotiated by initialize
 	capabilities []byte
 	level        string          // the least severe level of log messages that it wants
-	exited       bool            // it has sent notifications/exit
 	mentioned    map[string]bool // new servers that inspect has mentioned
 }
 
@@ -137,17 +137,10 @@ func (c *Client) SetInitialized(revision string, capabilities []byte) {
 	c.revision = revision
 }
 
-// isInitialized reports whether SetInitialized was called.
-func (c *Client) isInitialized() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.revision != ""
-}
-
 // markReachable lets upstreams send messages to the client. It is called on
 // notifications/initialized and on each request after initialize.
 func (c *Client) markReachable() {
-	if c.isInitialized() {
+	if c.Revision() != "" {
 		c.start.Do(func() { close(c.initialized) })
 	}
 }
@@ -172,27 +165,6 @@ func (c *Client) mention(server string) bool {
 
 // maxMentioned bounds how many names of new servers are remembered for a client.
 const maxMentioned = 10_000
-
-// exit records notifications/exit.
-func (c *Client) exit() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.exited = true
-}
-
-// HasExited reports whether the client has sent notifications/exit.
-func (c *Client) HasExited() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.exited
-}
-
-// speaks reports whether the client speaks that revision or a later one.
-func (c *Client) speaks(revision string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.revision >= revision
-}
 
 // requiredCapability maps each request to the capability that the client needs for it.
 var requiredCapability = map[string]string{
@@ -240,7 +212,7 @@ func (c *Client) RequestAll(ctx context.Context, inputs []upstream.Input) ([][]b
 	return c.requestInput(ctx, inputs)
 }
 
-// Revision implements registry.InputClient.
+// Revision implements registry.InputClient. It is empty before initialize.
 func (c *Client) Revision() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -257,7 +229,7 @@ func (c *Client) Capabilities() []byte {
 // Supports returns why a client cannot handle a request, nil if it can.
 func (c *Client) Supports(method string, params []byte) error {
 	name := requiredCapability[method]
-	declared := c.capability(name)
+	declared := rawjson.Get(c.Capabilities(), name)
 	if rawjson.IsNull(declared) {
 		return rpc.Errorf(rpc.CodeMethodNotFound, "%s: the client connected to mcpx has no %q capability", method, name)
 	}
@@ -266,13 +238,6 @@ func (c *Client) Supports(method string, params []byte) error {
 		return rpc.Errorf(rpc.CodeInvalidParams, "%s: the client connected to mcpx has no \"elicitation.url\" capability", method)
 	}
 	return nil
-}
-
-// capability returns a capability as the client declared it.
-func (c *Client) capability(name string) []byte {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return rawjson.Get(c.capabilities, name)
 }
 
 // Notify implements registry.Client. It drops notifications that the client does not

@@ -120,7 +120,7 @@ func parseCursor(raw []byte) (int, error) {
 // listRoots handles roots/list. It requests the roots from the client itself, since
 // upstreams get these.
 func (s *Server) listRoots(ctx context.Context, c *Client, _ rpc.Message) ([]byte, error) {
-	if rawjson.IsNull(c.capability("roots")) {
+	if rawjson.IsNull(rawjson.Get(c.Capabilities(), "roots")) {
 		return []byte(`{"roots":[]}`), nil
 	}
 	return c.Request(ctx, "roots/list", nil)

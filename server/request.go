@@ -32,17 +32,7 @@ var Methods = map[string]Method{
 	"completion/complete":      (*Server).relay,
 	"logging/setLevel":         (*Server).setLogLevel,
 	"roots/list":               (*Server).listRoots,
-	"shutdown":                 (*Server).shutdown,
-}
-
-// accept handles one message of a client. When it returns, a request can be canceled and
-// initialize is done, since later messages depend on these. For a request, respond is
-// called once, perhaps before accept returns: with the response, or nil if the client
-// has canceled the request. respond must not wait, and neither does accept.
-func (s *Server) accept(ctx context.Context, c *Client, m rpc.Message, respond func(response []byte)) {
-	if start := s.begin(ctx, c, m); start != nil {
-		start(respond)
-	}
+	"shutdown":                 (*Server).ping, // some clients know it from other protocols; notifications/exit stops mcpx
 }
 
 // begin handles a notification or a response and returns nil. It registers a request, so
@@ -171,18 +161,12 @@ func (s *Server) notified(c *Client, m rpc.Message) {
 	case "notifications/roots/list_changed":
 		s.registry.Broadcast(c, m.Method, m.Params)
 	case "notifications/exit":
-		c.exit()
+		c.Exited.Store(true)
 	}
 }
 
 // ping handles ping.
 func (s *Server) ping(context.Context, *Client, rpc.Message) ([]byte, error) {
-	return []byte("{}"), nil
-}
-
-// shutdown handles shutdown, which some clients know from other protocols. It does
-// nothing: notifications/exit stops mcpx.
-func (s *Server) shutdown(context.Context, *Client, rpc.Message) ([]byte, error) {
 	return []byte("{}"), nil
 }
 

@@ -187,7 +187,7 @@ func (c *run) read() error {
 		default:
 			c.backlog.add(p)
 		}
-		if c.client.HasExited() {
+		if c.client.Exited.Load() {
 			return nil
 		}
 	}
