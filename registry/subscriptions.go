@@ -277,7 +277,7 @@ func (r *Registry) updated(key sessionKey, params []byte) {
 			continue
 		}
 		for id, known := range s.known {
-			if c := r.clients.find(id); c != nil && rulesOf(c).HasAllOf(r.schema, key.server) {
+			if c := r.clients.find(id); c != nil && upstream.RulesOf(c).HasAllOf(r.schema, key.server) {
 				notices = append(notices, notice{c, known + rest})
 			}
 		}

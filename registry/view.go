@@ -26,21 +26,11 @@ type View struct {
 func (r *Registry) For(c upstream.Client) View { return View{r, c} }
 
 // rules returns what the client may use; nil: everything.
-func (v View) rules() *policy.Rules { return rulesOf(v.client) }
-
-func rulesOf(c upstream.Client) *policy.Rules {
-	if c == nil {
-		return nil
-	}
-	if caller := c.Caller(); caller != nil {
-		return caller.Rules
-	}
-	return nil
-}
+func (v View) rules() *policy.Rules { return upstream.RulesOf(v.client) }
 
 // mayUse reports whether anything of a server exists for a client.
 func (r *Registry) mayUse(c upstream.Client, server string) bool {
-	return rulesOf(c).HasServer(r.schema, server)
+	return upstream.RulesOf(c).HasServer(r.schema, server)
 }
 
 // Catalog returns the part of the current catalog that the client may see, with the

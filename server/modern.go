@@ -95,7 +95,7 @@ func (s *Server) modernMethod(m rpc.Message) (Method, *rpc.Error) {
 	}
 	run := modernMethods[m.Method]
 	if run == nil && !removedMethods[m.Method] {
-		run = s.methods[m.Method]
+		run = Methods[m.Method]
 	}
 	if run == nil {
 		return nil, rpc.Errorf(rpc.CodeMethodNotFound, "Method '%s' not found", m.Method)
@@ -232,21 +232,15 @@ func (l *subscriptionStream) Notify(method string, params []byte) {
 		return
 	}
 	params = rawjson.With(rawjson.OrObject(params), "_meta", l.tag)
-	if l.keepEarly(method, params) {
-		return
-	}
-	l.client.send(method, params)
-}
-
-// keepEarly stores a notification until the acknowledgement is sent; false if it was
-// sent already.
-func (l *subscriptionStream) keepEarly(method string, params []byte) bool {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.acknowledged && len(l.early) < maxEarly {
+	acknowledged := l.acknowledged
+	if !acknowledged && len(l.early) < maxEarly {
 		l.early = append(l.early, [2]string{method, string(params)})
 	}
-	return !l.acknowledged
+	l.mu.Unlock()
+	if acknowledged {
+		l.client.send(method, params)
+	}
 }
 
 // maxEarly bounds the notifications that are stored before the acknowledgement.

@@ -16,11 +16,11 @@ import (
 // client gets.
 type Method func(s *Server, ctx context.Context, c *Client, m rpc.Message) (result []byte, err error)
 
-// Methods is the table of methods. Flat mode replaces tools/list.
+// Methods is the table of methods.
 var Methods = map[string]Method{
 	"initialize":               (*Server).initialize,
 	"ping":                     (*Server).ping,
-	"tools/list":               (*Server).listLazy,
+	"tools/list":               (*Server).listTools,
 	"tools/call":               (*Server).callToolAndWait,
 	"prompts/list":             (*Server).list,
 	"prompts/get":              (*Server).relay,
@@ -99,7 +99,7 @@ func (s *Server) run(ctx context.Context, c *Client, m rpc.Message) (_ []byte, e
 	if IsModern(m.Params) {
 		return s.modern(ctx, c, m)
 	}
-	run, ok := s.methods[m.Method]
+	run, ok := Methods[m.Method]
 	if !ok {
 		return nil, rpc.Errorf(rpc.CodeMethodNotFound, "Method '%s' not found", m.Method)
 	}

@@ -6,7 +6,6 @@ package server
 import (
 	"context"
 	"errors"
-	"maps"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -29,7 +28,6 @@ type Server struct {
 
 	registry    *registry.Registry
 	executor    *executor.Executor
-	methods     map[string]Method
 	lazy        bool // clients see inspect and exec instead of all tools
 	bare        bool // clients see one upstream under its own names
 	namesOrigin bool // lists name the server of each item
@@ -37,9 +35,7 @@ type Server struct {
 	view        config.Expose // set by Exposing
 	forwarded   []string      // headers of clients' requests that upstreams get
 	rounds      *multiRoundCalls
-	meta        string         // a further member of inspect and exec
-	whole       *lazyDirectory // for callers without rules
-	parts       directories    // for other callers
+	directories directories
 
 	configured map[string]bool // names of the upstreams in the profile
 }
@@ -67,10 +63,6 @@ var ErrStopping = errors.New("mcpx is stopping; the call was cancelled")
 
 // New returns a Server of the profile's upstreams.
 func New(p *config.Profile, r *registry.Registry, e *executor.Executor, o Options) *Server {
-	meta := ""
-	if o.AlwaysLoad {
-		meta = alwaysLoad
-	}
 	s := &Server{
 		Options:  o,
 		registry: r,
@@ -79,23 +71,14 @@ func New(p *config.Profile, r *registry.Registry, e *executor.Executor, o Option
 		lazy:     p.Expose == config.Lazy,
 		bare:     p.Expose == config.Flat && !p.Prefix,
 		rounds:   newMultiRoundCalls(),
-		methods:  Methods,
-		meta:     meta,
 
-		forwarded: p.ForwardedHeaders(),
-		whole:     newDirectory(p, meta),
-
+		forwarded:  p.ForwardedHeaders(),
 		configured: make(map[string]bool, len(p.Upstreams)),
 	}
 	s.rounds.sealed = newSealedRounds(o.Rounds, p.Name)
 	for i := range p.Upstreams {
 		s.configured[p.Upstreams[i].Name] = true
 	}
-	if s.lazy {
-		return s
-	}
-	s.methods = maps.Clone(Methods)
-	s.methods["tools/list"] = (*Server).list
 	return s
 }
 

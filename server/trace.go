@@ -20,7 +20,7 @@ func (s *Server) startSpan(ctx context.Context, c *Client, m rpc.Message) (conte
 		return ctx, nil
 	}
 	method := "_OTHER" // OpenTelemetry's word for a method that the server does not know
-	if s.methods[m.Method] != nil || modernMethods[m.Method] != nil {
+	if Methods[m.Method] != nil || modernMethods[m.Method] != nil {
 		method = strings.Clone(m.Method)
 	}
 	meta := rawjson.Get(m.Params, "_meta")

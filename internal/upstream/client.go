@@ -23,6 +23,15 @@ type Client interface {
 	Notify(method string, params []byte)
 }
 
+// RulesOf returns what the caller of a client may use; nil: everything. The client may be
+// nil.
+func RulesOf(c Client) *policy.Rules {
+	if c == nil || c.Caller() == nil {
+		return nil
+	}
+	return c.Caller().Rules
+}
+
 // InputClient is a Client that speaks MCP; mcpx's own command line does not. An upstream of
 // 2026-07-28 gets the client's capabilities with each request, and sends its requests to
 // the client in rounds.
