@@ -190,7 +190,7 @@ func (r *reader) upstream(n node, u *Upstream, fields []field) {
 		return
 	}
 	if ok {
-		r.fail(most.value, "must not be shorter than timeout (%s)", formatDuration(u.Timeout))
+		r.fail(most.value, "must not be shorter than timeout (%s)", FormatDuration(u.Timeout))
 	}
 	u.MaxTimeout = u.Timeout
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
-	"strings"
-	"time"
 
 	"mcpx/config"
 	"mcpx/internal/rawjson"
@@ -90,11 +88,7 @@ func upstreamMessages(w http.ResponseWriter, r *http.Request, s *server.Server) 
 // control returns a handler that starts or stops the server in the query.
 func control(change func(r *registry.Registry, name string) error) func(http.ResponseWriter, *http.Request, *server.Server) {
 	return func(w http.ResponseWriter, r *http.Request, s *server.Server) {
-		if err := change(s.Registry(), r.URL.Query().Get("server")); err != nil {
-			refuseConsole(w, err)
-			return
-		}
-		w.WriteHeader(http.StatusNoContent)
+		writeDone(w, change(s.Registry(), r.URL.Query().Get("server")))
 	}
 }
 
@@ -122,6 +116,15 @@ func (p *Pages) preview(w http.ResponseWriter, r *http.Request, s *server.Server
 func writeConsole(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(v)
+}
+
+// writeDone writes that a change is done, or its error.
+func writeDone(w http.ResponseWriter, err error) {
+	if err != nil {
+		refuseConsole(w, err)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
 }
 
 // refuseConsole writes the error of a route of the console.
@@ -192,19 +195,7 @@ func detailsOf(c *config.Upstream) details {
 		Isolation: string(c.Isolation), Start: string(c.Start),
 		Settings: settings{
 			Description: c.Description, Allow: c.Tools.Allow, Deny: c.Tools.Deny,
-			StartupTimeout: shortDuration(c.StartupTimeout), Timeout: shortDuration(c.Timeout), MaxTimeout: shortDuration(c.MaxTimeout),
+			StartupTimeout: config.FormatDuration(c.StartupTimeout), Timeout: config.FormatDuration(c.Timeout), MaxTimeout: config.FormatDuration(c.MaxTimeout),
 		},
 	}
-}
-
-// shortDuration returns a duration as people write it in a config: 15m, not 15m0s.
-func shortDuration(d time.Duration) string {
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
 }
