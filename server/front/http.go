@@ -5,6 +5,7 @@
 package front
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -156,9 +157,7 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request, s *server.Server) {
 	}
 	switch {
 	case err != nil && !isArray(body, err):
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusBadRequest)
-		_, _ = w.Write(server.InvalidMessage(m, err))
+		h.times.writeJSON(w, server.InvalidMessage(m, err), http.StatusBadRequest)
 	case err == nil && server.IsModern(m.Params):
 		h.postModern(w, r, s, m)
 	case !isKnownVersion(r.Header.Get("Mcp-Protocol-Version")):
@@ -264,11 +263,7 @@ func (h *HTTP) respond(w http.ResponseWriter, r *http.Request, c call) {
 // postStateless handles a message without a client session (--stateless).
 func (h *HTTP) postStateless(w http.ResponseWriter, r *http.Request, s *server.Server, body server.Inbound) {
 	c := NewSessionlessClient(s, r)
-	version := r.Header.Get("Mcp-Protocol-Version")
-	if version == "" {
-		version = mcp.ProtocolVersion20250326 // the default that MCP defines
-	}
-	c.SetInitialized(version, nil)
+	c.SetInitialized(cmp.Or(r.Header.Get("Mcp-Protocol-Version"), mcp.ProtocolVersion20250326), nil) // the default that MCP defines
 	ctx, done := h.callContext(r)
 	defer done()
 	h.respond(w, r, call{ctx: ctx, server: s, client: c, body: body, done: func() {}})

@@ -137,10 +137,7 @@ func noHead(allowed string) http.HandlerFunc {
 // client may choose the mode in which it sees the tools: /mcp?expose=flat.
 func (h *HTTP) WithServer(handle func(w http.ResponseWriter, r *http.Request, s *server.Server)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		name := r.PathValue("schema")
-		if name == "" {
-			name = "default"
-		}
+		name := cmp.Or(r.PathValue("schema"), "default")
 		all := granted(r, *h.views.Load())
 		if (*h.views.Load())[name] != nil && h.Guard.CheckSchema(w, r, name) {
 			return
