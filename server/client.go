@@ -107,13 +107,13 @@ func (c *Client) As(caller *policy.Caller) *Client {
 	return &Client{conversation: c.conversation, Send: c.Send, caller: caller}
 }
 
-// ID implements registry.Client.
+// ID implements upstream.Client.
 func (c *Client) ID() string { return c.id }
 
-// Owner implements registry.Client.
+// Owner implements upstream.Client.
 func (c *Client) Owner() string { return c.owner }
 
-// Caller implements registry.Client.
+// Caller implements upstream.Client.
 func (c *Client) Caller() *policy.Caller {
 	if c.caller != nil {
 		return c.caller
@@ -173,7 +173,7 @@ var requiredCapability = map[string]string{
 	"roots/list":             "roots",
 }
 
-// Request implements registry.Client. It fails at once if the client lacks the
+// Request implements upstream.Client. It fails at once if the client lacks the
 // capability for the request.
 func (c *Client) Request(ctx context.Context, method string, params []byte) ([]byte, error) {
 	select {
@@ -198,7 +198,7 @@ func (c *Client) Request(ctx context.Context, method string, params []byte) ([]b
 	})
 }
 
-// RequestAll implements registry.InputClient. A client of 2026-07-28 gets all requests in
+// RequestAll implements upstream.InputClient. A client of 2026-07-28 gets all requests in
 // one round, under their own keys.
 func (c *Client) RequestAll(ctx context.Context, inputs []upstream.Input) ([][]byte, error) {
 	if c.requestInput == nil || len(inputs) == 0 {
@@ -212,14 +212,14 @@ func (c *Client) RequestAll(ctx context.Context, inputs []upstream.Input) ([][]b
 	return c.requestInput(ctx, inputs)
 }
 
-// Revision implements registry.InputClient. It is empty before initialize.
+// Revision implements upstream.InputClient. It is empty before initialize.
 func (c *Client) Revision() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.revision
 }
 
-// Capabilities implements registry.InputClient.
+// Capabilities implements upstream.InputClient.
 func (c *Client) Capabilities() []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -240,7 +240,7 @@ func (c *Client) Supports(method string, params []byte) error {
 	return nil
 }
 
-// Notify implements registry.Client. It drops notifications that the client does not
+// Notify implements upstream.Client. It drops notifications that the client does not
 // want or cannot use.
 func (c *Client) Notify(method string, params []byte) {
 	select {

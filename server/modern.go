@@ -211,22 +211,22 @@ func (l *subscriptionStream) acknowledge(params []byte) {
 	}
 }
 
-// ID implements registry.Client.
+// ID implements upstream.Client.
 func (l *subscriptionStream) ID() string { return l.id }
 
-// Owner implements registry.Client.
+// Owner implements upstream.Client.
 func (l *subscriptionStream) Owner() string { return l.id }
 
-// Caller implements registry.Client.
+// Caller implements upstream.Client.
 func (l *subscriptionStream) Caller() *policy.Caller { return l.client.Caller() }
 
-// Request implements registry.Client. It always fails, because the stream carries only
+// Request implements upstream.Client. It always fails, because the stream carries only
 // notifications.
 func (l *subscriptionStream) Request(_ context.Context, method string, _ []byte) ([]byte, error) {
 	return nil, rpc.Errorf(rpc.CodeMethodNotFound, "%s: the client has no pending call", method)
 }
 
-// Notify implements registry.Client.
+// Notify implements upstream.Client.
 func (l *subscriptionStream) Notify(method string, params []byte) {
 	if method != "notifications/resources/updated" && (!l.wanted[method] || !l.lists.isNews(method)) {
 		return
