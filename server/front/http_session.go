@@ -139,11 +139,6 @@ func (h *HTTP) get(w http.ResponseWriter, r *http.Request, s *server.Server) {
 	}
 	defer done()
 	n.client.As(callerOf(r, n.server))
-	if n.replicas != nil {
-		ctx, stop := context.WithCancel(r.Context())
-		defer stop()
-		h.sessions.tasks.Go(func() { n.replicas.serveStream(ctx, n) })
-	}
 	h.serveGetStream(w, r, n, nil)
 }
 
@@ -155,6 +150,11 @@ func (h *HTTP) serveGetStream(w http.ResponseWriter, r *http.Request, n *session
 	events.buffer = append(events.buffer, first...)
 	n.setStream(out) // before the flush, since the client may post as soon as it reads first
 	defer n.removeStream(out)
+	if n.replicas != nil && n.has(streamableHTTP) {
+		ctx, stop := context.WithCancel(r.Context())
+		defer stop()
+		n.replicas.announceStream(ctx, n)
+	}
 	if events.flush() != nil {
 		return
 	}

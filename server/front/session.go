@@ -26,10 +26,11 @@ type session struct {
 	mu        sync.Mutex // locked after sessions.mu
 	transport transport
 	used      time.Time
-	busy      int     // open requests and streams
-	getStream *stream // carries messages that belong to no call; nil if the client has not opened it
-	calls     int     // with legacy SSE: calls whose responses getStream will carry
-	draining  bool    // getStream ends when calls is 0
+	busy      int        // open requests and streams
+	getStream *stream    // carries messages that belong to no call; nil if the client has not opened it
+	newest    streamMark // of the GET streams on all replicas
+	calls     int        // with legacy SSE: calls whose responses getStream will carry
+	draining  bool       // getStream ends when calls is 0
 
 	waiting map[string]context.CancelFunc // with legacy SSE: calls that wait for the quota, by request ID
 	offered map[string]*time.Timer        // requests to the client that were offered to other replicas, by ID
