@@ -16,13 +16,13 @@ func (h *HTTP) sse(w http.ResponseWriter, r *http.Request, s *server.Server) {
 	if h.refuseStateless(w, "") {
 		return
 	}
-	n := h.open(w, r, s)
-	if n == nil {
+	n, err := h.sessions.open(s, r, legacySSE)
+	if err != nil {
+		refuseSession(w, err)
 		return
 	}
 	defer h.sessions.end(n)
 	defer n.use()()
-	n.useLegacySSE(h.Calls)
 	h.serveGetStream(w, r, n, appendEvent(nil, "endpoint", []byte("/message?sessionId="+n.id)))
 }
 

@@ -44,8 +44,11 @@ func newSessions(limit int, idle time.Duration) *sessions {
 }
 
 // open opens a session for the sender of a request.
-func (s *sessions) open(to *server.Server, r *http.Request) (*session, error) {
+func (s *sessions) open(to *server.Server, r *http.Request, t transport) (*session, error) {
 	n := s.newSession(rand.Text(), to, r)
+	if t == legacySSE {
+		n.useLegacySSE(s.calls)
+	}
 	if err := s.add(n); err != nil {
 		return nil, err
 	}
@@ -99,7 +102,7 @@ func (s *sessions) find(id string, t transport, r *http.Request) (n *session, do
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n = s.byID[id]
-	if n == nil || n.sender != sender || !n.has(t) {
+	if n == nil || n.sender != sender || n.transport != t {
 		return nil, nil
 	}
 	return n, n.use() // under s.mu, so that the session cannot expire in between
@@ -137,7 +140,7 @@ func (s *sessions) forget(n *session) {
 	n.client.End()
 	n.client.Conn.Close(errSessionEnded)
 	n.setStream(nil)
-	if n.replicas == nil || n.has(legacySSE) { // nobody can continue it
+	if n.replicas == nil { // nobody can continue it
 		n.server.Remove(n.client)
 	} else {
 		n.server.Forget(n.client)
