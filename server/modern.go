@@ -14,6 +14,7 @@ import (
 	"mcpx/internal/policy"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
+	"mcpx/internal/upstream"
 )
 
 // Since its revision 2026-07-28, MCP has no initialize: the _meta of every request has
@@ -150,12 +151,12 @@ func (s *Server) listen(ctx context.Context, c *Client, m rpc.Message) ([]byte, 
 	l := &subscriptionStream{id: c.id + " " + rand.Text(), client: c, tag: tag, wanted: map[string]bool{}}
 	l.lists.current = func(method string) uint64 { return s.listHash(c, method) }
 	granted := []byte("{")
-	for _, kind := range []string{"tools", "prompts", "resources"} {
+	for _, kind := range upstream.Listable {
 		if kind == "tools" && s.lazy {
 			continue // inspect and exec never change
 		}
 		if string(rawjson.Get(filter, kind+"ListChanged")) == "true" {
-			l.wanted["notifications/"+kind+"/list_changed"] = true
+			l.wanted[upstream.ListChanged(kind)] = true
 			l.lists.rememberAll(kind)
 			granted = rawjson.AppendMember(granted, kind+"ListChanged", []byte("true"))
 		}
