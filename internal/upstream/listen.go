@@ -31,10 +31,6 @@ const (
 	relistenPause = 10 * time.Second // before a request that failed is sent again
 )
 
-func newFilterState() filterState {
-	return filterState{changed: tasks.NewSignal(), news: make(chan struct{})}
-}
-
 // request requests a new filter and returns its generation; waitListening waits
 // until the upstream has acknowledged it.
 func (f *filterState) request() (generation int) {
