@@ -92,34 +92,6 @@ func (p *replicas) continueSession(r *http.Request, s *server.Server, state seal
 	return own, done, nil
 }
 
-// addOnce adds a session to the table, unless a copy is there already. It returns the one
-// that is in the table, which counts as used until done is called.
-func (s *sessions) addOnce(ctx context.Context, own *session) (n *session, done func(), err error) {
-	for {
-		s.mu.Lock()
-		n, detaching := s.byID[own.id], s.detaching[own.id]
-		if n == nil && detaching == nil && len(s.byID) < s.limit {
-			n = own
-			s.byID[own.id] = own
-		}
-		if n != nil {
-			done = n.use()
-		}
-		s.mu.Unlock()
-		switch {
-		case n != nil:
-			return n, done, nil
-		case detaching == nil:
-			return nil, nil, errTooManySessions
-		}
-		select {
-		case <-detaching:
-		case <-ctx.Done():
-			return nil, nil, errNoSession // nobody waits for the response
-		}
-	}
-}
-
 // waitReady waits until a session that was continued can be used.
 func (n *session) waitReady() {
 	if n.ready != nil {

@@ -88,16 +88,11 @@ func (h *HTTP) EndSessions(of *server.Server) {
 
 // granted returns the views of the schemas that exist for the sender of a request.
 func granted(r *http.Request, all views) views {
-	caller := access.CallerOf(r.Context())
-	if caller == nil || caller.Rules == nil {
+	if access.MayUseAll(r.Context()) {
 		return all
 	}
-	some := views{}
-	for name, servers := range all {
-		if caller.Rules.HasSchema(name) {
-			some[name] = servers
-		}
-	}
+	some := maps.Clone(all)
+	maps.DeleteFunc(some, func(name string, _ map[string]*server.Server) bool { return !access.MayUse(r.Context(), name) })
 	return some
 }
 
