@@ -8,9 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"mcpx/internal/jsonfile"
 	"mcpx/internal/policy"
+	"mcpx/internal/redact"
 	"mcpx/internal/seal"
-	shared "mcpx/internal/store"
 )
 
 // Access says who may use the HTTP front, and what they may use there.
@@ -80,22 +81,27 @@ func (o *OIDC) fields() []field {
 	}
 }
 
-// hiddenText is an expanded text that is never empty and never shown.
-func hiddenText(p *string) kind {
+// hiddenText is an expanded text that is never empty and never shown. The checks are for the
+// expanded text.
+func hiddenText(p *string, checks ...check) kind {
 	k := expanded(p, nonEmpty)
 	read := k.read
-	k.read = func(r *reader, n node) {
-		before := len(r.problems)
+	k.read = func(r *reader, n jsonfile.Node) {
+		before := r.Problems()
 		read(r, n)
-		if *p == "" && len(r.problems) == before && !r.secrets.isDry {
-			r.fail(n, "is empty once its variables are expanded; set them")
+		switch {
+		case r.Problems() > before:
+		case *p == "" && !r.secrets.isDry:
+			r.Fail(n, "is empty once its variables are expanded; set them")
+		case isSet(*p):
+			r.check(n, *p, checks)
 		}
 	}
 	k.show = func() any {
 		if *p == "" {
 			return nil
 		}
-		return Hidden
+		return redact.Hidden
 	}
 	return k.also(notEmpty)
 }
@@ -104,25 +110,25 @@ func hiddenText(p *string) kind {
 func sessionKeys(p *[]string) kind {
 	return kind{
 		schema: object{{"type", []string{"string", "array"}}, {"items", object{{"type", "string"}}}, notEmpty, {"minItems", 1}},
-		read: func(r *reader, n node) {
-			written := n.elements()
-			if n.kind() != '[' {
-				written = []node{n}
+		read: func(r *reader, n jsonfile.Node) {
+			written := n.Elements()
+			if n.Kind() != '[' {
+				written = []jsonfile.Node{n}
 			}
 			if len(written) == 0 {
-				r.fail(n, "expected a key, or an array of keys")
+				r.Fail(n, "expected a key, or an array of keys")
 			}
 			*p = make([]string, len(written))
 			for i, key := range written {
-				readSessionKey(r, key, &(*p)[i])
+				hiddenText(&(*p)[i], sessionKey).read(r, key)
 			}
 		},
 		show: func() any {
-			switch hidden := slices.Repeat([]string{Hidden}, len(*p)); len(hidden) {
+			switch hidden := slices.Repeat([]string{redact.Hidden}, len(*p)); len(hidden) {
 			case 0:
 				return nil
 			case 1:
-				return Hidden
+				return redact.Hidden
 			default:
 				return hidden
 			}
@@ -130,46 +136,23 @@ func sessionKeys(p *[]string) kind {
 	}
 }
 
-func readSessionKey(r *reader, n node, p *string) {
-	before := len(r.problems)
-	hiddenText(p).read(r, n)
-	if len(r.problems) > before || !isSet(*p) {
-		return
-	}
-	if _, err := seal.ParseKey(*p); err != nil {
-		r.fail(n, "%v", err)
-	}
-}
-
-// storeAddress is the address of a store. It may have a password, so it is never shown.
-func storeAddress(p *string) kind {
-	k := hiddenText(p)
-	read := k.read
-	k.read = func(r *reader, n node) {
-		before := len(r.problems)
-		read(r, n)
-		if len(r.problems) > before || !isSet(*p) {
-			return
-		}
-		if err := shared.CheckAddress(*p); err != nil {
-			r.fail(n, "%v", err)
-		}
-	}
-	return k
+func sessionKey(text string) error {
+	_, err := seal.ParseKey(text)
+	return err
 }
 
 // date is a day that a value is valid on for the last time. It stores the end of the day.
 func date(p *time.Time) kind {
 	return kind{
 		schema: object{{"type", "string"}, {"pattern", `^[0-9]{4}-[0-9]{2}-[0-9]{2}$`}},
-		read: func(r *reader, n node) {
+		read: func(r *reader, n jsonfile.Node) {
 			s, ok := r.text(n)
 			if !ok {
 				return
 			}
 			day, err := time.Parse(time.DateOnly, s)
 			if err != nil {
-				r.fail(n, `expected a date such as "2027-01-31", got %q`, s)
+				r.Fail(n, `expected a date such as "2027-01-31", got %q`, s)
 				return
 			}
 			*p = day.AddDate(0, 0, 1)
@@ -188,8 +171,8 @@ func oneOrMore(p *[]string) kind {
 	k := list(p, nonEmpty)
 	read := k.read
 	k.schema = object{{"type", []string{"string", "array"}}, {"items", object{{"type", "string"}}}}
-	k.read = func(r *reader, n node) {
-		if n.kind() != '"' {
+	k.read = func(r *reader, n jsonfile.Node) {
+		if n.Kind() != '"' {
 			read(r, n)
 			return
 		}
@@ -225,40 +208,40 @@ func publicURL(s string) error {
 
 // isSet reports whether a secret was read. Hidden, which Show writes in its place, does not
 // count.
-func isSet(secret string) bool { return secret != "" && secret != Hidden }
+func isSet(secret string) bool { return secret != "" && secret != redact.Hidden }
 
 // access checks that the parts of "server" fit together, and fit the profiles.
-func (r *reader) access(root node, c *Config) {
-	server, _ := root.member("server")
-	if address, ok := server.value.member("store"); ok && len(c.Server.SessionKeys) == 0 {
-		r.fail(address.name, "needs server.session_key, which seals OAuth tokens in the store and lets every replica continue client sessions; make one with: openssl rand -base64 32")
+func (r *reader) access(root jsonfile.Node, c *Config) {
+	server, _ := root.Member("server")
+	if address, ok := server.Value.Member("store"); ok && len(c.Server.SessionKeys) == 0 {
+		r.Fail(address.Name, "needs server.session_key, which seals OAuth tokens in the store and lets every replica continue client sessions; make one with: openssl rand -base64 32")
 	}
-	auth, _ := server.value.member("auth")
-	r.warnUnmatched(auth.value, c.Profiles)
-	listed, _ := auth.value.member("tokens")
-	elements := listed.value.elements()
+	auth, _ := server.Value.Member("auth")
+	r.warnUnmatched(auth.Value, c.Profiles)
+	listed, _ := auth.Value.Member("tokens")
+	elements := listed.Value.Elements()
 	for i, t := range c.Server.Auth.Tokens {
 		for j := range i {
 			if isSet(t.Token) && t.Token == c.Server.Auth.Tokens[j].Token {
-				r.fail(elements[i], "has the same token as %q; give each its own", c.Server.Auth.Tokens[j].Name)
+				r.Fail(elements[i], "has the same token as %q; give each its own", c.Server.Auth.Tokens[j].Name)
 				break
 			}
 		}
 		if isSet(t.Token) && t.Token == c.Server.Token {
-			r.fail(elements[i], "has the same token as server.token, which may do everything; give it its own")
+			r.Fail(elements[i], "has the same token as server.token, which may do everything; give it its own")
 		}
 	}
-	provider, ok := auth.value.member("oidc")
-	if !ok || provider.value.kind() != '{' {
+	provider, ok := auth.Value.Member("oidc")
+	if !ok || provider.Value.Kind() != '{' {
 		return
 	}
 	if o := c.Server.Auth.OIDC; o.Issuer != "" {
 		if c.Server.PublicURL == "" && len(o.Audience) == 0 {
-			r.fail(provider.name, `needs audience, or "server": {"public_url": "https://mcpx.example.com"}, the address that clients use`)
+			r.Fail(provider.Name, `needs audience, or "server": {"public_url": "https://mcpx.example.com"}, the address that clients use`)
 		}
 		if len(o.Scopes) == 0 && len(o.Claims) == 0 {
-			r.fail(provider.name, `needs scopes or claims, or its tokens grant nothing; write "scopes": {"mcp": ["*"]}`)
+			r.Fail(provider.Name, `needs scopes or claims, or its tokens grant nothing; write "scopes": {"mcp": ["*"]}`)
 		}
 	}
-	r.require(provider.value, "issuer")
+	r.require(provider.Value, "issuer")
 }

@@ -13,6 +13,9 @@ import (
 	"path"
 	"strings"
 	"time"
+
+	"mcpx/internal/jsonfile"
+	"mcpx/internal/redact"
 )
 
 // Config is the config file in one shape, with defaults filled in and references
@@ -32,7 +35,7 @@ type Config struct {
 	Watch      bool // apply changes of the file when they are saved
 	AlwaysLoad bool // ask clients that defer tools to show the two tools from the start
 
-	Warnings []Problem // problems that do not prevent the start
+	Warnings []jsonfile.Problem // problems that do not prevent the start
 }
 
 // Profile returns the enabled profile with this name.
@@ -136,7 +139,7 @@ type Upstream struct {
 	written        *Upstream           // the upstream before expansion, for Show and Resolve
 	environment    environment         // from which it was expanded
 	isDeferred     bool                // it has stored secrets, which Resolve reads
-	secrets        *secretSet          // what Redact hides; nil: nothing
+	secrets        *redact.Set         // what Redact hides; nil: nothing
 }
 
 // Sandbox restricts the process of an upstream, on Linux.

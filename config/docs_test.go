@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"mcpx/internal/jsonfile"
 )
 
 // TestDocs: docs/configuration.md names every key, and its examples are valid.
@@ -52,7 +54,7 @@ func TestDocsProblems(t *testing.T) {
 	want, _, ok := strings.Cut(docs, "```")
 
 	_, err = Parse("mcpx.json", []byte(file), variables())
-	var problems *Error
+	var problems *jsonfile.Error
 	if !errors.As(err, &problems) || !ok {
 		t.Fatalf("%v, shown %v", err, ok)
 	}

@@ -7,11 +7,13 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
 	"time"
+
+	"mcpx/internal/redact"
+	"mcpx/internal/reference"
 )
 
 // resolve expands references to variables and makes paths absolute. References to stored
@@ -84,7 +86,7 @@ func (e environment) resolve(written Upstream) Upstream {
 		u.Sandbox = e.sandbox(*u.Sandbox)
 		u.Err = cmp.Or(u.Err, sandboxable(u.Sandbox, runtime.GOOS))
 	}
-	u.secrets = newSecretSet(slices.DeleteFunc(secrets(&u, x.values), hasStored)) // messages name the references
+	u.secrets = redact.NewSet(slices.DeleteFunc(secrets(&u, x.values), reference.HasStored)) // messages name the references
 	return u
 }
 
@@ -183,7 +185,7 @@ type use struct {
 // text expands the references in a text once. place is the text's path in the file, for
 // messages.
 func (x *expansion) text(place, text string) string {
-	expanded, err := mapParts(text, func(p part) string { return x.part(place, p) })
+	expanded, err := reference.Map(text, func(p reference.Part) string { return x.part(place, p) })
 	if err != nil {
 		return text
 	}
@@ -212,30 +214,30 @@ func (x *expansion) dict(place string, texts map[string]string, commands map[str
 	return expanded
 }
 
-func (x *expansion) part(place string, p part) string {
+func (x *expansion) part(place string, p reference.Part) string {
 	switch {
-	case p.foreign:
-		x.foreign = addUse(x.foreign, p.text, place)
+	case p.IsForeign:
+		x.foreign = addUse(x.foreign, p.Text, place)
 		return ""
-	case p.name == "":
-		return p.text
-	case p.store != "":
+	case p.Name == "":
+		return p.Text
+	case p.Store != "":
 		return x.stored(place, p)
-	case p.self:
+	case p.IsSelf:
 		path, err := executable()
 		if err != nil {
 			x.selfErr = err
 		}
 		return path
 	}
-	value, ok := x.lookup(p.name)
+	value, ok := x.lookup(p.Name)
 	switch {
-	case value == "" && p.hasFallback: // as in a shell, empty counts as unset
-		value = p.fallback
+	case value == "" && p.HasFallback: // as in a shell, empty counts as unset
+		value = p.Fallback
 	case !ok:
-		x.missing = addUse(x.missing, p.name, place)
+		x.missing = addUse(x.missing, p.Name, place)
 	}
-	x.values = append(x.values, variable{p.name, value})
+	x.values = append(x.values, variable{p.Name, value})
 	return value
 }
 
@@ -273,7 +275,7 @@ func (x *expansion) err() error {
 			listUses(x.foreign)))
 	}
 	if x.selfErr != nil {
-		texts = append(texts, fmt.Sprintf("${%s}: the path of mcpx is unknown (%v); write the path instead", selfName, x.selfErr))
+		texts = append(texts, fmt.Sprintf("${%s}: the path of mcpx is unknown (%v); write the path instead", reference.Self, x.selfErr))
 	}
 	texts = append(texts, x.unread...)
 	if texts == nil {
@@ -288,87 +290,4 @@ func listUses(uses []use) string {
 		list = append(list, fmt.Sprintf("%s (used in %s)", u.name, strings.Join(u.places, ", ")))
 	}
 	return strings.Join(list, ", ")
-}
-
-// part is a literal or a reference in a text.
-type part struct {
-	text        string // as written
-	name        string // of the variable or the stored secret; empty for a literal
-	store       store  // where the secret is; empty for a variable
-	fallback    string // the text after :-
-	hasFallback bool
-	foreign     bool // ${input:token} and the like
-	self        bool // ${MCPX}
-}
-
-// selfName is the reference to mcpx's own executable. ${env:MCPX} is the variable of that
-// name.
-const selfName = "MCPX"
-
-var (
-	referenceBody = regexp.MustCompile(`(?s)^(?:env:)?([A-Za-z_][\w()]*)(:-(.*))?$`)
-	foreignBody   = regexp.MustCompile(`^[A-Za-z]+:[^-]`)
-)
-
-// mapParts replaces each literal and each reference in a text.
-func mapParts(text string, change func(p part) string) (string, error) {
-	parts, err := split(text)
-	if err != nil {
-		return "", err
-	}
-	var b strings.Builder
-	for _, p := range parts {
-		b.WriteString(change(p))
-	}
-	return b.String(), nil
-}
-
-// split divides a text into literals and references. $VAR and $$ are literals.
-func split(text string) ([]part, error) {
-	var parts []part
-	for {
-		literal, rest, hasReference := strings.Cut(text, "${")
-		if literal != "" {
-			parts = append(parts, part{text: literal})
-		}
-		if !hasReference {
-			return parts, nil
-		}
-		body, after, isClosed := strings.Cut(rest, "}")
-		if !isClosed {
-			return nil, errors.New(`"${" without "}"; write ${VAR}`)
-		}
-		p, err := reference(body)
-		if err != nil {
-			return nil, err
-		}
-		parts = append(parts, p)
-		text = after
-	}
-}
-
-// reference parses the text between ${ and }.
-func reference(body string) (part, error) {
-	text := "${" + body + "}"
-	m := referenceBody.FindStringSubmatch(body)
-	if s, name, ok := strings.Cut(body, ":"); ok && slices.Contains(stores, store(s)) {
-		return part{text: text, name: name, store: store(s)}, store(s).check(name)
-	}
-	switch {
-	case m != nil && strings.Contains(m[3], "${"):
-		return part{}, fmt.Errorf("the default of ${%s} cannot hold another reference", m[1])
-	case m != nil:
-		self := m[1] == selfName && !strings.HasPrefix(body, "env:")
-		return part{text: text, name: m[1], fallback: m[3], hasFallback: m[2] != "", self: self}, nil
-	case foreignBody.MatchString(body) && !strings.HasPrefix(body, "env:"):
-		return part{text: text, foreign: true}, nil
-	}
-	name, _, _ := strings.Cut(body, ":-") // a default may be a secret
-	return part{}, fmt.Errorf("%q is no reference; write ${VAR}, ${VAR:-default}, ${env:VAR}, ${file:PATH} or ${keyring:NAME}", "${"+name+"}")
-}
-
-// wellFormed checks the syntax of the references in a text.
-func wellFormed(text string) error {
-	_, err := split(text)
-	return err
 }

@@ -1,6 +1,11 @@
 package config
 
-import "time"
+import (
+	"time"
+
+	"mcpx/internal/reference"
+	"mcpx/internal/store"
+)
 
 func defaults() *Config {
 	return &Config{
@@ -82,7 +87,7 @@ func (s *Server) fields() []field {
 		{"allowed_hosts", list(&s.AllowedHosts, nonEmpty, allowedHost), "Host names that clients may use, in addition to loopback."},
 		{"public_url", text(&s.PublicURL, publicURL).also(webAddress), "Address that clients use, without /mcp: https://mcpx.example.com."},
 		{"session_key", sessionKeys(&s.SessionKeys), "Key that puts client sessions into their IDs, so that every replica with the key continues them: 32 bytes in base64. In an array, the first key encrypts and all keys open."},
-		{"store", storeAddress(&s.Store), "Redis or Valkey that replicas share: redis://USER:PASSWORD@HOST:PORT/DATABASE, or rediss:// for TLS. It needs session_key. Write a ${VAR} instead of the password itself."},
+		{"store", hiddenText(&s.Store, store.CheckAddress), "Redis or Valkey that replicas share: redis://USER:PASSWORD@HOST:PORT/DATABASE, or rediss:// for TLS. It needs session_key. Write a ${VAR} instead of the password itself."},
 		{"auth", section(s.Auth.fields()), "Who may use the front, and what they may use there."},
 	}
 }
@@ -134,8 +139,8 @@ func (p *Profile) fields() []field {
 	return append([]field{enabled}, p.group()...)
 }
 
-// serverKeys are the spellings of the key that holds the servers.
-var serverKeys = []string{"mcpServers", "mcp_servers", "servers"}
+// ServerKeys are the spellings of the key that holds the servers.
+var ServerKeys = []string{"mcpServers", "mcp_servers", "servers"}
 
 // group returns the keys that a schema and the top level have in common.
 func (p *Profile) group() []field {
@@ -164,11 +169,11 @@ func (u *Upstream) fields() []field {
 	disabled.show = func() any { return present(u.disabled) }
 	return []field{
 		{"type", choice(&u.Transport, types...), "Transport. The default for a url is to try http, then sse."},
-		{"command", text(&u.Command, nonEmpty, wellFormed).also(notEmpty), "Program to start. ${VAR}, ${VAR:-default}, ${env:VAR}, ${file:PATH} and ${keyring:NAME} are expanded."},
-		{"args", list(&u.Args, wellFormed), "Its arguments. References are expanded, each into one argument."},
+		{"command", text(&u.Command, nonEmpty, reference.Check).also(notEmpty), "Program to start. ${VAR}, ${VAR:-default}, ${env:VAR}, ${file:PATH} and ${keyring:NAME} are expanded."},
+		{"args", list(&u.Args, reference.Check), "Its arguments. References are expanded, each into one argument."},
 		{"env", dict(&u.Env, &u.envCommands, environmentName), "Its environment, in addition to PATH, HOME and the like. References are expanded. A value may be a command that prints it."},
-		{"cwd", text(&u.Dir, nonEmpty, wellFormed).also(notEmpty), "Its working directory, relative to the config file. References are expanded."},
-		{"url", text(&u.URL, wellFormed, writtenURL).also(webAddress), "Address of a remote server. References are expanded."},
+		{"cwd", text(&u.Dir, nonEmpty, reference.Check).also(notEmpty), "Its working directory, relative to the config file. References are expanded."},
+		{"url", text(&u.URL, reference.Check, writtenURL).also(webAddress), "Address of a remote server. References are expanded."},
 		{"headers", dict(&u.Headers, &u.headerCommands, headerName), "HTTP headers for a remote server. References are expanded. A value may be a command that prints it."},
 		{"auth", u.Auth.kind(), "How to sign in to a remote server that uses OAuth. Most servers need none of it."},
 		{"description", text(&u.Description), "One line for the directory the agent sees."},
@@ -196,13 +201,13 @@ func (a *Auth) fields() []field {
 	flow := choice(&a.Flow, "auto", "browser", "device", "client_credentials", "none")
 	return []field{
 		{"flow", flow, "auto: the browser, or the device flow where there is no display. client_credentials: without a person. none: no OAuth."},
-		{"client_id", text(&a.ClientID, nonEmpty, wellFormed).also(notEmpty), "ID of an app that you registered. Without it, mcpx registers itself. References are expanded."},
-		{"client_secret", text(&a.ClientSecret, nonEmpty, wellFormed).also(notEmpty), "Secret of that app. Write a ${VAR} instead of the secret itself."},
+		{"client_id", text(&a.ClientID, nonEmpty, reference.Check).also(notEmpty), "ID of an app that you registered. Without it, mcpx registers itself. References are expanded."},
+		{"client_secret", text(&a.ClientSecret, nonEmpty, reference.Check).also(notEmpty), "Secret of that app. Write a ${VAR} instead of the secret itself."},
 		{"scopes", list(&a.Scopes, nonEmpty), "Access to ask for, instead of what the server names."},
 		{"issuer", text(&a.Issuer, webURL).also(plainAddress), "The only authorization server that may be used."},
 		{"client_metadata_url", text(&a.ClientMetadataURL, webURL).also(plainAddress), "Address of a client ID metadata document for mcpx, for servers that support it."},
 		{"redirect_port", port, "Port for the browser's way back, if the app was registered with one. The default is any free port."},
-		{"private_key", text(&a.PrivateKey, nonEmpty, wellFormed).also(notEmpty), "Private key in PEM form that authenticates the app instead of a secret. References are expanded."},
+		{"private_key", text(&a.PrivateKey, nonEmpty, reference.Check).also(notEmpty), "Private key in PEM form that authenticates the app instead of a secret. References are expanded."},
 		{"signing_alg", choice(&a.SigningAlg, signingAlgs...), "Algorithm of that key's signatures. The default depends on the key."},
 	}
 }

@@ -7,32 +7,35 @@ import (
 	"net/textproto"
 	"slices"
 	"strings"
+
+	"mcpx/internal/jsonfile"
+	"mcpx/internal/redact"
 )
 
 // forwarding checks "forward_headers" of a server.
-func (r *reader) forwarding(n node, u *Upstream) {
-	m, ok := n.member("forward_headers")
+func (r *reader) forwarding(n jsonfile.Node, u *Upstream) {
+	m, ok := n.Member("forward_headers")
 	switch {
 	case !ok || len(u.ForwardHeaders) == 0:
 	case u.Transport == TransportStdio:
-		r.fail(m.name, "needs url: a command gets no headers")
+		r.Fail(m.Name, "needs url: a command gets no headers")
 	case u.Isolation != PerUser:
-		r.fail(m.name, `needs "isolation": "user", so that no caller gets the session of another`)
+		r.Fail(m.Name, `needs "isolation": "user", so that no caller gets the session of another`)
 	}
 	targets := map[string]string{}
-	for _, each := range m.value.members() {
-		target, _, err := ParseForward(u.ForwardHeaders[each.key])
-		if err != nil || each.value.kind() != '"' {
+	for _, each := range m.Value.Members() {
+		target, _, err := ParseForward(u.ForwardHeaders[each.Key])
+		if err != nil || each.Value.Kind() != '"' {
 			continue
 		}
 		key := strings.ToLower(target)
 		if other, ok := targets[key]; ok {
-			r.fail(each.value, "sends %s, and so does %s; keep one of them", target, other)
+			r.Fail(each.Value, "sends %s, and so does %s; keep one of them", target, other)
 		}
-		targets[key] = each.key
+		targets[key] = each.Key
 		for name := range u.Headers {
 			if strings.EqualFold(name, target) {
-				r.fail(each.value, "sends %s, and so does headers; keep one of them", target)
+				r.Fail(each.Value, "sends %s, and so does headers; keep one of them", target)
 			}
 		}
 	}
@@ -43,17 +46,17 @@ func (r *reader) forwarding(n node, u *Upstream) {
 func forwards(p *map[string]string) kind {
 	return kind{
 		schema: object{{"type", "object"}, {"additionalProperties", object{{"type", "string"}}}},
-		read: func(r *reader, n node) {
+		read: func(r *reader, n jsonfile.Node) {
 			if !r.is(n, '{', "object of strings") {
 				return
 			}
 			*p = map[string]string{}
-			for _, m := range n.members() {
-				if err := forwardedName(m.key); err != nil {
-					r.fail(m.name, "%v", err)
+			for _, m := range n.Members() {
+				if err := forwardedName(m.Key); err != nil {
+					r.Fail(m.Name, "%v", err)
 				}
-				if s, ok := r.text(m.value, forwardedHeader); ok {
-					(*p)[m.key] = s
+				if s, ok := r.text(m.Value, forwardedHeader); ok {
+					(*p)[m.Key] = s
 				}
 			}
 		},
@@ -131,7 +134,7 @@ func (u *Upstream) ForCaller(id string, headers map[string]string) (*Upstream, e
 		own.forwarded[target] = strings.Replace(template, "{}", value, 1)
 	}
 	own.addForwarded()
-	own.secrets = newSecretSet(secrets(&own, nil))
+	own.secrets = redact.NewSet(secrets(&own, nil))
 	own.KeepHiding(u)
 	return &own, nil
 }

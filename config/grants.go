@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"mcpx/internal/jsonfile"
 	"mcpx/internal/policy"
 )
 
@@ -12,12 +13,12 @@ import (
 func tokens(p *[]Token) kind {
 	return kind{
 		schema: object{{"type", "array"}, {"items", append(describe(new(Token).fields()), pair{"required", []string{"name", "token", "allow"}})}},
-		read: func(r *reader, n node) {
+		read: func(r *reader, n jsonfile.Node) {
 			if !r.is(n, '[', "array of tokens") {
 				return
 			}
-			names := map[string]node{}
-			for _, e := range n.elements() {
+			names := map[string]jsonfile.Node{}
+			for _, e := range n.Elements() {
 				var t Token
 				r.object(e, t.fields())
 				r.require(e, "name", "token", "allow")
@@ -39,32 +40,32 @@ func tokens(p *[]Token) kind {
 }
 
 // unique reports a member whose value an earlier object of the same array has.
-func (r *reader) unique(n node, key, value string, first map[string]node) {
-	m, ok := n.member(key)
+func (r *reader) unique(n jsonfile.Node, key, value string, first map[string]jsonfile.Node) {
+	m, ok := n.Member(key)
 	if !ok || value == "" {
 		return
 	}
 	if f, ok := first[value]; ok {
-		r.fail(m.value, "duplicate %s %q; first on line %d", key, value, r.line(f))
+		r.Fail(m.Value, "duplicate %s %q; first on line %d", key, value, r.Line(f))
 		return
 	}
-	first[value] = m.value
+	first[value] = m.Value
 }
 
 // require reports members that an object must have.
-func (r *reader) require(n node, keys ...string) {
-	if n.kind() != '{' {
+func (r *reader) require(n jsonfile.Node, keys ...string) {
+	if n.Kind() != '{' {
 		return
 	}
 	for _, key := range keys {
-		if _, ok := n.member(key); ok {
+		if _, ok := n.Member(key); ok {
 			continue
 		}
 		hint := ""
 		if key == "allow" {
 			hint = `; write ["*"] for everything`
 		}
-		r.fail(node{n.value, n.pathTo(key)}, "required%s", hint)
+		r.Fail(n.Missing(key), "required%s", hint)
 	}
 }
 
@@ -72,15 +73,15 @@ func (r *reader) require(n node, keys ...string) {
 func grants(p *[]Named) kind {
 	return kind{
 		schema: object{{"type", "object"}, {"additionalProperties", grantSchema()}},
-		read: func(r *reader, n node) {
+		read: func(r *reader, n jsonfile.Node) {
 			if !r.is(n, '{', "object of grants") {
 				return
 			}
-			for _, m := range n.members() {
-				if m.key == "" || strings.ContainsAny(m.key, "\"\\") {
-					r.fail(m.name, "a name must not be empty nor hold quotes")
+			for _, m := range n.Members() {
+				if m.Key == "" || strings.ContainsAny(m.Key, "\"\\") {
+					r.Fail(m.Name, "a name must not be empty nor hold quotes")
 				}
-				*p = append(*p, Named{m.key, r.grant(m.value)})
+				*p = append(*p, Named{m.Key, r.grant(m.Value)})
 			}
 		},
 		show: func() any { return showGrants(*p) },
@@ -95,15 +96,15 @@ func grantSchema() object {
 }
 
 // grant reads a list of rules, or an object with "allow".
-func (r *reader) grant(n node) (g policy.Grant) {
-	switch n.kind() {
+func (r *reader) grant(n jsonfile.Node) (g policy.Grant) {
+	switch n.Kind() {
 	case '[':
 		list(&g.Allow, policy.CheckRule).read(r, n)
 	case '{':
 		r.object(n, grantFields(&g))
 		r.require(n, "allow")
 	default:
-		r.fail(n, `expected an array of rules, or an object with "allow", got %s`, n.describe())
+		r.Fail(n, `expected an array of rules, or an object with "allow", got %s`, n.Describe())
 	}
 	return g
 }
@@ -127,13 +128,13 @@ func showGrants(all []Named) any {
 func claims(p *[]Claim) kind {
 	return kind{
 		schema: object{{"type", "object"}, {"additionalProperties", object{{"type", "object"}, {"additionalProperties", grantSchema()}}}},
-		read: func(r *reader, n node) {
+		read: func(r *reader, n jsonfile.Node) {
 			if !r.is(n, '{', "object of claims") {
 				return
 			}
-			for _, m := range n.members() {
-				c := Claim{Name: m.key}
-				grants(&c.Values).read(r, m.value)
+			for _, m := range n.Members() {
+				c := Claim{Name: m.Key}
+				grants(&c.Values).read(r, m.Value)
 				*p = append(*p, c)
 			}
 		},
@@ -152,33 +153,33 @@ func claims(p *[]Claim) kind {
 
 // warnUnmatched warns about rules that match nothing in the config, such as a server's name
 // without its schema.
-func (r *reader) warnUnmatched(auth node, profiles []Profile) {
-	listed, _ := auth.member("tokens")
-	grants := listed.value.elements()
-	provider, _ := auth.member("oidc")
-	scopes, _ := provider.value.member("scopes")
-	claims, _ := provider.value.member("claims")
-	for _, m := range append(claims.value.members(), scopes) {
-		for _, grant := range m.value.members() {
-			grants = append(grants, grant.value)
+func (r *reader) warnUnmatched(auth jsonfile.Node, profiles []Profile) {
+	listed, _ := auth.Member("tokens")
+	grants := listed.Value.Elements()
+	provider, _ := auth.Member("oidc")
+	scopes, _ := provider.Value.Member("scopes")
+	claims, _ := provider.Value.Member("claims")
+	for _, m := range append(claims.Value.Members(), scopes) {
+		for _, grant := range m.Value.Members() {
+			grants = append(grants, grant.Value)
 		}
 	}
 	for _, grant := range grants {
-		if allow, ok := grant.member("allow"); ok {
-			grant = allow.value
+		if allow, ok := grant.Member("allow"); ok {
+			grant = allow.Value
 		}
-		for _, rule := range grant.elements() {
+		for _, rule := range grant.Elements() {
 			r.warnRule(rule, profiles)
 		}
 	}
 }
 
 // warnRule warns about a rule that matches no schema, or no server of its schemas.
-func (r *reader) warnRule(n node, profiles []Profile) {
-	if n.kind() != '"' || policy.CheckRule(n.literal().String()) != nil {
+func (r *reader) warnRule(n jsonfile.Node, profiles []Profile) {
+	if n.Kind() != '"' || policy.CheckRule(n.Text()) != nil {
 		return // reported elsewhere
 	}
-	text := n.literal().String()
+	text := n.Text()
 	rules := policy.Union(policy.Grant{Allow: []string{text}})
 	all := make([]string, len(profiles))
 	for i, p := range profiles {
@@ -186,7 +187,7 @@ func (r *reader) warnRule(n node, profiles []Profile) {
 	}
 	chosen := slices.DeleteFunc(slices.Clone(profiles), func(p Profile) bool { return !rules.HasSchema(p.Name) })
 	if len(chosen) == 0 {
-		r.warn(n, "%q grants nothing: its first part matches no schema; schemas: %s", text, strings.Join(all, ", "))
+		r.Warn(n, "%q grants nothing: its first part matches no schema; schemas: %s", text, strings.Join(all, ", "))
 		return
 	}
 	var servers []string
@@ -199,5 +200,5 @@ func (r *reader) warnRule(n node, profiles []Profile) {
 			servers = append(servers, u.Name)
 		}
 	}
-	r.warn(n, "%q grants nothing: its second part matches no server; servers: %s", text, cmp.Or(strings.Join(servers, ", "), "none"))
+	r.Warn(n, "%q grants nothing: its second part matches no server; servers: %s", text, cmp.Or(strings.Join(servers, ", "), "none"))
 }

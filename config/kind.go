@@ -6,7 +6,9 @@ import (
 	"strconv"
 	"strings"
 
+	"mcpx/internal/jsonfile"
 	"mcpx/internal/nearest"
+	"mcpx/internal/reference"
 )
 
 // field declares one key of an object: how it is read, described in the JSON Schema and
@@ -20,9 +22,9 @@ type field struct {
 // kind is the type of a key, bound to the variable that keeps its value. The variable's
 // value at that time is the default.
 type kind struct {
-	schema object                  // its JSON Schema
-	read   func(r *reader, n node) // stores a valid value, or reports a problem
-	show   func() any              // returns the value for Show; nil leaves the key out
+	schema object                           // its JSON Schema
+	read   func(r *reader, n jsonfile.Node) // stores a valid value, or reports a problem
+	show   func() any                       // returns the value for Show; nil leaves the key out
 }
 
 // also adds rules to the JSON Schema: checks that are easy to express there.
@@ -34,7 +36,7 @@ func (k kind) also(rules ...pair) kind {
 func text(p *string, checks ...check) kind {
 	return kind{
 		schema: object{{"type", "string"}},
-		read: func(r *reader, n node) {
+		read: func(r *reader, n jsonfile.Node) {
 			if s, ok := r.text(n, checks...); ok {
 				*p = s
 			}
@@ -47,16 +49,16 @@ func text(p *string, checks ...check) kind {
 // there is a problem of the file.
 func expanded(p *string, checks ...check) kind {
 	k := text(p, checks...)
-	k.read = func(r *reader, n node) {
-		s, ok := r.text(n, append(checks, wellFormed)...)
+	k.read = func(r *reader, n jsonfile.Node) {
+		s, ok := r.text(n, append(checks, reference.Check)...)
 		if !ok {
 			return
 		}
 		r.warnFile(n)
 		e := expansion{lookup: r.environment.lookup, read: r.secrets}
-		*p = e.text(n.path, s)
+		*p = e.text(n.Path, s)
 		if err := e.err(); err != nil {
-			r.fail(n, "%v", err)
+			r.Fail(n, "%v", err)
 		}
 	}
 	return k
@@ -65,12 +67,12 @@ func expanded(p *string, checks ...check) kind {
 func list(p *[]string, checks ...check) kind {
 	return kind{
 		schema: object{{"type", "array"}, {"items", object{{"type", "string"}}}},
-		read: func(r *reader, n node) {
+		read: func(r *reader, n jsonfile.Node) {
 			if !r.is(n, '[', "array of strings") {
 				return
 			}
-			*p = make([]string, 0, len(n.elements()))
-			for _, e := range n.elements() {
+			*p = make([]string, 0, len(n.Elements()))
+			for _, e := range n.Elements() {
 				if s, ok := r.text(e, checks...); ok {
 					*p = append(*p, s)
 				}
@@ -89,24 +91,24 @@ func list(p *[]string, checks ...check) kind {
 // prints it: {"cmd": ["op", "read", "op://…"]}. It is stored in commands.
 func dict(p *map[string]string, commands *map[string][]string, name check) kind {
 	words := []string{}
-	command := section([]field{{"cmd", list(&words, wellFormed), "Program and arguments. What it prints is the value."}})
+	command := section([]field{{"cmd", list(&words, reference.Check), "Program and arguments. What it prints is the value."}})
 	command.schema = append(command.schema, pair{"required", []string{"cmd"}})
 	value := object{{"anyOf", []object{{{"type", "string"}}, command.schema}}}
 	return kind{
 		schema: object{{"type", "object"}, {"additionalProperties", value}},
-		read: func(r *reader, n node) {
+		read: func(r *reader, n jsonfile.Node) {
 			if !r.is(n, '{', "object of strings") {
 				return
 			}
 			*p, *commands = make(map[string]string), make(map[string][]string)
-			for _, m := range n.members() {
-				if err := name(m.key); err != nil {
-					r.fail(m.name, "%v", err)
+			for _, m := range n.Members() {
+				if err := name(m.Key); err != nil {
+					r.Fail(m.Name, "%v", err)
 				}
-				if m.value.kind() == '{' {
-					(*p)[m.key], (*commands)[m.key] = "", r.command(m.value, command, &words)
-				} else if s, ok := r.text(m.value, wellFormed); ok {
-					(*p)[m.key] = s
+				if m.Value.Kind() == '{' {
+					(*p)[m.Key], (*commands)[m.Key] = "", r.command(m.Value, command, &words)
+				} else if s, ok := r.text(m.Value, reference.Check); ok {
+					(*p)[m.Key] = s
 				}
 			}
 		},
@@ -128,12 +130,12 @@ func dict(p *map[string]string, commands *map[string][]string, name check) kind 
 }
 
 // command reads {"cmd": […]}, whose kind stores its words.
-func (r *reader) command(n node, k kind, words *[]string) []string {
+func (r *reader) command(n jsonfile.Node, k kind, words *[]string) []string {
 	*words = nil
-	before := len(r.problems)
+	before := r.Problems()
 	k.read(r, n)
-	if len(r.problems) == before && (len(*words) == 0 || (*words)[0] == "") {
-		r.fail(n, `expected {"cmd": ["PROGRAM", "ARG"]} or a string`)
+	if r.Problems() == before && (len(*words) == 0 || (*words)[0] == "") {
+		r.Fail(n, `expected {"cmd": ["PROGRAM", "ARG"]} or a string`)
 	}
 	return *words
 }
@@ -141,12 +143,12 @@ func (r *reader) command(n node, k kind, words *[]string) []string {
 func boolean(p *bool) kind {
 	return kind{
 		schema: object{{"type", "boolean"}},
-		read: func(r *reader, n node) {
-			if k := n.kind(); k != 't' && k != 'f' {
-				r.fail(n, "expected true or false, got %s", n.describe())
+		read: func(r *reader, n jsonfile.Node) {
+			if k := n.Kind(); k != 't' && k != 'f' {
+				r.Fail(n, "expected true or false, got %s", n.Describe())
 				return
 			}
-			*p = n.literal().Bool()
+			*p = n.Literal().Bool()
 		},
 		show: func() any { return *p },
 	}
@@ -156,7 +158,7 @@ func boolean(p *bool) kind {
 func inverse(p *bool) kind {
 	k := unshown(boolean(p))
 	read := k.read
-	k.read = func(r *reader, n node) {
+	k.read = func(r *reader, n jsonfile.Node) {
 		read(r, n)
 		*p = !*p
 	}
@@ -173,16 +175,16 @@ func choice[T ~string](p *T, values ...T) kind {
 	want := strings.Join(quoted, ", ")
 	return kind{
 		schema: object{{"type", "string"}, {"enum", words}},
-		read: func(r *reader, n node) {
+		read: func(r *reader, n jsonfile.Node) {
 			s, ok := r.text(n)
 			switch {
 			case !ok:
 			case slices.Contains(values, T(s)):
 				*p = T(s)
 			case nearest.Word(s, words) != "":
-				r.fail(n, "expected one of %s, got %q; did you mean %q?", want, s, nearest.Word(s, words))
+				r.Fail(n, "expected one of %s, got %q; did you mean %q?", want, s, nearest.Word(s, words))
 			default:
-				r.fail(n, "expected one of %s, got %q", want, s)
+				r.Fail(n, "expected one of %s, got %q", want, s)
 			}
 		},
 		show: func() any {
@@ -197,10 +199,10 @@ func choice[T ~string](p *T, values ...T) kind {
 func number(p *int, least, most int) kind {
 	return kind{
 		schema: object{{"type", "integer"}, {"minimum", least}, {"maximum", most}},
-		read: func(r *reader, n node) {
-			i, err := strconv.Atoi(string(n.literal()))
+		read: func(r *reader, n jsonfile.Node) {
+			i, err := strconv.Atoi(string(n.Literal()))
 			if err != nil || i < least || i > most {
-				r.fail(n, "expected an integer from %d to %d, got %s", least, most, n.describe())
+				r.Fail(n, "expected an integer from %d to %d, got %s", least, most, n.Describe())
 				return
 			}
 			*p = i
@@ -213,7 +215,7 @@ func number(p *int, least, most int) kind {
 func section(fields []field) kind {
 	return kind{
 		schema: describe(fields),
-		read:   func(r *reader, n node) { r.object(n, fields) },
+		read:   func(r *reader, n jsonfile.Node) { r.object(n, fields) },
 		show: func() any {
 			if o := show(fields); len(o) > 0 {
 				return o
@@ -228,9 +230,9 @@ func sandboxKind(p **Sandbox) kind {
 	defaults := defaultSandbox()
 	return kind{
 		schema: object{{"anyOf", []object{{{"type", "boolean"}}, describe(defaults.fields())}}},
-		read: func(r *reader, n node) {
+		read: func(r *reader, n jsonfile.Node) {
 			s := defaultSandbox()
-			switch n.kind() {
+			switch n.Kind() {
 			case 't':
 				*p = &s
 			case 'f':
@@ -239,7 +241,7 @@ func sandboxKind(p **Sandbox) kind {
 				section(s.fields()).read(r, n)
 				*p = &s
 			default:
-				r.fail(n, "expected true, false or an object, got %s", n.describe())
+				r.Fail(n, "expected true, false or an object, got %s", n.Describe())
 			}
 		},
 		show: func() any {
@@ -254,14 +256,8 @@ func sandboxKind(p **Sandbox) kind {
 // lenient turns errors below a key into warnings. Invalid values get their default.
 func lenient(k kind) kind {
 	read := k.read
-	k.read = func(r *reader, n node) {
-		before := len(r.problems)
-		read(r, n)
-		for _, p := range r.problems[before:] {
-			p.Text += "; using the default"
-			r.warnings = append(r.warnings, p)
-		}
-		r.problems = r.problems[:before]
+	k.read = func(r *reader, n jsonfile.Node) {
+		r.Tolerate(func() { read(r, n) }, "; using the default")
 	}
 	return k
 }

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,13 +13,15 @@ import (
 	"time"
 
 	"mcpx/internal/editfile"
+	"mcpx/internal/jsonfile"
+	"mcpx/internal/redact"
 )
 
 // Lookup finds a variable of the environment, like os.LookupEnv.
 type Lookup = func(name string) (value string, ok bool)
 
 // Load reads a config file of at most [MaxBytes] and expands references from the
-// environment. If the file was read but cannot be used, the error is an [*Error].
+// environment. If the file was read but cannot be used, the error is a [*jsonfile.Error].
 func Load(path string) (*Config, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return nil, fmt.Errorf("%s is a folder; name the config file in it", path)
@@ -41,6 +42,13 @@ func Parse(file string, data []byte, lookup Lookup) (*Config, error) {
 	return parse(file, data, lookup, &secretReader{})
 }
 
+// Check returns the problems of a file, as Parse does. A variable or a secret that is missing
+// is not the file's fault.
+func Check(file string, data []byte) error {
+	_, err := parse(file, data, func(string) (string, bool) { return "", true }, &secretReader{isDry: true})
+	return err
+}
+
 // parse is Parse with a reader for the stored secrets that the file itself needs.
 func parse(file string, data []byte, lookup Lookup, secrets *secretReader) (*Config, error) {
 	abs, err := filepath.Abs(file)
@@ -49,34 +57,19 @@ func parse(file string, data []byte, lookup Lookup, secrets *secretReader) (*Con
 	}
 	e := environment{lookup: lookup, folder: filepath.Dir(abs)}
 	secrets.environment = e
-	r := &reader{file: file, src: withoutMark(data), environment: e, secrets: secrets}
+	r := &reader{File: jsonfile.New(file, data), environment: e, secrets: secrets}
 	c := defaults()
 	c.File = abs
-	if root, ok := r.parse(); ok {
+	if root, ok := r.Parse(); ok {
 		r.config(root, c)
 	}
-	sortProblems(r.problems)
-	sortProblems(r.warnings)
-	if len(r.problems) > 0 {
-		return nil, &Error{Problems: r.problems, Warnings: r.warnings}
+	if err := r.Err(); err != nil {
+		return nil, err
 	}
-	c.Warnings = r.warnings
+	c.Warnings = r.Warnings()
 	c.resolve(e)
 	return c, nil
 }
-
-// DuplicateKeys returns the keys that occur twice in one object, in any JSON file with
-// comments. A file that cannot be parsed has none.
-func DuplicateKeys(file string, data []byte) []Problem {
-	r := &reader{file: file, src: withoutMark(data)}
-	if _, ok := r.parse(); !ok {
-		return nil
-	}
-	return r.problems
-}
-
-// withoutMark returns the text without a byte order mark.
-func withoutMark(data []byte) []byte { return bytes.TrimPrefix(data, []byte("\ufeff")) }
 
 // MaxBytes is the size of the largest config that mcpx reads.
 const MaxBytes = 4 << 20
@@ -194,7 +187,7 @@ func withoutFile(source string, u Upstream) *Config {
 func (u *Upstream) SetHeaders(headers map[string]string) {
 	u.Headers = headers
 	u.Err = unusable(u)
-	u.secrets = newSecretSet(secrets(u, nil))
+	u.secrets = redact.NewSet(secrets(u, nil))
 }
 
 // launchers are programs that run another program, which gives the server its name.

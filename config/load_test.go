@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"mcpx/internal/jsonfile"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected files in testdata")
@@ -73,8 +75,8 @@ func TestProblems(t *testing.T) {
 			}
 			c, err := Parse(filepath.Base(file), data, variables())
 			var got strings.Builder
-			var warnings []Problem
-			if bad, ok := errors.AsType[*Error](err); ok {
+			var warnings []jsonfile.Problem
+			if bad, ok := errors.AsType[*jsonfile.Error](err); ok {
 				got.WriteString(bad.Error() + "\n")
 				warnings = bad.Warnings
 			} else {
@@ -152,6 +154,7 @@ func TestLoadSize(t *testing.T) {
 // TestManyProblems: a file can have a problem every few bytes, but only some are
 // reported, because finding the line of each takes time.
 func TestManyProblems(t *testing.T) {
+	const most = 201 // with the one that says that there are more
 	for _, row := range []struct{ name, before, part, after string }{
 		{"duplicate keys", `{"mcpServers":{}`, `,"a":1`, `}`},
 		{"wrong elements", `{"mcpServers":{"a":{"command":"x","args":[1`, `,1`, `]}}}`},
@@ -161,8 +164,8 @@ func TestManyProblems(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			text := row.before + strings.Repeat(row.part, 1000) + row.after
 			_, err := Parse("mcpx.json", []byte(text), variables())
-			bad, ok := errors.AsType[*Error](err)
-			if !ok || len(bad.Problems) != maxProblems+1 || len(bad.Warnings) > maxProblems+1 {
+			bad, ok := errors.AsType[*jsonfile.Error](err)
+			if !ok || len(bad.Problems) != most || len(bad.Warnings) > most {
 				t.Fatalf("got %d bytes of %T", len(fmt.Sprint(err)), err)
 			}
 			if !strings.Contains(err.Error(), "there are more problems than are shown; fix these first") {
@@ -188,9 +191,9 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		lookup := variables("TOKEN=secret-token", "EMPTY=")
 		c, err := Parse("x.json", data, lookup)
-		bad, ok := errors.AsType[*Error](err)
+		bad, ok := errors.AsType[*jsonfile.Error](err)
 		if err != nil && !ok {
-			t.Fatalf("not an *Error: %v", err)
+			t.Fatalf("not a *jsonfile.Error: %v", err)
 		}
 		if !ok {
 			checkInside(t, data, c.Warnings)
@@ -201,7 +204,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-func checkInside(t *testing.T, data []byte, problems []Problem) {
+func checkInside(t *testing.T, data []byte, problems []jsonfile.Problem) {
 	t.Helper()
 	lines := bytes.Split(bytes.TrimPrefix(data, []byte("\ufeff")), []byte("\n"))
 	for _, p := range problems {

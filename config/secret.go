@@ -4,13 +4,20 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
+
+	"mcpx/internal/redact"
+	"mcpx/internal/reference"
 )
+
+// Redact replaces the upstream's secrets in the text by ***: the values of its env,
+// headers, args and url, literal or expanded, and each of their lines. It also finds
+// them escaped, as JSON, Go, Python, a shell or a URL writes them. Values that are too
+// ordinary to be secrets stay. Stored secrets are known once Resolve has read them. It is
+// safe for concurrent use.
+func (u *Upstream) Redact(text string) string { return u.secrets.Redact(text) }
 
 // secrets returns the texts that Redact hides for an upstream. values are the expanded
 // references.
@@ -38,20 +45,13 @@ func secrets(u *Upstream, values []variable) []string {
 	values = append(values, variable{"client_secret", u.Auth.ClientSecret}, variable{"private_key", u.Auth.PrivateKey})
 	for _, v := range values {
 		h.url(v.value)
-		for _, text := range withLines(v.value) {
-			if secretName(v.name) || !isPlain(text) {
+		for _, text := range redact.WithLines(v.value) {
+			if redact.SecretName(v.name) || !isPlain(text) {
 				h.hide(text)
 			}
 		}
 	}
-	found := slices.DeleteFunc(h.found, isTrivial)
-	for _, secret := range found {
-		if strings.Contains(secret, " ") { // in a query
-			found = append(found, strings.ReplaceAll(secret, " ", "+"))
-		}
-	}
-	slices.Sort(found)
-	return slices.Compact(found)
+	return h.found
 }
 
 // LiteralSecrets returns where the file has a likely secret as plain text instead of a
@@ -64,8 +64,8 @@ func (u *Upstream) LiteralSecrets() (places []string) {
 		for _, name := range slices.Sorted(maps.Keys(values)) {
 			value := values[name]
 			_, credentials, _ := strings.Cut(value, " ") // Bearer …
-			isLikely := secretName(name) || looksLikeToken(value) || looksLikeToken(credentials)
-			if isLikely && !isTrivial(value) && strings.Contains(mask(value), Hidden) {
+			isLikely := redact.SecretName(name) || redact.LooksLikeToken(value) || redact.LooksLikeToken(credentials)
+			if isLikely && !redact.IsTrivial(value) && strings.Contains(mask(value), redact.Hidden) {
 				places = append(places, key+"."+name)
 			}
 		}
@@ -83,26 +83,6 @@ func (u *Upstream) LiteralSecrets() (places []string) {
 	add("auth", map[string]string{"client_secret": u.Auth.ClientSecret, "private_key": u.Auth.PrivateKey})
 	return places
 }
-
-// withLines returns a value and each of its lines, because programs print them
-// separately. Line breaks may be written as \n.
-func withLines(value string) []string {
-	texts := []string{value}
-	if isTrivial(value) {
-		return texts
-	}
-	for _, text := range []string{value, backslashes.decode(value)} {
-		texts = append(texts, text, strings.TrimSpace(text))
-		for line := range strings.Lines(text) {
-			if line != text && strings.ContainsFunc(line, isLetterOrDigit) { // not a separator line
-				texts = append(texts, strings.TrimSpace(line))
-			}
-		}
-	}
-	return texts
-}
-
-func isLetterOrDigit(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
 // hider masks secrets in arguments and URLs, and collects them.
 type hider struct{ found []string }
@@ -130,7 +110,7 @@ func (h *hider) args(args []string) []string {
 
 // isSecretFlag reports whether the argument after this one is a secret.
 func isSecretFlag(arg string) bool {
-	return strings.HasPrefix(arg, "-") && !strings.Contains(arg, "=") && secretName(arg)
+	return strings.HasPrefix(arg, "-") && !strings.Contains(arg, "=") && redact.SecretName(arg)
 }
 
 var (
@@ -141,20 +121,20 @@ var (
 )
 
 func (h *hider) arg(arg string) string {
-	if looksLikeToken(arg) {
+	if redact.LooksLikeToken(arg) {
 		return h.hide(arg)
 	}
 	if address.MatchString(arg) {
 		return h.url(arg)
 	}
-	if m := assignment.FindStringSubmatch(arg); m != nil && secretName(m[1]) {
+	if m := assignment.FindStringSubmatch(arg); m != nil && redact.SecretName(m[1]) {
 		return m[1] + h.hide(m[2])
 	} else if m != nil {
 		return m[1] + h.arg(m[2])
 	}
 	return jsonMember.ReplaceAllStringFunc(arg, func(text string) string {
 		m := jsonMember.FindStringSubmatch(text)
-		if secretName(m[2]) {
+		if redact.SecretName(m[2]) {
 			return m[1] + h.hide(m[3]) + `"`
 		}
 		return text
@@ -177,7 +157,7 @@ func (h *hider) url(text string) string {
 	base, query, hasQuery := strings.Cut(text, "?")
 	segments := strings.Split(base, "/")
 	for i, s := range segments {
-		if looksLikeToken(s) {
+		if redact.LooksLikeToken(s) {
 			segments[i] = h.hide(s)
 		}
 	}
@@ -188,7 +168,7 @@ func (h *hider) url(text string) string {
 	parameters := strings.Split(query, "&")
 	for i, p := range parameters {
 		name, value, _ := strings.Cut(p, "=")
-		if value != "" && (secretName(name) || looksLikeToken(value)) {
+		if value != "" && (redact.SecretName(name) || redact.LooksLikeToken(value)) {
 			parameters[i] = name + "=" + h.hide(value)
 		}
 	}
@@ -199,28 +179,28 @@ var schemeWord = regexp.MustCompile(`^(Bearer|Basic|Token) $`)
 
 // mask hides a text except for its references.
 func mask(text string) string {
-	masked, err := mapParts(text, func(p part) string {
+	masked, err := reference.Map(text, func(p reference.Part) string {
 		switch {
-		case p.name == "" && !p.foreign && !schemeWord.MatchString(p.text):
-			return Hidden
-		case !isTrivial(p.fallback):
-			return p.withoutFallback()
+		case p.Name == "" && !p.IsForeign && !schemeWord.MatchString(p.Text):
+			return redact.Hidden
+		case !redact.IsTrivial(p.Fallback):
+			return withoutFallback(p)
 		}
-		return p.text
+		return p.Text
 	})
 	if err != nil {
-		return Hidden
+		return redact.Hidden
 	}
 	return masked
 }
 
 // maskFallbacks hides likely secrets in the defaults of references.
 func maskFallbacks(text string) string {
-	masked, err := mapParts(text, func(p part) string {
-		if looksLikeToken(p.fallback) || secretName(p.name) && !isTrivial(p.fallback) {
-			return p.withoutFallback()
+	masked, err := reference.Map(text, func(p reference.Part) string {
+		if redact.LooksLikeToken(p.Fallback) || redact.SecretName(p.Name) && !redact.IsTrivial(p.Fallback) {
+			return withoutFallback(p)
 		}
-		return p.text
+		return p.Text
 	})
 	if err != nil {
 		return text
@@ -228,51 +208,8 @@ func maskFallbacks(text string) string {
 	return masked
 }
 
-func (p part) withoutFallback() string { return "${" + p.name + ":-" + Hidden + "}" }
-
-var secretWords = []string{"key", "token", "secret", "pass", "pwd", "auth", "credential", "cookie"}
-
-// secretName reports whether a value with this name is likely a secret.
-func secretName(name string) bool {
-	name = strings.ToLower(name)
-	return slices.ContainsFunc(secretWords, func(w string) bool { return strings.Contains(name, w) })
-}
-
-var (
-	tokenPrefix = regexp.MustCompile(`^(sk-|gh[a-z]_|github_pat_|glpat-|xox|AKIA|eyJ)\S{6,}$`)
-	tokenText   = regexp.MustCompile(`^[A-Za-z0-9]{20,}$`)
-)
-
-// looksLikeToken reports whether a text is likely a secret, whatever its name is.
-func looksLikeToken(text string) bool {
-	return tokenPrefix.MatchString(text) ||
-		tokenText.MatchString(text) && strings.ContainsAny(text, "0123456789") && strings.Trim(text, "0123456789") != ""
-}
-
-var ordinary = []string{
-	"production", "development", "staging", "testing", "default", "enabled", "disabled",
-	"warning", "verbose", "latest", "localhost", "bearer", "oauth2",
-}
-
-// shortest is the length of the shortest secret, in bytes.
-const shortest = 6
-
-// isTrivial reports whether hiding a value would only remove ordinary text: the value is
-// short, a common word, or a path that exists.
-func isTrivial(value string) bool {
-	if len(value) < shortest || slices.Contains(ordinary, strings.ToLower(value)) {
-		return true
-	}
-	for _, path := range filepath.SplitList(value) {
-		if !filepath.IsAbs(path) {
-			return false
-		}
-		if _, err := os.Stat(path); err != nil {
-			return false
-		}
-	}
-	return true
-}
+// withoutFallback returns a reference with its default hidden.
+func withoutFallback(p reference.Part) string { return "${" + p.Name + ":-" + redact.Hidden + "}" }
 
 var (
 	words   = regexp.MustCompile(`^[A-Za-z]+([ _./-][A-Za-z]+)*$`)

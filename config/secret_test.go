@@ -2,7 +2,12 @@ package config
 
 import (
 	"encoding/json"
+	"reflect"
+	"strings"
 	"testing"
+
+	"mcpx/internal/redact"
+	"mcpx/internal/reference"
 )
 
 func TestRedact(t *testing.T) {
@@ -76,7 +81,7 @@ func FuzzRedact(f *testing.F) {
 	f.Add("***abc", "*", "*")
 	f.Fuzz(func(t *testing.T, secret, before, after string) {
 		value, err := json.Marshal(secret)
-		if err != nil || isTrivial(secret) || wellFormed(secret) != nil {
+		if err != nil || redact.IsTrivial(secret) || reference.Check(secret) != nil {
 			t.Skip()
 		}
 		c, err := Parse("x.json", []byte(`{"mcpServers": {"a": {"command": "x", "env": {"API_KEY": `+string(value)+`}}}}`), variables())
@@ -85,11 +90,76 @@ func FuzzRedact(f *testing.F) {
 		}
 		u := c.Profiles[0].Upstreams[0]
 		held := u.Env["API_KEY"]
-		if isTrivial(held) {
+		if redact.IsTrivial(held) {
 			t.Skip() // a reference to an unset variable
 		}
-		if got := u.Redact(before + held + after); len(before+after)+len(Hidden) < len(got) {
+		if got := u.Redact(before + held + after); len(before+after)+len(redact.Hidden) < len(got) {
 			t.Errorf("%q is shown in %q", held, got)
 		}
 	})
+}
+
+const pem = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkq/hkiG9w0B+AQEFAASC\nBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj\nabcdefgh\nA==\n-----END PRIVATE KEY-----\n"
+
+// upstreamWith returns an upstream with one environment variable.
+func upstreamWith(t testing.TB, name, value string) *Upstream {
+	t.Helper()
+	text, err := json.Marshal(map[string]any{"mcpServers": map[string]any{"a": map[string]any{"command": "x", "env": map[string]string{name: "${VALUE}"}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Parse("x.json", text, variables("VALUE="+value))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &c.Profiles[0].Upstreams[0]
+}
+
+func TestRedactLines(t *testing.T) {
+	folder := t.TempDir()
+	tests := []struct{ name, variable, value, text, want string }{
+		{"whole", "PRIVATE_KEY", pem, "key: " + pem + ".", "key: ***."},
+		{"whole without the last line break", "PRIVATE_KEY", pem, "key: " + strings.TrimSpace(pem) + ".", "key: ***."},
+		{"first line", "PRIVATE_KEY", pem, "-----BEGIN PRIVATE KEY-----", "***"},
+		{"middle line", "PRIVATE_KEY", pem, "  MIIEvQIBADANBgkq/hkiG9w0B+AQEFAASC\r", "  ***\r"},
+		{"line of letters", "PRIVATE_KEY", pem, "abcdefgh", "***"},
+		{"line of under six characters", "PRIVATE_KEY", pem, "A==", "A=="},
+		{"carriage returns", "PRIVATE_KEY", "first-line-1\r\nsecond-line-2\r\n", "first-line-1\nsecond-line-2", "***\n***"},
+		{"line with a backslash", "PASSWORDS", "first-1\nC:\\new-2", "at C:\\new-2", "at ***"},
+		{"indented line", "NOTES", "a:\n    s3cret-value\n", "s3cret-value", "***"},
+		{"line breaks written as \\n", "PRIVATE_KEY", strings.ReplaceAll(pem, "\n", `\n`), "BKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj", "***"},
+		{"in JSON in a variable", "ACCOUNT", `{"type": "service", "private_key": "-----BEGIN KEY-----\nMIIEvQIBADANBgkq4\n-----END KEY-----"}`, "MIIEvQIBADANBgkq4", "***"},
+		{"words under a plain name", "ACTIONS", "search\nupdate\nremove all", "search update remove all", "search update remove all"},
+		{"words under a secret name", "PASSWORDS", "swordfish\nopensesame", "opensesame", "***"},
+		{"common words", "AUTH_MODES", "default\nproduction\n" + folder, "default production " + folder, "default production " + folder},
+		{"no letters and no digits", "API_KEYS", "--------\nfirst-key-1", "-------- first-key-1", "-------- ***"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if got := upstreamWith(t, test.variable, test.value).Redact(test.text); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+	c := mustParse(t, `{"mcpServers": {"a": {"command": "x", "args": ["--api-key", "first-1\nsecond-2"]}}}`)
+	if got := c.Profiles[0].Upstreams[0].Redact("second-2"); got != "***" {
+		t.Errorf("a line of an argument: got %q", got)
+	}
+}
+
+func TestLiteralSecrets(t *testing.T) {
+	c := mustParse(t, `{"mcpServers": {
+		"a": {"command": "x", "args": ["--port", "80", "--token", "hunter22", "--key=${KEY:-}"],
+			"env": {"API_KEY": "abcdefgh", "OTHER_KEY": "${OTHER_KEY}", "TZ": "Europe/Paris", "X": "ghp_0123456789abcdef"}},
+		"b": {"url": "https://x/?key=12345678", "headers": {"Authorization": "Bearer ${T}", "X-Auth": "Bearer abcdefgh"}},
+		"c": {"url": "https://x", "headers": {"Accept": "text/html"}}
+	}}`)
+	var got []string
+	for i := range c.Profiles[0].Upstreams {
+		got = append(got, strings.Join(c.Profiles[0].Upstreams[i].LiteralSecrets(), " "))
+	}
+	want := []string{"env.API_KEY env.X args[3]", "headers.X-Auth url", ""}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
 }

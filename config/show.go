@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"mcpx/internal/policy"
+	"mcpx/internal/redact"
 )
 
 // Show returns the config as JSON in the shape with schemas. It includes defaults and
@@ -12,7 +13,7 @@ import (
 func (c *Config) Show() []byte {
 	shown := *c
 	if shown.Server.Token != "" {
-		shown.Server.Token = Hidden
+		shown.Server.Token = redact.Hidden
 	}
 	return indent(show(append([]field{shown.schemas()}, shown.sections()...)))
 }
@@ -132,11 +133,11 @@ func Schema() []byte {
 	}
 	file = append(file, describe(defaults().fields(&profile))...)
 	return indent(append(file,
-		requireOne(append([]string{"schemas"}, serverKeys...)),
+		requireOne(append([]string{"schemas"}, ServerKeys...)),
 		pair{"$defs", object{
 			{"name", anyNameRule},
 			{"serverName", serverNameRule},
-			{"schema", append(describe(profile.fields()), requireOne(serverKeys))},
+			{"schema", append(describe(profile.fields()), requireOne(ServerKeys))},
 			{"server", append(describe(upstream.fields()), requireOne([]string{"command", "url"}))},
 		}},
 	))

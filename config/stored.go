@@ -7,38 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
-	"slices"
 
+	"mcpx/internal/jsonfile"
+	"mcpx/internal/reference"
 	"mcpx/internal/secret"
 )
-
-// store is where a reference finds a secret that is not in the environment.
-type store string
-
-// The stores.
-const (
-	storeFile    store = "file"    // ${file:PATH}
-	storeKeyring store = "keyring" // ${keyring:NAME}
-)
-
-var stores = []store{storeFile, storeKeyring}
-
-// check returns an error for a reference that no secret can have.
-func (s store) check(name string) error {
-	if s == storeKeyring {
-		return secret.CheckName(name)
-	}
-	if name == "" {
-		return errors.New("${file:} needs the path of a file: ${file:PATH}")
-	}
-	return nil
-}
-
-// hasStored reports whether a text refers to a stored secret.
-func hasStored(text string) bool {
-	parts, _ := split(text)
-	return slices.ContainsFunc(parts, func(p part) bool { return p.store != "" })
-}
 
 // Resolve reads the upstream's stored secrets (${file:PATH}, ${keyring:NAME} and
 // {"cmd": […]}) and returns the upstream with them filled in. It is called for each start,
@@ -52,7 +25,7 @@ func (u *Upstream) Resolve(ctx context.Context) (*Upstream, error) {
 	resolved := *u
 	resolved.isDeferred = false
 	x.upstream(&resolved)
-	u.secrets.add(secrets(&resolved, x.values))
+	u.secrets.Add(secrets(&resolved, x.values))
 	if err := x.err(); err != nil {
 		return nil, err
 	}
@@ -60,13 +33,13 @@ func (u *Upstream) Resolve(ctx context.Context) (*Upstream, error) {
 }
 
 // stored returns the stored secret of a reference.
-func (x *expansion) stored(place string, p part) string {
+func (x *expansion) stored(place string, p reference.Part) string {
 	if x.read == nil {
 		x.isDeferred = true
-		return p.text
+		return p.Text
 	}
 	value, err := x.read.get(p)
-	return x.readValue(fmt.Sprintf("%s (used in %s)", p.text, place), value, err)
+	return x.readValue(fmt.Sprintf("%s (used in %s)", p.Text, place), value, err)
 }
 
 // command returns what a command prints.
@@ -109,17 +82,17 @@ func (r *secretReader) context() context.Context {
 	return r.ctx
 }
 
-func (r *secretReader) get(p part) (string, error) {
+func (r *secretReader) get(p reference.Part) (string, error) {
 	switch {
 	case r.isDry:
 		return "", nil
-	case p.store == storeFile:
-		return r.environment.readSecret(p.name)
+	case p.Store == reference.File:
+		return r.environment.readSecret(p.Name)
 	}
-	value, err := secret.Get(r.context(), p.name)
+	value, err := secret.Get(r.context(), p.Name)
 	switch {
 	case errors.Is(err, secret.ErrNotFound):
-		return "", fmt.Errorf("not in the keyring; run mcpx secret set %s", p.name)
+		return "", fmt.Errorf("not in the keyring; run mcpx secret set %s", p.Name)
 	case err == nil && value == "":
 		return "", errors.New("the secret is empty")
 	}
@@ -162,36 +135,36 @@ var referenceKeys = []string{"command", "args", "env", "cwd", "url", "headers"}
 
 // warnFiles warns about ${file:PATH} references to files that are missing, or that others
 // can read.
-func (r *reader) warnFiles(n node) {
+func (r *reader) warnFiles(n jsonfile.Node) {
 	for _, key := range referenceKeys {
-		if m, ok := n.member(key); ok {
-			r.warnFile(m.value)
+		if m, ok := n.Member(key); ok {
+			r.warnFile(m.Value)
 		}
 	}
 }
 
-func (r *reader) warnFile(n node) {
-	for _, m := range n.members() {
-		r.warnFile(m.value)
+func (r *reader) warnFile(n jsonfile.Node) {
+	for _, m := range n.Members() {
+		r.warnFile(m.Value)
 	}
-	for _, e := range n.elements() {
+	for _, e := range n.Elements() {
 		r.warnFile(e)
 	}
-	if n.kind() != '"' {
+	if n.Kind() != '"' {
 		return
 	}
-	parts, _ := split(decoded(n.literal())) // a mistake is reported elsewhere
+	parts, _ := reference.Split(n.Text()) // a mistake is reported elsewhere
 	for _, p := range parts {
-		if p.store != storeFile {
+		if p.Store != reference.File {
 			continue
 		}
-		path := r.environment.secretPath(p.name)
+		path := r.environment.secretPath(p.Name)
 		const readableByOthers = 0o044
 		switch info, err := os.Stat(path); {
 		case errors.Is(err, fs.ErrNotExist):
-			r.warn(n, "%s does not exist; create it before the server starts", path)
+			r.Warn(n, "%s does not exist; create it before the server starts", path)
 		case err == nil && info.Mode().IsRegular() && info.Mode().Perm()&readableByOthers != 0 && runtime.GOOS != "windows":
-			r.warn(n, "other users can read %s; run chmod 600 on it", path)
+			r.Warn(n, "other users can read %s; run chmod 600 on it", path)
 		}
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"mcpx/internal/lockfile"
+	"mcpx/internal/plain"
+	"mcpx/internal/redact"
 )
 
 // Pin is what happens to tools that a person has not approved.
@@ -114,20 +116,18 @@ func hashSecret(word, masked string) string {
 		return word
 	}
 	sum := sha256.Sum256([]byte("mcpx-argument-v1\x00" + word))
-	return strings.ReplaceAll(masked, Hidden, fmt.Sprintf("sha256:%x", sum[:8]))
+	return strings.ReplaceAll(masked, redact.Hidden, fmt.Sprintf("sha256:%x", sum[:8]))
 }
 
 // PinCommand returns a command that runs "mcpx pin" with these arguments. It names the
 // config if it is not the one that mcpx finds by itself.
 func (c *Config) PinCommand(arguments ...string) string {
 	words := []string{"mcpx", "pin"}
-	if found, err := Find(os.LookupEnv); err != nil || absolute(found) != c.File {
-		words = append(words, quoteWord(c.File))
+	found, err := Find(os.LookupEnv)
+	if path, _ := filepath.Abs(found); err != nil || path != c.File {
+		words = append(words, c.File)
 	}
-	for _, a := range arguments {
-		words = append(words, quoteWord(a))
-	}
-	return strings.Join(words, " ")
+	return plain.Shell(append(words, arguments...)...)
 }
 
 // reviewCommand returns the command that shows what waits for a review.
@@ -136,19 +136,4 @@ func (c *Config) reviewCommand(schema, server string) string {
 		return c.PinCommand(server, "--schema", schema, "--diff")
 	}
 	return c.PinCommand(server, "--diff")
-}
-
-func absolute(path string) string {
-	if abs, err := filepath.Abs(path); err == nil {
-		return abs
-	}
-	return path
-}
-
-// quoteWord returns a word for a shell.
-func quoteWord(word string) string {
-	if strings.ContainsAny(word, " '\"\\$&|;<>()*?[]#~`!") {
-		return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-	}
-	return word
 }

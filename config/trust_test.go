@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"mcpx/internal/lockfile"
+	"mcpx/internal/redact"
 )
 
 // What a lock says about each server, by its "pin".
@@ -129,7 +130,7 @@ func TestKeepHiding(t *testing.T) {
 		t.Error("the same config needs another session")
 	}
 	next.KeepHiding(old)
-	if got := next.Redact("stored-sentinel"); got != Hidden {
+	if got := next.Redact("stored-sentinel"); got != redact.Hidden {
 		t.Error(got)
 	}
 	changed := &parseIn(t, folder, strings.Replace(source, `"${file:token}"`, `{"cmd": ["x"]}`, 1)).Profiles[0].Upstreams[0]

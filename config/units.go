@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"mcpx/internal/jsonfile"
 )
 
 // maxDuration keeps sums of durations from overflowing.
@@ -20,19 +22,19 @@ func duration(p *time.Duration) kind {
 			{"exclusiveMinimum", 0},
 			{"maximum", maxDuration.Seconds()},
 		},
-		read: func(r *reader, n node) {
-			got, d := n.describe(), time.Duration(0)
-			switch n.kind() {
+		read: func(r *reader, n jsonfile.Node) {
+			got, d := n.Describe(), time.Duration(0)
+			switch n.Kind() {
 			case '"':
-				got = strconv.Quote(n.literal().String())
-				d, _ = time.ParseDuration(n.literal().String())
+				got = strconv.Quote(n.Text())
+				d, _ = time.ParseDuration(n.Text())
 			case '0':
 				// The conversion of a float that is too large is undefined.
-				seconds := max(0, min(n.literal().Float(), 2*maxDuration.Seconds()))
+				seconds := max(0, min(n.Literal().Float(), 2*maxDuration.Seconds()))
 				d = time.Duration(seconds * float64(time.Second))
 			}
 			if d <= 0 || d > maxDuration {
-				r.fail(n, `expected a duration of up to 30 days, such as "30s", or a number of seconds, got %s`, got)
+				r.Fail(n, `expected a duration of up to 30 days, such as "30s", or a number of seconds, got %s`, got)
 				return
 			}
 			*p = d
@@ -54,8 +56,8 @@ func idleTime(p *time.Duration) kind {
 	k := duration(p)
 	read := k.read
 	k.schema = object{{"anyOf", []object{k.schema, {{"const", "never"}}}}}
-	k.read = func(r *reader, n node) {
-		if n.kind() == '"' && n.literal().String() == "never" {
+	k.read = func(r *reader, n jsonfile.Node) {
+		if n.Kind() == '"' && n.Text() == "never" {
 			*p = 0
 			return
 		}
@@ -90,7 +92,7 @@ func milliseconds(p *time.Duration) kind {
 	ms := int(p.Milliseconds())
 	k := number(&ms, 0, 24*60*60*1000)
 	read := k.read
-	k.read = func(r *reader, n node) {
+	k.read = func(r *reader, n jsonfile.Node) {
 		read(r, n)
 		*p = time.Duration(ms) * time.Millisecond
 	}
@@ -119,17 +121,17 @@ func size(p *int) kind {
 			{"minimum", leastSize},
 			{"maximum", mostSize},
 		},
-		read: func(r *reader, n node) {
-			got, bytes := n.describe(), 0
-			switch n.kind() {
+		read: func(r *reader, n jsonfile.Node) {
+			got, bytes := n.Describe(), 0
+			switch n.Kind() {
 			case '"':
-				got = strconv.Quote(n.literal().String())
-				bytes = parseSize(n.literal().String())
+				got = strconv.Quote(n.Text())
+				bytes = parseSize(n.Text())
 			case '0':
-				bytes = int(n.literal().Int())
+				bytes = int(n.Literal().Int())
 			}
 			if bytes < leastSize || bytes > mostSize {
-				r.fail(n, `expected a size from %s to %s, such as "8MiB", or a number of bytes, got %s`,
+				r.Fail(n, `expected a size from %s to %s, such as "8MiB", or a number of bytes, got %s`,
 					formatSize(leastSize), formatSize(mostSize), got)
 				return
 			}

@@ -3,13 +3,15 @@ package config
 import (
 	"slices"
 	"strings"
+
+	"mcpx/internal/jsonfile"
 )
 
 // config reads the whole file.
-func (r *reader) config(root node, c *Config) {
+func (r *reader) config(root jsonfile.Node, c *Config) {
 	top := defaultProfile("default")
 	r.object(root, c.fields(&top))
-	used := r.oneOf(root, append([]string{"schemas"}, serverKeys...))
+	used := r.oneOf(root, append([]string{"schemas"}, ServerKeys...))
 	c.Stdio.Encoding = "utf8" // or utf-8, which is the same
 	if used != "schemas" {
 		r.prefix(root, &top)
@@ -17,30 +19,30 @@ func (r *reader) config(root node, c *Config) {
 	}
 	r.access(root, c)
 	for _, key := range []string{"expose", "prefix", "flat_wait"} {
-		if m, ok := root.member(key); ok && used == "schemas" {
-			r.fail(m.name, "has no effect next to schemas; move it into a schema")
+		if m, ok := root.Member(key); ok && used == "schemas" {
+			r.Fail(m.Name, "has no effect next to schemas; move it into a schema")
 		}
 	}
 }
 
 // oneOf returns which of the keys the object has. It must have exactly one.
-func (r *reader) oneOf(n node, keys []string) string {
-	var used []member
-	for _, m := range n.members() {
-		if slices.Contains(keys, m.key) {
+func (r *reader) oneOf(n jsonfile.Node, keys []string) string {
+	var used []jsonfile.Member
+	for _, m := range n.Members() {
+		if slices.Contains(keys, m.Key) {
 			used = append(used, m)
 		}
 	}
 	if len(used) == 0 {
-		r.fail(n, `no servers; write them as "mcpServers": {"NAME": {"command": "…"}}`)
+		r.Fail(n, `no servers; write them as "mcpServers": {"NAME": {"command": "…"}}`)
 		return ""
 	}
 	for _, m := range used[1:] {
-		if m.key != used[0].key { // duplicates are reported elsewhere
-			r.fail(m.name, "cannot be combined with %q on line %d; keep one of them", used[0].key, r.line(used[0].name))
+		if m.Key != used[0].Key { // duplicates are reported elsewhere
+			r.Fail(m.Name, "cannot be combined with %q on line %d; keep one of them", used[0].Key, r.Line(used[0].Name))
 		}
 	}
-	return used[0].key
+	return used[0].Key
 }
 
 // profiles returns the kind of the object with all schemas.
@@ -52,14 +54,14 @@ func profiles(p *[]Profile) kind {
 			{"propertyNames", object{anyName}},
 			{"additionalProperties", object{{"$ref", "#/$defs/schema"}}},
 		},
-		read: func(r *reader, n node) {
+		read: func(r *reader, n jsonfile.Node) {
 			if !r.is(n, '{', "object of schemas") {
 				return
 			}
-			if len(n.members()) == 0 {
-				r.fail(n, `no schemas; write {"default": {"mcpServers": {}}}`)
+			if len(n.Members()) == 0 {
+				r.Fail(n, `no schemas; write {"default": {"mcpServers": {}}}`)
 			}
-			for _, m := range n.members() {
+			for _, m := range n.Members() {
 				*p = append(*p, r.profile(m))
 			}
 		},
@@ -67,29 +69,29 @@ func profiles(p *[]Profile) kind {
 	}
 }
 
-func (r *reader) profile(m member) Profile {
-	p := defaultProfile(m.key)
-	if err := checkAnyName(m.key); err != nil {
-		r.fail(m.name, "%v", err)
+func (r *reader) profile(m jsonfile.Member) Profile {
+	p := defaultProfile(m.Key)
+	if err := checkAnyName(m.Key); err != nil {
+		r.Fail(m.Name, "%v", err)
 	}
-	r.object(m.value, p.fields())
-	if m.value.kind() == '{' {
-		r.oneOf(m.value, serverKeys)
-		r.prefix(m.value, &p)
+	r.object(m.Value, p.fields())
+	if m.Value.Kind() == '{' {
+		r.oneOf(m.Value, ServerKeys)
+		r.prefix(m.Value, &p)
 	}
 	return p
 }
 
 // prefix checks that a profile without a prefix has only one upstream.
-func (r *reader) prefix(n node, p *Profile) {
+func (r *reader) prefix(n jsonfile.Node, p *Profile) {
 	enabled := 0
 	for _, u := range p.all {
 		if !u.disabled {
 			enabled++
 		}
 	}
-	if m, ok := n.member("prefix"); ok && !p.Prefix && enabled > 1 {
-		r.fail(m.value, "false needs a single server, and %d are enabled; give each its own schema, or leave prefix out", enabled)
+	if m, ok := n.Member("prefix"); ok && !p.Prefix && enabled > 1 {
+		r.Fail(m.Value, "false needs a single server, and %d are enabled; give each its own schema, or leave prefix out", enabled)
 	}
 }
 
@@ -101,17 +103,17 @@ func serverMap(p *[]Upstream) kind {
 			{"propertyNames", object{serverName}},
 			{"additionalProperties", object{{"$ref", "#/$defs/server"}}},
 		},
-		read: func(r *reader, n node) {
+		read: func(r *reader, n jsonfile.Node) {
 			if !r.is(n, '{', "object of servers") {
 				return
 			}
 			var u Upstream
 			fields := u.fields() // reused for all servers
-			for _, m := range n.members() {
+			for _, m := range n.Members() {
 				u = defaultUpstream()
-				u.Name = m.key
-				r.name(m.name, u.Name)
-				r.upstream(m.value, &u, fields)
+				u.Name = m.Key
+				r.name(m.Name, u.Name)
+				r.upstream(m.Value, &u, fields)
 				*p = append(*p, u)
 			}
 		},
@@ -127,51 +129,38 @@ func serverList(p *[]Upstream) kind {
 			pair{"$ref", "#/$defs/server"},
 			pair{"required", []string{"name"}},
 		)}},
-		read: func(r *reader, n node) {
+		read: func(r *reader, n jsonfile.Node) {
 			if !r.is(n, '[', "array of servers") {
 				return
 			}
 			var u Upstream
 			fields := append(u.fields(), u.nameField())
-			first := map[string]node{}
-			for _, e := range n.elements() {
+			first := map[string]jsonfile.Node{}
+			for _, e := range n.Elements() {
 				u = defaultUpstream()
 				r.upstream(e, &u, fields)
-				r.listedName(e, u.Name, first)
+				r.require(e, "name")
+				if m, ok := e.Member("name"); ok && m.Value.Kind() == '"' {
+					r.name(m.Value, u.Name)
+				}
+				r.unique(e, "name", u.Name, first)
 				*p = append(*p, u)
 			}
 		},
 	})
 }
 
-// listedName checks that an element has a valid and unique name.
-func (r *reader) listedName(n node, name string, first map[string]node) {
-	m, ok := n.member("name")
-	if !ok && n.kind() == '{' {
-		r.fail(node{n.value, n.pathTo("name")}, "required")
-	}
-	if !ok || m.value.kind() != '"' {
-		return
-	}
-	r.name(m.value, name)
-	if f, ok := first[name]; ok {
-		r.fail(m.value, "duplicate name %q; first on line %d", name, r.line(f))
-		return
-	}
-	first[name] = m.value
-}
-
 // name checks the name of an upstream.
-func (r *reader) name(n node, name string) {
+func (r *reader) name(n jsonfile.Node, name string) {
 	if err := CheckName(name); err != nil {
-		r.fail(n, "%v", err)
+		r.Fail(n, "%v", err)
 	}
 }
 
 // upstream reads one server and checks that its keys fit together.
-func (r *reader) upstream(n node, u *Upstream, fields []field) {
+func (r *reader) upstream(n jsonfile.Node, u *Upstream, fields []field) {
 	r.object(n, fields)
-	if n.kind() != '{' {
+	if n.Kind() != '{' {
 		return
 	}
 	u.Description = strings.Join(strings.Fields(u.Description), " ")
@@ -180,42 +169,42 @@ func (r *reader) upstream(n node, u *Upstream, fields []field) {
 	if !u.disabled {
 		r.warnFiles(n)
 	}
-	disabled, ok1 := n.member("disabled")
-	enabled, ok2 := n.member("enabled")
-	if ok1 && ok2 && disabled.value.literal().Bool() == enabled.value.literal().Bool() {
-		r.fail(enabled.name, "contradicts disabled on line %d; keep one of them", r.line(disabled.name))
+	disabled, ok1 := n.Member("disabled")
+	enabled, ok2 := n.Member("enabled")
+	if ok1 && ok2 && disabled.Value.Literal().Bool() == enabled.Value.Literal().Bool() {
+		r.Fail(enabled.Name, "contradicts disabled on line %d; keep one of them", r.Line(disabled.Name))
 	}
-	most, ok := n.member("max_timeout")
+	most, ok := n.Member("max_timeout")
 	if u.MaxTimeout >= u.Timeout {
 		return
 	}
 	if ok {
-		r.fail(most.value, "must not be shorter than timeout (%s)", FormatDuration(u.Timeout))
+		r.Fail(most.Value, "must not be shorter than timeout (%s)", FormatDuration(u.Timeout))
 	}
 	u.MaxTimeout = u.Timeout
 }
 
 // transport checks that an upstream has either a command or a url.
-func (r *reader) transport(n node, u *Upstream) {
-	command, local := n.member("command")
-	address, remote := n.member("url")
+func (r *reader) transport(n jsonfile.Node, u *Upstream) {
+	command, local := n.Member("command")
+	address, remote := n.Member("url")
 	if slices.Contains(synonyms, u.Transport) {
 		u.Transport = TransportHTTP
 	}
-	written, _ := n.member("type")
+	written, _ := n.Member("type")
 	switch {
 	case local && remote:
-		r.fail(address.name, "cannot be combined with command on line %d; keep one of them", r.line(command.name))
+		r.Fail(address.Name, "cannot be combined with command on line %d; keep one of them", r.Line(command.Name))
 	case !local && !remote:
-		r.fail(n, "needs command or url")
+		r.Fail(n, "needs command or url")
 	case local && u.Transport != "" && u.Transport != TransportStdio:
-		r.fail(written.value, "%q needs url, but the server has command", u.Transport)
+		r.Fail(written.Value, "%q needs url, but the server has command", u.Transport)
 	case remote && u.Transport == TransportStdio:
-		r.fail(written.value, `"stdio" needs command, but the server has url`)
+		r.Fail(written.Value, `"stdio" needs command, but the server has url`)
 	case local:
 		u.Transport = TransportStdio
 		if program, more := CommandWords(u.Command); more {
-			r.warn(command.value, `is the program alone; move the words after %q to "args"`, program)
+			r.Warn(command.Value, `is the program alone; move the words after %q to "args"`, program)
 		}
 		r.warnUnused(n, "command", "headers", "auth")
 	case remote:
@@ -223,40 +212,40 @@ func (r *reader) transport(n node, u *Upstream) {
 			u.Transport = TransportRemote
 		}
 		r.warnUnused(n, "url", "args", "env", "cwd")
-		if m, ok := n.member("sandbox"); ok && u.Sandbox != nil {
-			r.fail(m.name, "needs command; a remote server cannot be sandboxed")
+		if m, ok := n.Member("sandbox"); ok && u.Sandbox != nil {
+			r.Fail(m.Name, "needs command; a remote server cannot be sandboxed")
 		}
 		r.auth(n, u)
 	}
 }
 
 // auth checks that the keys of auth fit together.
-func (r *reader) auth(n node, u *Upstream) {
-	m, ok := n.member("auth")
+func (r *reader) auth(n jsonfile.Node, u *Upstream) {
+	m, ok := n.Member("auth")
 	if !ok {
 		return
 	}
 	for name := range u.Headers {
 		if strings.EqualFold(name, "Authorization") && u.Auth.Flow != "none" {
-			r.warn(m.name, "has no effect next to the header Authorization")
+			r.Warn(m.Name, "has no effect next to the header Authorization")
 		}
 	}
 	isMachine := u.Auth.Flow == "client_credentials"
 	switch a := u.Auth; {
 	case isMachine && (a.ClientID == "" || a.ClientSecret == "" && a.PrivateKey == ""):
-		r.fail(m.value, `the flow "client_credentials" needs client_id, and client_secret or private_key`)
+		r.Fail(m.Value, `the flow "client_credentials" needs client_id, and client_secret or private_key`)
 	case a.ClientID == "" && (a.ClientSecret != "" || a.PrivateKey != ""):
-		r.fail(m.value, "client_secret and private_key need client_id")
+		r.Fail(m.Value, "client_secret and private_key need client_id")
 	case a.ClientSecret != "" && a.PrivateKey != "":
-		r.fail(m.value, "client_secret and private_key exclude each other; keep one of them")
+		r.Fail(m.Value, "client_secret and private_key exclude each other; keep one of them")
 	}
 }
 
 // warnUnused warns about keys that have no effect next to another one.
-func (r *reader) warnUnused(n node, used string, keys ...string) {
+func (r *reader) warnUnused(n jsonfile.Node, used string, keys ...string) {
 	for _, key := range keys {
-		if m, ok := n.member(key); ok {
-			r.warn(m.name, "has no effect next to %s", used)
+		if m, ok := n.Member(key); ok {
+			r.Warn(m.Name, "has no effect next to %s", used)
 		}
 	}
 }

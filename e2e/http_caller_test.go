@@ -3,12 +3,13 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
-	"mcpx/internal/mcptest"
 	"net/http"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"mcpx/internal/mcptest"
 )
 
 const sessionHeader = "Mcp-Session-Id"

@@ -5,12 +5,13 @@ import (
 
 	"mcpx/executor/validate"
 	"mcpx/internal/rawjson"
-	"mcpx/registry"
+	"mcpx/registry/lists"
+	"mcpx/registry/live"
 )
 
 // arguments returns the arguments to send: the client's own if they fit the tool's
 // schema, or repaired if there is only one way to do that. It sets the call's notes.
-func (e *Executor) arguments(c *Call, u *registry.Upstream, t *registry.Tool) ([]byte, error) {
+func (e *Executor) arguments(c *Call, u *live.Upstream, t *lists.Tool) ([]byte, error) {
 	schema := validatorOf(t)
 	repair := valueRepair{schema, meantValue}
 	if c.isFlat { // the other repairs, and notes, are only for exec
@@ -64,7 +65,7 @@ func noteLines(notes []validate.Problem) (lines []string) {
 
 // reportUnchecked logs once per tool that its arguments cannot be checked, and once
 // that a call was not checked.
-func (e *Executor) reportUnchecked(v *validator, u *registry.Upstream, t *registry.Tool) {
+func (e *Executor) reportUnchecked(v *validator, u *live.Upstream, t *lists.Tool) {
 	if reason := v.Unjudged(); reason != "" && !v.loggedUnjudged.Swap(true) {
 		e.log.Warn().Str("server", u.Name).Str("tool", t.Name).Str("reason", reason).
 			Msg("cannot check the tool's arguments against its schema; they are sent unchecked")
@@ -80,7 +81,7 @@ func (e *Executor) reportUnchecked(v *validator, u *registry.Upstream, t *regist
 const givenTwice = "given twice"
 
 // refuseDuplicates returns an error if arguments have a duplicate key.
-func refuseDuplicates(raw []byte, t *registry.Tool) error {
+func refuseDuplicates(raw []byte, t *lists.Tool) error {
 	if path := rawjson.DuplicateKey(raw); path != nil {
 		return &Invalid{Problems: []validate.Problem{{Path: path, Text: givenTwice}}, tool: t}
 	}
@@ -96,19 +97,19 @@ type validator struct {
 }
 
 // validatorOf returns the validator of a tool, which lives as long as the tool.
-func validatorOf(t *registry.Tool) *validator { return t.Derived(newValidator).(*validator) }
+func validatorOf(t *lists.Tool) *validator { return t.Derived(newValidator).(*validator) }
 
-func newValidator(t *registry.Tool) any {
+func newValidator(t *lists.Tool) any {
 	return &validator{Validator: validate.New(t.Input), properties: properties(t)}
 }
 
 // Compile prepares the check of a tool's arguments, so that its first call does not
 // have to wait for that.
-func Compile(t *registry.Tool) { validatorOf(t).Unjudged() }
+func Compile(t *lists.Tool) { validatorOf(t).Unjudged() }
 
 // properties returns the parameters that a tool's schema declares, nil if there are
 // none.
-func properties(t *registry.Tool) map[string]bool {
+func properties(t *lists.Tool) map[string]bool {
 	root, err := t.Input.Root()
 	if err != nil {
 		return nil

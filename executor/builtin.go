@@ -15,7 +15,8 @@ import (
 	"mcpx/internal/rawjson"
 	"mcpx/internal/selection"
 	"mcpx/internal/upstream"
-	"mcpx/registry"
+	"mcpx/registry/lists"
+	"mcpx/registry/live"
 )
 
 // Builtin is the name of the built-in server. Clients use it with inspect and exec, like
@@ -24,8 +25,8 @@ const Builtin = "mcpx"
 
 // builtin is the built-in server.
 type builtin struct {
-	upstream *registry.Upstream
-	flat     *registry.Upstream // with only the tools that flat mode lists
+	upstream *live.Upstream
+	flat     *live.Upstream // with only the tools that flat mode lists
 	tools    map[string]builtinTool
 	index    atomic.Pointer[toolIndex] // of the whole catalog
 }
@@ -55,7 +56,7 @@ const readResultHelp = `Read part of a kept result; select (also in exec) is "id
 var flatTools = []string{"servers", "show_config"}
 
 func newBuiltin(e *Executor) builtin {
-	var definitions, flat []registry.Item
+	var definitions, flat []lists.Item
 	run := map[string]builtinTool{}
 	for _, t := range []struct {
 		name, description, schema string
@@ -90,13 +91,13 @@ func newBuiltin(e *Executor) builtin {
 		},
 	} {
 		definition, _ := json.Marshal(map[string]any{"name": t.name, "description": t.description, "inputSchema": json.RawMessage(t.schema)})
-		definitions = append(definitions, registry.Item{Key: t.name, Raw: definition})
+		definitions = append(definitions, lists.Item{Key: t.name, Raw: definition})
 		if slices.Contains(flatTools, t.name) {
-			flat = append(flat, registry.Item{Key: t.name, Raw: definition})
+			flat = append(flat, lists.Item{Key: t.name, Raw: definition})
 		}
 		run[t.name] = t.run
 	}
-	return builtin{upstream: registry.NewUpstream(Builtin, definitions), flat: registry.NewUpstream(Builtin, flat), tools: run}
+	return builtin{upstream: live.NewUpstream(Builtin, definitions), flat: live.NewUpstream(Builtin, flat), tools: run}
 }
 
 // callBuiltin runs a built-in tool.
@@ -170,7 +171,7 @@ func (e *Executor) Settle(ctx context.Context, c upstream.Client, timeout time.D
 // withoutTools returns the names and states of the servers whose tools are not known.
 func (e *Executor) withoutTools(c upstream.Client) (names []string) {
 	for _, u := range e.registry.For(c).Catalog().Upstreams {
-		if len(u.Tools) == 0 && u.State != registry.Ready {
+		if len(u.Tools) == 0 && u.State != live.Ready {
 			names = append(names, fmt.Sprintf("%s (%s)", u.Name, u.State))
 		}
 	}
@@ -197,10 +198,10 @@ func (e *Executor) listServers(_ context.Context, c Call, _ []byte) (string, err
 			continue
 		}
 		fmt.Fprintf(&b, "%s: %s, %s, %d tokens in full", u.Name, u.State, count(len(u.Tools), "tool"), u.Tokens())
-		if u.State == registry.Idle && !u.ListedAt.IsZero() {
+		if u.State == live.Idle && !u.ListedAt.IsZero() {
 			fmt.Fprintf(&b, ", listed %s ago", age(time.Since(u.ListedAt)))
 		}
-		if u.State == registry.Ready {
+		if u.State == live.Ready {
 			fmt.Fprintf(&b, ", started in %s", u.StartupTime.Round(time.Millisecond))
 		}
 		if review := u.Review(); review != "" {

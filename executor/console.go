@@ -9,7 +9,8 @@ import (
 	"mcpx/internal/selection"
 	"mcpx/internal/tokens"
 	"mcpx/internal/upstream"
-	"mcpx/registry"
+	"mcpx/registry/lists"
+	"mcpx/registry/live"
 )
 
 // Reading is what an agent reads about a tool. Token counts are exact.
@@ -22,7 +23,7 @@ type Reading struct {
 }
 
 // Reading returns what the agent of a client reads about a tool. It never waits.
-func (e *Executor) Reading(c upstream.Client, u *registry.Upstream, t *registry.Tool) Reading {
+func (e *Executor) Reading(c upstream.Client, u *live.Upstream, t *lists.Tool) Reading {
 	r := Reading{Tokens: tokens.CountBytes(rawjson.Compact(t.Raw)), Inspect: string(definition(t, ""))}
 	r.InspectTokens = tokens.Count(r.Inspect)
 	listed := strings.Split(e.listings.of(u, rulesOf(c), e.inspectTokens()), "\n")

@@ -6,19 +6,19 @@ import (
 	"testing"
 
 	"mcpx/internal/tokens"
-	"mcpx/registry"
+	"mcpx/registry/lists"
 )
 
 // TestReading: the console shows the line and the definition that an agent gets, with their
 // exact costs. A listing that is too long has no line.
 func TestReading(t *testing.T) {
 	echo := tool(t, `{"name":"echo","description":"Say it again. Twice.","inputSchema":{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]},"_meta":{"x":1}}`)
-	var many []*registry.Tool
+	var many []*lists.Tool
 	for i := range 3000 {
 		many = append(many, tool(t, fmt.Sprintf(`{"name":"tool_number_%d"}`, i)))
 	}
 	e := idle(parse(t, nil, newUpstream(t, "one")))
-	r := e.Reading(nil, upstreamOf("one", []*registry.Tool{echo}), echo)
+	r := e.Reading(nil, upstreamOf("one", []*lists.Tool{echo}), echo)
 	want := Reading{
 		Tokens: tokens.CountBytes(echo.Raw),
 		Line:   "echo(text: string): Say it again", LineTokens: tokens.Count("echo(text: string): Say it again"),
@@ -36,7 +36,7 @@ func TestReading(t *testing.T) {
 // TestConsoleSearch: the console finds what the tool search finds, without mcpx's own tools.
 func TestConsoleSearch(t *testing.T) {
 	b := start(t, nil, newUpstream(t, "issues", toolsFile(t, `{"name":"delete_invoice","description":"Remove an invoice for good."}`)...))
-	if _, err := b.registry.Ready(t.Context(), "issues"); err != nil {
+	if _, err := b.registry.For(nil).Ready(t.Context(), "issues"); err != nil {
 		t.Fatal(err)
 	}
 	const query = "get rid of a bill"

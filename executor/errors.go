@@ -14,14 +14,15 @@ import (
 	"mcpx/internal/schema"
 	"mcpx/internal/signature"
 	"mcpx/internal/upstream"
-	"mcpx/registry"
+	"mcpx/registry/lists"
+	"mcpx/registry/live"
 )
 
 // Invalid is returned for arguments that do not fit the tool's schema. The call was not
 // sent.
 type Invalid struct {
 	Problems []validate.Problem
-	tool     *registry.Tool
+	tool     *lists.Tool
 }
 
 func (e *Invalid) Error() string {
@@ -94,7 +95,7 @@ func failure(ctx context.Context, err error) string {
 		notFound    *NotFound
 		invalid     *Invalid
 		bad         *badCall
-		unavailable *registry.Unavailable
+		unavailable *live.Unavailable
 		lost        *upstream.Lost
 		timeout     *upstream.Timeout
 		own         *rpc.Error

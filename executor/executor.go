@@ -23,6 +23,8 @@ import (
 	"mcpx/internal/store"
 	"mcpx/internal/upstream"
 	"mcpx/registry"
+	"mcpx/registry/lists"
+	"mcpx/registry/live"
 )
 
 // Executor makes calls to the upstreams of one profile.
@@ -119,7 +121,7 @@ type Call struct {
 
 	begun     time.Time
 	isFlat    bool
-	accepted  *registry.Tool   // the tool, if isQuick has found it and its schema accepts the arguments
+	accepted  *lists.Tool      // the tool, if isQuick has found it and its schema accepts the arguments
 	selection *selection.Query // Select, once prepare has read it
 	notes     []string         // about the arguments; the result ends with them
 	isOver    bool             // the event was reported
@@ -191,7 +193,7 @@ func (e *Executor) isQuick(c *Call) bool {
 		return false
 	}
 	u := e.registry.For(c.Client).Catalog().Upstream(c.Server)
-	if u == nil || u.State != registry.Ready || u.AwaitsList() || c.DuplicateKey != "" || c.Siblings != nil || c.Select != nil ||
+	if u == nil || u.State != live.Ready || u.AwaitsList() || c.DuplicateKey != "" || c.Siblings != nil || c.Select != nil ||
 		len(c.Arguments) > quickBytes || rawjson.Kind(c.Arguments) != '{' || !c.isFlat && mayHaveReference(c.Arguments) {
 		return false
 	}
@@ -253,7 +255,7 @@ func (e *Executor) prepare(ctx context.Context, c *Call) (arguments []byte, err 
 	}
 	t := c.accepted
 	if arguments = c.Arguments; t == nil {
-		var u *registry.Upstream
+		var u *live.Upstream
 		if u, t, err = e.find(ctx, c); err != nil && e.askToSignIn(ctx, c, err) {
 			u, t, err = e.find(ctx, c)
 		}

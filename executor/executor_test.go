@@ -21,6 +21,8 @@ import (
 	"mcpx/internal/policy"
 	"mcpx/internal/rawjson"
 	"mcpx/registry"
+	"mcpx/registry/lists"
+	"mcpx/registry/live"
 )
 
 func TestMain(m *testing.M) {
@@ -170,22 +172,22 @@ func (c client) Request(context.Context, string, []byte) ([]byte, error) {
 func (c client) Notify(string, []byte) {}
 
 // tool returns a tool with that definition.
-func tool(t testing.TB, raw string) *registry.Tool {
+func tool(t testing.TB, raw string) *lists.Tool {
 	t.Helper()
 	name, ok := rawjson.String(rawjson.Get([]byte(raw), "name"))
 	if !ok || rawjson.Check([]byte(raw)) != nil {
 		t.Fatalf("no tool: %s", raw)
 	}
-	return registry.NewUpstream("a", []registry.Item{{Key: name, Raw: []byte(raw)}}).Tool(name)
+	return live.NewUpstream("a", []lists.Item{{Key: name, Raw: []byte(raw)}}).Tool(name)
 }
 
 // upstreamOf returns an upstream with these tools that is always ready.
-func upstreamOf(name string, tools []*registry.Tool) *registry.Upstream {
-	items := make([]registry.Item, len(tools))
+func upstreamOf(name string, tools []*lists.Tool) *live.Upstream {
+	items := make([]lists.Item, len(tools))
 	for i, t := range tools {
-		items[i] = registry.Item{Key: t.Name, Raw: t.Raw}
+		items[i] = lists.Item{Key: t.Name, Raw: t.Raw}
 	}
-	return registry.NewUpstream(name, items)
+	return live.NewUpstream(name, items)
 }
 
 // TestDoReturnsTheResultAsItCame: byte for byte, if it is an object. Clients never

@@ -13,6 +13,8 @@ import (
 	"mcpx/internal/rawjson"
 	"mcpx/internal/upstream"
 	"mcpx/registry"
+	"mcpx/registry/lists"
+	"mcpx/registry/live"
 )
 
 // Exposure has every tool, prompt, resource and template of a catalog, under the name
@@ -33,7 +35,7 @@ type Exposure struct {
 type Exposed struct {
 	Name     string // that clients see: a name or a URI
 	Key      string // the upstream's own name or URI
-	Upstream *registry.Upstream
+	Upstream *live.Upstream
 	Raw      []byte // the definition that clients see
 
 	matches func() *regexp.Regexp // matches the URIs of a template; nil if the template is invalid
@@ -81,10 +83,10 @@ const (
 
 // expose returns the Exposure of a catalog. If names are prefixed, it has the tools of
 // builtin too.
-func expose(c *registry.Catalog, builtin *registry.Upstream, style nameStyle) *Exposure {
+func expose(c *registry.Catalog, builtin *live.Upstream, style nameStyle) *Exposure {
 	x := &Exposure{catalog: c}
 	tools, prompts, resources, templates := newFrontNames(style), newFrontNames(style), newFrontNames(style), newFrontNames(style)
-	addTools := func(u *registry.Upstream) {
+	addTools := func(u *live.Upstream) {
 		for _, t := range u.Tools {
 			name := tools.add(u.Name, t.Name)
 			x.Tools = append(x.Tools, Exposed{Name: name, Key: t.Name, Upstream: u, Raw: flatTool(u.Name, name, t, style)})
@@ -130,7 +132,7 @@ func rename(raw []byte, member, name, key string) []byte {
 
 // flatTool returns the definition of a tool in flat mode. If names are prefixed, the
 // description begins with the server's name. All other members are unchanged.
-func flatTool(server, name string, t *registry.Tool, style nameStyle) []byte {
+func flatTool(server, name string, t *lists.Tool, style nameStyle) []byte {
 	raw := rename(t.Raw, "name", name, t.Name)
 	if style == ownNames {
 		return raw
@@ -228,7 +230,7 @@ func (x *Exposure) template(uri string, s starting) *Exposed {
 // nil if there is none. With awaitStarting it also returns nil if an upstream in its
 // first start would take precedence.
 func (x *Exposure) resource(uri string, s starting) *Exposed {
-	var only *registry.Upstream
+	var only *live.Upstream
 	mustWait := false
 	several := false
 	for _, u := range x.catalog.Upstreams {
@@ -252,7 +254,7 @@ func (x *Exposure) resource(uri string, s starting) *Exposed {
 
 // listed returns the resource with a URI if one upstream lists it or has a template for
 // it.
-func (x *Exposure) listed(uri string, u *registry.Upstream) *Exposed {
+func (x *Exposure) listed(uri string, u *live.Upstream) *Exposed {
 	if r := x.resources[uri]; r != nil && r.Upstream == u {
 		return r
 	}

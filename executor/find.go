@@ -10,6 +10,8 @@ import (
 	"mcpx/internal/plain"
 	"mcpx/internal/upstream"
 	"mcpx/registry"
+	"mcpx/registry/lists"
+	"mcpx/registry/live"
 )
 
 // NotFound is returned for a server or a tool that does not exist.
@@ -30,14 +32,14 @@ func (e *Executor) Servers(c upstream.Client) []string {
 }
 
 // upstreams returns the upstreams of a catalog, and the built-in one.
-func (e *Executor) upstreams(c *registry.Catalog) []*registry.Upstream {
+func (e *Executor) upstreams(c *registry.Catalog) []*live.Upstream {
 	return append(slices.Clone(c.Upstreams), e.builtin.upstream)
 }
 
 // Upstream finds an upstream by its name, also the built-in one, as the client sees it. If
 // none of its tools is known, it waits until they are listed. A nil client sees everything,
 // here and elsewhere.
-func (e *Executor) Upstream(ctx context.Context, c upstream.Client, name string) (*registry.Upstream, error) {
+func (e *Executor) Upstream(ctx context.Context, c upstream.Client, name string) (*live.Upstream, error) {
 	if name == Builtin {
 		return e.builtin.upstream, nil
 	}
@@ -55,7 +57,7 @@ func (e *Executor) Upstream(ctx context.Context, c upstream.Client, name string)
 }
 
 // Tool finds a tool the way a call does.
-func (e *Executor) Tool(ctx context.Context, c upstream.Client, server, tool string) (*registry.Tool, error) {
+func (e *Executor) Tool(ctx context.Context, c upstream.Client, server, tool string) (*lists.Tool, error) {
 	_, t, err := e.find(ctx, &Call{Client: c, Server: server, Tool: tool})
 	return t, err
 }
@@ -78,7 +80,7 @@ func (e *Executor) Locate(c upstream.Client, name string) (server, tool string, 
 
 // find returns the upstream and the tool of a call. It repairs common mistakes in the
 // names.
-func (e *Executor) find(ctx context.Context, c *Call) (*registry.Upstream, *registry.Tool, error) {
+func (e *Executor) find(ctx context.Context, c *Call) (*live.Upstream, *lists.Tool, error) {
 	if c.isFlat {
 		return e.findFlat(ctx, c)
 	}
@@ -107,7 +109,7 @@ func (e *Executor) find(ctx context.Context, c *Call) (*registry.Upstream, *regi
 			return u, u.Tool(name), nil
 		}
 	}
-	if u.State != registry.Ready {
+	if u.State != live.Ready {
 		return nil, nil, u.Unavailable()
 	}
 	return nil, nil, unknownTool(u, c.Tool)
@@ -148,18 +150,18 @@ func unknownServer(name string, servers []string) error {
 	return &NotFound{fmt.Sprintf("unknown server %s%s: %s", quoted(name), then(didYouMean(name, servers), "servers"), list(servers))}
 }
 
-func noTool(u *registry.Upstream) error {
+func noTool(u *live.Upstream) error {
 	return &NotFound{fmt.Sprintf("tool_name: required; tools of server %s: %s", quoted(u.Name), list(toolNames(u)))}
 }
 
-func unknownTool(u *registry.Upstream, name string) error {
+func unknownTool(u *live.Upstream, name string) error {
 	if u.Waits(name) {
 		return &NotFound{fmt.Sprintf("tool %s of server %s cannot be used: %s", quoted(name), quoted(u.Name), u.Review())}
 	}
 	return &NotFound{fmt.Sprintf("server %s has no tool %s%s: %s", quoted(u.Name), quoted(name), then(didYouMean(name, toolNames(u)), "its tools"), list(toolNames(u)))}
 }
 
-func toolNames(u *registry.Upstream) []string {
+func toolNames(u *live.Upstream) []string {
 	names := make([]string, len(u.Tools))
 	for i, t := range u.Tools {
 		names[i] = t.Name

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"unicode"
 
-	"mcpx/registry"
+	"mcpx/registry/lists"
 )
 
 // toolsOf says how many tools a running upstream has, and their names.
@@ -148,7 +148,7 @@ func TestListsOfNamesAreBounded(t *testing.T) {
 }
 
 func TestErrorsOfManyHostileNamesStaySmallAndOnOneLine(t *testing.T) {
-	var tools []*registry.Tool
+	var tools []*lists.Tool
 	for i := range 500 {
 		tools = append(tools, tool(t, fmt.Sprintf(`{"name":"bad\n\u001b[3%dm\u202ename_%d"}`, i%8, i)))
 	}
@@ -167,7 +167,7 @@ func TestErrorsOfManyHostileNamesStaySmallAndOnOneLine(t *testing.T) {
 			t.Errorf("the error has %q in it", text[max(i-10, 0):i+10])
 		}
 	}
-	near := unknownTool(upstreamOf("u", []*registry.Tool{tool(t, `{"name":"list\nissues"}`), tool(t, `{"name":"list_issues"}`)}), "list_issue")
+	near := unknownTool(upstreamOf("u", []*lists.Tool{tool(t, `{"name":"list\nissues"}`), tool(t, `{"name":"list_issues"}`)}), "list_issue")
 	want := `server "u" has no tool "list_issue"; did you mean "list_issues" or "list\nissues"? Its tools: list\nissues, list_issues`
 	if near.Error() != want {
 		t.Errorf("error %s, want %s", near, want)

@@ -12,7 +12,8 @@ import (
 	"mcpx/internal/rawjson"
 	"mcpx/internal/tokens"
 	"mcpx/internal/upstream"
-	"mcpx/registry"
+	"mcpx/registry/lists"
+	"mcpx/registry/live"
 )
 
 // Inspect returns a listing of a server's tools, the definition of one tool, or those of
@@ -44,7 +45,7 @@ func (e *Executor) Describe(ctx context.Context, c upstream.Client, server, tool
 
 // withNews returns a listing with a line about tools that have changed, if they have. Only
 // the first listing after the change has it.
-func (e *Executor) withNews(u *registry.Upstream, text string) string {
+func (e *Executor) withNews(u *live.Upstream, text string) string {
 	news := u.News()
 	if news == "" {
 		return text
@@ -62,7 +63,7 @@ const newsBytes = 400
 // Absent returns a line for each name in a comma-separated list that matches no tool of
 // u, with suggestions, as many as an answer may have. If no name matches, it returns nil,
 // because that is an error of Inspect.
-func Absent(u *registry.Upstream, tool string) (lines []string) {
+func Absent(u *live.Upstream, tool string) (lines []string) {
 	if !strings.Contains(tool, ",") || u.Tool(tool) != nil || len(match(u, tool)) == 0 {
 		return nil
 	}
@@ -82,8 +83,8 @@ func Absent(u *registry.Upstream, tool string) (lines []string) {
 const maxAbsent = 20
 
 // describe returns the text that Inspect shows of the tools that match.
-func (e *Executor) describe(c upstream.Client, u *registry.Upstream, tool string) (string, error) {
-	define := func(t *registry.Tool) string {
+func (e *Executor) describe(c upstream.Client, u *live.Upstream, tool string) (string, error) {
+	define := func(t *lists.Tool) string {
 		return string(definition(t, e.results.Shape(ownerOf(c), results.Tool{Server: u.Name, Name: t.Name})))
 	}
 	switch {
@@ -117,7 +118,7 @@ func (e *Executor) describe(c upstream.Client, u *registry.Upstream, tool string
 // Tools returns the tools that match a name, a glob or a comma-separated list, as in
 // Inspect; all tools if it is empty. isName reports whether it was the name of one tool.
 // Absent returns the names in a list that match no tool.
-func (e *Executor) Tools(ctx context.Context, c upstream.Client, server, tool string) (tools []*registry.Tool, isName bool, err error) {
+func (e *Executor) Tools(ctx context.Context, c upstream.Client, server, tool string) (tools []*lists.Tool, isName bool, err error) {
 	u, err := e.Upstream(ctx, c, server)
 	if err != nil {
 		return nil, false, err
@@ -126,7 +127,7 @@ func (e *Executor) Tools(ctx context.Context, c upstream.Client, server, tool st
 		return u.Tools, false, nil
 	}
 	if t, err := e.Tool(ctx, c, server, tool); err == nil {
-		return []*registry.Tool{t}, true, nil
+		return []*lists.Tool{t}, true, nil
 	}
 	if tools = match(u, tool); len(tools) == 0 {
 		return nil, false, unknownTool(u, tool)
@@ -137,7 +138,7 @@ func (e *Executor) Tools(ctx context.Context, c upstream.Client, server, tool st
 // definition returns a tool's definition for models: minified, as the upstream sent it,
 // without members for hosts, and with the type of its results instead of their schema.
 // Without a schema it has the shape of the last result, if there was one.
-func definition(t *registry.Tool, shape string) []byte {
+func definition(t *lists.Tool, shape string) []byte {
 	result := returns(t)
 	if rawjson.Get(t.Raw, "returns") == nil {
 		result = cmp.Or(result, shape)
@@ -162,7 +163,7 @@ var hostMembers = []string{"icons", "_meta", "outputSchema"}
 const returnsTokens = 150
 
 // returns returns the type of a tool's results, "" if it is not known.
-func returns(t *registry.Tool) string {
+func returns(t *lists.Tool) string {
 	for limit := 5 * returnsTokens; ; limit = limit * 4 / 5 {
 		text := t.Returns(limit)
 		if !tokens.Exceeds(text, returnsTokens) || limit < returnsTokens/2 {

@@ -10,7 +10,7 @@ import (
 	"mcpx/internal/rawjson"
 	"mcpx/internal/tokens"
 	"mcpx/internal/upstream"
-	"mcpx/registry"
+	"mcpx/registry/live"
 )
 
 func TestDescribe(t *testing.T) {
@@ -176,7 +176,7 @@ func TestInspectInEveryState(t *testing.T) {
 		t.Errorf("a server that starts: %s, %v", text, err)
 	}
 	_, err := b.Inspect(t.Context(), nil, "exits", "")
-	var unavailable *registry.Unavailable
+	var unavailable *live.Unavailable
 	if !errors.As(err, &unavailable) || !strings.HasPrefix(err.Error(), `server "exits" is unavailable: exited with status 3; next try in `) || !strings.HasSuffix(err.Error(), "\nlast lines of its stderr:\n  no API key") {
 		t.Errorf("a server that exits: %v", err)
 	}
@@ -190,7 +190,7 @@ func TestInspectInEveryState(t *testing.T) {
 		b.exec(t, `{"server_name":"dying","tool_name":"crash","arguments":{"status":7}}`)
 		down := b.registry.Settled(t.Context(), "dying")
 		text, err := b.Inspect(t.Context(), nil, "dying", "")
-		if down.State != registry.Waiting || b.registry.Catalog().Upstream("dying") != down {
+		if down.State != live.Waiting || b.registry.Catalog().Upstream("dying") != down {
 			continue // it has started again, or is about to
 		}
 		if want := fmt.Sprintf("dying: %d tools (waiting: exited with status 7)\necho(", n); err != nil || !strings.HasPrefix(text, want) {

@@ -12,20 +12,21 @@ import (
 	"mcpx/internal/policy"
 	"mcpx/internal/tokens"
 	"mcpx/internal/upstream"
-	"mcpx/registry"
+	"mcpx/registry/lists"
+	"mcpx/registry/live"
 )
 
 // instructionBytes bounds the part of an upstream's instructions in a listing.
 const instructionBytes = 600
 
 // steps are the forms of a line of a listing, the most detailed first.
-var steps = []func(*registry.Tool) string{fullLine, typedLine, shortLine, nameLine}
+var steps = []func(*lists.Tool) string{fullLine, typedLine, shortLine, nameLine}
 
 // listing returns a list of an upstream's tools, one per line, in the most detailed form
 // that fits the budget of tokens: signatures and sentences, required parameters with
 // types and sentences, names of required parameters, names of tools, or only the first
 // names. Every form except the first says how to see more.
-func listing(u *registry.Upstream, tools []*registry.Tool, budget int) string {
+func listing(u *live.Upstream, tools []*lists.Tool, budget int) string {
 	head := heading(u, len(tools), budget/4)
 	hint := ""
 	for _, line := range steps {
@@ -42,13 +43,13 @@ func listing(u *registry.Upstream, tools []*registry.Tool, budget int) string {
 type listings struct{ cache sync.Map } // upstream name to *cachedListing, for clients that see everything
 
 type cachedListing struct {
-	upstream *registry.Upstream
+	upstream *live.Upstream
 	text     string
 }
 
 // of returns the listing of an upstream, as a client with some rules sees it. It is made
 // again when the upstream's entry in the catalog was replaced.
-func (l *listings) of(u *registry.Upstream, rules *policy.Rules, budget int) string {
+func (l *listings) of(u *live.Upstream, rules *policy.Rules, budget int) string {
 	if rules != nil {
 		return listing(u, u.Tools, budget)
 	}
@@ -56,7 +57,7 @@ func (l *listings) of(u *registry.Upstream, rules *policy.Rules, budget int) str
 		return last.(*cachedListing).text
 	}
 	text := listing(u, u.Tools, budget)
-	if u.State == registry.Idle { // it says how old it is
+	if u.State == live.Idle { // it says how old it is
 		return text
 	}
 	l.cache.Store(u.Name, &cachedListing{u, text})
@@ -65,19 +66,19 @@ func (l *listings) of(u *registry.Upstream, rules *policy.Rules, budget int) str
 
 // heading returns the first line of a listing: the upstream, its number of tools, its
 // state and its instructions. It has at most budget tokens.
-func heading(u *registry.Upstream, shown, budget int) string {
+func heading(u *live.Upstream, shown, budget int) string {
 	head := fmt.Sprintf("%s: %s", u.Name, count(len(u.Tools), "tool"))
 	if shown != len(u.Tools) {
 		head += fmt.Sprintf(", %d shown", shown)
 	}
 	switch {
-	case u.State == registry.Idle:
+	case u.State == live.Idle:
 		head += " (" + idleNote(u) + ")"
 	case u.NeedsPerson():
 		head += " (" + plain.Cut(u.Reason, instructionBytes) + ")"
-	case u.State != registry.Ready && u.Reason == "":
+	case u.State != live.Ready && u.Reason == "":
 		head += fmt.Sprintf(" (%s)", u.State)
-	case u.State != registry.Ready:
+	case u.State != live.Ready:
 		head += fmt.Sprintf(" (%s: %s)", u.State, plain.Cut(u.Reason, instructionBytes))
 	}
 	if review := u.Review(); review != "" {
@@ -90,7 +91,7 @@ func heading(u *registry.Upstream, shown, budget int) string {
 }
 
 // idleNote says how old the lists of an upstream are that does not run.
-func idleNote(u *registry.Upstream) string {
+func idleNote(u *live.Upstream) string {
 	note := "not running"
 	if !u.ListedAt.IsZero() {
 		note = fmt.Sprintf("listed %s ago, not running", age(time.Since(u.ListedAt)))
@@ -137,11 +138,11 @@ func lines[T any](items []T, line func(T) string, budget int) (text string, ok b
 	return strings.TrimSuffix(b.String(), "\n"), true
 }
 
-func fullLine(t *registry.Tool) string { return withSentence(t, t.Signature()) }
+func fullLine(t *lists.Tool) string { return withSentence(t, t.Signature()) }
 
-func typedLine(t *registry.Tool) string { return withSentence(t, t.TypedParameters()) }
+func typedLine(t *lists.Tool) string { return withSentence(t, t.TypedParameters()) }
 
-func withSentence(t *registry.Tool, parameters string) string {
+func withSentence(t *lists.Tool, parameters string) string {
 	line := fmt.Sprintf("%s(%s)", shown(t.Name), parameters)
 	if s := sentence(t.Description); s != "" {
 		line += ": " + s
@@ -149,14 +150,14 @@ func withSentence(t *registry.Tool, parameters string) string {
 	return line
 }
 
-func shortLine(t *registry.Tool) string {
+func shortLine(t *lists.Tool) string {
 	return fmt.Sprintf("%s(%s)", shown(t.Name), t.RequiredParameters())
 }
 
-func nameLine(t *registry.Tool) string { return shown(t.Name) }
+func nameLine(t *lists.Tool) string { return shown(t.Name) }
 
 // page returns as many names as fit, and how to see the others.
-func page(u *registry.Upstream, tools []*registry.Tool, budget int) string {
+func page(u *live.Upstream, tools []*lists.Tool, budget int) string {
 	more := func(left int) string {
 		return fmt.Sprintf("… %d more: inspect(%q, \"word*\"), or exec(%q, \"search\", {\"query\": …})", left, u.Name, Builtin)
 	}
@@ -194,7 +195,7 @@ func (e *Executor) builtinListing(c upstream.Client, budget int) string {
 		return own
 	}
 	head := fmt.Sprintf("%s\n%s:\n", own, count(len(servers), "server"))
-	for _, line := range []func(*registry.Upstream) string{describedServer, serverLine, serverName} {
+	for _, line := range []func(*live.Upstream) string{describedServer, serverLine, serverName} {
 		text, ok := lines(servers, line, budget)
 		if text = head + text; ok && tokens.Count(text) <= budget {
 			return text
@@ -209,7 +210,7 @@ func (e *Executor) builtinListing(c upstream.Client, budget int) string {
 	return head + first + more(left)
 }
 
-func describedServer(u *registry.Upstream) string {
+func describedServer(u *live.Upstream) string {
 	line := serverLine(u)
 	if u.Description != "" {
 		line += "; " + plain.Cut(plain.Line(u.Description), sentenceBytes)
@@ -217,7 +218,7 @@ func describedServer(u *registry.Upstream) string {
 	return line
 }
 
-func serverLine(u *registry.Upstream) string {
+func serverLine(u *live.Upstream) string {
 	line := fmt.Sprintf("%s: %s, %s", u.Name, u.State, count(len(u.Tools), "tool"))
 	if review := u.Review(); review != "" {
 		line += "; " + review
@@ -225,12 +226,12 @@ func serverLine(u *registry.Upstream) string {
 	return line
 }
 
-func serverName(u *registry.Upstream) string { return fmt.Sprintf("%s: %s", u.Name, u.State) }
+func serverName(u *live.Upstream) string { return fmt.Sprintf("%s: %s", u.Name, u.State) }
 
 // match returns the tools that a pattern matches, in the upstream's order. A pattern is
 // a name, a glob, or a comma-separated list of these.
-func match(u *registry.Upstream, pattern string) []*registry.Tool {
-	var found []*registry.Tool
+func match(u *live.Upstream, pattern string) []*lists.Tool {
+	var found []*lists.Tool
 	parts := strings.Split(pattern, ",")
 	for i := range parts {
 		parts[i] = strings.TrimSpace(parts[i])

@@ -7,20 +7,21 @@ import (
 	"testing"
 
 	"mcpx/internal/tokens"
-	"mcpx/registry"
+	"mcpx/registry/lists"
+	"mcpx/registry/live"
 )
 
 // manyTools are tools whose names share a part by hundreds, so that a glob can
 // narrow them.
-func manyTools(t testing.TB, n int) []*registry.Tool {
-	tools := make([]*registry.Tool, n)
+func manyTools(t testing.TB, n int) []*lists.Tool {
+	tools := make([]*lists.Tool, n)
 	for i := range tools {
 		tools[i] = tool(t, fmt.Sprintf(`{"name":"group%d_tool_%d","description":"Tool number %d. More of it.","inputSchema":{"type":"object","properties":{"query":{"type":"string"},"limit":{"type":"integer","default":10}},"required":["query"]}}`, i/100, i, i))
 	}
 	return tools
 }
 
-func names(tools []*registry.Tool) []string {
+func names(tools []*lists.Tool) []string {
 	var names []string
 	for _, t := range tools {
 		names = append(names, t.Name)
@@ -110,7 +111,7 @@ func TestListingsKeepToTheSmallestBudget(t *testing.T) {
 		t.Errorf("a listing costs %d of %d tokens", cost, least)
 	}
 	down := upstreamOf("srv", manyTools(t, 1000))
-	down.State, down.Reason = registry.Waiting, strings.Repeat("something went wrong, ", 1000)
+	down.State, down.Reason = live.Waiting, strings.Repeat("something went wrong, ", 1000)
 	if cost := tokens.Count(listing(down, down.Tools, 4000)); cost > 4000 {
 		t.Errorf("a listing with a long reason costs %d of 4000 tokens", cost)
 	}
@@ -118,7 +119,7 @@ func TestListingsKeepToTheSmallestBudget(t *testing.T) {
 
 // One odd name does not hide the tools behind it.
 func TestAHugeNameCostsOnlyItself(t *testing.T) {
-	tools := append([]*registry.Tool{tool(t, `{"name":"`+strings.Repeat("huge", 25_000)+`"}`)}, manyTools(t, 10)...)
+	tools := append([]*lists.Tool{tool(t, `{"name":"`+strings.Repeat("huge", 25_000)+`"}`)}, manyTools(t, 10)...)
 	u := upstreamOf("srv", tools)
 	text := listing(u, u.Tools, 4000)
 	if cost := tokens.Count(text); cost > 4000 {
@@ -152,7 +153,7 @@ func TestEveryToolIsReachedByAGlob(t *testing.T) {
 }
 
 func TestMatch(t *testing.T) {
-	var tools []*registry.Tool
+	var tools []*lists.Tool
 	for _, name := range []string{"issue_list", "issue_get", "pr_list", "fs/read", "a,b", "we[i]rd", "naïve", ""} {
 		if name != "" {
 			tools = append(tools, tool(t, fmt.Sprintf(`{"name":%q}`, name)))
@@ -189,7 +190,7 @@ func TestMatch(t *testing.T) {
 
 // Nothing that an upstream writes breaks a line or steers a terminal.
 func TestHostileToolsStayOnTheirLine(t *testing.T) {
-	u := upstreamOf("srv", []*registry.Tool{
+	u := upstreamOf("srv", []*lists.Tool{
 		tool(t, `{"name":"a\nb\u001b[2J","description":"x\u2028y\u0007","inputSchema":{"type":"object","properties":{"p\nq":{"description":"\n"},"\u202e":{}},"required":["p\nq"]}}`),
 		tool(t, `{"name":"c","description":{"not":"text"},"inputSchema":"no schema"}`),
 	})
@@ -214,11 +215,11 @@ func TestHeadings(t *testing.T) {
 	if got, want := heading(u, 0, 4000), "srv: 1 tool, 0 shown; "+strings.Repeat("é", 298)+"…\n"; got != want {
 		t.Errorf("heading %q, want %q", got, want)
 	}
-	u.State, u.Reason, u.Instructions = registry.Waiting, "exited with status 1", ""
+	u.State, u.Reason, u.Instructions = live.Waiting, "exited with status 1", ""
 	if got, want := heading(u, 1, 4000), "srv: 1 tool (waiting: exited with status 1)\n"; got != want {
 		t.Errorf("heading %q, want %q", got, want)
 	}
-	u.State, u.Reason = registry.Starting, ""
+	u.State, u.Reason = live.Starting, ""
 	if got, want := heading(u, 1, 4000), "srv: 1 tool (starting)\n"; got != want {
 		t.Errorf("heading %q, want %q", got, want)
 	}
@@ -227,13 +228,13 @@ func TestHeadings(t *testing.T) {
 // TestListingsAreMadeOnce: as long as nothing of an upstream changes.
 func TestListingsAreMadeOnce(t *testing.T) {
 	var l listings
-	u := registry.NewUpstream("a", []registry.Item{{Key: "one", Raw: []byte(`{"name":"one"}`)}})
+	u := live.NewUpstream("a", []lists.Item{{Key: "one", Raw: []byte(`{"name":"one"}`)}})
 	first := l.of(u, nil, 1000)
 	if again := l.of(u, nil, 1); again != first { // a smaller budget would show if it were made again
 		t.Errorf("made again: %q", again)
 	}
 	next := *u
-	next.Reason, next.State = "it has failed", registry.Waiting
+	next.Reason, next.State = "it has failed", live.Waiting
 	if text := l.of(&next, nil, 1000); !strings.Contains(text, "it has failed") {
 		t.Errorf("not made anew: %q", text)
 	}
@@ -243,7 +244,7 @@ func TestListingsAreMadeOnce(t *testing.T) {
 func TestApplyForgetsListings(t *testing.T) {
 	c := parse(t, nil, newUpstream(t, "a"))
 	e := idle(c)
-	e.listings.of(registry.NewUpstream("removed", nil), nil, 1000)
+	e.listings.of(live.NewUpstream("removed", nil), nil, 1000)
 	e.Apply(c, &c.Profiles[0])
 	e.listings.cache.Range(func(name, _ any) bool {
 		t.Errorf("the listing of %s is kept", name)

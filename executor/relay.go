@@ -11,7 +11,8 @@ import (
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
 	"mcpx/internal/upstream"
-	"mcpx/registry"
+	"mcpx/registry/lists"
+	"mcpx/registry/live"
 )
 
 // Relay is a request to forward to the upstream that has the prompt or resource in it.
@@ -112,7 +113,7 @@ func (e *Executor) absent(r Relay) (owner string) {
 	name, _ := rawjson.String(rawjson.Get(r.Params, "name"))
 	for _, u := range e.registry.For(r.Client).Catalog().Upstreams {
 		matches := !e.settings.Load().profile.Prefix || strings.HasPrefix(name, strings.Map(plainName, u.Name)+"__")
-		if matches && u.State != registry.Ready && len(u.Name) >= len(owner) {
+		if matches && u.State != live.Ready && len(u.Name) >= len(owner) {
 			owner = u.Name
 		}
 	}
@@ -326,7 +327,7 @@ func (e *Executor) resolveQuickly(c *Call) bool {
 
 // findFlat finds the upstream and the tool of a flat call, whose tool has its name on
 // the front.
-func (e *Executor) findFlat(ctx context.Context, c *Call) (*registry.Upstream, *registry.Tool, error) {
+func (e *Executor) findFlat(ctx context.Context, c *Call) (*live.Upstream, *lists.Tool, error) {
 	c.Server, c.Tool = "", "" // an error about the name is not of a server
 	if a := c.Arguments; !rawjson.IsNull(a) && rawjson.Kind(a) != '{' {
 		return nil, nil, badRequest(`"arguments" must be an object`)

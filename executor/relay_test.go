@@ -11,6 +11,8 @@ import (
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
 	"mcpx/registry"
+	"mcpx/registry/lists"
+	"mcpx/registry/live"
 )
 
 // relay passes a request on; an error is its object.
@@ -148,9 +150,9 @@ func TestExposureFollowsTheCatalog(t *testing.T) {
 }
 
 func TestTemplatesThatAreNone(t *testing.T) {
-	u := registry.NewUpstream("a", nil)
-	u.Templates = []registry.Item{{Key: "bad://{", Raw: []byte(`{"uriTemplate":"bad://{"}`)}}
-	x := expose(&registry.Catalog{Upstreams: []*registry.Upstream{u}}, nil, ownNames)
+	u := live.NewUpstream("a", nil)
+	u.Templates = []lists.Item{{Key: "bad://{", Raw: []byte(`{"uriTemplate":"bad://{"}`)}}
+	x := expose(&registry.Catalog{Upstreams: []*live.Upstream{u}}, nil, ownNames)
 	if got := x.resource("bad://{", ignoreStarting); got != nil {
 		t.Errorf("a URI is found: %+v", got)
 	}

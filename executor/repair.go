@@ -11,7 +11,7 @@ import (
 	"mcpx/internal/nearest"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/selection"
-	"mcpx/registry"
+	"mcpx/registry/lists"
 )
 
 // ParseExec reads the arguments of the tool exec. Unknown members are left to unwrap,
@@ -106,7 +106,7 @@ func (c *Call) selectIsArgument(known map[string]bool) bool {
 }
 
 // readSelect reads Select. An array of fields is accepted too.
-func (c *Call) readSelect(t *registry.Tool) error {
+func (c *Call) readSelect(t *lists.Tool) error {
 	if rawjson.IsNull(c.Select) || c.selectIsArgument(validatorOf(t).properties) {
 		return nil
 	}

@@ -9,7 +9,7 @@ import (
 	"mcpx/config"
 	"mcpx/executor/validate"
 	"mcpx/internal/rawjson"
-	"mcpx/registry"
+	"mcpx/registry/lists"
 )
 
 // The tools that what is sent is tried on.
@@ -291,7 +291,7 @@ func FuzzRepair(f *testing.F) {
 		}
 	}
 	e := idle(&config.Config{Profiles: make([]config.Profile, 1)})
-	var tools []*registry.Tool
+	var tools []*lists.Tool
 	for name, schema := range repairTools {
 		tools = append(tools, tool(f, `{"name":"`+name+`","inputSchema":`+schema+`}`))
 	}
@@ -323,7 +323,7 @@ func FuzzRepair(f *testing.F) {
 
 // needsNone reports whether a call's arguments are right as they are: an object
 // that is not empty, fits, and has no member named like an envelope's.
-func needsNone(t *testing.T, c Call, u *registry.Tool) bool {
+func needsNone(t *testing.T, c Call, u *lists.Tool) bool {
 	members := map[string]json.RawMessage{}
 	if rawjson.Kind(c.Arguments) != '{' || json.Unmarshal(c.Arguments, &members) != nil || len(members) == 0 || members["arguments"] != nil {
 		return false

@@ -10,6 +10,7 @@ import (
 	"mcpx/internal/tokens"
 	"mcpx/internal/upstream"
 	"mcpx/registry"
+	"mcpx/registry/lists"
 )
 
 // toolIndex is the search index of one catalog.
@@ -22,7 +23,7 @@ type toolIndex struct {
 // indexedTool is a tool and the name of its server.
 type indexedTool struct {
 	server string
-	tool   *registry.Tool
+	tool   *lists.Tool
 }
 
 func (e *Executor) searchTools(ctx context.Context, c Call, arguments []byte) (string, error) {
@@ -94,7 +95,7 @@ func (e *Executor) newIndex(catalog *registry.Catalog) *toolIndex {
 }
 
 // parameters returns the names and descriptions of a tool's parameters.
-func parameters(t *registry.Tool) string {
+func parameters(t *lists.Tool) string {
 	var b strings.Builder
 	for name, schema := range rawjson.Members(rawjson.Get(t.ShownSchema(), "properties")) {
 		description, _ := rawjson.String(rawjson.Get(schema, "description"))

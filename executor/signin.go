@@ -6,12 +6,12 @@ import (
 	"errors"
 
 	"mcpx/internal/rawjson"
-	"mcpx/registry"
+	"mcpx/registry/live"
 )
 
 // needsSignIn reports whether an error means that a person must act first.
 func needsSignIn(err error) bool {
-	var e *registry.Unavailable
+	var e *live.Unavailable
 	if !errors.As(err, &e) {
 		return false
 	}
@@ -30,7 +30,7 @@ type capable interface {
 // within the limit of the call. It reports whether the call, which was not made, can be
 // made now. A call asks once.
 func (e *Executor) askToSignIn(ctx context.Context, c *Call, err error) bool {
-	var needed *registry.Unavailable
+	var needed *live.Unavailable
 	client, ok := c.Client.(capable)
 	if e.signIn == nil || c.hasAsked || !ok || !errors.As(err, &needed) {
 		return false

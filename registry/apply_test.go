@@ -12,6 +12,7 @@ import (
 	"mcpx/config"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/upstream"
+	"mcpx/registry/live"
 )
 
 // profileOf returns a profile with the fake upstream "a", changed in some ways.
@@ -31,26 +32,26 @@ func newCommand(u *config.Upstream) { u.Command = "another" }
 func TestApplyInPlace(t *testing.T) {
 	f := &fake{pings: never}
 	inTime(t, f, func(t *testing.T, r *Registry) {
-		session := r.Catalog().Upstream("a").session
+		session := r.Catalog().Upstream("a").Session
 		r.Apply(profileOf(func(u *config.Upstream) {
 			u.Description, u.Timeout, u.IdleStop = "new", time.Second, 10*time.Minute
 			u.Tools.Deny = []string{"t1"}
 		}))
 		u := r.Catalog().Upstream("a")
-		if u.session != session || u.Description != "new" || len(u.Tools) != 0 || r.limits("a").Idle != time.Second {
+		if u.Session != session || u.Description != "new" || len(u.Tools) != 0 || r.limits("a").Idle != time.Second {
 			t.Errorf("after the change: %+v", u)
 		}
 		r.Apply(profileOf(func(u *config.Upstream) { u.IdleStop = 10 * time.Minute }))
 		if u := r.Catalog().Upstream("a"); u.Tool("t1") == nil {
 			t.Error("a tool that is allowed again does not appear")
 		}
-		expect(t, r, f, Ready, 1)
+		expect(t, r, f, live.Ready, 1)
 		after(time.Hour)
-		expect(t, r, f, Idle, 1) // the idle time was applied to the running session
+		expect(t, r, f, live.Idle, 1) // the idle time was applied to the running session
 		mustCallFake(t, r)
 		r.Apply(profileOf())
 		after(24 * time.Hour)
-		expect(t, r, f, Ready, 2)
+		expect(t, r, f, live.Ready, 2)
 	})
 }
 
@@ -59,7 +60,7 @@ func TestApplyInPlace(t *testing.T) {
 func TestApplyReplacesSession(t *testing.T) {
 	f := &fake{pings: never, takes: 30 * time.Second}
 	inTime(t, f, func(t *testing.T, r *Registry) {
-		old := r.Catalog().Upstream("a").session
+		old := r.Catalog().Upstream("a").Session
 		var calls sync.WaitGroup
 		calls.Go(func() {
 			if _, err := call(t.Context(), r, nil); err != nil {
@@ -70,12 +71,12 @@ func TestApplyReplacesSession(t *testing.T) {
 		f.set(func(f *fake) { f.starts = 5 * time.Second })
 		r.Apply(profileOf(newCommand))
 		after(time.Second)
-		if u := r.Catalog().Upstream("a"); u.session != old || u.State != Ready {
+		if u := r.Catalog().Upstream("a"); u.Session != old || u.State != live.Ready {
 			t.Error("the old session is gone before the new one is open")
 		}
 		after(5 * time.Second)
 		u := r.Catalog().Upstream("a")
-		if u.session == old || u.State != Ready || u.config.Command != "another" || old.IsOver() {
+		if u.Session == old || u.State != live.Ready || u.Config.Command != "another" || old.IsOver() {
 			t.Errorf("the new session: %+v, old ended: %v", u, old.IsOver())
 		}
 		calls.Wait()
@@ -84,7 +85,7 @@ func TestApplyReplacesSession(t *testing.T) {
 			t.Error("the old session stays open")
 		}
 		mustCallFake(t, r)
-		expect(t, r, f, Ready, 2)
+		expect(t, r, f, live.Ready, 2)
 	})
 }
 
@@ -120,7 +121,7 @@ func TestApplyFailure(t *testing.T) {
 		f.set(func(f *fake) { f.down = true })
 		r.Apply(profileOf(newCommand))
 		synctest.Wait()
-		if u := r.Catalog().Upstream("a"); u.State != Waiting || u.Reason != "down on purpose" || u.RetryAt.IsZero() {
+		if u := r.Catalog().Upstream("a"); u.State != live.Waiting || u.Reason != "down on purpose" || u.RetryAt.IsZero() {
 			t.Errorf("%+v", u)
 		}
 		f.set(func(f *fake) { f.down = false })
@@ -133,7 +134,7 @@ func TestApplyFailure(t *testing.T) {
 func TestApplyTwice(t *testing.T) {
 	f := &fake{pings: never}
 	inTime(t, f, func(t *testing.T, r *Registry) {
-		session := r.Catalog().Upstream("a").session
+		session := r.Catalog().Upstream("a").Session
 		f.set(func(f *fake) { f.starts = 5 * time.Second })
 		r.Apply(profileOf(newCommand))
 		after(time.Second)
@@ -141,14 +142,14 @@ func TestApplyTwice(t *testing.T) {
 		after(time.Second)
 		r.Apply(profileOf()) // back again
 		after(time.Minute)
-		if u := r.Catalog().Upstream("a"); u.session != session || u.config.Command != "" {
+		if u := r.Catalog().Upstream("a"); u.Session != session || u.Config.Command != "" {
 			t.Errorf("%+v", u)
 		}
 		r.Apply(profileOf(newCommand))
 		after(time.Second)
 		r.Apply(profileOf(func(u *config.Upstream) { u.Command = "third" }))
 		after(time.Minute)
-		if u := r.Catalog().Upstream("a"); u.State != Ready || u.config.Command != "third" {
+		if u := r.Catalog().Upstream("a"); u.State != live.Ready || u.Config.Command != "third" {
 			t.Errorf("%+v", u)
 		}
 		if !session.IsOver() {
@@ -167,7 +168,7 @@ func TestApplyAddsAndRemoves(t *testing.T) {
 		p.Upstreams = slices.Insert(p.Upstreams, 0, b)
 		r.Apply(p)
 		synctest.Wait()
-		if all := r.Catalog().Upstreams; len(all) != 2 || all[0].Name != "b" || all[0].State != Ready || all[1].State != Ready {
+		if all := r.Catalog().Upstreams; len(all) != 2 || all[0].Name != "b" || all[0].State != live.Ready || all[1].State != live.Ready {
 			t.Errorf("%+v", all)
 		}
 		var calls sync.WaitGroup
@@ -177,13 +178,13 @@ func TestApplyAddsAndRemoves(t *testing.T) {
 			}
 		})
 		synctest.Wait()
-		session := r.Catalog().Upstream("b").session
+		session := r.Catalog().Upstream("b").Session
 		r.Apply(profileOf())
 		if r.Catalog().Upstream("b") != nil {
 			t.Error("it is still there")
 		}
 		_, err := r.Call(t.Context(), "b", upstream.Request{Method: "tools/call"})
-		var unavailable *Unavailable
+		var unavailable *live.Unavailable
 		if !errors.As(err, &unavailable) || !strings.Contains(unavailable.Reason, "not in the config") {
 			t.Errorf("a call to it: %v", err)
 		}
@@ -209,7 +210,7 @@ func TestApplyWakesWaiters(t *testing.T) {
 		f.set(func(f *fake) { f.silent = false })
 		r.Apply(profileOf(newCommand))
 		calls.Wait()
-		expect(t, r, f, Ready, 2)
+		expect(t, r, f, live.Ready, 2)
 	})
 }
 
@@ -309,7 +310,7 @@ func TestApplyAnnouncesLostLists(t *testing.T) {
 		after(time.Second)
 		before := notified()
 		after(4500 * time.Millisecond)
-		if u := r.Catalog().Upstream("a"); u.State != Waiting || len(u.Tools) > 0 {
+		if u := r.Catalog().Upstream("a"); u.State != live.Waiting || len(u.Tools) > 0 {
 			t.Fatalf("%+v", u)
 		}
 		if n := notified(); n != before+1 {

@@ -8,13 +8,14 @@ import (
 	"mcpx/internal/logging"
 	"mcpx/internal/rpc"
 	"mcpx/internal/upstream"
+	"mcpx/registry/live"
 )
 
 // Send sends a request to an upstream. It never waits: if the session is not open yet, a
 // goroutine waits for it. done gets the end once: the result, or an error of Session.Send
-// or *Unavailable. A request that was sent is never sent again.
+// or *live.Unavailable. A request that was sent is never sent again.
 func (r *Registry) Send(ctx context.Context, server string, q upstream.Request, done rpc.Done) {
-	if r.options.Tracer == nil {
+	if r.tracer == nil {
 		r.send(ctx, server, q, done)
 		return
 	}
@@ -46,14 +47,14 @@ func (r *Registry) send(ctx context.Context, server string, q upstream.Request, 
 
 // callInBackground makes a call with callWhenReady and passes its end to done. A panic ends only
 // this call.
-func (r *Registry) callInBackground(ctx context.Context, server string, q upstream.Request, ending *Session, done rpc.Done) {
+func (r *Registry) callInBackground(ctx context.Context, server string, q upstream.Request, ending *live.Session, done rpc.Done) {
 	result, err := r.callSafely(ctx, server, q, ending)
 	defer r.recovered(server, &err)
 	done(result, nil, err)
 }
 
 // callSafely is callWhenReady, but returns a panic as an error.
-func (r *Registry) callSafely(ctx context.Context, server string, q upstream.Request, ending *Session) (result []byte, err error) {
+func (r *Registry) callSafely(ctx context.Context, server string, q upstream.Request, ending *live.Session) (result []byte, err error) {
 	defer r.recovered(server, &err)
 	return r.callWhenReady(ctx, server, q, ending)
 }
@@ -76,7 +77,7 @@ func (r *Registry) Call(ctx context.Context, server string, q upstream.Request) 
 
 // callWhenReady makes a call as soon as there is a session for it. ending is the session that could not send the request, if
 // there is one: callWhenReady then waits for the next session.
-func (r *Registry) callWhenReady(ctx context.Context, server string, q upstream.Request, ending *Session) ([]byte, error) {
+func (r *Registry) callWhenReady(ctx context.Context, server string, q upstream.Request, ending *live.Session) ([]byte, error) {
 	starting, cancel := r.startLimit(ctx, server, q.Begun)
 	defer cancel()
 	for {
@@ -98,17 +99,17 @@ func (r *Registry) callWhenReady(ctx context.Context, server string, q upstream.
 
 // waitForEnd waits until sessionFor no longer returns s, which is ending. It does not
 // wait if s is nil.
-func (r *Registry) waitForEnd(ctx context.Context, s *Session) error {
+func (r *Registry) waitForEnd(ctx context.Context, s *live.Session) error {
 	if s == nil {
 		return nil
 	}
 	ended := s.Done()
 	u := r.Catalog().Upstream(s.Config.Name)
-	if s.supervisor.user != "" {
-		u = s.supervisor.upstream.Load()
+	if s.Supervisor().User() != "" {
+		u = s.Supervisor().Upstream()
 	}
-	if u != nil && u.session == s && u.State == Ready { // its end is not published yet
-		ended = u.changed
+	if u != nil && u.Session == s && u.State == live.Ready { // its end is not published yet
+		ended = u.Changed()
 	}
 	select {
 	case <-ended:
@@ -121,7 +122,7 @@ func (r *Registry) waitForEnd(ctx context.Context, s *Session) error {
 // limits returns the time limits for a request to a server.
 func (r *Registry) limits(server string) upstream.Limits {
 	if u := r.Catalog().Upstream(server); u != nil {
-		return upstream.Limits{Idle: u.config.Timeout, Total: u.config.MaxTimeout}
+		return upstream.Limits{Idle: u.Config.Timeout, Total: u.Config.MaxTimeout}
 	}
 	return upstream.Limits{}
 }

@@ -1,29 +1,20 @@
 package registry
 
 import (
-	"bytes"
-	"context"
-	"encoding/json"
 	"slices"
 	"sync"
-	"time"
 
 	"mcpx/config"
-	"mcpx/internal/child"
-	"mcpx/internal/link"
-	"mcpx/internal/lockfile"
-	"mcpx/internal/rawjson"
-	"mcpx/internal/schema"
-	"mcpx/internal/signature"
+	"mcpx/registry/live"
 )
 
 // Catalog is the state of a profile's upstreams at one moment, with their lists. It is
 // immutable: a new catalog replaces it.
 type Catalog struct {
-	Upstreams []*Upstream // in config order
-	byName    map[string]*Upstream
-	perUser   []*Upstream // with isolation "user"
-	derived   sync.Map    // see Derived
+	Upstreams []*live.Upstream // in config order
+	byName    map[string]*live.Upstream
+	perUser   []*live.Upstream // with isolation "user"
+	derived   sync.Map         // see Derived
 }
 
 // Derived returns a value that a user of the registry derives from the catalog, by the name
@@ -40,18 +31,18 @@ func (c *Catalog) Derived(kind string, from func(c *Catalog) any) any {
 func (c *Catalog) setPerUser() {
 	c.perUser = nil
 	for _, u := range c.Upstreams {
-		if u.config != nil && u.config.Isolation == config.PerUser {
+		if u.Config != nil && u.Config.Isolation == config.PerUser {
 			c.perUser = append(c.perUser, u)
 		}
 	}
 }
 
 // Upstream finds an upstream by its exact name, nil if there is none.
-func (c *Catalog) Upstream(name string) *Upstream { return c.byName[name] }
+func (c *Catalog) Upstream(name string) *live.Upstream { return c.byName[name] }
 
 // with returns the catalog with one upstream replaced.
-func (c *Catalog) with(u *Upstream) *Catalog {
-	next := &Catalog{Upstreams: slices.Clone(c.Upstreams), byName: make(map[string]*Upstream, len(c.byName))}
+func (c *Catalog) with(u *live.Upstream) *Catalog {
+	next := &Catalog{Upstreams: slices.Clone(c.Upstreams), byName: make(map[string]*live.Upstream, len(c.byName))}
 	for i, old := range next.Upstreams {
 		if old.Name == u.Name {
 			next.Upstreams[i] = u
@@ -60,251 +51,4 @@ func (c *Catalog) with(u *Upstream) *Catalog {
 	}
 	next.setPerUser()
 	return next
-}
-
-// State is the state of an upstream.
-type State string
-
-// The states.
-const (
-	Idle     State = "idle"     // not running; a request starts it
-	Starting State = "starting" // connecting, or queued to connect
-	Ready    State = "ready"
-	Waiting  State = "waiting" // failed, and will be started again: at RetryAt, or by the next request
-	Failed   State = "failed"  // its configuration cannot work
-	Stopped  State = "stopped" // by a person, or because mcpx is stopping
-
-	NeedsSignIn State = "needs sign-in"     // a person must sign in to it
-	SigningIn   State = "signing in"        // a person is doing that in a browser
-	NeedsAccess State = "needs more access" // a person must allow mcpx to do more
-)
-
-// States are all states, in the order of a listing.
-var States = []State{Idle, Starting, Ready, NeedsSignIn, SigningIn, NeedsAccess, Waiting, Failed, Stopped}
-
-// Upstream is the state of one upstream at one moment, with its lists. While it is down,
-// it has the last known lists.
-type Upstream struct {
-	Name         string
-	Description  string // from the config
-	State        State
-	Reason       string     // why it is not ready
-	Cause        link.Cause // the kind of failure
-	Stderr       []string   // the last lines of stderr before the last failure
-	FailedAt     time.Time  // the last failure
-	RetryAt      time.Time  // the next start, while waiting
-	StartupTime  time.Duration
-	ListedAt     time.Time // when its lists were read; zero: never
-	Revision     string    // of MCP, as negotiated
-	Software     string    // its own name and version, as the upstream declared them
-	Instructions string
-	Capabilities []byte // as the upstream declared them
-	Tools        []*Tool
-	Prompts      []Item
-	Resources    []Item
-	Templates    []Item // of resources
-	ToolsOnly    bool   // the client may use some of its tools, and nothing else of it
-
-	whole      *Upstream     // in a View: the upstream that this is a part of
-	failure    *link.Failure // for which a person must act; nil if there is none
-	isStale    bool          // the lists are from before the next start
-	config     *config.Upstream
-	supervisor *supervisor
-	listed     map[string][]Item // the lists by method, with the tools that the config hides; never changed in place
-	tools      map[string]*Tool
-	tokens     func() int // of all tools; nil before the first list
-	session    *Session
-	stderr     *child.Stderr // of the child of the session; nil without one
-	changed    chan struct{} // closed when a newer Upstream replaces this one
-
-	instructions     string // also if they wait for a review
-	instructionsWait bool
-	waiting          map[lockfile.Kind][]string // items that are not as approved; never changed in place
-	news             *news                      // nil: none
-}
-
-// NewUpstream returns an upstream without a session that is always ready. Its user
-// handles the calls.
-func NewUpstream(name string, tools []Item) *Upstream {
-	u := &Upstream{Name: name, State: Ready}
-	setTools(u, tools)
-	return u
-}
-
-// Transport returns how the upstream is connected.
-func (u *Upstream) Transport() config.Transport { return u.config.Transport }
-
-// Config returns the upstream's config, which must not be changed.
-func (u *Upstream) Config() *config.Upstream { return u.config }
-
-// Tokens returns the number of tokens in ToolList. It counts them when it is called for
-// the first time since the tools changed.
-func (u *Upstream) Tokens() int {
-	if u.tokens == nil {
-		return 0
-	}
-	return u.tokens()
-}
-
-// ToolList returns the full definitions of its tools, as a client without mcpx gets them
-// from tools/list, or nil if there are none.
-func (u *Upstream) ToolList() []byte { return toolList(u.Tools) }
-
-func toolList(tools []*Tool) []byte {
-	if len(tools) == 0 {
-		return nil
-	}
-	size := len(`{"tools":[]}`)
-	for _, t := range tools {
-		size += len(t.Raw) + 1
-	}
-	list := bytes.NewBuffer(make([]byte, 0, size))
-	list.WriteString(`{"tools":[`)
-	for i, t := range tools {
-		if i > 0 {
-			list.WriteByte(',')
-		}
-		if json.Compact(list, t.Raw) != nil { // it is valid, or it would not be in a list
-			list.Write(t.Raw)
-		}
-	}
-	list.WriteString("]}")
-	return list.Bytes()
-}
-
-// LatestStderr returns the last lines that the process of the shared session wrote to
-// stderr, redacted; if there is no session, those before the last failure. Lines of
-// per-client processes are only for their clients.
-func (u *Upstream) LatestStderr() []string {
-	if u.session == nil {
-		return u.Stderr
-	}
-	if u.stderr != nil {
-		return u.stderr.Lines()
-	}
-	return nil
-}
-
-// Unavailable returns the error for a call to an upstream that is not ready.
-func (u *Upstream) Unavailable() error {
-	return &Unavailable{Server: u.Name, Reason: u.Reason, Stderr: u.Stderr, RetryAt: u.RetryAt, failure: u.failure}
-}
-
-// Tool finds a tool by its exact name, nil if there is none.
-func (u *Upstream) Tool(name string) *Tool { return u.tools[name] }
-
-// InFirstStart reports whether the upstream starts for the first time, so that its
-// lists may be known soon.
-func (u *Upstream) InFirstStart() bool {
-	return u.State == Starting && u.ListedAt.IsZero() && u.FailedAt.IsZero()
-}
-
-// NeedsStart reports whether a call must wait for the upstream's next start, which may
-// change its lists.
-func (u *Upstream) NeedsStart() bool {
-	return u.isStale && (u.State == Idle || u.State == Starting || u.State == Waiting)
-}
-
-// mayStart reports whether a call can start the upstream.
-func (u *Upstream) mayStart() bool {
-	return slices.Contains([]State{Idle, Waiting, NeedsSignIn, NeedsAccess}, u.State)
-}
-
-// isListed reports whether the upstream's lists are known, and it can be ready again.
-func (u *Upstream) isListed() bool {
-	return !u.ListedAt.IsZero() && u.State != Failed && u.State != Stopped
-}
-
-// Has reports whether the upstream declared a capability.
-func (u *Upstream) Has(capability string) bool {
-	return !rawjson.IsNull(rawjson.Get(u.Capabilities, capability))
-}
-
-// superseded waits until a newer Upstream replaces this one in the catalog.
-func (u *Upstream) superseded(ctx context.Context) error {
-	select {
-	case <-u.changed:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// Item is an item of a list: a tool, a prompt, a resource or a template.
-type Item struct {
-	Key string          // its name or URI
-	Raw json.RawMessage // the whole definition, every member, redacted
-
-	sent json.RawMessage // the definition as the upstream sent it; nil: the same as Raw
-	pin  string          // what the lock file compares; empty: not known yet
-}
-
-// Tool is one tool as its upstream described it.
-type Tool struct {
-	Name        string
-	Description string          // redacted
-	Input       *schema.Schema  // the input schema as the upstream sent it: arguments are checked against it
-	Raw         json.RawMessage // the whole definition, every member, redacted
-
-	shown     *schema.Schema  // the input schema, redacted
-	sent      json.RawMessage // the definition as the upstream sent it
-	derive    sync.Once
-	derived   any
-	signature func() string
-}
-
-// newTool reads a tool's definition. It accepts members of any type.
-func newTool(item Item) *Tool {
-	t := &Tool{Name: item.Key, Raw: item.Raw, sent: item.asSent()}
-	t.Description, _ = rawjson.String(rawjson.Get(t.Raw, "description"))
-	t.Input = schema.New(inputSchema(t.sent))
-	t.shown = t.Input
-	if string(t.sent) != string(t.Raw) {
-		t.shown = schema.New(t.ShownSchema())
-	}
-	t.signature = sync.OnceValue(func() string { return signature.Of(t.shown) })
-	return t
-}
-
-// Derived returns the value that a user of the registry derives from the tool. It is
-// made once and lives as long as the tool.
-func (t *Tool) Derived(from func(t *Tool) any) any {
-	t.derive.Do(func() { t.derived = from(t) })
-	return t.derived
-}
-
-func (i Item) asSent() json.RawMessage {
-	if i.sent == nil {
-		return i.Raw
-	}
-	return i.sent
-}
-
-func inputSchema(definition []byte) json.RawMessage {
-	if schema := rawjson.Get(definition, "inputSchema"); !rawjson.IsNull(schema) {
-		return schema
-	}
-	return json.RawMessage(`{"type":"object"}`)
-}
-
-// ShownSchema returns the input schema, redacted.
-func (t *Tool) ShownSchema() json.RawMessage { return inputSchema(t.Raw) }
-
-// Signature returns the tool's parameters in the style of TypeScript.
-func (t *Tool) Signature() string { return t.signature() }
-
-// TypedParameters returns the required parameters with their types.
-func (t *Tool) TypedParameters() string { return signature.Typed(t.shown) }
-
-// RequiredParameters returns the names of the required parameters.
-func (t *Tool) RequiredParameters() string { return signature.Required(t.shown) }
-
-// Returns returns the type of the tool's results, in at most limit bytes, or "" if the
-// upstream does not describe them.
-func (t *Tool) Returns(limit int) string {
-	output := rawjson.Get(t.Raw, "outputSchema")
-	if rawjson.IsNull(output) {
-		return ""
-	}
-	return signature.Returns(schema.New(output), limit)
 }

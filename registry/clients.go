@@ -4,13 +4,13 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"mcpx/config"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/upstream"
+	"mcpx/registry/live"
 )
 
 // clients holds the clients of the fronts and what they subscribed to.
@@ -133,19 +133,20 @@ func (c *clients) only(could func(c upstream.Client) bool) (only upstream.Client
 	return only
 }
 
-// OnlyClient implements upstream.Host.
-func (s *Session) OnlyClient() upstream.Client {
+// OnlyClient implements live.Host.
+func (r *Registry) OnlyClient(s *live.Session) upstream.Client {
 	if s.Owner != nil {
 		return s.Owner
 	}
-	r := s.supervisor.registry
-	return r.clients.only(func(c upstream.Client) bool { return r.mayUse(c, s.Config.Name) && keyOf(s.Config, c) == s.key() })
+	return r.clients.only(func(c upstream.Client) bool {
+		return r.mayUse(c, s.Config.Name) && keyOf(s.Config, c) == keyOfSession(s)
+	})
 }
 
 // announce notifies clients of changed lists until ctx ends.
 func (r *Registry) announce(ctx context.Context) {
 	for {
-		capabilities, err := r.changed.wait(ctx, nil)
+		capabilities, err := r.changed.Wait(ctx, nil)
 		if err != nil {
 			return
 		}
@@ -164,26 +165,17 @@ func (r *Registry) announce(ctx context.Context) {
 	}
 }
 
-// Notified implements upstream.Host. Changes of lists count only on the shared session,
-// because all clients see the same lists.
-func (s *Session) Notified(method string, params []byte, to []upstream.Client) {
-	isList := strings.HasSuffix(method, "/list_changed")
-	switch {
-	case s.Owner == nil && isList:
-		for _, k := range kinds {
-			if method == upstream.ListChanged(k.capability) {
-				s.supervisor.refresh.note(k.capability)
-				return
-			}
-		}
-	case s.Owner != nil && isList:
-		return
-	case s.Owner != nil && len(to) == 0:
+// ListsChanged implements live.Host.
+func (r *Registry) ListsChanged(capabilities ...string) { r.changed.Note(capabilities...) }
+
+// Notified implements live.Host.
+func (r *Registry) Notified(s *live.Session, method string, params []byte, to []upstream.Client) {
+	if s.Owner != nil && len(to) == 0 {
 		to = []upstream.Client{s.Owner}
 	}
 	switch method {
 	case "notifications/resources/updated":
-		s.supervisor.registry.updated(s.key(), params)
+		r.updated(keyOfSession(s), params)
 		return
 	case "notifications/message":
 		if len(to) > 0 {
@@ -195,12 +187,20 @@ func (s *Session) Notified(method string, params []byte, to []upstream.Client) {
 	}
 }
 
-// key returns the key of the session.
-func (s *Session) key() sessionKey {
-	if s.supervisor.user != "" {
-		return sessionKey{s.Config.Name, s.supervisor.user}
+// Opened implements live.Host.
+func (r *Registry) Opened(s *live.Session, capabilities []byte) (ready func()) {
+	r.setFirstLevel(s, capabilities)
+	restore := r.restoreSubscriptions(s)
+	return func() {
+		r.updateLevel(s, capabilities)
+		restore()
 	}
-	return keyOf(s.Config, s.Owner)
+}
+
+// HasUsers implements live.Host. Clients use a shared session even without calls if they have
+// subscriptions, or sessions of their own.
+func (r *Registry) HasUsers(s *live.Session) bool {
+	return len(r.clients.uris(keyOfSession(s))) > 0 || len(r.sessions.of(s.Config.Name)) > 0
 }
 
 // withLogger returns a log message whose logger begins with the server's name.
@@ -214,10 +214,10 @@ func withLogger(params []byte, server string) []byte {
 
 // openSessions returns an upstream's open sessions: the shared one, the per-client ones
 // and those of callers.
-func (r *Registry) openSessions(u *Upstream) []*Session {
+func (r *Registry) openSessions(u *live.Upstream) []*live.Session {
 	sessions := append(r.sessions.of(u.Name), r.users.sessionsOf(u.Name)...)
-	if u.State == Ready {
-		sessions = append(sessions, u.session)
+	if u.State == live.Ready {
+		sessions = append(sessions, u.Session)
 	}
 	return sessions
 }
@@ -231,7 +231,7 @@ func (r *Registry) Broadcast(c upstream.Client, method string, params []byte) {
 			continue
 		}
 		for _, s := range r.openSessions(u) {
-			if s.Config.Isolation == config.PerUser && s.key() != keyOf(s.Config, c) {
+			if s.Config.Isolation == config.PerUser && keyOfSession(s) != keyOf(s.Config, c) {
 				continue
 			}
 			if s.IsModern() {

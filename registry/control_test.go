@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mcpx/config"
+	"mcpx/registry/live"
 )
 
 // must fails the test for an error.
@@ -31,7 +32,7 @@ func TestRestart(t *testing.T) {
 		must(t, r.Restart("a"))
 		calls.Wait()
 		after(time.Second)
-		expect(t, r, f, Ready, 2)
+		expect(t, r, f, live.Ready, 2)
 		if lost == nil || !strings.Contains(lost.Error(), "a person has stopped it") {
 			t.Errorf("the call in flight ended with %v", lost)
 		}
@@ -39,7 +40,7 @@ func TestRestart(t *testing.T) {
 		after(time.Second)
 		must(t, r.Restart("a"))
 		after(time.Second)
-		expect(t, r, f, Ready, 3)
+		expect(t, r, f, live.Ready, 3)
 	})
 }
 
@@ -66,16 +67,16 @@ func TestStop(t *testing.T) {
 				v.before(t, r)
 				must(t, r.Stop("a"))
 				after(time.Hour)
-				expect(t, r, f, Stopped, v.dialed)
-				var down *Unavailable
+				expect(t, r, f, live.Stopped, v.dialed)
+				var down *live.Unavailable
 				if _, err := call(t.Context(), r, nil); !errors.As(err, &down) || !strings.Contains(down.Reason, "stopped in the console") {
 					t.Errorf("a call gets %v", err)
 				}
-				expect(t, r, f, Stopped, v.dialed)
+				expect(t, r, f, live.Stopped, v.dialed)
 				f.set(func(f *fake) { f.starts = 0 })
 				must(t, r.Start("a"))
 				after(time.Second)
-				expect(t, r, f, Ready, v.dialed+1)
+				expect(t, r, f, live.Ready, v.dialed+1)
 				mustCallFake(t, r)
 			}, change)
 		})
@@ -89,13 +90,13 @@ func TestStopWhileWaiting(t *testing.T) {
 		f.set(func(f *fake) { f.down = true })
 		f.die()
 		after(5 * time.Second)
-		if u := r.Catalog().Upstream("a"); u.State != Waiting {
+		if u := r.Catalog().Upstream("a"); u.State != live.Waiting {
 			t.Fatalf("it is %s", u.State)
 		}
 		tries := len(f.times())
 		must(t, r.Stop("a"))
 		after(time.Hour)
-		expect(t, r, f, Stopped, tries)
+		expect(t, r, f, live.Stopped, tries)
 	})
 }
 

@@ -17,6 +17,7 @@ import (
 	"mcpx/internal/mcptest"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/upstream"
+	"mcpx/registry/live"
 )
 
 // transportFake is the transport of the fake upstream.
@@ -198,7 +199,7 @@ func inTime(t *testing.T, f *fake, test func(t *testing.T, r *Registry), changes
 		test(t, r)
 		cancel()
 		wg.Wait()
-		if u := r.Catalog().Upstream("a"); u.State != Stopped {
+		if u := r.Catalog().Upstream("a"); u.State != live.Stopped {
 			t.Errorf("it is %s after the end", u.State)
 		}
 		attempts := len(f.times())

@@ -14,6 +14,7 @@ import (
 	"mcpx/config"
 	"mcpx/internal/listcache"
 	"mcpx/internal/mcptest"
+	"mcpx/registry/live"
 )
 
 // never is an interval that does not end in a test. A process gets no pings.
@@ -23,7 +24,7 @@ const never = 1000 * time.Hour
 func lazy(u *config.Upstream) { u.Start, u.IdleStop = config.StartLazy, 15*time.Minute }
 
 // expect fails unless the upstream is in a state and was dialled so many times.
-func expect(t *testing.T, r *Registry, f *fake, state State, dialled int) {
+func expect(t *testing.T, r *Registry, f *fake, state live.State, dialled int) {
 	t.Helper()
 	if u := r.Catalog().Upstream("a"); u.State != state || len(f.times()) != dialled {
 		t.Fatalf("it is %s (%s), and was dialled %d times; want %s and %d", u.State, u.Reason, len(f.times()), state, dialled)
@@ -43,26 +44,26 @@ func mustCallFake(t *testing.T, r *Registry) {
 func TestLazyWithoutCache(t *testing.T) {
 	f := &fake{pings: never}
 	inTime(t, f, func(t *testing.T, r *Registry) {
-		expect(t, r, f, Ready, 1)
+		expect(t, r, f, live.Ready, 1)
 		after(2 * fillTime)
-		expect(t, r, f, Idle, 1)
+		expect(t, r, f, live.Idle, 1)
 		u := r.Catalog().Upstream("a")
 		if u.Tool("t1") == nil || u.ListedAt.IsZero() || !u.NeedsStart() {
 			t.Errorf("after the first start: %+v", u)
 		}
 		mustCallFake(t, r)
-		expect(t, r, f, Ready, 2)
+		expect(t, r, f, live.Ready, 2)
 		if u := r.Catalog().Upstream("a"); u.Tool("t2") == nil || u.NeedsStart() {
 			t.Error("it was not listed again")
 		}
 		after(14 * time.Minute)
 		mustCallFake(t, r)
 		after(14 * time.Minute)
-		expect(t, r, f, Ready, 2)
+		expect(t, r, f, live.Ready, 2)
 		after(10 * time.Minute)
-		expect(t, r, f, Idle, 2)
+		expect(t, r, f, live.Idle, 2)
 		mustCallFake(t, r)
-		expect(t, r, f, Ready, 3)
+		expect(t, r, f, live.Ready, 3)
 	}, lazy)
 }
 
@@ -73,12 +74,16 @@ func TestFillsDoNotWaitForUsers(t *testing.T) {
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		mustCallFake(t, r)
 		after(fillTime)
-		expect(t, r, f, Ready, 1)
-		fills := r.fills
-		if !fills.TryAcquire(1) {
-			t.Fatal("the next upstream cannot start")
+		expect(t, r, f, live.Ready, 1)
+		two := profileOf(lazy)
+		other := two.Upstreams[0]
+		other.Name = "b"
+		two.Upstreams = append(two.Upstreams, other)
+		r.Apply(two)
+		after(fillTime)
+		if u := r.Catalog().Upstream("b"); u.ListedAt.IsZero() {
+			t.Errorf("the next upstream was not started: it is %s", u.State)
 		}
-		fills.Release(1)
 	}, lazy)
 }
 
@@ -89,12 +94,12 @@ func TestLazyWithCache(t *testing.T) {
 	inTime(t, &fake{pings: never, cache: listcache.New(folder, zerolog.Nop())}, func(t *testing.T, _ *Registry) { after(time.Second) }, func(u *config.Upstream) { u.Command = "x" })
 	second := &fake{pings: never, cache: listcache.New(folder, zerolog.Nop())}
 	inTime(t, second, func(t *testing.T, r *Registry) {
-		expect(t, r, second, Idle, 0)
+		expect(t, r, second, live.Idle, 0)
 		if u := r.Catalog().Upstream("a"); u.Tool("t1") == nil || u.ListedAt.IsZero() || !u.Has("tools") || u.InFirstStart() {
 			t.Errorf("from the cache: %+v", u)
 		}
 		after(24 * time.Hour)
-		expect(t, r, second, Idle, 0)
+		expect(t, r, second, live.Idle, 0)
 		var all sync.WaitGroup
 		for range 10 {
 			all.Go(func() {
@@ -104,10 +109,10 @@ func TestLazyWithCache(t *testing.T) {
 			})
 		}
 		all.Wait()
-		expect(t, r, second, Ready, 1)
+		expect(t, r, second, live.Ready, 1)
 	}, lazy, func(u *config.Upstream) { u.Command = "x" })
 	third := &fake{pings: never, cache: listcache.New(folder, zerolog.Nop())}
-	inTime(t, third, func(t *testing.T, r *Registry) { expect(t, r, third, Ready, 1) }, lazy, func(u *config.Upstream) { u.Command = "another" })
+	inTime(t, third, func(t *testing.T, r *Registry) { expect(t, r, third, live.Ready, 1) }, lazy, func(u *config.Upstream) { u.Command = "another" })
 }
 
 // TestUnusableCacheIsLogged: lists of lazy upstreams that cannot be saved cause one warning,
@@ -136,12 +141,12 @@ func TestIdleStopSparesUsers(t *testing.T) {
 				done <- err
 			}()
 			after(90 * time.Minute)
-			expect(t, r, f, Ready, 1)
+			expect(t, r, f, live.Ready, 1)
 			if err := <-done; err != nil {
 				t.Error(err)
 			}
 			after(30 * time.Minute)
-			expect(t, r, f, Idle, 1)
+			expect(t, r, f, live.Idle, 1)
 		}, lazy, func(u *config.Upstream) { u.MaxTimeout = 3 * time.Hour })
 	})
 	t.Run("a subscription", func(t *testing.T) {
@@ -153,30 +158,30 @@ func TestIdleStopSparesUsers(t *testing.T) {
 				t.Fatal(err)
 			}
 			after(5 * time.Hour)
-			expect(t, r, f, Ready, 1)
+			expect(t, r, f, live.Ready, 1)
 			r.Detach(t.Context(), c)
 			after(time.Hour)
-			expect(t, r, f, Idle, 1)
+			expect(t, r, f, live.Idle, 1)
 		}, lazy)
 	})
 	t.Run("eager without an idle time", func(t *testing.T) {
 		f := &fake{pings: never}
 		inTime(t, f, func(t *testing.T, r *Registry) {
 			after(24 * time.Hour)
-			expect(t, r, f, Ready, 1)
+			expect(t, r, f, live.Ready, 1)
 		})
 	})
 	t.Run("eager with an idle time", func(t *testing.T) {
 		f := &fake{pings: never}
 		inTime(t, f, func(t *testing.T, r *Registry) {
-			expect(t, r, f, Ready, 1)
+			expect(t, r, f, live.Ready, 1)
 			after(2 * time.Hour)
-			expect(t, r, f, Idle, 1)
+			expect(t, r, f, live.Idle, 1)
 			mustCallFake(t, r)
-			expect(t, r, f, Ready, 2)
+			expect(t, r, f, live.Ready, 2)
 			f.die() // an eager one is restarted
 			after(time.Second)
-			expect(t, r, f, Ready, 3)
+			expect(t, r, f, live.Ready, 3)
 		}, func(u *config.Upstream) { u.IdleStop = time.Hour })
 	})
 }
@@ -188,22 +193,22 @@ func TestLazyFailures(t *testing.T) {
 		mustCallFake(t, r)
 		f.die()
 		after(time.Hour)
-		expect(t, r, f, Idle, 1)
+		expect(t, r, f, live.Idle, 1)
 		if u := r.Catalog().Upstream("a"); u.Reason != "died on purpose" || u.Tool("t1") == nil {
 			t.Errorf("after its death: %+v", u)
 		}
 		f.set(func(f *fake) { f.down = true })
 		for range 2 {
-			var down *Unavailable
+			var down *live.Unavailable
 			if _, err := call(t.Context(), r, nil); !errors.As(err, &down) || down.Reason != "down on purpose" {
 				t.Errorf("got %v", err)
 			}
 			after(time.Hour)
 		}
-		expect(t, r, f, Waiting, 3)
+		expect(t, r, f, live.Waiting, 3)
 		f.set(func(f *fake) { f.down = false })
 		mustCallFake(t, r)
-		expect(t, r, f, Ready, 4)
+		expect(t, r, f, live.Ready, 4)
 	}, lazy)
 }
 
@@ -213,10 +218,10 @@ func TestCallsDuringIdleStop(t *testing.T) {
 	f := &fake{pings: never, stops: 2 * time.Second}
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		mustCallFake(t, r)
-		session := r.Catalog().Upstream("a").session
+		session := r.Catalog().Upstream("a").Session
 		<-session.Done() // it is unused for its idle time
 		mustCallFake(t, r)
-		expect(t, r, f, Ready, 2)
+		expect(t, r, f, live.Ready, 2)
 	}, lazy)
 }
 
@@ -227,7 +232,7 @@ func TestApplyKeepsIdleTime(t *testing.T) {
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		r.Apply(profileOf(lazy, func(u *config.Upstream) { u.IdleStop = time.Hour }))
 		after(2 * fillTime)
-		expect(t, r, f, Idle, 1)
+		expect(t, r, f, live.Idle, 1)
 		r.Apply(profileOf(lazy))
 		mustCallFake(t, r)
 		for range 5 {
@@ -235,6 +240,6 @@ func TestApplyKeepsIdleTime(t *testing.T) {
 			r.Apply(profileOf(lazy, func(u *config.Upstream) { u.Description = time.Now().String() }))
 		}
 		synctest.Wait()
-		expect(t, r, f, Idle, 2)
+		expect(t, r, f, live.Idle, 2)
 	}, lazy)
 }

@@ -6,6 +6,7 @@ import (
 
 	"mcpx/internal/rawjson"
 	"mcpx/internal/upstream"
+	"mcpx/registry/live"
 )
 
 // LogLevels are the log levels of MCP, the most verbose first.
@@ -26,7 +27,7 @@ func (r *Registry) SetLevel(c upstream.Client, level string) {
 		r.clients.levels[c.ID()] = level
 	}
 	r.clients.mu.Unlock()
-	var sessions []*Session
+	var sessions []*live.Session
 	for _, u := range r.Catalog().Upstreams {
 		if u.Has("logging") && r.mayUse(c, u.Name) {
 			sessions = append(sessions, r.openSessions(u)...)
@@ -34,6 +35,9 @@ func (r *Registry) SetLevel(c upstream.Client, level string) {
 	}
 	r.sendLevel(sessions...)
 }
+
+// LogLevel implements live.Host.
+func (r *Registry) LogLevel() string { return r.clients.level() }
 
 // level returns the most verbose level that a client has set, empty if none has.
 func (c *clients) level() string {
@@ -51,7 +55,7 @@ func (c *clients) level() string {
 
 // sendLevel sends the wanted level to sessions and waits for them, for levelTime at
 // most.
-func (r *Registry) sendLevel(sessions ...*Session) {
+func (r *Registry) sendLevel(sessions ...*live.Session) {
 	if r.clients.level() == "" {
 		return
 	}
@@ -77,12 +81,12 @@ func (r *Registry) sendLevel(sessions ...*Session) {
 
 // sendLevelTo sends the wanted level to one session. Only one goroutine does so at a
 // time, so that the newest level is sent last.
-func (r *Registry) sendLevelTo(s *Session) {
+func (r *Registry) sendLevelTo(s *live.Session) {
 	limit := time.NewTimer(sideTime)
 	defer limit.Stop()
 	select {
-	case s.setting <- struct{}{}:
-		defer func() { <-s.setting }()
+	case s.LevelTurn <- struct{}{}:
+		defer func() { <-s.LevelTurn }()
 	case <-limit.C: // the next sender sends the newest level
 		return
 	case <-s.Done():
@@ -92,12 +96,12 @@ func (r *Registry) sendLevelTo(s *Session) {
 	if level == "" {
 		return
 	}
-	s.level.Store(&level)
+	s.SentLevel.Store(&level)
 	_ = r.requestAndLog(s, "logging/setLevel", append(rawjson.AppendString([]byte(`{"level":`), level), '}'))
 }
 
 // setFirstLevel sends the wanted level to a new session before its first call.
-func (r *Registry) setFirstLevel(s *Session, capabilities []byte) {
+func (r *Registry) setFirstLevel(s *live.Session, capabilities []byte) {
 	if !rawjson.IsNull(rawjson.Get(capabilities, "logging")) {
 		r.sendLevel(s)
 	}
@@ -105,15 +109,15 @@ func (r *Registry) setFirstLevel(s *Session, capabilities []byte) {
 
 // updateLevel sends the level again if it changed after setFirstLevel, but before
 // SetLevel could find the session.
-func (r *Registry) updateLevel(s *Session, capabilities []byte) {
-	if sent := s.level.Load(); sent == nil || *sent != r.clients.level() {
+func (r *Registry) updateLevel(s *live.Session, capabilities []byte) {
+	if sent := s.SentLevel.Load(); sent == nil || *sent != r.clients.level() {
 		s.Go(func() { r.setFirstLevel(s, capabilities) })
 	}
 }
 
 // requestAndLog sends a request of mcpx itself, whose result is empty. It logs and
 // returns an error.
-func (r *Registry) requestAndLog(s *Session, method string, params []byte) error {
+func (r *Registry) requestAndLog(s *live.Session, method string, params []byte) error {
 	ctx, cancel := context.WithTimeout(s.Context(), sideTime)
 	defer cancel()
 	_, err := s.Request(ctx, method, params)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mcpx/config"
+	"mcpx/registry/live"
 )
 
 // TestLevelsOfTwoClients: the upstream has the most verbose level that any client
@@ -72,7 +73,7 @@ func TestALevelWhileASessionOpens(t *testing.T) {
 			both.Wait()
 			synctest.Wait()
 			for _, s := range r.sessions.of("a") {
-				if got := *s.level.Load(); got != "debug" {
+				if got := *s.SentLevel.Load(); got != "debug" {
 					t.Fatalf("time %d: its session is left with %s", i, got)
 				}
 			}
@@ -94,7 +95,7 @@ func TestSetLevelWaitsForTheUpstream(t *testing.T) {
 		r.SetLevel(c, "debug") // the upstream is not there yet
 		u := r.Settled(t.Context(), "a")
 		f.set(func(*fake) {
-			if u.State != Ready || last != "debug" {
+			if u.State != live.Ready || last != "debug" {
 				t.Errorf("a new session is %s with level %q", u.State, last)
 			}
 		})

@@ -10,6 +10,7 @@ import (
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/upstream"
+	"mcpx/registry/live"
 )
 
 // Limits of the messages that are recorded.
@@ -125,29 +126,28 @@ func (t *records) add(name string, m Message) {
 	}
 }
 
-// Record implements upstream.Host. It records a message of the shared session, if somebody watches it.
-func (s *Session) Record(d upstream.Direction, message []byte) {
-	t := &s.supervisor.registry.records
-	if s.Owner != nil || !t.isActive.Load() {
+// Record implements live.Host. It records a message of the shared session, if somebody watches it.
+func (r *Registry) Record(s *live.Session, d upstream.Direction, message []byte) {
+	if s.Owner != nil || !r.records.isActive.Load() {
 		return
 	}
-	shown := s.withoutPasswords(message)
+	shown := withoutPasswords(s.Supervisor().Upstream(), message)
 	text := strings.ToValidUTF8(string(shown[:min(len(shown), child.RedactBytes)]), "\uFFFD")
-	t.add(s.Config.Name, Message{At: time.Now(), Received: bool(d), Text: plain.Cut(s.Config.Redact(text), messageBytes), Bytes: len(message)})
+	r.records.add(s.Config.Name, Message{At: time.Now(), Received: bool(d), Text: plain.Cut(s.Config.Redact(text), messageBytes), Bytes: len(message)})
 }
 
 // withoutPasswords returns a message without the arguments that the tool's schema marks as
 // secret.
-func (s *Session) withoutPasswords(message []byte) []byte {
+func withoutPasswords(u *live.Upstream, message []byte) []byte {
 	params := rawjson.Get(message, "params")
 	arguments := rawjson.Get(params, "arguments")
 	name, _ := rawjson.String(rawjson.Get(params, "name"))
-	tool := s.supervisor.upstream.Load().Tool(name)
+	tool := u.Tool(name)
 	if tool == nil || rawjson.Kind(arguments) != '{' {
 		return message
 	}
 	hidden := arguments
-	for key, property := range rawjson.Members(rawjson.Get(inputSchema(tool.sent), "properties")) {
+	for key, property := range rawjson.Members(rawjson.Get(tool.SentSchema(), "properties")) {
 		isSecret := string(rawjson.Get(property, "format")) == `"password"` || string(rawjson.Get(property, "writeOnly")) == "true"
 		if isSecret && rawjson.Get(arguments, key) != nil {
 			hidden = rawjson.With(hidden, key, []byte(`"***"`))

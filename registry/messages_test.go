@@ -28,7 +28,7 @@ func TestMessagesAreRecorded(t *testing.T) {
 	upstream := mcptest.Upstream(t)
 	upstream["env"].(map[string]string)["API_KEY"] = "sesame-open-1234"
 	r, _ := run(t, map[string]any{"one": upstream})
-	if _, err := r.Ready(t.Context(), "one"); err != nil {
+	if _, err := r.For(nil).Ready(t.Context(), "one"); err != nil {
 		t.Fatal(err)
 	}
 	mustCall(t, r, "one", "echo", `{"text":"before"}`)

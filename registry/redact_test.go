@@ -11,6 +11,7 @@ import (
 	"mcpx/internal/mcptest"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
+	"mcpx/registry/lists"
 )
 
 const (
@@ -59,7 +60,7 @@ func TestListsHideSecrets(t *testing.T) {
 		"resources/list":           answer(`{"resources":[{"uri":"test://region-7","name":"region-7","description":"` + secret + `"}]}`),
 		"resources/templates/list": answer(`{"resourceTemplates":[{"uriTemplate":"test://region-7/{id}","name":"one","title":"` + line + `"}]}`),
 	}, "-full", "-instructions", "use "+password+" and\n"+key)})
-	u, err := r.Ready(t.Context(), "a")
+	u, err := r.For(nil).Ready(t.Context(), "a")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +104,7 @@ func TestErrorsHideSecrets(t *testing.T) {
 }
 
 // inputText returns the text of a tool's input schema.
-func inputText(t *testing.T, tool *Tool) string {
+func inputText(t *testing.T, tool *lists.Tool) string {
 	t.Helper()
 	root, err := tool.Input.Root()
 	if err != nil {

@@ -1,87 +1,64 @@
-// Package registry runs the upstreams of a profile: it starts them, keeps sessions to
-// them, caches their lists of tools, prompts and resources, and restarts those that fail.
+// Package registry knows all upstreams of a profile and the clients that use them: which
+// upstreams there are, what a client sees of them, which session carries its requests, and
+// what it has subscribed to. Package live runs each upstream.
 package registry
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
-	"golang.org/x/sync/semaphore"
 
 	"mcpx/config"
-	"mcpx/internal/auth"
-	"mcpx/internal/child"
-	"mcpx/internal/listcache"
 	"mcpx/internal/tasks"
 	"mcpx/internal/telemetry"
+	"mcpx/registry/lists"
+	"mcpx/registry/live"
 )
 
-// Registry holds the live upstreams of one profile.
+// Registry holds the upstreams of one profile.
 type Registry struct {
-	schema    string // the name of the profile
-	options   Options
-	log       zerolog.Logger
-	slots     *semaphore.Weighted // bounds how many upstreams start at the same time
-	callSlots *semaphore.Weighted // bounds how many per-client sessions open at the same time; calls wait for them
-	fills     *semaphore.Weighted // bounds how many start only to fill the cache
-	catalog   atomic.Pointer[Catalog]
-	changed   changes // lists that clients must be notified of
-	clients   clients
-	views     views
-	users     users
-	sessions  clientSessions
-	records   records         // messages that somebody watches
-	tasks     tasks.Group     // the supervisors
-	ctx       context.Context // ends when Run does
-	stop      context.CancelFunc
+	schema   string            // the name of the profile
+	tracer   *telemetry.Tracer // nil: none
+	log      zerolog.Logger
+	catalog  atomic.Pointer[Catalog]
+	changed  lists.Changes // lists that clients must be notified of
+	clients  clients
+	views    views
+	users    users
+	sessions clientSessions
+	shared   *live.Shared    // of the supervisors
+	records  records         // messages that somebody watches
+	tasks    tasks.Group     // the supervisors
+	ctx      context.Context // ends when Run does
+	stop     context.CancelFunc
 
-	cacheWarned atomic.Bool // that lists cannot be saved is logged as a warning once
-
-	mu           sync.Mutex             // one change of the catalog at a time
-	supervisors  map[string]*supervisor // of the upstreams in the catalog, by name
-	replacements map[string]*supervisor // of changed upstreams, until they have started
+	mu           sync.Mutex                  // one change of the catalog at a time
+	supervisors  map[string]*live.Supervisor // of the upstreams in the catalog, by name
+	replacements map[string]*live.Supervisor // of changed upstreams, until they have started
 	isRunning    bool
 }
 
 // Options are what a Registry needs besides its profile.
-type Options struct {
-	Log            zerolog.Logger
-	Version        string // of mcpx, for initialize
-	MessageBytes   int    // the largest message an upstream may send
-	ConnectsAtOnce int
-	PingEvery      time.Duration    // of idle network sessions; 0: pingEvery
-	Watcher        *child.Watcher   // ends the children if mcpx is killed; may be nil
-	Cache          *listcache.Cache // the lists on disk; nil: none
-	Accounts       *auth.Accounts   // sign in to upstreams; nil: no OAuth
-	// SignIn returns how a person signs in to a server, with these scopes in addition; may
-	// be nil.
-	SignIn  func(server string, scopes []string) string
-	Compile func(t *Tool)     // prepares a tool that was listed, in the background; may be nil
-	Tracer  *telemetry.Tracer // records spans of requests; nil: none
-}
+type Options = live.Options
 
 // New returns a Registry of the profile's upstreams, none of them started.
 func New(profile *config.Profile, o Options) *Registry {
 	r := &Registry{
 		schema:       profile.Name,
-		options:      o,
+		tracer:       o.Tracer,
 		log:          o.Log,
-		slots:        semaphore.NewWeighted(int64(max(o.ConnectsAtOnce, 1))),
-		callSlots:    semaphore.NewWeighted(int64(max(o.ConnectsAtOnce, 1))),
-		fills:        semaphore.NewWeighted(1),
-		changed:      newChanges(),
+		changed:      lists.NewChanges(),
 		clients:      newClients(),
 		views:        views{schema: profile.Name},
-		sessions:     clientSessions{byKey: map[sessionKey]*clientSession{}},
-		supervisors:  map[string]*supervisor{},
-		replacements: map[string]*supervisor{},
+		supervisors:  map[string]*live.Supervisor{},
+		replacements: map[string]*live.Supervisor{},
 	}
 	r.ctx, r.stop = context.WithCancel(context.Background())
+	r.sessions = clientSessions{registry: r, byKey: map[sessionKey]*clientSession{}}
+	r.shared = live.NewShared(r.ctx, r, o)
 	r.catalog.Store(&Catalog{})
 	r.Apply(profile)
 	return r
@@ -111,44 +88,8 @@ func (r *Registry) Catalog() *Catalog { return r.catalog.Load() }
 
 // Settled waits until the upstream is no longer starting, or until ctx ends, and returns
 // it; nil for an unknown name.
-func (r *Registry) Settled(ctx context.Context, name string) *Upstream {
+func (r *Registry) Settled(ctx context.Context, name string) *live.Upstream {
 	return r.For(nil).Settled(ctx, name)
-}
-
-// Ready returns the upstream once it has a session. It waits while the upstream
-// starts, for its start-up limit at most. If the upstream is idle or waits for its next
-// start, it is started at once, unless it failed less than a second ago and nobody has
-// signed in since. An *Unavailable
-// says why there is no session.
-func (r *Registry) Ready(ctx context.Context, name string) (*Upstream, error) {
-	return r.For(nil).Ready(ctx, name)
-}
-
-// Listed is like Ready, but does not start an idle upstream whose lists are known.
-func (r *Registry) Listed(ctx context.Context, name string) (*Upstream, error) {
-	return r.For(nil).Listed(ctx, name)
-}
-
-// settled waits until the upstream is no longer starting, or until ctx ends.
-func (v View) settled(ctx context.Context, name string) *Upstream {
-	for {
-		u := v.current(name)
-		if u == nil || u.State != Starting {
-			return u
-		}
-		if u.superseded(ctx) != nil {
-			return u
-		}
-	}
-}
-
-// settledSoon is settled for a request. An upstream that is queued to start does not wait
-// for its turn.
-func (v View) settledSoon(ctx context.Context, name string) *Upstream {
-	if u := v.current(name); u != nil && u.State == Starting {
-		u.supervisor.hurry.Notify()
-	}
-	return v.settled(ctx, name)
 }
 
 // SettleAll waits until no upstream is in its first start, or until the timeout.
@@ -161,61 +102,3 @@ func (r *Registry) SettleAll(ctx context.Context, timeout time.Duration) {
 		}
 	}
 }
-
-// errStillStarting is the cause when startLimit is reached.
-var errStillStarting = errors.New("still starting")
-
-// startLimit bounds how long a call waits for an upstream to start: for a slot, for the
-// start itself, and for the end of the previous process.
-func (r *Registry) startLimit(ctx context.Context, name string, begun time.Time) (context.Context, context.CancelFunc) {
-	u := r.Catalog().Upstream(name)
-	if u == nil {
-		return context.WithCancel(ctx)
-	}
-	if begun.IsZero() {
-		begun = time.Now()
-	}
-	return context.WithDeadlineCause(ctx, begun.Add(u.config.StartupTimeout), errStillStarting)
-}
-
-// explain turns errStillStarting into an error with the stderr so far.
-func (v View) explain(name string, err error) error {
-	u := v.current(name)
-	if u == nil || !errors.Is(err, errStillStarting) {
-		return err
-	}
-	e := &Unavailable{Server: name, Reason: fmt.Sprintf(`still starting after %s (its "startup_timeout"); try again later`, u.config.StartupTimeout)}
-	if stderr := u.supervisor.stderr.Load(); stderr != nil {
-		e.Stderr = stderr.Lines()
-	}
-	return e
-}
-
-// ready returns the upstream once it has a session, within the limit of ctx.
-func (v View) ready(ctx context.Context, name string) (*Upstream, error) {
-	for {
-		if err := v.ensureOwn(name); err != nil {
-			return nil, err
-		}
-		u := v.settledSoon(ctx, name)
-		switch {
-		case u == nil:
-			return nil, &Unavailable{Server: name, Reason: "it is not in the config"}
-		case !v.isOwn(u): // a reload has ended the caller's own meanwhile
-			continue
-		case u.State == Ready:
-			return u, nil
-		case ctx.Err() != nil:
-			return nil, context.Cause(ctx)
-		case !u.mayStart() || time.Since(u.FailedAt) < retryGrace && !u.hasNewSignIn(ctx):
-			return nil, u.Unavailable()
-		}
-		u.supervisor.wake.Notify()
-		if err := u.superseded(ctx); err != nil {
-			return nil, err
-		}
-	}
-}
-
-// retryGrace is how long after a failure calls do not start the upstream again.
-const retryGrace = time.Second

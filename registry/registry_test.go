@@ -18,6 +18,7 @@ import (
 	"mcpx/internal/child"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/upstream"
+	"mcpx/registry/live"
 )
 
 func TestMain(m *testing.M) {
@@ -47,7 +48,9 @@ func runWith(t *testing.T, o Options, upstreams map[string]any) (*Registry, *log
 	l := newLog()
 	w := child.NewWatcher(zerolog.New(l))
 	o.Log, o.Version, o.MessageBytes, o.ConnectsAtOnce, o.Watcher = zerolog.New(l), "1.2.3", 1<<20, 2, w
-	o.Accounts = auth.New(auth.NewFiles(filepath.Join(t.TempDir(), "tokens"), auth.KindFile), zerolog.Nop())
+	if o.Accounts == nil {
+		o.Accounts = accountsIn(t)
+	}
 	r := New(&c.Profiles[0], o)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
@@ -59,13 +62,27 @@ func runWith(t *testing.T, o Options, upstreams map[string]any) (*Registry, *log
 		}
 		w.Close()
 		for _, u := range r.Catalog().Upstreams {
-			if u.State != Stopped {
+			if u.State != live.Stopped {
 				t.Errorf("%s is %s after the end", u.Name, u.State)
 			}
 		}
 	})
 	return r, l
 }
+
+// accountsIn returns accounts whose tokens are in a folder of the test.
+func accountsIn(t *testing.T) *auth.Accounts {
+	t.Helper()
+	return auth.New(auth.NewFiles(filepath.Join(t.TempDir(), "tokens"), auth.KindFile), zerolog.Nop())
+}
+
+// Times of package live.
+const (
+	slotTime   = 3 * time.Second  // that a start holds its slot
+	fillTime   = time.Second      // that a process to fill the cache waits for a use
+	relistTime = 30 * time.Second // until a list that could not be read is read again
+	drainTime  = time.Minute      // for calls on a session that was replaced
+)
 
 // log collects the log and lets a test wait for a line.
 type log struct {

@@ -22,6 +22,7 @@ import (
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
 	"mcpx/internal/upstream"
+	"mcpx/registry/live"
 )
 
 // remote is a real MCP server over Streamable HTTP, and over legacy SSE at /sse.
@@ -158,7 +159,7 @@ func TestRemoteUpstream(t *testing.T) {
 	r, _ := run(t, map[string]any{"http": remote.config("", ""), "sse": remote.config("/sse", "sse"), "found": remote.config("/sse", "")})
 	var wg sync.WaitGroup
 	for _, server := range []string{"http", "sse", "found"} {
-		if u := r.Settled(t.Context(), server); u.State != Ready || u.Instructions != "from afar" || u.Tool("echo") == nil {
+		if u := r.Settled(t.Context(), server); u.State != live.Ready || u.Instructions != "from afar" || u.Tool("echo") == nil {
 			t.Fatalf("%s: %s, %s", server, u.State, u.Reason)
 		}
 		for i := range 64 {
@@ -177,7 +178,7 @@ func TestRemoteUpstream(t *testing.T) {
 	// The end of the legacy stream is noticed, and the next call finds a new one.
 	before := r.Catalog().Upstream("sse")
 	remote.CloseClientConnections()
-	if err := before.superseded(t.Context()); err != nil {
+	if err := before.Superseded(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if got := mustCall(t, r, "sse", "echo", `{"text":"again"}`); got != "again" {
@@ -355,7 +356,7 @@ func TestRemoteReasons(t *testing.T) {
 	}
 	r, l := run(t, upstreams)
 	for name, row := range rows {
-		if u := r.Settled(t.Context(), name); u.State != Waiting || !strings.HasPrefix(u.Reason, row.reason) || u.Cause != row.cause {
+		if u := r.Settled(t.Context(), name); u.State != live.Waiting || !strings.HasPrefix(u.Reason, row.reason) || u.Cause != row.cause {
 			t.Errorf("%s: %s, %q (%s), want %q (%s)", name, u.State, u.Reason, u.Cause, row.reason, row.cause)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"mcpx/internal/mcptest"
 	"mcpx/internal/rpc"
 	"mcpx/internal/upstream"
+	"mcpx/registry/live"
 )
 
 // TestModernUpstream: an upstream of 2026-07-28 is listed, called and subscribed to, and
@@ -21,7 +22,7 @@ import (
 func TestModernUpstream(t *testing.T) {
 	r, l := run(t, map[string]any{"a": mcptest.Upstream(t, "-modern", "-full")})
 	u := r.Settled(t.Context(), "a")
-	if u.State != Ready || u.Instructions != "the new way" || u.Tool("echo") == nil || len(u.Resources) == 0 {
+	if u.State != live.Ready || u.Instructions != "the new way" || u.Tool("echo") == nil || len(u.Resources) == 0 {
 		t.Fatalf("%s %q %q, %d tools, %d resources", u.State, u.Reason, u.Instructions, len(u.Tools), len(u.Resources))
 	}
 	one := newRecorder("one")
@@ -77,7 +78,7 @@ func TestRevisionOfAProcess(t *testing.T) {
 						t.Errorf("got %q, %v", got, err)
 					}
 					u := r.Catalog().Upstream("a")
-					if isModern := u.session.IsModern(); isModern != c.isModern {
+					if isModern := u.Session.IsModern(); isModern != c.isModern {
 						t.Errorf("it speaks 2026-07-28: %t", isModern)
 					}
 					eventually(t, fmt.Sprintf("it got %q", want), func() bool { return slices.Equal(handshakes(u.LatestStderr()), want) })
@@ -143,11 +144,11 @@ func TestRevisionOfARemoteUpstream(t *testing.T) {
 				strict["initialize"] = status(400, `{"jsonrpc":"2.0","id":ID,"error":{"code":-32020,"message":"Missing MCP-Protocol-Version header"}}`)
 			}
 			r, _ := run(t, map[string]any{"a": map[string]any{"url": serve(t, strict)}})
-			u, err := r.Ready(t.Context(), "a")
+			u, err := r.For(nil).Ready(t.Context(), "a")
 			if err != nil || u.Tool("b") == nil {
 				t.Fatalf("not ready: %v", err)
 			}
-			if isModern := u.session.IsModern(); isModern != c.isModern {
+			if isModern := u.Session.IsModern(); isModern != c.isModern {
 				t.Errorf("it speaks 2026-07-28: %t", isModern)
 			}
 		})
@@ -165,7 +166,7 @@ func TestToolsWithInvalidHeaders(t *testing.T) {
 		"tools/list": answer(`{"tools":[{"name":"good","inputSchema":{"properties":{"x":{"type":"string","x-mcp-header":"X"}}}},` +
 			`{"name":"bad","inputSchema":{"properties":{"x":{"type":"object","x-mcp-header":"X"}}}},{"name":"plain"}]}`),
 	})}})
-	u, err := r.Ready(t.Context(), "a")
+	u, err := r.For(nil).Ready(t.Context(), "a")
 	if err != nil || len(u.Tools) != 2 || u.Tool("good") == nil || u.Tool("plain") == nil {
 		t.Errorf("%d tools, %v", len(u.Tools), err)
 	}

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"mcpx/config"
-	"mcpx/internal/rawjson"
 	"mcpx/internal/upstream"
+	"mcpx/registry/live"
 )
 
 // sessionKey identifies an upstream session: a server's shared session, a client's own, or
@@ -32,47 +32,55 @@ func keyOf(u *config.Upstream, c upstream.Client) sessionKey {
 	return sessionKey{server: u.Name}
 }
 
+// keyOfSession returns the key of a session.
+func keyOfSession(s *live.Session) sessionKey {
+	if user := s.Supervisor().User(); user != "" {
+		return sessionKey{s.Config.Name, user}
+	}
+	return keyOf(s.Config, s.Owner)
+}
+
 // keyFor is keyOf for a server by its name.
 func (r *Registry) keyFor(server string, c upstream.Client) sessionKey {
 	if u := r.Catalog().Upstream(server); u != nil {
-		return keyOf(u.config, c)
+		return keyOf(u.Config, c)
 	}
 	return sessionKey{server: server}
 }
 
 // sessionNow returns the session for a client's request if it can be used without
 // waiting; nil otherwise.
-func (r *Registry) sessionNow(server string, c upstream.Client) *Session {
+func (r *Registry) sessionNow(server string, c upstream.Client) *live.Session {
 	u := r.For(c).current(server)
 	if u == nil {
 		return nil
 	}
-	if u.config.Isolation == config.PerClient && c != nil {
-		return r.sessions.attached(keyOf(u.config, c))
+	if u.Config.Isolation == config.PerClient && c != nil {
+		return r.sessions.attached(keyOf(u.Config, c))
 	}
-	if u.State != Ready || !r.For(c).isOwn(u) {
+	if u.State != live.Ready || !r.For(c).isOwn(u) {
 		return nil
 	}
-	return u.session
+	return u.Session
 }
 
 // sessionFor waits until the session for a client's request is open and returns it. The
 // session is in use until release is called. A per-client session waits for the shared
 // one only while the upstream's lists are unknown.
-func (r *Registry) sessionFor(ctx context.Context, server string, c upstream.Client) (s *Session, release func(), err error) {
+func (r *Registry) sessionFor(ctx context.Context, server string, c upstream.Client) (s *live.Session, release func(), err error) {
 	for {
 		u := r.Catalog().Upstream(server)
-		isOwn := u != nil && u.config.Isolation == config.PerClient && c != nil
-		if !isOwn || !u.isListed() {
+		isOwn := u != nil && u.Config.Isolation == config.PerClient && c != nil
+		if !isOwn || !u.IsListed() {
 			if u, err = r.For(c).ready(ctx, server); err != nil {
 				return nil, nil, err
 			}
 		}
 		if !isOwn {
-			return u.session, func() {}, nil
+			return u.Session, func() {}, nil
 		}
-		s, release, err = r.clientSession(ctx, u.supervisor, c)
-		if !errors.Is(err, errReplaced) {
+		s, release, err = r.clientSession(ctx, u.Supervisor, c)
+		if !errors.Is(err, live.ErrReplaced) {
 			return s, release, err
 		}
 	}
@@ -82,6 +90,8 @@ func (r *Registry) sessionFor(ctx context.Context, server string, c upstream.Cli
 // client's first call and closed when the client disconnects. A client without a client
 // session never disconnects: its upstream session is closed after an idle minute.
 type clientSessions struct {
+	registry *Registry
+
 	closing sync.WaitGroup
 
 	mu     sync.Mutex
@@ -105,19 +115,20 @@ const (
 
 // clientSession is the session of one client, or the attempt to open it.
 type clientSession struct {
-	supervisor *supervisor
+	registry   *Registry
+	supervisor *live.Supervisor
 	client     upstream.Client
 	idle       *time.Timer   // closes it; nil if Detach does
 	using      int           // calls that use it or wait for it; guarded by the mutex of clientSessions
 	opened     chan struct{} // closed when session or err is set
-	session    *Session
+	session    *live.Session
 	err        error
 	failed     time.Time // when it could not be opened
 }
 
 // clientSession returns the client's own session to an upstream. If it has ended, a new
 // one is opened. The session is in use until release is called.
-func (r *Registry) clientSession(ctx context.Context, s *supervisor, c upstream.Client) (_ *Session, release func(), err error) {
+func (r *Registry) clientSession(ctx context.Context, s *live.Supervisor, c upstream.Client) (_ *live.Session, release func(), err error) {
 	l := untilIdle
 	if r.clients.has(c) {
 		l = untilDetached
@@ -141,15 +152,15 @@ func (r *Registry) clientSession(ctx context.Context, s *supervisor, c upstream.
 
 // acquire returns the session of a client, or starts to open one with that lifetime. The
 // session is in use until release is called.
-func (t *clientSessions) acquire(ctx context.Context, s *supervisor, c upstream.Client, l lifetime) (*clientSession, error) {
-	key := keyOf(s.config(), c)
+func (t *clientSessions) acquire(ctx context.Context, s *live.Supervisor, c upstream.Client, l lifetime) (*clientSession, error) {
+	key := keyOf(s.Config(), c)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
-	case t.closed, s.registry.ctx.Err() != nil:
-		return nil, &Unavailable{Server: key.server, Reason: "mcpx is stopping"}
-	case s.ctx.Err() != nil:
-		return nil, errReplaced
+	case t.closed, t.registry.ctx.Err() != nil:
+		return nil, &live.Unavailable{Server: key.server, Reason: "mcpx is stopping"}
+	case s.IsRetired():
+		return nil, live.ErrReplaced
 	case ctx.Err() != nil: // the client may be gone, and then nothing would close the session
 		return nil, context.Cause(ctx)
 	}
@@ -162,9 +173,9 @@ func (t *clientSessions) acquire(ctx context.Context, s *supervisor, c upstream.
 		return nil, p.err
 	}
 	if l == untilIdle && t.sessionless() >= maxSessionless {
-		return nil, &Unavailable{Server: key.server, Reason: fmt.Sprintf(`%d clients without a session use it already; open a session (initialize), or set "isolation": "shared"`, maxSessionless)}
+		return nil, &live.Unavailable{Server: key.server, Reason: fmt.Sprintf(`%d clients without a session use it already; open a session (initialize), or set "isolation": "shared"`, maxSessionless)}
 	}
-	p = &clientSession{supervisor: s, client: c, using: 1, opened: make(chan struct{})}
+	p = &clientSession{registry: t.registry, supervisor: s, client: c, using: 1, opened: make(chan struct{})}
 	if l == untilIdle {
 		p.idle = time.AfterFunc(sessionlessIdle, func() { t.expire(key, p) })
 	}
@@ -183,7 +194,7 @@ func (t *clientSessions) release(p *clientSession) {
 }
 
 // attached returns the open session of an attached client; nil if there is none.
-func (t *clientSessions) attached(key sessionKey) *Session {
+func (t *clientSessions) attached(key sessionKey) *live.Session {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if p := t.byKey[key]; p != nil && p.idle == nil && p.isOpen() {
@@ -231,7 +242,7 @@ func (t *clientSessions) removeClient(client string) {
 
 // replace forgets the sessions that a supervisor opened, so that the next calls open new
 // ones. Calls in flight may finish on the old sessions.
-func (t *clientSessions) replace(s *supervisor) {
+func (t *clientSessions) replace(s *live.Supervisor) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for key, p := range t.byKey {
@@ -262,7 +273,7 @@ func (t *clientSessions) has(key sessionKey) bool {
 }
 
 // of returns the open sessions to a server.
-func (t *clientSessions) of(server string) (sessions []*Session) {
+func (t *clientSessions) of(server string) (sessions []*live.Session) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for key, p := range t.byKey {
@@ -296,49 +307,34 @@ func (p *clientSession) isOpen() bool {
 
 // run opens the session and waits until it is closed.
 func (p *clientSession) run() {
-	capabilities := p.open()
+	ready := p.open()
 	close(p.opened)
 	if p.session != nil {
-		p.supervisor.registry.updateLevel(p.session, capabilities)
+		ready()
 		<-p.session.Done()
 		p.session.Close()
 	}
 }
 
-// open opens the session, or sets err. It returns the upstream's capabilities.
-func (p *clientSession) open() (capabilities []byte) {
-	s := p.supervisor
-	release, err := slot(s.ctx, s.registry.callSlots)
+// open opens the session, or sets err. ready tells the registry that clients can use it.
+func (p *clientSession) open() (ready func()) {
+	session, capabilities, err := p.supervisor.OpenFor(p.client)
 	if err != nil {
-		p.err = errReplaced
-		return nil
-	}
-	defer release()
-	ctx, cancel := startupLimit(s.ctx, s.config())
-	defer cancel()
-	session, handshake, err := s.open(ctx, p.client)
-	switch {
-	case err != nil && s.ctx.Err() != nil:
-		p.err = errReplaced
-		return nil
-	case err != nil:
-		u := &Upstream{Name: s.config().Name}
-		s.explain(u, err)
-		p.err, p.failed = u.Unavailable(), time.Now()
+		p.err = err
+		if !errors.Is(err, live.ErrReplaced) {
+			p.failed = time.Now()
+		}
 		return nil
 	}
 	p.session = session
-	capabilities = rawjson.Get(handshake, "capabilities")
-	s.registry.setFirstLevel(session, capabilities)
-	s.registry.restoreSubscriptions(session)()
-	return capabilities
+	return p.registry.Opened(session, capabilities)
 }
 
 // drain closes the session when its calls have ended.
 func (p *clientSession) drain() {
 	<-p.opened
 	if p.session != nil {
-		p.session.drain()
+		p.session.Drain()
 		p.session.Close()
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"mcpx/internal/mcptest"
 	"mcpx/internal/rpc"
 	"mcpx/internal/upstream"
+	"mcpx/registry/live"
 )
 
 func TestIsolatedClientsHaveTheirOwnSessions(t *testing.T) {
@@ -110,7 +111,7 @@ func TestSessionsOfSessionlessClients(t *testing.T) {
 		}
 	}
 	_, err := callAs(t, r, newRecorder("one more"), "pid", "{}")
-	var unavailable *Unavailable
+	var unavailable *live.Unavailable
 	if !errors.As(err, &unavailable) || !strings.Contains(err.Error(), "clients without a session use it already") {
 		t.Errorf("error %v, want that there are too many", err)
 	}
@@ -183,7 +184,7 @@ func TestPerClientSessionsDoNotNeedTheSharedOne(t *testing.T) {
 			t.Errorf("with a session of its own: %v", err)
 		}
 		dialled := len(f.times())
-		var unavailable *Unavailable
+		var unavailable *live.Unavailable
 		for range 10 {
 			if err := call(two); !errors.As(err, &unavailable) {
 				t.Errorf("without one: %v", err)
@@ -237,7 +238,7 @@ func TestTheEndOfASessionWhenMcpxStops(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() { _ = r.Run(ctx) })
 		synctest.Wait()
-		session := r.Catalog().Upstream("a").session
+		session := r.Catalog().Upstream("a").Session
 		cancel()
 		wg.Wait()
 		limited, stop := context.WithTimeout(t.Context(), time.Second)
@@ -285,7 +286,7 @@ func TestCallsWhileStopping(t *testing.T) {
 		s := r.supervisors["a"]
 		r.stop()
 		_, _, err := r.clientSession(t.Context(), s, c)
-		var unavailable *Unavailable
+		var unavailable *live.Unavailable
 		if !errors.As(err, &unavailable) {
 			t.Errorf("a session while the registry stops: %v", err)
 		}

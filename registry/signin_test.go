@@ -12,17 +12,18 @@ import (
 	"mcpx/internal/authtest"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/upstream"
+	"mcpx/registry/live"
 )
 
 // waitState waits until the upstream "a" is in a state.
-func waitState(t *testing.T, r *Registry, want State) *Upstream {
+func waitState(t *testing.T, r *Registry, want live.State) *live.Upstream {
 	t.Helper()
 	for {
 		u := r.Catalog().Upstream("a")
 		if u.State == want {
 			return u
 		}
-		if err := u.superseded(t.Context()); err != nil {
+		if err := u.Superseded(t.Context()); err != nil {
 			t.Fatalf("it is %s (%s), want %s", u.State, u.Reason, want)
 		}
 	}
@@ -49,13 +50,14 @@ func signIn(t *testing.T, address string) {
 func TestSignInStates(t *testing.T) {
 	s := authtest.New(t)
 	s.CallScope = "write"
-	r, _ := run(t, map[string]any{"a": map[string]any{"url": s.URL}})
-	u := waitState(t, r, NeedsSignIn)
+	accounts := accountsIn(t)
+	r, _ := runWith(t, Options{Accounts: accounts}, map[string]any{"a": map[string]any{"url": s.URL}})
+	u := waitState(t, r, live.NeedsSignIn)
 	if u.Reason != "needs sign-in: run mcpx auth login a; then call again" || !u.NeedsPerson() {
 		t.Errorf("%+v", u)
 	}
-	_, err := r.Ready(t.Context(), "a")
-	var needed *Unavailable
+	_, err := r.For(nil).Ready(t.Context(), "a")
+	var needed *live.Unavailable
 	if !errors.As(err, &needed) || needed.Error() != "a "+u.Reason {
 		t.Fatalf("a call: %v", err)
 	}
@@ -68,15 +70,15 @@ func TestSignInStates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	waitState(t, r, SigningIn)
-	if _, err := r.Ready(t.Context(), "a"); err == nil || !strings.Contains(err.Error(), "is being signed in") {
+	waitState(t, r, live.SigningIn)
+	if _, err := r.For(nil).Ready(t.Context(), "a"); err == nil || !strings.Contains(err.Error(), "is being signed in") {
 		t.Errorf("while a person signs in: %v", err)
 	}
 	back, err := authtest.Browse(t.Context(), address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	account, err := r.options.Accounts.Complete(t.Context(), "", back.Query())
+	account, err := accounts.Complete(t.Context(), "", back.Query())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +86,7 @@ func TestSignInStates(t *testing.T) {
 	if err := all.SignedIn(t.Context(), "a", nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Ready(t.Context(), "a"); err != nil {
+	if _, err := r.For(nil).Ready(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}
 
@@ -111,15 +113,16 @@ func TestSignInStates(t *testing.T) {
 	if err := all.SignOut(t.Context(), "a"); err != nil {
 		t.Error(err)
 	}
-	waitState(t, r, NeedsSignIn)
+	waitState(t, r, live.NeedsSignIn)
 }
 
 // TestCallAfterSignInElsewhere: a call right after a sign-in in another process works.
 func TestCallAfterSignInElsewhere(t *testing.T) {
 	s := authtest.New(t)
-	r, _ := run(t, map[string]any{"a": map[string]any{"url": s.URL}})
-	own := waitState(t, r, NeedsSignIn).supervisor.account.Load()
-	other := r.options.Accounts.Account(own.Settings(), "")
+	accounts := accountsIn(t)
+	r, _ := runWith(t, Options{Accounts: accounts}, map[string]any{"a": map[string]any{"url": s.URL}})
+	own := waitState(t, r, live.NeedsSignIn).Supervisor.Account()
+	other := accounts.Account(own.Settings(), "")
 	address, err := other.Begin(t.Context(), "http://127.0.0.1:1/callback", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -128,10 +131,10 @@ func TestCallAfterSignInElsewhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.options.Accounts.Complete(t.Context(), "", back.Query()); err != nil {
+	if _, err := accounts.Complete(t.Context(), "", back.Query()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Ready(t.Context(), "a"); err != nil {
+	if _, err := r.For(nil).Ready(t.Context(), "a"); err != nil {
 		t.Errorf("a call right after the sign-in: %v", err)
 	}
 }

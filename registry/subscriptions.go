@@ -14,6 +14,7 @@ import (
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
 	"mcpx/internal/upstream"
+	"mcpx/registry/live"
 )
 
 // subscription is a resource that clients subscribed to on one upstream session.
@@ -93,8 +94,8 @@ func (r *Registry) leave(c upstream.Client, key sessionKey, uri string) (unsubsc
 // restoreSubscriptions returns a function that subscribes a new session to the resources
 // of the previous session. restoreSubscriptions is called before clients can use the
 // session, and restore afterwards.
-func (r *Registry) restoreSubscriptions(s *Session) (restore func()) {
-	key := s.key()
+func (r *Registry) restoreSubscriptions(s *live.Session) (restore func()) {
+	key := keyOfSession(s)
 	r.clients.mu.Lock()
 	defer r.clients.mu.Unlock()
 	restored := map[string]*subscription{}
@@ -115,7 +116,7 @@ func (r *Registry) restoreSubscriptions(s *Session) (restore func()) {
 const resubscribeAtOnce = 8
 
 // resubscribe subscribes a session to resources, a few at a time.
-func (r *Registry) resubscribe(s *Session, key sessionKey, restored map[string]*subscription) {
+func (r *Registry) resubscribe(s *live.Session, key sessionKey, restored map[string]*subscription) {
 	var group errgroup.Group
 	group.SetLimit(resubscribeAtOnce)
 	for uri, subscription := range restored {
@@ -143,9 +144,9 @@ func (r *Registry) resubscribe(s *Session, key sessionKey, restored map[string]*
 // inTurn runs do when no other request for this resource is pending. It waits for that
 // within the time limit of a call.
 func (r *Registry) inTurn(ctx context.Context, server string, s *subscription, do func() error) error {
-	if u := r.Catalog().Upstream(server); u != nil && u.config.Timeout > 0 {
+	if u := r.Catalog().Upstream(server); u != nil && u.Config.Timeout > 0 {
 		var cancel context.CancelFunc
-		wait := u.config.Timeout
+		wait := u.Config.Timeout
 		ctx, cancel = context.WithTimeoutCause(ctx, wait, &upstream.Timeout{Server: server, Key: "timeout", Limit: wait})
 		defer cancel()
 	}
@@ -164,11 +165,11 @@ func (r *Registry) inTurn(ctx context.Context, server string, s *subscription, d
 // isUp reports whether the session for the client's requests is open.
 func (r *Registry) isUp(server string, c upstream.Client) bool {
 	u := r.For(c).current(server)
-	if u == nil || u.State != Ready || !r.For(c).isOwn(u) {
+	if u == nil || u.State != live.Ready || !r.For(c).isOwn(u) {
 		return false
 	}
-	key := keyOf(u.config, c)
-	return u.config.Isolation != config.PerClient || key.client == "" || r.sessions.has(key)
+	key := keyOf(u.Config, c)
+	return u.Config.Isolation != config.PerClient || key.client == "" || r.sessions.has(key)
 }
 
 // subscription returns the subscription to a resource, which may be new. It is kept
@@ -242,8 +243,8 @@ func (c *clients) isWanted(s *subscription) bool {
 	return len(s.known) > 0
 }
 
-// hasSubscriptions reports whether clients are subscribed to resources of a session.
-func (c *clients) hasSubscriptions(key sessionKey) bool { return len(c.uris(key)) > 0 }
+// Subscriptions implements live.Host.
+func (r *Registry) Subscriptions(s *live.Session) []string { return r.clients.uris(keyOfSession(s)) }
 
 func uriParams(uri string) []byte { return append(rawjson.AppendString([]byte(`{"uri":`), uri), '}') }
 

@@ -17,6 +17,7 @@ import (
 	"mcpx/internal/link"
 	"mcpx/internal/mcptest"
 	"mcpx/internal/upstream"
+	"mcpx/registry/live"
 )
 
 func TestOneBadUpstreamCostsOnlyItself(t *testing.T) {
@@ -50,25 +51,25 @@ func TestOneBadUpstreamCostsOnlyItself(t *testing.T) {
 		t.Errorf("good answered %q", got)
 	}
 	for server, want := range map[string]struct {
-		state  State
+		state  live.State
 		reason string
 		stderr []string
 	}{
-		"gone":    {Waiting, `command "mcpx-no-such-program" was not found in PATH; install it, or give its full path`, nil},
-		"path":    {Waiting, `command "./no-such-program" does not exist; check its path`, nil},
-		"notexec": {Waiting, `command "/dev/null" may not be executed; check its permissions`, nil},
-		"folder":  {Waiting, `command "../registry" is a folder, not a program; give the path of the program in it`, nil},
-		"words":   {Waiting, `command "npx -y foo" does not exist: it is the program alone; move the words after "npx" to "args"`, nil},
-		"spaces":  {Waiting, `command "/no such folder/foo" does not exist; check its path`, nil},
-		"own":     {Waiting, `command "npx -y foo" does not exist: it is the program alone; move the words after "npx" to "args"`, nil},
-		"exits":   {Waiting, "exited with status 3", []string{"no API key", "set API_KEY"}},
-		"refuses": {Waiting, "initialize: refused on purpose (-32050)", nil},
-		"lists":   {Waiting, "tools/list: refused on purpose (-32050)", nil},
-		"slow":    {Waiting, `not ready within 5s (its "startup_timeout")`, []string{"still thinking"}},
-		"talks":   {Waiting, `not ready within 5s (its "startup_timeout"); it wrote "Listening on port 80" to its stdout instead of a message`, nil},
-		"usage":   {Waiting, `exited with status 3; it wrote "usage: server --key KEY" to its stdout instead of a message`, nil},
-		"env":     {Failed, "environment variable MCPX_NO_SUCH_VARIABLE is not set (used in args[0]); set it, or write ${MCPX_NO_SUCH_VARIABLE:-default}", nil},
-		"nowhere": {Waiting, `cwd "/no/such/folder" is not a folder; check its path`, nil},
+		"gone":    {live.Waiting, `command "mcpx-no-such-program" was not found in PATH; install it, or give its full path`, nil},
+		"path":    {live.Waiting, `command "./no-such-program" does not exist; check its path`, nil},
+		"notexec": {live.Waiting, `command "/dev/null" may not be executed; check its permissions`, nil},
+		"folder":  {live.Waiting, `command "../registry" is a folder, not a program; give the path of the program in it`, nil},
+		"words":   {live.Waiting, `command "npx -y foo" does not exist: it is the program alone; move the words after "npx" to "args"`, nil},
+		"spaces":  {live.Waiting, `command "/no such folder/foo" does not exist; check its path`, nil},
+		"own":     {live.Waiting, `command "npx -y foo" does not exist: it is the program alone; move the words after "npx" to "args"`, nil},
+		"exits":   {live.Waiting, "exited with status 3", []string{"no API key", "set API_KEY"}},
+		"refuses": {live.Waiting, "initialize: refused on purpose (-32050)", nil},
+		"lists":   {live.Waiting, "tools/list: refused on purpose (-32050)", nil},
+		"slow":    {live.Waiting, `not ready within 5s (its "startup_timeout")`, []string{"still thinking"}},
+		"talks":   {live.Waiting, `not ready within 5s (its "startup_timeout"); it wrote "Listening on port 80" to its stdout instead of a message`, nil},
+		"usage":   {live.Waiting, `exited with status 3; it wrote "usage: server --key KEY" to its stdout instead of a message`, nil},
+		"env":     {live.Failed, "environment variable MCPX_NO_SUCH_VARIABLE is not set (used in args[0]); set it, or write ${MCPX_NO_SUCH_VARIABLE:-default}", nil},
+		"nowhere": {live.Waiting, `cwd "/no/such/folder" is not a folder; check its path`, nil},
 	} {
 		u := r.Settled(t.Context(), server)
 		if u.State != want.state || u.Reason != want.reason || strings.Join(u.Stderr, "|") != strings.Join(want.stderr, "|") {
@@ -76,7 +77,7 @@ func TestOneBadUpstreamCostsOnlyItself(t *testing.T) {
 		}
 	}
 	_, err := callTool(t.Context(), r, "exits", "echo", "{}")
-	var unavailable *Unavailable
+	var unavailable *live.Unavailable
 	if !errors.As(err, &unavailable) || !strings.Contains(err.Error(), `server "exits" is unavailable: exited with status 3; next try in `) ||
 		!strings.HasSuffix(err.Error(), "last lines of its stderr:\n  no API key\n  set API_KEY") {
 		t.Errorf("error %v", err)
@@ -107,33 +108,12 @@ func TestDeathDuringACallAndAfter(t *testing.T) {
 		begin := time.Now()
 		_, _ = callTool(t.Context(), r, "a", "crash", `{"status":0}`)
 		_, err = callTool(t.Context(), r, "a", "pid", "{}")
-		var unavailable *Unavailable
+		var unavailable *live.Unavailable
 		if errors.As(err, &unavailable) {
 			break
 		}
 		if time.Since(begin) < 700*time.Millisecond {
 			t.Fatalf("after a second death: %v, want it to wait", err)
-		}
-	}
-}
-
-func TestBackoff(t *testing.T) {
-	const died = time.Second // ready for so long
-	for name, steps := range map[string][]struct {
-		healthy, want time.Duration
-	}{
-		"never starts":     {{0, 1}, {0, 2}, {0, 4}, {0, 8}, {0, 16}, {0, 32}, {0, 60}, {0, 60}},
-		"dies and dies":    {{died, 0}, {died, 1}, {died, 2}, {died, 4}},
-		"a minute of it":   {{died, 0}, {died, 1}, {time.Minute, 0}, {died, 1}},
-		"starts at last":   {{0, 1}, {0, 2}, {died, 0}, {died, 4}},
-		"dies, then fails": {{died, 0}, {0, 1}, {0, 2}},
-	} {
-		var b backoff
-		for i, step := range steps {
-			want := step.want * time.Second
-			if got := b.next(step.healthy); got > want || got < want*4/5 {
-				t.Errorf("%s: wait %d is %s, want %s less a fifth at most", name, i, got, want)
-			}
 		}
 	}
 }
@@ -156,7 +136,7 @@ func TestAnUpstreamThatNeverStarts(t *testing.T) {
 func TestAHealthyUpstreamIsStartedAgainAtOnce(t *testing.T) {
 	f := &fake{}
 	inTime(t, f, func(t *testing.T, r *Registry) {
-		ready := func() bool { return r.Catalog().Upstream("a").State == Ready }
+		ready := func() bool { return r.Catalog().Upstream("a").State == live.Ready }
 		after(10 * time.Second)
 		f.die()
 		after(0)
@@ -165,7 +145,7 @@ func TestAHealthyUpstreamIsStartedAgainAtOnce(t *testing.T) {
 		}
 		f.die()
 		after(700 * time.Millisecond)
-		if u := r.Catalog().Upstream("a"); u.State != Waiting || u.Reason != "died on purpose" {
+		if u := r.Catalog().Upstream("a"); u.State != live.Waiting || u.Reason != "died on purpose" {
 			t.Errorf("after the second death it is %s (%s), want it to wait", u.State, u.Reason)
 		}
 		after(300 * time.Millisecond)
@@ -190,7 +170,7 @@ func TestACallStartsAWaitingUpstreamAfterTheGrace(t *testing.T) {
 			return err
 		},
 		"ready": func(ctx context.Context, r *Registry) error {
-			_, err := r.Ready(ctx, "a")
+			_, err := r.For(nil).Ready(ctx, "a")
 			return err
 		},
 	} {
@@ -203,7 +183,7 @@ func TestACallStartsAWaitingUpstreamAfterTheGrace(t *testing.T) {
 			attempts := len(f.times())
 			after(900 * time.Millisecond)
 			err := use(t.Context(), r)
-			var none *Unavailable
+			var none *live.Unavailable
 			if !errors.As(err, &none) || none.Reason != "down on purpose" || len(f.times()) != attempts {
 				t.Errorf("%s within the grace: %v, attempts at %v", name, err, f.times())
 			}
@@ -242,7 +222,7 @@ func TestACallWaitsNoLongerThanAStart(t *testing.T) {
 				calls.Go(func() {
 					begin := time.Now()
 					_, err := r.Call(t.Context(), u.Name, upstream.Request{Method: "tools/call", Client: newRecorder("one")})
-					var unavailable *Unavailable
+					var unavailable *live.Unavailable
 					if took := time.Since(begin); took > limit || !errors.As(err, &unavailable) {
 						t.Errorf("%s: %v after %s", u.Name, err, took)
 					}
@@ -266,11 +246,11 @@ func TestTheStartupLimit(t *testing.T) {
 	f := &fake{silent: true}
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		after(30*time.Second - time.Millisecond)
-		if u := r.Catalog().Upstream("a"); u.State != Starting {
+		if u := r.Catalog().Upstream("a"); u.State != live.Starting {
 			t.Errorf("before its limit it is %s (%s)", u.State, u.Reason)
 		}
 		after(2 * time.Millisecond)
-		if u := r.Catalog().Upstream("a"); u.State != Waiting || u.Reason != `not ready within 30s (its "startup_timeout")` {
+		if u := r.Catalog().Upstream("a"); u.State != live.Waiting || u.Reason != `not ready within 30s (its "startup_timeout")` {
 			t.Errorf("after its limit it is %s (%s)", u.State, u.Reason)
 		}
 	})
@@ -282,7 +262,7 @@ func TestAShutdownStartsNothing(t *testing.T) {
 	f := &fake{down: true}
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		after(4 * time.Second)
-		if u := r.Catalog().Upstream("a"); u.State != Waiting {
+		if u := r.Catalog().Upstream("a"); u.State != live.Waiting {
 			t.Errorf("it is %s", u.State)
 		}
 		f.set(func(f *fake) { f.down = false })
@@ -298,7 +278,7 @@ func TestStderrOfAReadyUpstream(t *testing.T) {
 	a := mcptest.Upstream(t, "-full", "-token", "the-token-1")
 	a["env"].(map[string]string)["API_KEY"] = key
 	r, l := run(t, map[string]any{"a": a})
-	u, err := r.Ready(t.Context(), "a")
+	u, err := r.For(nil).Ready(t.Context(), "a")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -330,7 +310,7 @@ func TestStderrOfAServerThatStarts(t *testing.T) {
 	r, _ := run(t, map[string]any{"a": a})
 	begin := time.Now()
 	_, err := callTool(t.Context(), r, "a", "echo", `{"text":"x"}`)
-	var unavailable *Unavailable
+	var unavailable *live.Unavailable
 	if !errors.As(err, &unavailable) || !strings.Contains(err.Error(), "startup_timeout") || !strings.Contains(err.Error(), "loading the model") {
 		t.Errorf("error %v", err)
 	}
@@ -348,7 +328,7 @@ func TestCallsGoAheadOfTheQueue(t *testing.T) {
 	}
 	r, _ := run(t, upstreams)
 	begin := time.Now()
-	if _, err := r.Ready(t.Context(), "good"); err != nil || time.Since(begin) > slotTime {
+	if _, err := r.For(nil).Ready(t.Context(), "good"); err != nil || time.Since(begin) > slotTime {
 		t.Errorf("ready after %s, %v", time.Since(begin), err)
 	}
 }

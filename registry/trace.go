@@ -8,19 +8,20 @@ import (
 	"mcpx/internal/rpc"
 	"mcpx/internal/telemetry"
 	"mcpx/internal/upstream"
+	"mcpx/registry/live"
 )
 
 // startSpan starts the span of a request to an upstream, and returns the request with the
 // _meta that names the span. The span is nil if spans are off.
 func (r *Registry) startSpan(ctx context.Context, server string, q upstream.Request) (upstream.Request, *telemetry.Span) {
-	if r.options.Tracer == nil {
+	if r.tracer == nil {
 		return q, nil
 	}
 	transport := "tcp"
-	if u := r.Catalog().Upstream(server); u != nil && u.config.Command != "" {
+	if u := r.Catalog().Upstream(server); u != nil && u.Config.Command != "" {
 		transport = "pipe"
 	}
-	meta, span := r.options.Tracer.Send(ctx, telemetry.Request{
+	meta, span := r.tracer.Send(ctx, telemetry.Request{
 		Method: q.Method, Params: q.Params, Meta: q.Meta, Schema: r.schema, Server: server, Transport: transport,
 	})
 	q.Meta = meta
@@ -42,7 +43,7 @@ func failureKind(ctx context.Context, err error) string {
 		timeout     *upstream.Timeout
 		lost        *upstream.Lost
 		unanswered  *upstream.Unanswered
-		unavailable *Unavailable
+		unavailable *live.Unavailable
 	)
 	switch {
 	case err == nil:

@@ -8,6 +8,7 @@ import (
 
 	"mcpx/internal/rpc"
 	"mcpx/internal/upstream"
+	"mcpx/registry/live"
 )
 
 func TestFailureKind(t *testing.T) {
@@ -27,7 +28,7 @@ func TestFailureKind(t *testing.T) {
 		{"cancelled", cancelled, context.Canceled, "cancelled"},
 		{"lost", t.Context(), &upstream.Lost{}, "lost"},
 		{"unanswered", t.Context(), &upstream.Unanswered{}, "unanswered"},
-		{"unavailable", t.Context(), &Unavailable{}, "unavailable"},
+		{"unavailable", t.Context(), &live.Unavailable{}, "unavailable"},
 		{"another", t.Context(), errors.New("x"), "_OTHER"},
 	} {
 		if got := failureKind(row.ctx, row.err); got != row.want {

@@ -2,13 +2,13 @@ package registry
 
 import (
 	"errors"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"mcpx/config"
 	"mcpx/internal/lockfile"
+	"mcpx/registry/live"
 )
 
 // blocking makes an upstream show only these tools of the fake.
@@ -68,7 +68,7 @@ func TestRelistedFails(t *testing.T) {
 		f.say(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
 		begin := time.Now()
 		_, err := r.For(nil).Relisted(t.Context(), "a")
-		var unavailable *Unavailable
+		var unavailable *live.Unavailable
 		if took := time.Since(begin); !errors.As(err, &unavailable) || took != 30*time.Second {
 			t.Errorf("%v after %s", err, took)
 		}
@@ -100,52 +100,4 @@ func TestReplacedWhileAwaited(t *testing.T) {
 			t.Error(err)
 		}
 	}, blocking("t1"))
-}
-
-// TestReview: the words for what waits.
-func TestReview(t *testing.T) {
-	c := &config.Upstream{Trust: config.Trust{Pin: config.PinBlock, Approved: &lockfile.Server{}, Review: "CMD"}}
-	items := func(names ...string) (list []Item) {
-		for _, name := range names {
-			list = append(list, Item{Key: name, Raw: []byte(`{"name":"` + name + `"}`)})
-		}
-		return list
-	}
-	for want, set := range map[string]func(u *Upstream){
-		"":                                      func(*Upstream) {},
-		"1 tool waits for review: CMD":          func(u *Upstream) { u.setList(kinds[0], items("a")) },
-		"2 tools wait for review: CMD":          func(u *Upstream) { u.setList(kinds[0], items("a", "b")) },
-		"the instructions wait for review: CMD": func(u *Upstream) { u.setInstructions("x") },
-		"1 tool and 1 prompt wait for review: CMD": func(u *Upstream) {
-			u.setList(kinds[0], items("a"))
-			u.setList(kinds[1], items("p"))
-		},
-		"2 prompts, 1 template and the instructions wait for review: CMD": func(u *Upstream) {
-			u.setList(kinds[1], items("p", "q"))
-			u.setList(kinds[3], items("t"))
-			u.setInstructions("x")
-		},
-	} {
-		u := &Upstream{config: c}
-		set(u)
-		if got := u.Review(); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
-		if len(u.Tools)+len(u.Prompts)+len(u.Templates) > 0 || u.Instructions != "" {
-			t.Errorf("%q: something is shown", want)
-		}
-	}
-	// Resources are not compared, and tools that the config hides do not wait.
-	u := &Upstream{config: &config.Upstream{Trust: c.Trust, Tools: config.Filter{Deny: []string{"a"}}}}
-	u.setList(kinds[2], items("r"))
-	u.setList(kinds[0], items("a"))
-	if len(u.Resources) != 1 || len(u.Tools) != 0 || u.Review() != "" {
-		t.Errorf("%+v, %q", u, u.Review())
-	}
-	// With "warn" everything is shown.
-	u = &Upstream{config: &config.Upstream{Trust: config.Trust{Pin: config.PinWarn, Approved: &lockfile.Server{}}}}
-	u.setList(kinds[0], items("a"))
-	if len(u.Tools) != 1 || !strings.HasPrefix(u.Review(), "1 tool waits") || u.Waits("a") {
-		t.Errorf("%+v, %q", u, u.Review())
-	}
 }

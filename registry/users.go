@@ -6,13 +6,12 @@ import (
 	"maps"
 	"net/textproto"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"mcpx/config"
-	"mcpx/internal/link"
 	"mcpx/internal/upstream"
+	"mcpx/registry/live"
 )
 
 // users is the table of callers' own upstreams: those with isolation "user". Each is made
@@ -25,7 +24,7 @@ type users struct {
 
 // userUpstream is the upstream of one caller.
 type userUpstream struct {
-	supervisor *supervisor
+	supervisor *live.Supervisor
 	base       *config.Upstream // without what is the caller's own
 	headers    map[string]string
 	used       time.Time
@@ -57,19 +56,19 @@ func userKey(u *config.Upstream, c upstream.Client) string {
 
 // current returns the upstream that serves a client: the one in the catalog, or the
 // caller's own, if there is one already. It is nil for an unknown name.
-func (v View) current(name string) *Upstream {
+func (v View) current(name string) *live.Upstream {
 	u := v.registry.Catalog().Upstream(name)
-	if u == nil || u.config.Isolation != config.PerUser {
+	if u == nil || u.Config.Isolation != config.PerUser {
 		return u
 	}
-	if own := v.registry.users.find(keyOf(u.config, v.client)); own != nil {
-		return own.upstream.Load()
+	if own := v.registry.users.find(keyOf(u.Config, v.client)); own != nil {
+		return own.Upstream()
 	}
 	return u
 }
 
 // find returns the supervisor of a caller's own upstream; nil if there is none.
-func (t *users) find(key sessionKey) *supervisor {
+func (t *users) find(key sessionKey) *live.Supervisor {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if own := t.byKey[key]; own != nil {
@@ -83,26 +82,24 @@ func (t *users) find(key sessionKey) *supervisor {
 func (v View) ensureOwn(name string) error {
 	r := v.registry
 	u := r.Catalog().Upstream(name)
-	if u == nil || u.config.Isolation != config.PerUser {
+	if u == nil || u.Config.Isolation != config.PerUser {
 		return nil
 	}
-	key := keyOf(u.config, v.client)
-	if key.client == "" && len(u.config.ForwardHeaders) == 0 || r.users.find(key) != nil {
+	key := keyOf(u.Config, v.client)
+	if key.client == "" && len(u.Config.ForwardHeaders) == 0 || r.users.find(key) != nil {
 		return nil
 	}
 	id, headers := "", map[string]string(nil)
 	if v.client != nil && v.client.Caller() != nil {
 		id, headers = v.client.Caller().ID, v.client.Caller().Headers
 	}
-	own, err := u.config.ForCaller(id, headers)
+	own, err := u.Config.ForCaller(id, headers)
 	if err != nil {
-		return &Unavailable{Server: name, Reason: err.Error()}
+		return &live.Unavailable{Server: name, Reason: err.Error()}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s := newSupervisor(r, own)
-	s.user = key.client
-	return r.addOwn(key, &userUpstream{supervisor: s, base: u.config, headers: headers, used: time.Now()})
+	return r.addOwn(key, &userUpstream{supervisor: live.New(r.shared, own, key.client), base: u.Config, headers: headers, used: time.Now()})
 }
 
 // addOwn starts a caller's own upstream, unless there is one. The caller holds r.mu.
@@ -113,11 +110,11 @@ func (r *Registry) addOwn(key sessionKey, own *userUpstream) error {
 	case r.users.byKey[key] != nil:
 		return nil
 	case !r.isRunning || r.ctx.Err() != nil:
-		return &Unavailable{Server: key.server, Reason: "mcpx is stopping"}
+		return &live.Unavailable{Server: key.server, Reason: "mcpx is stopping"}
 	}
 	r.forgetUnused()
 	if len(r.users.byKey) >= maxUsers {
-		return &Unavailable{Server: key.server, Reason: fmt.Sprintf("%d callers use servers of their own already; try again later", maxUsers)}
+		return &live.Unavailable{Server: key.server, Reason: fmt.Sprintf("%d callers use servers of their own already; try again later", maxUsers)}
 	}
 	if r.users.byKey == nil {
 		r.users.byKey = map[sessionKey]*userUpstream{}
@@ -130,7 +127,7 @@ func (r *Registry) addOwn(key sessionKey, own *userUpstream) error {
 // forgetUnused ends the upstreams of callers that are gone. The caller holds both mutexes.
 func (r *Registry) forgetUnused() {
 	for key, own := range r.users.byKey {
-		if state := own.supervisor.upstream.Load().State; time.Since(own.used) > usersIdle && state != Ready && state != Starting {
+		if state := own.supervisor.Upstream().State; time.Since(own.used) > usersIdle && state != live.Ready && state != live.Starting {
 			delete(r.users.byKey, key)
 			r.end(own.supervisor)
 		}
@@ -144,10 +141,10 @@ func (r *Registry) applyToUsers() {
 	defer r.users.mu.Unlock()
 	for key, own := range r.users.byKey {
 		base := r.supervisors[key.server]
-		if base != nil && base.config().Isolation == config.PerUser && own.base.KeepsSession(base.config()) {
-			if next, err := base.config().ForCaller(own.supervisor.config().Caller, own.headers); err == nil {
-				own.base = base.config()
-				own.supervisor.reconfigure(next)
+		if base != nil && base.Config().Isolation == config.PerUser && own.base.KeepsSession(base.Config()) {
+			if next, err := base.Config().ForCaller(own.supervisor.Config().Caller, own.headers); err == nil {
+				own.base = base.Config()
+				r.reconfigure(own.supervisor, next)
 				continue
 			}
 		}
@@ -157,21 +154,21 @@ func (r *Registry) applyToUsers() {
 }
 
 // sessionsOf returns the open sessions of all callers to a server.
-func (t *users) sessionsOf(server string) (sessions []*Session) {
+func (t *users) sessionsOf(server string) (sessions []*live.Session) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for key, own := range t.byKey {
-		if u := own.supervisor.upstream.Load(); key.server == server && u.State == Ready {
-			sessions = append(sessions, u.session)
+		if u := own.supervisor.Upstream(); key.server == server && u.State == live.Ready {
+			sessions = append(sessions, u.Session)
 		}
 	}
 	return sessions
 }
 
 // allSupervisors returns the supervisors of the upstreams in the catalog and of callers.
-func (r *Registry) allSupervisors() (all []*supervisor) {
+func (r *Registry) allSupervisors() (all []*live.Supervisor) {
 	for _, u := range r.Catalog().Upstreams {
-		all = append(all, u.supervisor)
+		all = append(all, u.Supervisor)
 	}
 	r.users.mu.Lock()
 	defer r.users.mu.Unlock()
@@ -183,16 +180,6 @@ func (r *Registry) allSupervisors() (all []*supervisor) {
 
 // isOwn reports whether an upstream may serve the client: with isolation "user" it must be
 // the one of its caller.
-func (v View) isOwn(u *Upstream) bool {
-	return u.config.Isolation != config.PerUser || u.supervisor.user == keyOf(u.config, v.client).client
-}
-
-// needsHeaders returns why the upstream in the catalog cannot start if it needs headers of
-// a client's request.
-func (s *supervisor) needsHeaders() error {
-	if s.user != "" || len(s.config().ForwardHeaders) == 0 {
-		return nil
-	}
-	names := slices.Sorted(maps.Keys(s.config().ForwardHeaders))
-	return &link.Failure{Reason: "needs headers of a client's request: " + strings.Join(names, ", ")}
+func (v View) isOwn(u *live.Upstream) bool {
+	return u.Config.Isolation != config.PerUser || u.Supervisor.User() == keyOf(u.Config, v.client).client
 }

@@ -16,6 +16,7 @@ import (
 	"mcpx/internal/mcptest"
 	"mcpx/internal/policy"
 	"mcpx/internal/upstream"
+	"mcpx/registry/live"
 )
 
 // recorderOf is a recorder that a caller uses.
@@ -37,13 +38,13 @@ func TestUserUpstreams(t *testing.T) {
 		r.Attach(c)
 	}
 	r.Settled(t.Context(), "a")
-	if u := r.For(ann).Catalog().Upstream("a"); u.State != Idle || len(u.Tools) != 0 || l.count("upstream ready") != 0 {
+	if u := r.For(ann).Catalog().Upstream("a"); u.State != live.Idle || len(u.Tools) != 0 || l.count("upstream ready") != 0 {
 		t.Errorf("before the first use: %s", u.State)
 	}
 	if u, err := r.For(ann).Listed(t.Context(), "a"); err != nil || len(u.Tools) == 0 {
 		t.Fatal(err)
 	}
-	if u := r.For(bob).Catalog().Upstream("a"); u.State != Idle || len(u.Tools) != 0 {
+	if u := r.For(bob).Catalog().Upstream("a"); u.State != live.Idle || len(u.Tools) != 0 {
 		t.Errorf("bob sees what ann has listed: %s", u.State)
 	}
 	pids := map[string]string{}
@@ -86,16 +87,16 @@ func TestUserUpstreamsRest(t *testing.T) {
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		ann := recorderOf("1", "ann")
 		after(time.Hour)
-		expect(t, r, f, Idle, 0)
+		expect(t, r, f, live.Idle, 0)
 		if _, err := call(t.Context(), r, ann); err != nil {
 			t.Fatal(err)
 		}
-		if u := r.For(ann).Catalog().Upstream("a"); u.State != Ready || len(f.times()) != 1 {
+		if u := r.For(ann).Catalog().Upstream("a"); u.State != live.Ready || len(f.times()) != 1 {
 			t.Errorf("after a call: %s", u.State)
 		}
-		expect(t, r, f, Idle, 1) // for others
+		expect(t, r, f, live.Idle, 1) // for others
 		after(time.Hour)
-		if u := r.For(ann).Catalog().Upstream("a"); u.State != Idle || u.Tool("t1") == nil {
+		if u := r.For(ann).Catalog().Upstream("a"); u.State != live.Idle || u.Tool("t1") == nil {
 			t.Errorf("after the idle time: %s", u.State)
 		}
 		if _, err := call(t.Context(), r, ann); err != nil {
@@ -117,7 +118,7 @@ func TestUserUpstreamsAreBounded(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		var full *Unavailable
+		var full *live.Unavailable
 		if _, err := call(t.Context(), r, recorderOf("1", "one too many")); !errors.As(err, &full) || !strings.Contains(full.Reason, "callers use servers of their own") {
 			t.Errorf("%v", err)
 		}

@@ -2,17 +2,16 @@ package registry
 
 import (
 	"context"
-	"maps"
+	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
 
 	"mcpx/config"
-	"mcpx/internal/lockfile"
 	"mcpx/internal/policy"
-	"mcpx/internal/rawjson"
-	"mcpx/internal/tokens"
 	"mcpx/internal/upstream"
+	"mcpx/registry/live"
 )
 
 // View is a registry as one client sees it: without what its caller may not use. Every
@@ -61,7 +60,7 @@ func (v View) key(whole *Catalog) viewKey {
 	key := viewKey{rules: v.rules()}
 	hasOwn := false
 	for _, u := range whole.perUser {
-		own := keyOf(u.config, v.client).client
+		own := keyOf(u.Config, v.client).client
 		hasOwn = hasOwn || own != ""
 		key.user += own + "\n"
 	}
@@ -72,14 +71,14 @@ func (v View) key(whole *Catalog) viewKey {
 }
 
 // compose returns the upstreams that the client may see, before its rules apply.
-func (v View) compose(whole *Catalog) []*Upstream {
+func (v View) compose(whole *Catalog) []*live.Upstream {
 	rules := v.rules()
-	all := make([]*Upstream, 0, len(whole.Upstreams))
+	all := make([]*live.Upstream, 0, len(whole.Upstreams))
 	for _, u := range whole.Upstreams {
 		if !rules.HasServer(v.registry.schema, u.Name) {
 			continue
 		}
-		if u.config != nil && u.config.Isolation == config.PerUser {
+		if u.Config != nil && u.Config.Isolation == config.PerUser {
 			u = v.current(u.Name)
 		}
 		all = append(all, u)
@@ -87,8 +86,11 @@ func (v View) compose(whole *Catalog) []*Upstream {
 	return all
 }
 
-// Ready is like Registry.Ready.
-func (v View) Ready(ctx context.Context, name string) (*Upstream, error) {
+// Ready returns the upstream once it has a session. It waits while the upstream starts, for
+// its start-up limit at most. If the upstream is idle or waits for its next start, it is
+// started at once, unless it failed less than a second ago and nobody has signed in since.
+// An *live.Unavailable says why there is no session.
+func (v View) Ready(ctx context.Context, name string) (*live.Upstream, error) {
 	name = v.known(name)
 	ctx, cancel := v.registry.startLimit(ctx, name, time.Time{})
 	defer cancel()
@@ -96,12 +98,12 @@ func (v View) Ready(ctx context.Context, name string) (*Upstream, error) {
 	return v.see(u), v.explain(name, err)
 }
 
-// Listed is like Registry.Listed.
-func (v View) Listed(ctx context.Context, name string) (*Upstream, error) {
+// Listed is like Ready, but does not start an idle upstream whose lists are known.
+func (v View) Listed(ctx context.Context, name string) (*live.Upstream, error) {
 	name = v.known(name)
 	ctx, cancel := v.registry.startLimit(ctx, name, time.Time{})
 	defer cancel()
-	if u := v.settledSoon(ctx, name); u != nil && u.State == Idle && u.isListed() && v.isOwn(u) {
+	if u := v.settledSoon(ctx, name); u != nil && u.State == live.Idle && u.IsListed() && v.isOwn(u) {
 		return v.see(u), nil
 	}
 	u, err := v.ready(ctx, name)
@@ -109,9 +111,86 @@ func (v View) Listed(ctx context.Context, name string) (*Upstream, error) {
 }
 
 // Settled is like Registry.Settled.
-func (v View) Settled(ctx context.Context, name string) *Upstream {
+func (v View) Settled(ctx context.Context, name string) *live.Upstream {
 	return v.see(v.settled(ctx, v.known(name)))
 }
+
+// settled waits until the upstream is no longer starting, or until ctx ends.
+func (v View) settled(ctx context.Context, name string) *live.Upstream {
+	for {
+		u := v.current(name)
+		if u == nil || u.State != live.Starting {
+			return u
+		}
+		if u.Superseded(ctx) != nil {
+			return u
+		}
+	}
+}
+
+// settledSoon is settled for a request. An upstream that is queued to start does not wait
+// for its turn.
+func (v View) settledSoon(ctx context.Context, name string) *live.Upstream {
+	if u := v.current(name); u != nil && u.State == live.Starting {
+		u.Supervisor.Hurry()
+	}
+	return v.settled(ctx, name)
+}
+
+// errStillStarting is the cause when startLimit is reached.
+var errStillStarting = errors.New("still starting")
+
+// startLimit bounds how long a call waits for an upstream to start: for a slot, for the
+// start itself, and for the end of the previous process.
+func (r *Registry) startLimit(ctx context.Context, name string, begun time.Time) (context.Context, context.CancelFunc) {
+	u := r.Catalog().Upstream(name)
+	if u == nil {
+		return context.WithCancel(ctx)
+	}
+	if begun.IsZero() {
+		begun = time.Now()
+	}
+	return context.WithDeadlineCause(ctx, begun.Add(u.Config.StartupTimeout), errStillStarting)
+}
+
+// explain turns errStillStarting into an error with the stderr so far.
+func (v View) explain(name string, err error) error {
+	u := v.current(name)
+	if u == nil || !errors.Is(err, errStillStarting) {
+		return err
+	}
+	e := &live.Unavailable{Server: name, Reason: fmt.Sprintf(`still starting after %s (its "startup_timeout"); try again later`, u.Config.StartupTimeout), Stderr: u.Supervisor.Stderr()}
+	return e
+}
+
+// ready returns the upstream once it has a session, within the limit of ctx.
+func (v View) ready(ctx context.Context, name string) (*live.Upstream, error) {
+	for {
+		if err := v.ensureOwn(name); err != nil {
+			return nil, err
+		}
+		u := v.settledSoon(ctx, name)
+		switch {
+		case u == nil:
+			return nil, &live.Unavailable{Server: name, Reason: "it is not in the config"}
+		case !v.isOwn(u): // a reload has ended the caller's own meanwhile
+			continue
+		case u.State == live.Ready:
+			return u, nil
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case !u.MayStart() || time.Since(u.FailedAt) < retryGrace && !u.HasNewSignIn(ctx):
+			return nil, u.Unavailable()
+		}
+		u.Supervisor.Start()
+		if err := u.Superseded(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// retryGrace is how long after a failure calls do not start the upstream again.
+const retryGrace = time.Second
 
 // known returns a name that exists for the client, or one that no upstream has.
 func (v View) known(name string) string {
@@ -122,12 +201,12 @@ func (v View) known(name string) string {
 }
 
 // see returns the part of an upstream that the client may see.
-func (v View) see(u *Upstream) *Upstream {
+func (v View) see(u *live.Upstream) *live.Upstream {
 	rules := v.rules()
 	if u == nil || rules == nil {
 		return u
 	}
-	return u.restrict(v.registry.schema, rules)
+	return u.Restrict(v.registry.schema, rules)
 }
 
 // views caches what clients see, so that the lists of a caller are made once for each
@@ -158,23 +237,23 @@ func (v *views) last(key viewKey, whole *Catalog) *Catalog {
 // of returns the catalog with the part of some upstreams that the rules in the key grant.
 // Upstreams that have not changed are the same values as before, with everything derived
 // from them.
-func (v *views) of(key viewKey, whole *Catalog, upstreams []*Upstream) *Catalog {
+func (v *views) of(key viewKey, whole *Catalog, upstreams []*live.Upstream) *Catalog {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	last := v.byKey[key].part
-	if last != nil && slices.EqualFunc(last.Upstreams, upstreams, func(seen, u *Upstream) bool { return seen.isOf(u) }) {
+	if last != nil && slices.EqualFunc(last.Upstreams, upstreams, func(seen, u *live.Upstream) bool { return seen.IsOf(u) }) {
 		return last
 	}
 	if v.byKey == nil || len(v.byKey) >= maxViews {
 		v.byKey = map[viewKey]seenCatalog{}
 	}
-	next := &Catalog{byName: map[string]*Upstream{}}
+	next := &Catalog{byName: map[string]*live.Upstream{}}
 	for _, u := range upstreams {
 		seen := u
 		if key.rules != nil {
-			seen = u.restrict(v.schema, key.rules)
+			seen = u.Restrict(v.schema, key.rules)
 		}
-		if last != nil && last.byName[u.Name] != nil && last.byName[u.Name].isOf(u) {
+		if last != nil && last.byName[u.Name] != nil && last.byName[u.Name].IsOf(u) {
 			seen = last.byName[u.Name]
 		}
 		next.Upstreams = append(next.Upstreams, seen)
@@ -184,38 +263,25 @@ func (v *views) of(key viewKey, whole *Catalog, upstreams []*Upstream) *Catalog 
 	return next
 }
 
-// isOf reports whether the upstream is a part of another, or the same.
-func (u *Upstream) isOf(whole *Upstream) bool { return u == whole || u.whole == whole }
-
-// restrict returns the part of an upstream that the rules grant. Instructions, notes about
-// tools that wait for a review, and what it writes to stderr while it works may name any
-// tool, so only those see them who see all tools.
-func (u *Upstream) restrict(schema string, rules *policy.Rules) *Upstream {
-	part := *u
-	part.whole = u
-	part.Tools, part.tools = nil, map[string]*Tool{}
-	for _, t := range u.Tools {
-		if rules.HasTool(policy.Tool{Schema: schema, Server: u.Name, Name: t.Name, ReadOnly: t.isReadOnly()}) {
-			part.Tools = append(part.Tools, t)
-			part.tools[t.Name] = t
+// Relisted waits until the lists that the upstream has announced so far are read, and
+// returns the upstream with them.
+func (v View) Relisted(ctx context.Context, name string) (*live.Upstream, error) {
+	u := v.current(v.known(name))
+	if u == nil || !u.AwaitsList() {
+		return v.Ready(ctx, name)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, u.Config.StartupTimeout, &live.Unavailable{Server: name, Reason: "it has changed its lists, and they could not be read; try again later"})
+	defer cancel()
+	announced := u.Supervisor.Announced()
+	for u.AwaitsList() && !u.Supervisor.HasRead(announced) {
+		if err := u.Superseded(ctx); err != nil {
+			return nil, err
 		}
+		next := v.current(name)
+		if next == nil || next.Supervisor != u.Supervisor {
+			break
+		}
+		u = next
 	}
-	part.ToolsOnly = !rules.HasAllOf(schema, u.Name)
-	if part.ToolsOnly {
-		part.Prompts, part.Resources, part.Templates, part.Capabilities = nil, nil, nil, nil
-	}
-	if !rules.HasEveryToolOf(schema, u.Name) {
-		part.Instructions, part.instructions, part.instructionsWait, part.news = "", "", false, nil
-		part.stderr = nil
-		part.waiting = maps.Clone(u.waiting)
-		delete(part.waiting, lockfile.Tools)
-		shown := slices.Clip(part.Tools)
-		part.tokens = sync.OnceValue(func() int { return tokens.CountBytes(toolList(shown)) })
-	}
-	return &part
-}
-
-// isReadOnly reports whether the upstream says that the tool changes nothing.
-func (t *Tool) isReadOnly() bool {
-	return string(rawjson.Get(rawjson.Get(t.Raw, "annotations"), "readOnlyHint")) == "true"
+	return v.Ready(ctx, name)
 }

@@ -13,7 +13,7 @@ import (
 func TestViews(t *testing.T) {
 	r, l := run(t, map[string]any{"a": mcptest.Upstream(t, "-full", "-instructions", "Use everything.", "-stderr", "tool t9 failed"), "b": mcptest.Upstream(t)})
 	for _, name := range []string{"a", "b"} {
-		if _, err := r.Ready(t.Context(), name); err != nil {
+		if _, err := r.For(nil).Ready(t.Context(), name); err != nil {
 			t.Fatal(err)
 		}
 	}

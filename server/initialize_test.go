@@ -48,7 +48,7 @@ func TestFlatInstructions(t *testing.T) {
 	long := strings.Repeat("Use this server for everything. ", 100)
 	b := flat(t, map[string]any{}, newUpstream(t, "a", "-instructions", "\n  Say\n  hello first."), newUpstream(t, "b", "-instructions", long), newUpstream(t, "c"))
 	for _, name := range []string{"a", "b", "c"} {
-		if _, err := b.registry.Ready(t.Context(), name); err != nil {
+		if _, err := b.registry.For(nil).Ready(t.Context(), name); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -64,7 +64,7 @@ func TestFlatInstructions(t *testing.T) {
 		t.Errorf("without servers: %q", none.instructions(newClient("one", nil)))
 	}
 	single := flat(t, map[string]any{"prefix": false}, newUpstream(t, "a", "-instructions", long))
-	if _, err := single.registry.Ready(t.Context(), "a"); err != nil {
+	if _, err := single.registry.For(nil).Ready(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}
 	hello := single.ask(t, request("initialize", `{"protocolVersion":"2025-06-18"}`))

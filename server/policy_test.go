@@ -32,7 +32,7 @@ func grove(t testing.TB) *bench {
 	}
 	b := start(t, upstreams...)
 	for _, name := range trees {
-		if _, err := b.registry.Ready(t.Context(), name); err != nil {
+		if _, err := b.registry.For(nil).Ready(t.Context(), name); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -229,7 +229,7 @@ func TestGrantedToolsWork(t *testing.T) {
 func TestListChangesThatACallerSees(t *testing.T) {
 	b := start(t, newUpstream(t, "one", "-full", "-name", "one"), newUpstream(t, "two", "-full", "-name", "two"))
 	for _, name := range []string{"one", "two"} {
-		if _, err := b.registry.Ready(t.Context(), name); err != nil {
+		if _, err := b.registry.For(nil).Ready(t.Context(), name); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"mcpx/internal/telemetry"
 	"mcpx/internal/upstream"
 	"mcpx/registry"
+	"mcpx/registry/live"
 )
 
 // Server handles the requests of the clients of one profile, on all fronts. It uses
@@ -143,7 +144,7 @@ const detachTime = 30 * time.Second
 
 // Upstreams returns the state of the profile's upstreams that a client sees, in config
 // order.
-func (s *Server) Upstreams(c upstream.Client) []*registry.Upstream {
+func (s *Server) Upstreams(c upstream.Client) []*live.Upstream {
 	return s.registry.For(c).Catalog().Upstreams
 }
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"mcpx/registry"
+	"mcpx/registry/lists"
 )
 
 // lineShares counts the tools by what their line in inspect(server) has.
@@ -14,7 +14,7 @@ type lineShares struct {
 
 // add counts the line of a tool. It reports whether the line is enough to call the tool:
 // whether it has the types of the required parameters.
-func (l *lineShares) add(listing string, t *registry.Tool) bool {
+func (l *lineShares) add(listing string, t *lists.Tool) bool {
 	has := func(parameters string) bool {
 		_, rest, found := strings.Cut(listing, "\n"+t.Name+"("+parameters+")")
 		return found && (t.Description == "" || strings.HasPrefix(rest, ": "))

@@ -24,7 +24,8 @@ import (
 	"mcpx/internal/child"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/tokens"
-	"mcpx/registry"
+	"mcpx/registry/lists"
+	"mcpx/registry/live"
 )
 
 func main() {
@@ -107,7 +108,7 @@ func measure(folder string) error {
 		lists := a.ToolLists(ctx)[0]
 		r := report{with: tokens.CountBytes(lists.With)}
 		for i, u := range lists.Upstreams {
-			if u.State != registry.Ready {
+			if u.State != live.Ready {
 				return fmt.Errorf("%s is %s: %s", u.Name, u.State, u.Reason)
 			}
 			if err := r.add(ctx, a.Profiles()[0].Executor, u, string(lists.Without[i])); err != nil {
@@ -156,7 +157,7 @@ type report struct {
 }
 
 // add measures the tools of one server.
-func (r *report) add(ctx context.Context, e *executor.Executor, u *registry.Upstream, list string) error {
+func (r *report) add(ctx context.Context, e *executor.Executor, u *live.Upstream, list string) error {
 	r.servers++
 	r.without += tokens.Count(list)
 	listing, err := e.Inspect(ctx, nil, u.Name, "")
@@ -187,7 +188,7 @@ func (r *report) add(ctx context.Context, e *executor.Executor, u *registry.Upst
 }
 
 // search measures the way over exec("mcpx", "search").
-func (r *report) search(ctx context.Context, e *executor.Executor, u *registry.Upstream, t *registry.Tool, one string) error {
+func (r *report) search(ctx context.Context, e *executor.Executor, u *live.Upstream, t *lists.Tool, one string) error {
 	query, err := json.Marshal(map[string]any{"query": strings.NewReplacer("_", " ", "-", " ").Replace(t.Name) + " " + u.Name, "limit": 5})
 	if err != nil {
 		return err

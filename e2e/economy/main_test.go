@@ -12,7 +12,8 @@ import (
 	"mcpx/internal/app"
 	"mcpx/internal/child"
 	"mcpx/internal/tokens"
-	"mcpx/registry"
+	"mcpx/registry/lists"
+	"mcpx/registry/live"
 )
 
 func TestMain(m *testing.M) {
@@ -106,7 +107,7 @@ func TestReport(t *testing.T) {
 }
 
 func TestLineShares(t *testing.T) {
-	tool := registry.NewUpstream("srv", []registry.Item{{Key: "read", Raw: []byte(`{"name":"read","description":"Read it.","inputSchema":{"properties":{"a":{"type":"string"},"b":{}},"required":["a"]}}`)}}).Tool("read")
+	tool := live.NewUpstream("srv", []lists.Item{{Key: "read", Raw: []byte(`{"name":"read","description":"Read it.","inputSchema":{"properties":{"a":{"type":"string"},"b":{}},"required":["a"]}}`)}}).Tool("read")
 	for _, row := range []struct {
 		line   string
 		want   lineShares

@@ -9,9 +9,11 @@ import (
 	"time"
 
 	"mcpx/config"
+	"mcpx/config/edit"
 	"mcpx/executor"
 	"mcpx/internal/lockfile"
 	"mcpx/registry"
+	"mcpx/registry/live"
 	"mcpx/server/pages"
 )
 
@@ -26,7 +28,7 @@ func (a *App) editing() *pages.Editing {
 	return &pages.Editing{
 		Edit:   a.edit,
 		Accept: a.accept,
-		Check: func(ctx context.Context, schema, name string, entry []byte) (*registry.Upstream, []string, error) {
+		Check: func(ctx context.Context, schema, name string, entry []byte) (*live.Upstream, []string, error) {
 			select {
 			case turn <- struct{}{}:
 			default:
@@ -39,12 +41,12 @@ func (a *App) editing() *pages.Editing {
 }
 
 // edit changes the config file as "mcpx add" does, and applies it.
-func (a *App) edit(change func(e *config.Editor) error) error {
+func (a *App) edit(change func(e *edit.Editor) error) error {
 	c, err := a.currentConfig()
 	if err != nil {
 		return err
 	}
-	if _, err := config.Edit(c.File, config.EditOptions{}, change); err != nil {
+	if _, err := edit.File(c.File, edit.Options{}, change); err != nil {
 		return err
 	}
 	return a.Reload()
@@ -83,7 +85,7 @@ func (a *App) currentConfig() (*config.Config, error) {
 
 // checkServer starts a server as if it were in the config file, stops it again, and returns
 // its last state. The file does not change.
-func (a *App) checkServer(ctx context.Context, schema, name string, entry []byte) (*registry.Upstream, []string, error) {
+func (a *App) checkServer(ctx context.Context, schema, name string, entry []byte) (*live.Upstream, []string, error) {
 	current, err := a.currentConfig()
 	if err != nil {
 		return nil, nil, err
@@ -92,7 +94,7 @@ func (a *App) checkServer(ctx context.Context, schema, name string, entry []byte
 	if err != nil {
 		return nil, nil, err
 	}
-	changed, err := config.EditText(current.File, text, func(e *config.Editor) error { return e.Add(schema, name, entry) })
+	changed, err := edit.Text(current.File, text, func(e *edit.Editor) error { return e.Add(schema, name, entry) })
 	if err != nil {
 		return nil, nil, err
 	}
@@ -113,7 +115,7 @@ func (a *App) checkServer(ctx context.Context, schema, name string, entry []byte
 }
 
 // tryUpstream runs the only upstream of a profile until it is ready or has failed.
-func (a *App) tryUpstream(ctx context.Context, p *config.Profile, messageBytes int) *registry.Upstream {
+func (a *App) tryUpstream(ctx context.Context, p *config.Profile, messageBytes int) *live.Upstream {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
 	defer context.AfterFunc(a.upstreams, cancel)() // mcpx is stopping

@@ -12,7 +12,7 @@ import (
 
 // ladder has the packages from the top to the bottom: each may import what
 // stands on a lower step, and its own sub-packages.
-var ladder = []string{"e2e", "cmd", "internal/app", "server/pages", "server/front", "server/stdio", "server/servertest", "server/access", "server", "executor", "registry", "internal/upstream", "internal/link", "internal/child", "config", "internal", "examples"}
+var ladder = []string{"e2e", "cmd", "internal/app", "server/pages", "server/front", "server/stdio", "server/servertest", "server/access", "server", "executor", "registry", "registry/live", "registry/lists", "internal/upstream", "internal/link", "internal/child", "config/edit", "config", "internal", "examples"}
 
 // only says which packages may import a module; no others may.
 var only = map[string][]string{
@@ -77,7 +77,13 @@ func points(from, to string) bool {
 
 // step is where a package stands on the ladder, -1 if it does not.
 func step(name string) int {
-	return slices.IndexFunc(ladder, func(s string) bool { return within(name, s) })
+	found := -1
+	for i, s := range ladder {
+		if within(name, s) && (found < 0 || len(s) > len(ladder[found])) {
+			found = i // the longest match: registry/live stands below registry
+		}
+	}
+	return found
 }
 
 // within reports whether a path is a folder or inside it.
@@ -118,6 +124,9 @@ func TestPoints(t *testing.T) {
 		{"internal/app", "server", true},
 		{"server/pages", "server/front", true},
 		{"server/front", "server/pages", false},
+		{"registry", "registry/live", true},
+		{"registry/live", "registry/lists", true},
+		{"registry/live", "registry", false},
 		{"server", "executor", true},
 		{"internal/app", "internal/console", true},
 		{"executor", "executor/validate", true},

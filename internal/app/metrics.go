@@ -12,7 +12,7 @@ import (
 	"mcpx/config"
 	"mcpx/executor"
 	"mcpx/internal/policy"
-	"mcpx/registry"
+	"mcpx/registry/live"
 	"mcpx/server/access"
 )
 
@@ -132,7 +132,7 @@ func (profiles upstreams) Collect(out chan<- prometheus.Metric) {
 	for _, p := range profiles() {
 		saved := 0
 		for _, u := range p.Registry.Catalog().Upstreams {
-			for _, s := range registry.States {
+			for _, s := range live.States {
 				value := 0.0
 				if u.State == s {
 					value = 1

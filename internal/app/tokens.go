@@ -3,7 +3,7 @@ package app
 import (
 	"context"
 
-	"mcpx/registry"
+	"mcpx/registry/live"
 	"mcpx/server"
 )
 
@@ -11,7 +11,7 @@ import (
 // without mcpx, and one with it.
 type ToolLists struct {
 	Profile   *Profile
-	Upstreams []*registry.Upstream
+	Upstreams []*live.Upstream
 	Without   [][]byte // by upstream; nil if it lists nothing
 	With      []byte
 }

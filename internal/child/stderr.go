@@ -11,8 +11,8 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"mcpx/config"
 	"mcpx/internal/plain"
+	"mcpx/internal/redact"
 )
 
 // Limits of the lines kept from a child's stderr.
@@ -98,7 +98,7 @@ func (t *Stderr) add(line []byte) {
 	t.log.Debug().Str("line", text).Msg("stderr")
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if n := len(t.last); text == config.Hidden && n > 0 && t.last[n-1] == text {
+	if n := len(t.last); text == redact.Hidden && n > 0 && t.last[n-1] == text {
 		return // a key of many lines, all hidden, must not displace the other lines
 	}
 	if len(t.last) == stderrLines {

@@ -1,11 +1,12 @@
 package lockfile
 
 import (
-	"mcpx/internal/plain"
 	"regexp"
 	"slices"
 	"strings"
 	"unicode"
+
+	"mcpx/internal/plain"
 )
 
 // visible returns a text on one line in which every character can be seen: controls, line

@@ -4,9 +4,10 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"mcpx/internal/tasks"
 	"sync"
 	"time"
+
+	"mcpx/internal/tasks"
 )
 
 // queue is a writer that never waits: whoever started mcpx may not read its stderr,

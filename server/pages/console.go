@@ -7,8 +7,10 @@ import (
 	"strconv"
 
 	"mcpx/config"
+	"mcpx/config/edit"
 	"mcpx/internal/rawjson"
 	"mcpx/registry"
+	"mcpx/registry/live"
 	"mcpx/server"
 	"mcpx/server/access"
 	"mcpx/server/front"
@@ -30,8 +32,8 @@ func (p *Pages) addConsole(mux *http.ServeMux) {
 		"POST /console/{schema}/add":     p.editing(p.addServer),
 		"POST /console/{schema}/change":  p.editing(p.changeServer),
 		"POST /console/{schema}/accept":  p.editing(p.acceptServer),
-		"POST /console/{schema}/enable":  p.editing(p.switchServer((*config.Editor).Enable)),
-		"POST /console/{schema}/disable": p.editing(p.switchServer((*config.Editor).Disable)),
+		"POST /console/{schema}/enable":  p.editing(p.switchServer((*edit.Editor).Enable)),
+		"POST /console/{schema}/disable": p.editing(p.switchServer((*edit.Editor).Disable)),
 	} {
 		mux.HandleFunc(route, p.Front.WithServer(handle))
 	}
@@ -69,7 +71,7 @@ func toolReading(w http.ResponseWriter, r *http.Request, s *server.Server) {
 }
 
 // upstreamOf returns the server in the query as a client sees it, nil if there is none.
-func upstreamOf(s *server.Server, c *server.Client, r *http.Request) *registry.Upstream {
+func upstreamOf(s *server.Server, c *server.Client, r *http.Request) *live.Upstream {
 	return s.Registry().For(c).Catalog().Upstream(r.URL.Query().Get("server"))
 }
 
@@ -130,7 +132,7 @@ func writeDone(w http.ResponseWriter, err error) {
 // refuseConsole writes the error of a route of the console.
 func refuseConsole(w http.ResponseWriter, err error) {
 	status := http.StatusUnprocessableEntity
-	if _, isUnknown := errors.AsType[*config.UnknownServerError](err); isUnknown || errors.Is(err, registry.ErrUnknown) {
+	if _, isUnknown := errors.AsType[*edit.UnknownServerError](err); isUnknown || errors.Is(err, registry.ErrUnknown) {
 		status = http.StatusNotFound
 	}
 	access.Refuse(w, status, err.Error())
@@ -179,7 +181,7 @@ func (p *Pages) serverDetails(w http.ResponseWriter, r *http.Request, s *server.
 	}
 	var d details
 	if access.MayUseAll(r.Context()) {
-		d = detailsOf(u.Config())
+		d = detailsOf(u.Config)
 		d.Review = reviewOf(s.Schema(), u)
 	}
 	d.SignIn = signInOf(r, s, name)
@@ -191,7 +193,7 @@ func (p *Pages) serverDetails(w http.ResponseWriter, r *http.Request, s *server.
 func detailsOf(c *config.Upstream) details {
 	public := c.Public()
 	return details{
-		Command: registry.CommandLine(c), URL: registry.Address(c), Env: public.Env, Headers: public.Headers,
+		Command: live.CommandLine(c), URL: live.Address(c), Env: public.Env, Headers: public.Headers,
 		Isolation: string(c.Isolation), Start: string(c.Start),
 		Settings: settings{
 			Description: c.Description, Allow: c.Tools.Allow, Deny: c.Tools.Deny,

@@ -4,10 +4,10 @@ import (
 	"context"
 	"net/http"
 
-	"mcpx/config"
+	"mcpx/config/edit"
 	"mcpx/internal/lockfile"
 	"mcpx/internal/rawjson"
-	"mcpx/registry"
+	"mcpx/registry/live"
 	"mcpx/server"
 	"mcpx/server/access"
 )
@@ -16,12 +16,12 @@ import (
 // concurrently.
 type Editing struct {
 	// Edit changes the servers of the config file and applies the result.
-	Edit func(change func(e *config.Editor) error) error
+	Edit func(change func(e *edit.Editor) error) error
 	// Accept writes what a server offers to the lock file, and applies it.
 	Accept func(key string, offer *lockfile.Server) error
 	// Check starts a server that is not in the file yet, stops it again, and returns its last
 	// state and the places that look like secrets.
-	Check func(ctx context.Context, schema, name string, entry []byte) (*registry.Upstream, []string, error)
+	Check func(ctx context.Context, schema, name string, entry []byte) (*live.Upstream, []string, error)
 }
 
 // editing returns a handler that is refused unless the console may change the config, and
@@ -71,7 +71,7 @@ func (p *Pages) checkServer(w http.ResponseWriter, r *http.Request, s *server.Se
 		return
 	}
 	c := checked{State: string(u.State), Secrets: secrets, StartupMS: u.StartupTime.Milliseconds(), Tools: len(u.Tools), Tokens: u.Tokens()}
-	if u.State != registry.Ready {
+	if u.State != live.Ready {
 		c.Reason, c.Advice, c.Stderr = u.Reason, u.Advice(), u.Stderr
 	}
 	writeConsole(w, c)
@@ -84,7 +84,7 @@ func (p *Pages) addServer(w http.ResponseWriter, r *http.Request, s *server.Serv
 		return
 	}
 	name := r.URL.Query().Get("server")
-	writeDone(w, p.Editing.Edit(func(e *config.Editor) error { return e.Add(s.Schema(), name, entry) }))
+	writeDone(w, p.Editing.Edit(func(e *edit.Editor) error { return e.Add(s.Schema(), name, entry) }))
 }
 
 // changeable are the keys of a server that the console can change.
@@ -98,7 +98,7 @@ func (p *Pages) changeServer(w http.ResponseWriter, r *http.Request, s *server.S
 		return
 	}
 	name := r.URL.Query().Get("server")
-	writeDone(w, p.Editing.Edit(func(e *config.Editor) error {
+	writeDone(w, p.Editing.Edit(func(e *edit.Editor) error {
 		for _, key := range changeable {
 			value := rawjson.Get(changes, key)
 			if value == nil {
@@ -113,8 +113,8 @@ func (p *Pages) changeServer(w http.ResponseWriter, r *http.Request, s *server.S
 }
 
 // switchServer returns a handler that enables or disables the server in the query.
-func (p *Pages) switchServer(change func(e *config.Editor, schema, name string) error) func(http.ResponseWriter, *http.Request, *server.Server) {
+func (p *Pages) switchServer(change func(e *edit.Editor, schema, name string) error) func(http.ResponseWriter, *http.Request, *server.Server) {
 	return func(w http.ResponseWriter, r *http.Request, s *server.Server) {
-		writeDone(w, p.Editing.Edit(func(e *config.Editor) error { return change(e, s.Schema(), r.URL.Query().Get("server")) }))
+		writeDone(w, p.Editing.Edit(func(e *edit.Editor) error { return change(e, s.Schema(), r.URL.Query().Get("server")) }))
 	}
 }

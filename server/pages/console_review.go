@@ -10,6 +10,7 @@ import (
 	"mcpx/internal/lockfile"
 	"mcpx/internal/rawjson"
 	"mcpx/registry"
+	"mcpx/registry/live"
 	"mcpx/server"
 	"mcpx/server/access"
 	"mcpx/server/front"
@@ -25,12 +26,12 @@ type review struct {
 }
 
 // reviewOf returns what waits for a review; nil if nothing does.
-func reviewOf(schema string, u *registry.Upstream) *review {
+func reviewOf(schema string, u *live.Upstream) *review {
 	if u.Review() == "" {
 		return nil
 	}
 	var b strings.Builder
-	for _, change := range lockfile.Compare(lockfile.Key(schema, u.Name), u.Config().Trust.Approved, u.Offer()) {
+	for _, change := range lockfile.Compare(lockfile.Key(schema, u.Name), u.Config.Trust.Approved, u.Offer()) {
 		if !change.IsNotice() {
 			b.WriteString(change.Review(false) + "\n")
 		}

@@ -9,8 +9,9 @@ import (
 	"time"
 
 	"mcpx/config"
+	"mcpx/config/edit"
 	"mcpx/internal/policy"
-	"mcpx/registry"
+	"mcpx/registry/live"
 	"mcpx/server"
 	"mcpx/server/front"
 	"mcpx/server/servertest"
@@ -24,7 +25,7 @@ func TestConsoleRoutes(t *testing.T) {
 	off := servertest.Upstream(t, "off")
 	off["disabled"] = true
 	s := serve(t, secret, off)
-	if _, err := s.Registry.Ready(t.Context(), "one"); err != nil {
+	if _, err := s.Registry.For(nil).Ready(t.Context(), "one"); err != nil {
 		t.Fatal(err)
 	}
 	result := url.QueryEscape("echo")
@@ -66,14 +67,14 @@ func TestConsoleEdits(t *testing.T) {
 	s := serve(t, servertest.Upstream(t, "one"))
 	text := []byte(`{"mcpServers": {"one": {"command": "x", "timeout": "5s"}}}`)
 	s.Editing = &Editing{
-		Edit: func(change func(e *config.Editor) error) error {
-			changed, err := config.EditText("mcpx.json", text, change)
+		Edit: func(change func(e *edit.Editor) error) error {
+			changed, err := edit.Text("mcpx.json", text, change)
 			if err == nil {
 				text = changed
 			}
 			return err
 		},
-		Check: func(context.Context, string, string, []byte) (*registry.Upstream, []string, error) {
+		Check: func(context.Context, string, string, []byte) (*live.Upstream, []string, error) {
 			return nil, nil, errors.New("not now")
 		},
 	}
@@ -101,7 +102,7 @@ func TestConsoleEdits(t *testing.T) {
 func TestConsoleRights(t *testing.T) {
 	running := servertest.Start(t, server.Options{}, servertest.Upstream(t, "one"), servertest.Upstream(t, "two"))
 	for _, name := range []string{"one", "two"} {
-		if _, err := running.Registry.Ready(t.Context(), name); err != nil {
+		if _, err := running.Registry.For(nil).Ready(t.Context(), name); err != nil {
 			t.Fatal(err)
 		}
 	}

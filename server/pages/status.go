@@ -7,7 +7,7 @@ import (
 
 	"mcpx/internal/store"
 	"mcpx/internal/tokens"
-	"mcpx/registry"
+	"mcpx/registry/live"
 	"mcpx/server"
 	"mcpx/server/access"
 	"mcpx/server/front"
@@ -64,11 +64,11 @@ type contextStatus struct {
 	With    int `json:"with"`    // with mcpx: inspect and exec
 }
 
-func statusOf(u *registry.Upstream) upstreamStatus {
+func statusOf(u *live.Upstream) upstreamStatus {
 	return upstreamStatus{
 		Name:        u.Name,
 		Description: u.Description,
-		Transport:   string(u.Transport()),
+		Transport:   string(u.Config.Transport),
 		State:       string(u.State),
 		Reason:      u.Reason,
 		Review:      u.Review(),
@@ -94,9 +94,9 @@ func disabledOf(s *server.Server) (list []disabledStatus) {
 
 // adviceOn returns what to do about an upstream that has failed, also while it is tried
 // again.
-func adviceOn(u *registry.Upstream) string {
-	isRetried := u.State == registry.Starting && u.Reason != ""
-	if u.State == registry.Failed || u.State == registry.Waiting || isRetried {
+func adviceOn(u *live.Upstream) string {
+	isRetried := u.State == live.Starting && u.Reason != ""
+	if u.State == live.Failed || u.State == live.Waiting || isRetried {
 		return u.Advice()
 	}
 	return ""

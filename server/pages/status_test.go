@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"mcpx/internal/store"
-	"mcpx/registry"
+	"mcpx/registry/live"
 	"mcpx/server/servertest"
 )
 
@@ -37,16 +37,16 @@ func TestAdvice(t *testing.T) {
 	failed := s.Registry.Settled(t.Context(), "one")
 	for _, row := range []struct {
 		name, reason string
-		state        registry.State
+		state        live.State
 		has          bool
 	}{
 		{"as it is", failed.Reason, failed.State, true},
-		{"failed", "broken", registry.Failed, true},
-		{"waits", "broken", registry.Waiting, true},
-		{"is tried again", "broken", registry.Starting, true},
-		{"starts", "", registry.Starting, false},
-		{"ready", "", registry.Ready, false},
-		{"stopped", "stopped in the console", registry.Stopped, false},
+		{"failed", "broken", live.Failed, true},
+		{"waits", "broken", live.Waiting, true},
+		{"is tried again", "broken", live.Starting, true},
+		{"starts", "", live.Starting, false},
+		{"ready", "", live.Ready, false},
+		{"stopped", "stopped in the console", live.Stopped, false},
 	} {
 		u := *failed
 		u.State, u.Reason = row.state, row.reason

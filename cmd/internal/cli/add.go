@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"mcpx/config"
+	"mcpx/config/edit"
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
 )
@@ -59,7 +60,7 @@ func (c *addCmd) Run(t *terminal) error {
 			return writeError(err)
 		}
 	}
-	result, err := config.Edit(c.Path, config.EditOptions{Create: true}, func(e *config.Editor) error { return c.add(e, server) })
+	result, err := edit.File(c.Path, edit.Options{Create: true}, func(e *edit.Editor) error { return c.add(e, server) })
 	if err != nil {
 		return c.failed(err)
 	}
@@ -83,7 +84,7 @@ func (c *addCmd) Run(t *terminal) error {
 
 // failed explains why the server was not added.
 func (c *addCmd) failed(err error) error {
-	var schema *config.UnknownSchemaError
+	var schema *edit.UnknownSchemaError
 	if errors.As(err, &schema) && c.Schema == "" {
 		return usageError{withHint(fmt.Errorf("%s has no schema %q", c.Path, schema.Name), "choose one with --schema: %s", strings.Join(schema.Known, ", "))}
 	}
@@ -94,14 +95,14 @@ func (c *addCmd) failed(err error) error {
 }
 
 // add adds or replaces the server.
-func (c *addCmd) add(e *config.Editor, server []byte) error {
+func (c *addCmd) add(e *edit.Editor, server []byte) error {
 	if c.Schema != "" {
 		if err := e.AddSchema(c.Schema); err != nil {
 			return err
 		}
 	}
 	err := e.Add(c.Schema, c.Name, server)
-	var exists *config.ExistsError
+	var exists *edit.ExistsError
 	if errors.As(err, &exists) && c.Force {
 		return e.Replace(c.Schema, c.Name, server)
 	}

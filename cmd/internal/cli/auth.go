@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mcpx/config"
+	"mcpx/config/edit"
 	"mcpx/internal/ansi"
 	"mcpx/internal/app"
 	"mcpx/internal/auth"
@@ -51,7 +52,7 @@ func (c *authTarget) find(t *terminal) (*signing, error) {
 	}
 	i := slices.IndexFunc(p.Upstreams, func(u config.Upstream) bool { return u.Name == c.Server })
 	if i < 0 {
-		missing := &config.UnknownServerError{Schema: p.Name, Name: c.Server}
+		missing := &edit.UnknownServerError{Schema: p.Name, Name: c.Server}
 		for _, u := range p.Upstreams {
 			missing.Known = append(missing.Known, u.Name)
 		}

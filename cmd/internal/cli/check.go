@@ -7,7 +7,7 @@ import (
 	"mcpx/config"
 	"mcpx/internal/ansi"
 	"mcpx/internal/app"
-	"mcpx/registry"
+	"mcpx/registry/live"
 )
 
 // checkCmd connects to every server and reports its state.
@@ -62,7 +62,7 @@ type checkedServer struct {
 }
 
 // ready reports whether the server can be used.
-func (s checkedServer) ready() bool { return s.State == string(registry.Ready) }
+func (s checkedServer) ready() bool { return s.State == string(live.Ready) }
 
 // Run implements the command.
 func (c *checkCmd) Run(t *terminal) error {
@@ -132,7 +132,7 @@ func newCheckReport(all []app.ToolLists) checkReport {
 	return r
 }
 
-func checked(u *registry.Upstream, c *config.Upstream) checkedServer {
+func checked(u *live.Upstream, c *config.Upstream) checkedServer {
 	s := checkedServer{
 		Name: u.Name, State: finalState(u), Transport: string(c.Transport),
 		Tools: len(u.Tools), Prompts: len(u.Prompts), Resources: len(u.Resources), Templates: len(u.Templates),
@@ -151,9 +151,9 @@ func checked(u *registry.Upstream, c *config.Upstream) checkedServer {
 }
 
 // finalState returns the state of a server when the command ends.
-func finalState(u *registry.Upstream) string {
-	if u.State == registry.Waiting {
-		return string(registry.Failed) // nobody will start it again
+func finalState(u *live.Upstream) string {
+	if u.State == live.Waiting {
+		return string(live.Failed) // nobody will start it again
 	}
 	return string(u.State)
 }

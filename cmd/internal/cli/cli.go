@@ -18,6 +18,7 @@ import (
 	"mcpx/config"
 	"mcpx/internal/app"
 	"mcpx/internal/child"
+	"mcpx/internal/jsonfile"
 	"mcpx/internal/plain"
 )
 
@@ -128,7 +129,7 @@ func complain(stderr io.Writer, err error) int {
 	if readerGone(err) {
 		return exitFailed
 	}
-	var file *config.Error
+	var file *jsonfile.Error
 	if errors.As(err, &file) {
 		warn(stderr, file.Warnings) // the cause may be among them
 	}
@@ -152,7 +153,7 @@ func readerGone(err error) bool {
 	return errors.As(err, &write) && write.Path == os.Stdout.Name() && errors.Is(err, syscall.EPIPE)
 }
 
-func warn(stderr io.Writer, warnings []config.Problem) {
+func warn(stderr io.Writer, warnings []jsonfile.Problem) {
 	for _, w := range warnings {
 		fmt.Fprintf(stderr, "warning: %s\n", w)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"mcpx/config"
+	"mcpx/internal/jsonfile"
 )
 
 // configCmd groups commands about the config file. They start nothing.
@@ -44,10 +45,10 @@ type configCheckCmd struct {
 
 // configReport is the output of config check --json.
 type configReport struct {
-	File     string           `json:"file,omitempty"`
-	Problems []config.Problem `json:"problems"`
-	Warnings []config.Problem `json:"warnings"`
-	Schemas  []configSchema   `json:"schemas"`
+	File     string             `json:"file,omitempty"`
+	Problems []jsonfile.Problem `json:"problems"`
+	Warnings []jsonfile.Problem `json:"warnings"`
+	Schemas  []configSchema     `json:"schemas"`
 }
 
 type configSchema struct {
@@ -87,8 +88,8 @@ func (c *configCheckCmd) Run(t *terminal) error {
 
 // json prints the report, also of a file with problems.
 func (c *configCheckCmd) json(t *terminal, file *config.Config, err error) error {
-	r := configReport{File: c.Path, Problems: []config.Problem{}, Warnings: []config.Problem{}, Schemas: []configSchema{}}
-	var wrong *config.Error
+	r := configReport{File: c.Path, Problems: []jsonfile.Problem{}, Warnings: []jsonfile.Problem{}, Schemas: []configSchema{}}
+	var wrong *jsonfile.Error
 	switch {
 	case errors.As(err, &wrong):
 		r.Problems, r.Warnings = wrong.Problems, append(r.Warnings, wrong.Warnings...)

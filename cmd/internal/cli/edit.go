@@ -10,8 +10,10 @@ import (
 	"strings"
 
 	"mcpx/config"
+	"mcpx/config/edit"
 	"mcpx/internal/app"
 	"mcpx/internal/editfile"
+	"mcpx/internal/jsonfile"
 	"mcpx/internal/lockfile"
 	"mcpx/internal/nearest"
 	"mcpx/internal/plain"
@@ -32,7 +34,7 @@ Examples:
 
 // Run implements the command.
 func (c *removeCmd) Run(t *terminal) error {
-	_, err := c.edit(t, "removed %s from %s", (*config.Editor).Remove)
+	_, err := c.edit(t, "removed %s from %s", (*edit.Editor).Remove)
 	return err
 }
 
@@ -53,7 +55,7 @@ Examples:
 
 // Run implements the command.
 func (c *enableCmd) Run(t *terminal) error {
-	done, err := c.edit(t, "enabled %s in %s", (*config.Editor).Enable)
+	done, err := c.edit(t, "enabled %s in %s", (*edit.Editor).Enable)
 	if err != nil || !done.changed || c.NoCheck {
 		return err
 	}
@@ -74,7 +76,7 @@ Examples:
 
 // Run implements the command.
 func (c *disableCmd) Run(t *terminal) error {
-	_, err := c.edit(t, "disabled %s in %s", (*config.Editor).Disable)
+	_, err := c.edit(t, "disabled %s in %s", (*edit.Editor).Disable)
 	return err
 }
 
@@ -92,9 +94,9 @@ type edited struct {
 }
 
 // edit changes the server and prints done, a format for its name and the file.
-func (c *serverEdit) edit(t *terminal, done string, change func(e *config.Editor, schema, name string) error) (edited, error) {
+func (c *serverEdit) edit(t *terminal, done string, change func(e *edit.Editor, schema, name string) error) (edited, error) {
 	e := edited{path: c.Path, schema: c.Schema, name: c.Server}
-	result, err := config.Edit(e.path, config.EditOptions{}, func(editor *config.Editor) error {
+	result, err := edit.File(e.path, edit.Options{}, func(editor *edit.Editor) error {
 		return change(editor, e.schema, e.name)
 	})
 	if err != nil {
@@ -111,11 +113,11 @@ func (c *serverEdit) edit(t *terminal, done string, change func(e *config.Editor
 // editError adds advice to an error of a config edit.
 func editError(err error, path string) error {
 	var (
-		problems *config.Error
-		change   *config.ChangeError
-		exists   *config.ExistsError
-		server   *config.UnknownServerError
-		schema   *config.UnknownSchemaError
+		problems *jsonfile.Error
+		change   *edit.ChangeError
+		exists   *edit.ExistsError
+		server   *edit.UnknownServerError
+		schema   *edit.UnknownSchemaError
 	)
 	switch {
 	case errors.As(err, &problems):
@@ -146,7 +148,7 @@ func writeError(err error) error {
 }
 
 // unknownServer adds similar names to the error.
-func unknownServer(err *config.UnknownServerError, path string) error {
+func unknownServer(err *edit.UnknownServerError, path string) error {
 	text := fmt.Errorf("%w in %s", err, path)
 	near := nearest.Word(err.Name, err.Known)
 	switch {
@@ -161,7 +163,7 @@ func unknownServer(err *config.UnknownServerError, path string) error {
 }
 
 // unknownSchema adds the existing schemas to the error.
-func unknownSchema(err *config.UnknownSchemaError, path string) error {
+func unknownSchema(err *edit.UnknownSchemaError, path string) error {
 	text := fmt.Errorf("%w in %s", err, path)
 	if err.Only {
 		return withHint(text, `the file lists its servers directly, so its only schema is "default"; put them below "schemas" to have several`)

@@ -10,7 +10,7 @@ import (
 	"mcpx/internal/ansi"
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
-	"mcpx/registry"
+	"mcpx/registry/lists"
 )
 
 // inspectCmd prints the output of the inspect tool.
@@ -106,8 +106,8 @@ func (c *inspectCmd) json(ctx context.Context, t *terminal, s *talk) error {
 }
 
 // definitions returns tools as their upstream sent them, each with its signature.
-func definitions(tools []*registry.Tool) []byte {
-	return jsonArray(tools, func(tool *registry.Tool) []byte {
+func definitions(tools []*lists.Tool) []byte {
+	return jsonArray(tools, func(tool *lists.Tool) []byte {
 		return rawjson.With(tool.Raw, "signature", rawjson.AppendString(nil, tool.Name+"("+tool.Signature()+")"))
 	})
 }

@@ -15,6 +15,7 @@ import (
 
 	"mcpx/cmd/internal/clients"
 	"mcpx/config"
+	"mcpx/config/edit"
 	"mcpx/internal/ansi"
 	"mcpx/internal/editfile"
 	"mcpx/internal/plain"
@@ -176,7 +177,7 @@ func (m *move) plan(t *terminal) error {
 	if err != nil {
 		return err
 	}
-	if _, err := config.EditText(m.path, old, m.edit); err != nil {
+	if _, err := edit.Text(m.path, old, m.edit); err != nil {
 		return editError(err, m.path)
 	}
 	for _, note := range m.notes {
@@ -190,14 +191,14 @@ func (m *move) write() error {
 	if err := os.MkdirAll(filepath.Dir(m.path), 0o700); err != nil {
 		return err
 	}
-	if _, err := config.Edit(m.path, config.EditOptions{Create: true}, m.edit); err != nil {
+	if _, err := edit.File(m.path, edit.Options{Create: true}, m.edit); err != nil {
 		return editError(err, m.path)
 	}
 	return nil
 }
 
 // edit adds the servers that the config of mcpx does not have.
-func (m *move) edit(e *config.Editor) error {
+func (m *move) edit(e *edit.Editor) error {
 	names, servers, err := e.Servers(m.schema)
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"mcpx/config"
+	"mcpx/config/edit"
 	"mcpx/internal/ansi"
 	"mcpx/internal/plain"
 )
@@ -69,7 +70,7 @@ func (c *listCmd) Run(t *terminal) error {
 	}
 	switch {
 	case !found:
-		return usageError{unknownSchema(&config.UnknownSchemaError{Name: c.Schema, Known: names}, file.File)}
+		return usageError{unknownSchema(&edit.UnknownSchemaError{Name: c.Schema, Known: names}, file.File)}
 	case c.JSON:
 		return t.encode(list)
 	}

@@ -11,7 +11,7 @@ import (
 	"mcpx/config"
 	"mcpx/internal/app"
 	"mcpx/internal/lockfile"
-	"mcpx/registry"
+	"mcpx/registry/live"
 )
 
 // lockText is a lock file and its text.
@@ -57,7 +57,7 @@ func (c *checkCmd) compare(t *terminal, lock lockText, lists []app.ToolLists) er
 	}
 	for i := range lists { // servers that are never compared
 		p := &lists[i]
-		p.Upstreams = slices.DeleteFunc(slices.Clone(p.Upstreams), func(u *registry.Upstream) bool { return u.Pin() == config.PinOff })
+		p.Upstreams = slices.DeleteFunc(slices.Clone(p.Upstreams), func(u *live.Upstream) bool { return u.Config.Pin == config.PinOff })
 	}
 	changes := newOffers(lists).changes(lock.Lock)
 	if c.SARIF != "" {

@@ -15,7 +15,7 @@ import (
 	"mcpx/config"
 	"mcpx/internal/app"
 	"mcpx/internal/lockfile"
-	"mcpx/registry"
+	"mcpx/registry/live"
 )
 
 // pinCmd approves what the servers send now, and writes it to the lock file.
@@ -185,7 +185,7 @@ func newOffers(all []app.ToolLists) offers {
 		for _, u := range lists.Upstreams {
 			key := lockfile.Key(lists.Profile.Name, u.Name)
 			o.keys = append(o.keys, key)
-			if u.State == registry.Ready {
+			if u.State == live.Ready {
 				o.servers[key] = u.Offer()
 			} else {
 				o.reasons[key] = u.Reason

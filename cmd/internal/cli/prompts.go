@@ -11,7 +11,8 @@ import (
 	"mcpx/internal/nearest"
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
-	"mcpx/registry"
+	"mcpx/registry/lists"
+	"mcpx/registry/live"
 )
 
 // promptsCmd lists the prompts of a server, or gets one.
@@ -63,7 +64,7 @@ func (c *promptsCmd) Run(t *terminal) error {
 }
 
 // list prints the prompts and their arguments.
-func (c *promptsCmd) list(t *terminal, u *registry.Upstream) error {
+func (c *promptsCmd) list(t *terminal, u *live.Upstream) error {
 	switch {
 	case c.JSON:
 		return t.writeJSON(items(u.Prompts))
@@ -87,8 +88,8 @@ func (c *promptsCmd) list(t *terminal, u *registry.Upstream) error {
 
 // promptParams returns the params of prompts/get. Missing arguments are found before
 // anything is sent.
-func promptParams(u *registry.Upstream, name string, pairs []pair) ([]byte, error) {
-	at := slices.IndexFunc(u.Prompts, func(p registry.Item) bool { return p.Key == name })
+func promptParams(u *live.Upstream, name string, pairs []pair) ([]byte, error) {
+	at := slices.IndexFunc(u.Prompts, func(p lists.Item) bool { return p.Key == name })
 	if at < 0 {
 		return nil, fmt.Errorf("server %q has no prompt %q%s", u.Name, name, known(u.Prompts, name))
 	}
@@ -144,15 +145,15 @@ func about(raw []byte) string {
 }
 
 // items returns definitions as an array.
-func items(list []registry.Item) []byte {
-	return jsonArray(list, func(item registry.Item) []byte { return item.Raw })
+func items(list []lists.Item) []byte {
+	return jsonArray(list, func(item lists.Item) []byte { return item.Raw })
 }
 
 // knownNames is how many names an error shows.
 const knownNames = 30
 
 // known names the prompts that exist.
-func known(prompts []registry.Item, name string) string {
+func known(prompts []lists.Item, name string) string {
 	if len(prompts) == 0 {
 		return "; it has none"
 	}

@@ -6,7 +6,8 @@ import (
 
 	"mcpx/internal/ansi"
 	"mcpx/internal/rawjson"
-	"mcpx/registry"
+	"mcpx/registry/lists"
+	"mcpx/registry/live"
 )
 
 // resourcesCmd lists the resources of a server, or reads one.
@@ -50,7 +51,7 @@ func (c *resourcesCmd) Run(t *terminal) error {
 }
 
 // list prints the resources and the resource templates.
-func (c *resourcesCmd) list(t *terminal, u *registry.Upstream) error {
+func (c *resourcesCmd) list(t *terminal, u *live.Upstream) error {
 	if c.JSON {
 		b := rawjson.AppendMember([]byte("{"), "resources", items(u.Resources))
 		return t.writeJSON(append(rawjson.AppendMember(b, "resourceTemplates", items(u.Templates)), '}'))
@@ -60,7 +61,7 @@ func (c *resourcesCmd) list(t *terminal, u *registry.Upstream) error {
 	}
 	for i, kind := range []struct {
 		title string
-		items []registry.Item
+		items []lists.Item
 	}{{"resource", u.Resources}, {"template", u.Templates}} {
 		if len(kind.items) == 0 {
 			continue

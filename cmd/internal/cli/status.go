@@ -16,7 +16,7 @@ import (
 	"mcpx/internal/app"
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
-	"mcpx/registry"
+	"mcpx/registry/live"
 )
 
 // status is a line on stderr that tells a person what the command waits for. It
@@ -155,7 +155,7 @@ func starting(a *app.App, name string) string {
 	for _, p := range a.Profiles() {
 		for _, u := range p.Registry.Catalog().Upstreams {
 			wanted := name == "" || name == executor.Builtin || name == u.Name
-			if wanted && u.State == registry.Starting {
+			if wanted && u.State == live.Starting {
 				names = append(names, u.Name)
 			}
 		}

@@ -12,7 +12,7 @@ import (
 	"mcpx/internal/plain"
 	"mcpx/internal/rpc"
 	"mcpx/internal/upstream"
-	"mcpx/registry"
+	"mcpx/registry/live"
 )
 
 // target is embedded by the commands about one server of a config.
@@ -73,7 +73,7 @@ func (c *target) with(t *terminal, use func(ctx context.Context, s *talk) error)
 			t.release() // from here on, a second Ctrl-C ends mcpx at once
 		}
 		stop = line.show(func() string { return "stopping " + c.Server + "…" })
-		if down := new(registry.Unavailable); errors.As(err, &down) {
+		if down := new(live.Unavailable); errors.As(err, &down) {
 			down.RetryAt = time.Time{} // the command ends before the next try
 		}
 		return err

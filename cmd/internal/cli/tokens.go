@@ -8,7 +8,7 @@ import (
 	"mcpx/internal/ansi"
 	"mcpx/internal/app"
 	"mcpx/internal/tokens"
-	"mcpx/registry"
+	"mcpx/registry/live"
 )
 
 // tokensCmd shows what the tools of the config cost a client's context.
@@ -65,7 +65,7 @@ func count(lists app.ToolLists) tokenReport {
 	for _, u := range lists.Upstreams {
 		s := serverTokens{Name: u.Name, State: finalState(u), Reason: u.Reason, Tools: len(u.Tools), Tokens: u.Tokens()}
 		r.Servers = append(r.Servers, s)
-		if u.State != registry.Ready {
+		if u.State != live.Ready {
 			r.NotCounted++
 		}
 		r.Without += s.Tokens

@@ -10,6 +10,7 @@ import (
 
 	"mcpx/config"
 	"mcpx/internal/jsonedit"
+	"mcpx/internal/jsonfile"
 	"mcpx/internal/rawjson"
 )
 
@@ -111,7 +112,7 @@ func (c *Collection) addFile(p Place, data []byte, readFile func(path string) ([
 	if err != nil {
 		return nil, err
 	}
-	for _, duplicate := range config.DuplicateKeys(p.Path, data) {
+	for _, duplicate := range jsonfile.DuplicateKeys(p.Path, data) {
 		c.Notes = append(c.Notes, fmt.Sprintf("%s: %s; remove one of them", p.Title, duplicate))
 	}
 	if isShared(p.Path) {
@@ -196,7 +197,7 @@ func check(raw []byte) string {
 	file := rawjson.AppendMember([]byte("{"), "s", raw)
 	file = rawjson.AppendMember([]byte("{"), "mcpServers", append(file, '}'))
 	_, err := config.Parse("server", append(file, '}'), func(string) (string, bool) { return "", true })
-	var problems *config.Error
+	var problems *jsonfile.Error
 	if !errors.As(err, &problems) {
 		return ""
 	}

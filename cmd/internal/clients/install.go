@@ -7,8 +7,8 @@ import (
 	"path"
 	"strings"
 
-	"mcpx/config"
 	"mcpx/internal/jsonedit"
+	"mcpx/internal/jsonfile"
 	"mcpx/internal/rawjson"
 )
 
@@ -153,14 +153,14 @@ func newJSONFile(text []byte, p Place, key string) (*jsonFile, error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		text = []byte("{}\n")
 	}
-	if err := config.CheckDepth(text); err != nil {
+	if err := jsonfile.CheckDepth(text); err != nil {
 		return nil, fmt.Errorf("not valid JSON: %w", err)
 	}
 	doc, err := jsonedit.Parse(text)
 	if err != nil {
 		return nil, fmt.Errorf("not valid JSON: %s", reason(err))
 	}
-	if duplicates := config.DuplicateKeys(p.Path, text); len(duplicates) > 0 {
+	if duplicates := jsonfile.DuplicateKeys(p.Path, text); len(duplicates) > 0 {
 		return nil, errors.New(duplicates[0].String())
 	}
 	servers := doc.Get(key)

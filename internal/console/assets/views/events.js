@@ -3,12 +3,11 @@
 import { fill, h } from '../dom.js';
 import { setLevel } from '../session.js';
 import { emit, note, on, state } from '../store.js';
-import { append, line } from './log.js';
+import { append, line, SHOWN } from './pane.js';
 
 const LEVELS = ['debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency'];
-const SHOWN = 500;
 
-/** @returns {import('./log.js').Pane} */
+/** @returns {import('./pane.js').Pane} */
 export function events(lines, isShown) {
   let words = '';
   const level = h('select', { 'aria-label': 'Level of log messages', onchange: () => setLevel(level.value).catch((error) => note({ kind: 'session', level: 'error', from: 'mcpx', text: error.message })) },

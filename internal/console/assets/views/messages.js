@@ -4,13 +4,13 @@ import { ask } from '../api.js';
 import { bytes, clock, copyButton, fill, h } from '../dom.js';
 import { parse, stringify } from '../json.js';
 import { mayControl, on, servers, state } from '../store.js';
-import { append } from './log.js';
+import { append } from './pane.js';
 
 const POLL = 1000;
 const KEPT = 300; // of a server
 const OWN = ''; // this page's session
 
-/** @returns {import('./log.js').Pane} */
+/** @returns {import('./pane.js').Pane} */
 export function messages(lines, isShown) {
   let words = '';
   let chosen = OWN;

@@ -2,9 +2,9 @@
 
 import { fill, h } from '../dom.js';
 import { on, servers } from '../store.js';
-import { line } from './log.js';
+import { line } from './pane.js';
 
-/** @returns {import('./log.js').Pane} */
+/** @returns {import('./pane.js').Pane} */
 export function stderr(lines, isShown) {
   let words = '';
   let cleared = new Map(); // server → its last line when the person cleared the pane

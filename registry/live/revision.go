@@ -1,4 +1,4 @@
-package registry
+package live
 
 import (
 	"bytes"
@@ -34,15 +34,15 @@ type known struct {
 }
 
 // dial opens a link and a session that uses it.
-func (s *supervisor) dial(ctx context.Context, owner upstream.Client) (*Session, error) {
-	resolved, err := s.config().Resolve(ctx)
+func (s *Supervisor) dial(ctx context.Context, owner upstream.Client) (*Session, error) {
+	resolved, err := s.Config().Resolve(ctx)
 	if err != nil {
 		return nil, &link.Failure{Reason: err.Error(), Cause: link.CauseConfig}
 	}
-	if resolved != s.config() { // the client secret may be a stored one
-		s.account.Store(link.Account(s.registry.options.Accounts, resolved, resolved.Caller))
+	if resolved != s.Config() { // the client secret may be a stored one
+		s.account.Store(link.Account(s.shared.options.Accounts, resolved, resolved.Caller))
 	}
-	o := link.Options{Upstream: resolved, Account: s.account.Load(), Log: s.log, MessageBytes: s.registry.options.MessageBytes, Intake: s.intake, Watcher: s.registry.options.Watcher, InputSchema: s.inputSchema}
+	o := link.Options{Upstream: resolved, Account: s.account.Load(), Log: s.log, MessageBytes: s.shared.options.MessageBytes, Intake: s.intake, Watcher: s.shared.options.Watcher, InputSchema: s.inputSchema}
 	if owner == nil {
 		o.Stderr = &s.stderr
 	}
@@ -57,17 +57,17 @@ func (s *supervisor) dial(ctx context.Context, owner upstream.Client) (*Session,
 
 // inputSchema returns the schema of a tool's arguments as the upstream sent it, nil if
 // there is no such tool.
-func (s *supervisor) inputSchema(tool string) []byte {
+func (s *Supervisor) inputSchema(tool string) []byte {
 	if t := s.upstream.Load().Tool(tool); t != nil {
-		return rawjson.Get(t.sent, "inputSchema")
+		return t.SentSchema()
 	}
 	return nil
 }
 
 // open opens a session: a shared one, or a per-client one if owner is not nil. It returns
 // the result of initialize or server/discover.
-func (s *supervisor) open(ctx context.Context, owner upstream.Client) (*Session, []byte, error) {
-	isWeb := s.config().Transport == config.TransportHTTP || s.config().Transport == config.TransportRemote
+func (s *Supervisor) open(ctx context.Context, owner upstream.Client) (*Session, []byte, error) {
+	isWeb := s.Config().Transport == config.TransportHTTP || s.Config().Transport == config.TransportRemote
 	session, err := s.dial(ctx, owner)
 	if err != nil {
 		return nil, nil, err
@@ -101,7 +101,7 @@ func (s *supervisor) open(ctx context.Context, owner upstream.Client) (*Session,
 
 // openModern opens a session to an upstream that refused initialize. It opens a new link,
 // since the upstream may have closed the first one.
-func (s *supervisor) openModern(ctx context.Context, owner upstream.Client, refusal error) (*Session, []byte, error) {
+func (s *Supervisor) openModern(ctx context.Context, owner upstream.Client, refusal error) (*Session, []byte, error) {
 	session, err := s.dial(ctx, owner)
 	if err != nil {
 		return nil, nil, err
@@ -117,7 +117,7 @@ func (s *supervisor) openModern(ctx context.Context, owner upstream.Client, refu
 
 // remember records which revision a new session speaks. Another server than before may
 // support others.
-func (s *supervisor) remember(session *Session, handshake []byte) {
+func (s *Supervisor) remember(session *Session, handshake []byte) {
 	if session.IsModern() {
 		s.known.Store(&known{revision: mcp.ProtocolVersion20260728})
 		return
@@ -130,6 +130,6 @@ func (s *supervisor) remember(session *Session, handshake []byte) {
 }
 
 // recall reads from the cache what the last start has shown.
-func (s *supervisor) recall(found listcache.Entry) {
+func (s *Supervisor) recall(found listcache.Entry) {
 	s.known.Store(&known{revision: found.Revision, server: found.Server, isEarlier: found.IsEarlier})
 }

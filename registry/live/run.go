@@ -1,90 +1,18 @@
-package registry
+package live
 
 import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/rs/zerolog"
-
 	"mcpx/config"
-	"mcpx/internal/auth"
-	"mcpx/internal/child"
 	"mcpx/internal/link"
-	"mcpx/internal/listcache"
 	"mcpx/internal/lockfile"
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
-	"mcpx/internal/tasks"
+	"mcpx/registry/lists"
 )
-
-// supervisor starts one upstream, and starts it again when it dies. Only its run
-// changes the state of the upstream.
-type supervisor struct {
-	registry *Registry
-	user     string                       // the caller whose own upstream it is, see userKey; empty: it is in the catalog
-	account  atomic.Pointer[auth.Account] // signs in to the upstream; nil: no OAuth
-	log      zerolog.Logger
-	upstream atomic.Pointer[Upstream] // its newest state; the catalog has it too, unless another supervisor replaces this one
-	ctx      context.Context          // ends when the supervisor must end
-	retire   context.CancelFunc
-	wake     tasks.Signal // a call needs the upstream, which does not run
-	hurry    tasks.Signal // a call waits for the start, which must not wait for its turn
-
-	signing     tasks.Signal // a person has begun to sign in
-	idleTimeSet tasks.Signal // a reload has changed the idle time
-
-	isHeld     atomic.Bool                             // a person has stopped it
-	endAttempt atomic.Pointer[context.CancelCauseFunc] // ends the current start or session
-
-	isFill  bool   // this start only fills the cache
-	endFill func() // lets the next upstream fill the cache
-
-	known      atomic.Pointer[known]           // which revision it speaks
-	describing sync.Mutex                      // guards handshake
-	handshake  []byte                          // of the last session
-	unsaved    atomic.Pointer[listcache.Entry] // lists to save
-	saving     sync.Mutex                      // one save at a time
-	refresh    changes                         // lists that have changed, as the upstream reported
-	listed     atomic.Int64                    // how many of these changes are in the lists
-	reviewed   string                          // what waits for a review, as logged last
-
-	intake *link.Intake                 // of all its sessions
-	stderr atomic.Pointer[child.Stderr] // of the child of the shared session; nil before its first start, and for a remote upstream
-}
-
-// newSupervisor returns a supervisor that does not run.
-func newSupervisor(r *Registry, c *config.Upstream) *supervisor {
-	s := &supervisor{
-		registry: r,
-		log:      r.log.With().Str("server", c.Name).Logger(),
-		wake:     tasks.NewSignal(),
-		hurry:    tasks.NewSignal(),
-
-		signing:     tasks.NewSignal(),
-		idleTimeSet: tasks.NewSignal(),
-
-		refresh: newChanges(),
-		intake:  link.NewIntake(r.options.MessageBytes),
-	}
-	s.account.Store(link.Account(r.options.Accounts, c, c.Caller))
-	s.known.Store(&known{})
-	s.ctx, s.retire = context.WithCancel(r.ctx)
-	s.upstream.Store(&Upstream{
-		Name: c.Name, Description: c.Description, State: Starting, config: c, supervisor: s, changed: make(chan struct{}),
-	})
-	return s
-}
-
-// config returns the upstream's config, which a reload may change.
-func (s *supervisor) config() *config.Upstream { return s.upstream.Load().config }
-
-// slotTime is how long a start holds its slot, so that a few upstreams that hang do not
-// delay all others.
-const slotTime = 3 * time.Second
 
 // refreshPause keeps a flood of list_changed from becoming a flood of lists.
 const refreshPause = 500 * time.Millisecond
@@ -92,12 +20,13 @@ const refreshPause = 500 * time.Millisecond
 // relistTime is the time until a list that could not be read is read again.
 const relistTime = 30 * time.Second
 
-// run starts the upstream, and starts it again whenever its session ends, until ctx ends.
-// A lazy upstream, and one that was stopped because nobody used it, starts when a request
-// needs it.
-func (s *supervisor) run(ctx context.Context) {
-	if s.config().Err != nil {
-		s.fail(Failed, s.config().Err, 0)
+// Run starts the upstream, and starts it again whenever its session ends, until it is
+// retired. A lazy upstream, and one that was stopped because nobody used it, starts when a
+// request needs it.
+func (s *Supervisor) Run() {
+	ctx := s.ctx
+	if s.Config().Err != nil {
+		s.fail(Failed, s.Config().Err, 0)
 		<-ctx.Done()
 		s.publish(func(u *Upstream) { u.State = Stopped })
 		return
@@ -113,7 +42,7 @@ func (s *supervisor) run(ctx context.Context) {
 		if s.isFill {
 			s.endFill()
 		}
-		rests = errors.Is(err, errUnused) || s.config().Start == config.StartLazy
+		rests = errors.Is(err, errUnused) || s.Config().Start == config.StartLazy
 		switch {
 		case ctx.Err() != nil, errors.Is(err, errUnused):
 		case errors.Is(err, errInterrupted):
@@ -136,7 +65,7 @@ func (s *supervisor) run(ctx context.Context) {
 }
 
 // backOff publishes why the upstream is down, and waits until its next start.
-func (s *supervisor) backOff(ctx context.Context, err error, wait time.Duration) {
+func (s *Supervisor) backOff(ctx context.Context, err error, wait time.Duration) {
 	if wait == 0 {
 		s.fail(Starting, err, 0)
 		return
@@ -147,7 +76,7 @@ func (s *supervisor) backOff(ctx context.Context, err error, wait time.Duration)
 }
 
 // pause waits until the next start is due, or a call needs it.
-func (s *supervisor) pause(ctx context.Context, wait time.Duration) {
+func (s *Supervisor) pause(ctx context.Context, wait time.Duration) {
 	s.wake.Clear() // a request from before the failure does not count
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -160,7 +89,7 @@ func (s *supervisor) pause(ctx context.Context, wait time.Duration) {
 
 // runSession starts the upstream and waits until its session ends. It returns how long
 // the upstream was ready, and why the session ended.
-func (s *supervisor) runSession(ctx context.Context) (healthy time.Duration, err error) {
+func (s *Supervisor) runSession(ctx context.Context) (healthy time.Duration, err error) {
 	ctx, end := s.attempt(ctx)
 	defer end(nil)
 	session, err := s.start(ctx)
@@ -185,16 +114,16 @@ func (s *supervisor) runSession(ctx context.Context) (healthy time.Duration, err
 
 // serve keeps the lists of a ready upstream up to date until its session ends, and
 // returns why it ended.
-func (s *supervisor) serve(ctx context.Context, session *Session) error {
+func (s *Supervisor) serve(ctx context.Context, session *Session) error {
 	session.Go(func() { s.stopUnused(session) })
 	for {
-		changed, err := s.refresh.wait(ctx, session.Done())
+		changed, err := s.refresh.Wait(ctx, session.Done())
 		switch {
 		case isInterrupted(ctx):
 			session.cut()
 			return errInterrupted
 		case ctx.Err() != nil:
-			session.drain()
+			session.Drain()
 			return ctx.Err()
 		case err != nil:
 			return session.Err()
@@ -211,53 +140,53 @@ func (s *supervisor) serve(ctx context.Context, session *Session) error {
 }
 
 // relist reads the lists that have changed again. Calls that wait for them go on.
-func (s *supervisor) relist(ctx context.Context, session *Session, changed map[string]bool) {
-	returned := s.refresh.returned()
+func (s *Supervisor) relist(ctx context.Context, session *Session, changed map[string]bool) {
+	returned := s.refresh.Returned()
 	declared := s.upstream.Load().Capabilities
-	for _, k := range kinds {
-		if changed[k.capability] && !rawjson.IsNull(rawjson.Get(declared, k.capability)) && !s.list(ctx, session, k) {
+	for _, k := range lists.Kinds {
+		if changed[k.Capability] && !rawjson.IsNull(rawjson.Get(declared, k.Capability)) && !s.list(ctx, session, k) {
 			return
 		}
 	}
 	s.listed.Store(returned)
-	if s.upstream.Load().isBlocking() {
+	if s.upstream.Load().IsBlocking() {
 		s.publish(func(*Upstream) {}) // wakes the calls that wait
 	}
 }
 
 // list reads one kind of list again and reports whether it could. If not, the last good
 // list stays and the list is read again later: the upstream reports a change only once.
-func (s *supervisor) list(ctx context.Context, session *Session, k kind) bool {
-	ctx, cancel := context.WithTimeout(ctx, s.config().StartupTimeout)
+func (s *Supervisor) list(ctx context.Context, session *Session, k lists.Kind) bool {
+	ctx, cancel := context.WithTimeout(ctx, s.Config().StartupTimeout)
 	defer cancel()
 	items, err := session.list(ctx, k)
 	if session.IsOver() || errors.Is(err, context.Canceled) {
 		return false // the end of the session is reported elsewhere
 	}
 	if err != nil {
-		s.log.Warn().Str("error", s.config().Redact(err.Error())).Msg("could not read a changed list; mcpx keeps the last one and tries again later")
-		time.AfterFunc(relistTime, func() { s.refresh.note(k.capability) })
+		s.log.Warn().Str("error", s.Config().Redact(err.Error())).Msg("could not read a changed list; mcpx keeps the last one and tries again later")
+		time.AfterFunc(relistTime, func() { s.refresh.Note(k.Capability) })
 		return false
 	}
-	changed, before := false, s.upstream.Load().listed[k.method]
-	s.publish(func(u *Upstream) { changed, u.ListedAt = u.setList(k, items), time.Now() })
+	changed, before := false, s.upstream.Load().Sent(k)
+	s.publish(func(u *Upstream) { changed, u.ListedAt = u.Set(k, items), time.Now() })
 	s.compile(session)
 	s.saveCache(session, nil)
 	if changed { // after publish: notified clients list at once
-		s.registry.changed.note(k.capability)
+		s.shared.host.ListsChanged(k.Capability)
 	}
-	s.log.Info().Str("method", k.method).Int("items", len(items)).Msg("list changed")
+	s.log.Info().Str("method", k.Method).Int("items", len(items)).Msg("list changed")
 	s.logReview()
-	if k.pinned == lockfile.Tools {
-		s.noteChanges(before, items)
+	if k.Pinned == lockfile.Tools {
+		s.noteChanges(before)
 	}
 	return true
 }
 
 // compile prepares the tools that are published, in the background.
-func (s *supervisor) compile(session *Session) {
+func (s *Supervisor) compile(session *Session) {
 	tools := s.upstream.Load().Tools
-	if s.registry.options.Compile == nil || len(tools) == 0 {
+	if s.shared.options.Compile == nil || len(tools) == 0 {
 		return
 	}
 	session.Go(func() {
@@ -265,15 +194,15 @@ func (s *supervisor) compile(session *Session) {
 			if session.IsOver() {
 				return
 			}
-			s.registry.options.Compile(t)
+			s.shared.options.Compile(t)
 		}
 	})
 }
 
 // fail publishes why the upstream is down.
-func (s *supervisor) fail(state State, err error, wait time.Duration) {
+func (s *Supervisor) fail(state State, err error, wait time.Duration) {
 	s.publish(func(u *Upstream) {
-		u.State, u.session, u.RetryAt = state, nil, time.Time{}
+		u.State, u.Session, u.RetryAt = state, nil, time.Time{}
 		u.isStale = u.isStale || state == Idle || wait == 0 && state == Waiting
 		s.explain(u, err)
 		if wait > 0 {
@@ -286,8 +215,8 @@ func (s *supervisor) fail(state State, err error, wait time.Duration) {
 }
 
 // explain records in u why the upstream failed, redacted.
-func (s *supervisor) explain(u *Upstream, err error) {
-	c := s.config()
+func (s *Supervisor) explain(u *Upstream, err error) {
+	c := s.Config()
 	u.Reason, u.Cause, u.Stderr, u.FailedAt = err.Error(), "", nil, time.Now()
 	var f *link.Failure
 	if errors.As(err, &f) {
@@ -297,7 +226,7 @@ func (s *supervisor) explain(u *Upstream, err error) {
 		u.Cause = link.CauseConfig
 	}
 	if u.failure = asSignIn(err); u.failure != nil {
-		u.Reason = s.registry.explainSignIn(c.Name, u.failure)
+		u.Reason = s.shared.explainSignIn(c.Name, u.failure)
 	}
 	u.Reason = plain.Line(c.Redact(u.Reason))
 }

@@ -1,9 +1,11 @@
-package registry
+package live
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -17,11 +19,12 @@ import (
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
 	"mcpx/internal/upstream"
+	"mcpx/registry/lists"
 )
 
 // start opens a session and publishes it with the upstream's lists, within the start-up
 // limit.
-func (s *supervisor) start(ctx context.Context) (*Session, error) {
+func (s *Supervisor) start(ctx context.Context) (*Session, error) {
 	if err := s.needsHeaders(); err != nil {
 		return nil, err
 	}
@@ -31,7 +34,7 @@ func (s *supervisor) start(ctx context.Context) (*Session, error) {
 	}
 	defer release()
 	begin := time.Now()
-	ctx, cancel := startupLimit(ctx, s.config())
+	ctx, cancel := startupLimit(ctx, s.Config())
 	defer cancel()
 	session, handshake, err := s.open(ctx, nil)
 	if err != nil {
@@ -43,9 +46,31 @@ func (s *supervisor) start(ctx context.Context) (*Session, error) {
 	return session, nil
 }
 
+// OpenFor opens a client's own session, within the start-up limit. The error is ErrReplaced if
+// the supervisor is retired, and otherwise an *Unavailable.
+func (s *Supervisor) OpenFor(c upstream.Client) (session *Session, capabilities []byte, err error) {
+	release, err := slot(s.ctx, s.shared.callSlots)
+	if err != nil {
+		return nil, nil, ErrReplaced
+	}
+	defer release()
+	ctx, cancel := startupLimit(s.ctx, s.Config())
+	defer cancel()
+	session, handshake, err := s.open(ctx, c)
+	switch {
+	case err != nil && s.IsRetired():
+		return nil, nil, ErrReplaced
+	case err != nil:
+		u := &Upstream{Name: s.Config().Name}
+		s.explain(u, err)
+		return nil, nil, u.Unavailable()
+	}
+	return session, rawjson.Get(handshake, "capabilities"), nil
+}
+
 // turn waits until a start may begin. A start that a call waits for leaves the queue and
 // begins at once.
-func (s *supervisor) turn(ctx context.Context) (release func(), err error) {
+func (s *Supervisor) turn(ctx context.Context) (release func(), err error) {
 	queue, leave := context.WithCancel(ctx)
 	var watch sync.WaitGroup
 	watch.Go(func() {
@@ -55,7 +80,7 @@ func (s *supervisor) turn(ctx context.Context) (release func(), err error) {
 		case <-queue.Done():
 		}
 	})
-	release, err = slot(queue, s.registry.slots)
+	release, err = slot(queue, s.shared.slots)
 	leave()
 	watch.Wait()
 	if err != nil && ctx.Err() == nil {
@@ -63,6 +88,10 @@ func (s *supervisor) turn(ctx context.Context) (release func(), err error) {
 	}
 	return release, err
 }
+
+// slotTime is how long a start holds its slot, so that a few upstreams that hang do not
+// delay all others.
+const slotTime = 3 * time.Second
 
 // slot waits for one of a number of slots.
 func slot(ctx context.Context, slots *semaphore.Weighted) (release func(), err error) {
@@ -83,53 +112,51 @@ func startupLimit(ctx context.Context, c *config.Upstream) (context.Context, con
 }
 
 // publishLists reads all lists of a new session, and publishes the upstream as ready.
-func (s *supervisor) publishLists(ctx context.Context, session *Session, handshake []byte, begin time.Time) error {
+func (s *Supervisor) publishLists(ctx context.Context, session *Session, handshake []byte, begin time.Time) error {
 	capabilities := rawjson.Get(handshake, "capabilities")
-	announced, before := s.refresh.noted(), s.knownTools()
-	lists := make([][]Item, len(kinds))
-	for i, k := range kinds {
-		if rawjson.IsNull(rawjson.Get(capabilities, k.capability)) {
+	announced, before := s.refresh.Noted(), s.knownTools()
+	read := make([][]lists.Item, len(lists.Kinds))
+	for i, k := range lists.Kinds {
+		if rawjson.IsNull(rawjson.Get(capabilities, k.Capability)) {
 			continue
 		}
 		items, err := session.list(ctx, k)
-		if err != nil && (k.capability == "tools" || session.IsOver() || ctx.Err() != nil) {
+		if err != nil && (k.Capability == "tools" || session.IsOver() || ctx.Err() != nil) {
 			return err
 		}
 		if err != nil {
-			s.log.Warn().Str("error", s.config().Redact(err.Error())).Msg("could not read a list; it stays empty")
+			s.log.Warn().Str("error", s.Config().Redact(err.Error())).Msg("could not read a list; it stays empty")
 		}
-		lists[i] = items
+		read[i] = items
 	}
 	s.remember(session, handshake)
-	s.registry.setFirstLevel(session, capabilities)
 	instructions, _ := rawjson.String(rawjson.Get(handshake, "instructions"))
 	instructions = session.Redact(instructions)
 	s.listed.Store(announced)
 	took := max(time.Since(begin), 1) // 0 would mean that it was never ready
-	restore := s.registry.restoreSubscriptions(session)
+	ready := s.shared.host.Opened(session, capabilities)
 	var changed []string
 	s.publish(func(u *Upstream) {
 		u.State, u.Reason, u.Cause, u.Stderr, u.RetryAt, u.failure = Ready, "", "", nil, time.Time{}, nil
 		u.StartupTime, u.ListedAt, u.isStale = took, time.Now(), false
-		u.Capabilities, u.session, u.stderr = capabilities, session, s.stderr.Load()
-		u.setInstructions(instructions)
+		u.Capabilities, u.Session, u.stderr = capabilities, session, s.stderr.Load()
+		u.SetInstructions(instructions)
 		u.Revision, u.Software = session.Revision(handshake), s.software(softwareInfo(handshake))
-		for i, k := range kinds {
-			if u.setList(k, lists[i]) {
-				changed = append(changed, k.capability)
+		for i, k := range lists.Kinds {
+			if u.Set(k, read[i]) {
+				changed = append(changed, k.Capability)
 			}
 		}
 	})
 	s.compile(session)
 	s.saveCache(session, handshake)
-	s.registry.changed.note(changed...)
-	s.registry.updateLevel(session, capabilities)
-	restore()
+	s.shared.host.ListsChanged(changed...)
+	ready()
 	u := s.upstream.Load()
 	s.log.Info().Int("tools", len(u.Tools)).Int("prompts", len(u.Prompts)).Int("resources", len(u.Resources)).
 		Dur("ms", took.Round(time.Millisecond)).Msg("upstream ready")
 	s.logReview()
-	s.noteChanges(before, lists[0])
+	s.noteChanges(before)
 	return nil
 }
 
@@ -145,10 +172,10 @@ func softwareInfo(handshake []byte) []byte {
 }
 
 // software returns the name and version in such an object, redacted.
-func (s *supervisor) software(info []byte) string {
+func (s *Supervisor) software(info []byte) string {
 	name, _ := rawjson.String(rawjson.Get(info, "name"))
 	version, _ := rawjson.String(rawjson.Get(info, "version"))
-	return plain.Cut(plain.Line(s.config().Redact(strings.TrimSpace(name+" "+version))), softwareBytes)
+	return plain.Cut(plain.Line(s.Config().Redact(strings.TrimSpace(name+" "+version))), softwareBytes)
 }
 
 // abort ends a session that could not be made ready, and returns why. If the link
@@ -180,4 +207,14 @@ func (s *Session) abort(err error) error {
 		return &link.Failure{Reason: limit.Reason + end.Instead, Stderr: end.Stderr, Cause: limit.Cause}
 	}
 	return &link.Failure{Reason: err.Error(), Stderr: end.Stderr, Cause: end.Cause, Scopes: end.Scopes}
+}
+
+// needsHeaders returns why the upstream in the catalog cannot start if it needs headers of
+// a client's request.
+func (s *Supervisor) needsHeaders() error {
+	if s.user != "" || len(s.Config().ForwardHeaders) == 0 {
+		return nil
+	}
+	names := slices.Sorted(maps.Keys(s.Config().ForwardHeaders))
+	return &link.Failure{Reason: "needs headers of a client's request: " + strings.Join(names, ", ")}
 }

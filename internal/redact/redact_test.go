@@ -1,9 +1,10 @@
-package config
+package redact
 
 import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -11,51 +12,8 @@ import (
 
 const pem = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkq/hkiG9w0B+AQEFAASC\nBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj\nabcdefgh\nA==\n-----END PRIVATE KEY-----\n"
 
-// upstreamWith returns an upstream with one environment variable.
-func upstreamWith(t testing.TB, name, value string) *Upstream {
-	t.Helper()
-	text, err := json.Marshal(map[string]any{"mcpServers": map[string]any{"a": map[string]any{"command": "x", "env": map[string]string{name: "${VALUE}"}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := Parse("x.json", text, variables("VALUE="+value))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &c.Profiles[0].Upstreams[0]
-}
-
-func TestRedactLines(t *testing.T) {
-	folder := t.TempDir()
-	tests := []struct{ name, variable, value, text, want string }{
-		{"whole", "PRIVATE_KEY", pem, "key: " + pem + ".", "key: ***."},
-		{"whole without the last line break", "PRIVATE_KEY", pem, "key: " + strings.TrimSpace(pem) + ".", "key: ***."},
-		{"first line", "PRIVATE_KEY", pem, "-----BEGIN PRIVATE KEY-----", "***"},
-		{"middle line", "PRIVATE_KEY", pem, "  MIIEvQIBADANBgkq/hkiG9w0B+AQEFAASC\r", "  ***\r"},
-		{"line of letters", "PRIVATE_KEY", pem, "abcdefgh", "***"},
-		{"line of under six characters", "PRIVATE_KEY", pem, "A==", "A=="},
-		{"carriage returns", "PRIVATE_KEY", "first-line-1\r\nsecond-line-2\r\n", "first-line-1\nsecond-line-2", "***\n***"},
-		{"line with a backslash", "PASSWORDS", "first-1\nC:\\new-2", "at C:\\new-2", "at ***"},
-		{"indented line", "NOTES", "a:\n    s3cret-value\n", "s3cret-value", "***"},
-		{"line breaks written as \\n", "PRIVATE_KEY", strings.ReplaceAll(pem, "\n", `\n`), "BKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj", "***"},
-		{"in JSON in a variable", "ACCOUNT", `{"type": "service", "private_key": "-----BEGIN KEY-----\nMIIEvQIBADANBgkq4\n-----END KEY-----"}`, "MIIEvQIBADANBgkq4", "***"},
-		{"words under a plain name", "ACTIONS", "search\nupdate\nremove all", "search update remove all", "search update remove all"},
-		{"words under a secret name", "PASSWORDS", "swordfish\nopensesame", "opensesame", "***"},
-		{"common words", "AUTH_MODES", "default\nproduction\n" + folder, "default production " + folder, "default production " + folder},
-		{"no letters and no digits", "API_KEYS", "--------\nfirst-key-1", "-------- first-key-1", "-------- ***"},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			if got := upstreamWith(t, test.variable, test.value).Redact(test.text); got != test.want {
-				t.Errorf("got %q, want %q", got, test.want)
-			}
-		})
-	}
-	c := mustParse(t, `{"mcpServers": {"a": {"command": "x", "args": ["--api-key", "first-1\nsecond-2"]}}}`)
-	if got := c.Profiles[0].Upstreams[0].Redact("second-2"); got != "***" {
-		t.Errorf("a line of an argument: got %q", got)
-	}
-}
+// setOf returns a Set with a secret and its lines.
+func setOf(secret string) *Set { return NewSet(WithLines(secret)) }
 
 func TestRedactEscaped(t *testing.T) {
 	const password = "pa\"ss\\wörd'<987>/😀"
@@ -90,10 +48,10 @@ func TestRedactEscaped(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			u := upstreamWith(t, "PASSWORD", test.secret)
+			set := setOf(test.secret)
 			for _, around := range []string{"", " ", "x", `\n`, "ö", `\u00f6`, `"`, "%41"} {
 				text := around + test.text + around
-				if got, want := u.Redact(text), around+Hidden+around; got != want {
+				if got, want := set.Redact(text), around+Hidden+around; got != want {
 					t.Errorf("Redact(%q) = %q, want %q", text, got, want)
 				}
 			}
@@ -103,11 +61,11 @@ func TestRedactEscaped(t *testing.T) {
 
 // TestRedactKeepsOtherEscapes: escapes without a secret do not change, valid or not.
 func TestRedactKeepsOtherEscapes(t *testing.T) {
-	u := upstreamWith(t, "PASSWORD", "s3cret-value")
+	set := setOf("s3cret-value")
 	for _, text := range []string{`C:\new\table`, `\`, `\u`, `\u00`, `\ud83d`, `\ud83d\u0041`, `\x`, `\xc3`, `\xc3\x`, `\U0001f6`, `\U99999999`, `\303`, `%`, `%4`, `%zz`, `100%`} {
 		for _, secret := range []string{"", "s3cret-value"} {
 			want := text + strings.ReplaceAll(secret, "s3cret-value", Hidden) + text
-			if got := u.Redact(text + secret + text); got != want {
+			if got := set.Redact(text + secret + text); got != want {
 				t.Errorf("Redact(%q) = %q, want %q", text+secret+text, got, want)
 			}
 		}
@@ -122,17 +80,17 @@ func FuzzRedactEscaped(f *testing.F) {
 	f.Add("line-1\nline-2", "{", "}")
 	f.Fuzz(func(t *testing.T, secret, before, after string) {
 		secret = strings.ToValidUTF8(secret, "")
-		if isTrivial(secret) || strings.ContainsRune(secret, 0) || strings.ContainsAny(before[max(0, len(before)-len(`\U0001f60`)):], `\%`) {
+		if IsTrivial(secret) || strings.ContainsRune(secret, 0) || strings.ContainsAny(before[max(0, len(before)-len(`\U0001f60`)):], `\%`) {
 			t.Skip()
 		}
-		u := upstreamWith(t, "PASSWORD", secret)
+		set := setOf(secret)
 		asJSON, err := json.Marshal(secret)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, escaped := range []string{string(asJSON), fmt.Sprintf("%q", secret), fmt.Sprintf("%+q", secret), url.QueryEscape(secret), url.PathEscape(secret)} {
 			escaped = strings.TrimSuffix(strings.TrimPrefix(escaped, `"`), `"`)
-			if got := u.Redact(before + escaped + after); len(before+after)+len(Hidden) < len(got) {
+			if got := set.Redact(before + escaped + after); len(before+after)+len(Hidden) < len(got) {
 				t.Errorf("%q, written as %q, is shown in %q", secret, escaped, got)
 			}
 		}
@@ -144,7 +102,7 @@ func BenchmarkRedact(b *testing.B) {
 	for i := range lines {
 		lines[i] = strings.Repeat(string(rune('A'+i)), 8) + fmt.Sprintf("%056d", i)
 	}
-	u := upstreamWith(b, "PRIVATE_KEY", strings.Join(lines, "\n"))
+	set := setOf(strings.Join(lines, "\n"))
 	for name, text := range map[string]string{
 		"line":    "2026-07-28T12:00:00Z INFO MESSAGE of a server: request ABC was handled in 12 ms by worker 7",
 		"escapes": strings.Repeat(`{"level":"INFO","text":"a \"quoted\" text\n"}`, 20),
@@ -153,8 +111,55 @@ func BenchmarkRedact(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(text)))
 			for b.Loop() {
-				u.Redact(text)
+				set.Redact(text)
 			}
 		})
+	}
+}
+
+// Secrets of earlier starts stay hidden, up to a limit.
+func TestAddIsBounded(t *testing.T) {
+	set := setOf("first-secret")
+	for i := range 2 * maxOthers {
+		set.Add([]string{fmt.Sprintf("secret-%d", i)})
+		next := setOf("first-secret")
+		next.AddSet(set)
+		set = next
+	}
+	if n := len(set.redactor.Load().secrets); n > maxOthers+1 {
+		t.Errorf("%d secrets are kept, want at most %d", n, maxOthers+1)
+	}
+	newest := fmt.Sprintf("secret-%d", 2*maxOthers-1)
+	if got := set.Redact("first-secret " + newest); got != "*** ***" {
+		t.Error(got)
+	}
+}
+
+func TestNewSet(t *testing.T) {
+	set := NewSet([]string{"with a space", "short", "production", "with a space", "a-secret"})
+	if want := []string{"a-secret", "with a space", "with+a+space"}; !slices.Equal(set.First(), want) {
+		t.Errorf("got %q, want %q", set.First(), want)
+	}
+	var none *Set
+	if none.Redact("text") != "text" || none.First() != nil {
+		t.Error("a nil Set has secrets")
+	}
+}
+
+func TestLikely(t *testing.T) {
+	for _, name := range []string{"API_KEY", "--password", "Authorization", "aws_secret_access_key"} {
+		if !SecretName(name) {
+			t.Errorf("%s is not a secret's name", name)
+		}
+	}
+	if SecretName("region") {
+		t.Error("region is a secret's name")
+	}
+	for text, want := range map[string]bool{
+		"sk-abcdefgh": true, "ghp_abcdefgh": true, "a1b2c3d4e5f6g7h8i9j0": true, "abcdefghijklmnopqrstuvwxyz": false, "12345678901234567890": false, "mcp-server-time": false,
+	} {
+		if LooksLikeToken(text) != want {
+			t.Errorf("LooksLikeToken(%q) = %v", text, !want)
+		}
 	}
 }

@@ -1,4 +1,4 @@
-package config
+package edit
 
 import (
 	"errors"
@@ -9,15 +9,21 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"mcpx/config"
+	"mcpx/internal/jsonfile"
 )
 
 const addedServer = `{"command":"uvx","args":["mcp-server-time"]}`
+
+// noVariables is an environment without variables.
+func noVariables(string) (string, bool) { return "", false }
 
 func add(schema string) func(e *Editor) error {
 	return func(e *Editor) error { return e.Add(schema, "new", []byte(addedServer)) }
 }
 
-func TestEditText(t *testing.T) {
+func TestText(t *testing.T) {
 	remove := func(e *Editor) error { return e.Remove("", "time") }
 	enable := func(e *Editor) error { return e.Enable("", "time") }
 	disable := func(e *Editor) error { return e.Disable("", "time") }
@@ -79,7 +85,7 @@ func TestEditText(t *testing.T) {
 			`{"mcpServers": {"time": {"command": "x"}}}`, `{"mcpServers": {"time": {"command": "x"}}}`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			got, err := EditText("mcpx.json", []byte(row.in), row.change)
+			got, err := Text("mcpx.json", []byte(row.in), row.change)
 			if err != nil || string(got) != row.want {
 				t.Errorf("%v, got\n%s\nwant\n%s", err, got, row.want)
 			}
@@ -87,7 +93,7 @@ func TestEditText(t *testing.T) {
 	}
 }
 
-func TestEditTextRefuses(t *testing.T) {
+func TestTextRefuses(t *testing.T) {
 	server := func(text string) func(e *Editor) error {
 		return func(e *Editor) error { return e.Add("", "new", []byte(text)) }
 	}
@@ -108,7 +114,7 @@ func TestEditTextRefuses(t *testing.T) {
 		{"no schemas", `{"mcpServers": {}}`, func(e *Editor) error { return e.AddSchema("b") }, `unknown schema "b"`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			_, err := EditText("mcpx.json", []byte(row.in), row.change)
+			_, err := Text("mcpx.json", []byte(row.in), row.change)
 			if err == nil || !strings.HasPrefix(err.Error(), row.want) {
 				t.Errorf("got %v, want %s", err, row.want)
 			}
@@ -118,7 +124,7 @@ func TestEditTextRefuses(t *testing.T) {
 
 func TestUnknownServerElsewhere(t *testing.T) {
 	in := `{"schemas": {"default": {"mcpServers": {"b": {"command": "x"}}}, "work": {"mcp_servers": [{"name": "a", "command": "x"}]}}}`
-	_, err := EditText("mcpx.json", []byte(in), func(e *Editor) error { return e.Disable("", "a") })
+	_, err := Text("mcpx.json", []byte(in), func(e *Editor) error { return e.Disable("", "a") })
 	var unknown *UnknownServerError
 	want := &UnknownServerError{Schema: "default", Name: "a", Known: []string{"b"}, Elsewhere: []string{"work"}}
 	if !errors.As(err, &unknown) || !reflect.DeepEqual(unknown, want) {
@@ -131,7 +137,7 @@ func TestEditorServers(t *testing.T) {
 		`{"mcpServers": {"a": {"command": "x"}, "b": {/* c */ "url": "http://x",}}}`,
 		`{"mcp_servers": [{"command": "x", "name": "a"}, {"name": "b", "url": "http://x"}]}`,
 	} {
-		_, err := EditText("mcpx.json", []byte(in), func(e *Editor) error {
+		_, err := Text("mcpx.json", []byte(in), func(e *Editor) error {
 			names, servers, err := e.Servers("")
 			if err != nil || fmt.Sprint(names) != "[a b]" || string(servers["a"]) != `{"command":"x"}` || string(servers["b"]) != `{"url":"http://x"}` {
 				t.Errorf("%v %s %v", names, servers, err)
@@ -153,7 +159,7 @@ func TestEditConcurrently(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range servers {
 		all.Go(func() {
-			if _, err := Edit(path, EditOptions{Create: true}, func(e *Editor) error {
+			if _, err := File(path, Options{Create: true}, func(e *Editor) error {
 				return e.Add("", fmt.Sprintf("s%d", i), []byte(addedServer))
 			}); err != nil {
 				t.Error(err)
@@ -161,7 +167,7 @@ func TestEditConcurrently(t *testing.T) {
 		})
 	}
 	all.Wait()
-	c, err := Load(path)
+	c, err := config.Load(path)
 	if err != nil || len(c.Profiles[0].Upstreams) != servers {
 		t.Errorf("%v, %+v", err, c)
 	}
@@ -176,8 +182,8 @@ func TestEditKeepsBrokenFile(t *testing.T) {
 	if err := os.WriteFile(path, []byte(broken), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := Edit(path, EditOptions{Create: true}, add(""))
-	var problems *Error
+	_, err := File(path, Options{Create: true}, add(""))
+	var problems *jsonfile.Error
 	if !errors.As(err, &problems) {
 		t.Errorf("got %v", err)
 	}
@@ -189,7 +195,7 @@ func TestEditKeepsBrokenFile(t *testing.T) {
 // FuzzAddRemove: adding a server to any config and removing it gives the same config.
 func FuzzAddRemove(f *testing.F) {
 	for _, seed := range []string{
-		Sample, `{"mcp_servers": []}`, `{"servers": {"a": {"url": "http://x"}} /* c */}`, "{\"mcpServers\": {\n// c\n}}",
+		config.Sample, `{"mcp_servers": []}`, `{"servers": {"a": {"url": "http://x"}} /* c */}`, "{\"mcpServers\": {\n// c\n}}",
 		`{"schemas": {"default": {"mcpServers": {}}}}`, "\ufeff{\"mcpServers\":{\"a\":{\"command\":\"x\"},}}",
 	} {
 		f.Add(seed)
@@ -198,19 +204,19 @@ func FuzzAddRemove(f *testing.F) {
 		if len(src) > 2000 {
 			return
 		}
-		before, err := Parse("mcpx.json", []byte(src), variables())
+		before, err := config.Parse("mcpx.json", []byte(src), noVariables)
 		if err != nil {
 			return
 		}
-		added, err := EditText("mcpx.json", []byte(src), add(""))
+		added, err := Text("mcpx.json", []byte(src), add(""))
 		if err != nil {
 			return // the name is used, or there is no such schema
 		}
-		after, err := EditText("mcpx.json", added, func(e *Editor) error { return e.Remove("", "new") })
+		after, err := Text("mcpx.json", added, func(e *Editor) error { return e.Remove("", "new") })
 		if err != nil {
 			t.Fatalf("%v in %s", err, added)
 		}
-		c, err := Parse("mcpx.json", after, variables())
+		c, err := config.Parse("mcpx.json", after, noVariables)
 		if err != nil || string(c.Show()) != string(before.Show()) {
 			t.Errorf("%v: %s became %s", err, src, after)
 		}
@@ -220,24 +226,7 @@ func FuzzAddRemove(f *testing.F) {
 // TestEditWithUnknownSecrets: secrets of the HTTP front need not be known to edit the file.
 func TestEditWithUnknownSecrets(t *testing.T) {
 	src := `{"mcpServers": {}, "server": {"token": "${A}", "session_key": ["${B}", "${keyring:c}"], "auth": {"tokens": [{"name": "ci", "token": "${D}", "allow": ["*"]}]}}}`
-	if _, err := EditText("mcpx.json", []byte(src), add("")); err != nil {
+	if _, err := Text("mcpx.json", []byte(src), add("")); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestLiteralSecrets(t *testing.T) {
-	c := mustParse(t, `{"mcpServers": {
-		"a": {"command": "x", "args": ["--port", "80", "--token", "hunter22", "--key=${KEY:-}"],
-			"env": {"API_KEY": "abcdefgh", "OTHER_KEY": "${OTHER_KEY}", "TZ": "Europe/Paris", "X": "ghp_0123456789abcdef"}},
-		"b": {"url": "https://x/?key=12345678", "headers": {"Authorization": "Bearer ${T}", "X-Auth": "Bearer abcdefgh"}},
-		"c": {"url": "https://x", "headers": {"Accept": "text/html"}}
-	}}`)
-	var got []string
-	for i := range c.Profiles[0].Upstreams {
-		got = append(got, strings.Join(c.Profiles[0].Upstreams[i].LiteralSecrets(), " "))
-	}
-	want := []string{"env.API_KEY env.X args[3]", "headers.X-Auth url", ""}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("got %q, want %q", got, want)
 	}
 }

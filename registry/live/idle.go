@@ -1,4 +1,4 @@
-package registry
+package live
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"mcpx/config"
 	"mcpx/internal/listcache"
 	"mcpx/internal/rawjson"
+	"mcpx/registry/lists"
 )
 
 // errUnused is the end of a session that was stopped because nobody used it.
@@ -24,20 +25,20 @@ const checksPerIdle = 4
 // rest waits until a request needs the upstream, and then publishes that it starts. If
 // the upstream's lists are not known, it is started in the background, one upstream at a
 // time.
-func (s *supervisor) rest(ctx context.Context) {
+func (s *Supervisor) rest(ctx context.Context) {
 	var waiting sync.WaitGroup
 	defer waiting.Wait()
 	done, cancel := context.WithCancel(ctx)
 	defer cancel()
 	turn := make(chan struct{})
-	if u := s.upstream.Load(); u.ListedAt.IsZero() && u.FailedAt.IsZero() && u.config.Isolation != config.PerUser {
+	if u := s.upstream.Load(); u.ListedAt.IsZero() && u.FailedAt.IsZero() && u.Config.Isolation != config.PerUser {
 		waiting.Go(func() { s.awaitTurn(done, turn) })
 	}
 	s.isFill = false
 	select {
 	case <-s.wake:
 	case <-turn:
-		s.isFill, s.endFill = true, sync.OnceFunc(func() { s.registry.fills.Release(1) })
+		s.isFill, s.endFill = true, sync.OnceFunc(func() { s.shared.fills.Release(1) })
 	case <-ctx.Done():
 		return
 	}
@@ -45,26 +46,26 @@ func (s *supervisor) rest(ctx context.Context) {
 }
 
 // awaitTurn waits until the upstream may start to fill the cache, and sends that to turn.
-func (s *supervisor) awaitTurn(ctx context.Context, turn chan<- struct{}) {
-	if s.registry.fills.Acquire(ctx, 1) != nil {
+func (s *Supervisor) awaitTurn(ctx context.Context, turn chan<- struct{}) {
+	if s.shared.fills.Acquire(ctx, 1) != nil {
 		return
 	}
 	select {
 	case turn <- struct{}{}:
 	case <-ctx.Done():
-		s.registry.fills.Release(1)
+		s.shared.fills.Release(1)
 	}
 }
 
 // publishIdle publishes that the upstream does not run.
-func (s *supervisor) publishIdle() {
+func (s *Supervisor) publishIdle() {
 	s.wake.Clear()
-	s.publish(func(u *Upstream) { u.State, u.Reason, u.session, u.isStale = Idle, "", nil, true })
+	s.publish(func(u *Upstream) { u.State, u.Reason, u.Session, u.isStale = Idle, "", nil, true })
 }
 
 // stopUnused ends the shared session when nobody has used it for its idle time. Only
 // processes are stopped, and sessions that were opened to fill the cache.
-func (s *supervisor) stopUnused(session *Session) {
+func (s *Supervisor) stopUnused(session *Session) {
 	if s.isFill {
 		calls, _ := session.Activity()
 		if !session.awaitUse(fillTime, calls, nil) {
@@ -73,7 +74,7 @@ func (s *supervisor) stopUnused(session *Session) {
 		s.endFill() // a session that is used may stay for long
 	}
 	for !session.IsOver() {
-		c := s.config()
+		c := s.Config()
 		if c.URL != "" && c.Isolation != config.PerUser || c.IdleStop == 0 {
 			select {
 			case <-s.idleTimeSet:
@@ -103,7 +104,7 @@ func (s *Session) awaitUse(idle time.Duration, calls int64, changed <-chan struc
 			return false
 		}
 		now, isBusy := s.Activity()
-		if now != calls || isBusy || s.supervisor.registry.hasUsers(s) {
+		if now != calls || isBusy || s.supervisor.shared.host.HasUsers(s) {
 			return true
 		}
 		if unused++; unused >= checksPerIdle && s.EndIfUnused(calls, errUnused) {
@@ -112,19 +113,13 @@ func (s *Session) awaitUse(idle time.Duration, calls int64, changed <-chan struc
 	}
 }
 
-// hasUsers reports whether clients use a shared session even without calls: they have
-// subscriptions, or sessions of their own.
-func (r *Registry) hasUsers(session *Session) bool {
-	return r.clients.hasSubscriptions(session.key()) || len(r.sessions.of(session.Config.Name)) > 0
-}
-
 // loadCache publishes a lazy upstream as idle, with its lists from the cache, and recalls
 // which revision any upstream speaks. It reports whether the upstream is lazy.
-func (s *supervisor) loadCache() (isLazy bool) {
-	isLazy = s.config().Start == config.StartLazy
+func (s *Supervisor) loadCache() (isLazy bool) {
+	isLazy = s.Config().Start == config.StartLazy
 	var found listcache.Entry
 	ok := false
-	if s.cache() != nil && (isLazy || s.config().URL == "") {
+	if s.cache() != nil && (isLazy || s.Config().URL == "") {
 		if found, ok = s.cache().Load(s.cacheKey()); ok {
 			s.recall(found)
 		}
@@ -140,34 +135,34 @@ func (s *supervisor) loadCache() (isLazy bool) {
 			return
 		}
 		u.ListedAt, u.Capabilities = found.Listed, found.Capabilities
-		u.setInstructions(s.config().Redact(found.Instructions))
+		u.SetInstructions(s.Config().Redact(found.Instructions))
 		u.Revision, u.Software = found.Revision, s.software(found.Server)
-		for _, k := range kinds {
-			if u.setList(k, s.cachedItems(k, found.Lists[k.method])) {
-				changed = append(changed, k.capability)
+		for _, k := range lists.Kinds {
+			if u.Set(k, s.cachedItems(k, found.Lists[k.Method])) {
+				changed = append(changed, k.Capability)
 			}
 		}
 	})
-	s.registry.changed.note(changed...)
+	s.shared.host.ListsChanged(changed...)
 	return true
 }
 
 // cache returns the cache of the upstream's lists; nil if there is none. What one caller
 // sees is not for others, so it is never on disk.
-func (s *supervisor) cache() *listcache.Cache {
-	if s.config().Isolation == config.PerUser {
+func (s *Supervisor) cache() *listcache.Cache {
+	if s.Config().Isolation == config.PerUser {
 		return nil
 	}
-	return s.registry.options.Cache
+	return s.shared.options.Cache
 }
 
-func (s *supervisor) cacheKey() string { return s.config().CacheKey(listcache.Version) }
+func (s *Supervisor) cacheKey() string { return s.Config().CacheKey(listcache.Version) }
 
 // cachedItems returns the items of a cached list, redacted.
-func (s *supervisor) cachedItems(k kind, list []json.RawMessage) (items []Item) {
+func (s *Supervisor) cachedItems(k lists.Kind, list []json.RawMessage) (items []lists.Item) {
 	for _, raw := range list {
-		if key, _ := rawjson.String(rawjson.Get(raw, k.key)); key != "" {
-			items = append(items, newItem(s.config(), k, key, raw))
+		if key, _ := rawjson.String(rawjson.Get(raw, k.Key)); key != "" {
+			items = append(items, lists.NewItem(s.Config(), k, key, raw))
 		}
 	}
 	return items
@@ -175,19 +170,19 @@ func (s *supervisor) cachedItems(k kind, list []json.RawMessage) (items []Item) 
 
 // knownTools returns the tools that the upstream had when it was listed before, nil if that
 // is not known.
-func (s *supervisor) knownTools() []Item {
+func (s *Supervisor) knownTools() []lists.Item {
 	u := s.upstream.Load()
-	if !u.ListedAt.IsZero() || s.registry.options.Cache == nil || u.config.Trust.Pin != config.PinWarn {
-		return u.listed[kinds[0].method]
+	if !u.ListedAt.IsZero() || s.shared.options.Cache == nil || u.Config.Trust.Pin != config.PinWarn {
+		return u.Sent(lists.OfTools)
 	}
-	found, _ := s.registry.options.Cache.Load(s.cacheKey())
-	return s.cachedItems(kinds[0], found.Lists[kinds[0].method])
+	found, _ := s.shared.options.Cache.Load(s.cacheKey())
+	return s.cachedItems(lists.OfTools, found.Lists[lists.OfTools.Method])
 }
 
 // saveCache saves the lists of a session in the background, redacted: stored secrets are
 // not known when the cache is read. handshake is the result of
 // initialize or server/discover.
-func (s *supervisor) saveCache(session *Session, handshake []byte) {
+func (s *Supervisor) saveCache(session *Session, handshake []byte) {
 	if s.cache() == nil {
 		return
 	}
@@ -205,10 +200,10 @@ func (s *supervisor) saveCache(session *Session, handshake []byte) {
 		Capabilities: u.Capabilities,
 		Lists:        map[string][]json.RawMessage{},
 	}
-	content.Instructions = u.instructions
-	for method, items := range u.listed {
-		for _, item := range items {
-			content.Lists[method] = append(content.Lists[method], item.Raw)
+	content.Instructions = u.SentInstructions()
+	for _, k := range lists.Kinds {
+		for _, item := range u.Sent(k) {
+			content.Lists[k.Method] = append(content.Lists[k.Method], item.Raw)
 		}
 	}
 	s.unsaved.Store(content)
@@ -216,7 +211,7 @@ func (s *supervisor) saveCache(session *Session, handshake []byte) {
 }
 
 // saveNewest saves the newest lists, unless that is done already.
-func (s *supervisor) saveNewest() {
+func (s *Supervisor) saveNewest() {
 	s.saving.Lock()
 	defer s.saving.Unlock()
 	content := s.unsaved.Swap(nil)
@@ -228,7 +223,7 @@ func (s *supervisor) saveNewest() {
 		return
 	}
 	entry := s.log.Debug()
-	if s.config().Start == config.StartLazy && s.registry.cacheWarned.CompareAndSwap(false, true) {
+	if s.Config().Start == config.StartLazy && s.shared.cacheWarned.CompareAndSwap(false, true) {
 		entry = s.log.Warn()
 	}
 	entry.Err(err).Msg("could not save the lists; lazy servers are started to list their tools whenever mcpx starts")

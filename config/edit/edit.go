@@ -1,4 +1,5 @@
-package config
+// Package edit changes the servers in a config file, and keeps its comments and its layout.
+package edit
 
 import (
 	"bytes"
@@ -9,37 +10,38 @@ import (
 	"strconv"
 	"strings"
 
+	"mcpx/config"
 	"mcpx/internal/editfile"
 	"mcpx/internal/jsonedit"
+	"mcpx/internal/jsonfile"
 	"mcpx/internal/rawjson"
 )
 
-// Edit changes the servers of a config file and keeps its comments and its layout. The
-// result is checked whole before it replaces the file; a config with an error is not
-// written. Several processes may edit one file at the same time.
-func Edit(path string, o EditOptions, change func(e *Editor) error) (editfile.Result, error) {
-	options := editfile.Options{Limit: MaxBytes}
+// File changes the servers of a config file. The result is checked whole before it replaces
+// the file; a config with an error is not written. Several processes may edit one file at the
+// same time.
+func File(path string, o Options, change func(e *Editor) error) (editfile.Result, error) {
+	options := editfile.Options{Limit: config.MaxBytes}
 	if o.Create {
 		options.Create = 0o600
 	}
-	return editfile.Edit(path, options, func(old []byte) ([]byte, error) {
-		return EditText(path, old, change)
-	})
+	return editfile.Edit(path, options, func(old []byte) ([]byte, error) { return Text(path, old, change) })
 }
 
-// EditOptions says how a config may be edited.
-type EditOptions struct {
+// Options says how a config may be edited.
+type Options struct {
 	Create bool // create the file, readable by its owner alone, if it does not exist
 }
 
-// EditText is [Edit] for the text of a file. An empty text stands for a new file.
-func EditText(path string, old []byte, change func(e *Editor) error) ([]byte, error) {
+// Text is [File] for the text of a file. An empty text stands for a new file.
+func Text(path string, old []byte, change func(e *Editor) error) ([]byte, error) {
 	text := old
 	if len(bytes.TrimSpace(text)) == 0 {
 		text = []byte("{\n  \"mcpServers\": {}\n}\n")
 	}
-	if err := parsable(path, text); err != nil {
-		return nil, err
+	file := jsonfile.New(path, text)
+	if file.Parse(); file.Err() != nil {
+		return nil, file.Err()
 	}
 	doc, err := jsonedit.Parse(text)
 	if err != nil {
@@ -49,40 +51,27 @@ func EditText(path string, old []byte, change func(e *Editor) error) ([]byte, er
 		return nil, err
 	}
 	changed := doc.Bytes()
-	if err := checkEdited(path, text, changed); err != nil {
+	if err := check(path, text, changed); err != nil {
 		return nil, err
 	}
 	return changed, nil
 }
 
-// parsable returns the problems of a text that is not a JSON object.
-func parsable(path string, text []byte) error {
-	r := &reader{file: path, src: withoutMark(text)}
-	if r.parse(); len(r.problems) > 0 {
-		return &Error{Problems: r.problems}
-	}
-	return nil
-}
-
-// checkEdited returns the problems of a text after a change: those of the old text if it
-// had any, otherwise a ChangeError.
-func checkEdited(path string, old, changed []byte) error {
-	check := func(text []byte) error { // a missing variable or secret is not the file's fault
-		_, err := parse(path, text, func(string) (string, bool) { return "", true }, &secretReader{isDry: true})
+// check returns the problems of a text after a change: those of the old text if it had any,
+// otherwise a ChangeError.
+func check(path string, old, changed []byte) error {
+	var problems *jsonfile.Error
+	if err := config.Check(path, changed); !errors.As(err, &problems) {
 		return err
 	}
-	var problems *Error
-	if err := check(changed); !errors.As(err, &problems) {
-		return err
-	}
-	if err := check(old); err != nil {
+	if err := config.Check(path, old); err != nil {
 		return err
 	}
 	return &ChangeError{problems.Problems}
 }
 
 // ChangeError reports that a change would make the config invalid.
-type ChangeError struct{ Problems []Problem }
+type ChangeError struct{ Problems []jsonfile.Problem }
 
 // Error returns the problems, one per line, without positions: nobody has seen the text.
 func (e *ChangeError) Error() string {
@@ -290,7 +279,7 @@ func (e *Editor) list(schema string) (serverSet, error) {
 	if !slices.Contains(e.Schemas(), schema) {
 		return serverSet{}, &UnknownSchemaError{Name: schema, Known: e.Schemas(), Only: parent == nil}
 	}
-	for _, key := range serverKeys {
+	for _, key := range config.ServerKeys {
 		path := append(slices.Clone(parent), key)
 		value := e.doc.Get(path...)
 		switch rawjson.Kind(value) {
@@ -306,7 +295,7 @@ func (e *Editor) list(schema string) (serverSet, error) {
 		}
 		return serverSet{path: path, names: e.doc.Keys(path...)}, nil
 	}
-	return serverSet{path: append(slices.Clone(parent), serverKeys[0])}, nil
+	return serverSet{path: append(slices.Clone(parent), config.ServerKeys[0])}, nil
 }
 
 func schemaName(name string) string { return cmp.Or(name, "default") }

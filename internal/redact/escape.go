@@ -1,154 +1,12 @@
-package config
+package redact
 
 import (
-	"cmp"
 	"iter"
-	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"unicode/utf16"
 	"unicode/utf8"
 )
-
-// Hidden is shown in place of a secret.
-const Hidden = "***"
-
-// Redact replaces the upstream's secrets in the text by ***: the values of its env,
-// headers, args and url, literal or expanded, and each of their lines. It also finds
-// them escaped, as JSON, Go, Python, a shell or a URL writes them. Values that are too
-// ordinary to be secrets stay. Stored secrets are known once Resolve has read them. It is
-// safe for concurrent use.
-func (u *Upstream) Redact(text string) string {
-	if u.secrets == nil {
-		return text
-	}
-	return u.secrets.redactor.Load().redact(text)
-}
-
-// secretSet is what Redact hides for an upstream. Copies of the upstream share it.
-type secretSet struct {
-	redactor atomic.Pointer[redactor] // of all secrets
-
-	mu       sync.Mutex
-	fixed    []string   // secrets that are known from the start
-	resolved [][]string // secrets of past starts, the newest last
-}
-
-// maxResolved is how many starts with different secrets are remembered: older sessions
-// that still run may print older secrets.
-const maxResolved = 64
-
-func newSecretSet(fixed []string) *secretSet {
-	s := &secretSet{fixed: fixed}
-	s.redactor.Store(&redactor{fixed})
-	return s
-}
-
-// add hides the secrets of another start.
-func (s *secretSet) add(secrets []string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if slices.ContainsFunc(s.resolved, func(old []string) bool { return slices.Equal(old, secrets) }) {
-		return
-	}
-	s.resolved = append(s.resolved, secrets)
-	if len(s.resolved) > maxResolved {
-		s.resolved = slices.Delete(s.resolved, 0, 1)
-	}
-	all := slices.Concat(append([][]string{s.fixed}, s.resolved...)...)
-	slices.Sort(all)
-	s.redactor.Store(&redactor{slices.Compact(all)})
-}
-
-// all returns the secrets of each start, and those that are known from the start.
-func (s *secretSet) all() [][]string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return append(slices.Clone(s.resolved), s.fixed)
-}
-
-// redactor replaces secrets in texts. It is immutable. A key of 50 lines is 50 secrets
-// (BenchmarkRedact).
-type redactor struct{ secrets []string }
-
-const (
-	// escapeLevels is how many times a secret may be escaped: JSON in JSON in JSON.
-	escapeLevels = 3
-	// nestedBytes bounds the work for a long text: only one level of escapes is
-	// decoded in it.
-	nestedBytes = 64 << 10
-)
-
-func (r *redactor) redact(text string) string {
-	if len(r.secrets) == 0 {
-		return text
-	}
-	levels := escapeLevels
-	if len(text) > nestedBytes {
-		levels = 1
-	}
-	spans := r.find(text, levels)
-	if spans == nil {
-		return text
-	}
-	var b strings.Builder
-	done := 0
-	for _, s := range spans {
-		b.WriteString(text[done:s.start])
-		b.WriteString(Hidden)
-		done = s.end
-	}
-	b.WriteString(text[done:])
-	return b.String()
-}
-
-// span is a part of a text, from start up to end.
-type span struct{ start, end int }
-
-// find returns where the secrets are, in order and without overlaps. It decodes up to
-// that many levels of escapes.
-func (r *redactor) find(text string, levels int) []span {
-	var spans []span
-	for _, secret := range r.secrets {
-		for at := 0; ; at++ { // a secret may overlap itself
-			next := strings.Index(text[at:], secret)
-			if next < 0 {
-				break
-			}
-			at += next
-			spans = append(spans, span{at, at + len(secret)})
-		}
-	}
-	if levels > 0 {
-		for _, e := range escapings {
-			decoded := e.decode(text)
-			if len(decoded) < len(text) {
-				spans = append(spans, e.origin(text, r.find(decoded, levels-1))...)
-			}
-		}
-	}
-	return union(spans)
-}
-
-// union sorts spans and joins those that overlap.
-func union(spans []span) []span {
-	if len(spans) < 2 {
-		return spans
-	}
-	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.start, b.start) })
-	joined := spans[:1]
-	for _, s := range spans[1:] {
-		last := &joined[len(joined)-1]
-		if s.start < last.end {
-			last.end = max(last.end, s.end)
-			continue
-		}
-		joined = append(joined, s)
-	}
-	return joined
-}
 
 // escaping is a syntax for escaped characters.
 type escaping struct {
@@ -158,7 +16,7 @@ type escaping struct {
 	read func(text string) (decoded string, length int)
 }
 
-// The escapings that Redact decodes.
+// The escapings that are decoded.
 var (
 	backslashes = escaping{'\\', readBackslash} // JSON, Python, Go, C, shells
 	percents    = escaping{'%', readPercent}    // URLs

@@ -1,0 +1,69 @@
+package config
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"mcpx/internal/redact"
+)
+
+// KeepsSession reports whether the upstream can keep its session when next becomes its
+// config. It can if only the description, the filters, the approval or the time limits
+// differ. The secrets must be the same: two entries with the same values may differ in
+// which of them are secrets.
+func (u *Upstream) KeepsSession(next *Upstream) bool {
+	return reflect.DeepEqual(u.sessionSettings(), next.sessionSettings()) && slices.Equal(u.secrets.First(), next.secrets.First())
+}
+
+// sessionSettings returns the settings that a session depends on, besides the secrets.
+func (u *Upstream) sessionSettings() Upstream {
+	s := *u
+	s.Description, s.Tools, s.Pin, s.Trust = "", Filter{}, "", Trust{}
+	s.StartupTimeout, s.Timeout, s.MaxTimeout, s.IdleStop = 0, 0, 0, 0
+	s.written, s.secrets, s.environment, s.Err = nil, nil, environment{}, nil
+	if u.Err != nil {
+		s.Err = errors.New(u.Err.Error()) // its text decides
+	}
+	return s
+}
+
+// KeepHiding makes Redact hide the secrets of another config of the same upstream, too:
+// the session that goes on may print them.
+func (u *Upstream) KeepHiding(old *Upstream) {
+	if u.secrets != nil && old.secrets != nil {
+		u.secrets.AddSet(old.secrets)
+	}
+}
+
+// CacheKey returns a hash of the values that decide which server this is, and a version.
+// Values of env and headers that come from references or look secret do not count: a
+// rotated token is the same server. Nothing of auth counts: the lists of one server do not
+// depend on the app that mcpx is registered as.
+func (u *Upstream) CacheKey(version int) string {
+	written := u.written
+	if written == nil {
+		written = u
+	}
+	identity, _ := json.Marshal([]any{ // cannot fail: strings and maps of them
+		version, u.Transport, u.Command, u.Args, u.Dir, u.URL, u.InheritAll, plainValues(written.Env), plainValues(written.Headers),
+	})
+	sum := sha256.Sum256(identity)
+	return fmt.Sprintf("%x", sum[:16])
+}
+
+// plainValues returns the values without those that are references or look secret.
+func plainValues(values map[string]string) map[string]string {
+	plain := map[string]string{}
+	for name, value := range values {
+		if strings.Contains(value, "${") || redact.SecretName(name) || redact.LooksLikeToken(value) {
+			value = ""
+		}
+		plain[name] = value
+	}
+	return plain
+}

@@ -1,0 +1,171 @@
+// Package redact hides secrets in texts. A Set knows the values of secrets, and finds them
+// also where JSON, Go, Python, a shell or a URL has escaped them.
+package redact
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// Hidden is shown in place of a secret.
+const Hidden = "***"
+
+// Set is a set of secrets that grows: a program may get others with each start, and still
+// print the earlier ones. It is safe for concurrent use. A nil Set has none.
+type Set struct {
+	redactor atomic.Pointer[redactor] // of all secrets
+
+	mu     sync.Mutex
+	first  []string
+	others [][]string // the newest last
+}
+
+// maxOthers is how many additions are remembered.
+const maxOthers = 64
+
+// NewSet returns a Set of secrets, without those that are trivial.
+func NewSet(secrets []string) *Set {
+	s := &Set{first: normalize(secrets)}
+	s.redactor.Store(&redactor{s.first})
+	return s
+}
+
+// normalize returns the secrets sorted, without those that are trivial, and also as a query
+// has them.
+func normalize(secrets []string) []string {
+	all := slices.DeleteFunc(slices.Clone(secrets), IsTrivial)
+	for _, secret := range all {
+		if strings.Contains(secret, " ") {
+			all = append(all, strings.ReplaceAll(secret, " ", "+"))
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// First returns the secrets that the Set was made with, sorted. They must not be changed.
+func (s *Set) First() []string {
+	if s == nil {
+		return nil
+	}
+	return s.first
+}
+
+// Add adds secrets. The oldest addition is forgotten if there are too many.
+func (s *Set) Add(secrets []string) {
+	secrets = normalize(secrets)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if slices.ContainsFunc(s.others, func(old []string) bool { return slices.Equal(old, secrets) }) {
+		return
+	}
+	s.others = append(s.others, secrets)
+	if len(s.others) > maxOthers {
+		s.others = slices.Delete(s.others, 0, 1)
+	}
+	all := slices.Concat(append([][]string{s.first}, s.others...)...)
+	slices.Sort(all)
+	s.redactor.Store(&redactor{slices.Compact(all)})
+}
+
+// AddSet adds the secrets of another Set.
+func (s *Set) AddSet(other *Set) {
+	other.mu.Lock()
+	all := append(slices.Clone(other.others), other.first)
+	other.mu.Unlock()
+	for _, secrets := range all {
+		s.Add(secrets)
+	}
+}
+
+// Redact replaces the secrets in a text by ***.
+func (s *Set) Redact(text string) string {
+	if s == nil {
+		return text
+	}
+	return s.redactor.Load().redact(text)
+}
+
+// redactor replaces secrets in texts. It is immutable. A key of 50 lines is 50 secrets
+// (BenchmarkRedact).
+type redactor struct{ secrets []string }
+
+const (
+	// escapeLevels is how many times a secret may be escaped: JSON in JSON in JSON.
+	escapeLevels = 3
+	// nestedBytes bounds the work for a long text: only one level of escapes is
+	// decoded in it.
+	nestedBytes = 64 << 10
+)
+
+func (r *redactor) redact(text string) string {
+	if len(r.secrets) == 0 {
+		return text
+	}
+	levels := escapeLevels
+	if len(text) > nestedBytes {
+		levels = 1
+	}
+	spans := r.find(text, levels)
+	if spans == nil {
+		return text
+	}
+	var b strings.Builder
+	done := 0
+	for _, s := range spans {
+		b.WriteString(text[done:s.start])
+		b.WriteString(Hidden)
+		done = s.end
+	}
+	b.WriteString(text[done:])
+	return b.String()
+}
+
+// span is a part of a text, from start up to end.
+type span struct{ start, end int }
+
+// find returns where the secrets are, in order and without overlaps. It decodes up to
+// that many levels of escapes.
+func (r *redactor) find(text string, levels int) []span {
+	var spans []span
+	for _, secret := range r.secrets {
+		for at := 0; ; at++ { // a secret may overlap itself
+			next := strings.Index(text[at:], secret)
+			if next < 0 {
+				break
+			}
+			at += next
+			spans = append(spans, span{at, at + len(secret)})
+		}
+	}
+	if levels > 0 {
+		for _, e := range escapings {
+			decoded := e.decode(text)
+			if len(decoded) < len(text) {
+				spans = append(spans, e.origin(text, r.find(decoded, levels-1))...)
+			}
+		}
+	}
+	return union(spans)
+}
+
+// union sorts spans and joins those that overlap.
+func union(spans []span) []span {
+	if len(spans) < 2 {
+		return spans
+	}
+	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.start, b.start) })
+	joined := spans[:1]
+	for _, s := range spans[1:] {
+		last := &joined[len(joined)-1]
+		if s.start < last.end {
+			last.end = max(last.end, s.end)
+			continue
+		}
+		joined = append(joined, s)
+	}
+	return joined
+}

@@ -1,0 +1,171 @@
+// Package lists has the lists of one upstream: what the upstream sent, and which of it
+// clients see. Lists are values: a change makes new ones, and nobody who has the old ones
+// sees it.
+package lists
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"mcpx/config"
+	"mcpx/internal/lockfile"
+	"mcpx/internal/policy"
+	"mcpx/internal/tokens"
+)
+
+// Kind is a kind of list that upstreams have.
+type Kind struct {
+	Capability string // an upstream without it has no such list
+	Method     string
+	Member     string        // of the result
+	Key        string        // the member that identifies an item
+	Pinned     lockfile.Kind // in the lock file; empty: not in it
+	set        func(l *Lists, items []Item) (changed bool)
+}
+
+// Kinds is the table of lists. A notifications/CAPABILITY/list_changed is about all
+// kinds of that capability.
+var Kinds = []Kind{
+	{"tools", "tools/list", "tools", "name", lockfile.Tools, setTools},
+	{"prompts", "prompts/list", "prompts", "name", lockfile.Prompts, func(l *Lists, items []Item) bool { return setItems(&l.Prompts, items) }},
+	{"resources", "resources/list", "resources", "uri", "", func(l *Lists, items []Item) bool { return setItems(&l.Resources, items) }},
+	{"resources", "resources/templates/list", "resourceTemplates", "uriTemplate", lockfile.Templates, func(l *Lists, items []Item) bool { return setItems(&l.Templates, items) }},
+}
+
+// OfTools is the kind of the list of tools.
+var OfTools = Kinds[0]
+
+// Lists are the lists of an upstream, and its instructions.
+type Lists struct {
+	Tools        []*Tool
+	Prompts      []Item
+	Resources    []Item
+	Templates    []Item // of resources
+	Instructions string
+
+	config *config.Upstream  // which tools are shown; nil: all
+	listed map[string][]Item // the lists by method, with the tools that the config hides; never changed in place
+	tools  map[string]*Tool
+	tokens func() int // of all tools; nil before the first list
+
+	instructions     string // also if they wait for a review
+	instructionsWait bool
+	waiting          map[lockfile.Kind][]string // items that are not as approved; never changed in place
+	news             *news                      // nil: none
+}
+
+// New returns the empty lists of an upstream.
+func New(c *config.Upstream) Lists { return Lists{config: c} }
+
+// WithTools returns lists that have these tools, and show all of them.
+func WithTools(tools []Item) (l Lists) {
+	setTools(&l, tools)
+	return l
+}
+
+// Reconfigure applies another config to the lists.
+func (l *Lists) Reconfigure(c *config.Upstream) {
+	l.config = c
+	for _, k := range Kinds {
+		l.Set(k, l.listed[k.Method])
+	}
+	l.SetInstructions(l.instructions)
+}
+
+// Sent returns the items of a list as they were set, also those that are not shown. They
+// must not be changed.
+func (l *Lists) Sent(k Kind) []Item { return l.listed[k.Method] }
+
+// SentInstructions returns the instructions, also if they wait for a review.
+func (l *Lists) SentInstructions() string { return l.instructions }
+
+// Set sets one kind of list, of which only approved items are shown. It reports
+// whether clients see a change.
+func (l *Lists) Set(k Kind, items []Item) (changed bool) {
+	listed := maps.Clone(l.listed)
+	if listed == nil {
+		listed = map[string][]Item{}
+	}
+	listed[k.Method] = items
+	l.listed = listed
+	return k.set(l, l.approved(k, items))
+}
+
+// setTools keeps the old value of each unchanged tool, with everything derived from
+// it.
+func setTools(l *Lists, items []Item) (changed bool) {
+	tools := make([]*Tool, 0, len(items))
+	index := make(map[string]*Tool, len(items))
+	for _, item := range items {
+		if l.config != nil && !l.config.Tools.Allows(item.Key) {
+			continue
+		}
+		t := l.tools[item.Key]
+		if t == nil || string(t.sent) != string(item.asSent()) {
+			t = newTool(item)
+		}
+		tools = append(tools, t)
+		index[item.Key] = t
+	}
+	changed = !slices.Equal(l.Tools, tools)
+	l.Tools, l.tools = tools, index
+	if changed {
+		l.countTokens()
+	}
+	return changed
+}
+
+func setItems(list *[]Item, items []Item) (changed bool) {
+	changed = !slices.EqualFunc(*list, items, func(a, b Item) bool { return string(a.Raw) == string(b.Raw) })
+	*list = items
+	return changed
+}
+
+// countTokens makes Tokens count the tools.
+func (l *Lists) countTokens() {
+	tools := slices.Clip(l.Tools)
+	l.tokens = sync.OnceValue(func() int { return tokens.CountBytes(toolList(tools)) })
+}
+
+// Tool finds a tool by its exact name, nil if there is none.
+func (l *Lists) Tool(name string) *Tool { return l.tools[name] }
+
+// Tokens returns the number of tokens in ToolList. It counts them when it is called for
+// the first time since the tools changed.
+func (l *Lists) Tokens() int {
+	if l.tokens == nil {
+		return 0
+	}
+	return l.tokens()
+}
+
+// ToolList returns the full definitions of the tools, as a client without mcpx gets them
+// from tools/list, or nil if there are none.
+func (l *Lists) ToolList() []byte { return toolList(l.Tools) }
+
+// Restrict returns the part of the lists of a server that the rules grant. Instructions and
+// notes about tools that wait for a review may name any tool, so only those see them who see
+// all tools.
+func (l *Lists) Restrict(schema, server string, rules *policy.Rules) Lists {
+	part := *l
+	part.waiting = maps.Clone(l.waiting)
+	part.Tools, part.tools = nil, map[string]*Tool{}
+	for _, t := range l.Tools {
+		if rules.HasTool(policy.Tool{Schema: schema, Server: server, Name: t.Name, ReadOnly: t.isReadOnly()}) {
+			part.Tools = append(part.Tools, t)
+			part.tools[t.Name] = t
+		}
+	}
+	if !rules.HasAllOf(schema, server) {
+		part.Prompts, part.Resources, part.Templates = nil, nil, nil
+		delete(part.waiting, lockfile.Prompts)
+		delete(part.waiting, lockfile.Templates)
+	}
+	if !rules.HasEveryToolOf(schema, server) {
+		part.Instructions, part.instructions, part.instructionsWait, part.news = "", "", false, nil
+		delete(part.waiting, lockfile.Tools)
+		part.countTokens()
+	}
+	return part
+}

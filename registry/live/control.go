@@ -1,0 +1,71 @@
+package live
+
+import (
+	"context"
+	"errors"
+
+	"mcpx/internal/link"
+)
+
+// errInterrupted is the end of a session, or of a start, that a person has asked for.
+var errInterrupted = errors.New("interrupted")
+
+// Hold keeps the upstream from being started until Release.
+func (s *Supervisor) Hold() { s.isHeld.Store(true) }
+
+// Release ends Hold.
+func (s *Supervisor) Release() { s.isHeld.Store(false) }
+
+// Interrupt ends the session or the start that is under way, or the wait for the next one.
+func (s *Supervisor) Interrupt() {
+	if end := s.endAttempt.Load(); end != nil {
+		(*end)(errInterrupted)
+	}
+	s.wake.Notify()
+}
+
+// attempt returns the context of one start and its session, which Interrupt ends.
+func (s *Supervisor) attempt(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+	ctx, end := context.WithCancelCause(ctx)
+	s.endAttempt.Store(&end)
+	if s.isHeld.Load() { // stopped before Interrupt could see the attempt
+		end(errInterrupted)
+	}
+	return ctx, end
+}
+
+// isInterrupted reports whether a person has ended the attempt.
+func isInterrupted(attempt context.Context) bool {
+	return errors.Is(context.Cause(attempt), errInterrupted)
+}
+
+// cut closes a session at once. Its calls in flight fail.
+func (s *Session) cut() {
+	s.End(&link.Failure{Reason: "a person has stopped it"})
+}
+
+// publishInterrupted publishes that a person has stopped or restarted the upstream.
+func (s *Supervisor) publishInterrupted() {
+	s.publish(func(u *Upstream) {
+		u.State, u.Session, u.isStale = Starting, nil, true
+		u.Reason, u.Cause, u.Stderr = "", "", nil
+		if s.isHeld.Load() {
+			u.State, u.Reason = Stopped, "stopped in the console; start it there"
+		}
+	})
+}
+
+// awaitRelease waits while a person has stopped the upstream.
+func (s *Supervisor) awaitRelease(ctx context.Context) {
+	if !s.isHeld.Load() {
+		return
+	}
+	s.publishInterrupted()
+	for s.isHeld.Load() && ctx.Err() == nil {
+		select {
+		case <-s.wake:
+		case <-ctx.Done():
+		}
+	}
+	s.publish(func(u *Upstream) { u.State, u.Reason = Starting, "" })
+}

@@ -1,0 +1,92 @@
+// Package live runs one upstream: a Supervisor starts it, opens its shared session, reads its
+// lists, and starts it again when it fails. An Upstream is its state at one moment. What
+// concerns several upstreams or their clients is the Host's: the registry.
+package live
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/sync/semaphore"
+
+	"mcpx/internal/auth"
+	"mcpx/internal/child"
+	"mcpx/internal/link"
+	"mcpx/internal/listcache"
+	"mcpx/internal/telemetry"
+	"mcpx/internal/upstream"
+	"mcpx/registry/lists"
+)
+
+// Host is the registry, as a Supervisor and its sessions see it. Its methods may be called
+// concurrently.
+type Host interface {
+	// Publish changes the state of the supervisor's upstream with s.Change, and shows the new
+	// state to clients.
+	Publish(s *Supervisor, change func(u *Upstream))
+	// ListsChanged notifies clients of changed lists, by their capabilities. It does not wait.
+	ListsChanged(capabilities ...string)
+	// Opened prepares a new session before clients can use it. The Supervisor calls ready
+	// when they can.
+	Opened(s *Session, capabilities []byte) (ready func())
+	// HasUsers reports whether clients use a shared session even without calls.
+	HasUsers(s *Session) bool
+	// Notified handles a notification of the upstream, except for those about lists. to are
+	// its recipients.
+	Notified(s *Session, method string, params []byte, to []upstream.Client)
+	// Record receives each message of a session, except for mcpx's responses.
+	Record(s *Session, d upstream.Direction, message []byte)
+	// OnlyClient, LogLevel and Subscriptions are those of upstream.Host for a session.
+	OnlyClient(s *Session) upstream.Client
+	LogLevel() string
+	Subscriptions(s *Session) []string
+}
+
+// Options are what a registry and its supervisors need.
+type Options struct {
+	Log            zerolog.Logger
+	Version        string // of mcpx, for initialize
+	MessageBytes   int    // the largest message an upstream may send
+	ConnectsAtOnce int
+	PingEvery      time.Duration    // of idle network sessions; 0: pingEvery
+	Watcher        *child.Watcher   // ends the children if mcpx is killed; may be nil
+	Cache          *listcache.Cache // the lists on disk; nil: none
+	Accounts       *auth.Accounts   // sign in to upstreams; nil: no OAuth
+	// SignIn returns how a person signs in to a server, with these scopes in addition; may
+	// be nil.
+	SignIn  func(server string, scopes []string) string
+	Compile func(t *lists.Tool) // prepares a tool that was listed, in the background; may be nil
+	Tracer  *telemetry.Tracer   // records spans of the Host's requests; nil: none
+}
+
+// Shared is what the supervisors of a registry have in common.
+type Shared struct {
+	host    Host
+	options Options
+	ctx     context.Context // ends when all upstreams stop
+
+	slots       *semaphore.Weighted // bounds how many upstreams start at the same time
+	callSlots   *semaphore.Weighted // bounds how many per-client sessions open at the same time; calls wait for them
+	fills       *semaphore.Weighted // bounds how many start only to fill the cache
+	cacheWarned atomic.Bool         // that lists cannot be saved is logged as a warning once
+}
+
+// NewShared returns what supervisors have in common until ctx ends.
+func NewShared(ctx context.Context, h Host, o Options) *Shared {
+	atOnce := int64(max(o.ConnectsAtOnce, 1))
+	return &Shared{
+		host: h, options: o, ctx: ctx,
+		slots: semaphore.NewWeighted(atOnce), callSlots: semaphore.NewWeighted(atOnce), fills: semaphore.NewWeighted(1),
+	}
+}
+
+// explainSignIn returns the reason of a failure with what a person can do.
+func (h *Shared) explainSignIn(server string, f *link.Failure) string {
+	how := "run mcpx auth login " + server
+	if h.options.SignIn != nil {
+		how = h.options.SignIn(server, f.Scopes)
+	}
+	return f.Reason + ": " + how + "; then call again"
+}

@@ -1,0 +1,114 @@
+package live
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"mcpx/internal/rawjson"
+	"mcpx/registry/lists"
+)
+
+// Limits of a list.
+const (
+	maxPages = 100
+	maxItems = 10_000
+)
+
+// list reads every page of a list and returns its items, redacted. It skips invalid
+// items.
+func (s *Session) list(ctx context.Context, k lists.Kind) ([]lists.Item, error) {
+	var items []lists.Item
+	var params []byte
+	keys, cursors := map[string]bool{}, map[string]bool{}
+	warn := func(text string) { s.Log.Warn().Str("method", k.Method).Msg(text) }
+	for range maxPages {
+		result, err := s.Request(ctx, k.Method, params)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", k.Method, err)
+		}
+		for raw := range rawjson.Elements(rawjson.Get(result, k.Member)) {
+			key, _ := rawjson.String(rawjson.Get(raw, k.Key))
+			switch {
+			case key == "":
+				warn("skipped an item without a " + k.Key)
+			case keys[key]:
+				warn("skipped a second item with the same " + k.Key)
+			case !s.hasValidHeaders(raw):
+				warn("skipped a tool with an invalid x-mcp-header")
+			case len(items) == maxItems:
+				warn(fmt.Sprintf("the list has more than %d items; the rest is left out", maxItems))
+				return items, nil
+			default:
+				keys[key] = true
+				item := lists.NewItem(s.supervisor.Config(), k, key, raw)
+				item.Raw = lists.Redact(s.Redact, item.Raw)
+				items = append(items, item)
+			}
+		}
+		cursor := rawjson.Get(result, "nextCursor")
+		if text, ok := rawjson.String(cursor); !ok || text == "" {
+			return items, nil
+		}
+		if cursors[string(cursor)] {
+			warn("the upstream repeats a page cursor; the list ends there")
+			return items, nil
+		}
+		cursors[string(cursor)] = true
+		params = append(append([]byte(`{"cursor":`), cursor...), '}')
+	}
+	warn(fmt.Sprintf("the list has more than %d pages; the rest is left out", maxPages))
+	return items, nil
+}
+
+// hasValidHeaders reports whether mcpx can repeat the arguments of a tool in headers, as the
+// tool wants (x-mcp-header). Only 2026-07-28 over HTTP has such headers.
+func (s *Session) hasValidHeaders(definition []byte) bool {
+	if !s.IsModern() || s.Config.URL == "" || !bytes.Contains(definition, []byte(`"x-mcp-header"`)) {
+		return true
+	}
+	return mcp.ValidateParamHeaderAnnotations(&mcp.Tool{RawInputSchema: rawjson.Get(definition, "inputSchema")}) == nil
+}
+
+// logReview logs what waits for a review, unless that was logged before.
+func (s *Supervisor) logReview() {
+	u := s.upstream.Load()
+	gone, review := u.Gone(), u.Review()
+	waiting := fmt.Sprint(u.Waiting(), review, gone)
+	if waiting == s.reviewed {
+		return
+	}
+	s.reviewed = waiting
+	if gone != nil {
+		s.log.Info().Strs("tools", lists.Shortened(gone)).Msg("approved tools are gone")
+	}
+	if review != "" {
+		s.log.Warn().Str("pin", string(u.Config.Trust.Pin)).Strs("tools", lists.Shortened(u.Waiting())).Str("review", review).
+			Msg("the server is not as it was approved")
+	}
+}
+
+// noteChanges logs which tools differ from those that were listed before, and makes News
+// tell it.
+func (s *Supervisor) noteChanges(before []lists.Item) {
+	changed, added := s.upstream.Load().Compare(before)
+	if changed == nil && added == nil {
+		return
+	}
+	s.log.Warn().Strs("changed", changed).Strs("new", added).Msg("tools have changed since the server was listed before")
+	s.publish(func(u *Upstream) { u.SetNews(changed, added) })
+}
+
+// Announced returns how many changes of its lists the upstream has announced.
+func (s *Supervisor) Announced() int64 { return s.refresh.Noted() }
+
+// HasRead reports whether the lists have so many of these changes.
+func (s *Supervisor) HasRead(announced int64) bool { return s.listed.Load() >= announced }
+
+// AwaitsList reports whether the upstream has announced that a list has changed, and only
+// approved items of the new list may be used.
+func (u *Upstream) AwaitsList() bool {
+	return u.IsBlocking() && u.State == Ready && !u.Supervisor.HasRead(u.Supervisor.Announced())
+}

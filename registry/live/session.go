@@ -1,0 +1,118 @@
+package live
+
+import (
+	"errors"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"mcpx/internal/link"
+	"mcpx/internal/upstream"
+	"mcpx/registry/lists"
+)
+
+// Session is an upstream session that a Supervisor has opened.
+type Session struct {
+	*upstream.Session
+	supervisor *Supervisor
+
+	SentLevel atomic.Pointer[string] // the log level that was set last
+	LevelTurn chan struct{}          // holds one while a log level is set
+}
+
+// Supervisor returns who opened the session.
+func (s *Session) Supervisor() *Supervisor { return s.supervisor }
+
+// newSession returns a session that uses a link. owner is nil for the shared session.
+func newSession(s *Supervisor, owner upstream.Client, l link.Link) *Session {
+	session := &Session{supervisor: s, LevelTurn: make(chan struct{}, 1)}
+	session.Session = upstream.New(upstream.Options{
+		Host: session, Owner: owner, Config: s.Config(), Link: l, Log: s.log,
+		Version: s.shared.options.Version, PingEvery: s.shared.options.PingEvery,
+	})
+	return session
+}
+
+// Redact implements upstream.Host. It hides the secrets of the upstream's entry and the
+// tokens of its sign-in.
+func (s *Session) Redact(text string) string {
+	return s.supervisor.account.Load().Redact(s.Config.Redact(text))
+}
+
+// LogLevel implements upstream.Host.
+func (s *Session) LogLevel() string { return s.supervisor.shared.host.LogLevel() }
+
+// Subscriptions implements upstream.Host.
+func (s *Session) Subscriptions() []string { return s.supervisor.shared.host.Subscriptions(s) }
+
+// OnlyClient implements upstream.Host.
+func (s *Session) OnlyClient() upstream.Client { return s.supervisor.shared.host.OnlyClient(s) }
+
+// Record implements upstream.Host.
+func (s *Session) Record(d upstream.Direction, message []byte) {
+	s.supervisor.shared.host.Record(s, d, message)
+}
+
+// Notified implements upstream.Host. Changes of lists count only on the shared session,
+// because all clients see the same lists.
+func (s *Session) Notified(method string, params []byte, to []upstream.Client) {
+	isList := strings.HasSuffix(method, "/list_changed")
+	if isList && s.Owner != nil {
+		return
+	}
+	for _, k := range lists.Kinds {
+		if method == upstream.ListChanged(k.Capability) {
+			s.supervisor.refresh.Note(k.Capability)
+			return
+		}
+	}
+	s.supervisor.shared.host.Notified(s, method, params, to)
+}
+
+// MaySpeakModern implements upstream.Host.
+func (s *Session) MaySpeakModern() bool { return !s.supervisor.known.Load().isEarlier }
+
+// SpeaksEarlier implements upstream.Host. The cache remembers it too.
+func (s *Session) SpeaksEarlier() {
+	known := *s.supervisor.known.Load()
+	known.isEarlier = true
+	s.supervisor.known.Store(&known)
+	s.supervisor.saveCache(s, nil)
+}
+
+// KeepsRoots reports whether the upstream requests roots when there is no call, and so
+// probably keeps them.
+func (u *Upstream) KeepsRoots() bool { return u.Session != nil && u.Session.KeepsRoots() }
+
+// ErrReplaced ends a session whose upstream a reload has changed or removed.
+var ErrReplaced = errors.New("the config of the server has changed")
+
+// Limits for calls in flight on a session that was replaced.
+const (
+	drainTime = time.Minute
+	drainTick = 20 * time.Millisecond // between checks whether they have ended
+)
+
+// Drain waits until the calls of a session have ended, and closes its connection. Calls
+// that take longer than drainTime fail.
+func (s *Session) Drain() {
+	tick, limit := time.NewTicker(drainTick), time.NewTimer(drainTime)
+	defer tick.Stop()
+	defer limit.Stop()
+	for {
+		calls, isBusy := s.Activity()
+		if !isBusy && s.EndIfUnused(calls, ErrReplaced) {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-s.Done():
+			return
+		case <-s.supervisor.shared.ctx.Done():
+			return
+		case <-limit.C:
+			s.End(&link.Failure{Reason: "its config has changed, and the call did not end within " + drainTime.String()})
+			return
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"mcpx/internal/link"
+)
+
+// asSignIn returns the Failure for which a person must act: sign in, or grant more access.
+// It returns nil for other errors.
+func asSignIn(err error) *link.Failure {
+	var f *link.Failure
+	if errors.As(err, &f) && (f.Cause == link.CauseSignIn || f.Cause == link.CauseAccess) {
+		return f
+	}
+	return nil
+}
+
+// signInTime is how long a sign-in in a browser may take.
+const signInTime = 10 * time.Minute
+
+// awaitSignIn publishes that a person must act, and waits until somebody has signed in, in
+// this process or another one, or until a call tries again.
+func (s *Supervisor) awaitSignIn(ctx context.Context, f *link.Failure) {
+	s.wake.Clear()
+	s.signing.Clear() // a sign-in from before has ended
+	state := NeedsSignIn
+	if f.Cause == link.CauseAccess {
+		state = NeedsAccess
+	}
+	s.fail(state, f, 0)
+	signedIn := make(chan struct{})
+	ctx, cancel := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		if s.account.Load().Wait(ctx) == nil {
+			close(signedIn)
+		}
+	})
+	s.awaitPerson(ctx, signedIn, func(u *Upstream) { u.State, u.Reason = state, s.shared.explainSignIn(u.Name, f) })
+	cancel()
+	watch.Wait()
+}
+
+// awaitPerson waits until somebody has signed in, or a call tries again, and publishes that
+// the upstream starts. While a sign-in is open, it publishes that; giveUp sets the state
+// after one that nobody finished.
+func (s *Supervisor) awaitPerson(ctx context.Context, signedIn <-chan struct{}, giveUp func(u *Upstream)) {
+	var expired <-chan time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.signing:
+			expired = time.After(signInTime)
+			s.publish(func(u *Upstream) {
+				u.State, u.Reason = SigningIn, "is being signed in: finish that in the browser; then call again"
+			})
+			continue
+		case <-expired:
+			expired = nil
+			s.publish(giveUp)
+			continue
+		case <-s.wake:
+		case <-signedIn:
+		}
+		s.publish(func(u *Upstream) { u.State, u.Reason = Starting, "" })
+		return
+	}
+}
+
+// Denied implements upstream.Host.
+func (s *Session) Denied(f *link.Failure) error {
+	if asSignIn(f) == nil {
+		return nil
+	}
+	return &Unavailable{Server: s.Config.Name, Reason: s.supervisor.shared.explainSignIn(s.Config.Name, f), failure: f}
+}
+
+// NeedsPerson reports whether the upstream cannot be used until a person signs in or grants
+// more access. That is not a failure.
+func (u *Upstream) NeedsPerson() bool { return u.failure != nil && u.State != Starting }
+
+// HasNewSignIn reports whether somebody has signed in since the upstream needed it.
+func (u *Upstream) HasNewSignIn(ctx context.Context) bool {
+	return u.NeedsPerson() && u.Supervisor.account.Load().Changed(ctx)
+}

@@ -1,0 +1,129 @@
+package live
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/rs/zerolog"
+
+	"mcpx/config"
+	"mcpx/internal/auth"
+	"mcpx/internal/child"
+	"mcpx/internal/link"
+	"mcpx/internal/listcache"
+	"mcpx/internal/tasks"
+	"mcpx/registry/lists"
+)
+
+// Supervisor starts one upstream, and starts it again when it dies. While it runs, only Run
+// and the Host change the state of the upstream.
+type Supervisor struct {
+	shared   *Shared
+	user     string                       // the caller whose own upstream it is; empty: it is in the catalog
+	account  atomic.Pointer[auth.Account] // signs in to the upstream; nil: no OAuth
+	log      zerolog.Logger
+	upstream atomic.Pointer[Upstream] // its newest state; the catalog has it too, unless another supervisor replaces this one
+	ctx      context.Context          // ends when the supervisor must end
+	retire   context.CancelFunc
+	wake     tasks.Signal // a call needs the upstream, which does not run
+	hurry    tasks.Signal // a call waits for the start, which must not wait for its turn
+
+	signing     tasks.Signal // a person has begun to sign in
+	idleTimeSet tasks.Signal // a reload has changed the idle time
+
+	isHeld     atomic.Bool                             // a person has stopped it
+	endAttempt atomic.Pointer[context.CancelCauseFunc] // ends the current start or session
+
+	isFill  bool   // this start only fills the cache
+	endFill func() // lets the next upstream fill the cache
+
+	known      atomic.Pointer[known]           // which revision it speaks
+	describing sync.Mutex                      // guards handshake
+	handshake  []byte                          // of the last session
+	unsaved    atomic.Pointer[listcache.Entry] // lists to save
+	saving     sync.Mutex                      // one save at a time
+	refresh    lists.Changes                   // lists that have changed, as the upstream reported
+	listed     atomic.Int64                    // how many of these changes are in the lists
+	reviewed   string                          // what waits for a review, as logged last
+
+	intake *link.Intake                 // of all its sessions
+	stderr atomic.Pointer[child.Stderr] // of the child of the shared session; nil before its first start, and for a remote upstream
+}
+
+// New returns a supervisor that does not run. user is the caller whose own upstream it is;
+// empty: it is in the catalog.
+func New(h *Shared, c *config.Upstream, user string) *Supervisor {
+	s := &Supervisor{
+		shared: h,
+		user:   user,
+		log:    h.options.Log.With().Str("server", c.Name).Logger(),
+		wake:   tasks.NewSignal(),
+		hurry:  tasks.NewSignal(),
+
+		signing:     tasks.NewSignal(),
+		idleTimeSet: tasks.NewSignal(),
+
+		refresh: lists.NewChanges(),
+		intake:  link.NewIntake(h.options.MessageBytes),
+	}
+	s.account.Store(link.Account(h.options.Accounts, c, c.Caller))
+	s.known.Store(&known{})
+	s.ctx, s.retire = context.WithCancel(h.ctx)
+	s.upstream.Store(&Upstream{
+		Name: c.Name, Description: c.Description, State: Starting, Lists: lists.New(c), Config: c, Supervisor: s, changed: make(chan struct{}),
+	})
+	return s
+}
+
+// Config returns the upstream's config, which a reload may change.
+func (s *Supervisor) Config() *config.Upstream { return s.upstream.Load().Config }
+
+// Upstream returns the newest state of the upstream.
+func (s *Supervisor) Upstream() *Upstream { return s.upstream.Load() }
+
+// User returns the caller whose own upstream it is; empty: it is in the catalog.
+func (s *Supervisor) User() string { return s.user }
+
+// Account returns what signs in to the upstream; nil: no OAuth.
+func (s *Supervisor) Account() *auth.Account { return s.account.Load() }
+
+// Change replaces the state of the upstream. Only Host.Publish may call it, one call at a
+// time. wake wakes the goroutines that wait for a change.
+func (s *Supervisor) Change(change func(u *Upstream)) (now *Upstream, wake func()) {
+	old := s.upstream.Load()
+	u := *old
+	u.changed = make(chan struct{})
+	change(&u)
+	s.upstream.Store(&u)
+	return &u, func() { close(old.changed) }
+}
+
+// publish changes the state of the upstream, and shows it to clients.
+func (s *Supervisor) publish(change func(u *Upstream)) { s.shared.host.Publish(s, change) }
+
+// Start starts an upstream that does not run.
+func (s *Supervisor) Start() { s.wake.Notify() }
+
+// Hurry makes a start that is queued begin at once.
+func (s *Supervisor) Hurry() { s.hurry.Notify() }
+
+// NoteSignIn tells the supervisor that a person has begun to sign in.
+func (s *Supervisor) NoteSignIn() { s.signing.Notify() }
+
+// NoteIdleTime tells the supervisor that a reload has changed the idle time.
+func (s *Supervisor) NoteIdleTime() { s.idleTimeSet.Notify() }
+
+// Retire ends the supervisor. Calls in flight may finish.
+func (s *Supervisor) Retire() { s.retire() }
+
+// IsRetired reports whether the supervisor must end.
+func (s *Supervisor) IsRetired() bool { return s.ctx.Err() != nil }
+
+// Stderr returns the last lines of stderr of the newest shared process.
+func (s *Supervisor) Stderr() []string {
+	if stderr := s.stderr.Load(); stderr != nil {
+		return stderr.Lines()
+	}
+	return nil
+}

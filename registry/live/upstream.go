@@ -1,0 +1,154 @@
+package live
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"mcpx/config"
+	"mcpx/internal/child"
+	"mcpx/internal/link"
+	"mcpx/internal/policy"
+	"mcpx/internal/rawjson"
+	"mcpx/registry/lists"
+)
+
+// State is the state of an upstream.
+type State string
+
+// The states.
+const (
+	Idle     State = "idle"     // not running; a request starts it
+	Starting State = "starting" // connecting, or queued to connect
+	Ready    State = "ready"
+	Waiting  State = "waiting" // failed, and will be started again: at RetryAt, or by the next request
+	Failed   State = "failed"  // its configuration cannot work
+	Stopped  State = "stopped" // by a person, or because mcpx is stopping
+
+	NeedsSignIn State = "needs sign-in"     // a person must sign in to it
+	SigningIn   State = "signing in"        // a person is doing that in a browser
+	NeedsAccess State = "needs more access" // a person must allow mcpx to do more
+)
+
+// States are all states, in the order of a listing.
+var States = []State{Idle, Starting, Ready, NeedsSignIn, SigningIn, NeedsAccess, Waiting, Failed, Stopped}
+
+// Upstream is the state of one upstream at one moment, with its lists. While it is down,
+// it has the last known lists.
+type Upstream struct {
+	Name         string
+	Description  string // from the config
+	State        State
+	Reason       string     // why it is not ready
+	Cause        link.Cause // the kind of failure
+	Stderr       []string   // the last lines of stderr before the last failure
+	FailedAt     time.Time  // the last failure
+	RetryAt      time.Time  // the next start, while waiting
+	StartupTime  time.Duration
+	ListedAt     time.Time // when its lists were read; zero: never
+	Revision     string    // of MCP, as negotiated
+	Software     string    // its own name and version, as the upstream declared them
+	Capabilities []byte    // as the upstream declared them
+	ToolsOnly    bool      // the client may use some of its tools, and nothing else of it
+	lists.Lists
+
+	Config     *config.Upstream // must not be changed; nil for one without a session
+	Supervisor *Supervisor      // likewise
+	Session    *Session         // the shared one; nil unless the upstream is ready
+
+	whole   *Upstream     // in a View: the upstream that this is a part of
+	failure *link.Failure // for which a person must act; nil if there is none
+	isStale bool          // the lists are from before the next start
+	stderr  *child.Stderr // of the child of the session; nil without one
+	changed chan struct{} // closed when a newer Upstream replaces this one
+}
+
+// NewUpstream returns an upstream without a session that is always ready. Its user
+// handles the calls.
+func NewUpstream(name string, tools []lists.Item) *Upstream {
+	return &Upstream{Name: name, State: Ready, Lists: lists.WithTools(tools)}
+}
+
+// LatestStderr returns the last lines that the process of the shared session wrote to
+// stderr, redacted; if there is no session, those before the last failure. Lines of
+// per-client processes are only for their clients.
+func (u *Upstream) LatestStderr() []string {
+	if u.Session == nil {
+		return u.Stderr
+	}
+	if u.stderr != nil {
+		return u.stderr.Lines()
+	}
+	return nil
+}
+
+// Unavailable returns the error for a call to an upstream that is not ready.
+func (u *Upstream) Unavailable() error {
+	return &Unavailable{Server: u.Name, Reason: u.Reason, Stderr: u.Stderr, RetryAt: u.RetryAt, failure: u.failure}
+}
+
+// InFirstStart reports whether the upstream starts for the first time, so that its
+// lists may be known soon.
+func (u *Upstream) InFirstStart() bool {
+	return u.State == Starting && u.ListedAt.IsZero() && u.FailedAt.IsZero()
+}
+
+// NeedsStart reports whether a call must wait for the upstream's next start, which may
+// change its lists.
+func (u *Upstream) NeedsStart() bool {
+	return u.isStale && (u.State == Idle || u.State == Starting || u.State == Waiting)
+}
+
+// MayStart reports whether a call can start the upstream.
+func (u *Upstream) MayStart() bool {
+	return slices.Contains([]State{Idle, Waiting, NeedsSignIn, NeedsAccess}, u.State)
+}
+
+// IsListed reports whether the upstream's lists are known, and it can be ready again.
+func (u *Upstream) IsListed() bool {
+	return !u.ListedAt.IsZero() && u.State != Failed && u.State != Stopped
+}
+
+// Has reports whether the upstream declared a capability.
+func (u *Upstream) Has(capability string) bool {
+	return !rawjson.IsNull(rawjson.Get(u.Capabilities, capability))
+}
+
+// Apply changes the config of an upstream that keeps its session.
+func (u *Upstream) Apply(c *config.Upstream) {
+	c.KeepHiding(u.Config)
+	u.Config, u.Description = c, c.Description
+	u.Reconfigure(c)
+}
+
+// Changed is closed when a newer Upstream replaces this one.
+func (u *Upstream) Changed() <-chan struct{} { return u.changed }
+
+// Superseded waits until a newer Upstream replaces this one.
+func (u *Upstream) Superseded(ctx context.Context) error {
+	select {
+	case <-u.changed:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// IsOf reports whether the upstream is a part of another, or the same.
+func (u *Upstream) IsOf(whole *Upstream) bool { return u == whole || u.whole == whole }
+
+// Restrict returns the part of an upstream that the rules grant. What it writes to stderr
+// while it works may name any tool, so only those see it who see all tools.
+func (u *Upstream) Restrict(schema string, rules *policy.Rules) *Upstream {
+	part := *u
+	part.whole = u
+	part.Lists = u.Lists.Restrict(schema, u.Name, rules)
+	part.ToolsOnly = !rules.HasAllOf(schema, u.Name)
+	if part.ToolsOnly {
+		part.Capabilities = nil
+	}
+	if !rules.HasEveryToolOf(schema, u.Name) {
+		part.stderr = nil
+	}
+	return &part
+}
