@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -173,14 +172,10 @@ func (p *replicas) shareAll(n *session, body server.Inbound) error {
 	if body.Err == nil {
 		return p.share(n, body.Message, body.Text)
 	}
-	if !n.client.AcceptsBatch(body) {
+	if !n.client.AcceptsBatch(body) || server.BatchSize(body.Text) > server.MaxBatch {
 		return nil
 	}
-	messages := slices.Collect(rawjson.Elements(body.Text))
-	if len(messages) > server.MaxBatch {
-		return nil
-	}
-	for _, text := range messages {
+	for text := range rawjson.Elements(body.Text) {
 		m, err := rpc.ParseStrict(text)
 		if err != nil {
 			continue
