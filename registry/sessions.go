@@ -115,7 +115,6 @@ const (
 
 // clientSession is the session of one client, or the attempt to open it.
 type clientSession struct {
-	registry   *Registry
 	supervisor *live.Supervisor
 	client     upstream.Client
 	idle       *time.Timer   // closes it; nil if Detach does
@@ -175,12 +174,12 @@ func (t *clientSessions) acquire(ctx context.Context, s *live.Supervisor, c upst
 	if l == untilIdle && t.sessionless() >= maxSessionless {
 		return nil, &live.Unavailable{Server: key.server, Reason: fmt.Sprintf(`%d clients without a session use it already; open a session (initialize), or set "isolation": "shared"`, maxSessionless)}
 	}
-	p = &clientSession{registry: t.registry, supervisor: s, client: c, using: 1, opened: make(chan struct{})}
+	p = &clientSession{supervisor: s, client: c, using: 1, opened: make(chan struct{})}
 	if l == untilIdle {
 		p.idle = time.AfterFunc(sessionlessIdle, func() { t.expire(key, p) })
 	}
 	t.byKey[key] = p
-	t.closing.Go(p.run)
+	t.closing.Go(func() { p.run(t.registry) })
 	return p, nil
 }
 
@@ -306,8 +305,8 @@ func (p *clientSession) isOpen() bool {
 }
 
 // run opens the session and waits until it is closed.
-func (p *clientSession) run() {
-	ready := p.open()
+func (p *clientSession) run(r *Registry) {
+	ready := p.open(r)
 	close(p.opened)
 	if p.session != nil {
 		ready()
@@ -317,7 +316,7 @@ func (p *clientSession) run() {
 }
 
 // open opens the session, or sets err. ready tells the registry that clients can use it.
-func (p *clientSession) open() (ready func()) {
+func (p *clientSession) open(r *Registry) (ready func()) {
 	session, capabilities, err := p.supervisor.OpenFor(p.client)
 	if err != nil {
 		p.err = err
@@ -327,7 +326,7 @@ func (p *clientSession) open() (ready func()) {
 		return nil
 	}
 	p.session = session
-	return p.registry.Opened(session, capabilities)
+	return r.Opened(session, capabilities)
 }
 
 // drain closes the session when its calls have ended.

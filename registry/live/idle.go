@@ -31,7 +31,7 @@ func (s *Supervisor) rest(ctx context.Context) {
 	done, cancel := context.WithCancel(ctx)
 	defer cancel()
 	turn := make(chan struct{})
-	if u := s.upstream.Load(); u.ListedAt.IsZero() && u.FailedAt.IsZero() && u.Config.Isolation != config.PerUser {
+	if u := s.Upstream(); u.ListedAt.IsZero() && u.FailedAt.IsZero() && u.Config.Isolation != config.PerUser {
 		waiting.Go(func() { s.awaitTurn(done, turn) })
 	}
 	s.isFill = false
@@ -171,7 +171,7 @@ func (s *Supervisor) cachedItems(k lists.Kind, list []json.RawMessage) (items []
 // knownTools returns the tools that the upstream had when it was listed before, nil if that
 // is not known.
 func (s *Supervisor) knownTools() []lists.Item {
-	u := s.upstream.Load()
+	u := s.Upstream()
 	if !u.ListedAt.IsZero() || s.shared.options.Cache == nil || u.Config.Trust.Pin != config.PinWarn {
 		return u.Sent(lists.OfTools)
 	}
@@ -191,7 +191,7 @@ func (s *Supervisor) saveCache(session *Session, handshake []byte) {
 	if handshake != nil {
 		s.handshake = handshake
 	}
-	u := s.upstream.Load()
+	u := s.Upstream()
 	content := &listcache.Entry{
 		Listed:       u.ListedAt,
 		Revision:     s.known.Load().revision,

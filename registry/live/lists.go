@@ -74,7 +74,7 @@ func (s *Session) hasValidHeaders(definition []byte) bool {
 
 // logReview logs what waits for a review, unless that was logged before.
 func (s *Supervisor) logReview() {
-	u := s.upstream.Load()
+	u := s.Upstream()
 	gone, review := u.Gone(), u.Review()
 	waiting := fmt.Sprint(u.Waiting(), review, gone)
 	if waiting == s.reviewed {
@@ -93,7 +93,7 @@ func (s *Supervisor) logReview() {
 // noteChanges logs which tools differ from those that were listed before, and makes News
 // tell it.
 func (s *Supervisor) noteChanges(before []lists.Item) {
-	changed, added := s.upstream.Load().Compare(before)
+	changed, added := s.Upstream().Compare(before)
 	if changed == nil && added == nil {
 		return
 	}

@@ -58,7 +58,7 @@ func (s *Supervisor) dial(ctx context.Context, owner upstream.Client) (*Session,
 // inputSchema returns the schema of a tool's arguments as the upstream sent it, nil if
 // there is no such tool.
 func (s *Supervisor) inputSchema(tool string) []byte {
-	if t := s.upstream.Load().Tool(tool); t != nil {
+	if t := s.Upstream().Tool(tool); t != nil {
 		return t.SentSchema()
 	}
 	return nil

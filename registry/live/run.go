@@ -142,14 +142,14 @@ func (s *Supervisor) serve(ctx context.Context, session *Session) error {
 // relist reads the lists that have changed again. Calls that wait for them go on.
 func (s *Supervisor) relist(ctx context.Context, session *Session, changed map[string]bool) {
 	returned := s.refresh.Returned()
-	declared := s.upstream.Load().Capabilities
+	declared := s.Upstream().Capabilities
 	for _, k := range lists.Kinds {
 		if changed[k.Capability] && !rawjson.IsNull(rawjson.Get(declared, k.Capability)) && !s.list(ctx, session, k) {
 			return
 		}
 	}
 	s.listed.Store(returned)
-	if s.upstream.Load().IsBlocking() {
+	if s.Upstream().IsBlocking() {
 		s.publish(func(*Upstream) {}) // wakes the calls that wait
 	}
 }
@@ -168,7 +168,7 @@ func (s *Supervisor) list(ctx context.Context, session *Session, k lists.Kind) b
 		time.AfterFunc(relistTime, func() { s.refresh.Note(k.Capability) })
 		return false
 	}
-	changed, before := false, s.upstream.Load().Sent(k)
+	changed, before := false, s.Upstream().Sent(k)
 	s.publish(func(u *Upstream) { changed, u.ListedAt = u.Set(k, items), time.Now() })
 	s.compile(session)
 	s.saveCache(session, nil)
@@ -185,7 +185,7 @@ func (s *Supervisor) list(ctx context.Context, session *Session, k lists.Kind) b
 
 // compile prepares the tools that are published, in the background.
 func (s *Supervisor) compile(session *Session) {
-	tools := s.upstream.Load().Tools
+	tools := s.Upstream().Tools
 	if s.shared.options.Compile == nil || len(tools) == 0 {
 		return
 	}
@@ -209,7 +209,7 @@ func (s *Supervisor) fail(state State, err error, wait time.Duration) {
 			u.RetryAt = u.FailedAt.Add(wait)
 		}
 	})
-	u := s.upstream.Load()
+	u := s.Upstream()
 	s.log.Warn().Str("state", string(state)).Str("reason", u.Reason).Strs("stderr", u.Stderr).
 		Dur("retry_ms", wait.Round(time.Millisecond)).Msg("upstream down")
 }

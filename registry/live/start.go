@@ -152,7 +152,7 @@ func (s *Supervisor) publishLists(ctx context.Context, session *Session, handsha
 	s.saveCache(session, handshake)
 	s.shared.host.ListsChanged(changed...)
 	ready()
-	u := s.upstream.Load()
+	u := s.Upstream()
 	s.log.Info().Int("tools", len(u.Tools)).Int("prompts", len(u.Prompts)).Int("resources", len(u.Resources)).
 		Dur("ms", took.Round(time.Millisecond)).Msg("upstream ready")
 	s.logReview()

@@ -77,7 +77,7 @@ func New(h *Shared, c *config.Upstream, user string) *Supervisor {
 }
 
 // Config returns the upstream's config, which a reload may change.
-func (s *Supervisor) Config() *config.Upstream { return s.upstream.Load().Config }
+func (s *Supervisor) Config() *config.Upstream { return s.Upstream().Config }
 
 // Upstream returns the newest state of the upstream.
 func (s *Supervisor) Upstream() *Upstream { return s.upstream.Load() }
@@ -91,7 +91,7 @@ func (s *Supervisor) Account() *auth.Account { return s.account.Load() }
 // Change replaces the state of the upstream. Only Host.Publish may call it, one call at a
 // time. wake wakes the goroutines that wait for a change.
 func (s *Supervisor) Change(change func(u *Upstream)) (now *Upstream, wake func()) {
-	old := s.upstream.Load()
+	old := s.Upstream()
 	u := *old
 	u.changed = make(chan struct{})
 	change(&u)
