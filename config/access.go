@@ -87,10 +87,10 @@ func hiddenText(p *string, checks ...check) kind {
 	k := expanded(p, nonEmpty)
 	read := k.read
 	k.read = func(r *reader, n jsonfile.Node) {
-		before := r.Problems()
+		before := r.ProblemCount()
 		read(r, n)
 		switch {
-		case r.Problems() > before:
+		case r.ProblemCount() > before:
 		case *p == "" && !r.secrets.isDry:
 			r.Fail(n, "is empty once its variables are expanded; set them")
 		case isSet(*p):

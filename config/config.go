@@ -1,4 +1,4 @@
-// Package config reads, checks, shows and edits mcpx's configuration file.
+// Package config reads, checks and shows mcpx's configuration file. Package edit changes it.
 //
 // [Load] checks the whole file before anything is started and reports every problem
 // with its line and column. Each key is declared once, in fields.go: how it is read,

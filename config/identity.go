@@ -17,7 +17,7 @@ import (
 // differ. The secrets must be the same: two entries with the same values may differ in
 // which of them are secrets.
 func (u *Upstream) KeepsSession(next *Upstream) bool {
-	return reflect.DeepEqual(u.sessionSettings(), next.sessionSettings()) && slices.Equal(u.secrets.First(), next.secrets.First())
+	return reflect.DeepEqual(u.sessionSettings(), next.sessionSettings()) && slices.Equal(u.secrets.Initial(), next.secrets.Initial())
 }
 
 // sessionSettings returns the settings that a session depends on, besides the secrets.
@@ -60,7 +60,7 @@ func (u *Upstream) CacheKey(version int) string {
 func plainValues(values map[string]string) map[string]string {
 	plain := map[string]string{}
 	for name, value := range values {
-		if strings.Contains(value, "${") || redact.SecretName(name) || redact.LooksLikeToken(value) {
+		if strings.Contains(value, "${") || redact.IsSecretName(name) || redact.LooksLikeToken(value) {
 			value = ""
 		}
 		plain[name] = value

@@ -132,9 +132,9 @@ func dict(p *map[string]string, commands *map[string][]string, name check) kind 
 // command reads {"cmd": […]}, whose kind stores its words.
 func (r *reader) command(n jsonfile.Node, k kind, words *[]string) []string {
 	*words = nil
-	before := r.Problems()
+	before := r.ProblemCount()
 	k.read(r, n)
-	if r.Problems() == before && (len(*words) == 0 || (*words)[0] == "") {
+	if r.ProblemCount() == before && (len(*words) == 0 || (*words)[0] == "") {
 		r.Fail(n, `expected {"cmd": ["PROGRAM", "ARG"]} or a string`)
 	}
 	return *words

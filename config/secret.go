@@ -46,7 +46,7 @@ func secrets(u *Upstream, values []variable) []string {
 	for _, v := range values {
 		h.url(v.value)
 		for _, text := range redact.WithLines(v.value) {
-			if redact.SecretName(v.name) || !isPlain(text) {
+			if redact.IsSecretName(v.name) || !isPlain(text) {
 				h.hide(text)
 			}
 		}
@@ -64,7 +64,7 @@ func (u *Upstream) LiteralSecrets() (places []string) {
 		for _, name := range slices.Sorted(maps.Keys(values)) {
 			value := values[name]
 			_, credentials, _ := strings.Cut(value, " ") // Bearer …
-			isLikely := redact.SecretName(name) || redact.LooksLikeToken(value) || redact.LooksLikeToken(credentials)
+			isLikely := redact.IsSecretName(name) || redact.LooksLikeToken(value) || redact.LooksLikeToken(credentials)
 			if isLikely && !redact.IsTrivial(value) && strings.Contains(mask(value), redact.Hidden) {
 				places = append(places, key+"."+name)
 			}
@@ -110,7 +110,7 @@ func (h *hider) args(args []string) []string {
 
 // isSecretFlag reports whether the argument after this one is a secret.
 func isSecretFlag(arg string) bool {
-	return strings.HasPrefix(arg, "-") && !strings.Contains(arg, "=") && redact.SecretName(arg)
+	return strings.HasPrefix(arg, "-") && !strings.Contains(arg, "=") && redact.IsSecretName(arg)
 }
 
 var (
@@ -127,14 +127,14 @@ func (h *hider) arg(arg string) string {
 	if address.MatchString(arg) {
 		return h.url(arg)
 	}
-	if m := assignment.FindStringSubmatch(arg); m != nil && redact.SecretName(m[1]) {
+	if m := assignment.FindStringSubmatch(arg); m != nil && redact.IsSecretName(m[1]) {
 		return m[1] + h.hide(m[2])
 	} else if m != nil {
 		return m[1] + h.arg(m[2])
 	}
 	return jsonMember.ReplaceAllStringFunc(arg, func(text string) string {
 		m := jsonMember.FindStringSubmatch(text)
-		if redact.SecretName(m[2]) {
+		if redact.IsSecretName(m[2]) {
 			return m[1] + h.hide(m[3]) + `"`
 		}
 		return text
@@ -168,7 +168,7 @@ func (h *hider) url(text string) string {
 	parameters := strings.Split(query, "&")
 	for i, p := range parameters {
 		name, value, _ := strings.Cut(p, "=")
-		if value != "" && (redact.SecretName(name) || redact.LooksLikeToken(value)) {
+		if value != "" && (redact.IsSecretName(name) || redact.LooksLikeToken(value)) {
 			parameters[i] = name + "=" + h.hide(value)
 		}
 	}
@@ -197,7 +197,7 @@ func mask(text string) string {
 // maskFallbacks hides likely secrets in the defaults of references.
 func maskFallbacks(text string) string {
 	masked, err := reference.Map(text, func(p reference.Part) string {
-		if redact.LooksLikeToken(p.Fallback) || redact.SecretName(p.Name) && !redact.IsTrivial(p.Fallback) {
+		if redact.LooksLikeToken(p.Fallback) || redact.IsSecretName(p.Name) && !redact.IsTrivial(p.Fallback) {
 			return withoutFallback(p)
 		}
 		return p.Text

@@ -23,7 +23,8 @@ func (e *Executor) arguments(c *Call, u *live.Upstream, t *lists.Tool) ([]byte, 
 		return nil, &Invalid{Problems: []validate.Problem{{Text: err.Error()}}, tool: t}
 	}
 	if !c.isFlat && mayHaveReference(raw) {
-		if raw, err = e.resolve(ownerOf(c.Client), raw, t.Input); err != nil {
+		r := resolver{values: e.results.Values(ownerOf(c.Client)), input: t.Input}
+		if raw, err = r.resolve(raw, nil); err != nil {
 			return nil, err
 		}
 	}
@@ -43,10 +44,8 @@ func (e *Executor) arguments(c *Call, u *live.Upstream, t *lists.Tool) ([]byte, 
 		c.notes = noteLines(schema.Notes(value))
 		return raw, nil
 	}
-	if repaired, ok := repair.run(raw, problems); ok {
-		if value, err := validate.Decode(repaired); err == nil {
-			c.notes = noteLines(schema.Notes(value))
-		}
+	if repaired, value, ok := repair.run(raw, problems); ok {
+		c.notes = noteLines(schema.Notes(value))
 		return repaired, refuseDuplicates(repaired, t) // a parsed string may have duplicates
 	}
 	return nil, &Invalid{Problems: problems[:min(len(problems), maxProblems)], tool: t}
@@ -100,26 +99,14 @@ type validator struct {
 func validatorOf(t *lists.Tool) *validator { return t.Derived(newValidator).(*validator) }
 
 func newValidator(t *lists.Tool) any {
-	return &validator{Validator: validate.New(t.Input), properties: properties(t)}
+	v := &validator{Validator: validate.New(t.Input), properties: map[string]bool{}}
+	root, _ := t.Input.Root() // zero if the schema cannot be read
+	for name := range root.Get("properties").Members() {
+		v.properties[name] = true
+	}
+	return v
 }
 
 // Compile prepares the check of a tool's arguments, so that its first call does not
 // have to wait for that.
 func Compile(t *lists.Tool) { validatorOf(t).Unjudged() }
-
-// properties returns the parameters that a tool's schema declares, nil if there are
-// none.
-func properties(t *lists.Tool) map[string]bool {
-	root, err := t.Input.Root()
-	if err != nil {
-		return nil
-	}
-	var names map[string]bool
-	for name := range root.Get("properties").Members() {
-		if names == nil {
-			names = map[string]bool{}
-		}
-		names[name] = true
-	}
-	return names
-}

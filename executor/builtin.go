@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"mcpx/executor/results"
@@ -28,7 +27,6 @@ type builtin struct {
 	upstream *live.Upstream
 	flat     *live.Upstream // with only the tools that flat mode lists
 	tools    map[string]builtinTool
-	index    atomic.Pointer[toolIndex] // of the whole catalog
 }
 
 type builtinTool func(ctx context.Context, c Call, arguments []byte) (string, error)
@@ -86,7 +84,7 @@ func newBuiltin(e *Executor) builtin {
 			"show_config", "The configuration in use, secrets hidden.",
 			`{"type":"object","properties":{}}`,
 			func(_ context.Context, c Call, _ []byte) (string, error) {
-				return string(e.settings.Load().config.ShowTo(rulesOf(c.Client))), nil
+				return string(e.settings.Load().config.ShowTo(upstream.CallerOf(c.Client).Rules)), nil
 			},
 		},
 	} {
@@ -109,9 +107,9 @@ func (e *Executor) callBuiltin(ctx context.Context, c Call, arguments []byte) ([
 	return TextResult(text), nil
 }
 
-// text returns a string argument, "" if it is absent.
-func text(arguments []byte, key string) string {
-	s, _ := rawjson.String(rawjson.Get(arguments, key))
+// text returns a string in an object, "" if there is none.
+func text(object []byte, key string) string {
+	s, _ := rawjson.String(rawjson.Get(object, key))
 	return s
 }
 
@@ -189,7 +187,7 @@ func (e *Executor) showSchema(ctx context.Context, c Call, arguments []byte) (st
 
 func (e *Executor) listServers(_ context.Context, c Call, _ []byte) (string, error) {
 	var b strings.Builder
-	if problem := e.settings.Load().problem; problem != "" && rulesOf(c.Client) == nil {
+	if problem := e.settings.Load().problem; problem != "" && upstream.CallerOf(c.Client).Rules == nil {
 		fmt.Fprintf(&b, "the config file has changed, but is not in use: %s\n", problem)
 	}
 	for _, u := range e.registry.For(c.Client).Catalog().Upstreams {

@@ -81,42 +81,33 @@ func (e *UpstreamError) Error() string {
 // Unwrap returns the upstream's own error.
 func (e *UpstreamError) Unwrap() error { return e.Err }
 
-// outcome returns the Outcome of an Event.
+// outcome returns the Outcome of an Event: "ok", or the kind of an error.
 func outcome(ctx context.Context, err error) string {
-	if err == nil {
-		return "ok"
-	}
-	return failure(ctx, err)
-}
-
-// failure returns the kind of an error.
-func failure(ctx context.Context, err error) string {
-	var (
-		notFound    *NotFound
-		invalid     *Invalid
-		bad         *badCall
-		unavailable *live.Unavailable
-		lost        *upstream.Lost
-		timeout     *upstream.Timeout
-		own         *rpc.Error
-	)
 	switch {
-	case errors.As(err, &notFound): // no upstream was called, so a cancellation changes nothing
+	case err == nil:
+		return "ok"
+	case is[*NotFound](err): // no upstream was called, so a cancellation changes nothing
 		return "not_found"
-	case errors.As(err, &invalid), errors.As(err, &bad): // likewise
+	case is[*Invalid](err), is[*badCall](err): // likewise
 		return "invalid"
-	case ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return "timeout"
 	case ctx.Err() != nil:
 		return "cancelled"
-	case errors.As(err, &unavailable):
+	case is[*live.Unavailable](err):
 		return "unavailable"
-	case errors.As(err, &lost):
+	case is[*upstream.Lost](err):
 		return "lost"
-	case errors.As(err, &timeout):
+	case is[*upstream.Timeout](err):
 		return "timeout"
-	case errors.As(err, &own):
+	case is[*rpc.Error](err):
 		return "error"
 	}
 	return "failed"
+}
+
+// is reports whether an error is or wraps one of a type.
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
 }

@@ -119,13 +119,13 @@ type Call struct {
 	FlatName []byte // the tool's name on the front, as the client sent it; nil for exec
 	Params   []byte // the client's params, whose unknown members are passed on
 
-	begun     time.Time
-	isFlat    bool
-	accepted  *lists.Tool      // the tool, if isQuick has found it and its schema accepts the arguments
-	selection *selection.Query // Select, once prepare has read it
-	notes     []string         // about the arguments; the result ends with them
-	isOver    bool             // the event was reported
-	hasAsked  bool             // the client was asked to sign in
+	begun      time.Time
+	isFlat     bool
+	isAccepted bool             // isQuick has found the tool, and its schema accepts the arguments
+	selection  *selection.Query // Select, once prepare has read it
+	notes      []string         // about the arguments; the result ends with them
+	isOver     bool             // the event was reported
+	hasAsked   bool             // the client was asked to sign in
 }
 
 // Event reports the end of a call, or of another request to an upstream.
@@ -201,9 +201,14 @@ func (e *Executor) isQuick(c *Call) bool {
 	if t == nil || !validatorOf(t).Accepts(c.Arguments) {
 		return false
 	}
-	c.Server, c.accepted = u.Name, t
+	c.isAccepted = true
+	c.setNames(u, t)
 	return true
 }
+
+// setNames sets the names as the catalog has them: the client's strings would keep the
+// request in memory.
+func (c *Call) setNames(u *live.Upstream, t *lists.Tool) { c.Server, c.Tool = u.Name, t.Name }
 
 // run runs a call: prepare, send, finish.
 func (e *Executor) run(ctx context.Context, c *Call, done rpc.Done) {
@@ -253,16 +258,15 @@ func (e *Executor) prepare(ctx context.Context, c *Call) (arguments []byte, err 
 	if c.DuplicateKey != "" {
 		return nil, &badCall{fmt.Sprintf("%q is given twice", c.DuplicateKey)}
 	}
-	t := c.accepted
-	if arguments = c.Arguments; t == nil {
-		var u *live.Upstream
-		if u, t, err = e.find(ctx, c); err != nil && e.askToSignIn(ctx, c, err) {
+	if arguments = c.Arguments; !c.isAccepted {
+		u, t, err := e.find(ctx, c)
+		if err != nil && e.askToSignIn(ctx, c, err) {
 			u, t, err = e.find(ctx, c)
 		}
 		if err != nil {
 			return nil, err
 		}
-		c.Server = u.Name
+		c.setNames(u, t)
 		if err := c.readSelect(t); err != nil {
 			return nil, err
 		}
@@ -270,7 +274,6 @@ func (e *Executor) prepare(ctx context.Context, c *Call) (arguments []byte, err 
 			return nil, err
 		}
 	}
-	c.Tool = t.Name // Server and Tool now come from the catalog: the client's strings would keep the request in memory
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -299,7 +302,10 @@ func (e *Executor) clientResult(c *Call, end end) (result []byte, err error) {
 	case c.isFlat:
 		return end.result, flatError(c.Server, end.err)
 	case end.err != nil:
-		return nil, execError(c, end.err)
+		if own, ok := errors.AsType[*rpc.Error](end.err); ok {
+			return nil, &UpstreamError{Server: c.Server, Err: own, notes: c.notes}
+		}
+		return nil, end.err
 	case isUnfinished(c):
 		return end.result, nil
 	}
@@ -333,20 +339,11 @@ func (e *Executor) fit(c *Call, raw []byte) []byte {
 	return e.results.Fit(client, result)
 }
 
-// execError returns the error that a caller of exec gets.
-func execError(c *Call, err error) error {
-	var own *rpc.Error
-	if errors.As(err, &own) {
-		return &UpstreamError{Server: c.Server, Err: own, notes: c.notes}
-	}
-	return err
-}
-
 // event returns the Event of the call.
 func (c *Call) event(outcome string, size int) Event {
 	return Event{
 		Client: ownerOf(c.Client), Request: c.Request, Server: c.Server, Tool: c.Tool, Outcome: outcome,
-		Took: time.Since(c.begun), BytesIn: len(c.Arguments), BytesOut: size, Arguments: c.Arguments, Caller: callerName(c.Client),
+		Took: time.Since(c.begun), BytesIn: len(c.Arguments), BytesOut: size, Arguments: c.Arguments, Caller: upstream.CallerOf(c.Client).Name,
 	}
 }
 

@@ -46,7 +46,7 @@ func (e *Executor) Upstream(ctx context.Context, c upstream.Client, name string)
 	seen := e.registry.For(c)
 	u, profile := seen.Catalog().Upstream(name), e.settings.Load().profile
 	switch {
-	case u == nil && slices.Contains(profile.Disabled(), name) && rulesOf(c).HasServer(profile.Name, name):
+	case u == nil && slices.Contains(profile.Disabled(), name) && upstream.CallerOf(c).Rules.HasServer(profile.Name, name):
 		return nil, &NotFound{fmt.Sprintf("server %s is disabled in the config; servers: %s", quoted(name), list(e.Servers(c)))}
 	case u == nil:
 		return nil, unknownServer(name, e.Servers(c))
@@ -66,16 +66,24 @@ func (e *Executor) Tool(ctx context.Context, c upstream.Client, server, tool str
 // server's name.
 func (e *Executor) Locate(c upstream.Client, name string) (server, tool string, ok bool) {
 	for _, u := range e.upstreams(e.registry.For(c).Catalog()) {
-		if u.Tool(name) != nil {
-			return u.Name, name, true
-		}
-		for _, separator := range separators {
-			if short, cut := strings.CutPrefix(name, u.Name+separator); cut && u.Tool(short) != nil {
-				return u.Name, short, true
-			}
+		if t := toolOf(u, name); t != nil {
+			return u.Name, t.Name, true
 		}
 	}
 	return "", "", false
+}
+
+// toolOf finds a tool of an upstream by its name, which may begin with the upstream's name.
+func toolOf(u *live.Upstream, name string) *lists.Tool {
+	if t := u.Tool(name); t != nil {
+		return t
+	}
+	for _, separator := range separators {
+		if short, ok := strings.CutPrefix(name, u.Name+separator); ok && u.Tool(short) != nil {
+			return u.Tool(short)
+		}
+	}
+	return nil
 }
 
 // find returns the upstream and the tool of a call. It repairs common mistakes in the
@@ -100,14 +108,8 @@ func (e *Executor) find(ctx context.Context, c *Call) (*live.Upstream, *lists.To
 	if c.Tool == "" {
 		return nil, nil, noTool(u)
 	}
-	if t := u.Tool(c.Tool); t != nil {
+	if t := toolOf(u, c.Tool); t != nil {
 		return u, t, nil
-	}
-	for _, separator := range separators {
-		if name, ok := strings.CutPrefix(c.Tool, c.Server+separator); ok && u.Tool(name) != nil {
-			c.Tool = name
-			return u, u.Tool(name), nil
-		}
 	}
 	if u.State != live.Ready {
 		return nil, nil, u.Unavailable()
@@ -155,7 +157,7 @@ func noTool(u *live.Upstream) error {
 }
 
 func unknownTool(u *live.Upstream, name string) error {
-	if u.Waits(name) {
+	if u.IsWithheld(name) {
 		return &NotFound{fmt.Sprintf("tool %s of server %s cannot be used: %s", quoted(name), quoted(u.Name), u.Review())}
 	}
 	return &NotFound{fmt.Sprintf("server %s has no tool %s%s: %s", quoted(u.Name), quoted(name), then(didYouMean(name, toolNames(u)), "its tools"), list(toolNames(u)))}

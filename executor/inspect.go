@@ -91,15 +91,10 @@ func (e *Executor) describe(c upstream.Client, u *live.Upstream, tool string) (s
 	case tool == "" && u == e.builtin.upstream:
 		return e.builtinListing(c, e.inspectTokens()), nil
 	case tool == "":
-		return e.listings.of(u, rulesOf(c), e.inspectTokens()), nil
+		return e.listings.of(u, upstream.CallerOf(c).Rules, e.inspectTokens()), nil
 	}
-	if t := u.Tool(tool); t != nil {
+	if t := toolOf(u, tool); t != nil {
 		return define(t), nil
-	}
-	for _, separator := range separators {
-		if name, ok := strings.CutPrefix(tool, u.Name+separator); ok && u.Tool(name) != nil {
-			return define(u.Tool(name)), nil
-		}
 	}
 	found := match(u, tool)
 	switch {

@@ -36,7 +36,17 @@ func listing(u *live.Upstream, tools []*lists.Tool, budget int) string {
 		}
 		hint = fmt.Sprintf("\n… shortened; more: inspect(%q, \"word*\") or inspect(%q, \"tool\")", u.Name, u.Name)
 	}
-	return head + page(u, tools, budget-tokens.Count(head)-joinCost)
+	var names []string
+	for _, t := range tools {
+		names = append(names, nameLine(t))
+	}
+	search := fmt.Sprintf("exec(%q, \"search\", {\"query\": …})", Builtin)
+	more := fmt.Sprintf("inspect(%q, \"word*\"), or %s", u.Name, search)
+	room := budget - tokens.Count(head) - joinCost
+	if tokens.Exceeds(moreLine(len(tools), more), room) { // the server's name is long
+		more = search
+	}
+	return head + page(names, more, room)
 }
 
 // listings caches the listings of whole upstreams. It may be used concurrently.
@@ -138,52 +148,35 @@ func lines[T any](items []T, line func(T) string, budget int) (text string, ok b
 	return strings.TrimSuffix(b.String(), "\n"), true
 }
 
-func fullLine(t *lists.Tool) string { return withSentence(t, t.Signature()) }
+func fullLine(t *lists.Tool) string { return withSentence(nameLine(t)+"("+t.Signature()+")", t) }
 
-func typedLine(t *lists.Tool) string { return withSentence(t, t.TypedParameters()) }
+func typedLine(t *lists.Tool) string {
+	return withSentence(nameLine(t)+"("+t.TypedParameters()+")", t)
+}
 
-func withSentence(t *lists.Tool, parameters string) string {
-	line := fmt.Sprintf("%s(%s)", shown(t.Name), parameters)
+func shortLine(t *lists.Tool) string { return nameLine(t) + "(" + t.RequiredParameters() + ")" }
+
+func nameLine(t *lists.Tool) string { return shown(t.Name) }
+
+func withSentence(line string, t *lists.Tool) string {
 	if s := sentence(t.Description); s != "" {
 		line += ": " + s
 	}
 	return line
 }
 
-func shortLine(t *lists.Tool) string {
-	return fmt.Sprintf("%s(%s)", shown(t.Name), t.RequiredParameters())
-}
-
-func nameLine(t *lists.Tool) string { return shown(t.Name) }
-
 // page returns as many names as fit, and how to see the others.
-func page(u *live.Upstream, tools []*lists.Tool, budget int) string {
-	more := func(left int) string {
-		return fmt.Sprintf("… %d more: inspect(%q, \"word*\"), or exec(%q, \"search\", {\"query\": …})", left, u.Name, Builtin)
-	}
-	if tokens.Exceeds(more(len(tools)), budget) { // the name is long
-		more = func(left int) string {
-			return fmt.Sprintf("… %d more: exec(%q, \"search\", {\"query\": …})", left, Builtin)
-		}
-	}
-	var names []string
-	for _, t := range tools {
-		names = append(names, nameLine(t))
-	}
-	first, left := firstLines(names, budget-tokens.Count(more(len(tools)))-joinCost)
-	return first + more(left)
+func page(names []string, more string, budget int) string {
+	text := strings.Join(names, "\n") + "\n"
+	text = text[:tokens.Cut(text, budget-tokens.Count(moreLine(len(names), more))-joinCost)]
+	text = text[:strings.LastIndexByte(text, '\n')+1]
+	return text + moreLine(len(names)-strings.Count(text, "\n"), more)
 }
+
+func moreLine(left int, more string) string { return fmt.Sprintf("… %d more: %s", left, more) }
 
 // joinCost is more than two texts cost together than apart.
 const joinCost = 4
-
-// firstLines returns as many lines as fit the budget, and the number of the others.
-func firstLines(all []string, budget int) (text string, left int) {
-	text = strings.Join(all, "\n") + "\n"
-	text = text[:tokens.Cut(text, budget)]
-	text = text[:strings.LastIndexByte(text, '\n')+1]
-	return text, len(all) - strings.Count(text, "\n")
-}
 
 // builtinListing returns the listing of the built-in server: its tools, then every server
 // with its state. If there is not enough room, it omits descriptions, then states, and
@@ -201,13 +194,11 @@ func (e *Executor) builtinListing(c upstream.Client, budget int) string {
 			return text
 		}
 	}
-	more := func(left int) string { return fmt.Sprintf("… %d more: exec(%q, \"servers\")", left, Builtin) }
 	var names []string
 	for _, u := range servers {
 		names = append(names, u.Name)
 	}
-	first, left := firstLines(names, budget-tokens.Count(head)-tokens.Count(more(len(names)))-2*joinCost)
-	return head + first + more(left)
+	return head + page(names, fmt.Sprintf("exec(%q, \"servers\")", Builtin), budget-tokens.Count(head)-joinCost)
 }
 
 func describedServer(u *live.Upstream) string {

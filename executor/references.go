@@ -2,7 +2,6 @@ package executor
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -28,24 +27,18 @@ func mayHaveReference(arguments []byte) bool {
 		bytes.Contains(arguments, []byte(`\u0024`)) || bytes.Contains(arguments, []byte(`\u0072`)) // "$r" with escapes
 }
 
-// resolve replaces each reference in arguments by the part of a kept result that it names,
-// so that data reaches a tool without passing through the model. It returns an error for a
-// reference that leads nowhere.
-func (e *Executor) resolve(client string, arguments []byte, input *schema.Schema) ([]byte, error) {
-	r := resolver{values: e.results.Values(client), input: input}
-	return r.resolve(arguments, nil)
-}
-
-// resolver resolves the references of one call.
+// resolver replaces each reference in the arguments of one call by the part of a kept
+// result that it names, so that data reaches a tool without passing through the model.
 type resolver struct {
 	values *results.Values
 	input  *schema.Schema
-	found  []replacement
+	found  []rawjson.Edit
 	count  int // references
 	bytes  int // of their values
 }
 
-// resolve replaces the references in the value at a path.
+// resolve replaces the references in the value at a path. It returns an error for a
+// reference that leads nowhere.
 func (r *resolver) resolve(value []byte, path []string) ([]byte, error) {
 	if !isSound(value) {
 		return value, nil // the check of the arguments explains that
@@ -57,13 +50,7 @@ func (r *resolver) resolve(value []byte, path []string) ([]byte, error) {
 	if err := r.visit(tree.Root(), path); err != nil {
 		return nil, err
 	}
-	return replaceAll(value, r.found), nil
-}
-
-// replacement replaces a value in a text.
-type replacement struct {
-	old   rawjson.Node
-	value []byte
+	return rawjson.Splice(value, r.found), nil
 }
 
 // isSound reports whether a value is JSON in which no key is given twice.
@@ -79,7 +66,7 @@ func (r *resolver) visit(n rawjson.Node, path []string) error {
 		if err != nil {
 			return &badCall{validate.Problem{Path: path, Text: fmt.Sprintf("reference %s: %v", quoted(reference), err)}.String()}
 		}
-		r.found = append(r.found, replacement{n, value})
+		r.found = append(r.found, n.Replace(value))
 		return nil
 	}
 	if n.Kind() == '"' {
@@ -115,7 +102,7 @@ func (r *resolver) visitString(n rawjson.Node, path []string) error {
 	if r.found = outer; err != nil || bytes.Equal(value, inner) {
 		return err
 	}
-	r.found = append(r.found, replacement{n, value})
+	r.found = append(r.found, n.Replace(value))
 	return nil
 }
 
@@ -166,27 +153,6 @@ func (r *resolver) value(reference, query string) ([]byte, error) {
 	return value, nil
 }
 
-// replaceAll replaces values of a text. They are not part of each other.
-func replaceAll(text []byte, found []replacement) []byte {
-	if len(found) == 0 {
-		return text
-	}
-	slices.SortFunc(found, func(a, b replacement) int { return cmp.Compare(a.start(), b.start()) })
-	var out []byte
-	at := 0
-	for _, f := range found {
-		start, end := f.old.Span()
-		out = append(append(out, text[at:start]...), f.value...)
-		at = end
-	}
-	return append(out, text[at:]...)
-}
-
-func (r replacement) start() int {
-	start, _ := r.old.Span()
-	return start
-}
-
 // declares reports whether a schema declares a property $r for the object at a path, which
 // is then no reference.
 func declares(s *schema.Schema, path []string) bool {
@@ -197,8 +163,7 @@ func declares(s *schema.Schema, path []string) bool {
 // a string.
 func typesAt(s *schema.Schema, path []string) (types []string) {
 	for _, p := range schemasAt(s, path) {
-		declared := append(p.Get("type").Elements(), p.Get("type"))
-		for _, node := range declared {
+		for _, node := range append(p.Get("type").Elements(), p.Get("type")) {
 			if name, ok := node.String(); ok {
 				types = append(types, name)
 			}
@@ -212,17 +177,14 @@ func typesAt(s *schema.Schema, path []string) (types []string) {
 
 // schemasAt returns the schemas that may apply to the value at a path.
 func schemasAt(s *schema.Schema, path []string) []rawjson.Node {
-	root, err := s.Root()
-	if err != nil {
-		return nil
-	}
-	places := alternatives(s, []rawjson.Node{root})
+	root, _ := s.Root() // zero if the schema cannot be read
+	places := s.Alternatives(root)
 	for _, step := range path {
 		var next []rawjson.Node
 		for _, p := range places {
 			next = append(next, below(p, step)...)
 		}
-		places = alternatives(s, next)
+		places = s.Alternatives(next...)
 	}
 	return places
 }
@@ -233,27 +195,8 @@ func below(p rawjson.Node, step string) []rawjson.Node {
 		return []rawjson.Node{member}
 	}
 	first, others := schema.Items(p)
-	if i, err := strconv.Atoi(step); err == nil && i < len(first) {
+	if i, err := strconv.Atoi(step); err == nil && i >= 0 && i < len(first) {
 		return first[i : i+1]
 	}
 	return []rawjson.Node{others, p.Get("additionalProperties")}
-}
-
-// maxAlternatives bounds the result of schemasAt.
-const maxAlternatives = 1000
-
-// alternatives returns schemas together with those that they refer to or combine.
-func alternatives(s *schema.Schema, places []rawjson.Node) []rawjson.Node {
-	for i := 0; i < len(places) && len(places) < maxAlternatives; i++ {
-		p := places[i]
-		if reference, ok := p.Get("$ref").String(); ok {
-			if target, err := s.Resolve(reference); err == nil && !slices.Contains(places, target) {
-				places = append(places, target)
-			}
-		}
-		for _, keyword := range []string{"allOf", "anyOf", "oneOf"} {
-			places = append(places, p.Get(keyword).Elements()...)
-		}
-	}
-	return places
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"mcpx/internal/policy"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
 	"mcpx/internal/upstream"
@@ -51,7 +50,7 @@ func (e *Executor) Relay(ctx context.Context, r Relay) (result []byte, err error
 	var to route
 	defer func() {
 		event := Event{Client: ownerOf(r.Client), Request: r.Request, Tool: r.Method, Outcome: outcome(ctx, err), Took: time.Since(begin), BytesIn: len(r.Params), BytesOut: len(result)}
-		event.Method, event.Arguments, event.Caller = r.Method, r.Params, callerName(r.Client)
+		event.Method, event.Arguments, event.Caller = r.Method, r.Params, upstream.CallerOf(r.Client).Name
 		if to.to != nil {
 			event.Server, event.Tool = to.to.Upstream.Name, r.Method+" "+to.to.Key
 		}
@@ -90,12 +89,12 @@ func (e *Executor) Relay(ctx context.Context, r Relay) (result []byte, err error
 // findRoute finds the destination of a request. If no server is known to have the item,
 // it waits for servers that start.
 func (e *Executor) findRoute(ctx context.Context, r Relay, find func(e *Executor, r Relay) (route, error)) (to route, err error) {
-	if to, err = find(e, r); errors.As(err, &unknown{}) {
+	if to, err = find(e, r); is[unknown](err) {
 		e.Settle(ctx, r.Client, routeTime)
 		r.starting = ignoreStarting
 		to, err = find(e, r)
 	}
-	if owner := e.absent(r); owner != "" && errors.As(err, &unknown{}) {
+	if owner := e.absent(r); owner != "" && is[unknown](err) {
 		if _, reason := e.registry.For(r.Client).Ready(ctx, owner); reason != nil {
 			return route{}, serviceError(owner, reason)
 		}
@@ -110,7 +109,7 @@ const routeTime = 10 * time.Second
 // absent returns the server that a request is for, judged by the prefix of the name in
 // it, if that server is not ready; "" if there is none.
 func (e *Executor) absent(r Relay) (owner string) {
-	name, _ := rawjson.String(rawjson.Get(r.Params, "name"))
+	name := text(r.Params, "name")
 	for _, u := range e.registry.For(r.Client).Catalog().Upstreams {
 		matches := !e.settings.Load().profile.Prefix || strings.HasPrefix(name, strings.Map(plainName, u.Name)+"__")
 		if matches && u.State != live.Ready && len(u.Name) >= len(owner) {
@@ -134,22 +133,6 @@ func ownerOf(c upstream.Client) string {
 	return c.Owner()
 }
 
-// rulesOf returns what a client may use; nil: everything.
-func rulesOf(c upstream.Client) *policy.Rules {
-	if c == nil || c.Caller() == nil {
-		return nil
-	}
-	return c.Caller().Rules
-}
-
-// callerName returns the name of a client's caller; "" if it has none.
-func callerName(c upstream.Client) string {
-	if c == nil || c.Caller() == nil {
-		return ""
-	}
-	return c.Caller().Name
-}
-
 // serviceError returns the error that the client gets for an error of an upstream: with
 // the upstream's code and message, or those of an internal error, and the server's name.
 func serviceError(server string, err error) error {
@@ -157,33 +140,32 @@ func serviceError(server string, err error) error {
 		return err
 	}
 	e := &rpc.Error{Code: rpc.CodeInternal, Message: err.Error()}
-	var own *rpc.Error
-	if errors.As(err, &own) {
+	if own, ok := errors.AsType[*rpc.Error](err); ok {
 		e = &rpc.Error{Code: own.Code, Message: own.Message, Data: own.Data}
 	}
-	name := rawjson.AppendString(nil, server)
 	if len(e.Data) > 0 && rawjson.Kind(e.Data) != '{' {
-		e.Data = rawjson.With([]byte("{}"), "data", e.Data)
+		e.Data = rawjson.With(nil, "data", e.Data)
 	}
-	e.Data = rawjson.With(e.Data, "service", name)
+	e.Data = rawjson.With(e.Data, "service", rawjson.AppendString(nil, server))
 	return e
 }
 
 // invalidParams returns the error for a request that cannot be forwarded.
 func invalidParams(member, value, text string) *rpc.Error {
-	return &rpc.Error{
-		Code:    rpc.CodeInvalidParams,
-		Message: "Invalid params: " + text,
-		Data:    rawjson.With([]byte("{}"), member, rawjson.AppendString(nil, value)),
-	}
+	return &rpc.Error{Code: rpc.CodeInvalidParams, Message: "Invalid params: " + text, Data: errorData(member, value)}
+}
+
+// errorData returns the data of an error: an object with one string.
+func errorData(member, value string) []byte {
+	return rawjson.With(nil, member, rawjson.AppendString(nil, value))
 }
 
 // badRequest returns the error for a request that does not follow MCP.
 func badRequest(text string) *rpc.Error { return invalidParams("detail", text, text) }
 
 func (e *Executor) routePrompt(r Relay) (route, error) {
-	name, ok := rawjson.String(rawjson.Get(r.Params, "name"))
-	if !ok || name == "" {
+	name := text(r.Params, "name")
+	if name == "" {
 		return route{}, badRequest(`"name" must be the name of a prompt`)
 	}
 	to := e.Exposure(r.Client).prompts[name]
@@ -195,7 +177,7 @@ func (e *Executor) routePrompt(r Relay) (route, error) {
 		return route{}, badRequest(`"arguments" must be an object`)
 	}
 	for argument := range rawjson.Elements(rawjson.Get(to.Raw, "arguments")) {
-		key, _ := rawjson.String(rawjson.Get(argument, "name"))
+		key := text(argument, "name")
 		if string(rawjson.Get(argument, "required")) == "true" && rawjson.IsNull(rawjson.Get(arguments, key)) {
 			return route{}, invalidParams("argument", key, "Missing required argument '"+key+"'")
 		}
@@ -210,17 +192,13 @@ func (e *Executor) routePrompt(r Relay) (route, error) {
 
 // findResource returns the resource whose URI is in a request.
 func (e *Executor) findResource(r Relay) (*Exposed, error) {
-	uri, ok := rawjson.String(rawjson.Get(r.Params, "uri"))
-	if !ok || uri == "" {
+	uri := text(r.Params, "uri")
+	if uri == "" {
 		return nil, badRequest(`"uri" must be the URI of a resource`)
 	}
 	to := e.Exposure(r.Client).resource(uri, r.starting)
 	if to == nil {
-		return nil, unknown{&rpc.Error{
-			Code:    CodeResourceNotFound,
-			Message: "Resource not found: " + uri,
-			Data:    rawjson.With([]byte("{}"), "uri", rawjson.AppendString(nil, uri)),
-		}}
+		return nil, unknown{&rpc.Error{Code: CodeResourceNotFound, Message: "Resource not found: " + uri, Data: errorData("uri", uri)}}
 	}
 	if e.Exposure(r.Client).listed(uri, to.Upstream) == nil && isWithheld(to) {
 		return nil, invalidParams("uri", uri, "Resource '"+uri+"' cannot be read: "+to.Upstream.Review())
@@ -255,55 +233,43 @@ func (e *Executor) routeRead(r Relay) (route, error) {
 func renameContents(result []byte, key, name string) []byte {
 	contents := []byte("[")
 	for content := range rawjson.Elements(rawjson.Get(result, "contents")) {
-		if len(contents) > 1 {
-			contents = append(contents, ',')
-		}
-		if uri, _ := rawjson.String(rawjson.Get(content, "uri")); uri == key {
+		if text(content, "uri") == key {
 			content = rawjson.With(content, "uri", rawjson.AppendString(nil, name))
 		}
-		contents = append(contents, content...)
+		contents = rawjson.AppendElement(contents, content)
 	}
 	return rawjson.With(result, "contents", append(contents, ']'))
 }
 
 func (e *Executor) routeSubscribe(r Relay) (route, error) {
 	to, err := e.findResource(r)
-	if err != nil {
-		return route{}, err
-	}
 	return route{to: to, local: func(ctx context.Context) ([]byte, error) {
 		return []byte("{}"), e.registry.Subscribe(ctx, r.Client, to.Upstream.Name, to.Key, to.Name)
-	}}, nil
+	}}, err
 }
 
 func (e *Executor) routeUnsubscribe(r Relay) (route, error) {
 	to, err := e.findResource(r)
-	if err != nil {
-		return route{}, err
-	}
 	return route{to: to, local: func(ctx context.Context) ([]byte, error) {
 		return []byte("{}"), e.registry.Unsubscribe(ctx, r.Client, to.Upstream.Name, to.Key)
-	}}, nil
+	}}, err
 }
 
 func (e *Executor) routeCompletion(r Relay) (route, error) {
 	ref := rawjson.Get(r.Params, "ref")
-	kind, _ := rawjson.String(rawjson.Get(ref, "type"))
 	var to *Exposed
-	var member, name string
+	var member string
+	kind := text(ref, "type")
 	switch kind {
 	case "ref/prompt":
-		member = "name"
-		name, _ = rawjson.String(rawjson.Get(ref, member))
-		to = e.Exposure(r.Client).prompts[name]
+		member, to = "name", e.Exposure(r.Client).prompts[text(ref, "name")]
 	case "ref/resource":
-		member = "uri"
-		name, _ = rawjson.String(rawjson.Get(ref, member))
-		to = e.Exposure(r.Client).template(name, r.starting)
+		member, to = "uri", e.Exposure(r.Client).template(text(ref, "uri"), r.starting)
 	default:
 		return route{}, badRequest(`"ref.type" must be "ref/prompt" or "ref/resource"`)
 	}
 	if to == nil {
+		name := text(ref, member)
 		return route{}, unknown{invalidParams("ref", name, "there is no "+kind+" '"+name+"' to complete")}
 	}
 	ref = rawjson.With(ref, member, rawjson.AppendString(nil, to.Key))
@@ -332,7 +298,7 @@ func (e *Executor) findFlat(ctx context.Context, c *Call) (*live.Upstream, *list
 	if a := c.Arguments; !rawjson.IsNull(a) && rawjson.Kind(a) != '{' {
 		return nil, nil, badRequest(`"arguments" must be an object`)
 	}
-	name := Relay{Client: c.Client, Params: rawjson.With([]byte("{}"), "name", c.FlatName)}
+	name := Relay{Client: c.Client, Params: rawjson.With(nil, "name", c.FlatName)}
 	to, err := e.findRoute(ctx, name, (*Executor).routeTool)
 	if err == nil && (to.to.Upstream.NeedsStart() || to.to.Upstream.AwaitsList()) {
 		if _, err := e.registry.For(c.Client).Relisted(ctx, to.to.Upstream.Name); err != nil {
@@ -348,8 +314,8 @@ func (e *Executor) findFlat(ctx context.Context, c *Call) (*live.Upstream, *list
 }
 
 func (e *Executor) routeTool(r Relay) (route, error) {
-	name, ok := rawjson.String(rawjson.Get(r.Params, "name"))
-	if !ok || name == "" {
+	name := text(r.Params, "name")
+	if name == "" {
 		return route{}, badRequest(`"name" must be the name of a tool`)
 	}
 	to := e.Exposure(r.Client).tools[name]
@@ -362,8 +328,7 @@ func (e *Executor) routeTool(r Relay) (route, error) {
 // flatError returns the error that the client gets for a flat call. Errors about the call
 // itself, which no upstream has received, stay as they are.
 func flatError(server string, err error) error {
-	var invalid *Invalid
-	if server == "" || errors.As(err, &invalid) {
+	if server == "" || is[*Invalid](err) {
 		return err
 	}
 	return serviceError(server, err)
@@ -371,9 +336,5 @@ func flatError(server string, err error) error {
 
 // ToolNotFound returns the error for a tool that is not listed.
 func ToolNotFound(name string) *rpc.Error {
-	return &rpc.Error{
-		Code:    rpc.CodeMethodNotFound,
-		Message: "Tool '" + name + "' not found",
-		Data:    rawjson.With([]byte("{}"), "tool", rawjson.AppendString(nil, name)),
-	}
+	return &rpc.Error{Code: rpc.CodeMethodNotFound, Message: "Tool '" + name + "' not found", Data: errorData("tool", name)}
 }

@@ -2,7 +2,6 @@ package executor
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"mcpx/executor/validate"
@@ -22,25 +21,25 @@ const (
 )
 
 // run repairs every value that has a problem. A parsed string may contain such values
-// again. ok is false if that does not make the arguments valid.
-func (r valueRepair) run(raw []byte, problems []validate.Problem) (repaired []byte, ok bool) {
+// again. It also returns the repaired arguments decoded. ok is false if they are still not
+// valid.
+func (r valueRepair) run(raw []byte, problems []validate.Problem) (repaired []byte, decoded any, ok bool) {
 	for range maxRepairRounds {
 		if len(problems) > maxRepairs {
-			return nil, false
+			break
 		}
 		if raw, ok = r.round(raw, problems); !ok {
-			return nil, false
+			break
 		}
 		value, err := validate.Decode(raw)
 		if err != nil {
-			return nil, false
+			break
 		}
-		var isJudged bool
-		if problems, isJudged = r.schema.Judge(value); len(problems) == 0 {
-			return raw, isJudged
+		if problems, ok = r.schema.Judge(value); len(problems) == 0 {
+			return raw, value, ok
 		}
 	}
-	return nil, false
+	return nil, nil, false
 }
 
 // round repairs the values of all problems once. ok is false if one of them cannot be
@@ -50,31 +49,22 @@ func (r valueRepair) round(raw []byte, problems []validate.Problem) (repaired []
 	if err != nil {
 		return nil, false
 	}
-	var found []replacement
+	var found []rawjson.Edit
 	for i, p := range problems {
 		if slices.ContainsFunc(problems[:i], func(q validate.Problem) bool { return slices.Equal(p.Path, q.Path) }) {
 			continue // two rules for one value
 		}
-		n := nodeAt(tree.Root(), p.Path)
+		n := tree.Root()
+		for _, step := range p.Path {
+			n = n.Child(step)
+		}
 		value, ok := r.meant(n.Raw(), p.Want)
 		if !ok {
 			return nil, false
 		}
-		found = append(found, replacement{n, value})
+		found = append(found, n.Replace(value))
 	}
-	return replaceAll(raw, found), len(found) > 0
-}
-
-// nodeAt returns the value at a path, the zero Node if there is none.
-func nodeAt(n rawjson.Node, path []string) rawjson.Node {
-	for _, step := range path {
-		if i, err := strconv.Atoi(step); err == nil && n.Kind() == '[' {
-			n = n.At(i)
-		} else {
-			n = n.Get(step)
-		}
-	}
-	return n
+	return rawjson.Splice(raw, found), len(found) > 0
 }
 
 // meantValue returns the value of a wanted type that a value was meant to be: a string

@@ -15,9 +15,8 @@ import (
 
 // toolIndex is the search index of one catalog.
 type toolIndex struct {
-	catalog *registry.Catalog
-	search  *search.Index
-	tools   []indexedTool // by document number
+	search *search.Index
+	tools  []indexedTool // by document number
 }
 
 // indexedTool is a tool and the name of its server.
@@ -60,29 +59,16 @@ func (t indexedTool) line(place int) string {
 	if place < signedHits {
 		return t.server + ": " + fullLine(t.tool)
 	}
-	line := t.server + ": " + nameLine(t.tool)
-	if s := sentence(t.tool.Description); s != "" {
-		line += ": " + s
-	}
-	return line
+	return t.server + ": " + withSentence(nameLine(t.tool), t.tool)
 }
 
 // searchIndex returns the index of what the client may see of the current catalog.
 func (e *Executor) searchIndex(c upstream.Client) *toolIndex {
-	catalog := e.registry.For(c).Catalog()
-	if catalog != e.registry.Catalog() {
-		return catalog.Derived("search index", func(c *registry.Catalog) any { return e.newIndex(c) }).(*toolIndex)
-	}
-	if x := e.builtin.index.Load(); x != nil && x.catalog == catalog {
-		return x
-	}
-	x := e.newIndex(catalog)
-	e.builtin.index.Store(x)
-	return x
+	return e.registry.For(c).Catalog().Derived("search index", func(c *registry.Catalog) any { return e.newIndex(c) }).(*toolIndex)
 }
 
 func (e *Executor) newIndex(catalog *registry.Catalog) *toolIndex {
-	x := &toolIndex{catalog: catalog}
+	x := &toolIndex{}
 	var documents []search.Document
 	for _, u := range e.upstreams(catalog) {
 		for _, t := range u.Tools {
@@ -98,8 +84,7 @@ func (e *Executor) newIndex(catalog *registry.Catalog) *toolIndex {
 func parameters(t *lists.Tool) string {
 	var b strings.Builder
 	for name, schema := range rawjson.Members(rawjson.Get(t.ShownSchema(), "properties")) {
-		description, _ := rawjson.String(rawjson.Get(schema, "description"))
-		fmt.Fprintf(&b, "%s %s\n", name, description)
+		fmt.Fprintf(&b, "%s %s\n", name, text(schema, "description"))
 	}
 	return b.String()
 }

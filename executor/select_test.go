@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"mcpx/internal/rawjson"
+	"mcpx/internal/schema"
 )
 
 // issueList is a result with rows, and one image.
@@ -226,11 +227,23 @@ func FuzzReference(f *testing.F) {
 		if strings.Contains(pointer, "*") {
 			t.Skip()
 		}
-		got, err := e.resolve("me", []byte(`{"x": [`+reference("r1"+pointer)+`, 2]}`), s.Input)
+		r := resolver{values: e.results.Values("me"), input: s.Input}
+		got, err := r.resolve([]byte(`{"x": [`+reference("r1"+pointer)+`, 2]}`), nil)
 		if want := `{"x": [` + string(n.Raw()) + `, 2]}`; err != nil || string(got) != want {
 			t.Errorf("%s of %s: %s, %v; want %s", pointer, value, got, err, want)
 		}
 	})
+}
+
+// TestSchemasAt finds the schemas of members whose names look like indexes.
+func TestSchemasAt(t *testing.T) {
+	s := schema.New([]byte(`{"properties":{"x":{"prefixItems":[{"title":"first"}],"items":{"title":"other"},"properties":{"7":{"title":"seven"}}}}}`))
+	for step, want := range map[string]string{"0": "first", "1": "other", "-1": "other", "7": "seven", "name": "other"} {
+		title, _ := schemasAt(s, []string{"x", step})[0].Get("title").String()
+		if title != want {
+			t.Errorf("%s: %s, want %s", step, title, want)
+		}
+	}
 }
 
 func reference(text string) string {

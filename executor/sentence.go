@@ -44,12 +44,8 @@ func sentenceEnd(text string) int {
 // endsInAbbreviation reports whether a text ends in an abbreviation, so that a period
 // after it does not end the sentence.
 func endsInAbbreviation(text string) bool {
-	for _, a := range []string{"e.g", "i.e", "etc", " vs", "approx"} {
-		if strings.HasSuffix(text, a) {
-			return true
-		}
-	}
-	return false
+	abbreviations := []string{"e.g", "i.e", "etc", " vs", "approx"}
+	return slices.ContainsFunc(abbreviations, func(a string) bool { return strings.HasSuffix(text, a) })
 }
 
 // firstParagraph returns the first lines of prose in a description, joined as far as

@@ -11,11 +11,10 @@ import (
 
 // needsSignIn reports whether an error means that a person must act first.
 func needsSignIn(err error) bool {
-	var e *live.Unavailable
-	if !errors.As(err, &e) {
-		return false
+	e, ok := errors.AsType[*live.Unavailable](err)
+	if ok {
+		_, ok = e.NeedsSignIn()
 	}
-	_, ok := e.NeedsSignIn()
 	return ok
 }
 
@@ -30,9 +29,9 @@ type capable interface {
 // within the limit of the call. It reports whether the call, which was not made, can be
 // made now. A call asks once.
 func (e *Executor) askToSignIn(ctx context.Context, c *Call, err error) bool {
-	var needed *live.Unavailable
-	client, ok := c.Client.(capable)
-	if e.signIn == nil || c.hasAsked || !ok || !errors.As(err, &needed) {
+	client, isCapable := c.Client.(capable)
+	needed, ok := errors.AsType[*live.Unavailable](err)
+	if e.signIn == nil || c.hasAsked || !isCapable || !ok {
 		return false
 	}
 	if !e.registry.For(c.Client).MaySignIn(needed.Server) {
@@ -57,7 +56,7 @@ func (e *Executor) askToSignIn(ctx context.Context, c *Call, err error) bool {
 	}
 	id := rand.Text()
 	answer, err := c.Client.Request(ctx, "elicitation/create", request(address, id))
-	if action, _ := rawjson.String(rawjson.Get(answer, "action")); err != nil || action != "accept" {
+	if err != nil || text(answer, "action") != "accept" {
 		return false
 	}
 	if e.registry.For(c.Client).SignedIn(ctx, needed.Server, scopes) != nil {

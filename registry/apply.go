@@ -67,11 +67,11 @@ func (r *Registry) applyUpstream(c *config.Upstream, current *live.Supervisor) {
 	case current != nil && current.Upstream().State == live.Ready:
 		r.cancelReplacement(c.Name)
 		r.supervisors[c.Name] = current
-		r.replacements[c.Name] = live.New(r.shared, c, "")
+		r.replacements[c.Name] = live.New(r.group, c, "")
 		r.start(r.replacements[c.Name])
 	default:
 		r.cancelReplacement(c.Name)
-		r.supervisors[c.Name] = live.New(r.shared, c, "")
+		r.supervisors[c.Name] = live.New(r.group, c, "")
 		r.start(r.supervisors[c.Name])
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"mcpx/internal/logging"
 	"mcpx/internal/rpc"
@@ -126,3 +127,6 @@ func (r *Registry) limits(server string) upstream.Limits {
 	}
 	return upstream.Limits{}
 }
+
+// MaxTimeout returns how long a call to a server may take in total.
+func (r *Registry) MaxTimeout(server string) time.Duration { return r.limits(server).Total }

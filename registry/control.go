@@ -16,27 +16,22 @@ var ErrUnknown = errors.New("no such server")
 // Restart ends the session of an upstream and opens a new one. Calls in flight fail.
 func (r *Registry) Restart(name string) error {
 	return r.control(name, func(s *live.Supervisor) {
-		s.Release()
-		r.interrupt(s)
+		s.Restart()
+		r.sessions.replace(s)
 	})
 }
 
 // Stop ends the session of an upstream. Nothing starts it again, except Start and Restart.
 func (r *Registry) Stop(name string) error {
 	return r.control(name, func(s *live.Supervisor) {
-		s.Hold()
-		r.interrupt(s)
+		s.Stop()
+		r.sessions.replace(s)
 	})
 }
 
 // Start starts an upstream that was stopped, or that waits for its next start. A ready one
 // stays as it is.
-func (r *Registry) Start(name string) error {
-	return r.control(name, func(s *live.Supervisor) {
-		s.Release()
-		s.Start()
-	})
-}
+func (r *Registry) Start(name string) error { return r.control(name, (*live.Supervisor).Resume) }
 
 // control changes what a supervisor does.
 func (r *Registry) control(name string, change func(s *live.Supervisor)) error {
@@ -52,10 +47,4 @@ func (r *Registry) control(name string, change func(s *live.Supervisor)) error {
 	s.Hurry()
 	change(s)
 	return nil
-}
-
-// interrupt ends the sessions of a supervisor, or the start that is under way.
-func (r *Registry) interrupt(s *live.Supervisor) {
-	s.Interrupt()
-	r.sessions.replace(s)
 }

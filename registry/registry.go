@@ -14,7 +14,6 @@ import (
 	"mcpx/config"
 	"mcpx/internal/tasks"
 	"mcpx/internal/telemetry"
-	"mcpx/registry/lists"
 	"mcpx/registry/live"
 )
 
@@ -24,12 +23,12 @@ type Registry struct {
 	tracer   *telemetry.Tracer // nil: none
 	log      zerolog.Logger
 	catalog  atomic.Pointer[Catalog]
-	changed  lists.Changes // lists that clients must be notified of
+	changed  live.Changes // lists that clients must be notified of
 	clients  clients
 	views    views
 	users    users
 	sessions clientSessions
-	shared   *live.Shared    // of the supervisors
+	group    *live.Group     // of the supervisors
 	records  records         // messages that somebody watches
 	tasks    tasks.Group     // the supervisors
 	ctx      context.Context // ends when Run does
@@ -50,7 +49,7 @@ func New(profile *config.Profile, o Options) *Registry {
 		schema:       profile.Name,
 		tracer:       o.Tracer,
 		log:          o.Log,
-		changed:      lists.NewChanges(),
+		changed:      live.NewChanges(),
 		clients:      newClients(),
 		views:        views{schema: profile.Name},
 		supervisors:  map[string]*live.Supervisor{},
@@ -58,7 +57,7 @@ func New(profile *config.Profile, o Options) *Registry {
 	}
 	r.ctx, r.stop = context.WithCancel(context.Background())
 	r.sessions = clientSessions{registry: r, byKey: map[sessionKey]*clientSession{}}
-	r.shared = live.NewShared(r.ctx, r, o)
+	r.group = live.NewGroup(r.ctx, r, o)
 	r.catalog.Store(&Catalog{})
 	r.Apply(profile)
 	return r
@@ -86,8 +85,7 @@ func (r *Registry) Done() <-chan struct{} { return r.ctx.Done() }
 // Catalog returns the current catalog.
 func (r *Registry) Catalog() *Catalog { return r.catalog.Load() }
 
-// Settled waits until the upstream is no longer starting, or until ctx ends, and returns
-// it; nil for an unknown name.
+// Settled is View.Settled for mcpx itself.
 func (r *Registry) Settled(ctx context.Context, name string) *live.Upstream {
 	return r.For(nil).Settled(ctx, name)
 }

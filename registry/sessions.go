@@ -315,7 +315,7 @@ func (p *clientSession) run(r *Registry) {
 	}
 }
 
-// open opens the session, or sets err. ready tells the registry that clients can use it.
+// open opens the session, or sets err. ready must be called once clients can use it.
 func (p *clientSession) open(r *Registry) (ready func()) {
 	session, capabilities, err := p.supervisor.OpenFor(p.client)
 	if err != nil {
@@ -326,7 +326,9 @@ func (p *clientSession) open(r *Registry) (ready func()) {
 		return nil
 	}
 	p.session = session
-	return r.Opened(session, capabilities)
+	r.setFirstLevel(session, capabilities)
+	r.restoreSubscriptions(session)() // before the first call, which may change a resource
+	return func() { r.updateLevel(session, capabilities) }
 }
 
 // drain closes the session when its calls have ended.

@@ -138,8 +138,5 @@ func (v View) SignedIn(ctx context.Context, server string, scopes []string) erro
 	}
 }
 
-// MaxTimeout returns how long a call to a server may take in total.
-func (r *Registry) MaxTimeout(server string) time.Duration { return r.limits(server).Total }
-
 // signInTick is how often SignedIn looks for new access.
 const signInTick = time.Second

@@ -93,7 +93,7 @@ func (r *Registry) leave(c upstream.Client, key sessionKey, uri string) (unsubsc
 
 // restoreSubscriptions returns a function that subscribes a new session to the resources
 // of the previous session. restoreSubscriptions is called before clients can use the
-// session, and restore afterwards.
+// session.
 func (r *Registry) restoreSubscriptions(s *live.Session) (restore func()) {
 	key := keyOfSession(s)
 	r.clients.mu.Lock()
@@ -278,7 +278,7 @@ func (r *Registry) updated(key sessionKey, params []byte) {
 			continue
 		}
 		for id, known := range s.known {
-			if c := r.clients.find(id); c != nil && upstream.RulesOf(c).HasAllOf(r.schema, key.server) {
+			if c := r.clients.find(id); c != nil && upstream.CallerOf(c).Rules.HasAllOf(r.schema, key.server) {
 				notices = append(notices, notice{c, known + rest})
 			}
 		}

@@ -46,7 +46,7 @@ func TestRelisted(t *testing.T) {
 		if took := time.Since(begin); err != nil || took > 2*time.Second || took == 0 {
 			t.Errorf("%v after %s", err, took)
 		}
-		if u.AwaitsList() || u.Tool("t2") != nil || u.Tool("t3") != nil || !u.Waits("t3") || u.Review() != "1 tool waits for review: mcpx pin a --diff" {
+		if u.AwaitsList() || u.Tool("t2") != nil || u.Tool("t3") != nil || !u.IsWithheld("t3") || u.Review() != "1 tool waits for review: mcpx pin a --diff" {
 			t.Errorf("%+v, %q", u.Tools, u.Review())
 		}
 	}, blocking("t1", "t2"))

@@ -99,11 +99,11 @@ func (v View) ensureOwn(name string) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.addOwn(key, &userUpstream{supervisor: live.New(r.shared, own, key.client), base: u.Config, headers: headers, used: time.Now()})
+	return r.addOwn(key, own, &userUpstream{base: u.Config, headers: headers, used: time.Now()})
 }
 
 // addOwn starts a caller's own upstream, unless there is one. The caller holds r.mu.
-func (r *Registry) addOwn(key sessionKey, own *userUpstream) error {
+func (r *Registry) addOwn(key sessionKey, c *config.Upstream, own *userUpstream) error {
 	r.users.mu.Lock()
 	defer r.users.mu.Unlock()
 	switch {
@@ -119,6 +119,7 @@ func (r *Registry) addOwn(key sessionKey, own *userUpstream) error {
 	if r.users.byKey == nil {
 		r.users.byKey = map[sessionKey]*userUpstream{}
 	}
+	own.supervisor = live.New(r.group, c, key.client)
 	r.users.byKey[key] = own
 	r.start(own.supervisor)
 	return nil

@@ -25,11 +25,11 @@ type View struct {
 func (r *Registry) For(c upstream.Client) View { return View{r, c} }
 
 // rules returns what the client may use; nil: everything.
-func (v View) rules() *policy.Rules { return upstream.RulesOf(v.client) }
+func (v View) rules() *policy.Rules { return upstream.CallerOf(v.client).Rules }
 
 // mayUse reports whether anything of a server exists for a client.
 func (r *Registry) mayUse(c upstream.Client, server string) bool {
-	return upstream.RulesOf(c).HasServer(r.schema, server)
+	return upstream.CallerOf(c).Rules.HasServer(r.schema, server)
 }
 
 // Catalog returns the part of the current catalog that the client may see, with the
@@ -110,7 +110,31 @@ func (v View) Listed(ctx context.Context, name string) (*live.Upstream, error) {
 	return v.see(u), v.explain(name, err)
 }
 
-// Settled is like Registry.Settled.
+// Relisted waits until the lists that the upstream has announced so far are read, and
+// returns the upstream with them.
+func (v View) Relisted(ctx context.Context, name string) (*live.Upstream, error) {
+	u := v.current(v.known(name))
+	if u == nil || !u.AwaitsList() {
+		return v.Ready(ctx, name)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, u.Config.StartupTimeout, &live.Unavailable{Server: name, Reason: "it has changed its lists, and they could not be read; try again later"})
+	defer cancel()
+	announced := u.Supervisor.Announced()
+	for u.AwaitsList() && !u.Supervisor.HasRead(announced) {
+		if err := u.Superseded(ctx); err != nil {
+			return nil, err
+		}
+		next := v.current(name)
+		if next == nil || next.Supervisor != u.Supervisor {
+			break
+		}
+		u = next
+	}
+	return v.Ready(ctx, name)
+}
+
+// Settled waits until the upstream is no longer starting, or until ctx ends, and returns
+// it; nil for an unknown name.
 func (v View) Settled(ctx context.Context, name string) *live.Upstream {
 	return v.see(v.settled(ctx, v.known(name)))
 }
@@ -159,8 +183,7 @@ func (v View) explain(name string, err error) error {
 	if u == nil || !errors.Is(err, errStillStarting) {
 		return err
 	}
-	e := &live.Unavailable{Server: name, Reason: fmt.Sprintf(`still starting after %s (its "startup_timeout"); try again later`, u.Config.StartupTimeout), Stderr: u.Supervisor.Stderr()}
-	return e
+	return &live.Unavailable{Server: name, Reason: fmt.Sprintf(`still starting after %s (its "startup_timeout"); try again later`, u.Config.StartupTimeout), Stderr: u.Supervisor.Stderr()}
 }
 
 // ready returns the upstream once it has a session, within the limit of ctx.
@@ -261,27 +284,4 @@ func (v *views) of(key viewKey, whole *Catalog, upstreams []*live.Upstream) *Cat
 	}
 	v.byKey[key] = seenCatalog{whole, next}
 	return next
-}
-
-// Relisted waits until the lists that the upstream has announced so far are read, and
-// returns the upstream with them.
-func (v View) Relisted(ctx context.Context, name string) (*live.Upstream, error) {
-	u := v.current(v.known(name))
-	if u == nil || !u.AwaitsList() {
-		return v.Ready(ctx, name)
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, u.Config.StartupTimeout, &live.Unavailable{Server: name, Reason: "it has changed its lists, and they could not be read; try again later"})
-	defer cancel()
-	announced := u.Supervisor.Announced()
-	for u.AwaitsList() && !u.Supervisor.HasRead(announced) {
-		if err := u.Superseded(ctx); err != nil {
-			return nil, err
-		}
-		next := v.current(name)
-		if next == nil || next.Supervisor != u.Supervisor {
-			break
-		}
-		u = next
-	}
-	return v.Ready(ctx, name)
 }

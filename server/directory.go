@@ -34,7 +34,7 @@ const maxDirectories = 256
 
 // directory returns the directory for a client.
 func (s *Server) directory(c *Client) *lazyDirectory {
-	rules := upstream.RulesOf(c)
+	rules := upstream.CallerOf(c).Rules
 	s.directories.mu.Lock()
 	defer s.directories.mu.Unlock()
 	if d := s.directories.byRules[rules]; d != nil {
@@ -137,5 +137,5 @@ func directory(p *config.Profile) string {
 
 // LazyTools returns the result of tools/list in lazy mode, as a client's model sees it.
 func (s *Server) LazyTools(c upstream.Client) []byte {
-	return lazyTools(s.granted(upstream.RulesOf(c)), "")
+	return lazyTools(s.granted(upstream.CallerOf(c).Rules), "")
 }

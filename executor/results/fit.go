@@ -2,6 +2,7 @@ package results
 
 import (
 	"bytes"
+	"slices"
 
 	"mcpx/internal/rawjson"
 	"mcpx/internal/tokens"
@@ -28,9 +29,9 @@ func (s *Store) IsSmall(result []byte) bool {
 // cut: everything else keeps its bytes. Most servers send structuredContent as a text
 // too; where both would exceed the limit, the text is enough.
 func (s *Store) Fit(client string, result *Result) []byte {
-	p, ok := s.partsOf(result)
+	p := s.partsOf(result)
 	switch {
-	case !ok:
+	case p == nil:
 		return result.raw
 	case p.exceeds(s.Tokens), p.repeats && p.exceeds(s.Tokens-keptTokens):
 		return s.cut(client, p)
@@ -38,8 +39,8 @@ func (s *Store) Fit(client string, result *Result) []byte {
 		return result.raw
 	}
 	h := s.save(client, p.kept())
-	if p.repeats && p.exceedsWith(s.Tokens) {
-		return AppendText(splice(p.raw, p.removeStructured()), "[structuredContent left out: the same JSON as the text; kept as "+h.id+h.place+"]")
+	if p.repeats && p.exceeds(s.Tokens-tokens.Count(p.data)) {
+		return AppendText(rawjson.Splice(p.raw, p.removeStructured()), "[structuredContent left out: the same JSON as the text; kept as "+h.id+h.place+"]")
 	}
 	return AppendText(p.raw, "kept as "+h.id+h.place+`; use {"$r": "`+h.id+`/…"} or select`)
 }
@@ -47,16 +48,16 @@ func (s *Store) Fit(client string, result *Result) []byte {
 // Cut cuts a result with more than the allowed tokens. It returns any other result as it
 // is.
 func (s *Store) Cut(client string, result *Result) []byte {
-	if p, ok := s.partsOf(result); ok && p.exceeds(s.Tokens) {
+	if p := s.partsOf(result); p != nil && p.exceeds(s.Tokens) {
 		return s.cut(client, p)
 	}
 	return result.raw
 }
 
-// partsOf reads a result that may have to be cut or kept.
-func (s *Store) partsOf(result *Result) (*parts, bool) {
+// partsOf reads a result that may have to be cut or kept. It returns nil for any other.
+func (s *Store) partsOf(result *Result) *parts {
 	if s.IsSmall(result.raw) {
-		return nil, false
+		return nil
 	}
 	return result.parts()
 }
@@ -74,13 +75,6 @@ func (p *parts) exceeds(limit int) bool {
 	return false
 }
 
-// exceedsWith reports whether the texts exceed a limit together with structuredContent,
-// which one of them repeats.
-func (p *parts) exceedsWith(limit int) bool {
-	left := limit - tokens.Count(p.data)
-	return left < 0 || p.exceeds(left)
-}
-
 // cut keeps a result, and shows texts up to the size of the head, and a note. Later texts
 // are only in the store, and so is structuredContent.
 func (s *Store) cut(client string, p *parts) []byte {
@@ -96,12 +90,12 @@ func (s *Store) cut(client string, p *parts) []byte {
 			edits = append(edits, without(p.items, t.item))
 		case shown < len(t.text):
 			cutText = t.text[:shown] + note(k, h, at+shown)
-			edits = append(edits, edit{t.value.Value, t.value.End, quote(cutText)})
+			edits = append(edits, rawjson.Edit{Start: t.value.Value, End: t.value.End, With: rawjson.AppendString(nil, cutText)})
 		}
 		left -= tokens.Count(t.text[:shown])
 		at += len(t.text) + len(separator)
 	}
-	result := splice(p.raw, edits)
+	result := rawjson.Splice(p.raw, edits)
 	if cutText != "" {
 		return result
 	}
@@ -117,11 +111,11 @@ func AppendText(result []byte, text string) []byte {
 	if rawjson.Kind(object) != '{' {
 		return result
 	}
-	item := `{"type":"text","text":` + quote(text) + `}`
+	item := contentItem(text)
 	content, ok := member(object, rawjson.Child{}, "content")
 	switch {
 	case !ok:
-		return insertLast(object, len(object)-1, `"content":[`+item+`]`)
+		return insertLast(object, len(object)-1, slices.Concat([]byte(`"content":[`), item, []byte("]")))
 	case object[content.Value] == '[':
 		return insertLast(object, content.End-1, item)
 	}
@@ -130,10 +124,10 @@ func AppendText(result []byte, text string) []byte {
 
 // insertLast inserts the last member or element of an object or array that ends at
 // closing.
-func insertLast(text []byte, closing int, item string) []byte {
+func insertLast(text []byte, closing int, item []byte) []byte {
 	before := bytes.TrimRight(text[:closing], " \t\r\n")
 	if !bytes.ContainsAny(before[len(before)-1:], "[{") {
-		item = "," + item
+		item = append([]byte(","), item...)
 	}
-	return splice(text, []edit{{closing, closing, item}})
+	return rawjson.Splice(text, []rawjson.Edit{{Start: closing, End: closing, With: item}})
 }

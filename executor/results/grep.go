@@ -190,8 +190,8 @@ func around(text string, match []int) string {
 		return plain.Line(text)
 	}
 	// A third of the room is for the text before the match.
-	start := runeStart(text, max(0, min(match[0]-maxLine/3, len(text)-maxLine)))
-	end := runeStart(text, min(start+maxLine, len(text)))
+	start := plain.RuneStart(text, max(0, min(match[0]-maxLine/3, len(text)-maxLine)))
+	end := plain.RuneStart(text, start+maxLine)
 	short := plain.Line(text[start:end])
 	if start > 0 {
 		short = "…" + short

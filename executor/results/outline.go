@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
@@ -29,7 +28,7 @@ func outline(k kept, limit int) string {
 		return plain.Cut(lines(k.text), limit)
 	}
 	s := shapeOf([][]byte{[]byte(strings.TrimSpace(k.data))}, 0)
-	least := s.rowDepth()
+	least := max(s.rowDepth(), 1)
 	for depth := maxDepth; ; depth-- {
 		text := s.text(depth)
 		if inner, ok := strings.CutPrefix(text, "{"); ok && inner != "}" {
@@ -47,9 +46,6 @@ func rowFields(data string) []string {
 	s := shapeOf([][]byte{[]byte(strings.TrimSpace(data))}, 0)
 	for depth := s.rowDepth(); depth > 1; depth-- {
 		next := slices.IndexFunc(s.fields, func(f field) bool { return f.shape.rowDepth() == depth-1 })
-		if next < 0 {
-			break
-		}
 		s = s.fields[next].shape
 	}
 	var names []string
@@ -137,25 +133,17 @@ func (s *shape) addFields(samples [][]byte, depth int) {
 }
 
 // rowDepth returns how many levels of keys an outline needs to show the fields of the
-// rows: the nearest array of objects. Without rows it is 1.
-func (s *shape) rowDepth() int {
+// rows: the nearest array of objects. It is 0 if there are no rows.
+func (s *shape) rowDepth() (least int) {
 	if s.isRows {
 		return 1
 	}
-	least := 0
 	for i := range s.fields {
-		if f := &s.fields[i].shape; f.hasRows() {
-			if d := f.rowDepth() + 1; least == 0 || d < least {
-				least = d
-			}
+		if d := s.fields[i].shape.rowDepth(); d > 0 && (least == 0 || d+1 < least) {
+			least = d + 1
 		}
 	}
-	return max(least, 1)
-}
-
-// hasRows reports whether there is an array of objects.
-func (s *shape) hasRows() bool {
-	return s.isRows || slices.ContainsFunc(s.fields, func(f field) bool { return f.shape.hasRows() })
+	return least
 }
 
 // text writes a shape with so many levels of keys.
@@ -177,7 +165,7 @@ var plainKey = regexp.MustCompile(`^[\p{L}\p{N}_$@.-]+$`)
 
 // label returns a key that cannot be mistaken for the outline's own signs.
 func label(key string) string {
-	key = key[:runeStart(key, min(len(key), 2*maxKey))] // plain.Cut shortens the rest
+	key = key[:plain.RuneStart(key, 2*maxKey)] // plain.Cut shortens the rest
 	if !plainKey.MatchString(key) {
 		key = strconv.Quote(key)
 	}
@@ -201,12 +189,4 @@ func lines(text string) string {
 		shape += ": " + strings.Join(headings, ", ")
 	}
 	return shape
-}
-
-// runeStart moves an offset back to where a rune starts.
-func runeStart(text string, i int) int {
-	for i > 0 && i < len(text) && !utf8.RuneStart(text[i]) {
-		i--
-	}
-	return i
 }

@@ -65,3 +65,19 @@ func TestOutlineIsBounded(t *testing.T) {
 		}
 	}
 }
+
+// TestRowFields finds the fields for the example of a select, whatever stands before the rows.
+func TestRowFields(t *testing.T) {
+	for data, want := range map[string]string{
+		`[{"id":1,"title":"a"},{"id":2,"n":3}]`:              "id title n",
+		`{"total":1,"items":[{"id":1,"title":"a"}]}`:         "id title",
+		`{"meta":{"page":1},"items":[{"id":1}]}`:             "id",
+		`{"data":{"n":1,"of":{"page":1},"rows":[{"id":1}]}}`: "id",
+		`{"a":1,"b":{"c":2}}`:                                "a b",
+		`[1,2]`:                                              "",
+	} {
+		if got := strings.Join(rowFields(data), " "); got != want {
+			t.Errorf("%s: %q, want %q", data, got, want)
+		}
+	}
+}

@@ -145,16 +145,3 @@ func (p *packed) text(stored []byte, from int) (text string, at int, err error) 
 	}
 	return b.String(), at, nil
 }
-
-// unpack returns the result in a packed result.
-func unpack(value []byte) (kept, error) {
-	p, err := readHeader(value)
-	if err != nil {
-		return kept{}, err
-	}
-	text, _, err := p.text(value[p.head:], 0)
-	if err != nil || len(text) != p.size {
-		return kept{}, errPacked
-	}
-	return kept{text: text, data: text[p.data:p.dataEnd]}, nil
-}

@@ -14,19 +14,18 @@ import (
 type Result struct {
 	raw    []byte
 	isRead bool
-	found  *parts // nil if the result is not a result of MCP
+	found  *parts
 }
 
 // NewResult returns a Result, which keeps the bytes.
 func NewResult(raw []byte) *Result { return &Result{raw: raw} }
 
-// parts returns the parts of the result.
-func (r *Result) parts() (p *parts, ok bool) {
+// parts returns the parts of the result, nil if it is not a result of MCP.
+func (r *Result) parts() *parts {
 	if !r.isRead {
-		r.found, _ = readParts(r.raw)
-		r.isRead = true
+		r.found, r.isRead = readParts(r.raw), true
 	}
-	return r.found, r.found != nil
+	return r.found
 }
 
 // isError reports whether the result reports an error.
@@ -53,18 +52,18 @@ type piece struct {
 // separator is between the texts of a kept result.
 const separator = "\n"
 
-// readParts reads a result. ok is false if it is not a result of MCP.
-func readParts(result []byte) (p *parts, ok bool) {
+// readParts reads a result. It returns nil if it is not a result of MCP.
+func readParts(result []byte) *parts {
 	if rawjson.Kind(result) != '{' || rawjson.Check(result) != nil {
-		return nil, false
+		return nil
 	}
 	raw := bytes.TrimSpace(withoutDuplicates(result))
-	p = &parts{raw: raw, members: slices.Collect(rawjson.Children(raw, 0)), structured: -1}
+	p := &parts{raw: raw, members: slices.Collect(rawjson.Children(raw, 0)), structured: -1}
 	for i, m := range p.members {
 		switch keyOf(m) {
 		case "content":
 			if raw[m.Value] != '[' {
-				return nil, false
+				return nil
 			}
 			p.items = slices.Collect(rawjson.Children(raw, m.Value))
 		case "structuredContent":
@@ -78,7 +77,7 @@ func readParts(result []byte) (p *parts, ok bool) {
 		}
 	}
 	p.findData()
-	return p, true
+	return p
 }
 
 // withoutDuplicates returns an object in which every key occurs once, with its last
@@ -163,11 +162,10 @@ func (r *Result) Tokens() int { return tokens.Count(r.Text()) }
 
 // Text returns the result's texts.
 func (r *Result) Text() string {
-	p, ok := r.parts()
-	if !ok {
-		return string(r.raw)
+	if p := r.parts(); p != nil {
+		return strings.Join(p.all(), separator)
 	}
-	return strings.Join(p.all(), separator)
+	return string(r.raw)
 }
 
 // kept returns the texts and the JSON to keep, in memory of their own.
@@ -180,11 +178,11 @@ func (p *parts) kept() kept {
 }
 
 // removeStructured returns the edit that removes structuredContent.
-func (p *parts) removeStructured() []edit {
+func (p *parts) removeStructured() []rawjson.Edit {
 	if p.structured < 0 {
 		return nil
 	}
-	return []edit{without(p.members, p.structured)}
+	return []rawjson.Edit{without(p.members, p.structured)}
 }
 
 // isJSON reports whether a text is a JSON object or array. A lone number or word
@@ -202,6 +200,11 @@ func keyOf(member rawjson.Child) string {
 
 func quote(text string) string { return string(rawjson.AppendString(nil, text)) }
 
+// contentItem returns a text as an item of content.
+func contentItem(text string) []byte {
+	return append(rawjson.AppendString([]byte(`{"type":"text","text":`), text), '}')
+}
+
 // member returns the last member of an object with that key: most parsers use that
 // one.
 func member(raw []byte, object rawjson.Child, key string) (found rawjson.Child, ok bool) {
@@ -213,34 +216,15 @@ func member(raw []byte, object rawjson.Child, key string) (found rawjson.Child, 
 	return found, ok
 }
 
-// edit replaces a part of a text.
-type edit struct {
-	start, end int
-	with       string
-}
-
 // without returns the edit that removes one child of an object or array.
-func without(list []rawjson.Child, i int) edit {
+func without(list []rawjson.Child, i int) rawjson.Edit {
 	switch {
 	case i > 0:
-		return edit{start: list[i-1].End, end: list[i].End}
+		return rawjson.Edit{Start: list[i-1].End, End: list[i].End}
 	case len(list) > 1:
-		return edit{start: list[0].Start, end: list[1].Start}
+		return rawjson.Edit{Start: list[0].Start, End: list[1].Start}
 	}
-	return edit{start: list[0].Start, end: list[0].End}
-}
-
-// splice applies edits that do not overlap.
-func splice(raw []byte, edits []edit) []byte {
-	slices.SortStableFunc(edits, func(a, b edit) int { return a.start - b.start })
-	var out []byte
-	at := 0
-	for _, e := range edits {
-		out = append(out, raw[at:e.start]...)
-		out = append(out, e.with...)
-		at = e.end
-	}
-	return append(out, raw[at:]...)
+	return rawjson.Edit{Start: list[0].Start, End: list[0].End}
 }
 
 // compact returns a JSON text without white space.

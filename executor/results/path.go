@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"mcpx/internal/nearest"
@@ -24,10 +23,7 @@ func (k kept) parse() (rawjson.Node, error) {
 		return rawjson.Node{}, errNotJSON
 	}
 	tree, err := rawjson.Parse([]byte(k.data))
-	if err != nil {
-		return rawjson.Node{}, err
-	}
-	return tree.Root(), nil
+	return tree.Root(), err
 }
 
 // stepsOf reads a path: a JSON Pointer, whose slash at the start may be missing, or a path
@@ -82,14 +78,10 @@ func follow(value rawjson.Node, step string) (list []rawjson.Node) {
 		}
 		return append(list, value.Elements()...)
 	}
-	child := value.Get(step)
-	if i, err := strconv.Atoi(step); err == nil && i >= 0 && strconv.Itoa(i) == step && value.Kind() == '[' {
-		child = value.At(i)
+	if child := value.Child(step); !child.IsZero() {
+		return []rawjson.Node{child}
 	}
-	if child.IsZero() {
-		return nil
-	}
-	return []rawjson.Node{child}
+	return nil
 }
 
 // missing explains why a step leads nowhere, by the keys or indexes that exist.
@@ -120,31 +112,15 @@ func names(object rawjson.Node, like string) string {
 	return strings.Join(keys[:min(len(keys), maxNames)], ", ") + ", …"
 }
 
-// join returns one value as it is written, or an array of several.
-func join(found []rawjson.Node, several bool) string {
+// join returns one value as it is, or an array of several.
+func join(found []rawjson.Node, several bool) rawjson.Node {
 	if !several {
-		return string(found[0].Raw())
+		return found[0]
 	}
-	var b strings.Builder
-	b.WriteByte('[')
-	for i, n := range found {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.Write(n.Raw())
+	array := []byte("[")
+	for _, n := range found {
+		array = rawjson.AppendElement(array, n.Raw())
 	}
-	b.WriteByte(']')
-	return b.String()
-}
-
-// joinNodes is join, parsed.
-func joinNodes(found []rawjson.Node, several bool) (rawjson.Node, error) {
-	if !several {
-		return found[0], nil
-	}
-	tree, err := rawjson.Parse([]byte(join(found, several)))
-	if err != nil {
-		return rawjson.Node{}, err
-	}
-	return tree.Root(), nil
+	tree, _ := rawjson.Parse(append(array, ']')) // its parts are valid
+	return tree.Root()
 }

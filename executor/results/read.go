@@ -55,8 +55,11 @@ func (s *Store) Read(client string, q Query) (string, error) {
 	if q.Select != nil && q.Select.Pattern != "" {
 		q.Grep = q.Select.Pattern
 	}
-	if q.Path == "" && (q.Select == nil || q.Grep != "") {
-		return s.readWhole(k, q)
+	switch {
+	case q.Path == "" && q.Grep != "":
+		return s.grepAll(k, q)
+	case q.Path == "" && q.Select == nil:
+		return s.windowOf(k.text, q)
 	}
 	root, err := k.parse()
 	if err != nil {
@@ -70,17 +73,9 @@ func (s *Store) Read(client string, q Query) (string, error) {
 	case q.Grep != "":
 		return s.grep(valuesIn(root, found), q)
 	case q.Select != nil:
-		return s.selected(q.Select, found, several)
+		return answer(q.Select.Apply(join(found, several)), s.budget()), nil
 	}
-	return s.windowOf(join(found, several), q)
-}
-
-// readWhole reads a result without a path.
-func (s *Store) readWhole(k kept, q Query) (string, error) {
-	if q.Grep == "" {
-		return s.windowOf(k.text, q)
-	}
-	return s.grepAll(k, q)
+	return s.windowOf(string(join(found, several).Raw()), q)
 }
 
 // grepAll searches the values of JSON, or the lines of a text.
@@ -89,15 +84,6 @@ func (s *Store) grepAll(k kept, q Query) (string, error) {
 		return s.grep(valuesIn(root, []rawjson.Node{root}), q)
 	}
 	return s.grep(linesOf(k.text), q)
-}
-
-// selected applies a select to the values that a path has found.
-func (s *Store) selected(q *selection.Query, found []rawjson.Node, several bool) (string, error) {
-	value, err := joinNodes(found, several)
-	if err != nil {
-		return "", err
-	}
-	return answer(q.Apply(value), s.budget()), nil
 }
 
 // budget returns the tokens that an answer may have.
@@ -128,12 +114,12 @@ func (s *Store) window(p excerpt, q Query) (answer string, ok bool, err error) {
 	if start > 0 && start >= p.size {
 		return "", false, fmt.Errorf("offset %d is past the end: there are %d bytes", start, p.size)
 	}
-	start = runeStart(p.text, start-p.at)
+	start = plain.RuneStart(p.text, start-p.at)
 	rest, isEnd := p.text[start:], p.at+len(p.text) == p.size
 	if q.Limit > 0 && q.Limit < len(rest) {
 		// At least one rune, or the reader would be stuck.
 		_, first := utf8.DecodeRuneInString(rest)
-		rest, isEnd = rest[:max(runeStart(rest, q.Limit), first)], true
+		rest, isEnd = rest[:max(plain.RuneStart(rest, q.Limit), first)], true
 	}
 	length := tokens.Cut(rest, s.budget()-positionCost)
 	if length == len(rest) && !isEnd {

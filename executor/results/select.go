@@ -2,6 +2,7 @@ package results
 
 import (
 	"fmt"
+	"strings"
 
 	"mcpx/internal/rawjson"
 	"mcpx/internal/selection"
@@ -12,8 +13,8 @@ import (
 // the query selects. The whole result is kept, unless the store keeps nothing. For a
 // result that reports an error, or is not JSON, Select is like Fit.
 func (s *Store) Select(client string, result *Result, q *selection.Query) []byte {
-	p, ok := result.parts()
-	if !ok || result.isError() || len(p.items) == 0 && p.structured < 0 {
+	p := result.parts()
+	if p == nil || result.isError() || len(p.items) == 0 && p.structured < 0 {
 		return s.Fit(client, result)
 	}
 	k := p.kept()
@@ -69,7 +70,7 @@ func withLine(text, line string) string {
 func (p *parts) withText(text string) []byte {
 	edits := p.removeStructured()
 	if len(p.texts) == 0 {
-		return AppendText(splice(p.raw, edits), text)
+		return AppendText(rawjson.Splice(p.raw, edits), text)
 	}
 	for i, t := range p.texts {
 		if i > 0 {
@@ -77,9 +78,9 @@ func (p *parts) withText(text string) []byte {
 			continue
 		}
 		item := p.items[t.item]
-		edits = append(edits, edit{item.Start, item.End, `{"type":"text","text":` + quote(text) + `}`})
+		edits = append(edits, rawjson.Edit{Start: item.Start, End: item.End, With: contentItem(text)})
 	}
-	return splice(p.raw, edits)
+	return rawjson.Splice(p.raw, edits)
 }
 
 // Values are the parts of a client's kept results that one call refers to. Each result is
@@ -118,12 +119,9 @@ func (v *Values) Get(reference string, q *selection.Query) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	value := join(found, several)
 	if q == nil {
-		return []byte(join(found, several)), nil
-	}
-	value, err := joinNodes(found, several)
-	if err != nil {
-		return nil, err
+		return value.Raw(), nil
 	}
 	selected := q.Apply(value)
 	if !selected.IsKnown() {
@@ -134,13 +132,9 @@ func (v *Values) Get(reference string, q *selection.Query) ([]byte, error) {
 
 // splitReference splits r7/items/0 or r7.items[0] into id and path.
 func splitReference(reference string) (id, path string) {
-	end := 0
-	for end < len(reference) && reference[end] != '/' && reference[end] != '.' && reference[end] != '[' {
-		end++
+	end := strings.IndexAny(reference, "/.[")
+	if end < 0 {
+		return reference, ""
 	}
-	id, path = reference[:end], reference[end:]
-	if path != "" && path[0] == '.' {
-		path = path[1:]
-	}
-	return id, path
+	return reference[:end], strings.TrimPrefix(reference[end:], ".")
 }

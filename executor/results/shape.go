@@ -84,8 +84,8 @@ func (s *Store) Shape(client string, t Tool) string {
 }
 
 func shapeOfResult(result *Result) string {
-	p, ok := result.parts()
-	if !ok || p.data == "" {
+	p := result.parts()
+	if p == nil || p.data == "" {
 		return ""
 	}
 	return tokens.Shorten(outline(kept{data: p.data}, 4*maxShape), maxShape)

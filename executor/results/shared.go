@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -68,41 +67,47 @@ func (s *Store) share(client string, number int, k kept) (id string, ok bool) {
 // fetch returns a result that another replica has stored. It is kept here as well, since
 // later requests often read it again. missing is the error if there is none.
 func (s *Store) fetch(client, id string, missing error) (kept, error) {
-	value, err := s.value(s.key(client, id))
-	switch {
-	case err != nil:
-		return kept{}, unreachable(id)
-	case value == nil:
-		return kept{}, missing
-	}
-	k, err := unpack(value)
+	r, err := s.open(client, id, missing)
 	if err != nil {
-		return kept{}, fmt.Errorf("%s: %w; call the tool again", id, err)
+		return kept{}, err
 	}
+	whole, err := s.part(r, 0, r.size)
+	if err != nil {
+		return kept{}, err
+	}
+	k := kept{text: whole.text, data: whole.text[r.data:r.dataEnd]}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c := s.client(client); c.results[id] == nil {
 		now := time.Now()
 		s.insert(&entry{client: client, id: id, kept: k, used: now, shared: now, isCopy: true})
 	}
-	s.later(s.keep(client, id))
 	return k, nil
 }
 
-// value returns a packed result, nil if there is none. The header comes first: it says how
-// many bytes follow, and so how long the store may take for them.
-func (s *Store) value(key string) ([]byte, error) {
-	start, err := s.Store.Part(context.Background(), key, 0, headerBytes)
-	if err != nil || len(start) < headerBytes {
-		return start, err
+// remote is a result in the shared store.
+type remote struct {
+	id, key string
+	start   []byte // its first bytes
+	*packed
+}
+
+// open finds a result in the shared store and postpones its expiry. It reads the header,
+// which says how many bytes follow, and so how long the store may take for them. missing
+// is the error if there is no such result.
+func (s *Store) open(client, id string, missing error) (r remote, err error) {
+	r.id, r.key = id, s.key(client, id)
+	if r.start, err = s.Store.Part(context.Background(), r.key, 0, headerBytes); err != nil {
+		return r, unreachable(id)
 	}
-	p, _ := readHeader(start) // unpack reports the error
-	if p == nil {
-		return start, nil
+	if r.start == nil {
+		return r, missing
 	}
-	_, end := p.stored(0, p.size)
-	rest, err := s.Store.Part(context.Background(), key, headerBytes, min(end, packedBytes))
-	return append(start, rest...), err
+	if r.packed, err = readHeader(r.start); err != nil {
+		return r, damaged(id)
+	}
+	s.later(s.keep(client, id))
+	return r, nil
 }
 
 // unreachable is the error for a result that this replica does not have while the store
@@ -111,35 +116,24 @@ func unreachable(id string) error {
 	return fmt.Errorf("no result %q on this replica, and the store cannot be used now; try again later, or call the tool again", id)
 }
 
+func damaged(id string) error { return fmt.Errorf("%s: %w; call the tool again", id, errPacked) }
+
 // readPart is window for a result that another replica has stored. It reads only the blocks
 // that it needs.
 func (s *Store) readPart(client string, q Query, missing error) (string, error) {
-	key := s.key(client, q.ID)
-	start, err := s.Store.Part(context.Background(), key, 0, headerBytes)
-	switch {
-	case err != nil:
-		return "", unreachable(q.ID)
-	case start == nil:
-		return "", missing
-	}
-	p, err := readHeader(start)
+	r, err := s.open(client, q.ID, missing)
 	if err != nil {
-		return "", fmt.Errorf("%s: %w; call the tool again", q.ID, err)
+		return "", err
 	}
-	s.later(s.keep(client, q.ID))
-	from := max(0, min(q.startIn(p.size), p.size)-utf8Max)
+	from := max(0, min(q.startIn(r.size), r.size)-utf8Max)
 	want := min(s.budget(), blockBytes) * wantedPerToken
 	if q.Limit > 0 {
 		want = min(want, q.Limit+2*utf8Max)
 	}
 	for ; ; want *= 2 {
-		to := min(from+want, p.size)
-		found, err := s.part(key, p, start, span{from, to})
-		if errors.Is(err, errPacked) {
-			return "", fmt.Errorf("%s: %w; call the tool again", q.ID, err)
-		}
+		found, err := s.part(r, from, min(from+want, r.size))
 		if err != nil {
-			return "", unreachable(q.ID)
+			return "", err
 		}
 		if answer, ok, err := s.window(found, q); ok || err != nil {
 			return answer, err
@@ -153,24 +147,22 @@ const (
 	wantedPerToken = 8 // bytes to read for each token; doubled if they are not enough
 )
 
-// span is a part of a text.
-type span struct{ from, to int }
-
-// part reads a part of the text of a packed result, of which start is the beginning.
-func (s *Store) part(key string, p *packed, start []byte, part span) (excerpt, error) {
-	first, end := p.stored(part.from, part.to)
-	stored := start[min(first, len(start)):min(end, len(start))]
-	if end > len(start) {
+// part reads a part of the text of a result, and perhaps more.
+func (s *Store) part(r remote, from, to int) (excerpt, error) {
+	first, end := r.stored(from, to)
+	end = min(end, packedBytes)
+	stored := r.start[min(first, len(r.start)):min(end, len(r.start))]
+	if end > len(r.start) {
 		var err error
-		if stored, err = s.Store.Part(context.Background(), key, first, end); err != nil {
-			return excerpt{}, err
+		if stored, err = s.Store.Part(context.Background(), r.key, first, end); err != nil {
+			return excerpt{}, unreachable(r.id)
 		}
 	}
-	text, at, err := p.text(stored, part.from)
-	if err != nil || at+len(text) < part.to {
-		return excerpt{}, errPacked
+	text, at, err := r.text(stored, from)
+	if err != nil || at+len(text) < to {
+		return excerpt{}, damaged(r.id)
 	}
-	return excerpt{text, at, p.size}, nil
+	return excerpt{text, at, r.size}, nil
 }
 
 // keep returns a task that postpones the expiry of a shared result after its use.

@@ -473,6 +473,19 @@ func FuzzPack(f *testing.F) {
 	})
 }
 
+// unpack returns the result in a packed result, as fetch does.
+func unpack(value []byte) (kept, error) {
+	p, err := readHeader(value)
+	if err != nil {
+		return kept{}, err
+	}
+	text, _, err := p.text(value[p.head:], 0)
+	if err != nil || len(text) != p.size {
+		return kept{}, errPacked
+	}
+	return kept{text: text, data: text[p.data:p.dataEnd]}, nil
+}
+
 // idForm finds ids in notes.
 var idForm = regexp.MustCompile(`r[0-9]+-[a-z2-7]{4}`)
 

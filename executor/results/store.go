@@ -88,29 +88,21 @@ func New(o Options) *Store {
 
 // Forget drops everything that is kept for a client. Other replicas can still read what is
 // shared.
-func (s *Store) Forget(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c, ok := s.clients[name]
-	if !ok {
-		return
-	}
-	for _, e := range c.results {
-		s.drop(e)
-	}
-	delete(s.clients, name)
-}
+func (s *Store) Forget(name string) { s.forget(name, s.drop) }
 
 // Remove is Forget for a client that is gone everywhere: nobody can read its results.
-func (s *Store) Remove(name string) {
+func (s *Store) Remove(name string) { s.forget(name, s.evict) }
+
+// forget removes a client, and its results with drop or evict.
+func (s *Store) forget(name string, remove func(*list.Element)) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if c, ok := s.clients[name]; ok {
 		for _, e := range c.results {
-			s.evict(e)
+			remove(e)
 		}
+		delete(s.clients, name)
 	}
-	s.mu.Unlock()
-	s.Forget(name)
 }
 
 // save keeps a result for a client. With a shared store, it waits until the result is
@@ -176,7 +168,11 @@ func (s *Store) makeRoom() {
 	if len(s.clients) < maxClients {
 		return
 	}
-	if len(s.clients) == s.withResults() {
+	hasIdle := false
+	for _, c := range s.clients {
+		hasIdle = hasIdle || len(c.results) == 0
+	}
+	if !hasIdle {
 		for range maxClients / 10 {
 			for _, e := range s.clients[s.results.Front().Value.(*entry).client].results {
 				s.evict(e)
@@ -189,16 +185,6 @@ func (s *Store) makeRoom() {
 			delete(s.clients, name)
 		}
 	}
-}
-
-// withResults counts the clients that have results.
-func (s *Store) withResults() (n int) {
-	for _, c := range s.clients {
-		if len(c.results) > 0 {
-			n++
-		}
-	}
-	return n
 }
 
 // load returns a result of a client and marks it as used.

@@ -185,24 +185,18 @@ func summary(tries []try, forms int, at []string) finding {
 // explainUnevaluated checks the members that no other keyword has evaluated.
 func (r *rule) explainUnevaluated(v any, at []string) (found []finding) {
 	others := r.unevaluatedProperties
-	members := map[string]any{}
-	switch v := v.(type) {
-	case map[string]any:
-		members = v
-	case []any:
+	if _, isArray := v.([]any); isArray {
 		others = r.unevaluatedItems
-		for i, item := range v {
-			members[strconv.Itoa(i)] = item
-		}
 	}
 	if others == nil {
 		return nil
 	}
 	evaluating := *r
 	evaluating.unevaluatedProperties, evaluating.unevaluatedItems = nil, nil
-	for _, key := range slices.Sorted(maps.Keys(members)) {
+	all := maps.Collect(members(v))
+	for _, key := range slices.Sorted(maps.Keys(all)) {
 		if !evaluating.evaluates(v, key) {
-			found = append(found, others.explain(members[key], below(at, key))...)
+			found = append(found, others.explain(all[key], below(at, key))...)
 		}
 	}
 	return found

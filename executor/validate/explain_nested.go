@@ -98,10 +98,8 @@ func (r *rule) explainArray(v []any, at []string) []finding {
 		if len(found) >= maxFindings {
 			break
 		}
-		rule := r.items
-		if i < len(r.prefixItems) {
-			rule = r.prefixItems[i]
-		} else if rule != nil && rule.never {
+		rule := r.ofItem(i)
+		if i >= len(r.prefixItems) && rule != nil && rule.never {
 			return append(found, problem(at, "expected at most %s, got %d", items.of(len(r.prefixItems)), len(v)))
 		}
 		found = append(found, rule.explain(item, below(at, strconv.Itoa(i)))...)

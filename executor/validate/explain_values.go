@@ -80,14 +80,11 @@ func allowedList(values []any) string {
 		}
 		shown = append(shown, text)
 	}
-	switch last := len(shown) - 1; {
-	case last < 0:
+	switch {
+	case len(shown) == 0:
 		return tokens.Shorten(showUpTo(values[0], maxAllowedShown), maxAllowedTokens)
 	case len(shown) < len(values):
 		return fmt.Sprintf("%s, … (%d in all)", strings.Join(shown, ", "), len(values))
-	case last == 0:
-		return shown[0]
-	default:
-		return strings.Join(shown[:last], ", ") + " or " + shown[last]
 	}
+	return orList(shown)
 }

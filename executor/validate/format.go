@@ -4,6 +4,7 @@ import (
 	"net/mail"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,7 +23,7 @@ type format struct {
 // most servers accept.
 var formats = map[string]*format{
 	"date":      {"date", "YYYY-MM-DD", fitsTime("2006-01-02")},
-	"date-time": {"date-time", "YYYY-MM-DDThh:mm:ssZ", fitsDateTime},
+	"date-time": {"date-time", "YYYY-MM-DDThh:mm:ssZ", fitsTime(time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04Z07:00", "2006-01-02T15:04")},
 	"time":      {"time", "hh:mm:ssZ", fitsTime("15:04:05Z07:00", "15:04:05", "15:04Z07:00", "15:04")},
 	"uri":       {"uri", "https://…", fitsURI},
 	"email":     {"email", "name@example.com", fitsEmail},
@@ -43,22 +44,17 @@ func (f *format) acceptsRaw(value []byte) bool {
 	return ok && f.accepts(text)
 }
 
-// fitsTime accepts times in one of several layouts of package time.
+// fitsTime accepts times in one of several layouts of package time, also with a space
+// between date and time.
 func fitsTime(layouts ...string) func(text string) bool {
 	return func(text string) bool {
-		for _, layout := range layouts {
-			if _, err := time.Parse(layout, strings.ToUpper(text)); err == nil {
-				return true
-			}
-		}
-		return false
+		text = strings.ToUpper(strings.Replace(text, " ", "T", 1))
+		return slices.ContainsFunc(layouts, func(layout string) bool {
+			_, err := time.Parse(layout, text)
+			return err == nil
+		})
 	}
 }
-
-var fitsTimestamp = fitsTime(time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04Z07:00", "2006-01-02T15:04")
-
-// fitsDateTime also accepts a space between date and time.
-func fitsDateTime(text string) bool { return fitsTimestamp(strings.Replace(text, " ", "T", 1)) }
 
 func fitsURI(text string) bool {
 	u, err := url.Parse(text)

@@ -48,20 +48,12 @@ func (n *noter) misfits(r *rule, value any, at []string) (found []finding) {
 	}
 	found = append(found, n.fewestMisfits(r.anyOf, value, at)...)
 	found = append(found, n.fewestMisfits(r.oneOf, value, at)...)
-	switch v := value.(type) {
-	case string:
-		if !r.format.accepts(v) {
-			found = append(found, problem(at, "expected %s (%s), got %s; sent as it is", r.format.name, r.format.form, show(v)))
-		}
-	case map[string]any:
-		for key, member := range v {
-			for _, rule := range n.ofMember(r, key) {
-				found = append(found, n.misfits(rule, member, below(at, key))...)
-			}
-		}
-	case []any:
-		for i, item := range v {
-			found = append(found, n.misfits(r.ofItem(i), item, below(at, strconv.Itoa(i)))...)
+	if text, ok := value.(string); ok && !r.format.accepts(text) {
+		found = append(found, problem(at, "expected %s (%s), got %s; sent as it is", r.format.name, r.format.form, show(text)))
+	}
+	for key, member := range members(value) {
+		for _, rule := range n.inside(r, value, key) {
+			found = append(found, n.misfits(rule, member, below(at, key))...)
 		}
 	}
 	return found[:min(len(found), maxFindings)]
@@ -113,32 +105,19 @@ func (n *noter) mayBe(r *rule, value any) bool {
 // strayNames returns the properties that no rule declares and whose names are close to a
 // declared property that is missing.
 func (n *noter) strayNames(rules []*rule, value any, at []string) (found []finding) {
-	switch v := value.(type) {
-	case map[string]any:
-		all := n.withInPlace(rules)
-		found = n.strayNamesOf(all, v, at)
-		for key, member := range v {
-			if !isContainer(member) {
-				continue
-			}
-			var inside []*rule
-			for _, r := range all {
-				inside = append(inside, n.ofMember(r, key)...)
-			}
-			found = append(found, n.strayNames(inside, member, below(at, key))...)
+	all := n.withInPlace(rules)
+	if object, ok := value.(map[string]any); ok {
+		found = n.strayNamesOf(all, object, at)
+	}
+	for key, member := range members(value) {
+		if name := typeName(member); name != "object" && name != "array" {
+			continue
 		}
-	case []any:
-		all := n.withInPlace(rules)
-		for i, item := range v {
-			if !isContainer(item) {
-				continue
-			}
-			var inside []*rule
-			for _, r := range all {
-				inside = append(inside, r.ofItem(i))
-			}
-			found = append(found, n.strayNames(inside, item, below(at, strconv.Itoa(i)))...)
+		var inside []*rule
+		for _, r := range all {
+			inside = append(inside, n.inside(r, value, key)...)
 		}
+		found = append(found, n.strayNames(inside, member, below(at, key))...)
 	}
 	return found[:min(len(found), maxFindings)]
 }
@@ -190,14 +169,6 @@ func (n *noter) withInPlace(rules []*rule) (all []*rule) {
 	return all
 }
 
-func isContainer(value any) bool {
-	switch value.(type) {
-	case map[string]any, []any:
-		return true
-	}
-	return false
-}
-
 // declared is rule.declared, with its work counted: patterns take the longest.
 func (n *noter) declared(r *rule, key string) []*rule {
 	if !n.step(1 + len(r.patternProperties)*(1+len(key)/10)) {
@@ -206,8 +177,13 @@ func (n *noter) declared(r *rule, key string) []*rule {
 	return r.declared(key)
 }
 
-// ofMember returns the rules for the value of a property.
-func (n *noter) ofMember(r *rule, key string) []*rule {
+// inside returns the rules for a member or an element of a value; nil among them if there
+// is none for the element.
+func (n *noter) inside(r *rule, value any, key string) []*rule {
+	if _, isArray := value.([]any); isArray {
+		i, _ := strconv.Atoi(key)
+		return []*rule{r.ofItem(i)}
+	}
 	rules := n.declared(r, key)
 	if len(rules) == 0 && r.additionalProperties != nil {
 		rules = append(rules, r.additionalProperties)

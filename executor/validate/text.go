@@ -103,8 +103,8 @@ func cut(s string, n int) (head string, more bool) {
 // orList returns `a, b or c`.
 func orList(items []string) string {
 	last := len(items) - 1
-	if len(items) > maxListed || last < 1 {
-		return commaList(items)
+	if last < 1 {
+		return strings.Join(items, "")
 	}
 	return strings.Join(items[:last], ", ") + " or " + items[last]
 }

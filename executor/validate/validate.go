@@ -58,8 +58,8 @@ type Validator struct {
 
 	// A costly check cannot be stopped, so a schema has one at a time. Its caller
 	// holds turn while it waits.
-	turn    chan struct{}
-	runaway chan struct{} // guarded by turn: closed when the last overdue check ends
+	turn      chan struct{}
+	isOverdue atomic.Bool // the last check still runs
 }
 
 // judge is a compiled schema.
@@ -147,10 +147,7 @@ func (v *Validator) Notes(arguments any) []Problem {
 	if v.Unjudged() != "" || !v.ready.Load() || !v.judge.noted {
 		return nil
 	}
-	notes, err := v.run(arguments, (*engine).notes)
-	if err != nil {
-		return nil
-	}
+	notes, _ := v.run(arguments, (*engine).notes)
 	return notes
 }
 
@@ -174,7 +171,7 @@ func (v *Validator) run(arguments any, check func(e *engine, arguments any) []Pr
 func (v *Validator) checkWithin(check func() ([]Problem, error)) ([]Problem, error) {
 	v.turn <- struct{}{}
 	defer func() { <-v.turn }()
-	if v.runaway != nil && !isClosed(v.runaway) || overdue.Load() >= maxOverdue {
+	if v.isOverdue.Load() || overdue.Load() >= maxOverdue {
 		return nil, errBusy
 	}
 	var problems []Problem
@@ -187,10 +184,11 @@ func (v *Validator) checkWithin(check func() ([]Problem, error)) ([]Problem, err
 	if wait(done, v.limit) {
 		return problems, err
 	}
-	v.runaway = done
+	v.isOverdue.Store(true)
 	overdue.Add(1)
 	go func() {
 		<-done
+		v.isOverdue.Store(false)
 		overdue.Add(-1)
 	}()
 	return nil, errTimeout
@@ -232,15 +230,6 @@ func wait(done <-chan struct{}, limit time.Duration) bool {
 		}
 	}
 	return false
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }
 
 // recovered calls f and returns a panic as an error.

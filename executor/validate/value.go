@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"math/big"
 	"slices"
@@ -83,12 +84,27 @@ func measure(v any, depth, limit int) (nodes int, err error) {
 	return nodes, nil
 }
 
+// members returns the members of an object by their keys, or the elements of an array by
+// their indexes. Other values have none.
+func members(value any) iter.Seq2[string, any] {
+	return func(yield func(string, any) bool) {
+		switch v := value.(type) {
+		case map[string]any:
+			maps.All(v)(yield)
+		case []any:
+			for i, item := range v {
+				if !yield(strconv.Itoa(i), item) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // IsNumber reports whether a text is exactly a JSON number, and one that Check can
 // judge.
 func IsNumber(text string) bool {
-	raw := []byte(text)
-	kind := rawjson.Kind(raw)
-	return (kind == '-' || kind >= '0' && kind <= '9') && strings.TrimSpace(text) == text && rawjson.Check(raw) == nil && checkNumber(text) == nil
+	return rawjson.IsNumber([]byte(text)) && checkNumber(text) == nil
 }
 
 func checkNumber(n string) error {

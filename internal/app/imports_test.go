@@ -124,6 +124,8 @@ func TestPoints(t *testing.T) {
 		{"internal/app", "server", true},
 		{"server/pages", "server/front", true},
 		{"server/front", "server/pages", false},
+		{"config/edit", "config", true},
+		{"config", "config/edit", false},
 		{"registry", "registry/live", true},
 		{"registry/live", "registry/lists", true},
 		{"registry/live", "registry", false},

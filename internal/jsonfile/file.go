@@ -1,5 +1,5 @@
-// Package jsonfile reads a JSON file with comments. Its values know where they are, so that
-// problems name line, column and path.
+// Package jsonfile reads a JSON file with comments: mcpx's config, or another one with MCP
+// servers. Its values know where they are, so that problems name line, column and path.
 package jsonfile
 
 import (
@@ -29,14 +29,14 @@ func (f *File) Err() error {
 	if len(f.problems) == 0 {
 		return nil
 	}
-	return &Error{Problems: sorted(f.problems), Warnings: sorted(f.warnings)}
+	return &Error{Problems: byPosition(f.problems), Warnings: byPosition(f.warnings)}
 }
 
 // Warnings returns the warnings by position.
-func (f *File) Warnings() []Problem { return sorted(f.warnings) }
+func (f *File) Warnings() []Problem { return byPosition(f.warnings) }
 
-// Problems returns the number of problems so far.
-func (f *File) Problems() int { return len(f.problems) }
+// ProblemCount returns the number of problems so far.
+func (f *File) ProblemCount() int { return len(f.problems) }
 
 // Error reports a file that cannot be used.
 type Error struct {
@@ -71,7 +71,8 @@ func (p Problem) String() string {
 	return fmt.Sprintf("%s:%d:%d: %s: %s", p.File, p.Line, p.Column, p.Path, p.Text)
 }
 
-func sorted(problems []Problem) []Problem {
+// byPosition sorts problems in place.
+func byPosition(problems []Problem) []Problem {
 	slices.SortStableFunc(problems, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
@@ -92,7 +93,7 @@ func (f *File) Warn(n Node, format string, args ...any) {
 	f.warnings = f.add(f.warnings, n, format, args)
 }
 
-// MayWarn reports whether a warning would not be dropped.
+// MayWarn reports whether there is room for another warning.
 func (f *File) MayWarn() bool { return len(f.warnings) <= maxProblems }
 
 // Tolerate calls read. The problems that it reports become warnings, with a text added.

@@ -83,7 +83,7 @@ func TestTolerate(t *testing.T) {
 	root, _ := f.Parse()
 	f.Fail(root, "one")
 	f.Tolerate(func() { f.Fail(root, "two") }, "; using the default")
-	if f.Problems() != 1 || len(f.Warnings()) != 1 || f.Warnings()[0].Text != "two; using the default" {
+	if f.ProblemCount() != 1 || len(f.Warnings()) != 1 || f.Warnings()[0].Text != "two; using the default" {
 		t.Errorf("got %v and %v", f.Err(), f.Warnings())
 	}
 }

@@ -49,7 +49,7 @@ func (n Node) Members() []Member {
 	return members
 }
 
-// Member returns the member with this key. It builds no other paths (BenchmarkParse).
+// Member returns the member with this key. It builds no other paths (BenchmarkParse in config).
 func (n Node) Member(key string) (Member, bool) {
 	object, _ := n.value.Value.(*hujson.Object)
 	for i := 0; object != nil && i < len(object.Members); i++ {

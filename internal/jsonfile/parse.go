@@ -92,7 +92,7 @@ func (f *File) Parse() (Node, bool) {
 		f.Fail(root, `expected an object such as {"mcpServers": {}}, got %s`, root.Describe())
 		return Node{}, false
 	}
-	if hasDuplicates(value) { // few files do, and building the paths of all keys is slow (BenchmarkParse)
+	if hasDuplicates(value) { // few files do, and building the paths of all keys is slow (BenchmarkParse in config)
 		f.duplicates(root)
 	}
 	return root, true

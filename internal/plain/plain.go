@@ -106,11 +106,16 @@ func Cut(s string, limit int) string {
 		return s
 	}
 	const mark = "…"
-	end := max(limit-len(mark), 0)
-	for end > 0 && !utf8.RuneStart(s[end]) {
-		end--
+	return s[:RuneStart(s, max(limit-len(mark), 0))] + mark
+}
+
+// RuneStart returns the last offset up to i where a rune starts, or the end of s.
+func RuneStart(s string, i int) int {
+	i = min(i, len(s))
+	for i > 0 && i < len(s) && !utf8.RuneStart(s[i]) {
+		i--
 	}
-	return s[:end] + mark
+	return i
 }
 
 // Shell returns a command line for a shell: its words, quoted where needed.

@@ -21,11 +21,12 @@ type Child struct {
 	Value      int    // where its value starts
 }
 
-// Children returns the members or elements of the value that starts at an offset
-// of b, which must be valid JSON. Other values have none.
+// Children returns the members or elements of the value at an offset of b, which must
+// be valid JSON. Other values have none.
 func Children(b []byte, at int) iter.Seq[Child] {
 	return func(yield func(Child) bool) {
 		c := cursor{b: b, i: at}
+		c.space()
 		if c.peek() == '{' || c.peek() == '[' {
 			_, _ = c.children(yield)
 		}
@@ -35,31 +36,18 @@ func Children(b []byte, at int) iter.Seq[Child] {
 // children moves past the object or array at the cursor and visits what is in it,
 // until visit returns false.
 func (c *cursor) children(visit func(Child) (more bool)) (stopped bool, err error) {
-	isObject, closing := true, byte('}')
-	if c.peek() == '[' {
-		isObject, closing = false, ']'
-	}
-	last, err := c.open(0, closing)
-	for !last && err == nil {
-		c.space()
-		child := Child{Start: c.i}
-		if isObject {
-			if child.Key, err = c.key(); err != nil {
-				return false, err
-			}
-			c.space()
-		}
-		child.Value = c.i
-		if err := c.value(1); err != nil {
-			return false, err
+	in := c.open(0)
+	for c.next(&in) {
+		child := Child{Key: in.key, Start: in.start, Value: c.i}
+		if in.err = c.value(1); in.err != nil {
+			break
 		}
 		child.End = c.i
 		if !visit(child) {
 			return true, nil
 		}
-		last, err = c.next(closing)
 	}
-	return false, err
+	return false, in.err
 }
 
 // peek returns the byte at the cursor, 0 at the end.
@@ -97,10 +85,8 @@ func (c *cursor) value(depth int) error {
 	switch c.peek() {
 	case '"':
 		return c.text()
-	case '{':
-		return c.object(depth)
-	case '[':
-		return c.array(depth)
+	case '{', '[':
+		return c.skip(depth)
 	}
 	return c.scalar()
 }
@@ -120,35 +106,64 @@ func (c *cursor) scalar() error {
 	return ErrSyntax
 }
 
-// object moves past an object. Unlike children it calls itself for nested
-// objects, so it takes no callback: one would escape to the heap.
-func (c *cursor) object(depth int) error {
-	last, err := c.open(depth, '}')
-	for !last && err == nil {
-		if _, err = c.key(); err != nil {
-			return err
-		}
-		if err = c.value(depth + 1); err == nil {
-			last, err = c.next('}')
-		}
-	}
-	return err
+// container is an object or array that the cursor is in.
+type container struct {
+	closing byte
+	begun   bool   // the cursor was moved to the first value
+	start   int    // of the current member or element
+	key     []byte // of the current member, with its quotes; nil in an array
+	err     error
 }
 
-// array moves past an array.
-func (c *cursor) array(depth int) error {
-	last, err := c.open(depth, ']')
-	for !last && err == nil {
-		if err = c.value(depth + 1); err == nil {
-			last, err = c.next(']')
-		}
+// open moves into the object or array at the cursor.
+func (c *cursor) open(depth int) (in container) {
+	if depth >= MaxDepth {
+		in.err = ErrDepth
+		return in
 	}
-	return err
+	in.closing = c.b[c.i] + 2 // in ASCII, both brackets are that far apart
+	c.i++
+	return in
 }
 
-// key moves past a key and its colon, and returns the key with its quotes.
-func (c *cursor) key() ([]byte, error) {
+// next moves to the next value in a container. The caller moves past the value. next
+// returns false behind the last value, and if err is set.
+func (c *cursor) next(in *container) bool {
+	if in.err != nil {
+		return false
+	}
 	c.space()
+	switch first := c.peek(); {
+	case first == in.closing:
+		c.i++
+		return false
+	case in.begun && first != ',':
+		in.err = ErrSyntax
+		return false
+	case in.begun:
+		c.i++
+		c.space()
+	}
+	in.begun, in.start = true, c.i
+	if in.closing == '}' {
+		in.key, in.err = c.key()
+	}
+	return in.err == nil
+}
+
+// skip moves past an object or array. Unlike children it takes no callback, which
+// would escape to the heap, since skip calls itself.
+func (c *cursor) skip(depth int) error {
+	in := c.open(depth)
+	for c.next(&in) {
+		in.err = c.value(depth + 1)
+	}
+	return in.err
+}
+
+// key moves past a key, its colon and white space, and returns the key with its
+// quotes.
+func (c *cursor) key() ([]byte, error) {
 	start := c.i
 	if c.peek() != '"' {
 		return nil, ErrSyntax
@@ -162,36 +177,8 @@ func (c *cursor) key() ([]byte, error) {
 		return nil, ErrSyntax
 	}
 	c.i++
+	c.space()
 	return key, nil
-}
-
-// open moves past an opening bracket, and past the closing one if nothing is
-// between them.
-func (c *cursor) open(depth int, closing byte) (empty bool, err error) {
-	if depth >= MaxDepth {
-		return false, ErrDepth
-	}
-	c.i++
-	c.space()
-	if c.peek() != closing {
-		return false, nil
-	}
-	c.i++
-	return true, nil
-}
-
-// next moves past a comma, or past the closing bracket: then that was the last.
-func (c *cursor) next(closing byte) (last bool, err error) {
-	c.space()
-	switch c.peek() {
-	case ',':
-		c.i++
-		return false, nil
-	case closing:
-		c.i++
-		return true, nil
-	}
-	return false, ErrSyntax
 }
 
 // text moves past a string.

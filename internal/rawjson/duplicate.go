@@ -34,64 +34,40 @@ const manyKeys = 16
 
 // find moves past one value and returns the path to a duplicate key, innermost
 // first.
-func (f *duplicateFinder) find(depth int) ([]string, error) {
+func (f *duplicateFinder) find(depth int) (path []string, err error) {
 	f.space()
-	switch f.peek() {
-	case '{':
-		return f.object(depth)
-	case '[':
-		return f.array(depth)
+	if first := f.peek(); first != '{' && first != '[' {
+		return nil, f.value(depth)
 	}
-	return nil, f.value(depth)
-}
-
-func (f *duplicateFinder) object(depth int) ([]string, error) {
 	base := len(f.keys)
 	defer func() { f.keys = f.keys[:base] }()
 	var many map[string]bool
-	last, err := f.open(depth, '}')
-	for !last && err == nil {
-		key, err := f.key()
-		if err != nil {
-			return nil, err
+	in := f.open(depth)
+	for i := 0; f.next(&in); i++ {
+		if in.key == nil {
+			if path, in.err = f.find(depth + 1); path != nil {
+				return append(path, strconv.Itoa(i)), nil
+			}
+			continue
 		}
 		if len(f.keys)-base == manyKeys {
-			many = addKeys(many, f.keys[base:])
+			if many == nil {
+				many = map[string]bool{}
+			}
+			for _, key := range f.keys[base:] {
+				many[exactKey(key)] = true
+			}
 			f.keys = f.keys[:base]
 		}
-		if containsKey(f.keys[base:], key) || many != nil && many[exactKey(key)] {
-			return []string{decoded(key)}, nil
+		if containsKey(f.keys[base:], in.key) || many != nil && many[exactKey(in.key)] {
+			return []string{decoded(in.key)}, nil
 		}
-		f.keys = append(f.keys, key)
-		path, err := f.find(depth + 1)
-		if path != nil {
-			return append(path, decoded(key)), nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		if last, err = f.next('}'); err != nil {
-			return nil, err
+		f.keys = append(f.keys, in.key)
+		if path, in.err = f.find(depth + 1); path != nil {
+			return append(path, decoded(in.key)), nil
 		}
 	}
-	return nil, err
-}
-
-func (f *duplicateFinder) array(depth int) ([]string, error) {
-	last, err := f.open(depth, ']')
-	for i := 0; !last && err == nil; i++ {
-		path, err := f.find(depth + 1)
-		if path != nil {
-			return append(path, strconv.Itoa(i)), nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		if last, err = f.next(']'); err != nil {
-			return nil, err
-		}
-	}
-	return nil, err
+	return nil, in.err
 }
 
 // containsKey reports whether one of the keys decodes to the same text as key.
@@ -103,17 +79,6 @@ func containsKey(keys [][]byte, key []byte) bool {
 		}
 	}
 	return false
-}
-
-// addKeys adds keys to a set, which may be nil.
-func addKeys(set map[string]bool, keys [][]byte) map[string]bool {
-	if set == nil {
-		set = map[string]bool{}
-	}
-	for _, key := range keys {
-		set[exactKey(key)] = true
-	}
-	return set
 }
 
 func decoded(key []byte) string {

@@ -67,7 +67,7 @@ func Members(object []byte) iter.Seq2[string, []byte] {
 // pair.
 func RawMembers(object []byte) iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {
-		for child := range Children(object, start(object)) {
+		for child := range Children(object, 0) {
 			if child.Key == nil || !yield(child.Key, object[child.Value:child.End:child.End]) {
 				return
 			}
@@ -79,19 +79,12 @@ func RawMembers(object []byte) iter.Seq2[[]byte, []byte] {
 // have none.
 func Elements(array []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
-		for child := range Children(array, start(array)) {
+		for child := range Children(array, 0) {
 			if child.Key != nil || !yield(array[child.Value:child.End:child.End]) {
 				return
 			}
 		}
 	}
-}
-
-// start returns where the value in b starts.
-func start(b []byte) int {
-	c := cursor{b: b}
-	c.space()
-	return c.i
 }
 
 // Get returns the value of an object's member, nil if there is none. If the key
@@ -173,6 +166,12 @@ func Kind(value []byte) byte {
 // IsNull reports whether the value is absent or null.
 func IsNull(value []byte) bool { return len(value) == 0 || Kind(value) == 'n' }
 
+// IsNumber reports whether a text is exactly a JSON number, without white space.
+func IsNumber(text []byte) bool {
+	c := cursor{b: text}
+	return c.number() == nil && c.i == len(text)
+}
+
 // OrObject returns the value if it is an object, and an empty one if it is not.
 func OrObject(value []byte) []byte {
 	if Kind(value) != '{' {
@@ -239,10 +238,14 @@ func AppendRawMember(object, key, value []byte) []byte {
 	return append(object, value...)
 }
 
-// appendComma appends the comma that the next member of an object needs.
-func appendComma(object []byte) []byte {
-	if object[len(object)-1] == '{' {
-		return object
+// AppendElement appends an element, with the comma it needs, to an array that is being
+// written.
+func AppendElement(array, value []byte) []byte { return append(appendComma(array), value...) }
+
+// appendComma appends the comma that the next member or element needs.
+func appendComma(container []byte) []byte {
+	if last := container[len(container)-1]; last == '{' || last == '[' {
+		return container
 	}
-	return append(object, ',')
+	return append(container, ',')
 }

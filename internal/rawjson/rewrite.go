@@ -1,5 +1,28 @@
 package rawjson
 
+import "slices"
+
+// Edit replaces a part of a text.
+type Edit struct {
+	Start, End int
+	With       []byte
+}
+
+// Splice applies edits to a text. They must not overlap; Splice sorts them.
+func Splice(text []byte, edits []Edit) []byte {
+	if len(edits) == 0 {
+		return text
+	}
+	slices.SortStableFunc(edits, func(a, b Edit) int { return a.Start - b.Start })
+	var out []byte
+	done := 0
+	for _, e := range edits {
+		out = append(append(out, text[done:e.Start]...), e.With...)
+		done = e.End
+	}
+	return append(out, text[done:]...)
+}
+
 // Rewrite replaces the keys, strings and numbers of a value by the results of key
 // and text. A nil key keeps all keys; a number that changes becomes a string. The
 // path has the keys that lead to the text and is valid only during the call.
@@ -10,18 +33,16 @@ func Rewrite(value []byte, key func(key string) string, text func(path []string,
 	if err != nil {
 		return nil
 	}
-	r := rewriter{value: value, replaceKey: key, replaceText: text}
+	r := rewriter{replaceKey: key, replaceText: text}
 	r.node(tree.Root())
-	return append(r.out, value[r.done:]...)
+	return Splice(value, r.edits)
 }
 
 type rewriter struct {
-	value       []byte
 	replaceKey  func(key string) string
 	replaceText func(path []string, text string) string
 	path        []string
-	out         []byte
-	done        int // out has the value up to here
+	edits       []Edit
 }
 
 func (r *rewriter) node(n Node) {
@@ -57,7 +78,6 @@ func (r *rewriter) member(n Node) {
 // put replaces a part of the value, unless it stays the same.
 func (r *rewriter) put(start, end uint32, old, changed string) {
 	if changed != old {
-		r.out = AppendString(append(r.out, r.value[r.done:start]...), changed)
-		r.done = int(end)
+		r.edits = append(r.edits, Edit{int(start), int(end), AppendString(nil, changed)})
 	}
 }

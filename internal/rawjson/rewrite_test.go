@@ -57,3 +57,14 @@ func FuzzRewrite(f *testing.F) {
 		}
 	})
 }
+
+func TestSplice(t *testing.T) {
+	text := []byte(`{"a":1,"b":[2]}`)
+	edits := []Edit{{12, 13, []byte("30")}, {5, 6, nil}, {1, 1, []byte(`"c":0,`)}}
+	if got, want := string(Splice(text, edits)), `{"c":0,"a":,"b":[30]}`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got := string(Splice(text, nil)); got != string(text) {
+		t.Errorf("without edits: %s", got)
+	}
+}

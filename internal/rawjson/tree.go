@@ -5,6 +5,7 @@ import (
 	"iter"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -109,27 +110,16 @@ func (p *treeParser) container(depth int) error {
 		return ErrDepth
 	}
 	p.tree.depth = max(p.tree.depth, depth)
-	isObject, closing := true, byte('}')
-	if p.peek() == '[' {
-		isObject, closing = false, ']'
-	}
-	last, err := p.open(0, closing)
-	for !last && err == nil {
-		p.space()
+	in := p.open(0)
+	for p.next(&in) {
 		start := 0
-		if isObject {
-			start = p.i
-			key, err := p.key()
-			if err != nil {
-				return err
-			}
-			p.tree.escapes = p.tree.escapes || bytes.IndexByte(key, '\\') >= 0 || !utf8.Valid(key)
+		if in.key != nil {
+			start = in.start
+			p.tree.escapes = p.tree.escapes || bytes.IndexByte(in.key, '\\') >= 0 || !utf8.Valid(in.key)
 		}
-		if err = p.value(start, depth); err == nil {
-			last, err = p.next(closing)
-		}
+		in.err = p.value(start, depth)
 	}
-	return err
+	return in.err
 }
 
 // indexMembers makes a map of the members of a large object.
@@ -162,10 +152,10 @@ func (n Node) Raw() []byte {
 	return n.tree.text[s.start:s.end:s.end]
 }
 
-// Span returns where n starts and ends in the text of its tree.
-func (n Node) Span() (start, end int) {
+// Replace returns the edit that replaces n in the text of its tree.
+func (n Node) Replace(with []byte) Edit {
 	s := n.tree.spans[n.i]
-	return int(s.start), int(s.end)
+	return Edit{int(s.start), int(s.end), with}
 }
 
 // Kind returns the first character of n, as the function Kind does.
@@ -205,7 +195,7 @@ func (n Node) Get(key string) (found Node) {
 
 // At returns the element of an array.
 func (n Node) At(i int) Node {
-	if n.Kind() != '[' {
+	if n.Kind() != '[' || i < 0 {
 		return Node{}
 	}
 	for child := range n.children() {
@@ -215,6 +205,19 @@ func (n Node) At(i int) Node {
 		i--
 	}
 	return Node{}
+}
+
+// Child returns the member of an object, or the element of an array, that a token of a
+// JSON Pointer names.
+func (n Node) Child(token string) Node {
+	if n.Kind() != '[' {
+		return n.Get(token)
+	}
+	i, err := strconv.Atoi(token)
+	if err != nil {
+		return Node{}
+	}
+	return n.At(i)
 }
 
 // Pointer returns the JSON Pointer that leads from n to a value in it.

@@ -144,3 +144,26 @@ func TestTokens(t *testing.T) {
 		}
 	}
 }
+
+func TestChild(t *testing.T) {
+	root := parse(t, `{"list":[10,20],"0":"zero","-1":"minus"}`)
+	for _, test := range []struct {
+		of          Node
+		token, want string
+	}{
+		{root, "0", `"zero"`},
+		{root, "-1", `"minus"`},
+		{root, "none", ""},
+		{root.Get("list"), "0", "10"},
+		{root.Get("list"), "1", "20"},
+		{root.Get("list"), "2", ""},
+		{root.Get("list"), "-1", ""},
+		{root.Get("list"), "x", ""},
+		{root.Get("0"), "0", ""},
+		{Node{}, "0", ""},
+	} {
+		if got := string(test.of.Child(test.token).Raw()); got != test.want {
+			t.Errorf("%s of %s: %s, want %s", test.token, test.of.Raw(), got, test.want)
+		}
+	}
+}

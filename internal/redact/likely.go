@@ -11,8 +11,8 @@ import (
 
 var secretWords = []string{"key", "token", "secret", "pass", "pwd", "auth", "credential", "cookie"}
 
-// SecretName reports whether a value with this name is likely a secret.
-func SecretName(name string) bool {
+// IsSecretName reports whether a value with this name is likely a secret.
+func IsSecretName(name string) bool {
 	name = strings.ToLower(name)
 	return slices.ContainsFunc(secretWords, func(w string) bool { return strings.Contains(name, w) })
 }

@@ -14,17 +14,19 @@ import (
 const Hidden = "***"
 
 // Set is a set of secrets that grows: a program may get others with each start, and still
-// print the earlier ones. It is safe for concurrent use. A nil Set has none.
+// print the earlier ones. It is safe for concurrent use. Redact and
+// Initial accept a nil Set.
 type Set struct {
 	redactor atomic.Pointer[redactor] // of all secrets
 
-	mu     sync.Mutex
-	first  []string
-	others [][]string // the newest last
+	mu    sync.Mutex
+	first []string
+	added [][]string // the newest last
 }
 
-// maxOthers is how many additions are remembered.
-const maxOthers = 64
+// maxAdded is how many additions are remembered: older sessions that still run may print
+// older secrets.
+const maxAdded = 64
 
 // NewSet returns a Set of secrets, without those that are trivial.
 func NewSet(secrets []string) *Set {
@@ -46,8 +48,8 @@ func normalize(secrets []string) []string {
 	return slices.Compact(all)
 }
 
-// First returns the secrets that the Set was made with, sorted. They must not be changed.
-func (s *Set) First() []string {
+// Initial returns the secrets that the Set was made with, sorted. They must not be changed.
+func (s *Set) Initial() []string {
 	if s == nil {
 		return nil
 	}
@@ -55,18 +57,20 @@ func (s *Set) First() []string {
 }
 
 // Add adds secrets. The oldest addition is forgotten if there are too many.
-func (s *Set) Add(secrets []string) {
-	secrets = normalize(secrets)
+func (s *Set) Add(secrets []string) { s.add(normalize(secrets)) }
+
+// add adds normalized secrets.
+func (s *Set) add(secrets []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if slices.ContainsFunc(s.others, func(old []string) bool { return slices.Equal(old, secrets) }) {
+	if slices.ContainsFunc(s.added, func(old []string) bool { return slices.Equal(old, secrets) }) {
 		return
 	}
-	s.others = append(s.others, secrets)
-	if len(s.others) > maxOthers {
-		s.others = slices.Delete(s.others, 0, 1)
+	s.added = append(s.added, secrets)
+	if len(s.added) > maxAdded {
+		s.added = slices.Delete(s.added, 0, 1)
 	}
-	all := slices.Concat(append([][]string{s.first}, s.others...)...)
+	all := slices.Concat(append([][]string{s.first}, s.added...)...)
 	slices.Sort(all)
 	s.redactor.Store(&redactor{slices.Compact(all)})
 }
@@ -74,10 +78,10 @@ func (s *Set) Add(secrets []string) {
 // AddSet adds the secrets of another Set.
 func (s *Set) AddSet(other *Set) {
 	other.mu.Lock()
-	all := append(slices.Clone(other.others), other.first)
+	all := append(slices.Clone(other.added), other.first)
 	other.mu.Unlock()
 	for _, secrets := range all {
-		s.Add(secrets)
+		s.add(secrets)
 	}
 }
 

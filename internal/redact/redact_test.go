@@ -120,16 +120,16 @@ func BenchmarkRedact(b *testing.B) {
 // Secrets of earlier starts stay hidden, up to a limit.
 func TestAddIsBounded(t *testing.T) {
 	set := setOf("first-secret")
-	for i := range 2 * maxOthers {
+	for i := range 2 * maxAdded {
 		set.Add([]string{fmt.Sprintf("secret-%d", i)})
 		next := setOf("first-secret")
 		next.AddSet(set)
 		set = next
 	}
-	if n := len(set.redactor.Load().secrets); n > maxOthers+1 {
-		t.Errorf("%d secrets are kept, want at most %d", n, maxOthers+1)
+	if n := len(set.redactor.Load().secrets); n > maxAdded+1 {
+		t.Errorf("%d secrets are kept, want at most %d", n, maxAdded+1)
 	}
-	newest := fmt.Sprintf("secret-%d", 2*maxOthers-1)
+	newest := fmt.Sprintf("secret-%d", 2*maxAdded-1)
 	if got := set.Redact("first-secret " + newest); got != "*** ***" {
 		t.Error(got)
 	}
@@ -137,22 +137,22 @@ func TestAddIsBounded(t *testing.T) {
 
 func TestNewSet(t *testing.T) {
 	set := NewSet([]string{"with a space", "short", "production", "with a space", "a-secret"})
-	if want := []string{"a-secret", "with a space", "with+a+space"}; !slices.Equal(set.First(), want) {
-		t.Errorf("got %q, want %q", set.First(), want)
+	if want := []string{"a-secret", "with a space", "with+a+space"}; !slices.Equal(set.Initial(), want) {
+		t.Errorf("got %q, want %q", set.Initial(), want)
 	}
 	var none *Set
-	if none.Redact("text") != "text" || none.First() != nil {
+	if none.Redact("text") != "text" || none.Initial() != nil {
 		t.Error("a nil Set has secrets")
 	}
 }
 
 func TestLikely(t *testing.T) {
 	for _, name := range []string{"API_KEY", "--password", "Authorization", "aws_secret_access_key"} {
-		if !SecretName(name) {
+		if !IsSecretName(name) {
 			t.Errorf("%s is not a secret's name", name)
 		}
 	}
-	if SecretName("region") {
+	if IsSecretName("region") {
 		t.Error("region is a secret's name")
 	}
 	for text, want := range map[string]bool{

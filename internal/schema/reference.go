@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -35,8 +36,6 @@ func (s *Schema) References() (list []string, ok bool) {
 
 // anchors are the names that schemas have besides their place.
 type anchors struct {
-	root    rawjson.Node
-	draft   Draft
 	defined map[string]int          // how many objects define a name, in schemas or in data
 	schemas map[string]rawjson.Node // the schemas of the root's own resource that define a name
 }
@@ -60,33 +59,23 @@ var contents = map[string]content{
 	"$defs": schemasByKey, "definitions": schemasByKey,
 }
 
-// anchors returns the anchors of the schema. The first call looks for them.
-func (s *Schema) anchors() *anchors {
-	s.scan.Do(func() {
-		root, _ := s.Root()
-		s.names = anchors{root: root, draft: s.Draft(), defined: map[string]int{}, schemas: map[string]rawjson.Node{}}
-		s.names.collect(root, oneOrMany)
-	})
-	return &s.names
-}
-
-// collect looks at a value and all values in it.
-func (a *anchors) collect(n rawjson.Node, holds content) {
+// collectAnchors looks for anchors in a value.
+func (s *Schema) collectAnchors(n rawjson.Node, holds content) {
 	for _, element := range n.Elements() {
 		below := data
 		if holds == oneOrMany && element.Kind() == '{' {
 			below = oneOrMany
 		}
-		a.collect(element, below)
+		s.collectAnchors(element, below)
 	}
-	if _, hasID := n.Get("$id").String(); hasID && n != a.root {
+	if _, hasID := n.Get("$id").String(); hasID && n != s.root {
 		holds = data // of another resource
 	}
 	for key, value := range n.Members() {
-		if name, ok := value.String(); ok && (key == "$anchor" && a.draft >= Draft2019 || key == "$dynamicAnchor" && a.draft >= Draft2020) {
-			a.defined[name]++
+		if name, ok := value.String(); ok && (key == "$anchor" && s.draft >= Draft2019 || key == "$dynamicAnchor" && s.draft >= Draft2020) {
+			s.anchors.defined[name]++
 			if holds == oneOrMany {
-				a.schemas[name] = n
+				s.anchors.schemas[name] = n
 			}
 		}
 		below := data
@@ -96,7 +85,7 @@ func (a *anchors) collect(n rawjson.Node, holds content) {
 		case schemasByKey:
 			below = oneOrMany
 		}
-		a.collect(value, below)
+		s.collectAnchors(value, below)
 	}
 }
 
@@ -130,9 +119,12 @@ func (s *Schema) Resolve(reference string) (rawjson.Node, error) {
 	case fragment[0] == '/':
 		return s.follow(fragment)
 	}
-	anchors := s.anchors()
-	found, ok := anchors.schemas[fragment]
-	if !ok || anchors.defined[fragment] != 1 || !anchorName.MatchString(fragment) {
+	s.scan.Do(func() {
+		s.anchors = anchors{map[string]int{}, map[string]rawjson.Node{}}
+		s.collectAnchors(root, oneOrMany)
+	})
+	found, ok := s.anchors.schemas[fragment]
+	if !ok || s.anchors.defined[fragment] != 1 || !anchorName.MatchString(fragment) {
 		return rawjson.Node{}, errAnchor
 	}
 	return found, nil
@@ -148,21 +140,36 @@ func (s *Schema) follow(pointer string) (rawjson.Node, error) {
 		if _, isResource := at.Get(s.IDKeyword()).String(); isResource && i > 0 {
 			return rawjson.Node{}, errors.New("leads through an inner " + s.IDKeyword())
 		}
-		if at.Kind() != '[' {
-			at = at.Get(token)
-			continue
-		}
-		index, err := strconv.Atoi(token)
-		if err != nil || index < 0 || index > maxIndex {
+		if index, _ := strconv.Atoi(token); at.Kind() == '[' && index > maxIndex {
 			return rawjson.Node{}, errNowhere
 		}
-		at = at.At(index)
+		at = at.Child(token)
 	}
 	switch at.Kind() {
 	case '{', 't', 'f':
 		return at, nil
 	}
 	return rawjson.Node{}, errNowhere
+}
+
+// maxAlternatives bounds the work of Alternatives: with so many schemas, it adds no more.
+const maxAlternatives = 1000
+
+// Alternatives returns schemas together with those that they refer to or combine.
+func (s *Schema) Alternatives(schemas ...rawjson.Node) []rawjson.Node {
+	for i := 0; i < len(schemas) && len(schemas) < maxAlternatives; i++ {
+		n := schemas[i]
+		for _, keyword := range []string{"$ref", "$dynamicRef"} {
+			reference, _ := n.Get(keyword).String()
+			if target, err := s.Resolve(reference); err == nil && !slices.Contains(schemas, target) {
+				schemas = append(schemas, target)
+			}
+		}
+		for _, keyword := range []string{"allOf", "anyOf", "oneOf"} {
+			schemas = append(schemas, n.Get(keyword).Elements()...)
+		}
+	}
+	return schemas
 }
 
 // IDKeyword returns the keyword that makes a schema a resource of its own.

@@ -32,8 +32,8 @@ type Schema struct {
 	draft Draft
 	err   error
 
-	scan  sync.Once
-	names anchors
+	scan    sync.Once
+	anchors anchors
 }
 
 // Draft is a version of JSON Schema.

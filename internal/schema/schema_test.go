@@ -141,3 +141,23 @@ func TestStrings(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+func TestAlternatives(t *testing.T) {
+	for text, want := range map[string]int{
+		`{"type":"string"}`: 1,
+		`{"anyOf":[{"type":"string"},{"oneOf":[{},{}]}],"allOf":[{}]}`:                     6,
+		`{"$ref":"#/$defs/a","$defs":{"a":{"anyOf":[{"$ref":"#/$defs/a"},{"$ref":"#"}]}}}`: 4,
+		`{"$dynamicRef":"#x","$defs":{"a":{"$dynamicAnchor":"x"}}}`:                        2,
+		`{"$ref":"#/nowhere"}`:                              1,
+		`{"anyOf":[` + strings.Repeat(`{},`, 5000) + `{}]}`: 5002,
+	} {
+		s := schema.New([]byte(text))
+		root, err := s.Root()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Alternatives(root); len(got) != want {
+			t.Errorf("%.80s: %d schemas, want %d", text, len(got), want)
+		}
+	}
+}

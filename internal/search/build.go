@@ -4,8 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
+	"mcpx/internal/plain"
 	"mcpx/internal/search/vectors"
 )
 
@@ -182,9 +182,5 @@ func summaryEnd(d *Document) int {
 	if i := strings.LastIndexByte(d.Description[:summaryBytes], ' '); i > 0 {
 		return i
 	}
-	end := summaryBytes
-	for end > 0 && !utf8.RuneStart(d.Description[end]) {
-		end--
-	}
-	return end
+	return plain.RuneStart(d.Description, summaryBytes)
 }

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -104,21 +105,15 @@ func Stem(word string) string {
 }
 
 func singular(word string) string {
-	if len(word) < 4 || !strings.HasSuffix(word, "s") {
+	ends := func(in string) bool { return strings.HasSuffix(word, in) }
+	if len(word) < 4 || !ends("s") || slices.ContainsFunc([]string{"ss", "us", "is"}, ends) {
 		return word
-	}
-	for _, ending := range []string{"ss", "us", "is"} {
-		if strings.HasSuffix(word, ending) {
-			return word
-		}
 	}
 	if root, ok := strings.CutSuffix(word, "ies"); ok && len(root) > 1 {
 		return root + "y"
 	}
-	for _, ending := range []string{"sses", "xes", "zes", "ches", "shes"} {
-		if strings.HasSuffix(word, ending) {
-			return word[:len(word)-2]
-		}
+	if slices.ContainsFunc([]string{"sses", "xes", "zes", "ches", "shes"}, ends) {
+		return word[:len(word)-2]
 	}
 	return word[:len(word)-1]
 }

@@ -97,7 +97,7 @@ func isNull(n rawjson.Node) bool { return n.IsZero() || n.Kind() == 'n' }
 // false if one of them is no number.
 func compareNumbers(a, b string) (order int, ok bool) {
 	x, err := strconv.ParseFloat(a, 64)
-	if !isNumber(a) || !isNumber(b) {
+	if !rawjson.IsNumber([]byte(a)) || !rawjson.IsNumber([]byte(b)) {
 		return 0, false
 	}
 	y, err2 := strconv.ParseFloat(b, 64)
@@ -111,9 +111,3 @@ func compareNumbers(a, b string) (order int, ok bool) {
 
 // maxDigits bounds the length of numbers that are compared exactly.
 const maxDigits = 1000
-
-// isNumber reports whether a text is a number of JSON.
-func isNumber(text string) bool {
-	kind := rawjson.Kind([]byte(text))
-	return (kind == '-' || kind >= '0' && kind <= '9') && rawjson.Check([]byte(text)) == nil && strings.TrimSpace(text) == text
-}

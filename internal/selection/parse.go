@@ -19,14 +19,10 @@ const (
 // example is a right query, shown in every error.
 const example = "number, title, user.login where state = open and comments > 5 limit 20"
 
-// SyntaxError is returned for a query that cannot be read.
-type SyntaxError struct {
-	Position int // of the character, from 1
-	Text     string
-}
-
-func (e *SyntaxError) Error() string {
-	return fmt.Sprintf("select: at character %d: %s; example: %s", e.Position, e.Text, example)
+// syntaxError returns the error for a query that cannot be read at a character, counted
+// from 1.
+func syntaxError(position int, text string) error {
+	return fmt.Errorf("select: at character %d: %s; example: %s", position, text, example)
 }
 
 // Parse reads a query:
@@ -38,27 +34,23 @@ func (e *SyntaxError) Error() string {
 // with spaces or signs are quoted. A query /pattern/ has an RE2 pattern.
 func Parse(text string) (*Query, error) {
 	if len(text) > maxQuery {
-		return nil, &SyntaxError{maxQuery, "the query is too long"}
+		return nil, syntaxError(maxQuery, "the query is too long")
 	}
 	if trimmed := strings.TrimSpace(text); len(trimmed) > 1 && trimmed[0] == '/' && trimmed[len(trimmed)-1] == '/' {
 		pattern := trimmed[1 : len(trimmed)-1]
 		if _, err := regexp.Compile(pattern); err != nil {
-			return nil, &SyntaxError{1, fmt.Sprintf("not an RE2 pattern: %v", err)}
+			return nil, syntaxError(1, fmt.Sprintf("not an RE2 pattern: %v", err))
 		}
 		return &Query{Pattern: pattern}, nil
 	}
 	p := parser{text: text}
-	q, err := p.query()
-	if err != nil {
-		return nil, err
-	}
-	return q, nil
+	return p.query()
 }
 
 // ParsePath reads one path, like items[3].title.
 func ParsePath(text string) (Path, error) {
 	if len(text) > maxQuery {
-		return nil, &SyntaxError{maxQuery, "the path is too long"}
+		return nil, syntaxError(maxQuery, "the path is too long")
 	}
 	p := parser{text: text}
 	path, err := p.path()
@@ -136,23 +128,20 @@ func (p *parser) fields(q *Query) error {
 func (p *parser) path() (Path, error) {
 	var path Path
 	for {
-		if p.bracket(&path) {
-			if p.peekSign("[") {
-				continue
-			}
-		} else {
+		if !p.bracket(&path) {
 			name, ok := p.name()
 			if !ok {
 				return nil, p.unexpected("a field")
 			}
-			if path = append(path, step{name: name}); p.peekSign("[") {
-				continue
-			}
+			path = append(path, step{name: name})
 		}
-		if !p.peekSign(".") {
+		switch {
+		case p.peekSign("["):
+		case p.peekSign("."):
+			p.at++
+		default:
 			return path, nil
 		}
-		p.at++
 	}
 }
 
@@ -351,5 +340,5 @@ func (p *parser) unexpected(want string) error {
 	if rest := strings.Fields(p.text[p.at:]); len(rest) > 0 {
 		found = quoted(rest[0])
 	}
-	return &SyntaxError{utf8.RuneCountInString(p.text[:p.at]) + 1, "expected " + want + ", found " + found}
+	return syntaxError(utf8.RuneCountInString(p.text[:p.at])+1, "expected "+want+", found "+found)
 }

@@ -2,7 +2,6 @@ package selection
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"mcpx/internal/rawjson"
@@ -55,13 +54,7 @@ func (s step) follow(n rawjson.Node) rawjson.Node {
 	if s.isEvery {
 		return rawjson.Node{}
 	}
-	if n.Kind() != '[' {
-		return n.Get(s.name)
-	}
-	if i, err := strconv.Atoi(s.name); err == nil && i >= 0 {
-		return n.At(i)
-	}
-	return rawjson.Node{}
+	return n.Child(s.name)
 }
 
 // without returns the path without a prefix, or the whole path if it does not begin

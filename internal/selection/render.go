@@ -17,17 +17,17 @@ const leastTable = 3
 // otherwise minified JSON. It has at most budget tokens; 0 is no limit. The last line
 // says how many rows there are, unless all are shown.
 func (s *Selection) Text(budget int) string {
-	if s.isCount {
+	if s.query.isCount {
 		return strconv.Itoa(s.matched)
 	}
-	if len(s.fields) == 0 && !s.isAll {
+	if len(s.query.fields) == 0 && !s.query.isAll {
 		return ""
 	}
 	body, shown := s.body(budget)
-	if shown == s.total || s.isOne && shown == 1 {
+	if shown == len(s.all) || s.isOne && shown == 1 {
 		return body
 	}
-	return body + fmt.Sprintf("\n%d of %d rows%s", shown, s.total, s.why(shown))
+	return body + fmt.Sprintf("\n%d of %d rows%s", shown, len(s.all), s.why(shown))
 }
 
 // why explains why not all rows are shown.
@@ -35,9 +35,9 @@ func (s *Selection) why(shown int) string {
 	switch {
 	case shown < len(s.rows):
 		return fmt.Sprintf("; %d match, and more do not fit: use where, limit or fewer fields", s.matched)
-	case s.matched < s.total && shown < s.matched:
+	case s.matched < len(s.all) && shown < s.matched:
 		return fmt.Sprintf("; %d match", s.matched)
-	case s.matched < s.total:
+	case s.matched < len(s.all):
 		return " match"
 	}
 	return ""
@@ -80,14 +80,14 @@ func (s *Selection) columns() []Path {
 	if len(s.rows) < leastTable || s.isOne {
 		return nil
 	}
-	columns := s.fields
-	if s.isAll {
+	columns := s.query.fields
+	if s.query.isAll {
 		for _, name := range allFields(s.rows) {
 			columns = append(columns, Path{{name: name}})
 		}
 	}
 	for _, row := range s.rows {
-		if s.isAll && row.Kind() != '{' {
+		if s.query.isAll && row.Kind() != '{' {
 			return nil
 		}
 		for _, c := range columns {
@@ -176,11 +176,11 @@ func (s *Selection) jsonRows() []string {
 
 // object returns the selected fields of a row as an object.
 func (s *Selection) object(row rawjson.Node) []byte {
-	if s.isAll {
+	if s.query.isAll {
 		return rawjson.Compact(row.Raw())
 	}
 	b := []byte("{")
-	for _, f := range s.fields {
+	for _, f := range s.query.fields {
 		b = rawjson.AppendMember(b, f.String(), f.value(row))
 	}
 	return append(b, '}')
@@ -196,11 +196,8 @@ func (p Path) value(row rawjson.Node) []byte {
 		return rawjson.Compact(found[0].Raw())
 	}
 	b := []byte("[")
-	for i, n := range found {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, rawjson.Compact(n.Raw())...)
+	for _, n := range found {
+		b = rawjson.AppendElement(b, rawjson.Compact(n.Raw()))
 	}
 	return append(b, ']')
 }
@@ -208,18 +205,15 @@ func (p Path) value(row rawjson.Node) []byte {
 // JSON returns the selection as a JSON value: the number of rows, or an array with the
 // value of each row if there is one field, or else with an object for each row.
 func (s *Selection) JSON() []byte {
-	if s.isCount {
+	if s.query.isCount {
 		return strconv.AppendInt(nil, int64(s.matched), 10)
 	}
 	b := []byte("[")
-	for i, row := range s.rows {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		if len(s.fields) == 1 {
-			b = append(b, s.fields[0].value(row)...)
+	for _, row := range s.rows {
+		if len(s.query.fields) == 1 {
+			b = rawjson.AppendElement(b, s.query.fields[0].value(row))
 		} else {
-			b = append(b, s.object(row)...)
+			b = rawjson.AppendElement(b, s.object(row))
 		}
 	}
 	return append(b, ']')

@@ -25,45 +25,34 @@ type Query struct {
 
 // Selection is the result of a Query.
 type Selection struct {
-	fields  []Path
-	rows    []rawjson.Node
-	isOne   bool // the value is an object, which is the only row
-	isAll   bool
-	isCount bool
-	matched int // rows that meet the conditions
-	total   int // rows there are
+	query   Query          // with paths that begin at the rows
+	all     []rawjson.Node // the rows there are
+	isOne   bool           // the value is an object, which is the only row
+	matched int            // rows that meet the conditions
+	rows    []rawjson.Node // those of them that are returned
 	unknown []Path
 	known   []string // fields that the rows have
 }
 
 // Apply selects from a value.
 func (q *Query) Apply(value rawjson.Node) *Selection {
-	r := q.rowsOf(value)
-	s := &Selection{fields: r.fields, isOne: r.isOne, isAll: q.isAll, isCount: q.isCount, total: len(r.rows)}
-	for _, row := range r.rows {
-		if !meetsAll(row, r.where) {
+	s := q.rowsOf(value)
+	for _, row := range s.all {
+		if !meetsAll(row, s.query.where) {
 			continue
 		}
 		if s.matched++; q.limit < 0 || len(s.rows) < q.limit {
 			s.rows = append(s.rows, row)
 		}
 	}
-	s.findUnknown(r)
+	s.findUnknown()
 	return s
 }
 
-// rows are the rows of a value, and the paths of a Query relative to them.
-type rows struct {
-	fields []Path
-	where  []condition
-	rows   []rawjson.Node
-	isOne  bool
-}
-
-// rowsOf returns the rows of a value: the elements of an array, the elements of
-// the array that all fields begin with, the object itself if it has a field that the
-// query names, or else the elements of the only array of objects in it.
-func (q *Query) rowsOf(value rawjson.Node) rows {
+// rowsOf returns a Selection with all rows of a value: the elements of an array, the
+// elements of the array that all fields begin with, the object itself if it has a field
+// that the query names, or else the elements of the only array of objects in it.
+func (q *Query) rowsOf(value rawjson.Node) *Selection {
 	if value.Kind() == '[' {
 		return q.in(value, Path{every})
 	}
@@ -77,20 +66,22 @@ func (q *Query) rowsOf(value rawjson.Node) rows {
 			return q.in(array, nil)
 		}
 	}
-	return rows{fields: q.fields, where: q.where, rows: []rawjson.Node{value}, isOne: true}
+	return &Selection{query: *q, all: []rawjson.Node{value}, isOne: true}
 }
 
-// in returns the elements of an array as rows. Paths lose the prefix that leads there.
-func (q *Query) in(array rawjson.Node, prefix Path) rows {
-	r := rows{rows: array.Elements()}
+// in returns a Selection with the elements of an array. Paths lose the prefix that leads
+// there.
+func (q *Query) in(array rawjson.Node, prefix Path) *Selection {
+	s := &Selection{query: *q, all: array.Elements()}
+	s.query.fields, s.query.where = nil, nil
 	for _, f := range q.fields {
-		r.fields = append(r.fields, f.without(prefix))
+		s.query.fields = append(s.query.fields, f.without(prefix))
 	}
 	for _, c := range q.where {
 		c.path = c.path.without(prefix)
-		r.where = append(r.where, c)
+		s.query.where = append(s.query.where, c)
 	}
-	return r
+	return s
 }
 
 // commonArray returns the path of an array, with its [], that all fields begin with.
@@ -160,23 +151,23 @@ func onlyArray(object rawjson.Node, names []string) rawjson.Node {
 
 // findUnknown finds the paths that lead nowhere in all rows, and the fields that there
 // are instead.
-func (s *Selection) findUnknown(r rows) {
-	if len(r.rows) == 0 {
+func (s *Selection) findUnknown() {
+	if len(s.all) == 0 {
 		return
 	}
-	paths := slices.Clone(r.fields)
-	for _, c := range r.where {
+	paths := slices.Clone(s.query.fields)
+	for _, c := range s.query.where {
 		paths = append(paths, c.path)
 	}
 	for _, p := range paths {
 		leads := func(row rawjson.Node) bool { _, _, known := p.find(row); return known }
-		if !slices.ContainsFunc(r.rows, leads) && !slices.ContainsFunc(s.unknown, p.equal) {
+		if !slices.ContainsFunc(s.all, leads) && !slices.ContainsFunc(s.unknown, p.equal) {
 			s.unknown = append(s.unknown, p)
 		}
 	}
 	if len(s.unknown) > 0 {
-		s.known = fieldsOf(r.rows)
-		s.fields = slices.DeleteFunc(slices.Clone(s.fields), func(p Path) bool { return slices.ContainsFunc(s.unknown, p.equal) })
+		s.known = fieldsOf(s.all)
+		s.query.fields = slices.DeleteFunc(slices.Clone(s.query.fields), func(p Path) bool { return slices.ContainsFunc(s.unknown, p.equal) })
 	}
 }
 

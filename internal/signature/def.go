@@ -46,9 +46,6 @@ func written(t *typ) *typ {
 	return t
 }
 
-// names gives every definition a name of its own.
-type names struct{ taken []string }
-
 // maxNames limits the definitions of a signature; further ones are shown as unknown.
 const maxNames = 64
 
@@ -57,20 +54,20 @@ var reserved = []string{
 	"string", "number", "integer", "boolean", "null", "object", "array",
 }
 
-// give names a definition unless it has a name. It reports whether there was room for it.
-func (n *names) give(d *def) bool {
+// name gives a definition a name of its own, unless it has one. It reports whether there was room for it.
+func (l *layout) name(d *def) bool {
 	if d.name != "" {
 		return true
 	}
-	if len(n.taken) == maxNames {
+	if len(l.names) == maxNames {
 		return false
 	}
 	base := baseName(d.pointer)
 	d.name = base
-	for i := 2; slices.Contains(reserved, d.name) || slices.Contains(n.taken, d.name); i++ {
+	for i := 2; slices.Contains(reserved, d.name) || slices.Contains(l.names, d.name); i++ {
 		d.name = base + strconv.Itoa(i)
 	}
-	n.taken = append(n.taken, d.name)
+	l.names = append(l.names, d.name)
 	d.part = &part{head: d.name + " = ", typ: d.typ}
 	return true
 }

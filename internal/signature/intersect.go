@@ -82,10 +82,10 @@ func intersectOne(a, b *typ) *typ {
 		return mergeWords(a, b)
 	case a.kind == word:
 		return b
-	case b.kind == word:
+	case b.kind == word, x == "number": // two numbers may be the same value: 1 and 1.0
 		return a
 	}
-	return mergeLiterals(a, b)
+	return never
 }
 
 func mergeWords(a, b *typ) *typ {
@@ -94,14 +94,6 @@ func mergeWords(a, b *typ) *typ {
 		text = b.text
 	}
 	return &typ{text: text, note: join(a.note, b.note)}
-}
-
-// mergeLiterals intersects different literals. Two numbers may be the same value (1 and 1.0).
-func mergeLiterals(a, _ *typ) *typ {
-	if a.base() == "number" {
-		return a
-	}
-	return never
 }
 
 func mergeLists(a, b *typ) *typ {

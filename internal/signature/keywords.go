@@ -63,15 +63,7 @@ func (b *builder) ofType(n rawjson.Node, name string) *typ {
 	case "null":
 		return null
 	}
-	if note := noteOf(n, name); note != "" {
-		return &typ{text: name, note: note}
-	}
-	return words[name]
-}
-
-// words are the types that most parameters have.
-var words = map[string]*typ{
-	"string": {text: "string"}, "number": {text: "number"}, "integer": {text: "integer"}, "boolean": {text: "boolean"},
+	return &typ{text: name, note: noteOf(n, name)}
 }
 
 func (b *builder) object(n rawjson.Node) *typ {
@@ -120,16 +112,15 @@ func (b *builder) otherKeys(n rawjson.Node) *typ {
 
 // defaultOf writes a default. A default of null only says that the parameter is optional.
 func defaultOf(n rawjson.Node) string {
-	if s := value(n.Get("default")); s != "null" {
-		return s
+	if s := value(n.Get("default")); s != "" && s != "null" {
+		return " = " + s
 	}
 	return ""
 }
 
 func (b *builder) list(n rawjson.Node) *typ {
-	t := &typ{kind: list, note: noteOf(n, "array")}
+	t := &typ{kind: list, note: noteOf(n, "array"), rest: unknown}
 	leading, others := schema.Items(n)
-	t.rest = unknown
 	if !others.IsZero() {
 		t.rest = b.schema(others, nil)
 	}
@@ -184,26 +175,25 @@ func literalOf(n rawjson.Node, depth int) *typ {
 	case 'n':
 		return null
 	case '{':
-		t := &typ{kind: object}
 		if depth == 0 {
 			return free
 		}
+		t := &typ{kind: object}
 		for name, value := range n.Members() {
 			t.props = append(t.props, prop{name: name, typ: literalOf(value, depth-1), required: true})
 		}
 		return t
 	case '[':
-		t := &typ{kind: list}
 		if depth == 0 || n.Len() > maxMembers {
 			return &typ{kind: list, rest: unknown}
 		}
+		t := &typ{kind: list, least: n.Len()}
 		for _, element := range n.Elements() {
 			t.parts = append(t.parts, literalOf(element, depth-1))
 		}
-		t.least = len(t.parts)
 		return t
 	}
-	text := string(appendCompact(nil, n))
+	text := string(compact(n))
 	if len(text) > maxLiteral {
 		return &typ{text: literalBase(text)}
 	}

@@ -19,12 +19,12 @@ const separator = ", "
 // layout fits parameters and the definitions they use into a line.
 type layout struct {
 	params     []*part
-	more       bool // some parameters are left out
-	soft, hard int  // limits, in bytes
-	least      int  // losses of detail that every part begins with
-	braces     bool // around the parameters
-	names      names
-	buf        []byte // reused for each part
+	more       bool     // some parameters are left out
+	soft, hard int      // limits, in bytes
+	least      int      // losses of detail that every part begins with
+	braces     bool     // around the parameters
+	names      []string // of definitions
+	buf        []byte   // reused for each part
 }
 
 // newLayout returns the layout of the properties of an object, or of a type that is none.
@@ -46,7 +46,7 @@ func newLayout(t *typ) *layout {
 type part struct {
 	head     string // "name?: " or "Name = "
 	typ      *typ
-	value    string // default
+	value    string // as in prop
 	required bool
 	losses   int // of detail, as in writer
 	text     string
@@ -56,16 +56,14 @@ type part struct {
 // write writes a part, with fewer details if it is too long.
 func (l *layout) write(p *part) {
 	for p.losses = max(p.losses, l.least); ; p.losses++ {
-		w := writer{buf: l.buf[:0], losses: p.losses, names: &l.names}
+		w := writer{buf: l.buf[:0], losses: p.losses, layout: l}
 		w.put(p.head)
 		if p.losses == typeLost {
 			w.put(unknown.text)
 		} else {
 			w.typ(p.typ, 0)
 		}
-		if p.value != "" {
-			w.put(" = " + p.value)
-		}
+		w.put(p.value)
 		l.buf = w.buf
 		if !w.full() || p.losses == typeLost {
 			p.text, p.used = string(w.buf), w.used
@@ -79,15 +77,12 @@ func (l *layout) parameters(t *typ) {
 	props := mostImportant(t.props)
 	l.more = len(props) < len(t.props)
 	for _, p := range props {
-		k := key(p.name)
-		if k == "" {
+		head := p.head()
+		if head == "" {
 			l.more = true
 			continue
 		}
-		if !p.required {
-			k += "?"
-		}
-		l.params = append(l.params, &part{head: k + ": ", typ: p.typ, value: p.value, required: p.required})
+		l.params = append(l.params, &part{head: head, typ: p.typ, value: p.value, required: p.required})
 	}
 	if t.rest != nil && !l.more {
 		l.params = append(l.params, &part{head: restKey, typ: t.rest})

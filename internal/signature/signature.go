@@ -48,7 +48,7 @@ func Returns(s *schema.Schema, limit int) string {
 		return t.text
 	}
 	l := newLayout(t)
-	l.names.taken = []string{root}
+	l.names = []string{root}
 	l.soft, l.hard, l.least, l.braces = limit, limit, notesLost, t.kind == object
 	return l.fit()
 }

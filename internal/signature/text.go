@@ -17,12 +17,9 @@ const (
 )
 
 // quote writes s as a JSON string that is safe to show: see escape.
-func quote(s string) string {
-	if strings.ContainsAny(s, `"\`) {
-		s = strings.NewReplacer(`"`, `\"`, `\`, `\\`).Replace(s)
-	}
-	return `"` + escape(s) + `"`
-}
+func quote(s string) string { return `"` + escape(quoteEscapes.Replace(s)) + `"` }
+
+var quoteEscapes = strings.NewReplacer(`"`, `\"`, `\`, `\\`)
 
 // escape writes characters that could break a line or deceive its reader (control, bidi, zero-width and other invisible
 // ones) as JSON escapes.
@@ -32,14 +29,12 @@ func escape(s string) string {
 	}
 	var b strings.Builder
 	for _, r := range s {
-		switch {
-		case !unprintable(r):
+		if !unprintable(r) {
 			b.WriteRune(r)
-		case r > 0xffff:
-			high, low := utf16.EncodeRune(r)
-			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
-		default:
-			fmt.Fprintf(&b, `\u%04x`, r)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&b, `\u%04x`, unit)
 		}
 	}
 	return b.String()
@@ -81,37 +76,30 @@ func value(n rawjson.Node) string {
 	if len(n.Raw()) > 4*maxDefault { // too long even without white space
 		return ""
 	}
-	s := appendCompact(nil, n)
-	if len(s) > maxDefault {
-		return ""
+	if s := string(compact(n)); len(s) <= maxDefault {
+		return s
 	}
-	return string(s)
+	return ""
 }
 
-// appendCompact appends a value as JSON that is safe to show, without white space.
-func appendCompact(b []byte, n rawjson.Node) []byte {
+// compact returns a value as JSON that is safe to show, without white space.
+func compact(n rawjson.Node) []byte {
 	switch n.Kind() {
 	case '"':
 		s, _ := n.String()
-		return append(b, quote(s)...)
+		return []byte(quote(s))
 	case '{':
-		b = append(b, '{')
-		comma := ""
+		b := []byte("{")
 		for key, value := range n.Members() {
-			b = append(append(b, comma...), quote(key)...)
-			b = appendCompact(append(b, ':'), value)
-			comma = ","
+			b = rawjson.AppendRawMember(b, []byte(quote(key)), compact(value))
 		}
 		return append(b, '}')
 	case '[':
-		b = append(b, '[')
-		for i, element := range n.Elements() {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = appendCompact(b, element)
+		b := []byte("[")
+		for _, element := range n.Elements() {
+			b = rawjson.AppendElement(b, compact(element))
 		}
 		return append(b, ']')
 	}
-	return append(b, n.Raw()...)
+	return n.Raw()
 }

@@ -31,7 +31,19 @@ type prop struct {
 	name     string
 	typ      *typ
 	required bool
-	value    string // default, as written
+	value    string // " = " and the default, as written; empty if there is none
+}
+
+// head returns "name: " or "name?: ", or nothing for a long name.
+func (p prop) head() string {
+	k := key(p.name)
+	switch {
+	case k == "":
+		return ""
+	case p.required:
+		return k + ": "
+	}
+	return k + "?: "
 }
 
 var (

@@ -5,9 +5,9 @@ import "math"
 // writer writes types as text, and stops when the text gets too long.
 type writer struct {
 	buf    []byte
-	losses int // how much detail is left out, see below
-	names  *names
-	used   []*def // the definitions that the text names
+	losses int     // how much detail is left out, see below
+	layout *layout // names definitions
+	used   []*def  // the definitions that the text names
 }
 
 // maxObjects limits the nesting of objects, maxPart the text of one parameter or definition.
@@ -180,14 +180,15 @@ func (w *writer) properties(t *typ, depth int) {
 	cut := false
 	before := ""
 	start := len(w.buf)
-	for i := range t.props {
-		p := &t.props[i]
-		if key(p.name) == "" || !p.required && len(w.buf)-start > w.optionalRoom() {
+	for _, p := range t.props {
+		head := p.head()
+		if head == "" || !p.required && len(w.buf)-start > w.optionalRoom() {
 			cut = true
 			continue
 		}
-		w.put(before)
-		w.property(p, depth)
+		w.put(before + head)
+		w.typ(p.typ, depth)
+		w.put(p.value)
 		before = separator
 	}
 	switch {
@@ -199,25 +200,13 @@ func (w *writer) properties(t *typ, depth int) {
 	}
 }
 
-func (w *writer) property(p *prop, depth int) {
-	w.put(key(p.name))
-	if !p.required {
-		w.put("?")
-	}
-	w.put(": ")
-	w.typ(p.typ, depth)
-	if p.value != "" {
-		w.put(" = " + p.value)
-	}
-}
-
 // named writes the name of a definition, or the definition itself if that is shorter.
 func (w *writer) named(d *def, depth int) {
 	if d.short {
 		w.typ(d.typ, depth)
 		return
 	}
-	if !w.names.give(d) {
+	if !w.layout.name(d) {
 		w.put(unknown.text)
 		return
 	}

@@ -23,13 +23,13 @@ type Client interface {
 	Notify(method string, params []byte)
 }
 
-// RulesOf returns what the caller of a client may use; nil: everything. The client may be
-// nil.
-func RulesOf(c Client) *policy.Rules {
+// CallerOf returns the caller of a client. A nil client, and one whose caller has no name,
+// have the zero Caller, who may use everything.
+func CallerOf(c Client) policy.Caller {
 	if c == nil || c.Caller() == nil {
-		return nil
+		return policy.Caller{}
 	}
-	return c.Caller().Rules
+	return *c.Caller()
 }
 
 // InputClient is a Client that speaks MCP; mcpx's own command line does not. An upstream of

@@ -1,6 +1,6 @@
 // Package lists has the lists of one upstream: what the upstream sent, and which of it
-// clients see. Lists are values: a change makes new ones, and nobody who has the old ones
-// sees it.
+// clients see. Lists is a value: copy it, then change the copy. Whoever has the original does
+// not see the change. Only News is shared by copies: it is told once.
 package lists
 
 import (

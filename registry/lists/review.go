@@ -50,13 +50,13 @@ func (l *Lists) SetInstructions(text string) {
 	}
 }
 
-// Waits reports whether a tool is hidden until a person has approved it.
-func (l *Lists) Waits(tool string) bool {
+// IsWithheld reports whether a tool is hidden until a person has approved it.
+func (l *Lists) IsWithheld(tool string) bool {
 	return l.IsBlocking() && slices.Contains(l.waiting[lockfile.Tools], tool)
 }
 
-// Waiting returns the tools that are not as approved, shown or not.
-func (l *Lists) Waiting() []string { return l.waiting[lockfile.Tools] }
+// WaitingTools returns the tools that are not as approved, shown or not.
+func (l *Lists) WaitingTools() []string { return l.waiting[lockfile.Tools] }
 
 // WithheldTemplates returns the resource templates that are hidden until a person has
 // approved them.
@@ -67,6 +67,7 @@ func (l *Lists) WithheldTemplates() []string {
 	return l.waiting[lockfile.Templates]
 }
 
+// IsBlocking reports whether items that wait for a review are hidden.
 func (l *Lists) IsBlocking() bool { return l.config != nil && l.config.Trust.Pin == config.PinBlock }
 
 // Review says what waits for a review and how to see it: "2 tools wait for review: mcpx pin
@@ -164,8 +165,8 @@ func (l *Lists) News() string {
 }
 
 // Compare returns which shown tools differ from those that the upstream had before, and
-// which are new. It does so only for upstreams that are compared with their past, not with
-// a lock.
+// which are new: at most maxNews names each, and then how many more there are. It does so
+// only for upstreams that are compared with their past, not with a lock.
 func (l *Lists) Compare(before []Item) (changed, added []string) {
 	if l.config.Trust.Pin != config.PinWarn || l.config.Trust.Approved != nil || before == nil {
 		return nil, nil

@@ -55,7 +55,7 @@ func TestReview(t *testing.T) {
 	// With "warn" everything is shown.
 	l = New(&config.Upstream{Trust: config.Trust{Pin: config.PinWarn, Approved: &lockfile.Server{}}})
 	l.Set(OfTools, named("a"))
-	if len(l.Tools) != 1 || !strings.HasPrefix(l.Review(), "1 tool waits") || l.Waits("a") {
+	if len(l.Tools) != 1 || !strings.HasPrefix(l.Review(), "1 tool waits") || l.IsWithheld("a") {
 		t.Errorf("%+v, %q", l, l.Review())
 	}
 }
@@ -71,8 +71,8 @@ func TestApproved(t *testing.T) {
 	l.Set(OfTools, []Item{NewItem(c, OfTools, "a", []byte(`{"name":"a"}`)), NewItem(c, OfTools, "b", []byte(`{"name":"b"}`))})
 	l.Set(Kinds[3], []Item{NewItem(c, Kinds[3], "t", []byte(`{"name":"t","description":"new"}`))})
 	l.SetInstructions("be kind")
-	if l.Tool("a") == nil || l.Tool("b") != nil || l.Waits("a") || !l.Waits("b") {
-		t.Errorf("tools: %v are shown, %v wait", l.Tools, l.Waiting())
+	if l.Tool("a") == nil || l.Tool("b") != nil || l.IsWithheld("a") || !l.IsWithheld("b") {
+		t.Errorf("tools: %v are shown, %v wait", l.Tools, l.WaitingTools())
 	}
 	if len(l.Templates) != 0 || !slices.Equal(l.WithheldTemplates(), []string{"t"}) || l.Instructions != "be kind" {
 		t.Errorf("templates %v, instructions %q", l.WithheldTemplates(), l.Instructions)

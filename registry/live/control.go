@@ -10,25 +10,38 @@ import (
 // errInterrupted is the end of a session, or of a start, that a person has asked for.
 var errInterrupted = errors.New("interrupted")
 
-// Hold keeps the upstream from being started until Release.
-func (s *Supervisor) Hold() { s.isHeld.Store(true) }
+// Stop ends the session or the start that is under way. Nothing starts the upstream again,
+// except Restart and Resume.
+func (s *Supervisor) Stop() {
+	s.isHeld.Store(true)
+	s.interrupt()
+}
 
-// Release ends Hold.
-func (s *Supervisor) Release() { s.isHeld.Store(false) }
+// Restart ends the session or the start that is under way, and starts the upstream again.
+func (s *Supervisor) Restart() {
+	s.isHeld.Store(false)
+	s.interrupt()
+}
 
-// Interrupt ends the session or the start that is under way, or the wait for the next one.
-func (s *Supervisor) Interrupt() {
+// Resume starts an upstream that was stopped, or that waits for its next start.
+func (s *Supervisor) Resume() {
+	s.isHeld.Store(false)
+	s.wake.Notify()
+}
+
+// interrupt ends the session or the start that is under way, or the wait for the next one.
+func (s *Supervisor) interrupt() {
 	if end := s.endAttempt.Load(); end != nil {
 		(*end)(errInterrupted)
 	}
 	s.wake.Notify()
 }
 
-// attempt returns the context of one start and its session, which Interrupt ends.
+// attempt returns the context of one start and its session, which interrupt ends.
 func (s *Supervisor) attempt(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	ctx, end := context.WithCancelCause(ctx)
 	s.endAttempt.Store(&end)
-	if s.isHeld.Load() { // stopped before Interrupt could see the attempt
+	if s.isHeld.Load() { // stopped before interrupt could see the attempt
 		end(errInterrupted)
 	}
 	return ctx, end

@@ -1,6 +1,6 @@
 // Package live runs one upstream: a Supervisor starts it, opens its shared session, reads its
-// lists, and starts it again when it fails. An Upstream is its state at one moment. What
-// concerns several upstreams or their clients is the Host's: the registry.
+// lists, and starts it again when it fails. An Upstream is its state at one moment. The
+// registry, its Host, handles everything that several upstreams or clients share.
 package live
 
 import (
@@ -13,7 +13,6 @@ import (
 
 	"mcpx/internal/auth"
 	"mcpx/internal/child"
-	"mcpx/internal/link"
 	"mcpx/internal/listcache"
 	"mcpx/internal/telemetry"
 	"mcpx/internal/upstream"
@@ -28,8 +27,8 @@ type Host interface {
 	Publish(s *Supervisor, change func(u *Upstream))
 	// ListsChanged notifies clients of changed lists, by their capabilities. It does not wait.
 	ListsChanged(capabilities ...string)
-	// Opened prepares a new session before clients can use it. The Supervisor calls ready
-	// when they can.
+	// Opened prepares a new shared session before clients can use it. The Supervisor calls
+	// ready once they can.
 	Opened(s *Session, capabilities []byte) (ready func())
 	// HasUsers reports whether clients use a shared session even without calls.
 	HasUsers(s *Session) bool
@@ -50,7 +49,7 @@ type Options struct {
 	Version        string // of mcpx, for initialize
 	MessageBytes   int    // the largest message an upstream may send
 	ConnectsAtOnce int
-	PingEvery      time.Duration    // of idle network sessions; 0: pingEvery
+	PingEvery      time.Duration    // of idle network sessions; 0: the default of package upstream
 	Watcher        *child.Watcher   // ends the children if mcpx is killed; may be nil
 	Cache          *listcache.Cache // the lists on disk; nil: none
 	Accounts       *auth.Accounts   // sign in to upstreams; nil: no OAuth
@@ -58,11 +57,11 @@ type Options struct {
 	// be nil.
 	SignIn  func(server string, scopes []string) string
 	Compile func(t *lists.Tool) // prepares a tool that was listed, in the background; may be nil
-	Tracer  *telemetry.Tracer   // records spans of the Host's requests; nil: none
+	Tracer  *telemetry.Tracer   // for the registry: records spans of requests; nil: none
 }
 
-// Shared is what the supervisors of a registry have in common.
-type Shared struct {
+// Group is what the supervisors of a registry have in common.
+type Group struct {
 	host    Host
 	options Options
 	ctx     context.Context // ends when all upstreams stop
@@ -73,20 +72,11 @@ type Shared struct {
 	cacheWarned atomic.Bool         // that lists cannot be saved is logged as a warning once
 }
 
-// NewShared returns what supervisors have in common until ctx ends.
-func NewShared(ctx context.Context, h Host, o Options) *Shared {
+// NewGroup returns a Group that ends with ctx.
+func NewGroup(ctx context.Context, h Host, o Options) *Group {
 	atOnce := int64(max(o.ConnectsAtOnce, 1))
-	return &Shared{
+	return &Group{
 		host: h, options: o, ctx: ctx,
 		slots: semaphore.NewWeighted(atOnce), callSlots: semaphore.NewWeighted(atOnce), fills: semaphore.NewWeighted(1),
 	}
-}
-
-// explainSignIn returns the reason of a failure with what a person can do.
-func (h *Shared) explainSignIn(server string, f *link.Failure) string {
-	how := "run mcpx auth login " + server
-	if h.options.SignIn != nil {
-		how = h.options.SignIn(server, f.Scopes)
-	}
-	return f.Reason + ": " + how + "; then call again"
 }

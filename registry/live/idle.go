@@ -38,7 +38,7 @@ func (s *Supervisor) rest(ctx context.Context) {
 	select {
 	case <-s.wake:
 	case <-turn:
-		s.isFill, s.endFill = true, sync.OnceFunc(func() { s.shared.fills.Release(1) })
+		s.isFill, s.endFill = true, sync.OnceFunc(func() { s.group.fills.Release(1) })
 	case <-ctx.Done():
 		return
 	}
@@ -47,13 +47,13 @@ func (s *Supervisor) rest(ctx context.Context) {
 
 // awaitTurn waits until the upstream may start to fill the cache, and sends that to turn.
 func (s *Supervisor) awaitTurn(ctx context.Context, turn chan<- struct{}) {
-	if s.shared.fills.Acquire(ctx, 1) != nil {
+	if s.group.fills.Acquire(ctx, 1) != nil {
 		return
 	}
 	select {
 	case turn <- struct{}{}:
 	case <-ctx.Done():
-		s.shared.fills.Release(1)
+		s.group.fills.Release(1)
 	}
 }
 
@@ -104,7 +104,7 @@ func (s *Session) awaitUse(idle time.Duration, calls int64, changed <-chan struc
 			return false
 		}
 		now, isBusy := s.Activity()
-		if now != calls || isBusy || s.supervisor.shared.host.HasUsers(s) {
+		if now != calls || isBusy || s.supervisor.group.host.HasUsers(s) {
 			return true
 		}
 		if unused++; unused >= checksPerIdle && s.EndIfUnused(calls, errUnused) {
@@ -143,7 +143,7 @@ func (s *Supervisor) loadCache() (isLazy bool) {
 			}
 		}
 	})
-	s.shared.host.ListsChanged(changed...)
+	s.group.host.ListsChanged(changed...)
 	return true
 }
 
@@ -153,7 +153,7 @@ func (s *Supervisor) cache() *listcache.Cache {
 	if s.Config().Isolation == config.PerUser {
 		return nil
 	}
-	return s.shared.options.Cache
+	return s.group.options.Cache
 }
 
 func (s *Supervisor) cacheKey() string { return s.Config().CacheKey(listcache.Version) }
@@ -172,10 +172,10 @@ func (s *Supervisor) cachedItems(k lists.Kind, list []json.RawMessage) (items []
 // is not known.
 func (s *Supervisor) knownTools() []lists.Item {
 	u := s.Upstream()
-	if !u.ListedAt.IsZero() || s.shared.options.Cache == nil || u.Config.Trust.Pin != config.PinWarn {
+	if !u.ListedAt.IsZero() || s.group.options.Cache == nil || u.Config.Trust.Pin != config.PinWarn {
 		return u.Sent(lists.OfTools)
 	}
-	found, _ := s.shared.options.Cache.Load(s.cacheKey())
+	found, _ := s.group.options.Cache.Load(s.cacheKey())
 	return s.cachedItems(lists.OfTools, found.Lists[lists.OfTools.Method])
 }
 
@@ -223,7 +223,7 @@ func (s *Supervisor) saveNewest() {
 		return
 	}
 	entry := s.log.Debug()
-	if s.Config().Start == config.StartLazy && s.shared.cacheWarned.CompareAndSwap(false, true) {
+	if s.Config().Start == config.StartLazy && s.group.cacheWarned.CompareAndSwap(false, true) {
 		entry = s.log.Warn()
 	}
 	entry.Err(err).Msg("could not save the lists; lazy servers are started to list their tools whenever mcpx starts")

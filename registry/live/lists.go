@@ -3,10 +3,13 @@ package live
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"mcpx/internal/lockfile"
 	"mcpx/internal/rawjson"
 	"mcpx/registry/lists"
 )
@@ -72,11 +75,77 @@ func (s *Session) hasValidHeaders(definition []byte) bool {
 	return mcp.ValidateParamHeaderAnnotations(&mcp.Tool{RawInputSchema: rawjson.Get(definition, "inputSchema")}) == nil
 }
 
+// refreshPause keeps a flood of list_changed from becoming a flood of lists.
+const refreshPause = 500 * time.Millisecond
+
+// relistTime is the time until a list that could not be read is read again.
+const relistTime = 30 * time.Second
+
+// relist reads the lists that have changed again. Calls that wait for them go on.
+func (s *Supervisor) relist(ctx context.Context, session *Session, changed map[string]bool) {
+	returned := s.refresh.Returned()
+	declared := s.Upstream().Capabilities
+	for _, k := range lists.Kinds {
+		if changed[k.Capability] && !rawjson.IsNull(rawjson.Get(declared, k.Capability)) && !s.list(ctx, session, k) {
+			return
+		}
+	}
+	s.listed.Store(returned)
+	if s.Upstream().IsBlocking() {
+		s.publish(func(*Upstream) {}) // wakes the calls that wait
+	}
+}
+
+// list reads one kind of list again and reports whether it could. If not, the last good
+// list stays and the list is read again later: the upstream reports a change only once.
+func (s *Supervisor) list(ctx context.Context, session *Session, k lists.Kind) bool {
+	ctx, cancel := context.WithTimeout(ctx, s.Config().StartupTimeout)
+	defer cancel()
+	items, err := session.list(ctx, k)
+	if session.IsOver() || errors.Is(err, context.Canceled) {
+		return false // the end of the session is reported elsewhere
+	}
+	if err != nil {
+		s.log.Warn().Str("error", s.Config().Redact(err.Error())).Msg("could not read a changed list; mcpx keeps the last one and tries again later")
+		time.AfterFunc(relistTime, func() { s.refresh.Note(k.Capability) })
+		return false
+	}
+	changed, before := false, s.Upstream().Sent(k)
+	s.publish(func(u *Upstream) { changed, u.ListedAt = u.Set(k, items), time.Now() })
+	s.compile(session)
+	s.saveCache(session, nil)
+	if changed { // after publish: notified clients list at once
+		s.group.host.ListsChanged(k.Capability)
+	}
+	s.log.Info().Str("method", k.Method).Int("items", len(items)).Msg("list changed")
+	s.logReview()
+	if k.Pinned == lockfile.Tools {
+		s.noteChanges(before)
+	}
+	return true
+}
+
+// compile prepares the tools that are published, in the background.
+func (s *Supervisor) compile(session *Session) {
+	tools := s.Upstream().Tools
+	if s.group.options.Compile == nil || len(tools) == 0 {
+		return
+	}
+	session.Go(func() {
+		for _, t := range tools {
+			if session.IsOver() {
+				return
+			}
+			s.group.options.Compile(t)
+		}
+	})
+}
+
 // logReview logs what waits for a review, unless that was logged before.
 func (s *Supervisor) logReview() {
 	u := s.Upstream()
 	gone, review := u.Gone(), u.Review()
-	waiting := fmt.Sprint(u.Waiting(), review, gone)
+	waiting := fmt.Sprint(u.WaitingTools(), review, gone)
 	if waiting == s.reviewed {
 		return
 	}
@@ -85,7 +154,7 @@ func (s *Supervisor) logReview() {
 		s.log.Info().Strs("tools", lists.Shortened(gone)).Msg("approved tools are gone")
 	}
 	if review != "" {
-		s.log.Warn().Str("pin", string(u.Config.Trust.Pin)).Strs("tools", lists.Shortened(u.Waiting())).Str("review", review).
+		s.log.Warn().Str("pin", string(u.Config.Trust.Pin)).Strs("tools", lists.Shortened(u.WaitingTools())).Str("review", review).
 			Msg("the server is not as it was approved")
 	}
 }

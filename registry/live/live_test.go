@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"mcpx/internal/child"
 	"mcpx/internal/listcache"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/policy"
 	"mcpx/internal/upstream"
 	"mcpx/registry/lists"
 )
@@ -82,7 +84,7 @@ func supervise(t *testing.T, o Options, entry map[string]any) (*host, *Superviso
 	o.Log, o.Version, o.MessageBytes, o.ConnectsAtOnce, o.Watcher = zerolog.Nop(), "1.2.3", 1<<20, 1, w
 	ctx, stop := context.WithCancel(context.Background())
 	h := &host{}
-	h.supervisor = New(NewShared(ctx, h, o), &c.Profiles[0].Upstreams[0], "")
+	h.supervisor = New(NewGroup(ctx, h, o), &c.Profiles[0].Upstreams[0], "")
 	var running sync.WaitGroup
 	running.Go(h.supervisor.Run)
 	t.Cleanup(func() {
@@ -146,22 +148,26 @@ func TestListsArePublishedFirst(t *testing.T) {
 }
 
 // A person can stop an upstream, and start it again.
-func TestHold(t *testing.T) {
+func TestStop(t *testing.T) {
 	_, s := supervise(t, Options{}, mcptest.Upstream(t))
 	first := await(t, s, Ready)
-	s.Hold()
-	s.Interrupt()
+	s.Stop()
 	if u := await(t, s, Stopped); u.Session != nil || !strings.Contains(u.Reason, "stopped") {
-		t.Errorf("while it is held: %+v", u)
+		t.Errorf("while it is stopped: %+v", u)
 	}
-	s.Release()
-	s.Start()
-	if u := await(t, s, Ready); u.Session == first.Session || !first.Session.IsOver() {
+	s.Resume()
+	second := await(t, s, Ready)
+	if second.Session == first.Session || !first.Session.IsOver() {
 		t.Error("it has the old session")
+	}
+	s.Restart()
+	await(t, s, Starting)
+	if third := await(t, s, Ready); third.Session == second.Session {
+		t.Error("a restart keeps the session")
 	}
 }
 
-// A failed start says why, and is tried again at once if a call needs the upstream.
+// A failed start says why, and when the upstream is started again.
 func TestFailedStart(t *testing.T) {
 	_, s := supervise(t, Options{}, mcptest.Upstream(t, "-refuse", "initialize"))
 	u := await(t, s, Waiting)
@@ -172,8 +178,21 @@ func TestFailedStart(t *testing.T) {
 	if err := u.Unavailable(); !errors.As(err, &unavailable) || !strings.Contains(err.Error(), "next try in") {
 		t.Errorf("the error is %v", err)
 	}
-	s.Start()
-	await(t, s, Starting)
+}
+
+// A lazy upstream that has failed is started again only by a call.
+func TestLazyFails(t *testing.T) {
+	entry := mcptest.Upstream(t, "-refuse", "initialize")
+	entry["start"] = "lazy"
+	_, s := supervise(t, Options{}, entry)
+	if u := await(t, s, Waiting); !u.RetryAt.IsZero() {
+		t.Errorf("it is started again at %s", u.RetryAt)
+	}
+	for s.Upstream().State == Waiting { // a request from before the end of the start does not count
+		s.Start()
+		runtime.Gosched()
+	}
+	await(t, s, Waiting)
 }
 
 // A lazy upstream that is in the cache has its lists and does not run until it is needed.
@@ -196,13 +215,20 @@ func TestLazyFromCache(t *testing.T) {
 	}
 }
 
+// client is a client without a caller that has no requests to answer.
+type client struct{ upstream.Client }
+
+func (client) ID() string             { return "one" }
+func (client) Owner() string          { return "one" }
+func (client) Caller() *policy.Caller { return nil }
+
 // A client's own session is opened beside the shared one, and not any more once the
 // supervisor is retired.
 func TestOpenFor(t *testing.T) {
 	_, s := supervise(t, Options{}, mcptest.Upstream(t))
 	shared := await(t, s, Ready)
-	own, capabilities, err := s.OpenFor(nil)
-	if err != nil || own == shared.Session || !strings.Contains(string(capabilities), "tools") {
+	own, capabilities, err := s.OpenFor(client{})
+	if err != nil || own == shared.Session || own.Owner == nil || !strings.Contains(string(capabilities), "tools") {
 		t.Fatalf("%v, %s", err, capabilities)
 	}
 	own.Close()
@@ -211,7 +237,7 @@ func TestOpenFor(t *testing.T) {
 		t.Error("the shared session has ended, too")
 	}
 	s.Retire()
-	if _, _, err := s.OpenFor(nil); !errors.Is(err, ErrReplaced) {
+	if _, _, err := s.OpenFor(client{}); !errors.Is(err, ErrReplaced) {
 		t.Errorf("after the end: %v", err)
 	}
 }

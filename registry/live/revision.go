@@ -8,7 +8,6 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 
 	"mcpx/config"
-	"mcpx/internal/link"
 	"mcpx/internal/listcache"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
@@ -31,37 +30,6 @@ type known struct {
 	revision  string // of the last session when it was opened; "": nothing is known
 	server    []byte // its serverInfo; another one may support other revisions
 	isEarlier bool   // it does not support 2026-07-28
-}
-
-// dial opens a link and a session that uses it.
-func (s *Supervisor) dial(ctx context.Context, owner upstream.Client) (*Session, error) {
-	resolved, err := s.Config().Resolve(ctx)
-	if err != nil {
-		return nil, &link.Failure{Reason: err.Error(), Cause: link.CauseConfig}
-	}
-	if resolved != s.Config() { // the client secret may be a stored one
-		s.account.Store(link.Account(s.shared.options.Accounts, resolved, resolved.Caller))
-	}
-	o := link.Options{Upstream: resolved, Account: s.account.Load(), Log: s.log, MessageBytes: s.shared.options.MessageBytes, Intake: s.intake, Watcher: s.shared.options.Watcher, InputSchema: s.inputSchema}
-	if owner == nil {
-		o.Stderr = &s.stderr
-	}
-	l, err := link.Dial(ctx, o)
-	if err != nil {
-		return nil, err
-	}
-	session := newSession(s, owner, l)
-	session.Go(session.Run)
-	return session, nil
-}
-
-// inputSchema returns the schema of a tool's arguments as the upstream sent it, nil if
-// there is no such tool.
-func (s *Supervisor) inputSchema(tool string) []byte {
-	if t := s.Upstream().Tool(tool); t != nil {
-		return t.SentSchema()
-	}
-	return nil
 }
 
 // open opens a session: a shared one, or a per-client one if owner is not nil. It returns

@@ -7,18 +7,7 @@ import (
 	"time"
 
 	"mcpx/config"
-	"mcpx/internal/link"
-	"mcpx/internal/lockfile"
-	"mcpx/internal/plain"
-	"mcpx/internal/rawjson"
-	"mcpx/registry/lists"
 )
-
-// refreshPause keeps a flood of list_changed from becoming a flood of lists.
-const refreshPause = 500 * time.Millisecond
-
-// relistTime is the time until a list that could not be read is read again.
-const relistTime = 30 * time.Second
 
 // Run starts the upstream, and starts it again whenever its session ends, until it is
 // retired. A lazy upstream, and one that was stopped because nobody used it, starts when a
@@ -137,98 +126,6 @@ func (s *Supervisor) serve(ctx context.Context, session *Session) error {
 		}
 		pause.Stop()
 	}
-}
-
-// relist reads the lists that have changed again. Calls that wait for them go on.
-func (s *Supervisor) relist(ctx context.Context, session *Session, changed map[string]bool) {
-	returned := s.refresh.Returned()
-	declared := s.Upstream().Capabilities
-	for _, k := range lists.Kinds {
-		if changed[k.Capability] && !rawjson.IsNull(rawjson.Get(declared, k.Capability)) && !s.list(ctx, session, k) {
-			return
-		}
-	}
-	s.listed.Store(returned)
-	if s.Upstream().IsBlocking() {
-		s.publish(func(*Upstream) {}) // wakes the calls that wait
-	}
-}
-
-// list reads one kind of list again and reports whether it could. If not, the last good
-// list stays and the list is read again later: the upstream reports a change only once.
-func (s *Supervisor) list(ctx context.Context, session *Session, k lists.Kind) bool {
-	ctx, cancel := context.WithTimeout(ctx, s.Config().StartupTimeout)
-	defer cancel()
-	items, err := session.list(ctx, k)
-	if session.IsOver() || errors.Is(err, context.Canceled) {
-		return false // the end of the session is reported elsewhere
-	}
-	if err != nil {
-		s.log.Warn().Str("error", s.Config().Redact(err.Error())).Msg("could not read a changed list; mcpx keeps the last one and tries again later")
-		time.AfterFunc(relistTime, func() { s.refresh.Note(k.Capability) })
-		return false
-	}
-	changed, before := false, s.Upstream().Sent(k)
-	s.publish(func(u *Upstream) { changed, u.ListedAt = u.Set(k, items), time.Now() })
-	s.compile(session)
-	s.saveCache(session, nil)
-	if changed { // after publish: notified clients list at once
-		s.shared.host.ListsChanged(k.Capability)
-	}
-	s.log.Info().Str("method", k.Method).Int("items", len(items)).Msg("list changed")
-	s.logReview()
-	if k.Pinned == lockfile.Tools {
-		s.noteChanges(before)
-	}
-	return true
-}
-
-// compile prepares the tools that are published, in the background.
-func (s *Supervisor) compile(session *Session) {
-	tools := s.Upstream().Tools
-	if s.shared.options.Compile == nil || len(tools) == 0 {
-		return
-	}
-	session.Go(func() {
-		for _, t := range tools {
-			if session.IsOver() {
-				return
-			}
-			s.shared.options.Compile(t)
-		}
-	})
-}
-
-// fail publishes why the upstream is down.
-func (s *Supervisor) fail(state State, err error, wait time.Duration) {
-	s.publish(func(u *Upstream) {
-		u.State, u.Session, u.RetryAt = state, nil, time.Time{}
-		u.isStale = u.isStale || state == Idle || wait == 0 && state == Waiting
-		s.explain(u, err)
-		if wait > 0 {
-			u.RetryAt = u.FailedAt.Add(wait)
-		}
-	})
-	u := s.Upstream()
-	s.log.Warn().Str("state", string(state)).Str("reason", u.Reason).Strs("stderr", u.Stderr).
-		Dur("retry_ms", wait.Round(time.Millisecond)).Msg("upstream down")
-}
-
-// explain records in u why the upstream failed, redacted.
-func (s *Supervisor) explain(u *Upstream, err error) {
-	c := s.Config()
-	u.Reason, u.Cause, u.Stderr, u.FailedAt = err.Error(), "", nil, time.Now()
-	var f *link.Failure
-	if errors.As(err, &f) {
-		u.Reason, u.Cause, u.Stderr = f.Reason, f.Cause, f.Stderr
-	}
-	if c.Err != nil {
-		u.Cause = link.CauseConfig
-	}
-	if u.failure = asSignIn(err); u.failure != nil {
-		u.Reason = s.shared.explainSignIn(c.Name, u.failure)
-	}
-	u.Reason = plain.Line(c.Redact(u.Reason))
 }
 
 // backoff decides how long to wait before an upstream is started again: not at all

@@ -16,6 +16,7 @@ type Session struct {
 	*upstream.Session
 	supervisor *Supervisor
 
+	// For the Host:
 	SentLevel atomic.Pointer[string] // the log level that was set last
 	LevelTurn chan struct{}          // holds one while a log level is set
 }
@@ -28,7 +29,7 @@ func newSession(s *Supervisor, owner upstream.Client, l link.Link) *Session {
 	session := &Session{supervisor: s, LevelTurn: make(chan struct{}, 1)}
 	session.Session = upstream.New(upstream.Options{
 		Host: session, Owner: owner, Config: s.Config(), Link: l, Log: s.log,
-		Version: s.shared.options.Version, PingEvery: s.shared.options.PingEvery,
+		Version: s.group.options.Version, PingEvery: s.group.options.PingEvery,
 	})
 	return session
 }
@@ -40,17 +41,17 @@ func (s *Session) Redact(text string) string {
 }
 
 // LogLevel implements upstream.Host.
-func (s *Session) LogLevel() string { return s.supervisor.shared.host.LogLevel() }
+func (s *Session) LogLevel() string { return s.supervisor.group.host.LogLevel() }
 
 // Subscriptions implements upstream.Host.
-func (s *Session) Subscriptions() []string { return s.supervisor.shared.host.Subscriptions(s) }
+func (s *Session) Subscriptions() []string { return s.supervisor.group.host.Subscriptions(s) }
 
 // OnlyClient implements upstream.Host.
-func (s *Session) OnlyClient() upstream.Client { return s.supervisor.shared.host.OnlyClient(s) }
+func (s *Session) OnlyClient() upstream.Client { return s.supervisor.group.host.OnlyClient(s) }
 
 // Record implements upstream.Host.
 func (s *Session) Record(d upstream.Direction, message []byte) {
-	s.supervisor.shared.host.Record(s, d, message)
+	s.supervisor.group.host.Record(s, d, message)
 }
 
 // Notified implements upstream.Host. Changes of lists count only on the shared session,
@@ -66,7 +67,7 @@ func (s *Session) Notified(method string, params []byte, to []upstream.Client) {
 			return
 		}
 	}
-	s.supervisor.shared.host.Notified(s, method, params, to)
+	s.supervisor.group.host.Notified(s, method, params, to)
 }
 
 // MaySpeakModern implements upstream.Host.
@@ -79,10 +80,6 @@ func (s *Session) SpeaksEarlier() {
 	s.supervisor.known.Store(&known)
 	s.supervisor.saveCache(s, nil)
 }
-
-// KeepsRoots reports whether the upstream requests roots when there is no call, and so
-// probably keeps them.
-func (u *Upstream) KeepsRoots() bool { return u.Session != nil && u.Session.KeepsRoots() }
 
 // ErrReplaced ends a session whose upstream a reload has changed or removed.
 var ErrReplaced = errors.New("the config of the server has changed")
@@ -108,7 +105,7 @@ func (s *Session) Drain() {
 		case <-tick.C:
 		case <-s.Done():
 			return
-		case <-s.supervisor.shared.ctx.Done():
+		case <-s.supervisor.group.ctx.Done():
 			return
 		case <-limit.C:
 			s.End(&link.Failure{Reason: "its config has changed, and the call did not end within " + drainTime.String()})

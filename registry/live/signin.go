@@ -19,6 +19,15 @@ func asSignIn(err error) *link.Failure {
 	return nil
 }
 
+// explainSignIn returns the reason of a failure with what a person can do.
+func (g *Group) explainSignIn(server string, f *link.Failure) string {
+	how := "run mcpx auth login " + server
+	if g.options.SignIn != nil {
+		how = g.options.SignIn(server, f.Scopes)
+	}
+	return f.Reason + ": " + how + "; then call again"
+}
+
 // signInTime is how long a sign-in in a browser may take.
 const signInTime = 10 * time.Minute
 
@@ -40,7 +49,7 @@ func (s *Supervisor) awaitSignIn(ctx context.Context, f *link.Failure) {
 			close(signedIn)
 		}
 	})
-	s.awaitPerson(ctx, signedIn, func(u *Upstream) { u.State, u.Reason = state, s.shared.explainSignIn(u.Name, f) })
+	s.awaitPerson(ctx, signedIn, func(u *Upstream) { u.State, u.Reason = state, s.group.explainSignIn(u.Name, f) })
 	cancel()
 	watch.Wait()
 }
@@ -77,7 +86,7 @@ func (s *Session) Denied(f *link.Failure) error {
 	if asSignIn(f) == nil {
 		return nil
 	}
-	return &Unavailable{Server: s.Config.Name, Reason: s.supervisor.shared.explainSignIn(s.Config.Name, f), failure: f}
+	return &Unavailable{Server: s.Config.Name, Reason: s.supervisor.group.explainSignIn(s.Config.Name, f), failure: f}
 }
 
 // NeedsPerson reports whether the upstream cannot be used until a person signs in or grants

@@ -46,10 +46,41 @@ func (s *Supervisor) start(ctx context.Context) (*Session, error) {
 	return session, nil
 }
 
-// OpenFor opens a client's own session, within the start-up limit. The error is ErrReplaced if
-// the supervisor is retired, and otherwise an *Unavailable.
+// dial opens a link and a session that uses it.
+func (s *Supervisor) dial(ctx context.Context, owner upstream.Client) (*Session, error) {
+	resolved, err := s.Config().Resolve(ctx)
+	if err != nil {
+		return nil, &link.Failure{Reason: err.Error(), Cause: link.CauseConfig}
+	}
+	if resolved != s.Config() { // the client secret may be a stored one
+		s.account.Store(link.Account(s.group.options.Accounts, resolved, resolved.Caller))
+	}
+	o := link.Options{Upstream: resolved, Account: s.account.Load(), Log: s.log, MessageBytes: s.group.options.MessageBytes, Intake: s.intake, Watcher: s.group.options.Watcher, InputSchema: s.inputSchema}
+	if owner == nil {
+		o.Stderr = &s.stderr
+	}
+	l, err := link.Dial(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	session := newSession(s, owner, l)
+	session.Go(session.Run)
+	return session, nil
+}
+
+// inputSchema returns the schema of a tool's arguments as the upstream sent it, nil if
+// there is no such tool.
+func (s *Supervisor) inputSchema(tool string) []byte {
+	if t := s.Upstream().Tool(tool); t != nil {
+		return t.SentSchema()
+	}
+	return nil
+}
+
+// OpenFor opens a client's own session, within the start-up limit. The caller must close it.
+// The error is ErrReplaced if the supervisor is retired, and otherwise an *Unavailable.
 func (s *Supervisor) OpenFor(c upstream.Client) (session *Session, capabilities []byte, err error) {
-	release, err := slot(s.ctx, s.shared.callSlots)
+	release, err := slot(s.ctx, s.group.callSlots)
 	if err != nil {
 		return nil, nil, ErrReplaced
 	}
@@ -80,7 +111,7 @@ func (s *Supervisor) turn(ctx context.Context) (release func(), err error) {
 		case <-queue.Done():
 		}
 	})
-	release, err = slot(queue, s.shared.slots)
+	release, err = slot(queue, s.group.slots)
 	leave()
 	watch.Wait()
 	if err != nil && ctx.Err() == nil {
@@ -133,8 +164,8 @@ func (s *Supervisor) publishLists(ctx context.Context, session *Session, handsha
 	instructions, _ := rawjson.String(rawjson.Get(handshake, "instructions"))
 	instructions = session.Redact(instructions)
 	s.listed.Store(announced)
+	ready := s.group.host.Opened(session, capabilities)
 	took := max(time.Since(begin), 1) // 0 would mean that it was never ready
-	ready := s.shared.host.Opened(session, capabilities)
 	var changed []string
 	s.publish(func(u *Upstream) {
 		u.State, u.Reason, u.Cause, u.Stderr, u.RetryAt, u.failure = Ready, "", "", nil, time.Time{}, nil
@@ -150,7 +181,7 @@ func (s *Supervisor) publishLists(ctx context.Context, session *Session, handsha
 	})
 	s.compile(session)
 	s.saveCache(session, handshake)
-	s.shared.host.ListsChanged(changed...)
+	s.group.host.ListsChanged(changed...)
 	ready()
 	u := s.Upstream()
 	s.log.Info().Int("tools", len(u.Tools)).Int("prompts", len(u.Prompts)).Int("resources", len(u.Resources)).

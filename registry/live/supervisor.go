@@ -19,7 +19,7 @@ import (
 // Supervisor starts one upstream, and starts it again when it dies. While it runs, only Run
 // and the Host change the state of the upstream.
 type Supervisor struct {
-	shared   *Shared
+	group    *Group
 	user     string                       // the caller whose own upstream it is; empty: it is in the catalog
 	account  atomic.Pointer[auth.Account] // signs in to the upstream; nil: no OAuth
 	log      zerolog.Logger
@@ -43,7 +43,7 @@ type Supervisor struct {
 	handshake  []byte                          // of the last session
 	unsaved    atomic.Pointer[listcache.Entry] // lists to save
 	saving     sync.Mutex                      // one save at a time
-	refresh    lists.Changes                   // lists that have changed, as the upstream reported
+	refresh    Changes                         // lists that have changed, as the upstream reported
 	listed     atomic.Int64                    // how many of these changes are in the lists
 	reviewed   string                          // what waits for a review, as logged last
 
@@ -53,23 +53,23 @@ type Supervisor struct {
 
 // New returns a supervisor that does not run. user is the caller whose own upstream it is;
 // empty: it is in the catalog.
-func New(h *Shared, c *config.Upstream, user string) *Supervisor {
+func New(g *Group, c *config.Upstream, user string) *Supervisor {
 	s := &Supervisor{
-		shared: h,
-		user:   user,
-		log:    h.options.Log.With().Str("server", c.Name).Logger(),
-		wake:   tasks.NewSignal(),
-		hurry:  tasks.NewSignal(),
+		group: g,
+		user:  user,
+		log:   g.options.Log.With().Str("server", c.Name).Logger(),
+		wake:  tasks.NewSignal(),
+		hurry: tasks.NewSignal(),
 
 		signing:     tasks.NewSignal(),
 		idleTimeSet: tasks.NewSignal(),
 
-		refresh: lists.NewChanges(),
-		intake:  link.NewIntake(h.options.MessageBytes),
+		refresh: NewChanges(),
+		intake:  link.NewIntake(g.options.MessageBytes),
 	}
-	s.account.Store(link.Account(h.options.Accounts, c, c.Caller))
+	s.account.Store(link.Account(g.options.Accounts, c, c.Caller))
 	s.known.Store(&known{})
-	s.ctx, s.retire = context.WithCancel(h.ctx)
+	s.ctx, s.retire = context.WithCancel(g.ctx)
 	s.upstream.Store(&Upstream{
 		Name: c.Name, Description: c.Description, State: Starting, Lists: lists.New(c), Config: c, Supervisor: s, changed: make(chan struct{}),
 	})
@@ -88,8 +88,8 @@ func (s *Supervisor) User() string { return s.user }
 // Account returns what signs in to the upstream; nil: no OAuth.
 func (s *Supervisor) Account() *auth.Account { return s.account.Load() }
 
-// Change replaces the state of the upstream. Only Host.Publish may call it, one call at a
-// time. wake wakes the goroutines that wait for a change.
+// Change replaces the state of the upstream. Only the Host calls it, one call at a time. The
+// Host then stores the new state where waiting goroutines look, and calls wake.
 func (s *Supervisor) Change(change func(u *Upstream)) (now *Upstream, wake func()) {
 	old := s.Upstream()
 	u := *old
@@ -100,7 +100,7 @@ func (s *Supervisor) Change(change func(u *Upstream)) (now *Upstream, wake func(
 }
 
 // publish changes the state of the upstream, and shows it to clients.
-func (s *Supervisor) publish(change func(u *Upstream)) { s.shared.host.Publish(s, change) }
+func (s *Supervisor) publish(change func(u *Upstream)) { s.group.host.Publish(s, change) }
 
 // Start starts an upstream that does not run.
 func (s *Supervisor) Start() { s.wake.Notify() }
@@ -108,10 +108,10 @@ func (s *Supervisor) Start() { s.wake.Notify() }
 // Hurry makes a start that is queued begin at once.
 func (s *Supervisor) Hurry() { s.hurry.Notify() }
 
-// NoteSignIn tells the supervisor that a person has begun to sign in.
+// NoteSignIn reports to the supervisor that a person has begun to sign in.
 func (s *Supervisor) NoteSignIn() { s.signing.Notify() }
 
-// NoteIdleTime tells the supervisor that a reload has changed the idle time.
+// NoteIdleTime reports to the supervisor that a reload has changed the idle time.
 func (s *Supervisor) NoteIdleTime() { s.idleTimeSet.Notify() }
 
 // Retire ends the supervisor. Calls in flight may finish.

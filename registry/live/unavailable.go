@@ -1,6 +1,7 @@
 package live
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"time"
@@ -111,3 +112,35 @@ const commandBytes = 500
 
 // Address returns the URL of an upstream without secrets; "" for one with a command.
 func Address(c *config.Upstream) string { return plain.Cut(plain.Line(c.Public().URL), commandBytes) }
+
+// fail publishes why the upstream is down.
+func (s *Supervisor) fail(state State, err error, wait time.Duration) {
+	s.publish(func(u *Upstream) {
+		u.State, u.Session, u.RetryAt = state, nil, time.Time{}
+		u.isStale = u.isStale || state == Idle || wait == 0 && state == Waiting
+		s.explain(u, err)
+		if wait > 0 {
+			u.RetryAt = u.FailedAt.Add(wait)
+		}
+	})
+	u := s.Upstream()
+	s.log.Warn().Str("state", string(state)).Str("reason", u.Reason).Strs("stderr", u.Stderr).
+		Dur("retry_ms", wait.Round(time.Millisecond)).Msg("upstream down")
+}
+
+// explain records in u why the upstream failed, redacted.
+func (s *Supervisor) explain(u *Upstream, err error) {
+	c := s.Config()
+	u.Reason, u.Cause, u.Stderr, u.FailedAt = err.Error(), "", nil, time.Now()
+	var f *link.Failure
+	if errors.As(err, &f) {
+		u.Reason, u.Cause, u.Stderr = f.Reason, f.Cause, f.Stderr
+	}
+	if c.Err != nil {
+		u.Cause = link.CauseConfig
+	}
+	if u.failure = asSignIn(err); u.failure != nil {
+		u.Reason = s.group.explainSignIn(c.Name, u.failure)
+	}
+	u.Reason = plain.Line(c.Redact(u.Reason))
+}

@@ -34,7 +34,9 @@ const (
 var States = []State{Idle, Starting, Ready, NeedsSignIn, SigningIn, NeedsAccess, Waiting, Failed, Stopped}
 
 // Upstream is the state of one upstream at one moment, with its lists. While it is down,
-// it has the last known lists.
+// it has the last known lists. It is immutable once it is published: only the change
+// function of Host.Publish may change it. Supervisor and Session are for the registry: what
+// they return is not restricted to what a caller may see.
 type Upstream struct {
 	Name         string
 	Description  string // from the config
@@ -52,8 +54,8 @@ type Upstream struct {
 	ToolsOnly    bool      // the client may use some of its tools, and nothing else of it
 	lists.Lists
 
-	Config     *config.Upstream // must not be changed; nil for one without a session
-	Supervisor *Supervisor      // likewise
+	Config     *config.Upstream // must not be changed; nil for an upstream of NewUpstream
+	Supervisor *Supervisor      // nil for an upstream of NewUpstream
 	Session    *Session         // the shared one; nil unless the upstream is ready
 
 	whole   *Upstream     // in a View: the upstream that this is a part of
@@ -63,8 +65,8 @@ type Upstream struct {
 	changed chan struct{} // closed when a newer Upstream replaces this one
 }
 
-// NewUpstream returns an upstream without a session that is always ready. Its user
-// handles the calls.
+// NewUpstream returns an upstream of mcpx itself. It is always ready and has no session: the
+// executor handles its calls.
 func NewUpstream(name string, tools []lists.Item) *Upstream {
 	return &Upstream{Name: name, State: Ready, Lists: lists.WithTools(tools)}
 }
@@ -121,7 +123,7 @@ func (u *Upstream) Apply(c *config.Upstream) {
 	u.Reconfigure(c)
 }
 
-// Changed is closed when a newer Upstream replaces this one.
+// Changed returns a channel that is closed when a newer Upstream replaces this one.
 func (u *Upstream) Changed() <-chan struct{} { return u.changed }
 
 // Superseded waits until a newer Upstream replaces this one.
@@ -152,3 +154,7 @@ func (u *Upstream) Restrict(schema string, rules *policy.Rules) *Upstream {
 	}
 	return &part
 }
+
+// KeepsRoots reports whether the upstream requests roots when there is no call, and so
+// probably keeps them.
+func (u *Upstream) KeepsRoots() bool { return u.Session != nil && u.Session.KeepsRoots() }

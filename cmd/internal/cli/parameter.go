@@ -19,29 +19,9 @@ func newParameter(s *schema.Schema) parameter {
 	return parameter{s, root}
 }
 
-// maxSchemas limits how many schemas are read for one parameter: references may go
-// in circles.
-const maxSchemas = 64
-
 // schemas returns all schemas of the value: the schema itself, the targets of its
 // references, and its alternatives.
-func (p parameter) schemas() []rawjson.Node {
-	found := []rawjson.Node{p.node}
-	for i := 0; i < len(found) && len(found) < maxSchemas; i++ {
-		for key, value := range found[i].Members() {
-			switch key {
-			case "$ref", "$dynamicRef":
-				reference, _ := value.String()
-				if target, err := p.document.Resolve(reference); err == nil {
-					found = append(found, target)
-				}
-			case "anyOf", "oneOf", "allOf":
-				found = append(found, value.Elements()...)
-			}
-		}
-	}
-	return found
-}
+func (p parameter) schemas() []rawjson.Node { return p.document.Alternatives(p.node) }
 
 // has reports whether the value is an object with that member declared.
 func (p parameter) has(key string) bool {
