@@ -149,19 +149,13 @@ func BatchSize(batch []byte) (n int) {
 
 // join returns an array of the responses that are not nil; nil if there are none.
 func join(responses [][]byte) []byte {
-	var b []byte
+	b := []byte("[")
 	for _, r := range responses {
-		switch {
-		case r == nil:
-			continue
-		case b == nil:
-			b = append(b, '[')
-		default:
-			b = append(b, ',')
+		if r != nil {
+			b = rawjson.AppendElement(b, r)
 		}
-		b = append(b, r...)
 	}
-	if b == nil {
+	if len(b) == len("[") {
 		return nil
 	}
 	return append(b, ']')

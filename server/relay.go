@@ -67,11 +67,8 @@ func (s *Server) list(ctx context.Context, c *Client, m rpc.Message) ([]byte, er
 	from = min(from, len(items))
 	to := min(from+pageSize, len(items))
 	b := append([]byte(`{"`+l.member), `":[`...)
-	for i, item := range items[from:to] {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, s.definition(item)...)
+	for _, item := range items[from:to] {
+		b = rawjson.AppendElement(b, s.definition(item))
 	}
 	b = append(b, ']')
 	if to < len(items) {

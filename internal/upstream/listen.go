@@ -119,11 +119,8 @@ func (s *Session) filter(capabilities []byte) (filter []byte) {
 		return filter
 	}
 	list := []byte("[")
-	for i, uri := range uris {
-		if i > 0 {
-			list = append(list, ',')
-		}
-		list = rawjson.AppendString(list, uri)
+	for _, uri := range uris {
+		list = rawjson.AppendElement(list, rawjson.AppendString(nil, uri))
 	}
 	return rawjson.With(filter, "resourceSubscriptions", append(list, ']'))
 }
