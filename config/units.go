@@ -43,7 +43,7 @@ func duration(p *time.Duration) kind {
 			if *p == 0 {
 				return nil
 			}
-			return formatDuration(*p)
+			return FormatDuration(*p)
 		},
 	}
 }
@@ -70,13 +70,13 @@ func idleTime(p *time.Duration) kind {
 		case 0:
 			return "never"
 		}
-		return formatDuration(*p)
+		return FormatDuration(*p)
 	}
 	return k
 }
 
-// formatDuration returns 30m for 30 minutes, instead of 30m0s.
-func formatDuration(d time.Duration) string {
+// FormatDuration returns 30m for 30 minutes, instead of 30m0s.
+func FormatDuration(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
 		s = strings.TrimSuffix(s, "0s")

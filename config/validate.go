@@ -179,7 +179,7 @@ func (r *reader) upstream(n jsonfile.Node, u *Upstream, fields []field) {
 		return
 	}
 	if ok {
-		r.Fail(most.Value, "must not be shorter than timeout (%s)", formatDuration(u.Timeout))
+		r.Fail(most.Value, "must not be shorter than timeout (%s)", FormatDuration(u.Timeout))
 	}
 	u.MaxTimeout = u.Timeout
 }

@@ -15,7 +15,7 @@ func (b *bench) resume(t *testing.T) *talk {
 		c.sent <- string(message)
 		return nil
 	})
-	b.client.Continue(Continued{Revision: "2025-06-18", Capabilities: []byte("{}")})
+	b.client.Continue("2025-06-18", []byte("{}"), "")
 	b.Attach(b.client)
 	b.AssumeRead(b.client)
 	return c

@@ -33,12 +33,17 @@ func (p *Inbound) IsRequest() bool {
 // IsAnswered reports whether Handle calls respond.
 func (p *Inbound) IsAnswered() bool { return p.Err != nil || p.Message.IsRequest() }
 
-// Handle handles a text from a client: a message or, in 2025-03-26, a batch. respond is
-// called as described at accept. For an invalid message it gets the error at once.
+// Handle handles a text from a client: a message or, in 2025-03-26, a batch. When it
+// returns, a request can be canceled and initialize is done, since later messages depend on
+// these. For a request, respond is called once, perhaps before Handle returns: with the
+// response, or nil if the client has canceled the request. For an invalid message it gets
+// the error at once. respond must not wait, and neither does Handle.
 func (s *Server) Handle(ctx context.Context, c *Client, p Inbound, respond func(response []byte)) {
 	switch {
 	case p.Err == nil:
-		s.accept(ctx, c, p.Message, respond)
+		if start := s.begin(ctx, c, p.Message); start != nil {
+			start(respond)
+		}
 	case c.AcceptsBatch(p):
 		s.acceptBatch(ctx, c, p.Text, respond)
 	default:
@@ -58,14 +63,7 @@ func InvalidMessage(m rpc.Message, err error) []byte {
 
 // AcceptsBatch reports whether a text is a batch that the client may send.
 func (c *Client) AcceptsBatch(p Inbound) bool {
-	return p.Err != nil && rawjson.Kind(p.Text) == '[' && c.hasBatches() && rawjson.Check(p.Text) == nil
-}
-
-// hasBatches reports whether the client speaks the revision that has batches.
-func (c *Client) hasBatches() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.revision == mcp.ProtocolVersion20250326
+	return p.Err != nil && rawjson.Kind(p.Text) == '[' && c.Revision() == mcp.ProtocolVersion20250326 && rawjson.Check(p.Text) == nil
 }
 
 // MaxBatch bounds the messages of a batch. Longer ones are refused.
@@ -77,7 +75,7 @@ func (s *Server) acceptBatch(ctx context.Context, c *Client, batch []byte, respo
 	refuse := func(format string, a ...any) {
 		respond(rpc.AppendError(nil, nil, rpc.Errorf(rpc.CodeInvalidRequest, format, a...)))
 	}
-	switch n := count(batch); {
+	switch n := BatchSize(batch); {
 	case n == 0:
 		refuse("Invalid request: an empty batch")
 		return
@@ -140,8 +138,10 @@ func (c *Client) runBatch(starts []func(respond func(response []byte))) [][]byte
 // without a client session, which has no quota.
 const sessionlessBatch = 16
 
-func count(array []byte) (n int) {
-	for range rawjson.Elements(array) {
+// BatchSize returns the number of messages in a batch. It allocates nothing, since a short
+// text may have millions of them.
+func BatchSize(batch []byte) (n int) {
+	for range rawjson.Elements(batch) {
 		n++
 	}
 	return n
@@ -149,19 +149,13 @@ func count(array []byte) (n int) {
 
 // join returns an array of the responses that are not nil; nil if there are none.
 func join(responses [][]byte) []byte {
-	var b []byte
+	b := []byte("[")
 	for _, r := range responses {
-		switch {
-		case r == nil:
-			continue
-		case b == nil:
-			b = append(b, '[')
-		default:
-			b = append(b, ',')
+		if r != nil {
+			b = rawjson.AppendElement(b, r)
 		}
-		b = append(b, r...)
 	}
-	if b == nil {
+	if len(b) == len("[") {
 		return nil
 	}
 	return append(b, ']')

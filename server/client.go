@@ -41,6 +41,7 @@ type conversation struct {
 	lists readLists
 
 	latest atomic.Pointer[policy.Caller] // of the last request, for notifications; nil for a caller without a name
+	Exited atomic.Bool                   // it has sent notifications/exit
 
 	initialized chan struct{} // closed when upstreams may send messages to the client
 	Ended       chan struct{} // closed by End
@@ -50,7 +51,6 @@ type conversation struct {
 	revision     string // negotiated by initialize
 	capabilities []byte
 	level        string          // the least severe level of log messages that it wants
-	exited       bool            // it has sent notifications/exit
 	mentioned    map[string]bool // new servers that inspect has mentioned
 }
 
@@ -69,7 +69,7 @@ const requestPrefix = "mcpx-"
 func (s *Server) newClient(id, prefix string, send func(message []byte) error) *Client {
 	c := newClient(id, send)
 	c.lists.current = func(method string) uint64 { return s.listHash(c, method) }
-	c.Conn = rpc.NewConn(rpc.ConnOptions{Handler: c.conversation, Send: send, Prefix: prefix, Log: s.log})
+	c.Conn = rpc.NewConn(rpc.ConnOptions{Handler: c.conversation, Send: send, Prefix: prefix, Log: s.Log})
 	return c
 }
 
@@ -107,13 +107,13 @@ func (c *Client) As(caller *policy.Caller) *Client {
 	return &Client{conversation: c.conversation, Send: c.Send, caller: caller}
 }
 
-// ID implements registry.Client.
+// ID implements upstream.Client.
 func (c *Client) ID() string { return c.id }
 
-// Owner implements registry.Client.
+// Owner implements upstream.Client.
 func (c *Client) Owner() string { return c.owner }
 
-// Caller implements registry.Client.
+// Caller implements upstream.Client.
 func (c *Client) Caller() *policy.Caller {
 	if c.caller != nil {
 		return c.caller
@@ -137,17 +137,10 @@ func (c *Client) SetInitialized(revision string, capabilities []byte) {
 	c.revision = revision
 }
 
-// isInitialized reports whether SetInitialized was called.
-func (c *Client) isInitialized() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.revision != ""
-}
-
 // markReachable lets upstreams send messages to the client. It is called on
 // notifications/initialized and on each request after initialize.
 func (c *Client) markReachable() {
-	if c.isInitialized() {
+	if c.Revision() != "" {
 		c.start.Do(func() { close(c.initialized) })
 	}
 }
@@ -173,27 +166,6 @@ func (c *Client) mention(server string) bool {
 // maxMentioned bounds how many names of new servers are remembered for a client.
 const maxMentioned = 10_000
 
-// exit records notifications/exit.
-func (c *Client) exit() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.exited = true
-}
-
-// HasExited reports whether the client has sent notifications/exit.
-func (c *Client) HasExited() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.exited
-}
-
-// speaks reports whether the client speaks that revision or a later one.
-func (c *Client) speaks(revision string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.revision >= revision
-}
-
 // requiredCapability maps each request to the capability that the client needs for it.
 var requiredCapability = map[string]string{
 	"sampling/createMessage": "sampling",
@@ -201,7 +173,7 @@ var requiredCapability = map[string]string{
 	"roots/list":             "roots",
 }
 
-// Request implements registry.Client. It fails at once if the client lacks the
+// Request implements upstream.Client. It fails at once if the client lacks the
 // capability for the request.
 func (c *Client) Request(ctx context.Context, method string, params []byte) ([]byte, error) {
 	select {
@@ -226,7 +198,7 @@ func (c *Client) Request(ctx context.Context, method string, params []byte) ([]b
 	})
 }
 
-// RequestAll implements registry.InputClient. A client of 2026-07-28 gets all requests in
+// RequestAll implements upstream.InputClient. A client of 2026-07-28 gets all requests in
 // one round, under their own keys.
 func (c *Client) RequestAll(ctx context.Context, inputs []upstream.Input) ([][]byte, error) {
 	if c.requestInput == nil || len(inputs) == 0 {
@@ -240,14 +212,14 @@ func (c *Client) RequestAll(ctx context.Context, inputs []upstream.Input) ([][]b
 	return c.requestInput(ctx, inputs)
 }
 
-// Revision implements registry.InputClient.
+// Revision implements upstream.InputClient. It is empty before initialize.
 func (c *Client) Revision() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.revision
 }
 
-// Capabilities implements registry.InputClient.
+// Capabilities implements upstream.InputClient.
 func (c *Client) Capabilities() []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -257,7 +229,7 @@ func (c *Client) Capabilities() []byte {
 // Supports returns why a client cannot handle a request, nil if it can.
 func (c *Client) Supports(method string, params []byte) error {
 	name := requiredCapability[method]
-	declared := c.capability(name)
+	declared := rawjson.Get(c.Capabilities(), name)
 	if rawjson.IsNull(declared) {
 		return rpc.Errorf(rpc.CodeMethodNotFound, "%s: the client connected to mcpx has no %q capability", method, name)
 	}
@@ -268,14 +240,7 @@ func (c *Client) Supports(method string, params []byte) error {
 	return nil
 }
 
-// capability returns a capability as the client declared it.
-func (c *Client) capability(name string) []byte {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return rawjson.Get(c.capabilities, name)
-}
-
-// Notify implements registry.Client. It drops notifications that the client does not
+// Notify implements upstream.Client. It drops notifications that the client does not
 // want or cannot use.
 func (c *Client) Notify(method string, params []byte) {
 	select {

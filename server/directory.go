@@ -23,15 +23,10 @@ type lazyDirectory struct {
 	instructions string
 }
 
-func newDirectory(p *config.Profile, meta string) *lazyDirectory {
-	return &lazyDirectory{tools: lazyTools(p, meta), instructions: lazyInstructions(p)}
-}
-
-// directories caches the directories of callers with rules. Its methods may be called
-// concurrently.
+// directories caches directories.
 type directories struct {
 	mu      sync.Mutex
-	byRules map[*policy.Rules]*lazyDirectory
+	byRules map[*policy.Rules]*lazyDirectory // by the rules of callers; nil: none
 }
 
 // maxDirectories bounds the directories that are cached.
@@ -39,20 +34,22 @@ const maxDirectories = 256
 
 // directory returns the directory for a client.
 func (s *Server) directory(c *Client) *lazyDirectory {
-	caller := c.Caller()
-	if caller == nil || caller.Rules == nil {
-		return s.whole
-	}
-	s.parts.mu.Lock()
-	defer s.parts.mu.Unlock()
-	if d := s.parts.byRules[caller.Rules]; d != nil {
+	rules := upstream.CallerOf(c).Rules
+	s.directories.mu.Lock()
+	defer s.directories.mu.Unlock()
+	if d := s.directories.byRules[rules]; d != nil {
 		return d
 	}
-	if s.parts.byRules == nil || len(s.parts.byRules) >= maxDirectories {
-		s.parts.byRules = map[*policy.Rules]*lazyDirectory{}
+	if s.directories.byRules == nil || len(s.directories.byRules) >= maxDirectories {
+		s.directories.byRules = map[*policy.Rules]*lazyDirectory{}
 	}
-	d := newDirectory(s.granted(caller.Rules), s.meta)
-	s.parts.byRules[caller.Rules] = d
+	meta := ""
+	if s.AlwaysLoad {
+		meta = alwaysLoad
+	}
+	p := s.granted(rules)
+	d := &lazyDirectory{lazyTools(p, meta), lazyInstructions(p)}
+	s.directories.byRules[rules] = d
 	return d
 }
 
@@ -93,8 +90,11 @@ func lazyTools(p *config.Profile, meta string) []byte {
 	return b
 }
 
-// listLazy handles tools/list in lazy mode. The list has one page.
-func (s *Server) listLazy(_ context.Context, c *Client, m rpc.Message) ([]byte, error) {
+// listTools handles tools/list. In lazy mode the list has one page.
+func (s *Server) listTools(ctx context.Context, c *Client, m rpc.Message) ([]byte, error) {
+	if !s.lazy {
+		return s.list(ctx, c, m)
+	}
 	if !rawjson.IsNull(rawjson.Get(m.Params, "cursor")) {
 		return nil, invalidParams(invalidCursor)
 	}
@@ -137,9 +137,5 @@ func directory(p *config.Profile) string {
 
 // LazyTools returns the result of tools/list in lazy mode, as a client's model sees it.
 func (s *Server) LazyTools(c upstream.Client) []byte {
-	p := s.profile
-	if c != nil && c.Caller() != nil && c.Caller().Rules != nil {
-		p = s.granted(c.Caller().Rules)
-	}
-	return lazyTools(p, "")
+	return lazyTools(s.granted(upstream.CallerOf(c).Rules), "")
 }

@@ -32,7 +32,7 @@ func (s *Server) initialize(_ context.Context, c *Client, m rpc.Message) ([]byte
 	}
 	version = mcp.NegotiateLegacyVersion(version)
 	c.SetInitialized(version, rawjson.Get(m.Params, "capabilities"))
-	return json.Marshal(mcp.InitializeResult{ProtocolVersion: version, Capabilities: capabilities, ServerInfo: s.implementation(), Instructions: s.instructions(c)})
+	return json.Marshal(mcp.InitializeResult{ProtocolVersion: version, Capabilities: capabilities, ServerInfo: mcp.Implementation{Name: "mcpx", Version: s.Version}, Instructions: s.instructions(c)})
 }
 
 // exactly returns an object with only the members that have these keys. encoding/json
@@ -61,11 +61,6 @@ var capabilities = mcp.ServerCapabilities{
 	}{true},
 	Logging:     &struct{}{},
 	Completions: &struct{}{},
-}
-
-// implementation returns the serverInfo of mcpx.
-func (s *Server) implementation() mcp.Implementation {
-	return mcp.Implementation{Name: "mcpx", Version: s.options.Version}
 }
 
 // Revisions returns the MCP revisions that clients may speak, the oldest first.

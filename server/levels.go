@@ -40,8 +40,8 @@ func (s *Server) setLogLevel(_ context.Context, c *Client, m rpc.Message) ([]byt
 	if !isString || !known {
 		return nil, rpc.Errorf(rpc.CodeInternal, "Invalid log level: %s. Valid levels are: debug, info, warn, error", levelText(raw, level))
 	}
-	if s.options.SetLevel != nil {
-		s.options.SetLevel(levels.own)
+	if s.SetLevel != nil {
+		s.SetLevel(levels.own)
 	}
 	c.setLevel(levels.level)
 	s.registry.SetLevel(c, levels.level)

@@ -14,6 +14,7 @@ import (
 	"mcpx/internal/policy"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
+	"mcpx/internal/upstream"
 )
 
 // Since its revision 2026-07-28, MCP has no initialize: the _meta of every request has
@@ -95,7 +96,7 @@ func (s *Server) modernMethod(m rpc.Message) (Method, *rpc.Error) {
 	}
 	run := modernMethods[m.Method]
 	if run == nil && !removedMethods[m.Method] {
-		run = s.methods[m.Method]
+		run = Methods[m.Method]
 	}
 	if run == nil {
 		return nil, rpc.Errorf(rpc.CodeMethodNotFound, "Method '%s' not found", m.Method)
@@ -124,7 +125,7 @@ func (s *Server) decorate(method string, result []byte) []byte {
 	}
 	meta := rawjson.Get(result, "_meta")
 	if rawjson.Get(meta, mcp.MetaKeyServerInfo) == nil {
-		info := rawjson.AppendString([]byte(`{"name":"mcpx","version":`), s.options.Version)
+		info := rawjson.AppendString([]byte(`{"name":"mcpx","version":`), s.Version)
 		result = rawjson.With(result, "_meta", rawjson.With(meta, mcp.MetaKeyServerInfo, append(info, '}')))
 	}
 	if cacheable[method] && rawjson.Get(result, "ttlMs") == nil {
@@ -150,12 +151,12 @@ func (s *Server) listen(ctx context.Context, c *Client, m rpc.Message) ([]byte, 
 	l := &subscriptionStream{id: c.id + " " + rand.Text(), client: c, tag: tag, wanted: map[string]bool{}}
 	l.lists.current = func(method string) uint64 { return s.listHash(c, method) }
 	granted := []byte("{")
-	for _, kind := range []string{"tools", "prompts", "resources"} {
+	for _, kind := range upstream.Listable {
 		if kind == "tools" && s.lazy {
 			continue // inspect and exec never change
 		}
 		if string(rawjson.Get(filter, kind+"ListChanged")) == "true" {
-			l.wanted["notifications/"+kind+"/list_changed"] = true
+			l.wanted[upstream.ListChanged(kind)] = true
 			l.lists.rememberAll(kind)
 			granted = rawjson.AppendMember(granted, kind+"ListChanged", []byte("true"))
 		}
@@ -211,42 +212,36 @@ func (l *subscriptionStream) acknowledge(params []byte) {
 	}
 }
 
-// ID implements registry.Client.
+// ID implements upstream.Client.
 func (l *subscriptionStream) ID() string { return l.id }
 
-// Owner implements registry.Client.
+// Owner implements upstream.Client.
 func (l *subscriptionStream) Owner() string { return l.id }
 
-// Caller implements registry.Client.
+// Caller implements upstream.Client.
 func (l *subscriptionStream) Caller() *policy.Caller { return l.client.Caller() }
 
-// Request implements registry.Client. It always fails, because the stream carries only
+// Request implements upstream.Client. It always fails, because the stream carries only
 // notifications.
 func (l *subscriptionStream) Request(_ context.Context, method string, _ []byte) ([]byte, error) {
 	return nil, rpc.Errorf(rpc.CodeMethodNotFound, "%s: the client has no pending call", method)
 }
 
-// Notify implements registry.Client.
+// Notify implements upstream.Client.
 func (l *subscriptionStream) Notify(method string, params []byte) {
 	if method != "notifications/resources/updated" && (!l.wanted[method] || !l.lists.isNews(method)) {
 		return
 	}
 	params = rawjson.With(rawjson.OrObject(params), "_meta", l.tag)
-	if l.keepEarly(method, params) {
-		return
-	}
-	l.client.send(method, params)
-}
-
-// keepEarly stores a notification until the acknowledgement is sent; false if it was
-// sent already.
-func (l *subscriptionStream) keepEarly(method string, params []byte) bool {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.acknowledged && len(l.early) < maxEarly {
+	acknowledged := l.acknowledged
+	if !acknowledged && len(l.early) < maxEarly {
 		l.early = append(l.early, [2]string{method, string(params)})
 	}
-	return !l.acknowledged
+	l.mu.Unlock()
+	if acknowledged {
+		l.client.send(method, params)
+	}
 }
 
 // maxEarly bounds the notifications that are stored before the acknowledgement.

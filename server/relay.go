@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/base64"
-	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -51,11 +50,10 @@ func (s *Server) list(ctx context.Context, c *Client, m rpc.Message) ([]byte, er
 	l := lists[m.Method]
 	from := 0
 	if cursor := rawjson.Get(m.Params, "cursor"); !rawjson.IsNull(cursor) {
-		index, err := parseCursor(cursor)
-		if err != nil {
+		var ok bool
+		if from, ok = parseCursor(cursor); !ok {
 			return nil, invalidParams(invalidCursor)
 		}
-		from = index
 	}
 	if string(rawjson.Get(rawjson.Get(m.Params, "_meta"), waitKey)) != "false" {
 		s.executor.Settle(ctx, c, cmp.Or(l.wait, s.profile.FlatWait))
@@ -69,11 +67,8 @@ func (s *Server) list(ctx context.Context, c *Client, m rpc.Message) ([]byte, er
 	from = min(from, len(items))
 	to := min(from+pageSize, len(items))
 	b := append([]byte(`{"`+l.member), `":[`...)
-	for i, item := range items[from:to] {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, s.definition(item)...)
+	for _, item := range items[from:to] {
+		b = rawjson.AppendElement(b, s.definition(item))
 	}
 	b = append(b, ']')
 	if to < len(items) {
@@ -100,27 +95,18 @@ func cursor(index int) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(cursorPrefix + strconv.Itoa(index)))
 }
 
-func parseCursor(raw []byte) (int, error) {
+func parseCursor(raw []byte) (index int, ok bool) {
 	text, _ := rawjson.String(raw)
-	plain, err := base64.RawURLEncoding.DecodeString(text)
-	if err != nil {
-		return 0, err
-	}
-	index, ok := strings.CutPrefix(string(plain), cursorPrefix)
-	if !ok {
-		return 0, errors.New("missing prefix")
-	}
-	n, err := strconv.Atoi(index)
-	if err == nil && n < 0 {
-		err = errors.New("negative index")
-	}
-	return n, err
+	plain, notBase64 := base64.RawURLEncoding.DecodeString(text)
+	digits, isCursor := strings.CutPrefix(string(plain), cursorPrefix)
+	index, notNumber := strconv.Atoi(digits)
+	return index, notBase64 == nil && isCursor && notNumber == nil && index >= 0
 }
 
 // listRoots handles roots/list. It requests the roots from the client itself, since
 // upstreams get these.
 func (s *Server) listRoots(ctx context.Context, c *Client, _ rpc.Message) ([]byte, error) {
-	if rawjson.IsNull(c.capability("roots")) {
+	if rawjson.IsNull(rawjson.Get(c.Capabilities(), "roots")) {
 		return []byte(`{"roots":[]}`), nil
 	}
 	return c.Request(ctx, "roots/list", nil)

@@ -16,11 +16,11 @@ import (
 // client gets.
 type Method func(s *Server, ctx context.Context, c *Client, m rpc.Message) (result []byte, err error)
 
-// Methods is the table of methods. Flat mode replaces tools/list.
+// Methods is the table of methods.
 var Methods = map[string]Method{
 	"initialize":               (*Server).initialize,
 	"ping":                     (*Server).ping,
-	"tools/list":               (*Server).listLazy,
+	"tools/list":               (*Server).listTools,
 	"tools/call":               (*Server).callToolAndWait,
 	"prompts/list":             (*Server).list,
 	"prompts/get":              (*Server).relay,
@@ -32,17 +32,7 @@ var Methods = map[string]Method{
 	"completion/complete":      (*Server).relay,
 	"logging/setLevel":         (*Server).setLogLevel,
 	"roots/list":               (*Server).listRoots,
-	"shutdown":                 (*Server).shutdown,
-}
-
-// accept handles one message of a client. When it returns, a request can be canceled and
-// initialize is done, since later messages depend on these. For a request, respond is
-// called once, perhaps before accept returns: with the response, or nil if the client
-// has canceled the request. respond must not wait, and neither does accept.
-func (s *Server) accept(ctx context.Context, c *Client, m rpc.Message, respond func(response []byte)) {
-	if start := s.begin(ctx, c, m); start != nil {
-		start(respond)
-	}
+	"shutdown":                 (*Server).ping, // some clients know it from other protocols; notifications/exit stops mcpx
 }
 
 // begin handles a notification or a response and returns nil. It registers a request, so
@@ -56,7 +46,7 @@ func (s *Server) begin(ctx context.Context, c *Client, m rpc.Message) (start fun
 		return nil
 	}
 	c.markReachable()
-	s.log.Debug().Str("client", c.id).Bytes("request", m.ID).Str("method", m.Method).Msg("request")
+	s.Log.Debug().Str("client", c.id).Bytes("request", m.ID).Str("method", m.Method).Msg("request")
 	ctx, span := s.startSpan(ctx, c, m)
 	in, _ := c.Conn.Begin(ctx, m.ID, 0)
 	return func(respond func(response []byte)) {
@@ -64,8 +54,8 @@ func (s *Server) begin(ctx context.Context, c *Client, m rpc.Message) (start fun
 			isCancelled := in.IsCancelledBy(ErrCancelled)
 			in.End()
 			endSpan(span, isCancelled, result, err)
-			if m.Method == "tools/list" && s.options.Listed != nil {
-				s.options.Listed()
+			if m.Method == "tools/list" && s.Listed != nil {
+				s.Listed()
 			}
 			switch {
 			case isCancelled:
@@ -109,7 +99,7 @@ func (s *Server) run(ctx context.Context, c *Client, m rpc.Message) (_ []byte, e
 	if IsModern(m.Params) {
 		return s.modern(ctx, c, m)
 	}
-	run, ok := s.methods[m.Method]
+	run, ok := Methods[m.Method]
 	if !ok {
 		return nil, rpc.Errorf(rpc.CodeMethodNotFound, "Method '%s' not found", m.Method)
 	}
@@ -158,7 +148,7 @@ func (s *Server) safely(ctx context.Context, run Method, c *Client, m rpc.Messag
 // recovered, when deferred, turns a panic into an error.
 func (s *Server) recovered(method string, err *error) {
 	if p := recover(); p != nil {
-		logging.Panic(s.log.Error().Str("method", method), p).Msg("panic in request handler")
+		logging.Panic(s.Log.Error().Str("method", method), p).Msg("panic in request handler")
 		*err = fmt.Errorf("internal error in %s", method)
 	}
 }
@@ -171,7 +161,7 @@ func (s *Server) notified(c *Client, m rpc.Message) {
 	case "notifications/roots/list_changed":
 		s.registry.Broadcast(c, m.Method, m.Params)
 	case "notifications/exit":
-		c.exit()
+		c.Exited.Store(true)
 	}
 }
 
@@ -180,16 +170,9 @@ func (s *Server) ping(context.Context, *Client, rpc.Message) ([]byte, error) {
 	return []byte("{}"), nil
 }
 
-// shutdown handles shutdown, which some clients know from other protocols. It does
-// nothing: notifications/exit stops mcpx.
-func (s *Server) shutdown(context.Context, *Client, rpc.Message) ([]byte, error) {
-	return []byte("{}"), nil
-}
-
 // WireError returns the JSON-RPC error that a client gets for an error.
 func WireError(err error) *rpc.Error {
-	var e *rpc.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*rpc.Error](err); ok {
 		return e
 	}
 	return &rpc.Error{Code: rpc.CodeInternal, Message: err.Error()}

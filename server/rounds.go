@@ -195,7 +195,7 @@ func (r *multiRoundCalls) park(p *multiRoundCall, request inputRequest) []byte {
 		return nil
 	}
 	if r.sealed != nil {
-		state = r.sealed.parkedState(state, p)
+		state = r.sealed.sealParts(p, stateParked, r.sealed.replica, state)
 	}
 	return inputRequired(request.inputs, state)
 }

@@ -39,14 +39,10 @@ func (s *sealedRounds) label(owner, method string) string {
 	return method + " " + s.schema + "\x00" + owner
 }
 
+// sealParts returns the requestState of a call.
 func (s *sealedRounds) sealParts(p *multiRoundCall, parts ...string) string {
 	terms := seal.Terms{Label: s.label(p.owner, p.method), Until: time.Now().Add(parkTime)}
 	return s.box.Seal([]byte(strings.Join(parts, "\x00")), terms)
-}
-
-// parkedState returns the requestState of a parked call.
-func (s *sealedRounds) parkedState(state string, p *multiRoundCall) string {
-	return s.sealParts(p, stateParked, s.replica, state)
 }
 
 // passedRound is a round in which an upstream requires input, and the client continues the

@@ -6,7 +6,6 @@ package server
 import (
 	"context"
 	"errors"
-	"maps"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -23,25 +22,21 @@ import (
 // Server handles the requests of the clients of one profile, on all fronts. It uses
 // mcp-go's types, but not its server (ADR 5).
 type Server struct {
+	Options
 	// Later runs a task in the background until the front stops. If it is nil, tasks run
 	// at once.
 	Later func(task func(ctx context.Context))
 
 	registry    *registry.Registry
 	executor    *executor.Executor
-	log         zerolog.Logger
-	methods     map[string]Method
 	lazy        bool // clients see inspect and exec instead of all tools
 	bare        bool // clients see one upstream under its own names
 	namesOrigin bool // lists name the server of each item
 	profile     *config.Profile
-	options     Options
 	view        config.Expose // set by Exposing
 	forwarded   []string      // headers of clients' requests that upstreams get
 	rounds      *multiRoundCalls
-	meta        string         // a further member of inspect and exec
-	whole       *lazyDirectory // for callers without rules
-	parts       directories    // for other callers
+	directories directories
 
 	configured map[string]bool // names of the upstreams in the profile
 }
@@ -69,36 +64,22 @@ var ErrStopping = errors.New("mcpx is stopping; the call was cancelled")
 
 // New returns a Server of the profile's upstreams.
 func New(p *config.Profile, r *registry.Registry, e *executor.Executor, o Options) *Server {
-	meta := ""
-	if o.AlwaysLoad {
-		meta = alwaysLoad
-	}
 	s := &Server{
+		Options:  o,
 		registry: r,
 		executor: e,
-		log:      o.Log,
 		profile:  p,
-		options:  o,
 		lazy:     p.Expose == config.Lazy,
 		bare:     p.Expose == config.Flat && !p.Prefix,
 		rounds:   newMultiRoundCalls(),
-		methods:  Methods,
-		meta:     meta,
 
-		forwarded: p.ForwardedHeaders(),
-		whole:     newDirectory(p, meta),
-
+		forwarded:  p.ForwardedHeaders(),
 		configured: make(map[string]bool, len(p.Upstreams)),
 	}
 	s.rounds.sealed = newSealedRounds(o.Rounds, p.Name)
 	for i := range p.Upstreams {
 		s.configured[p.Upstreams[i].Name] = true
 	}
-	if s.lazy {
-		return s
-	}
-	s.methods = maps.Clone(Methods)
-	s.methods["tools/list"] = (*Server).list
 	return s
 }
 
@@ -116,7 +97,7 @@ func (s *Server) With(p *config.Profile, o Options) *Server {
 func (s *Server) Exposing(mode config.Expose) *Server {
 	p := *s.profile
 	p.Expose = mode
-	view := s.With(&p, s.options)
+	view := s.With(&p, s.Options)
 	view.view, view.namesOrigin = mode, p.Prefix
 	return view
 }
@@ -124,11 +105,8 @@ func (s *Server) Exposing(mode config.Expose) *Server {
 // Continues reports whether a client of another server may go on with this one: both have
 // the same upstreams and the same mode. One of them may be from before a reload.
 func (s *Server) Continues(other *Server) bool {
-	return s.SharesUpstreams(other) && s.view == other.view
+	return s.registry == other.registry && s.view == other.view
 }
-
-// SharesUpstreams reports whether both servers are of the same schema.
-func (s *Server) SharesUpstreams(other *Server) bool { return s.registry == other.registry }
 
 // Attach makes a client known to upstreams until Detach.
 func (s *Server) Attach(c *Client) { s.registry.Attach(c) }
@@ -180,11 +158,18 @@ func (s *Server) View() string { return s.profile.Name + "?expose=" + string(s.v
 // Schema returns the name of the profile.
 func (s *Server) Schema() string { return s.profile.Name }
 
+// Disabled returns the servers that the config file disables.
+func (s *Server) Disabled() (list []config.Upstream) {
+	for _, u := range s.profile.All() {
+		if u.Disabled() {
+			list = append(list, u)
+		}
+	}
+	return list
+}
+
 // Registry returns the registry of the profile's upstreams.
 func (s *Server) Registry() *registry.Registry { return s.registry }
 
-// Log returns the log of the server.
-func (s *Server) Log() *zerolog.Logger { return &s.log }
-
-// Version returns the version of mcpx.
-func (s *Server) Version() string { return s.options.Version }
+// Executor returns the executor of the profile's calls.
+func (s *Server) Executor() *executor.Executor { return s.executor }

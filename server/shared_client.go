@@ -18,18 +18,12 @@ func (c *Client) IsElsewhere(id []byte) bool {
 	return bytes.HasPrefix(id, []byte(`"`+requestPrefix)) && !c.Conn.Sent(id)
 }
 
-// Continued is the state with which a client session is continued.
-type Continued struct {
-	Revision     string
-	Capabilities []byte
-	Level        string // the least severe level of log messages; empty: not set
-}
-
-// Continue sets the state of a client session that another replica has opened.
-func (c *Client) Continue(state Continued) {
-	c.SetInitialized(state.Revision, state.Capabilities)
+// Continue sets the state of a client session that another replica has opened. The level of
+// log messages is empty if the client has not set one.
+func (c *Client) Continue(revision string, capabilities []byte, level string) {
+	c.SetInitialized(revision, capabilities)
 	if c.logLevel() == "" { // the client may have set it meanwhile
-		c.setLevel(state.Level)
+		c.setLevel(level)
 	}
 	c.markReachable()
 }

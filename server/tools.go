@@ -165,7 +165,7 @@ func flatResult(c *Client, result, line []byte, err error) (_, _ []byte, _ error
 	switch {
 	case !errors.As(err, &invalid):
 		return result, line, err
-	case c.speaks(mcp.ProtocolVersion20251125):
+	case c.Revision() >= mcp.ProtocolVersion20251125:
 		return errorResult(invalid.Error()), nil, nil
 	}
 	return nil, nil, invalidArguments(invalid)

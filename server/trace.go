@@ -16,11 +16,11 @@ import (
 // span is nil if spans are off, and for subscriptions/listen, which lasts as long as its
 // client.
 func (s *Server) startSpan(ctx context.Context, c *Client, m rpc.Message) (context.Context, *telemetry.Span) {
-	if s.options.Tracer == nil || m.Method == "subscriptions/listen" {
+	if s.Tracer == nil || m.Method == "subscriptions/listen" {
 		return ctx, nil
 	}
 	method := "_OTHER" // OpenTelemetry's word for a method that the server does not know
-	if s.methods[m.Method] != nil || modernMethods[m.Method] != nil {
+	if Methods[m.Method] != nil || modernMethods[m.Method] != nil {
 		method = strings.Clone(m.Method)
 	}
 	meta := rawjson.Get(m.Params, "_meta")
@@ -28,7 +28,7 @@ func (s *Server) startSpan(ctx context.Context, c *Client, m rpc.Message) (conte
 	if IsModern(m.Params) {
 		revision, _ = rawjson.String(rawjson.Get(meta, mcp.MetaKeyProtocolVersion))
 	}
-	return s.options.Tracer.Receive(ctx, telemetry.Request{
+	return s.Tracer.Receive(ctx, telemetry.Request{
 		Method: method, Params: m.Params, Meta: meta, ID: m.ID, Revision: revision, Schema: s.profile.Name,
 	})
 }

@@ -180,10 +180,9 @@ func SandboxIfAsked() {
 		err = r.apply()
 	}
 	report := ""
-	var number syscall.Errno
 	if err != nil {
 		report = "the sandbox could not be created: " + err.Error()
-	} else if err := syscall.Exec(r.Program, os.Args, os.Environ()); errors.As(err, &number) {
+	} else if number, ok := errors.AsType[syscall.Errno](syscall.Exec(r.Program, os.Args, os.Environ())); ok {
 		report = strconv.Itoa(int(number))
 	}
 	_, _ = os.NewFile(starterPipe, "starter").WriteString(report)

@@ -2,6 +2,7 @@ package child
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"os"
 	"slices"
@@ -88,18 +89,13 @@ func longLine(r *bufio.Reader, start []byte) (line []byte, err error) {
 	return line, err
 }
 
-// add redacts, stores and logs a line.
+// add redacts and logs a line, and keeps it among the last ones.
 func (t *Stderr) add(line []byte) {
-	text := plain.Cut(plain.Line(t.redact(trimEnd(line))), stderrLineBytes)
+	text := plain.Cut(plain.Line(t.redact(string(bytes.TrimRight(line, "\r\n")))), stderrLineBytes)
 	if text == "" {
 		return
 	}
-	t.keep(text)
 	t.log.Debug().Str("line", text).Msg("stderr")
-}
-
-// keep stores a line among the last ones.
-func (t *Stderr) keep(text string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if n := len(t.last); text == redact.Hidden && n > 0 && t.last[n-1] == text {
@@ -109,13 +105,6 @@ func (t *Stderr) keep(text string) {
 		t.last = slices.Delete(t.last, 0, 1)
 	}
 	t.last = append(t.last, text)
-}
-
-func trimEnd(line []byte) string {
-	for len(line) > 0 && (line[len(line)-1] == '\n' || line[len(line)-1] == '\r') {
-		line = line[:len(line)-1]
-	}
-	return string(line)
 }
 
 // Stop ends Drain after that time, even if another process holds the pipe open.

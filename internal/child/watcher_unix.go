@@ -122,7 +122,12 @@ func (w *Watcher) send(group int) {
 	if w == nil {
 		return
 	}
-	w.start.Do(w.launch)
+	w.start.Do(func() {
+		var err error
+		if w.stdin, err = w.run(); err != nil {
+			w.log.Warn().Err(err).Msg("could not start the watcher; children survive if mcpx is killed")
+		}
+	})
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.stdin == nil {
@@ -134,15 +139,7 @@ func (w *Watcher) send(group int) {
 	}
 }
 
-func (w *Watcher) launch() {
-	stdin, err := w.run()
-	if err != nil {
-		w.log.Warn().Err(err).Msg("could not start the watcher; children survive if mcpx is killed")
-		return
-	}
-	w.stdin = stdin
-}
-
+// run starts the process and returns its stdin, nil if it fails.
 func (w *Watcher) run() (io.WriteCloser, error) {
 	self, err := os.Executable()
 	if err != nil {

@@ -42,10 +42,10 @@ func (l *httpLink) Send(message []byte) error {
 	}
 	method, _ := rawjson.String(rawjson.Get(message, "method"))
 	m := outgoing{text: message, method: method}
-	if method == "" {
-		return l.sendOther(m)
+	if method != "" {
+		m.id = rawjson.Get(message, "id")
 	}
-	if m.id = rawjson.Get(message, "id"); m.id == nil {
+	if m.id == nil {
 		return l.sendOther(m)
 	}
 	ctx, done := l.begin(&m)

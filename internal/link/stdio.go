@@ -28,7 +28,7 @@ type stdioLink struct {
 	spoke   bool   // it has sent a message; only Run uses it
 	stray   string // its first line that is not a message, redacted; only Run uses it
 	cancel  context.CancelFunc
-	close   func()
+	closing sync.Once
 }
 
 // exitTime is how long a child that has closed its stdout may take to exit.
@@ -39,31 +39,28 @@ const exitTime = 500 * time.Millisecond
 const stdoutBytes = 256 << 10
 
 func dialStdio(_ context.Context, o Options) (Link, error) {
-	stdin, stdout, stderr, err := startPipes()
+	ours, theirs, err := openPipes()
 	if err != nil {
 		return nil, fmt.Errorf("pipes: %w", err)
 	}
-	p, err := child.Start(o.Upstream, o.Watcher, [3]*os.File{stdin.child, stdout.child, stderr.child})
-	for _, end := range []*os.File{stdin.child, stdout.child, stderr.child} {
-		_ = end.Close() // the child has its own copy
-	}
+	stdin, stdout, stderr := ours[0], ours[1], ours[2]
+	p, err := child.Start(o.Upstream, o.Watcher, theirs)
+	closeAll(theirs) // the child has its own copies
 	if err != nil {
-		for _, end := range []*os.File{stdin.ours, stdout.ours, stderr.ours} {
-			_ = end.Close()
-		}
+		closeAll(ours)
 		return nil, startFailure(err)
 	}
 	if p.Warning != "" {
 		o.Log.Warn().Str("reason", p.Warning).Msg("the server runs without a sandbox")
 	}
-	rpc.Widen(stdout.ours, stdoutBytes)
+	rpc.Widen(stdout, stdoutBytes)
 	l := &stdioLink{
 		Options: o,
 		process: p,
-		in:      rpc.NewWriter(stdin.ours, o.MessageBytes),
-		out:     rpc.NewReader(stdout.ours, o.MessageBytes),
-		stdin:   stdin.ours,
-		stdout:  stdout.ours,
+		in:      rpc.NewWriter(stdin, o.MessageBytes),
+		out:     rpc.NewReader(stdout, o.MessageBytes),
+		stdin:   stdin,
+		stdout:  stdout,
 		stderr:  child.NewStderr(o.Upstream.Redact, o.Log),
 	}
 	if o.Stderr != nil {
@@ -71,8 +68,7 @@ func dialStdio(_ context.Context, o Options) (Link, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	l.out.Reserve, l.cancel = o.Intake.reserve(ctx).grow, cancel
-	l.close = sync.OnceFunc(l.shut)
-	go l.stderr.Drain(stderr.ours)
+	go l.stderr.Drain(stderr)
 	go func() {
 		if err := l.in.Run(); err != nil {
 			// The child closed its stdin. A server that reads nothing is useless, even if its process lives.
@@ -172,7 +168,7 @@ func (l *stdioLink) instead() string {
 }
 
 // Close implements Link.
-func (l *stdioLink) Close() { l.close() }
+func (l *stdioLink) Close() { l.closing.Do(l.shut) }
 
 // shut stops the child and everything it started.
 func (l *stdioLink) shut() {
@@ -184,20 +180,24 @@ func (l *stdioLink) shut() {
 	l.stderr.Stop(0)
 }
 
-// pipe has one end for mcpx and one for the child.
-type pipe struct{ ours, child *os.File }
-
-func startPipes() (stdin, stdout, stderr pipe, err error) {
-	var all []*os.File
-	for range 3 {
+// openPipes returns both ends of the pipes for a child's stdin, stdout and stderr.
+func openPipes() (ours, theirs [3]*os.File, err error) {
+	for i := range ours {
 		r, w, err := os.Pipe()
 		if err != nil {
-			for _, f := range all {
-				_ = f.Close()
-			}
-			return stdin, stdout, stderr, err
+			closeAll(ours)
+			closeAll(theirs)
+			return ours, theirs, err
 		}
-		all = append(all, r, w)
+		ours[i], theirs[i] = r, w
 	}
-	return pipe{all[1], all[0]}, pipe{all[2], all[3]}, pipe{all[4], all[5]}, nil
+	ours[0], theirs[0] = theirs[0], ours[0]
+	return ours, theirs, nil
+}
+
+// closeAll closes files, some of which may be nil.
+func closeAll(files [3]*os.File) {
+	for _, f := range files {
+		_ = f.Close()
+	}
 }

@@ -89,7 +89,7 @@ func NewConn(o ConnOptions) *Conn {
 	c := &Conn{handler: o.Handler, send: o.Send, prefix: o.Prefix, log: o.Log}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	c.inFlight.calls = map[int64]*Call{}
-	c.inFlight.incoming = map[string]*Incoming{}
+	c.inFlight.incoming = map[*Incoming]struct{}{}
 	return c
 }
 
@@ -285,7 +285,7 @@ func (c *Conn) progressed(params []byte) {
 func (c *Conn) cancelled(params []byte) {
 	reason, _ := rawjson.String(rawjson.Get(params, "reason"))
 	c.mu.Lock()
-	in := c.inFlight.incoming[string(rawjson.Get(params, "requestId"))]
+	in := c.inFlight.request(rawjson.Get(params, "requestId"))
 	c.mu.Unlock()
 	if in != nil {
 		in.Cancel(c.handler.Cancelled(reason))

@@ -3,6 +3,7 @@ package rpc
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -25,9 +26,9 @@ type Incoming struct {
 	hook   func(cause error) // called by Cancel; may be nil
 
 	// Guarded by the connection's mutex.
-	older  *Incoming // an earlier request with the same ID
-	causes []*Call   // calls that it may belong to and that were not abandoned
-	held   []*Call   // calls whose idle limit it suspends
+	number int64   // in the order of the peer's requests
+	causes []*Call // calls that it may belong to and that were not abandoned
+	held   []*Call // calls whose idle limit it suspends
 }
 
 // ErrTooMany is returned when the peer has too many unfinished requests.
@@ -40,7 +41,7 @@ func (c *Conn) Begin(parent context.Context, id []byte, limit int, causes ...*Ca
 	in := &Incoming{conn: c, id: string(id), parent: parent, causes: causes}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if limit > 0 && c.inFlight.asked >= limit {
+	if limit > 0 && len(c.inFlight.incoming) >= limit {
 		return nil, ErrTooMany
 	}
 	if c.inFlight.err != nil {
@@ -58,7 +59,7 @@ func (c *Conn) Begin(parent context.Context, id []byte, limit int, causes ...*Ca
 // End removes the request, because it has a response.
 func (in *Incoming) End() {
 	in.conn.mu.Lock()
-	in.conn.inFlight.end(in)
+	delete(in.conn.inFlight.incoming, in)
 	in.release()
 	in.conn.mu.Unlock()
 	in.end(nil)
@@ -140,7 +141,7 @@ func (in *Incoming) Deadline() (time.Time, bool) { return in.parent.Deadline() }
 // CancelIncoming cancels every request of the peer.
 func (c *Conn) CancelIncoming(cause error) {
 	c.mu.Lock()
-	all := c.inFlight.requests()
+	all := slices.Collect(maps.Keys(c.inFlight.incoming))
 	c.mu.Unlock()
 	for _, in := range all {
 		in.Cancel(cause)
@@ -181,12 +182,12 @@ func (in *Incoming) MayBelongTo(matches func(c *Call) bool) bool {
 func (c *Conn) IsIncoming(id []byte) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.inFlight.incoming[string(id)] != nil
+	return c.inFlight.request(id) != nil
 }
 
 // Incoming returns the number of unfinished requests of the peer.
 func (c *Conn) Incoming() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.inFlight.asked
+	return len(c.inFlight.incoming)
 }

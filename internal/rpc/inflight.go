@@ -14,12 +14,12 @@ import (
 // since only Go knows whether the call was sent.
 type inFlight struct {
 	lastID    int64
-	calls     map[int64]*Call      // pending calls
-	abandoned map[int64]string     // abandoned calls without a response: their Remember, by ID
-	overflow  bool                 // more than MaxAbandoned calls were abandoned
-	incoming  map[string]*Incoming // unfinished requests of the peer, by ID as written; the newest of each ID
-	asked     int                  // number of unfinished requests of the peer, including those that share an ID
-	err       error                // why the connection is closed
+	calls     map[int64]*Call        // pending calls
+	abandoned map[int64]string       // abandoned calls without a response: their Remember, by ID
+	overflow  bool                   // more than MaxAbandoned calls were abandoned
+	incoming  map[*Incoming]struct{} // unfinished requests of the peer, some of which may share an ID
+	begun     int64                  // number of requests of the peer so far
+	err       error                  // why the connection is closed
 }
 
 // MaxAbandoned bounds how many abandoned calls are remembered.
@@ -85,7 +85,7 @@ func (f *inFlight) isBusy(ignore func(*Call) bool) bool {
 			return true
 		}
 	}
-	return f.asked > 0
+	return len(f.incoming) > 0
 }
 
 // add adds a call and sets its ID; false if the connection is closed.
@@ -136,7 +136,7 @@ func (c *Conn) abandon(call *Call, cause error) bool {
 		c.inFlight.remember(call)
 	}
 	var orphans []*Incoming
-	for _, in := range c.inFlight.requests() {
+	for in := range c.inFlight.incoming {
 		if i := slices.Index(in.causes, call); i >= 0 {
 			if in.causes = slices.Delete(in.causes, i, i+1); len(in.causes) == 0 {
 				orphans = append(orphans, in)
@@ -164,40 +164,20 @@ func (f *inFlight) remember(call *Call) {
 
 // begin registers a request of the peer.
 func (f *inFlight) begin(in *Incoming) {
-	in.older = f.incoming[in.id]
-	f.incoming[in.id] = in
-	f.asked++
+	f.begun++
+	in.number = f.begun
+	f.incoming[in] = struct{}{}
 }
 
-// end removes a request of the peer, if it is registered.
-func (f *inFlight) end(in *Incoming) {
-	var newer *Incoming
-	at := f.incoming[in.id]
-	for ; at != nil && at != in; at = at.older {
-		newer = at
-	}
-	switch {
-	case at == nil:
-		return
-	case newer != nil:
-		newer.older = in.older
-	case in.older != nil:
-		f.incoming[in.id] = in.older
-	default:
-		delete(f.incoming, in.id)
-	}
-	in.older = nil
-	f.asked--
-}
-
-// requests returns the requests of the peer.
-func (f *inFlight) requests() (all []*Incoming) {
-	for _, in := range f.incoming {
-		for ; in != nil; in = in.older {
-			all = append(all, in)
+// request returns the newest unfinished request of the peer with that ID, nil if there is
+// none.
+func (f *inFlight) request(id []byte) (newest *Incoming) {
+	for in := range f.incoming {
+		if in.id == string(id) && (newest == nil || in.number > newest.number) {
+			newest = in
 		}
 	}
-	return all
+	return newest
 }
 
 // forget removes an abandoned call, because the peer has responded to it.

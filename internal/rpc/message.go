@@ -51,8 +51,7 @@ func (e *Error) Error() string { return fmt.Sprintf("%s (%d)", e.Message, e.Code
 
 // Text returns the text of an error for people: without the code if it is an *Error.
 func Text(err error) string {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Message
 	}
 	return err.Error()
@@ -250,13 +249,7 @@ func ResponseIn(memory, id, result []byte) []byte {
 // AppendError appends an error response to the request with that ID. A nil ID is
 // written as null.
 func AppendError(b, id []byte, e *Error) []byte {
-	b = append(appendID(b, id), `,"error":`...)
-	return append(appendErrorObject(b, e), '}')
-}
-
-// appendErrorObject appends the value of the member "error".
-func appendErrorObject(b []byte, e *Error) []byte {
-	b = append(b, `{"code":`...)
+	b = append(appendID(b, id), `,"error":{"code":`...)
 	b = strconv.AppendInt(b, int64(e.Code), 10)
 	b = append(b, `,"message":`...)
 	b = rawjson.AppendString(b, e.Message)
@@ -264,7 +257,7 @@ func appendErrorObject(b []byte, e *Error) []byte {
 		b = append(b, `,"data":`...)
 		b = append(b, e.Data...)
 	}
-	return append(b, '}')
+	return append(b, "}}"...)
 }
 
 func appendID(b, id []byte) []byte {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"unicode/utf8"
 )
 
 // ErrTooLong is returned for a line over the reader's limit. The next Read returns the
@@ -61,15 +62,6 @@ func (r *Reader) ReadLine() ([]byte, error) {
 	if err := r.Skip(); err != nil {
 		return nil, err
 	}
-	return r.line()
-}
-
-// Partial reports whether the line that Read returned last was cut off by the end of
-// the input.
-func (r *Reader) Partial() bool { return r.partial }
-
-// line returns the next line, which may be blank.
-func (r *Reader) line() ([]byte, error) {
 	for {
 		if i := bytes.IndexByte(r.buffer[r.searched:r.end], '\n'); i >= 0 {
 			return r.pop(r.searched+i, r.searched+i+1)
@@ -88,6 +80,10 @@ func (r *Reader) line() ([]byte, error) {
 		r.fill()
 	}
 }
+
+// Partial reports whether the line that Read returned last was cut off by the end of
+// the input.
+func (r *Reader) Partial() bool { return r.partial }
 
 // pop removes and returns the line that ends at end. The line after it starts at next.
 func (r *Reader) pop(end, next int) ([]byte, error) {
@@ -159,4 +155,13 @@ func (r *Reader) Skip() error {
 		}
 	}
 	return nil
+}
+
+// UTF8 returns a message with invalid UTF-8 replaced, since that could crash the
+// receiver. A valid message is returned as it is.
+func UTF8(message []byte) []byte {
+	if utf8.Valid(message) {
+		return message
+	}
+	return bytes.ToValidUTF8(message, []byte("\ufffd"))
 }

@@ -34,9 +34,6 @@ type Writer struct {
 // ErrFull is returned while too many bytes are queued.
 var ErrFull = errors.New("the other side does not read its input")
 
-// errClosed is returned for messages after Close.
-var errClosed = errors.New("closed")
-
 // NewWriter returns a Writer whose queue holds at most limit bytes, or one larger
 // message.
 func NewWriter(w io.Writer, limit int) *Writer {
@@ -72,7 +69,7 @@ func (w *Writer) send(message []byte, write func(b []byte) (int, error)) error {
 	case w.err != nil:
 		return w.err
 	case w.closed:
-		return errClosed
+		return ErrClosed
 	case len(w.queue) > 0 && len(w.queue)+len(message) > w.limit:
 		return ErrFull
 	}

@@ -25,21 +25,23 @@ var prefixForm = regexp.MustCompile(`^[A-Za-z0-9_.:-]{1,64}$`)
 // server, or of one that belongs to a Sentinel group (master_name) or a cluster (addr), with
 // the parameters of the client library and prefix. The error has no part of the text.
 func CheckAddress(text string) error {
-	_, err := parse(text)
+	_, err := parse(text, Limit)
 	return err
 }
 
-// address is a parsed address. connect creates the client of its kind, which connects when
-// it is first used.
+// address is a parsed address.
 type address struct {
-	connect func(limit time.Duration) redis.UniversalClient
+	connect connector
 	prefix  string
 	shown   string // without user and password
 }
 
+// connector creates a client, which connects when it is first used.
+type connector func() redis.UniversalClient
+
 // parse reads an address. Times and retries that it sets are replaced: every request has
 // a limit.
-func parse(text string) (*address, error) {
+func parse(text string, limit time.Duration) (*address, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "redis" && u.Scheme != "rediss" {
 		return nil, errAddress
@@ -54,70 +56,57 @@ func parse(text string) (*address, error) {
 	}
 	query.Del("prefix")
 	u.RawQuery = query.Encode()
+	kind := single
 	switch {
 	case query.Has("master_name"):
-		err = a.sentinel(u.String())
+		kind = sentinel
 	case query.Has("addr"):
-		err = a.cluster(u.String())
-	default:
-		err = a.single(u.String())
+		kind = cluster
 	}
-	if err != nil {
+	if a.connect, err = kind(u.String(), limit); err != nil {
 		return nil, errAddress
 	}
 	logging.Disable() // the library would write to stderr
 	return a, nil
 }
 
-func (a *address) single(text string) error {
+// timeouts returns the timeouts of a client whose requests have a limit.
+func timeouts(limit time.Duration) (dial, read, write, pool time.Duration) {
+	longest := limit + maxTransfer // the context of a request ends first
+	return limit, longest, longest, 2 * longest
+}
+
+func single(text string, limit time.Duration) (connector, error) {
 	o, err := redis.ParseURL(text)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries = true, -1, 1
 	o.Protocol, o.DisableIdentity, o.MaintNotificationsConfig = 2, true, noMaintenance()
-	a.connect = func(limit time.Duration) redis.UniversalClient {
-		longest := limit + maxTransfer // the context of a request ends first
-		o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = limit, longest, longest, 2*longest
-		return redis.NewClient(o)
-	}
-	return nil
+	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = timeouts(limit)
+	return func() redis.UniversalClient { return redis.NewClient(o) }, nil
 }
 
-func (a *address) sentinel(text string) error {
+func sentinel(text string, limit time.Duration) (connector, error) {
 	o, err := redis.ParseFailoverURL(text)
-	if err != nil {
-		return err
-	}
-	if o.RouteByLatency || o.RouteRandomly || o.ReplicaOnly { // a value must be readable at once after it was written
-		return errAddress
+	if err != nil || o.RouteByLatency || o.RouteRandomly || o.ReplicaOnly { // a value must be readable at once after it was written
+		return nil, errAddress
 	}
 	o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries = true, -1, 1
 	o.Protocol, o.DisableIdentity = 2, true
-	a.connect = func(limit time.Duration) redis.UniversalClient {
-		longest := limit + maxTransfer // the context of a request ends first
-		o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = limit, longest, longest, 2*longest
-		return redis.NewFailoverClient(o)
-	}
-	return nil
+	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = timeouts(limit)
+	return func() redis.UniversalClient { return redis.NewFailoverClient(o) }, nil
 }
 
-func (a *address) cluster(text string) error {
+func cluster(text string, limit time.Duration) (connector, error) {
 	o, err := redis.ParseClusterURL(text)
-	if err != nil {
-		return err
-	}
-	if o.RouteByLatency || o.RouteRandomly || o.ReadOnly {
-		return errAddress
+	if err != nil || o.RouteByLatency || o.RouteRandomly || o.ReadOnly {
+		return nil, errAddress
 	}
 	o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries = true, -1, 1
 	o.Protocol, o.DisableIdentity, o.MaintNotificationsConfig = 2, true, noMaintenance()
-	a.connect = func(limit time.Duration) redis.UniversalClient {
-		longest := limit + maxTransfer // the context of a request ends first
-		o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = limit, longest, longest, 2*longest
-		return redis.NewClusterClient(o)
-	}
-	return nil
+	o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = timeouts(limit)
+	return func() redis.UniversalClient { return redis.NewClusterClient(o) }, nil
 }
 
 // noMaintenance turns off notifications that only Redis Enterprise sends.

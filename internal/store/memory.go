@@ -19,15 +19,9 @@ const maxValues = 20_000
 type Memory struct {
 	mu        sync.Mutex
 	values    map[string]value
-	locks     map[string]*keyLock
+	locks     map[string]chan struct{} // of the keys that are locked; closed at the end of the lock
 	listeners map[*listener]struct{}
 	writes    int
-}
-
-// keyLock is the lock of a key. The channel held is full while somebody holds it.
-type keyLock struct {
-	held  chan struct{}
-	users int // who hold it or wait for it
 }
 
 type value struct {
@@ -43,7 +37,7 @@ type listener struct {
 
 // NewMemory returns an empty store.
 func NewMemory() *Memory {
-	return &Memory{values: map[string]value{}, locks: map[string]*keyLock{}, listeners: map[*listener]struct{}{}}
+	return &Memory{values: map[string]value{}, locks: map[string]chan struct{}{}, listeners: map[*listener]struct{}{}}
 }
 
 // Get implements Store.
@@ -134,31 +128,29 @@ func (m *Memory) Delete(_ context.Context, key string) error {
 
 // Lock implements Store.
 func (m *Memory) Lock(ctx context.Context, key string) (Lock, error) {
-	m.mu.Lock()
-	lock, ok := m.locks[key]
-	if !ok {
-		lock = &keyLock{held: make(chan struct{}, 1)}
-		m.locks[key] = lock
-	}
-	lock.users++
-	m.mu.Unlock()
-	select {
-	case lock.held <- struct{}{}:
-		return &memoryLock{m, key, sync.OnceFunc(func() { <-lock.held; m.release(key) })}, nil
-	case <-ctx.Done():
-		m.release(key)
-		return nil, context.Cause(ctx)
+	for {
+		m.mu.Lock()
+		held := m.locks[key]
+		if held == nil {
+			m.locks[key] = make(chan struct{})
+		}
+		m.mu.Unlock()
+		if held == nil {
+			return &memoryLock{m, key, sync.OnceFunc(func() { m.unlock(key) })}, nil
+		}
+		select {
+		case <-held:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
 	}
 }
 
-// release drops one user of the lock of a key.
-func (m *Memory) release(key string) {
+func (m *Memory) unlock(key string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	lock := m.locks[key]
-	if lock.users--; lock.users == 0 {
-		delete(m.locks, key)
-	}
+	close(m.locks[key])
+	delete(m.locks, key)
 }
 
 // memoryLock is a lock that somebody holds. It does not end by itself: a process that dies
@@ -183,10 +175,7 @@ func (l *memoryLock) Unlock() { l.unlock() }
 // Publish implements Store. It returns when every listener has the message.
 func (m *Memory) Publish(_ context.Context, message []byte) error {
 	m.mu.Lock()
-	var listeners []*listener
-	for l := range m.listeners {
-		listeners = append(listeners, l)
-	}
+	listeners := slices.Collect(maps.Keys(m.listeners))
 	m.mu.Unlock()
 	for _, l := range listeners {
 		l.receiving.Lock()

@@ -30,8 +30,8 @@ type Redis struct {
 
 	requests, failures atomic.Uint64
 
-	start   func()        // starts the probes, once
-	suspect chan struct{} // gets an element when a request fails
+	start   func()       // starts the probes, once
+	suspect tasks.Signal // a request has failed
 	closed  context.Context
 	close   context.CancelFunc
 	tasks   tasks.Group
@@ -74,14 +74,14 @@ const (
 // OpenRedis returns the store at an address, which CheckAddress describes. It connects with
 // the first request, or with Start.
 func OpenRedis(address string, o Options) (*Redis, error) {
-	parsed, err := parse(address)
+	o.Limit = cmp.Or(o.Limit, Limit)
+	parsed, err := parse(address, o.Limit)
 	if err != nil {
 		return nil, err
 	}
-	o.Limit = cmp.Or(o.Limit, Limit)
 	r := &Redis{
-		client: parsed.connect(o.Limit), address: parsed.shown, prefix: parsed.prefix + ":", Options: o,
-		suspect: make(chan struct{}, 1), since: time.Now(),
+		client: parsed.connect(), address: parsed.shown, prefix: parsed.prefix + ":", Options: o,
+		suspect: tasks.NewSignal(), since: time.Now(),
 	}
 	r.closed, r.close = context.WithCancel(context.Background())
 	r.start = sync.OnceFunc(func() { r.tasks.Go(r.watch) })
@@ -173,10 +173,7 @@ func (r *Redis) transfer(ctx context.Context, bytes int, request func(ctx contex
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.err = unusable(err, limit)
-	select {
-	case r.suspect <- struct{}{}:
-	default:
-	}
+	r.suspect.Notify()
 	return r.err
 }
 

@@ -14,13 +14,29 @@ type Group struct {
 
 // Go runs task in a goroutine. It returns false, and runs nothing, after Close.
 func (g *Group) Go(task func()) bool {
+	if !g.Add() {
+		return false
+	}
+	go func() {
+		defer g.Done()
+		task()
+	}()
+	return true
+}
+
+// Add counts work that is not one goroutine as running, until Done. It returns false after
+// Close.
+func (g *Group) Add() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.closed {
-		g.running.Go(task)
+		g.running.Add(1)
 	}
 	return !g.closed
 }
+
+// Done ends work that Add counted.
+func (g *Group) Done() { g.running.Done() }
 
 // Close lets no more goroutines start and waits for those that run. It is safe to
 // call twice.

@@ -26,6 +26,9 @@ func (s *Session) handleRequest(m rpc.Message, callID []byte) {
 	case m.Method == "ping":
 		s.respond(m.ID, []byte("{}"), nil)
 		return
+	case s.isEcho(m):
+		s.conn.Refuse(m.ID, &Unanswered{Server: s.Config.Name, Reason: "it repeats what it reads, so it is not an MCP server; check its command and args"})
+		return
 	case !forClients[m.Method]:
 		s.respond(m.ID, nil, rpc.Errorf(rpc.CodeMethodNotFound, "Method '%s' not found", m.Method))
 		return
@@ -50,6 +53,13 @@ func (s *Session) handleRequest(m rpc.Message, callID []byte) {
 	}
 	incoming.Hold(callsOf(client))
 	s.tasks.Go(func() { s.forward(incoming, m, callID, client) })
+}
+
+// isEcho reports whether the upstream sends back a request that it should respond to, as the
+// program cat does.
+func (s *Session) isEcho(m rpc.Message) bool {
+	call := s.conn.Pending(m.ID)
+	return call != nil && call.Method == m.Method
 }
 
 // callsOf returns a function that reports whether a call is the client's.

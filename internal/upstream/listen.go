@@ -31,10 +31,6 @@ const (
 	relistenPause = 10 * time.Second // before a request that failed is sent again
 )
 
-func newFilterState() filterState {
-	return filterState{changed: tasks.NewSignal(), news: make(chan struct{})}
-}
-
 // request requests a new filter and returns its generation; waitListening waits
 // until the upstream has acknowledged it.
 func (f *filterState) request() (generation int) {
@@ -123,11 +119,8 @@ func (s *Session) filter(capabilities []byte) (filter []byte) {
 		return filter
 	}
 	list := []byte("[")
-	for i, uri := range uris {
-		if i > 0 {
-			list = append(list, ',')
-		}
-		list = rawjson.AppendString(list, uri)
+	for _, uri := range uris {
+		list = rawjson.AppendElement(list, rawjson.AppendString(nil, uri))
 	}
 	return rawjson.With(filter, "resourceSubscriptions", append(list, ']'))
 }

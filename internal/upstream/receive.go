@@ -23,14 +23,12 @@ func (s *Session) receive(d link.Delivery) {
 		s.accept(d.Message, d.CallID)
 		return
 	}
-	var ended *link.CallEnd // errors.As needs it on the heap; messages do not
-	switch {
-	case errors.As(d.Err, &ended):
+	if ended, ok := errors.AsType[*link.CallEnd](d.Err); ok {
 		s.endCall(ended)
-	case errors.Is(d.Err, link.ErrGap):
-		for _, list := range Listable {
-			s.Host.Notified(ListChanged(list), nil, nil)
-		}
+		return
+	}
+	for _, list := range Listable { // after link.ErrGap, each of them may have changed
+		s.Host.Notified(ListChanged(list), nil, nil)
 	}
 }
 
@@ -127,8 +125,7 @@ func (s *Session) TimedOut(c *rpc.Call, l rpc.Limit) error {
 // Lost implements rpc.Handler.
 func (s *Session) Lost(reason error) error {
 	e := &Lost{Server: s.Config.Name, Reason: reason.Error()}
-	var f *link.Failure
-	if errors.As(reason, &f) {
+	if f, ok := errors.AsType[*link.Failure](reason); ok {
 		e.Reason, e.Stderr = f.Reason, f.Stderr
 	}
 	return e

@@ -11,6 +11,7 @@ import (
 	"mcpx/internal/plain"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
+	"mcpx/internal/tasks"
 
 	"github.com/mark3labs/mcp-go/mcp"
 )
@@ -76,7 +77,7 @@ func supports(versions []byte) bool {
 // SpeakModern makes 2026-07-28 the revision of the session. It returns the generation of
 // the first filter of subscriptions/listen.
 func (s *Session) SpeakModern(handshake []byte) (generation int) {
-	m := &modern{modernMeta(s.Version), newFilterState()}
+	m := &modern{modernMeta(s.Version), filterState{changed: tasks.NewSignal(), news: make(chan struct{})}}
 	generation = m.request()
 	s.spoken.Store(m)
 	s.tasks.Go(func() { s.listen(rawjson.Get(handshake, "capabilities")) })

@@ -6,6 +6,7 @@ import (
 
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
+	"mcpx/internal/tasks"
 )
 
 // Some servers request the roots of their client once and keep them, which is right with
@@ -16,11 +17,11 @@ import (
 
 // keptRoots tracks which client's roots an upstream keeps. The mutex of the session guards it.
 type keptRoots struct {
-	isKeeper  bool          // the upstream has requested roots when no client had a call
-	owner     string        // the client that sent its roots last; "" if none did
-	next      Client        // the client whose roots the upstream must request; nil if nothing has changed
-	requested chan struct{} // closed when the upstream requests the roots of next
-	received  chan struct{} // closed when it has received them
+	isKeeper  bool         // the upstream has requested roots when no client had a call
+	owner     string       // the client that sent its roots last; "" if none did
+	next      Client       // the client whose roots the upstream must request; nil if nothing has changed
+	requested tasks.Signal // the upstream has requested the roots of next
+	received  tasks.Signal // it has received them
 }
 
 // Times for a change of roots.
@@ -63,7 +64,7 @@ func (s *Session) changeRoots(ctx context.Context, c Client) error {
 		return s.keepsOthers("a call of another client is running")
 	}
 	s.mu.Lock()
-	requested, received := make(chan struct{}), make(chan struct{})
+	requested, received := tasks.NewSignal(), tasks.NewSignal()
 	s.kept.next, s.kept.requested, s.kept.received = c, requested, received
 	s.mu.Unlock()
 	defer func() {
@@ -152,7 +153,7 @@ func (s *Session) rootsAddressee(callID []byte) (Client, error) {
 	next := s.kept.next
 	s.kept.isKeeper = s.kept.isKeeper || isOutsideCalls
 	if next != nil {
-		closeOnce(s.kept.requested)
+		s.kept.requested.Notify()
 	}
 	s.mu.Unlock()
 	if next != nil {
@@ -178,16 +179,7 @@ func (s *Session) respondRoots(id []byte, c Client, result []byte, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if isChange && s.kept.next != nil { // calls are sent after the response
-		closeOnce(s.kept.received)
-	}
-}
-
-// closeOnce closes a channel unless it is closed. The caller holds the lock of the channel.
-func closeOnce(c chan struct{}) {
-	select {
-	case <-c:
-	default:
-		close(c)
+		s.kept.received.Notify()
 	}
 }
 

@@ -66,6 +66,7 @@ func TestResponses(t *testing.T) {
 		{"error with a secret", `"error":{"code":-1,"message":"bad sesame","data":{"sesame":["sesame"]}}`, `bad *** (-1) {"***":["***"]}`},
 		{"no object", `"result":[1]`, unusable + "tools/call with a result that is not an object"},
 		{"no message", `"result":{},"error":{}`, unusable + "with a message that is not JSON-RPC"},
+		{"the request itself", `"method":"tools/call","params":{}`, `the call to server "a" failed: it repeats what it reads`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inTime(t, func(t *testing.T, f fixture) {

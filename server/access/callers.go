@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"mcpx/config"
 	"mcpx/internal/policy"
 )
 
@@ -46,19 +45,18 @@ func withCaller(r *http.Request, c *policy.Caller) *http.Request {
 
 // callers knows who may send requests. Its methods may be called concurrently.
 type callers struct {
-	full   *[sha256.Size]byte // hash of server.token; nil: there is none
-	tokens []namedToken
+	tokens []token
 	issuer *issuer // nil: there is none
 
 	schemas func() []string
 	now     func() time.Time
 }
 
-// namedToken is a token of server.auth.tokens.
-type namedToken struct {
+// token is server.token, or one of server.auth.tokens.
+type token struct {
 	hash    [sha256.Size]byte
-	caller  *policy.Caller
-	expires time.Time // zero: never
+	caller  *policy.Caller // nil: server.token
+	expires time.Time      // zero: never
 }
 
 func newCallers(g *Guard) *callers {
@@ -66,12 +64,12 @@ func newCallers(g *Guard) *callers {
 	if c.schemas == nil {
 		c.schemas = func() []string { return nil }
 	}
-	if g.Token != "" {
-		hash := sha256.Sum256([]byte(g.Token))
-		c.full = &hash
-	}
 	for _, t := range g.Auth.Tokens {
-		c.tokens = append(c.tokens, newNamedToken(t))
+		caller := &policy.Caller{ID: t.Name, Name: t.Name, Rules: policy.Union(t.Grant)}
+		c.tokens = append(c.tokens, token{sha256.Sum256([]byte(t.Token)), caller, t.Expires})
+	}
+	if g.Token != "" {
+		c.tokens = append(c.tokens, token{hash: sha256.Sum256([]byte(g.Token))})
 	}
 	if g.Auth.OIDC.Issuer != "" {
 		c.issuer = newIssuer(g.Auth.OIDC, g.PublicURL)
@@ -79,38 +77,24 @@ func newCallers(g *Guard) *callers {
 	return c
 }
 
-func newNamedToken(t config.Token) namedToken {
-	return namedToken{
-		hash:    sha256.Sum256([]byte(t.Token)),
-		caller:  &policy.Caller{ID: t.Name, Name: t.Name, Rules: policy.Union(t.Grant)},
-		expires: t.Expires,
-	}
-}
-
-// isOpen reports whether requests need no token.
-func (c *callers) isOpen() bool { return c.full == nil && len(c.tokens) == 0 && c.issuer == nil }
-
 // find returns who sent a request, or why it is refused.
 func (c *callers) find(r *http.Request) (*policy.Caller, *refusal) {
-	values := r.Header["Authorization"]
-	if c.isOpen() {
+	if len(c.tokens) == 0 && c.issuer == nil { // requests need no token
 		return nil, nil
 	}
+	values := r.Header["Authorization"]
 	if len(values) == 0 || len(values) == 1 && values[0] == "" {
 		return nil, &refusal{status: http.StatusUnauthorized, text: "Unauthorized: " + tokenHelp}
 	}
-	scheme, token := credential(values)
-	if found, ok := c.byToken(token); ok {
-		if found != nil && !found.expires.IsZero() && !c.now().Before(found.expires) {
-			return nil, invalidToken("the token has expired")
-		}
-		if found == nil {
-			return nil, nil
-		}
-		return found.caller, nil
-	}
-	if c.issuer != nil && scheme == "bearer" && strings.Count(token, ".") == 2 {
-		return c.issuer.find(r.Context(), token, requestedSchema(r.URL.Path, c.schemas()))
+	scheme, text := credential(values)
+	known := c.byText(text)
+	switch {
+	case known != nil && !known.expires.IsZero() && !c.now().Before(known.expires):
+		return nil, invalidToken("the token has expired")
+	case known != nil:
+		return known.caller, nil
+	case c.issuer != nil && scheme == "bearer" && strings.Count(text, ".") == 2:
+		return c.issuer.find(r.Context(), text, requestedSchema(r.URL.Path, c.schemas()))
 	}
 	return nil, invalidToken("mcpx does not know this token")
 }
@@ -118,22 +102,20 @@ func (c *callers) find(r *http.Request) (*policy.Caller, *refusal) {
 // tokenHelp says what a request without a valid token must have.
 const tokenHelp = `send "Authorization: Bearer TOKEN", where TOKEN is what server.token, server.auth, MCPX_TOKEN or --token-file gave mcpx`
 
-// byToken finds a token; nil with true is server.token. It compares hashes, and all of
-// them, so that its duration does not reveal anything about a token, not even the length.
-func (c *callers) byToken(token string) (found *namedToken, ok bool) {
-	if token == "" {
-		return nil, false
+// byText returns the token with that text, nil if there is none; of several, the last. It
+// compares hashes, and all of them, so that its duration does not reveal anything about a
+// token, not even the length.
+func (c *callers) byText(text string) (found *token) {
+	if text == "" {
+		return nil
 	}
-	hash := sha256.Sum256([]byte(token))
+	hash := sha256.Sum256([]byte(text))
 	for i := range c.tokens {
 		if subtle.ConstantTimeCompare(hash[:], c.tokens[i].hash[:]) == 1 {
-			found, ok = &c.tokens[i], true
+			found = &c.tokens[i]
 		}
 	}
-	if c.full != nil && subtle.ConstantTimeCompare(hash[:], c.full[:]) == 1 {
-		return nil, true
-	}
-	return found, ok
+	return found
 }
 
 // credential returns the token in the values of Authorization: as Bearer, or as the

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -36,7 +37,7 @@ func (g *gate) challenge(w http.ResponseWriter, r *http.Request, why *refusal) {
 	}
 	var parts []string
 	if g.callers.issuer != nil {
-		parts = append(parts, fmt.Sprintf("resource_metadata=%q", g.publicURL(r)+metadataPath+resourcePath(r.URL.EscapedPath())))
+		parts = append(parts, fmt.Sprintf("resource_metadata=%q", publicURL(g.public, r)+metadataPath+resourcePath(r.URL.EscapedPath())))
 	}
 	if why.code != "" {
 		parts = append(parts, fmt.Sprintf("error=%q, error_description=%q", why.code, why.detail))
@@ -60,11 +61,8 @@ func resourcePath(path string) string {
 
 // publicURL returns the address of mcpx that clients use: as configured, or as this
 // request was sent.
-func (g *gate) publicURL(r *http.Request) string {
-	if g.public != "" {
-		return g.public
-	}
-	return "http://" + r.Host
+func publicURL(configured string, r *http.Request) string {
+	return cmp.Or(configured, "http://"+r.Host)
 }
 
 // metadata is the response to a request of metadataPath.
@@ -96,7 +94,7 @@ func (g *gate) serveMetadata(w http.ResponseWriter, r *http.Request) {
 		Refuse(w, http.StatusNotFound, "there is no such resource; resources: /mcp, /mcp/SCHEMA")
 		return
 	}
-	m := metadata{Resource: g.publicURL(r) + path, AuthorizationServers: []string{g.callers.issuer.config.Issuer}, BearerMethods: []string{"header"}, ResourceName: "mcpx"}
+	m := metadata{Resource: publicURL(g.public, r) + path, AuthorizationServers: []string{g.callers.issuer.config.Issuer}, BearerMethods: []string{"header"}, ResourceName: "mcpx"}
 	for _, s := range g.callers.issuer.config.Scopes {
 		m.ScopesSupported = append(m.ScopesSupported, s.Name)
 	}
@@ -133,8 +131,7 @@ func (g *Guard) CheckSchema(w http.ResponseWriter, r *http.Request, schema strin
 	if scope == "" {
 		return false
 	}
-	public := (&gate{public: g.PublicURL}).publicURL(r)
-	w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer resource_metadata=%q, error="insufficient_scope", scope=%q`, public+metadataPath+resourcePath(r.URL.EscapedPath()), scope))
+	w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer resource_metadata=%q, error="insufficient_scope", scope=%q`, publicURL(g.PublicURL, r)+metadataPath+resourcePath(r.URL.EscapedPath()), scope))
 	Refuse(w, http.StatusForbidden, fmt.Sprintf("Forbidden: the token lacks the scope %q", scope))
 	return true
 }

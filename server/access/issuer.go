@@ -98,7 +98,7 @@ func (i *issuer) reach(ctx context.Context) (*oidc.IDTokenVerifier, error) {
 		// Requests that wait for the configuration may end before it arrives.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), verifyTime)
 		defer cancel()
-		provider, err := oidc.NewProvider(oidc.ClientContext(ctx, i.keys.client()), i.config.Issuer)
+		provider, err := oidc.NewProvider(oidc.ClientContext(ctx, &http.Client{Transport: i.keys, Timeout: fetchTime}), i.config.Issuer)
 		if err != nil {
 			return nil, err
 		}

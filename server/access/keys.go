@@ -42,8 +42,6 @@ func newKeyClient() *keyClient {
 	return &keyClient{base: http.DefaultTransport, now: time.Now, last: map[string]fetched{}}
 }
 
-func (k *keyClient) client() *http.Client { return &http.Client{Transport: k, Timeout: fetchTime} }
-
 // RoundTrip implements http.RoundTripper.
 func (k *keyClient) RoundTrip(r *http.Request) (*http.Response, error) {
 	url := r.URL.String()

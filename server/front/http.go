@@ -5,6 +5,7 @@
 package front
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -156,9 +157,7 @@ func (h *HTTP) post(w http.ResponseWriter, r *http.Request, s *server.Server) {
 	}
 	switch {
 	case err != nil && !isArray(body, err):
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusBadRequest)
-		_, _ = w.Write(server.InvalidMessage(m, err))
+		h.times.writeJSON(w, server.InvalidMessage(m, err), http.StatusBadRequest)
 	case err == nil && server.IsModern(m.Params):
 		h.postModern(w, r, s, m)
 	case !isKnownVersion(r.Header.Get("Mcp-Protocol-Version")):
@@ -193,19 +192,18 @@ func (h *HTTP) Body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 		}
 	}
 	body, err := readBody(http.MaxBytesReader(w, r.Body, int64(h.BodyBytes)), r.ContentLength, int64(h.BodyBytes))
-	var large *http.MaxBytesError
+	_, isTooLarge := errors.AsType[*http.MaxBytesError](err)
 	switch {
-	case errors.As(err, &large):
+	case err == nil:
+		return rpc.UTF8(body), true
+	case isTooLarge:
 		access.Refuse(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("a message is at most %d bytes (limits.body_bytes)", h.BodyBytes))
-		return nil, false
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		access.Refuse(w, http.StatusRequestTimeout, fmt.Sprintf("the body did not arrive within %s", h.times.body))
-		return nil, false
-	case err != nil:
+	default:
 		access.Refuse(w, http.StatusBadRequest, "the body could not be read")
-		return nil, false
 	}
-	return rpc.UTF8(body), true
+	return nil, false
 }
 
 // readBody reads a body of that length; -1: unknown. A longer one than limit fails.
@@ -265,11 +263,7 @@ func (h *HTTP) respond(w http.ResponseWriter, r *http.Request, c call) {
 // postStateless handles a message without a client session (--stateless).
 func (h *HTTP) postStateless(w http.ResponseWriter, r *http.Request, s *server.Server, body server.Inbound) {
 	c := NewSessionlessClient(s, r)
-	version := r.Header.Get("Mcp-Protocol-Version")
-	if version == "" {
-		version = mcp.ProtocolVersion20250326 // the default that MCP defines
-	}
-	c.SetInitialized(version, nil)
+	c.SetInitialized(cmp.Or(r.Header.Get("Mcp-Protocol-Version"), mcp.ProtocolVersion20250326), nil) // the default that MCP defines
 	ctx, done := h.callContext(r)
 	defer done()
 	h.respond(w, r, call{ctx: ctx, server: s, client: c, body: body, done: func() {}})

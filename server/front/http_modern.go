@@ -25,9 +25,7 @@ func (h *HTTP) postModern(w http.ResponseWriter, r *http.Request, s *server.Serv
 		if wrong.Code == rpc.CodeMethodNotFound {
 			status = http.StatusNotFound
 		}
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(status)
-		_, _ = w.Write(rpc.AppendError(nil, m.ID, wrong))
+		h.times.writeJSON(w, rpc.AppendError(nil, m.ID, wrong), status)
 		return
 	}
 	ctx, done := h.callContext(r)

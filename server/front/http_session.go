@@ -16,8 +16,9 @@ const sessionHeader = "Mcp-Session-Id"
 
 // initialize opens a client session.
 func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, s *server.Server, m rpc.Message) {
-	n := h.open(w, r, s)
-	if n == nil {
+	n, err := h.sessions.open(s, r, streamableHTTP)
+	if err != nil {
+		refuseSession(w, err)
 		return
 	}
 	var response []byte
@@ -31,17 +32,6 @@ func (h *HTTP) initialize(w http.ResponseWriter, r *http.Request, s *server.Serv
 		w.Header().Set(sessionHeader, n.id)
 	}
 	h.times.writeJSON(w, response, http.StatusOK)
-}
-
-// open opens a client session. If there are too many, it writes the error response and
-// returns nil.
-func (h *HTTP) open(w http.ResponseWriter, r *http.Request, s *server.Server) *session {
-	n, err := h.sessions.open(s, r)
-	if err != nil {
-		refuseSession(w, err)
-		return nil
-	}
-	return n
 }
 
 // refuseSession writes why there is no client session.
@@ -139,11 +129,6 @@ func (h *HTTP) get(w http.ResponseWriter, r *http.Request, s *server.Server) {
 	}
 	defer done()
 	n.client.As(callerOf(r, n.server))
-	if n.replicas != nil {
-		ctx, stop := context.WithCancel(r.Context())
-		defer stop()
-		h.sessions.tasks.Go(func() { n.replicas.serveStream(ctx, n) })
-	}
 	h.serveGetStream(w, r, n, nil)
 }
 
@@ -155,6 +140,11 @@ func (h *HTTP) serveGetStream(w http.ResponseWriter, r *http.Request, n *session
 	events.buffer = append(events.buffer, first...)
 	n.setStream(out) // before the flush, since the client may post as soon as it reads first
 	defer n.removeStream(out)
+	if n.replicas != nil {
+		ctx, stop := context.WithCancel(r.Context())
+		defer stop()
+		n.replicas.announceStream(ctx, n)
+	}
 	if events.flush() != nil {
 		return
 	}

@@ -16,13 +16,13 @@ func (h *HTTP) sse(w http.ResponseWriter, r *http.Request, s *server.Server) {
 	if h.refuseStateless(w, "") {
 		return
 	}
-	n := h.open(w, r, s)
-	if n == nil {
+	n, err := h.sessions.open(s, r, legacySSE)
+	if err != nil {
+		refuseSession(w, err)
 		return
 	}
 	defer h.sessions.end(n)
 	defer n.use()()
-	n.useLegacySSE(h.Calls)
 	h.serveGetStream(w, r, n, appendEvent(nil, "endpoint", []byte("/message?sessionId="+n.id)))
 }
 
@@ -51,31 +51,26 @@ func (h *HTTP) message(w http.ResponseWriter, r *http.Request) {
 	if message.Err == nil && message.Message.Method == "notifications/cancelled" {
 		n.cancelWaiting(rawjson.Get(message.Message.Params, "requestId"))
 	}
-	release := done
+	release, isCancelled := done, false
+	var err error
 	if message.IsRequest() {
-		isCancelled, err := n.acquireQuota(r.Context(), message)
-		switch {
-		case n.isOver():
-			done()
-			access.Refuse(w, http.StatusNotFound, noSession)
-			return
-		case isCancelled:
-			done()
-			h.respondAccepted(w)
-			return
-		case err != nil:
-			done()
-			refuseTooMany(w)
-			return
-		}
-		release = func() {
-			n.client.Quota.Release()
-			done()
+		if isCancelled, err = n.acquireQuota(r.Context(), message); err == nil {
+			release = func() {
+				n.client.Quota.Release()
+				done()
+			}
 		}
 	}
-	if !n.begin() { // the session has ended meanwhile
+	if err != nil || !n.begin() {
 		release()
-		access.Refuse(w, http.StatusNotFound, noSession)
+		switch {
+		case err == nil || n.isOver(): // the session has ended meanwhile
+			access.Refuse(w, http.StatusNotFound, noSession)
+		case isCancelled:
+			h.respondAccepted(w)
+		default:
+			refuseTooMany(w)
+		}
 		return
 	}
 	end := func() {

@@ -2,8 +2,10 @@ package front
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -31,7 +33,7 @@ const (
 	noteReceived noteKind = "received" // payload: a message of the client, for the replica that it concerns
 	noteOffered  noteKind = "offered"  // payload: a message to the client, for the replica that has the GET stream
 	noteTaken    noteKind = "taken"    // payload: the ID of a request that was offered
-	noteStream   noteKind = "stream"   // the client has its GET stream to the sender of the note
+	noteStream   noteKind = "stream"   // the client has its GET stream to the sender of the note; payload: when it was opened
 )
 
 // noteTopic begins notes. Other messages in the store have other topics.
@@ -39,12 +41,12 @@ const noteTopic = "session"
 
 // handlers has the handler of each kind of note. It runs on the replicas that have a copy of
 // the session.
-var handlers = map[noteKind]func(p *replicas, n *session, payload []byte){
+var handlers = map[noteKind]func(p *replicas, n *session, m note){
 	noteEnded:    (*replicas).ended,
 	noteReceived: (*replicas).received,
 	noteOffered:  (*replicas).take,
-	noteTaken:    func(_ *replicas, n *session, id []byte) { n.taken(id) },
-	noteStream:   func(_ *replicas, n *session, _ []byte) { n.moveStream() },
+	noteTaken:    func(_ *replicas, n *session, m note) { n.taken(m.payload) },
+	noteStream:   func(_ *replicas, n *session, m note) { n.moveStream(m) },
 }
 
 func (n note) text(from string) []byte {
@@ -183,12 +185,12 @@ func (p *replicas) receive(text []byte) {
 	}
 	n := p.sessions.get(m.session)
 	if handle := handlers[m.kind]; handle != nil && n != nil {
-		handle(p, n, m.payload)
+		handle(p, n, m)
 	}
 }
 
 // ended ends the copy of a session that the client has ended.
-func (p *replicas) ended(n *session, _ []byte) {
+func (p *replicas) ended(n *session, _ note) {
 	p.sessions.later(func(context.Context) {
 		n.waitReady()
 		n.server.Remove(n.client)
@@ -197,8 +199,8 @@ func (p *replicas) ended(n *session, _ []byte) {
 }
 
 // received handles a message of the client that another replica got.
-func (p *replicas) received(n *session, text []byte) {
-	body := server.Read(text)
+func (p *replicas) received(n *session, m note) {
+	body := server.Read(m.payload)
 	release := func() {}
 	if body.IsRequest() {
 		if !n.client.Quota.TryAcquire() {
@@ -218,39 +220,72 @@ func (p *replicas) received(n *session, text []byte) {
 }
 
 // take sends a message to the client if it has its GET stream here.
-func (p *replicas) take(n *session, message []byte) {
+func (p *replicas) take(n *session, m note) {
 	s := n.stream()
-	if s == nil || s.Send(message) != nil {
+	if s == nil || s.Send(m.payload) != nil {
 		return
 	}
-	if m, err := rpc.Parse(message); err == nil && m.IsRequest() {
-		_ = p.post(p.outbox.urgent, note{kind: noteTaken, session: n.id, payload: m.ID})
+	if r, err := rpc.Parse(m.payload); err == nil && r.IsRequest() {
+		_ = p.post(p.outbox.urgent, note{kind: noteTaken, session: n.id, payload: r.ID})
 	}
 }
 
-// serveStream notifies the other replicas that the client has its GET stream here, until ctx
-// ends. Their copies have subscriptions, so they must not expire meanwhile. A replica that
-// drains ends the stream at once, so the others keep theirs.
-func (p *replicas) serveStream(ctx context.Context, n *session) {
-	if !p.isShared || p.sessions.isDraining() {
+// announceStream notifies the other replicas in the background, until ctx ends, that the client
+// has its GET stream here. Their copies have subscriptions, so they must not expire meanwhile.
+// A replica that drains ends the stream at once, so the others keep theirs.
+func (p *replicas) announceStream(ctx context.Context, n *session) {
+	mark, isOpen := n.markStream(p.id)
+	if !isOpen || !p.isShared || p.sessions.isDraining() {
 		return
 	}
-	tick := time.NewTicker(max(p.sessions.idle/3, time.Second))
-	defer tick.Stop()
-	for {
-		_ = p.post(p.outbox.urgent, note{kind: noteStream, session: n.id})
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
+	p.sessions.tasks.Go(func() {
+		tick := time.NewTicker(max(p.sessions.idle/3, time.Second))
+		defer tick.Stop()
+		for {
+			_ = p.post(p.outbox.urgent, note{kind: noteStream, session: n.id, payload: strconv.AppendInt(nil, mark.time, 10)})
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return
+			}
 		}
-	}
+	})
 }
 
-// moveStream ends the GET stream here, because the client has it elsewhere now.
-func (n *session) moveStream() {
+// streamMark is the order of the GET streams that a client opens on several replicas. The
+// newest stays open.
+type streamMark struct {
+	time    int64  // in microseconds; later than that of every stream that the replica knew of
+	replica string // decides between two streams of the same time
+}
+
+func (m streamMark) isAfter(other streamMark) bool {
+	return cmp.Or(cmp.Compare(m.time, other.time), strings.Compare(m.replica, other.replica)) > 0
+}
+
+// markStream makes the GET stream here the newest; false if it has ended already.
+func (n *session) markStream(replica string) (mark streamMark, isOpen bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.getStream == nil {
+		return mark, false
+	}
+	n.newest = streamMark{max(time.Now().UnixMicro(), n.newest.time+1), replica}
+	return n.newest, true
+}
+
+// moveStream ends the GET stream here if the client has opened the one of the note later.
+func (n *session) moveStream(m note) {
+	at, _ := strconv.ParseInt(string(m.payload), 10, 64)
+	mark := streamMark{at, m.from}
 	n.mu.Lock()
 	n.used = time.Now()
+	isNewer := mark.isAfter(n.newest)
+	if isNewer {
+		n.newest = mark
+	}
 	n.mu.Unlock()
-	n.setStream(nil)
+	if isNewer {
+		n.setStream(nil)
+	}
 }

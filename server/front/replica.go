@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -84,40 +83,12 @@ func (p *replicas) continueSession(r *http.Request, s *server.Server, state seal
 		p.sessions.end(own)
 		return own, done, nil
 	}
-	own.client.Continue(state.continued(p.get(levelKey, own)))
+	own.client.Continue(state.revision, state.capabilities, p.get(levelKey, own))
 	p.sessions.attach(own)
 	s.AssumeRead(own.client)
 	p.sessions.later(func(context.Context) { s.SendLogLevel(own.client) })
 	p.log.Debug().Str("client", own.client.ID()).Str("program", state.name).Str("version", state.version).Msg("client session continued")
 	return own, done, nil
-}
-
-// addOnce adds a session to the table, unless a copy is there already. It returns the one
-// that is in the table, which counts as used until done is called.
-func (s *sessions) addOnce(ctx context.Context, own *session) (n *session, done func(), err error) {
-	for {
-		s.mu.Lock()
-		n, detaching := s.byID[own.id], s.detaching[own.id]
-		if n == nil && detaching == nil && len(s.byID) < s.limit {
-			n = own
-			s.byID[own.id] = own
-		}
-		if n != nil {
-			done = n.use()
-		}
-		s.mu.Unlock()
-		switch {
-		case n != nil:
-			return n, done, nil
-		case detaching == nil:
-			return nil, nil, errTooManySessions
-		}
-		select {
-		case <-detaching:
-		case <-ctx.Done():
-			return nil, nil, errNoSession // nobody waits for the response
-		}
-	}
 }
 
 // waitReady waits until a session that was continued can be used.
@@ -201,14 +172,10 @@ func (p *replicas) shareAll(n *session, body server.Inbound) error {
 	if body.Err == nil {
 		return p.share(n, body.Message, body.Text)
 	}
-	if !n.client.AcceptsBatch(body) {
+	if !n.client.AcceptsBatch(body) || server.BatchSize(body.Text) > server.MaxBatch {
 		return nil
 	}
-	messages := slices.Collect(rawjson.Elements(body.Text))
-	if len(messages) > server.MaxBatch {
-		return nil
-	}
-	for _, text := range messages {
+	for text := range rawjson.Elements(body.Text) {
 		m, err := rpc.ParseStrict(text)
 		if err != nil {
 			continue

@@ -403,6 +403,41 @@ func TestStreamMoves(t *testing.T) {
 	}
 }
 
+// heldStore holds back the notes about streams until the gate is closed.
+type heldStore struct {
+	store.Store
+	gate            chan struct{}
+	held, published atomic.Int64
+}
+
+func (h *heldStore) Publish(ctx context.Context, message []byte) error {
+	if !bytes.HasPrefix(message, []byte("session stream")) {
+		return h.Store.Publish(ctx, message)
+	}
+	h.held.Add(1)
+	<-h.gate
+	defer h.published.Add(1)
+	return h.Store.Publish(ctx, message)
+}
+
+// TestStreamsOfOneInstant: of two GET streams that a client opens on two replicas at the same
+// time, one stays open.
+func TestStreamsOfOneInstant(t *testing.T) {
+	shared := &heldStore{Store: store.NewMemory(), gate: make(chan struct{})}
+	a, b, _ := replicate(t, shared)
+	id := a.open(t, `{}`)
+	for _, s := range []*site{a, b} {
+		s.do(t, "GET", "/mcp", "", sessionHeader, id)
+		eventually(t, "the stream is open", func() bool { return s.copy(t).stream() != nil })
+	}
+	eventually(t, "both notes wait", func() bool { return shared.held.Load() == 2 })
+	close(shared.gate)
+	eventually(t, "both notes are published", func() bool { return shared.published.Load() == 2 })
+	if first, second := a.copy(t).stream() != nil, b.copy(t).stream() != nil; first || !second {
+		t.Errorf("the first stream is open: %t, the second: %t; only the second should be", first, second)
+	}
+}
+
 // TestStreamStaysDuringADrain: a stream to a replica that stops does not end the one that the
 // client has elsewhere.
 func TestStreamStaysDuringADrain(t *testing.T) {

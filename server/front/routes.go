@@ -80,7 +80,7 @@ func (h *HTTP) Schemas() map[string]*server.Server {
 // EndSessions closes the client sessions of a server, whose schema was removed.
 func (h *HTTP) EndSessions(of *server.Server) {
 	for _, n := range h.sessions.all() {
-		if n.server.SharesUpstreams(of) {
+		if n.server.Registry() == of.Registry() {
 			h.sessions.end(n)
 		}
 	}
@@ -88,16 +88,11 @@ func (h *HTTP) EndSessions(of *server.Server) {
 
 // granted returns the views of the schemas that exist for the sender of a request.
 func granted(r *http.Request, all views) views {
-	caller := access.CallerOf(r.Context())
-	if caller == nil || caller.Rules == nil {
+	if access.MayUseAll(r.Context()) {
 		return all
 	}
-	some := views{}
-	for name, servers := range all {
-		if caller.Rules.HasSchema(name) {
-			some[name] = servers
-		}
-	}
+	some := maps.Clone(all)
+	maps.DeleteFunc(some, func(name string, _ map[string]*server.Server) bool { return !access.MayUse(r.Context(), name) })
 	return some
 }
 
@@ -137,10 +132,7 @@ func noHead(allowed string) http.HandlerFunc {
 // client may choose the mode in which it sees the tools: /mcp?expose=flat.
 func (h *HTTP) WithServer(handle func(w http.ResponseWriter, r *http.Request, s *server.Server)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		name := r.PathValue("schema")
-		if name == "" {
-			name = "default"
-		}
+		name := cmp.Or(r.PathValue("schema"), "default")
 		all := granted(r, *h.views.Load())
 		if (*h.views.Load())[name] != nil && h.Guard.CheckSchema(w, r, name) {
 			return

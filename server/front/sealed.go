@@ -7,7 +7,6 @@ import (
 
 	"mcpx/internal/rawjson"
 	"mcpx/internal/seal"
-	"mcpx/server"
 )
 
 // sealedState is the state of a client session that a sealed ID contains. A replica needs
@@ -142,9 +141,4 @@ func knownCapabilities(capabilities []byte) []byte {
 		b = rawjson.AppendMember(b, k.name, append(settings, '}'))
 	}
 	return append(b, '}')
-}
-
-// continued returns the state for a client whose log level is known.
-func (s sealedState) continued(level string) server.Continued {
-	return server.Continued{Revision: s.revision, Capabilities: s.capabilities, Level: level}
 }

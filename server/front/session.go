@@ -19,17 +19,19 @@ type session struct {
 	sender sender // of the request that opened it; requests of others may not use the session
 
 	// With a session key. The ID that the client has is sealed.
-	replicas *replicas
+	replicas *replicas     // nil: no other replica can have a copy
 	until    time.Time     // the sealed ID is valid until then
 	ready    chan struct{} // closed when the session can be used; nil: at once
 
-	mu        sync.Mutex // locked after sessions.mu
 	transport transport
+
+	mu        sync.Mutex // locked after sessions.mu
 	used      time.Time
-	busy      int     // open requests and streams
-	getStream *stream // carries messages that belong to no call; nil if the client has not opened it
-	calls     int     // with legacy SSE: calls whose responses getStream will carry
-	draining  bool    // getStream ends when calls is 0
+	busy      int        // open requests and streams
+	getStream *stream    // carries messages that belong to no call; nil if the client has not opened it
+	newest    streamMark // of the GET streams on all replicas
+	calls     int        // with legacy SSE: calls whose responses getStream will carry
+	draining  bool       // getStream ends when calls is 0
 
 	waiting map[string]context.CancelFunc // with legacy SSE: calls that wait for the quota, by request ID
 	offered map[string]*time.Timer        // requests to the client that were offered to other replicas, by ID
@@ -56,19 +58,11 @@ func (n *session) use() (done func()) {
 	}
 }
 
-// has reports whether the session has that transport.
-func (n *session) has(t transport) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.transport == t
-}
-
 // useLegacySSE makes the GET stream carry all responses. Its limit bounds the unread
-// bytes: a response that does not fit waits, and its call stays in the quota.
+// bytes: a response that does not fit waits, and its call stays in the quota. It is called
+// before the session is in the table.
 func (n *session) useLegacySSE(calls int) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.transport = legacySSE
+	n.transport, n.replicas = legacySSE, nil
 	n.client.Quota = server.NewQuota(calls, 0)
 }
 
@@ -127,7 +121,7 @@ func (n *session) send(message []byte) error {
 	if s := n.stream(); s != nil {
 		return s.Send(message)
 	}
-	if n.replicas != nil && n.has(streamableHTTP) {
+	if n.replicas != nil {
 		return n.replicas.offer(n, message)
 	}
 	return errStreamClosed

@@ -44,11 +44,16 @@ func newSessions(limit int, idle time.Duration) *sessions {
 }
 
 // open opens a session for the sender of a request.
-func (s *sessions) open(to *server.Server, r *http.Request) (*session, error) {
+func (s *sessions) open(to *server.Server, r *http.Request, t transport) (*session, error) {
 	n := s.newSession(rand.Text(), to, r)
-	if err := s.add(n); err != nil {
+	if t == legacySSE {
+		n.useLegacySSE(s.calls)
+	}
+	_, done, err := s.addOnce(r.Context(), n)
+	if err != nil {
 		return nil, err
 	}
+	defer done()
 	s.attach(n)
 	return n, nil
 }
@@ -67,15 +72,32 @@ func (s *sessions) newSession(id string, to *server.Server, r *http.Request) *se
 	return n
 }
 
-// add adds a session to the table.
-func (s *sessions) add(n *session) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.byID) >= s.limit {
-		return errTooManySessions
+// addOnce adds a session to the table, unless a copy is there already. It returns the one
+// that is in the table, which counts as used until done is called.
+func (s *sessions) addOnce(ctx context.Context, own *session) (n *session, done func(), err error) {
+	for {
+		s.mu.Lock()
+		n, detaching := s.byID[own.id], s.detaching[own.id]
+		if n == nil && detaching == nil && len(s.byID) < s.limit {
+			n = own
+			s.byID[own.id] = own
+		}
+		if n != nil {
+			done = n.use()
+		}
+		s.mu.Unlock()
+		switch {
+		case n != nil:
+			return n, done, nil
+		case detaching == nil:
+			return nil, nil, errTooManySessions
+		}
+		select {
+		case <-detaching:
+		case <-ctx.Done():
+			return nil, nil, errNoSession // nobody waits for the response
+		}
 	}
-	s.byID[n.id] = n
-	return nil
 }
 
 // attach makes the client of a session known to upstreams.
@@ -99,7 +121,7 @@ func (s *sessions) find(id string, t transport, r *http.Request) (n *session, do
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n = s.byID[id]
-	if n == nil || n.sender != sender || !n.has(t) {
+	if n == nil || n.sender != sender || n.transport != t {
 		return nil, nil
 	}
 	return n, n.use() // under s.mu, so that the session cannot expire in between
@@ -137,7 +159,7 @@ func (s *sessions) forget(n *session) {
 	n.client.End()
 	n.client.Conn.Close(errSessionEnded)
 	n.setStream(nil)
-	if n.replicas == nil || n.has(legacySSE) { // nobody can continue it
+	if n.replicas == nil { // nobody can continue it
 		n.server.Remove(n.client)
 	} else {
 		n.server.Forget(n.client)

@@ -16,7 +16,7 @@ import (
 // one opens a session.
 func one(t *testing.T, all *sessions) *session {
 	t.Helper()
-	n, err := all.open(bare(), httptest.NewRequestWithContext(t.Context(), "POST", "/mcp", nil))
+	n, err := all.open(bare(), httptest.NewRequestWithContext(t.Context(), "POST", "/mcp", nil), streamableHTTP)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,11 +138,11 @@ func TestIdleSessionsExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := newSessions(10, time.Minute)
 		r := httptest.NewRequestWithContext(t.Context(), "POST", "/mcp", nil)
-		idle, err := all.open(bare(), r)
+		idle, err := all.open(bare(), r, streamableHTTP)
 		if err != nil {
 			t.Fatal(err)
 		}
-		busy, err := all.open(bare(), r)
+		busy, err := all.open(bare(), r, streamableHTTP)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
-	"strings"
-	"time"
 
 	"mcpx/config"
 	"mcpx/config/edit"
@@ -27,9 +25,9 @@ func (p *Pages) addConsole(mux *http.ServeMux) {
 		"GET /console/{schema}/tool":     toolReading,
 		"GET /console/{schema}/messages": withAllRights(upstreamMessages),
 		"POST /console/{schema}/preview": p.preview,
-		"POST /console/{schema}/restart": withAllRights(control((*server.Server).Restart)),
-		"POST /console/{schema}/stop":    withAllRights(control((*server.Server).Stop)),
-		"POST /console/{schema}/start":   withAllRights(control((*server.Server).Start)),
+		"POST /console/{schema}/restart": withAllRights(control((*registry.Registry).Restart)),
+		"POST /console/{schema}/stop":    withAllRights(control((*registry.Registry).Stop)),
+		"POST /console/{schema}/start":   withAllRights(control((*registry.Registry).Start)),
 		"POST /console/{schema}/check":   p.editing(p.checkServer),
 		"POST /console/{schema}/add":     p.editing(p.addServer),
 		"POST /console/{schema}/change":  p.editing(p.changeServer),
@@ -58,24 +56,30 @@ const searchLimit = 30
 
 // searchTools serves GET /console/SCHEMA/search: what exec("mcpx", "search") finds.
 func searchTools(w http.ResponseWriter, r *http.Request, s *server.Server) {
-	writeConsole(w, s.Search(front.NewSessionlessClient(s, r), r.URL.Query().Get("q"), searchLimit))
+	writeConsole(w, s.Executor().Search(front.NewSessionlessClient(s, r), r.URL.Query().Get("q"), searchLimit))
 }
 
 // toolReading serves GET /console/SCHEMA/tool: what an agent reads about a tool.
 func toolReading(w http.ResponseWriter, r *http.Request, s *server.Server) {
-	reading, ok := s.Reading(front.NewSessionlessClient(s, r), r.URL.Query().Get("server"), r.URL.Query().Get("tool"))
-	if !ok {
+	client := front.NewSessionlessClient(s, r)
+	u := upstreamOf(s, client, r)
+	if u == nil || u.Tool(r.URL.Query().Get("tool")) == nil {
 		access.Refuse(w, http.StatusNotFound, "there is no such tool")
 		return
 	}
-	writeConsole(w, reading)
+	writeConsole(w, s.Executor().Reading(client, u, u.Tool(r.URL.Query().Get("tool"))))
+}
+
+// upstreamOf returns the server in the query as a client sees it, nil if there is none.
+func upstreamOf(s *server.Server, c *server.Client, r *http.Request) *live.Upstream {
+	return s.Registry().For(c).Catalog().Upstream(r.URL.Query().Get("server"))
 }
 
 // upstreamMessages serves GET /console/SCHEMA/messages: the JSON-RPC messages between mcpx
 // and a server since a number. They are recorded while somebody reads them.
 func upstreamMessages(w http.ResponseWriter, r *http.Request, s *server.Server) {
 	after, _ := strconv.ParseInt(r.URL.Query().Get("after"), 10, 64)
-	list, err := s.Messages(r.URL.Query().Get("server"), after)
+	list, err := s.Registry().Messages(r.URL.Query().Get("server"), after)
 	if err != nil {
 		refuseConsole(w, err)
 		return
@@ -84,13 +88,9 @@ func upstreamMessages(w http.ResponseWriter, r *http.Request, s *server.Server) 
 }
 
 // control returns a handler that starts or stops the server in the query.
-func control(change func(s *server.Server, name string) error) func(http.ResponseWriter, *http.Request, *server.Server) {
+func control(change func(r *registry.Registry, name string) error) func(http.ResponseWriter, *http.Request, *server.Server) {
 	return func(w http.ResponseWriter, r *http.Request, s *server.Server) {
-		if err := change(s, r.URL.Query().Get("server")); err != nil {
-			refuseConsole(w, err)
-			return
-		}
-		w.WriteHeader(http.StatusNoContent)
+		writeDone(w, change(s.Registry(), r.URL.Query().Get("server")))
 	}
 }
 
@@ -106,7 +106,7 @@ func (p *Pages) preview(w http.ResponseWriter, r *http.Request, s *server.Server
 		return
 	}
 	fields, _ := rawjson.String(rawjson.Get(body, "select"))
-	preview, err := s.Preview(rawjson.Get(body, "result"), fields)
+	preview, err := s.Executor().Preview(rawjson.Get(body, "result"), fields)
 	if err != nil {
 		access.Refuse(w, http.StatusUnprocessableEntity, err.Error())
 		return
@@ -120,11 +120,19 @@ func writeConsole(w http.ResponseWriter, v any) {
 	_ = json.NewEncoder(w).Encode(v)
 }
 
+// writeDone writes that a change is done, or its error.
+func writeDone(w http.ResponseWriter, err error) {
+	if err != nil {
+		refuseConsole(w, err)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
 // refuseConsole writes the error of a route of the console.
 func refuseConsole(w http.ResponseWriter, err error) {
-	var unknown *edit.UnknownServerError
 	status := http.StatusUnprocessableEntity
-	if errors.Is(err, registry.ErrUnknown) || errors.As(err, &unknown) {
+	if _, isUnknown := errors.AsType[*edit.UnknownServerError](err); isUnknown || errors.Is(err, registry.ErrUnknown) {
 		status = http.StatusNotFound
 	}
 	access.Refuse(w, status, err.Error())
@@ -166,7 +174,7 @@ func (p *Pages) serverDetails(w http.ResponseWriter, r *http.Request, s *server.
 			return
 		}
 	}
-	u := s.Upstream(front.NewSessionlessClient(s, r), name)
+	u := upstreamOf(s, front.NewSessionlessClient(s, r), r)
 	if u == nil {
 		refuseConsole(w, registry.ErrUnknown)
 		return
@@ -189,19 +197,7 @@ func detailsOf(c *config.Upstream) details {
 		Isolation: string(c.Isolation), Start: string(c.Start),
 		Settings: settings{
 			Description: c.Description, Allow: c.Tools.Allow, Deny: c.Tools.Deny,
-			StartupTimeout: shortDuration(c.StartupTimeout), Timeout: shortDuration(c.Timeout), MaxTimeout: shortDuration(c.MaxTimeout),
+			StartupTimeout: config.FormatDuration(c.StartupTimeout), Timeout: config.FormatDuration(c.Timeout), MaxTimeout: config.FormatDuration(c.MaxTimeout),
 		},
 	}
-}
-
-// shortDuration returns a duration as people write it in a config: 15m, not 15m0s.
-func shortDuration(d time.Duration) string {
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
 }

@@ -84,7 +84,7 @@ func (p *Pages) addServer(w http.ResponseWriter, r *http.Request, s *server.Serv
 		return
 	}
 	name := r.URL.Query().Get("server")
-	p.edit(w, func(e *edit.Editor) error { return e.Add(s.Schema(), name, entry) })
+	writeDone(w, p.Editing.Edit(func(e *edit.Editor) error { return e.Add(s.Schema(), name, entry) }))
 }
 
 // changeable are the keys of a server that the console can change.
@@ -98,7 +98,7 @@ func (p *Pages) changeServer(w http.ResponseWriter, r *http.Request, s *server.S
 		return
 	}
 	name := r.URL.Query().Get("server")
-	p.edit(w, func(e *edit.Editor) error {
+	writeDone(w, p.Editing.Edit(func(e *edit.Editor) error {
 		for _, key := range changeable {
 			value := rawjson.Get(changes, key)
 			if value == nil {
@@ -109,21 +109,12 @@ func (p *Pages) changeServer(w http.ResponseWriter, r *http.Request, s *server.S
 			}
 		}
 		return nil
-	})
+	}))
 }
 
 // switchServer returns a handler that enables or disables the server in the query.
 func (p *Pages) switchServer(change func(e *edit.Editor, schema, name string) error) func(http.ResponseWriter, *http.Request, *server.Server) {
 	return func(w http.ResponseWriter, r *http.Request, s *server.Server) {
-		p.edit(w, func(e *edit.Editor) error { return change(e, s.Schema(), r.URL.Query().Get("server")) })
+		writeDone(w, p.Editing.Edit(func(e *edit.Editor) error { return change(e, s.Schema(), r.URL.Query().Get("server")) }))
 	}
-}
-
-// edit changes the config and writes the response.
-func (p *Pages) edit(w http.ResponseWriter, change func(e *edit.Editor) error) {
-	if err := p.Editing.Edit(change); err != nil {
-		refuseConsole(w, err)
-		return
-	}
-	w.WriteHeader(http.StatusNoContent)
 }

@@ -50,7 +50,7 @@ func (p *Pages) acceptServer(w http.ResponseWriter, r *http.Request, s *server.S
 	if !ok {
 		return
 	}
-	u := s.Upstream(front.NewSessionlessClient(s, r), r.URL.Query().Get("server"))
+	u := upstreamOf(s, front.NewSessionlessClient(s, r), r)
 	if u == nil {
 		refuseConsole(w, registry.ErrUnknown)
 		return
@@ -61,11 +61,7 @@ func (p *Pages) acceptServer(w http.ResponseWriter, r *http.Request, s *server.S
 		access.Refuse(w, http.StatusConflict, "the server is not as you have seen it; look at the changes again")
 		return
 	}
-	if err := p.Editing.Accept(lockfile.Key(s.Schema(), u.Name), offer); err != nil {
-		refuseConsole(w, err)
-		return
-	}
-	w.WriteHeader(http.StatusNoContent)
+	writeDone(w, p.Editing.Accept(lockfile.Key(s.Schema(), u.Name), offer))
 }
 
 // signedIn is the sign-in of a server.

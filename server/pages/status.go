@@ -109,7 +109,7 @@ func (p *Pages) status(w http.ResponseWriter, r *http.Request) {
 		if !access.MayUse(r.Context(), name) {
 			continue
 		}
-		response.Version = s.Version()
+		response.Version = s.Version
 		client := front.NewSessionlessClient(s, r)
 		list := []upstreamStatus{}
 		context := contextStatus{With: tokens.CountBytes(s.LazyTools(client))}

@@ -10,11 +10,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"sync"
 	"time"
 
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
+	"mcpx/internal/tasks"
 	"mcpx/server"
 )
 
@@ -50,7 +50,7 @@ func (f *Front) Run(ctx context.Context) error {
 
 	calls, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
-	c := &run{Front: f, ctx: calls, out: out, pending: newPendingRequests(), quota: server.NewQuota(f.Calls, 0), backlog: newBacklog()}
+	c := &run{Front: f, ctx: calls, out: out, quota: server.NewQuota(f.Calls, 0), backlog: newBacklog()}
 	c.client = f.Server.NewClient("stdio", out.Send)
 	c.client.Quota = c.quota
 	f.Server.Attach(c.client)
@@ -69,10 +69,7 @@ func (f *Front) Run(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	c.client.End()
-	drain(c.pending, func(cause error) {
-		cancel(cause)
-		c.client.Conn.CancelIncoming(cause)
-	})
+	c.drain(cancel)
 	out.Close()
 	c.backlog.close()
 	last := time.After(server.CancelTime)
@@ -86,72 +83,35 @@ func (f *Front) Run(ctx context.Context) error {
 	return errors.Join(err, writeErr)
 }
 
-// drain waits until no requests are pending. After server.DrainTime it cancels them.
-func drain(r *pendingRequests, cancel func(cause error)) {
-	r.end()
-	select {
-	case <-r.idle:
-		return
-	case <-time.After(server.DrainTime):
-	}
-	cancel(server.ErrStopping)
-	select {
-	case <-r.idle:
-	case <-time.After(server.CancelTime):
-	}
-}
-
-// pendingRequests counts the requests without a response. Unlike a WaitGroup it may grow
-// while a goroutine waits for it.
-type pendingRequests struct {
-	idle chan struct{} // closed after end, when no request is left
-
-	mu    sync.Mutex
-	n     int
-	ended bool
-}
-
-func newPendingRequests() *pendingRequests { return &pendingRequests{idle: make(chan struct{})} }
-
-// add counts one more request; false after end.
-func (r *pendingRequests) add() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.ended {
-		r.n++
-	}
-	return !r.ended
-}
-
-// done ends one counted request.
-func (r *pendingRequests) done() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.n--
-	if r.ended && r.n == 0 {
-		close(r.idle)
-	}
-}
-
-// end makes add fail from now on.
-func (r *pendingRequests) end() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.ended = true
-	if r.n == 0 {
-		close(r.idle)
-	}
-}
-
 // run is one run of the front.
 type run struct {
 	*Front
 	ctx     context.Context // canceled after server.DrainTime
 	client  *server.Client
 	out     *rpc.Writer
-	pending *pendingRequests
+	pending tasks.Group // requests without a response
 	quota   *server.Quota
 	backlog *backlog
+}
+
+// drain waits until no requests are pending. After server.DrainTime it cancels them.
+func (c *run) drain(cancel context.CancelCauseFunc) {
+	idle := make(chan struct{})
+	go func() {
+		defer close(idle)
+		c.pending.Close()
+	}()
+	select {
+	case <-idle:
+		return
+	case <-time.After(server.DrainTime):
+	}
+	cancel(server.ErrStopping)
+	c.client.Conn.CancelIncoming(server.ErrStopping)
+	select {
+	case <-idle:
+	case <-time.After(server.CancelTime):
+	}
 }
 
 // read handles the client's messages until the input ends. Once the front stops, it
@@ -174,20 +134,20 @@ func (c *run) read() error {
 			return err
 		}
 		p := server.Read(line)
-		if !c.pending.add() {
+		if !c.pending.Add() {
 			c.handleLate(p)
 			continue
 		}
 		switch {
 		case !p.IsRequest():
 			c.handleOther(p)
-			c.pending.done()
+			c.pending.Done()
 		case c.backlog.isEmpty() && c.quota.TryAcquire():
 			c.begin(p)
 		default:
 			c.backlog.add(p)
 		}
-		if c.client.HasExited() {
+		if c.client.Exited.Load() {
 			return nil
 		}
 	}
@@ -206,7 +166,7 @@ func (c *run) unqueue(p server.Inbound) bool {
 	if p.Err != nil || p.Message.Method != "notifications/cancelled" || !c.backlog.cancel(rawjson.Get(p.Message.Params, "requestId")) {
 		return false
 	}
-	c.pending.done()
+	c.pending.Done()
 	return true
 }
 
@@ -222,7 +182,7 @@ func (c *run) dispatch() {
 			c.begin(p)
 		case ok:
 			c.send(rpc.AppendError(nil, p.Message.ID, server.WireError(err)))
-			c.pending.done()
+			c.pending.Done()
 		}
 		c.backlog.started()
 	}
@@ -243,7 +203,7 @@ func (c *run) begin(p server.Inbound) {
 // finish ends a request.
 func (c *run) finish() {
 	c.quota.Release()
-	c.pending.done()
+	c.pending.Done()
 }
 
 // handleLate handles a message that arrives while the front stops. It drops requests and
@@ -272,7 +232,7 @@ func (c *run) send(message []byte) {
 		return
 	}
 	if err := c.out.Push(message); err != nil {
-		c.Server.Log().Debug().Err(err).Msg("could not write a response")
+		c.Server.Log.Debug().Err(err).Msg("could not write a response")
 	}
 }
 

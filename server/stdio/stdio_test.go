@@ -410,15 +410,19 @@ func TestRequestThatBeginsTooLate(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(server.ErrStopping)
 	out := rpc.NewWriter(io.Discard, 1<<20)
-	c := &run{Front: &Front{Server: s}, ctx: ctx, out: out, pending: newPendingRequests(), quota: server.NewQuota(1, 0), backlog: newBacklog()}
+	c := &run{Front: &Front{Server: s}, ctx: ctx, out: out, quota: server.NewQuota(1, 0), backlog: newBacklog()}
 	c.client = s.NewClient("stdio", out.Send)
-	if !c.pending.add() || !c.quota.TryAcquire() {
+	if !c.pending.Add() || !c.quota.TryAcquire() {
 		t.Fatal("no room")
 	}
 	c.begin(server.Read([]byte(request("test/hang", ""))))
-	c.pending.end()
+	idle := make(chan struct{})
+	go func() {
+		defer close(idle)
+		c.pending.Close()
+	}()
 	select {
-	case <-c.pending.idle:
+	case <-idle:
 	case <-time.After(2 * time.Second):
 		t.Error("the request goes on")
 	}

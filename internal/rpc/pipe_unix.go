@@ -62,3 +62,12 @@ func hasRoom(fd int) bool {
 	n, err := unix.Poll(fds, 0)
 	return err == nil && n == 1 && fds[0].Revents&unix.POLLOUT != 0
 }
+
+// Widen sets the capacity of a pipe, usually 64 KiB, so that reader and writer of a
+// large message do not have to take turns. It ignores failures, and works only on Linux.
+func Widen(pipe *os.File, size int) {
+	const setPipeSize = 1031 // F_SETPIPE_SZ
+	if c, err := pipe.SyscallConn(); err == nil && runtime.GOOS == "linux" {
+		_ = c.Control(func(fd uintptr) { _, _ = unix.FcntlInt(fd, setPipeSize, size) })
+	}
+}
