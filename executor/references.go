@@ -182,7 +182,11 @@ func schemasAt(s *schema.Schema, path []string) []rawjson.Node {
 	for _, step := range path {
 		var next []rawjson.Node
 		for _, p := range places {
-			next = append(next, below(p, step)...)
+			for _, n := range below(p, step) {
+				if !n.IsZero() && !slices.Contains(next, n) { // or each level could double them
+					next = append(next, n)
+				}
+			}
 		}
 		places = s.Alternatives(next...)
 	}

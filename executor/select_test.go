@@ -2,6 +2,7 @@ package executor
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -242,6 +243,22 @@ func TestSchemasAt(t *testing.T) {
 		title, _ := schemasAt(s, []string{"x", step})[0].Get("title").String()
 		if title != want {
 			t.Errorf("%s: %s, want %s", step, title, want)
+		}
+	}
+}
+
+// A path that no schema describes has no schemas, however long it is.
+func TestSchemasAtUnknownPath(t *testing.T) {
+	path := slices.Repeat([]string{"a"}, 200)
+	for name, text := range map[string]string{
+		"nothing":        `{}`,
+		"not a schema":   `[]`,
+		"one level":      `{"properties":{"a":{"type":"object"}}}`,
+		"every level":    `{"$ref":"#/$defs/x","$defs":{"x":{"additionalProperties":{"$ref":"#/$defs/x"},"items":{"$ref":"#/$defs/x"}}}}`,
+		"several levels": `{"anyOf":[{"additionalProperties":{"type":"string"}},{"additionalProperties":{"type":"object"}}]}`,
+	} {
+		if found := schemasAt(schema.New([]byte(text)), path); len(found) > 10 {
+			t.Errorf("%s: %d schemas", name, len(found))
 		}
 	}
 }

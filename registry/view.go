@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"weak"
 
 	"mcpx/config"
 	"mcpx/internal/policy"
@@ -242,7 +243,10 @@ type views struct {
 }
 
 // seenCatalog is what clients see of a catalog.
-type seenCatalog struct{ whole, part *Catalog }
+type seenCatalog struct {
+	whole weak.Pointer[Catalog] // what is derived from an old catalog may go with it
+	part  *Catalog
+}
 
 // maxViews bounds the catalogs that are cached.
 const maxViews = 256
@@ -251,7 +255,7 @@ const maxViews = 256
 func (v *views) last(key viewKey, whole *Catalog) *Catalog {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if last := v.byKey[key]; last.whole == whole {
+	if last := v.byKey[key]; last.whole == weak.Make(whole) {
 		return last.part
 	}
 	return nil
@@ -282,6 +286,6 @@ func (v *views) of(key viewKey, whole *Catalog, upstreams []*live.Upstream) *Cat
 		next.Upstreams = append(next.Upstreams, seen)
 		next.byName[u.Name] = seen
 	}
-	v.byKey[key] = seenCatalog{whole, next}
+	v.byKey[key] = seenCatalog{weak.Make(whole), next}
 	return next
 }

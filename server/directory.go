@@ -26,7 +26,7 @@ type lazyDirectory struct {
 // directories caches directories.
 type directories struct {
 	mu      sync.Mutex
-	byRules map[*policy.Rules]*lazyDirectory // by the rules of callers; nil: none
+	byRules map[*policy.Rules]*lazyDirectory // by the rules of callers; nil is the key of callers without rules
 }
 
 // maxDirectories bounds the directories that are cached.

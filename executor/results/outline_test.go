@@ -66,7 +66,8 @@ func TestOutlineIsBounded(t *testing.T) {
 	}
 }
 
-// TestRowFields finds the fields for the example of a select, whatever stands before the rows.
+// TestRowFields: the example of a select has fields of the rows, also if other members come
+// before the rows.
 func TestRowFields(t *testing.T) {
 	for data, want := range map[string]string{
 		`[{"id":1,"title":"a"},{"id":2,"n":3}]`:              "id title n",

@@ -112,15 +112,23 @@ func names(object rawjson.Node, like string) string {
 	return strings.Join(keys[:min(len(keys), maxNames)], ", ") + ", …"
 }
 
-// join returns one value as it is, or an array of several.
-func join(found []rawjson.Node, several bool) rawjson.Node {
+// join returns one value as it is, or an array of several. The caller must not change it.
+func join(found []rawjson.Node, several bool) []byte {
 	if !several {
-		return found[0]
+		return found[0].Raw()
 	}
 	array := []byte("[")
 	for _, n := range found {
 		array = rawjson.AppendElement(array, n.Raw())
 	}
-	tree, _ := rawjson.Parse(append(array, ']')) // its parts are valid
+	return append(array, ']')
+}
+
+// joined is join for a select, which needs the value parsed.
+func joined(found []rawjson.Node, several bool) rawjson.Node {
+	if !several {
+		return found[0]
+	}
+	tree, _ := rawjson.Parse(join(found, several)) // its parts are valid
 	return tree.Root()
 }

@@ -73,9 +73,9 @@ func (s *Store) Read(client string, q Query) (string, error) {
 	case q.Grep != "":
 		return s.grep(valuesIn(root, found), q)
 	case q.Select != nil:
-		return answer(q.Select.Apply(join(found, several)), s.budget()), nil
+		return answer(q.Select.Apply(joined(found, several)), s.budget()), nil
 	}
-	return s.windowOf(string(join(found, several).Raw()), q)
+	return s.windowOf(string(join(found, several)), q)
 }
 
 // grepAll searches the values of JSON, or the lines of a text.

@@ -98,7 +98,8 @@ func (s *Store) Values(client string) *Values {
 
 // Get returns the part of a kept result that a reference names, as JSON. The reference is
 // an id and a JSON Pointer, like r7/items/0/id. A query, if there is one, selects from that
-// part. The id alone of a result that is not JSON names its text.
+// part. The id alone of a result that is not JSON names its text. The caller must not change
+// what Get returns.
 func (v *Values) Get(reference string, q *selection.Query) ([]byte, error) {
 	id, path := splitReference(reference)
 	root, ok := v.parsed[id]
@@ -119,11 +120,10 @@ func (v *Values) Get(reference string, q *selection.Query) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	value := join(found, several)
 	if q == nil {
-		return value.Raw(), nil
+		return join(found, several), nil
 	}
-	selected := q.Apply(value)
+	selected := q.Apply(joined(found, several))
 	if !selected.IsKnown() {
 		return nil, fmt.Errorf("select: %s", selected.Note())
 	}

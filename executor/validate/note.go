@@ -177,8 +177,8 @@ func (n *noter) declared(r *rule, key string) []*rule {
 	return r.declared(key)
 }
 
-// inside returns the rules for a member or an element of a value; nil among them if there
-// is none for the element.
+// inside returns the rules for a member or an element of a value. The rule of an element may
+// be nil.
 func (n *noter) inside(r *rule, value any, key string) []*rule {
 	if _, isArray := value.([]any); isArray {
 		i, _ := strconv.Atoi(key)

@@ -59,7 +59,7 @@ type Validator struct {
 	// A costly check cannot be stopped, so a schema has one at a time. Its caller
 	// holds turn while it waits.
 	turn      chan struct{}
-	isOverdue atomic.Bool // the last check still runs
+	isOverdue atomic.Bool // a check that exceeded its limit still runs
 }
 
 // judge is a compiled schema.

@@ -106,7 +106,8 @@ func listen(ctx context.Context, s config.Server) (net.Listener, error) {
 
 // listenProblem says in plain words why an address cannot be opened.
 func listenProblem(err error) string {
-	if errors.Is(err, syscall.EADDRINUSE) {
+	const inUseOnWindows = syscall.Errno(10048)
+	if errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, inUseOnWindows) {
 		return "another program uses this port"
 	}
 	if call, ok := errors.AsType[*os.SyscallError](err); ok {

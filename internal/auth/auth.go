@@ -193,7 +193,7 @@ func (a *Account) Redact(text string) string {
 	if c == nil {
 		return text
 	}
-	return redact.NewSet([]string{c.Access, c.Refresh, c.Client.Secret}).Redact(text)
+	return redact.NewTokens(c.Access, c.Refresh, c.Client.Secret).Redact(text)
 }
 
 func withoutFragment(address string) string {

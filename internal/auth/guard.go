@@ -93,6 +93,10 @@ func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	defer func() { _ = response.Body.Close() }()
+	if r.Method == http.MethodGet && response.StatusCode/100 == 4 { // there is no such document, whatever the reply says
+		response.Body = http.NoBody
+		return response, nil
+	}
 	data, err := io.ReadAll(io.LimitReader(response.Body, maxReply+1))
 	switch {
 	case err != nil:

@@ -210,7 +210,7 @@ func (a *Account) explain(err error, form url.Values) error {
 			secrets = append(secrets, form.Get(name))
 		}
 		text := describe(refused.ErrorCode, refused.ErrorDescription)
-		return &tokenError{refused.ErrorCode, redact.NewSet(secrets).Redact(text)}
+		return &tokenError{refused.ErrorCode, redact.NewTokens(secrets...).Redact(text)}
 	case ok:
 		status := refused.Response.StatusCode
 		return fmt.Errorf("HTTP status %d %s from the token endpoint", status, http.StatusText(status))

@@ -85,7 +85,7 @@ func (d *Document) levels(v *hujson.Value) int {
 // Line returns a value on one line, with spaces after colons and commas.
 func Line(value []byte) []byte { return style{space: " "}.append(nil, value, "", 0) }
 
-// append appends a value. Its first so many levels get a line for each item.
+// append appends a value to b. In its outermost levels, each item gets a line of its own.
 func (s style) append(b, value []byte, indent string, levels int) []byte {
 	kind := rawjson.Kind(value)
 	if kind != '{' && kind != '[' {

@@ -14,7 +14,7 @@ import (
 // reorder or hide text become escapes; invalid UTF-8 becomes U+FFFD.
 func Line(s string) string { return escaped(s, `\n`, " ") }
 
-// escaped returns s with escapes, and with other texts for line breaks and tabs.
+// escaped escapes the hidden characters of s, and replaces line breaks and tabs.
 func escaped(s, lineBreak, tab string) string {
 	if clean(s) {
 		return s

@@ -121,13 +121,13 @@ func (c *cursor) open(depth int) (in container) {
 		in.err = ErrDepth
 		return in
 	}
-	in.closing = c.b[c.i] + 2 // in ASCII, both brackets are that far apart
+	in.closing = c.b[c.i] + 2 // '}' is '{'+2, and ']' is '['+2
 	c.i++
 	return in
 }
 
 // next moves to the next value in a container. The caller moves past the value. next
-// returns false behind the last value, and if err is set.
+// returns false after the last value, or on an error.
 func (c *cursor) next(in *container) bool {
 	if in.err != nil {
 		return false

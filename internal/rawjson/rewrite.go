@@ -8,7 +8,8 @@ type Edit struct {
 	With       []byte
 }
 
-// Splice applies edits to a text. They must not overlap; Splice sorts them.
+// Splice applies edits to a text. They must not overlap; Splice sorts them. Without
+// edits it returns the text itself.
 func Splice(text []byte, edits []Edit) []byte {
 	if len(edits) == 0 {
 		return text
@@ -26,8 +27,8 @@ func Splice(text []byte, edits []Edit) []byte {
 // Rewrite replaces the keys, strings and numbers of a value by the results of key
 // and text. A nil key keeps all keys; a number that changes becomes a string. The
 // path has the keys that lead to the text and is valid only during the call.
-// Everything else keeps its bytes. Rewrite returns nil if the value is not valid
-// JSON.
+// Everything else keeps its bytes. Rewrite returns the value itself if nothing changes,
+// and nil if the value is not valid JSON.
 func Rewrite(value []byte, key func(key string) string, text func(path []string, text string) string) []byte {
 	tree, err := Parse(value)
 	if err != nil {

@@ -214,7 +214,7 @@ func (n Node) Child(token string) Node {
 		return n.Get(token)
 	}
 	i, err := strconv.Atoi(token)
-	if err != nil || strconv.Itoa(i) != token { // 01 and +1 are no indexes
+	if err != nil || strconv.Itoa(i) != token { // 01 and +1 are not indexes
 		return Node{}
 	}
 	return n.At(i)

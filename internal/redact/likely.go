@@ -36,10 +36,12 @@ var ordinary = []string{
 // shortest is the length of the shortest secret, in bytes.
 const shortest = 6
 
+func isShort(value string) bool { return len(value) < shortest }
+
 // IsTrivial reports whether hiding a value would only remove ordinary text: the value is
 // short, a common word, or a path that exists.
 func IsTrivial(value string) bool {
-	if len(value) < shortest || slices.Contains(ordinary, strings.ToLower(value)) {
+	if isShort(value) || slices.Contains(ordinary, strings.ToLower(value)) {
 		return true
 	}
 	for _, path := range filepath.SplitList(value) {

@@ -14,8 +14,7 @@ import (
 const Hidden = "***"
 
 // Set is a set of secrets that grows: a program may get others with each start, and still
-// print the earlier ones. It is safe for concurrent use. Redact and
-// Initial accept a nil Set.
+// print the earlier ones. It is safe for concurrent use. Redact and Initial accept a nil Set.
 type Set struct {
 	redactor atomic.Pointer[redactor] // of all secrets
 
@@ -29,16 +28,22 @@ type Set struct {
 const maxAdded = 64
 
 // NewSet returns a Set of secrets, without those that are trivial.
-func NewSet(secrets []string) *Set {
-	s := &Set{first: normalize(secrets)}
+func NewSet(secrets []string) *Set { return newSet(normalize(secrets, IsTrivial)) }
+
+// NewTokens returns a Set of secrets that a server issued, without short ones. It never looks
+// at the file system, as IsTrivial does: the server chose the texts.
+func NewTokens(secrets ...string) *Set { return newSet(normalize(secrets, isShort)) }
+
+func newSet(normalized []string) *Set {
+	s := &Set{first: normalized}
 	s.redactor.Store(&redactor{s.first})
 	return s
 }
 
-// normalize returns the secrets sorted, without those that are trivial, and also as a query
-// has them.
-func normalize(secrets []string) []string {
-	all := slices.DeleteFunc(slices.Clone(secrets), IsTrivial)
+// normalize returns the secrets sorted, without those that are not hidden, and also as a
+// query has them.
+func normalize(secrets []string, isShown func(secret string) bool) []string {
+	all := slices.DeleteFunc(slices.Clone(secrets), isShown)
 	for _, secret := range all {
 		if strings.Contains(secret, " ") {
 			all = append(all, strings.ReplaceAll(secret, " ", "+"))
@@ -57,7 +62,7 @@ func (s *Set) Initial() []string {
 }
 
 // Add adds secrets. The oldest addition is forgotten if there are too many.
-func (s *Set) Add(secrets []string) { s.add(normalize(secrets)) }
+func (s *Set) Add(secrets []string) { s.add(normalize(secrets, IsTrivial)) }
 
 // add adds normalized secrets.
 func (s *Set) add(secrets []string) {

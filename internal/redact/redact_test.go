@@ -146,6 +146,15 @@ func TestNewSet(t *testing.T) {
 	}
 }
 
+// What a server issued is hidden, even if it is an existing path or a common word.
+func TestNewTokens(t *testing.T) {
+	path := t.TempDir()
+	set := NewTokens(path, "production", "short")
+	if got := set.Redact(path + " production short"); got != "*** *** short" {
+		t.Error(got)
+	}
+}
+
 func TestLikely(t *testing.T) {
 	for _, name := range []string{"API_KEY", "--password", "Authorization", "aws_secret_access_key"} {
 		if !IsSecretName(name) {

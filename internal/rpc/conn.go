@@ -93,7 +93,7 @@ func NewConn(o ConnOptions) *Conn {
 	return c
 }
 
-// ErrClosed is returned for a request that was not sent because the connection is
+// ErrClosed is returned for a message that was not sent because the connection is
 // closed.
 var ErrClosed = errors.New("the session is over")
 

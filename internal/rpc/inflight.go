@@ -170,7 +170,7 @@ func (f *inFlight) begin(in *Incoming) {
 }
 
 // request returns the newest unfinished request of the peer with that ID, nil if there is
-// none.
+// none. It looks at all of them, because only cancellations need it.
 func (f *inFlight) request(id []byte) (newest *Incoming) {
 	for in := range f.incoming {
 		if in.id == string(id) && (newest == nil || in.number > newest.number) {

@@ -59,7 +59,7 @@ var contents = map[string]content{
 	"$defs": schemasByKey, "definitions": schemasByKey,
 }
 
-// collectAnchors looks for anchors in a value.
+// collectAnchors adds the anchors in a value, and in all values below it.
 func (s *Schema) collectAnchors(n rawjson.Node, holds content) {
 	for _, element := range n.Elements() {
 		below := data
@@ -152,7 +152,8 @@ func (s *Schema) follow(pointer string) (rawjson.Node, error) {
 	return rawjson.Node{}, errNowhere
 }
 
-// maxAlternatives bounds the work of Alternatives: with so many schemas, it adds no more.
+// maxAlternatives bounds the work of Alternatives, which follows no more references once it
+// has so many schemas.
 const maxAlternatives = 1000
 
 // Alternatives returns schemas together with those that they refer to or combine.

@@ -26,10 +26,10 @@ type Query struct {
 // Selection is the result of a Query.
 type Selection struct {
 	query   Query          // with paths that begin at the rows
-	all     []rawjson.Node // the rows there are
+	all     []rawjson.Node // all rows of the value
 	isOne   bool           // the value is an object, which is the only row
 	matched int            // rows that meet the conditions
-	rows    []rawjson.Node // those of them that are returned
+	rows    []rawjson.Node // the matching rows, up to the limit
 	unknown []Path
 	known   []string // fields that the rows have
 }

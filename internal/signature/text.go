@@ -82,7 +82,8 @@ func value(n rawjson.Node) string {
 	return ""
 }
 
-// compact returns a value as JSON that is safe to show, without white space.
+// compact returns a value as JSON that is safe to show, without white space. It may share the
+// memory of the schema.
 func compact(n rawjson.Node) []byte {
 	switch n.Kind() {
 	case '"':

@@ -6,7 +6,7 @@ import "math"
 type writer struct {
 	buf    []byte
 	losses int     // how much detail is left out, see below
-	layout *layout // names definitions
+	layout *layout // gives definitions their names
 	used   []*def  // the definitions that the text names
 }
 

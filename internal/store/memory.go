@@ -19,7 +19,7 @@ const maxValues = 20_000
 type Memory struct {
 	mu        sync.Mutex
 	values    map[string]value
-	locks     map[string]chan struct{} // of the keys that are locked; closed at the end of the lock
+	locks     map[string]chan struct{} // by key, while it is locked; closed by unlock
 	listeners map[*listener]struct{}
 	writes    int
 }
@@ -126,7 +126,7 @@ func (m *Memory) Delete(_ context.Context, key string) error {
 	return nil
 }
 
-// Lock implements Store.
+// Lock implements Store. Waiters get the lock in any order.
 func (m *Memory) Lock(ctx context.Context, key string) (Lock, error) {
 	for {
 		m.mu.Lock()

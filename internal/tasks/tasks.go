@@ -38,8 +38,7 @@ func (g *Group) Add() bool {
 // Done ends work that Add counted.
 func (g *Group) Done() { g.running.Done() }
 
-// Close lets no more goroutines start and waits for those that run. It is safe to
-// call twice.
+// Close lets no more work begin and waits for the work that runs. It is safe to call twice.
 func (g *Group) Close() {
 	g.mu.Lock()
 	g.closed = true

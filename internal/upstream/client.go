@@ -23,8 +23,8 @@ type Client interface {
 	Notify(method string, params []byte)
 }
 
-// CallerOf returns the caller of a client. A nil client, and one whose caller has no name,
-// have the zero Caller, who may use everything.
+// CallerOf returns the caller of a client: the zero Caller, who may use everything, for a nil
+// client or one without a caller.
 func CallerOf(c Client) policy.Caller {
 	if c == nil || c.Caller() == nil {
 		return policy.Caller{}

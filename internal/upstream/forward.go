@@ -27,7 +27,7 @@ func (s *Session) handleRequest(m rpc.Message, callID []byte) {
 		s.respond(m.ID, []byte("{}"), nil)
 		return
 	case s.isEcho(m):
-		s.conn.Refuse(m.ID, &Unanswered{Server: s.Config.Name, Reason: "it repeats what it reads, so it is not an MCP server; check its command and args"})
+		s.conn.Refuse(m.ID, &Unanswered{Server: s.Config.Name, Reason: "it repeats what it reads, so it is not an MCP server; check its command or URL"})
 		return
 	case !forClients[m.Method]:
 		s.respond(m.ID, nil, rpc.Errorf(rpc.CodeMethodNotFound, "Method '%s' not found", m.Method))

@@ -143,7 +143,7 @@ func (h *HTTP) serveGetStream(w http.ResponseWriter, r *http.Request, n *session
 	if n.replicas != nil {
 		ctx, stop := context.WithCancel(r.Context())
 		defer stop()
-		n.replicas.announceStream(ctx, n)
+		n.replicas.announceStream(ctx, n, out)
 	}
 	if events.flush() != nil {
 		return

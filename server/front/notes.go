@@ -33,7 +33,7 @@ const (
 	noteReceived noteKind = "received" // payload: a message of the client, for the replica that it concerns
 	noteOffered  noteKind = "offered"  // payload: a message to the client, for the replica that has the GET stream
 	noteTaken    noteKind = "taken"    // payload: the ID of a request that was offered
-	noteStream   noteKind = "stream"   // the client has its GET stream to the sender of the note; payload: when it was opened
+	noteStream   noteKind = "stream"   // the client has its GET stream to the sender of the note; payload: when it was opened, in microseconds
 )
 
 // noteTopic begins notes. Other messages in the store have other topics.
@@ -46,7 +46,7 @@ var handlers = map[noteKind]func(p *replicas, n *session, m note){
 	noteReceived: (*replicas).received,
 	noteOffered:  (*replicas).take,
 	noteTaken:    func(_ *replicas, n *session, m note) { n.taken(m.payload) },
-	noteStream:   func(_ *replicas, n *session, m note) { n.moveStream(m) },
+	noteStream:   (*replicas).moveStream,
 }
 
 func (n note) text(from string) []byte {
@@ -233,8 +233,10 @@ func (p *replicas) take(n *session, m note) {
 // announceStream notifies the other replicas in the background, until ctx ends, that the client
 // has its GET stream here. Their copies have subscriptions, so they must not expire meanwhile.
 // A replica that drains ends the stream at once, so the others keep theirs.
-func (p *replicas) announceStream(ctx context.Context, n *session) {
-	mark, isOpen := n.markStream(p.id)
+func (p *replicas) announceStream(ctx context.Context, n *session, out *stream) {
+	n.mu.Lock()
+	mark, isOpen := n.newest, n.getStream == out
+	n.mu.Unlock()
 	if !isOpen || !p.isShared || p.sessions.isDraining() {
 		return
 	}
@@ -242,7 +244,7 @@ func (p *replicas) announceStream(ctx context.Context, n *session) {
 		tick := time.NewTicker(max(p.sessions.idle/3, time.Second))
 		defer tick.Stop()
 		for {
-			_ = p.post(p.outbox.urgent, note{kind: noteStream, session: n.id, payload: strconv.AppendInt(nil, mark.time, 10)})
+			p.postStream(n, mark)
 			select {
 			case <-tick.C:
 			case <-ctx.Done():
@@ -263,29 +265,28 @@ func (m streamMark) isAfter(other streamMark) bool {
 	return cmp.Or(cmp.Compare(m.time, other.time), strings.Compare(m.replica, other.replica)) > 0
 }
 
-// markStream makes the GET stream here the newest; false if it has ended already.
-func (n *session) markStream(replica string) (mark streamMark, isOpen bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.getStream == nil {
-		return mark, false
-	}
-	n.newest = streamMark{max(time.Now().UnixMicro(), n.newest.time+1), replica}
-	return n.newest, true
-}
-
-// moveStream ends the GET stream here if the client has opened the one of the note later.
-func (n *session) moveStream(m note) {
+// moveStream ends the GET stream here if the client has opened the one of the note later. If
+// not, it tells the sender, whose clock may be late, so that one stream stays.
+func (p *replicas) moveStream(n *session, m note) {
 	at, _ := strconv.ParseInt(string(m.payload), 10, 64)
 	mark := streamMark{at, m.from}
+	var ended *stream
 	n.mu.Lock()
 	n.used = time.Now()
-	isNewer := mark.isAfter(n.newest)
-	if isNewer {
-		n.newest = mark
+	if mark.isAfter(n.newest) {
+		ended, n.getStream, n.newest = n.getStream, nil, mark
 	}
+	isHere, own := n.getStream != nil, n.newest
 	n.mu.Unlock()
-	if isNewer {
-		n.setStream(nil)
+	if ended != nil {
+		ended.end(nil)
 	}
+	if isHere {
+		p.postStream(n, own)
+	}
+}
+
+// postStream notifies the other replicas of the GET stream here.
+func (p *replicas) postStream(n *session, mark streamMark) {
+	_ = p.post(p.outbox.urgent, note{kind: noteStream, session: n.id, payload: strconv.AppendInt(nil, mark.time, 10)})
 }

@@ -29,7 +29,7 @@ type session struct {
 	used      time.Time
 	busy      int        // open requests and streams
 	getStream *stream    // carries messages that belong to no call; nil if the client has not opened it
-	newest    streamMark // of the GET streams on all replicas
+	newest    streamMark // of the newest GET stream that this replica knows
 	calls     int        // with legacy SSE: calls whose responses getStream will carry
 	draining  bool       // getStream ends when calls is 0
 
@@ -148,6 +148,12 @@ func (n *session) setStream(s *stream) {
 	n.mu.Lock()
 	previous, late := n.getStream, s != nil && (n.isOver() || n.draining && n.calls == 0)
 	n.getStream = s
+	switch {
+	case late:
+		n.getStream = nil
+	case s != nil && n.replicas != nil:
+		n.newest = streamMark{max(time.Now().UnixMicro(), n.newest.time+1), n.replicas.id}
+	}
 	n.mu.Unlock()
 	if previous != nil {
 		previous.end(nil)

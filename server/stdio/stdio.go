@@ -97,7 +97,7 @@ type run struct {
 // drain waits until no requests are pending. After server.DrainTime it cancels them.
 func (c *run) drain(cancel context.CancelCauseFunc) {
 	idle := make(chan struct{})
-	go func() {
+	go func() { // ends with the last request, perhaps after Run
 		defer close(idle)
 		c.pending.Close()
 	}()

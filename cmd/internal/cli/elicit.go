@@ -2,8 +2,11 @@ package cli
 
 import (
 	"cmp"
+	"net/mail"
+	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"mcpx/executor/validate"
 	"mcpx/internal/plain"
@@ -239,19 +242,24 @@ func (q question) problem(value []byte) string {
 	if err != nil {
 		return err.Error()
 	}
-	isOfField := func(p validate.Problem) bool { return len(p.Path) > 0 && p.Path[0] == q.name }
-	problems := q.form.Check(decoded)
-	if i := slices.IndexFunc(problems, isOfField); i >= 0 { // the other fields are asked for later
-		return problems[i].Text
+	for _, p := range q.form.Check(decoded) {
+		if len(p.Path) > 0 && p.Path[0] == q.name { // the other fields are asked for later
+			return p.Text
+		}
 	}
-	if format, known := q.format(); known && slices.ContainsFunc(q.form.Notes(decoded), isOfField) {
+	format, known := q.format()
+	if text, ok := rawjson.String(value); ok && known && !format.fits(text) {
 		return "expected " + format.example
 	}
 	return ""
 }
 
 // format describes one format of texts.
-type format struct{ name, example string }
+type format struct {
+	name    string
+	example string
+	fits    func(text string) bool
+}
 
 // format returns the format of the value, if it has one that is known.
 func (q question) format() (f format, known bool) {
@@ -262,10 +270,27 @@ func (q question) format() (f format, known bool) {
 
 // formats are the formats that MCP allows for texts.
 var formats = map[string]format{
-	"email":     {"email address", "an email address, such as me@example.com"},
-	"uri":       {"URL", "a URL, such as https://example.com"},
-	"date":      {"date", "a date, such as 2025-12-31"},
-	"date-time": {"date and time", "a date and time, such as 2025-12-31T23:59:59Z"},
+	"email":     {"email address", "an email address, such as me@example.com", isEmail},
+	"uri":       {"URL", "a URL, such as https://example.com", isURI},
+	"date":      {"date", "a date, such as 2025-12-31", isTime(time.DateOnly)},
+	"date-time": {"date and time", "a date and time, such as 2025-12-31T23:59:59Z", isTime(time.RFC3339)},
+}
+
+func isEmail(text string) bool {
+	address, err := mail.ParseAddress(text)
+	return err == nil && address.Name == "" && !strings.ContainsAny(text, "<>")
+}
+
+func isURI(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && u.Scheme != "" && !strings.Contains(text, " ")
+}
+
+func isTime(layout string) func(text string) bool {
+	return func(text string) bool {
+		_, err := time.Parse(layout, strings.ToUpper(text)) // t and z may be lower case
+		return err == nil
+	}
 }
 
 // bare returns a value without quotes.

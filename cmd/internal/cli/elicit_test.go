@@ -32,7 +32,7 @@ func TestElicitationAnswers(t *testing.T) {
 		{"uri without a host", `{"type":"string","format":"uri"}`, []string{"urn:isbn:1", "x"}, `"urn:isbn:1"`, nil},
 		{"date", `{"type":"string","format":"date"}`, []string{"31.12.2025", "2025-02-30", "2025-12-31"}, `"2025-12-31"`,
 			[]string{"(date)", "    expected a date, such as 2025-12-31\n", "    expected a date"}},
-		{"date-time", `{"type":"string","format":"date-time"}`, []string{"2025-12-31", "2025-12-31T25:00:00Z", "2025-12-31T23:59:59.5+01:00"}, `"2025-12-31T23:59:59.5+01:00"`,
+		{"date-time", `{"type":"string","format":"date-time"}`, []string{"2025-12-31", "2025-12-31T23:59", "2025-12-31T25:00:00Z", "2025-12-31T23:59:59.5+01:00"}, `"2025-12-31T23:59:59.5+01:00"`,
 			[]string{"(date and time)", "    expected a date and time, such as 2025-12-31T23:59:59Z\n", "    expected a date and time"}},
 		{"unknown format", `{"type":"string","format":"color"}`, []string{"x"}, `"x"`, nil},
 
