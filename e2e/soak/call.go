@@ -75,7 +75,7 @@ type answer struct {
 	rest     *rest // if the result was cut
 }
 
-// message is what mcpx sends to a client.
+// message is a JSON-RPC message from mcpx to a client.
 type message struct {
 	answer
 	ID     json.RawMessage `json:"id"`

@@ -154,8 +154,8 @@ func openFiles(pid int) int {
 	return len(entries)
 }
 
-// processes returns the live processes of a part, or of all parts if the name is empty. The
-// mark in their environment tells.
+// processes returns the live processes of a part, or of all parts if the name is empty. It
+// finds them by the mark in their environment.
 func (s *soak) processes(name string) (pids []int) {
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {

@@ -448,9 +448,9 @@ func FuzzPack(f *testing.F) {
 	f.Add(strings.Repeat("é", 50_000), 1, 2, 100)
 	f.Fuzz(func(t *testing.T, text string, from, to, damage int) {
 		value := pack(kept{text: text, data: text})
-		got, err := unpack(value)
+		got, err := fetched(t, value)
 		if err != nil || got.text != text || got.data != text {
-			t.Fatalf("unpack: %v", err)
+			t.Fatalf("the whole result: %v", err)
 		}
 		p, err := readHeader(value[:min(len(value), headerBytes)])
 		if err != nil {
@@ -465,25 +465,23 @@ func FuzzPack(f *testing.F) {
 		}
 		if damage >= 0 && damage < len(value) {
 			value[damage] ^= 0x55
-			_, _ = unpack(value) // must not panic, nor allocate without a bound
-			if got, err := unpack(value[:damage]); err == nil && got.text != text {
+			_, _ = fetched(t, value) // must not panic, nor allocate without a bound
+			if got, err := fetched(t, value[:damage]); err == nil && got.text != text {
 				t.Error("a value that was cut is read as another text")
 			}
 		}
 	})
 }
 
-// unpack returns the result in a packed result, as fetch does.
-func unpack(value []byte) (kept, error) {
-	p, err := readHeader(value)
-	if err != nil {
-		return kept{}, err
+// fetched returns a packed result as another replica reads it from the store.
+func fetched(t *testing.T, value []byte) (kept, error) {
+	t.Helper()
+	shared := store.NewMemory()
+	r := replica(shared, 100_000)
+	if err := shared.Set(t.Context(), r.key("me", "r1-aaaa"), value, time.Hour); err != nil {
+		t.Fatal(err)
 	}
-	text, _, err := p.text(value[p.head:], 0)
-	if err != nil || len(text) != p.size {
-		return kept{}, errPacked
-	}
-	return kept{text: text, data: text[p.data:p.dataEnd]}, nil
+	return r.fetch("me", "r1-aaaa", errors.New("there is none"))
 }
 
 // idForm finds ids in notes.

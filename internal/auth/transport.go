@@ -10,7 +10,8 @@ import (
 
 // Transport returns a RoundTripper that adds the access token to requests to the
 // upstream's origin. If the upstream refuses the token, it gets a new one and sends the
-// request once more, which was not run. If a person must act, the error is a *Required.
+// request once more, which was not run. If a person must act, errors.As finds a *Required in
+// the error.
 func (a *Account) Transport(base http.RoundTripper) http.RoundTripper {
 	return &transport{a, base}
 }

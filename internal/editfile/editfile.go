@@ -167,8 +167,8 @@ func (f *file) write(text []byte, limit int64) error {
 	return replace(f.path, text, f.mode, func() error { return f.unchanged(limit) })
 }
 
-// Replace writes a file with these permissions. What was there is replaced whole, or not
-// at all.
+// Replace writes a file with these permissions. A file that was there is replaced whole, or
+// not at all. Unlike Edit, Replace replaces a symbolic link itself and takes no lock.
 func Replace(path string, text []byte, mode fs.FileMode) error {
 	return replace(path, text, mode, func() error { return nil })
 }

@@ -40,7 +40,7 @@ func (c Change) Title() string {
 	return c.verb() + " " + nouns[c.Kind] + " \"" + visible(c.Name) + "\""
 }
 
-// nouns has what can change.
+// nouns are the names of the kinds in messages.
 var nouns = map[Kind]string{origin: "command or url", instructions: "instructions", Tools: "tool", Prompts: "prompt", Templates: "template"}
 
 // String returns the origin as one text.

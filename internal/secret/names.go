@@ -23,8 +23,8 @@ const maxNames = 1 << 20
 // NamesFile returns the file of names in the state folder.
 func NamesFile() Names { return Names(filepath.Join(StateFolder(), "secret-names")) }
 
-// StateFolder returns where mcpx keeps what it must not lose: in $XDG_STATE_HOME, or its
-// default.
+// StateFolder returns the folder for lasting data: mcpx in $XDG_STATE_HOME, on Windows in
+// %LocalAppData%, and otherwise in ~/.local/state.
 func StateFolder() string {
 	if folder := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(folder) {
 		return filepath.Join(folder, "mcpx")

@@ -59,10 +59,11 @@ func (c *installCmd) Run(t *terminal) error {
 	}
 	if c.Remove {
 		change, err := clients.Uninstall(place, before, c.Name)
-		if err == nil {
-			noteMoved(t, change)
+		if err := c.finish(t, change, clientError(err, place), "mcpx is not in the config of "+place.Title); err != nil {
+			return err
 		}
-		return c.finish(t, change, clientError(err, place), "mcpx is not in the config of "+place.Title)
+		noteMoved(t, change)
+		return nil
 	}
 	entry, err := c.entry(t)
 	if err != nil {
@@ -95,7 +96,7 @@ func noteMoved(t *terminal, change *clients.Change) {
 	}
 	text, err := readIfExists(path)
 	if err != nil {
-		return // without its config, mcpx gave the client nothing
+		return // the note is only advice
 	}
 	var lost []string
 	_, err = edit.Text(path, text, func(e *edit.Editor) error {

@@ -1,4 +1,4 @@
-/** What the panes of the panel below have in common. */
+/** The shared parts of the panes of the log. */
 
 import { clock, h } from '../dom.js';
 
