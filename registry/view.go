@@ -244,7 +244,7 @@ type views struct {
 
 // seenCatalog is what clients see of a catalog.
 type seenCatalog struct {
-	whole weak.Pointer[Catalog] // what is derived from an old catalog may go with it
+	whole weak.Pointer[Catalog] // weak, so that an old catalog and everything derived from it can be freed
 	part  *Catalog
 }
 

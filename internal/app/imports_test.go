@@ -80,7 +80,7 @@ func step(name string) int {
 	found := -1
 	for i, s := range ladder {
 		if within(name, s) && (found < 0 || len(s) > len(ladder[found])) {
-			found = i // the longest match: registry/live stands below registry
+			found = i // the longest entry wins: registry/live is below registry
 		}
 	}
 	return found

@@ -152,8 +152,8 @@ func (s *Schema) follow(pointer string) (rawjson.Node, error) {
 	return rawjson.Node{}, errNowhere
 }
 
-// maxAlternatives bounds the work of Alternatives, which follows no more references once it
-// has so many schemas.
+// maxAlternatives bounds the work of Alternatives: with that number of schemas, it follows no
+// more references.
 const maxAlternatives = 1000
 
 // Alternatives returns schemas together with those that they refer to or combine.

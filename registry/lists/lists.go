@@ -1,6 +1,5 @@
-// Package lists has the lists of one upstream: what the upstream sent, and which of it
-// clients see. Lists is a value: copy it, then change the copy. Whoever has the original does
-// not see the change. Only News is shared by copies: it is told once.
+// Package lists has the lists of one upstream, as it sent them and as clients see them. Lists is a value: copy it, then change the copy. Whoever has the original does
+// not see the change. Copies share only News, so that it is shown once.
 package lists
 
 import (

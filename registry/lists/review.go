@@ -143,7 +143,7 @@ type news struct {
 	isTold atomic.Bool
 }
 
-// SetNews makes News tell which tools have changed, and which are new.
+// SetNews sets the changed and the new tools that News returns.
 func (l *Lists) SetNews(changed, added []string) {
 	var parts []string
 	if changed != nil {

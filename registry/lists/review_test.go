@@ -92,7 +92,7 @@ func TestApproved(t *testing.T) {
 	}
 }
 
-// Tools that differ from the last start are told once.
+// News names the tools that differ from the last start, the first time it is read.
 func TestCompare(t *testing.T) {
 	l := New(&config.Upstream{Trust: config.Trust{Pin: config.PinWarn}, Tools: config.Filter{Deny: []string{"hidden"}}})
 	before := named("same", "changed")
@@ -107,7 +107,7 @@ func TestCompare(t *testing.T) {
 		t.Error(got)
 	}
 	if again := l.News(); again != "" {
-		t.Errorf("told twice: %q", again)
+		t.Errorf("returned twice: %q", again)
 	}
 	if changed, added := l.Compare(nil); changed != nil || added != nil {
 		t.Error("a first list has news")

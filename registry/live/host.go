@@ -43,7 +43,7 @@ type Host interface {
 	Subscriptions(s *Session) []string
 }
 
-// Options are what a registry and its supervisors need.
+// Options configure a registry and its supervisors.
 type Options struct {
 	Log            zerolog.Logger
 	Version        string // of mcpx, for initialize
@@ -60,7 +60,7 @@ type Options struct {
 	Tracer  *telemetry.Tracer   // for the registry: records spans of requests; nil: none
 }
 
-// Group is what the supervisors of a registry have in common.
+// Group has the limits and settings that the supervisors of a registry share.
 type Group struct {
 	host    Host
 	options Options

@@ -159,8 +159,7 @@ func (s *Supervisor) logReview() {
 	}
 }
 
-// noteChanges logs which tools differ from those that were listed before, and makes News
-// tell it.
+// noteChanges logs which tools differ from those that were listed before, and sets News.
 func (s *Supervisor) noteChanges(before []lists.Item) {
 	changed, added := s.Upstream().Compare(before)
 	if changed == nil && added == nil {
@@ -173,7 +172,7 @@ func (s *Supervisor) noteChanges(before []lists.Item) {
 // Announced returns how many changes of its lists the upstream has announced.
 func (s *Supervisor) Announced() int64 { return s.refresh.Noted() }
 
-// HasRead reports whether the lists have so many of these changes.
+// HasRead reports whether that number of announced changes is in the lists.
 func (s *Supervisor) HasRead(announced int64) bool { return s.listed.Load() >= announced }
 
 // AwaitsList reports whether the upstream has announced that a list has changed, and only

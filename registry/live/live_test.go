@@ -34,7 +34,7 @@ type host struct {
 	supervisor *Supervisor
 
 	mu       sync.Mutex
-	lists    []string // the tools that were published when the Host was told of a change
+	lists    []string // the published tools at each call of ListsChanged
 	recorded int      // messages
 }
 

@@ -266,7 +266,7 @@ func (m streamMark) isAfter(other streamMark) bool {
 }
 
 // moveStream ends the GET stream here if the client has opened the one of the note later. If
-// not, it tells the sender, whose clock may be late, so that one stream stays.
+// not, the clock of the sender may be late: moveStream notifies it, so that one stream stays.
 func (p *replicas) moveStream(n *session, m note) {
 	at, _ := strconv.ParseInt(string(m.payload), 10, 64)
 	mark := streamMark{at, m.from}
