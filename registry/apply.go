@@ -29,7 +29,6 @@ func (r *Registry) Apply(p *config.Profile) {
 	}
 	catalog.setPerUser()
 	r.catalog.Store(catalog)
-	r.applyToUsers()
 	for name, s := range previous { // after Store: whoever waited for them looks there
 		if r.supervisors[name] != s {
 			r.end(s)
@@ -48,7 +47,6 @@ func (r *Registry) Apply(p *config.Profile) {
 func (r *Registry) Close() {
 	r.Apply(&config.Profile{})
 	r.tasks.Close()
-	r.sessions.closeAll()
 	r.stop()
 }
 
@@ -67,11 +65,11 @@ func (r *Registry) applyUpstream(c *config.Upstream, current *live.Supervisor) {
 	case current != nil && current.Upstream().State == live.Ready:
 		r.cancelReplacement(c.Name)
 		r.supervisors[c.Name] = current
-		r.replacements[c.Name] = live.New(r.group, c, "")
+		r.replacements[c.Name] = live.New(r.group, c)
 		r.start(r.replacements[c.Name])
 	default:
 		r.cancelReplacement(c.Name)
-		r.supervisors[c.Name] = live.New(r.group, c, "")
+		r.supervisors[c.Name] = live.New(r.group, c)
 		r.start(r.supervisors[c.Name])
 	}
 }
@@ -83,11 +81,11 @@ func (r *Registry) start(s *live.Supervisor) {
 	}
 }
 
-// end ends a supervisor that is not in the catalog any more. Its calls in flight may
-// finish. The caller holds r.mu.
+// end ends a supervisor that is not in the catalog any more, and those of owners that depend
+// on it. Their calls in flight may finish. The caller holds r.mu.
 func (r *Registry) end(s *live.Supervisor) {
 	s.Retire()
-	r.sessions.replace(s)
+	r.endOwned(basedOn(s))
 	r.publish(s, func(u *live.Upstream) { u.State = live.Stopped }) // wakes whoever waits for it
 }
 
@@ -130,5 +128,10 @@ func (r *Registry) reconfigure(s *live.Supervisor, c *config.Upstream) {
 	r.publish(s, func(u *live.Upstream) { u.Apply(c) })
 	if hasNewIdleTime {
 		s.NoteIdleTime()
+	}
+	for _, own := range r.owned.all(basedOn(s)) {
+		if next, err := own.config(c); err == nil { // the headers that it needs have not changed
+			r.reconfigure(own.supervisor, next)
+		}
 	}
 }

@@ -229,7 +229,7 @@ func TestApplyToOwnSessions(t *testing.T) {
 			}
 		})
 		synctest.Wait()
-		old := r.sessions.of("a")[0]
+		old := r.owned.sessionsOf("a")[0]
 		r.Apply(profileOf(own, newCommand))
 		synctest.Wait()
 		if old.IsOver() {
@@ -239,7 +239,7 @@ func TestApplyToOwnSessions(t *testing.T) {
 		if _, err := call(t.Context(), r, c); err != nil {
 			t.Fatal(err)
 		}
-		if next := r.sessions.of("a"); len(next) != 1 || next[0] == old || !old.IsOver() {
+		if next := r.owned.sessionsOf("a"); len(next) != 1 || next[0] == old || !old.IsOver() {
 			t.Errorf("sessions %v, old ended: %v", next, old.IsOver())
 		}
 		r.Detach(t.Context(), c)

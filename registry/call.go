@@ -83,14 +83,13 @@ func (r *Registry) callWhenReady(ctx context.Context, server string, q upstream.
 	defer cancel()
 	for {
 		if err := r.waitForEnd(starting, ending); err != nil {
-			return nil, r.For(q.Client).explain(server, err)
+			return nil, r.forCalls(q.Client).explain(server, err)
 		}
-		s, release, err := r.sessionFor(starting, server, q.Client)
+		s, err := r.sessionFor(starting, server, q.Client)
 		if err != nil {
-			return nil, r.For(q.Client).explain(server, err)
+			return nil, r.forCalls(q.Client).explain(server, err)
 		}
 		result, err := s.Call(ctx, q, r.limits(server))
-		release()
 		if !errors.Is(err, rpc.ErrClosed) {
 			return result, err
 		}
@@ -105,11 +104,7 @@ func (r *Registry) waitForEnd(ctx context.Context, s *live.Session) error {
 		return nil
 	}
 	ended := s.Done()
-	u := r.Catalog().Upstream(s.Config.Name)
-	if s.Supervisor().User() != "" {
-		u = s.Supervisor().Upstream()
-	}
-	if u != nil && u.Session == s && u.State == live.Ready { // its end is not published yet
+	if u := s.Supervisor().Upstream(); u.Session == s && u.State == live.Ready { // its end is not published yet
 		ended = u.Changed()
 	}
 	select {

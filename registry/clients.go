@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"mcpx/config"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/upstream"
 	"mcpx/registry/live"
@@ -87,7 +86,7 @@ func (r *Registry) Remove(c upstream.Client) (unsubscribe func(ctx context.Conte
 			})
 		}
 	}
-	r.sessions.removeClient(c.ID())
+	r.endClient(c)
 	return func(ctx context.Context) {
 		for _, request := range requests {
 			request(ctx)
@@ -200,7 +199,8 @@ func (r *Registry) Opened(s *live.Session, capabilities []byte) (ready func()) {
 // HasUsers implements live.Host. Clients use a shared session even without calls if they have
 // subscriptions, or sessions of their own.
 func (r *Registry) HasUsers(s *live.Session) bool {
-	return len(r.clients.uris(keyOfSession(s))) > 0 || len(r.sessions.of(s.Config.Name)) > 0
+	isShared := s.Supervisor().Owner() == ""
+	return len(r.clients.uris(keyOfSession(s))) > 0 || isShared && len(r.owned.sessionsOf(s.Config.Name)) > 0
 }
 
 // withLogger returns a log message whose logger begins with the server's name.
@@ -212,10 +212,9 @@ func withLogger(params []byte, server string) []byte {
 	return rawjson.With(params, "logger", rawjson.AppendString(nil, logger))
 }
 
-// openSessions returns an upstream's open sessions: the shared one, the per-client ones
-// and those of callers.
+// openSessions returns an upstream's open sessions: the shared one and those of owners.
 func (r *Registry) openSessions(u *live.Upstream) []*live.Session {
-	sessions := append(r.sessions.of(u.Name), r.users.sessionsOf(u.Name)...)
+	sessions := r.owned.sessionsOf(u.Name)
 	if u.State == live.Ready {
 		sessions = append(sessions, u.Session)
 	}
@@ -231,7 +230,7 @@ func (r *Registry) Broadcast(c upstream.Client, method string, params []byte) {
 			continue
 		}
 		for _, s := range r.openSessions(u) {
-			if s.Config.Isolation == config.PerUser && keyOfSession(s) != keyOf(s.Config, c) {
+			if s.Supervisor().Owner() != "" && keyOfSession(s) != keyOf(s.Config, c) {
 				continue
 			}
 			if s.IsModern() {

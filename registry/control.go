@@ -13,19 +13,19 @@ var ErrUnusable = errors.New("the server cannot start with this configuration; c
 // ErrUnknown means that there is no such upstream.
 var ErrUnknown = errors.New("no such server")
 
-// Restart ends the session of an upstream and opens a new one. Calls in flight fail.
+// Restart ends the sessions of an upstream and opens a new one. Calls in flight fail.
 func (r *Registry) Restart(name string) error {
 	return r.control(name, func(s *live.Supervisor) {
 		s.Restart()
-		r.sessions.replace(s)
+		r.abortOwned(basedOn(s))
 	})
 }
 
-// Stop ends the session of an upstream. Nothing starts it again, except Start and Restart.
+// Stop ends the sessions of an upstream. Nothing starts it again, except Start and Restart.
 func (r *Registry) Stop(name string) error {
 	return r.control(name, func(s *live.Supervisor) {
 		s.Stop()
-		r.sessions.replace(s)
+		r.abortOwned(basedOn(s))
 	})
 }
 

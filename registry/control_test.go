@@ -83,6 +83,50 @@ func TestStop(t *testing.T) {
 	}
 }
 
+// TestStopEndsOwnSessions: with an upstream, the sessions of clients and callers are stopped,
+// and no new ones are opened before a person starts it.
+func TestStopEndsOwnSessions(t *testing.T) {
+	for _, isolation := range []config.Isolation{config.PerClient, config.PerUser} {
+		t.Run(string(isolation), func(t *testing.T) {
+			f := &fake{pings: never, takes: time.Second}
+			inTime(t, f, func(t *testing.T, r *Registry) {
+				ann, bob := recorderOf("1", "ann"), recorderOf("2", "bob")
+				r.Attach(ann)
+				r.Attach(bob)
+				var lost error
+				var calls sync.WaitGroup
+				calls.Go(func() { _, lost = call(t.Context(), r, ann) })
+				synctest.Wait()
+				must(t, r.Stop("a"))
+				calls.Wait()
+				if lost == nil || !strings.Contains(lost.Error(), "a person has stopped it") {
+					t.Errorf("the call in flight ended with %v", lost)
+				}
+				dialled := len(f.times())
+				for _, c := range []*recorder{ann, bob} {
+					if _, err := call(t.Context(), r, c); err == nil || !strings.Contains(err.Error(), live.HeldReason) || len(f.times()) != dialled {
+						t.Errorf("a call of %s: %v, dialled %d times", c.id, err, len(f.times()))
+					}
+				}
+				must(t, r.Start("a"))
+				synctest.Wait()
+				for _, c := range []*recorder{ann, bob} {
+					if _, err := call(t.Context(), r, c); err != nil {
+						t.Errorf("a call of %s after the start: %v", c.id, err)
+					}
+				}
+				r.Detach(t.Context(), ann)
+				r.Detach(t.Context(), bob)
+			}, func(u *config.Upstream) {
+				u.Isolation = isolation
+				if isolation == config.PerUser {
+					perUser(u)
+				}
+			})
+		})
+	}
+}
+
 // TestStopWhileWaiting: a stop ends the tries of an upstream that fails.
 func TestStopWhileWaiting(t *testing.T) {
 	f := &fake{pings: never}

@@ -186,7 +186,8 @@ func TestIdleStopSparesUsers(t *testing.T) {
 	})
 }
 
-// TestLazyFailures: a lazy upstream that dies or does not start waits for the next call.
+// TestLazyFailures: a lazy upstream that dies or does not start waits for the next call, which
+// may come at once after its death.
 func TestLazyFailures(t *testing.T) {
 	f := &fake{pings: never}
 	inTime(t, f, func(t *testing.T, r *Registry) {
@@ -209,6 +210,10 @@ func TestLazyFailures(t *testing.T) {
 		f.set(func(f *fake) { f.down = false })
 		mustCallFake(t, r)
 		expect(t, r, f, live.Ready, 4)
+		f.die()
+		synctest.Wait()
+		mustCallFake(t, r)
+		expect(t, r, f, live.Ready, 5)
 	}, lazy)
 }
 

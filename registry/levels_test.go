@@ -72,7 +72,7 @@ func TestALevelWhileASessionOpens(t *testing.T) {
 			})
 			both.Wait()
 			synctest.Wait()
-			for _, s := range r.sessions.of("a") {
+			for _, s := range r.owned.sessionsOf("a") {
 				if got := *s.SentLevel.Load(); got != "debug" {
 					t.Fatalf("time %d: its session is left with %s", i, got)
 				}

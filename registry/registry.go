@@ -19,20 +19,19 @@ import (
 
 // Registry holds the upstreams of one profile.
 type Registry struct {
-	schema   string            // the name of the profile
-	tracer   *telemetry.Tracer // nil: none
-	log      zerolog.Logger
-	catalog  atomic.Pointer[Catalog]
-	changed  live.Changes // lists that clients must be notified of
-	clients  clients
-	views    views
-	users    users
-	sessions clientSessions
-	group    *live.Group     // of the supervisors
-	records  records         // messages that somebody watches
-	tasks    tasks.Group     // the supervisors
-	ctx      context.Context // ends when Run does
-	stop     context.CancelFunc
+	schema  string            // the name of the profile
+	tracer  *telemetry.Tracer // nil: none
+	log     zerolog.Logger
+	catalog atomic.Pointer[Catalog]
+	changed live.Changes // lists that clients must be notified of
+	clients clients
+	views   views
+	owned   owned
+	group   *live.Group     // of the supervisors
+	records records         // messages that somebody watches
+	tasks   tasks.Group     // the supervisors
+	ctx     context.Context // ends when Run does
+	stop    context.CancelFunc
 
 	mu           sync.Mutex                  // one change of the catalog at a time
 	supervisors  map[string]*live.Supervisor // of the upstreams in the catalog, by name
@@ -52,11 +51,11 @@ func New(profile *config.Profile, o Options) *Registry {
 		changed:      live.NewChanges(),
 		clients:      newClients(),
 		views:        views{schema: profile.Name},
+		owned:        owned{byKey: map[sessionKey]*ownUpstream{}},
 		supervisors:  map[string]*live.Supervisor{},
 		replacements: map[string]*live.Supervisor{},
 	}
 	r.ctx, r.stop = context.WithCancel(context.Background())
-	r.sessions = clientSessions{registry: r, byKey: map[sessionKey]*clientSession{}}
 	r.group = live.NewGroup(r.ctx, r, o)
 	r.catalog.Store(&Catalog{})
 	r.Apply(profile)
@@ -74,7 +73,6 @@ func (r *Registry) Run(ctx context.Context) error {
 	}
 	r.mu.Unlock()
 	r.announce(r.ctx)
-	r.sessions.closeAll()
 	r.tasks.Close()
 	return nil
 }

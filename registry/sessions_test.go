@@ -68,8 +68,8 @@ func TestIsolatedClientsHaveTheirOwnSessions(t *testing.T) {
 		t.Errorf("after its death: %v", err)
 	}
 	r.Detach(t.Context(), one)
-	if len(r.sessions.byKey) != 1 {
-		t.Errorf("%d private sessions after one client has gone, want 1", len(r.sessions.byKey))
+	if n := len(r.owned.sessionsOf("a")); n != 1 {
+		t.Errorf("%d private sessions after one client has gone, want 1", n)
 	}
 }
 
@@ -106,7 +106,7 @@ func TestSessionsOfSessionlessClients(t *testing.T) {
 	}
 	for i := range maxSessionless - 1 { // the sender has one
 		c := newRecorder(fmt.Sprint("passing ", i))
-		if _, err := r.sessions.acquire(t.Context(), r.supervisors["a"], c, untilIdle); err != nil {
+		if err := r.forCalls(c).ensureOwn(t.Context(), "a"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -117,7 +117,8 @@ func TestSessionsOfSessionlessClients(t *testing.T) {
 	}
 	left, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, err := r.clientSession(left, r.supervisors["a"], stays); !errors.Is(err, context.Canceled) {
+	r.Detach(t.Context(), stays)
+	if _, err := r.sessionFor(left, "a", stays); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v for a client that has left", err)
 	}
 }
@@ -149,10 +150,8 @@ func TestSessionsOfSessionlessClientsExpire(t *testing.T) {
 				if n := len(c.f.times()); n != c.dialed {
 					t.Errorf("it was dialled %d times, want %d", n, c.dialed)
 				}
-				after(11 * time.Second)
-				r.sessions.mu.Lock()
-				defer r.sessions.mu.Unlock()
-				if n := len(r.sessions.byKey); n != 0 {
+				after(11*time.Second + sessionlessIdle/4) // its use is checked so often
+				if n := len(r.owned.sessionsOf("a")); n != 0 {
 					t.Errorf("%d sessions are left", n)
 				}
 			}, func(c *config.Upstream) { c.Isolation, c.StartupTimeout = config.PerClient, 5*time.Minute })
@@ -283,9 +282,8 @@ func TestCallsWhileStopping(t *testing.T) {
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		c := newRecorder("c")
 		r.Attach(c)
-		s := r.supervisors["a"]
 		r.stop()
-		_, _, err := r.clientSession(t.Context(), s, c)
+		_, err := r.sessionFor(t.Context(), "a", c)
 		var unavailable *live.Unavailable
 		if !errors.As(err, &unavailable) {
 			t.Errorf("a session while the registry stops: %v", err)

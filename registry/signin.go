@@ -16,7 +16,7 @@ import (
 // asks for. It returns the address that the person must open. The browser is then sent to
 // redirect.
 func (v View) BeginSignIn(ctx context.Context, server, redirect string, scopes []string) (address string, err error) {
-	account, err := v.account(server)
+	account, err := v.account(ctx, server)
 	if err != nil {
 		return "", err
 	}
@@ -29,7 +29,7 @@ func (v View) BeginSignIn(ctx context.Context, server, redirect string, scopes [
 // BeginLocalSignIn is BeginSignIn for a person on this machine: the browser is sent back to
 // a port of its own. The sign-in ends in the background.
 func (v View) BeginLocalSignIn(ctx context.Context, server string, scopes []string) (address string, err error) {
-	account, err := v.account(server)
+	account, err := v.account(ctx, server)
 	if err != nil {
 		return "", err
 	}
@@ -67,7 +67,7 @@ func (r *Registry) Resume(ctx context.Context, account *auth.Account) {
 
 // SignOut removes the tokens of a server, and revokes them where that is possible.
 func (v View) SignOut(ctx context.Context, server string) error {
-	account, err := v.account(server)
+	account, err := v.account(ctx, server)
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (v View) SignOut(ctx context.Context, server string) error {
 // SignInStatus returns what is known about the sign-in of a server; ok is false if it has
 // none.
 func (v View) SignInStatus(ctx context.Context, server string) (status auth.Status, ok bool) {
-	account, err := v.account(server)
+	account, err := v.account(ctx, server)
 	if err != nil {
 		return status, false
 	}
@@ -99,15 +99,17 @@ func (v View) MaySignIn(server string) bool {
 }
 
 // account returns the account that signs in to a server.
-func (v View) account(server string) (*auth.Account, error) {
+func (v View) account(ctx context.Context, server string) (*auth.Account, error) {
 	server = v.known(server)
-	if err := v.ensureOwn(server); err != nil {
+	if err := v.ensureOwn(ctx, server); err != nil {
 		return nil, err
 	}
 	u := v.current(server)
 	switch {
 	case u == nil:
 		return nil, &live.Unavailable{Server: server, Reason: "no such server"}
+	case !v.isOwn(u):
+		return nil, &live.Unavailable{Server: server, Reason: "its config has just changed; try again"}
 	case u.Supervisor.Account() == nil:
 		return nil, fmt.Errorf("%s has no sign-in", server)
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"golang.org/x/sync/errgroup"
 
-	"mcpx/config"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
 	"mcpx/internal/upstream"
@@ -164,12 +163,7 @@ func (r *Registry) inTurn(ctx context.Context, server string, s *subscription, d
 
 // isUp reports whether the session for the client's requests is open.
 func (r *Registry) isUp(server string, c upstream.Client) bool {
-	u := r.For(c).current(server)
-	if u == nil || u.State != live.Ready || !r.For(c).isOwn(u) {
-		return false
-	}
-	key := keyOf(u.Config, c)
-	return u.Config.Isolation != config.PerClient || key.client == "" || r.sessions.has(key)
+	return r.sessionNow(server, c) != nil
 }
 
 // subscription returns the subscription to a resource, which may be new. It is kept

@@ -259,7 +259,7 @@ func TestClientComesBack(t *testing.T) {
 				t.Errorf("the client that is gone was notified: %q", got)
 			}
 			r.Detach(t.Context(), after)
-			if n := len(r.clients.subscribed) + len(r.clients.subscriptions) + len(r.sessions.byKey); n != 0 {
+			if n := len(r.clients.subscribed) + len(r.clients.subscriptions) + len(r.owned.byKey); n != 0 {
 				t.Errorf("%d entries are left", n)
 			}
 		})

@@ -83,7 +83,7 @@ func perUser(u *config.Upstream) {
 // TestUserUpstreamsRest: nothing runs before the first use, and nothing after the idle
 // time.
 func TestUserUpstreamsRest(t *testing.T) {
-	f := &fake{pings: never}
+	f := &fake{} // which is pinged: that is no use
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		ann := recorderOf("1", "ann")
 		after(time.Hour)
@@ -113,7 +113,7 @@ func TestUserUpstreamsAreBounded(t *testing.T) {
 	f := &fake{pings: never}
 	inTime(t, f, func(t *testing.T, r *Registry) {
 		for i := range maxUsers {
-			if err := r.For(recorderOf("1", fmt.Sprint("caller ", i))).ensureOwn("a"); err != nil {
+			if err := r.For(recorderOf("1", fmt.Sprint("caller ", i))).ensureOwn(t.Context(), "a"); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -123,8 +123,8 @@ func TestUserUpstreamsAreBounded(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 		after(2 * usersIdle)
-		if _, err := call(t.Context(), r, recorderOf("1", "later")); err != nil || len(r.users.byKey) != 1 {
-			t.Errorf("%v, %d are left", err, len(r.users.byKey))
+		if _, err := call(t.Context(), r, recorderOf("1", "later")); err != nil || len(r.owned.byKey) != 1 {
+			t.Errorf("%v, %d are left", err, len(r.owned.byKey))
 		}
 	}, perUser)
 }
@@ -153,10 +153,29 @@ func TestApplyToUsers(t *testing.T) {
 			t.Errorf("dialled %d times", len(f.times()))
 		}
 		r.Apply(&config.Profile{})
-		if _, err := call(t.Context(), r, ann); err == nil || len(r.users.byKey) != 0 {
-			t.Errorf("%v, %d are left", err, len(r.users.byKey))
+		if _, err := call(t.Context(), r, ann); err == nil || len(r.owned.byKey) != 0 {
+			t.Errorf("%v, %d are left", err, len(r.owned.byKey))
 		}
 		r.Apply(profileOf(perUser))
+	}, perUser)
+}
+
+// TestApplyWhileTheSharedSessionRuns: a reload that replaces a session that serves callers
+// without a name replaces those of the others too.
+func TestApplyWhileTheSharedSessionRuns(t *testing.T) {
+	f := &fake{pings: never}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		for i, c := range []*recorder{newRecorder("nobody"), recorderOf("1", "ann")} {
+			if _, err := call(t.Context(), r, c); err != nil || len(f.times()) != i+1 {
+				t.Errorf("%v, dialled %d times", err, len(f.times()))
+			}
+		}
+		r.Apply(profileOf(perUser, newCommand))
+		synctest.Wait()
+		before := len(f.times())
+		if _, err := call(t.Context(), r, recorderOf("1", "ann")); err != nil || len(f.times()) != before+1 {
+			t.Errorf("%v, dialled %d times, before %d", err, len(f.times()), before)
+		}
 	}, perUser)
 }
 

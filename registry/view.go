@@ -20,10 +20,17 @@ import (
 type View struct {
 	registry *Registry
 	client   upstream.Client // nil: mcpx itself, which sees everything
+
+	isForCalls bool // with isolation "client", the client's own upstream takes the place of the one in the catalog
 }
 
 // For returns the registry as a client sees it. A nil client sees everything.
-func (r *Registry) For(c upstream.Client) View { return View{r, c} }
+func (r *Registry) For(c upstream.Client) View { return View{registry: r, client: c} }
+
+// forCalls is For, to find the session for the client's requests.
+func (r *Registry) forCalls(c upstream.Client) View {
+	return View{registry: r, client: c, isForCalls: true}
+}
 
 // rules returns what the client may use; nil: everything.
 func (v View) rules() *policy.Rules { return upstream.CallerOf(v.client).Rules }
@@ -89,7 +96,7 @@ func (v View) compose(whole *Catalog) []*live.Upstream {
 
 // Ready returns the upstream once it has a session. It waits while the upstream starts, for
 // its start-up limit at most. If the upstream is idle or waits for its next start, it is
-// started at once, unless it failed less than a second ago and nobody has signed in since.
+// started at once, unless its start failed less than a second ago and nobody has signed in since.
 // An *live.Unavailable says why there is no session.
 func (v View) Ready(ctx context.Context, name string) (*live.Upstream, error) {
 	name = v.known(name)
@@ -190,7 +197,7 @@ func (v View) explain(name string, err error) error {
 // ready returns the upstream once it has a session, within the limit of ctx.
 func (v View) ready(ctx context.Context, name string) (*live.Upstream, error) {
 	for {
-		if err := v.ensureOwn(name); err != nil {
+		if err := v.ensureOwn(ctx, name); err != nil {
 			return nil, err
 		}
 		u := v.settledSoon(ctx, name)
@@ -203,7 +210,7 @@ func (v View) ready(ctx context.Context, name string) (*live.Upstream, error) {
 			return u, nil
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
-		case !u.MayStart() || time.Since(u.FailedAt) < retryGrace && !u.HasNewSignIn(ctx):
+		case !u.MayStart() || u.State != live.Idle && time.Since(u.FailedAt) < retryGrace && !u.HasNewSignIn(ctx):
 			return nil, u.Unavailable()
 		}
 		u.Supervisor.Start()
@@ -213,7 +220,7 @@ func (v View) ready(ctx context.Context, name string) (*live.Upstream, error) {
 	}
 }
 
-// retryGrace is how long after a failure calls do not start the upstream again.
+// retryGrace is how long after a failed start calls do not start the upstream again.
 const retryGrace = time.Second
 
 // known returns a name that exists for the client, or one that no upstream has.

@@ -110,6 +110,8 @@ type Request struct {
 	Timeout    time.Duration // the longest time without progress; 0: no limit
 	MaxTimeout time.Duration // the longest time in all; 0: no limit
 
+	IsBackground bool // the call does not count as activity
+
 	Tag      any    // a value of the user
 	Remember string // if the call is abandoned, keep this until the peer responds to it; empty: keep nothing
 }

@@ -14,6 +14,7 @@ import (
 // since only Go knows whether the call was sent.
 type inFlight struct {
 	lastID    int64
+	active    int64                  // number of calls so far, without background calls
 	calls     map[int64]*Call        // pending calls
 	abandoned map[int64]string       // abandoned calls without a response: their Remember, by ID
 	overflow  bool                   // more than MaxAbandoned calls were abandoned
@@ -66,22 +67,22 @@ func (c *Conn) closeIf(reason error, holds func() bool) bool {
 }
 
 // Activity returns the number of calls so far, and whether a request is unfinished in
-// either direction. A call that ignore accepts does not count as unfinished.
-func (c *Conn) Activity(ignore func(*Call) bool) (calls int64, isBusy bool) {
+// either direction. Background calls do not count.
+func (c *Conn) Activity() (calls int64, isBusy bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.inFlight.lastID, c.inFlight.isBusy(ignore)
+	return c.inFlight.active, c.inFlight.isBusy()
 }
 
-// CloseIfIdle closes the connection if there were that many calls and no request is
-// unfinished. It reports whether it did.
-func (c *Conn) CloseIfIdle(calls int64, ignore func(*Call) bool, reason error) bool {
-	return c.closeIf(reason, func() bool { return c.inFlight.lastID == calls && !c.inFlight.isBusy(ignore) })
+// CloseIfIdle closes the connection if Activity still returns that many calls, and that it is
+// not busy. It reports whether it did.
+func (c *Conn) CloseIfIdle(calls int64, reason error) bool {
+	return c.closeIf(reason, func() bool { return c.inFlight.active == calls && !c.inFlight.isBusy() })
 }
 
-func (f *inFlight) isBusy(ignore func(*Call) bool) bool {
+func (f *inFlight) isBusy() bool {
 	for _, call := range f.calls {
-		if !ignore(call) {
+		if !call.IsBackground {
 			return true
 		}
 	}
@@ -98,6 +99,9 @@ func (c *Conn) add(call *Call) bool {
 	c.inFlight.lastID++
 	call.ID = c.inFlight.lastID
 	c.inFlight.calls[call.ID] = call
+	if !call.IsBackground {
+		c.inFlight.active++
+	}
 	return true
 }
 

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"mcpx/internal/link"
-	"mcpx/internal/rpc"
 )
 
 // IsModern reports whether the session speaks 2026-07-28.
@@ -20,16 +19,12 @@ func (s *Session) modern() *modern { return s.spoken.Load() }
 // Done is closed when the session has ended.
 func (s *Session) Done() <-chan struct{} { return s.conn.Context().Done() }
 
-// Activity returns the number of requests so far, and whether one is unfinished,
-// subscriptions/listen aside.
+// Activity returns the number of requests so far, and whether one is unfinished. Pings and
+// subscriptions/listen do not count.
 func (s *Session) Activity() (requests int64, isBusy bool) {
-	requests, isBusy = s.conn.Activity(isListening)
+	requests, isBusy = s.conn.Activity()
 	return requests, isBusy || s.rounds.Load() > 0
 }
-
-// isListening reports whether a call waits for notifications. It stays open as long as the
-// session and does not count as activity.
-func isListening(c *rpc.Call) bool { return c.Method == "subscriptions/listen" }
 
 // IsOver reports whether the session has ended.
 func (s *Session) IsOver() bool { return s.conn.Context().Err() != nil }
@@ -53,7 +48,7 @@ func (s *Session) End(reason error) { s.conn.Close(reason) }
 // EndIfUnused ends the session if no request was sent since Activity returned that number,
 // and none is unfinished. It reports whether it did.
 func (s *Session) EndIfUnused(requests int64, reason error) bool {
-	return s.conn.CloseIfIdle(requests, isListening, reason)
+	return s.conn.CloseIfIdle(requests, reason)
 }
 
 // Close ends the session and its link, and waits for the session's goroutines.

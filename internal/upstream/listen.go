@@ -142,10 +142,11 @@ func (s *Session) listenTo(filter []byte, generation int) {
 	} else {
 		request.Go(func() {
 			_, err := s.conn.Call(ctx, rpc.Request{
-				Method: "subscriptions/listen",
-				Params: rawjson.With([]byte("{}"), "notifications", filter),
-				Meta:   s.requestMeta(nil, nil),
-				Tag:    acknowledgment(func() { s.listening(filter, generation) }),
+				IsBackground: true, // it stays open as long as the session
+				Method:       "subscriptions/listen",
+				Params:       rawjson.With([]byte("{}"), "notifications", filter),
+				Meta:         s.requestMeta(nil, nil),
+				Tag:          acknowledgment(func() { s.listening(filter, generation) }),
 			})
 			ended <- err
 		})

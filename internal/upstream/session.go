@@ -95,6 +95,7 @@ func (s *Session) Send(ctx context.Context, r Request, l Limits, done rpc.Done) 
 	request := rpc.Request{
 		Method: r.Method, Params: r.Params, Meta: meta, Progress: r.Progress,
 		Timeout: l.Idle, MaxTimeout: l.Total, Tag: r.Client,
+		IsBackground: r.Method == "ping",
 	}
 	if r.isCall() {
 		request.Remember = s.callerID(r.Client)

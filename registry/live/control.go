@@ -10,6 +10,12 @@ import (
 // errInterrupted is the end of a session, or of a start, that a person has asked for.
 var errInterrupted = errors.New("interrupted")
 
+// HeldReason is why an upstream that a person has stopped does not start.
+const HeldReason = "stopped in the console; start it there"
+
+// IsHeld reports whether a person has stopped the upstream.
+func (s *Supervisor) IsHeld() bool { return s.isHeld.Load() }
+
 // Stop ends the session or the start that is under way. Nothing starts the upstream again,
 // except Restart and Resume.
 func (s *Supervisor) Stop() {
@@ -63,7 +69,7 @@ func (s *Supervisor) publishInterrupted() {
 		u.State, u.Session, u.isStale = Starting, nil, true
 		u.Reason, u.Cause, u.Stderr = "", "", nil
 		if s.isHeld.Load() {
-			u.State, u.Reason = Stopped, "stopped in the console; start it there"
+			u.State, u.Reason = Stopped, HeldReason
 		}
 	})
 }

@@ -67,7 +67,7 @@ type Group struct {
 	ctx     context.Context // ends when all upstreams stop
 
 	slots       *semaphore.Weighted // bounds how many upstreams start at the same time
-	callSlots   *semaphore.Weighted // bounds how many per-client sessions open at the same time; calls wait for them
+	callSlots   *semaphore.Weighted // bounds how many upstreams of owners start at the same time; calls wait for them
 	fills       *semaphore.Weighted // bounds how many start only to fill the cache
 	cacheWarned atomic.Bool         // that lists cannot be saved is logged as a warning once
 }

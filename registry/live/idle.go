@@ -31,7 +31,7 @@ func (s *Supervisor) rest(ctx context.Context) {
 	done, cancel := context.WithCancel(ctx)
 	defer cancel()
 	turn := make(chan struct{})
-	if u := s.Upstream(); u.ListedAt.IsZero() && u.FailedAt.IsZero() && u.Config.Isolation != config.PerUser {
+	if u := s.Upstream(); u.ListedAt.IsZero() && u.FailedAt.IsZero() && s.owner == "" && u.Config.Isolation != config.PerUser {
 		waiting.Go(func() { s.awaitTurn(done, turn) })
 	}
 	s.isFill = false
@@ -75,7 +75,7 @@ func (s *Supervisor) stopUnused(session *Session) {
 	}
 	for !session.IsOver() {
 		c := s.Config()
-		if c.URL != "" && c.Isolation != config.PerUser || c.IdleStop == 0 {
+		if c.URL != "" && s.owner == "" && c.Isolation != config.PerUser || c.IdleStop == 0 {
 			select {
 			case <-s.idleTimeSet:
 			case <-session.Done():
@@ -95,7 +95,11 @@ func (s *Supervisor) stopUnused(session *Session) {
 func (s *Session) awaitUse(idle time.Duration, calls int64, changed <-chan struct{}) bool {
 	ticker := time.NewTicker(max(idle/checksPerIdle, 1))
 	defer ticker.Stop()
-	for unused := 0; ; {
+	unused := 0
+	if _, isBusy := s.Activity(); isBusy { // the idle time begins after the first check that finds no use
+		unused = -1
+	}
+	for {
 		select {
 		case <-ticker.C:
 		case <-changed:
@@ -150,7 +154,7 @@ func (s *Supervisor) loadCache() (isLazy bool) {
 // cache returns the cache of the upstream's lists; nil if there is none. What one caller
 // sees is not for others, so it is never on disk.
 func (s *Supervisor) cache() *listcache.Cache {
-	if s.Config().Isolation == config.PerUser {
+	if s.owner != "" || s.Config().Isolation == config.PerUser {
 		return nil
 	}
 	return s.group.options.Cache

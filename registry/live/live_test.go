@@ -84,7 +84,7 @@ func supervise(t *testing.T, o Options, entry map[string]any) (*host, *Superviso
 	o.Log, o.Version, o.MessageBytes, o.ConnectsAtOnce, o.Watcher = zerolog.Nop(), "1.2.3", 1<<20, 1, w
 	ctx, stop := context.WithCancel(context.Background())
 	h := &host{}
-	h.supervisor = New(NewGroup(ctx, h, o), &c.Profiles[0].Upstreams[0], "")
+	h.supervisor = New(NewGroup(ctx, h, o), &c.Profiles[0].Upstreams[0])
 	var running sync.WaitGroup
 	running.Go(h.supervisor.Run)
 	t.Cleanup(func() {
@@ -222,23 +222,21 @@ func (client) ID() string             { return "one" }
 func (client) Owner() string          { return "one" }
 func (client) Caller() *policy.Caller { return nil }
 
-// A client's own session is opened beside the shared one, and not any more once the
-// supervisor is retired.
-func TestOpenFor(t *testing.T) {
+// A client's own session is opened beside the shared one, and reads no lists.
+func TestFor(t *testing.T) {
 	_, s := supervise(t, Options{}, mcptest.Upstream(t))
 	shared := await(t, s, Ready)
-	own, capabilities, err := s.OpenFor(client{})
-	if err != nil || own == shared.Session || own.Owner == nil || !strings.Contains(string(capabilities), "tools") {
-		t.Fatalf("%v, %s", err, capabilities)
+	own := s.For(s.Config(), "one", client{})
+	var running sync.WaitGroup
+	running.Go(own.Run)
+	ready := await(t, own, Ready)
+	if ready.Session == shared.Session || ready.Session.Owner == nil || len(ready.Tools) != 0 || !ready.Has("tools") {
+		t.Errorf("%+v", ready)
 	}
-	own.Close()
-	<-own.Done()
-	if shared.Session.IsOver() {
-		t.Error("the shared session has ended, too")
-	}
-	s.Retire()
-	if _, _, err := s.OpenFor(client{}); !errors.Is(err, ErrReplaced) {
-		t.Errorf("after the end: %v", err)
+	own.Retire()
+	running.Wait()
+	if !ready.Session.IsOver() || shared.Session.IsOver() {
+		t.Error("not only the client's own session has ended")
 	}
 }
 

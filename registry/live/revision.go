@@ -11,7 +11,6 @@ import (
 	"mcpx/internal/listcache"
 	"mcpx/internal/rawjson"
 	"mcpx/internal/rpc"
-	"mcpx/internal/upstream"
 )
 
 // Since revision 2026-07-28 MCP has no initialize. How mcpx finds out what an upstream
@@ -32,15 +31,14 @@ type known struct {
 	isEarlier bool   // it does not support 2026-07-28
 }
 
-// open opens a session: a shared one, or a per-client one if owner is not nil. It returns
-// the result of initialize or server/discover.
-func (s *Supervisor) open(ctx context.Context, owner upstream.Client) (*Session, []byte, error) {
+// open opens a session and returns the result of initialize or server/discover.
+func (s *Supervisor) open(ctx context.Context) (*Session, []byte, error) {
 	isWeb := s.Config().Transport == config.TransportHTTP || s.Config().Transport == config.TransportRemote
-	session, err := s.dial(ctx, owner)
+	session, err := s.dial(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	if isWeb || s.known.Load().revision == mcp.ProtocolVersion20260728 {
+	if isWeb || s.base.known.Load().revision == mcp.ProtocolVersion20260728 {
 		handshake, err := session.Discover(ctx)
 		switch {
 		case err == nil:
@@ -50,7 +48,7 @@ func (s *Supervisor) open(ctx context.Context, owner upstream.Client) (*Session,
 			return nil, nil, session.abort(err)
 		case !isWeb: // it may have ended, or is about to
 			_ = session.abort(err)
-			if session, err = s.dial(ctx, owner); err != nil {
+			if session, err = s.dial(ctx); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -64,13 +62,13 @@ func (s *Supervisor) open(ctx context.Context, owner upstream.Client) (*Session,
 	if err = session.abort(err); !isRefused || isWeb {
 		return nil, nil, err
 	}
-	return s.openModern(ctx, owner, err)
+	return s.openModern(ctx, err)
 }
 
 // openModern opens a session to an upstream that refused initialize. It opens a new link,
 // since the upstream may have closed the first one.
-func (s *Supervisor) openModern(ctx context.Context, owner upstream.Client, refusal error) (*Session, []byte, error) {
-	session, err := s.dial(ctx, owner)
+func (s *Supervisor) openModern(ctx context.Context, refusal error) (*Session, []byte, error) {
+	session, err := s.dial(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -87,17 +85,17 @@ func (s *Supervisor) openModern(ctx context.Context, owner upstream.Client, refu
 // support others.
 func (s *Supervisor) remember(session *Session, handshake []byte) {
 	if session.IsModern() {
-		s.known.Store(&known{revision: mcp.ProtocolVersion20260728})
+		s.base.known.Store(&known{revision: mcp.ProtocolVersion20260728})
 		return
 	}
 	k := &known{server: rawjson.Get(handshake, "serverInfo")}
 	k.revision, _ = rawjson.String(rawjson.Get(handshake, "protocolVersion"))
-	before := s.known.Load()
+	before := s.base.known.Load()
 	k.isEarlier = before.isEarlier && bytes.Equal(before.server, k.server)
-	s.known.Store(k)
+	s.base.known.Store(k)
 }
 
 // recall reads from the cache what the last start has shown.
 func (s *Supervisor) recall(found listcache.Entry) {
-	s.known.Store(&known{revision: found.Revision, server: found.Server, isEarlier: found.IsEarlier})
+	s.base.known.Store(&known{revision: found.Revision, server: found.Server, isEarlier: found.IsEarlier})
 }

@@ -24,11 +24,11 @@ type Session struct {
 // Supervisor returns who opened the session.
 func (s *Session) Supervisor() *Supervisor { return s.supervisor }
 
-// newSession returns a session that uses a link. owner is nil for the shared session.
-func newSession(s *Supervisor, owner upstream.Client, l link.Link) *Session {
+// newSession returns a session that uses a link.
+func newSession(s *Supervisor, l link.Link) *Session {
 	session := &Session{supervisor: s, LevelTurn: make(chan struct{}, 1)}
 	session.Session = upstream.New(upstream.Options{
-		Host: session, Owner: owner, Config: s.Config(), Link: l, Log: s.log,
+		Host: session, Owner: s.client, Config: s.Config(), Link: l, Log: s.log,
 		Version: s.group.options.Version, PingEvery: s.group.options.PingEvery,
 	})
 	return session
@@ -71,14 +71,14 @@ func (s *Session) Notified(method string, params []byte, to []upstream.Client) {
 }
 
 // MaySpeakModern implements upstream.Host.
-func (s *Session) MaySpeakModern() bool { return !s.supervisor.known.Load().isEarlier }
+func (s *Session) MaySpeakModern() bool { return !s.supervisor.base.known.Load().isEarlier }
 
 // SpeaksEarlier implements upstream.Host. The cache remembers it too.
 func (s *Session) SpeaksEarlier() {
-	known := *s.supervisor.known.Load()
+	known := *s.supervisor.base.known.Load()
 	known.isEarlier = true
-	s.supervisor.known.Store(&known)
-	s.supervisor.saveCache(s, nil)
+	s.supervisor.base.known.Store(&known)
+	s.supervisor.base.saveCache(s, nil)
 }
 
 // ErrReplaced ends a session whose upstream a reload has changed or removed.

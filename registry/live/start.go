@@ -36,9 +36,13 @@ func (s *Supervisor) start(ctx context.Context) (*Session, error) {
 	begin := time.Now()
 	ctx, cancel := startupLimit(ctx, s.Config())
 	defer cancel()
-	session, handshake, err := s.open(ctx, nil)
+	session, handshake, err := s.open(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if s.client != nil {
+		s.publishOwn(session, handshake)
+		return session, nil
 	}
 	if err := s.publishLists(ctx, session, handshake, begin); err != nil {
 		return nil, session.abort(err)
@@ -47,7 +51,7 @@ func (s *Supervisor) start(ctx context.Context) (*Session, error) {
 }
 
 // dial opens a link and a session that uses it.
-func (s *Supervisor) dial(ctx context.Context, owner upstream.Client) (*Session, error) {
+func (s *Supervisor) dial(ctx context.Context) (*Session, error) {
 	resolved, err := s.Config().Resolve(ctx)
 	if err != nil {
 		return nil, &link.Failure{Reason: err.Error(), Cause: link.CauseConfig}
@@ -55,15 +59,12 @@ func (s *Supervisor) dial(ctx context.Context, owner upstream.Client) (*Session,
 	if resolved != s.Config() { // the client secret may be a stored one
 		s.account.Store(link.Account(s.group.options.Accounts, resolved, resolved.Caller))
 	}
-	o := link.Options{Upstream: resolved, Account: s.account.Load(), Log: s.log, MessageBytes: s.group.options.MessageBytes, Intake: s.intake, Watcher: s.group.options.Watcher, InputSchema: s.inputSchema}
-	if owner == nil {
-		o.Stderr = &s.stderr
-	}
+	o := link.Options{Upstream: resolved, Account: s.account.Load(), Log: s.log, MessageBytes: s.group.options.MessageBytes, Intake: s.base.intake, Stderr: &s.stderr, Watcher: s.group.options.Watcher, InputSchema: s.inputSchema}
 	l, err := link.Dial(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	session := newSession(s, owner, l)
+	session := newSession(s, l)
 	session.Go(session.Run)
 	return session, nil
 }
@@ -71,37 +72,22 @@ func (s *Supervisor) dial(ctx context.Context, owner upstream.Client) (*Session,
 // inputSchema returns the schema of a tool's arguments as the upstream sent it, nil if
 // there is no such tool.
 func (s *Supervisor) inputSchema(tool string) []byte {
-	if t := s.Upstream().Tool(tool); t != nil {
+	u := s.Upstream()
+	if s.client != nil {
+		u = s.base.Upstream()
+	}
+	if t := u.Tool(tool); t != nil {
 		return t.SentSchema()
 	}
 	return nil
 }
 
-// OpenFor opens a client's own session, within the start-up limit. The caller must close it.
-// The error is ErrReplaced if the supervisor is retired, and otherwise an *Unavailable.
-func (s *Supervisor) OpenFor(c upstream.Client) (session *Session, capabilities []byte, err error) {
-	release, err := slot(s.ctx, s.group.callSlots)
-	if err != nil {
-		return nil, nil, ErrReplaced
-	}
-	defer release()
-	ctx, cancel := startupLimit(s.ctx, s.Config())
-	defer cancel()
-	session, handshake, err := s.open(ctx, c)
-	switch {
-	case err != nil && s.IsRetired():
-		return nil, nil, ErrReplaced
-	case err != nil:
-		u := &Upstream{Name: s.Config().Name}
-		s.explain(u, err)
-		return nil, nil, u.Unavailable()
-	}
-	return session, rawjson.Get(handshake, "capabilities"), nil
-}
-
 // turn waits until a start may begin. A start that a call waits for leaves the queue and
-// begins at once.
+// begins at once. An owner's upstream has a queue of its own, in which calls wait.
 func (s *Supervisor) turn(ctx context.Context) (release func(), err error) {
+	if s.owner != "" {
+		return slot(ctx, s.group.callSlots)
+	}
 	queue, leave := context.WithCancel(ctx)
 	var watch sync.WaitGroup
 	watch.Go(func() {
@@ -191,6 +177,17 @@ func (s *Supervisor) publishLists(ctx context.Context, session *Session, handsha
 	return nil
 }
 
+// publishOwn publishes a client's own session. Its lists are those of the shared session.
+func (s *Supervisor) publishOwn(session *Session, handshake []byte) {
+	capabilities := rawjson.Get(handshake, "capabilities")
+	ready := s.group.host.Opened(session, capabilities)
+	s.publish(func(u *Upstream) {
+		u.State, u.Reason, u.Cause, u.Stderr, u.RetryAt, u.failure = Ready, "", "", nil, time.Time{}, nil
+		u.Capabilities, u.Session, u.stderr = capabilities, session, s.stderr.Load()
+	})
+	ready()
+}
+
 // softwareBytes bounds the name and version that an upstream reports about itself.
 const softwareBytes = 200
 
@@ -243,7 +240,7 @@ func (s *Session) abort(err error) error {
 // needsHeaders returns why the upstream in the catalog cannot start if it needs headers of
 // a client's request.
 func (s *Supervisor) needsHeaders() error {
-	if s.user != "" || len(s.Config().ForwardHeaders) == 0 {
+	if s.owner != "" || len(s.Config().ForwardHeaders) == 0 {
 		return nil
 	}
 	names := slices.Sorted(maps.Keys(s.Config().ForwardHeaders))

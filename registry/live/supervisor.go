@@ -13,6 +13,7 @@ import (
 	"mcpx/internal/link"
 	"mcpx/internal/listcache"
 	"mcpx/internal/tasks"
+	"mcpx/internal/upstream"
 	"mcpx/registry/lists"
 )
 
@@ -20,7 +21,9 @@ import (
 // and the Host change the state of the upstream.
 type Supervisor struct {
 	group    *Group
-	user     string                       // the caller whose own upstream it is; empty: it is in the catalog
+	base     *Supervisor                  // of the upstream in the catalog; itself if it has no owner
+	owner    string                       // the client or caller whose own upstream it is; empty: it is in the catalog
+	client   upstream.Client              // the owner if it is a client; its session has no lists of its own
 	account  atomic.Pointer[auth.Account] // signs in to the upstream; nil: no OAuth
 	log      zerolog.Logger
 	upstream atomic.Pointer[Upstream] // its newest state; the catalog has it too, unless another supervisor replaces this one
@@ -51,12 +54,10 @@ type Supervisor struct {
 	stderr atomic.Pointer[child.Stderr] // of the child of the shared session; nil before its first start, and for a remote upstream
 }
 
-// New returns a supervisor that does not run. user is the caller whose own upstream it is;
-// empty: it is in the catalog.
-func New(g *Group, c *config.Upstream, user string) *Supervisor {
+// New returns a supervisor that does not run, for an upstream in the catalog.
+func New(g *Group, c *config.Upstream) *Supervisor {
 	s := &Supervisor{
 		group: g,
-		user:  user,
 		log:   g.options.Log.With().Str("server", c.Name).Logger(),
 		wake:  tasks.NewSignal(),
 		hurry: tasks.NewSignal(),
@@ -67,6 +68,7 @@ func New(g *Group, c *config.Upstream, user string) *Supervisor {
 		refresh: NewChanges(),
 		intake:  link.NewIntake(g.options.MessageBytes),
 	}
+	s.base = s
 	s.account.Store(link.Account(g.options.Accounts, c, c.Caller))
 	s.known.Store(&known{})
 	s.ctx, s.retire = context.WithCancel(g.ctx)
@@ -76,14 +78,26 @@ func New(g *Group, c *config.Upstream, user string) *Supervisor {
 	return s
 }
 
+// For returns a supervisor that does not run, for an owner's own upstream: a caller, or a
+// client if that is not nil. It shares the limit of memory with the one in the catalog, and
+// what is known about its revision.
+func (s *Supervisor) For(c *config.Upstream, owner string, client upstream.Client) *Supervisor {
+	own := New(s.group, c)
+	own.base, own.owner, own.client = s, owner, client
+	return own
+}
+
 // Config returns the upstream's config, which a reload may change.
 func (s *Supervisor) Config() *config.Upstream { return s.Upstream().Config }
 
 // Upstream returns the newest state of the upstream.
 func (s *Supervisor) Upstream() *Upstream { return s.upstream.Load() }
 
-// User returns the caller whose own upstream it is; empty: it is in the catalog.
-func (s *Supervisor) User() string { return s.user }
+// Owner returns the client or caller whose own upstream it is; empty: it is in the catalog.
+func (s *Supervisor) Owner() string { return s.owner }
+
+// Base returns the supervisor of the upstream in the catalog; itself if it has no owner.
+func (s *Supervisor) Base() *Supervisor { return s.base }
 
 // Account returns what signs in to the upstream; nil: no OAuth.
 func (s *Supervisor) Account() *auth.Account { return s.account.Load() }

@@ -1,0 +1,251 @@
+package registry
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"net/textproto"
+	"slices"
+	"sync"
+	"time"
+
+	"mcpx/config"
+	"mcpx/internal/upstream"
+	"mcpx/registry/live"
+)
+
+// owned is the table of upstreams with one owner. With isolation "client", a client has its
+// own session; its lists are those in the catalog. With isolation "user", a caller has its own
+// session and lists. Each is made by the first use, and starts like a lazy upstream.
+type owned struct {
+	mu    sync.Mutex
+	byKey map[sessionKey]*ownUpstream
+}
+
+// ownUpstream is the upstream of one client or caller.
+type ownUpstream struct {
+	supervisor *live.Supervisor
+	client     upstream.Client // nil: it is a caller's
+	isAttached bool            // the client is attached, so that Detach ends the upstream
+	caller     string
+	headers    map[string]string // of the caller's request
+	used       time.Time
+}
+
+// Limits of upstreams that nobody detaches from.
+const (
+	maxUsers        = 1000             // of callers
+	usersIdle       = 30 * time.Minute // one that is unused and down for so long is forgotten
+	maxSessionless  = 32               // of clients without a client session
+	sessionlessIdle = time.Minute      // the session of one that is unused for so long is closed
+)
+
+// userKey identifies the session of a caller: by its ID and the headers of its request that
+// the upstream gets, so that nobody uses a session with the credentials of another. It is
+// "" for a caller without a name, if there are no such headers.
+func userKey(u *config.Upstream, c upstream.Client) string {
+	if c == nil || c.Caller() == nil {
+		return ""
+	}
+	caller := c.Caller()
+	if len(u.ForwardHeaders) == 0 {
+		return caller.ID
+	}
+	hash := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(u.ForwardHeaders)) {
+		fmt.Fprintf(hash, "%q %q\n", name, caller.Headers[textproto.CanonicalMIMEHeaderKey(name)])
+	}
+	return fmt.Sprintf("%s\x00%x", caller.ID, hash.Sum(nil))
+}
+
+// owner returns who owns the upstream that serves the client; "" for the one in the catalog.
+func (v View) owner(c *config.Upstream) string {
+	if c == nil || c.Isolation == config.PerClient && !v.isForCalls {
+		return ""
+	}
+	return keyOf(c, v.client).client
+}
+
+// isOwn reports whether an upstream may serve the client.
+func (v View) isOwn(u *live.Upstream) bool { return u.Supervisor.Owner() == v.owner(u.Config) }
+
+// current returns the upstream that serves the client: the one in the catalog, or its own, if
+// there is one already. It is nil for an unknown name.
+func (v View) current(name string) *live.Upstream {
+	u := v.registry.Catalog().Upstream(name)
+	if u == nil || v.owner(u.Config) == "" {
+		return u
+	}
+	if own := v.registry.owned.find(sessionKey{name, v.owner(u.Config)}); own != nil {
+		return own.Upstream()
+	}
+	return u
+}
+
+// ensureOwn makes the client's own upstream if it needs one and there is none. If the config
+// changes meanwhile, there may still be none.
+func (v View) ensureOwn(ctx context.Context, name string) error {
+	r := v.registry
+	u := r.Catalog().Upstream(name)
+	if u == nil {
+		return nil
+	}
+	key := sessionKey{name, v.owner(u.Config)}
+	switch {
+	case key.client == "" && len(u.Config.ForwardHeaders) == 0, r.owned.find(key) != nil:
+		return nil
+	case ctx.Err() != nil: // the client may be gone, and then nothing would end its upstream
+		return context.Cause(ctx)
+	}
+	own := &ownUpstream{used: time.Now()}
+	if u.Config.Isolation == config.PerClient {
+		own.client, own.isAttached = v.client, r.clients.has(v.client)
+	} else {
+		caller := upstream.CallerOf(v.client)
+		own.caller, own.headers = caller.ID, caller.Headers
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.Catalog().Upstream(name) != u {
+		return nil
+	}
+	return r.addOwn(key, u.Supervisor, own)
+}
+
+// addOwn runs an upstream for its owner, unless there is one. base is the supervisor of the
+// upstream in the catalog. The caller holds r.mu.
+func (r *Registry) addOwn(key sessionKey, base *live.Supervisor, own *ownUpstream) error {
+	r.endOwned((*ownUpstream).isUnused)
+	switch full := r.owned.full(own); {
+	case r.owned.find(key) != nil:
+		return nil
+	case !r.isRunning || r.ctx.Err() != nil:
+		return &live.Unavailable{Server: key.server, Reason: "mcpx is stopping"}
+	case base.IsHeld():
+		return &live.Unavailable{Server: key.server, Reason: live.HeldReason}
+	case full != "":
+		return &live.Unavailable{Server: key.server, Reason: full}
+	}
+	c, err := own.config(base.Config())
+	if err != nil {
+		return &live.Unavailable{Server: key.server, Reason: err.Error()}
+	}
+	own.supervisor = base.For(c, key.client, own.client)
+	r.owned.mu.Lock()
+	r.owned.byKey[key] = own
+	r.owned.mu.Unlock()
+	r.start(own.supervisor)
+	return nil
+}
+
+// config returns the config of the owner's upstream. base is the one in the file.
+func (o *ownUpstream) config(base *config.Upstream) (*config.Upstream, error) {
+	if o.client == nil {
+		return base.ForCaller(o.caller, o.headers)
+	}
+	own := *base
+	own.Start, own.IdleStop = config.StartLazy, sessionlessIdle
+	if o.isAttached {
+		own.IdleStop = 0
+	}
+	return &own, nil
+}
+
+// isUnused reports whether the upstream is down and its owner seems to be gone.
+func (o *ownUpstream) isUnused() bool {
+	idle := usersIdle
+	if o.client != nil {
+		idle = retryGrace
+	}
+	state := o.supervisor.Upstream().State
+	return !o.isAttached && state != live.Ready && state != live.Starting && time.Since(o.used) > idle
+}
+
+// full returns why there is no room for another upstream; "" if there is.
+func (t *owned) full(another *ownUpstream) string {
+	isAlike := func(o *ownUpstream) bool { return !o.isAttached && (o.client == nil) == (another.client == nil) }
+	switch n := len(t.all(isAlike)); {
+	case another.isAttached:
+	case another.client == nil && n >= maxUsers:
+		return fmt.Sprintf("%d callers use servers of their own already; try again later", maxUsers)
+	case another.client != nil && n >= maxSessionless:
+		return fmt.Sprintf(`%d clients without a session use it already; open a session (initialize), or set "isolation": "shared"`, maxSessionless)
+	}
+	return ""
+}
+
+// find returns the supervisor of an owner's upstream; nil if there is none.
+func (t *owned) find(key sessionKey) *live.Supervisor {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if own := t.byKey[key]; own != nil {
+		own.used = time.Now()
+		return own.supervisor
+	}
+	return nil
+}
+
+// all returns the upstreams for which match returns true.
+func (t *owned) all(match func(o *ownUpstream) bool) (all []*ownUpstream) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, own := range t.byKey {
+		if match(own) {
+			all = append(all, own)
+		}
+	}
+	return all
+}
+
+// sessionsOf returns the open sessions of all owners to a server.
+func (t *owned) sessionsOf(server string) (sessions []*live.Session) {
+	for _, own := range t.all(func(o *ownUpstream) bool { return o.supervisor.Config().Name == server }) {
+		if u := own.supervisor.Upstream(); u.State == live.Ready {
+			sessions = append(sessions, u.Session)
+		}
+	}
+	return sessions
+}
+
+// endOwned ends the upstreams for which match returns true. Their next use makes them again.
+// The caller holds r.mu.
+func (r *Registry) endOwned(match func(o *ownUpstream) bool) {
+	for _, own := range r.owned.all(match) {
+		r.owned.mu.Lock()
+		delete(r.owned.byKey, sessionKey{own.supervisor.Config().Name, own.supervisor.Owner()})
+		r.owned.mu.Unlock()
+		r.end(own.supervisor)
+	}
+}
+
+// abortOwned is endOwned, but the calls in flight fail.
+func (r *Registry) abortOwned(match func(o *ownUpstream) bool) {
+	for _, own := range r.owned.all(match) {
+		own.supervisor.Stop()
+	}
+	r.endOwned(match)
+}
+
+// basedOn returns a function that matches the upstreams of owners for one in the catalog.
+func basedOn(s *live.Supervisor) func(o *ownUpstream) bool {
+	return func(o *ownUpstream) bool { return o.supervisor.Base() == s }
+}
+
+// endClient ends the upstreams of a client. Its calls in flight fail.
+func (r *Registry) endClient(c upstream.Client) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.abortOwned(func(o *ownUpstream) bool { return o.client != nil && o.client.Owner() == c.ID() })
+}
+
+// allSupervisors returns the supervisors of the upstreams in the catalog and of owners.
+func (r *Registry) allSupervisors() (all []*live.Supervisor) {
+	for _, u := range r.Catalog().Upstreams {
+		all = append(all, u.Supervisor)
+	}
+	for _, own := range r.owned.all(func(*ownUpstream) bool { return true }) {
+		all = append(all, own.supervisor)
+	}
+	return all
+}
