@@ -123,15 +123,25 @@ func sessionKeys(texts []string) (keys []seal.Key, err error) {
 // Profiles returns the profiles that are served, in the order of the config.
 func (a *App) Profiles() []*Profile { return *a.profiles.Load() }
 
-// newProfile puts the parts of a profile together. If several are served, its log lines
-// name the schema.
+// newProfile puts the parts of a profile together.
 func (a *App) newProfile(c *config.Config, p *config.Profile) *Profile {
-	people := signIn{a, c.File, p.Name}
+	options := a.registryOptions(c, p)
+	r := registry.New(p, options)
+	e := executor.New(r, c, p, executor.Options{Log: options.Log, Observe: a.observe, SignIn: signIn{a, c.File, p.Name}.begin(r)})
+	if a.store != nil && a.address != "" { // added by a reload of the HTTP front
+		e.Share(a.store)
+	}
+	return &Profile{Profile: p, Registry: r, Executor: e}
+}
+
+// registryOptions returns the options of a profile's registry. If several profiles are
+// served, its log lines name the schema.
+func (a *App) registryOptions(c *config.Config, p *config.Profile) registry.Options {
 	log := a.log.Logger
 	if served, _ := choose(c, a.schema); len(served) > 1 {
 		log = log.With().Str("schema", p.Name).Logger()
 	}
-	r := registry.New(p, registry.Options{
+	return registry.Options{
 		Log:            log,
 		Version:        Version(),
 		MessageBytes:   c.Limits.MessageBytes,
@@ -139,15 +149,10 @@ func (a *App) newProfile(c *config.Config, p *config.Profile) *Profile {
 		Watcher:        a.watcher,
 		Cache:          a.cache,
 		Accounts:       a.Accounts,
-		SignIn:         people.how,
+		SignIn:         signIn{a, c.File, p.Name}.how,
 		Compile:        executor.Compile,
 		Tracer:         a.tracer,
-	})
-	e := executor.New(r, c, p, executor.Options{Log: log, Observe: a.observe, SignIn: people.begin(r)})
-	if a.store != nil && a.address != "" { // added by a reload of the HTTP front
-		e.Share(a.store)
 	}
-	return &Profile{Profile: p, Registry: r, Executor: e}
 }
 
 // choose returns the named profile, or every enabled profile if the name is empty.

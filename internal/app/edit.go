@@ -11,7 +11,6 @@ import (
 
 	"mcpx/config"
 	"mcpx/config/edit"
-	"mcpx/executor"
 	"mcpx/internal/lockfile"
 	"mcpx/registry"
 	"mcpx/registry/live"
@@ -110,23 +109,26 @@ func (a *App) checkServer(ctx context.Context, schema, name string, entry []byte
 	if len(p.Upstreams) == 0 {
 		return nil, nil, errors.New("the server is disabled, so it cannot be checked")
 	}
-	return a.tryUpstream(ctx, p, current.Limits.MessageBytes), p.Upstreams[0].LiteralSecrets(), nil
+	options := a.registryOptions(current, p)
+	options.Cache = nil // the server may never be saved
+	how := options.SignIn
+	options.SignIn = func(server string, scopes []string) string { return "add the server, then " + how(server, scopes) }
+	return a.tryUpstream(ctx, registry.New(p, options), name), p.Upstreams[0].LiteralSecrets(), nil
 }
 
-// tryUpstream runs the only upstream of a profile until it is ready or has failed.
-func (a *App) tryUpstream(ctx context.Context, p *config.Profile, messageBytes int) *live.Upstream {
+// tryUpstream runs the only upstream of a registry until it is ready or has failed.
+func (a *App) tryUpstream(ctx context.Context, r *registry.Registry, name string) *live.Upstream {
 	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
 	defer context.AfterFunc(a.upstreams, cancel)() // mcpx is stopping
-	r := registry.New(p, registry.Options{
-		Log: a.log.Logger, Version: Version(), MessageBytes: messageBytes, ConnectsAtOnce: 1,
-		Watcher: a.watcher, Compile: executor.Compile,
-	})
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var upstreams sync.WaitGroup
 	upstreams.Go(func() { _ = r.Run(running) })
-	u := r.Settled(ctx, p.Upstreams[0].Name)
+	u := *r.Settled(ctx, name)
 	stop()
 	upstreams.Wait()
-	return u
+	if u.State == live.Waiting {
+		u.State = live.Failed // nobody will start it again
+	}
+	return &u
 }
