@@ -63,6 +63,8 @@ func TestConvert(t *testing.T) {
 		{"seconds", `{"command":"x","timeout":90}`, `{"command":"x","timeout":90}`, nil},
 		{"all tools", `{"command":"x","tools":["*"]}`, `{"command":"x"}`, nil},
 		{"a command with its arguments", `{"command":["npx","-y","x"]}`, `{"command":"npx","args":["-y","x"]}`, nil},
+		{"a command with some of its arguments", `{"command":["npx","-y"],"args":["x"]}`, `{"command":"npx","args":["-y","x"]}`, nil},
+		{"the other arguments first", `{"args":["x"],"command":["npx","-y"]}`, `{"command":"npx","args":["-y","x"]}`, nil},
 		{"numbers for texts", `{"command":"x","args":[1,true],"env":{"PORT":8080,"NONE":null}}`, `{"command":"x","args":["1","true"],"env":{"PORT":"8080"}}`, nil},
 		{"keys that mcpx has not", `{"command":"x","alwaysAllow":["a"],"envFile":".env"}`, `{"command":"x"}`,
 			[]string{`"alwaysAllow" means nothing to mcpx and is left out`, `"envFile" means nothing to mcpx and is left out`}},

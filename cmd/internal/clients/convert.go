@@ -78,6 +78,7 @@ var keyOrder = []string{
 // have is the same for both.
 func (c *conversion) server(raw []byte) []byte {
 	converted := map[string]any{}
+	var words []any // of a command that is an array; they come before its args
 	for key, text := range rawjson.Members(raw) {
 		rule, isKnown := rules[key]
 		value := decode(text)
@@ -88,11 +89,14 @@ func (c *conversion) server(raw []byte) []byte {
 			c.note("%q means nothing to mcpx and is left out", key)
 			continue
 		}
-		if words, ok := value.([]any); ok && key == "command" && len(words) > 0 {
-			value = words[0]
-			set(converted, "args", c.list(words[1:]))
+		if array, ok := value.([]any); ok && key == "command" && len(array) > 0 {
+			value, words = array[0], array[1:]
 		}
 		set(converted, rule.key, rule.convert(c, value))
+	}
+	if len(words) > 0 {
+		args, _ := converted["args"].([]any)
+		converted["args"] = slices.Concat(c.list(words).([]any), args)
 	}
 	made := inOrder(converted)
 	if c.project != "" && converted["command"] != nil && converted["cwd"] == nil && c.system.NamesFiles(c.project, made) {
