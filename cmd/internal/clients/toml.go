@@ -199,28 +199,16 @@ func (f *tomlFile) expressions() (all []expression) {
 		} else {
 			x.path = slices.Concat(table, x.path)
 		}
-		x.end = f.endOf(x.start)
+		x.end = f.lineEnd(max(x.keyEnd, int(node.Raw.Offset+node.Raw.Length))) // the header of a table has no range
 		all = append(all, x)
 	}
 	return all
 }
 
-// endOf returns the end of an expression's last line: the first line with which the
-// expression is valid.
-func (f *tomlFile) endOf(start int) int {
-	for end := start; end < len(f.src); {
-		next := bytes.IndexByte(f.src[end:], '\n')
-		if next < 0 {
-			break
-		}
-		end += next + 1
-		var p unstable.Parser
-		p.Reset(f.src[start:end])
-		for p.NextExpression() {
-		}
-		if p.Error() == nil {
-			return end
-		}
+// lineEnd returns the end of the line that has an offset.
+func (f *tomlFile) lineEnd(offset int) int {
+	if newline := bytes.IndexByte(f.src[offset:], '\n'); newline >= 0 {
+		return offset + newline + 1
 	}
 	return len(f.src)
 }
