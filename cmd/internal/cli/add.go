@@ -18,7 +18,7 @@ import (
 
 // addCmd adds a server to the config.
 type addCmd struct {
-	requiredConfig
+	configFile
 	Name        string   `arg:"" help:"Name of the new server."`
 	Words       []string `arg:"" optional:"" name:"url" help:"URL of a remote server; or, after --, a command and its arguments."`
 	Env         []string `sep:"none" placeholder:"K=V" help:"Variable for the command's environment. May be given several times."`

@@ -27,7 +27,7 @@ type authCmd struct {
 
 // authTarget is embedded by the commands about the sign-in of one server.
 type authTarget struct {
-	requiredConfig
+	configFile
 	Server string `arg:"" help:"Name of the server. Leave it out if you give the server's URL."`
 	Schema string `default:"default" env:"MCPX_SCHEMA" help:"The schema of the config to use (${default})."`
 }

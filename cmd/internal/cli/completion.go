@@ -46,7 +46,7 @@ type completeCmd struct {
 }
 
 func (c *completeCmd) Run(t *terminal, k *kong.Kong) error {
-	for _, s := range complete(k.Model.Node, c.Words) {
+	for _, s := range complete(k.Model, c.Words) {
 		if err := t.printf("%s\t%s\n", s.text, s.help); err != nil {
 			return err
 		}
@@ -58,7 +58,7 @@ func (c *completeCmd) Run(t *terminal, k *kong.Kong) error {
 type suggestion struct{ text, help string }
 
 // complete returns the suggestions for the last word.
-func complete(root *kong.Node, words []string) []suggestion {
+func complete(model *kong.Application, words []string) []suggestion {
 	if len(words) == 0 {
 		words = []string{""}
 	}
@@ -66,12 +66,15 @@ func complete(root *kong.Node, words []string) []suggestion {
 	if last == `""` { // PowerShell cannot always pass on an empty word
 		last = ""
 	}
-	at := &position{node: root}
-	for _, word := range words[:len(words)-1] {
-		at.pass(word)
+	line := readWords(model, words[:len(words)-1])
+	if isConfig(line.first()) {
+		line.config = line.take()
+	}
+	if line.config == "" {
+		line.config, _ = config.Find(os.LookupEnv)
 	}
 	var found []suggestion
-	for _, s := range at.next(last) {
+	for _, s := range line.next(last) {
 		if strings.HasPrefix(s.text, last) {
 			s.help, _, _ = strings.Cut(s.help, "\n")
 			found = append(found, s)
@@ -80,108 +83,43 @@ func complete(root *kong.Node, words []string) []suggestion {
 	return found
 }
 
-// position is the state of reading a command line word by word.
-type position struct {
-	node *kong.Node
-	args []string   // positional arguments so far
-	flag *kong.Flag // its value comes next
-}
-
-// pass reads a word.
-func (p *position) pass(word string) {
-	switch {
-	case p.flag != nil:
-		p.flag = nil
-	case strings.HasPrefix(word, "-") && word != "-":
-		if f := p.find(word); f != nil && !f.IsBool() && !strings.Contains(word, "=") {
-			p.flag = f
-		}
-	default:
-		for _, child := range p.node.Children {
-			if child.Name == word && len(p.args) == 0 {
-				p.node = child
-				return
-			}
-		}
-		p.args = append(p.args, word)
-	}
-}
-
-// find returns the flag that a word names.
-func (p *position) find(word string) *kong.Flag {
-	name, _, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
-	for _, f := range p.flags() {
-		if f.Name == name || len(name) == 1 && string(f.Short) == name {
-			return f
-		}
-	}
-	return nil
-}
-
-// flags returns the flags of the command, or of its default command.
-func (p *position) flags() []*kong.Flag {
-	node := p.node
-	if node.DefaultCmd != nil {
-		node = node.DefaultCmd
-	}
-	var flags []*kong.Flag
-	for _, group := range node.AllFlags(true) {
-		flags = append(flags, group...)
-	}
-	return flags
-}
-
 // next returns all words that may follow. None means a file.
-func (p *position) next(word string) (found []suggestion) {
+func (l *commandLine) next(word string) (found []suggestion) {
 	switch {
-	case p.flag != nil && p.flag.Name == "schema":
-		file, _ := p.config()
-		return suggestions(file, func(p *config.Profile) []suggestion { return []suggestion{{text: p.Name}} })
-	case p.flag != nil:
-		return values(p.flag.Value)
-	}
-	if strings.HasPrefix(word, "-") {
-		for _, f := range p.flags() {
+	case l.after != nil:
+		return nil
+	case l.flag != nil && l.flag.Name == "schema":
+		return suggestions(l.config, func(p *config.Profile) []suggestion { return []suggestion{{text: p.Name}} })
+	case l.flag != nil:
+		return values(l.flag.Value)
+	case strings.HasPrefix(word, "-"):
+		for _, f := range flagsOf(l.node) {
 			found = append(found, suggestion{"--" + f.Name, f.Help})
 		}
 		return found
 	}
-	if len(p.args) == 0 {
-		for _, child := range p.node.Children {
+	if len(l.free) == 0 {
+		for _, child := range l.node.Children {
 			if !child.Hidden {
 				found = append(found, suggestion{child.Name, child.Help})
 			}
 		}
 	}
-	file, args := p.config()
-	if len(args) >= len(p.node.Positional) {
+	if len(l.free) >= len(l.node.Positional) {
 		return found
 	}
-	arg := p.node.Positional[len(args)]
+	arg := l.node.Positional[len(l.free)]
 	switch {
-	case arg.Name == "server" && isEdit(p.node):
-		return append(found, serversOf(file, (*config.Profile).All)...)
+	case arg.Name == "server" && isEdit(l.node):
+		return append(found, serversOf(l.config, (*config.Profile).All)...)
 	case arg.Name != "server":
 		return append(found, values(arg)...)
 	}
-	servers := serversOf(file, func(p *config.Profile) []config.Upstream { return p.Upstreams })
-	if isAuth(p.node) {
+	servers := serversOf(l.config, func(p *config.Profile) []config.Upstream { return p.Upstreams })
+	if isAuth(l.node) {
 		return append(found, servers...)
 	}
 	return append(servers, suggestion{executor.Builtin, "the built-in tools"})
-}
-
-// config returns the config file that the command will use, and the positional arguments
-// including the config.
-func (p *position) config() (file string, args []string) {
-	if len(p.args) > 0 && isConfig(p.args[0]) {
-		return p.args[0], p.args
-	}
-	file, _ = config.Find(os.LookupEnv)
-	if len(p.node.Positional) > 1 && p.node.Positional[1].Name == "server" && p.node.Positional[0].Name == "config" {
-		return file, append([]string{file}, p.args...)
-	}
-	return file, p.args
 }
 
 // names are the values of flags and arguments that are not written in their tags.

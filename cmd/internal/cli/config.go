@@ -24,17 +24,10 @@ func (configCmd) Help() string {
   mcpx config schema > mcpx.schema.json   for completion and checks in an editor`
 }
 
-// configFile is the config of a command. The flag is removed before kong reads the words.
+// configFile is embedded by the commands that take a config. If it is the first argument, it
+// becomes the flag before kong reads the words.
 type configFile struct {
-	Path string `arg:"" optional:"" name:"config" help:"Config file. Without it: $$MCPX_CONFIG, ./mcpx.json, then ~/.config/mcpx/config.json."`
-	Flag string `name:"config" placeholder:"FILE" help:"The config file, if it is not the first argument."`
-}
-
-// requiredConfig is configFile for commands with further required arguments, which kong
-// does not allow after an optional one. The words are ordered before kong reads them.
-type requiredConfig struct {
-	Path string `arg:"" name:"config" help:"Config file. Without it: $$MCPX_CONFIG, ./mcpx.json, then ~/.config/mcpx/config.json."`
-	Flag string `name:"config" placeholder:"FILE" help:"The config file, if it is not the first argument."`
+	Path string `name:"config" placeholder:"FILE" help:"Config file; it may also be the first argument. Without it: $$MCPX_CONFIG, ./mcpx.json, then ~/.config/mcpx/config.json."`
 }
 
 type configCheckCmd struct {

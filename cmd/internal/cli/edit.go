@@ -76,7 +76,7 @@ func (c *disableCmd) Run(t *terminal) error {
 
 // serverEdit is embedded by the commands that change one server of a config.
 type serverEdit struct {
-	requiredConfig
+	configFile
 	Server string `arg:"" help:"Name of the server."`
 	Schema string `env:"MCPX_SCHEMA" placeholder:"NAME" help:"The server's schema (default)."`
 }

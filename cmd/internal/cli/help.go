@@ -23,7 +23,8 @@ func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprint(out, strings.Replace(text.String(), "<config> ", "[<config>] ", 1))
+	command := ctx.Selected()
+	_, err = fmt.Fprint(out, strings.Replace(text.String(), command.Summary(), usageOf(command), 1))
 	return err
 }
 

@@ -26,7 +26,7 @@ func manual(program *kong.Node) string {
 	line(".SH DESCRIPTION\n%s", roff(description))
 	line(".SH COMMANDS")
 	for _, command := range program.Leaves(true) {
-		line(".SS %s", roff(program.Name+" "+command.Summary()))
+		line(".SS %s", roff(program.Name+" "+usageOf(command)))
 		line("%s", roff(command.Help))
 		for _, group := range command.AllFlags(true) {
 			for _, flag := range group {

@@ -16,7 +16,7 @@ import (
 
 // pinCmd approves what the servers send now, and writes it to the lock file.
 type pinCmd struct {
-	requiredConfig
+	configFile
 	Server   []string `arg:"" optional:"" name:"server" help:"Names of servers. Without any, all servers of the config."`
 	Diff     bool     `help:"Only show what has changed."`
 	Schema   string   `env:"MCPX_SCHEMA" placeholder:"NAME" help:"Only this schema; without it, every enabled schema."`

@@ -17,7 +17,7 @@ import (
 
 // target is embedded by the commands about one server of a config.
 type target struct {
-	requiredConfig
+	configFile
 	Server string `arg:"" help:"Name of a server, or mcpx for the built-in one. Leave it out if you give the server's URL or, after --, its command."`
 	adHocFlags
 	Schema   string `default:"default" env:"MCPX_SCHEMA" help:"The schema of the config to use (${default})."`

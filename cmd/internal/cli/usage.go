@@ -19,29 +19,36 @@ func misused(err error) error {
 	if !ok {
 		return usageError{errors.New(text)}
 	}
-	node, name := parse.Context.Model.Node, parse.Context.Model.Name
+	node := parse.Context.Model.Node
 	for _, step := range parse.Context.Path {
 		if step.Command != nil {
 			node = step.Command
 		}
 	}
-	if node.DefaultCmd != nil {
-		node = node.DefaultCmd
-	}
-	help, usage := name+" "+node.Path(), name+" "+usageOf(node)
-	if parse.Context.Model.DefaultCmd == node { // its name can be left out
-		help, usage = name, name+strings.TrimPrefix(usageOf(node), node.Name)
+	return misuse(parse.Context.Model, commandOf(node), text)
+}
+
+// misuse returns an error about the words of a command, with its usage.
+func misuse(model *kong.Application, command *kong.Node, text string) error {
+	name := model.Name
+	help, usage := name+" "+command.Path(), name+" "+usageOf(command)
+	if command == model.DefaultCmd { // its name can be left out
+		help, usage = name, name+strings.TrimPrefix(usageOf(command), command.Name)
 	}
 	text += "\nusage: " + usage
-	if example := cmp.Or(exampleOf(node, name), exampleOf(node, "mcpx")); example != "" {
+	if example := cmp.Or(exampleOf(command, name), exampleOf(command, "mcpx")); example != "" {
 		text += "\nexample: " + example
 	}
 	return usageError{withHint(errors.New(text), "run %s --help", help)}
 }
 
-// usageOf returns the usage of a command. The config is always optional.
-func usageOf(node *kong.Node) string {
-	return strings.Replace(node.Summary(), "<config> ", "[<config>] ", 1)
+// usageOf returns the usage of a command, with the config that may be its first argument.
+func usageOf(command *kong.Node) string {
+	usage, path := command.Summary(), command.Path()
+	if takesConfig(command) {
+		usage = path + " [<config>]" + strings.TrimPrefix(usage, path)
+	}
+	return usage
 }
 
 // exampleOf returns the first example of a command that starts with the program.

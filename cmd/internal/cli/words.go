@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -13,172 +14,201 @@ import (
 	"mcpx/internal/nearest"
 )
 
-// Every command takes an optional config as its first argument, which kong cannot
-// express. So the words are ordered before kong reads them: the config always comes
-// first, and a server given as a URL, or as a command after "--", gets a name.
+// A config may be the first argument of a command, which kong cannot express: it is optional
+// and comes before arguments that are not. So before kong reads the words, the config becomes
+// a flag, and a server given as a URL, or as a command after "--", gets a name.
 
-// ordered returns the words of a command line with the config in its place. It stores a
-// server that is not in a config in t.
+// ordered returns the words of a command line as kong reads them. It stores a server that
+// is not in a config in t.
 func (t *terminal) ordered(model *kong.Application, args []string) ([]string, error) {
 	if err := unknownCommand(model, args); err != nil {
 		return nil, err
 	}
 	line := readWords(model, args)
-	if err := line.missingValue(model); err != nil {
-		return nil, err
-	}
-	arguments := line.node.Positional
+	line.node = commandOf(line.node)
 	switch {
-	case len(arguments) == 0 || arguments[0].Name != "config" || line.wantsHelp:
+	case line.flag != nil:
+		return nil, misuse(model, line.node, fmt.Sprintf("--%s needs a value", line.flag.Name))
+	case !takesConfig(line.node):
 		return args, nil
-	case len(line.free) > 0 && line.free[0] == "":
+	case line.wantsHelp:
+		return append(line.words[:line.start], "--help"), nil
+	case len(line.free) > 0 && line.first() == "":
 		return nil, usageError{withHint(errors.New("the first argument is empty"), "if it comes from a variable, set the variable")}
 	}
-	file := line.config
-	if isConfig(line.first()) && line.mayTake() {
-		if file = line.take(); line.config != "" {
+	if line.hasConfig() {
+		file := line.take()
+		if line.config != "" {
 			return nil, usageError{withHint(fmt.Errorf("two configs are given: %s and --config %s", file, line.config), "leave one of them out")}
 		}
-	}
-	switch {
-	case line.node.Name == "add":
-		t.command, line.after = line.after, nil
-	case isEdit(line.node):
-	case line.after != nil || isURL(line.first()):
-		return t.adHoc(line, file)
+		line.config = file
 	}
 	var err error
 	switch {
-	case file != "":
 	case line.node.Name == "add":
-		file, err = configToAdd()
-	case line.isAboutServer():
-		file, err = findConfig()
+		t.command, line.after = line.after, nil
+		if line.config == "" {
+			line.config, err = configToAdd()
+		}
+	case !isEdit(line.node) && (line.after != nil || isURL(line.first())):
+		err = t.adHoc(line)
+	case line.config == "" && line.isAboutServer():
+		line.config, err = findConfig()
 	}
-	if err != nil {
-		return nil, err
-	}
-	if file != "" {
-		line.insert(file)
-	}
-	return line.join(), nil
+	return line.join(), err
 }
 
-// adHoc orders the words of a command about a server that is not in a config.
-func (t *terminal) adHoc(line *argumentLine, file string) ([]string, error) {
+// adHoc prepares a command about a server that is not in a config.
+func (t *terminal) adHoc(line *commandLine) error {
 	switch {
 	case line.node.Name == "serve" || !line.startsServers():
-		return nil, usageError{withHint(errors.New("this command needs a config file, not a url or a command"), `mcpx add NAME URL, or mcpx add NAME -- COMMAND, puts a server into your config`)}
-	case file != "", line.after != nil && isURL(line.first()):
-		return nil, usageError{withHint(errors.New("a config, a url and a command exclude each other"), "give one of them")}
+		return usageError{withHint(errors.New("this command needs a config file, not a url or a command"), `mcpx add NAME URL, or mcpx add NAME -- COMMAND, puts a server into your config`)}
+	case line.config != "", line.after != nil && isURL(line.first()):
+		return usageError{withHint(errors.New("a config, a url and a command exclude each other"), "give one of them")}
 	case len(line.after) > 0:
 		t.adhoc = config.ForCommand(line.after)
 	case line.after != nil:
-		return nil, usageError{withHint(errors.New(`no command after "--"`), "example: mcpx inspect -- npx -y @modelcontextprotocol/server-memory")}
+		return usageError{withHint(errors.New(`no command after "--"`), "example: mcpx inspect -- npx -y @modelcontextprotocol/server-memory")}
 	default:
 		t.adhoc = config.ForURL(line.take())
 	}
+	line.after = nil
 	if line.isAboutServer() {
 		line.insert(t.adhoc.Profiles[0].Upstreams[0].Name)
 	}
-	line.insert(t.adhoc.File)
-	line.after = nil
-	return line.join(), nil
+	line.insert("--schema=default") // $MCPX_SCHEMA is for a config
+	return nil
 }
 
-// argumentLine is a command line in its parts.
-type argumentLine struct {
+// commandLine is a command line that is read word by word.
+type commandLine struct {
+	words     []string // without --config, up to "--"
+	after     []string // the words after "--"; nil if there is no "--"
+	start     int      // index of the word after the command's name
+	free      []int    // indexes of the positional arguments
+	config    string   // the value of --config, which may also come before the command
 	node      *kong.Node
-	before    []string   // up to the command's name
-	config    string     // the value of --config, which may also come before the command
-	flags     []string   // the others, with their values
-	free      []string   // positional arguments
-	after     []string   // the words after "--"; nil if there is no "--"
-	last      *kong.Flag // set if the line ends with a flag whose value is missing
+	flag      *kong.Flag // set if its value comes next
 	wantsHelp bool
 }
 
 // readWords finds the command, its flags and its positional arguments.
-func readWords(model *kong.Application, args []string) *argumentLine {
-	w := &argumentLine{node: model.Node}
+func readWords(model *kong.Application, args []string) *commandLine {
+	l := &commandLine{node: model.Node}
 	if i := slices.Index(args, "--"); i >= 0 {
-		args, w.after = args[:i], append([]string{}, args[i+1:]...)
+		args, l.after = args[:i], append([]string{}, args[i+1:]...)
 	}
-	at := &position{node: model.Node}
 	for _, word := range args {
-		flag, parent := at.flag, at.node
-		at.pass(word)
-		w.wantsHelp = w.wantsHelp || word == "--help" || word == "-h"
-		file, isConfig := strings.CutPrefix(word, "--config=")
-		switch {
-		case isConfig:
-			w.config = file
-		case flag != nil && flag.Name == "config":
-			w.config = word
-		case word == "--config":
-		case at.node != parent:
-			w.before, w.flags = append(slices.Concat(w.before, w.flags), word), nil
-		case flag != nil || strings.HasPrefix(word, "-") && word != "-":
-			w.flags = append(w.flags, word)
-		default:
-			w.free = append(w.free, word)
+		l.read(word)
+	}
+	return l
+}
+
+// read reads the next word.
+func (l *commandLine) read(word string) {
+	of := l.flag
+	l.flag = nil
+	switch {
+	case of != nil && of.Name == "config":
+		l.config = word
+		return
+	case of != nil:
+	case strings.HasPrefix(word, "--config="):
+		l.config = strings.TrimPrefix(word, "--config=")
+		return
+	case strings.HasPrefix(word, "-") && word != "-":
+		l.wantsHelp = l.wantsHelp || word == "--help" || word == "-h"
+		if f := l.find(word); f != nil && !f.IsBool() && !strings.Contains(word, "=") {
+			l.flag = f
+		}
+		if word == "--config" {
+			return
+		}
+	default:
+		l.readArgument(word)
+	}
+	l.words = append(l.words, word)
+}
+
+// readArgument reads a word that belongs to no flag: the name of a command, or a positional
+// argument.
+func (l *commandLine) readArgument(word string) {
+	for _, child := range l.node.Children {
+		if child.Name == word && len(l.free) == 0 {
+			l.node, l.start = child, len(l.words)+1
+			return
 		}
 	}
-	w.node, w.last = at.node, at.flag
-	if w.node.DefaultCmd != nil {
-		w.node = w.node.DefaultCmd
-	}
-	return w
+	l.free = append(l.free, len(l.words))
 }
 
-// missingValue returns an error if the line ends with a flag that needs a value. In
-// another order, the flag would use the next word.
-func (w *argumentLine) missingValue(model *kong.Application) error {
-	if w.last == nil || w.wantsHelp {
-		return nil
+// find returns the flag that a word names.
+func (l *commandLine) find(word string) *kong.Flag {
+	name, _, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
+	for _, f := range flagsOf(l.node) {
+		if f.Name == name || len(name) == 1 && string(f.Short) == name {
+			return f
+		}
 	}
-	help := "mcpx --help"
-	if w.node != model.DefaultCmd {
-		help = "mcpx " + w.node.Path() + " --help"
-	}
-	return usageError{withHint(fmt.Errorf("--%s needs a value", w.last.Name), "run %s", help)}
+	return nil
 }
 
-// isAboutServer reports whether the command takes a server after its config.
-func (w *argumentLine) isAboutServer() bool {
-	return len(w.node.Positional) > 1 && w.node.Positional[1].Name == "server"
+// commandOf returns the command of a node: the program has a default command.
+func commandOf(node *kong.Node) *kong.Node { return cmp.Or(node.DefaultCmd, node) }
+
+// flagsOf returns the flags of a command.
+func flagsOf(node *kong.Node) []*kong.Flag {
+	return slices.Concat(commandOf(node).AllFlags(true)...)
+}
+
+// takesConfig reports whether the first argument of a command may be a config. For install
+// there is only the flag.
+func takesConfig(command *kong.Node) bool {
+	return command.Name != "install" && slices.ContainsFunc(command.Flags, func(f *kong.Flag) bool { return f.Name == "config" })
+}
+
+// isAboutServer reports whether the command takes a server.
+func (l *commandLine) isAboutServer() bool {
+	return len(l.node.Positional) > 0 && l.node.Positional[0].Name == "server"
 }
 
 // join puts the parts together again.
-func (w *argumentLine) join() []string {
-	all := slices.Concat(w.before, w.flags, w.free)
-	if w.after != nil {
-		all = append(append(all, "--"), w.after...)
+func (l *commandLine) join() []string {
+	if l.config != "" {
+		l.insert("--config=" + l.config)
 	}
-	return all
+	if l.after == nil {
+		return l.words
+	}
+	return slices.Concat(l.words, []string{"--"}, l.after)
 }
 
 // first returns the first positional argument, "" if there is none.
-func (w *argumentLine) first() string {
-	if len(w.free) == 0 {
+func (l *commandLine) first() string {
+	if len(l.free) == 0 {
 		return ""
 	}
-	return w.free[0]
+	return l.words[l.free[0]]
 }
 
 // take removes the first positional argument.
-func (w *argumentLine) take() string {
-	word := w.free[0]
-	w.free = w.free[1:]
+func (l *commandLine) take() string {
+	word := l.first()
+	l.words = slices.Delete(l.words, l.free[0], l.free[0]+1)
+	l.free = l.free[1:]
+	for i := range l.free {
+		l.free[i]--
+	}
 	return word
 }
 
-// insert puts a positional argument before the others.
-func (w *argumentLine) insert(word string) { w.free = slices.Insert(w.free, 0, word) }
+// insert puts a word after the command's name. The indexes of arguments are not used
+// after that.
+func (l *commandLine) insert(word string) { l.words = slices.Insert(l.words, l.start, word) }
 
 // startsServers reports whether the command connects to servers.
-func (w *argumentLine) startsServers() bool {
-	return isAuth(w.node) || slices.Contains([]string{"inspect", "exec", "prompts", "resources", "check", "tokens"}, w.node.Name) && w.node.Parent.Type == kong.ApplicationNode
+func (l *commandLine) startsServers() bool {
+	return isAuth(l.node) || slices.Contains([]string{"inspect", "exec", "prompts", "resources", "check", "tokens"}, l.node.Name) && l.node.Parent.Type == kong.ApplicationNode
 }
 
 // isAuth reports whether a command is about signing in.
@@ -189,17 +219,20 @@ func isEdit(command *kong.Node) bool {
 	return slices.Contains([]string{"add", "remove", "enable", "disable"}, command.Name)
 }
 
-// mayTake reports whether the first positional argument may be a config. The commands
-// that change a server need their last ones for something else.
-func (w *argumentLine) mayTake() bool {
+// hasConfig reports whether the first positional argument is a config. The commands that
+// change a server need their last ones for something else, and those without arguments have
+// no other use for it.
+func (l *commandLine) hasConfig() bool {
 	needed := 0
-	if isEdit(w.node) {
+	switch {
+	case len(l.node.Positional) == 0:
+		return l.first() != "" && !isURL(l.first())
+	case l.node.Name == "add" && l.after == nil: // a name and a URL
+		needed = 2
+	case isEdit(l.node):
 		needed = 1
 	}
-	if w.node.Name == "add" && w.after == nil { // a name and a URL
-		needed = 2
-	}
-	return len(w.free) > needed
+	return len(l.free) > needed && isConfig(l.first())
 }
 
 // isConfig reports whether a word names a config file: an existing file, or any name that
