@@ -129,8 +129,8 @@ func (s *status) print(text string) {
 // draw replaces the text of the line.
 func (s *status) draw(text string) {
 	text = plain.Line(text)
-	if columns := width(s.out); columns > 0 {
-		text = fit(text, columns-1) // a line that wraps cannot be cleared
+	if room := width(s.out); room > 0 {
+		text = columns.Truncate(text, room-1, "…") // a line that wraps cannot be cleared
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -4,9 +4,8 @@ import (
 	"io"
 	"math"
 	"strings"
-	"unicode"
 
-	wide "golang.org/x/text/width"
+	"github.com/mattn/go-runewidth"
 
 	"mcpx/internal/ansi"
 	"mcpx/internal/plain"
@@ -59,58 +58,52 @@ func (t *table) dropFirst() {
 // gap separates the columns.
 const gap = "  "
 
+// columns counts the columns that texts take on a terminal, in every locale the same.
+var columns = &runewidth.Condition{}
+
 // writeTo writes the table. Lines that are too wide are cut.
 func (t *table) writeTo(w io.Writer) error {
 	widths := t.widths()
 	var b strings.Builder
 	for i, row := range t.rows {
-		used, parts := 0, line(row, widths)
-		all := 0
-		for _, part := range parts {
-			all += cells(part.text)
-		}
-		isCut := t.width > 0 && all > t.width
-		if isCut {
+		line, starts := layOut(row, widths)
+		end := "\n"
+		if t.width > 0 && columns.StringWidth(line) > t.width {
+			line, end = columns.Truncate(line, t.width-1, ""), "…\n"
 			t.cut = append(t.cut, i)
 		}
-		for _, part := range parts {
-			room := t.width - used
-			if used += cells(part.text); isCut && used >= t.width {
-				b.WriteString(t.paint.Text(part.style, fit(part.text+" ", room))) // with an ellipsis, even if only the rest is cut
-				break
-			}
-			b.WriteString(t.paint.Text(part.style, part.text))
+		done := 0
+		for j, c := range row {
+			from, to := min(starts[j], len(line)), min(starts[j]+len(c.text), len(line))
+			b.WriteString(line[done:from] + t.paint.Text(c.style, line[from:to]))
+			done = to
 		}
-		b.WriteByte('\n')
+		b.WriteString(end)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// line returns a row with space between its cells, and none at its end.
-func line(row []cell, widths []int) (parts []cell) {
-	space := 0
+// layOut returns a row as a line without space at its end, and where its cells start.
+func layOut(row []cell, widths []int) (line string, starts []int) {
 	for i, c := range row {
-		pad := widths[i] - cells(c.text)
+		pad := strings.Repeat(" ", widths[i]-columns.StringWidth(c.text))
 		if c.right {
-			space, pad = space+pad, 0
+			line, pad = line+pad, ""
 		}
-		if c.text != "" {
-			parts = append(parts, cell{text: strings.Repeat(" ", space)}, c)
-			space = 0
-		}
-		space += pad + len(gap)
+		starts = append(starts, len(line))
+		line += c.text + pad + gap
 	}
-	return parts
+	return strings.TrimRight(line, " "), starts
 }
 
 // room returns the width that remains after the first columns.
-func (t *table) room(columns int) int {
+func (t *table) room(first int) int {
 	if t.width == 0 {
 		return math.MaxInt
 	}
 	left := t.width
-	for _, n := range t.widths()[:columns] {
+	for _, n := range t.widths()[:first] {
 		left -= n + len(gap)
 	}
 	return max(left, 0)
@@ -123,44 +116,8 @@ func (t *table) widths() []int {
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}
-			widths[i] = max(widths[i], cells(c.text))
+			widths[i] = max(widths[i], columns.StringWidth(c.text))
 		}
 	}
 	return widths
-}
-
-// fit cuts a text to a number of columns.
-func fit(text string, columns int) string {
-	if cells(text) <= columns {
-		return text
-	}
-	used := 0
-	for i, r := range text {
-		if used += cellsOf(r); used > columns-1 {
-			return text[:i] + "…"
-		}
-	}
-	return text
-}
-
-// cells returns the number of columns that a text takes on a terminal.
-func cells(text string) int {
-	n := 0
-	for _, r := range text {
-		n += cellsOf(r)
-	}
-	return n
-}
-
-func cellsOf(r rune) int {
-	if r < 0x300 { // none of these is wide or combining
-		return 1
-	}
-	switch k := wide.LookupRune(r).Kind(); {
-	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
-		return 0
-	case k == wide.EastAsianWide, k == wide.EastAsianFullwidth:
-		return 2
-	}
-	return 1
 }

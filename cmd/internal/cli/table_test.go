@@ -13,13 +13,15 @@ func TestTable(t *testing.T) {
 	list := (&terminal{}).table("name", "n", "about")
 	list.add(cell{text: "日本"}, cell{text: "7", right: true}, cell{text: "two\nlines\x1b[2J"})
 	list.add(cell{text: "longer"}, cell{text: "1,000", right: true}, cell{})
+	list.add(cell{text: "👩‍👩‍👧 e\u0301"}, cell{text: "2", right: true}, cell{text: "a family and an accent"})
 	var b strings.Builder
 	if err := list.writeTo(&b); err != nil {
 		t.Fatal(err)
 	}
 	want := "name    n      about\n" +
 		"日本        7  two\\nlines\\u001b[2J\n" +
-		"longer  1,000\n"
+		"longer  1,000\n" +
+		"👩‍👩‍👧 e\u0301        2  a family and an accent\n"
 	if b.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
 	}
@@ -34,6 +36,27 @@ func TestTableFitsItsWidth(t *testing.T) {
 	}
 	if want := "\x1b[32ma\x1b[0m  " + strings.Repeat("x", 26) + "…\n"; b.String() != want {
 		t.Errorf("got %q, want %q", b.String(), want)
+	}
+}
+
+// An ellipsis stays whole, and outside of styles, wherever a line is cut.
+func TestTableIsCutBetweenStyles(t *testing.T) {
+	for width, want := range map[int]string{
+		5: "\x1b[36mab\x1b[0m  \x1b[31mc\x1b[0m\n",
+		4: "\x1b[36mab\x1b[0m …\n",
+		3: "\x1b[36mab\x1b[0m…\n",
+		2: "\x1b[36ma\x1b[0m…\n",
+		1: "…\n",
+	} {
+		list := table{paint: true, width: width}
+		list.add(cell{text: "ab", style: ansi.Cyan}, cell{text: "c", style: ansi.Red})
+		var b strings.Builder
+		if err := list.writeTo(&b); err != nil {
+			t.Fatal(err)
+		}
+		if b.String() != want {
+			t.Errorf("%d columns: got %q, want %q", width, b.String(), want)
+		}
 	}
 }
 
