@@ -3,23 +3,15 @@ package app
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
-	"fmt"
-	"path/filepath"
+	"os"
 	"time"
-
-	"github.com/fsnotify/fsnotify"
 
 	"mcpx/config"
 	"mcpx/internal/lockfile"
 )
 
-// Times of a watch.
-const (
-	quietTime   = 300 * time.Millisecond // without events before a check: an editor may write a file in several steps
-	maxDelay    = 3 * time.Second        // from an event to its check, if other files in the folder are written all the time
-	rewatchTime = time.Second            // between attempts to watch a folder that was removed
-)
+// lookEvery is how often a watched config file is read.
+const lookEvery = time.Second
 
 // setWatch starts or stops the watch of the config file. The caller holds a.reload.mu.
 func (a *App) setWatch(on bool) {
@@ -32,75 +24,62 @@ func (a *App) setWatch(on bool) {
 	}
 	ctx, cancel := context.WithCancel(a.reload.ctx)
 	a.reload.stopWatch = cancel
-	file := a.config.File
+	w := newWatch(a.config.File)
 	a.tasks.Go(func() {
-		if err := watchFile(ctx, file, func() { _ = a.Reload() }); err != nil { // Reload reports its own error
-			a.log.Error().Err(err).Msg("the config file is not watched; send SIGHUP to apply changes")
+		ticker := time.NewTicker(lookEvery)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+				if w.look() {
+					_ = a.Reload() // it reports its own error
+				}
+			}
 		}
 	})
 }
 
-// watchFile calls changed whenever the content of a file has changed, until ctx ends. It
-// watches folders, since editors replace the file, and Kubernetes replaces a link.
-func watchFile(ctx context.Context, file string, changed func()) error {
-	w, err := fsnotify.NewWatcher()
-	if err != nil {
-		return err
-	}
-	defer func() { _ = w.Close() }()
-	if err := watchFolders(w, file); err != nil {
-		return err
-	}
-	last := contentHash(file)
-	check := time.NewTimer(quietTime)
-	defer check.Stop()
-	var due time.Time // the latest time of the next check; zero if there was no event
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case _, ok := <-w.Events:
-			if !ok {
-				return errors.New("the watch has ended")
-			}
-			if due.IsZero() {
-				due = time.Now().Add(maxDelay)
-			}
-			check.Reset(min(quietTime, time.Until(due)))
-		case <-w.Errors: // events may be lost
-			check.Reset(quietTime)
-		case <-check.C:
-			due = time.Time{}
-			if watchFolders(w, file) != nil { // also if the file is a link to another folder now
-				check.Reset(rewatchTime)
-			}
-			if now := contentHash(file); now != last {
-				last = now
-				changed()
-			}
-		}
-	}
+// watch notices changes of a config file and of the lock file beside it, by their content:
+// editors replace a file, Kubernetes replaces a link, and folders on a network send no
+// events. See ADR 10.
+type watch struct {
+	file          string
+	applied, seen hash // the content reported last, and that of the last look
 }
 
-// watchFolders watches the folder of the file, and that of the file it is a link to.
-func watchFolders(w *fsnotify.Watcher, file string) error {
-	if err := w.Add(filepath.Dir(file)); err != nil {
-		return fmt.Errorf("watching %s: %w", filepath.Dir(file), err)
+type hash = [sha256.Size]byte
+
+func newWatch(file string) *watch {
+	now := contentHash(file)
+	return &watch{file: file, applied: now, seen: now}
+}
+
+// look reports whether there is a new content. Two looks in a row must find it, because a
+// file may be written in several steps.
+func (w *watch) look() bool {
+	last := w.seen
+	w.seen = contentHash(w.file)
+	if w.seen != last || w.seen == w.applied {
+		return false
 	}
-	if target, err := filepath.EvalSymlinks(file); err == nil {
-		return w.Add(filepath.Dir(target))
-	}
-	return nil
+	w.applied = w.seen
+	return true
 }
 
 // contentHash returns a hash of the config file and of the lock file beside it.
-func contentHash(file string) [sha256.Size]byte {
+func contentHash(file string) hash {
 	config, lock := fileHash(file, config.MaxBytes), fileHash(lockfile.Path(file), lockfile.MaxBytes)
 	return sha256.Sum256(append(config[:], lock[:]...))
 }
 
-// fileHash returns a hash of a file, or of the error that keeps it from being read.
-func fileHash(file string, limit int) [sha256.Size]byte {
+// fileHash returns a hash of a file, or of the error that keeps it from being read. A pipe
+// can be read only once, so it never changes.
+func fileHash(file string, limit int) hash {
+	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
+		return hash{}
+	}
 	data, err := config.ReadFile(file, limit)
 	if err != nil {
 		data = []byte(err.Error())
