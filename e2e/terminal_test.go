@@ -327,10 +327,10 @@ func TestElicitationAtTheTerminal(t *testing.T) {
 		want   string
 	}{
 		"filled in": {form, [][2]string{
-			{"t asks: Who are you?\r\n", ""}, {"name (Your name): ", "\n"}, {"\r\n  name (Your name): ", "5\n"},
-			{"age (integer; optional): ", "old\n"}, {`expected integer, got string "old"`, "42\n"}, {"ok (y/n): ", "no\n"}, {"colour (red | blue; optional) [blue]: ", "\n"},
+			{"t asks: Who are you?\r\n", ""}, {"name – Your name: ", "\n"}, {"\r\n  name – Your name: ", "5\n"},
+			{"age (whole number; optional): ", "old\n"}, {`expected integer, got string "old"`, "42\n"}, {"ok (y | n): ", "no\n"}, {"colour (red | blue; Enter: blue): ", "\n"},
 		}, `{"action":"accept","content":{"name":"5","age":42,"ok":false,"colour":"blue"}}`},
-		"declined":   {form, [][2]string{{"name (Your name): ", "\x04"}}, `{"action":"decline"}`},
+		"declined":   {form, [][2]string{{"name – Your name: ", "\x04"}}, `{"action":"decline"}`},
 		"agreed":     {`params={"message":"Sure?","requestedSchema":{"type":"object","properties":{}}}`, [][2]string{{"agree? [y/N] ", "y\n"}}, `{"action":"accept","content":{}}`},
 		"not agreed": {`params={"message":"Sure?"}`, [][2]string{{"agree? [y/N] ", "\n"}}, `{"action":"decline"}`},
 		"a page":     {`params={"mode":"url","message":"Log in","url":"https://example.com/login"}`, [][2]string{{"open https://example.com/login\r\n", ""}, {"done? [y/N] ", "y\n"}}, `{"action":"accept"}`},

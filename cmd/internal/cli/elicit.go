@@ -1,12 +1,11 @@
 package cli
 
 import (
+	"bytes"
 	"cmp"
-	"net/mail"
-	"net/url"
+	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"mcpx/executor/validate"
 	"mcpx/internal/plain"
@@ -23,169 +22,152 @@ type question struct {
 	form     *validate.Validator // checks the whole form
 }
 
-// choice is a value that the person may choose.
+// choice is a value that the person may choose, by any of its names. The first name is
+// shown.
 type choice struct {
 	value []byte
-	title string // may be empty
+	names []string
 }
 
 // questions returns the fields of a form in the schema's order.
-func questions(requested *schema.Schema) []question {
+func questions(requested *schema.Schema) (list []question) {
 	whole := newParameter(requested)
 	required := schema.Strings(whole.node.Get("required"))
 	form := validate.New(requested)
-	var list []question
 	for name, field := range whole.node.Get("properties").Members() {
 		q := question{parameter: parameter{requested, field}, name: name, required: slices.Contains(required, name), form: form}
-		q.choices = choicesOf(field)
-		if q.is("array") {
-			q.choices = choicesOf(q.items().node)
-		}
+		q.choices = append(choicesOf(q.parameter), choicesOf(q.items())...)
 		list = append(list, q)
 	}
 	return list
 }
 
-// choicesOf returns the choices of a schema: an enum, perhaps with enumNames, or
-// alternatives with a const and a title each. None: any value will do.
-func choicesOf(field rawjson.Node) (choices []choice) {
-	for _, value := range field.Get("enum").Elements() {
-		choices = append(choices, choice{value: value.Raw()})
+// choicesOf returns the choices of a value: a boolean, an enum, perhaps with enumNames, or
+// alternatives with a const and perhaps a title each. None: any value will do.
+func choicesOf(p parameter) (choices []choice) {
+	if p.is("boolean") && !p.is("string") {
+		return []choice{{[]byte("true"), []string{"y", "yes", "true", "1"}}, {[]byte("false"), []string{"n", "no", "false", "0"}}}
 	}
-	for i, name := range field.Get("enumNames").Elements() {
-		if i < len(choices) {
-			choices[i].title, _ = name.String()
-		}
-	}
-	for _, key := range []string{"oneOf", "anyOf"} {
-		if len(choices) > 0 {
-			return choices
-		}
-		for _, alternative := range field.Get(key).Elements() {
-			value := alternative.Get("const")
-			if value.IsZero() {
-				return nil
+	for _, s := range p.schemas() {
+		titles := s.Get("enumNames").Elements()
+		for i, value := range s.Get("enum").Elements() {
+			title := rawjson.Node{}
+			if i < len(titles) {
+				title = titles[i]
 			}
-			title, _ := alternative.Get("title").String()
-			choices = append(choices, choice{value.Raw(), title})
+			choices = append(choices, newChoice(value, title))
+		}
+		if value := s.Get("const"); !value.IsZero() {
+			choices = append(choices, newChoice(value, s.Get("title")))
 		}
 	}
 	return choices
 }
 
-// prompt returns the line that asks for the value.
+func newChoice(value, title rawjson.Node) choice {
+	text := bare(value.Raw())
+	name, _ := title.String()
+	return choice{value.Raw(), []string{cmp.Or(name, text), text}}
+}
+
+// prompt returns the line that asks for the value: what it is, then what is expected.
 func (q question) prompt() string {
-	var parts []string
-	if text, _ := q.node.Get("description").String(); text != "" {
-		parts = append(parts, text)
-	}
-	parts = append(parts, q.expected()...)
-	if !q.required {
-		parts = append(parts, "optional")
-	}
 	title, _ := q.node.Get("title").String()
+	about, _ := q.node.Get("description").String()
 	label := cmp.Or(title, q.name)
-	if len(parts) > 0 {
-		label += " (" + strings.Join(parts, "; ") + ")"
+	if about != "" {
+		label += " – " + about
 	}
-	if text := q.shown(q.fallback()); text != "" {
-		label += " [" + text + "]"
+	expected := q.expected()
+	switch fallback := q.node.Get("default").Raw(); {
+	case fallback != nil:
+		expected = append(expected, "Enter: "+q.shown(fallback))
+	case !q.required:
+		expected = append(expected, "optional")
+	}
+	if len(expected) > 0 {
+		label += " (" + strings.Join(expected, "; ") + ")"
 	}
 	return plain.Line(label) + ": "
 }
 
-// maxChoices bounds how many choices a prompt lists.
-const maxChoices = 50
+// kinds are what people call some types and formats. A text needs no word.
+var kinds = map[string]string{"integer": "whole number", "string": "", "array": "", "uri": "URL", "date-time": "date and time"}
+
+// limits are the keywords that limit a value, and what they say to people.
+var limits = []struct{ keyword, text string }{
+	{"minimum", "%s or more"}, {"maximum", "%s or less"},
+	{"minLength", "%s or more characters"}, {"maxLength", "%s or fewer characters"},
+	{"minItems", "%s or more"}, {"maxItems", "%s or fewer"},
+}
 
 // expected describes the valid values.
 func (q question) expected() (parts []string) {
-	types := q.types()
-	var choices []string
-	for _, c := range q.choices {
-		if len(choices) == maxChoices {
-			choices = append(choices, "…")
-			break
-		}
-		text := bare(c.value)
-		if c.title != "" && c.title != text {
-			text += ": " + c.title
-		}
-		choices = append(choices, text)
+	format, _ := q.node.Get("format").String()
+	kind := cmp.Or(append([]string{format}, q.types()...)...)
+	if name, ok := kinds[kind]; ok {
+		kind = name
 	}
-	format, known := q.format()
-	switch {
-	case len(choices) > 0:
-		parts = append(parts, strings.Join(choices, " | "))
-	case q.is("boolean"):
-		parts = append(parts, "y/n")
-	case q.is("array"):
-	case known:
-		parts = append(parts, format.name)
-	case len(types) > 0 && types[0] != "string":
-		parts = append(parts, types[0])
+	if len(q.choices) > 0 {
+		kind = q.listed()
+	}
+	if kind != "" {
+		parts = append(parts, kind)
 	}
 	if q.is("array") {
-		parts = append(parts, "separate several with commas")
+		parts = append(parts, "several, with commas between them")
 	}
-	for _, r := range ranges {
-		if text := r.text(q.node); text != "" {
-			parts = append(parts, text)
+	for _, limit := range limits {
+		if value := q.node.Get(limit.keyword); !value.IsZero() {
+			parts = append(parts, fmt.Sprintf(limit.text, value.Raw()))
 		}
 	}
 	return parts
 }
 
-// span is a pair of keywords that bound a value.
-type span struct{ least, most, unit string }
+// maxChoices bounds how many choices a prompt lists.
+const maxChoices = 50
 
-var ranges = []span{
-	{"minimum", "maximum", ""},
-	{"minLength", "maxLength", " characters"},
-	{"minItems", "maxItems", " items"},
-}
-
-// text says which values lie between the bounds, empty if there are none.
-func (s span) text(field rawjson.Node) string {
-	least, most := string(field.Get(s.least).Raw()), string(field.Get(s.most).Raw())
-	if most == "1" || most == "" && least == "1" {
-		s.unit = strings.TrimSuffix(s.unit, "s")
+// listed returns the choices as the person types them.
+func (q question) listed() string {
+	var names []string
+	for _, c := range q.choices[:min(len(q.choices), maxChoices)] {
+		names = append(names, c.names[0])
 	}
-	switch {
-	case least != "" && most != "":
-		return least + " to " + most + s.unit
-	case least != "":
-		return "at least " + least + s.unit
-	case most != "":
-		return "at most " + most + s.unit
+	if len(q.choices) > maxChoices {
+		names = append(names, "…")
 	}
-	return ""
+	return strings.Join(names, " | ")
 }
-
-// fallback is the value of an empty answer, nil if there is none.
-func (q question) fallback() []byte { return q.node.Get("default").Raw() }
 
 // shown returns a value as the person would type it.
 func (q question) shown(value []byte) string {
-	switch rawjson.Kind(value) {
-	case '[':
+	if rawjson.Kind(value) == '[' {
 		var parts []string
 		for element := range rawjson.Elements(value) {
-			parts = append(parts, bare(element))
+			parts = append(parts, q.shown(element))
 		}
 		return strings.Join(parts, ", ")
-	case 't':
-		return "y"
-	case 'f':
-		return "n"
+	}
+	for _, c := range q.choices {
+		if bytes.Equal(c.value, value) {
+			return c.names[0]
+		}
 	}
 	return bare(value)
 }
 
 // read returns the value of an answer, nil if it is left out, or the problem with it.
 func (q question) read(answer string) (value []byte, problem string) {
-	value = q.fallback()
-	if answer != "" {
-		value = q.value(answer)
+	switch {
+	case answer == "":
+		value = q.node.Get("default").Raw()
+	case !q.is("array"):
+		value = q.convert(q.parameter, answer)
+	case rawjson.Kind([]byte(answer)) == '[' && rawjson.Check([]byte(answer)) == nil:
+		value = []byte(answer)
+	default:
+		value = jsonArray(strings.Split(answer, ","), func(part string) []byte { return q.convert(q.items(), strings.TrimSpace(part)) })
 	}
 	switch {
 	case value == nil && q.required:
@@ -196,101 +178,35 @@ func (q question) read(answer string) (value []byte, problem string) {
 	return value, q.problem(value)
 }
 
-// value returns an answer as JSON. An answer that does not fit the type stays text.
-func (q question) value(answer string) []byte {
-	switch {
-	case q.is("array"):
-		return q.list(answer)
-	case len(q.choices) > 0:
-		return q.chosen(q.parameter, answer)
-	case q.is("boolean") && !q.is("string"):
-		return truth(answer)
-	}
-	return q.scalar(answer)
-}
-
-// list returns an answer with several values: a JSON array, or values between commas.
-func (q question) list(answer string) []byte {
-	if raw := []byte(answer); rawjson.Kind(raw) == '[' && rawjson.Check(raw) == nil {
-		return raw
-	}
-	return jsonArray(strings.Split(answer, ","), func(part string) []byte {
-		return q.chosen(q.items(), strings.TrimSpace(part))
-	})
-}
-
-// chosen returns the choice with this value or title. Other texts become a value of the
-// parameter's type.
-func (q question) chosen(p parameter, text string) []byte {
+// convert returns an answer as a value: a choice, or what key=value would be.
+func (q question) convert(p parameter, answer string) []byte {
 	for _, same := range []func(a, b string) bool{func(a, b string) bool { return a == b }, strings.EqualFold} {
 		for _, c := range q.choices {
-			if same(text, bare(c.value)) || same(text, c.title) {
+			if slices.ContainsFunc(c.names, func(name string) bool { return same(name, answer) }) {
 				return c.value
 			}
 		}
 	}
-	return p.scalar(text)
+	return p.scalar(answer)
 }
 
-// problem explains why a value is not valid, "" if it is.
+// problem explains why a value is not valid, "" if it is. Unlike the arguments of a tool, an
+// answer must also fit its format.
 func (q question) problem(value []byte) string {
-	if q.is("boolean") && !q.is("string") && rawjson.Kind(value) == '"' {
-		return "expected y or n"
-	}
-	form := append(rawjson.AppendMember([]byte("{"), q.name, value), '}')
-	decoded, err := validate.Decode(form)
+	form, err := validate.Decode(append(rawjson.AppendMember([]byte("{"), q.name, value), '}'))
 	if err != nil {
 		return err.Error()
 	}
-	for _, p := range q.form.Check(decoded) {
-		if len(p.Path) > 0 && p.Path[0] == q.name { // the other fields are asked for later
-			return p.Text
+	for _, p := range append(q.form.Check(form), q.form.Notes(form)...) {
+		switch isNumberOfItems := q.is("array") && len(p.Path) == 1; {
+		case len(p.Path) == 0 || p.Path[0] != q.name: // the other fields are asked for later
+		case len(q.choices) > 0 && !isNumberOfItems:
+			return "expected " + q.listed()
+		default:
+			return strings.TrimSuffix(p.Text, "; sent as it is")
 		}
 	}
-	format, known := q.format()
-	if text, ok := rawjson.String(value); ok && known && !format.fits(text) {
-		return "expected " + format.example
-	}
 	return ""
-}
-
-// format describes one format of texts.
-type format struct {
-	name    string
-	example string
-	fits    func(text string) bool
-}
-
-// format returns the format of the value, if it has one that is known.
-func (q question) format() (f format, known bool) {
-	name, _ := q.node.Get("format").String()
-	f, known = formats[name]
-	return f, known
-}
-
-// formats are the formats that MCP allows for texts.
-var formats = map[string]format{
-	"email":     {"email address", "an email address, such as me@example.com", isEmail},
-	"uri":       {"URL", "a URL, such as https://example.com", isURI},
-	"date":      {"date", "a date, such as 2025-12-31", isTime(time.DateOnly)},
-	"date-time": {"date and time", "a date and time, such as 2025-12-31T23:59:59Z", isTime(time.RFC3339)},
-}
-
-func isEmail(text string) bool {
-	address, err := mail.ParseAddress(text)
-	return err == nil && address.Name == "" && !strings.ContainsAny(text, "<>")
-}
-
-func isURI(text string) bool {
-	u, err := url.Parse(text)
-	return err == nil && u.Scheme != "" && !strings.Contains(text, " ")
-}
-
-func isTime(layout string) func(text string) bool {
-	return func(text string) bool {
-		_, err := time.Parse(layout, strings.ToUpper(text)) // t and z may be lower case
-		return err == nil
-	}
 }
 
 // bare returns a value without quotes.
@@ -299,15 +215,4 @@ func bare(value []byte) string {
 		return text
 	}
 	return string(value)
-}
-
-// truth returns the boolean that people write in many ways. Other answers stay text.
-func truth(answer string) []byte {
-	switch strings.ToLower(answer) {
-	case "y", "yes", "true", "1":
-		return []byte("true")
-	case "n", "no", "false", "0":
-		return []byte("false")
-	}
-	return rawjson.AppendString(nil, answer)
 }

@@ -20,43 +20,44 @@ func TestElicitationAnswers(t *testing.T) {
 		shown       []string // what the person reads, in this order
 	}{
 		{"text", `{"type":"string"}`, []string{"5"}, `"5"`, []string{"  f: "}},
-		{"title", `{"type":"string","title":"Full name","description":"as in your passport"}`, []string{"Ann"}, `"Ann"`, []string{"  Full name (as in your passport): "}},
-		{"too short", `{"type":"string","minLength":3,"maxLength":5}`, []string{"ab", "abc"}, `"abc"`, []string{"(3 to 5 characters)", "    expected at least 3 characters, got 2\n", "  f ("}},
-		{"too long", `{"type":"string","maxLength":2}`, []string{"äöü", "äö"}, `"äö"`, []string{"(at most 2 characters)", "    expected at most 2 characters, got 3\n"}},
+		{"title", `{"type":"string","title":"Full name","description":"as in your passport"}`, []string{"Ann"}, `"Ann"`, []string{"  Full name – as in your passport: "}},
+		{"too short", `{"type":"string","minLength":3,"maxLength":5}`, []string{"ab", "abc"}, `"abc"`, []string{"(3 or more characters; 5 or fewer characters)", "    expected at least 3 characters, got 2\n", "  f ("}},
+		{"too long", `{"type":"string","maxLength":2}`, []string{"äöü", "äö"}, `"äö"`, []string{"(2 or fewer characters)", "    expected at most 2 characters, got 3\n"}},
 		{"pattern", `{"type":"string","pattern":"^[a-z]+$"}`, []string{"A", "a"}, `"a"`, []string{"    expected to match ^[a-z]+$, got \"A\"\n"}},
 
 		{"email", `{"type":"string","format":"email"}`, []string{"me", "Me <me@example.com>", "me@example.com"}, `"me@example.com"`,
-			[]string{"(email address)", "    expected an email address, such as me@example.com\n", "    expected an email address"}},
+			[]string{"(email)", "    expected email (name@example.com), got \"me\"\n", "    expected email"}},
 		{"uri", `{"type":"string","format":"uri"}`, []string{"example.com", "/a", "https://example.com/a"}, `"https://example.com/a"`,
-			[]string{"(URL)", "    expected a URL, such as https://example.com\n"}},
+			[]string{"(URL)", "    expected uri (https://…), got \"example.com\"\n"}},
 		{"uri without a host", `{"type":"string","format":"uri"}`, []string{"urn:isbn:1", "x"}, `"urn:isbn:1"`, nil},
 		{"date", `{"type":"string","format":"date"}`, []string{"31.12.2025", "2025-02-30", "2025-12-31"}, `"2025-12-31"`,
-			[]string{"(date)", "    expected a date, such as 2025-12-31\n", "    expected a date"}},
-		{"date-time", `{"type":"string","format":"date-time"}`, []string{"2025-12-31", "2025-12-31T23:59", "2025-12-31T25:00:00Z", "2025-12-31T23:59:59.5+01:00"}, `"2025-12-31T23:59:59.5+01:00"`,
-			[]string{"(date and time)", "    expected a date and time, such as 2025-12-31T23:59:59Z\n", "    expected a date and time"}},
+			[]string{"(date)", "    expected date (YYYY-MM-DD), got \"31.12.2025\"\n", "    expected date"}},
+		{"date-time", `{"type":"string","format":"date-time"}`, []string{"2025-12-31", "2025-12-31T25:00:00Z", "2025-12-31T23:59:59.5+01:00"}, `"2025-12-31T23:59:59.5+01:00"`,
+			[]string{"(date and time)", "    expected date-time (YYYY-MM-DDThh:mm:ssZ), got \"2025-12-31\"\n", "    expected date-time"}},
 		{"unknown format", `{"type":"string","format":"color"}`, []string{"x"}, `"x"`, nil},
 
 		{"integer", `{"type":"integer","minimum":1,"maximum":10}`, []string{"many", "1.5", "0", "11", "10"}, `10`,
-			[]string{"(integer; 1 to 10)", `    expected integer, got string "many"`, "    expected integer, got number 1.5\n", "    expected at least 1, got 0\n", "    expected at most 10, got 11\n"}},
-		{"number", `{"type":"number","minimum":0}`, []string{"1,5", "-1", "1.5"}, `1.5`, []string{"(number; at least 0)", `    expected number, got string "1,5"`, "    expected at least 0, got -1\n"}},
-		{"boolean", `{"type":"boolean"}`, []string{"maybe", "Y"}, `true`, []string{"(y/n)", "    expected y or n\n"}},
-		{"boolean with a default", `{"type":"boolean","default":false}`, []string{""}, `false`, []string{"[n]: "}},
+			[]string{"(whole number; 1 or more; 10 or less)", `    expected integer, got string "many"`, "    expected integer, got number 1.5\n", "    expected at least 1, got 0\n", "    expected at most 10, got 11\n"}},
+		{"number", `{"type":"number","minimum":0}`, []string{"1,5", "-1", "1.5"}, `1.5`, []string{"(number; 0 or more)", `    expected number, got string "1,5"`, "    expected at least 0, got -1\n"}},
+		{"boolean", `{"type":"boolean"}`, []string{"maybe", "Y"}, `true`, []string{"(y | n)", "    expected y | n\n"}},
+		{"boolean as a number", `{"type":"boolean"}`, []string{"0"}, `false`, nil},
+		{"boolean with a default", `{"type":"boolean","default":false}`, []string{""}, `false`, []string{"(y | n; Enter: n): "}},
 
-		{"enum", `{"type":"string","enum":["red","blue"]}`, []string{"rde", "RED"}, `"red"`, []string{"(red | blue)", `    expected "red" or "blue", got "rde"; did you mean "red"?`}},
-		{"enum of numbers", `{"enum":[1,2]}`, []string{"3", "2"}, `2`, []string{"(1 | 2)", "    expected 1 or 2, got 3\n"}},
-		{"enum with names", `{"type":"string","enum":["r","b"],"enumNames":["Red","Blue"],"default":"b"}`, []string{""}, `"b"`, []string{"(r: Red | b: Blue) [b]: "}},
-		{"titles", colors, []string{"deep blue"}, `"b"`, []string{"  Color (r: Bright red | b: Deep blue): "}},
-		{"value of a title", colors, []string{"green", "r"}, `"r"`, []string{`    expected "r" or "b", got "green"`}},
+		{"enum", `{"type":"string","enum":["red","blue"]}`, []string{"rde", "RED"}, `"red"`, []string{"(red | blue)", "    expected red | blue\n"}},
+		{"enum of numbers", `{"enum":[1,2]}`, []string{"3", "2"}, `2`, []string{"(1 | 2)", "    expected 1 | 2\n"}},
+		{"enum with names", `{"type":"string","enum":["r","b"],"enumNames":["Red","Blue"],"default":"b"}`, []string{""}, `"b"`, []string{"(Red | Blue; Enter: Blue): "}},
+		{"titles", colors, []string{"deep blue"}, `"b"`, []string{"  Color (Bright red | Deep blue): "}},
+		{"value of a title", colors, []string{"green", "r"}, `"r"`, []string{"    expected Bright red | Deep blue\n"}},
 
-		{"several", several, []string{"r, blue"}, `["r","b"]`, []string{"(r: Red | g: Green | b: Blue; separate several with commas; 1 to 2 items) [r, b]: "}},
-		{"one of several", `{"type":"array","maxItems":1,"items":{"enum":["a","b"]}}`, []string{"a"}, `["a"]`, []string{"at most 1 item)"}},
+		{"several", several, []string{"r, blue"}, `["r","b"]`, []string{"(Red | Green | Blue; several, with commas between them; 1 or more; 2 or fewer; Enter: Red, Blue): "}},
+		{"one of several", `{"type":"array","maxItems":1,"items":{"enum":["a","b"]}}`, []string{"a"}, `["a"]`, []string{"; 1 or fewer): "}},
 		{"several by default", several, []string{""}, `["r","b"]`, nil},
 		{"too many", several, []string{"r,g,b", "g"}, `["g"]`, []string{"    expected at most 2 items, got 3\n"}},
-		{"one of several is wrong", several, []string{"r,x", "g,r"}, `["g","r"]`, []string{`    expected "r", "g" or "b", got "x"`}},
+		{"one of several is wrong", several, []string{"r,x", "g,r"}, `["g","r"]`, []string{"    expected Red | Green | Blue\n"}},
 		{"several as JSON", `{"type":"array","items":{"type":"string","enum":["a,b","c"]}}`, []string{`["a,b"]`}, `["a,b"]`, nil},
 
 		{"required", `{"type":"string"}`, []string{"", "x"}, `"x"`, []string{"    an answer is required\n"}},
-		{"a wrong default", `{"type":"integer","maximum":5,"default":9}`, []string{"", "5"}, `5`, []string{"[9]: ", "    expected at most 5, got 9\n"}},
+		{"a wrong default", `{"type":"integer","maximum":5,"default":9}`, []string{"", "5"}, `5`, []string{"Enter: 9): ", "    expected at most 5, got 9\n"}},
 		{"a hostile title", `{"type":"string","title":"\u001b[2J"}`, []string{"x"}, `"x"`, []string{`  \u001b[2J: `}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -99,7 +100,7 @@ func TestElicitationLeavesOut(t *testing.T) {
 	if want := `{"action":"accept","content":{"c":"x"}}`; err != nil || string(got) != want {
 		t.Errorf("got %s, %v, want %s", got, err, want)
 	}
-	if !strings.Contains(out.String(), "  b (integer; optional): ") {
+	if !strings.Contains(out.String(), "  b (whole number; optional): ") {
 		t.Error(out.String())
 	}
 }
