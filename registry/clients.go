@@ -145,7 +145,7 @@ func (r *Registry) OnlyClient(s *live.Session) upstream.Client {
 // announce notifies clients of changed lists until ctx ends.
 func (r *Registry) announce(ctx context.Context) {
 	for {
-		capabilities, err := r.changed.Wait(ctx, nil)
+		capabilities, err := r.changed.Wait(ctx, nil, nil)
 		if err != nil {
 			return
 		}

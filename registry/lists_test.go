@@ -11,7 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"mcpx/config"
+	"mcpx/internal/lockfile"
 	"mcpx/internal/mcptest"
+	"mcpx/internal/upstream"
 	"mcpx/registry/lists"
 	"mcpx/registry/live"
 )
@@ -164,4 +167,115 @@ func TestAListThatFailsIsTriedAgain(t *testing.T) {
 			t.Errorf("it was asked for its tools %d times in all, want 4", n)
 		}
 	})
+}
+
+// lister is a fake upstream with all kinds of lists. The items are named after the version.
+type lister struct {
+	fake
+	version string
+	failing map[string]int // the codes of its errors, by method
+	asked   []string       // the methods of the lists that were requested
+}
+
+func newLister() *lister {
+	f := &lister{version: "1"}
+	f.script = func(l *fakeLink, method, id string, _ []byte) (bool, error) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		result := map[string]string{
+			"tools/list":               `{"tools":[{"name":"t` + f.version + `"}]}`,
+			"prompts/list":             `{"prompts":[{"name":"p` + f.version + `"}]}`,
+			"resources/list":           `{"resources":[{"uri":"r` + f.version + `"}]}`,
+			"resources/templates/list": `{"resourceTemplates":[{"uriTemplate":"s` + f.version + `"}]}`,
+			"initialize":               `{"capabilities":{"tools":{},"prompts":{},"resources":{}}}`,
+		}[method]
+		if strings.HasSuffix(method, "/list") {
+			f.asked = append(f.asked, method)
+		}
+		switch code := f.failing[method]; {
+		case result == "":
+			return false, nil
+		case code != 0:
+			l.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":"not now"}}`, id, code))
+		default:
+			l.say(`{"jsonrpc":"2.0","id":` + id + `,"result":` + result + `}`)
+		}
+		return true, nil
+	}
+	return f
+}
+
+// requested returns the methods of the lists that were requested since it was called last.
+func (f *lister) requested() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	defer func() { f.asked = nil }()
+	return strings.Join(f.asked, " ")
+}
+
+// TestListsThatFail: a list that cannot be read keeps its last value, is read again later,
+// and delays neither calls nor other lists. Only the tools are waited for.
+func TestListsThatFail(t *testing.T) {
+	for name, test := range map[string]struct {
+		failing map[string]int
+		want    string // what is shown after the change
+		awaited bool   // calls wait for the lists
+		retried string
+	}{
+		"a method that it lacks": {map[string]int{"resources/templates/list": -32601}, "[t2] [p2] [r2] []", false, ""},
+		"a list":                 {map[string]int{"prompts/list": -32000}, "[t2] [p1] [r2] [s2]", false, "prompts/list"},
+		"the tools":              {map[string]int{"tools/list": -32000}, "[t1] [p1] [r1] [s1]", true, "tools/list"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newLister()
+			inTime(t, &f.fake, func(t *testing.T, r *Registry) {
+				f.set(func(*fake) { f.version, f.failing = "2", test.failing })
+				for _, capability := range upstream.Listable {
+					f.say(`{"jsonrpc":"2.0","method":"notifications/%s/list_changed"}`, capability)
+				}
+				after(time.Second)
+				if u := r.Catalog().Upstream("a"); shown(u) != test.want || u.AwaitsList() != test.awaited {
+					t.Errorf("%s is shown, want %s; calls wait: %t", shown(u), test.want, u.AwaitsList())
+				}
+				f.requested()
+				for range 3 {
+					after(relistTime)
+					if got := f.requested(); got != test.retried {
+						t.Errorf("it was asked for %q again, want %q", got, test.retried)
+					}
+				}
+				f.set(func(*fake) { f.failing = nil })
+				after(relistTime)
+				want := "[t2] [p2] [r2] [s2]"
+				if test.retried == "" {
+					want = test.want
+				}
+				if u := r.Catalog().Upstream("a"); shown(u) != want || u.AwaitsList() {
+					t.Errorf("%s is shown in the end, want %s; calls wait: %t", shown(u), want, u.AwaitsList())
+				}
+				f.requested()
+				after(time.Hour)
+				if got := f.requested(); got != "" {
+					t.Errorf("it was asked for %q although nothing has changed", got)
+				}
+			}, func(c *config.Upstream) {
+				approved := &lockfile.Server{}
+				for _, version := range []string{"1", "2"} {
+					approved.Add(lockfile.Tools, "t"+version, []byte(`{"name":"t`+version+`"}`))
+					approved.Add(lockfile.Prompts, "p"+version, []byte(`{"name":"p`+version+`"}`))
+					approved.Add(lockfile.Templates, "s"+version, []byte(`{"uriTemplate":"s`+version+`"}`))
+				}
+				c.Trust = config.Trust{Pin: config.PinBlock, Approved: approved}
+			})
+		})
+	}
+}
+
+// shown returns the keys of the items that an upstream shows.
+func shown(u *live.Upstream) string {
+	var tools []string
+	for _, t := range u.Tools {
+		tools = append(tools, t.Name)
+	}
+	return fmt.Sprint(tools, names(u.Prompts), names(u.Resources), names(u.Templates))
 }

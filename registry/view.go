@@ -128,7 +128,7 @@ func (v View) Relisted(ctx context.Context, name string) (*live.Upstream, error)
 	ctx, cancel := context.WithTimeoutCause(ctx, u.Config.StartupTimeout, &live.Unavailable{Server: name, Reason: "it has changed its lists, and they could not be read; try again later"})
 	defer cancel()
 	announced := u.Supervisor.Announced()
-	for u.AwaitsList() && !u.Supervisor.HasRead(announced) {
+	for u.AwaitsList() && !u.HasRead(announced) {
 		if err := u.Superseded(ctx); err != nil {
 			return nil, err
 		}

@@ -66,9 +66,7 @@ func WithTools(tools []Item) (l Lists) {
 // Reconfigure applies another config to the lists.
 func (l *Lists) Reconfigure(c *config.Upstream) {
 	l.config = c
-	for _, k := range Kinds {
-		l.Set(k, l.listed[k.Method])
-	}
+	l.SetLists(l.listed)
 	l.SetInstructions(l.instructions)
 }
 
@@ -79,16 +77,22 @@ func (l *Lists) Sent(k Kind) []Item { return l.listed[k.Method] }
 // SentInstructions returns the instructions, also if they wait for a review.
 func (l *Lists) SentInstructions() string { return l.instructions }
 
-// Set sets one kind of list, of which only approved items are shown. It reports
-// whether clients see a change.
-func (l *Lists) Set(k Kind, items []Item) (changed bool) {
+// SetLists sets lists by their methods. Only approved items are shown. It returns the
+// capabilities whose lists have changed for clients.
+func (l *Lists) SetLists(read map[string][]Item) (changed []string) {
 	listed := maps.Clone(l.listed)
 	if listed == nil {
 		listed = map[string][]Item{}
 	}
-	listed[k.Method] = items
+	maps.Copy(listed, read)
 	l.listed = listed
-	return k.set(l, l.approved(k, items))
+	for _, k := range Kinds {
+		items, isRead := read[k.Method]
+		if isRead && k.set(l, l.approved(k, items)) {
+			changed = append(changed, k.Capability)
+		}
+	}
+	return changed
 }
 
 // setTools keeps the old value of each unchanged tool, with everything derived from

@@ -41,8 +41,8 @@ func TestTokensFollowTheTools(t *testing.T) {
 func TestRestrict(t *testing.T) {
 	c := &config.Upstream{Name: "a", Trust: config.Trust{Pin: config.PinWarn, Approved: &lockfile.Server{}}}
 	l := New(c)
-	l.Set(OfTools, []Item{{Key: "read", Raw: []byte(`{"name":"read","annotations":{"readOnlyHint":true}}`)}, {Key: "write", Raw: []byte(`{"name":"write"}`)}})
-	l.Set(Kinds[1], []Item{{Key: "p", Raw: []byte(`{"name":"p"}`)}})
+	l.SetLists(list(OfTools, []Item{{Key: "read", Raw: []byte(`{"name":"read","annotations":{"readOnlyHint":true}}`)}, {Key: "write", Raw: []byte(`{"name":"write"}`)}}))
+	l.SetLists(list(Kinds[1], []Item{{Key: "p", Raw: []byte(`{"name":"p"}`)}}))
 	l.SetInstructions("Call write.")
 	l.SetNews([]string{"write"}, nil)
 	for _, test := range []struct {

@@ -18,21 +18,24 @@ func named(names ...string) (items []Item) {
 	return items
 }
 
+// list returns one list, for SetLists.
+func list(k Kind, items []Item) map[string][]Item { return map[string][]Item{k.Method: items} }
+
 // TestReview: the words for what waits.
 func TestReview(t *testing.T) {
 	c := &config.Upstream{Trust: config.Trust{Pin: config.PinBlock, Approved: &lockfile.Server{}, Review: "CMD"}}
 	for want, set := range map[string]func(l *Lists){
 		"":                                      func(*Lists) {},
-		"1 tool waits for review: CMD":          func(l *Lists) { l.Set(OfTools, named("a")) },
-		"2 tools wait for review: CMD":          func(l *Lists) { l.Set(OfTools, named("a", "b")) },
+		"1 tool waits for review: CMD":          func(l *Lists) { l.SetLists(list(OfTools, named("a"))) },
+		"2 tools wait for review: CMD":          func(l *Lists) { l.SetLists(list(OfTools, named("a", "b"))) },
 		"the instructions wait for review: CMD": func(l *Lists) { l.SetInstructions("x") },
 		"1 tool and 1 prompt wait for review: CMD": func(l *Lists) {
-			l.Set(OfTools, named("a"))
-			l.Set(Kinds[1], named("p"))
+			l.SetLists(list(OfTools, named("a")))
+			l.SetLists(list(Kinds[1], named("p")))
 		},
 		"2 prompts, 1 template and the instructions wait for review: CMD": func(l *Lists) {
-			l.Set(Kinds[1], named("p", "q"))
-			l.Set(Kinds[3], named("t"))
+			l.SetLists(list(Kinds[1], named("p", "q")))
+			l.SetLists(list(Kinds[3], named("t")))
 			l.SetInstructions("x")
 		},
 	} {
@@ -47,14 +50,14 @@ func TestReview(t *testing.T) {
 	}
 	// Resources are not compared, and tools that the config hides do not wait.
 	l := New(&config.Upstream{Trust: c.Trust, Tools: config.Filter{Deny: []string{"a"}}})
-	l.Set(Kinds[2], named("r"))
-	l.Set(OfTools, named("a"))
+	l.SetLists(list(Kinds[2], named("r")))
+	l.SetLists(list(OfTools, named("a")))
 	if len(l.Resources) != 1 || len(l.Tools) != 0 || l.Review() != "" {
 		t.Errorf("%+v, %q", l, l.Review())
 	}
 	// With "warn" everything is shown.
 	l = New(&config.Upstream{Trust: config.Trust{Pin: config.PinWarn, Approved: &lockfile.Server{}}})
-	l.Set(OfTools, named("a"))
+	l.SetLists(list(OfTools, named("a")))
 	if len(l.Tools) != 1 || !strings.HasPrefix(l.Review(), "1 tool waits") || l.IsWithheld("a") {
 		t.Errorf("%+v, %q", l, l.Review())
 	}
@@ -68,8 +71,8 @@ func TestApproved(t *testing.T) {
 	approved.Add(lockfile.Templates, "t", []byte(`{"name":"t"}`))
 	c := &config.Upstream{Trust: config.Trust{Pin: config.PinBlock, Approved: approved}}
 	l := New(c)
-	l.Set(OfTools, []Item{NewItem(c, OfTools, "a", []byte(`{"name":"a"}`)), NewItem(c, OfTools, "b", []byte(`{"name":"b"}`))})
-	l.Set(Kinds[3], []Item{NewItem(c, Kinds[3], "t", []byte(`{"name":"t","description":"new"}`))})
+	l.SetLists(list(OfTools, []Item{NewItem(c, OfTools, "a", []byte(`{"name":"a"}`)), NewItem(c, OfTools, "b", []byte(`{"name":"b"}`))}))
+	l.SetLists(list(Kinds[3], []Item{NewItem(c, Kinds[3], "t", []byte(`{"name":"t","description":"new"}`))}))
 	l.SetInstructions("be kind")
 	if l.Tool("a") == nil || l.Tool("b") != nil || l.IsWithheld("a") || !l.IsWithheld("b") {
 		t.Errorf("tools: %v are shown, %v wait", l.Tools, l.WaitingTools())
@@ -97,7 +100,7 @@ func TestCompare(t *testing.T) {
 	l := New(&config.Upstream{Trust: config.Trust{Pin: config.PinWarn}, Tools: config.Filter{Deny: []string{"hidden"}}})
 	before := named("same", "changed")
 	now := append(named("same", "new", "hidden"), Item{Key: "changed", Raw: []byte(`{"name":"changed","description":"x"}`)})
-	l.Set(OfTools, now)
+	l.SetLists(list(OfTools, now))
 	changed, added := l.Compare(before)
 	if !slices.Equal(changed, []string{"changed"}) || !slices.Equal(added, []string{"new"}) {
 		t.Errorf("changed %v, new %v", changed, added)
@@ -116,7 +119,7 @@ func TestCompare(t *testing.T) {
 	for i := range 15 {
 		many = append(many, fmt.Sprint("t", i))
 	}
-	l.Set(OfTools, named(many...))
+	l.SetLists(list(OfTools, named(many...)))
 	if _, added := l.Compare(before); len(added) != 11 || added[10] != "… and 5 more" {
 		t.Errorf("new %v", added)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"mcpx/internal/tasks"
 )
@@ -53,10 +54,11 @@ func (c *Changes) Returned() int64 {
 // errDone is returned by Wait when done was closed.
 var errDone = errors.New("done")
 
-// Wait returns the changed names, once there are any.
-func (c *Changes) Wait(ctx context.Context, done <-chan struct{}) (map[string]bool, error) {
+// Wait returns the changed names, once there are any or retry delivers.
+func (c *Changes) Wait(ctx context.Context, done <-chan struct{}, retry <-chan time.Time) (map[string]bool, error) {
 	select {
 	case <-c.signal:
+	case <-retry:
 	case <-done:
 		return nil, errDone
 	case <-ctx.Done():

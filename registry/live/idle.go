@@ -141,11 +141,11 @@ func (s *Supervisor) loadCache() (isLazy bool) {
 		u.ListedAt, u.Capabilities = found.Listed, found.Capabilities
 		u.SetInstructions(s.Config().Redact(found.Instructions))
 		u.Revision, u.Software = found.Revision, s.software(found.Server)
+		cached := map[string][]lists.Item{}
 		for _, k := range lists.Kinds {
-			if u.Set(k, s.cachedItems(k, found.Lists[k.Method])) {
-				changed = append(changed, k.Capability)
-			}
+			cached[k.Method] = s.cachedItems(k, found.Lists[k.Method])
 		}
+		changed = u.SetLists(cached)
 	})
 	s.group.host.ListsChanged(changed...)
 	return true
@@ -184,33 +184,12 @@ func (s *Supervisor) knownTools() []lists.Item {
 }
 
 // saveCache saves the lists of a session in the background, redacted: stored secrets are
-// not known when the cache is read. handshake is the result of
-// initialize or server/discover.
-func (s *Supervisor) saveCache(session *Session, handshake []byte) {
+// not known when the cache is read.
+func (s *Supervisor) saveCache(session *Session) {
 	if s.cache() == nil {
 		return
 	}
-	s.describing.Lock()
-	defer s.describing.Unlock()
-	if handshake != nil {
-		s.handshake = handshake
-	}
-	u := s.Upstream()
-	content := &listcache.Entry{
-		Listed:       u.ListedAt,
-		Revision:     s.known.Load().revision,
-		IsEarlier:    s.known.Load().isEarlier,
-		Server:       softwareInfo(s.handshake),
-		Capabilities: u.Capabilities,
-		Lists:        map[string][]json.RawMessage{},
-	}
-	content.Instructions = u.SentInstructions()
-	for _, k := range lists.Kinds {
-		for _, item := range u.Sent(k) {
-			content.Lists[k.Method] = append(content.Lists[k.Method], item.Raw)
-		}
-	}
-	s.unsaved.Store(content)
+	s.unsaved.Store(true)
 	session.Go(s.saveNewest)
 }
 
@@ -218,9 +197,23 @@ func (s *Supervisor) saveCache(session *Session, handshake []byte) {
 func (s *Supervisor) saveNewest() {
 	s.saving.Lock()
 	defer s.saving.Unlock()
-	content := s.unsaved.Swap(nil)
-	if content == nil {
+	if !s.unsaved.Swap(false) {
 		return
+	}
+	u, known := s.Upstream(), s.known.Load()
+	content := &listcache.Entry{
+		Listed:       u.ListedAt,
+		Revision:     known.revision,
+		IsEarlier:    known.isEarlier,
+		Server:       known.server,
+		Capabilities: u.Capabilities,
+		Instructions: u.SentInstructions(),
+		Lists:        map[string][]json.RawMessage{},
+	}
+	for _, k := range lists.Kinds {
+		for _, item := range u.Sent(k) {
+			content.Lists[k.Method] = append(content.Lists[k.Method], item.Raw)
+		}
 	}
 	err := s.cache().Save(s.cacheKey(), content)
 	if err == nil {

@@ -5,12 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 
-	"mcpx/internal/lockfile"
 	"mcpx/internal/rawjson"
+	"mcpx/internal/rpc"
 	"mcpx/registry/lists"
 )
 
@@ -81,48 +82,80 @@ const refreshPause = 500 * time.Millisecond
 // relistTime is the time until a list that could not be read is read again.
 const relistTime = 30 * time.Second
 
-// relist reads the lists that have changed again. Calls that wait for them go on.
-func (s *Supervisor) relist(ctx context.Context, session *Session, changed map[string]bool) {
-	returned := s.refresh.Returned()
-	declared := s.Upstream().Capabilities
-	for _, k := range lists.Kinds {
-		if changed[k.Capability] && !rawjson.IsNull(rawjson.Get(declared, k.Capability)) && !s.list(ctx, session, k) {
-			return
+// readLists reads lists of a session and returns them by their methods. A list is empty if
+// the upstream does not know its method. Only an error of the tools, or the end of the
+// session or of ctx, is returned, with the lists that were read before it. Other lists that
+// fail are left out, so that the last one stays.
+func (s *Supervisor) readLists(ctx context.Context, session *Session, capabilities []byte, kinds []lists.Kind) (map[string][]lists.Item, error) {
+	read := map[string][]lists.Item{}
+	for _, k := range kinds {
+		if rawjson.IsNull(rawjson.Get(capabilities, k.Capability)) {
+			read[k.Method] = nil
+			continue
+		}
+		items, err := session.list(ctx, k)
+		isTools := k.Capability == "tools"
+		switch {
+		case err == nil, isUnknownMethod(err) && !isTools:
+			read[k.Method] = items
+		case isTools, session.IsOver(), ctx.Err() != nil:
+			return read, err
+		default:
+			s.log.Warn().Str("error", s.Config().Redact(err.Error())).Msg("could not read a list; mcpx keeps the last one")
 		}
 	}
-	s.listed.Store(returned)
-	if s.Upstream().IsBlocking() {
-		s.publish(func(*Upstream) {}) // wakes the calls that wait
-	}
+	return read, nil
 }
 
-// list reads one kind of list again and reports whether it could. If not, the last good
-// list stays and the list is read again later: the upstream reports a change only once.
-func (s *Supervisor) list(ctx context.Context, session *Session, k lists.Kind) bool {
-	ctx, cancel := context.WithTimeout(ctx, s.Config().StartupTimeout)
+func isUnknownMethod(err error) bool {
+	var refused *rpc.Error
+	return errors.As(err, &refused) && refused.Code == rpc.CodeMethodNotFound
+}
+
+// publishLists publishes lists that were read, together with another change of the
+// upstream, and notifies clients.
+func (s *Supervisor) publishLists(session *Session, read map[string][]lists.Item, change func(u *Upstream)) {
+	before := s.knownTools()
+	var changed []string
+	s.publish(func(u *Upstream) {
+		change(u)
+		changed = u.SetLists(read)
+	})
+	s.compile(session)
+	s.saveCache(session)
+	s.group.host.ListsChanged(changed...) // after publish: notified clients list at once
+	s.logReview()
+	s.noteChanges(before)
+}
+
+// relist reads the lists that have changed again and returns those that it could not read.
+// Calls that wait for the lists go on once the tools are read.
+func (s *Supervisor) relist(ctx context.Context, session *Session, changed map[string]bool) (unread map[string]bool) {
+	announced := s.refresh.Returned()
+	kinds := slices.DeleteFunc(slices.Clone(lists.Kinds), func(k lists.Kind) bool { return !changed[k.Capability] })
+	limited, cancel := startupLimit(ctx, s.Config())
 	defer cancel()
-	items, err := session.list(ctx, k)
-	if session.IsOver() || errors.Is(err, context.Canceled) {
-		return false // the end of the session is reported elsewhere
+	read, err := s.readLists(limited, session, s.Upstream().Capabilities, kinds)
+	if session.IsOver() || ctx.Err() != nil {
+		return nil // the end of the session is reported elsewhere
 	}
 	if err != nil {
-		s.log.Warn().Str("error", s.Config().Redact(err.Error())).Msg("could not read a changed list; mcpx keeps the last one and tries again later")
-		time.AfterFunc(relistTime, func() { s.refresh.Note(k.Capability) })
-		return false
+		s.log.Warn().Str("error", s.Config().Redact(err.Error())).Msg("could not read the changed lists; mcpx tries again later")
 	}
-	changed, before := false, s.Upstream().Sent(k)
-	s.publish(func(u *Upstream) { changed, u.ListedAt = u.Set(k, items), time.Now() })
-	s.compile(session)
-	s.saveCache(session, nil)
-	if changed { // after publish: notified clients list at once
-		s.group.host.ListsChanged(k.Capability)
+	s.publishLists(session, read, func(u *Upstream) {
+		if err == nil {
+			u.announced, u.ListedAt = announced, time.Now()
+		}
+	})
+	unread = map[string]bool{}
+	for _, k := range kinds {
+		if items, isRead := read[k.Method]; isRead {
+			s.log.Info().Str("method", k.Method).Int("items", len(items)).Msg("list changed")
+		} else {
+			unread[k.Capability] = true
+		}
 	}
-	s.log.Info().Str("method", k.Method).Int("items", len(items)).Msg("list changed")
-	s.logReview()
-	if k.Pinned == lockfile.Tools {
-		s.noteChanges(before)
-	}
-	return true
+	return unread
 }
 
 // compile prepares the tools that are published, in the background.
@@ -173,10 +206,10 @@ func (s *Supervisor) noteChanges(before []lists.Item) {
 func (s *Supervisor) Announced() int64 { return s.refresh.Noted() }
 
 // HasRead reports whether that number of announced changes is in the lists.
-func (s *Supervisor) HasRead(announced int64) bool { return s.listed.Load() >= announced }
+func (u *Upstream) HasRead(announced int64) bool { return u.announced >= announced }
 
 // AwaitsList reports whether the upstream has announced that a list has changed, and only
 // approved items of the new list may be used.
 func (u *Upstream) AwaitsList() bool {
-	return u.IsBlocking() && u.State == Ready && !u.Supervisor.HasRead(u.Supervisor.Announced())
+	return u.IsBlocking() && u.State == Ready && !u.HasRead(u.Supervisor.Announced())
 }

@@ -27,7 +27,7 @@ import (
 // known is what the last start has shown about the revision of an upstream.
 type known struct {
 	revision  string // of the last session when it was opened; "": nothing is known
-	server    []byte // its serverInfo; another one may support other revisions
+	server    []byte // how it describes itself; another server may support other revisions
 	isEarlier bool   // it does not support 2026-07-28
 }
 
@@ -84,11 +84,12 @@ func (s *Supervisor) openModern(ctx context.Context, refusal error) (*Session, [
 // remember records which revision a new session speaks. Another server than before may
 // support others.
 func (s *Supervisor) remember(session *Session, handshake []byte) {
+	k := &known{server: softwareInfo(handshake)}
 	if session.IsModern() {
-		s.base.known.Store(&known{revision: mcp.ProtocolVersion20260728})
+		k.revision = mcp.ProtocolVersion20260728
+		s.base.known.Store(k)
 		return
 	}
-	k := &known{server: rawjson.Get(handshake, "serverInfo")}
 	k.revision, _ = rawjson.String(rawjson.Get(handshake, "protocolVersion"))
 	before := s.base.known.Load()
 	k.isEarlier = before.isEarlier && bytes.Equal(before.server, k.server)

@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"time"
 
@@ -105,8 +106,10 @@ func (s *Supervisor) runSession(ctx context.Context) (healthy time.Duration, err
 // returns why it ended.
 func (s *Supervisor) serve(ctx context.Context, session *Session) error {
 	session.Go(func() { s.stopUnused(session) })
+	var unread map[string]bool // changed lists that could not be read; the upstream reports a change only once
+	var retry <-chan time.Time
 	for {
-		changed, err := s.refresh.Wait(ctx, session.Done())
+		changed, err := s.refresh.Wait(ctx, session.Done(), retry)
 		switch {
 		case isInterrupted(ctx):
 			session.cut()
@@ -117,7 +120,11 @@ func (s *Supervisor) serve(ctx context.Context, session *Session) error {
 		case err != nil:
 			return session.Err()
 		}
-		s.relist(ctx, session, changed)
+		maps.Copy(changed, unread)
+		unread, retry = s.relist(ctx, session, changed), nil
+		if len(unread) > 0 {
+			retry = time.After(relistTime)
+		}
 		pause := time.NewTimer(refreshPause)
 		select {
 		case <-pause.C:

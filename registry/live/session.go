@@ -78,7 +78,7 @@ func (s *Session) SpeaksEarlier() {
 	known := *s.supervisor.base.known.Load()
 	known.isEarlier = true
 	s.supervisor.base.known.Store(&known)
-	s.supervisor.base.saveCache(s, nil)
+	s.supervisor.base.saveCache(s)
 }
 
 // ErrReplaced ends a session whose upstream a reload has changed or removed.

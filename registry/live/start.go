@@ -44,7 +44,7 @@ func (s *Supervisor) start(ctx context.Context) (*Session, error) {
 		s.publishOwn(session, handshake)
 		return session, nil
 	}
-	if err := s.publishLists(ctx, session, handshake, begin); err != nil {
+	if err := s.publishReady(ctx, session, handshake, begin); err != nil {
 		return nil, session.abort(err)
 	}
 	return session, nil
@@ -128,52 +128,30 @@ func startupLimit(ctx context.Context, c *config.Upstream) (context.Context, con
 	return context.WithTimeoutCause(ctx, c.StartupTimeout, limit)
 }
 
-// publishLists reads all lists of a new session, and publishes the upstream as ready.
-func (s *Supervisor) publishLists(ctx context.Context, session *Session, handshake []byte, begin time.Time) error {
+// publishReady reads all lists of a new session, and publishes the upstream as ready.
+func (s *Supervisor) publishReady(ctx context.Context, session *Session, handshake []byte, begin time.Time) error {
 	capabilities := rawjson.Get(handshake, "capabilities")
-	announced, before := s.refresh.Noted(), s.knownTools()
-	read := make([][]lists.Item, len(lists.Kinds))
-	for i, k := range lists.Kinds {
-		if rawjson.IsNull(rawjson.Get(capabilities, k.Capability)) {
-			continue
-		}
-		items, err := session.list(ctx, k)
-		if err != nil && (k.Capability == "tools" || session.IsOver() || ctx.Err() != nil) {
-			return err
-		}
-		if err != nil {
-			s.log.Warn().Str("error", s.Config().Redact(err.Error())).Msg("could not read a list; it stays empty")
-		}
-		read[i] = items
+	announced := s.refresh.Noted()
+	read, err := s.readLists(ctx, session, capabilities, lists.Kinds)
+	if err != nil {
+		return err
 	}
 	s.remember(session, handshake)
 	instructions, _ := rawjson.String(rawjson.Get(handshake, "instructions"))
 	instructions = session.Redact(instructions)
-	s.listed.Store(announced)
 	ready := s.group.host.Opened(session, capabilities)
 	took := max(time.Since(begin), 1) // 0 would mean that it was never ready
-	var changed []string
-	s.publish(func(u *Upstream) {
+	s.publishLists(session, read, func(u *Upstream) {
 		u.State, u.Reason, u.Cause, u.Stderr, u.RetryAt, u.failure = Ready, "", "", nil, time.Time{}, nil
-		u.StartupTime, u.ListedAt, u.isStale = took, time.Now(), false
+		u.StartupTime, u.ListedAt, u.isStale, u.announced = took, time.Now(), false, announced
 		u.Capabilities, u.Session, u.stderr = capabilities, session, s.stderr.Load()
 		u.SetInstructions(instructions)
 		u.Revision, u.Software = session.Revision(handshake), s.software(softwareInfo(handshake))
-		for i, k := range lists.Kinds {
-			if u.Set(k, read[i]) {
-				changed = append(changed, k.Capability)
-			}
-		}
 	})
-	s.compile(session)
-	s.saveCache(session, handshake)
-	s.group.host.ListsChanged(changed...)
 	ready()
 	u := s.Upstream()
 	s.log.Info().Int("tools", len(u.Tools)).Int("prompts", len(u.Prompts)).Int("resources", len(u.Resources)).
 		Dur("ms", took.Round(time.Millisecond)).Msg("upstream ready")
-	s.logReview()
-	s.noteChanges(before)
 	return nil
 }
 

@@ -11,7 +11,6 @@ import (
 	"mcpx/internal/auth"
 	"mcpx/internal/child"
 	"mcpx/internal/link"
-	"mcpx/internal/listcache"
 	"mcpx/internal/tasks"
 	"mcpx/internal/upstream"
 	"mcpx/registry/lists"
@@ -41,14 +40,11 @@ type Supervisor struct {
 	isFill  bool   // this start only fills the cache
 	endFill func() // lets the next upstream fill the cache
 
-	known      atomic.Pointer[known]           // which revision it speaks
-	describing sync.Mutex                      // guards handshake
-	handshake  []byte                          // of the last session
-	unsaved    atomic.Pointer[listcache.Entry] // lists to save
-	saving     sync.Mutex                      // one save at a time
-	refresh    Changes                         // lists that have changed, as the upstream reported
-	listed     atomic.Int64                    // how many of these changes are in the lists
-	reviewed   string                          // what waits for a review, as logged last
+	known    atomic.Pointer[known] // which revision it speaks
+	unsaved  atomic.Bool           // the lists have changed since they were saved
+	saving   sync.Mutex            // one save at a time
+	refresh  Changes               // lists that have changed, as the upstream reported
+	reviewed string                // what waits for a review, as logged last
 
 	intake *link.Intake                 // of all its sessions
 	stderr atomic.Pointer[child.Stderr] // of the child of the shared session; nil before its first start, and for a remote upstream

@@ -58,11 +58,12 @@ type Upstream struct {
 	Supervisor *Supervisor      // nil for an upstream of NewUpstream
 	Session    *Session         // the shared one; nil unless the upstream is ready
 
-	whole   *Upstream     // in a View: the upstream that this is a part of
-	failure *link.Failure // for which a person must act; nil if there is none
-	isStale bool          // the lists are from before the next start
-	stderr  *child.Stderr // of the child of the session; nil without one
-	changed chan struct{} // closed when a newer Upstream replaces this one
+	whole     *Upstream     // in a View: the upstream that this is a part of
+	failure   *link.Failure // for which a person must act; nil if there is none
+	isStale   bool          // the lists are from before the next start
+	announced int64         // how many of the changes that the upstream announced are in the lists
+	stderr    *child.Stderr // of the child of the session; nil without one
+	changed   chan struct{} // closed when a newer Upstream replaces this one
 }
 
 // NewUpstream returns an upstream of mcpx itself. It is always ready and has no session: the
