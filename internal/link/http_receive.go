@@ -23,9 +23,8 @@ var errBroken = errors.New("the connection broke")
 // posted request, nil for other messages. It returns errBroken if the HTTP response ends
 // without the response to the request.
 func (l *httpLink) readResponse(ctx context.Context, response *http.Response, id []byte) error {
-	kind, _, _ := strings.Cut(response.Header.Get("Content-Type"), ";")
 	switch {
-	case strings.EqualFold(strings.TrimSpace(kind), "text/event-stream"):
+	case hasEvents(response):
 		return l.follow(ctx, response.Body, id)
 	case response.StatusCode == http.StatusAccepted, id == nil:
 		return nil
@@ -39,6 +38,7 @@ func (l *httpLink) readResponse(ctx context.Context, response *http.Response, id
 	case len(text) > l.MessageBytes:
 		return fmt.Errorf("its answer has more than %d bytes (limits.message_bytes)", l.MessageBytes)
 	case rawjson.Kind(text) != '{':
+		kind, _, _ := strings.Cut(response.Header.Get("Content-Type"), ";")
 		return fmt.Errorf("it answered with %s, which is not a message; is this the url of an MCP server?", cmp.Or(kind, "nothing"))
 	}
 	if rawjson.IsNull(rawjson.Get(text, "id")) && rawjson.Get(text, "error") != nil {
@@ -46,6 +46,12 @@ func (l *httpLink) readResponse(ctx context.Context, response *http.Response, id
 	}
 	l.received(text, id)
 	return nil
+}
+
+// hasEvents reports whether a response is an event stream.
+func hasEvents(response *http.Response) bool {
+	kind, _, _ := strings.Cut(response.Header.Get("Content-Type"), ";")
+	return strings.EqualFold(strings.TrimSpace(kind), "text/event-stream")
 }
 
 // received delivers a message with the ID of the request whose stream carried it. If it is
@@ -99,14 +105,14 @@ func (l *httpLink) readStream() {
 			l.end(&Failure{Reason: l.redact(neterr.Reason(err)), Cause: CauseUnreachable})
 			return
 		case err != nil:
-		case response.StatusCode == http.StatusOK:
+		case response.StatusCode == http.StatusOK && hasEvents(response):
 			opened = true
 			if broke && at.id == "" {
 				l.deliver(Delivery{Err: ErrGap}) // the gap may be hours, if a laptop slept
 			}
 			broke = false
 			err = l.readEvents(l.ctx, response.Body, &at, func(_ string, data []byte) { l.received(data, nil) })
-		case opened && isTemporary(response.StatusCode):
+		case opened && (isTemporary(response.StatusCode) || response.StatusCode == http.StatusOK): // 200: the page of a proxy
 			err = errors.New(response.Status)
 		case opened && at.id != "": // it may have forgotten the event, or the session
 			l.refused(nil, response)

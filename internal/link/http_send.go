@@ -183,7 +183,6 @@ func (l *httpLink) post(ctx context.Context, m outgoing) {
 	defer func() { _ = response.Body.Close() }()
 	switch {
 	case l.speaksSSE(m, response.StatusCode):
-		l.fallback = false
 		if err := l.openSSE(ctx); err != nil {
 			l.refused(m.id, response)
 			return

@@ -36,6 +36,13 @@ func TestGETStreamIsOpenedAgain(t *testing.T) {
 		ended   error // why the link was; nil: it was not
 	}{
 		{name: "it has none", answers: []answer{{405, ""}}, asked: []string{"0s"}},
+		{name: "it answers with something else", answers: []answer{{200, "{}"}}, asked: []string{"0s"}},
+		{
+			name:    "a proxy answers with something else",
+			answers: []answer{{200, event(1)}, {200, "{}"}, {200, event(2)}, {405, ""}, {405, ""}},
+			asked:   []string{"0s", "5s 1", "10s 1", "15s 2", "20s"},
+			heard:   []string{`{"n":1}`, `{"n":2}`},
+		},
 		{name: "it never had one", answers: []answer{{503, ""}}, asked: []string{"0s"}},
 		{
 			name:    "it ends",
@@ -519,4 +526,43 @@ func TestRequestsNameTheirSession(t *testing.T) {
 			t.Errorf("requests %q, want %q", got, want)
 		}
 	})
+}
+
+// TestFallbackBesideANotification: a link falls back to legacy SSE while another message
+// is refused.
+func TestFallbackBesideANotification(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var posted atomic.Bool
+		var refused sync.WaitGroup
+		refused.Add(2)
+		l := dialFake(t, func(r *http.Request, body string) *http.Response {
+			switch {
+			case r.Method == http.MethodGet:
+				return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(io.MultiReader(strings.NewReader("event: endpoint\ndata: /post\n\n"), untilDone{r.Context()}))}
+			case r.URL.Path == "/post" && strings.Contains(body, "initialize"):
+				posted.Store(true)
+			case r.URL.Path != "/post":
+				refused.Done()
+				refused.Wait() // so that the link handles both at the same time
+				return response(http.StatusMethodNotAllowed, "")
+			}
+			return response(http.StatusAccepted, "")
+		})
+		l.fallback = true
+		if err := l.Send([]byte(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)); err != nil {
+			t.Fatal(err)
+		}
+		l.sendAll(t, `{"jsonrpc":"2.0","id":2,"method":"initialize"}`)
+		if !posted.Load() {
+			t.Error("initialize was not posted to the address of legacy SSE")
+		}
+	})
+}
+
+// untilDone is a stream without data that ends with ctx.
+type untilDone struct{ ctx context.Context }
+
+func (u untilDone) Read([]byte) (int, error) {
+	<-u.ctx.Done()
+	return 0, u.ctx.Err()
 }

@@ -38,7 +38,7 @@ func dialRemote(_ context.Context, o Options) (Link, error) {
 // speaksSSE reports whether the response to initialize means that the upstream only
 // knows legacy SSE. MCP names these status codes.
 func (l *httpLink) speaksSSE(m outgoing, status int) bool {
-	return l.fallback && m.method == "initialize" &&
+	return l.fallback && m.method == "initialize" && !l.isLegacy() &&
 		(status == http.StatusBadRequest || status == http.StatusNotFound || status == http.StatusMethodNotAllowed)
 }
 
