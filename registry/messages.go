@@ -49,8 +49,8 @@ type record struct {
 }
 
 // Messages returns the messages of an upstream after a number, and begins to record them.
-// The record ends when nobody reads it for some seconds. Sessions of single clients are not
-// recorded.
+// The record ends when nobody reads it for some seconds. Sessions of single clients and
+// callers are not recorded.
 func (r *Registry) Messages(name string, after int64) ([]Message, error) {
 	if r.Catalog().Upstream(name) == nil {
 		return nil, ErrUnknown
@@ -128,7 +128,7 @@ func (t *records) add(name string, m Message) {
 
 // Record implements live.Host. It records a message of the shared session, if somebody watches it.
 func (r *Registry) Record(s *live.Session, d upstream.Direction, message []byte) {
-	if s.Owner != nil || !r.records.isActive.Load() {
+	if s.Supervisor().Owner() != "" || !r.records.isActive.Load() {
 		return
 	}
 	shown := withoutPasswords(s.Supervisor().Upstream(), message)

@@ -55,6 +55,30 @@ func TestMessagesAreRecorded(t *testing.T) {
 	}
 }
 
+// TestOwnMessagesAreNotRecorded: nobody reads the messages of sessions that belong to a client
+// or a caller.
+func TestOwnMessagesAreNotRecorded(t *testing.T) {
+	for _, isolation := range []string{"client", "user"} {
+		t.Run(isolation, func(t *testing.T) {
+			entry := mcptest.Upstream(t)
+			entry["isolation"] = isolation
+			r, _ := run(t, map[string]any{"one": entry})
+			ann := recorderOf("1", "ann")
+			r.Attach(ann)
+			r.Settled(t.Context(), "one")
+			if _, err := r.Messages("one", 0); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := callFor(t.Context(), r, ann, "one", "echo", `{"text":"of ann"}`); err != nil {
+				t.Fatal(err)
+			}
+			if list, _ := r.Messages("one", 0); strings.Contains(texts(list), "of ann") {
+				t.Errorf("everybody reads\n%s", texts(list))
+			}
+		})
+	}
+}
+
 // TestRecordsAreBounded: a record has bounds, ends when nobody reads it, and there are few.
 func TestRecordsAreBounded(t *testing.T) {
 	var r records
