@@ -21,14 +21,11 @@ func (r *Registry) Apply(p *config.Profile) {
 	for i := range p.Upstreams {
 		r.applyUpstream(&p.Upstreams[i], previous[p.Upstreams[i].Name])
 	}
-	catalog := &Catalog{byName: map[string]*live.Upstream{}}
+	var upstreams []*live.Upstream
 	for i := range p.Upstreams {
-		u := r.supervisors[p.Upstreams[i].Name].Upstream()
-		catalog.Upstreams = append(catalog.Upstreams, u)
-		catalog.byName[u.Name] = u
+		upstreams = append(upstreams, r.supervisors[p.Upstreams[i].Name].Upstream())
 	}
-	catalog.setPerUser()
-	r.catalog.Store(catalog)
+	r.catalog.Store(newCatalog(upstreams))
 	for name, s := range previous { // after Store: whoever waited for them looks there
 		if r.supervisors[name] != s {
 			r.end(s)

@@ -15,6 +15,19 @@ type Catalog struct {
 	byName    map[string]*live.Upstream
 	perUser   []*live.Upstream // with isolation "user"
 	derived   sync.Map         // see Derived
+	views     live.Kept[viewKey, *Catalog]
+}
+
+// newCatalog returns a catalog of these upstreams.
+func newCatalog(upstreams []*live.Upstream) *Catalog {
+	c := &Catalog{Upstreams: upstreams, byName: make(map[string]*live.Upstream, len(upstreams))}
+	for _, u := range upstreams {
+		c.byName[u.Name] = u
+		if u.Config != nil && u.Config.Isolation == config.PerUser {
+			c.perUser = append(c.perUser, u)
+		}
+	}
+	return c
 }
 
 // Derived returns a value that a user of the registry derives from the catalog, by the name
@@ -27,28 +40,16 @@ func (c *Catalog) Derived(kind string, from func(c *Catalog) any) any {
 	return value
 }
 
-// setPerUser sets perUser.
-func (c *Catalog) setPerUser() {
-	c.perUser = nil
-	for _, u := range c.Upstreams {
-		if u.Config != nil && u.Config.Isolation == config.PerUser {
-			c.perUser = append(c.perUser, u)
-		}
-	}
-}
-
 // Upstream finds an upstream by its exact name, nil if there is none.
 func (c *Catalog) Upstream(name string) *live.Upstream { return c.byName[name] }
 
 // with returns the catalog with one upstream replaced.
 func (c *Catalog) with(u *live.Upstream) *Catalog {
-	next := &Catalog{Upstreams: slices.Clone(c.Upstreams), byName: make(map[string]*live.Upstream, len(c.byName))}
-	for i, old := range next.Upstreams {
+	upstreams := slices.Clone(c.Upstreams)
+	for i, old := range upstreams {
 		if old.Name == u.Name {
-			next.Upstreams[i] = u
+			upstreams[i] = u
 		}
-		next.byName[old.Name] = next.Upstreams[i]
 	}
-	next.setPerUser()
-	return next
+	return newCatalog(upstreams)
 }

@@ -25,7 +25,6 @@ type Registry struct {
 	catalog atomic.Pointer[Catalog]
 	changed live.Changes // lists that clients must be notified of
 	clients clients
-	views   views
 	owned   owned
 	group   *live.Group     // of the supervisors
 	records records         // messages that somebody watches
@@ -50,7 +49,6 @@ func New(profile *config.Profile, o Options) *Registry {
 		log:          o.Log,
 		changed:      live.NewChanges(),
 		clients:      newClients(),
-		views:        views{schema: profile.Name},
 		owned:        owned{byKey: map[sessionKey]*ownUpstream{}},
 		supervisors:  map[string]*live.Supervisor{},
 		replacements: map[string]*live.Supervisor{},

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
-	"weak"
 
 	"mcpx/config"
 	"mcpx/internal/policy"
@@ -45,15 +43,19 @@ func (r *Registry) mayUse(c upstream.Client, server string) bool {
 func (v View) Catalog() *Catalog {
 	whole := v.registry.Catalog()
 	key := v.key(whole)
-	switch {
-	case key == (viewKey{}):
+	if key == (viewKey{}) {
 		return whole
-	case len(whole.perUser) == 0:
-		if last := v.registry.views.last(key, whole); last != nil {
-			return last
-		}
 	}
-	return v.registry.views.of(key, whole, v.compose(whole))
+	seen := whole.views.Load(key)
+	if seen != nil && len(whole.perUser) == 0 {
+		return seen
+	}
+	upstreams := v.compose(whole) // those of callers change without the catalog
+	if seen == nil || !slices.Equal(seen.Upstreams, upstreams) {
+		seen = newCatalog(upstreams)
+		whole.views.Store(key, seen)
+	}
+	return seen
 }
 
 // viewKey identifies what a client sees. It is zero for a client that sees the catalog as
@@ -78,7 +80,7 @@ func (v View) key(whole *Catalog) viewKey {
 	return key
 }
 
-// compose returns the upstreams that the client may see, before its rules apply.
+// compose returns the upstreams that the client may see, or the parts of them.
 func (v View) compose(whole *Catalog) []*live.Upstream {
 	rules := v.rules()
 	all := make([]*live.Upstream, 0, len(whole.Upstreams))
@@ -89,7 +91,7 @@ func (v View) compose(whole *Catalog) []*live.Upstream {
 		if u.Config != nil && u.Config.Isolation == config.PerUser {
 			u = v.current(u.Name)
 		}
-		all = append(all, u)
+		all = append(all, v.see(u))
 	}
 	return all
 }
@@ -238,61 +240,4 @@ func (v View) see(u *live.Upstream) *live.Upstream {
 		return u
 	}
 	return u.Restrict(v.registry.schema, rules)
-}
-
-// views caches what clients see, so that the lists of a caller are made once for each
-// change of the catalog. Its methods may be called concurrently.
-type views struct {
-	schema string
-
-	mu    sync.Mutex
-	byKey map[viewKey]seenCatalog
-}
-
-// seenCatalog is what clients see of a catalog.
-type seenCatalog struct {
-	whole weak.Pointer[Catalog] // weak, so that an old catalog and everything derived from it can be freed
-	part  *Catalog
-}
-
-// maxViews bounds the catalogs that are cached.
-const maxViews = 256
-
-// last returns the cached part of a catalog; nil if there is none.
-func (v *views) last(key viewKey, whole *Catalog) *Catalog {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if last := v.byKey[key]; last.whole == weak.Make(whole) {
-		return last.part
-	}
-	return nil
-}
-
-// of returns the catalog with the part of some upstreams that the rules in the key grant.
-// Upstreams that have not changed are the same values as before, with everything derived
-// from them.
-func (v *views) of(key viewKey, whole *Catalog, upstreams []*live.Upstream) *Catalog {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	last := v.byKey[key].part
-	if last != nil && slices.EqualFunc(last.Upstreams, upstreams, func(seen, u *live.Upstream) bool { return seen.IsOf(u) }) {
-		return last
-	}
-	if v.byKey == nil || len(v.byKey) >= maxViews {
-		v.byKey = map[viewKey]seenCatalog{}
-	}
-	next := &Catalog{byName: map[string]*live.Upstream{}}
-	for _, u := range upstreams {
-		seen := u
-		if key.rules != nil {
-			seen = u.Restrict(v.schema, key.rules)
-		}
-		if last != nil && last.byName[u.Name] != nil && last.byName[u.Name].IsOf(u) {
-			seen = last.byName[u.Name]
-		}
-		next.Upstreams = append(next.Upstreams, seen)
-		next.byName[u.Name] = seen
-	}
-	v.byKey[key] = seenCatalog{weak.Make(whole), next}
-	return next
 }

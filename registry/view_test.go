@@ -6,6 +6,7 @@ import (
 	"mcpx/internal/mcptest"
 	"mcpx/internal/policy"
 	"mcpx/internal/upstream"
+	"mcpx/registry/live"
 )
 
 // TestViews: a view has what the rules grant. It is made once for each change of the
@@ -61,16 +62,37 @@ func TestViews(t *testing.T) {
 	}
 }
 
+// TestViewsAreKept: what a caller sees of an upstream stays the same value until the upstream
+// changes.
+func TestViewsAreKept(t *testing.T) {
+	r, _ := run(t, map[string]any{"a": mcptest.Upstream(t), "b": mcptest.Upstream(t)})
+	for _, name := range []string{"a", "b"} {
+		if _, err := r.For(nil).Ready(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := recorderOf("1", "ann")
+	c.caller.Rules = policy.Union(policy.Grant{Allow: []string{"default/*/echo"}})
+	before := r.For(c).Catalog()
+	r.Publish(r.Catalog().Upstream("b").Supervisor, func(u *live.Upstream) { u.Description = "new" })
+	after := r.For(c).Catalog()
+	if after.Upstream("a") != before.Upstream("a") || after.Upstream("b") == before.Upstream("b") || after.Upstream("b").Description != "new" {
+		t.Errorf("before %+v, after %+v", before.Upstreams, after.Upstreams)
+	}
+}
+
 // TestViewsAreBounded: callers with many different rules do not fill the memory.
 func TestViewsAreBounded(t *testing.T) {
 	r, _ := run(t, map[string]any{"a": mcptest.Upstream(t)})
-	for range 3 * maxViews {
-		c := recorderOf("1", "ann")
+	first := recorderOf("1", "ann")
+	first.caller.Rules = policy.Union(policy.Grant{Allow: []string{"default/a"}})
+	before := r.For(first).Catalog()
+	for range live.MaxKept {
+		c := recorderOf("2", "bob")
 		c.caller.Rules = policy.Union(policy.Grant{Allow: []string{"default/a"}})
-		r.Attach(c)
 		_ = r.For(c).Catalog()
 	}
-	if len(r.views.byKey) > maxViews {
-		t.Errorf("%d are kept", len(r.views.byKey))
+	if after := r.For(first).Catalog(); after == before || after.Upstream("a") == before.Upstream("a") {
+		t.Errorf("more than %d are kept", live.MaxKept)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"mcpx/internal/auth"
 	"mcpx/internal/child"
 	"mcpx/internal/link"
+	"mcpx/internal/policy"
 	"mcpx/internal/tasks"
 	"mcpx/internal/upstream"
 	"mcpx/registry/lists"
@@ -70,6 +71,7 @@ func New(g *Group, c *config.Upstream) *Supervisor {
 	s.ctx, s.retire = context.WithCancel(g.ctx)
 	s.upstream.Store(&Upstream{
 		Name: c.Name, Description: c.Description, State: Starting, Lists: lists.New(c), Config: c, Supervisor: s, changed: make(chan struct{}),
+		parts: new(Kept[*policy.Rules, *Upstream]),
 	})
 	return s
 }
@@ -103,7 +105,7 @@ func (s *Supervisor) Account() *auth.Account { return s.account.Load() }
 func (s *Supervisor) Change(change func(u *Upstream)) (now *Upstream, wake func()) {
 	old := s.Upstream()
 	u := *old
-	u.changed = make(chan struct{})
+	u.changed, u.parts = make(chan struct{}), new(Kept[*policy.Rules, *Upstream])
 	change(&u)
 	s.upstream.Store(&u)
 	return &u, func() { close(old.changed) }
