@@ -62,6 +62,7 @@ func (r *Registry) Detach(ctx context.Context, c upstream.Client) { r.Remove(c)(
 // the same ID can be attached next. unsubscribe sends the requests to upstreams, and may wait
 // for them.
 func (r *Registry) Remove(c upstream.Client) (unsubscribe func(ctx context.Context)) {
+	before := r.clients.level()
 	r.clients.mu.Lock()
 	delete(r.clients.attached, c.ID())
 	delete(r.clients.streams, c.ID())
@@ -90,6 +91,9 @@ func (r *Registry) Remove(c upstream.Client) (unsubscribe func(ctx context.Conte
 	return func(ctx context.Context) {
 		for _, request := range requests {
 			request(ctx)
+		}
+		if r.clients.level() != before {
+			r.sendLevel(r.loggingSessions(c)...)
 		}
 	}
 }

@@ -27,13 +27,18 @@ func (r *Registry) SetLevel(c upstream.Client, level string) {
 		r.clients.levels[c.ID()] = level
 	}
 	r.clients.mu.Unlock()
-	var sessions []*live.Session
+	r.sendLevel(r.loggingSessions(c)...)
+}
+
+// loggingSessions returns the open sessions with logging of the upstreams that a client may
+// use.
+func (r *Registry) loggingSessions(c upstream.Client) (sessions []*live.Session) {
 	for _, u := range r.Catalog().Upstreams {
 		if u.Has("logging") && r.mayUse(c, u.Name) {
 			sessions = append(sessions, r.openSessions(u)...)
 		}
 	}
-	r.sendLevel(sessions...)
+	return sessions
 }
 
 // LogLevel implements live.Host.

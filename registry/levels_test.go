@@ -36,6 +36,9 @@ func TestLevelsOfTwoClients(t *testing.T) {
 		f.die()
 		after(time.Second)
 		level("restarted", "debug")
+		r.Detach(t.Context(), two)
+		level("one is left", "error")
+		r.Attach(two)
 		for i := range 3000 {
 			r.SetLevel(one, "error")
 			r.SetLevel(two, "error")
