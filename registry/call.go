@@ -57,7 +57,8 @@ func (r *Registry) callInBackground(ctx context.Context, server string, q upstre
 // callSafely is callWhenReady, but returns a panic as an error.
 func (r *Registry) callSafely(ctx context.Context, server string, q upstream.Request, ending *live.Session) (result []byte, err error) {
 	defer r.recovered(server, &err)
-	return r.callWhenReady(ctx, server, q, ending)
+	_, result, err = r.callWhenReady(ctx, server, q, ending)
+	return result, err
 }
 
 // recovered, when deferred, turns a panic into an error.
@@ -71,27 +72,26 @@ func (r *Registry) recovered(server string, err *error) {
 // Call is Send for callers that wait.
 func (r *Registry) Call(ctx context.Context, server string, q upstream.Request) ([]byte, error) {
 	q, span := r.startSpan(ctx, server, q)
-	result, err := r.callWhenReady(ctx, server, q, nil)
+	_, result, err := r.callWhenReady(ctx, server, q, nil)
 	endSpan(ctx, span, result, err)
 	return result, err
 }
 
 // callWhenReady makes a call as soon as there is a session for it. ending is the session that could not send the request, if
-// there is one: callWhenReady then waits for the next session.
-func (r *Registry) callWhenReady(ctx context.Context, server string, q upstream.Request, ending *live.Session) ([]byte, error) {
+// there is one: callWhenReady then waits for the next session. It returns the session that made the call.
+func (r *Registry) callWhenReady(ctx context.Context, server string, q upstream.Request, ending *live.Session) (s *live.Session, result []byte, err error) {
 	starting, cancel := r.startLimit(ctx, server, q.Begun)
 	defer cancel()
 	for {
 		if err := r.waitForEnd(starting, ending); err != nil {
-			return nil, r.forCalls(q.Client).explain(server, err)
+			return nil, nil, r.forCalls(q.Client).explain(server, err)
 		}
-		s, err := r.sessionFor(starting, server, q.Client)
-		if err != nil {
-			return nil, r.forCalls(q.Client).explain(server, err)
+		if s, err = r.sessionFor(starting, server, q.Client); err != nil {
+			return nil, nil, r.forCalls(q.Client).explain(server, err)
 		}
-		result, err := s.Call(ctx, q, r.limits(server))
+		result, err = s.Call(ctx, q, r.limits(server))
 		if !errors.Is(err, rpc.ErrClosed) {
-			return result, err
+			return s, result, err
 		}
 		ending = s
 	}

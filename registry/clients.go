@@ -158,12 +158,10 @@ func (r *Registry) announce(ctx context.Context) {
 				c.Notify(upstream.ListChanged(capability), nil)
 			}
 		}
-		pause := time.NewTimer(announcePause)
 		select {
-		case <-pause.C:
+		case <-time.After(announcePause):
 		case <-ctx.Done():
 		}
-		pause.Stop()
 		r.SettleAll(ctx, startPause)
 	}
 }
@@ -193,10 +191,9 @@ func (r *Registry) Notified(s *live.Session, method string, params []byte, to []
 // Opened implements live.Host.
 func (r *Registry) Opened(s *live.Session, capabilities []byte) (ready func()) {
 	r.setFirstLevel(s, capabilities)
-	restore := r.restoreSubscriptions(s)
 	return func() {
 		r.updateLevel(s, capabilities)
-		restore()
+		s.Go(func() { r.resubscribe(s) })
 	}
 }
 

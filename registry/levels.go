@@ -73,12 +73,11 @@ func (r *Registry) sendLevel(sessions ...*live.Session) {
 			done <- struct{}{} // the session is over
 		}
 	}
-	limit := time.NewTimer(levelTime)
-	defer limit.Stop()
+	limit := time.After(levelTime)
 	for range sessions {
 		select {
 		case <-done:
-		case <-limit.C:
+		case <-limit:
 			return
 		}
 	}
@@ -87,12 +86,10 @@ func (r *Registry) sendLevel(sessions ...*live.Session) {
 // sendLevelTo sends the wanted level to one session. Only one goroutine does so at a
 // time, so that the newest level is sent last.
 func (r *Registry) sendLevelTo(s *live.Session) {
-	limit := time.NewTimer(sideTime)
-	defer limit.Stop()
 	select {
 	case s.LevelTurn <- struct{}{}:
 		defer func() { <-s.LevelTurn }()
-	case <-limit.C: // the next sender sends the newest level
+	case <-time.After(sideTime): // the next sender sends the newest level
 		return
 	case <-s.Done():
 		return

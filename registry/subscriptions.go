@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"golang.org/x/sync/errgroup"
@@ -19,7 +18,7 @@ import (
 // subscription is a resource that clients subscribed to on one upstream session.
 type subscription struct {
 	known map[string]string // the URI as each client knows it, by client ID
-	made  atomic.Bool       // the upstream has accepted it; a new session subscribes again
+	made  *live.Session     // the session that has accepted it; only for who has the turn
 	turn  chan struct{}     // serializes subscribe and unsubscribe requests for this URI
 	using int               // users that have the turn or wait for it
 }
@@ -49,13 +48,15 @@ func (r *Registry) Subscribe(ctx context.Context, c upstream.Client, server, uri
 	defer r.clients.release(key, uri, s)
 	return r.inTurn(ctx, server, s, func() error {
 		again, err := r.clients.join(s, c, known) // before the request: an update may follow at once
-		if err != nil || s.made.Load() {
+		if err != nil || s.made != nil && !s.made.IsOver() {
 			return err
 		}
-		_, err = r.Call(ctx, server, upstream.Request{Method: "resources/subscribe", Params: uriParams(uri), Meta: []byte("{}"), Client: c})
+		q, span := r.startSpan(ctx, server, resourceRequest("resources/subscribe", uri, c))
+		session, _, err := r.callWhenReady(ctx, server, q, nil)
+		endSpan(ctx, span, nil, err)
 		switch {
 		case err == nil:
-			s.made.Store(true)
+			s.made = session
 		case !again:
 			r.clients.leave(s, c)
 		}
@@ -69,9 +70,8 @@ func (r *Registry) Unsubscribe(ctx context.Context, c upstream.Client, server, u
 	return r.leave(c, r.keyFor(server, c), uri)(ctx)
 }
 
-// leave ends a client's subscription to a session without waiting. A reload may have changed
-// which session the client uses now. unsubscribe, which the caller must call, sends the request
-// to the upstream if no subscriber is left then.
+// leave ends a client's subscription to a session without waiting. unsubscribe, which the
+// caller must call, sends the request to the upstream if no subscriber is left then.
 func (r *Registry) leave(c upstream.Client, key sessionKey, uri string) (unsubscribe func(ctx context.Context) error) {
 	s := r.clients.subscription(key, uri)
 	was := r.clients.leave(s, c)
@@ -81,45 +81,34 @@ func (r *Registry) leave(c upstream.Client, key sessionKey, uri string) (unsubsc
 			return nil
 		}
 		return r.inTurn(ctx, key.server, s, func() error {
-			if r.clients.isWanted(s) || !s.made.Swap(false) || key != r.keyFor(key.server, c) || !r.isUp(key.server, c) {
+			session := s.made
+			if r.clients.isWanted(s) || session == nil || session.IsOver() {
 				return nil
 			}
-			_, err := r.Call(ctx, key.server, upstream.Request{Method: "resources/unsubscribe", Params: uriParams(uri), Meta: []byte("{}"), Client: c})
+			s.made = nil
+			q, span := r.startSpan(ctx, key.server, resourceRequest("resources/unsubscribe", uri, c))
+			_, err := session.Call(ctx, q, r.limits(key.server))
+			endSpan(ctx, span, nil, err)
+			if errors.Is(err, rpc.ErrClosed) {
+				return nil
+			}
 			return err
 		})
-	}
-}
-
-// restoreSubscriptions returns a function that subscribes a new session to the resources
-// of the previous session. restoreSubscriptions is called before clients can use the
-// session.
-func (r *Registry) restoreSubscriptions(s *live.Session) (restore func()) {
-	key := keyOfSession(s)
-	r.clients.mu.Lock()
-	defer r.clients.mu.Unlock()
-	restored := map[string]*subscription{}
-	for uri, subscription := range r.clients.subscribed[key] {
-		if subscription.made.Load() {
-			subscription.using++
-			restored[uri] = subscription
-		}
-	}
-	return func() {
-		if !s.Go(func() { r.resubscribe(s, key, restored) }) {
-			r.resubscribe(s, key, restored) // the session is over: they are only released
-		}
 	}
 }
 
 // resubscribeAtOnce bounds the concurrent requests that subscribe a new session.
 const resubscribeAtOnce = 8
 
-// resubscribe subscribes a session to resources, a few at a time.
-func (r *Registry) resubscribe(s *live.Session, key sessionKey, restored map[string]*subscription) {
+// resubscribe subscribes a new session to the resources that clients subscribed to, a few at
+// a time.
+func (r *Registry) resubscribe(s *live.Session) {
+	key := keyOfSession(s)
 	var group errgroup.Group
 	group.SetLimit(resubscribeAtOnce)
-	for uri, subscription := range restored {
+	for _, uri := range r.clients.uris(key) {
 		group.Go(func() error {
+			subscription := r.clients.subscription(key, uri)
 			defer r.clients.release(key, uri, subscription)
 			select {
 			case subscription.turn <- struct{}{}:
@@ -127,12 +116,12 @@ func (r *Registry) resubscribe(s *live.Session, key sessionKey, restored map[str
 			case <-s.Done():
 				return nil
 			}
-			if !subscription.made.Load() { // unsubscribed meanwhile
+			if subscription.made == s || !r.clients.isWanted(subscription) {
 				return nil
 			}
-			var lost *upstream.Lost
-			if err := r.requestAndLog(s, "resources/subscribe", uriParams(uri)); err != nil && !errors.Is(err, rpc.ErrClosed) && !errors.As(err, &lost) && !s.IsOver() {
-				subscription.made.Store(false) // the next subscriber sends the request again
+			subscription.made = nil // if this fails, the next subscriber sends the request again
+			if r.requestAndLog(s, "resources/subscribe", uriParams(uri)) == nil {
+				subscription.made = s
 			}
 			return nil
 		})
@@ -159,11 +148,6 @@ func (r *Registry) inTurn(ctx context.Context, server string, s *subscription, d
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-}
-
-// isUp reports whether the session for the client's requests is open.
-func (r *Registry) isUp(server string, c upstream.Client) bool {
-	return r.sessionNow(server, c) != nil
 }
 
 // subscription returns the subscription to a resource, which may be new. It is kept
@@ -239,6 +223,11 @@ func (c *clients) isWanted(s *subscription) bool {
 
 // Subscriptions implements live.Host.
 func (r *Registry) Subscriptions(s *live.Session) []string { return r.clients.uris(keyOfSession(s)) }
+
+// resourceRequest returns a client's request about a resource.
+func resourceRequest(method, uri string, c upstream.Client) upstream.Request {
+	return upstream.Request{Method: method, Params: uriParams(uri), Meta: []byte("{}"), Client: c}
+}
 
 func uriParams(uri string) []byte { return append(rawjson.AppendString([]byte(`{"uri":`), uri), '}') }
 

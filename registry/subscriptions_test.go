@@ -15,6 +15,7 @@ import (
 	"mcpx/internal/mcptest"
 	"mcpx/internal/rpc"
 	"mcpx/internal/upstream"
+	"mcpx/registry/live"
 )
 
 func TestSubscriptions(t *testing.T) {
@@ -355,6 +356,43 @@ func TestASubscriptionSurvivesTwoDeaths(t *testing.T) {
 		after(2 * time.Second)
 		if n := get(f, &asked); n != 1 {
 			t.Errorf("the third session was asked %d times, want once", n)
+		}
+	})
+}
+
+// TestASubscriberWhileItIsDown: who subscribes while the upstream is down gets its error, even
+// if there is a subscriber already, whose subscription is repeated after the restart.
+func TestASubscriberWhileItIsDown(t *testing.T) {
+	var asked []string
+	f := &fake{}
+	f.script = func(_ *fakeLink, method, _ string, _ []byte) (bool, error) {
+		if strings.HasPrefix(method, "resources/") {
+			f.set(func(*fake) { asked = append(asked, method) })
+		}
+		return false, nil
+	}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		one, two := newRecorder("one"), newRecorder("two")
+		r.Attach(one)
+		r.Attach(two)
+		subscribe := func(c upstream.Client) error { return r.Subscribe(t.Context(), c, "a", "test://one", "test://one") }
+		if err := subscribe(one); err != nil {
+			t.Fatal(err)
+		}
+		f.set(func(f *fake) { f.down = true })
+		f.die()
+		synctest.Wait()
+		var unavailable *live.Unavailable
+		if err := subscribe(two); !errors.As(err, &unavailable) {
+			t.Errorf("while it is down: %v", err)
+		}
+		f.set(func(f *fake) { f.down = false })
+		after(time.Minute)
+		if err := r.Unsubscribe(t.Context(), one, "a", "test://one"); err != nil {
+			t.Error(err)
+		}
+		if got, want := get(f, &asked), []string{"resources/subscribe", "resources/subscribe", "resources/unsubscribe"}; !slices.Equal(got, want) {
+			t.Errorf("it was asked for %q, want %q", got, want)
 		}
 	})
 }

@@ -67,10 +67,8 @@ func (l *httpLink) follow(ctx context.Context, body io.ReadCloser, id []byte) er
 
 // resume reads the rest of a stream. It fails if the server does not offer the rest.
 func (l *httpLink) resume(ctx context.Context, at *position, receive func(name string, data []byte)) error {
-	wait := time.NewTimer(min(at.retry, resumeLimit))
-	defer wait.Stop()
 	select {
-	case <-wait.C:
+	case <-time.After(min(at.retry, resumeLimit)):
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}

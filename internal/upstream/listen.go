@@ -76,8 +76,7 @@ func (f *filterState) advance(generation int) {
 // waitListening waits until the upstream has acknowledged a generation: a client
 // that got the response to its subscription may change the resource at once.
 func (s *Session) waitListening(ctx context.Context, generation int) error {
-	limit := time.NewTimer(listenTime)
-	defer limit.Stop()
+	limit := time.After(listenTime)
 	for f := &s.modern().filterState; ; {
 		f.mu.Lock()
 		acknowledged, news := f.acknowledged, f.news
@@ -87,7 +86,7 @@ func (s *Session) waitListening(ctx context.Context, generation int) error {
 		}
 		select {
 		case <-news:
-		case <-limit.C:
+		case <-limit:
 			return nil
 		case <-s.Done():
 			return rpc.ErrClosed // the filter of the next session has it, too

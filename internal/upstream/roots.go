@@ -116,9 +116,8 @@ func await[T any](ctx context.Context, s *Session, c <-chan T) error {
 
 // othersDone waits until no other client has a pending call.
 func (s *Session) othersDone(ctx context.Context, c Client) bool {
-	tick, limit := time.NewTicker(rootsTick), time.NewTimer(rootsWait)
+	tick, limit := time.NewTicker(rootsTick), time.After(rootsWait)
 	defer tick.Stop()
-	defer limit.Stop()
 	for {
 		busy, parked := clientsOf(s.conn.Snapshot())
 		delete(busy, c.ID())
@@ -128,7 +127,7 @@ func (s *Session) othersDone(ctx context.Context, c Client) bool {
 		}
 		select {
 		case <-tick.C:
-		case <-limit.C:
+		case <-limit:
 			return false
 		case <-ctx.Done():
 			return false

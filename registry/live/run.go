@@ -61,20 +61,13 @@ func (s *Supervisor) backOff(ctx context.Context, err error, wait time.Duration)
 		return
 	}
 	s.fail(Waiting, err, wait)
-	s.pause(ctx, wait)
-	s.publish(func(u *Upstream) { u.State, u.RetryAt = Starting, time.Time{} })
-}
-
-// pause waits until the next start is due, or a call needs it.
-func (s *Supervisor) pause(ctx context.Context, wait time.Duration) {
 	s.wake.Clear() // a request from before the failure does not count
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
-	case <-s.wake:
+	case <-time.After(wait):
+	case <-s.wake: // a call needs it
 	case <-ctx.Done():
 	}
+	s.publish(func(u *Upstream) { u.State, u.RetryAt = Starting, time.Time{} })
 }
 
 // runSession starts the upstream and waits until its session ends. It returns how long
@@ -125,13 +118,11 @@ func (s *Supervisor) serve(ctx context.Context, session *Session) error {
 		if len(unread) > 0 {
 			retry = time.After(relistTime)
 		}
-		pause := time.NewTimer(refreshPause)
 		select {
-		case <-pause.C:
+		case <-time.After(refreshPause):
 		case <-session.Done():
 		case <-ctx.Done():
 		}
-		pause.Stop()
 	}
 }
 

@@ -93,9 +93,8 @@ const (
 // Drain waits until the calls of a session have ended, and closes its connection. Calls
 // that take longer than drainTime fail.
 func (s *Session) Drain() {
-	tick, limit := time.NewTicker(drainTick), time.NewTimer(drainTime)
+	tick, limit := time.NewTicker(drainTick), time.After(drainTime)
 	defer tick.Stop()
-	defer limit.Stop()
 	for {
 		calls, isBusy := s.Activity()
 		if !isBusy && s.EndIfUnused(calls, ErrReplaced) {
@@ -107,7 +106,7 @@ func (s *Session) Drain() {
 			return
 		case <-s.supervisor.group.ctx.Done():
 			return
-		case <-limit.C:
+		case <-limit:
 			s.End(&link.Failure{Reason: "its config has changed, and the call did not end within " + drainTime.String()})
 			return
 		}
