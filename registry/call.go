@@ -77,17 +77,25 @@ func (r *Registry) Call(ctx context.Context, server string, q upstream.Request) 
 	return result, err
 }
 
-// callWhenReady makes a call as soon as there is a session for it. ending is the session that could not send the request, if
-// there is one: callWhenReady then waits for the next session. It returns the session that made the call.
+// maxTries is how many sessions a call tries that end before they can send it.
+const maxTries = 2
+
+// callWhenReady makes a call as soon as there is a session for it, and returns that session.
+// ending is the session that could not send the request, if there is one: callWhenReady then
+// waits for the next session.
 func (r *Registry) callWhenReady(ctx context.Context, server string, q upstream.Request, ending *live.Session) (s *live.Session, result []byte, err error) {
 	starting, cancel := r.startLimit(ctx, server, q.Begun)
 	defer cancel()
-	for {
+	v := r.forCalls(q.Client)
+	for tries := 0; ; tries++ {
 		if err := r.waitForEnd(starting, ending); err != nil {
-			return nil, nil, r.forCalls(q.Client).explain(server, err)
+			return nil, nil, v.explain(server, err)
+		}
+		if u := v.current(server); u != nil && tries >= maxTries && u.State != live.Ready { // it ends again and again
+			return nil, nil, u.Unavailable()
 		}
 		if s, err = r.sessionFor(starting, server, q.Client); err != nil {
-			return nil, nil, r.forCalls(q.Client).explain(server, err)
+			return nil, nil, v.explain(server, err)
 		}
 		result, err = s.Call(ctx, q, r.limits(server))
 		if !errors.Is(err, rpc.ErrClosed) {

@@ -191,17 +191,23 @@ func (r *Registry) Notified(s *live.Session, method string, params []byte, to []
 // Opened implements live.Host.
 func (r *Registry) Opened(s *live.Session, capabilities []byte) (ready func()) {
 	r.setFirstLevel(s, capabilities)
+	resubscribe := func() { s.Go(func() { r.resubscribe(s) }) }
+	if s.Owner != nil { // before the client's next call, which may change a resource
+		resubscribe()
+		return func() { r.updateLevel(s, capabilities) }
+	}
 	return func() {
 		r.updateLevel(s, capabilities)
-		s.Go(func() { r.resubscribe(s) })
+		resubscribe()
 	}
 }
 
 // HasUsers implements live.Host. Clients use a shared session even without calls if they have
 // subscriptions, or sessions of their own.
 func (r *Registry) HasUsers(s *live.Session) bool {
+	isClients := func(own *live.Session) bool { return own.Owner != nil }
 	isShared := s.Supervisor().Owner() == ""
-	return len(r.clients.uris(keyOfSession(s))) > 0 || isShared && len(r.owned.sessionsOf(s.Config.Name)) > 0
+	return len(r.clients.uris(keyOfSession(s))) > 0 || isShared && slices.ContainsFunc(r.owned.sessionsOf(s.Config.Name), isClients)
 }
 
 // withLogger returns a log message whose logger begins with the server's name.

@@ -54,6 +54,7 @@ type script func(l *fakeLink, method, id string, message []byte) (done bool, err
 // fakeLink is one connection to a fake.
 type fakeLink struct {
 	fake     *fake
+	caller   string // whose session it is with isolation "user"
 	messages chan []byte
 	broken   chan *link.CallEnd
 	ended    chan struct{}
@@ -61,7 +62,7 @@ type fakeLink struct {
 	reason   error
 }
 
-func (f *fake) dial(context.Context, link.Options) (link.Link, error) {
+func (f *fake) dial(_ context.Context, o link.Options) (link.Link, error) {
 	if f.starts > 0 { // from the beginning
 		<-time.After(f.starts)
 	}
@@ -71,7 +72,7 @@ func (f *fake) dial(context.Context, link.Options) (link.Link, error) {
 	if f.down {
 		return nil, &link.Failure{Reason: "down on purpose"}
 	}
-	l := &fakeLink{fake: f, messages: make(chan []byte, 1000), broken: make(chan *link.CallEnd, 10), ended: make(chan struct{})}
+	l := &fakeLink{fake: f, caller: o.Upstream.Caller, messages: make(chan []byte, 1000), broken: make(chan *link.CallEnd, 10), ended: make(chan struct{})}
 	var once sync.Once
 	l.end = func(reason error) {
 		once.Do(func() {

@@ -15,16 +15,17 @@ import (
 	"mcpx/registry/live"
 )
 
-// owned is the table of upstreams with one owner. With isolation "client", a client has its
-// own session; its lists are those in the catalog. With isolation "user", a caller has its own
-// session and lists. Each is made by the first use, and starts like a lazy upstream.
-type owned struct {
+// ownedUpstreams is the table of upstreams with one owner. With isolation "client", a client
+// has its own session and uses the lists in the catalog. With isolation "user", a caller has
+// its own session and lists. The first use creates an owned upstream, which starts like a lazy
+// one.
+type ownedUpstreams struct {
 	mu    sync.Mutex
-	byKey map[sessionKey]*ownUpstream
+	byKey map[sessionKey]*ownedUpstream
 }
 
-// ownUpstream is the upstream of one client or caller.
-type ownUpstream struct {
+// ownedUpstream is the upstream of one client or caller.
+type ownedUpstream struct {
 	supervisor *live.Supervisor
 	client     upstream.Client // nil: it is a caller's
 	isAttached bool            // the client is attached, so that Detach ends the upstream
@@ -33,18 +34,18 @@ type ownUpstream struct {
 	used       time.Time
 }
 
-// Limits of upstreams that nobody detaches from.
+// Limits for owners that never disconnect.
 const (
-	maxUsers        = 1000             // of callers
-	usersIdle       = 30 * time.Minute // one that is unused and down for so long is forgotten
-	maxSessionless  = 32               // of clients without a client session
-	sessionlessIdle = time.Minute      // the session of one that is unused for so long is closed
+	maxCallers      = 1000             // upstreams of callers
+	callersIdle     = 30 * time.Minute // an upstream that is stopped and unused for so long is removed
+	maxSessionless  = 32               // upstreams of clients without a client session
+	sessionlessIdle = time.Minute      // their sessions are closed when they are unused for so long
 )
 
-// userKey identifies the session of a caller: by its ID and the headers of its request that
+// callerKey identifies the session of a caller: by its ID and the headers of its request that
 // the upstream gets, so that nobody uses a session with the credentials of another. It is
 // "" for a caller without a name, if there are no such headers.
-func userKey(u *config.Upstream, c upstream.Client) string {
+func callerKey(u *config.Upstream, c upstream.Client) string {
 	if c == nil || c.Caller() == nil {
 		return ""
 	}
@@ -64,11 +65,11 @@ func (v View) owner(c *config.Upstream) string {
 	if c == nil || c.Isolation == config.PerClient && !v.isForCalls {
 		return ""
 	}
-	return keyOf(c, v.client).client
+	return keyOf(c, v.client).owner
 }
 
-// isOwn reports whether an upstream may serve the client.
-func (v View) isOwn(u *live.Upstream) bool { return u.Supervisor.Owner() == v.owner(u.Config) }
+// serves reports whether an upstream is the one that serves the client.
+func (v View) serves(u *live.Upstream) bool { return u.Supervisor.Owner() == v.owner(u.Config) }
 
 // current returns the upstream that serves the client: the one in the catalog, or its own, if
 // there is one already. It is nil for an unknown name.
@@ -83,8 +84,8 @@ func (v View) current(name string) *live.Upstream {
 	return u
 }
 
-// ensureOwn makes the client's own upstream if it needs one and there is none. If the config
-// changes meanwhile, there may still be none.
+// ensureOwn creates the client's own upstream if it needs one and there is none. If the catalog
+// changes meanwhile, the caller must try again.
 func (v View) ensureOwn(ctx context.Context, name string) error {
 	r := v.registry
 	u := r.Catalog().Upstream(name)
@@ -92,55 +93,57 @@ func (v View) ensureOwn(ctx context.Context, name string) error {
 		return nil
 	}
 	key := sessionKey{name, v.owner(u.Config)}
-	switch {
-	case key.client == "" && len(u.Config.ForwardHeaders) == 0, r.owned.find(key) != nil:
+	if key.owner == "" && len(u.Config.ForwardHeaders) == 0 || r.owned.find(key) != nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch now := r.Catalog().Upstream(name); {
+	case now == nil || now.Supervisor != u.Supervisor || now.Config != u.Config:
 		return nil
 	case ctx.Err() != nil: // the client may be gone, and then nothing would end its upstream
 		return context.Cause(ctx)
 	}
-	own := &ownUpstream{used: time.Now()}
+	own := &ownedUpstream{used: time.Now()}
 	if u.Config.Isolation == config.PerClient {
 		own.client, own.isAttached = v.client, r.clients.has(v.client)
 	} else {
 		caller := upstream.CallerOf(v.client)
 		own.caller, own.headers = caller.ID, caller.Headers
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.Catalog().Upstream(name) != u {
-		return nil
-	}
 	return r.addOwn(key, u.Supervisor, own)
 }
 
-// addOwn runs an upstream for its owner, unless there is one. base is the supervisor of the
-// upstream in the catalog. The caller holds r.mu.
-func (r *Registry) addOwn(key sessionKey, base *live.Supervisor, own *ownUpstream) error {
-	r.endOwned((*ownUpstream).isUnused)
-	switch full := r.owned.full(own); {
+// addOwn runs an upstream for its owner, unless there is one. base is the supervisor in the
+// catalog. The caller holds r.mu.
+func (r *Registry) addOwn(key sessionKey, base *live.Supervisor, own *ownedUpstream) error {
+	r.endOwned((*ownedUpstream).isUnused)
+	switch reason := r.owned.fullReason(own); {
 	case r.owned.find(key) != nil:
 		return nil
 	case !r.isRunning || r.ctx.Err() != nil:
 		return &live.Unavailable{Server: key.server, Reason: "mcpx is stopping"}
 	case base.IsHeld():
 		return &live.Unavailable{Server: key.server, Reason: live.HeldReason}
-	case full != "":
-		return &live.Unavailable{Server: key.server, Reason: full}
+	case reason != "":
+		return &live.Unavailable{Server: key.server, Reason: reason}
 	}
 	c, err := own.config(base.Config())
 	if err != nil {
 		return &live.Unavailable{Server: key.server, Reason: err.Error()}
 	}
-	own.supervisor = base.For(c, key.client, own.client)
+	own.supervisor = base.For(c, key.owner, own.client)
+	if !r.tasks.Go(own.supervisor.Run) {
+		return &live.Unavailable{Server: key.server, Reason: "mcpx is stopping"}
+	}
 	r.owned.mu.Lock()
 	r.owned.byKey[key] = own
 	r.owned.mu.Unlock()
-	r.start(own.supervisor)
 	return nil
 }
 
 // config returns the config of the owner's upstream. base is the one in the file.
-func (o *ownUpstream) config(base *config.Upstream) (*config.Upstream, error) {
+func (o *ownedUpstream) config(base *config.Upstream) (*config.Upstream, error) {
 	if o.client == nil {
 		return base.ForCaller(o.caller, o.headers)
 	}
@@ -153,8 +156,8 @@ func (o *ownUpstream) config(base *config.Upstream) (*config.Upstream, error) {
 }
 
 // isUnused reports whether the upstream is down and its owner seems to be gone.
-func (o *ownUpstream) isUnused() bool {
-	idle := usersIdle
+func (o *ownedUpstream) isUnused() bool {
+	idle := callersIdle
 	if o.client != nil {
 		idle = retryGrace
 	}
@@ -162,21 +165,21 @@ func (o *ownUpstream) isUnused() bool {
 	return !o.isAttached && state != live.Ready && state != live.Starting && time.Since(o.used) > idle
 }
 
-// full returns why there is no room for another upstream; "" if there is.
-func (t *owned) full(another *ownUpstream) string {
-	isAlike := func(o *ownUpstream) bool { return !o.isAttached && (o.client == nil) == (another.client == nil) }
-	switch n := len(t.all(isAlike)); {
-	case another.isAttached:
-	case another.client == nil && n >= maxUsers:
-		return fmt.Sprintf("%d callers use servers of their own already; try again later", maxUsers)
-	case another.client != nil && n >= maxSessionless:
+// fullReason returns why there is no room for an upstream; "" if there is.
+func (t *ownedUpstreams) fullReason(candidate *ownedUpstream) string {
+	isSameKind := func(o *ownedUpstream) bool { return !o.isAttached && (o.client == nil) == (candidate.client == nil) }
+	switch n := len(t.all(isSameKind)); {
+	case candidate.isAttached:
+	case candidate.client == nil && n >= maxCallers:
+		return fmt.Sprintf("%d callers use servers of their own already; try again later", maxCallers)
+	case candidate.client != nil && n >= maxSessionless:
 		return fmt.Sprintf(`%d clients without a session use it already; open a session (initialize), or set "isolation": "shared"`, maxSessionless)
 	}
 	return ""
 }
 
 // find returns the supervisor of an owner's upstream; nil if there is none.
-func (t *owned) find(key sessionKey) *live.Supervisor {
+func (t *ownedUpstreams) find(key sessionKey) *live.Supervisor {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if own := t.byKey[key]; own != nil {
@@ -187,7 +190,7 @@ func (t *owned) find(key sessionKey) *live.Supervisor {
 }
 
 // all returns the upstreams for which match returns true.
-func (t *owned) all(match func(o *ownUpstream) bool) (all []*ownUpstream) {
+func (t *ownedUpstreams) all(match func(o *ownedUpstream) bool) (all []*ownedUpstream) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, own := range t.byKey {
@@ -199,8 +202,8 @@ func (t *owned) all(match func(o *ownUpstream) bool) (all []*ownUpstream) {
 }
 
 // sessionsOf returns the open sessions of all owners to a server.
-func (t *owned) sessionsOf(server string) (sessions []*live.Session) {
-	for _, own := range t.all(func(o *ownUpstream) bool { return o.supervisor.Config().Name == server }) {
+func (t *ownedUpstreams) sessionsOf(server string) (sessions []*live.Session) {
+	for _, own := range t.all(func(o *ownedUpstream) bool { return o.supervisor.Config().Name == server }) {
 		if u := own.supervisor.Upstream(); u.State == live.Ready {
 			sessions = append(sessions, u.Session)
 		}
@@ -208,9 +211,9 @@ func (t *owned) sessionsOf(server string) (sessions []*live.Session) {
 	return sessions
 }
 
-// endOwned ends the upstreams for which match returns true. Their next use makes them again.
+// endOwned ends the upstreams for which match returns true. Their next use creates them again.
 // The caller holds r.mu.
-func (r *Registry) endOwned(match func(o *ownUpstream) bool) {
+func (r *Registry) endOwned(match func(o *ownedUpstream) bool) {
 	for _, own := range r.owned.all(match) {
 		r.owned.mu.Lock()
 		delete(r.owned.byKey, sessionKey{own.supervisor.Config().Name, own.supervisor.Owner()})
@@ -219,8 +222,8 @@ func (r *Registry) endOwned(match func(o *ownUpstream) bool) {
 	}
 }
 
-// abortOwned is endOwned, but the calls in flight fail.
-func (r *Registry) abortOwned(match func(o *ownUpstream) bool) {
+// abortOwned is endOwned, but fails the calls in flight.
+func (r *Registry) abortOwned(match func(o *ownedUpstream) bool) {
 	for _, own := range r.owned.all(match) {
 		own.supervisor.Stop()
 	}
@@ -228,15 +231,15 @@ func (r *Registry) abortOwned(match func(o *ownUpstream) bool) {
 }
 
 // basedOn returns a function that matches the upstreams of owners for one in the catalog.
-func basedOn(s *live.Supervisor) func(o *ownUpstream) bool {
-	return func(o *ownUpstream) bool { return o.supervisor.Base() == s }
+func basedOn(s *live.Supervisor) func(o *ownedUpstream) bool {
+	return func(o *ownedUpstream) bool { return o.supervisor.Base() == s }
 }
 
 // endClient ends the upstreams of a client. Its calls in flight fail.
 func (r *Registry) endClient(c upstream.Client) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.abortOwned(func(o *ownUpstream) bool { return o.client != nil && o.client.Owner() == c.ID() })
+	r.abortOwned(func(o *ownedUpstream) bool { return o.client != nil && o.client.Owner() == c.ID() })
 }
 
 // allSupervisors returns the supervisors of the upstreams in the catalog and of owners.
@@ -244,7 +247,7 @@ func (r *Registry) allSupervisors() (all []*live.Supervisor) {
 	for _, u := range r.Catalog().Upstreams {
 		all = append(all, u.Supervisor)
 	}
-	for _, own := range r.owned.all(func(*ownUpstream) bool { return true }) {
+	for _, own := range r.owned.all(func(*ownedUpstream) bool { return true }) {
 		all = append(all, own.supervisor)
 	}
 	return all

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -112,7 +113,7 @@ func TestUserUpstreamsRest(t *testing.T) {
 func TestUserUpstreamsAreBounded(t *testing.T) {
 	f := &fake{pings: never}
 	inTime(t, f, func(t *testing.T, r *Registry) {
-		for i := range maxUsers {
+		for i := range maxCallers {
 			if err := r.For(recorderOf("1", fmt.Sprint("caller ", i))).ensureOwn(t.Context(), "a"); err != nil {
 				t.Fatal(err)
 			}
@@ -122,7 +123,7 @@ func TestUserUpstreamsAreBounded(t *testing.T) {
 		if _, err := call(t.Context(), r, recorderOf("1", "one too many")); !errors.As(err, &full) || !strings.Contains(full.Reason, "callers use servers of their own") {
 			t.Errorf("%v", err)
 		}
-		after(2 * usersIdle)
+		after(2 * callersIdle)
 		if _, err := call(t.Context(), r, recorderOf("1", "later")); err != nil || len(r.owned.byKey) != 1 {
 			t.Errorf("%v, %d are left", err, len(r.owned.byKey))
 		}
@@ -176,6 +177,47 @@ func TestApplyWhileTheSharedSessionRuns(t *testing.T) {
 		if _, err := call(t.Context(), r, recorderOf("1", "ann")); err != nil || len(f.times()) != before+1 {
 			t.Errorf("%v, dialled %d times, before %d", err, len(f.times()), before)
 		}
+	}, perUser)
+}
+
+// TestUnnamedSessionRests: the session of callers without a name is closed after its idle
+// time, whatever other callers do.
+func TestUnnamedSessionRests(t *testing.T) {
+	f := &fake{}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		ann := recorderOf("1", "ann")
+		for _, c := range []*recorder{newRecorder("nobody"), ann, ann, ann, ann} {
+			if _, err := call(t.Context(), r, c); err != nil {
+				t.Fatal(err)
+			}
+			after(10 * time.Minute)
+		}
+		expect(t, r, f, live.Idle, 2)
+	}, perUser)
+}
+
+// TestHangingStartsOfOthers: callers whose starts hang delay the start of another caller, but
+// not for long.
+func TestHangingStartsOfOthers(t *testing.T) {
+	f := &fake{pings: never, script: func(l *fakeLink, _, _ string, _ []byte) (bool, error) {
+		return l.caller != "ann", nil // the others get no answer
+	}}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		var calls sync.WaitGroup
+		for i := range 60 {
+			calls.Go(func() {
+				if _, err := call(t.Context(), r, recorderOf("1", fmt.Sprint("caller ", i))); err == nil {
+					t.Error("a start that hangs has ended")
+				}
+			})
+		}
+		synctest.Wait()
+		begin := time.Now()
+		if _, err := call(t.Context(), r, recorderOf("1", "ann")); err != nil || time.Since(begin) > 15*time.Second {
+			t.Errorf("after %s: %v", time.Since(begin), err)
+		}
+		calls.Wait()
+		after(time.Minute)
 	}, perUser)
 }
 

@@ -25,7 +25,7 @@ type Registry struct {
 	catalog atomic.Pointer[Catalog]
 	changed live.Changes // lists that clients must be notified of
 	clients clients
-	owned   owned
+	owned   ownedUpstreams
 	group   *live.Group     // of the supervisors
 	records records         // messages that somebody watches
 	tasks   tasks.Group     // the supervisors
@@ -49,7 +49,7 @@ func New(profile *config.Profile, o Options) *Registry {
 		log:          o.Log,
 		changed:      live.NewChanges(),
 		clients:      newClients(),
-		owned:        owned{byKey: map[sessionKey]*ownUpstream{}},
+		owned:        ownedUpstreams{byKey: map[sessionKey]*ownedUpstream{}},
 		supervisors:  map[string]*live.Supervisor{},
 		replacements: map[string]*live.Supervisor{},
 	}

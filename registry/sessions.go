@@ -12,7 +12,7 @@ import (
 // a caller's own.
 type sessionKey struct {
 	server string
-	client string // owner or caller; empty for the shared session
+	owner  string // a client or caller; empty for the shared session
 }
 
 // keyOf returns the key of the session for a client's requests. "isolation" in the config
@@ -23,7 +23,7 @@ func keyOf(u *config.Upstream, c upstream.Client) sessionKey {
 	case u.Isolation == config.PerClient:
 		return sessionKey{u.Name, c.Owner()}
 	case u.Isolation == config.PerUser:
-		return sessionKey{u.Name, userKey(u, c)}
+		return sessionKey{u.Name, callerKey(u, c)}
 	}
 	return sessionKey{server: u.Name}
 }
@@ -45,7 +45,7 @@ func (r *Registry) keyFor(server string, c upstream.Client) sessionKey {
 // waiting; nil otherwise.
 func (r *Registry) sessionNow(server string, c upstream.Client) *live.Session {
 	v := r.forCalls(c)
-	if u := v.current(server); u != nil && u.State == live.Ready && v.isOwn(u) {
+	if u := v.current(server); u != nil && u.State == live.Ready && v.serves(u) {
 		return u.Session
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -159,6 +160,36 @@ func TestSessionsOfSessionlessClientsExpire(t *testing.T) {
 	}
 }
 
+// TestSessionsOfClientsThatLeave: a client may leave while its call is about to open a session.
+// Nothing of it is left.
+func TestSessionsOfClientsThatLeave(t *testing.T) {
+	f := &fake{pings: never}
+	inTime(t, f, func(t *testing.T, r *Registry) {
+		c := newRecorder("one")
+		r.Attach(c)
+		ctx, cancel := context.WithCancel(t.Context())
+		var calls sync.WaitGroup
+		r.mu.Lock() // the call waits here
+		calls.Go(func() {
+			if _, err := call(ctx, r, c); !errors.Is(err, context.Canceled) {
+				t.Errorf("the call ended with %v", err)
+			}
+		})
+		for range 10_000 { // until it does
+			runtime.Gosched()
+		}
+		cancel()
+		r.clients.mu.Lock()
+		delete(r.clients.attached, c.ID())
+		r.clients.mu.Unlock()
+		r.mu.Unlock()
+		calls.Wait()
+		if n := len(r.owned.byKey); n != 0 {
+			t.Errorf("%d entries are left", n)
+		}
+	}, func(c *config.Upstream) { c.Isolation = config.PerClient })
+}
+
 // TestPerClientSessionsDoNotNeedTheSharedOne: while the shared session is down, a
 // client keeps its own session, and another one opens its own as soon as the upstream
 // can be reached. Calls in a row do not dial again and again.
@@ -223,6 +254,36 @@ func TestACallThatWasNotSent(t *testing.T) {
 			t.Errorf("%v after %d calls", err, calls)
 		}
 	})
+}
+
+// TestACallThatIsNeverSent: a call to an upstream that ends before each call can be sent does
+// not start it over and over. The error says why it ended.
+func TestACallThatIsNeverSent(t *testing.T) {
+	for name, change := range map[string]func(u *config.Upstream){
+		"lazy": lazy, "user": perUser, "client": func(u *config.Upstream) { u.Isolation = config.PerClient },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &fake{pings: never, script: func(l *fakeLink, method, id string, _ []byte) (bool, error) {
+				if method != "tools/call" {
+					return false, nil
+				}
+				l.broken <- &link.CallEnd{ID: []byte(id), Outcome: link.NotSent}
+				l.end(&link.Failure{Reason: "no license"})
+				return true, nil
+			}}
+			inTime(t, f, func(t *testing.T, r *Registry) {
+				after(time.Minute)
+				before := len(f.times())
+				c := recorderOf("1", "ann")
+				r.Attach(c)
+				_, err := call(t.Context(), r, c)
+				if starts := len(f.times()) - before; err == nil || !strings.Contains(err.Error(), "no license") || starts < 1 || starts > maxTries {
+					t.Errorf("%d starts, %v", starts, err)
+				}
+				r.Detach(t.Context(), c)
+			}, change)
+		})
+	}
 }
 
 // TestTheEndOfASessionWhenMcpxStops: a call that finds its session closed does not

@@ -108,7 +108,7 @@ func (v View) account(ctx context.Context, server string) (*auth.Account, error)
 	switch {
 	case u == nil:
 		return nil, &live.Unavailable{Server: server, Reason: "no such server"}
-	case !v.isOwn(u):
+	case !v.serves(u):
 		return nil, &live.Unavailable{Server: server, Reason: "its config has just changed; try again"}
 	case u.Supervisor.Account() == nil:
 		return nil, fmt.Errorf("%s has no sign-in", server)

@@ -19,13 +19,14 @@ type View struct {
 	registry *Registry
 	client   upstream.Client // nil: mcpx itself, which sees everything
 
-	isForCalls bool // with isolation "client", the client's own upstream takes the place of the one in the catalog
+	isForCalls bool // see forCalls
 }
 
 // For returns the registry as a client sees it. A nil client sees everything.
 func (r *Registry) For(c upstream.Client) View { return View{registry: r, client: c} }
 
-// forCalls is For, to find the session for the client's requests.
+// forCalls returns the view for a client's requests: with isolation "client", they use its own
+// session.
 func (r *Registry) forCalls(c upstream.Client) View {
 	return View{registry: r, client: c, isForCalls: true}
 }
@@ -70,7 +71,7 @@ func (v View) key(whole *Catalog) viewKey {
 	key := viewKey{rules: v.rules()}
 	hasOwn := false
 	for _, u := range whole.perUser {
-		own := keyOf(u.Config, v.client).client
+		own := keyOf(u.Config, v.client).owner
 		hasOwn = hasOwn || own != ""
 		key.user += own + "\n"
 	}
@@ -113,7 +114,7 @@ func (v View) Listed(ctx context.Context, name string) (*live.Upstream, error) {
 	name = v.known(name)
 	ctx, cancel := v.registry.startLimit(ctx, name, time.Time{})
 	defer cancel()
-	if u := v.settledSoon(ctx, name); u != nil && u.State == live.Idle && u.IsListed() && v.isOwn(u) {
+	if u := v.settledSoon(ctx, name); u != nil && u.State == live.Idle && u.IsListed() && v.serves(u) {
 		return v.see(u), nil
 	}
 	u, err := v.ready(ctx, name)
@@ -206,7 +207,7 @@ func (v View) ready(ctx context.Context, name string) (*live.Upstream, error) {
 		switch {
 		case u == nil:
 			return nil, &live.Unavailable{Server: name, Reason: "it is not in the config"}
-		case !v.isOwn(u): // a reload has ended the caller's own meanwhile
+		case !v.serves(u): // its own upstream has just ended
 			continue
 		case u.State == live.Ready:
 			return u, nil

@@ -1,4 +1,4 @@
-// Package live runs one upstream: a Supervisor starts it, opens its shared session, reads its
+// Package live runs one upstream: a Supervisor starts it, opens its session, reads its
 // lists, and starts it again when it fails. An Upstream is its state at one moment. The
 // registry, its Host, handles everything that several upstreams or clients share.
 package live
@@ -27,10 +27,10 @@ type Host interface {
 	Publish(s *Supervisor, change func(u *Upstream))
 	// ListsChanged notifies clients of changed lists, by their capabilities. It does not wait.
 	ListsChanged(capabilities ...string)
-	// Opened prepares a new shared session before clients can use it. The Supervisor calls
+	// Opened prepares a new session before clients can use it. The Supervisor calls
 	// ready once they can.
 	Opened(s *Session, capabilities []byte) (ready func())
-	// HasUsers reports whether clients use a shared session even without calls.
+	// HasUsers reports whether clients need a session even without calls.
 	HasUsers(s *Session) bool
 	// Notified handles a notification of the upstream, except for those about lists. to are
 	// its recipients.
@@ -67,16 +67,15 @@ type Group struct {
 	ctx     context.Context // ends when all upstreams stop
 
 	slots       *semaphore.Weighted // bounds how many upstreams start at the same time
-	callSlots   *semaphore.Weighted // bounds how many upstreams of owners start at the same time; calls wait for them
 	fills       *semaphore.Weighted // bounds how many start only to fill the cache
 	cacheWarned atomic.Bool         // that lists cannot be saved is logged as a warning once
 }
 
 // NewGroup returns a Group that ends with ctx.
 func NewGroup(ctx context.Context, h Host, o Options) *Group {
-	atOnce := int64(max(o.ConnectsAtOnce, 1))
+	o.ConnectsAtOnce = max(o.ConnectsAtOnce, 1)
 	return &Group{
 		host: h, options: o, ctx: ctx,
-		slots: semaphore.NewWeighted(atOnce), callSlots: semaphore.NewWeighted(atOnce), fills: semaphore.NewWeighted(1),
+		slots: semaphore.NewWeighted(int64(o.ConnectsAtOnce)), fills: semaphore.NewWeighted(1),
 	}
 }

@@ -63,8 +63,8 @@ func (s *Supervisor) publishIdle() {
 	s.publish(func(u *Upstream) { u.State, u.Reason, u.Session, u.isStale = Idle, "", nil, true })
 }
 
-// stopUnused ends the shared session when nobody has used it for its idle time. Only
-// processes are stopped, and sessions that were opened to fill the cache.
+// stopUnused ends a session that nobody has used for its idle time. That is for processes, for
+// sessions with an owner, and for those that were opened to fill the cache.
 func (s *Supervisor) stopUnused(session *Session) {
 	if s.isFill {
 		calls, _ := session.Activity()
@@ -96,7 +96,7 @@ func (s *Session) awaitUse(idle time.Duration, calls int64, changed <-chan struc
 	ticker := time.NewTicker(max(idle/checksPerIdle, 1))
 	defer ticker.Stop()
 	unused := 0
-	if _, isBusy := s.Activity(); isBusy { // the idle time begins after the first check that finds no use
+	if _, isBusy := s.Activity(); isBusy { // the idle time starts at the first check without use
 		unused = -1
 	}
 	for {

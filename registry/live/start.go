@@ -22,8 +22,8 @@ import (
 	"mcpx/registry/lists"
 )
 
-// start opens a session and publishes it with the upstream's lists, within the start-up
-// limit.
+// start opens a session and publishes it, with the upstream's lists unless a client owns it,
+// within the start-up limit.
 func (s *Supervisor) start(ctx context.Context) (*Session, error) {
 	if err := s.needsHeaders(); err != nil {
 		return nil, err
@@ -83,21 +83,24 @@ func (s *Supervisor) inputSchema(tool string) []byte {
 }
 
 // turn waits until a start may begin. A start that a call waits for leaves the queue and
-// begins at once. An owner's upstream has a queue of its own, in which calls wait.
+// begins at once. For the starts of owners, which calls always wait for, each upstream has a
+// queue of its own, which they leave after ownerWait.
 func (s *Supervisor) turn(ctx context.Context) (release func(), err error) {
-	if s.owner != "" {
-		return slot(ctx, s.group.callSlots)
-	}
+	slots, hurry := s.group.slots, s.hurry
 	queue, leave := context.WithCancel(ctx)
+	if s.owner != "" {
+		slots, hurry = s.base.ownerSlots, nil
+		queue, leave = context.WithTimeout(ctx, ownerWait)
+	}
 	var watch sync.WaitGroup
 	watch.Go(func() {
 		select {
-		case <-s.hurry:
+		case <-hurry:
 			leave()
 		case <-queue.Done():
 		}
 	})
-	release, err = slot(queue, s.group.slots)
+	release, err = slot(queue, slots)
 	leave()
 	watch.Wait()
 	if err != nil && ctx.Err() == nil {
@@ -109,6 +112,9 @@ func (s *Supervisor) turn(ctx context.Context) (release func(), err error) {
 // slotTime is how long a start holds its slot, so that a few upstreams that hang do not
 // delay all others.
 const slotTime = 3 * time.Second
+
+// ownerWait is how long the start of an owner's upstream waits for a slot.
+const ownerWait = 10 * time.Second
 
 // slot waits for one of a number of slots.
 func slot(ctx context.Context, slots *semaphore.Weighted) (release func(), err error) {
@@ -155,7 +161,7 @@ func (s *Supervisor) publishReady(ctx context.Context, session *Session, handsha
 	return nil
 }
 
-// publishOwn publishes a client's own session. Its lists are those of the shared session.
+// publishOwn publishes a client's own session, which uses the lists of the shared one.
 func (s *Supervisor) publishOwn(session *Session, handshake []byte) {
 	capabilities := rawjson.Get(handshake, "capabilities")
 	ready := s.group.host.Opened(session, capabilities)

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/rs/zerolog"
+	"golang.org/x/sync/semaphore"
 
 	"mcpx/config"
 	"mcpx/internal/auth"
@@ -47,8 +48,9 @@ type Supervisor struct {
 	refresh  Changes               // lists that have changed, as the upstream reported
 	reviewed string                // what waits for a review, as logged last
 
-	intake *link.Intake                 // of all its sessions
-	stderr atomic.Pointer[child.Stderr] // of the child of the shared session; nil before its first start, and for a remote upstream
+	intake     *link.Intake                 // of all its sessions
+	ownerSlots *semaphore.Weighted          // bounds how many upstreams of owners start at the same time
+	stderr     atomic.Pointer[child.Stderr] // of the newest child; nil before its first start, and for a remote upstream
 }
 
 // New returns a supervisor that does not run, for an upstream in the catalog.
@@ -64,6 +66,8 @@ func New(g *Group, c *config.Upstream) *Supervisor {
 
 		refresh: NewChanges(),
 		intake:  link.NewIntake(g.options.MessageBytes),
+
+		ownerSlots: semaphore.NewWeighted(int64(g.options.ConnectsAtOnce)),
 	}
 	s.base = s
 	s.account.Store(link.Account(g.options.Accounts, c, c.Caller))
@@ -76,12 +80,13 @@ func New(g *Group, c *config.Upstream) *Supervisor {
 	return s
 }
 
-// For returns a supervisor that does not run, for an owner's own upstream: a caller, or a
-// client if that is not nil. It shares the limit of memory with the one in the catalog, and
-// what is known about its revision.
+// For returns a supervisor that does not run, for the upstream of one owner. client is nil if
+// the owner is a caller. The new supervisor shares the memory limit of s, and what is known
+// about the revision.
 func (s *Supervisor) For(c *config.Upstream, owner string, client upstream.Client) *Supervisor {
 	own := New(s.group, c)
 	own.base, own.owner, own.client = s, owner, client
+	own.log = own.log.With().Str("isolation", string(c.Isolation)).Logger()
 	return own
 }
 
@@ -132,7 +137,7 @@ func (s *Supervisor) Retire() { s.retire() }
 // IsRetired reports whether the supervisor must end.
 func (s *Supervisor) IsRetired() bool { return s.ctx.Err() != nil }
 
-// Stderr returns the last lines of stderr of the newest shared process.
+// Stderr returns the last lines of stderr of the newest child.
 func (s *Supervisor) Stderr() []string {
 	if stderr := s.stderr.Load(); stderr != nil {
 		return stderr.Lines()

@@ -56,7 +56,7 @@ type Upstream struct {
 
 	Config     *config.Upstream // must not be changed; nil for an upstream of NewUpstream
 	Supervisor *Supervisor      // nil for an upstream of NewUpstream
-	Session    *Session         // the shared one; nil unless the upstream is ready
+	Session    *Session         // nil unless the upstream is ready
 
 	parts     *Kept[*policy.Rules, *Upstream] // of Restrict
 	failure   *link.Failure                   // for which a person must act; nil if there is none
