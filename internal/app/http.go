@@ -121,10 +121,7 @@ func listenProblem(err error) string {
 func (a *App) guard(s config.Server, bound net.Addr) access.Guard {
 	g := access.Guard{
 		Token: s.Token, AllowedHosts: s.AllowedHosts, AllowedOrigins: s.AllowedOrigins, Bind: bound.String(),
-		Auth: s.Auth, PublicURL: s.PublicURL, Schemas: a.schemas,
-	}
-	for _, p := range a.config.Profiles {
-		g.Headers = append(g.Headers, p.ForwardedHeaders()...)
+		Auth: s.Auth, PublicURL: s.PublicURL, Schemas: a.schemas, Headers: a.forwardedHeaders,
 	}
 	if _, err := netip.ParseAddr(s.Host); err != nil {
 		g.AllowedHosts = append(slices.Clip(g.AllowedHosts), s.Host)
@@ -136,6 +133,14 @@ func (a *App) guard(s config.Server, bound net.Addr) access.Guard {
 func (a *App) schemas() (names []string) {
 	for _, p := range a.Profiles() {
 		names = append(names, p.Name)
+	}
+	return names
+}
+
+// forwardedHeaders returns the headers of requests that upstreams get.
+func (a *App) forwardedHeaders() (names []string) {
+	for _, p := range a.Profiles() {
+		names = append(names, p.ForwardedHeaders()...)
 	}
 	return names
 }

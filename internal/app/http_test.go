@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -137,5 +138,24 @@ func TestGuardOfABoundName(t *testing.T) {
 		if w.Code != row.want {
 			t.Errorf("bound to %q, called %q: %d, want %d", row.bind, row.host, w.Code, row.want)
 		}
+	}
+}
+
+// TestForwardedHeadersAfterReload: a page may send the headers that servers get with the
+// config in force.
+func TestForwardedHeadersAfterReload(t *testing.T) {
+	a := &App{config: &config.Config{}}
+	a.profiles.Store(&[]*Profile{})
+	guard := a.guard(config.Server{}, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80})
+	handler := guard.Wrap(http.NotFoundHandler())
+	upstream := config.Upstream{ForwardHeaders: map[string]string{"X-Jira-Token": "Authorization"}}
+	a.profiles.Store(&[]*Profile{{Profile: &config.Profile{Upstreams: []config.Upstream{upstream}}}})
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodOptions, "http://localhost/mcp", nil)
+	r.Header.Set("Origin", "http://localhost:3000")
+	r.Header.Set("Access-Control-Request-Method", http.MethodPost)
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, r)
+	if allowed := w.Header().Get("Access-Control-Allow-Headers"); !strings.HasSuffix(allowed, ", X-Jira-Token") {
+		t.Errorf("allowed headers %q", allowed)
 	}
 }

@@ -29,14 +29,13 @@ type Guard struct {
 	PublicURL string        // the address that clients use, without /mcp; its host is allowed too; may be empty
 
 	Schemas func() []string // the names of the schemas; nil: none
-	Headers []string        // that upstreams get, so that pages may send them
+	Headers func() []string // that upstreams get, so that pages may send them; nil: none
 }
 
 // Wrap returns a handler that calls next for the requests that are allowed, and refuses
 // all others.
 func (g *Guard) Wrap(next http.Handler) http.Handler {
-	wrapped := &gate{next: next, callers: newCallers(g), public: g.PublicURL}
-	wrapped.headers = strings.Join(append([]string{corsHeaders}, g.Headers...), ", ")
+	wrapped := &gate{next: next, callers: newCallers(g), public: g.PublicURL, headers: g.Headers}
 	hosts := g.AllowedHosts
 	if u, err := url.Parse(g.PublicURL); err == nil && u.Host != "" {
 		hosts = append(slices.Clip(hosts), u.Host)
@@ -78,8 +77,8 @@ type gate struct {
 	hosts   []origin.Host
 	origins []origin.Origin
 	callers *callers
-	public  string // see Guard.PublicURL
-	headers string // that a page of an allowed origin may send
+	public  string          // see Guard.PublicURL
+	headers func() []string // see Guard.Headers
 }
 
 // corsHeaders are the headers that a page of an allowed origin may always send.
@@ -114,7 +113,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if isPreflight(r) { // before the token is checked, since browsers send none with it
 		h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS")
-		h.Set("Access-Control-Allow-Headers", g.headers)
+		h.Set("Access-Control-Allow-Headers", g.allowedHeaders())
 		h.Set("Access-Control-Max-Age", "600")
 		w.WriteHeader(http.StatusNoContent)
 		return
@@ -183,6 +182,14 @@ func crossSiteProblem(r *http.Request) string {
 // isPreflight reports whether a request is a CORS preflight.
 func isPreflight(r *http.Request) bool {
 	return r.Method == http.MethodOptions && r.Header.Get("Origin") != "" && r.Header.Get("Access-Control-Request-Method") != ""
+}
+
+// allowedHeaders returns the headers that a page of an allowed origin may send.
+func (g *gate) allowedHeaders() string {
+	if g.headers == nil {
+		return corsHeaders
+	}
+	return strings.Join(append([]string{corsHeaders}, g.headers()...), ", ")
 }
 
 // isNavigation reports whether a person opens a page in a browser. Browsers send

@@ -306,7 +306,7 @@ func TestGuardTokens(t *testing.T) {
 
 // TestForwardedHeadersOfPages: a page may send the headers that upstreams get.
 func TestForwardedHeadersOfPages(t *testing.T) {
-	b := guard(Guard{Headers: []string{"X-Jira-Token"}})
+	b := guard(Guard{Headers: func() []string { return []string{"X-Jira-Token"} }})
 	got := b.ask("OPTIONS", "/mcp", "localhost", headersOf("Origin", "http://localhost:3000", "Access-Control-Request-Method", "POST"))
 	if allowed := got.header.Get("Access-Control-Allow-Headers"); allowed != corsHeaders+", X-Jira-Token" {
 		t.Errorf("allowed headers %q", allowed)

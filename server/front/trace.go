@@ -12,8 +12,11 @@ import (
 // Traces connect what a client, mcpx and an upstream log about one call. In HTTP they are
 // headers, in MCP members of _meta with the same names (W3C Trace Context and Baggage).
 
-// validParent matches a traceparent. Others are dropped, as W3C demands.
-var validParent = regexp.MustCompile(`^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(-|$)`)
+// parentForm matches a traceparent, and zeroID one whose trace ID or parent ID is all zeros.
+var (
+	parentForm = regexp.MustCompile(`^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(-|$)`)
+	zeroID     = regexp.MustCompile(`-0{16,}-`)
+)
 
 // maxTrace bounds one header of a trace. W3C wants at least 8 KiB for baggage.
 const maxTrace = 8 << 10
@@ -28,7 +31,7 @@ func withTrace(m rpc.Message, h http.Header) rpc.Message {
 	if !isObjectOrAbsent(m.Params) || !isObjectOrAbsent(meta) || rawjson.Get(meta, "traceparent") != nil {
 		return m
 	}
-	hasParent := validParent.MatchString(h.Get("traceparent"))
+	hasParent := isValidParent(h.Values("traceparent"))
 	for _, name := range []string{"traceparent", "tracestate", "baggage"} {
 		value := strings.ToValidUTF8(strings.Join(h.Values(name), ","), "\ufffd")
 		isTrace := name != "baggage"
@@ -41,6 +44,12 @@ func withTrace(m rpc.Message, h http.Header) rpc.Message {
 		m.Params = rawjson.With(m.Params, "_meta", meta)
 	}
 	return m
+}
+
+// isValidParent reports whether a request has one traceparent, and it is valid. Others are
+// dropped, as W3C demands.
+func isValidParent(values []string) bool {
+	return len(values) == 1 && parentForm.MatchString(values[0]) && !zeroID.MatchString(values[0])
 }
 
 // isObjectOrAbsent reports whether a value can get members.

@@ -12,11 +12,13 @@ import (
 // put one there.
 func TestTraceHeaders(t *testing.T) {
 	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-	headers := map[string]string{"traceparent": parent, "tracestate": "a=1", "baggage": "user=ü"}
+	headers := http.Header{"Traceparent": {parent}, "Tracestate": {"a=1"}, "Baggage": {"user=ü"}}
+	parents := func(values ...string) http.Header { return http.Header{"Traceparent": values, "Tracestate": {"a=1"}} }
+	const noTrace, noParent = "00000000000000000000000000000000", "0000000000000000"
 	const all = `"traceparent":"` + parent + `","tracestate":"a=1","baggage":"user=ü"`
 	for _, c := range []struct {
 		name    string
-		headers map[string]string
+		headers http.Header
 		params  string
 		want    string
 	}{
@@ -26,21 +28,21 @@ func TestTraceHeaders(t *testing.T) {
 		{"the client's own", headers, `{"_meta":{"traceparent":"00-1"}}`, `{"_meta":{"traceparent":"00-1"}}`},
 		{"own baggage", headers, `{"_meta":{"baggage":"b"}}`, `{"_meta":{"baggage":"b","traceparent":"` + parent + `","tracestate":"a=1"}}`},
 		{"none", nil, `{"name":"x"}`, `{"name":"x"}`},
-		{"an invalid parent", map[string]string{"traceparent": "00-xyz", "tracestate": "a=1"}, `{"name":"x"}`, `{"name":"x"}`},
-		{"baggage alone", map[string]string{"baggage": "a=1"}, `{}`, `{"_meta":{"baggage":"a=1"}}`},
-		{"too long", map[string]string{"baggage": strings.Repeat("x", maxTrace+1)}, `{}`, `{}`},
+		{"an invalid parent", parents("00-xyz"), `{"name":"x"}`, `{"name":"x"}`},
+		{"a trace ID of zeros", parents("00-" + noTrace + parent[35:]), `{"name":"x"}`, `{"name":"x"}`},
+		{"a parent ID of zeros", parents(parent[:36] + noParent + "-01"), `{"name":"x"}`, `{"name":"x"}`},
+		{"a flag of zeros", parents(parent[:53] + "00"), `{}`, `{"_meta":{"traceparent":"` + parent[:53] + `00","tracestate":"a=1"}}`},
+		{"two parents", parents(parent, parent), `{"name":"x"}`, `{"name":"x"}`},
+		{"baggage alone", http.Header{"Baggage": {"a=1"}}, `{}`, `{"_meta":{"baggage":"a=1"}}`},
+		{"too long", http.Header{"Baggage": {strings.Repeat("x", maxTrace+1)}}, `{}`, `{}`},
 		{"_meta is no object", headers, `{"_meta":5}`, `{"_meta":5}`},
 		{"params are no object", headers, `[]`, `[]`},
 	} {
-		h := http.Header{}
-		for name, value := range c.headers {
-			h.Set(name, value)
-		}
 		m := rpc.Message{ID: []byte("1"), Method: "tools/call", Params: []byte(c.params)}
 		if c.params == "" {
 			m.Params = nil
 		}
-		if got := string(withTrace(m, h).Params); got != c.want {
+		if got := string(withTrace(m, c.headers).Params); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)
 		}
 	}
